@@ -87,6 +87,9 @@ void sw_agent_tensor(const struct agent_shared *shared,
 	const struct sw_host_tensor *t, uint32_t again,
 	struct sw_worker_tensor *out)
 {
+	/* Of one that differs from another local rank's there is no result. */
+	char *base = t->result ? t->result : t->base;
+
 	if (t->kind == SW_EDGE_STREAM)
 		*out = (struct sw_worker_tensor){.name = t->name,
 			.priority = t->priority,
@@ -101,5 +104,9 @@ void sw_agent_tensor(const struct agent_shared *shared,
 			.priority = t->priority,
 			.base = sw_agent_n_local(shared) == 1 ? t->base
 							      : t->result,
+			.granules = t->kind == SW_EDGE_GROWING
+					    ? (void *)(base + sw_edge_granules(
+								      t->bytes))
+					    : NULL,
 			.is_async = t->kind == SW_EDGE_ASYNC};
 }

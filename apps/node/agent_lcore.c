@@ -86,6 +86,15 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 		complete(core, local, tensor, &c);
 }
 
+static void on_summed(void *ctx)
+{
+	struct agent_core *core = ctx;
+
+	for (uint32_t i = 0; i < sw_agent_n_local(core->shared); i++)
+		if (core->clients[i] && sw_host_note_summed(core->clients[i]))
+			core->shared->daemon.pollers[0].has_woken = true;
+}
+
 static bool on_keep(void *ctx, uint32_t key)
 {
 	struct agent_core *core = ctx;
@@ -124,6 +133,7 @@ struct sw_worker_events sw_agent_events(struct agent_core *core)
 		.done = on_done,
 		.keep = on_keep,
 		.gone = on_gone,
+		.summed = on_summed,
 		.ctx = core};
 }
 
@@ -239,14 +249,15 @@ static void finish_leaving(struct agent_core *core)
 static uint32_t take_submits(struct agent_core *core, uint32_t local)
 {
 	struct sw_host_client *client = core->clients[local];
-	struct sw_submit list[SUBMITS];
+	struct sw_host_submit list[SUBMITS];
 	uint32_t n = sw_host_take(client, list, SUBMITS);
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct sw_worker_round round = {.tensor = list[i].tensor,
 			.step = list[i].step,
 			.local = local,
-			.cookie = list[i].handle};
+			.cookie = list[i].handle,
+			.lacks = list[i].lacks};
 		int err;
 
 		if (list[i].root) {
@@ -262,6 +273,23 @@ static uint32_t take_submits(struct agent_core *core, uint32_t local)
 				list[i].tensor);
 		else if (err)
 			complete(core, local, list[i].tensor, &c);
+	}
+	return n;
+}
+
+/* What is open goes on, also while nothing new is taken. */
+static uint32_t take_grown(struct agent_core *core, uint32_t local)
+{
+	struct sw_host_client *client = core->clients[local];
+	uint32_t n = 0, tensor;
+	uint64_t lacks;
+
+	while (n < SUBMITS && sw_host_take_grown(client, &tensor, &lacks)) {
+		if (sw_worker_grow(&core->worker, tensor, local, lacks))
+			sw_host_evict(client,
+				"grew a tensor by what cannot be, tensor",
+				tensor);
+		n++;
 	}
 	return n;
 }
@@ -312,14 +340,18 @@ static uint32_t take_colls(struct agent_core *core, uint32_t local)
 static uint32_t take_clients(struct agent_core *core)
 {
 	uint32_t n_local = sw_agent_n_local(core->shared), n = 0;
+	bool is_draining = atomic_load_explicit(
+		&core->shared->is_draining, memory_order_relaxed);
 
 	for (uint32_t i = 0; i < n_local && n < TURN_MAX; i++) {
 		uint32_t local = core->next_client;
 
 		core->next_client = (local + 1) % n_local;
-		if (core->clients[local])
+		if (core->clients[local] && !is_draining)
 			n += take_submits(core, local) +
 			     take_colls(core, local);
+		if (core->clients[local])
+			n += take_grown(core, local);
 	}
 	return n;
 }
@@ -343,9 +375,7 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 		sw_agent_declare(core);
 	sw_agent_work_free(core);
 	if (core->has_worker &&
-		sw_worker_view(&core->worker).state == SW_WORKER_RUNNING &&
-		!atomic_load_explicit(
-			&core->shared->is_draining, memory_order_relaxed))
+		sw_worker_view(&core->worker).state == SW_WORKER_RUNNING)
 		n += take_clients(core);
 	sw_agent_show_tuning(core);
 	n += tell_if_ended(core);

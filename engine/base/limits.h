@@ -18,6 +18,8 @@ enum {
 	SW_GROUP_STREAMS = 16, /* of a group of ranks: a few for each kind */
 	SW_NAME_MAX = 128,     /* a name and its NUL */
 	SW_TEXT_MAX = 160,     /* an error's text and its NUL */
+	/* Of a growing tensor: how much of its results is reported at once. */
+	SW_GRANULE = 256 << 10,
 };
 
 /* sw_port_is_class - is it a payload class: what fits an MTU of 1500, one page,

@@ -244,6 +244,21 @@ uint32_t sw_place_first(
 	return (uint32_t)(at / payload % sw_place_line(map));
 }
 
+/* Of stripes, which ascend, the first that is not below @stripe. */
+static uint32_t first_from(
+	const uint16_t *stripes, uint32_t from, uint32_t end, uint32_t stripe)
+{
+	while (from < end) {
+		uint32_t middle = from + (end - from) / 2;
+
+		if (stripes[middle] < stripe)
+			from = middle + 1;
+		else
+			end = middle;
+	}
+	return from;
+}
+
 /* Chunks of the line before @at on a server. */
 static uint64_t count(
 	const struct sw_place_map *m, uint32_t server_i, uint64_t at)
@@ -252,11 +267,9 @@ static uint64_t count(
 	uint32_t rest = (uint32_t)(stripe % m->period);
 	uint32_t from = m->start[server_i], end = m->start[server_i + 1];
 	uint64_t n = stripe / m->period * (end - from);
-	uint32_t i = from;
 
-	while (i < end && m->stripes[i] < rest)
-		i++;
-	n = (n + i - from) * SW_STRIPE_CHUNKS;
+	n = (n + first_from(m->stripes, from, end, rest) - from) *
+	    SW_STRIPE_CHUNKS;
 	return m->owner[rest] == server_i ? n + at % SW_STRIPE_CHUNKS : n;
 }
 
@@ -275,6 +288,12 @@ struct sw_place sw_place_init(const struct sw_place_map *map, uint32_t first,
 		.n_local = (uint32_t)(count(map, server_i, end) - skip),
 		.skip = (uint32_t)skip,
 		.inverse = n_mine ? sw_place_inverse(n_mine) : 0};
+}
+
+uint32_t sw_place_below(const struct sw_place *p, uint32_t n)
+{
+	return (uint32_t)(count(p->map, p->server_i, (uint64_t)p->first + n) -
+			  p->skip);
 }
 
 struct sw_place sw_place_row(uint32_t first, uint32_t n_local)

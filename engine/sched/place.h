@@ -121,6 +121,10 @@ static inline uint32_t sw_place_line(const struct sw_place_map *map)
 struct sw_place sw_place_init(const struct sw_place_map *map, uint32_t first,
 	uint32_t n_chunks, uint32_t server_i);
 
+/* sw_place_below - how many of the tensor's first @n chunks lie on the server.
+ * O(log period). */
+uint32_t sw_place_below(const struct sw_place *p, uint32_t n);
+
 /* sw_place_row - @n_local chunks from @first on, which lie here in one row. */
 struct sw_place sw_place_row(uint32_t first, uint32_t n_local);
 

@@ -89,6 +89,17 @@ static void lay_stream(
 	g->bits = cut(b, w->size / 64 + 1, sizeof(*g->bits));
 }
 
+static void lay_granules(
+	const struct sw_worker *w, struct sw_wtensor *t, struct block *b)
+{
+	uint32_t n =
+		sw_granules_of(t->decl.n_elems * sw_dtype_bytes(t->decl.dtype));
+
+	t->left = cut(b, n, sizeof(*t->left));
+	if (!w->lane_i)
+		t->held = cut(b, n, sizeof(*t->held));
+}
+
 /* In whole lines of a cache. */
 static void lay(
 	const struct sw_worker *w, struct sw_wtensor *t, struct block *b)
@@ -98,6 +109,8 @@ static void lay(
 		t->locals = cut(b, w->n_local, sizeof(*t->locals));
 		t->asked = cut(b, w->n_local / 64 + 1, sizeof(*t->asked));
 	}
+	if (t->decl.granules)
+		lay_granules(w, t, b);
 	t->parts = cut(b, w->n_links, sizeof(*t->parts));
 	t->n_words = SW_N_TODO_SETS * most_words(w, t->n_chunks);
 	t->words = cut(b, t->n_words, sizeof(*t->words));

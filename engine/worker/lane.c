@@ -14,6 +14,8 @@ enum {
  * a stream its collectives, its death, and its close or that it is kept. */
 _Static_assert(3 * (int)SW_TENSORS + N_ONCE <= SW_LANE_RING, "no ring is full");
 
+_Static_assert((int)SW_TENSORS == (int)SW_FLAGS, "a flag for each tensor");
+
 static void open_ring(struct sw_spsc *in, struct sw_spsc *out, void *ring)
 {
 	sw_spsc_init(in, ring, SW_LANE_RING, sizeof(struct sw_lane_message));
@@ -30,13 +32,14 @@ void sw_lane_init(struct sw_lane *lane, const struct sw_worker *zero)
 
 bool sw_lane_has_commands(const struct sw_lane *lane)
 {
-	return !sw_spsc_is_drained(&lane->commands_in);
+	return !sw_spsc_is_drained(&lane->commands_in) ||
+	       !sw_flags_are_down(&lane->grown);
 }
 
 bool sw_lane_has_reports(const struct sw_lane *lane)
 {
 	return !sw_spsc_is_drained(&lane->reports_in) ||
-	       atomic_load(&lane->has_line);
+	       atomic_load(&lane->has_line) || atomic_load(&lane->has_summed);
 }
 
 static void put(struct sw_spsc *ring, struct sw_lane_message m)
@@ -188,6 +191,13 @@ uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t)
 		if (t->lanes >> i & 1)
 			put(&w->lanes[i].commands_in, m);
 	return (uint32_t)__builtin_popcount(t->lanes);
+}
+
+void sw_lanes_grown(struct sw_worker *w, const struct sw_wtensor *t)
+{
+	for (uint32_t i = 0; i < w->n_others; i++)
+		if (t->lanes >> i & 1)
+			sw_flags_raise(&w->lanes[i].grown, t->index);
 }
 
 uint32_t sw_lanes_begin_coll(struct sw_worker *w, const struct sw_wtensor *t,

@@ -24,6 +24,7 @@
 #ifndef SW_LANE_H
 #define SW_LANE_H
 
+#include "engine/base/flags.h"
 #include "engine/base/spsc.h"
 #include "engine/sched/tuning.h"
 #include "engine/wire/wire.h"
@@ -81,12 +82,14 @@ struct sw_lane {
 	/* Of which the other reads what a command tells of. */
 	const struct sw_worker *zero;
 	struct sw_lane_tuning tuning;
+	struct sw_flags grown; /* tensors of which more is there (grow.c) */
 	_Alignas(64) struct sw_spsc commands_out, reports_in; /* the other's */
 	struct sw_fault fault;           /* before SW_LANE_FAILED */
 	const struct sw_wtensor *theirs; /* before SW_LANE_RUNNING */
 	uint32_t n_taken;                /* of tuning.n_set */
 	/* A line for the person who waits, while lane 0 has not read it. */
 	atomic_bool has_line;
+	atomic_bool has_summed; /* granules, of which lane 0 has to tell */
 	char line[SW_TEXT_MAX + SW_NAME_MAX];
 	_Alignas(64) unsigned char commands[SW_SPSC_BYTES(
 		SW_LANE_RING, sizeof(struct sw_lane_message))];

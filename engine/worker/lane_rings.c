@@ -110,6 +110,20 @@ static uint32_t take_tuning(struct sw_worker *w)
 	return 1;
 }
 
+/* A round that lane 0 has begun may not have come here yet: when it does, it
+ * knows. */
+static uint32_t take_grown(struct sw_worker *w)
+{
+	uint32_t n = 0, i;
+
+	while (n < BATCH && (i = sw_flags_take(&w->lanes->grown)) != SW_FLAGS) {
+		if (sw_wtensor_at(w, i))
+			sw_round_extend(w, &w->tensors[i]);
+		n++;
+	}
+	return n;
+}
+
 static uint32_t take_commands(struct sw_worker *w)
 {
 	struct sw_lane_message list[BATCH];
@@ -118,6 +132,7 @@ static uint32_t take_commands(struct sw_worker *w)
 
 	for (int i = 0; i < n; i++, n_taken++)
 		on_command(w, &list[i]);
+	n_taken += take_grown(w);
 	if (w->n_tensors < w->n_wanted)
 		n_taken += sw_tensors_copy(w, w->lanes->zero->tensors);
 	return n_taken;
@@ -214,5 +229,6 @@ uint32_t sw_worker_take(struct sw_worker *w)
 		n += sw_here_work(w);
 	for (uint32_t i = 0; i < w->n_others; i++)
 		n += take_reports(w, &w->lanes[i]);
+	n += sw_granules_tell(w);
 	return n + sw_closed_work(w);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "engine/base/bits.h"
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
 #include "engine/worker/work.h"
@@ -52,9 +53,21 @@ static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 	return SW_EMISMATCH;
 }
 
+/* Not all of its buffer is there; else nothing lacks, as after a round. */
+static int note_lacks(struct sw_wtensor *t, const struct sw_worker_round *round)
+{
+	if (!sw_grow_is_possible(t, round->lacks))
+		return SW_EINVAL;
+	t->locals[round->local].lacks = round->lacks;
+	t->lacks = sw_max64(t->lacks, round->lacks);
+	return 0;
+}
+
 static int ask(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_worker_round *round)
 {
+	if (round->lacks && note_lacks(t, round))
+		return SW_EINVAL;
 	if (!t->n_asked)
 		sw_round_open(w, t, (uint8_t)round->op, (uint16_t)round->step,
 			round->root);

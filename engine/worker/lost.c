@@ -27,7 +27,7 @@ static bool lacks(
 		return false; /* lane 0 has begun it */
 	return s ? sw_wgroup_has_local(&s->group, local) &&
 			       s->n_asked[local] != s->n_newest
-		 : !sw_bits_has(t->asked, local);
+		 : !sw_bits_has(t->asked, local) || sw_grow_lacks(t, local);
 }
 
 /* What is open of it, or will be.  Who died closes a group no more. */
@@ -105,16 +105,27 @@ static bool is_alive(const struct sw_wtensor *t)
 	return t->stream && !t->dead_from && !t->is_closed;
 }
 
-/* From the first round on that one that died has not begun. */
-static void end_rounds(struct sw_worker *w, struct sw_wtensor *t)
+/* Has each that died asked for the next round, or, if it has begun, for the
+ * open one, and was its buffer all there? */
+static bool have_given(const struct sw_worker *w, const struct sw_wtensor *t)
 {
-	bool have_asked = !t->is_begun;
+	bool have = true;
 
 	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
-		have_asked &= !(w->lost.died[i] & ~t->asked[i]);
+		for (uint64_t m = w->lost.died[i]; m; m &= m - 1)
+			have &= !lacks(
+				w, t, 64 * i + (uint32_t)__builtin_ctzll(m));
+	return have;
+}
+
+/* From the first round on that lacks one that died. */
+static void end_rounds(struct sw_worker *w, struct sw_wtensor *t)
+{
+	uint32_t next = t->round + !t->is_begun;
+
 	if (!t->decl.is_async)
 		sw_tensor_kill(
-			w, t, t->round + 1 + have_asked, SW_EPEER, w->lost.why);
+			w, t, next + have_given(w, t), SW_EPEER, w->lost.why);
 }
 
 static uint32_t look_at(struct sw_worker *w, struct sw_wtensor *t)

@@ -230,6 +230,13 @@ static uint32_t who_declared(
 	return w->first + l;
 }
 
+static const char *kind_of(const struct sw_worker_tensor *d)
+{
+	if (d->granules)
+		return ", of a device";
+	return d->is_async ? ", async" : "";
+}
+
 void sw_worker_clash(struct sw_worker *w, uint32_t tensor, uint32_t local,
 	const struct sw_worker_tensor *d)
 {
@@ -249,11 +256,10 @@ void sw_worker_clash(struct sw_worker *w, uint32_t tensor, uint32_t local,
 			"%u declared %llu x %s, priority %u%s",
 			t->name, w->first + local,
 			(unsigned long long)d->n_elems, sw_dtype_name(d->dtype),
-			priority_of(t, d->priority),
-			d->is_async ? ", async" : "", who_declared(w, t),
-			(unsigned long long)t->decl.n_elems,
+			priority_of(t, d->priority), kind_of(d),
+			who_declared(w, t), (unsigned long long)t->decl.n_elems,
 			sw_dtype_name(t->decl.dtype), t->decl.priority,
-			t->decl.is_async ? ", async" : "");
+			kind_of(&t->decl));
 	sw_tensor_kill(w, t, 1, SW_EMISMATCH, text);
 }
 

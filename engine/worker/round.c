@@ -41,8 +41,9 @@ static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 {
 	struct sw_wtensor *t = sw_wtensor_of(task);
 	struct sw_worker *w = t->worker;
-	uint32_t c = (uint32_t)(from / t->chunk_bytes);
-	uint32_t end = (uint32_t)((from + bytes - 1) / t->chunk_bytes) + 1;
+	uint64_t at = t->before + from;
+	uint32_t c = (uint32_t)(at / t->chunk_bytes);
+	uint32_t end = (uint32_t)((at + bytes - 1) / t->chunk_bytes) + 1;
 
 	for (uint32_t n; c < end; c += n) { /* counted in this lane */
 		uint32_t record;
@@ -65,12 +66,14 @@ static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 {
 	struct sw_wtensor *t = sw_wtensor_of(task);
 	struct sw_worker *w = t->worker;
-	uint32_t i = (uint32_t)((task->started - 1) / t->chunk_bytes);
+	uint32_t first = (uint32_t)(t->before / t->chunk_bytes);
+	uint32_t i =
+		(uint32_t)((t->before + task->started - 1) / t->chunk_bytes);
 	uint32_t record, before;
 	struct sw_link *l = find(w, t, i, &record), *next;
 	uint64_t taken = 0;
 
-	for (; i > 0 && taken < bytes && is_here(&t->chunks[record]); i--) {
+	for (; i > first && taken < bytes && is_here(&t->chunks[record]); i--) {
 		next = find(w, t, i - 1, &before);
 		if (!is_here(&t->chunks[before]))
 			break;
@@ -88,25 +91,76 @@ static const struct sw_task_ops ops = {.has_rows = true,
 	.start = start_part,
 	.take_back = take_back};
 
-/* The tensor's last chunk, if it is ours, is the last of ours. */
-static uint64_t own_bytes(const struct sw_wtensor *t)
+/* Bytes of the first @n of ours.  The tensor's last chunk, if it is ours, is
+ * the last of them. */
+static uint64_t own_bytes(const struct sw_wtensor *t, uint32_t n)
 {
-	return (t->own.n_local - 1ULL) * t->chunk_bytes +
-	       (t->last == SW_PLACE_NONE ? t->chunk_bytes : t->last_bytes);
+	uint64_t bytes = (uint64_t)n * t->chunk_bytes;
+
+	return n == t->own.n_local && t->last != SW_PLACE_NONE
+		       ? bytes - t->chunk_bytes + t->last_bytes
+		       : bytes;
 }
 
-static void ready(struct sw_worker *w, struct sw_wtensor *t)
+/* Chunks of the tensor that are there, of all local ranks. */
+static uint32_t n_ready(const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	if (w->lane_i)
+		t = &w->lanes->zero->tensors[t->index];
+	return atomic_load_explicit(&t->n_ready, memory_order_acquire);
+}
+
+/* The scheduler gets those of ours that are there, and that it has not had.  A
+ * task of which all has been folded meanwhile begins again. */
+static void give(struct sw_worker *w, struct sw_wtensor *t)
+{
+	uint32_t n = sw_place_below(&t->own, n_ready(w, t));
+	uint64_t before = own_bytes(t, t->n_given);
+	int err;
+
+	if (n <= t->n_given)
+		return;
+	if (t->task.state == SW_TASK_IDLE)
+		t->before = before;
+	t->n_given = n;
+	err = sw_task_extend(&w->sched, &t->task, own_bytes(t, n) - before);
+	assert(!err);
+	(void)err;
+	sw_sched_run(&w->sched);
+}
+
+/* The same of a buffer that is all there: most are. */
+static void give_all(struct sw_worker *w, struct sw_wtensor *t)
 {
 	int err;
 
-	sw_todo_take_place(w, t);
-	t->task = (struct sw_task){.ops = &ops,
-		.bytes = own_bytes(t),
-		.priority = t->decl.priority};
+	t->before = 0;
+	t->n_given = t->own.n_local;
+	t->task.bytes = own_bytes(t, t->own.n_local);
 	err = sw_task_ready(&w->sched, &t->task);
 	assert(!err);
 	(void)err;
 	sw_sched_run(&w->sched);
+}
+
+static void ready(struct sw_worker *w, struct sw_wtensor *t, uint32_t n)
+{
+	sw_todo_take_place(w, t);
+	t->task = (struct sw_task){.ops = &ops, .priority = t->decl.priority};
+	if (n == t->n_chunks) {
+		give_all(w, t);
+	} else {
+		t->n_given = 0;
+		give(w, t);
+	}
+}
+
+void sw_round_extend(struct sw_worker *w, struct sw_wtensor *t)
+{
+	if (w->left_by_ns || !t->is_begun || !t->n_missing)
+		return;
+	t->progress_ns = w->now_ns;
+	give(w, t);
 }
 
 void sw_round_open(struct sw_worker *w, struct sw_wtensor *t, uint8_t op,
@@ -122,6 +176,8 @@ void sw_round_open(struct sw_worker *w, struct sw_wtensor *t, uint8_t op,
 
 void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 {
+	uint32_t n;
+
 	t->round++;
 	w->highest_round = (uint32_t)sw_max64(w->highest_round, t->round);
 	if (sw_wtensor_is_dead(t, t->round)) { /* as this lane knows already */
@@ -132,11 +188,12 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 	t->is_begun = true;
 	t->weight = 0;
 	t->n_missing = t->own.n_local;
+	n = w->lane_i ? n_ready(w, t) : sw_grow_say(t);
 	sw_set_word(&t->awaited, 0);
 	t->progress_ns = w->now_ns;
 	t->n_lanes = sw_lanes_begin(w, t);
 	if (t->n_missing) /* all are HELD until the scheduler starts them */
-		ready(w, t);
+		ready(w, t, n);
 }
 
 /* --- its end --- */

@@ -41,7 +41,7 @@ static uint64_t named(const struct sw_worker *w, const struct sw_wtensor *t)
 static bool lacks_some(const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	return t->stream ? t->stream->n_colls != t->stream->n_newest
-			 : t->n_asked != w->n_local;
+			 : t->n_asked != w->n_local || t->lacks;
 }
 
 /* Of the @i-th 64 local ranks those that there are. */
@@ -67,6 +67,19 @@ static uint64_t have_not(const struct sw_stream *s, uint32_t i, uint64_t which)
 	return out;
 }
 
+/* Of the @i-th 64 local ranks those that have not asked, or whose buffers are
+ * not all there. */
+static uint64_t lagging(
+	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t i)
+{
+	uint64_t out = ~t->asked[i] & locals_of(w, i);
+
+	for (uint64_t m = t->lacks ? t->asked[i] : 0; m; m &= m - 1)
+		if (sw_grow_lacks(t, 64 * i + (uint32_t)__builtin_ctzll(m)))
+			out |= m & -m;
+	return out;
+}
+
 static void add_missing(const struct sw_worker *w, const struct sw_wtensor *t,
 	struct missing *out)
 {
@@ -76,7 +89,7 @@ static void add_missing(const struct sw_worker *w, const struct sw_wtensor *t,
 	for (uint32_t i = 0; i <= (w->n_local - 1u) / 64; i++)
 		out->locals[i] |=
 			t->stream ? have_not(t->stream, i, ~out->locals[i])
-				  : ~t->asked[i] & locals_of(w, i);
+				  : lagging(w, t, i);
 }
 
 /* Ranks from @from on, below @end; of those of a group, if there is one. */
@@ -147,12 +160,18 @@ static uint64_t every_ns(const struct sw_worker *w)
 	return sw_min64(w->params.stall_warn, w->params.stall_limit);
 }
 
+/* Of what was pushed here, or is to be, is a result missing? */
+static bool lacks_results(const struct sw_wtensor *t)
+{
+	return t->n_missing > t->own.n_local - t->n_given;
+}
+
 /* Has it, for long enough to say so?  What other lanes wait for they see
- * themselves. */
+ * themselves; for local ranks lane 0 waits. */
 static bool is_stalled(const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	return t->is_open && w->now_ns - t->progress_ns >= every_ns(w) &&
-	       (t->n_missing || lacks_some(w, t));
+	       (lacks_results(t) || lacks_some(w, t));
 }
 
 /* With a stream its group ends, else the job. */

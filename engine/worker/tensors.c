@@ -191,6 +191,7 @@ static int copy_one(struct sw_worker *w, const struct sw_wtensor *zero)
 	t->is_closed = false;
 	add(w);
 	t->locals = from->locals;
+	t->held = from->held;
 	if (from->key == SW_KEY_NONE) { /* it was refused */
 		t->dead_from = 1;
 		t->death = from->death;

@@ -101,6 +101,8 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 			(uint8_t *)t->decl.base +
 				(uint64_t)h->chunk * t->chunk_bytes,
 			payload, h->payload_len));
+	if (t->left)
+		sw_granules_held(w, t, h->chunk);
 	t->weight = h->weight;
 	t->progress_ns = w->now_ns;
 	sw_set_word(&t->awaited, 0);

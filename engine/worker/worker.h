@@ -85,6 +85,9 @@ struct sw_worker_events {
 	 * (sw_loopback_copy_lent, sw_server_keep_stream), some in each call;
 	 * true: all is.  NULL: it has none. */
 	bool (*keep)(void *ctx, uint32_t key);
+	/* From sw_worker_take: granules of growing tensors are summed.  NULL:
+	 * there is no such tensor. */
+	void (*summed)(void *ctx);
 };
 
 /* The job's tuning, as a worker received it and asks for it. */
@@ -199,6 +202,7 @@ struct sw_worker {
 	struct sw_wtensor *built_groups[SW_TENSORS];
 	uint32_t n_open; /* push_pulls */
 	bool is_still;   /* a stream has stood still for long (the same) */
+	bool has_summed; /* events.summed is to be called; lane 0's */
 	/* The stream whose window has moved in this burst, and at which link;
 	 * NULL: none has. */
 	struct sw_wtensor *moved;
@@ -247,6 +251,11 @@ struct sw_worker_tensor {
 	/* Where results go; a single local rank contributes from there, too.
 	 * Borrowed until sw_worker_close. */
 	void *base;
+	/* Of a growing tensor, of which local ranks say in each round how far
+	 * their buffers are there: a word for each SW_GRANULE bytes, which
+	 * becomes the round's number when all results that lie there are
+	 * written; never read.  Borrowed as base.  NULL: of any other. */
+	_Atomic uint32_t *granules;
 	bool is_async;
 	/* Or a stream of collectives of these ranks of the job, in the order of
 	 * their parts, one of ours among them, with 2^window_log2 slots at each
@@ -298,6 +307,10 @@ struct sw_worker_round {
 	uint32_t tensor, step;
 	uint32_t local;
 	uint64_t cookie; /* comes back in events.done */
+	/* Bytes at the end of its buffer that are not there yet: whole
+	 * elements; sw_worker_grow says when they are.  Until then nothing of
+	 * them is read. */
+	uint64_t lacks;
 	enum sw_operation op;
 	uint16_t root; /* copy: the rank whose bytes all get */
 };
@@ -305,13 +318,21 @@ struct sw_worker_round {
 /* sw_worker_begin - a local rank asks for a round of a declared tensor, which
  * starts when all have.  Until events.done it may not write its buffer.
  * events.done is called when it ends, in order of completion.
- * Errors: SW_EINVAL no such tensor, root or source, or the first round of an
+ * Errors: SW_EINVAL no such tensor, root, source or part of a buffer, or the
+ * first round of an
  * asynchronous tensor is no broadcast; SW_EBUSY it has asked
  * already, SW_EAGAIN not admitted yet, or why the job ended (SW_ECLOSED: it was
  * left); SW_EMISMATCH it asks for something else than a local rank before it,
  * or the tensor is dead (sw_worker_why); SW_EPEER one has left: this ends the
  * job. */
 int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round);
+
+/* sw_worker_grow - of what a local rank has asked for only @lacks bytes at the
+ * end of its buffer are not there yet, so many or less than before.  What
+ * follows nothing that it has asked for, or what has ended, is no error.
+ * Errors: SW_EINVAL no such tensor, more than before, no whole elements. */
+int sw_worker_grow(
+	struct sw_worker *w, uint32_t tensor, uint32_t local, uint64_t lacks);
 
 /* One collective of a stream, as one local rank submits it. */
 struct sw_worker_coll {

@@ -297,6 +297,51 @@ uint32_t sw_closed_work(struct sw_worker *w);
  * here; returns how many. */
 uint32_t sw_here_work(struct sw_worker *w);
 
+/* --- grow.c --- */
+
+/* sw_grow_is_possible - can a buffer of the tensor lack that many bytes? */
+bool sw_grow_is_possible(const struct sw_wtensor *t, uint64_t lacks);
+
+/* sw_grow_bytes - of a buffer; sw_grow_chunks - that are there, if some lack.
+ * sw_grow_say - lane 0 says to all how many are there, and returns it.
+ * sw_grow_lacks - does it wait for more of the buffer of @local? */
+static inline uint64_t sw_grow_bytes(const struct sw_wtensor *t)
+{
+	return t->decl.n_elems * t->elem_bytes;
+}
+
+static inline uint32_t sw_grow_chunks(const struct sw_wtensor *t)
+{
+	return (uint32_t)((sw_grow_bytes(t) - t->lacks) / t->chunk_bytes);
+}
+
+static inline uint32_t sw_grow_say(struct sw_wtensor *t)
+{
+	uint32_t n = t->lacks ? sw_grow_chunks(t) : t->n_chunks;
+
+	atomic_store_explicit(&t->n_ready, n, memory_order_release);
+	return n;
+}
+
+static inline bool sw_grow_lacks(const struct sw_wtensor *t, uint32_t local)
+{
+	return t->lacks && sw_bits_has(t->asked, local) &&
+	       t->locals[local].lacks;
+}
+
+/* sw_granules_of - how many a growing tensor of @bytes has. */
+static inline uint32_t sw_granules_of(uint64_t bytes)
+{
+	return (uint32_t)((bytes + SW_GRANULE - 1) / SW_GRANULE);
+}
+
+/* sw_granules_held - of a growing tensor, this lane holds @chunk.
+ * sw_granules_tell - who watches is told, if there are more than before.  Lane
+ * 0's; returns whether it was. */
+void sw_granules_held(
+	struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk);
+bool sw_granules_tell(struct sw_worker *w);
+
 /* --- round.c --- */
 
 /* sw_round_open - the first local rank has asked: it says what is done. */
@@ -306,6 +351,10 @@ void sw_round_open(struct sw_worker *w, struct sw_wtensor *t, uint8_t op,
 /* sw_round_start - all local ranks have asked for it: count it, let the other
  * lanes begin it, give what this lane has of it to the scheduler. */
 void sw_round_start(struct sw_worker *w, struct sw_wtensor *t);
+
+/* sw_round_extend - more of its buffers may be there: give that to the
+ * scheduler.  Of a round that is over, or dead, nothing. */
+void sw_round_extend(struct sw_worker *w, struct sw_wtensor *t);
 
 /* sw_round_held - this lane holds all its chunks; sw_round_lane_done - another
  * lane does. */
@@ -385,6 +434,8 @@ uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t);
  * begins; returns how many they are. */
 uint32_t sw_lanes_begin_coll(struct sw_worker *w, const struct sw_wtensor *t,
 	const struct sw_coll *c, uint32_t lanes);
+/* sw_lanes_grown - more of a tensor is there. */
+void sw_lanes_grown(struct sw_worker *w, const struct sw_wtensor *t);
 void sw_lanes_set_tuning(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes);
 

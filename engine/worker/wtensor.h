@@ -53,6 +53,7 @@ struct sw_part {
 struct sw_local {
 	const uint8_t *from; /* its contributions; borrowed */
 	uint64_t cookie;     /* of the open round */
+	uint64_t lacks; /* bytes at its end that are not there yet, the same */
 };
 
 struct sw_wtensor {
@@ -96,6 +97,18 @@ struct sw_wtensor {
 	struct sw_local *locals;  /* by local rank; lane 0's */
 	struct sw_wchunk *chunks; /* this lane's, by record */
 	struct sw_part *parts;    /* by link */
+	/* Of a growing tensor, by granule: of its chunks here, those that this
+	 * lane does not hold yet, 0: it holds none; of all, those in lanes that
+	 * hold all of theirs, lane 0's. */
+	uint16_t *left;
+	_Atomic uint32_t *held;
+	/* Of the open round, in chunks: those that are there, of all local
+	 * ranks, lane 0's, which the others read; of this lane's, those that
+	 * the scheduler was given, and those before its task began. */
+	_Atomic uint32_t n_ready;
+	uint32_t n_given;
+	uint64_t before; /* bytes of those */
+	uint64_t lacks;  /* the most that a local rank does; lane 0's */
 	uint64_t *words, n_words; /* of their sets */
 	void *mem; /* all of these, of all that were declared with it */
 	uint64_t mem_bytes;

@@ -185,6 +185,7 @@ struct sw_turn {
 	uint64_t until_ns; /* then it looks by itself */
 	pthread_t thread;
 	int kick_fd, event_fd; /* event_fd -1: nobody asked for it */
+	uint32_t n_summed;     /* as the last leader saw it */
 };
 
 struct sw_tensor {
@@ -194,9 +195,11 @@ struct sw_tensor {
 	const char *name;
 	uint64_t handle; /* the last one */
 	enum sw_tensor_state state;
-	int status;            /* of SW_TENSOR_ENDED */
-	bool needs_value;      /* asynchronous, and none was broadcast yet */
-	uint32_t i;            /* counted in the order of declaration */
+	int status;       /* of SW_TENSOR_ENDED */
+	bool needs_value; /* asynchronous, and none was broadcast yet */
+	uint32_t i;       /* counted in the order of declaration */
+	uint64_t bytes;
+	uint32_t old_round; /* of a growing one: in its granules before this */
 	uint64_t memory_bytes; /* of sw_alloc; 0: it is a tensor */
 	bool is_freed;         /* given back; its number may be used again */
 };
@@ -283,9 +286,8 @@ int sw_client_give(struct sw_client *c, struct sw_tensor *t);
 /* sw_client_map - make memory of @bytes.  The caller leads. */
 int sw_client_map(struct sw_client *c, uint64_t bytes, struct sw_tensor **out);
 
-/* sw_client_open_stream - open one of @ranks, desc->n_elems of them; is_async
- * of
- * @desc is SW_EDGE_STREAM.  Else as sw_declare. */
+/* sw_client_open_stream - open one of @ranks, desc->n_elems of them; @desc has
+ * SW_EDGE_STREAM as is_async.  Else as sw_declare. */
 int sw_client_open_stream(struct sw_client *c,
 	const struct sw_tensor_desc *desc, const uint16_t *ranks,
 	struct sw_tensor **out);
@@ -418,6 +420,11 @@ void sw_client_drop_call(struct sw_client *c, struct sw_call *k, int status);
 
 /* --- client_push.c --- */
 
+/* sw_client_submit - under the lock; @root 0: sum, else 1 + the rank that
+ * broadcasts.  Errors: SW_EINVAL, SW_EBUSY, or the attachment is over. */
+int sw_client_submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
+	uint32_t step, uint64_t *handle);
+
 /* sw_client_wait_until_ns - when a wait that begins now takes too long. */
 uint64_t sw_client_wait_until_ns(const struct sw_client *c);
 
@@ -475,24 +482,6 @@ void sw_group_put(struct sw_group *g);
 
 /* sw_client_free_groups - at the end. */
 void sw_client_free_groups(struct sw_client *c);
-
-/* --- client_stage.c --- */
-
-/* sw_stage_close - another channel may use the memory of its stages. */
-void sw_stage_close(struct sw_client *c, struct sw_channel *ch);
-
-/* sw_stage_open - have stages for pieces of @bytes, of @largest at most.
- * Errors: those of sw_alloc. */
-int sw_stage_open(struct sw_client *c, struct sw_channel *ch, uint64_t bytes,
-	uint64_t largest);
-
-/* sw_stage_memory - where stages for pieces of @bytes lie, which are open;
- * returns how many bytes. */
-uint64_t sw_stage_memory(
-	const struct sw_channel *ch, uint64_t bytes, void **base);
-
-/* sw_stage_take - one for a piece of @bytes; NULL: all are in use. */
-struct sw_stage *sw_stage_take(struct sw_channel *ch, uint64_t bytes);
 
 /* sw_client_ring - wake the agent, if it has said so in @flag. */
 void sw_client_ring(const struct sw_client *c, _Atomic uint32_t *flag);

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_device.h"
 #include "pmd/client/sized.h"
 
 #define SLOW_BYTES_PER_S (UINT64_C(64) << 20)
@@ -190,11 +190,12 @@ static int map_batch(struct sw_client *c, struct sw_client_batch *b,
 	for (uint32_t i = 0; i < o->n && !err; i++) {
 		uint64_t size = sw_edge_bytes(descs[i].is_async,
 			descs[i].n_elems, sw_dtype_bytes(descs[i].dtype));
-		uint64_t at = sw_edge_place(c->local_rank, size, &end);
+		uint64_t room = sw_edge_room(descs[i].is_async, size);
+		uint64_t at = sw_edge_place(c->local_rank, room, &end);
 		void *data = (char *)b->data.base + at;
 		const void *result = c->local_size == 1 || is_memory
 					     ? data
-					     : result_of(c, first + i, size);
+					     : result_of(c, first + i, room);
 
 		if (end > bytes || !result)
 			err = SW_EPROTO;
@@ -203,6 +204,7 @@ static int map_batch(struct sw_client *c, struct sw_client_batch *b,
 			.data = data,
 			.result = result,
 			.name = b->names[i],
+			.bytes = size,
 			.memory_bytes = is_memory ? size : 0,
 			.needs_value = descs[i].is_async == SW_EDGE_ASYNC,
 			.i = first + i};
@@ -356,7 +358,7 @@ int sw_client_open_stream(struct sw_client *c,
 /* Copy the caller's descriptions, which lie as far apart as the first of them
  * is large. */
 static int take_descs(struct sw_client *c, struct sw_tensor_desc *own,
-	const struct sw_tensor_desc *descs, uint32_t n)
+	const struct sw_tensor_desc *descs, uint32_t n, bool are_growing)
 {
 	char why[SW_SIZED_WHY_BYTES];
 
@@ -378,12 +380,18 @@ static int take_descs(struct sw_client *c, struct sw_tensor_desc *own,
 			return sw_client_fail(c, SW_EINVAL,
 				"tensor %u: is_async is 0 or 1, not %u", i,
 				own[i].is_async);
+		if (own[i].is_async && are_growing)
+			return sw_client_fail(c, SW_EINVAL,
+				"tensor %u: is_async is 0 for a device's", i);
+		if (are_growing)
+			own[i].is_async = SW_EDGE_GROWING;
 	}
 	return 0;
 }
 
-int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
-	uint32_t n, struct sw_tensor **out)
+static int enter_and_declare(struct sw_client *c,
+	const struct sw_tensor_desc *descs, uint32_t n, bool are_growing,
+	struct sw_tensor **out)
 {
 	struct sw_tensor_desc *own;
 	int err = sw_client_enter(c);
@@ -396,11 +404,23 @@ int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 	if (!err && !own)
 		err = sw_client_fail(c, SW_ENOMEM, "out of memory");
 	if (!err)
-		err = take_descs(c, own, descs, n);
+		err = take_descs(c, own, descs, n, are_growing);
 	if (!err)
 		err = declare(c, &(struct order){.descs = own, .n = n}, out);
 	free(own);
 	sw_client_follow(c);
 	sw_client_unlock(c);
 	return err;
+}
+
+int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
+	uint32_t n, struct sw_tensor **out)
+{
+	return enter_and_declare(c, descs, n, false, out);
+}
+
+int sw_client_declare_growing(struct sw_client *c,
+	const struct sw_tensor_desc *descs, uint32_t n, struct sw_tensor **out)
+{
+	return enter_and_declare(c, descs, n, true, out);
 }

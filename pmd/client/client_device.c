@@ -23,16 +23,19 @@ void sw_client_near(struct sw_client *c, int node)
 }
 
 /* Once the attachment is over, its socket is readable for ever. */
-void sw_client_rest(
-	struct sw_client *c, const _Atomic bool *has_mail, uint64_t until_ns)
+void sw_client_rest(struct sw_client *c, const _Atomic bool *has_mail,
+	uint32_t *n_summed, uint64_t until_ns)
 {
 	bool is_over = !sw_client_lock(c);
+	uint32_t now;
 
 	if (is_over)
 		return;
 	is_over = c->closed;
-	if (!is_over && !atomic_load(has_mail))
+	now = atomic_load(&c->control->n_summed);
+	if (!is_over && !atomic_load(has_mail) && now == *n_summed)
 		sw_client_turn(c, until_ns);
+	*n_summed = atomic_load(&c->control->n_summed);
 	sw_client_unlock(c);
 	if (is_over && !atomic_load(has_mail))
 		nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
@@ -44,6 +47,50 @@ void sw_client_wake(struct sw_client *c)
 		return;
 	sw_client_call_thread(c);
 	sw_client_unlock(c);
+}
+
+/* --- growing tensors --- */
+
+static const _Atomic uint32_t *granules_of(const struct sw_tensor *t)
+{
+	return (const void *)((const char *)t->result +
+			      sw_edge_granules(t->bytes));
+}
+
+int sw_client_push(struct sw_client *c, struct sw_tensor *t, uint32_t root,
+	uint32_t step, uint64_t lacks, uint64_t *handle)
+{
+	int err = sw_client_enter(c);
+
+	if (err)
+		return err;
+	if (t->state == SW_TENSOR_IDLE) {
+		/* between two rounds all have the number of the last one */
+		t->old_round = atomic_load(granules_of(t));
+		atomic_store(&c->control->lacks[t->i], lacks);
+	}
+	err = sw_client_submit(c, t, root, step, handle);
+	sw_client_unlock(c);
+	return err;
+}
+
+int sw_client_grow(struct sw_client *c, struct sw_tensor *t, uint64_t lacks)
+{
+	int err = sw_client_enter(c);
+
+	if (err)
+		return err;
+	atomic_store(&c->control->lacks[t->i], lacks);
+	sw_flags_raise(&c->control->grown, t->i);
+	sw_client_ring(c, &c->control->agent_sleeps);
+	sw_client_unlock(c);
+	return 0;
+}
+
+bool sw_client_is_summed(const struct sw_tensor *t, uint32_t granule)
+{
+	return atomic_load_explicit(&granules_of(t)[granule],
+		       memory_order_acquire) != t->old_round;
 }
 
 int sw_client_serve(struct sw_client *c)

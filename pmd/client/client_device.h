@@ -22,10 +22,30 @@ void sw_client_disown(struct sw_client *c, struct sw_client_part *part);
 void sw_client_close_parts(struct sw_client *c);
 
 /* sw_client_rest - sleep until the agent has something, sw_client_wake, or
- * @until_ns; not at all if *@has_mail, which is set before sw_client_wake. */
-void sw_client_rest(
-	struct sw_client *c, const _Atomic bool *has_mail, uint64_t until_ns);
+ * @until_ns; not at all if *@has_mail, which is set before sw_client_wake, or
+ * if more is summed of a growing tensor than when @n_summed, the caller's, was
+ * written by the last one. */
+void sw_client_rest(struct sw_client *c, const _Atomic bool *has_mail,
+	uint32_t *n_summed, uint64_t until_ns);
 void sw_client_wake(struct sw_client *c);
+
+/* --- growing tensors: they are pushed before all of them is there --- */
+
+/* sw_client_declare_growing - as sw_declare. */
+int sw_client_declare_growing(struct sw_client *c,
+	const struct sw_tensor_desc *descs, uint32_t n, struct sw_tensor **out);
+
+/* sw_client_push - as sw_push_pull, or with @root, which is 1 + a rank, as
+ * sw_broadcast, while the last @lacks bytes of @t are not written yet.
+ * sw_client_grow - now that many are, less than before, at last none: else it
+ * never ends.  Errors: why the attachment is over. */
+int sw_client_push(struct sw_client *c, struct sw_tensor *t, uint32_t root,
+	uint32_t step, uint64_t lacks, uint64_t *handle);
+int sw_client_grow(struct sw_client *c, struct sw_tensor *t, uint64_t lacks);
+
+/* sw_client_is_summed - of the open call of @t, is this granule's result
+ * there, SW_GRANULE bytes of it?  Thread: who called sw_client_push. */
+bool sw_client_is_summed(const struct sw_tensor *t, uint32_t granule);
 
 /* sw_client_serve - what the agent has said, and pieces that may go.  Returns
  * whether there was any, or why the attachment is over. */

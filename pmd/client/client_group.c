@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "pmd/client/client.h"
+#include "pmd/client/client_stage.h"
 #include "pmd/client/release.h"
 #include <sumwire/coll.h>
 

@@ -7,7 +7,7 @@
 enum { RX_EVERY_POLLS = 64 }; /* fruitless sw_poll per look at the socket */
 
 /* @root  0: sum; else 1 + the rank that broadcasts */
-static int submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
+int sw_client_submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 	uint32_t step, uint64_t *handle)
 {
 	struct sw_submit s = {
@@ -50,7 +50,7 @@ static int enter_and_submit(struct sw_client *c, struct sw_tensor *t,
 
 	if (err)
 		return err;
-	err = submit(c, t, root, step, handle);
+	err = sw_client_submit(c, t, root, step, handle);
 	sw_client_unlock(c);
 	return err;
 }

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_stage.h"
 
 struct sw_stage *sw_stage_take(struct sw_channel *ch, uint64_t bytes)
 {

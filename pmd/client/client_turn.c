@@ -18,13 +18,20 @@
 
 enum { THREAD_TURN_S = 3600 };
 
+static uint32_t n_summed(const struct sw_client *c)
+{
+	return atomic_load(&c->control->n_summed);
+}
+
 /* Until the agent has something, or another thread. */
 static void rest(struct sw_client *c, uint64_t until_ns)
 {
 	sw_edge_doze(&c->control->client_sleeps);
 	sw_client_ring(c, &c->control->agent_naps);
-	if (sw_spsc_is_empty(&c->completions))
+	if (sw_spsc_is_empty(&c->completions) &&
+		c->turn.n_summed == n_summed(c))
 		sw_client_sleep(c, until_ns);
+	c->turn.n_summed = n_summed(c);
 	atomic_store_explicit(
 		&c->control->client_sleeps, 0, memory_order_relaxed);
 	sw_client_rx_messages(c);

@@ -23,14 +23,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/base/flags.h"
 #include "engine/base/limits.h"
 #include "engine/base/spsc.h"
 
 enum {
 	SW_EDGE_MAGIC = 0x52495753, /* "SWIR" */
 	/* of the attachment; this code speaks all in between */
-	SW_EDGE_VERSION_MIN = 9,
-	SW_EDGE_VERSION_MAX = 9,
+	SW_EDGE_VERSION_MIN = 10,
+	SW_EDGE_VERSION_MAX = 10,
 	SW_EDGE_TENSORS = 4096, /* per client, so batches and ring entries */
 	SW_EDGE_TENSOR_BITS = 12,
 	SW_EDGE_NAME_BYTES = 128,
@@ -105,6 +106,13 @@ struct sw_edge_control {
 	_Atomic uint32_t agent_naps; /* a client that begins to wait ends it */
 	_Alignas(64) _Atomic uint32_t client_sleeps;
 	_Atomic uint32_t client_polls; /* it waits, but needs no bell */
+	/* Of growing tensors: changes when more of them is summed, of any. */
+	_Alignas(64) _Atomic uint32_t n_summed;
+	/* The client's: bytes at its end that are not there yet, written before
+	 * a submit, then less and less, and a flag that it is less; by the
+	 * order of declaration. */
+	_Alignas(64) _Atomic uint64_t lacks[SW_EDGE_TENSORS];
+	_Alignas(64) struct sw_flags grown;
 	/* Of several local ranks: where a tensor's result is in the segment
 	 * that they share, by the order of declaration. */
 	_Alignas(64) uint64_t results[SW_EDGE_TENSORS];
@@ -181,12 +189,13 @@ struct sw_edge_text {
 };
 
 enum sw_edge_item {
-	SW_EDGE_SYNC,   /* a tensor */
-	SW_EDGE_ASYNC,  /* an asynchronous one */
-	SW_EDGE_STREAM, /* n_elems: ranks of its group; dtype: log2 of its
-			   slots at each server; by sw_edge_open alone */
-	SW_EDGE_MEMORY, /* for collectives; alone in its batch; until it is
-			   freed */
+	SW_EDGE_SYNC,    /* a tensor */
+	SW_EDGE_ASYNC,   /* an asynchronous one */
+	SW_EDGE_GROWING, /* one that is pushed before all of it is there */
+	SW_EDGE_STREAM,  /* n_elems: ranks of its group; dtype: log2 of its
+			    slots at each server; by sw_edge_open alone */
+	SW_EDGE_MEMORY,  /* for collectives; alone in its batch; until it is
+			    freed */
 	SW_EDGE_N_ITEMS,
 };
 
@@ -267,6 +276,7 @@ _Static_assert(
 	sizeof(struct sw_edge_open) == 160 + 2 * SW_EDGE_RANKS, "shared");
 _Static_assert(sizeof(struct sw_edge_tune) == 40, "shared");
 _Static_assert(SW_EDGE_TENSORS == 1 << SW_EDGE_TENSOR_BITS, "handles");
+_Static_assert((int)SW_EDGE_TENSORS == (int)SW_FLAGS, "a flag for each");
 _Static_assert(SW_EDGE_TENSORS % SW_EDGE_PIECE == 0, "pieces");
 
 /* Room for every message but the long one, and its end, to see one that is too
@@ -304,6 +314,24 @@ static inline uint64_t sw_edge_bytes(
 {
 	return n_elems *
 	       (kind == SW_EDGE_STREAM ? sizeof(uint16_t) : elem_bytes);
+}
+
+/* sw_edge_granules - where those of a growing tensor of @bytes are, behind it:
+ * a word for each SW_GRANULE bytes.  The agent writes them where the results
+ * are: the number of the round of which all results that lie there are.
+ * sw_edge_room - what an item of @bytes takes of a segment. */
+static inline uint64_t sw_edge_granules(uint64_t bytes)
+{
+	return (bytes + 63) / 64 * 64;
+}
+
+static inline uint64_t sw_edge_room(uint32_t kind, uint64_t bytes)
+{
+	uint64_t n = (bytes + SW_GRANULE - 1) / SW_GRANULE;
+
+	return kind == SW_EDGE_GROWING
+		       ? sw_edge_granules(bytes) + n * sizeof(uint32_t)
+		       : bytes;
 }
 
 /* sw_edge_send - send one message with @n_fds (<= 2) descriptors; never blocks.

@@ -54,6 +54,8 @@ static void end_slice(
 	lane->n--;
 	if (err || c->there == c->rows.n * c->rows.bytes)
 		end_copy(l, c, err);
+	else if (c->moved && c->is_open)
+		c->moved(l, c);
 }
 
 void sw_pipeline_lane_end(struct sw_pipeline *l, enum sw_back_way way, int err)
@@ -69,14 +71,14 @@ void sw_pipeline_lane_end(struct sw_pipeline *l, enum sw_back_way way, int err)
 
 /* --- slices --- */
 
-static uint64_t slice_bytes(const struct sw_pipeline *l,
-	const struct sw_pipeline_lane *lane, const struct sw_pipeline_copy *c)
+uint64_t sw_pipeline_lane_slice(
+	const struct sw_pipeline *l, enum sw_back_way way, uint64_t bytes)
 {
 	uint64_t n = (l->p.piece_bytes + SW_PIPELINE_SLICES - 1) /
 		     SW_PIPELINE_SLICES;
 
 	return n ? (n + 4095) / 4096 * 4096
-		 : sw_grain_bytes(&lane->grain, c->rows.n * c->rows.bytes);
+		 : sw_grain_bytes(&l->lanes[way].grain, bytes);
 }
 
 /* The next of it: rows, or, where they are long, some of one. */
@@ -104,7 +106,8 @@ static int begin(
 	struct sw_pipeline_slot *s =
 		&lane->slots[(lane->first + lane->n++) % SW_PIPELINE_SLICES];
 	struct sw_pipeline_copy *c = lane->queue.heap[0];
-	uint64_t wanted = slice_bytes(l, lane, c);
+	uint64_t wanted =
+		sw_pipeline_lane_slice(l, way, c->rows.n * c->rows.bytes);
 	struct sw_rows r = slice(c, wanted);
 
 	s->copy = c;

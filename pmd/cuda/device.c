@@ -13,13 +13,26 @@ enum { PIECE_FLOOR = 4096, PIECE_CEILING = 64 << 20 };
 
 /* --- the client as the pipeline's net --- */
 
-static int net_push(
-	void *ctx, void *tensor, uint32_t root, uint32_t step, uint64_t *handle)
+static int net_push(void *ctx, void *tensor, uint32_t root, uint32_t step,
+	uint64_t lacks, uint64_t *handle)
 {
 	const struct sw_device *d = ctx;
 
-	return root ? sw_broadcast(d->client, tensor, root - 1, step, handle)
-		    : sw_push_pull(d->client, tensor, step, handle);
+	return sw_client_push(d->client, tensor, root, step, lacks, handle);
+}
+
+/* When the attachment is over, poll says so. */
+static void net_grow(void *ctx, void *tensor, uint64_t lacks)
+{
+	const struct sw_device *d = ctx;
+
+	(void)!sw_client_grow(d->client, tensor, lacks);
+}
+
+static bool net_is_summed(void *ctx, void *tensor, uint32_t granule)
+{
+	(void)ctx;
+	return sw_client_is_summed(tensor, granule);
 }
 
 static int net_poll(void *ctx, uint64_t handle)
@@ -38,9 +51,9 @@ static const char *net_why(void *ctx)
 
 static void net_rest(void *ctx, const _Atomic bool *has_mail, uint64_t until_ns)
 {
-	const struct sw_device *d = ctx;
+	struct sw_device *d = ctx;
 
-	sw_client_rest(d->client, has_mail, until_ns);
+	sw_client_rest(d->client, has_mail, &d->n_summed, until_ns);
 }
 
 static void net_wake(void *ctx)
@@ -114,8 +127,17 @@ static int open_pipeline(struct sw_device *d, int32_t number)
 {
 	struct sw_pipeline_params p = {.ops = d->ops,
 		.back = d->back,
-		.net = {d, net_push, net_poll, net_why, net_rest, net_wake,
-			sw_device_serve, net_give_up},
+		.net = {.ctx = d,
+			.push = net_push,
+			.grow = net_grow,
+			.is_summed = net_is_summed,
+			.granule = SW_GRANULE,
+			.poll = net_poll,
+			.why = net_why,
+			.rest = net_rest,
+			.wake = net_wake,
+			.serve = sw_device_serve,
+			.give_up = net_give_up},
 		.where = d->where,
 		.piece_bytes = d->piece_bytes,
 		.log = say,
@@ -141,7 +163,6 @@ void sw_device_batch_free(struct sw_device *d, struct sw_device_batch *b)
 		if (b->pinned[i])
 			d->ops->unpin(d->back, b->pinned[i]);
 	free(b->tensors);
-	free(b->pieces);
 	free(b);
 }
 

@@ -78,7 +78,7 @@ static void copy(struct sw_call_device *of, uint32_t piece,
 		.way = is_into ? SW_BACK_OUT : SW_BACK_IN,
 		.priority = o->priority,
 		.number = o->start.number,
-		.i = d->n_copies++,
+		.at = d->n_copies++,
 		.end = end_copy};
 	sw_pipeline_copy(&d->pipeline, &d->copies[piece]);
 	sw_client_call_thread(d->client);

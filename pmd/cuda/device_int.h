@@ -8,7 +8,7 @@
 #include "pmd/client/client_device.h"
 #include "pmd/cuda/pipeline.h"
 
-enum { SW_DEVICE_WHERE = 64, SW_DEVICE_PIECE_MAX = 4 << 20 };
+enum { SW_DEVICE_WHERE = 64 };
 
 struct sw_device_tensor {
 	struct sw_pipeline_tensor t;
@@ -19,7 +19,7 @@ struct sw_device_tensor {
 struct sw_device_batch {
 	struct sw_device_batch *next;
 	struct sw_device_tensor *tensors;
-	struct sw_pipeline_piece *pieces;
+	uint32_t n;
 	void *pinned[2]; /* what is pushed, where results come; NULL: is not */
 };
 
@@ -38,7 +38,8 @@ struct sw_device {
 	const struct sw_back_ops *ops;
 	struct sw_back *back;
 	struct sw_pipeline pipeline;
-	uint64_t piece_bytes; /* as the caller chose; 0: by tensor */
+	uint64_t piece_bytes; /* as the caller chose; 0: it is found out */
+	uint32_t n_summed;    /* as sw_client_rest has it */
 	struct sw_device_batch *batches;
 	uint32_t n_tensors;
 	bool has_warned;

@@ -96,8 +96,10 @@ void sw_pipeline_close(struct sw_pipeline *l)
 	end_thread(l);
 	for (uint32_t i = 0; i < SW_BACK_WAYS; i++)
 		sw_pipeline_lane_close(l, i);
-	for (uint32_t i = 0; i < l->n_tensors; i++)
+	for (uint32_t i = 0; i < l->n_tensors; i++) {
 		l->p.ops->event_close(l->p.back, l->tensors[i]->start.event);
+		free(l->tensors[i]->digests);
+	}
 	if (l->has_pinned)
 		l->p.ops->unpin(l->p.back, (void *)l->words);
 	sw_segment_fini(&l->shared);
@@ -112,27 +114,34 @@ _Atomic uint32_t *sw_pipeline_word(struct sw_pipeline *l)
 	return &l->words[l->n_words++];
 }
 
+/* What a tensor needs; under the lock. */
+static int equip(struct sw_pipeline *l, struct sw_pipeline_tensor *t, char *why)
+{
+	uint64_t granule = l->p.net.granule;
+
+	t->n_granules = (uint32_t)((t->bytes + granule - 1) / granule);
+	t->digests = calloc(t->n_granules, sizeof(t->digests[0]));
+	if (!t->digests)
+		return fail(why, SW_BACK_WHY, SW_ENOMEM, "out of memory");
+	return l->p.ops->event_open(l->p.back, &t->start.event, why);
+}
+
 int sw_pipeline_add(
 	struct sw_pipeline *l, struct sw_pipeline_tensor *t, char *why)
 {
-	int err = 0;
+	int err;
 
 	pthread_mutex_lock(&l->lock);
-	if (l->n_tensors == SW_PIPELINE_TENSORS ||
-		t->n_pieces > SW_PIPELINE_TENSORS - l->n_pieces)
-		err = fail(why, SW_BACK_WHY, SW_EINVAL,
-			"a device may have 4,096 pieces of tensors");
-	if (!err)
-		err = l->p.ops->event_open(l->p.back, &t->start.event, why);
+	err = l->n_tensors < SW_PIPELINE_TENSORS
+		      ? equip(l, t, why)
+		      : fail(why, SW_BACK_WHY, SW_EINVAL,
+				"a device may have 4,096 tensors");
 	if (!err) {
-		for (uint32_t i = 0; i < t->n_pieces; i++) {
-			t->pieces[i].tensor = t;
-			t->pieces[i].i = i;
-		}
 		t->start.fn = sw_pipeline_start;
 		t->word = sw_pipeline_word(l);
-		l->n_pieces += t->n_pieces;
 		l->tensors[l->n_tensors++] = t;
+	} else {
+		free(t->digests);
 	}
 	pthread_mutex_unlock(&l->lock);
 	return err;

@@ -1,34 +1,41 @@
 /* pipeline.h - device to pinned memory, push_pull, and back, piece by piece.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A tensor is cut into pieces, each of which is a push_pull of its own
- * (net.push).  So a piece travels as soon as it has landed in shared memory and
- * returns to the device as soon as its sum is there, whatever the others of its
- * tensor do: all stages work at once within one tensor.
+ * A tensor is one push_pull (net.push), which begins when the first of it has
+ * landed in shared memory, and is told as more has (net.grow); and what has
+ * come of its sum goes back while the rest has not: all stages work at once
+ * within one tensor.
  *
  *     submit ─► event done? ─► OUT queue ─► net ─► IN queue ─► word, end
  *
- * Each way has a queue by priority, then by order of submits, then by place,
- * and a window: at most SW_PIPELINE_SLICES copies are with the back end, which
- * are a piece together: by what its copies cost each way finds out how much is
- * copied at once (grain.c), unless piece_bytes says it.  What is urgent
- * therefore waits for at most one piece of others on its way out and on its way
- * back; between the two the agent's scheduler decides, chunk by chunk.  A
- * tensor enters the queue when its producer's event is done, not before: were
- * it waited for on the stream of copies, one that is late would hold up all
- * that is ready.
+ * Each way has a queue by priority, then by order of submits, and a window: at
+ * most SW_PIPELINE_SLICES copies are with the back end, which are a piece
+ * together, 256 KiB to 4 MiB: by what its copies cost each way finds out how
+ * much is copied at once (grain.c), unless piece_bytes says it.  That is each
+ * process's own affair, and may change at any time.  What is urgent therefore
+ * waits for at most one piece of others on its way out and on its way back;
+ * between the two the agent's scheduler decides, chunk by chunk.  A tensor
+ * enters the queue when its producer's event is done, not before: were it
+ * waited for on the stream of copies, one that is late would hold up all that
+ * is ready.
+ *
+ * What is summed the net says by granules.  Those in a row go back as one copy,
+ * when they are as long as what is copied at once, or no more will join them.
+ * Frames come in any order, so it is looked for in the first
+ * SW_PIPELINE_AHEAD granules that are not on their way back.  Two copies of a
+ * tensor are, so that the window is full when one ends.
  *
  * Collectives (device_coll.c) bring copies of their own, which queue with those
- * of pieces: what is urgent passes, whoever it belongs to.
+ * of tensors: what is urgent passes, whoever it belongs to.
  *
  * Threads: one of the pipeline's own makes all copies and calls of net; callers
  * come from any and block in wait alone.  A mutex guards what both see: the
- * mail, states of tensors.  The thread owns pieces, queues and windows.  It
+ * mail, states of tensors.  The thread owns copies, queues and windows.  It
  * sleeps in net.rest when all that is open is with the network, and naps
  * 20 us when copies are, 50 when producers are not done.
  *
- * Ownership: a tensor, its pieces and the memory that they point to belong to
- * the caller of sw_pipeline_add and live longer than the pipeline.  from and to
+ * Ownership: a tensor and the memory that it points to belong to the caller of
+ * sw_pipeline_add and live longer than the pipeline.  from and to
  * of a call are the device's, and must not be freed, and to not be written or
  * read, until the call has ended.
  *
@@ -47,25 +54,32 @@ struct sw_pipeline;
 
 enum {
 	SW_PIPELINE_SLICES = 2,
-	SW_PIPELINE_TENSORS = 4096, /* and pieces, of all together */
-	SW_PIPELINE_OTHERS = 1024,  /* copies and words besides */
+	SW_PIPELINE_TENSORS = 4096,
+	SW_PIPELINE_BACK = 2,      /* copies of a tensor on their way back */
+	SW_PIPELINE_AHEAD = 64,    /* granules */
+	SW_PIPELINE_OTHERS = 1024, /* copies and words besides */
 	SW_PIPELINE_NAME = 128,
 	SW_PIPELINE_WHY = 640,
 	SW_GRAIN_MIN = 128 << 10,
 	SW_GRAINS = 5,
 };
 
-/* Where pieces are summed.  Thread: the pipeline's, but wake: any. */
+/* Where tensors are summed.  Thread: the pipeline's, but wake: any. */
 struct sw_pipeline_net {
 	void *ctx;
 	/* Start to sum @tensor, or, @root being 1 + a rank, to copy that
-	 * rank's.  Never blocks. */
+	 * rank's, while its last @lacks bytes are not there yet.  Never blocks.
+	 * Then so many are not, at last none.  Has this granule come, of the
+	 * open call?  Each has so many bytes, but for the last. */
 	int (*push)(void *ctx, void *tensor, uint32_t root, uint32_t step,
-		uint64_t *handle);
+		uint64_t lacks, uint64_t *handle);
+	void (*grow)(void *ctx, void *tensor, uint64_t lacks);
+	bool (*is_summed)(void *ctx, void *tensor, uint32_t granule);
+	uint64_t granule;
 	int (*poll)(void *ctx, uint64_t handle); /* 0, SW_EAGAIN, an error */
 	const char *(*why)(void *ctx);           /* of this thread's last one */
-	/* Sleep until a handle may have ended, until wake, or @until_ns; not
-	 * at all if *has_mail, which is set before wake. */
+	/* Sleep until a handle may have ended or more has come, until wake, or
+	 * @until_ns; not at all if *has_mail, which is set before wake. */
 	void (*rest)(
 		void *ctx, const _Atomic bool *has_mail, uint64_t until_ns);
 	void (*wake)(void *ctx);
@@ -90,27 +104,18 @@ struct sw_pipeline_start {
 struct sw_pipeline_copy {
 	struct sw_rows rows;
 	enum sw_back_way way;
-	uint32_t priority, i; /* by what it is more urgent than others: */
-	uint64_t number;      /* priority, number, i */
+	uint32_t
+		priority; /* by what it is more urgent than others: priority, */
+	uint64_t number;  /* number, at */
+	uint64_t at;
+	/* More of it is there, not all yet; NULL: nobody asks. */
+	void (*moved)(struct sw_pipeline *l, struct sw_pipeline_copy *c);
 	void (*end)(struct sw_pipeline *l, struct sw_pipeline_copy *c, int err);
+	void *of; /* the caller's */
 	/* the pipeline's: */
 	struct sw_pipeline_copy *next; /* in mail */
 	bool is_open;
 	uint64_t put, there; /* bytes with the back end so far; done by it */
-};
-
-struct sw_pipeline_piece {
-	struct sw_pipeline_copy copy; /* the first: it is the piece */
-	struct sw_pipeline_tensor *tensor;
-	void *net;          /* what net.push takes */
-	char *out;          /* pinned, to be pushed */
-	const char *in;     /* pinned, where its result comes */
-	uint64_t at, bytes; /* of the tensor */
-	uint64_t handle;    /* of net */
-	/* Of what is pushed, then of what came back, if the back end has it. */
-	uint64_t digest;
-	bool has_digest, is_result;
-	uint32_t i;
 };
 
 struct sw_pipeline_call {
@@ -126,16 +131,30 @@ struct sw_pipeline_tensor {
 	struct sw_pipeline_start start; /* the first: it is the tensor */
 	char name[SW_PIPELINE_NAME];
 	uint32_t priority; /* 0 most urgent */
-	uint32_t n_pieces;
-	struct sw_pipeline_piece *pieces;
+	void *net;         /* what net.push takes */
+	char *out;         /* pinned, to be pushed */
+	const char *in;    /* pinned, where its result comes */
+	uint64_t bytes;
 	/* the pipeline's: */
 	bool is_open; /* a call has not ended */
 	struct sw_pipeline_call call;
 	_Atomic uint32_t *word; /* calls that have ended */
 	uint32_t n_calls;       /* so far */
-	uint32_t n_left;        /* pieces that are not back */
-	int status;             /* of the last call that ended */
-	bool is_known;          /* the caller knows it */
+	struct sw_pipeline_copy copy_out, copies_in[SW_PIPELINE_BACK];
+	uint64_t handle; /* of net */
+	bool is_pushed;  /* net has it */
+	bool is_summed;  /* and has done with it, with no error */
+	uint32_t n_open; /* copies, and whether it is one of those in open */
+	uint32_t n_granules;
+	uint32_t first;    /* granule that is not on its way back; of those: */
+	uint64_t are_back; /* from there on, a bit each */
+	/* By granule, if the back end has them: of what is pushed, then of what
+	 * came back, of how many. */
+	uint64_t *digests;
+	bool has_digests;
+	uint32_t n_results;
+	int status;    /* of the last call that ended */
+	bool is_known; /* the caller knows it */
 	char why[SW_PIPELINE_WHY];
 };
 
@@ -177,8 +196,8 @@ struct sw_pipeline_params {
 	struct sw_back *back; /* owned by the caller */
 	struct sw_pipeline_net net;
 	const char *where;    /* "rank 1: cuda device 0"; owned by the caller */
-	uint64_t piece_bytes; /* of the largest piece; 0: how much is copied at
-				 once is found out */
+	uint64_t piece_bytes; /* two slices; 0: how much is copied at once is
+				 found out */
 	/* One line without newline. */
 	void (*log)(void *ctx, const char *line);
 	void *log_ctx;
@@ -201,7 +220,6 @@ struct sw_pipeline {
 	uint64_t n_calls;
 	struct sw_pipeline_tensor **tensors; /* all */
 	uint32_t n_tensors;
-	uint32_t n_pieces; /* of all */
 	struct sw_segment shared;
 	_Atomic uint32_t *words; /* in it, of each, and others */
 	uint32_t n_words;
@@ -209,7 +227,8 @@ struct sw_pipeline {
 	/* the thread's: */
 	struct sw_pipeline_start *waiting; /* for events */
 	struct sw_pipeline_lane lanes[SW_BACK_WAYS];
-	struct sw_pipeline_piece **open; /* with net */
+	struct sw_pipeline_tensor **open; /* pushed, and not all on its way
+					     back */
 	uint32_t n_open;
 };
 
@@ -222,9 +241,8 @@ int sw_pipeline_open(
  * is copied any more.  May follow a failed open. */
 void sw_pipeline_close(struct sw_pipeline *l);
 
-/* sw_pipeline_add - a tensor, whose fields down to pieces, and those of pieces
- * down to bytes, are set.  Errors: SW_EINVAL too many, SW_EDEVICE.  @why as
- * above. */
+/* sw_pipeline_add - a tensor, whose fields down to bytes are set.
+ * Errors: SW_EINVAL too many, SW_ENOMEM, SW_EDEVICE.  @why as above. */
 int sw_pipeline_add(
 	struct sw_pipeline *l, struct sw_pipeline_tensor *t, char *why);
 
@@ -275,8 +293,8 @@ int sw_pipeline_hold_word(struct sw_pipeline *l, _Atomic uint32_t *word,
 
 /* --- queue.c --- */
 
-/* sw_pipeline_queue_open - room for SW_PIPELINE_TENSORS and SW_PIPELINE_OTHERS
- * copies.  Errors: SW_ENOMEM. */
+/* sw_pipeline_queue_open - room for all copies of SW_PIPELINE_TENSORS, and
+ * SW_PIPELINE_OTHERS.  Errors: SW_ENOMEM. */
 int sw_pipeline_queue_open(struct sw_pipeline_queue *q);
 void sw_pipeline_queue_close(struct sw_pipeline_queue *q);
 void sw_pipeline_queue_put(
@@ -299,6 +317,10 @@ void sw_pipeline_lane_put(struct sw_pipeline *l, struct sw_pipeline_copy *c);
 int sw_pipeline_lane_move(struct sw_pipeline *l, enum sw_back_way way,
 	uint64_t now_ns, char *why);
 
+/* sw_pipeline_lane_slice - how much of @bytes is copied at once that way. */
+uint64_t sw_pipeline_lane_slice(
+	const struct sw_pipeline *l, enum sw_back_way way, uint64_t bytes);
+
 /* sw_pipeline_lane_end - all that waits or is copied ends with @err. */
 void sw_pipeline_lane_end(struct sw_pipeline *l, enum sw_back_way way, int err);
 
@@ -317,24 +339,47 @@ void sw_grain_note(
 bool sw_pipeline_digest(const struct sw_pipeline *l, const void *at,
 	uint64_t bytes, uint64_t *out);
 
-/* sw_pipeline_watch - of a piece whose producer is done; its sum is there:
- * sw_pipeline_is_edited - did its caller write or free it meanwhile, as far as
- * the back end looks? */
+/* sw_pipeline_watch - of a tensor whose producer is done; granules from @first
+ * on, below @end, are summed:
+ * sw_pipeline_is_edited - did its caller write or free them meanwhile, as far
+ * as the back end looks? */
 void sw_pipeline_watch(
-	const struct sw_pipeline *l, struct sw_pipeline_piece *p);
-bool sw_pipeline_is_edited(
-	const struct sw_pipeline *l, const struct sw_pipeline_piece *p);
+	const struct sw_pipeline *l, struct sw_pipeline_tensor *t);
+bool sw_pipeline_is_edited(const struct sw_pipeline *l,
+	const struct sw_pipeline_tensor *t, uint32_t first, uint32_t end);
 
-/* sw_pipeline_watch_result - of a piece that is back; the call is about to end:
+/* sw_pipeline_watch_result - @bytes at @at are back; the call is about to end:
  * sw_pipeline_is_result_edited - did its caller write or free any meanwhile? */
-void sw_pipeline_watch_result(
-	const struct sw_pipeline *l, struct sw_pipeline_piece *p);
+void sw_pipeline_watch_result(const struct sw_pipeline *l,
+	struct sw_pipeline_tensor *t, uint64_t at, uint64_t bytes);
 bool sw_pipeline_is_result_edited(
 	const struct sw_pipeline *l, const struct sw_pipeline_tensor *t);
 
+/* --- ends.c: the thread's --- */
+
+/* sw_pipeline_end - its stream, and who waits, may go on.  Under the lock. */
+void sw_pipeline_end(struct sw_pipeline *l, struct sw_pipeline_tensor *t);
+
+/* sw_pipeline_note - the call's first error counts. */
+void sw_pipeline_note(struct sw_pipeline_tensor *t, int err, const char *why);
+
+/* sw_pipeline_note_edited - its caller wrote or freed it meanwhile. */
+void sw_pipeline_note_edited(
+	const struct sw_pipeline *l, struct sw_pipeline_tensor *t);
+
+/* sw_pipeline_done - one thing less is open of a call; with the last it ends.
+ */
+void sw_pipeline_done(struct sw_pipeline *l, struct sw_pipeline_tensor *t);
+
+/* --- back_way.c: the thread's --- */
+
+/* sw_pipeline_bring - the copies of what is summed of @t begin, as far as there
+ * is room.  Returns whether one did. */
+bool sw_pipeline_bring(struct sw_pipeline *l, struct sw_pipeline_tensor *t);
+
 /* --- run.c --- */
 
-/* What a tensor's start does: its pieces begin. */
+/* What a tensor's start does: it goes out. */
 void sw_pipeline_start(
 	struct sw_pipeline *l, struct sw_pipeline_start *s, int err);
 

@@ -8,7 +8,8 @@
 int sw_pipeline_queue_open(struct sw_pipeline_queue *q)
 {
 	q->heap = calloc(
-		SW_PIPELINE_TENSORS + SW_PIPELINE_OTHERS, sizeof(q->heap[0]));
+		SW_PIPELINE_BACK * SW_PIPELINE_TENSORS + SW_PIPELINE_OTHERS,
+		sizeof(q->heap[0]));
 	return q->heap ? 0 : SW_ENOMEM;
 }
 
@@ -25,7 +26,7 @@ static bool is_before(
 		return a->priority < b->priority;
 	if (a->number != b->number)
 		return a->number < b->number;
-	return a->i < b->i;
+	return a->at < b->at;
 }
 
 void sw_pipeline_queue_put(

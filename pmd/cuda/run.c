@@ -19,49 +19,6 @@ enum {
 
 /* --- ends --- */
 
-/* Under the lock.  Its stream and who waits may go on. */
-static void end_call(struct sw_pipeline *l, struct sw_pipeline_tensor *t)
-{
-	t->is_open = false;
-	t->is_known = !t->status;
-	atomic_store_explicit(t->word, t->n_calls, memory_order_release);
-	pthread_cond_broadcast(&l->changed);
-}
-
-/* The first error counts. */
-static void note(struct sw_pipeline_tensor *t, int err, const char *why)
-{
-	if (!err || t->status)
-		return;
-	t->status = err;
-	snprintf(t->why, sizeof(t->why), "%s", why);
-}
-
-static void note_edited(
-	const struct sw_pipeline *l, struct sw_pipeline_tensor *t)
-{
-	char why[SW_PIPELINE_WHY];
-
-	snprintf(why, sizeof(why),
-		"%s: tensor '%s' was written or freed while it was summed; its "
-		"caller has to wait until the call has ended",
-		l->p.where, t->name);
-	note(t, SW_ECORRUPT, why);
-}
-
-static void end_piece(struct sw_pipeline *l, struct sw_pipeline_piece *p,
-	int err, const char *why)
-{
-	note(p->tensor, err, why);
-	if (--p->tensor->n_left)
-		return;
-	if (sw_pipeline_is_result_edited(l, p->tensor))
-		note_edited(l, p->tensor);
-	pthread_mutex_lock(&l->lock);
-	end_call(l, p->tensor);
-	pthread_mutex_unlock(&l->lock);
-}
-
 static void end_starts(
 	struct sw_pipeline *l, struct sw_pipeline_start *s, int err)
 {
@@ -103,8 +60,8 @@ static void end_tensors(struct sw_pipeline *l, int err, const char *why)
 	for (uint32_t i = 0; i < l->n_tensors; i++) {
 		if (!l->tensors[i]->is_open)
 			continue;
-		note(l->tensors[i], err, why);
-		end_call(l, l->tensors[i]);
+		sw_pipeline_note(l->tensors[i], err, why);
+		sw_pipeline_end(l, l->tensors[i]);
 	}
 	pthread_mutex_unlock(&l->lock);
 }
@@ -135,70 +92,64 @@ static void lose(struct sw_pipeline *l, const char *why)
 
 /* --- the network --- */
 
-static void push(struct sw_pipeline *l, struct sw_pipeline_piece *p)
+static void push(
+	struct sw_pipeline *l, struct sw_pipeline_tensor *t, uint64_t lacks)
 {
 	const struct sw_pipeline_net *n = &l->p.net;
-	const struct sw_pipeline_call *c = &p->tensor->call;
-	int err = n->push(n->ctx, p->net, c->root, c->step, &p->handle);
+	int err = n->push(
+		n->ctx, t->net, t->call.root, t->call.step, lacks, &t->handle);
 
-	if (err)
-		end_piece(l, p, err, n->why(n->ctx));
-	else
-		l->open[l->n_open++] = p;
-}
-
-static void piece_is_out(
-	struct sw_pipeline *l, struct sw_pipeline_copy *c, int err)
-{
-	if (!err)
-		push(l, (struct sw_pipeline_piece *)c);
-}
-
-static void piece_is_in(
-	struct sw_pipeline *l, struct sw_pipeline_copy *c, int err)
-{
-	struct sw_pipeline_piece *p = (struct sw_pipeline_piece *)c;
-
+	sw_pipeline_note(t, err, err ? n->why(n->ctx) : "");
 	if (err)
 		return;
-	sw_pipeline_watch_result(l, p);
-	end_piece(l, p, 0, "");
+	t->is_pushed = true;
+	t->n_open++;
+	l->open[l->n_open++] = t;
 }
 
-static void enqueue_piece(struct sw_pipeline *l, struct sw_pipeline_piece *p,
-	enum sw_back_way way)
+/* So much of it has landed.  What the net has given up is not pushed, but its
+ * copies end. */
+static void out_moved(struct sw_pipeline *l, struct sw_pipeline_copy *c)
 {
-	const struct sw_pipeline_tensor *t = p->tensor;
-	bool is_out = way == SW_BACK_OUT;
+	struct sw_pipeline_tensor *t = c->of;
+	uint64_t lacks = t->bytes - c->there;
 
-	p->copy = (struct sw_pipeline_copy){
-		.rows = {.to = is_out ? p->out : (char *)t->call.to + p->at,
-			.from = is_out ? (const char *)t->call.from + p->at
-				       : p->in,
-			.bytes = p->bytes,
-			.n = 1},
-		.way = way,
-		.priority = t->priority,
-		.number = t->start.number,
-		.i = p->i,
-		.end = is_out ? piece_is_out : piece_is_in};
-	sw_pipeline_lane_put(l, &p->copy);
+	if (t->is_pushed)
+		l->p.net.grow(l->p.net.ctx, t->net, lacks);
+	else if (!t->status && !t->is_summed)
+		push(l, t, lacks);
 }
 
-/* It is in pinned memory: the sum, or an error. */
-static void back(struct sw_pipeline *l, struct sw_pipeline_piece *p, int err)
+static void out_ended(
+	struct sw_pipeline *l, struct sw_pipeline_copy *c, int err)
+{
+	if (err)
+		return;
+	out_moved(l, c);
+	sw_pipeline_done(l, c->of);
+}
+
+/* Does it end?  It is asked before what has come is looked for. */
+static bool poll_one(struct sw_pipeline *l, struct sw_pipeline_tensor *t)
 {
 	const struct sw_pipeline_net *n = &l->p.net;
-	const struct sw_pipeline_call *c = &p->tensor->call;
+	int err;
 
-	if (!err && sw_pipeline_is_edited(l, p)) {
-		note_edited(l, p->tensor);
-		end_piece(l, p, 0, "");
-	} else if (err || (c->is_root && c->to == c->from)) {
-		end_piece(l, p, err, err ? n->why(n->ctx) : "");
-	} else {
-		enqueue_piece(l, p, SW_BACK_IN);
-	}
+	if (!t->is_pushed)
+		return false;
+	err = n->poll(n->ctx, t->handle);
+	if (err == SW_EAGAIN)
+		return false;
+	t->is_pushed = false;
+	t->is_summed = !err;
+	sw_pipeline_note(t, err, err ? n->why(n->ctx) : "");
+	return true;
+}
+
+/* Is nothing more to come of it? */
+static bool is_through(const struct sw_pipeline_tensor *t)
+{
+	return !t->is_pushed && (!t->is_summed || t->first == t->n_granules);
 }
 
 static bool poll_net(struct sw_pipeline *l)
@@ -206,15 +157,16 @@ static bool poll_net(struct sw_pipeline *l)
 	bool did = false;
 
 	for (uint32_t i = 0; i < l->n_open;) {
-		struct sw_pipeline_piece *p = l->open[i];
-		int err = l->p.net.poll(l->p.net.ctx, p->handle);
+		struct sw_pipeline_tensor *t = l->open[i];
 
-		if (err == SW_EAGAIN) {
+		did |= poll_one(l, t);
+		did |= sw_pipeline_bring(l, t);
+		if (!is_through(t)) {
 			i++;
 			continue;
 		}
 		l->open[i] = l->open[--l->n_open];
-		back(l, p, err);
+		sw_pipeline_done(l, t);
 		did = true;
 	}
 	return did;
@@ -222,21 +174,40 @@ static bool poll_net(struct sw_pipeline *l)
 
 /* --- calls --- */
 
+static void go_out(struct sw_pipeline *l, struct sw_pipeline_tensor *t)
+{
+	t->n_open++;
+	t->copy_out = (struct sw_pipeline_copy){.rows = {.to = t->out,
+							.from = t->call.from,
+							.bytes = t->bytes,
+							.n = 1},
+		.way = SW_BACK_OUT,
+		.priority = t->priority,
+		.number = t->start.number,
+		.moved = out_moved,
+		.end = out_ended,
+		.of = t};
+	sw_pipeline_lane_put(l, &t->copy_out);
+}
+
 void sw_pipeline_start(
 	struct sw_pipeline *l, struct sw_pipeline_start *s, int err)
 {
 	struct sw_pipeline_tensor *t = (struct sw_pipeline_tensor *)s;
+	const struct sw_pipeline_call *c = &t->call;
 
-	t->n_left = t->n_pieces;
-	for (uint32_t i = 0; i < t->n_pieces && !err; i++) {
-		struct sw_pipeline_piece *p = &t->pieces[i];
-
-		sw_pipeline_watch(l, p);
-		if (t->call.from)
-			enqueue_piece(l, p, SW_BACK_OUT);
-		else
-			push(l, p);
-	}
+	if (err)
+		return;
+	t->n_open = 1;
+	t->is_pushed = t->is_summed = false;
+	t->first = c->is_root && c->to == c->from ? t->n_granules : 0;
+	t->are_back = 0;
+	sw_pipeline_watch(l, t);
+	if (c->from)
+		go_out(l, t);
+	else
+		push(l, t, 0);
+	sw_pipeline_done(l, t);
 }
 
 /* Those whose producer is done. */

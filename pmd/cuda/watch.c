@@ -8,54 +8,62 @@ bool sw_pipeline_digest(const struct sw_pipeline *l, const void *at,
 	return l->p.ops->digest && l->p.ops->digest(l->p.back, at, bytes, out);
 }
 
-/* What the device has of it now; false: nobody looks. */
+/* What the device has of a granule, of those at @base; false: nobody looks. */
 static bool digest(const struct sw_pipeline *l,
-	const struct sw_pipeline_piece *p, uint64_t *out)
+	const struct sw_pipeline_tensor *t, const char *base, uint32_t granule,
+	uint64_t *out)
 {
-	const char *from = p->tensor->call.from;
+	uint64_t at = granule * l->p.net.granule, left = t->bytes - at;
 
-	return from && sw_pipeline_digest(l, from + p->at, p->bytes, out);
+	return base &&
+	       sw_pipeline_digest(l, base + at,
+		       left < l->p.net.granule ? left : l->p.net.granule, out);
 }
 
-void sw_pipeline_watch(const struct sw_pipeline *l, struct sw_pipeline_piece *p)
-{
-	p->is_result = false;
-	p->has_digest = digest(l, p, &p->digest);
-}
-
-bool sw_pipeline_is_edited(
-	const struct sw_pipeline *l, const struct sw_pipeline_piece *p)
+static bool is_other(const struct sw_pipeline *l,
+	const struct sw_pipeline_tensor *t, const char *base, uint32_t granule)
 {
 	uint64_t now;
 
-	return p->has_digest && digest(l, p, &now) && now != p->digest;
+	return digest(l, t, base, granule, &now) && now != t->digests[granule];
 }
 
-static bool digest_result(const struct sw_pipeline *l,
-	const struct sw_pipeline_piece *p, uint64_t *out)
+void sw_pipeline_watch(
+	const struct sw_pipeline *l, struct sw_pipeline_tensor *t)
 {
-	const char *to = p->tensor->call.to;
+	uint32_t n = 0;
 
-	return sw_pipeline_digest(l, to + p->at, p->bytes, out);
+	while (n < t->n_granules &&
+		digest(l, t, t->call.from, n, &t->digests[n]))
+		n++;
+	t->has_digests = n == t->n_granules;
+	t->n_results = 0;
 }
 
-void sw_pipeline_watch_result(
-	const struct sw_pipeline *l, struct sw_pipeline_piece *p)
+bool sw_pipeline_is_edited(const struct sw_pipeline *l,
+	const struct sw_pipeline_tensor *t, uint32_t first, uint32_t end)
 {
-	p->is_result = digest_result(l, p, &p->digest);
+	for (uint32_t i = first; i < end && t->has_digests; i++)
+		if (is_other(l, t, t->call.from, i))
+			return true;
+	return false;
+}
+
+void sw_pipeline_watch_result(const struct sw_pipeline *l,
+	struct sw_pipeline_tensor *t, uint64_t at, uint64_t bytes)
+{
+	uint32_t i = (uint32_t)(at / l->p.net.granule);
+
+	for (; i * l->p.net.granule < at + bytes; i++)
+		t->n_results += digest(l, t, t->call.to, i, &t->digests[i]);
 }
 
 bool sw_pipeline_is_result_edited(
 	const struct sw_pipeline *l, const struct sw_pipeline_tensor *t)
 {
-	bool is_edited = false;
-
-	for (uint32_t i = 0; i < t->n_pieces && !is_edited; i++) {
-		const struct sw_pipeline_piece *p = &t->pieces[i];
-		uint64_t now;
-
-		is_edited = p->is_result && digest_result(l, p, &now) &&
-			    now != p->digest;
-	}
-	return is_edited;
+	for (uint32_t i = 0; i < t->n_granules; i++)
+		if (t->n_results == t->n_granules &&
+			is_other(l, t, t->call.to, i))
+			return true;
+	return false;
 }

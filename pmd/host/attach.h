@@ -175,12 +175,31 @@ void sw_host_end(struct sw_host *h, uint32_t id, int err, const char *text);
  * unmap and free them (control).  After on_detach or sw_host_end. */
 void sw_host_release(struct sw_host *h, uint32_t id);
 
+/* A push_pull or broadcast. */
+struct sw_host_submit {
+	uint64_t handle;
+	uint64_t lacks; /* bytes at its end that are not there yet; unchecked */
+	uint32_t tensor;
+	uint16_t step;
+	uint16_t root; /* 0: sum; else 1 + the rank that broadcasts */
+};
+
 /* sw_host_take - up to @max new submits (lcore).
  * .tensor is one of a declared batch, counted from its first; that no other
  * submit of this tensor is open is for the caller to check (sw_host_evict).
  * Never blocks.  A client that broke the protocol yields 0 from then on. */
 uint32_t sw_host_take(
-	struct sw_host_client *p, struct sw_submit *out, uint32_t max);
+	struct sw_host_client *p, struct sw_host_submit *out, uint32_t max);
+
+/* sw_host_take_grown - of a growing tensor only *@lacks bytes, unchecked, are
+ * not there yet (lcore); it may be none that sw_host_take has given, or one
+ * that has ended.  False: of none. */
+bool sw_host_take_grown(
+	struct sw_host_client *p, uint32_t *tensor, uint64_t *lacks);
+
+/* sw_host_note_summed - granules of growing tensors are (lcore).  Returns
+ * whether the client slept. */
+bool sw_host_note_summed(struct sw_host_client *p);
 
 /* A collective, checked: both buffers hold what it reads and writes. */
 struct sw_host_coll {

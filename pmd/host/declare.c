@@ -42,7 +42,9 @@ static void make_data(struct sw_slot *s)
 	uint64_t end = 0;
 
 	for (uint32_t i = 0; i < b->n; i++)
-		sw_edge_place(s->local_rank, b->tensors[i].bytes, &end);
+		sw_edge_place(s->local_rank,
+			sw_edge_room(b->tensors[i].kind, b->tensors[i].bytes),
+			&end);
 	end = (end + 4095) & ~UINT64_C(4095);
 	if (!sw_batch_charge(h, b, end, ""))
 		return;
@@ -56,9 +58,11 @@ static void make_data(struct sw_slot *s)
 	bind_near(h, b, b->data.base, b->data.bytes);
 	end = 0;
 	for (uint32_t i = 0; i < b->n; i++)
-		b->tensors[i].base =
-			(char *)b->data.base +
-			sw_edge_place(s->local_rank, b->tensors[i].bytes, &end);
+		b->tensors[i].base = (char *)b->data.base +
+				     sw_edge_place(s->local_rank,
+					     sw_edge_room(b->tensors[i].kind,
+						     b->tensors[i].bytes),
+					     &end);
 	if (h->p.n_local > 1 && b->tensors[0].kind != SW_EDGE_MEMORY &&
 		sw_results_enter(h, b))
 		return;

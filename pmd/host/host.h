@@ -132,6 +132,7 @@ struct sw_host_client {
 	/* the lcore's */
 	_Alignas(64) struct sw_spsc submits, colls, completions;
 	bool is_bell_gone;
+	uint32_t n_summed; /* as it was told */
 	struct sw_waiting waiting;
 	/* control thread to lcore: valid up to n_tensors */
 	_Alignas(64) _Atomic uint32_t n_tensors;

@@ -8,6 +8,8 @@
 
 #include "pmd/host/host.h"
 
+enum { TAKE_MAX = 32 };
+
 int sw_host_client_open(struct sw_edge_control *control, int bell, int kick_fd,
 	struct sw_host_client **out)
 {
@@ -93,32 +95,88 @@ bool sw_host_are_awaited(struct sw_host_client *const *clients, uint32_t n)
 	return true;
 }
 
-uint32_t sw_host_take(
-	struct sw_host_client *p, struct sw_submit *out, uint32_t max)
+/* A tensor of the client's; else it is evicted, with @reason. */
+static bool is_tensor(
+	struct sw_host_client *p, uint32_t i, bool is_growing, const char *why)
 {
-	uint32_t n_tensors;
+	uint32_t n = atomic_load_explicit(&p->n_tensors, memory_order_acquire);
+	uint8_t least = is_growing ? SW_EDGE_GROWING : 0;
+
+	if (i < n && p->items[i].kind >= least &&
+		p->items[i].kind <= SW_EDGE_GROWING)
+		return true;
+	sw_host_evict(p, why, i);
+	return false;
+}
+
+/* How much of it is not there yet. */
+static uint64_t lacks_of(const struct sw_host_client *p, uint32_t i)
+{
+	return p->items[i].kind == SW_EDGE_GROWING
+		       ? atomic_load_explicit(
+				 &p->control->lacks[i], memory_order_acquire)
+		       : 0;
+}
+
+uint32_t sw_host_take(
+	struct sw_host_client *p, struct sw_host_submit *out, uint32_t max)
+{
+	struct sw_submit list[TAKE_MAX];
 	int n;
 
 	if (sw_host_is_evicted(p))
 		return 0;
-	n = sw_spsc_take(&p->submits, out, max);
+	n = sw_spsc_take(&p->submits, list, max < TAKE_MAX ? max : TAKE_MAX);
 	if (n < 0) {
 		sw_host_evict(p,
 			"wrote an impossible index into the submit ring",
 			sw_spsc_own(&p->submits));
 		return 0;
 	}
-	n_tensors = atomic_load_explicit(&p->n_tensors, memory_order_acquire);
 	for (int i = 0; i < n; i++) {
-		if (out[i].tensor >= n_tensors ||
-			p->items[out[i].tensor].kind > SW_EDGE_ASYNC) {
-			sw_host_evict(p, "submitted an undeclared tensor",
-				out[i].tensor);
+		const struct sw_submit *s = &list[i];
+
+		if (!is_tensor(p, s->tensor, false,
+			    "submitted an undeclared tensor"))
 			return (uint32_t)i;
-		}
-		out[i].tensor = p->items[out[i].tensor].name;
+		out[i] = (struct sw_host_submit){.handle = s->handle,
+			.lacks = lacks_of(p, s->tensor),
+			.tensor = p->items[s->tensor].name,
+			.step = s->step,
+			.root = s->root};
 	}
 	return (uint32_t)n;
+}
+
+bool sw_host_take_grown(
+	struct sw_host_client *p, uint32_t *tensor, uint64_t *lacks)
+{
+	uint32_t i = SW_FLAGS;
+
+	if (!sw_host_is_evicted(p))
+		i = sw_flags_take(&p->control->grown);
+	if (i == SW_FLAGS || !is_tensor(p, i, true, "grew no growing tensor"))
+		return false;
+	*lacks = lacks_of(p, i);
+	*tensor = p->items[i].name;
+	return true;
+}
+
+/* Whether it slept. */
+static bool wake(struct sw_host_client *p)
+{
+	bool is = sw_edge_is_asleep(&p->control->client_sleeps);
+
+	if (is)
+		sw_edge_bell_write(p->bell);
+	return is;
+}
+
+bool sw_host_note_summed(struct sw_host_client *p)
+{
+	atomic_store_explicit(
+		&p->control->n_summed, ++p->n_summed, memory_order_release);
+	return wake(p);
 }
 
 void sw_host_explain(struct sw_host_client *p, uint64_t handle, const char *why)
@@ -138,10 +196,8 @@ bool sw_host_complete(struct sw_host_client *p, const struct sw_completion *c)
 	if (c->handle & SW_EDGE_COLL_HANDLE)
 		sw_host_note_room(p, c->handle % SW_EDGE_TENSORS);
 	n = sw_spsc_put(&p->completions, c, 1);
-	if (n == 1 && sw_edge_is_asleep(&p->control->client_sleeps)) {
-		sw_edge_bell_write(p->bell);
-		return true;
-	}
+	if (n == 1)
+		return wake(p);
 	if (n == 0)
 		sw_host_evict(p, "let the completion ring overflow",
 			SW_EDGE_COMPLETIONS);
@@ -180,6 +236,8 @@ static bool has_submit(struct sw_host_client *const *clients, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		if (!sw_host_is_evicted(clients[i]) &&
 			(!sw_spsc_is_empty(&clients[i]->submits) ||
+				!sw_flags_are_down(
+					&clients[i]->control->grown) ||
 				sw_host_has_coll(clients[i])))
 			return true;
 	return false;

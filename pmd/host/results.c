@@ -83,10 +83,11 @@ static bool is_same(const struct sw_results *r, const struct sw_host_tensor *t,
 static uint32_t add(
 	struct sw_results *r, struct sw_host_tensor *t, uint64_t *end)
 {
-	uint64_t room = (t->bytes + LINE - 1) / LINE * LINE;
+	uint64_t room = sw_edge_room(t->kind, t->bytes);
 	uint32_t i = r->names.n;
 	struct sw_result *row;
 
+	room = (room + LINE - 1) / LINE * LINE;
 	t->is_new = true;
 	t->is_again = t->kind == SW_EDGE_STREAM && r->n_free;
 	if (t->is_again)

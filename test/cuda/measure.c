@@ -23,8 +23,6 @@ enum {
 	MIB = 1 << 20,
 	ROUNDS = 7,
 	WARM_UP = 4,
-	PIECE_MIN = 256 << 10,
-	PIECE_MAX = 4 << 20
 };
 
 void measure_must(bool is_so, const char *fmt, ...)
@@ -130,22 +128,45 @@ static double copy_bare(struct ground *g, uint64_t each)
 
 /* --- the pipeline, over a network that takes no time --- */
 
-static int net_push(
-	void *ctx, void *tensor, uint32_t root, uint32_t step, uint64_t *handle)
+/* A tensor, and how much of it the net was told is there. */
+struct item {
+	struct sw_pipeline_tensor t;
+	uint64_t there;
+};
+
+static void net_grow(void *ctx, void *tensor, uint64_t lacks)
 {
+	struct item *i = tensor;
+
 	(void)ctx;
-	(void)tensor;
+	i->there = i->t.bytes - lacks;
+}
+
+static int net_push(void *ctx, void *tensor, uint32_t root, uint32_t step,
+	uint64_t lacks, uint64_t *handle)
+{
 	(void)root;
 	(void)step;
-	*handle = 0;
+	net_grow(ctx, tensor, lacks);
+	*handle = (uintptr_t)tensor;
 	return 0;
+}
+
+static bool net_is_summed(void *ctx, void *tensor, uint32_t granule)
+{
+	const struct item *i = tensor;
+
+	(void)ctx;
+	return i->there == i->t.bytes ||
+	       (granule + 1ULL) * SW_GRANULE <= i->there;
 }
 
 static int net_poll(void *ctx, uint64_t handle)
 {
+	const struct item *i = (const void *)(uintptr_t)handle;
+
 	(void)ctx;
-	(void)handle;
-	return 0;
+	return i->there == i->t.bytes ? 0 : SW_EAGAIN;
 }
 
 static const char *net_why(void *ctx)
@@ -181,45 +202,42 @@ static void say(void *ctx, const char *line)
 
 struct stage {
 	struct sw_pipeline l;
-	struct sw_pipeline_tensor *tensors;
+	struct item *items;
 	uint32_t n;
 };
 
-/* Pieces as sw_device_declare has them: at most 8, of 256 KiB to 4 MiB. */
 static void add_tensor(struct stage *s, struct ground *g, uint64_t each)
 {
-	struct sw_pipeline_tensor *t = &s->tensors[s->n];
-	uint64_t first = s->n++ * each, piece = PIECE_MIN;
+	struct item *i = &s->items[s->n];
 	char why[SW_BACK_WHY], *pinned = g->pinned.base;
 
-	while (piece < PIECE_MAX && each / piece >= 8)
-		piece *= 2;
-	t->n_pieces = (uint32_t)(each / piece);
-	t->pieces = calloc(t->n_pieces, sizeof(t->pieces[0]));
-	measure_must(t->pieces, "no memory");
-	for (uint32_t i = 0; i < t->n_pieces; i++)
-		t->pieces[i] = (struct sw_pipeline_piece){
-			.out = pinned + first + i * piece,
-			.in = pinned + g->half + first + i * piece,
-			.at = i * piece,
-			.bytes = piece};
-	measure_must(!sw_pipeline_add(&s->l, t, why), "%s", why);
+	i->t.net = i;
+	i->t.out = pinned + s->n * each;
+	i->t.in = pinned + g->half + s->n++ * each;
+	i->t.bytes = each;
+	measure_must(!sw_pipeline_add(&s->l, &i->t, why), "%s", why);
 }
 
 static void open_stage(struct stage *s, struct ground *g, uint64_t each)
 {
 	struct sw_pipeline_params p = {.ops = g->ops,
 		.back = g->back,
-		.net = {NULL, net_push, net_poll, net_why, net_rest, net_wake,
-			NULL, net_give_up},
+		.net = {.push = net_push,
+			.grow = net_grow,
+			.is_summed = net_is_summed,
+			.granule = SW_GRANULE,
+			.poll = net_poll,
+			.why = net_why,
+			.rest = net_rest,
+			.wake = net_wake,
+			.give_up = net_give_up},
 		.where = "measure",
 		.log = say};
 	char why[SW_BACK_WHY];
 
 	s->n = 0;
-	s->tensors = calloc(g->half / each, sizeof(s->tensors[0]));
-	measure_must(
-		s->tensors && !sw_pipeline_open(&s->l, &p, why), "%s", why);
+	s->items = calloc(g->half / each, sizeof(s->items[0]));
+	measure_must(s->items && !sw_pipeline_open(&s->l, &p, why), "%s", why);
 	while (s->n < g->half / each)
 		add_tensor(s, g, each);
 }
@@ -227,9 +245,7 @@ static void open_stage(struct stage *s, struct ground *g, uint64_t each)
 static void close_stage(struct stage *s)
 {
 	sw_pipeline_close(&s->l);
-	for (uint32_t i = 0; i < s->n; i++)
-		free(s->tensors[i].pieces);
-	free(s->tensors);
+	free(s->items);
 }
 
 /* All tensors out and in; seconds. */
@@ -244,12 +260,12 @@ static double copy_staged(struct stage *s, struct ground *g, uint64_t each)
 			.to = g->device + g->half + i * each};
 
 		measure_must(!sw_pipeline_submit(
-				     &s->l, &s->tensors[i], &call, NULL, why),
+				     &s->l, &s->items[i].t, &call, NULL, why),
 			"%s", why);
 	}
 	for (uint32_t i = 0; i < s->n; i++)
 		measure_must(
-			!sw_pipeline_wait(&s->l, &s->tensors[i], until_ns, why),
+			!sw_pipeline_wait(&s->l, &s->items[i].t, until_ns, why),
 			"%s", why);
 	return 1e-9 * (double)(sw_edge_now_ns() - from_ns);
 }

@@ -440,8 +440,9 @@ static void scribble(
 /* The lcore takes submits of one client, and completes as many of them. */
 static void serve(struct seat *t, uint32_t n_complete)
 {
-	struct sw_submit e[8];
-	uint32_t n = sw_host_take(t->port, e, 8);
+	struct sw_host_submit e[8];
+	uint32_t n = sw_host_take(t->port, e, 8), tensor;
+	uint64_t lacks;
 
 	assert(n <= 8);
 	for (uint32_t i = 0; i < n_complete && i < n; i++) {
@@ -450,6 +451,9 @@ static void serve(struct seat *t, uint32_t n_complete)
 		sw_host_explain(t->port, c.handle, "why");
 		sw_host_complete(t->port, &c);
 	}
+	for (uint32_t i = 0; i < 8; i++)
+		if (sw_host_take_grown(t->port, &tensor, &lacks))
+			sw_host_note_summed(t->port);
 }
 
 /* Some have room, as the bits of @room say. */

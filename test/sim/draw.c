@@ -193,6 +193,15 @@ static void draw_tunes(struct sim_job *job)
 	job->n_rounds += (uint32_t)sim_below(&x, 10);
 }
 
+/* Buffers that are written while they are pushed, soon or seldom. */
+static void draw_grows(struct sim_job *job)
+{
+	uint64_t x = ~job->seed / 3;
+
+	if (!sim_below(&x, 3))
+		job->grows = 1000 << sim_below(&x, 10);
+}
+
 /* Policy, credit, priorities, and ports that are paced. */
 static void draw_schedule(struct sim_job *job)
 {
@@ -243,6 +252,7 @@ void sim_job_draw(struct sim_job *job, uint64_t seed)
 	if (one_in(job, 12)) /* nothing happens at all */
 		job->net.faults = (struct sim_faults){0};
 	draw_tunes(job);
+	draw_grows(job);
 	draw_schedule(job);
 	sim_doom_draw(job);
 	draw_groups(job);
@@ -287,14 +297,13 @@ void sim_job_describe(const struct sim_job *job)
 	       "%u lcores, %u tensors (%u first), %u rounds of %s, %u ppm "
 	       "broadcasts, async %x, payload %u, crc %u, window %u KiB, "
 	       "leaves %u, %u "
-	       "ppm "
-	       "tunes\n",
+	       "ppm tunes, %u grows\n",
 		(unsigned long long)job->seed, job->n_jobs, job->n_workers,
 		job->n_servers, job->n_colocated, job->n_lcores, job->n_tensors,
 		job->n_first, job->n_rounds, sw_dtype_name(job->dtype),
 		job->copies, job->async, job->params.payload,
 		job->params.has_crc, job->params.window_bytes >> 10,
-		job->leaves, job->tunes);
+		job->leaves, job->tunes, job->grows);
 	printf("# lcores of the workers:");
 	for (uint32_t r = 0; r < job->n_workers; r++)
 		printf(" %u", job->n_lanes[r]);

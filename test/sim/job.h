@@ -30,6 +30,7 @@ enum {
 	SIM_KEYS = SIM_TENSORS + SIM_GROUPS,
 	SIM_LANES = 4,
 	SIM_JOBS = 4,
+	SIM_GRANULES = 16, /* of a growing tensor */
 };
 
 struct sim_job;
@@ -78,6 +79,9 @@ struct sim_worker {
 	uint32_t round[SIM_TENSORS];   /* completed */
 	uint32_t asked[SIM_TENSORS];   /* local ranks that have pushed */
 	uint32_t dead_in[SIM_TENSORS]; /* 1 + the round that failed */
+	/* Bytes at the end of a buffer that is asked for, and not written. */
+	uint64_t lacks[SIM_LOCAL][SIM_TENSORS];
+	_Atomic uint32_t granules[SIM_TENSORS][SIM_GRANULES];
 	uint64_t done_ns[SIM_TENSORS];
 	uint32_t index[SIM_TENSORS]; /* ours -> the engine's */
 	uint32_t n_declared, n_admitted;
@@ -114,6 +118,8 @@ struct sim_job {
 	uint32_t n_groups; /* of collectives (stream.h) */
 	struct sim_group groups[SIM_GROUPS];
 	struct sim_clash clash;
+	uint32_t grows;    /* in how many of its turns more of what a local rank
+			      has asked for is there, ppm; 0: all is at once */
 	uint32_t tunes;    /* turns in which a worker asks for tuning, too */
 	uint64_t pause_ns; /* between two rounds of a worker, at most */
 	uint64_t quota_bytes;
@@ -279,6 +285,9 @@ bool sim_oracle_has_share(const struct sim_worker *w, uint32_t tensor,
 	uint32_t local, uint64_t elem);
 /* The gradient of the round that a worker is about to push. */
 void sim_oracle_fill(struct sim_worker *w, uint32_t tensor, uint32_t local);
+/* sim_oracle_fill_some - elements from @from on, below @end. */
+void sim_oracle_fill_some(struct sim_worker *w, uint32_t tensor, uint32_t local,
+	uint64_t from, uint64_t end);
 /* Does the buffer hold the sum of that round?  Counts what does not. */
 void sim_oracle_check(struct sim_worker *w, uint32_t tensor, uint32_t weight);
 /* A frame that node @from gave to its port. */

@@ -150,15 +150,20 @@ bool sim_oracle_has_share(const struct sim_worker *w, uint32_t tensor,
 
 void sim_oracle_fill(struct sim_worker *w, uint32_t tensor, uint32_t local)
 {
-	const struct sim_job *job = w->job;
-	uint8_t *p = w->from[local][tensor];
-
-	if (sim_job_is_async(job, tensor)) {
+	if (sim_job_is_async(w->job, tensor))
 		sim_async_fill(w, tensor, local);
-		return;
-	}
-	for (uint32_t i = 0; i < job->n_elems[tensor];
-		i++, p += job->elem_bytes) {
+	else
+		sim_oracle_fill_some(
+			w, tensor, local, 0, w->job->n_elems[tensor]);
+}
+
+void sim_oracle_fill_some(struct sim_worker *w, uint32_t tensor, uint32_t local,
+	uint64_t from, uint64_t end)
+{
+	const struct sim_job *job = w->job;
+	uint8_t *p = w->from[local][tensor] + from * job->elem_bytes;
+
+	for (uint32_t i = (uint32_t)from; i < end; i++, p += job->elem_bytes) {
 		uint32_t d = digit(job, tensor, w->round[tensor], i);
 
 		if (!sim_oracle_has_share(w, tensor, local, i))

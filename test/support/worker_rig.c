@@ -40,6 +40,11 @@ static void on_declared(void *ctx)
 	note(ctx, "declared");
 }
 
+static void on_summed(void *ctx)
+{
+	note(ctx, "summed");
+}
+
 static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	int err, uint32_t weight)
 {
@@ -76,6 +81,7 @@ static void open_job(struct worker_rig *r, struct sw_worker_job *job)
 	struct sw_worker_events events = {.state = on_state,
 		.declared = on_declared,
 		.done = on_done,
+		.summed = on_summed,
 		.ctx = r};
 	struct sw_worker_server servers[WRIG_SERVERS];
 	struct sw_port *port = &r->port;

@@ -1,4 +1,4 @@
-# device.py - tensors in a device's memory, through pinned memory by pieces
+# device.py - tensors in a device's memory, through pinned memory
 # SPDX-License-Identifier: BSD-3-Clause
 """<sumwire/device.h> for Python.  With SUMWIRE_DEVICE=host the device is this
 machine's memory, which tests use."""

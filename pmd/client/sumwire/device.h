@@ -12,9 +12,8 @@
  * Or, instead of 3 and 4: sw_group_open, sw_coll_device, sw_wait or
  * sw_coll_hold.
  *
- * All workers declare the same tensors so, and with the same piece_bytes: a
- * tensor of several pieces is as many tensors to the others, NAME#0, NAME#1, …
- * One that is a single piece is NAME, which others may have in memory.
+ * All workers declare the same tensors; those of one agent all so, those of
+ * other agents may have them in memory.
  *
  * A device that fails (an error of CUDA's after which nothing works any more)
  * ends the job at all ranks, with a sentence that names rank and device.
@@ -45,9 +44,8 @@ struct sw_device_settings {
 	 * sw_device_open. */
 	const char *backend;
 	/* Bytes of a piece, a multiple of 4,096: 4 KiB to 64 MiB; half of it is
-	 * copied at once.  0: of each tensor the smallest of 256 KiB, 512 KiB …
-	 * 4 MiB that makes at most 8 pieces of it, else 4 MiB; of which 128 KiB
-	 * to 2 MiB are copied at once, as the copies so far say. */
+	 * copied at once.  Ranks may have others.  0: 256 KiB to 4 MiB, as the
+	 * copies so far say. */
 	uint64_t piece_bytes;
 	int32_t number; /* of the device; -1: the thread's current one */
 	uint32_t pad;   /* never read */

@@ -15,14 +15,24 @@
 #include "pmd/cuda/host.h"
 #include "pmd/cuda/pipeline.h"
 
-enum { RIG_TENSORS = 64, RIG_PIECES = 256, RIG_PUSHES = 4096 };
-#define RIG_UNTIL (sw_edge_now_ns() + UINT64_C(20000000000))
+enum { RIG_TENSORS = 64, RIG_PUSHES = 4096 };
+#define RIG_UNTIL  (sw_edge_now_ns() + UINT64_C(20000000000))
+#define RIG_SUMMED UINT64_MAX
 
-/* A piece as the net has it: the result is three times what was pushed. */
+/* A tensor as the net has it: the result is three times what was pushed. */
 struct rig_item {
-	struct sw_pipeline_piece *piece;
-	uint64_t due_ns; /* 0: not pushed */
+	struct sw_pipeline_tensor *t;
+	bool is_open;
 	uint32_t root;
+	uint64_t there; /* bytes */
+	/* By granule: 0: it is not there; when it is summed; RIG_SUMMED. */
+	uint64_t *due_ns;
+};
+
+/* What the net was told: so much of it is there. */
+struct rig_push {
+	const struct sw_pipeline_tensor *t;
+	uint64_t there;
 };
 
 struct rig {
@@ -33,59 +43,96 @@ struct rig {
 	uint64_t words[RIG_TENSORS]; /* elements, of u64 */
 	uint64_t *device[RIG_TENSORS], *pinned[RIG_TENSORS];
 	uint32_t n;
-	uint64_t piece_bytes;
+	uint64_t granule;
 	bool is_closed;
 	/* the net: */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct rig_item items[RIG_PIECES];
-	_Atomic uint32_t n_items;
+	struct rig_item items[RIG_TENSORS];
 	_Atomic uint64_t delay_ns;
-	_Atomic bool is_stuck;                         /* nothing ends */
-	const struct sw_pipeline_piece *_Atomic stuck; /* it does not */
+	_Atomic bool is_stuck;            /* nothing ends */
+	_Atomic bool is_end_stuck;        /* no last granule does */
 	_Atomic bool is_stuck_until_said; /* until a line was logged */
 	_Atomic int fail_push;            /* the error of each push, or 0 */
 	_Atomic int fail_poll;            /* how the first one ends */
-	void (*on_push)(struct rig *r);   /* NULL: nothing */
-	const struct sw_pipeline_piece *pushes[RIG_PUSHES];
+	void (*on_push)(struct rig *r);   /* NULL: nothing; also of grow */
+	struct rig_push pushes[RIG_PUSHES];
 	uint32_t n_pushes, n_given_up, n_lines;
 	char given_up[SW_PIPELINE_WHY], line[SW_PIPELINE_WHY];
 };
 
-static inline int rig_push(
-	void *ctx, void *tensor, uint32_t root, uint32_t step, uint64_t *handle)
+/* Never more than has landed, as much as can be seen. */
+static inline void rig_grow(void *ctx, void *tensor, uint64_t lacks)
+{
+	struct rig *r = ctx;
+	struct rig_item *i = tensor;
+	uint64_t there = i->t->bytes - lacks;
+
+	assert_true(i->is_open);
+	assert_in_range(there, i->there + 1, i->t->bytes);
+	pthread_mutex_lock(&r->lock);
+	if (r->on_push)
+		r->on_push(r);
+	if (r->n_pushes < RIG_PUSHES)
+		r->pushes[r->n_pushes++] = (struct rig_push){i->t, there};
+	pthread_mutex_unlock(&r->lock);
+	for (uint64_t g = i->there / r->granule; g * r->granule < there; g++)
+		if (!lacks || (g + 1) * r->granule <= there)
+			i->due_ns[g] = sw_edge_now_ns() + r->delay_ns;
+	i->there = there;
+}
+
+static inline int rig_push(void *ctx, void *tensor, uint32_t root,
+	uint32_t step, uint64_t lacks, uint64_t *handle)
 {
 	struct rig *r = ctx;
 	struct rig_item *i = tensor;
 
 	(void)step;
-	pthread_mutex_lock(&r->lock);
-	if (r->on_push)
-		r->on_push(r);
-	if (r->n_pushes < RIG_PUSHES)
-		r->pushes[r->n_pushes++] = i->piece;
-	pthread_mutex_unlock(&r->lock);
-	i->due_ns = sw_edge_now_ns() + r->delay_ns;
+	if (r->fail_push)
+		return r->fail_push;
+	i->there = 0;
+	memset(i->due_ns, 0, i->t->n_granules * sizeof(i->due_ns[0]));
 	i->root = root;
+	i->is_open = true;
 	*handle = (uint64_t)(i - r->items);
-	return r->fail_push;
+	rig_grow(ctx, tensor, lacks);
+	return 0;
+}
+
+static inline bool rig_is_summed(void *ctx, void *tensor, uint32_t granule)
+{
+	struct rig *r = ctx;
+	struct rig_item *i = tensor;
+	uint64_t at = granule * r->granule, end = at + r->granule;
+	uint64_t *p = (uint64_t *)i->t->out;
+
+	if (i->due_ns[granule] == RIG_SUMMED)
+		return true;
+	if (r->is_stuck || r->is_stuck_until_said ||
+		(r->is_end_stuck && end >= i->t->bytes) ||
+		!i->due_ns[granule] || sw_edge_now_ns() < i->due_ns[granule])
+		return false;
+	i->due_ns[granule] = RIG_SUMMED;
+	for (uint64_t k = at / 8; k < end / 8 && k < i->t->bytes / 8; k++)
+		p[k] = i->root ? 7 : 3 * p[k];
+	return true;
 }
 
 static inline int rig_poll(void *ctx, uint64_t handle)
 {
 	struct rig *r = ctx;
 	struct rig_item *i = &r->items[handle];
-	uint64_t *p = (uint64_t *)i->piece->out;
 	int err = r->fail_poll;
 
-	assert_int_not_equal(i->due_ns, 0);
-	if (r->is_stuck || r->is_stuck_until_said || i->piece == r->stuck ||
-		sw_edge_now_ns() < i->due_ns)
-		return SW_EAGAIN;
-	i->due_ns = 0;
+	assert_true(i->is_open);
+	for (uint32_t g = 0; g < i->t->n_granules && !err; g++)
+		if (!rig_is_summed(r, i, g))
+			err = SW_EAGAIN;
+	if (err == SW_EAGAIN)
+		return err;
+	i->is_open = false;
 	r->fail_poll = 0;
-	for (uint64_t k = 0; k < i->piece->bytes / 8 && !err; k++)
-		p[k] = i->root ? 7 : 3 * p[k];
 	return err;
 }
 
@@ -103,9 +150,10 @@ static inline void rig_rest(
 	struct timespec ts;
 
 	pthread_mutex_lock(&r->lock);
-	for (uint32_t i = 0; i < r->n_items; i++)
-		if (r->items[i].due_ns && r->items[i].due_ns < at)
-			at = r->items[i].due_ns;
+	for (uint32_t i = 0; i < r->n; i++)
+		for (uint32_t g = 0; g < r->t[i].n_granules; g++)
+			if (r->items[i].due_ns[g] && r->items[i].due_ns[g] < at)
+				at = r->items[i].due_ns[g];
 	ts = (struct timespec){.tv_sec = (time_t)(at / 1000000000),
 		.tv_nsec = (long)(at % 1000000000)};
 	if (!atomic_load(has_mail))
@@ -152,18 +200,26 @@ static inline void rig_log(void *ctx, const char *line)
 	rig_wake(r);
 }
 
-/* @piece_bytes  of tensors; @fixed  what the pipeline is told of it */
+/* @granule  of the net; @piece_bytes  what the pipeline is told of it */
 static inline struct rig *rig_open_with(const struct sw_back_ops *ops,
-	const char *options, uint64_t piece_bytes, uint64_t fixed)
+	const char *options, uint64_t granule, uint64_t piece_bytes)
 {
 	struct rig *r = calloc(1, sizeof(*r));
 	char why[SW_BACK_WHY];
 	pthread_condattr_t attr;
 	struct sw_pipeline_params p = {.ops = ops,
-		.net = {r, rig_push, rig_poll, rig_why, rig_rest, rig_wake,
-			NULL, rig_give_up},
+		.net = {.ctx = r,
+			.push = rig_push,
+			.grow = rig_grow,
+			.is_summed = rig_is_summed,
+			.granule = granule,
+			.poll = rig_poll,
+			.why = rig_why,
+			.rest = rig_rest,
+			.wake = rig_wake,
+			.give_up = rig_give_up},
 		.where = "rank 1: host device 0",
-		.piece_bytes = fixed,
+		.piece_bytes = piece_bytes,
 		.log = rig_log,
 		.log_ctx = r};
 
@@ -172,7 +228,7 @@ static inline struct rig *rig_open_with(const struct sw_back_ops *ops,
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&r->changed, &attr);
 	r->ops = ops;
-	r->piece_bytes = piece_bytes;
+	r->granule = granule;
 	assert_int_equal(ops->open(options, 0, &r->back, why), 0);
 	p.back = r->back;
 	assert_int_equal(sw_pipeline_open(&r->l, &p, why), 0);
@@ -198,23 +254,16 @@ static inline uint32_t rig_add(struct rig *r, uint64_t bytes, uint32_t priority)
 	char why[SW_BACK_WHY];
 
 	t->priority = priority;
-	t->n_pieces = (uint32_t)((bytes + r->piece_bytes - 1) / r->piece_bytes);
-	t->pieces = calloc(t->n_pieces, sizeof(t->pieces[0]));
 	snprintf(t->name, sizeof(t->name), "t%u", i);
 	r->words[i] = bytes / 8;
 	r->device[i] = malloc(bytes);
 	r->pinned[i] = malloc(bytes);
-	for (uint32_t k = 0; k < t->n_pieces; k++) {
-		struct sw_pipeline_piece *p = &t->pieces[k];
-
-		p->at = k * r->piece_bytes;
-		p->bytes = bytes - p->at < r->piece_bytes ? bytes - p->at
-							  : r->piece_bytes;
-		p->out = (char *)r->pinned[i] + p->at;
-		p->in = p->out;
-		r->items[r->n_items].piece = p;
-		p->net = &r->items[r->n_items++];
-	}
+	t->out = (char *)r->pinned[i];
+	t->in = t->out;
+	t->bytes = bytes;
+	t->net = &r->items[i];
+	r->items[i].t = t;
+	r->items[i].due_ns = calloc(bytes / r->granule + 1, sizeof(uint64_t));
 	assert_int_equal(sw_pipeline_add(&r->l, t, why), 0);
 	return i;
 }
@@ -277,7 +326,7 @@ static inline void rig_close(struct rig *r)
 	rig_stop(r);
 	r->ops->close(r->back);
 	for (uint32_t i = 0; i < r->n; i++) {
-		free(r->t[i].pieces);
+		free(r->items[i].due_ns);
 		free(r->device[i]);
 		free(r->pinned[i]);
 	}

@@ -125,14 +125,14 @@ static struct sw_pipeline_copy *put_rows(
 		.way = way,
 		.priority = 1,
 		.number = s->number,
-		.i = s->n++,
+		.at = s->n++,
 		.end = end};
 	s->n_left++;
 	sw_pipeline_lane_put(&s->l, c);
 	return c;
 }
 
-/* A tensor in pieces, as device_declare.c cuts them. */
+/* A tensor in copies of 256 KiB to 4 MiB, as its sums may come. */
 static void put(struct scene *s, enum sw_back_way way, uint64_t bytes)
 {
 	uint64_t piece = 256 * KIB;

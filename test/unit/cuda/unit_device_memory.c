@@ -1,5 +1,6 @@
 /* unit_device_memory.c - memory of a device, and shared memory near it.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/host/numa_rig.h"
 #include "test/unit/cuda/coll_rig.h"
 #include "test/unit/cuda/fake_rig.h"
 

@@ -4,7 +4,7 @@
 
 enum { KIB = 1024 };
 
-/* Until all pieces of one more call are with the net, which has them still. */
+/* Until the net was told so often, which has it all still. */
 static void wait_pushes(struct rig *r, uint32_t n)
 {
 	uint32_t now;
@@ -41,8 +41,8 @@ static void pipeline__tensor_is_written(void **state)
 		rig_fill(r, t, 1);
 		r->is_stuck = true;
 		rig_submit(r, t);
-		wait_pushes(r, 4);
-		r->device[t][20000] ^= 1; /* of the third piece */
+		wait_pushes(r, 8);
+		r->device[t][20000] ^= 1; /* of the third granule */
 		check_edited(r, t, looks ? SW_ECORRUPT : 0);
 		rig_fill(r, t, 2);
 		rig_submit(r, t);
@@ -58,7 +58,7 @@ static void nap_ms(long ms)
 	nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
-/* All but the last piece are back; the call has not ended. */
+/* All but the last granule are back; the call has not ended. */
 static void pipeline__result_is_written(void **state)
 {
 	(void)state;
@@ -67,14 +67,15 @@ static void pipeline__result_is_written(void **state)
 		uint32_t t = rig_add(r, 256 * KIB, 0);
 
 		rig_fill(r, t, 1);
-		r->stuck = &r->t[t].pieces[3];
+		r->is_end_stuck = true;
 		rig_submit(r, t);
 		while (sw_host_copies(r->back, SW_BACK_IN) < 6) /* halves */
 			nap_ms(1);
 		nap_ms(100);
 		rig_wake(r);
 		r->device[t][20000] += round % 2;
-		r->stuck = NULL;
+		r->is_end_stuck = false;
+		rig_wake(r);
 		check_edited(r, t, round == 3 ? SW_ECORRUPT : 0);
 		rig_fill(r, t, 2);
 		rig_submit(r, t);
@@ -98,7 +99,7 @@ static void pipeline__tensor_is_freed(void **state)
 	rig_fill(r, t, 1);
 	r->is_stuck = true;
 	rig_submit(r, t);
-	wait_pushes(r, 4);
+	wait_pushes(r, 8);
 	r->ops->release(r->back, p);
 	check_edited(r, t, SW_ECORRUPT);
 	r->device[t] = own;

@@ -9,8 +9,6 @@
 #include <stddef.h>
 #include <cmocka.h>
 /* clang-format on */
-#include <errno.h>
-#include <numaif.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +19,7 @@
 #include "pmd/host/nodes.h"
 #include <sumwire/coll.h>
 #include <sumwire/sumwire.h>
+#include "test/unit/host/toy_sum.h"
 
 /* A description of a tensor in one line. */
 #define RIG_DESC(n, elems, type, order)                                 \
@@ -62,6 +61,13 @@ struct rig_port {
 	enum { RIG_NONE, RIG_LIVE, RIG_LEAVING, RIG_LEFT } state;
 };
 
+/* A push_pull: bytes that are summed; how many so far. */
+struct rig_push {
+	uint64_t handle, at;
+	uint32_t n;
+	bool is_open;
+};
+
 struct rig {
 	struct rig_how how;
 	char folder[64], path[96];
@@ -75,6 +81,7 @@ struct rig {
 	pthread_mutex_t lock; /* of all below */
 	struct rig_port ports[RIG_CLIENTS];
 	struct sw_host_tensor tensors[RIG_TENSORS];
+	struct rig_push pushes[RIG_TENSORS];
 	uint32_t n_tensors, n_attached, n_detached, n_taken;
 	struct sw_host_coll coll; /* the last collective */
 	uint32_t n_colls;
@@ -87,27 +94,6 @@ struct rig {
 	struct sw_log log;
 	char lines[4096]; /* of the agent's log */
 };
-
-/* By a container's filter of system calls. */
-static inline void rig_skip_if_forbidden(void)
-{
-	if (get_mempolicy(NULL, NULL, 0, NULL, 0)) {
-		assert_true(errno == EPERM || errno == ENOSYS);
-		print_message("SKIP: get_mempolicy is forbidden here\n");
-		skip();
-	}
-}
-
-/* The nodes (bits) that the page at @p is to come from; 0: any. */
-static inline unsigned long rig_nodes_of(const void *p)
-{
-	unsigned long mask = 0;
-	int mode;
-
-	assert_int_equal(
-		get_mempolicy(&mode, &mask, 64, (void *)p, MPOL_F_ADDR), 0);
-	return mode == MPOL_PREFERRED ? mask : 0;
-}
 
 /* Wake the lcore: its list of ports has changed. */
 static inline void rig_kick(struct rig *r)
@@ -346,29 +332,47 @@ static inline void *rig_control(void *arg)
 	return NULL;
 }
 
-static inline void rig_double(const struct sw_host_tensor *t)
+/* More of a tensor is there: that is summed, and its granules are said. */
+static inline void rig_grow(struct rig *r, struct sw_host_client *port,
+	uint32_t tensor, uint64_t lacks)
 {
-	for (uint64_t i = 0; i < t->n_elems; i++)
-		if (t->dtype == SW_F32)
-			((float *)t->base)[i] *= 2;
-		else if (t->dtype == SW_I32)
-			((int32_t *)t->base)[i] *= 2;
+	const struct sw_host_tensor *t = &r->tensors[tensor - RIG_FIRST];
+	struct rig_push *p = &r->pushes[tensor - RIG_FIRST];
+	struct sw_completion c = {p->handle, r->how.status, 0};
+	uint64_t at = t->bytes - lacks;
+
+	assert_in_range(tensor, RIG_FIRST, RIG_FIRST + r->n_tensors - 1);
+	if (!p->is_open || r->how.is_mute)
+		return;
+	assert_in_range(at, p->at, t->bytes);
+	rig_double(
+		t, p->at * t->n_elems / t->bytes, at * t->n_elems / t->bytes);
+	if (t->kind == SW_EDGE_GROWING)
+		rig_note_granules(t, p->at, at, p->n);
+	p->at = at;
+	sw_host_note_summed(port);
+	if (lacks)
+		return;
+	p->is_open = false;
+	sw_host_complete(port, &c);
 }
 
 static inline void rig_serve(struct rig *r, struct sw_host_client *port)
 {
-	struct sw_submit s[8];
-	uint32_t n = sw_host_take(port, s, 8);
+	struct sw_host_submit s[8];
+	uint32_t n = sw_host_take(port, s, 8), tensor;
+	uint64_t lacks;
 
 	r->n_taken += n;
-	for (uint32_t i = 0; i < n && !r->how.is_mute; i++) {
-		struct sw_completion c = {s[i].handle, r->how.status, 0};
+	for (uint32_t i = 0; i < n; i++) {
+		struct rig_push *p = &r->pushes[s[i].tensor - RIG_FIRST];
 
-		assert_in_range(
-			s[i].tensor, RIG_FIRST, RIG_FIRST + r->n_tensors - 1);
-		rig_double(&r->tensors[s[i].tensor - RIG_FIRST]);
-		sw_host_complete(port, &c);
+		*p = (struct rig_push){
+			.handle = s[i].handle, .n = p->n + 1, .is_open = true};
+		rig_grow(r, port, s[i].tensor, s[i].lacks);
 	}
+	while (sw_host_take_grown(port, &tensor, &lacks))
+		rig_grow(r, port, tensor, lacks);
 }
 
 /* As if all others gave what this rank does, and a sum were one of them. */

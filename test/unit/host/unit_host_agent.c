@@ -353,7 +353,7 @@ static void take__translates_tensors(void **state)
 {
 	struct sw_submit in[4] = {
 		{1, 0, 5, 0}, {2, 1, 5, 0}, {3, 2, 5, 0}, {4, 3, 5, 0}};
-	struct sw_submit out[8];
+	struct sw_host_submit out[8];
 	struct sw_host_client *port;
 	struct slow s;
 
@@ -377,7 +377,8 @@ static void take__translates_tensors(void **state)
 
 static void evict__detaches_the_client(void **state)
 {
-	struct sw_submit in = {1, 0, 0, 0}, out;
+	struct sw_submit in = {1, 0, 0, 0};
+	struct sw_host_submit out;
 	struct sw_host_client *port;
 	struct slow s;
 
@@ -400,7 +401,8 @@ static void evict__detaches_the_client(void **state)
 
 static void idle_wait__keeps_its_time(void **state)
 {
-	struct sw_submit in = {1, 0, 0, 0}, out;
+	struct sw_submit in = {1, 0, 0, 0};
+	struct sw_host_submit out;
 	struct sw_host_client *port;
 	struct slow s;
 	uint64_t start;

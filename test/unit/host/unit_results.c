@@ -1,5 +1,6 @@
 /* unit_results.c - what local ranks declare together, in one thread.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/host/numa_rig.h"
 #include "pmd/client/segment.h"
 #include "test/unit/host/host_raw.h"
 
@@ -125,7 +126,8 @@ static int admit(struct pair *p, uint32_t i)
 static void declare__joins_by_name(void **state)
 {
 	struct pair p;
-	struct sw_submit in = {1, 0, 0, 0}, out;
+	struct sw_submit in = {1, 0, 0, 0};
+	struct sw_host_submit out;
 	void *results[2];
 	int fds[2];
 

@@ -269,17 +269,21 @@ static void check_all(
 	for (uint32_t c = 0; c < n_chunks; c++) {
 		uint32_t owner = sw_place_owner(map, first, c);
 
-		for (uint32_t s = 0; s < map->n_servers; s++)
+		for (uint32_t s = 0; s < map->n_servers; s++) {
 			assert_int_equal(
 				sw_place_find(&p[s], c) != SW_PLACE_NONE,
 				s == owner);
+			assert_int_equal(sw_place_below(&p[s], c), next[s]);
+		}
 		assert_int_equal(sw_place_find(&p[owner], c), next[owner]++);
 		assert_int_equal(
 			sw_place_global(&p[owner], sw_place_find(&p[owner], c)),
 			c);
 	}
-	for (uint32_t s = 0; s < map->n_servers; s++)
+	for (uint32_t s = 0; s < map->n_servers; s++) {
 		assert_int_equal(next[s], p[s].n_local);
+		assert_int_equal(sw_place_below(&p[s], n_chunks), next[s]);
+	}
 	check_near(p, map->n_servers, n_chunks);
 }
 

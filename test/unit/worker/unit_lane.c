@@ -12,8 +12,7 @@ static struct sw_lane *lane;
 
 static struct worker_rig *open_lane(uint8_t lane_i)
 {
-	lane = aligned_alloc(64, sizeof(*lane));
-	assert_non_null(lane);
+	assert_non_null(lane = aligned_alloc(64, sizeof(*lane)));
 	wrig_open_lane(&rig, lane, lane_i, 1);
 	return &rig;
 }
@@ -335,6 +334,7 @@ static void key_other(struct worker_rig *r)
 			.dtype = SW_I32,
 			.base = r->data[0]},
 		.locals = &local,
+		.n_ready = TWO_STRIPES / PEER_CHUNK,
 		.name = "t"};
 	r->zero.tensors = &other;
 }
