@@ -107,6 +107,63 @@ def case_held_to_the_end():
     check(bool((gradient.flat == size).all()), "a sum")
 
 
+def shared_of(name):
+    return hvd.ops.calls().places[name].last
+
+
+def case_summed():
+    """allreduce and broadcast of the device's tensors, alone and in groups:
+    other sizes and types under one name, another type on the wire, no elements."""
+    ranks = sum(range(1, hvd.size() + 1))
+    for n, dtype in ((7, torch.float32), (300000, torch.float32),
+                     (7, torch.int64), (7, torch.float32)):
+        ones = torch.full((n,), hvd.rank() + 1, dtype=dtype)
+        check(bool((hvd.allreduce(ones, op=hvd.Sum, name="s") == ranks).all()),
+              f"{n} of {dtype}")
+        check(type(shared_of("allreduce.s")) is Staged, "not staged")
+    half = hvd.allreduce(torch.full((50,), hvd.rank() + 1.), op=hvd.Average,
+                         name="h", compression=hvd.Compression.fp16)
+    check(bool((half == ranks / hvd.size()).all()), "f16 on the wire")
+    group = hvd.grouped_allreduce(
+        [torch.ones(3), torch.ones(2, 2, dtype=torch.int32), torch.ones(0)],
+        op=hvd.Sum, name="g")
+    check([t.tolist() for t in group] == [
+        [hvd.size()] * 3, [[hvd.size()] * 2] * 2, []], group)
+    check(type(shared_of("group.g.float32")) is Staged, "not staged")
+    for dtype in (torch.float32, torch.complex64, torch.bool):
+        root = hvd.size() - 1
+        mine = torch.full((9,), hvd.rank() == root, dtype=dtype)
+        check(bool(hvd.broadcast(mine, root, name=f"b.{dtype}").bool().all()),
+              f"broadcast of {dtype}")
+        check(type(shared_of(f"broadcast.b.{dtype}")) is Staged, "not staged")
+    handles = [hvd.allreduce_async_(torch.ones(1000), op=hvd.Sum, name=f"a{i}")
+               for i in range(20)]
+    check(all(bool((hvd.synchronize(h) == hvd.size()).all())
+              for h in reversed(handles)), "20 at once")
+
+
+def case_summed_by_streams():
+    """Where streams wait, an error is the call's all the same: its thread waits
+    as well."""
+    hvd.allreduce(torch.ones(4), name="s")
+    shared = shared_of("allreduce.s")
+    with Held(shared.client) as held:
+        got = hvd.allreduce(torch.ones(4), op=hvd.Sum, name="s")
+        check(held.n == 1 and not shared.tensor.is_open, "both wait")
+        check(bool((got == hvd.size()).all()), got)
+
+
+def case_differing():
+    """One rank has its tensor elsewhere: both hear of it, and go on."""
+    if hvd.rank():
+        os.environ.pop("SUMWIRE_DEVICE")
+    with raises(SumwireError, "another call", "of a device"
+                if hvd.rank() == 0 else "allreduce of float32 (5,)"):
+        hvd.allreduce(torch.ones(5), name="d")
+    os.environ["SUMWIRE_DEVICE"] = "host"
+    check(bool((hvd.allreduce(torch.ones(5), name="e") == 1).all()), "it goes on")
+
+
 def case_not_at_all():
     """One rank has no device: so nobody uses the stage."""
     _, optimizer = train_wide(2)

@@ -32,6 +32,20 @@ def test_options():
                      "compressed", env=HOST)
 
 
+def test_calls():
+    """allreduce, alone and in groups, and broadcast; with local ranks."""
+    with TorchNet(2, local=[2, 1]) as net:
+        net.start_all()
+        net.ranks_ok("cases_device.py", "summed", "summed_by_streams", env=HOST)
+        net.ranks_ok("cases_ops.py", "averages", "handles", "new_names",
+                     "new_sizes", "groups", "compression", "autograd",
+                     "copied_types", "broadcast",
+                     "threads", "refused", env=HOST)
+    with TorchNet(2) as net:
+        net.start_all()
+        net.ranks_ok("cases_device.py", "differing", env=HOST)
+
+
 def test_compiled():
     """torch.compile: the same weights as of memory."""
     torch_rig.need_compile()

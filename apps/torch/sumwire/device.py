@@ -71,12 +71,20 @@ class Device:
 
     def push(self, tensor, step):
         """Start to replace the tensor by its sum, when the stream is there."""
+        self._begin(self.lib.sw_push_pull_device, tensor, step)
+
+    def broadcast(self, tensor, root, step):
+        """Start to replace it by the root's, the same."""
+        self._begin(self.lib.sw_broadcast_device, tensor, step, root)
+
+    def _begin(self, start, tensor, step, root=0):
         call = library.DeviceCall()
         call.size = ctypes.sizeof(call)
         setattr(call, "from", tensor.address)  # a word of Python's
         call.to = tensor.address
         call.stream, call.step = self.stream(), step & 0xffffffff
-        code = self.lib.sw_push_pull_device(tensor.pointer, ctypes.byref(call))
+        call.root = root
+        code = start(tensor.pointer, ctypes.byref(call))
         if code:
             raise self.client.error(code)
         tensor.is_open = True

@@ -138,6 +138,7 @@ SIGNATURES = {
     "sw_device_declare": (INT, [POINTER, ctypes.POINTER(Desc), U32,
                                 ctypes.POINTER(POINTER)]),
     "sw_push_pull_device": (INT, [POINTER, ctypes.POINTER(DeviceCall)]),
+    "sw_broadcast_device": (INT, [POINTER, ctypes.POINTER(DeviceCall)]),
     "sw_device_poll": (INT, [POINTER]),
     "sw_device_wait": (INT, [POINTER]),
     "sw_device_hold": (INT, [POINTER, POINTER]),

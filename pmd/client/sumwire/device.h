@@ -74,8 +74,8 @@ SW_API void sw_device_close(struct sw_device **d);
 /* sw_device_declare - as sw_declare, for tensors in device memory; the shared
  * memory that they go through is declared, and pinned as far as the device
  * lets us: else copies are slower, and one line says so.
- * @descs    names of at most 120 bytes; is_async is 0
- * Errors: those of sw_declare, of the pieces: 4,096 in all; SW_EINVAL. */
+ * @descs    is_async is 0
+ * Errors: those of sw_declare. */
 SW_API int sw_device_declare(struct sw_device *d,
 	const struct sw_tensor_desc *descs, uint32_t n,
 	struct sw_device_tensor **out);

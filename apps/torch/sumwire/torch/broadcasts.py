@@ -8,6 +8,7 @@ from sumwire.torch.channel import (
     BLOCK_BYTES, N_BLOCKS, agree, as_bytes, broadcast_json, channel, check_root,
     describe, not_ours)
 from sumwire.torch.job import DTYPES, current
+from sumwire.torch.staging import stage_of
 from sumwire.torch.state import from_tree, to_tree
 from sumwire.torch.unsupported import refuse
 
@@ -50,7 +51,7 @@ class Copy(ops.Call):
 
 def start(tensor, output, root_rank, name):
     check_dense(tensor)
-    call = Copy(output, ops.Sum, 1)
+    call = Copy(output, ops.Sum, 1, stage=stage_of([tensor]))
     call.root = root_rank
     words = ("broadcast", tensor.shape, tensor.dtype, f"root {root_rank}")
     n, wire = tensor.numel(), tensor.dtype

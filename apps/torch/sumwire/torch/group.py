@@ -9,6 +9,7 @@ from sumwire.torch import ops
 from sumwire.torch.channel import agree, describe
 from sumwire.torch.compression import Compression, wire_dtype
 from sumwire.torch.job import current
+from sumwire.torch.staging import stage_of
 from sumwire.torch.unsupported import refuse
 
 
@@ -73,7 +74,7 @@ def pack(name, content, tensors, outputs, op, priority, compression, prescale,
              *ops.how(dtype, wire, prescale, factor), content)
     if op is ops.Average and ops.is_scaled_first(dtype):
         prescale /= current().size
-    part = Packed(None, op, factor, prescale)
+    part = Packed(None, op, factor, prescale, stage_of(tensors))
     part.outputs, part.dtype = outputs, dtype
     n = sum(t.numel() for t in tensors)
     if n:

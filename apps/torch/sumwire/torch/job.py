@@ -59,7 +59,7 @@ class Job:
         self.to_finish = set()  # optimizers with updates to be done
         self.new = []  # of declare_later
         self.changing = []  # calls that wait for all to agree (ops.py)
-        self.stages = {}  # of staging.py, by device
+        self.stages = {}  # of staging.py, by device; None: there can be none
         self.hierarchies = weakref.WeakSet()  # of hierarchy.py
 
     @functools.cached_property
@@ -77,7 +77,7 @@ class Job:
         try:
             for each in list(self.to_finish):
                 each.finish_updates()
-            for stage in self.stages.values():
+            for stage in filter(None, self.stages.values()):
                 stage.finish()
             for each in list(self.hierarchies):
                 each.settle()
@@ -98,8 +98,12 @@ class Job:
 
     def declare_new(self):
         new, self.new = self.new, []
-        for call, shared in zip(new, self.declare([c.desc for c in new])):
-            call.begin(shared)
+        for stage in dict.fromkeys(c.stage for c in new):
+            calls = [c for c in new if c.stage is stage]
+            made = (stage.make if stage else self.declare)(
+                [c.desc for c in calls])
+            for call, shared in zip(calls, made):
+                call.begin(shared)
 
     def push(self, shared, step=None):
         """Start to sum; step defaults to the number of pushes so far."""
@@ -110,7 +114,7 @@ class Job:
     def broadcast(self, shared, root, step=None):
         """Start to replace it by the root's."""
         step = shared.n_pushes if step is None else step
-        self.client.broadcast(shared.tensor, root, step)
+        shared.client.broadcast(shared.tensor, root, step)
         shared.n_pushes += 1
 
     def progress(self):
@@ -118,7 +122,7 @@ class Job:
         may wait for their calls in different orders."""
         for call in list(self.changing):
             try:
-                if not self.client.is_done(call.shared.tensor):
+                if not call.shared.client.is_done(call.shared.tensor):
                     continue
             except SumwireError as e:
                 call.error = e
@@ -147,9 +151,9 @@ class Job:
         shared.client.wait(shared.tensor)
 
 
-def short(name, limit=127):
-    """A name of at most so many bytes, at least 118, the same on all workers."""
-    if len(name.encode()) <= limit:
+def short(name):
+    """A name of at most 127 bytes, the same on all workers."""
+    if len(name.encode()) <= 127:
         return name
     # Only for parameters of very deep modules; their ends differ.
     import hashlib

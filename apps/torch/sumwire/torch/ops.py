@@ -11,6 +11,7 @@ from sumwire.client import SumwireError
 
 from sumwire.torch.compression import Compression, wire_dtype
 from sumwire.torch.job import current, dtype_name
+from sumwire.torch.staging import stage_of
 from sumwire.torch.unsupported import refuse
 
 
@@ -51,7 +52,7 @@ class Place:
     def __init__(self, name, number=None):
         self.name = name
         self.number = number  # of those without a name
-        self.made = {}  # by elements and type on the wire
+        self.made = {}  # by elements, type on the wire, stage
         self.n_made = self.n_calls = 0
         self.last = None  # of the last call
         self.is_open = False
@@ -86,22 +87,25 @@ class Call:
 
     words   what all ranks must say alike: operation, shape, type, …
     key     elements and type on the wire; source is what is to be sent
-    shared  the tensor in shared memory, None when there are no elements; view
-            is that in the shape of the source
+    stage   of the device in whose memory it is; None: in this machine's
+    shared  the tensor in shared memory, or a device's, None when there are no
+            elements; view is that in the shape of the source
     error   why it has failed, found while something else was waited for
     """
     __slots__ = ("place", "words", "key", "priority", "shared", "view",
                  "output", "op", "factor", "source", "prescale", "desc", "tag",
-                 "is_begun", "error")
+                 "stage", "is_begun", "error")
 
-    def __init__(self, output, op, factor, prescale=1):
+    def __init__(self, output, op, factor, prescale=1, stage=None):
         self.place = self.shared = self.view = self.source = self.error = None
         self.output, self.op, self.factor = output, op, factor
+        self.stage = stage
         self.prescale, self.is_begun = prescale, False
 
     def start(self, name, words, key, priority, source):
         """Send the source, at once or when that can be."""
-        self.words, self.key, self.priority = words, key, priority
+        self.words = words = (*words, "of a device" if self.stage else None)
+        self.key, self.priority = key, priority
         if "\0" in str(name) or not isinstance(priority, int) or \
                 not 0 <= priority < 1 << 31:
             raise ValueError(
@@ -112,7 +116,7 @@ class Call:
         place.n_calls += 1
         self.tag = checksum(words) + place.n_calls & 0xffff
         self.source = source
-        shared = place.made.get(key)
+        shared = place.made.get((key, self.stage))
         if place.last is shared and shared is not None:
             self.begin(shared)
             return
@@ -126,7 +130,7 @@ class Call:
 
     def go_on(self):
         """All ranks make this call: with its own tensor now."""
-        shared = self.place.made.get(self.key)
+        shared = self.place.made.get((self.key, self.stage))
         if shared is not None:
             self.begin(shared)
             return
@@ -140,7 +144,8 @@ class Call:
 
     def begin(self, shared):
         """The tensor is declared: send the source."""
-        self.shared = self.place.made[self.key] = self.place.last = shared
+        self.shared = self.place.last = shared
+        self.place.made[self.key, self.stage] = shared
         source, self.source = self.source, None
         self.fill(source)
         self.is_begun = True
@@ -187,11 +192,13 @@ class Call:
             if self.error is not None:
                 raise self.error
             if self in job.changing:  # for too long
-                job.client.wait(self.shared.tensor)
+                self.shared.client.wait(self.shared.tensor)
             elif not self.is_begun:
                 raise RuntimeError(f"'{self.place.name}' was not declared; the "
                                    f"error before this one says why")
             job.wait(self.shared)
+            if self.stage:  # an error is this call's, not a later one's
+                self.stage.settle(self.shared.tensor)
         except SumwireError as e:
             if e.name != "SW_EMISMATCH":
                 raise
@@ -320,7 +327,7 @@ def start(tensor, output, name, op, priority, compression, prescale, postscale):
              *how(tensor.dtype, wire, prescale, postscale))
     if op is Average and is_scaled_first(tensor.dtype):
         prescale /= current().size
-    call = Call(output, op, postscale, prescale)
+    call = Call(output, op, postscale, prescale, stage_of([tensor]))
     if tensor.numel():
         call.start(f"allreduce.{name}" if name else None, words,
                    (tensor.numel(), wire), priority, tensor)

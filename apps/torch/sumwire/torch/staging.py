@@ -1,9 +1,10 @@
-# staging.py - gradients in a GPU's memory: which go through pinned memory
+# staging.py - tensors in a GPU's memory: which go through pinned memory
 # SPDX-License-Identifier: BSD-3-Clause
 """Parameters of one CUDA device have the buffers of their gradients in its
 memory; sums go there in place (sumwire/device.py).  Where one rank cannot, all
-copy through memory that is not pinned.  With SUMWIRE_DEVICE=host parameters of
-the CPU go this way, too, for tests."""
+copy through memory that is not pinned.  So it is with tensors of allreduce and
+of groups, but each rank decides for itself: of those that differ one call fails.
+With SUMWIRE_DEVICE=host what is of the CPU goes this way, too, for tests."""
 import warnings
 
 import torch
@@ -11,9 +12,7 @@ import torch
 from sumwire.client import SumwireError
 from sumwire.device import Device, is_host
 from sumwire.torch.channel import channel
-from sumwire.torch.job import dtype_name, short
-
-NAME_BYTES = 120  # of sw_device_declare
+from sumwire.torch.job import current, dtype_name, short
 
 
 class Staged:
@@ -34,6 +33,9 @@ class Staged:
     def follow(self, stream):
         return self.client.follow(stream)
 
+    def view(self, shape):
+        return self.flat.view(shape)
+
 
 class Stage(Device):
     """A device as torch knows it.  can_hold: its streams wait for sums, instead
@@ -53,9 +55,12 @@ class Stage(Device):
         return torch.cuda.current_stream(self.place).cuda_stream
 
     def push(self, tensor, step):
-        if tensor in self.held:
-            self._finish(tensor)
+        self.settle(tensor)
         super().push(tensor, step)
+
+    def broadcast(self, tensor, root, step):
+        self.settle(tensor)
+        super().broadcast(tensor, root, step)
 
     def wait(self, tensor):
         if not self.can_hold:
@@ -67,10 +72,13 @@ class Stage(Device):
     def finish(self):
         """All that streams wait for has ended, or an error says why not."""
         for tensor in list(self.held):
-            self._finish(tensor)
+            self.settle(tensor)
 
-    def _finish(self, tensor):
-        self.held.discard(tensor)
+    def settle(self, tensor):
+        """If a stream waits for it, the thread does, too."""
+        if tensor not in self.held:
+            return
+        self.held.remove(tensor)
         if tensor.is_open:
             super().wait(tensor)
 
@@ -87,14 +95,14 @@ class Stage(Device):
     def make(self, descs):
         """Declare (name, elements, torch dtype, priority)..."""
         tensors = self.declare([
-            (short(name, NAME_BYTES), n, dtype_name(dtype, name), priority)
+            (short(name), n, dtype_name(dtype, name), priority)
             for name, n, dtype, priority in descs])
         return [Staged(self, t, d[2]) for t, d in zip(tensors, descs)]
 
 
-def place_of(parameters):
+def place_of(tensors):
     """The one device of all of them that a stage is for, or None."""
-    places = {p.device for p in parameters}
+    places = {t.device for t in tensors}
     if len(places) != 1:
         return None
     place = places.pop()
@@ -122,3 +130,17 @@ def find_stage(job, parameters):
                       f"unpinned memory, one after the other: {why}",
                       stacklevel=2)
     return None
+
+
+def stage_of(tensors):
+    """Of what this rank sums by name; None: it copies to shared memory."""
+    job, place = current(), place_of(tensors)
+    if place is None or place in job.stages:
+        return job.stages.get(place)
+    try:
+        job.stages[place] = Stage(job.client, place)
+    except SumwireError as e:
+        job.stages[place] = None
+        warnings.warn(f"sumwire copies tensors of {place} through unpinned "
+                      f"memory: {e.text}", stacklevel=2)
+    return job.stages[place]
