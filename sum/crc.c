@@ -39,12 +39,24 @@ static bool has_any(void)
 	return true;
 }
 
-/* A new kernel is one file and one row; the best one last. */
+#if SW_CRC_HAS_CLMUL128_SLOW
+/* AMD's until Zen 2, and Haswell's: a product every other cycle.  They have no
+ * wider ones. */
+static bool is_clmul128_slow(void)
+{
+	return __builtin_cpu_is("amd") || __builtin_cpu_is("haswell");
+}
+#endif
+
+/* A new kernel is one file and one row; the widest last. */
 static const struct {
 	const struct sw_crc *crc;
 	bool (*runs)(void);
 } rows[] = {
 	{&sw_crc_scalar, has_any},
+#if SW_CRC_HAS_CLMUL128_SLOW
+	{&sw_crc_clmul128_slow, has_clmul128},
+#endif
 #if SW_CRC_HAS_CLMUL128
 	{&sw_crc_clmul128, has_clmul128},
 #endif
@@ -67,7 +79,7 @@ const struct sw_crc *sw_crc_row(uint32_t i, bool *runs)
 	return rows[i].crc;
 }
 
-/* The last row that runs, in a test or two: short headers come here too. */
+/* In a test or two: short headers come here too. */
 static inline const struct sw_crc *best(void)
 {
 #if SW_CRC_HAS_CLMUL512
@@ -77,6 +89,10 @@ static inline const struct sw_crc *best(void)
 #if SW_CRC_HAS_CLMUL256
 	if (has_clmul256())
 		return &sw_crc_clmul256;
+#endif
+#if SW_CRC_HAS_CLMUL128_SLOW
+	if (has_clmul128() && is_clmul128_slow())
+		return &sw_crc_clmul128_slow;
 #endif
 #if SW_CRC_HAS_CLMUL128
 	if (has_clmul128())

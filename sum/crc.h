@@ -10,13 +10,13 @@
 /* One kernel; sum.h says what its functions do.  Where copying is, @dst and
  * @src are apart. */
 struct sw_crc {
-	const char *name; /* "scalar", "clmul128", "clmul256", "clmul512" */
+	const char *name; /* "scalar", "clmul128", …; the files' */
 	uint32_t (*crc)(uint32_t crc, const void *p, size_t n);
 	uint32_t (*far)(uint32_t crc, const void *p, size_t n);
 	uint32_t (*copy)(uint32_t crc, void *dst, const void *src, size_t n);
 };
 
-/* sw_crc_row - row @i of the table of kernels, NULL past its end; the best one
+/* sw_crc_row - row @i of the table of kernels, NULL past its end; the widest
  * last.  @runs (or NULL) tells whether this CPU has what the kernel needs. */
 const struct sw_crc *sw_crc_row(uint32_t i, bool *runs);
 
@@ -28,6 +28,7 @@ struct sw_crc_block {
 };
 
 extern const struct sw_crc sw_crc_scalar;
+extern const struct sw_crc sw_crc_clmul128_slow;
 extern const struct sw_crc sw_crc_clmul128;
 extern const struct sw_crc sw_crc_clmul256;
 extern const struct sw_crc sw_crc_clmul512;

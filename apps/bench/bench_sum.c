@@ -117,7 +117,7 @@ static void versus_print(struct report *r, const char *level,
 	if (v->ratio <= 0)
 		return;
 	if (!r->is_json) {
-		printf("%-46s %-8s %10llu %6.2f  (%.2f to %.2f, %s %.2f)\n",
+		printf("%-46s %-13s %10llu %6.2f  (%.2f to %.2f, %s %.2f)\n",
 			v->name, level,
 			(unsigned long long)v->working_set_bytes, v->ratio,
 			v->low, v->high, v->is_upper ? "at most" : "at least",
