@@ -185,12 +185,12 @@ def test_bad_lists_of_servers():
             ini[server] = ini.pop(server)
         ini["server agent0"] = ini.pop("server agent0")
     refuse(lambda ini: ini["job"].update(rank=1),
-           r"server agent0.*number 1 of the list: rank 1 is number 2")
-    refuse(swap, r"server agent0.*number 2 of the list: rank 0 is number 1")
+           r"server agent0.*number 1 of the list, but rank 1 must be number 2")
+    refuse(swap, r"server agent0.*number 2 of the list, but rank 0 must be number 1")
     refuse(lambda ini: ini.pop("server agent0"),
            r"1 \[server NAME\] for 2 workers")
     refuse(lambda ini: ini["server agent0"].update(ip="10.77.0.3"),
-           r"none of the \[server NAME\] is this node.*number 1")
+           r"no \[server NAME\] is this node.*number 1")
     refuse(lambda ini: ini["server agent0"].update(udp_port="5800"),
            r"5800 differs from \[serve\] udp_port \(5700\)")
     refuse(lambda ini: ini.update(serve={"udp_port": "65535"}),
