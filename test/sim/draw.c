@@ -193,13 +193,14 @@ static void draw_tunes(struct sim_job *job)
 	job->n_rounds += (uint32_t)sim_below(&x, 10);
 }
 
-/* Buffers that are written while they are pushed, soon or seldom. */
+/* Buffers that are written while they are pushed, soon or seldom: a node that
+ * rests has ten turns a second, and what stands still for 600 s has stalled. */
 static void draw_grows(struct sim_job *job)
 {
 	uint64_t x = ~job->seed / 3;
 
 	if (!sim_below(&x, 3))
-		job->grows = 1000 << sim_below(&x, 10);
+		job->grows = 20000 << sim_below(&x, 6);
 }
 
 /* Policy, credit, priorities, and ports that are paced. */
