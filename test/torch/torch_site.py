@@ -12,6 +12,10 @@ from rig import Failure, Skip
 
 WHEELS = ("torch==2.13.0+cpu", "torch==2.14.1")  # the first that pip finds
 PIP_S = 480  # for all of them
+# What ranks import; its bytecode is kept, else each start compiles it again, for
+# 5 to 15 s.  All of torch's takes a minute, so pip leaves it out.
+IMPORTED = ("torch.distributed.run", "torch.distributed.fsdp",
+            "torch.distributed.checkpoint", "torch._inductor.compile_fx")
 IS_NEW = """\
 import torch
 assert tuple(map(int, torch.__version__.split('.')[:2])) >= {}
@@ -28,10 +32,10 @@ def found(env=None, since=(2, 4)):
 
 
 def fetch(folder):
+    if found({"PYTHONPATH": folder}):
+        return
     until = time.monotonic() + PIP_S
     for wheel in WHEELS:
-        if found({"PYTHONPATH": folder}):
-            return
         try:
             p = subprocess.run(
                 [torch_rig.python(), "-m", "pip", "install", "--quiet",
@@ -42,8 +46,19 @@ def fetch(folder):
             break
         print(f"{wheel}: {p.stdout}{p.stderr}" if p.returncode else wheel,
               file=sys.stderr)
+        if not p.returncode:
+            break
     if not found({"PYTHONPATH": folder}):
         raise Failure(f"pip finds none of {', '.join(WHEELS)} within {PIP_S} s")
+    keep_bytecode(folder)
+
+
+def keep_bytecode(folder):
+    env = {**os.environ, "PYTHONPATH": folder}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    for module in IMPORTED:  # a PyTorch may lack one
+        subprocess.run([torch_rig.python(), "-c", f"import {module}"],
+                       check=False, capture_output=True, env=env)
 
 
 def site():
