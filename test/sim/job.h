@@ -280,9 +280,27 @@ uint32_t sim_oracle_root(
 /* A small number as an element, and back: exact in the dtype. */
 uint64_t sim_oracle_encode(uint32_t dtype, int64_t v);
 int64_t sim_oracle_decode(uint32_t dtype, const uint8_t *p);
+/* Is this element those bits?  Asked of all that is pushed and summed, so sizes
+ * are constants. */
+static inline bool sim_elem_is(const uint8_t *p, uint64_t bits, uint32_t bytes)
+{
+	switch (bytes) {
+	case 1:
+		return *p == (uint8_t)bits;
+	case 2:
+		return !memcmp(p, &bits, 2);
+	case 4:
+		return !memcmp(p, &bits, 4);
+	default:
+		return !memcmp(p, &bits, 8);
+	}
+}
+
+/* Will all get a copy of what one rank pushes next? */
+bool sim_oracle_is_copy(const struct sim_worker *w, uint32_t tensor);
 /* Does this local rank have the element in its next push? */
 bool sim_oracle_has_share(const struct sim_worker *w, uint32_t tensor,
-	uint32_t local, uint64_t elem);
+	uint32_t local, bool is_copy, uint64_t elem);
 /* The gradient of the round that a worker is about to push. */
 void sim_oracle_fill(struct sim_worker *w, uint32_t tensor, uint32_t local);
 /* sim_oracle_fill_some - elements from @from on, below @end. */

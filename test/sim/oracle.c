@@ -136,16 +136,18 @@ static const uint64_t *outcome(const struct sim_job *job, uint32_t i,
 	return root < SIM_WORKERS ? job->grads[root] : job->sums[i];
 }
 
-/* Is it in this local rank's share of a sum, or is this what is broadcast? */
-bool sim_oracle_has_share(const struct sim_worker *w, uint32_t tensor,
-	uint32_t local, uint64_t elem)
+bool sim_oracle_is_copy(const struct sim_worker *w, uint32_t tensor)
 {
-	uint32_t round = w->round[tensor];
+	return sim_oracle_root(w->job, sim_job_of(w->job, w->rank), tensor,
+		       w->round[tensor]) < SIM_WORKERS;
+}
 
-	if (sim_oracle_root(w->job, sim_job_of(w->job, w->rank), tensor,
-		    round) < SIM_WORKERS)
+bool sim_oracle_has_share(const struct sim_worker *w, uint32_t tensor,
+	uint32_t local, bool is_copy, uint64_t elem)
+{
+	if (is_copy)
 		return local == tensor % w->n_local;
-	return (elem + round) % w->n_local == local;
+	return (elem + w->round[tensor]) % w->n_local == local;
 }
 
 void sim_oracle_fill(struct sim_worker *w, uint32_t tensor, uint32_t local)
@@ -162,11 +164,12 @@ void sim_oracle_fill_some(struct sim_worker *w, uint32_t tensor, uint32_t local,
 {
 	const struct sim_job *job = w->job;
 	uint8_t *p = w->from[local][tensor] + from * job->elem_bytes;
+	bool is_copy = sim_oracle_is_copy(w, tensor);
 
 	for (uint32_t i = (uint32_t)from; i < end; i++, p += job->elem_bytes) {
 		uint32_t d = digit(job, tensor, w->round[tensor], i);
 
-		if (!sim_oracle_has_share(w, tensor, local, i))
+		if (!sim_oracle_has_share(w, tensor, local, is_copy, i))
 			d = 0;
 		memcpy(p, &job->grads[w->rank][d], job->elem_bytes);
 	}
@@ -180,8 +183,9 @@ static uint64_t count_wrong(const struct sim_job *job, const uint8_t *p,
 	uint64_t wrong = 0;
 
 	for (uint64_t i = 0; i < n; i++, p += job->elem_bytes)
-		wrong += memcmp(p, &want[digit(job, tensor, round, from + i)],
-				 job->elem_bytes) != 0;
+		wrong += !sim_elem_is(p,
+			want[digit(job, tensor, round, from + i)],
+			job->elem_bytes);
 	return wrong;
 }
 

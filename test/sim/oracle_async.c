@@ -42,13 +42,14 @@ void sim_async_fill(struct sim_worker *w, uint32_t tensor, uint32_t local)
 {
 	const struct sim_job *job = w->job;
 	uint8_t *p = w->from[local][tensor];
+	bool is_copy = sim_oracle_is_copy(w, tensor);
 
 	for (uint32_t e = 0; e < job->n_elems[tensor];
 		e++, p += job->elem_bytes) {
 		uint64_t v = contribution(
 			job, w->rank, tensor, w->round[tensor] + 1, e);
 
-		if (!sim_oracle_has_share(w, tensor, local, e))
+		if (!sim_oracle_has_share(w, tensor, local, is_copy, e))
 			v = 0;
 		memcpy(p, &v, job->elem_bytes);
 	}
@@ -64,7 +65,7 @@ static uint64_t wrong_in_push(const struct sim_job *job, const uint8_t *p,
 	for (uint64_t e = 0; e < n; e++, p += job->elem_bytes) {
 		uint64_t v = contribution(job, worker, tensor, r, from + e);
 
-		wrong += memcmp(p, &v, job->elem_bytes) != 0;
+		wrong += !sim_elem_is(p, v, job->elem_bytes);
 	}
 	return wrong;
 }

@@ -286,7 +286,7 @@ static uint64_t count_in(const struct view *v, const uint8_t *p, uint8_t with,
 		bits = bits_of(v, is_result,
 			is_result ? gets->first + i - gets->at
 				  : gives->first + i - gives->at);
-		wrong += memcmp(e, &bits, v->elem_bytes) != 0;
+		wrong += !sim_elem_is(e, bits, v->elem_bytes);
 	}
 	return wrong;
 }

@@ -97,7 +97,7 @@ static uint64_t count_wrong(const struct sight *s, const struct sim_coll *c,
 						 first + i);
 		uint64_t bits = sim_oracle_encode(c->dtype, v);
 
-		wrong += memcmp(s->payload + i * bytes, &bits, bytes) != 0;
+		wrong += !sim_elem_is(s->payload + i * bytes, bits, bytes);
 	}
 	return wrong;
 }
