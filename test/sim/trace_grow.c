@@ -312,9 +312,10 @@ static void grow_lanes(struct check *c)
 	submit(job, A, 100 * CHUNK);
 	sim_job_pass(job, 20 * SW_MS);
 	check_eq(c, n_results(job, A), 100, "results");
-	sim_grow_to(a, 0, 0, CHUNKS * CHUNK);
+	sim_grow_to(a, 0, 0, 150 * CHUNK);
 	sim_job_pass(job, 20 * SW_MS);
 	check_eq(c, n_results(job, A), 100, "results with one rank's");
+	sim_grow_to(a, 0, 0, CHUNKS * CHUNK);
 	sim_node_freeze(a->lcores[1], 100 * SW_MS);
 	sim_grow_to(a, 0, 1, CHUNKS * CHUNK);
 	sim_job_pass(job, 50 * SW_MS);
