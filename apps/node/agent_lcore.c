@@ -271,6 +271,11 @@ static uint32_t take_submits(struct agent_core *core, uint32_t local)
 		if (err == SW_EBUSY)
 			sw_host_evict(client, "pushed a tensor twice, tensor",
 				list[i].tensor);
+		else if (err == SW_EINVAL && round.lacks)
+			sw_host_evict(client,
+				"pushed a tensor with a root or missing bytes "
+				"that cannot be, tensor",
+				list[i].tensor);
 		else if (err)
 			complete(core, local, list[i].tensor, &c);
 	}
@@ -287,7 +292,8 @@ static uint32_t take_grown(struct agent_core *core, uint32_t local)
 	while (n < SUBMITS && sw_host_take_grown(client, &tensor, &lacks)) {
 		if (sw_worker_grow(&core->worker, tensor, local, lacks))
 			sw_host_evict(client,
-				"grew a tensor by what cannot be, tensor",
+				"grew a tensor backwards, beyond its size or "
+				"by no whole elements, tensor",
 				tensor);
 		n++;
 	}

@@ -59,12 +59,12 @@ int sw_worker_grow(
 	before = t->locals[local].lacks;
 	if (lacks > before || !sw_grow_is_possible(t, lacks))
 		return SW_EINVAL;
-	t->progress_ns = w->now_ns;
-	if (lacks == before || before != t->lacks) {
-		t->locals[local].lacks = lacks;
+	if (lacks == before) /* said again: nothing moves */
 		return 0;
-	}
 	t->locals[local].lacks = lacks;
+	t->progress_ns = w->now_ns;
+	if (before != t->lacks)
+		return 0;
 	t->lacks = most_lacking(w, t);
 	if (t->is_begun)
 		grow(w, t);

@@ -82,6 +82,8 @@ struct sim_worker {
 	/* Bytes at the end of a buffer that is asked for, and not written. */
 	uint64_t lacks[SIM_LOCAL][SIM_TENSORS];
 	_Atomic uint32_t granules[SIM_TENSORS][SIM_GRANULES];
+	/* the same, when it was told last */
+	_Atomic uint32_t summed[SIM_TENSORS][SIM_GRANULES];
 	uint64_t done_ns[SIM_TENSORS];
 	uint32_t index[SIM_TENSORS]; /* ours -> the engine's */
 	uint32_t n_declared, n_admitted;
@@ -118,8 +120,11 @@ struct sim_job {
 	uint32_t n_groups; /* of collectives (stream.h) */
 	struct sim_group groups[SIM_GROUPS];
 	struct sim_clash clash;
-	uint32_t grows;    /* in how many of its turns more of what a local rank
-			      has asked for is there, ppm; 0: all is at once */
+	uint32_t grows;  /* in how many of its turns more of what a local rank
+			    has asked for is there, ppm; 0: all is at once */
+	bool is_by_hand; /* a test says how much is there: at a submit n_there
+			    elements, then sim_grow_to */
+	uint64_t n_there;
 	uint32_t tunes;    /* turns in which a worker asks for tuning, too */
 	uint64_t pause_ns; /* between two rounds of a worker, at most */
 	uint64_t quota_bytes;
@@ -270,6 +275,25 @@ struct sw_worker_events sim_worker_events(struct sim_worker *w);
 void sim_worker_step(void *ctx, uint64_t now_ns);
 void sim_lane_step(void *ctx, uint64_t now_ns);
 
+/* --- grow.c: buffers that are written while they are pushed --- */
+
+/* Where the engine says of a tensor which of its granules are summed; NULL: it
+ * has too many, or does not grow. */
+_Atomic uint32_t *sim_grow_granules(struct sim_worker *w, uint32_t tensor);
+/* The end of a buffer that is about to be pushed is not written; returns its
+ * bytes.  Then so many of its elements are, in all; more is, as the seed says.
+ */
+uint64_t sim_grow_hold_back(
+	struct sim_worker *w, uint32_t tensor, uint32_t local);
+void sim_grow_to(struct sim_worker *w, uint32_t tensor, uint32_t local,
+	uint64_t n_there);
+void sim_grow_some(struct sim_worker *w);
+/* What the worker is told: all elements of the granules that have the number of
+ * a round are the sums of that.  When a round has ended all have been told of.
+ */
+void sim_grow_summed(void *ctx);
+void sim_grow_check(struct sim_worker *w, uint32_t tensor);
+
 /* --- oracle.c --- */
 
 void sim_oracle_open(struct sim_job *job);
@@ -306,6 +330,10 @@ void sim_oracle_fill(struct sim_worker *w, uint32_t tensor, uint32_t local);
 /* sim_oracle_fill_some - elements from @from on, below @end. */
 void sim_oracle_fill_some(struct sim_worker *w, uint32_t tensor, uint32_t local,
 	uint64_t from, uint64_t end);
+/* Elements from @from on, below @end, of a result that are not the sums of a
+ * round (from 0); how many contributions those have. */
+uint64_t sim_oracle_wrong(const struct sim_worker *w, uint32_t tensor,
+	uint32_t round, uint64_t from, uint64_t end, uint32_t *weight);
 /* Does the buffer hold the sum of that round?  Counts what does not. */
 void sim_oracle_check(struct sim_worker *w, uint32_t tensor, uint32_t weight);
 /* A frame that node @from gave to its port. */

@@ -189,14 +189,23 @@ static uint64_t count_wrong(const struct sim_job *job, const uint8_t *p,
 	return wrong;
 }
 
+uint64_t sim_oracle_wrong(const struct sim_worker *w, uint32_t tensor,
+	uint32_t round, uint64_t from, uint64_t end, uint32_t *weight)
+{
+	const struct sim_job *job = w->job;
+	const uint64_t *want =
+		outcome(job, sim_job_of(job, w->rank), tensor, round, weight);
+
+	return count_wrong(job, w->data[tensor] + from * job->elem_bytes, want,
+		tensor, round, from, end - from);
+}
+
 void sim_oracle_check(struct sim_worker *w, uint32_t tensor, uint32_t weight)
 {
 	struct sim_job *job = w->job;
 	uint32_t expected;
-	const uint64_t *want = outcome(job, sim_job_of(job, w->rank), tensor,
-		w->round[tensor], &expected);
-	uint64_t wrong = count_wrong(job, w->data[tensor], want, tensor,
-		w->round[tensor], 0, job->n_elems[tensor]);
+	uint64_t wrong = sim_oracle_wrong(w, tensor, w->round[tensor], 0,
+		job->n_elems[tensor], &expected);
 	char name[SW_NAME_MAX];
 
 	if (sim_job_is_async(job, tensor)) {

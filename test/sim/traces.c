@@ -21,6 +21,7 @@
  *  A19  ranks that sum different steps
  *  tuning: other tuning in a running job, which all members come to use
  *  urgent, least_urgent: scheduling, with the bounds of trace_sched.c
+ *  grow: tensors that are pushed before all of them is there
  *  incast: many senders before one port of a switch
  *  lanes: workers of several lcores
  *  lent: what a node's own server was lent, when its worker ends
@@ -58,6 +59,7 @@ int main(int argc, char **argv)
 	check_run(trace_cell, n_trace_cell, filter, &passed, &failed);
 	check_run(trace_worker, n_trace_worker, filter, &passed, &failed);
 	check_run(trace_flow, n_trace_flow, filter, &passed, &failed);
+	check_run(trace_grow, n_trace_grow, filter, &passed, &failed);
 	check_run(trace_huge, n_trace_huge, filter, &passed, &failed);
 	check_run(trace_incast, n_trace_incast, filter, &passed, &failed);
 	check_run(trace_join, n_trace_join, filter, &passed, &failed);

@@ -113,29 +113,6 @@ static bool is_of_dead(const struct sim_worker *w, int err)
 	       (err == SW_EPEER && !sw_worker_end_of(&w->engine));
 }
 
-/* NULL: it has too many, or does not grow. */
-static _Atomic uint32_t *granules_of(struct sim_worker *w, uint32_t t)
-{
-	const struct sim_job *job = w->job;
-	uint64_t bytes = job->n_elems[t] * job->elem_bytes;
-
-	return bytes <= SIM_GRANULES * (uint64_t)SW_GRANULE &&
-			       !sim_job_is_async(job, t)
-		       ? w->granules[t]
-		       : NULL;
-}
-
-/* All of it is summed. */
-static void check_granules(struct sim_worker *w, uint32_t t)
-{
-	const struct sim_job *job = w->job;
-	uint64_t bytes = job->n_elems[t] * job->elem_bytes;
-
-	if (job->grows && granules_of(w, t))
-		for (uint64_t g = 0; g * SW_GRANULE < bytes; g++)
-			w->n_wrong += w->granules[t][g] != w->round[t];
-}
-
 static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	int err, uint32_t weight)
 {
@@ -161,7 +138,7 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	if (!w->job->is_edited)
 		sim_oracle_check(w, t, weight);
 	w->round[t]++;
-	check_granules(w, t);
+	sim_grow_check(w, t);
 	if (sim_chance(&w->job->rng, 200000))
 		w->pause_until_ns = w->job->net.now_ns +
 				    sim_below(&w->job->rng, w->job->pause_ns);
@@ -176,7 +153,7 @@ static struct sw_worker_tensor declaration(
 		.dtype = job->dtype,
 		.priority = t * (job->priority_step ? job->priority_step : 1),
 		.base = w->data[t],
-		.granules = job->grows ? granules_of(w, t) : NULL,
+		.granules = sim_grow_granules(w, t),
 		.is_async = sim_job_is_async(job, t)};
 
 	if (job->is_by_use)
@@ -242,47 +219,6 @@ static void declare_built(struct sim_worker *w)
 	w->n_batch = 0;
 }
 
-/* The end of a buffer is not written yet: a push of it would be wrong. */
-static uint64_t hold_back(struct sim_worker *w, uint32_t t, uint32_t local)
-{
-	struct sim_job *job = w->job;
-	uint64_t n = job->n_elems[t], first = sim_below(&job->rng, n + 1);
-
-	if (!granules_of(w, t) || sim_chance(&job->rng, 300000))
-		return 0;
-	memset(w->from[local][t] + first * job->elem_bytes, 0x5a,
-		(n - first) * job->elem_bytes);
-	return (n - first) * job->elem_bytes;
-}
-
-/* Some more of it is written. */
-static void grow(struct sim_worker *w, uint32_t t, uint32_t local)
-{
-	struct sim_job *job = w->job;
-	uint64_t n = job->n_elems[t], *lacks = &w->lacks[local][t];
-	uint64_t before = *lacks / job->elem_bytes;
-	uint64_t now = sim_chance(&job->rng, 200000)
-			       ? 0
-			       : sim_below(&job->rng, before);
-
-	if (before > now)
-		sim_oracle_fill_some(w, t, local, n - before, n - now);
-	*lacks = now * job->elem_bytes;
-	if (sw_worker_grow(&w->engine, w->index[t], local, *lacks))
-		abort();
-	w->node->loop.tick_at_ns = 0;
-	sim_node_poke(w->node);
-}
-
-static void grow_some(struct sim_worker *w)
-{
-	for (uint32_t t = 0; t < w->n_admitted; t++)
-		for (uint32_t l = 0; l + w->has_lost_rank < w->n_local; l++)
-			if (w->lacks[l][t] && !w->dead_in[t] &&
-				sim_chance(&w->job->rng, w->job->grows))
-				grow(w, t, l);
-}
-
 void sim_worker_submit(struct sim_worker *w, uint32_t t, uint32_t local)
 {
 	struct sim_job *job = w->job;
@@ -304,8 +240,7 @@ void sim_worker_submit(struct sim_worker *w, uint32_t t, uint32_t local)
 	if (sim_mismatch_is_of(w, t, local))
 		sim_mismatch_apply(w, &round);
 	sim_oracle_fill(w, t, local);
-	if (job->grows)
-		round.lacks = w->lacks[local][t] = hold_back(w, t, local);
+	round.lacks = sim_grow_hold_back(w, t, local);
 	w->asked[t] |= 1u << local;
 	w->node->wake_ns = sw_min64(w->node->wake_ns,
 		sw_max64(w->job->net.now_ns, w->node->gap_until_ns));
@@ -439,7 +374,7 @@ void sim_worker_step(void *ctx, uint64_t now_ns)
 		declare_built(w);
 	/* While a batch waits for its admission nothing new may be pushed;
 	 * what was pushed before goes on. */
-	grow_some(w);
+	sim_grow_some(w);
 	if (w->n_admitted != w->n_declared || now_ns < w->pause_until_ns)
 		return;
 	submit_some(w);
@@ -463,11 +398,6 @@ static void on_gone(void *ctx, uint32_t tensor)
 		sw_worker_free(&w->others[i - 1], tensor);
 }
 
-static void on_summed(void *ctx)
-{
-	(void)ctx;
-}
-
 struct sw_worker_events sim_worker_events(struct sim_worker *w)
 {
 	return (struct sw_worker_events){.state = on_state,
@@ -475,6 +405,6 @@ struct sw_worker_events sim_worker_events(struct sim_worker *w)
 		.done = on_done,
 		.keep = on_keep,
 		.gone = on_gone,
-		.summed = on_summed,
+		.summed = sim_grow_summed,
 		.ctx = w};
 }

@@ -337,6 +337,27 @@ static void quota__is_given_back(void **state)
 	}
 }
 
+/* Of a tensor that does not grow, or that there is not. */
+static void growth__must_be_of_a_growing_tensor(void **state)
+{
+	static const uint32_t bad[] = {0, 1, SW_EDGE_TENSORS - 1};
+	struct scene *s = *state;
+	char text[64];
+	struct raw w;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		raw_open(&w, s->r);
+		raw_declare(&w, 0, 1);
+		snprintf(text, sizeof(text), "grew no growing tensor (%u)",
+			bad[i]);
+		sw_flags_raise(&w.control->grown, bad[i]);
+		sw_edge_bell_write(w.bell);
+		raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO, text);
+		raw_close(&w);
+		scene_check(s, SW_HOST_VIOLATION, text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -352,6 +373,7 @@ int main(void)
 		cmocka_unit_test(declare__fails_with_the_batch),
 		cmocka_unit_test(declare__half_a_batch_is_given_up),
 		cmocka_unit_test(quota__is_given_back),
+		cmocka_unit_test(growth__must_be_of_a_growing_tensor),
 	};
 
 	return cmocka_run_group_tests(tests, scene_open, scene_close);

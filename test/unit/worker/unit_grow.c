@@ -299,6 +299,22 @@ static void stall__names_who_does_not_grow(void **state)
 	wrig_close(r);
 }
 
+/* To say the same again and again is no progress. */
+static void stall__is_not_put_off_by_words(void **state)
+{
+	struct worker_rig *r = open_rig(2);
+
+	assert_int_equal(ask(r, 0, 0), 0);
+	assert_int_equal(ask(r, 1, BYTES), 0);
+	for (uint32_t i = 0; i < 31; i++) {
+		pass(r, 0, 1);
+		assert_int_equal(sw_worker_grow(&r->w, 0, 0, 0), 0);
+		assert_int_equal(sw_worker_grow(&r->w, 0, 1, BYTES), 0);
+	}
+	assert_contains(wrig_events(r), "waiting 30 s for rank 1 of 4");
+	wrig_close(r);
+}
+
 /* --- lanes --- */
 
 /* Lane 1's side: what lane 0 has given it, and what it has not. */
@@ -393,6 +409,7 @@ int main(void)
 		cmocka_unit_test(left__while_it_grows),
 		cmocka_unit_test(leave__while_it_grows),
 		cmocka_unit_test(stall__names_who_does_not_grow),
+		cmocka_unit_test(stall__is_not_put_off_by_words),
 		cmocka_unit_test(lane__follows_lane_0),
 	};
 

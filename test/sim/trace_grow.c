@@ -1,0 +1,410 @@
+/* trace_grow.c - tensors that are pushed before all of them is there.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * How much is there when the test says: the mark.  What is beyond it is filled
+ * with other bytes, so the oracle sees a push of it; and it looks at each
+ * granule when the engine says that it is summed (grow.c).
+ */
+#include "engine/base/error.h"
+#include "engine/worker/worker_int.h"
+#include "test/sim/trace_job.h"
+
+enum {
+	A,
+	B,
+	CHUNK = 1344 / 4,
+	CHUNKS = 400,
+	FIRST = 196, /* chunks that the first granule needs, */
+	SECOND = 391 /* and the first two */
+};
+
+/* Workers A and B; nobody pushes unless the test says so. */
+static struct sim_job *grow_job(void)
+{
+	struct sim_job *job = new_job(CHUNKS * CHUNK, 0);
+
+	job->is_by_hand = true;
+	return job;
+}
+
+static void start(struct sim_job *job)
+{
+	sim_job_open(job);
+	sim_job_pass(job, 20 * SW_MS);
+}
+
+/* All local ranks of a worker ask, and that much is there. */
+static void submit(struct sim_job *job, uint32_t worker, uint64_t n_there)
+{
+	struct sim_worker *w = &job->workers[worker];
+
+	job->n_there = n_there;
+	for (uint32_t l = 0; l < w->n_local; l++)
+		sim_worker_submit(w, 0, l);
+}
+
+static void grow(struct sim_job *job, uint32_t worker, uint64_t n_there)
+{
+	struct sim_worker *w = &job->workers[worker];
+
+	for (uint32_t l = 0; l < w->n_local; l++)
+		sim_grow_to(w, 0, l, n_there);
+}
+
+/* Chunks that a worker has pushed, of all rounds. */
+static uint64_t n_pushed(const struct sim_job *job, uint32_t worker)
+{
+	return sim_worker_stats(&job->workers[worker]).push_folded;
+}
+
+static uint64_t n_results(const struct sim_job *job, uint32_t worker)
+{
+	return sim_worker_stats(&job->workers[worker]).results;
+}
+
+static uint32_t n_granules(const struct sim_job *job, uint32_t worker)
+{
+	const struct sim_worker *w = &job->workers[worker];
+	uint32_t n = 0;
+
+	for (uint32_t g = 0; g < SIM_GRANULES; g++)
+		n += w->summed[0][g] == w->round[0] + 1;
+	return n;
+}
+
+/* No credit is out but for what is on its way, which is nothing. */
+static void expect_idle(struct check *c, const struct sim_job *job)
+{
+	for (uint32_t r = A; r <= B; r++) {
+		const struct sw_sched *s = &job->workers[r].engine.sched;
+
+		check_eq(c, (uint64_t)s->credit, s->limit, "credit");
+	}
+}
+
+static bool has_ended(void *ctx)
+{
+	const struct sim_job *job = ctx;
+
+	return !job->workers[A].asked[0] && !job->workers[B].asked[0];
+}
+
+/* The open round is whole at both; after the last one, close the job. */
+static void expect_round(struct check *c, struct sim_job *job)
+{
+	check(c, sim_net_run(&job->net, job->net.now_ns + SW_S, has_ended, job),
+		"the round ends");
+	job->n_rounds++;
+	for (uint32_t r = A; r <= B; r++) {
+		check_eq(c, job->workers[r].round[0], job->n_rounds, "rounds");
+		check_eq(c, job->workers[r].n_errors, 0, "errors");
+		check_eq(c, job->workers[r].engine.n_open, 0, "open rounds");
+	}
+	sim_job_pass(job, SW_MS);
+	expect_idle(c, job);
+}
+
+/* The first granules return, and can be used, while the rest is not there: a
+ * chunk of them that is not all there holds its granule back. */
+static void grow_results_before_the_rest(struct check *c)
+{
+	struct sim_job *job = grow_job();
+
+	start(job);
+	submit(job, A, FIRST * CHUNK - 1);
+	submit(job, B, CHUNKS * CHUNK);
+	sim_job_pass(job, 20 * SW_MS);
+	check_eq(c, n_pushed(job, A), FIRST - 1, "chunks pushed");
+	check_eq(c, n_results(job, B), FIRST - 1, "results");
+	check_eq(c, n_granules(job, A) + n_granules(job, B), 0, "granules");
+	grow(job, A, FIRST * CHUNK);
+	sim_job_pass(job, 20 * SW_MS);
+	check_eq(c, n_granules(job, A), 1, "granules of A");
+	check_eq(c, n_granules(job, B), 1, "granules of B");
+	grow(job, A, SECOND * CHUNK);
+	sim_job_pass(job, 20 * SW_MS);
+	check_eq(c, n_granules(job, B), 2, "granules of B");
+	check(c, job->workers[B].asked[0], "the round is open");
+	grow(job, A, CHUNKS * CHUNK);
+	expect_round(c, job);
+	end_job(c, job);
+}
+
+/* The chunk before the mark is lost, whenever it is pushed. */
+struct edge {
+	uint32_t chunk, n_lost;
+	bool is_open; /* let it through */
+};
+
+static enum sim_fate lose_at_edge(void *ctx, struct sim_frame *f)
+{
+	struct edge *e = ctx;
+
+	if (e->is_open || !is_type(f, SW_PUSH, 1) || chunk_of(f) != e->chunk)
+		return SIM_PASS;
+	e->n_lost++;
+	return SIM_LOST;
+}
+
+/* It is pushed again while the mark stands still, in the middle of the next
+ * chunk, then when it has moved; nothing beyond is. */
+static void grow_loss_at_the_mark(struct check *c)
+{
+	struct sim_job *job = grow_job();
+	struct edge e = {.chunk = 9};
+	uint64_t before;
+
+	job->net.hook = lose_at_edge;
+	job->net.hook_ctx = &e;
+	start(job);
+	submit(job, B, CHUNKS * CHUNK);
+	submit(job, A, 10 * CHUNK + CHUNK / 2);
+	sim_job_pass(job, 50 * SW_MS);
+	before = e.n_lost;
+	check(c, before > 1, "the last one before it was pushed again");
+	check_eq(c, n_pushed(job, A), 10, "chunks pushed");
+	check_eq(c, n_results(job, A), 9, "results");
+	grow(job, A, 20 * CHUNK);
+	sim_job_pass(job, 50 * SW_MS);
+	check(c, e.n_lost > before, "and again");
+	check_eq(c, n_pushed(job, A), 20, "chunks pushed");
+	check_eq(c, n_results(job, A), 19, "results");
+	e.is_open = true;
+	sim_job_pass(job, 3 * SW_S);
+	check_eq(c, n_results(job, A), 20, "results");
+	expect_idle(c, job);
+	grow(job, A, CHUNKS * CHUNK);
+	expect_round(c, job);
+	end_job(c, job);
+}
+
+/* Every ACK is a lie, so what is lost shows by PULL alone; the mark has moved
+ * when the server says that it needs the chunk. */
+static void grow_needs_at_the_mark(struct check *c)
+{
+	struct sim_job *job = grow_job();
+	struct edge e = {.chunk = 9};
+
+	job->net.faults.false_ack = 1000000;
+	job->net.hook = lose_at_edge;
+	job->net.hook_ctx = &e;
+	start(job);
+	submit(job, A, 10 * CHUNK);
+	sim_job_pass(job, 100 * SW_MS);
+	check(c, job->workers[A].engine.stats.pull_need > 0, "it said NEED");
+	submit(job, B, CHUNKS * CHUNK);
+	grow(job, A, 11 * CHUNK);
+	sim_job_pass(job, 100 * SW_MS);
+	check_eq(c, n_pushed(job, A), 11, "chunks pushed");
+	check_eq(c, n_results(job, A), 10, "results");
+	e.is_open = true;
+	grow(job, A, CHUNKS * CHUNK);
+	check(c,
+		sim_net_run(
+			&job->net, job->net.now_ns + 5 * SW_S, has_ended, job),
+		"the round ends");
+	job->n_rounds = 1;
+	end_job(c, job);
+}
+
+/* B is the last, and gives one chunk at a time: each returns to both at once,
+ * its credit too, though between two of them all that was given is folded. */
+static void grow_last_member(struct check *c)
+{
+	struct sim_job *job = grow_job();
+
+	job->params.credit_bytes = 8 * 1344;
+	start(job);
+	for (uint32_t round = 0; round < 2; round++) {
+		submit(job, A, CHUNKS * CHUNK);
+		submit(job, B, 0);
+		for (uint32_t n = 1; n <= 20; n++) {
+			sim_job_pass(job, SW_MS);
+			expect_idle(c, job);
+			check_eq(c, n_results(job, A), round * CHUNKS + n - 1,
+				"results of A");
+			check_eq(c, n_results(job, B), round * CHUNKS + n - 1,
+				"results of B");
+			grow(job, B, n * CHUNK);
+		}
+		grow(job, B, CHUNKS * CHUNK);
+		expect_round(c, job);
+	}
+	check_eq(c, job->workers[A].engine.stats.timeouts, 0, "timeouts");
+	end_job(c, job);
+}
+
+/* The server would take all of the tensor at once; then no more than a frame,
+ * so that the mark moves on while no push may go. */
+static void grow_window(struct check *c, uint32_t window_bytes)
+{
+	struct sim_job *job = grow_job();
+
+	job->params.window_bytes = window_bytes;
+	start(job);
+	submit(job, A, 3 * CHUNK);
+	submit(job, B, 5 * CHUNK + 1);
+	sim_job_pass(job, 20 * SW_MS);
+	check_eq(c, n_pushed(job, A), 3, "chunks pushed by A");
+	check_eq(c, n_pushed(job, B), 5, "by B");
+	grow(job, A, 6 * CHUNK);
+	grow(job, A, 100 * CHUNK - 1);
+	grow(job, B, 80 * CHUNK);
+	sim_job_pass(job, 20 * SW_MS);
+	check_eq(c, n_pushed(job, A), 99, "chunks pushed by A");
+	check_eq(c, n_pushed(job, B), 80, "by B");
+	check_eq(c, n_results(job, A), 80, "results");
+	expect_idle(c, job);
+	for (uint32_t r = A; r <= B; r++)
+		grow(job, r, CHUNKS * CHUNK);
+	expect_round(c, job);
+	end_job(c, job);
+}
+
+static void grow_window_beyond_the_mark(struct check *c)
+{
+	grow_window(c, 2 * CHUNKS * 1344);
+}
+
+static void grow_window_of_a_frame(struct check *c)
+{
+	grow_window(c, 1344);
+}
+
+/* Results of rounds before come again and again, also for chunks that are not
+ * there: they may not be written over what is about to be. */
+static void grow_results_of_the_past(struct check *c)
+{
+	struct sim_job *job = grow_job();
+	struct replay k = {.net = &job->net};
+
+	job->net.hook = replay_results;
+	job->net.hook_ctx = &k;
+	start(job);
+	for (uint32_t round = 0; round < 3; round++) {
+		submit(job, A, 30 * CHUNK);
+		submit(job, B, 70 * CHUNK);
+		sim_job_pass(job, 20 * SW_MS);
+		check_eq(c, n_results(job, A), round * CHUNKS + 30, "results");
+		for (uint32_t r = A; r <= B; r++)
+			grow(job, r, CHUNKS * CHUNK);
+		expect_round(c, job);
+	}
+	check(c, job->workers[A].engine.stats.result_again > 1000,
+		"results came that were not waited for");
+	replay_fini(&k);
+	end_job(c, job);
+}
+
+/* A has three lanes and two local ranks: the slower one counts, in each lane.
+ * The first two granules wait for a lane that stands still; the last has no
+ * chunk of it. */
+static void grow_lanes(struct check *c)
+{
+	struct sim_job *job = grow_job();
+	struct sim_worker *a = &job->workers[A];
+
+	job->n_servers = 4;
+	job->n_lanes[A] = 3;
+	job->n_local[A] = 2;
+	start(job);
+	submit(job, B, CHUNKS * CHUNK);
+	submit(job, A, 100 * CHUNK);
+	sim_job_pass(job, 20 * SW_MS);
+	check_eq(c, n_results(job, A), 100, "results");
+	sim_grow_to(a, 0, 0, 150 * CHUNK);
+	sim_job_pass(job, 20 * SW_MS);
+	check_eq(c, n_results(job, A), 100, "results with one rank's");
+	sim_grow_to(a, 0, 0, CHUNKS * CHUNK);
+	sim_node_freeze(a->lcores[1], 100 * SW_MS);
+	sim_grow_to(a, 0, 1, CHUNKS * CHUNK);
+	sim_job_pass(job, 50 * SW_MS);
+	check(c, n_results(job, A) > 200, "the other lanes have theirs");
+	check_eq(c, n_granules(job, A), 1, "granules");
+	check_eq(c, a->granules[0][2], 1, "the last one");
+	expect_round(c, job);
+	end_job(c, job);
+}
+
+/* Half of it is there at B when that dies, leaves, or loses a local rank. */
+static struct sim_job *half_job(struct check *c, uint16_t n_local)
+{
+	struct sim_job *job = grow_job();
+
+	job->n_local[B] = n_local;
+	job->params.dead_after = SW_S;
+	start(job);
+	submit(job, A, CHUNKS * CHUNK);
+	submit(job, B, 300 * CHUNK);
+	sim_job_pass(job, 20 * SW_MS);
+	check_eq(c, n_granules(job, A), 1, "granules");
+	return job;
+}
+
+/* A is told so; nothing more was said to be summed, and of B, if it is there,
+ * nothing more is pushed. */
+static void expect_end(struct check *c, struct sim_job *job, const char *why)
+{
+	const struct sim_worker *a = &job->workers[A];
+
+	sim_job_pass(job, 5 * SW_S);
+	check(c, a->has_failed, "A has failed");
+	check_text(c, a->text, why);
+	check(c, !a->asked[0], "its round has ended");
+	check_eq(c, n_pushed(job, A), CHUNKS, "chunks pushed");
+	check_eq(c, n_results(job, A), 300, "results");
+	check_eq(c, a->granules[0][0], 1, "the first granule");
+	check_eq(c, a->granules[0][1], 0, "the second");
+	check(c, !job->oracle[0], job->oracle);
+	check_eq(c, job->n_bad_pushes + job->n_bad_results, 0, "bad frames");
+	sim_job_close(job);
+	free(job);
+}
+
+static void grow_member_dies(struct check *c)
+{
+	struct sim_job *job = half_job(c, 1);
+
+	sim_worker_kill(job, B);
+	expect_end(c, job, "rank 1 (node gpu1) silent for 1 s");
+}
+
+static void grow_member_leaves(struct check *c)
+{
+	struct sim_job *job = half_job(c, 1);
+
+	sim_worker_leave(&job->workers[B], SW_EPEER, "rank 1: its GPU is lost");
+	/* Its device's thread has not heard of it. */
+	grow(job, B, CHUNKS * CHUNK);
+	check_eq(c, n_pushed(job, B), 300, "chunks pushed by B");
+	expect_end(c, job, "rank 1: its GPU is lost");
+}
+
+static void grow_local_rank_dies(struct check *c)
+{
+	struct sim_job *job = half_job(c, 2);
+	struct sim_worker *b = &job->workers[B];
+
+	sim_grow_to(b, 0, 0, CHUNKS * CHUNK);
+	sim_rank_kill(b); /* the other one */
+	sim_job_pass(job, SW_MS);
+	check(c, !b->asked[0], "the round of B has ended");
+	sim_grow_to(b, 0, 0, CHUNKS * CHUNK);
+	expect_end(c, job, "rank 1 (node gpu1), process 7 died");
+}
+
+const struct check_case trace_grow[] = {
+	{"grow_results_before_the_rest", grow_results_before_the_rest},
+	{"grow_loss_at_the_mark", grow_loss_at_the_mark},
+	{"grow_needs_at_the_mark", grow_needs_at_the_mark},
+	{"grow_last_member", grow_last_member},
+	{"grow_window_beyond_the_mark", grow_window_beyond_the_mark},
+	{"grow_window_of_a_frame", grow_window_of_a_frame},
+	{"grow_results_of_the_past", grow_results_of_the_past},
+	{"grow_lanes", grow_lanes},
+	{"grow_member_dies", grow_member_dies},
+	{"grow_member_leaves", grow_member_leaves},
+	{"grow_local_rank_dies", grow_local_rank_dies},
+};
+
+const uint32_t n_trace_grow = SW_ARRAY_SIZE(trace_grow);
