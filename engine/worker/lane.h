@@ -26,7 +26,7 @@
 
 #include "engine/base/flags.h"
 #include "engine/base/spsc.h"
-#include "engine/sched/tuning.h"
+#include "engine/sched/policy.h"
 #include "engine/wire/wire.h"
 
 enum {

@@ -1,7 +1,5 @@
 /* tuning.c - a worker's tuning: its own, and the job's.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/sched/tuning.h"
-
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/worker/worker_int.h"

@@ -23,7 +23,6 @@
 #include "engine/loop/node.h"
 #include "engine/sched/due.h"
 #include "engine/sched/order.h"
-#include "engine/sched/tuning.h"
 #include "engine/sched/place.h"
 #include "engine/sched/sched.h"
 #include "engine/wire/coll.h"
