@@ -220,7 +220,7 @@ void sw_worker_free(struct sw_worker *w, uint32_t tensor)
 	struct sw_wtensor *t = &w->tensors[tensor];
 
 	if (t->stream)
-		sw_kin_undo(t);
+		sw_kin_remove(t, SW_KIN_BUILT);
 	sw_tensors_give(w, t);
 }
 

@@ -23,7 +23,8 @@ int sw_stream_build(struct sw_worker *w, struct sw_wtensor *t)
 		s->links[l] = (struct sw_stream_link){.base = 1, .next = 1};
 	for (uint32_t i = 0; i < SW_COLLS; i++)
 		s->colls[i].locals = s->locals + i * w->n_local;
-	return sw_kin_build(w, t);
+	sw_kin_put(t, SW_KIN_BUILT);
+	return sw_kin_has_room(t) ? 0 : SW_EINVAL;
 }
 
 /* Local ranks that have closed its group already. */
@@ -43,7 +44,7 @@ void sw_stream_add(struct sw_worker *w, struct sw_wtensor *t)
 	struct sw_stream *s = t->stream;
 
 	sw_bitmap_remove(&w->new_streams, t->index);
-	sw_kin_add(w, t);
+	sw_kin_put(t, SW_KIN_ADDED);
 	copy_closed(w, t);
 	if (w->lost.n_gone)
 		sw_bitmap_add(&w->lacking, t->index);
@@ -57,7 +58,7 @@ void sw_stream_remove(struct sw_worker *w, struct sw_wtensor *t)
 {
 	struct sw_wtensor **at = &w->here;
 
-	sw_kin_remove(w, t);
+	sw_kin_remove(t, SW_KIN_ADDED);
 	while (*at && *at != t)
 		at = &(*at)->stream->next_here;
 	if (*at)
