@@ -162,8 +162,7 @@ static void miss(
 	const struct sw_shard *sh = &job->shard;
 	struct sw_stensor_view t =
 		sw_stensor_view(sh, sw_shard_tensor(sh, pull->key));
-	uint64_t gone =
-		missing & (job->params.is_async ? job->left : job->done);
+	uint64_t gone = missing & job->done;
 	char text[SW_TEXT_MAX], who[SW_MEMBER_TEXT];
 
 	if (!gone)

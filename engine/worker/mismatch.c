@@ -116,7 +116,7 @@ static bool kill_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 {
 	uint32_t now = t->round + !t->is_begun;
 
-	if (t->decl.is_async || !round)
+	if (t->mode != SW_MODE_SYNC || !round)
 		round = 1; /* there is no round that all are in */
 	/* Once; or twice, where somebody named a round that is to come, and
 	 * then this one. */

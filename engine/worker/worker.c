@@ -61,7 +61,7 @@ static bool is_wanted(struct sw_worker *w, const struct sw_wtensor *t,
 static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
 	uint32_t record, const struct sw_header *h)
 {
-	uint8_t op = t->decl.is_async ? SW_OPERATION_COPY : t->op;
+	uint8_t op = t->mode == SW_MODE_ASYNC ? SW_OPERATION_COPY : t->op;
 
 	/* Of a round that is over the operation may have been another, also
 	 * while the next one waits for local ranks. */
