@@ -143,13 +143,14 @@ static void on_data(struct sw_session *s, const struct sw_rx_frame *f,
 {
 	for (uint32_t i = 0, some; i < n; i += some) {
 		some = sw_flow_within(&s->peer.flow, &h[i], n - i);
-		if (some && h->type == SW_PUSH)
+		if (some && h->type == SW_PUSH) {
 			on_pushes(s, &f[i], &h[i], some);
-		else if (some)
+		} else if (some) {
 			on_want(s, f, h);
-		else
-			some = sw_peer_is_overdrawn(
-				&s->peer, s->srv->due, &h[i], &s->srv->stats);
+		} else {
+			sw_peer_overdrew(&s->peer, s->srv->due, &s->srv->stats);
+			some = 1;
+		}
 	}
 }
 

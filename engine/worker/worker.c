@@ -128,8 +128,10 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 	uint32_t record;
 	struct sw_wtensor *t = tensor_of(w, l, h->key, h->chunk, &record);
 
-	if (sw_peer_is_overdrawn(&l->peer, w->due, h, &w->stats))
+	if (!sw_flow_within(&l->peer.flow, h, 1)) {
+		sw_peer_overdrew(&l->peer, w->due, &w->stats);
 		return;
+	}
 	if (!t) {
 		if (sw_key_is_past(w, h->key))
 			accept(w, l, h);
