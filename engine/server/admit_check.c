@@ -5,7 +5,6 @@
  */
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "engine/base/text.h"
 #include "engine/server/server_int.h"

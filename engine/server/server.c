@@ -2,9 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "engine/base/text.h"
 #include "engine/server/server_int.h"
 
 /* --- timers ---

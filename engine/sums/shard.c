@@ -6,7 +6,6 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/base/ticks.h"
 #include "engine/sums/async.h"
 #include "engine/sums/rules.h"
 

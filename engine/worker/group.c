@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "sum/sum.h"
 

@@ -273,7 +273,7 @@ uint32_t sw_round_end_some(struct sw_worker *w, struct sw_wtensor *t, int err)
 	if (t->stream && t->n_missing)
 		sw_round_drop(w, t);
 	if (t->stream)
-		sw_stream_end_one(w, t, err);
+		sw_coll_end(w, t, sw_stream_oldest(t->stream), err);
 	else
 		sw_round_end(w, t, err);
 	return w->n_local;

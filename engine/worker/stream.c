@@ -4,14 +4,7 @@
 #include "engine/worker/todo.h"
 #include "engine/worker/work.h"
 
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/base/ticks.h"
-#include "sum/sum.h"
 
 int sw_stream_build(struct sw_worker *w, struct sw_wtensor *t)
 {
@@ -92,11 +85,6 @@ void sw_stream_drop(struct sw_worker *w, struct sw_stream *s)
 	s->head = s->tail;
 	for (uint32_t l = 0; l < w->n_links; l++)
 		sw_stream_block(&w->links[l], &s->links[l], false);
-}
-
-void sw_stream_end_one(struct sw_worker *w, struct sw_wtensor *t, int err)
-{
-	sw_coll_end(w, t, sw_stream_oldest(t->stream), err);
 }
 
 void sw_link_expect(struct sw_link *l, const struct sw_wtensor *t,

@@ -230,10 +230,8 @@ void sw_stream_block(
 void sw_coll_end(
 	struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c, int err);
 
-/* sw_stream_drop - no more chunks enter or start.  sw_stream_end_one - the
- * oldest collective, of which nothing is done any more, ends with @err. */
+/* sw_stream_drop - no more chunks enter or start. */
 void sw_stream_drop(struct sw_worker *w, struct sw_stream *s);
-void sw_stream_end_one(struct sw_worker *w, struct sw_wtensor *t, int err);
 
 /* sw_stream_fill - what @h says of the piece in a slot; returns the bytes to
  * push, NULL where this member gives none: a local rank's, or the sum of
