@@ -459,8 +459,6 @@ uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 
 	w->now_ns = now_ns;
 	w->gap_ns = gap_ns;
-	sw_set_word(&w->stats.poll_gap_max_us,
-		sw_max64(w->stats.poll_gap_max_us, gap_ns / 1000));
 	sw_worker_tick_joining(w);
 	sw_worker_check_left(w);
 	if (w->state == SW_WORKER_JOINING || w->left_by_ns)
