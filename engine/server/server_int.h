@@ -300,14 +300,9 @@ static inline void sw_session_set(uint64_t words[SW_SESSION_WORDS],
 	*word = is_in ? *word | bit : *word & ~bit;
 }
 
-/* sw_session_note_rx - a frame came from it; sw_session_touch, sw_job_touch -
- * what may be sent to it, to the members of the job, may have changed.  They
- * are looked at when the burst or the tick ends. */
-static inline void sw_session_note_rx(const struct sw_session *s)
-{
-	sw_session_set(s->srv->received, s, true);
-}
-
+/* sw_session_touch, sw_job_touch - what may be sent to it, to the members of
+ * the job, may have changed.  They are looked at when the burst or the tick
+ * ends. */
 static inline void sw_session_touch(const struct sw_session *s)
 {
 	sw_session_set(s->srv->touched, s, true);

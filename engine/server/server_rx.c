@@ -279,7 +279,7 @@ static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
 	bool is_late = !sw_flow_is_newer(&s->peer.flow, h);
 
 	s->peer.rx_ns = srv->now_ns;
-	sw_session_note_rx(s);
+	sw_session_set(srv->received, s, true);
 	sw_flow_rx(&s->peer.flow, &h[n - 1]);
 	if (srv->now_ns >= s->error_at_ns)
 		say_error(s);

@@ -203,7 +203,7 @@ static uint32_t end_dead(struct sw_worker *w, struct sw_wtensor *t)
 	sw_bitmap_remove(&w->dying, t->index);
 	if (w->lane_i) {
 		t->n_lanes = 0;
-		sw_lane_kept(w, t);
+		sw_lane_report(w, SW_LANE_KEPT, t);
 	}
 	return 1;
 }

@@ -186,7 +186,7 @@ static int copy_one(struct sw_worker *w, const struct sw_wtensor *zero)
 		t->death = from->death;
 		w->n_dead++;
 		if (dead_from && t->stream) /* lane 0 waits for that */
-			sw_lane_kept(w, t);
+			sw_lane_report(w, SW_LANE_KEPT, t);
 	} else {
 		err = sw_tensors_keyed(w, t, from->key, from->first);
 		if (!err && dead_from)

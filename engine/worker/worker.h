@@ -433,7 +433,7 @@ int sw_worker_set_tuning(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes);
 
 /* sw_worker_tune - ask the coordinator for other tuning for all members, which
- * go over when they receive it (tuning.h).  A second call before the first was
+ * go over when they receive it (policy.h).  A second call before the first was
  * numbered takes its place.
  * Errors: SW_EINVAL (sw_sched_check says why), SW_EAGAIN the job does not run
  * yet, or why it ended. */
