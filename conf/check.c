@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "conf/value.h"
-#include "engine/base/error.h"
 #include "engine/sched/sched.h"
 
 /* One check. */

@@ -5,9 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/error.h"
-#include "engine/base/text.h"
-
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 /* bounds in options.def */

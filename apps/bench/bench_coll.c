@@ -5,7 +5,6 @@
  * larger buffer, and the bandwidth of all_reduce counts 2 (n - 1) / n times,
  * that of reduce_scatter and all_gather (n - 1) / n times.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -213,6 +213,20 @@ static double result(struct bench_raw *r)
 	return gbit_s;
 }
 
+/* There is no second process; errno says why. */
+static void give_up(struct bench_raw *r)
+{
+	int why = errno;
+
+	close(r->in);
+	close(r->out);
+	if (r->pids[1] > 0) {
+		kill(r->pids[1], SIGKILL);
+		waitpid(r->pids[1], NULL, 0);
+	}
+	errno = why;
+}
+
 /* Both sides, with the pipes between us and the client. */
 static int start(struct bench_raw *r)
 {
@@ -232,8 +246,12 @@ static int start(struct bench_raw *r)
 	r->pids[1] = fork_side(r, &r->client);
 	close(to[0]);
 	close(from[1]);
-	r->pids[0] = fork_side(r, &r->server);
-	return 0;
+	if (r->pids[1] > 0)
+		r->pids[0] = fork_side(r, &r->server);
+	if (r->pids[0] > 0)
+		return 0;
+	give_up(r);
+	return SW_EIO;
 }
 
 struct bench_raw *sw_bench_raw_open(

@@ -3,7 +3,6 @@
 #include "apps/cli/scratch.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdbool.h>

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/examples/train.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "apps/cli/clock.h"

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "apps/cli/clock.h"
-#include "engine/base/error.h"
 
 #define MOMENTUM 0.9f
 

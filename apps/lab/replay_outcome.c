@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "apps/lab/replay.h"
-#include "engine/base/error.h"
 #include "engine/sched/policy.h"
 
 /* A paced rate may be this share of what the machine carries without pacing:

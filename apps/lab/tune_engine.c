@@ -10,7 +10,6 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "apps/cli/json.h"
 #include "apps/lab/replay.h"

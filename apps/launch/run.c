@@ -3,7 +3,6 @@
 #include "apps/launch/run.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "apps/cli/args.h"
 #include "apps/cli/cmd.h"

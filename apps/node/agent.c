@@ -11,10 +11,8 @@
  */
 #include "apps/node/agent.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "apps/cli/args.h"
 #include "apps/cli/cmd.h"

@@ -4,7 +4,6 @@
  * It takes all memory and builds all tensors; an lcore has a worker from JOIN
  * to LEFT, and of its tensors those that were added.
  */
-#include <stdio.h>
 
 #include "apps/node/agent.h"
 #include "engine/base/error.h"

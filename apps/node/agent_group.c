@@ -10,8 +10,6 @@
  */
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "apps/node/agent.h"
 #include "engine/base/bits.h"

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "apps/node/agent.h"
-#include "engine/base/bytes.h"
 #include "engine/base/error.h"
 
 int sw_agent_open_lanes(struct agent_shared *shared)

@@ -67,7 +67,7 @@ static void fill_params(struct sw_daemon *d)
 	d->params.stall_limit = c->job.stall_limit_ns;
 	d->params.join_timeout = c->job.join_timeout_ns;
 	d->params.has_crc = c->job.crc;
-	d->params.is_async = c->job.mode;
+	d->params.mode = (uint8_t)c->job.mode;
 	d->params.is_by_rank = c->job.order;
 	d->params.policy = sw_policy_at((uint32_t)c->job.policy);
 	d->params.credit_bytes = c->job.credit_bytes;

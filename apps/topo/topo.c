@@ -3,7 +3,6 @@
 #include "apps/topo/topo.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "apps/cli/args.h"
 #include "apps/cli/cmd.h"

@@ -31,29 +31,12 @@ const char *sw_ip_text(uint32_t ip, char out[SW_IP_TEXT])
 	return out;
 }
 
-/* The first bit at or above @from that is @is_set, 64 when there is none. */
-static uint32_t next_rank(uint64_t ranks, uint32_t from, bool is_set)
-{
-	uint64_t left =
-		from < 64 ? (is_set ? ranks : ~ranks) >> from << from : 0;
-
-	return left ? (uint32_t)__builtin_ctzll(left) : 64;
-}
-
 const char *sw_ranks_text(uint64_t ranks, char out[SW_RANKS_TEXT])
 {
-	uint32_t first = next_rank(ranks, 0, true), end;
+	bool are_some = ranks & (ranks - 1);
 	size_t n = (size_t)snprintf(
-		out, SW_RANKS_TEXT, ranks & (ranks - 1) ? "ranks" : "rank");
+		out, SW_RANKS_TEXT, are_some ? "ranks " : "rank ");
 
-	for (const char *sep = " "; first < 64; sep = ", ") {
-		end = next_rank(ranks, first, false);
-		n += (size_t)snprintf(
-			out + n, SW_RANKS_TEXT - n, "%s%u", sep, first);
-		if (end - first > 1)
-			n += (size_t)snprintf(out + n, SW_RANKS_TEXT - n,
-				end - first > 2 ? "-%u" : ", %u", end - 1);
-		first = next_rank(ranks, end, true);
-	}
+	sw_text_runs(out + n, SW_RANKS_TEXT - n, &ranks, 64);
 	return out;
 }

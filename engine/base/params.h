@@ -51,8 +51,8 @@ struct sw_params {
 	uint64_t part_bytes, credit_bytes;
 	/* Data payloads carry a CRC32C. */
 	bool has_crc;
-	/* The job may have asynchronous tensors, and outlives its members. */
-	bool is_async;
+	/* The job's, enum sw_mode. */
+	uint8_t mode;
 	/* What members give to streams is added in their order. */
 	bool is_by_rank;
 };

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/bits.h"
-
 size_t sw_text_decode(const char *s, size_t n, uint32_t *code)
 {
 	/* the least code that needs so many bytes; less is an overlong form */

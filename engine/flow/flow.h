@@ -285,24 +285,13 @@ static inline uint64_t sw_flow_most_since(const struct sw_flow *f)
 	return f->params->window_bytes / SW_QUANTUM + SW_CREDIT_SLACK;
 }
 
-/* sw_flow_is_overdrawn - a data frame came: does its sender use more than it
- * was given?  Counts, so call it once per frame, before its payload is looked
- * at.  Over means: by its own count, or by what came since we last sent a
- * grant, it has used the grant and SW_CREDIT_SLACK.  An honest sender overdraws
- * by a frame, and by one more for each that was lost since the last grant came.
- * What is beyond belief is the past, as in sw_flow_rx. */
-static inline bool sw_flow_is_overdrawn(
-	struct sw_flow *f, const struct sw_header *h)
-{
-	uint32_t over = h->consumed - (uint32_t)f->given - SW_CREDIT_SLACK - 1;
-
-	f->n_since_given += sw_flow_quanta(h->payload_len);
-	return over < SW_CREDIT_MAX - SW_CREDIT_SLACK ||
-	       f->n_since_given > sw_flow_most_since(f);
-}
-
-/* sw_flow_within - of @n data frames how many, from the first on, are not
- * overdrawn.  Counts these alone. */
+/* sw_flow_within - @n data frames came: of how many, from the first on, does
+ * their sender use no more than it was given?  Counts these, so call it once
+ * per frame, before its payload is looked at.  More means: by its own count, or
+ * by what came since we last sent a grant, it has used the grant and
+ * SW_CREDIT_SLACK.  An honest sender overdraws by a frame, and by one more for
+ * each that was lost since the last grant came.  What is beyond belief is the
+ * past, as in sw_flow_rx. */
 static inline uint32_t sw_flow_within(
 	struct sw_flow *f, const struct sw_header *h, uint32_t n)
 {

@@ -162,6 +162,8 @@ static uint64_t tick(struct sw_loop *l, uint64_t now_ns)
 	uint64_t gap = sw_max64(l->gap_ns[0], l->gap_ns[1]);
 	uint64_t at = UINT64_MAX;
 
+	sw_set_word(&l->stats.poll_gap_max_us,
+		sw_max64(l->stats.poll_gap_max_us, gap / 1000));
 	for (uint32_t e = 0; e < l->n_nodes; e++)
 		if (l->nodes[e])
 			at = sw_min64(at,

@@ -3,8 +3,8 @@
 #ifndef SW_LOOP_H
 #define SW_LOOP_H
 
-#include "engine/flow/pace.h"
 #include "engine/loop/node.h"
+#include "engine/loop/pace.h"
 
 enum { SW_LOOP_NODES = 64 };
 

@@ -116,16 +116,13 @@ static inline uint32_t sw_peer_turn(
 	return order;
 }
 
-/* sw_peer_is_overdrawn - was data frame @h sent beyond what was granted?  Then
- * it is counted, and the peer told what it is granted. */
-static inline bool sw_peer_is_overdrawn(struct sw_peer *p, struct sw_due *due,
-	const struct sw_header *h, struct sw_stats *st)
+/* sw_peer_overdrew - a data frame was sent beyond what was granted
+ * (sw_flow_within): it is counted, and the peer told what it is granted. */
+static inline void sw_peer_overdrew(
+	struct sw_peer *p, struct sw_due *due, struct sw_stats *st)
 {
-	if (!sw_flow_is_overdrawn(&p->flow, h))
-		return false;
 	sw_count(&st->rx_credit, 1);
 	sw_peer_owe(p, due, SW_OWE_KEEPALIVE); /* with a grant */
-	return true;
 }
 
 /* sw_peers_grant - peers that wait for a grant get one in turn, as long as

@@ -47,4 +47,16 @@ const struct sw_policy *sw_policy_find(const char *name);
 /* sw_policy_id - the number of one of sw_policies. */
 uint32_t sw_policy_id(const struct sw_policy *policy);
 
+/* The tuning of a running job.  Any member asks the coordinator for another one
+ * (TUNE), which numbers them and says the newest to all (STATUS) until they
+ * have acknowledged it.  A member's scheduler goes over when it receives it.
+ * Nothing on the wire depends on it: partition and credit are the sender's
+ * alone, and a PUSH says whether its result goes in order of readiness.  So
+ * members may differ for as long as STATUS is on its way. */
+struct sw_job_tuning {
+	uint32_t number; /* 0: those of the JOINs */
+	const struct sw_policy *policy;
+	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
+};
+
 #endif

@@ -92,20 +92,17 @@ struct sw_sched {
 int sw_sched_open(
 	struct sw_sched *s, const struct sw_policy *policy, uint32_t max_tasks);
 
-/* What is in use: the policy, bytes of a part, of the credit in all. */
+/* sw_sched_policy - that in use; sw_sched_tuning - and its numbers. */
 static inline const struct sw_policy *sw_sched_policy(const struct sw_sched *s)
 {
 	return s->policy;
 }
 
-static inline uint64_t sw_sched_part_bytes(const struct sw_sched *s)
+static inline struct sw_job_tuning sw_sched_tuning(const struct sw_sched *s)
 {
-	return s->part_bytes;
-}
-
-static inline uint64_t sw_sched_limit(const struct sw_sched *s)
-{
-	return s->limit;
+	return (struct sw_job_tuning){.policy = s->policy,
+		.part_bytes = s->part_bytes,
+		.credit_bytes = s->limit};
 }
 
 /* sw_sched_close - all tasks are forgotten. */

@@ -5,7 +5,6 @@
  */
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "engine/base/text.h"
 #include "engine/server/server_int.h"
@@ -133,25 +132,23 @@ static bool check_terms(struct sw_server *srv, const struct sw_pending *p,
 	const struct sw_job *job)
 {
 	const struct sw_join *j = &p->join;
-	const struct sw_params *has = &job->params;
-	const struct sw_policy *policy = sw_policy_at(j->policy);
-	const struct sw_place_job *place = sw_shard_place(&job->shard);
-	bool is_async = j->mode == SW_MODE_ASYNC;
+	const struct sw_join *has = &job->terms;
 	const struct term terms[] = {
-		{"workers", j->n_members, job->n_members, NULL, NULL},
+		{"workers", j->n_members, has->n_members, NULL, NULL},
 		{"payload (by the MTU)", j->payload, has->payload, NULL, NULL},
 		{"crc", j->has_crc, has->has_crc, NULL, NULL},
-		{"servers", j->n_servers, place->n_servers, NULL, NULL},
-		{"number of this server", j->server_i,
-			sw_shard_server_i(&job->shard), NULL, NULL},
-		{"colocated servers", j->n_colocated, place->n_colocated, NULL,
+		{"servers", j->n_servers, has->n_servers, NULL, NULL},
+		{"number of this server", j->server_i, has->server_i, NULL,
 			NULL},
-		{"policy", policy != has->policy, false, policy->name,
-			has->policy->name},
+		{"colocated servers", j->n_colocated, has->n_colocated, NULL,
+			NULL},
+		{"policy", j->policy, has->policy,
+			sw_policy_at(j->policy)->name,
+			sw_policy_at(has->policy)->name},
 		{"credit (0: the policy's)", j->credit_bytes, has->credit_bytes,
 			NULL, NULL},
-		{"mode", is_async, has->is_async, sw_mode_name(is_async),
-			sw_mode_name(has->is_async)},
+		{"mode", j->mode, has->mode, sw_mode_name(j->mode),
+			sw_mode_name(has->mode)},
 		{"order", j->is_by_rank, has->is_by_rank,
 			order_name(j->is_by_rank), order_name(has->is_by_rank)},
 	};

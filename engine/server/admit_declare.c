@@ -124,10 +124,6 @@ static bool check_group(struct sw_session *s, const struct declaration *d)
 		return sw_session_fail(s, SW_EREFUSED, SW_KEY_NONE,
 			"stream %.64s: its group has %u already", d->name,
 			SW_GROUP_STREAMS);
-	if (s->job->params.is_async)
-		return sw_session_fail(s, SW_EINVAL, SW_KEY_NONE,
-			"stream %.64s: job %.32s is asynchronous ([job] mode)",
-			d->name, s->job->name);
 	if (d->item.n_elems & ~sw_job_all(s->job) ||
 		!(d->item.n_elems >> s->member & 1))
 		return sw_session_fail(s, SW_EINVAL, SW_KEY_NONE,
@@ -135,6 +131,14 @@ static bool check_group(struct sw_session *s, const struct declaration *d)
 			"of job %.32s with member %u in it",
 			d->name, s->job->n_members, s->job->name, s->member);
 	return true;
+}
+
+/* May tensors of @mode be in the job?  Asynchronous ones and streams exclude
+ * each other. */
+static bool has_mode(const struct sw_job *job, uint8_t mode)
+{
+	return mode == SW_MODE_SYNC ||
+	       (mode == SW_MODE_ASYNC) == (job->terms.mode == SW_MODE_ASYNC);
 }
 
 /* May a tensor that is new here have this key and this size? */
@@ -155,11 +159,13 @@ static bool check_new(struct sw_session *s, const struct declaration *d)
 			"tensor %.64s: key %u is taken, or place %u is beyond "
 			"%u",
 			d->name, d->item.key, d->item.first, sw_shard_line(sh));
-	if (d->item.mode == SW_MODE_ASYNC && !s->job->params.is_async)
+	if (!has_mode(s->job, d->item.mode))
 		return sw_session_fail(s, SW_EINVAL, SW_KEY_NONE,
-			"tensor %.64s is asynchronous, job %.32s is not "
-			"([job] mode)",
-			d->name, s->job->name);
+			"%s %.64s: job %.32s is %s ([job] mode)",
+			d->item.mode == SW_MODE_STREAM ? "stream"
+						       : "asynchronous tensor",
+			d->name, s->job->name,
+			sw_mode_name(s->job->terms.mode));
 	if (d->item.mode == SW_MODE_STREAM)
 		return check_group(s, d);
 	if ((d->item.n_elems - 1) / (payload / sw_dtype_bytes(d->item.dtype)) >=

@@ -163,6 +163,7 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 			.policy = join->policy,
 			.credit_bytes = join->credit_bytes},
 		.n_members = join->n_members,
+		.terms = *join,
 		.close_at = SW_KEY_NONE,
 		.params = srv->params};
 	job->params.payload = join->payload;
@@ -170,7 +171,6 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 	job->params.is_by_rank = join->is_by_rank;
 	job->params.policy = sw_policy_at(join->policy);
 	job->params.credit_bytes = join->credit_bytes;
-	job->params.is_async = join->mode == SW_MODE_ASYNC;
 	sw_share_open(job, join->job);
 	for (uint32_t p = 0; p < srv->n_ports; p++)
 		sw_drr_open(&srv->drr[p], sw_job_index(job), job->weight);
@@ -239,11 +239,8 @@ void sw_job_enter(
 		.session = s, .n_local = join->n_local, .ip = s->peer.path.ip};
 	memcpy(m->node, join->node, sizeof(m->node));
 	job->n_sessions++;
-	sw_shard_set_weight(&job->shard, join->rank, join->n_local);
-	sw_shard_set_crc(&job->shard, join->rank, s->peer.has_crc);
+	sw_shard_join(&job->shard, join, s->peer.has_crc);
 	job->status.joined |= 1ULL << s->member;
-	if (join->first)
-		sw_shard_set_rank(&job->shard, s->member, join->first - 1u);
 	sw_shard_rank(&job->shard, job->status.joined);
 	sw_log(job->srv->env->log, SW_LOG_INFO,
 		"job %s: rank %u joined from node %s at %s (%d of %u)",
@@ -319,8 +316,8 @@ static void judge(struct sw_job *job)
 	sw_log(job->srv->env->log, SW_LOG_WARN,
 		"job %s continues without %s: %s", job->name,
 		sw_member_text(job, f.rank, who), f.text);
-	if (job->params.is_async)
-		return;
+	if (job->done >> f.rank & 1)
+		return; /* who waits for it is told then */
 	job->status.joined &= ~job->left | job->done;
 	job->status.rank = f.rank;
 	memcpy(job->status.text, f.text, sizeof(job->status.text));
@@ -355,6 +352,8 @@ void sw_job_leave(struct sw_session *s, int err, const char *text)
 {
 	struct sw_job *job = s->job;
 	uint16_t rank = s->member;
+	bool goes_on = job->terms.mode == SW_MODE_ASYNC &&
+		       job->status.state == SW_JOB_RUNNING;
 
 	s->srv->has_gone = true;
 	close_session(s);
@@ -372,14 +371,13 @@ void sw_job_leave(struct sw_session *s, int err, const char *text)
 	 * may still wait for the same results: it is named to those that push
 	 * more than it did (pull_one). */
 	job->left |= 1ULL << rank;
-	job->done |= (uint64_t)!err << rank;
+	job->done |= (uint64_t)(!err || goes_on) << rank;
 	if (err && job->is_coordinated) {
 		job->lost =
 			(struct sw_fault){.err = (int16_t)err, .rank = rank};
 		snprintf(job->lost.text, sizeof(job->lost.text), "%s", text);
 	}
-	job->is_needed =
-		job->params.is_async && job->status.state == SW_JOB_RUNNING;
+	job->is_needed = goes_on;
 	job->close_at = 0;
 	close_left(job);
 }

@@ -2,9 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "engine/base/text.h"
 #include "engine/server/server_int.h"
 
 /* --- timers ---
@@ -71,8 +69,6 @@ static uint64_t on_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 
 	srv->now_ns = now_ns;
 	srv->gap_ns = gap_ns;
-	sw_set_word(&srv->stats.poll_gap_max_us,
-		sw_max64(srv->stats.poll_gap_max_us, gap_ns / 1000));
 	if (now_ns >= srv->wait_at_ns)
 		sw_job_tell_waiting(srv);
 	at = sw_min64(sw_share_tick(srv), srv->wait_at_ns);

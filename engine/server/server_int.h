@@ -66,7 +66,9 @@ struct sw_job {
 	bool is_closing;
 	uint32_t close_at; /* sw_job_close_left; SW_KEY_NONE: it is done */
 	uint64_t left;     /* members that were here and left, or died */
-	uint64_t done;     /* of them, without an error */
+	/* Of them, those of which the others learn when they wait for them:
+	 * they left without an error, or the job goes on without anybody. */
+	uint64_t done;
 	/* The last of the others while it is judged whether the job goes on
 	 * (job.c), err 0: none is; is there a group without them? */
 	struct sw_fault lost;
@@ -79,6 +81,7 @@ struct sw_job {
 	uint64_t asked_bytes;
 	uint32_t asker;
 	uint64_t n_folded, active_ns; /* when contributions came last */
+	struct sw_join terms; /* the first: all members say the same in it */
 	struct sw_params params;
 	struct sw_shard shard;
 	struct sw_session *sessions; /* by member; those that are not zeros */
@@ -297,14 +300,9 @@ static inline void sw_session_set(uint64_t words[SW_SESSION_WORDS],
 	*word = is_in ? *word | bit : *word & ~bit;
 }
 
-/* sw_session_note_rx - a frame came from it; sw_session_touch, sw_job_touch -
- * what may be sent to it, to the members of the job, may have changed.  They
- * are looked at when the burst or the tick ends. */
-static inline void sw_session_note_rx(const struct sw_session *s)
-{
-	sw_session_set(s->srv->received, s, true);
-}
-
+/* sw_session_touch, sw_job_touch - what may be sent to it, to the members of
+ * the job, may have changed.  They are looked at when the burst or the tick
+ * ends. */
 static inline void sw_session_touch(const struct sw_session *s)
 {
 	sw_session_set(s->srv->touched, s, true);

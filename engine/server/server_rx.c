@@ -143,13 +143,14 @@ static void on_data(struct sw_session *s, const struct sw_rx_frame *f,
 {
 	for (uint32_t i = 0, some; i < n; i += some) {
 		some = sw_flow_within(&s->peer.flow, &h[i], n - i);
-		if (some && h->type == SW_PUSH)
+		if (some && h->type == SW_PUSH) {
 			on_pushes(s, &f[i], &h[i], some);
-		else if (some)
+		} else if (some) {
 			on_want(s, f, h);
-		else
-			some = sw_peer_is_overdrawn(
-				&s->peer, s->srv->due, &h[i], &s->srv->stats);
+		} else {
+			sw_peer_overdrew(&s->peer, s->srv->due, &s->srv->stats);
+			some = 1;
+		}
 	}
 }
 
@@ -162,8 +163,7 @@ static void miss(
 	const struct sw_shard *sh = &job->shard;
 	struct sw_stensor_view t =
 		sw_stensor_view(sh, sw_shard_tensor(sh, pull->key));
-	uint64_t gone =
-		missing & (job->params.is_async ? job->left : job->done);
+	uint64_t gone = missing & job->done;
 	char text[SW_TEXT_MAX], who[SW_MEMBER_TEXT];
 
 	if (!gone)
@@ -279,7 +279,7 @@ static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
 	bool is_late = !sw_flow_is_newer(&s->peer.flow, h);
 
 	s->peer.rx_ns = srv->now_ns;
-	sw_session_note_rx(s);
+	sw_session_set(srv->received, s, true);
 	sw_flow_rx(&s->peer.flow, &h[n - 1]);
 	if (srv->now_ns >= s->error_at_ns)
 		say_error(s);

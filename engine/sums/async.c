@@ -53,8 +53,7 @@ static enum sw_push_verdict start(struct sw_shard *sh, struct sw_stensor *t,
 		return SW_PUSH_FOLD;
 	t->n_open--;
 	sh->n_open--;
-	for (uint32_t m = 0; m < sh->n_members; m++)
-		sw_marks_add(sh, t, m, local);
+	sw_marks_add_all(sh, t, sh->n_members, local);
 	return SW_PUSH_COMPLETE;
 }
 

@@ -6,7 +6,6 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/base/ticks.h"
 #include "engine/sums/async.h"
 #include "engine/sums/rules.h"
 
@@ -408,12 +407,28 @@ bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
 	return true;
 }
 
+static void set_rank(struct sw_shard *sh, uint32_t member, uint32_t first)
+{
+	sh->first[member] = (uint16_t)first;
+	sh->ranked |= 1ULL << member;
+}
+
+void sw_shard_join(
+	struct sw_shard *sh, const struct sw_join *join, bool has_crc)
+{
+	sh->weights[join->rank] = join->n_local;
+	sh->no_crc &= ~(1ULL << join->rank);
+	sh->no_crc |= (uint64_t)!has_crc << join->rank;
+	if (join->first) /* those before it may not have joined here */
+		set_rank(sh, join->rank, join->first - 1u);
+}
+
 void sw_shard_rank(struct sw_shard *sh, uint64_t joined)
 {
 	uint32_t m = 0, first = 0;
 
 	for (; m < sh->n_members && joined >> m & 1; m++) {
-		sw_shard_set_rank(sh, m, first);
+		set_rank(sh, m, first);
 		first += sh->weights[m];
 	}
 	sh->n_ranks = m == sh->n_members ? first : UINT32_MAX;

@@ -262,37 +262,10 @@ static inline uint64_t sw_shard_n_folded(const struct sw_shard *sh)
 	return sh->n_folded;
 }
 
-/* sw_shard_place - how the job is placed; which of its servers this one is. */
-static inline const struct sw_place_job *sw_shard_place(
-	const struct sw_shard *sh)
-{
-	return &sh->place;
-}
-
-static inline uint16_t sw_shard_server_i(const struct sw_shard *sh)
-{
-	return sh->server_i;
-}
-
 /* sw_shard_drain - from now on no chunk begins to wait for members. */
 static inline void sw_shard_drain(struct sw_shard *sh)
 {
 	sh->is_draining = true;
-}
-
-/* sw_shard_set_weight - the local ranks of @member. */
-static inline void sw_shard_set_weight(
-	struct sw_shard *sh, uint32_t member, uint16_t weight)
-{
-	sh->weights[member] = weight;
-}
-
-/* sw_shard_set_crc - do the payloads of @member carry a CRC? */
-static inline void sw_shard_set_crc(
-	struct sw_shard *sh, uint32_t member, bool has_crc)
-{
-	sh->no_crc &= ~(1ULL << member);
-	sh->no_crc |= has_crc ? 0 : 1ULL << member;
 }
 
 static inline bool sw_shard_has_crc(const struct sw_shard *sh, uint32_t member)
@@ -300,18 +273,12 @@ static inline bool sw_shard_has_crc(const struct sw_shard *sh, uint32_t member)
 	return sh->params->has_crc && !(sh->no_crc >> member & 1);
 }
 
-/* sw_shard_rank - count local ranks through, as far as all members have
+/* sw_shard_join - a member is what it says of itself; does its payload carry a
+ * CRC?  sw_shard_rank - count local ranks through, as far as all members have
  * @joined. */
+void sw_shard_join(
+	struct sw_shard *sh, const struct sw_join *join, bool has_crc);
 void sw_shard_rank(struct sw_shard *sh, uint64_t joined);
-
-/* sw_shard_set_rank - @member says that @first is the rank of its local rank 0:
- * those before it may not have joined here. */
-static inline void sw_shard_set_rank(
-	struct sw_shard *sh, uint32_t member, uint32_t first)
-{
-	sh->first[member] = (uint16_t)first;
-	sh->ranked |= 1ULL << member;
-}
 
 /* sw_shard_is_ranked - is the first rank of @member known? */
 static inline bool sw_shard_is_ranked(

@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "engine/base/bytes.h"
 #include "sum/sum.h"
 
 enum { AHEAD = 4 }; /* frames between a header's fetch and its use */

@@ -201,6 +201,9 @@ static int build(
 		.key = SW_KEY_NONE,
 		.last = SW_PLACE_NONE,
 		.class = sw_class_of(in->priority),
+		.mode = in->window_log2 ? SW_MODE_STREAM
+			: in->is_async  ? SW_MODE_ASYNC
+					: SW_MODE_SYNC,
 		.n_chunks = n_chunks_of(w, in)};
 	snprintf(t->name, sizeof(t->name), "%s", in->name);
 	t->decl.name = t->name;
@@ -220,7 +223,7 @@ void sw_worker_free(struct sw_worker *w, uint32_t tensor)
 	struct sw_wtensor *t = &w->tensors[tensor];
 
 	if (t->stream)
-		sw_kin_undo(t);
+		sw_kin_remove(t, SW_KIN_BUILT);
 	sw_tensors_give(w, t);
 }
 

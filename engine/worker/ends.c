@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/bits.h"
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"

@@ -6,7 +6,6 @@
  * Then the control thread gives back what it had, and its index and that of its
  * key are free for another one.  What still comes under the key is of the past.
  */
-#include "engine/base/bytes.h"
 #include "engine/worker/stream.h"
 
 enum { LOOK_MAX = 16 }; /* streams that a turn looks at */

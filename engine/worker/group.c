@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "sum/sum.h"
 
@@ -143,20 +142,12 @@ static uint32_t place_of(const char *name)
 	return sw_coll_group_hash(name) % SW_TENSORS;
 }
 
-/* The first of the chain from @u on that is of the group of @t. */
-static struct sw_wtensor *built_from(
-	struct sw_wtensor *u, const struct sw_wtensor *t)
+/* The first of a chain from @u on that is of the group of @t. */
+static struct sw_wtensor *kin_from(struct sw_wtensor *u,
+	const struct sw_wtensor *t, enum sw_kin_chain chain)
 {
 	while (u && !sw_coll_are_kin(u->name, t->name))
-		u = u->stream->built_kin;
-	return u;
-}
-
-static struct sw_wtensor *kin_from(
-	struct sw_wtensor *u, const struct sw_wtensor *t)
-{
-	while (u && !sw_coll_are_kin(u->name, t->name))
-		u = u->stream->kin;
+		u = u->stream->kin[chain];
 	return u;
 }
 
@@ -165,45 +156,35 @@ struct sw_wtensor *sw_wtensor_kin(const struct sw_worker *w,
 {
 	if (!t->stream)
 		return NULL;
-	return kin_from(
-		last ? last->stream->kin : w->groups[place_of(t->name)], t);
+	return kin_from(last ? last->stream->kin[SW_KIN_ADDED]
+			     : w->groups[SW_KIN_ADDED][place_of(t->name)],
+		t, SW_KIN_ADDED);
 }
 
-int sw_kin_build(struct sw_worker *w, struct sw_wtensor *t)
+bool sw_kin_has_room(const struct sw_wtensor *t)
 {
-	struct sw_wtensor **first = &w->built_groups[place_of(t->name)];
+	const struct sw_wtensor *u = t;
 	uint32_t n = 0;
 
-	t->stream->built_kin = *first;
-	for (const struct sw_wtensor *u = built_from(*first, t); u;
-		u = built_from(u->stream->built_kin, t))
+	for (; u; u = kin_from(u->stream->kin[SW_KIN_BUILT], t, SW_KIN_BUILT))
 		n++;
-	*first = t;
-	return n < SW_GROUP_STREAMS ? 0 : SW_EINVAL;
+	return n <= SW_GROUP_STREAMS;
 }
 
-void sw_kin_undo(struct sw_wtensor *t)
+void sw_kin_put(struct sw_wtensor *t, enum sw_kin_chain chain)
 {
-	struct sw_wtensor **at = &t->worker->built_groups[place_of(t->name)];
+	struct sw_wtensor **first =
+		&t->worker->groups[chain][place_of(t->name)];
 
-	while (*at != t)
-		at = &(*at)->stream->built_kin;
-	*at = t->stream->built_kin;
-}
-
-void sw_kin_add(struct sw_worker *w, struct sw_wtensor *t)
-{
-	struct sw_wtensor **first = &w->groups[place_of(t->name)];
-
-	t->stream->kin = *first;
+	t->stream->kin[chain] = *first;
 	*first = t;
 }
 
-void sw_kin_remove(struct sw_worker *w, struct sw_wtensor *t)
+void sw_kin_remove(struct sw_wtensor *t, enum sw_kin_chain chain)
 {
-	struct sw_wtensor **at = &w->groups[place_of(t->name)];
+	struct sw_wtensor **at = &t->worker->groups[chain][place_of(t->name)];
 
 	while (*at != t)
-		at = &(*at)->stream->kin;
-	*at = t->stream->kin;
+		at = &(*at)->stream->kin[chain];
+	*at = t->stream->kin[chain];
 }

@@ -4,7 +4,6 @@
  * Nothing of them goes to a server.  They are done chunk by chunk, some of each
  * stream in each turn, so that a large one does not keep the lcore from frames.
  */
-#include "engine/base/bytes.h"
 #include "engine/worker/stream.h"
 
 enum { TURN_BYTES = 128 << 10 }; /* of one stream */

@@ -99,13 +99,17 @@ void sw_lane_admitted(struct sw_worker *w)
 	w->events.declared(w->events.ctx);
 }
 
-void sw_lane_done(struct sw_worker *w, const struct sw_wtensor *t)
+static struct sw_lane_message about(
+	enum sw_lane_kind kind, const struct sw_wtensor *t)
 {
-	put(&w->lanes->reports_in,
-		(struct sw_lane_message){.kind = SW_LANE_DONE,
-			.is_edited = t->is_edited,
-			.weight = t->weight,
-			.tensor = t->index});
+	return (struct sw_lane_message){
+		.kind = kind, .tensor = t->index, .n = t->dead_from};
+}
+
+void sw_lane_report(
+	struct sw_worker *w, enum sw_lane_kind kind, const struct sw_wtensor *t)
+{
+	put(&w->lanes->reports_in, about(kind, t));
 }
 
 /* Each once, though many are done before lane 0 takes them. */
@@ -128,16 +132,7 @@ void sw_lane_coll_done(struct sw_worker *w, const struct sw_wtensor *t,
 	l->weights[place_of(c)] = c->weight;
 	l->are_edited[place_of(c)] = c->is_edited;
 	if (is_first(&l->done, place_of(c)))
-		put(&w->lanes->reports_in,
-			(struct sw_lane_message){
-				.kind = SW_LANE_DONE, .tensor = t->index});
-}
-
-void sw_lane_kept(struct sw_worker *w, const struct sw_wtensor *t)
-{
-	put(&w->lanes->reports_in,
-		(struct sw_lane_message){
-			.kind = SW_LANE_KEPT, .tensor = t->index});
+		sw_lane_report(w, SW_LANE_DONE, t);
 }
 
 /* --- lane 0 commands --- */
@@ -162,34 +157,22 @@ void sw_lanes_declare(struct sw_worker *w)
 
 void sw_lane_dead(struct sw_worker *w, const struct sw_wtensor *t)
 {
-	struct sw_lane_message m = {
-		.kind = w->lane_i ? SW_LANE_KILLED : SW_LANE_DEAD,
-		.tensor = t->index,
-		.n = t->dead_from};
-
 	if (w->lane_i)
-		put(&w->lanes->reports_in, m);
+		sw_lane_report(w, SW_LANE_KILLED, t);
 	else
-		command(w, m);
+		command(w, about(SW_LANE_DEAD, t));
 }
 
 void sw_lane_closed(struct sw_worker *w, const struct sw_wtensor *t)
 {
-	command(w, (struct sw_lane_message){
-			   .kind = SW_LANE_CLOSED, .tensor = t->index});
+	command(w, about(SW_LANE_CLOSED, t));
 }
 
 uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t)
 {
-	struct sw_lane_message m = {.kind = SW_LANE_ROUND,
-		.op = t->op,
-		.step = t->step,
-		.root = t->root,
-		.tensor = t->index};
-
 	for (uint32_t i = 0; i < w->n_others; i++)
 		if (t->lanes >> i & 1)
-			put(&w->lanes[i].commands_in, m);
+			put(&w->lanes[i].commands_in, about(SW_LANE_ROUND, t));
 	return (uint32_t)__builtin_popcount(t->lanes);
 }
 
@@ -203,12 +186,10 @@ void sw_lanes_grown(struct sw_worker *w, const struct sw_wtensor *t)
 uint32_t sw_lanes_begin_coll(struct sw_worker *w, const struct sw_wtensor *t,
 	const struct sw_coll *c, uint32_t lanes)
 {
-	struct sw_lane_message m = {.kind = SW_LANE_COLLS, .tensor = t->index};
-
 	for (uint32_t i = 0; i < w->n_others; i++)
 		if (lanes >> (i + 1) & 1 &&
 			is_first(&t->stream->lanes[i].begun, place_of(c)))
-			put(&w->lanes[i].commands_in, m);
+			put(&w->lanes[i].commands_in, about(SW_LANE_COLLS, t));
 	return (uint32_t)__builtin_popcount(lanes);
 }
 

@@ -17,16 +17,17 @@
  * of a stream one entry for all collectives that the other side has not looked
  * at; of all else at most one at a time.  What may be said again and again is
  * no entry: tuning are words, the last of which count, and a line is dropped
- * while another one waits.  Names, shapes, collectives and buffers are read
- * where lane 0 has them, which are its own again when the last lane has closed;
- * why a tensor is dead, where the lane that says so has it.
+ * while another one waits.  Names, shapes, collectives, buffers and what a
+ * round does are read where lane 0 has them, which are its own again when the
+ * last lane has closed; why a tensor is dead, and what came of a round, where
+ * the lane that says so has it, which leaves it so until the next one.
  */
 #ifndef SW_LANE_H
 #define SW_LANE_H
 
 #include "engine/base/flags.h"
 #include "engine/base/spsc.h"
-#include "engine/sched/tuning.h"
+#include "engine/sched/policy.h"
 #include "engine/wire/wire.h"
 
 enum {
@@ -58,9 +59,7 @@ enum sw_lane_kind {
 };
 
 struct sw_lane_message {
-	uint8_t kind, op;
-	bool is_edited;
-	uint16_t step, root, weight;
+	uint8_t kind;
 	uint32_t tensor, n;
 };
 

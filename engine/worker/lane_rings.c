@@ -38,10 +38,11 @@ static void on_dead(struct sw_worker *w, uint32_t tensor, uint32_t round)
 static void on_round(struct sw_worker *w, const struct sw_lane_message *m)
 {
 	struct sw_wtensor *t = &w->tensors[m->tensor];
+	const struct sw_wtensor *zero = &w->lanes->zero->tensors[m->tensor];
 
 	if (sw_worker_end_of(w))
 		return;
-	sw_round_open(w, t, m->op, m->step, m->root);
+	sw_round_open(w, t, zero->op, zero->step, zero->root);
 	t->n_asked = w->n_local;
 	sw_round_start(w, t);
 }
@@ -150,7 +151,7 @@ static void on_done(struct sw_worker *w, const struct sw_lane *lane,
 	if (t->stream)
 		sw_colls_done(w, t, &t->stream->lanes[lane - w->lanes]);
 	else
-		sw_round_lane_done(w, m);
+		sw_round_lane_done(w, t, &lane->theirs[m->tensor]);
 }
 
 static void on_killed(struct sw_worker *w, const struct sw_lane *lane,

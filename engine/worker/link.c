@@ -79,7 +79,7 @@ static uint32_t build_join(
 		.n_lcores = w->place.n_lcores,
 		.policy = (uint8_t)sw_policy_id(w->params.policy),
 		.credit_bytes = w->params.credit_bytes,
-		.mode = w->params.is_async,
+		.mode = w->params.mode,
 		.is_by_rank = w->params.is_by_rank,
 		.first = l->server_i ? (uint16_t)(1 + w->first) : 0};
 
@@ -101,13 +101,6 @@ static uint32_t build_leave(
 	h->type = SW_LEAVE;
 	memcpy(w->payload, &w->fault, sizeof(w->fault));
 	return sizeof(w->fault);
-}
-
-static uint8_t mode_of(const struct sw_wtensor *t)
-{
-	return t->stream          ? SW_MODE_STREAM
-	       : t->decl.is_async ? SW_MODE_ASYNC
-				  : SW_MODE_SYNC;
 }
 
 static uint8_t dtype_of(const struct sw_worker *w, const struct sw_wtensor *t)
@@ -140,7 +133,7 @@ static uint32_t build_declare(
 			.first = t->stream ? t->stream->group.crc : t->first,
 			.priority = t->decl.priority,
 			.dtype = dtype_of(w, t),
-			.mode = mode_of(t),
+			.mode = t->mode,
 			.name_len = (uint16_t)strlen(t->name)};
 
 		if (at + sizeof(item) + item.name_len > w->params.payload ||

@@ -6,7 +6,6 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
-#include "engine/worker/work.h"
 
 void sw_worker_source(
 	struct sw_worker *w, uint32_t tensor, uint32_t local, const void *base)
@@ -98,7 +97,7 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 		return SW_EAGAIN;
 	if ((w->n_local > 1 && !t->locals[round->local].from &&
 		    !t->dead_from) ||
-		(t->decl.is_async && !t->round &&
+		(t->mode == SW_MODE_ASYNC && !t->round &&
 			round->op == SW_OPERATION_SUM))
 		return SW_EINVAL;
 	if (sw_bits_has(t->asked, round->local))

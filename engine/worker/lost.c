@@ -123,9 +123,7 @@ static void end_rounds(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t next = t->round + !t->is_begun;
 
-	if (!t->decl.is_async)
-		sw_tensor_kill(
-			w, t, next + have_given(w, t), SW_EPEER, w->lost.why);
+	sw_tensor_kill(w, t, next + have_given(w, t), SW_EPEER, w->lost.why);
 }
 
 static uint32_t look_at(struct sw_worker *w, struct sw_wtensor *t)
@@ -140,7 +138,7 @@ static uint32_t look_at(struct sw_worker *w, struct sw_wtensor *t)
 	}
 	if (dead != SW_LOCAL_RANKS && t->stream && !t->is_closed)
 		end(w, t, why_lost(w, t, dead, text));
-	else if (dead != SW_LOCAL_RANKS && !t->stream)
+	else if (dead != SW_LOCAL_RANKS && t->mode == SW_MODE_SYNC)
 		end_rounds(w, t);
 	sw_lost_check_local(w, t);
 	sw_stream_check_left(w, t);

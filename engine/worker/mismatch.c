@@ -116,7 +116,7 @@ static bool kill_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 {
 	uint32_t now = t->round + !t->is_begun;
 
-	if (t->decl.is_async || !round)
+	if (t->mode != SW_MODE_SYNC || !round)
 		round = 1; /* there is no round that all are in */
 	/* Once; or twice, where somebody named a round that is to come, and
 	 * then this one. */
@@ -203,7 +203,7 @@ static uint32_t end_dead(struct sw_worker *w, struct sw_wtensor *t)
 	sw_bitmap_remove(&w->dying, t->index);
 	if (w->lane_i) {
 		t->n_lanes = 0;
-		sw_lane_kept(w, t);
+		sw_lane_report(w, SW_LANE_KEPT, t);
 	}
 	return 1;
 }

@@ -3,9 +3,7 @@
 #include <string.h>
 
 #include "engine/base/bytes.h"
-#include "engine/base/ticks.h"
 #include "engine/worker/stream.h"
-#include "sum/sum.h"
 
 static bool is_by_part(const struct sw_coll *c)
 {

@@ -249,7 +249,7 @@ void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 	if (!w->lane_i)
 		end_local(w, t, err);
 	else if (!w->left_by_ns)
-		sw_lane_done(w, t);
+		sw_lane_report(w, SW_LANE_DONE, t);
 }
 
 void sw_round_held(struct sw_worker *w, struct sw_wtensor *t)
@@ -258,12 +258,11 @@ void sw_round_held(struct sw_worker *w, struct sw_wtensor *t)
 		sw_round_end(w, t, 0);
 }
 
-void sw_round_lane_done(struct sw_worker *w, const struct sw_lane_message *m)
+void sw_round_lane_done(struct sw_worker *w, struct sw_wtensor *t,
+	const struct sw_wtensor *theirs)
 {
-	struct sw_wtensor *t = &w->tensors[m->tensor];
-
-	t->weight = m->weight;
-	t->is_edited |= m->is_edited;
+	t->weight = theirs->weight;
+	t->is_edited |= theirs->is_edited;
 	if (--t->n_lanes == 0 && !t->n_missing)
 		sw_round_end(w, t, 0);
 }
@@ -273,7 +272,7 @@ uint32_t sw_round_end_some(struct sw_worker *w, struct sw_wtensor *t, int err)
 	if (t->stream && t->n_missing)
 		sw_round_drop(w, t);
 	if (t->stream)
-		sw_stream_end_one(w, t, err);
+		sw_coll_end(w, t, sw_stream_oldest(t->stream), err);
 	else
 		sw_round_end(w, t, err);
 	return w->n_local;

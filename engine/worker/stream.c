@@ -4,14 +4,7 @@
 #include "engine/worker/todo.h"
 #include "engine/worker/work.h"
 
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/base/ticks.h"
-#include "sum/sum.h"
 
 int sw_stream_build(struct sw_worker *w, struct sw_wtensor *t)
 {
@@ -23,7 +16,8 @@ int sw_stream_build(struct sw_worker *w, struct sw_wtensor *t)
 		s->links[l] = (struct sw_stream_link){.base = 1, .next = 1};
 	for (uint32_t i = 0; i < SW_COLLS; i++)
 		s->colls[i].locals = s->locals + i * w->n_local;
-	return sw_kin_build(w, t);
+	sw_kin_put(t, SW_KIN_BUILT);
+	return sw_kin_has_room(t) ? 0 : SW_EINVAL;
 }
 
 /* Local ranks that have closed its group already. */
@@ -43,7 +37,7 @@ void sw_stream_add(struct sw_worker *w, struct sw_wtensor *t)
 	struct sw_stream *s = t->stream;
 
 	sw_bitmap_remove(&w->new_streams, t->index);
-	sw_kin_add(w, t);
+	sw_kin_put(t, SW_KIN_ADDED);
 	copy_closed(w, t);
 	if (w->lost.n_gone)
 		sw_bitmap_add(&w->lacking, t->index);
@@ -57,7 +51,7 @@ void sw_stream_remove(struct sw_worker *w, struct sw_wtensor *t)
 {
 	struct sw_wtensor **at = &w->here;
 
-	sw_kin_remove(w, t);
+	sw_kin_remove(t, SW_KIN_ADDED);
 	while (*at && *at != t)
 		at = &(*at)->stream->next_here;
 	if (*at)
@@ -91,11 +85,6 @@ void sw_stream_drop(struct sw_worker *w, struct sw_stream *s)
 	s->head = s->tail;
 	for (uint32_t l = 0; l < w->n_links; l++)
 		sw_stream_block(&w->links[l], &s->links[l], false);
-}
-
-void sw_stream_end_one(struct sw_worker *w, struct sw_wtensor *t, int err)
-{
-	sw_coll_end(w, t, sw_stream_oldest(t->stream), err);
 }
 
 void sw_link_expect(struct sw_link *l, const struct sw_wtensor *t,

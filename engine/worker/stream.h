@@ -108,9 +108,7 @@ struct sw_stream_lane {
 
 struct sw_stream {
 	struct sw_wgroup group;
-	/* before it, of a group of the same hash; the same for the control
-	 * thread */
-	struct sw_wtensor *kin, *built_kin;
+	struct sw_wtensor *kin[SW_KIN_CHAINS]; /* behind it in each */
 	struct sw_stream_lane *lanes; /* lane 0's; w->n_others of them */
 	/* By turn; of another lane than 0 those that it has chunks of, one
 	 * behind the other. */
@@ -147,22 +145,20 @@ static inline struct sw_stream_lane *sw_stream_lane(
 }
 
 /* sw_stream_build - @t has ranks and window_log2, which are valid, and zeroed
- * memory for all of its stream; from then on it has the ranks.  As
- * sw_kin_build. sw_stream_add, sw_stream_remove - the lcore has it, no more. */
+ * memory for all of its stream; from then on it has the ranks.
+ * Errors: SW_EINVAL, its group has SW_GROUP_STREAMS.
+ * sw_stream_add, sw_stream_remove - the lcore has it, no more. */
 int sw_stream_build(struct sw_worker *w, struct sw_wtensor *t);
 void sw_stream_add(struct sw_worker *w, struct sw_wtensor *t);
 void sw_stream_remove(struct sw_worker *w, struct sw_wtensor *t);
 
 /* --- group.c: the streams of one group --- */
 
-/* sw_kin_build - @t is built: among those that are, behind those of its group.
- * Errors: SW_EINVAL, there are SW_GROUP_STREAMS.  sw_kin_undo - it is not any
- * more, also where that failed.  sw_kin_add, sw_kin_remove - the lcore has it,
- * no more. */
-int sw_kin_build(struct sw_worker *w, struct sw_wtensor *t);
-void sw_kin_undo(struct sw_wtensor *t);
-void sw_kin_add(struct sw_worker *w, struct sw_wtensor *t);
-void sw_kin_remove(struct sw_worker *w, struct sw_wtensor *t);
+/* sw_kin_put, sw_kin_remove - @t is in a chain, is so no more.
+ * sw_kin_has_room - it is built: not behind SW_GROUP_STREAMS of its group? */
+void sw_kin_put(struct sw_wtensor *t, enum sw_kin_chain chain);
+void sw_kin_remove(struct sw_wtensor *t, enum sw_kin_chain chain);
+bool sw_kin_has_room(const struct sw_wtensor *t);
 
 /* sw_wtensor_kin - those of the group of stream @t, itself among them: the one
  * behind @last, or the first one for NULL; NULL: there is no more.  None of a
@@ -234,10 +230,8 @@ void sw_stream_block(
 void sw_coll_end(
 	struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c, int err);
 
-/* sw_stream_drop - no more chunks enter or start.  sw_stream_end_one - the
- * oldest collective, of which nothing is done any more, ends with @err. */
+/* sw_stream_drop - no more chunks enter or start. */
 void sw_stream_drop(struct sw_worker *w, struct sw_stream *s);
-void sw_stream_end_one(struct sw_worker *w, struct sw_wtensor *t, int err);
 
 /* sw_stream_fill - what @h says of the piece in a slot; returns the bytes to
  * push, NULL where this member gives none: a local rank's, or the sum of

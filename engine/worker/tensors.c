@@ -1,16 +1,13 @@
 /* tensors.c - the worker's tensors: declare, give keys, close.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/zeros.h"
 #include "engine/worker/stream.h"
 #include "engine/worker/work.h"
-#include "sum/sum.h"
 
 /* --- open, close --- */
 
@@ -47,15 +44,6 @@ void sw_tensors_close(struct sw_worker *w)
 }
 
 /* --- lane 0 declares, the others follow --- */
-
-/* The next one that was built. */
-static void add(struct sw_worker *w)
-{
-	struct sw_wtensor *t = sw_wtensor_numbered(w, w->n_tensors++);
-
-	if (t->stream)
-		sw_stream_add(w, t);
-}
 
 bool sw_tensors_are_admitted(const struct sw_worker *w)
 {
@@ -181,7 +169,7 @@ int sw_tensors_keyed(
 
 static int copy_one(struct sw_worker *w, const struct sw_wtensor *zero)
 {
-	struct sw_wtensor *t = sw_wtensor_numbered(w, w->n_tensors);
+	struct sw_wtensor *t = sw_wtensor_numbered(w, w->n_tensors++);
 	const struct sw_wtensor *from = &zero[t->index];
 	uint32_t dead_from = t->dead_from;
 	bool is_closed = t->is_closed;
@@ -189,7 +177,8 @@ static int copy_one(struct sw_worker *w, const struct sw_wtensor *zero)
 
 	t->dead_from = 0;
 	t->is_closed = false;
-	add(w);
+	if (t->stream)
+		sw_stream_add(w, t);
 	t->locals = from->locals;
 	t->held = from->held;
 	if (from->key == SW_KEY_NONE) { /* it was refused */
@@ -197,7 +186,7 @@ static int copy_one(struct sw_worker *w, const struct sw_wtensor *zero)
 		t->death = from->death;
 		w->n_dead++;
 		if (dead_from && t->stream) /* lane 0 waits for that */
-			sw_lane_kept(w, t);
+			sw_lane_report(w, SW_LANE_KEPT, t);
 	} else {
 		err = sw_tensors_keyed(w, t, from->key, from->first);
 		if (!err && dead_from)

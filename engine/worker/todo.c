@@ -1,6 +1,5 @@
 /* todo.c - what each link has to push, what it waits for, and in which order.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <string.h>
 
 #include "engine/base/bytes.h"
 #include "engine/sched/order.h"

@@ -1,7 +1,5 @@
 /* tuning.c - a worker's tuning: its own, and the job's.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/sched/tuning.h"
-
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/worker/worker_int.h"
@@ -33,14 +31,11 @@ int sw_tuning_use(struct sw_worker *w, const struct sw_policy *policy,
 
 struct sw_job_tuning sw_worker_tuning(const struct sw_worker *w)
 {
-	const struct sw_sched *s = &w->sched;
-	const struct sw_policy *policy = sw_sched_policy(s);
+	struct sw_job_tuning k = sw_sched_tuning(&w->sched);
 
-	return (struct sw_job_tuning){.number = w->tuning.number,
-		.policy = policy,
-		.part_bytes = sw_sched_part_bytes(s),
-		.credit_bytes = sw_sched_limit(s) *
-				(policy->is_tunable ? w->n_lanes : 1)};
+	k.number = w->tuning.number;
+	k.credit_bytes *= k.policy->is_tunable ? w->n_lanes : 1;
+	return k;
 }
 
 int sw_worker_set_tuning(

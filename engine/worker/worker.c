@@ -61,7 +61,7 @@ static bool is_wanted(struct sw_worker *w, const struct sw_wtensor *t,
 static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
 	uint32_t record, const struct sw_header *h)
 {
-	uint8_t op = t->decl.is_async ? SW_OPERATION_COPY : t->op;
+	uint8_t op = t->mode == SW_MODE_ASYNC ? SW_OPERATION_COPY : t->op;
 
 	/* Of a round that is over the operation may have been another, also
 	 * while the next one waits for local ranks. */
@@ -128,8 +128,10 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 	uint32_t record;
 	struct sw_wtensor *t = tensor_of(w, l, h->key, h->chunk, &record);
 
-	if (sw_peer_is_overdrawn(&l->peer, w->due, h, &w->stats))
+	if (!sw_flow_within(&l->peer.flow, h, 1)) {
+		sw_peer_overdrew(&l->peer, w->due, &w->stats);
 		return;
+	}
 	if (!t) {
 		if (sw_key_is_past(w, h->key))
 			accept(w, l, h);
@@ -457,8 +459,6 @@ uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 
 	w->now_ns = now_ns;
 	w->gap_ns = gap_ns;
-	sw_set_word(&w->stats.poll_gap_max_us,
-		sw_max64(w->stats.poll_gap_max_us, gap_ns / 1000));
 	sw_worker_tick_joining(w);
 	sw_worker_check_left(w);
 	if (w->state == SW_WORKER_JOINING || w->left_by_ns)

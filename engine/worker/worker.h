@@ -23,7 +23,6 @@
 #include "engine/loop/node.h"
 #include "engine/sched/due.h"
 #include "engine/sched/order.h"
-#include "engine/sched/tuning.h"
 #include "engine/sched/place.h"
 #include "engine/sched/sched.h"
 #include "engine/wire/coll.h"
@@ -89,6 +88,10 @@ struct sw_worker_events {
 	 * there is no such tensor. */
 	void (*summed)(void *ctx);
 };
+
+/* Streams are found by their group twice: those that are built by the control
+ * thread, those that are added by the lcore. */
+enum sw_kin_chain { SW_KIN_BUILT, SW_KIN_ADDED, SW_KIN_CHAINS };
 
 /* The job's tuning, as a worker received it and asks for it. */
 struct sw_worker_tuning {
@@ -196,11 +199,8 @@ struct sw_worker {
 	uint32_t close_turn; /* where the look at closed streams goes on */
 	uint32_t n_dead;     /* tensors, and streams */
 	uint32_t n_wanted;   /* but lane 0: tensors that it has declared */
-	/* control: how many were built, at how many indices, and as groups
-	 * below of these. */
-	uint32_t n_built, n_places;
-	struct sw_wtensor *built_groups[SW_TENSORS];
-	uint32_t n_open; /* push_pulls */
+	uint32_t n_built, n_places; /* control: how many, at how many indices */
+	uint32_t n_open;            /* push_pulls */
 	bool is_still;   /* a stream has stood still for long (the same) */
 	bool has_summed; /* events.summed is to be called; lane 0's */
 	/* The stream whose window has moved in this burst, and at which link;
@@ -215,8 +215,8 @@ struct sw_worker {
 	/* By the index of a key: that of the tensor, or SW_KEY_NONE; and the
 	 * newest key that was there, the same. */
 	uint32_t by_key[SW_KEY_INDICES], newest[SW_KEY_INDICES];
-	/* The stream that was declared last of groups of that hash. */
-	struct sw_wtensor *groups[SW_TENSORS];
+	/* The stream that came last of groups of that hash. */
+	struct sw_wtensor *groups[SW_KIN_CHAINS][SW_TENSORS];
 	uint32_t order_words[SW_ORDERS_WORDS * SW_TENSORS];
 	char job[SW_NAME_MAX], node_name[SW_NAME_MAX];
 	/* Of one chunk: what local ranks give of it, and times which factors.
@@ -433,7 +433,7 @@ int sw_worker_set_tuning(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes);
 
 /* sw_worker_tune - ask the coordinator for other tuning for all members, which
- * go over when they receive it (tuning.h).  A second call before the first was
+ * go over when they receive it (policy.h).  A second call before the first was
  * numbered takes its place.
  * Errors: SW_EINVAL (sw_sched_check says why), SW_EAGAIN the job does not run
  * yet, or why it ended. */

@@ -302,7 +302,7 @@ uint32_t sw_here_work(struct sw_worker *w);
 /* sw_grow_is_possible - can a buffer of the tensor lack that many bytes? */
 bool sw_grow_is_possible(const struct sw_wtensor *t, uint64_t lacks);
 
-/* sw_grow_bytes - of a buffer; sw_grow_chunks - that are there, if some lack.
+/* sw_grow_bytes - of a buffer.
  * sw_grow_say - lane 0 says to all how many are there, and returns it.
  * sw_grow_lacks - does it wait for more of the buffer of @local? */
 static inline uint64_t sw_grow_bytes(const struct sw_wtensor *t)
@@ -310,14 +310,11 @@ static inline uint64_t sw_grow_bytes(const struct sw_wtensor *t)
 	return t->decl.n_elems * t->elem_bytes;
 }
 
-static inline uint32_t sw_grow_chunks(const struct sw_wtensor *t)
-{
-	return (uint32_t)((sw_grow_bytes(t) - t->lacks) / t->chunk_bytes);
-}
-
 static inline uint32_t sw_grow_say(struct sw_wtensor *t)
 {
-	uint32_t n = t->lacks ? sw_grow_chunks(t) : t->n_chunks;
+	uint64_t there = sw_grow_bytes(t) - t->lacks;
+	uint32_t n =
+		t->lacks ? (uint32_t)(there / t->chunk_bytes) : t->n_chunks;
 
 	atomic_store_explicit(&t->n_ready, n, memory_order_release);
 	return n;
@@ -357,9 +354,10 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t);
 void sw_round_extend(struct sw_worker *w, struct sw_wtensor *t);
 
 /* sw_round_held - this lane holds all its chunks; sw_round_lane_done - another
- * lane does. */
+ * lane does, whose tensor @theirs is. */
 void sw_round_held(struct sw_worker *w, struct sw_wtensor *t);
-void sw_round_lane_done(struct sw_worker *w, const struct sw_lane_message *m);
+void sw_round_lane_done(struct sw_worker *w, struct sw_wtensor *t,
+	const struct sw_wtensor *theirs);
 
 /* sw_round_drop - it is dead: this lane has nothing to do with it any more. */
 void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t);
@@ -446,11 +444,11 @@ void sw_lane_dead(struct sw_worker *w, const struct sw_wtensor *t);
 /* sw_lane_closed - this member has closed a stream: lane 0 to all others. */
 void sw_lane_closed(struct sw_worker *w, const struct sw_wtensor *t);
 
-/* Another lane than 0 holds all its chunks of a round, of a collective; it
- * reads and writes nothing of a dead stream any more. */
-void sw_lane_done(struct sw_worker *w, const struct sw_wtensor *t);
+/* Another lane than 0 says something of a tensor (lane.h); it holds all its
+ * chunks of a collective. */
+void sw_lane_report(struct sw_worker *w, enum sw_lane_kind kind,
+	const struct sw_wtensor *t);
 void sw_lane_coll_done(struct sw_worker *w, const struct sw_wtensor *t,
 	const struct sw_coll *c);
-void sw_lane_kept(struct sw_worker *w, const struct sw_wtensor *t);
 
 #endif

@@ -60,18 +60,18 @@ struct sw_wtensor {
 	/* With the name below; after the key came, the priority is that by
 	 * which it goes. */
 	struct sw_worker_tensor decl;
-	uint32_t index;  /* among the worker's */
-	uint32_t number; /* in the order of declaration */
-	uint32_t key;    /* SW_KEY_NONE until the coordinator gave one */
-	uint32_t first;  /* then also its place on the line */
-	uint8_t class;
-	uint8_t op;     /* of this round, enum sw_operation */
-	uint16_t root;  /* copy: the rank whose bytes it is */
-	bool has_gone;  /* the lcore has it no more */
-	bool is_open;   /* a local rank has asked for a round */
-	bool is_edited; /* its buffer changed under a push */
-	bool is_begun;  /* its round is counted */
-	bool is_fifo;   /* it goes by readiness, not by priority */
+	uint32_t index;      /* among the worker's */
+	uint32_t number;     /* in the order of declaration */
+	uint32_t key;        /* SW_KEY_NONE until the coordinator gave one */
+	uint32_t first;      /* then also its place on the line */
+	uint8_t class, mode; /* enum sw_mode */
+	uint8_t op;          /* of this round, enum sw_operation */
+	uint16_t root;       /* copy: the rank whose bytes it is */
+	bool has_gone;       /* the lcore has it no more */
+	bool is_open;        /* a local rank has asked for a round */
+	bool is_edited;      /* its buffer changed under a push */
+	bool is_begun;       /* its round is counted */
+	bool is_fifo;        /* it goes by readiness, not by priority */
 	uint16_t step;
 	uint16_t weight; /* of the results of this round */
 	uint32_t round;

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/client/sized.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 
 #include <rte_log.h>
 
-#include "engine/base/error.h"
 #include "pmd/dpdk/netif.h"
 #include "pmd/dpdk/port_int.h"
 #include "pmd/dpdk/rights.h"

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/dpdk/arp.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <rte_arp.h>

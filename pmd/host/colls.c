@@ -5,7 +5,6 @@
  * stream's apart, so that a full one holds back no other: streams have no order
  * among each other, and one may be full until another goes on.
  */
-#include <string.h>
 
 #include "engine/base/coll_kind.h"
 #include "pmd/host/host.h"

@@ -306,7 +306,8 @@ static void open_job(struct fuzz *x, uint8_t kind)
 	x->has_last = false;
 	server_rig_open(&x->r, (uint16_t)(1 + kind % 4),
 		kind & SMALL ? 64 << 10 : 4 << 20);
-	x->r.params.is_async = kind & ASYNC; /* what the JOINs say */
+	x->r.params.mode = kind & ASYNC ? SW_MODE_ASYNC
+					: SW_MODE_SYNC; /* what the JOINs say */
 	x->r.params.has_crc = !(kind & NO_CRC);
 	x->r.params.is_by_rank = kind & BY_RANK;
 	x->r.port.is_inner = x->r.srv->is_inner[0] = kind & INNER;

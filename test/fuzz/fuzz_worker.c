@@ -468,7 +468,7 @@ static void open_job(struct fuzz *x, uint8_t kind)
 		(uint16_t)x->n_local);
 	x->r.s[0].n_local = (uint16_t)x->n_local;
 	x->r.w.events.done = on_done;
-	x->r.w.params.is_async = kind & ASYNC;
+	x->r.w.params.mode = kind & ASYNC ? SW_MODE_ASYNC : SW_MODE_SYNC;
 	x->r.params.has_crc = x->r.w.params.has_crc = !(kind & NO_CRC);
 }
 

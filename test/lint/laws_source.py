@@ -61,22 +61,6 @@ DOWNWARD = {
              "engine", "sum"),
 }
 
-# Headers of a room for those outside it; the others are its own.
-FRONTS = {
-    "engine/server": {"server.h"},
-    "engine/sums": {"shard.h"},
-    "engine/worker": {"worker.h", "lane.h"},
-    "pmd/dpdk": {"eal.h", "port.h", "raw.h", "cpus.h"},
-}
-
-
-def is_private(path, what):
-    """Does a product file include a room's own header from outside?"""
-    room, name = os.path.split(what)
-    return room in FRONTS and os.path.dirname(path) != room and \
-        not path.startswith("test/") and name not in FRONTS[room]
-
-
 # Includes that point elsewhere, each with its reason.
 MAY_POINT = {
     ("pmd/client/client.h", "conf/launch.h"):
@@ -105,8 +89,6 @@ def law_includes(tree):
                     room_of(what) not in DOWNWARD[room] and \
                     (path, what) not in MAY_POINT:
                 yield Fault(path, line, f"{room} must not include {what}")
-            if kind == '"' and is_private(path, what):
-                yield Fault(path, line, f"{what} is its room's own")
 
 
 # --- one version ---
@@ -175,6 +157,35 @@ def law_shared(tree):
             if m:
                 yield Fault(path, i, f"{m[1]}: sw_word reads it, so sw_set_word"
                             " or sw_count must write it")
+
+
+# --- processes ---
+
+STARTS = re.compile(r"\b(v?fork|exec[lv]p?e?|posix_spawnp?|popen|system)\(")
+# Where processes begin, each with what it has of the supervisor, or why it needs
+# none: no daemon, no line of theirs to give out, no signal to pass on.
+MAY_START = {
+    "apps/launch/proc.c": "the supervisor",
+    "apps/launch/run_all.c": "becomes a daemon or a rank, in the supervisor's",
+    "apps/topo/topo_read.c": "hwloc may end the process: one call, its answer",
+    "apps/bench/bench.c": "other ranks, while it is one itself, in work()",
+    "apps/bench/bench_raw.c": "two sides that stand still between slices",
+    "apps/bench/bench_count.c": "one valgrind, whose output is a file",
+}
+
+
+def law_processes(tree):
+    """processes are begun by the supervisor in apps/launch, or for a reason"""
+    begun = set()
+    for path in tree.named(".c", ".h"):
+        for i, text in enumerate(tree.lines(path), 1):
+            if path.startswith("test/") or not STARTS.search(text):
+                continue
+            begun.add(path)
+            if path not in MAY_START:
+                yield Fault(path, i, "only apps/launch begins processes")
+    for path in set(MAY_START) & set(tree.files) - begun:
+        yield Fault(path, 0, "begins no process: change MAY_START")
 
 
 # --- floating point ---

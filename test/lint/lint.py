@@ -22,6 +22,7 @@ from tree import Tree
 TEXT_LAWS = {
     "includes": laws_source.law_includes,
     "rooms": rooms.law_rooms,
+    "fronts": rooms.law_fronts,
     "engine_text": laws_source.law_engine_text,
     "shared": laws_source.law_shared,
     "floats": laws_source.law_floats,
@@ -30,6 +31,7 @@ TEXT_LAWS = {
     "blanks": laws_source.law_blanks,
     "format": laws_source.law_format,
     "version": laws_source.law_version,
+    "processes": laws_source.law_processes,
     "public": laws_source.law_public,
     "words": laws_words.law_words,
     "identifiers": laws_words.law_identifiers,

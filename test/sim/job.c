@@ -258,7 +258,7 @@ void sim_job_open(struct sim_job *job)
 		.mem_get = mem_get,
 		.mem_put = mem_put,
 		.random = env_random};
-	job->params.is_async = job->async;
+	job->params.mode = job->async ? SW_MODE_ASYNC : SW_MODE_SYNC;
 	sim_groups_list(job);
 	sim_oracle_open(job);
 	job->net.on_tx = sim_oracle_on_tx;

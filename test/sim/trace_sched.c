@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "engine/base/bytes.h"
-#include "engine/flow/pace.h"
+#include "engine/loop/pace.h"
 #include "engine/worker/worker_int.h"
 #include "test/sim/job.h"
 #include "test/sim/traces.h"

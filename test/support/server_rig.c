@@ -106,7 +106,7 @@ struct sw_join rig_join_payload(struct server_rig *r, uint32_t i)
 	snprintf(node, sizeof(node), "node%u", i);
 	j = peer_join_payload(&r->w[i], "job", node, i, r->n_members);
 	j.has_crc = r->params.has_crc;
-	j.mode = r->params.is_async;
+	j.mode = r->params.mode;
 	j.is_by_rank = r->params.is_by_rank;
 	return j;
 }

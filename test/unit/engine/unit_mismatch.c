@@ -318,6 +318,7 @@ static void lane0__waits_for_the_other(void **state)
 	assert_int_equal(take_order(&o), SW_LANE_DECLARE);
 	assert_int_equal(take_order(&o), SW_LANE_ROUND);
 	tell(&r, 0, 0, 1, WHY);
+	lane.theirs = r.w.tensors; /* it has them alike */
 	assert_int_equal(take_order(&o), SW_LANE_DEAD);
 	assert_int_equal(o.n, 1);
 	assert_string_equal(wrig_events(&r), ""); /* it may still write */

@@ -365,7 +365,7 @@ static void declare__mismatch_of_mode(void **state)
 	struct batch b;
 
 	server_rig_open(r, 2, QUOTA);
-	r->params.is_async = true;
+	r->params.mode = SW_MODE_ASYNC;
 	rig_join(r, 0);
 	rig_join(r, 1);
 	it.dtype = SW_I32;
@@ -390,7 +390,7 @@ static void declare__asynchronous_in_a_synchronous_job(void **state)
 	begin(&b, 0, 1);
 	put(&b, &it, "a");
 	assert_contains(send(r, 0, &b),
-		"tensor a is asynchronous, job job is not ([job] mode)");
+		"asynchronous tensor a: job job is synchronous ([job] mode)");
 	server_rig_close(r);
 }
 

@@ -377,7 +377,7 @@ static void leave__asynchronous_goes_on(void **state)
 {
 	struct server_rig *r = open_rig(3);
 
-	r->params.is_async = true;
+	r->params.mode = SW_MODE_ASYNC;
 	rig_run(r, PEER_CHUNK);
 	peer_leave(&r->w[1], SW_EPEER, "out of cheese");
 	assert_string_equal(rig_tx(r), "w1 LEFT");
@@ -394,7 +394,7 @@ static void leave__asynchronous_while_forming(void **state)
 {
 	struct server_rig *r = open_rig(3);
 
-	r->params.is_async = true;
+	r->params.mode = SW_MODE_ASYNC;
 	rig_join(r, 0);
 	rig_join(r, 1);
 	peer_leave(&r->w[1], SW_EPEER, "out of cheese");

@@ -12,7 +12,7 @@ static struct server_rig *open_joined(uint16_t n_members, bool is_async)
 	static struct server_rig r;
 
 	server_rig_open(&r, n_members, QUOTA);
-	r.params.is_async = is_async;
+	r.params.mode = is_async ? SW_MODE_ASYNC : SW_MODE_SYNC;
 	for (uint32_t i = 0; i < n_members; i++)
 		rig_join(&r, i);
 	return &r;

@@ -51,7 +51,7 @@ static enum sw_push_verdict push_bits(
 static enum sw_push_verdict lend_bits(struct fixture *x, struct sw_header h,
 	uint64_t bits, uint8_t bytes[PAYLOAD])
 {
-	sw_shard_set_crc(&x->sh, A, false);
+	x->sh.no_crc = 1ULL << A;
 	fill(bytes, &h, bits);
 	return shard_push(&x->sh, A, &h, bytes, true);
 }

@@ -31,7 +31,7 @@ static struct fixture *open_inner(uint32_t n_members, uint32_t dtype)
 	struct fixture *x = open_shard(n_members, 0, 1);
 
 	admit(x, 0, dtype, PAYLOAD / sw_dtype_bytes(dtype), 0);
-	sw_shard_set_crc(&x->sh, A, false);
+	x->sh.no_crc = 1ULL << A;
 	return x;
 }
 
@@ -151,7 +151,7 @@ static void keep__beside_asynchronous_tensors(void **state)
 	admit_async(x, 0, SW_I32, 3 * FULL);
 	admit(x, 1, SW_I32, FULL, 0);
 	admit_async(x, 2, SW_I32, FULL);
-	sw_shard_set_crc(&x->sh, A, false);
+	x->sh.no_crc = 1ULL << A;
 	fill(elems, 1);
 	assert_int_equal(lend_of(x, A, 1, 1, elems), SW_PUSH_FOLD);
 	assert_true(sw_shard_copy_lent(&x->sh));
@@ -177,7 +177,7 @@ static void crc__by_member(void **state)
 	assert_int_equal(
 		shard_push(&x->sh, A, &h, (const uint8_t *)elems, false),
 		SW_PUSH_FOLD);
-	sw_shard_set_crc(&x->sh, A, true);
+	x->sh.no_crc = 0;
 	assert_true(sw_shard_has_crc(&x->sh, A));
 	x->params.has_crc = false;
 	assert_false(sw_shard_has_crc(&x->sh, A));

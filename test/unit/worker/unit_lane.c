@@ -40,8 +40,11 @@ static void expect_silence(void)
 	assert_true(sw_spsc_is_empty(&lane->reports_out));
 }
 
+static struct sw_wtensor theirs; /* lane 1's side of the tensor */
+
 static void say(struct worker_rig *r, struct sw_lane_message report)
 {
+	lane->theirs = &theirs;
 	assert_int_equal(sw_spsc_put(&lane->reports_in, &report, 1), 1);
 	assert_int_equal(sw_worker_take(&r->w), 1);
 }
@@ -141,26 +144,22 @@ static void hear__admitted_too_late(void **state)
 static void hear__done_when_all_lanes_are(void **state)
 {
 	struct worker_rig *r = open_lane(0);
-	struct sw_lane_message done = {.kind = SW_LANE_DONE, .weight = 2};
 
+	theirs = (struct sw_wtensor){.weight = 2};
 	to_declared(r, TWO_STRIPES);
 	for (uint32_t round = 1; round <= 2; round++) {
-		struct sw_lane_message o;
-
 		assert_int_equal(sw_worker_push(&r->w, 0, 40 + round, 7), 0);
-		o = heard(SW_LANE_ROUND);
-		assert_int_equal(o.tensor, 0);
-		assert_int_equal(o.step, 40 + round);
+		assert_int_equal(heard(SW_LANE_ROUND).tensor, 0);
 		wrig_tx(r);
 		if (round == 1)
-			say(r, done);
+			say(r, (struct sw_lane_message){.kind = SW_LANE_DONE});
 		for (uint32_t c = 0; c < STRIPE; c++) {
 			assert_string_equal(wrig_events(r), "");
 			assert_int_equal(r->w.n_open, 1);
 			peer_result(&r->s[0], 0, round, c, 1);
 		}
 		if (round == 2)
-			say(r, done);
+			say(r, (struct sw_lane_message){.kind = SW_LANE_DONE});
 		assert_string_equal(wrig_events(r), "done t0 #7 SW_OK w2");
 		assert_int_equal(r->w.n_open, 0);
 		wrig_tx(r);
@@ -175,6 +174,7 @@ static void hear__a_result_after_the_death(void **state)
 	struct worker_rig *r = open_lane(0);
 	const struct sw_fault why = {.err = SW_EMISMATCH, .text = "t: differs"};
 
+	theirs = (struct sw_wtensor){0};
 	to_declared(r, TWO_STRIPES);
 	assert_int_equal(sw_worker_push(&r->w, 0, 1, 7), 0);
 	heard(SW_LANE_ROUND);
@@ -204,8 +204,8 @@ static void hear__lane_saw_an_edited_buffer(void **state)
 	wrig_tx(r);
 	for (uint32_t c = 0; c < STRIPE; c++)
 		peer_result(&r->s[0], 0, 1, c, 1);
-	say(r, (struct sw_lane_message){
-		       .kind = SW_LANE_DONE, .weight = 2, .is_edited = true});
+	theirs = (struct sw_wtensor){.weight = 2, .is_edited = true};
+	say(r, (struct sw_lane_message){.kind = SW_LANE_DONE});
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_ECORRUPT w2");
 	close_lane(r);
 }
@@ -252,7 +252,7 @@ static void hear__done_after_the_end(void **state)
 	assert_int_equal(sw_worker_push(&r->w, 0, 0, 7), 0);
 	sw_worker_leave(&r->w, 0, NULL);
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_ECLOSED w0");
-	say(r, (struct sw_lane_message){.kind = SW_LANE_DONE, .weight = 2});
+	say(r, (struct sw_lane_message){.kind = SW_LANE_DONE});
 	assert_string_equal(wrig_events(r), "");
 	close_lane(r);
 }
@@ -352,7 +352,6 @@ static void declare_other(struct worker_rig *r)
 static void order__a_job_from_start_to_end(void **state)
 {
 	struct worker_rig *r = open_lane(1);
-	struct sw_lane_message done;
 	struct sw_join j;
 
 	wrig_tick(r, 100 * SW_S); /* lane 0 has the limit for this */
@@ -362,17 +361,18 @@ static void order__a_job_from_start_to_end(void **state)
 	assert_int_equal(j.epoch, 9);
 	assert_int_equal(j.first, 7);
 	declare_other(r);
-	order(r, (struct sw_lane_message){.kind = SW_LANE_ROUND, .step = 3});
+	other.step = 3;
+	order(r, (struct sw_lane_message){.kind = SW_LANE_ROUND});
+	assert_int_equal(r->w.tensors[0].step, 3);
 	assert_memory_equal(wrig_tx(r), "s1 PUSH k5 r1 c64 +1344; s1 PUSH", 32);
 	assert_int_equal(r->w.stats.push_folded, STRIPE);
 	for (uint32_t c = STRIPE; c < 2 * STRIPE; c++) {
 		assert_true(sw_spsc_is_empty(&lane->reports_out));
 		peer_result(&r->s[1], 5, 1, c, 1);
 	}
-	done = told(SW_LANE_DONE);
-	assert_int_equal(done.tensor, 0);
-	assert_int_equal(done.weight, 2);
-	assert_false(done.is_edited);
+	assert_int_equal(told(SW_LANE_DONE).tensor, 0);
+	assert_int_equal(r->w.tensors[0].weight, 2);
+	assert_false(r->w.tensors[0].is_edited);
 	wrig_tx(r);
 	order(r, (struct sw_lane_message){.kind = SW_LANE_LEAVE});
 	assert_string_equal(wrig_tx(r), "s1 LEAVE");

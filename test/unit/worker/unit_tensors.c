@@ -231,7 +231,7 @@ static void push__asynchronous(void **state)
 	struct sw_worker_round copy = {.op = SW_OPERATION_COPY};
 
 	wrig_declare(r, "a", 10, 0);
-	r->w.tensors[0].decl.is_async = true;
+	r->w.tensors[0].mode = SW_MODE_ASYNC;
 	assert_int_equal(sw_worker_push(&r->w, 0, 1, 0), SW_EINVAL);
 	assert_int_equal(sw_worker_begin(&r->w, &copy), 0);
 	wrig_close(r);

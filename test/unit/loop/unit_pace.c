@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
-#include "engine/flow/pace.h"
+#include "engine/loop/pace.h"
 
 enum { FRAME = 8192 };
 
