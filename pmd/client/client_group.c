@@ -364,10 +364,8 @@ void sw_group_put(struct sw_group *g)
 static int close_group(struct sw_group *g)
 {
 	struct sw_client *c = g->client;
-	int err = count_close(g);
+	int err = 0;
 
-	if (err)
-		return err;
 	/* Who never called needs a stream by which others are told.  Where
 	 * none can be opened they wait. */
 	if (!sw_group_stream(g) && !g->death && g->n > 1)
@@ -388,8 +386,6 @@ static int close_group(struct sw_group *g)
 		if (stream && !err)
 			err = sw_client_give(c, stream);
 	}
-	if (!g->n_calls)
-		free_group(g);
 	return err;
 }
 
@@ -400,7 +396,12 @@ int sw_group_close(struct sw_group *g)
 
 	if (err)
 		return err;
-	err = close_group(g);
+	err = count_close(g);
+	if (!err) {
+		g->n_calls++; /* other threads may take what ends meanwhile */
+		err = close_group(g);
+		sw_group_put(g);
+	}
 	sw_client_unlock(c);
 	return err;
 }

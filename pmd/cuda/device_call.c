@@ -115,3 +115,17 @@ int sw_device_hold(struct sw_device_tensor *t, void *stream)
 
 	return report(t, err, true, why);
 }
+
+int sw_device_can_hold(struct sw_device *d, void *stream)
+{
+	char why[SW_PIPELINE_WHY];
+	int err = sw_client_enter(d->client);
+
+	if (err)
+		return err;
+	err = sw_pipeline_can_hold(&d->pipeline, stream, why);
+	if (err)
+		sw_client_fail(d->client, err, "%s", why);
+	sw_client_unlock(d->client);
+	return err;
+}

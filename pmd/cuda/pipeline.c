@@ -322,7 +322,7 @@ static int hold(struct sw_pipeline *l, _Atomic uint32_t *word, uint32_t value,
 
 	if (err == SW_ENOENT)
 		warn(l, text);
-	else if (err)
+	if (err)
 		snprintf(why, SW_PIPELINE_WHY, "%s: %s: %s", l->p.where, what,
 			text);
 	return err;
@@ -337,6 +337,12 @@ int sw_pipeline_hold_word(struct sw_pipeline *l, _Atomic uint32_t *word,
 	err = hold(l, word, value, stream, what, why);
 	pthread_mutex_unlock(&l->lock);
 	return err;
+}
+
+int sw_pipeline_can_hold(struct sw_pipeline *l, void *stream, char *why)
+{
+	return sw_pipeline_hold_word(l, l->words, atomic_load(l->words), stream,
+		"sw_device_can_hold", why);
 }
 
 int sw_pipeline_hold(struct sw_pipeline *l, struct sw_pipeline_tensor *t,

@@ -291,6 +291,9 @@ void sw_pipeline_copy(struct sw_pipeline *l, struct sw_pipeline_copy *c);
 int sw_pipeline_hold_word(struct sw_pipeline *l, _Atomic uint32_t *word,
 	uint32_t value, void *stream, const char *what, char *why);
 
+/* sw_pipeline_can_hold - the same, until what is there already: can it wait? */
+int sw_pipeline_can_hold(struct sw_pipeline *l, void *stream, char *why);
+
 /* --- queue.c --- */
 
 /* sw_pipeline_queue_open - room for all copies of SW_PIPELINE_TENSORS, and

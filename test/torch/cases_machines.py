@@ -3,14 +3,16 @@
 import datetime
 import os
 import re
+import threading
 import time
 
 import torch
 import torch.distributed as dist
 
+import stream_rig
 from cases_backend import start
 from sumwire import SumwireError
-from sumwire.distributed import agents, attachment, methods, numa
+from sumwire.distributed import agents, attachment, local, methods, numa
 from torch_rig import check, raises, run_cases
 
 
@@ -205,6 +207,158 @@ def case_first_late():
         os.write(1, f"late: {e}\n".encode())
     time.sleep(3)  # all are told while it is there
     os._exit(0)
+
+
+def by_streams(group=None):
+    """Its large tensors go by streams (stream_rig) from now on.  Returns what
+    sums them."""
+    machines = (group or dist.group.WORLD).machines
+    if not machines.sums:
+        dist.all_reduce(torch.ones(1 << 20), group=group)
+        [(device, way)] = machines.sums.items()
+        machines.sums[device] = stream_rig.put_under(way)
+        machines.calls = machines.group.calls = machines.sums[device].calls
+    [way] = machines.sums.values()
+    return way
+
+
+def case_streams():
+    """Nothing is done before wait() returns; the stream that waits has the
+    sum."""
+    way = by_streams()
+    gate = way.stream.stream.gate
+    for n in 1 << 19, 524309, 5000011:
+        for op in dist.ReduceOp.SUM, dist.ReduceOp.AVG:
+            x = value(dist.get_rank(), n)
+            gate.clear()
+            work = dist.all_reduce(x, op, async_op=True)
+            work.wait()
+            check(torch.equal(x, value(dist.get_rank(), n)), "it is done")
+            check(not work.is_completed(), "it has ended")
+            with raises(SumwireError, "has not ended in 0.1 s"):
+                work.wait(datetime.timedelta(seconds=0.1))
+            gate.set()
+            stream_rig.current().drain()
+            check_sums(torch.float32, n, op, x, "streams")
+            check(work.is_completed(), "it has not ended")
+            for used in way.stream.stream.used, way.gathers.stream.used:
+                check(any(t.data_ptr() == x.data_ptr() for t in used), "memory")
+    check(threading.active_count() < 20, "threads")
+
+
+def case_streams_behind():
+    """It begins behind what the current stream has been given."""
+    by_streams()
+    caller = stream_rig.current()
+    for n in 1 << 19, 524309:
+        x = torch.zeros(n)
+        caller.gate.clear()
+        caller.do(lambda: x.copy_(value(dist.get_rank(), n)))
+        dist.all_reduce(x)
+        caller.gate.set()
+        caller.drain()
+        check_sums(torch.float32, n, dist.ReduceOp.SUM, x, "behind")
+
+
+def case_streams_together():
+    """The second tensor is scattered, and goes to the other machine, while the
+    first still waits for that one."""
+    way, me = by_streams(), dist.get_rank()
+    stream = way.stream.stream
+    if me >= 2:
+        stream.gate.clear()
+    both = [value(me, n) for n in (524309, 1 << 19)]
+    works = [dist.all_reduce(x, async_op=True) for x in both]
+    if me >= 2:
+        dist.recv(torch.empty(1), me - 2)
+        stream.gate.set()
+    else:
+        stream.drain()
+        check(not works[0].is_completed(), "the first is open")
+        dist.send(torch.ones(1), me + 2)
+    for work, x in zip(works, both):
+        work.wait()
+        stream_rig.current().drain()
+        check_sums(torch.float32, len(x), dist.ReduceOp.SUM, x, "together")
+
+
+def case_streams_in_order():
+    """Each rank waits in an order of its own, for large and small ones."""
+    by_streams()
+    sizes = [700001, 5, 1 << 20, 3000, 2000003, 1]
+    for step in range(5):
+        tensors = [value(dist.get_rank(), n) for n in sizes]
+        works = [dist.all_reduce(x, async_op=True) for x in tensors]
+        g = torch.Generator().manual_seed(10 * step + dist.get_rank())
+        for i in torch.randperm(len(sizes), generator=g).tolist():
+            works[i].wait()
+            stream_rig.current().drain()
+            check_sums(torch.float32, sizes[i], dist.ReduceOp.SUM, tensors[i],
+                       f"step {step}, {i}")
+
+
+def case_streams_future():
+    """It ends when other machines are through, and its stream waits for what
+    comes behind that."""
+    way = by_streams()
+    x = value(dist.get_rank(), 1 << 20)
+    way.gathers.stream.gate.clear()
+    work = dist.all_reduce(x, async_op=True)
+    [got] = work.get_future().wait()
+    check(got is x and not work.is_completed(), "the gather is held up")
+    event = work.marks[0].event
+    [stream] = [s for s in stream_rig.of_threads if event in s.awaited]
+    way.gathers.stream.gate.set()
+    stream.drain()
+    check_sums(torch.float32, len(x), dist.ReduceOp.SUM, x, "future")
+
+
+def case_streams_fail():
+    """What waits goes on; the error is the future's, and the next one's at all
+    ranks, also at those of another place."""
+    group, me = dist.new_group(), dist.get_rank()
+    way = by_streams(group)
+    if me >= 2:
+        way.stream.stream.gate.clear()
+    work = dist.all_reduce(torch.ones(1 << 20), group=group, async_op=True)
+    future = work.get_future()
+    work.wait()
+    if me == 3:
+        way.calls.abort_group(way.cross, "it has enough")
+    way.stream.stream.gate.set()
+    stream_rig.current().drain()
+    if me % 2:
+        with raises(RuntimeError, "rank 3 aborted", "it has enough"):
+            future.wait()
+        with raises(SumwireError, "rank 3 aborted", "it has enough"):
+            work.wait()
+    else:
+        future.wait()
+    dist.barrier()
+    for n in 1 << 20, 1 << 20, 3:
+        with raises(SumwireError, "rank 3 aborted", "it has enough"):
+            dist.all_reduce(torch.ones(n), group=group)
+    dist.destroy_process_group(group)
+    x = value(me, 1 << 20)
+    dist.all_reduce(x)
+    stream_rig.current().drain()
+    check_sums(torch.float32, len(x), dist.ReduceOp.SUM, x, "another group")
+
+
+def case_streams_closed():
+    """What is open ends, and torch's groups are kept."""
+    group = dist.new_group()
+    way = by_streams(group)
+    way.stream.stream.gate.clear()
+    work = dist.all_reduce(torch.ones(1 << 20), group=group, async_op=True)
+    work.wait()
+    dist.barrier()
+    dist.destroy_process_group(group)
+    check(way.local.real in local._kept, "kept")
+    way.stream.stream.gate.set()
+    stream_rig.current().drain()
+    with raises(SumwireError, "has closed"):
+        work.wait()
 
 
 def case_for_ever():

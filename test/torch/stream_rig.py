@@ -1,38 +1,115 @@
 # stream_rig.py - what streams of a GPU do for hierarchical sums, without a GPU
 # SPDX-License-Identifier: BSD-3-Clause
-"""One stream is a thread that does what it was given, in order.  Real gloo and
-real collectives are under it; that it waits for them is what NCCL's works and
-sw_coll_hold do on a GPU.  The gate holds up all that it has."""
+"""A stream is a thread that does what it was given, in order.  Real gloo and
+real collectives are under it; that a stream waits for them is what NCCL's works
+and sw_coll_hold do on a GPU.  The gate of a stream holds up all that it has.
+Where the package asks torch.cuda for streams it gets these."""
 import concurrent.futures
 import contextlib
+import queue
 import threading
+import time
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from sumwire.client import SumwireError
+from sumwire.distributed import local, sums
+
+LIMIT_S = 60  # for what is to end
+
+
+class Event:
+    def __init__(self, future):
+        self.future = future
+
+    def query(self):
+        return self.future.done()
 
 
 class Stream:
-    """As local.Stream."""
+    """As torch.cuda.Stream."""
+    device = None
 
     def __init__(self):
-        self.thread = concurrent.futures.ThreadPoolExecutor(1)
-        self.gate, self.n_joins = threading.Event(), 0
+        self.gate = threading.Event()
         self.gate.set()
+        self.used = []  # tensors whose memory it uses
+        self.awaited = []  # events
+        self.queue = queue.SimpleQueue()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self):
+        while True:
+            future, what = self.queue.get()
+            self.gate.wait()
+            try:
+                future.set_result(what())
+            except Exception as e:
+                future.set_exception(e)
 
     def do(self, what):
-        def job():
-            self.gate.wait()
-            return what()
-        return self.thread.submit(job)
+        future = concurrent.futures.Future()
+        self.queue.put((future, what))
+        return future
 
     def drain(self):
-        self.do(lambda: None).result()
+        self.do(lambda: None).result(LIMIT_S)
 
-    def mark(self):
-        return None
+    def record_event(self):
+        return Event(self.do(lambda: None))
 
-    def after(self, mark):
-        return contextlib.nullcontext()
+    def wait_event(self, event):
+        self.awaited.append(event)
+        self.do(event.future.result)
 
-    def join(self):
-        self.n_joins += 1
+
+of_threads = []  # streams that were the current one of a thread first
+
+
+class Current(threading.local):
+    """Of each thread."""
+
+    def __init__(self):
+        self.stream = Stream()
+        of_threads.append(self.stream)
+
+
+_current = Current()
+
+
+def current(device=None):
+    return _current.stream
+
+
+class Written(TorchFunctionMode):
+    """What writes to tensors is done by the current stream."""
+    KINDS = (torch.Tensor.copy_, torch.Tensor.__setitem__, torch.Tensor.mul_)
+
+    def __torch_function__(self, what, types, args=(), kwargs=None):
+        if what in self.KINDS:
+            return current().do(lambda: what(*args))
+        return what(*args, **(kwargs or {}))
+
+
+@contextlib.contextmanager
+def made_current(stream):
+    before, _current.stream = _current.stream, stream
+    try:
+        with Written():
+            yield
+    finally:
+        _current.stream = before
+
+
+class Ours(local.Stream):
+    """A local.Stream of the package, over one of these."""
+
+    def __init__(self):
+        self.stream = Stream()
+
+    def uses(self, tensor):
+        self.stream.used.append(tensor)
 
 
 class Work:
@@ -43,18 +120,24 @@ class Work:
         return self.future.done()
 
 
-class Local:
-    """Over a local.Local of gloo, which the stream waits for."""
+def finish(work):
+    """Nobody is told of others' ends here."""
+    until = time.monotonic() + LIMIT_S
+    while not work.is_completed() and time.monotonic() < until:
+        time.sleep(local.PAUSE_S)
 
-    def __init__(self, real, stream):
-        self.real, self.stream = real, stream
+
+class Local:
+    """Over a local.Local of gloo, which the current stream waits for."""
+
+    def __init__(self, real):
+        self.real = real
 
     def __getattr__(self, name):
         return getattr(self.real, name)
 
     def _begin(self, what, flat):
-        return Work(self.stream.do(lambda: self.real.wait(
-            what(flat), lambda: None)))
+        return Work(current().do(lambda: finish(what(flat))))
 
     def scatter(self, flat):
         return self._begin(self.real.scatter, flat)
@@ -66,37 +149,79 @@ class Local:
         """The stream does, in its order."""
 
     def wait(self, work, look):
-        work.future.result()
+        work.future.result(LIMIT_S)
+
+
+class Device:
+    can_hold = True
+
+    @staticmethod
+    def follow(stream):
+        """As of the CPU: gradients are filled in by the thread itself."""
+
+
+class Call:
+    """One that a stream begins.  future: of the real one, None: it failed."""
+    what = "all_reduce of a stream"
+    device = Device
+
+    def __init__(self, future):
+        self.future = future
 
 
 class Calls:
-    """Over Calls: one begins when the stream is there."""
+    """Over Calls, which does those without a stream: one begins when the stream
+    is there."""
 
-    def __init__(self, real, stream):
-        self.real, self.stream = real, stream
+    def __init__(self, real):
+        self.real = real
         self.n_waits = 0
 
     def __getattr__(self, name):
         return getattr(self.real, name)
 
-    def start(self, *args, device=None, **how):
-        return self.stream.do(lambda: self.real.start(*args, **how))
+    def start(self, *args, device=None, on_end, **how):
+        if device is not Device:
+            return self.real.start(*args, device=device, on_end=on_end, **how)
+
+        def begin():
+            try:
+                return self.real.start(*args, on_end=on_end, **how)
+            except SumwireError as e:
+                on_end(e)
+                return None
+        return Call(current().do(begin))
 
     def hold(self, call):
-        self.stream.do(lambda: self.real.wait(call.result()))
+        current().do(lambda: self._wait(call))
+
+    def _wait(self, call, limit_s=None):
+        try:
+            real = call.future.result(limit_s)
+        except concurrent.futures.TimeoutError:
+            return False
+        return real is None or self.real.wait(real, limit_s)
 
     def is_done(self, call):
-        return call.done() and self.real.is_done(call.result())
+        if not isinstance(call, Call):
+            return self.real.is_done(call)
+        return call.future.done() and (
+            call.future.result() is None or
+            self.real.is_done(call.future.result()))
 
-    def wait(self, call):
+    def wait(self, call, limit_s=None):
+        if not isinstance(call, Call):
+            return self.real.wait(call, limit_s)
         self.n_waits += 1
-        self.real.wait(call.result())
+        return self._wait(call, limit_s)
 
 
-def put_under(sums):
-    """sums are by a stream from now on, which is returned."""
-    stream = Stream()
-    sums.local = Local(sums.local, stream)
-    sums.calls = Calls(sums.calls, stream)
-    sums.stream, sums.by_stream = stream, True
-    return stream
+def put_under(way):
+    """StreamSums in place of Sums; torch's streams are these from now on."""
+    torch.cuda.current_stream = current
+    torch.cuda.stream = made_current
+    torch.cuda.is_current_stream_capturing = lambda: False
+    under = sums.StreamSums(Calls(way.calls), Local(way.local), way.cross,
+                            way.place, Device, way.look, way.go_on)
+    under.stream, under.gathers = Ours(), Ours()
+    return under

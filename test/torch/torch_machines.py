@@ -200,6 +200,14 @@ def test_each_machine_first():
             "first_aborted", "sums", rendezvous=by_name, env=FIRST), "net")
 
 
+def test_each_machine_first_by_streams():
+    with Machines() as net:
+        net.torchruns_ok(
+            "streams", "streams_behind", "streams_together", "streams_in_order",
+            "streams_future", "streams_fail", "streams_closed",
+            rendezvous=by_name, env=FIRST)
+
+
 def test_each_machine_first_refused():
     """By all, with rank 0's reason."""
     for wanted, why in (("nccl", "nccl adds tensors of CUDA devices"),

@@ -69,6 +69,13 @@ class Device:
             return library.ECLOSED
         return self.lib.sw_coll_hold(self.pointer, handle, self.stream())
 
+    def can_wait(self, stream):
+        """Does that stream wait, where else a thread would?"""
+        code = self.lib.sw_device_can_hold(self.pointer, stream)
+        if code not in (0, library.ENOENT):
+            raise self.client.error(code)
+        return not code
+
     def push(self, tensor, step):
         """Start to replace the tensor by its sum, when the stream is there."""
         self._begin(self.lib.sw_push_pull_device, tensor, step)

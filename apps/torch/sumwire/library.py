@@ -27,7 +27,7 @@ OPERATIONS = {"sum": 0, "avg": 1, "min": 2, "max": 3, "prod": 4, "band": 5,
               "bor": 6, "bxor": 7, "premul_sum": 8}
 
 # enum sw_error (engine/base/errors.def), those that are treated by themselves
-EINVAL, ENOMEM, EPERM = -1, -2, -15
+EINVAL, ENOMEM, EPERM, ENOENT = -1, -2, -15, -17
 EAGAIN, EBUSY, ETIMEDOUT, ECLOSED, EMISMATCH = -3, -4, -5, -6, -8
 
 
@@ -142,6 +142,7 @@ SIGNATURES = {
     "sw_device_poll": (INT, [POINTER]),
     "sw_device_wait": (INT, [POINTER]),
     "sw_device_hold": (INT, [POINTER, POINTER]),
+    "sw_device_can_hold": (INT, [POINTER, POINTER]),
     "sw_coll_device": (INT, [POINTER, POINTER, ctypes.POINTER(CollArgs),
                              POINTER, ctypes.POINTER(ctypes.c_uint64)]),
     "sw_coll_hold": (INT, [POINTER, ctypes.c_uint64, POINTER]),

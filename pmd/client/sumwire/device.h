@@ -134,6 +134,13 @@ SW_API int sw_device_wait(struct sw_device_tensor *t);
  * Errors: SW_EPERM the stream is being captured into a CUDA graph. */
 SW_API int sw_device_hold(struct sw_device_tensor *t, void *stream);
 
+/* sw_device_can_hold - can @stream wait, as sw_device_hold and sw_coll_hold
+ * have it do?  Puts a wait to it that is over at once.
+ * Errors: SW_ENOENT no, their thread would wait, and one line says why;
+ * SW_EPERM the stream is being captured into a CUDA graph; SW_ECLOSED after
+ * fork. */
+SW_API int sw_device_can_hold(struct sw_device *d, void *stream);
+
 /* sw_device_alloc - memory of the device, for programs that have no other way
  * to it; what is in it is not said.  The caller frees it before the device is
  * closed.

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_rig.h"
 
+#include <pthread.h>
+
 #include "pmd/client/client.h"
 #include "test/support/unit.h"
 #include <sumwire/coll.h>
@@ -173,6 +175,42 @@ static void close__ends_all_that_is_open(void **state)
 			"group 'dp' was closed");
 }
 
+struct waiter {
+	struct scene *s;
+	uint64_t handle;
+	pthread_t thread;
+	int err;
+};
+
+static void *wait_for_one(void *arg)
+{
+	struct waiter *w = arg;
+
+	w->err = sw_wait(w->s->c, w->handle);
+	return NULL;
+}
+
+/* Whoever takes the last end, the group is there until the close is through. */
+static void close__while_others_wait(void **state)
+{
+	struct scene *s = *state;
+	struct waiter w[CALLS];
+	uint64_t h[CALLS];
+
+	call_some(s, h);
+	for (uint32_t i = 0; i < CALLS; i++) {
+		w[i] = (struct waiter){.s = s, .handle = h[i]};
+		pthread_create(&w[i].thread, NULL, wait_for_one, &w[i]);
+	}
+	assert_int_equal(sw_group_close(s->g), 0);
+	for (uint32_t i = 0; i < CALLS; i++) {
+		pthread_join(w[i].thread, NULL);
+		assert_int_equal(w[i].err, SW_ECLOSED);
+	}
+	assert_ptr_equal(s->c->groups, s->other);
+	assert_null(s->other->next);
+}
+
 /* Its streams have names of their own; stages are used again. */
 static void close__and_open_again(void **state)
 {
@@ -247,6 +285,8 @@ int main(void)
 			scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(
 			close__ends_all_that_is_open, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			close__while_others_wait, scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(
 			close__and_open_again, scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(

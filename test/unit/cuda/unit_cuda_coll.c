@@ -92,6 +92,40 @@ static void hold__by_wait_value(void **state)
 	}
 }
 
+/* Asked without a collective; what it waits for is there. */
+static void can_hold__asks_the_driver(void **state)
+{
+	struct scene *s = *state;
+
+	open_device(s, "cuda");
+	assert_int_equal(sw_device_can_hold(s->d, NULL), 0);
+	assert_int_equal(fake->n_waits, 1);
+	assert_int_equal(fake->wait_value,
+		*(const _Atomic uint32_t *)(uintptr_t)fake->wait_at);
+	fake->capture = 1;
+	assert_int_equal(sw_device_can_hold(s->d, NULL), SW_EPERM);
+	assert_contains(sw_last_error(s->c), "captured into a CUDA graph");
+	fake->capture = 0;
+	assert_int_equal(s->n_lines, 0);
+}
+
+static void can_hold__says_why_not(void **state)
+{
+	struct scene *s = *state;
+
+	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 1);
+	open_device(s, "cuda");
+	unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(sw_device_can_hold(s->d, NULL), SW_ENOENT);
+	assert_contains(sw_last_error(s->c),
+		"rank 3: cuda device 0: sw_device_can_hold: "
+		"CUDA_DEVICE_MAX_CONNECTIONS is 1");
+	assert_int_equal(fake->n_waits, 0);
+	assert_int_equal(s->n_lines, 1);
+	assert_contains(s->line, "streams cannot wait for a sum");
+}
+
 /* Neither a graph nor a stream that is none harms device or group. */
 static void coll__refuses(void **state)
 {
@@ -163,6 +197,8 @@ int main(void)
 		CASE(coll__is_exact),
 		CASE(coll__is_as_many_copies),
 		CASE(hold__by_wait_value),
+		CASE(can_hold__asks_the_driver),
+		CASE(can_hold__says_why_not),
 		CASE(coll__refuses),
 		CASE(device__is_lost),
 		CASE(caller__finds_it_lost),

@@ -192,6 +192,7 @@ static void hold__is_of_the_stream(void **state)
 
 	open_device(s, "host");
 	stream = sw_host_stream_open(s->d->back);
+	assert_int_equal(sw_device_can_hold(s->d, stream), 0);
 	for (uint32_t i = 0; i < 3; i++) { /* words are used again */
 		coll_fill(s, &a, i);
 		rig_mute(s->r, true);
@@ -233,6 +234,8 @@ static void hold__is_of_the_caller(void **state)
 	}
 	assert_int_equal(s->n_lines, 1);
 	assert_contains(s->line, "streams cannot wait for a sum");
+	assert_int_equal(sw_device_can_hold(s->d, NULL), SW_ENOENT);
+	assert_int_equal(s->n_lines, 1);
 }
 
 /* At each stage all_gathers pass reduce_scatters: has this one? */

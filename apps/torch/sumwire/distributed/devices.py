@@ -15,9 +15,11 @@ class Place(Device):
 
     def __init__(self, client, place):
         self.place = place
-        self.is_cuda = self.can_hold = place.type == "cuda"
+        self.is_cuda = place.type == "cuda"
         self._side = None
         super().__init__(client, place.index if self.is_cuda else 0)
+        self.can_hold = self.is_cuda and self.can_wait(
+            torch.cuda.Stream(place).cuda_stream)
 
     def stream(self):
         """The current one, of this thread."""

@@ -41,7 +41,7 @@ def keep_for_ever():
     """In a forked child a group would wait at its end for threads that only the
     parent has."""
     for each in list(_all):
-        for what in each.group, each.store:
+        for what in each.scatters, each.gathers, each.store:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(what))
 
 
@@ -155,13 +155,17 @@ def make_group(kind, store, me, n, limit_s):
 
 
 class Local:
-    """The n ranks of this machine, of which this is me.  Calls are in the same
-    order at all of them; none waits, but wait()."""
+    """The n ranks of this machine, of which this is me.  Scatters are in the
+    same order at all of them, and gathers; none waits, but wait()."""
 
     def __init__(self, kind, store, me, n, limit_s, bell):
         self.kind, self.store, self.me, self.n = kind, store, me, n
         self.limit_s, self.bell = limit_s, bell
-        self.group = make_group(kind, store, me, n, limit_s)
+        # Of a group NCCL does one after the other, and a gather may wait for
+        # other machines.
+        self.scatters, self.gathers = (
+            make_group(kind, dist.PrefixStore(what, store), me, n, limit_s)
+            for what in ("scatters/", "gathers/"))
         _all.add(self)
 
     def keep(self):
@@ -184,16 +188,16 @@ class Local:
         """This rank's part becomes the sum of all; what becomes of the others
         is not said.  Returns torch's work."""
         if self.kind == "nccl":
-            return self.group._reduce_scatter_base(self.part(flat), flat)
+            return self.scatters._reduce_scatter_base(self.part(flat), flat)
         # gloo has no other: one of its own is n of these, or is not there.
-        return self.group.allreduce([flat])
+        return self.scatters.allreduce([flat])
 
     def gather(self, flat):
         """The parts of all ranks, at all of them."""
         if self.kind == "nccl":
-            return self.group._allgather_base(flat, self.part(flat))
-        return self.group.allgather([list(flat.chunk(self.n))],
-                                    [self.part(flat)])
+            return self.gathers._allgather_base(flat, self.part(flat))
+        return self.gathers.allgather([list(flat.chunk(self.n))],
+                                      [self.part(flat)])
 
     def wait(self, work, look):
         """Until it has ended; look(), which may raise, is called meanwhile."""
@@ -258,6 +262,27 @@ def store_of(port, is_leader, limit_s):
                          wait_for_workers=False)
 
 
+class Mark:
+    """What a stream had been given when this was made."""
+
+    def __init__(self, stream):
+        self.device, self.event = stream.device, stream.record_event()
+
+    def is_reached(self):
+        return self.event.query()
+
+    def join(self):
+        """What the current stream is given from now on comes behind it."""
+        refuse_graphs()
+        torch.cuda.current_stream(self.device).wait_event(self.event)
+
+
+def refuse_graphs():
+    if torch.cuda.is_current_stream_capturing():
+        raise RuntimeError("a sum over other machines cannot be captured in a "
+                           "CUDA graph: leave it out of the graph")
+
+
 class Stream:
     """That on which a device does what is hierarchical; of the CPU none."""
 
@@ -269,30 +294,27 @@ class Stream:
         """Here the current stream has filled something in."""
         if self.stream is None:
             return None
-        if torch.cuda.is_current_stream_capturing():
-            raise RuntimeError("a sum over other machines cannot be captured "
-                               "in a CUDA graph: leave it out of the graph")
-        return torch.cuda.current_stream(self.stream.device).record_event()
+        refuse_graphs()
+        return Mark(torch.cuda.current_stream(self.stream.device))
 
     def done(self):
         """Here this stream is."""
-        return self.stream and self.stream.record_event()
+        return self.stream and Mark(self.stream)
 
     def wait(self):
         """Until what it was given is done."""
         if self.stream is not None:
             self.stream.synchronize()
 
-    def join(self):
-        """What the current stream is given from now on comes behind this one."""
+    def uses(self, tensor):
+        """Nothing else gets its memory before what this stream has is done."""
         if self.stream is not None:
-            torch.cuda.current_stream(self.stream.device).wait_stream(
-                self.stream)
+            tensor.record_stream(self.stream)
 
     def after(self, mark):
         """A context: what is done in it comes behind the mark."""
         if self.stream is None:
             return contextlib.nullcontext()
         if mark is not None:
-            self.stream.wait_event(mark)
+            self.stream.wait_event(mark.event)
         return torch.cuda.stream(self.stream)

@@ -1,8 +1,9 @@
 # machines.py - all_reduce of a group's large tensors, each machine first
 # SPDX-License-Identifier: BSD-3-Clause
-"""With SUMWIRE_HIERARCHICAL.  A thread does one after the other, in the order of
-the group's calls, and in pieces; so what is done among the ranks of a machine is
-in one order at all of them, whenever sums come back from other machines."""
+"""With SUMWIRE_HIERARCHICAL, in pieces, and in the order of the group's calls,
+which is that of what the ranks of a machine do among themselves, too.  Where a
+device's streams can wait the caller gives all of it to them (sums.StreamSums);
+else a thread does one tensor after the other."""
 import contextlib
 import math
 import os
@@ -14,8 +15,7 @@ from torch import distributed as dist
 
 from sumwire.client import SumwireError
 from sumwire.collectives import Call
-from sumwire.distributed import agents, local
-from sumwire.distributed.sums import Sums
+from sumwire.distributed import agents, local, sums
 
 LARGE_BYTES = 1 << 20  # a smaller one is a round trip whatever way it goes
 PIECE_BYTES = 8 << 20  # which are on different parts of the way at a time
@@ -32,10 +32,8 @@ class Machines:
         self.local, self.cross = machine, cross
         self.sums = {}  # by device
         self.error, self.is_over, self.pid = None, False, os.getpid()
-        self.queue = queue.SimpleQueue()
-        self.thread = threading.Thread(target=self._run, daemon=True,
-                                       name="sumwire-machines")
-        self.thread.start()
+        self.lock = threading.Lock()  # threads that call take turns
+        self.queue, self.thread = queue.SimpleQueue(), None
 
     def takes(self, tensor, op):
         """The same at all ranks, as their tensors are."""
@@ -44,30 +42,91 @@ class Machines:
                 tensor.numel() * tensor.element_size() >= LARGE_BYTES and
                 (tensor.is_cuda or self.local.kind == "gloo"))
 
-    def start(self, tensor, how, on_end):
-        """Replace it by the sum; a Call that ends by the thread."""
+    def start(self, work, tensor, how):
+        """Replace it by the sum, as a part of the work."""
         if self.is_over or os.getpid() != self.pid:
-            raise SumwireError("SW_ECLOSED", "this process has closed the group")
-        call = Call(None, self.group.group, "all_reduce of machines", math.inf,
-                    on_end, None)
+            work.fail(self._closed())
+            return
         scale = how.get("scale")
         if how["op"] == "avg":
             scale = 1 / self.group.n
-        sums = self._sums_at(tensor)
-        self.queue.put((call, sums, tensor.view(-1), sums.stream.mark(), scale))
-        return call
+        with self.lock:
+            way = self._sums_at(tensor)
+            start = (self._give if isinstance(way, sums.StreamSums) else
+                     self._put)
+            start(work, way, tensor.view(-1), way.stream.mark(), scale)
+
+    def _closed(self):
+        return SumwireError("SW_ECLOSED", "this process has closed the group")
 
     def _sums_at(self, tensor):
         if tensor.device not in self.sums:
-            self.sums[tensor.device] = Sums(
+            self.sums[tensor.device] = sums.make(
                 self.calls, self.local, self.cross, tensor.device,
                 self.group.attachment.places.of(tensor), self._look)
         return self.sums[tensor.device]
 
     def _look(self):
         if self.is_over:
-            raise SumwireError("SW_ECLOSED", "this process has closed the group")
+            raise self._closed()
         self.calls.client.check()
+
+    def _begin(self, way, flat, mark, begin):
+        """begin(piece, mark) for each of its pieces.  Returns its last elements,
+        and what their sums come to."""
+        whole = flat.numel() // self.local.padded(1) * self.local.padded(1)
+        size = self.local.padded(PIECE_BYTES // flat.element_size())
+        for piece in flat[:whole].split(size):
+            begin(piece, mark)
+        rest = flat[whole:]
+        with way.stream.after(mark):
+            padded = torch.zeros(self.local.padded(1), dtype=flat.dtype,
+                                 device=flat.device)
+            padded[:len(rest)] = rest
+        if len(rest):
+            begin(padded, way.stream.done())
+        return rest, padded[:len(rest)]
+
+    # --- by streams ---
+
+    def _give(self, work, way, flat, mark, scale):
+        """All of it to the streams: nobody waits."""
+        def begin(piece, mark):
+            work.begin(piece, lambda on_end: way.begin(
+                piece, mark, scale, self._telling(way, on_end)).call)
+        try:
+            self._hear()
+            rest, total = self._begin(way, flat, mark, begin)
+            way.gather()
+            with way.gathers.after(None):
+                rest.copy_(total)
+            work.follow(way.gathers.done())
+        except Exception as e:
+            work.fail(self._fail(way, e))
+
+    def _hear(self):
+        """What has failed meanwhile, here or elsewhere?"""
+        if self.error:
+            raise self.error
+        self.local.hear(lambda: None)
+
+    def _telling(self, way, on_end):
+        """Tells others of an error, too."""
+        return lambda error: on_end(error and self._fail(way, error))
+
+    # --- by a thread ---
+
+    def _put(self, work, *more):
+        def start(on_end):
+            call = Call(None, self.group.group, "all_reduce of machines",
+                        math.inf, on_end, None)
+            self.queue.put((call, *more))
+            return call
+        work.begin(None, start)
+        if not self.thread:
+            self.thread = threading.Thread(target=self._run, daemon=True,
+                                           name="sumwire-machines")
+            self.thread.start()
 
     def _run(self):
         for call, *more in iter(self.queue.get, None):
@@ -77,35 +136,29 @@ class Machines:
                 self._sum(*more)
                 error = None
             except Exception as e:
-                error = self.error = self._fail(more[0], e)
+                error = self._fail(more[0], e)
             call.end(error)
 
-    def _sum(self, sums, flat, mark, scale):
-        whole = flat.numel() // self.local.padded(1) * self.local.padded(1)
-        size = self.local.padded(PIECE_BYTES // flat.element_size())
-        for piece in flat[:whole].split(size):
-            sums.begin(piece, mark, scale)
-        rest = flat[whole:]
-        with sums.stream.after(mark):
-            padded = torch.zeros(self.local.padded(1), dtype=flat.dtype,
-                                 device=flat.device)
-            padded[:len(rest)] = rest
-        if len(rest):
-            sums.begin(padded, sums.stream.done(), scale)
-        sums.finish()
-        with sums.stream.after(None):
-            rest.copy_(padded[:len(rest)])
-        sums.stream.wait()
+    def _sum(self, way, flat, mark, scale):
+        rest, total = self._begin(way, flat, mark, lambda piece, mark: way.begin(
+            piece, mark, scale))
+        way.finish()
+        with way.stream.after(None):
+            rest.copy_(total)
+        way.stream.wait()
 
-    def _fail(self, sums, error):
-        """The group ends at all of its ranks."""
-        if self.error:
-            return self.error
-        self.local.keep()
-        error = sums.fail(error, self.rank)
-        with contextlib.suppress(SumwireError):
-            self.calls.abort_group(self.group.group, error.text)
-        return error
+    # --- ends ---
+
+    def _fail(self, way, error):
+        """The group ends at all of its ranks.  What ends by that has the same
+        error."""
+        if not self.error:
+            self.error = error
+            self.local.keep()
+            self.error = way.fail(error, self.rank)
+            with contextlib.suppress(SumwireError):
+                self.calls.abort_group(self.group.group, self.error.text)
+        return self.error
 
     def abort(self, text):
         """What is open ends at all members."""
@@ -118,9 +171,13 @@ class Machines:
         self.is_over = True
         if self.cross:
             self.calls.close_group(self.cross)
-        self.queue.put(None)
-        if os.getpid() == self.pid:
+        if os.getpid() != self.pid:
+            return
+        if self.thread:
+            self.queue.put(None)
             self.thread.join()
+        if not all(way.is_idle() for way in self.sums.values()):
+            self.local.keep()
 
 
 def choose(wanted):

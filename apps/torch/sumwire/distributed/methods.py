@@ -164,8 +164,7 @@ class Methods:
         work = self.work(tensors)
         for t in tensors:
             if self.machines and self.machines.takes(t, how["op"]):
-                work.begin(plain(t), lambda on_end, t=t: self.machines.start(
-                    t, how, on_end))
+                self.machines.start(work, plain(t), how)
             else:
                 self.add(work, opts, "all_reduce", t, t, **how)
         return work.seal()

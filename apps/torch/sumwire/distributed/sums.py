@@ -8,15 +8,17 @@ from sumwire.distributed.local import DTYPES, GRACE_S, Stream
 
 class Sum:
     """work: what torch does with flat; call: what sumwire does with this rank's
-    part; error: why that failed."""
-    __slots__ = ("flat", "scale", "work", "call", "error")
+    part, None: there is one machine; error: why that failed; mark: behind the
+    reduce-scatter."""
+    __slots__ = ("flat", "scale", "on_end", "work", "call", "error", "mark")
 
-    def __init__(self, flat, scale):
-        self.flat, self.scale = flat, scale
-        self.work = self.call = self.error = None
+    def __init__(self, flat, scale, on_end):
+        self.flat, self.scale, self.on_end = flat, scale, on_end
+        self.work = self.call = self.error = self.mark = None
 
     def ended(self, error):
         self.error = error
+        self.on_end(error)
 
 
 class Sums:
@@ -25,33 +27,25 @@ class Sums:
     group of this rank's place on all machines, None: there is one machine;
     place, device: where tensors lie, and what copies them.  look() is called while
     others of this machine are waited for, and may raise; go_on(is_done) before
-    other machines are.  by_stream: where streams can wait they do, instead of
-    this thread; then finish() waits for what it was called for the last time."""
+    other machines are."""
 
     def __init__(self, calls, local, cross, place, device, look,
-                 go_on=lambda is_done: None, by_stream=False):
+                 go_on=lambda is_done: None):
         self.calls, self.local, self.cross = calls, local, cross
-        self.stream, self.device = Stream(place), device
+        self.stream, self.place, self.device = Stream(place), place, device
         self.look, self.go_on = look, go_on
-        self.by_stream = by_stream and self.can_wait_by_stream()
-        self.scattered = collections.deque()
-        self.passed, self.held = [], []
+        self.scattered, self.passed = collections.deque(), []
 
-    def can_wait_by_stream(self):
-        """gloo's works are done by threads of the CPU: no stream waits for
-        them."""
-        return (self.local.kind == "nccl" and self.device is not None and
-                self.device.can_hold)
-
-    def begin(self, flat, mark=None, scale=None):
+    def begin(self, flat, mark=None, scale=None, on_end=lambda error: None):
         """Behind the mark of the stream that has filled it in.  A scale is for
-        all inputs."""
-        each = Sum(flat, scale)
+        all inputs.  on_end(error or None): other machines are through with it.
+        Returns its Sum."""
+        each = Sum(flat, scale, on_end)
+        self.stream.uses(flat)
         with self.stream.after(mark):
             each.work = self.local.scatter(flat)
         self.scattered.append(each)
-        if self.by_stream:
-            self._pass_on()
+        return each
 
     def move(self):
         """What can go on does; nobody waits."""
@@ -72,50 +66,39 @@ class Sums:
                     part.numel(), part.data_ptr(), part.data_ptr(),
                     on_end=each.ended, device=self.device,
                     limit_s=self.local.limit_s + GRACE_S, **how)
-            elif each.scale is not None:
-                part.mul_(each.scale)
+            else:
+                if each.scale is not None:
+                    part.mul_(each.scale)
+                each.ended(None)
+            each.mark = self.stream.done()
         self.passed.append(each)
 
     def finish(self):
-        """All of them are there: for the current stream, if this one's waits."""
-        if self.by_stream:
-            self._finish_by_stream()
-            return
+        """All of them are there."""
         while self.scattered:
             self.local.wait(self.scattered[0].work, self.look)
             self._pass_on()
         for each in self.passed:
-            if each.call:
-                self._wait_for(each)
+            self._wait_for(each)
             with self.stream.after(None):
                 each.work = self.local.gather(each.flat)
         for each in self.passed:
             self.local.wait(each.work, self.look)
         self.passed = []
 
-    def _finish_by_stream(self):
-        self.settle()
-        with self.stream.after(None):
-            for each in self.passed:
-                if each.call:  # who cannot be held back by a stream waits here
-                    self.go_on(lambda: self.calls.is_done(each.call))
-                    self.calls.hold(each.call)
-                each.work = self.local.gather(each.flat)
-                self.local.check(each.work, self.look)
-        self.stream.join()
-        self.held, self.passed = self.passed, []
-
     def settle(self):
-        """Those that streams wait for are there, or an error says why not."""
-        for each in self.held:
-            if each.call:
-                self._wait_for(each)
-            self.local.wait(each.work, self.look)
-        self.held = []
+        """What finish() has not waited for is there, or an error says why
+        not."""
+
+    def is_idle(self):
+        """Has the device done all that it was given?"""
+        return True
 
     def _wait_for(self, each):
-        self.go_on(lambda: self.calls.is_done(each.call))
-        self.calls.wait(each.call)
+        """Other machines are through with it."""
+        if each.call:
+            self.go_on(lambda: self.calls.is_done(each.call))
+            self.calls.wait(each.call)
         if each.error:
             raise each.error
 
@@ -131,3 +114,58 @@ class Sums:
             self.calls.abort_group(self.cross, text)
         return error if isinstance(error, SumwireError) else SumwireError(
             "SW_EABORTED", text)
+
+
+class StreamSums(Sums):
+    """The device's streams wait, and no thread.  A gather waits for other
+    machines, so gathers have a stream of their own: what is begun later is
+    scattered, and goes to other machines, meanwhile."""
+
+    def __init__(self, *how, **more):
+        super().__init__(*how, **more)
+        self.gathers = Stream(self.place)
+        self.held = []
+
+    def begin(self, *how, **more):
+        each = super().begin(*how, **more)
+        self._pass_on()
+        return each
+
+    def gather(self):
+        """Those that were begun, which it returns."""
+        for each in self.passed:
+            self.gathers.uses(each.flat)
+            with self.gathers.after(each.mark):
+                if each.call:
+                    self.calls.hold(each.call)
+                each.work = self.local.gather(each.flat)
+                self.local.check(each.work, self.look)
+        gathered, self.passed = self.passed, []
+        return gathered
+
+    def finish(self):
+        """All of them are there for the current stream; this thread waits for
+        what it was called for the last time."""
+        self.settle()
+        self.held = self.gather()
+        self.gathers.done().join()
+
+    def settle(self):
+        for each in self.held:
+            self._wait_for(each)
+            self.local.wait(each.work, self.look)
+        self.held = []
+
+    def is_idle(self):
+        try:
+            return self.gathers.done().is_reached()
+        except RuntimeError:  # of a device that has failed
+            return False
+
+
+def make(calls, local, cross, place, device, look, **more):
+    """Who waits, streams or threads?  gloo's works are done by threads of the
+    CPU: no stream waits for them."""
+    can_wait = local.kind == "nccl" and device is not None and device.can_hold
+    return (StreamSums if can_wait else Sums)(
+        calls, local, cross, place, device, look, **more)

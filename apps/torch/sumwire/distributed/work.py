@@ -24,13 +24,14 @@ def seconds(timeout):
 class Work(dist.Work):
     """Several collectives that end as one.  after() then finishes the results:
     it runs once, in the thread that sees the last one end.  What a device reads
-    and writes is kept until then, so that nothing else gets its memory."""
+    and writes is kept until then, so that nothing else gets its memory.  What
+    a device does behind them has a mark (follow)."""
 
     def __init__(self, calls, results, after, on_error):
         super().__init__()
         self.calls, self.results, self.after = calls, results, after
         self.on_error = on_error  # (error)
-        self.parts = []  # Calls
+        self.parts, self.marks = [], []  # Calls; local.Marks
         self.error = None
         self.device = None  # devices.Place
         self._kept = []  # what the library reads and writes
@@ -46,20 +47,35 @@ class Work(dist.Work):
     def add(self, group, kind, dtype, count, send, recv, **more):
         """One more collective, between tensors."""
         self.device = more.get("device")
-        self.begin((send, recv), lambda on_end: self.calls.start(
-            group, kind, dtype, count, address(send), address(recv),
-            on_end=on_end, **more))
+        try:
+            self.begin((send, recv), lambda on_end: self.calls.start(
+                group, kind, dtype, count, address(send), address(recv),
+                on_end=on_end, **more))
+        except SumwireError as e:
+            self.fail(e)
 
     def begin(self, kept, start):
-        """One more, that start(on_end) begins and returns; it needs what is
-        kept."""
+        """One more, that start(on_end) begins and returns, None: it has ended;
+        it needs what is kept."""
         self._kept.append(kept)
         with self._lock:
             self._n_open += 1
         try:
-            self.parts.append(start(self._end_of_part))
-        except SumwireError as e:
-            self._end_of_part(e)
+            call = start(self._end_of_part)
+        except BaseException:
+            self._end_of_part(None)
+            raise
+        if call:
+            self.parts.append(call)
+
+    def follow(self, mark):
+        """The results are there behind it."""
+        self.marks.append(mark)
+
+    def fail(self, error):
+        """One more could not begin."""
+        with self._lock:
+            self.error = self.error or error
 
     def seal(self):
         """There are no more."""
@@ -90,11 +106,19 @@ class Work(dist.Work):
             end.set_result(None)
 
     def _value(self, _):
-        """Of the future.  An error is to be raised here: what set_exception()
-        says reaches Python alone, and DDP, which is C++, takes it for results."""
+        """Of the future, for whom torch has a stream here.  An error is to be
+        raised here: what set_exception() says reaches Python alone, and DDP,
+        which is C++, takes it for results."""
+        self._join()
+        return self.results
+
+    def _join(self):
+        """The current stream comes behind all of it; of what has failed it may
+        never be done."""
         if self.error:
             raise self.error
-        return self.results
+        for mark in self.marks:
+            mark.join()
 
     # --- by torch ---
 
@@ -105,31 +129,27 @@ class Work(dist.Work):
             _held.discard(self)
 
     def _wait(self, limit_s):
-        if self.device and self.device.can_hold and not self.after \
-                and not limit_s:
-            return self._hold()
         for call in self.parts:
-            if not self.calls.wait(call, limit_s):
+            if self._is_for_stream(call) and not limit_s:
+                self.calls.hold(call)
+            elif not self.calls.wait(call, limit_s):
                 raise SumwireError("SW_ETIMEDOUT", f"{call.what} has not ended "
                                    f"in {limit_s:g} s")
-        if self.error:
-            raise self.error
+        self._join()
         return True
 
-    def _hold(self):
-        """The current stream waits instead.  An error that comes later is that
-        of the group's next collective."""
-        for call in self.parts:
-            self.calls.hold(call)
-        if self.error:
-            raise self.error
-        return True
+    def _is_for_stream(self, call):
+        """The current stream waits for it, instead of this thread.  An error
+        that comes later is that of the group's next collective."""
+        return call.device and call.device.can_hold and not self.after
 
     def synchronize(self):
         self.wait()
 
     def is_completed(self):
-        return all([self.calls.is_done(call) for call in self.parts])
+        return all([self.calls.is_done(call) for call in self.parts]) and (
+            self.error is not None or
+            all(mark.is_reached() for mark in self.marks))
 
     def is_success(self):
         return self.is_completed() and not self.error

@@ -11,16 +11,15 @@ back differs from rank to rank, so the gathers begin when step() waits, after th
 last bundle of the step was scattered.  Nothing waits for what comes later in
 this order, so nothing waits in a circle.
 
-With NCCL and a device whose streams can wait all of that is on one stream: the
+With NCCL and a device whose streams can wait all of that is on two streams: the
 current stream then waits for it, not the thread, which waits in step() for the
-sums of the step before (Sums.by_stream)."""
+sums of the step before (sums.StreamSums)."""
 import hashlib
 
 import torch
 
 from sumwire.client import SumwireError
-from sumwire.distributed import agents, local
-from sumwire.distributed.sums import Sums
+from sumwire.distributed import agents, local, sums
 from sumwire.torch.channel import broadcast_json, channel
 from sumwire.torch.job import dtype_name
 from sumwire.torch.staging import find_stage
@@ -53,8 +52,8 @@ class Hierarchy:
 
     def __init__(self, job, place, machine, cross, stage):
         self.job, self.place = job, place
-        self.sums = Sums(job.collectives, machine, cross, place, stage,
-                         self.look, self.go_on, by_stream=True)
+        self.sums = sums.make(job.collectives, machine, cross, place, stage,
+                              self.look, go_on=self.go_on)
         job.hierarchies.add(self)
         self.order = []  # Parted
         self.n_begun = 0  # of them, in this step

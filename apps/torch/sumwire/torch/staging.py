@@ -43,11 +43,12 @@ class Stage(Device):
 
     def __init__(self, client, place):
         self.place = place
-        self.can_hold = place.type == "cuda"
         self.held = set()  # tensors that a stream waits for
         self.kept = []  # as long as it is open: it copies from and to them
         number = place.index if place.type == "cuda" else 0
         super().__init__(client, number)
+        self.can_hold = place.type == "cuda" and self.can_wait(
+            torch.cuda.Stream(place).cuda_stream)
 
     def stream(self):
         if self.place.type != "cuda":
