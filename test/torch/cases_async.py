@@ -157,7 +157,8 @@ def case_sparse_and_steps():
 
 
 def case_synchronous_job():
-    with raises(hvd.SumwireError, "is asynchronous", "[job] mode"):
+    with raises(hvd.SumwireError, "asynchronous tensor",
+                "is synchronous ([job] mode)"):
         Line().step()
 
 
