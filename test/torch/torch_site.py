@@ -17,9 +17,10 @@ PIP_S = 480  # for all of them
 IMPORTED = ("torch.distributed.run", "torch.distributed.fsdp",
             "torch.distributed.checkpoint", "torch._inductor.compile_fx")
 IS_NEW = """\
-import torch
-assert tuple(map(int, torch.__version__.split('.')[:2])) >= {}
-print(torch.__path__[0])
+import importlib.metadata, importlib.util, os
+version = importlib.metadata.version('torch')
+assert tuple(map(int, version.split('.')[:2])) >= {}
+print(os.path.dirname(importlib.util.find_spec('torch').origin))
 """
 
 
@@ -32,7 +33,8 @@ def found(env=None, since=(2, 4)):
 
 
 def fetch(folder):
-    if found({"PYTHONPATH": folder}):
+    done = os.path.join(folder, "complete")
+    if os.path.exists(done):
         return
     until = time.monotonic() + PIP_S
     for wheel in WHEELS:
@@ -51,6 +53,8 @@ def fetch(folder):
     if not found({"PYTHONPATH": folder}):
         raise Failure(f"pip finds none of {', '.join(WHEELS)} within {PIP_S} s")
     keep_bytecode(folder)
+    with open(done, "w", encoding="ascii"):
+        pass
 
 
 def keep_bytecode(folder):

@@ -1,7 +1,7 @@
-# train_backend.py - a training over the backend of that name; by torch_backend.py
+# train_backend.py - trainings over backends by their names; by torch_backend.py
 # SPDX-License-Identifier: BSD-3-Clause
-"""train_backend.py BACKEND KIND: prints the losses of its steps.  Of sumwire
-it knows the name alone, and the import."""
+"""train_backend.py BACKEND[,BACKEND]... KIND...: prints the losses of all steps.
+Of sumwire it knows the name alone, and the import."""
 import contextlib
 import os
 import shutil
@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-if sys.argv[1] == "sumwire":
+if "sumwire" in sys.argv[1]:
     import sumwire.torch  # noqa: F401
 STEPS = 6
 N, WIDTH, VOCABULARY = 8, 32, 50
@@ -142,16 +142,21 @@ def main(kind):
         print(f"loss {step} {total.item():.5f}", flush=True)
 
 
-if __name__ == "__main__":
-    store = os.environ.get("TEST_STORE")
+def start(backend):
+    store = os.environ.get("TEST_STORE")  # torchrun has one of its own
     if store:
         dist.init_process_group(
-            sys.argv[1], init_method=f"file://{store}",
+            backend, init_method=f"file://{store}.{backend}",
             rank=int(os.environ["RANK"]),
             world_size=int(os.environ["WORLD_SIZE"]))
     else:
-        dist.init_process_group(sys.argv[1])
-    for kind in sys.argv[2:]:
-        main(kind)
-    dist.barrier()  # else the threads of gloo may abort the program at its end
-    dist.destroy_process_group()
+        dist.init_process_group(backend)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1].split(","):
+        start(name)
+        for which in sys.argv[2:]:
+            main(which)
+        dist.barrier()  # else the threads of gloo may abort the program at its end
+        dist.destroy_process_group()
