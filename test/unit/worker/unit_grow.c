@@ -317,60 +317,88 @@ static void stall__is_not_put_off_by_words(void **state)
 
 /* --- lanes --- */
 
-/* Lane 1's side: what lane 0 has given it, and what it has not. */
-static void lane__follows_lane_0(void **state)
-{
-	static struct worker_rig rig;
-	static struct sw_local local;
-	static struct sw_wtensor zero;
-	static _Atomic uint32_t held[GRANULES];
-	struct worker_rig *r = &rig;
-	struct sw_lane *lane = aligned_alloc(64, sizeof(*lane));
-	struct sw_lane_message m = {.kind = SW_LANE_START};
+struct lane_fixture {
+	struct worker_rig r;
+	struct sw_lane *lane;
+	struct sw_local local;
+	struct sw_wtensor zero; /* lane 0's tensor */
+	_Atomic uint32_t held[GRANULES];
+};
 
-	assert_non_null(lane);
-	wrig_open_lane(r, lane, 1, 1);
+static void command(struct lane_fixture *x, enum sw_lane_kind kind, uint32_t n)
+{
+	struct sw_lane_message m = {.kind = (uint8_t)kind, .n = n};
+
+	sw_spsc_put(&x->lane->commands_in, &m, 1);
+	sw_worker_take(&x->r.w);
+}
+
+/* Lane 1 runs, with a tensor of 200 chunks, of which 64 to 127 and 192 to 199
+ * are its own. */
+static struct lane_fixture *open_lane(void)
+{
+	static struct lane_fixture fixture;
+	struct lane_fixture *x = &fixture;
+	struct worker_rig *r = &x->r;
+
+	x->lane = aligned_alloc(64, sizeof(*x->lane));
+	assert_non_null(x->lane);
+	wrig_open_lane(r, x->lane, 1, 1);
 	r->s[1].grant = 1 << 15;
 	r->zero.epoch = 9;
 	r->zero.joined = 3;
 	r->zero.size = 8;
 	r->zero.first = 6;
-	sw_spsc_put(&lane->commands_in, &m, 1);
-	sw_worker_take(&r->w);
+	command(x, SW_LANE_START, 0);
 	wrig_tx(r);
 	peer_cookie(&r->s[1]);
 	wrig_tx(r);
 	peer_accept(&r->s[1]);
 	memset((void *)granules, 0, sizeof(granules));
-	local.from = (const uint8_t *)r->data[0];
-	zero = (struct sw_wtensor){.key = 5,
+	x->local.from = (const uint8_t *)r->data[0];
+	x->zero = (struct sw_wtensor){.key = 5,
 		.decl = {.name = "t",
 			.n_elems = CHUNKS * PEER_CHUNK,
 			.dtype = SW_I32,
 			.base = r->data[0],
 			.granules = granules},
-		.held = held,
-		.locals = &local,
+		.held = x->held,
+		.locals = &x->local,
 		.name = "t"};
-	r->zero.tensors = &zero;
+	r->zero.tensors = &x->zero;
 	wrig_build_lane(r, 1);
-	m = (struct sw_lane_message){.kind = SW_LANE_DECLARE, .n = 1};
-	sw_spsc_put(&lane->commands_in, &m, 1);
-	sw_worker_take(&r->w);
+	command(x, SW_LANE_DECLARE, 1);
 	wrig_tx(r);
 	peer_declared(&r->s[1]);
-	/* its chunks are 64 to 127 and 192 to 199; lane 0's come first */
-	zero.n_ready = 65;
-	sw_flags_raise(&lane->grown, 0); /* of a round before: too early */
+	return x;
+}
+
+static void close_lane(struct lane_fixture *x)
+{
+	wrig_close(&x->r);
+	free(x->lane);
+}
+
+/* Lane 0 has so many chunks of it. */
+static void grow_lane(struct lane_fixture *x, uint32_t n_ready)
+{
+	x->zero.n_ready = n_ready;
+	sw_flags_raise(&x->lane->grown, 0);
+}
+
+/* Lane 1's side: what lane 0 has given it, and what it has not. */
+static void lane__follows_lane_0(void **state)
+{
+	struct lane_fixture *x = open_lane();
+	struct worker_rig *r = &x->r;
+
+	grow_lane(x, 65); /* of a round before: too early */
 	sw_worker_take(&r->w);
 	assert_int_equal(pushed(r), 0);
-	m = (struct sw_lane_message){.kind = SW_LANE_ROUND};
-	sw_spsc_put(&lane->commands_in, &m, 1);
-	sw_worker_take(&r->w);
+	command(x, SW_LANE_ROUND, 0);
 	assert_int_equal(pushed(r), 1);
-	zero.n_ready = 190;
-	sw_flags_raise(&lane->grown, 0);
-	assert_true(sw_lane_has_commands(lane));
+	grow_lane(x, 190);
+	assert_true(sw_lane_has_commands(x->lane));
 	sw_worker_take(&r->w);
 	assert_int_equal(sw_worker_take(&r->w), 0);
 	assert_int_equal(pushed(r), 64);
@@ -378,21 +406,19 @@ static void lane__follows_lane_0(void **state)
 	for (uint32_t c = 64; c < 128; c++)
 		peer_result(&r->s[1], 5, 1, c, 7);
 	pass(r, 1, 100);
-	assert_false(atomic_load(&lane->has_line));
-	zero.n_ready = CHUNKS;
-	sw_flags_raise(&lane->grown, 0);
+	assert_false(atomic_load(&x->lane->has_line));
+	grow_lane(x, CHUNKS);
 	sw_worker_take(&r->w);
 	assert_int_equal(pushed(r), 72);
 	for (uint32_t c = 192; c < CHUNKS; c++)
 		peer_result(&r->s[1], 5, 1, c, 7);
 	/* of the first granule lane 0 has 124 and this one 64 + 4 */
-	assert_int_equal(held[0], 68);
+	assert_int_equal(x->held[0], 68);
 	assert_int_equal(granules[0], 0);
 	assert_int_equal(granules[1], 1);
-	assert_true(sw_lane_has_reports(lane));
-	assert_true(atomic_load(&lane->has_summed));
-	wrig_close(r);
-	free(lane);
+	assert_true(sw_lane_has_reports(x->lane));
+	assert_true(atomic_load(&x->lane->has_summed));
+	close_lane(x);
 }
 
 int main(void)
