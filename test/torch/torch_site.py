@@ -13,7 +13,7 @@ from rig import Failure, Skip
 WHEELS = ("torch==2.13.0+cpu", "torch==2.14.1")  # the first that pip finds
 PIP_S = 480  # for all of them
 # What ranks import; its bytecode is kept, else each start compiles it again, for
-# 5 to 15 s.  All of torch's takes a minute, so pip leaves it out.
+# 4 to 10 s.  All of torch's takes most of a minute, so pip leaves it out.
 IMPORTED = ("torch.distributed.run", "torch.distributed.fsdp",
             "torch.distributed.checkpoint", "torch._inductor.compile_fx")
 IS_NEW = """\
