@@ -93,6 +93,7 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 	}
 	l->peer.far_id = a.session;
 	l->state = SW_LINK_OPEN;
+	l->n_cookies = 0;
 	sw_link_request(w, l); /* no JOIN any more */
 	l->peer.rx_ns = w->now_ns;
 	w->is_refused = false;

@@ -179,6 +179,29 @@ static void left__while_joining(void **state)
 	wrig_close(r);
 }
 
+/* It has answered JOINs before: that it says nothing any more is no MTU's
+ * fault. */
+static void left__and_then_silence(void **state)
+{
+	struct worker_rig *r = open_rig(2, 1);
+
+	for (int i = 0; i < 2; i++) {
+		wrig_tx(r);
+		peer_cookie(&r->s[0]);
+		assert_contains(wrig_tx(r), "s0 JOIN");
+		memset(r->s[0].psn, 0, sizeof(r->s[0].psn));
+		peer_accept(&r->s[0]);
+		wrig_tx(r);
+		peer_left(&r->s[0], false);
+	}
+	assert_string_equal(wrig_tx(r), "s0 HELLO");
+	wrig_tick(r, 2 * SW_S);
+	assert_string_equal(wrig_events(r),
+		"joining waiting for server first (10.0.0.0:5700), which does "
+		"not answer");
+	wrig_close(r);
+}
+
 static void left__of_another_session(void **state)
 {
 	struct worker_rig *r = open_running(1);
@@ -236,6 +259,25 @@ static void leave__is_repeated_and_given_up(void **state)
 	wrig_close(r);
 }
 
+/* What was on its way is not waited for: no timer of it fires again and again.
+ */
+static void leave__with_frames_on_their_way(void **state)
+{
+	struct worker_rig *r = open_running(1);
+
+	wrig_declare(r, "a", 10, 0);
+	assert_int_equal(sw_worker_push(&r->w, 0, 1, 0), 0);
+	assert_contains(wrig_tx(r), "PUSH");
+	sw_worker_leave(&r->w, SW_EPEER, "why not");
+	for (uint32_t i = 0; i < 30; i++) {
+		wrig_tick(r, 100 * SW_MS);
+		wrig_tx(r);
+		assert_true(wrig_tick(r, 0) >= r->now_ns + SW_MS);
+	}
+	assert_int_equal(r->w.state, SW_WORKER_LEFT);
+	wrig_close(r);
+}
+
 static void leave__before_it_is_in(void **state)
 {
 	struct worker_rig *r = open_rig(2, 1);
@@ -282,10 +324,12 @@ int main(void)
 		cmocka_unit_test(tick__keepalive_and_death),
 		cmocka_unit_test(left__server_forgot_us),
 		cmocka_unit_test(left__while_joining),
+		cmocka_unit_test(left__and_then_silence),
 		cmocka_unit_test(left__of_another_session),
 		cmocka_unit_test(leave__in_order),
 		cmocka_unit_test(leave__twice),
 		cmocka_unit_test(leave__is_repeated_and_given_up),
+		cmocka_unit_test(leave__with_frames_on_their_way),
 		cmocka_unit_test(leave__before_it_is_in),
 		cmocka_unit_test(leave__then_frames),
 	};
