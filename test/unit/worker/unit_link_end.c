@@ -313,6 +313,35 @@ static void leave__then_frames(void **state)
 	wrig_close(r);
 }
 
+/* Ranks index sets: those of another job, or of none, are refused. */
+static void status__ranks_that_do_not_add_up(void **state)
+{
+	static const struct {
+		uint16_t size, first, n_local[2];
+	} rows[] = {{2, 0, {1, 1023}}, {1024, 0, {1023, 1}}, {2, 1, {1, 1}},
+		{2, UINT16_MAX, {1, 1}}, {UINT16_MAX, 0, {1, 1}}};
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
+		struct worker_rig *r = open_rig(2, 1);
+		struct sw_status st = {.joined = 3,
+			.seq = 1,
+			.state = SW_JOB_RUNNING,
+			.size = rows[i].size,
+			.first = rows[i].first};
+
+		memcpy(st.n_local, rows[i].n_local, sizeof(rows[i].n_local));
+		wrig_tx(r);
+		peer_cookie(&r->s[0]);
+		wrig_tx(r);
+		peer_accept(&r->s[0]);
+		peer_say(&r->s[0], SW_STATUS, &st, sizeof(st));
+		assert_contains(
+			wrig_events(r), "failed SW_EPROTO server first");
+		assert_int_equal(r->w.size, 0);
+		wrig_close(r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -332,6 +361,7 @@ int main(void)
 		cmocka_unit_test(leave__with_frames_on_their_way),
 		cmocka_unit_test(leave__before_it_is_in),
 		cmocka_unit_test(leave__then_frames),
+		cmocka_unit_test(status__ranks_that_do_not_add_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
