@@ -284,6 +284,22 @@ static void server_route_check(const struct check *c, const char *header,
 			ip, p->label, net, p->subnet.bits);
 }
 
+static void server_pair_check(const struct check *c, const char *header,
+	const struct sw_conf_server *s, const struct sw_conf_server *q)
+{
+	uint32_t first = s->udp_port > q->udp_port ? s->udp_port : q->udp_port;
+	uint32_t n = c->conf->job.server_lcores;
+
+	if (q->ip == s->ip && first < s->udp_port + n &&
+		first < q->udp_port + n)
+		sw_report_error(c->report, line_of(c, header, "ip"), header,
+			"ip",
+			"[server %s] has the same address and UDP port %u: "
+			"each needs %u from its udp_port on ([job] "
+			"server_lcores)",
+			q->label, first, n);
+}
+
 static void server_check(const struct check *c, const struct sw_conf_server *s)
 {
 	struct header h = header_of("server", s->label);
@@ -294,12 +310,7 @@ static void server_check(const struct check *c, const struct sw_conf_server *s)
 	else
 		server_route_check(c, h.text, s, &c->conf->ports[port_i]);
 	for (const struct sw_conf_server *q = c->conf->servers; q < s; q++)
-		if (q->ip == s->ip && q->udp_port == s->udp_port)
-			sw_report_error(c->report, line_of(c, h.text, "ip"),
-				h.text, "ip",
-				"[server %s] has the same "
-				"address and UDP port",
-				q->label);
+		server_pair_check(c, h.text, s, q);
 }
 
 /* UDP ports are numbered from the first on. */
@@ -359,6 +370,33 @@ static void agent_lcores_check(const struct check *c)
 		"needs one: %u at most",
 		conf->agent.lcores, most, conf->n_servers,
 		conf->job.server_lcores, most);
+}
+
+/* One path is no place for two sockets. */
+static void socket_check(const struct check *c, const char *header,
+	const char *socket, const char *other, const char *taken)
+{
+	if (*socket && !strcmp(socket, taken))
+		sw_report_error(c->report, line_of(c, header, "socket"), header,
+			"socket", "is that of [%s], too: give each its own",
+			other);
+}
+
+/* But memifs may share one: they have numbers there. */
+static void sockets_check(const struct check *c)
+{
+	bool is_server = c->conf->node.role == SW_ROLE_SERVER;
+	const char *agent = is_server ? "" : c->conf->agent.socket;
+	const char *stats = c->conf->stats.socket;
+
+	socket_check(c, "stats", stats, "agent", agent);
+	for (uint32_t i = 0; i < c->conf->n_ports; i++) {
+		const struct sw_conf_port *p = &c->conf->ports[i];
+		struct header h = header_of("port", p->label);
+
+		socket_check(c, h.text, p->socket_path, "agent", agent);
+		socket_check(c, h.text, p->socket_path, "stats", stats);
+	}
 }
 
 /* What is pinned has a CPU for each lcore. */
@@ -453,6 +491,7 @@ void sw_check_run(const struct sw_conf *conf, const struct sw_scan *scan,
 	job_check(&c);
 	ports_check(&c);
 	servers_check(&c);
+	sockets_check(&c);
 	agent_lcores_check(&c);
 	cpus_check(&c);
 	tuning_check(&c);

@@ -128,7 +128,7 @@ static void entry_add(struct walk *w, const char *key, const char *value)
 static void header_take(struct walk *w, char *s)
 {
 	static const char chars[] = "abcdefghijklmnopqrstuvwxyz0123456789_-. ";
-	char *end = strchr(s, ']');
+	char *end = strchr(s, ']'), *name;
 
 	w->section = "";
 	if (!end || end[1]) {
@@ -140,14 +140,15 @@ static void header_take(struct walk *w, char *s)
 		return;
 	}
 	*end = '\0';
-	if (!s[1] || s[1 + strspn(s + 1, chars)]) {
+	name = trim(s + 1); /* as iniparser does */
+	if (!*name || name[strspn(name, chars)]) {
 		sw_report_error(w->report, w->line, NULL, NULL,
 			"[%.60s] is not a section name: use lower case "
 			"letters, digits, '_', '-' and '.'",
-			s + 1);
+			name);
 		return;
 	}
-	w->section = s + 1;
+	w->section = name;
 	entry_add(w, NULL, NULL);
 }
 

@@ -117,8 +117,10 @@ static int place_socket(
 
 static int place_sockets(struct sw_daemon *d)
 {
-	int err = place_socket(d, d->conf.agent.socket);
+	int err = 0;
 
+	if (d->conf.node.role != SW_ROLE_SERVER) /* which has none */
+		err = place_socket(d, d->conf.agent.socket);
 	if (!err)
 		err = place_socket(d, d->conf.stats.socket);
 	for (uint32_t i = 0; i < d->conf.n_ports && !err; i++)

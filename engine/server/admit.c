@@ -133,6 +133,7 @@ void sw_pending_drop(struct sw_server *srv, uint32_t i)
 	owe(srv, i, false);
 	srv->tick_at_ns[i] = UINT64_MAX;
 	srv->pending[i] = (struct sw_pending){0};
+	sw_places_note(srv, i);
 }
 
 static void forget(struct sw_server *srv, uint32_t i)
@@ -159,7 +160,7 @@ static bool put_pending(struct sw_server *srv, const struct sw_pending *from)
 		*p = *from;
 		p->id = i << 16 | srv->generations[i];
 		p->accept_wait_ns = srv->params.retry_min;
-		srv->n_sessions = (uint32_t)sw_max64(srv->n_sessions, i + 1);
+		sw_places_note(srv, i);
 	}
 	p->rx_ns = srv->now_ns;
 	p->join_bytes = from->join_bytes;
@@ -227,12 +228,12 @@ static void begin(
 	sw_bitmap_init(&s->to_tell, SW_MAX_TENSORS, s->key_words[0]);
 	sw_bitmap_init(&s->unaware, SW_MAX_TENSORS, s->key_words[1]);
 	s->peer.rx_ns = s->peer.sent_ns = srv->now_ns;
-	sw_grants_divide(&srv->grants, srv->n_sessions);
 	sw_flow_init(&s->peer.flow, &job->params,
 		srv->is_inner[p->path.port_i] ? NULL : &srv->grants,
 		p->n_accepts);
 	sw_flow_wait(&s->peer.flow);
 	srv->sessions[s->peer.index] = s;
+	sw_sessions_note(srv, s->peer.index);
 	sw_session_set(job->here, s, true);
 	srv->tick_at_ns[s->peer.index] = 0;
 	sw_count(&srv->stats.sessions_opened, 1);

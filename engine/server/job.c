@@ -282,6 +282,7 @@ static void close_session(struct sw_session *s)
 	sw_session_set(s->job->here, s, false);
 	s->srv->sessions[i] = NULL;
 	s->srv->tick_at_ns[i] = UINT64_MAX;
+	sw_sessions_note(s->srv, i);
 	s->job->members[s->member].session = NULL;
 	s->job->n_sessions--;
 	sw_flow_fini(&s->peer.flow);

@@ -184,7 +184,7 @@ struct sw_server {
 	struct sw_source sources[SW_JOIN_SOURCES]; /* more share the first */
 	uint64_t limit_line_ns; /* no line about their limit before */
 	uint16_t generations[SW_MAX_SESSIONS];
-	uint32_t n_sessions; /* no open one has a larger index */
+	uint32_t n_sessions; /* no open one, and no JOIN, has a larger index */
 	uint64_t tick_at_ns[SW_MAX_SESSIONS]; /* no timer of it is due before */
 	struct sw_grants grants;              /* of all of them */
 	struct sw_job jobs[SW_MAX_JOBS];
@@ -192,6 +192,8 @@ struct sw_server {
 	uint32_t n_looked; /* tensors of DECLAREs, in this burst */
 	bool is_stopping;
 	bool has_gone; /* a member: sw_jobs_end */
+	/* Sessions have come or gone since windows were divided. */
+	bool has_changed;
 	/* Of the control frames being sent; where the next one's goes. */
 	uint8_t payload[2 * SW_PAYLOAD_MAX], *next;
 };
@@ -415,6 +417,12 @@ void sw_share_give(struct sw_job *job, uint64_t bytes);
 /* sw_share_tick - look who is active and divide the windows; returns when to
  * look again. */
 uint64_t sw_share_tick(struct sw_server *srv);
+
+/* sw_places_note - the index @i of a session or a JOIN is used, or is not any
+ * more: looks go as far as those that are.
+ * sw_sessions_note - and it is a session's: how many share the grants. */
+void sw_places_note(struct sw_server *srv, uint32_t i);
+void sw_sessions_note(struct sw_server *srv, uint32_t i);
 
 /* sw_share_drop - the batch whose memory is being prepared for the job will not
  * be declared again: its memory and its part of the quotas go back. */

@@ -112,6 +112,29 @@ void sw_share_drop(struct sw_job *job)
 	job->asked_bytes = 0;
 }
 
+/* --- who is there --- */
+
+void sw_places_note(struct sw_server *srv, uint32_t i)
+{
+	uint32_t n = (uint32_t)sw_max64(srv->n_sessions, i + 1);
+
+	while (n && !srv->sessions[n - 1] && !srv->pending[n - 1].id)
+		n--;
+	srv->n_sessions = n;
+}
+
+void sw_sessions_note(struct sw_server *srv, uint32_t i)
+{
+	uint32_t n_open = 0;
+
+	sw_places_note(srv, i);
+	for (i = 0; i < srv->n_sessions; i++)
+		n_open += srv->sessions[i] != NULL;
+	if (n_open)
+		sw_grants_divide(&srv->grants, n_open);
+	srv->has_changed = true;
+}
+
 /* --- shares under load --- */
 
 /* What a flow of the job weighs: the job's weight divided among its members. */
@@ -161,9 +184,10 @@ uint64_t sw_share_tick(struct sw_server *srv)
 		if (srv->now_ns - job->active_ns < ACTIVE_NS)
 			active |= 1u << i;
 	}
-	if (active != srv->active)
+	if (active != srv->active || srv->has_changed)
 		set_windows(srv, active);
 	srv->active = active;
+	srv->has_changed = false;
 	srv->look_at_ns = srv->now_ns + LOOK_NS;
 	return active ? srv->look_at_ns : UINT64_MAX;
 }

@@ -93,6 +93,7 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 	}
 	l->peer.far_id = a.session;
 	l->state = SW_LINK_OPEN;
+	l->n_cookies = 0;
 	sw_link_request(w, l); /* no JOIN any more */
 	l->peer.rx_ns = w->now_ns;
 	w->is_refused = false;
@@ -188,6 +189,20 @@ static void on_left(struct sw_worker *w, struct sw_link *l,
 	}
 }
 
+/* Are the ranks those of all members, as far as this one knows?  They index
+ * sets. */
+static bool add_up(const struct sw_worker *w, const struct sw_status *st)
+{
+	uint32_t size = 0, first = 0;
+
+	for (uint32_t m = 0; m < w->n_members; m++) {
+		first = m == w->rank ? size : first;
+		size += st->n_local[m];
+	}
+	return size == st->size && first == st->first &&
+	       st->n_local[w->rank] == w->n_local;
+}
+
 static void on_status(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
@@ -213,6 +228,13 @@ static void on_status(struct sw_worker *w, struct sw_link *l,
 	memcpy(w->known, st.text, sizeof(w->known));
 	if (st.state != SW_JOB_RUNNING || !st.size)
 		return;
+	if (!add_up(w, &st)) {
+		sw_worker_fail(w, SW_EPROTO, SW_KEY_NONE,
+			"server %.64s: %u ranks, ours from %u on, are not "
+			"those of %u members with %u here",
+			l->name, st.size, st.first, w->n_members, w->n_local);
+		return;
+	}
 	w->size = st.size;
 	w->first = st.first;
 	sw_lost_learn(w, &st); /* one may be gone already */

@@ -425,7 +425,9 @@ static uint64_t tick_pull(struct sw_worker *w, struct sw_link *l)
 {
 	uint64_t at = pull_at(w, l);
 
-	if (w->now_ns < at || l->peer.owed & 1u << SW_OWE_PULL)
+	if (l->peer.owed & 1u << SW_OWE_PULL)
+		return UINT64_MAX; /* until it has left */
+	if (w->now_ns < at)
 		return at;
 	l->n_pulls = 0;
 	sw_streams_ask(w, l);
@@ -452,6 +454,13 @@ static void tick_link(struct sw_worker *w, struct sw_link *l)
 	sw_peer_wake(&l->peer, sw_link_tick(w, l));
 }
 
+/* What a link that is left had on its way is not looked at any more. */
+static uint64_t tick_at(const struct sw_link *l)
+{
+	return l->state == SW_LINK_OPEN ? sw_peer_tick_at(&l->peer)
+					: l->peer.tick_at_ns;
+}
+
 uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 {
 	struct sw_worker *w = (struct sw_worker *)node;
@@ -466,9 +475,9 @@ uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		struct sw_link *l = &w->links[i];
 
-		if (sw_peer_tick_at(&l->peer) <= now_ns)
+		if (tick_at(l) <= now_ns)
 			tick_link(w, l);
-		at = sw_min64(at, sw_peer_tick_at(&l->peer));
+		at = sw_min64(at, tick_at(l));
 	}
 	if (w->n_open)
 		at = sw_min64(at, now_ns < w->look.at_ns ? w->look.at_ns

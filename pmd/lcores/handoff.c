@@ -382,9 +382,11 @@ void sw_handoff_release(struct sw_handoff *h, uint32_t lcore)
 
 	for (uint32_t i = 0; i < h->n_ports; i++) {
 		struct sw_handoff_port *p = h->ports[lcore][i];
+		uint32_t waits = p->out ? filled(p->out) : 0;
 
-		if (p->out)
-			advance(&p->out->n_taken, filled(p->out));
+		if (waits)
+			advance(&p->out->n_taken, waits);
+		sw_count(&n->stats.handoff_released, waits - n->n_sending[i]);
 		n->n_sending[i] = 0;
 	}
 }

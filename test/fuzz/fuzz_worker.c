@@ -118,9 +118,10 @@ static struct sw_header status(struct fuzz *x, const struct fuzz_step *s)
 		.state = s->a & 3,
 		.err = (int16_t) - (s->a >> 2),
 		.size = (uint16_t)(2 * x->n_local + s->c),
-		.first = s->d & 15,
+		.first = (uint16_t)(x->r.s[0].first + (s->d & 15)),
 		.rank = s->d >> 4,
 		.epoch = 9,
+		.n_local = {(uint16_t)x->n_local, (uint16_t)x->n_local},
 		.text = "text"};
 
 	return of(x, SW_STATUS, &m, sizeof(m));
@@ -467,6 +468,7 @@ static void open_job(struct fuzz *x, uint8_t kind)
 	wrig_open_local(&x->r, kind & LAST ? 1 : 0, 2, 1 + kind % 4,
 		(uint16_t)x->n_local);
 	x->r.s[0].n_local = (uint16_t)x->n_local;
+	x->r.s[0].first = (uint16_t)(kind & LAST ? x->n_local : 0);
 	x->r.w.events.done = on_done;
 	x->r.w.params.mode = kind & ASYNC ? SW_MODE_ASYNC : SW_MODE_SYNC;
 	x->r.params.has_crc = x->r.w.params.has_crc = !(kind & NO_CRC);

@@ -309,6 +309,7 @@ void peer_status(struct test_peer *p, enum sw_job_state state, int err,
 		.state = (uint8_t)state,
 		.err = (int16_t)err,
 		.size = size,
+		.first = p->first,
 		.epoch = 9};
 
 	for (uint32_t m = 0; m < SW_MAX_MEMBERS; m++)

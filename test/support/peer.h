@@ -44,6 +44,7 @@ struct test_peer {
 	uint32_t n_items, batch; /* of the last DECLARE */
 	uint32_t next_key;
 	uint16_t n_local; /* of each member, as STATUS says; 0: 1 */
+	uint16_t first;   /* of the worker's ranks, as it says, too */
 };
 
 /* peer_make - a frame of @p: what is 0 in @h is filled in, with a payload_crc

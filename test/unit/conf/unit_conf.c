@@ -213,12 +213,28 @@ static void conf_load__bad_address(void **state)
 
 static void conf_load__bad_server(void **state)
 {
+	struct sw_conf conf;
+	struct said said;
+
 	refused(NODE PORT, "there is no [server NAME]");
 	refused(NODE PORT "[server s]\nip = 10.0.0.1\nport = b\n",
 		"9: [server s] port: there is no [port b]; did you mean a?");
 	refused(NODE PORT "[server s]\nport = a\n", "ip: is missing");
 	refused(GOOD "[server t]\nip = 10.0.0.1\nport = a\n",
 		"[server s] has the same address and UDP port");
+	/* each of two lcores has a port */
+	refused(GOOD "[server t]\nip = 10.0.0.1\nudp_port = 5701\nport = a\n"
+		     "[job]\nserver_lcores = 2\n",
+		"[server s] has the same address and UDP port 5701: each needs "
+		"2 from its udp_port on");
+	refused(GOOD "[server t]\nip = 10.0.0.1\nudp_port = 5699\nport = a\n"
+		     "[job]\nserver_lcores = 2\n",
+		"[server s] has the same address and UDP port 5700");
+	assert_int_equal(load(GOOD "[server t]\nip = 10.0.0.1\n"
+				   "udp_port = 5702\nport = a\n"
+				   "[job]\nserver_lcores = 2\n",
+				 &conf, &said),
+		0);
 }
 
 static void conf_load__no_port(void **state)
@@ -232,6 +248,8 @@ static void conf_load__bad_name(void **state)
 		const char *lines, *why;
 	} rows[] = {
 		{"[node]\n", "10: [node]: is given twice, first on line 1"},
+		{"[ node ]\n", "10: [node]: is given twice, first on line 1"},
+		{"[ ]\n", "is not a section name"},
 		{"[jobb]\n", "did you mean [job]?"},
 		{"[zzzzzzzz]\n", "there is no such section"},
 		{"[job x]\n", "takes no name"},

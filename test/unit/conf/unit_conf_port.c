@@ -63,6 +63,26 @@ static void conf_load__bad_port(void **state)
 		"another host of the port's network 10.0.0.0/24 expected");
 }
 
+static void conf_load__one_socket_twice(void **state)
+{
+	struct sw_conf conf;
+	struct said said;
+
+	refused(GOOD "[stats]\nsocket = agent.sock\n",
+		"[stats] socket: is that of [agent], too");
+	refused(GOOD "[stats]\nsocket = /x\n",
+		"[port a] socket: is that of [stats], too");
+	refused(GOOD "[agent]\nsocket = /x\n",
+		"[port a] socket: is that of [agent], too");
+	/* a server has no agent's; memifs share one */
+	assert_int_equal(load("[node]\nrole = server\n" PORT
+			      "[port b]\nsocket = /x\nside = connect\nid = 1\n"
+			      "ip = 10.0.0.3/24\n"
+			      "[stats]\nsocket = agent.sock\n",
+				 &conf, &said),
+		0);
+}
+
 static void conf_load__kernel_port(void **state)
 {
 	struct sw_conf conf;
@@ -196,6 +216,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(conf_load__bad_port),
+		cmocka_unit_test(conf_load__one_socket_twice),
 		cmocka_unit_test(conf_load__kernel_port),
 		cmocka_unit_test(conf_load__udp),
 		cmocka_unit_test(conf_load__bad_udp),

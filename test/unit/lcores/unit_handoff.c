@@ -221,6 +221,9 @@ static void release__drops_what_waits(void **state)
 		send(h, i % N_PORTS, 3, tensor, sizeof(tensor), true);
 	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out, 1));
 	sw_handoff_release(h, 1);
+	sw_handoff_release(h, 1);
+	assert_int_equal(stats_of(h).handoff_tx, 1);
+	assert_int_equal(stats_of(h).handoff_released, 2);
 	assert_false(node_of(h)->is_busy(node_of(h)));
 	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out, 1));
 	assert_int_equal(

@@ -61,10 +61,41 @@ static void random__is_not_guessed(void **state)
 	rmdir(dir);
 }
 
+/* A server has no agent's socket, which need not fit its folder's path. */
+static void open__server_in_a_long_folder(void **state)
+{
+	char dir[] = "/tmp/sumwire-unit-XXXXXX", path[64], folder[108];
+	struct sw_daemon *d = calloc(1, sizeof(*d));
+	struct sw_daemon_options o = {.config = path};
+	FILE *f;
+
+	assert_non_null(d);
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/a.ini", dir);
+	snprintf(folder, sizeof(folder), "%s/%075d", dir, 0);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fprintf(f,
+		"[node]\nrole = server\nruntime_dir = %s\n[log]\nlevel = "
+		"error\n"
+		"[stats]\nsocket = /s\n"
+		"[port p]\ntype = memif\nside = listen\nsocket = /m\n"
+		"ip = 10.0.0.1/30\n",
+		folder);
+	fclose(f);
+	assert_int_equal(sw_daemon_open(d, &o, SW_ROLE_SERVER), 0);
+	assert_string_equal(d->runtime_dir, folder);
+	sw_daemon_close(d);
+	free(d);
+	unlink(path);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random__is_not_guessed),
+		cmocka_unit_test(open__server_in_a_long_folder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

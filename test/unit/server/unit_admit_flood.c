@@ -171,6 +171,31 @@ static void addresses__hold_no_place(void **state)
 	server_rig_close(r);
 }
 
+/* Nor is anything left of them: timers are looked at, and what may be granted
+ * is divided, as if they had never come. */
+static void addresses__leave_nothing(void **state)
+{
+	struct server_rig *r = open_rig(1);
+
+	for (uint32_t k = 0; k < SW_MAX_SESSIONS; k++) {
+		move(r, 3, k);
+		peer_hello(&r->w[3]);
+		send_join(r, 3, "churn", 1);
+		rig_tx(r);
+	}
+	assert_int_equal(r->srv->n_sessions, SW_MAX_SESSIONS);
+	assert_contains(rig_join(r, 0), "w0 STATUS running 1");
+	assert_int_equal(r->srv->grants.start, SW_FLOW_START);
+	rig_tick(r, r->params.dead_after - 1);
+	rig_tx(r);
+	peer_keepalive(&r->w[0]);
+	rig_tick(r, 1);
+	assert_int_equal(r->srv->n_sessions, 1);
+	peer_leave(&r->w[0], 0, "");
+	assert_int_equal(r->srv->n_sessions, 0);
+	server_rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -180,6 +205,7 @@ int main(void)
 		cmocka_unit_test(limit__not_for_a_large_job),
 		cmocka_unit_test(names__hold_no_place),
 		cmocka_unit_test(addresses__hold_no_place),
+		cmocka_unit_test(addresses__leave_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

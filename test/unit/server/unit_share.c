@@ -76,6 +76,35 @@ static void tick__windows_of_the_busy(void **state)
 	server_rig_close(r);
 }
 
+/* A job comes into the place of another that was as busy, before anybody has
+ * looked: it has its own part, and so have the others. */
+static void tick__windows_of_who_came(void **state)
+{
+	struct server_rig *r = open_rig();
+	uint32_t whole = r->params.window_bytes / SW_QUANTUM;
+	struct sw_join j;
+
+	peer_push(&r->w[0], 0, 1, 0, 5);
+	peer_push(&r->w[1], 0, 1, 0, 5);
+	rig_tick(r, SW_MS);
+	assert_int_equal(window_of(r, 0), whole / 3);
+	peer_leave(&r->w[1], 0, "");
+	peer_hello(&r->w[2]);
+	j = rig_join_payload(r, 2);
+	strcpy(j.job, "third");
+	j.rank = 0;
+	peer_say(&r->w[2], SW_JOIN, &j, sizeof(j));
+	rig_tx(r);
+	rig_declare(r, 2, 0, "a", SW_I32, 4 * PEER_CHUNK, 0);
+	peer_push(&r->w[2], 0, 1, 0, 5);
+	peer_push(&r->w[0], 0, 2, 0, 5);
+	rig_tick(r, SW_MS);
+	assert_int_equal(sw_job_index(sw_job_find(r->srv, "third")), 1);
+	assert_int_equal(window_of(r, 0), whole);
+	assert_int_equal(window_of(r, 2), whole);
+	server_rig_close(r);
+}
+
 /* What was granted is not taken back. */
 static void tick__a_grant_stays(void **state)
 {
@@ -100,6 +129,7 @@ int main(void)
 		cmocka_unit_test(share__by_name),
 		cmocka_unit_test(share__weight_out_of_range),
 		cmocka_unit_test(tick__windows_of_the_busy),
+		cmocka_unit_test(tick__windows_of_who_came),
 		cmocka_unit_test(tick__a_grant_stays),
 	};
 

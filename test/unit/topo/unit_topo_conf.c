@@ -119,7 +119,7 @@ static void describe__bad(void **state)
 		{"[gpu 0]\nnuma_node = 0\nnuma_node = 1\n",
 			":3: [gpu 0] numa_node: is given twice, first on line "
 			"2"},
-		{"[nic ]\n", "[nic ]"},
+		{"[nic ]\n", ":1: [nic]: a machine has "},
 		{"[nic a23456789012345678901234567890123]\n",
 			"names of 1 to 31"},
 	};

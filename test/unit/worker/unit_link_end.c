@@ -179,6 +179,29 @@ static void left__while_joining(void **state)
 	wrig_close(r);
 }
 
+/* It has answered JOINs before: that it says nothing any more is no MTU's
+ * fault. */
+static void left__and_then_silence(void **state)
+{
+	struct worker_rig *r = open_rig(2, 1);
+
+	for (int i = 0; i < 2; i++) {
+		wrig_tx(r);
+		peer_cookie(&r->s[0]);
+		assert_contains(wrig_tx(r), "s0 JOIN");
+		memset(r->s[0].psn, 0, sizeof(r->s[0].psn));
+		peer_accept(&r->s[0]);
+		wrig_tx(r);
+		peer_left(&r->s[0], false);
+	}
+	assert_string_equal(wrig_tx(r), "s0 HELLO");
+	wrig_tick(r, 2 * SW_S);
+	assert_string_equal(wrig_events(r),
+		"joining waiting for server first (10.0.0.0:5700), which does "
+		"not answer");
+	wrig_close(r);
+}
+
 static void left__of_another_session(void **state)
 {
 	struct worker_rig *r = open_running(1);
@@ -236,6 +259,25 @@ static void leave__is_repeated_and_given_up(void **state)
 	wrig_close(r);
 }
 
+/* What was on its way is not waited for: no timer of it fires again and again.
+ */
+static void leave__with_frames_on_their_way(void **state)
+{
+	struct worker_rig *r = open_running(1);
+
+	wrig_declare(r, "a", 10, 0);
+	assert_int_equal(sw_worker_push(&r->w, 0, 1, 0), 0);
+	assert_contains(wrig_tx(r), "PUSH");
+	sw_worker_leave(&r->w, SW_EPEER, "why not");
+	for (uint32_t i = 0; i < 30; i++) {
+		wrig_tick(r, 100 * SW_MS);
+		wrig_tx(r);
+		assert_true(wrig_tick(r, 0) >= r->now_ns + SW_MS);
+	}
+	assert_int_equal(r->w.state, SW_WORKER_LEFT);
+	wrig_close(r);
+}
+
 static void leave__before_it_is_in(void **state)
 {
 	struct worker_rig *r = open_rig(2, 1);
@@ -271,6 +313,35 @@ static void leave__then_frames(void **state)
 	wrig_close(r);
 }
 
+/* Ranks index sets: those of another job, or of none, are refused. */
+static void status__ranks_that_do_not_add_up(void **state)
+{
+	static const struct {
+		uint16_t size, first, n_local[2];
+	} rows[] = {{2, 0, {1, 1023}}, {1024, 0, {1023, 1}}, {2, 1, {1, 1}},
+		{2, UINT16_MAX, {1, 1}}, {UINT16_MAX, 0, {1, 1}}};
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
+		struct worker_rig *r = open_rig(2, 1);
+		struct sw_status st = {.joined = 3,
+			.seq = 1,
+			.state = SW_JOB_RUNNING,
+			.size = rows[i].size,
+			.first = rows[i].first};
+
+		memcpy(st.n_local, rows[i].n_local, sizeof(rows[i].n_local));
+		wrig_tx(r);
+		peer_cookie(&r->s[0]);
+		wrig_tx(r);
+		peer_accept(&r->s[0]);
+		peer_say(&r->s[0], SW_STATUS, &st, sizeof(st));
+		assert_contains(
+			wrig_events(r), "failed SW_EPROTO server first");
+		assert_int_equal(r->w.size, 0);
+		wrig_close(r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -282,12 +353,15 @@ int main(void)
 		cmocka_unit_test(tick__keepalive_and_death),
 		cmocka_unit_test(left__server_forgot_us),
 		cmocka_unit_test(left__while_joining),
+		cmocka_unit_test(left__and_then_silence),
 		cmocka_unit_test(left__of_another_session),
 		cmocka_unit_test(leave__in_order),
 		cmocka_unit_test(leave__twice),
 		cmocka_unit_test(leave__is_repeated_and_given_up),
+		cmocka_unit_test(leave__with_frames_on_their_way),
 		cmocka_unit_test(leave__before_it_is_in),
 		cmocka_unit_test(leave__then_frames),
+		cmocka_unit_test(status__ranks_that_do_not_add_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -253,6 +253,7 @@ static void sum__rounds_once(void **state)
 	uint16_t got;
 
 	wrig_open_local(&r, 0, 2, 1, LOCAL);
+	r.s[0].n_local = LOCAL;
 	wrig_run(&r);
 	assert_int_equal(sw_worker_declare(&r.w, &d, 1), 0);
 	wrig_tx(&r);

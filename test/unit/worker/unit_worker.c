@@ -405,6 +405,20 @@ static void late__is_pulled(void **state)
 	wrig_close(r);
 }
 
+/* While the port takes none, there is nothing to do again and again. */
+static void late__waits_for_the_port(void **state)
+{
+	struct worker_rig *r = open_pushed(2);
+
+	peer_ack(&r->s[0], 0, 2);
+	wrig_tick(r, 0);
+	wrig_tick(r, r->params.pull_min);
+	for (uint32_t ms = 0; ms < 10; ms++)
+		assert_true(wrig_tick(r, SW_MS) >= r->now_ns + SW_MS);
+	assert_contains(wrig_tx(r), "s0 PULL k0r1c0 k0r1c1");
+	wrig_close(r);
+}
+
 /* At most 64 chunks per PULL (A18); the next one goes on behind them. */
 static void late__many(void **state)
 {
@@ -538,6 +552,7 @@ int main(void)
 		cmocka_unit_test(ack__past_duplicate_and_never_sent),
 		cmocka_unit_test(lost__is_pushed_again),
 		cmocka_unit_test(late__is_pulled),
+		cmocka_unit_test(late__waits_for_the_port),
 		cmocka_unit_test(late__many),
 		cmocka_unit_test(answer__wait_need_gone),
 		cmocka_unit_test(answer__past_future_unknown),
