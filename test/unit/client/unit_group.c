@@ -252,9 +252,9 @@ static bool is_thread_claiming(const struct scene *s)
 	return s->c->turn.n_claims > 0;
 }
 
-static bool has_completion(const struct scene *s)
+static bool has_ended(const struct scene *s)
 {
-	return !sw_spsc_is_empty(&s->c->completions);
+	return s->c->calls.done != NULL;
 }
 
 static atomic_bool is_answered;
@@ -302,7 +302,7 @@ static void timeout__while_it_is_closed(void **state)
 	await_locked(s, is_thread_claiming); /* the time is over */
 	atomic_store(&s->r->is_aborting, true);
 	rig_kick(s->r);
-	await_locked(s, has_completion);
+	await_locked(s, has_ended);
 	atomic_store(&is_answered, true);
 	pthread_join(thread, &why);
 	assert_null(why);
