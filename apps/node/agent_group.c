@@ -135,7 +135,7 @@ static void begin_if_complete(struct agent_control *c)
 		return;
 	c->is_begun = true;
 	c->is_admitted = c->is_ended = false;
-	c->building.n = c->n_built = c->n_places = 0;
+	c->n_built = c->n_places = 0;
 	c->n_freed = c->n_reused = 0;
 	order.err = sw_agent_open_worker(c->shared);
 	sw_agent_command(c, &order);
@@ -382,6 +382,7 @@ static void on_left(struct agent_control *c)
 	for (uint32_t i = 0; i < sw_agent_n_local(c->shared); i++)
 		if (c->group.ranks[i].is_here)
 			sw_host_release(c->shared->host, c->group.ranks[i].id);
+	c->building.n = c->n_lanes_built = 0; /* it was one of theirs */
 	c->group = c->next;
 	c->next = (struct agent_group){0};
 	c->is_begun = c->is_ended = c->is_admitted = false;

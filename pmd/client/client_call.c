@@ -349,9 +349,10 @@ static uint64_t put_one(struct sw_client *c)
 
 	for (struct sw_channel *ch = from; ch;) {
 		struct sw_channel *next = ch->next ? ch->next : s->channels;
-		uint64_t n = put_piece(c, ch);
+		uint64_t n;
 
-		s->turn = next;
+		s->turn = next; /* it may be closed while a piece is copied */
+		n = put_piece(c, ch);
 		if (n)
 			return n;
 		ch = next == from ? NULL : next;

@@ -38,7 +38,7 @@ int sw_group_tell(
 	return err;
 }
 
-static void expire(struct sw_client *c, const struct sw_call *k)
+static void abort_late(struct sw_client *c, const struct sw_call *k)
 {
 	char why[SW_EDGE_WHY_BYTES], name[SW_GROUP_SHORT];
 	struct sw_group *g = k->group;
@@ -49,6 +49,20 @@ static void expire(struct sw_client *c, const struct sw_call *k)
 		g->timeout_s, sw_coll_name(k->args.kind),
 		(unsigned long long)k->number, sw_group_short(g, name));
 	(void)!sw_group_tell(g, SW_EDGE_TIME_OUT, why);
+}
+
+/* Who leads may be closing the group: what is true when nobody does is told.
+ * Nobody else leads before sw_group_tell, which does. */
+static void expire(struct sw_client *c, uint64_t handle)
+{
+	const struct sw_call *k;
+
+	sw_client_lead(c);
+	sw_client_follow(c);
+	sw_client_rx_completions(c);
+	k = sw_client_find_call(c, handle);
+	if (k && k->state == SW_TENSOR_OPEN && !k->group->is_closed)
+		abort_late(c, k);
 }
 
 uint64_t sw_client_expire(struct sw_client *c)
@@ -66,7 +80,7 @@ uint64_t sw_client_expire(struct sw_client *c)
 			k->group->is_expired)
 			continue;
 		if (k->deadline_ns <= now_ns)
-			expire(c, k);
+			expire(c, k->handle);
 		else if (k->deadline_ns < at_ns)
 			at_ns = k->deadline_ns;
 	}

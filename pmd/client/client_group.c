@@ -345,10 +345,13 @@ static void unlink_channel(struct sw_client *c, const struct sw_channel *ch)
 	c->calls.turn = c->calls.channels;
 }
 
+/* One that could not be closed has its channels still. */
 static void free_group(struct sw_group *g)
 {
 	struct sw_group **at = &g->client->groups;
 
+	for (uint32_t k = 0; k < SW_N_COLL_KINDS; k++)
+		unlink_channel(g->client, &g->channels[k]);
 	while (*at != g)
 		at = &(*at)->next;
 	*at = g->next;

@@ -181,6 +181,33 @@ void sw_client_call_thread(struct sw_client *c)
 	sw_client_changed(c);
 }
 
+/* Whether more of a growing tensor is summed, since it was noted last, or
+ * something has ended. */
+static bool has_ended_some(const struct sw_client *c)
+{
+	return !sw_spsc_is_empty(&c->completions) ||
+	       c->turn.n_summed != atomic_load(&c->control->n_summed);
+}
+
+void sw_client_doze(struct sw_client *c, uint64_t until_ns)
+{
+	sw_edge_doze(&c->control->client_sleeps);
+	sw_client_ring(c, &c->control->agent_naps);
+	if (!has_ended_some(c))
+		sw_client_sleep(c, until_ns);
+	c->turn.n_summed = atomic_load(&c->control->n_summed);
+	atomic_store_explicit(
+		&c->control->client_sleeps, 0, memory_order_relaxed);
+}
+
+/* Others may wait for what comes before the message. */
+static void pass_on(struct sw_client *c, uint64_t until_ns)
+{
+	sw_client_doze(c, until_ns);
+	sw_client_rx_completions(c);
+	sw_client_changed(c);
+}
+
 int sw_client_await(
 	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds)
 {
@@ -191,6 +218,9 @@ int sw_client_await(
 			return kind;
 		if (sw_edge_now_ns() >= until_ns)
 			return SW_ETIMEDOUT;
-		sw_client_sleep(c, until_ns);
+		if (c->control)
+			pass_on(c, until_ns);
+		else /* it is not attached yet */
+			sw_client_sleep(c, until_ns);
 	}
 }

@@ -92,10 +92,12 @@ static int report_call(struct sw_client *c, const struct sw_call *k)
 {
 	const struct sw_group *g = k->group;
 
-	if (k->status && g->is_closed)
+	if (!k->status) /* its group may have no stream any more */
+		return 0;
+	if (g->is_closed)
 		return sw_client_fail(
 			c, SW_ECLOSED, "group '%s' was closed", g->name);
-	if (k->status && k->status == g->death)
+	if (k->status == g->death)
 		return sw_client_fail(c, g->death, "%s", g->why);
 	if (k->status == SW_ECORRUPT)
 		return sw_client_fail(c, SW_ECORRUPT,
@@ -301,7 +303,8 @@ static int look_ended(struct sw_client *c, uint64_t *handle)
 	if (k)
 		return look_call(c, *handle);
 	for (uint32_t i = 0; c->closed && i < SW_EDGE_COLLS; i++) {
-		if (s->calls[i].state != SW_TENSOR_OPEN || s->calls[i].n_waits)
+		if (s->calls[i].state != SW_TENSOR_OPEN ||
+			!s->calls[i].is_begun || s->calls[i].n_waits)
 			continue;
 		*handle = s->calls[i].handle;
 		err = look_call(c, *handle);

@@ -18,25 +18,6 @@
 
 enum { THREAD_TURN_S = 3600 };
 
-static uint32_t n_summed(const struct sw_client *c)
-{
-	return atomic_load(&c->control->n_summed);
-}
-
-/* Until the agent has something, or another thread. */
-static void rest(struct sw_client *c, uint64_t until_ns)
-{
-	sw_edge_doze(&c->control->client_sleeps);
-	sw_client_ring(c, &c->control->agent_naps);
-	if (sw_spsc_is_empty(&c->completions) &&
-		c->turn.n_summed == n_summed(c))
-		sw_client_sleep(c, until_ns);
-	c->turn.n_summed = n_summed(c);
-	atomic_store_explicit(
-		&c->control->client_sleeps, 0, memory_order_relaxed);
-	sw_client_rx_messages(c);
-}
-
 void sw_client_turn(struct sw_client *c, uint64_t until_ns)
 {
 	if (sw_client_move(c, 1))
@@ -46,7 +27,9 @@ void sw_client_turn(struct sw_client *c, uint64_t until_ns)
 		return;
 	}
 	c->turn.has_leader = true;
-	rest(c, until_ns);
+	/* until the agent has something, or another thread */
+	sw_client_doze(c, until_ns);
+	sw_client_rx_messages(c);
 	sw_client_rx_completions(c);
 	sw_client_follow(c);
 }

@@ -89,30 +89,47 @@ static int report(
 	return err ? sw_client_fail(t->device->client, err, "%s", why) : 0;
 }
 
-int sw_device_poll(struct sw_device_tensor *t)
+/* A forked child has nothing that would end a call, and maybe a lock that
+ * nobody gives back. */
+static int check_ours(const struct sw_device_tensor *t)
+{
+	if (!sw_client_lock(t->device->client))
+		return SW_ECLOSED;
+	sw_client_unlock(t->device->client);
+	return 0;
+}
+
+static int wait_until(struct sw_device_tensor *t, uint64_t until_ns)
 {
 	char why[SW_PIPELINE_WHY];
-	int err = sw_pipeline_wait(&t->device->pipeline, &t->t, 0, why);
+	int err = check_ours(t);
 
-	return report(t, err, false, why);
+	if (err)
+		return err;
+	err = sw_pipeline_wait(&t->device->pipeline, &t->t, until_ns, why);
+	return report(t, err, until_ns, why);
+}
+
+int sw_device_poll(struct sw_device_tensor *t)
+{
+	return wait_until(t, 0);
 }
 
 int sw_device_wait(struct sw_device_tensor *t)
 {
-	uint64_t until_ns = sw_client_wait_until_ns(t->device->client);
-	char why[SW_PIPELINE_WHY];
-	int err = sw_pipeline_wait(&t->device->pipeline, &t->t, until_ns, why);
-
-	return report(t, err, true, why);
+	return wait_until(t, sw_client_wait_until_ns(t->device->client));
 }
 
 int sw_device_hold(struct sw_device_tensor *t, void *stream)
 {
 	uint64_t until_ns = sw_client_wait_until_ns(t->device->client);
 	char why[SW_PIPELINE_WHY];
-	int err = sw_pipeline_hold(
-		&t->device->pipeline, &t->t, stream, until_ns, why);
+	int err = check_ours(t);
 
+	if (err)
+		return err;
+	err = sw_pipeline_hold(
+		&t->device->pipeline, &t->t, stream, until_ns, why);
 	return report(t, err, true, why);
 }
 

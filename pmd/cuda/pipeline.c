@@ -111,7 +111,7 @@ void sw_pipeline_close(struct sw_pipeline *l)
 
 _Atomic uint32_t *sw_pipeline_word(struct sw_pipeline *l)
 {
-	return &l->words[l->n_words++];
+	return &l->words[atomic_fetch_add(&l->n_words, 1)];
 }
 
 /* What a tensor needs; under the lock. */

@@ -222,7 +222,7 @@ struct sw_pipeline {
 	uint32_t n_tensors;
 	struct sw_segment shared;
 	_Atomic uint32_t *words; /* in it, of each, and others */
-	uint32_t n_words;
+	_Atomic uint32_t n_words;
 	bool has_pinned; /* those */
 	/* the thread's: */
 	struct sw_pipeline_start *waiting; /* for events */
@@ -268,7 +268,7 @@ int sw_pipeline_hold(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
 /* --- for others than tensors --- */
 
 /* sw_pipeline_word - a word that streams can wait for; at most
- * SW_PIPELINE_OTHERS are asked for.  Thread: one at a time. */
+ * SW_PIPELINE_OTHERS are asked for.  Thread: any. */
 _Atomic uint32_t *sw_pipeline_word(struct sw_pipeline *l);
 
 /* sw_pipeline_event - one of the back end's; @why as below. */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_device.h"
 #include "test/proc/proc_say.h"
 #include "sum/half.h"
 
@@ -29,12 +29,16 @@ enum misbehaviour {
 	RING_TENSOR, /* a tensor that was not declared */
 	RING_TWICE,  /* a tensor while it is open */
 	RING_RANDOM, /* random bytes over all of it */
+	/* The first tensor grows: more is missing than it has; half of it is
+	 * there, then nobody. */
+	GROW_BEYOND,
+	GROW_DIE,
 	N_MISBEHAVIOURS,
 };
 
 static const char *const misbehaviours[N_MISBEHAVIOURS] = {"good", "die",
 	"edit", "ring-done", "ring-index", "ring-tensor", "ring-twice",
-	"ring-random"};
+	"ring-random", "grow-beyond", "grow-die"};
 
 /* How its calls of the first tensor differ from the others'. */
 enum mismatch { INTOLERANT, NONE, STEP, ROOT, SUM, N_MISMATCHES };
@@ -172,6 +176,11 @@ static void check(const struct client *k, uint32_t step)
 	exit(EXIT_WRONG);
 }
 
+static bool is_growing(const struct client *k)
+{
+	return k->how >= GROW_BEYOND;
+}
+
 static void declare(struct client *k)
 {
 	struct sw_tensor_desc descs[TENSORS_MAX];
@@ -181,7 +190,14 @@ static void declare(struct client *k)
 		return;
 	for (uint32_t t = 0; t < k->n_tensors; t++)
 		descs[t] = k->tensors[t].desc;
-	may(k, sw_declare(k->c, descs, k->n_tensors, handles), "declare");
+	if (is_growing(k))
+		must(k,
+			sw_client_declare_growing(
+				k->c, descs, k->n_tensors, handles),
+			"declare");
+	else
+		may(k, sw_declare(k->c, descs, k->n_tensors, handles),
+			"declare");
 	for (uint32_t t = 0; t < k->n_tensors; t++)
 		k->tensors[t].handle = handles[t];
 	proc_say("declared");
@@ -205,8 +221,24 @@ static void push(
 	must(k, err, "push");
 }
 
+/* It is pushed as others are, or half of it. */
+static void push_growing(struct client *k, uint32_t step, bool is_last)
+{
+	struct tensor *t = &k->tensors[0];
+	uint64_t half = t->desc.n_elems / 2 * sw_dtype_bytes(t->desc.dtype);
+
+	must(k,
+		sw_client_push(
+			k->c, t->handle, 0, step, is_last ? half : 0, &t->push),
+		"push");
+}
+
 static void push_all(struct client *k, uint32_t step)
 {
+	if (is_growing(k)) {
+		push_growing(k, step, step + 1 == k->n_steps);
+		return;
+	}
 	for (uint32_t i = 0; i < k->n_tensors; i++)
 		push(k, &k->tensors[i], root_of(k, step), step);
 }
@@ -284,19 +316,40 @@ static void await_hang_up(struct client *k)
 
 	(void)!sw_client_lock(k->c);
 	sw_client_lead(k->c);
-	err = sw_client_await(k->c, until_ns, &m, fds);
+	while (!(err = sw_client_rx(k->c, &m, fds)) &&
+		sw_edge_now_ns() < until_ns)
+		sw_client_sleep(k->c, until_ns);
 	sw_client_follow(k->c);
 	sw_client_unlock(k->c);
-	must(k, err, "wait");
+	must(k, err ? err : SW_ETIMEDOUT, "wait");
+}
+
+/* The agent has taken the push; its first word of what is missing, too, unless
+ * it is very slow. */
+static void grow(struct client *k)
+{
+	uint64_t bytes = k->tensors[0].desc.n_elems *
+			 sw_dtype_bytes(k->tensors[0].desc.dtype);
+	bool is_beyond = k->how == GROW_BEYOND;
+
+	while (!sw_spsc_is_drained(&k->c->submits))
+		usleep(1000);
+	usleep(10000);
+	must(k,
+		sw_client_grow(k->c, k->tensors[0].handle,
+			is_beyond ? UINT64_MAX : bytes / 4),
+		"grow");
 }
 
 static void misbehave(struct client *k)
 {
-	if (k->how == DIE)
+	if (is_growing(k))
+		grow(k);
+	if (k->how == DIE || k->how == GROW_DIE)
 		raise(SIGKILL);
 	else if (k->how == EDIT)
 		edit(k);
-	else if (k->how != GOOD)
+	else if (k->how != GOOD && !is_growing(k))
 		spoil_rings(k);
 	if (k->how > RING_DONE)
 		await_hang_up(k);

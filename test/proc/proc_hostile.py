@@ -40,10 +40,12 @@ def run_ring(how, pattern):
         net.start_all()
         bad = net.client(0, *GOOD, "--misbehave", how, "--steps", "2")
         other = net.client(1, *GOOD, "--steps", "9")
-        bad.wait_error(r"step 0 exact", r"error wait SW_EPROTO: .*" + pattern)
+        bad.wait_error(r"step 0 exact",
+                       rf"error wait SW_EPROTO: .*({pattern})")
         net.daemons["agent0"].await_text(
-            f"process {bad.pid}.*" + pattern)
-        other.wait_error(r"SW_EPEER: .*rank 0 \(node agent0\).*" + pattern)
+            rf"process {bad.pid}.*({pattern})")
+        other.wait_error(
+            rf"SW_EPEER: .*rank 0 \(node agent0\).*({pattern})")
         check_next(net)
 
 
@@ -72,6 +74,24 @@ def test_tensor_twice_in_a_ring():
 
 def test_random_bytes_in_the_rings():
     run_ring("ring-random", r"impossible index")
+
+
+def test_more_is_missing_of_a_tensor_than_it_has():
+    run_ring("grow-beyond", r"pushed a tensor with .*missing bytes that cannot "
+             r"be|grew a tensor backwards, beyond its size")
+
+
+def test_process_that_dies_while_its_tensor_grows():
+    """The rest of it never comes, and who waits for it is told."""
+    with Net() as net:
+        net.start_all()
+        bad = net.client(0, *GOOD, "--misbehave", "grow-die", "--steps", "2")
+        other = net.client(1, *GOOD, "--steps", "9")
+        code = bad.wait(rig.RUN_S)
+        check(code == -signal.SIGKILL, f"{bad.name} ended with {code}")
+        other.wait_error(r"step 0 exact", r"SW_EPEER: .*rank 0 \(node agent0\)"
+                         r".*training process")
+        check_next(net)
 
 
 def test_process_that_dies_after_each_push():

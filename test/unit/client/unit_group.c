@@ -3,8 +3,11 @@
 #include "test/unit/host/host_rig.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
 
 #include "pmd/client/client.h"
+#include "pmd/host/host.h"
 #include "test/support/unit.h"
 #include <sumwire/coll.h>
 
@@ -211,6 +214,196 @@ static void close__while_others_wait(void **state)
 	assert_null(s->other->next);
 }
 
+/* Its end is still to be said, and is no error. */
+static void close__what_ended_before(void **state)
+{
+	struct scene *s = *state;
+	uint64_t h, last;
+
+	assert_int_equal(call(s, s->g, SW_BARRIER, 0, &h), 0);
+	assert_int_equal(call(s, s->g, SW_BARRIER, 0, &last), 0);
+	assert_int_equal(sw_wait(s->c, last), 0); /* one behind the other */
+	assert_int_equal(sw_group_close(s->g), 0);
+	assert_int_equal(sw_wait(s->c, h), 0);
+	assert_ptr_equal(s->c->groups, s->other);
+}
+
+static bool is_locked_true(struct scene *s, bool (*is)(const struct scene *s))
+{
+	bool yes;
+
+	assert_true(sw_client_lock(s->c));
+	yes = is(s);
+	sw_client_unlock(s->c);
+	return yes;
+}
+
+static void await_locked(struct scene *s, bool (*is)(const struct scene *s))
+{
+	int i = 0;
+
+	while (i++ < RIG_WAIT_MS && !is_locked_true(s, is))
+		usleep(1000);
+	assert_in_range(i, 0, RIG_WAIT_MS);
+}
+
+static bool is_thread_claiming(const struct scene *s)
+{
+	return s->c->turn.n_claims > 0;
+}
+
+static bool has_ended(const struct scene *s)
+{
+	return s->c->calls.done != NULL;
+}
+
+static atomic_bool is_answered;
+
+/* An agent that ends nothing of a group, and answers late. */
+static void end_late(void *ctx, uint32_t id, const struct sw_edge_end *end)
+{
+	struct rig *r = ctx;
+
+	r->end = *end;
+	while (!atomic_load(&is_answered))
+		usleep(100);
+	sw_host_tuned(r->host, id, 0, "");
+}
+
+static void be_late(struct rig *r, bool is_late)
+{
+	atomic_store(&is_answered, !is_late);
+	rig_hold(r);
+	r->host->p.events.on_end = end_late;
+	rig_go(r);
+}
+
+static void *close_it(void *arg)
+{
+	struct scene *s = arg;
+
+	return sw_group_close(s->g) ? "it was not closed" : NULL;
+}
+
+/* The agent forgets the group while the library's thread waits to tell it that
+ * the group is late: then that is not said any more. */
+static void timeout__while_it_is_closed(void **state)
+{
+	struct scene *s = *state;
+	pthread_t thread;
+	void *why;
+	uint64_t h;
+
+	assert_int_equal(sw_group_set_timeout(s->g, 1), 0);
+	mute(s, true);
+	assert_int_equal(call(s, s->g, SW_BARRIER, 0, &h), 0);
+	be_late(s->r, true);
+	pthread_create(&thread, NULL, close_it, s);
+	await_locked(s, is_thread_claiming); /* the time is over */
+	atomic_store(&s->r->is_aborting, true);
+	rig_kick(s->r);
+	await_locked(s, has_ended);
+	atomic_store(&is_answered, true);
+	pthread_join(thread, &why);
+	assert_null(why);
+	assert_int_equal(sw_wait(s->c, h), SW_ECLOSED);
+	atomic_store(&s->r->is_aborting, false);
+	mute(s, false);
+	for (uint32_t i = 0; i < 3; i++) { /* the agent has not hung up */
+		assert_int_equal(call(s, s->other, SW_BARRIER, 0, &h), 0);
+		assert_int_equal(sw_wait(s->c, h), 0);
+	}
+	assert_int_equal(s->r->end.what, SW_EDGE_CLOSE_GROUP);
+}
+
+enum { LATE = 1 << 19 }; /* bytes: more than a call copies at once */
+
+/* Memory that whoever reads it waits for. */
+static struct {
+	void *at;
+	atomic_bool is_read, may_go;
+} late;
+
+static void on_fault(int number)
+{
+	(void)number;
+	atomic_store(&late.is_read, true);
+	while (!atomic_load(&late.may_go))
+		usleep(100);
+	mprotect(late.at, LATE, PROT_READ | PROT_WRITE);
+}
+
+struct late_call {
+	struct scene *s;
+	pthread_t thread;
+	uint64_t handle;
+	int err;
+};
+
+static void *call_late(void *arg)
+{
+	struct late_call *k = arg;
+	struct sw_coll_args a = SW_COLL_ARGS_INIT;
+
+	a.kind = SW_ALL_REDUCE;
+	a.count = LATE / sizeof(float);
+	a.send = a.recv = late.at;
+	k->err = sw_coll(k->s->g, &a, &k->handle);
+	return NULL;
+}
+
+/* Another thread copies a piece of the channel before it. */
+static void close__while_another_is_copied(void **state)
+{
+	struct scene *s = *state;
+	struct late_call k = {.s = s};
+	struct sigaction old;
+	uint64_t h;
+	int err;
+
+	late.at = mmap(NULL, LATE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_int_equal(call(s, s->other, SW_ALL_REDUCE, 1, &h), 0);
+	assert_int_equal(sw_wait(s->c, h), 0);
+	call_late(&k);
+	assert_int_equal(sw_wait(s->c, k.handle), 0);
+	sigaction(SIGSEGV, &(struct sigaction){.sa_handler = on_fault}, &old);
+	mprotect(late.at, LATE, PROT_NONE);
+	pthread_create(&k.thread, NULL, call_late, &k);
+	for (int i = 0; i < RIG_WAIT_MS && !atomic_load(&late.is_read); i++)
+		usleep(1000);
+	err = sw_group_close(s->other);
+	atomic_store(&late.may_go, true);
+	pthread_join(k.thread, NULL);
+	sigaction(SIGSEGV, &old, NULL);
+	assert_true(atomic_load(&late.is_read));
+	assert_int_equal(err, 0);
+	assert_ptr_equal(s->c->calls.turn, &s->g->channels[SW_ALL_REDUCE]);
+	assert_int_equal(k.err, 0);
+	assert_int_equal(sw_wait(s->c, k.handle), 0);
+	munmap(late.at, LATE);
+}
+
+/* The agent takes too long: the group goes with its last handle. */
+static void close__in_vain(void **state)
+{
+	struct scene *s = *state;
+	uint64_t h;
+
+	s->c->settings.wait_timeout_s = 1;
+	mute(s, true);
+	assert_int_equal(call(s, s->g, SW_BARRIER, 0, &h), 0);
+	be_late(s->r, false);
+	fails(s, sw_group_close(s->g), SW_ETIMEDOUT,
+		"the agent still uses its buffers after 1 s");
+	mute(s, false);
+	assert_int_equal(sw_wait(s->c, h), SW_ECLOSED);
+	assert_ptr_equal(s->c->groups, s->other);
+	assert_null(s->c->calls.channels);
+	assert_int_equal(call(s, s->other, SW_BARRIER, 0, &h), 0);
+	assert_int_equal(sw_wait(s->c, h), 0);
+}
+
 /* Its streams have names of their own; stages are used again. */
 static void close__and_open_again(void **state)
 {
@@ -287,6 +480,14 @@ int main(void)
 			close__ends_all_that_is_open, scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(
 			close__while_others_wait, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			close__what_ended_before, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			timeout__while_it_is_closed, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(close__while_another_is_copied,
+			scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			close__in_vain, scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(
 			close__and_open_again, scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(

@@ -7,7 +7,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_device.h"
+#include "pmd/host/host.h"
 #include <sumwire/coll.h>
 
 enum { PIECE = (1 << 20) / 4, COUNT_MAX = 3 * PIECE + 5 };
@@ -277,6 +278,83 @@ static void threads__each_its_group(void **state)
 	}
 }
 
+static atomic_bool may_declare;
+
+/* An agent that is slow to declare. */
+static void declare_late(void *ctx, uint32_t id, uint32_t batch,
+	const struct sw_host_tensor *tensors, uint32_t n)
+{
+	while (!atomic_load(&may_declare))
+		usleep(100);
+	rig_on_declare(ctx, id, batch, tensors, n);
+}
+
+struct waiter {
+	pthread_t thread;
+	struct sw_client *c;
+	uint64_t handle;
+	atomic_bool has_ended;
+	int err;
+};
+
+static void *wait_for_it(void *arg)
+{
+	struct waiter *w = arg;
+
+	w->err = sw_wait(w->c, w->handle);
+	atomic_store(&w->has_ended, true);
+	return NULL;
+}
+
+static void *declare_another(void *arg)
+{
+	struct waiter *w = arg;
+
+	w->err = rig_tensor(w->c, "late", 1) ? 0 : SW_ENOMEM;
+	return NULL;
+}
+
+static void await_users(
+	struct sw_client *c, const uint32_t *count, const bool *is)
+{
+	for (bool yes = false; !yes; usleep(1000)) {
+		assert_true(sw_client_lock(c));
+		yes = count ? *count : *is;
+		sw_client_unlock(c);
+	}
+}
+
+/* Whoever leads waits for the agent's answer, and takes the ends that others
+ * wait for meanwhile. */
+static void threads__one_declares(void **state)
+{
+	struct scene *s = *state;
+	struct waiter w = {.c = s->c}, d = {.c = s->c};
+	struct sw_tensor_desc desc = RIG_DESC("grows", 1024, SW_F32, 0);
+	struct sw_tensor *t;
+	bool was_in_time;
+
+	assert_int_equal(sw_client_declare_growing(s->c, &desc, 1, &t), 0);
+	assert_int_equal(sw_client_push(s->c, t, 0, 1, 4096, &w.handle), 0);
+	rig_hold(s->r);
+	s->r->host->p.events.on_declare = declare_late;
+	rig_go(s->r);
+	pthread_create(&d.thread, NULL, declare_another, &d);
+	await_users(s->c, NULL, &s->c->turn.is_asleep);
+	pthread_create(&w.thread, NULL, wait_for_it, &w);
+	await_users(s->c, &s->c->turn.n_waiting, NULL);
+	assert_int_equal(sw_client_grow(s->c, t, 0), 0);
+	for (int i = 0; i < RIG_WAIT_MS / 2 && !atomic_load(&w.has_ended); i++)
+		usleep(1000);
+	was_in_time = atomic_load(&w.has_ended);
+	atomic_store(&may_declare, true);
+	pthread_join(w.thread, NULL);
+	pthread_join(d.thread, NULL);
+	assert_true(was_in_time);
+	assert_int_equal(w.err, 0);
+	assert_int_equal(d.err, 0);
+}
+
 /* --- ends --- */
 
 static bool knows_deadline(struct sw_client *c)
@@ -437,6 +515,8 @@ int main(void)
 			event_fd__says_that_one_ended, scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(
 			threads__each_its_group, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			threads__one_declares, scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(thread__rests_while_others_wait,
 			scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(

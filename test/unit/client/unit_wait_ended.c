@@ -158,6 +158,69 @@ static void wait_ended__agent_hangs_up(void **state)
 	assert_int_equal(got, 0);
 }
 
+struct caller {
+	pthread_t thread;
+	struct scene *s;
+	int err;
+};
+
+static void *call_first(void *arg)
+{
+	struct caller *k = arg;
+	struct sw_coll_args a = {.size = sizeof(a),
+		.kind = SW_ALL_REDUCE,
+		.dtype = SW_F32,
+		.count = 100,
+		.send = k->s->values,
+		.recv = k->s->values};
+	uint64_t h;
+
+	k->err = sw_coll(k->s->g, &a, &h);
+	return NULL;
+}
+
+static bool is_asking(struct sw_client *c)
+{
+	bool is;
+
+	assert_true(sw_client_lock(c));
+	is = c->turn.is_asleep;
+	sw_client_unlock(c);
+	return is;
+}
+
+/* The process leaves while another thread calls one, whose stages the agent
+ * has not made: nobody knows of it. */
+static void wait_ended__not_of_what_has_not_begun(void **state)
+{
+	struct scene *s = *state;
+	struct caller k = {.s = s};
+	struct sw_coll_args a = {.size = sizeof(a),
+		.kind = SW_ALL_REDUCE,
+		.dtype = SW_F32,
+		.count = 1};
+	void *shared;
+	uint64_t h;
+	int err;
+
+	assert_int_equal(sw_alloc(s->c, 4096, &shared), 0);
+	a.send = a.recv = shared;
+	assert_int_equal(sw_coll(s->g, &a, &h), 0);
+	assert_int_equal(sw_wait(s->c, h), 0);
+	rig_hold(s->r);
+	pthread_create(&k.thread, NULL, call_first, &k);
+	while (!is_asking(s->c))
+		usleep(1000);
+	sw_leave(s->c);
+	err = sw_wait_ended(s->c, &h);
+	pthread_join(k.thread, NULL);
+	rig_go(s->r);
+	assert_int_equal(err, SW_ECLOSED);
+	assert_int_equal(h, 0);
+	assert_int_equal(k.err, SW_ECLOSED);
+	assert_int_equal(s->g->n_calls, 0);
+}
+
 static void *wait_for_one(void *arg)
 {
 	struct watcher *w = arg;
@@ -219,6 +282,9 @@ int main(void)
 			scene_close),
 		cmocka_unit_test_setup_teardown(
 			wait_ended__agent_hangs_up, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			wait_ended__not_of_what_has_not_begun, scene_open,
+			scene_close),
 		cmocka_unit_test_setup_teardown(
 			wait_ended__leaves_what_others_wait_for, scene_open,
 			scene_close),

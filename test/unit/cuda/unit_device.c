@@ -325,6 +325,29 @@ static void child__has_none(void **state)
 	sum_and_check(s, t, 4);
 }
 
+/* Of what was open when it was forked, too; it does not wait. */
+static void child__waits_for_nothing(void **state)
+{
+	struct scene *s = *state;
+	struct sw_device_tensor *t;
+	float x[4] = {0};
+	int code;
+	pid_t pid;
+
+	open_device(s, "host", 0);
+	t = declare(s, "t", 4);
+	assert_int_equal(push(t, x, x), 0);
+	pid = fork();
+	if (!pid)
+		_exit(sw_device_poll(t) == SW_ECLOSED &&
+					sw_device_wait(t) == SW_ECLOSED &&
+					sw_device_hold(t, NULL) == SW_ECLOSED
+				? 0
+				: 1);
+	assert_int_equal(waitpid(pid, &code, 0), pid);
+	assert_int_equal(code, 0);
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, scene_open, scene_close)
 
 int main(void)
@@ -340,6 +363,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			agent__goes, scene_open_mute, scene_close),
 		CASE(child__has_none),
+		cmocka_unit_test_setup_teardown(
+			child__waits_for_nothing, scene_open_mute, scene_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -290,6 +290,55 @@ static void pipeline__words_stay_when_we_fork(void **state)
 	rig_close(r);
 }
 
+enum { EACH = 10000, ROUNDS = 100 };
+
+struct taker {
+	struct sw_pipeline *l;
+	pthread_barrier_t *start;
+	pthread_t thread;
+};
+
+static void *take_words(void *arg)
+{
+	const struct taker *x = arg;
+
+	for (uint32_t k = 0; k < ROUNDS; k++) {
+		pthread_barrier_wait(x->start);
+		for (uint32_t i = 0; i < EACH; i++)
+			(void)sw_pipeline_word(x->l);
+		pthread_barrier_wait(x->start);
+	}
+	return NULL;
+}
+
+/* Tensors are declared while a collective is called: no word is of both. */
+static void pipeline__words_are_of_one(void **state)
+{
+	static _Atomic uint32_t words[2 * EACH];
+	struct sw_pipeline l = {.words = words};
+	pthread_barrier_t start;
+	struct taker x[2];
+	uint32_t taken[ROUNDS];
+
+	(void)state;
+	pthread_barrier_init(&start, NULL, 3);
+	for (uint32_t i = 0; i < 2; i++) {
+		x[i] = (struct taker){.l = &l, .start = &start};
+		pthread_create(&x[i].thread, NULL, take_words, &x[i]);
+	}
+	for (uint32_t k = 0; k < ROUNDS; k++) {
+		l.n_words = 0;
+		pthread_barrier_wait(&start);
+		pthread_barrier_wait(&start);
+		taken[k] = l.n_words;
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		pthread_join(x[i].thread, NULL);
+	pthread_barrier_destroy(&start);
+	for (uint32_t k = 0; k < ROUNDS; k++)
+		assert_int_equal(taken[k], 2 * EACH);
+}
+
 static void check_blocks(const char *options, const char *because)
 {
 	struct rig *r = rig_open(options, 64 * KIB);
@@ -500,6 +549,7 @@ int main(void)
 		cmocka_unit_test(pipeline__late_event_holds_up_nobody),
 		cmocka_unit_test(pipeline__stream_waits),
 		cmocka_unit_test(pipeline__words_stay_when_we_fork),
+		cmocka_unit_test(pipeline__words_are_of_one),
 		cmocka_unit_test(pipeline__caller_waits_where_streams_cannot),
 		cmocka_unit_test(pipeline__device_lost),
 		cmocka_unit_test(pipeline__error_of_the_net),

@@ -128,6 +128,32 @@ static void end__half_way(void **state)
 	close_scene(s);
 }
 
+/* A batch comes in the same turn as the news that all has ended: what declared
+ * it is no more. */
+static void end__with_a_batch(void **state)
+{
+	struct agent_rig *s = open_attached();
+	const struct agent_control *c = &s->agent.control;
+	struct sw_edge_declare m;
+
+	(void)state;
+	ON_LCORE(work(s); lane_work(s));
+	run(s);
+	good_declare(&m, 0, TENSORS);
+	raw_send(&s->w[0], &m, declare_bytes(TENSORS));
+	for (uint32_t i = 0; i < 20 && !c->building.n; i++)
+		sw_host_poll(s->agent.shared.host, 0);
+	assert_int_equal(c->building.n, TENSORS);
+	sw_worker_fail(worker_of(s, 0), SW_ESERVER, SW_KEY_NONE, "server s1");
+	for (uint32_t i = 0; i < 20; i++)
+		pass(s);
+	sw_agent_take_reports(&s->agent.control);
+	assert_false(c->is_begun);
+	assert_int_equal(c->building.n, 0);
+	control(s);
+	close_scene(s);
+}
+
 /* A stream that is one too many is refused for that reason. */
 static void open__no_place_is_left(void **state)
 {
@@ -173,6 +199,7 @@ int main(void)
 		cmocka_unit_test(lcore__takes_no_memory),
 		cmocka_unit_test(declare__built_once),
 		cmocka_unit_test(end__half_way),
+		cmocka_unit_test(end__with_a_batch),
 		cmocka_unit_test(open__no_place_is_left)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
