@@ -77,34 +77,34 @@ class Machines(Alone):
                 f.write(f"{text}\n")
         return cpus
 
+    def of_machine(self, i):
+        """Its namespaces."""
+        return [f"/proc/{self.pid(i)}/ns/{kind}" for kind in ("net", "uts", "mnt")]
+
     def inside(self, i, *args):
         return ["nsenter", "-t", self.pid(i), "-n", "-u", "-m", *args]
 
-    def torchruns(self, *args, rendezvous, env=None, cpus=()):
+    def torchruns(self, *args, rendezvous, env=None, cpus=(), ranks=N):
         """One on each machine, which has those CPUs; all, if none are named.
         These machines have the same cores, so each agent polls on one."""
-        pairs = {**self.environment(0), "TEST_LIMIT_S": "90",
-                 "SUMWIRE_LCORES": "1", **(env or {})}
-        for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TEST_STORE",
-                     "SUMWIRE_LAUNCHER", "GLOO_SOCKET_IFNAME"):
-            del pairs[name]
-        bound = [["taskset", "-c", each] for each in cpus] or [[]] * N
-        return [self.run(f"torchrun{i}", *self.inside(
-            i, *bound[i], "env", "-u", "SUMWIRE_LAUNCHER",
-            *[f"{k}={v}" for k, v in pairs.items() if v is not None],
-            torch_rig.python(), "-m", "torch.distributed.run",
-            f"--nnodes={N}", "--nproc-per-node=2", *rendezvous(i),
-            os.path.join(torch_rig.HERE, "cases_machines.py"),
-            *args)) for i in range(N)]
+        pairs = {"TEST_LIMIT_S": "90", "SUMWIRE_LCORES": "1",
+                 "GLOO_SOCKET_IFNAME": None, **(env or {})}
+        return [self.run(
+            f"torchrun{i}", "-m", "torch.distributed.run", f"--nnodes={N}",
+            f"--nproc-per-node={ranks}", *rendezvous(i),
+            os.path.join(torch_rig.HERE, "cases_machines.py"), *args,
+            start=self.for_torchrun(i, pairs, namespaces=self.of_machine(i),
+                                    cpus=cpus[i] if cpus else ()))
+            for i in range(N)]
 
-    def torchruns_ok(self, *cases, **how):
+    def torchruns_ok(self, *cases, ranks=N, **how):
         """All cases, at all ranks; where their agents are, by machine."""
-        runs = self.torchruns(*cases, **how)
+        runs = self.torchruns(*cases, ranks=ranks, **how)
         for p in runs:
             p.wait_ok(RUN_S)
             for name in cases:
                 n = p.out().count(f"ok {name}\n")
-                check(n == 2, f"{n} ranks of {p.name} did {name}")
+                check(n == ranks, f"{n} ranks of {p.name} did {name}")
         self.await_nothing()
         return [re.findall(r"agent (\S+) (\S+)\n", p.out()) for p in runs]
 

@@ -21,6 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "test", "proc"))
 
+import forks  # noqa: E402
 import rig  # noqa: E402
 from rig import Net, check  # noqa: E402
 
@@ -68,12 +69,16 @@ class TorchNet(Net):
                 "GLOO_SOCKET_IFNAME": "lo",
                 "TEST_STORE": self.path(f"store{self.n_runs}")}
 
+    def namespaces(self, rank):
+        """Files of /proc of those that are not this program's."""
+        del rank
+        return ()
+
     def rank(self, rank, *args, env=None):
         """Start one rank's program."""
         pairs = {**self.environment(rank), **(env or {})}
-        return self.run(f"rank{rank}.{self.n_runs}", "/usr/bin/env",
-                        *[f"{k}={v}" for k, v in pairs.items()],
-                        python(), *args)
+        return self.run(f"rank{rank}.{self.n_runs}", *args, start=forks.starter(
+            python(), pairs, rank, self.namespaces(rank)))
 
     def ranks(self, *args, env=None):
         """Start one program on all ranks."""
