@@ -145,9 +145,11 @@ def agents_are(agents, net):
 
 
 def test_by_name():
+    n = 2 if len(os.sched_getaffinity(0)) >= 4 else 1  # two are the ranks'
     with Machines() as net:
-        agents_are(net.torchruns_ok("places", "sums", "moves", "parts",
-                                    rendezvous=by_name), "net")
+        agents_are(net.torchruns_ok(
+            "places", "lcores", "sums", "moves", "parts", rendezvous=by_name,
+            env={"SUMWIRE_LCORES": None, "TEST_LCORES": str(n)}), "net")
 
 
 def test_by_address():
@@ -160,15 +162,11 @@ def test_by_address():
 
 def test_lcores():
     """The machine that has the fewest cores decides."""
-    cpus = [str(c) for c in sorted(os.sched_getaffinity(0))]
-    n = 2 if len(cpus) >= 4 else 1  # two are the ranks'
+    cpus = sorted(os.sched_getaffinity(0))
     with Machines() as net:
-        net.torchruns_ok("lcores", "sums", "parts", rendezvous=by_name,
-                         env={"SUMWIRE_LCORES": None, "TEST_LCORES": str(n)})
-    with Machines() as net:
-        net.torchruns_ok("lcores", rendezvous=by_name,
+        net.torchruns_ok("lcores", rendezvous=by_name, ranks=1,
                          env={"SUMWIRE_LCORES": None, "TEST_LCORES": "1"},
-                         cpus=(",".join(cpus), cpus[0]))
+                         cpus=(cpus, cpus[:1]))
 
 
 FIRST = {"SUMWIRE_HIERARCHICAL": "1"}
@@ -178,7 +176,7 @@ def near(interface, gpu, node):
     """The agent runs on the CPUs of that node."""
     with Machines() as net:
         cpus = net.make_sys(interface, gpu)
-        net.torchruns_ok("near", rendezvous=by_name,
+        net.torchruns_ok("near", rendezvous=by_name, ranks=1,
                          env={"TEST_SYS": net.path("tmp/sys"), "TEST_GPU": "1",
                               "TEST_CPU": str(cpus[node])})
 
@@ -197,15 +195,10 @@ def test_each_machine_first():
     with Machines() as net:
         agents_are(net.torchruns_ok(
             "places", "first", "first_in_order", "first_trained",
-            "first_aborted", "sums", rendezvous=by_name, env=FIRST), "net")
-
-
-def test_each_machine_first_by_streams():
-    with Machines() as net:
-        net.torchruns_ok(
-            "streams", "streams_behind", "streams_together", "streams_in_order",
-            "streams_future", "streams_fail", "streams_closed",
-            rendezvous=by_name, env=FIRST)
+            "first_aborted", "sums", "streams", "streams_behind",
+            "streams_together", "streams_in_order", "streams_future",
+            "streams_fail", "streams_closed", rendezvous=by_name, env=FIRST),
+            "net")
 
 
 def test_each_machine_first_refused():
