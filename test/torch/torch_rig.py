@@ -40,7 +40,8 @@ def has_torch(what="assert importlib.util.find_spec('torch')"):
 
 
 def need_compile():
-    if not has_torch("import torch; torch.compiler.disable"):
+    if not has_torch("import importlib.metadata; assert tuple(map(int, importlib."
+                     "metadata.version('torch').split('.')[:2])) >= (2, 1)"):
         raise rig.Skip(f"{python()}: no torch.compile before PyTorch 2.1")
 
 
