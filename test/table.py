@@ -9,6 +9,7 @@ neither is one case.  Exit code 0 only if a test passed and none failed.  What
 was skipped without a line in test/skips that holds here has failed.
 """
 import fnmatch
+import functools
 import json
 import os
 import re
@@ -58,6 +59,7 @@ def skipped_cases(test):
     return cases or (["*"] if test["result"] == "SKIP" else [])
 
 
+@functools.lru_cache(maxsize=None)
 def is_so(condition):
     return subprocess.run(["sh", "-c", condition], check=False,
                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

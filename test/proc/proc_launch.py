@@ -53,11 +53,6 @@ class Torchrun(Launcher):
         super().__init__()
         if not shutil.which("torchrun"):
             raise Skip("torchrun is not installed")
-        p = subprocess.run(self.command("true"), env=self.env, timeout=SHORT_S,
-                           capture_output=True, text=True, check=False)
-        if p.returncode:
-            raise Skip("torchrun cannot start anything: " +
-                       p.stderr.strip().splitlines()[-1])
 
     def command(self, script):
         # with Python 3.11, PyTorch 1.13 cannot do without redirection

@@ -66,17 +66,20 @@ def wait_until(fn, limit_s, what):
         time.sleep(0.02)
 
 
+def popen(args, out, log):
+    return subprocess.Popen(args, stdin=subprocess.PIPE, stdout=out, stderr=log,
+                            start_new_session=True)
+
+
 class Process:
     """A program in a process group of its own; its output goes to files."""
 
-    def __init__(self, name, folder, args):
+    def __init__(self, name, folder, args, start=popen):
         self.name = name
         self.out_path = os.path.join(folder, name + ".out")
         self.log_path = os.path.join(folder, name + ".log")
         with open(self.out_path, "wb") as out, open(self.log_path, "wb") as log:
-            self.popen = subprocess.Popen(
-                args, stdin=subprocess.PIPE, stdout=out, stderr=log,
-                start_new_session=True)
+            self.popen = start(args, out, log)
         self.pid = self.popen.pid
 
     def out(self):
@@ -325,8 +328,8 @@ class Net:
 
     # --- processes ---
 
-    def run(self, name, *args):
-        p = Process(name, self.folder, args)
+    def run(self, name, *args, start=popen):
+        p = Process(name, self.folder, args, start)
         self.processes.append(p)
         return p
 

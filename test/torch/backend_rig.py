@@ -7,11 +7,13 @@ import shutil
 
 import torch_rig
 import torch_site
+import forks
 import rig
 from rig import check
 from slurm import free_port
 from torch_rig import TorchNet
 
+OF_RANKS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TEST_STORE", "SUMWIRE_LAUNCHER")
 site = functools.lru_cache(maxsize=None)(torch_site.site)
 
 
@@ -56,15 +58,16 @@ class Alone(Net):
 
     def torchrun(self, *args, restarts=0):
         """Start one program on two ranks."""
-        env = self.environment(0)
-        for name in "RANK", "WORLD_SIZE", "LOCAL_RANK", "TEST_STORE":
-            del env[name]
-        return self.run("torchrun", "/usr/bin/env", "-u", "SUMWIRE_LAUNCHER",
-                        *[f"{k}={v}" for k, v in env.items()],
-                        torch_rig.python(), "-m", "torch.distributed.run",
+        return self.run("torchrun", "-m", "torch.distributed.run",
                         "--nnodes=1", f"--master_port={free_port()}",
                         f"--max-restarts={restarts}", "--nproc-per-node=2",
-                        *args)
+                        *args, start=self.for_torchrun())
+
+    def for_torchrun(self, i=0, env=None, **where):
+        """It gives ranks what each of them has of its own."""
+        return forks.starter(torch_rig.python(), {
+            **self.environment(0), **dict.fromkeys(OF_RANKS), **(env or {})},
+            i, **where)
 
 
 class WithServer(Alone):

@@ -4,6 +4,7 @@
 process nor a file, socket, port or shared memory.  By torch_ends.py, in a TMPDIR
 of its own.  Ranks are forked from this process, which has loaded torch."""
 import contextlib
+import gc
 import os
 import random
 import signal
@@ -129,6 +130,7 @@ def run(i):
 
 def main(n):
     torch.set_num_threads(1)
+    gc.freeze()  # as fork_server.py
     began = time.monotonic()
     for i in range(n):
         run(i)

@@ -1,9 +1,11 @@
 # torch_faults.py - wrong calls, and what breaks: named errors, clean ends
 # SPDX-License-Identifier: BSD-3-Clause
+import json
 import os
 import signal
 
 import torch_rig
+import forks
 import rig
 from rig import check
 from torch_rig import HERE, TorchNet
@@ -127,6 +129,31 @@ def test_limits_and_interrupts():
                         code=-signal.SIGINT)
         one.signal(signal.SIGKILL)
         one.wait(rig.STOP_S)
+
+
+WAYS = {"exits": 7, "raises": 1, "killed": -signal.SIGKILL}
+
+
+def test_a_rank_is_a_process_of_its_own():
+    """Though it was forked; and the next one has its sets in another order."""
+    orders = set()
+    with TorchNet(3) as net:
+        for rank, (how, code) in enumerate(WAYS.items()):
+            start = forks.starter(torch_rig.python(), {
+                **net.environment(rank), "TEST_ADDED": how, "HOME": None}, rank)
+            p = net.run(f"rank{rank}", os.path.join(HERE, "cases_forks.py"), how,
+                        start=start)
+            p.say("a line")
+            got = p.wait(rig.RUN_S)
+            check(got == code, f"{how}: it ended with {got}")
+            check(json.loads(p.out()) == {
+                "args": [how], "path": HERE, "input": "a line\n",
+                "environment": [how, None], "is a session": True, "threads": 1,
+                "files": 3, "has torch": True, "has sumwire": False}, p.out())
+            check((how == "raises") == ("ValueError: this is wrong" in p.log()),
+                  p.log())
+            orders.add(p.log().split()[0])
+    check(len(orders) == 2, f"hashes: {orders}")
 
 
 if __name__ == "__main__":

@@ -27,13 +27,9 @@ class Machines(TorchNet):
         p.stdout.readline()
         return p
 
-    def run(self, name, *args):
-        """A rank where its machine is; it has its number as name."""
-        if name.startswith("rank"):
-            rank = int(name[4:].partition(".")[0])
-            pid = self.holders[self.agents.index(self.places[rank][0])].pid
-            args = ("nsenter", "-t", str(pid), "-n", *args)
-        return super().run(name, *args)
+    def namespaces(self, rank):
+        machine = self.agents.index(self.places[rank][0])
+        return [f"/proc/{self.holders[machine].pid}/ns/net"]
 
     def __exit__(self, kind, value, trace):
         try:

@@ -77,34 +77,34 @@ class Machines(Alone):
                 f.write(f"{text}\n")
         return cpus
 
+    def of_machine(self, i):
+        """Its namespaces."""
+        return [f"/proc/{self.pid(i)}/ns/{kind}" for kind in ("net", "uts", "mnt")]
+
     def inside(self, i, *args):
         return ["nsenter", "-t", self.pid(i), "-n", "-u", "-m", *args]
 
-    def torchruns(self, *args, rendezvous, env=None, cpus=()):
+    def torchruns(self, *args, rendezvous, env=None, cpus=(), ranks=N):
         """One on each machine, which has those CPUs; all, if none are named.
         These machines have the same cores, so each agent polls on one."""
-        pairs = {**self.environment(0), "TEST_LIMIT_S": "90",
-                 "SUMWIRE_LCORES": "1", **(env or {})}
-        for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TEST_STORE",
-                     "SUMWIRE_LAUNCHER", "GLOO_SOCKET_IFNAME"):
-            del pairs[name]
-        bound = [["taskset", "-c", each] for each in cpus] or [[]] * N
-        return [self.run(f"torchrun{i}", *self.inside(
-            i, *bound[i], "env", "-u", "SUMWIRE_LAUNCHER",
-            *[f"{k}={v}" for k, v in pairs.items() if v is not None],
-            torch_rig.python(), "-m", "torch.distributed.run",
-            f"--nnodes={N}", "--nproc-per-node=2", *rendezvous(i),
-            os.path.join(torch_rig.HERE, "cases_machines.py"),
-            *args)) for i in range(N)]
+        pairs = {"TEST_LIMIT_S": "90", "SUMWIRE_LCORES": "1",
+                 "GLOO_SOCKET_IFNAME": None, **(env or {})}
+        return [self.run(
+            f"torchrun{i}", "-m", "torch.distributed.run", f"--nnodes={N}",
+            f"--nproc-per-node={ranks}", *rendezvous(i),
+            os.path.join(torch_rig.HERE, "cases_machines.py"), *args,
+            start=self.for_torchrun(i, pairs, namespaces=self.of_machine(i),
+                                    cpus=cpus[i] if cpus else ()))
+            for i in range(N)]
 
-    def torchruns_ok(self, *cases, **how):
+    def torchruns_ok(self, *cases, ranks=N, **how):
         """All cases, at all ranks; where their agents are, by machine."""
-        runs = self.torchruns(*cases, **how)
+        runs = self.torchruns(*cases, ranks=ranks, **how)
         for p in runs:
             p.wait_ok(RUN_S)
             for name in cases:
                 n = p.out().count(f"ok {name}\n")
-                check(n == 2, f"{n} ranks of {p.name} did {name}")
+                check(n == ranks, f"{n} ranks of {p.name} did {name}")
         self.await_nothing()
         return [re.findall(r"agent (\S+) (\S+)\n", p.out()) for p in runs]
 
@@ -145,9 +145,11 @@ def agents_are(agents, net):
 
 
 def test_by_name():
+    n = 2 if len(os.sched_getaffinity(0)) >= 4 else 1  # two are the ranks'
     with Machines() as net:
-        agents_are(net.torchruns_ok("places", "sums", "moves", "parts",
-                                    rendezvous=by_name), "net")
+        agents_are(net.torchruns_ok(
+            "places", "lcores", "sums", "moves", "parts", rendezvous=by_name,
+            env={"SUMWIRE_LCORES": None, "TEST_LCORES": str(n)}), "net")
 
 
 def test_by_address():
@@ -160,15 +162,11 @@ def test_by_address():
 
 def test_lcores():
     """The machine that has the fewest cores decides."""
-    cpus = [str(c) for c in sorted(os.sched_getaffinity(0))]
-    n = 2 if len(cpus) >= 4 else 1  # two are the ranks'
+    cpus = sorted(os.sched_getaffinity(0))
     with Machines() as net:
-        net.torchruns_ok("lcores", "sums", "parts", rendezvous=by_name,
-                         env={"SUMWIRE_LCORES": None, "TEST_LCORES": str(n)})
-    with Machines() as net:
-        net.torchruns_ok("lcores", rendezvous=by_name,
+        net.torchruns_ok("lcores", rendezvous=by_name, ranks=1,
                          env={"SUMWIRE_LCORES": None, "TEST_LCORES": "1"},
-                         cpus=(",".join(cpus), cpus[0]))
+                         cpus=(cpus, cpus[:1]))
 
 
 FIRST = {"SUMWIRE_HIERARCHICAL": "1"}
@@ -178,7 +176,7 @@ def near(interface, gpu, node):
     """The agent runs on the CPUs of that node."""
     with Machines() as net:
         cpus = net.make_sys(interface, gpu)
-        net.torchruns_ok("near", rendezvous=by_name,
+        net.torchruns_ok("near", rendezvous=by_name, ranks=1,
                          env={"TEST_SYS": net.path("tmp/sys"), "TEST_GPU": "1",
                               "TEST_CPU": str(cpus[node])})
 
@@ -197,15 +195,10 @@ def test_each_machine_first():
     with Machines() as net:
         agents_are(net.torchruns_ok(
             "places", "first", "first_in_order", "first_trained",
-            "first_aborted", "sums", rendezvous=by_name, env=FIRST), "net")
-
-
-def test_each_machine_first_by_streams():
-    with Machines() as net:
-        net.torchruns_ok(
-            "streams", "streams_behind", "streams_together", "streams_in_order",
-            "streams_future", "streams_fail", "streams_closed",
-            rendezvous=by_name, env=FIRST)
+            "first_aborted", "sums", "streams", "streams_behind",
+            "streams_together", "streams_in_order", "streams_future",
+            "streams_fail", "streams_closed", rendezvous=by_name, env=FIRST),
+            "net")
 
 
 def test_each_machine_first_refused():

@@ -21,6 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "test", "proc"))
 
+import forks  # noqa: E402
 import rig  # noqa: E402
 from rig import Net, check  # noqa: E402
 
@@ -39,7 +40,8 @@ def has_torch(what="assert importlib.util.find_spec('torch')"):
 
 
 def need_compile():
-    if not has_torch("import torch; torch.compiler.disable"):
+    if not has_torch("import importlib.metadata; assert tuple(map(int, importlib."
+                     "metadata.version('torch').split('.')[:2])) >= (2, 1)"):
         raise rig.Skip(f"{python()}: no torch.compile before PyTorch 2.1")
 
 
@@ -68,12 +70,16 @@ class TorchNet(Net):
                 "GLOO_SOCKET_IFNAME": "lo",
                 "TEST_STORE": self.path(f"store{self.n_runs}")}
 
+    def namespaces(self, rank):
+        """Files of /proc of those that are not this program's."""
+        del rank
+        return ()
+
     def rank(self, rank, *args, env=None):
         """Start one rank's program."""
         pairs = {**self.environment(rank), **(env or {})}
-        return self.run(f"rank{rank}.{self.n_runs}", "/usr/bin/env",
-                        *[f"{k}={v}" for k, v in pairs.items()],
-                        python(), *args)
+        return self.run(f"rank{rank}.{self.n_runs}", *args, start=forks.starter(
+            python(), pairs, rank, self.namespaces(rank)))
 
     def ranks(self, *args, env=None):
         """Start one program on all ranks."""

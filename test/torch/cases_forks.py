@@ -1,0 +1,24 @@
+# cases_forks.py - a process of fork_server.py; by torch_faults.py
+# SPDX-License-Identifier: BSD-3-Clause
+"""cases_forks.py HOW: says what it has, reads a line, and ends so."""
+import json
+import os
+import signal
+import sys
+
+print(json.dumps({
+    "args": sys.argv[1:], "path": sys.path[0], "input": sys.stdin.readline(),
+    "environment": [os.environ.get(name) for name in ("TEST_ADDED", "HOME")],
+    "is a session": os.getsid(0) == os.getpid(),
+    "threads": len(os.listdir("/proc/self/task")),
+    # but for that of the folder itself
+    "files": len(os.listdir("/proc/self/fd")) - 1,
+    "has torch": "torch" in sys.modules,
+    "has sumwire": any(m.startswith("sumwire") for m in sys.modules)}),
+    flush=True)
+print(hash("the order of sets"), file=sys.stderr, flush=True)
+if sys.argv[1] == "killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+elif sys.argv[1] == "raises":
+    raise ValueError("this is wrong")
+sys.exit(7)

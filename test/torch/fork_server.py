@@ -1,0 +1,110 @@
+# fork_server.py - loads torch once, and forks processes that begin behind that
+# SPDX-License-Identifier: BSD-3-Clause
+"""fork_server.py FD: for forks.py, which asks by the socket FD.
+
+A child is like a program that was started so, and has imported torch as its first
+line: it has a session, an environment, arguments and files of its own.  It has
+nothing of sumwire.
+"""
+import ctypes
+import gc
+import json
+import os
+import runpy
+import select
+import socket
+import struct
+import sys
+
+import torch.distributed  # noqa: F401
+
+MAX_BYTES = 100000  # of a request
+NUMBER = struct.Struct("i")  # a child's, then that which it ended with
+FIRST, LAST = 3, 255  # files that a child has nothing to do with
+
+
+def enter(namespace):
+    """Of that file of /proc."""
+    fd = os.open(namespace, os.O_RDONLY)
+    if ctypes.CDLL(None, use_errno=True).setns(fd, 0):
+        raise OSError(ctypes.get_errno(), namespace)
+
+
+def set_environment(pairs):
+    for name, value in pairs.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def become(asked, files):
+    """What this child is to be."""
+    for to, fd in enumerate(files):
+        os.dup2(fd, to)
+    for namespace in asked["namespaces"]:
+        enter(namespace)
+    os.closerange(FIRST, LAST)
+    if asked["cpus"]:
+        os.sched_setaffinity(0, asked["cpus"])
+    set_environment(asked["env"])
+    sys.argv[:] = asked["args"]
+
+
+def only_thread():
+    """Of others a child would have the locks, but not the threads."""
+    n = len(os.listdir("/proc/self/task"))
+    if n != 1:
+        sys.exit(f"fork_server.py: torch has started {n - 1} threads")
+
+
+def answer(children, ready):
+    """Say how those have ended."""
+    for child in set(ready) & set(children):
+        pid, told = children.pop(child)
+        status = os.waitpid(pid, 0)[1]
+        os.write(told, NUMBER.pack(os.waitstatus_to_exitcode(status)))
+        os.close(told)
+        os.close(child)
+
+
+def serve(asked_by):
+    """Returns in each child."""
+    children = {}  # by the file that is ready at its end: pid, who wants to know
+    while True:
+        ready = select.select([asked_by, *children], [], [])[0]
+        answer(children, ready)
+        if asked_by not in ready:
+            continue
+        text, fds, _, _ = socket.recv_fds(asked_by, MAX_BYTES, 4)
+        if not text:
+            os._exit(0)
+        *files, told = fds
+        only_thread()
+        pid = os.fork()
+        if not pid:
+            asked_by.detach()
+            os.setsid()
+            os.write(told, NUMBER.pack(os.getpid()))
+            become(json.loads(text), files)
+            return
+        children[os.pidfd_open(pid)] = pid, told
+        for fd in files:
+            os.close(fd)
+
+
+def go_on():
+    """As Python does with these arguments."""
+    if sys.argv[0] == "-m":
+        del sys.argv[0]
+        sys.path[0] = os.getcwd()
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = os.path.dirname(sys.argv[0])
+        runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    gc.freeze()  # else each child looks through all of torch once more at its end
+    serve(socket.socket(fileno=int(sys.argv[1])))
+    go_on()
