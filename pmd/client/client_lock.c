@@ -7,6 +7,8 @@
 
 #include "pmd/client/client.h"
 
+enum { LOOK_NS = 10000000 };
+
 int sw_turn_init(struct sw_turn *t)
 {
 	pthread_condattr_t attr;
@@ -200,11 +202,16 @@ void sw_client_doze(struct sw_client *c, uint64_t until_ns)
 		&c->control->client_sleeps, 0, memory_order_relaxed);
 }
 
-/* Others may wait for what comes before the message. */
+/* Others may wait for what comes before the message, and take it; the agent
+ * rings no bell for what nobody has taken. */
 static void pass_on(struct sw_client *c, uint64_t until_ns)
 {
-	sw_client_doze(c, until_ns);
-	sw_client_rx_completions(c);
+	uint64_t soon_ns = sw_edge_now_ns() + LOOK_NS;
+
+	if (sw_spsc_is_empty(&c->completions))
+		sw_client_doze(c, until_ns);
+	else
+		sw_client_sleep(c, soon_ns < until_ns ? soon_ns : until_ns);
 	sw_client_changed(c);
 }
 

@@ -254,7 +254,7 @@ static bool is_thread_claiming(const struct scene *s)
 
 static bool has_ended(const struct scene *s)
 {
-	return s->c->calls.done != NULL;
+	return s->c->calls.done || !sw_spsc_is_empty(&s->c->completions);
 }
 
 static atomic_bool is_answered;
