@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import datetime
 import os
+import pickle
 import signal
 import time
 
@@ -29,6 +30,8 @@ class within:
         took = time.monotonic() - self.began
         check(took < MOST_S, f"it took {took} s")
         check(kind is None or "\n" not in getattr(value, "text", ""), value)
+        copied = pickle.loads(pickle.dumps(value))
+        check(str(copied) == str(value), f"{copied} is not {value}")
         return self.raises.__exit__(kind, value, trace)
 
 
