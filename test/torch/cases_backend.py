@@ -316,6 +316,10 @@ def case_futures():
         lambda f: float(f.value()[0].sum())) for x in xs]
     for x, total in zip(xs, totals):
         check(total.wait() == x.numel() * dist.get_world_size(), "total")
+    [x] = dist.all_reduce(torch.ones(1), group=group, async_op=True).get_future(
+        ).then(lambda f: dist.all_reduce(f.value()[0], group=group, async_op=True)
+               .get_future().wait()).wait()
+    check(x == dist.get_world_size() ** 2, x)
     x = torch.ones(10 + (dist.get_rank() == 0))
     future = dist.all_reduce(x, group=group, async_op=True).get_future()
     then = future.then(lambda f: f.value())
