@@ -282,6 +282,8 @@ def case_dtensors():
     product = columns @ rows.t().redistribute(mesh, [Shard(0)])
     check(torch.allclose(product.redistribute(mesh, [Replicate()]).to_local(),
                          whole @ whole.t(), atol=1e-4), "product")
+    with raises(Exception, "" if IS_BACKEND else "this one is a DTensor"):
+        dist.all_reduce(rows)
 
 
 def is_done(work):
@@ -304,6 +306,11 @@ def case_asynchronous():
         check([f.wait() for f in then] == [x.numel() for x in xs[:10]],
               "futures")
         check(all(map(is_done, works)), "all have completed")
+        with torch.inference_mode():
+            parts = [torch.empty(1) for _ in range(dist.get_world_size(group))]
+            work = dist.all_gather(parts, xs[0], group=group, async_op=True)
+        work.wait()
+        check_sum(sum(parts), xs[0], gloo, "sum of parts")
         for x, y in zip(xs, ys):
             check_sum(y, x, gloo, f"{x.numel()} elements")
 
@@ -316,6 +323,10 @@ def case_futures():
         lambda f: float(f.value()[0].sum())) for x in xs]
     for x, total in zip(xs, totals):
         check(total.wait() == x.numel() * dist.get_world_size(), "total")
+    [x] = dist.all_reduce(torch.ones(1), group=group, async_op=True).get_future(
+        ).then(lambda f: dist.all_reduce(f.value()[0], group=group, async_op=True)
+               .get_future().wait()).wait()
+    check(x == dist.get_world_size() ** 2, x)
     x = torch.ones(10 + (dist.get_rank() == 0))
     future = dist.all_reduce(x, group=group, async_op=True).get_future()
     then = future.then(lambda f: f.value())
@@ -334,6 +345,11 @@ def case_coalesced():
                 dist.all_reduce(y, group=group)
         for x, y in zip(xs, ys):
             check_sum(y, x, gloo, "coalesced all_reduce")
+        lists = [[torch.empty_like(x) for x in xs] for _ in range(n)]
+        dist.all_gather_coalesced(lists, xs, group=group)
+        for r, got in zip(dist.get_process_group_ranks(gloo), lists):
+            want = [sample(x.dtype, x.shape, i, r) for i, x in enumerate(xs)]
+            check(all(map(torch.equal, got, want)), f"of rank {r}: {got}")
         wholes = [torch.empty((n, *x.shape)) for x in xs]
         with dist._coalescing_manager(group=group):
             for whole, x in zip(wholes, xs):
@@ -369,6 +385,9 @@ def case_compiled_ones():
           y)
     y = funcol.reduce_scatter_tensor(y, "avg", 0, dist.group.WORLD) + 0
     check(torch.equal(y, x), f"{y} is not {x}")
+    y = funcol.all_reduce(torch.ones(4), "sum", dist.group.WORLD)
+    dist.all_reduce(y)
+    check(bool((y == n * n).all()), y)
 
 
 def case_threads():
@@ -476,6 +495,8 @@ def case_aborted():
     check(error_of(group) in (None, "SUCCESS"), error_of(group))
     if dist.get_rank() == 1:
         group.abort()
+        with raises(SumwireError, "this process has closed group"):
+            dist.all_reduce(torch.ones(1), group=group)
     else:
         with raises(SumwireError, "rank 1 aborted group", "abort() was called"):
             dist.all_reduce(torch.ones(1), group=group)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import datetime
 import os
+import pickle
 import signal
 import time
 
@@ -29,6 +30,8 @@ class within:
         took = time.monotonic() - self.began
         check(took < MOST_S, f"it took {took} s")
         check(kind is None or "\n" not in getattr(value, "text", ""), value)
+        copied = pickle.loads(pickle.dumps(value))
+        check(str(copied) == str(value), f"{copied} is not {value}")
         return self.raises.__exit__(kind, value, trace)
 
 
@@ -59,7 +62,21 @@ def case_tensors():
             dist.all_reduce(bad)
     with within(Exception, ""):
         dist.reduce_scatter_tensor(square, torch.ones(3))
+    for n in 1, 3:
+        with within(Exception, "" if IS_BACKEND else f": {n} tensors"):
+            dist.all_gather([square.clone() for _ in range(n)], square)
     goes_on()
+
+
+def case_orders():
+    """Of dimensions in memory: that of images may differ from rank to rank."""
+    want = torch.arange(120.).reshape(2, 3, 4, 5)
+    for call, times in ((dist.all_reduce, 2), (lambda t: dist.broadcast(t, 1), 1),
+                        (lambda t: dist.reduce(t, 1), 1 + dist.get_rank())):
+        x = want.contiguous(memory_format=torch.channels_last) if (
+            dist.get_rank()) else want.clone()
+        call(x)
+        check(torch.equal(x, times * want), f"{x} is not {times} * {want}")
 
 
 def case_kinds():
@@ -76,7 +93,8 @@ def case_kinds():
 
 
 def case_sizes():
-    for n, dtype in ((11, torch.float32), (10, torch.float64)):
+    for n, dtype in ((11, torch.float32), (10, torch.float64),
+                     (0, torch.float32)):
         group = dist.new_group(timeout=LIMIT)
         x = (torch.ones(n, dtype=dtype) if dist.get_rank() == 0
              else torch.ones(10))

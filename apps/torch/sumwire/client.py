@@ -28,6 +28,10 @@ class SumwireError(RuntimeError):
         super().__init__(f"{text} [{name}]")
         self.name, self.text = name, text
 
+    def __reduce__(self):
+        """For other processes: pools, torch's checkpoints."""
+        return type(self), (self.name, self.text)
+
 
 def seconds(variable, default):
     """The positive number of seconds in an environment variable."""

@@ -248,16 +248,24 @@ class Calls:
 
     def watch(self):
         """From now on the ends of all calls are seen, whether anybody waits or
-        not."""
+        not.  Who calls it while an end is told may wait for another one: if that
+        is the thread, a new one takes its place."""
+        me = threading.current_thread()
         with self.lock:
-            if not self.thread and not self.is_over:
-                self.thread = threading.Thread(target=self._watch, daemon=True,
-                                               name="sumwire")
+            if self.thread in (None, me) and not self.is_over:
+                self.thread = threading.Thread(
+                    target=self._watch, args=[self.thread], daemon=True,
+                    name="sumwire")
                 self.thread.start()
 
-    def _watch(self):
+    def _watch(self, before):
+        self._see_ends()
+        if before:
+            before.join()
+
+    def _see_ends(self):
         handle, next_look = ctypes.c_uint64(), 0
-        while not self.is_over:
+        while not self.is_over and self.thread is threading.current_thread():
             code = self.lib.sw_wait_ended(self.client.pointer,
                                           ctypes.byref(handle))
             if handle.value:

@@ -46,15 +46,32 @@ os.register_at_fork(after_in_child=keep_for_ever)
 def not_compiled(method):
     """torch.compile takes it as it is: by torch.compiler.disable(), once the
     compiler is there, whose import takes long."""
-    chosen = method
+    @functools.wraps(method)
+    def on_memory(*arguments, **more):
+        return method(*map(in_memory, arguments), **more)
+    chosen = on_memory
 
     @functools.wraps(method)
     def call(*arguments, **more):
         nonlocal chosen
-        if chosen is method and "torch._dynamo" in sys.modules:
-            chosen = torch.compiler.disable(method)
+        if chosen is on_memory and "torch._dynamo" in sys.modules:
+            chosen = torch.compiler.disable(on_memory)
         return chosen(*arguments, **more)
     return call
+
+
+def in_memory(argument):
+    """Tensors that lie there, in lists, too: the result of a functional
+    collective has one that it waits for.  Its address is none itself."""
+    if isinstance(argument, (list, tuple)):
+        return [in_memory(each) for each in argument]
+    if not hasattr(argument, "__tensor_flatten__"):
+        return argument
+    if hasattr(argument, "trigger_wait"):
+        return argument.trigger_wait()
+    raise ValueError(f"sumwire takes tensors that lie in memory; this one is a "
+                     f"{type(argument).__name__}: give its parts, such as "
+                     f"to_local()")
 
 
 def gloo_beside(attached, store, me, n, timeout):
@@ -91,7 +108,7 @@ class Methods:
 
     def _attach(self, meeting):
         self.attachment = attachment.acquire(meeting)
-        self.calls = self.attachment.calls
+        self.calls, self.places = self.attachment.calls, self.attachment.places
         members = list(self.opts.global_ranks_in_group) or list(range(self.n))
         try:
             self.ranks = self.attachment.learn(meeting, members)
@@ -161,8 +178,9 @@ class Methods:
         how = operation(tensors, opts.reduceOp)
         if not how:
             return self.gloo.allreduce(tensors, opts)
-        work = self.work(tensors)
-        for t in tensors:
+        flat, back = in_order(tensors)
+        work = self.work(tensors, back)
+        for t in flat:
             if self.machines and self.machines.takes(t, how["op"]):
                 self.machines.start(work, plain(t), how)
             else:
@@ -180,8 +198,9 @@ class Methods:
         how = operation(tensors, opts.reduceOp)
         if not how:
             return self.gloo.reduce(tensors, opts)
-        work = self.work(tensors)
-        for t in tensors:
+        flat, back = in_order(tensors)
+        work = self.work(tensors, back)
+        for t in flat:
             self.add(work, opts, "reduce", t,
                      t if self.me == root else None, root=root, **how)
         return work.seal()
@@ -218,8 +237,9 @@ class Methods:
     def broadcast(self, tensors, opts=None):
         tensors = listed(tensors)
         opts = options(opts, c10d.BroadcastOptions, "rootRank")
-        work = self.work(tensors)
-        for t in tensors:
+        flat, back = in_order(tensors)
+        work = self.work(tensors, back)
+        for t in flat:
             self.add(work, opts, "broadcast", t, t, root=opts.rootRank)
         return work.seal()
 
@@ -227,6 +247,10 @@ class Methods:
     def allgather(self, outputs, inputs, opts=None):
         outputs, inputs = lists(outputs), listed(inputs)
         opts = options(opts, c10d.AllgatherOptions)
+        for parts in outputs:
+            if len(parts) != self.n:
+                raise ValueError(f"all_gather of a group of {self.n}: "
+                                 f"{len(parts)} tensors are there for it")
         if any(o.shape != t.shape for parts, t in zip(outputs, inputs)
                for o in parts):
             return self.gloo.allgather(outputs, inputs, opts)
@@ -235,13 +259,14 @@ class Methods:
 
         def after():
             for parts, f in zip(outputs, flat):
-                for out, part in zip(parts, f.chunk(self.n)):
-                    out.copy_(part.view(out.shape))
+                copy([(out, part.view(out.shape))
+                      for out, part in zip(parts, f.chunk(self.n))])
         return self._gather(flat, inputs, opts, outputs, after)
 
     @not_compiled
     def allgather_coalesced(self, outputs, inputs, opts=None):
-        return self.allgather(outputs, inputs, opts)
+        """outputs: of each rank a list."""
+        return self.allgather(list(zip(*outputs)), inputs, opts)
 
     @not_compiled
     def all_gather_single(self, output, tensor, opts=None):
@@ -304,7 +329,10 @@ class Methods:
         if count:
             work.add(self.group, kind, dtype, count, send, recv,
                      root=self.ranks[root], limit_s=self.limit(opts),
-                     device=self.attachment.places.of(tensor), **how)
+                     device=self.places.of(tensor), **how)
+        else:  # else it goes unseen that others have something
+            work.add(self.group, "barrier", "u8", 1, None, None,
+                     limit_s=self.limit(opts))
 
     def limit(self, opts):
         """The library ends what takes as long as the group allows."""
@@ -379,6 +407,26 @@ def has(name, dtype):
     if name in ("avg", "premul_sum"):
         return dtype.is_floating_point
     return name not in ("band", "bor", "bxor") or not dtype.is_floating_point
+
+
+def in_order(tensors):
+    """Those that are channels_last by copies in the order of the others, and what
+    copies results back; None: nothing is to be copied."""
+    flat = [t.contiguous() if is_channels_last(t) else t for t in tensors]
+    copied = [(t, f) for t, f in zip(tensors, flat) if f is not t]
+    return flat, (lambda: copy(copied)) if copied else None
+
+
+def is_channels_last(t):
+    return t.layout == torch.strided and any(
+        t.is_contiguous(memory_format=kind)
+        for kind in (torch.channels_last, torch.channels_last_3d))
+
+
+@torch.inference_mode()  # else no other thread may write its tensors
+def copy(pairs):
+    for to, tensor in pairs:
+        to.copy_(tensor)
 
 
 def plain(tensor):
