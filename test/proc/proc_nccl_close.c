@@ -47,18 +47,24 @@ static void begin(struct node *k, struct sums *s)
 	s->recv_mr = nccl_register(k, s->comm, s->recv, (size_t)OPEN * BYTES);
 }
 
-/* One more, if there is an agent that takes it. */
-static void start(struct sums *s)
+/* One more, if there is an agent that takes it; or why there will be none. */
+static int try_start(struct sums *s)
 {
 	size_t at = (size_t)(s->n % OPEN) * BYTES;
 	void **r = &s->requests[s->n++ % OPEN];
 	uint32_t n_tries = 0;
+	int err = 0;
 
-	for (*r = NULL; !*r; nccl_later(&n_tries))
-		nccl_must(!nccl_all_reduce(s->k, s->comm, s->send + at,
-				  s->recv + at, BYTES / 4, NCCL_I32, NCCL_SUM,
-				  s->send_mr, s->recv_mr, r),
-			"iallreduce");
+	for (*r = NULL; !err && !*r; nccl_later(&n_tries))
+		err = nccl_all_reduce(s->k, s->comm, s->send + at, s->recv + at,
+			BYTES / 4, NCCL_I32, NCCL_SUM, s->send_mr, s->recv_mr,
+			r);
+	return err;
+}
+
+static void start(struct sums *s)
+{
+	nccl_must(!try_start(s), "iallreduce");
 }
 
 static void protect(char *p)
@@ -113,15 +119,17 @@ static void close_first(struct sums *s, uint32_t round)
 	give_back(s);
 }
 
-/* In the middle of a copy, more or less. */
+/* In the middle of a copy, more or less; of others, one may have closed before
+ * this one has begun all. */
 static void close_copying(struct sums *s, uint32_t round)
 {
 	const volatile char *at = s->recv + (size_t)(round % 4) * BYTES;
+	int err = 0;
 
 	memset(s->recv, 0x77, (size_t)OPEN * BYTES);
-	for (uint32_t i = 0; i < OPEN; i++)
-		start(s);
-	for (uint64_t i = 0; *at == 0x77 && i < 1000000000; i++)
+	for (uint32_t i = 0; i < OPEN && !err; i++)
+		err = try_start(s);
+	for (uint64_t i = 0; !err && *at == 0x77 && i < 1000000000; i++)
 		;
 	give_back(s);
 }
