@@ -7,7 +7,7 @@
 
 #include "pmd/client/client.h"
 
-enum { LOOK_NS = 10000000 };
+enum { LOOK_NS = 10000000 }; /* while nobody has taken what has ended */
 
 int sw_turn_init(struct sw_turn *t)
 {

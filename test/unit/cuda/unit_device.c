@@ -303,25 +303,32 @@ static void agent__goes(void **state)
 	free(x);
 }
 
+static void ended_well(pid_t pid)
+{
+	int code;
+
+	assert_int_equal(waitpid(pid, &code, 0), pid);
+	assert_int_equal(code, 0);
+}
+
 /* A child has no device, and may say so. */
 static void child__has_none(void **state)
 {
 	struct scene *s = *state;
 	struct sw_device_tensor *t;
 	float x[4] = {0};
-	int code;
+	bool is_closed;
 	pid_t pid;
 
 	open_device(s, "host", 0);
 	t = declare(s, "t", 4);
 	pid = fork();
 	if (!pid) {
-		code = push(t, x, x) == SW_ECLOSED;
+		is_closed = push(t, x, x) == SW_ECLOSED;
 		sw_device_close(&s->d);
-		_exit(code && !s->d ? 0 : 1);
+		_exit(is_closed && !s->d ? 0 : 1);
 	}
-	assert_int_equal(waitpid(pid, &code, 0), pid);
-	assert_int_equal(code, 0);
+	ended_well(pid);
 	sum_and_check(s, t, 4);
 }
 
@@ -331,7 +338,6 @@ static void child__waits_for_nothing(void **state)
 	struct scene *s = *state;
 	struct sw_device_tensor *t;
 	float x[4] = {0};
-	int code;
 	pid_t pid;
 
 	open_device(s, "host", 0);
@@ -344,8 +350,7 @@ static void child__waits_for_nothing(void **state)
 					sw_device_hold(t, NULL) == SW_ECLOSED
 				? 0
 				: 1);
-	assert_int_equal(waitpid(pid, &code, 0), pid);
-	assert_int_equal(code, 0);
+	ended_well(pid);
 }
 
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, scene_open, scene_close)
