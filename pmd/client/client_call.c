@@ -452,6 +452,18 @@ static int place(struct sw_client *c, struct sw_call *k)
 	return 0;
 }
 
+/* Once it has begun: the library's thread looks at nothing else, and would not
+ * come back to it. */
+static void set_deadline(struct sw_client *c, struct sw_call *k)
+{
+	if (!k->group->timeout_s)
+		return;
+	k->deadline_ns = sw_edge_now_ns() +
+			 k->group->timeout_s * UINT64_C(1000000000);
+	if (k->deadline_ns < c->calls.expire_ns)
+		c->calls.expire_ns = k->deadline_ns;
+}
+
 int sw_client_call(struct sw_group *g, struct sw_channel *ch,
 	const struct sw_coll_args *args, struct sw_call_device *device,
 	uint64_t *handle)
@@ -467,11 +479,6 @@ int sw_client_call(struct sw_group *g, struct sw_channel *ch,
 	k->group = g;
 	k->channel = ch;
 	k->number = g->n_called + 1;
-	if (g->timeout_s)
-		k->deadline_ns =
-			sw_edge_now_ns() + g->timeout_s * UINT64_C(1000000000);
-	if (g->timeout_s && k->deadline_ns < c->calls.expire_ns)
-		c->calls.expire_ns = k->deadline_ns;
 	k->args = *args;
 	if (args->kind == SW_BARRIER)
 		k->args.send = k->args.recv = k->token;
@@ -489,6 +496,7 @@ int sw_client_call(struct sw_group *g, struct sw_channel *ch,
 	g->n_called++;
 	enqueue(ch, k);
 	*handle = k->handle;
+	set_deadline(c, k);
 	count_work(c, k);
 	sw_client_move(c, INLINE_BYTES);
 	return 0;

@@ -161,9 +161,10 @@ void sw_client_sleep(struct sw_client *c, uint64_t until_ns)
 
 void sw_client_lead(struct sw_client *c)
 {
+	if (c->turn.has_leader)
+		sw_client_kick(c); /* once: it may wait for the agent itself */
 	while (c->turn.has_leader) {
 		c->turn.n_claims++;
-		sw_client_kick(c);
 		sw_client_wait_changed(
 			c, sw_edge_now_ns() + UINT64_C(1000000000));
 		c->turn.n_claims--;

@@ -73,7 +73,8 @@ def test_tensor_twice_in_a_ring():
 
 
 def test_random_bytes_in_the_rings():
-    run_ring("ring-random", r"impossible index")
+    """Whichever of them the agent looks at first."""
+    run_ring("ring-random", r"impossible index|grew no growing tensor")
 
 
 def test_more_is_missing_of_a_tensor_than_it_has():

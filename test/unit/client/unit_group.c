@@ -36,10 +36,13 @@ static int scene_open(void **state)
 	return 0;
 }
 
+static atomic_bool is_answered; /* what end_late waits for */
+
 static int scene_close(void **state)
 {
 	struct scene *s = *state;
 
+	atomic_store(&is_answered, true);
 	sw_close(&s->c);
 	rig_close(s->r);
 	free(s->buffer);
@@ -257,8 +260,6 @@ static bool has_ended(const struct scene *s)
 	return s->c->calls.done || !sw_spsc_is_empty(&s->c->completions);
 }
 
-static atomic_bool is_answered;
-
 /* An agent that ends nothing of a group, and answers late. */
 static void end_late(void *ctx, uint32_t id, const struct sw_edge_end *end)
 {
@@ -276,6 +277,40 @@ static void be_late(struct rig *r, bool is_late)
 	rig_hold(r);
 	r->host->p.events.on_end = end_late;
 	rig_go(r);
+}
+
+static void *call_large(void *arg)
+{
+	struct waiter *w = arg;
+
+	w->err = call(w->s, w->s->g, SW_ALL_REDUCE, LARGE, &w->handle);
+	return NULL;
+}
+
+/* The library's thread looks before there is anything to look at.  Nobody waits
+ * for the call. */
+static void timeout__of_stages_that_are_late(void **state)
+{
+	struct scene *s = *state;
+	struct waiter w = {.s = s};
+
+	assert_int_equal(call(s, s->g, SW_ALL_REDUCE, 1, &w.handle), 0);
+	assert_int_equal(sw_wait(s->c, w.handle), 0);
+	assert_int_equal(sw_group_set_timeout(s->g, 1), 0);
+	mute(s, true);
+	rig_hold(s->r);
+	pthread_create(&w.thread, NULL, call_large, &w);
+	usleep(1200000);
+	assert_true(sw_client_lock(s->c));
+	sw_client_call_thread(s->c);
+	sw_client_unlock(s->c);
+	usleep(100000);
+	rig_go(s->r);
+	pthread_join(w.thread, NULL);
+	assert_int_equal(w.err, 0);
+	await_locked(s, has_ended);
+	assert_int_equal(s->r->end.what, SW_EDGE_TIME_OUT);
+	assert_int_equal(sw_wait(s->c, w.handle), SW_EABORTED);
 }
 
 static void *close_it(void *arg)
@@ -482,6 +517,9 @@ int main(void)
 			close__while_others_wait, scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(
 			close__what_ended_before, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			timeout__of_stages_that_are_late, scene_open,
+			scene_close),
 		cmocka_unit_test_setup_teardown(
 			timeout__while_it_is_closed, scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(close__while_another_is_copied,
