@@ -373,6 +373,12 @@ void sw_job_leave(struct sw_session *s, int err, const char *text)
 	 * more than it did (pull_one). */
 	job->left |= 1ULL << rank;
 	job->done |= (uint64_t)(!err || goes_on) << rank;
+	/* A server that never knew it, as it was restarted, or forgot the job
+	 * when all that had joined there left, cannot. */
+	if (goes_on && job->is_coordinated) {
+		job->status.joined &= ~(1ULL << rank);
+		announce(job);
+	}
 	if (err && job->is_coordinated) {
 		job->lost =
 			(struct sw_fault){.err = (int16_t)err, .rank = rank};

@@ -9,6 +9,13 @@
  * sentence: with it nothing could go on.
  *
  * Of members the coordinator decides that, and says in STATUS which are gone.
+ *
+ * In an asynchronous job nothing ends by that, but what waits for one.  What a
+ * server has answered may be of the past, and it may learn later than we do
+ * that somebody left, and have a push of that one on its way.  So a WAIT counts
+ * that comes when all servers have learned it: who left may know that after
+ * dead_after, then says LEAVE, and a server that receives none gives it up
+ * after dead_after; one more is for clocks that stood still.
  */
 #include <stdio.h>
 #include <string.h>
@@ -194,10 +201,46 @@ void sw_worker_local_died(struct sw_worker *w, uint32_t local, const char *why)
 
 /* --- members --- */
 
+static void learn_left(struct sw_worker *w, uint64_t left)
+{
+	if (left == w->lost.left)
+		return;
+	w->lost.left = left;
+	w->lost.past_at_ns =
+		w->now_ns + 3 * w->params.dead_after + SW_LEAVE_FOR_NS;
+}
+
+void sw_lost_tick(struct sw_worker *w)
+{
+	if (w->lost.past != w->lost.left && w->now_ns >= w->lost.past_at_ns)
+		sw_set_word(&w->lost.past, w->lost.left);
+}
+
+/* A server that knew who has left says so itself.  One that never did cannot,
+ * and no push comes to it that would end the wait. */
+void sw_lost_on_wait(struct sw_worker *w, const struct sw_link *l,
+	const struct sw_wtensor *t, uint64_t awaited)
+{
+	const struct sw_worker *zero = w->lane_i ? w->lanes->zero : w;
+	uint64_t who = awaited & sw_word(&zero->lost.past);
+
+	if (who)
+		sw_worker_fail(w, SW_EPEER, t->key,
+			"server %.64s waits for rank %u, which has left; "
+			"tensor %.40s cannot complete",
+			l->name, w->firsts[__builtin_ctzll(who)], t->name);
+}
+
 void sw_lost_learn(struct sw_worker *w, const struct sw_status *st)
 {
-	w->lost.members = (~0ULL >> (64 - w->n_members)) & ~st->joined &
-			  ~(1ULL << w->rank);
+	uint64_t gone = (~0ULL >> (64 - w->n_members)) & ~st->joined &
+			~(1ULL << w->rank);
+
+	if (w->params.mode == SW_MODE_ASYNC) {
+		learn_left(w, gone);
+		return;
+	}
+	w->lost.members = gone;
 	w->lost.member = st->rank % SW_MAX_MEMBERS;
 	memcpy(w->lost.text, st->text, sizeof(w->lost.text));
 }

@@ -229,6 +229,7 @@ static void conclude(struct sw_worker *w)
 {
 	struct sw_wtensor *t = &w->tensors[w->look.worst];
 
+	sw_lost_tick(w);
 	w->is_still = w->look.is_still;
 	for (uint32_t i = 0; w->is_still && i < w->n_links; i++)
 		sw_peer_wake(&w->links[i].peer, w->now_ns);

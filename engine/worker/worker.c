@@ -261,6 +261,7 @@ static void on_answer(
 	case SW_ANSWER_WAIT:
 		sw_set_word(&t->awaited, a->missing);
 		sw_count(&w->stats.pull_wait, 1);
+		sw_lost_on_wait(w, l, t, a->missing);
 		return;
 	case SW_ANSWER_NEED:
 		sw_count(&w->stats.pull_need, 1);

@@ -120,6 +120,10 @@ struct sw_lost {
 	uint64_t members;
 	uint16_t member;
 	char text[SW_TEXT_MAX];
+	/* Of an asynchronous job, which goes on without them: members that
+	 * left, and when nothing of them can come any more; those of whom it
+	 * cannot, which the other lanes read. */
+	uint64_t left, past_at_ns, past;
 };
 
 struct sw_link;

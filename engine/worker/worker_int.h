@@ -13,6 +13,7 @@ enum {
 	SW_LINK_WORDS =
 		SW_N_TODO_SETS * (SW_ORDERS / 64 + SW_ORDERS / 4096 + 1) +
 		2 * (SW_TENSORS / 64 + 1),
+	SW_LEAVE_FOR_NS = 2000000000, /* LEAVING, at most */
 };
 
 /* What joins a worker and one server.  HELLO, JOIN, DECLARE, TUNE and LEAVE are
@@ -280,6 +281,13 @@ uint32_t sw_lost_work(struct sw_worker *w);
 void sw_lost_learn(struct sw_worker *w, const struct sw_status *st);
 void sw_lost_check_members(
 	struct sw_worker *w, struct sw_wtensor *t, uint64_t awaited);
+/* Of an asynchronous job, where nothing ends but what waits for one of them:
+ * sw_lost_on_wait - the server of @l waits in @t for the members @awaited; the
+ * worker fails if nothing can come of one any more.  Any lane.
+ * sw_lost_tick - it may be so late that nothing can. */
+void sw_lost_on_wait(struct sw_worker *w, const struct sw_link *l,
+	const struct sw_wtensor *t, uint64_t awaited);
+void sw_lost_tick(struct sw_worker *w);
 
 /* --- gone.c --- */
 

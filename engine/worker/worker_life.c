@@ -9,14 +9,13 @@
 
 enum {
 	TELL_EVERY_NS = 2000000000,
-	LEAVE_FOR_NS = 2000000000,
 };
 
 /* --- the end --- */
 
 static void end(struct sw_worker *w, int err, uint32_t key, const char *text)
 {
-	w->left_by_ns = w->now_ns + LEAVE_FOR_NS;
+	w->left_by_ns = w->now_ns + SW_LEAVE_FOR_NS;
 	w->fault = (struct sw_fault){
 		.err = (int16_t)err, .rank = w->rank, .key = key};
 	/* the wire has room for less than whoever is here can read */

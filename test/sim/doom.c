@@ -124,6 +124,17 @@ static bool names_server(
 	return false;
 }
 
+/* The same of what a worker says who knows of others their ranks alone. */
+static bool names_left(
+	const struct sim_job *job, const struct sim_worker *w, uint32_t r)
+{
+	char text[40];
+
+	snprintf(text, sizeof(text), "rank %u, which has left",
+		w->engine.firsts[sim_job_rank(job, r)]);
+	return strstr(w->text, text);
+}
+
 /* Does it name a member that itself ended by what befell another?  Who joins
  * after a restart waits for such a one, and so does a sum of an asynchronous
  * job, which goes on without who ends. */
@@ -132,7 +143,8 @@ static bool names_ended(const struct sim_job *job, const struct sim_worker *w)
 	for (uint32_t i = sim_job_of(job, w->rank); i < job->n_workers;
 		i += job->n_jobs)
 		if (i != w->rank && job->workers[i].has_failed &&
-			names_worker(job, w->text, i))
+			(names_worker(job, w->text, i) ||
+				names_left(job, w, i)))
 			return true;
 	return false;
 }

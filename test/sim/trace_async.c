@@ -6,7 +6,7 @@
 #include "test/sim/hand.h"
 #include "test/sim/trace_job.h"
 
-enum { A, B };
+enum { A, B, C };
 
 /* 1. A pushes 2, is answered, pushes 3; 3 overtakes a second copy of 2.  No
  * delta is lost, none is added twice, however late it comes. */
@@ -190,6 +190,105 @@ static void a12_a_sum_of_the_dead(struct check *c)
 	free(job);
 }
 
+/* --- who left, and a server that does not know it --- */
+
+/* What becomes of frames between a worker and server 1. */
+struct kept {
+	uint32_t worker;
+	uint32_t lost_types; /* a bit per type */
+	bool is_held;        /* the first PUSH is */
+};
+
+static enum sim_fate keep(void *ctx, struct sim_frame *f)
+{
+	struct kept *k = ctx;
+
+	if (f->from != 2 + k->worker || f->to != 1)
+		return SIM_PASS;
+	if (f->bytes[3] == SW_PUSH && !k->is_held)
+		return k->is_held = true, SIM_HOLD;
+	return k->lost_types >> f->bytes[3] & 1 ? SIM_LOST : SIM_PASS;
+}
+
+/* Workers A, B and C; tensor 0 lies at server 0, tensor 1 at server 1, to which
+ * @k->worker has a bad way. */
+static struct sim_job *left_job(struct kept *k)
+{
+	struct sim_job *job = new_job(64 * 336, 0);
+
+	job->n_workers = 3;
+	job->n_servers = 2;
+	job->n_tensors = job->n_first = 2;
+	job->n_elems[1] = 336;
+	job->async = 3;
+	job->params.dead_after = SW_S;
+	job->net.hook = keep;
+	job->net.hook_ctx = k;
+	sim_job_open(job);
+	sim_job_pass(job, 100 * SW_MS);
+	return job;
+}
+
+/* C comes to server 1 when all others have left: it forgot the job with them,
+ * and knows nobody else. */
+static void left_before(struct check *c, int err)
+{
+	struct kept k = {C, 1u << SW_HELLO, true};
+	struct sim_job *job = left_job(&k);
+	struct sim_worker *w = &job->workers[C];
+
+	check(c, job->workers[A].is_running && !w->is_running, "C is late");
+	sim_worker_leave(&job->workers[A], err, err ? "enough" : "");
+	sim_worker_leave(&job->workers[B], err, err ? "enough" : "");
+	sim_job_pass(job, SW_S / 2);
+	k.lost_types = 0;
+	sim_job_pass(job, SW_S);
+	check(c, w->is_running, "it runs");
+	sim_worker_submit(w, 1, 0);
+	sim_job_pass(job, 3 * job->params.dead_after + 3 * SW_S);
+	check(c, w->has_failed, "it waits for nobody");
+	check_eq(c, (uint64_t)w->err, (uint64_t)SW_EPEER, "error");
+	check_text(c, w->text, "server s1 waits for rank 0, which has left");
+	sim_job_close(job);
+	free(job);
+}
+
+static void a12_who_left_is_not_awaited(struct check *c)
+{
+	left_before(c, SW_EPEER);
+	left_before(c, 0);
+}
+
+/* A's push is late, and server 1 never hears that it leaves.  C is told that it
+ * waits for A, before and after A has left, and has its result all the same. */
+static void a12_a_push_of_who_left(struct check *c)
+{
+	struct kept k = {A, 0, false};
+	struct sim_job *job = left_job(&k);
+	const struct sim_worker *w = &job->workers[C];
+	uint64_t n_waits;
+
+	k.lost_types = 1u << SW_PUSH | 1u << SW_LEAVE;
+	for (uint32_t r = A; r <= C; r++)
+		sim_worker_submit(&job->workers[r], 1, 0);
+	sim_job_pass(job, 200 * SW_MS);
+	n_waits = w->engine.stats.pull_wait;
+	check(c, n_waits > 0, "C was told to wait for A");
+	sim_worker_leave(&job->workers[A], SW_EPEER, "enough");
+	sim_job_pass(job, 500 * SW_MS);
+	check_eq(c, w->engine.lost.left, 1u << A, "C knows who has left");
+	check(c, w->engine.stats.pull_wait > n_waits, "A is still awaited");
+	check_eq(c, job->net.n_held, 1, "a push of A is on its way");
+	sim_net_release(&job->net, 0);
+	sim_job_pass(job, 5 * job->params.dead_after);
+	for (uint32_t r = B; r <= C; r++) {
+		check(c, !job->workers[r].has_failed, job->workers[r].text);
+		check_eq(c, job->workers[r].round[1], 1, "rounds");
+	}
+	sim_job_close(job);
+	free(job);
+}
+
 const struct check_case trace_async[] = {
 	{"a12_deltas_again_and_late", a12_deltas_again_and_late},
 	{"a12_a_gap_is_not_folded", a12_a_gap_is_not_folded},
@@ -201,5 +300,7 @@ const struct check_case trace_async[] = {
 	{"a12_the_slow_hold_nobody", a12_the_slow_hold_nobody},
 	{"a12_the_dead_hold_nobody", a12_the_dead_hold_nobody},
 	{"a12_a_sum_of_the_dead", a12_a_sum_of_the_dead},
+	{"a12_who_left_is_not_awaited", a12_who_left_is_not_awaited},
+	{"a12_a_push_of_who_left", a12_a_push_of_who_left},
 };
 const uint32_t n_trace_async = SW_ARRAY_SIZE(trace_async);

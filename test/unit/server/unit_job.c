@@ -380,7 +380,9 @@ static void leave__asynchronous_goes_on(void **state)
 	r->params.mode = SW_MODE_ASYNC;
 	rig_run(r, PEER_CHUNK);
 	peer_leave(&r->w[1], SW_EPEER, "out of cheese");
-	assert_string_equal(rig_tx(r), "w1 LEFT");
+	assert_string_equal(rig_tx(r), "w1 LEFT; w0 STATUS running 3; "
+				       "w2 STATUS running 3");
+	assert_int_equal(r->w[0].status.joined, 1 << 0 | 1 << 2);
 	peer_push(&r->w[0], 0, 1, 0, 1);
 	peer_push(&r->w[2], 0, 1, 0, 1);
 	rig_tx(r);
