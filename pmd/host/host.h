@@ -85,8 +85,10 @@ struct sw_results {
 	struct sw_segment arena; /* as large as the quota; pages come later */
 	uint64_t end;            /* bytes in use, whole pages */
 	struct sw_batch *busy;   /* not admitted yet, or NULL */
-	struct sw_names names;   /* a row for each */
-	uint32_t n_free;         /* rows of streams that have gone: */
+	/* Of the row that it has again: its place before. */
+	uint64_t was_at, was_room;
+	struct sw_names names; /* a row for each */
+	uint32_t n_free;       /* rows of streams that have gone: */
 	uint16_t free[SW_EDGE_TENSORS];
 	struct sw_result rows[SW_EDGE_TENSORS];
 };

@@ -55,8 +55,11 @@ void sw_results_undo(struct sw_host *h, struct sw_batch *b)
 
 	r->busy = NULL;
 	sw_names_cut(&r->names, b->first_result);
-	if (b->tensors[0].is_again) /* it is alone */
+	if (b->tensors[0].is_again) { /* it is alone */
 		forget(r, b->tensors[0].node_i);
+		r->rows[b->tensors[0].node_i].at = r->was_at;
+		r->rows[b->tensors[0].node_i].room = r->was_room;
+	}
 	for (uint32_t i = 0; i < r->names.n; i++)
 		if (r->rows[i].at + r->rows[i].room > end)
 			end = r->rows[i].at + r->rows[i].room;
@@ -95,6 +98,8 @@ static uint32_t add(
 	if (i == SW_EDGE_TENSORS)
 		return i;
 	row = &r->rows[i];
+	r->was_at = row->at;
+	r->was_room = row->room;
 	if (!t->is_again || room > row->room) {
 		row->at = *end; /* nothing is summed from here: no stagger */
 		row->room = room;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/numa_rig.h"
 #include "pmd/client/segment.h"
+#include "pmd/host/host.h"
 #include "test/unit/host/host_raw.h"
 
 enum { LOCAL = 2, QUOTA = 8 << 20 };
@@ -316,6 +317,73 @@ static void declare__failed_is_forgotten(void **state)
 	close_pair(&p);
 }
 
+/* Local rank 0 opens a stream of so many ranks as batch @batch. */
+static void open_stream(struct pair *p, uint32_t batch, uint32_t n_ranks)
+{
+	struct sw_edge_open m = {.kind = SW_EDGE_OPEN,
+		.batch = batch,
+		.desc = {.n_elems = n_ranks,
+			.dtype = SW_EDGE_WINDOW_MIN,
+			.kind = SW_EDGE_STREAM}};
+
+	snprintf(m.desc.name, sizeof(m.desc.name), "stream %u", batch);
+	raw_send(&p->w[0], &m,
+		offsetof(struct sw_edge_open, ranks) +
+			n_ranks * sizeof(m.ranks[0]));
+	poll_some(p);
+}
+
+static void expect_failed(struct pair *p, const char *why)
+{
+	union sw_edge_msg m;
+	int fds[2];
+
+	raw_recv(&p->w[0], &m, fds);
+	assert_int_equal(m.kind, SW_EDGE_FAILED);
+	if (!strstr(m.text.text, why))
+		fail_msg("%s", m.text.text);
+}
+
+/* So does a stream in the row of one that has gone and had less room there. */
+static void open__failed_is_forgotten(void **state)
+{
+	enum { RANKS = 20000, LEFT = 60 << 10 };
+	struct sw_edge_declare all;
+	union sw_edge_msg m;
+	struct pair p;
+	uint64_t used;
+	int fds[2];
+
+	open_pair(&p);
+	open_stream(&p, 0, 2);
+	close(admit(&p, 0));
+	sw_host_gone(p.host, 0);
+	used = p.host->used_bytes;
+	open_stream(&p, 1, RANKS);
+	sw_host_declare_failed(p.host, p.ids[0], 1, SW_EREFUSED, "no");
+	expect_failed(&p, "no");
+	assert_int_equal(p.host->used_bytes, used);
+	good_declare(&all, 2, 1);
+	all.descs[0].kind = SW_EDGE_MEMORY;
+	all.descs[0].dtype = SW_U8;
+	all.descs[0].n_elems = QUOTA - used - LEFT;
+	raw_send(&p.w[0], &all, declare_bytes(1));
+	poll_some(&p);
+	raw_recv(&p.w[0], &m, fds);
+	assert_int_equal(m.kind, SW_EDGE_DECLARED);
+	close(fds[0]);
+	close(fds[1]);
+	used = p.host->used_bytes;
+	open_stream(&p, 3, RANKS); /* its ranks fit once, not twice */
+	expect_failed(&p, "needed for results");
+	assert_int_equal(p.host->used_bytes, used);
+	open_stream(&p, 4, 2);
+	assert_int_equal(p.tensors[0].node_i, 0);
+	assert_int_equal(p.host->used_bytes, used + 4096);
+	close(admit(&p, 0));
+	close_pair(&p);
+}
+
 /* A client can read the results of its node, and do nothing else to them. */
 static void results__cannot_be_written(void **state)
 {
@@ -385,6 +453,7 @@ int main(void)
 		cmocka_unit_test(declare__and_die_soon),
 		cmocka_unit_test(declare__other_shape),
 		cmocka_unit_test(declare__failed_is_forgotten),
+		cmocka_unit_test(open__failed_is_forgotten),
 		cmocka_unit_test(results__cannot_be_written),
 		cmocka_unit_test(results__go_with_the_last),
 	};
