@@ -136,7 +136,7 @@ void sw_agent_end_group(struct agent_core *core, const struct agent_command *o)
 	if (m->what == SW_EDGE_CLOSE_GROUP)
 		sw_worker_close_group(&core->worker, m->stream, o->local);
 	else
-		sw_worker_abort(&core->worker, m->stream, m->why,
+		sw_worker_abort(&core->worker, m->stream, o->local, m->why,
 			m->what == SW_EDGE_TIME_OUT);
 	sw_agent_tell(core, &report);
 }

@@ -52,18 +52,22 @@ bool sw_worker_uses(const struct sw_worker *w, uint32_t local, const void *base,
 	return false;
 }
 
-/* The one at @i, if it is a stream that may still end. */
-static struct sw_wtensor *stream_at(struct sw_worker *w, uint32_t i)
+/* The one at @i, if it is a stream that may still end, and by what @local says:
+ * a process may declare those of groups that it is not in. */
+static struct sw_wtensor *stream_at(
+	struct sw_worker *w, uint32_t i, uint32_t local)
 {
 	struct sw_wtensor *t = sw_worker_end_of(w) ? NULL : sw_wtensor_at(w, i);
 
-	return t && t->stream ? t : NULL;
+	return t && t->stream && sw_wgroup_has_local(&t->stream->group, local)
+		       ? t
+		       : NULL;
 }
 
-void sw_worker_abort(struct sw_worker *w, uint32_t stream, const char *why,
-	bool names_missing)
+void sw_worker_abort(struct sw_worker *w, uint32_t stream, uint32_t local,
+	const char *why, bool names_missing)
 {
-	struct sw_wtensor *t = stream_at(w, stream);
+	struct sw_wtensor *t = stream_at(w, stream, local);
 	char text[SW_TEXT_MAX], who[SW_MISSING_TEXT];
 	uint32_t most, used;
 
@@ -100,7 +104,7 @@ static void close_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 
 void sw_worker_close_group(struct sw_worker *w, uint32_t stream, uint32_t local)
 {
-	const struct sw_wtensor *t = stream_at(w, stream);
+	const struct sw_wtensor *t = stream_at(w, stream, local);
 	struct sw_wtensor *u = NULL;
 
 	while (t && (u = sw_wtensor_kin(w, t, u)))

@@ -115,7 +115,7 @@ static void dead__ends_between_two_turns(void **state)
 	r->w.events.keep = on_keep;
 	call(r, GA, 0);
 	call(r, GB, 0);
-	sw_worker_abort(&r->w, GA, WHY, false);
+	sw_worker_abort(&r->w, GA, 0, WHY, false);
 	assert_string_equal(r->events, "");
 	assert_int_equal(call(r, GB, 0), SW_EABORTED);
 	for (uint32_t turn = 0; turn < 3; turn++)
@@ -135,7 +135,7 @@ static void abort__says_it_until_it_is_confirmed(void **state)
 
 	call(r, GA, 0);
 	wrig_tx(r);
-	sw_worker_abort(&r->w, GB, WHY, false);
+	sw_worker_abort(&r->w, GB, 0, WHY, false);
 	assert_string_equal(wrig_events(r), "done t0 #0 SW_EABORTED w0");
 	wrig_tick(r, 0);
 	assert_string_equal(wrig_tx(r),
@@ -146,7 +146,7 @@ static void abort__says_it_until_it_is_confirmed(void **state)
 	confirm(r, GB, 1, WHY);
 	wrig_tick(r, 200 * SW_MS);
 	assert_null(strstr(wrig_tx(r), "MISMATCH"));
-	sw_worker_abort(&r->w, GA, "again", false);
+	sw_worker_abort(&r->w, GA, 0, "again", false);
 	assert_string_equal(sw_worker_why(&r->w, GA), WHY);
 	wrig_close(r);
 }
@@ -156,12 +156,30 @@ static void abort__of_what_is_no_stream(void **state)
 	struct worker_rig *r = open_one();
 
 	wrig_declare(r, "a", 1, 0);
-	sw_worker_abort(&r->w, N_STREAMS, WHY, true);
-	sw_worker_abort(&r->w, N_STREAMS + 1, WHY, true);
+	sw_worker_abort(&r->w, N_STREAMS, 0, WHY, true);
+	sw_worker_abort(&r->w, N_STREAMS + 1, 0, WHY, true);
 	sw_worker_close_group(&r->w, N_STREAMS, 0);
 	sw_worker_close_group(&r->w, UINT32_MAX, 0);
 	assert_null(sw_worker_why(&r->w, N_STREAMS));
 	wrig_close(r);
+}
+
+/* Local rank 1 says so of the group of rank 0 alone. */
+static void end__by_who_is_not_in_it(void **state)
+{
+	static struct worker_rig r;
+
+	wrig_open_local(&r, 0, 2, 1, LOCAL);
+	r.s[0].n_local = LOCAL;
+	open_streams(&r, 1);
+	call(&r, GA, 0);
+	sw_worker_abort(&r.w, GA, 1, WHY, false);
+	sw_worker_abort(&r.w, GB, 1, WHY, true);
+	sw_worker_close_group(&r.w, GA, 1);
+	assert_int_equal(sw_worker_death(&r.w, GA), 0);
+	sw_worker_abort(&r.w, GA, 0, WHY, false);
+	assert_int_equal(sw_worker_death(&r.w, GA), SW_EABORTED);
+	wrig_close(&r);
 }
 
 static const char *said(struct worker_rig *r)
@@ -176,7 +194,7 @@ static void abort__names_who_is_missing(void **state)
 	struct worker_rig *r = open_one();
 
 	call(r, GA, 0);
-	sw_worker_abort(&r->w, GA, "rank 0 waited", true);
+	sw_worker_abort(&r->w, GA, 0, "rank 0 waited", true);
 	assert_contains(said(r), "rank 0 waited; missing: a server");
 	wrig_close(r);
 	r = open_one();
@@ -184,12 +202,12 @@ static void abort__names_who_is_missing(void **state)
 	call(r, HA, 0);
 	wrig_tx(r);
 	peer_answer(&r->s[0], SW_ANSWER_WAIT, GA, 1, 1, 6);
-	sw_worker_abort(&r->w, GB, "rank 0 waited", true);
+	sw_worker_abort(&r->w, GB, 0, "rank 0 waited", true);
 	assert_contains(said(r), "rank 0 waited; missing: ranks 1, 2 of 3");
 	wrig_close(r);
 	r = open_two();
 	call(r, GA, 0);
-	sw_worker_abort(&r->w, GA, "rank 0 waited", true);
+	sw_worker_abort(&r->w, GA, 0, "rank 0 waited", true);
 	assert_contains(said(r), "rank 0 waited; missing: rank 1 of 4");
 	wrig_close(r);
 	r = open_two(); /* those of another node */
@@ -197,7 +215,7 @@ static void abort__names_who_is_missing(void **state)
 	call(r, GA, 1);
 	wrig_tx(r);
 	peer_answer(&r->s[0], SW_ANSWER_WAIT, GA, 1, 1, 2);
-	sw_worker_abort(&r->w, GA, "rank 0 waited", true);
+	sw_worker_abort(&r->w, GA, 0, "rank 0 waited", true);
 	assert_contains(said(r), "rank 0 waited; missing: ranks 2, 3 of 4");
 	wrig_close(r);
 }
@@ -214,7 +232,7 @@ static void abort__says_the_name(void **state)
 	call(r, GA, 0);
 	wrig_tx(r);
 	peer_answer(&r->s[0], SW_ANSWER_WAIT, GA, 1, 1, 6);
-	sw_worker_abort(&r->w, GA, waited, true);
+	sw_worker_abort(&r->w, GA, 0, waited, true);
 	snprintf(want, sizeof(want), "%s; missing: ranks 1, 2 of 3", waited);
 	assert_contains(said(r), want);
 	wrig_close(r);
@@ -260,7 +278,7 @@ static void decide__who_has_waited_too_long(void **state)
 
 	call(r, GA, 0);
 	rest(r);
-	sw_worker_abort(&r->w, GA, "rank 0 waited", true);
+	sw_worker_abort(&r->w, GA, 0, "rank 0 waited", true);
 	assert_string_equal(wrig_events(r), "");
 	assert_int_equal(sw_worker_death(&r->w, GA), 0);
 	assert_null(sw_worker_why(&r->w, GA));
@@ -430,6 +448,7 @@ int main(void)
 		cmocka_unit_test(dead__ends_between_two_turns),
 		cmocka_unit_test(abort__says_it_until_it_is_confirmed),
 		cmocka_unit_test(abort__of_what_is_no_stream),
+		cmocka_unit_test(end__by_who_is_not_in_it),
 		cmocka_unit_test(abort__names_who_is_missing),
 		cmocka_unit_test(abort__says_the_name),
 		cmocka_unit_test(decide__who_has_waited_too_long),

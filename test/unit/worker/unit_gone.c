@@ -95,7 +95,7 @@ static void gone__when_all_servers_know(void **state)
 	assert_string_equal(went(r), "");
 	assert_int_equal(submit(r, SW_ALL_REDUCE, 1, 1), SW_EINVAL);
 	sw_worker_close_group(&r->w, 0, 0); /* nobody knows it */
-	sw_worker_abort(&r->w, 0, "late", false);
+	sw_worker_abort(&r->w, 0, 0, "late", false);
 	assert_null(sw_worker_why(&r->w, 0));
 	wrig_tick(r, SW_S);
 	assert_null(strstr(wrig_tx(r), "MISMATCH"));
