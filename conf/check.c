@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "conf/check.h"
 
-#include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "conf/value.h"
 #include "engine/sched/sched.h"
@@ -57,6 +57,12 @@ static void job_check(const struct check *c)
 		"stall_warn", "%s is not below stall_limit (%s)", warn, limit);
 }
 
+/* DPDK drives it, for one port. */
+static bool is_nic(const struct sw_conf_port *p)
+{
+	return p->type == SW_PORT_PCI || p->type == SW_PORT_VDEV;
+}
+
 static void port_pair_check(const struct check *c, const struct sw_conf_port *p,
 	const struct sw_conf_port *q)
 {
@@ -71,6 +77,11 @@ static void port_pair_check(const struct check *c, const struct sw_conf_port *p,
 			"[port %s] is the same side of the "
 			"same memif: give another id or socket",
 			q->label);
+	if (is_nic(p) && is_nic(q) && *p->device &&
+		!strcasecmp(p->device, q->device))
+		sw_report_error(c->report, line_of(c, h.text, "device"), h.text,
+			"device", "[port %s] has the device %s too", q->label,
+			q->device);
 	if (p->subnet.ip == q->subnet.ip) {
 		sw_ip_text(p->subnet.ip, ip);
 		sw_report_error(c->report, line_of(c, h.text, "ip"), h.text,
@@ -85,28 +96,11 @@ static void key_missing(const struct check *c, const char *header,
 		"is missing: %s", why);
 }
 
-static bool is_pci_address(const char *s)
-{
-	static const char form[] = "xxxx:xx:xx.7";
-	size_t n = sizeof(form) - 1;
-
-	if (strlen(s) != n)
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (form[i] == 'x'       ? !isxdigit((unsigned char)s[i])
-			: form[i] == '7' ? s[i] < '0' || s[i] > '7'
-					 : s[i] != form[i])
-			return false;
-	return true;
-}
-
 /* Who DPDK drives, and who the kernel. */
 static void device_check(
 	const struct check *c, const struct sw_conf_port *p, const char *header)
 {
-	bool is_nic = p->type == SW_PORT_PCI || p->type == SW_PORT_VDEV;
-
-	if (p->type == SW_PORT_PCI && *p->device && !is_pci_address(p->device))
+	if (p->type == SW_PORT_PCI && *p->device && !sw_value_is_pci(p->device))
 		sw_report_error(c->report, line_of(c, header, "device"), header,
 			"device",
 			"\"%s\" is not a PCI address like 0000:81:00.0 "
@@ -119,7 +113,7 @@ static void device_check(
 			"\"%s\" is not a network driver of DPDK and a number, "
 			"like net_tap0",
 			p->device);
-	if (!is_nic && (*p->args || p->mtu))
+	if (!is_nic(p) && (*p->args || p->mtu))
 		sw_report_error(c->report, line_of(c, header, NULL), header,
 			*p->args ? "args" : "mtu",
 			"is for the types pci and vdev alone: leave it out");

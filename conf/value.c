@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,6 +245,21 @@ static uint32_t min3(uint32_t a, uint32_t b, uint32_t c)
 	uint32_t m = a < b ? a : b;
 
 	return m < c ? m : c;
+}
+
+bool sw_value_is_pci(const char *s)
+{
+	static const char form[] = "xxxx:xx:xx.7";
+	size_t n = sizeof(form) - 1;
+
+	if (strlen(s) != n)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (form[i] == 'x'       ? !isxdigit((unsigned char)s[i])
+			: form[i] == '7' ? s[i] < '0' || s[i] > '7'
+					 : s[i] != form[i])
+			return false;
+	return true;
 }
 
 /* Levenshtein distance of two names, both cut at NAME_MAX_BYTES. */

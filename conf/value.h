@@ -3,6 +3,7 @@
 #ifndef SW_VALUE_H
 #define SW_VALUE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,9 @@ const char *sw_value_format(
 /* sw_unit_names - the units a person may write, like "ns us ms s min"; "" for
  * SW_UNIT_NONE.  Static text. */
 const char *sw_unit_names(enum sw_unit unit);
+
+/* sw_value_is_pci - is it a PCI address with its domain, like 0000:81:00.0? */
+bool sw_value_is_pci(const char *s);
 
 /* A search for the candidate closest to a misspelt name. */
 struct sw_nearest {

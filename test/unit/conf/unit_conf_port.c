@@ -185,6 +185,10 @@ static void conf_load__nic(void **state)
 		"is not a network driver of DPDK and a number, like net_tap0");
 }
 
+#define VDEV(name, ip)                                            \
+	"[port " name "]\ntype = vdev\nip = " ip "/24\ndevice = " \
+	"net_tap0\n"
+
 static void conf_load__same_port_twice(void **state)
 {
 	refused(GOOD "[port b]\nsocket = /x\nside = connect\n"
@@ -193,6 +197,12 @@ static void conf_load__same_port_twice(void **state)
 	refused(GOOD "[port b]\nsocket = /y\nside = connect\n"
 		     "ip = 10.0.0.2/24\n",
 		"13: [port b] ip: [port a] has the address 10.0.0.2 too");
+	refused(NODE VDEV("a", "10.0.0.2") VDEV("b", "10.1.0.2") SERVER,
+		"10: [port b] device: [port a] has the device net_tap0 too");
+	refused(NODE NIC("0000:8a:00.0") "[port b]\ntype = pci\nip = "
+					 "10.1.0.2/24\ndevice = "
+					 "0000:8A:00.0\n" SERVER,
+		"10: [port b] device: [port a] has the device 0000:8a:00.0");
 }
 
 static void conf_load__too_many_ports(void **state)
