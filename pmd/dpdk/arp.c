@@ -50,7 +50,8 @@ static struct sw_arp_peer *find(struct sw_arp *a, uint32_t ip)
 	return NULL;
 }
 
-/* The entry of @ip, which may be new; NULL: no room. */
+/* The entry of @ip, which may be new; NULL: no room.  Whose was forgotten there
+ * may have answered at that moment: what came of it is not of @ip. */
 static struct sw_arp_peer *make(struct sw_arp *a, uint32_t ip)
 {
 	struct sw_arp_peer *p = find(a, ip);
@@ -60,8 +61,11 @@ static struct sw_arp_peer *make(struct sw_arp *a, uint32_t ip)
 		uint32_t none = 0;
 
 		if (!GET(q->ip) &&
-			atomic_compare_exchange_strong(&q->ip, &none, ip))
+			atomic_compare_exchange_strong(&q->ip, &none, ip)) {
+			SET(q->mac, 0);
+			SET(q->is_answered, false);
 			p = q;
+		}
 	}
 	return p;
 }

@@ -281,6 +281,21 @@ static void tick__forgets_who_is_not_used(void **state)
 	assert_int_equal(sw_arp_find(&b->arp, PEER_IP), 0);
 }
 
+/* An answer was written just when its entry was forgotten: the next one there
+ * is another's. */
+static void find__in_the_place_of_another(void **state)
+{
+	struct bed *b = *state;
+
+	for (uint32_t i = 0; i < SW_ARP_SLOTS; i++) {
+		atomic_store(&b->arp.peers[i].mac, PEER_MAC);
+		atomic_store(&b->arp.peers[i].is_answered, true);
+	}
+	assert_int_equal(sw_arp_find(&b->arp, PEER_IP), 0);
+	ticks(b, 1, 5000, true);
+	assert_non_null(strstr(b->text, "no ARP answer from 10.0.0.2"));
+}
+
 static void announce__is_sent_once(void **state)
 {
 	struct bed *b = *state;
@@ -302,6 +317,7 @@ int main(void)
 		CASE(find__answered),
 		CASE(find__far_goes_by_the_gateway),
 		CASE(find__more_peers_than_slots),
+		CASE(find__in_the_place_of_another),
 		CASE(take__question_is_answered_and_learnt),
 		CASE(take__strangers_are_not_learnt),
 		CASE(take__new_address_of_a_known_one),
