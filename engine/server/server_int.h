@@ -113,7 +113,8 @@ struct sw_session {
 	/* Keys that are not here, or no more, of which it has said that it
 	 * closed them: that was received. */
 	uint32_t n_past, past[SW_PAST_MAX];
-	uint32_t batch; /* next DECLARE expected */
+	uint32_t n_pulls; /* frames that came */
+	uint32_t batch;   /* next DECLARE expected */
 	uint16_t n_declared;
 	char refused[SW_TEXT_MAX]; /* why the last of them is; "": it is not */
 	int refused_err;           /* as sw_fault_death says */
@@ -395,8 +396,9 @@ void sw_session_tell_dead(struct sw_session *s, uint32_t key);
  * named, and the tensor is dead. */
 void sw_session_differs(struct sw_session *s, const struct sw_header *h);
 /* It waits on stream @t for the collective @number of the group: if another
- * rank calls another kind as that, the same. */
-void sw_session_check_call(
+ * rank calls another kind as that, the same.  False: it is no stream, or dead.
+ */
+bool sw_session_check_call(
 	struct sw_session *s, const struct sw_stensor *t, uint32_t number);
 /* Member @but was refused the tensor, which is dead: all others are told until
  * they say that they know, or are refused it, too. */

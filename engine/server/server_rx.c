@@ -6,6 +6,8 @@
 #include "engine/base/text.h"
 #include "engine/server/server_int.h"
 
+enum { CALLS_MAX = 2 }; /* of a PULL: streams that are compared */
+
 /* --- sessions --- */
 
 /* Say to @peer that session @id is not, or no longer, open here. */
@@ -187,8 +189,6 @@ static void pull_one(struct sw_session *s, const struct sw_pull *pull)
 	struct sw_answer answer;
 
 	sw_count(&s->srv->stats.pulls, 1);
-	if (t && pull->chunk)
-		sw_session_check_call(s, t, pull->chunk);
 	if (t && sw_stensor_is_over(t, pull->round, s->member)) {
 		sw_session_tell_dead(s, pull->key);
 		return;
@@ -199,11 +199,31 @@ static void pull_one(struct sw_session *s, const struct sw_pull *pull)
 	miss(s, pull, answer.missing);
 }
 
+/* A stream that stands still is compared with all that its group has here: of
+ * those of a PULL a few are, from anywhere on, so that each has its turn. */
+static void check_calls(struct sw_session *s, const uint8_t *pulls, uint32_t n)
+{
+	const struct sw_shard *sh = &s->job->shard;
+	uint32_t at = s->n_pulls++ * 2654435761u >> 16;
+	uint32_t n_checked = 0;
+
+	for (uint32_t i = 0; i < n && n_checked < CALLS_MAX; i++) {
+		const struct sw_stensor *t;
+		struct sw_pull pull;
+
+		memcpy(&pull, pulls + (at + i) % n * sizeof(pull),
+			sizeof(pull));
+		t = pull.chunk ? sw_shard_tensor(sh, pull.key) : NULL;
+		n_checked += t && sw_session_check_call(s, t, pull.chunk);
+	}
+}
+
 static void on_pull(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h)
 {
 	struct sw_pull pull;
 
+	check_calls(s, f->payload, h->payload_len / sizeof(pull));
 	for (uint32_t at = 0; at < h->payload_len; at += sizeof(pull)) {
 		memcpy(&pull, (const uint8_t *)f->payload + at, sizeof(pull));
 		pull_one(s, &pull);

@@ -470,20 +470,24 @@ void sw_session_differs(struct sw_session *s, const struct sw_header *h)
 	sw_job_kill(s->job, h->key, h->round, SW_EMISMATCH, text);
 }
 
-void sw_session_check_call(
+bool sw_session_check_call(
 	struct sw_session *s, const struct sw_stensor *t, uint32_t number)
 {
 	const struct sw_shard *sh = &s->job->shard;
-	struct sw_begun other = sw_shard_other_call(sh, t, number);
 	struct sw_stensor_view v = sw_stensor_view(sh, t);
+	struct sw_begun other;
 	char text[SW_TEXT_MAX];
 
-	if (!other.got || v.dead_from)
-		return;
+	if (v.mode != SW_MODE_STREAM || v.dead_from)
+		return false;
+	other = sw_shard_other_call(sh, t, number);
+	if (!other.got)
+		return true;
 	snprintf(text, sizeof(text),
 		"stream %.40s: rank %u calls %s, rank %u %s (collective %u)",
 		v.name, sw_shard_rank_of(sh, s->member), sw_coll_last(v.name),
 		sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(other.got)),
 		sw_coll_name(sw_coll_kind_of(other.op)), number);
 	sw_job_kill(s->job, v.key, 1, SW_EMISMATCH, text);
+	return true;
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "engine/wire/coll.h"
 #include "engine/worker/stream.h"
 
 /* Of one call; about 26,000 are needed.  A walk over all tensors takes 400,000,
@@ -385,13 +386,19 @@ static struct server_rig *open_server(void)
 	return r;
 }
 
-static bool declare_stream(
-	struct server_rig *r, uint32_t batch, const char *name)
+static bool declare_window(
+	struct server_rig *r, uint32_t batch, const char *name, uint8_t log2)
 {
 	return peer_declare(&r->w[0], batch,
 		(struct sw_declare_item){
-			.n_elems = 3, .dtype = 4, .mode = SW_MODE_STREAM},
+			.n_elems = 3, .dtype = log2, .mode = SW_MODE_STREAM},
 		name);
+}
+
+static bool declare_stream(
+	struct server_rig *r, uint32_t batch, const char *name)
+{
+	return declare_window(r, batch, name, 4);
 }
 
 static uint32_t tick_until(
@@ -496,6 +503,41 @@ static void server__streams_of_a_group(void **state)
 	server_rig_close(r);
 }
 
+/* Member 0 waits for collective 1 on the first stream of each of many groups.
+ * That of one of them member 1 has called as another kind: it is found, too. */
+static void server__calls_of_many_groups(void **state)
+{
+	enum { N_GROUPS = SW_PULL_MAX / 2, LAST = N_GROUPS - 1 };
+	struct server_rig *r = open_server();
+	struct sw_pull pulls[N_GROUPS];
+	struct sw_header h = peer_push_header(
+		LAST * SW_GROUP_STREAMS + SW_GROUP_STREAMS - 1, 1, 1);
+	uint32_t n = 0;
+	char name[16];
+
+	(void)state;
+	for (uint32_t i = 0; i < N_GROUPS * SW_GROUP_STREAMS; i++) {
+		snprintf(name, sizeof(name), "g%u/%u", i / SW_GROUP_STREAMS,
+			i % SW_GROUP_STREAMS);
+		assert_true(declare_window(r, i, name, 8));
+	}
+	for (uint32_t i = 0; i < N_GROUPS; i++)
+		pulls[i] = (struct sw_pull){
+			.key = i * SW_GROUP_STREAMS, .chunk = 1};
+	FEW_OF(4 * STEPS_MAX, "calls",
+		peer_say(&r->w[0], SW_PULL, pulls, sizeof(pulls)));
+	assert_null(strstr(rig_tx(r), "MISMATCH"));
+	h.op = sw_coll_op(SW_ALL_REDUCE, SW_OPERATION_SUM);
+	h.chunk = h.weight = 1;
+	h.payload_len = 4;
+	peer_fill(&r->w[1], h, 1);
+	do
+		peer_say(&r->w[0], SW_PULL, pulls, sizeof(pulls));
+	while (!strstr(rig_tx(r), "MISMATCH") && n++ < 1000);
+	assert_in_range(n, 0, 999);
+	server_rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -510,6 +552,7 @@ int main(void)
 		cmocka_unit_test(server__members_leave),
 		cmocka_unit_test(server__copies_what_is_lent),
 		cmocka_unit_test(server__streams_of_a_group),
+		cmocka_unit_test(server__calls_of_many_groups),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
