@@ -61,7 +61,8 @@ struct sw_channel {
 struct sw_group {
 	struct sw_client *client;
 	struct sw_group *next;
-	uint32_t generation; /* closed ones of its name */
+	struct sw_group_past *past; /* of its name */
+	uint32_t generation;        /* closed ones before it */
 	uint32_t timeout_s;  /* 0: none */
 	uint32_t n_calls;    /* that were not reported yet */
 	uint64_t n_called;   /* so far, of all kinds */
@@ -78,7 +79,7 @@ struct sw_group {
 	uint16_t ranks[]; /* of the job, in the group's order */
 };
 
-/* How often a group of that name was closed: streams of the next one are called
+/* How often groups of that name were closed: streams of the next one are called
  * otherwise. */
 struct sw_group_past {
 	struct sw_group_past *next;
@@ -484,6 +485,10 @@ int sw_group_open_stream(struct sw_group *g, enum sw_coll_kind kind);
 
 /* sw_group_put - one that was called on it is reported. */
 void sw_group_put(struct sw_group *g);
+
+/* sw_client_abort - as sw_group_abort, with the lock; another thread may close
+ * @g meanwhile. */
+int sw_client_abort(struct sw_group *g, const char *text);
 
 /* sw_client_free_groups - at the end. */
 void sw_client_free_groups(struct sw_client *c);
