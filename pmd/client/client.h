@@ -321,8 +321,8 @@ void sw_client_sleep(struct sw_client *c, uint64_t until_ns);
  * of which the agent tells only who dozes. */
 void sw_client_doze(struct sw_client *c, uint64_t until_ns);
 
-/* sw_client_await - of who leads: sleep until a message of the agent comes; who
- * waits for what ends before it is woken.
+/* sw_client_await - of who leads: until a message of the agent comes; what can be
+ * done before it is done, also for those that wait for other things.
  * Returns like sw_client_rx, and SW_ETIMEDOUT at @until_ns. */
 int sw_client_await(
 	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds);

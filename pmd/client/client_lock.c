@@ -7,8 +7,6 @@
 
 #include "pmd/client/client.h"
 
-enum { LOOK_NS = 10000000 }; /* while nobody has taken what has ended */
-
 int sw_turn_init(struct sw_turn *t)
 {
 	pthread_condattr_t attr;
@@ -203,16 +201,14 @@ void sw_client_doze(struct sw_client *c, uint64_t until_ns)
 		&c->control->client_sleeps, 0, memory_order_relaxed);
 }
 
-/* Others may wait for what comes before the message, and take it; the agent
- * rings no bell for what nobody has taken. */
-static void pass_on(struct sw_client *c, uint64_t until_ns)
+/* While one leads nobody else is sure to work: what comes before the message,
+ * and what is to be copied, may be of calls for which no thread waits. */
+static void work_meanwhile(struct sw_client *c, uint64_t until_ns)
 {
-	uint64_t soon_ns = sw_edge_now_ns() + LOOK_NS;
-
-	if (sw_spsc_is_empty(&c->completions))
-		sw_client_doze(c, until_ns);
-	else
-		sw_client_sleep(c, soon_ns < until_ns ? soon_ns : until_ns);
+	if (sw_client_move(c, 1))
+		return;
+	sw_client_doze(c, until_ns);
+	sw_client_rx_completions(c);
 	sw_client_changed(c);
 }
 
@@ -227,7 +223,7 @@ int sw_client_await(
 		if (sw_edge_now_ns() >= until_ns)
 			return SW_ETIMEDOUT;
 		if (c->control)
-			pass_on(c, until_ns);
+			work_meanwhile(c, until_ns);
 		else /* it is not attached yet */
 			sw_client_sleep(c, until_ns);
 	}
