@@ -63,9 +63,9 @@ struct sw_group {
 	struct sw_group *next;
 	struct sw_group_past *past; /* of its name */
 	uint32_t generation;        /* closed ones before it */
-	uint32_t timeout_s;  /* 0: none */
-	uint32_t n_calls;    /* that were not reported yet */
-	uint64_t n_called;   /* so far, of all kinds */
+	uint32_t timeout_s;         /* 0: none */
+	uint32_t n_calls;           /* that were not reported yet */
+	uint64_t n_called;          /* so far, of all kinds */
 	/* Everything on it ends with this error and sentence; 0: it is alive.
 	 */
 	int death;
@@ -321,12 +321,6 @@ void sw_client_sleep(struct sw_client *c, uint64_t until_ns);
  * of which the agent tells only who dozes. */
 void sw_client_doze(struct sw_client *c, uint64_t until_ns);
 
-/* sw_client_await - of who leads: until a message of the agent comes; what can be
- * done before it is done, also for those that wait for other things.
- * Returns like sw_client_rx, and SW_ETIMEDOUT at @until_ns. */
-int sw_client_await(
-	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds);
-
 /* sw_client_has_work - is there something to do, and nobody who waits and so
  * does it? */
 bool sw_client_has_work(const struct sw_client *c);
@@ -355,6 +349,14 @@ void sw_client_call_watchers(struct sw_client *c);
  * sw_client_call_thread - it, or whoever else waits, has. */
 void sw_client_kick(struct sw_client *c);
 void sw_client_call_thread(struct sw_client *c);
+
+/* --- client_await.c --- */
+
+/* sw_client_await - of who leads: until a message of the agent comes; works for
+ * all meanwhile.
+ * Returns like sw_client_rx, and SW_ETIMEDOUT at @until_ns. */
+int sw_client_await(
+	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds);
 
 /* --- client_tuning.c --- */
 
@@ -392,7 +394,7 @@ int sw_client_alloc(struct sw_client *c, size_t bytes, struct sw_tensor **out);
 bool sw_client_find_memory(const struct sw_client *c, const void *p,
 	uint64_t bytes, struct sw_edge_place_at *out);
 
-/* --- client_call.c: collectives --- */
+/* --- client_begin.c, client_coll.c: a collective begins --- */
 
 /* sw_client_call - @args were checked; @ch is that of their kind; @device has
  * their buffers, NULL: they are this machine's memory.
@@ -406,6 +408,8 @@ int sw_client_call(struct sw_group *g, struct sw_channel *ch,
 int sw_client_coll(struct sw_client *c, struct sw_group *g,
 	const struct sw_coll_args *args, struct sw_call_device *device,
 	uint64_t *handle);
+
+/* --- client_call.c: collectives --- */
 
 /* sw_client_find_call - that is open, or has ended and was not reported. */
 struct sw_call *sw_client_find_call(struct sw_client *c, uint64_t handle);
@@ -485,10 +489,6 @@ int sw_group_open_stream(struct sw_group *g, enum sw_coll_kind kind);
 
 /* sw_group_put - one that was called on it is reported. */
 void sw_group_put(struct sw_group *g);
-
-/* sw_client_abort - as sw_group_abort, with the lock; another thread may close
- * @g meanwhile. */
-int sw_client_abort(struct sw_group *g, const char *text);
 
 /* sw_client_free_groups - at the end. */
 void sw_client_free_groups(struct sw_client *c);

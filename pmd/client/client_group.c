@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_device.h"
 #include "pmd/client/client_stage.h"
 #include "pmd/client/release.h"
 #include <sumwire/coll.h>

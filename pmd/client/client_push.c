@@ -366,8 +366,7 @@ static int poll_until(struct sw_client *c, uint64_t handle, uint64_t until_ns)
 	}
 }
 
-/* The flag is in memory that a forked child shares with its parent, whose it is.
- */
+/* The flag is the parent's, too: a forked child writes none. */
 int sw_wait_polling(struct sw_client *c, uint64_t handle)
 {
 	_Atomic uint32_t *polls = &c->control->client_polls;

@@ -30,8 +30,8 @@ static void describe(struct sw_device *d, const struct sw_tensor_desc *desc,
 
 	t->device = d;
 	snprintf(t->t.name, sizeof(t->t.name), "%s", desc->name);
-	t->t.priority = desc->priority == SW_PRIORITY_BY_USE ? number
-							     : desc->priority;
+	t->t.priority =
+		desc->priority == SW_PRIORITY_BY_USE ? number : desc->priority;
 	t->t.net = made;
 	t->t.out = sw_tensor_data(made);
 	t->t.in = sw_tensor_result(made);

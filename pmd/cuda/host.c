@@ -264,11 +264,9 @@ static void host_close(struct sw_back *b)
 {
 	for (uint32_t i = 0; i < SW_BACK_WAYS; i++)
 		sw_host_stream_close(b->ways[i]);
-	while (b->freed) {
-		struct block *next = b->freed->next;
-
-		free(b->freed);
-		b->freed = next;
+	for (struct block *f = b->freed, *next; f; f = next) {
+		next = f->next;
+		free(f);
 	}
 	free(b);
 }
@@ -392,14 +390,12 @@ static int host_poll(struct sw_back *b, void *event, char *why)
 static int host_hold(struct sw_back *b, void *stream, _Atomic uint32_t *word,
 	uint32_t value, char *why)
 {
-	int err;
+	struct job j = {.kind = HOLD, .word = word, .value = value};
+	int err = b->no_hold || !stream
+			  ? fail(why, SW_ENOENT, "it is switched off")
+			  : put(stream, &j, why);
 
-	if (b->no_hold || !stream)
-		return fail(why, SW_ENOENT, "it is switched off");
-	atomic_fetch_add(&b->n_holds, 1);
-	err = put(stream,
-		&(struct job){.kind = HOLD, .word = word, .value = value}, why);
-	atomic_fetch_sub(&b->n_holds, err != 0);
+	atomic_fetch_add(&b->n_holds, !err); /* it may be over already */
 	return err;
 }
 

@@ -13,7 +13,7 @@
 enum {
 	WORDS_BYTES = (SW_PIPELINE_TENSORS + SW_PIPELINE_OTHERS) *
 		      sizeof(uint32_t), /* whole pages */
-	FAR = 1 << 30, /* more calls than are waited for */
+	FAR = 1 << 30,                  /* more calls than are waited for */
 };
 
 static int fail(char *why, size_t room, int err, const char *text)
