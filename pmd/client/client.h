@@ -61,10 +61,11 @@ struct sw_channel {
 struct sw_group {
 	struct sw_client *client;
 	struct sw_group *next;
-	uint32_t generation; /* closed ones of its name */
-	uint32_t timeout_s;  /* 0: none */
-	uint32_t n_calls;    /* that were not reported yet */
-	uint64_t n_called;   /* so far, of all kinds */
+	struct sw_group_past *past; /* of its name */
+	uint32_t generation;        /* closed ones before it */
+	uint32_t timeout_s;         /* 0: none */
+	uint32_t n_calls;           /* that were not reported yet */
+	uint64_t n_called;          /* so far, of all kinds */
 	/* Everything on it ends with this error and sentence; 0: it is alive.
 	 */
 	int death;
@@ -78,7 +79,7 @@ struct sw_group {
 	uint16_t ranks[]; /* of the job, in the group's order */
 };
 
-/* How often a group of that name was closed: streams of the next one are called
+/* How often groups of that name were closed: streams of the next one are called
  * otherwise. */
 struct sw_group_past {
 	struct sw_group_past *next;
@@ -320,12 +321,6 @@ void sw_client_sleep(struct sw_client *c, uint64_t until_ns);
  * of which the agent tells only who dozes. */
 void sw_client_doze(struct sw_client *c, uint64_t until_ns);
 
-/* sw_client_await - of who leads: sleep until a message of the agent comes; who
- * waits for what ends before it is woken.
- * Returns like sw_client_rx, and SW_ETIMEDOUT at @until_ns. */
-int sw_client_await(
-	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds);
-
 /* sw_client_has_work - is there something to do, and nobody who waits and so
  * does it? */
 bool sw_client_has_work(const struct sw_client *c);
@@ -354,6 +349,14 @@ void sw_client_call_watchers(struct sw_client *c);
  * sw_client_call_thread - it, or whoever else waits, has. */
 void sw_client_kick(struct sw_client *c);
 void sw_client_call_thread(struct sw_client *c);
+
+/* --- client_await.c --- */
+
+/* sw_client_await - of who leads: until a message of the agent comes; works for
+ * all meanwhile.
+ * Returns like sw_client_rx, and SW_ETIMEDOUT at @until_ns. */
+int sw_client_await(
+	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds);
 
 /* --- client_tuning.c --- */
 
@@ -391,7 +394,7 @@ int sw_client_alloc(struct sw_client *c, size_t bytes, struct sw_tensor **out);
 bool sw_client_find_memory(const struct sw_client *c, const void *p,
 	uint64_t bytes, struct sw_edge_place_at *out);
 
-/* --- client_call.c: collectives --- */
+/* --- client_begin.c, client_coll.c: a collective begins --- */
 
 /* sw_client_call - @args were checked; @ch is that of their kind; @device has
  * their buffers, NULL: they are this machine's memory.
@@ -405,6 +408,8 @@ int sw_client_call(struct sw_group *g, struct sw_channel *ch,
 int sw_client_coll(struct sw_client *c, struct sw_group *g,
 	const struct sw_coll_args *args, struct sw_call_device *device,
 	uint64_t *handle);
+
+/* --- client_call.c: collectives --- */
 
 /* sw_client_find_call - that is open, or has ended and was not reported. */
 struct sw_call *sw_client_find_call(struct sw_client *c, uint64_t handle);

@@ -139,36 +139,40 @@ int sw_client_await_call(struct sw_client *c, uint64_t handle)
 	return sw_client_check(c);
 }
 
-/* The next open collective of @owner. */
+/* The next open collective of @owner; one that has not begun may still fail. */
 static struct sw_call *find_call(struct sw_client *c, const void *owner)
 {
 	for (uint32_t i = 0; i < SW_EDGE_COLLS; i++) {
 		struct sw_call *k = &c->calls.calls[i];
 
-		if (k->state == SW_TENSOR_OPEN && k->device &&
+		if (k->state == SW_TENSOR_OPEN && k->is_begun && k->device &&
 			k->device->owner == owner)
 			return k;
 	}
 	return NULL;
 }
 
+/* Without its device no more of it is copied; when the attachment is over
+ * nothing is, and why is still to be said. */
+static void drop_call(struct sw_client *c, struct sw_call *k)
+{
+	k->device = NULL;
+	if (!c->closed)
+		sw_client_drop_call(c, k, SW_ECLOSED);
+}
+
+/* What has not ended by its group's end the agent still has, or nobody. */
 void sw_client_drop_device(struct sw_client *c, const void *owner)
 {
-	struct sw_group *g;
 	struct sw_call *k;
 
-	do {
-		if (!sw_client_lock(c))
-			return;
-		k = find_call(c, owner);
-		g = k ? k->group : NULL;
-		sw_client_unlock(c);
-	} while (g && !sw_group_abort(g, "its device was closed"));
-	(void)!sw_client_lock(c);
-	while ((k = find_call(c, owner))) { /* the attachment is over */
-		k->status = SW_ECLOSED;
-		k->device = NULL;
-	}
+	if (!sw_client_lock(c))
+		return;
+	while ((k = find_call(c, owner)) &&
+		!sw_client_abort(k->group, "its device was closed"))
+		;
+	while ((k = find_call(c, owner)))
+		drop_call(c, k);
 	sw_client_unlock(c);
 }
 

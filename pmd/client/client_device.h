@@ -60,6 +60,10 @@ int sw_client_find_device(struct sw_client *c, uint64_t handle,
  * or was by another thread.  Errors: SW_ETIMEDOUT, why the attachment ended. */
 int sw_client_await_call(struct sw_client *c, uint64_t handle);
 
+/* sw_client_abort - as sw_group_abort, with the lock; another thread may close
+ * @g meanwhile. */
+int sw_client_abort(struct sw_group *g, const char *text);
+
 /* sw_client_drop_device - abort the groups whose open collectives are of
  * @owner, which is not called for them any more. */
 void sw_client_drop_device(struct sw_client *c, const void *owner);

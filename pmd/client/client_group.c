@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_device.h"
 #include "pmd/client/client_stage.h"
 #include "pmd/client/release.h"
 #include <sumwire/coll.h>
@@ -100,20 +100,27 @@ static int check_name(struct sw_client *c, const char *name)
 		c, SW_EBUSY, "%u groups are open: close one first", GROUPS_MAX);
 }
 
-static struct sw_group_past *find_past(
-	const struct sw_client *c, const char *name)
+/* It is made with the first of its name, so that a close needs no memory. */
+static struct sw_group_past *find_past(struct sw_client *c, const char *name)
 {
 	struct sw_group_past *p = c->pasts;
 
 	while (p && strcmp(p->name, name) != 0)
 		p = p->next;
+	if (p)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	memcpy(p->name, name, strlen(name));
+	p->next = c->pasts;
+	c->pasts = p;
 	return p;
 }
 
 static int open_group(struct sw_client *c, const char *name,
 	const uint32_t *ranks, uint32_t n_ranks, struct sw_group **out)
 {
-	const struct sw_group_past *past;
 	struct sw_group *g;
 	uint32_t n = ranks ? n_ranks : c->size;
 	int err = check_name(c, name);
@@ -129,13 +136,15 @@ static int open_group(struct sw_client *c, const char *name,
 		return sw_client_fail(c, SW_ENOMEM, "out of memory");
 	g->client = c;
 	err = take_ranks(g, ranks, n);
+	g->past = err ? NULL : find_past(c, name);
+	if (!err && !g->past)
+		err = sw_client_fail(c, SW_ENOMEM, "out of memory");
 	if (err) {
 		free(g);
 		return err;
 	}
 	memcpy(g->name, name, strlen(name));
-	past = find_past(c, name);
-	g->generation = past ? past->n_closed : 0;
+	g->generation = g->past->n_closed;
 	g->next = c->groups;
 	c->groups = g;
 	*out = g;
@@ -286,6 +295,23 @@ static int abort_group(struct sw_group *g, const char *text)
 	return end_calls(g, g->death);
 }
 
+/* Who leads may be closing it: what is true when nobody does is told.  A close
+ * ends what is open, too. */
+int sw_client_abort(struct sw_group *g, const char *text)
+{
+	struct sw_client *c = g->client;
+	int err;
+
+	g->n_calls++; /* it is there until sw_group_put */
+	if (!g->death) {
+		sw_client_lead(c);
+		sw_client_follow(c);
+	}
+	err = g->is_closed ? end_calls(g, SW_ECLOSED) : abort_group(g, text);
+	sw_group_put(g);
+	return err;
+}
+
 int sw_group_abort(struct sw_group *g, const char *text)
 {
 	struct sw_client *c = g->client;
@@ -293,7 +319,7 @@ int sw_group_abort(struct sw_group *g, const char *text)
 
 	if (err)
 		return err;
-	err = abort_group(g, text ? text : "");
+	err = sw_client_abort(g, text ? text : "");
 	sw_client_unlock(c);
 	return err;
 }
@@ -315,23 +341,6 @@ void sw_group_release(struct sw_group *g)
 }
 
 /* --- close --- */
-
-static int count_close(struct sw_group *g)
-{
-	struct sw_client *c = g->client;
-	struct sw_group_past *p = find_past(c, g->name);
-
-	if (!p) {
-		p = calloc(1, sizeof(*p));
-		if (!p)
-			return sw_client_fail(c, SW_ENOMEM, "out of memory");
-		memcpy(p->name, g->name, sizeof(p->name));
-		p->next = c->pasts;
-		c->pasts = p;
-	}
-	p->n_closed++;
-	return 0;
-}
 
 static void unlink_channel(struct sw_client *c, const struct sw_channel *ch)
 {
@@ -369,6 +378,7 @@ static int close_group(struct sw_group *g)
 	struct sw_client *c = g->client;
 	int err = 0;
 
+	g->past->n_closed++;
 	/* Who never called needs a stream by which others are told.  Where
 	 * none can be opened they wait. */
 	if (!sw_group_stream(g) && !g->death && g->n > 1)
@@ -392,6 +402,8 @@ static int close_group(struct sw_group *g)
 	return err;
 }
 
+/* One that could not be closed is there until the last of its handles is
+ * reported; others count it once, as we do. */
 int sw_group_close(struct sw_group *g)
 {
 	struct sw_client *c = g->client;
@@ -399,12 +411,11 @@ int sw_group_close(struct sw_group *g)
 
 	if (err)
 		return err;
-	err = count_close(g);
-	if (!err) {
-		g->n_calls++; /* other threads may take what ends meanwhile */
-		err = close_group(g);
-		sw_group_put(g);
-	}
+	g->n_calls++; /* other threads may take what ends meanwhile */
+	err = g->is_closed ? sw_client_fail(c, SW_EINVAL,
+				     "group '%s' was closed before", g->name)
+			   : close_group(g);
+	sw_group_put(g);
 	sw_client_unlock(c);
 	return err;
 }

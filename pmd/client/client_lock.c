@@ -7,8 +7,6 @@
 
 #include "pmd/client/client.h"
 
-enum { LOOK_NS = 10000000 }; /* while nobody has taken what has ended */
-
 int sw_turn_init(struct sw_turn *t)
 {
 	pthread_condattr_t attr;
@@ -201,34 +199,4 @@ void sw_client_doze(struct sw_client *c, uint64_t until_ns)
 	c->turn.n_summed = atomic_load(&c->control->n_summed);
 	atomic_store_explicit(
 		&c->control->client_sleeps, 0, memory_order_relaxed);
-}
-
-/* Others may wait for what comes before the message, and take it; the agent
- * rings no bell for what nobody has taken. */
-static void pass_on(struct sw_client *c, uint64_t until_ns)
-{
-	uint64_t soon_ns = sw_edge_now_ns() + LOOK_NS;
-
-	if (sw_spsc_is_empty(&c->completions))
-		sw_client_doze(c, until_ns);
-	else
-		sw_client_sleep(c, soon_ns < until_ns ? soon_ns : until_ns);
-	sw_client_changed(c);
-}
-
-int sw_client_await(
-	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds)
-{
-	for (;;) {
-		int kind = sw_client_rx(c, m, fds);
-
-		if (kind)
-			return kind;
-		if (sw_edge_now_ns() >= until_ns)
-			return SW_ETIMEDOUT;
-		if (c->control)
-			pass_on(c, until_ns);
-		else /* it is not attached yet */
-			sw_client_sleep(c, until_ns);
-	}
 }

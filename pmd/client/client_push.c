@@ -366,11 +366,14 @@ static int poll_until(struct sw_client *c, uint64_t handle, uint64_t until_ns)
 	}
 }
 
+/* The flag is the parent's, too: a forked child writes none. */
 int sw_wait_polling(struct sw_client *c, uint64_t handle)
 {
 	_Atomic uint32_t *polls = &c->control->client_polls;
 	int err;
 
+	if (!*c->is_ours)
+		return sw_client_check(c);
 	atomic_store_explicit(polls, 1, memory_order_relaxed);
 	sw_client_ring(c, &c->control->agent_naps);
 	err = poll_until(c, handle, sw_client_wait_until_ns(c));

@@ -4,21 +4,6 @@
 
 #include "pmd/client/client_stage.h"
 
-struct sw_stage *sw_stage_take(struct sw_channel *ch, uint64_t bytes)
-{
-	bool is_small = bytes <= SW_STAGE_SMALL;
-	struct sw_stage *list = is_small ? ch->small : ch->large;
-	uint32_t n = is_small ? SW_STAGES_SMALL : SW_STAGES_LARGE;
-
-	for (uint32_t i = 0; i < n; i++) {
-		if (!list[i].base || list[i].is_used)
-			continue;
-		list[i].is_used = true;
-		return &list[i];
-	}
-	return NULL;
-}
-
 uint64_t sw_stage_memory(
 	const struct sw_channel *ch, uint64_t bytes, void **base)
 {

@@ -20,7 +20,4 @@ int sw_stage_open(struct sw_client *c, struct sw_channel *ch, uint64_t bytes,
 uint64_t sw_stage_memory(
 	const struct sw_channel *ch, uint64_t bytes, void **base);
 
-/* sw_stage_take - one for a piece of @bytes; NULL: all are in use. */
-struct sw_stage *sw_stage_take(struct sw_channel *ch, uint64_t bytes);
-
 #endif

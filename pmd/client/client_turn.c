@@ -2,12 +2,13 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A mutex guards a client.  What comes from the agent, and the copies of
- * collectives, are the work of whoever leads: a thread that waits for a handle
- * anyway, so that a process with one thread stays one, else one that watches
- * for ends (sw_wait_ended), else the library's own (client_thread).  A leader
- * sleeps without the mutex; the others sleep on a condition, and look at their
- * handles after each of its turns.  Whoever finds something to copy does so,
- * led or not; who stops while there is more kicks the others.
+ * collectives, are the work of whoever leads: a thread that waits for an answer
+ * of the agent, or for a handle, anyway, so that a process with one thread
+ * stays one, else one that watches for ends (sw_wait_ended), else the library's
+ * own (client_thread).  A leader sleeps without the mutex; the others sleep on
+ * a condition, and look at their handles after each of its turns.  Whoever
+ * finds something to copy does so, led or not; who stops while there is more
+ * kicks the others.
  */
 #include <errno.h>
 #include <signal.h>

@@ -22,15 +22,16 @@ static void *pin(
 	return sw_device_pin(d, (void *)first, end - first, is_result);
 }
 
-/* What is declared. */
+/* What is declared.  Threads may declare at once. */
 static void describe(struct sw_device *d, const struct sw_tensor_desc *desc,
 	struct sw_tensor *made, struct sw_device_tensor *t)
 {
+	uint32_t number = atomic_fetch_add(&d->n_tensors, 1);
+
 	t->device = d;
 	snprintf(t->t.name, sizeof(t->t.name), "%s", desc->name);
-	t->t.priority = desc->priority == SW_PRIORITY_BY_USE ? d->n_tensors
-							     : desc->priority;
-	d->n_tensors++;
+	t->t.priority =
+		desc->priority == SW_PRIORITY_BY_USE ? number : desc->priority;
 	t->t.net = made;
 	t->t.out = sw_tensor_data(made);
 	t->t.in = sw_tensor_result(made);
@@ -47,8 +48,10 @@ static int adopt(struct sw_device *d, struct sw_device_batch *b)
 	b->pinned[1] = b->tensors[0].t.in != b->tensors[0].t.out
 			       ? pin(d, b, true)
 			       : NULL;
+	(void)!sw_client_lock(d->client);
 	b->next = d->batches;
 	d->batches = b;
+	sw_client_unlock(d->client);
 	for (uint32_t i = 0; i < b->n && !err; i++)
 		err = sw_pipeline_add(&d->pipeline, &b->tensors[i].t, why);
 	return err ? sw_client_fail(d->client, err, "%s: %s", d->where, why)

@@ -40,9 +40,9 @@ struct sw_device {
 	struct sw_pipeline pipeline;
 	uint64_t piece_bytes; /* as the caller chose; 0: it is found out */
 	uint32_t n_summed;    /* as sw_client_rest has it */
-	struct sw_device_batch *batches;
-	uint32_t n_tensors;
-	bool has_warned;
+	struct sw_device_batch *batches; /* the client's lock guards it */
+	_Atomic uint32_t n_tensors;
+	_Atomic bool has_warned;
 	struct sw_device_coll *colls, *free_colls; /* all; to be used again */
 	uint32_t n_colls;                          /* all */
 	_Atomic uint32_t n_open;                   /* of those */

@@ -16,14 +16,13 @@ void *sw_device_pin(
 
 	if (!d->ops->pin(d->back, (void *)first, all, is_read_only, why))
 		return (void *)first;
-	if (!d->has_warned) {
+	if (!atomic_exchange(&d->has_warned, true)) {
 		snprintf(line, sizeof(line),
 			"%s: shared memory cannot be pinned (%s): copies are "
 			"slower",
 			d->where, why);
 		sw_client_say(d->client, line);
 	}
-	d->has_warned = true;
 	return NULL;
 }
 

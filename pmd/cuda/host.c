@@ -57,6 +57,7 @@ struct sw_back {
 	struct block *_Atomic freed;
 	_Atomic bool is_lost;
 	_Atomic uint64_t n_copies[SW_BACK_WAYS];
+	_Atomic uint32_t n_holds; /* that are not over */
 	struct sw_host_stream *ways[SW_BACK_WAYS];
 };
 
@@ -103,6 +104,7 @@ static void hold(const struct sw_host_stream *s, const struct job *j)
 	while ((int32_t)(atomic_load(j->word) - j->value) < 0 &&
 		!s->back->is_lost)
 		sleep_until(sw_edge_now_ns() + 20000);
+	atomic_fetch_sub(&s->back->n_holds, 1);
 }
 
 static void do_job(struct sw_host_stream *s, const struct job *j)
@@ -262,11 +264,9 @@ static void host_close(struct sw_back *b)
 {
 	for (uint32_t i = 0; i < SW_BACK_WAYS; i++)
 		sw_host_stream_close(b->ways[i]);
-	while (b->freed) {
-		struct block *next = b->freed->next;
-
-		free(b->freed);
-		b->freed = next;
+	for (struct block *f = b->freed, *next; f; f = next) {
+		next = f->next;
+		free(f);
 	}
 	free(b);
 }
@@ -309,10 +309,12 @@ static int host_pin(
 	return b->no_pin ? fail(why, SW_ENOMEM, "pinning is switched off") : 0;
 }
 
+/* It may be that of words, and is about to go. */
 static void host_unpin(struct sw_back *b, void *p)
 {
-	(void)b;
 	(void)p;
+	while (atomic_load(&b->n_holds))
+		sleep_until(sw_edge_now_ns() + 20000);
 }
 
 static int event_open(struct sw_back *b, void **event, char *why)
@@ -388,10 +390,13 @@ static int host_poll(struct sw_back *b, void *event, char *why)
 static int host_hold(struct sw_back *b, void *stream, _Atomic uint32_t *word,
 	uint32_t value, char *why)
 {
-	if (b->no_hold || !stream)
-		return fail(why, SW_ENOENT, "it is switched off");
-	return put(stream,
-		&(struct job){.kind = HOLD, .word = word, .value = value}, why);
+	struct job j = {.kind = HOLD, .word = word, .value = value};
+	int err = b->no_hold || !stream
+			  ? fail(why, SW_ENOENT, "it is switched off")
+			  : put(stream, &j, why);
+
+	atomic_fetch_add(&b->n_holds, !err); /* it may be over already */
+	return err;
 }
 
 /* --- its memory --- */

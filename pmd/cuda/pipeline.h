@@ -238,7 +238,8 @@ int sw_pipeline_open(
 	struct sw_pipeline *l, const struct sw_pipeline_params *p, char *why);
 
 /* sw_pipeline_close - open calls end with SW_ECLOSED; when it returns, nothing
- * is copied any more.  May follow a failed open. */
+ * is copied any more, and no stream waits for a word.  May follow a failed
+ * open. */
 void sw_pipeline_close(struct sw_pipeline *l);
 
 /* sw_pipeline_add - a tensor, whose fields down to bytes are set.

@@ -280,13 +280,13 @@ static void fill_random(void *at, size_t n)
 	}
 }
 
-static void spoil_rings(struct client *k)
+static void spoil_rings(struct client *k, uint32_t step)
 {
 	struct sw_edge_control *ctl = k->c->control;
 	struct sw_spsc_shared *done = (void *)ctl->completions;
 	struct sw_submit s = {.handle = k->tensors[0].push,
-		.tensor = k->how == RING_TENSOR ? 4000 : 0};
-	/* Both at once: the sum may have ended since push_all. */
+		.tensor = k->how == RING_TENSOR ? 4000 : 0,
+		.step = (uint16_t)step};
 	struct sw_submit twice[] = {s, s};
 
 	switch (k->how) {
@@ -341,7 +341,7 @@ static void grow(struct client *k)
 		"grow");
 }
 
-static void misbehave(struct client *k)
+static void misbehave(struct client *k, uint32_t step)
 {
 	if (is_growing(k))
 		grow(k);
@@ -350,7 +350,7 @@ static void misbehave(struct client *k)
 	else if (k->how == EDIT)
 		edit(k);
 	else if (k->how != GOOD && !is_growing(k))
-		spoil_rings(k);
+		spoil_rings(k, step);
 	if (k->how > RING_DONE)
 		await_hang_up(k);
 }
@@ -358,14 +358,17 @@ static void misbehave(struct client *k)
 static void run_step(struct client *k, uint32_t i)
 {
 	uint32_t step = k->first_step + i;
+	bool is_last = i + 1 == k->n_steps;
 	char line[16];
 
 	if (k->is_paused && !fgets(line, sizeof(line), stdin))
 		k->is_paused = false;
 	fill(k, step);
-	push_all(k, step);
-	if (k->how == EDIT ? i > 0 : i + 1 == k->n_steps)
-		misbehave(k);
+	/* A double comes with what it is of: that might end before it. */
+	if (k->how != RING_TWICE || !is_last)
+		push_all(k, step);
+	if (k->how == EDIT ? i > 0 : is_last)
+		misbehave(k, step);
 	if (k->how == EDIT && i > 0)
 		return;
 	wait_all(k);

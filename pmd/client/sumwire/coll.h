@@ -152,7 +152,8 @@ SW_API int sw_group_set_timeout(struct sw_group *g, uint32_t seconds);
  * called on it, for the servers, which are told by a stream of barriers.  When
  * all members have closed it the servers have the memory back; a rank that
  * waits for one that has closed it fails at once, as after sw_group_abort.
- * Errors: those of sw_group_abort; SW_ENOMEM. */
+ * @g is given up whatever it returns, and not to be used again.
+ * Errors: those of sw_group_abort. */
 SW_API int sw_group_close(struct sw_group *g);
 
 #ifdef __cplusplus

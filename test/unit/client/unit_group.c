@@ -419,7 +419,8 @@ static void close__while_another_is_copied(void **state)
 	munmap(late.at, LATE);
 }
 
-/* The agent takes too long: the group goes with its last handle. */
+/* The agent takes too long: the group goes with its last handle.  Others have
+ * closed it once, too. */
 static void close__in_vain(void **state)
 {
 	struct scene *s = *state;
@@ -431,10 +432,16 @@ static void close__in_vain(void **state)
 	be_late(s->r, false);
 	fails(s, sw_group_close(s->g), SW_ETIMEDOUT,
 		"the agent still uses its buffers after 1 s");
+	fails(s, sw_group_close(s->g), SW_EINVAL,
+		"group 'dp' was closed before");
 	mute(s, false);
 	assert_int_equal(sw_wait(s->c, h), SW_ECLOSED);
 	assert_ptr_equal(s->c->groups, s->other);
 	assert_null(s->c->calls.channels);
+	assert_int_equal(sw_group_open(s->c, "dp", NULL, 0, &s->g), 0);
+	assert_int_equal(call(s, s->g, SW_BARRIER, 0, &h), 0);
+	assert_string_equal(s->r->tensors[1].name, "dp#2/barrier");
+	assert_int_equal(sw_wait(s->c, h), 0);
 	assert_int_equal(call(s, s->other, SW_BARRIER, 0, &h), 0);
 	assert_int_equal(sw_wait(s->c, h), 0);
 }

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "pmd/client/client.h"
+#include "pmd/host/host.h"
 #include <sumwire/coll.h>
 
 enum { N = 32, COUNT_MAX = 3 << 18 };
@@ -69,9 +70,12 @@ static void *watch(void *arg)
 	uint64_t h;
 	int err = sw_wait_ended(w->c, &h);
 
-	for (; h; err = sw_wait_ended(w->c, &h))
-		if (!err)
-			w->handles[w->n++] = h;
+	for (; h; err = sw_wait_ended(w->c, &h)) {
+		if (err)
+			continue;
+		w->handles[w->n] = h;
+		w->n++; /* who has seen it reads the handle */
+	}
 	return err == SW_ECLOSED ? NULL : "it did not hear of the end";
 }
 
@@ -272,6 +276,49 @@ static void wait_ended__leaves_what_others_wait_for(void **state)
 	watcher_close(w);
 }
 
+static void *ask(void *arg)
+{
+	struct caller *k = arg;
+
+	k->err = sw_set_credit(k->s->c, 1 << 20);
+	return NULL;
+}
+
+static atomic_bool is_asked;
+
+/* An agent that does not answer. */
+static void note_tune(void *ctx, uint32_t id, const struct sw_edge_tune *tune)
+{
+	atomic_store(&is_asked, true);
+}
+
+/* A thread waits for the agent's answer: meanwhile collectives are copied, and
+ * the watcher hears of their ends. */
+static void wait_ended__while_another_asks(void **state)
+{
+	struct scene *s = *state;
+	struct watcher *w = watcher_open(s->c);
+	struct caller k = {.s = s};
+	uint64_t h[4];
+
+	for (uint32_t i = 0; i < 2; i++)
+		h[i] = call(s, i); /* stages are made */
+	watcher_await(w, 2);
+	rig_hold(s->r);
+	s->r->host->p.events.on_tune = note_tune;
+	rig_go(s->r);
+	pthread_create(&k.thread, NULL, ask, &k);
+	while (!atomic_load(&is_asked))
+		usleep(1000);
+	for (uint32_t i = 2; i < 4; i++)
+		h[i] = call(s, i);
+	watcher_await(w, 4);
+	assert_memory_equal(w->handles, h, sizeof(h));
+	watcher_close(w);
+	pthread_join(k.thread, NULL);
+	assert_int_equal(k.err, SW_ECLOSED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,6 +335,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			wait_ended__leaves_what_others_wait_for, scene_open,
 			scene_close),
+		cmocka_unit_test_setup_teardown(wait_ended__while_another_asks,
+			scene_open, scene_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "pmd/cuda/device_int.h"
 #include "test/support/unit.h"
-#include <sumwire/device.h>
 
 enum { KIB = 1024, MIB = 1024 * KIB };
 
@@ -154,6 +154,48 @@ static void declare__keeps_names(void **state)
 	assert_int_not_equal(sw_declare(s->c, &d, 1, &t), 0);
 	d.name = "large#0";
 	assert_int_equal(sw_declare(s->c, &d, 1, &t), 0);
+}
+
+enum { MANY = 200 };
+
+static void declare_many(struct scene *s, const char *name)
+{
+	char full[32];
+	struct sw_tensor_desc d = RIG_DESC(full, 1, SW_F32, SW_PRIORITY_BY_USE);
+	struct sw_device_tensor *t;
+
+	for (uint32_t i = 0; i < MANY; i++) {
+		snprintf(full, sizeof(full), "%s%u", name, i);
+		assert_int_equal(sw_device_declare(s->d, &d, 1, &t), 0);
+	}
+}
+
+static void *declare_others(void *arg)
+{
+	declare_many(arg, "other");
+	return NULL;
+}
+
+/* Each has a priority of its own, and is found again at the end. */
+static void declare__of_two_threads(void **state)
+{
+	struct scene *s = *state;
+	bool is_seen[2 * MANY] = {false};
+	pthread_t thread;
+	uint32_t n = 0;
+
+	open_device(s, "host:no_pin", 0);
+	pthread_create(&thread, NULL, declare_others, s);
+	declare_many(s, "one");
+	pthread_join(thread, NULL);
+	for (const struct sw_device_batch *b = s->d->batches; b; b = b->next) {
+		assert_in_range(b->tensors[0].t.priority, 0, 2 * MANY - 1);
+		is_seen[b->tensors[0].t.priority] = true;
+	}
+	while (n < 2 * MANY && is_seen[n])
+		n++;
+	assert_int_equal(n, 2 * MANY);
+	assert_int_equal(s->n_lines, 1); /* that it is not pinned */
 }
 
 static void check_refused(
@@ -360,6 +402,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(push_pull__is_exact),
 		CASE(declare__keeps_names),
+		CASE(declare__of_two_threads),
 		CASE(declare__refuses),
 		CASE(open__refuses),
 		CASE(call__refuses),

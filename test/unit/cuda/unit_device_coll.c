@@ -4,6 +4,8 @@
 
 #include <sys/wait.h>
 
+#include "pmd/host/host.h"
+
 enum { MIB = 1 << 20, PIECE = MIB / 4, TRIES = 20 };
 
 /* --- exactness --- */
@@ -380,6 +382,129 @@ static void device__is_closed(void **state)
 	assert_contains(sw_last_error(s->c), "its device was closed");
 }
 
+/* An agent that ends nothing of a group. */
+static void end_nothing(void *ctx, uint32_t id, const struct sw_edge_end *end)
+{
+	struct rig *r = ctx;
+
+	r->end = *end;
+	sw_host_tuned(r->host, id, 0, "");
+}
+
+/* Is something there for the agent? */
+static bool has_put(const struct scene *s)
+{
+	bool has;
+
+	assert_true(sw_client_lock(s->c));
+	has = !sw_spsc_is_drained(&s->c->colls);
+	sw_client_unlock(s->c);
+	return has;
+}
+
+/* A stream that waits goes on, though the agent has not given the buffers back:
+ * nothing more is copied to it. */
+static void device__is_closed_in_vain(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, PIECE);
+	_Atomic bool has_gone_on = false;
+	struct sw_host_stream *stream;
+	uint64_t h;
+
+	open_device(s, "host");
+	stream = sw_host_stream_open(s->d->back);
+	s->c->settings.wait_timeout_s = 1;
+	rig_hold(s->r);
+	s->r->host->p.events.on_end = end_nothing;
+	rig_go(s->r);
+	rig_mute(s->r, true);
+	coll_fill(s, &a, 0);
+	h = coll_start(s, &a, stream);
+	assert_int_equal(sw_coll_hold(s->d, h, stream), 0);
+	sw_host_stream_run(stream, set, (void *)&has_gone_on);
+	while (!has_put(s))
+		nap(1);
+	sw_device_close(&s->d);
+	sw_host_stream_wait(stream);
+	assert_true(has_gone_on);
+	sw_host_stream_close(stream);
+	s->c->settings.wait_timeout_s = 30;
+	rig_mute(s->r, false);
+	assert_int_equal(sw_wait(s->c, h), SW_EABORTED);
+	assert_int_equal(s->recv[0], 0x55);
+}
+
+static struct {
+	struct scene *s;
+	_Atomic bool is_asked;
+} late;
+
+static bool is_claimed(const struct scene *s)
+{
+	bool is;
+
+	assert_true(sw_client_lock(s->c));
+	is = s->c->turn.n_claims > 0;
+	sw_client_unlock(s->c);
+	return is;
+}
+
+/* An agent that answers when another thread has something to ask, too. */
+static void end_late(void *ctx, uint32_t id, const struct sw_edge_end *end)
+{
+	struct rig *r = ctx;
+
+	r->end = *end;
+	atomic_store(&late.is_asked, true);
+	while (!is_claimed(late.s))
+		nap(1);
+	atomic_store(&r->is_aborting, true);
+	rig_kick(r);
+	sw_host_tuned(r->host, id, 0, "");
+}
+
+static void *close_group(void *arg)
+{
+	struct scene *s = arg;
+
+	return sw_group_close(s->g) ? "it was not closed" : NULL;
+}
+
+/* Then nothing more is to be said of the group, whose stream is gone. */
+static void device__is_closed_while_its_group_is(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, PIECE);
+	pthread_t thread;
+	void *why;
+	uint64_t h;
+
+	open_device(s, "host");
+	late.s = s;
+	atomic_store(&late.is_asked, false);
+	rig_hold(s->r);
+	s->r->host->p.events.on_end = end_late;
+	rig_go(s->r);
+	rig_mute(s->r, true);
+	h = coll_start(s, &a, NULL);
+	while (!has_put(s))
+		nap(1);
+	pthread_create(&thread, NULL, close_group, s);
+	while (!atomic_load(&late.is_asked))
+		nap(1);
+	sw_device_close(&s->d);
+	pthread_join(thread, &why);
+	assert_null(why);
+	assert_int_equal(sw_wait(s->c, h), SW_ECLOSED);
+	assert_int_equal(s->r->end.what, SW_EDGE_CLOSE_GROUP);
+	assert_int_equal(sw_group_open(s->c, "other", NULL, 0, &s->g), 0);
+	rig_mute(s->r, false);
+	a.kind = SW_BARRIER;
+	assert_int_equal(sw_coll(s->g, &a, &h), 0);
+	coll_wait(s, h);
+}
+
 /* With everything open; nothing is left of it. */
 static void client__is_closed(void **state)
 {
@@ -445,6 +570,8 @@ int main(void)
 		CASE(agent__goes),
 		CASE(group__is_aborted),
 		CASE(device__is_closed),
+		CASE(device__is_closed_in_vain),
+		CASE(device__is_closed_while_its_group_is),
 		CASE(client__is_closed),
 		CASE(coll__refuses),
 	};

@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "pmd/client/client.h"
+
 static void attach__gives_ranks(void **state)
 {
 	struct rig *r = rig_open(NULL);
@@ -529,11 +531,14 @@ static void forked_child__is_told(void **state)
 	struct sw_tensor *t = rig_tensor(c, "w", 1);
 	uint64_t h;
 	int status;
-	pid_t pid = rig_fork(r);
+	pid_t pid;
 
+	atomic_store(&c->control->client_polls, 1); /* as the parent says */
+	pid = rig_fork(r);
 	if (!pid) {
 		bool is_good = sw_push_pull(c, t, 0, &h) == SW_ECLOSED &&
 			       sw_wait(c, 4096) == SW_ECLOSED &&
+			       sw_wait_polling(c, 4096) == SW_ECLOSED &&
 			       strstr(sw_last_error(c), "forked");
 
 		sw_close(&c);
@@ -541,6 +546,7 @@ static void forked_child__is_told(void **state)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
+	assert_int_equal(atomic_load(&c->control->client_polls), 1);
 	assert_int_equal(sw_push_pull(c, t, 0, &h), 0);
 	assert_int_equal(sw_wait(c, h), 0);
 	sw_close(&c);
