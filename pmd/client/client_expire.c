@@ -51,6 +51,19 @@ static void abort_late(struct sw_client *c, const struct sw_call *k)
 	(void)!sw_group_tell(g, SW_EDGE_TIME_OUT, why);
 }
 
+/* Of all of it the result is here, and only its caller is late, who copies it.
+ */
+static bool is_back(const struct sw_client *c, const struct sw_call *k)
+{
+	for (uint32_t i = 0; i < SW_EDGE_COLLS; i++) {
+		const struct sw_call_piece *p = &c->calls.pieces[i];
+
+		if (p->handle && p->call == k && !p->is_back)
+			return false;
+	}
+	return k->next == k->args.count;
+}
+
 /* Who leads may be closing the group: what is true when nobody does is told.
  * Nobody else leads before sw_group_tell, which does. */
 static void expire(struct sw_client *c, uint64_t handle)
@@ -61,7 +74,8 @@ static void expire(struct sw_client *c, uint64_t handle)
 	sw_client_follow(c);
 	sw_client_rx_completions(c);
 	k = sw_client_find_call(c, handle);
-	if (k && k->state == SW_TENSOR_OPEN && !k->group->is_closed)
+	if (k && k->state == SW_TENSOR_OPEN && !is_back(c, k) &&
+		!k->group->is_closed)
 		abort_late(c, k);
 }
 

@@ -84,6 +84,20 @@ def case_forked_while_watched():
     check_sum()
 
 
+def case_closed_by_a_callback():
+    """All groups, once it has waited for a future of its own."""
+    def end(future):
+        work_with_future().get_future().wait()
+        dist.destroy_process_group()
+        return future.value()
+    work = work_with_future()
+    work.get_future().then(end).wait()
+    check(not dist.is_initialized(), "it is closed")
+    os.environ["TEST_STORE"] += ".again"
+    start()
+    check_sum()
+
+
 class Squares(torch.utils.data.Dataset):
     def __len__(self):
         return 20

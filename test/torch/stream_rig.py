@@ -13,6 +13,7 @@ import time
 import torch
 from torch.overrides import TorchFunctionMode
 
+from sumwire import collectives
 from sumwire.client import SumwireError
 from sumwire.distributed import local, sums
 
@@ -188,7 +189,7 @@ class Calls:
             try:
                 return self.real.start(*args, on_end=on_end, **how)
             except SumwireError as e:
-                on_end(e)
+                collectives.Call(None, None, "", 0, on_end, None).end(e)
                 return None
         return Call(current().do(begin))
 

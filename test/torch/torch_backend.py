@@ -39,6 +39,13 @@ def test_three_ranks():
     run_cases((2, 1), *CASES)
 
 
+def test_forms():
+    with Net(2, local=(2, 1)) as net:
+        net.start_all()
+        net.ranks_ok("cases_forms.py", "unwaited", "looked_at_late",
+                     "short_forms")
+
+
 def test_four_ranks():
     """Quick: three have most of it."""
     run_cases((1, 1, 1, 1), *(CASES[:2] if rig.IS_QUICK else CASES))

@@ -26,7 +26,8 @@ def test_forked():
 def test_closed():
     """A group's end frees what it had, at all."""
     with Alone() as net:
-        net.ranks_ok("cases_ends.py", "many_groups", "closed")
+        net.ranks_ok("cases_ends.py", "many_groups", "closed",
+                     "closed_by_a_callback")
         net.await_nothing()
 
 

@@ -39,7 +39,8 @@ class Group:
 
 class Call:
     """A collective that was started.  on_end(error or None) is called once, by
-    whichever thread sees the end, after which the buffers are the caller's.
+    whichever thread sees the end, after which the buffers are the caller's; what
+    it returns, if anything, is called when nobody waits any more.
     handle: the library's; None: it does not know this one."""
     __slots__ = ("handle", "group", "what", "until", "on_end", "ended",
                  "device")
@@ -52,10 +53,13 @@ class Call:
 
     def end(self, error):
         on_end, self.on_end = self.on_end, None  # else it refers to itself
+        then = None
         try:
-            on_end(error)
+            then = on_end(error)
         finally:
             self.ended.set()
+        if then:
+            then()
 
 
 class Calls:
@@ -68,7 +72,7 @@ class Calls:
         self.groups = set()
         self.open = {}  # calls by their handles, in the order of starts
         self.early = {}  # errors, of ends that came before start() was through
-        self.thread = None
+        self.threads = []  # the last one watches
         self.is_over = False
 
     # --- start ---
@@ -174,10 +178,12 @@ class Calls:
         now = time.monotonic()
         with self.lock:
             calls = list(self.open.values())
-        for call in calls:
-            if now > call.until:
-                self._give_up(call)
+        for call in calls:  # we may be late, not others
             self._look_at(call)
+        for call in calls:
+            if now > call.until and not self._look_at(call):
+                self._give_up(call)
+                self._look_at(call)
 
     def _give_up(self, call):
         """The library leaves its buffers alone then, and it ends."""
@@ -187,6 +193,11 @@ class Calls:
                 self.lib.sw_group_abort(
                     call.group.pointer,
                     f"{call.what.split()[0]} took too long".encode())
+
+    def open_of(self, group):
+        """Those of a group that have not ended, as far as is known."""
+        with self.lock:
+            return [c for c in self.open.values() if c.group is group]
 
     def is_done(self, call):
         if call.handle not in self.open:
@@ -252,20 +263,17 @@ class Calls:
         is the thread, a new one takes its place."""
         me = threading.current_thread()
         with self.lock:
-            if self.thread in (None, me) and not self.is_over:
-                self.thread = threading.Thread(
-                    target=self._watch, args=[self.thread], daemon=True,
-                    name="sumwire")
-                self.thread.start()
+            if self.is_over or self.threads and self.threads[-1] is not me:
+                return
+            thread = threading.Thread(target=self._watch, daemon=True,
+                                      name="sumwire")
+            self.threads = [t for t in self.threads if t.is_alive()] + [thread]
+            thread.start()
 
-    def _watch(self, before):
-        self._see_ends()
-        if before:
-            before.join()
-
-    def _see_ends(self):
+    def _watch(self):
         handle, next_look = ctypes.c_uint64(), 0
-        while not self.is_over and self.thread is threading.current_thread():
+        while not self.is_over and (
+                self.threads[-1] is threading.current_thread()):
             code = self.lib.sw_wait_ended(self.client.pointer,
                                           ctypes.byref(handle))
             if handle.value:
@@ -285,10 +293,12 @@ class Calls:
             group.lock = threading.Lock()
 
     def close(self):
-        """Leave the job; what is open ends with an error."""
+        """Leave the job; what is open ends with an error.  May be called while
+        an end is told."""
         with self.lock:
             self.is_over = True
         self.client.leave()
-        if self.thread:
-            self.thread.join()
+        for thread in self.threads:
+            if thread is not threading.current_thread():
+                thread.join()
         self.look()

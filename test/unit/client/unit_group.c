@@ -149,13 +149,14 @@ static void timeout__not_of_what_ends(void **state)
 	assert_int_equal(sw_wait(s->c, h2), 0);
 }
 
-/* The caller looks late, and nothing had to be copied, so nobody has looked. */
+/* The caller looks late, and until then nobody does: nothing has to be copied,
+ * or what is small enough for its caller to copy. */
 static void timeout__not_of_what_has_ended(void **state)
 {
 	struct scene *s = *state;
 	struct sw_coll_args a = SW_COLL_ARGS_INIT;
 	void *shared;
-	uint64_t h;
+	uint64_t h, h2;
 
 	assert_int_equal(sw_alloc(s->c, 4096, &shared), 0);
 	assert_int_equal(sw_group_set_timeout(s->g, 1), 0);
@@ -163,8 +164,10 @@ static void timeout__not_of_what_has_ended(void **state)
 	a.count = 1024;
 	a.send = a.recv = shared;
 	assert_int_equal(sw_coll(s->g, &a, &h), 0);
+	assert_int_equal(call(s, s->g, SW_ALL_REDUCE, 100, &h2), 0);
 	usleep(1500000);
 	assert_int_equal(sw_wait(s->c, h), 0);
+	assert_int_equal(sw_wait(s->c, h2), 0);
 	assert_int_equal(s->r->end.kind, 0); /* the agent was not told */
 }
 

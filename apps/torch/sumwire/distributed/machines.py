@@ -167,7 +167,8 @@ class Machines:
             self.calls.abort_group(self.cross, text)
 
     def close(self):
-        """What is open ends with an error."""
+        """What is open ends with an error.  May be called while an end is
+        told."""
         self.is_over = True
         if self.cross:
             self.calls.close_group(self.cross)
@@ -175,7 +176,8 @@ class Machines:
             return
         if self.thread:
             self.queue.put(None)
-            self.thread.join()
+            if self.thread is not threading.current_thread():
+                self.thread.join()
         if not all(way.is_idle() for way in self.sums.values()):
             self.local.keep()
 

@@ -48,7 +48,8 @@ def not_compiled(method):
     compiler is there, whose import takes long."""
     @functools.wraps(method)
     def on_memory(*arguments, **more):
-        return method(*map(in_memory, arguments), **more)
+        return method(*map(in_memory, arguments),
+                      **{k: in_memory(v) for k, v in more.items()})
     chosen = on_memory
 
     @functools.wraps(method)
@@ -172,9 +173,9 @@ class Methods:
     # --- what is summed ---
 
     @not_compiled
-    def allreduce(self, tensors, opts=None):
+    def allreduce(self, tensors, opts=None, timeout=None, *, op=None):
         tensors, opts = listed(tensors), options(
-            opts, c10d.AllreduceOptions, "reduceOp")
+            c10d.AllreduceOptions, opts, reduceOp=op, timeout=timeout)
         how = operation(tensors, opts.reduceOp)
         if not how:
             return self.gloo.allreduce(tensors, opts)
@@ -192,8 +193,10 @@ class Methods:
         return self.allreduce(tensors, opts)
 
     @not_compiled
-    def reduce(self, tensors, opts):
+    def reduce(self, tensors, opts=None, op=None, timeout=None, *, root=None):
         tensors = listed(tensors)
+        opts = options(c10d.ReduceOptions, opts, rootRank=root, reduceOp=op,
+                       timeout=timeout)
         root = opts.rootRank
         how = operation(tensors, opts.reduceOp)
         if not how:
@@ -206,9 +209,11 @@ class Methods:
         return work.seal()
 
     @not_compiled
-    def reduce_scatter(self, outputs, inputs, opts=None):
+    def reduce_scatter(self, outputs, inputs, opts=None, timeout=None, *,
+                       op=None):
         outputs, inputs = listed(outputs), lists(inputs)
-        opts = options(opts, c10d.ReduceScatterOptions, "reduceOp")
+        opts = options(c10d.ReduceScatterOptions, opts, reduceOp=op,
+                       timeout=timeout)
         if not operation(outputs, opts.reduceOp):
             return self.gloo.reduce_scatter(outputs, inputs, opts)
         flat = [torch.cat([plain(t).reshape(-1) for t in parts])
@@ -221,7 +226,7 @@ class Methods:
 
     @not_compiled
     def reduce_scatter_single_coalesced(self, outputs, inputs, opts=None):
-        opts = options(opts, c10d.ReduceScatterOptions, "reduceOp")
+        opts = options(c10d.ReduceScatterOptions, opts, reduceOp=None)
         how = operation(outputs, opts.reduceOp)
         if not how:
             return self.by_gloo("reduce_scatter", outputs, inputs, opts)
@@ -234,9 +239,10 @@ class Methods:
     # --- what is moved ---
 
     @not_compiled
-    def broadcast(self, tensors, opts=None):
+    def broadcast(self, tensors, opts=None, timeout=None, *, root=None):
         tensors = listed(tensors)
-        opts = options(opts, c10d.BroadcastOptions, "rootRank")
+        opts = options(c10d.BroadcastOptions, opts, rootRank=root,
+                       timeout=timeout)
         flat, back = in_order(tensors)
         work = self.work(tensors, back)
         for t in flat:
@@ -244,9 +250,9 @@ class Methods:
         return work.seal()
 
     @not_compiled
-    def allgather(self, outputs, inputs, opts=None):
+    def allgather(self, outputs, inputs, opts=None, *, timeout=None):
         outputs, inputs = lists(outputs), listed(inputs)
-        opts = options(opts, c10d.AllgatherOptions)
+        opts = options(c10d.AllgatherOptions, opts, timeout=timeout)
         for parts in outputs:
             if len(parts) != self.n:
                 raise ValueError(f"all_gather of a group of {self.n}: "
@@ -275,7 +281,8 @@ class Methods:
     @not_compiled
     def all_gather_single_coalesced(self, outputs, inputs, opts=None):
         return self._gather(outputs, inputs,
-                            options(opts, c10d.AllgatherOptions), outputs)
+                            options(c10d.AllgatherOptions, opts, timeout=None),
+                            outputs)
 
     def _gather(self, outputs, inputs, opts, results, after=None):
         """Each input of all into each output, in the group's order."""
@@ -286,8 +293,15 @@ class Methods:
         return work.seal()
 
     @not_compiled
-    def barrier(self, opts=None):
-        work = self.work([])
+    def barrier(self, opts=None, timeout=None):
+        """What was called before it has ended, too, as with gloo and NCCL."""
+        opts = options(c10d.BarrierOptions, opts, timeout=timeout)
+        before = self.calls.open_of(self.group) if self.n > 1 else []
+
+        def after():
+            for call in before:
+                self.calls.wait(call)
+        work = self.work([], after)
         if self.n > 1:
             work.add(self.group, "barrier", "u8", 1, None, None,
                      limit_s=self.limit(opts))
@@ -365,17 +379,20 @@ def by_gloo(name):
     return method
 
 
-def options(opts, kind, field=None):
-    """Of torch's kind; torch's short forms give the one field alone."""
+def options(kind, opts, **fields):
+    """Of torch's kind.  torch's short forms give the fields instead, the first
+    of them in the place of opts if not by its name."""
     if isinstance(opts, kind):
         return opts
+    if hasattr(opts, "timeout"):  # of another method, as of coalesced ones
+        fields = {name: getattr(opts, name, None) for name in fields}
+        fields["timeout"] = opts.timeout
+    elif opts is not None:
+        fields[next(iter(fields))] = opts
     made = kind()
-    if opts is not None and field and not hasattr(opts, "timeout"):
-        setattr(made, field, opts)
-    elif opts is not None:  # those of another method, as of coalesced ones
-        made.timeout = opts.timeout
-        if field and hasattr(opts, field):
-            setattr(made, field, getattr(opts, field))
+    for name, value in fields.items():
+        if value is not None:
+            setattr(made, name, value)
     return made
 
 

@@ -18,7 +18,7 @@ class Sum:
 
     def ended(self, error):
         self.error = error
-        self.on_end(error)
+        return self.on_end(error)
 
 
 class Sums:

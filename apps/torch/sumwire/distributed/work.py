@@ -83,11 +83,12 @@ class Work(dist.Work):
         return self
 
     def _end_of_part(self, error):
+        """Returns what follows the last of them, or None."""
         with self._lock:
             self.error = self.error or error
             self._n_open -= 1
             if self._n_open:
-                return
+                return None
         if not self.error and self.after:
             try:
                 if self.device:
@@ -102,8 +103,7 @@ class Work(dist.Work):
         with self._lock:
             self._is_ended = True
             end = self._end
-        if end:
-            end.set_result(None)
+        return end and (lambda: end.set_result(None))
 
     def _value(self, _):
         """Of the future, for whom torch has a stream here.  An error is to be
