@@ -167,6 +167,24 @@ def case_first_in_order():
                        f"step {step}, {i}")
         for f in futures:
             f.wait()
+    tensors = [value(dist.get_rank(), n) for n in sizes]
+    for x in tensors:
+        dist.all_reduce(x, async_op=True)
+    dist.barrier()
+    for n, x in zip(sizes, tensors):
+        check_sums(torch.float32, n, dist.ReduceOp.SUM, x, "behind a barrier")
+
+
+def case_first_then():
+    """What follows one waits for the next."""
+    def again(future):
+        [x] = future.value()
+        dist.all_reduce(x, async_op=True).get_future().wait()
+        dist.barrier()
+        return x
+    x = torch.ones(1 << 20)
+    x = dist.all_reduce(x, async_op=True).get_future().then(again).wait()
+    check(bool((x == dist.get_world_size() ** 2).all()), x)
 
 
 def case_first_trained():

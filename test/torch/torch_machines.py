@@ -194,8 +194,8 @@ def test_near_the_gpus():
 def test_each_machine_first():
     with Machines() as net:
         agents_are(net.torchruns_ok(
-            "places", "first", "first_in_order", "first_trained",
-            "first_aborted", "sums", "streams", "streams_behind",
+            "places", "first", "first_in_order", "first_then",
+            "first_trained", "first_aborted", "sums", "streams", "streams_behind",
             "streams_together", "streams_in_order", "streams_future",
             "streams_fail", "streams_closed", rendezvous=by_name, env=FIRST),
             "net")

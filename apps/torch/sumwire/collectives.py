@@ -51,7 +51,7 @@ class Call:
         self.on_end = on_end
         self.ended = threading.Event()
 
-    def end(self, error):
+    def end(self, error, run=lambda then: then()):
         on_end, self.on_end = self.on_end, None  # else it refers to itself
         then = None
         try:
@@ -59,7 +59,7 @@ class Call:
         finally:
             self.ended.set()
         if then:
-            then()
+            run(then)
 
 
 class Calls:

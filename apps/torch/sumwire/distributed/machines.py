@@ -34,6 +34,7 @@ class Machines:
         self.error, self.is_over, self.pid = None, False, os.getpid()
         self.lock = threading.Lock()  # threads that call take turns
         self.queue, self.thread = queue.SimpleQueue(), None
+        self.last = None  # Call that the thread ends last
 
     def takes(self, tensor, op):
         """The same at all ranks, as their tensors are."""
@@ -121,6 +122,7 @@ class Machines:
             call = Call(None, self.group.group, "all_reduce of machines",
                         math.inf, on_end, None)
             self.queue.put((call, *more))
+            self.last = call
             return call
         work.begin(None, start)
         if not self.thread:
@@ -137,7 +139,7 @@ class Machines:
                 error = None
             except Exception as e:
                 error = self._fail(more[0], e)
-            call.end(error)
+            call.end(error, in_thread)
 
     def _sum(self, way, flat, mark, scale):
         rest, total = self._begin(way, flat, mark, lambda piece, mark: way.begin(
@@ -180,6 +182,11 @@ class Machines:
                 self.thread.join()
         if not all(way.is_idle() for way in self.sums.values()):
             self.local.keep()
+
+
+def in_thread(then):
+    """It may wait for what is behind in the queue."""
+    threading.Thread(target=then, daemon=True, name="sumwire-then").start()
 
 
 def choose(wanted):

@@ -297,6 +297,8 @@ class Methods:
         """What was called before it has ended, too, as with gloo and NCCL."""
         opts = options(c10d.BarrierOptions, opts, timeout=timeout)
         before = self.calls.open_of(self.group) if self.n > 1 else []
+        if self.machines and self.machines.last:
+            before.append(self.machines.last)
 
         def after():
             for call in before:
