@@ -178,8 +178,7 @@ class Machines:
             return
         if self.thread:
             self.queue.put(None)
-            if self.thread is not threading.current_thread():
-                self.thread.join()
+            self.thread.join()
         if not all(way.is_idle() for way in self.sums.values()):
             self.local.keep()
 
