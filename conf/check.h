@@ -1,7 +1,7 @@
 /* check.h - what holds across the keys of a configuration.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_CHECK_H
-#define SW_CHECK_H
+#ifndef SW_CONF_CHECK_H
+#define SW_CONF_CHECK_H
 
 #include "conf/conf.h"
 #include "conf/report.h"

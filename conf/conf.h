@@ -5,8 +5,8 @@
  * conf.job.dead_after_ns, conf.ports[0].ring_slots, conf.servers[0].ip and so
  * on.
  */
-#ifndef SW_CONF_H
-#define SW_CONF_H
+#ifndef SW_CONF_CONF_H
+#define SW_CONF_CONF_H
 
 #include <stdbool.h>
 #include <stdint.h>

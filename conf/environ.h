@@ -1,7 +1,7 @@
 /* environ.h - options that launchers give, and where a value has come from.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_ENVIRON_H
-#define SW_ENVIRON_H
+#ifndef SW_CONF_ENVIRON_H
+#define SW_CONF_ENVIRON_H
 
 #include "conf/conf.h"
 #include "conf/launch.h"

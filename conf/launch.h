@@ -5,8 +5,8 @@
  * it is; launch.def has the variables.  The daemons take them as defaults of
  * options (environ.c), libsumwire compares them with what its agent says.
  */
-#ifndef SW_LAUNCH_H
-#define SW_LAUNCH_H
+#ifndef SW_CONF_LAUNCH_H
+#define SW_CONF_LAUNCH_H
 
 #include <stdint.h>
 

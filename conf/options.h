@@ -1,7 +1,7 @@
 /* options.h - options.def as a table, and one value of each type as text.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_OPTIONS_H
-#define SW_OPTIONS_H
+#ifndef SW_CONF_OPTIONS_H
+#define SW_CONF_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* report.h - errors of a configuration file, each with file and line.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_REPORT_H
-#define SW_REPORT_H
+#ifndef SW_CONF_REPORT_H
+#define SW_CONF_REPORT_H
 
 #include <stdint.h>
 

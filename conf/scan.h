@@ -1,7 +1,7 @@
 /* scan.h - the lines of a configuration file: numbers, syntax, duplicates.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_SCAN_H
-#define SW_SCAN_H
+#ifndef SW_CONF_SCAN_H
+#define SW_CONF_SCAN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* value.h - numbers with units as people write them, and the nearest name.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_VALUE_H
-#define SW_VALUE_H
+#ifndef SW_CONF_VALUE_H
+#define SW_CONF_VALUE_H
 
 #include <stdbool.h>
 #include <stddef.h>

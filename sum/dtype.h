@@ -1,7 +1,7 @@
 /* dtype.h - element types, with the codes that BytePS gave them.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_DTYPE_H
-#define SW_DTYPE_H
+#ifndef SW_SUM_DTYPE_H
+#define SW_SUM_DTYPE_H
 
 #include <stdint.h>
 

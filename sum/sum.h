@@ -1,7 +1,7 @@
 /* sum.h - the summation kernels: one table of functions, chosen once at start.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_SUM_H
-#define SW_SUM_H
+#ifndef SW_SUM_SUM_H
+#define SW_SUM_SUM_H
 
 #include <stdbool.h>
 #include <stddef.h>

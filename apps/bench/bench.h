@@ -1,7 +1,7 @@
 /* bench.h - the parts of sumwire bench.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_BENCH_H
-#define SW_BENCH_H
+#ifndef SW_APPS_BENCH_BENCH_H
+#define SW_APPS_BENCH_BENCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* bench_cost.h - the CPU time that packets cost a server, in two threads.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_BENCH_COST_H
-#define SW_BENCH_COST_H
+#ifndef SW_APPS_BENCH_BENCH_COST_H
+#define SW_APPS_BENCH_BENCH_COST_H
 
 #include "apps/bench/bench_fold.h"
 #include "apps/cli/quartiles.h"

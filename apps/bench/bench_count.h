@@ -1,7 +1,7 @@
 /* bench_count.h - instructions by stage, as callgrind counts them.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_BENCH_COUNT_H
-#define SW_BENCH_COUNT_H
+#ifndef SW_APPS_BENCH_BENCH_COUNT_H
+#define SW_APPS_BENCH_BENCH_COUNT_H
 
 #include "apps/bench/bench_step.h"
 

@@ -1,7 +1,7 @@
 /* bench_fold.h - the kernels of a server's round alone: CRC and add.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_BENCH_FOLD_H
-#define SW_BENCH_FOLD_H
+#ifndef SW_APPS_BENCH_BENCH_FOLD_H
+#define SW_APPS_BENCH_BENCH_FOLD_H
 
 #include "apps/bench/bench_nodes.h"
 #include "sum/bench_crc.h"

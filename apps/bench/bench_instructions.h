@@ -1,7 +1,7 @@
 /* bench_instructions.h - instructions by stage, as a table.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_BENCH_INSTRUCTIONS_H
-#define SW_BENCH_INSTRUCTIONS_H
+#ifndef SW_APPS_BENCH_BENCH_INSTRUCTIONS_H
+#define SW_APPS_BENCH_BENCH_INSTRUCTIONS_H
 
 #include "apps/bench/bench_nodes.h"
 

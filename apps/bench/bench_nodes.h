@@ -6,8 +6,8 @@
  * does both otherwise).  Who steps it says what the time is, and which threads
  * take the turns.
  */
-#ifndef SW_BENCH_NODES_H
-#define SW_BENCH_NODES_H
+#ifndef SW_APPS_BENCH_BENCH_NODES_H
+#define SW_APPS_BENCH_BENCH_NODES_H
 
 #include "apps/bench/bench_wire.h"
 #include "engine/loop/loop.h"

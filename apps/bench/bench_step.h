@@ -6,8 +6,8 @@
  * Each stage of the measured rounds is a function of its own, by whose name a
  * profiler tells the stages apart.
  */
-#ifndef SW_BENCH_STEP_H
-#define SW_BENCH_STEP_H
+#ifndef SW_APPS_BENCH_BENCH_STEP_H
+#define SW_APPS_BENCH_BENCH_STEP_H
 
 #include "apps/bench/bench_nodes.h"
 

@@ -7,8 +7,8 @@
  * those lines last, so the copy may cost more than all else: it can be timed
  * apart.  Thread: one at a time.
  */
-#ifndef SW_BENCH_WIRE_H
-#define SW_BENCH_WIRE_H
+#ifndef SW_APPS_BENCH_BENCH_WIRE_H
+#define SW_APPS_BENCH_BENCH_WIRE_H
 
 #include "engine/loop/port.h"
 

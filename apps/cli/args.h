@@ -1,7 +1,7 @@
 /* args.h - options of a subcommand from one table of rows.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_ARGS_H
-#define SW_ARGS_H
+#ifndef SW_APPS_CLI_ARGS_H
+#define SW_APPS_CLI_ARGS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* clock.h - the monotonic clock, and a thread's CPU time.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_CLOCK_H
-#define SW_CLOCK_H
+#ifndef SW_APPS_CLI_CLOCK_H
+#define SW_APPS_CLI_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>

@@ -1,7 +1,7 @@
 /* cmd.h - the subcommands of sumwire.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_CMD_H
-#define SW_CMD_H
+#ifndef SW_APPS_CLI_CMD_H
+#define SW_APPS_CLI_CMD_H
 
 /* Each takes what follows "sumwire", its own name first, and returns the exit
  * status: 0 all went right, 1 it went wrong, 2 the command line is wrong.

@@ -1,7 +1,7 @@
 /* hangup.h - does SIGHUP end this process?
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_HANGUP_H
-#define SW_HANGUP_H
+#ifndef SW_APPS_CLI_HANGUP_H
+#define SW_APPS_CLI_HANGUP_H
 
 #include <signal.h>
 

@@ -1,7 +1,7 @@
 /* json.h - a streaming JSON writer.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_JSON_H
-#define SW_JSON_H
+#ifndef SW_APPS_CLI_JSON_H
+#define SW_APPS_CLI_JSON_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* log.h - log lines of a process, to stderr.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_APPS_LOG_H
-#define SW_APPS_LOG_H
+#ifndef SW_APPS_CLI_LOG_H
+#define SW_APPS_CLI_LOG_H
 
 #include <stdatomic.h>
 

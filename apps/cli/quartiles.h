@@ -1,7 +1,7 @@
 /* quartiles.h - what lies in the middle of many measurements.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_QUARTILES_H
-#define SW_QUARTILES_H
+#ifndef SW_APPS_CLI_QUARTILES_H
+#define SW_APPS_CLI_QUARTILES_H
 
 #include <stdint.h>
 

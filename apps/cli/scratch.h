@@ -1,7 +1,7 @@
 /* scratch.h - a folder for the time that a process lives.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_SCRATCH_H
-#define SW_SCRATCH_H
+#ifndef SW_APPS_CLI_SCRATCH_H
+#define SW_APPS_CLI_SCRATCH_H
 
 enum { SW_SCRATCH_BYTES = 128 };
 

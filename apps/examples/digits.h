@@ -1,7 +1,7 @@
 /* digits.h - the UCI handwritten digits: strict CSV reader and fixed split.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_DIGITS_H
-#define SW_DIGITS_H
+#ifndef SW_APPS_EXAMPLES_DIGITS_H
+#define SW_APPS_EXAMPLES_DIGITS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -10,8 +10,8 @@
  * 3. sw_mlp_backward for the last layer down to 0  4. sw_mlp_update for each
  * tensor.  Thread: one network belongs to one thread.
  */
-#ifndef SW_MLP_H
-#define SW_MLP_H
+#ifndef SW_APPS_EXAMPLES_MLP_H
+#define SW_APPS_EXAMPLES_MLP_H
 
 #include <stdbool.h>
 #include <stddef.h>

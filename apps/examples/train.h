@@ -7,8 +7,8 @@
  * every worker itself and adds them.  Each tells the command about itself
  * through a pipe, one struct sw_train_msg at a time.
  */
-#ifndef SW_TRAIN_H
-#define SW_TRAIN_H
+#ifndef SW_APPS_EXAMPLES_TRAIN_H
+#define SW_APPS_EXAMPLES_TRAIN_H
 
 #include <stdbool.h>
 #include <stdint.h>

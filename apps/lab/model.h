@@ -4,8 +4,8 @@
  * Layers form a chain in the order of the forward pass.  conf/models/README.md
  * has the form of a file; four networks are built in.
  */
-#ifndef SW_MODEL_H
-#define SW_MODEL_H
+#ifndef SW_APPS_LAB_MODEL_H
+#define SW_APPS_LAB_MODEL_H
 
 #include <stddef.h>
 #include <stdint.h>

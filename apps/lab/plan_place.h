@@ -5,8 +5,8 @@
  * (engine/sched/place.h): a stripe's number is hashed, size and balance are
  * left to chance.
  */
-#ifndef SW_PLAN_PLACE_H
-#define SW_PLAN_PLACE_H
+#ifndef SW_APPS_LAB_PLAN_PLACE_H
+#define SW_APPS_LAB_PLAN_PLACE_H
 
 #include "engine/sched/place.h"
 

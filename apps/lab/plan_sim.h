@@ -10,8 +10,8 @@
  * order in which they come, which is that of the link and no faster.  What has
  * landed may leave, what has come may go back.  All pure.
  */
-#ifndef SW_PLAN_SIM_H
-#define SW_PLAN_SIM_H
+#ifndef SW_APPS_LAB_PLAN_SIM_H
+#define SW_APPS_LAB_PLAN_SIM_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* replay.h - the parts of sumwire replay.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_REPLAY_H
-#define SW_REPLAY_H
+#ifndef SW_APPS_LAB_REPLAY_H
+#define SW_APPS_LAB_REPLAY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* svg.h - a plot of lines, as SVG.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_SVG_H
-#define SW_SVG_H
+#ifndef SW_APPS_LAB_SVG_H
+#define SW_APPS_LAB_SVG_H
 
 #include <stdint.h>
 #include <stdio.h>

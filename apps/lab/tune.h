@@ -4,8 +4,8 @@
  * What is tuned is the simulation of the layer DAG by events, with an overhead
  * for each partition (paper 000, section 4.1).
  */
-#ifndef SW_TUNE_H
-#define SW_TUNE_H
+#ifndef SW_APPS_LAB_TUNE_H
+#define SW_APPS_LAB_TUNE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* tune_engine.h - sumwire tune --engine: the landscape of the real engine.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_TUNE_ENGINE_H
-#define SW_TUNE_ENGINE_H
+#ifndef SW_APPS_LAB_TUNE_ENGINE_H
+#define SW_APPS_LAB_TUNE_ENGINE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* tune_text.h - partition and credit as people write them.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_TUNE_TEXT_H
-#define SW_TUNE_TEXT_H
+#ifndef SW_APPS_LAB_TUNE_TEXT_H
+#define SW_APPS_LAB_TUNE_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>

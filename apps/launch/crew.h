@@ -5,8 +5,8 @@
  * starts too, its output comes through pipes, and it ends when we do.  What a
  * failure means to the others, who owns the crew decides.  One thread.
  */
-#ifndef SW_CREW_H
-#define SW_CREW_H
+#ifndef SW_APPS_LAUNCH_CREW_H
+#define SW_APPS_LAUNCH_CREW_H
 
 #include <signal.h>
 #include <stdbool.h>

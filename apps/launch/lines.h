@@ -1,7 +1,7 @@
 /* lines.h - the output of another process, in whole lines that say whose.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_LINES_H
-#define SW_LINES_H
+#ifndef SW_APPS_LAUNCH_LINES_H
+#define SW_APPS_LAUNCH_LINES_H
 
 #include <stddef.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
  * They live in a folder of their own, in $TMPDIR or /tmp, and meet over memif
  * unless another type of port is chosen.
  */
-#ifndef SW_NET_H
-#define SW_NET_H
+#ifndef SW_APPS_LAUNCH_NET_H
+#define SW_APPS_LAUNCH_NET_H
 
 #include <stdbool.h>
 #include <stdint.h>

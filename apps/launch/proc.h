@@ -1,7 +1,7 @@
 /* proc.h - inside of launch: how one process of a crew begins and ends.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_PROC_H
-#define SW_PROC_H
+#ifndef SW_APPS_LAUNCH_PROC_H
+#define SW_APPS_LAUNCH_PROC_H
 
 #include "apps/launch/crew.h"
 

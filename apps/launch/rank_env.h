@@ -1,7 +1,7 @@
 /* rank_env.h - inside of launch: the environment of the ranks.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_RANK_ENV_H
-#define SW_RANK_ENV_H
+#ifndef SW_APPS_LAUNCH_RANK_ENV_H
+#define SW_APPS_LAUNCH_RANK_ENV_H
 
 #include "apps/launch/run.h"
 

@@ -5,8 +5,8 @@
  * and run first; then the ranks, each a process; when all ranks have ended the
  * daemons are stopped.  What they write is given out in whole lines.
  */
-#ifndef SW_RUN_H
-#define SW_RUN_H
+#ifndef SW_APPS_LAUNCH_RUN_H
+#define SW_APPS_LAUNCH_RUN_H
 
 #include <stdbool.h>
 #include <stdint.h>

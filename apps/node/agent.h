@@ -1,7 +1,7 @@
 /* agent.h - the agent's two threads and what they say to each other.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_AGENT_H
-#define SW_AGENT_H
+#ifndef SW_APPS_NODE_AGENT_H
+#define SW_APPS_NODE_AGENT_H
 
 #include "apps/node/serve.h"
 #include "engine/worker/worker.h"

@@ -1,7 +1,7 @@
 /* daemon.h - what server and agent share: start, ports, the polling lcore.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_DAEMON_H
-#define SW_DAEMON_H
+#ifndef SW_APPS_NODE_DAEMON_H
+#define SW_APPS_NODE_DAEMON_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -5,8 +5,8 @@
  * shares it and yields waits until the other's slice is over, milliseconds;
  * who sleeps and is woken runs before it.  So the time that yields take says
  * which of the two is right, for a while. */
-#ifndef SW_IDLE_H
-#define SW_IDLE_H
+#ifndef SW_APPS_NODE_IDLE_H
+#define SW_APPS_NODE_IDLE_H
 
 #include <stdbool.h>
 #include <stdint.h>

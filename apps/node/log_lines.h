@@ -4,8 +4,8 @@
  * To write one is a system call or two; the lcore only formats it.  Lines that
  * find no room are dropped, and the next one that does says how many.
  */
-#ifndef SW_LINES_H
-#define SW_LINES_H
+#ifndef SW_APPS_NODE_LOG_LINES_H
+#define SW_APPS_NODE_LOG_LINES_H
 
 #include "engine/base/log.h"
 

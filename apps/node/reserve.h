@@ -12,8 +12,8 @@
  * Memory that is put back may still be read by a frame that a port holds, so it
  * is unmapped only when every port has released it.
  */
-#ifndef SW_RESERVE_H
-#define SW_RESERVE_H
+#ifndef SW_APPS_NODE_RESERVE_H
+#define SW_APPS_NODE_RESERVE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* serve.h - the summation service inside a daemon: a server, or an agent too.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_SERVE_H
-#define SW_SERVE_H
+#ifndef SW_APPS_NODE_SERVE_H
+#define SW_APPS_NODE_SERVE_H
 
 #include <stdatomic.h>
 

@@ -9,8 +9,8 @@
  *
  * Buckets are eighths of a power of two: percentiles are at most 1/8 too large.
  */
-#ifndef SW_TURNS_H
-#define SW_TURNS_H
+#ifndef SW_APPS_NODE_TURNS_H
+#define SW_APPS_NODE_TURNS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * 4.2 of BytePS (OSDI 2020).  M is what each GPU has to be summed.  Bandwidths
  * are bytes per second each way.  All pure but the two that print.
  */
-#ifndef SW_TOPO_H
-#define SW_TOPO_H
+#ifndef SW_APPS_TOPO_TOPO_H
+#define SW_APPS_TOPO_TOPO_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,8 +6,8 @@
  * is kept as state instead of as a queue: setting a bit twice is setting it
  * once, nothing can overflow, and the lowest index is the most urgent.
  */
-#ifndef SW_BITMAP_H
-#define SW_BITMAP_H
+#ifndef SW_ENGINE_BASE_BITMAP_H
+#define SW_ENGINE_BASE_BITMAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * The words are the caller's, all 0 at first, as many as the greatest member
  * needs.  Where the lowest member is looked for, see bitmap.h.
  */
-#ifndef SW_BITS_H
-#define SW_BITS_H
+#ifndef SW_ENGINE_BASE_BITS_H
+#define SW_ENGINE_BASE_BITS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* bytes.h - little-endian loads and stores at any alignment.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_BYTES_H
-#define SW_BYTES_H
+#ifndef SW_ENGINE_BASE_BYTES_H
+#define SW_ENGINE_BASE_BYTES_H
 
 #include <stdint.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* coll_kind.h - the kinds of collectives and their operations, by name.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_COLL_KIND_H
-#define SW_COLL_KIND_H
+#ifndef SW_ENGINE_BASE_COLL_KIND_H
+#define SW_ENGINE_BASE_COLL_KIND_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* env.h - what the engine is given: log, kernels, memory, randomness.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_ENV_H
-#define SW_ENV_H
+#ifndef SW_ENGINE_BASE_ENV_H
+#define SW_ENGINE_BASE_ENV_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* error.h - one table of errors for everything that returns one.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_ERROR_H
-#define SW_ERROR_H
+#ifndef SW_ENGINE_BASE_ERROR_H
+#define SW_ENGINE_BASE_ERROR_H
 
 /* A function returns 0 or one of these (negative).  Who detects an error logs
  * it once, with names and values; everybody above only returns it. */

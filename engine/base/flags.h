@@ -9,8 +9,8 @@
  *
  * Nothing here blocks, allocates or makes a system call.
  */
-#ifndef SW_FLAGS_H
-#define SW_FLAGS_H
+#ifndef SW_ENGINE_BASE_FLAGS_H
+#define SW_ENGINE_BASE_FLAGS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

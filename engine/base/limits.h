@@ -1,7 +1,7 @@
 /* limits.h - the largest numbers of everything that the wire can name.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_LIMITS_H
-#define SW_LIMITS_H
+#ifndef SW_ENGINE_BASE_LIMITS_H
+#define SW_ENGINE_BASE_LIMITS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* log.h - where log lines go: a callback, since the engine does no I/O.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_LOG_H
-#define SW_LOG_H
+#ifndef SW_ENGINE_BASE_LOG_H
+#define SW_ENGINE_BASE_LOG_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* params.h - the engine's numbers, with their defaults.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_PARAMS_H
-#define SW_PARAMS_H
+#ifndef SW_ENGINE_BASE_PARAMS_H
+#define SW_ENGINE_BASE_PARAMS_H
 
 #include <stdbool.h>
 #include <stdint.h>

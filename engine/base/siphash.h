@@ -3,8 +3,8 @@
  *
  * Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012.
  */
-#ifndef SW_SIPHASH_H
-#define SW_SIPHASH_H
+#ifndef SW_ENGINE_BASE_SIPHASH_H
+#define SW_ENGINE_BASE_SIPHASH_H
 
 #include <stdint.h>
 

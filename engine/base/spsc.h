@@ -10,8 +10,8 @@
  * Thread: a struct sw_spsc belongs to one thread.  Nothing here blocks,
  * allocates or makes a system call.
  */
-#ifndef SW_SPSC_H
-#define SW_SPSC_H
+#ifndef SW_ENGINE_BASE_SPSC_H
+#define SW_ENGINE_BASE_SPSC_H
 
 #include <assert.h>
 #include <stdatomic.h>

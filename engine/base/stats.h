@@ -1,7 +1,7 @@
 /* stats.h - counters by name: one block per engine instance.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_STATS_H
-#define SW_STATS_H
+#ifndef SW_ENGINE_BASE_STATS_H
+#define SW_ENGINE_BASE_STATS_H
 
 #include <stdbool.h>
 #include <stddef.h>

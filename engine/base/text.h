@@ -7,8 +7,8 @@
  * nothing that turns the direction of writing, since that shows a reader other
  * words than those that are there.
  */
-#ifndef SW_TEXT_H
-#define SW_TEXT_H
+#ifndef SW_ENGINE_BASE_TEXT_H
+#define SW_ENGINE_BASE_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * With -Dprofile=true SW_TIMED adds the ticks of a statement to a counter of
  * stats.def; without, it is the statement alone and the counters are not there.
  * The counter of an outer stage holds its inner stages too. */
-#ifndef SW_TICKS_H
-#define SW_TICKS_H
+#ifndef SW_ENGINE_BASE_TICKS_H
+#define SW_ENGINE_BASE_TICKS_H
 
 #include "engine/base/stats.h"
 

@@ -1,7 +1,7 @@
 /* zeros.h - memory whose pages are there before an lcore uses it.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_ZEROS_H
-#define SW_ZEROS_H
+#ifndef SW_ENGINE_BASE_ZEROS_H
+#define SW_ENGINE_BASE_ZEROS_H
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -28,8 +28,8 @@
  * server that holds none: other members may be long in completing what it
  * knows.
  */
-#ifndef SW_FLOW_H
-#define SW_FLOW_H
+#ifndef SW_ENGINE_FLOW_FLOW_H
+#define SW_ENGINE_FLOW_FLOW_H
 
 #include "engine/base/params.h"
 #include "engine/wire/wire.h"

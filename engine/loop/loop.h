@@ -1,7 +1,7 @@
 /* loop.h - one turn of an lcore: receive, fire timers, send.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_LOOP_H
-#define SW_LOOP_H
+#ifndef SW_ENGINE_LOOP_LOOP_H
+#define SW_ENGINE_LOOP_LOOP_H
 
 #include "engine/loop/node.h"
 #include "engine/loop/pace.h"

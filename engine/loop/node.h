@@ -1,7 +1,7 @@
 /* node.h - one engine instance as the loop and the simulator see it.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_NODE_H
-#define SW_NODE_H
+#ifndef SW_ENGINE_LOOP_NODE_H
+#define SW_ENGINE_LOOP_NODE_H
 
 #include <stdbool.h>
 #include <stdint.h>

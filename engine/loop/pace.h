@@ -7,8 +7,8 @@
  * below the scheduler, where nothing can overtake them.  Time that a late turn
  * has missed while data waited is made up for, at no more than twice the rate.
  */
-#ifndef SW_PACE_H
-#define SW_PACE_H
+#ifndef SW_ENGINE_LOOP_PACE_H
+#define SW_ENGINE_LOOP_PACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

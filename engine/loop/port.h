@@ -9,8 +9,8 @@
  * of ours, counted from the first one.  An endpoint may have more UDP ports,
  * its ways: the first ones of all endpoints, then the second ones, and so on.
  */
-#ifndef SW_PORT_H
-#define SW_PORT_H
+#ifndef SW_ENGINE_LOOP_PORT_H
+#define SW_ENGINE_LOOP_PORT_H
 
 #include <stdbool.h>
 #include <stdint.h>

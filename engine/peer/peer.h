@@ -8,8 +8,8 @@
  *
  * Thread: the lcore of the engine.
  */
-#ifndef SW_PEER_H
-#define SW_PEER_H
+#ifndef SW_ENGINE_PEER_PEER_H
+#define SW_ENGINE_PEER_PEER_H
 
 #include "engine/base/bitmap.h"
 #include "engine/flow/flow.h"

@@ -7,8 +7,8 @@
  * shared by weight among those that have something, to a frame per turn, and
  * the next job is found in O(1).
  */
-#ifndef SW_DRR_H
-#define SW_DRR_H
+#ifndef SW_ENGINE_SCHED_DRR_H
+#define SW_ENGINE_SCHED_DRR_H
 
 #include <stdbool.h>
 #include <stdint.h>

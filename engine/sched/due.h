@@ -9,8 +9,8 @@
  * next session in a round over all that have data, whatever their class; and
  * that session takes its next tensor in turn, whatever its priority.
  */
-#ifndef SW_DUE_H
-#define SW_DUE_H
+#ifndef SW_ENGINE_SCHED_DUE_H
+#define SW_ENGINE_SCHED_DUE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,8 +11,8 @@
  *
  * Thread: the lcore of the tensors.
  */
-#ifndef SW_ORDER_H
-#define SW_ORDER_H
+#ifndef SW_ENGINE_SCHED_ORDER_H
+#define SW_ENGINE_SCHED_ORDER_H
 
 #include "engine/base/bitmap.h"
 

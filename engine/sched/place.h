@@ -14,8 +14,8 @@
  *
  * Thread: a map is written once, then read by any.
  */
-#ifndef SW_PLACE_H
-#define SW_PLACE_H
+#ifndef SW_ENGINE_SCHED_PLACE_H
+#define SW_ENGINE_SCHED_PLACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

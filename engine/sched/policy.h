@@ -3,8 +3,8 @@
  *
  * A policy is data: a number here and a row in policy.c.
  */
-#ifndef SW_POLICY_H
-#define SW_POLICY_H
+#ifndef SW_ENGINE_SCHED_POLICY_H
+#define SW_ENGINE_SCHED_POLICY_H
 
 #include <stdbool.h>
 #include <stdint.h>

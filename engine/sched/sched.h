@@ -21,8 +21,8 @@
  * One thread.  O(log n) per part, nothing is allocated after sw_sched_open.
  * Mistakes of a method change nothing; the error says which it was.
  */
-#ifndef SW_SCHED_H
-#define SW_SCHED_H
+#ifndef SW_ENGINE_SCHED_SCHED_H
+#define SW_ENGINE_SCHED_SCHED_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * Frames in, frames out, next deadline.  One thread, its lcore, calls what is
  * here unless something else is said.
  */
-#ifndef SW_SERVER_H
-#define SW_SERVER_H
+#ifndef SW_ENGINE_SERVER_SERVER_H
+#define SW_ENGINE_SERVER_SERVER_H
 
 #include "engine/base/env.h"
 #include "engine/base/params.h"

@@ -6,8 +6,8 @@
  * members and the state of a job; session.c, what is said to a worker; share.c,
  * what a job gets.
  */
-#ifndef SW_SERVER_INT_H
-#define SW_SERVER_INT_H
+#ifndef SW_ENGINE_SERVER_SERVER_INT_H
+#define SW_ENGINE_SERVER_SERVER_INT_H
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"

@@ -16,8 +16,8 @@
  *
  * BytePS (OSDI'20) section 5; rule R12 of PROTOCOL.md.
  */
-#ifndef SW_ASYNC_H
-#define SW_ASYNC_H
+#ifndef SW_ENGINE_SUMS_ASYNC_H
+#define SW_ENGINE_SUMS_ASYNC_H
 
 #include "engine/sums/cell.h"
 #include "engine/sums/shard.h"

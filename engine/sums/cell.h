@@ -15,8 +15,8 @@
  * Nothing here knows frames, time or memory; test/model/ checks the same rules
  * with every message lost, doubled and late.
  */
-#ifndef SW_CELL_H
-#define SW_CELL_H
+#ifndef SW_ENGINE_SUMS_CELL_H
+#define SW_ENGINE_SUMS_CELL_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -12,8 +12,8 @@
  * tensors: by priority, or, if it was pushed so, by readiness, behind all
  * others.
  */
-#ifndef SW_RULES_H
-#define SW_RULES_H
+#ifndef SW_ENGINE_SUMS_RULES_H
+#define SW_ENGINE_SUMS_RULES_H
 
 #include "engine/base/ticks.h"
 #include "engine/sums/shard.h"

@@ -4,8 +4,8 @@
  * Owned by one lcore.  All memory is taken when a batch of tensors is
  * admitted; pushes, results and pulls only move bytes and bits.
  */
-#ifndef SW_SHARD_H
-#define SW_SHARD_H
+#ifndef SW_ENGINE_SUMS_SHARD_H
+#define SW_ENGINE_SUMS_SHARD_H
 
 #include "engine/base/bitmap.h"
 #include "engine/base/env.h"

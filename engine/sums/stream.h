@@ -18,8 +18,8 @@
  *
  * Nothing here knows frames, time or memory; test/model/ checks the same rules.
  */
-#ifndef SW_STREAM_H
-#define SW_STREAM_H
+#ifndef SW_ENGINE_SUMS_STREAM_H
+#define SW_ENGINE_SUMS_STREAM_H
 
 #include "engine/sums/cell.h"
 #include "engine/wire/coll.h"

@@ -6,8 +6,8 @@
  * give bytes (from) and members who get the result (to), which follow from the
  * kind and from one member, the chunk's root.
  */
-#ifndef SW_COLL_H
-#define SW_COLL_H
+#ifndef SW_ENGINE_WIRE_COLL_H
+#define SW_ENGINE_WIRE_COLL_H
 
 #include <stdbool.h>
 #include <stdint.h>

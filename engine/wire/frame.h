@@ -1,7 +1,7 @@
 /* frame.h - a frame between a port and the protocol: bytes, and where from.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_FRAME_H
-#define SW_FRAME_H
+#ifndef SW_ENGINE_WIRE_FRAME_H
+#define SW_ENGINE_WIRE_FRAME_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,8 +9,8 @@
  * If you add a type: give it a row in frame_rules (wire.c), a handler in
  * server.c or worker.c, a section in PROTOCOL.md, and a case in unit_wire.c.
  */
-#ifndef SW_WIRE_H
-#define SW_WIRE_H
+#ifndef SW_ENGINE_WIRE_WIRE_H
+#define SW_ENGINE_WIRE_WIRE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * The wire and the servers know members.  A group is a list of ranks, in an
  * order that decides about its parts; each is a local rank of some member.
  */
-#ifndef SW_GROUP_H
-#define SW_GROUP_H
+#ifndef SW_ENGINE_WORKER_GROUP_H
+#define SW_ENGINE_WORKER_GROUP_H
 
 #include "engine/base/bits.h"
 #include "engine/worker/worker.h"

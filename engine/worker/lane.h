@@ -22,8 +22,8 @@
  * last lane has closed; why a tensor is dead, and what came of a round, where
  * the lane that says so has it, which leaves it so until the next one.
  */
-#ifndef SW_LANE_H
-#define SW_LANE_H
+#ifndef SW_ENGINE_WORKER_LANE_H
+#define SW_ENGINE_WORKER_LANE_H
 
 #include "engine/base/flags.h"
 #include "engine/base/spsc.h"

@@ -7,8 +7,8 @@
  * What a slot holds now, chunk j of the stream at that server, is struct
  * sw_piece.  The rules of the window are in engine/sums/stream.h.
  */
-#ifndef SW_WORKER_STREAM_H
-#define SW_WORKER_STREAM_H
+#ifndef SW_ENGINE_WORKER_STREAM_H
+#define SW_ENGINE_WORKER_STREAM_H
 
 #include "engine/base/bits.h"
 #include "engine/wire/coll.h"

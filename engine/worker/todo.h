@@ -1,7 +1,7 @@
 /* todo.h - what is frequent of todo.c: a chunk among others changes a bit.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_TODO_H
-#define SW_TODO_H
+#ifndef SW_ENGINE_WORKER_TODO_H
+#define SW_ENGINE_WORKER_TODO_H
 
 #include "engine/worker/worker_int.h"
 

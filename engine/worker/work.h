@@ -1,7 +1,7 @@
 /* work.h - what is done with many tensors, some of them in each turn.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_WORK_H
-#define SW_WORK_H
+#ifndef SW_ENGINE_WORKER_WORK_H
+#define SW_ENGINE_WORKER_WORK_H
 
 #include "engine/worker/worker_int.h"
 

@@ -13,8 +13,8 @@
  * Thread: the lcore of the worker, but for sw_worker_stats, and for what the
  * control thread does: open, build and close.
  */
-#ifndef SW_WORKER_H
-#define SW_WORKER_H
+#ifndef SW_ENGINE_WORKER_WORKER_H
+#define SW_ENGINE_WORKER_WORKER_H
 
 #include "engine/base/env.h"
 #include "engine/base/params.h"

@@ -1,7 +1,7 @@
 /* worker_int.h - the inside of a worker: its tensors, links, rounds, lanes.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_WORKER_INT_H
-#define SW_WORKER_INT_H
+#ifndef SW_ENGINE_WORKER_WORKER_INT_H
+#define SW_ENGINE_WORKER_WORKER_INT_H
 
 #include "engine/base/bitmap.h"
 #include "engine/base/bits.h"

@@ -1,7 +1,7 @@
 /* wtensor.h - the tensors and streams of a worker, its lane's chunks of them.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_WTENSOR_H
-#define SW_WTENSOR_H
+#ifndef SW_ENGINE_WORKER_WTENSOR_H
+#define SW_ENGINE_WORKER_WTENSOR_H
 
 #include <assert.h>
 #include <stddef.h>

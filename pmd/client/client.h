@@ -1,7 +1,7 @@
 /* client.h - inside of libsumwire.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_CLIENT_H
-#define SW_CLIENT_H
+#ifndef SW_PMD_CLIENT_CLIENT_H
+#define SW_PMD_CLIENT_CLIENT_H
 
 #include <pthread.h>
 #include <stdbool.h>

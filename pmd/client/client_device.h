@@ -1,7 +1,7 @@
 /* client_device.h - what a client does for pmd/cuda.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_CLIENT_DEVICE_H
-#define SW_CLIENT_DEVICE_H
+#ifndef SW_PMD_CLIENT_CLIENT_DEVICE_H
+#define SW_PMD_CLIENT_CLIENT_DEVICE_H
 
 #include "pmd/client/client.h"
 

@@ -1,7 +1,7 @@
 /* client_form.h - libsumwire: the bytes of a collective and of its pieces.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_CLIENT_FORM_H
-#define SW_CLIENT_FORM_H
+#ifndef SW_PMD_CLIENT_CLIENT_FORM_H
+#define SW_PMD_CLIENT_CLIENT_FORM_H
 
 #include "pmd/client/client.h"
 

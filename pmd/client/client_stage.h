@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Of a channel, under the client's lock. */
-#ifndef SW_CLIENT_STAGE_H
-#define SW_CLIENT_STAGE_H
+#ifndef SW_PMD_CLIENT_CLIENT_STAGE_H
+#define SW_PMD_CLIENT_CLIENT_STAGE_H
 
 #include "pmd/client/client.h"
 

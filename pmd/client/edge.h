@@ -16,8 +16,8 @@
  * sees the entry, or the other side sees the flag, and a byte written before
  * the poll ends the poll at once.  A bell that is full is readable already.
  */
-#ifndef SW_EDGE_H
-#define SW_EDGE_H
+#ifndef SW_PMD_CLIENT_EDGE_H
+#define SW_PMD_CLIENT_EDGE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

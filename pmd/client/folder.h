@@ -6,8 +6,8 @@
  * other users $XDG_RUNTIME_DIR/sumwire, or /run/user/UID/sumwire; without such,
  * $HOME/.sumwire-HOST.  Never the temporary folder.
  */
-#ifndef SW_FOLDER_H
-#define SW_FOLDER_H
+#ifndef SW_PMD_CLIENT_FOLDER_H
+#define SW_PMD_CLIENT_FOLDER_H
 
 #include <stdbool.h>
 

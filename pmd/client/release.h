@@ -1,7 +1,7 @@
 /* release.h - what a client does for pmd/nccl, whose callers wait for nobody.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_CLIENT_RELEASE_H
-#define SW_CLIENT_RELEASE_H
+#ifndef SW_PMD_CLIENT_RELEASE_H
+#define SW_PMD_CLIENT_RELEASE_H
 
 struct sw_group;
 

@@ -4,8 +4,8 @@
  * A piece of a collective has a row for each part (client_call.c); what is
  * copied whole is one row.  All in bytes.
  */
-#ifndef SW_ROWS_H
-#define SW_ROWS_H
+#ifndef SW_PMD_CLIENT_ROWS_H
+#define SW_PMD_CLIENT_ROWS_H
 
 #include <stdint.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* segment.h - shared memory that cannot shrink, with its pages reserved.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_SEGMENT_H
-#define SW_SEGMENT_H
+#ifndef SW_PMD_CLIENT_SEGMENT_H
+#define SW_PMD_CLIENT_SEGMENT_H
 
 #include <stdint.h>
 

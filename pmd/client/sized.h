@@ -1,7 +1,7 @@
 /* sized.h - structs of callers, who may be of an older or newer release.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_SIZED_H
-#define SW_SIZED_H
+#ifndef SW_PMD_CLIENT_SIZED_H
+#define SW_PMD_CLIENT_SIZED_H
 
 #include <stddef.h>
 

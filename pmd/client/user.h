@@ -1,7 +1,7 @@
 /* user.h - users of this machine, by name and number; whom we trust.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_USER_H
-#define SW_USER_H
+#ifndef SW_PMD_CLIENT_USER_H
+#define SW_PMD_CLIENT_USER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,8 +11,8 @@
  * which the device is of no use to this process any more, unless said
  * otherwise; @why, of SW_BACK_WHY bytes, is a sentence of it.
  */
-#ifndef SW_CUDA_BACK_H
-#define SW_CUDA_BACK_H
+#ifndef SW_PMD_CUDA_BACK_H
+#define SW_PMD_CUDA_BACK_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

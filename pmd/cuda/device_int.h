@@ -1,7 +1,7 @@
 /* device_int.h - inside of sw_device_*: a device, its tensors.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_CUDA_DEVICE_INT_H
-#define SW_CUDA_DEVICE_INT_H
+#ifndef SW_PMD_CUDA_DEVICE_INT_H
+#define SW_PMD_CUDA_DEVICE_INT_H
 
 #include <sumwire/device.h>
 

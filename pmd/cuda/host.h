@@ -17,8 +17,8 @@
  *
  * A program's streams are threads, too, with a queue of what they are to do.
  */
-#ifndef SW_CUDA_HOST_H
-#define SW_CUDA_HOST_H
+#ifndef SW_PMD_CUDA_HOST_H
+#define SW_PMD_CUDA_HOST_H
 
 #include "pmd/cuda/back.h"
 

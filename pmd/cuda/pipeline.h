@@ -42,8 +42,8 @@
  * A device that fails ends everything: net.give_up is called, each open call
  * ends with SW_EDEVICE, each word is written, so that no stream waits for ever.
  */
-#ifndef SW_CUDA_PIPELINE_H
-#define SW_CUDA_PIPELINE_H
+#ifndef SW_PMD_CUDA_PIPELINE_H
+#define SW_PMD_CUDA_PIPELINE_H
 
 #include <pthread.h>
 

@@ -5,8 +5,8 @@
  * streams and events pointers.  test/cuda compares them with NVIDIA's headers
  * where these are found.  The library is loaded when a device is opened.
  */
-#ifndef SW_CUDA_RUNTIME_H
-#define SW_CUDA_RUNTIME_H
+#ifndef SW_PMD_CUDA_RUNTIME_H
+#define SW_PMD_CUDA_RUNTIME_H
 
 #include <stddef.h>
 #include <stdint.h>

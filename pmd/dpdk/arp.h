@@ -9,8 +9,8 @@
  * An address that answered once is used until another answer replaces it: a
  * peer that is gone is found out by its silence, not by ARP's.
  */
-#ifndef SW_DPDK_ARP_H
-#define SW_DPDK_ARP_H
+#ifndef SW_PMD_DPDK_ARP_H
+#define SW_PMD_DPDK_ARP_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

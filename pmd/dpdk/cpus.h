@@ -1,7 +1,7 @@
 /* cpus.h - from a list of CPUs to DPDK's --lcores argument.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_DPDK_CPUS_H
-#define SW_DPDK_CPUS_H
+#ifndef SW_PMD_DPDK_CPUS_H
+#define SW_PMD_DPDK_CPUS_H
 
 #include <stddef.h>
 #include <stdint.h>

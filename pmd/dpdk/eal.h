@@ -4,8 +4,8 @@
  * Lifecycle: 1. sw_dpdk_params_init  2. sw_dpdk_open  3. open ports (port.h)
  * 4. sw_dpdk_launch, sw_dpdk_join  5. close ports  6. sw_dpdk_close.
  */
-#ifndef SW_DPDK_EAL_H
-#define SW_DPDK_EAL_H
+#ifndef SW_PMD_DPDK_EAL_H
+#define SW_PMD_DPDK_EAL_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * of DPDK's, so that they can be tested and fuzzed without it running; @data is
  * even.  A VLAN tag may stand in between; IPv4 options, fragments and IPv6
  * are not spoken. */
-#ifndef SW_DPDK_FRAME_H
-#define SW_DPDK_FRAME_H
+#ifndef SW_PMD_DPDK_FRAME_H
+#define SW_PMD_DPDK_FRAME_H
 
 #include <stdbool.h>
 #include <stdint.h>

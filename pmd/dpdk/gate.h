@@ -11,8 +11,8 @@
  * waits until no lcore is.  An lcore that enters later sees the link down and
  * calls no driver.
  */
-#ifndef SW_DPDK_GATE_H
-#define SW_DPDK_GATE_H
+#ifndef SW_PMD_DPDK_GATE_H
+#define SW_PMD_DPDK_GATE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

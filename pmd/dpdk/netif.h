@@ -3,8 +3,8 @@
  *
  * By rtnetlink; no DPDK runs in here.  Thread: any, one per struct mnl_socket.
  */
-#ifndef SW_DPDK_NETIF_H
-#define SW_DPDK_NETIF_H
+#ifndef SW_PMD_DPDK_NETIF_H
+#define SW_PMD_DPDK_NETIF_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Thread: that which makes the device. */
-#ifndef SW_DPDK_PACKET_H
-#define SW_DPDK_PACKET_H
+#ifndef SW_PMD_DPDK_PACKET_H
+#define SW_PMD_DPDK_PACKET_H
 
 #include <stdbool.h>
 #include <stdint.h>

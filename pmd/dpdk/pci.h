@@ -1,7 +1,7 @@
 /* pci.h - may DPDK take the PCI device at an address?  No DPDK in here.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_DPDK_PCI_H
-#define SW_DPDK_PCI_H
+#ifndef SW_PMD_DPDK_PCI_H
+#define SW_PMD_DPDK_PCI_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Frames go through engine/loop/port.h. */
-#ifndef SW_DPDK_PORT_H
-#define SW_DPDK_PORT_H
+#ifndef SW_PMD_DPDK_PORT_H
+#define SW_PMD_DPDK_PORT_H
 
 #include <stdbool.h>
 #include <stdint.h>

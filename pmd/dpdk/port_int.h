@@ -1,7 +1,7 @@
 /* port_int.h - a port from inside pmd/dpdk; nobody else includes it.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_DPDK_PORT_INT_H
-#define SW_DPDK_PORT_INT_H
+#ifndef SW_PMD_DPDK_PORT_INT_H
+#define SW_PMD_DPDK_PORT_INT_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -7,8 +7,8 @@
  * copies it to a destination.  No CRC, no acknowledgement, no retransmission,
  * and no window but a fixed number of frames under way.
  */
-#ifndef SW_DPDK_RAW_H
-#define SW_DPDK_RAW_H
+#ifndef SW_PMD_DPDK_RAW_H
+#define SW_PMD_DPDK_RAW_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

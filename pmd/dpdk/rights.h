@@ -1,7 +1,7 @@
 /* rights.h - what the kernel refuses to this process, and why.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_DPDK_RIGHTS_H
-#define SW_DPDK_RIGHTS_H
+#ifndef SW_PMD_DPDK_RIGHTS_H
+#define SW_PMD_DPDK_RIGHTS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* udp.h - a port over the kernel's datagram sockets, from inside udp*.c.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_DPDK_UDP_H
-#define SW_DPDK_UDP_H
+#ifndef SW_PMD_DPDK_UDP_H
+#define SW_PMD_DPDK_UDP_H
 
 #include "pmd/dpdk/port_int.h"
 

@@ -16,8 +16,8 @@
  * calls sw_host_poll; "lcore" functions to the one lcore that was given the
  * client.  Callbacks may call every control function but poll and close.
  */
-#ifndef SW_ATTACH_H
-#define SW_ATTACH_H
+#ifndef SW_PMD_HOST_ATTACH_H
+#define SW_PMD_HOST_ATTACH_H
 
 #include <stdint.h>
 

@@ -7,8 +7,8 @@
  * in each turn to come, then rings.  So one of the two sees the other, and no
  * turn pays for a barrier.
  */
-#ifndef SW_BELL_H
-#define SW_BELL_H
+#ifndef SW_PMD_HOST_BELL_H
+#define SW_PMD_HOST_BELL_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* host.h - inside of the agent's side: slots, batches, clients.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_HOST_H
-#define SW_HOST_H
+#ifndef SW_PMD_HOST_HOST_H
+#define SW_PMD_HOST_HOST_H
 
 #include <stdbool.h>
 

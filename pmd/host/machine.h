@@ -3,8 +3,8 @@
  *
  * Bandwidths are bytes per second each way; 0: not known.
  */
-#ifndef SW_MACHINE_H
-#define SW_MACHINE_H
+#ifndef SW_PMD_HOST_MACHINE_H
+#define SW_PMD_HOST_MACHINE_H
 
 #include <stddef.h>
 #include <stdint.h>

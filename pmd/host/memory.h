@@ -1,7 +1,7 @@
 /* memory.h - private memory whose pages are there before it is used.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_MEMORY_H
-#define SW_MEMORY_H
+#ifndef SW_PMD_HOST_MEMORY_H
+#define SW_PMD_HOST_MEMORY_H
 
 #include <stdint.h>
 

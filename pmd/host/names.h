@@ -1,7 +1,7 @@
 /* names.h - numbers of tensors by name, in order of entering.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_NAMES_H
-#define SW_NAMES_H
+#ifndef SW_PMD_HOST_NAMES_H
+#define SW_PMD_HOST_NAMES_H
 
 #include <stdint.h>
 

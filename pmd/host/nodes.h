@@ -3,8 +3,8 @@
  *
  * A node is a number of the kernel's from 0 on; SW_NUMA_ANY: it is not known,
  * or does not matter.  On a machine of one node the plan has no other. */
-#ifndef SW_NODES_H
-#define SW_NODES_H
+#ifndef SW_PMD_HOST_NODES_H
+#define SW_PMD_HOST_NODES_H
 
 #include <stdint.h>
 

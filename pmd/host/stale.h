@@ -1,7 +1,7 @@
 /* stale.h - socket files that nobody listens at any more.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_STALE_H
-#define SW_STALE_H
+#ifndef SW_PMD_HOST_STALE_H
+#define SW_PMD_HOST_STALE_H
 
 #include "engine/base/log.h"
 

@@ -1,7 +1,7 @@
 /* stats_read.h - read the counters of a running daemon.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_STATS_READ_H
-#define SW_STATS_READ_H
+#ifndef SW_PMD_HOST_STATS_READ_H
+#define SW_PMD_HOST_STATS_READ_H
 
 #include <stdint.h>
 

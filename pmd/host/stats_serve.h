@@ -1,7 +1,7 @@
 /* stats_serve.h - let others read this daemon's counters.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_STATS_SERVE_H
-#define SW_STATS_SERVE_H
+#ifndef SW_PMD_HOST_STATS_SERVE_H
+#define SW_PMD_HOST_STATS_SERVE_H
 
 #include <stdint.h>
 

@@ -22,8 +22,8 @@
  *
  * Thread: each function says whose it is.
  */
-#ifndef SW_HANDOFF_H
-#define SW_HANDOFF_H
+#ifndef SW_PMD_LCORES_HANDOFF_H
+#define SW_PMD_LCORES_HANDOFF_H
 
 #include <stdatomic.h>
 

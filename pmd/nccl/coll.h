@@ -6,8 +6,8 @@
  * closeColl and deregMr call it, too: sw_group_release, after which no buffer
  * of a communicator is used, whatever is still under way at the agent.
  */
-#ifndef SW_NCCL_COLL_H
-#define SW_NCCL_COLL_H
+#ifndef SW_PMD_NCCL_COLL_H
+#define SW_PMD_NCCL_COLL_H
 
 #include <sumwire/coll.h>
 

@@ -9,8 +9,8 @@
  * those of several at once.  No call may wait for another node.
  * Functions return an enum nccl_result.
  */
-#ifndef SW_NCCL_H
-#define SW_NCCL_H
+#ifndef SW_PMD_NCCL_NCCL_H
+#define SW_PMD_NCCL_NCCL_H
 
 #include <stddef.h>
 #include <stdint.h>

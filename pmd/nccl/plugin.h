@@ -7,8 +7,8 @@
  *
  * Errors, everywhere: an enum nccl_result, after one line in NCCL's log.
  */
-#ifndef SW_NCCL_PLUGIN_H
-#define SW_NCCL_PLUGIN_H
+#ifndef SW_PMD_NCCL_PLUGIN_H
+#define SW_PMD_NCCL_PLUGIN_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -9,8 +9,8 @@
  * While another thread captures a graph, calls that could be a part of it fail
  * and spoil it, unless the calling thread has said that they are none.
  */
-#ifndef FAKE_H
-#define FAKE_H
+#ifndef SW_TEST_CUDA_FAKE_H
+#define SW_TEST_CUDA_FAKE_H
 
 #include <stdint.h>
 

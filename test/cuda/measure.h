@@ -1,7 +1,7 @@
 /* measure.h - what copies and sums of a device's memory cost.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef MEASURE_H
-#define MEASURE_H
+#ifndef SW_TEST_CUDA_MEASURE_H
+#define SW_TEST_CUDA_MEASURE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -10,8 +10,8 @@
  * byte, or 255 and two more), how many bytes, the bytes.  seeds.py writes the
  * same.
  */
-#ifndef SW_FUZZ_H
-#define SW_FUZZ_H
+#ifndef SW_TEST_FUZZ_FUZZ_H
+#define SW_TEST_FUZZ_FUZZ_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* fuzz_frame.h - the engine's part of fuzz_frame.c.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_FUZZ_FRAME_H
-#define SW_FUZZ_FRAME_H
+#ifndef SW_TEST_FUZZ_FUZZ_FRAME_H
+#define SW_TEST_FUZZ_FUZZ_FRAME_H
 
 #include "engine/loop/port.h"
 

@@ -5,8 +5,8 @@
  * checksums are mended, so that a changed frame comes further than to the first
  * check.
  */
-#ifndef SW_FUZZ_FRAMES_H
-#define SW_FUZZ_FRAMES_H
+#ifndef SW_TEST_FUZZ_FUZZ_FRAMES_H
+#define SW_TEST_FUZZ_FUZZ_FRAMES_H
 
 #include "test/fuzz/fuzz.h"
 #include "test/support/peer.h"

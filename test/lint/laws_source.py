@@ -270,6 +270,27 @@ def law_blanks(tree):
             yield Fault(path, len(lines), "not exactly one newline at the end")
 
 
+def guard_of(path):
+    """The include guard of a header: SW_ and its path.  A header of libsumwire
+    has the path that programs include it by: SUMWIRE_COLL_H."""
+    path = path.removesuffix(".in")
+    public = path.removeprefix("pmd/client/sumwire/")
+    name = "SW_" + path if public == path else "sumwire/" + public
+    return re.sub(r"\W", "_", name).upper()
+
+
+def law_guards(tree):
+    """a header's include guard is its path, so no two headers share one"""
+    for path in tree.named(".h", ".h.in"):
+        if path.endswith(".inc.h"):  # included several times on purpose
+            continue
+        guard, lines = guard_of(path), tree.lines(path)
+        first = next((i for i, text in enumerate(lines)
+                      if text.startswith("#")), 0)
+        if lines[first:first + 2] != [f"#ifndef {guard}", f"#define {guard}"]:
+            yield Fault(path, first + 1, f"the include guard is not {guard}")
+
+
 def law_format(tree):
     """C files are as clang-format-14 leaves them"""
     tool = shutil.which("clang-format-14")

@@ -29,6 +29,7 @@ TEXT_LAWS = {
     "heads": laws_source.law_heads,
     "sizes": laws_source.law_sizes,
     "blanks": laws_source.law_blanks,
+    "guards": laws_source.law_guards,
     "format": laws_source.law_format,
     "version": laws_source.law_version,
     "processes": laws_source.law_processes,

@@ -104,6 +104,11 @@ TEXT_PLANTS = [
         'SW_ERROR(EX, -99, "went ' + 'astray")')),
     ("words", "apps/torch/sumwire/client.py", after(
         'def sw_x():\n    """All is made ' + 'anew."""')),
+    ("guards", "apps/node/log_lines.h", lambda old: old.replace(
+        "SW_APPS_NODE_LOG_LINES_H", "SW_LINES_H")),
+    ("guards", "apps/node/log_lines.h", instead(
+        "#define SW_APPS_NODE_", "#define SW_NODE_")),
+    ("guards", "pmd/client/sumwire/coll.h", instead("SUMWIRE_", "SW_")),
     ("public", "pmd/client/sumwire/sumwire.h", after("\nSW_API int sw_new(void);")),
 ]
 if shutil.which("clang-format-14"):

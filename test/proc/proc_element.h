@@ -4,8 +4,8 @@
  * Integers are computed with the same arithmetic and compared bit by bit,
  * floats with what f64 comes to.
  */
-#ifndef PROC_ELEMENT_H
-#define PROC_ELEMENT_H
+#ifndef SW_TEST_PROC_PROC_ELEMENT_H
+#define SW_TEST_PROC_PROC_ELEMENT_H
 
 #include <math.h>
 #include <stdbool.h>

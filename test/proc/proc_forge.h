@@ -1,7 +1,7 @@
 /* proc_forge.h - a peer on a memif link that sends malformed frames.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef PROC_FORGE_H
-#define PROC_FORGE_H
+#ifndef SW_TEST_PROC_PROC_FORGE_H
+#define SW_TEST_PROC_PROC_FORGE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* proc_groups.h - the groups that tests of collectives open.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_PROC_GROUPS_H
-#define SW_PROC_GROUPS_H
+#ifndef SW_TEST_PROC_PROC_GROUPS_H
+#define SW_TEST_PROC_PROC_GROUPS_H
 
 #include <stdint.h>
 

@@ -4,8 +4,8 @@
  * A program plays all nodes: one process each, forked, which exchange handles
  * through shared memory as NCCL's processes do through its bootstrap.
  */
-#ifndef PROC_NCCL_H
-#define PROC_NCCL_H
+#ifndef SW_TEST_PROC_PROC_NCCL_H
+#define SW_TEST_PROC_PROC_NCCL_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * DPDK starts once per process, so every case forks its nodes. */
-#ifndef PROC_PORT_NODE_H
-#define PROC_PORT_NODE_H
+#ifndef SW_TEST_PROC_PROC_PORT_NODE_H
+#define SW_TEST_PROC_PROC_PORT_NODE_H
 
 #include <setjmp.h>
 #include <stdarg.h>

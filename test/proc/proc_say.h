@@ -1,7 +1,7 @@
 /* proc_say.h - how the test programs end, and say how far they got.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef PROC_SAY_H
-#define PROC_SAY_H
+#ifndef SW_TEST_PROC_PROC_SAY_H
+#define SW_TEST_PROC_PROC_SAY_H
 
 #include <stdio.h>
 #include <stdlib.h>

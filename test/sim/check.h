@@ -1,7 +1,7 @@
 /* check.h - named cases, one line each, and a count at the end.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_SIM_CHECK_H
-#define SW_SIM_CHECK_H
+#ifndef SW_TEST_SIM_CHECK_H
+#define SW_TEST_SIM_CHECK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@
  * full of v.  With is_async it is asynchronous and every worker has got 0 as
  * its first value.
  */
-#ifndef SW_SIM_HAND_H
-#define SW_SIM_HAND_H
+#ifndef SW_TEST_SIM_HAND_H
+#define SW_TEST_SIM_HAND_H
 
 #include "test/sim/check.h"
 #include "test/support/server_rig.h"

@@ -14,8 +14,8 @@
  * if the receiver would not have noticed.  At the end every contribution must
  * have been folded exactly once.
  */
-#ifndef SW_SIM_JOB_H
-#define SW_SIM_JOB_H
+#ifndef SW_TEST_SIM_JOB_H
+#define SW_TEST_SIM_JOB_H
 
 #include "engine/server/server_int.h"
 #include "engine/worker/worker.h"

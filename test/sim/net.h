@@ -5,8 +5,8 @@
  * read, as a NIC does it), meets the faults, queues again at the switch for
  * its receiver, and arrives.
  */
-#ifndef SW_SIM_NET_H
-#define SW_SIM_NET_H
+#ifndef SW_TEST_SIM_NET_H
+#define SW_TEST_SIM_NET_H
 
 #include <stdbool.h>
 #include <stdint.h>

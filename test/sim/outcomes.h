@@ -1,7 +1,7 @@
 /* outcomes.h - what the files of outcome tests share.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_SIM_OUTCOMES_H
-#define SW_SIM_OUTCOMES_H
+#ifndef SW_TEST_SIM_OUTCOMES_H
+#define SW_TEST_SIM_OUTCOMES_H
 
 #include "test/sim/check.h"
 #include "test/sim/job.h"

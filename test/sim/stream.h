@@ -14,8 +14,8 @@
  * each element of each result, at what must not be written, and at what servers
  * keep.
  */
-#ifndef SW_SIM_STREAM_H
-#define SW_SIM_STREAM_H
+#ifndef SW_TEST_SIM_STREAM_H
+#define SW_TEST_SIM_STREAM_H
 
 #include "engine/worker/worker.h"
 

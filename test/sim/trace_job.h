@@ -1,7 +1,7 @@
 /* trace_job.h - simulated jobs of the traces.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_SIM_TRACE_JOB_H
-#define SW_SIM_TRACE_JOB_H
+#ifndef SW_TEST_SIM_TRACE_JOB_H
+#define SW_TEST_SIM_TRACE_JOB_H
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* traces.h - message traces of what breaks at the edges of the protocol.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_SIM_TRACES_H
-#define SW_SIM_TRACES_H
+#ifndef SW_TEST_SIM_TRACES_H
+#define SW_TEST_SIM_TRACES_H
 
 #include "test/sim/check.h"
 

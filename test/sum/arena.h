@@ -1,7 +1,7 @@
 /* arena.h - one page between two that must not be touched, full of canaries.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TEST_SUM_ARENA_H
-#define TEST_SUM_ARENA_H
+#ifndef SW_TEST_SUM_ARENA_H
+#define SW_TEST_SUM_ARENA_H
 
 #include <stdbool.h>
 #include <stddef.h>

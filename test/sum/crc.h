@@ -1,7 +1,7 @@
 /* crc.h - is each kernel of CRC-32C right?
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TEST_SUM_CRC_H
-#define TEST_SUM_CRC_H
+#ifndef SW_TEST_SUM_CRC_H
+#define SW_TEST_SUM_CRC_H
 
 #include "sum/crc.h"
 

@@ -1,7 +1,7 @@
 /* data.h - test data: every pair of special values, then random bits.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TEST_SUM_DATA_H
-#define TEST_SUM_DATA_H
+#ifndef SW_TEST_SUM_DATA_H
+#define SW_TEST_SUM_DATA_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* truth.h - is the reference itself right?  And fold, the table.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TEST_SUM_TRUTH_H
-#define TEST_SUM_TRUTH_H
+#ifndef SW_TEST_SUM_TRUTH_H
+#define SW_TEST_SUM_TRUTH_H
 
 #include <stdbool.h>
 

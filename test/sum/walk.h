@@ -1,7 +1,7 @@
 /* walk.h - one kernel against the reference, over lengths, places, aliasing.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TEST_SUM_WALK_H
-#define TEST_SUM_WALK_H
+#ifndef SW_TEST_SUM_WALK_H
+#define SW_TEST_SUM_WALK_H
 
 #include "sum/op.h"
 #include "test/sum/arena.h"

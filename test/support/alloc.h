@@ -4,8 +4,8 @@
  * The linker sends malloc, calloc, aligned_alloc and free of everything that a
  * unit test links statically through alloc.c (--wrap).
  */
-#ifndef SW_TEST_ALLOC_H
-#define SW_TEST_ALLOC_H
+#ifndef SW_TEST_SUPPORT_ALLOC_H
+#define SW_TEST_SUPPORT_ALLOC_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* env.h - what the engine is given in a unit test.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_TEST_ENV_H
-#define SW_TEST_ENV_H
+#ifndef SW_TEST_SUPPORT_ENV_H
+#define SW_TEST_SUPPORT_ENV_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* flow_rig.h - a flow under test and the fates that it told.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_TEST_FLOW_RIG_H
-#define SW_TEST_FLOW_RIG_H
+#ifndef SW_TEST_SUPPORT_FLOW_RIG_H
+#define SW_TEST_SUPPORT_FLOW_RIG_H
 
 #include <stdio.h>
 

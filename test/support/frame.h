@@ -8,8 +8,8 @@
  *	s0 PULL k0r3c1 k0r3c2
  *	w0 ANSWER NEED k0r3c1, WAIT k0r3c2 for 2
  */
-#ifndef SW_TEST_FRAME_H
-#define SW_TEST_FRAME_H
+#ifndef SW_TEST_SUPPORT_FRAME_H
+#define SW_TEST_SUPPORT_FRAME_H
 
 #include <stddef.h>
 

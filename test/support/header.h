@@ -1,7 +1,7 @@
 /* header.h - a header by itself, as the first bytes of a frame.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_TEST_HEADER_H
-#define SW_TEST_HEADER_H
+#ifndef SW_TEST_SUPPORT_HEADER_H
+#define SW_TEST_SUPPORT_HEADER_H
 
 #include <string.h>
 

@@ -7,8 +7,8 @@
  * worker_rig.c), a call with the server's turn after it (test/sim/hand.c), or
  * a port (test/proc/proc_forge.c).
  */
-#ifndef SW_TEST_PEER_H
-#define SW_TEST_PEER_H
+#ifndef SW_TEST_SUPPORT_PEER_H
+#define SW_TEST_SUPPORT_PEER_H
 
 #include "test/support/frame.h"
 

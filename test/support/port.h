@@ -1,7 +1,7 @@
 /* port.h - a port whose two ends are in the test's hands.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_TEST_PORT_H
-#define SW_TEST_PORT_H
+#ifndef SW_TEST_SUPPORT_PORT_H
+#define SW_TEST_SUPPORT_PORT_H
 
 #include "engine/loop/port.h"
 

@@ -1,7 +1,7 @@
 /* random.h - numbers for tests: the same from the same start.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_TEST_RANDOM_H
-#define SW_TEST_RANDOM_H
+#ifndef SW_TEST_SUPPORT_RANDOM_H
+#define SW_TEST_SUPPORT_RANDOM_H
 
 #include <stdint.h>
 

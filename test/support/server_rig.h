@@ -1,7 +1,7 @@
 /* server_rig.h - a server under test and workers that are made of frames.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_TEST_SERVER_RIG_H
-#define SW_TEST_SERVER_RIG_H
+#ifndef SW_TEST_SUPPORT_SERVER_RIG_H
+#define SW_TEST_SUPPORT_SERVER_RIG_H
 
 #include "engine/server/server_int.h"
 #include "test/support/env.h"

@@ -1,7 +1,7 @@
 /* shard_rig.h - the shard of a job under test, driven without frames.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_TEST_SHARD_RIG_H
-#define SW_TEST_SHARD_RIG_H
+#ifndef SW_TEST_SUPPORT_SHARD_RIG_H
+#define SW_TEST_SUPPORT_SHARD_RIG_H
 
 #include <stdio.h>
 

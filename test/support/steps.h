@@ -6,8 +6,8 @@
  * count as one, as a copy's length is no walk.  Under a sanitizer, whose checks
  * would be counted and take minutes, there is always one.
  */
-#ifndef SW_TEST_STEPS_H
-#define SW_TEST_STEPS_H
+#ifndef SW_TEST_SUPPORT_STEPS_H
+#define SW_TEST_SUPPORT_STEPS_H
 
 #include <stdint.h>
 

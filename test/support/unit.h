@@ -1,7 +1,7 @@
 /* unit.h - what every unit test starts with.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_TEST_UNIT_H
-#define SW_TEST_UNIT_H
+#ifndef SW_TEST_SUPPORT_UNIT_H
+#define SW_TEST_SUPPORT_UNIT_H
 
 /* clang-format off */
 #include <setjmp.h>

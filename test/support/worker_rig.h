@@ -1,7 +1,7 @@
 /* worker_rig.h - a worker under test and servers that are made of frames.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_TEST_WORKER_RIG_H
-#define SW_TEST_WORKER_RIG_H
+#ifndef SW_TEST_SUPPORT_WORKER_RIG_H
+#define SW_TEST_SUPPORT_WORKER_RIG_H
 
 #include "engine/worker/worker_int.h"
 #include "test/support/env.h"

@@ -34,8 +34,8 @@
  * an older caller's struct does not have is 0; what a newer one's has beyond
  * this library's must be 0, else SW_EINVAL says so.
  */
-#ifndef SUMWIRE_H
-#define SUMWIRE_H
+#ifndef SUMWIRE_SUMWIRE_H
+#define SUMWIRE_SUMWIRE_H
 
 #include <stddef.h>
 #include <stdint.h>

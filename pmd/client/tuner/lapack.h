@@ -4,8 +4,8 @@
  * Loaded when a search begins: a program that does not tune needs no LAPACK,
  * and libsumwire does not bring one into processes that have another.
  */
-#ifndef SW_LAPACK_H
-#define SW_LAPACK_H
+#ifndef SW_PMD_CLIENT_TUNER_LAPACK_H
+#define SW_PMD_CLIENT_TUNER_LAPACK_H
 
 #include <stdint.h>
 

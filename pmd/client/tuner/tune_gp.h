@@ -6,8 +6,8 @@
  * Williams 2006, algorithm 2.1).  The only user of LAPACK, which its owner
  * has opened and sets before the first call.
  */
-#ifndef SW_TUNE_GP_H
-#define SW_TUNE_GP_H
+#ifndef SW_PMD_CLIENT_TUNER_TUNE_GP_H
+#define SW_PMD_CLIENT_TUNER_TUNE_GP_H
 
 #include <stdint.h>
 

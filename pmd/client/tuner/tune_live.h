@@ -5,8 +5,8 @@
  * nothing, since what it decides is the job's (sw_tune).  An iteration counts
  * for a point when the point is in use; those before it do not.
  */
-#ifndef SW_TUNE_LIVE_H
-#define SW_TUNE_LIVE_H
+#ifndef SW_PMD_CLIENT_TUNER_TUNE_LIVE_H
+#define SW_PMD_CLIENT_TUNER_TUNE_LIVE_H
 
 #include "pmd/client/tuner/tuner.h"
 #include <sumwire/sumwire.h>

@@ -5,8 +5,8 @@
  * are bytes and are searched together, on a logarithmic scale (paper 000,
  * section 4.3).  Nothing here waits or reads a clock.
  */
-#ifndef SW_TUNE_SEARCH_H
-#define SW_TUNE_SEARCH_H
+#ifndef SW_PMD_CLIENT_TUNER_TUNE_SEARCH_H
+#define SW_PMD_CLIENT_TUNER_TUNE_SEARCH_H
 
 #include <stdint.h>
 

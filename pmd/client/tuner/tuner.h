@@ -8,8 +8,8 @@
  * what was learned is forgotten, but for the point in use, which is the new
  * search's first trial.  All pure.
  */
-#ifndef SW_TUNER_H
-#define SW_TUNER_H
+#ifndef SW_PMD_CLIENT_TUNER_TUNER_H
+#define SW_PMD_CLIENT_TUNER_TUNER_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,8 @@
 /* host_defines.h - what NVIDIA's headers want of nvcc's, for a C compiler.
  * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_TEST_CUDA_CRT_HOST_DEFINES_H
+#define SW_TEST_CUDA_CRT_HOST_DEFINES_H
+
 #define __host__
 #define __device__
 #define __cudart_builtin__
@@ -11,3 +14,5 @@
 #define CUDARTAPI
 #define CUDARTAPI_CDECL
 #define CUDA_CB
+
+#endif

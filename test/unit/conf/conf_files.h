@@ -1,7 +1,7 @@
 /* conf_files.h - configuration files for tests, and what loading them said.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_TEST_CONF_FILES_H
-#define SW_TEST_CONF_FILES_H
+#ifndef SW_TEST_UNIT_CONF_CONF_FILES_H
+#define SW_TEST_UNIT_CONF_CONF_FILES_H
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* coll_rig.h - a client of the toy agent with a device, and a group of all.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef COLL_RIG_H
-#define COLL_RIG_H
+#ifndef SW_TEST_UNIT_CUDA_COLL_RIG_H
+#define SW_TEST_UNIT_CUDA_COLL_RIG_H
 
 #include "test/unit/host/host_rig.h"
 

@@ -3,8 +3,8 @@
  *
  * By its path, as a program loads its own before it opens a device.
  */
-#ifndef FAKE_RIG_H
-#define FAKE_RIG_H
+#ifndef SW_TEST_UNIT_CUDA_FAKE_RIG_H
+#define SW_TEST_UNIT_CUDA_FAKE_RIG_H
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* pipe_rig.h - a pipeline over the back end "host" and a net that triples.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef PIPE_RIG_H
-#define PIPE_RIG_H
+#ifndef SW_TEST_UNIT_CUDA_PIPE_RIG_H
+#define SW_TEST_UNIT_CUDA_PIPE_RIG_H
 
 #include "test/support/unit.h"
 

@@ -1,7 +1,7 @@
 /* host_raw.h - a client without the library, and what it must not disturb.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_HOST_RAW_H
-#define SW_HOST_RAW_H
+#ifndef SW_TEST_UNIT_HOST_HOST_RAW_H
+#define SW_TEST_UNIT_HOST_HOST_RAW_H
 
 #include "test/unit/host/host_rig.h"
 

@@ -1,7 +1,7 @@
 /* host_rig.h - a toy agent in two threads: its sum of a tensor is its double.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_HOST_RIG_H
-#define SW_HOST_RIG_H
+#ifndef SW_TEST_UNIT_HOST_HOST_RIG_H
+#define SW_TEST_UNIT_HOST_HOST_RIG_H
 
 /* clang-format off */
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* numa_rig.h - where the kernel takes a page from.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef NUMA_RIG_H
-#define NUMA_RIG_H
+#ifndef SW_TEST_UNIT_HOST_NUMA_RIG_H
+#define SW_TEST_UNIT_HOST_NUMA_RIG_H
 
 #include "test/support/unit.h"
 

@@ -1,7 +1,7 @@
 /* toy_sum.h - how the toy agent sums: it doubles, granule by granule.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TOY_SUM_H
-#define TOY_SUM_H
+#ifndef SW_TEST_UNIT_HOST_TOY_SUM_H
+#define SW_TEST_UNIT_HOST_TOY_SUM_H
 
 #include "pmd/host/attach.h"
 #include "sum/dtype.h"

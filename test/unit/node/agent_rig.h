@@ -3,8 +3,8 @@
  *
  * The test is the control thread and both lcores, so it decides who is late.
  */
-#ifndef SW_AGENT_RIG_H
-#define SW_AGENT_RIG_H
+#ifndef SW_TEST_UNIT_NODE_AGENT_RIG_H
+#define SW_TEST_UNIT_NODE_AGENT_RIG_H
 
 #include "test/unit/host/host_raw.h"
 

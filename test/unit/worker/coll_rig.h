@@ -1,7 +1,7 @@
 /* coll_rig.h - a worker with a stream, its members and server by hand.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_COLL_RIG_H
-#define SW_COLL_RIG_H
+#ifndef SW_TEST_UNIT_WORKER_COLL_RIG_H
+#define SW_TEST_UNIT_WORKER_COLL_RIG_H
 
 #include "sum/sum.h"
 #include "test/support/worker_rig.h"
