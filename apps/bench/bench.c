@@ -232,10 +232,6 @@ int sw_cmd_bench(int argc, char **argv)
 	};
 	int err;
 
-	if (argc > 1 && !strcmp(argv[1], "sum"))
-		return sw_cmd_bench_sum(argc - 1, argv + 1);
-	if (argc > 1 && !strcmp(argv[1], "engine"))
-		return sw_cmd_bench_engine(argc - 1, argv + 1);
 	err = sw_bench_parse(&o, argc, argv);
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;

@@ -93,7 +93,7 @@ int sw_bench_loopback(const struct bench_options *o,
 	bool has_device = strcmp(o->port, "memif") && strcmp(o->port, "udp");
 	struct work w = {.o = o, .measure = measure};
 	char job[64], keys[2][KEYS], cpus[2][BENCH_CPUS];
-	struct sw_run run = {.who = "bench",
+	struct sw_run run = {.who = "sumwire bench",
 		.n_ranks = 1,
 		.work = work,
 		.ctx = &w,

@@ -235,10 +235,8 @@ static uint32_t list_loopback(struct bench_options *o, struct sw_arg *out)
 int sw_bench_parse(struct bench_options *o, int argc, char **argv)
 {
 	struct sw_arg rows[ROWS];
-	struct sw_args args = {.name = "bench",
-		.summary = "measure push_pull of one tensor, size by size "
-			   "(\"bench sum\" measures the kernels alone, \"bench "
-			   "engine\" the cost of small tensors)",
+	struct sw_args args = {.name = "sumwire bench",
+		.summary = "measure push_pull of one tensor, size by size",
 		.rows = rows};
 	int err;
 

@@ -44,11 +44,11 @@ static int fail(const struct sw_args *args, const char *fmt, ...)
 {
 	va_list ap;
 
-	fprintf(stderr, "sumwire %s: ", args->name);
+	fprintf(stderr, "%s: ", args->name);
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, " (sumwire %s --help shows all options)\n", args->name);
+	fprintf(stderr, " (%s --help shows all options)\n", args->name);
 	return SW_EINVAL;
 }
 
@@ -272,8 +272,8 @@ static void row_print(const struct sw_arg *row)
 
 static void help_print(const struct sw_args *args)
 {
-	printf("sumwire %s - %s\n\nusage: sumwire %s [options]%s%s%s%s\n\n",
-		args->name, args->summary, args->name,
+	printf("%s - %s\n\nusage: %s [options]%s%s%s%s\n\n", args->name,
+		args->summary, args->name,
 		!args->positional                           ? ""
 		: args->min_positionals || args->command_at ? " "
 							    : " [",

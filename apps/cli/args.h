@@ -50,7 +50,7 @@ struct sw_arg {
 
 /* A subcommand's command line; at most 64 rows. */
 struct sw_args {
-	const char *name;    /* "bench" */
+	const char *name;    /* as typed: "sumwire bench" */
 	const char *summary; /* what it does, one line */
 	const struct sw_arg *rows;
 	uint32_t n_rows;

@@ -75,7 +75,7 @@ int sw_cmd_conf(int argc, char **argv)
 			"print the page conf/REFERENCE.md"},
 	};
 	const struct sw_args args = {
-		.name = "conf",
+		.name = "sumwire conf",
 		.summary = "check, explain and print configurations",
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0]),

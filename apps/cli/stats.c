@@ -47,7 +47,7 @@ int sw_cmd_stats(int argc, char **argv)
 		{"--all", SW_ARG_FLAG, {.flag = &o.has_zeros}, 0, 0,
 			"also counters that are 0"},
 	};
-	const struct sw_args args = {.name = "stats",
+	const struct sw_args args = {.name = "sumwire stats",
 		.summary = "print the counters of a running daemon",
 		.rows = rows,
 		.n_rows = 2,

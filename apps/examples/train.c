@@ -1,4 +1,4 @@
-/* train.c - sumwire train: a small real training whose every sum is checked.
+/* train.c - train: a small real training whose every sum is checked.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/examples/train.h"
 
@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "apps/cli/clock.h"
-#include "apps/cli/cmd.h"
 #include "apps/launch/run.h"
 #include "engine/base/error.h"
 #include "pmd/host/stats_read.h"
@@ -36,7 +35,7 @@ struct run {
 
 static int complain(const char *text)
 {
-	fprintf(stderr, "sumwire train: %s\n", text);
+	fprintf(stderr, "train: %s\n", text);
 	return SW_EINVAL;
 }
 
@@ -57,7 +56,7 @@ static bool is_same(const struct sw_train_child *a,
 	if (x->hash == y->hash && x->sums_hash == y->sums_hash)
 		return true;
 	fprintf(stderr,
-		"sumwire train: after epoch %u worker %u and %s %u differ: "
+		"train: after epoch %u worker %u and %s %u differ: "
 		"weights %016" PRIx64 " and %016" PRIx64
 		", summed gradients %016" PRIx64 " and %016" PRIx64 "\n",
 		epoch + 1, a->rank, b->agent ? "worker" : "reference", b->rank,
@@ -151,7 +150,7 @@ static int read_stats(struct run *r)
 		if (!err)
 			continue;
 		fprintf(stderr,
-			"sumwire train: cannot read the counter %s "
+			"train: cannot read the counter %s "
 			"from %s: %s\n",
 			RETRANSMISSIONS, path,
 			err == SW_ECLOSED ? "nobody listens there"
@@ -263,7 +262,7 @@ static int load(struct sw_train *t, const char *path)
 	if (t->test.n && t->batch <= t->train.n)
 		return 0;
 	fprintf(stderr,
-		"sumwire train: %u training images and %u test images; a batch "
+		"train: %u training images and %u test images; a batch "
 		"of %u needs at least as many training images, and 1 to test\n",
 		t->train.n, t->test.n, t->batch);
 	return SW_EINVAL;
@@ -322,7 +321,7 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 	return sw_args_parse(&args, argc, argv);
 }
 
-int sw_cmd_train(int argc, char **argv)
+int main(int argc, char **argv)
 {
 	struct run r = {.t = {
 				.n_epochs = 10,

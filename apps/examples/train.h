@@ -1,4 +1,4 @@
-/* train.h - inside of sumwire train: its processes and what they tell.
+/* train.h - inside of train: its processes and what they tell.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The command forks one worker per agent and watches them (train_crew.c).  A

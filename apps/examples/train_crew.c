@@ -62,12 +62,12 @@ void sw_train_crew_fini(struct sw_train_crew *crew)
 static void say(const struct sw_train_child *c, const char *text)
 {
 	if (!c->agent)
-		fprintf(stderr, "sumwire train: the reference process");
+		fprintf(stderr, "train: the reference process");
 	else if (c->is_joined)
-		fprintf(stderr, "sumwire train: worker %u (agent %s)", c->rank,
+		fprintf(stderr, "train: worker %u (agent %s)", c->rank,
 			c->agent);
 	else
-		fprintf(stderr, "sumwire train: worker of agent %s", c->agent);
+		fprintf(stderr, "train: worker of agent %s", c->agent);
 	fprintf(stderr, "%s\n", text);
 }
 
@@ -181,8 +181,7 @@ static void on_signal(void *ctx, int number)
 	struct watch *w = ctx;
 
 	if (w->err != SW_EAGAIN)
-		fprintf(stderr, "sumwire train: %s: ending all\n",
-			strsignal(number));
+		fprintf(stderr, "train: %s: ending all\n", strsignal(number));
 	sw_crew_tell(&w->processes, false);
 	begin_end(w, SW_EAGAIN, 0);
 }

@@ -1,4 +1,4 @@
-/* train_report.c - what sumwire train shows, for people and as JSON.
+/* train_report.c - what train shows, for people and as JSON.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/examples/train.h"
 

@@ -1,4 +1,4 @@
-/* plan.c - sumwire plan: what n GPU and k CPU machines can reach.
+/* plan.c - sumwire-lab plan: what n GPU and k CPU machines can reach.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <math.h>
@@ -223,7 +223,7 @@ static int write_svg(const struct plan *p)
 	int err;
 
 	if (!f) {
-		fprintf(stderr, "sumwire plan: %s: %s\n", p->svg,
+		fprintf(stderr, "sumwire-lab plan: %s: %s\n", p->svg,
 			strerror(errno));
 		return SW_EIO;
 	}
@@ -241,7 +241,7 @@ static int write_svg(const struct plan *p)
 	}
 	err = sw_svg_write(&plot, f);
 	if (fclose(f) || err) {
-		fprintf(stderr, "sumwire plan: cannot write %s\n", p->svg);
+		fprintf(stderr, "sumwire-lab plan: cannot write %s\n", p->svg);
 		return SW_EIO;
 	}
 	return 0;
@@ -282,7 +282,7 @@ static int parse(struct plan *p, int argc, char **argv)
 		{"--json", SW_ARG_FLAG, {.flag = &p->is_json}, 0, 0,
 			"one JSON object"},
 	};
-	const struct sw_args args = {.name = "plan",
+	const struct sw_args args = {.name = "sumwire-lab plan",
 		.summary = "shares, times and gains for n GPU and k CPU "
 			   "machines, and iterations by policy",
 		.rows = rows,
@@ -306,12 +306,12 @@ int sw_cmd_plan(int argc, char **argv)
 		return err == SW_ARGS_HELP ? 0 : 2;
 	err = sw_model_open(&p.model, p.model_name, why, sizeof(why));
 	if (err) {
-		fprintf(stderr, "sumwire plan: %s\n", why);
+		fprintf(stderr, "sumwire-lab plan: %s\n", why);
 		return 2;
 	}
 	err = compute(&p);
 	if (err)
-		fprintf(stderr, "sumwire plan: %s\n", sw_error_text(err));
+		fprintf(stderr, "sumwire-lab plan: %s\n", sw_error_text(err));
 	else if (p.is_json)
 		err = write_json(&p);
 	else

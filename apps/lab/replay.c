@@ -1,4 +1,4 @@
-/* replay.c - sumwire replay: a model's iterations against the real engine.
+/* replay.c - sumwire-lab replay: a model's iterations against the real engine.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/replay.h"
 
@@ -74,7 +74,7 @@ static const struct sw_policy *policy_of(const char *name)
 			return sw_policy_at(i);
 		sw_nearest_add(&near, sw_policy_at(i)->name);
 	}
-	fprintf(stderr, "sumwire replay: there is no policy \"%s\"%s%s%s\n",
+	fprintf(stderr, "sumwire-lab replay: there is no policy \"%s\"%s%s%s\n",
 		name, near.best ? "; did you mean " : "",
 		near.best ? near.best : "", near.best ? "?" : "");
 	return NULL;
@@ -104,7 +104,7 @@ static int check_device(const struct sw_replay *r)
 	else if (r->piece_bytes % 4096 || r->piece_bytes > PIECE_MAX)
 		fault = "its --piece is a multiple of 4KiB, up to 64MiB";
 	if (fault)
-		fprintf(stderr, "sumwire replay: --device: %s\n", fault);
+		fprintf(stderr, "sumwire-lab replay: --device: %s\n", fault);
 	return fault ? SW_EINVAL : 0;
 }
 
@@ -116,12 +116,12 @@ static int parse_tuning(struct sw_replay *r, const struct tuning *k)
 
 	if (k->partition && sw_tune_bytes_parse(k->partition,
 				    &r->partition_bytes, why, sizeof(why))) {
-		fprintf(stderr, "sumwire replay: --partition: %s\n", why);
+		fprintf(stderr, "sumwire-lab replay: --partition: %s\n", why);
 		return SW_EINVAL;
 	}
 	if (k->credit && sw_tune_bytes_parse(k->credit, &r->credit_bytes, why,
 				 sizeof(why))) {
-		fprintf(stderr, "sumwire replay: --credit: %s\n", why);
+		fprintf(stderr, "sumwire-lab replay: --credit: %s\n", why);
 		return SW_EINVAL;
 	}
 	policy = policy_of(r->policy);
@@ -133,8 +133,8 @@ static int parse_tuning(struct sw_replay *r, const struct tuning *k)
 	if (!fault && r->is_tuned && r->is_table)
 		fault = "--table cannot be combined with --tune";
 	if (fault)
-		fprintf(stderr, "sumwire replay: policy %s: %s\n", r->policy,
-			fault);
+		fprintf(stderr, "sumwire-lab replay: policy %s: %s\n",
+			r->policy, fault);
 	return fault ? SW_EINVAL : check_device(r);
 }
 
@@ -190,7 +190,7 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 		{"--json", SW_ARG_FLAG, {.flag = &r->is_json}, 0, 0,
 			"one JSON object"},
 	};
-	const struct sw_args args = {.name = "replay",
+	const struct sw_args args = {.name = "sumwire-lab replay",
 		.summary = "replay a model's iterations against the real "
 			   "engine",
 		.rows = rows,
@@ -243,7 +243,7 @@ int sw_cmd_replay(int argc, char **argv)
 	if (!r.rate_bit_s)
 		r.rate_bit_s = RATE_BIT_S;
 	if (sw_model_open(&r.model, r.model_name, why, sizeof(why))) {
-		fprintf(stderr, "sumwire replay: %s\n", why);
+		fprintf(stderr, "sumwire-lab replay: %s\n", why);
 		return 2;
 	}
 	err = replay(&r);

@@ -1,4 +1,4 @@
-/* replay.h - the parts of sumwire replay.
+/* replay.h - the parts of sumwire-lab replay.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_APPS_LAB_REPLAY_H
 #define SW_APPS_LAB_REPLAY_H

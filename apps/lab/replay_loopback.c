@@ -107,7 +107,7 @@ static int run(
 	const struct sw_replay *r, const struct keys *k, struct command *c)
 {
 	const struct sw_net_end end = {.keys = k->port};
-	struct sw_run run = {.who = "replay",
+	struct sw_run run = {.who = "sumwire-lab replay",
 		.n_ranks = r->n_workers,
 		.grace_ns = GRACE_NS,
 		.command = c->argv,
@@ -132,7 +132,7 @@ static int read_report(FILE *f, struct sw_replay_result *out)
 
 	if (n == 5)
 		return 0;
-	fprintf(stderr, "sumwire replay: the workers reported nothing\n");
+	fprintf(stderr, "sumwire-lab replay: the workers reported nothing\n");
 	return SW_EPROTO;
 }
 
@@ -197,7 +197,8 @@ int sw_replay_loopback(const struct sw_replay *r, bool is_probe,
 	int err;
 
 	if (!report) {
-		fprintf(stderr, "sumwire replay: no file for a report: %s\n",
+		fprintf(stderr,
+			"sumwire-lab replay: no file for a report: %s\n",
 			strerror(errno));
 		return SW_EIO;
 	}

@@ -61,7 +61,8 @@ int sw_replay_dilate(const struct sw_replay *r, struct sw_replay_outcome *o)
 	o->credit_s = fmax(0, p3.part_bytes / (p3.bytes_s * o->dilation) -
 				      p3.part_bytes / rate);
 	fprintf(stderr,
-		"sumwire replay: %u workers carry %.2f Gb/s each way here, a "
+		"sumwire-lab replay: %u workers carry %.2f Gb/s each way here, "
+		"a "
 		"result takes %.0f us, a credit %.0f; time is dilated by "
 		"%.3g\n",
 		r->n_workers, 8e-9 * probe.bytes_s, 1e6 * probe.latency_s,

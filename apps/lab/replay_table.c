@@ -1,4 +1,4 @@
-/* replay_table.c - sumwire replay --table: models by rates by policies.
+/* replay_table.c - sumwire-lab replay --table: models by rates by policies.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * What figure 13 of ByteScheduler (SOSP 2019) shows, as far as one machine can:
@@ -89,7 +89,7 @@ static int run_model(struct table *t, const char *name, uint64_t rate_bit_s)
 	int err = sw_model_open(&r->model, name, why, sizeof(why));
 
 	if (err) {
-		fprintf(stderr, "sumwire replay: %s\n", why);
+		fprintf(stderr, "sumwire-lab replay: %s\n", why);
 		return err;
 	}
 	r->model_name = name;

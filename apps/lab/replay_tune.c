@@ -42,7 +42,7 @@ int sw_replay_tuned(const struct sw_replay *r, struct sw_replay_result *out)
 	if (err || !t.live.client || t.n == t.n_wanted)
 		return err;
 	fprintf(stderr,
-		"sumwire replay: --tune: no result after %llu iterations\n",
+		"sumwire-lab replay: --tune: no result after %llu iterations\n",
 		(unsigned long long)t.live.n);
 	return SW_ETIMEDOUT;
 }

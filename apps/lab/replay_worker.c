@@ -44,7 +44,7 @@ struct worker {
 
 static int failed(const struct worker *w, int err)
 {
-	fprintf(stderr, "sumwire replay: %s\n", sw_last_error(w->client));
+	fprintf(stderr, "sumwire-lab replay: %s\n", sw_last_error(w->client));
 	return err;
 }
 
@@ -392,7 +392,7 @@ static int write_report(const char *path, const struct sw_replay_result *out)
 	if (f && fclose(f))
 		is_bad = true;
 	if (is_bad)
-		fprintf(stderr, "sumwire replay: %s: not written\n", path);
+		fprintf(stderr, "sumwire-lab replay: %s: not written\n", path);
 	return is_bad ? SW_EIO : 0;
 }
 
@@ -413,7 +413,7 @@ int sw_replay_worker(const struct sw_replay *r, struct sw_replay_result *out)
 	if (!err)
 		err = r->is_probe ? probe(&w, out) : replay(&w, out);
 	if (!err && w.n_wrong) {
-		fprintf(stderr, "sumwire replay: %llu sums were wrong\n",
+		fprintf(stderr, "sumwire-lab replay: %llu sums were wrong\n",
 			(unsigned long long)w.n_wrong);
 		err = SW_ECORRUPT;
 	}

@@ -1,5 +1,5 @@
-/* tune.c - sumwire tune: search for partition and credit, and what it costs.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* tune.c - sumwire-lab tune: search for partition and credit, and what it
+ * costs. SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/tune.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ static int tuning(const char *name, const char *text, uint64_t *out)
 
 	if (!sw_tune_bytes_parse(text, out, why, sizeof(why)))
 		return 0;
-	fprintf(stderr, "sumwire tune: %s: %s\n", name, why);
+	fprintf(stderr, "sumwire-lab tune: %s: %s\n", name, why);
 	return SW_EINVAL;
 }
 
@@ -35,13 +35,13 @@ static int check(struct sw_tune_options *o)
 		return SW_EINVAL;
 	if (s->min.partition_bytes >= s->max.partition_bytes ||
 		s->min.credit_bytes >= s->max.credit_bytes) {
-		fprintf(stderr,
-			"sumwire tune: a minimum must be below its maximum\n");
+		fprintf(stderr, "sumwire-lab tune: a minimum must be below its "
+				"maximum\n");
 		return SW_EINVAL;
 	}
 	if (o->model_name && o->is_engine) {
 		fprintf(stderr,
-			"sumwire tune: give either --model or --engine\n");
+			"sumwire-lab tune: give either --model or --engine\n");
 		return SW_EINVAL;
 	}
 	return 0;
@@ -99,7 +99,7 @@ static int parse(struct sw_tune_options *o, int argc, char **argv)
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
 			"one JSON object"},
 	};
-	const struct sw_args args = {.name = "tune",
+	const struct sw_args args = {.name = "sumwire-lab tune",
 		.summary = "search for the best partition and credit, over "
 			   "simulated iterations",
 		.rows = rows,
@@ -145,7 +145,7 @@ int sw_cmd_tune(int argc, char **argv)
 	why = sw_lapack_open(&o.lapack);
 	if (why) {
 		fprintf(stderr,
-			"sumwire tune: the search needs LAPACK, which "
+			"sumwire-lab tune: the search needs LAPACK, which "
 			"cannot be loaded: %s (install liblapacke)\n",
 			why);
 		return 1;

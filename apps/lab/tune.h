@@ -1,4 +1,4 @@
-/* tune.h - the parts of sumwire tune that search a simulation.
+/* tune.h - the parts of sumwire-lab tune that search a simulation.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * What is tuned is the simulation of the layer DAG by events, with an overhead

@@ -1,4 +1,4 @@
-/* tune_engine.c - sumwire tune --engine: the landscape of the real engine.
+/* tune_engine.c - sumwire-lab tune --engine: the landscape of the real engine.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * One job of two workers iterates over a small network from the beginning to
@@ -304,7 +304,8 @@ int sw_tune_engine_worker(const struct sw_tune_engine *o)
 		return 1;
 	err = sw_replay_worker(&r, &result);
 	if (!err && s.live.client && s.step != OVER) {
-		fprintf(stderr, "sumwire tune: not tuned after %u iterations\n",
+		fprintf(stderr,
+			"sumwire-lab tune: not tuned after %u iterations\n",
 			ITERS_MAX);
 		err = SW_ETIMEDOUT;
 	}
@@ -319,7 +320,7 @@ int sw_tune_engine(const struct sw_tune_engine *o, int argc, char **argv)
 	char self[] = "/proc/self/exe", worker[] = "--worker", rate[64];
 	char *command[ARGS] = {self};
 	const struct sw_net_end end = {.keys = rate};
-	struct sw_run run = {.who = "tune",
+	struct sw_run run = {.who = "sumwire-lab tune",
 		.n_ranks = 2,
 		.grace_ns = GRACE_NS,
 		.has_no_tags = true,

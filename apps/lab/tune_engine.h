@@ -1,4 +1,4 @@
-/* tune_engine.h - sumwire tune --engine: the landscape of the real engine.
+/* tune_engine.h - sumwire-lab tune --engine: the landscape of the real engine.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_APPS_LAB_TUNE_ENGINE_H
 #define SW_APPS_LAB_TUNE_ENGINE_H

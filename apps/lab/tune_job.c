@@ -1,4 +1,4 @@
-/* tune_job.c - sumwire tune --later: a running job whose link changes.
+/* tune_job.c - sumwire-lab tune --later: a running job whose link changes.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <stdio.h>

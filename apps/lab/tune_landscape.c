@@ -70,7 +70,7 @@ int sw_landscape_open(struct sw_landscape *l, const char *name)
 	int err = sw_model_open(&l->model, name, why, sizeof(why));
 
 	if (err)
-		fprintf(stderr, "sumwire tune: %s\n", why);
+		fprintf(stderr, "sumwire-lab tune: %s\n", why);
 	l->run.model = &l->model;
 	l->run.time_scale = 1;
 	return err;
@@ -99,7 +99,7 @@ int sw_landscape_draw(
 		sw_model_close(&l->model);
 	}
 	fprintf(stderr,
-		"sumwire tune: on none of %d landscapes do partition and "
+		"sumwire-lab tune: on none of %d landscapes do partition and "
 		"credit matter within these limits (%.0f %% between best and "
 		"worst): give wider limits\n",
 		DRAWS, 100 * SPREAD_MIN);

@@ -1,4 +1,4 @@
-/* tune_one.c - sumwire tune --model: one network over one link.
+/* tune_one.c - sumwire-lab tune --model: one network over one link.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <stdio.h>
@@ -64,7 +64,7 @@ int sw_tune_one(struct sw_tune_options *o)
 			report_best(o, &l, &t);
 	}
 	if (err)
-		fprintf(stderr, "sumwire tune: %s\n", sw_error_text(err));
+		fprintf(stderr, "sumwire-lab tune: %s\n", sw_error_text(err));
 	sw_model_close(&l.model);
 	return err ? 1 : 0;
 }

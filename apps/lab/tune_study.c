@@ -1,4 +1,4 @@
-/* tune_study.c - sumwire tune: trials that each method needs (figure 14).
+/* tune_study.c - sumwire-lab tune: trials that each method needs (figure 14).
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ static void report_costs(const struct sw_tune_options *o,
 static void say(int err)
 {
 	if (err != SW_ENOENT)
-		fprintf(stderr, "sumwire tune: %s\n", sw_error_text(err));
+		fprintf(stderr, "sumwire-lab tune: %s\n", sw_error_text(err));
 }
 
 int sw_tune_study(const struct sw_tune_options *o)

@@ -41,8 +41,7 @@ int sw_crew_open(struct sw_crew *c)
 	c->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (c->signals >= 0)
 		return 0;
-	fprintf(stderr, "sumwire %s: cannot start: %s\n", c->who,
-		strerror(errno));
+	fprintf(stderr, "%s: cannot start: %s\n", c->who, strerror(errno));
 	return SW_EIO;
 }
 
@@ -169,9 +168,8 @@ void sw_crew_press(struct sw_crew *c)
 		const struct sw_proc *p = &c->procs[i];
 
 		if (p->pid && !p->is_daemon && !(is_term && c->is_hurried))
-			fprintf(stderr, "sumwire %s: %s still runs: %s\n",
-				c->who, p->name,
-				is_term ? "SIGTERM" : "SIGKILL");
+			fprintf(stderr, "%s: %s still runs: %s\n", c->who,
+				p->name, is_term ? "SIGTERM" : "SIGKILL");
 	}
 	sw_crew_tell(c, false);
 	sw_crew_signal(c, false, c->end_signal);
@@ -188,8 +186,7 @@ void sw_crew_stop(struct sw_crew *c)
 		(void)sw_crew_turn(c, POLL_MS);
 		if (sw_now_ns() < c->end_ns)
 			continue;
-		fprintf(stderr,
-			"sumwire %s: daemons still run after %d s: SIGKILL\n",
+		fprintf(stderr, "%s: daemons still run after %d s: SIGKILL\n",
 			c->who, STOP_MS / 1000);
 		sw_crew_signal(c, true, SIGKILL);
 		c->end_ns = NEVER;

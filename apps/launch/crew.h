@@ -43,7 +43,7 @@ struct sw_proc {
 };
 
 struct sw_crew {
-	const char *who; /* the subcommand, for what is printed: "run" */
+	const char *who; /* begins its messages: "sumwire run" */
 	struct sw_proc *procs;
 	uint32_t n; /* of those that were started */
 	/* In process @i: what it is.  Executes a program, and returns only if

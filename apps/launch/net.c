@@ -12,7 +12,8 @@
 #include "engine/base/error.h"
 #include "engine/base/log.h"
 
-#define IP (10u << 24 | 77u << 16)
+#define IP     (10u << 24 | 77u << 16)
+#define FOLDER "sumwire-run"
 
 /* The first agent's number among the daemons. */
 static uint32_t first_agent(const struct sw_net *net)
@@ -200,17 +201,16 @@ static int conf_write(const struct sw_net *net, uint32_t i)
 	return fclose(f) || is_bad ? SW_EIO : 0;
 }
 
-int sw_net_open(struct sw_net *net, const char *who)
+int sw_net_open(struct sw_net *net)
 {
 	const char *tmp = getenv("TMPDIR");
-	char name[32];
-	int err, n = snprintf(name, sizeof(name), "sumwire-%.20s", who);
+	int err;
 
 	/* The names of sockets have to be short. */
 	if (!tmp || !*tmp ||
-		strlen(tmp) + sizeof("/-XXXXXX") + (size_t)n > SW_NET_DIR_BYTES)
+		strlen(tmp) + sizeof("/" FOLDER "-XXXXXX") > SW_NET_DIR_BYTES)
 		tmp = "/tmp";
-	err = sw_scratch_open(&net->scratch, tmp, name);
+	err = sw_scratch_open(&net->scratch, tmp, FOLDER);
 	for (uint32_t i = 0; i < sw_net_daemons(net) && !err; i++)
 		err = conf_write(net, i);
 	if (!err)

@@ -47,9 +47,8 @@ struct sw_net {
 
 /* sw_net_open - make the folder and in it a configuration per daemon.
  * @net   all but scratch set by the caller
- * @who   goes into the folder's name
  * Errors: SW_EIO, said on stderr; nothing is left then. */
-int sw_net_open(struct sw_net *net, const char *who);
+int sw_net_open(struct sw_net *net);
 
 /* sw_net_close - remove the folder with all that is in it. */
 void sw_net_close(struct sw_net *net);

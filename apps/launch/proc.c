@@ -85,7 +85,7 @@ static int await_exec(int fd)
 static int cannot_start(
 	const struct sw_crew *c, const struct sw_proc *p, int err)
 {
-	fprintf(stderr, "sumwire %s: cannot start %s%s%s: %s\n", c->who,
+	fprintf(stderr, "%s: cannot start %s%s%s: %s\n", c->who,
 		p->program ? p->program : "", p->program ? " as " : "", p->name,
 		strerror(err));
 	return SW_EIO;

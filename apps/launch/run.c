@@ -13,7 +13,7 @@
 static struct sw_run run_init(void)
 {
 	return (struct sw_run){
-		.who = "run",
+		.who = "sumwire run",
 		.n_ranks = 1,
 		/* A dead agent is noticed after 10 s; then the others can
 		 * still say so. */
@@ -70,7 +70,7 @@ int sw_cmd_run(int argc, char **argv)
 			"show all log lines of server and agents"},
 	};
 	const struct sw_args args = {
-		.name = "run",
+		.name = "sumwire run",
 		.summary = "run CMD in N processes, over a server and agents "
 			   "of its own",
 		.rows = rows,

@@ -21,7 +21,7 @@ enum {
 
 /* Zeroed but for what is said. */
 struct sw_run {
-	const char *who; /* the subcommand, for what is printed: "run" */
+	const char *who; /* begins its messages: "sumwire run" */
 	uint32_t n_ranks;
 	uint64_t grace_ns; /* for the others, once one has failed */
 	bool has_no_tags;
@@ -33,7 +33,7 @@ struct sw_run {
 	int (*work)(void *ctx, const struct sw_net *net);
 	void *ctx;
 	const char *work_name;
-	struct sw_net net; /* all but its folder, which is named after @who */
+	struct sw_net net; /* all but its folder */
 	int number;        /* set: the signal that ended it; 0: none did */
 };
 

@@ -1,6 +1,7 @@
 /* run_all.c - start daemons and ranks, pass signals on, wait, stop all.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +33,9 @@ struct run {
 	struct sw_crew crew;
 	struct sw_proc procs[PROCS_MAX];
 	uint32_t n_daemons;
-	int port; /* for MASTER_PORT */
-	int code; /* the first failure's; 0: none */
+	char sumwire[PATH_MAX]; /* the program of the daemons */
+	int port;               /* for MASTER_PORT */
+	int code;               /* the first failure's; 0: none */
 	bool is_stopping;
 };
 
@@ -46,6 +48,22 @@ static void begin_end(struct run *x, int code, uint64_t grace_ns)
 
 /* --- what a process is --- */
 
+/* The daemons run the sumwire that lies beside this program. */
+static int find_sumwire(char out[PATH_MAX])
+{
+	static const char name[] = "sumwire";
+	char *slash;
+	ssize_t n = readlink(
+		"/proc/self/exe", out, PATH_MAX - 1 - (int)sizeof(name));
+
+	if (n < 0)
+		return SW_EIO;
+	out[n] = '\0';
+	slash = strrchr(out, '/');
+	memcpy(slash + 1, name, sizeof(name));
+	return 0;
+}
+
 static int be(void *ctx, uint32_t i, int pipe)
 {
 	const struct run *x = ctx;
@@ -56,9 +74,8 @@ static int be(void *ctx, uint32_t i, int pipe)
 	if (i < x->n_daemons) {
 		setenv("SUMWIRE_LAUNCHER", "none", 1);
 		sw_net_conf(&r->net, i, conf);
-		return execl("/proc/self/exe", "sumwire",
-			sw_net_role(&r->net, i), "--config", conf,
-			(char *)NULL);
+		return execl(x->sumwire, "sumwire", sw_net_role(&r->net, i),
+			"--config", conf, (char *)NULL);
 	}
 	if (r->work)
 		return r->work(r->ctx, &r->net);
@@ -76,6 +93,7 @@ static void describe(struct run *x, uint32_t i)
 	p->is_daemon = i < x->n_daemons;
 	p->is_fork = !p->is_daemon && r->work;
 	if (p->is_daemon) {
+		p->program = x->sumwire;
 		sw_net_name(&r->net, i, daemon);
 		memcpy(p->name, daemon, sizeof(daemon));
 		snprintf(p->tag, sizeof(p->tag), "[%s] ", daemon);
@@ -101,15 +119,14 @@ static void on_end(void *ctx, uint32_t i)
 	if (p->is_stopping ? !p->is_daemon || !p->code
 			   : !p->is_daemon && !p->code)
 		return;
-	fprintf(stderr, "sumwire %s: %s %s\n", r->who, p->name, p->how);
+	fprintf(stderr, "%s: %s %s\n", r->who, p->name, p->how);
 	if (!p->is_daemon && r->is_async) {
 		if (!x->code)
 			x->code = p->code;
 		return;
 	}
 	if (sw_crew_running(&x->crew, false) && !x->crew.end_signal)
-		fprintf(stderr,
-			"sumwire %s: the other ranks have %.0f s to end\n",
+		fprintf(stderr, "%s: the other ranks have %.0f s to end\n",
 			r->who, (double)r->grace_ns / 1e9);
 	begin_end(x, p->is_daemon ? FAILED : p->code, r->grace_ns);
 	/* Others may have ended because of it before the kernel had done with
@@ -136,8 +153,8 @@ static void on_signal(void *ctx, int number)
 	}
 	if (x->crew.end_signal)
 		return;
-	fprintf(stderr, "sumwire %s: %s: the ranks have %.0f s to end\n",
-		r->who, strsignal(number), (double)r->grace_ns / 1e9);
+	fprintf(stderr, "%s: %s: the ranks have %.0f s to end\n", r->who,
+		strsignal(number), (double)r->grace_ns / 1e9);
 	sw_crew_tell(&x->crew, false);
 	begin_end(x, SW_RUN_SIGNALLED + number, r->grace_ns);
 }
@@ -146,8 +163,7 @@ static void turn(struct run *x, uint32_t max_ms)
 {
 	if (!sw_crew_turn(&x->crew, max_ms) || x->crew.end_signal)
 		return;
-	fprintf(stderr, "sumwire %s: cannot write the output: ending\n",
-		x->r->who);
+	fprintf(stderr, "%s: cannot write the output: ending\n", x->r->who);
 	begin_end(x, FAILED, 0);
 }
 
@@ -177,8 +193,8 @@ static void start_daemons(struct run *x)
 		turn(x, START_POLL_MS);
 	if (x->code || missing < 0)
 		return;
-	fprintf(stderr, "sumwire %s: agent %d does not listen after %d s\n",
-		x->r->who, missing, START_S);
+	fprintf(stderr, "%s: agent %d does not listen after %d s\n", x->r->who,
+		missing, START_S);
 	begin_end(x, FAILED, 0);
 }
 
@@ -202,10 +218,9 @@ static int run_open(struct run *x, struct sw_run *r)
 		.signalled = on_signal,
 		.ctx = x};
 	x->port = sw_tcp_port_free();
-	if (x->port >= 0)
+	if (x->port >= 0 && !find_sumwire(x->sumwire))
 		return sw_crew_open(&x->crew);
-	fprintf(stderr, "sumwire %s: cannot start: %s\n", r->who,
-		strerror(errno));
+	fprintf(stderr, "%s: cannot start: %s\n", r->who, strerror(errno));
 	return SW_EIO;
 }
 
@@ -215,7 +230,7 @@ int sw_run_all(struct sw_run *r)
 
 	if (run_open(&x, r))
 		return FAILED;
-	if (sw_net_open(&r->net, r->who)) {
+	if (sw_net_open(&r->net)) {
 		x.code = FAILED;
 	} else {
 		start_daemons(&x);

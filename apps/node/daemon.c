@@ -131,13 +131,15 @@ int sw_daemon_parse(struct sw_daemon_options *o, const char *name,
 			"summation kernels: scalar, avx2, avx512 or auto, "
 			"instead of [sum] level"},
 	};
-	const struct sw_args args = {.name = name,
+	char program[32];
+	const struct sw_args args = {.name = program,
 		.summary = summary,
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0])};
 	int err;
 
 	*o = (struct sw_daemon_options){0};
+	snprintf(program, sizeof(program), "sumwire %s", name);
 	err = sw_args_parse(&args, argc, argv);
 	if (err || o->config)
 		return err;

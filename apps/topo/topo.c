@@ -1,4 +1,4 @@
-/* topo.c - sumwire topo: what a machine is made of, and how its GPUs sum.
+/* topo.c - sumwire-lab topo: what a machine is made of, and how its GPUs sum.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/topo/topo.h"
 
@@ -54,7 +54,7 @@ static int parse(struct topo *o, int argc, char **argv)
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
 			"one JSON object"},
 	};
-	const struct sw_args args = {.name = "topo",
+	const struct sw_args args = {.name = "sumwire-lab topo",
 		.summary = "PCIe switches, NUMA nodes, NICs and GPUs of a "
 			   "machine, and BytePS's plan for them",
 		.rows = rows,
@@ -64,7 +64,7 @@ static int parse(struct topo *o, int argc, char **argv)
 	if (err)
 		return err;
 	if (o->is_bare && (!o->conf || o->xml)) {
-		fprintf(stderr, "sumwire topo: --bare needs --conf, and "
+		fprintf(stderr, "sumwire-lab topo: --bare needs --conf, and "
 				"excludes --xml\n");
 		return SW_EINVAL;
 	}
@@ -77,7 +77,7 @@ static void say(void *ctx, enum sw_log_level level, const char *text)
 {
 	(void)ctx;
 	(void)level;
-	fprintf(stderr, "sumwire topo: %s\n", text);
+	fprintf(stderr, "sumwire-lab topo: %s\n", text);
 }
 
 static void set_links(struct sw_machine *m, double link)
@@ -102,8 +102,8 @@ static int find_machine(struct topo *o)
 	else if (!o->is_bare)
 		err = sw_machine_read(m, NULL, why, sizeof(why));
 	if (err) {
-		fprintf(stderr, "sumwire topo: %s%s%s\n", o->xml ? o->xml : "",
-			o->xml ? ": " : "", why);
+		fprintf(stderr, "sumwire-lab topo: %s%s%s\n",
+			o->xml ? o->xml : "", o->xml ? ": " : "", why);
 		return err;
 	}
 	if (o->conf)
@@ -111,7 +111,7 @@ static int find_machine(struct topo *o)
 	if (err)
 		return err;
 	if (sw_topo_check(m, why, sizeof(why))) {
-		fprintf(stderr, "sumwire topo: %s\n", why);
+		fprintf(stderr, "sumwire-lab topo: %s\n", why);
 		return SW_ECONF;
 	}
 	return 0;
@@ -133,7 +133,7 @@ static int plan(struct topo *o)
 
 	if (unknown) {
 		fprintf(stderr,
-			"sumwire topo: this machine has no NIC \"%s\"\n",
+			"sumwire-lab topo: this machine has no NIC \"%s\"\n",
 			unknown);
 		return SW_ENOENT;
 	}
@@ -159,8 +159,9 @@ static int print(const struct topo *o)
 		sw_topo_draw(&o->machine, &o->plan);
 	if (!o->machine.n_gpus) {
 		fflush(stdout);
-		fprintf(stderr, "sumwire topo: there is no GPU, so there is "
-				"nothing to plan\n");
+		fprintf(stderr,
+			"sumwire-lab topo: there is no GPU, so there is "
+			"nothing to plan\n");
 		return SW_ENOENT;
 	}
 	if (!o->is_json)

@@ -1,4 +1,4 @@
-/* topo.h - the parts of sumwire topo.
+/* topo.h - the parts of sumwire-lab topo.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * How the GPUs of one machine sum before and after the network does, by section

@@ -10,7 +10,7 @@ RISE = 0.03  # more than this, and
 SLACK = 2.0  # more than so many instructions of a chunk, is refused
 
 HEAD = """\
-# recorded - instructions of a chunk by stage: sumwire bench engine --instructions
+# recorded - instructions of a chunk by stage: sumwire-lab engine --instructions
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Written by: test/counts/run --renew.  One line: members, bytes of a tensor, stage;
@@ -21,7 +21,7 @@ HEAD = """\
 
 def measure(build):
     """(compiler, {(members, bytes, stage): [instructions of a chunk by part]})"""
-    out = subprocess.run([os.path.join(build, "apps", "sumwire"), "bench",
+    out = subprocess.run([os.path.join(build, "apps", "sumwire-lab"),
                           "engine", "--instructions", "--json"],
                          check=True, stdout=subprocess.PIPE).stdout
     found = json.loads(out)

@@ -168,14 +168,20 @@ def test_command_and_files():
                    "echo $SUMWIRE_LIBRARY")
         check(said and os.path.samefile(said.strip(),
                                         it.one("libsumwire.so.1")), said)
-        page = it.one("sumwire.1*")
-        with open(page, encoding="ascii") as f:
-            text = f.read()
-        check("@" not in text.replace("sumwire-agent@", ""), "not configured")
-        commands = re.findall(r"^  ([a-z]+)  ", run(sumwire, "--help"), re.M)
-        missing = [c for c in commands if not re.search(
-            rf"^\.B {c}\b", text, re.M)]
-        check(commands and not missing, f"not in the page: {missing}")
+        for name in "sumwire", "sumwire-lab":
+            check_page(it, name)
+
+
+def check_page(it, name):
+    """Its manual page has all commands that its help shows."""
+    with open(it.one(name + ".1*"), encoding="ascii") as f:
+        text = f.read()
+    check("@" not in text.replace("sumwire-agent@", ""), "not configured")
+    said = run(it.one("bin/" + name), "--help")
+    commands = re.findall(r"^  ([a-z]+)  ", said, re.M)
+    missing = [c for c in commands if not re.search(
+        rf"^\.B {c}\b", text, re.M)]
+    check(commands and not missing, f"not in {name}.1: {missing}")
 
 
 def test_units():

@@ -195,11 +195,11 @@ def test_bench():
                 r["wrong"]) for r in rows] ==
               [(256, 3, 3, 20, 0), (65536, 3, 3, 20, 0)], f"{rows}")
         check(all(r["kernel_gbit_s"] > 0 for r in rows), f"{rows}")
-        p = net.run("engine", rig.sumwire(), "bench", "engine", "--tensors",
+        p = net.run("engine", rig.lab(), "engine", "--tensors",
                     "50")
         p.wait_ok()
         check("50 tensors of 256 bytes: " in p.out(), p.out())
-        p = net.run("members", rig.sumwire(), "bench", "engine", "--tensors",
+        p = net.run("members", rig.lab(), "engine", "--tensors",
                     "20", "--members", "8", "--json")
         p.wait_ok()
         rows = json.loads(p.out())["results"]
@@ -210,7 +210,7 @@ def test_bench():
                   r["kernels_ratio_q3"] and r["port_packet_ns"] > 0 and
                   r["fed_ratio"] > 0 and r["isal_ratio"] > 0
                   for r in rows), f"{rows}")
-        p = net.run("table", rig.sumwire(), "bench", "engine", "--tensors",
+        p = net.run("table", rig.lab(), "engine", "--tensors",
                     "20", "--members", "4")
         p.wait_ok()
         check("ratio\n      2 " in p.out() and "\n      4 " in p.out(),

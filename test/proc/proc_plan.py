@@ -1,4 +1,4 @@
-# proc_plan.py - sumwire plan and tune: the paper's figures, bad input, a plot
+# proc_plan.py - sumwire-lab plan and tune: the paper's figures, bad input, a plot
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
@@ -10,13 +10,13 @@ import rig
 from rig import check
 
 
-def sumwire(*args):
-    return subprocess.run([rig.sumwire(), *args], capture_output=True,
+def lab(*args):
+    return subprocess.run([rig.lab(), *args], capture_output=True,
                           text=True, timeout=rig.RUN_S, check=False)
 
 
 def plan(*args):
-    return sumwire("plan", *args)
+    return lab("plan", *args)
 
 
 def plan_json(*args):
@@ -95,7 +95,7 @@ def test_a_plot():
 
 def test_tune_one_network():
     """Every trial is told, and the best is close to the grid's."""
-    p = sumwire("tune", "--model", "resnet50", "--rate", "1Gb/s", "--json",
+    p = lab("tune", "--model", "resnet50", "--rate", "1Gb/s", "--json",
                 "--trials", "12")
     check(p.returncode == 0, p.stderr)
     d = json.loads(p.stdout)
@@ -105,7 +105,7 @@ def test_tune_one_network():
 
 def test_tune_a_device():
     """Copies slower than the link bound what a search can find: 102 MB."""
-    p = sumwire("tune", "--model", "resnet50", "--rate", "10Gb/s", "--copy",
+    p = lab("tune", "--model", "resnet50", "--rate", "10Gb/s", "--copy",
                 "1Gb/s", "--json", "--trials", "3")
     check(p.returncode == 0, p.stderr)
     d = json.loads(p.stdout)
@@ -113,7 +113,7 @@ def test_tune_a_device():
 
 
 def test_tune_a_job_whose_link_changes():
-    p = sumwire("tune", "--model", "resnet50", "--rate", "5Gb/s", "--later",
+    p = lab("tune", "--model", "resnet50", "--rate", "5Gb/s", "--later",
                 "500Mb/s", "--json")
     check(p.returncode == 0, p.stderr)
     d = json.loads(p.stdout)
@@ -122,7 +122,7 @@ def test_tune_a_job_whose_link_changes():
 
 
 def test_tune_methods():
-    p = sumwire("tune", "--seeds", "1", "--json")
+    p = lab("tune", "--seeds", "1", "--json")
     check(p.returncode == 0, p.stderr)
     d = json.loads(p.stdout)
     check(d["smallest_spread"] >= 0.15, d)
@@ -133,7 +133,7 @@ def test_tune_methods():
 def test_tune_wrong_units():
     for value, text in [("4000000", "16000000B if it counts"),
                         ("4ms", "are bytes"), ("4B", "not partitions")]:
-        p = sumwire("tune", "--credit-max", value)
+        p = lab("tune", "--credit-max", value)
         check(p.returncode == 2 and text in p.stderr, p.stderr)
 
 

@@ -1,4 +1,4 @@
-# proc_replay.py - sumwire replay: real processes iterate; nothing is timed
+# proc_replay.py - sumwire-lab replay: real processes iterate; nothing is timed
 # SPDX-License-Identifier: BSD-3-Clause
 import glob
 import json
@@ -29,7 +29,7 @@ def replay(*args, **env):
         f.write(MODEL)
         f.flush()
         return subprocess.run(
-            [rig.sumwire(), "replay", "--model", f.name, *args],
+            [rig.lab(), "replay", "--model", f.name, *args],
             capture_output=True, text=True, timeout=rig.RUN_S, check=False,
             env={**os.environ, "TMPDIR": "/tmp", **env})
 
@@ -156,7 +156,7 @@ def test_told_to_end():
             os.mkdir(tmp + "/run")
             env = {**os.environ, "TMPDIR": tmp + "/run"}
             p = rig.Process("replay", tmp, [
-                "env", f"TMPDIR={env['TMPDIR']}", rig.sumwire(), "replay",
+                "env", f"TMPDIR={env['TMPDIR']}", rig.lab(), "replay",
                 "--loopback", "--iters", "100000", "--dilate", "1"])
             try:
                 words = wait_until(lambda: rank_of(p.pid), rig.START_S, "rank")

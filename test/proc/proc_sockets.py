@@ -32,11 +32,11 @@ class Home:
         except FileNotFoundError:
             return set()
 
-    def run(self, name, *args):
-        return self.net.run(name, "env", self.env, rig.sumwire(), *args)
+    def run(self, name, *command):
+        return self.net.run(name, "env", self.env, *command)
 
     def daemon(self, role):
-        p = self.run(role, role, "--config",
+        p = self.run(role, rig.sumwire(), role, "--config",
                      os.path.join(CONF, f"loopback-{role}.ini"))
         p.await_text(r"is ready")
         return p
@@ -66,8 +66,8 @@ def test_ready_files():
         check(home.files() - home.before == here, f"{home.files()}")
         mode = os.stat(home.folder).st_mode
         check(not mode & 0o022, f"{home.folder} has mode {mode:o}")
-        home.run("train", "train", "--agent", "agent.sock", "--epochs", "1",
-                 "--target-accuracy", "0.5").wait_ok()
+        home.run("train", rig.example_train(), "--agent", "agent.sock",
+                 "--epochs", "1", "--target-accuracy", "0.5").wait_ok()
         end(agent, server)
         home.close()
 

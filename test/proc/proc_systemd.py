@@ -61,7 +61,7 @@ systemctl show -p MainPID --value $units | while read -r pid; do
 done
 train() {
     SUMWIRE_AGENT_USER=sumwire \
-        setpriv --reuid nobody --clear-groups sumwire train --epochs 1 \
+        setpriv --reuid nobody --clear-groups /train --epochs 1 \
         --target-accuracy 0.5 --agent /run/sumwire/w0.sock \
         --agent /run/sumwire/w1.sock
     echo "trained: $?"
@@ -123,6 +123,7 @@ def fill(root):
         write(root, f"/etc/sumwire/w{i}.ini", text.replace(
             "workers = 2\n", f"workers = 2\nrank = {i}\n"))
     write(root, "/try.sh", TRY, 0o755)
+    shutil.copy(rig.example_train(), root + "/train")
     write(root, "/try.log", "")
     for name, text in UNITS.items():
         write(root, "/etc/systemd/system/" + name, text)

@@ -1,4 +1,4 @@
-# proc_topo.py - sumwire topo: machines of both papers' kinds, and of none
+# proc_topo.py - sumwire-lab topo: machines of both papers' kinds, and of none
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
@@ -17,7 +17,7 @@ ASSISTED_S, MIXED_S = 7 / 52.4, 1.6 / 13.1
 
 
 def topo(*args):
-    return subprocess.run([rig.sumwire(), "topo", *args], capture_output=True,
+    return subprocess.run([rig.lab(), "topo", *args], capture_output=True,
                           text=True, timeout=rig.RUN_S, check=False)
 
 
@@ -33,7 +33,7 @@ def json_of(p):
 def refused(p, code, text):
     check(p.returncode == code and text in p.stderr,
           f"exit {p.returncode}, expected {code} and {text!r}: {p.stderr}")
-    check(p.stderr.startswith("sumwire topo: ") and p.stderr.count("\n") == 1,
+    check(p.stderr.startswith("sumwire-lab topo: ") and p.stderr.count("\n") == 1,
           f"one sentence: {p.stderr}")
 
 

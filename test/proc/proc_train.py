@@ -78,7 +78,7 @@ def test_loss_without_a_number():
         p = net.train("--lr", "100", "--epochs", "3")
         p.wait_error("no longer finite: choose a smaller --lr")
         check("nan" not in p.out() + p.log(), f"{p.out()}{p.log()}")
-    alone = subprocess.run([rig.sumwire(), "train", "--alone", "--lr", "100"],
+    alone = subprocess.run([rig.example_train(), "--alone", "--lr", "100"],
                            capture_output=True, text=True, timeout=rig.RUN_S,
                            check=False)
     check(alone.returncode == 1 and "finite" in alone.stderr and
@@ -87,11 +87,11 @@ def test_loss_without_a_number():
 
 def loopback(folder, *args):
     return rig.Process("train", folder, [
-        "env", "TMPDIR=" + folder, rig.sumwire(), "train", "--loopback", *args])
+        "env", "TMPDIR=" + folder, rig.example_train(), "--loopback", *args])
 
 
 def folders_of(folder):
-    return [f for f in os.listdir(folder) if f.startswith("sumwire-train-")]
+    return [f for f in os.listdir(folder) if f.startswith("sumwire-run-")]
 
 
 def test_loopback():

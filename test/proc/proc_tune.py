@@ -150,7 +150,7 @@ def test_training_is_tuned():
 
 def test_engine():
     p = subprocess.run(
-        [rig.sumwire(), "tune", "--engine", "--rate", "4Gb/s", "--later",
+        [rig.lab(), "tune", "--engine", "--rate", "4Gb/s", "--later",
          "1Gb/s", "--json"], capture_output=True, text=True, timeout=rig.TEST_S,
         check=False, env={**os.environ, "TMPDIR": "/tmp"})
     check(p.returncode == 0, p.stderr)

@@ -230,6 +230,14 @@ def sumwire():
     return program("apps/sumwire")
 
 
+def lab():
+    return program("apps/sumwire-lab")
+
+
+def example_train():
+    return program("apps/example_train")
+
+
 class Net:
     """A job's servers and agents in a folder; ini is changed before start."""
 
@@ -372,7 +380,7 @@ class Net:
         sockets = []
         for agent in agents or self.agents:
             sockets += ["--agent", self.socket(agent)]
-        return self.run(name, sumwire(), "train", "--json", "--timeout", "100s",
+        return self.run(name, example_train(), "--json", "--timeout", "100s",
                         *sockets, *args)
 
     def train_ok(self, *args, epochs=1):

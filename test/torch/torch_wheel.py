@@ -176,8 +176,10 @@ def test_old_cpu():
     if not qemu:
         raise Skip("qemu-x86_64 is not installed (package qemu-user)")
     command = V.site + "/sumwire/bin/sumwire"
-    out = run(qemu, "-cpu", "Nehalem", command, "bench", "engine", "--members",
-              "2", "--tensors", "2")
+    out = run(qemu, "-cpu", "Nehalem", command, "--version")
+    check(out.startswith("sumwire "), out)
+    out = run(qemu, "-cpu", "Nehalem", rig.lab(), "engine", "--members", "2",
+              "--tensors", "2")
     check("kernels" in out, out)
     p = subprocess.run([qemu, "-cpu", "core2duo", command, "--version"],
                        check=False, capture_output=True, text=True)

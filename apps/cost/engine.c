@@ -1,9 +1,9 @@
-/* bench_engine.c - sumwire bench engine: what tensors and packets cost.
+/* engine.c - sumwire-lab engine: what tensors and packets cost.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
-#include "apps/bench/bench_cost.h"
-#include "apps/bench/bench_instructions.h"
+#include "apps/cost/cost_timed.h"
+#include "apps/cost/cost_instructions.h"
 #include "apps/cli/args.h"
 #include "apps/cli/cmd.h"
 #include "apps/cli/json.h"
@@ -11,7 +11,7 @@
 #include "engine/worker/worker.h"
 
 struct options {
-	struct bench_shape shape; /* members: up to so many; zeroes: default */
+	struct cost_shape shape; /* members: up to so many; zeroes: default */
 	bool is_json, is_instructions, is_stepped;
 };
 
@@ -22,7 +22,7 @@ struct report {
 };
 
 static void json_alone(
-	struct sw_json *json, const char *name, const struct bench_alone *a)
+	struct sw_json *json, const char *name, const struct cost_alone *a)
 {
 	const struct {
 		const char *end;
@@ -38,8 +38,8 @@ static void json_alone(
 	}
 }
 
-static void print_json(struct report *r, const struct bench_shape *s,
-	const struct bench_cost *c)
+static void print_json(
+	struct report *r, const struct cost_shape *s, const struct cost_time *c)
 {
 	sw_json_object_open(&r->json, NULL);
 	sw_json_u64(&r->json, "members", s->n_members);
@@ -55,20 +55,20 @@ static void print_json(struct report *r, const struct bench_shape *s,
 	sw_json_double(&r->json, "port_packet_ns", c->port_ns.middle);
 	sw_json_double(&r->json, "worker_packet_ns", c->worker_ns.middle);
 	sw_json_double(&r->json, "server_gbit_s", c->gbit_s.middle);
-	json_alone(&r->json, "kernels", &c->alone[BENCH_KERNELS_OURS]);
-	json_alone(&r->json, "fed", &c->alone[BENCH_KERNELS_FED]);
+	json_alone(&r->json, "kernels", &c->alone[COST_KERNELS_OURS]);
+	json_alone(&r->json, "fed", &c->alone[COST_KERNELS_FED]);
 	if (c->has_isal)
-		json_alone(&r->json, "isal", &c->alone[BENCH_KERNELS_ISAL]);
+		json_alone(&r->json, "isal", &c->alone[COST_KERNELS_ISAL]);
 	sw_json_close(&r->json);
 }
 
-static void print_alone(const struct bench_alone *a)
+static void print_alone(const struct cost_alone *a)
 {
 	printf("  %6.2f %.3f (%.3f-%.3f)", a->gbit_s.middle, a->ratio.middle,
 		a->ratio.low, a->ratio.high);
 }
 
-static void print_head(const struct bench_shape *s)
+static void print_head(const struct cost_shape *s)
 {
 	printf("%u tensors of %llu bytes: CPU time.  Packets: PUSHes and "
 	       "RESULTs of a round, frames: all.\n"
@@ -88,8 +88,8 @@ static void print_head(const struct bench_shape *s)
 		"ISA-L, ratio");
 }
 
-static void print(struct report *r, const struct bench_shape *s,
-	const struct bench_cost *c)
+static void print(
+	struct report *r, const struct cost_shape *s, const struct cost_time *c)
 {
 	if (r->o->is_json) {
 		print_json(r, s, c);
@@ -103,8 +103,8 @@ static void print(struct report *r, const struct bench_shape *s,
 		(unsigned long long)c->n_frames, c->mean_us,
 		c->server_ns.middle, c->server_ns.middle / r->first_ns,
 		c->port_ns.middle, c->worker_ns.middle, c->gbit_s.middle);
-	for (uint32_t k = 0; k < BENCH_N_KERNELS; k++)
-		if (k != BENCH_KERNELS_ISAL || c->has_isal)
+	for (uint32_t k = 0; k < COST_N_KERNELS; k++)
+		if (k != COST_KERNELS_ISAL || c->has_isal)
 			print_alone(&c->alone[k]);
 	printf("\n");
 	fflush(stdout);
@@ -112,15 +112,15 @@ static void print(struct report *r, const struct bench_shape *s,
 
 static int measure(struct report *r, uint32_t n_members)
 {
-	struct bench_shape shape = r->o->shape;
-	struct bench_cost cost;
+	struct cost_shape shape = r->o->shape;
+	struct cost_time cost;
 	int err;
 
 	shape.n_members = n_members;
-	err = sw_bench_cost(&shape, &cost);
+	err = sw_cost_time(&shape, &cost);
 
 	if (err)
-		fprintf(stderr, "sumwire bench engine: %u members: %s\n",
+		fprintf(stderr, "sumwire-lab engine: %u members: %s\n",
 			n_members, sw_error_text(err));
 	else
 		print(r, &shape, &cost);
@@ -141,7 +141,7 @@ static int measure_all(struct report *r)
 
 static int parse(struct options *o, int argc, char **argv)
 {
-	struct bench_shape *s = &o->shape;
+	struct cost_shape *s = &o->shape;
 	const struct sw_arg rows[] = {
 		{"--size", SW_ARG_BYTES, {.u64 = &s->bytes}, 64, 1 << 20,
 			"of a tensor, a multiple of 64; default 256"},
@@ -165,7 +165,7 @@ static int parse(struct options *o, int argc, char **argv)
 			"one thread, by a virtual clock"},
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
 			"one JSON object"}};
-	const struct sw_args args = {.name = "bench engine",
+	const struct sw_args args = {.name = "sumwire-lab engine",
 		.summary = "measure the CPU time that tensors and packets cost "
 			   "the engine, without ports and processes",
 		.rows = rows,
@@ -176,11 +176,11 @@ static int parse(struct options *o, int argc, char **argv)
 		return err;
 	if (s->bytes % 64)
 		fprintf(stderr,
-			"sumwire bench engine: --size %llu is not a multiple "
+			"sumwire-lab engine: --size %llu is not a multiple "
 			"of 64\n",
 			(unsigned long long)s->bytes);
 	else if (s->is_collective && (!s->n_tensors || s->n_tensors > 64))
-		fprintf(stderr, "sumwire bench engine: --collective needs "
+		fprintf(stderr, "sumwire-lab engine: --collective needs "
 				"--tensors of 1 to 64\n");
 	else
 		return 0;
@@ -190,12 +190,12 @@ static int parse(struct options *o, int argc, char **argv)
 /* The shapes that are measured where none is asked for. */
 static int count(struct options *o, bool has_shape)
 {
-	static const struct bench_shape shapes[] = {{2, 4, 128 << 10, false},
+	static const struct cost_shape shapes[] = {{2, 4, 128 << 10, false},
 		{8, 4, 128 << 10, false}, {32, 4, 128 << 10, false},
 		{2, 256, 64, false}, {2, 4, 128 << 10, true}};
 
-	return has_shape ? sw_bench_instructions(&o->shape, 1, o->is_json)
-			 : sw_bench_instructions(shapes,
+	return has_shape ? sw_cost_instructions(&o->shape, 1, o->is_json)
+			 : sw_cost_instructions(shapes,
 				   sizeof(shapes) / sizeof(shapes[0]),
 				   o->is_json);
 }
@@ -219,10 +219,10 @@ static int cost(struct options *o)
 	return err;
 }
 
-int sw_cmd_bench_engine(int argc, char **argv)
+int sw_cmd_engine(int argc, char **argv)
 {
 	struct options o = {0};
-	struct bench_shape *s = &o.shape;
+	struct cost_shape *s = &o.shape;
 	bool has_shape;
 	int err = parse(&o, argc, argv);
 
@@ -233,7 +233,7 @@ int sw_cmd_bench_engine(int argc, char **argv)
 	s->n_tensors = s->n_tensors ? s->n_tensors : 1000;
 	s->n_members = s->n_members ? s->n_members : 1;
 	if (o.is_stepped)
-		err = sw_bench_stepped(s);
+		err = sw_cost_stepped(s);
 	else if (o.is_instructions)
 		err = count(&o, has_shape);
 	else

@@ -1,4 +1,4 @@
-/* bench_step.c - server and workers stepped in one thread, stage by stage.
+/* cost_step.c - server and workers stepped in one thread, stage by stage.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The loop sees a node of ours in place of each real one.  What a node will
@@ -6,7 +6,7 @@
  * what was sent, call by call; the second one calls the function of its stage,
  * and sees that it sends the same.
  */
-#include "apps/bench/bench_step.h"
+#include "apps/cost/cost_step.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 enum {
 	TURN_NS = 1000, /* of both ends, that moved nothing */
 	FRAME_NS = 250, /* more for each frame that moved */
-	NOTHING = BENCH_KINDS,
+	NOTHING = COST_KINDS,
 };
 
 /* What the first run sent, a kind for each time that a node was asked. */
@@ -35,12 +35,12 @@ struct node {
 };
 
 struct step {
-	struct bench_nodes nodes; /* first: it is cast back */
+	struct cost_nodes nodes; /* first: it is cast back */
 	struct sent *sent;
 	uint64_t now_ns;
 	bool is_counted; /* a measured round of the second run */
-	uint64_t units[BENCH_N_STAGES];
-	struct node shims[BENCH_ENDS][SW_LOOP_NODES];
+	uint64_t units[COST_N_STAGES];
+	struct node shims[COST_ENDS][SW_LOOP_NODES];
 };
 
 /* --- stages: a function for each, none like the other, and called by pointer,
@@ -80,39 +80,39 @@ struct step {
 		return n;                                              \
 	}
 
-RX(BENCH_SERVER_PUSH, server_push)
-RX(BENCH_SERVER_ACK_IN, server_ack_in)
-RX(BENCH_SERVER_OTHER_IN, server_other_in)
-RX(BENCH_WORKER_RESULT, worker_result)
-RX(BENCH_WORKER_ACK_IN, worker_ack_in)
-RX(BENCH_WORKER_OTHER_IN, worker_other_in)
+RX(COST_SERVER_PUSH, server_push)
+RX(COST_SERVER_ACK_IN, server_ack_in)
+RX(COST_SERVER_OTHER_IN, server_other_in)
+RX(COST_WORKER_RESULT, worker_result)
+RX(COST_WORKER_ACK_IN, worker_ack_in)
+RX(COST_WORKER_OTHER_IN, worker_other_in)
 
-TX(BENCH_SERVER_RESULT, server_result)
-TX(BENCH_SERVER_ACK_OUT, server_ack_out)
-TX(BENCH_SERVER_OTHER_OUT, server_other_out)
-TX(BENCH_SERVER_IDLE, server_idle)
-TX(BENCH_WORKER_PUSH, worker_push)
-TX(BENCH_WORKER_ACK_OUT, worker_ack_out)
-TX(BENCH_WORKER_OTHER_OUT, worker_other_out)
-TX(BENCH_WORKER_IDLE, worker_idle)
+TX(COST_SERVER_RESULT, server_result)
+TX(COST_SERVER_ACK_OUT, server_ack_out)
+TX(COST_SERVER_OTHER_OUT, server_other_out)
+TX(COST_SERVER_IDLE, server_idle)
+TX(COST_WORKER_PUSH, worker_push)
+TX(COST_WORKER_ACK_OUT, worker_ack_out)
+TX(COST_WORKER_OTHER_OUT, worker_other_out)
+TX(COST_WORKER_IDLE, worker_idle)
 
-TICK(BENCH_SERVER_TICK, server_tick)
-TICK(BENCH_WORKER_TICK, worker_tick)
+TICK(COST_SERVER_TICK, server_tick)
+TICK(COST_WORKER_TICK, worker_tick)
 
-TURN(BENCH_SERVER_TURN, server_turn)
-TURN(BENCH_WORKER_TURN, worker_turn)
+TURN(COST_SERVER_TURN, server_turn)
+TURN(COST_WORKER_TURN, worker_turn)
 
 static void worker_submit(struct step *x, uint32_t round)
 {
-	const struct bench_shape *s = x->nodes.shape;
+	const struct cost_shape *s = x->nodes.shape;
 
-	sw_bench_nodes_push(&x->nodes, round);
-	x->units[BENCH_WORKER_SUBMIT] += s->n_members * s->n_tensors;
+	sw_cost_nodes_push(&x->nodes, round);
+	x->units[COST_WORKER_SUBMIT] += s->n_members * s->n_tensors;
 }
 
 static void submit(struct step *x, uint32_t round)
 {
-	sw_bench_nodes_push(&x->nodes, round);
+	sw_cost_nodes_push(&x->nodes, round);
 }
 
 static uint32_t turn(struct step *x, struct sw_loop *loop)
@@ -120,21 +120,21 @@ static uint32_t turn(struct step *x, struct sw_loop *loop)
 	return sw_loop_turn(loop, x->now_ns);
 }
 
-static void (*const rx_stages[BENCH_ENDS][BENCH_KINDS])(struct node *, uint64_t,
+static void (*const rx_stages[COST_ENDS][COST_KINDS])(struct node *, uint64_t,
 	uint32_t, const struct sw_rx_frame *,
 	uint32_t) = {{server_ack_in, server_other_in, server_push},
 	{worker_ack_in, worker_other_in, worker_result}};
 
-static uint32_t (*const tx_stages[BENCH_ENDS][BENCH_KINDS + 1])(
+static uint32_t (*const tx_stages[COST_ENDS][COST_KINDS + 1])(
 	struct node *, uint64_t, uint32_t, struct sw_tx_frame *, uint32_t) = {
 	{server_ack_out, server_other_out, server_result, server_idle},
 	{worker_ack_out, worker_other_out, worker_push, worker_idle}};
 
-static uint64_t (*const tick_stages[BENCH_ENDS])(
+static uint64_t (*const tick_stages[COST_ENDS])(
 	struct node *, uint64_t, uint64_t) = {server_tick, worker_tick};
 
 /* By end, and whether it is counted. */
-static uint32_t (*const turn_stages[BENCH_ENDS][2])(struct step *,
+static uint32_t (*const turn_stages[COST_ENDS][2])(struct step *,
 	struct sw_loop *) = {{turn, server_turn}, {turn, worker_turn}};
 
 static void (*const submit_stages[2])(struct step *, uint32_t) = {
@@ -148,7 +148,7 @@ static void shim_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	struct node *s = (struct node *)node;
 
 	if (s->step->is_counted)
-		rx_stages[s->side][sw_bench_kind(frames->data)](
+		rx_stages[s->side][sw_cost_kind(frames->data)](
 			s, now_ns, port_i, frames, n);
 	else
 		s->real->rx(s->real, now_ns, port_i, frames, n);
@@ -197,7 +197,7 @@ static uint32_t shim_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	n = s->step->is_counted
 		    ? tx_stages[s->side][kind](s, now_ns, port_i, out, max)
 		    : s->real->tx(s->real, now_ns, port_i, out, max);
-	is = n ? sw_bench_kind(out->head) : NOTHING; /* all are of one kind */
+	is = n ? sw_cost_kind(out->head) : NOTHING; /* all are of one kind */
 	if (sent->is_known)
 		sent->differs |= is != kind;
 	else
@@ -232,13 +232,13 @@ static void put_shim(
 
 /* A turn of either end; the time it took is what it did. */
 static void turn_until(
-	struct bench_nodes *nodes, const uint32_t *count, uint32_t n)
+	struct cost_nodes *nodes, const uint32_t *count, uint32_t n)
 {
 	struct step *x = (struct step *)nodes;
 
 	while (*count < n && !nodes->err) {
 		x->now_ns += TURN_NS;
-		for (uint32_t end = BENCH_ENDS; end-- > 0;)
+		for (uint32_t end = COST_ENDS; end-- > 0;)
 			x->now_ns += FRAME_NS * turn_stages[end][x->is_counted](
 							x, &nodes->loops[end]);
 	}
@@ -248,30 +248,30 @@ static int run_rounds(struct step *x, bool is_counted)
 {
 	uint32_t n = x->nodes.shape->n_members * x->nodes.shape->n_tensors;
 
-	for (uint32_t i = 0; i < BENCH_WARM_ROUNDS + BENCH_STEP_ROUNDS; i++) {
-		x->is_counted = is_counted && i >= BENCH_WARM_ROUNDS;
+	for (uint32_t i = 0; i < COST_WARM_ROUNDS + COST_STEP_ROUNDS; i++) {
+		x->is_counted = is_counted && i >= COST_WARM_ROUNDS;
 		submit_stages[x->is_counted](x, i);
 		turn_until(&x->nodes, &x->nodes.n_done, n);
 	}
 	return x->nodes.err;
 }
 
-static int run(struct step *x, const struct bench_shape *shape)
+static int run(struct step *x, const struct cost_shape *shape)
 {
-	int err = sw_bench_nodes_open(&x->nodes, shape, true, x->now_ns);
+	int err = sw_cost_nodes_open(&x->nodes, shape, true, x->now_ns);
 
 	if (err)
 		return err;
-	put_shim(x, BENCH_SERVER, 0, sw_server_node(x->nodes.server));
+	put_shim(x, COST_SERVER, 0, sw_server_node(x->nodes.server));
 	for (uint32_t i = 0; i < shape->n_members; i++)
-		put_shim(x, BENCH_WORKERS, i,
+		put_shim(x, COST_WORKERS, i,
 			sw_worker_node(&x->nodes.workers[i]));
-	err = sw_bench_nodes_start(&x->nodes);
+	err = sw_cost_nodes_start(&x->nodes);
 	return err ? err : run_rounds(x, x->sent->is_known);
 }
 
-static int run_one(const struct bench_shape *shape, struct sent *sent,
-	struct bench_steps *out)
+static int run_one(const struct cost_shape *shape, struct sent *sent,
+	struct cost_steps *out)
 {
 	struct step *x = aligned_alloc(64, sizeof(*x));
 	int err;
@@ -285,18 +285,18 @@ static int run_one(const struct bench_shape *shape, struct sent *sent,
 	x->now_ns = SW_S;
 	err = run(x, shape);
 	memcpy(out->units, x->units, sizeof(out->units));
-	sw_bench_nodes_close(&x->nodes);
+	sw_cost_nodes_close(&x->nodes);
 	free(x);
 	return err;
 }
 
-int sw_bench_step(const struct bench_shape *shape, struct bench_steps *out)
+int sw_cost_step(const struct cost_shape *shape, struct cost_steps *out)
 {
 	struct sent sent = {0};
 	int err;
 
 	if (sw_sum_best(SW_SUM_AVX2)->level != SW_SUM_AVX2) {
-		fprintf(stderr, "sumwire bench engine: this CPU has no AVX2, "
+		fprintf(stderr, "sumwire-lab engine: this CPU has no AVX2, "
 				"for which instructions are counted\n");
 		return SW_EINVAL;
 	}
@@ -305,7 +305,7 @@ int sw_bench_step(const struct bench_shape *shape, struct bench_steps *out)
 	if (!err)
 		err = run_one(shape, &sent, out);
 	if (!err && (sent.differs || sent.at != sent.n)) {
-		fprintf(stderr, "sumwire bench engine: two runs did not send "
+		fprintf(stderr, "sumwire-lab engine: two runs did not send "
 				"the same frames\n");
 		err = SW_EIO;
 	}

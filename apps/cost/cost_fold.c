@@ -1,6 +1,6 @@
-/* bench_fold.c - the kernels of a server's round alone: CRC and add.
+/* cost_fold.c - the kernels of a server's round alone: CRC and add.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "apps/bench/bench_fold.h"
+#include "apps/cost/cost_fold.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 enum { SOURCES_BYTES = SW_RX_BURST * SW_PAYLOAD_MAX };
 
-int sw_bench_fold_open(struct bench_fold *f, const struct bench_shape *shape,
+int sw_cost_fold_open(struct cost_fold *f, const struct cost_shape *shape,
 	enum sw_sum_level level)
 {
 	f->shape = shape;
@@ -23,13 +23,13 @@ int sw_bench_fold_open(struct bench_fold *f, const struct bench_shape *shape,
 	return f->sources && f->fed && f->sums ? 0 : SW_ENOMEM;
 }
 
-static uint32_t crc(const struct bench_fold *f, enum bench_kernels kernels,
+static uint32_t crc(const struct cost_fold *f, enum cost_kernels kernels,
 	const void *p, uint32_t n)
 {
 	switch (kernels) {
-	case BENCH_KERNELS_FED:
+	case COST_KERNELS_FED:
 		return sw_crc32c_both_far(NULL, 0, p, n);
-	case BENCH_KERNELS_ISAL:
+	case COST_KERNELS_ISAL:
 		return ~f->isal.best((unsigned char *)p, (int)n, ~0u);
 	default:
 		return sw_crc32c(0, p, n);
@@ -37,32 +37,31 @@ static uint32_t crc(const struct bench_fold *f, enum bench_kernels kernels,
 }
 
 /* Contribution @at: all members give to a chunk before the next one's turn. */
-static void fold_one(struct bench_fold *f, enum bench_kernels kernels,
-	char *sums, uint64_t at)
+static void fold_one(
+	struct cost_fold *f, enum cost_kernels kernels, char *sums, uint64_t at)
 {
 	uint64_t n_members = f->shape->n_members, bytes = f->shape->bytes;
 	uint64_t in_tensor = (bytes + SW_PAYLOAD_MAX - 1) / SW_PAYLOAD_MAX;
 	uint64_t chunk = at / n_members, member = at % n_members;
 	uint64_t first = chunk % in_tensor * SW_PAYLOAD_MAX;
 	uint32_t n = (uint32_t)sw_min64(SW_PAYLOAD_MAX, bytes - first);
-	const char *from =
-		(kernels == BENCH_KERNELS_FED ? f->fed : f->sources) +
-		at % SW_RX_BURST * SW_PAYLOAD_MAX;
+	const char *from = (kernels == COST_KERNELS_FED ? f->fed : f->sources) +
+			   at % SW_RX_BURST * SW_PAYLOAD_MAX;
 	char *sum = sums + chunk / in_tensor * bytes + first;
 
 	crc(f, kernels, from, n);
 	(member ? f->ops->add : f->ops->put)(sum, from, n / f->ops->elem_bytes);
 	if (member + 1 == n_members)
 		crc(f,
-			kernels == BENCH_KERNELS_FED ? BENCH_KERNELS_OURS
-						     : kernels,
+			kernels == COST_KERNELS_FED ? COST_KERNELS_OURS
+						    : kernels,
 			sum, n);
 }
 
-uint64_t sw_bench_fold_some(struct bench_fold *f, enum bench_kernels kernels,
+uint64_t sw_cost_fold_some(struct cost_fold *f, enum cost_kernels kernels,
 	uint32_t round, uint64_t at)
 {
-	const struct bench_shape *s = f->shape;
+	const struct cost_shape *s = f->shape;
 	char *sums = f->sums + round % 2 * (f->sums_bytes / 2);
 	uint64_t n = (s->bytes + SW_PAYLOAD_MAX - 1) / SW_PAYLOAD_MAX *
 		     s->n_tensors * s->n_members;
@@ -73,12 +72,12 @@ uint64_t sw_bench_fold_some(struct bench_fold *f, enum bench_kernels kernels,
 	return at < n ? at : 0;
 }
 
-void sw_bench_fold_feed(struct bench_fold *f)
+void sw_cost_fold_feed(struct cost_fold *f)
 {
 	memcpy(f->fed, f->sources, SOURCES_BYTES);
 }
 
-void sw_bench_fold_close(struct bench_fold *f)
+void sw_cost_fold_close(struct cost_fold *f)
 {
 	sw_isal_close(&f->isal);
 	sw_memory_put(f->sources, SOURCES_BYTES);

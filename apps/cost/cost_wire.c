@@ -1,34 +1,34 @@
-/* bench_wire.c - a wire between a server and its workers in one process.
+/* cost_wire.c - a wire between a server and its workers in one process.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "apps/bench/bench_wire.h"
+#include "apps/cost/cost_wire.h"
 
 #include <stddef.h>
 #include <string.h>
 
 #include "engine/wire/wire.h"
 
-enum bench_kind sw_bench_kind(const uint8_t *head)
+enum cost_kind sw_cost_kind(const uint8_t *head)
 {
 	uint8_t type = head[offsetof(struct sw_header, type)];
 
-	return type == SW_PUSH || type == SW_RESULT ? BENCH_DATA
-	       : type == SW_ACK                     ? BENCH_ACK
-						    : BENCH_OTHER;
+	return type == SW_PUSH || type == SW_RESULT ? COST_DATA
+	       : type == SW_ACK                     ? COST_ACK
+						    : COST_OTHER;
 }
 
 /* A burst is all that fits, so it is always the whole of a queue. */
 static uint32_t wire_rx(
 	struct sw_port *port, struct sw_rx_frame *out, uint32_t max)
 {
-	struct bench_end *e = (struct bench_end *)port;
-	struct bench_queue *q = e->queues;
+	struct cost_end *e = (struct cost_end *)port;
+	struct cost_queue *q = e->queues;
 
-	while (!q->n && q < &e->queues[BENCH_KINDS - 1])
+	while (!q->n && q < &e->queues[COST_KINDS - 1])
 		q++;
 	e->given = q;
 	for (e->n_given = 0; e->n_given < q->n && e->n_given < max;
 		e->n_given++) {
-		const struct bench_slot *s = &q->slots[e->n_given];
+		const struct cost_slot *s = &q->slots[e->n_given];
 
 		out[e->n_given] = (struct sw_rx_frame){.data = s->head,
 			.payload = s->payload,
@@ -41,7 +41,7 @@ static uint32_t wire_rx(
 
 static void wire_rx_release(struct sw_port *port)
 {
-	struct bench_end *e = (struct bench_end *)port;
+	struct cost_end *e = (struct cost_end *)port;
 
 	e->given->n -= e->n_given;
 	e->n_slots -= e->n_given;
@@ -49,7 +49,7 @@ static void wire_rx_release(struct sw_port *port)
 
 static uint32_t wire_tx_room(struct sw_port *port)
 {
-	struct bench_end *e = (struct bench_end *)port;
+	struct cost_end *e = (struct cost_end *)port;
 
 	return SW_RX_BURST - e->peer->n_slots - e->sent.n;
 }
@@ -57,10 +57,10 @@ static uint32_t wire_tx_room(struct sw_port *port)
 static void wire_tx(
 	struct sw_port *port, const struct sw_tx_frame *frames, uint32_t n)
 {
-	struct bench_queue *q = &((struct bench_end *)port)->sent;
+	struct cost_queue *q = &((struct cost_end *)port)->sent;
 
 	for (const struct sw_tx_frame *f = frames; f < frames + n; f++) {
-		struct bench_slot *s = &q->slots[q->n++];
+		struct cost_slot *s = &q->slots[q->n++];
 
 		memcpy(s->head, f->head, SW_HEAD_BYTES);
 		s->payload_len = f->payload_len;
@@ -73,20 +73,20 @@ static void wire_tx(
 	}
 }
 
-static void wire_put(struct bench_end *to, const struct bench_slot *from)
+static void wire_put(struct cost_end *to, const struct cost_slot *from)
 {
-	enum bench_kind kind =
-		to->is_sorted ? sw_bench_kind(from->head) : BENCH_DATA;
-	struct bench_queue *q = &to->queues[kind];
-	struct bench_slot *s = &q->slots[q->n++];
+	enum cost_kind kind =
+		to->is_sorted ? sw_cost_kind(from->head) : COST_DATA;
+	struct cost_queue *q = &to->queues[kind];
+	struct cost_slot *s = &q->slots[q->n++];
 
 	to->n_slots++;
-	memcpy(s, from, offsetof(struct bench_slot, payload));
+	memcpy(s, from, offsetof(struct cost_slot, payload));
 	if (s->payload_len)
 		memcpy(s->payload, s->gathered, s->payload_len);
 }
 
-void sw_bench_wire_carry(struct bench_end *end)
+void sw_cost_wire_carry(struct cost_end *end)
 {
 	for (uint32_t i = 0; i < end->sent.n; i++)
 		wire_put(end->peer, &end->sent.slots[i]);
@@ -95,10 +95,10 @@ void sw_bench_wire_carry(struct bench_end *end)
 
 static void wire_tx_flush(struct sw_port *port)
 {
-	struct bench_end *e = (struct bench_end *)port;
+	struct cost_end *e = (struct cost_end *)port;
 
 	if (!e->is_apart)
-		sw_bench_wire_carry(e);
+		sw_cost_wire_carry(e);
 }
 
 static const struct sw_port_ops wire_ops = {.rx = wire_rx,
@@ -107,14 +107,14 @@ static const struct sw_port_ops wire_ops = {.rx = wire_rx,
 	.tx = wire_tx,
 	.tx_flush = wire_tx_flush};
 
-void sw_bench_wire_init(struct bench_end ends[BENCH_ENDS], bool is_sorted)
+void sw_cost_wire_init(struct cost_end ends[COST_ENDS], bool is_sorted)
 {
-	for (uint32_t i = 0; i < BENCH_ENDS; i++) {
+	for (uint32_t i = 0; i < COST_ENDS; i++) {
 		ends[i].port = (struct sw_port){.ops = &wire_ops,
 			.name = "wire",
 			.ip = i + 1,
 			.max_payload = SW_PAYLOAD_MAX};
-		ends[i].peer = &ends[BENCH_ENDS - 1 - i];
+		ends[i].peer = &ends[COST_ENDS - 1 - i];
 		ends[i].is_sorted = is_sorted;
 	}
 }

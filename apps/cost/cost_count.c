@@ -1,4 +1,4 @@
-/* bench_count.c - instructions by stage, as callgrind counts them.
+/* cost_count.c - instructions by stage, as callgrind counts them.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Callgrind is told to keep functions apart by who called them.  It writes
@@ -6,7 +6,7 @@
  * of a position and of the instructions there.  The first stage in that chain
  * is whose they are; a kernel before it is what they are for.
  */
-#include "apps/bench/bench_count.h"
+#include "apps/cost/cost_count.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,44 +30,44 @@ enum {
 /* By how a function's name begins. */
 static const struct {
 	const char *name;
-	enum bench_part part;
+	enum cost_part part;
 } kernels[] = {
-	{"sw_crc32c", BENCH_CRC},
-	{"crc", BENCH_CRC},
-	{"f32_", BENCH_ADD},
-	{"copy_", BENCH_COPY},
-	{"stream", BENCH_COPY},
-	{"mem", BENCH_COPY},
-	{"__mem", BENCH_COPY},
-	{"wire_", BENCH_PORT},
+	{"sw_crc32c", COST_CRC},
+	{"crc", COST_CRC},
+	{"f32_", COST_ADD},
+	{"copy_", COST_COPY},
+	{"stream", COST_COPY},
+	{"mem", COST_COPY},
+	{"__mem", COST_COPY},
+	{"wire_", COST_PORT},
 };
 
 #define STAGE_NAME(number, function, text) #function,
-static const char *const stages[] = {BENCH_STAGES(STAGE_NAME)};
+static const char *const stages[] = {COST_STAGES(STAGE_NAME)};
 #undef STAGE_NAME
 
 /* --- what callgrind has written --- */
 
-static enum bench_part part_of(const char *name)
+static enum cost_part part_of(const char *name)
 {
 	for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++)
 		if (!strncmp(name, kernels[i].name, strlen(kernels[i].name)))
 			return kernels[i].part;
-	return BENCH_ENGINE;
+	return COST_ENGINE;
 }
 
 static uint32_t stage_of(const char *name)
 {
-	for (uint32_t i = 0; i < BENCH_N_STAGES; i++)
+	for (uint32_t i = 0; i < COST_N_STAGES; i++)
 		if (!strcmp(name, stages[i]))
 			return i;
-	return BENCH_N_STAGES;
+	return COST_N_STAGES;
 }
 
 /* Where the instructions of a chain of callers count; NULL: nowhere. */
-static uint64_t *place_of(char *chain, struct bench_counts *out)
+static uint64_t *place_of(char *chain, struct cost_counts *out)
 {
-	enum bench_part part = BENCH_ENGINE;
+	enum cost_part part = COST_ENGINE;
 	char *rest = NULL;
 
 	for (char *name = strtok_r(chain, "'\n", &rest); name;
@@ -76,7 +76,7 @@ static uint64_t *place_of(char *chain, struct bench_counts *out)
 
 		name[strcspn(name, ".@")] = 0; /* .cold, @GLIBC_… */
 		stage = stage_of(name);
-		if (stage < BENCH_N_STAGES)
+		if (stage < COST_N_STAGES)
 			return &out->instructions[stage][part];
 		if (part_of(name))
 			part = part_of(name);
@@ -85,7 +85,7 @@ static uint64_t *place_of(char *chain, struct bench_counts *out)
 }
 
 /* Add up the lines that are a function's own, not those of what it calls. */
-static int read_profile(const char *path, struct bench_counts *out)
+static int read_profile(const char *path, struct cost_counts *out)
 {
 	FILE *f = fopen(path, "r");
 	char *line = malloc(LINE_BYTES);
@@ -108,7 +108,7 @@ static int read_profile(const char *path, struct bench_counts *out)
 	return 0;
 }
 
-static int read_units(const char *path, struct bench_counts *out)
+static int read_units(const char *path, struct cost_counts *out)
 {
 	FILE *f = fopen(path, "r");
 	unsigned long long n;
@@ -119,17 +119,17 @@ static int read_units(const char *path, struct bench_counts *out)
 	while (fscanf(f, "%31s %llu", name, &n) == 2) {
 		uint32_t stage = stage_of(name);
 
-		if (stage < BENCH_N_STAGES)
+		if (stage < COST_N_STAGES)
 			out->steps.units[stage] = n;
 	}
 	fclose(f);
-	return out->steps.units[BENCH_SERVER_PUSH] ? 0 : SW_EIO;
+	return out->steps.units[COST_SERVER_PUSH] ? 0 : SW_EIO;
 }
 
 /* --- running it --- */
 
 /* glibc's copies by vectors: callgrind counts "rep movsb" byte by byte. */
-static void become_valgrind(const struct bench_shape *shape, const char *self,
+static void become_valgrind(const struct cost_shape *shape, const char *self,
 	const char *profile, const char *units)
 {
 	char out[FILE_BYTES + 32], bytes[24], tensors[12], members[12];
@@ -145,15 +145,15 @@ static void become_valgrind(const struct bench_shape *shape, const char *self,
 		_exit(1);
 	execlp("valgrind", "valgrind", "-q", "--tool=callgrind",
 		"--separate-callers=" CALLERS, "--compress-strings=no",
-		"--compress-pos=no", out, self, "bench", "engine", "--stepped",
-		"--size", bytes, "--tensors", tensors, "--members", members,
+		"--compress-pos=no", out, self, "engine", "--stepped", "--size",
+		bytes, "--tensors", tensors, "--members", members,
 		shape->is_collective ? "--collective" : (char *)NULL,
 		(char *)NULL);
 	_exit(errno == ENOENT ? NO_VALGRIND : 1);
 }
 
 static int run(
-	const struct bench_shape *shape, const char *profile, const char *units)
+	const struct cost_shape *shape, const char *profile, const char *units)
 {
 	char self[4096] = "";
 	int status = 0;
@@ -168,20 +168,20 @@ static int run(
 	if (pid < 0 || waitpid(pid, &status, 0) < 0)
 		return SW_EIO;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == NO_VALGRIND) {
-		fprintf(stderr, "sumwire bench engine: --instructions needs "
+		fprintf(stderr, "sumwire-lab engine: --instructions needs "
 				"valgrind, which is not installed\n");
 		return SW_ENOENT;
 	}
 	return status ? SW_EIO : 0;
 }
 
-int sw_bench_count(const struct bench_shape *shape, struct bench_counts *out)
+int sw_cost_count(const struct cost_shape *shape, struct cost_counts *out)
 {
 	char profile[FILE_BYTES], units[FILE_BYTES];
 	struct sw_scratch scratch;
 	int err;
 
-	*out = (struct bench_counts){0};
+	*out = (struct cost_counts){0};
 	if (sw_scratch_open(&scratch, "/tmp", "sumwire-count"))
 		return SW_EIO;
 	snprintf(profile, sizeof(profile), "%s/profile", scratch.path);
@@ -192,7 +192,7 @@ int sw_bench_count(const struct bench_shape *shape, struct bench_counts *out)
 	if (!err)
 		err = read_profile(profile, out);
 	if (err == SW_EIO)
-		fprintf(stderr, "sumwire bench engine: counting by valgrind "
+		fprintf(stderr, "sumwire-lab engine: counting by valgrind "
 				"failed\n");
 	sw_scratch_close(&scratch);
 	return err;

@@ -1,4 +1,4 @@
-/* bench_step.h - server and workers stepped in one thread, stage by stage.
+/* cost_step.h - server and workers stepped in one thread, stage by stage.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The clock is virtual, turns come in a fixed order, and a burst that is
@@ -6,16 +6,16 @@
  * Each stage of the measured rounds is a function of its own, by whose name a
  * profiler tells the stages apart.
  */
-#ifndef SW_APPS_BENCH_BENCH_STEP_H
-#define SW_APPS_BENCH_BENCH_STEP_H
+#ifndef SW_APPS_COST_COST_STEP_H
+#define SW_APPS_COST_COST_STEP_H
 
-#include "apps/bench/bench_nodes.h"
+#include "apps/cost/cost_nodes.h"
 
-enum { BENCH_STEP_ROUNDS = 2 }; /* that are measured */
+enum { COST_STEP_ROUNDS = 2 }; /* that are measured */
 
 /* Its number, its function, and what the table calls it.  What is counted of
  * it: frames; of idle, turns, ticks and submits the calls. */
-#define BENCH_STAGES(X)                                     \
+#define COST_STAGES(X)                                      \
 	X(SERVER_PUSH, server_push, "PUSH in")              \
 	X(SERVER_RESULT, server_result, "RESULT out")       \
 	X(SERVER_ACK_IN, server_ack_in, "ACK in")           \
@@ -36,18 +36,18 @@ enum { BENCH_STEP_ROUNDS = 2 }; /* that are measured */
 	X(WORKER_TICK, worker_tick, "timers")               \
 	X(WORKER_TURN, worker_turn, "turn of the loop")
 
-#define BENCH_STAGE_NUMBER(number, function, text) BENCH_##number,
-enum bench_stage { BENCH_STAGES(BENCH_STAGE_NUMBER) BENCH_N_STAGES };
-#undef BENCH_STAGE_NUMBER
+#define COST_STAGE_NUMBER(number, function, text) COST_##number,
+enum cost_stage { COST_STAGES(COST_STAGE_NUMBER) COST_N_STAGES };
+#undef COST_STAGE_NUMBER
 
 /* Of all measured rounds. */
-struct bench_steps {
-	uint64_t units[BENCH_N_STAGES];
+struct cost_steps {
+	uint64_t units[COST_N_STAGES];
 };
 
-/* sw_bench_step - with kernels of AVX2 at most.
+/* sw_cost_step - with kernels of AVX2 at most.
  * Errors, all printed: SW_EINVAL this CPU has no AVX2; SW_EIO two runs sent
  * different frames; those of the job. */
-int sw_bench_step(const struct bench_shape *shape, struct bench_steps *out);
+int sw_cost_step(const struct cost_shape *shape, struct cost_steps *out);
 
 #endif

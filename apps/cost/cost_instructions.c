@@ -1,45 +1,45 @@
-/* bench_instructions.c - instructions by stage, as a table.
+/* cost_instructions.c - instructions by stage, as a table.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "apps/bench/bench_instructions.h"
+#include "apps/cost/cost_instructions.h"
 
 #include <stdio.h>
 
-#include "apps/bench/bench_count.h"
+#include "apps/cost/cost_count.h"
 #include "apps/cli/json.h"
 
 /* What one stage, or several together, took. */
 struct row {
 	const char *side, *name, *text;
-	uint64_t units, instructions[BENCH_PARTS];
+	uint64_t units, instructions[COST_PARTS];
 };
 
 #define ROW(number, function, words) \
 	{.side = #number, .name = #function, .text = words},
-static const struct row stages[] = {BENCH_STAGES(ROW)};
+static const struct row stages[] = {COST_STAGES(ROW)};
 #undef ROW
 
-static const char *const parts[BENCH_PARTS] = {
+static const char *const parts[COST_PARTS] = {
 	"engine", "crc", "add", "copy", "port"};
 
 static bool is_server(uint32_t stage)
 {
-	return stage < BENCH_WORKER_SUBMIT;
+	return stage < COST_WORKER_SUBMIT;
 }
 
 static void add(struct row *to, const uint64_t *instructions)
 {
-	for (uint32_t p = 0; p < BENCH_PARTS; p++)
+	for (uint32_t p = 0; p < COST_PARTS; p++)
 		to->instructions[p] += instructions[p];
 }
 
 /* All stages of one end; the unit is a chunk of one member. */
-static struct row total_of(const struct bench_counts *c, bool of_server)
+static struct row total_of(const struct cost_counts *c, bool of_server)
 {
 	struct row row = {.name = of_server ? "server" : "worker",
 		.text = of_server ? "a PUSH and its RESULT" : "a chunk",
-		.units = c->steps.units[BENCH_SERVER_PUSH]};
+		.units = c->steps.units[COST_SERVER_PUSH]};
 
-	for (uint32_t i = 0; i < BENCH_N_STAGES; i++)
+	for (uint32_t i = 0; i < COST_N_STAGES; i++)
 		if (is_server(i) == of_server)
 			add(&row, c->instructions[i]);
 	return row;
@@ -50,36 +50,35 @@ static void print_row(const char *side, const struct row *row, uint64_t chunks)
 	uint64_t all = 0;
 
 	printf("%-7s %-22s %9.1f", side, row->text,
-		(double)row->units / BENCH_STEP_ROUNDS);
-	for (uint32_t p = 0; p < BENCH_PARTS; p++) {
+		(double)row->units / COST_STEP_ROUNDS);
+	for (uint32_t p = 0; p < COST_PARTS; p++) {
 		printf(" %9.1f",
 			(double)row->instructions[p] / (double)row->units);
-		all += p == BENCH_PORT ? 0 : row->instructions[p];
+		all += p == COST_PORT ? 0 : row->instructions[p];
 	}
 	printf(" %10.1f\n", (double)all / (double)chunks);
 }
 
-static void print_table(
-	const struct bench_shape *s, const struct bench_counts *c)
+static void print_table(const struct cost_shape *s, const struct cost_counts *c)
 {
-	uint64_t chunks = c->steps.units[BENCH_SERVER_PUSH];
+	uint64_t chunks = c->steps.units[COST_SERVER_PUSH];
 
 	printf("%u members, %u %s of %llu bytes; instructions each, AVX2\n"
 	       "%-7s %-22s %9s %9s %9s %9s %9s %9s %10s\n",
 		s->n_members, s->n_tensors,
 		s->is_collective ? "all_reduces" : "tensors",
 		(unsigned long long)s->bytes, "", "stage", "in round",
-		parts[BENCH_ENGINE], parts[BENCH_CRC], parts[BENCH_ADD],
-		parts[BENCH_COPY], parts[BENCH_PORT], "of a chunk");
-	for (uint32_t i = 0; i <= BENCH_N_STAGES; i++) {
+		parts[COST_ENGINE], parts[COST_CRC], parts[COST_ADD],
+		parts[COST_COPY], parts[COST_PORT], "of a chunk");
+	for (uint32_t i = 0; i <= COST_N_STAGES; i++) {
 		const char *side = is_server(i) ? "server" : "worker";
 		struct row row;
 
-		if (i == BENCH_WORKER_SUBMIT || i == BENCH_N_STAGES) {
-			row = total_of(c, i == BENCH_WORKER_SUBMIT);
+		if (i == COST_WORKER_SUBMIT || i == COST_N_STAGES) {
+			row = total_of(c, i == COST_WORKER_SUBMIT);
 			print_row(row.name, &row, chunks);
 		}
-		if (i == BENCH_N_STAGES || !c->steps.units[i])
+		if (i == COST_N_STAGES || !c->steps.units[i])
 			continue;
 		row = stages[i];
 		row.units = c->steps.units[i];
@@ -96,13 +95,13 @@ static void write_row(struct sw_json *j, const struct row *row)
 	sw_json_text(j, "name", row->name);
 	sw_json_text(j, "text", row->text);
 	sw_json_u64(j, "units", row->units);
-	for (uint32_t p = 0; p < BENCH_PARTS; p++)
+	for (uint32_t p = 0; p < COST_PARTS; p++)
 		sw_json_u64(j, parts[p], row->instructions[p]);
 	sw_json_close(j);
 }
 
-static void write_shape(struct sw_json *j, const struct bench_shape *s,
-	const struct bench_counts *c)
+static void write_shape(struct sw_json *j, const struct cost_shape *s,
+	const struct cost_counts *c)
 {
 	struct row row;
 
@@ -111,10 +110,10 @@ static void write_shape(struct sw_json *j, const struct bench_shape *s,
 	sw_json_u64(j, "tensors", s->n_tensors);
 	sw_json_u64(j, "size_bytes", s->bytes);
 	sw_json_bool(j, "is_collective", s->is_collective);
-	sw_json_u64(j, "rounds", BENCH_STEP_ROUNDS);
-	sw_json_u64(j, "chunks", c->steps.units[BENCH_SERVER_PUSH]);
+	sw_json_u64(j, "rounds", COST_STEP_ROUNDS);
+	sw_json_u64(j, "chunks", c->steps.units[COST_SERVER_PUSH]);
 	sw_json_array_open(j, "stages");
-	for (uint32_t i = 0; i < BENCH_N_STAGES; i++) {
+	for (uint32_t i = 0; i < COST_N_STAGES; i++) {
 		row = stages[i];
 		row.units = c->steps.units[i];
 		add(&row, c->instructions[i]);
@@ -128,8 +127,8 @@ static void write_shape(struct sw_json *j, const struct bench_shape *s,
 	sw_json_close(j);
 }
 
-int sw_bench_instructions(
-	const struct bench_shape *shapes, uint32_t n, bool is_json)
+int sw_cost_instructions(
+	const struct cost_shape *shapes, uint32_t n, bool is_json)
 {
 	struct sw_json json;
 	int err = 0;
@@ -141,9 +140,9 @@ int sw_bench_instructions(
 		sw_json_array_open(&json, "results");
 	}
 	for (uint32_t i = 0; i < n && !err; i++) {
-		struct bench_counts counts;
+		struct cost_counts counts;
 
-		err = sw_bench_count(&shapes[i], &counts);
+		err = sw_cost_count(&shapes[i], &counts);
 		if (err)
 			break;
 		if (is_json)
@@ -159,12 +158,12 @@ int sw_bench_instructions(
 	return err;
 }
 
-int sw_bench_stepped(const struct bench_shape *shape)
+int sw_cost_stepped(const struct cost_shape *shape)
 {
-	struct bench_steps steps;
-	int err = sw_bench_step(shape, &steps);
+	struct cost_steps steps;
+	int err = sw_cost_step(shape, &steps);
 
-	for (uint32_t i = 0; i < BENCH_N_STAGES && !err; i++)
+	for (uint32_t i = 0; i < COST_N_STAGES && !err; i++)
 		printf("%s %llu\n", stages[i].name,
 			(unsigned long long)steps.units[i]);
 	return err;

@@ -1,6 +1,6 @@
-/* bench_nodes.c - a server and its workers over a wire in one process.
+/* cost_nodes.c - a server and its workers over a wire in one process.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "apps/bench/bench_nodes.h"
+#include "apps/cost/cost_nodes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,39 +20,39 @@ static void mem_put(void *ctx, void *mem, uint64_t bytes)
 
 static uint64_t next_random(void *ctx)
 {
-	return ++((struct bench_nodes *)ctx)->n_random;
+	return ++((struct cost_nodes *)ctx)->n_random;
 }
 
 static void on_state(
 	void *ctx, enum sw_worker_state state, int err, const char *text)
 {
-	struct bench_nodes *x = ctx;
+	struct cost_nodes *x = ctx;
 
 	if (state == SW_WORKER_RUNNING && !*text)
 		x->n_running++;
 	if (err)
-		fprintf(stderr, "sumwire bench engine: %s\n", text);
+		fprintf(stderr, "sumwire-lab engine: %s\n", text);
 	x->err = x->err ? x->err : err;
 }
 
 static void on_declared(void *ctx)
 {
-	((struct bench_nodes *)ctx)->n_declared++;
+	((struct cost_nodes *)ctx)->n_declared++;
 }
 
 static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	int err, uint32_t weight)
 {
-	struct bench_nodes *x = ctx;
+	struct cost_nodes *x = ctx;
 
 	x->n_done++;
 	x->err = x->err ? x->err : err;
 }
 
-static int open_worker(struct bench_nodes *x, uint32_t rank)
+static int open_worker(struct cost_nodes *x, uint32_t rank)
 {
-	const struct sw_worker_server server = {.name = "server",
-		.path = {.ip = x->ends[BENCH_SERVER].port.ip}};
+	const struct sw_worker_server server = {
+		.name = "server", .path = {.ip = x->ends[COST_SERVER].port.ip}};
 	const struct sw_worker_events events = {.state = on_state,
 		.declared = on_declared,
 		.done = on_done,
@@ -65,26 +65,26 @@ static int open_worker(struct bench_nodes *x, uint32_t rank)
 		.servers = &server,
 		.n_servers = 1};
 	int err = sw_worker_open(&x->workers[rank], &x->params, &x->env,
-		&events, &job, &x->ports[BENCH_WORKERS], 1,
-		sw_loop_then(&x->loops[BENCH_WORKERS]));
+		&events, &job, &x->ports[COST_WORKERS], 1,
+		sw_loop_then(&x->loops[COST_WORKERS]));
 
 	if (err)
 		return err;
 	x->n_workers++;
-	sw_loop_set(&x->loops[BENCH_WORKERS], rank,
+	sw_loop_set(&x->loops[COST_WORKERS], rank,
 		sw_worker_node(&x->workers[rank]));
 	return 0;
 }
 
-static char *data_of(const struct bench_nodes *x, uint32_t member, uint32_t i)
+static char *data_of(const struct cost_nodes *x, uint32_t member, uint32_t i)
 {
-	const struct bench_shape *s = x->shape;
+	const struct cost_shape *s = x->shape;
 
 	return x->memory + (member * s->n_tensors + i) * s->bytes;
 }
 
 /* A window as libsumwire's. */
-static int open_stream(struct bench_nodes *x)
+static int open_stream(struct cost_nodes *x)
 {
 	uint16_t ranks[SW_MAX_MEMBERS];
 	struct sw_worker_tensor stream = {.name = "stream",
@@ -100,9 +100,9 @@ static int open_stream(struct bench_nodes *x)
 	return err;
 }
 
-static int declare(struct bench_nodes *x)
+static int declare(struct cost_nodes *x)
 {
-	const struct bench_shape *s = x->shape;
+	const struct cost_shape *s = x->shape;
 	struct sw_worker_tensor *list = calloc(s->n_tensors, sizeof(*list));
 	char(*names)[16] = calloc(s->n_tensors, sizeof(*names));
 	int err = list && names ? 0 : SW_ENOMEM;
@@ -123,7 +123,7 @@ static int declare(struct bench_nodes *x)
 	return err;
 }
 
-static int open_nodes(struct bench_nodes *x, bool is_sorted, uint64_t now_ns)
+static int open_nodes(struct cost_nodes *x, bool is_sorted, uint64_t now_ns)
 {
 	int err;
 
@@ -134,23 +134,23 @@ static int open_nodes(struct bench_nodes *x, bool is_sorted, uint64_t now_ns)
 		.mem_get = mem_get,
 		.mem_put = mem_put,
 		.random = next_random};
-	sw_bench_wire_init(x->ends, is_sorted);
-	for (uint32_t i = 0; i < BENCH_ENDS; i++) {
+	sw_cost_wire_init(x->ends, is_sorted);
+	for (uint32_t i = 0; i < COST_ENDS; i++) {
 		x->ports[i] = &x->ends[i].port;
 		sw_loop_init(&x->loops[i], &x->ports[i], 1, x->params.stop_gap,
 			now_ns);
 	}
 	err = sw_server_open(&x->server, &x->params, &x->env,
-		&x->ports[BENCH_SERVER], 1, UINT64_MAX / 2);
+		&x->ports[COST_SERVER], 1, UINT64_MAX / 2);
 	if (!err)
 		sw_loop_set(
-			&x->loops[BENCH_SERVER], 0, sw_server_node(x->server));
+			&x->loops[COST_SERVER], 0, sw_server_node(x->server));
 	for (uint32_t i = 0; i < x->shape->n_members && !err; i++)
 		err = open_worker(x, i);
 	return err;
 }
 
-int sw_bench_nodes_open(struct bench_nodes *x, const struct bench_shape *shape,
+int sw_cost_nodes_open(struct cost_nodes *x, const struct cost_shape *shape,
 	bool is_sorted, uint64_t now_ns)
 {
 	x->shape = shape;
@@ -161,7 +161,7 @@ int sw_bench_nodes_open(struct bench_nodes *x, const struct bench_shape *shape,
 				       : SW_ENOMEM;
 }
 
-int sw_bench_nodes_start(struct bench_nodes *x)
+int sw_cost_nodes_start(struct cost_nodes *x)
 {
 	x->turns(x, &x->n_running, x->shape->n_members);
 	if (!x->err)
@@ -170,7 +170,7 @@ int sw_bench_nodes_start(struct bench_nodes *x)
 	return x->err;
 }
 
-static int submit(struct bench_nodes *x, uint32_t member, uint32_t i)
+static int submit(struct cost_nodes *x, uint32_t member, uint32_t i)
 {
 	char *data = data_of(x, member, i);
 	const struct sw_worker_coll coll = {.kind = SW_ALL_REDUCE,
@@ -182,9 +182,9 @@ static int submit(struct bench_nodes *x, uint32_t member, uint32_t i)
 	return sw_worker_coll(&x->workers[member], &coll);
 }
 
-void sw_bench_nodes_push(struct bench_nodes *x, uint32_t round)
+void sw_cost_nodes_push(struct cost_nodes *x, uint32_t round)
 {
-	const struct bench_shape *s = x->shape;
+	const struct cost_shape *s = x->shape;
 	uint32_t n = s->n_members * s->n_tensors;
 
 	x->n_done = 0;
@@ -196,7 +196,7 @@ void sw_bench_nodes_push(struct bench_nodes *x, uint32_t round)
 				i / s->n_members, round, i);
 }
 
-void sw_bench_nodes_close(struct bench_nodes *x)
+void sw_cost_nodes_close(struct cost_nodes *x)
 {
 	for (uint32_t i = 0; i < x->n_workers; i++)
 		sw_worker_close(&x->workers[i]);

@@ -1,11 +1,11 @@
-/* bench_cost.c - the CPU time that packets cost a server, in two threads.
+/* cost_timed.c - the CPU time that packets cost a server, in two threads.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The server has a loop of its own, the workers share one.  They take turns, so
  * that nothing is locked; but each has a thread, so that on two cores the
  * server has its caches for itself, as on a machine of its own.
  */
-#include "apps/bench/bench_cost.h"
+#include "apps/cost/cost_timed.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -17,20 +17,20 @@
 #include "engine/base/error.h"
 
 enum {
-	NOBODY = BENCH_ENDS, /* takes a turn any more */
-	SPINS = 1000,        /* looks at whose turn it is before a yield */
-	ROUNDS = 200,        /* of one member; of more the fewer, but */
+	NOBODY = COST_ENDS, /* takes a turn any more */
+	SPINS = 1000,       /* looks at whose turn it is before a yield */
+	ROUNDS = 200,       /* of one member; of more the fewer, but */
 	ROUNDS_MIN = 15,
 };
 
 struct threads {
-	struct bench_nodes nodes;      /* first: it is cast back */
-	uint64_t spent_ns[BENCH_ENDS]; /* CPU time of turns */
-	uint64_t port_ns[BENCH_ENDS];  /* and of what they sent */
-	pthread_t thread;              /* the server's */
-	struct bench_fold fold;
+	struct cost_nodes nodes;      /* first: it is cast back */
+	uint64_t spent_ns[COST_ENDS]; /* CPU time of turns */
+	uint64_t port_ns[COST_ENDS];  /* and of what they sent */
+	pthread_t thread;             /* the server's */
+	struct cost_fold fold;
 	bool is_fold; /* turns are of these kernels alone */
-	enum bench_kernels kernels;
+	enum cost_kernels kernels;
 	uint64_t folded; /* of the round, by them */
 	uint32_t round;
 	_Atomic uint32_t turn; /* whose it is; all else is that thread's */
@@ -51,7 +51,7 @@ static void settle(uint32_t who)
 			last = i;
 		}
 	CPU_ZERO(&one);
-	CPU_SET(who == BENCH_SERVER ? last : first, &one);
+	CPU_SET(who == COST_SERVER ? last : first, &one);
 	pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
 }
 
@@ -70,9 +70,9 @@ static bool await_turn(struct threads *x, uint32_t whose)
 static void fold(struct threads *x)
 {
 	do
-		x->folded = sw_bench_fold_some(
+		x->folded = sw_cost_fold_some(
 			&x->fold, x->kernels, x->round, x->folded);
-	while (x->folded && x->kernels != BENCH_KERNELS_FED);
+	while (x->folded && x->kernels != COST_KERNELS_FED);
 }
 
 static void take_turn(struct threads *x, uint32_t whose)
@@ -85,67 +85,67 @@ static void take_turn(struct threads *x, uint32_t whose)
 		sw_loop_turn(&x->nodes.loops[whose], sw_now_ns());
 	end = sw_cpu_ns();
 	x->spent_ns[whose] += end - from;
-	sw_bench_wire_carry(&x->nodes.ends[whose]);
+	sw_cost_wire_carry(&x->nodes.ends[whose]);
 	x->port_ns[whose] += sw_cpu_ns() - end;
-	atomic_store(&x->turn, BENCH_ENDS - 1 - whose);
+	atomic_store(&x->turn, COST_ENDS - 1 - whose);
 }
 
 static void *serve(void *ctx)
 {
 	struct threads *x = ctx;
 
-	settle(BENCH_SERVER);
-	while (await_turn(x, BENCH_SERVER))
-		take_turn(x, BENCH_SERVER);
+	settle(COST_SERVER);
+	while (await_turn(x, COST_SERVER))
+		take_turn(x, COST_SERVER);
 	return NULL;
 }
 
 /* Then it is the workers' turn. */
 static void turn_until(
-	struct bench_nodes *nodes, const uint32_t *count, uint32_t n)
+	struct cost_nodes *nodes, const uint32_t *count, uint32_t n)
 {
 	struct threads *x = (struct threads *)nodes;
 
 	while (*count < n && !nodes->err) {
-		take_turn(x, BENCH_WORKERS);
-		await_turn(x, BENCH_WORKERS);
+		take_turn(x, COST_WORKERS);
+		await_turn(x, COST_WORKERS);
 	}
 }
 
 /* The kernels alone, in the server's thread; ns. */
 static double fold_round(
-	struct threads *x, enum bench_kernels kernels, uint32_t round)
+	struct threads *x, enum cost_kernels kernels, uint32_t round)
 {
-	x->spent_ns[BENCH_SERVER] = 0;
+	x->spent_ns[COST_SERVER] = 0;
 	x->kernels = kernels;
 	x->round = round;
 	x->is_fold = true;
 	do {
-		if (kernels == BENCH_KERNELS_FED)
-			sw_bench_fold_feed(&x->fold);
-		atomic_store(&x->turn, BENCH_SERVER);
-		await_turn(x, BENCH_WORKERS);
+		if (kernels == COST_KERNELS_FED)
+			sw_cost_fold_feed(&x->fold);
+		atomic_store(&x->turn, COST_SERVER);
+		await_turn(x, COST_WORKERS);
 	} while (x->folded);
 	x->is_fold = false;
-	return (double)x->spent_ns[BENCH_SERVER];
+	return (double)x->spent_ns[COST_SERVER];
 }
 
 /* By round. */
 struct samples {
 	double tensor_us[ROUNDS], server_ns[ROUNDS], worker_ns[ROUNDS];
 	double port_ns[ROUNDS], gbit_s[ROUNDS];
-	double fold_gbit_s[BENCH_N_KERNELS][ROUNDS];
-	double ratio[BENCH_N_KERNELS][ROUNDS];
+	double fold_gbit_s[COST_N_KERNELS][ROUNDS];
+	double ratio[COST_N_KERNELS][ROUNDS];
 	uint64_t n_packets, n_frames;
 };
 
 /* What a round took, ns; fold 0: there are no such kernels. */
 struct spent {
-	double server, worker, port, fold[BENCH_N_KERNELS];
+	double server, worker, port, fold[COST_N_KERNELS];
 	uint64_t n_packets, n_frames;
 };
 
-static void note(const struct bench_shape *s, const struct spent *t, uint32_t i,
+static void note(const struct cost_shape *s, const struct spent *t, uint32_t i,
 	struct samples *out)
 {
 	double n = (double)s->n_members * s->n_tensors;
@@ -158,7 +158,7 @@ static void note(const struct bench_shape *s, const struct spent *t, uint32_t i,
 	out->worker_ns[i] = t->worker / (double)t->n_packets;
 	out->port_ns[i] = t->port / (double)t->n_packets;
 	out->gbit_s[i] = bits / t->server;
-	for (uint32_t k = 0; k < BENCH_N_KERNELS; k++) {
+	for (uint32_t k = 0; k < COST_N_KERNELS; k++) {
 		out->fold_gbit_s[k][i] = t->fold[k] ? bits / t->fold[k] : 0;
 		out->ratio[k][i] = t->fold[k] / t->server;
 	}
@@ -167,37 +167,37 @@ static void note(const struct bench_shape *s, const struct spent *t, uint32_t i,
 /* All members push all tensors, and get them; then the kernels alone. */
 static void sample(struct threads *x, uint32_t round, struct samples *out)
 {
-	struct bench_nodes *nodes = &x->nodes;
-	const struct bench_shape *s = nodes->shape;
+	struct cost_nodes *nodes = &x->nodes;
+	const struct cost_shape *s = nodes->shape;
 	const struct sw_stats *st = sw_server_stats(nodes->server);
 	uint64_t packets = st->push_folded + st->results, from = sw_cpu_ns();
 	uint64_t frames = st->rx_frames + st->tx_frames;
 	struct spent t = {0};
 
-	x->spent_ns[BENCH_SERVER] = x->spent_ns[BENCH_WORKERS] = 0;
-	x->port_ns[BENCH_SERVER] = 0;
-	sw_bench_nodes_push(nodes, round);
+	x->spent_ns[COST_SERVER] = x->spent_ns[COST_WORKERS] = 0;
+	x->port_ns[COST_SERVER] = 0;
+	sw_cost_nodes_push(nodes, round);
 	from = sw_cpu_ns() - from; /* what it took to submit */
 	turn_until(nodes, &nodes->n_done, s->n_members * s->n_tensors);
-	t.server = (double)x->spent_ns[BENCH_SERVER];
-	t.worker = (double)(from + x->spent_ns[BENCH_WORKERS]);
-	t.port = (double)x->port_ns[BENCH_SERVER];
+	t.server = (double)x->spent_ns[COST_SERVER];
+	t.worker = (double)(from + x->spent_ns[COST_WORKERS]);
+	t.port = (double)x->port_ns[COST_SERVER];
 	t.n_packets = st->push_folded + st->results - packets;
 	t.n_frames = st->rx_frames + st->tx_frames - frames;
 	/* The first ones find the caches as the server left them. */
-	for (uint32_t i = 0; i < BENCH_N_KERNELS; i++) {
-		uint32_t k = (round + i) % BENCH_N_KERNELS;
+	for (uint32_t i = 0; i < COST_N_KERNELS; i++) {
+		uint32_t k = (round + i) % COST_N_KERNELS;
 
-		if (k != BENCH_KERNELS_ISAL || x->fold.has_isal)
+		if (k != COST_KERNELS_ISAL || x->fold.has_isal)
 			t.fold[k] = fold_round(x, k, round);
 	}
-	if (round >= BENCH_WARM_ROUNDS && !nodes->err)
-		note(s, &t, round - BENCH_WARM_ROUNDS, out);
+	if (round >= COST_WARM_ROUNDS && !nodes->err)
+		note(s, &t, round - COST_WARM_ROUNDS, out);
 }
 
-static void sum_up(struct samples *s, uint32_t n, struct bench_cost *out)
+static void sum_up(struct samples *s, uint32_t n, struct cost_time *out)
 {
-	*out = (struct bench_cost){.n_rounds = n,
+	*out = (struct cost_time){.n_rounds = n,
 		.n_packets = s->n_packets,
 		.n_frames = s->n_frames};
 	for (uint32_t i = 0; i < n; i++)
@@ -207,20 +207,20 @@ static void sum_up(struct samples *s, uint32_t n, struct bench_cost *out)
 	out->worker_ns = sw_quartiles_of(s->worker_ns, n);
 	out->port_ns = sw_quartiles_of(s->port_ns, n);
 	out->gbit_s = sw_quartiles_of(s->gbit_s, n);
-	for (uint32_t k = 0; k < BENCH_N_KERNELS; k++)
-		out->alone[k] = (struct bench_alone){
+	for (uint32_t k = 0; k < COST_N_KERNELS; k++)
+		out->alone[k] = (struct cost_alone){
 			sw_quartiles_of(s->fold_gbit_s[k], n),
 			sw_quartiles_of(s->ratio[k], n)};
 }
 
-static int run(struct threads *x, struct bench_cost *out)
+static int run(struct threads *x, struct cost_time *out)
 {
 	uint32_t n = x->nodes.shape->n_members;
 	uint32_t n_rounds = ROUNDS / n < ROUNDS_MIN ? ROUNDS_MIN : ROUNDS / n;
 	struct samples s;
-	int err = sw_bench_nodes_start(&x->nodes);
+	int err = sw_cost_nodes_start(&x->nodes);
 
-	for (uint32_t i = 0; i < n_rounds + BENCH_WARM_ROUNDS && !err; i++) {
+	for (uint32_t i = 0; i < n_rounds + COST_WARM_ROUNDS && !err; i++) {
 		sample(x, i, &s);
 		err = x->nodes.err;
 	}
@@ -230,16 +230,16 @@ static int run(struct threads *x, struct bench_cost *out)
 }
 
 /* With a thread for the server. */
-static int run_threads(struct threads *x, struct bench_cost *out)
+static int run_threads(struct threads *x, struct cost_time *out)
 {
 	cpu_set_t before;
 	int err;
 
-	x->turn = BENCH_WORKERS;
+	x->turn = COST_WORKERS;
 	if (pthread_create(&x->thread, NULL, serve, x))
 		return SW_ENOMEM;
 	pthread_getaffinity_np(pthread_self(), sizeof(before), &before);
-	settle(BENCH_WORKERS);
+	settle(COST_WORKERS);
 	err = run(x, out);
 	atomic_store(&x->turn, NOBODY);
 	pthread_join(x->thread, NULL);
@@ -247,7 +247,7 @@ static int run_threads(struct threads *x, struct bench_cost *out)
 	return err;
 }
 
-int sw_bench_cost(const struct bench_shape *shape, struct bench_cost *out)
+int sw_cost_time(const struct cost_shape *shape, struct cost_time *out)
 {
 	struct threads *x = aligned_alloc(64, sizeof(*x));
 	int err;
@@ -257,16 +257,16 @@ int sw_bench_cost(const struct bench_shape *shape, struct bench_cost *out)
 	memset(x, 0, sizeof(*x));
 	x->nodes.turns = turn_until;
 	x->nodes.level = SW_SUM_AVX512;
-	err = sw_bench_nodes_open(&x->nodes, shape, false, sw_now_ns());
-	for (uint32_t i = 0; i < BENCH_ENDS; i++)
+	err = sw_cost_nodes_open(&x->nodes, shape, false, sw_now_ns());
+	for (uint32_t i = 0; i < COST_ENDS; i++)
 		x->nodes.ends[i].is_apart = true;
 	if (!err)
-		err = sw_bench_fold_open(&x->fold, shape, x->nodes.level);
+		err = sw_cost_fold_open(&x->fold, shape, x->nodes.level);
 	if (!err)
 		err = run_threads(x, out);
 	out->has_isal = x->fold.has_isal;
-	sw_bench_fold_close(&x->fold);
-	sw_bench_nodes_close(&x->nodes);
+	sw_cost_fold_close(&x->fold);
+	sw_cost_nodes_close(&x->nodes);
 	free(x);
 	return err;
 }

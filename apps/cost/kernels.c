@@ -1,4 +1,4 @@
-/* bench_sum.c - sumwire bench sum: the kernels against moving the same data.
+/* kernels.c - sumwire-lab kernels: the kernels against moving the same data.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static int parse(struct options *o, int argc, char **argv)
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
 			"print one JSON object"},
 	};
-	const struct sw_args args = {.name = "bench sum",
+	const struct sw_args args = {.name = "sumwire-lab kernels",
 		.summary = "measure the summation kernels: 10^9 bytes loaded "
 			   "and stored per second, and the ratio to a loop "
 			   "that only moves them",
@@ -61,13 +61,13 @@ static bool is_known(const struct options *o)
 		has_op |= !strcmp(o->op, sw_sum_op_name(op));
 	if (!has_dtype)
 		fprintf(stderr,
-			"sumwire bench sum: there is no dtype \"%s\": "
+			"sumwire-lab kernels: there is no dtype \"%s\": "
 			"f32, f64, f16, bf16, u8, i8, i32, i64, bool "
 			"or all\n",
 			o->dtype);
 	if (!has_op)
 		fprintf(stderr,
-			"sumwire bench sum: there is no operation "
+			"sumwire-lab kernels: there is no operation "
 			"\"%s\": copy, put, add, sum, scale, round, "
 			"round_scale, min, max, mul, band, bor, bxor, "
 			"divide, crc32c or all\n",
@@ -82,7 +82,7 @@ static void no_level(const char *name)
 	bool runs;
 
 	fprintf(stderr,
-		"sumwire bench sum: level \"%s\" is not available; this "
+		"sumwire-lab kernels: level \"%s\" is not available; this "
 		"CPU runs auto, all",
 		name);
 	for (uint32_t i = 0; (sum = sw_sum_row(i, &runs)); i++)
@@ -190,8 +190,9 @@ static void crcs_run(struct sw_sum_bench *b, struct report *r)
 			versus_print(r, crc->name, &v);
 	}
 	if (v.ratio <= 0)
-		fprintf(stderr, "sumwire bench sum: no ISA-L (libisal.so.2) to "
-				"put CRC-32C beside\n");
+		fprintf(stderr,
+			"sumwire-lab kernels: no ISA-L (libisal.so.2) to "
+			"put CRC-32C beside\n");
 }
 
 /* Every level asked for, first its rows, then its comparisons. */
@@ -241,7 +242,7 @@ static int report_all(struct sw_sum_bench *b, const struct options *o,
 	return sw_json_fini(&r.json) ? 1 : 0;
 }
 
-int sw_cmd_bench_sum(int argc, char **argv)
+int sw_cmd_kernels(int argc, char **argv)
 {
 	struct options o = {.level = "auto", .dtype = "all", .op = "all"};
 	const struct sw_sum *only = NULL;
@@ -257,8 +258,9 @@ int sw_cmd_bench_sum(int argc, char **argv)
 		return 2;
 	}
 	if (!sw_sum_bench_open(o.is_quick, &b)) {
-		fprintf(stderr, "sumwire bench sum: there is not enough memory "
-				"(1.5 GiB; 96 MiB with --quick)\n");
+		fprintf(stderr,
+			"sumwire-lab kernels: there is not enough memory "
+			"(1.5 GiB; 96 MiB with --quick)\n");
 		return 1;
 	}
 	status = report_all(b, &o, only);

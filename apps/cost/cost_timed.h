@@ -1,13 +1,13 @@
-/* bench_cost.h - the CPU time that packets cost a server, in two threads.
+/* cost_timed.h - the CPU time that packets cost a server, in two threads.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_APPS_BENCH_BENCH_COST_H
-#define SW_APPS_BENCH_BENCH_COST_H
+#ifndef SW_APPS_COST_COST_TIMED_H
+#define SW_APPS_COST_COST_TIMED_H
 
-#include "apps/bench/bench_fold.h"
+#include "apps/cost/cost_fold.h"
 #include "apps/cli/quartiles.h"
 
 /* What the server's kernels alone come to. */
-struct bench_alone {
+struct cost_alone {
 	struct sw_quartiles gbit_s;
 	struct sw_quartiles ratio; /* the server's over that, by round */
 };
@@ -15,7 +15,7 @@ struct bench_alone {
 /* CPU time of the threads, but for what they wait for each other and for the
  * wire's copies, which are a port's.  After each round the server's thread runs
  * the kernels of that round alone. */
-struct bench_cost {
+struct cost_time {
 	uint32_t n_rounds;
 	uint64_t n_packets; /* in a round: PUSHes folded, RESULTs sent */
 	uint64_t n_frames;  /* all that the server took and sent, ACKs too */
@@ -26,11 +26,11 @@ struct bench_cost {
 	struct sw_quartiles worker_ns; /* the workers */
 	struct sw_quartiles gbit_s;    /* summed and returned, server */
 	bool has_isal;                 /* else nothing of it */
-	struct bench_alone alone[BENCH_N_KERNELS];
+	struct cost_alone alone[COST_N_KERNELS];
 };
 
-/* sw_bench_cost - measure.  Returns 0 or a negative error; why a job failed
+/* sw_cost_time - measure.  Returns 0 or a negative error; why a job failed
  * was printed. */
-int sw_bench_cost(const struct bench_shape *shape, struct bench_cost *out);
+int sw_cost_time(const struct cost_shape *shape, struct cost_time *out);
 
 #endif

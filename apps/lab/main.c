@@ -1,0 +1,24 @@
+/* main.c - sumwire-lab: studies of clusters, networks, jobs and of the engine.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/cli/cmd.h"
+#include "apps/cli/commands.h"
+
+static const struct sw_command commands[] = {
+	{"plan", sw_cmd_plan, "estimate the speed-up from adding CPU servers"},
+	{"topo", sw_cmd_topo, "show how a machine's GPUs are wired and sum"},
+	{"tune", sw_cmd_tune, "search for the best partition and credit"},
+	{"replay", sw_cmd_replay,
+		"replay a model's iterations over real daemons"},
+	{"engine", sw_cmd_engine, "measure what packets cost the engine"},
+	{"kernels", sw_cmd_kernels, "measure the summation kernels alone"},
+};
+
+int main(int argc, char **argv)
+{
+	static const struct sw_program lab = {.name = "sumwire-lab",
+		.summary = "study what sumwire does, without a cluster",
+		.commands = commands,
+		.n_commands = sizeof(commands) / sizeof(commands[0])};
+
+	return sw_program_run(&lab, argc, argv);
+}
