@@ -38,7 +38,6 @@ int sw_replay_tuned(const struct sw_replay *r, struct sw_replay_result *out)
 	tuned.each = each;
 	tuned.each_ctx = &t;
 	err = sw_replay_worker(&tuned, out);
-	sw_tune_live_end(&t.live);
 	if (err || !t.live.client || t.n == t.n_wanted)
 		return err;
 	fprintf(stderr,

@@ -136,20 +136,11 @@ int sw_cmd_tune(int argc, char **argv)
 		.credit_min = "32KiB",
 		.credit_max = "512MiB"};
 	int err = parse(&o, argc, argv);
-	const char *why;
 
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
 	if (o.is_engine)
 		return tune_engine(&o, argc, argv);
-	why = sw_lapack_open(&o.lapack);
-	if (why) {
-		fprintf(stderr,
-			"sumwire-lab tune: the search needs LAPACK, which "
-			"cannot be loaded: %s (install liblapacke)\n",
-			why);
-		return 1;
-	}
 	if (!o.model_name)
 		return sw_tune_study(&o);
 	o.is_traced = true;

@@ -19,7 +19,6 @@ enum { SW_TUNE_TRIALS = SW_TUNE_GRID * SW_TUNE_GRID };
 #define SW_LANDSCAPE_CLOSE 1.03
 
 struct sw_tune_options {
-	struct sw_lapack lapack;
 	uint32_t n_seeds, seed, n_trials;
 	uint64_t rate_bits_s, later_bits_s, overhead_ns, latency_ns;
 	uint64_t copy_bits_s, piece_bytes;

@@ -16,7 +16,6 @@ static int run_job(struct sw_landscape *l, const struct sw_tune_options *o,
 
 	sw_tuner_settings_init(&settings, &o->space);
 	settings.seed = o->seed;
-	settings.lapack = &o->lapack;
 	sw_tuner_init(t, &settings);
 	for (uint32_t i = 0; i < JOB; i++) {
 		int err;

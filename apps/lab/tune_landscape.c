@@ -139,7 +139,7 @@ int sw_landscape_search(struct sw_landscape *l, const struct sw_tune_options *o,
 	uint32_t *n_trials)
 {
 	*n_trials = o->n_trials + 1;
-	sw_tune_init(t, method, &o->space, seed, &o->lapack);
+	sw_tune_init(t, method, &o->space, seed);
 	for (uint32_t i = 1; i <= o->n_trials; i++) {
 		struct sw_tune_point p = sw_tune_ask(t);
 		double before_s, true_s, s;

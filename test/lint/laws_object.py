@@ -49,8 +49,10 @@ def law_globals(tree):
 
 MAY_BE_NAMED = {
     ("apps/main.c", "main"): "what libc calls",
+    ("apps/main_lab.c", "main"): "what libc calls",
     ("apps/examples/all_reduce.c", "main"): "what libc calls",
     ("apps/examples/push_pull.c", "main"): "what libc calls",
+    ("apps/examples/train.c", "main"): "what libc calls",
     ("pmd/nccl/versions.c", "ncclNetPlugin_v8"): "what NCCL looks for",
     ("pmd/nccl/versions.c", "ncclNetPlugin_v11"): "what NCCL looks for",
     ("pmd/nccl/versions.c", "ncclCollNetPlugin_v8"): "what NCCL looks for",

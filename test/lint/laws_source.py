@@ -22,7 +22,6 @@ HOMES = [
     (r"cuda.*|nvml.*", ("pmd/cuda/",), "CUDA"),
     (r"iniparser.*|dictionary\.h", ("conf/",), "iniparser"),
     (r"[a-z]*intrin\.h|cpuid\.h", ("sum/",), "intrinsics"),
-    (r"lapack.*|cblas.*", ("pmd/client/tuner/lapack.c",), "LAPACK"),
     (r"cmocka.*", ("test/",), "cmocka"),
 ]
 # Exceptions, each with its reason.

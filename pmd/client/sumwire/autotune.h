@@ -6,8 +6,6 @@
  * them for all workers by sw_tune; when iterations later take longer or shorter
  * than noise explains, it searches again.  Every decision is a line of the
  * client's log.
- *
- * The search needs LAPACK (liblapacke.so.3), which is loaded when it begins.
  */
 #ifndef SUMWIRE_AUTOTUNE_H
 #define SUMWIRE_AUTOTUNE_H
@@ -22,8 +20,7 @@ struct sw_autotune;
 
 /* sw_autotune_open - begin to search over @c, which is borrowed until the
  * close.  Thread: that of @c, here and below.
- * Errors: those of sw_tune; SW_EREFUSED LAPACK cannot be loaded; with the error
- * text in sw_last_error of @c. */
+ * Errors: those of sw_tune, with the error text in sw_last_error of @c. */
 SW_API int sw_autotune_open(struct sw_client *c, struct sw_autotune **out);
 
 /* sw_autotune_observe - an iteration took @iteration_s seconds.  Those shorter

@@ -18,8 +18,6 @@ int sw_autotune_open(struct sw_client *c, struct sw_autotune **out)
 	struct sw_autotune *a = calloc(1, sizeof(*a));
 	int err = a ? sw_tune_live_begin(&a->live, c, 1, SAMPLE_S) : SW_ENOMEM;
 
-	if (err && a)
-		sw_tune_live_end(&a->live);
 	if (err)
 		free(a);
 	*out = err ? NULL : a;
@@ -33,9 +31,6 @@ int sw_autotune_observe(struct sw_autotune *a, double iteration_s)
 
 void sw_autotune_close(struct sw_autotune **a)
 {
-	if (!*a)
-		return;
-	sw_tune_live_end(&(*a)->live);
 	free(*a);
 	*a = NULL;
 }

@@ -3,6 +3,7 @@
 #include "pmd/client/tuner/tune_gp.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "engine/base/error.h"
@@ -24,11 +25,50 @@ static double kernel(
 	return (1 + r + r * r / 3) * exp(-r);
 }
 
+/* Replace the lower triangle of @a by the factor L of L L^T = @a (Golub and Van
+ * Loan, Matrix Computations, algorithm 4.2.1).  @a has @n columns of @n
+ * elements. Returns false if @a is not positive definite. */
+static bool cholesky(double *a, uint32_t n)
+{
+	for (uint32_t j = 0; j < n; j++) {
+		double *column = a + j * n;
+
+		for (uint32_t k = 0; k < j; k++)
+			for (uint32_t i = j; i < n; i++)
+				column[i] -= a[k * n + i] * a[k * n + j];
+		if (!(column[j] > 0))
+			return false;
+		column[j] = sqrt(column[j]);
+		for (uint32_t i = j + 1; i < n; i++)
+			column[i] /= column[j];
+	}
+	return true;
+}
+
+/* Solve L x = b in place; L as cholesky leaves it. */
+static void solve_lower(const double *l, uint32_t n, double *b)
+{
+	for (uint32_t j = 0; j < n; j++) {
+		b[j] /= l[j * n + j];
+		for (uint32_t i = j + 1; i < n; i++)
+			b[i] -= l[j * n + i] * b[j];
+	}
+}
+
+/* Solve L^T x = b in place. */
+static void solve_upper(const double *l, uint32_t n, double *b)
+{
+	for (uint32_t j = n; j--;) {
+		for (uint32_t i = j + 1; i < n; i++)
+			b[j] -= l[j * n + i] * b[i];
+		b[j] /= l[j * n + j];
+	}
+}
+
 /* Factor the covariance for gp->length and gp->noise, solve for @y.  Returns
  * the logarithm of the likelihood but for a constant, or -INFINITY. */
 static double factor(struct sw_gp *gp, const double *y)
 {
-	int32_t n = (int32_t)gp->n;
 	double fit = 0;
 
 	for (uint32_t i = 0; i < gp->n; i++)
@@ -36,12 +76,11 @@ static double factor(struct sw_gp *gp, const double *y)
 			gp->chol[j * gp->n + i] =
 				kernel(gp->x[i], gp->x[j], gp->length) +
 				(i == j ? gp->noise : 0);
-	if (gp->lapack->dpotrf(SW_LAPACK_COLUMNS, 'L', n, gp->chol, n))
+	if (!cholesky(gp->chol, gp->n))
 		return -INFINITY;
 	memcpy(gp->alpha, y, gp->n * sizeof(*y));
-	if (gp->lapack->dpotrs(
-		    SW_LAPACK_COLUMNS, 'L', n, 1, gp->chol, n, gp->alpha, n))
-		return -INFINITY;
+	solve_lower(gp->chol, gp->n, gp->alpha);
+	solve_upper(gp->chol, gp->n, gp->alpha);
 	for (uint32_t i = 0; i < gp->n; i++)
 		fit -= y[i] * gp->alpha[i] / 2 + log(gp->chol[i * gp->n + i]);
 	return fit;
@@ -102,15 +141,13 @@ int sw_gp_fit(
 void sw_gp_predict(
 	const struct sw_gp *gp, const double x[2], double *mean, double *sd)
 {
-	int32_t n = (int32_t)gp->n;
 	double k[SW_GP_MAX], v[SW_GP_MAX], m = 0, var = 1;
 
 	for (uint32_t i = 0; i < gp->n; i++) {
 		k[i] = v[i] = kernel(gp->x[i], x, gp->length);
 		m += k[i] * gp->alpha[i];
 	}
-	gp->lapack->dtrtrs(
-		SW_LAPACK_COLUMNS, 'L', 'N', 'N', n, 1, gp->chol, n, v, n);
+	solve_lower(gp->chol, gp->n, v);
 	for (uint32_t i = 0; i < gp->n; i++)
 		var -= v[i] * v[i];
 	*mean = gp->mean + gp->scale * m;

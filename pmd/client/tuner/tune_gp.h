@@ -3,20 +3,16 @@
  *
  * Matern 5/2 kernel with a length for each dimension; lengths and noise are
  * those of a small grid that make the observations most likely (Rasmussen and
- * Williams 2006, algorithm 2.1).  The only user of LAPACK, which its owner
- * has opened and sets before the first call.
+ * Williams 2006, algorithm 2.1).
  */
 #ifndef SW_PMD_CLIENT_TUNER_TUNE_GP_H
 #define SW_PMD_CLIENT_TUNER_TUNE_GP_H
 
 #include <stdint.h>
 
-#include "pmd/client/tuner/lapack.h"
-
 enum { SW_GP_MAX = 64 }; /* observations */
 
 struct sw_gp {
-	const struct sw_lapack *lapack; /* borrowed */
 	uint32_t n;
 	double x[SW_GP_MAX][2];
 	double mean, scale;      /* of the observations */

@@ -31,27 +31,13 @@ int sw_tune_live_begin(struct sw_tune_live *l, struct sw_client *client,
 	uint64_t seed, double sample_s)
 {
 	struct sw_tuner_settings settings;
-	const char *why;
 
-	sw_tune_live_end(l);
-	why = sw_lapack_open(&l->lapack);
-	if (why)
-		return sw_client_fail(client, SW_EREFUSED,
-			"the tuner needs LAPACK, which cannot be loaded: %s "
-			"(install liblapacke, or set partition and credit)",
-			why);
 	sw_tuner_settings_init(&settings, &space);
 	settings.seed = seed;
-	settings.lapack = &l->lapack;
 	l->client = client;
 	l->sample_s = sample_s;
 	sw_tuner_init(&l->tuner, &settings);
 	return sw_tune_live_set(l, l->tuner.now);
-}
-
-void sw_tune_live_end(struct sw_tune_live *l)
-{
-	sw_lapack_close(&l->lapack);
 }
 
 int sw_tune_live_observe(struct sw_tune_live *l, double iteration_s)

@@ -12,7 +12,6 @@
 #include <sumwire/sumwire.h>
 
 struct sw_tune_live {
-	struct sw_lapack lapack;
 	struct sw_tuner tuner;
 	struct sw_client *client;
 	uint32_t number; /* of the tuning in use when others were asked for */
@@ -27,13 +26,9 @@ struct sw_tune_live {
  * partitions of 8 KiB to 4 MiB, credits of 16 KiB to 64 MiB.
  * Every decision is a line of its log.  May be called again.
  * @sample_s  the shortest time that is worth a measurement
- * Errors: those of sw_tune; SW_EREFUSED LAPACK cannot be loaded; with the error
- * text in sw_last_error. */
+ * Errors: those of sw_tune, with the error text in sw_last_error. */
 int sw_tune_live_begin(struct sw_tune_live *l, struct sw_client *client,
 	uint64_t seed, double sample_s);
-
-/* sw_tune_live_end - the search is over; the tuning stays; may be zeroed. */
-void sw_tune_live_end(struct sw_tune_live *l);
 
 /* sw_tune_live_observe - an iteration of rank 0 took @iteration_s.  Errors: as
  * above. */

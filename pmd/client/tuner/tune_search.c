@@ -179,13 +179,11 @@ const char *sw_tune_method_name(uint32_t method)
 }
 
 void sw_tune_init(struct sw_tune *t, enum sw_tune_method method,
-	const struct sw_tune_space *space, uint64_t seed,
-	const struct sw_lapack *lapack)
+	const struct sw_tune_space *space, uint64_t seed)
 {
 	*t = (struct sw_tune){.method = method,
 		.space = *space,
 		.rng = seed,
-		.gp.lapack = lapack,
 		.best_y = INFINITY};
 }
 

@@ -48,12 +48,9 @@ struct sw_tune {
 /* sw_tune_method_name - "bo", …; NULL behind the last. */
 const char *sw_tune_method_name(uint32_t method);
 
-/* sw_tune_init - nothing was tried yet.
- * @lapack  open, borrowed; only SW_TUNE_BO wants it, for others it may be NULL
- */
+/* sw_tune_init - nothing was tried yet. */
 void sw_tune_init(struct sw_tune *t, enum sw_tune_method method,
-	const struct sw_tune_space *space, uint64_t seed,
-	const struct sw_lapack *lapack);
+	const struct sw_tune_space *space, uint64_t seed);
 
 /* sw_tune_ask - the next point to try. */
 struct sw_tune_point sw_tune_ask(struct sw_tune *t);

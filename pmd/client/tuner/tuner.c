@@ -47,7 +47,7 @@ static void begin(struct sw_tuner *t)
 	t->n_seen = 0;
 	t->kept_s = 0;
 	sw_tune_init(&t->search, SW_TUNE_BO, &t->settings.space,
-		t->settings.seed + t->n_searches, t->settings.lapack);
+		t->settings.seed + t->n_searches);
 }
 
 void sw_tuner_init(struct sw_tuner *t, const struct sw_tuner_settings *settings)

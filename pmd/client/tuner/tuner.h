@@ -19,7 +19,6 @@ enum { SW_TUNER_TEXT = 200 };
 
 struct sw_tuner_settings {
 	struct sw_tune_space space;
-	const struct sw_lapack *lapack; /* open, borrowed; to be set */
 	uint64_t seed;
 	uint32_t n_trials;             /* of a search */
 	uint32_t n_skipped, n_counted; /* iterations of a trial */

@@ -13,8 +13,6 @@
 static const struct sw_tune_space space = {
 	.min = {64 << 10, 64 << 10}, .max = {64 << 20, 256 << 20}};
 
-static struct sw_lapack lapack;
-
 static void assert_near(double a, double b, double tolerance)
 {
 	if (fabs(a - b) > tolerance)
@@ -31,7 +29,7 @@ static double hill(const double x[2])
 static void gp__goes_through_what_it_saw(void **state)
 {
 	double x[16][2], y[16], mean, sd, far[2] = {0.5, 0.5};
-	struct sw_gp gp = {.lapack = &lapack};
+	struct sw_gp gp;
 
 	for (uint32_t i = 0; i < 16; i++) {
 		x[i][0] = i / 4 / 3.0;
@@ -53,7 +51,7 @@ static void gp__goes_through_what_it_saw(void **state)
 static void gp__knows_nothing_far_away(void **state)
 {
 	const double x[1][2] = {{0, 0}}, y[1] = {5}, far[2] = {90, 90};
-	struct sw_gp gp = {.lapack = &lapack};
+	struct sw_gp gp;
 	double mean, sd;
 
 	assert_int_equal(sw_gp_fit(&gp, x, y, 1), 0);
@@ -70,7 +68,7 @@ static void gp__refuses(void **state)
 	const double x[2][2] = {{0, 0}, {1, NAN}}, y[2] = {1, INFINITY};
 	const double same[3][2] = {{0.5, 0.5}, {0.5, 0.5}, {0.5, 0.5}};
 	const double three[3] = {1, 1, 1};
-	struct sw_gp gp = {.lapack = &lapack};
+	struct sw_gp gp;
 
 	assert_int_equal(sw_gp_fit(&gp, x, y, 0), SW_EINVAL);
 	assert_int_equal(sw_gp_fit(&gp, x, y, SW_GP_MAX + 1), SW_EINVAL);
@@ -93,7 +91,7 @@ static double bowl(struct sw_tune_point p)
 static uint32_t trials_until(enum sw_tune_method method, uint64_t seed,
 	double wanted, struct sw_tune *t)
 {
-	sw_tune_init(t, method, &space, seed, &lapack);
+	sw_tune_init(t, method, &space, seed);
 	for (uint32_t i = 1; i <= SW_GP_MAX; i++) {
 		struct sw_tune_point p = sw_tune_ask(t);
 
@@ -138,8 +136,8 @@ static void search__same_seed_same_points(void **state)
 	for (uint32_t m = 0; m < SW_N_TUNE_METHODS; m++) {
 		struct sw_tune a, b;
 
-		sw_tune_init(&a, m, &space, 5, &lapack);
-		sw_tune_init(&b, m, &space, 5, &lapack);
+		sw_tune_init(&a, m, &space, 5);
+		sw_tune_init(&b, m, &space, 5);
 		for (uint32_t i = 0; i < 12; i++) {
 			struct sw_tune_point p = sw_tune_ask(&a);
 			struct sw_tune_point q = sw_tune_ask(&b);
@@ -155,7 +153,7 @@ static void search__grid_visits_all(void **state)
 {
 	struct sw_tune t;
 
-	sw_tune_init(&t, SW_TUNE_GRID_SEARCH, &space, 1, &lapack);
+	sw_tune_init(&t, SW_TUNE_GRID_SEARCH, &space, 1);
 	for (uint32_t i = 0; i < SW_TUNE_GRID * SW_TUNE_GRID; i++) {
 		struct sw_tune_point p = sw_tune_ask(&t);
 		struct sw_tune_point q = sw_tune_grid_point(&space, i);
@@ -174,7 +172,7 @@ static void tell__refuses_what_is_no_time(void **state)
 	static const double bad[] = {0, -1, NAN, INFINITY};
 	struct sw_tune t;
 
-	sw_tune_init(&t, SW_TUNE_BO, &space, 1, &lapack);
+	sw_tune_init(&t, SW_TUNE_BO, &space, 1);
 	sw_tune_ask(&t);
 	for (size_t i = 0; i < SW_ARRAY_SIZE(bad); i++)
 		assert_int_equal(sw_tune_tell(&t, bad[i]), SW_EINVAL);
@@ -228,6 +226,5 @@ int main(void)
 		cmocka_unit_test(tuning__units),
 	};
 
-	assert_null(sw_lapack_open(&lapack));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

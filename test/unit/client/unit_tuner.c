@@ -20,15 +20,12 @@ static double bowl(const struct sw_tuner *t, double mib)
 	return 1 + 0.02 * a * a + 0.01 * b * b;
 }
 
-static struct sw_lapack lapack;
-
 static struct sw_tuner open_tuner(void)
 {
 	struct sw_tuner_settings s;
 	struct sw_tuner t;
 
 	sw_tuner_settings_init(&s, &space);
-	s.lapack = &lapack;
 	sw_tuner_init(&t, &s);
 	return t;
 }
@@ -142,6 +139,5 @@ int main(void)
 		cmocka_unit_test(told__bandwidth_changes),
 	};
 
-	assert_null(sw_lapack_open(&lapack));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* main.c - sumwire-lab: studies of clusters, networks, jobs and of the engine.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* main_lab.c - sumwire-lab: studies of clusters, networks, jobs and of the
+ * engine. SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/cli/cmd.h"
 #include "apps/cli/commands.h"
 
