@@ -174,7 +174,7 @@ static void args_parse__help(void **state)
 	struct fixture f;
 
 	assert_int_equal(parse(&f, 1, 4, argv), SW_ARGS_HELP);
-	assert_non_null(strstr(f.printed, "usage: sumwire test [options] "
+	assert_non_null(strstr(f.printed, "usage: test [options] "
 					  "[FILE...]"));
 	assert_non_null(strstr(f.printed, "--size BYTES"));
 	assert_non_null(strstr(f.printed, "a size; 4B to 1GiB; default 4KiB"));
