@@ -153,7 +153,7 @@ static void control(struct agent_control *c)
 		turn(c, POLL_MS);
 	sw_log(&c->shared->daemon.log, SW_LOG_INFO,
 		"stopping: finishing what is in flight");
-	c->is_stopping = true;
+	sw_agent_stop_gathering(c);
 	atomic_store(&c->shared->is_draining, true);
 	is_hurried = finish(c, false);
 	dropped = atomic_load(&c->shared->n_open);

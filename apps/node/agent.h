@@ -370,7 +370,10 @@ void sw_agent_take_reports(struct agent_control *c);
  * time to. */
 void sw_agent_tell_waiting(struct agent_control *c);
 
-/* sw_agent_stop - admit nobody any more; tell the processes and the servers. */
+/* sw_agent_stop_gathering - begin no other job: refuse processes that attach
+ * and those that wait for a job to begin.  First when the agent stops.
+ * sw_agent_stop - end the job that runs; tell its processes and the servers. */
+void sw_agent_stop_gathering(struct agent_control *c);
 void sw_agent_stop(struct agent_control *c);
 
 /* sw_agent_open_rings - for commands and reports, when the configuration is
