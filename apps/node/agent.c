@@ -44,6 +44,7 @@ static void fill_stats(void *ctx,
 	sw_agent_put_lanes(a, put, out);
 	put(out, "partition_bytes", atomic_load(&a->shared.partition_bytes));
 	put(out, "credit_bytes", atomic_load(&a->shared.credit_bytes));
+	put(out, "rate_bit_s", atomic_load(&a->shared.daemon.rate_bit_s));
 	put(out, "tuning_number", atomic_load(&a->shared.tuning_number));
 	if (!a->shared.is_serving)
 		return;
@@ -152,7 +153,7 @@ static void control(struct agent_control *c)
 		turn(c, POLL_MS);
 	sw_log(&c->shared->daemon.log, SW_LOG_INFO,
 		"stopping: finishing what is in flight");
-	c->is_stopping = true;
+	sw_agent_stop_gathering(c);
 	atomic_store(&c->shared->is_draining, true);
 	is_hurried = finish(c, false);
 	dropped = atomic_load(&c->shared->n_open);
@@ -172,9 +173,7 @@ static void start_lcores(struct agent *a)
 {
 	struct sw_poller *p = &a->shared.daemon.pollers[0];
 
-	a->core.tuning.rate_bit_s = a->shared.daemon.conf.ports[0].rate_bit_s;
-	atomic_store(&a->shared.rate_bit_s, a->core.tuning.rate_bit_s);
-	a->core.paced_bit_s = a->core.tuning.rate_bit_s;
+	a->core.tuning.rate_bit_s = atomic_load(&a->shared.daemon.rate_bit_s);
 	a->shared.daemon.has_mail = sw_agent_has_mail;
 	a->shared.daemon.mail_ctx = a;
 	p->ctx = &a->core;
@@ -188,7 +187,6 @@ static void start_lcores(struct agent *a)
 	sw_poller_add(p, sw_agent_work, &a->core);
 	for (uint32_t i = 0; i < a->shared.n_others; i++) {
 		p = &a->shared.daemon.pollers[i + 1];
-		a->shared.others[i].paced_bit_s = a->core.paced_bit_s;
 		sw_poller_add(p, sw_agent_lane_work, &a->shared.others[i]);
 	}
 }

@@ -110,7 +110,6 @@ struct agent_lane {
 	/* The worker has ended, and what was lent is kept (sw_agent_copy_lent):
 	 * this lcore uses no tensor of a client.  Read by lcore 0. */
 	atomic_bool is_kept;
-	uint64_t paced_bit_s; /* its ports are paced to */
 	struct sw_worker worker;
 };
 
@@ -182,7 +181,6 @@ struct agent_core {
 	uint32_t n_looked;
 	struct sw_host_tuning tuning; /* in use, as the processes see them */
 	bool are_tuning_shown;
-	uint64_t paced_bit_s; /* its ports are paced to */
 	/* Memory of a client, item of local, that is freed: the collectives
 	 * before tensor at do not use it.  client NULL: none is looked for. */
 	struct {
@@ -210,8 +208,7 @@ struct agent_shared {
 	struct agent_part parts[SW_LANES]; /* control's */
 
 	/* Read and written while they run; each says who writes. */
-	struct agent_rings *rings;   /* one puts, one takes */
-	_Atomic uint64_t rate_bit_s; /* of ports, lcore 0; read by all lcores */
+	struct agent_rings *rings; /* one puts, one takes */
 	/* Of the tuning in use, for statistics; lcore 0. */
 	_Atomic uint64_t partition_bytes, credit_bytes, tuning_number;
 	/* Streams that have gone, by index, and whether there are any; lcore 0
@@ -291,11 +288,6 @@ static inline bool sw_agent_is_over(const struct agent_core *core)
 void sw_agent_tune(struct agent_core *core, const struct agent_command *o);
 void sw_agent_end_group(struct agent_core *core, const struct agent_command *o);
 void sw_agent_show_tuning(struct agent_core *core);
-
-/* sw_agent_pace - the rate may have been set: pace the ports of this lcore's
- * @loop to it.  Each lcore. */
-void sw_agent_pace(const struct agent_shared *shared, struct sw_loop *loop,
-	uint64_t *known_bit_s);
 
 /* agent_memory.c: memory that processes give back.  sw_agent_free - as ordered;
  * sw_agent_find_use - look whether core->freed is used, some of it in each
@@ -378,7 +370,10 @@ void sw_agent_take_reports(struct agent_control *c);
  * time to. */
 void sw_agent_tell_waiting(struct agent_control *c);
 
-/* sw_agent_stop - admit nobody any more; tell the processes and the servers. */
+/* sw_agent_stop_gathering - begin no other job: refuse processes that attach
+ * and those that wait for a job to begin.  First when the agent stops.
+ * sw_agent_stop - end the job that runs; tell its processes and the servers. */
+void sw_agent_stop_gathering(struct agent_control *c);
 void sw_agent_stop(struct agent_control *c);
 
 /* sw_agent_open_rings - for commands and reports, when the configuration is

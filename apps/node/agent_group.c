@@ -18,6 +18,7 @@
 
 #define TELL_FIRST_NS SW_S /* local ranks come at about the same time */
 #define TELL_AGAIN_NS (5 * SW_S)
+#define STOP_TEXT     "the agent stops"
 
 /* --- a group gathers --- */
 
@@ -159,8 +160,7 @@ void sw_agent_on_attach(
 	struct agent_rank *r;
 
 	if (c->is_stopping) {
-		sw_host_refuse(
-			c->shared->host, id, SW_ECLOSED, "the agent stops");
+		refuse(c, id, SW_ECLOSED, STOP_TEXT);
 		return;
 	}
 	r = place_for(c, g, id, wanted);
@@ -234,11 +234,27 @@ static void end_group(struct agent_control *c, int err, const char *text)
 	sw_agent_command(c, &order);
 }
 
-void sw_agent_stop(struct agent_control *c)
+/* Refuse the processes of a group that has not begun. */
+static void refuse_group(struct agent_control *c, struct agent_group *g)
+{
+	for (uint32_t i = 0; i < sw_agent_n_local(c->shared); i++)
+		if (g->ranks[i].is_here)
+			refuse(c, g->ranks[i].id, SW_ECLOSED, STOP_TEXT);
+	*g = (struct agent_group){0};
+}
+
+void sw_agent_stop_gathering(struct agent_control *c)
 {
 	c->is_stopping = true;
+	if (!c->is_begun)
+		refuse_group(c, &c->group);
+	refuse_group(c, &c->next);
+}
+
+void sw_agent_stop(struct agent_control *c)
+{
 	if (c->is_begun && !c->is_ended)
-		end_group(c, 0, "the agent stops");
+		end_group(c, 0, STOP_TEXT);
 }
 
 /* One of a group that has joined is gone. */

@@ -20,7 +20,7 @@ static struct sw_path path_of(const struct sw_daemon *d,
 	const struct sw_conf_server *s, uint32_t lcore)
 {
 	if (sw_conf_is_own(&d->conf, s))
-		return (struct sw_path){.ip = SW_LOOPBACK_IP,
+		return (struct sw_path){.ip = s->ip,
 			.udp = (uint16_t)lcore,
 			.port_i = (uint16_t)d->n_dpdk_ports};
 	return (struct sw_path){.ip = s->ip,
@@ -45,8 +45,9 @@ static uint32_t list_servers(const struct sw_daemon *d,
 			else
 				snprintf(names[n], sizeof(names[n]), "%s.%u",
 					s->label, k);
-			out[n] = (struct sw_worker_server){
-				.name = names[n], .path = path_of(d, s, k)};
+			out[n] = (struct sw_worker_server){.name = names[n],
+				.path = path_of(d, s, k),
+				.udp = (uint16_t)(s->udp_port + k)};
 		}
 	return n;
 }

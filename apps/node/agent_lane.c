@@ -139,7 +139,6 @@ uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns)
 	if (!l->is_open)
 		return 0;
 	sw_agent_lane_free(l);
-	sw_agent_pace(l->shared, loop_of(l), &l->paced_bit_s);
 	n = sw_worker_take(&l->worker);
 	if (n)
 		sw_loop_look(loop_of(l)); /* timers may have been set */

@@ -19,24 +19,8 @@ static int set_rate(
 		return SW_EINVAL;
 	}
 	core->tuning.rate_bit_s = bit_s;
-	atomic_store_explicit(
-		&core->shared->rate_bit_s, bit_s, memory_order_relaxed);
-	sw_agent_pace(
-		core->shared, sw_agent_loop(core->shared), &core->paced_bit_s);
+	sw_daemon_set_rate(&core->shared->daemon, bit_s);
 	return 0;
-}
-
-void sw_agent_pace(const struct agent_shared *shared, struct sw_loop *loop,
-	uint64_t *known_bit_s)
-{
-	uint64_t bit_s =
-		atomic_load_explicit(&shared->rate_bit_s, memory_order_relaxed);
-
-	if (bit_s == *known_bit_s)
-		return;
-	*known_bit_s = bit_s;
-	for (uint32_t i = 0; i < shared->daemon.n_dpdk_ports; i++)
-		sw_loop_set_rate(loop, i, bit_s / shared->daemon.n_lcores);
 }
 
 /* One of the two; the other stays. */

@@ -42,6 +42,7 @@ struct sw_poller {
 	struct sw_loop loop;
 	struct sw_turns turns;
 	struct sw_bell bell; /* others have something for it */
+	uint32_t n_rates;    /* changes of the ports' rates that it has made */
 	bool is_serving;     /* frames may come at any time: never sleep long */
 	bool has_woken;      /* works: a process, which may share our core */
 	struct sw_idle idle;
@@ -71,6 +72,10 @@ struct sw_daemon {
 	 * loopback of a node that is agent and server. */
 	struct sw_port *queues[SW_MAX_LCORES][SW_MAX_PORTS];
 	uint32_t n_dpdk_ports, n_ports;
+	/* The rate of all ports together, 0: no limit; how many times lcore 0
+	 * has set it. */
+	_Atomic uint64_t rate_bit_s;
+	_Atomic uint32_t n_rates;
 	struct sw_handoff handoff; /* between the lcores */
 	/* Of each lcore, where the node is agent and server; else NULL. */
 	struct sw_handoff_port *loopbacks[SW_MAX_LCORES];
@@ -131,6 +136,12 @@ int sw_daemon_start(struct sw_daemon *d);
 struct sw_dpdk_port_params sw_daemon_port_params(
 	const struct sw_daemon *d, const struct sw_conf_port *c);
 int sw_daemon_open_ports(struct sw_daemon *d);
+
+/* sw_daemon_set_rate - set the rate of all ports together, in payload; 0: no
+ * limit.  Each port gets a part in proportion to its [port] rate, an equal part
+ * if a port has none.  Every lcore follows in its next turn.  Thread: lcore 0.
+ */
+void sw_daemon_set_rate(struct sw_daemon *d, uint64_t bit_s);
 
 /* sw_daemon_launch - the lcores begin to poll. */
 int sw_daemon_launch(struct sw_daemon *d);

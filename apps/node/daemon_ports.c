@@ -114,12 +114,43 @@ static int choose_payload(struct sw_daemon *d)
 	return 0;
 }
 
+/* The [port] rates together; 0: a port has none. */
+static uint64_t sum_rates(const struct sw_conf *conf)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < conf->n_ports; i++) {
+		if (!conf->ports[i].rate_bit_s)
+			return 0;
+		sum += conf->ports[i].rate_bit_s;
+	}
+	return sum;
+}
+
+void sw_daemon_set_rate(struct sw_daemon *d, uint64_t bit_s)
+{
+	uint64_t sum = sum_rates(&d->conf);
+
+	for (uint32_t i = 0; i < d->n_dpdk_ports; i++) {
+		double part =
+			sum ? (double)d->conf.ports[i].rate_bit_s / (double)sum
+			    : 1.0 / d->n_dpdk_ports;
+		uint64_t rate = (uint64_t)((double)bit_s * part + 0.5);
+
+		sw_dpdk_port_set_rate(
+			d->queues[0][i], bit_s && !rate ? 1 : rate);
+	}
+	atomic_store(&d->rate_bit_s, bit_s);
+	atomic_fetch_add(&d->n_rates, 1);
+}
+
 int sw_daemon_open_ports(struct sw_daemon *d)
 {
 	int err = 0;
 
 	for (uint32_t i = 0; i < d->conf.n_ports && !err; i++)
 		err = open_port(d, i);
+	atomic_store(&d->rate_bit_s, sum_rates(&d->conf));
 	if (!err)
 		err = choose_payload(d);
 	if (!err && d->conf.node.role == SW_ROLE_BOTH)

@@ -180,6 +180,21 @@ static void step_aside(struct sw_poller *p)
 		sw_idle_yield(&p->idle, now_ns);
 }
 
+/* Pace this lcore's queue pairs as the ports' rates say, if one was set.  Where
+ * it has none, the lcore that sends for it is paced instead. */
+static void pace(struct sw_poller *p)
+{
+	const struct sw_daemon *d = p->daemon;
+	uint32_t n = atomic_load_explicit(&d->n_rates, memory_order_acquire);
+
+	if (n == p->n_rates)
+		return;
+	p->n_rates = n;
+	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
+		sw_loop_set_rate(
+			&p->loop, i, sw_dpdk_port_rate(d->queues[p->lcore][i]));
+}
+
 static uint32_t turn(struct sw_poller *p, uint64_t now_ns)
 {
 	uint64_t then_ns = sw_loop_then(&p->loop);
@@ -187,6 +202,7 @@ static uint32_t turn(struct sw_poller *p, uint64_t now_ns)
 
 	for (uint32_t i = 0; i < p->n_works; i++)
 		n += p->works[i].turn(p->works[i].ctx, then_ns);
+	pace(p);
 	step_aside(p);
 	return n + sw_loop_turn(&p->loop, now_ns);
 }

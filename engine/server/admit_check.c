@@ -178,14 +178,15 @@ static bool check_job(struct sw_server *srv, const struct sw_pending *p,
 {
 	const struct sw_join *j = &p->join;
 	const struct sw_member *m = &job->members[j->rank];
+	char ip[SW_IP_TEXT];
 
 	if (!check_terms(srv, p, job))
 		return false;
 	if (m->session)
 		return sw_admit_refuse(srv, p, SW_EBUSY,
-			"rank %u of job %.32s is held by node %.64s, which is "
-			"alive: give each worker another [job] rank",
-			j->rank, job->name, m->node);
+			"rank %u of job %.32s is held by node %.36s at %s: "
+			"give each worker its own [job] rank",
+			j->rank, job->name, m->node, sw_ip_text(m->ip, ip));
 	if (job->left >> j->rank & 1 ||
 		(j->epoch && j->epoch != job->status.epoch) ||
 		(job->is_coordinated && job->status.state != SW_JOB_FORMING))

@@ -256,17 +256,15 @@ void sw_job_enter(
 
 static void fail(struct sw_job *job, uint16_t rank, int err, const char *text)
 {
-	char who[SW_MEMBER_TEXT];
-
 	if (job->status.state == SW_JOB_FAILED)
 		return;
 	job->status.state = SW_JOB_FAILED;
 	job->status.err = (int16_t)err;
 	job->status.rank = rank;
 	snprintf(job->status.text, sizeof(job->status.text), "%s", text);
-	/* why is in the line before, of who found it */
-	sw_log(job->srv->env->log, SW_LOG_WARN, "job %s failed by %s",
-		job->name, sw_member_text(job, rank, who));
+	/* Not by this rank: it may be the one that noticed. */
+	sw_log(job->srv->env->log, SW_LOG_WARN, "job %s failed: %s", job->name,
+		text);
 	announce(job);
 	sw_job_touch(job); /* no results any more */
 }

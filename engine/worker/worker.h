@@ -39,6 +39,8 @@ enum {
 struct sw_worker_server {
 	const char *name; /* for messages */
 	struct sw_path path;
+	uint16_t udp; /* for messages; 0: path.udp, which is no port if the
+			 server is in this process */
 };
 
 struct sw_worker_job {

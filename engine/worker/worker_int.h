@@ -62,6 +62,7 @@ struct sw_link {
 	uint32_t dead_turn;    /* where the next MISMATCH goes on */
 	uint64_t dead_at_ns;
 	uint64_t words[SW_LINK_WORDS]; /* of these sets */
+	uint16_t udp;                  /* of the server, for messages */
 	char name[SW_NAME_MAX];
 };
 

@@ -116,7 +116,7 @@ static void describe_missing(
 
 	snprintf(out, size, "%s of %u workers at server %.40s (%s:%u)%s%s",
 		sw_ranks_text(missing, ranks), w->n_members, l->name,
-		sw_ip_text(l->peer.path.ip, ip), l->peer.path.udp,
+		sw_ip_text(l->peer.path.ip, ip), l->udp,
 		w->known[0] ? "; " : "", w->known);
 }
 
@@ -139,7 +139,7 @@ static void describe_wait(const struct sw_worker *w, char *out, size_t size)
 		if (l->state == SW_LINK_OPEN || l->state == SW_LINK_IDLE)
 			continue;
 		snprintf(out, size, "server %.40s (%s:%u)%s", l->name,
-			sw_ip_text(l->peer.path.ip, ip), l->peer.path.udp,
+			sw_ip_text(l->peer.path.ip, ip), l->udp,
 			describe_silence(w, l, why));
 		return;
 	}

@@ -8,6 +8,7 @@
 #include <rte_malloc.h>
 
 #include "engine/base/error.h"
+#include "engine/base/stats.h"
 #include "pmd/dpdk/port_int.h"
 
 const struct sw_dpdk_counter sw_dpdk_counters[SW_DPDK_N_COUNTERS] = {
@@ -124,8 +125,7 @@ static int queue_new(struct port *p, uint16_t i)
 	q->base = (struct sw_port){.ops = &sw_dpdk_ops,
 		.name = p->params.name,
 		.ip = p->params.ip,
-		.max_payload = p->params.payload_bytes,
-		.rate_bit_s = p->params.rate_bit_s / p->n_queues};
+		.max_payload = p->params.payload_bytes};
 	q->port = p;
 	q->index = i;
 	rte_mbuf_ext_refcnt_set(&q->shinfo, 1);
@@ -212,6 +212,7 @@ int sw_dpdk_port_open(const struct sw_dpdk_port_params *params, uint16_t index,
 	for (uint32_t i = 0; i < p->n_queues; i++)
 		p->queues[i]->base.steering = p->steering;
 	*out = &p->queues[0]->base;
+	sw_dpdk_port_set_rate(*out, fit.rate_bit_s);
 	return 0;
 }
 
@@ -220,6 +221,22 @@ struct sw_port *sw_dpdk_port_queue(const struct sw_port *first, uint32_t i)
 	const struct port *p = port_of(first);
 
 	return i < p->n_queues ? &p->queues[i]->base : NULL;
+}
+
+void sw_dpdk_port_set_rate(struct sw_port *first, uint64_t bit_s)
+{
+	struct port *p = port_of(first);
+	uint64_t each = bit_s / p->n_queues;
+
+	if (bit_s && !each)
+		each = 1; /* 0 would be no limit */
+	for (uint32_t i = 0; i < p->n_queues; i++)
+		sw_set_word(&p->queues[i]->base.rate_bit_s, each);
+}
+
+uint64_t sw_dpdk_port_rate(const struct sw_port *base)
+{
+	return base ? sw_word(&base->rate_bit_s) : 0;
 }
 
 void sw_dpdk_port_close(struct sw_port **base)

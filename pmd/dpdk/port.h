@@ -117,6 +117,16 @@ int sw_dpdk_port_open(const struct sw_dpdk_port_params *p, uint16_t index,
  * others. */
 struct sw_port *sw_dpdk_port_queue(const struct sw_port *first, uint32_t i);
 
+/* sw_dpdk_port_set_rate - set the rate of the port whose first queue pair is
+ * @first to @bit_s of payload, all queue pairs together; 0: no limit.  Each
+ * queue pair gets an equal part, which its lcore's loop takes over by
+ * sw_dpdk_port_rate.  Thread: one at a time.
+ * sw_dpdk_port_rate - the part of one queue pair; 0: no limit, or @p is NULL
+ * (an lcore without a queue pair is paced by the one that sends for it).
+ * Thread: any. */
+void sw_dpdk_port_set_rate(struct sw_port *first, uint64_t bit_s);
+uint64_t sw_dpdk_port_rate(const struct sw_port *p);
+
 /* sw_dpdk_port_close - give everything back, by its first queue pair; its
  * lcores have left it.  Sets *@p to NULL; *@p may be NULL.  Thread: control. */
 void sw_dpdk_port_close(struct sw_port **p);

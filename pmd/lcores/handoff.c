@@ -399,7 +399,8 @@ void sw_handoff_add_stats(const struct sw_handoff *h, struct sw_stats *sum)
 
 /* --- a port that leads back: what goes out comes in --- */
 
-/* Where it comes from and where it goes change places. */
+/* Where it comes from and where it goes change places.  Both are this node: the
+ * address that one end calls it by is what the other sees. */
 static void loopback_tx(
 	struct sw_port *port, const struct sw_tx_frame *frames, uint32_t n)
 {
@@ -409,8 +410,7 @@ static void loopback_tx(
 		const struct sw_tx_frame *f = &frames[i];
 		struct sw_tx_frame *in = put(r, i, f);
 
-		in->to = (struct sw_path){
-			.ip = SW_LOOPBACK_IP, .udp = f->endpoint};
+		in->to = (struct sw_path){.ip = f->to.ip, .udp = f->endpoint};
 		in->endpoint = f->to.udp;
 	}
 	advance(&r->n_put, n);

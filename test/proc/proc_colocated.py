@@ -106,6 +106,18 @@ def test_own_parts_never_touch_the_port():
                   f"{name} sent {port} bytes for {pushed} pushed ones")
 
 
+def test_a_node_is_named_by_its_address():
+    """Also to itself, whose server it reaches without a port."""
+    with Net(workers=2, servers=0, colocated=True) as net:
+        net.start("agent0")
+        first = net.client(0, *rig.SMALL)
+        first.await_text(r"waiting for rank 1 of 2 workers at server agent0 "
+                         r"\(10\.77\.0\.1:5700\); here: rank 0 10\.77\.0\.1\b")
+        net.daemons["agent0"].await_text(
+            r"rank 0 joined from node agent0 at 10\.77\.0\.1 ")
+        first.kill()
+
+
 def test_trains_again_on_the_same_daemons():
     with Net(workers=2, servers=0, colocated=True) as net:
         net.start_all()

@@ -1,10 +1,12 @@
 # proc_tune.py - tuning of a running job: set, refused, tuned; nothing is timed
 # SPDX-License-Identifier: BSD-3-Clause
+import concurrent.futures
 import ctypes
 import json
 import os
 import subprocess
 import sys
+import time
 
 import rig
 from rig import Net, check
@@ -25,9 +27,9 @@ class Tuning(ctypes.Structure):
 
 
 class Client:
-    """One worker of a job of one, in this process."""
+    """One worker, in this process."""
 
-    def __init__(self, net):
+    def __init__(self, net, agent="agent0", size=100000):
         self.lib = ctypes.CDLL(os.path.join(
             rig.BUILD, "pmd/client/libsumwire.so"))
         self.lib.sw_last_error.restype = ctypes.c_char_p
@@ -41,10 +43,10 @@ class Client:
         s = library.Settings()
         self.lib.sw_settings_init_sized(
             ctypes.byref(s), ctypes.c_size_t(ctypes.sizeof(s)))
-        s.agent = net.socket(net.agents[0]).encode()
+        s.agent = net.socket(agent).encode()
         self.ok(self.lib.sw_open(ctypes.byref(s), ctypes.byref(self.c)))
         self.t = ctypes.c_void_p()
-        desc = library.Desc(ctypes.sizeof(library.Desc), b"w", 100000)
+        desc = library.Desc(ctypes.sizeof(library.Desc), b"w", size)
         self.ok(self.lib.sw_declare(
             self.c, ctypes.byref(desc), 1, ctypes.byref(self.t)))
         self.step = 0
@@ -65,12 +67,15 @@ class Client:
             self.c, ctypes.byref(t), ctypes.c_size_t(ctypes.sizeof(t)))
         return t
 
-    def push(self):
+    def start(self):
         h = ctypes.c_uint64()
         self.step += 1
         self.ok(self.lib.sw_push_pull(
             self.c, self.t, self.step, ctypes.byref(h)))
-        self.ok(self.lib.sw_wait(self.c, h))
+        return h
+
+    def push(self):
+        self.ok(self.lib.sw_wait(self.c, self.start()))
 
     def close(self):
         self.lib.sw_close(ctypes.byref(self.c))
@@ -94,7 +99,8 @@ def test_set_and_read():
         c.push()
         st = net.stats(net.agents[0])
         check(st["partition_bytes"] == 65536 and
-              st["credit_bytes"] == 1 << 20 and st["tuning_number"] == 0,
+              st["credit_bytes"] == 1 << 20 and st["tuning_number"] == 0 and
+              st["rate_bit_s"] == 5000000000,
               f"statistics: {st}")
         c.ok(c.lib.sw_tune(c.c, b"fifo", 0, 0))
         rig.wait_until(lambda: c.push() or c.now().number, rig.RUN_S,
@@ -146,6 +152,63 @@ def test_training_is_tuned():
         result = net.train_ok("--tune", epochs=3)
         check(result["is_reference_identical"], result)
         check_all_changed(net)
+
+
+RATE_BIT_S = 64000000
+PUSH_BYTES = 8000000  # 1 s at that rate
+
+
+def check_rate(ports=1, **keys):
+    """An agent's ports carry PUSH_BYTES for a push of as many.  A rate that is set
+    takes the time that the same rate takes from the start."""
+    port = {"rate": f"{RATE_BIT_S // ports // 1000000}Mb/s",
+            **keys.pop("port", {})}
+    with Net(port=port, **keys) as net, \
+            concurrent.futures.ThreadPoolExecutor() as pool:
+        net.start_all()
+        clients = list(pool.map(
+            lambda a: Client(net, a, PUSH_BYTES // 4), net.agents))
+
+        def push_all():
+            start = time.monotonic()
+            handles = [c.start() for c in clients]
+            for c, h in zip(clients, handles):
+                c.ok(c.lib.sw_wait(c.c, h))
+            return time.monotonic() - start
+        push_all()
+        from_start_s = push_all()
+        for c in clients:
+            check(c.now().rate_bit_s == RATE_BIT_S, "rate from the start")
+            c.ok(c.lib.sw_set_rate(c.c, 10 * RATE_BIT_S))
+        push_all()
+        for c in clients:
+            c.ok(c.lib.sw_set_rate(c.c, RATE_BIT_S))
+        s = push_all()
+        check(0.75 < s < 2 * from_start_s,
+              f"{s:.2f} s at the rate that allows 1 s, and {from_start_s:.2f} "
+              "s where it was set from the start")
+        for c in clients:
+            c.close()
+
+
+def test_a_rate_is_that_of_a_port_with_one_queue():
+    """All four lcores send through lcore 0, which alone is paced."""
+    check_rate(workers=1, lcores=4, lanes=(4,))
+
+
+def test_a_rate_is_divided_among_queues():
+    check_rate(workers=1, lcores=2, lanes=(2,), port={"queues": 2})
+
+
+def test_a_rate_is_that_of_serving_lcores_as_well():
+    """Each agent pushes half of a tensor to the other and sends it the results
+    of the other half, from four lcores that have no part of a worker."""
+    for queues in 1, 4:
+        check_rate(servers=0, colocated=True, lcores=4, port={"queues": queues})
+
+
+def test_a_rate_is_divided_among_ports():
+    check_rate(2, workers=1, servers=2)
 
 
 def test_engine():

@@ -263,8 +263,8 @@ struct sw_tuning {
 	/* Bytes of a part of a tensor that the scheduler starts at once, and of
 	 * all that is under way and not summed yet. */
 	uint64_t partition_bytes, credit_bytes;
-	uint64_t rate_bit_s; /* to which this worker's ports are paced, of
-				payload; 0: they are not */
+	uint64_t rate_bit_s; /* payload that all ports of this worker's agent
+				may send; 0: no limit, or a port has none */
 	uint32_t number;     /* how many times sw_tune has changed the job */
 	uint32_t round;      /* the highest of any tensor that has begun: they
 				are counted from 1 */
@@ -294,8 +294,10 @@ static inline void sw_get_tuning(
 SW_API int sw_set_partition(struct sw_client *c, uint64_t bytes);
 SW_API int sw_set_credit(struct sw_client *c, uint64_t bytes);
 
-/* sw_set_rate - pace what this worker's ports send to @bit_s of payload, all of
- * its agent's jobs together; 1 Mb/s to 10 Tb/s; 0: what the links carry.
+/* sw_set_rate - limit what all ports of this worker's agent send together, for
+ * all jobs, to @bit_s of payload; 1 Mb/s to 10 Tb/s; 0: what the links carry.
+ * Several ports share it in proportion to their [port] rate, or equally if a
+ * port has none.
  * Errors and cost: as above. */
 SW_API int sw_set_rate(struct sw_client *c, uint64_t bit_s);
 

@@ -111,13 +111,59 @@ static void attach__is_told_who_has_not_left(void **state)
 	close_scene(s);
 }
 
+/* All processes of the next job wait for the last of the one before, and the
+ * agent stops: they are told at once, and their job never begins. */
+static void stop__begins_no_other_job(void **state)
+{
+	struct agent_rig *s = open_scene();
+	struct raw next[RANKS], last = s->w[1];
+
+	detach(s, 0);
+	for (uint32_t i = 0; i < RANKS; i++) {
+		attach(s, i, 0);
+		next[i] = s->w[i];
+	}
+	sw_agent_stop_gathering(&s->agent.control);
+	for (uint32_t i = 0; i < RANKS; i++) {
+		raw_await_end(&next[i], SW_EDGE_REFUSED, SW_ECLOSED,
+			"the agent stops");
+		raw_close(&next[i]);
+	}
+	s->w[0] = (struct raw){.sock = -1, .bell = -1, .memory = -1};
+	s->w[1] = last;
+	detach(s, 1);
+	control(s);
+	expect_left(s);
+	close_scene(s);
+}
+
+/* The agent stops while a job lacks a process: who is there is told at once. */
+static void stop__before_all_have_come(void **state)
+{
+	struct agent_rig *s = open_scene();
+
+	for (uint32_t i = 0; i < RANKS; i++)
+		detach(s, i);
+	control(s);
+	expect_left(s);
+	attach(s, 0, 0);
+	sw_agent_stop_gathering(&s->agent.control);
+	raw_await_end(&s->w[0], SW_EDGE_REFUSED, SW_ECLOSED, "the agent stops");
+	attach(s, 1, 1);
+	raw_await_end(&s->w[1], SW_EDGE_REFUSED, SW_ECLOSED, "the agent stops");
+	assert_false(s->agent.control.is_begun);
+	close_scene(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(attach__again_before_the_others_left),
 		cmocka_unit_test(attach__again_and_again),
 		cmocka_unit_test(attach__to_a_job_that_runs),
-		cmocka_unit_test(attach__is_told_who_has_not_left)};
+		cmocka_unit_test(attach__is_told_who_has_not_left),
+		cmocka_unit_test(stop__begins_no_other_job),
+		cmocka_unit_test(stop__before_all_have_come)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

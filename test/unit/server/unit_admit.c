@@ -387,8 +387,8 @@ static void join__rank_is_taken(void **state)
 	j = rig_join_payload(r, 1);
 	j.rank = 0;
 	assert_string_equal(join(r, 1, &j),
-		"w1 ERROR SW_EBUSY rank 0 of job job is held by node node0, "
-		"which is alive: give each worker another [job] rank");
+		"w1 ERROR SW_EBUSY rank 0 of job job is held by node node0 "
+		"at 10.0.0.0: give each worker its own [job] rank");
 	assert_int_equal(r->srv->stats.sessions_opened, 1);
 	rig_tick(r, 0);
 	assert_string_equal(rig_join(r, 1),
@@ -418,8 +418,8 @@ static void join__who_speaks_first(void **state)
 	assert_string_equal(rig_tx(r), "w1 STATUS forming 1");
 	peer_keepalive(&r->w[0]);
 	assert_string_equal(rig_tx(r),
-		"w0 ERROR SW_EBUSY rank 0 of job job is held by node node1, "
-		"which is alive: give each worker another [job] rank");
+		"w0 ERROR SW_EBUSY rank 0 of job job is held by node node1 "
+		"at 10.0.0.1: give each worker its own [job] rank");
 	peer_keepalive(&r->w[2]);
 	assert_contains(rig_tx(r),
 		"w2 ERROR SW_EMISMATCH rank 1 has workers = 3, job job has 2");

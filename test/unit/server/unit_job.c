@@ -343,6 +343,22 @@ static void fail__once(void **state)
 	peer_leave(&r->w[2], SW_EPEER, "second");
 	assert_string_equal(rig_tx(r), "w2 LEFT");
 	assert_string_equal(r->w[0].status.text, "first");
+	assert_contains(r->env.lines, "job job failed: first\n");
+	server_rig_close(r);
+}
+
+/* The server stops, and a member says it back: nobody failed the job. */
+static void fail__by_a_server_that_stops(void **state)
+{
+	struct server_rig *r = open_running(2);
+
+	sw_server_fail_all(r->srv, "the server at node s stops");
+	rig_tx(r);
+	peer_leave(&r->w[1], SW_ESERVER, "the server at node s stops");
+	rig_tx(r);
+	assert_contains(
+		r->env.lines, "job job failed: the server at node s stops\n");
+	assert_null(strstr(r->env.lines, "failed by"));
 	server_rig_close(r);
 }
 
@@ -523,6 +539,7 @@ int main(void)
 		cmocka_unit_test(leave__with_an_error_and_no_text),
 		cmocka_unit_test(leave__text_without_end),
 		cmocka_unit_test(fail__once),
+		cmocka_unit_test(fail__by_a_server_that_stops),
 		cmocka_unit_test(leave__in_peace),
 		cmocka_unit_test(left__is_named_to_who_waits),
 		cmocka_unit_test(leave__asynchronous_goes_on),
