@@ -17,6 +17,7 @@
 #define SW_WORKER_H
 
 #include "engine/base/env.h"
+#include "engine/base/ids.h"
 #include "engine/base/params.h"
 #include "engine/base/stats.h"
 #include "engine/flow/flow.h"
@@ -30,7 +31,7 @@
 #include "engine/worker/lane.h"
 
 enum {
-	SW_TENSORS = 4096, /* per worker, at a time */
+	SW_TENSORS = SW_IDS, /* per worker, at a time */
 	SW_ORDERS = SW_ORDERS_EACH * SW_TENSORS,
 	SW_GROUP_RANKS = SW_MAX_MEMBERS * SW_LOCAL_RANKS, /* of a stream */
 	SW_LOCAL_WORDS = SW_LOCAL_RANKS / 64 + 1, /* of a set of local ranks */
@@ -71,7 +72,8 @@ struct sw_worker_events {
 		const char *text);
 	/* All tensors declared so far are admitted everywhere. */
 	void (*declared)(void *ctx);
-	/* A round of @local ended; @weight is the number of workers summed. */
+	/* A round of @local ended; @weight is the number of workers summed.
+	 * @tensor is the id of a tensor or stream, here and below. */
 	void (*done)(void *ctx, uint32_t tensor, uint32_t local,
 		uint64_t cookie, int err, uint32_t weight);
 	void *ctx;
@@ -194,7 +196,8 @@ struct sw_worker {
 	 * (mismatch.c), what may lack a local rank that is gone (lost.c),
 	 * streams that are closed (gone.c). */
 	struct sw_bitmap open, dying, lacking, closing;
-	/* Those that were added and have not gone; lane 0's. */
+	/* Those that this lane has: added, and not gone.  What else is at an
+	 * index the control thread may be building. */
 	struct sw_bitmap added;
 	/* Built, and not added: the control thread's, the lcore's from
 	 * sw_worker_add to events.declared. */
@@ -267,8 +270,9 @@ struct sw_worker_tensor {
 	uint8_t window_log2;   /* 0: a tensor */
 	uint32_t n_ranks;      /* at most SW_GROUP_RANKS */
 	const uint16_t *ranks; /* copied */
-	/* 1 + the index of a stream that has gone, which is this one's then; 0:
-	 * a new one. */
+	/* The id of this stream at the index of one that has gone, which
+	 * follows that one's (sw_id_next); 0: at a new index, which is its id.
+	 */
 	uint32_t again;
 };
 
@@ -286,8 +290,8 @@ int sw_worker_build(struct sw_worker *w, const struct sw_worker_tensor *tensors,
  * yet, none was built. */
 void sw_worker_unbuild(struct sw_worker *w, uint32_t n);
 
-/* sw_worker_free - control: after events.gone, what @tensor had is given back,
- * and its index is free; in each lane. */
+/* sw_worker_free - control: after events.gone of @tensor, free its memory and
+ * its index; in each lane. */
 void sw_worker_free(struct sw_worker *w, uint32_t tensor);
 
 /* sw_worker_add - declare those that were built; the other lanes, too.
@@ -304,6 +308,9 @@ int sw_worker_declare(struct sw_worker *w,
  * a round.  @base is borrowed until sw_worker_close. */
 void sw_worker_source(
 	struct sw_worker *w, uint32_t tensor, uint32_t local, const void *base);
+
+/* In what follows a tensor or stream is named by its id.  A stale one, of a
+ * stream that has gone, names nothing, whoever has its index now. */
 
 /* One push_pull or broadcast of a tensor, as one local rank asks for it.  Of an
  * asynchronous tensor: a delta, after which it holds what the servers keep. */
@@ -340,7 +347,7 @@ int sw_worker_grow(
 
 /* One collective of a stream, as one local rank submits it. */
 struct sw_worker_coll {
-	uint32_t stream; /* index, as declared */
+	uint32_t stream; /* id */
 	uint32_t local;
 	enum sw_coll_kind kind;
 	uint32_t dtype;
@@ -358,6 +365,8 @@ struct sw_worker_coll {
 	 * Borrowed until events.done. */
 	const void *from;
 	void *to;
+	/* Bytes that are there; of a buffer that is not used any number. */
+	uint64_t from_bytes, to_bytes;
 	uint64_t cookie; /* comes back in events.done */
 	/* Its number in the group, from 1, that of its pieces too: ranks that
 	 * submit other kinds under one number fail.  0: it is counted by the
@@ -369,11 +378,12 @@ struct sw_worker_coll {
  * ones to a stream in the same order; each starts when all local ranks of the
  * group have submitted it, and they run behind each other, in a window.
  * events.done is called when it ends.
- * Errors: SW_EINVAL no such stream, kind, type, count or root, or @coll->local
- * is not in the group; SW_EAGAIN not admitted yet or too many are open;
- * SW_EMISMATCH it is another one than a local rank submitted before it, or the
- * stream is dead (sw_worker_why), or SW_EABORTED, SW_EREFUSED; SW_ECLOSED the
- * local rank has closed its group; or why the job ended. */
+ * Errors: SW_EINVAL no such stream, kind, type, count or root, a buffer is too
+ * short for the group, or @coll->local is not in it; SW_EAGAIN not admitted yet
+ * or too many are open; SW_EMISMATCH it is another one than a local rank
+ * submitted before it, or the stream is dead (sw_worker_why), or SW_EABORTED,
+ * SW_EREFUSED; SW_ECLOSED the local rank has closed its group; or why the job
+ * ended. */
 int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *coll);
 
 /* sw_worker_why - why a declared tensor is dead: members declare it, or call it

@@ -329,6 +329,8 @@ static void collective(struct fuzz *x, const struct fuzz_step *s)
 	c->to = from == to && s->d & 32 ? c->from : calloc(1, to);
 	ask.from = c->from;
 	ask.to = c->to;
+	ask.from_bytes = from;
+	ask.to_bytes = to;
 	ask.cookie = FUZZ_CALL + i;
 	if (sw_worker_coll(&x->r.w, &ask))
 		free_call(c);

@@ -7,14 +7,16 @@ enum { LOCAL = 2 };
 static struct sw_worker_coll call(
 	uint32_t local, enum sw_coll_kind kind, uint64_t n_elems)
 {
-	static int32_t buffer[LOCAL];
+	static int32_t buffer[LOCAL][4];
 
 	return (struct sw_worker_coll){.local = local,
 		.kind = kind,
 		.dtype = SW_I32,
 		.n_elems = n_elems,
-		.from = &buffer[local],
-		.to = &buffer[local]};
+		.from = buffer[local],
+		.to = buffer[local],
+		.from_bytes = sizeof(buffer[local]),
+		.to_bytes = sizeof(buffer[local])};
 }
 
 /* Member 0 of 2, with ranks 0 and 1; two kinds of a group of all. */
