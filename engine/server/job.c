@@ -178,6 +178,7 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 	if (sw_shard_open(&job->shard, &job->params, srv->env, &srv->stats,
 		    &place, join->server_i))
 		return NULL;
+	job->shard.seed = sw_epoch_seed(job->status.epoch);
 	job->sessions = srv->env->mem_get(
 		srv->env->ctx, sessions_bytes(job->n_members));
 	if (!job->sessions) {

@@ -7,8 +7,9 @@
 #include "engine/worker/work.h"
 #include "sum/sum.h"
 
-#define BYTES_MAX (64ULL << 30) /* of a buffer, and between two of its parts \
-				 */
+#define BYTES_MAX                                                  \
+	(64ULL << 30) /* of a buffer, and between two of its parts \
+		       */
 
 /* 16 bits of what each push carries of count and root: the header has room for
  * the root's member alone. */

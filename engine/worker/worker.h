@@ -73,7 +73,7 @@ struct sw_worker_events {
 	/* All tensors declared so far are admitted everywhere. */
 	void (*declared)(void *ctx);
 	/* A round of @local ended; @weight is the number of workers summed.
-	 * @tensor is the id of a tensor or stream, here and below. */
+	 * @tensor is an id, here and below. */
 	void (*done)(void *ctx, uint32_t tensor, uint32_t local,
 		uint64_t cookie, int err, uint32_t weight);
 	void *ctx;
@@ -196,8 +196,7 @@ struct sw_worker {
 	 * (mismatch.c), what may lack a local rank that is gone (lost.c),
 	 * streams that are closed (gone.c). */
 	struct sw_bitmap open, dying, lacking, closing;
-	/* Those that this lane has: added, and not gone.  What else is at an
-	 * index the control thread may be building. */
+	/* Those that this lane has; at others control may be building. */
 	struct sw_bitmap added;
 	/* Built, and not added: the control thread's, the lcore's from
 	 * sw_worker_add to events.declared. */
@@ -270,9 +269,8 @@ struct sw_worker_tensor {
 	uint8_t window_log2;   /* 0: a tensor */
 	uint32_t n_ranks;      /* at most SW_GROUP_RANKS */
 	const uint16_t *ranks; /* copied */
-	/* The id of this stream at the index of one that has gone, which
-	 * follows that one's (sw_id_next); 0: at a new index, which is its id.
-	 */
+	/* Its id at the index of a stream that has gone, and which it follows
+	 * (sw_id_next); 0: at a new index, which is its id. */
 	uint32_t again;
 };
 
@@ -309,8 +307,7 @@ int sw_worker_declare(struct sw_worker *w,
 void sw_worker_source(
 	struct sw_worker *w, uint32_t tensor, uint32_t local, const void *base);
 
-/* In what follows a tensor or stream is named by its id.  A stale one, of a
- * stream that has gone, names nothing, whoever has its index now. */
+/* From here on, ids name tensors and streams; a stale one names nothing. */
 
 /* One push_pull or broadcast of a tensor, as one local rank asks for it.  Of an
  * asynchronous tensor: a delta, after which it holds what the servers keep. */
@@ -330,8 +327,7 @@ struct sw_worker_round {
  * starts when all have.  Until events.done it may not write its buffer.
  * events.done is called when it ends, in order of completion.
  * Errors: SW_EINVAL no such tensor, root, source or part of a buffer, or the
- * first round of an
- * asynchronous tensor is no broadcast; SW_EBUSY it has asked
+ * first round of an asynchronous tensor is no broadcast; SW_EBUSY it has asked
  * already, SW_EAGAIN not admitted yet, or why the job ended (SW_ECLOSED: it was
  * left); SW_EMISMATCH it asks for something else than a local rank before it,
  * or the tensor is dead (sw_worker_why); SW_EPEER one has left: this ends the
@@ -347,8 +343,7 @@ int sw_worker_grow(
 
 /* One collective of a stream, as one local rank submits it. */
 struct sw_worker_coll {
-	uint32_t stream; /* id */
-	uint32_t local;
+	uint32_t stream, local;
 	enum sw_coll_kind kind;
 	uint32_t dtype;
 	enum sw_op op; /* SW_SUM where nothing is summed */
@@ -368,9 +363,8 @@ struct sw_worker_coll {
 	/* Bytes that are there; of a buffer that is not used any number. */
 	uint64_t from_bytes, to_bytes;
 	uint64_t cookie; /* comes back in events.done */
-	/* Its number in the group, from 1, that of its pieces too: ranks that
-	 * submit other kinds under one number fail.  0: it is counted by the
-	 * stream, and they wait for each other. */
+	/* Its number in the group, from 1, and that of its pieces: other kinds
+	 * under one number fail.  0: the stream counts, and they wait. */
 	uint32_t call;
 };
 
@@ -388,11 +382,9 @@ int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *coll);
 
 /* sw_worker_why - why a declared tensor is dead: members declare it, or call it
  * in one round, differently, its group was aborted, or a server has no room for
- * it.  That round, and all that follow, end with sw_worker_death; the job goes
- * on.  NULL: it is not. */
+ * it.  That round, and all that follow, end with sw_worker_death, an error; the
+ * job goes on.  NULL, 0: it is not. */
 const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor);
-
-/* sw_worker_death - the error with which it is; 0: it is not. */
 int sw_worker_death(const struct sw_worker *w, uint32_t tensor);
 
 /* sw_worker_uses - does a collective of @local that is open read or write the
@@ -494,7 +486,6 @@ static inline struct sw_worker_view sw_worker_view(const struct sw_worker *w)
 /* sw_worker_tuning - those in use, credit_bytes that of all lanes. */
 struct sw_job_tuning sw_worker_tuning(const struct sw_worker *w);
 
-/* sw_worker_node - as a loop takes it. */
 static inline struct sw_node *sw_worker_node(struct sw_worker *w)
 {
 	return &w->node;

@@ -265,7 +265,8 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 		SW_TIMED(w->stats.ticks_crc_push,
 			h->payload_crc =
 				(is_stable ? sw_data_crc_far : sw_data_crc)(
-					h, payload, h->payload_len));
+					sw_epoch_seed(w->epoch), h, payload,
+					h->payload_len));
 		note_crc(t, record, h->payload_crc);
 	}
 	sw_flow_send(&l->peer.flow, h, record, w->now_ns);

@@ -70,7 +70,8 @@ static void drain(struct fuzz *x, uint32_t max)
 	sw_worker_take(&x->r.w); /* its lcore's turn begins */
 	for (uint32_t n = 0;
 		n < max && frame_tx(&x->r.w.node, x->r.now_ns, 0, &f); n++) {
-		assert(n < FUZZ_TX_MAX && frame_is_intact(&f));
+		assert(n < FUZZ_TX_MAX &&
+			frame_is_intact(&f, sw_epoch_seed(x->r.w.epoch)));
 		fuzz_show("out", &f);
 		wrig_learn(&x->r, &f);
 	}
