@@ -199,6 +199,7 @@ static void announce(struct sw_job *job)
 	if (job->status.state == SW_JOB_FORMING)
 		describe(job, job->status.text, sizeof(job->status.text));
 	job->status.seq = (uint16_t)(job->status.seq + 1);
+	job->status.seq += !job->status.seq; /* a new session has heard 0 */
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		struct sw_session *s = job->members[m].session;
 
