@@ -303,6 +303,28 @@ static void push__of_a_changed_buffer(void **state)
 	wrig_close(r);
 }
 
+/* A process that writes all the time while its collective is open: after three
+ * refusals a copy goes, as of a tensor. */
+static void push__of_a_buffer_that_is_written(void **state)
+{
+	struct worker_rig *r = open_stream();
+
+	submit(r, SW_ALL_REDUCE, 1, 1);
+	wrig_tx(r);
+	for (uint32_t n = 1; n <= 3; n++) {
+		r->data[0][0]++;
+		peer_answer(&r->s[0], SW_ANSWER_CRC, 0, 1, 1, 0);
+		assert_contains(wrig_tx(r), "PUSH k0 r1");
+		assert_int_equal(r->w.stats.push_copied, n == 3);
+	}
+	sum(r, 1, 1);
+	assert_string_equal(wrig_events(r), "done t0 #1 SW_ECORRUPT w3");
+	submit(r, SW_ALL_REDUCE, 1, 2); /* the next one is innocent */
+	wrig_tx(r);
+	assert_int_equal(r->w.stats.push_copied, 1);
+	wrig_close(r);
+}
+
 /* The last push has @want times 1, 2, 3. */
 static void pushed(const struct worker_rig *r, int32_t want)
 {
@@ -370,6 +392,7 @@ int main(void)
 		cmocka_unit_test(ack__ends_what_only_gives),
 		cmocka_unit_test(ack__copies_the_own_part),
 		cmocka_unit_test(push__of_a_changed_buffer),
+		cmocka_unit_test(push__of_a_buffer_that_is_written),
 		cmocka_unit_test(push__times_the_factor),
 		cmocka_unit_test(result__of_another_operation),
 	};
