@@ -37,21 +37,46 @@ SCALE_INT(u8_scale, uint8_t, 0, UINT8_MAX)
 SCALE_INT(i8_scale, int8_t, INT8_MIN, INT8_MAX)
 SCALE_INT(i32_scale, int32_t, INT32_MIN, INT32_MAX)
 
-/* The largest i64 is no double: 2^63 and above are caught before. */
+__extension__ typedef __int128 wide;
+
+/* Multiply by @m * 2^@e, |@m| < 2^53; the product has at most 116 bits.  Exact:
+ * a double holds 53 bits of the 63 that @v has. */
+static int64_t i64_times(int64_t v, int64_t m, int e)
+{
+	wide p = (wide)v * m, half, rest;
+
+	if (e < -117 || !p)
+		return 0;
+	if (e > 63)
+		return p < 0 ? INT64_MIN : INT64_MAX;
+	if (e >= 0 && p > INT64_MAX >> e)
+		return INT64_MAX;
+	if (e >= 0)
+		return p < -((wide)1 << 63 >> e)
+			       ? INT64_MIN
+			       : (int64_t)(p * ((wide)1 << e));
+	rest = p & (((wide)1 << -e) - 1);
+	half = (wide)1 << (-e - 1);
+	p >>= -e; /* downwards */
+	p += rest > half || (rest == half && (p & 1));
+	p = p > INT64_MAX ? INT64_MAX : p;
+	return (int64_t)(p < INT64_MIN ? INT64_MIN : p);
+}
+
 static void i64_scale(void *dst, const void *src, double factor, size_t n)
 {
+	int e = 0;
+	/* An infinite factor is a large one, but for 0; NaN gives 0. */
+	int64_t m = isfinite(factor) ? (int64_t)ldexp(frexp(factor, &e), 53)
+		    : isnan(factor)  ? 0
+				     : (factor > 0) - (factor < 0);
+
+	e = isfinite(factor) ? e - 53 : INT16_MAX;
 	for (size_t i = 0; i < n; i++) {
 		int64_t v;
-		double x;
 
 		memcpy(&v, (const char *)src + 8 * i, 8);
-		x = rint((double)v * factor);
-		if (x != x)
-			v = 0;
-		else if (x >= 0x1p63)
-			v = INT64_MAX;
-		else
-			v = x < -0x1p63 ? INT64_MIN : (int64_t)x;
+		v = i64_times(v, m, e);
 		memcpy((char *)dst + 8 * i, &v, 8);
 	}
 }

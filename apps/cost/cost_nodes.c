@@ -177,7 +177,9 @@ static int submit(struct cost_nodes *x, uint32_t member, uint32_t i)
 		.dtype = SW_F32,
 		.n_elems = x->shape->bytes / sizeof(float),
 		.from = data,
-		.to = data};
+		.to = data,
+		.from_bytes = x->shape->bytes,
+		.to_bytes = x->shape->bytes};
 
 	return sw_worker_coll(&x->workers[member], &coll);
 }

@@ -51,7 +51,7 @@ struct agent_command {
 	struct sw_host_client *client;
 	const struct sw_host_tensor *tensors; /* the host's, until release */
 	uint32_t n, n_new; /* of them; those that were built for it */
-	uint32_t first;    /* index of those; one local rank's are in a row */
+	uint32_t first;    /* id of those; one local rank's are in a row */
 	struct sw_edge_tune tune;
 	struct sw_edge_end end;
 	char text[SW_TEXT_MAX];
@@ -152,11 +152,11 @@ struct agent_control {
 	struct agent_command building;
 	/* lanes that have it; tensors in all, and indices of theirs */
 	uint32_t n_lanes_built, n_built, n_places;
-	uint32_t again; /* 1 + the index that it takes of one that has gone */
-	/* Indices of streams that have gone, in turn, and how many of them were
-	 * taken; of one local rank: of several the host keeps them. */
+	uint32_t again; /* its id, at the index of one that has gone; or 0 */
+	/* Ids of streams that have gone, in turn, and how many of them were
+	 * followed; of one local rank: of several the host keeps them. */
 	uint32_t n_freed, n_reused;
-	uint16_t freed[SW_TENSORS];
+	uint32_t freed[SW_TENSORS];
 	bool is_busy; /* memory is to be made or unmapped: no time to sleep */
 };
 
@@ -211,9 +211,10 @@ struct agent_shared {
 	struct agent_rings *rings; /* one puts, one takes */
 	/* Of the tuning in use, for statistics; lcore 0. */
 	_Atomic uint64_t partition_bytes, credit_bytes, tuning_number;
-	/* Streams that have gone, by index, and whether there are any; lcore 0
-	 * adds, control takes. */
+	/* Streams that have gone, by index, their ids, and whether there are
+	 * any; lcore 0 adds, control takes. */
 	_Atomic uint64_t gone[SW_TENSORS / 64];
+	uint32_t gone_ids[SW_TENSORS];
 	atomic_bool has_gone;
 	_Atomic uint32_t n_open;  /* push_pulls; lcore 0 */
 	_Atomic uint32_t n_freed; /* memory of clients, so far; lcore 0 */

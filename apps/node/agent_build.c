@@ -72,16 +72,16 @@ bool sw_agent_make_memory(struct agent_shared *shared)
 
 /* --- a batch --- */
 
-/* 1 + the index that a stream, which is alone in its batch, takes of one that
- * has gone; 0: the batch goes on behind those that there are. */
+/* The id that a stream, which is alone in its batch, has at the index of one
+ * that has gone; 0: the batch goes on behind those that there are. */
 static uint32_t again_of(const struct agent_control *c)
 {
 	const struct sw_host_tensor *t = &c->building.tensors[0];
 
 	if (sw_agent_n_local(c->shared) > 1)
-		return t->is_again ? 1u + t->node_i : 0;
+		return t->is_again ? t->node_id : 0;
 	return t->kind == SW_EDGE_STREAM && c->n_reused != c->n_freed
-		       ? 1u + c->freed[c->n_reused % SW_TENSORS]
+		       ? sw_id_next(c->freed[c->n_reused % SW_TENSORS])
 		       : 0;
 }
 
@@ -110,7 +110,7 @@ static int build(struct agent_control *c)
 				*/
 		c->again = again_of(c);
 	n = c->building.n_new = list_new(c, list);
-	c->building.first = c->again ? c->again - 1 : c->n_places;
+	c->building.first = c->again ? c->again : c->n_places;
 	for (; n && !err && c->n_lanes_built <= c->shared->n_others;
 		c->n_lanes_built += !err)
 		err = sw_worker_build(
@@ -133,7 +133,7 @@ static void set_sources(const struct agent_control *c)
 	for (uint32_t i = 0; i < b->n && sw_agent_n_local(c->shared) > 1; i++)
 		if (b->tensors[i].result)
 			sw_worker_source(c->shared->parts[0].worker,
-				b->tensors[i].node_i, b->local,
+				b->tensors[i].node_id, b->local,
 				b->tensors[i].base);
 }
 
@@ -141,10 +141,10 @@ static void free_one(struct agent_control *c, uint32_t tensor)
 {
 	for (uint32_t i = 0; i <= c->shared->n_others; i++)
 		sw_worker_free(c->shared->parts[i].worker, tensor);
-	if (sw_agent_n_local(c->shared) == 1)
-		c->freed[c->n_freed++ % SW_TENSORS] = (uint16_t)tensor;
-	else
+	if (sw_agent_n_local(c->shared) > 1)
 		sw_host_gone(c->shared->host, tensor);
+	else if (sw_id_next(tensor))
+		c->freed[c->n_freed++ % SW_TENSORS] = tensor;
 }
 
 static void note_built(struct agent_control *c)
@@ -164,7 +164,10 @@ void sw_agent_take_gone(struct agent_control *c, bool is_closed)
 		uint64_t gone = atomic_exchange(&c->shared->gone[w], 0);
 
 		for (; gone && !is_closed; gone &= gone - 1)
-			free_one(c, 64 * w + (uint32_t)__builtin_ctzll(gone));
+			free_one(c,
+				c->shared->gone_ids[64 * w +
+						    (uint32_t)__builtin_ctzll(
+							    gone)]);
 	}
 }
 

@@ -20,7 +20,7 @@ void sw_agent_on_declared(void *ctx)
 		i++) {
 		tensor = sw_worker_view(&core->worker).n_local == 1
 				 ? report.first + i
-				 : b->tensors[i].node_i;
+				 : b->tensors[i].node_id;
 		report.err = sw_worker_death(&core->worker, tensor);
 	}
 	report.is_dead = report.err != 0;
@@ -36,7 +36,7 @@ static void clash(struct agent_core *core, const struct sw_host_tensor *t)
 	struct sw_worker_tensor d;
 
 	sw_agent_tensor(core->shared, t, 0, &d);
-	sw_worker_clash(&core->worker, t->node_i, core->batch.local, &d);
+	sw_worker_clash(&core->worker, t->node_id, core->batch.local, &d);
 }
 
 void sw_agent_declare(struct agent_core *core)

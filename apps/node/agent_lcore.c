@@ -106,9 +106,10 @@ static bool on_keep(void *ctx, uint32_t key)
 static void on_gone(void *ctx, uint32_t tensor)
 {
 	struct agent_core *core = ctx;
+	uint32_t i = sw_id_index(tensor);
 
-	atomic_fetch_or(
-		&core->shared->gone[tensor / 64], UINT64_C(1) << tensor % 64);
+	core->shared->gone_ids[i] = tensor;
+	atomic_fetch_or(&core->shared->gone[i / 64], UINT64_C(1) << i % 64);
 	if (!atomic_exchange(&core->shared->has_gone, true))
 		sw_host_kick(core->shared->host);
 }
@@ -317,6 +318,8 @@ static bool begin_coll(
 		.root = m->root,
 		.from = m->from,
 		.to = m->to,
+		.from_bytes = m->from_bytes,
+		.to_bytes = m->to_bytes,
 		.cookie = m->handle};
 	struct sw_completion c = {.handle = m->handle,
 		.status = sw_worker_coll(&core->worker, &coll)};

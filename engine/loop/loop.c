@@ -10,6 +10,7 @@ enum {
 	DRAIN_TURNS = 64, /* after a gap; a port cannot hold more bursts */
 	TICK_NS = 50000,  /* the shortest timer: sw_params.ack_delay */
 	TX_BURST = 16,    /* frames that a node is asked for at once */
+	STOP_PART = 5,    /* of stop_gap_ns, which a longer gap counts as */
 };
 
 void sw_loop_init(struct sw_loop *l, struct sw_port *const *ports,
@@ -181,7 +182,7 @@ static bool note_gap(struct sw_loop *l, uint64_t now_ns)
 	l->last_ns = now_ns;
 	l->rest_ns = 0;
 	if (gap >= l->stop_gap_ns) {
-		l->skipped_ns += gap;
+		l->skipped_ns += gap - l->stop_gap_ns / STOP_PART;
 		sw_count(&l->stats.poll_gaps, 1);
 	}
 	if (now_ns - l->gap_from_ns >= SW_S) {

@@ -8,9 +8,10 @@
 
 enum { SW_LOOP_NODES = 64 };
 
-/* The engine's clock stands still over gaps in polling longer than @stop_gap
- * (a stopped process, a paused machine): nobody is declared dead for the time
- * in which we did not listen. */
+/* A gap in polling of @stop_gap or more (a stopped process, a paused machine)
+ * counts as a fifth of that for the engine's clock: nobody is declared dead for
+ * the time in which we did not listen, and no limit is out of reach where every
+ * turn comes that late. */
 struct sw_loop {
 	struct sw_node *nodes[SW_LOOP_NODES]; /* by endpoint; NULL: not here */
 	uint32_t n_nodes;                     /* none from this one on */

@@ -178,6 +178,7 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 	if (sw_shard_open(&job->shard, &job->params, srv->env, &srv->stats,
 		    &place, join->server_i))
 		return NULL;
+	job->shard.seed = sw_epoch_seed(job->status.epoch);
 	job->sessions = srv->env->mem_get(
 		srv->env->ctx, sessions_bytes(job->n_members));
 	if (!job->sessions) {
@@ -198,6 +199,7 @@ static void announce(struct sw_job *job)
 	if (job->status.state == SW_JOB_FORMING)
 		describe(job, job->status.text, sizeof(job->status.text));
 	job->status.seq = (uint16_t)(job->status.seq + 1);
+	job->status.seq += !job->status.seq; /* a new session has heard 0 */
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		struct sw_session *s = job->members[m].session;
 

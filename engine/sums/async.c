@@ -133,7 +133,8 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 	}
 	if (sw_shard_has_crc(sh, member))
 		SW_TIMED(sh->stats->ticks_crc_result,
-			h->payload_crc = sw_data_crc(h, bytes, h->payload_len));
+			h->payload_crc = sw_data_crc(
+				sh->seed, h, bytes, h->payload_len));
 	return bytes;
 }
 

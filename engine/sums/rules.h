@@ -223,7 +223,8 @@ static inline enum sw_push_verdict sw_push_check(struct sw_shard *sh,
 		return SW_PUSH_DROP;
 	if (p->has_crc)
 		SW_TIMED(sh->stats->ticks_crc_in,
-			crc = sw_data_crc_far(h, p->payload, h->payload_len));
+			crc = sw_data_crc_far(
+				sh->seed, h, p->payload, h->payload_len));
 	return crc == h->payload_crc ? SW_PUSH_FOLD : SW_PUSH_CRC;
 }
 

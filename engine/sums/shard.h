@@ -91,6 +91,8 @@ struct sw_shard {
 	const struct sw_params *params;
 	uint64_t expected; /* members whose contribution a sum waits for */
 	uint64_t no_crc;   /* members whose payloads carry none */
+	uint32_t seed;     /* of the others' CRCs (sw_epoch_seed); set behind
+			      sw_shard_open */
 	uint32_t n_members;
 	struct sw_orders orders; /* of indices */
 	uint64_t n_open;         /* chunks that wait for members */

@@ -160,8 +160,8 @@ static void complete(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 	make_result(sh, t, local);
 	if (sh->params->has_crc)
 		SW_TIMED(sh->stats->ticks_crc_result,
-			s->crc = sw_data_crc(
-				&place, result_of(sh, t, local), s->bytes));
+			s->crc = sw_data_crc(sh->seed, &place,
+				result_of(sh, t, local), s->bytes));
 	for (; to; to &= to - 1)
 		sw_marks_add(sh, t, (uint32_t)__builtin_ctzll(to), local);
 }

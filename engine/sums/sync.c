@@ -60,7 +60,7 @@ static void fold_copy(struct sw_shard *sh, struct sw_stensor *t, uint32_t local,
 	cell->has_root = true;
 	cell->crc = h->payload_crc;
 	if (sh->params->has_crc && !sw_shard_has_crc(sh, member))
-		cell->crc = sw_data_crc(h, acc, h->payload_len);
+		cell->crc = sw_data_crc(sh->seed, h, acc, h->payload_len);
 }
 
 /* All have pushed: the cell's bytes never change again, and everybody gets
@@ -89,7 +89,8 @@ static void complete_sum(struct sw_shard *sh, struct sw_stensor *t,
 	/* A sum of one is the contribution, and so is its CRC. */
 	if (is_sum && sh->params->has_crc)
 		SW_TIMED(sh->stats->ticks_crc_result,
-			cell->crc = sw_data_crc(h, res, h->payload_len));
+			cell->crc =
+				sw_data_crc(sh->seed, h, res, h->payload_len));
 }
 
 /* Where there is one result slot, it holds the last sum until all have asked

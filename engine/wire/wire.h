@@ -143,22 +143,30 @@ static inline void sw_header_seal(struct sw_header *h)
 	h->head_crc = sw_crc32c(0, h, SW_HEAD_COVERED);
 }
 
-/* sw_data_crc - CRC32C of a data payload, seeded with what it belongs to, so
- * that intact bytes in the wrong place fail too. */
-static inline uint32_t sw_data_crc(
-	const struct sw_header *h, const void *payload, uint32_t len)
+/* sw_epoch_seed - 32 bits of a job's epoch, for the CRCs of its payloads: the
+ * runs of a job on the same ports have different ones. */
+static inline uint32_t sw_epoch_seed(uint64_t epoch)
 {
-	uint32_t place[3] = {h->key, h->round, h->chunk};
+	return (uint32_t)(epoch ^ epoch >> 32);
+}
+
+/* sw_data_crc - CRC32C of a data payload, seeded with its place in the job and
+ * with @seed, the run's (sw_epoch_seed), so that intact bytes in the wrong
+ * place or of an earlier run fail, too. */
+static inline uint32_t sw_data_crc(uint32_t seed, const struct sw_header *h,
+	const void *payload, uint32_t len)
+{
+	uint32_t place[3] = {h->key ^ seed, h->round, h->chunk};
 
 	return sw_crc32c_both(place, sizeof(place), payload, len);
 }
 
 /* sw_data_crc_far - the same, of bytes that others wrote: those of a frame that
  * came, those of a client. */
-static inline uint32_t sw_data_crc_far(
-	const struct sw_header *h, const void *payload, uint32_t len)
+static inline uint32_t sw_data_crc_far(uint32_t seed, const struct sw_header *h,
+	const void *payload, uint32_t len)
 {
-	uint32_t place[3] = {h->key, h->round, h->chunk};
+	uint32_t place[3] = {h->key ^ seed, h->round, h->chunk};
 
 	return sw_crc32c_both_far(place, sizeof(place), payload, len);
 }

@@ -147,7 +147,7 @@ void sw_tensors_give(const struct sw_worker *w, struct sw_wtensor *t)
 {
 	if (t->mem)
 		w->env->mem_put(w->env->ctx, t->mem, t->mem_bytes);
-	*t = (struct sw_wtensor){0};
+	*t = (struct sw_wtensor){.id = t->id};
 }
 
 /* --- what is declared --- */
@@ -160,14 +160,22 @@ static bool is_stream(
 	       sw_wgroup_check(w, in->ranks, in->n_ranks);
 }
 
+/* Is @id a later one at an index that is free? */
+static bool may_follow(const struct sw_worker *w, uint32_t id)
+{
+	const struct sw_wtensor *t = &w->tensors[sw_id_index(id)];
+
+	return sw_id_index(id) < w->n_places && !t->worker &&
+	       sw_id_follows(id, t->id);
+}
+
 static bool is_valid(
 	const struct sw_worker *w, const struct sw_worker_tensor *in)
 {
 	uint32_t elem = sw_dtype_bytes(in->dtype);
 
 	if (!in->name[0] || strlen(in->name) >= SW_NAME_MAX ||
-		in->again > w->n_places ||
-		(in->again && w->tensors[in->again - 1].worker))
+		(in->again && !may_follow(w, in->again)))
 		return false;
 	if (in->window_log2)
 		return is_stream(w, in);
@@ -190,12 +198,14 @@ static void shape(const struct sw_worker *w, struct sw_wtensor *t)
 static int build(
 	struct sw_worker *w, const struct sw_worker_tensor *in, struct block *b)
 {
-	uint32_t i = in->again ? in->again - 1 : w->n_places++;
+	uint32_t id = in->again ? in->again : w->n_places++;
+	uint32_t i = sw_id_index(id);
 	struct sw_wtensor *t = &w->tensors[i];
 
 	w->by_number[w->n_built % SW_TENSORS] = (uint16_t)i;
 	*t = (struct sw_wtensor){.worker = w,
 		.decl = *in,
+		.id = id,
 		.index = i,
 		.number = w->n_built++,
 		.key = SW_KEY_NONE,
@@ -220,22 +230,27 @@ static int build(
 
 void sw_worker_free(struct sw_worker *w, uint32_t tensor)
 {
-	struct sw_wtensor *t = &w->tensors[tensor];
+	struct sw_wtensor *t = &w->tensors[sw_id_index(tensor)];
 
+	if (t->id != tensor)
+		return;
 	if (t->stream)
 		sw_kin_remove(t, SW_KIN_BUILT);
 	sw_tensors_give(w, t);
 }
 
-/* The last one first. */
+/* The last one first.  Nobody has seen their ids, which may be others' then. */
 void sw_worker_unbuild(struct sw_worker *w, uint32_t n)
 {
 	while (w->n_built > n) {
 		struct sw_wtensor *t = sw_wtensor_numbered(w, --w->n_built);
 
-		w->n_places -= !t->decl.again;
+		uint32_t again = t->decl.again;
+
+		w->n_places -= !again;
 		sw_bitmap_remove(&w->new_streams, t->index);
-		sw_worker_free(w, t->index);
+		sw_worker_free(w, t->id);
+		t->id -= again ? SW_IDS : 0;
 	}
 }
 

@@ -7,6 +7,10 @@
 #include "engine/worker/work.h"
 #include "sum/sum.h"
 
+#define BYTES_MAX                                                  \
+	(64ULL << 30) /* of a buffer, and between two of its parts \
+		       */
+
 /* 16 bits of what each push carries of count and root: the header has room for
  * the root's member alone. */
 static uint16_t tag_of(const struct sw_worker_coll *ask)
@@ -43,6 +47,29 @@ static void shape(const struct sw_worker *w, const struct sw_stream *s,
 	c->n_chunks = c->n_left = c->n_per_part * n_parts(&s->group, ask->kind);
 }
 
+/* Bytes from the first part to the end of the last one, of @n. */
+static uint64_t extent(const struct sw_worker_coll *ask, uint32_t n)
+{
+	uint64_t part = ask->n_elems * sw_dtype_bytes(ask->dtype);
+
+	return (ask->stride ? ask->stride : part) * (n - 1) + part;
+}
+
+/* Do its buffers hold what this local rank gives and gets in this group?  A
+ * wrong answer would let a process read and write beside them. */
+static bool fits(const struct sw_worker *w, const struct sw_wgroup *g,
+	const struct sw_worker_coll *ask)
+{
+	bool is_root = w->first + ask->local == ask->root;
+	uint64_t from = extent(ask, ask->kind == SW_REDUCE_SCATTER ? g->n : 1);
+	uint64_t to = extent(ask, ask->kind == SW_ALL_GATHER ? g->n : 1);
+
+	return ask->stride <= BYTES_MAX &&
+	       (ask->from_bytes >= from ||
+		       (ask->kind == SW_BCAST && !is_root)) &&
+	       (ask->to_bytes >= to || (ask->kind == SW_REDUCE && !is_root));
+}
+
 static bool is_valid(const struct sw_worker *w, const struct sw_wgroup *g,
 	const struct sw_worker_coll *ask)
 {
@@ -51,9 +78,10 @@ static bool is_valid(const struct sw_worker *w, const struct sw_wgroup *g,
 	return sw_coll_has(w->env->sum, ask->kind, ask->op, ask->dtype) &&
 	       ask->local < w->n_local && sw_wgroup_has_local(g, ask->local) &&
 	       ask->n_elems &&
-	       ask->n_elems <= (64ULL << 30) / elem / n_parts(g, ask->kind) &&
+	       ask->n_elems <= BYTES_MAX / elem / n_parts(g, ask->kind) &&
 	       (!sw_coll_has_root(ask->kind) ||
-		       sw_wgroup_find(g, ask->root) < g->n);
+		       sw_wgroup_find(g, ask->root) < g->n) &&
+	       fits(w, g, ask);
 }
 
 /* --- local ranks --- */

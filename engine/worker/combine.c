@@ -11,10 +11,12 @@ struct given {
 	double *scale; /* SW_PREMUL_SUM */
 };
 
-/* Times its own factor, in w->payload. */
+/* Times its own factor, in w->payload; as it is where that is 1. */
 static const void *scaled(struct sw_worker *w, const struct sw_sum_ops *ops,
 	const struct given *g, uint32_t i)
 {
+	if (g->scale[i] == 1)
+		return g->from[i];
 	ops->scale(w->payload, g->from[i], g->scale[i], g->n_elems);
 	return w->payload;
 }

@@ -52,12 +52,13 @@ bool sw_worker_uses(const struct sw_worker *w, uint32_t local, const void *base,
 	return false;
 }
 
-/* The one at @i, if it is a stream that may still end, and by what @local says:
- * a process may declare those of groups that it is not in. */
+/* Stream @id, if it may still end, and by what @local says: a process may
+ * declare those of groups that it is not in. */
 static struct sw_wtensor *stream_at(
-	struct sw_worker *w, uint32_t i, uint32_t local)
+	struct sw_worker *w, uint32_t id, uint32_t local)
 {
-	struct sw_wtensor *t = sw_worker_end_of(w) ? NULL : sw_wtensor_at(w, i);
+	struct sw_wtensor *t =
+		sw_worker_end_of(w) ? NULL : sw_wtensor_at(w, id);
 
 	return t && t->stream && sw_wgroup_has_local(&t->stream->group, local)
 		       ? t

@@ -92,7 +92,6 @@ static void forget(struct sw_worker *w, struct sw_wtensor *t)
 	sw_stream_remove(w, t);
 	for (uint32_t l = 0; l < w->n_links; l++)
 		sw_bitmap_remove(&w->links[l].told, i);
-	t->has_gone = true;
 	w->n_dead -= t->dead_from != 0;
 	sw_bitmap_remove(&w->closing, i);
 	sw_bitmap_remove(&w->lacking, i);
@@ -102,7 +101,7 @@ static void forget(struct sw_worker *w, struct sw_wtensor *t)
 	if (w->lane_i)
 		atomic_store(&sw_stream_lane(w, i)->has_gone, true);
 	else if (w->events.gone)
-		w->events.gone(w->events.ctx, i);
+		w->events.gone(w->events.ctx, t->id);
 }
 
 uint32_t sw_closed_work(struct sw_worker *w)

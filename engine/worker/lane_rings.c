@@ -28,7 +28,7 @@ static void on_dead(struct sw_worker *w, uint32_t tensor, uint32_t round)
 	struct sw_wtensor *t = &w->tensors[tensor];
 	const struct sw_wtensor *zero = &w->lanes->zero->tensors[tensor];
 
-	if (sw_wtensor_at(w, tensor))
+	if (sw_bitmap_has(&w->added, tensor))
 		sw_tensor_kill(w, t, round, zero->death, zero->why);
 	else
 		t->dead_from = round;
@@ -63,7 +63,7 @@ static void on_closed(struct sw_worker *w, uint32_t tensor)
 {
 	struct sw_wtensor *t = &w->tensors[tensor];
 
-	if (sw_wtensor_at(w, tensor))
+	if (sw_bitmap_has(&w->added, tensor))
 		sw_tensor_closed(w, t);
 	else
 		t->is_closed = true;
@@ -118,7 +118,7 @@ static uint32_t take_grown(struct sw_worker *w)
 	uint32_t n = 0, i;
 
 	while (n < BATCH && (i = sw_flags_take(&w->lanes->grown)) != SW_FLAGS) {
-		if (sw_wtensor_at(w, i))
+		if (sw_bitmap_has(&w->added, i))
 			sw_round_extend(w, &w->tensors[i]);
 		n++;
 	}

@@ -10,8 +10,10 @@
 void sw_worker_source(
 	struct sw_worker *w, uint32_t tensor, uint32_t local, const void *base)
 {
-	if (w->tensors[tensor].locals) /* else it has gone */
-		w->tensors[tensor].locals[local].from = base;
+	struct sw_wtensor *t = &w->tensors[sw_id_index(tensor)];
+
+	if (t->id == tensor && t->locals) /* else it has gone */
+		t->locals[local].from = base;
 }
 
 /* The lowest of a set that is not empty. */

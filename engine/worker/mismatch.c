@@ -44,7 +44,9 @@ const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor)
 
 int sw_worker_death(const struct sw_worker *w, uint32_t tensor)
 {
-	return sw_worker_why(w, tensor) ? w->tensors[tensor].death : 0;
+	const struct sw_wtensor *t = sw_wtensor_at(w, tensor);
+
+	return t && t->dead_from ? t->death : 0;
 }
 
 /* Its open round ends if it is one of those; in lane 0 when the other lanes
@@ -240,9 +242,11 @@ static const char *kind_of(const struct sw_worker_tensor *d)
 void sw_worker_clash(struct sw_worker *w, uint32_t tensor, uint32_t local,
 	const struct sw_worker_tensor *d)
 {
-	struct sw_wtensor *t = &w->tensors[tensor];
+	struct sw_wtensor *t = sw_wtensor_at(w, tensor);
 	char text[SW_TEXT_MAX];
 
+	if (!t)
+		return;
 	if (t->stream || d->window_log2)
 		snprintf(text, sizeof(text),
 			"stream %.40s: the ranks, their order, the window or "

@@ -205,7 +205,7 @@ static void tell(struct sw_worker *w, const struct sw_wtensor *t,
 	for (; asked; asked &= asked - 1) {
 		uint32_t local = first + (uint32_t)__builtin_ctzll(asked);
 
-		w->events.done(w->events.ctx, t->index, local,
+		w->events.done(w->events.ctx, t->id, local,
 			t->locals[local].cookie, err, t->weight);
 	}
 }

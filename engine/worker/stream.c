@@ -76,7 +76,7 @@ void sw_coll_end(
 		err = SW_ECORRUPT;
 	for (uint32_t i = 0; i < g->n_here; i++)
 		if (sw_coll_has_asked(t->stream, c, g->here[i]))
-			w->events.done(w->events.ctx, t->index, g->here[i],
+			w->events.done(w->events.ctx, t->id, g->here[i],
 				c->locals[g->here[i]].cookie, err, c->weight);
 }
 

@@ -177,6 +177,7 @@ static int copy_one(struct sw_worker *w, const struct sw_wtensor *zero)
 
 	t->dead_from = 0;
 	t->is_closed = false;
+	sw_bitmap_add(&w->added, t->index);
 	if (t->stream)
 		sw_stream_add(w, t);
 	t->locals = from->locals;

@@ -17,6 +17,7 @@
 #define SW_ENGINE_WORKER_WORKER_H
 
 #include "engine/base/env.h"
+#include "engine/base/ids.h"
 #include "engine/base/params.h"
 #include "engine/base/stats.h"
 #include "engine/flow/flow.h"
@@ -30,7 +31,7 @@
 #include "engine/worker/lane.h"
 
 enum {
-	SW_TENSORS = 4096, /* per worker, at a time */
+	SW_TENSORS = SW_IDS, /* per worker, at a time */
 	SW_ORDERS = SW_ORDERS_EACH * SW_TENSORS,
 	SW_GROUP_RANKS = SW_MAX_MEMBERS * SW_LOCAL_RANKS, /* of a stream */
 	SW_LOCAL_WORDS = SW_LOCAL_RANKS / 64 + 1, /* of a set of local ranks */
@@ -73,7 +74,8 @@ struct sw_worker_events {
 		const char *text);
 	/* All tensors declared so far are admitted everywhere. */
 	void (*declared)(void *ctx);
-	/* A round of @local ended; @weight is the number of workers summed. */
+	/* A round of @local ended; @weight is the number of workers summed.
+	 * @tensor is an id, here and below. */
 	void (*done)(void *ctx, uint32_t tensor, uint32_t local,
 		uint64_t cookie, int err, uint32_t weight);
 	void *ctx;
@@ -196,7 +198,7 @@ struct sw_worker {
 	 * (mismatch.c), what may lack a local rank that is gone (lost.c),
 	 * streams that are closed (gone.c). */
 	struct sw_bitmap open, dying, lacking, closing;
-	/* Those that were added and have not gone; lane 0's. */
+	/* Those that this lane has; at others control may be building. */
 	struct sw_bitmap added;
 	/* Built, and not added: the control thread's, the lcore's from
 	 * sw_worker_add to events.declared. */
@@ -269,8 +271,8 @@ struct sw_worker_tensor {
 	uint8_t window_log2;   /* 0: a tensor */
 	uint32_t n_ranks;      /* at most SW_GROUP_RANKS */
 	const uint16_t *ranks; /* copied */
-	/* 1 + the index of a stream that has gone, which is this one's then; 0:
-	 * a new one. */
+	/* Its id at the index of a stream that has gone, and which it follows
+	 * (sw_id_next); 0: at a new index, which is its id. */
 	uint32_t again;
 };
 
@@ -288,8 +290,8 @@ int sw_worker_build(struct sw_worker *w, const struct sw_worker_tensor *tensors,
  * yet, none was built. */
 void sw_worker_unbuild(struct sw_worker *w, uint32_t n);
 
-/* sw_worker_free - control: after events.gone, what @tensor had is given back,
- * and its index is free; in each lane. */
+/* sw_worker_free - control: after events.gone of @tensor, free its memory and
+ * its index; in each lane. */
 void sw_worker_free(struct sw_worker *w, uint32_t tensor);
 
 /* sw_worker_add - declare those that were built; the other lanes, too.
@@ -306,6 +308,8 @@ int sw_worker_declare(struct sw_worker *w,
  * a round.  @base is borrowed until sw_worker_close. */
 void sw_worker_source(
 	struct sw_worker *w, uint32_t tensor, uint32_t local, const void *base);
+
+/* From here on, ids name tensors and streams; a stale one names nothing. */
 
 /* One push_pull or broadcast of a tensor, as one local rank asks for it.  Of an
  * asynchronous tensor: a delta, after which it holds what the servers keep. */
@@ -325,8 +329,7 @@ struct sw_worker_round {
  * starts when all have.  Until events.done it may not write its buffer.
  * events.done is called when it ends, in order of completion.
  * Errors: SW_EINVAL no such tensor, root, source or part of a buffer, or the
- * first round of an
- * asynchronous tensor is no broadcast; SW_EBUSY it has asked
+ * first round of an asynchronous tensor is no broadcast; SW_EBUSY it has asked
  * already, SW_EAGAIN not admitted yet, or why the job ended (SW_ECLOSED: it was
  * left); SW_EMISMATCH it asks for something else than a local rank before it,
  * or the tensor is dead (sw_worker_why); SW_EPEER one has left: this ends the
@@ -342,8 +345,7 @@ int sw_worker_grow(
 
 /* One collective of a stream, as one local rank submits it. */
 struct sw_worker_coll {
-	uint32_t stream; /* index, as declared */
-	uint32_t local;
+	uint32_t stream, local;
 	enum sw_coll_kind kind;
 	uint32_t dtype;
 	enum sw_op op; /* SW_SUM where nothing is summed */
@@ -360,10 +362,11 @@ struct sw_worker_coll {
 	 * Borrowed until events.done. */
 	const void *from;
 	void *to;
+	/* Bytes that are there; of a buffer that is not used any number. */
+	uint64_t from_bytes, to_bytes;
 	uint64_t cookie; /* comes back in events.done */
-	/* Its number in the group, from 1, that of its pieces too: ranks that
-	 * submit other kinds under one number fail.  0: it is counted by the
-	 * stream, and they wait for each other. */
+	/* Its number in the group, from 1, and that of its pieces: other kinds
+	 * under one number fail.  0: the stream counts, and they wait. */
 	uint32_t call;
 };
 
@@ -371,20 +374,19 @@ struct sw_worker_coll {
  * ones to a stream in the same order; each starts when all local ranks of the
  * group have submitted it, and they run behind each other, in a window.
  * events.done is called when it ends.
- * Errors: SW_EINVAL no such stream, kind, type, count or root, or @coll->local
- * is not in the group; SW_EAGAIN not admitted yet or too many are open;
- * SW_EMISMATCH it is another one than a local rank submitted before it, or the
- * stream is dead (sw_worker_why), or SW_EABORTED, SW_EREFUSED; SW_ECLOSED the
- * local rank has closed its group; or why the job ended. */
+ * Errors: SW_EINVAL no such stream, kind, type, count or root, a buffer is too
+ * short for the group, or @coll->local is not in it; SW_EAGAIN not admitted yet
+ * or too many are open; SW_EMISMATCH it is another one than a local rank
+ * submitted before it, or the stream is dead (sw_worker_why), or SW_EABORTED,
+ * SW_EREFUSED; SW_ECLOSED the local rank has closed its group; or why the job
+ * ended. */
 int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *coll);
 
 /* sw_worker_why - why a declared tensor is dead: members declare it, or call it
  * in one round, differently, its group was aborted, or a server has no room for
- * it.  That round, and all that follow, end with sw_worker_death; the job goes
- * on.  NULL: it is not. */
+ * it.  That round, and all that follow, end with sw_worker_death, an error; the
+ * job goes on.  NULL, 0: it is not. */
 const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor);
-
-/* sw_worker_death - the error with which it is; 0: it is not. */
 int sw_worker_death(const struct sw_worker *w, uint32_t tensor);
 
 /* sw_worker_uses - does a collective of @local that is open read or write the
@@ -486,7 +488,6 @@ static inline struct sw_worker_view sw_worker_view(const struct sw_worker *w)
 /* sw_worker_tuning - those in use, credit_bytes that of all lanes. */
 struct sw_job_tuning sw_worker_tuning(const struct sw_worker *w);
 
-/* sw_worker_node - as a loop takes it. */
 static inline struct sw_node *sw_worker_node(struct sw_worker *w)
 {
 	return &w->node;

@@ -109,7 +109,8 @@ static inline bool sw_result_verify(
 
 	if (l->peer.has_crc)
 		SW_TIMED(w->stats.ticks_crc_in,
-			crc = sw_data_crc_far(h, payload, h->payload_len));
+			crc = sw_data_crc_far(sw_epoch_seed(w->epoch), h,
+				payload, h->payload_len));
 	if (crc != h->payload_crc)
 		sw_count(&w->stats.rx_payload_crc, 1);
 	return crc == h->payload_crc;

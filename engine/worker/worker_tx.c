@@ -118,19 +118,12 @@ static inline const uint8_t *local_bytes(struct sw_worker *w,
 
 /* A chunk that its server refused by CRC time and again is being written
  * while it is pushed: push a copy, which cannot change under the CRC. */
-static const uint8_t *bytes_to_push(struct sw_worker *w,
-	const struct sw_wtensor *t, uint32_t record, const struct sw_header *h,
-	bool *is_stable)
+static const uint8_t *copy_to_push(
+	struct sw_worker *w, const uint8_t *p, uint32_t bytes, bool *is_stable)
 {
-	const uint8_t *p =
-		local_bytes(w, t, h->chunk, h->payload_len, is_stable);
-
-	if (!*is_stable || t->chunks[record].n_refused < REFUSED_MAX)
-		return p;
 	*is_stable = false;
 	sw_count(&w->stats.push_copied, 1);
-	memcpy(w->payload, p, h->payload_len);
-	return w->payload;
+	return memcpy(w->payload, p, bytes);
 }
 
 /* A buffer that has another CRC than at the first push was written. */
@@ -182,7 +175,8 @@ static const uint8_t *fill(struct sw_worker *w, struct sw_wtensor *t,
 	h->op = t->op;
 	h->aux = t->root;
 	h->payload_len = has ? (uint16_t)sw_wtensor_bytes(t, record) : 0;
-	return has ? bytes_to_push(w, t, record, h, is_stable) : NULL;
+	return has ? local_bytes(w, t, h->chunk, h->payload_len, is_stable)
+		   : NULL;
 }
 
 static void note_sent(
@@ -258,6 +252,8 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 		want(w, l, t, out);
 		return;
 	}
+	if (c->n_refused >= REFUSED_MAX && payload && is_stable)
+		payload = copy_to_push(w, payload, h->payload_len, &is_stable);
 	if (payload)
 		h->flags |= sw_backlog_flags(backlog_of(w, l));
 	await(l, t, record);
@@ -265,7 +261,8 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 		SW_TIMED(w->stats.ticks_crc_push,
 			h->payload_crc =
 				(is_stable ? sw_data_crc_far : sw_data_crc)(
-					h, payload, h->payload_len));
+					sw_epoch_seed(w->epoch), h, payload,
+					h->payload_len));
 		note_crc(t, record, h->payload_crc);
 	}
 	sw_flow_send(&l->peer.flow, h, record, w->now_ns);

@@ -60,14 +60,14 @@ struct sw_wtensor {
 	/* With the name below; after the key came, the priority is that by
 	 * which it goes. */
 	struct sw_worker_tensor decl;
-	uint32_t index;      /* among the worker's */
+	uint32_t id;         /* also of the last one that was here */
+	uint32_t index;      /* among the worker's: that of the id */
 	uint32_t number;     /* in the order of declaration */
 	uint32_t key;        /* SW_KEY_NONE until the coordinator gave one */
 	uint32_t first;      /* then also its place on the line */
 	uint8_t class, mode; /* enum sw_mode */
 	uint8_t op;          /* of this round, enum sw_operation */
 	uint16_t root;       /* copy: the rank whose bytes it is */
-	bool has_gone;       /* the lcore has it no more */
 	bool is_open;        /* a local rank has asked for a round */
 	bool is_edited;      /* its buffer changed under a push */
 	bool is_begun;       /* its round is counted */
@@ -169,15 +169,16 @@ static inline bool sw_key_is_past(const struct sw_worker *w, uint32_t key)
 	       key + (w->by_key[i] != SW_KEY_NONE) <= newest;
 }
 
-/* sw_wtensor_at - the tensor at @index; NULL: none is declared there. */
+/* sw_wtensor_at - the tensor or stream @id; NULL: this lane does not have it.
+ * What it does not have it does not look at: the control thread may be building
+ * another one there. */
 static inline struct sw_wtensor *sw_wtensor_at(
-	const struct sw_worker *w, uint32_t index)
+	const struct sw_worker *w, uint32_t id)
 {
-	return index < SW_TENSORS && w->tensors[index].worker &&
-			       w->tensors[index].number < w->n_tensors &&
-			       !w->tensors[index].has_gone
-		       ? &w->tensors[index]
-		       : NULL;
+	struct sw_wtensor *t = &w->tensors[sw_id_index(id)];
+
+	return sw_bitmap_has(&w->added, sw_id_index(id)) && t->id == id ? t
+									: NULL;
 }
 
 /* sw_wtensor_numbered - one of those that were declared last. */

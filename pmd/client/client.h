@@ -198,7 +198,8 @@ struct sw_tensor {
 	enum sw_tensor_state state;
 	int status;       /* of SW_TENSOR_ENDED */
 	bool needs_value; /* asynchronous, and none was broadcast yet */
-	uint32_t i;       /* counted in the order of declaration */
+	uint32_t id;      /* as the agent knows it (edge.h) */
+	uint32_t i;       /* index: counted in the order of declaration */
 	uint64_t bytes;
 	uint32_t old_round; /* of a growing one: in its granules before this */
 	uint64_t memory_bytes; /* of sw_alloc; 0: it is a tensor */

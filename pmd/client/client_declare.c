@@ -71,7 +71,7 @@ static struct sw_edge_desc describe(
 		.dtype = d->dtype,
 		.priority = d->priority,
 		.kind = d->is_async,
-		.again = freed ? 1 + freed->i : 0};
+		.again = freed ? sw_id_next(freed->id) : 0};
 
 	memcpy(out.name, d->name, strlen(d->name));
 	return out;
@@ -175,7 +175,7 @@ static int map_batch(struct sw_client *c, struct sw_client_batch *b,
 	const struct order *o, uint64_t bytes, const int *fds)
 {
 	const struct sw_tensor_desc *descs = o->descs;
-	uint32_t first = o->freed ? o->freed->i : c->n_tensors;
+	uint32_t first = o->freed ? sw_id_next(o->freed->id) : c->n_tensors;
 	bool is_memory = descs[0].is_async == SW_EDGE_MEMORY;
 	uint64_t end = 0;
 	int err = map_results(c, fds[1], is_memory);
@@ -193,9 +193,10 @@ static int map_batch(struct sw_client *c, struct sw_client_batch *b,
 		uint64_t room = sw_edge_room(descs[i].is_async, size);
 		uint64_t at = sw_edge_place(c->local_rank, room, &end);
 		void *data = (char *)b->data.base + at;
-		const void *result = c->local_size == 1 || is_memory
-					     ? data
-					     : result_of(c, first + i, room);
+		const void *result =
+			c->local_size == 1 || is_memory
+				? data
+				: result_of(c, sw_id_index(first + i), room);
 
 		if (end > bytes || !result)
 			err = SW_EPROTO;
@@ -207,7 +208,8 @@ static int map_batch(struct sw_client *c, struct sw_client_batch *b,
 			.bytes = size,
 			.memory_bytes = is_memory ? size : 0,
 			.needs_value = descs[i].is_async == SW_EDGE_ASYNC,
-			.i = first + i};
+			.id = first + i,
+			.i = sw_id_index(first + i)};
 	}
 	if (err)
 		sw_client_close(c, err,
@@ -317,11 +319,11 @@ static int declare(
 	return 0;
 }
 
-/* One whose number may be used again, or NULL. */
+/* One whose index may be used again, or NULL. */
 static const struct sw_tensor *find_freed(const struct sw_client *c)
 {
 	for (uint32_t i = 0; i < c->n_tensors; i++)
-		if (c->tensors[i]->is_freed)
+		if (c->tensors[i]->is_freed && sw_id_next(c->tensors[i]->id))
 			return c->tensors[i];
 	return NULL;
 }

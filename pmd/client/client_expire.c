@@ -29,7 +29,7 @@ int sw_group_tell(
 {
 	struct sw_edge_end m = {.kind = SW_EDGE_END,
 		.what = what,
-		.stream = sw_group_stream(g)->i};
+		.stream = sw_group_stream(g)->id};
 	int err;
 
 	snprintf(m.why, sizeof(m.why), "%s", why);

@@ -47,7 +47,7 @@ bool sw_client_find_memory(const struct sw_client *c, const void *p,
 			bytes > t->memory_bytes - (at - base))
 			continue;
 		*out = (struct sw_edge_place_at){
-			.item = t->i, .offset = at - base};
+			.item = t->id, .offset = at - base};
 		return true;
 	}
 	return false;
@@ -105,7 +105,7 @@ static int check_unused(struct sw_client *c, const struct sw_tensor *t)
 	for (uint32_t i = 0; i < SW_EDGE_COLLS; i++) {
 		const struct sw_call *k = &c->calls.calls[i];
 
-		if (is_used(k, t->i))
+		if (is_used(k, t->id))
 			return sw_client_fail(c, SW_EBUSY,
 				"the memory at %p is used by %s %llu of group "
 				"'%s': wait for that, or abort the group",
@@ -129,7 +129,7 @@ static void unmap(struct sw_client *c, struct sw_tensor *t)
 
 int sw_client_give(struct sw_client *c, struct sw_tensor *t)
 {
-	struct sw_edge_free m = {.kind = SW_EDGE_FREE, .item = t->i};
+	struct sw_edge_free m = {.kind = SW_EDGE_FREE, .item = t->id};
 	int err = sw_client_ask(c, &m, sizeof(m), "sw_free");
 
 	if (!err)

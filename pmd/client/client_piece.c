@@ -47,7 +47,7 @@ struct sw_edge_coll sw_piece_message(const struct sw_call_piece *p)
 		.count = p->n,
 		.whole = k->args.count,
 		.stride = (is_shared ? k->args.count : p->n) * elem,
-		.stream = (uint16_t)k->channel->stream->i,
+		.stream = k->channel->stream->id,
 		.op = (uint8_t)k->args.op,
 		.root = (uint16_t)k->args.root,
 		.kind = (uint8_t)k->args.kind,

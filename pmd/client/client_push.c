@@ -10,8 +10,9 @@ enum { RX_EVERY_POLLS = 64 }; /* fruitless sw_poll per look at the socket */
 int sw_client_submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 	uint32_t step, uint64_t *handle)
 {
-	struct sw_submit s = {
-		.tensor = t->i, .step = (uint16_t)step, .root = (uint16_t)root};
+	struct sw_submit s = {.tensor = t->id,
+		.step = (uint16_t)step,
+		.root = (uint16_t)root};
 	int n;
 
 	if (t->client != c)

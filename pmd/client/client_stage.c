@@ -48,7 +48,7 @@ int sw_stage_open(struct sw_client *c, struct sw_channel *ch, uint64_t bytes,
 		if (err)
 			return err;
 		first = (struct sw_stage){
-			.base = t->data, .at = {.item = t->i}};
+			.base = t->data, .at = {.item = t->id}};
 	}
 	for (uint32_t i = 0; i < n; i++)
 		list[i] = (struct sw_stage){.base = first.base + i * each,

@@ -24,16 +24,17 @@
 #include <stdint.h>
 
 #include "engine/base/flags.h"
+#include "engine/base/ids.h"
 #include "engine/base/limits.h"
 #include "engine/base/spsc.h"
 
 enum {
 	SW_EDGE_MAGIC = 0x52495753, /* "SWIR" */
 	/* of the attachment; this code speaks all in between */
-	SW_EDGE_VERSION_MIN = 10,
-	SW_EDGE_VERSION_MAX = 10,
-	SW_EDGE_TENSORS = 4096, /* per client, so batches and ring entries */
-	SW_EDGE_TENSOR_BITS = 12,
+	SW_EDGE_VERSION_MIN = 11,
+	SW_EDGE_VERSION_MAX = 11,
+	SW_EDGE_TENSORS = SW_IDS, /* per client, so batches and ring entries */
+	SW_EDGE_TENSOR_BITS = SW_ID_BITS,
 	SW_EDGE_NAME_BYTES = 128,
 	SW_EDGE_TEXT_BYTES = 320,
 	SW_EDGE_WHY_BYTES = 160,
@@ -49,8 +50,10 @@ enum {
 	SW_EDGE_COMPLETIONS = 2 * SW_EDGE_TENSORS,
 };
 
-/* In the handle of a collective; its low bits are its stream, counted as
- * tensors are. */
+/* What a client declares, its items, have ids (engine/base/ids.h); their
+ * indices count on in the order of declaration. */
+
+/* In the handle of a collective; its low bits are its stream's index. */
 #define SW_EDGE_COLL_HANDLE UINT64_C(0x8000000000000000)
 
 #define SW_EDGE_TENSOR_BYTES_MAX (UINT64_C(64) << 30)
@@ -58,14 +61,14 @@ enum {
 /* A push_pull or broadcast on its way to the agent. */
 struct sw_submit {
 	uint64_t handle; /* the client's; comes back in the completion */
-	uint32_t tensor; /* in the ring: counted in the order of declaration */
+	uint32_t tensor; /* its id */
 	uint16_t step;   /* low bits */
 	uint16_t root;   /* 0: sum; else 1 + the rank that broadcasts */
 };
 
 /* A place in memory that was declared. */
 struct sw_edge_place_at {
-	uint32_t item; /* in the order of declaration */
+	uint32_t item; /* its id */
 	uint32_t pad;
 	uint64_t offset;
 };
@@ -73,9 +76,8 @@ struct sw_edge_place_at {
 /* A collective on its way to the agent. */
 struct sw_edge_coll {
 	uint64_t handle, count;
-	uint16_t stream; /* in the order of declaration */
-	uint8_t op, pad;
-	uint16_t root; /* a rank */
+	uint32_t stream; /* its id */
+	uint16_t root;   /* a rank */
 	uint8_t kind, dtype;
 	struct sw_edge_place_at from, to;
 	uint64_t whole;  /* elements of the call of which this is a piece */
@@ -83,7 +85,7 @@ struct sw_edge_coll {
 			    0: one lies behind the other */
 	double scale;    /* SW_PREMUL_SUM */
 	uint32_t call;   /* its number in the group, from 1 */
-	uint32_t pad2;
+	uint8_t op, pad[3];
 };
 
 /* The end of a push_pull or collective. */
@@ -204,8 +206,8 @@ struct sw_edge_desc {
 	uint32_t dtype;
 	uint32_t priority;
 	uint32_t kind;  /* enum sw_edge_item */
-	uint32_t again; /* of memory: 1 + the item that was freed and is now
-			   this one; 0: a new item */
+	uint32_t again; /* its id, at the index of an item that was freed,
+			   which follows that one's; 0: at a new index */
 	char name[SW_EDGE_NAME_BYTES]; /* terminated */
 };
 
@@ -239,7 +241,7 @@ struct sw_edge_tune {
 struct sw_edge_end {
 	uint32_t kind;
 	uint32_t what;   /* enum sw_edge_end_kind */
-	uint32_t stream; /* any of the group's, in the order of declaration */
+	uint32_t stream; /* the id of any of the group's */
 	uint32_t pad;
 	char why[SW_EDGE_WHY_BYTES]; /* terminated */
 };
@@ -247,7 +249,7 @@ struct sw_edge_end {
 /* Memory that the client does not use any more. */
 struct sw_edge_free {
 	uint32_t kind;
-	uint32_t item; /* in the order of declaration */
+	uint32_t item; /* its id */
 };
 
 struct sw_edge_declared {
@@ -275,7 +277,6 @@ _Static_assert(
 _Static_assert(
 	sizeof(struct sw_edge_open) == 160 + 2 * SW_EDGE_RANKS, "shared");
 _Static_assert(sizeof(struct sw_edge_tune) == 40, "shared");
-_Static_assert(SW_EDGE_TENSORS == 1 << SW_EDGE_TENSOR_BITS, "handles");
 _Static_assert((int)SW_EDGE_TENSORS == (int)SW_FLAGS, "a flag for each");
 _Static_assert(SW_EDGE_TENSORS % SW_EDGE_PIECE == 0, "pieces");
 

@@ -39,12 +39,12 @@ struct sw_host_tensor {
 	void *base; /* mapped here, zeroed, 64-byte aligned; the client may
 		       write it at any time */
 	/* Of several local ranks: where the result goes, which all of them can
-	 * read, and the tensor's number among all that they have declared, by
-	 * name, from 0; NULL: another local rank declared it otherwise.  Of one
+	 * read, and the tensor's id among all that they have declared, by
+	 * name; NULL: another local rank declared it otherwise.  Of one
 	 * local rank NULL and 0. */
 	void *result;
-	uint32_t node_i;
-	/* Of several local ranks: no other one has declared it; its number was
+	uint32_t node_id;
+	/* Of several local ranks: no other one has declared it; its index was
 	 * that of a stream that has gone (sw_host_gone). */
 	bool is_new, is_again;
 };
@@ -83,8 +83,8 @@ struct sw_host_events {
 	 * sw_host_take calls it, its text is text (text.h).  Answer it as
 	 * on_tune. */
 	void (*on_end)(void *ctx, uint32_t id, const struct sw_edge_end *end);
-	/* A client frees memory, or a stream of a group that it has closed, as
-	 * it counts items: have its lcore call sw_host_forget, and answer as
+	/* A client frees memory, or a stream of a group that it has closed,
+	 * the item @item: have its lcore call sw_host_forget, and answer as
 	 * on_tune when no port refers to that memory any more; it is then
 	 * unmapped. */
 	void (*on_free)(void *ctx, uint32_t id, uint32_t item);
@@ -139,8 +139,9 @@ void sw_host_refuse(struct sw_host *h, uint32_t id, int err, const char *text);
 
 /* sw_host_declared - a batch is admitted (control).  Call it when the lcore
  * knows the tensors: submits may follow at once.
- * @first    what sw_host_take calls the batch's first tensor; the others
- * follow. Not read with several local ranks: it calls a tensor by its node_i
+ * @first    what sw_host_take calls the batch's first tensor: an id; those of
+ * the others follow. Not read with several local ranks: it calls a tensor by
+ * its node_id
  * @err      0, or one of them is dead, as @clash says: its push_pulls end with
  *           it, and so does the client's sw_declare
  * Errors: SW_ENOENT the client or the batch is gone. */
@@ -153,9 +154,9 @@ int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
 void sw_host_declare_failed(struct sw_host *h, uint32_t id, uint32_t batch,
 	int err, const char *text);
 
-/* sw_host_gone - the stream @node_i of several local ranks, which all of them
- * have closed, is used no more: its number may be another one's (control). */
-void sw_host_gone(struct sw_host *h, uint32_t node_i);
+/* sw_host_gone - the stream @node_id of several local ranks, which all of them
+ * have closed, has gone: its index may be another one's (control). */
+void sw_host_gone(struct sw_host *h, uint32_t node_id);
 
 /* sw_host_tuned - the answer to on_tune, on_end or on_free (control).
  * @err, @text  what the client's call returns; 0: it is done */
@@ -185,7 +186,7 @@ struct sw_host_submit {
 };
 
 /* sw_host_take - up to @max new submits (lcore).
- * .tensor is one of a declared batch, counted from its first; that no other
+ * .tensor is the id of one of a declared batch; that no other
  * submit of this tensor is open is for the caller to check (sw_host_evict).
  * Never blocks.  A client that broke the protocol yields 0 from then on. */
 uint32_t sw_host_take(
@@ -201,17 +202,19 @@ bool sw_host_take_grown(
  * whether the client slept. */
 bool sw_host_note_summed(struct sw_host_client *p);
 
-/* A collective, checked: both buffers hold what it reads and writes. */
+/* A collective, checked: both buffers hold what it reads and writes in the
+ * group that the item was opened with.  The stream may have gone since. */
 struct sw_host_coll {
 	uint64_t handle, count, whole, stride; /* as the client says */
-	uint32_t stream; /* as sw_host_take calls tensors */
+	uint32_t stream; /* id, as sw_host_take calls tensors */
 	uint16_t root;
 	uint8_t kind, dtype, op;
 	double scale;
 	uint32_t call;
 	const void *from;
 	void *to;
-	uint32_t from_item, to_item; /* the memory in which these lie */
+	uint64_t from_bytes, to_bytes; /* from there to the end of the memory */
+	uint32_t from_item, to_item;   /* index of the memory */
 };
 
 /* sw_host_take_coll - one new collective (lcore), or one that was put back and
@@ -228,7 +231,8 @@ void sw_host_put_back(
 	struct sw_host_client *p, const struct sw_host_coll *coll);
 
 /* sw_host_forget - nothing new is taken whose buffers lie in the memory @item,
- * or of the stream @item, and nothing waits that does (lcore).  @base and
+ * an id, or of the stream @item, and nothing waits that does (lcore).  @base
+ * and
  * @bytes are what it is; of a stream NULL and 0. False: a collective that waits
  * does; the client was evicted. */
 bool sw_host_forget(struct sw_host_client *p, uint32_t item, const void **base,

@@ -98,40 +98,34 @@ void sw_host_put_back(struct sw_host_client *p, const struct sw_host_coll *coll)
 
 /* --- new ones --- */
 
-/* @bytes at a place in declared memory, or NULL. */
+/* @bytes at a place in declared memory, or NULL; *room are those that are
+ * there.
+ */
 static char *memory_at(struct sw_host_client *p,
-	const struct sw_edge_place_at *at, uint64_t bytes, uint32_t n_items)
+	const struct sw_edge_place_at *at, uint64_t bytes, uint64_t *room)
 {
-	const struct sw_host_item *m;
+	const struct sw_host_item *m = sw_host_item(p, at->item);
 
-	if (at->item >= n_items)
+	if (!m || m->kind != SW_EDGE_MEMORY || at->offset > m->bytes)
 		return NULL;
-	m = &p->items[at->item];
-	if (atomic_load_explicit(&m->kind, memory_order_acquire) !=
-			SW_EDGE_MEMORY ||
-		at->offset > m->bytes || bytes > m->bytes - at->offset)
-		return NULL;
-	return m->base + at->offset;
+	*room = m->bytes - at->offset;
+	return bytes <= *room ? m->base + at->offset : NULL;
 }
 
 /* Is it a collective of a stream, in memory that is there? */
 static bool check_coll(struct sw_host_client *p, const struct sw_edge_coll *m,
 	struct sw_host_coll *out)
 {
-	uint32_t n = atomic_load_explicit(&p->n_tensors, memory_order_acquire);
 	uint32_t each = sw_dtype_bytes(m->dtype);
-	const struct sw_host_item *s;
+	const struct sw_host_item *s = sw_host_item(p, m->stream);
 	uint64_t bytes = m->count * each, all;
 	uint64_t stride = m->stride ? m->stride : bytes;
 
-	if (m->stream >= n || !each || !m->count ||
+	if (!s || s->kind != SW_EDGE_STREAM || !each || !m->count ||
 		m->count > SW_EDGE_TENSOR_BYTES_MAX / each ||
 		m->stride > SW_EDGE_TENSOR_BYTES_MAX ||
 		!(m->handle & SW_EDGE_COLL_HANDLE) ||
-		m->handle % SW_EDGE_TENSORS != m->stream)
-		return false;
-	s = &p->items[m->stream];
-	if (s->kind != SW_EDGE_STREAM)
+		m->handle % SW_EDGE_TENSORS != sw_id_index(m->stream))
 		return false;
 	/* below 2^36 each, and ranks have 16 bits */
 	all = bytes + stride * (s->n_ranks - 1);
@@ -146,12 +140,12 @@ static bool check_coll(struct sw_host_client *p, const struct sw_edge_coll *m,
 		.op = m->op,
 		.scale = m->scale,
 		.call = m->call,
-		.from = memory_at(p, &m->from,
-			m->kind == SW_REDUCE_SCATTER ? all : bytes, n),
-		.from_item = m->from.item,
-		.to_item = m->to.item,
-		.to = memory_at(
-			p, &m->to, m->kind == SW_ALL_GATHER ? all : bytes, n)};
+		.from_item = sw_id_index(m->from.item),
+		.to_item = sw_id_index(m->to.item)};
+	out->from = memory_at(p, &m->from,
+		m->kind == SW_REDUCE_SCATTER ? all : bytes, &out->from_bytes);
+	out->to = memory_at(p, &m->to, m->kind == SW_ALL_GATHER ? all : bytes,
+		&out->to_bytes);
 	return out->from && out->to;
 }
 
@@ -204,12 +198,13 @@ bool sw_host_take_coll(
 bool sw_host_forget(struct sw_host_client *p, uint32_t item, const void **base,
 	uint64_t *bytes)
 {
-	struct sw_host_item *m = &p->items[item];
+	struct sw_host_item *m = &p->items[sw_id_index(item)];
 	bool is_stream = m->kind == SW_EDGE_STREAM;
 
 	*base = is_stream ? NULL : m->base;
 	*bytes = is_stream ? 0 : m->bytes;
-	if (is_stream ? p->waiting.rows[item].first : m->n_waiting) {
+	if (is_stream ? p->waiting.rows[sw_id_index(item)].first
+		      : m->n_waiting) {
 		sw_host_evict(p, "freed what it uses, item", item);
 		return false;
 	}

@@ -123,10 +123,14 @@ static bool open_batch(struct sw_slot *s, uint32_t n, bool is_again)
 	return true;
 }
 
-static bool is_freed(const struct sw_slot *s, uint32_t item)
+/* Was the item before @id, at its index, freed? */
+static bool is_freed(const struct sw_slot *s, uint32_t id)
 {
-	return item < s->declared->n_tensors &&
-	       s->client->items[item].kind == SW_EDGE_N_ITEMS && !s->freeing;
+	const struct sw_host_item *m = &s->client->items[sw_id_index(id)];
+
+	return sw_id_index(id) < s->declared->n_tensors &&
+	       m->kind == SW_EDGE_N_ITEMS && sw_id_follows(id, m->id) &&
+	       !s->is_freeing;
 }
 
 /* All of the open batch has come. */
@@ -134,10 +138,10 @@ static void note_arrived(struct sw_slot *s)
 {
 	struct sw_declared_list *d = s->declared;
 
-	if (d->open->again && !is_freed(s, d->open->again - 1))
+	if (d->open->again && !is_freed(s, d->open->again))
 		sw_batch_blame(d->open, SW_EINVAL,
-			"item %u is nothing that was freed",
-			d->open->again - 1);
+			"item %u does not follow one that was freed",
+			d->open->again);
 	sw_declared_enter(d);
 	if (d->open->err)
 		fail(s, d->open->err, d->open->why);
@@ -260,12 +264,13 @@ static struct sw_slot *find_asked(
 static void publish(struct sw_slot *s, const struct sw_batch *b, uint32_t first)
 {
 	const struct sw_results *r = s->host->results;
-	uint32_t place = b->again ? b->again - 1 : s->declared->n_tensors;
-	uint64_t *at = s->client->control->results + place;
+	uint32_t id = b->again ? b->again : s->declared->n_tensors;
+	uint64_t *at = s->client->control->results + sw_id_index(id);
 
 	for (uint32_t i = 0; i < b->n; i++) {
 		const struct sw_host_tensor *t = &b->tensors[i];
-		struct sw_host_item item = {.name = r ? t->node_i : first + i,
+		struct sw_host_item item = {.id = id + i,
+			.name = r ? t->node_id : first + i,
 			.kind = t->kind,
 			.base = t->base,
 			.bytes = t->bytes};
@@ -273,8 +278,8 @@ static void publish(struct sw_slot *s, const struct sw_batch *b, uint32_t first)
 		if (t->kind == SW_EDGE_STREAM)
 			item.n_ranks = (uint16_t)t->n_elems;
 		if (r && t->result) /* else it will have none */
-			at[i] = r->rows[item.name].at;
-		sw_host_client_enter(s->client, place + i, &item);
+			at[i] = r->rows[sw_id_index(item.name)].at;
+		sw_host_client_enter(s->client, &item);
 	}
 	if (!b->again)
 		sw_host_client_admit(s->client, b->n);

@@ -71,7 +71,7 @@ void sw_declared_admit(struct sw_declared_list *d)
 		d->n_tensors += b->n;
 		return;
 	}
-	b->first = b->again - 1;
+	b->first = sw_id_index(b->again);
 	old = batch_of(d, b->first);
 	sw_names_change(&d->names, b->first, b->tensors[0].name);
 	sw_batch_free(old);
@@ -81,7 +81,7 @@ void sw_declared_admit(struct sw_declared_list *d)
 void sw_declared_unmap(
 	struct sw_host *h, struct sw_declared_list *d, uint32_t item)
 {
-	struct sw_batch *b = *batch_of(d, item);
+	struct sw_batch *b = *batch_of(d, sw_id_index(item));
 
 	sw_quota_give(h, b->data.bytes);
 	sw_segment_fini(&b->data);

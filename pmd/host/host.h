@@ -47,7 +47,7 @@ struct sw_batch {
 	uint32_t n, n_arrived;
 	uint32_t number; /* counts the client's declares */
 	uint32_t first;  /* of its tensors, once it is admitted */
-	uint32_t again;  /* memory: 1 + the item that it is; 0: a new one */
+	uint32_t again;  /* the id of the item that it is; 0: a new one */
 	uint32_t near;   /* as of sw_edge_declare */
 	uint64_t reserved_bytes;
 	/* of several local ranks: what this batch added to the results */
@@ -70,6 +70,7 @@ struct sw_declared_list {
 
 /* A tensor of several local ranks. */
 struct sw_result {
+	uint32_t id;
 	uint64_t n_elems, bytes;
 	uint64_t at;   /* of its result in the arena */
 	uint64_t room; /* there */
@@ -95,7 +96,8 @@ struct sw_results {
 
 /* Something declared, as the lcore needs it. */
 struct sw_host_item {
-	uint32_t name;    /* of a tensor or stream */
+	uint32_t id;      /* as the client calls it */
+	uint32_t name;    /* the worker's id of a tensor or stream */
 	uint16_t n_ranks; /* of a stream's group */
 	/* enum sw_edge_item; set last.  The lcore sets what is freed to
 	 * SW_EDGE_N_ITEMS. */
@@ -151,7 +153,8 @@ struct sw_slot {
 	enum sw_slot_state state;
 	int sock, pid_fd;
 	bool is_tuning;   /* on_tune, on_end or on_free called, not answered */
-	uint32_t freeing; /* 1 + the item, if it was on_free */
+	bool is_freeing;  /* it was on_free */
+	uint32_t freeing; /* the item, then */
 	bool is_deaf;     /* has let its socket fill up with answers */
 	uint32_t pid, uid;
 	uint32_t local_rank;
@@ -276,14 +279,32 @@ static inline bool sw_host_has_coll(const struct sw_host_client *p)
 	return p->waiting.n_ready || !sw_spsc_is_empty(&p->colls);
 }
 
+/* sw_host_item - the item that a client calls @id; NULL: it is none, was freed,
+ * or has another one's index now.  Either thread. */
+static inline struct sw_host_item *sw_host_item(
+	struct sw_host_client *p, uint32_t id)
+{
+	uint32_t n = atomic_load_explicit(&p->n_tensors, memory_order_acquire);
+	struct sw_host_item *m = &p->items[sw_id_index(id)];
+
+	/* What was freed the control thread may be writing. */
+	return sw_id_index(id) < n &&
+			       atomic_load_explicit(
+				       &m->kind, memory_order_acquire) !=
+				       SW_EDGE_N_ITEMS &&
+			       m->id == id
+		       ? m
+		       : NULL;
+}
+
 /* lcore.c: make and free a client over a control segment. */
 int sw_host_client_open(struct sw_edge_control *control, int bell, int kick_fd,
 	struct sw_host_client **out);
 void sw_host_client_close(struct sw_host_client **p);
-/* The control thread writes item @i; a new one counts when the next function
- * says that @n more are there. */
+/* The control thread writes an item at its index; a new one counts when the
+ * next function says that @n more are there. */
 void sw_host_client_enter(
-	struct sw_host_client *p, uint32_t i, const struct sw_host_item *item);
+	struct sw_host_client *p, const struct sw_host_item *item);
 void sw_host_client_admit(struct sw_host_client *p, uint32_t n);
 
 #endif

@@ -41,10 +41,11 @@ void sw_host_client_close(struct sw_host_client **p)
 }
 
 void sw_host_client_enter(
-	struct sw_host_client *p, uint32_t i, const struct sw_host_item *item)
+	struct sw_host_client *p, const struct sw_host_item *item)
 {
-	struct sw_host_item *to = &p->items[i];
+	struct sw_host_item *to = &p->items[sw_id_index(item->id)];
 
+	to->id = item->id;
 	to->name = item->name;
 	to->n_ranks = item->n_ranks;
 	to->base = item->base;
@@ -95,26 +96,27 @@ bool sw_host_are_awaited(struct sw_host_client *const *clients, uint32_t n)
 	return true;
 }
 
-/* A tensor of the client's; else it is evicted, with @reason. */
-static bool is_tensor(
-	struct sw_host_client *p, uint32_t i, bool is_growing, const char *why)
+/* A tensor of the client's; else NULL, and it is evicted for @why. */
+static const struct sw_host_item *find_tensor(
+	struct sw_host_client *p, uint32_t id, bool is_growing, const char *why)
 {
-	uint32_t n = atomic_load_explicit(&p->n_tensors, memory_order_acquire);
+	const struct sw_host_item *m = sw_host_item(p, id);
 	uint8_t least = is_growing ? SW_EDGE_GROWING : 0;
 
-	if (i < n && p->items[i].kind >= least &&
-		p->items[i].kind <= SW_EDGE_GROWING)
-		return true;
-	sw_host_evict(p, why, i);
-	return false;
+	if (m && m->kind >= least && m->kind <= SW_EDGE_GROWING)
+		return m;
+	sw_host_evict(p, why, id);
+	return NULL;
 }
 
 /* How much of it is not there yet. */
-static uint64_t lacks_of(const struct sw_host_client *p, uint32_t i)
+static uint64_t lacks_of(
+	const struct sw_host_client *p, const struct sw_host_item *m)
 {
-	return p->items[i].kind == SW_EDGE_GROWING
+	return m->kind == SW_EDGE_GROWING
 		       ? atomic_load_explicit(
-				 &p->control->lacks[i], memory_order_acquire)
+				 &p->control->lacks[sw_id_index(m->id)],
+				 memory_order_acquire)
 		       : 0;
 }
 
@@ -135,13 +137,14 @@ uint32_t sw_host_take(
 	}
 	for (int i = 0; i < n; i++) {
 		const struct sw_submit *s = &list[i];
+		const struct sw_host_item *m = find_tensor(
+			p, s->tensor, false, "submitted an undeclared tensor");
 
-		if (!is_tensor(p, s->tensor, false,
-			    "submitted an undeclared tensor"))
+		if (!m)
 			return (uint32_t)i;
 		out[i] = (struct sw_host_submit){.handle = s->handle,
-			.lacks = lacks_of(p, s->tensor),
-			.tensor = p->items[s->tensor].name,
+			.lacks = lacks_of(p, m),
+			.tensor = m->name,
 			.step = s->step,
 			.root = s->root};
 	}
@@ -151,14 +154,17 @@ uint32_t sw_host_take(
 bool sw_host_take_grown(
 	struct sw_host_client *p, uint32_t *tensor, uint64_t *lacks)
 {
+	const struct sw_host_item *m = NULL;
 	uint32_t i = SW_FLAGS;
 
 	if (!sw_host_is_evicted(p))
 		i = sw_flags_take(&p->control->grown);
-	if (i == SW_FLAGS || !is_tensor(p, i, true, "grew no growing tensor"))
+	if (i != SW_FLAGS) /* a tensor is never freed: its index is its id */
+		m = find_tensor(p, i, true, "grew no growing tensor");
+	if (!m)
 		return false;
-	*lacks = lacks_of(p, i);
-	*tensor = p->items[i].name;
+	*lacks = lacks_of(p, m);
+	*tensor = m->name;
 	return true;
 }
 

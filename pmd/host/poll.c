@@ -182,6 +182,14 @@ static void rx_tune(struct sw_slot *s, const struct sw_edge_tune *m)
 	h->p.events.on_tune(h->p.ctx, s->id, m);
 }
 
+static bool has_item(
+	const struct sw_slot *s, uint32_t id, enum sw_edge_item kind)
+{
+	const struct sw_host_item *m = sw_host_item(s->client, id);
+
+	return m && m->kind == kind;
+}
+
 /* A stream that is there, and a sentence. */
 static bool is_end(
 	const struct sw_slot *s, const struct sw_edge_end *m, size_t bytes)
@@ -189,8 +197,7 @@ static bool is_end(
 	return bytes == sizeof(*m) && s->state == SW_SLOT_ATTACHED &&
 	       !s->is_tuning && m->what <= SW_EDGE_CLOSE_GROUP &&
 	       !m->why[sizeof(m->why) - 1] &&
-	       m->stream < s->declared->n_tensors &&
-	       s->client->items[m->stream].kind == SW_EDGE_STREAM;
+	       has_item(s, m->stream, SW_EDGE_STREAM);
 }
 
 static void rx_end(struct sw_slot *s, struct sw_edge_end m)
@@ -198,7 +205,7 @@ static void rx_end(struct sw_slot *s, struct sw_edge_end m)
 	struct sw_host *h = s->host;
 
 	s->is_tuning = true;
-	m.stream = s->client->items[m.stream].name;
+	m.stream = sw_host_item(s->client, m.stream)->name;
 	sw_text_clean(m.why, sizeof(m.why));
 	h->p.events.on_end(h->p.ctx, s->id, &m);
 }
@@ -207,9 +214,9 @@ static bool is_free(
 	const struct sw_slot *s, const struct sw_edge_free *m, size_t bytes)
 {
 	return bytes == sizeof(*m) && s->state == SW_SLOT_ATTACHED &&
-	       !s->is_tuning && m->item < s->declared->n_tensors &&
-	       (s->client->items[m->item].kind == SW_EDGE_MEMORY ||
-		       s->client->items[m->item].kind == SW_EDGE_STREAM);
+	       !s->is_tuning &&
+	       (has_item(s, m->item, SW_EDGE_MEMORY) ||
+		       has_item(s, m->item, SW_EDGE_STREAM));
 }
 
 static void rx_free(struct sw_slot *s, uint32_t item)
@@ -217,7 +224,8 @@ static void rx_free(struct sw_slot *s, uint32_t item)
 	struct sw_host *h = s->host;
 
 	s->is_tuning = true;
-	s->freeing = 1 + item;
+	s->is_freeing = true;
+	s->freeing = item;
 	h->p.events.on_free(h->p.ctx, s->id, item);
 }
 

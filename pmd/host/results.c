@@ -39,13 +39,16 @@ void sw_results_close(struct sw_host *h)
 static void forget(struct sw_results *r, uint32_t row)
 {
 	sw_names_change(&r->names, row, NULL);
-	r->free[r->n_free++] = (uint16_t)row;
+	if (sw_id_next(r->rows[row].id))
+		r->free[r->n_free++] = (uint16_t)row;
 }
 
-void sw_host_gone(struct sw_host *h, uint32_t node_i)
+void sw_host_gone(struct sw_host *h, uint32_t node_id)
 {
-	if (h->results)
-		forget(h->results, node_i);
+	uint32_t row = sw_id_index(node_id);
+
+	if (h->results && h->results->rows[row].id == node_id)
+		forget(h->results, row);
 }
 
 void sw_results_undo(struct sw_host *h, struct sw_batch *b)
@@ -56,9 +59,12 @@ void sw_results_undo(struct sw_host *h, struct sw_batch *b)
 	r->busy = NULL;
 	sw_names_cut(&r->names, b->first_result);
 	if (b->tensors[0].is_again) { /* it is alone */
-		forget(r, b->tensors[0].node_i);
-		r->rows[b->tensors[0].node_i].at = r->was_at;
-		r->rows[b->tensors[0].node_i].room = r->was_room;
+		struct sw_result *row =
+			&r->rows[sw_id_index(b->tensors[0].node_id)];
+
+		forget(r, (uint32_t)(row - r->rows));
+		row->at = r->was_at;
+		row->room = r->was_room;
 	}
 	for (uint32_t i = 0; i < r->names.n; i++)
 		if (r->rows[i].at + r->rows[i].room > end)
@@ -80,7 +86,7 @@ static bool is_same(const struct sw_results *r, const struct sw_host_tensor *t,
 			       known->bytes));
 }
 
-/* Its number; SW_EDGE_TENSORS: there are that many.  A stream, of which a
+/* Its row; SW_EDGE_TENSORS: there are that many.  A stream, of which a
  * result has but its ranks, has that of one that has gone, and its place if
  * that has room. */
 static uint32_t add(
@@ -98,6 +104,7 @@ static uint32_t add(
 	if (i == SW_EDGE_TENSORS)
 		return i;
 	row = &r->rows[i];
+	row->id = t->is_again ? sw_id_next(row->id) : i;
 	r->was_at = row->at;
 	r->was_room = row->room;
 	if (!t->is_again || room > row->room) {
@@ -123,12 +130,13 @@ static uint32_t add(
 static bool enter(struct sw_results *r, struct sw_host_tensor *t, uint64_t *end)
 {
 	uint32_t known = sw_names_find(&r->names, t->name);
+	uint32_t i = known ? known - 1 : add(r, t, end);
 
-	t->node_i = known ? known - 1 : add(r, t, end);
-	if (t->node_i == SW_EDGE_TENSORS)
+	if (i == SW_EDGE_TENSORS)
 		return false;
-	if (!known || is_same(r, t, &r->rows[t->node_i]))
-		t->result = (char *)r->arena.base + r->rows[t->node_i].at;
+	t->node_id = r->rows[i].id;
+	if (!known || is_same(r, t, &r->rows[i]))
+		t->result = (char *)r->arena.base + r->rows[i].at;
 	return true;
 }
 

@@ -55,7 +55,7 @@ struct sw_sack fuzz_sack(const struct fuzz_step *s)
 static uint32_t payload_crc(struct test_frame *f)
 {
 	frame_read(f);
-	return f->h.type ? frame_crc(f) : 0;
+	return f->h.type ? frame_crc(f, f->seed) : 0;
 }
 
 static void mend_head(struct test_frame *f)

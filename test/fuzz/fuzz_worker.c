@@ -70,7 +70,8 @@ static void drain(struct fuzz *x, uint32_t max)
 	sw_worker_take(&x->r.w); /* its lcore's turn begins */
 	for (uint32_t n = 0;
 		n < max && frame_tx(&x->r.w.node, x->r.now_ns, 0, &f); n++) {
-		assert(n < FUZZ_TX_MAX && frame_is_intact(&f));
+		assert(n < FUZZ_TX_MAX &&
+			frame_is_intact(&f, sw_epoch_seed(x->r.w.epoch)));
 		fuzz_show("out", &f);
 		wrig_learn(&x->r, &f);
 	}
@@ -329,6 +330,8 @@ static void collective(struct fuzz *x, const struct fuzz_step *s)
 	c->to = from == to && s->d & 32 ? c->from : calloc(1, to);
 	ask.from = c->from;
 	ask.to = c->to;
+	ask.from_bytes = from;
+	ask.to_bytes = to;
 	ask.cookie = FUZZ_CALL + i;
 	if (sw_worker_coll(&x->r.w, &ask))
 		free_call(c);

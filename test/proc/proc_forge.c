@@ -114,7 +114,7 @@ static bool receive(struct forge *f, uint8_t type, struct test_frame *out)
 		memcpy(out->bytes + SW_HEAD_BYTES, in[i].payload,
 			in[i].len - SW_HEAD_BYTES);
 		frame_read(out);
-		if (!frame_is_intact(out))
+		if (!frame_is_intact(out, sw_epoch_seed(f->peer.epoch)))
 			die("the victim sends a malformed frame");
 		is_found = out->h.type == type;
 	}

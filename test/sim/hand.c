@@ -215,7 +215,7 @@ void hand_expect(struct check *c, struct hand_rig *rig, uint32_t i,
 	if (!check(c, hand_take(rig, i, SW_RESULT, &got), "a RESULT came"))
 		return;
 	check_eq(c, got.h.round, round, "round of the RESULT");
-	check(c, frame_is_intact(&got), "the RESULT has its CRC");
+	check(c, rig_is_intact(&rig->r, &got), "the RESULT has its CRC");
 	check(c, frame_is_all(&got, frame_value(&got)),
 		"the RESULT has one value");
 	check_eq(c, (uint32_t)frame_value(&got), (uint32_t)value, "the value");

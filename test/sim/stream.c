@@ -320,6 +320,7 @@ void sim_groups_submit(struct sim_worker *w, uint32_t seat)
 	sim_coll_pointers(w, seat, coll, &from, &to, &first);
 	ask.from = from;
 	ask.to = to;
+	ask.from_bytes = ask.to_bytes = UINT64_MAX; /* sim_coll_pointers */
 	err = sw_worker_coll(&w->engine, &ask);
 	if (err && may_end(w, seat, coll, err))
 		note_end(w, seat, coll, err);

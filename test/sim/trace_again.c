@@ -23,8 +23,8 @@ enum state { IDLE, OPENING, CALLING, CLOSING };
 /* What a worker does. */
 struct opener {
 	enum state state;
-	uint32_t n;     /* groups that it has closed, and that have gone */
-	uint32_t again; /* of the first one's index, once it is there */
+	uint32_t n;  /* groups that it has closed, and that have gone */
+	uint32_t id; /* of the last one; 0: there was none */
 	int32_t from[SIM_LOCAL][ELEMS], to[SIM_LOCAL][ELEMS];
 };
 
@@ -44,7 +44,7 @@ static void open_next(struct scene *s, uint32_t r)
 		.window_log2 = LOG2,
 		.ranks = s->ranks,
 		.n_ranks = s->n_ranks,
-		.again = o->again};
+		.again = o->id ? sw_id_next(o->id) : 0};
 
 	snprintf(name, sizeof(name), "g#%u/a", o->n);
 	for (uint32_t i = 0; i < w->n_lanes; i++)
@@ -52,7 +52,7 @@ static void open_next(struct scene *s, uint32_t r)
 			abort();
 	if (sw_worker_add(&w->engine))
 		abort();
-	o->again = w->engine.n_places;
+	o->id = t.again ? t.again : w->engine.n_places - 1;
 	o->state = OPENING;
 }
 
@@ -62,13 +62,15 @@ static void call(struct scene *s, uint32_t r)
 	struct opener *o = &s->w[r];
 
 	for (uint32_t l = 0; l < w->n_local; l++) {
-		struct sw_worker_coll ask = {.stream = o->again - 1,
+		struct sw_worker_coll ask = {.stream = o->id,
 			.local = l,
 			.kind = SW_ALL_REDUCE,
 			.dtype = SW_I32,
 			.n_elems = ELEMS,
 			.from = o->from[l],
 			.to = o->to[l],
+			.from_bytes = sizeof(o->from[l]),
+			.to_bytes = sizeof(o->to[l]),
 			.cookie = SIM_COOKIE_COLL};
 
 		for (uint32_t i = 0; i < ELEMS; i++)
@@ -90,7 +92,7 @@ static void close_group(struct check *c, struct scene *s, uint32_t r)
 		for (uint32_t i = 0; i < ELEMS; i++)
 			n_wrong += o->to[l][i] !=
 				   (int32_t)(s->n_ranks * (o->n + i));
-		sw_worker_close_group(&w->engine, o->again - 1, l);
+		sw_worker_close_group(&w->engine, o->id, l);
 	}
 	check_eq(c, n_wrong, 0, "elements that are wrong");
 	o->state = CLOSING;

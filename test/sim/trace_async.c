@@ -86,7 +86,7 @@ static void a12_a_lost_answer_is_built_anew(struct check *c)
 	check(c, hand_take(&rig, A, SW_RESULT, &again), "it came again");
 	check_eq(c, again.h.round, 2, "round");
 	check(c,
-		frame_is_intact(&again) &&
+		rig_is_intact(&rig.r, &again) &&
 			frame_is_all(&again, frame_value(&again)),
 		"it is one value");
 	check_eq(c, (uint32_t)frame_value(&again), 3001, "the value of now");

@@ -63,6 +63,8 @@ static void call(struct sim_job *job, uint32_t group, enum sw_coll_kind kind,
 			.n_elems = n_elems,
 			.from = from,
 			.to = to + r * stride,
+			.from_bytes = UINT64_MAX,
+			.to_bytes = UINT64_MAX,
 			.cookie = SIM_COOKIE_COLL | group << 16};
 
 		of->n_submitted++;

@@ -1,4 +1,4 @@
-/* trace_worker.c - traces that end in a worker's buffer: A2, A6, A13, A16.
+/* trace_worker.c - traces that end in a worker's buffer: A2, A6, A8, A13, A16.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
@@ -74,8 +74,8 @@ static void a2_result_before_its_push(struct check *c)
 		    "a RESULT of chunk 9 was copied"))
 		return;
 	h.round = 2;
-	h.payload_crc =
-		sw_data_crc(&h, k.f->bytes + SW_HEAD_BYTES, h.payload_len);
+	h.payload_crc = sw_data_crc(sw_epoch_seed(job->workers[0].engine.epoch),
+		&h, k.f->bytes + SW_HEAD_BYTES, h.payload_len);
 	header_encode(&h, k.f->bytes);
 	sim_net_replay(&job->net, k.f);
 	chunk = &job->workers[0].engine.tensors[0].chunks[9];
@@ -300,7 +300,59 @@ static void a16_damage_is_not_editing(struct check *c)
 	end_job(c, job);
 }
 
+/* --- A8, of frames --- */
+
+enum { EARLIER = 40 };
+
+/* Instead of every other data frame one of an earlier run comes, under the same
+ * ids and numbers, and with other bytes. */
+struct earlier {
+	struct sim_job *job;
+	uint32_t n_seen, n_pushes, n_results;
+};
+
+static enum sim_fate replace_by_earlier(void *ctx, struct sim_frame *f)
+{
+	struct earlier *k = ctx;
+	uint32_t seed = sw_epoch_seed(k->job->workers[0].engine.epoch) + 1;
+	struct sw_header h;
+
+	if (!is_type(f, SW_PUSH, 1) &&
+		!(is_type(f, SW_RESULT, 0) && f->to == 1))
+		return SIM_PASS;
+	if (k->n_seen >= EARLIER || k->n_seen++ % 2 ||
+		header_decode(f->bytes, f->len, &h) != HEADER_GOOD)
+		return SIM_PASS;
+	k->n_pushes += h.type == SW_PUSH;
+	k->n_results += h.type == SW_RESULT;
+	f->bytes[SW_HEAD_BYTES] ^= 1;
+	h.payload_crc =
+		sw_data_crc(seed, &h, f->bytes + SW_HEAD_BYTES, h.payload_len);
+	header_encode(&h, f->bytes);
+	return SIM_PASS;
+}
+
+static void a8_frames_of_an_earlier_run(struct check *c)
+{
+	struct sim_job *job = new_job(20 * 336, 4);
+	struct earlier k = {.job = job};
+
+	job->net.hook = replace_by_earlier;
+	job->net.hook_ctx = &k;
+	job->net.faults.corrupt = 1; /* says that CRC errors are in order */
+	sim_job_open(job);
+	check(c, sim_job_run(job, 5 * SW_S), "the job ends");
+	check(c, k.n_pushes && k.n_results, "frames both ways were replaced");
+	check_eq(c, job->servers[0]->stats.rx_payload_crc, k.n_pushes,
+		"PUSHes that the server dropped");
+	check_eq(c, job->workers[0].engine.stats.rx_payload_crc, k.n_results,
+		"RESULTs that the worker dropped");
+	check_eq(c, job->workers[0].n_errors, 0, "errors");
+	end_job(c, job);
+}
+
 const struct check_case trace_worker[] = {
+	{"a8_frames_of_an_earlier_run", a8_frames_of_an_earlier_run},
 	{"a2_result_taken_only_when_waited_for",
 		a2_result_taken_only_when_waited_for},
 	{"a2_result_before_its_push", a2_result_before_its_push},

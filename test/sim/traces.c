@@ -39,7 +39,8 @@
  *       fixed members, that nothing is un-folded and counts travel per chunk,
  *       is in the random runs: n_local and the count of folds)
  *  A7   changes of layout, class or map
- *  A8   epochs, and who decides them
+ *  A8   who decides about epochs (that no frame of an earlier one is taken is
+ *       in trace_worker.c)
  *  A11  deterministic mode of tensors
  *  A13  (b) colocated servers, (d) policy p3
  *  A15  authentication

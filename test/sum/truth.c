@@ -183,6 +183,62 @@ static const struct {
 	{'^', SW_BOOL, 1, 1, 0},
 };
 
+/* 64 bits times 53 are rounded once. */
+static bool i64_scales_are_right(const struct sw_sum *sum)
+{
+	static const int64_t odd = ((int64_t)1 << 53) + 1;
+	static const struct {
+		int64_t v;
+		double factor;
+		int64_t want;
+	} cases_64[] = {
+		{odd, 1, odd},
+		{-odd, 1, -odd},
+		{odd, 2, 2 * odd},
+		{odd, -3, -3 * odd},
+		{odd, 0.5, (odd - 1) / 2},     /* a tie, to even */
+		{odd + 2, 0.5, (odd + 3) / 2}, /* the same */
+		{-odd - 2, 0.5, (-odd - 3) / 2},
+		{odd, 1.5, (int64_t)1 << 53 | 1LL << 52 | 2},
+		{INT64_MAX, 0.25, (int64_t)1 << 61},
+		{INT64_MAX, 1, INT64_MAX},
+		{INT64_MIN, 1, INT64_MIN},
+		{INT64_MIN, -1, INT64_MAX},
+		{INT64_MAX, -1, -INT64_MAX},
+		{INT64_MAX, 1 + 0x1p-52, INT64_MAX},
+		{INT64_MIN, 2, INT64_MIN},
+		{5, 0x1p61, INT64_MAX},
+		{1, 0x1p62, (int64_t)1 << 62},
+		{-1, 0x1p63, INT64_MIN},
+		{1, 0x1p63, INT64_MAX},
+		{-1, 1e300, INT64_MIN},
+		{INT64_MAX, 0x1p-63, 1},
+		{INT64_MAX, 0x1p-64, 0},
+		{INT64_MIN, 0x1p-64, 0}, /* a tie */
+		{INT64_MIN, 3 * 0x1p-65, -1},
+		{INT64_MIN, 1e-300, 0},
+		{INT64_MAX, 0x1p-1074, 0},
+		{5, INFINITY, INT64_MAX},
+		{-5, INFINITY, INT64_MIN},
+		{5, -INFINITY, INT64_MIN},
+		{0, INFINITY, 0},
+		{5, NAN, 0},
+		{5, 0, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(cases_64) / sizeof(cases_64[0]); i++) {
+		int64_t v = cases_64[i].v;
+
+		sum->ops[SW_I64].scale(&v, &v, cases_64[i].factor, 1);
+		if (v == cases_64[i].want)
+			continue;
+		printf("# %s i64 scale %zu: %lld\n", sum->name, i,
+			(long long)v);
+		return false;
+	}
+	return true;
+}
+
 static bool scales_are_right(const struct sw_sum *sum)
 {
 	int32_t i[4] = {3, 5, -7, INT32_MAX}, want_i[4] = {2, 2, -4, 1 << 30};
@@ -258,7 +314,8 @@ bool truth_cases(const struct sw_sum *sum)
 			return false;
 		}
 	}
-	return scales_are_right(sum) && divides_are_right(sum);
+	return scales_are_right(sum) && i64_scales_are_right(sum) &&
+	       divides_are_right(sum);
 }
 
 bool truth_fold(const struct sw_sum *sum)

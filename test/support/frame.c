@@ -16,21 +16,22 @@ uint32_t frame_ip(uint32_t i)
 	return 0x0a000000 + i;
 }
 
-uint32_t frame_crc(const struct test_frame *f)
+uint32_t frame_crc(const struct test_frame *f, uint32_t seed)
 {
 	const uint8_t *payload = f->bytes + SW_HEAD_BYTES;
 	uint32_t n = f->len - SW_HEAD_BYTES;
 
 	if (f->h.type == SW_WANT)
 		return 0;
-	return f->h.class == SW_CLASS_CTL ? sw_crc32c(0, payload, n)
-					  : sw_data_crc(&f->h, payload, n);
+	return f->h.class == SW_CLASS_CTL
+		       ? sw_crc32c(0, payload, n)
+		       : sw_data_crc(seed, &f->h, payload, n);
 }
 
 void frame_seal(struct test_frame *f)
 {
 	f->len = SW_HEAD_BYTES + f->h.payload_len;
-	f->h.payload_crc = frame_crc(f);
+	f->h.payload_crc = frame_crc(f, f->seed);
 	header_encode(&f->h, f->bytes);
 }
 
@@ -40,10 +41,10 @@ void frame_read(struct test_frame *f)
 	header_decode(f->bytes, f->len, &f->h);
 }
 
-bool frame_is_intact(const struct test_frame *f)
+bool frame_is_intact(const struct test_frame *f, uint32_t seed)
 {
 	return f->h.type && (f->h.flags & SW_FLAG_NO_CRC ||
-				    f->h.payload_crc == frame_crc(f));
+				    f->h.payload_crc == frame_crc(f, seed));
 }
 
 void frame_get(const struct test_frame *f, void *out, size_t n)

@@ -21,14 +21,15 @@ struct test_frame {
 	struct sw_header h;  /* as decoded, or to be encoded */
 	struct sw_path peer; /* it comes from or goes to */
 	uint32_t len;
+	uint32_t seed; /* of a data payload's CRC (sw_epoch_seed), to seal it */
 	uint8_t bytes[SW_HEAD_BYTES + SW_PAYLOAD_MAX];
 };
 
 /* frame_ip - address of peer @i; its text is the letter and @i. */
 uint32_t frame_ip(uint32_t i);
 
-/* frame_crc - what payload_crc must be, by f->h. */
-uint32_t frame_crc(const struct test_frame *f);
+/* frame_crc - what payload_crc must be, by f->h, in the run of @seed. */
+uint32_t frame_crc(const struct test_frame *f, uint32_t seed);
 
 /* frame_seal - length, payload_crc and encoded header, for what f->h says and
  * for the payload that lies in f->bytes. */
@@ -37,9 +38,9 @@ void frame_seal(struct test_frame *f);
 /* frame_read - decode f->h; one that does not decode has type 0. */
 void frame_read(struct test_frame *f);
 
-/* frame_is_intact - did it decode, and has its payload its CRC, or needs none?
- */
-bool frame_is_intact(const struct test_frame *f);
+/* frame_is_intact - did it decode, and has its payload its CRC in the run of
+ * @seed, or needs none? */
+bool frame_is_intact(const struct test_frame *f, uint32_t seed);
 
 /* frame_get - the first @n bytes of the payload. */
 void frame_get(const struct test_frame *f, void *out, size_t n);

@@ -34,6 +34,7 @@ void peer_make(struct test_peer *p, struct sw_header h, const void *payload,
 		h.grant = p->grant;
 	out->h = h;
 	out->peer = p->path;
+	out->seed = sw_epoch_seed(p->epoch);
 	if (payload)
 		memcpy(out->bytes + SW_HEAD_BYTES, payload, h.payload_len);
 	frame_seal(out);
@@ -85,6 +86,7 @@ static void learn_join(struct test_peer *p, const struct test_frame *f)
 	frame_get(f, &j, sizeof(j));
 	p->nonce = j.nonce;
 	p->session = j.session;
+	p->epoch = j.epoch ? j.epoch : p->epoch;
 }
 
 void peer_learn(struct test_peer *p, const struct test_frame *f)
@@ -315,6 +317,7 @@ void peer_status(struct test_peer *p, enum sw_job_state state, int err,
 	for (uint32_t m = 0; m < SW_MAX_MEMBERS; m++)
 		st.n_local[m] = p->n_local ? p->n_local : 1;
 	snprintf(st.text, sizeof(st.text), "%s", text);
+	p->epoch = st.epoch;
 	peer_say(p, SW_STATUS, &st, sizeof(st));
 }
 

@@ -34,6 +34,10 @@ void server_rig_close(struct server_rig *r);
  * call. */
 const char *rig_tx(struct server_rig *r);
 
+/* rig_is_intact - has a frame that the server sent its CRC, in the run that its
+ * worker knows? */
+bool rig_is_intact(const struct server_rig *r, const struct test_frame *f);
+
 /* rig_learn - what the workers learn from a frame that the server sent. */
 void rig_learn(struct server_rig *r, const struct test_frame *f);
 

@@ -115,7 +115,7 @@ static inline enum sw_push_verdict push_n(struct fixture *x, uint32_t member,
 
 	for (uint32_t i = 0; i < n_elems; i++)
 		elems[i] = value;
-	h.payload_crc = sw_data_crc(&h, elems, h.payload_len);
+	h.payload_crc = sw_data_crc(0, &h, elems, h.payload_len);
 	return shard_push(&x->sh, member, &h, (uint8_t *)elems, false);
 }
 
@@ -142,8 +142,8 @@ static inline int32_t take(struct fixture *x, uint32_t member)
 	elems = sw_shard_take(&x->sh, member, order, &x->h, &x->cell);
 	for (uint32_t i = 1; i < x->h.payload_len / 4u; i++)
 		assert_int_equal(elems[i], elems[0]);
-	assert_int_equal(
-		x->h.payload_crc, sw_data_crc(&x->h, elems, x->h.payload_len));
+	assert_int_equal(x->h.payload_crc,
+		sw_data_crc(0, &x->h, elems, x->h.payload_len));
 	return elems[0];
 }
 

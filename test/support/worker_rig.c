@@ -169,7 +169,7 @@ static bool take(struct worker_rig *r)
 
 	if (!frame_tx(&r->w.node, r->now_ns, 0, &f))
 		return false;
-	assert_true(frame_is_intact(&f));
+	assert_true(frame_is_intact(&f, sw_epoch_seed(r->w.epoch)));
 	assert_true(strlen(r->text) + 512 < sizeof(r->text));
 	frame_text(&f, 's', r->text, sizeof(r->text));
 	wrig_learn(r, &f);

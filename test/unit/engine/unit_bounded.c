@@ -253,7 +253,9 @@ static void call(struct worker_rig *r, uint32_t stream)
 		.dtype = SW_I32,
 		.n_elems = 1,
 		.from = r->data,
-		.to = r->data};
+		.to = r->data,
+		.from_bytes = sizeof(r->data),
+		.to_bytes = sizeof(r->data)};
 
 	for (ask.local = 0; ask.local < N_LOCAL; ask.local++)
 		assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
@@ -330,7 +332,9 @@ static void worker__names_who_is_missing(void **state)
 			.dtype = SW_I32,
 			.n_elems = 1,
 			.from = r->data,
-			.to = r->data};
+			.to = r->data,
+			.from_bytes = sizeof(r->data),
+			.to_bytes = sizeof(r->data)};
 
 		assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
 		r->w.tensors[i].awaited = ~0ULL;

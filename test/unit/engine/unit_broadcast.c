@@ -17,7 +17,7 @@ static enum sw_push_verdict copy_from(struct fixture *x, uint32_t member,
 	h.dtype = x->sh.tensors[0].dtype;
 	h.payload_len = n;
 	h.weight = n > 0;
-	h.payload_crc = sw_data_crc(&h, bytes, n);
+	h.payload_crc = sw_data_crc(0, &h, bytes, n);
 	return shard_push(&x->sh, member, &h, bytes, false);
 }
 
@@ -130,7 +130,7 @@ static void copy__any_bits_in_16_bit_types(void **state)
 	for (uint32_t m = 0; m < 3; m++) {
 		h = header(0, 1, 0, FULL);
 		h.dtype = SW_F16;
-		h.payload_crc = sw_data_crc(&h, ones, PAYLOAD);
+		h.payload_crc = sw_data_crc(0, &h, ones, PAYLOAD);
 		shard_push(&x->sh, m, &h, (uint8_t *)ones, false);
 	}
 	copy_from(x, ROOT, 2, ROOT, odd, PAYLOAD);
@@ -145,7 +145,7 @@ static void copy__any_bits_in_16_bit_types(void **state)
 		assert_memory_equal(got, odd, PAYLOAD);
 	}
 	h.round = 3;
-	h.payload_crc = sw_data_crc(&h, ones, PAYLOAD);
+	h.payload_crc = sw_data_crc(0, &h, ones, PAYLOAD);
 	shard_push(&x->sh, A, &h, (uint8_t *)ones, false);
 	fate(x, C, true); /* round 2 again, while 3 accumulates */
 	got = sw_shard_take(&x->sh, C, 0, &x->h, &x->cell);

@@ -176,7 +176,7 @@ static void turn_server(struct server_rig *r, uint32_t room)
 
 	rig_tick(r, 30 * SW_US);
 	while (room-- && frame_tx(&r->srv->node, r->now_ns, 0, &f)) {
-		assert_true(frame_is_intact(&f));
+		assert_true(rig_is_intact(r, &f));
 		if (f.h.type == SW_RESULT && f.peer.ip == frame_ip(VICTIM))
 			r->last[SW_RESULT] = f;
 	}
@@ -430,7 +430,8 @@ static void worker__wild_fields(void **state)
 			for (uint32_t room = below(&rng, 30);
 				room-- &&
 				frame_tx(&r->w.node, r->now_ns, 0, &f);)
-				assert_true(frame_is_intact(&f));
+				assert_true(frame_is_intact(
+					&f, sw_epoch_seed(r->w.epoch)));
 		}
 		if (!r->w.n_open)
 			sw_worker_push(&r->w, 0, 0, 1);

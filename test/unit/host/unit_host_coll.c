@@ -315,7 +315,7 @@ static struct sw_edge_desc memory_again(uint32_t item)
 	return (struct sw_edge_desc){.n_elems = BYTES / 2,
 		.dtype = SW_U8,
 		.kind = SW_EDGE_MEMORY,
-		.again = 1 + item};
+		.again = sw_id_next(item)};
 }
 
 static void free__then_its_number_is_used_again(void **state)
@@ -326,9 +326,10 @@ static void free__then_its_number_is_used_again(void **state)
 
 	open_raw(&w, s);
 	for (uint32_t i = 0; i < 3; i++) {
-		free_memory(&w);
-		declare_one(&w, N_ITEMS + i, memory_again(MEMORY));
+		free_item(&w, i * SW_IDS + MEMORY);
+		declare_one(&w, N_ITEMS + i, memory_again(i * SW_IDS + MEMORY));
 	}
+	m.from.item = m.to.item = 3 * SW_IDS + MEMORY;
 	m.count = BYTES / 8;
 	taken(&w, m);
 	m.count++;
@@ -336,10 +337,63 @@ static void free__then_its_number_is_used_again(void **state)
 	evicted(s, &w, "a collective that cannot be");
 }
 
+/* Memory and a stream were freed and are there again, under the same indices.
+ */
+static void open_again(struct raw *w, struct scene *s)
+{
+	struct sw_edge_open m = good_open(N_ITEMS + 1);
+	struct sw_edge_desc d = memory_again(MEMORY);
+	union sw_edge_msg answer;
+	int fds[2];
+
+	open_raw(w, s);
+	free_item(w, MEMORY);
+	free_item(w, STREAM);
+	d.n_elems = BYTES;
+	declare_one(w, N_ITEMS, d);
+	m.desc.again = sw_id_next(STREAM);
+	strcpy(m.desc.name, "stream#2");
+	raw_send(w, &m, open_bytes(RANKS));
+	assert_int_equal(raw_recv(w, &answer, fds), sizeof(answer.declared));
+	assert_int_equal(answer.kind, SW_EDGE_DECLARED);
+	close(fds[0]);
+}
+
+/* An id of before names nothing, in a ring as in a message. */
+static void again__old_ids_name_nothing(void **state)
+{
+	struct scene *s = *state;
+	struct sw_edge_coll now = good, m;
+	struct sw_edge_end end = {.kind = SW_EDGE_END, .stream = STREAM};
+	struct raw w;
+
+	now.stream = sw_id_next(STREAM);
+	now.from.item = now.to.item = sw_id_next(MEMORY);
+	for (uint32_t i = 0; i < 3; i++) {
+		m = now;
+		if (i == 0)
+			m.stream = STREAM;
+		else
+			(i == 1 ? &m.from : &m.to)->item = MEMORY;
+		open_again(&w, s);
+		taken(&w, now);
+		put(&w, &m);
+		evicted(s, &w, "a collective that cannot be");
+	}
+	open_again(&w, s);
+	raw_send(&w, &end, sizeof(end));
+	evicted(s, &w, "not allowed");
+	for (uint32_t i = MEMORY; i <= STREAM; i++) {
+		open_again(&w, s);
+		send_free(&w, i);
+		evicted(s, &w, "not allowed");
+	}
+}
+
 static void again__only_what_was_freed(void **state)
 {
-	static const uint32_t others[] = {
-		MEMORY, STREAM, TENSOR, N_ITEMS, UINT32_MAX - 1};
+	static const uint32_t others[] = {SW_IDS + MEMORY, SW_IDS + STREAM,
+		TENSOR, SW_IDS + N_ITEMS, UINT32_MAX};
 	struct scene *s = *state;
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
@@ -352,12 +406,12 @@ static void again__only_what_was_freed(void **state)
 		good_declare(&m, N_ITEMS, 1);
 		m.descs[0].dtype = SW_U8;
 		m.descs[0].kind = SW_EDGE_MEMORY;
-		m.descs[0].again = 1 + others[i];
+		m.descs[0].again = others[i];
 		raw_send(&w, &m, declare_bytes(1));
 		assert_int_equal(
 			raw_recv(&w, &answer, fds), sizeof(answer.text));
 		assert_int_equal(answer.kind, SW_EDGE_FAILED);
-		assert_non_null(strstr(answer.text.text, "was freed"));
+		assert_non_null(strstr(answer.text.text, "that was freed"));
 		taken(&w, good);
 		raw_close(&w);
 		scene_check(s, SW_HOST_DIED, "closed the connection");
@@ -500,6 +554,7 @@ int main(void)
 		cmocka_unit_test(free__of_a_stream),
 		cmocka_unit_test(free__then_no_collective_lies_there),
 		cmocka_unit_test(free__then_its_number_is_used_again),
+		cmocka_unit_test(again__old_ids_name_nothing),
 		cmocka_unit_test(again__only_what_was_freed),
 		cmocka_unit_test(declare__bad_items),
 		cmocka_unit_test(open__bad_streams),

@@ -33,10 +33,10 @@ static int scene_open(void **state)
 		sw_host_client_open(s->control, s->bells[0], s->kick, &s->port),
 		0);
 	for (uint32_t i = 0; i < N_ITEMS; i++)
-		sw_host_client_enter(s->port, i,
-			&(struct sw_host_item){.name = NAME + i,
-				.kind = kinds[i],
-				.bytes = 1 << 20});
+		sw_host_client_enter(s->port, &(struct sw_host_item){.id = i,
+						      .name = NAME + i,
+						      .kind = kinds[i],
+						      .bytes = 1 << 20});
 	sw_host_client_admit(s->port, N_ITEMS);
 	sw_spsc_init(&s->submits, s->control->submits, SW_EDGE_TENSORS,
 		sizeof(struct sw_submit));

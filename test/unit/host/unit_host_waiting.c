@@ -24,9 +24,12 @@ static void scene_open(struct scene *s)
 {
 	static char memory[BYTES];
 	const struct sw_host_item items[N_ITEMS] = {
-		{.name = 7, .kind = SW_EDGE_STREAM, .n_ranks = 2},
-		{.name = 8, .kind = SW_EDGE_STREAM, .n_ranks = 2},
-		{.kind = SW_EDGE_MEMORY, .base = memory, .bytes = BYTES}};
+		{.id = A, .name = 7, .kind = SW_EDGE_STREAM, .n_ranks = 2},
+		{.id = B, .name = 8, .kind = SW_EDGE_STREAM, .n_ranks = 2},
+		{.id = MEMORY,
+			.kind = SW_EDGE_MEMORY,
+			.base = memory,
+			.bytes = BYTES}};
 
 	*s = (struct scene){0};
 	assert_int_equal(pipe(s->kick), 0);
@@ -37,7 +40,7 @@ static void scene_open(struct scene *s)
 	assert_int_equal(
 		sw_host_client_open(s->control, -1, s->kick[1], &s->p), 0);
 	for (uint32_t i = 0; i < N_ITEMS; i++)
-		sw_host_client_enter(s->p, i, &items[i]);
+		sw_host_client_enter(s->p, &items[i]);
 	sw_host_client_admit(s->p, N_ITEMS);
 }
 

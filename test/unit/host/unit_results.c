@@ -136,12 +136,12 @@ static void declare__joins_by_name(void **state)
 	send_batch(&p, 0, 1000, false);
 	results[0] = p.tensors[0].result;
 	results[1] = p.tensors[1].result;
-	assert_int_equal(p.tensors[1].node_i, 1);
+	assert_int_equal(p.tensors[1].node_id, 1);
 	fds[0] = admit(&p, 0);
 	send_batch(&p, 1, 1000, true);
 	assert_string_equal(p.tensors[0].name, "b");
-	assert_int_equal(p.tensors[0].node_i, 1);
-	assert_int_equal(p.tensors[1].node_i, 0);
+	assert_int_equal(p.tensors[0].node_id, 1);
+	assert_int_equal(p.tensors[1].node_id, 0);
 	assert_ptr_equal(p.tensors[0].result, results[1]);
 	assert_ptr_equal(p.tensors[1].result, results[0]);
 	assert_int_equal((uintptr_t)p.tensors[0].base % 4096, 32 * 64);
@@ -220,7 +220,7 @@ static void declare__and_die(void **state)
 		SW_ENOENT);
 	poll_some(&p);
 	assert_int_equal(p.n_declare, 2);
-	assert_int_equal(p.tensors[0].node_i, 0);
+	assert_int_equal(p.tensors[0].node_id, 0);
 	assert_false(p.tensors[0].is_new);
 	close(admit(&p, 0));
 	close_pair(&p);
@@ -275,7 +275,7 @@ static void declare__other_shape(void **state)
 	send_batch(&p, 1, 11, false);
 	assert_int_equal(p.n_detach, 0);
 	assert_int_equal(p.n_declare, 2);
-	assert_int_equal(p.tensors[1].node_i, 1);
+	assert_int_equal(p.tensors[1].node_id, 1);
 	assert_null(p.tensors[1].result);
 	assert_int_equal(sw_host_declared(p.host, p.ids[1], p.batch, 99,
 				 SW_EMISMATCH, "tensor a: 11 or 10"),
@@ -311,7 +311,7 @@ static void declare__failed_is_forgotten(void **state)
 	again.descs[0].n_elems = 400000;
 	raw_send(&p.w[0], &again, declare_bytes(1));
 	poll_some(&p);
-	assert_int_equal(p.tensors[0].node_i, 0);
+	assert_int_equal(p.tensors[0].node_id, 0);
 	assert_int_equal(p.n_declare, 2);
 	close(admit(&p, 0));
 	close_pair(&p);
@@ -378,7 +378,8 @@ static void open__failed_is_forgotten(void **state)
 	expect_failed(&p, "needed for results");
 	assert_int_equal(p.host->used_bytes, used);
 	open_stream(&p, 4, 2);
-	assert_int_equal(p.tensors[0].node_i, 0);
+	assert_int_equal(sw_id_index(p.tensors[0].node_id), 0);
+	assert_true(p.tensors[0].node_id); /* the one that has gone had 0 */
 	assert_int_equal(p.host->used_bytes, used + 4096);
 	close(admit(&p, 0));
 	close_pair(&p);
@@ -435,7 +436,7 @@ static void results__go_with_the_last(void **state)
 	sw_host_release(p.host, p.ids[0]);
 	send_batch(&p, 1, 1000, false);
 	assert_int_equal(p.n_declare, 2);
-	assert_int_equal(p.tensors[0].node_i, 0);
+	assert_int_equal(p.tensors[0].node_id, 0);
 	close(admit(&p, 1));
 	p.w[0] = (struct raw){.sock = -1, .bell = -1, .memory = -1};
 	raw_connect(&p.w[0], p.r);

@@ -224,7 +224,8 @@ static void turn__drain_ends(void **state)
 	assert_int_equal(n, 64);
 }
 
-/* The engine's clock stands still over a stop, and only then. */
+/* The engine's clock goes on by 100 ms over a stop, and only then by less than
+ * the time that passed. */
 static void turn__stop_is_skipped(void **state)
 {
 	struct fixture *x = open_loop(SW_S);
@@ -235,12 +236,27 @@ static void turn__stop_is_skipped(void **state)
 	assert_true(x->tick_ns == SW_S + 499 * SW_MS);
 	x->loop.tick_at_ns = 0;
 	turn(x, SW_S + 499 * SW_MS + 15 * SW_S);
-	assert_true(x->tick_ns == SW_S + 499 * SW_MS);
-	assert_true(sw_loop_now(&x->loop, 17 * SW_S) == 2 * SW_S);
+	assert_true(x->tick_ns == SW_S + 599 * SW_MS);
+	assert_true(sw_loop_now(&x->loop, 17 * SW_S) == 2 * SW_S + 100 * SW_MS);
 	assert_int_equal(x->loop.stats.poll_gaps, 1);
 	x->loop.tick_at_ns = 0;
 	turn(x, SW_S + 500 * SW_MS + 15 * SW_S);
-	assert_true(x->tick_ns == SW_S + 500 * SW_MS);
+	assert_true(x->tick_ns == SW_S + 600 * SW_MS);
+}
+
+/* Where each turn comes that late, time passes all the same: what waits gives
+ * up some day. */
+static void turn__stops_without_end(void **state)
+{
+	struct fixture *x = open_loop(SW_S);
+	uint64_t now_ns = SW_S;
+
+	turn(x, now_ns);
+	for (uint32_t i = 0; i < 100; i++) {
+		x->loop.tick_at_ns = 0;
+		turn(x, now_ns += 700 * SW_MS);
+	}
+	assert_true(x->tick_ns == SW_S + 10 * SW_S);
 }
 
 /* The peer learns the longest gap of the last one or two seconds. */
@@ -400,6 +416,7 @@ int main(void)
 		cmocka_unit_test(turn__drains_after_a_gap),
 		cmocka_unit_test(turn__drain_ends),
 		cmocka_unit_test(turn__stop_is_skipped),
+		cmocka_unit_test(turn__stops_without_end),
 		cmocka_unit_test(turn__longest_gap_is_kept_for_a_while),
 		cmocka_unit_test(turn__frames_go_to_their_endpoint),
 		cmocka_unit_test(turn__nodes_take_turns_in_sending),

@@ -29,9 +29,8 @@ static void open_client(struct agent_rig *s, struct client *c, uint32_t local)
 		0);
 	sw_spsc_init(&c->submits, c->control->submits, SW_EDGE_TENSORS,
 		sizeof(struct sw_submit));
-	for (; item.name < TENSORS; item.name++)
-		sw_host_client_enter(
-			s->agent.core.clients[local], item.name, &item);
+	for (; item.id < TENSORS; item.name = ++item.id)
+		sw_host_client_enter(s->agent.core.clients[local], &item);
 	sw_host_client_admit(s->agent.core.clients[local], TENSORS);
 }
 

@@ -164,6 +164,24 @@ static void status__until_acknowledged(void **state)
 	server_rig_close(r);
 }
 
+/* After 65,535 announcements a session that is new has heard none of them. */
+static void status__number_wraps(void **state)
+{
+	struct server_rig *r = open_rig(2);
+	uint32_t n = 0;
+
+	rig_join(r, 0);
+	sw_job_find(r->srv, "job")->status.seq = UINT16_MAX;
+	rig_join(r, 1);
+	assert_int_equal(r->w[1].status.seq, 1);
+	for (uint32_t ms = 0; ms < 1000; ms++) {
+		rig_tick(r, SW_MS);
+		n += strstr(rig_tx(r), "w1 STATUS") != NULL;
+	}
+	assert_in_range(n, 6, 9);
+	server_rig_close(r);
+}
+
 /* A port without room does not keep the lcore from sleeping. */
 static void status__owed_is_no_timer(void **state)
 {
@@ -528,6 +546,7 @@ int main(void)
 		cmocka_unit_test(forming__knows_of_the_missing),
 		cmocka_unit_test(forming__is_over),
 		cmocka_unit_test(status__until_acknowledged),
+		cmocka_unit_test(status__number_wraps),
 		cmocka_unit_test(status__owed_is_no_timer),
 		cmocka_unit_test(status__acknowledged_too_early),
 		cmocka_unit_test(status__size_is_the_sum_of_local_ranks),

@@ -194,6 +194,21 @@ static void push__future(void **state)
 	server_rig_close(r);
 }
 
+/* The job ran before on the same ports, and all but the epoch is the same. */
+static void push__of_an_earlier_run(void **state)
+{
+	struct server_rig *r = open_rig(1, 1);
+
+	r->w[0].epoch++;
+	peer_push(&r->w[0], 0, 1, 0, 7);
+	assert_int_equal(r->srv->stats.rx_payload_crc, 1);
+	assert_int_equal(r->srv->stats.push_folded, 0);
+	r->w[0].epoch--;
+	peer_push(&r->w[0], 0, 1, 0, 7);
+	assert_int_equal(r->srv->stats.push_folded, 1);
+	server_rig_close(r);
+}
+
 static void push__corrupted_payload(void **state)
 {
 	struct server_rig *r = open_rig(1, 2);
@@ -520,6 +535,7 @@ int main(void)
 		cmocka_unit_test(push__past),
 		cmocka_unit_test(push__future),
 		cmocka_unit_test(push__corrupted_payload),
+		cmocka_unit_test(push__of_an_earlier_run),
 		cmocka_unit_test(push__another_step),
 		cmocka_unit_test(result__most_urgent_first),
 		cmocka_unit_test(result__waits_for_credit),

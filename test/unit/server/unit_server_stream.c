@@ -273,7 +273,7 @@ static struct server_rig *open_second(void)
 		j = rig_join_payload(&r, i);
 		j.server_i = 1;
 		j.n_servers = 2;
-		j.epoch = 77;
+		j.epoch = r.w[i].epoch = 77;
 		j.n_local = 3;
 		j.first = (uint16_t)(1 + 3 * i);
 		peer_say(&r.w[i], SW_JOIN, &j, sizeof(j));

@@ -77,7 +77,7 @@ static enum sw_push_verdict copy(
 		elems[i] = value;
 	h.op = SW_OPERATION_COPY;
 	h.weight = member ? 0 : 1;
-	h.payload_crc = sw_data_crc(&h, elems, h.payload_len);
+	h.payload_crc = sw_data_crc(0, &h, elems, h.payload_len);
 	return shard_push(&x->sh, member, &h, (uint8_t *)elems, false);
 }
 
@@ -159,7 +159,7 @@ static void start__two_roots(void **state)
 	h.op = SW_OPERATION_COPY;
 	h.weight = 0;
 	h.aux = 1;
-	h.payload_crc = sw_data_crc(&h, NULL, 0);
+	h.payload_crc = sw_data_crc(0, &h, NULL, 0);
 	assert_int_equal(
 		shard_push(&x->sh, 1, &h, NULL, false), SW_PUSH_DIFFERS);
 	close_shard(x);
@@ -174,7 +174,7 @@ static void start__whose_root(void **state)
 
 	copy(x, 0, 1, 5);
 	h.op = SW_OPERATION_COPY;
-	h.payload_crc = sw_data_crc(&h, elems, h.payload_len);
+	h.payload_crc = sw_data_crc(0, &h, elems, h.payload_len);
 	assert_int_equal(shard_push(&x->sh, 1, &h, (uint8_t *)elems, false),
 		SW_PUSH_DIFFERS);
 	assert_int_equal(copy(x, 1, 1, 0), SW_PUSH_COMPLETE);
@@ -341,11 +341,12 @@ static void take__rounds_once(void **state)
 		uint16_t v = h.round == 1 ? value : small;
 
 		h.op = h.round == 1 ? COPY : DELTA;
-		h.payload_crc = sw_data_crc(&h, &v, 2);
+		h.payload_crc = sw_data_crc(0, &h, &v, 2);
 		shard_push(&x->sh, 0, &h, (uint8_t *)&v, false);
 		order = sw_bitmap_first(sw_shard_ready(&x->sh, 0));
 		got = sw_shard_take(&x->sh, 0, order, &x->h, &x->cell);
-		assert_int_equal(x->h.payload_crc, sw_data_crc(&x->h, got, 2));
+		assert_int_equal(
+			x->h.payload_crc, sw_data_crc(0, &x->h, got, 2));
 	}
 	assert_int_equal(*got, 0x3f81); /* 1 + 8 * 2^-10 */
 	close_shard(x);

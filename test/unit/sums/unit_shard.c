@@ -251,7 +251,7 @@ static void push__wrong_weight(void **state)
 	int32_t payload[FULL] = {0};
 
 	x->sh.weights[0] = 3;
-	h.payload_crc = sw_data_crc(&h, payload, sizeof(payload));
+	h.payload_crc = sw_data_crc(0, &h, payload, sizeof(payload));
 	for (uint32_t i = 0; i < SW_ARRAY_SIZE(wrong); i++) {
 		h.weight = wrong[i];
 		assert_int_equal(
@@ -276,7 +276,7 @@ static void push__corrupted_payload(void **state)
 	struct sw_header h = header(0, 1, 0, FULL), elsewhere;
 	uint8_t payload[PAYLOAD] = {0};
 
-	h.payload_crc = sw_data_crc(&h, payload, PAYLOAD);
+	h.payload_crc = sw_data_crc(0, &h, payload, PAYLOAD);
 	payload[700] ^= 4;
 	assert_int_equal(
 		shard_push(&x->sh, 0, &h, payload, false), SW_PUSH_CRC);
@@ -329,7 +329,7 @@ static void push__another_step(void **state)
 	struct sw_header h = header(0, 1, 0, FULL);
 	int32_t elems[FULL] = {0};
 
-	h.payload_crc = sw_data_crc(&h, elems, PAYLOAD);
+	h.payload_crc = sw_data_crc(0, &h, elems, PAYLOAD);
 	h.step = 6;
 	assert_int_equal(shard_push(&x->sh, 0, &h, (uint8_t *)elems, false),
 		SW_PUSH_FOLD);
@@ -356,7 +356,7 @@ static void push__f16_is_rounded_once(void **state)
 		h.payload_len = 2;
 		h.round = r;
 		for (uint32_t m = 0; m < 3; m++) {
-			h.payload_crc = sw_data_crc(&h, &values[m], 2);
+			h.payload_crc = sw_data_crc(0, &h, &values[m], 2);
 			shard_push(&x->sh, m, &h, (uint8_t *)&values[m], false);
 		}
 		for (uint32_t m = 0; m < 3; m++) {
@@ -382,7 +382,7 @@ static void push__any_alignment(void **state)
 			elems[i] = (int32_t)at;
 		memcpy(room + at, elems, PAYLOAD);
 		h.round = at + 1;
-		h.payload_crc = sw_data_crc(&h, elems, PAYLOAD);
+		h.payload_crc = sw_data_crc(0, &h, elems, PAYLOAD);
 		shard_push(&x->sh, 0, &h, room + at, false);
 		shard_push(&x->sh, 1, &h, room + at, false);
 		assert_int_equal(take(x, 0), 2 * (int32_t)at);

@@ -32,7 +32,7 @@ static void push_fifo(struct fixture *x, uint32_t key, uint32_t round)
 
 	h.flags = SW_FLAG_FIFO;
 	elems[0] = (int32_t)key;
-	h.payload_crc = sw_data_crc(&h, elems, h.payload_len);
+	h.payload_crc = sw_data_crc(0, &h, elems, h.payload_len);
 	for (uint32_t m = 0; m < 2; m++)
 		shard_push(&x->sh, m, &h, (uint8_t *)elems, false);
 }

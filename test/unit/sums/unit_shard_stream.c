@@ -34,7 +34,7 @@ static struct sw_header header_of(
 static enum sw_push_verdict push_bytes(struct fixture *x, uint32_t member,
 	struct sw_header h, const void *bytes)
 {
-	h.payload_crc = sw_data_crc(&h, bytes, h.payload_len);
+	h.payload_crc = sw_data_crc(0, &h, bytes, h.payload_len);
 	return shard_push(&x->sh, member, &h, bytes, false);
 }
 
@@ -228,7 +228,7 @@ static void push__damaged(void **state)
 	struct sw_header h = header_of(SW_ALL_REDUCE, 1, A, 1);
 	int32_t value = 1;
 
-	h.payload_crc = sw_data_crc(&h, &value, 4) ^ 1;
+	h.payload_crc = sw_data_crc(0, &h, &value, 4) ^ 1;
 	assert_int_equal(shard_push(&x->sh, A, &h, (uint8_t *)&value, false),
 		SW_PUSH_CRC);
 	assert_int_equal(sw_shard_n_open(&x->sh), 0);

@@ -43,7 +43,7 @@ static enum sw_push_verdict push_bits(
 	uint8_t bytes[PAYLOAD];
 
 	fill(bytes, &h, bits);
-	h.payload_crc = sw_data_crc(&h, bytes, h.payload_len);
+	h.payload_crc = sw_data_crc(0, &h, bytes, h.payload_len);
 	return shard_push(&x->sh, member, &h, bytes, false);
 }
 

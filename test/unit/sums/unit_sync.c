@@ -108,7 +108,7 @@ static void sum__lent_bf16(void **state)
 	h.dtype = SW_BF16;
 	assert_int_equal(shard_push(&x->sh, A, &h, (const uint8_t *)ones, true),
 		SW_PUSH_FOLD);
-	h.payload_crc = sw_data_crc(&h, twos, sizeof(twos));
+	h.payload_crc = sw_data_crc(0, &h, twos, sizeof(twos));
 	assert_int_equal(
 		shard_push(&x->sh, B, &h, (const uint8_t *)twos, false),
 		SW_PUSH_COMPLETE);
@@ -199,7 +199,7 @@ static void copy__crc_is_made(void **state)
 		SW_PUSH_FOLD);
 	fill(elems, 6); /* a broadcast is copied at once */
 	h.payload_len = h.weight = 0;
-	h.payload_crc = sw_data_crc(&h, NULL, 0);
+	h.payload_crc = sw_data_crc(0, &h, NULL, 0);
 	assert_int_equal(
 		shard_push(&x->sh, B, &h, NULL, false), SW_PUSH_COMPLETE);
 	assert_int_equal(take(x, B), 5); /* looks at the CRC, too */

@@ -342,19 +342,19 @@ static void data_crc__is_bound_to_its_place(void **state)
 	uint32_t crc;
 
 	memset(payload, 0x5a, sizeof(payload));
-	crc = sw_data_crc(&h, payload, sizeof(payload));
+	crc = sw_data_crc(0, &h, payload, sizeof(payload));
 	other = h;
 	other.key++;
-	assert_int_not_equal(crc, sw_data_crc(&other, payload, 64));
+	assert_int_not_equal(crc, sw_data_crc(0, &other, payload, 64));
 	other = h;
 	other.round++;
-	assert_int_not_equal(crc, sw_data_crc(&other, payload, 64));
+	assert_int_not_equal(crc, sw_data_crc(0, &other, payload, 64));
 	other = h;
 	other.chunk++;
-	assert_int_not_equal(crc, sw_data_crc(&other, payload, 64));
-	assert_int_not_equal(crc, sw_data_crc(&h, payload, 63));
+	assert_int_not_equal(crc, sw_data_crc(0, &other, payload, 64));
+	assert_int_not_equal(crc, sw_data_crc(0, &h, payload, 63));
 	payload[63] ^= 0x80;
-	assert_int_not_equal(crc, sw_data_crc(&h, payload, 64));
+	assert_int_not_equal(crc, sw_data_crc(0, &h, payload, 64));
 }
 
 int main(void)

@@ -53,7 +53,9 @@ static inline struct sw_worker_coll ask_of(
 		.dtype = SW_I32,
 		.n_elems = n_elems,
 		.from = r->data[0],
-		.to = r->data[0]};
+		.to = r->data[0],
+		.from_bytes = sizeof(r->data),
+		.to_bytes = sizeof(r->data)};
 }
 
 static inline int submit(struct worker_rig *r, enum sw_coll_kind kind,

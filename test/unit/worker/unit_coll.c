@@ -95,6 +95,55 @@ static void submit__bad_arguments(void **state)
 	wrig_close(r);
 }
 
+/* What a local rank gives and gets lies in its buffers, by the ranks that the
+ * group has now. */
+static void submit__beyond_a_buffer(void **state)
+{
+	enum { N = 5, BYTES = 4 * N, OTHER = 1 };
+	static const struct {
+		enum sw_coll_kind kind;
+		uint16_t root;
+		uint32_t stride;
+		uint64_t from, to; /* that are enough; 0: none is needed */
+	} cases[] = {
+		{SW_ALL_REDUCE, 0, 0, BYTES, BYTES},
+		{SW_BARRIER, 0, 0, BYTES, BYTES},
+		{SW_REDUCE_SCATTER, 0, 0, 3 * BYTES, BYTES},
+		{SW_REDUCE_SCATTER, 0, 100, 200 + BYTES, BYTES},
+		{SW_ALL_GATHER, 0, 0, BYTES, 3 * BYTES},
+		{SW_ALL_GATHER, 0, 100, BYTES, 200 + BYTES},
+		{SW_BCAST, 0, 0, BYTES, BYTES},
+		{SW_BCAST, OTHER, 0, 0, BYTES},
+		{SW_REDUCE, 0, 0, BYTES, BYTES},
+		{SW_REDUCE, OTHER, 0, BYTES, 0},
+	};
+	struct worker_rig *r = open_stream();
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(cases); i++) {
+		struct sw_worker_coll good = ask_of(r, cases[i].kind, N), ask;
+
+		good.root = cases[i].root;
+		good.stride = cases[i].stride;
+		good.from_bytes = cases[i].from;
+		good.to_bytes = cases[i].to;
+		ask = good;
+		ask.from_bytes--;
+		if (cases[i].from)
+			assert_int_equal(
+				sw_worker_coll(&r->w, &ask), SW_EINVAL);
+		ask = good;
+		ask.to_bytes--;
+		if (cases[i].to)
+			assert_int_equal(
+				sw_worker_coll(&r->w, &ask), SW_EINVAL);
+		ask = good;
+		ask.stride = UINT64_MAX / 2;
+		assert_int_equal(sw_worker_coll(&r->w, &ask), SW_EINVAL);
+		assert_int_equal(sw_worker_coll(&r->w, &good), 0);
+	}
+	wrig_close(r);
+}
+
 static void submit__before_it_is_admitted(void **state)
 {
 	struct worker_rig *r = open_declared();
@@ -254,6 +303,28 @@ static void push__of_a_changed_buffer(void **state)
 	wrig_close(r);
 }
 
+/* A process that writes all the time while its collective is open: after three
+ * refusals a copy goes, as of a tensor. */
+static void push__of_a_buffer_that_is_written(void **state)
+{
+	struct worker_rig *r = open_stream();
+
+	submit(r, SW_ALL_REDUCE, 1, 1);
+	wrig_tx(r);
+	for (uint32_t n = 1; n <= 3; n++) {
+		r->data[0][0]++;
+		peer_answer(&r->s[0], SW_ANSWER_CRC, 0, 1, 1, 0);
+		assert_contains(wrig_tx(r), "PUSH k0 r1");
+		assert_int_equal(r->w.stats.push_copied, n == 3);
+	}
+	sum(r, 1, 1);
+	assert_string_equal(wrig_events(r), "done t0 #1 SW_ECORRUPT w3");
+	submit(r, SW_ALL_REDUCE, 1, 2); /* the next one is innocent */
+	wrig_tx(r);
+	assert_int_equal(r->w.stats.push_copied, 1);
+	wrig_close(r);
+}
+
 /* The last push has @want times 1, 2, 3. */
 static void pushed(const struct worker_rig *r, int32_t want)
 {
@@ -310,6 +381,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(declare__bad_streams),
 		cmocka_unit_test(submit__bad_arguments),
+		cmocka_unit_test(submit__beyond_a_buffer),
 		cmocka_unit_test(submit__before_it_is_admitted),
 		cmocka_unit_test(submit__too_many),
 		cmocka_unit_test(submit__after_leave),
@@ -320,6 +392,7 @@ int main(void)
 		cmocka_unit_test(ack__ends_what_only_gives),
 		cmocka_unit_test(ack__copies_the_own_part),
 		cmocka_unit_test(push__of_a_changed_buffer),
+		cmocka_unit_test(push__of_a_buffer_that_is_written),
 		cmocka_unit_test(push__times_the_factor),
 		cmocka_unit_test(result__of_another_operation),
 	};

@@ -7,14 +7,16 @@ enum { LOCAL = 2 };
 static struct sw_worker_coll call(
 	uint32_t local, enum sw_coll_kind kind, uint64_t n_elems)
 {
-	static int32_t buffer[LOCAL];
+	static int32_t buffer[LOCAL][4];
 
 	return (struct sw_worker_coll){.local = local,
 		.kind = kind,
 		.dtype = SW_I32,
 		.n_elems = n_elems,
-		.from = &buffer[local],
-		.to = &buffer[local]};
+		.from = buffer[local],
+		.to = buffer[local],
+		.from_bytes = sizeof(buffer[local]),
+		.to_bytes = sizeof(buffer[local])};
 }
 
 /* Member 0 of 2, with ranks 0 and 1; two kinds of a group of all. */
@@ -94,11 +96,52 @@ static void kinds__the_server_is_asked(void **state)
 	}
 }
 
+/* --- factors --- */
+
+/* A local rank without a factor gives all bits of an i64, also where another
+ * one has one; so does a factor of 1. */
+static void factor__keeps_the_bits(void **state)
+{
+	static const int64_t odd = (INT64_C(1) << 53) + 1;
+	static const struct {
+		enum sw_op op[LOCAL];
+		double scale[LOCAL];
+		int64_t want;
+	} cases[] = {
+		{{SW_PREMUL_SUM, SW_SUM}, {2, 7}, 3},
+		{{SW_SUM, SW_PREMUL_SUM}, {7, 2}, 3},
+		{{SW_PREMUL_SUM, SW_PREMUL_SUM}, {1, 1}, 2},
+		{{SW_PREMUL_SUM, SW_PREMUL_SUM}, {-1, 3}, 2},
+	};
+	struct worker_rig *r = open_kinds();
+
+	for (uint32_t i = 0; i < SW_ARRAY_SIZE(cases); i++) {
+		int64_t got, give = odd;
+
+		for (uint32_t l = 0; l < LOCAL; l++) {
+			struct sw_worker_coll ask = call(l, SW_ALL_REDUCE, 1);
+
+			ask.dtype = SW_I64;
+			ask.op = cases[i].op[l];
+			ask.scale = cases[i].scale[l];
+			ask.from = &give;
+			ask.from_bytes = sizeof(give);
+			assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+		}
+		assert_int_equal(n_pushes(r), 1);
+		memcpy(&got, r->last[SW_PUSH].bytes + SW_HEAD_BYTES,
+			sizeof(got));
+		assert_true(got == cases[i].want * odd);
+	}
+	wrig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kinds__of_local_ranks_under_one_number),
 		cmocka_unit_test(kinds__the_server_is_asked),
+		cmocka_unit_test(factor__keeps_the_bits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,8 @@ static struct sw_worker_coll call(
 		.n_elems = n_elems,
 		.from = from[local],
 		.to = to[local],
+		.from_bytes = sizeof(from[local]),
+		.to_bytes = sizeof(to[local]),
 		.cookie = 70 + local};
 }
 

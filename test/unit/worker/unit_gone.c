@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/worker/coll_rig.h"
 
+enum { NEXT = SW_IDS }; /* the second stream at index 0 */
+
 static char gone[256];
 
 static void on_gone(void *ctx, uint32_t tensor)
@@ -22,6 +24,15 @@ static const char *went(struct worker_rig *r)
 	sw_worker_take(&r->w);
 	strcpy(text, gone);
 	return text;
+}
+
+static int call(struct worker_rig *r, uint32_t stream, uint64_t cookie)
+{
+	struct sw_worker_coll ask = ask_of(r, SW_ALL_REDUCE, 1);
+
+	ask.stream = stream;
+	ask.cookie = cookie;
+	return sw_worker_coll(&r->w, &ask);
 }
 
 static int declare(struct worker_rig *r, const char *name, uint32_t again)
@@ -146,10 +157,10 @@ static void gone__late_frames(void **state)
 	sw_worker_free(&r->w, 0);
 	peer_fill(&r->s[0], result(0), 7); /* nobody has it */
 	assert_int_equal(r->w.stats.rx_key, 0);
-	assert_int_equal(declare(r, "g#2/a", 1), 0);
+	assert_int_equal(declare(r, "g#2/a", NEXT), 0);
 	declared(r, 0, SW_KEY_INDICES);
 	wrig_events(r);
-	submit_n(r, 1);
+	assert_int_equal(call(r, NEXT, 1), 0);
 	assert_contains(wrig_tx(r), "PUSH k4096 r1");
 	peer_fill(&r->s[0], result(0), 9);
 	peer_answer(&r->s[0], SW_ANSWER_GONE, 0, 1, 9, 0);
@@ -159,13 +170,13 @@ static void gone__late_frames(void **state)
 	sl = &r->w.tensors[0].stream->links[0];
 	assert_int_equal(sl->base, 1);
 	assert_int_equal(r->w.tensors[0].n_missing, 1);
-	assert_null(sw_worker_why(&r->w, 0));
+	assert_null(sw_worker_why(&r->w, NEXT));
 	assert_int_equal(r->w.stats.rx_key, 0);
 	assert_string_equal(wrig_events(r), "");
 	wrig_tick(r, r->params.ack_delay_max);
 	assert_contains(wrig_tx(r), "ACK 0:1-3"); /* all RESULTs */
 	peer_fill(&r->s[0], result(SW_KEY_INDICES), 7);
-	assert_string_equal(wrig_events(r), "done t0 #1 SW_OK w3");
+	assert_string_equal(wrig_events(r), "done t4096 #1 SW_OK w3");
 	wrig_close(r);
 }
 
@@ -181,9 +192,9 @@ static void gone__late_fates(void **state)
 	say(r, 0, 0, 0);
 	went(r);
 	sw_worker_free(&r->w, 0);
-	declare(r, "g#2/a", 1);
+	declare(r, "g#2/a", NEXT);
 	declared(r, 0, SW_KEY_INDICES);
-	submit_n(r, 1);
+	assert_int_equal(call(r, NEXT, 1), 0);
 	wrig_tx(r);
 	peer_ack(&r->s[0], 0, 1);
 	assert_int_equal(r->w.tensors[0].chunks[1].state, SW_PUSHED);
@@ -212,6 +223,63 @@ static void gone__before_its_index_is_given(void **state)
 	wrig_close(r);
 }
 
+/* The old id names nothing, whatever has its index: each call that takes one
+ * leaves the new stream alone. */
+static void stale__names_nothing(void **state)
+{
+	struct worker_rig *r = open_rig(1);
+	const struct sw_worker_round round = {.tensor = 0, .step = 1};
+	const struct sw_wtensor *t = &r->w.tensors[0];
+
+	close_group(r, 0);
+	say(r, 0, 0, 0);
+	went(r);
+	sw_worker_free(&r->w, 0);
+	assert_int_equal(declare(r, "g#2/a", NEXT), 0);
+	declared(r, 0, SW_KEY_INDICES);
+	assert_int_equal(call(r, NEXT, 1), 0);
+	assert_int_equal(call(r, 0, 2), SW_EINVAL);
+	assert_int_equal(call(r, 2 * NEXT, 2), SW_EINVAL);
+	assert_int_equal(sw_worker_begin(&r->w, &round), SW_EINVAL);
+	assert_int_equal(sw_worker_grow(&r->w, 0, 0, 0), SW_EINVAL);
+	sw_worker_abort(&r->w, 0, 0, "late", false);
+	sw_worker_abort(&r->w, 0, 0, "late", true);
+	sw_worker_close_group(&r->w, 0, 0);
+	sw_worker_clash(&r->w, 0, 0, &t->decl);
+	sw_worker_source(&r->w, 0, 0, NULL);
+	sw_worker_free(&r->w, 0);
+	assert_null(sw_worker_why(&r->w, 0));
+	assert_int_equal(sw_worker_death(&r->w, NEXT), 0);
+	assert_false(t->is_closed || t->stream->has_closed || t->dead_from);
+	assert_int_equal(r->w.n_open, 1);
+	sw_worker_abort(&r->w, NEXT, 0, "now", false);
+	assert_int_equal(sw_worker_death(&r->w, NEXT), SW_EABORTED);
+	assert_int_equal(sw_worker_death(&r->w, 0), 0);
+	wrig_close(r);
+}
+
+/* While the control thread builds at an index, the lcore looks at nothing
+ * there. */
+static void stale__while_the_next_is_built(void **state)
+{
+	struct worker_rig *r = open_rig(1);
+	struct sw_wtensor built;
+
+	close_group(r, 0);
+	say(r, 0, 0, 0);
+	went(r);
+	built = r->w.tensors[0];
+	for (uint32_t id = 0; id < 2 * NEXT; id += NEXT) {
+		r->w.tensors[0].id = id; /* not there yet */
+		assert_int_equal(call(r, id, 1), SW_EINVAL);
+		sw_worker_close_group(&r->w, id, 0);
+		assert_null(sw_worker_why(&r->w, id));
+	}
+	r->w.tensors[0] = built;
+	sw_worker_free(&r->w, 0);
+	wrig_close(r);
+}
+
 /* A key of the past is none that a coordinator gives. */
 static void gone__key_given_twice(void **state)
 {
@@ -221,7 +289,7 @@ static void gone__key_given_twice(void **state)
 	say(r, 0, 0, 0);
 	went(r);
 	sw_worker_free(&r->w, 0);
-	declare(r, "g#2/a", 1);
+	declare(r, "g#2/a", NEXT);
 	declared(r, 0, 0);
 	assert_contains(wrig_events(r), "failed SW_EPROTO");
 	wrig_close(r);
@@ -277,10 +345,30 @@ static void again__of_what_is_there(void **state)
 {
 	struct worker_rig *r = open_rig(1);
 
-	assert_int_equal(declare(r, "h/a", 1), SW_EINVAL);
-	assert_int_equal(declare(r, "h/a", 2), SW_EINVAL);
+	assert_int_equal(declare(r, "h/a", NEXT), SW_EINVAL);
+	assert_int_equal(declare(r, "h/a", NEXT + 1), SW_EINVAL);
 	assert_int_equal(declare(r, "h/a", 0), 0);
 	assert_int_equal(r->w.tensors[1].index, 1);
+	wrig_close(r);
+}
+
+/* An id is never another's, also after its generations are used up. */
+static void again__with_a_later_id(void **state)
+{
+	struct worker_rig *r = open_rig(1);
+
+	close_group(r, 0);
+	say(r, 0, 0, 0);
+	went(r);
+	sw_worker_free(&r->w, 0);
+	r->w.tensors[0].id = 5 * NEXT;
+	assert_int_equal(declare(r, "h/a", 5 * NEXT), SW_EINVAL);
+	assert_int_equal(declare(r, "h/a", 4 * NEXT), SW_EINVAL);
+	assert_int_equal(declare(r, "", 6 * NEXT), SW_EINVAL);
+	assert_int_equal(sw_id_next(5 * NEXT), 6 * NEXT);
+	assert_int_equal(sw_id_next(UINT32_MAX), 0);
+	assert_int_equal(sw_id_next(0u - NEXT), 0);
+	assert_int_equal(declare(r, "h/a", 6 * NEXT), 0);
 	wrig_close(r);
 }
 
@@ -295,7 +383,10 @@ int main(void)
 		cmocka_unit_test(gone__key_given_twice),
 		cmocka_unit_test(gone__when_a_stream_is_not_declared_there),
 		cmocka_unit_test(gone__answer_of_a_part),
+		cmocka_unit_test(stale__names_nothing),
+		cmocka_unit_test(stale__while_the_next_is_built),
 		cmocka_unit_test(again__of_what_is_there),
+		cmocka_unit_test(again__with_a_later_id),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

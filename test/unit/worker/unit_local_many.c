@@ -74,7 +74,11 @@ static int call(struct worker_rig *r, uint32_t local, enum sw_coll_kind kind)
 			.dtype = SW_I32,
 			.n_elems = ELEMS,
 			.from = kind == SW_REDUCE_SCATTER ? all : from[local],
-			.to = to[local]});
+			.to = to[local],
+			.from_bytes = kind == SW_REDUCE_SCATTER
+					      ? sizeof(all)
+					      : sizeof(from[local]),
+			.to_bytes = sizeof(to[local])});
 }
 
 static int32_t pushed(const struct worker_rig *r)

@@ -326,6 +326,22 @@ static void result__corrupted_payload(void **state)
 	wrig_close(r);
 }
 
+/* The job ran before on the same ports, and all but the epoch is the same. */
+static void result__of_an_earlier_run(void **state)
+{
+	struct worker_rig *r = open_pushed(1);
+
+	r->s[0].epoch += 1ULL << 32;
+	peer_result(&r->s[0], 0, 1, 0, 30);
+	assert_true(data_is(r, 0, 10));
+	assert_int_equal(r->w.stats.rx_payload_crc, 1);
+	assert_string_equal(wrig_events(r), "");
+	r->s[0].epoch -= 1ULL << 32;
+	peer_result(&r->s[0], 0, 1, 0, 40);
+	assert_true(data_is(r, 0, 40));
+	wrig_close(r);
+}
+
 /* A6: once a result is written, nothing builds a PUSH from the buffer. */
 static void result__then_no_retransmission(void **state)
 {
@@ -547,6 +563,7 @@ int main(void)
 		cmocka_unit_test(result__before_the_push),
 		cmocka_unit_test(result__malformed),
 		cmocka_unit_test(result__corrupted_payload),
+		cmocka_unit_test(result__of_an_earlier_run),
 		cmocka_unit_test(result__then_no_retransmission),
 		cmocka_unit_test(result__while_the_push_is_due_again),
 		cmocka_unit_test(ack__past_duplicate_and_never_sent),

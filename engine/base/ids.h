@@ -1,0 +1,37 @@
+/* ids.h - names of things whose indices are used again.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * An id is generation << SW_ID_BITS | index.  The first thing at an index has
+ * generation 0, so its id is the index; each later one has a higher generation.
+ * An id therefore never means two things, and a stale one is found out by
+ * comparing it with the id of what is at its index now.  When an index has used
+ * up its generations it is not used again.
+ */
+#ifndef SW_IDS_H
+#define SW_IDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { SW_ID_BITS = 12, SW_IDS = 1 << SW_ID_BITS }; /* indices */
+
+static inline uint32_t sw_id_index(uint32_t id)
+{
+	return id % SW_IDS;
+}
+
+/* sw_id_next - the id of what takes the index of @id next; 0: nothing may. */
+static inline uint32_t sw_id_next(uint32_t id)
+{
+	uint32_t next = id + SW_IDS;
+
+	return next < SW_IDS ? 0 : next;
+}
+
+/* sw_id_follows - has @id the index of @last, and a later generation? */
+static inline bool sw_id_follows(uint32_t id, uint32_t last)
+{
+	return sw_id_index(id) == sw_id_index(last) && id > last;
+}
+
+#endif
