@@ -459,7 +459,7 @@ void sw_session_differs(struct sw_session *s, const struct sw_header *h)
 		fail_giver(s, h, t.name);
 		return;
 	}
-	sw_flow_accept(&s->peer.flow, h->class, h->psn, s->srv->now_ns);
+	sw_flow_accept_again(&s->peer.flow, h->class, h->psn, s->srv->now_ns);
 	begun = sw_shard_begun(sh, h);
 	rank = sw_shard_rank_of(sh, s->member);
 	first = sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(begun.got));

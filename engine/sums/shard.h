@@ -370,6 +370,7 @@ struct sw_pushed {
 	uint32_t n_held;
 	enum sw_push_verdict verdict;
 	bool has_completed; /* results are ready for several */
+	bool has_again;     /* some were folded before */
 };
 
 /* sw_shard_push - handle PUSHes of @member, one behind the other: @n, or up to
