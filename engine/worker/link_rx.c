@@ -273,8 +273,7 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 
 	memcpy(&d, payload, sizeof(d));
 	if (l->state != SW_LINK_OPEN || d.batch != l->batch || !d.n ||
-		(l->server_i || d.refused ? d.n > l->n_asked
-					  : d.n != l->n_asked) ||
+		d.n > l->n_asked ||
 		h->payload_len !=
 			sizeof(d) + 8u * d.n + (d.refused ? SW_TEXT_MAX : 0)) {
 		sw_count(&w->stats.rx_state, 1);
