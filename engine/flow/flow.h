@@ -8,7 +8,9 @@
  * Numbers.  Each class has a space of packet numbers (48 bits, from 1, never
  * reused; a retransmission is a new number), its own SACK, RTT and loss
  * detection, since a switch that honours DSCP reorders between classes.
- * Control frames have a ninth space, which is not acknowledged.
+ * Control frames have a ninth space, which is not acknowledged.  A number far
+ * ahead is not believed until a second one follows it: one forged frame must
+ * not move what the peer's true frames are compared with.
  *
  * Credit.  Every frame carries two cumulative counts in quanta of 1 KiB: what
  * its sender has consumed (losses included, so that a loss cannot leak credit)
@@ -37,6 +39,9 @@
 enum {
 	SW_SENT_RING = 256,                /* frames on their way per space */
 	SW_CAME_WORDS = 2 * SW_SACK_WORDS, /* ring of numbers received */
+	/* Numbers that one frame may skip.  It leaves half of a SACK for the
+	 * numbers that were sent, should that frame be forged. */
+	SW_PSN_SKIP = SW_SACK_BITS / 2,
 	SW_CREDIT_MAX = 1 << 16, /* quanta; a larger grant is not believed */
 	SW_CREDIT_SLACK = 64,    /* quanta beyond the grant that are taken */
 	SW_FLOW_START = 16, /* quanta that a sender may always begin with */
@@ -90,6 +95,7 @@ struct sw_space {
 	uint32_t n_open;
 	/* receiving */
 	uint64_t largest;
+	uint64_t far;                 /* a number that is not believed yet */
 	uint64_t came[SW_CAME_WORDS]; /* numbers up to the largest */
 	uint64_t t_largest_ns;
 	uint64_t t_unacked_ns;  /* arrival of the first frame not yet ACKed */
@@ -124,7 +130,7 @@ struct sw_flow {
 	uint32_t backlog;           /* quanta that the peer has still to send */
 	uint32_t held;              /* of grants->used, ours */
 	uint32_t ack_every;
-	uint64_t rx_psn[SW_N_SPACES]; /* highest number seen, any verdict */
+	uint64_t rx_psn[SW_N_SPACES]; /* highest number believed, any verdict */
 	uint64_t ctl_next;
 	uint64_t peer_gap_ns;
 	uint64_t n_timeouts;
@@ -136,6 +142,7 @@ struct sw_flow {
 	bool is_patient;      /* the peer knows what we have to send */
 	bool may_ask;         /* by a frame that was not granted */
 	struct sw_space space[SW_N_CLASSES];
+	uint64_t far_psn[SW_N_SPACES]; /* not believed yet, if above rx_psn */
 };
 
 enum sw_fate { SW_ACKED, SW_LOST };
@@ -267,16 +274,32 @@ bool sw_flow_is_starved(const struct sw_flow *f);
 /* sw_flow_send_ctl - number a control frame. */
 void sw_flow_send_ctl(struct sw_flow *f, struct sw_header *h);
 
-/* sw_flow_is_newer - than all frames before it in its space? */
+/* sw_psn_follows - does @psn follow @far, a number that was not believed, so
+ * that both are? */
+static inline bool sw_psn_follows(uint64_t psn, uint64_t far)
+{
+	return far && psn > far && psn - far <= SW_PSN_SKIP;
+}
+
+/* sw_flow_is_newer - is the number of @h newer than all before it in its space,
+ * and can its peer have sent it?  Control frames of a session begin with any
+ * number, and each counts by itself: one that skips some is taken, but what it
+ * skipped is not late until a second one follows. */
 static inline bool sw_flow_is_newer(
 	const struct sw_flow *f, const struct sw_header *h)
 {
-	return h->psn > f->rx_psn[h->class];
+	uint64_t last = f->rx_psn[h->class], far = f->far_psn[h->class];
+	bool is_ctl = h->class == SW_CLASS_CTL;
+
+	if (h->psn <= last)
+		return false;
+	return h->psn == last + 1 || sw_psn_follows(h->psn, far) ||
+	       (is_ctl && !last) ||
+	       (h->psn - last <= SW_PSN_SKIP && (!is_ctl || h->psn > far));
 }
 
 /* sw_flow_rx - take consumed, grant and a PUSH's backlog from a valid header,
- * if its number is newer than all before it in its space.  Returns true when
- * the grant grew. */
+ * if sw_flow_is_newer.  Returns true when the grant grew. */
 bool sw_flow_rx(struct sw_flow *f, const struct sw_header *h);
 
 /* Quanta that may come after a grant was sent, before the next is. */
@@ -310,9 +333,15 @@ static inline uint32_t sw_flow_within(
 	return i;
 }
 
-/* sw_flow_accept - a data frame was folded, written or found done before: it
- * will be acknowledged. */
+/* sw_flow_accept - a data frame was folded or written: it will be acknowledged,
+ * unless its number is far from those that came.  Its sender then sends it
+ * again, by a number that follows. */
 void sw_flow_accept_any(
+	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns);
+
+/* sw_flow_accept_again - the same of a frame that nobody waits for, since it
+ * was folded or written before: it skips no number. */
+void sw_flow_accept_again(
 	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns);
 
 static inline void sw_flow_accept(
@@ -393,8 +422,8 @@ uint32_t sw_flow_build_ack(struct sw_flow *f, uint64_t now_ns, uint64_t gap_ns,
 
 /* sw_flow_on_ack - take those of the @n blocks of the ACK numbered @psn that no
  * newer ACK has spoken of; other control frames may have overtaken it.
- * Calls @fate for the frames whose fate is known now.  Returns false, and
- * does nothing more, when a block acknowledges what was never sent. */
+ * Calls @fate for the frames whose fate is known now.  Returns false when a
+ * block names what was never sent; the rest of it counts. */
 bool sw_flow_on_ack(struct sw_flow *f, uint64_t psn,
 	const struct sw_sack *sacks, uint32_t n, uint64_t now_ns,
 	sw_fate_fn fate, void *ctx);

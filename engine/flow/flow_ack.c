@@ -78,23 +78,54 @@ static void skip_to(struct sw_space *s, uint64_t psn)
 	s->largest = psn;
 }
 
-void sw_flow_accept_any(
-	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns)
+/* Is the number of a frame taken?  One that is far from those that came is when
+ * a second one follows it: ahead, where all between was lost, and behind,
+ * where the largest was forged; but a repeated frame leads nobody back. */
+static bool is_believed(struct sw_space *s, uint64_t psn, bool is_new)
+{
+	uint64_t skip = is_new ? SW_PSN_SKIP : 1;
+	bool is_ahead = psn > s->largest, follows;
+
+	if (is_ahead ? psn - s->largest <= skip
+		     : s->largest - psn <= SW_SACK_BITS)
+		return true;
+	if (!is_ahead && !is_new)
+		return false;
+	follows = sw_psn_follows(psn, s->far);
+	s->far = psn;
+	return follows;
+}
+
+static void accept_if(struct sw_flow *f, uint32_t class, uint64_t psn,
+	bool is_new, uint64_t now_ns)
 {
 	struct sw_space *s = &f->space[class];
 
+	if (!is_believed(s, psn, is_new))
+		return;
 	s->is_ack_urgent |= psn != s->largest + 1; /* a gap, late, or twice */
-	if (psn > s->largest) {
+	if (psn > s->largest || s->largest - psn > SW_SACK_BITS) {
 		skip_to(s, psn);
 		s->t_largest_ns = now_ns;
 	}
-	if (s->largest - psn <= SW_SACK_BITS)
-		*sw_space_word(s, psn) |= sw_space_bit(psn);
+	*sw_space_word(s, psn) |= sw_space_bit(psn);
 	if (s->n_unacked++)
 		return;
 	s->t_unacked_ns = now_ns;
 	f->unacked_mask |= (uint8_t)(1u << class);
 	wake(f, ack_at(f, s));
+}
+
+void sw_flow_accept_any(
+	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns)
+{
+	accept_if(f, class, psn, true, now_ns);
+}
+
+void sw_flow_accept_again(
+	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns)
+{
+	accept_if(f, class, psn, false, now_ns);
 }
 
 /* Which of the numbers before the largest have come. */
@@ -258,15 +289,26 @@ static bool is_sacked(const struct sw_sack *k, uint64_t psn)
 	       k->bits[(back - 1) / 64] >> ((back - 1) % 64) & 1;
 }
 
-/* The open frames of a space that @k acknowledges.  Returns how many. */
-static uint32_t close_sacked(
-	struct sw_flow *f, const struct sw_sack *k, sw_fate_fn fate, void *ctx)
+/* The largest number that was sent and that @k acknowledges; 0: none. */
+static uint64_t largest_sent(const struct sw_space *s, const struct sw_sack *k)
+{
+	uint64_t psn = sw_min64(k->largest, s->next_psn - 1);
+
+	while (psn && k->largest - psn <= SW_SACK_BITS && !is_sacked(k, psn))
+		psn--;
+	return k->largest - psn <= SW_SACK_BITS ? psn : 0;
+}
+
+/* The open frames of a space up to @largest that @k acknowledges.  Returns how
+ * many. */
+static uint32_t close_sacked(struct sw_flow *f, const struct sw_sack *k,
+	uint64_t largest, sw_fate_fn fate, void *ctx)
 {
 	struct sw_space *s = &f->space[k->class];
 	const struct sw_sent *closed[SW_SENT_RING];
 	uint32_t n = 0;
 
-	for (uint64_t psn = s->oldest; psn <= k->largest; psn++) {
+	for (uint64_t psn = s->oldest; psn <= largest; psn++) {
 		struct sw_sent *e = &s->sent[psn % SW_SENT_RING];
 
 		if (!e->is_open || !is_sacked(k, psn))
@@ -284,17 +326,17 @@ static void take_sack(struct sw_flow *f, const struct sw_sack *k,
 {
 	struct sw_space *s = &f->space[k->class];
 	struct sw_sent *e = &s->sent[k->largest % SW_SENT_RING];
-	uint64_t delay = k->delay_us * SW_US;
+	uint64_t delay = k->delay_us * SW_US, largest = largest_sent(s, k);
 	uint32_t n;
 
 	if (e->is_open && e->psn == k->largest && now_ns - e->t_ns > delay)
 		sample_rtt(s, now_ns - e->t_ns - delay);
-	n = close_sacked(f, k, fate, ctx);
+	n = close_sacked(f, k, largest, fate, ctx);
 	if (n) {
 		s->backoff = 0;
 		note_closed(f, k->class, n);
 	}
-	s->largest_acked = sw_max64(s->largest_acked, k->largest);
+	s->largest_acked = sw_max64(s->largest_acked, largest);
 	if (s->oldest < s->largest_acked)
 		lose_older(f, k->class, s->largest_acked, overtaken_after(f, s),
 			now_ns, fate, ctx);
@@ -306,19 +348,26 @@ bool sw_flow_on_ack(struct sw_flow *f, uint64_t psn,
 	const struct sw_sack *sacks, uint32_t n, uint64_t now_ns,
 	sw_fate_fn fate, void *ctx)
 {
+	bool is_true = true;
+
 	for (uint32_t i = 0; i < n; i++) {
 		const struct sw_sack *k = &sacks[i];
 
-		if (k->class >= SW_N_CLASSES ||
-			k->largest >= f->space[k->class].next_psn)
-			return false;
+		if (k->class >= SW_N_CLASSES) {
+			is_true = false;
+			continue;
+		}
+		is_true &= k->largest < f->space[k->class].next_psn;
 		if (psn <= f->space[k->class].ack_psn)
 			continue; /* the past of this space */
-		f->space[k->class].ack_psn = psn;
+		/* one that skips numbers is not believed yet */
+		f->space[k->class].ack_psn =
+			sw_max64(f->space[k->class].ack_psn,
+				sw_min64(psn, f->rx_psn[SW_CLASS_CTL]));
 		f->peer_gap_ns = k->gap_us * SW_US;
 		take_sack(f, k, now_ns, fate, ctx);
 	}
-	return true;
+	return is_true;
 }
 
 static void tick_space(struct sw_flow *f, uint32_t class, uint64_t now_ns,

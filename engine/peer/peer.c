@@ -22,11 +22,17 @@ void sw_peers_grant_some(struct sw_grants *g, struct sw_due *due)
 }
 
 void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,
-	const uint8_t *payload, uint64_t now_ns, sw_fate_fn fate, void *ctx,
-	struct sw_stats *st)
+	const uint8_t *payload, bool is_newer, uint64_t now_ns, sw_fate_fn fate,
+	void *ctx, struct sw_stats *st)
 {
 	struct sw_sack sacks[SW_N_CLASSES];
 
+	/* One that others have overtaken still counts; a number that is not
+	 * believed does not. */
+	if (!is_newer && h->psn > p->flow.rx_psn[SW_CLASS_CTL]) {
+		sw_count(&st->rx_state, 1);
+		return;
+	}
 	memcpy(sacks, payload, h->payload_len);
 	if (!sw_flow_on_ack(&p->flow, h->psn, sacks,
 		    h->payload_len / sizeof(*sacks), now_ns, fate, ctx))

@@ -51,8 +51,9 @@ struct sw_peer {
 
 /* sw_peer_run - of @n frames how many, from the first on, are data of @type, of
  * one session and class, from one place, each of a higher number than the one
- * before: what is looked up for the first holds for all, and what the last one
- * says of credit is the newest.  1: the first is none of these. */
+ * before, by SW_PSN_SKIP at most: what is looked up for the first holds for
+ * all, and what the last one says of credit is the newest.  1: the first is
+ * none of these. */
 static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
 	const struct sw_header *h, uint32_t n, uint8_t type)
 {
@@ -60,7 +61,7 @@ static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
 
 	while (h->type == type && i < n && h[i].type == type &&
 		h[i].session == h->session && h[i].class == h->class &&
-		h[i].psn > h[i - 1].psn &&
+		h[i].psn - h[i - 1].psn - 1 < SW_PSN_SKIP &&
 		!memcmp(&f[i].from, &f->from, sizeof(f->from)))
 		i++;
 	return i;
@@ -135,10 +136,11 @@ static inline void sw_peers_grant(struct sw_grants *g, struct sw_due *due)
 		sw_peers_grant_some(g, due);
 }
 
-/* sw_peer_on_ack - @payload of an ACK: @fate is called for each frame. */
+/* sw_peer_on_ack - @payload of an ACK: @fate is called for each frame.
+ * @is_newer: than all control frames before it (sw_flow_is_newer). */
 void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,
-	const uint8_t *payload, uint64_t now_ns, sw_fate_fn fate, void *ctx,
-	struct sw_stats *st);
+	const uint8_t *payload, bool is_newer, uint64_t now_ns, sw_fate_fn fate,
+	void *ctx, struct sw_stats *st);
 
 /* sw_peer_build_ack, sw_peer_build_keepalive - fill @h and @payload; return
  * its bytes. */

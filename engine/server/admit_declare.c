@@ -1,7 +1,9 @@
 /* admit_declare.c - how tensors get in at a server.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A DECLARE is a batch: it is looked at as a whole before anything is taken.
+ * A DECLARE is a batch: its form is checked as a whole, and all of it that is
+ * looked at, before anything is taken.  So much of it is looked at as a turn
+ * allows; the rest is to be declared anew.
  * It may come twice; the second gets the same answer.  A tensor that another
  * member declared otherwise ends the batch: it is refused, those before it are
  * admitted, those behind it are to be declared anew.  Many members may declare
@@ -56,6 +58,17 @@ static bool next_item(const uint8_t **p, size_t *n, const struct sw_sum *sum,
 	       strlen(d->name) == d->item.name_len &&
 	       (d->item.mode <= SW_MODE_ASYNC ? is_tensor(&d->item, sum)
 					      : is_stream(&d->item));
+}
+
+/* Do @n items fill the @len bytes at @p, and is each well formed? */
+static bool is_formed(
+	const uint8_t *p, size_t len, uint32_t n, const struct sw_sum *sum)
+{
+	struct declaration d;
+
+	while (n && next_item(&p, &len, sum, &d))
+		n--;
+	return !n && !len;
 }
 
 /* What the member @rank declares, and what another declared before. */
@@ -377,11 +390,6 @@ static bool admit_batch(
 	n_good = take_items(s, &look, n);
 	if (look.is_early && !n_good)
 		return false;
-	if (!s->fault.err && !s->refused[0] && !look.is_early &&
-		(n_good < n || look.len)) {
-		sw_count(&s->srv->stats.rx_length, 1);
-		return false;
-	}
 	if (s->fault.err || !take_memory(s, look.need, p, len, n_good))
 		return false;
 	n_got = take_items(s, &admit, n_good);
@@ -395,7 +403,10 @@ void sw_admit_declare(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h)
 {
 	struct sw_declare_head head;
+	const uint8_t *items = (const uint8_t *)f->payload + sizeof(head);
+	size_t len = h->payload_len - sizeof(head);
 	bool is_again; /* the answer was lost */
+	uint32_t n;
 
 	memcpy(&head, f->payload, sizeof(head));
 	is_again = head.batch + 1 == s->batch;
@@ -407,9 +418,13 @@ void sw_admit_declare(struct sw_session *s, const struct sw_rx_frame *f,
 	if (!is_again) {
 		if (s->srv->n_looked >= SW_DECLARE_BURST)
 			return;
-		s->srv->n_looked += head.n;
-		if (!admit_batch(s, (const uint8_t *)f->payload + sizeof(head),
-			    h->payload_len - sizeof(head), head.n))
+		if (!is_formed(items, len, head.n, s->srv->env->sum)) {
+			sw_count(&s->srv->stats.rx_length, 1);
+			return;
+		}
+		n = (uint32_t)sw_min64(head.n, SW_DECLARE_BURST);
+		s->srv->n_looked += n;
+		if (!admit_batch(s, items, len, n))
 			return;
 		s->batch++;
 	}

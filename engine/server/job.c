@@ -442,7 +442,7 @@ void sw_job_tune(struct sw_session *s, const struct sw_rx_frame *f,
 			(unsigned long long)ask.credit_bytes, why);
 		return;
 	}
-	if (ask.request == m->request || !all_know(job))
+	if ((int32_t)(ask.request - m->request) <= 0 || !all_know(job))
 		return; /* numbered before, or it will come again */
 	m->request = ask.request;
 	job->status.number++;

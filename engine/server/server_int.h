@@ -21,8 +21,9 @@
 enum {
 	SW_REPLIES = 16,      /* answers to strangers that wait on a port */
 	SW_DECLARE_MAX = 512, /* tensors in one DECLARE frame */
-	/* Of a burst, after which no DECLARE more is looked at: it comes again.
-	 */
+	/* So many of it are looked at: the worker declares the others anew.
+	 * After so many of a burst no DECLARE more is looked at: it comes
+	 * again. */
 	SW_DECLARE_BURST = 64,
 	SW_KEY_WORDS = SW_MAX_TENSORS / 64 + 1, /* of a set of indices */
 	SW_PAST_MAX = 64,  /* of keys that a session is owed a word about */

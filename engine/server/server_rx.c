@@ -104,20 +104,29 @@ static inline struct sw_pushed push_some(struct sw_session *s,
 	return p;
 }
 
-static void on_pushes(struct sw_session *s, const struct sw_rx_frame *f,
-	const struct sw_header *h, uint32_t n)
+/* The first @n of a run of PUSHes are held. */
+static inline void accept(struct sw_session *s, const struct sw_header *h,
+	uint32_t n, bool has_again)
 {
 	struct sw_flow *flow = &s->peer.flow;
 	uint64_t now_ns = s->srv->now_ns;
 
+	if (n && !has_again)
+		sw_flow_accept_run(flow, h, n, now_ns);
+	for (uint32_t i = 0; has_again && i < n; i++)
+		sw_flow_accept_again(flow, h->class, h[i].psn, now_ns);
+}
+
+static void on_pushes(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h, uint32_t n)
+{
 	for (uint32_t i = 0; i < n; i++) {
 		struct sw_pushed p = push_some(s, &f[i], &h[i], n - i);
 
-		if (p.n_held)
-			sw_flow_accept_run(flow, &h[i], p.n_held, now_ns);
+		accept(s, &h[i], p.n_held, p.has_again);
 		i += p.n_held;
 		if (i < n && refuse(s, &h[i], p.verdict))
-			sw_flow_accept(flow, h->class, h[i].psn, now_ns);
+			accept(s, &h[i], 1, true);
 	}
 }
 
@@ -126,6 +135,7 @@ static __attribute__((noinline)) void on_want(struct sw_session *s,
 	const struct sw_rx_frame *f, const struct sw_header *h)
 {
 	struct sw_header one = *h;
+	bool has_new = false;
 	struct sw_pushed p;
 
 	if (!sw_shard_may_want(&s->job->shard, h))
@@ -135,8 +145,9 @@ static __attribute__((noinline)) void on_want(struct sw_session *s,
 		p = push_some(s, f, &one, 1);
 		if (!p.n_held && !refuse(s, &one, p.verdict))
 			return;
+		has_new |= p.n_held && !p.has_again;
 	}
-	sw_flow_accept(&s->peer.flow, h->class, h->psn, s->srv->now_ns);
+	accept(s, h, 1, !has_new);
 }
 
 /* A WANT, or a run of PUSHes. */
@@ -275,7 +286,7 @@ static void on_control(struct sw_session *s, const struct sw_rx_frame *f,
 	if (h->type == SW_LEAVE)
 		on_leave(s, f->payload);
 	else if (h->type == SW_ACK)
-		sw_peer_on_ack(&s->peer, h, f->payload, srv->now_ns,
+		sw_peer_on_ack(&s->peer, h, f->payload, !is_late, srv->now_ns,
 			sw_session_fate, s, &srv->stats);
 	else if (h->type == SW_KEEPALIVE)
 		s->status_seq = h->aux;
@@ -296,9 +307,10 @@ static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h, uint32_t n)
 {
 	struct sw_server *srv = s->srv;
-	bool is_late = !sw_flow_is_newer(&s->peer.flow, h);
+	bool is_late = !sw_flow_is_newer(&s->peer.flow, &h[n - 1]);
 
-	s->peer.rx_ns = srv->now_ns;
+	if (!is_late) /* else it may be a recorded one */
+		s->peer.rx_ns = srv->now_ns;
 	sw_session_set(srv->received, s, true);
 	sw_flow_rx(&s->peer.flow, &h[n - 1]);
 	if (srv->now_ns >= s->error_at_ns)

@@ -240,13 +240,15 @@ static void close_group(struct sw_session *s, uint32_t key)
 		sizeof(name));
 	for (uint32_t k = sw_shard_kin(sh, name, SW_KEY_NONE); k != SW_KEY_NONE;
 		k = next) {
-		uint32_t who =
-			sw_shard_waits_for(sw_shard_tensor(sh, k), member);
+		const struct sw_stensor *t = sw_shard_tensor(sh, k);
+		uint32_t who = sw_shard_waits_for(t, member);
 
-		if (who < SW_MAX_MEMBERS)
-			sw_job_awaits_closed(job, k, who, member);
 		/* before it goes */
 		next = sw_shard_kin(sh, name, k);
+		if (sw_stensor_view(sh, t).closed >> member & 1)
+			continue;
+		if (who < SW_MAX_MEMBERS)
+			sw_job_awaits_closed(job, k, who, member);
 		sw_bitmap_remove(&s->unaware, sw_key_index(k));
 		close_one(job, k, 1ULL << member);
 	}
@@ -459,7 +461,7 @@ void sw_session_differs(struct sw_session *s, const struct sw_header *h)
 		fail_giver(s, h, t.name);
 		return;
 	}
-	sw_flow_accept(&s->peer.flow, h->class, h->psn, s->srv->now_ns);
+	sw_flow_accept_again(&s->peer.flow, h->class, h->psn, s->srv->now_ns);
 	begun = sw_shard_begun(sh, h);
 	rank = sw_shard_rank_of(sh, s->member);
 	first = sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(begun.got));

@@ -11,7 +11,8 @@ void sw_marks_admit(struct sw_shard *sh, struct sw_stensor *t)
 
 	sh->n_tensors++;
 	for (uint32_t m = 0; m < sh->n_members; m++)
-		sw_orders_shift(&sh->orders, &sh->ready[m], at);
+		if (!sw_bitmap_is_empty(&sh->ready[m]))
+			sw_orders_shift(&sh->orders, &sh->ready[m], at);
 }
 
 void sw_marks_forget(struct sw_shard *sh, const struct sw_stensor *t)

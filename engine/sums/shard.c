@@ -126,6 +126,12 @@ static uint64_t records_bytes(
 	       (each ? each : sw_kept_bytes(sh->n_members));
 }
 
+static uint64_t marks_bytes(
+	const struct sw_shard *sh, const struct sw_stensor *t)
+{
+	return (uint64_t)t->mark_stride * sh->n_members * sizeof(uint64_t);
+}
+
 /* A window of slots, whatever comes in them: accumulators of f32 for 16-bit
  * types, and a result each; where their order is to be that of members, also
  * what each of these gives. */
@@ -177,9 +183,9 @@ static void shape_tensor(const struct sw_shard *sh,
 	else
 		shape_chunks(sh, item, t);
 	t->mark_stride = (uint32_t)sw_bitmap_words(t->place.n_local);
-	t->mem_bytes =
-		values_bytes(t) + records_bytes(sh, t) +
-		(uint64_t)t->mark_stride * sh->n_members * sizeof(uint64_t);
+	t->mem_bytes = values_bytes(t) + records_bytes(sh, t) +
+		       marks_bytes(sh, t) +
+		       (t->window ? sh->n_members * sizeof(*t->n_pushed) : 0);
 }
 
 uint64_t sw_shard_need(
@@ -206,6 +212,8 @@ static int take_memory(const struct sw_shard *sh, struct sw_stensor *t)
 	t->records = (uint8_t *)t->mem + values_bytes(t);
 	sw_bitmap_init(&t->marks, t->place.n_local,
 		(uint64_t *)(t->records + records_bytes(sh, t)));
+	t->n_pushed = (uint32_t *)(t->records + records_bytes(sh, t) +
+				   marks_bytes(sh, t));
 	t->acc[0] = t->acc[1] = t->mem;
 	if (t->n_apart)
 		t->apart = t->acc[0] + n * (t->acc_stride + t->res_stride);

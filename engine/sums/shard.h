@@ -62,6 +62,9 @@ struct sw_stensor {
 	 * hash. */
 	uint64_t members;
 	uint32_t kin; /* 1 + its index */
+	/* Chunks that were begun, and of them those that each member has
+	 * pushed: all have pushed what is done. */
+	uint32_t n_begun, *n_pushed;
 	/* Of one that is summed in order of members: what each of them gave,
 	 * slot by slot; NULL: it is not. */
 	uint8_t *apart;
@@ -335,9 +338,8 @@ static inline uint32_t sw_shard_next_stream(
 	return sw_bitmap_next(&sh->streams, i);
 }
 
-/* sw_shard_waits_for (shard_group.c) - a member that has pushed a chunk of
- * stream
- * @t which @member has not; SW_MAX_MEMBERS: there is none. */
+/* sw_shard_waits_for (shard_group.c) - a member that has pushed to stream @t
+ * while @member lacks a chunk; SW_MAX_MEMBERS: @member lacks none. */
 uint32_t sw_shard_waits_for(const struct sw_stensor *t, uint32_t member);
 
 /* sw_shard_close_stream (shard_group.c) - @members have closed the group of @t:
@@ -372,6 +374,7 @@ struct sw_pushed {
 	uint32_t n_held;
 	enum sw_push_verdict verdict;
 	bool has_completed; /* results are ready for several */
+	bool has_again;     /* some were folded before */
 };
 
 /* sw_shard_push - handle PUSHes of @member, one behind the other: @n, or up to
@@ -396,8 +399,9 @@ struct sw_begun sw_shard_begun(
 	const struct sw_shard *sh, const struct sw_header *h);
 
 /* sw_shard_other_call (shard_group.c) - what members call on another stream of
- * the group of stream @t as collective @number of the group; got is 0 where
- * none does, and where @t is no stream. */
+ * the group of stream @t as collective @number of the group, as far as the
+ * lowest and the newest chunk of each show; got is 0 where none does, and where
+ * @t is no stream. */
 struct sw_begun sw_shard_other_call(
 	const struct sw_shard *sh, const struct sw_stensor *t, uint32_t number);
 

@@ -163,8 +163,10 @@ struct sw_pushed sw_shard_push(struct sw_shard *sh, uint32_t member,
 		if (!sw_push_is_held(out.verdict))
 			break;
 		out.n_held++;
-		if (out.verdict > SW_PUSH_COMPLETE)
+		if (out.verdict > SW_PUSH_COMPLETE) {
+			out.has_again = true;
 			continue;
+		}
 		n_folded++;
 		bytes += h[i].payload_len;
 		out.has_completed |= out.verdict == SW_PUSH_COMPLETE;

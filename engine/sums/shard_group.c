@@ -20,33 +20,51 @@ static uint64_t free_window(struct sw_shard *sh, struct sw_stensor *t)
 	return bytes;
 }
 
-/* Number @i from base on, if somebody has pushed it. */
-static const struct sw_slot *open_slot(const struct sw_stensor *t, uint32_t i)
+/* Chunk @j, if somebody has pushed it. */
+static const struct sw_slot *open_slot(const struct sw_stensor *t, uint32_t j)
 {
 	const struct sw_slot *slots = (const struct sw_slot *)t->records;
-	uint32_t j = t->base + i;
 	const struct sw_slot *s = &slots[j & (t->window - 1)];
 
-	return s->chunk == j && s->got ? s : NULL;
+	return t->mem && s->chunk == j && s->got ? s : NULL;
+}
+
+/* A member that has pushed more than @member, which lacks a chunk.  Where two
+ * lack chunks of each other none may have: then any that has pushed. */
+static uint32_t who_waits(const struct sw_stensor *t, uint32_t member)
+{
+	const struct sw_slot *s = open_slot(t, t->newest);
+	uint32_t who = SW_MAX_MEMBERS;
+
+	if (s && !(s->got >> member & 1))
+		return (uint32_t)__builtin_ctzll(s->got);
+	for (uint64_t m = t->members & ~(1ULL << member); m; m &= m - 1) {
+		uint32_t i = (uint32_t)__builtin_ctzll(m);
+
+		if (who == SW_MAX_MEMBERS || t->n_pushed[i] > t->n_pushed[who])
+			who = i;
+	}
+	return who;
 }
 
 uint32_t sw_shard_waits_for(const struct sw_stensor *t, uint32_t member)
 {
-	for (uint32_t i = 0; t->mem && i < t->window; i++) {
-		const struct sw_slot *s = open_slot(t, i);
+	bool is_awaited = t->mem && t->members >> member & 1 &&
+			  t->n_pushed[member] != t->n_begun;
 
-		if (s && !(s->got >> member & 1))
-			return (uint32_t)__builtin_ctzll(s->got);
-	}
-	return SW_MAX_MEMBERS;
+	return is_awaited ? who_waits(t, member) : SW_MAX_MEMBERS;
 }
 
-/* What somebody pushed to @t of the collective @number of its group. */
+/* What somebody pushed to @t of the collective @number of its group.  All below
+ * base are done, and numbers rise with chunks: so the first of two collectives
+ * that differ stands at base as soon as those before it are done. */
 static const struct sw_slot *find_call(
 	const struct sw_stensor *t, uint32_t number)
 {
-	for (uint32_t i = 0; t->mem && i < t->window; i++) {
-		const struct sw_slot *s = open_slot(t, i);
+	const uint32_t at[] = {t->base, t->newest};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct sw_slot *s = open_slot(t, at[i]);
 
 		if (s && s->number == number)
 			return s;

@@ -56,6 +56,7 @@ static void begin(struct sw_shard *sh, struct sw_stensor *t, struct sw_slot *s,
 		.dtype = h->dtype,
 		.op = h->op};
 	t->newest = h->round;
+	t->n_begun++;
 	t->n_open++;
 	sh->n_open++;
 }
@@ -195,6 +196,7 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_slot *s, const struct sw_push *p)
 {
 	sw_push_note(sh, t, p);
+	t->n_pushed[p->member]++;
 	if (s->chunk != p->h->round)
 		begin(sh, t, s, p->h);
 	if (p->h->payload_len)

@@ -16,7 +16,7 @@
 #include "sum/sum.h"
 
 /* Slots of a stream at a server, as powers of two. */
-enum { SW_WINDOW_MIN_LOG2 = 4, SW_WINDOW_MAX_LOG2 = 14 };
+enum { SW_WINDOW_MIN_LOG2 = 4, SW_WINDOW_MAX_LOG2 = 10 };
 
 /* In the header: kind and operation in one byte.  Who gives has multiplied by
  * its factor before: what travels is a sum. */

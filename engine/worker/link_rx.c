@@ -212,8 +212,10 @@ static void on_status(struct sw_worker *w, struct sw_link *l,
 		return;
 	memcpy(&st, payload, sizeof(st));
 	sw_text_clean(st.text, sizeof(st.text));
-	l->status_seq = (uint16_t)st.seq;
 	sw_link_owe(w, l, SW_OWE_KEEPALIVE);
+	if (l->status_seq && (int16_t)(st.seq - l->status_seq) < 0)
+		return; /* a newer one has overtaken it */
+	l->status_seq = (uint16_t)st.seq;
 	if (st.state == SW_JOB_FAILED) {
 		sw_worker_fail(w, error_of(st.err), SW_KEY_NONE, "%s", st.text);
 		return;
@@ -271,8 +273,7 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 
 	memcpy(&d, payload, sizeof(d));
 	if (l->state != SW_LINK_OPEN || d.batch != l->batch || !d.n ||
-		(l->server_i || d.refused ? d.n > l->n_asked
-					  : d.n != l->n_asked) ||
+		d.n > l->n_asked ||
 		h->payload_len !=
 			sizeof(d) + 8u * d.n + (d.refused ? SW_TEXT_MAX : 0)) {
 		sw_count(&w->stats.rx_state, 1);

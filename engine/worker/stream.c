@@ -238,7 +238,7 @@ static bool is_well_formed(struct sw_worker *w, const struct sw_piece *p,
 }
 
 bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
-	const struct sw_header *h, const uint8_t *payload)
+	const struct sw_header *h, const uint8_t *payload, bool *is_new)
 {
 	struct sw_worker *w = l->worker;
 	uint32_t base = h->round - (uint16_t)(h->round - h->aux);
@@ -246,7 +246,8 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 	struct sw_wchunk *c = sw_stream_find(t, l, h->round, &chunk);
 	struct sw_piece *p = &t->stream->pieces[chunk];
 
-	if (c && c->n_sent && p->gets) {
+	*is_new = c && c->n_sent && p->gets;
+	if (*is_new) {
 		if (!is_well_formed(w, p, h) ||
 			!sw_result_verify(l, h, payload))
 			return false;

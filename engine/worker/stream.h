@@ -254,10 +254,10 @@ void sw_stream_folded(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk);
 struct sw_wchunk *sw_stream_find(const struct sw_wtensor *t,
 	const struct sw_link *l, uint32_t j, uint32_t *chunk);
 
-/* sw_stream_on_result - a RESULT of the stream; false: it is not to be
- * acknowledged. */
+/* sw_stream_on_result - take a RESULT of the stream; false: it is not to be
+ * acknowledged.  *is_new: a chunk waited for it. */
 bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
-	const struct sw_header *h, const uint8_t *payload);
+	const struct sw_header *h, const uint8_t *payload, bool *is_new);
 
 /* sw_stream_on_base - all chunks below @base are done at the server.
  * sw_stream_settle is to follow. */

@@ -115,10 +115,14 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 
 /* It was written, or found held.  What follows from it waits for the end of the
  * burst (settle). */
-static inline void accept(
-	struct sw_worker *w, struct sw_link *l, const struct sw_header *h)
+static inline void accept(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, bool is_new)
 {
-	sw_flow_accept(&l->peer.flow, h->class, h->psn, w->now_ns);
+	if (is_new)
+		sw_flow_accept(&l->peer.flow, h->class, h->psn, w->now_ns);
+	else
+		sw_flow_accept_again(
+			&l->peer.flow, h->class, h->psn, w->now_ns);
 	sw_link_touch(l);
 }
 
@@ -127,6 +131,7 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 {
 	uint32_t record;
 	struct sw_wtensor *t = tensor_of(w, l, h->key, h->chunk, &record);
+	bool is_new;
 
 	if (!sw_flow_within(&l->peer.flow, h, 1)) {
 		sw_peer_overdrew(&l->peer, w->due, &w->stats);
@@ -134,22 +139,23 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 	}
 	if (!t) {
 		if (sw_key_is_past(w, h->key))
-			accept(w, l, h);
+			accept(w, l, h, false);
 		return;
 	}
 	if (t->stream) {
-		if (sw_stream_on_result(l, t, h, payload))
-			accept(w, l, h);
+		if (sw_stream_on_result(l, t, h, payload, &is_new))
+			accept(w, l, h, is_new);
 		return;
 	}
 	if (!is_well_formed(w, t, record, h))
 		return;
-	if (is_wanted(w, t, &t->chunks[record], h)) {
+	is_new = is_wanted(w, t, &t->chunks[record], h);
+	if (is_new) {
 		if (!sw_result_verify(l, h, payload))
 			return; /* not acknowledged: it will come again */
 		hold(w, l, t, record, h, payload);
 	}
-	accept(w, l, h);
+	accept(w, l, h, is_new);
 }
 
 /* --- what became of pushes --- */
@@ -222,9 +228,10 @@ static uint64_t pull_at(const struct sw_worker *w, struct sw_link *l)
 }
 
 static void on_ack(struct sw_worker *w, struct sw_link *l,
-	const struct sw_header *h, const uint8_t *payload)
+	const struct sw_header *h, const uint8_t *payload, bool is_newer)
 {
-	sw_peer_on_ack(&l->peer, h, payload, w->now_ns, on_fate, l, &w->stats);
+	sw_peer_on_ack(&l->peer, h, payload, is_newer, w->now_ns, on_fate, l,
+		&w->stats);
 	sw_peer_wake(&l->peer, pull_at(w, l));
 	sw_link_touch(l);
 }
@@ -344,7 +351,7 @@ static void on_data(struct sw_worker *w, struct sw_link *l,
 	if (h->type == SW_RESULT && l->state == SW_LINK_OPEN)
 		on_result(w, l, h, payload);
 	else if (h->type == SW_ACK && l->state == SW_LINK_OPEN)
-		on_ack(w, l, h, payload);
+		on_ack(w, l, h, payload, is_newer);
 	else
 		on_control(w, l, h, payload, is_newer);
 }
@@ -353,7 +360,7 @@ static void on_data(struct sw_worker *w, struct sw_link *l,
 static void on_link(struct sw_worker *w, struct sw_link *l,
 	const struct sw_rx_frame *f, const struct sw_header *h, uint32_t n)
 {
-	bool is_newer = sw_flow_is_newer(&l->peer.flow, h);
+	bool is_newer = sw_flow_is_newer(&l->peer.flow, &h[n - 1]);
 
 	if (l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING) {
 		if (!h->session) { /* only a LEFT is said without */
@@ -361,7 +368,8 @@ static void on_link(struct sw_worker *w, struct sw_link *l,
 				sw_link_rx(w, l, h, f->payload);
 			return;
 		}
-		l->peer.rx_ns = w->now_ns;
+		if (is_newer) /* else it may be a recorded one */
+			l->peer.rx_ns = w->now_ns;
 		if (sw_flow_rx(&l->peer.flow, &h[n - 1]))
 			sw_link_touch(l);
 	}

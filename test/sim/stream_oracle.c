@@ -354,7 +354,7 @@ static const char *stream_wrong(const struct sim_job *job, uint32_t group,
 	if (t->mem_bytes !=
 		window * (3 * job->params.payload + 64 +
 				 apart * (job->params.payload + 192)) +
-			marks * job->n_workers * 8)
+			(marks * 8 + 4) * job->n_workers)
 		return "a stream with more memory than its window";
 	if (t->dead_from)
 		return NULL;

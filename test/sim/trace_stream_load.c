@@ -291,10 +291,12 @@ static void memory_is_the_window(struct check *c)
 	held = job->mem_bytes;
 	n_gets = job->n_mem_gets;
 	check_eq(c, stream_bytes(job, &n),
-		AGENTS * (each + AGENTS * 8 *
-					 sw_bitmap_words(
-						 1u << job->groups[BULK]
-							       .window_log2)),
+		AGENTS *
+			(each + AGENTS *
+					(4 + 8 * sw_bitmap_words(
+							 1u
+							 << job->groups[BULK]
+								    .window_log2))),
 		"bytes of the stream at all servers");
 	check_eq(c, n, AGENTS, "servers that have it");
 	folded = n_folded(job);

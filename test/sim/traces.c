@@ -27,6 +27,7 @@
  *  lent: what a node's own server was lent, when its worker ends
  *  lost: members and local ranks die, groups of others go on
  *  members: the cost of a packet with 2 to 64 of them
+ *  N1 to N5  packet numbers that nobody has sent
  *  probe: lcores behind a hash of source ports
  *  S1 to S9  streams: givers that run ahead, receivers that lag, types that
  *       change in a slot, groups that cross, shares; what streams beside
@@ -69,6 +70,7 @@ int main(int argc, char **argv)
 	check_run(trace_lent, n_trace_lent, filter, &passed, &failed);
 	check_run(trace_lost, n_trace_lost, filter, &passed, &failed);
 	check_run(trace_members, n_trace_members, filter, &passed, &failed);
+	check_run(trace_number, n_trace_number, filter, &passed, &failed);
 	check_run(trace_probe, n_trace_probe, filter, &passed, &failed);
 	check_run(trace_share, n_trace_share, filter, &passed, &failed);
 	check_run(trace_stream, n_trace_stream, filter, &passed, &failed);

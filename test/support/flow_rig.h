@@ -83,8 +83,8 @@ static inline bool ack(struct fixture *x, uint8_t class, uint64_t largest,
 		.delay_us = delay_us};
 
 	x->fates[0] = 0;
-	return sw_flow_on_ack(
-		&x->f, ++x->ack_psn, &k, 1, x->now_ns, on_fate, x);
+	x->f.rx_psn[SW_CLASS_CTL] = ++x->ack_psn;
+	return sw_flow_on_ack(&x->f, x->ack_psn, &k, 1, x->now_ns, on_fate, x);
 }
 
 static inline uint64_t tick(struct fixture *x, uint64_t ns)

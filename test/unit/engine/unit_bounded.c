@@ -542,6 +542,72 @@ static void server__calls_of_many_groups(void **state)
 	server_rig_close(r);
 }
 
+/* A member that has pushed the last chunk of each window closes its group, and
+ * says so again; the other asks for what it waits for.  Neither frame buys a
+ * look at all slots. */
+static void server__large_windows(void **state)
+{
+	enum { LAST = 1 << SW_WINDOW_MAX_LOG2 };
+	struct server_rig *r = open_server();
+	struct sw_pull pulls[SW_PULL_MAX];
+	struct sw_fault fault = {.key = 0};
+	struct sw_header h = peer_push_header(0, LAST, 1);
+	char name[16];
+
+	(void)state;
+	h.op = sw_coll_op(SW_ALL_REDUCE, SW_OPERATION_SUM);
+	h.chunk = h.weight = 1;
+	h.payload_len = 4;
+	for (uint32_t i = 0; i < SW_GROUP_STREAMS; i++) {
+		snprintf(name, sizeof(name), "g/%u", i);
+		assert_true(declare_window(r, i, name, SW_WINDOW_MAX_LOG2));
+		h.key = i;
+		peer_fill(&r->w[1], h, 1);
+	}
+	for (uint32_t i = 0; i < SW_PULL_MAX; i++)
+		pulls[i] = (struct sw_pull){
+			.key = i % SW_GROUP_STREAMS, .chunk = 2};
+	FEW("calls", peer_say(&r->w[0], SW_PULL, pulls, sizeof(pulls)));
+	rig_tx(r);
+	for (uint32_t i = 0; i < N_COUNTED; i++)
+		FEW("close",
+			peer_say(&r->w[1], SW_MISMATCH, &fault, sizeof(fault)));
+	assert_int_equal(r->srv->jobs[0].shard.tensors[0].closed, 2);
+	assert_int_equal(r->srv->jobs[0].shard.tensors[0].dead_from, 0);
+	FEW_OF(2 * STEPS_MAX, "the last closes",
+		peer_say(&r->w[0], SW_MISMATCH, &fault, sizeof(fault)));
+	server_rig_close(r);
+}
+
+/* As many tensors as a frame has, in the largest job. */
+static void server__declares_many(void **state)
+{
+	static struct server_rig rig, *r = &rig;
+	uint8_t frame[SW_PAYLOAD_MAX] = {0};
+	uint32_t at = sizeof(struct sw_declare_head), n = 0;
+
+	(void)state;
+	server_rig_open(r, SW_MAX_MEMBERS, UINT64_MAX / 2);
+	for (uint32_t i = 0; i < SW_MAX_MEMBERS; i++)
+		rig_join(r, i);
+	for (; at + sizeof(struct sw_declare_item) + 4 <= SW_PAYLOAD_MAX; n++) {
+		struct sw_declare_item item = {.n_elems = 1,
+			.key = SW_KEY_NONE,
+			.priority = SW_MAX_TENSORS - n,
+			.dtype = SW_I32,
+			.name_len = 4};
+
+		memcpy(frame + at, &item, sizeof(item));
+		snprintf((char *)frame + at + sizeof(item), 5, "t%03u", n);
+		at += (uint32_t)sizeof(item) + 4;
+	}
+	memcpy(frame, &(struct sw_declare_head){.n = (uint16_t)n},
+		sizeof(struct sw_declare_head));
+	FEW_OF(6 * STEPS_MAX, "declare many",
+		peer_say(&r->w[0], SW_DECLARE, frame, at));
+	server_rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -557,6 +623,8 @@ int main(void)
 		cmocka_unit_test(server__copies_what_is_lent),
 		cmocka_unit_test(server__streams_of_a_group),
 		cmocka_unit_test(server__calls_of_many_groups),
+		cmocka_unit_test(server__large_windows),
+		cmocka_unit_test(server__declares_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

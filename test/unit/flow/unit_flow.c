@@ -192,13 +192,31 @@ static void hear__past_and_duplicate(void **state)
 	assert_int_equal(x->f.peer_consumed, 50);
 }
 
+/* One number far ahead is not believed; a second one that follows shows that
+ * what lies between was lost.  Control frames begin with any number. */
+static void hear__far_ahead(void **state)
+{
+	struct fixture *x = open_flow();
+
+	x->f.granted = 0;
+	assert_false(hear(x, 0, SW_PSN_SKIP + 1, 1, 1));
+	assert_true(hear(x, SW_CLASS_CTL, 5000, 1, 1));
+	assert_false(hear(x, SW_CLASS_CTL, 0xffffffffffffULL, 2, 2));
+	assert_true(hear(x, SW_CLASS_CTL, 5001, 3, 3));
+	assert_false(hear(x, SW_CLASS_CTL, 7000, 4, 4));
+	assert_false(hear(x, SW_CLASS_CTL, 7000, 4, 4));
+	assert_true(hear(x, SW_CLASS_CTL, 7002, 5, 5));
+	assert_false(hear(x, SW_CLASS_CTL, 7001, 9, 9));
+	assert_int_equal(x->f.peer_consumed, 5);
+}
+
 /* Numbers of one space say nothing about another. */
 static void hear__spaces_are_apart(void **state)
 {
 	struct fixture *x = open_flow();
 
 	x->f.granted = 0;
-	hear(x, 0, 1000, 50, 100);
+	hear(x, 0, 100, 50, 100);
 	assert_true(hear(x, 1, 1, 60, 110));
 	assert_true(hear(x, SW_CLASS_CTL, 1, 70, 120));
 	assert_int_equal(x->f.peer_consumed, 70);
@@ -549,6 +567,7 @@ int main(void)
 		cmocka_unit_test(within__up_to_the_first_beyond),
 		cmocka_unit_test(hear__in_order),
 		cmocka_unit_test(hear__past_and_duplicate),
+		cmocka_unit_test(hear__far_ahead),
 		cmocka_unit_test(hear__spaces_are_apart),
 		cmocka_unit_test(hear__smaller_values),
 		cmocka_unit_test(hear__implausible_grant),

@@ -45,32 +45,76 @@ static void accept__duplicate(void **state)
 	assert_int_equal(k.bits[0], 1);
 }
 
-/* Every distance moves the window as it should. */
+/* Every distance moves the window as it should; a far one when a second frame
+ * follows. */
 static void accept__jumps_of_every_size(void **state)
 {
 	for (uint64_t jump = 1; jump <= 300; jump++) {
-		struct sw_sack k =
-			sack_after((uint64_t[]){10, 12, 12 + jump, 0});
+		bool is_far = jump > SW_PSN_SKIP;
+		uint64_t to = 12 + jump, two[] = {10, 12, to, to + 1, 0};
+		struct sw_sack k;
 
-		assert_int_equal(k.largest, 12 + jump);
+		two[3] = is_far ? two[3] : 0;
+		k = sack_after(two);
+		assert_int_equal(k.largest, to + is_far);
 		for (uint64_t back = 1; back <= SW_SACK_BITS; back++) {
 			bool bit =
 				k.bits[(back - 1) / 64] >> ((back - 1) % 64) &
 				1;
 
-			assert_int_equal(bit, back == jump || back == jump + 2);
+			assert_int_equal(
+				bit, back == jump + is_far ||
+					     back == jump + is_far + 2);
 		}
 	}
 }
 
-static void accept__far_past_and_far_future(void **state)
+/* One frame with a number far away moves nothing, wherever the number lies. */
+static void accept__one_far_number(void **state)
 {
-	struct sw_sack k =
-		sack_after((uint64_t[]){1000, 1, 0xffffffffffffULL, 5, 0});
+	static const uint64_t far[] = {
+		12 + SW_PSN_SKIP + 2, 10000, 0xffffffffffffULL};
 
-	assert_true(k.largest == 0xffffffffffffULL);
-	for (int i = 0; i < SW_SACK_WORDS; i++)
-		assert_true(k.bits[i] == 0);
+	for (uint32_t i = 0; i < SW_ARRAY_SIZE(far); i++) {
+		struct sw_sack k =
+			sack_after((uint64_t[]){11, 12, far[i], 13, far[i], 0});
+
+		assert_int_equal(k.largest, 13);
+		assert_int_equal(k.bits[0], 3);
+	}
+}
+
+/* Two that follow each other lead ahead, where all between was lost, and back,
+ * where the two were forged. */
+static void accept__two_far_numbers(void **state)
+{
+	struct sw_sack k = sack_after((uint64_t[]){100, 2000, 2002, 2003, 0});
+
+	assert_int_equal(k.largest, 2003);
+	assert_int_equal(k.bits[0], 1);
+	k = sack_after((uint64_t[]){100, 2000, 2001, 101, 102, 103, 0});
+	assert_int_equal(k.largest, 103);
+	assert_int_equal(k.bits[0], 1);
+}
+
+/* A frame that nobody waits for skips no number, and leads nobody back. */
+static void accept_again__moves_little(void **state)
+{
+	struct fixture *x = open_flow();
+	struct sw_space *s = &x->f.space[0];
+
+	accept(x, 0, 1);
+	sw_flow_accept_again(&x->f, 0, 2, x->now_ns);
+	assert_int_equal(s->largest, 2);
+	sw_flow_accept_again(&x->f, 0, 4, x->now_ns);
+	assert_int_equal(s->largest, 2);
+	sw_flow_accept_again(&x->f, 0, 5, x->now_ns);
+	assert_int_equal(s->largest, 5);
+	for (uint64_t psn = 6; psn < 400; psn++)
+		accept(x, 0, psn);
+	for (uint64_t psn = 1; psn < 9; psn++)
+		sw_flow_accept_again(&x->f, 0, psn, x->now_ns);
+	assert_int_equal(s->largest, 399);
 }
 
 /* A run is what its frames are one by one, over words and gaps, and where it
@@ -254,7 +298,7 @@ static void on_ack__of_what_was_never_sent(void **state)
 	struct fixture *x = open_flow();
 
 	send(x, 0);
-	assert_false(ack(x, 0, 2, 1, 0));
+	assert_false(ack(x, 0, 2, 0, 0));
 	assert_false(ack(x, 1, 1, 0, 0));
 	assert_false(ack(x, 0, UINT64_MAX, ~0ULL, 0));
 	assert_false(ack(x, 8, 1, 0, 0)); /* no such class */
@@ -263,6 +307,28 @@ static void on_ack__of_what_was_never_sent(void **state)
 	assert_int_equal(x->f.open_mask, 1);
 	assert_true(ack(x, 0, 0, ~0ULL, 0)); /* nothing received yet */
 	assert_string_equal(x->fates, "");
+}
+
+/* The part of it that is true counts; what it does not name is not overtaken
+ * by what was never sent. */
+static void on_ack__of_some_that_were_sent(void **state)
+{
+	struct fixture *x = open_flow();
+
+	for (uint32_t i = 0; i < 5; i++)
+		send(x, 0);
+	x->now_ns += 10 * SW_MS;
+	assert_false(ack(x, 0, 9, 1 << 5 | 1 << 7, 0)); /* 3 and 1 */
+	assert_string_equal(x->fates, "+1 +3 -2");
+	assert_int_equal(x->f.space[0].largest_acked, 3);
+	assert_int_equal(x->f.space[0].srtt_ns, 0);
+	/* Beside a block that says nothing true another one counts. */
+	send(x, 1);
+	assert_false(sw_flow_on_ack(&x->f, ++x->ack_psn,
+		(struct sw_sack[]){
+			{.largest = 1, .class = 9}, {.largest = 1, .class = 1}},
+		2, x->now_ns, on_fate, x));
+	assert_int_equal(x->f.space[1].n_open, 0);
 }
 
 /* Bits below the first number and beyond 256 mean nothing. */
@@ -310,6 +376,7 @@ static void on_ack__newer_per_class(void **state)
 	send(x, 0);
 	send(x, 0);
 	send(x, 1);
+	x->f.rx_psn[SW_CLASS_CTL] = 9;
 	assert_true(sw_flow_on_ack(&x->f, 9, &late, 1, x->now_ns, on_fate, x));
 	assert_string_equal(x->fates, "+1");
 	assert_true(sw_flow_on_ack(&x->f, 8, early, 2, x->now_ns, on_fate, x));
@@ -533,7 +600,9 @@ int main(void)
 		cmocka_unit_test(accept__gap_then_late),
 		cmocka_unit_test(accept__duplicate),
 		cmocka_unit_test(accept__jumps_of_every_size),
-		cmocka_unit_test(accept__far_past_and_far_future),
+		cmocka_unit_test(accept__one_far_number),
+		cmocka_unit_test(accept__two_far_numbers),
+		cmocka_unit_test(accept_again__moves_little),
 		cmocka_unit_test(accept_run__as_one_by_one),
 		cmocka_unit_test(ack_at__count_or_delay_or_gap),
 		cmocka_unit_test(ack_at__by_rtt),
@@ -545,6 +614,7 @@ int main(void)
 		cmocka_unit_test(on_ack__in_order),
 		cmocka_unit_test(on_ack__duplicate),
 		cmocka_unit_test(on_ack__of_what_was_never_sent),
+		cmocka_unit_test(on_ack__of_some_that_were_sent),
 		cmocka_unit_test(on_ack__wild_bits),
 		cmocka_unit_test(on_ack__overtaken_is_lost),
 		cmocka_unit_test(on_ack__newer_per_class),

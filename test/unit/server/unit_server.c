@@ -357,7 +357,7 @@ static void ack__of_what_was_never_sent(void **state)
 
 	peer_push(&r->w[0], 0, 1, 0, 1);
 	rig_tx(r);
-	peer_ack(&r->w[0], 0, 2);
+	peer_ack_one(&r->w[0], 0, 2);
 	peer_ack(&r->w[0], 3, 1);
 	peer_ack(&r->w[0], 8, 1);
 	peer_ack(&r->w[0], 0, UINT64_MAX);

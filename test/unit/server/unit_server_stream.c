@@ -70,7 +70,7 @@ static void declare__largest_window_beyond_the_quota(void **state)
 	static struct server_rig r;
 	uint64_t before;
 
-	server_rig_open(&r, 1, 32 << 20);
+	server_rig_open(&r, 1, 3 << 20);
 	rig_join(&r, 0);
 	before = r.srv->quota.used_bytes;
 	declare(&r, 0, 0, 1, SW_WINDOW_MAX_LOG2, 0);
