@@ -70,6 +70,9 @@ struct sw_group {
 	 */
 	int death;
 	bool is_closed;
+	bool is_told;     /* the agent knows of the close */
+	bool is_given;    /* streams and stages were given back */
+	bool is_due;      /* they are to be: no handle is left */
 	bool is_released; /* its callers have their buffers back */
 	bool is_expired;  /* the agent was told to abort it */
 	char why[SW_EDGE_WHY_BYTES + SW_OWN_CALL_BYTES];
@@ -178,7 +181,8 @@ struct sw_turn {
 	uint32_t n_waiting;           /* for changed */
 	uint32_t n_watchers;          /* of the program's, in sw_wait_ended */
 	uint32_t n_claims;            /* that want to lead whatever comes */
-	uint32_t n_users; /* of the program's, that wait for handles */
+	uint32_t n_users;   /* of the program's, that wait for handles */
+	uint32_t n_pollers; /* of those, that spin */
 	bool has_leader;
 	bool is_asleep; /* the leader is, until a kick */
 	bool has_thread, is_ending;
@@ -249,6 +253,7 @@ struct sw_client {
 	struct sw_calls calls;
 	uint32_t n_allocs;
 	struct sw_group *groups; /* the newest first */
+	bool has_due;            /* among them one that is due */
 	struct sw_group_past *pasts;
 	struct sw_stage_spare *spares;
 	struct sw_client_part *parts;
@@ -435,63 +440,10 @@ void sw_client_drop_call(struct sw_client *c, struct sw_call *k, int status);
 int sw_client_submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 	uint32_t step, uint64_t *handle);
 
-/* sw_client_wait_until_ns - when a wait that begins now takes too long. */
+/* sw_client_after_ms - the time @ms from now; sw_client_wait_until_ns - when a
+ * wait that begins now has exceeded wait_timeout_s. */
+uint64_t sw_client_after_ms(uint64_t ms);
 uint64_t sw_client_wait_until_ns(const struct sw_client *c);
-
-/* --- client_death.c --- */
-
-/* sw_client_is_death - is it an error after which a group is dead? */
-bool sw_client_is_death(int err);
-
-/* sw_group_die - it is, with this error and sentence, if it was not before. */
-void sw_group_die(struct sw_group *g, int death, const char *why);
-
-/* sw_group_fail - 0, or why nothing can be called on @g any more. */
-int sw_group_fail(const struct sw_group *g);
-
-/* sw_group_note_death - a piece of @stream ended with @status, which may be the
- * end of its group. */
-void sw_group_note_death(
-	struct sw_group *g, const struct sw_tensor *stream, int status);
-
-/* --- client_expire.c --- */
-
-/* sw_group_short - its name in a sentence; a long one ends with "...".  Returns
- * @out. */
-enum { SW_GROUP_SHORT = 41 };
-const char *sw_group_short(const struct sw_group *g, char out[SW_GROUP_SHORT]);
-
-/* sw_group_stream - any that it has opened; NULL: none. */
-const struct sw_tensor *sw_group_stream(const struct sw_group *g);
-
-/* sw_group_tell - have the agent end the group, which has a stream. */
-int sw_group_tell(
-	struct sw_group *g, enum sw_edge_end_kind what, const char *why);
-
-/* sw_client_expire - abort groups whose collectives have taken too long; when
- * to look again. */
-uint64_t sw_client_expire(struct sw_client *c);
-
-/* --- client_group.c: how groups begin and end --- */
-
-const char *sw_group_name(const struct sw_group *g);
-
-/* sw_group_place - the place of @rank in the group; g->n: it is not there.
- * sw_group_has - is it? */
-uint32_t sw_group_place(const struct sw_group *g, uint32_t rank);
-bool sw_group_has(const struct sw_group *g, uint32_t rank);
-
-/* sw_coll_priority - of all collectives of @kind. */
-uint32_t sw_coll_priority(enum sw_coll_kind kind);
-
-/* sw_group_open_stream - for collectives of @kind; all members are there. */
-int sw_group_open_stream(struct sw_group *g, enum sw_coll_kind kind);
-
-/* sw_group_put - one that was called on it is reported. */
-void sw_group_put(struct sw_group *g);
-
-/* sw_client_free_groups - at the end. */
-void sw_client_free_groups(struct sw_client *c);
 
 /* sw_client_ring - wake the agent, if it has said so in @flag. */
 void sw_client_ring(const struct sw_client *c, _Atomic uint32_t *flag);

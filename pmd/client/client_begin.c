@@ -1,6 +1,7 @@
 /* client_begin.c - libsumwire: how a collective begins.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/client/client_form.h"
+#include "pmd/client/client_group.h"
 #include "pmd/client/client_stage.h"
 
 enum { INLINE_BYTES = 256 << 10 }; /* that sw_coll copies itself */

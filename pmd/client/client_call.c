@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "pmd/client/client_form.h"
+#include "pmd/client/client_group.h"
 
 enum { PIECES_MAX = 16 }; /* of a channel at the agent */
 

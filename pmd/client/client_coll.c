@@ -1,6 +1,6 @@
 /* client_coll.c - libsumwire: what is called on groups.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "pmd/client/client.h"
+#include "pmd/client/client_group.h"
 #include "pmd/client/sized.h"
 #include <sumwire/coll.h>
 

@@ -60,6 +60,11 @@ int sw_client_find_device(struct sw_client *c, uint64_t handle,
  * or was by another thread.  Errors: SW_ETIMEDOUT, why the attachment ended. */
 int sw_client_await_call(struct sw_client *c, uint64_t handle);
 
+/* sw_group_name - of a group, for sentences; sw_coll_priority - of all
+ * collectives of @kind. */
+const char *sw_group_name(const struct sw_group *g);
+uint32_t sw_coll_priority(enum sw_coll_kind kind);
+
 /* sw_client_abort - as sw_group_abort, with the lock; another thread may close
  * @g meanwhile. */
 int sw_client_abort(struct sw_group *g, const char *text);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_group.h"
 
 const struct sw_tensor *sw_group_stream(const struct sw_group *g)
 {

@@ -94,8 +94,9 @@ void sw_client_changed(struct sw_client *c)
 	if (c->turn.n_waiting)
 		pthread_cond_broadcast(&c->turn.changed);
 	sw_client_call_watchers(c);
-	if (c->turn.is_idle && (sw_client_has_work(c) || c->turn.is_ending ||
-				       c->calls.expire_ns < c->turn.until_ns))
+	if (c->turn.is_idle &&
+		(sw_client_has_work(c) || c->turn.is_ending || c->has_due ||
+			c->calls.expire_ns < c->turn.until_ns))
 		pthread_cond_signal(&c->turn.work);
 }
 

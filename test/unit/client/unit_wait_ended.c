@@ -7,6 +7,7 @@
 
 #include "pmd/client/client.h"
 #include "pmd/host/host.h"
+#include "test/support/unit.h"
 #include <sumwire/coll.h>
 
 enum { N = 32, COUNT_MAX = 3 << 18 };
@@ -319,6 +320,89 @@ static void wait_ended__while_another_asks(void **state)
 	assert_int_equal(k.err, SW_ECLOSED);
 }
 
+static void *poll_for_one(void *arg)
+{
+	struct watcher *w = arg;
+
+	return sw_wait_polling(w->c, w->handles[0]) ? "another one has taken it"
+						    : NULL;
+}
+
+static bool does_poll(struct sw_client *c)
+{
+	return atomic_load(&c->control->client_polls);
+}
+
+/* A thread that polls has its end for itself, as one that sleeps has. */
+static void polling__is_not_for_watchers(void **state)
+{
+	struct scene *s = *state;
+	struct watcher *w = watcher_open(s->c), user = {.c = s->c};
+
+	for (uint32_t n = 0; n < N; n++) {
+		void *why;
+
+		rig_mute(s->r, true);
+		user.handles[0] = call(s, 1);
+		pthread_create(&user.thread, NULL, poll_for_one, &user);
+		while (!does_poll(s->c))
+			usleep(100);
+		rig_mute(s->r, false);
+		pthread_join(user.thread, &why);
+		assert_null(why);
+		assert_false(does_poll(s->c));
+	}
+	assert_int_equal(w->n, 0);
+	watcher_close(w);
+}
+
+/* The agent rings no bell for a client of which one still polls. */
+static void polling__of_two_the_last_ends_it(void **state)
+{
+	struct scene *s = *state;
+	struct watcher user = {.c = s->c};
+	uint64_t h;
+	void *why;
+
+	rig_mute(s->r, true);
+	user.handles[0] = call(s, 1);
+	h = call(s, 2);
+	pthread_create(&user.thread, NULL, poll_for_one, &user);
+	while (!does_poll(s->c))
+		usleep(100);
+	s->c->settings.wait_timeout_s = 0;
+	assert_int_equal(sw_wait_polling(s->c, h), SW_ETIMEDOUT);
+	assert_true(does_poll(s->c));
+	rig_mute(s->r, false);
+	pthread_join(user.thread, &why);
+	assert_null(why);
+	assert_false(does_poll(s->c));
+	assert_int_equal(sw_wait_for(s->c, h, RIG_WAIT_MS), 0);
+}
+
+/* Time that a caller chooses, not the library's. */
+static void wait_for__is_as_long_as_it_says(void **state)
+{
+	struct scene *s = *state;
+	uint64_t h, got, before_ns = sw_edge_now_ns();
+
+	rig_mute(s->r, true);
+	h = call(s, 1);
+	assert_int_equal(sw_wait_for(s->c, h, 0), SW_ETIMEDOUT);
+	assert_int_equal(sw_wait_for(s->c, h, 20), SW_ETIMEDOUT);
+	assert_contains(sw_last_error(s->c),
+		"no sum after 0.02 s; the handle stays open");
+	assert_int_equal(sw_wait_ended_for(s->c, 20, &got), SW_ETIMEDOUT);
+	assert_int_equal(got, 0);
+	assert_contains(
+		sw_last_error(s->c), "no collective has ended in 0.02 s");
+	assert_in_range(sw_edge_now_ns() - before_ns, 40000000,
+		RIG_WAIT_MS * UINT64_C(500000));
+	rig_mute(s->r, false);
+	assert_int_equal(sw_wait_for(s->c, h, RIG_WAIT_MS), 0);
+	assert_int_equal(sw_wait_for(s->c, h, 20), SW_EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,6 +420,13 @@ int main(void)
 			wait_ended__leaves_what_others_wait_for, scene_open,
 			scene_close),
 		cmocka_unit_test_setup_teardown(wait_ended__while_another_asks,
+			scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			polling__is_not_for_watchers, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			polling__of_two_the_last_ends_it, scene_open,
+			scene_close),
+		cmocka_unit_test_setup_teardown(wait_for__is_as_long_as_it_says,
 			scene_open, scene_close),
 	};
 
