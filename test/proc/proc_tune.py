@@ -70,7 +70,7 @@ class Client:
         self.step += 1
         self.ok(self.lib.sw_push_pull(
             self.c, self.t, self.step, ctypes.byref(h)))
-        self.ok(self.lib.sw_wait(self.c, h))
+        self.ok(self.lib.sw_wait_for(self.c, h, 600000))
 
     def close(self):
         self.lib.sw_close(ctypes.byref(self.c))

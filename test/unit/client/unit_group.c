@@ -119,7 +119,8 @@ static void abort__before_anything_was_called(void **state)
 static void timeout__aborts(void **state)
 {
 	struct scene *s = *state;
-	const char *why = "rank 3 waited 3 s for all_reduce 1 of group 'dp'";
+	const char *why = "rank 3 timed out in all_reduce 1 of group 'dp' "
+			  "(timeout 3 s)";
 	uint64_t h[CALLS];
 
 	assert_int_equal(sw_group_set_timeout(s->g, 3), 0);
