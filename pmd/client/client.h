@@ -318,13 +318,14 @@ int sw_client_enter(struct sw_client *c);
 void sw_client_lead(struct sw_client *c);
 void sw_client_follow(struct sw_client *c);
 
-/* sw_client_sleep - of who leads: until the agent has written a message or rung
- * the bell, until a kick, or @until_ns. */
-void sw_client_sleep(struct sw_client *c, uint64_t until_ns);
+/* sw_client_sleep - of who leads: until the agent has written a message
+ * (@events POLLIN) or can be sent one (POLLOUT), until it rings the bell, until
+ * a kick, or @until_ns. */
+void sw_client_sleep(struct sw_client *c, short events, uint64_t until_ns);
 
 /* sw_client_doze - the same, or not at all if something has ended or is summed,
  * of which the agent tells only who dozes. */
-void sw_client_doze(struct sw_client *c, uint64_t until_ns);
+void sw_client_doze(struct sw_client *c, short events, uint64_t until_ns);
 
 /* sw_client_has_work - is there something to do, and nobody who waits and so
  * does it? */
@@ -362,6 +363,13 @@ void sw_client_call_thread(struct sw_client *c);
  * Returns like sw_client_rx, and SW_ETIMEDOUT at @until_ns. */
 int sw_client_await(
 	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds);
+
+/* sw_client_send - of who leads: send @m, for which a full socket may have no
+ * room yet; works for all meanwhile.
+ * Errors: SW_ETIMEDOUT the agent has not read until @until_ns; SW_ECLOSED a
+ * hang-up, whose reason the next message tells; why the attachment ended. */
+int sw_client_send(
+	struct sw_client *c, const void *m, size_t bytes, uint64_t until_ns);
 
 /* --- client_tuning.c --- */
 

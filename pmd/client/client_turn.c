@@ -11,6 +11,7 @@
  * kicks the others.
  */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -29,7 +30,7 @@ void sw_client_turn(struct sw_client *c, uint64_t until_ns)
 	}
 	c->turn.has_leader = true;
 	/* until the agent has something, or another thread */
-	sw_client_doze(c, until_ns);
+	sw_client_doze(c, POLLIN, until_ns);
 	sw_client_rx_messages(c);
 	sw_client_rx_completions(c);
 	sw_client_follow(c);

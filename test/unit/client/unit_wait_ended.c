@@ -403,6 +403,49 @@ static void wait_for__is_as_long_as_it_says(void **state)
 	assert_int_equal(sw_wait_for(s->c, h, 20), SW_EINVAL);
 }
 
+enum { MANY = 2048 }; /* their descriptions are more than a socket takes */
+
+static void *declare_many(void *arg)
+{
+	static struct sw_tensor_desc descs[MANY];
+	static struct sw_tensor *tensors[MANY];
+	static char names[MANY][16];
+	struct caller *k = arg;
+
+	for (uint32_t i = 0; i < MANY; i++) {
+		snprintf(names[i], sizeof(names[i]), "many.%u", i);
+		descs[i] = RIG_DESC(names[i], 1, SW_F32, 0);
+	}
+	k->err = sw_declare(k->s->c, descs, MANY, tensors);
+	return NULL;
+}
+
+/* The agent reads nothing for a while: threads that ask for nothing go on. */
+static void socket__is_full(void **state)
+{
+	struct scene *s = *state;
+	struct caller k = {.s = s};
+	uint64_t h, before_ns = sw_edge_now_ns(), took_ns;
+
+	rig_mute(s->r, true);
+	h = call(s, 1);
+	rig_hold(s->r);
+	pthread_create(&k.thread, NULL, declare_many, &k);
+	while (!is_asking(s->c))
+		usleep(1000);
+	for (uint32_t i = 0; i < 100; i++) {
+		assert_int_equal(sw_poll(s->c, h), SW_EAGAIN);
+		usleep(1000);
+	}
+	took_ns = sw_edge_now_ns() - before_ns;
+	rig_go(s->r);
+	rig_mute(s->r, false);
+	pthread_join(k.thread, NULL);
+	assert_int_equal(k.err, 0);
+	assert_int_equal(sw_wait(s->c, h), 0);
+	assert_in_range(took_ns, 0, RIG_WAIT_MS * UINT64_C(300000));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -421,6 +464,8 @@ int main(void)
 			scene_close),
 		cmocka_unit_test_setup_teardown(wait_ended__while_another_asks,
 			scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			socket__is_full, scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(
 			polling__is_not_for_watchers, scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(
