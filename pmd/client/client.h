@@ -91,13 +91,10 @@ struct sw_group_past {
 };
 
 /* Who copies the buffers of a collective that memcpy does not reach: pmd/cuda,
- * which embeds it.  Its functions are called with the lock held, and return at
- * once. */
+ * which embeds it.  Its functions are called with the lock held, return at
+ * once, and make no call of a driver. */
 struct sw_call_device {
 	const struct sw_call_device_ops {
-		/* Stages lie there, from now on. */
-		void (*show)(
-			struct sw_call_device *d, void *base, uint64_t bytes);
 		/* Begin to copy, into a stage or out of it; sw_client_copied,
 		 * with the same @piece, says that it is done. */
 		void (*copy)(struct sw_call_device *d, uint32_t piece,
@@ -119,6 +116,12 @@ struct sw_call_device {
 	const char *received;
 	uint64_t received_bytes;
 };
+
+struct sw_call;
+
+/* sw_call_end_device - of a call that has a device, or none any more: it has
+ * ended, once.  0, or the error of ops->end. */
+int sw_call_end_device(struct sw_call *k);
 
 /* A collective, from sw_coll until its end was reported.  It is cut into
  * pieces, each a collective of its own to the agent (client_call.c). */
@@ -220,6 +223,9 @@ struct sw_client_batch {
 struct sw_client_part {
 	struct sw_client_part *next;
 	void (*close)(struct sw_client_part *);
+	/* The memory of stages at @base is about to be unmapped.  Called
+	 * without the lock, by one thread at a time. */
+	void (*unpin)(struct sw_client_part *, const void *base);
 };
 
 struct sw_client {
@@ -257,6 +263,7 @@ struct sw_client {
 	struct sw_group_past *pasts;
 	struct sw_stage_spare *spares;
 	struct sw_client_part *parts;
+	uint32_t n_unpinning; /* threads that call those */
 
 	char status[SW_EDGE_TEXT_BYTES]; /* last progress line of the agent */
 	char closed_text[SW_EDGE_TEXT_BYTES];
@@ -415,6 +422,17 @@ bool sw_client_find_memory(const struct sw_client *c, const void *p,
 int sw_client_call(struct sw_group *g, struct sw_channel *ch,
 	const struct sw_coll_args *args, struct sw_call_device *device,
 	uint64_t *handle);
+
+/* sw_client_stages - have stages for @args, which were checked, of a device;
+ * where they lie.  Errors: those of sw_alloc. */
+int sw_client_stages(struct sw_group *g, struct sw_channel *ch,
+	const struct sw_coll_args *args, void **base, uint64_t *bytes);
+
+/* sw_client_ready - before sw_client_coll for a device, with the lock held:
+ * have stream and stages for it.  @bytes at @base are to be pinned; 0: none.
+ * Errors: those of sw_client_coll. */
+int sw_client_ready(struct sw_client *c, struct sw_group *g,
+	const struct sw_coll_args *args, void **base, uint64_t *bytes);
 
 /* sw_client_coll - as sw_coll, with the lock of @c held; @device as above.
  * Errors: SW_EINVAL @g is of another client, too. */

@@ -185,7 +185,7 @@ static int give_channel(struct sw_client *c, struct sw_channel *ch)
 static int give_back(struct sw_group *g)
 {
 	struct sw_client *c = g->client;
-	int err = 0;
+	int err = 0, failed;
 
 	if (!g->is_told && sw_group_stream(g))
 		err = sw_group_tell(g, SW_EDGE_CLOSE_GROUP, "");
@@ -193,11 +193,11 @@ static int give_back(struct sw_group *g)
 		return err;
 	g->is_told = g->is_given = true;
 	for (uint32_t k = 0; k < SW_N_COLL_KINDS; k++) {
-		int failed = give_channel(c, &g->channels[k]);
-
+		failed = give_channel(c, &g->channels[k]);
 		err = err ? err : failed;
 	}
-	return err;
+	failed = sw_stage_trim(g->client);
+	return err ? err : failed;
 }
 
 /* Its last handle was reported, so the agent uses nothing of it. */

@@ -139,10 +139,12 @@ static int look_call(struct sw_client *c, uint64_t handle)
 	if (k->state == SW_TENSOR_OPEN &&
 		(!c->closed || c->calls.is_moving || k->n_copying))
 		return SW_EAGAIN;
-	if (k->state == SW_TENSOR_OPEN)
+	if (k->state == SW_TENSOR_OPEN) {
+		(void)sw_call_end_device(k);
 		err = sw_client_check(c);
-	else
+	} else {
 		err = report_call(c, k);
+	}
 	forget(c, k);
 	return err;
 }

@@ -145,9 +145,7 @@ int sw_device_can_hold(struct sw_device *d, void *stream)
 
 	if (err)
 		return err;
-	err = sw_pipeline_can_hold(&d->pipeline, stream, why);
-	if (err)
-		sw_client_fail(d->client, err, "%s", why);
 	sw_client_unlock(d->client);
-	return err;
+	err = sw_pipeline_can_hold(&d->pipeline, stream, why);
+	return err ? sw_client_fail(d->client, err, "%s", why) : 0;
 }
