@@ -70,6 +70,9 @@ struct sw_group {
 	 */
 	int death;
 	bool is_closed;
+	bool is_told;     /* the agent knows of the close */
+	bool is_given;    /* streams and stages were given back */
+	bool is_due;      /* they are to be: no handle is left */
 	bool is_released; /* its callers have their buffers back */
 	bool is_expired;  /* the agent was told to abort it */
 	char why[SW_EDGE_WHY_BYTES + SW_OWN_CALL_BYTES];
@@ -88,13 +91,10 @@ struct sw_group_past {
 };
 
 /* Who copies the buffers of a collective that memcpy does not reach: pmd/cuda,
- * which embeds it.  Its functions are called with the lock held, and return at
- * once. */
+ * which embeds it.  Its functions are called with the lock held, return at
+ * once, and make no call of a driver. */
 struct sw_call_device {
 	const struct sw_call_device_ops {
-		/* Stages lie there, from now on. */
-		void (*show)(
-			struct sw_call_device *d, void *base, uint64_t bytes);
 		/* Begin to copy, into a stage or out of it; sw_client_copied,
 		 * with the same @piece, says that it is done. */
 		void (*copy)(struct sw_call_device *d, uint32_t piece,
@@ -116,6 +116,12 @@ struct sw_call_device {
 	const char *received;
 	uint64_t received_bytes;
 };
+
+struct sw_call;
+
+/* sw_call_end_device - of a call that has a device, or none any more: it has
+ * ended, once.  0, or the error of ops->end. */
+int sw_call_end_device(struct sw_call *k);
 
 /* A collective, from sw_coll until its end was reported.  It is cut into
  * pieces, each a collective of its own to the agent (client_call.c). */
@@ -178,7 +184,8 @@ struct sw_turn {
 	uint32_t n_waiting;           /* for changed */
 	uint32_t n_watchers;          /* of the program's, in sw_wait_ended */
 	uint32_t n_claims;            /* that want to lead whatever comes */
-	uint32_t n_users; /* of the program's, that wait for handles */
+	uint32_t n_users;   /* of the program's, that wait for handles */
+	uint32_t n_pollers; /* of those, that spin */
 	bool has_leader;
 	bool is_asleep; /* the leader is, until a kick */
 	bool has_thread, is_ending;
@@ -217,6 +224,9 @@ struct sw_client_batch {
 struct sw_client_part {
 	struct sw_client_part *next;
 	void (*close)(struct sw_client_part *);
+	/* The memory of stages at @base is about to be unmapped.  Called
+	 * without the lock, by one thread at a time. */
+	void (*unpin)(struct sw_client_part *, const void *base);
 };
 
 struct sw_client {
@@ -250,9 +260,11 @@ struct sw_client {
 	struct sw_calls calls;
 	uint32_t n_allocs;
 	struct sw_group *groups; /* the newest first */
+	bool has_due;            /* among them one that is due */
 	struct sw_group_past *pasts;
 	struct sw_stage_spare *spares;
 	struct sw_client_part *parts;
+	uint32_t n_unpinning; /* threads that call those */
 
 	char status[SW_EDGE_TEXT_BYTES]; /* last progress line of the agent */
 	char closed_text[SW_EDGE_TEXT_BYTES];
@@ -314,13 +326,14 @@ int sw_client_enter(struct sw_client *c);
 void sw_client_lead(struct sw_client *c);
 void sw_client_follow(struct sw_client *c);
 
-/* sw_client_sleep - of who leads: until the agent has written a message or rung
- * the bell, until a kick, or @until_ns. */
-void sw_client_sleep(struct sw_client *c, uint64_t until_ns);
+/* sw_client_sleep - of who leads: until the agent has written a message
+ * (@events POLLIN) or can be sent one (POLLOUT), until it rings the bell, until
+ * a kick, or @until_ns. */
+void sw_client_sleep(struct sw_client *c, short events, uint64_t until_ns);
 
 /* sw_client_doze - the same, or not at all if something has ended or is summed,
  * of which the agent tells only who dozes. */
-void sw_client_doze(struct sw_client *c, uint64_t until_ns);
+void sw_client_doze(struct sw_client *c, short events, uint64_t until_ns);
 
 /* sw_client_has_work - is there something to do, and nobody who waits and so
  * does it? */
@@ -358,6 +371,13 @@ void sw_client_call_thread(struct sw_client *c);
  * Returns like sw_client_rx, and SW_ETIMEDOUT at @until_ns. */
 int sw_client_await(
 	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds);
+
+/* sw_client_send - of who leads: send @m, for which a full socket may have no
+ * room yet; works for all meanwhile.
+ * Errors: SW_ETIMEDOUT the agent has not read until @until_ns; SW_ECLOSED a
+ * hang-up, whose reason the next message tells; why the attachment ended. */
+int sw_client_send(
+	struct sw_client *c, const void *m, size_t bytes, uint64_t until_ns);
 
 /* --- client_tuning.c --- */
 
@@ -404,6 +424,17 @@ int sw_client_call(struct sw_group *g, struct sw_channel *ch,
 	const struct sw_coll_args *args, struct sw_call_device *device,
 	uint64_t *handle);
 
+/* sw_client_stages - have stages for @args, which were checked, of a device;
+ * where they lie.  Errors: those of sw_alloc. */
+int sw_client_stages(struct sw_group *g, struct sw_channel *ch,
+	const struct sw_coll_args *args, void **base, uint64_t *bytes);
+
+/* sw_client_ready - before sw_client_coll for a device, with the lock held:
+ * have stream and stages for it.  @bytes at @base are to be pinned; 0: none.
+ * Errors: those of sw_client_coll. */
+int sw_client_ready(struct sw_client *c, struct sw_group *g,
+	const struct sw_coll_args *args, void **base, uint64_t *bytes);
+
 /* sw_client_coll - as sw_coll, with the lock of @c held; @device as above.
  * Errors: SW_EINVAL @g is of another client, too. */
 int sw_client_coll(struct sw_client *c, struct sw_group *g,
@@ -436,63 +467,10 @@ void sw_client_drop_call(struct sw_client *c, struct sw_call *k, int status);
 int sw_client_submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 	uint32_t step, uint64_t *handle);
 
-/* sw_client_wait_until_ns - when a wait that begins now takes too long. */
+/* sw_client_after_ms - the time @ms from now; sw_client_wait_until_ns - when a
+ * wait that begins now has exceeded wait_timeout_s. */
+uint64_t sw_client_after_ms(uint64_t ms);
 uint64_t sw_client_wait_until_ns(const struct sw_client *c);
-
-/* --- client_death.c --- */
-
-/* sw_client_is_death - is it an error after which a group is dead? */
-bool sw_client_is_death(int err);
-
-/* sw_group_die - it is, with this error and sentence, if it was not before. */
-void sw_group_die(struct sw_group *g, int death, const char *why);
-
-/* sw_group_fail - 0, or why nothing can be called on @g any more. */
-int sw_group_fail(const struct sw_group *g);
-
-/* sw_group_note_death - a piece of @stream ended with @status, which may be the
- * end of its group. */
-void sw_group_note_death(
-	struct sw_group *g, const struct sw_tensor *stream, int status);
-
-/* --- client_expire.c --- */
-
-/* sw_group_short - its name in a sentence; a long one ends with "...".  Returns
- * @out. */
-enum { SW_GROUP_SHORT = 41 };
-const char *sw_group_short(const struct sw_group *g, char out[SW_GROUP_SHORT]);
-
-/* sw_group_stream - any that it has opened; NULL: none. */
-const struct sw_tensor *sw_group_stream(const struct sw_group *g);
-
-/* sw_group_tell - have the agent end the group, which has a stream. */
-int sw_group_tell(
-	struct sw_group *g, enum sw_edge_end_kind what, const char *why);
-
-/* sw_client_expire - abort groups whose collectives have taken too long; when
- * to look again. */
-uint64_t sw_client_expire(struct sw_client *c);
-
-/* --- client_group.c: how groups begin and end --- */
-
-const char *sw_group_name(const struct sw_group *g);
-
-/* sw_group_place - the place of @rank in the group; g->n: it is not there.
- * sw_group_has - is it? */
-uint32_t sw_group_place(const struct sw_group *g, uint32_t rank);
-bool sw_group_has(const struct sw_group *g, uint32_t rank);
-
-/* sw_coll_priority - of all collectives of @kind. */
-uint32_t sw_coll_priority(enum sw_coll_kind kind);
-
-/* sw_group_open_stream - for collectives of @kind; all members are there. */
-int sw_group_open_stream(struct sw_group *g, enum sw_coll_kind kind);
-
-/* sw_group_put - one that was called on it is reported. */
-void sw_group_put(struct sw_group *g);
-
-/* sw_client_free_groups - at the end. */
-void sw_client_free_groups(struct sw_client *c);
 
 /* sw_client_ring - wake the agent, if it has said so in @flag. */
 void sw_client_ring(const struct sw_client *c, _Atomic uint32_t *flag);

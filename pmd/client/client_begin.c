@@ -1,6 +1,7 @@
 /* client_begin.c - libsumwire: how a collective begins.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/client/client_form.h"
+#include "pmd/client/client_group.h"
 #include "pmd/client/client_stage.h"
 
 enum { INLINE_BYTES = 256 << 10 }; /* that sw_coll copies itself */
@@ -45,9 +46,7 @@ static void show_buffers(const struct sw_call *k)
 /* Where its buffers lie, and stages for what does not lie in sw_alloc's. */
 static int place(struct sw_client *c, struct sw_call *k)
 {
-	uint64_t each = k->args.count * elem_bytes(k), bytes;
-	void *base;
-	int err;
+	uint64_t each = k->args.count * elem_bytes(k);
 
 	k->piece = piece_elems(k);
 	if (k->device)
@@ -60,12 +59,19 @@ static int place(struct sw_client *c, struct sw_call *k)
 	}
 	if (!is_staged(k))
 		return 0;
-	err = sw_stage_open(c, k->channel, first_stage(k), largest_stage(k));
-	if (err || !is_on_device(k))
-		return err;
-	bytes = sw_stage_memory(k->channel, first_stage(k), &base);
-	k->device->ops->show(k->device, base, bytes);
-	return 0;
+	return sw_stage_open(c, k->channel, first_stage(k), largest_stage(k));
+}
+
+int sw_client_stages(struct sw_group *g, struct sw_channel *ch,
+	const struct sw_coll_args *args, void **base, uint64_t *bytes)
+{
+	struct sw_call k = {.group = g, .channel = ch, .args = *args};
+	int err;
+
+	k.piece = piece_elems(&k);
+	err = sw_stage_open(g->client, ch, first_stage(&k), largest_stage(&k));
+	*bytes = err ? 0 : sw_stage_memory(ch, first_stage(&k), base);
+	return err;
 }
 
 /* Once it has begun: the library's thread looks at nothing else, and would not

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "pmd/client/client_form.h"
+#include "pmd/client/client_group.h"
 
 enum { PIECES_MAX = 16 }; /* of a channel at the agent */
 
@@ -83,9 +84,17 @@ static void unlink_call(struct sw_call *k)
 		k->channel->end = at;
 }
 
+int sw_call_end_device(struct sw_call *k)
+{
+	struct sw_call_device *d = k->device;
+
+	k->device = NULL;
+	return d ? d->ops->end(d) : 0;
+}
+
 static void end_call(struct sw_client *c, struct sw_call *k)
 {
-	int err = k->device ? k->device->ops->end(k->device) : 0;
+	int err = sw_call_end_device(k);
 	uint64_t one = 1;
 
 	if (!k->status)
@@ -96,7 +105,6 @@ static void end_call(struct sw_client *c, struct sw_call *k)
 		c->calls.done_end = &c->calls.done;
 	*c->calls.done_end = k;
 	c->calls.done_end = &k->later;
-	k->device = NULL;
 	c->calls.n_open--;
 	sw_client_count_work(c, k);
 	sw_client_call_thread(c); /* or the one that waits for it */

@@ -1,6 +1,6 @@
 /* client_coll.c - libsumwire: what is called on groups.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "pmd/client/client.h"
+#include "pmd/client/client_group.h"
 #include "pmd/client/sized.h"
 #include <sumwire/coll.h>
 
@@ -98,24 +98,41 @@ static int check_args(struct sw_group *g, const struct sw_coll_args *a)
 	return err ? err : check_overlap(g, a, each);
 }
 
-static int call(struct sw_group *g, const struct sw_coll_args *args,
-	struct sw_call_device *device, uint64_t *handle)
+/* What the caller asks for, checked, and a stream for it. */
+static int prepare(struct sw_client *c, struct sw_group *g,
+	const struct sw_coll_args *args, struct sw_coll_args *a)
 {
-	struct sw_coll_args a = *args;
-	int err = sw_group_fail(g);
+	char why[SW_SIZED_WHY_BYTES];
+	int err;
 
+	if (g->client != c)
+		return sw_client_fail(c, SW_EINVAL,
+			"group '%s' belongs to another client", g->name);
+	if (sw_sized_take(a, sizeof(*a), args,
+		    SW_UP_TO(struct sw_coll_args, recv), "sw_coll_args", why))
+		return sw_client_fail(
+			c, SW_EINVAL, "group '%s': %s", g->name, why);
+	err = sw_group_fail(g);
 	if (!err)
-		err = check_args(g, &a);
-	if (a.kind == SW_BARRIER)
-		a = (struct sw_coll_args){
+		err = check_args(g, a);
+	if (a->kind == SW_BARRIER)
+		*a = (struct sw_coll_args){
 			.kind = SW_BARRIER, .dtype = SW_U8, .count = 1};
 	if (!err)
-		err = sw_group_open_stream(g, a.kind);
-	if (!err) /* meanwhile */
-		err = sw_group_fail(g);
-	return err ? err
-		   : sw_client_call(
-			     g, &g->channels[a.kind], &a, device, handle);
+		err = sw_group_open_stream(g, a->kind);
+	return err ? err : sw_group_fail(g); /* it may have died meanwhile */
+}
+
+int sw_client_ready(struct sw_client *c, struct sw_group *g,
+	const struct sw_coll_args *args, void **base, uint64_t *bytes)
+{
+	struct sw_coll_args own;
+	int err = prepare(c, g, args, &own);
+
+	*bytes = 0;
+	if (err || own.kind == SW_BARRIER)
+		return err;
+	return sw_client_stages(g, &g->channels[own.kind], &own, base, bytes);
 }
 
 /* What was not put yet is the thread's work; where none can be started it waits
@@ -134,19 +151,12 @@ int sw_client_coll(struct sw_client *c, struct sw_group *g,
 	const struct sw_coll_args *args, struct sw_call_device *device,
 	uint64_t *handle)
 {
-	char why[SW_SIZED_WHY_BYTES];
 	struct sw_coll_args own;
-	int err;
+	int err = prepare(c, g, args, &own);
 
-	if (g->client != c)
-		return sw_client_fail(c, SW_EINVAL,
-			"group '%s' belongs to another client", g->name);
-	if (sw_sized_take(&own, sizeof(own), args,
-		    SW_UP_TO(struct sw_coll_args, recv), "sw_coll_args", why))
-		err = sw_client_fail(
-			c, SW_EINVAL, "group '%s': %s", g->name, why);
-	else
-		err = call(g, &own, device, handle);
+	if (!err)
+		err = sw_client_call(
+			g, &g->channels[own.kind], &own, device, handle);
 	see_to_the_rest(c);
 	return err;
 }

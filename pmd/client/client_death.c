@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_group.h"
 
 bool sw_client_is_death(int err)
 {

@@ -1,6 +1,5 @@
 /* client_declare.c - libsumwire: declare a batch of tensors.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,21 +48,6 @@ static int check_descs(
 	return 0;
 }
 
-/* The agent reads whenever it can, so a full socket empties. */
-static int send_all(
-	struct sw_client *c, const void *m, size_t bytes, uint64_t until_ns)
-{
-	struct pollfd fd = {.fd = c->sock, .events = POLLOUT};
-	int err;
-
-	while ((err = sw_edge_send(c->sock, m, bytes, NULL, 0)) == SW_EAGAIN) {
-		if (sw_edge_now_ns() >= until_ns)
-			return SW_ETIMEDOUT;
-		poll(&fd, 1, 100);
-	}
-	return err;
-}
-
 static struct sw_edge_desc describe(
 	const struct sw_tensor_desc *d, const struct sw_tensor *freed)
 {
@@ -85,7 +69,7 @@ static int send_piece(struct sw_client *c, struct sw_edge_declare *m,
 
 	for (uint32_t i = 0; i < m->n; i++)
 		m->descs[i] = describe(&o->descs[m->first_i + i], o->freed);
-	return send_all(c, m, bytes, until_ns);
+	return sw_client_send(c, m, bytes, until_ns);
 }
 
 static int send_stream(
@@ -101,7 +85,7 @@ static int send_stream(
 	m->batch = c->next_batch++;
 	m->desc = describe(o->descs, o->freed);
 	memcpy(m->ranks, o->ranks, bytes);
-	err = send_all(
+	err = sw_client_send(
 		c, m, offsetof(struct sw_edge_open, ranks) + bytes, until_ns);
 	free(m);
 	return err;
@@ -301,12 +285,12 @@ static int declare(
 	c->status[0] = 0;
 	err = o->ranks ? send_stream(c, o, until_ns)
 		       : send_batch(c, o, until_ns);
-	/* A hang-up has a reason, which the next message tells. */
-	if (err && err != SW_ECLOSED)
-		sw_client_close(c, err,
-			"the agent at %s does not read its socket",
-			c->settings.agent);
-	err = await_answer(c, until_ns, &m, fds);
+	/* Half a declaration cannot be taken back.  A hang-up has a reason,
+	 * which the next message tells. */
+	if (err == SW_ETIMEDOUT)
+		sw_client_close(c, err, "%s", sw_last_error(c));
+	if (!err || err == SW_ECLOSED)
+		err = await_answer(c, until_ns, &m, fds);
 	if (!err)
 		err = map_batch(c, &b, o, m.declared.bytes, fds);
 	if (err) {

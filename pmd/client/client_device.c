@@ -153,10 +153,11 @@ static struct sw_call *find_call(struct sw_client *c, const void *owner)
 }
 
 /* Without its device no more of it is copied; when the attachment is over
- * nothing is, and why is still to be said. */
+ * nothing is, and why is still to be said.  What the device finds as it ends
+ * has no one to tell: the call has another error. */
 static void drop_call(struct sw_client *c, struct sw_call *k)
 {
-	k->device = NULL;
+	sw_call_end_device(k);
 	if (!c->closed)
 		sw_client_drop_call(c, k, SW_ECLOSED);
 }
@@ -189,11 +190,10 @@ void sw_client_give_up(struct sw_client *c, int err, const char *why)
 	sw_client_unlock(c);
 }
 
-void sw_client_adopt(struct sw_client *c, struct sw_client_part *part,
-	void (*close)(struct sw_client_part *))
+void sw_client_adopt(struct sw_client *c, struct sw_client_part *part)
 {
 	(void)!sw_client_lock(c);
-	*part = (struct sw_client_part){.next = c->parts, .close = close};
+	part->next = c->parts;
 	c->parts = part;
 	sw_client_unlock(c);
 }
@@ -207,7 +207,24 @@ void sw_client_disown(struct sw_client *c, struct sw_client_part *part)
 		at = &(*at)->next;
 	if (*at)
 		*at = part->next;
+	while (c->n_unpinning)
+		sw_client_wait_changed(
+			c, sw_edge_now_ns() + UINT64_C(1000000000));
 	sw_client_unlock(c);
+}
+
+/* A part that is disowned meanwhile is there until this returns, and so is its
+ * link to the next. */
+void sw_client_unpin(struct sw_client *c, const void *base)
+{
+	c->n_unpinning++;
+	for (struct sw_client_part *p = c->parts; p; p = p->next) {
+		sw_client_unlock(c);
+		p->unpin(p, base);
+		(void)!sw_client_lock(c);
+	}
+	c->n_unpinning--;
+	sw_client_changed(c);
 }
 
 void sw_client_close_parts(struct sw_client *c)

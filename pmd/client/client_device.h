@@ -12,11 +12,15 @@ void sw_client_say(const struct sw_client *c, const char *line);
  * node @node; -1: where the agent likes. */
 void sw_client_near(struct sw_client *c, int node);
 
-/* sw_client_adopt - sw_close calls @close(@part) first; sw_client_disown - or
- * not any more. */
-void sw_client_adopt(struct sw_client *c, struct sw_client_part *part,
-	void (*close)(struct sw_client_part *));
+/* sw_client_adopt - @part, whose functions are set, is one of @c: sw_close
+ * closes it first.  sw_client_disown - it is none: when this returns none of
+ * its functions is called. */
+void sw_client_adopt(struct sw_client *c, struct sw_client_part *part);
 void sw_client_disown(struct sw_client *c, struct sw_client_part *part);
+
+/* sw_client_unpin - let all parts unpin the stages at @base.  The lock is
+ * released meanwhile. */
+void sw_client_unpin(struct sw_client *c, const void *base);
 
 /* sw_client_close_parts - at the end. */
 void sw_client_close_parts(struct sw_client *c);
@@ -59,6 +63,11 @@ int sw_client_find_device(struct sw_client *c, uint64_t handle,
 /* sw_client_await_call - until the collective has ended, which is not reported,
  * or was by another thread.  Errors: SW_ETIMEDOUT, why the attachment ended. */
 int sw_client_await_call(struct sw_client *c, uint64_t handle);
+
+/* sw_group_name - of a group, for sentences; sw_coll_priority - of all
+ * collectives of @kind. */
+const char *sw_group_name(const struct sw_group *g);
+uint32_t sw_coll_priority(enum sw_coll_kind kind);
 
 /* sw_client_abort - as sw_group_abort, with the lock; another thread may close
  * @g meanwhile. */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_group.h"
 
 const struct sw_tensor *sw_group_stream(const struct sw_group *g)
 {
@@ -45,9 +45,10 @@ static void abort_late(struct sw_client *c, const struct sw_call *k)
 
 	g->is_expired = true;
 	snprintf(why, sizeof(why),
-		"rank %u waited %u s for %s %llu of group '%s'", c->rank,
-		g->timeout_s, sw_coll_name(k->args.kind),
-		(unsigned long long)k->number, sw_group_short(g, name));
+		"rank %u timed out in %s %llu of group '%s' (timeout %u s)",
+		c->rank, sw_coll_name(k->args.kind),
+		(unsigned long long)k->number, sw_group_short(g, name),
+		g->timeout_s);
 	(void)!sw_group_tell(g, SW_EDGE_TIME_OUT, why);
 }
 

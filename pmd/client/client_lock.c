@@ -94,8 +94,9 @@ void sw_client_changed(struct sw_client *c)
 	if (c->turn.n_waiting)
 		pthread_cond_broadcast(&c->turn.changed);
 	sw_client_call_watchers(c);
-	if (c->turn.is_idle && (sw_client_has_work(c) || c->turn.is_ending ||
-				       c->calls.expire_ns < c->turn.until_ns))
+	if (c->turn.is_idle &&
+		(sw_client_has_work(c) || c->turn.is_ending || c->has_due ||
+			c->calls.expire_ns < c->turn.until_ns))
 		pthread_cond_signal(&c->turn.work);
 }
 
@@ -135,9 +136,9 @@ void sw_client_kick(struct sw_client *c)
 		return; /* full: it is readable */
 }
 
-void sw_client_sleep(struct sw_client *c, uint64_t until_ns)
+void sw_client_sleep(struct sw_client *c, short events, uint64_t until_ns)
 {
-	struct pollfd fds[3] = {{.fd = c->sock, .events = POLLIN},
+	struct pollfd fds[3] = {{.fd = c->sock, .events = events},
 		{.fd = c->bell, .events = POLLIN},
 		{.fd = c->turn.kick_fd, .events = POLLIN}};
 	uint64_t now = sw_edge_now_ns(), kicks;
@@ -190,12 +191,12 @@ static bool has_ended_some(const struct sw_client *c)
 	       c->turn.n_summed != atomic_load(&c->control->n_summed);
 }
 
-void sw_client_doze(struct sw_client *c, uint64_t until_ns)
+void sw_client_doze(struct sw_client *c, short events, uint64_t until_ns)
 {
 	sw_edge_doze(&c->control->client_sleeps);
 	sw_client_ring(c, &c->control->agent_naps);
 	if (!has_ended_some(c))
-		sw_client_sleep(c, until_ns);
+		sw_client_sleep(c, events, until_ns);
 	c->turn.n_summed = atomic_load(&c->control->n_summed);
 	atomic_store_explicit(
 		&c->control->client_sleeps, 0, memory_order_relaxed);

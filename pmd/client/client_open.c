@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "pmd/client/client_device.h"
+#include "pmd/client/client_group.h"
 #include "pmd/client/sized.h"
 #include "pmd/client/user.h"
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <sched.h>
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_group.h"
 
 enum { RX_EVERY_POLLS = 64 }; /* fruitless sw_poll per look at the socket */
 
@@ -140,10 +140,12 @@ static int look_call(struct sw_client *c, uint64_t handle)
 	if (k->state == SW_TENSOR_OPEN &&
 		(!c->closed || c->calls.is_moving || k->n_copying))
 		return SW_EAGAIN;
-	if (k->state == SW_TENSOR_OPEN)
+	if (k->state == SW_TENSOR_OPEN) {
+		(void)sw_call_end_device(k);
 		err = sw_client_check(c);
-	else
+	} else {
 		err = report_call(c, k);
+	}
 	forget(c, k);
 	return err;
 }
@@ -198,24 +200,39 @@ int sw_poll(struct sw_client *c, uint64_t handle)
 	return err;
 }
 
-static int time_out(struct sw_client *c, uint64_t handle)
+uint64_t sw_client_after_ms(uint64_t ms)
 {
-	bool is_call = handle & SW_EDGE_COLL_HANDLE;
+	return sw_edge_now_ns() + ms * UINT64_C(1000000);
+}
 
-	return sw_client_fail(c, SW_ETIMEDOUT,
-		"%s '%s': no sum after %u s; the handle stays open%s%s",
-		is_call ? "stream" : "tensor",
-		is_call ? sw_client_find_call(c, handle)->channel->stream->name
-			: sw_client_find_tensor(c, handle)->name,
-		c->settings.wait_timeout_s,
-		c->status[0] ? "; last message from the agent: " : "",
-		c->status);
+static uint64_t patience_ms(const struct sw_client *c)
+{
+	return c->settings.wait_timeout_s * UINT64_C(1000);
 }
 
 uint64_t sw_client_wait_until_ns(const struct sw_client *c)
 {
-	return sw_edge_now_ns() +
-	       c->settings.wait_timeout_s * UINT64_C(1000000000);
+	return sw_client_after_ms(patience_ms(c));
+}
+
+/* A wait: how long it may take, and whether it spins or sleeps. */
+struct wait {
+	uint64_t ms;
+	bool is_polling;
+};
+
+static int time_out(struct sw_client *c, uint64_t handle, const struct wait *w)
+{
+	bool is_call = handle & SW_EDGE_COLL_HANDLE;
+
+	return sw_client_fail(c, SW_ETIMEDOUT,
+		"%s '%s': no sum after %g s; the handle stays open%s%s",
+		is_call ? "stream" : "tensor",
+		is_call ? sw_client_find_call(c, handle)->channel->stream->name
+			: sw_client_find_tensor(c, handle)->name,
+		(double)w->ms / 1000,
+		c->status[0] ? "; last message from the agent: " : "",
+		c->status);
 }
 
 /* The first of the handles that has ended, which *i says. */
@@ -231,8 +248,24 @@ static int look_any(
 	return SW_EAGAIN;
 }
 
-static int wait_any(
-	struct sw_client *c, const uint64_t *handles, uint32_t n, uint32_t *i)
+/* Instead of a sleep: leave the lock to others for a moment, and now and then
+ * the core. */
+static void spin(struct sw_client *c)
+{
+	bool is_long = ++c->n_idle_polls % RX_EVERY_POLLS == 0;
+
+	if (sw_client_move(c, 1))
+		sw_client_call_thread(c);
+	if (is_long && !c->turn.has_leader)
+		sw_client_rx_messages(c);
+	sw_client_unlock(c);
+	if (is_long)
+		sched_yield();
+	(void)!sw_client_lock(c);
+}
+
+static int wait_any(struct sw_client *c, const uint64_t *handles, uint32_t n,
+	const struct wait *w, uint32_t *i)
 {
 	uint64_t until_ns = 0;
 
@@ -242,10 +275,13 @@ static int wait_any(
 		if (err != SW_EAGAIN)
 			return err;
 		if (!until_ns)
-			until_ns = sw_client_wait_until_ns(c);
+			until_ns = sw_client_after_ms(w->ms);
 		else if (sw_edge_now_ns() >= until_ns)
-			return time_out(c, handles[0]);
-		sw_client_turn(c, until_ns);
+			return time_out(c, handles[0], w);
+		if (w->is_polling)
+			spin(c);
+		else
+			sw_client_turn(c, until_ns);
 	}
 }
 
@@ -263,20 +299,31 @@ static void mark(struct sw_client *c, const uint64_t *handles, uint32_t n,
 	}
 }
 
-int sw_wait_any(
-	struct sw_client *c, const uint64_t *handles, uint32_t n, uint32_t *i)
+/* The agent rings no bell for a client of which a thread polls. */
+static void count_poller(struct sw_client *c, bool is_polling, int n)
+{
+	if (!is_polling)
+		return;
+	c->turn.n_pollers += (uint32_t)n;
+	atomic_store_explicit(&c->control->client_polls, c->turn.n_pollers > 0,
+		memory_order_relaxed);
+	if (n > 0)
+		sw_client_ring(c, &c->control->agent_naps);
+}
+
+static int begin_and_wait(struct sw_client *c, const uint64_t *handles,
+	uint32_t n, const struct wait *w, uint32_t *i)
 {
 	int err;
 
-	if (!n)
-		return sw_client_fail(
-			c, SW_EINVAL, "sw_wait_any: there is no handle");
 	if (!sw_client_lock(c))
 		return SW_ECLOSED;
 	if (!c->turn.n_users++)
 		sw_client_kick(c); /* the library's thread, if it leads */
 	mark(c, handles, n, true);
-	err = wait_any(c, handles, n, i);
+	count_poller(c, w->is_polling, 1);
+	err = wait_any(c, handles, n, w, i);
+	count_poller(c, w->is_polling, -1);
 	mark(c, handles, n, false);
 	if (!--c->turn.n_users)
 		sw_client_changed(c); /* the thread goes on with the rest */
@@ -286,11 +333,39 @@ int sw_wait_any(
 	return err;
 }
 
+int sw_wait_any(
+	struct sw_client *c, const uint64_t *handles, uint32_t n, uint32_t *i)
+{
+	struct wait w = {.ms = patience_ms(c)};
+
+	if (!n)
+		return sw_client_fail(
+			c, SW_EINVAL, "sw_wait_any: there is no handle");
+	return begin_and_wait(c, handles, n, &w, i);
+}
+
 int sw_wait(struct sw_client *c, uint64_t handle)
 {
+	struct wait w = {.ms = patience_ms(c)};
 	uint32_t i;
 
-	return sw_wait_any(c, &handle, 1, &i);
+	return begin_and_wait(c, &handle, 1, &w, &i);
+}
+
+int sw_wait_for(struct sw_client *c, uint64_t handle, uint32_t timeout_ms)
+{
+	struct wait w = {.ms = timeout_ms};
+	uint32_t i;
+
+	return begin_and_wait(c, &handle, 1, &w, &i);
+}
+
+int sw_wait_polling(struct sw_client *c, uint64_t handle)
+{
+	struct wait w = {.ms = patience_ms(c), .is_polling = true};
+	uint32_t i;
+
+	return begin_and_wait(c, &handle, 1, &w, &i);
 }
 
 /* The first that has ended.  When the attachment is over all do. */
@@ -316,9 +391,9 @@ static int look_ended(struct sw_client *c, uint64_t *handle)
 	return c->closed && !err ? sw_client_check(c) : SW_EAGAIN;
 }
 
-static int wait_ended(struct sw_client *c, uint64_t *handle)
+static int wait_ended(struct sw_client *c, uint64_t ms, uint64_t *handle)
 {
-	uint64_t until_ns = sw_client_wait_until_ns(c);
+	uint64_t until_ns = sw_client_after_ms(ms);
 
 	for (;;) {
 		int err = look_ended(c, handle);
@@ -327,8 +402,8 @@ static int wait_ended(struct sw_client *c, uint64_t *handle)
 			return err;
 		if (sw_edge_now_ns() >= until_ns)
 			return sw_client_fail(c, SW_ETIMEDOUT,
-				"no collective has ended in %u s",
-				c->settings.wait_timeout_s);
+				"no collective has ended in %g s",
+				(double)ms / 1000);
 		if (sw_client_can_lead(c))
 			sw_client_turn(c, until_ns);
 		else
@@ -336,7 +411,7 @@ static int wait_ended(struct sw_client *c, uint64_t *handle)
 	}
 }
 
-int sw_wait_ended(struct sw_client *c, uint64_t *handle)
+static int watch(struct sw_client *c, uint64_t ms, uint64_t *handle)
 {
 	int err;
 
@@ -345,39 +420,20 @@ int sw_wait_ended(struct sw_client *c, uint64_t *handle)
 		return SW_ECLOSED;
 	if (!c->turn.n_watchers++ && !c->turn.n_users)
 		sw_client_kick(c); /* the library's thread, if it leads */
-	err = wait_ended(c, handle);
+	err = wait_ended(c, ms, handle);
 	if (!--c->turn.n_watchers)
 		sw_client_changed(c); /* the thread goes on with the rest */
 	sw_client_unlock(c);
 	return err;
 }
 
-static int poll_until(struct sw_client *c, uint64_t handle, uint64_t until_ns)
+int sw_wait_ended(struct sw_client *c, uint64_t *handle)
 {
-	for (uint32_t i = 1;; i++) {
-		int err = sw_poll(c, handle);
-
-		if (err != SW_EAGAIN)
-			return err;
-		if (i % RX_EVERY_POLLS)
-			continue;
-		if (sw_edge_now_ns() >= until_ns)
-			return time_out(c, handle);
-		sched_yield();
-	}
+	return watch(c, patience_ms(c), handle);
 }
 
-/* The flag is the parent's, too: a forked child writes none. */
-int sw_wait_polling(struct sw_client *c, uint64_t handle)
+int sw_wait_ended_for(
+	struct sw_client *c, uint32_t timeout_ms, uint64_t *handle)
 {
-	_Atomic uint32_t *polls = &c->control->client_polls;
-	int err;
-
-	if (!*c->is_ours)
-		return sw_client_check(c);
-	atomic_store_explicit(polls, 1, memory_order_relaxed);
-	sw_client_ring(c, &c->control->agent_naps);
-	err = poll_until(c, handle, sw_client_wait_until_ns(c));
-	atomic_store_explicit(polls, 0, memory_order_relaxed);
-	return err;
+	return watch(c, timeout_ms, handle);
 }

@@ -5,10 +5,9 @@
 #include "pmd/client/client.h"
 #include "pmd/client/sized.h"
 
-static int await_answer(struct sw_client *c, const char *what)
+static int await_answer(
+	struct sw_client *c, const char *what, uint64_t until_ns)
 {
-	uint64_t until_ns = sw_edge_now_ns() +
-			    c->settings.open_timeout_s * UINT64_C(1000000000);
 	union sw_edge_msg m;
 	int fds[2], kind = sw_client_await(c, until_ns, &m, fds);
 
@@ -35,17 +34,16 @@ static int await_answer(struct sw_client *c, const char *what)
 int sw_client_ask(
 	struct sw_client *c, const void *m, size_t bytes, const char *what)
 {
+	uint64_t until_ns;
 	int err;
 
 	sw_client_lead(c);
+	until_ns =
+		sw_client_after_ms(c->settings.open_timeout_s * UINT64_C(1000));
+	err = sw_client_send(c, m, bytes, until_ns);
 	/* A hang-up has a reason, which the next message tells. */
-	err = sw_edge_send(c->sock, m, bytes, NULL, 0);
-	if (err && err != SW_ECLOSED)
-		sw_client_fail(c, err,
-			"the agent at %s does not read its socket",
-			c->settings.agent);
-	else
-		err = await_answer(c, what);
+	if (!err || err == SW_ECLOSED)
+		err = await_answer(c, what, until_ns);
 	sw_client_follow(c);
 	return err;
 }

@@ -11,11 +11,12 @@
  * kicks the others.
  */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_group.h"
 
 enum { THREAD_TURN_S = 3600 };
 
@@ -29,7 +30,7 @@ void sw_client_turn(struct sw_client *c, uint64_t until_ns)
 	}
 	c->turn.has_leader = true;
 	/* until the agent has something, or another thread */
-	sw_client_doze(c, until_ns);
+	sw_client_doze(c, POLLIN, until_ns);
 	sw_client_rx_messages(c);
 	sw_client_rx_completions(c);
 	sw_client_follow(c);
@@ -45,14 +46,18 @@ static void *client_thread(void *arg)
 	while (!c->turn.is_ending) {
 		uint64_t until_ns =
 			sw_edge_now_ns() + THREAD_TURN_S * UINT64_C(1000000000);
-		uint64_t expire_ns = sw_client_expire(c);
+		uint64_t expire_ns;
 
+		if (c->has_due)
+			sw_client_give_due(c);
+		expire_ns = sw_client_expire(c);
 		if (expire_ns < until_ns)
 			until_ns = expire_ns;
 		c->turn.until_ns = until_ns;
 		if (sw_client_has_work(c))
 			sw_client_turn(c, until_ns);
-		else if (!c->turn.is_ending) /* said while we told the agent */
+		else if (!c->turn.is_ending && !c->has_due)
+			/* neither came while we asked the agent */
 			sw_client_wait_work(c, until_ns);
 	}
 	pthread_mutex_unlock(&c->turn.lock);

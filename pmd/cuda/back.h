@@ -44,7 +44,8 @@ struct sw_back_ops {
 	int (*enter)(struct sw_back *b, char *why);
 
 	/* Copies from and to @p, a whole number of pages, are then fast and
-	 * asynchronous.  Any error: they work all the same, slower. */
+	 * asynchronous; some of the pages may be pinned before.  Any error:
+	 * they work all the same, slower. */
 	int (*pin)(struct sw_back *b, void *p, size_t bytes, bool is_read_only,
 		char *why);
 	void (*unpin)(struct sw_back *b, void *p);

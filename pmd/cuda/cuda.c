@@ -10,12 +10,14 @@
 
 #include "engine/base/error.h"
 #include "pmd/cuda/back.h"
+#include "pmd/cuda/pins.h"
 #include "pmd/cuda/runtime.h"
 
 struct sw_back {
 	struct sw_cuda cuda;
 	int device;
 	void *streams[SW_BACK_WAYS];
+	struct sw_pins pins;
 	void *probe; /* an event that is done: does the device still answer? */
 	/* One queue to the device: what waits in it holds up all behind it,
 	 * copies too. */
@@ -122,6 +124,7 @@ static void cuda_close(struct sw_back *b)
 			b->cuda.StreamDestroy(b->streams[i]);
 	if (b->probe)
 		event_close(b, b->probe);
+	sw_pins_fini(&b->pins);
 	sw_cuda_unload(&b->cuda);
 	free(b);
 }
@@ -143,6 +146,7 @@ static int cuda_open(
 		snprintf(why, SW_BACK_WHY, "out of memory");
 		return SW_EDEVICE;
 	}
+	sw_pins_init(&b->pins);
 	b->has_one_connection = connections && !strcmp(connections, "1");
 	err = sw_cuda_load(&b->cuda, why);
 	if (!err)
@@ -158,40 +162,85 @@ static int cuda_open(
 	return err;
 }
 
-static int cuda_pin(
-	struct sw_back *b, void *p, size_t bytes, bool is_read_only, char *why)
+/* A page that another device of this process has pinned is pinned. */
+static int pin_range(
+	struct sw_back *b, struct sw_pin *pin, bool is_read_only, char *why)
 {
 	unsigned int flags = SW_CUDA_PIN_PORTABLE | SW_CUDA_PIN_MAPPED;
-	struct own own;
-	int err = enter(b, &own, why);
+	int err;
 
-	if (err)
-		return err;
 	if (is_read_only)
 		flags |= SW_CUDA_PIN_READ_ONLY;
-	err = b->cuda.HostRegister(p, bytes, flags);
-	leave(b, &own);
+	err = b->cuda.HostRegister(
+		(void *)pin->first, pin->end - pin->first, flags);
+	if (err == SW_CUDA_PINNED_BEFORE) {
+		b->cuda.GetLastError();
+		pin->is_ours = false;
+		return 0;
+	}
 	if (!err)
 		return 0;
 	fail(b, "cudaHostRegister", err, why);
 	return SW_ENOMEM;
 }
 
-/* Call @give for @p, also where the device does not answer any more. */
-static void give_back(struct sw_back *b, int (*give)(void *p), void *p)
+static int pin_ranges(struct sw_back *b, uintptr_t at, size_t bytes,
+	bool is_read_only, char *why)
+{
+	uintptr_t from = at;
+	struct sw_pin *pin;
+	bool has_memory;
+	int err = 0;
+
+	while (!err &&
+		(pin = sw_pins_add(&b->pins, at, bytes, &from, &has_memory))) {
+		err = pin_range(b, pin, is_read_only, why);
+		if (err)
+			sw_pins_drop(&b->pins, pin);
+	}
+	if (!err && !has_memory) {
+		snprintf(why, SW_BACK_WHY, "out of memory");
+		err = SW_ENOMEM;
+	}
+	return err;
+}
+
+static void unpin_ranges(struct sw_back *b, uintptr_t at)
+{
+	struct sw_pin *pin;
+
+	while ((pin = sw_pins_take(&b->pins, at))) {
+		if (pin->is_ours)
+			b->cuda.HostUnregister((void *)pin->first);
+		free(pin);
+	}
+}
+
+static int cuda_pin(
+	struct sw_back *b, void *p, size_t bytes, bool is_read_only, char *why)
+{
+	struct own own;
+	int err = enter(b, &own, why);
+
+	if (err)
+		return err;
+	err = pin_ranges(b, (uintptr_t)p, bytes, is_read_only, why);
+	if (err)
+		unpin_ranges(b, (uintptr_t)p);
+	leave(b, &own);
+	return err;
+}
+
+/* Also where the device does not answer any more. */
+static void cuda_unpin(struct sw_back *b, void *p)
 {
 	char why[SW_BACK_WHY];
 	struct own own;
 	int err = enter(b, &own, why);
 
-	give(p);
+	unpin_ranges(b, (uintptr_t)p);
 	if (!err)
 		leave(b, &own);
-}
-
-static void cuda_unpin(struct sw_back *b, void *p)
-{
-	give_back(b, b->cuda.HostUnregister, p);
 }
 
 /* What failed was the caller's fault, if the device still answers.  Between
@@ -253,16 +302,46 @@ static int copy_in_one(struct sw_back *b, enum sw_back_way way, int kind,
 	return err ? fail(b, "cudaMemcpy2DAsync", err, why) : 0;
 }
 
-static int copy_each(struct sw_back *b, enum sw_back_way way, int kind,
+/* A row, in parts that end at the borders of pins. */
+static int copy_row(struct sw_back *b, enum sw_back_way way, char *to,
+	const char *from, uint64_t bytes)
+{
+	int kind = way == SW_BACK_OUT ? SW_CUDA_TO_HOST : SW_CUDA_TO_DEVICE;
+	int err = 0;
+
+	while (bytes && !err) {
+		uint64_t n = sw_pins_run(
+			&b->pins, way == SW_BACK_OUT ? to : from, bytes);
+
+		err = b->cuda.MemcpyAsync(to, from, n, kind, b->streams[way]);
+		to += n;
+		from += n;
+		bytes -= n;
+	}
+	return err;
+}
+
+static int copy_each(struct sw_back *b, enum sw_back_way way,
 	const struct sw_rows *r, char *why)
 {
 	int err = 0;
 
 	for (uint64_t i = 0; i < r->n && !err; i++)
-		err = b->cuda.MemcpyAsync(r->to + i * r->to_stride,
-			r->from + i * r->from_stride, r->bytes, kind,
-			b->streams[way]);
+		err = copy_row(b, way, r->to + i * r->to_stride,
+			r->from + i * r->from_stride, r->bytes);
 	return err ? fail(b, "cudaMemcpyAsync", err, why) : 0;
+}
+
+/* Do all rows lie between two borders of pins? */
+static bool is_in_one_pin(
+	struct sw_back *b, enum sw_back_way way, const struct sw_rows *r)
+{
+	bool is_out = way == SW_BACK_OUT;
+	const char *at = is_out ? r->to : r->from;
+	uint64_t all = (r->n - 1) * (is_out ? r->to_stride : r->from_stride) +
+		       r->bytes;
+
+	return sw_pins_run(&b->pins, at, all) == all;
 }
 
 /* One call does them all, unless they are too far apart for it. */
@@ -272,9 +351,10 @@ static int copy_rows(struct sw_back *b, enum sw_back_way way,
 	int kind = way == SW_BACK_OUT ? SW_CUDA_TO_HOST : SW_CUDA_TO_DEVICE;
 
 	return r->n > 1 && r->to_stride <= SW_CUDA_PITCH_MAX &&
-			       r->from_stride <= SW_CUDA_PITCH_MAX
+			       r->from_stride <= SW_CUDA_PITCH_MAX &&
+			       is_in_one_pin(b, way, r)
 		       ? copy_in_one(b, way, kind, r, why)
-		       : copy_each(b, way, kind, r, why);
+		       : copy_each(b, way, r, why);
 }
 
 static int cuda_copy(struct sw_back *b, enum sw_back_way way,
@@ -365,7 +445,13 @@ static int cuda_alloc(struct sw_back *b, uint64_t bytes, void **out, char *why)
 
 static void cuda_release(struct sw_back *b, void *p)
 {
-	give_back(b, b->cuda.Free, p);
+	char why[SW_BACK_WHY];
+	struct own own;
+	int err = enter(b, &own, why);
+
+	b->cuda.Free(p);
+	if (!err)
+		leave(b, &own);
 }
 
 static int cuda_move(struct sw_back *b, void *to, const void *from,

@@ -197,6 +197,11 @@ static void close_part(struct sw_client_part *part)
 	sw_device_close(&d);
 }
 
+static void unpin_part(struct sw_client_part *part, const void *base)
+{
+	sw_device_unpin_stage((struct sw_device *)part, base);
+}
+
 int sw_device_open(struct sw_client *c, const struct sw_device_settings *s,
 	struct sw_device **out)
 {
@@ -222,7 +227,9 @@ int sw_device_open(struct sw_client *c, const struct sw_device_settings *s,
 		return err;
 	}
 	sw_client_near(c, d->ops->node(d->back));
-	sw_client_adopt(c, &d->part, close_part);
+	d->part.close = close_part;
+	d->part.unpin = unpin_part;
+	sw_client_adopt(c, &d->part);
 	*out = d;
 	return 0;
 }

@@ -120,6 +120,11 @@ int sw_device_wait(struct sw_device_tensor *t)
 	return wait_until(t, sw_client_wait_until_ns(t->device->client));
 }
 
+int sw_device_wait_for(struct sw_device_tensor *t, uint32_t timeout_ms)
+{
+	return wait_until(t, sw_client_after_ms(timeout_ms));
+}
+
 int sw_device_hold(struct sw_device_tensor *t, void *stream)
 {
 	uint64_t until_ns = sw_client_wait_until_ns(t->device->client);
@@ -140,9 +145,7 @@ int sw_device_can_hold(struct sw_device *d, void *stream)
 
 	if (err)
 		return err;
-	err = sw_pipeline_can_hold(&d->pipeline, stream, why);
-	if (err)
-		sw_client_fail(d->client, err, "%s", why);
 	sw_client_unlock(d->client);
-	return err;
+	err = sw_pipeline_can_hold(&d->pipeline, stream, why);
+	return err ? sw_client_fail(d->client, err, "%s", why) : 0;
 }

@@ -36,11 +36,6 @@ static struct sw_device_coll *coll_of(struct sw_call_device *of)
 
 /* --- what the client calls, with its lock --- */
 
-static void show(struct sw_call_device *of, void *base, uint64_t bytes)
-{
-	sw_device_pin_stage(coll_of(of)->device, base, bytes);
-}
-
 /* What has come back may be looked at once more when the call ends. */
 static void watch_result(struct sw_pipeline *l, struct sw_device_coll *o,
 	const struct sw_rows *rows)
@@ -142,7 +137,7 @@ static int end(struct sw_call_device *of)
 	return err;
 }
 
-static const struct sw_call_device_ops ops = {show, copy, sum, end};
+static const struct sw_call_device_ops ops = {copy, sum, end};
 
 /* --- what the pipeline's thread calls --- */
 
@@ -177,24 +172,19 @@ bool sw_device_serve(void *ctx)
 
 /* --- calls --- */
 
-static int make(struct sw_device *d, struct sw_device_coll **out, char *why)
+/* With the lock.  Its event comes later. */
+static int make(struct sw_device *d, struct sw_device_coll **out)
 {
 	struct sw_device_coll *o;
-	int err;
 
-	snprintf(why, SW_PIPELINE_WHY, "%s: out of memory", d->where);
 	if (!d->copies)
 		d->copies = calloc(SW_EDGE_COLLS, sizeof(d->copies[0]));
 	if (!d->copied)
 		d->copied = calloc(SW_EDGE_COLLS, sizeof(d->copied[0]));
 	o = d->copies && d->copied ? calloc(1, sizeof(*o)) : NULL;
 	if (!o)
-		return SW_ENOMEM;
-	err = sw_pipeline_event(&d->pipeline, &o->start.event, why);
-	if (err) {
-		free(o);
-		return err;
-	}
+		return sw_client_fail(
+			d->client, SW_ENOMEM, "%s: out of memory", d->where);
 	o->start.fn = start;
 	o->of.ops = &ops;
 	o->of.owner = o->device = d;
@@ -208,29 +198,57 @@ static int make(struct sw_device *d, struct sw_device_coll **out, char *why)
 
 /* One that no call has.  As many as the client may have open, so there are
  * enough. */
-static int take(struct sw_device *d, struct sw_device_coll **out, char *why)
+static int take(struct sw_device *d, struct sw_device_coll **out)
 {
+	int err = sw_client_enter(d->client);
+
+	if (err)
+		return err;
 	if (d->free_colls) {
 		*out = d->free_colls;
 		d->free_colls = (*out)->next_free;
-		return 0;
+	} else if (d->n_colls < SW_PIPELINE_OTHERS) {
+		err = make(d, out);
+	} else {
+		err = sw_client_fail(d->client, SW_EBUSY,
+			"%u collectives are open: wait for one first",
+			SW_PIPELINE_OTHERS);
 	}
-	if (d->n_colls < SW_PIPELINE_OTHERS)
-		return make(d, out, why);
-	snprintf(why, SW_PIPELINE_WHY,
-		"%u collectives are open: wait for one first",
-		SW_PIPELINE_OTHERS);
-	return SW_EBUSY;
+	sw_client_unlock(d->client);
+	return err;
 }
 
-static int record(struct sw_device_coll *o, const struct sw_group *g,
-	void *stream, char *why)
+/* Without the lock: its event is done when the stream is. */
+static int record(
+	struct sw_device_coll *o, const struct sw_group *g, void *stream)
 {
-	char what[SW_GROUP_NAME_MAX + 16];
+	struct sw_pipeline *l = &o->device->pipeline;
+	char what[SW_GROUP_NAME_MAX + 16], why[SW_PIPELINE_WHY];
+	int err = 0;
 
 	snprintf(what, sizeof(what), "group '%s'", sw_group_name(g));
-	return sw_pipeline_record(
-		&o->device->pipeline, o->start.event, stream, what, why);
+	if (!o->start.event)
+		err = sw_pipeline_event(l, &o->start.event, why);
+	if (!err)
+		err = sw_pipeline_record(l, o->start.event, stream, what, why);
+	return err ? sw_client_fail(o->device->client, err, "%s", why) : 0;
+}
+
+/* Stages for it, pinned; the lock is not held while they are. */
+static int prepare(struct sw_device *d, struct sw_group *g,
+	const struct sw_coll_args *args)
+{
+	int err = sw_client_enter(d->client);
+	uint64_t bytes = 0;
+	void *base = NULL;
+
+	if (err)
+		return err;
+	err = sw_client_ready(d->client, g, args, &base, &bytes);
+	sw_client_unlock(d->client);
+	if (bytes)
+		sw_device_pin_stage(d, base, bytes);
+	return err;
 }
 
 /* With the lock. */
@@ -254,36 +272,28 @@ static int call(struct sw_device_coll *o, struct sw_group *g,
 	return 0;
 }
 
-/* With the lock. */
-static int take_and_call(struct sw_device *d, struct sw_group *g,
+/* Calls of a group come from one thread at a time, so that nothing of it
+ * changes between the steps. */
+int sw_coll_device(struct sw_device *d, struct sw_group *g,
 	const struct sw_coll_args *args, void *stream, uint64_t *handle)
 {
-	char why[SW_PIPELINE_WHY];
-	struct sw_device_coll *o;
-	int err = take(d, &o, why);
+	struct sw_device_coll *o = NULL;
+	int err = take(d, &o);
 
 	if (err)
-		return sw_client_fail(d->client, err, "%s", why);
-	err = record(o, g, stream, why);
-	if (err)
-		sw_client_fail(d->client, err, "%s", why);
-	else
+		return err;
+	err = record(o, g, stream);
+	if (!err)
+		err = prepare(d, g, args);
+	(void)!sw_client_lock(d->client);
+	if (!err)
+		err = sw_client_check(d->client);
+	if (!err)
 		err = call(o, g, args, handle);
 	if (err)
 		put_free(o);
 	else
 		sw_pipeline_post(&d->pipeline, &o->start);
-	return err;
-}
-
-int sw_coll_device(struct sw_device *d, struct sw_group *g,
-	const struct sw_coll_args *args, void *stream, uint64_t *handle)
-{
-	int err = sw_client_enter(d->client);
-
-	if (err)
-		return err;
-	err = take_and_call(d, g, args, stream, handle);
 	sw_client_call_thread(
 		d->client); /* ours, also of a device that failed */
 	sw_client_unlock(d->client);
@@ -292,33 +302,51 @@ int sw_coll_device(struct sw_device *d, struct sw_group *g,
 
 /* --- streams that wait --- */
 
-/* With the lock. */
-static int hold(struct sw_device *d, uint64_t handle, void *stream)
+/* What stands for the call; NULL: it has ended. */
+static int find(struct sw_device *d, uint64_t handle,
+	struct sw_device_coll **out, uint32_t *n_calls)
 {
 	struct sw_call_device *of;
-	const struct sw_device_coll *o;
-	char why[SW_PIPELINE_WHY];
-	int err = sw_client_find_device(d->client, handle, d, &of);
+	int err = sw_client_enter(d->client);
 
-	if (err || !of)
+	*out = NULL;
+	if (err)
 		return err;
-	o = coll_of(of);
-	err = sw_pipeline_hold_word(
-		&d->pipeline, o->word, o->n_calls, stream, "sw_coll_hold", why);
-	if (err == SW_ENOENT)
-		return sw_client_await_call(d->client, handle);
-	return err ? sw_client_fail(d->client, err, "%s", why) : 0;
+	err = sw_client_find_device(d->client, handle, d, &of);
+	if (!err && of) {
+		*out = coll_of(of);
+		*n_calls = (*out)->n_calls;
+	}
+	sw_client_unlock(d->client);
+	return err;
 }
 
-int sw_coll_hold(struct sw_device *d, uint64_t handle, void *stream)
+static int await(struct sw_client *c, uint64_t handle)
 {
-	int err = sw_client_enter(d->client);
+	int err = sw_client_enter(c);
 
 	if (err)
 		return err;
-	err = hold(d, handle, stream);
-	sw_client_unlock(d->client);
+	err = sw_client_await_call(c, handle);
+	sw_client_unlock(c);
 	return err;
+}
+
+/* A word that a later call uses again has passed this one's number. */
+int sw_coll_hold(struct sw_device *d, uint64_t handle, void *stream)
+{
+	char why[SW_PIPELINE_WHY];
+	struct sw_device_coll *o;
+	uint32_t n_calls = 0;
+	int err = find(d, handle, &o, &n_calls);
+
+	if (err || !o)
+		return err;
+	err = sw_pipeline_hold_word(
+		&d->pipeline, o->word, n_calls, stream, "sw_coll_hold", why);
+	if (err == SW_ENOENT)
+		return await(d->client, handle);
+	return err ? sw_client_fail(d->client, err, "%s", why) : 0;
 }
 
 void sw_device_free_colls(struct sw_device *d)
@@ -327,7 +355,8 @@ void sw_device_free_colls(struct sw_device *d)
 		struct sw_device_coll *o = d->colls;
 
 		d->colls = o->next;
-		d->ops->event_close(d->back, o->start.event);
+		if (o->start.event)
+			d->ops->event_close(d->back, o->start.event);
 		free(o);
 	}
 	free(d->copies);

@@ -62,8 +62,11 @@ void sw_device_batch_free(struct sw_device *d, struct sw_device_batch *b);
 void *sw_device_pin(
 	struct sw_device *d, const void *at, uint64_t bytes, bool is_read_only);
 
-/* sw_device_pin_stage - unless it was done before. */
+/* sw_device_pin_stage - unless it was done before; sw_device_unpin_stage - if
+ * it was, before its memory goes.  Both without the client's lock, as pins are
+ * calls of the driver, which may wait for a stream that waits for us. */
 void sw_device_pin_stage(struct sw_device *d, const void *base, uint64_t bytes);
+void sw_device_unpin_stage(struct sw_device *d, const void *base);
 void sw_device_unpin_stages(struct sw_device *d);
 
 /* sw_device_serve - of the pipeline's thread: what collectives need besides

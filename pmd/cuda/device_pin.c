@@ -26,21 +26,61 @@ void *sw_device_pin(
 	return NULL;
 }
 
-void sw_device_pin_stage(struct sw_device *d, const void *base, uint64_t bytes)
+/* NULL: they are pinned already, or there is no memory, until the next time. */
+static struct sw_device_stage *claim(struct sw_device *d, const void *base)
 {
-	struct sw_device_stage *s = d->stages;
+	struct sw_device_stage *s;
 
+	(void)!sw_client_lock(d->client);
+	s = d->stages;
 	while (s && s->base != base)
 		s = s->next;
-	if (s)
-		return;
-	s = calloc(1, sizeof(*s));
+	s = s ? NULL : calloc(1, sizeof(*s));
+	if (s) {
+		*s = (struct sw_device_stage){.next = d->stages, .base = base};
+		d->stages = s;
+	}
+	sw_client_unlock(d->client);
+	return s;
+}
+
+void sw_device_pin_stage(struct sw_device *d, const void *base, uint64_t bytes)
+{
+	struct sw_device_stage *s = claim(d, base);
+	void *pinned;
+
 	if (!s)
-		return; /* next time */
-	*s = (struct sw_device_stage){.next = d->stages,
-		.base = base,
-		.pinned = sw_device_pin(d, base, bytes, false)};
-	d->stages = s;
+		return;
+	pinned = sw_device_pin(d, base, bytes, false);
+	(void)!sw_client_lock(d->client);
+	s->pinned = pinned;
+	sw_client_unlock(d->client);
+}
+
+/* With the lock. */
+static struct sw_device_stage *take_stage(struct sw_device *d, const void *base)
+{
+	struct sw_device_stage **at = &d->stages, *s;
+
+	while (*at && (*at)->base != base)
+		at = &(*at)->next;
+	s = *at;
+	if (s)
+		*at = s->next;
+	return s;
+}
+
+void sw_device_unpin_stage(struct sw_device *d, const void *base)
+{
+	struct sw_device_stage *s;
+
+	if (!sw_client_lock(d->client))
+		return;
+	s = take_stage(d, base);
+	sw_client_unlock(d->client);
+	if (s && s->pinned)
+		d->ops->unpin(d->back, s->pinned);
+	free(s);
 }
 
 void sw_device_unpin_stages(struct sw_device *d)

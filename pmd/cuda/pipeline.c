@@ -125,7 +125,7 @@ _Atomic uint32_t *sw_pipeline_word(struct sw_pipeline *l)
 	return &l->words[atomic_fetch_add(&l->n_words, 1)];
 }
 
-/* What a tensor needs; under the lock. */
+/* What a tensor needs. */
 static int equip(struct sw_pipeline *l, struct sw_pipeline_tensor *t, char *why)
 {
 	uint64_t granule = l->p.net.granule;
@@ -137,33 +137,47 @@ static int equip(struct sw_pipeline *l, struct sw_pipeline_tensor *t, char *why)
 	return l->p.ops->event_open(l->p.back, &t->start.event, why);
 }
 
+/* Under the lock. */
+static int add(struct sw_pipeline *l, struct sw_pipeline_tensor *t, char *why)
+{
+	if (l->n_tensors == SW_PIPELINE_TENSORS)
+		return fail(why, SW_BACK_WHY, SW_EINVAL,
+			"a device may have 4,096 tensors");
+	t->start.fn = sw_pipeline_start;
+	t->word = sw_pipeline_word(l);
+	l->tensors[l->n_tensors++] = t;
+	return 0;
+}
+
 int sw_pipeline_add(
 	struct sw_pipeline *l, struct sw_pipeline_tensor *t, char *why)
 {
-	int err;
+	int err = equip(l, t, why);
 
-	pthread_mutex_lock(&l->lock);
-	err = l->n_tensors < SW_PIPELINE_TENSORS
-		      ? equip(l, t, why)
-		      : fail(why, SW_BACK_WHY, SW_EINVAL,
-				"a device may have 4,096 tensors");
 	if (!err) {
-		t->start.fn = sw_pipeline_start;
-		t->word = sw_pipeline_word(l);
-		l->tensors[l->n_tensors++] = t;
-	} else {
-		free(t->digests);
+		pthread_mutex_lock(&l->lock);
+		err = add(l, t, why);
+		pthread_mutex_unlock(&l->lock);
+		if (err)
+			l->p.ops->event_close(l->p.back, t->start.event);
 	}
-	pthread_mutex_unlock(&l->lock);
+	if (err)
+		free(t->digests);
 	return err;
 }
 
-/* Why nothing can be submitted, or 0.  Under the lock. */
+/* Under the lock, as the next one. */
+static int has_failed(const struct sw_pipeline *l, char *why)
+{
+	return l->failed ? fail(why, SW_PIPELINE_WHY, l->failed, l->why) : 0;
+}
+
+/* Why nothing can be submitted, or 0. */
 static int check(
 	const struct sw_pipeline *l, struct sw_pipeline_tensor *t, char *why)
 {
 	if (l->failed)
-		return fail(why, SW_PIPELINE_WHY, l->failed, l->why);
+		return has_failed(l, why);
 	if (t->is_open) {
 		snprintf(why, SW_PIPELINE_WHY,
 			"tensor '%s': wait for its last call first", t->name);
@@ -176,15 +190,16 @@ static int check(
 	return 0;
 }
 
-/* The device's own errors are the thread's to tell all.  Under the lock, as the
- * next one. */
+/* The device's own errors are the thread's to tell all. */
 static int note_lost(struct sw_pipeline *l, int err, const char *why)
 {
-	if (err == SW_EDEVICE) {
-		l->is_lost = true;
-		memcpy(l->lost_why, why, SW_BACK_WHY);
-		atomic_store(&l->has_mail, true);
-	}
+	if (err != SW_EDEVICE)
+		return err;
+	pthread_mutex_lock(&l->lock);
+	l->is_lost = true;
+	memcpy(l->lost_why, why, SW_BACK_WHY);
+	atomic_store(&l->has_mail, true);
+	pthread_mutex_unlock(&l->lock);
 	return err;
 }
 
@@ -215,15 +230,11 @@ static void post(struct sw_pipeline *l, struct sw_pipeline_start *s)
 int sw_pipeline_event(struct sw_pipeline *l, void **event, char *why)
 {
 	char text[SW_BACK_WHY];
-	int err;
+	int err = l->p.ops->event_open(l->p.back, event, text);
 
-	pthread_mutex_lock(&l->lock);
-	err = l->p.ops->event_open(l->p.back, event, text);
 	if (err)
 		snprintf(why, SW_PIPELINE_WHY, "%s: %s", l->p.where, text);
-	note_lost(l, err, text);
-	pthread_mutex_unlock(&l->lock);
-	return err;
+	return note_lost(l, err, text);
 }
 
 int sw_pipeline_record(struct sw_pipeline *l, void *event, void *stream,
@@ -232,10 +243,9 @@ int sw_pipeline_record(struct sw_pipeline *l, void *event, void *stream,
 	int err;
 
 	pthread_mutex_lock(&l->lock);
-	err = l->failed ? fail(why, SW_PIPELINE_WHY, l->failed, l->why)
-			: record(l, event, stream, what, why);
+	err = has_failed(l, why);
 	pthread_mutex_unlock(&l->lock);
-	return err;
+	return err ? err : record(l, event, stream, what, why);
 }
 
 void sw_pipeline_post(struct sw_pipeline *l, struct sw_pipeline_start *s)
@@ -262,9 +272,13 @@ int sw_pipeline_submit(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
 
 	pthread_mutex_lock(&l->lock);
 	err = check(l, t, why);
+	pthread_mutex_unlock(&l->lock);
 	snprintf(what, sizeof(what), "tensor '%s'", t->name);
 	if (!err)
 		err = record(l, t->start.event, stream, what, why);
+	pthread_mutex_lock(&l->lock);
+	if (!err) /* meanwhile */
+		err = has_failed(l, why);
 	if (!err) {
 		t->call = *call;
 		t->n_calls++;
@@ -309,22 +323,20 @@ int sw_pipeline_wait(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
 	return err;
 }
 
-/* Under the lock, as the next one. */
 static void warn(struct sw_pipeline *l, const char *why)
 {
 	char line[SW_PIPELINE_WHY];
 
-	if (l->has_warned)
+	if (atomic_exchange(&l->has_warned, true))
 		return;
-	l->has_warned = true;
 	snprintf(line, sizeof(line),
 		"%s: streams cannot wait for a sum (%s): the caller does",
 		l->p.where, why);
 	l->p.log(l->p.log_ctx, line);
 }
 
-static int hold(struct sw_pipeline *l, _Atomic uint32_t *word, uint32_t value,
-	void *stream, const char *what, char *why)
+int sw_pipeline_hold_word(struct sw_pipeline *l, _Atomic uint32_t *word,
+	uint32_t value, void *stream, const char *what, char *why)
 {
 	char text[SW_BACK_WHY] = "the memory of its words is not pinned";
 	int err = l->has_pinned
@@ -339,17 +351,6 @@ static int hold(struct sw_pipeline *l, _Atomic uint32_t *word, uint32_t value,
 	return err;
 }
 
-int sw_pipeline_hold_word(struct sw_pipeline *l, _Atomic uint32_t *word,
-	uint32_t value, void *stream, const char *what, char *why)
-{
-	int err;
-
-	pthread_mutex_lock(&l->lock);
-	err = hold(l, word, value, stream, what, why);
-	pthread_mutex_unlock(&l->lock);
-	return err;
-}
-
 int sw_pipeline_can_hold(struct sw_pipeline *l, void *stream, char *why)
 {
 	return sw_pipeline_hold_word(l, l->words, atomic_load(l->words), stream,
@@ -360,14 +361,17 @@ int sw_pipeline_hold(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
 	void *stream, uint64_t until_ns, char *why)
 {
 	char what[SW_PIPELINE_NAME + 16];
+	uint32_t n_calls;
+	bool is_open;
 	int err = SW_ENOENT;
 
 	pthread_mutex_lock(&l->lock);
-	snprintf(what, sizeof(what), "tensor '%s'", t->name);
-	if (t->is_open)
-		err = hold(l, t->word, t->n_calls, stream, what, why);
-	if (err == SW_ENOENT)
-		err = await(l, t, until_ns, why);
+	is_open = t->is_open;
+	n_calls = t->n_calls;
 	pthread_mutex_unlock(&l->lock);
-	return err;
+	snprintf(what, sizeof(what), "tensor '%s'", t->name);
+	if (is_open)
+		err = sw_pipeline_hold_word(
+			l, t->word, n_calls, stream, what, why);
+	return err == SW_ENOENT ? sw_pipeline_wait(l, t, until_ns, why) : err;
 }

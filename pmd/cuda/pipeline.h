@@ -30,7 +30,9 @@
  *
  * Threads: one of the pipeline's own makes all copies and calls of net; callers
  * come from any and block in wait alone.  A mutex guards what both see: the
- * mail, states of tensors.  The thread owns copies, queues and windows.  It
+ * mail, states of tensors.  No call of the back end is made while it is held:
+ * a driver may let a call wait for a stream, which waits for a word that the
+ * thread writes.  The thread owns copies, queues and windows.  It
  * sleeps in net.rest when all that is open is with the network, and naps
  * 20 us when copies are, 50 when producers are not done.
  *
@@ -210,7 +212,8 @@ struct sw_pipeline {
 	pthread_t thread;
 	bool has_thread;
 	_Atomic bool has_mail; /* mail, or the end */
-	bool is_ending, has_warned;
+	bool is_ending;
+	_Atomic bool has_warned;
 	int failed; /* what every call returns, or 0 */
 	char why[SW_PIPELINE_WHY];
 	bool is_lost; /* a caller saw the device fail, and why: */

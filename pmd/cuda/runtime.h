@@ -57,6 +57,7 @@ struct sw_cuda {
 
 enum {
 	SW_CUDA_NOT_READY = 600,     /* cudaErrorNotReady */
+	SW_CUDA_PINNED_BEFORE = 712, /* cudaErrorHostMemoryAlreadyRegistered */
 	SW_CUDA_CAPTURE_FIRST = 900, /* cudaErrorStreamCaptureUnsupported */
 	SW_CUDA_CAPTURE_LAST = 908,  /* cudaErrorStreamCaptureWrongThread */
 	SW_CUDA_NON_BLOCKING = 1,    /* cudaStreamNonBlocking */

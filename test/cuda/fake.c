@@ -3,6 +3,7 @@
 #include "test/cuda/fake.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,8 @@ static int end(int error)
 
 static void begin(void)
 {
+	if (f.on_call)
+		f.on_call(f.on_call_arg);
 	pthread_mutex_lock(&lock);
 }
 
@@ -239,12 +242,41 @@ API int cudaEventQuery(void *event)
 	return end_unsafe(FAKE_NOT_READY);
 }
 
+static bool overlaps(const struct fake_pin *pin, const char *p, uint64_t bytes)
+{
+	return pin->bytes && p < pin->at + pin->bytes && pin->at < p + bytes;
+}
+
+static bool is_within(const struct fake_pin *pin, const char *p, uint64_t bytes)
+{
+	return p >= pin->at && p + bytes <= pin->at + pin->bytes;
+}
+
+/* Some of it is in a pin, and some is not. */
+static bool is_over_border(const char *p, uint64_t bytes)
+{
+	for (uint32_t i = 0; i < FAKE_PINS; i++)
+		if (overlaps(&f.pins[i], p, bytes) &&
+			!is_within(&f.pins[i], p, bytes))
+			return true;
+	return false;
+}
+
+static uint64_t bytes_of(const struct op *op, size_t pitch)
+{
+	return (op->rows - 1) * pitch + op->bytes;
+}
+
 static int copy(const struct op *op, int kind, void *stream)
 {
 	struct stream *s = stream;
 
 	begin();
 	f.bad_calls += kind != 1 && kind != 2;
+	f.bad_calls +=
+		kind == 1
+			? is_over_border(op->from, bytes_of(op, op->from_pitch))
+			: is_over_border(op->to, bytes_of(op, op->to_pitch));
 	f.n_copies[kind == 2]++;
 	if (f.lost_after && f.n_copies[0] + f.n_copies[1] > f.lost_after)
 		f.is_lost = 1;
@@ -272,20 +304,42 @@ API int cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from,
 		kind, stream);
 }
 
+static int note_pin(const char *p, uint64_t bytes)
+{
+	struct fake_pin *room = NULL;
+
+	for (uint32_t i = 0; i < FAKE_PINS; i++) {
+		if (overlaps(&f.pins[i], p, bytes))
+			return FAKE_PINNED;
+		if (!f.pins[i].bytes)
+			room = &f.pins[i];
+	}
+	f.bad_calls += !room;
+	if (room)
+		*room = (struct fake_pin){p, bytes};
+	return 0;
+}
+
 API int cudaHostRegister(void *p, size_t bytes, unsigned int flags)
 {
+	int error;
+
 	begin();
 	f.bad_calls += (uintptr_t)p % 4096 || bytes % 4096 || !bytes;
 	f.pin_flags = flags;
 	f.n_pins++;
-	f.n_pinned += !f.pin_error;
-	return end_unsafe(f.pin_error);
+	error = f.pin_error ? f.pin_error : note_pin(p, bytes);
+	f.n_pinned += !error;
+	return end_unsafe(error);
 }
 
 API int cudaHostUnregister(void *p)
 {
 	begin();
 	f.bad_calls += (uintptr_t)p % 4096 != 0;
+	for (uint32_t i = 0; i < FAKE_PINS; i++)
+		if (f.pins[i].at == p)
+			f.pins[i].bytes = 0;
 	f.n_pinned--;
 	return end_unsafe(0);
 }

@@ -8,6 +8,7 @@
  * one more; so whoever takes a copy for done too early has the wrong bytes.
  * While another thread captures a graph, calls that could be a part of it fail
  * and spoil it, unless the calling thread has said that they are none.
+ * No page is pinned twice, and no copy goes over the border of two pins.
  */
 #ifndef SW_TEST_CUDA_FAKE_H
 #define SW_TEST_CUDA_FAKE_H
@@ -20,9 +21,11 @@ enum {
 	FAKE_OLD_DRIVER = 35,
 	FAKE_BAD_HANDLE = 400,
 	FAKE_NOT_READY = 600,
+	FAKE_PINNED = 712,   /* cudaErrorHostMemoryAlreadyRegistered */
 	FAKE_CAPTURE = 900,  /* cudaErrorStreamCaptureUnsupported */
 	FAKE_LOST = 719,     /* cudaErrorLaunchFailure, which stays */
 	FAKE_ROOM = 1 << 30, /* bytes of one cudaMalloc */
+	FAKE_PINS = 256,
 };
 
 #define FAKE_BUS "0000:3B:00.0" /* of device 0 */
@@ -34,6 +37,9 @@ struct fake {
 	int is_capturing_elsewhere;
 	int is_capture_error; /* StreamIsCapturing returns 906 */
 	uint32_t lost_after;  /* copies; 0: never */
+	/* Called first of all by each function, in the thread that calls it. */
+	void (*on_call)(void *arg);
+	void *on_call_arg;
 	int has_no_wait_value, has_no_bus;
 	/* what was done */
 	int current;                                      /* device */
@@ -48,6 +54,11 @@ struct fake {
 	uint64_t wait_at;
 	uint32_t wait_value;
 	int error, is_lost;
+	/* pinned; a copy over the border of two is refused */
+	struct fake_pin {
+		const char *at;
+		uint64_t bytes;
+	} pins[FAKE_PINS];
 };
 
 /* fake_state - of the library that has it; found by dlsym. */

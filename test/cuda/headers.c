@@ -8,6 +8,7 @@
 #define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
 
 SAME(SW_CUDA_NOT_READY, cudaErrorNotReady);
+SAME(SW_CUDA_PINNED_BEFORE, cudaErrorHostMemoryAlreadyRegistered);
 SAME(SW_CUDA_CAPTURE_FIRST, cudaErrorStreamCaptureUnsupported);
 SAME(SW_CUDA_CAPTURE_LAST, cudaErrorStreamCaptureWrongThread);
 SAME(SW_CUDA_NON_BLOCKING, cudaStreamNonBlocking);

@@ -6,6 +6,7 @@
  * "ended"; or "error WHERE SW_EPEER: sentence", then it exits with 3.
  */
 #include <getopt.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -318,7 +319,7 @@ static void await_hang_up(struct client *k)
 	sw_client_lead(k->c);
 	while (!(err = sw_client_rx(k->c, &m, fds)) &&
 		sw_edge_now_ns() < until_ns)
-		sw_client_sleep(k->c, until_ns);
+		sw_client_sleep(k->c, POLLIN, until_ns);
 	sw_client_follow(k->c);
 	sw_client_unlock(k->c);
 	must(k, err ? err : SW_ETIMEDOUT, "wait");

@@ -86,7 +86,8 @@ def test_timeout():
         outs = run("timeout", n=2, local=local)
         last = 3 if local else 1
         check_ends(outs, [ALL] * last + [["later"]], "SW_EABORTED",
-                   "rank 0 waited 1 s for all_reduce 1 of group 'dp'; "
+                   r"rank 0 timed out in all_reduce 1 of group 'dp' \(timeout "
+                   r"1 s\); "
                    f"missing: rank{'s 2, 3 of 4' if local else ' 1 of 2'}")
 
 
@@ -94,8 +95,8 @@ def test_timeout_of_several():
     """The other one may come after the second, too."""
     for k in (0, 2):
         check_ends(run("timeouts", n=3, k=k), [ALL] * 2 + [["later"]],
-                   "SW_EABORTED", r"rank [01] waited 1 s for all_reduce 1 of "
-                   r"group 'dp'; missing: rank(s [01],)? 2 of 3")
+                   "SW_EABORTED", r"rank [01] timed out in all_reduce 1 of "
+                   r"group 'dp' \(timeout 1 s\); missing: rank(s [01],)? 2 of 3")
 
 
 def test_mismatch():

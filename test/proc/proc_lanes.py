@@ -130,7 +130,8 @@ def test_group_aborted_where_frames_are_lost():
 
 def test_group_waits_too_long():
     check_ends(ends_of("timeout"), [ALL, ["later"]], "SW_EABORTED",
-               "rank 0 waited 1 s for all_reduce 1 of group 'dp'; "
+               r"rank 0 timed out in all_reduce 1 of group 'dp' "
+               r"\(timeout 1 s\); "
                "missing: rank 1 of 2")
 
 

@@ -75,7 +75,7 @@ class Client:
         return h
 
     def push(self):
-        self.ok(self.lib.sw_wait(self.c, self.start()))
+        self.ok(self.lib.sw_wait_for(self.c, self.start(), 600000))
 
     def close(self):
         self.lib.sw_close(ctypes.byref(self.c))

@@ -46,6 +46,15 @@ def test_forms():
                      "short_forms")
 
 
+def test_errors():
+    with Net(2) as net:
+        net.start_all()
+        net.ranks_ok("cases_errors.py", "timeouts_are_named", "errors_are_torchs",
+                     "barrier_blocks_nobody", "interrupted_start",
+                     "forked_while_locked", "ends_are_told",
+                     "group_that_cannot_have_a_timeout")
+
+
 def test_four_ranks():
     """Quick: three have most of it."""
     run_cases((1, 1, 1, 1), *(CASES[:2] if rig.IS_QUICK else CASES))

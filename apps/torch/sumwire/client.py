@@ -13,20 +13,28 @@ begin, and a tensor's to wait for it.
 """
 import ctypes
 import os
+import re
 import threading
 
-from sumwire import library
+from sumwire import library, locks
 
 DEFAULT_AGENT = "agent.sock"  # libsumwire knows where
-SLICE_S = 1  # longest time inside libsumwire; after it Ctrl-C is looked at
+SLICE_S = 1  # longest wait inside libsumwire; after it Ctrl-C is looked at
+SLICE_MS = 1000 * SLICE_S
+
+# The library aborts a group whose collective takes too long, at all members;
+# so does collectives.py where a call has a time of its own.
+TIMED_OUT = re.compile(r"rank \d+ (aborted group '.*': )?timed out in ")
 
 
 class SumwireError(RuntimeError):
-    """What libsumwire reports; name is that of enum sw_error ("SW_EPEER")."""
+    """What libsumwire reports.  name is that of enum sw_error ("SW_EPEER"), code
+    its value, text the sentence."""
 
     def __init__(self, name, text):
         super().__init__(f"{text} [{name}]")
         self.name, self.text = name, text
+        self.code = library.ERRORS.get(name, 0)
 
     def __reduce__(self):
         """For other processes: pools, torch's checkpoints."""
@@ -54,7 +62,7 @@ class Tensor:
         self.name, self.n, self.dtype = desc[:3]
         self.pointer = pointer
         self.handle = None  # of the open push_pull
-        self.lock = threading.Lock()  # who looks whether that has ended
+        self.lock = locks.make()  # who looks whether that has ended
         n_bytes = self.n * library.DTYPES[self.dtype][1]
         self.memory = (ctypes.c_uint8 * n_bytes).from_address(
             client.lib.sw_tensor_data(pointer))
@@ -80,15 +88,15 @@ class Mapping:
 class Client:
     """One attachment, as local_rank of the agent or as a launcher says.  Waits
     at most open_timeout_s for the agent, the servers and all other workers, and
-    at most wait_timeout_s for a sum."""
+    at most wait_timeout_s for a sum.  error_type: of what it raises."""
 
-    def __init__(self, agent=None, local_rank=None):
-        self.lib = library.load()
+    def __init__(self, agent=None, local_rank=None, error_type=SumwireError):
+        self.lib, self.error_type = library.load(), error_type
         self.agent = agent or os.environ.get("SUMWIRE_AGENT", DEFAULT_AGENT)
         self.local_rank = local_rank
         self.open_timeout_s = seconds("SUMWIRE_OPEN_TIMEOUT", 60)
         self.wait_timeout_s = seconds("SUMWIRE_WAIT_TIMEOUT", 600)
-        self.lock = threading.Lock()
+        self.lock = locks.make()
         self.mapping = Mapping(self.lib, self._open())
         self.pointer = self.mapping.pointer
         self.rank = self.lib.sw_rank(self.pointer)
@@ -114,7 +122,7 @@ class Client:
                                             ctypes.sizeof(s))
             s.agent = os.fsencode(self.agent)
             s.open_timeout_s = self.open_timeout_s
-            s.wait_timeout_s = SLICE_S
+            s.wait_timeout_s = self.wait_timeout_s
             if self.local_rank is not None:
                 s.local_rank = self.local_rank
             code = self.lib.sw_open(ctypes.byref(s), ctypes.byref(pointer))
@@ -133,8 +141,16 @@ class Client:
         """The exception for a code of the library, in the thread that got it."""
         if text is None:
             text = self.lib.sw_last_error(self.pointer)
-        return SumwireError(self.lib.sw_error_name(code).decode(),
-                            text.decode(errors="replace"))
+        text = text.decode(errors="replace")
+        if code == library.EABORTED and TIMED_OUT.match(text):
+            code = library.ETIMEDOUT
+        return self.error_type(self.lib.sw_error_name(code).decode(), text)
+
+    def is_over(self):
+        """Is the attachment?  Its reason is that of all calls.  Asks the library
+        alone: of 0 bytes there is no memory."""
+        return self.lib.sw_alloc(self.pointer, 0, ctypes.byref(
+            ctypes.c_void_p())) != library.EINVAL
 
     def declare(self, descs, is_async=False):
         """Declare (name, elements, dtype, priority)...; priority 0 is the most
@@ -181,8 +197,11 @@ class Client:
         """Block until the tensor's push has ended."""
         def has_ended():
             with tensor.lock:
-                return self._ended(tensor, self.lib.sw_wait)
+                return self._ended(tensor, self.wait_a_slice)
         self.wait_for(tensor.name, has_ended)
+
+    def wait_a_slice(self, pointer, handle):
+        return self.lib.sw_wait_for(pointer, handle, SLICE_MS)
 
     def wait_for(self, name, has_ended):
         """Until has_ended(), which waits SLICE_S, says so."""
@@ -190,10 +209,10 @@ class Client:
             if has_ended():
                 return
         text = self.lib.sw_last_error(self.pointer).decode(errors="replace")
-        raise SumwireError("SW_ETIMEDOUT",
-                           f"tensor '{name}': no sum in "
-                           f"{self.wait_timeout_s} s (SUMWIRE_WAIT_TIMEOUT)"
-                           f"{''.join(text.partition('; last')[1:])}")
+        raise self.error_type(
+            "SW_ETIMEDOUT", f"tensor '{name}': timed out, no sum in "
+            f"{self.wait_timeout_s} s (SUMWIRE_WAIT_TIMEOUT)"
+            f"{''.join(text.partition('; last')[1:])}")
 
     def _ended(self, tensor, ask):
         """Has it, as that function of the library says?"""

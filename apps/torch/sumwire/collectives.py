@@ -13,13 +13,16 @@ import ctypes
 import math
 import threading
 import time
+import warnings
 
-from sumwire import library
-from sumwire.client import SLICE_S, SumwireError
+from sumwire import library, locks
+from sumwire.client import SLICE_MS, SLICE_S
 
 FULL_PAUSE_S = 100e-6  # before one more try to start, when too many are open
 LIMIT_MAX_S = (1 << 31) - 1  # of a group; of a wait
 MANY = 256  # open ones, after which a start looks which have ended
+
+_ends = locks.make()  # guards followers of all calls, for a moment
 
 
 class Group:
@@ -27,39 +30,56 @@ class Group:
 
     def __init__(self, name, pointer):
         self.name, self.pointer = name, pointer  # None: closed
-        self.lock = threading.Lock()
-
-    def opened(self):
-        """Its pointer; with the lock."""
-        if self.pointer is None:
-            raise SumwireError("SW_ECLOSED",
-                               f"this process has closed group '{self.name}'")
-        return self.pointer
+        self.lock = locks.make()
 
 
 class Call:
     """A collective that was started.  on_end(error or None) is called once, by
     whichever thread sees the end, after which the buffers are the caller's; what
     it returns, if anything, is called when nobody waits any more.
-    handle: the library's; None: it does not know this one."""
-    __slots__ = ("handle", "group", "what", "until", "on_end", "ended",
-                 "device")
+    handle: the library's; None or 0: it does not know this one, or not yet.
+    limit_s: the time that until was made of; followers: what follow() added."""
+    __slots__ = ("box", "group", "what", "until", "on_end", "ended", "device",
+                 "limit_s", "followers")
 
-    def __init__(self, handle, group, what, until, on_end, device):
-        self.handle, self.group, self.device = handle, group, device
-        self.what, self.until = what, until
-        self.on_end = on_end
+    def __init__(self, handle, group, what, until, on_end, device,
+                 limit_s=math.inf):
+        self.box = ctypes.c_uint64(handle or 0)  # the library writes it
+        self.group, self.device = group, device
+        self.what, self.until, self.limit_s = what, until, limit_s
+        self.on_end, self.followers = on_end, []
         self.ended = threading.Event()
+
+    @property
+    def handle(self):
+        return self.box.value
 
     def end(self, error, run=lambda then: then()):
         on_end, self.on_end = self.on_end, None  # else it refers to itself
-        then = None
+        thens = []
         try:
-            then = on_end(error)
+            thens.append(on_end(error))
         finally:
-            self.ended.set()
-        if then:
+            with _ends:
+                self.ended.set()
+                followers, self.followers = self.followers, []
+        thens += [follower(None) for follower in followers]
+        for then in filter(None, thens):
             run(then)
+
+    def follow(self, on_end):
+        """on_end(None), which is as that of a call, is called when it has ended,
+        with an error or without.  Returns the call; None: it had."""
+        with _ends:
+            has_ended = self.ended.is_set()
+            if not has_ended:
+                self.followers.append(on_end)
+        if not has_ended:
+            return self
+        then = on_end(None)
+        if then:
+            then()
+        return None
 
 
 class Calls:
@@ -68,10 +88,10 @@ class Calls:
 
     def __init__(self, client):
         self.client, self.lib = client, client.lib
-        self.lock = threading.Lock()
+        self.lock = locks.make()
         self.groups = set()
         self.open = {}  # calls by their handles, in the order of starts
-        self.early = {}  # errors, of ends that came before start() was through
+        self.starting = set()  # calls that are not there yet
         self.threads = []  # the last one watches
         self.is_over = False
 
@@ -88,13 +108,24 @@ class Calls:
             raise self.client.error(code)
         group = Group(name, pointer)
         self.groups.add(group)
-        self.set_timeout(group, limit_s)
+        try:
+            self.set_timeout(group, limit_s)
+        except BaseException:
+            self.close_group(group)
+            raise
         return group
+
+    def opened(self, group):
+        """Its pointer; with its lock."""
+        if group.pointer is None:
+            raise self.client.error_type(
+                "SW_ECLOSED", f"this process has closed group '{group.name}'")
+        return group.pointer
 
     def set_timeout(self, group, limit_s):
         with group.lock:
             code = self.lib.sw_group_set_timeout(
-                group.opened(), min(math.ceil(limit_s), LIMIT_MAX_S))
+                self.opened(group), min(math.ceil(limit_s), LIMIT_MAX_S))
         if code:
             raise self.client.error(code)
 
@@ -104,15 +135,26 @@ class Calls:
         with group.lock:
             pointer, group.pointer = group.pointer, None
             if pointer and not self.is_over:
-                self.lib.sw_group_close(pointer)
+                self._warn(self.lib.sw_group_close(pointer))
         self.look()
 
     def abort_group(self, group, text):
         """What is open ends at all members, and says so."""
         with group.lock:
             if group.pointer and not self.is_over:
-                self.lib.sw_group_abort(group.pointer, text.encode())
+                self._warn(self.lib.sw_group_abort(group.pointer,
+                                                   text.encode()))
         self.look()
+
+    def _warn(self, code):
+        """An end that could not be told, or takes too long, is no error of the
+        caller, who goes on to end the rest.  The end of the attachment is told
+        by what it ended."""
+        if not code:
+            return
+        error = self.client.error(code)
+        if not self.client.is_over():
+            warnings.warn(str(error), RuntimeWarning, stacklevel=3)
 
     def start(self, group, kind, dtype="u8", count=1, send=None, recv=None, *,
               root=0, op="sum", scale=1.0, limit_s=600, on_end=lambda error: None,
@@ -125,34 +167,38 @@ class Calls:
             library.DTYPES[dtype][0], count, root,
             library.OPERATIONS[op], send, recv, scale)
         until = time.monotonic() + limit_s
-        handle = self._start(group, args, until, device)
-        call = Call(handle, group, f"{kind} of group '{group.name}'", until,
-                    on_end, device)
-        with self.lock:
-            has_ended = handle in self.early
-            error = self.early.pop(handle, None)
-            if not has_ended:
-                self.open[handle] = call
-        if has_ended:
-            call.end(error)
+        call = Call(None, group, f"{kind} of group '{group.name}'", until,
+                    on_end, device, limit_s)
+        try:  # whatever interrupts this thread from here on, the call is known
+            self.starting.add(call)
+            self._start(call, args)
+        finally:
+            self._started(call)
         if device or len(self.open) > MANY:  # nobody may wait for the former
             self.look()
         return call
 
-    def _start(self, group, args, until, device):
-        handle = ctypes.c_uint64()
-        start = device.collective if device else self.lib.sw_coll
+    def _start(self, call, args):
+        start = call.device.collective if call.device else self.lib.sw_coll
         while True:
-            with group.lock:
-                code = start(group.opened(), ctypes.byref(args),
-                             ctypes.byref(handle))
+            with call.group.lock:
+                code = start(self.opened(call.group), ctypes.byref(args),
+                             ctypes.byref(call.box))
                 if not code:
-                    return handle.value
+                    return
                 error = self.client.error(code)
-            if code != library.EBUSY or time.monotonic() > until:
+            if code != library.EBUSY or time.monotonic() > call.until:
                 raise error
             self.look()
             time.sleep(FULL_PAUSE_S)
+
+    def _started(self, call):
+        """It is known by its handle, if the library has begun it, unless its end
+        was reported."""
+        with self.lock:
+            if call.handle and call in self.starting:
+                self.open[call.handle] = call
+            self.starting.discard(call)
 
     # --- end ---
 
@@ -160,8 +206,10 @@ class Calls:
         """The library has reported this end."""
         with self.lock:
             call = self.open.pop(handle, None)
-            if call is None:
-                self.early[handle] = error
+            for early in tuple(self.starting):
+                if early.handle == handle:
+                    self.starting.discard(early)
+                    call = early
         if call:
             call.end(error)
 
@@ -178,6 +226,7 @@ class Calls:
         now = time.monotonic()
         with self.lock:
             calls = list(self.open.values())
+            calls += [c for c in tuple(self.starting) if c.handle]
         for call in calls:  # we may be late, not others
             self._look_at(call)
         for call in calls:
@@ -190,9 +239,10 @@ class Calls:
         call.until = math.inf
         with call.group.lock:
             if call.group.pointer and not self.is_over:
-                self.lib.sw_group_abort(
+                self._warn(self.lib.sw_group_abort(
                     call.group.pointer,
-                    f"{call.what.split()[0]} took too long".encode())
+                    f"timed out in {call.what.split()[0]} (timeout "
+                    f"{call.limit_s:g} s)".encode()))
 
     def open_of(self, group):
         """Those of a group that have not ended, as far as is known."""
@@ -232,7 +282,8 @@ class Calls:
     def _wait(self, call):
         """What the library says, after SLICE_S at the latest."""
         try:
-            return self.lib.sw_wait(self.client.pointer, call.handle)
+            return self.lib.sw_wait_for(self.client.pointer, call.handle,
+                                        SLICE_MS)
         except BaseException:  # Ctrl-C
             self._resume(call)
             raise
@@ -274,8 +325,8 @@ class Calls:
         handle, next_look = ctypes.c_uint64(), 0
         while not self.is_over and (
                 self.threads[-1] is threading.current_thread()):
-            code = self.lib.sw_wait_ended(self.client.pointer,
-                                          ctypes.byref(handle))
+            code = self.lib.sw_wait_ended_for(self.client.pointer, SLICE_MS,
+                                              ctypes.byref(handle))
             if handle.value:
                 self._take(handle.value,
                            self.client.error(code) if code else None)
@@ -288,9 +339,9 @@ class Calls:
     def disown(self):
         """In a forked child, where only this thread is left: nothing is its
         own.  Calls return the library's error."""
-        self.is_over, self.lock = True, threading.Lock()
-        for group in self.groups:
-            group.lock = threading.Lock()
+        self.is_over = True
+        for call in (*self.open.values(), *self.starting):
+            call.ended = threading.Event()  # another thread may have set it
 
     def close(self):
         """Leave the job; what is open ends with an error.  May be called while

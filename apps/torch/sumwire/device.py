@@ -6,6 +6,7 @@ import ctypes
 import os
 
 from sumwire import library
+from sumwire.client import SLICE_MS
 
 
 def is_host():
@@ -103,14 +104,17 @@ class Device:
     def wait(self, tensor):
         """Block until the call has ended; the sum is there for any stream."""
         self.client.wait_for(tensor.name, lambda: self._ended(
-            tensor, self.lib.sw_device_wait))
+            tensor, self.wait_a_slice))
+
+    def wait_a_slice(self, pointer):
+        return self.lib.sw_device_wait_for(pointer, SLICE_MS)
 
     def wait_by_stream(self, tensor):
         """What the stream is given from now on waits for the sum; where
         streams cannot, this thread does.  An error that comes later is that of
         the next wait()."""
-        self.client.wait_for(tensor.name, lambda: self._ended(
-            tensor, self.hold_tensor, True))
+        if not self._ended(tensor, self.hold_tensor, True):
+            self.wait(tensor)
 
     def hold_tensor(self, pointer):
         return self.lib.sw_device_hold(pointer, self.stream())

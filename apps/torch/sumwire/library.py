@@ -26,9 +26,17 @@ COLLECTIVES = {"all_reduce": 1, "reduce_scatter": 2, "all_gather": 3,
 OPERATIONS = {"sum": 0, "avg": 1, "min": 2, "max": 3, "prod": 4, "band": 5,
               "bor": 6, "bxor": 7, "premul_sum": 8}
 
-# enum sw_error (engine/base/errors.def), those that are treated by themselves
+# enum sw_error (engine/base/errors.def)
+ERRORS = {"SW_EINVAL": -1, "SW_ENOMEM": -2, "SW_EAGAIN": -3, "SW_EBUSY": -4,
+          "SW_ETIMEDOUT": -5, "SW_ECLOSED": -6, "SW_EPEER": -7,
+          "SW_EMISMATCH": -8, "SW_EREFUSED": -9, "SW_EVERSION": -10,
+          "SW_EPROTO": -11, "SW_ECORRUPT": -12, "SW_ECONF": -13, "SW_EIO": -14,
+          "SW_EPERM": -15, "SW_ESTALL": -16, "SW_ENOENT": -17, "SW_ESTEP": -18,
+          "SW_ESERVER": -19, "SW_EABORTED": -20, "SW_EDEVICE": -21}
+# those that are treated by themselves
 EINVAL, ENOMEM, EPERM, ENOENT = -1, -2, -15, -17
 EAGAIN, EBUSY, ETIMEDOUT, ECLOSED, EMISMATCH = -3, -4, -5, -6, -8
+EABORTED = -20
 
 
 class Settings(ctypes.Structure):
@@ -121,8 +129,9 @@ SIGNATURES = {
     "sw_broadcast": (INT, [POINTER, POINTER, U32, U32,
                            ctypes.POINTER(ctypes.c_uint64)]),
     "sw_poll": (INT, [POINTER, ctypes.c_uint64]),
-    "sw_wait": (INT, [POINTER, ctypes.c_uint64]),
-    "sw_wait_ended": (INT, [POINTER, ctypes.POINTER(ctypes.c_uint64)]),
+    "sw_wait_for": (INT, [POINTER, ctypes.c_uint64, U32]),
+    "sw_wait_ended_for": (INT, [POINTER, U32,
+                                ctypes.POINTER(ctypes.c_uint64)]),
     "sw_alloc": (INT, [POINTER, ctypes.c_size_t, ctypes.POINTER(POINTER)]),
     "sw_free": (INT, [POINTER, POINTER]),
     "sw_group_open": (INT, [POINTER, ctypes.c_char_p, ctypes.POINTER(U32), U32,
@@ -140,7 +149,7 @@ SIGNATURES = {
     "sw_push_pull_device": (INT, [POINTER, ctypes.POINTER(DeviceCall)]),
     "sw_broadcast_device": (INT, [POINTER, ctypes.POINTER(DeviceCall)]),
     "sw_device_poll": (INT, [POINTER]),
-    "sw_device_wait": (INT, [POINTER]),
+    "sw_device_wait_for": (INT, [POINTER, U32]),
     "sw_device_hold": (INT, [POINTER, POINTER]),
     "sw_device_can_hold": (INT, [POINTER, POINTER]),
     "sw_coll_device": (INT, [POINTER, POINTER, ctypes.POINTER(CollArgs),

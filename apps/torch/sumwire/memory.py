@@ -3,8 +3,9 @@
 """The library keeps what it has given until the end of the attachment; what
 nobody refers to any more is given again."""
 import ctypes
-import threading
 import weakref
+
+from sumwire import locks
 
 PAGE = 4096
 SPARE = 2  # a block is given again for no less than its half
@@ -15,7 +16,7 @@ class Memory:
 
     def __init__(self, client):
         self.client = client
-        self.lock = threading.Lock()
+        self.lock = locks.make()
         self.free = []  # (bytes, address)
 
     def block(self, n_bytes):

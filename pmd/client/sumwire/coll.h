@@ -133,7 +133,8 @@ static inline int sw_coll_test(struct sw_client *c, uint64_t handle)
  * a buffer of @g any more; handles are still to be waited for.
  * @text  up to 80 bytes
  * Of a group that is dead already what is open ends as it is.
- * Errors: SW_ETIMEDOUT, SW_ECLOSED, or why the attachment ended. */
+ * Errors: SW_ETIMEDOUT the agent has not let go of a buffer in wait_timeout_s,
+ * SW_ECLOSED, or why the attachment ended. */
 SW_API int sw_group_abort(struct sw_group *g, const char *text);
 
 /* sw_group_set_timeout - a collective called on @g from now on that has not
@@ -152,7 +153,9 @@ SW_API int sw_group_set_timeout(struct sw_group *g, uint32_t seconds);
  * called on it, for the servers, which are told by a stream of barriers.  When
  * all members have closed it the servers have the memory back; a rank that
  * waits for one that has closed it fails at once, as after sw_group_abort.
- * @g is given up whatever it returns, and not to be used again.
+ * @g is given up whatever it returns, and not to be used again.  Where the
+ * agent still uses buffers of @g after wait_timeout_s, the library gives back
+ * what @g has when its last handle was reported.
  * Errors: those of sw_group_abort. */
 SW_API int sw_group_close(struct sw_group *g);
 

@@ -125,6 +125,9 @@ SW_API int sw_device_poll(struct sw_device_tensor *t);
  * (SW_ETIMEDOUT: it stays open). */
 SW_API int sw_device_wait(struct sw_device_tensor *t);
 
+/* sw_device_wait_for - the same, for @timeout_ms at most. */
+SW_API int sw_device_wait_for(struct sw_device_tensor *t, uint32_t timeout_ms);
+
 /* sw_device_hold - what @stream is given from now on waits until the call has
  * ended; this thread goes on.  How it ended, sw_device_poll, sw_device_wait or
  * the next call of @t says; after an error the stream goes on, too.

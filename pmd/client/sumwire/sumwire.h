@@ -78,8 +78,10 @@ struct sw_settings {
 				    that is free, else the lowest that is */
 	uint32_t open_timeout_s; /* longest wait for the agent, the servers and
 				    the other workers.  Default 60 */
-	uint32_t wait_timeout_s; /* longest sw_wait.  Default 600; the agent
-				    reports dead members much earlier */
+	uint32_t wait_timeout_s; /* longest sw_wait, and longest time that the
+				    end of a group waits for the agent.
+				    Default 600; the agent reports dead members
+				    much earlier */
 	uint32_t pad;            /* never read */
 	/* Progress and warnings, one line without newline; default stderr.
 	 * Called inside a function of this library, or in its thread. */
@@ -230,6 +232,13 @@ SW_API int sw_poll(struct sw_client *c, uint64_t handle);
  * stays open). */
 SW_API int sw_wait(struct sw_client *c, uint64_t handle);
 
+/* sw_wait_for - like sw_wait, but for @timeout_ms at most instead of
+ * wait_timeout_s; 0: look, and do what can be done at once.  For callers that
+ * wait in slices, to look at signals in between.  Several threads may wait for
+ * one handle: one of them gets its end, the others SW_EINVAL. */
+SW_API int sw_wait_for(
+	struct sw_client *c, uint64_t handle, uint32_t timeout_ms);
+
 /* sw_wait_any - like sw_wait, for the first of @n handles that has ended; *@i
  * is which. */
 SW_API int sw_wait_any(
@@ -244,6 +253,10 @@ SW_API int sw_wait_any(
  * 0; when the attachment is over and all were reported those of sw_push_pull,
  * with *@handle 0. */
 SW_API int sw_wait_ended(struct sw_client *c, uint64_t *handle);
+
+/* sw_wait_ended_for - the same, but for @timeout_ms at most. */
+SW_API int sw_wait_ended_for(
+	struct sw_client *c, uint32_t timeout_ms, uint64_t *handle);
 
 /* sw_event_fd - a descriptor for poll and epoll: readable when collectives have
  * ended since it was last read (8 bytes, an eventfd).  Which, sw_poll says.

@@ -7,6 +7,7 @@
 
 #include "pmd/client/client.h"
 #include "pmd/host/host.h"
+#include "test/support/unit.h"
 #include <sumwire/coll.h>
 
 enum { N = 32, COUNT_MAX = 3 << 18 };
@@ -319,6 +320,132 @@ static void wait_ended__while_another_asks(void **state)
 	assert_int_equal(k.err, SW_ECLOSED);
 }
 
+static void *poll_for_one(void *arg)
+{
+	struct watcher *w = arg;
+
+	return sw_wait_polling(w->c, w->handles[0]) ? "another one has taken it"
+						    : NULL;
+}
+
+static bool does_poll(struct sw_client *c)
+{
+	return atomic_load(&c->control->client_polls);
+}
+
+/* A thread that polls has its end for itself, as one that sleeps has. */
+static void polling__is_not_for_watchers(void **state)
+{
+	struct scene *s = *state;
+	struct watcher *w = watcher_open(s->c), user = {.c = s->c};
+
+	for (uint32_t n = 0; n < N; n++) {
+		void *why;
+
+		rig_mute(s->r, true);
+		user.handles[0] = call(s, 1);
+		pthread_create(&user.thread, NULL, poll_for_one, &user);
+		while (!does_poll(s->c))
+			usleep(100);
+		rig_mute(s->r, false);
+		pthread_join(user.thread, &why);
+		assert_null(why);
+		assert_false(does_poll(s->c));
+	}
+	assert_int_equal(w->n, 0);
+	watcher_close(w);
+}
+
+/* The agent rings no bell for a client of which one still polls. */
+static void polling__of_two_the_last_ends_it(void **state)
+{
+	struct scene *s = *state;
+	struct watcher user = {.c = s->c};
+	uint64_t h;
+	void *why;
+
+	rig_mute(s->r, true);
+	user.handles[0] = call(s, 1);
+	h = call(s, 2);
+	pthread_create(&user.thread, NULL, poll_for_one, &user);
+	while (!does_poll(s->c))
+		usleep(100);
+	s->c->settings.wait_timeout_s = 0;
+	assert_int_equal(sw_wait_polling(s->c, h), SW_ETIMEDOUT);
+	assert_true(does_poll(s->c));
+	rig_mute(s->r, false);
+	pthread_join(user.thread, &why);
+	assert_null(why);
+	assert_false(does_poll(s->c));
+	assert_int_equal(sw_wait_for(s->c, h, RIG_WAIT_MS), 0);
+}
+
+/* Time that a caller chooses, not the library's. */
+static void wait_for__is_as_long_as_it_says(void **state)
+{
+	struct scene *s = *state;
+	uint64_t h, got, before_ns = sw_edge_now_ns();
+
+	rig_mute(s->r, true);
+	h = call(s, 1);
+	assert_int_equal(sw_wait_for(s->c, h, 0), SW_ETIMEDOUT);
+	assert_int_equal(sw_wait_for(s->c, h, 20), SW_ETIMEDOUT);
+	assert_contains(sw_last_error(s->c),
+		"no sum after 0.02 s; the handle stays open");
+	assert_int_equal(sw_wait_ended_for(s->c, 20, &got), SW_ETIMEDOUT);
+	assert_int_equal(got, 0);
+	assert_contains(
+		sw_last_error(s->c), "no collective has ended in 0.02 s");
+	assert_in_range(sw_edge_now_ns() - before_ns, 40000000,
+		RIG_WAIT_MS * UINT64_C(500000));
+	rig_mute(s->r, false);
+	assert_int_equal(sw_wait_for(s->c, h, RIG_WAIT_MS), 0);
+	assert_int_equal(sw_wait_for(s->c, h, 20), SW_EINVAL);
+}
+
+enum { MANY = 2048 }; /* their descriptions are more than a socket takes */
+
+static void *declare_many(void *arg)
+{
+	static struct sw_tensor_desc descs[MANY];
+	static struct sw_tensor *tensors[MANY];
+	static char names[MANY][16];
+	struct caller *k = arg;
+
+	for (uint32_t i = 0; i < MANY; i++) {
+		snprintf(names[i], sizeof(names[i]), "many.%u", i);
+		descs[i] = RIG_DESC(names[i], 1, SW_F32, 0);
+	}
+	k->err = sw_declare(k->s->c, descs, MANY, tensors);
+	return NULL;
+}
+
+/* The agent reads nothing for a while: threads that ask for nothing go on. */
+static void socket__is_full(void **state)
+{
+	struct scene *s = *state;
+	struct caller k = {.s = s};
+	uint64_t h, before_ns = sw_edge_now_ns(), took_ns;
+
+	rig_mute(s->r, true);
+	h = call(s, 1);
+	rig_hold(s->r);
+	pthread_create(&k.thread, NULL, declare_many, &k);
+	while (!is_asking(s->c))
+		usleep(1000);
+	for (uint32_t i = 0; i < 100; i++) {
+		assert_int_equal(sw_poll(s->c, h), SW_EAGAIN);
+		usleep(1000);
+	}
+	took_ns = sw_edge_now_ns() - before_ns;
+	rig_go(s->r);
+	rig_mute(s->r, false);
+	pthread_join(k.thread, NULL);
+	assert_int_equal(k.err, 0);
+	assert_int_equal(sw_wait(s->c, h), 0);
+	assert_in_range(took_ns, 0, RIG_WAIT_MS * UINT64_C(300000));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,6 +463,15 @@ int main(void)
 			wait_ended__leaves_what_others_wait_for, scene_open,
 			scene_close),
 		cmocka_unit_test_setup_teardown(wait_ended__while_another_asks,
+			scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			socket__is_full, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			polling__is_not_for_watchers, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			polling__of_two_the_last_ends_it, scene_open,
+			scene_close),
+		cmocka_unit_test_setup_teardown(wait_for__is_as_long_as_it_says,
 			scene_open, scene_close),
 	};
 

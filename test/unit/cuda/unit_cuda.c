@@ -295,6 +295,54 @@ static void device__has_a_node(void **state)
 	assert_int_equal(system(path), 0);
 }
 
+/* Results of two batches share a page.  Each is pinned as far as the other is
+ * not, and a copy of both is two. */
+static void pin__of_pages_that_are_pinned(void **state)
+{
+	enum { PAGE = 4096 };
+	struct scene *s = *state;
+	char *at = aligned_alloc(PAGE, 6 * PAGE);
+	char back[6 * PAGE] = {0};
+	struct sw_rows in = {
+		.to = back, .from = at, .bytes = sizeof(back), .n = 1};
+	struct sw_back *b, *other;
+	char why[SW_BACK_WHY];
+	void *event;
+
+	load(s, 2);
+	for (uint32_t i = 0; i < sizeof(back); i++)
+		at[i] = (char)(i * 7 + i / 251);
+	assert_int_equal(sw_back_cuda.open(NULL, 0, &b, why), 0);
+	assert_int_equal(sw_back_cuda.open(NULL, 1, &other, why), 0);
+	assert_int_equal(sw_back_cuda.event_open(b, &event, why), 0);
+	assert_int_equal(
+		sw_back_cuda.pin(b, at + PAGE, 2 * PAGE, true, why), 0);
+	assert_int_equal(sw_back_cuda.pin(b, at, 5 * PAGE, true, why), 0);
+	assert_int_equal(
+		sw_back_cuda.pin(b, at + 2 * PAGE, 3 * PAGE, true, why), 0);
+	assert_int_equal(s->fake[1]->n_pinned, 3);
+	/* by another device of this process */
+	assert_int_equal(
+		sw_back_cuda.pin(other, at + PAGE, 2 * PAGE, true, why), 0);
+	assert_int_equal(s->fake[1]->n_pinned, 3);
+	assert_int_equal(sw_back_cuda.copy(b, SW_BACK_IN, &in, event, why), 0);
+	while (sw_back_cuda.poll(b, event, why))
+		;
+	assert_memory_equal(back, at, sizeof(back));
+	assert_int_equal(s->fake[1]->n_copies[0], 4); /* the last not pinned */
+	sw_back_cuda.unpin(other, at + PAGE);
+	assert_int_equal(s->fake[1]->n_pinned, 3);
+	sw_back_cuda.unpin(b, at + PAGE);
+	assert_int_equal(s->fake[1]->n_pinned, 2);
+	sw_back_cuda.unpin(b, at);
+	sw_back_cuda.unpin(b, at + 2 * PAGE);
+	assert_int_equal(s->fake[1]->n_pinned, 0);
+	sw_back_cuda.event_close(b, event);
+	sw_back_cuda.close(other);
+	sw_back_cuda.close(b);
+	free(at);
+}
+
 static void pin__is_refused(void **state)
 {
 	struct scene *s = *state;
@@ -500,6 +548,7 @@ int main(void)
 		CASE(device__has_a_number),
 		CASE(record__of_the_default_stream),
 		CASE(device__has_a_node),
+		CASE(pin__of_pages_that_are_pinned),
 		CASE(pin__is_refused),
 		CASE(hold__by_wait_value),
 		CASE(submit__refuses),

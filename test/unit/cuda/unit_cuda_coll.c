@@ -46,6 +46,86 @@ static void coll__is_exact(void **state)
 	assert_int_equal(s->n_lines, 0);
 }
 
+/* What a driver may wait for needs the locks of client and pipeline. */
+static struct {
+	struct scene *s;
+	atomic_uint n_calls, n_locked;
+} locks;
+
+/* In glibc a mutex knows who has it. */
+static bool is_held(const pthread_mutex_t *m)
+{
+	return m->__data.__owner == gettid();
+}
+
+static void look_at_locks(void *arg)
+{
+	const struct scene *s = arg;
+
+	locks.n_calls++;
+	locks.n_locked += is_held(&s->c->turn.lock) ||
+			  (s->d && is_held(&s->d->pipeline.lock));
+}
+
+static void driver__is_called_without_a_lock(void **state)
+{
+	struct sw_tensor_desc desc = RIG_DESC("w", 3 * PIECE, SW_F32, 0);
+	struct scene *s = *state;
+	struct sw_device_call call = SW_DEVICE_CALL_INIT;
+	struct sw_device_tensor *t;
+	uint64_t h;
+
+	memset(&locks, 0, sizeof(locks));
+	fake->on_call = look_at_locks;
+	fake->on_call_arg = s;
+	open_device(s, "cuda");
+	for (uint32_t kind = 1; kind <= SW_BARRIER; kind++) {
+		struct sw_coll_args a =
+			args_of(s, (enum sw_coll_kind)kind, PIECE + 3);
+
+		rig_mute(s->r, true);
+		h = coll_start(s, &a, NULL);
+		assert_int_equal(sw_coll_hold(s->d, h, NULL), 0);
+		rig_mute(s->r, false);
+		coll_wait(s, h);
+	}
+	assert_int_equal(sw_device_can_hold(s->d, NULL), 0);
+	assert_int_equal(sw_device_declare(s->d, &desc, 1, &t), 0);
+	call.from = call.to = s->send;
+	assert_int_equal(sw_push_pull_device(t, &call), 0);
+	assert_int_equal(sw_device_hold(t, NULL), 0);
+	assert_int_equal(sw_device_wait(t), 0);
+	assert_int_equal(sw_group_close(s->g), 0);
+	sw_device_close(&s->d);
+	assert_in_range(locks.n_calls, 50, UINT32_MAX);
+	assert_int_equal(locks.n_locked, 0);
+	fake->on_call = NULL;
+}
+
+/* Of many groups, one after the other, one spare of each kind is kept, and no
+ * page that is unmapped stays pinned. */
+static void stages__are_unpinned_before_they_go(void **state)
+{
+	struct scene *s = *state;
+	struct sw_group *groups[3];
+	uint32_t n_pinned;
+
+	open_device(s, "cuda");
+	groups[0] = s->g;
+	assert_int_equal(sw_group_open(s->c, "second", NULL, 0, &groups[1]), 0);
+	assert_int_equal(sw_group_open(s->c, "third", NULL, 0, &groups[2]), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 2 * PIECE);
+
+		s->g = groups[i];
+		coll_run(s, &a, i);
+	}
+	n_pinned = fake->n_pinned;
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(sw_group_close(groups[i]), 0);
+	assert_int_equal(fake->n_pinned, n_pinned - 2);
+}
+
 /* A piece of each part in one copy, its result in another. */
 static void coll__is_as_many_copies(void **state)
 {
@@ -195,6 +275,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(coll__is_exact),
+		CASE(driver__is_called_without_a_lock),
+		CASE(stages__are_unpinned_before_they_go),
 		CASE(coll__is_as_many_copies),
 		CASE(hold__by_wait_value),
 		CASE(can_hold__asks_the_driver),

@@ -220,12 +220,13 @@ static void abort__names_who_is_missing(void **state)
 	wrig_close(r);
 }
 
-/* The ranks are cut before what was said, whose end is the group's name. */
+/* The ranks are cut before what was said. */
 static void abort__says_the_name(void **state)
 {
 	static const char waited[] =
-		"rank 1000 waited 86400 s for reduce_scatter 4294967295 of "
-		"group 'a_name_of_forty_letters_as_the_client_...'";
+		"rank 1000 timed out in reduce_scatter 4294967295 of group "
+		"'a_name_of_forty_letters_as_the_client_...' (timeout 86400 "
+		"s)";
 	struct worker_rig *r = open_one();
 	char want[SW_TEXT_MAX];
 

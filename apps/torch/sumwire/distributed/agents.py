@@ -14,9 +14,10 @@ import sys
 import tempfile
 import time
 
-from sumwire import library
-from sumwire.client import SumwireError, seconds
+from sumwire import client, library
+from sumwire.client import seconds
 from sumwire.distributed import numa
+from sumwire.distributed.errors import SumwireError
 
 RANKS_PER_AGENT = 64  # [agent] local_ranks
 LCORES_MAX = 16  # [agent] lcores, [serve] lcores
@@ -271,7 +272,7 @@ def safely(call):
     try:
         return {"value": call()}
     except Exception as e:
-        error = e if isinstance(e, SumwireError) else SumwireError(
+        error = e if isinstance(e, client.SumwireError) else SumwireError(
             "SW_EIO", f"{type(e).__name__}: {e}")
         return {"error": (error.name, error.text)}
 

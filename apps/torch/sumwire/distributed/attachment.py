@@ -9,6 +9,7 @@ from sumwire.client import Client
 from sumwire.collectives import Calls
 from sumwire.distributed import agents
 from sumwire.distributed.devices import Places
+from sumwire.distributed.errors import SumwireError
 from sumwire.memory import Memory
 
 NAME_MAX = 60  # bytes of a group's name that travel as they are
@@ -24,7 +25,7 @@ class Attachment:
 
     def __init__(self, meeting):
         if os.environ.get("SUMWIRE_AGENT"):
-            client, self.ip = Client(), None
+            client, self.ip = Client(error_type=SumwireError), None
         else:
             path, local_rank, self.ip = agents.start(meeting)
             client = of_own_agent(path, local_rank)
@@ -61,7 +62,7 @@ def of_own_agent(path, local_rank):
     launcher = os.environ.get("SUMWIRE_LAUNCHER")
     os.environ["SUMWIRE_LAUNCHER"] = "none"
     try:
-        return Client(path, local_rank)
+        return Client(path, local_rank, SumwireError)
     finally:
         del os.environ["SUMWIRE_LAUNCHER"]
         if launcher is not None:

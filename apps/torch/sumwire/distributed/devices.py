@@ -3,10 +3,9 @@
 """They go from and to that memory by pieces, through pinned memory
 (sumwire/device.py).  With SUMWIRE_DEVICE=host tensors of the CPU go this way,
 too, for tests.  None of it has been run on a GPU."""
-import threading
-
 import torch
 
+from sumwire import locks
 from sumwire.device import Device, is_host
 
 
@@ -43,7 +42,7 @@ class Places:
 
     def __init__(self, client):
         self.client = client
-        self.lock = threading.Lock()
+        self.lock = locks.make()
         self.by_device = {}
 
     def of(self, tensor):

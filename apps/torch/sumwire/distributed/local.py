@@ -16,7 +16,7 @@ import weakref
 import torch
 from torch import distributed as dist
 
-from sumwire.client import SumwireError
+from sumwire.distributed.errors import SumwireError
 
 # What torch calls the element types of enum sw_dtype.
 DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",

@@ -13,9 +13,10 @@ import threading
 import torch
 from torch import distributed as dist
 
-from sumwire.client import SumwireError
+from sumwire import locks
 from sumwire.collectives import Call
 from sumwire.distributed import agents, local, sums
+from sumwire.distributed.errors import SumwireError
 
 LARGE_BYTES = 1 << 20  # a smaller one is a round trip whatever way it goes
 PIECE_BYTES = 8 << 20  # which are on different parts of the way at a time
@@ -32,7 +33,7 @@ class Machines:
         self.local, self.cross = machine, cross
         self.sums = {}  # by device
         self.error, self.is_over, self.pid = None, False, os.getpid()
-        self.lock = threading.Lock()  # threads that call take turns
+        self.lock = locks.make()  # threads that call take turns
         self.queue, self.thread = queue.SimpleQueue(), None
         self.last = None  # Call that the thread ends last
 

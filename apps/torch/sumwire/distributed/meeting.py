@@ -11,7 +11,7 @@ import time
 
 from torch import distributed as dist
 
-from sumwire.client import SumwireError
+from sumwire.distributed.errors import SumwireError
 
 PAUSE_S = 0.01
 GRACE_S = 2  # for the store to say that the limit is over; a file's takes one

@@ -299,11 +299,10 @@ class Methods:
         before = self.calls.open_of(self.group) if self.n > 1 else []
         if self.machines and self.machines.last:
             before.append(self.machines.last)
-
-        def after():
-            for call in before:
-                self.calls.wait(call)
-        work = self.work([], after)
+        work = self.work([])
+        work.blocks = True
+        for call in before:
+            work.begin(None, call.follow)
         if self.n > 1:
             work.add(self.group, "barrier", "u8", 1, None, None,
                      limit_s=self.limit(opts))

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import collections
 
-from sumwire.client import SumwireError
+from sumwire import client
+from sumwire.distributed.errors import SumwireError
 from sumwire.distributed.local import DTYPES, GRACE_S, Stream
 
 
@@ -112,7 +113,7 @@ class Sums:
         self.local.bell.ring(text)
         if self.cross:
             self.calls.abort_group(self.cross, text)
-        return error if isinstance(error, SumwireError) else SumwireError(
+        return error if isinstance(error, client.SumwireError) else SumwireError(
             "SW_EABORTED", text)
 
 

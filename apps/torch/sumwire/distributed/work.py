@@ -1,18 +1,18 @@
 # work.py - what torch.distributed's calls return: collectives under way
 # SPDX-License-Identifier: BSD-3-Clause
-import threading
-
 import torch
 from torch import distributed as dist
 
-from sumwire.client import SumwireError
+from sumwire import locks
 from sumwire.distributed import version
+from sumwire.distributed.errors import SumwireError
 
 
 # Before 2.8 torch does not keep the Python half of a work that only its C++ half
 # has, as DDP's, which waits for ever then: until it is waited for, it is here.
 IS_TO_BE_HELD = version() < (2, 8)
 _held = set()
+_lock = locks.make()  # of all works, for a moment
 
 
 def seconds(timeout):
@@ -34,9 +34,9 @@ class Work(dist.Work):
         self.parts, self.marks = [], []  # Calls; local.Marks
         self.error = None
         self.device = None  # devices.Place
+        self.blocks = False  # wait() is this thread's, never a stream's
         self._kept = []  # what the library reads and writes
         self._n_open = 1  # until seal()
-        self._lock = threading.Lock()
         self._end = self._future = None  # set when it ends; what follows it
         self._is_ended = False
         if IS_TO_BE_HELD:
@@ -58,13 +58,13 @@ class Work(dist.Work):
         """One more, that start(on_end) begins and returns, None: it has ended;
         it needs what is kept."""
         self._kept.append(kept)
-        with self._lock:
+        with _lock:
             self._n_open += 1
         try:
             call = start(self._end_of_part)
-        except BaseException:
+        except Exception:
             self._end_of_part(None)
-            raise
+            raise  # else it is Ctrl-C, and the part may be under way
         if call:
             self.parts.append(call)
 
@@ -74,7 +74,7 @@ class Work(dist.Work):
 
     def fail(self, error):
         """One more could not begin."""
-        with self._lock:
+        with _lock:
             self.error = self.error or error
 
     def seal(self):
@@ -84,7 +84,7 @@ class Work(dist.Work):
 
     def _end_of_part(self, error):
         """Returns what follows the last of them, or None."""
-        with self._lock:
+        with _lock:
             self.error = self.error or error
             self._n_open -= 1
             if self._n_open:
@@ -100,7 +100,7 @@ class Work(dist.Work):
         if self.error:
             self.on_error(self.error)
         self.after, self._kept, self.on_error = None, [], None
-        with self._lock:
+        with _lock:
             self._is_ended = True
             end = self._end
         return end and (lambda: end.set_result(None))
@@ -133,15 +133,16 @@ class Work(dist.Work):
             if self._is_for_stream(call) and not limit_s:
                 self.calls.hold(call)
             elif not self.calls.wait(call, limit_s):
-                raise SumwireError("SW_ETIMEDOUT", f"{call.what} has not ended "
-                                   f"in {limit_s:g} s")
+                raise SumwireError("SW_ETIMEDOUT", f"{call.what} timed out: it "
+                                   f"has not ended in {limit_s:g} s")
         self._join()
         return True
 
     def _is_for_stream(self, call):
         """The current stream waits for it, instead of this thread.  An error
         that comes later is that of the group's next collective."""
-        return call.device and call.device.can_hold and not self.after
+        return call.device and call.device.can_hold and not (
+            self.after or self.blocks)
 
     def synchronize(self):
         self.wait()
@@ -165,7 +166,7 @@ class Work(dist.Work):
 
     def get_future(self):
         _held.discard(self)
-        with self._lock:
+        with _lock:
             is_new = self._future is None
             if is_new:
                 self._end = torch.futures.Future(

@@ -1,0 +1,306 @@
+/* client_group_end.c - libsumwire: how groups are aborted, closed, given back.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A group ends when its members differ, when one aborts it, or at this one when
+ * it closes it.  The agent ends what is open of it, by which time nobody uses
+ * its buffers any more; what was not put yet ends here.  A closed group then
+ * gives back its streams and stages.  Where the agent takes longer than the
+ * close waits, it stays in the client's list until its last handle is reported,
+ * and the library's thread gives it back.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pmd/client/client_device.h"
+#include "pmd/client/client_group.h"
+#include "pmd/client/client_stage.h"
+#include "pmd/client/release.h"
+
+/* --- what is open ends --- */
+
+static bool is_open(const struct sw_group *g, const struct sw_call *k)
+{
+	return k->state == SW_TENSOR_OPEN && k->is_begun && k->group == g;
+}
+
+static bool has_open(const struct sw_group *g)
+{
+	const struct sw_calls *s = &g->client->calls;
+
+	for (uint32_t i = 0; i < SW_EDGE_COLLS; i++)
+		if (is_open(g, &s->calls[i]))
+			return true;
+	return false;
+}
+
+/* What was not put yet ends; what comes back is not copied any more. */
+static void drop_calls(struct sw_group *g, int status)
+{
+	struct sw_client *c = g->client;
+
+	for (uint32_t i = 0; i < SW_EDGE_COLLS; i++)
+		if (is_open(g, &c->calls.calls[i]))
+			sw_client_drop_call(c, &c->calls.calls[i], status);
+}
+
+/* The same, and what is at the agent has ended or will soon. */
+static int end_calls(struct sw_group *g, int status)
+{
+	struct sw_client *c = g->client;
+	uint64_t until_ns = sw_edge_now_ns() +
+			    c->settings.wait_timeout_s * UINT64_C(1000000000);
+
+	drop_calls(g, status);
+	while (has_open(g) && !c->closed) {
+		if (sw_edge_now_ns() >= until_ns)
+			return sw_client_fail(c, SW_ETIMEDOUT,
+				"group '%s': the agent still uses its buffers "
+				"after %u s",
+				g->name, c->settings.wait_timeout_s);
+		sw_client_turn(c, until_ns);
+		sw_client_rx_completions(c);
+	}
+	return sw_client_check(c);
+}
+
+/* It needs a stream by which the others are told. */
+static int abort_group(struct sw_group *g, const char *text)
+{
+	struct sw_client *c = g->client;
+	char why[SW_EDGE_WHY_BYTES], name[SW_GROUP_SHORT];
+	int err = 0;
+
+	snprintf(why, sizeof(why), "rank %u aborted group '%s': %.80s", c->rank,
+		sw_group_short(g, name), text);
+	if (!g->death && !sw_group_stream(g))
+		err = sw_group_open_stream(g, SW_BARRIER);
+	if (!g->death && !err)
+		err = sw_group_tell(g, SW_EDGE_ABORT, why);
+	if (err && !g->death)
+		return err;
+	sw_group_die(g, SW_EABORTED, why);
+	return end_calls(g, g->death);
+}
+
+/* Who leads may be closing it: what is true when nobody does is told.  A close
+ * ends what is open, too. */
+int sw_client_abort(struct sw_group *g, const char *text)
+{
+	struct sw_client *c = g->client;
+	int err;
+
+	g->n_calls++; /* it is there until sw_group_put */
+	if (!g->death) {
+		sw_client_lead(c);
+		sw_client_follow(c);
+	}
+	err = g->is_closed ? end_calls(g, SW_ECLOSED) : abort_group(g, text);
+	sw_group_put(g);
+	return err;
+}
+
+int sw_group_abort(struct sw_group *g, const char *text)
+{
+	struct sw_client *c = g->client;
+	int err = sw_client_enter(c);
+
+	if (err)
+		return err;
+	err = sw_client_abort(g, text ? text : "");
+	sw_client_unlock(c);
+	return err;
+}
+
+void sw_group_release(struct sw_group *g)
+{
+	struct sw_client *c = g->client;
+
+	if (!sw_client_lock(c))
+		return;
+	g->is_released = true;
+	drop_calls(g, SW_EABORTED);
+	c->calls.n_releasing++;
+	while (c->calls.copying == g)
+		sw_client_wait_changed(
+			c, sw_edge_now_ns() + UINT64_C(1000000000));
+	c->calls.n_releasing--;
+	sw_client_unlock(c);
+}
+
+/* --- close --- */
+
+static void unlink_channel(struct sw_client *c, const struct sw_channel *ch)
+{
+	struct sw_channel **at = &c->calls.channels;
+
+	while (*at && *at != ch)
+		at = &(*at)->next;
+	if (!*at)
+		return;
+	*at = ch->next;
+	c->calls.turn = c->calls.channels;
+}
+
+static void free_group(struct sw_group *g)
+{
+	struct sw_group **at = &g->client->groups;
+
+	for (uint32_t k = 0; k < SW_N_COLL_KINDS; k++)
+		unlink_channel(g->client, &g->channels[k]);
+	while (*at != g)
+		at = &(*at)->next;
+	*at = g->next;
+	free(g);
+}
+
+/* --- what a closed group gives back --- */
+
+static bool has_something(const struct sw_group *g)
+{
+	for (uint32_t k = 0; k < SW_N_COLL_KINDS; k++)
+		if (g->channels[k].stream)
+			return true;
+	return false;
+}
+
+/* Give back stages and stream.  A stream that the agent keeps stays with the
+ * channel, for a later try. */
+static int give_channel(struct sw_client *c, struct sw_channel *ch)
+{
+	int err;
+
+	unlink_channel(c, ch);
+	sw_stage_close(c, ch);
+	if (!ch->stream)
+		return 0;
+	err = sw_client_give(c, ch->stream);
+	if (!err)
+		ch->stream = NULL;
+	return err;
+}
+
+/* Tell the agent of the close, unless it knows, and give back all that the
+ * group has.  One failure does not stop the rest; the first is returned. */
+static int give_back(struct sw_group *g)
+{
+	struct sw_client *c = g->client;
+	int err = 0, failed;
+
+	if (!g->is_told && sw_group_stream(g))
+		err = sw_group_tell(g, SW_EDGE_CLOSE_GROUP, "");
+	if (err)
+		return err;
+	g->is_told = g->is_given = true;
+	for (uint32_t k = 0; k < SW_N_COLL_KINDS; k++) {
+		failed = give_channel(c, &g->channels[k]);
+		err = err ? err : failed;
+	}
+	failed = sw_stage_trim(g->client);
+	return err ? err : failed;
+}
+
+/* Its last handle was reported, so the agent uses nothing of it. */
+static void note_due(struct sw_group *g)
+{
+	struct sw_client *c = g->client;
+
+	g->is_due = c->has_due = true;
+	(void)sw_client_start_thread(c); /* else the next close does it */
+	sw_client_call_thread(c);
+}
+
+void sw_group_put(struct sw_group *g)
+{
+	if (--g->n_calls || !g->is_closed)
+		return;
+	if (g->is_given || g->client->closed || !has_something(g))
+		free_group(g);
+	else
+		note_due(g);
+}
+
+static struct sw_group *find_due(const struct sw_client *c)
+{
+	struct sw_group *g = c->groups;
+
+	while (g && !g->is_due)
+		g = g->next;
+	return g;
+}
+
+void sw_client_give_due(struct sw_client *c)
+{
+	struct sw_group *g;
+
+	c->has_due = false;
+	while (!c->closed && (g = find_due(c))) {
+		g->is_due = false;
+		g->n_calls++; /* it is there until sw_group_put */
+		if (give_back(g) && !c->closed)
+			sw_client_log(&c->settings, "%s", sw_last_error(c));
+		sw_group_put(g);
+	}
+}
+
+/* A rank that never called needs a stream by which the others are told.  Where
+ * none can be opened they wait. */
+static int close_group(struct sw_group *g)
+{
+	int err = 0;
+
+	if (!sw_group_stream(g) && !g->death && g->n > 1)
+		(void)sw_group_open_stream(g, SW_BARRIER);
+	g->is_closed = true;
+	if (sw_group_stream(g))
+		err = sw_group_tell(g, SW_EDGE_CLOSE_GROUP, "");
+	g->is_told = !err;
+	if (!err)
+		err = end_calls(g, SW_ECLOSED);
+	return err ? err : give_back(g);
+}
+
+/* Whatever this returns, the group is given up: it goes with the last of its
+ * handles.  Other ranks count the close once, as this one does. */
+int sw_group_close(struct sw_group *g)
+{
+	struct sw_client *c = g->client;
+	int err;
+
+	if (!sw_client_lock(c))
+		return SW_ECLOSED;
+	err = sw_client_check(c);
+	g->n_calls++; /* other threads may take what ends meanwhile */
+	if (g->is_closed) {
+		err = sw_client_fail(
+			c, SW_EINVAL, "group '%s' was closed before", g->name);
+	} else {
+		g->past->n_closed++;
+		if (!err)
+			err = close_group(g);
+		g->is_closed = true;
+	}
+	sw_group_put(g);
+	if (c->has_due)
+		sw_client_give_due(c);
+	sw_client_unlock(c);
+	return err;
+}
+
+void sw_client_free_groups(struct sw_client *c)
+{
+	while (c->groups)
+		free_group(c->groups);
+	while (c->pasts) {
+		struct sw_group_past *p = c->pasts;
+
+		c->pasts = p->next;
+		free(p);
+	}
+	while (c->spares) {
+		struct sw_stage_spare *s = c->spares;
+
+		c->spares = s->next;
+		free(s);
+	}
+}

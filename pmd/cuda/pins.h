@@ -1,0 +1,48 @@
+/* pins.h - ranges of memory that a back end has pinned, which may overlap.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A runtime refuses to pin a page twice, and to copy over the border of two
+ * pins.  Here each pin adds the pages that are not pinned yet, as ranges of its
+ * own, and a copy can ask how far it is from the next border.
+ *
+ * Thread: any.  No call of the runtime is made with the lock held.
+ */
+#ifndef SW_CUDA_PINS_H
+#define SW_CUDA_PINS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sw_pin {
+	struct sw_pin *next; /* the next higher one */
+	uintptr_t first, end;
+	uintptr_t owner; /* where the pin began that added it */
+	bool is_ours;    /* to be unpinned */
+};
+
+struct sw_pins {
+	pthread_mutex_t lock;
+	struct sw_pin *first;
+};
+
+void sw_pins_init(struct sw_pins *p);
+void sw_pins_fini(struct sw_pins *p);
+
+/* sw_pins_add - the next range of @bytes at @at that is not pinned yet, from
+ * *from on, which is moved behind it.  NULL: there is none; *has_memory says
+ * whether for want of memory. */
+struct sw_pin *sw_pins_add(struct sw_pins *p, uintptr_t at, uint64_t bytes,
+	uintptr_t *from, bool *has_memory);
+
+/* sw_pins_drop - a range that could not be pinned. */
+void sw_pins_drop(struct sw_pins *p, struct sw_pin *pin);
+
+/* sw_pins_take - a range that the pin at @at added, to be unpinned and freed;
+ * NULL: there is none. */
+struct sw_pin *sw_pins_take(struct sw_pins *p, uintptr_t at);
+
+/* sw_pins_run - how many of @bytes at @at lie on one side of each border. */
+uint64_t sw_pins_run(struct sw_pins *p, const void *at, uint64_t bytes);
+
+#endif
