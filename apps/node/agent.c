@@ -209,6 +209,8 @@ static int run(struct agent *a)
 		return err;
 	start_lcores(a);
 	err = sw_daemon_launch(d);
+	if (!err)
+		err = sw_host_listen(a->shared.host);
 	if (!err) {
 		sw_log(&d->log, SW_LOG_INFO,
 			"agent %s (rank %u of %u) is ready at %s",
