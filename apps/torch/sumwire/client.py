@@ -18,6 +18,7 @@ import threading
 from sumwire import library
 
 DEFAULT_AGENT = "agent.sock"  # libsumwire knows where
+GONE = " is gone"  # of an agent that has ended without a word
 SLICE_S = 1  # longest time inside libsumwire; after it Ctrl-C is looked at
 
 
@@ -84,6 +85,7 @@ class Client:
 
     def __init__(self, agent=None, local_rank=None):
         self.lib = library.load()
+        self.why_gone = None  # () -> why the agent has ended, in words
         self.agent = agent or os.environ.get("SUMWIRE_AGENT", DEFAULT_AGENT)
         self.local_rank = local_rank
         self.open_timeout_s = seconds("SUMWIRE_OPEN_TIMEOUT", 60)
@@ -133,8 +135,10 @@ class Client:
         """The exception for a code of the library, in the thread that got it."""
         if text is None:
             text = self.lib.sw_last_error(self.pointer)
-        return SumwireError(self.lib.sw_error_name(code).decode(),
-                            text.decode(errors="replace"))
+        text = text.decode(errors="replace")
+        if self.why_gone and GONE in text:
+            text += f": {self.why_gone()}"
+        return SumwireError(self.lib.sw_error_name(code).decode(), text)
 
     def declare(self, descs, is_async=False):
         """Declare (name, elements, dtype, priority)...; priority 0 is the most
