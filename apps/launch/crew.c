@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "apps/cli/clock.h"
-#include "apps/cli/hangup.h"
+#include "apps/cli/signals.h"
 #include "apps/launch/proc.h"
 #include "engine/base/error.h"
 
@@ -24,7 +24,7 @@ enum {
 
 /* SIGCHLD, what the owner is told of; and SIGHUP. */
 static const int taken[] = {
-	SIGCHLD, SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2};
+	SIGCHLD, SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM};
 
 int sw_crew_open(struct sw_crew *c)
 {
@@ -181,7 +181,7 @@ void sw_crew_stop(struct sw_crew *c)
 {
 	c->end_ns = sw_now_ns() + STOP_MS * MS;
 	sw_crew_tell(c, true);
-	sw_crew_signal(c, true, SIGTERM);
+	sw_crew_signal(c, true, SIGQUIT); /* daemons do not drain */
 	while (sw_crew_running(c, true)) {
 		(void)sw_crew_turn(c, POLL_MS);
 		if (sw_now_ns() < c->end_ns)

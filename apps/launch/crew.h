@@ -52,7 +52,8 @@ struct sw_crew {
 	int (*be)(void *ctx, uint32_t i, int pipe);
 	/* It has ended; what it wrote was given out. */
 	void (*ended)(void *ctx, uint32_t i);
-	/* A signal came: SIGUSR1, SIGUSR2, or one that ends programs. */
+	/* A signal came: SIGUSR1, SIGUSR2, SIGALRM, or one that ends programs.
+	 */
 	void (*signalled)(void *ctx, int number);
 	void *ctx;
 
@@ -101,7 +102,7 @@ bool sw_crew_end(struct sw_crew *c, uint64_t grace_ns);
 /* sw_crew_press - send the signal that is due; after each turn. */
 void sw_crew_press(struct sw_crew *c);
 
-/* sw_crew_stop - SIGTERM to the daemons; wait for them, SIGKILL at last. */
+/* sw_crew_stop - SIGQUIT to the daemons; wait for them, SIGKILL at last. */
 void sw_crew_stop(struct sw_crew *c);
 
 #endif

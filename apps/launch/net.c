@@ -96,7 +96,10 @@ static void common_write(const struct sw_net *net, uint32_t i, FILE *f)
 	char stats[SW_NET_PATH_BYTES];
 
 	sw_net_stats(net, i, stats);
-	fprintf(f, "[node]\nrole = %s\nruntime_dir = %s\nname = %s",
+	/* Signals for all of a job reach its daemons; the ranks need them. */
+	fprintf(f,
+		"[node]\nrole = %s\nruntime_dir = %s\ndrain = 600s\n"
+		"name = %s",
 		net->is_colocated ? "both" : sw_net_role(net, i),
 		net->scratch.path, sw_net_role(net, i));
 	if (!is_server(net, i))

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "apps/cli/signals.h"
 #include "engine/base/error.h"
 
 /* Those of a process that is about to begin: its stdout, its stderr, one that
@@ -17,18 +18,27 @@ struct pipes {
 	int ends[4][2];
 };
 
+static void daemon_signals(sigset_t *set)
+{
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGQUIT);
+	sw_signals_ignored(set);
+}
+
 /* In the child. */
 static void adopt(const struct sw_crew *c, const struct sw_proc *p)
 {
 	sigset_t mask = c->old_mask;
 
-	/* A daemon may clean up, whatever becomes of us. */
+	/* If we die, the ranks die with us, then daemons have nothing to do
+	 * and clean up. */
 	prctl(PR_SET_PDEATHSIG, p->is_daemon ? SIGTERM : SIGKILL);
 	if (getppid() != c->pid)
 		_exit(1);
 	signal(SIGPIPE, SIG_DFL);
-	if (p->is_daemon) /* it may come before a daemon is ready for it */
-		sigaddset(&mask, SIGTERM);
+	if (p->is_daemon) /* they may come before a daemon is ready for them */
+		daemon_signals(&mask);
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 }
 

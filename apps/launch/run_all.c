@@ -142,10 +142,10 @@ static void on_signal(void *ctx, int number)
 	struct sw_run *r = x->r;
 
 	sw_crew_signal(&x->crew, false, number);
-	if (number == SIGUSR1 || number == SIGUSR2)
+	if (number == SIGUSR1 || number == SIGUSR2 || number == SIGALRM)
 		return;
 	r->number = number;
-	if (x->is_stopping) { /* by SIGTERM; this is their second signal */
+	if (x->is_stopping) { /* by SIGQUIT; this is their second signal */
 		if (!x->code)
 			x->code = SW_RUN_SIGNALLED + number;
 		sw_crew_signal(&x->crew, true, SIGINT);

@@ -126,21 +126,40 @@ static bool finish(struct agent_control *c, bool is_leaving)
 	return false;
 }
 
-/* [agent] stay = no: is the agent of no use any more? */
-static bool is_over(struct agent_control *c)
+static bool is_attached(const struct agent_control *c)
+{
+	return c->group.n_here || c->next.n_here;
+}
+
+static bool is_idle(const struct agent_control *c)
 {
 	const struct agent_shared *s = c->shared;
-	const struct sw_conf *conf = &s->daemon.conf;
-	bool is_attached = c->group.n_here || c->next.n_here;
 
-	if (conf->agent.stay)
-		return false;
-	c->was_used |= is_attached;
-	if (is_attached || (s->is_serving && !sw_serve_is_idle(&s->serve)))
+	return !is_attached(c) &&
+	       !(s->is_serving && !sw_serve_is_idle(&s->serve));
+}
+
+/* Has an agent with [agent] stay = no nothing left to do? */
+static bool is_over(struct agent_control *c)
+{
+	c->was_used |= is_attached(c);
+	if (!is_idle(c))
 		c->used_at_ns = sw_now_ns();
 	else if (c->was_used)
 		return true;
-	return sw_now_ns() - c->used_at_ns > conf->job.join_timeout_ns;
+	return sw_now_ns() - c->used_at_ns >
+	       c->shared->daemon.conf.job.join_timeout_ns;
+}
+
+/* While an agent that does not stay drains, it also waits for its first
+ * process: the ranks have the same signal, and may be on their way here. */
+static bool must_end(struct agent_control *c)
+{
+	struct sw_daemon *d = &c->shared->daemon;
+
+	if (d->conf.agent.stay)
+		return sw_daemon_must_end(d, is_idle(c), 0);
+	return is_over(c) || sw_daemon_must_end(d, false, 0);
 }
 
 static void control(struct agent_control *c)
@@ -149,7 +168,7 @@ static void control(struct agent_control *c)
 	bool is_hurried;
 
 	c->used_at_ns = sw_now_ns();
-	while (!sw_daemon_signalled(0) && !is_over(c))
+	while (!must_end(c))
 		turn(c, POLL_MS);
 	sw_log(&c->shared->daemon.log, SW_LOG_INFO,
 		"stopping: finishing what is in flight");
@@ -207,6 +226,8 @@ static int run(struct agent *a)
 		return err;
 	start_lcores(a);
 	err = sw_daemon_launch(d);
+	if (!err)
+		err = sw_host_listen(a->shared.host);
 	if (!err) {
 		sw_log(&d->log, SW_LOG_INFO,
 			"agent %s (rank %u of %u) is ready at %s",

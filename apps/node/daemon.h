@@ -95,6 +95,7 @@ struct sw_daemon {
 	struct sw_lines *lines[SW_MAX_LCORES]; /* log lines of each */
 	char runtime_dir[SW_CONF_PATH_BYTES];
 	bool owns_runtime_dir;
+	uint64_t drained_ns;  /* end of [node] drain; 0: not told to end */
 	uint32_t trusted_uid; /* UINT32_MAX: nobody's */
 };
 
@@ -184,7 +185,8 @@ void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
 int sw_daemon_open_system(struct sw_daemon *d);
 
 /* sw_daemon_block_signals - from now on those that end a daemon (SIGTERM,
- * SIGINT, SIGHUP) wait to be asked for, and SIGPIPE never comes. */
+ * SIGINT, SIGHUP, SIGQUIT) wait to be asked for, and those that it ignores
+ * never come (signals.h). */
 void sw_daemon_block_signals(void);
 
 /* sw_daemon_env - what engines of lcore @i are given: memory from @r, and lines
@@ -194,12 +196,14 @@ void sw_daemon_env(const struct sw_daemon *d, uint32_t i, struct sw_reserve *r,
 	struct sw_env *env);
 void sw_daemon_write_lines(const struct sw_daemon *d);
 
-/* sw_daemon_signalled - did one of those come that end a daemon?  Waits at most
- * @ms. */
-bool sw_daemon_signalled(uint32_t ms);
+/* sw_daemon_must_end - has a signal ended this daemon?  Call it each turn; it
+ * waits at most @ms for a signal.  After the first signal the answer is true at
+ * once without [node] drain, else when that is over or the daemon is idle.
+ * @is_idle  no process is attached and no job is open */
+bool sw_daemon_must_end(struct sw_daemon *d, bool is_idle, uint32_t ms);
 
-/* sw_daemon_hurried - the same, while it stops already: its sender does not
- * want to wait, which is logged. */
+/* sw_daemon_hurried - did another signal come while the daemon stops?  Its
+ * sender does not want to wait, which is logged.  Waits at most @ms. */
 bool sw_daemon_hurried(const struct sw_daemon *d, uint32_t ms);
 
 /* sw_daemon_close - everything back, nothing left behind. */

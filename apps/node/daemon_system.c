@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "apps/cli/hangup.h"
+#include "apps/cli/clock.h"
+#include "apps/cli/signals.h"
 #include "apps/node/daemon.h"
 #include "engine/base/error.h"
 #include "pmd/client/folder.h"
@@ -31,6 +32,7 @@ static void ends_list(sigset_t *set)
 	sigemptyset(set);
 	sigaddset(set, SIGTERM);
 	sigaddset(set, SIGINT);
+	sigaddset(set, SIGQUIT);
 	sw_hangup_add(set);
 }
 
@@ -39,18 +41,44 @@ void sw_daemon_block_signals(void)
 	sigset_t set;
 
 	ends_list(&set);
-	sigaddset(&set, SIGPIPE); /* stderr may be a pipe that was closed */
+	sw_signals_ignored(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-bool sw_daemon_signalled(uint32_t ms)
+/* The number of a signal that ends a daemon, 0 if none comes within @ms. */
+static int take_signal(uint32_t ms)
 {
 	struct timespec t = {
 		.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
 	sigset_t set;
+	int number;
 
 	ends_list(&set);
-	return sigtimedwait(&set, NULL, &t) > 0;
+	number = sigtimedwait(&set, NULL, &t);
+	return number > 0 ? number : 0;
+}
+
+static void begin_drain(struct sw_daemon *d, int number)
+{
+	uint64_t drain_ns = number == SIGQUIT ? 0 : d->conf.node.drain_ns;
+	bool is_first = !d->drained_ns;
+
+	if (is_first || number == SIGQUIT)
+		d->drained_ns = sw_now_ns() + drain_ns;
+	if (is_first && drain_ns)
+		sw_log(&d->log, SW_LOG_INFO,
+			"SIG%s: draining attached processes and open jobs (up "
+			"to %.0f s)",
+			sigabbrev_np(number), (double)drain_ns / 1e9);
+}
+
+bool sw_daemon_must_end(struct sw_daemon *d, bool is_idle, uint32_t ms)
+{
+	int number = take_signal(ms);
+
+	if (number)
+		begin_drain(d, number);
+	return d->drained_ns && (is_idle || sw_now_ns() >= d->drained_ns);
 }
 
 void sw_daemon_write_lines(const struct sw_daemon *d)
@@ -62,7 +90,7 @@ void sw_daemon_write_lines(const struct sw_daemon *d)
 bool sw_daemon_hurried(const struct sw_daemon *d, uint32_t ms)
 {
 	sw_daemon_write_lines(d);
-	if (!sw_daemon_signalled(ms))
+	if (!take_signal(ms))
 		return false;
 	sw_log(&d->log, SW_LOG_WARN, "stopping at once: a second signal came");
 	return true;

@@ -130,6 +130,8 @@ static uint32_t follow(struct sw_serve_core *c)
 
 	atomic_store_explicit(&c->open_chunks, sw_server_open_chunks(c->engine),
 		memory_order_relaxed);
+	atomic_store_explicit(&c->has_job, sw_server_has_job(c->engine),
+		memory_order_relaxed);
 	if (wanted == SW_SERVE_RUN)
 		return 0;
 	atomic_store(&c->is_quiet, !node->is_busy(node));
@@ -207,7 +209,10 @@ bool sw_serve_work(struct sw_serve *s)
 
 bool sw_serve_is_idle(const struct sw_serve *s)
 {
-	return !atomic_load(&s->used); /* jobs have memory until they close */
+	for (uint32_t i = 0; i < s->n_cores; i++)
+		if (atomic_load(&s->cores[i].has_job))
+			return false;
+	return true;
 }
 
 static uint64_t open_chunks(const struct sw_serve *s)

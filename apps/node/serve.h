@@ -29,9 +29,9 @@ struct sw_serve_core {
 	/* What it gives back is referred to by none of its own queue pairs any
 	 * more: lcore 0's come next. */
 	_Atomic bool is_released;
-	int done; /* the last stage entered */
-	_Atomic bool is_quiet;
-	_Atomic uint64_t open_chunks; /* as of the last turn */
+	int done;                       /* the last stage entered */
+	_Atomic bool is_quiet, has_job; /* as of the last turn */
+	_Atomic uint64_t open_chunks;   /* as of the last turn */
 };
 
 struct sw_serve {

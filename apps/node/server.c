@@ -29,7 +29,8 @@ static void control(struct server *s)
 {
 	bool is_busy = false;
 
-	while (!sw_daemon_signalled(is_busy ? 0 : POLL_MS)) {
+	while (!sw_daemon_must_end(&s->daemon, sw_serve_is_idle(&s->serve),
+		is_busy ? 0 : POLL_MS)) {
 		sw_stats_serve_poll(s->daemon.stats);
 		sw_daemon_write_lines(&s->daemon);
 		is_busy = sw_serve_work(&s->serve);

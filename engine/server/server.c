@@ -203,6 +203,14 @@ void sw_server_fail_all(struct sw_server *srv, const char *why)
 				SW_KEY_NONE, "%s", why);
 }
 
+bool sw_server_has_job(const struct sw_server *srv)
+{
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
+		if (srv->jobs[i].n_sessions || srv->jobs[i].is_closing)
+			return true;
+	return false;
+}
+
 uint64_t sw_server_open_chunks(const struct sw_server *srv)
 {
 	uint64_t n = 0;

@@ -72,6 +72,10 @@ void sw_server_fail_all(struct sw_server *srv, const char *why);
  * (shard.h), at most: its tables, and a session for each.  Linear. */
 uint64_t sw_job_bytes(uint32_t n_members);
 
+/* sw_server_has_job - is a job open, or still being closed?  Its members may
+ * have no tensors yet. */
+bool sw_server_has_job(const struct sw_server *srv);
+
 /* sw_server_open_chunks - chunks that wait for members: what would be dropped
  * by stopping now. */
 uint64_t sw_server_open_chunks(const struct sw_server *srv);

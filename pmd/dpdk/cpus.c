@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/base/error.h"
 
@@ -115,6 +116,24 @@ static int pinned_check(const char *cpus, uint32_t n_lcores,
 	return 0;
 }
 
+/* DPDK would print how to use it, and no cause. */
+static int sysfs_check(const cpu_set_t *allowed, const struct sw_log *log)
+{
+	char path[64];
+	int cpu = 0;
+
+	while (cpu < CPU_SETSIZE && !CPU_ISSET(cpu, allowed))
+		cpu++;
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology",
+		cpu);
+	if (!access(path, F_OK))
+		return 0;
+	sw_log(log, SW_LOG_ERROR,
+		"%s: %s; DPDK looks for CPUs there: mount sysfs at /sys", path,
+		strerror(errno));
+	return SW_EIO;
+}
+
 int sw_cpus_to_lcores(const char *cpus, uint32_t n_lcores,
 	const struct sw_log *log, char *out, size_t size)
 {
@@ -129,6 +148,8 @@ int sw_cpus_to_lcores(const char *cpus, uint32_t n_lcores,
 			strerror(errno));
 		return SW_EIO;
 	}
+	if (sysfs_check(&allowed, log))
+		return SW_EIO;
 	print_set(&allowed, all, sizeof(all));
 	if (!is_auto) {
 		int err =

@@ -12,7 +12,7 @@
  * CPUs that this process may use; lcores 1 … @n_lcores on the CPUs of @cpus,
  * one each, in the order of the list, or ("auto") on all allowed ones.
  * Errors: SW_ECONF @cpus is no list, or not of @n_lcores different allowed
- * CPUs; SW_EIO the allowed CPUs cannot be read. */
+ * CPUs; SW_EIO the allowed CPUs cannot be read, or DPDK cannot find them. */
 int sw_cpus_to_lcores(const char *cpus, uint32_t n_lcores,
 	const struct sw_log *log, char *out, size_t size);
 

@@ -179,7 +179,7 @@ int sw_host_open(const struct sw_host_params *p, struct sw_host **out)
 	}
 	for (uint32_t i = 0; i < p->n_uids; i++)
 		h->uids[i] = p->uids[i];
-	err = sw_host_listen(h);
+	err = sw_host_check_path(h);
 	if (err) {
 		sw_host_close(&h);
 		return err;

@@ -106,11 +106,17 @@ struct sw_host_params {
 	const struct sw_log *log; /* borrowed; may be NULL */
 };
 
-/* sw_host_open - listen at the socket (control).
- * A socket file that nobody listens at is replaced.
+/* sw_host_open - make a host, at whose socket nobody can attach yet (control).
+ * Remove a socket file that nobody listens at.
  * Errors: SW_EBUSY somebody listens there; SW_EINVAL; SW_EIO; SW_ENOMEM;
  * logged once. */
 int sw_host_open(const struct sw_host_params *p, struct sw_host **out);
+
+/* sw_host_listen - make the socket file and listen there (control).  Call it
+ * when the agent can serve: processes take the file as a sign of that, and what
+ * ends the agent before is told by its log and exit code alone.
+ * Errors: as sw_host_open. */
+int sw_host_listen(struct sw_host *h);
 
 /* sw_host_close - end every client ("the agent stops") without callbacks, free
  * everything, remove the socket file (control).  No lcore may use a client

@@ -177,8 +177,9 @@ struct sw_host {
 	struct sw_slot slots[];
 };
 
-/* listen.c: the socket itself. */
-int sw_host_listen(struct sw_host *h);
+/* listen.c: the socket itself, besides sw_host_listen: its path is good, and
+ * free. */
+int sw_host_check_path(const struct sw_host *h);
 void sw_host_unlisten(struct sw_host *h);
 bool sw_host_admits(const struct sw_host *h, uint32_t uid);
 

@@ -65,25 +65,49 @@ static int lock_folder(const struct sw_host *h)
 	return fd;
 }
 
-int sw_host_listen(struct sw_host *h)
+/* Take the lock, then remove the file if nobody listens there.  Returns the
+ * lock or an error. */
+static int clear_path(const struct sw_host *h)
 {
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int folder, err;
+	int folder = lock_folder(h), err;
 
-	if (!h->p.path[0] || strlen(h->p.path) >= sizeof(a.sun_path)) {
-		sw_log(h->p.log, SW_LOG_ERROR,
-			"socket path '%s' must have 1 to %zu bytes", h->p.path,
-			sizeof(a.sun_path) - 1);
-		return SW_EINVAL;
-	}
-	memcpy(a.sun_path, h->p.path, strlen(h->p.path));
-	folder = lock_folder(h);
 	if (folder < 0)
 		return folder;
 	err = sw_stale_remove(
 		h->p.path, SOCK_SEQPACKET, "agent's socket", h->p.log);
 	if (!err)
-		err = bind_and_listen(h, &a);
+		return folder;
+	close(folder);
+	return err;
+}
+
+int sw_host_check_path(const struct sw_host *h)
+{
+	const size_t max = sizeof(((struct sockaddr_un *)0)->sun_path) - 1;
+	int folder;
+
+	if (!h->p.path[0] || strlen(h->p.path) > max) {
+		sw_log(h->p.log, SW_LOG_ERROR,
+			"socket path '%s' must have 1 to %zu bytes", h->p.path,
+			max);
+		return SW_EINVAL;
+	}
+	folder = clear_path(h);
+	if (folder < 0)
+		return folder;
+	close(folder);
+	return 0;
+}
+
+int sw_host_listen(struct sw_host *h)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int folder = clear_path(h), err;
+
+	if (folder < 0)
+		return folder;
+	memcpy(a.sun_path, h->p.path, strlen(h->p.path));
+	err = bind_and_listen(h, &a);
 	close(folder);
 	return err;
 }

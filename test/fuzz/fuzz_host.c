@@ -192,7 +192,7 @@ static void open_host(uint32_t i)
 	agent.log = (struct sw_log){no_line, NULL, SW_LOG_DEBUG};
 	snprintf(agent.paths[i], sizeof(agent.paths[i]), "%s/%u.sock",
 		agent.folder, i);
-	if (sw_host_open(&p, &agent.hosts[i]))
+	if (sw_host_open(&p, &agent.hosts[i]) || sw_host_listen(agent.hosts[i]))
 		abort();
 }
 

@@ -188,13 +188,33 @@ def test_signals_are_passed_on():
         check(p.out().count("int") == 2, "SIGINT was not passed on")
 
 
+def test_a_signal_to_all():
+    """Also to the daemons: they go on as long as a rank does."""
+    args = client("--tensor", "t:1000:f32", "--steps", "1000000000")
+    text = "trap '' TERM INT USR1; exec \"$@\""
+    for number in signal.SIGTERM, signal.SIGUSR1:
+        with Run("-np", 2, "--local-ranks", 2, "--grace", "600s", "--", "sh",
+                 "-c", text, "sh", *args) as p:
+            wait_until(lambda: p.out().count("step 0 exact") == 2, SHORT_S,
+                       "sums")
+            for _ in range(2):
+                for pid in [*p.children(), p.pid]:
+                    os.kill(pid, number)
+                time.sleep(0.5)
+            n = p.out().count("exact")
+            wait_until(lambda: p.out().count("exact") > n + 2, SHORT_S,
+                       "more steps")
+            p.signal(signal.SIGQUIT)
+            p.wait(SHORT_S)
+
+
 def pending(pid):
     """Signals that a process has not taken yet."""
     with open(f"/proc/{pid}/status", encoding="ascii") as f:
         found = re.search(r"ShdPnd:\s*(\w+)", f.read())
     check(found, f"process {pid} has ended")
     mask = int(found[1], 16)
-    return {n for n in (signal.SIGTERM, signal.SIGINT) if mask >> (n - 1) & 1}
+    return {n for n in (signal.SIGQUIT, signal.SIGINT) if mask >> (n - 1) & 1}
 
 
 def test_signal_while_daemons_stop():
@@ -206,8 +226,8 @@ def test_signal_while_daemons_stop():
         os.kill(server, signal.SIGSTOP)
         with open(os.path.join(os.path.dirname(p.out_path), "end"), "wb"):
             pass
-        wait_until(lambda: pending(server) == {signal.SIGTERM}, SHORT_S,
-                   "SIGTERM to the server")
+        wait_until(lambda: pending(server) == {signal.SIGQUIT}, SHORT_S,
+                   "SIGQUIT to the server")
         p.signal(signal.SIGTERM)
         try:
             wait_until(lambda: len(pending(server)) == 2, SHORT_S,

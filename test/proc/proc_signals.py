@@ -1,6 +1,8 @@
 # proc_signals.py - daemons that are told to end, by which signal and how often
 # SPDX-License-Identifier: BSD-3-Clause
+import os
 import signal
+import sys
 import time
 
 import rig
@@ -48,6 +50,98 @@ def test_hangup_that_is_ignored():
         p.signal(signal.SIGHUP)
         for _ in range(3):  # the control thread has looked for signals
             net.stats("a")
+
+
+IGNORED = signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGPIPE
+
+
+def test_signals_for_the_ranks():
+    """Schedulers send them to all processes of a job, to say that it ends
+    soon."""
+    with Net() as net:
+        net.start_all()
+        clients = rig.start_forever(net)
+        for p in net.daemons.values():
+            for number in IGNORED:
+                p.signal(number)
+        rig.check_goes_on(clients)
+        rig.end(net, clients)
+
+
+def run_drained(net, numbers, **daemons):
+    """Told to end, they go on until the clients have ended."""
+    for name in daemons["told"]:
+        net.ini[name]["node"]["drain"] = "600s"
+    net.start_all()
+    clients = rig.start_forever(net)
+    for number in numbers:
+        for name in daemons["told"]:
+            net.daemons[name].signal(number)
+            time.sleep(0.1)
+    rig.check_goes_on(clients)
+    for name in daemons["told"]:
+        check(net.daemons[name].log().count("draining") == 1,
+              net.daemons[name].log())
+    for c in clients:
+        c.kill()
+    for name in daemons["told"]:
+        p = net.daemons.pop(name)
+        check(p.wait(rig.STOP_S) == 0, f"{name} did not end well")
+
+
+def test_drain():
+    """However often they are told."""
+    numbers = signal.SIGTERM, signal.SIGINT, signal.SIGTERM
+    with Net() as net:
+        run_drained(net, numbers, told=[*net.servers, *net.agents])
+    with Net(servers=0, colocated=True) as net:
+        run_drained(net, numbers, told=net.agents)
+
+
+ATTACH = """\
+from sumwire.client import Client
+client = Client()
+print("attached", flush=True)
+input()
+"""
+
+
+def test_drain_of_a_job_without_tensors():
+    """A process is attached, and has declared nothing so far."""
+    with Net(workers=1) as net:
+        net.ini["a"]["node"]["drain"] = "600s"
+        net.start_all()
+        root = os.path.join(os.path.dirname(__file__), "..", "..")
+        p = net.run("client", "env", f"PYTHONPATH={root}/apps/torch",
+                    "PYTHONDONTWRITEBYTECODE=1",
+                    "SUMWIRE_AGENT=" + net.socket("agent0"),
+                    "SUMWIRE_LIBRARY=" + rig.program(
+                        "pmd/client/libsumwire.so"), sys.executable, "-c",
+                    ATTACH)
+        p.await_out("attached")
+        server = net.daemons.pop("a")
+        server.signal(signal.SIGTERM)
+        server.await_text("draining")
+        time.sleep(1)
+        check(server.code() is None, "the server has ended")
+        p.say()
+        p.wait_ok()
+        check(server.wait(rig.STOP_S) == 0, "the server did not end well")
+
+
+def test_drain_has_a_limit():
+    """SIGQUIT sets it to none."""
+    for drain, number in ("1s", signal.SIGTERM), ("600s", signal.SIGQUIT):
+        with Net(job=FOREVER) as net:
+            for name in net.ini:
+                net.ini[name]["node"]["drain"] = drain
+            net.start_all()
+            clients = rig.start_forever(net)
+            p = net.daemons.pop("agent1")
+            p.signal(number)
+            check(p.wait(rig.STOP_S) == 0, "it did not end well")
+            clients[1].wait_error(r"error \w+ SW_ECLOSED: .*agent")
+            clients[0].wait_error(r"error \w+ SW_EPEER: .*rank 1")
 
 
 def state(p):

@@ -173,7 +173,7 @@ def check_rate(ports=1, **keys):
             start = time.monotonic()
             handles = [c.start() for c in clients]
             for c, h in zip(clients, handles):
-                c.ok(c.lib.sw_wait(c.c, h))
+                c.ok(c.lib.sw_wait_for(c.c, h, 600000))
             return time.monotonic() - start
         push_all()
         from_start_s = push_all()

@@ -237,6 +237,18 @@ def test_address_that_nobody_has():
                     r"10\.254\.254\.1; type = udp needs it there")
 
 
+def test_no_socket_before_the_port():
+    """Processes that find the agent's socket find an agent that can serve."""
+    with Lo(servers=1) as net:
+        net.ini["agent0"]["port lo"]["ip"] = "10.254.254.1/24"
+        p = net.launch("agent0")
+        while p.code() is None:
+            check(not os.path.exists(net.socket("agent0")),
+                  "the socket is there before the port")
+        net.daemons.pop("agent0").wait_error(
+            r"the kernel does not have our address", code=1)
+
+
 def test_device_without_the_address():
     with Lo(servers=1) as net:
         net.ini["a"]["port lo"]["device"] = "eth77"

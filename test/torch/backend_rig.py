@@ -1,6 +1,7 @@
 # backend_rig.py - jobs of the backend of torch.distributed
 # SPDX-License-Identifier: BSD-3-Clause
 """Needs a PyTorch that takes backends from Python (torch_site.py)."""
+import contextlib
 import functools
 import os
 import shutil
@@ -30,6 +31,24 @@ class Net(TorchNet):
         return env
 
 
+def agents_in(tmp):
+    """The processes of agents whose ranks have that TMPDIR."""
+    found = []
+    for pid, _, _, words in rig.processes():
+        if words[1:2] != ["agent"]:
+            continue
+        with contextlib.suppress(OSError), open(
+                f"/proc/{pid}/environ", "rb") as f:
+            if f"TMPDIR={tmp}".encode() in f.read().split(b"\0"):
+                found.append(pid)
+    return found
+
+
+def folders_in(tmp):
+    return [os.path.join(tmp, name) for name in os.listdir(tmp)
+            if name.startswith("sumwire-torch-")]
+
+
 class Alone(Net):
     """Ranks that start agents of their own."""
 
@@ -43,11 +62,8 @@ class Alone(Net):
         return env
 
     def running(self):
-        """Agents that have to do with the folder, and the shells that tidy up after
-        them."""
-        return [pid for pid, _, _, words in rig.processes()
-                if self.path("tmp/sumwire") in " ".join(words)
-                and "agent" in " ".join(words)]
+        """Agents of its ranks."""
+        return agents_in(self.path("tmp"))
 
     def await_nothing(self):
         """Neither a process nor a file is left."""

@@ -1,8 +1,6 @@
 # cases_ends.py - ends of groups and ranks of the backend; by torch_ends.py
 # SPDX-License-Identifier: BSD-3-Clause
-import contextlib
 import datetime
-import glob
 import os
 import signal
 import sys
@@ -12,8 +10,8 @@ import torch
 import torch.distributed as dist
 
 from sumwire import SumwireError
-from cases_backend import start
-from sumwire.distributed import agents, attachment
+from cases_backend import agent_of_rank, agent_pid, start
+from sumwire.distributed import agents
 from torch_rig import check, raises, run_cases
 
 LIMIT_S = 3
@@ -231,13 +229,8 @@ def case_the_last_is_killed():
 
 
 def kill_with_agent():
-    """The shell that tidies up after it stays."""
-    folder = os.path.dirname(attachment._attachment.calls.client.agent)
-    for path in glob.glob("/proc/[0-9]*/cmdline"):
-        with contextlib.suppress(OSError), open(path, "rb") as f:
-            words = f.read().split(b"\0")
-            if words[1:2] == [b"agent"] and folder.encode() in words[3]:
-                os.kill(int(path.split("/")[2]), signal.SIGKILL)
+    """Its folder stays, until another agent starts."""
+    os.kill(agent_pid(agent_of_rank()[0]), signal.SIGKILL)
     kill()
 
 
@@ -291,11 +284,8 @@ def case_until_the_end():
 def case_restarted():
     attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]
     dist.barrier()
-    for path in glob.glob(os.path.join(os.environ["TMPDIR"],
-                                       "sumwire-torch-*", "agent.ini")):
-        with open(path, encoding="ascii") as f:
-            job = f.read().partition("[job]\nname = ")[2].split()[0]
-        os.write(1, f"attempt {attempt} in {job}\n".encode())
+    job = agent_of_rank()[1].partition("[job]\nname = ")[2].split()[0]
+    os.write(1, f"attempt {attempt} in {job}\n".encode())
     dist.barrier()
     if attempt == "0" and dist.get_rank() == 1:
         sys.exit(5)

@@ -11,9 +11,9 @@ import torch
 import torch.distributed as dist
 
 import stream_rig
-from cases_backend import start
+from cases_backend import agent_of_rank, agent_pid, start
 from sumwire import SumwireError
-from sumwire.distributed import agents, attachment, local, methods, numa, sums
+from sumwire.distributed import agents, local, methods, numa, sums
 from torch_rig import check, raises, run_cases
 
 
@@ -30,17 +30,9 @@ def value(rank, n):
     return ((torch.arange(n) * (rank + 3)) % 251).float()
 
 
-def agent():
-    """Of this rank: its socket, its configuration."""
-    path = attachment._attachment.calls.client.agent
-    with open(os.path.join(os.path.dirname(path), "agent.ini"),
-              encoding="ascii") as f:
-        return path, f.read()
-
-
 def case_places():
     """Where this rank's agent is."""
-    path, text = agent()
+    path, text = agent_of_rank()
     ip = re.search(r"\[port udp\]\ntype = udp\nip = ([\d.]+)", text)[1]
     os.write(1, f"agent {path} {ip}\npid {os.getpid()}\n".encode())
 
@@ -48,8 +40,8 @@ def case_places():
 def case_lcores():
     """On how many the agent polls, for itself and as a server; and what others
     would have."""
-    n = os.environ["TEST_LCORES"]
-    check(agent()[1].count(f"lcores = {n}\n") == 3, agent()[1])
+    n, (_, text) = os.environ["TEST_LCORES"], agent_of_rank()
+    check(text.count(f"lcores = {n}\n") == 3, text)
     for homes, servers, want in (
             ([("a", 3), ("b", 3)], [], 2),
             ([("a", 3), ("b", 2)], [], 1),
@@ -75,11 +67,8 @@ def have_gpu():
 def case_near():
     """The agent may run on the one CPU of its node; this rank on all."""
     cpu = {int(os.environ["TEST_CPU"])}
-    folder = os.path.dirname(attachment._attachment.calls.client.agent)
-    agents = [int(pid) for pid in filter(str.isdigit, os.listdir("/proc"))
-              if folder in numa.read("/proc", pid, "cmdline")]
-    check(agents and all(
-        os.sched_getaffinity(pid) == cpu for pid in agents), f"{cpu} {agents}")
+    cpus = os.sched_getaffinity(agent_pid(agent_of_rank()[0]))
+    check(cpus == cpu, f"the agent may use {cpus}, not {cpu}")
     check(os.sched_getaffinity(0) > cpu, "this rank may use all")
 
 
@@ -399,6 +388,8 @@ def case_for_ever():
 
 if __name__ == "__main__":
     numa.SYS = os.environ.get("TEST_SYS", numa.SYS)
+    if "TEST_CPUS" in os.environ:
+        numa.allowed = lambda: set(range(int(os.environ["TEST_CPUS"])))
     if "TEST_GPU" in os.environ:
         have_gpu()
     start()

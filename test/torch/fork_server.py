@@ -45,8 +45,6 @@ def become(asked, files):
     for namespace in asked["namespaces"]:
         enter(namespace)
     os.closerange(FIRST, LAST)
-    if asked["cpus"]:
-        os.sched_setaffinity(0, asked["cpus"])
     set_environment(asked["env"])
     sys.argv[:] = asked["args"]
 

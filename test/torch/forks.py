@@ -70,17 +70,16 @@ def server(python, early, which):
     return ours
 
 
-def starter(python, env, which, namespaces=(), cpus=()):
+def starter(python, env, which, namespaces=()):
     """As rig.popen, for what follows python on a command line.  env: what is added,
-    None: removed.  namespaces: files of /proc.  cpus: it may use those alone."""
+    None: removed.  namespaces: files of /proc."""
     early = tuple(sorted((k, v) for k, v in env.items()
                          if v is not None and k.startswith(READ_EARLY)))
 
     def start(args, out, log):
         read, write = os.pipe()
         forked = Forked(server(python, early, which % 2), {
-            "env": env, "args": args, "namespaces": namespaces,
-            "cpus": cpus}, [read, out.fileno(), log.fileno()])
+            "env": env, "args": args, "namespaces": namespaces}, [read, out.fileno(), log.fileno()])
         os.close(read)
         forked.stdin = os.fdopen(write, "wb")
         return forked

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 import torch_rig  # noqa: F401
-import rig
+from backend_rig import agents_in
 from cases_backend import start
 from torch_rig import check
 
@@ -98,8 +98,7 @@ def left():
     found = [f"file {f}" for f in os.listdir(TMP) if "sumwire" in f]
     found += [f"shared memory {f}" for f in os.listdir("/dev/shm")
               if "sumwire" in f]
-    found += [f"process {pid}" for pid, _, _, words in rig.processes()
-              if any(f"{TMP}/sumwire" in word for word in words)]
+    found += [f"process {pid}" for pid in agents_in(TMP)]
     with open("/proc/net/udp", encoding="ascii") as f:
         found += [f"port {line.split()[1]}" for line in f
                   if line.split()[1][4:8] == "4D7F"]  # 127.77

@@ -84,17 +84,18 @@ class Machines(Alone):
     def inside(self, i, *args):
         return ["nsenter", "-t", self.pid(i), "-n", "-u", "-m", *args]
 
-    def torchruns(self, *args, rendezvous, env=None, cpus=(), ranks=N):
-        """One on each machine, which has those CPUs; all, if none are named.
+    def torchruns(self, *args, rendezvous, env=None, n_cpus=None, ranks=N):
+        """One on each machine, which has so many CPUs; or as many as this one.
         These machines have the same cores, so each agent polls on one."""
         pairs = {"TEST_LIMIT_S": "90", "SUMWIRE_LCORES": "1",
                  "GLOO_SOCKET_IFNAME": None, **(env or {})}
+        each = [{"TEST_CPUS": str(n)} for n in n_cpus or ()] or [{}] * N
         return [self.run(
             f"torchrun{i}", "-m", "torch.distributed.run", f"--nnodes={N}",
             f"--nproc-per-node={ranks}", *rendezvous(i),
             os.path.join(torch_rig.HERE, "cases_machines.py"), *args,
-            start=self.for_torchrun(i, pairs, namespaces=self.of_machine(i),
-                                    cpus=cpus[i] if cpus else ()))
+            start=self.for_torchrun(i, {**pairs, **each[i]},
+                                    namespaces=self.of_machine(i)))
             for i in range(N)]
 
     def torchruns_ok(self, *cases, ranks=N, **how):
@@ -162,11 +163,10 @@ def test_by_address():
 
 def test_lcores():
     """The machine that has the fewest cores decides."""
-    cpus = sorted(os.sched_getaffinity(0))
     with Machines() as net:
         net.torchruns_ok("lcores", rendezvous=by_name, ranks=1,
                          env={"SUMWIRE_LCORES": None, "TEST_LCORES": "1"},
-                         cpus=(cpus, cpus[:1]))
+                         n_cpus=(4, 1))
 
 
 FIRST = {"SUMWIRE_HIERARCHICAL": "1"}

@@ -19,6 +19,7 @@ import threading
 from sumwire import library, locks
 
 DEFAULT_AGENT = "agent.sock"  # libsumwire knows where
+GONE = " is gone"  # of an agent that has ended without a word
 SLICE_S = 1  # longest wait inside libsumwire; after it Ctrl-C is looked at
 SLICE_MS = 1000 * SLICE_S
 
@@ -92,6 +93,7 @@ class Client:
 
     def __init__(self, agent=None, local_rank=None, error_type=SumwireError):
         self.lib, self.error_type = library.load(), error_type
+        self.why_gone = None  # () -> why the agent has ended, in words
         self.agent = agent or os.environ.get("SUMWIRE_AGENT", DEFAULT_AGENT)
         self.local_rank = local_rank
         self.open_timeout_s = seconds("SUMWIRE_OPEN_TIMEOUT", 60)
@@ -144,6 +146,8 @@ class Client:
         text = text.decode(errors="replace")
         if code == library.EABORTED and TIMED_OUT.match(text):
             code = library.ETIMEDOUT
+        if self.why_gone and GONE in text:
+            text += f": {self.why_gone()}"
         return self.error_type(self.lib.sw_error_name(code).decode(), text)
 
     def is_over(self):

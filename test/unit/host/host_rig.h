@@ -461,6 +461,17 @@ static inline struct rig *rig_new(const struct rig_how *how)
 	return r;
 }
 
+/* A host that listens. */
+static inline int rig_host_open(
+	const struct sw_host_params *p, struct sw_host **out)
+{
+	int err = sw_host_open(p, out);
+
+	if (!err)
+		err = sw_host_listen(*out);
+	return err;
+}
+
 static inline int rig_try_start(struct rig *r)
 {
 	struct sw_host_params p = {.path = r->path,
@@ -475,7 +486,7 @@ static inline int rig_try_start(struct rig *r)
 			rig_on_tune, rig_on_end, rig_on_free},
 		.ctx = r,
 		.log = &r->log};
-	int err = sw_host_open(&p, &r->host);
+	int err = rig_host_open(&p, &r->host);
 
 	if (err)
 		return err;

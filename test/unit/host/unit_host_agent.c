@@ -77,7 +77,7 @@ static void slow_open(struct slow *s)
 
 	*s = (struct slow){.r = rig_new(NULL)};
 	p = slow_params(s);
-	assert_int_equal(sw_host_open(&p, &s->host), 0);
+	assert_int_equal(rig_host_open(&p, &s->host), 0);
 }
 
 static void slow_close(struct slow *s)
@@ -131,7 +131,7 @@ static void listen__refuses(
 
 	p.path = path;
 	s->r->lines[0] = 0;
-	assert_int_equal(sw_host_open(&p, &h), err);
+	assert_int_equal(rig_host_open(&p, &h), err);
 	assert_null(h);
 	if (!strstr(s->r->lines, text))
 		fail_msg("log: %s", s->r->lines);
@@ -156,20 +156,20 @@ static void open__checks_its_path(void **state)
 	listen__refuses(&s, s.r->path, SW_EINVAL, "is not a socket");
 	assert_int_equal(unlink(s.r->path), 0);
 
-	assert_int_equal(sw_host_open(&p, &s.host), 0);
+	assert_int_equal(rig_host_open(&p, &s.host), 0);
 	assert_int_equal(stat(s.r->path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 	sw_host_close(&s.host);
 	p.uids = &uid;
 	p.n_uids = 1; /* then who connects is asked for */
-	assert_int_equal(sw_host_open(&p, &s.host), 0);
+	assert_int_equal(rig_host_open(&p, &s.host), 0);
 	assert_int_equal(stat(s.r->path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0666);
 	listen__refuses(&s, s.r->path, SW_EBUSY, "another process listens");
 	p.max_clients = 0;
-	assert_int_equal(sw_host_open(&p, &s.host), SW_EINVAL);
+	assert_int_equal(rig_host_open(&p, &s.host), SW_EINVAL);
 	p.max_clients = 2 * 1023 + 9;
-	assert_int_equal(sw_host_open(&p, &s.host), SW_EINVAL);
+	assert_int_equal(rig_host_open(&p, &s.host), SW_EINVAL);
 	sw_host_close(&s.host);
 	assert_int_equal(access(s.r->path, F_OK), -1);
 	sw_host_close(&s.host);
@@ -186,7 +186,7 @@ static void open__replaces_a_stale_socket(void **state)
 	strcpy(a.sun_path, s.r->path);
 	assert_int_equal(bind(sock, (void *)&a, sizeof(a)), 0);
 	close(sock);
-	assert_int_equal(sw_host_open(&p, &s.host), 0);
+	assert_int_equal(rig_host_open(&p, &s.host), 0);
 	sw_host_close(&s.host);
 	rig_close(s.r);
 }
@@ -197,7 +197,7 @@ static void close__leaves_other_files(void **state)
 	struct slow s = {.r = rig_new(NULL)};
 	struct sw_host_params p = slow_params(&s);
 
-	assert_int_equal(sw_host_open(&p, &s.host), 0);
+	assert_int_equal(rig_host_open(&p, &s.host), 0);
 	assert_int_equal(unlink(s.r->path), 0);
 	assert_int_equal(mkdir(s.r->path, 0700), 0);
 	sw_host_close(&s.host);

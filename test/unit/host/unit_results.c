@@ -71,7 +71,7 @@ static void open_pair(struct pair *p)
 	*p = (struct pair){.r = rig_new(NULL)};
 	params.path = p->r->path;
 	params.log = &p->r->log;
-	assert_int_equal(sw_host_open(&params, &p->host), 0);
+	assert_int_equal(rig_host_open(&params, &p->host), 0);
 	for (uint32_t i = 0; i < LOCAL; i++) {
 		raw_connect(&p->w[i], p->r);
 		raw_send(&p->w[i], &hello, sizeof(hello));

@@ -94,7 +94,7 @@ static inline void open_host(struct agent_rig *s)
 		.ctx = &s->agent.control,
 		.log = &s->r->log};
 
-	assert_int_equal(sw_host_open(&p, &s->agent.shared.host), 0);
+	assert_int_equal(rig_host_open(&p, &s->agent.shared.host), 0);
 }
 
 /* What the control thread does in a turn, and again. */

@@ -3,20 +3,28 @@
 """Where SUMWIRE_AGENT names none: the first rank of each machine, and of each
 RANKS_PER_AGENT of its ranks, starts an agent that sums, too, over the kernel's
 sockets.  Addresses go through the group's store.  Each agent ends with its last
-process, whatever that process dies of, and its folder with it."""
+process, whatever that process dies of, and its folder with it.  Signals to all
+processes of a job do not end it: its ranks may have to save what they have."""
+import contextlib
+import glob
 import os
 import random
 import re
 import secrets
+import shutil
+import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from sumwire import client, library
 from sumwire.client import seconds
 from sumwire.distributed import numa
+from sumwire.distributed.agent_log import Log, level
 from sumwire.distributed.errors import SumwireError
 
 RANKS_PER_AGENT = 64  # [agent] local_ranks
@@ -30,25 +38,21 @@ PARENT_MAX = 60  # bytes; a socket's path has 107
 OWN_GROUP = ({"process_group": 0} if sys.version_info >= (3, 11)
              else {"start_new_session": True})
 PAUSE_S = 0.02
+END_S = 1  # for an agent that has closed its sockets to end
 TRIES = 100
 RUN_BYTES = 8  # of torchrun's run id in a job's name, which has 31
-
-# The shell makes the folder, so that nothing is left of a rank that is killed
-# meanwhile; it goes when the agent has ended, whoever is still there.  PATH may
-# have nothing but Python's.
-RUN = """\
-PATH=$PATH:/usr/bin:/bin
-umask 077 && mkdir "$1" && printf %s "$2" >"$1/agent.ini" || exit 1
-cd / && "$0" agent --config "$1/agent.ini"
-code=$?
-rm -rf "$1"
-exit $code"""
+FOLDER = "sumwire-torch-"
+STALE_S = 600  # age of a folder, much more than an agent takes to start
+# Those that the agent takes or ignores, but not before it has begun.
+SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP,
+           signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM}
 # How long a sum may take is for groups to say, not for the agent (stall_limit).
 AGENT = """\
 [node]
 role = both
 name = {name}
 runtime_dir = {folder}
+drain = 600s
 [job]
 name = {job}
 workers = {n}
@@ -69,7 +73,7 @@ udp_port = {udp_port}
 type = udp
 ip = {ip}/8
 [log]
-level = info
+level = {level}
 """
 SERVER = """\
 [server s{i}]
@@ -79,10 +83,29 @@ port = udp
 """
 
 
+def boot():
+    """What tells machines apart that have the same name and network namespace."""
+    for path, words in (("/proc/sys/kernel/random/boot_id", r"(\S+)"),
+                        ("/proc/stat", r"btime (\d+)")):
+        with contextlib.suppress(OSError), open(path, encoding="ascii") as f:
+            found = re.search(words, f.read())
+            if found:
+                return found[1]
+    return ""  # a sandbox hides both
+
+
 def machine():
     """What only processes that reach each other's loopback have in common."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
-        return f"{f.read().strip()} {os.stat('/proc/self/ns/net').st_ino}"
+    net = ""
+    with contextlib.suppress(OSError):
+        net = os.stat("/proc/self/ns/net").st_ino
+    return f"{boot() or socket.gethostname()} {net}"
+
+
+def node_name(agent):
+    """A name that a configuration takes, whatever this machine is called."""
+    host = re.sub("[^A-Za-z0-9_.-]", "-", socket.gethostname()[:20])
+    return f"{host or 'node'}.{agent}"
 
 
 def places(machines):
@@ -189,47 +212,113 @@ def free_port(ip, n):
                        f"free at {ip}")
 
 
+def is_left(folder):
+    """Did an agent leave it that was killed, and all of its ranks with it?"""
+    found = os.lstat(folder)
+    if (not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or
+            time.time() - found.st_mtime < STALE_S):
+        return False
+    for path in glob.glob(os.path.join(glob.escape(folder), "stats-*.sock")):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+            s.setblocking(False)
+            try:
+                s.connect(path)
+            except (ConnectionRefusedError, FileNotFoundError):
+                continue
+            except BlockingIOError:
+                pass
+            return False
+    return True
+
+
+def sweep(parent):
+    for folder in glob.glob(os.path.join(glob.escape(parent), FOLDER + "*")):
+        with contextlib.suppress(OSError):
+            if is_left(folder):
+                shutil.rmtree(folder)
+
+
 def scratch():
-    """A folder's name, in which a socket's path is short enough."""
+    """A folder's name, in which a socket's path is short enough, and which a
+    configuration can have in it.  The agent makes the folder, so nothing is left
+    of a rank that is killed meanwhile."""
     parent = tempfile.gettempdir()
-    if len(parent) >= PARENT_MAX:
+    if (len(os.fsencode(parent)) >= PARENT_MAX or not parent.isprintable() or
+            set(parent) & set(" \"';#\\")):
         parent = "/tmp"
-    return os.path.join(parent, "sumwire-torch-" + secrets.token_hex(4))
+    sweep(parent)
+    return os.path.join(parent, FOLDER + secrets.token_hex(4))
+
+
+@contextlib.contextmanager
+def blocked(signals):
+    """A process that this thread starts in it begins with them blocked."""
+    was = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, was)
 
 
 class Agent:
     """The one that this rank starts."""
 
     def __init__(self, conf, servers):
-        folder = scratch()
-        self.socket = os.path.join(folder, "agent.sock")
-        self.log = tempfile.TemporaryFile("w+", encoding="utf-8",
-                                          errors="replace")
-        ini = AGENT.format(folder=folder, socket=self.socket, **conf) + "".join(
+        self.folder = scratch()
+        self.socket = os.path.join(self.folder, "agent.sock")
+        ini = AGENT.format(folder=self.folder, socket=self.socket,
+                           level=level(), **conf) + "".join(
             SERVER.format(i=i, ip=ip, udp_port=udp_port)
             for i, (ip, udp_port) in enumerate(servers))
-        # In a group of its own: Ctrl-C is for the training.
-        self.process = subprocess.Popen(
-            ["/bin/sh", "-c", RUN, library.command(), folder, ini],
-            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-            **OWN_GROUP, close_fds=True,
-            # its ranks are those of the group
-            env={**os.environ, "SUMWIRE_LAUNCHER": "none"})
+        self.log = Log()
+        try:
+            self.process = self._start(ini.encode())
+        finally:
+            self.log.close()
+
+    def _start(self, ini):
+        """In a group of its own: Ctrl-C is for the training."""
+        with open(os.memfd_create("agent.ini"), "wb", buffering=0) as f, \
+                blocked(SIGNALS):
+            f.write(ini)
+            return subprocess.Popen(
+                [library.command(), "agent", "--config", "/dev/stdin"],
+                stdin=f, stdout=self.log.fd, stderr=self.log.fd, cwd="/",
+                **OWN_GROUP, close_fds=True,
+                # its ranks are those of the group
+                env={**os.environ, "SUMWIRE_LAUNCHER": "none"})
 
     def wait_ready(self, until):
         while not os.path.exists(self.socket):
-            if self.process.poll() is not None or time.monotonic() > until:
+            is_late = time.monotonic() > until
+            if is_late:
+                self.process.send_signal(signal.SIGQUIT)
+            if is_late or self.process.poll() is not None:
                 raise SumwireError("SW_EIO", f"the agent of this machine did "
                                    f"not start: {self.reason()}")
             time.sleep(PAUSE_S)
+        threading.Thread(target=self._await_end, daemon=True,
+                         name="sumwire-agent").start()
+
+    def _await_end(self):
+        """It is no zombie; one that was killed leaves its folder to us."""
+        if self.process.wait():
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def reason(self):
-        """What it says of its end, on one line."""
-        self.log.seek(0)
-        lines = [line.strip() for line in self.log if " info " not in line]
-        errors = [line for line in lines if " error " in line]
-        said = [re.sub(r"^\S+ (error )?", "", s) for s in errors or lines]
-        return "; ".join(said[-3:]) or "it says nothing"
+        """Why it has ended, on one line."""
+        try:
+            code = self.process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            return "it has not ended"
+        if code < 0:
+            how = f"it was killed by {signal.Signals(-code).name}"
+        else:
+            how = f"it ended with exit code {code}"
+        return ": ".join(filter(None, [how, self.log.last()]))
+
+
+reasons = {}  # by socket: why its agent has ended, as far as this rank knows
 
 
 def job_name():
@@ -250,7 +339,7 @@ def start(meeting):
     and its address.  All ranks of a group call it; the agent is started by one
     of them.  Errors: the agent's, at all whose agent it is."""
     me = meeting.me
-    meeting.tell("home", [machine(), len(os.sched_getaffinity(0))])
+    meeting.tell("home", [machine(), len(numa.allowed())])
     meeting.tell("gpu", numa.node_of_gpu())
     homes = meeting.all("home")
     if me == 0:
@@ -264,6 +353,8 @@ def start(meeting):
                        "n": len(leaders), "n_local": len(here)},
              here, servers, machines, leaders)
     path, ip = answer(meeting, "socket", here[0])
+    reasons.setdefault(path, lambda: f"rank {here[0]} has started it and has "
+                                     f"its log")
     return path, here.index(me), ip
 
 
@@ -312,10 +403,11 @@ def lead(meeting, conf, here, servers, machines, leaders):
         ip, udp_port = nodes[agent]
         gpus = meeting.all("gpu", here)
         with numa.bound(numa.cpus_near(numa.interface_of(ip), gpus)):
-            a = Agent({"name": f"{socket.gethostname()[:20]}.{agent}", **conf,
+            a = Agent({"name": node_name(agent), **conf,
                        "open_s": open_s, "ip": ip, "udp_port": udp_port},
                       [*servers, *nodes])
         a.wait_ready(time.monotonic() + open_s)
+        reasons[a.socket] = a.reason
         return a.socket, ip
 
     meeting.tell("address", safely(place))

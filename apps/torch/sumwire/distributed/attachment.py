@@ -29,6 +29,7 @@ class Attachment:
         else:
             path, local_rank, self.ip = agents.start(meeting)
             client = of_own_agent(path, local_rank)
+            client.why_gone = agents.reasons[path]
         self.calls = Calls(client)
         self.memory = Memory(client)
         self.places = Places(client)

@@ -14,6 +14,7 @@ import torch
 
 SYS = "/sys"
 SIOCGIFADDR = 0x8915
+CPUS_MAX = 8192
 
 
 def address_of(interface):
@@ -83,12 +84,29 @@ def cpus_near(interface, gpus=()):
 
 
 @contextlib.contextmanager
-def bound(cpus):
-    """What this thread starts in it runs on those alone of the CPUs that this
-    process may use; on all if there are none of them."""
+def unbound():
+    """This thread may use all CPUs of its control group in it, whatever its rank
+    is bound to, as by numactl or OMP_PROC_BIND."""
     was = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, was & cpus or was)
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(0, range(CPUS_MAX))
     try:
         yield
     finally:
         os.sched_setaffinity(0, was)
+
+
+def allowed():
+    """The CPUs of this process's control group."""
+    with unbound():
+        return os.sched_getaffinity(0)
+
+
+@contextlib.contextmanager
+def bound(cpus):
+    """What this thread starts in it runs on those alone of the CPUs of its
+    control group; on all if there are none of them."""
+    with unbound():
+        if allowed() & cpus:
+            os.sched_setaffinity(0, allowed() & cpus)
+        yield

@@ -1,0 +1,123 @@
+# cases_agents.py - agents that ranks start: signals, logs, odd machines
+# SPDX-License-Identifier: BSD-3-Clause
+"""By torch_agents.py.  Each case starts the group by itself."""
+import gc
+import os
+import signal
+import socket
+import sys
+import time
+import warnings
+
+import torch
+import torch.distributed as dist
+
+from cases_backend import agent_of_rank, agent_pid, start
+from sumwire import SumwireError
+from sumwire.distributed import agents, numa
+from torch_rig import check, raises, run_cases
+
+AFTER_S = 3  # that a checkpoint takes
+
+
+def sums():
+    x = torch.ones(1000)
+    dist.all_reduce(x)
+    check(bool((x == dist.get_world_size()).all()), x)
+
+
+def case_sums():
+    start()
+    sums()
+    dist.destroy_process_group()
+
+
+def case_checkpoint():
+    """Ranks that are told to end agree on it, and save what they have."""
+    told = []
+    for number in signal.SIGTERM, signal.SIGINT, signal.SIGUSR1:
+        signal.signal(number, lambda *_: told.append(1))
+    start()
+    print("goes on", flush=True)
+    is_told = torch.zeros(1)
+    while not is_told:
+        is_told.fill_(len(told))
+        dist.all_reduce(is_told, op=dist.ReduceOp.MAX)
+        time.sleep(0.02)
+    end = time.monotonic() + AFTER_S
+    is_over = torch.zeros(1)
+    while not is_over:
+        sums()
+        is_over.fill_(time.monotonic() > end)
+        dist.all_reduce(is_over, op=dist.ReduceOp.MAX)
+    dist.destroy_process_group()
+
+
+def case_port_is_taken():
+    """By another job, just now.  All ranks say why there is no agent."""
+    def taken(ip, n):
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.bind((ip, 0))
+        taken.sock = sock
+        return sock.getsockname()[1]
+    agents.free_port = taken
+    with raises(SumwireError, "the agent of this machine did not start",
+                "bind: Address already in use"):
+        start()
+
+
+def case_agent_is_killed():
+    start()
+    sums()
+    dist.barrier()
+    rank = dist.get_rank()
+    if rank == 1:
+        os.kill(agent_pid(agent_of_rank()[0]), signal.SIGKILL)
+    why = ("it was killed by SIGKILL" if rank == 0
+           else "rank 0 has started it and has its log")
+    with raises(SumwireError, "agent.sock is gone: " + why):
+        for _ in range(1 << 30):
+            sums()
+    dist.destroy_process_group()
+
+
+def case_bound():
+    """The agent's CPUs are not this rank's, which OpenMP chose."""
+    free = numa.allowed()
+    os.sched_setaffinity(0, {min(free)})
+    start()
+    cpus = os.sched_getaffinity(agent_pid(agent_of_rank()[0]))
+    check(cpus == free, f"the agent may use {cpus}, not {free}")
+    check(os.sched_getaffinity(0) == {min(free)}, "this rank is as it was")
+    sums()
+
+
+def case_wrong_level():
+    with raises(SumwireError, "SUMWIRE_DEBUG=loud: warn, info or trace"):
+        start()
+
+
+def case_no_sys():
+    with raises(SumwireError, "DPDK looks for CPUs there: mount sysfs at /sys"):
+        start()
+
+
+def case_no_log():
+    with raises(SumwireError, "cannot open /nowhere/agent.log: No such file"):
+        start()
+
+
+def case_no_warning():
+    """Of Python, about a process that was forgotten."""
+    seen = []
+    sys.unraisablehook = seen.append
+    warnings.simplefilter("error", ResourceWarning)
+    start()
+    sums()
+    dist.destroy_process_group()
+    gc.collect()
+    check(not seen, f"{seen}")
+
+
+if __name__ == "__main__":
+    run_cases(globals())

@@ -1,0 +1,157 @@
+# torch_agents.py - agents that ranks start: signals, logs, odd machines
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import signal
+import subprocess
+
+import torch_rig
+import rig
+from backend_rig import Alone, folders_in, main
+from rig import Skip, check
+
+CASES = "cases_agents.py"
+
+
+def ok(net, *cases, **env):
+    net.ranks_ok(CASES, *cases, env=env)
+    net.await_nothing()
+
+
+def test_a_signal_to_all():
+    """As from Slurm, which sends it to all processes of a job."""
+    for number in rig.layouts(signal.SIGINT, signal.SIGUSR1, signal.SIGTERM):
+        with Alone() as net:
+            ranks = net.cases(CASES, "checkpoint")
+            for p in ranks:
+                p.await_out("goes on")
+            for pid in [*net.running(), *(p.pid for p in ranks)]:
+                os.kill(pid, number)
+            for p in ranks:
+                p.wait_ok()
+            net.remove_stores()
+            net.await_nothing()
+
+
+def test_port_is_taken():
+    with Alone() as net:
+        ok(net, "port_is_taken")
+
+
+def test_agent_is_killed():
+    with Alone() as net:
+        ok(net, "agent_is_killed")
+
+
+def test_left_folders():
+    """Of agents that were killed with all of their ranks; not those of others,
+    and not young ones."""
+    with Alone() as net:
+        names = [net.path(f"tmp/sumwire-torch-{i}") for i in range(2)]
+        for i, name in enumerate(names):
+            os.mkdir(name)
+            if not i:
+                os.utime(name, (0, 0))
+        net.ranks_ok(CASES, "sums")
+        check(folders_in(net.path("tmp")) == names[1:],
+              folders_in(net.path("tmp")))
+        os.rmdir(names[1])
+        net.await_nothing()
+
+
+def test_logs():
+    """On the terminal, and in a file of each rank that starts an agent."""
+    with Alone() as net:
+        p, _ = net.ranks_ok(CASES, "sums", env={"SUMWIRE_DEBUG": "INFO"})
+        check("sumwire: agent: 2" in p.log() and "is ready at" in p.log(),
+              p.log())
+        p, _ = net.ranks_ok(CASES, "sums")
+        check("is ready at" not in p.log(), p.log())
+        path = net.path("tmp/of-%p.log")
+        p, _ = net.ranks_ok(CASES, "sums", env={"SUMWIRE_LOG": path})
+        check("is ready at" not in p.log(), p.log())
+        with open(path.replace("%p", str(p.pid)), encoding="utf-8") as f:
+            check("is ready at" in f.read(), "the file says nothing")
+        net.await_nothing()
+
+
+def test_wrong_logs():
+    for case, env in (("wrong_level", {"SUMWIRE_DEBUG": "loud"}),
+                      ("no_log", {"SUMWIRE_LOG": "/nowhere/agent.log"})):
+        with Alone() as net:
+            ok(net, case, **env)
+
+
+def test_no_warning():
+    with Alone() as net:
+        ok(net, "no_warning")
+
+
+def test_bound():
+    """To one CPU, as by OMP_PROC_BIND."""
+    with Alone() as net:
+        ok(net, "bound")
+
+
+def test_odd_folders():
+    """A configuration has no such path."""
+    for name in rig.layouts("x#1", "it's", 'say "a"', "a;b", "a b"):
+        with Alone() as net:
+            folder = net.path(f"tmp/{name}")
+            os.mkdir(folder)
+            net.ranks_ok(CASES, "sums", env={"TMPDIR": folder})
+            check(os.listdir(folder) == [], os.listdir(folder))
+            os.rmdir(folder)
+            net.await_nothing()
+
+
+HIDE = """\
+set -e
+printf %s "$1" >/proc/sys/kernel/hostname
+mount -t tmpfs none /proc/sys/kernel/random
+[ "$2" = yes ] && mount -t tmpfs none /sys
+echo
+exec cat"""
+
+
+class Bare(Alone):
+    """On a machine, in a sandbox say, that hides what it is."""
+
+    def __init__(self, name, has_sys):
+        super().__init__()
+        self.holder = subprocess.Popen(
+            ["unshare", "-mu", "sh", "-c", HIDE, "sh", name,
+             "no" if has_sys else "yes"], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE)
+        if not self.holder.stdout.readline():
+            self.end_holder()
+            raise Skip("no right to a mount namespace")
+
+    def namespaces(self, rank):
+        return [f"/proc/{self.holder.pid}/ns/{kind}" for kind in ("mnt", "uts")]
+
+    def end_holder(self):
+        self.holder.stdin.close()
+        self.holder.stdout.close()
+        self.holder.wait(rig.STOP_S)
+
+    def __exit__(self, kind, value, trace):
+        try:
+            return super().__exit__(kind, value, trace)
+        finally:
+            self.end_holder()
+
+
+def test_bare_machines():
+    """No boot id, names that no node can have."""
+    for name in rig.layouts("a b", "h\xf6st", "(none)"):
+        with Bare(name, has_sys=True) as net:
+            ok(net, "sums")
+
+
+def test_no_sys():
+    with Bare("node", has_sys=False) as net:
+        ok(net, "no_sys")
+
+
+if __name__ == "__main__":
+    main(dict(globals()))
