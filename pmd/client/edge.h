@@ -49,8 +49,8 @@ enum {
 	SW_EDGE_COMPLETIONS = 2 * SW_EDGE_TENSORS,
 };
 
-/* In the handle of a collective; its low bits are its stream, counted as
- * tensors are. */
+/* Set in the handle that a collective has in the rings, whose low
+ * SW_EDGE_TENSOR_BITS are the item of its stream. */
 #define SW_EDGE_COLL_HANDLE UINT64_C(0x8000000000000000)
 
 #define SW_EDGE_TENSOR_BYTES_MAX (UINT64_C(64) << 30)
