@@ -40,8 +40,7 @@ enum {
 struct sw_worker_server {
 	const char *name; /* for messages */
 	struct sw_path path;
-	uint16_t udp; /* for messages; 0: path.udp, which is no port if the
-			 server is in this process */
+	uint16_t udp; /* for messages; 0: path.udp */
 };
 
 struct sw_worker_job {

@@ -53,7 +53,8 @@ enum {
 /* What a client declares, its items, have ids (engine/base/ids.h); their
  * indices count on in the order of declaration. */
 
-/* In the handle of a collective; its low bits are its stream's index. */
+/* Set in the handle that a collective has in the rings; its low
+ * SW_EDGE_TENSOR_BITS are the index of its stream's item. */
 #define SW_EDGE_COLL_HANDLE UINT64_C(0x8000000000000000)
 
 #define SW_EDGE_TENSOR_BYTES_MAX (UINT64_C(64) << 30)

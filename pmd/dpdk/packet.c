@@ -2,8 +2,10 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/dpdk/packet.h"
 
+#include <dirent.h>
 #include <linux/filter.h>
 #include <linux/if_packet.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -14,8 +16,6 @@
 #include <rte_udp.h>
 
 #include "engine/base/error.h"
-
-enum { FDS_MAX = 4096 /* a driver's sockets are among the first */ };
 
 /* Where a field stands in a frame whose IPv4 header has no options. */
 #define AT_IP(field)                              \
@@ -96,12 +96,16 @@ static bool is_open_to_all(int fd, uint32_t if_index)
 
 uint32_t sw_packet_sockets(uint32_t if_index, int fds[], uint32_t max)
 {
-	int most = (int)sysconf(_SC_OPEN_MAX);
+	DIR *all = opendir("/proc/self/fd");
+	const struct dirent *e;
 	uint32_t n = 0;
 
-	for (int fd = 0; fd < most && fd < FDS_MAX && n < max; fd++)
-		if (is_open_to_all(fd, if_index))
-			fds[n++] = fd;
+	while (all && n < max && (e = readdir(all)))
+		if (e->d_name[0] != '.' &&
+			is_open_to_all(atoi(e->d_name), if_index))
+			fds[n++] = atoi(e->d_name);
+	if (all)
+		closedir(all);
 	return n;
 }
 

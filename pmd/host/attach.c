@@ -87,7 +87,7 @@ void sw_host_tuned(struct sw_host *h, uint32_t id, int err, const char *text)
 	if (!s || s->state != SW_SLOT_ATTACHED || !s->is_tuning)
 		return;
 	s->is_tuning = false;
-	if (s->is_freeing)
+	if (s->is_freeing && !err)
 		sw_declared_unmap(h, s->declared, s->freeing);
 	s->is_freeing = false;
 	sw_slot_say(s, SW_EDGE_TUNED, err, 0, text);

@@ -77,8 +77,9 @@ int sw_numa_of_device(const char *name)
 	return node;
 }
 
-/* The masks of these calls have so many bits; a node beyond is refused. */
-enum { MASK_BITS = 64 };
+/* The masks of these calls have so many bits; a node beyond is refused.  The
+ * kernel reads one bit less than it is told. */
+enum { MASK_BITS = 64, MAX_NODE = MASK_BITS + 1 };
 
 int sw_numa_bind(void *mem, uint64_t bytes, int node)
 {
@@ -89,8 +90,8 @@ int sw_numa_bind(void *mem, uint64_t bytes, int node)
 	if (node < 0 || node >= MASK_BITS)
 		return SW_EIO;
 	mask = 1ul << node;
-	return mbind(mem, bytes, MPOL_PREFERRED, &mask, MASK_BITS, 0) ? SW_EIO
-								      : 0;
+	return mbind(mem, bytes, MPOL_PREFERRED, &mask, MAX_NODE, 0) ? SW_EIO
+								     : 0;
 }
 
 int sw_numa_prefer(int node)
@@ -102,7 +103,7 @@ int sw_numa_prefer(int node)
 	mask = node == SW_NUMA_ANY ? 0 : 1ul << node;
 	return set_mempolicy(
 		       node == SW_NUMA_ANY ? MPOL_DEFAULT : MPOL_PREFERRED,
-		       &mask, MASK_BITS)
+		       &mask, MAX_NODE)
 		       ? SW_EIO
 		       : 0;
 }

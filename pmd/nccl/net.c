@@ -12,11 +12,15 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pmd/nccl/plugin.h"
 
 enum { PENDING = 16, BACKLOG = 64, MAGIC = 0x4f4c4548 /* "HELO" */ };
+
+/* NCCL asks again and again, without a pause. */
+#define ABANDONED_NS UINT64_C(10000000000)
 
 struct hello {
 	uint32_t magic, version;
@@ -42,6 +46,7 @@ struct sw_nccl_dial {
 	const void *handle;
 	struct sw_nccl_id id;
 	int fd;
+	uint64_t asked_ns; /* for it, the last time */
 };
 
 static void set_options(int fd)
@@ -202,6 +207,36 @@ static struct sw_nccl_dial **find_dial(struct sw_nccl_process *p,
 	return at;
 }
 
+static void close_dial(struct sw_nccl_dial *d)
+{
+	if (d)
+		close(d->fd);
+	free(d);
+}
+
+/* Close what nobody has asked for in a while: its communicator was aborted. */
+static void close_abandoned(struct sw_nccl_process *p, uint64_t now_ns)
+{
+	for (struct sw_nccl_dial **at = &p->dials; *at;) {
+		struct sw_nccl_dial *d = *at;
+
+		if (now_ns - d->asked_ns < ABANDONED_NS) {
+			at = &d->next;
+			continue;
+		}
+		*at = d->next;
+		close_dial(d);
+	}
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 static struct sw_nccl_dial *take_dial(
 	const void *handle, const struct sw_nccl_id *id)
 {
@@ -213,6 +248,7 @@ static struct sw_nccl_dial *take_dial(
 	d = *at;
 	if (d)
 		*at = d->next;
+	close_abandoned(p, now_ns());
 	pthread_mutex_unlock(&p->lock);
 	return d;
 }
@@ -222,6 +258,7 @@ static void put_dial(struct sw_nccl_dial *d)
 	struct sw_nccl_process *p = sw_nccl_process();
 
 	pthread_mutex_lock(&p->lock);
+	d->asked_ns = now_ns();
 	d->next = p->dials;
 	p->dials = d;
 	pthread_mutex_unlock(&p->lock);
@@ -298,9 +335,7 @@ int sw_nccl_net_connect(int dev, void *handle, void **send_comm)
 	}
 	if (!no)
 		return finish_dial(d, send_comm);
-	if (d)
-		close(d->fd);
-	free(d);
+	close_dial(d);
 	return sw_nccl_fail(
 		NCCL_REMOTE, "cannot connect to a node: %s", strerror(no));
 }

@@ -5,6 +5,7 @@
  *
  * One process is both ends: no call of them may wait for the other.
  */
+#include <dirent.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -269,6 +270,52 @@ static void run_strangers(struct pair *p)
 	net_close_listen(p);
 }
 
+static uint32_t n_descriptors(void)
+{
+	DIR *all = opendir("/proc/self/fd");
+	uint32_t n = 0;
+
+	nccl_must(all, "no /proc");
+	while (readdir(all))
+		n++;
+	closedir(all);
+	return n;
+}
+
+/* A connection that NCCL stops asking for is closed by the next one. */
+static void run_abandoned(struct pair *p)
+{
+	struct sockaddr_storage a = {0};
+	uint32_t n_fds = 0, before;
+	int fds[200];
+
+	nccl_must(!net_listen(p), "listen");
+	memcpy(&a, p->handle + ADDRESS_AT, 28);
+	before = n_descriptors();
+	nccl_must(!net_connect(p, p->handle), "connect");
+	while (p->send) { /* until nobody else may wait to be accepted */
+		nccl_must(n_fds < 200, "the backlog has no end");
+		net_close(p);
+		fds[n_fds] =
+			socket(a.ss_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		nccl_must(fds[n_fds] >= 0, "a socket");
+		(void)!connect(fds[n_fds++], (void *)&a,
+			a.ss_family == AF_INET ? 16 : 28);
+		nccl_must(!net_connect(p, p->handle), "connect");
+	}
+	nccl_must(n_descriptors() == before + n_fds + 1, "nothing is dialled");
+	while (n_fds)
+		close(fds[--n_fds]);
+	net_close_listen(p);
+	sleep(11);
+	nccl_must(!net_listen(p), "listen");
+	join(p);
+	nccl_must(n_descriptors() == before + 2, "%u descriptors, not %u",
+		n_descriptors(), before + 2);
+	net_close(p);
+	net_close_listen(p);
+}
+
 int main(int argc, char **argv)
 {
 	struct node k = {.version = argc > 2 ? (uint32_t)atoi(argv[2]) : 0};
@@ -284,6 +331,7 @@ int main(int argc, char **argv)
 	run_errors(&p, from, to);
 	run_handles(&p);
 	run_strangers(&p);
+	run_abandoned(&p);
 	free(from);
 	free(to);
 	printf("done\n");

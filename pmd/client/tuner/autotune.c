@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "engine/base/error.h"
+#include "pmd/client/client.h"
 #include "pmd/client/tuner/tune_live.h"
 
 #define SAMPLE_S 0.02
@@ -16,7 +17,8 @@ struct sw_autotune {
 int sw_autotune_open(struct sw_client *c, struct sw_autotune **out)
 {
 	struct sw_autotune *a = calloc(1, sizeof(*a));
-	int err = a ? sw_tune_live_begin(&a->live, c, 1, SAMPLE_S) : SW_ENOMEM;
+	int err = a ? sw_tune_live_begin(&a->live, c, 1, SAMPLE_S)
+		    : sw_client_fail(c, SW_ENOMEM, "no memory for the tuner");
 
 	if (err)
 		free(a);
