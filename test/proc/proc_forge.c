@@ -116,6 +116,8 @@ static bool receive(struct forge *f, uint8_t type, struct test_frame *out)
 		frame_read(out);
 		if (!frame_is_intact(out, sw_epoch_seed(f->peer.epoch)))
 			die("the victim sends a malformed frame");
+		if (out->h.type == SW_STATUS) /* it has the epoch */
+			peer_learn(&f->peer, out);
 		is_found = out->h.type == type;
 	}
 	ops->rx_release(f->port);

@@ -10,8 +10,11 @@
 
 static void keep(struct hand_rig *rig, const struct test_frame *f)
 {
-	struct hand_inbox *in = &rig->in[f->peer.ip - frame_ip(0)];
+	uint32_t i = f->peer.ip - frame_ip(0);
+	struct hand_inbox *in = &rig->in[i];
 
+	if (f->h.type == SW_STATUS) /* it has the epoch */
+		peer_learn(&rig->r.w[i], f);
 	if (in->n < HAND_INBOX)
 		in->f[in->n++] = *f;
 }
