@@ -55,6 +55,7 @@ struct sw_dpdk_port_params sw_daemon_port_params(
 	if (d->conf.job.payload_bytes)
 		p.payload_bytes = d->conf.job.payload_bytes;
 	p.trusted_uid = d->trusted_uid;
+	p.queue_bytes = d->params.queue_bytes / d->n_lcores;
 	return p;
 }
 
@@ -144,6 +145,21 @@ void sw_daemon_set_rate(struct sw_daemon *d, uint64_t bit_s)
 	atomic_fetch_add(&d->n_rates, 1);
 }
 
+/* No more is granted than the smallest receive buffer holds. */
+static void fit_buffers(struct sw_daemon *d)
+{
+	struct sw_params *p = &d->params;
+
+	for (uint32_t i = 0; i < d->n_dpdk_ports; i++) {
+		uint32_t holds = sw_dpdk_port_holds(d->queues[0][i]);
+
+		if (holds && (!p->buffer_bytes || holds < p->buffer_bytes))
+			p->buffer_bytes = holds;
+	}
+	if (p->buffer_bytes && p->buffer_bytes < p->window_bytes)
+		p->window_bytes = p->buffer_bytes;
+}
+
 int sw_daemon_open_ports(struct sw_daemon *d)
 {
 	int err = 0;
@@ -153,6 +169,7 @@ int sw_daemon_open_ports(struct sw_daemon *d)
 	atomic_store(&d->rate_bit_s, sum_rates(&d->conf));
 	if (!err)
 		err = choose_payload(d);
+	fit_buffers(d);
 	if (!err && d->conf.node.role == SW_ROLE_BOTH)
 		err = open_loopbacks(d);
 	return err ? err

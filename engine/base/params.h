@@ -43,6 +43,9 @@ struct sw_params {
 	/* Room before a receiver, in a switch: what all may have on their way
 	 * to it.  Its lcores share it. */
 	uint32_t queue_bytes;
+	/* Room for what comes to one lcore, in the kernel's receive buffers; 0:
+	 * not known. */
+	uint32_t buffer_bytes;
 	/* Payload class: bytes of a full chunk. */
 	uint32_t payload;
 	/* Scheduling; the job's, but for the partition.  NULL: bytescheduler;
@@ -84,6 +87,16 @@ static inline void sw_params_init(struct sw_params *p)
 		.payload = 8192,
 		.has_crc = true,
 	};
+}
+
+/* sw_params_queue - what senders may have on their way to one of @n_lcores. */
+static inline uint32_t sw_params_queue(
+	const struct sw_params *p, uint32_t n_lcores)
+{
+	uint32_t queue = p->queue_bytes / n_lcores;
+
+	return p->buffer_bytes && p->buffer_bytes < queue ? p->buffer_bytes
+							  : queue;
 }
 
 #endif

@@ -222,6 +222,15 @@ void sw_flow_give(struct sw_flow *f)
 
 /* --- frames out, frames in --- */
 
+void sw_flow_rest(struct sw_flow *f)
+{
+	if (f->granted > f->consumed) {
+		f->returned += f->granted - f->consumed;
+		f->consumed = f->granted;
+	}
+	f->rested = f->consumed;
+}
+
 void sw_flow_send_ctl(struct sw_flow *f, struct sw_header *h)
 {
 	h->class = SW_CLASS_CTL;
@@ -229,6 +238,7 @@ void sw_flow_send_ctl(struct sw_flow *f, struct sw_header *h)
 	sw_flow_give(f);
 	h->consumed = (uint32_t)f->consumed;
 	h->grant = (uint32_t)f->given;
+	h->chunk = (uint32_t)f->returned;
 }
 
 /* Note the number of @h, which is not late.  Returns whether it counts. */
@@ -258,7 +268,8 @@ bool sw_flow_rx(struct sw_flow *f, const struct sw_header *h)
 	if (used > 0 && used <= SW_CREDIT_MAX)
 		f->peer_consumed += (uint32_t)used;
 	if (f->grants) {
-		if (h->type == SW_PUSH && f->grants->start)
+		if ((h->type == SW_PUSH || h->type == SW_KEEPALIVE) &&
+			f->grants->start)
 			set_backlog(f, sw_flags_backlog(h->flags));
 		note_held(f);
 	}

@@ -120,6 +120,8 @@ static inline uint64_t sw_space_bit(uint64_t psn)
 struct sw_flow {
 	const struct sw_params *params;
 	uint64_t consumed, granted; /* quanta; what we send */
+	uint64_t returned;          /* of consumed: what was never sent */
+	uint64_t rested;            /* consumed, when some was returned last */
 	uint64_t peer_consumed;     /* quanta; what we receive */
 	uint64_t given;             /* quanta; the last grant that we sent */
 	uint64_t n_since_given;     /* quanta that came since then */
@@ -199,6 +201,23 @@ static inline void sw_flow_wait(struct sw_flow *f)
 {
 	f->is_patient = true;
 	f->may_ask = false;
+}
+
+/* sw_flow_may_rest - were frames sent since sw_flow_rest, none of which is on
+ * its way? */
+static inline bool sw_flow_may_rest(const struct sw_flow *f)
+{
+	return !f->open_mask && f->consumed != f->rested;
+}
+
+/* sw_flow_rest - nothing is left to send: what is left of the grant goes back
+ * to the peer, as if it had been used, with the next control frame. */
+void sw_flow_rest(struct sw_flow *f);
+
+/* sw_flow_is_spent - has the peer used or returned all that it was granted? */
+static inline bool sw_flow_is_spent(const struct sw_flow *f)
+{
+	return f->given && f->given <= f->peer_consumed;
 }
 
 /* sw_flow_give - see what the peer is granted from now on: before data frames
@@ -298,7 +317,7 @@ static inline bool sw_flow_is_newer(
 	       (h->psn - last <= SW_PSN_SKIP && (!is_ctl || h->psn > far));
 }
 
-/* sw_flow_rx - take consumed, grant and a PUSH's backlog from a valid header,
+/* sw_flow_rx - take consumed, grant and backlog from a valid header,
  * if sw_flow_is_newer.  Returns true when the grant grew. */
 bool sw_flow_rx(struct sw_flow *f, const struct sw_header *h);
 

@@ -124,7 +124,7 @@ int sw_server_open(struct sw_server **out, const struct sw_params *params,
 		.n_lcores = 1,
 		.wait_at_ns = UINT64_MAX,
 		.n_ports = n_ports};
-	sw_grants_init(&srv->grants, params->queue_bytes);
+	sw_grants_init(&srv->grants, sw_params_queue(params, 1));
 	for (uint32_t i = 0; i < n_ports; i++) {
 		srv->max_payload[i] = ports[i]->max_payload;
 		srv->is_inner[i] = ports[i]->is_inner;
@@ -142,7 +142,7 @@ void sw_server_set_lcores(
 	struct sw_server *srv, uint32_t n, _Atomic uint64_t *all_used)
 {
 	srv->n_lcores = n;
-	sw_grants_init(&srv->grants, srv->params.queue_bytes / n);
+	sw_grants_init(&srv->grants, sw_params_queue(&srv->params, n));
 	srv->quota.all_used = all_used;
 }
 

@@ -266,6 +266,15 @@ static void on_leave(struct sw_session *s, const uint8_t *payload)
 	sw_job_leave(s, fault.err, fault.text);
 }
 
+/* A worker at rest has returned its grant: it is told what it may begin with.
+ */
+static void on_keepalive(struct sw_session *s, const struct sw_header *h)
+{
+	s->status_seq = h->aux;
+	if (sw_flow_is_spent(&s->peer.flow))
+		sw_session_owe(s, SW_OWE_KEEPALIVE);
+}
+
 /* What a job must be running for. */
 static void (*const running[SW_N_TYPES])(struct sw_session *,
 	const struct sw_rx_frame *, const struct sw_header *) = {
@@ -289,7 +298,7 @@ static void on_control(struct sw_session *s, const struct sw_rx_frame *f,
 		sw_peer_on_ack(&s->peer, h, f->payload, !is_late, srv->now_ns,
 			sw_session_fate, s, &srv->stats);
 	else if (h->type == SW_KEEPALIVE)
-		s->status_seq = h->aux;
+		on_keepalive(s, h);
 	else if (s->job->status.state == SW_JOB_RUNNING && running[h->type])
 		running[h->type](s, f, h);
 	else /* also types that only a server sends */

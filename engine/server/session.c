@@ -87,7 +87,8 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
 	struct sw_replies *q = &srv->replies[path.port_i];
 	struct sw_reply *r;
 
-	if (q->n == SW_REPLIES)
+	/* Frames of unknown sessions must not keep COOKIEs out. */
+	if (q->n >= (h->type == SW_LEFT ? SW_REPLIES / 2 : SW_REPLIES))
 		return;
 	r = &q->ring[(q->first + q->n++) % SW_REPLIES];
 	r->path = path;

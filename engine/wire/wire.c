@@ -65,7 +65,7 @@ static enum verdict check_type(const struct sw_header *h)
 	if ((h->version < SW_VERSION_MIN || h->version > SW_VERSION_MAX) &&
 		type != SW_HELLO && type != SW_JOIN)
 		return VERSION;
-	if (type == SW_PUSH)
+	if (type == SW_PUSH || type == SW_KEEPALIVE)
 		flags |= 15 * SW_FLAG_BACKLOG;
 	if (type >= SW_N_TYPES || (h->flags & ~flags))
 		return TYPE;

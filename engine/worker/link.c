@@ -205,3 +205,20 @@ uint64_t sw_link_tick_request(struct sw_worker *w, struct sw_link *l)
 	sw_link_owe(w, l, SW_OWE_REQUEST);
 	return UINT64_MAX;
 }
+
+uint64_t sw_link_tick_rest(struct sw_worker *w, struct sw_link *l)
+{
+	struct sw_flow *f = &l->peer.flow;
+	uint64_t at = l->rest_at_ns;
+
+	l->rest_at_ns = 0;
+	if (l->n_todo || !sw_flow_may_rest(f))
+		return UINT64_MAX;
+	if (!at || w->now_ns < at) {
+		l->rest_at_ns = at ? at : w->now_ns + w->params.rto_min;
+		return l->rest_at_ns;
+	}
+	sw_flow_rest(f);
+	sw_link_owe(w, l, SW_OWE_KEEPALIVE);
+	return UINT64_MAX;
+}

@@ -458,6 +458,7 @@ static void tick_link(struct sw_worker *w, struct sw_link *l)
 			&l->peer, w->due, w->now_ns, on_fate, l, &w->stats);
 		sw_peer_tick_alive(&l->peer, w->due, &w->params, w->now_ns);
 		sw_peer_wake(&l->peer, tick_pull(w, l));
+		sw_peer_wake(&l->peer, sw_link_tick_rest(w, l));
 		sw_link_touch(l);
 	}
 	sw_peer_wake(&l->peer, sw_link_tick(w, l));

@@ -51,6 +51,7 @@ struct sw_link {
 	/* Of what is late: the last PULL or result, and how long after it the
 	 * next PULL is; 0: as after a result. */
 	uint64_t pull_from_ns, pull_wait_ns;
+	uint64_t rest_at_ns; /* it returns its grant; 0: it is not idle */
 	uint32_t n_pulls;
 	/* Where the next PULL goes on: with late results, with streams. */
 	uint32_t pull_order, pull_local, pull_stream;
@@ -139,6 +140,11 @@ uint32_t sw_link_build_request(
 
 /* sw_link_tick_request - repeat it; returns when. */
 uint64_t sw_link_tick_request(struct sw_worker *w, struct sw_link *l);
+
+/* sw_link_tick_rest - return what is left of the server's grant when nothing
+ * was pushed for rto_min, so that other workers can use it; returns when to
+ * look again. */
+uint64_t sw_link_tick_rest(struct sw_worker *w, struct sw_link *l);
 
 static inline bool sw_link_owes_dead(const struct sw_link *l)
 {

@@ -20,7 +20,7 @@ static struct sw_grants *share_grants(struct sw_worker *w,
 
 	for (uint32_t s = 0; s < job->n_servers; s++)
 		n += !ports[job->servers[s].path.port_i]->is_inner;
-	sw_grants_init(&w->grants, w->params.queue_bytes / w->n_lanes);
+	sw_grants_init(&w->grants, sw_params_queue(&w->params, w->n_lanes));
 	return n > 1 ? &w->grants : NULL;
 }
 

@@ -9,9 +9,17 @@
 
 enum { REFUSED_MAX = 3 }; /* then a chunk is pushed from a copy */
 
+/* Quanta that the link has to push besides. */
+static uint64_t backlog_of(const struct sw_worker *w, const struct sw_link *l)
+{
+	return l->n_todo *
+	       (uint64_t)((w->params.payload + SW_QUANTUM - 1) / SW_QUANTUM);
+}
+
 static uint32_t build_keepalive(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
+	h->flags = sw_backlog_flags(backlog_of(w, l));
 	return sw_peer_build_keepalive(l->status_seq, h);
 }
 
@@ -143,13 +151,6 @@ static bool has_bytes(const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	return t->op == SW_OPERATION_SUM ||
 	       (t->root >= w->first && t->root < w->first + w->n_local);
-}
-
-/* Quanta that the link has to push besides. */
-static uint64_t backlog_of(const struct sw_worker *w, const struct sw_link *l)
-{
-	return l->n_todo *
-	       (uint64_t)((w->params.payload + SW_QUANTUM - 1) / SW_QUANTUM);
 }
 
 static uint8_t push_flags(const struct sw_link *l, const struct sw_wtensor *t,

@@ -283,6 +283,11 @@ uint32_t sw_dpdk_port_wake_fds(
 	return 1;
 }
 
+uint32_t sw_dpdk_port_holds(const struct sw_port *base)
+{
+	return port_of(base)->holds_bytes;
+}
+
 uint32_t sw_dpdk_port_slots(const struct sw_port *base)
 {
 	return port_of(base)->params.ring_slots * port_of(base)->n_queues;

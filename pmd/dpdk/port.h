@@ -51,6 +51,8 @@ struct sw_dpdk_port_params {
 				      the MTU may make it smaller */
 	uint32_t ring_slots;       /* of the driver, each way; a power of two,
 				      16 … 16384; 0: by type */
+	uint32_t queue_bytes; /* udp: of payload that a socket's receive buffer
+				 should hold; 0: the ring */
 	uint32_t burst; /* frames per driver call, at most SW_RX_BURST; 0: by
 			   type */
 	uint64_t rate_bit_s; /* of payload, its queue pairs together; 0: any */
@@ -144,6 +146,11 @@ uint32_t sw_dpdk_port_wake_fds(
 
 /* sw_dpdk_port_slots - of its driver's rings, each way, all queue pairs. */
 uint32_t sw_dpdk_port_slots(const struct sw_port *p);
+
+/* sw_dpdk_port_holds - bytes of payload that each receive buffer of a port of
+ * the kernel's sockets holds, as the kernel counts memory; 0: of other ports.
+ */
+uint32_t sw_dpdk_port_holds(const struct sw_port *p);
 
 /* sw_dpdk_port_is_drained - does no driver refer to a stable payload sent on
  * this queue pair any more?

@@ -170,7 +170,10 @@ struct port {
 	_Atomic int denied_errno;
 	int said_errno;        /* the watch's own */
 	uint32_t n_calm_ticks; /* the watch's own: without such */
-	bool has_said_short;
+	bool has_said_short, has_said_overrun;
+	/* Of the kernel's sockets: payload that each receive buffer holds, and
+	 * net.core.rmem_max with which it holds all that was asked for. */
+	uint32_t holds_bytes, rmem_bytes;
 };
 
 extern const struct sw_port_ops sw_dpdk_ops;

@@ -10,11 +10,16 @@
 #include <rte_malloc.h>
 
 #include "engine/base/error.h"
+#include "engine/wire/wire.h"
 #include "pmd/dpdk/udp.h"
 
 enum {
-	/* What the kernel counts of a buffer besides a frame's bytes. */
-	BUFFER_REST_BYTES = 512,
+	/* What the kernel counts of a frame in a receive buffer
+	 * (skb->truesize): a power of two that holds the frame, its headroom
+	 * and its fragments' list, and the sk_buff; also of a small one. */
+	SKB_REST_BYTES = 64 + 320,
+	SKB_BYTES = 256,
+	SKB_MIN_BYTES = 1280,
 	/* A burst where nobody says: an agent's and a server's. */
 	DATAGRAMS = 2,
 	/* What lies between us and the wire nothing overtakes. */
@@ -81,22 +86,42 @@ static int socket_open(struct queue *q, uint32_t endpoint)
 	return 0;
 }
 
-/* Make its buffers; what the machine's limit leaves of the ring. */
+/* Quanta of credit of a full frame. */
+static uint32_t quanta_of(const struct port *p)
+{
+	return (p->params.payload_bytes + SW_QUANTUM - 1) / SW_QUANTUM;
+}
+
+/* What a full frame, or as many small ones as its credit allows, takes of a
+ * receive buffer at most. */
+static uint32_t charge_of(const struct port *p)
+{
+	uint32_t bytes = rte_align32pow2(p->frame_max + SKB_REST_BYTES);
+
+	return RTE_MAX(bytes + SKB_BYTES, quanta_of(p) * SKB_MIN_BYTES);
+}
+
+/* Make its buffers, and note what the machine's limit leaves of them.  Half of
+ * what the kernel gives is counted on: it frees a part late. */
 static void buffers_make(struct port *p, const struct sw_udp_queue *u)
 {
-	uint32_t frame = p->frame_max + BUFFER_REST_BYTES;
-	uint32_t slots = p->params.ring_slots, got = slots * frame;
+	uint32_t quanta = quanta_of(p), charge = charge_of(p);
+	uint32_t slots = RTE_MAX(p->params.ring_slots,
+		p->params.queue_bytes / (quanta * SW_QUANTUM) + 1);
+	uint32_t got = slots * charge;
 
+	p->rmem_bytes = got;
 	for (uint32_t e = 0; e < p->params.n_udp; e++)
 		if (u->fds[e] >= 0)
-			got = RTE_MIN(
-				got, buffers_set(u->fds[e], slots * frame));
-	if (got == slots * frame)
+			got = RTE_MIN(got, buffers_set(u->fds[e], got));
+	p->holds_bytes = RTE_MIN(p->holds_bytes ? p->holds_bytes : UINT32_MAX,
+		RTE_MAX(got / charge, 1u) * quanta * SW_QUANTUM);
+	if (got == slots * charge)
 		return;
 	sw_log(p->log, SW_LOG_WARN,
-		"port %s: its sockets hold only %u of %u frames, so more "
-		"frames will be lost: set net.core.rmem_max to %u (sysctl)",
-		p->params.name, got / frame, slots, slots * frame);
+		"port %s: its sockets hold only %u of %u frames, so less is "
+		"sent to it at once: set net.core.rmem_max to %u (sysctl)",
+		p->params.name, got / charge, slots, p->rmem_bytes);
 }
 
 static uint32_t slot_bytes(const struct sw_dpdk_port_params *p)

@@ -239,6 +239,26 @@ static void say_uncut(struct port *p)
 	p->has_said_short = n != 0;
 }
 
+/* Credit is for what a receive buffer holds, so this is not what it should be:
+ * frames of strangers, or a buffer that others made smaller. */
+static void say_overrun(struct port *p)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < p->n_queues; i++)
+		n += atomic_load_explicit(
+			&p->queues[i]->counters[SW_DPDK_I_rx_overrun],
+			memory_order_relaxed);
+	if (!n || p->has_said_overrun)
+		return;
+	p->has_said_overrun = true;
+	sw_log(p->log, SW_LOG_WARN,
+		"port %s: the kernel dropped %llu frames because a socket's "
+		"receive buffer was full (rx_overrun): set net.core.rmem_max "
+		"to %u or more (sysctl)",
+		p->params.name, (unsigned long long)n, p->rmem_bytes);
+}
+
 static void watch(void *arg)
 {
 	struct port *p = arg;
@@ -258,6 +278,8 @@ static void watch(void *arg)
 			p->params.name, p->log);
 	else
 		say_denied(p);
+	if (p->type->is_kernel)
+		say_overrun(p);
 	rte_eal_alarm_set(WATCH_PERIOD_US, watch, p);
 }
 

@@ -1,6 +1,7 @@
 # proc_udp_net.py - ports of type udp between namespaces, and what goes wrong there
 # SPDX-License-Identifier: BSD-3-Clause
 import re
+import signal
 import time
 
 import lan
@@ -42,6 +43,25 @@ def test_four_nodes_jumbo():
 
 def test_four_colocated_nodes_mtu_1500():
     run_job(1500, 1344, workers=4, servers=0, colocated=True)
+
+
+def test_many_agents_fit_the_receive_buffer():
+    """All that agents may send at once waits in the server's socket."""
+    with Hosts(mtu=1500, workers=4) as net:
+        for name in net.hosts:  # each frame is a buffer of its own
+            no_large_ones(name)(net)
+        net.start_all()
+        clients = start_forever(net, "--tensor", "w:1500000:f32")
+        for _ in range(4):  # nobody reads the socket meanwhile
+            net.daemons["a"].signal(signal.SIGSTOP)
+            time.sleep(0.1)
+            net.daemons["a"].signal(signal.SIGCONT)
+            check_goes_on(clients, 2)
+        stats = net.stats("a")
+        lost, came = (stats[f"port.lan.rx_{x}"] for x in ("overrun", "frames"))
+        check(came > 20000 and lost * 1000 <= came,
+              f"{lost} of {came} frames overran the server's receive buffer")
+        end(net, clients)
 
 
 def test_two_lcores():

@@ -1,5 +1,7 @@
 /* trace_share.c - several jobs on one server: fair shares, isolation (A13c,
  * I9). SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/base/error.h"
+#include "engine/worker/worker_int.h"
 #include "test/sim/trace_job.h"
 
 /* Jobs without end that share the link of one server, of 10 Gb/s. */
@@ -150,7 +152,98 @@ static void i9_a_job_over_quota_harms_no_other(struct check *c)
 	end_jobs(c, job);
 }
 
+/* --- a job at rest --- */
+
+enum { CHUNKS = 6200 }; /* 8 MB */
+
+static bool has_round(const struct sim_job *job, uint32_t first)
+{
+	return job->workers[first].round[0] && job->workers[first + 2].round[0];
+}
+
+static bool has_round_of_b(void *ctx)
+{
+	return has_round(ctx, 1);
+}
+
+/* The round of both members of job @first takes so long. */
+static uint64_t run_round(struct check *c, struct sim_job *job, uint32_t first)
+{
+	uint64_t from_ns = job->net.now_ns;
+
+	for (uint32_t r = first; r < 4; r += 2)
+		sim_worker_submit(&job->workers[r], 0, 0);
+	if (first)
+		check(c,
+			sim_net_run(
+				&job->net, from_ns + SW_S, has_round_of_b, job),
+			"the round ends");
+	else
+		sim_job_pass(job, SW_S / 10);
+	check(c, has_round(job, first), "the round has ended");
+	return job->net.now_ns - from_ns;
+}
+
+/* How long job B takes on a server far away, when A has had a round before. */
+static uint64_t time_of_b(struct check *c, bool is_beside)
+{
+	struct sim_job *job = new_job(CHUNKS * 336, 0);
+	uint64_t ns;
+
+	job->n_jobs = 2;
+	job->n_workers = 4;
+	job->is_by_hand = true;
+	job->params.window_bytes = 512 << 10;
+	job->params.queue_bytes = 521 << 10;
+	job->net.faults.queue_bytes = 16 << 20;
+	job->net.latency_ns = 50 * SW_US;
+	sim_job_open(job);
+	sim_job_pass(job, 20 * SW_MS);
+	if (is_beside)
+		run_round(c, job, 0);
+	check_eq(c, job->servers[0]->grants.used, 0, "grants held at rest");
+	check_eq(c, job->servers[0]->grants.windows, 0, "flows with a backlog");
+	ns = run_round(c, job, 1);
+	end_jobs(c, job);
+	return ns;
+}
+
+static void a13c_a_job_at_rest_holds_no_grants(struct check *c)
+{
+	uint64_t alone = time_of_b(c, false), beside = time_of_b(c, true);
+
+	if (!check(c, beside <= alone + alone / 50, "B is as fast beside A"))
+		check_eq(c, beside, alone, "ns");
+}
+
+/* A tensor dies when chunks of it are still to be pushed: the server does not
+ * wait for them. */
+static void a13c_a_dead_tensor_has_no_backlog(struct check *c)
+{
+	struct sim_job *job = new_job(CHUNKS * 336, 0);
+	struct sw_worker *w;
+
+	job->is_by_hand = true;
+	job->params.window_bytes = 64 << 10;
+	sim_job_open(job);
+	sim_job_pass(job, 20 * SW_MS);
+	w = &job->workers[0].engine;
+	sim_worker_submit(&job->workers[0], 0, 0);
+	sim_job_pass(job, 200 * SW_US);
+	check(c, job->servers[0]->grants.windows > 0, "there is a backlog");
+	sw_tensor_kill(w, &w->tensors[0], 1, SW_EMISMATCH, "it differs");
+	sim_job_pass(job, 100 * SW_MS);
+	check_eq(c, job->servers[0]->grants.used, 0, "grants held");
+	check_eq(c, job->servers[0]->grants.windows, 0, "flows with a backlog");
+	sim_job_close(job);
+	free(job);
+}
+
 const struct check_case trace_share[] = {
+	{"a13c_a_job_at_rest_holds_no_grants",
+		a13c_a_job_at_rest_holds_no_grants},
+	{"a13c_a_dead_tensor_has_no_backlog",
+		a13c_a_dead_tensor_has_no_backlog},
 	{"a13c_equal_jobs_share_equally", a13c_equal_jobs_share_equally},
 	{"a13c_jobs_share_by_weight", a13c_jobs_share_by_weight},
 	{"a13c_members_do_not_count", a13c_members_do_not_count},

@@ -57,6 +57,20 @@ static void hello__flood(void **state)
 	server_rig_close(r);
 }
 
+/* Nor does who sends frames of sessions that are not there keep others out. */
+static void hello__beside_unknown_sessions(void **state)
+{
+	struct server_rig *r = open_rig(1);
+
+	for (uint32_t i = 0; i < 1000; i++)
+		peer_send(&r->w[1],
+			(struct sw_header){.type = SW_KEEPALIVE, .session = 99},
+			NULL);
+	hello(r, 0);
+	assert_non_null(strstr(rig_tx(r), "w0 COOKIE"));
+	server_rig_close(r);
+}
+
 /* --- JOIN --- */
 
 static const char *join(struct server_rig *r, uint32_t i, struct sw_join *j)
@@ -565,6 +579,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hello__stores_nothing),
 		cmocka_unit_test(hello__flood),
+		cmocka_unit_test(hello__beside_unknown_sessions),
 		cmocka_unit_test(join__in_order),
 		cmocka_unit_test(join__replayed),
 		cmocka_unit_test(join__without_the_cookie),
