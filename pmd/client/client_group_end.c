@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A group ends when its members differ, when one aborts it, or at this one when
- * it closes it.  The agent ends what is open of it, by which time nobody uses
- * its buffers any more; what was not put yet ends here.  A closed group then
- * gives back its streams and stages.  Where the agent takes longer than the
- * close waits, it stays in the client's list until its last handle is reported,
- * and the library's thread gives it back.
+ * it closes it.  The agent ends the pieces that it has, and then uses none of
+ * their buffers; calls with pieces that were not put yet end here.  A closed
+ * group then gives back its streams and stages.  Where the agent takes longer
+ * than the close waits, it stays in the client's list until its last handle is
+ * reported, and the library's thread gives it back.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static bool has_open(const struct sw_group *g)
 	return false;
 }
 
-/* What was not put yet ends; what comes back is not copied any more. */
+/* End calls with pieces that were not put yet; copy no result back. */
 static void drop_calls(struct sw_group *g, int status)
 {
 	struct sw_client *c = g->client;
@@ -83,7 +83,7 @@ static int abort_group(struct sw_group *g, const char *text)
 	return end_calls(g, g->death);
 }
 
-/* Who leads may be closing it: what is true when nobody does is told.  A close
+/* Another thread may lead to close the group, so wait until none does.  A close
  * ends what is open, too. */
 int sw_client_abort(struct sw_group *g, const char *text)
 {
