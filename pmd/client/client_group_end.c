@@ -164,8 +164,8 @@ static bool has_something(const struct sw_group *g)
 	return false;
 }
 
-/* Give back stages and stream.  A stream that the agent keeps stays with the
- * channel, for a later try. */
+/* Give back stages and stream.  A stream that the agent keeps is lost until
+ * sw_close. */
 static int give_channel(struct sw_client *c, struct sw_channel *ch)
 {
 	int err;
@@ -187,11 +187,12 @@ static int give_back(struct sw_group *g)
 	struct sw_client *c = g->client;
 	int err = 0, failed;
 
-	if (!g->is_told && sw_group_stream(g))
+	g->is_given = true; /* there is no third try */
+	if (!g->is_close_sent && sw_group_stream(g))
 		err = sw_group_tell(g, SW_EDGE_CLOSE_GROUP, "");
 	if (err)
 		return err;
-	g->is_told = g->is_given = true;
+	g->is_close_sent = true;
 	for (uint32_t k = 0; k < SW_N_COLL_KINDS; k++) {
 		failed = give_channel(c, &g->channels[k]);
 		err = err ? err : failed;
@@ -254,7 +255,7 @@ static int close_group(struct sw_group *g)
 	g->is_closed = true;
 	if (sw_group_stream(g))
 		err = sw_group_tell(g, SW_EDGE_CLOSE_GROUP, "");
-	g->is_told = !err;
+	g->is_close_sent = !err;
 	if (!err)
 		err = end_calls(g, SW_ECLOSED);
 	return err ? err : give_back(g);

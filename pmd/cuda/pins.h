@@ -7,8 +7,8 @@
  *
  * Thread: any.  No call of the runtime is made with the lock held.
  */
-#ifndef SW_CUDA_PINS_H
-#define SW_CUDA_PINS_H
+#ifndef SW_PMD_CUDA_PINS_H
+#define SW_PMD_CUDA_PINS_H
 
 #include <pthread.h>
 #include <stdbool.h>
