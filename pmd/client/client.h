@@ -70,11 +70,11 @@ struct sw_group {
 	 */
 	int death;
 	bool is_closed;
-	bool is_told;     /* the agent knows of the close */
-	bool is_given;    /* streams and stages were given back */
-	bool is_due;      /* they are to be: no handle is left */
-	bool is_released; /* its callers have their buffers back */
-	bool is_expired;  /* the agent was told to abort it */
+	bool is_close_sent; /* the agent knows of the close */
+	bool is_given;      /* streams and stages were given back */
+	bool is_due;        /* they are to be: no handle is left */
+	bool is_released;   /* its callers have their buffers back */
+	bool is_expired;    /* the agent was told to abort it */
 	char why[SW_EDGE_WHY_BYTES + SW_OWN_CALL_BYTES];
 	struct sw_channel channels[SW_N_COLL_KINDS];
 	char name[SW_GROUP_NAME_MAX + 1];

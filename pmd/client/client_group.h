@@ -1,7 +1,7 @@
 /* client_group.h - inside of libsumwire: groups, from open to given back.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_CLIENT_GROUP_H
-#define SW_CLIENT_GROUP_H
+#ifndef SW_PMD_CLIENT_CLIENT_GROUP_H
+#define SW_PMD_CLIENT_CLIENT_GROUP_H
 
 #include "pmd/client/client.h"
 

@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A group ends when its members differ, when one aborts it, or at this one when
- * it closes it.  The agent ends what is open of it, by which time nobody uses
- * its buffers any more; what was not put yet ends here.  A closed group then
- * gives back its streams and stages.  Where the agent takes longer than the
- * close waits, it stays in the client's list until its last handle is reported,
- * and the library's thread gives it back.
+ * it closes it.  The agent ends the pieces that it has, and then uses none of
+ * their buffers; calls with pieces that were not put yet end here.  A closed
+ * group then gives back its streams and stages.  Where the agent takes longer
+ * than the close waits, it stays in the client's list until its last handle is
+ * reported, and the library's thread gives it back.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static bool has_open(const struct sw_group *g)
 	return false;
 }
 
-/* What was not put yet ends; what comes back is not copied any more. */
+/* End calls with pieces that were not put yet; copy no result back. */
 static void drop_calls(struct sw_group *g, int status)
 {
 	struct sw_client *c = g->client;
@@ -83,7 +83,7 @@ static int abort_group(struct sw_group *g, const char *text)
 	return end_calls(g, g->death);
 }
 
-/* Who leads may be closing it: what is true when nobody does is told.  A close
+/* Another thread may lead to close the group, so wait until none does.  A close
  * ends what is open, too. */
 int sw_client_abort(struct sw_group *g, const char *text)
 {
@@ -164,8 +164,8 @@ static bool has_something(const struct sw_group *g)
 	return false;
 }
 
-/* Give back stages and stream.  A stream that the agent keeps stays with the
- * channel, for a later try. */
+/* Give back stages and stream.  A stream that the agent keeps is lost until
+ * sw_close. */
 static int give_channel(struct sw_client *c, struct sw_channel *ch)
 {
 	int err;
@@ -187,11 +187,12 @@ static int give_back(struct sw_group *g)
 	struct sw_client *c = g->client;
 	int err = 0, failed;
 
-	if (!g->is_told && sw_group_stream(g))
+	g->is_given = true; /* there is no third try */
+	if (!g->is_close_sent && sw_group_stream(g))
 		err = sw_group_tell(g, SW_EDGE_CLOSE_GROUP, "");
 	if (err)
 		return err;
-	g->is_told = g->is_given = true;
+	g->is_close_sent = true;
 	for (uint32_t k = 0; k < SW_N_COLL_KINDS; k++) {
 		failed = give_channel(c, &g->channels[k]);
 		err = err ? err : failed;
@@ -254,7 +255,7 @@ static int close_group(struct sw_group *g)
 	g->is_closed = true;
 	if (sw_group_stream(g))
 		err = sw_group_tell(g, SW_EDGE_CLOSE_GROUP, "");
-	g->is_told = !err;
+	g->is_close_sent = !err;
 	if (!err)
 		err = end_calls(g, SW_ECLOSED);
 	return err ? err : give_back(g);

@@ -119,7 +119,7 @@ int sw_stage_trim(struct sw_client *c)
 	int err = 0;
 
 	while ((s = take_second(c))) {
-		struct sw_tensor *t = c->tensors[s->first.at.item];
+		struct sw_tensor *t = c->tensors[sw_id_index(s->first.at.item)];
 		int failed;
 
 		free(s);

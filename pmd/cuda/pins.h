@@ -7,8 +7,8 @@
  *
  * Thread: any.  No call of the runtime is made with the lock held.
  */
-#ifndef SW_CUDA_PINS_H
-#define SW_CUDA_PINS_H
+#ifndef SW_PMD_CUDA_PINS_H
+#define SW_PMD_CUDA_PINS_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -29,20 +29,20 @@ struct sw_pins {
 void sw_pins_init(struct sw_pins *p);
 void sw_pins_fini(struct sw_pins *p);
 
-/* sw_pins_add - the next range of @bytes at @at that is not pinned yet, from
- * *from on, which is moved behind it.  NULL: there is none; *has_memory says
- * whether for want of memory. */
+/* sw_pins_add - add the next range of @bytes at @at that is not pinned yet,
+ * from *from on, and move *from behind it.  Returns NULL if all are pinned, or,
+ * with *has_memory false, if there is no memory. */
 struct sw_pin *sw_pins_add(struct sw_pins *p, uintptr_t at, uint64_t bytes,
 	uintptr_t *from, bool *has_memory);
 
 /* sw_pins_drop - a range that could not be pinned. */
 void sw_pins_drop(struct sw_pins *p, struct sw_pin *pin);
 
-/* sw_pins_take - a range that the pin at @at added, to be unpinned and freed;
- * NULL: there is none. */
+/* sw_pins_take - take out a range that the pin at @at added; the caller unpins
+ * and frees it.  Returns NULL if none is left. */
 struct sw_pin *sw_pins_take(struct sw_pins *p, uintptr_t at);
 
-/* sw_pins_run - how many of @bytes at @at lie on one side of each border. */
+/* sw_pins_run - how many of @bytes at @at come before the next border. */
 uint64_t sw_pins_run(struct sw_pins *p, const void *at, uint64_t bytes);
 
 #endif

@@ -36,6 +36,12 @@ def codes(abi, name):
         f".//enum-decl[@name='{name}']/enumerator")}
 
 
+def named(abi, name):
+    """The names of an enum, with their codes."""
+    return {e.get("name"): int(e.get("value")) for e in abi.iterfind(
+        f".//enum-decl[@name='{name}']/enumerator")}
+
+
 def main():
     abi = ET.parse(os.path.join(HERE, "libsumwire.abi"))
     bad = [name for name, mirror in MIRRORS.items()
@@ -50,6 +56,8 @@ def main():
                 if str(code) not in codes(abi, "sw_coll_kind")]
     unknown += [n for n, code in library.OPERATIONS.items()
                 if str(code) not in codes(abi, "sw_op")]
+    unknown += [n for n, code in named(abi, "sw_error").items()
+                if n != "SW_OK" and library.ERRORS.get(n) != code]
     missing = [s for s in library.SIGNATURES if abi.find(
         f".//elf-symbol[@name='{s}']") is None]
     for name in unknown + missing:

@@ -133,7 +133,7 @@ static inline int sw_coll_test(struct sw_client *c, uint64_t handle)
  * a buffer of @g any more; handles are still to be waited for.
  * @text  up to 80 bytes
  * Of a group that is dead already what is open ends as it is.
- * Errors: SW_ETIMEDOUT the agent has not let go of a buffer in wait_timeout_s,
+ * Errors: SW_ETIMEDOUT the agent still uses a buffer after wait_timeout_s,
  * SW_ECLOSED, or why the attachment ended. */
 SW_API int sw_group_abort(struct sw_group *g, const char *text);
 

@@ -191,6 +191,28 @@ static void close__gives_back_what_it_can(void **state)
 	assert_true(is_gone(s));
 }
 
+/* Does not take it that a group has ended. */
+static void refuse_end(void *ctx, uint32_t id, const struct sw_edge_end *end)
+{
+	struct rig *r = ctx;
+
+	r->end = *end;
+	sw_host_tuned(r->host, id, SW_EBUSY, "it is not to end");
+}
+
+/* One more try, by the library's thread, and no more. */
+static void close__that_the_agent_refuses(void **state)
+{
+	struct scene *s = *state;
+
+	use(s);
+	rig_hold(s->r);
+	s->r->host->p.events.on_end = refuse_end;
+	rig_go(s->r);
+	fails(s, sw_group_close(s->g), SW_EBUSY, "it is not to end");
+	await_gone(s);
+}
+
 /* Groups of other sizes have larger stages, whose memory later ones use. */
 static void close__leaves_stages_for_others(void **state)
 {
@@ -234,6 +256,7 @@ int main(void)
 		CASE(close__waits_for_a_slow_agent),
 		CASE(close__in_vain_gives_back_later),
 		CASE(close__gives_back_what_it_can),
+		CASE(close__that_the_agent_refuses),
 		CASE(close__leaves_stages_for_others),
 		CASE(close__after_the_job),
 	};
