@@ -34,15 +34,17 @@ static int unknown_command(const struct sw_program *p, const char *name)
 	return 2;
 }
 
-int sw_program_run(const struct sw_program *p, int argc, char **argv)
+/* A full disk must not look like success. */
+static int flushed(const struct sw_program *p, const char *command, int code)
 {
-	if (argc < 2) {
-		fprintf(stderr,
-			"%s: a command is missing (%s --help shows all "
-			"commands)\n",
-			p->name, p->name);
-		return 2;
-	}
+	if (!fflush(stdout) && !ferror(stdout))
+		return code;
+	fprintf(stderr, "%s %s: cannot write to stdout\n", p->name, command);
+	return code ? code : 1;
+}
+
+static int run(const struct sw_program *p, int argc, char **argv)
+{
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help"))
 		return help_print(p);
 	if (!strcmp(argv[1], "--version")) {
@@ -53,4 +55,16 @@ int sw_program_run(const struct sw_program *p, int argc, char **argv)
 		if (!strcmp(argv[1], p->commands[i].name))
 			return p->commands[i].run(argc - 1, argv + 1);
 	return unknown_command(p, argv[1]);
+}
+
+int sw_program_run(const struct sw_program *p, int argc, char **argv)
+{
+	if (argc < 2) {
+		fprintf(stderr,
+			"%s: a command is missing (%s --help shows all "
+			"commands)\n",
+			p->name, p->name);
+		return 2;
+	}
+	return flushed(p, argv[1], run(p, argc, argv));
 }

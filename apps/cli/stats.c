@@ -29,6 +29,9 @@ static const char *error_text(int err)
 	switch (err) {
 	case SW_ECLOSED:
 		return "no daemon is listening there";
+	case SW_EPERM:
+		return "permission denied: only the user that runs the daemon "
+		       "and root may read its counters";
 	case SW_EPROTO:
 		return "this socket is not for counters: give the one that the "
 		       "daemon's log names";

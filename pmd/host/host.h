@@ -169,6 +169,9 @@ struct sw_host {
 	struct sw_host_params p;
 	uint32_t *uids;
 	int listener, kick_fd;
+	/* Lines about processes that are not attached: in this period. */
+	uint64_t period_ns;
+	uint32_t n_said, n_unsaid;
 	bool is_full; /* no descriptor was left for the last caller */
 	uint64_t sock_dev, sock_ino; /* of the socket file that is ours */
 	uint64_t used_bytes;         /* of the quota */
@@ -200,6 +203,11 @@ static inline void sw_quota_give(struct sw_host *h, uint64_t bytes)
 /* The files call down, in this order: poll.c; attach.c, declare.c; slot.c;
  * declared.c; results.c; batch.c.  On
  * the lcore: colls.c, which calls lcore.c. */
+
+/* slot.c: may another line be written about a process that is not attached?
+ * Write how many were not, once that period is over. */
+bool sw_host_may_say(struct sw_host *h);
+void sw_host_say_unsaid(struct sw_host *h);
 
 /* slot.c: hang up, tell the agent why; say that it is not admitted, free it. */
 struct sw_slot *sw_slot_find(struct sw_host *h, uint32_t id);

@@ -58,8 +58,9 @@ static void take_in(struct sw_host *h, int sock)
 			"user %u; the agent's configuration lists those it "
 			"does",
 			h->p.path, geteuid(), cred.uid);
-		sw_log(h->p.log, SW_LOG_WARN, "process %d refused: %s",
-			cred.pid, text);
+		if (sw_host_may_say(h))
+			sw_log(h->p.log, SW_LOG_WARN, "process %d refused: %s",
+				cred.pid, text);
 		send_away(sock, SW_EPERM, text);
 		return;
 	}
@@ -378,4 +379,5 @@ void sw_host_poll(struct sw_host *h, uint32_t timeout_ms)
 	}
 	if (fds[0].revents)
 		accept_some(h);
+	sw_host_say_unsaid(h);
 }

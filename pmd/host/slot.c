@@ -6,6 +6,38 @@
 
 #include "pmd/host/host.h"
 
+enum { LINES = 10, PERIOD_S = 10 };
+
+void sw_host_say_unsaid(struct sw_host *h)
+{
+	if (!h->n_unsaid ||
+		sw_edge_now_ns() - h->period_ns < PERIOD_S * 1000000000ull)
+		return;
+	sw_log(h->p.log, SW_LOG_WARN,
+		"%u more processes were refused, or left before they were "
+		"admitted, in %u s",
+		h->n_unsaid, PERIOD_S);
+	h->n_unsaid = 0;
+}
+
+/* Whoever may connect can do so for ever, and would fill the log. */
+bool sw_host_may_say(struct sw_host *h)
+{
+	uint64_t now = sw_edge_now_ns();
+
+	sw_host_say_unsaid(h);
+	if (now - h->period_ns >= PERIOD_S * 1000000000ull) {
+		h->period_ns = now;
+		h->n_said = 0;
+	}
+	if (h->n_said < LINES) {
+		h->n_said++;
+		return true;
+	}
+	h->n_unsaid++;
+	return false;
+}
+
 struct sw_slot *sw_slot_find(struct sw_host *h, uint32_t id)
 {
 	uint32_t i = id % (1u << SW_HOST_SLOT_BITS);
@@ -78,7 +110,7 @@ void sw_slot_hang_up(struct sw_slot *s)
 void sw_slot_detach(
 	struct sw_slot *s, enum sw_host_why why, const char *fmt, ...)
 {
-	const struct sw_host *h = s->host;
+	struct sw_host *h = s->host;
 	char text[SW_EDGE_TEXT_BYTES];
 	va_list ap;
 
@@ -89,8 +121,10 @@ void sw_slot_detach(
 		sw_slot_say(s, SW_EDGE_CLOSED, SW_EPROTO, 0, text);
 	else if (why == SW_HOST_FAILED)
 		sw_slot_say(s, SW_EDGE_CLOSED, SW_ENOMEM, 0, text);
-	sw_log(h->p.log, why == SW_HOST_CLOSED ? SW_LOG_INFO : SW_LOG_WARN,
-		"process %u (user %u) %s", s->pid, s->uid, text);
+	if (s->state != SW_SLOT_HELLO || sw_host_may_say(h))
+		sw_log(h->p.log,
+			why == SW_HOST_CLOSED ? SW_LOG_INFO : SW_LOG_WARN,
+			"process %u (user %u) %s", s->pid, s->uid, text);
 	if (s->state == SW_SLOT_HELLO) {
 		sw_slot_free(s);
 		return;
@@ -101,8 +135,10 @@ void sw_slot_detach(
 
 void sw_slot_refuse(struct sw_slot *s, int err, const char *text)
 {
-	sw_log(s->host->p.log, SW_LOG_WARN, "process %u (user %u) refused: %s",
-		s->pid, s->uid, text);
+	if (sw_host_may_say(s->host))
+		sw_log(s->host->p.log, SW_LOG_WARN,
+			"process %u (user %u) refused: %s", s->pid, s->uid,
+			text);
 	sw_slot_say(s, SW_EDGE_REFUSED, err, 0, text);
 	sw_slot_free(s);
 }

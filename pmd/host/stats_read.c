@@ -29,7 +29,9 @@ static int dial(const char *path, int *out)
 		return SW_EIO;
 	setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof(silence));
 	if (connect(sock, (struct sockaddr *)&a, sizeof(a))) {
-		err = errno == EPROTOTYPE ? SW_EPROTO : SW_ECLOSED;
+		err = errno == EPROTOTYPE ? SW_EPROTO
+		      : errno == EACCES   ? SW_EPERM
+					  : SW_ECLOSED;
 		close(sock);
 		return err;
 	}

@@ -9,7 +9,8 @@
  * counter, in the daemon's order.
  * @each   @name is borrowed for the call
  * Lines are "NAME VALUE\n", at most 255 bytes, decimal; a daemon that is silent
- * for 5 s has failed.  Errors: SW_ECLOSED nobody listens there; SW_ETIMEDOUT;
+ * for 5 s has failed.  Errors: SW_ECLOSED nobody listens there; SW_EPERM it
+ * belongs to another user; SW_ETIMEDOUT;
  * SW_EPROTO a socket or a line of another kind; SW_EINVAL @path is too long;
  * SW_EIO. Thread: any. */
 int sw_stats_read(const char *path,

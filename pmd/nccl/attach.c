@@ -89,6 +89,15 @@ static int gather(struct sw_nccl_process *p)
 	return err ? err : sw_group_close(all);
 }
 
+/* SUMWIRE_OPEN_TIMEOUT, or libsumwire's own limit. */
+static uint32_t open_timeout_s(uint32_t otherwise)
+{
+	const char *text = getenv("SUMWIRE_OPEN_TIMEOUT");
+	unsigned long s = text ? strtoul(text, NULL, 10) : 0;
+
+	return s && s < INT32_MAX ? (uint32_t)s : otherwise;
+}
+
 int sw_nccl_attach(struct sw_nccl_process *p, int *event_fd)
 {
 	struct sw_settings s;
@@ -96,6 +105,7 @@ int sw_nccl_attach(struct sw_nccl_process *p, int *event_fd)
 
 	sw_settings_init(&s);
 	s.log = log_line;
+	s.open_timeout_s = open_timeout_s(s.open_timeout_s);
 	s.wait_timeout_s = GATHER_TIMEOUT_S;
 	err = sw_open(&s, &p->client);
 	if (!err)

@@ -169,6 +169,21 @@ static int make(void *handles[], int n_ranks, int rank,
 	return err;
 }
 
+/* With the lock.  NCCL falls back to its rings if connect fails, but not later:
+ * so wait here until this process is attached, or cannot be, as where another
+ * process has the agent's place.  The thread has a limit for that. */
+static int await_attachment(struct sw_nccl_process *p)
+{
+	int err = sw_nccl_progress_start(p);
+
+	while (!err && p->attachment == SW_NCCL_JOINING)
+		pthread_cond_wait(&p->changed, &p->lock);
+	if (!err && p->attachment != SW_NCCL_JOINED)
+		err = sw_nccl_fail(NCCL_SYSTEM,
+			"connect: this process is not attached to the agent");
+	return err;
+}
+
 /* When it fails NCCL goes on without, and does not close @listen_comm. */
 int sw_nccl_coll_connect(void *handles[], int n_ranks, int rank,
 	void *listen_comm, void **coll_comm)
@@ -180,7 +195,7 @@ int sw_nccl_coll_connect(void *handles[], int n_ranks, int rank,
 	*coll_comm = NULL;
 	pthread_mutex_lock(&p->lock);
 	if (!err)
-		err = sw_nccl_progress_start(p);
+		err = await_attachment(p);
 	if (!err) {
 		c->next = p->colls;
 		p->colls = c;

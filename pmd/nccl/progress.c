@@ -318,6 +318,7 @@ static void *run(void *arg)
 	pthread_mutex_lock(&p->lock);
 	if (!err) {
 		p->attachment = SW_NCCL_JOINED;
+		pthread_cond_broadcast(&p->changed);
 		serve(p, event_fd);
 		detach(p);
 	}

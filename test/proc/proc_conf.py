@@ -1,5 +1,6 @@
 # proc_conf.py - configuration files with errors: where, what, and what was meant
 # SPDX-License-Identifier: BSD-3-Clause
+import os
 import re
 import shutil
 
@@ -167,6 +168,41 @@ def test_check_finds_the_same():
                        net.write_ini("a"))
         good.wait_ok()
         check(not good.out() or "error" not in good.out(), good.out())
+
+
+def into_full_disk(net, *args):
+    """A command must not end well that could not write its result."""
+    p = net.run("full", "sh", "-c", 'exec "$@" >/dev/full', "sh", *args)
+    p.wait_error("cannot write to stdout", code=1)
+
+
+def test_full_disk():
+    lab = rig.program("apps/sumwire-lab")
+    with Net(workers=1) as net:
+        net.start_all()
+        into_full_disk(net, rig.sumwire(), "--version")
+        into_full_disk(net, rig.sumwire(), "run", "--help")
+        into_full_disk(net, rig.sumwire(), "conf", "--check",
+                       net.path("a.ini"))
+        for how in [], ["--json"]:
+            into_full_disk(net, rig.sumwire(), "stats", *how,
+                           net.stats_socket("a"))
+            into_full_disk(net, rig.sumwire(), "bench", *how, "--agent",
+                           net.socket("agent0"), "--max", "64KiB")
+            into_full_disk(net, lab, "plan", *how)
+
+
+def test_counters_of_another_user():
+    """They are told so, not that nobody listens."""
+    if os.geteuid():
+        raise rig.Skip("root alone can be another user")
+    with Net(workers=1) as net:
+        net.start("a")
+        os.chmod(net.folder, 0o755)
+        p = net.run("stats", "setpriv", "--reuid=65534", "--clear-groups",
+                    rig.sumwire(), "stats", net.stats_socket("a"))
+        p.wait_error("permission denied: only the user that runs the daemon",
+                     code=1)
 
 
 if __name__ == "__main__":

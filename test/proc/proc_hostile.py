@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import re
 import signal
+import socket
 import time
 
 import rig
@@ -157,6 +158,22 @@ def await_counted(net, sent, before):
             return stats
         check(time.monotonic() < until, f"{missing}; rx_credit is "
               f"{stats['rx_credit']}")
+
+
+def test_garbage_to_the_agents_socket():
+    """Two hundred times: the log says it some times, and how many more."""
+    with Net(workers=1) as net:
+        net.start_all()
+        for _ in range(200):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+                s.connect(net.socket("agent0"))
+                s.send(bytes(100))
+                s.settimeout(rig.START_S)
+                s.recv(10000)  # why it was refused
+        p = net.daemons["agent0"]
+        p.await_text(r"190 more processes were refused")
+        check(p.log().count("is not from libsumwire") == 10, p.log())
+        rig.run_steps(net, *rig.SMALL)
 
 
 def test_forged_frames_to_a_server():

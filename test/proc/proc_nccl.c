@@ -356,12 +356,33 @@ static void run_some(struct node *k)
 	run_sizes(&pair);
 }
 
+/* The agents have no place for these processes: NCCL hears it from connect,
+ * and goes on without. */
+static void run_busy(struct node *k)
+{
+	k->is_refused = true;
+	nccl_must(!nccl_connect(k), "refused");
+}
+
+/* Attached until a file is there. */
+static void run_held(struct node *k)
+{
+	uint32_t n_tries = 0;
+
+	run_first(k);
+	printf("node %u holds\n", k->rank);
+	fflush(stdout);
+	while (access(getenv("TEST_END"), F_OK))
+		nccl_later(&n_tries);
+	run_first(k);
+}
+
 static const struct test_case cases[] = {
 	{"first", run_first}, {"types", run_types}, {"sizes", run_sizes},
 	{"later", run_later}, {"windows", run_windows},
 	{"close", nccl_run_close}, {"frozen", nccl_run_frozen},
 	{"dead", run_dead}, {"handles", run_handles}, {"some", run_some},
-	{"alone", NULL}, /* no agent */
+	{"busy", run_busy}, {"held", run_held}, {"alone", NULL}, /* no agent */
 };
 
 static int run_node(struct node *k, const char *so, const char *agent,

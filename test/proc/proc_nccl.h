@@ -26,6 +26,7 @@ struct node {
 	uint32_t rank, n, version;
 	pid_t pids[NODES_MAX]; /* of agents */
 	uint32_t n_pids;
+	bool is_refused; /* connect must fail */
 	const struct nccl_net_v8 *net8;
 	const struct nccl_net_v11 *net11;
 	const struct nccl_collnet_v8 *coll8;
@@ -51,7 +52,8 @@ void nccl_ask_too_much(struct node *k, void *comm, void *data, void *mhandle);
 
 void nccl_barrier(struct node *k);
 
-/* nccl_connect - listen, exchange, connect, closeListen. */
+/* nccl_connect - listen, exchange, connect, closeListen.  NULL if it is
+ * refused, as it must be. */
 void *nccl_connect(struct node *k);
 
 /* Those of either version. */

@@ -1,9 +1,10 @@
 # proc_nccl.py - NCCL's plugin, without NCCL: its calls, by real daemons
 # SPDX-License-Identifier: BSD-3-Clause
+import os
 import subprocess
 
 import rig
-from rig import Net, check, program
+from rig import Net, check, program, wait_until
 
 PLUGIN = "pmd/nccl/libnccl-net-sumwire.so"
 VERSIONS = 8, 11
@@ -51,6 +52,22 @@ def test_close_while_agents_are_frozen():
 
 def test_a_node_ends_in_mid_flight():
     run_cases(2, "dead", versions=[11])
+
+
+def test_two_processes_of_a_node():
+    """The second one's communicator falls back, and the first one's goes on."""
+    with Net(workers=2, servers=0, colocated=True) as net:
+        net.start_all()
+        os.environ["TEST_END"] = net.path("nccl-end.out")
+        os.environ["SUMWIRE_OPEN_TIMEOUT"] = "5"
+        held = start(net, 8, "held")
+        wait_until(lambda: held.out().count("holds") == 2, rig.RUN_S, "hold")
+        for version in VERSIONS:
+            start(net, version, "busy").wait_ok()
+        with open(os.environ["TEST_END"], "wb"):
+            pass
+        held.wait_ok()
+        os.remove(os.environ["TEST_END"])
 
 
 def test_damaged_handles():

@@ -192,6 +192,10 @@ void *nccl_connect(struct node *k)
 	for (uint32_t i = 0; i < k->n; i++)
 		handles[i] = k->shared->handles[i];
 	err = nccl_join(k, handles, listen_comm, &comm);
+	if (k->is_refused) {
+		nccl_must(err && !comm, "connect: %d", err);
+		return NULL;
+	}
 	nccl_must(!err && comm, "connect: %d", err);
 	nccl_barrier(k);
 	err = k->version == 8 ? k->coll8->close_listen(listen_comm)

@@ -12,7 +12,8 @@ import warnings
 import torch
 import torch.distributed as dist
 
-from cases_backend import agent_of_rank, agent_pid, start
+from cases_backend import start
+from own_agent import agent_of_rank, agent_pid
 from sumwire import SumwireError
 from sumwire.distributed import agents, numa
 from torch_rig import check, raises, run_cases

@@ -3,9 +3,7 @@
 """The default group is sumwire's, of all ranks.  Each case runs in it, and in
 groups of some of them; beside each is one of gloo of the same ranks."""
 import datetime
-import glob
 import os
-import re
 import sys
 import threading
 import time
@@ -17,7 +15,7 @@ from torch.distributed import ReduceOp
 
 import sumwire.torch  # noqa: F401
 from sumwire import SumwireError, distributed, library
-from sumwire.distributed import agents, attachment
+from sumwire.distributed import agents
 from torch_rig import check, raises, run_cases
 
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
@@ -35,19 +33,6 @@ def start():
         rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]),
         timeout=datetime.timedelta(
             seconds=int(os.environ.get("TEST_LIMIT_S", "600"))))
-
-
-def agent_pid(path):
-    """The process behind an agent's socket, by the name of that for counters."""
-    [stats] = glob.glob(os.path.join(os.path.dirname(path), "stats-*.sock"))
-    return int(re.search(r"(\d+)\.sock$", stats)[1])
-
-
-def agent_of_rank():
-    """Of this rank's agent, which a rank has started: socket, configuration."""
-    path = attachment._attachment.calls.client.agent
-    with open(f"/proc/{agent_pid(path)}/fd/0", encoding="ascii") as f:
-        return path, f.read()
 
 
 def twins():

@@ -10,7 +10,8 @@ import torch
 import torch.distributed as dist
 
 from sumwire import SumwireError
-from cases_backend import agent_of_rank, agent_pid, start
+from cases_backend import start
+from own_agent import agent_of_rank, agent_pid
 from sumwire.distributed import agents
 from torch_rig import check, raises, run_cases
 

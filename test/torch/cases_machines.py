@@ -11,7 +11,8 @@ import torch
 import torch.distributed as dist
 
 import stream_rig
-from cases_backend import agent_of_rank, agent_pid, start
+from cases_backend import start
+from own_agent import agent_of_rank, agent_pid
 from sumwire import SumwireError
 from sumwire.distributed import agents, local, methods, numa, sums
 from torch_rig import check, raises, run_cases

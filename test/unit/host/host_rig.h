@@ -20,6 +20,7 @@
 #include <sumwire/coll.h>
 #include <sumwire/sumwire.h>
 #include "test/unit/host/toy_sum.h"
+#include "test/unit/host/host_open.h"
 
 /* A description of a tensor in one line. */
 #define RIG_DESC(n, elems, type, order)                                 \
@@ -459,17 +460,6 @@ static inline struct rig *rig_new(const struct rig_how *how)
 	r->kick = eventfd(0, EFD_NONBLOCK);
 	pthread_mutex_init(&r->lock, NULL);
 	return r;
-}
-
-/* A host that listens. */
-static inline int rig_host_open(
-	const struct sw_host_params *p, struct sw_host **out)
-{
-	int err = sw_host_open(p, out);
-
-	if (!err)
-		err = sw_host_listen(*out);
-	return err;
 }
 
 static inline int rig_try_start(struct rig *r)
