@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 import sumwire.torch  # noqa: F401
 from sumwire import SumwireError
-from sumwire.distributed import agents, attachment, gloo, meeting, version
+from sumwire.distributed import agents, gloo, meeting, version
 from torch_rig import check, raises, run_cases
 
 LIMIT_S = 60  # of groups, which an error of all ranks must not take

@@ -22,7 +22,7 @@ import tempfile
 import threading
 import time
 
-from sumwire import client, library
+from sumwire import library
 from sumwire.client import seconds
 from sumwire.distributed import addresses, numa
 from sumwire.distributed.agent_log import Log, level
