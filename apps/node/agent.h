@@ -74,6 +74,7 @@ struct agent_report {
 	int err;
 	bool is_dead; /* DECLARED: err is that of one that is */
 	uint32_t size, first, local;
+	uint64_t epoch;  /* RUNNING: of the job */
 	uint32_t n_lost; /* lines since the last report; sw_agent_tell counts */
 	char text[SW_TEXT_MAX + SW_NAME_MAX];
 };

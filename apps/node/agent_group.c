@@ -373,6 +373,8 @@ static void on_running(
 	if (c->is_ended)
 		return;
 	c->is_admitted = true;
+	sw_host_job(c->shared->host, c->shared->daemon.conf.job.name,
+		report->epoch);
 	for (uint32_t i = 0; i < sw_agent_n_local(c->shared) && !err; i++) {
 		struct agent_rank *r = &c->group.ranks[i];
 

@@ -58,6 +58,7 @@ static void on_state(
 		report.kind = AGENT_RUNNING;
 	report.size = sw_worker_view(&core->worker).size;
 	report.first = sw_worker_view(&core->worker).first;
+	report.epoch = sw_worker_view(&core->worker).epoch;
 	sw_agent_tell(core, &report);
 }
 

@@ -460,6 +460,7 @@ struct sw_worker_view {
 	uint16_t first, size; /* ranks: ours from first on, of all; size 0: the
 				 job has not begun */
 	uint16_t n_local;
+	uint64_t epoch;     /* of the job, once it has begun */
 	uint32_t n_tensors; /* declared, in all */
 	uint32_t n_open;    /* push_pulls */
 	uint32_t round;     /* the highest of any tensor that has begun */
@@ -478,6 +479,7 @@ static inline struct sw_worker_view sw_worker_view(const struct sw_worker *w)
 		.first = w->first,
 		.size = w->size,
 		.n_local = w->n_local,
+		.epoch = w->epoch,
 		.n_tensors = w->n_tensors,
 		.n_open = w->n_open,
 		.round = w->highest_round,

@@ -78,7 +78,8 @@ static bool has_form(const union sw_edge_msg *m, size_t bytes)
 		return false;
 	switch (m->kind) {
 	case SW_EDGE_ATTACHED:
-		return bytes == sizeof(m->attached);
+		return bytes == sizeof(m->attached) &&
+		       !m->attached.job[SW_EDGE_NAME_BYTES - 1];
 	case SW_EDGE_DECLARED:
 		return bytes == sizeof(m->declared) && m->declared.err <= 0 &&
 		       !m->declared.text[SW_EDGE_TEXT_BYTES - 1];
@@ -192,6 +193,12 @@ uint32_t sw_agent_rank(const struct sw_client *c)
 uint32_t sw_agent_size(const struct sw_client *c)
 {
 	return c->local_size;
+}
+
+const char *sw_job(const struct sw_client *c, uint64_t *epoch_out)
+{
+	*epoch_out = c->epoch;
+	return c->job;
 }
 
 void *sw_tensor_data(struct sw_tensor *t)

@@ -238,6 +238,8 @@ struct sw_client {
 	struct sw_edge_control *control;
 	struct sw_spsc submits, colls, completions;
 	uint32_t rank, size, local_rank, local_size;
+	uint64_t epoch; /* of the job */
+	char job[SW_EDGE_NAME_BYTES];
 	struct sw_launch launch;   /* what the environment says of those */
 	struct sw_segment results; /* shared by several local ranks, to read */
 

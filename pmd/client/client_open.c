@@ -169,6 +169,8 @@ static int use_attached(
 	c->size = m->size;
 	c->local_rank = m->local_rank;
 	c->local_size = m->local_size;
+	c->epoch = m->epoch;
+	memcpy(c->job, m->job, sizeof(c->job));
 	return 0;
 }
 

@@ -179,7 +179,9 @@ struct sw_edge_attach {
 
 struct sw_edge_attached {
 	uint32_t kind, rank, size, local_rank, local_size;
-	uint32_t version; /* the highest that both speak */
+	uint32_t version;             /* the highest that both speak */
+	uint64_t epoch;               /* of the job */
+	char job[SW_EDGE_NAME_BYTES]; /* its name, terminated */
 };
 
 /* Also a refusal, so its form too is the same in every version, from 1 on. */

@@ -1,6 +1,8 @@
 /* attach.c - control thread: clients come, are admitted, and go.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <linux/sockios.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -52,13 +54,19 @@ static int open_client(struct sw_slot *s, int *peer_bell)
 	return 0;
 }
 
+void sw_host_job(struct sw_host *h, const char *name, uint64_t epoch)
+{
+	snprintf(h->job, sizeof(h->job), "%s", name);
+	h->epoch = epoch;
+}
+
 int sw_host_attached(struct sw_host *h, uint32_t id, uint32_t rank,
 	uint32_t size, uint32_t local_rank, uint32_t local_size,
 	struct sw_host_client **client_out)
 {
 	struct sw_slot *s = sw_slot_find(h, id);
 	struct sw_edge_attached m = {SW_EDGE_ATTACHED, rank, size, local_rank,
-		local_size, s ? s->version : 0};
+		local_size, s ? s->version : 0, h->epoch, ""};
 	int fds[2], err;
 
 	if (!s || s->state != SW_SLOT_ASKED)
@@ -73,6 +81,7 @@ int sw_host_attached(struct sw_host *h, uint32_t id, uint32_t rank,
 	s->local_rank = local_rank;
 	s->state = SW_SLOT_ATTACHED;
 	fds[0] = s->control.fd;
+	memcpy(m.job, h->job, sizeof(m.job));
 	/* It can only fail when the client is gone, which poll will find. */
 	sw_edge_send(s->sock, &m, sizeof(m), fds, 2);
 	close(fds[1]);

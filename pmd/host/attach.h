@@ -128,6 +128,10 @@ void sw_host_close(struct sw_host **h);
  * the memory of a large batch is spread over calls, about 10 ms each. */
 void sw_host_poll(struct sw_host *h, uint32_t timeout_ms);
 
+/* sw_host_job - the job that clients are admitted to from now on (control).
+ * @epoch  as the job's coordinator has drawn it: no other job has it */
+void sw_host_job(struct sw_host *h, const char *name, uint64_t epoch);
+
 /* sw_host_attached - admit a client; its lcore may use *@client_out from now on
  * (control).
  * @local_rank  also chooses the stagger of its tensors; below @local_size,

@@ -176,6 +176,8 @@ struct sw_host {
 	uint64_t sock_dev, sock_ino; /* of the socket file that is ours */
 	uint64_t used_bytes;         /* of the quota */
 	struct sw_results *results;  /* NULL: none yet, or one local rank */
+	uint64_t epoch; /* of the job, as attached clients are told */
+	char job[SW_EDGE_NAME_BYTES];
 	uint32_t n_slots;
 	struct sw_slot slots[];
 };

@@ -108,6 +108,9 @@ class Client:
         self.local_size = self.lib.sw_local_size(self.pointer)
         self.agent_rank = self.lib.sw_agent_rank(self.pointer)
         self.agent_size = self.lib.sw_agent_size(self.pointer)
+        epoch = ctypes.c_uint64()
+        name = self.lib.sw_job(self.pointer, ctypes.byref(epoch)).decode()
+        self.job = name, epoch.value  # two clients of one job have the same
         self.failure = None  # of a push; but for a mismatch it ends the job
         self.devices = []  # that are open (device.py)
         self._tuner = ctypes.c_void_p()

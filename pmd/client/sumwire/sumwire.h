@@ -135,6 +135,11 @@ SW_API uint32_t sw_local_size(const struct sw_client *c);
 SW_API uint32_t sw_agent_rank(const struct sw_client *c);
 SW_API uint32_t sw_agent_size(const struct sw_client *c);
 
+/* sw_job - the name of the job, which belongs to the client, and in *@epoch_out
+ * a number that no other job has: of two clients it is the same if, and only
+ * if, they are in one job.  Fixed from sw_open on. */
+SW_API const char *sw_job(const struct sw_client *c, uint64_t *epoch_out);
+
 #define SW_PRIORITY_BY_USE UINT32_MAX
 
 struct sw_tensor_desc {

@@ -198,6 +198,16 @@ static void attach_with_unknown_version(struct fake *f)
 	fake_wait(f);
 }
 
+static void attach_with_endless_job(struct fake *f)
+{
+	struct sw_edge_attached m = {
+		SW_EDGE_ATTACHED, 0, 1, 0, 1, SW_EDGE_VERSION_MAX};
+
+	memset(m.job, 'j', sizeof(m.job));
+	sw_edge_send(f->sock, &m, sizeof(m), NULL, 0);
+	fake_wait(f);
+}
+
 static void open__checks_the_agent(void **state)
 {
 	uint32_t n_fds = n_open_fds();
@@ -214,6 +224,7 @@ static void open__checks_the_agent(void **state)
 	open_fails(attach_with_small_memory, SW_EPROTO, "cannot be used");
 	open_fails(attach_with_unsealed_memory, SW_EPROTO, "cannot be used");
 	open_fails(attach_with_unknown_version, SW_EPROTO, "chose version");
+	open_fails(attach_with_endless_job, SW_EPROTO, "does not know");
 	assert_int_equal(n_open_fds(), n_fds);
 }
 

@@ -13,11 +13,14 @@ static void attach__gives_ranks(void **state)
 {
 	struct rig *r = rig_open(NULL);
 	struct sw_client *c = rig_client(r);
+	uint64_t epoch;
 
 	assert_int_equal(sw_rank(c), 3);
 	assert_int_equal(sw_size(c), 4);
 	assert_int_equal(sw_local_rank(c), 0);
 	assert_int_equal(sw_local_size(c), 1);
+	assert_string_equal(sw_job(c, &epoch), "digits");
+	assert_int_equal(epoch, 4711);
 	assert_string_equal(sw_last_error(c), "");
 	sw_close(&c);
 	assert_null(c);

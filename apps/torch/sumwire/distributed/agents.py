@@ -6,6 +6,7 @@ sockets.  Addresses go through the group's store.  Each agent ends with its last
 process, whatever that process dies of, and its folder with it.  Signals to all
 processes of a job do not end it: its ranks may have to save what they have."""
 import contextlib
+import errno
 import glob
 import os
 import random
@@ -21,9 +22,9 @@ import tempfile
 import threading
 import time
 
-from sumwire import client, library
+from sumwire import library
 from sumwire.client import seconds
-from sumwire.distributed import numa
+from sumwire.distributed import addresses, numa
 from sumwire.distributed.agent_log import Log, level
 from sumwire.distributed.errors import SumwireError
 
@@ -39,7 +40,9 @@ OWN_GROUP = ({"process_group": 0} if sys.version_info >= (3, 11)
              else {"start_new_session": True})
 PAUSE_S = 0.02
 END_S = 1  # for an agent that has closed its sockets to end
-TRIES = 100
+TRIES = 100  # of a port
+PORT_TRIES = 8  # starts of all agents, if a port is taken meanwhile
+IN_USE = os.strerror(errno.EADDRINUSE)
 RUN_BYTES = 8  # of torchrun's run id in a job's name, which has 31
 FOLDER = "sumwire-torch-"
 STALE_S = 600  # age of a folder, much more than an agent takes to start
@@ -121,15 +124,6 @@ def places(machines):
     return places
 
 
-def address_of(interface):
-    try:
-        return numa.address_of(interface)
-    except OSError as e:
-        raise SumwireError("SW_ECONF", f"SUMWIRE_IFNAME={interface}: this "
-                           f"interface has no IPv4 address: "
-                           f"{e.strerror}") from None
-
-
 def appliances():
     """SUMWIRE_SERVERS=host[:port],…: (address, port) of each."""
     found = []
@@ -159,42 +153,6 @@ def lcores(homes, servers):
         return int(text)
     raise SumwireError("SW_ECONF", f"SUMWIRE_LCORES={text}: 1 to {LCORES_MAX} "
                        f"was expected")
-
-
-def is_loopback(ip):
-    return ip.startswith("127.")
-
-
-def address_towards(host):
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        try:
-            s.connect((host, 9))
-            return s.getsockname()[0]
-        except OSError:
-            return "127.0.0.1"
-
-
-def own_address(towards):
-    """Of SUMWIRE_IFNAME, or that leads there; None if none does: a machine may
-    know its own name as one of its loopback."""
-    interface = os.environ.get("SUMWIRE_IFNAME")
-    if interface:
-        return address_of(interface)
-    found = address_towards(towards)
-    return None if is_loopback(found) else found
-
-
-def address_among(known, agent, towards):
-    """Ours, of the addresses that the agents know of themselves; where there is
-    none, that which leads to another's."""
-    found = known[agent] or next(
-        (address_towards(ip) for ip in known if ip), "127.0.0.1")
-    if is_loopback(found):
-        raise SumwireError(
-            "SW_ECONF", f"no address of this machine leads to the others "
-            f"({towards or 'MASTER_ADDR is not set'}): name the interface in "
-            f"SUMWIRE_IFNAME")
-    return found
 
 
 def free_port(ip, n):
@@ -305,6 +263,23 @@ class Agent:
         if self.process.wait():
             shutil.rmtree(self.folder, ignore_errors=True)
 
+    def ready(self, limit_s, may_retry):
+        """Wait until it listens, and return the path of its socket.  Return
+        None if another program took its port and a retry is allowed."""
+        try:
+            self.wait_ready(time.monotonic() + limit_s)
+        except SumwireError as e:
+            if may_retry and IN_USE in e.text:
+                return None
+            raise
+        return self.socket
+
+    def stop(self):
+        """End it, which no rank uses yet, and remove its folder."""
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
     def reason(self):
         """Why it has ended, on one line."""
         try:
@@ -334,81 +309,90 @@ def plan(homes):
     return [job_name(), servers, lcores(homes, servers)]
 
 
-def start(meeting):
-    """This rank's agent: the path of its socket, the local rank to be there,
-    and its address.  All ranks of a group call it; the agent is started by one
-    of them.  Errors: the agent's, at all whose agent it is."""
-    me = meeting.me
-    meeting.tell("home", [machine(), len(numa.allowed())])
-    meeting.tell("gpu", numa.node_of_gpu())
-    homes = meeting.all("home")
-    if me == 0:
-        meeting.tell("job", safely(lambda: plan(homes)))
-    job, servers, n_lcores = answer(meeting, "job", 0)
-    machines = [m for m, _ in homes]
-    agent, here = places(machines)[me]
-    leaders = list(dict.fromkeys(ranks[0] for _, ranks in places(machines)))
-    if me == here[0]:
-        lead(meeting, {"job": job, "lcores": n_lcores, "rank": agent,
-                       "n": len(leaders), "n_local": len(here)},
-             here, servers, machines, leaders)
-    path, ip = answer(meeting, "socket", here[0])
-    reasons.setdefault(path, lambda: f"rank {here[0]} has started it and has "
-                                     f"its log")
-    return path, here.index(me), ip
+class Layout:
+    """Which rank starts which agent.  home: this rank's Home."""
 
+    def __init__(self, home):
+        self.home, self.me = home, home.me
+        self.job, self.servers, self.n_lcores = home.plan
+        self.n_machines = len(set(home.machines))
+        self.open_s = seconds("SUMWIRE_OPEN_TIMEOUT", 60)
+        found = places(home.machines)
+        self.agent, self.here = found[self.me]
+        self.leaders = list(dict.fromkeys(ranks[0] for _, ranks in found))
+        self.is_local = self.n_machines == 1 and all(
+            addresses.is_loopback(ip) for ip, _ in self.servers)
 
-def safely(call):
-    """What it returns, or its error, for others."""
-    try:
-        return {"value": call()}
-    except Exception as e:
-        error = e if isinstance(e, client.SumwireError) else SumwireError(
-            "SW_EIO", f"{type(e).__name__}: {e}")
-        return {"error": (error.name, error.text)}
-
-
-def answer(meeting, what, rank):
-    """What safely() said there."""
-    said = meeting.ask(what, rank)
-    if "error" in said:
-        raise SumwireError(*said["error"])
-    return said["value"]
-
-
-def lead(meeting, conf, here, servers, machines, leaders):
-    """Start the agent and tell its ranks where it is, or why it is not."""
-    agent = conf["rank"]
-    is_local = len(set(machines)) == 1 and all(
-        is_loopback(ip) for ip, _ in servers)
-    towards = (os.environ.get("MASTER_ADDR", "") if len(set(machines)) > 1
-               else servers[0][0] if servers else "")
-
-    def place():
-        if is_local:  # each has its own
-            ip = f"127.77.{agent // 250}.{agent % 250 + 1}"
-        elif len(leaders) > len(set(machines)):
+    def ip(self):
+        """Return the address of the agent that this rank starts."""
+        if self.is_local:  # each has its own
+            return f"127.77.{self.agent // 250}.{self.agent % 250 + 1}"
+        if len(self.leaders) > self.n_machines:
             raise SumwireError("SW_ECONF", f"more than {RANKS_PER_AGENT} "
                                f"ranks on one of several machines need agents "
                                f"that are started by hand")
-        else:
-            meeting.tell("known", safely(lambda: own_address(towards)))
-            ip = address_among([answer(meeting, "known", r) for r in leaders],
-                               agent, towards)
-        return ip, free_port(ip, 2 * conf["lcores"])
+        if self.n_machines == 1:
+            return addresses.needed(addresses.own(self.servers[0][0]),
+                                    self.servers[0][0])
+        return self.home.ip()
+
+    def address(self):
+        """Return the agent's address and the first of its ports."""
+        ip = self.ip()
+        return ip, free_port(ip, 2 * self.n_lcores)
+
+    def start(self, nodes):
+        """Start this rank's agent; nodes: (address, port) of each agent."""
+        ip, udp_port = nodes[self.agent]
+        conf = {"name": node_name(self.agent),
+                "job": self.job, "lcores": self.n_lcores, "rank": self.agent,
+                "n": len(self.leaders), "n_local": len(self.here),
+                "open_s": self.open_s, "ip": ip, "udp_port": udp_port}
+        gpus = [self.home.gpus[r] for r in self.here]
+        with numa.bound(numa.cpus_near(numa.interface_of(ip), gpus)):
+            return Agent(conf, [*self.servers, *nodes])
+
+
+def start(meeting, home):
+    """Start the agents; return the path of this rank's, the local rank to be
+    there, and its address.  All ranks of a group call it, and one rank for each
+    agent starts it."""
+    layout = Layout(home)
+    for left in range(PORT_TRIES, 0, -1):
+        started = start_all(meeting, layout, left > 1)
+        if started:
+            path, ip = started
+            return path, layout.here.index(meeting.me), ip
+    return None
+
+
+def start_all(meeting, layout, may_retry):
+    """Start them once; return (path of this rank's agent, its address), or None
+    if another program took a port of any agent: then all are stopped."""
+    is_leader = meeting.me == layout.here[0]
+    mine = []
+
+    def of_leaders(found):
+        return [found[r] for r in layout.leaders]
 
     def run():
-        nodes = [answer(meeting, "address", r) for r in leaders]
-        open_s = seconds("SUMWIRE_OPEN_TIMEOUT", 60)
-        ip, udp_port = nodes[agent]
-        gpus = meeting.all("gpu", here)
-        with numa.bound(numa.cpus_near(numa.interface_of(ip), gpus)):
-            a = Agent({"name": node_name(agent), **conf,
-                       "open_s": open_s, "ip": ip, "udp_port": udp_port},
-                      [*servers, *nodes])
-        a.wait_ready(time.monotonic() + open_s)
-        reasons[a.socket] = a.reason
-        return a.socket, ip
-
-    meeting.tell("address", safely(place))
-    meeting.tell("socket", safely(run))
+        mine.append(layout.start(nodes))
+        path = mine[0].ready(layout.open_s, may_retry)
+        if path:
+            reasons[path] = mine[0].reason
+        return path
+    nodes = [tuple(node) for node in meeting.exchange(
+        lambda: layout.address() if is_leader else None, of_leaders)]
+    paths = []
+    try:
+        paths = meeting.exchange(lambda: run() if is_leader else None,
+                                 of_leaders)
+    finally:
+        if mine and not (paths and all(paths)):
+            mine[0].stop()
+    if not all(paths):
+        return None
+    path = paths[layout.agent]
+    reasons.setdefault(path, lambda: f"rank {layout.here[0]} has started it and "
+                                     f"has its log")
+    return path, nodes[layout.agent][0]

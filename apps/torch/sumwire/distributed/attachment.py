@@ -7,7 +7,7 @@ import threading
 
 from sumwire.client import Client
 from sumwire.collectives import Calls
-from sumwire.distributed import agents
+from sumwire.distributed import agents, homes
 from sumwire.distributed.devices import Places
 from sumwire.distributed.errors import SumwireError
 from sumwire.memory import Memory
@@ -19,31 +19,38 @@ _attachment = None
 
 
 class Attachment:
-    """One client of libsumwire; n_groups is how many are open.  sumwire's rank
-    of each of torch's is learned from the stores of groups.  ip is that of an
-    agent of the job's own, else None."""
+    """One client of libsumwire; n_groups is how many are open.  job is its
+    (name, epoch, rank there).  ip is that of an agent of the job's own, else
+    None."""
 
-    def __init__(self, meeting):
-        if os.environ.get("SUMWIRE_AGENT"):
-            client, self.ip = Client(error_type=SumwireError), None
-        else:
-            path, local_rank, self.ip = agents.start(meeting)
-            client = of_own_agent(path, local_rank)
-            client.why_gone = agents.reasons[path]
+    def __init__(self, meeting, home):
+        path = local_rank = self.ip = None
+        if home.plan:
+            path, local_rank, self.ip = agents.start(meeting, home)
+        client = None
+
+        def attach():
+            nonlocal client
+            if path:
+                client = of_own_agent(path, local_rank)
+                client.why_gone = agents.reasons[path]
+            else:
+                client = Client(error_type=SumwireError)
+            meeting.look = client.check
+            return [*client.job, client.rank]
+        try:
+            home.ranks = meeting.exchange(
+                attach, lambda jobs: homes.job_ranks(meeting, jobs))
+        except BaseException:
+            if client:
+                client.leave()
+            raise
+        self.job = (*client.job, client.rank)
         self.calls = Calls(client)
         self.memory = Memory(client)
         self.places = Places(client)
-        self.rank, self.size = self.calls.client.rank, self.calls.client.size
+        self.rank, self.size = client.rank, client.size
         self.n_groups = 0
-        self.ranks = {}  # sumwire's, by torch's in the world
-
-    def learn(self, meeting, members):
-        """sumwire's ranks of a group's members, who are torch's."""
-        meeting.tell("rank", self.rank)
-        for i, rank in enumerate(members):
-            if rank not in self.ranks:
-                self.ranks[rank] = meeting.ask("rank", i)
-        return [self.ranks[rank] for rank in members]
 
     def open_group(self, name, ranks, limit_s):
         """Of sumwire's ranks, in this order.  Groups of one name and different
@@ -70,14 +77,24 @@ def of_own_agent(path, local_rank):
             os.environ["SUMWIRE_LAUNCHER"] = launcher
 
 
-def acquire(meeting):
-    """The attachment of this process, made with its first group; release() it
-    when the group is closed."""
+def job():
+    """Return this process's job, as (name, epoch, rank there), or None."""
+    with _lock:
+        return _attachment and _attachment.job
+
+
+def acquire(meeting, home):
+    """Return the attachment of this process, and make it for the first group;
+    release() it when the group is closed."""
     global _attachment
     with _lock:
-        if _attachment is None:
-            _attachment = Attachment(meeting)
+        if home.ranks is None:
+            _attachment = Attachment(meeting, home)
+        elif _attachment is None:
+            raise SumwireError("SW_ECLOSED", "another thread has closed this "
+                               "process's last group")
         _attachment.n_groups += 1
+        meeting.look = _attachment.calls.client.check
         return _attachment
 
 

@@ -15,8 +15,9 @@ from torch import distributed as dist
 
 from sumwire import locks
 from sumwire.collectives import Call
-from sumwire.distributed import agents, local, sums
+from sumwire.distributed import local, sums
 from sumwire.distributed.errors import SumwireError
+from sumwire.distributed.meeting import opened
 
 LARGE_BYTES = 1 << 20  # a smaller one is a round trip whatever way it goes
 PIECE_BYTES = 8 << 20  # which are on different parts of the way at a time
@@ -198,35 +199,34 @@ def choose(wanted):
         "cuda" if torch.cuda.is_available() else "cpu"))
 
 
-def find(group, meeting):
-    """A Machines, if rank 0's variable asks for it; None where a machine has one
-    rank, or where the group is a part of the job and machines have different
-    numbers of it.  All of its ranks call it."""
-    me = meeting.me
-    if me == 0:
-        meeting.tell("hierarchical", agents.safely(
-            lambda: local.asked_for(None)))
-    wanted = agents.answer(meeting, "hierarchical", 0)
+def find(group, meeting, home):
+    """Return a function that makes a Machines, if rank 0's variable asks for
+    it.  Return None where a machine has one rank, or where the group is a part
+    of the job and machines have different numbers of its ranks.  All ranks of
+    the group call it, and the function."""
+    wanted = opened(home.hierarchical)
     if not wanted:
         return None
-    bell = local.Bell()
-    meeting.tell("place", agents.safely(lambda: [
-        agents.machine(), bell.number, choose(wanted)]))
-    said = [agents.answer(meeting, "place", r) for r in range(meeting.n)]
+    me, bell = meeting.me, local.Bell()
+    said = meeting.exchange(lambda: [bell.number, choose(wanted)])
     try:
-        here, across = local.lay_out([s[0] for s in said], me)
+        here, across = local.lay_out(home.machines, me)
     except SumwireError:
         if meeting.n == group.attachment.size:
             raise
         return None
     if len(here) == 1:
         return None
-    bell.meet(group.ranks[me], {group.ranks[r]: said[r][1] for r in here})
-    machine = local.Local(
-        said[here[0]][2], dist.PrefixStore(f"local{here[0]}/", meeting.store),
-        here.index(me), len(here), group.limit_s, bell)
-    cross = group.attachment.open_group(
-        f"{group.opts.group_id}.place{here.index(me)}",
-        [group.ranks[r] for r in across],
-        group.limit_s) if len(across) > 1 else None
-    return Machines(group, machine, cross)
+    bell.meet(group.ranks[me], {group.ranks[r]: said[r][0] for r in here})
+
+    def make():
+        machine = local.Local(
+            said[here[0]][1],
+            dist.PrefixStore(f"local{here[0]}/", meeting.store),
+            here.index(me), len(here), group.limit_s, bell)
+        cross = group.attachment.open_group(
+            f"{group.opts.group_id}.place{here.index(me)}",
+            [group.ranks[r] for r in across],
+            group.limit_s) if len(across) > 1 else None
+        return Machines(group, machine, cross)
+    return make

@@ -1,130 +1,336 @@
-# meeting.py - what the ranks of a group tell each other before it is there
+# meeting.py - the ranks of a group agree, by torch's store, before it exists
 # SPDX-License-Identifier: BSD-3-Clause
-"""By torch's store.  torchrun's may be that of an attempt that failed, so
-all that it holds may be old: a meeting has keys of its own, by a word that
-rank 0 makes when it has seen all of today's ranks."""
+"""A meeting is a row of exchanges.  In each, every rank gives a value, rank 0
+reads all of them and writes one answer for all: a rank makes three requests to
+the store, whatever the number of ranks.  The answer is a result or an error, so
+all ranks go on or all fail, with the same sentence.
+
+torchrun's store may hold the keys of an attempt that failed.  A meeting
+therefore begins in a lobby: each rank leaves a random id there, and rank 0
+invites the ids, by a key of each, to a random place that no attempt before has
+used."""
 import atexit
+import contextlib
+import hashlib
 import json
+import queue
 import secrets
 import threading
 import time
 
 from torch import distributed as dist
 
+from sumwire import client
 from sumwire.distributed.errors import SumwireError
 
-PAUSE_S = 0.01
-GRACE_S = 2  # for the store to say that the limit is over; a file's takes one
+# The pause between two checks is a third of the time waited so far.  torch's own
+# wait with a limit would print two lines whenever the limit passes.
+PAUSE_MIN_S, PAUSE_MAX_S = 0.003, 0.25
+LOOK_S = 0.5  # period of look() while a rank waits
+GRACE_S = 2  # past the limit, for rank 0's answer or a slow store
+TEXT_MAX = 60  # characters of a list of ranks that travel as they are
 
-_waiting = set()  # threads that ask a store
+_messengers = set()  # those whose thread runs
 
 
 @atexit.register
 def end():
-    """A thread that comes back from the store while the interpreter ends aborts
-    the process.  What the store has not said by then it will not say."""
+    """Wait for threads that the store answers soon: one that returns while the
+    interpreter ends would abort the process."""
     until = time.monotonic() + GRACE_S
-    for thread in list(_waiting):
-        thread.join(max(0, until - time.monotonic()))
+    for each in list(_messengers):
+        each.close()
+    for each in list(_messengers):
+        each.thread.join(max(0, until - time.monotonic()))
 
 
-class Meeting:
-    """store is the group's, with keys that no earlier attempt has used.  With a
-    problem of any rank, in words, there is no meeting."""
+def named(ranks):
+    """"rank 3", "ranks 0-3, 7"."""
+    ranks = sorted(ranks)
+    runs = []
+    for rank in ranks:
+        if runs and runs[-1][1] == rank - 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    text = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+    return f"rank{'s' if len(ranks) > 1 else ''} {text}"
 
-    def __init__(self, opts, problem=None):
-        self.me, self.n = opts.group_rank, opts.group_size
-        self.limit, self.limit_s = opts.timeout, opts.timeout.total_seconds()
-        lobby = dist.PrefixStore("sumwire/", opts.store)
-        self.mark = {"id": secrets.token_hex(8), "problem": problem,
-                     "ranks": list(opts.global_ranks_in_group)}
-        word, marks = self._safely(self._host if self.me == 0 else self._come,
-                                   lobby)
-        problems = [f"rank {rank}: {m['problem']}"
-                    for rank, m in enumerate(marks) if m["problem"]]
-        if problems:
-            raise SumwireError("SW_EREFUSED", "; ".join(problems))
-        for rank, m in enumerate(marks):
-            if m["ranks"] != marks[0]["ranks"]:
-                raise SumwireError(
-                    "SW_EMISMATCH", f"rank 0 of group {opts.group_id} has "
-                    f"ranks {marks[0]['ranks']} in it, rank {rank} "
-                    f"{m['ranks']}")
-        self.store = dist.PrefixStore(word + "/", lobby)
 
-    def tell(self, what, value, rank=None):
-        rank = self.me if rank is None else rank
-        self._safely(lambda store: store.set(f"{what}/{rank}",
-                                             json.dumps(value)), self.store)
+def digest(ranks):
+    """Return a short text for an ordered list of ranks: the list, or its
+    beginning and a hash."""
+    text = ",".join(map(str, ranks))
+    if len(text) <= TEXT_MAX:
+        return text
+    return (f"{text[:TEXT_MAX // 2]}… ({len(ranks)} ranks, "
+            f"{hashlib.sha256(text.encode()).hexdigest()[:16]})")
 
-    def ask(self, what, rank):
-        return self._safely(lambda store: self._get(store, f"{what}/{rank}"),
-                            self.store)
 
-    def all(self, what, ranks=None):
-        return [self.ask(what, r) for r in ranks or range(self.n)]
+def safely(call):
+    """Return the value of call(), or its error, in a form that JSON carries."""
+    try:
+        return {"value": call()}
+    except Exception as e:
+        error = e if isinstance(e, client.SumwireError) else SumwireError(
+            "SW_EIO", f"{type(e).__name__}: {e}")
+        return {"error": (error.name, error.text)}
 
-    def _get(self, store, key):
-        """Within the group's timeout, which may not be the store's."""
-        store.wait([key], self.limit)
-        return json.loads(store.get(key))
 
-    def _safely(self, call, store):
-        """In a thread of its own: torch's own limit ends with a question to the
-        store, which waits without a limit if that is frozen or cut off."""
-        ended = []
+def opened(said):
+    """Return the value that safely() caught, or raise the error."""
+    if "error" in said:
+        raise SumwireError(*said["error"])
+    return said["value"]
 
-        def run():
+
+class Messenger:
+    """A thread that asks a store.  torch's calls have no limit if the store is
+    frozen or cut off, so the caller does not make them itself."""
+
+    def __init__(self):
+        self.asked, self.is_over = queue.SimpleQueue(), False
+        self.thread = threading.Thread(target=self._run, daemon=True,
+                                       name="sumwire-meeting")
+        _messengers.add(self)
+        self.thread.start()
+
+    def _run(self):
+        for call, answered in iter(self.asked.get, None):
             try:
-                ended.append((call(store), None))
+                answered.put((call(), None))
             except Exception as e:
-                ended.append((None, e))
-            _waiting.discard(thread)
-        thread = threading.Thread(target=run, daemon=True)
-        _waiting.add(thread)
-        thread.start()
-        thread.join(self.limit_s + GRACE_S)
-        value, error = ended[0] if ended else (None, RuntimeError(
-            f"it has not answered in {self.limit_s:g} s"))
-        if isinstance(error, RuntimeError) and not isinstance(
-                error, SumwireError):  # torch's errors of stores are such
-            text = str(error).partition("\n")[0]
-            error = SumwireError("SW_EIO", f"rank {self.me} cannot reach the "
-                                 f"other {self.n - 1} ranks by torch's store: "
-                                 f"{text}")
+                answered.put((None, e))
+        _messengers.discard(self)
+
+    def ask(self, call, limit_s):
+        """Run call() in the thread and return its value."""
+        answered = queue.SimpleQueue()
+        self.asked.put((call, answered))
+        try:
+            value, error = answered.get(timeout=limit_s)
+        except queue.Empty:
+            value, error = None, RuntimeError(
+                f"it has not answered in {limit_s:g} s")
         if error:
             raise error
         return value
 
-    def _come(self, lobby):
-        """Say that this rank is here, until rank 0 has seen it."""
-        lobby.set(f"rank/{self.me}", json.dumps(self.mark))
-        end = time.monotonic() + self.limit_s
-        while True:
-            word, marks = self._get(lobby, "ranks")
-            if self.mark in marks:
-                lobby.set(f"{word}/here/{self.me}", "")
-                return word, marks
-            self._pause(end, [0])
+    def close(self):
+        self.is_over = True
+        self.asked.put(None)
 
-    def _host(self, lobby):
-        """Say whom rank 0 has seen, until all have found themselves there."""
-        marks, end = None, time.monotonic() + self.limit_s
-        while True:
-            seen = [self.mark, *(self._get(lobby, f"rank/{r}")
-                                 for r in range(1, self.n))]
-            if seen != marks:
-                marks, word = seen, secrets.token_hex(8)
-                lobby.set("ranks", json.dumps([word, marks]))
-            late = [r for r in range(1, self.n)
-                    if not lobby.check([f"{word}/here/{r}"])]
-            if not late:
-                return word, marks
-            self._pause(end, late)
 
-    def _pause(self, end, late):
-        if time.monotonic() > end:
-            raise SumwireError("SW_ETIMEDOUT", f"rank {self.me} of {self.n}: no "
-                               f"sign of rank {', '.join(map(str, late))} in "
-                               f"{self.limit_s:g} s")
-        time.sleep(PAUSE_S)
+class Meeting:
+    """A context.  store is the group's, with keys that no earlier attempt has
+    used.  Ranks are those of the group; members are what torch calls them."""
+
+    def __init__(self, opts):
+        self.me, self.n = opts.group_rank, opts.group_size
+        self.group_id = opts.group_id
+        self.members = list(opts.global_ranks_in_group) or list(range(self.n))
+        self.limit_s = opts.timeout.total_seconds()
+        self.lobby = dist.PrefixStore("sumwire/", opts.store)
+        self.id, self.store, self.step = secrets.token_hex(8), None, 0
+        self.invited, self.again = set(), None  # ids; to invite new ones
+        self.look = lambda: None  # called every LOOK_S of a wait
+        self.messenger = Messenger()
+
+    def __enter__(self):
+        try:
+            self.store = dist.PrefixStore(
+                self._ask(self._host if self.me == 0 else self._come) + "/",
+                self.lobby)
+            return self
+        except BaseException:
+            self.messenger.close()
+            raise
+
+    def __exit__(self, *_):
+        self.messenger.close()
+
+    def named(self, ranks):
+        return named(self.members[r] for r in ranks)
+
+    def exchange(self, give, decide=lambda values: values):
+        """Give give()'s value and return rank 0's decide(values of all ranks).
+        All ranks call it in the same order.  An error of give() at any rank,
+        or of decide(), is raised at every rank."""
+        step, self.step = self.step, self.step + 1
+        try:
+            mine = safely(give)
+        except BaseException as e:  # such as Ctrl-C
+            mine = {"error": ("SW_EABORTED", f"{self.named([self.me])} was "
+                              f"interrupted: {type(e).__name__}")}
+            self._ask(lambda: self._set(f"{step}/{self.me}", mine))
+            raise
+        return opened(self._ask(lambda: self._exchange(step, mine, decide)))
+
+    def _ask(self, call):
+        try:
+            # GRACE_S for rank 0's answer, and for the store
+            return self.messenger.ask(call, self.limit_s + 2 * GRACE_S)
+        except client.SumwireError:
+            raise
+        except RuntimeError as e:  # torch's errors of stores are such
+            text = str(e).partition("\n")[0]
+            raise SumwireError(
+                "SW_EIO", f"{self.named([self.me])} cannot reach the other "
+                f"{self.n - 1} ranks by torch's store: {text}") from None
+
+    # --- in the messenger's thread ---
+
+    def _host(self):
+        """Rank 0: invite all to one place."""
+        place = secrets.token_hex(8)
+        keys = [f"rank/{r}" for r in range(self.n)]
+        self.lobby.set("rank/0", self.id)
+        self._await(self.lobby, keys, self.limit_s, self._hear)
+        self._invite(place)
+        self.again = lambda: self._invite(place)
+        return place
+
+    def _invite(self, place):
+        """Invite the ids that are new.  An id that an earlier attempt has left
+        is replaced when today's rank arrives."""
+        ids = self._get_all(self.lobby, [f"rank/{r}" for r in range(self.n)])
+        self._check_id(ids[0])
+        self._answer_to(ids[1:], place)
+
+    def _answer_to(self, ids, answer):
+        new = [i for i in ids if i not in self.invited]
+        self.invited.update(new)
+        self._set_all(self.lobby, [f"to/{i}" for i in new],
+                      [json.dumps(answer)] * len(new))
+
+    def _come(self):
+        """Any other rank: wait for the invitation and return the place."""
+        self.lobby.set(f"rank/{self.me}", self.id)
+        self._await(self.lobby, [f"to/{self.id}"], self.limit_s + GRACE_S,
+                    lambda: self._check_id(self.lobby.get(f"rank/{self.me}")))
+        return self._hear()
+
+    def _hear(self):
+        """Return what another rank has written to this one, or raise its
+        error."""
+        key = f"to/{self.id}"
+        if not self.lobby.check([key]):
+            return None
+        answer = json.loads(self.lobby.get(key))
+        if isinstance(answer, str):
+            return answer
+        return opened(answer)
+
+    def _check_id(self, found):
+        if as_text(found) != self.id:
+            raise SumwireError(
+                "SW_EMISMATCH", f"two processes call themselves "
+                f"{self.named([self.me])} in place {self.me} of group "
+                f"{self.group_id}: give new_group the same ranks in the same "
+                f"order at every rank")
+
+    def _exchange(self, step, mine, decide):
+        key = str(step)
+        self._set(f"{key}/{self.me}", mine)
+        if self.me == 0:
+            answer = safely(lambda: decide(self._values(step)))
+            return self._decide(key, answer)
+        try:
+            self._await(self.store, [key], self.limit_s + GRACE_S, self.look)
+        except client.SumwireError as e:
+            return self._decide(key, {"error": (e.name, e.text)})
+        return json.loads(self.store.get(key))
+
+    def _values(self, step):
+        """Rank 0: wait for the values of all ranks."""
+        keys = [f"{step}/{r}" for r in range(self.n)]
+
+        def look():
+            self.look()
+            if step == 0:
+                self.again()
+            if self.store.check([str(step)]):  # another rank has given up
+                opened(json.loads(self.store.get(str(step))))
+        self._await(self.store, keys, self.limit_s, look)
+        said = [json.loads(s) for s in self._get_all(self.store, keys)]
+        return [opened(each) for each in said]
+
+    def _decide(self, key, answer):
+        """Write an answer, and return the one that counts: the first."""
+        found = self.store.compare_set(key, "", as_json(answer))
+        return json.loads(found)
+
+    def _await(self, store, keys, limit_s, look):
+        """Wait until all keys exist, and call look() meanwhile.  Past the limit
+        the error names the missing ranks, at every rank that is there."""
+        began = time.monotonic()
+        due = began + LOOK_S
+        while not store.check(keys):
+            if self.messenger.is_over:
+                raise SumwireError("SW_EABORTED", f"{self.named([self.me])} "
+                                   f"was interrupted")
+            now = time.monotonic()
+            if now > due:
+                look()
+                due = now + LOOK_S
+            if now - began > limit_s:
+                raise self._late()
+            time.sleep(min(max((now - began) / 3, PAUSE_MIN_S), PAUSE_MAX_S))
+
+    def _late(self):
+        """Return the error for a wait past its limit.  In the lobby also send
+        it to the ranks that wait there."""
+        store, prefix = ((self.lobby, "rank/") if self.store is None else
+                         (self.store, f"{self.step - 1}/"))
+        missing = absent(store, prefix, list(range(self.n)))
+        here = self.n - len(missing)
+        text = (f"timed out after {self.limit_s:g} s waiting for "
+                f"{self.named(missing or [0])} to join group {self.group_id} "
+                f"({here} of {self.n} ranks are here): look for the error of "
+                f"{'that rank' if len(missing) < 2 else 'those ranks'}, which "
+                f"may have ended early or be stuck")
+        if self.store is None:
+            ids = self._get_all(store, [
+                f"rank/{r}" for r in range(self.n)
+                if r not in missing and r != self.me])
+            self._answer_to(ids, {"error": ("SW_ETIMEDOUT", text)})
+            with contextlib.suppress(RuntimeError):  # not all stores can
+                self.lobby.delete_key(f"rank/{self.me}")
+        return SumwireError("SW_ETIMEDOUT", text)
+
+    def _set(self, key, value):
+        self.store.set(key, as_json(value))
+
+    def _get_all(self, store, keys):
+        """Read keys that exist, in one request if the store can."""
+        if not keys:
+            return []
+        found = (store.multi_get(keys) if store.has_extended_api() else
+                 [store.get(k) for k in keys])
+        return [as_text(each) for each in found]
+
+    def _set_all(self, store, keys, values):
+        if keys and store.has_extended_api():
+            store.multi_set(keys, values)
+        else:
+            for key, value in zip(keys, values):
+                store.set(key, value)
+
+
+def as_json(value):
+    return json.dumps(value, separators=(",", ":"))
+
+
+def as_text(found):
+    return found if isinstance(found, str) else bytes(found).decode()
+
+
+def absent(store, prefix, ranks):
+    """Return the ranks without a key, by log n checks for each of them."""
+    if store.check([f"{prefix}{r}" for r in ranks]):
+        return []
+    if len(ranks) == 1:
+        return ranks
+    half = len(ranks) // 2
+    return [*absent(store, prefix, ranks[:half]),
+            *absent(store, prefix, ranks[half:])]

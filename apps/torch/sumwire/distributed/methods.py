@@ -13,7 +13,7 @@ from torch import distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from sumwire import library
-from sumwire.distributed import attachment, machines
+from sumwire.distributed import attachment, gloo, homes, machines
 from sumwire.distributed.local import DTYPES
 from sumwire.distributed.meeting import Meeting
 from sumwire.distributed.work import Work, seconds
@@ -75,18 +75,6 @@ def in_memory(argument):
                      f"to_local()")
 
 
-def gloo_beside(attached, store, me, n, timeout):
-    """gloo's group of the same ranks, at the address of this rank's agent: what
-    the host's name says may be the loopback."""
-    if not attached or not attached.ip or "GLOO_SOCKET_IFNAME" in os.environ:
-        return dist.ProcessGroupGloo(store, me, n, timeout=timeout)
-    options = dist.ProcessGroupGloo._Options()
-    options._timeout = timeout
-    options._devices = [dist.ProcessGroupGloo.create_device(
-        hostname=attached.ip)]
-    return dist.ProcessGroupGloo(store, me, n, options)
-
-
 class Methods:
     """A group's members: ranks are sumwire's, in the group's order."""
 
@@ -97,28 +85,41 @@ class Methods:
         self.n_calls = 0
         self.error = None
         self.attachment = self.group = self.machines = None
-        store = opts.store
         if self.n > 1:
-            meeting = Meeting(opts, library.problem())
-            store = meeting.store
-            self._attach(meeting)
-        self.gloo = gloo_beside(
-            self.attachment, dist.PrefixStore("gloo/", store), self.me, self.n,
-            opts.timeout)
+            self._meet()
+        else:
+            self._open_gloo(opts.store, None)
         _groups[id(self)] = self
 
-    def _attach(self, meeting):
-        self.attachment = attachment.acquire(meeting)
+    def _meet(self):
+        """Make the group, at all of its ranks or at none."""
+        with Meeting(self.opts) as meeting:
+            home = homes.Home(meeting, meeting.exchange(
+                lambda: homes.mark(meeting, library.problem(),
+                                   attachment.job()),
+                lambda marks: homes.agree(meeting, marks)))
+            self.attachment = attachment.acquire(meeting, home)
+            try:
+                self._attach(meeting, home)
+            except BaseException:
+                Methods.shutdown(self)
+                raise
+
+    def _attach(self, meeting, home):
         self.calls, self.places = self.attachment.calls, self.attachment.places
-        members = list(self.opts.global_ranks_in_group) or list(range(self.n))
-        try:
-            self.ranks = self.attachment.learn(meeting, members)
+        self.ranks = home.ranks
+        find_machines = machines.find(self, meeting, home)
+
+        def build():
             self.group = self.attachment.open_group(
                 str(self.opts.group_id), self.ranks, self.limit_s)
-            self.machines = machines.find(self, meeting)
-        except BaseException:
-            Methods.shutdown(self)
-            raise
+            self.machines = find_machines and find_machines()
+            self._open_gloo(meeting.store, home)
+        meeting.exchange(build, lambda _: None)
+
+    def _open_gloo(self, store, home):
+        self.gloo = gloo.group(store, self.me, self.n, self.opts.timeout,
+                               gloo.address(self.attachment, home))
 
     def shutdown(self):
         """This process is through with the group."""

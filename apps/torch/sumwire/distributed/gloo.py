@@ -1,0 +1,47 @@
+# gloo.py - gloo's group beside one of sumwire's, for what that does not do
+# SPDX-License-Identifier: BSD-3-Clause
+"""From PyTorch 2.8 on it connects two ranks when they first need it: a group
+that nobody uses costs one request to the store for each rank, and no sockets.
+Before, each rank connects to each other one when the group is made."""
+import os
+
+from torch import distributed as dist
+
+from sumwire.distributed import version
+from sumwire.distributed.errors import SumwireError
+
+LAZY_SINCE = (2, 8)
+LOOPBACK = "127.0.0.1"
+
+
+def address(attached, home):
+    """Return the address at which the other ranks reach this one; None: gloo
+    looks up the host's name.  home: None for a group of one rank."""
+    if home is None:
+        return LOOPBACK
+    if attached.ip or home.is_one_machine():
+        return attached.ip or LOOPBACK
+    try:
+        return home.ip()
+    except SumwireError:  # agents started by hand may need none
+        return None
+
+
+def devices(ip):
+    how = {"lazy_init": True} if version() >= LAZY_SINCE else {}
+    gloo = dist.ProcessGroupGloo
+    names = os.environ.get("GLOO_SOCKET_IFNAME", "")
+    if names:
+        return [gloo.create_device(interface=name, **how)
+                for name in names.split(",")]
+    return [gloo.create_device(hostname=ip, **how) if ip else
+            gloo.create_default_device(**how)]
+
+
+def group(store, me, n, timeout, ip):
+    """Make gloo's group of the same ranks."""
+    options = dist.ProcessGroupGloo._Options()
+    options._timeout = timeout
+    options._devices = devices(ip)
+    return dist.ProcessGroupGloo(dist.PrefixStore("gloo/", store), me, n,
+                                 options)

@@ -1,0 +1,119 @@
+# homes.py - where the ranks of a group are, and whether they can be one
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each rank gives its mark() to the first exchange of a meeting; rank 0's
+agree() makes an answer for all of them, which each reads as a Home."""
+import os
+
+from sumwire.distributed import addresses, agents, local, numa
+from sumwire.distributed.errors import SumwireError
+from sumwire.distributed.meeting import digest, opened, safely
+
+
+def mark(meeting, problem, job):
+    """Describe this rank to the others.  problem: why it cannot join, or None;
+    job: its (name, epoch, rank there), or None."""
+    host = addresses.meeting_point(meeting.lobby)
+    return {"problem": problem, "ranks": digest(meeting.members), "job": job,
+            "by_hand": bool(os.environ.get("SUMWIRE_AGENT")),
+            "machine": agents.machine(), "cpus": len(numa.allowed()),
+            "gpu": numa.node_of_gpu(), "host": host,
+            "ip": safely(lambda: addresses.own(host)),
+            "hierarchical": safely(lambda: local.asked_for(None))}
+
+
+def agree(meeting, marks):
+    """Rank 0: return the answer for all ranks; raise an error if they cannot be
+    a group."""
+    problems = [f"{meeting.named([r])}: {m['problem']}"
+                for r, m in enumerate(marks) if m["problem"]]
+    if problems:
+        raise SumwireError("SW_EREFUSED", "; ".join(problems))
+    for rank, m in enumerate(marks):
+        if m["ranks"] != marks[0]["ranks"]:
+            raise SumwireError(
+                "SW_EMISMATCH", f"group {meeting.group_id} has ranks "
+                f"{marks[0]['ranks']} at {meeting.named([0])}, but "
+                f"{m['ranks']} at the rank in place {rank}: give new_group the "
+                f"same ranks in the same order at every rank")
+    jobs = [m["job"] for m in marks]
+    check_jobs(meeting, jobs)
+    machines = [m["machine"] for m in marks]
+    which = {m: i for i, m in enumerate(dict.fromkeys(machines))}
+    answer = {"machines": [which[m] for m in machines], "jobs": None,
+              "ips": [marks[machines.index(m)]["ip"] for m in which],
+              "host": marks[0]["host"], "gpus": [m["gpu"] for m in marks],
+              "hierarchical": marks[0]["hierarchical"]}
+    if jobs[0]:
+        answer["jobs"] = job_ranks(meeting, jobs)
+    elif check_hands(meeting, marks):
+        answer["plan"] = agents.plan([(m["machine"], m["cpus"])
+                                      for m in marks])
+    return answer
+
+
+def check_hands(meeting, marks):
+    """Return whether the ranks start agents of their own; raise an error if
+    they disagree."""
+    by_hand = [r for r, m in enumerate(marks) if m["by_hand"]]
+    if by_hand and len(by_hand) < meeting.n:
+        others = set(range(meeting.n)) - set(by_hand)
+        raise SumwireError(
+            "SW_ECONF", f"group {meeting.group_id}: {meeting.named(by_hand)} "
+            f"named an agent in SUMWIRE_AGENT, {meeting.named(others)} did "
+            f"not: set it for all ranks, or for none")
+    return not by_hand
+
+
+def check_jobs(meeting, jobs):
+    """Raise an error unless all ranks belong to one job, or all to none, and no
+    two are the same rank of it.  jobs: (name, epoch, rank there) or None."""
+    by_job = {}
+    for rank, job in enumerate(jobs):
+        by_job.setdefault(job and tuple(job[:2]), []).append(rank)
+    if len(by_job) > 1:
+        names = [job[0] for job in by_job if job]
+        said = [f"{meeting.named(ranks)} to " + (
+            "none" if not job else f"job {job[0]}" if names.count(job[0]) == 1
+            else f"job {job[0]} of epoch {job[1]:x}")
+            for job, ranks in by_job.items()]
+        raise SumwireError(
+            "SW_EREFUSED", f"group {meeting.group_id} is impossible: "
+            f"{', '.join(said)} belong{'s' if meeting.n == 1 else ''}. A "
+            f"process joins a job with its first sumwire group and leaves it "
+            f"with its last: make the first one of all ranks, then those of "
+            f"some of them")
+    places = [job and job[2] for job in jobs]
+    for rank, place in enumerate(places):
+        if place is not None and places.index(place) != rank:
+            raise SumwireError(
+                "SW_EREFUSED", f"group {meeting.group_id} is impossible: "
+                f"{meeting.named([places.index(place), rank])} are both rank "
+                f"{place} of job {jobs[rank][0]}: make it of different ones")
+
+
+def job_ranks(meeting, jobs):
+    """Rank 0: check the jobs, and return each rank's rank in the job."""
+    check_jobs(meeting, jobs)
+    return [rank for _, _, rank in jobs]
+
+
+class Home:
+    """The answer of rank 0's agree().  ranks: each rank's rank in the job, or
+    None if there is no job yet; machines: each rank's machine, a number."""
+
+    def __init__(self, meeting, answer):
+        self.me = meeting.me
+        self.machines, self.gpus = answer["machines"], answer["gpus"]
+        self.ranks, self.plan = answer["jobs"], answer.get("plan")
+        self.hierarchical = answer["hierarchical"]
+        self._ips, self._host = answer["ips"], answer["host"]
+
+    def is_one_machine(self):
+        return not any(self.machines)
+
+    def ip(self):
+        """Return this machine's address for other machines, or raise an
+        error."""
+        known = [opened(ip) for ip in self._ips]
+        return addresses.needed(
+            addresses.among(known, self.machines[self.me]), self._host)

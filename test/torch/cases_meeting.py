@@ -1,0 +1,292 @@
+# cases_meeting.py - groups that come to be, or cannot; by torch_meeting.py
+# SPDX-License-Identifier: BSD-3-Clause
+"""The default group is gloo's: which ranks sumwire's groups have, and in what
+order they are made, is each case's own."""
+import datetime
+import os
+import socket
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+import torch
+import torch.distributed as dist
+
+import sumwire.torch  # noqa: F401
+from sumwire import SumwireError
+from sumwire.distributed import agents, gloo, meeting, version
+from torch_rig import check, raises, run_cases
+
+LIMIT_S = 60  # of groups, which an error of all ranks must not take
+SOON_S = 20  # on a machine that does much else
+REQUESTS = 24  # of a rank, for its first group, besides questions that wait
+STORE_RANKS = 64
+
+
+def new_group(ranks, limit_s=LIMIT_S, backend="sumwire"):
+    return dist.new_group(ranks, backend=backend,
+                          timeout=datetime.timedelta(seconds=limit_s))
+
+
+def start(backend="gloo", store=None):
+    path = os.environ["TEST_STORE"]
+    dist.init_process_group(
+        backend, rank=int(os.environ["RANK"]),
+        world_size=int(os.environ["WORLD_SIZE"]),
+        timeout=datetime.timedelta(
+            seconds=int(os.environ.get("TEST_LIMIT_S", LIMIT_S))),
+        **({"store": store} if store else {"init_method": f"file://{path}"}))
+
+
+def adds(group, n):
+    x = torch.ones(1000)
+    dist.all_reduce(x, group=group)
+    check(bool((x == n).all()), x)
+
+
+class soon:
+    """A SumwireError with these texts, long before the group's limit."""
+
+    def __init__(self, *texts):
+        self.inner = raises(SumwireError, *texts)
+
+    def __enter__(self):
+        self.began = time.monotonic()
+
+    def __exit__(self, *error):
+        took = time.monotonic() - self.began
+        check(took < SOON_S, f"it took {took:.1f} s")
+        return self.inner.__exit__(*error)
+
+
+def case_later_rank():
+    """Two ranks have a job, the third none: all of them learn it."""
+    me = dist.get_rank()
+    first = new_group([0, 1])
+    with soon("ranks 0-1 to job torch-", "rank 2 to none",
+              "make the first one of all ranks"):
+        new_group([0, 1, 2])
+    if me < 2:
+        adds(first, 2)
+    dist.barrier()
+
+
+def case_one_job():
+    """All ranks have none, then all the same one."""
+    whole = new_group([0, 1, 2])
+    part = new_group([2, 0])
+    adds(whole, 3)
+    if dist.get_rank() != 1:
+        adds(part, 2)
+    dist.destroy_process_group(whole)
+    if dist.get_rank() != 1:
+        dist.destroy_process_group(part)
+    dist.barrier()
+    again = new_group([0, 1, 2])
+    adds(again, 3)
+    dist.destroy_process_group(again)
+
+
+def case_two_jobs():
+    """Ranks of two jobs, in the same places of these and in different ones."""
+    me = dist.get_rank()
+    mine = [new_group([0, 1]), new_group([2, 3])][me // 2]
+    for ranks in ([0, 3], [0, 2]):
+        if me in ranks:
+            with soon("rank 0 to job torch-", f", rank {ranks[1]} to job"):
+                new_group(ranks)
+        else:
+            new_group(ranks)
+    adds(mine, 2)
+    dist.barrier()
+
+
+def case_hands():
+    """One rank names an agent, the other starts its own."""
+    if dist.get_rank():
+        os.environ["SUMWIRE_AGENT"] = "/nowhere/agent.sock"
+    with soon("rank 1 named an agent in SUMWIRE_AGENT, rank 0 did not"):
+        new_group([0, 1])
+    dist.barrier()
+
+
+def case_other_agents():
+    """Each names the agent of another job."""
+    with soon("rank 0 to job", "rank 1 to job", " of epoch "):
+        new_group([0, 1])
+    dist.barrier()
+
+
+def case_absent():
+    """A rank that has not come is named by all others, at the limit of the
+    group; another one comes late."""
+    me, n = dist.get_rank(), dist.get_world_size()
+    limit_s = 3
+    for absent in (0, 1, n - 1):
+        ranks = list(range(n))
+        if me == absent:
+            time.sleep(2 * limit_s)
+            dist.barrier()
+            # as torch counts groups
+            dist.distributed_c10d._world.group_count += 1
+            continue
+        began = time.monotonic()
+        with raises(SumwireError, f"waiting for rank {absent} to join",
+                    f"({n - 1} of {n} ranks are here)", "timed out"):
+            new_group(ranks, limit_s)
+        took = time.monotonic() - began
+        check(limit_s <= took < limit_s + SOON_S, f"it took {took} s")
+        dist.barrier()
+
+
+def case_gloo_fails():
+    """gloo's half cannot be made at one rank: all fail at once."""
+    me = dist.get_rank()
+    if me == 1:
+        os.environ["GLOO_SOCKET_IFNAME"] = "nothing0"
+    with soon("nothing0"):
+        new_group([0, 1, 2])
+    dist.barrier()
+
+
+def case_port_taken():
+    """Another program takes the agent's port after it was looked at."""
+    taken, drawn = [], []
+    free_port = agents.free_port
+
+    def late(ip, n):
+        port = free_port(ip, n)
+        drawn.append(port)
+        if len(drawn) < 3:
+            taken.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            taken[-1].bind((ip, port))
+        return port
+    agents.free_port = late
+    adds(new_group([0, 1]), 2)
+    agents.free_port = free_port
+    check(len(drawn) == (3 if dist.get_rank() == 0 else 0), drawn)
+    for each in taken:
+        each.close()
+
+
+# --- requests to the store ---
+
+class Counting(dist.Store):
+    """Another store that counts what it is asked, by kind."""
+
+    def __init__(self, store):
+        super().__init__()
+        self.store, self.counts = store, {}
+
+    def n(self):
+        """Requests but for those that wait."""
+        return sum(self.counts.values()) - self.counts.get("check", 0)
+
+
+def counted(name):
+    def method(self, *arguments):
+        self.counts[name] = self.counts.get(name, 0) + 1
+        return getattr(self.store, name)(*arguments)
+    return method
+
+
+for _name in ("set", "get", "add", "check", "wait", "compare_set", "multi_get",
+              "multi_set", "delete_key", "append"):
+    setattr(Counting, _name, counted(_name))
+Counting.has_extended_api = lambda self: self.store.has_extended_api()
+
+
+def meet(store, me, n):
+    """As a group does it: two exchanges."""
+    opts = SimpleNamespace(
+        group_rank=me, group_size=n, group_id="g", store=store,
+        timeout=datetime.timedelta(seconds=LIMIT_S), global_ranks_in_group=[])
+    with meeting.Meeting(opts) as m:
+        check(m.exchange(lambda: me) == list(range(n)), "values")
+        check(m.exchange(lambda: me, sum) == n * (n - 1) // 2, "sum")
+
+
+def requests(n, shared):
+    """Of each of n ranks, which are threads."""
+    stores = [Counting(shared) for _ in range(n)]
+    threads = [threading.Thread(target=meet, args=(s, r, n))
+               for r, s in enumerate(stores)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return stores
+
+
+def case_counts():
+    """A rank asks the store the same number of times, whatever the number of
+    ranks; and one that was used before takes no more."""
+    shared = dist.HashStore()
+    for n in 2, 8, STORE_RANKS:
+        found = [s.n() for s in requests(n, shared)]
+        check(max(found) <= REQUESTS // 2, found)
+
+
+def case_group_counts():
+    """For the first group and for later ones, of which gloo's half asks when it
+    is used."""
+    n = int(os.environ["WORLD_SIZE"])
+    store = Counting(dist.TCPStore(
+        "127.0.0.1", int(os.environ["TEST_PORT"]), n,
+        os.environ["RANK"] == "0"))
+    keep.append(store)
+    start("sumwire", store)
+    for _ in range(3):
+        check(store.n() <= REQUESTS, store.counts)
+        store.counts.clear()
+        group = new_group(list(range(n)))
+        adds(group, n)
+    if version() >= gloo.LAZY_SINCE:
+        store.counts.clear()
+        parts = [torch.empty(3) for _ in range(n)]
+        dist.gather(torch.ones(3), parts if dist.get_rank() == 0 else None, 0,
+                    group=group)
+        check(store.n() > 0, "gloo has been there before")
+
+
+keep = []  # torch keeps the C++ half of a store alone
+
+
+def case_two_of_three():
+    """Two ranks send and receive, with a source and without, while the third
+    does something else."""
+    me = dist.get_rank()
+    x = torch.full((5,), float(me))
+    if me == 0:
+        dist.send(x + 7, 1)
+        dist.send(x + 8, 1)
+        dist.recv(x, 1)
+        check(bool((x == 9).all()), x)
+    elif me == 1:
+        dist.recv(x, 0)
+        check(bool((x == 7).all()), x)
+        check(dist.recv(x) == 0 and bool((x == 8).all()), x)
+        dist.send(x + 1, 0)
+    adds(dist.group.WORLD, 3)
+    parts = [torch.empty(2) for _ in range(3)]
+    dist.gather(torch.full((2,), float(me)), parts if me == 2 else None, 2)
+    check(me < 2 or [int(p[0]) for p in parts] == [0, 1, 2], parts)
+
+
+def case_joined():
+    """By the address that leads to the others, gloo's half, too."""
+    n = int(os.environ["WORLD_SIZE"])
+    dist.init_process_group(
+        "sumwire", init_method=os.environ["TEST_INIT"], world_size=n,
+        rank=int(os.environ["RANK"]),
+        timeout=datetime.timedelta(seconds=LIMIT_S))
+    adds(None, n)
+    parts = [torch.empty(2) for _ in range(n)]
+    dist.gather(torch.ones(2), parts if dist.get_rank() == 0 else None, 0)
+
+
+if __name__ == "__main__":
+    if not {"counts", "group_counts", "joined"} & set(sys.argv):
+        start(os.environ.get("TEST_BACKEND", "gloo"))
+    run_cases(globals())
