@@ -60,6 +60,19 @@ def test_four_ranks():
     run_cases((1, 1, 1, 1), *(CASES[:2] if rig.IS_QUICK else CASES))
 
 
+def test_beside():
+    with Net(2, local=(2, 1)) as net:
+        net.start_all()
+        net.ranks_ok("cases_beside.py", "whole_averages", "sparse")
+
+
+def test_layouts():
+    with Net(2) as net:
+        net.start_all()
+        net.ranks_ok("cases_layout.py", "layouts", "layouts_by_gloo", "shared",
+                     "lists", "elsewhere")
+
+
 def test_detail():
     torch_site.need_fsdp()
     with Net(2) as net:

@@ -24,8 +24,12 @@ class ProcessGroup(Methods, dist.ProcessGroup):
     # torch's own keep the interpreter's lock while they wait for gloo's lock,
     # which gloo's threads hold while they want the interpreter's
     all_to_all_single = alltoall_base = by_gloo("alltoall_base")
+    gather = by_gloo("gather")
+    scatter = by_gloo("scatter")
+    alltoall = by_gloo("alltoall")
     send = by_gloo("send")
     recv = by_gloo("recv")
+    recv_anysource = by_gloo("recv_anysource")
 
     def _get_backend(self, device):
         """For those who ask it in Python, as FSDP2 for its memory.  Before

@@ -1,0 +1,66 @@
+# cases_beside.py - what gloo and NCCL do, too; run by torch_backend.py
+# SPDX-License-Identifier: BSD-3-Clause
+import torch
+import torch.distributed as dist
+from torch.distributed import ReduceOp
+
+from cases_backend import INTEGERS, sample, start, twins
+from torch_rig import check, run_cases
+
+
+def case_whole_averages():
+    """Of integers, as NCCL rounds them: towards zero."""
+    for group, gloo in twins():
+        n = dist.get_world_size(group)
+        for dtype in INTEGERS:
+            x = sample(dtype, (3, 5)) - (0 if dtype == torch.uint8 else 10)
+            total = x.clone()
+            dist.all_reduce(total, group=gloo)
+            want = torch.div(total, n, rounding_mode="trunc")
+            y = x.clone()
+            dist.all_reduce(y, ReduceOp.AVG, group=group)
+            check(torch.equal(y, want), f"average of {dtype}: {y}")
+            y = x.clone()
+            root = dist.get_process_group_ranks(gloo)[0]
+            dist.reduce(y, root, ReduceOp.AVG, group=group)
+            check(dist.get_rank() != root or torch.equal(y, want), y)
+            part = torch.empty_like(x)
+            dist.reduce_scatter_tensor(part, x.repeat(n, 1), ReduceOp.AVG,
+                                       group=group)
+            check(torch.equal(part, want), f"reduce_scatter of {dtype}")
+
+
+def case_sparse():
+    """Indices and values of all ranks, as with gloo; embeddings in DDP."""
+    n, me = dist.get_world_size(), dist.get_rank()
+    for group, gloo in twins():
+        for nnz in 3, me, 0:
+            g = torch.Generator().manual_seed(me)
+            x = torch.sparse_coo_tensor(
+                torch.randint(0, 5, (1, nnz), generator=g),
+                torch.ones(nnz, 2), (5, 2))
+            y = x.clone()
+            dist.all_reduce(x, group=group)
+            dist.all_reduce(y, group=gloo)
+            check(torch.equal(x.to_dense(), y.to_dense()), f"{x} is not {y}")
+    weights = []
+    for group in None, dist.new_group(backend="gloo"):
+        torch.manual_seed(1)
+        model = torch.nn.parallel.DistributedDataParallel(
+            torch.nn.Embedding(10, 3, sparse=True), process_group=group)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+        for step in range(3):
+            optimizer.zero_grad()
+            model(torch.tensor([me, step, 7])).square().sum().backward()
+            optimizer.step()
+        weights.append(model.module.weight.detach().clone())
+    check(torch.allclose(*weights), f"{weights[0]} is not {weights[1]}")
+    x = torch.sparse_coo_tensor(torch.zeros(1, 1, dtype=torch.long),
+                                torch._neg_view(torch.ones(1)), (2,))
+    dist.all_reduce(x)
+    check(x.to_dense().tolist() == [-n, 0], x)
+
+
+if __name__ == "__main__":
+    start()
+    run_cases(globals())
