@@ -1,5 +1,8 @@
 # cases_beside.py - what gloo and NCCL do, too; run by torch_backend.py
 # SPDX-License-Identifier: BSD-3-Clause
+import gc
+import weakref
+
 import torch
 import torch.distributed as dist
 from torch.distributed import ReduceOp
@@ -59,6 +62,37 @@ def case_sparse():
                                 torch._neg_view(torch.ones(1)), (2,))
     dist.all_reduce(x)
     check(x.to_dense().tolist() == [-n, 0], x)
+
+
+def case_join():
+    """DDP's C++ half asks a work for its future when Python has let go of it."""
+    me = dist.get_rank()
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+    with model.join(divide_by_initial_world_size=False):
+        for _ in range(2 + me):
+            model.zero_grad()
+            model(torch.full((1, 4), 1. + me)).sum().backward()
+            # Ranks before this one have no batch in its last step.
+            check(model.module.bias.grad.item() == 1, "average of the rest")
+
+
+def case_let_go():
+    """A work that C++ refers to answers until C++ lets go of it."""
+    for elems in 10, 300000:
+        x = torch.ones(elems)
+        kept = dist.all_reduce(x, async_op=True).boxed()
+        dist.barrier()
+        gc.collect()
+        work = dist.Work.unbox(kept)
+        work.wait()
+        [got] = work.get_future().wait()
+        check(got is x or got.data_ptr() == x.data_ptr(), "its result")
+        check(bool((x == dist.get_world_size()).all()), "its sum")
+        there = weakref.ref(work)
+        del work, kept, got
+        gc.collect()
+        dist.all_reduce(x)
+        check(there() is None, "nobody refers to it")
 
 
 if __name__ == "__main__":

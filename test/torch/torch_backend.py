@@ -63,7 +63,8 @@ def test_four_ranks():
 def test_beside():
     with Net(2, local=(2, 1)) as net:
         net.start_all()
-        net.ranks_ok("cases_beside.py", "whole_averages", "sparse")
+        net.ranks_ok("cases_beside.py", "whole_averages", "sparse", "join",
+                     "let_go")
 
 
 def test_layouts():
