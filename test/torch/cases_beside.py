@@ -6,6 +6,8 @@ import weakref
 import torch
 import torch.distributed as dist
 from torch.distributed import ReduceOp
+from torch.distributed._shard import sharded_tensor
+from torch.distributed._shard.sharding_spec import ChunkShardingSpec
 
 from cases_backend import INTEGERS, sample, start, twins
 from torch_rig import check, run_cases
@@ -93,6 +95,17 @@ def case_let_go():
         gc.collect()
         dist.all_reduce(x)
         check(there() is None, "nobody refers to it")
+
+
+def case_sharded():
+    """torch takes CUDA, if a group that is not gloo's has it."""
+    types = [d.type for d in dist.group.WORLD._device_types]
+    check(("cuda" in types) == torch.cuda.is_available(), types)
+    n, me = dist.get_world_size(), dist.get_rank()
+    spec = ChunkShardingSpec(0, [f"rank:{r}/cpu" for r in range(n)])
+    whole = torch.zeros(5, 3) if me == 0 else None
+    sharded_tensor.ones(spec, 5, 3).gather(0, whole)
+    check(whole is None or bool((whole == 1).all()), whole)
 
 
 if __name__ == "__main__":

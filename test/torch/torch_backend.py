@@ -64,7 +64,19 @@ def test_beside():
     with Net(2, local=(2, 1)) as net:
         net.start_all()
         net.ranks_ok("cases_beside.py", "whole_averages", "sparse", "join",
-                     "let_go")
+                     "let_go", "sharded")
+
+
+def test_mixed():
+    """A backend for each type of device; sumwire is the first or the last."""
+    with Net(2) as net:
+        net.start_all()
+        for backends, case in (("cpu:gloo,cuda:sumwire", "cpu_is_others"),
+                               ("cuda:sumwire,cpu:gloo", "cpu_is_others"),
+                               ("cpu:sumwire,cuda:gloo", "cpu_is_sumwires"),
+                               ("cuda:gloo,cpu:sumwire", "cpu_is_sumwires")):
+            net.ranks_ok("cases_mixed.py", case,
+                         env={"TEST_BACKENDS": backends})
 
 
 def test_layouts():
