@@ -415,7 +415,11 @@ def case_refused():
     with raises(ValueError, "contiguous"):
         dist.all_reduce(square.t()[1:])
     with raises(ValueError, "contiguous"):
-        dist.all_reduce(square.to_sparse())
+        dist.broadcast(square.to_sparse(), 0)
+    with raises(ValueError, "no avg of torch.bool"):
+        dist.all_reduce(square.bool(), ReduceOp.AVG)
+    with raises(ValueError, "no band of torch.float32"):
+        dist.all_reduce(square, ReduceOp.BAND)
     n = dist.get_world_size()
     with raises(ValueError, f"are not {n} times 16"):
         dist.all_gather_into_tensor(torch.empty(3), square)

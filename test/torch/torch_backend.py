@@ -60,6 +60,32 @@ def test_four_ranks():
     run_cases((1, 1, 1, 1), *(CASES[:2] if rig.IS_QUICK else CASES))
 
 
+def test_beside():
+    with Net(2, local=(2, 1)) as net:
+        net.start_all()
+        net.ranks_ok("cases_beside.py", "whole_averages", "sparse", "join",
+                     "let_go", "sharded")
+
+
+def test_mixed():
+    """A backend for each type of device; sumwire is the first or the last."""
+    with Net(2) as net:
+        net.start_all()
+        for backends, case in (("cpu:gloo,cuda:sumwire", "cpu_is_others"),
+                               ("cuda:sumwire,cpu:gloo", "cpu_is_others"),
+                               ("cpu:sumwire,cuda:gloo", "cpu_is_sumwires"),
+                               ("cuda:gloo,cpu:sumwire", "cpu_is_sumwires")):
+            net.ranks_ok("cases_mixed.py", case,
+                         env={"TEST_BACKENDS": backends})
+
+
+def test_layouts():
+    with Net(2) as net:
+        net.start_all()
+        net.ranks_ok("cases_layout.py", "layouts", "layouts_by_gloo", "shared",
+                     "lists", "elsewhere")
+
+
 def test_detail():
     torch_site.need_fsdp()
     with Net(2) as net:

@@ -7,7 +7,7 @@ import torch
 from torch import distributed as dist
 
 SINCE = (2, 4)  # earlier ones take no group from Python
-DEVICES = ["cpu", "cuda"]
+NAME = "sumwire"
 BACKENDS_SINCE = (2, 14)  # and a Backend, the part of a group
 
 
@@ -16,17 +16,23 @@ def version():
     return tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 
+def device_types():
+    """Return the types of devices whose tensors a group takes on this machine.
+    torch takes a group with CUDA to be for CUDA's tensors first."""
+    return ["cpu", "cuda"] if torch.cuda.device_count() else ["cpu"]
+
+
 def register():
     """Make the name known to torch, where it takes such backends."""
     if version() < SINCE or not dist.is_available():
         return
-    if "sumwire" not in dist.Backend.backend_list:
+    if NAME not in dist.Backend.backend_list:
         if version() >= BACKENDS_SINCE:
             from sumwire.distributed.backend import create
         else:
             from sumwire.distributed.group import create
-        dist.Backend.register_backend("sumwire", create, extended_api=True,
-                                      devices=DEVICES)
+        dist.Backend.register_backend(NAME, create, extended_api=True,
+                                      devices=device_types())
 
 
 register()

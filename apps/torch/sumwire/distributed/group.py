@@ -1,31 +1,38 @@
 # group.py - sumwire's group as PyTorch 2.4 to 2.13 takes it: a ProcessGroup
 # SPDX-License-Identifier: BSD-3-Clause
+"""These versions take a whole group from Python, instead of the backend for one
+type of device.  A group with several backends, as "cpu:gloo,cuda:sumwire", so
+has one of torch's own beside it, which has the others."""
 import sys
 
 import torch
 from torch import distributed as dist
 
-from sumwire.distributed import DEVICES
+from sumwire.distributed import NAME, device_types
 from sumwire.distributed.methods import Methods, by_gloo
+
+CUSTOM = dist.ProcessGroup.BackendType.CUSTOM
 
 
 class ProcessGroup(Methods, dist.ProcessGroup):
     """Methods that are not there are torch's own, which go to gloo."""
     supports_splitting = False  # 2.4 asks what _get_backend returns
 
-    def __init__(self, opts):
+    def __init__(self, opts, devices):
         dist.ProcessGroup.__init__(self, opts.group_rank, opts.group_size)
         self.begin(opts)
-        for device in DEVICES:
-            self._register_backend(
-                torch.device(device), dist.ProcessGroup.BackendType.CUSTOM,
-                self.gloo)
+        for device in devices:
+            self._register_backend(torch.device(device), CUSTOM, self.gloo)
 
     # torch's own keep the interpreter's lock while they wait for gloo's lock,
     # which gloo's threads hold while they want the interpreter's
     all_to_all_single = alltoall_base = by_gloo("alltoall_base")
+    gather = by_gloo("gather")
+    scatter = by_gloo("scatter")
+    alltoall = by_gloo("alltoall")
     send = by_gloo("send")
     recv = by_gloo("recv")
+    recv_anysource = by_gloo("recv_anysource")
 
     def _get_backend(self, device):
         """For those who ask it in Python, as FSDP2 for its memory.  Before
@@ -36,7 +43,7 @@ class ProcessGroup(Methods, dist.ProcessGroup):
         return self
 
     def getBackendName(self):
-        return "sumwire"
+        return NAME
 
     def getRank(self):
         return self.me
@@ -45,6 +52,109 @@ class ProcessGroup(Methods, dist.ProcessGroup):
         return self.n
 
 
-def create(opts, _):
-    """What torch calls for each group."""
-    return ProcessGroup(opts)
+class MixedGroup(ProcessGroup):
+    """Tensors of some types of devices go to other backends.
+
+    beside: torch's own group, with those backends
+    others: their names, by type of device"""
+
+    def __init__(self, opts, beside, others, ours):
+        super().__init__(opts, ours)
+        self.beside, self.others = beside, others
+        for device, name in others.items():
+            self._register_backend(torch.device(device), kind_of(name),
+                                   beside._get_backend(torch.device(device)))
+
+    def _get_backend(self, device):
+        if torch.device(device).type in self.others:
+            return self.beside._get_backend(torch.device(device))
+        return super()._get_backend(device)
+
+    def shutdown(self):
+        super().shutdown()
+        if hasattr(self.beside, "shutdown"):  # not before 2.6: torch does it
+            self.beside.shutdown()
+
+    def abort(self):
+        super().abort()
+        if hasattr(self.beside, "abort"):
+            self.beside.abort()
+
+
+def by_device(name):
+    """A method whose arguments say whether it is sumwire's."""
+    ours = getattr(ProcessGroup, name)
+
+    def method(self, *arguments, **more):
+        if device_of([*arguments, *more.values()]) in self.others:
+            return getattr(self.beside, name)(*arguments, **more)
+        return ours(self, *arguments, **more)
+    method.__name__ = name
+    return method
+
+
+def device_of(argument):
+    """Return the type of the device of the first tensor in nested lists, or that
+    a barrier has among its options."""
+    if isinstance(argument, torch.Tensor):
+        return argument.device.type
+    if isinstance(argument, (list, tuple)):
+        return next(filter(None, map(device_of, argument)), None)
+    device = getattr(argument, "device", None)
+    return device.type if isinstance(device, torch.device) else None
+
+
+for each in ("allreduce", "allreduce_coalesced", "reduce", "broadcast",
+             "reduce_scatter", "reduce_scatter_single", "_reduce_scatter_base",
+             "reduce_scatter_single_coalesced",
+             "reduce_scatter_tensor_coalesced", "allgather",
+             "allgather_coalesced", "all_gather_single", "_allgather_base",
+             "all_gather_single_coalesced", "allgather_into_tensor_coalesced",
+             "barrier", "gather", "scatter", "alltoall", "alltoall_base",
+             "all_to_all_single", "send", "recv", "recv_anysource"):
+    setattr(MixedGroup, each, by_device(each))
+
+
+def kind_of(name):
+    return dist.Backend.backend_type_map.get(name, CUSTOM)
+
+
+def make_backend(name, device, opts, options):
+    """Make a backend that torch would make after sumwire's."""
+    store = dist.PrefixStore(f"{device}/", opts.store)
+    if name == "gloo":
+        return dist.ProcessGroupGloo(store, opts.group_rank, opts.group_size,
+                                     timeout=opts.timeout)
+    if name != "nccl" or not dist.is_nccl_available():
+        raise ValueError(f"backend '{name}' for {device} beside sumwire: this "
+                         f"PyTorch makes it only before sumwire; write "
+                         f"'{device}:{name}' first")
+    options = options or dist.ProcessGroupNCCL.Options()
+    options._timeout = opts.timeout
+    options.global_ranks_in_group = opts.global_ranks_in_group
+    options.group_name = opts.group_id
+    return dist.ProcessGroupNCCL(store, opts.group_rank, opts.group_size,
+                                 options)
+
+
+def create(opts, options):
+    """What torch calls for each group.  Which backends a group has, torch knows
+    in the function that calls: it has made those before sumwire, and makes
+    none behind a whole group."""
+    caller = sys._getframe(1).f_locals
+    config = caller.get("backend_config")
+    named = config.get_device_backend_map() if config else dict.fromkeys(
+        device_types(), NAME)
+    ours = [device for device, name in named.items() if name == NAME]
+    others = {device: str(name) for device, name in named.items()
+              if name != NAME}
+    if not others:
+        return ProcessGroup(opts, ours)
+    beside = caller["pg"]
+    for device, name in others.items():
+        if torch.device(device) not in beside._device_types:
+            backend = make_backend(name, device, opts, options)
+            backend._set_sequence_number_for_group()
+            beside._register_backend(torch.device(device), kind_of(name),
+                                     backend)
+    return MixedGroup(opts, beside, others, ours)

@@ -13,7 +13,7 @@ from torch import distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from sumwire import library
-from sumwire.distributed import attachment, gloo, homes, machines
+from sumwire.distributed import attachment, gloo, homes, layout, machines
 from sumwire.distributed.local import DTYPES
 from sumwire.distributed.meeting import Meeting
 from sumwire.distributed.work import Work, seconds
@@ -177,17 +177,25 @@ class Methods:
     def allreduce(self, tensors, opts=None, timeout=None, *, op=None):
         tensors, opts = listed(tensors), options(
             c10d.AllreduceOptions, opts, reduceOp=op, timeout=timeout)
-        how = operation(tensors, opts.reduceOp)
-        if not how:
-            return self.gloo.allreduce(tensors, opts)
-        flat, back = in_order(tensors)
+        if any(t.layout == torch.sparse_coo for t in tensors):
+            return self._allreduce_sparse(tensors, opts)
+        how = operation("all_reduce", tensors, opts.reduceOp)
+        flat, back = layout.targets(tensors)
+        layout.check_apart(flat, "all_reduce")
         work = self.work(tensors, back)
         for t in flat:
             if self.machines and self.machines.takes(t, how["op"]):
-                self.machines.start(work, plain(t), how)
+                self.machines.start(work, t, how)
             else:
                 self.add(work, opts, "all_reduce", t, t, **how)
         return work.seal()
+
+    def _allreduce_sparse(self, tensors, opts):
+        """gloo gathers indices and values of all ranks, and adds them up."""
+        for t in tensors:
+            layout.check_sparse(t)
+        self.n_calls += 1
+        return self.gloo.allreduce(tensors, opts)
 
     @not_compiled
     def allreduce_coalesced(self, tensors, opts=None):
@@ -199,10 +207,9 @@ class Methods:
         opts = options(c10d.ReduceOptions, opts, rootRank=root, reduceOp=op,
                        timeout=timeout)
         root = opts.rootRank
-        how = operation(tensors, opts.reduceOp)
-        if not how:
-            return self.gloo.reduce(tensors, opts)
-        flat, back = in_order(tensors)
+        how = operation("reduce", tensors, opts.reduceOp)
+        flat, back = layout.targets(tensors)
+        layout.check_apart(flat, "reduce")
         work = self.work(tensors, back)
         for t in flat:
             self.add(work, opts, "reduce", t,
@@ -215,9 +222,9 @@ class Methods:
         outputs, inputs = listed(outputs), lists(inputs)
         opts = options(c10d.ReduceScatterOptions, opts, reduceOp=op,
                        timeout=timeout)
-        if not operation(outputs, opts.reduceOp):
-            return self.gloo.reduce_scatter(outputs, inputs, opts)
-        flat = [torch.cat([plain(t).reshape(-1) for t in parts])
+        for out, parts in zip(outputs, inputs):
+            self.check_list(parts, out, "reduce_scatter")
+        flat = [torch.cat([layout.source(t).reshape(-1) for t in parts])
                 for parts in inputs]
         return self.reduce_scatter_single_coalesced(outputs, flat, opts)
 
@@ -228,12 +235,15 @@ class Methods:
     @not_compiled
     def reduce_scatter_single_coalesced(self, outputs, inputs, opts=None):
         opts = options(c10d.ReduceScatterOptions, opts, reduceOp=None)
-        how = operation(outputs, opts.reduceOp)
-        if not how:
-            return self.by_gloo("reduce_scatter", outputs, inputs, opts)
-        work = self.work(outputs)
-        for out, t in zip(outputs, inputs):
+        how = operation("reduce_scatter", outputs, opts.reduceOp)
+        flat, back = layout.targets(outputs)
+        wholes = [layout.source(t) for t in inputs]
+        for out, t in zip(flat, wholes):
             self.parted(out, t, "reduce_scatter")
+        wholes = layout.apart(wholes, flat, "reduce_scatter", [
+            self.is_own(out, t) for out, t in zip(flat, wholes)])
+        work = self.work(outputs, back)
+        for out, t in zip(flat, wholes):
             self.add(work, opts, "reduce_scatter", t, out, **how)
         return work.seal()
 
@@ -244,7 +254,8 @@ class Methods:
         tensors = listed(tensors)
         opts = options(c10d.BroadcastOptions, opts, rootRank=root,
                        timeout=timeout)
-        flat, back = in_order(tensors)
+        flat, back = layout.targets(tensors)
+        layout.check_apart(flat, "broadcast")
         work = self.work(tensors, back)
         for t in flat:
             self.add(work, opts, "broadcast", t, t, root=opts.rootRank)
@@ -254,21 +265,31 @@ class Methods:
     def allgather(self, outputs, inputs, opts=None, *, timeout=None):
         outputs, inputs = lists(outputs), listed(inputs)
         opts = options(c10d.AllgatherOptions, opts, timeout=timeout)
-        for parts in outputs:
-            if len(parts) != self.n:
-                raise ValueError(f"all_gather of a group of {self.n}: "
-                                 f"{len(parts)} tensors are there for it")
-        if any(o.shape != t.shape for parts, t in zip(outputs, inputs)
-               for o in parts):
-            return self.gloo.allgather(outputs, inputs, opts)
+        for parts, t in zip(outputs, inputs):
+            self.check_list(parts, t, "all_gather")
+            for out in parts:
+                layout.check_result(out)
+        if any(o.shape != parts[0].shape for parts in outputs for o in parts):
+            return self._gather_uneven(outputs, inputs, opts)
         flat = [torch.empty(self.n * t.numel(), dtype=t.dtype, device=t.device)
                 for t in inputs]
 
         def after():
             for parts, f in zip(outputs, flat):
-                copy([(out, part.view(out.shape))
-                      for out, part in zip(parts, f.chunk(self.n))])
+                layout.copy([(out, part.view(out.shape))
+                             for out, part in zip(parts, f.chunk(self.n))])
         return self._gather(flat, inputs, opts, outputs, after)
+
+    def _gather_uneven(self, outputs, inputs, opts):
+        """Each rank broadcasts its tensor, as with NCCL."""
+        flat, back = layout.targets(sum(outputs, []))
+        layout.check_apart(flat, "all_gather")
+        work = self.work(outputs, back)
+        for i, out in enumerate(flat):
+            mine = inputs[i // self.n] if i % self.n == self.me else None
+            self.add(work, opts, "broadcast", out if mine is None else
+                     layout.source(mine), out, root=i % self.n)
+        return work.seal()
 
     @not_compiled
     def allgather_coalesced(self, outputs, inputs, opts=None):
@@ -281,16 +302,21 @@ class Methods:
 
     @not_compiled
     def all_gather_single_coalesced(self, outputs, inputs, opts=None):
-        return self._gather(outputs, inputs,
+        flat, back = layout.targets(outputs)
+        return self._gather(flat, inputs,
                             options(c10d.AllgatherOptions, opts, timeout=None),
-                            outputs)
+                            outputs, back)
 
-    def _gather(self, outputs, inputs, opts, results, after=None):
-        """Each input of all into each output, in the group's order."""
+    def _gather(self, wholes, inputs, opts, results, after):
+        """Each input of all into each plain whole, in the group's order."""
+        parts = [layout.source(t) for t in inputs]
+        for whole, t in zip(wholes, parts):
+            self.parted(t, whole, "all_gather")
+        parts = layout.apart(parts, wholes, "all_gather", [
+            self.is_own(t, whole) for whole, t in zip(wholes, parts)])
         work = self.work(results, after)
-        for out, t in zip(outputs, inputs):
-            self.parted(t, out, "all_gather")
-            self.add(work, opts, "all_gather", t, out)
+        for whole, t in zip(wholes, parts):
+            self.add(work, opts, "all_gather", t, whole)
         return work.seal()
 
     @not_compiled
@@ -326,9 +352,9 @@ class Methods:
         self.error = self.error or error
 
     def add(self, work, opts, kind, send, recv, root=0, **how):
-        """A collective of a work; of a member alone a copy."""
-        tensor = plain(send)
-        if recv is not None and plain(recv).device != send.device:
+        """Start a collective of plain tensors as a part of @work; a member alone
+        copies."""
+        if recv is not None and recv.device != send.device:
             raise ValueError(f"{kind} from {send.device} to {recv.device}: "
                              f"sumwire takes tensors of one device")
         if self.n == 1:
@@ -337,15 +363,15 @@ class Methods:
             if "scale" in how:
                 recv.mul_(how["scale"])
             return
-        count, dtype = tensor.numel(), DTYPES.get(tensor.dtype)
+        count, dtype = send.numel(), DTYPES.get(send.dtype)
         if kind == "reduce_scatter":
             count //= self.n
         if dtype is None:  # it is only moved
-            count, dtype = count * tensor.element_size(), "u8"
+            count, dtype = count * send.element_size(), "u8"
         if count:
             work.add(self.group, kind, dtype, count, send, recv,
                      root=self.ranks[root], limit_s=self.limit(opts),
-                     device=self.places.of(tensor), **how)
+                     device=self.places.of(send), **how)
         else:  # else it goes unseen that others have something
             work.add(self.group, "barrier", "u8", 1, None, None,
                      limit_s=self.limit(opts))
@@ -361,22 +387,37 @@ class Methods:
                 f"{whole.dtype} are not {self.n} times {part.numel()} of "
                 f"{part.dtype}")
 
-    def by_gloo(self, name, outputs, inputs, opts):
-        """One after the other: gloo has no coalesced ones of all kinds."""
-        works = [getattr(self.gloo, name)([out], [list(t.chunk(self.n))], opts)
-                 for out, t in zip(outputs, inputs)]
-        for each in works[:-1]:
-            each.wait()
-        return works[-1]
+    def is_own(self, part, whole):
+        """Is @part this rank's in @whole?  Collectives in place have it so."""
+        return part.data_ptr() == (whole.data_ptr() + self.me * part.numel() *
+                                   part.element_size())
+
+    def check_list(self, parts, single, what):
+        """Raise a ValueError unless @parts are one for each rank, like the
+        @single tensor of this rank."""
+        if len(parts) != self.n:
+            raise ValueError(f"{what} of a group of {self.n}: {len(parts)} "
+                             f"tensors are there for it")
+        mine = parts[self.me]
+        if mine.numel() != single.numel():
+            raise ValueError(f"{what}: {single.numel()} elements of shape "
+                             f"{list(single.shape)} do not fit this rank's "
+                             f"tensor of shape {list(mine.shape)}")
+        for t in parts:
+            if (t.dtype, t.device) != (single.dtype, single.device):
+                raise ValueError(f"{what} of {single.dtype} on {single.device} "
+                                 f"with {t.dtype} on {t.device}: pass tensors "
+                                 f"of one type on one device")
 
 
 def by_gloo(name):
     """A method that hands its arguments on."""
     @not_compiled
     def method(self, *arguments, **more):
+        arguments = layout.for_gloo(
+            name, [a for a in arguments if a is not None])
         return getattr(self.gloo, name)(
-            *[a for a in arguments if a is not None],
-            **{k: v for k, v in more.items() if v is not None})
+            *arguments, **{k: v for k, v in more.items() if v is not None})
     method.__name__ = name
     return method
 
@@ -409,12 +450,14 @@ def lists(tensors):
     return [list(each) for each in tensors]
 
 
-def operation(tensors, op):
-    """What the library calls it; None where it has none for these types."""
+def operation(what, tensors, op):
+    """What the library calls it."""
     kind = getattr(op, "op", op)
     name = OPERATIONS.get(kind)
-    if any(not has(name, t.dtype) for t in tensors):
-        return None
+    for t in tensors:
+        if not has(name, t.dtype):
+            raise ValueError(f"{what}: sumwire has no {name or kind} of "
+                             f"{t.dtype}")
     if name != "premul_sum":
         return {"op": name}
     return {"op": name, "scale": float(op.__getstate__()[1])}
@@ -423,38 +466,8 @@ def operation(tensors, op):
 def has(name, dtype):
     if name is None or dtype not in DTYPES:
         return False
-    if name in ("avg", "premul_sum"):
+    if name == "premul_sum":
         return dtype.is_floating_point
+    if name == "avg":
+        return dtype != torch.bool
     return name not in ("band", "bor", "bxor") or not dtype.is_floating_point
-
-
-def in_order(tensors):
-    """Those that are channels_last by copies in the order of the others, and what
-    copies results back; None: nothing is to be copied."""
-    flat = [t.contiguous() if is_channels_last(t) else t for t in tensors]
-    copied = [(t, f) for t, f in zip(tensors, flat) if f is not t]
-    return flat, (lambda: copy(copied)) if copied else None
-
-
-def is_channels_last(t):
-    return t.layout == torch.strided and any(
-        t.is_contiguous(memory_format=kind)
-        for kind in (torch.channels_last, torch.channels_last_3d))
-
-
-@torch.inference_mode()  # else no other thread may write its tensors
-def copy(pairs):
-    for to, tensor in pairs:
-        to.copy_(tensor)
-
-
-def plain(tensor):
-    """What can be read and written as it lies in memory."""
-    if tensor.layout != torch.strided or not tensor.is_contiguous():
-        raise ValueError(
-            f"sumwire takes dense and contiguous tensors; this one of shape "
-            f"{list(tensor.shape)} is not: call contiguous() or to_dense()")
-    if tensor.device.type not in ("cpu", "cuda"):
-        raise ValueError(f"sumwire takes tensors of the CPU and of CUDA's "
-                         f"devices; this one is on {tensor.device}")
-    return tensor

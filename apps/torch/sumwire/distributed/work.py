@@ -1,18 +1,34 @@
 # work.py - what torch.distributed's calls return: collectives under way
 # SPDX-License-Identifier: BSD-3-Clause
+import ctypes
+
 import torch
 from torch import distributed as dist
 
 from sumwire import locks
-from sumwire.distributed import version
 from sumwire.distributed.errors import SumwireError
 
-
-# Before 2.8 torch does not keep the Python half of a work that only its C++ half
-# has, as DDP's, which waits for ever then: until it is waited for, it is here.
-IS_TO_BE_HELD = version() < (2, 8)
+# Works that Python has let go of while torch's C++ half still refers to them, as
+# DDP's does to that of its join: asked then, a work whose Python half is gone
+# answers with the empty methods of its base class.
 _held = set()
 _lock = locks.make()  # of all works, for a moment
+
+
+def references(work):
+    """Return how many references C++ has to a work, its Python half's own one
+    included: c10::intrusive_ptr_target counts them in 32 bits behind its table of
+    functions, and pybind11 has the address of that behind its object's header."""
+    half = ctypes.c_void_p.from_address(id(work) + object.__basicsize__).value
+    return ctypes.c_uint32.from_address(
+        half + ctypes.sizeof(ctypes.c_void_p)).value
+
+
+def release():
+    """Let go of the works that C++ has let go of."""
+    for work in list(_held):
+        if references(work) == 1:
+            _held.discard(work)
 
 
 def seconds(timeout):
@@ -39,7 +55,11 @@ class Work(dist.Work):
         self._n_open = 1  # until seal()
         self._end = self._future = None  # set when it ends; what follows it
         self._is_ended = False
-        if IS_TO_BE_HELD:
+        if _held:
+            release()
+
+    def __del__(self):
+        if references(self) > 1:
             _held.add(self)
 
     # --- by the group that makes it ---
@@ -123,12 +143,7 @@ class Work(dist.Work):
     # --- by torch ---
 
     def wait(self, timeout=None):
-        try:
-            return self._wait(seconds(timeout))
-        finally:
-            _held.discard(self)
-
-    def _wait(self, limit_s):
+        limit_s = seconds(timeout)
         for call in self.parts:
             if self._is_for_stream(call) and not limit_s:
                 self.calls.hold(call)
@@ -165,7 +180,6 @@ class Work(dist.Work):
         return 0
 
     def get_future(self):
-        _held.discard(self)
         with _lock:
             is_new = self._future is None
             if is_new:

@@ -1,0 +1,168 @@
+# layout.py - tensors as they lie in memory: checks, copies there and back
+# SPDX-License-Identifier: BSD-3-Clause
+"""The library reads and writes bytes at an address.  source() and target() give a
+tensor whose bytes are its elements, in order: the caller's own where that is
+so, else a copy."""
+import bisect
+
+import torch
+
+NEEDS_DENSE = ("sumwire takes dense and contiguous tensors; this one of shape "
+               "{} is not: call contiguous() or to_dense()")
+
+
+def source(t):
+    """Return a tensor with the elements of @t that can be read as it lies."""
+    check(t)
+    return t if is_plain(t) else resolved(t)
+
+
+def target(t):
+    """Return a tensor with the elements of @t that can be written as it lies.
+    If it is another one, copy() must take the results to @t."""
+    check_result(t)
+    return source(t)
+
+
+def targets(tensors):
+    """Return target() of each, and a function that copies the results to
+    @tensors; None: nothing is to be copied."""
+    flat = [target(t) for t in tensors]
+    copied = [(t, f) for t, f in zip(tensors, flat) if f is not t]
+    return flat, (lambda: copy(copied)) if copied else None
+
+
+@torch.inference_mode()  # else no other thread may write its tensors
+def copy(pairs):
+    for to, tensor in pairs:
+        to.copy_(tensor)
+
+
+def check(t):
+    """Raise a ValueError for a tensor that no copy of dense memory stands for."""
+    if t.layout != torch.strided or t.is_nested or t.is_quantized:
+        raise ValueError(NEEDS_DENSE.format(
+            "that varies" if t.is_nested else list(t.shape)))
+    if t.device.type not in ("cpu", "cuda"):
+        raise ValueError(f"sumwire takes tensors of the CPU and of CUDA's "
+                         f"devices; this one is on {t.device}")
+    if not t.is_contiguous() and not is_channels_last(t):
+        raise ValueError(NEEDS_DENSE.format(list(t.shape)))
+    needed = (t.storage_offset() + t.numel()) * t.element_size()
+    if t.numel() and not t._is_zerotensor() and (
+            t.untyped_storage().nbytes() < needed):
+        raise ValueError(f"the memory of this tensor of shape {list(t.shape)} "
+                         f"has been freed: its storage has "
+                         f"{t.untyped_storage().nbytes()} of {needed} bytes")
+
+
+def check_result(t):
+    """Raise a ValueError for a tensor that cannot hold different elements."""
+    if t._is_zerotensor() or has_overlap(t):
+        raise ValueError(f"elements of this tensor of shape {list(t.shape)} "
+                         f"share memory, so that it cannot hold a result: pass "
+                         f"its clone()")
+
+
+def is_plain(t):
+    """Are the bytes its elements?  A tensor may be negated or conjugated lazily:
+    its bytes then are other numbers."""
+    return (t.is_contiguous() and not t.is_neg() and not t.is_conj() and
+            not t._is_zerotensor())
+
+
+def resolved(t):
+    t = t.detach()
+    if t._is_zerotensor():
+        return torch.zeros(t.shape, dtype=t.dtype, device=t.device)
+    return t.resolve_conj().resolve_neg().contiguous()
+
+
+def is_channels_last(t):
+    return any(t.is_contiguous(memory_format=kind)
+               for kind in (torch.channels_last, torch.channels_last_3d))
+
+
+def has_overlap(t):
+    """Do two elements lie at one place, or may they?"""
+    if t.layout != torch.strided or t.is_nested or t.is_contiguous():
+        return False
+    reach = 0
+    for stride, size in sorted(zip(t.stride(), t.shape)):
+        if size > 1:
+            if stride <= reach:
+                return True
+            reach += stride * (size - 1)
+    return False
+
+
+def span(t):
+    """(first, one past the last) of the addresses of a plain tensor."""
+    return t.data_ptr(), t.data_ptr() + t.numel() * t.element_size()
+
+
+def check_apart(results, what):
+    """Raise a ValueError if two plain results share memory."""
+    spans = sorted(span(t) for t in results if t.numel())
+    for (_, end), (start, _) in zip(spans, spans[1:]):
+        if start < end:
+            raise ValueError(f"{what}: two of its results share memory: pass "
+                             f"tensors that are apart")
+    return spans
+
+
+def apart(tensors, results, what, is_own):
+    """Return the plain @tensors.  One that shares memory with a result is
+    copied, unless it is its own part of it (is_own, for each tensor)."""
+    spans = check_apart(results, what)
+
+    def has_shared(t):
+        first, end = span(t)
+        i = bisect.bisect_left(spans, (end,))
+        return i > 0 and first < spans[i - 1][1] and first < end
+    return [t.clone() if not own and has_shared(t) else t
+            for t, own in zip(tensors, is_own)]
+
+
+def check_sparse(t):
+    """Raise a ValueError for a sparse tensor that gloo does not add."""
+    if t.layout != torch.sparse_coo or t.device.type != "cpu":
+        raise ValueError(f"sumwire adds sparse tensors of the layout sparse_coo "
+                         f"on the CPU; this one is {t.layout} on {t.device}: "
+                         f"call to_dense()")
+
+
+def for_gloo(name, arguments):
+    """Return the arguments of gloo's method: it takes tensors as they lie, and
+    writes the first one, except of send."""
+    results = [] if name == "send" else list(flatten(arguments[0]))
+    for t in (t for a in arguments for t in flatten(a)):
+        if t.device.type != "cpu":
+            raise ValueError(
+                f"{name}: sumwire leaves it to gloo, which takes tensors of the "
+                f"CPU; this one is on {t.device}. init_process_group("
+                f"'cpu:sumwire,cuda:nccl') gives CUDA tensors to NCCL")
+    for t in results:
+        if target(t) is not t:
+            raise ValueError(f"{name}: gloo writes results as they lie in "
+                             f"memory; this tensor of shape {list(t.shape)} is "
+                             f"not contiguous, or is negated or conjugated "
+                             f"lazily: pass a new one")
+
+    def source_of(argument):
+        if isinstance(argument, (list, tuple)):
+            return [source_of(a) for a in argument]
+        if not isinstance(argument, torch.Tensor):
+            return argument
+        return apart([source(argument)], results, name, [False])[0]
+    return [a if i == 0 and name != "send" else source_of(a)
+            for i, a in enumerate(arguments)]
+
+
+def flatten(argument):
+    """Yield the tensors of an argument: one, a list of them, or of lists."""
+    if isinstance(argument, torch.Tensor):
+        yield argument
+    elif isinstance(argument, (list, tuple)):
+        for each in argument:
+            yield from flatten(each)

@@ -1,0 +1,113 @@
+# cases_beside.py - what gloo and NCCL do, too; run by torch_backend.py
+# SPDX-License-Identifier: BSD-3-Clause
+import gc
+import weakref
+
+import torch
+import torch.distributed as dist
+from torch.distributed import ReduceOp
+from torch.distributed._shard import sharded_tensor
+from torch.distributed._shard.sharding_spec import ChunkShardingSpec
+
+from cases_backend import INTEGERS, sample, start, twins
+from torch_rig import check, run_cases
+
+
+def case_whole_averages():
+    """Of integers, as NCCL rounds them: towards zero."""
+    for group, gloo in twins():
+        n = dist.get_world_size(group)
+        for dtype in INTEGERS:
+            x = sample(dtype, (3, 5)) - (0 if dtype == torch.uint8 else 10)
+            total = x.clone()
+            dist.all_reduce(total, group=gloo)
+            want = torch.div(total, n, rounding_mode="trunc")
+            y = x.clone()
+            dist.all_reduce(y, ReduceOp.AVG, group=group)
+            check(torch.equal(y, want), f"average of {dtype}: {y}")
+            y = x.clone()
+            root = dist.get_process_group_ranks(gloo)[0]
+            dist.reduce(y, root, ReduceOp.AVG, group=group)
+            check(dist.get_rank() != root or torch.equal(y, want), y)
+            part = torch.empty_like(x)
+            dist.reduce_scatter_tensor(part, x.repeat(n, 1), ReduceOp.AVG,
+                                       group=group)
+            check(torch.equal(part, want), f"reduce_scatter of {dtype}")
+
+
+def case_sparse():
+    """Indices and values of all ranks, as with gloo; embeddings in DDP."""
+    n, me = dist.get_world_size(), dist.get_rank()
+    for group, gloo in twins():
+        for nnz in 3, me, 0:
+            g = torch.Generator().manual_seed(me)
+            x = torch.sparse_coo_tensor(
+                torch.randint(0, 5, (1, nnz), generator=g),
+                torch.ones(nnz, 2), (5, 2))
+            y = x.clone()
+            dist.all_reduce(x, group=group)
+            dist.all_reduce(y, group=gloo)
+            check(torch.equal(x.to_dense(), y.to_dense()), f"{x} is not {y}")
+    weights = []
+    for group in None, dist.new_group(backend="gloo"):
+        torch.manual_seed(1)
+        model = torch.nn.parallel.DistributedDataParallel(
+            torch.nn.Embedding(10, 3, sparse=True), process_group=group)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+        for step in range(3):
+            optimizer.zero_grad()
+            model(torch.tensor([me, step, 7])).square().sum().backward()
+            optimizer.step()
+        weights.append(model.module.weight.detach().clone())
+    check(torch.allclose(*weights), f"{weights[0]} is not {weights[1]}")
+    x = torch.sparse_coo_tensor(torch.zeros(1, 1, dtype=torch.long),
+                                torch._neg_view(torch.ones(1)), (2,))
+    dist.all_reduce(x)
+    check(x.to_dense().tolist() == [-n, 0], x)
+
+
+def case_join():
+    """DDP's C++ half asks a work for its future when Python has let go of it."""
+    me = dist.get_rank()
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+    with model.join(divide_by_initial_world_size=False):
+        for _ in range(2 + me):
+            model.zero_grad()
+            model(torch.full((1, 4), 1. + me)).sum().backward()
+            # Ranks before this one have no batch in its last step.
+            check(model.module.bias.grad.item() == 1, "average of the rest")
+
+
+def case_let_go():
+    """A work that C++ refers to answers until C++ lets go of it."""
+    for elems in 10, 300000:
+        x = torch.ones(elems)
+        kept = dist.all_reduce(x, async_op=True).boxed()
+        dist.barrier()
+        gc.collect()
+        work = dist.Work.unbox(kept)
+        work.wait()
+        [got] = work.get_future().wait()
+        check(got is x or got.data_ptr() == x.data_ptr(), "its result")
+        check(bool((x == dist.get_world_size()).all()), "its sum")
+        there = weakref.ref(work)
+        del work, kept, got
+        gc.collect()
+        dist.all_reduce(x)
+        check(there() is None, "nobody refers to it")
+
+
+def case_sharded():
+    """torch takes CUDA, if a group that is not gloo's has it."""
+    types = [d.type for d in dist.group.WORLD._device_types]
+    check(("cuda" in types) == torch.cuda.is_available(), types)
+    n, me = dist.get_world_size(), dist.get_rank()
+    spec = ChunkShardingSpec(0, [f"rank:{r}/cpu" for r in range(n)])
+    whole = torch.zeros(5, 3) if me == 0 else None
+    sharded_tensor.ones(spec, 5, 3).gather(0, whole)
+    check(whole is None or bool((whole == 1).all()), whole)
+
+
+if __name__ == "__main__":
+    start()
+    run_cases(globals())
