@@ -28,7 +28,11 @@ SLICE_MS = 1000 * SLICE_S
 TIMED_OUT = re.compile(r"rank \d+ (aborted group '.*': )?timed out in ")
 
 
-class SumwireError(RuntimeError):
+class HorovodInternalError(RuntimeError):
+    """Horovod's name for a collective that has failed, which its scripts catch."""
+
+
+class SumwireError(HorovodInternalError):
     """What libsumwire reports.  name is that of enum sw_error ("SW_EPEER"), code
     its value, text the sentence."""
 
@@ -110,6 +114,7 @@ class Client:
         self.agent_size = self.lib.sw_agent_size(self.pointer)
         self.failure = None  # of a push; but for a mismatch it ends the job
         self.devices = []  # that are open (device.py)
+        self.idle = lambda: None  # called while a thread waits for a sum
         self._tuner = ctypes.c_void_p()
         self._handle = ctypes.c_uint64()
         self._handle_at = ctypes.byref(self._handle)
@@ -212,6 +217,7 @@ class Client:
         for _ in range(0, self.wait_timeout_s, SLICE_S):
             if has_ended():
                 return
+            self.idle()
         text = self.lib.sw_last_error(self.pointer).decode(errors="replace")
         raise self.error_type(
             "SW_ETIMEDOUT", f"tensor '{name}': timed out, no sum in "
