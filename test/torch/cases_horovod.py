@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ranks have tensors whose values say where they come from."""
 import os
+import time
 import warnings
 
 import torch
@@ -466,6 +467,22 @@ def case_again():
         check(same(hvd.allreduce(torch.ones(1), op=hvd.Max, process_set=alone),
                    torch.ones(1)), "a set of one")
     check(hvd.allgather(torch.ones(1)).numel() == hvd.size(), "all")
+
+
+def case_gives_up():
+    """The late rank gets the error of the one that has given up, not a sum."""
+    x = torch.ones(3)
+    hvd.allreduce(x, name="x")
+    late = hvd.rank() == hvd.size() - 1
+    if late:
+        time.sleep(int(os.environ["SUMWIRE_WAIT_TIMEOUT"]) + 3)
+        why = ["rank 0", "tensor 'allreduce.x': timed out, no sum in"]
+    else:
+        why = ["tensor 'allreduce.x': timed out, no sum in", "SUMWIRE_WAIT_TIMEOUT",
+               f" s for rank {hvd.size() - 1} of 2"]
+    for _ in range(2):
+        with raises(hvd.HorovodInternalError, *why):
+            hvd.allreduce(x, name="x")
 
 
 if __name__ == "__main__":

@@ -26,5 +26,13 @@ def test_many_parameters():
         net.ranks_ok("cases_horovod.py", "many_parameters")
 
 
+def test_gives_up():
+    """A rank that waits for too long ends the sum at all ranks."""
+    with TorchNet(2, job={"stall_warn": "1s"}) as net:
+        net.start_all()
+        net.ranks_ok("cases_horovod.py", "gives_up",
+                     env={"SUMWIRE_WAIT_TIMEOUT": "4"})
+
+
 if __name__ == "__main__":
     torch_rig.main(dict(globals()))

@@ -19,6 +19,7 @@ import threading
 from sumwire import library, locks
 
 DEFAULT_AGENT = "agent.sock"  # libsumwire knows where
+TEXT_BYTES = 200  # of a reason that other ranks get
 GONE = " is gone"  # of an agent that has ended without a word
 SLICE_S = 1  # longest wait inside libsumwire; after it Ctrl-C is looked at
 SLICE_MS = 1000 * SLICE_S
@@ -219,10 +220,17 @@ class Client:
                 return
             self.idle()
         text = self.lib.sw_last_error(self.pointer).decode(errors="replace")
-        raise self.error_type(
-            "SW_ETIMEDOUT", f"tensor '{name}': timed out, no sum in "
-            f"{self.wait_timeout_s} s (SUMWIRE_WAIT_TIMEOUT)"
-            f"{''.join(text.partition('; last')[1:])}")
+        self.give_up(
+            f"tensor '{name}': timed out, no sum in {self.wait_timeout_s} s "
+            f"(SUMWIRE_WAIT_TIMEOUT){''.join(text.partition('; last')[1:])}")
+
+    def give_up(self, text):
+        """Raise an error, and end the job with it at all ranks: a late rank must
+        not go on with a sum that this one never got."""
+        self.failure = self.error_type("SW_ETIMEDOUT", text)
+        with self.lock:
+            self.lib.sw_abort(self.pointer, text.encode()[:TEXT_BYTES])
+        raise self.failure
 
     def _ended(self, tensor, ask):
         """Has it, as that function of the library says?"""

@@ -5,9 +5,10 @@
 All ranks number their operations alike.  A rank that has joined does not know
 what the others call, so they tell it, by collectives of a group of their own:
 
-- *News*: all ranks gather who has joined.  A rank takes part when it has joined,
-  or when it has waited for an operation for a while.  Nothing else costs anything
-  while nobody has joined.
+- *News*: all ranks gather who has joined.  A rank takes part when it has joined
+  and when it has waited for an operation for LOOK_S; else with its operations,
+  once in NEWS_S, so that no rank waits for news for long, and agents do not warn
+  of a stall.
 - *Turns*: after news of a rank that has joined, the leader, which is the lowest
   rank that has not, broadcasts each of its operations, from the first that the
   joined rank has not called.  Each rank takes part when it has called that
@@ -22,7 +23,8 @@ import torch
 
 from sumwire.client import SumwireError
 
-LOOK_S = 0.1  # a rank that waits for longer asks for news
+LOOK_S = 1.0  # a rank that waits for longer asks for news
+NEWS_S = 0.5  # between two that a rank takes part in
 PAUSE_S = 1e-3  # between two looks at a turn
 TURN_BYTES = 1024  # what a leader broadcasts
 
@@ -125,6 +127,7 @@ class Joins:
         self.has_joined = False
         self.news = self.turns = self._group = None
         self.next_look = math.inf
+        self.next_news = time.monotonic() + NEWS_S
         self.served = []
         self.failure = None  # of the exchange: nobody can join
 
@@ -147,13 +150,17 @@ class Joins:
             self.n_called += 1
             self.log[self.n_called] = operation
             self.next_look = time.monotonic() + LOOK_S
-            if self.news or self.turns:
-                self._move()
+            self._move()
             return self.n_called
 
     def ended(self, number):
         """An operation has ended."""
-        self.log.pop(number, None)
+        if self.log.pop(number, None) is None:
+            return
+        with self.lock:
+            if not self.log:
+                self.next_look = math.inf
+            self._move()
 
     def words(self):
         """For an error: who has joined."""
@@ -182,7 +189,7 @@ class Joins:
                 not self.lock.acquire(blocking=False)):
             return
         try:
-            self._move(is_asking=True)
+            self._move()
             self.next_look = time.monotonic() + LOOK_S
         finally:
             self.lock.release()
@@ -198,23 +205,25 @@ class Joins:
             time.sleep(PAUSE_S)
 
     def _ask(self):
+        self.next_news = time.monotonic() + NEWS_S
         mine = torch.tensor([int(self.has_joined), self.n_called],
                             dtype=torch.int64).view(torch.uint8)
         table = torch.empty(self.job.size * 16, dtype=torch.uint8)
         self.news = Exchange(self, "all_gather", mine, table, self.limit_s())
 
-    def _move(self, is_asking=False):
+    def _move(self):
         """Go on as far as nobody has to be waited for."""
         try:
             if not self.failure:
-                self._exchange(is_asking)
+                self._exchange()
         except SumwireError as e:  # as when a rank has left the job
             self.failure, self.news = e, None
         if self.failure and (self.has_joined or self.turns):
             raise self.failure
 
-    def _exchange(self, is_asking):
-        if is_asking and self.turns is None and self.news is None:
+    def _exchange(self):
+        if self.turns is None and self.news is None and (
+                self.has_joined or time.monotonic() > self.next_news):
             self._ask()
         if self.news is not None and self.news.is_done():
             table, self.news = self.news.recv, None
@@ -234,7 +243,7 @@ class Joins:
         try:
             while self.turns is None or self.turns.leader is not None:
                 with self.lock:
-                    self._move(is_asking=True)
+                    self._move()
                 self.job.progress()
                 self.drop_done()
                 time.sleep(PAUSE_S)

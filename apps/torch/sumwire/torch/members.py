@@ -12,9 +12,10 @@ import torch
 
 from sumwire.client import SumwireError
 from sumwire.distributed.local import DTYPES
-from sumwire.torch.joining import LOOK_S, serves
+from sumwire.torch.joining import serves
 
 TEXT_BYTES = 512  # of a call that differs from another member's
+PAUSE_S = 0.1  # between two looks at other calls
 DRAIN_S = 5  # for operations that are still under way when a set is closed
 HEADER = 3  # checksum, state, rows; then the splits, one for each member
 CALLED, JOINED = 0, 1
@@ -50,7 +51,7 @@ class Operation:
     def finish(self):
         """Wait, and return the result."""
         job = self.members.job
-        while not self.ended.wait(LOOK_S):
+        while not self.ended.wait(PAUSE_S):
             job.progress()
         if self.number is not None:
             job.joins.ended(self.number)

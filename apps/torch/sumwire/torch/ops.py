@@ -92,8 +92,12 @@ class Call:
                 f"a priority of at least 0, which is the most urgent, were "
                 f"expected")
         self.number = None
-        self.begin_at(calls().place(name), checksum(words), key, priority,
-                      source)
+        place = calls().place(name)
+        try:
+            self.begin_at(place, checksum(words), key, priority, source)
+        except BaseException:  # nobody gets a handle
+            calls().give_back(place)
+            raise
 
     def begin_at(self, place, crc, key, priority, source):
         """The same, at a place that is now this call's."""
