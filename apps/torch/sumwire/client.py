@@ -12,6 +12,7 @@ A client may be used by several threads: its lock makes them take turns to
 begin, and a tensor's to wait for it.
 """
 import ctypes
+import math
 import os
 import re
 import threading
@@ -20,6 +21,7 @@ from sumwire import library, locks
 
 DEFAULT_AGENT = "agent.sock"  # libsumwire knows where
 TEXT_BYTES = 200  # of a reason that other ranks get
+OPEN_S = 60  # that a client waits for the other ranks
 GONE = " is gone"  # of an agent that has ended without a word
 SLICE_S = 1  # longest wait inside libsumwire; after it Ctrl-C is looked at
 SLICE_MS = 1000 * SLICE_S
@@ -27,6 +29,14 @@ SLICE_MS = 1000 * SLICE_S
 # The library aborts a group whose collective takes too long, at all members;
 # so does collectives.py where a call has a time of its own.
 TIMED_OUT = re.compile(r"rank \d+ (aborted group '.*': )?timed out in ")
+
+
+def open_seconds(limit_s):
+    """How long to wait for agents and other ranks: SUMWIRE_OPEN_TIMEOUT; without
+    it a minute, or less where the caller's own limit is shorter."""
+    if "SUMWIRE_OPEN_TIMEOUT" in os.environ:
+        return seconds("SUMWIRE_OPEN_TIMEOUT", OPEN_S)
+    return max(1, min(OPEN_S, math.ceil(limit_s)))
 
 
 class HorovodInternalError(RuntimeError):
@@ -93,15 +103,17 @@ class Mapping:
 
 class Client:
     """One attachment, as local_rank of the agent or as a launcher says.  Waits
-    at most open_timeout_s for the agent, the servers and all other workers, and
-    at most wait_timeout_s for a sum.  error_type: of what it raises."""
+    at most open_timeout_s (open_seconds(limit_s)) for the agent, the servers and
+    all other workers, and at most wait_timeout_s for a sum.  error_type: of what
+    it raises."""
 
-    def __init__(self, agent=None, local_rank=None, error_type=SumwireError):
+    def __init__(self, agent=None, local_rank=None, error_type=SumwireError,
+                 limit_s=OPEN_S):
         self.lib, self.error_type = library.load(), error_type
         self.why_gone = None  # () -> why the agent has ended, in words
         self.agent = agent or os.environ.get("SUMWIRE_AGENT", DEFAULT_AGENT)
         self.local_rank = local_rank
-        self.open_timeout_s = seconds("SUMWIRE_OPEN_TIMEOUT", 60)
+        self.open_timeout_s = open_seconds(limit_s)
         self.wait_timeout_s = seconds("SUMWIRE_WAIT_TIMEOUT", 600)
         self.lock = locks.make()
         self.mapping = Mapping(self.lib, self._open())

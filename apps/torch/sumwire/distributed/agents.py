@@ -22,7 +22,7 @@ import threading
 import time
 
 from sumwire import client, library
-from sumwire.client import seconds
+from sumwire.client import open_seconds
 from sumwire.distributed import numa
 from sumwire.distributed.agent_log import Log, level
 from sumwire.distributed.errors import SumwireError
@@ -399,7 +399,7 @@ def lead(meeting, conf, here, servers, machines, leaders):
 
     def run():
         nodes = [answer(meeting, "address", r) for r in leaders]
-        open_s = seconds("SUMWIRE_OPEN_TIMEOUT", 60)
+        open_s = open_seconds(meeting.limit_s)
         ip, udp_port = nodes[agent]
         gpus = meeting.all("gpu", here)
         with numa.bound(numa.cpus_near(numa.interface_of(ip), gpus)):

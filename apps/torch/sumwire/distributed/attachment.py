@@ -19,31 +19,28 @@ _attachment = None
 
 
 class Attachment:
-    """One client of libsumwire; n_groups is how many are open.  sumwire's rank
-    of each of torch's is learned from the stores of groups.  ip is that of an
+    """One client of libsumwire; n_groups is how many are open.  ip is that of an
     agent of the job's own, else None."""
 
     def __init__(self, meeting):
         if os.environ.get("SUMWIRE_AGENT"):
-            client, self.ip = Client(error_type=SumwireError), None
+            client, self.ip = Client(error_type=SumwireError,
+                                     limit_s=meeting.limit_s), None
         else:
             path, local_rank, self.ip = agents.start(meeting)
-            client = of_own_agent(path, local_rank)
+            client = of_own_agent(path, local_rank, meeting.limit_s)
             client.why_gone = agents.reasons[path]
         self.calls = Calls(client)
         self.memory = Memory(client)
         self.places = Places(client)
         self.rank, self.size = self.calls.client.rank, self.calls.client.size
         self.n_groups = 0
-        self.ranks = {}  # sumwire's, by torch's in the world
 
     def learn(self, meeting, members):
-        """sumwire's ranks of a group's members, who are torch's."""
+        """sumwire's ranks of a group's members.  Torch's numbers of them belong to
+        the group's store: other stores may number the processes otherwise."""
         meeting.tell("rank", self.rank)
-        for i, rank in enumerate(members):
-            if rank not in self.ranks:
-                self.ranks[rank] = meeting.ask("rank", i)
-        return [self.ranks[rank] for rank in members]
+        return [meeting.ask("rank", i) for i in range(len(members))]
 
     def open_group(self, name, ranks, limit_s):
         """Of sumwire's ranks, in this order.  Groups of one name and different
@@ -58,12 +55,12 @@ class Attachment:
         self.calls.close()
 
 
-def of_own_agent(path, local_rank):
+def of_own_agent(path, local_rank, limit_s):
     """Its ranks are those of the group, which a launcher's need not be."""
     launcher = os.environ.get("SUMWIRE_LAUNCHER")
     os.environ["SUMWIRE_LAUNCHER"] = "none"
     try:
-        return Client(path, local_rank, SumwireError)
+        return Client(path, local_rank, SumwireError, limit_s)
     finally:
         del os.environ["SUMWIRE_LAUNCHER"]
         if launcher is not None:
