@@ -20,9 +20,6 @@ from sumwire.torch.reductions import (
 class ArgumentError(SumwireError, ValueError):
     """Scripts of Horovod expect one or the other."""
 
-    def __init__(self, name, text):
-        super().__init__(name, text)
-
 
 def refused(text):
     return ArgumentError("SW_EINVAL", text)
@@ -34,9 +31,12 @@ def members_of(process_set):
 
 
 def check_rows(what, tensor):
-    if not isinstance(tensor, torch.Tensor) or tensor.is_sparse:
-        raise TypeError(f"{what} takes a dense torch.Tensor, not "
-                        f"{'a sparse one' if isinstance(tensor, torch.Tensor) else type(tensor).__name__}")
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"{what} takes a dense torch.Tensor, not a "
+                        f"{type(tensor).__name__}")
+    if tensor.is_sparse:
+        raise TypeError(f"{what} takes a dense torch.Tensor: pass its "
+                        f"to_dense()")
     if not tensor.dim():
         raise refused(f"{what} of a tensor without dimensions: it goes by the "
                       f"first one; give it one with reshape(1)")
@@ -63,8 +63,8 @@ def allgather_async(tensor, name=None, process_set=None):
     flat = to_send(tensor, tensor.dtype)
 
     def run(table):
-        return members.gather_rows(flat, [rows * width for rows, _ in table]), \
-            sum(rows for rows, _ in table)
+        rows = [rows for rows, _ in table]
+        return members.gather_rows(flat, [n * width for n in rows]), sum(rows)
     return ops.hold(members.submit(Operation(
         describe("allgather", tensor, name, f"rows {tuple(tensor.shape[1:])}"),
         run, tensor.shape[0], name=name and f"allgather.{name}",
@@ -148,8 +148,8 @@ def alltoall_async(tensor, splits=None, name=None, process_set=None):
         return exchange(members, flat, [row[1] for row in table], width)
 
     def after(got):
-        received = [row for row in got[1]]
-        return (like(got[0], tensor, sum(received)),
+        rows, received = got
+        return (like(rows, tensor, sum(received)),
                 torch.tensor(received, dtype=torch.int32))
     return ops.hold(members.submit(Operation(
         describe("alltoall", tensor, name, f"rows {tuple(tensor.shape[1:])}"),

@@ -5,11 +5,11 @@
 All ranks number their operations alike.  A rank that has joined does not know
 what the others call, so they tell it, by collectives of a group of their own:
 
-- *News*: all ranks gather who has joined.  A rank takes part when it has joined
+- *Reports*: all ranks gather who has joined.  A rank takes part when it has joined
   and when it has waited for an operation for LOOK_S; else with its operations,
-  once in NEWS_S, so that no rank waits for news for long, and agents do not warn
+  once in REPORT_S, so that no rank waits for a report for long, and agents do not warn
   of a stall.
-- *Turns*: after news of a rank that has joined, the leader, which is the lowest
+- *Turns*: after a report of a rank that has joined, the leader, which is the lowest
   rank that has not, broadcasts each of its operations, from the first that the
   joined rank has not called.  Each rank takes part when it has called that
   operation itself, or has joined.  When the leader joins, it says so, and the
@@ -23,8 +23,8 @@ import torch
 
 from sumwire.client import SumwireError
 
-LOOK_S = 1.0  # a rank that waits for longer asks for news
-NEWS_S = 0.5  # between two that a rank takes part in
+LOOK_S = 1.0  # a rank that waits for longer asks for a report
+REPORT_S = 0.5  # between two reports that a rank takes part in
 PAUSE_S = 1e-3  # between two looks at a turn
 TURN_BYTES = 1024  # what a leader broadcasts
 
@@ -125,9 +125,9 @@ class Joins:
         self.n_called, self.log = 0, {}  # operations that have not ended
         self.local = threading.local()  # quiet: inside of an operation
         self.has_joined = False
-        self.news = self.turns = self._group = None
+        self.report = self.turns = self._group = None
         self.next_look = math.inf
-        self.next_news = time.monotonic() + NEWS_S
+        self.next_report = time.monotonic() + REPORT_S
         self.served = []
         self.failure = None  # of the exchange: nobody can join
 
@@ -205,11 +205,11 @@ class Joins:
             time.sleep(PAUSE_S)
 
     def _ask(self):
-        self.next_news = time.monotonic() + NEWS_S
+        self.next_report = time.monotonic() + REPORT_S
         mine = torch.tensor([int(self.has_joined), self.n_called],
                             dtype=torch.int64).view(torch.uint8)
         table = torch.empty(self.job.size * 16, dtype=torch.uint8)
-        self.news = Exchange(self, "all_gather", mine, table, self.limit_s())
+        self.report = Exchange(self, "all_gather", mine, table, self.limit_s())
 
     def _move(self):
         """Go on as far as nobody has to be waited for."""
@@ -217,16 +217,16 @@ class Joins:
             if not self.failure:
                 self._exchange()
         except SumwireError as e:  # as when a rank has left the job
-            self.failure, self.news = e, None
+            self.failure, self.report = e, None
         if self.failure and (self.has_joined or self.turns):
             raise self.failure
 
     def _exchange(self):
-        if self.turns is None and self.news is None and (
-                self.has_joined or time.monotonic() > self.next_news):
+        if self.turns is None and self.report is None and (
+                self.has_joined or time.monotonic() > self.next_report):
             self._ask()
-        if self.news is not None and self.news.is_done():
-            table, self.news = self.news.recv, None
+        if self.report is not None and self.report.is_done():
+            table, self.report = self.report.recv, None
             rows = table.view(torch.int64).view(-1, 2).tolist()
             joined = [r for r, row in enumerate(rows) if row[0]]
             if joined:

@@ -22,7 +22,7 @@ CALLED, JOINED = 0, 1
 
 
 class Operation:
-    """One that was called.  words: text that all members must have alike; rows:
+    """An operation that was called.  words: text that all members must have alike; rows:
     of this member's tensor; splits: rows for each member; run(table): carry it
     out, given the members' (rows, splits), and return the result."""
 

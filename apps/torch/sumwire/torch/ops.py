@@ -463,5 +463,3 @@ class Absent(Call):
 def add_zeros(told):
     current().joins.drop_done()
     return Absent(told)
-
-
