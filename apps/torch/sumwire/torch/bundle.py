@@ -31,9 +31,9 @@ class Slot:
     late, seen     what crossing.py keeps while its update is to be done
     is_watched     a module gives it out (crossing.py)
     """
-    __slots__ = ("name", "parameter", "dtype", "n", "wire", "compression", "ctx",
-                 "bundle", "first", "view", "is_direct", "passes_left", "is_open", "local", "version",
-                 "late", "seen", "is_watched")
+    __slots__ = ("name", "parameter", "dtype", "n", "wire", "compression",
+                 "ctx", "bundle", "first", "view", "is_direct", "passes_left",
+                 "is_open", "local", "version", "late", "seen", "is_watched")
 
     def __init__(self, name, parameter, passes, compression):
         self.name, self.parameter = name, parameter
@@ -55,11 +55,11 @@ class Slot:
 
 class Bundle:
     """Slots that share a declared tensor, which is pushed when the last of them
-    has been filled in.  scale: how much larger than usual it may be.  n_missing: those that are not yet; 0: it was pushed,
-    and its sum not taken.  stream: of a device, that of the last slot that was
-    filled in."""
-    __slots__ = ("slots", "dtype", "scale", "align", "n_elems", "n_missing", "shared",
-                 "stream")
+    has been filled in.  scale: how much larger than usual it may be.  n_missing:
+    those that are not yet; 0: it was pushed, and its sum not taken.  stream: of
+    a device, that of the last slot that was filled in."""
+    __slots__ = ("slots", "dtype", "scale", "align", "n_elems", "n_missing",
+                 "shared", "stream")
 
     def __init__(self, dtype, scale):
         self.slots, self.dtype, self.scale = [], dtype, scale

@@ -5,13 +5,13 @@
 All ranks number their operations alike.  A rank that has joined does not know
 what the others call, so they tell it, by collectives of a group of their own:
 
-- *Reports*: all ranks gather who has joined.  A rank takes part when it has joined
-  and when it has waited for an operation for LOOK_S; else with its operations,
-  once in REPORT_S, so that no rank waits for a report for long, and agents do not warn
-  of a stall.
-- *Turns*: after a report of a rank that has joined, the leader, which is the lowest
-  rank that has not, broadcasts each of its operations, from the first that the
-  joined rank has not called.  Each rank takes part when it has called that
+- *Reports*: all ranks gather who has joined.  A rank takes part when it has
+  joined and when it has waited for an operation for LOOK_S; else with its
+  operations, once in REPORT_S, so that no rank waits for a report for long, and
+  agents do not warn of a stall.
+- *Turns*: after a report of a rank that has joined, the leader, which is the
+  lowest rank that has not, broadcasts each of its operations, from the first
+  that the joined rank has not called.  Each rank takes part when it has called that
   operation itself, or has joined.  When the leader joins, it says so, and the
   next rank leads.  After the last one, all have joined."""
 import json

@@ -22,8 +22,8 @@ CALLED, JOINED = 0, 1
 
 
 class Operation:
-    """An operation that was called.  words: text that all members must have alike; rows:
-    of this member's tensor; splits: rows for each member; run(table): carry it
+    """An operation that was called.  words: text that all members must have
+    alike; rows: of this member's tensor; splits: rows for each member; run(table): carry it
     out, given the members' (rows, splits), and return the result."""
 
     def __init__(self, words, run, rows=0, splits=(), name=None, after=None):
