@@ -360,6 +360,18 @@ void sw_leave(struct sw_client *c)
 	}
 }
 
+int sw_abort(struct sw_client *c, const char *text)
+{
+	int err = sw_client_enter(c);
+
+	if (err)
+		return err;
+	sw_client_unlock(c);
+	sw_client_give_up(
+		c, SW_EABORTED, text && *text ? text : "aborted the job");
+	return 0;
+}
+
 void sw_close(struct sw_client **client)
 {
 	struct sw_client *c = *client;

@@ -8,8 +8,10 @@ import time
 
 import torch
 import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
 
 from sumwire import SumwireError
+from sumwire.distributed import create_group
 from cases_backend import IS_BACKEND, start
 from torch_rig import check, raises, run_cases
 
@@ -121,6 +123,23 @@ def case_alone():
             dist.new_group([0, 1], timeout=LIMIT)
     dist.barrier()
     goes_on()
+
+
+def case_own_store():
+    """Groups that a program makes with a store of its own, with other ranks than
+    those of the world."""
+    n, me = dist.get_world_size(), dist.get_rank()
+    store = dist.FileStore(os.environ["TEST_STORE"] + ".own", n)
+    for i, mine in enumerate((me, n - 1 - me)):
+        group = create_group(dist.PrefixStore(f"{i}", store), mine, n, LIMIT)
+        options = c10d.BroadcastOptions()
+        options.rootRank = 0
+        x = torch.tensor([float(me)])
+        group.broadcast([x], options).wait()
+        check(x.item() == (n - 1 if i else 0), f"group {i}: {x}")
+        group.shutdown()
+    with raises(ValueError, f"rank {n} of {n}", "ranks are 0 to"):
+        create_group(store, n, n)
 
 
 def case_store():

@@ -280,8 +280,8 @@ def case_copied_types():
 
 
 def case_horovod_api():
-    """Questions about what Horovod was built with have its answers, and process
-    sets are refused alike."""
+    """Questions about what Horovod was built with have its answers; arguments that
+    do not exist are refused alike."""
     for name in ("mpi_built", "mpi_enabled", "gloo_built", "gloo_enabled",
                  "nccl_built", "ddl_built", "ccl_built", "cuda_built",
                  "rocm_built", "mpi_threads_supported"):
@@ -297,13 +297,12 @@ def case_horovod_api():
              lambda **m: hvd.grouped_allreduce([x], **m),
              lambda **m: hvd.allreduce_async_(x, **m)]
     for call in calls:
-        with raises(TypeError, "no argument process_set", "all ranks"):
+        with raises(TypeError, "process_set=[0]", "a ProcessSet was expected"):
             call(process_set=[0])
         with raises(TypeError, "no argument 'proces_set'"):
             call(proces_set=[0])
-    for more in ({"process_sets": [[0]]}, {"comm": [0, 1]}):
-        with raises(TypeError, f"no argument {next(iter(more))}", "all ranks"):
-            hvd.init(**more)
+    with raises(TypeError, "no argument comm", "process_sets"):
+        hvd.init(comm=[0, 1])
     hvd.init(process_sets=None)
     hvd.barrier()
 
@@ -397,12 +396,10 @@ def case_refused():
     for root in ("0", 0.5):
         with raises(ValueError, f"root_rank={root!r}", "ranks 0 to"):
             hvd.broadcast(torch.ones(3), root)
-    with raises(TypeError, "process_set", "all ranks"):
-        hvd.allreduce(torch.ones(3), process_set=[0])
     with raises(TypeError, "no argument 'nmae'"):
         hvd.allreduce(torch.ones(3), nmae="x")
-    with raises(AttributeError, "allgather", "broadcast_object"):
-        hvd.allgather(torch.ones(3))
+    with raises(AttributeError, "Adasum", "op=Average"):
+        hvd.Adasum
     with raises(AttributeError, "no attribute 'alreduce'"):
         hvd.alreduce(torch.ones(3))
 

@@ -272,7 +272,7 @@ def run(compression):
 
 
 def case_dtypes():
-    """Parameters of other types; sparse ones only by choice."""
+    """Parameters of other types; sparse ones, and made dense by choice."""
     for dtype in (torch.float64, torch.bfloat16):
         model = nn.Linear(5, 3).to(dtype)
         hvd.broadcast_parameters(model.state_dict())
@@ -290,16 +290,17 @@ def case_dtypes():
         optimizer = hvd.DistributedOptimizer(
             torch.optim.SGD(model.parameters(), lr=1.0),
             model.named_parameters(), sparse_as_dense=choice)
-        loss = model(torch.tensor([hvd.rank()])).sum()
-        if choice:
-            loss.backward()
-            optimizer.step()
-            want = torch.ones(6, 2)
-            want[:hvd.size()] -= 1 / hvd.size()
-            check(torch.equal(model.weight, want), "dense by choice")
-        else:
-            with raises(TypeError, "'weight' is sparse", "sparse_as_dense"):
-                loss.backward()
+        model(torch.tensor([hvd.rank()])).sum().backward()
+        optimizer.step()
+        want = torch.ones(6, 2)
+        want[:hvd.size()] -= 1 / hvd.size()
+        check(torch.equal(model.weight, want) and
+              model.weight.grad.is_sparse is not choice, f"dense: {choice}")
+    table = torch.ones(6, 2, requires_grad=True)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([table], lr=1.0))
+    with raises(TypeError, "sparse", "Embedding", "sparse_as_dense"):
+        nn.functional.embedding(torch.tensor([1]), table,
+                                sparse=True).sum().backward()
 
 
 def case_no_gradient():

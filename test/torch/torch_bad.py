@@ -19,7 +19,7 @@ def run(n, *cases):
 
 
 def test_two_ranks():
-    run(2, "tensors", "orders", "kinds", "sizes", "alone")
+    run(2, "tensors", "orders", "kinds", "sizes", "alone", "own_store")
 
 
 def test_three_ranks():

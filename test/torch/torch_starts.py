@@ -3,6 +3,7 @@
 import os
 import subprocess
 import tempfile
+import time
 
 import torch_rig
 from backend_rig import Alone, WithServer, main
@@ -51,6 +52,16 @@ def test_no_server():
     refused(both(SUMWIRE_SERVERS="127.0.0.1:9", SUMWIRE_OPEN_TIMEOUT="8"),
             r"SumwireError: (.*waiting for server s0 \(127\.0\.0\.1:9\), which "
             r"does not answer|rank [01] .*closed its attachment)")
+
+
+def test_open_timeout():
+    """A group's timeout is also that of its start."""
+    began = time.monotonic()
+    refused(both(SUMWIRE_SERVERS="127.0.0.1:9"),
+            r"SumwireError: (.*waiting for server s0 \(127\.0\.0\.1:9\), which "
+            r"does not answer|rank [01] .*closed its attachment)", limit_s=20)
+    took = time.monotonic() - began
+    check(took < 55, f"it took {took:.0f} s")
 
 
 def test_wrong_names():

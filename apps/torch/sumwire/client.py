@@ -12,6 +12,7 @@ A client may be used by several threads: its lock makes them take turns to
 begin, and a tensor's to wait for it.
 """
 import ctypes
+import math
 import os
 import re
 import threading
@@ -19,6 +20,8 @@ import threading
 from sumwire import library, locks
 
 DEFAULT_AGENT = "agent.sock"  # libsumwire knows where
+TEXT_BYTES = 200  # of a reason that other ranks get
+OPEN_S = 60  # that a client waits for the other ranks
 GONE = " is gone"  # of an agent that has ended without a word
 SLICE_S = 1  # longest wait inside libsumwire; after it Ctrl-C is looked at
 SLICE_MS = 1000 * SLICE_S
@@ -28,7 +31,19 @@ SLICE_MS = 1000 * SLICE_S
 TIMED_OUT = re.compile(r"rank \d+ (aborted group '.*': )?timed out in ")
 
 
-class SumwireError(RuntimeError):
+def open_seconds(limit_s):
+    """How long to wait for agents and other ranks: SUMWIRE_OPEN_TIMEOUT; without
+    it a minute, or less where the caller's own limit is shorter."""
+    if "SUMWIRE_OPEN_TIMEOUT" in os.environ:
+        return seconds("SUMWIRE_OPEN_TIMEOUT", OPEN_S)
+    return max(1, min(OPEN_S, math.ceil(limit_s)))
+
+
+class HorovodInternalError(RuntimeError):
+    """Horovod's name for a collective that has failed, which its scripts catch."""
+
+
+class SumwireError(HorovodInternalError):
     """What libsumwire reports.  name is that of enum sw_error ("SW_EPEER"), code
     its value, text the sentence."""
 
@@ -88,15 +103,17 @@ class Mapping:
 
 class Client:
     """One attachment, as local_rank of the agent or as a launcher says.  Waits
-    at most open_timeout_s for the agent, the servers and all other workers, and
-    at most wait_timeout_s for a sum.  error_type: of what it raises."""
+    at most open_timeout_s (open_seconds(limit_s)) for the agent, the servers and
+    all other workers, and at most wait_timeout_s for a sum.  error_type: of what
+    it raises."""
 
-    def __init__(self, agent=None, local_rank=None, error_type=SumwireError):
+    def __init__(self, agent=None, local_rank=None, error_type=SumwireError,
+                 limit_s=OPEN_S):
         self.lib, self.error_type = library.load(), error_type
         self.why_gone = None  # () -> why the agent has ended, in words
         self.agent = agent or os.environ.get("SUMWIRE_AGENT", DEFAULT_AGENT)
         self.local_rank = local_rank
-        self.open_timeout_s = seconds("SUMWIRE_OPEN_TIMEOUT", 60)
+        self.open_timeout_s = open_seconds(limit_s)
         self.wait_timeout_s = seconds("SUMWIRE_WAIT_TIMEOUT", 600)
         self.lock = locks.make()
         self.mapping = Mapping(self.lib, self._open())
@@ -113,6 +130,7 @@ class Client:
         self.job = name, epoch.value  # two clients of one job have the same
         self.failure = None  # of a push; but for a mismatch it ends the job
         self.devices = []  # that are open (device.py)
+        self.idle = lambda: None  # called while a thread waits for a sum
         self._tuner = ctypes.c_void_p()
         self._handle = ctypes.c_uint64()
         self._handle_at = ctypes.byref(self._handle)
@@ -215,11 +233,19 @@ class Client:
         for _ in range(0, self.wait_timeout_s, SLICE_S):
             if has_ended():
                 return
+            self.idle()
         text = self.lib.sw_last_error(self.pointer).decode(errors="replace")
-        raise self.error_type(
-            "SW_ETIMEDOUT", f"tensor '{name}': timed out, no sum in "
-            f"{self.wait_timeout_s} s (SUMWIRE_WAIT_TIMEOUT)"
-            f"{''.join(text.partition('; last')[1:])}")
+        self.give_up(
+            f"tensor '{name}': timed out, no sum in {self.wait_timeout_s} s "
+            f"(SUMWIRE_WAIT_TIMEOUT){''.join(text.partition('; last')[1:])}")
+
+    def give_up(self, text):
+        """Raise an error, and end the job with it at all ranks: a late rank must
+        not go on with a sum that this one never got."""
+        self.failure = self.error_type("SW_ETIMEDOUT", text)
+        with self.lock:
+            self.lib.sw_abort(self.pointer, text.encode()[:TEXT_BYTES])
+        raise self.failure
 
     def _ended(self, tensor, ask):
         """Has it, as that function of the library says?"""

@@ -113,6 +113,7 @@ SIGNATURES = {
                                       ctypes.c_size_t]),
     "sw_open": (INT, [ctypes.POINTER(Settings), ctypes.POINTER(POINTER)]),
     "sw_leave": (None, [POINTER]),
+    "sw_abort": (INT, [POINTER, ctypes.c_char_p]),
     "sw_close": (None, [ctypes.POINTER(POINTER)]),
     "sw_rank": (U32, [POINTER]),
     "sw_size": (U32, [POINTER]),

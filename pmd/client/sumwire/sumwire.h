@@ -120,6 +120,14 @@ SW_API int sw_open(const struct sw_settings *s, struct sw_client **out);
  * SW_ECLOSED, as does every later call.  A second call does nothing. */
 SW_API void sw_leave(struct sw_client *c);
 
+/* sw_abort - leave the job as a process that has failed: the job ends at all
+ * ranks, with "rank R: @text".  For a caller that gives up on a sum to which it
+ * has added: without it, a late rank would go on with a sum that this process
+ * never got.  Tensors stay mapped until sw_close.
+ * @text  why, one line of at most 200 bytes; NULL: "aborted the job"
+ * Errors: SW_ECLOSED the attachment is over already. */
+SW_API int sw_abort(struct sw_client *c, const char *text);
+
 /* sw_close - leave the job and free everything, tensors included; sets *@c to
  * NULL.  Open handles end with SW_ECLOSED.  *@c may be NULL. */
 SW_API void sw_close(struct sw_client **c);

@@ -23,7 +23,7 @@ import threading
 import time
 
 from sumwire import library
-from sumwire.client import seconds
+from sumwire.client import open_seconds
 from sumwire.distributed import addresses, numa
 from sumwire.distributed.agent_log import Log, level
 from sumwire.distributed.errors import SumwireError
@@ -312,11 +312,10 @@ def plan(homes):
 class Layout:
     """Which rank starts which agent.  home: this rank's Home."""
 
-    def __init__(self, home):
-        self.home, self.me = home, home.me
+    def __init__(self, home, open_s):
+        self.home, self.me, self.open_s = home, home.me, open_s
         self.job, self.servers, self.n_lcores = home.plan
         self.n_machines = len(set(home.machines))
-        self.open_s = seconds("SUMWIRE_OPEN_TIMEOUT", 60)
         found = places(home.machines)
         self.agent, self.here = found[self.me]
         self.leaders = list(dict.fromkeys(ranks[0] for _, ranks in found))
@@ -357,7 +356,7 @@ def start(meeting, home):
     """Start the agents; return the path of this rank's, the local rank to be
     there, and its address.  All ranks of a group call it, and one rank for each
     agent starts it."""
-    layout = Layout(home)
+    layout = Layout(home, open_seconds(meeting.limit_s))
     for left in range(PORT_TRIES, 0, -1):
         started = start_all(meeting, layout, left > 1)
         if started:

@@ -32,10 +32,11 @@ class Attachment:
         def attach():
             nonlocal client
             if path:
-                client = of_own_agent(path, local_rank)
+                client = of_own_agent(path, local_rank, meeting.limit_s)
                 client.why_gone = agents.reasons[path]
             else:
-                client = Client(error_type=SumwireError)
+                client = Client(error_type=SumwireError,
+                                limit_s=meeting.limit_s)
             meeting.look = client.check
             return [*client.job, client.rank]
         try:
@@ -65,12 +66,12 @@ class Attachment:
         self.calls.close()
 
 
-def of_own_agent(path, local_rank):
+def of_own_agent(path, local_rank, limit_s):
     """Its ranks are those of the group, which a launcher's need not be."""
     launcher = os.environ.get("SUMWIRE_LAUNCHER")
     os.environ["SUMWIRE_LAUNCHER"] = "none"
     try:
-        return Client(path, local_rank, SumwireError)
+        return Client(path, local_rank, SumwireError, limit_s)
     finally:
         del os.environ["SUMWIRE_LAUNCHER"]
         if launcher is not None:

@@ -7,41 +7,58 @@
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
 """
 import sumwire.distributed  # makes its name known to torch
-from sumwire.client import SumwireError
+from sumwire.client import HorovodInternalError, SumwireError
 from sumwire.torch.broadcasts import (
     broadcast, broadcast_, broadcast_async, broadcast_async_,
     broadcast_optimizer_state, broadcast_parameters)
+from sumwire.torch.byteps import (
+    push_pull, push_pull_async, push_pull_async_inplace, push_pull_inplace)
 from sumwire.torch.channel import broadcast_object
-from sumwire.torch.compression import Compression
+from sumwire.torch.compression import Compression, Compressor
+from sumwire.torch.gathers import (
+    allgather, allgather_async, allgather_object, alltoall, alltoall_async,
+    grouped_allgather, grouped_allgather_async, grouped_reducescatter,
+    grouped_reducescatter_async, reducescatter, reducescatter_async,
+    sparse_allreduce, sparse_allreduce_async)
 from sumwire.torch.group import (
     grouped_allreduce, grouped_allreduce_, grouped_allreduce_async,
     grouped_allreduce_async_)
 from sumwire.torch.job import (
     init, is_initialized, local_rank, local_size, rank, shutdown, size)
+from sumwire.torch.joining import join
 from sumwire.torch.ops import (
-    Average, Sum, allreduce, allreduce_, allreduce_async, allreduce_async_,
-    barrier, poll, push_pull, push_pull_async, push_pull_async_inplace,
-    push_pull_inplace, synchronize)
+    allreduce, allreduce_, allreduce_async, allreduce_async_, barrier, poll,
+    synchronize)
 from sumwire.torch.optimizer import CrossBarrier, DistributedOptimizer
 from sumwire.torch.parallel import DistributedDataParallel, allreduce_hook
+from sumwire.torch.process_sets import (
+    ProcessSet, add_process_set, get_process_set_ids_and_ranks,
+    global_process_set, remove_process_set)
+from sumwire.torch.reductions import Average, Max, Min, Product, Sum
 from sumwire.torch.unsupported import (
     ccl_built, cuda_built, ddl_built, gloo_built, gloo_enabled, mpi_built,
     mpi_enabled, mpi_threads_supported, nccl_built, rocm_built)
 
 __all__ = [
-    "Average", "Compression", "CrossBarrier", "DistributedDataParallel",
-    "DistributedOptimizer", "Sum", "SumwireError", "allreduce", "allreduce_",
-    "allreduce_async", "allreduce_async_", "allreduce_hook", "barrier",
-    "broadcast", "broadcast_", "broadcast_async", "broadcast_async_",
-    "broadcast_object", "broadcast_optimizer_state", "broadcast_parameters",
-    "ccl_built", "cuda_built", "ddl_built", "gloo_built", "gloo_enabled",
-    "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async",
-    "grouped_allreduce_async_",
-    "init", "is_initialized", "local_rank", "local_size", "mpi_built",
+    "Average", "Compression", "Compressor", "CrossBarrier",
+    "DistributedDataParallel", "DistributedOptimizer", "HorovodInternalError",
+    "Max", "Min", "ProcessSet", "Product", "Sum", "SumwireError",
+    "add_process_set", "allgather", "allgather_async", "allgather_object",
+    "allreduce", "allreduce_", "allreduce_async", "allreduce_async_",
+    "allreduce_hook", "alltoall", "alltoall_async", "barrier", "broadcast",
+    "broadcast_", "broadcast_async", "broadcast_async_", "broadcast_object",
+    "broadcast_optimizer_state", "broadcast_parameters", "ccl_built",
+    "cuda_built", "ddl_built", "get_process_set_ids_and_ranks",
+    "global_process_set", "gloo_built", "gloo_enabled", "grouped_allgather",
+    "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_",
+    "grouped_allreduce_async", "grouped_allreduce_async_",
+    "grouped_reducescatter", "grouped_reducescatter_async", "init",
+    "is_initialized", "join", "local_rank", "local_size", "mpi_built",
     "mpi_enabled", "mpi_threads_supported", "nccl_built", "poll", "push_pull",
     "push_pull_async", "push_pull_async_inplace", "push_pull_inplace", "rank",
-    "rocm_built",
-    "shutdown", "size", "synchronize"]
+    "reducescatter", "reducescatter_async", "remove_process_set",
+    "rocm_built", "shutdown", "size", "sparse_allreduce",
+    "sparse_allreduce_async", "synchronize"]
 
 
 def __getattr__(name):

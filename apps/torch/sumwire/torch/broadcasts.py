@@ -5,28 +5,30 @@ import torch
 from sumwire.client import SumwireError
 from sumwire.torch import ops
 from sumwire.torch.channel import (
-    BLOCK_BYTES, N_BLOCKS, agree, as_bytes, broadcast_json, channel, check_root,
-    describe, not_ours)
+    BLOCK_BYTES, N_BLOCKS, agree, as_bytes, broadcast_json, check_root, describe,
+    is_global, not_ours, way)
 from sumwire.torch.job import DTYPES, current
+from sumwire.torch.reductions import broadcast_in
 from sumwire.torch.staging import stage_of
 from sumwire.torch.state import from_tree, to_tree
 from sumwire.torch.unsupported import refuse
 
 
-def broadcast_async_(tensor, root_rank, name=None, **more):
-    """Begin to replace tensor by the root's; returns a handle."""
+def broadcast_async_(tensor, root_rank, name=None, process_set=None, **more):
+    """Begin to replace tensor by the root's; returns a handle.
+    root_rank: a rank of the job, also where a process set is given."""
     refuse(more)
-    check_root(root_rank)
-    return start(tensor, tensor, root_rank, name)
+    check_root(root_rank, process_set)
+    return start(tensor, tensor, root_rank, name, process_set)
 
 
-def broadcast_async(tensor, root_rank, name=None, **more):
+def broadcast_async(tensor, root_rank, name=None, process_set=None, **more):
     """As broadcast_async_, into a new tensor."""
     refuse(more)
-    check_root(root_rank)
+    check_root(root_rank, process_set)
     check_dense(tensor)
     return start(tensor, torch.empty_like(tensor, requires_grad=False),
-                 root_rank, name)
+                 root_rank, name, process_set)
 
 
 def check_dense(tensor):
@@ -38,6 +40,7 @@ def check_dense(tensor):
 class Copy(ops.Call):
     """Every worker but the root has nothing to send."""
     __slots__ = ("root",)
+    can_join = False
 
     def fill(self, source):
         flat = self.shared.flat.view(self.output.dtype)
@@ -49,8 +52,11 @@ class Copy(ops.Call):
         current().broadcast(shared, self.root, self.tag)
 
 
-def start(tensor, output, root_rank, name):
+def start(tensor, output, root_rank, name, process_set):
     check_dense(tensor)
+    if not is_global(process_set):
+        return ops.hold(broadcast_in(process_set, tensor, output, root_rank,
+                                     name))
     call = Copy(output, ops.Sum, 1, stage=stage_of([tensor]))
     call.root = root_rank
     words = ("broadcast", tensor.shape, tensor.dtype, f"root {root_rank}")
@@ -63,34 +69,37 @@ def start(tensor, output, root_rank, name):
     return ops.hold(call)
 
 
-def broadcast_(tensor, root_rank, name=None, **more):
+def broadcast_(tensor, root_rank, name=None, process_set=None, **more):
     """Replace tensor by the root's."""
-    return ops.synchronize(broadcast_async_(tensor, root_rank, name, **more))
+    return ops.synchronize(broadcast_async_(tensor, root_rank, name, process_set,
+                                            **more))
 
 
 class Broadcast(torch.autograd.Function):
     """The root gets the average of the gradients, as in Horovod."""
 
     @staticmethod
-    def forward(ctx, tensor, root_rank, name):
-        ctx.root_rank, ctx.name = root_rank, name
-        return ops.synchronize(broadcast_async(tensor, root_rank, name))
+    def forward(ctx, tensor, root_rank, name, process_set):
+        ctx.root_rank, ctx.name, ctx.process_set = root_rank, name, process_set
+        return ops.synchronize(broadcast_async(tensor, root_rank, name,
+                                               process_set))
 
     @staticmethod
     def backward(ctx, grad):
-        mean = ops.allreduce(grad, name=ctx.name and f"{ctx.name}.gradient")
+        mean = ops.allreduce(grad, name=ctx.name and f"{ctx.name}.gradient",
+                             process_set=ctx.process_set)
         if current().rank != ctx.root_rank:
             mean.zero_()
-        return mean, None, None
+        return mean, None, None, None
 
 
-def broadcast(tensor, root_rank, name=None, **more):
+def broadcast(tensor, root_rank, name=None, process_set=None, **more):
     """The root's tensor, as a new tensor.  Gradients flow through it."""
     refuse(more)
     check_dense(tensor)
     if tensor.requires_grad and torch.is_grad_enabled():
-        return Broadcast.apply(tensor, root_rank, name)
-    return ops.synchronize(broadcast_async(tensor, root_rank, name))
+        return Broadcast.apply(tensor, root_rank, name, process_set)
+    return ops.synchronize(broadcast_async(tensor, root_rank, name, process_set))
 
 
 def named_tensors(params):
@@ -104,13 +113,13 @@ def named_tensors(params):
     return [(n, p) for n, p in params if isinstance(p, torch.Tensor)]
 
 
-def broadcast_together(tensors, root_rank):
+def broadcast_together(tensors, root_rank, process_set=None):
     """Replace the tensors, the same ones on all workers, by the root's."""
     with torch.no_grad():
         for batch in batches([t for t in tensors if t.numel()]):
             data = torch.cat([as_bytes(t.detach().cpu().contiguous())
                               for t in batch])
-            channel().stream(data, root_rank)
+            way(process_set).stream(data, root_rank)
             if current().rank != root_rank:
                 unpack(data, batch)
 
@@ -138,23 +147,36 @@ def unpack(data, tensors):
         at += n
 
 
-def broadcast_parameters(params, root_rank=0, **more):
+def broadcast_parameters(params, root_rank=0, process_set=None, **more):
     """Replace the tensors of a model.state_dict(), or of
     model.named_parameters(), by the root's.  Fails on all workers if they
     differ in names, shapes or types."""
     refuse(more)
-    check_root(root_rank)
+    check_root(root_rank, process_set)
     named = named_tensors(params)
     agree("the tensors of broadcast_parameters",
-          {"root_rank": str(root_rank), **{n: describe(t) for n, t in named}})
-    broadcast_together([t for _, t in named], root_rank)
+          {"root_rank": str(root_rank), **{n: describe(t) for n, t in named}},
+          process_set)
+    broadcast_together([t for _, t in named], root_rank, process_set)
 
 
-def broadcast_optimizer_state(optimizer, root_rank=0, **more):
+def make_gradients(optimizer):
+    """Give a new optimizer's parameters gradients of zeros, as Horovod does, whose
+    scripts read them."""
+    for group in optimizer.param_groups:
+        for p in group["params"]:
+            if p.requires_grad and p.grad is None:
+                p.grad = torch.zeros_like(p, requires_grad=False)
+
+
+def broadcast_optimizer_state(optimizer, root_rank=0, process_set=None, **more):
     """Replace the optimizer's state and options by the root's: tensors, numbers
-    and texts."""
+    and texts.  A new optimizer, which has no state, also gets gradients of zeros.
+    """
     refuse(more)
-    check_root(root_rank)
+    check_root(root_rank, process_set)
+    if not optimizer.state_dict()["state"]:
+        make_gradients(optimizer)
     is_root = current().rank == root_rank
     tree, tensors = None, []
     if is_root:
@@ -163,7 +185,7 @@ def broadcast_optimizer_state(optimizer, root_rank=0, **more):
         except Exception as e:  # which all are to get
             tree, tensors = ["refused", f"broadcast_optimizer_state: rank "
                              f"{root_rank}: {type(e).__name__}: {e}"], []
-    tree = broadcast_json(tree, root_rank)
+    tree = broadcast_json(tree, root_rank, process_set)
     if isinstance(tree, list) and tree[:1] == ["refused"]:
         raise TypeError(" ".join(map(str, tree[1:])))
     state = None
@@ -173,6 +195,6 @@ def broadcast_optimizer_state(optimizer, root_rank=0, **more):
         except (IndexError, RuntimeError, TypeError, ValueError):
             raise SumwireError("SW_EPROTO", not_ours(
                 root_rank, "no optimizer's state")) from None
-    broadcast_together(tensors, root_rank)
+    broadcast_together(tensors, root_rank, process_set)
     if not is_root:
         optimizer.load_state_dict(state)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Bytes go as a stream through a few blocks that are declared once, so that what
 is broadcast need not be declared, however much it is."""
+import contextlib
 import hashlib
 import json
 import pickle
@@ -10,10 +11,32 @@ import torch
 
 from sumwire.client import SumwireError
 from sumwire.torch.job import current
+from sumwire.torch.joining import serves
 from sumwire.torch.unsupported import refuse
 
 N_BLOCKS, BLOCK_BYTES = 4, 1 << 20
+REFUSED = 1 << 16  # added to the number of a push, it is no rank's
 SMALL_BYTES = [4 << 10, 128 << 10]  # blocks for what is no longer than that
+
+
+class Noted:
+    """What joining.py keeps of an operation here."""
+
+    def __init__(self, told):
+        self.told = told
+
+    def describe(self):
+        return self.told
+
+
+@contextlib.contextmanager
+def noted(job, told):
+    """Inside, an operation of all ranks is carried out."""
+    number = job.joins.note(Noted(told))
+    try:
+        yield
+    finally:
+        job.joins.ended(number)
 
 
 class Channel:
@@ -32,8 +55,13 @@ class Channel:
         self.numbers, self.blocks = made[0], made[1:1 + N_BLOCKS]
         self.small = made[1 + N_BLOCKS:]
 
-    def gather(self, number):
-        """The numbers of all workers, by rank."""
+    def gather(self, number, key=None):
+        """The numbers of all workers, by rank.  key: what they agree on, if they
+        do, also for those that have joined."""
+        with noted(self.job, {"kind": "gather", "value": number, "key": key}):
+            return self.gather_noted(number)
+
+    def gather_noted(self, number):
         self.numbers.flat.zero_()
         self.numbers.flat[self.job.rank] = number
         self.job.push(self.numbers)
@@ -42,6 +70,10 @@ class Channel:
 
     def stream(self, data, root):
         """Replace data, contiguous u8, by the root's."""
+        with noted(self.job, {"kind": "stream", "bytes": len(data)}):
+            self.stream_noted(data, root)
+
+    def stream_noted(self, data, root):
         for block in self.small:
             if len(data) <= len(block.flat):
                 self.send(block, data, root)
@@ -65,6 +97,15 @@ class Channel:
         if self.job.rank != root:
             piece.copy_(block.flat[:len(piece)])
 
+    def refuse_stream(self, n_bytes):
+        """Of a rank that has joined: make the broadcast of the others fail."""
+        blocks = [b for b in self.small if n_bytes <= len(b.flat)][:1] or \
+            self.blocks[:-(-n_bytes // BLOCK_BYTES)]
+        for block in blocks:
+            self.job.push(block, block.n_pushes + REFUSED)
+        for block in blocks:
+            with contextlib.suppress(SumwireError):
+                self.wait(block)
 
     def wait(self, shared):
         try:
@@ -72,6 +113,8 @@ class Channel:
         except SumwireError as e:
             if e.name == "SW_EMISMATCH":
                 self.job.channel = None
+                raise SumwireError(
+                    e.name, e.text + self.job.joins.words()) from None
             raise
 
 
@@ -83,10 +126,38 @@ def channel():
     return job.channel
 
 
-def check_root(root_rank):
-    if not isinstance(root_rank, int) or not 0 <= root_rank < current().size:
-        raise ValueError(f"root_rank={root_rank!r}: this job has ranks 0 to "
-                         f"{current().size - 1}")
+@serves("gather")
+def gather_along(told):
+    channel().gather_noted(told["value"])
+    current().agreed.add(told["key"])
+
+
+@serves("stream")
+def refuse_along(told):
+    channel().refuse_stream(told["bytes"])
+
+
+def is_global(process_set):
+    """Are these all ranks of the job, in an argument?"""
+    if process_set is not None and not hasattr(process_set, "process_set_id"):
+        raise TypeError(f"process_set={process_set!r}: a ProcessSet was expected")
+    return process_set is None or process_set.process_set_id == 0
+
+
+def way(process_set):
+    """What carries bytes to all ranks, or to the members of a process set."""
+    return channel() if is_global(process_set) else process_set.members()
+
+
+def check_root(root_rank, process_set=None):
+    if isinstance(root_rank, int) and root_rank >= 0:
+        if not is_global(process_set) and root_rank in process_set.ranks:
+            return
+        if is_global(process_set) and root_rank < current().size:
+            return
+    raise ValueError(f"root_rank={root_rank!r}: this job has ranks 0 to "
+                     f"{current().size - 1}" if is_global(process_set) else
+                     f"root_rank={root_rank!r}: {process_set} has no such rank")
 
 
 def as_bytes(tensor):
@@ -94,14 +165,14 @@ def as_bytes(tensor):
     return tensor.view(-1).view(torch.uint8)
 
 
-def broadcast_bytes(data, root_rank):
+def broadcast_bytes(data, root_rank, process_set=None):
     """The root's bytes, at least one, on all workers."""
     n = torch.tensor([len(data)], dtype=torch.int64)
-    channel().stream(as_bytes(n), root_rank)
+    way(process_set).stream(as_bytes(n), root_rank)
     if int(n) < 1:
         raise SumwireError("SW_EPROTO", f"rank {root_rank} sent {int(n)} bytes")
     data = bytearray(data if current().rank == root_rank else int(n))
-    channel().stream(torch.frombuffer(data, dtype=torch.uint8), root_rank)
+    way(process_set).stream(torch.frombuffer(data, dtype=torch.uint8), root_rank)
     return bytes(data)
 
 
@@ -112,12 +183,12 @@ class Refused:
         self.why = f"{type(error).__name__}: {error}"
 
 
-def broadcast_object(obj=None, root_rank=0, name=None, **more):
+def broadcast_object(obj=None, root_rank=0, name=None, process_set=None, **more):
     """The root's object, on all workers.  It travels pickled, and a pickle may
     execute anything: so this trusts all ranks of the job.  Nothing else here
     sends pickles.  If it cannot be pickled, all ranks get a TypeError."""
     refuse(more)
-    check_root(root_rank)
+    check_root(root_rank, process_set)
     is_root = current().rank == root_rank
     data, got = b"", obj
     if is_root:
@@ -126,7 +197,7 @@ def broadcast_object(obj=None, root_rank=0, name=None, **more):
         except Exception as e:  # any that its methods raise
             got = Refused(e)
             data = pickle.dumps(got)
-    data = broadcast_bytes(data, root_rank)
+    data = broadcast_bytes(data, root_rank, process_set)
     if not is_root:
         got = pickle.loads(data)
     if isinstance(got, Refused):
@@ -135,11 +206,11 @@ def broadcast_object(obj=None, root_rank=0, name=None, **more):
     return got
 
 
-def broadcast_json(value, root_rank):
+def broadcast_json(value, root_rank, process_set=None):
     """The root's value, of what JSON has, on all workers."""
     is_root = current().rank == root_rank
     data = broadcast_bytes(json.dumps(value).encode() if is_root else b"",
-                           root_rank)
+                           root_rank, process_set)
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
@@ -152,15 +223,20 @@ def not_ours(rank, what):
             f"sumwire")
 
 
-def agree(what, values):
+def agree(what, values, process_set=None, key=None):
     """Fail on all workers if values, a dict of texts by name, are not the same
-    on all of them; the error has the first name that differs and both values."""
+    on all of them; the error has the first name that differs and both values.
+    key: goes into the job's agreed."""
     text = "\n".join(f"{k} {v}" for k, v in values.items())
+    if not is_global(process_set):
+        process_set.members().agree(f"{what}: {text}")
+        return
     digest = hashlib.sha256(text.encode()).digest()[:7]
-    all_digests = channel().gather(int.from_bytes(digest, "little"))
+    all_digests = channel().gather(int.from_bytes(digest, "little"), key)
     other = next((r for r, d in enumerate(all_digests)
                   if d != all_digests[0]), None)
     if other is None:
+        current().agreed.add(key)
         return
     here, there = broadcast_json(values, 0), broadcast_json(values, other)
     if not isinstance(here, dict) or not isinstance(there, dict):

@@ -143,7 +143,7 @@ class Crossing:
         if not bundles:
             return
         wanted = dict.fromkeys(bundles)
-        while not all(map(self.gradients.is_done, wanted)):
+        while not all(map(self.gradients.is_there, wanted)):
             others = self.arrived(reversed(self.late), wanted)
             if not others:
                 break
@@ -158,7 +158,7 @@ class Crossing:
         for bundle in order:
             if bundle in wanted:
                 continue
-            if not self.gradients.is_done(bundle):
+            if not self.gradients.is_there(bundle):
                 break
             found.append(bundle)
         return found

@@ -15,10 +15,13 @@ import torch
 from sumwire.client import SumwireError
 from sumwire.distributed.local import asked_for
 from sumwire.torch import hierarchy, ops
-from sumwire.torch.bundle import Slot, make_bundles
+from sumwire.torch.bundle import (
+    MAX_BUNDLES, MIN_BUNDLES, Slot, make_bundles)
 from sumwire.torch.channel import agree, broadcast_json, describe, not_ours
-from sumwire.torch.compression import Compression, wire_dtype
+from sumwire.torch.compression import Compression, check_compression, is_own
+from sumwire.torch.gathers import sparse_allreduce_async
 from sumwire.torch.job import current, dtype_name
+from sumwire.torch.joining import serves
 from sumwire.torch.order import ForwardOrder
 from sumwire.torch.staging import find_stage
 
@@ -34,32 +37,46 @@ def hook_of(gradients, slot):
     return on_gradient
 
 
-def check_order(order, n):
-    """Rank 0's order: each of the n once."""
-    if (isinstance(order, list) and len(order) == n and
-            all(isinstance(i, int) for i in order) and
-            set(order) == set(range(n))):
-        return order
+def name_of(compression):
+    """What all ranks must have alike."""
+    if is_own(compression):
+        return getattr(compression, "__name__", type(compression).__name__)
+    return str(compression.dtype)
+
+
+def check_order(told, n):
+    """Rank 0's order, each of the n once, and which of them are sparse."""
+    if (isinstance(told, list) and len(told) == 2 and
+            all(isinstance(part, list) for part in told) and
+            all(isinstance(i, int) for part in told for i in part) and
+            len(told[0]) == n and set(told[0]) == set(range(n)) and
+            set(told[1]) <= set(range(n))):
+        return told
     raise SumwireError("SW_EPROTO", not_ours(0, "no order of use"))
 
 
 class Gradients:
     """named: list of (name, parameter).  on_gradient(), if given, is called
     whenever a gradient has been computed, and returns whether it counts.
-    hierarchical: as of DistributedOptimizer."""
+    hierarchical, process_set: as of DistributedOptimizer."""
 
     def __init__(self, named, compression=Compression.none, op=ops.Average,
                  passes=1, sparse_as_dense=False, on_gradient=None,
-                 hierarchical=None):
+                 hierarchical=None, process_set=None):
         self.what = f"grad{next(_n_sets)}"
         self.job = current()
-        wire_dtype(compression, torch.float32)  # an error now, not in backward()
+        check_compression(compression)
+        if op not in (ops.Average, ops.Sum):
+            raise ValueError(f"op={op!r}: gradients have an Average or a Sum")
         self.compression, self.op = compression, op
         self.passes = passes
         self.sparse_as_dense = sparse_as_dense
         self.on_gradient = on_gradient
+        self.process_set = process_set
         self.hierarchical, self.hierarchy = asked_for(hierarchical), None
         self.step = 0
+        self.number = None  # of this step among the job's operations
+        self.job.gradients[self.what] = self
         self.is_begun = False  # some of the next step's were filled in
         self.factor = 1 / self.job.size if op is ops.Average else 1
         # The same number; torch takes 3 us less for a tensor.  A 16-bit one
@@ -67,6 +84,7 @@ class Gradients:
         self.factors = {t: torch.tensor(self.factor, dtype=t)
                         for t in (torch.float32, torch.float64)}
         self.slots, self.nodes, self.bundles = {}, [], []
+        self.sparse = []  # slots whose gradients are sparse: in no bundle
         self.undeclared = []
         self.order = ForwardOrder()
         weakref.finalize(self, self.order.take)
@@ -78,7 +96,7 @@ class Gradients:
             if not p.requires_grad or not p.numel():
                 continue
             dtype_name(p.dtype, name)
-            slot = Slot(name, p, self.passes)
+            slot = Slot(name, p, self.passes, self.compression)
             # An AccumulateGrad node lives only as long as somebody holds it.
             node = p.expand_as(p).grad_fn.next_functions[0][0]
             self.nodes.append(node)
@@ -116,7 +134,7 @@ class Gradients:
         first forward pass."""
         slots = self.undeclared
         options = {"compression, op, backward_passes_per_step, hierarchical":
-                   f"{wire_dtype(self.compression, torch.float32)}, "
+                   f"{name_of(self.compression)}, "
                    f"{self.op.name}, {self.passes}, {self.hierarchical}"}
         agree(f"the parameters of {self.what}", {
             **{s.name: describe(s.parameter) for s in slots},
@@ -124,8 +142,21 @@ class Gradients:
         first = self.order.take()
         order = sorted(range(len(slots)), key=lambda i: first.get(
             slots[i].parameter, len(first)))
-        order = check_order(broadcast_json(order, 0), len(slots))
-        bundles = make_bundles([slots[i] for i in order], self.compression)
+        sparse = [] if self.sparse_as_dense else [
+            i for i in order if slots[i].parameter in self.order.sparse]
+        order, sparse = check_order(broadcast_json([order, sparse], 0),
+                                    len(slots))
+        self.sparse += [slots[i] for i in sparse]
+        order = [slots[i] for i in order if i not in set(sparse)]
+        self.undeclared = []
+        if order:
+            self.declare_dense(order)
+
+    def declare_dense(self, slots):
+        """Those, in this order."""
+        bundles = make_bundles(slots, max(MAX_BUNDLES - self.job.n_bundles,
+                                          MIN_BUNDLES))
+        self.job.n_bundles += len(bundles)
         by = self.who_sums([s.parameter for s in slots])
         made = (by.make if by else self.job.declare)([
             (f"{self.what}.{bundle.name}", bundle.n_elems, bundle.dtype,
@@ -133,7 +164,6 @@ class Gradients:
         for bundle, shared in zip(bundles, made):
             bundle.place(shared)
         self.bundles += bundles
-        self.undeclared = []
 
     def who_sums(self, parameters):
         """Of which place their bundles are; None: the job's."""
@@ -145,9 +175,11 @@ class Gradients:
     def push(self, slot):
         """Fill the gradient in, zeros if there is none; the last of a bundle
         sends it.  A parameter that was frozen keeps the gradient it has."""
-        if self.undeclared:
-            self.declare()
+        self.begin_step()
         p, bundle = slot.parameter, slot.bundle
+        if bundle is None:
+            self.hold_sparse(slot)
+            return
         bundle.stream = bundle.shared.follow(bundle.stream)
         grad = p.grad
         if grad is slot.view:
@@ -161,10 +193,54 @@ class Gradients:
         slot.version = None if grad is None else grad._version
         slot.is_open = p.requires_grad
         slot.passes_left = 0
-        self.is_begun = True
         bundle.n_missing -= 1
         if not bundle.n_missing:
             self.job.push(bundle.shared, self.step)
+
+    def begin_step(self):
+        """The first gradient of a step: tell those that have joined."""
+        if not self.is_begun:
+            self.is_begun = True
+            self.job.joins.ended(self.number)
+            self.number = self.job.joins.note(self)
+        if self.undeclared:
+            with self.job.joins.quiet():
+                self.declare()
+
+    def describe(self):
+        """For ranks that have joined."""
+        return {"kind": "step", "what": self.what}
+
+    def hold_sparse(self, slot):
+        """Its sum begins with step(), in one order at all ranks."""
+        grad = slot.parameter.grad
+        slot.local = grad
+        slot.version = None if grad is None else grad._version
+        slot.is_open = slot.parameter.requires_grad
+        slot.passes_left = 0
+
+    def begin_sparse(self):
+        """Begin the sums of sparse gradients; returns (slot, handle)."""
+        begun = []
+        for slot in self.sparse:
+            p, grad = slot.parameter, slot.local
+            if not slot.is_open:
+                continue
+            if grad is None:
+                grad = p.detach().new_zeros(()).expand_as(p).to_sparse(1)
+            elif not grad.is_sparse:
+                grad = grad.to_sparse(1)
+            begun.append((slot, sparse_allreduce_async(
+                grad.coalesce(), None, self.op, self.process_set)))
+        return begun
+
+    def finish_sparse(self, begun):
+        """Wait until those sums are the parameters' gradients."""
+        for slot, handle in begun:
+            slot.parameter.grad = handle()
+            slot.is_open, slot.local = False, None
+        for slot in self.sparse:
+            slot.passes_left = self.passes
 
     def fill(self, slot, grad):
         """Copy the gradient into shared memory.  parameter.grad, returned,
@@ -173,9 +249,10 @@ class Gradients:
         if grad.is_sparse:
             if not self.sparse_as_dense:
                 raise TypeError(
-                    f"the gradient of '{slot.name}' is sparse: pass "
-                    f"sparse_as_dense=True, or create its layer without "
-                    f"sparse=True")
+                    f"the gradient of '{slot.name}' is sparse, and it is not "
+                    f"the weight of an Embedding or EmbeddingBag with "
+                    f"sparse=True that rank 0 has used: pass "
+                    f"sparse_as_dense=True")
             grad = slot.parameter.grad = grad.to_dense()
         if grad.dtype is not slot.dtype:
             raise RuntimeError(
@@ -183,6 +260,9 @@ class Gradients:
                 f"parameter was of {slot.dtype} when the distributed optimizer "
                 f"or module was created: create it again after such a change")
         source = grad.detach() if grad.requires_grad else grad
+        if slot.compression:
+            small, slot.ctx = slot.compression.compress(source)
+            source = small.reshape(slot.view.shape)
         if self.factor == 1:
             slot.view.copy_(source)
         elif slot.is_direct:
@@ -207,7 +287,7 @@ class Gradients:
                 f"optimizer.synchronize(), then change gradients, then step "
                 f"inside optimizer.skip_synchronize()")
 
-    def is_done(self, bundle):
+    def is_there(self, bundle):
         """Is its sum there?"""
         return self.job.is_done(bundle.shared)
 
@@ -222,7 +302,12 @@ class Gradients:
 
     def take(self, slot):
         p, grad = slot.parameter, slot.view
-        if not slot.is_direct:
+        if slot.compression:
+            shape = slot.compression.compress(torch.zeros_like(
+                p, requires_grad=False))[0].shape
+            grad = slot.compression.decompress(grad.clone().view(shape),
+                                               slot.ctx).view(p.shape)
+        elif not slot.is_direct:
             grad = (torch.empty_like(p, requires_grad=False)
                     if slot.local is None or self.is_written(slot)
                     else slot.local).copy_(slot.view)
@@ -232,11 +317,12 @@ class Gradients:
     def push_missing(self):
         """Send what this step has not sent: zeros where no gradient was
         computed, since the others wait for it."""
-        if self.undeclared:
-            self.declare()
+        self.begin_step()
+        for slot in self.sparse:
+            if slot.passes_left:
+                self.hold_sparse(slot)
         for bundle in self.bundles:
-            if bundle.n_missing and any(s.parameter.requires_grad
-                                        for s in bundle.slots):
+            if bundle.n_missing and is_trained(bundle):
                 for slot in bundle.slots:
                     if slot.passes_left:
                         self.push(slot)
@@ -251,9 +337,35 @@ class Gradients:
         self.push_missing()
         for slot in self.open_slots():
             self.check_unwritten(slot)
+        begun = self.begin_sparse()
         for bundle in self.bundles:
             if not bundle.n_missing:
                 self.finish(bundle)
+        self.finish_sparse(begun)
+        self.job.joins.ended(self.number)
+
+    # --- of a rank that has joined ---
+
+    def add_zeros(self):
+        """Take part in a step of the others."""
+        if self.undeclared:
+            self.declare()
+        self.drop()
+        for bundle in filter(is_trained, self.bundles):
+            bundle.shared.flat.zero_()
+            self.job.push(bundle.shared, self.step)
+            bundle.n_missing = 0
+        self.step += 1
+
+    def is_done(self):
+        return False  # it is dropped when all have joined
+
+    def drop(self):
+        """The sums of the others are theirs."""
+        for bundle in self.bundles:
+            if not bundle.n_missing:
+                self.job.wait(bundle.shared)
+                bundle.n_missing = len(bundle.slots)
 
     def set_passes(self, passes):
         if self.open_slots():
@@ -262,3 +374,19 @@ class Gradients:
         self.passes = passes
         for slot in self.slots.values():
             slot.passes_left = passes
+
+
+def is_trained(bundle):
+    """Is it pushed at all?  Not when all of its parameters are frozen."""
+    return any(s.parameter.requires_grad for s in bundle.slots)
+
+
+@serves("step")
+def step_along(told):
+    gradients = current().gradients.get(told["what"])
+    if gradients is None:
+        raise SumwireError("SW_EMISMATCH", f"join: other ranks call step() of "
+                           f"optimizer {told['what']}, which this rank does not "
+                           f"have")
+    gradients.add_zeros()
+    return gradients

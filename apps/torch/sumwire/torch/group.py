@@ -6,9 +6,13 @@ import torch
 
 from sumwire.client import SumwireError
 from sumwire.torch import ops
-from sumwire.torch.channel import agree, describe
+from sumwire.torch.channel import agree, describe, is_global
 from sumwire.torch.compression import Compression, wire_dtype
 from sumwire.torch.job import current
+from sumwire.torch.members import checksum
+from sumwire.torch.process_sets import global_process_set
+from sumwire.torch.reductions import (
+    Average, Sum, choose_op, divide, how, is_scaled_first, reduce_in, scaled)
 from sumwire.torch.staging import stage_of
 from sumwire.torch.unsupported import refuse
 
@@ -27,12 +31,12 @@ class Packed(ops.Call):
         if self.prescale == 1 and self.view.dtype == self.dtype:
             torch.cat(flat, out=self.view)
         else:
-            self.view.copy_(ops.scaled(torch.cat(flat), self.prescale))
+            self.view.copy_(scaled(torch.cat(flat), self.prescale))
 
     def take(self):
         """The result, written into outputs."""
         flat = self.view.to(self.dtype)
-        ops.divide(flat, self.op, self.factor)
+        divide(flat, self.op, self.factor)
         pieces = flat.split([output.numel() for output in self.outputs])
         for output, piece in zip(self.outputs, pieces):
             if output.requires_grad:
@@ -71,8 +75,8 @@ def pack(name, content, tensors, outputs, op, priority, compression, prescale,
     dtype = tensors[0].dtype
     wire = wire_dtype(compression, dtype)
     words = ("allreduce of a group", None, dtype, op.name,
-             *ops.how(dtype, wire, prescale, factor), content)
-    if op is ops.Average and ops.is_scaled_first(dtype):
+             *how(dtype, wire, prescale, factor), content)
+    if op is Average and is_scaled_first(dtype):
         prescale /= current().size
     part = Packed(None, op, factor, prescale, stage_of(tensors))
     part.outputs, part.dtype = outputs, dtype
@@ -88,20 +92,26 @@ def check_group(name, tensors):
     they push it (ops.Place)."""
     for t in tensors:
         ops.check_tensor(t)
-    seen = ops.calls().groups
-    content = None if name else tuple((t.dtype, t.shape) for t in tensors)
-    if (name, content) in seen:
-        return
-    agree(f"the tensors of group {name or 'without a name'}",
-          {str(i): describe(t) for i, t in enumerate(tensors)})
-    seen.add((name, content))
+    content = {str(i): describe(t) for i, t in enumerate(tensors)}
+    key = checksum(f"{name} {'' if name else content}")
+    if key not in current().agreed:
+        agree(f"the tensors of group {name or 'without a name'}", content,
+              key=key)
 
 
 def start(tensors, outputs, average, name, op, prescale_factor=1.0,
           postscale_factor=1.0, priority=0, compression=Compression.none,
-          **more):
+          process_set=None, **more):
     refuse(more)
-    op = ops.choose_op(average, op)
+    op = choose_op(average, op)
+    if op not in (Average, Sum) or not is_global(process_set):
+        for t in tensors:
+            ops.check_tensor(t)
+        return ops.hold(Group(outputs, [
+            reduce_in(process_set or global_process_set, t, out, op,
+                      name and f"{name}.{i}", compression, prescale_factor,
+                      postscale_factor)
+            for i, (t, out) in enumerate(zip(tensors, outputs))]))
     check_group(name, tensors)
     content = f"of {', '.join(describe(t) for t in tensors)}"
     by_type = {}
@@ -144,6 +154,7 @@ class GroupedAllreduce(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *grads):
+        ops.check_gradient(ctx.options)
         needed = ctx.needs_input_grad[1:]
         sums = iter(grouped_allreduce(
             [g for g, n in zip(grads, needed) if n], **ctx.options))

@@ -12,6 +12,8 @@ from sumwire.client import Client, SumwireError
 from sumwire.collectives import Calls
 from sumwire.distributed.local import DTYPES
 from sumwire.memory import Memory
+from sumwire.torch import environment
+from sumwire.torch.joining import Joins
 from sumwire.torch.unsupported import refuse
 
 PAUSE_S = 100e-6  # between two looks at sums that others go on after
@@ -61,6 +63,12 @@ class Job:
         self.changing = []  # calls that wait for all to agree (ops.py)
         self.stages = {}  # of staging.py, by device; None: there can be none
         self.hierarchies = weakref.WeakSet()  # of hierarchy.py
+        self.sets = set()  # of members.py
+        self.agreed = set()  # keys of what all ranks have compared
+        self.n_bundles = 0  # that are declared
+        self.gradients = weakref.WeakValueDictionary()  # by Gradients.what
+        self.joins = Joins(self)
+        client.idle = self.joins.look
 
     @functools.cached_property
     def collectives(self):
@@ -81,6 +89,8 @@ class Job:
                 stage.finish()
             for each in list(self.hierarchies):
                 each.settle()
+            for each in list(self.sets):
+                each.close()
         finally:
             self.client.leave()
 
@@ -120,6 +130,7 @@ class Job:
     def progress(self):
         """Calls that can go on do.  All that wait call it, whatever for: ranks
         may wait for their calls in different orders."""
+        self.joins.look()
         for call in list(self.changing):
             try:
                 if not call.shared.client.is_done(call.shared.tensor):
@@ -148,6 +159,7 @@ class Job:
     def wait(self, shared):
         if self.new or self.changing:
             self.progress_until(lambda: shared.client.is_done(shared.tensor))
+        self.joins.settle(lambda: shared.client.is_done(shared.tensor))
         shared.client.wait(shared.tensor)
 
 
@@ -179,14 +191,20 @@ def current():
     return _job
 
 
-def init(agent=None, **more):
+def init(agent=None, process_sets=None, **more):
     """Join the job over the agent of this machine; returns when all workers
     have joined.  agent: its socket; default $SUMWIRE_AGENT, else
-    agent.sock, where agents put it.  A second call does nothing."""
+    agent.sock, where agents put it.  process_sets: a list of ProcessSets to add.
+    A second call does nothing."""
     global _job
     refuse(more)
     if _job is None:
         _job = Job(Client(agent))
+        if _job.rank == 0:
+            environment.warn()
+        if process_sets:
+            from sumwire.torch.process_sets import add_all
+            add_all(process_sets)
 
 
 def shutdown():

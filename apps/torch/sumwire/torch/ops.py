@@ -1,4 +1,4 @@
-# ops.py - sums of single tensors: allreduce, push_pull, handles
+# ops.py - sums of single tensors: allreduce, handles
 # SPDX-License-Identifier: BSD-3-Clause
 import functools
 import heapq
@@ -8,35 +8,15 @@ import zlib
 import torch
 
 from sumwire.client import SumwireError
-
-from sumwire.torch.compression import Compression, wire_dtype
+from sumwire.torch.channel import is_global
+from sumwire.torch.compression import Compression, is_own, wire_dtype
 from sumwire.torch.job import current, dtype_name
+from sumwire.torch.joining import serves
+from sumwire.torch.process_sets import global_process_set
+from sumwire.torch.reductions import (
+    Average, Sum, choose_op, divide, how, is_scaled_first, reduce_in, scaled)
 from sumwire.torch.staging import stage_of
 from sumwire.torch.unsupported import refuse
-
-
-class Op:
-    """What is done over the workers."""
-
-    def __init__(self, name):
-        self.name = name
-
-    def __repr__(self):
-        return f"sumwire.torch.{self.name}"
-
-
-Average, Sum = Op("Average"), Op("Sum")
-
-
-def choose_op(average, op):
-    if op is not None and average is not None:
-        raise ValueError("average and op mean the same: pass one of them")
-    if op is None:
-        op = Sum if average is False else Average
-    if op not in (Average, Sum):
-        raise ValueError(f"op={op!r}: the servers only add; sumwire has Average "
-                         f"and Sum")
-    return op
 
 
 class Place:
@@ -94,7 +74,7 @@ class Call:
     """
     __slots__ = ("place", "words", "key", "priority", "shared", "view",
                  "output", "op", "factor", "source", "prescale", "desc", "tag",
-                 "stage", "is_begun", "error")
+                 "stage", "is_begun", "error", "crc", "number")
 
     def __init__(self, output, op, factor, prescale=1, stage=None):
         self.place = self.shared = self.view = self.source = self.error = None
@@ -105,16 +85,27 @@ class Call:
     def start(self, name, words, key, priority, source):
         """Send the source, at once or when that can be."""
         self.words = words = (*words, "of a device" if self.stage else None)
-        self.key, self.priority = key, priority
         if "\0" in str(name) or not isinstance(priority, int) or \
                 not 0 <= priority < 1 << 31:
             raise ValueError(
                 f"name={name!r}, priority={priority!r}: a name without NUL and "
                 f"a priority of at least 0, which is the most urgent, were "
                 f"expected")
-        self.place = place = calls().place(name)
+        self.number = None
+        place = calls().place(name)
+        try:
+            self.begin_at(place, checksum(words), key, priority, source)
+        except BaseException:  # nobody gets a handle
+            calls().give_back(place)
+            raise
+
+    def begin_at(self, place, crc, key, priority, source):
+        """The same, at a place that is now this call's."""
+        self.place, self.key, self.priority = place, key, priority
+        self.crc = crc
+        self.number = current().joins.note(self)
         place.n_calls += 1
-        self.tag = checksum(words) + place.n_calls & 0xffff
+        self.tag = crc + place.n_calls & 0xffff
         self.source = source
         shared = place.made.get((key, self.stage))
         if place.last is shared and shared is not None:
@@ -127,6 +118,17 @@ class Call:
         self.shared = place.last
         self.push(place.last)
         current().changing.append(self)
+
+    can_join = True  # do ranks that have joined add zeros?
+
+    def describe(self):
+        """For ranks that have joined: other tags than the call's own make it
+        fail at all ranks."""
+        return {"kind": "call", "name": self.place.name,
+                "number": self.place.number,
+                "crc": self.crc + (not self.can_join),
+                "n": self.key[0], "dtype": str(self.key[1])[6:],
+                "priority": self.priority}
 
     def go_on(self):
         """All ranks make this call: with its own tensor now."""
@@ -180,7 +182,10 @@ class Call:
     def finish(self):
         """Wait, and return the result."""
         if self.place is not None:
-            self.wait()
+            try:
+                self.wait()
+            finally:
+                current().joins.ended(self.number)
             self.take()
         return self.output
 
@@ -212,7 +217,8 @@ class Call:
                       r"rank \1 makes another call than rank \2", error.text)
         return SumwireError(error.name, f"{text}; this is rank "
                             f"{current().rank}, which calls "
-                            f"{describe(self.words)}")
+                            f"{describe(self.words)}"
+                            f"{current().joins.words()}")
 
     def take(self):
         """The result, written into output."""
@@ -223,44 +229,12 @@ class Call:
         divide(output, self.op, self.factor)
 
 
-def scaled(tensor, factor):
-    """The product in the tensor's own type.  Integers are multiplied as they
-    are by a whole number, else in f64 and cut, as Horovod does."""
-    if factor == 1:
-        return tensor
-    if tensor.is_floating_point():
-        return tensor * factor
-    if tensor.dtype != torch.bool and float(factor).is_integer():
-        return tensor * int(factor)
-    return (tensor.double() * factor).to(tensor.dtype)
-
-
-def divide(output, op, factor):
-    size = current().size
-    if op is Average and not is_scaled_first(output.dtype):
-        if output.dtype == torch.bool:
-            raise TypeError("a bool has no average; use op=sumwire.torch.Sum, "
-                            "which is a logical or")
-        if output.is_floating_point():
-            output.div_(size)
-        else:
-            output.div_(size, rounding_mode="floor")
-    if factor != 1:
-        output.copy_(scaled(output, factor))
-
-
-def is_scaled_first(dtype):
-    """16-bit floats are divided before they are added: f16 ends at 65504."""
-    return dtype in (torch.float16, torch.bfloat16)
-
-
 class Calls:
     """The places and open handles of a job."""
 
     def __init__(self):
         self.places = {}
         self.unnamed, self.free = [], []  # all, numbers of those not open
-        self.groups = set()  # names and contents that all workers agree on
         self.open = {}
         self.n_handles = 0
 
@@ -285,6 +259,20 @@ class Calls:
             return self.unnamed[heapq.heappop(self.free)]
         number = len(self.unnamed)
         self.unnamed.append(Place(f"unnamed.{number}", number))
+        return self.unnamed[number]
+
+    def served_place(self, told):
+        """Where the others have called what a rank that has joined adds to."""
+        number = told["number"]
+        if number is None:
+            return self.place(told["name"])
+        while len(self.unnamed) <= number:
+            self.unnamed.append(Place(f"unnamed.{len(self.unnamed)}",
+                                      len(self.unnamed)))
+            heapq.heappush(self.free, len(self.unnamed) - 1)
+        self.free.remove(number)
+        heapq.heapify(self.free)
+        self.unnamed[number].is_open = True
         return self.unnamed[number]
 
     def give_back(self, place):
@@ -319,9 +307,13 @@ def hold(call):
     return all_calls.n_handles
 
 
-def start(tensor, output, name, op, priority, compression, prescale, postscale):
+def start(tensor, output, name, op, priority, compression, prescale, postscale,
+          process_set):
     """Begin an allreduce; returns its handle."""
     check_tensor(tensor)
+    if op not in (Average, Sum) or not is_global(process_set):
+        return hold(reduce_in(process_set or global_process_set, tensor, output,
+                              op, name, compression, prescale, postscale))
     wire = wire_dtype(compression, tensor.dtype)
     words = ("allreduce", tensor.shape, tensor.dtype, op.name,
              *how(tensor.dtype, wire, prescale, postscale))
@@ -332,13 +324,6 @@ def start(tensor, output, name, op, priority, compression, prescale, postscale):
         call.start(f"allreduce.{name}" if name else None, words,
                    (tensor.numel(), wire), priority, tensor)
     return hold(call)
-
-
-def how(dtype, wire, prescale, postscale):
-    """Words about what is not as usual."""
-    return (f"as {wire}" if wire != dtype else None,
-            f"prescale_factor {prescale}" if prescale != 1 else None,
-            f"postscale_factor {postscale}" if postscale != 1 else None)
 
 
 def open_call(handle):
@@ -354,40 +339,58 @@ def poll(handle):
     return open_call(handle).is_done()
 
 
-def synchronize(handle):
-    """Wait for an operation; returns its result and ends the handle."""
+def take_call(handle):
+    """End the handle of an operation that has begun, which is returned."""
     call = open_call(handle)
     del calls().open[handle]
+    return call
+
+
+def synchronize(handle):
+    """Wait for an operation; returns its result and ends the handle."""
+    call = take_call(handle)
     call.close()
     return call.finish()
 
 
 def allreduce_async_(tensor, average=None, name=None, op=None,
                      prescale_factor=1.0, postscale_factor=1.0, priority=0,
-                     compression=Compression.none, **more):
-    """Begin to replace tensor by its average (or sum) over all workers.
-    Returns a handle for poll and synchronize; until then it must not be used.
+                     compression=Compression.none, process_set=None, **more):
+    """Begin to replace tensor by its average (or by what op says) over all
+    workers.  Returns a handle for poll and synchronize; until then it must not
+    be used.
     name: the same on all workers; without one, calls are matched by order.
-    priority: of a new name; 0 is the most urgent."""
+    op: Average, Sum, Min, Max or Product.
+    priority: of a new name; 0 is the most urgent.
+    process_set: a ProcessSet, whose members call it; None: all workers.  Calls of
+    a process set, and those of Min, Max and Product, are matched by order."""
     refuse(more)
     return start(tensor, tensor, name, choose_op(average, op), priority,
-                 compression, prescale_factor, postscale_factor)
+                 compression, prescale_factor, postscale_factor, process_set)
 
 
 def allreduce_async(tensor, average=None, name=None, op=None,
                     prescale_factor=1.0, postscale_factor=1.0, priority=0,
-                    compression=Compression.none, **more):
+                    compression=Compression.none, process_set=None, **more):
     """As allreduce_async_, into a new tensor."""
     refuse(more)
     check_tensor(tensor)
     return start(tensor, torch.empty_like(tensor, requires_grad=False), name,
                  choose_op(average, op), priority, compression,
-                 prescale_factor, postscale_factor)
+                 prescale_factor, postscale_factor, process_set)
 
 
 def allreduce_(tensor, *args, **kwargs):
     """Replace tensor by its average (or sum) over all workers."""
     return synchronize(allreduce_async_(tensor, *args, **kwargs))
+
+
+def check_gradient(options):
+    """Raise an error where gradients do not flow through an allreduce."""
+    op = choose_op(options["average"], options["op"])
+    if op not in (Average, Sum):
+        raise RuntimeError(f"gradients flow through an allreduce with Average or "
+                           f"Sum, not with {op.name}")
 
 
 class Allreduce(torch.autograd.Function):
@@ -400,6 +403,7 @@ class Allreduce(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
+        check_gradient(ctx.options)
         return allreduce(grad, **ctx.options), None
 
 
@@ -412,48 +416,50 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none,
                "op": op, "prescale_factor": prescale_factor,
                "postscale_factor": postscale_factor, **rest}
     check_tensor(tensor)
+    if is_own(compression):
+        small, ctx = compression.compress(tensor)
+        options["compression"] = Compression.none
+        return compression.decompress(allreduce(small, **options), ctx)
     if tensor.requires_grad and torch.is_grad_enabled():
         return Allreduce.apply(tensor, options)
     return synchronize(allreduce_async(tensor, **options))
 
 
-def barrier(**more):
-    """Return when all workers have called it."""
+def barrier(process_set=None, **more):
+    """Return when all workers, or the members of a process set, have called it.
+    """
     refuse(more)
-    allreduce_(torch.zeros(1, dtype=torch.int32), op=Sum, name="barrier")
+    allreduce_(torch.zeros(1, dtype=torch.int32), op=Sum, name="barrier",
+               process_set=process_set)
 
 
-# BytePS's names for the same.  Its highest priority is the most urgent, and
-# those that it gives are 0 and below.
+class Absent(Call):
+    """Zeros that a rank adds which has joined, to a call of the others."""
+    __slots__ = ()
 
-def check_version(version):
-    if version:
-        raise ValueError(f"version={version}: sumwire counts versions itself; "
-                         f"leave it out")
+    def __init__(self, told):
+        super().__init__(None, Sum, 1)
+        dtype = getattr(torch, told["dtype"])
+        self.begin_at(calls().served_place(told), told["crc"],
+                      (told["n"], dtype), told["priority"], None)
 
+    def fill(self, source):
+        self.view = self.shared.flat.zero_()
 
-def push_pull_async_inplace(tensor, average=True, name=None, version=0,
-                            priority=0):
-    """BytePS's allreduce_async_."""
-    check_version(version)
-    return allreduce_async_(tensor, average, name, priority=max(0, -priority))
+    def explained(self, error):
+        return error
 
-
-def push_pull_async(tensor, average=True, name=None, version=0, priority=0):
-    """BytePS's allreduce_async."""
-    check_version(version)
-    return allreduce_async(tensor, average, name, priority=max(0, -priority))
-
-
-def push_pull_inplace(tensor, average=True, name=None, version=0, priority=0):
-    """BytePS's allreduce_."""
-    return synchronize(push_pull_async_inplace(tensor, average, name, version,
-                                               priority))
+    def drop(self):
+        """Wait for it; that others have an error is as it should be."""
+        self.close()
+        try:
+            self.wait()
+        except SumwireError as e:
+            if e.name != "SW_EMISMATCH":
+                raise
 
 
-def push_pull(tensor, average=True, name=None, version=0, priority=0,
-              compression=Compression.none):
-    """BytePS's allreduce."""
-    check_version(version)
-    return allreduce(tensor, average, name, priority=max(0, -priority),
-                     compression=compression)
+@serves("call")
+def add_zeros(told):
+    current().joins.drop_done()
+    return Absent(told)

@@ -9,9 +9,11 @@ import torch
 from sumwire.distributed.local import asked_for
 from sumwire.torch import asynchronous as asynchronous_step
 from sumwire.torch import ops, tuning
+from sumwire.torch.channel import is_global
 from sumwire.torch.compression import Compression
 from sumwire.torch.crossing import Crossing
 from sumwire.torch.gradients import Gradients
+from sumwire.torch.set_gradients import SetGradients
 from sumwire.torch.unsupported import refuse, refuse_copy
 
 
@@ -63,6 +65,11 @@ class Distributed:
         self._gradients.synchronize()
 
     @property
+    def _parameter_names(self):
+        """Horovod's: the name of each parameter."""
+        return {p: slot.name for p, slot in self._gradients.slots.items()}
+
+    @property
     def param_groups(self):
         """Who looks here between backward() and step() looks for gradients, as
         GradScaler does, which changes them unseen: so they are sums then, and
@@ -97,11 +104,13 @@ class Distributed:
         if closure is not None:
             return super().step(self._summing(closure))
         if summed is ASKED:
-            warnings.warn("step() after synchronize() sums the gradients a "
-                          "second time: call it inside "
-                          "optimizer.skip_synchronize()", stacklevel=2)
+            warnings.warn("optimizer.step() called without "
+                          "optimizer.skip_synchronize() after "
+                          "optimizer.synchronize(): the gradients are summed a "
+                          "second time", stacklevel=2)
         self._check_frozen()
-        if self._crossing is None or self._has_step_hooks():
+        if self._crossing is None or self._has_step_hooks() or \
+                self._gradients.sparse:
             self._gradients.synchronize()
             return super().step()
         self._gradients.push_missing()
@@ -211,23 +220,33 @@ def choose_crossing(base, wanted, hierarchical):
     return wanted
 
 
+def check_set(is_set, cross_barrier, hierarchical):
+    """Raise an error for what an optimizer of a process set cannot do."""
+    if is_set and (cross_barrier or hierarchical):
+        raise ValueError("process_set: its gradients are summed in step(), after "
+                         "the barrier and not machine by machine; leave "
+                         "cross_barrier and hierarchical out")
+
+
 def DistributedOptimizer(optimizer, named_parameters=None,
                          compression=Compression.none,
                          backward_passes_per_step=1, op=ops.Average,
                          sparse_as_dense=False, cross_barrier=None,
                          asynchronous=None, tune=None, hierarchical=None,
-                         **more):
+                         process_set=None, **more):
     """The optimizer, stepping with the gradients of all workers.
 
     It is a new object of a subclass of the optimizer's class which shares
     groups and state with it: use only the new one.
 
     named_parameters          model.named_parameters(): the names in messages
-    compression               Compression.none, .fp16 or .bf16
+    compression               Compression.none, .fp16, .bf16, or a class derived
+                              from Compressor
     backward_passes_per_step  gradients are added up over that many backward
                               passes before they are sent
     op                        Average or Sum
-    sparse_as_dense           make sparse gradients dense instead of refusing
+    sparse_as_dense           make sparse gradients dense instead of gathering
+                              their indices and values
     cross_barrier             False: step() waits for all sums.  True: it
                               returns at once, and a layer is updated when its
                               sum is there or its next forward needs it; until
@@ -254,6 +273,8 @@ def DistributedOptimizer(optimizer, named_parameters=None,
                               part with those of its place on the other
                               machines.  All machines have the same number of
                               ranks.  None: as SUMWIRE_HIERARCHICAL says
+    process_set               a ProcessSet: only its members sum their gradients,
+                              in step(); other ranks step with their own
     """
     refuse(more)
     if not isinstance(optimizer, torch.optim.Optimizer):
@@ -270,7 +291,10 @@ def DistributedOptimizer(optimizer, named_parameters=None,
         return asynchronous_step.make(optimizer, named)
     base = optimizer.__class__
     hierarchical = asked_for(hierarchical)
-    is_crossing = choose_crossing(base, cross_barrier, hierarchical)
+    is_set = not is_global(process_set)
+    check_set(is_set, cross_barrier, hierarchical)
+    is_crossing = not is_set and choose_crossing(base, cross_barrier,
+                                                 hierarchical)
     cls = type(base.__name__, (Distributed, base), {})
     new = cls.__new__(cls)
     new.__dict__.update(optimizer.__dict__)
@@ -279,9 +303,9 @@ def DistributedOptimizer(optimizer, named_parameters=None,
     new._is_to_synchronize, new._is_updating, new._summed = True, False, None
     new._crossing = None
     new._steps = tuning.steps(tune)
-    new._gradients = Gradients(named, compression, ops.choose_op(None, op),
-                               backward_passes_per_step, sparse_as_dense,
-                               hierarchical=hierarchical)
+    new._gradients = (SetGradients if is_set else Gradients)(
+        named, compression, ops.choose_op(None, op), backward_passes_per_step,
+        sparse_as_dense, hierarchical=hierarchical, process_set=process_set)
     if is_crossing:
         new._crossing = Crossing(new._gradients, new)
     return new

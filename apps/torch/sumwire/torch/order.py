@@ -10,6 +10,7 @@ class ForwardOrder:
     def __init__(self):
         self.wanted = set()
         self.first = {}  # parameter: place in the order of first use
+        self.sparse = set()  # parameters whose gradients will be sparse
         self.modules = []  # that have wanted parameters of their own, in order
         self.hook = None
 
@@ -19,6 +20,9 @@ class ForwardOrder:
             self.hook = nn_module.register_module_forward_pre_hook(self.see)
 
     def see(self, module, _):
+        if getattr(module, "sparse", False) is True:
+            self.sparse.update(p for p in module._parameters.values()
+                               if p in self.wanted)
         mine = [p for p in module._parameters.values() if p in self.wanted]
         if mine and module not in self.modules:
             self.modules.append(module)

@@ -20,7 +20,7 @@ class DistributedDataParallel(torch.nn.Module):
     broadcast_buffers  rank 0's buffers go to all before each forward in
                        training
     compression        Compression.none, .fp16 or .bf16
-    sparse_as_dense    make sparse gradients dense instead of refusing
+    sparse_as_dense    as of DistributedOptimizer
     hierarchical       as of DistributedOptimizer
     """
 

@@ -1,0 +1,25 @@
+# environment.py - variables of Horovod and BytePS that change nothing here
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import warnings
+
+PREFIXES = ("HOROVOD_", "BYTEPS_")
+TAKEN = {"BYTEPS_CROSS_BARRIER", "BYTEPS_ENABLE_ASYNC"}
+# Launchers set these for all programs; they ask for nothing.
+PLACES = {f"{prefix}{name}" for prefix in PREFIXES for name in (
+    "RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE",
+    "HOSTNAME")}
+
+
+def unsupported():
+    """Those that are set and that sumwire does not read."""
+    return sorted(name for name in os.environ if name.startswith(PREFIXES) and
+                  name not in TAKEN | PLACES)
+
+
+def warn():
+    """Name them, in one warning."""
+    names = unsupported()
+    if names:
+        warnings.warn(f"sumwire does not read {', '.join(names)}; its own "
+                      f"variables are in apps/torch/README.md", stacklevel=3)

@@ -1,0 +1,169 @@
+# process_sets.py - subsets of the ranks, as Horovod's process sets
+# SPDX-License-Identifier: BSD-3-Clause
+"""A process set has a group of the library, which its members open with the
+set.  members.py calls collectives on it."""
+from sumwire.client import SumwireError
+from sumwire.torch.channel import agree
+from sumwire.torch.job import current
+from sumwire.torch.members import Members
+
+
+class ProcessSet:
+    """Some ranks of the job, in ascending order.  Pass it to init() or
+    add_process_set() first, then to operations as process_set."""
+
+    def __init__(self, ranks):
+        if isinstance(ranks, range):
+            ranks = list(ranks)
+        if not isinstance(ranks, (list, tuple)) or not ranks or not all(
+                isinstance(r, int) and r >= 0 for r in ranks):
+            raise ValueError(f"ProcessSet({ranks!r}): a list of ranks was "
+                             f"expected, at least one")
+        self._ranks = sorted(set(ranks))
+        self._members = None  # where this process is one of them
+        self._job = None
+        self.process_set_id = None  # while it is added
+
+    @property
+    def ranks(self):
+        """The global ranks of its members."""
+        return list(self._ranks)
+
+    def included(self):
+        """Is this process a member?"""
+        self._check()
+        return current().rank in self.ranks
+
+    def size(self):
+        """Number of members."""
+        self._check()
+        return len(self.ranks)
+
+    def rank(self):
+        """The rank of this process among the members."""
+        return self.members().me
+
+    def members(self):
+        """The collectives of the set; an error where this process is none of
+        its members."""
+        self._check()
+        if self._members is None:
+            raise SumwireError(
+                "SW_EINVAL", f"rank {current().rank} is not in {self}: call "
+                f"operations of a process set at its members only")
+        return self._members
+
+    def _check(self):
+        if self.process_set_id is None or self._job is not current():
+            raise ValueError(f"{self} is not part of this job: pass it to "
+                             f"sumwire.torch.init() or add_process_set() first")
+
+    def _add(self, job, number):
+        if job.rank in self._ranks:
+            self._members = Members(job, f"hvd.set.{number}", self._ranks)
+        self._job, self.process_set_id = job, number
+
+    def _remove(self):
+        members, self._members = self._members, None
+        self._job = self.process_set_id = None
+        if members:
+            members.close()
+
+    def __eq__(self, other):
+        return isinstance(other, ProcessSet) and (
+            (self.process_set_id, self.ranks) ==
+            (other.process_set_id, other.ranks))
+
+    __hash__ = object.__hash__
+
+    def __repr__(self):
+        number = self.process_set_id
+        return (f"ProcessSet(process_set_id={number}, ranks={self._ranks})")
+
+
+class GlobalSet(ProcessSet):
+    """All ranks of the job."""
+
+    def __init__(self):
+        super().__init__([0])
+        self.process_set_id = 0
+
+    @property
+    def ranks(self):
+        return list(range(current().size))
+
+    def members(self):
+        """Opened with the first operation that needs it."""
+        job = current()
+        if not hasattr(job, "members"):
+            job.members = Members(job, "hvd.all", self.ranks)
+        return job.members
+
+    def _check(self):
+        current()
+
+    def __repr__(self):
+        return "ProcessSet(process_set_id=0, all ranks)"
+
+
+global_process_set = GlobalSet()
+
+
+def sets():
+    """The process sets of the job by their numbers, except number 0."""
+    job = current()
+    if not hasattr(job, "process_sets"):
+        job.process_sets, job.n_process_sets = {}, 0
+    return job.process_sets
+
+
+def add_process_set(process_set):
+    """Make a process set of a ProcessSet or a list of ranks, and return it.  All
+    ranks of the job call it, in the same order, members or not."""
+    if not isinstance(process_set, ProcessSet):
+        process_set = ProcessSet(process_set)
+    known, job = sets(), current()
+    ranks = process_set.ranks
+    agree("process sets", {"add_process_set": str(ranks)})
+    if ranks[-1] >= job.size:
+        raise ValueError(f"{process_set}: this job has ranks 0 to "
+                         f"{job.size - 1}")
+    if ranks == list(range(job.size)) or any(
+            s.ranks == ranks for s in known.values()):
+        raise ValueError(f"a process set with ranks {ranks} exists already: use "
+                         f"it, or remove it first")
+    job.n_process_sets += 1
+    process_set._add(job, job.n_process_sets)
+    known[job.n_process_sets] = process_set
+    return process_set
+
+
+def remove_process_set(process_set):
+    """Forget a process set.  All ranks of the job call it.  Returns False where
+    the set is unknown or that of all ranks."""
+    if process_set is global_process_set:
+        return False
+    known, number = sets(), process_set.process_set_id
+    agree("process sets", {"remove_process_set": str(number)})
+    if known.get(number) is not process_set:
+        return False
+    del known[number]
+    process_set._remove()
+    return True
+
+
+def get_process_set_ids_and_ranks():
+    """The ranks of each process set by its number; 0 is that of all ranks."""
+    return {0: global_process_set.ranks,
+            **{number: s.ranks for number, s in sets().items()}}
+
+
+def add_all(process_sets):
+    """Add those that init() was given."""
+    if isinstance(process_sets, str):
+        if process_sets.lower() != "dynamic":
+            raise ValueError(f"process_sets={process_sets!r}: a list of "
+                             f"ProcessSets, or \"dynamic\", was expected")
+        return  # they can be added at any time
+    for process_set in process_sets or ():
+        add_process_set(process_set)
