@@ -10,8 +10,7 @@
  * round.c makes a task of it for the scheduler, todo.c has the chunks that were
  * started, by link, and worker_tx.c sends them.  Results come in by worker.c.
  *
- * Thread: the lcore of the worker, but for sw_worker_stats, and for what the
- * control thread does: open, build and close.
+ * Thread: the lcore of the worker, except sw_worker_stats, open, build, close.
  */
 #ifndef SW_ENGINE_WORKER_WORKER_H
 #define SW_ENGINE_WORKER_WORKER_H

@@ -16,7 +16,8 @@
 #define ASK_LIMIT  8u
 #define REFRESH    (30 * S) /* asks who is used and was silent so long */
 #define FORGET     (300 * S)
-#define GIVE_UP    (10 * S) /* on who never answered and is not used */
+#define GIVE_UP    (10 * S)   /* on who never answered and is not used */
+#define CLAIM_WAIT (250 * MS) /* for the first owner's answer */
 #define WARN_AFTER (3 * S)
 #define WARN_EVERY (30 * S)
 
@@ -50,24 +51,56 @@ static struct sw_arp_peer *find(struct sw_arp *a, uint32_t ip)
 	return NULL;
 }
 
-/* The entry of @ip, which may be new; NULL: no room.  Whose was forgotten there
- * may have answered at that moment: what came of it is not of @ip. */
-static struct sw_arp_peer *make(struct sw_arp *a, uint32_t ip)
+/* Take the place @p of address @old, 0: it is free, for @ip.  The old one may
+ * have answered at that moment: its answer is not of @ip. */
+static bool take_place(struct sw_arp_peer *p, uint32_t old, uint32_t ip)
+{
+	if (!atomic_compare_exchange_strong(&p->ip, &old, ip))
+		return false;
+	SET(p->mac, 0);
+	SET(p->claim, 0);
+	SET(p->is_answered, false);
+	SET(p->is_wanted, false);
+	SET(p->is_new, true);
+	return true;
+}
+
+/* May the entry be evicted?  @is_strict: only if we have never sent to it. */
+static bool may_evict(const struct sw_arp_peer *p, bool is_strict)
+{
+	return !GET(p->is_wanted) || (!is_strict && !GET(p->mac));
+}
+
+/* Evict an entry for @ip; NULL: none may be.  The search begins at another one
+ * each time, so that an entry lasts until its answer comes. */
+static struct sw_arp_peer *evict(struct sw_arp *a, uint32_t ip, bool is_strict)
+{
+	uint32_t first = atomic_fetch_add(&a->n_evicted, 1);
+
+	for (uint32_t i = 0; i < SW_ARP_PROBES; i++) {
+		struct sw_arp_peer *p =
+			&a->peers[slot_of(ip, (first + i) % SW_ARP_PROBES)];
+
+		if (may_evict(p, is_strict) && take_place(p, GET(p->ip), ip))
+			return p;
+	}
+	return NULL;
+}
+
+/* The entry of @ip, which may be new; NULL: no room. */
+static struct sw_arp_peer *make(struct sw_arp *a, uint32_t ip, bool is_wanted)
 {
 	struct sw_arp_peer *p = find(a, ip);
 
 	for (uint32_t i = 0; !p && i < SW_ARP_PROBES; i++) {
 		struct sw_arp_peer *q = &a->peers[slot_of(ip, i)];
-		uint32_t none = 0;
 
-		if (!GET(q->ip) &&
-			atomic_compare_exchange_strong(&q->ip, &none, ip)) {
-			SET(q->mac, 0);
-			SET(q->is_answered, false);
+		if (!GET(q->ip) && take_place(q, 0, ip))
 			p = q;
-		}
 	}
-	return p;
+	if (!p)
+		p = evict(a, ip, true);
+	return p || !is_wanted ? p : evict(a, ip, false);
 }
 
 static void ask(struct sw_arp *a, struct sw_arp_peer *p)
@@ -88,9 +121,11 @@ uint64_t sw_arp_find(struct sw_arp *a, uint32_t ip)
 	p = find(a, hop);
 	is_new = !p;
 	if (is_new)
-		p = make(a, hop);
+		p = make(a, hop, true);
 	if (!p)
 		return 0;
+	if (!GET(p->is_wanted))
+		SET(p->is_wanted, true);
 	if (!GET(p->is_used))
 		SET(p->is_used, true);
 	if (is_new)
@@ -114,6 +149,22 @@ static bool is_spoken(const struct rte_arp_hdr *h)
 		       h->arp_opcode == RTE_BE16(RTE_ARP_OP_REPLY));
 }
 
+/* Learn that @from has @mac. */
+static void learn(struct sw_arp_peer *p, uint32_t from, uint64_t mac)
+{
+	uint64_t known = GET(p->mac);
+
+	if (known && known != mac && GET(p->is_wanted)) {
+		if (!GET(p->claim))
+			SET(p->claim, mac);
+		return;
+	}
+	SET(p->mac, mac);
+	SET(p->is_answered, true);
+	if (GET(p->ip) != from) /* evicted meanwhile */
+		SET(p->mac, 0);
+}
+
 bool sw_arp_take(struct sw_arp *a, const uint8_t *at, uint32_t n,
 	uint32_t *reply_to, uint64_t *reply_mac)
 {
@@ -134,11 +185,9 @@ bool sw_arp_take(struct sw_arp *a, const uint8_t *at, uint32_t n,
 		return false;
 	}
 	if (from && !((from ^ a->ip) & a->mask)) {
-		p = to == a->ip ? make(a, from) : find(a, from);
-		if (p) {
-			SET(p->mac, mac);
-			SET(p->is_answered, true);
-		}
+		p = to == a->ip ? make(a, from, false) : find(a, from);
+		if (p)
+			learn(p, from, mac);
 	}
 	*reply_to = from; /* 0: somebody probes whether our address is free */
 	*reply_mac = mac;
@@ -226,33 +275,83 @@ static void warn(const struct sw_arp *a, struct sw_arp_peer *p, uint64_t now_ns,
 		p->n_asked, is_gateway ? "; is [port] gateway right" : "");
 }
 
-static void forget(struct sw_arp_peer *p)
+/* Unless it was evicted meanwhile. */
+static void forget(struct sw_arp_peer *p, uint32_t ip)
 {
-	p->used_ns = p->asked_ns = p->answered_ns = p->warned_ns = 0;
-	p->n_asked = 0;
 	SET(p->is_used, false);
 	SET(p->is_asked, false);
 	SET(p->mac, 0);
-	atomic_store_explicit(&p->ip, 0, memory_order_release);
+	atomic_compare_exchange_strong(&p->ip, &ip, 0);
+}
+
+static void begin(struct sw_arp_peer *p, uint64_t now_ns)
+{
+	p->used_ns = p->asked_ns = p->answered_ns = now_ns;
+	p->warned_ns = p->claimed_ns = 0;
+	p->n_asked = 0;
+}
+
+/* Another node claims an address that we send to.  Its first owner is asked for
+ * a while: if it answers, it keeps the address. */
+static void judge(struct sw_arp *a, struct sw_arp_peer *p, bool is_answered,
+	uint64_t now_ns, const char *port, const struct sw_log *log)
+{
+	uint64_t claim = GET(p->claim);
+	uint8_t mac[6];
+	char ip[16];
+
+	if (!p->claimed_ns) {
+		p->claimed_ns = now_ns;
+		ask(a, p);
+		return;
+	}
+	if (!is_answered && now_ns - p->claimed_ns < CLAIM_WAIT) {
+		ask(a, p);
+		return;
+	}
+	p->claimed_ns = 0;
+	SET(p->claim, 0);
+	if (!is_answered) {
+		SET(p->mac, claim);
+		p->answered_ns = now_ns;
+		return;
+	}
+	if (p->warned_ns && now_ns - p->warned_ns < WARN_EVERY)
+		return;
+	p->warned_ns = now_ns;
+	sw_mac_store(mac, claim);
+	sw_log(log, SW_LOG_WARN,
+		"port %s: %02x:%02x:%02x:%02x:%02x:%02x claims %s, whose first "
+		"owner still answers and keeps it; give each node its own "
+		"address",
+		port, mac[0], mac[1], mac[2], mac[3], mac[4], mac[5],
+		sw_ip_text(GET(p->ip), ip));
 }
 
 static void peer_tick(struct sw_arp *a, struct sw_arp_peer *p, uint64_t now_ns,
 	const char *port, const struct sw_log *log)
 {
 	bool is_known = GET(p->mac), is_used = atomic_exchange(&p->is_used, 0);
+	bool is_answered, is_new = atomic_exchange(&p->is_new, false);
+	uint32_t ip = GET(p->ip);
 	uint64_t wait = ASK_MIN << (p->n_asked < ASK_LIMIT ? p->n_asked : 8u);
 
-	if (!p->used_ns)
-		p->asked_ns = p->answered_ns = now_ns; /* it is new */
-	if (is_used || !p->used_ns)
+	if (is_new)
+		begin(p, now_ns);
+	if (is_used)
 		p->used_ns = now_ns;
-	if (atomic_exchange(&p->is_answered, false)) {
+	is_answered = atomic_exchange(&p->is_answered, false);
+	if (GET(p->claim)) {
+		judge(a, p, is_answered, now_ns, port, log);
+		return;
+	}
+	if (is_answered) {
 		p->answered_ns = now_ns;
-		p->warned_ns = p->n_asked = 0;
+		p->n_asked = 0;
 		return;
 	}
 	if (now_ns - p->used_ns > (is_known ? FORGET : GIVE_UP)) {
-		forget(p);
+		forget(p, ip);
 		return;
 	}
 	if (!is_used || (is_known && now_ns - p->answered_ns < REFRESH) ||

@@ -7,7 +7,12 @@
  * clock is read in here.
  *
  * An address that answered once is used until another answer replaces it: a
- * peer that is gone is found out by its silence, not by ARP's.
+ * peer that is gone is found out by its silence, not by ARP's.  If an address
+ * that we send to is claimed by another node, its first owner is asked, and
+ * keeps the address if it answers.
+ *
+ * A full table evicts entries that we never sent to, then those that never
+ * answered, so strangers keep no peer out.
  */
 #ifndef SW_PMD_DPDK_ARP_H
 #define SW_PMD_DPDK_ARP_H
@@ -29,12 +34,15 @@ enum {
 /* Written by any thread unless it says otherwise. */
 struct sw_arp_peer {
 	_Atomic uint32_t ip;      /* 0: free */
+	_Atomic bool is_new;      /* until the next tick */
+	_Atomic bool is_wanted;   /* we have sent to it */
 	_Atomic bool is_used;     /* since the last tick */
 	_Atomic bool is_asked;    /* to be asked by the lcore */
 	_Atomic bool is_answered; /* since the last tick */
 	_Atomic uint64_t mac;     /* 0: not known */
+	_Atomic uint64_t claim;   /* that of another node, to be judged; 0 */
 	/* of the ticking thread */
-	uint64_t used_ns, asked_ns, answered_ns, warned_ns;
+	uint64_t used_ns, asked_ns, answered_ns, warned_ns, claimed_ns;
 	uint32_t n_asked; /* since the last answer */
 };
 
@@ -45,7 +53,8 @@ struct sw_arp {
 	_Atomic bool is_due;
 	_Atomic bool is_announcing;
 	_Atomic uint64_t rival; /* another node with our address; 0: none */
-	uint64_t rival_ns;      /* of the ticking thread: last said */
+	_Atomic uint32_t n_evicted;
+	uint64_t rival_ns; /* of the ticking thread: last said */
 	struct sw_arp_peer peers[SW_ARP_SLOTS];
 };
 

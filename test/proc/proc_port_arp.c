@@ -186,9 +186,83 @@ static void take__new_address_of_a_known_one(void **state)
 
 	take(b, OUR_IP, 0);
 	sw_outer_init(&b->peer, PEER_MAC + (1ull << 40), PEER_IP, 1, 0);
-	take(b, PEER_IP, 0); /* announces itself */
+	take(b, PEER_IP, 0); /* announces itself, before we send to it */
 	assert_int_equal(
 		sw_arp_find(&b->arp, PEER_IP), PEER_MAC + (1ull << 40));
+}
+
+/* A peer that we send to has moved: its old interface does not answer. */
+static void take__a_peer_that_moves(void **state)
+{
+	struct bed *b = *state;
+
+	take(b, OUR_IP, 0);
+	ticks(b, 0, 1000, true);
+	sw_outer_init(&b->peer, PEER_MAC + (1ull << 40), PEER_IP, 1, 0);
+	take(b, PEER_IP, 0); /* says it once */
+	assert_int_equal(sw_arp_find(&b->arp, PEER_IP), PEER_MAC);
+	ticks(b, 1000, 1000 + SW_ARP_TICK_MS, true);
+	assert_int_equal(due(b), PEER_IP);
+	ticks(b, 1000 + SW_ARP_TICK_MS, 1350, true);
+	assert_int_equal(
+		sw_arp_find(&b->arp, PEER_IP), PEER_MAC + (1ull << 40));
+	assert_string_equal(b->text, "");
+}
+
+/* Another node claims the address of a peer that we send to, which is there. */
+static void take__a_claim_is_refuted(void **state)
+{
+	struct sw_outer owner;
+	struct bed *b = *state;
+	uint32_t n_asked = 0;
+
+	owner = b->peer;
+	take(b, OUR_IP, 0);
+	ticks(b, 0, 1000, true);
+	for (uint64_t t = 1000; t < 11000; t += SW_ARP_TICK_MS) {
+		sw_outer_init(&b->peer, PEER_MAC + (1ull << 40), PEER_IP, 1, 0);
+		for (int i = 0; i < 10; i++)
+			take(b, OUR_IP, i & 1 ? OUR_MAC : 0);
+		ticks(b, t, t + 1, true);
+		if (due(b) == PEER_IP) {
+			b->peer = owner;
+			take(b, OUR_IP, OUR_MAC);
+			n_asked++;
+		}
+		assert_int_equal(sw_arp_find(&b->arp, PEER_IP), PEER_MAC);
+	}
+	assert_in_range(n_asked, 1, 10000 / SW_ARP_TICK_MS);
+	assert_non_null(strstr(b->text,
+		"port a: 02:52:00:00:00:03 claims 10.0.0.2, whose first owner "
+		"still answers"));
+	assert_null(strstr(strstr(b->text, "claims") + 1, "claims"));
+}
+
+/* Strangers ask for us, more than there are slots; or we send to addresses
+ * where nobody is.  A peer comes in, and stays. */
+static void take__strangers_keep_no_peer_out(void **state)
+{
+	struct bed *b = *state;
+
+	b->arp.mask = 0xffff0000;
+	for (uint32_t i = 0; i < 60000; i++) {
+		sw_outer_init(&b->peer, PEER_MAC, PEER_IP + 1 + i, 1, 0);
+		take(b, OUR_IP, 0);
+	}
+	sw_outer_init(&b->peer, PEER_MAC, PEER_IP, 1, 0);
+	assert_int_equal(sw_arp_find(&b->arp, PEER_IP), 0);
+	take(b, OUR_IP, OUR_MAC);
+	for (uint32_t i = 0; i < 60000; i++) {
+		sw_outer_init(&b->peer, PEER_MAC, PEER_IP + 1 + i, 1, 0);
+		take(b, OUR_IP, 0);
+		sw_arp_find(&b->arp, PEER_IP + 5000 + i);
+		assert_int_equal(sw_arp_find(&b->arp, PEER_IP), PEER_MAC);
+	}
+	assert_int_equal(sw_arp_find(&b->arp, OUR_IP + 50), 0);
+	sw_outer_init(&b->peer, PEER_MAC + (1ull << 40), OUR_IP + 50, 1, 0);
+	take(b, OUR_IP, OUR_MAC);
+	assert_int_equal(
+		sw_arp_find(&b->arp, OUR_IP + 50), PEER_MAC + (1ull << 40));
 }
 
 static void take__malformed(void **state)
@@ -321,6 +395,9 @@ int main(void)
 		CASE(take__question_is_answered_and_learnt),
 		CASE(take__strangers_are_not_learnt),
 		CASE(take__new_address_of_a_known_one),
+		CASE(take__a_peer_that_moves),
+		CASE(take__a_claim_is_refuted),
+		CASE(take__strangers_keep_no_peer_out),
 		CASE(take__malformed),
 		CASE(tick__says_who_else_has_our_address),
 		CASE(tick__our_own_echo_is_no_rival),
