@@ -209,8 +209,9 @@ int sw_net_open(struct sw_net *net)
 	const char *tmp = getenv("TMPDIR");
 	int err;
 
-	/* The names of sockets have to be short. */
-	if (!tmp || !*tmp ||
+	/* The names of sockets have to be short, and a configuration cannot
+	 * have those with these characters. */
+	if (!tmp || !*tmp || strpbrk(tmp, " \t\"';#\\") ||
 		strlen(tmp) + sizeof("/" FOLDER "-XXXXXX") > SW_NET_DIR_BYTES)
 		tmp = "/tmp";
 	err = sw_scratch_open(&net->scratch, tmp, FOLDER);

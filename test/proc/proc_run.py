@@ -110,6 +110,20 @@ def test_lines_are_whole():
               ["[0] cd"] * 5 + ["[1] cd"] * 5, "stderr is torn")
 
 
+def test_odd_folders():
+    """A configuration cannot name them."""
+    with tempfile.TemporaryDirectory(prefix="sumwire-proc-") as folder:
+        for name in rig.layouts("x#1", "it's", "a b"):
+            os.mkdir(os.path.join(folder, name))
+            p = Process("run", folder, [
+                "env", "TMPDIR=" + os.path.join(folder, name), rig.sumwire(),
+                "run", "-np", "1", "true"])
+            try:
+                p.wait_ok(SHORT_S)
+            finally:
+                p.destroy()
+
+
 def test_no_tags():
     with shell("echo hello", "-np", "2", "--no-tags") as p:
         p.wait_ok()

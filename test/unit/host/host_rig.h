@@ -15,7 +15,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "pmd/host/attach.h"
 #include "pmd/host/nodes.h"
 #include <sumwire/coll.h>
 #include <sumwire/sumwire.h>
