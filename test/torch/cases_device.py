@@ -9,7 +9,7 @@ import models
 import sumwire.torch as hvd
 from sumwire.client import SumwireError
 from sumwire.torch.staging import Staged
-from torch_rig import check, raises, run_cases
+from torch_rig import check, gloo, raises, run_cases
 
 
 def train_wide(steps=6):
@@ -140,6 +140,19 @@ def case_summed():
                for i in range(20)]
     check(all(bool((hvd.synchronize(h) == hvd.size()).all())
               for h in reversed(handles)), "20 at once")
+
+
+def case_hook():
+    """Buckets of torch's DDP go by the device, too."""
+    gloo()
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1))
+    model.register_comm_hook(None, hvd.allreduce_hook)
+    for _ in range(2):
+        model.zero_grad()
+        model(torch.full((1, 3), float(hvd.rank()))).sum().backward()
+        check(bool((model.module.weight.grad == (hvd.size() - 1) / 2).all()),
+              model.module.weight.grad)
+    check(type(shared_of("bucket0")) is Staged, "not staged")
 
 
 def case_summed_by_streams():

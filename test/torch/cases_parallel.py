@@ -64,6 +64,39 @@ def case_comm_hook():
           models.weights(want), "the communication hook: other weights")
 
 
+def case_comm_hook_fails():
+    """A pass that ends by an error leaves its buckets open; the next pass has
+    its own."""
+    gloo()
+    model = nn.Linear(3, 1)
+
+    def hook(state, bucket):
+        future = hvd.allreduce_hook(state, bucket)
+        if is_bad:
+            raise RuntimeError("the hook has failed")
+        return future
+
+    class First:  # the first of two buckets
+        def __init__(self, bucket):
+            self.buffer, self.index = bucket.buffer, bucket.index
+
+        def is_last(self):
+            return not is_bad
+
+    for is_bad in (True, False):
+        wrapped = DistributedDataParallel(model)
+        wrapped.register_comm_hook(None, lambda state, bucket: hook(
+            state, First(bucket)))
+        model.zero_grad()
+        loss = wrapped(torch.ones(1, 3)).sum() * (1 + hvd.rank())
+        if is_bad:
+            with raises(RuntimeError, "the hook has failed"):
+                loss.backward()
+        else:
+            loss.backward()
+    check(float(model.bias.grad) == (1 + hvd.size()) / 2, model.bias.grad)
+
+
 def case_passes():
     """backward_passes_per_step adds up; torch's DDP does with no_sync."""
     want = torch_ddp(passes=2)

@@ -36,7 +36,8 @@ def test_calls():
     """allreduce, alone and in groups, and broadcast; with local ranks."""
     with TorchNet(2, local=[2, 1]) as net:
         net.start_all()
-        net.ranks_ok("cases_device.py", "summed", "summed_by_streams", env=HOST)
+        net.ranks_ok("cases_device.py", "summed", "summed_by_streams", "hook",
+                     env=HOST)
         net.ranks_ok("cases_ops.py", "averages", "handles", "new_names",
                      "new_sizes", "groups", "compression", "autograd",
                      "copied_types", "broadcast",

@@ -7,8 +7,8 @@ from proc_tune import check_all_changed
 from rig import check
 from torch_rig import TorchNet
 
-PARALLEL = ["ddp", "ddp_buffers", "comm_hook", "passes", "clipping",
-            "scaler", "summed_again", "optimizer_state", "compressed", "dtypes", "no_gradient", "groups"]
+PARALLEL = ["ddp", "ddp_buffers", "comm_hook", "comm_hook_fails",
+            "passes", "clipping", "scaler", "summed_again", "optimizer_state", "compressed", "dtypes", "no_gradient", "groups"]
 BUNDLES = ["layout", "same_bits", "missing", "accumulated", "frozen", "added",
            "parallel"]
 

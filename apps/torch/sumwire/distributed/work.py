@@ -8,7 +8,7 @@ from torch import distributed as dist
 from sumwire import locks
 from sumwire.distributed.errors import SumwireError
 
-# Works that Python has let go of while torch's C++ half still refers to them, as
+# Works that Python has dropped while torch's C++ half still refers to them, as
 # DDP's does to that of its join: asked then, a work whose Python half is gone
 # answers with the empty methods of its base class.
 _held = set()
@@ -25,8 +25,8 @@ def references(work):
 
 
 def release():
-    """Let go of the works that C++ has let go of."""
-    for work in list(_held):
+    """Drop the works that C++ does not refer to."""
+    for work in _held.copy():
         if references(work) == 1:
             _held.discard(work)
 

@@ -61,6 +61,7 @@ class Job:
         self.to_finish = set()  # optimizers with updates to be done
         self.new = []  # of declare_later
         self.changing = []  # calls that wait for all to agree (ops.py)
+        self.buckets = []  # open ones of allreduce_hook (parallel.py)
         self.stages = {}  # of staging.py, by device; None: there can be none
         self.hierarchies = weakref.WeakSet()  # of hierarchy.py
         self.sets = set()  # of members.py

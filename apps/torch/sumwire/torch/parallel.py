@@ -11,6 +11,7 @@ from sumwire.torch.channel import check_root
 from sumwire.torch.compression import Compression, wire_dtype
 from sumwire.torch.gradients import Gradients
 from sumwire.torch.job import current
+from sumwire.torch.staging import stage_of
 
 
 class DistributedDataParallel(torch.nn.Module):
@@ -92,25 +93,32 @@ def allreduce_hook(state, bucket):
 
     state: None, or Compression.fp16 or .bf16.  Buckets leave as they are ready;
     the last one waits for all, as torch would."""
-    waiting = open_buckets()
-    buffer = bucket.buffer()
-    call = Bucket(buffer, ops.Sum, 1)
+    job, buffer = current(), bucket.buffer()
+    if bucket.index() == 0:
+        finish_buckets(job)  # of a pass that an error has ended
+    call = Bucket(buffer, ops.Sum, 1, stage=stage_of([buffer]))
     if buffer.numel():
         wire = wire_dtype(state or Compression.none, buffer.dtype)
         call.start(f"bucket{bucket.index()}",
                    ("a bucket", buffer.shape, buffer.dtype, wire),
                    (buffer.numel(), wire), bucket.index(), buffer)
-    waiting.append((ops.hold(call), torch.futures.Future()))
-    future = waiting[-1][1]
-    if bucket.is_last():
-        while waiting:
-            handle, ready = waiting.pop(0)
-            ready.set_result(ops.synchronize(handle))
+    future = torch.futures.Future(
+        devices=[buffer.device] if buffer.is_cuda else None)
+    job.buckets.append((ops.hold(call), future))
+    error = finish_buckets(job) if bucket.is_last() else None
+    if error:
+        raise error  # DDP takes the exception of a future for results
     return future
 
 
-def open_buckets():
-    job = current()
-    if not hasattr(job, "buckets"):
-        job.buckets = []
-    return job.buckets
+def finish_buckets(job):
+    """Wait for all open buckets.  Returns the first error, or None."""
+    error = None
+    for handle, ready in job.buckets:
+        try:
+            ready.set_result(ops.synchronize(handle))
+        except Exception as e:
+            error = error or e
+            ready.set_exception(e)
+    job.buckets = []
+    return error
