@@ -7,8 +7,8 @@
  * comparing it with the id of what is at its index now.  When an index has used
  * up its generations it is not used again.
  */
-#ifndef SW_IDS_H
-#define SW_IDS_H
+#ifndef SW_ENGINE_BASE_IDS_H
+#define SW_ENGINE_BASE_IDS_H
 
 #include <stdbool.h>
 #include <stdint.h>

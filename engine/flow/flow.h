@@ -317,6 +317,13 @@ static inline bool sw_flow_is_newer(
 	       (h->psn - last <= SW_PSN_SKIP && (!is_ctl || h->psn > far));
 }
 
+/* sw_flow_is_old - is the number of @h one that was believed, or before one? */
+static inline bool sw_flow_is_old(
+	const struct sw_flow *f, const struct sw_header *h)
+{
+	return h->psn <= f->rx_psn[h->class];
+}
+
 /* sw_flow_rx - take consumed, grant and backlog from a valid header,
  * if sw_flow_is_newer.  Returns true when the grant grew. */
 bool sw_flow_rx(struct sw_flow *f, const struct sw_header *h);

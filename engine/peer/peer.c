@@ -29,7 +29,7 @@ void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,
 
 	/* One that others have overtaken still counts; a number that is not
 	 * believed does not. */
-	if (!is_newer && h->psn > p->flow.rx_psn[SW_CLASS_CTL]) {
+	if (!is_newer && !sw_flow_is_old(&p->flow, h)) {
 		sw_count(&st->rx_state, 1);
 		return;
 	}

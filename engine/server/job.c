@@ -176,9 +176,8 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 		sw_drr_open(&srv->drr[p], sw_job_index(job), job->weight);
 	memcpy(job->name, join->job, sizeof(job->name));
 	if (sw_shard_open(&job->shard, &job->params, srv->env, &srv->stats,
-		    &place, join->server_i))
+		    &place, join->server_i, sw_epoch_seed(job->status.epoch)))
 		return NULL;
-	job->shard.seed = sw_epoch_seed(job->status.epoch);
 	job->sessions = srv->env->mem_get(
 		srv->env->ctx, sessions_bytes(job->n_members));
 	if (!job->sessions) {
@@ -199,7 +198,7 @@ static void announce(struct sw_job *job)
 	if (job->status.state == SW_JOB_FORMING)
 		describe(job, job->status.text, sizeof(job->status.text));
 	job->status.seq = (uint16_t)(job->status.seq + 1);
-	job->status.seq += !job->status.seq; /* a new session has heard 0 */
+	job->status.seq += !job->status.seq; /* 0: nothing was announced */
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		struct sw_session *s = job->members[m].session;
 

@@ -56,7 +56,7 @@ static void lay_tables(struct sw_shard *sh)
 
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 	const struct sw_env *env, struct sw_stats *stats,
-	const struct sw_place_job *job, uint16_t server_i)
+	const struct sw_place_job *job, uint16_t server_i, uint32_t seed)
 {
 	uint32_t n_members = job->n_members;
 
@@ -66,6 +66,7 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 		.n_members = n_members,
 		.expected = ~0ULL >> (64 - n_members),
 		.server_i = server_i,
+		.seed = seed,
 		.last_key = SW_KEY_NONE,
 		.place = *job};
 	sh->tensors = env->mem_get(env->ctx, sw_shard_bytes(n_members));

@@ -94,8 +94,7 @@ struct sw_shard {
 	const struct sw_params *params;
 	uint64_t expected; /* members whose contribution a sum waits for */
 	uint64_t no_crc;   /* members whose payloads carry none */
-	uint32_t seed;     /* of the others' CRCs (sw_epoch_seed); set behind
-			      sw_shard_open */
+	uint32_t seed;     /* of the others' CRCs (sw_epoch_seed) */
 	uint32_t n_members;
 	struct sw_orders orders; /* of indices */
 	uint64_t n_open;         /* chunks that wait for members */
@@ -133,11 +132,12 @@ static inline uint64_t sw_item_bytes(const struct sw_declare_item *item)
 		       : item->n_elems * sw_dtype_bytes(item->dtype);
 }
 
-/* sw_shard_open - an empty shard; @job was checked, and env.mem_ready was asked
- * for sw_shard_bytes.  Errors: SW_ENOMEM. */
+/* sw_shard_open - open an empty shard.  @job was checked, and env.mem_ready was
+ * asked for sw_shard_bytes.  @seed is that of payload CRCs (sw_epoch_seed).
+ * Errors: SW_ENOMEM. */
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 	const struct sw_env *env, struct sw_stats *stats,
-	const struct sw_place_job *job, uint16_t server_i);
+	const struct sw_place_job *job, uint16_t server_i, uint32_t seed);
 
 /* sw_shard_close - give back memory, of some tensors in each call; true: all of
  * it.  Nothing is open any more from the first call on. */

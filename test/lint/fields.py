@@ -26,13 +26,13 @@ OPEN = [
     ("engine/sums", "sw_begun sw_pushed sw_stensor_view", "answers"),
     ("engine/worker", "sw_worker_job sw_worker_round", "questions"),
     ("engine/worker", "sw_worker_view", "an answer"),
-    ("pmd/client", "sw_submit sw_completion sw_edge_attach sw_edge_control "
+    ("pmd/client", "sw_submit sw_completion sw_edge_attach sw_edge_attached sw_edge_control "
      "sw_edge_coll sw_edge_place_at sw_edge_declare sw_edge_declared sw_edge_desc sw_edge_msg sw_edge_open sw_edge_request sw_edge_tune "
      "sw_edge_end sw_edge_free sw_edge_text "
      "sw_edge_tuning", "what agent and process say to each other"),
     ("pmd/client", "sw_tune_point sw_tune_space sw_tuner_settings",
      "questions and answers of the tuner"),
-    ("pmd/client", "sw_call_device", "pmd/cuda fills it"),
+    ("pmd/client", "sw_call_device sw_client_part", "pmd/cuda fills them"),
     ("pmd/client", "sw_rows", "what is to be copied"),
     ("pmd/client", "sw_segment", "memory: where, how much, its descriptor"),
     ("pmd/client", "sw_tune sw_tune_live sw_tuner", "lab/ studies the tuner from inside"),

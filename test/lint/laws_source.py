@@ -213,7 +213,8 @@ def law_floats(tree):
 
 # --- form ---
 
-MAX, MAX_TEST = (500, 60), (600, 80)  # lines of a file, of a function
+MAX, MAX_TEST = 60, 80  # lines of a function
+MANY = 800  # lines of a file, from which a reader loses the thread
 SPDX = "SPDX-License-Identifier: BSD-3-Clause"
 
 
@@ -237,20 +238,20 @@ def law_heads(tree):
 
 
 def law_sizes(tree):
-    """files of at most 500 lines, functions of at most 60; tests 600, 80"""
+    """functions of at most 60 lines, in tests 80; warns of files over 800"""
     for path in tree.named(*C_FILES, ".py", ".pml"):
         lines = tree.lines(path)
-        max_file, max_function = MAX_TEST if path.startswith("test/") else MAX
-        if len(lines) - 1 > max_file:
-            yield Fault(path, 0, f"{len(lines) - 1} lines, more than {max_file}")
+        most = MAX_TEST if path.startswith("test/") else MAX
+        if len(lines) - 1 > MANY:
+            print(f"warning: {path} has {len(lines) - 1} lines")
         start = 0
         for i, text in enumerate(lines, 1) if path.endswith(C_FILES) else ():
             if text == "{":
                 start = i
             elif text == "}" and start:
-                if i - start + 1 > max_function:
+                if i - start + 1 > most:
                     yield Fault(path, start, f"a function of {i - start + 1} "
-                                f"lines, more than {max_function}")
+                                f"lines, more than {most}")
                 start = 0
 
 

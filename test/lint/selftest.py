@@ -82,7 +82,6 @@ TEXT_PLANTS = [
     ("heads", "engine/base/log.c", instead("/* log.c - ", "/* ")),
     ("heads", "engine/base/log.c", instead(" * SPDX-", " * ")),
     ("heads", "engine/meson.build", instead(" - ", " ")),
-    ("sizes", "engine/base/log.c", after("\n" * 600)),
     ("sizes", "engine/base/log.c", after(LONG)),
     ("blanks", "engine/base/log.c", after("int x; ")),
     ("blanks", "engine/base/log.c", after("")),

@@ -1,5 +1,4 @@
-/* trace_number.c - traces of frames whose packet numbers nobody has sent: N1 to
- * N5.
+/* trace_number.c - traces N1 to N5: packet numbers that nobody has sent.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A frame that was seen on the wire comes once more under another number.

@@ -34,7 +34,7 @@ static inline struct fixture *open_shard(
 	sw_params_init(&x.params);
 	x.params.payload = PAYLOAD;
 	assert_int_equal(sw_shard_open(&x.sh, &x.params, &x.env.env, &x.stats,
-				 &job, server_i),
+				 &job, server_i, 0),
 		0);
 	for (uint32_t m = 0; m < n_members; m++)
 		x.sh.weights[m] = 1;

@@ -71,7 +71,8 @@ static void fake_say(
 static void send_attached_version(
 	struct fake *f, const int *fds, uint32_t n_fds, uint32_t version)
 {
-	struct sw_edge_attached m = {SW_EDGE_ATTACHED, 0, 1, 0, 1, version};
+	struct sw_edge_attached m = {
+		SW_EDGE_ATTACHED, 0, 1, 0, 1, version, .epoch = 1};
 
 	sw_edge_send(f->sock, &m, sizeof(m), fds, n_fds);
 }
@@ -201,7 +202,7 @@ static void attach_with_unknown_version(struct fake *f)
 static void attach_with_endless_job(struct fake *f)
 {
 	struct sw_edge_attached m = {
-		SW_EDGE_ATTACHED, 0, 1, 0, 1, SW_EDGE_VERSION_MAX};
+		SW_EDGE_ATTACHED, 0, 1, 0, 1, SW_EDGE_VERSION_MAX, .epoch = 1};
 
 	memset(m.job, 'j', sizeof(m.job));
 	sw_edge_send(f->sock, &m, sizeof(m), NULL, 0);

@@ -407,6 +407,8 @@ static void lane__follows_lane_0(void **state)
 		peer_result(&r->s[1], 5, 1, c, 7);
 	pass(r, 1, 100);
 	assert_false(atomic_load(&x->lane->has_line));
+	r->s[1].grant += 1 << 15; /* the first one went back at rest */
+	pass(r, 1, 1);
 	grow_lane(x, CHUNKS);
 	sw_worker_take(&r->w);
 	assert_int_equal(pushed(r), 72);
