@@ -106,8 +106,12 @@ struct agent_lane {
 	struct agent_shared *shared;
 	uint32_t i; /* of the lane and of the lcore: 1 … */
 	_Atomic int stage;
-	bool is_open;             /* its loop has the worker */
-	_Atomic uint32_t n_freed; /* as below, of which this lcore has none */
+	bool is_open; /* its loop has the worker */
+	/* Of shared->n_freed, how many this lcore's ports have released, and
+	 * will have when freeing ends. */
+	_Atomic uint32_t n_freed;
+	uint32_t n_marked;
+	struct sw_release freeing, ending;
 	/* The worker has ended, and what was lent is kept (sw_agent_copy_lent):
 	 * this lcore uses no tensor of a client.  Read by lcore 0. */
 	atomic_bool is_kept;
@@ -190,9 +194,12 @@ struct agent_core {
 		const void *base;
 		uint64_t bytes;
 	} freed;
-	/* Local ranks that wait until memory is free. */
+	/* Local ranks that wait until memory is free, shared->n_freed with the
+	 * last one's, and those which freeing waits for. */
 	uint32_t n_freeing;
 	bool is_freeing[AGENT_LOCAL_MAX];
+	uint32_t freed_at[AGENT_LOCAL_MAX], n_marked;
+	struct sw_release freeing, leaving;
 };
 
 /* What several threads use. */
@@ -329,7 +336,7 @@ int sw_agent_open_lanes(struct agent_shared *shared);
  * close them, when it has left: true when all have, and no port refers to
  * memory of the clients any more. */
 void sw_agent_start_lanes(struct agent_shared *shared);
-bool sw_agent_end_lanes(struct agent_shared *shared);
+bool sw_agent_end_lanes(struct agent_core *core);
 
 /* sw_agent_copy_lent - the worker has ended: what our own server was lent at
  * lcore @lcore is copied, some of it in each call; true: all, and the training

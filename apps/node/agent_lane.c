@@ -36,8 +36,9 @@ void sw_agent_start_lanes(struct agent_shared *shared)
 		atomic_store(&shared->others[i].stage, AGENT_LANE_OPEN);
 }
 
-bool sw_agent_end_lanes(struct agent_shared *shared)
+bool sw_agent_end_lanes(struct agent_core *core)
 {
+	struct agent_shared *shared = core->shared;
 	bool all = true;
 
 	for (uint32_t i = 0; i < shared->n_others; i++) {
@@ -50,7 +51,7 @@ bool sw_agent_end_lanes(struct agent_shared *shared)
 		else
 			all = false;
 	}
-	return all && sw_daemon_release(&shared->daemon, 0);
+	return all && sw_daemon_release(&shared->daemon, 0, &core->leaving);
 }
 
 bool sw_agent_are_kept(const struct agent_shared *shared)
@@ -102,7 +103,7 @@ static void close_lane(struct agent_lane *l)
 {
 	struct agent_shared *shared = l->shared;
 
-	if (!sw_daemon_release(&shared->daemon, l->i))
+	if (!sw_daemon_release(&shared->daemon, l->i, &l->ending))
 		return; /* ask again */
 	sw_loop_set(
 		loop_of(l), sw_daemon_endpoint(&shared->daemon, l->i), NULL);

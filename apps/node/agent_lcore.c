@@ -236,7 +236,7 @@ static void finish_leaving(struct agent_core *core)
 		sw_worker_view(&core->worker).state != SW_WORKER_LEFT ||
 		core->is_ending)
 		return;
-	if (!sw_agent_end_lanes(core->shared))
+	if (!sw_agent_end_lanes(core))
 		return;
 	sw_loop_set(sw_agent_loop(core->shared),
 		sw_daemon_endpoint(&core->shared->daemon, 0), NULL);

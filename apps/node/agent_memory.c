@@ -5,12 +5,7 @@
  * be under way inside this process: each lcore sees that none of its ports
  * refers to what was sent before.  Then the control thread unmaps it.
  */
-#include "apps/cli/clock.h"
 #include "apps/node/agent.h"
-
-/* A driver that does DMA may have a full ring before it, during which nothing
- * is to come behind. */
-#define PAUSE_NS (10 * SW_MS)
 
 /* What was sent to our own server, which has not received it. */
 static void copy_sent(struct agent_shared *shared, uint32_t lcore)
@@ -45,19 +40,6 @@ bool sw_agent_keep_stream(
 	return !srv || sw_server_keep_stream(srv, key);
 }
 
-/* Before a turn, so that no frame is borrowed.  What is lent to a sum is of a
- * collective that is open, and so not there.  False: ask again. */
-static bool is_done(struct agent_shared *shared, uint32_t lcore)
-{
-	uint64_t until_ns = sw_now_ns() + PAUSE_NS;
-
-	copy_sent(shared, lcore);
-	while (!sw_daemon_release(&shared->daemon, lcore))
-		if (sw_now_ns() >= until_ns)
-			return false;
-	return true;
-}
-
 void sw_agent_free(struct agent_core *core, const struct agent_command *o)
 {
 	struct sw_host_client *client = core->clients[o->local];
@@ -89,7 +71,8 @@ void sw_agent_find_use(struct agent_core *core)
 	else {
 		core->n_freeing += !core->is_freeing[local];
 		core->is_freeing[local] = true;
-		atomic_fetch_add(&core->shared->n_freed, 1);
+		core->freed_at[local] =
+			atomic_fetch_add(&core->shared->n_freed, 1) + 1;
 	}
 	core->freed.client = NULL;
 }
@@ -98,11 +81,14 @@ void sw_agent_lane_free(struct agent_lane *l)
 {
 	uint32_t n = atomic_load(&l->shared->n_freed);
 
-	if (atomic_load(&l->n_freed) != n && is_done(l->shared, l->i))
-		atomic_store(&l->n_freed, n);
+	if (atomic_load(&l->n_freed) == n)
+		return;
+	if (!l->freeing.is_begun)
+		l->n_marked = n;
+	if (sw_daemon_release(&l->shared->daemon, l->i, &l->freeing))
+		atomic_store(&l->n_freed, l->n_marked);
 }
 
-/* What they have handed on waits for lcore 0. */
 static bool are_lanes_done(struct agent_shared *shared)
 {
 	for (uint32_t i = 0; i < shared->n_others; i++) {
@@ -112,22 +98,38 @@ static bool are_lanes_done(struct agent_shared *shared)
 			atomic_load(&l->n_freed) !=
 				atomic_load(&shared->n_freed))
 			return false;
-		sw_handoff_release(&shared->daemon.handoff, i + 1);
 	}
 	return true;
 }
 
+/* Frames that the lanes have handed to lcore 0 come before its own mark. */
+static void begin_freeing(struct agent_core *core)
+{
+	struct agent_shared *shared = core->shared;
+
+	core->n_marked = atomic_load(&shared->n_freed);
+	for (uint32_t i = 0; i < shared->n_others; i++)
+		sw_handoff_release(&shared->daemon.handoff, i + 1);
+}
+
 void sw_agent_work_free(struct agent_core *core)
 {
-	if (!core->n_freeing || !are_lanes_done(core->shared) ||
-		!is_done(core->shared, 0))
+	struct agent_shared *shared = core->shared;
+
+	if (!core->n_freeing ||
+		(!core->freeing.is_begun && !are_lanes_done(shared)))
 		return;
-	for (uint32_t i = 0; i < sw_agent_n_local(core->shared); i++) {
-		if (!core->is_freeing[i])
+	if (!core->freeing.is_begun)
+		begin_freeing(core);
+	if (!sw_daemon_release(&shared->daemon, 0, &core->freeing))
+		return;
+	for (uint32_t i = 0; i < sw_agent_n_local(shared); i++) {
+		if (!core->is_freeing[i] ||
+			(int32_t)(core->freed_at[i] - core->n_marked) > 0)
 			continue;
 		core->is_freeing[i] = false;
+		core->n_freeing--;
 		sw_agent_tell(core, &(struct agent_report){
 					    .kind = AGENT_TUNED, .local = i});
 	}
-	core->n_freeing = 0;
 }

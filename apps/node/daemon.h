@@ -163,10 +163,18 @@ int sw_daemon_serve_stats(
 /* sw_daemon_owner - the lcore that has endpoint @endpoint of every port. */
 uint32_t sw_daemon_owner(const struct sw_daemon *d, uint32_t endpoint);
 
-/* sw_daemon_release - does no queue pair of @lcore refer to memory of ours any
- * more?  What the drivers have not taken is dropped.  That lcore; ask again
- * while false. */
-bool sw_daemon_release(struct sw_daemon *d, uint32_t lcore);
+/* The wait for the frames that an lcore had sent when it began. */
+struct sw_release {
+	bool is_begun;
+	uint32_t marks[SW_MAX_PORTS];
+};
+
+/* sw_daemon_release - return whether the queue pairs of @lcore have released
+ * all memory that was sent before @r began; false: call it again in the next
+ * turn.  The first call begins @r, and the one that returns true ends it.  Not
+ * while frames are borrowed.  That lcore. */
+bool sw_daemon_release(
+	struct sw_daemon *d, uint32_t lcore, struct sw_release *r);
 
 /* sw_daemon_put_engine - counters of an engine, their names after @prefix. */
 void sw_daemon_put_engine(const struct sw_stats *st, const char *prefix,

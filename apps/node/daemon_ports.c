@@ -190,13 +190,26 @@ uint32_t sw_daemon_endpoint(const struct sw_daemon *d, uint32_t lcore)
 	       lcore;
 }
 
-bool sw_daemon_release(struct sw_daemon *d, uint32_t lcore)
+static void begin_release(
+	struct sw_daemon *d, uint32_t lcore, struct sw_release *r)
 {
+	r->is_begun = true;
+	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
+		if (d->queues[lcore][i])
+			r->marks[i] = sw_dpdk_port_mark(d->queues[lcore][i]);
+	if (d->loopbacks[lcore])
+		sw_loopback_copy_lent(d->loopbacks[lcore]);
+}
+
+bool sw_daemon_release(
+	struct sw_daemon *d, uint32_t lcore, struct sw_release *r)
+{
+	if (!r->is_begun)
+		begin_release(d, lcore, r);
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
 		if (d->queues[lcore][i] &&
-			!sw_dpdk_port_release(d->queues[lcore][i]))
+			!sw_dpdk_port_release(d->queues[lcore][i], r->marks[i]))
 			return false;
-	/* Its frames are taken in the next turn, none needs to be dropped. */
-	return !d->loopbacks[lcore] ||
-	       sw_loopback_is_drained(d->loopbacks[lcore]);
+	r->is_begun = false;
+	return true;
 }

@@ -153,7 +153,7 @@ static uint32_t core_turn(void *ctx, uint64_t now_ns)
 	sw_reserve_turn(c->reserve);
 	if (sw_reserve_is_leaving(c->reserve) && !atomic_load(&c->is_released))
 		atomic_store(&c->is_released,
-			sw_daemon_release(c->serve->daemon, c->i));
+			sw_daemon_release(c->serve->daemon, c->i, &c->own));
 	return follow(c);
 }
 
@@ -167,8 +167,9 @@ static void pass_memory(struct sw_serve *s)
 		if (!sw_reserve_is_leaving(c->reserve) ||
 			!atomic_load(&c->is_released))
 			continue;
-		sw_handoff_release(&s->daemon->handoff, i);
-		if (!sw_daemon_release(s->daemon, 0))
+		if (!c->first.is_begun)
+			sw_handoff_release(&s->daemon->handoff, i);
+		if (!sw_daemon_release(s->daemon, 0, &c->first))
 			continue;
 		sw_reserve_pass(c->reserve);
 		atomic_store(&c->is_released, false); /* of what comes next */

@@ -29,7 +29,8 @@ struct sw_serve_core {
 	/* What it gives back is referred to by none of its own queue pairs any
 	 * more: lcore 0's come next. */
 	_Atomic bool is_released;
-	int done;                       /* the last stage entered */
+	struct sw_release own, first; /* the waits for both; first: lcore 0's */
+	int done;                     /* the last stage entered */
 	_Atomic bool is_quiet, has_job; /* as of the last turn */
 	_Atomic uint64_t open_chunks;   /* as of the last turn */
 };

@@ -273,7 +273,7 @@ static struct rte_mbuf *tx_gather(
 	/* Drivers that do DMA run with IO addresses equal to ours. */
 	rte_pktmbuf_attach_extbuf(m[1], (void *)(uintptr_t)f->payload,
 		(rte_iova_t)(uintptr_t)f->payload, (uint16_t)f->payload_len,
-		&q->shinfo);
+		queue_refs(q));
 	m[1]->data_off = 0;
 	m[1]->data_len = (uint16_t)f->payload_len;
 	m[0]->data_len = (uint16_t)q->port->head_bytes;
@@ -389,7 +389,7 @@ static void io_tx(
 		tx_one(q, &b, &frames[i]);
 	if (b.gathered.n_used)
 		rte_mbuf_ext_refcnt_update(
-			&q->shinfo, (int16_t)(b.gathered.n_used / 2));
+			queue_refs(q), (int16_t)(b.gathered.n_used / 2));
 	stock_give_back(&b.gathered);
 	stock_give_back(&b.copied);
 }

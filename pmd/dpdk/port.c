@@ -128,7 +128,7 @@ static int queue_new(struct port *p, uint16_t i)
 		.max_payload = p->params.payload_bytes};
 	q->port = p;
 	q->index = i;
-	rte_mbuf_ext_refcnt_set(&q->shinfo, 1);
+	queue_refs_init(q);
 	return 0;
 }
 
@@ -293,26 +293,47 @@ uint32_t sw_dpdk_port_slots(const struct sw_port *base)
 	return port_of(base)->params.ring_slots * port_of(base)->n_queues;
 }
 
+static bool has_refs(const struct queue *q, uint32_t epoch)
+{
+	return rte_mbuf_ext_refcnt_read(&q->refs[epoch & 1]) != 1;
+}
+
 bool sw_dpdk_port_is_drained(struct sw_port *base)
 {
 	struct queue *q = queue_of(base);
 
 	if (!q->port->type->is_sync)
 		rte_eth_tx_done_cleanup(q->port->eth_i, q->index, 0);
-	return rte_mbuf_ext_refcnt_read(&q->shinfo) == 1;
+	return !has_refs(q, 0) && !has_refs(q, 1);
 }
 
-bool sw_dpdk_port_release(struct sw_port *base)
+uint32_t sw_dpdk_port_mark(const struct sw_port *base)
+{
+	return ((const struct queue *)base)->epoch;
+}
+
+/* Begin an epoch.  The driver may never take what is held, so the last epoch
+ * must not wait for it. */
+static void next_epoch(struct queue *q)
+{
+	if (q->udp)
+		sw_udp_drop_held(q, SW_DPDK_I_tx_released);
+	else
+		sw_io_drop_held(q, SW_DPDK_I_tx_released);
+	q->epoch++;
+}
+
+bool sw_dpdk_port_release(struct sw_port *base, uint32_t mark)
 {
 	struct queue *q = queue_of(base);
 
-	if (!sw_dpdk_port_is_drained(base)) {
-		if (q->udp)
-			sw_udp_drop_held(q, SW_DPDK_I_tx_released);
-		else
-			sw_io_drop_held(q, SW_DPDK_I_tx_released);
-	}
-	return sw_dpdk_port_is_drained(base);
+	if (sw_dpdk_port_is_drained(base))
+		return true;
+	if (q->epoch == mark && !has_refs(q, mark + 1))
+		next_epoch(q);
+	if (q->epoch == mark)
+		return false;
+	return q->epoch - mark > 1 || !has_refs(q, mark);
 }
 
 void sw_dpdk_port_stats_get(

@@ -158,10 +158,16 @@ uint32_t sw_dpdk_port_holds(const struct sw_port *p);
  * Thread: the owning lcore. */
 bool sw_dpdk_port_is_drained(struct sw_port *p);
 
-/* sw_dpdk_port_release - drop the frames that the driver has not taken, and say
- * whether it is drained: for memory that is to be unmapped while the other end
- * may never read again.  Thread: the owning lcore. */
-bool sw_dpdk_port_release(struct sw_port *p);
+/* sw_dpdk_port_mark - mark the frames that were sent on this queue pair so far,
+ * for sw_dpdk_port_release.  Thread: the owning lcore. */
+uint32_t sw_dpdk_port_mark(const struct sw_port *p);
+
+/* sw_dpdk_port_release - return whether the driver has released every stable
+ * payload that was sent before @mark, so that its memory may be unmapped. Looks
+ * once, so ask again while false.  Frames sent since then do not delay it, and
+ * frames that the driver has not taken are dropped once, as the other end may
+ * never read again.  Thread: the owning lcore. */
+bool sw_dpdk_port_release(struct sw_port *p, uint32_t mark);
 
 /* sw_dpdk_port_stats_get - copy the counters.  Thread: any. */
 void sw_dpdk_port_stats_get(

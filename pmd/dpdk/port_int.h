@@ -114,11 +114,13 @@ struct queue {
 	bool is_up; /* the link, when the lcore last looked */
 	/* The lcore's: it may have buffers of this device. */
 	_Atomic bool is_in_use;
-	/* Counts references to stable payloads: 1 when there are none.  One
-	 * for all frames is enough, since nobody asks which frame is done, only
-	 * whether all are (is_drained); the driver gives up its reference when
-	 * it frees the segment, at once or much later. */
-	struct rte_mbuf_ext_shared_info shinfo;
+	/* References to stable payloads that were sent in an epoch: 1 when
+	 * there are none.  Nobody asks which frame is done, only whether all
+	 * of an epoch are; the driver drops its reference when it frees the
+	 * segment, at once or much later.  The present epoch has refs[epoch &
+	 * 1], and of the earlier ones only the last has any. */
+	struct rte_mbuf_ext_shared_info refs[2];
+	uint32_t epoch;
 	_Atomic uint64_t counters[SW_DPDK_N_COUNTERS];
 };
 
@@ -186,6 +188,18 @@ static inline struct queue *queue_of(struct sw_port *p)
 static inline struct port *port_of(const struct sw_port *p)
 {
 	return ((const struct queue *)p)->port;
+}
+
+/* The references of frames that are sent now. */
+static inline struct rte_mbuf_ext_shared_info *queue_refs(struct queue *q)
+{
+	return &q->refs[q->epoch & 1];
+}
+
+static inline void queue_refs_init(struct queue *q)
+{
+	rte_mbuf_ext_refcnt_set(&q->refs[0], 1);
+	rte_mbuf_ext_refcnt_set(&q->refs[1], 1);
 }
 
 /* The owning lcore alone writes counters, so no locked instruction. */

@@ -154,8 +154,8 @@ static void release(struct queue *q, const uint8_t *which, uint32_t n)
 			u->order[to++] = slot;
 			continue;
 		}
-		if (u->out[slot].payload)
-			rte_mbuf_ext_refcnt_update(&q->shinfo, -1);
+		if (u->out[slot].payload) /* of this epoch, as all held */
+			rte_mbuf_ext_refcnt_update(queue_refs(q), -1);
 		freed[n_freed++] = slot;
 	}
 	memcpy(u->order + to, freed, n);
@@ -338,7 +338,7 @@ static void hold(struct queue *q, const struct sw_tx_frame *f)
 		.class = f->class};
 	memcpy(slot, f->head, SW_HEAD_BYTES);
 	if (!is_copied)
-		rte_mbuf_ext_refcnt_update(&q->shinfo, 1);
+		rte_mbuf_ext_refcnt_update(queue_refs(q), 1);
 	else if (f->payload_len)
 		memcpy(slot + SW_HEAD_BYTES, f->payload, f->payload_len);
 	q->n_tx_held++;

@@ -454,11 +454,3 @@ void sw_loopback_copy_lent(struct sw_handoff_port *p)
 		if (slot(p->out, i)->frame.is_stable)
 			copy_payload(slot(p->out, i));
 }
-
-bool sw_loopback_is_drained(const struct sw_handoff_port *p)
-{
-	for (uint32_t i = p->out->n_taken; i != p->out->n_put; i++)
-		if (slot(p->out, i)->frame.is_stable)
-			return false;
-	return true;
-}

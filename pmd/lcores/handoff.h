@@ -126,12 +126,8 @@ static inline struct sw_port *sw_loopback_port(struct sw_handoff_port *p)
 /* sw_loopback_close - also NULL. */
 void sw_loopback_close(struct sw_handoff_port *p);
 
-/* sw_loopback_copy_lent - copy what the frames refer to: it is about to change.
- * Not while frames are borrowed.  Its lcore. */
+/* sw_loopback_copy_lent - copy what the frames refer to: it is about to change,
+ * or to be unmapped.  Not while frames are borrowed.  Its lcore. */
 void sw_loopback_copy_lent(struct sw_handoff_port *p);
-
-/* sw_loopback_is_drained - does no frame refer to a stable payload any more?
- * Then their memory may be unmapped.  Its lcore. */
-bool sw_loopback_is_drained(const struct sw_handoff_port *p);
 
 #endif

@@ -324,7 +324,8 @@ static void denied_run(struct node *n)
 	need(counter(n, SW_DPDK_I_tx_denied) == 2);
 	need(sw_dpdk_port_is_drained(n->p));
 	tx(n, 2, SW_PAYLOAD_MAX, true, peer, 0);
-	need(!sw_dpdk_port_is_drained(n->p) && sw_dpdk_port_release(n->p));
+	need(!sw_dpdk_port_is_drained(n->p));
+	need(sw_dpdk_port_release(n->p, sw_dpdk_port_mark(n->p)));
 	need(counter(n, SW_DPDK_I_tx_released) == 1);
 	need(counter(n, SW_DPDK_I_tx_frames) == 0);
 	node_down(n);
