@@ -43,6 +43,7 @@ void sw_daemon_block_signals(void)
 	ends_list(&set);
 	sw_signals_ignored(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGXFSZ, SIG_IGN); /* a log file at its limit ends nobody */
 }
 
 /* The number of a signal that ends a daemon, 0 if none comes within @ms. */

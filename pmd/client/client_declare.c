@@ -161,6 +161,7 @@ static int map_batch(struct sw_client *c, struct sw_client_batch *b,
 	const struct sw_tensor_desc *descs = o->descs;
 	uint32_t first = o->freed ? sw_id_next(o->freed->id) : c->n_tensors;
 	bool is_memory = descs[0].is_async == SW_EDGE_MEMORY;
+	char limit[SW_LIMIT_TEXT];
 	uint64_t end = 0;
 	int err = map_results(c, fds[1], is_memory);
 
@@ -198,8 +199,9 @@ static int map_batch(struct sw_client *c, struct sw_client_batch *b,
 	if (err)
 		sw_client_close(c, err,
 			"the agent at %s: the shared memory of a batch cannot "
-			"be used: %s",
-			c->settings.agent, sw_error_text(err));
+			"be used: %s%s",
+			c->settings.agent, sw_error_text(err),
+			sw_segment_limit(0, limit));
 	return err ? sw_client_check(c) : 0;
 }
 

@@ -145,6 +145,7 @@ static int use_attached(
 {
 	int err = sw_segment_attach(&c->control_segment, fds[0],
 		(sizeof(struct sw_edge_control) + 4095) / 4096 * 4096);
+	char limit[SW_LIMIT_TEXT];
 
 	c->bell = fds[1];
 	if (m->version < SW_EDGE_VERSION_MIN ||
@@ -156,8 +157,10 @@ static int use_attached(
 			SW_EDGE_VERSION_MAX);
 	if (err || c->bell < 0)
 		return sw_client_fail(c, err ? err : SW_EPROTO,
-			"the agent at %s: its shared memory cannot be used: %s",
-			c->settings.agent, sw_error_text(err));
+			"the agent at %s: its shared memory cannot be used: "
+			"%s%s",
+			c->settings.agent, sw_error_text(err),
+			sw_segment_limit(0, limit));
 	c->control = c->control_segment.base;
 	sw_spsc_init(&c->submits, c->control->submits, SW_EDGE_TENSORS,
 		sizeof(struct sw_submit));

@@ -4,7 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -75,7 +78,33 @@ static void make_huge(struct sw_segment *s, uint64_t at, uint64_t bytes)
 		(void)!madvise(base + from, to - from, MADV_COLLAPSE);
 }
 
-/* A seal against writing comes after our own mapping. */
+static uint64_t limit_of(int resource)
+{
+	struct rlimit r;
+
+	return getrlimit((__rlimit_resource_t)resource, &r) ||
+			       r.rlim_cur == RLIM_INFINITY
+		       ? UINT64_MAX
+		       : r.rlim_cur;
+}
+
+const char *sw_segment_limit(uint64_t bytes, char out[SW_LIMIT_TEXT])
+{
+	uint64_t file = limit_of(RLIMIT_FSIZE), space = limit_of(RLIMIT_AS);
+	bool is_file = bytes > file;
+
+	out[0] = 0;
+	if (is_file || space != UINT64_MAX)
+		snprintf(out, SW_LIMIT_TEXT,
+			"; its limit RLIMIT_%s is %llu bytes (ulimit -%c)",
+			is_file ? "FSIZE" : "AS",
+			(unsigned long long)(is_file ? file : space),
+			is_file ? 'f' : 'v');
+	return out;
+}
+
+/* A file beyond the limit would end the process by SIGXFSZ.
+ * A seal against writing comes after our own mapping. */
 static int create(
 	struct sw_segment *s, const char *name, uint64_t bytes, int seals)
 {
@@ -83,7 +112,9 @@ static int create(
 	s->fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (s->fd < 0)
 		goto undo_nothing;
-	if (ftruncate(s->fd, (off_t)s->bytes) || map(s, PROT_READ | PROT_WRITE))
+	if (s->bytes > limit_of(RLIMIT_FSIZE) ||
+		ftruncate(s->fd, (off_t)s->bytes) ||
+		map(s, PROT_READ | PROT_WRITE))
 		goto undo_fd;
 	if (fcntl(s->fd, F_ADD_SEALS, seals))
 		goto undo_map;

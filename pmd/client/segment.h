@@ -11,6 +11,12 @@ struct sw_segment {
 	int fd;         /* -1 when it is not needed any more */
 };
 
+enum { SW_LIMIT_TEXT = 80 };
+
+/* sw_segment_limit - write the limit of this process that may have refused
+ * @bytes of memory, after "; ", or nothing where it has none.  Returns @out. */
+const char *sw_segment_limit(uint64_t bytes, char out[SW_LIMIT_TEXT]);
+
 /* sw_segment_create - make and map @bytes of zeros (agent).
  * The file is sealed against any change of size.  Its pages are not there yet.
  * Errors: SW_ENOMEM. */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -220,13 +221,20 @@ static int eal_init(const struct sw_dpdk_params *p, char *lcores)
 static int eal_error(struct sw_dpdk *d, const struct sw_dpdk_params *p)
 {
 	int err = rte_errno;
+	char limit[80] = "";
+	struct rlimit r;
 
+	if (!getrlimit(RLIMIT_AS, &r) && r.rlim_cur != RLIM_INFINITY)
+		snprintf(limit, sizeof(limit),
+			"; its limit RLIMIT_AS is %llu bytes (ulimit -v)",
+			(unsigned long long)r.rlim_cur);
 	fflush(d->stream);
 	sw_log(d->log, SW_LOG_ERROR,
 		"DPDK did not start: %s (%s); it was asked for %llu MiB of "
-		"memory",
+		"memory%s",
 		d->problem[0] ? d->problem : "no reason given",
-		rte_strerror(err), (unsigned long long)(bytes_of(p) >> 20));
+		rte_strerror(err), (unsigned long long)(bytes_of(p) >> 20),
+		limit);
 	return err == ENOMEM ? SW_ENOMEM : SW_EIO;
 }
 

@@ -67,15 +67,18 @@ int sw_host_attached(struct sw_host *h, uint32_t id, uint32_t rank,
 	struct sw_slot *s = sw_slot_find(h, id);
 	struct sw_edge_attached m = {SW_EDGE_ATTACHED, rank, size, local_rank,
 		local_size, s ? s->version : 0, h->epoch, ""};
+	char limit[SW_LIMIT_TEXT], why[SW_EDGE_TEXT_BYTES];
 	int fds[2], err;
 
 	if (!s || s->state != SW_SLOT_ASKED)
 		return SW_ENOENT;
 	err = open_client(s, &fds[1]);
 	if (err) {
-		sw_slot_refuse(s, err,
-			"the agent has no memory or descriptors left "
-			"for another client");
+		snprintf(why, sizeof(why),
+			"the agent has no memory or descriptors left for "
+			"another client%s",
+			sw_segment_limit(CONTROL_BYTES, limit));
+		sw_slot_refuse(s, err, why);
 		return err;
 	}
 	s->local_rank = local_rank;

@@ -39,6 +39,7 @@ static void make_data(struct sw_slot *s)
 {
 	struct sw_host *h = s->host;
 	struct sw_batch *b = s->declared->open;
+	char limit[SW_LIMIT_TEXT];
 	uint64_t end = 0;
 
 	for (uint32_t i = 0; i < b->n; i++)
@@ -51,8 +52,8 @@ static void make_data(struct sw_slot *s)
 	if (sw_segment_create(&b->data, "sumwire-data", end)) {
 		sw_quota_give(h, end);
 		sw_batch_blame(b, SW_ENOMEM,
-			"the agent's machine cannot give %.1f MiB of memory",
-			(double)end / 1048576);
+			"the agent cannot get %.1f MiB of memory%s",
+			(double)end / 1048576, sw_segment_limit(end, limit));
 		return;
 	}
 	bind_near(h, b, b->data.base, b->data.bytes);

@@ -166,10 +166,14 @@ void sw_results_admit(struct sw_host *h, const struct sw_batch *b)
 int sw_results_enter(struct sw_host *h, struct sw_batch *b)
 {
 	struct sw_results *r = results_of(h);
+	char limit[SW_LIMIT_TEXT];
 	uint64_t end;
 
 	if (!r) {
-		sw_batch_blame(b, SW_ENOMEM, "the agent is out of memory");
+		sw_batch_blame(b, SW_ENOMEM,
+			"the agent cannot map %.1f MiB for results%s",
+			(double)h->p.quota_bytes / 1048576,
+			sw_segment_limit(h->p.quota_bytes, limit));
 		return SW_ENOMEM;
 	}
 	r->busy = b;

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 static void submits__must_be_of_declared_tensors(void **state)
@@ -51,6 +52,32 @@ static void rings__must_have_possible_indices(void **state)
 		raw_close(&w);
 		scene_check(s, SW_HOST_VIOLATION, "completion ring");
 	}
+}
+
+/* SIGXFSZ would end the agent without a word. */
+static void declare__beyond_a_limit_names_it(void **state)
+{
+	struct scene *s = *state;
+	struct sw_edge_declare declare;
+	struct rlimit old, low;
+	union sw_edge_msg m;
+	struct raw w;
+	int fds[2];
+
+	raw_open(&w, s->r);
+	good_declare(&declare, 0, 1);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	low = (struct rlimit){.rlim_cur = 4000, .rlim_max = old.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+	raw_send(&w, &declare, declare_bytes(1));
+	assert_int_equal(raw_recv(&w, &m, fds), sizeof(m.text));
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_int_equal(m.kind, SW_EDGE_FAILED);
+	assert_int_equal(m.text.err, SW_ENOMEM);
+	assert_non_null(
+		strstr(m.text.text, "limit RLIMIT_FSIZE is 4000 bytes"));
+	raw_close(&w);
+	scene_check(s, SW_HOST_DIED, "");
 }
 
 static void completions__must_be_taken(void **state)
@@ -275,6 +302,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(submits__must_be_of_declared_tensors),
 		cmocka_unit_test(rings__must_have_possible_indices),
+		cmocka_unit_test(declare__beyond_a_limit_names_it),
 		cmocka_unit_test(completions__must_be_taken),
 		cmocka_unit_test(bell__cannot_block_the_lcore),
 		cmocka_unit_test(memory__cannot_shrink),
