@@ -187,6 +187,22 @@ static int hugepages_check(const struct sw_dpdk_params *p)
 	return SW_ECONF;
 }
 
+/* Drivers share their rings by files in memory, and do not say why one of them
+ * cannot have its size. */
+static int files_check(const struct sw_dpdk_params *p)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_FSIZE, &r) || r.rlim_cur >= bytes_of(p))
+		return 0;
+	sw_log(p->log, SW_LOG_ERROR,
+		"the limit RLIMIT_FSIZE is %llu bytes, but shared memory needs "
+		"files of up to %llu bytes: raise it (ulimit -f unlimited)",
+		(unsigned long long)r.rlim_cur,
+		(unsigned long long)bytes_of(p));
+	return SW_ECONF;
+}
+
 /* DPDK copies what it keeps of these. */
 static int eal_init(const struct sw_dpdk_params *p, char *lcores)
 {
@@ -244,6 +260,8 @@ static int start(struct sw_dpdk *d, const struct sw_dpdk_params *p)
 	int err;
 
 	err = hugepages_check(p);
+	if (!err)
+		err = files_check(p);
 	if (!err)
 		err = sw_cpus_to_lcores(
 			p->cpus, p->n_lcores, p->log, lcores, sizeof(lcores));
