@@ -1,4 +1,4 @@
-# proc_limits.py - daemons that may open few files
+# proc_limits.py - daemons that may open few files, or have little memory
 # SPDX-License-Identifier: BSD-3-Clause
 import re
 
@@ -51,6 +51,19 @@ def test_soft_limit():
             soft = int(re.search(r"Max open files +(\d+)", limits)[1])
             check(soft > 20, limits)
         rig.run_steps(net, *rig.SMALL)
+
+
+def test_little_memory():
+    """The sentence at the start names the limit and its value."""
+    limits = {"--fsize=1000000": "RLIMIT_FSIZE is 1000000 bytes",
+              "--as=100000000": "RLIMIT_AS is 100000000 bytes"}
+    with Net(workers=1) as net:
+        for name in "a", "agent0":
+            role = net.ini[name]["node"]["role"]
+            for option, text in limits.items():
+                p = net.run(name, "prlimit", option, rig.sumwire(), role,
+                            "--config", net.write_ini(name))
+                p.wait_error(rf"error .*{text}", code=1)
 
 
 if __name__ == "__main__":
