@@ -45,7 +45,8 @@ static void abort_late(struct sw_client *c, const struct sw_call *k)
 
 	g->is_expired = true;
 	snprintf(why, sizeof(why),
-		"rank %u timed out in %s %llu of group '%s' (timeout %u s)",
+		"rank %u timed out in %s %llu of group '%s' "
+		"(group timeout %u s)",
 		c->rank, sw_coll_name(k->args.kind),
 		(unsigned long long)k->number, sw_group_short(g, name),
 		g->timeout_s);

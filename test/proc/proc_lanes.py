@@ -131,7 +131,7 @@ def test_group_aborted_where_frames_are_lost():
 def test_group_waits_too_long():
     check_ends(ends_of("timeout"), [ALL, ["later"]], "SW_EABORTED",
                r"rank 0 timed out in all_reduce 1 of group 'dp' "
-               r"\(timeout 1 s\); "
+               r"\(group timeout 1 s\); "
                "missing: rank 1 of 2")
 
 

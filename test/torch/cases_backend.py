@@ -465,7 +465,7 @@ def case_given_up():
         opts.timeout = datetime.timedelta(milliseconds=300)
         for _ in range(2):
             with raises(SumwireError, "rank 0 aborted group", "timed out in "
-                        "all_reduce (timeout 0.3 s)", "SW_ETIMEDOUT"):
+                        "all_reduce (call timeout 0.3 s)", "SW_ETIMEDOUT"):
                 group.allreduce([torch.ones(1)], opts).wait()
     dist.barrier()
 

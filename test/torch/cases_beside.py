@@ -1,6 +1,7 @@
 # cases_beside.py - what gloo and NCCL do, too; run by torch_backend.py
 # SPDX-License-Identifier: BSD-3-Clause
 import gc
+import warnings
 import weakref
 
 import torch
@@ -10,6 +11,7 @@ from torch.distributed._shard import sharded_tensor
 from torch.distributed._shard.sharding_spec import ChunkShardingSpec
 
 from cases_backend import INTEGERS, sample, start, twins
+from sumwire.distributed import work as works
 from torch_rig import check, run_cases
 
 
@@ -95,6 +97,49 @@ def case_let_go():
         gc.collect()
         dist.all_reduce(x)
         check(there() is None, "nobody refers to it")
+
+
+def case_uncounted():
+    """If PyTorch keeps the counts elsewhere, the last works that Python has
+    dropped still answer C++, and no more of them stay."""
+    check(works.is_counted(), "references() of a new work")
+    references = works.references
+    works.references = lambda _: 0
+    works.is_counted.cache_clear()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        x = torch.ones(10)
+        work = dist.all_reduce(x, async_op=True)
+        there, kept = weakref.ref(work), work.boxed()
+        del work
+        dist.barrier()
+        gc.collect()
+        dist.Work.unbox(kept).wait()
+    check(bool((x == dist.get_world_size()).all()), "its sum")
+    check([str(w.message)[:40] for w in said] == [
+        "sumwire reads no reference counts of wor"], said)
+    check(there() is not None, "its Python half")
+    for _ in range(works.KEPT):
+        works.Work(None, [], None, None)
+    check(there() is None, f"more than {works.KEPT} works are kept")
+    works.references = references
+    works.is_counted.cache_clear()
+    check(works.is_counted(), "references() of a new work")
+
+
+def case_count_elsewhere():
+    """A wrong address of the count is no crash."""
+    address = works.count_address
+    works.is_counted.cache_clear()
+    for wrong in 0, 8, (1 << 64) - 8:
+        works.count_address = lambda _: wrong
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            check(not works.is_counted(), f"a count at {wrong:#x}")
+            check(len(said) == 1, said)
+        works.is_counted.cache_clear()
+    works.count_address = address
+    check(works.is_counted(), "references() of a new work")
 
 
 def case_sharded():

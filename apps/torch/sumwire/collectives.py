@@ -241,7 +241,7 @@ class Calls:
             if call.group.pointer and not self.is_over:
                 self._warn(self.lib.sw_group_abort(
                     call.group.pointer,
-                    f"timed out in {call.what.split()[0]} (timeout "
+                    f"timed out in {call.what.split()[0]} (call timeout "
                     f"{call.limit_s:g} s)".encode()))
 
     def open_of(self, group):

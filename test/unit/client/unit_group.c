@@ -120,7 +120,7 @@ static void timeout__aborts(void **state)
 {
 	struct scene *s = *state;
 	const char *why = "rank 3 timed out in all_reduce 1 of group 'dp' "
-			  "(timeout 3 s)";
+			  "(group timeout 3 s)";
 	uint64_t h[CALLS];
 
 	assert_int_equal(sw_group_set_timeout(s->g, 3), 0);

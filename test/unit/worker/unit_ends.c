@@ -225,8 +225,8 @@ static void abort__says_the_name(void **state)
 {
 	static const char waited[] =
 		"rank 1000 timed out in reduce_scatter 4294967295 of group "
-		"'a_name_of_forty_letters_as_the_client_...' (timeout 86400 "
-		"s)";
+		"'a_name_of_forty_letters_as_the_client_...' (group timeout "
+		"86400 s)";
 	struct worker_rig *r = open_one();
 	char want[SW_TEXT_MAX];
 

@@ -1,6 +1,10 @@
 # work.py - what torch.distributed's calls return: collectives under way
 # SPDX-License-Identifier: BSD-3-Clause
+import collections
 import ctypes
+import functools
+import os
+import warnings
 
 import torch
 from torch import distributed as dist
@@ -12,6 +16,8 @@ from sumwire.distributed.errors import SumwireError
 # DDP's does to that of its join: asked then, a work whose Python half is gone
 # answers with the empty methods of its base class.
 _held = set()
+KEPT = 1024
+_recent = collections.deque(maxlen=KEPT)  # all that Python has dropped: no counts
 _lock = locks.make()  # of all works, for a moment
 
 
@@ -19,9 +25,32 @@ def references(work):
     """Return how many references C++ has to a work, its Python half's own one
     included: c10::intrusive_ptr_target counts them in 32 bits behind its table of
     functions, and pybind11 has the address of that behind its object's header."""
-    half = ctypes.c_void_p.from_address(id(work) + object.__basicsize__).value
-    return ctypes.c_uint32.from_address(
-        half + ctypes.sizeof(ctypes.c_void_p)).value
+    return ctypes.c_uint32.from_address(count_address(work)).value
+
+
+def count_address(work):
+    half = ctypes.c_size_t.from_address(id(work) + object.__basicsize__).value
+    return half + ctypes.sizeof(ctypes.c_void_p)
+
+
+@functools.lru_cache(maxsize=None)
+def is_counted():
+    """Check once per process that references() reads 1 for a new work.  If not,
+    this PyTorch lays out works differently: warn."""
+    work = dist.Work()
+    try:
+        # Reading a wrong address this way is an error, not a signal.
+        with open("/proc/self/mem", "rb", buffering=0) as memory:
+            os.pread(memory.fileno(), 4, count_address(work))
+        found = references(work)
+    except (OSError, OverflowError) as e:
+        found = e
+    if found == 1:
+        return True
+    warnings.warn(f"sumwire reads no reference counts of works in PyTorch "
+                  f"{torch.__version__} (a new work has {found}, not 1): it "
+                  f"keeps the last {KEPT} works, with their tensors")
+    return False
 
 
 def release():
@@ -55,11 +84,13 @@ class Work(dist.Work):
         self._n_open = 1  # until seal()
         self._end = self._future = None  # set when it ends; what follows it
         self._is_ended = False
-        if _held:
+        if is_counted() and _held:
             release()
 
     def __del__(self):
-        if references(self) > 1:
+        if not is_counted():
+            _recent.append(self)
+        elif references(self) > 1:
             _held.add(self)
 
     # --- by the group that makes it ---
