@@ -46,7 +46,7 @@ def case_other_models():
         hvd.broadcast_parameters(nn.Sequential(*layers).state_dict())
     same = nn.Linear(8, 2)
     with raises(ValueError, "compression",
-                "float32, Average, 1, False on rank 0",
+                "none, Average, 1, False on rank 0",
                 "float16, Average, 1, False on rank 1"):
         c = hvd.Compression.fp16 if rank else hvd.Compression.none
         one_step(same, start(same, compression=c))

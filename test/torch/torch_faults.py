@@ -118,7 +118,7 @@ def test_limits_and_interrupts():
                         code=-signal.SIGINT)
         zero, one = net.cases("cases_faults.py", "waits",
                               env={"SUMWIRE_WAIT_TIMEOUT": "2"})
-        zero.wait_error("'allreduce.lonely': no sum in 2 s",
+        zero.wait_error("'allreduce.lonely': timed out, no sum in 2 s",
                         "SUMWIRE_WAIT_TIMEOUT", code=1, limit_s=rig.RUN_S)
         one.signal(signal.SIGKILL)
         one.wait(rig.STOP_S)

@@ -175,7 +175,7 @@ def broadcast_optimizer_state(optimizer, root_rank=0, process_set=None, **more):
     """
     refuse(more)
     check_root(root_rank, process_set)
-    if not optimizer.state_dict()["state"]:
+    if not optimizer.state:
         make_gradients(optimizer)
     is_root = current().rank == root_rank
     tree, tensors = None, []

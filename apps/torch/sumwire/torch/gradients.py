@@ -41,7 +41,7 @@ def name_of(compression):
     """What all ranks must have alike."""
     if is_own(compression):
         return getattr(compression, "__name__", type(compression).__name__)
-    return str(compression.dtype)
+    return str(compression.dtype or "none")
 
 
 def check_order(told, n):
