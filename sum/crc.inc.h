@@ -80,6 +80,11 @@ INLINE uint32_t run_short(
 {
 	uint64_t wide = crc;
 
+	for (; n >= 32; n -= 32, p += 32) {
+		wide = word(word(wide, p), p + 8);
+		wide = word(word(wide, p + 16), p + 24);
+		copy(p, p, 32, aim);
+	}
 	for (; n >= 8; n -= 8, p += 8) {
 		wide = word(wide, p);
 		copy(p, p, 8, aim);
@@ -93,7 +98,15 @@ INLINE uint32_t run_short(
 		crc = _mm_crc32_u32(crc, w);
 		p += 4;
 	}
-	for (n &= 3; n; n--, p++) {
+	if (n & 2) {
+		uint16_t w;
+
+		memcpy(&w, p, 2);
+		copy(p, &w, 2, aim);
+		crc = _mm_crc32_u16(crc, w);
+		p += 2;
+	}
+	if (n & 1) {
 		copy(p, p, 1, aim);
 		crc = _mm_crc32_u8(crc, *p);
 	}

@@ -115,12 +115,15 @@ bool sw_sum_fold(const struct sw_sum_ops *ops,
  * 512, 256, 128 bits, 0.4 without; 50 bytes some 20 cycles. */
 uint32_t sw_crc32c(uint32_t crc, const void *p, size_t n);
 
-/* sw_crc32c_both - of @n bytes at @p and @m bytes at @q, joined. */
-uint32_t sw_crc32c_both(const void *p, size_t n, const void *q, size_t m);
+/* sw_crc32c_both - going on from @crc, of @n bytes at @p and @m bytes at @q,
+ * joined. */
+uint32_t sw_crc32c_both(
+	uint32_t crc, const void *p, size_t n, const void *q, size_t m);
 
 /* sw_crc32c_both_far - the same, faster where @q is not in this core's caches,
  * as of what another core or a device has just written; slower where it is. */
-uint32_t sw_crc32c_both_far(const void *p, size_t n, const void *q, size_t m);
+uint32_t sw_crc32c_both_far(
+	uint32_t crc, const void *p, size_t n, const void *q, size_t m);
 
 /* sw_crc32c_copy - copy @n bytes from @src to @dst, which are apart, and go on
  * with their CRC as sw_crc32c does, in one pass.  While @src changes, the CRC

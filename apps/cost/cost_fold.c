@@ -28,7 +28,7 @@ static uint32_t crc(const struct cost_fold *f, enum cost_kernels kernels,
 {
 	switch (kernels) {
 	case COST_KERNELS_FED:
-		return sw_crc32c_both_far(NULL, 0, p, n);
+		return sw_crc32c_both_far(0, NULL, 0, p, n);
 	case COST_KERNELS_ISAL:
 		return ~f->isal.best((unsigned char *)p, (int)n, ~0u);
 	default:

@@ -241,14 +241,29 @@ void sw_flow_send_ctl(struct sw_flow *f, struct sw_header *h)
 	h->chunk = (uint32_t)f->returned;
 }
 
-/* Note the number of @h, which is not late.  Returns whether it counts. */
-static bool note_psn(struct sw_flow *f, const struct sw_header *h)
+bool sw_flow_is_far_newer(const struct sw_flow *f, const struct sw_header *h)
+{
+	uint64_t last = f->rx_psn[h->class], far = f->far_psn[h->class];
+
+	if (h->psn <= last)
+		return false;
+	return sw_psn_follows(h->psn, far) ||
+	       (h->class == SW_CLASS_CTL &&
+		       (!last ||
+			       (h->psn - last <= SW_PSN_SKIP && h->psn > far)));
+}
+
+/* Note the number of @h, which is not next.  Returns whether it counts. */
+static __attribute__((noinline)) bool note_far(
+	struct sw_flow *f, const struct sw_header *h)
 {
 	uint64_t *last = &f->rx_psn[h->class], *far = &f->far_psn[h->class];
-	bool is_newer = sw_flow_is_newer(f, h);
+	bool is_newer = sw_flow_is_far_newer(f, h);
 
-	if (is_newer && (h->class != SW_CLASS_CTL || h->psn == *last + 1 ||
-				!*last || sw_psn_follows(h->psn, *far)))
+	if (h->psn <= *last)
+		return false;
+	if (is_newer && (h->class != SW_CLASS_CTL || !*last ||
+				sw_psn_follows(h->psn, *far)))
 		*last = h->psn;
 	else
 		*far = h->psn;
@@ -260,9 +275,10 @@ bool sw_flow_rx(struct sw_flow *f, const struct sw_header *h)
 	int32_t used = (int32_t)(h->consumed - (uint32_t)f->peer_consumed);
 	int32_t more = (int32_t)(h->grant - (uint32_t)f->granted);
 
-	/* A late or repeated frame tells the past. */
-	if (h->psn <= f->rx_psn[h->class] || !note_psn(f, h))
-		return false;
+	if (sw_flow_is_next(f, h))
+		f->rx_psn[h->class] = h->psn;
+	else if (!note_far(f, h))
+		return false; /* a late or repeated frame tells the past */
 	/* The newest frame of a space may still be minutes old: what no sender
 	 * can have consumed within its grant is the past, seen over a wrap. */
 	if (used > 0 && used <= SW_CREDIT_MAX)

@@ -300,6 +300,19 @@ static inline bool sw_psn_follows(uint64_t psn, uint64_t far)
 	return far && psn > far && psn - far <= SW_PSN_SKIP;
 }
 
+/* Does the number of @h follow those before it in its space so closely that
+ * nothing else is to be asked? */
+static inline bool sw_flow_is_next(
+	const struct sw_flow *f, const struct sw_header *h)
+{
+	uint64_t skip = h->class == SW_CLASS_CTL ? 1 : SW_PSN_SKIP;
+
+	return h->psn - f->rx_psn[h->class] - 1 < skip;
+}
+
+/* As sw_flow_is_newer, of a number that is not next. */
+bool sw_flow_is_far_newer(const struct sw_flow *f, const struct sw_header *h);
+
 /* sw_flow_is_newer - is the number of @h newer than all before it in its space,
  * and can its peer have sent it?  Control frames of a session begin with any
  * number, and each counts by itself: one that skips some is taken, but what it
@@ -307,14 +320,7 @@ static inline bool sw_psn_follows(uint64_t psn, uint64_t far)
 static inline bool sw_flow_is_newer(
 	const struct sw_flow *f, const struct sw_header *h)
 {
-	uint64_t last = f->rx_psn[h->class], far = f->far_psn[h->class];
-	bool is_ctl = h->class == SW_CLASS_CTL;
-
-	if (h->psn <= last)
-		return false;
-	return h->psn == last + 1 || sw_psn_follows(h->psn, far) ||
-	       (is_ctl && !last) ||
-	       (h->psn - last <= SW_PSN_SKIP && (!is_ctl || h->psn > far));
+	return sw_flow_is_next(f, h) || sw_flow_is_far_newer(f, h);
 }
 
 /* sw_flow_is_old - is the number of @h one that was believed, or before one? */
@@ -425,12 +431,22 @@ static inline void sw_flow_answered(
 		s->n_unacked -= n < s->n_unacked ? n : s->n_unacked - 1;
 }
 
+/* As sw_flow_resolve, of one that is open. */
+void sw_flow_resolve_open(struct sw_flow *f, uint32_t class, struct sw_sent *e,
+	bool is_first, uint64_t now_ns);
+
 /* sw_flow_resolve - the frame @psn of @class was acknowledged by the meaning
  * of something that came.  No callback.  @is_first: nothing else was sent that
  * could have been meant, so that its time says something about the RTT (Karn).
  */
-void sw_flow_resolve(struct sw_flow *f, uint32_t class, uint64_t psn,
-	bool is_first, uint64_t now_ns);
+static inline void sw_flow_resolve(struct sw_flow *f, uint32_t class,
+	uint64_t psn, bool is_first, uint64_t now_ns)
+{
+	struct sw_sent *e = &f->space[class].sent[psn % SW_SENT_RING];
+
+	if (e->is_open && e->psn == psn)
+		sw_flow_resolve_open(f, class, e, is_first, now_ns);
+}
 
 /* sw_flow_owes_ack - has anything come that was not acknowledged? */
 static inline bool sw_flow_owes_ack(const struct sw_flow *f)

@@ -235,14 +235,11 @@ static void end_backoff(struct sw_flow *f, struct sw_space *s)
 		wake(f, look_at(f, s));
 }
 
-void sw_flow_resolve(struct sw_flow *f, uint32_t class, uint64_t psn,
+void sw_flow_resolve_open(struct sw_flow *f, uint32_t class, struct sw_sent *e,
 	bool is_first, uint64_t now_ns)
 {
 	struct sw_space *s = &f->space[class];
-	struct sw_sent *e = &s->sent[psn % SW_SENT_RING];
 
-	if (!e->is_open || e->psn != psn)
-		return;
 	/* The answer may have waited for other members: such a time is no
 	 * RTT.  It is one if it looks like the others, or is the first. */
 	if (is_first && (!s->srtt_ns || now_ns - e->t_ns <=
@@ -289,14 +286,25 @@ static bool is_sacked(const struct sw_sack *k, uint64_t psn)
 	       k->bits[(back - 1) / 64] >> ((back - 1) % 64) & 1;
 }
 
-/* The largest number that was sent and that @k acknowledges; 0: none. */
-static uint64_t largest_sent(const struct sw_space *s, const struct sw_sack *k)
+/* The largest number that was sent and that @k, whose own was not,
+ * acknowledges; 0: none. */
+static __attribute__((noinline)) uint64_t largest_sent(
+	const struct sw_space *s, const struct sw_sack *k)
 {
-	uint64_t psn = sw_min64(k->largest, s->next_psn - 1);
+	uint64_t psn = s->next_psn - 1;
 
 	while (psn && k->largest - psn <= SW_SACK_BITS && !is_sacked(k, psn))
 		psn--;
 	return k->largest - psn <= SW_SACK_BITS ? psn : 0;
+}
+
+/* From where on @k acknowledges all up to its largest, as far as a word tells.
+ */
+static uint64_t sacked_from(const struct sw_sack *k)
+{
+	uint64_t gaps = ~k->bits[0];
+
+	return k->largest - (gaps ? (uint32_t)__builtin_ctzll(gaps) : 64);
 }
 
 /* The open frames of a space up to @largest that @k acknowledges.  Returns how
@@ -306,12 +314,13 @@ static uint32_t close_sacked(struct sw_flow *f, const struct sw_sack *k,
 {
 	struct sw_space *s = &f->space[k->class];
 	const struct sw_sent *closed[SW_SENT_RING];
+	uint64_t from = sacked_from(k);
 	uint32_t n = 0;
 
 	for (uint64_t psn = s->oldest; psn <= largest; psn++) {
 		struct sw_sent *e = &s->sent[psn % SW_SENT_RING];
 
-		if (!e->is_open || !is_sacked(k, psn))
+		if (!e->is_open || (psn < from && !is_sacked(k, psn)))
 			continue;
 		e->is_open = false;
 		closed[n++] = e;
@@ -326,7 +335,9 @@ static void take_sack(struct sw_flow *f, const struct sw_sack *k,
 {
 	struct sw_space *s = &f->space[k->class];
 	struct sw_sent *e = &s->sent[k->largest % SW_SENT_RING];
-	uint64_t delay = k->delay_us * SW_US, largest = largest_sent(s, k);
+	uint64_t delay = k->delay_us * SW_US;
+	uint64_t largest =
+		k->largest < s->next_psn ? k->largest : largest_sent(s, k);
 	uint32_t n;
 
 	if (e->is_open && e->psn == k->largest && now_ns - e->t_ns > delay)
@@ -352,18 +363,19 @@ bool sw_flow_on_ack(struct sw_flow *f, uint64_t psn,
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct sw_sack *k = &sacks[i];
+		struct sw_space *s;
 
 		if (k->class >= SW_N_CLASSES) {
 			is_true = false;
 			continue;
 		}
-		is_true &= k->largest < f->space[k->class].next_psn;
-		if (psn <= f->space[k->class].ack_psn)
+		s = &f->space[k->class];
+		is_true &= k->largest < s->next_psn;
+		if (psn <= s->ack_psn)
 			continue; /* the past of this space */
 		/* one that skips numbers is not believed yet */
-		f->space[k->class].ack_psn =
-			sw_max64(f->space[k->class].ack_psn,
-				sw_min64(psn, f->rx_psn[SW_CLASS_CTL]));
+		s->ack_psn = sw_max64(
+			s->ack_psn, sw_min64(psn, f->rx_psn[SW_CLASS_CTL]));
 		f->peer_gap_ns = k->gap_us * SW_US;
 		take_sack(f, k, now_ns, fate, ctx);
 	}

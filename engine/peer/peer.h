@@ -59,8 +59,10 @@ static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
 {
 	uint32_t i = 1;
 
-	while (h->type == type && i < n && h[i].type == type &&
-		h[i].session == h->session && h[i].class == h->class &&
+	if (h->type != type)
+		return 1;
+	while (i < n && h[i].type == type && h[i].session == h->session &&
+		h[i].class == h->class &&
 		h[i].psn - h[i - 1].psn - 1 < SW_PSN_SKIP &&
 		!memcmp(&f[i].from, &f->from, sizeof(f->from)))
 		i++;

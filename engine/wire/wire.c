@@ -13,6 +13,9 @@ _Static_assert(offsetof(struct sw_header, psn_high) == 44 &&
 		       SW_HEAD_COVERED == 50 &&
 		       SW_HEAD_COVERED + 4 == SW_HEAD_BYTES,
 	"the header is 54 bytes without holes");
+_Static_assert(offsetof(struct sw_header, chunk) + sizeof(uint32_t) ==
+		       offsetof(struct sw_header, key) + SW_PLACE_BYTES,
+	"what sw_data_crc is seeded with has no hole");
 _Static_assert(offsetof(struct sw_header, session) == sizeof(uint64_t),
 	"all that check_type looks at comes before");
 

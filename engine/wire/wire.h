@@ -132,7 +132,10 @@ static inline uint32_t sw_flags_backlog(uint8_t flags)
 	return (1u << flags / SW_FLAG_BACKLOG) - 1;
 }
 
-enum { SW_HEAD_COVERED = 50 }; /* bytes of it that its CRC covers */
+enum {
+	SW_HEAD_COVERED = 50, /* bytes of it that its CRC covers */
+	SW_PLACE_BYTES = 12,  /* of key, round and chunk */
+};
 
 /* sw_header_seal - fill what of a header follows from the rest. */
 static inline void sw_header_seal(struct sw_header *h)
@@ -150,15 +153,14 @@ static inline uint32_t sw_epoch_seed(uint64_t epoch)
 	return (uint32_t)(epoch ^ epoch >> 32);
 }
 
-/* sw_data_crc - CRC32C of a data payload, seeded with its place in the job and
- * with @seed, the run's (sw_epoch_seed), so that intact bytes in the wrong
- * place or of an earlier run fail, too. */
+/* sw_data_crc - CRC32C of a data payload, seeded with its place in the job
+ * (key, round and chunk, as they lie in @h) and with @seed, the run's
+ * (sw_epoch_seed), so that intact bytes in the wrong place or of an earlier run
+ * fail, too.  To go on from a seed is the same as to add it to the key. */
 static inline uint32_t sw_data_crc(uint32_t seed, const struct sw_header *h,
 	const void *payload, uint32_t len)
 {
-	uint32_t place[3] = {h->key ^ seed, h->round, h->chunk};
-
-	return sw_crc32c_both(place, sizeof(place), payload, len);
+	return sw_crc32c_both(seed, &h->key, SW_PLACE_BYTES, payload, len);
 }
 
 /* sw_data_crc_far - the same, of bytes that others wrote: those of a frame that
@@ -166,9 +168,7 @@ static inline uint32_t sw_data_crc(uint32_t seed, const struct sw_header *h,
 static inline uint32_t sw_data_crc_far(uint32_t seed, const struct sw_header *h,
 	const void *payload, uint32_t len)
 {
-	uint32_t place[3] = {h->key ^ seed, h->round, h->chunk};
-
-	return sw_crc32c_both_far(place, sizeof(place), payload, len);
+	return sw_crc32c_both_far(seed, &h->key, SW_PLACE_BYTES, payload, len);
 }
 
 /* sw_frames_open - what each of a burst must pass before anybody asks whose it

@@ -115,14 +115,17 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 
 /* It was written, or found held.  What follows from it waits for the end of the
  * burst (settle). */
-static inline void accept(struct sw_worker *w, struct sw_link *l,
-	const struct sw_header *h, bool is_new)
+static inline void accept(
+	struct sw_worker *w, struct sw_link *l, const struct sw_header *h)
 {
-	if (is_new)
-		sw_flow_accept(&l->peer.flow, h->class, h->psn, w->now_ns);
-	else
-		sw_flow_accept_again(
-			&l->peer.flow, h->class, h->psn, w->now_ns);
+	sw_flow_accept(&l->peer.flow, h->class, h->psn, w->now_ns);
+	sw_link_touch(l);
+}
+
+static void accept_again(
+	struct sw_worker *w, struct sw_link *l, const struct sw_header *h)
+{
+	sw_flow_accept_again(&l->peer.flow, h->class, h->psn, w->now_ns);
 	sw_link_touch(l);
 }
 
@@ -139,23 +142,24 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 	}
 	if (!t) {
 		if (sw_key_is_past(w, h->key))
-			accept(w, l, h, false);
+			accept_again(w, l, h);
 		return;
 	}
 	if (t->stream) {
 		if (sw_stream_on_result(l, t, h, payload, &is_new))
-			accept(w, l, h, is_new);
+			(is_new ? accept : accept_again)(w, l, h);
 		return;
 	}
 	if (!is_well_formed(w, t, record, h))
 		return;
-	is_new = is_wanted(w, t, &t->chunks[record], h);
-	if (is_new) {
-		if (!sw_result_verify(l, h, payload))
-			return; /* not acknowledged: it will come again */
-		hold(w, l, t, record, h, payload);
+	if (!is_wanted(w, t, &t->chunks[record], h)) {
+		accept_again(w, l, h);
+		return;
 	}
-	accept(w, l, h, is_new);
+	if (!sw_result_verify(l, h, payload))
+		return; /* not acknowledged: it will come again */
+	hold(w, l, t, record, h, payload);
+	accept(w, l, h);
 }
 
 /* --- what became of pushes --- */
