@@ -203,9 +203,16 @@ class Gradients:
             self.is_begun = True
             self.job.joins.ended(self.number)
             self.number = self.job.joins.note(self)
-        if self.undeclared:
+        if not self.undeclared:
+            return
+        try:
             with self.job.joins.quiet():
                 self.declare()
+        except BaseException:
+            # No step will come: nothing else may keep this object alive, whose
+            # hooks would take the gradients of the next one.
+            self.job.joins.ended(self.number)
+            raise
 
     def describe(self):
         """For ranks that have joined."""
