@@ -18,17 +18,21 @@ OF_RANKS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TEST_STORE", "SUMWIRE_LAUNCHER"
 site = functools.lru_cache(maxsize=None)(torch_site.site)
 
 
-class Net(TorchNet):
-    """Agents that sum, too; no server."""
-
-    def __init__(self, workers=2, **keys):
-        super().__init__(workers, servers=0, colocated=True, **keys)
+class Served(TorchNet):
+    """A server and agents."""
 
     def environment(self, rank):
         env = super().environment(rank)
         if site():
             env["PYTHONPATH"] += ":" + site()
         return env
+
+
+class Net(Served):
+    """Agents that sum, too; no server."""
+
+    def __init__(self, workers=2, **keys):
+        super().__init__(workers, servers=0, colocated=True, **keys)
 
 
 def agents_in(tmp):

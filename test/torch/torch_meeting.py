@@ -7,10 +7,9 @@ import subprocess
 import torch_rig
 import forks
 import rig
-from backend_rig import Alone, main
+from backend_rig import Alone, Served, main
 from slurm import free_port
 from torch_machines import N, NETS, Machines
-from torch_rig import TorchNet
 
 
 def run(n, *cases, env=None):
@@ -35,7 +34,7 @@ def test_hands():
 
 def test_other_agents():
     """Two jobs of one name, that somebody has started."""
-    with TorchNet(1) as net, TorchNet(1) as other:
+    with Served(1) as net, Served(1) as other:
         for each in net, other:
             each.start_all()
         net.n_runs += 1
