@@ -112,7 +112,7 @@ def check_options(compression, cross_barrier, hierarchical):
 
 def make(optimizer, named):
     """A new object of a subclass, which shares groups and state."""
-    current()
+    current().joins.refuse("an asynchronous job has no end that ranks wait for")
     base = optimizer.__class__
     cls = type(base.__name__, (Asynchronous, base), {})
     new = cls.__new__(cls)

@@ -32,7 +32,7 @@ class Noted:
 @contextlib.contextmanager
 def noted(job, told):
     """Inside, an operation of all ranks is carried out."""
-    number = job.joins.note(Noted(told))
+    number = job.joins.note(Noted(told), is_sum=False)
     try:
         yield
     finally:

@@ -125,6 +125,7 @@ class Joins:
         self.n_called, self.log = 0, {}  # operations that have not ended
         self.local = threading.local()  # quiet: inside of an operation
         self.has_joined = False
+        self.may_ask = False  # reports are collectives, which not all jobs have
         self.report = self.turns = self._group = None
         self.next_look = math.inf
         self.next_report = time.monotonic() + REPORT_S
@@ -141,9 +142,16 @@ class Joins:
         """Only a rank that has joined gives up on others."""
         return self.job.client.wait_timeout_s if self.has_joined else math.inf
 
-    def note(self, operation):
+    def refuse(self, text):
+        """No rank can join this job, and this rank asks none whether it has."""
+        self.failure = SumwireError("SW_EINVAL", f"join: {text}")
+
+    def note(self, operation, is_sum=True):
         """This rank calls an operation of all ranks; operation.describe() is what
-        those that have joined need to know of it.  Returns its number."""
+        those that have joined need to know of it.  Returns its number.
+        is_sum: jobs whose servers keep the parameters do not call it, so this
+        job has collectives."""
+        self.may_ask |= is_sum
         if self.job.size == 1 or getattr(self.local, "quiet", False):
             return None
         with self.lock:
@@ -223,7 +231,8 @@ class Joins:
 
     def _exchange(self):
         if self.turns is None and self.report is None and (
-                self.has_joined or time.monotonic() > self.next_report):
+                self.has_joined or
+                self.may_ask and time.monotonic() > self.next_report):
             self._ask()
         if self.report is not None and self.report.is_done():
             table, self.report = self.report.recv, None

@@ -103,7 +103,7 @@ class Call:
         """The same, at a place that is now this call's."""
         self.place, self.key, self.priority = place, key, priority
         self.crc = crc
-        self.number = current().joins.note(self)
+        self.number = current().joins.note(self, is_sum=self.can_join)
         place.n_calls += 1
         self.tag = crc + place.n_calls & 0xffff
         self.source = source
