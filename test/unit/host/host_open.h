@@ -10,8 +10,11 @@ static inline int rig_host_open(
 {
 	int err = sw_host_open(p, out);
 
-	if (!err)
-		err = sw_host_listen(*out);
+	if (err)
+		return err;
+	err = sw_host_listen(*out);
+	if (err)
+		sw_host_close(out);
 	return err;
 }
 
