@@ -79,40 +79,37 @@ const struct sw_crc *sw_crc_row(uint32_t i, bool *runs)
 	return rows[i].crc;
 }
 
-/* The one to take, found out before main(): short headers are to cost no test
- * of the CPU. */
-static const struct sw_crc *best = &sw_crc_scalar;
-
-static __attribute__((constructor)) void find_best(void)
+/* In a test or two: short headers come here too. */
+static inline const struct sw_crc *best(void)
 {
-	__builtin_cpu_init();
-#if SW_CRC_HAS_CLMUL128
-	if (has_clmul128())
-		best = &sw_crc_clmul128;
-#endif
-#if SW_CRC_HAS_CLMUL128_SLOW
-	if (has_clmul128() && is_clmul128_slow())
-		best = &sw_crc_clmul128_slow;
+#if SW_CRC_HAS_CLMUL512
+	if (has_clmul512())
+		return &sw_crc_clmul512;
 #endif
 #if SW_CRC_HAS_CLMUL256
 	if (has_clmul256())
-		best = &sw_crc_clmul256;
+		return &sw_crc_clmul256;
 #endif
-#if SW_CRC_HAS_CLMUL512
-	if (has_clmul512())
-		best = &sw_crc_clmul512;
+#if SW_CRC_HAS_CLMUL128_SLOW
+	if (has_clmul128() && is_clmul128_slow())
+		return &sw_crc_clmul128_slow;
 #endif
+#if SW_CRC_HAS_CLMUL128
+	if (has_clmul128())
+		return &sw_crc_clmul128;
+#endif
+	return &sw_crc_scalar;
 }
 
 uint32_t sw_crc32c(uint32_t crc, const void *p, size_t n)
 {
-	return best->crc(crc, p, n);
+	return best()->crc(crc, p, n);
 }
 
 uint32_t sw_crc32c_both(
 	uint32_t crc, const void *p, size_t n, const void *q, size_t m)
 {
-	const struct sw_crc *row = best;
+	const struct sw_crc *row = best();
 
 	return row->crc(row->crc(crc, p, n), q, m);
 }
@@ -120,12 +117,12 @@ uint32_t sw_crc32c_both(
 uint32_t sw_crc32c_both_far(
 	uint32_t crc, const void *p, size_t n, const void *q, size_t m)
 {
-	const struct sw_crc *row = best;
+	const struct sw_crc *row = best();
 
 	return row->far(row->crc(crc, p, n), q, m);
 }
 
 uint32_t sw_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t n)
 {
-	return best->copy(crc, dst, src, n);
+	return best()->copy(crc, dst, src, n);
 }
