@@ -20,7 +20,6 @@ def built(tree, *rooms):
 
 # Exceptions, each with its reason.
 MAY_BE_GLOBAL = {
-    ("sum/crc.c", "best"): "what this CPU has; written before main() alone",
     ("pmd/dpdk/gate.c", "sw_gates"): "munmap() is called by the driver's own "
                                      "thread, which has no handle of ours",
     ("pmd/client/client.c", "error"): "per thread, as errno is: several may "
