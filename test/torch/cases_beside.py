@@ -142,6 +142,11 @@ def case_count_elsewhere():
     check(works.is_counted(), "references() of a new work")
 
 
+def case_unmade():
+    """Ctrl-C may come before a work has its C++ half."""
+    works.Work.__new__(works.Work)
+
+
 def case_sharded():
     """torch takes CUDA, if a group that is not gloo's has it."""
     types = [d.type for d in dist.group.WORLD._device_types]

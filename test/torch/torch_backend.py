@@ -64,7 +64,8 @@ def test_beside():
     with Net(2, local=(2, 1)) as net:
         net.start_all()
         net.ranks_ok("cases_beside.py", "whole_averages", "sparse", "join",
-                     "let_go", "uncounted", "count_elsewhere", "sharded")
+                     "let_go", "uncounted", "count_elsewhere", "unmade",
+                     "sharded")
 
 
 def test_mixed():

@@ -24,13 +24,16 @@ _lock = locks.make()  # of all works, for a moment
 def references(work):
     """Return how many references C++ has to a work, its Python half's own one
     included: c10::intrusive_ptr_target counts them in 32 bits behind its table of
-    functions, and pybind11 has the address of that behind its object's header."""
-    return ctypes.c_uint32.from_address(count_address(work)).value
+    functions, and pybind11 has the address of that behind its object's header.
+    A work that Ctrl-C stopped before its C++ half was made has 0."""
+    address = count_address(work)
+    return ctypes.c_uint32.from_address(address).value if address else 0
 
 
 def count_address(work):
+    """Return where the count lies; 0 if the work has no C++ half."""
     half = ctypes.c_size_t.from_address(id(work) + object.__basicsize__).value
-    return half + ctypes.sizeof(ctypes.c_void_p)
+    return half and half + ctypes.sizeof(ctypes.c_void_p)
 
 
 @functools.lru_cache(maxsize=None)
