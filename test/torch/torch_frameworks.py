@@ -1,7 +1,7 @@
 # torch_frameworks.py - Lightning and Accelerate over the backend, beside gloo
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rig's, or else those that pip puts into the build folder, once, beside the
-PyTorch of torch_site.py (40 MB)."""
+"""frameworks() installs them once into the build folder, beside the PyTorch of
+torch_site.py (50 MB), unless the rig's Python has them."""
 import fcntl
 import functools
 import glob
@@ -16,7 +16,7 @@ from backend_rig import Alone, main
 from rig import check
 
 STEPS = 6
-FRAMEWORKS = ("lightning", "accelerate")
+FRAMEWORKS = ("lightning", "accelerate", "torchft")
 PIP_S = 240
 
 
@@ -47,7 +47,7 @@ def fetch(folder):
 
 @functools.lru_cache(maxsize=None)
 def frameworks():
-    """What PYTHONPATH must have for them; "" where Python has both."""
+    """What PYTHONPATH must have for them; "" where Python has them all."""
     if has(""):
         return ""
     folder = os.path.join(os.path.abspath(sys.argv[1]), "torch-frameworks")

@@ -1,11 +1,11 @@
 # torch_ft.py - torchft's manager and lighthouse over sumwire, and replicas that die
 # SPDX-License-Identifier: BSD-3-Clause
-"""Needs torchft beside PyTorch (pip install torchft), else all is skipped."""
+"""torch_frameworks.py installs torchft."""
 import os
-import sys
 
 import torch_rig
-from backend_rig import Alone, main, site
+from backend_rig import main
+from torch_frameworks import Ranks, frameworks
 from torch_machines import Machines
 import forks
 import lan
@@ -100,7 +100,7 @@ def run_all(net, n):
     job.finish()
 
 
-class OneMachine(Alone):
+class OneMachine(Ranks):
     """address: of a replica, and of the lighthouse."""
 
     def address(self, i):
@@ -161,11 +161,7 @@ def test_two_machines():
 
 
 if __name__ == "__main__":
-    if not torch_rig.has_torch("assert importlib.util.find_spec('torchft')"):
-        print(f"SKIP: {torch_rig.python()} has no torchft; pip install torchft "
-              f"there, or set SUMWIRE_TEST_PYTHON")
-        sys.exit(torch_rig.SKIP)
-    site()  # before there is no network
+    frameworks()  # before there is no network
     lan.enter()
     lan.ip("link", "set", "lo", "up")
     main(dict(globals()))
