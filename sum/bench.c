@@ -45,9 +45,9 @@ struct work {
 		RUN_ISAL_COPY,
 	} how;
 	const struct sw_sum_ops *ops;
-	enum sw_sum_op op;
+	enum sw_kernel op;
 	struct sw_sum_shape shape;
-	uint8_t *dst, *src[SW_OP_MAX_SRC];
+	uint8_t *dst, *src[SW_KERNEL_MAX_SRC];
 	uint32_t n_src;
 	size_t n_total, n_part; /* elements */
 	size_t *at;             /* next part's first element, maybe shared */
@@ -137,7 +137,7 @@ static const struct sw_sum *yardstick(const struct sw_sum *sum)
  * offset of a page; the destination is filled anew.  False: no such
  * operation. */
 static bool work_init(struct work *w, const struct sw_sum_bench *b,
-	const struct sw_sum_ops *ops, enum sw_sum_op op, uint64_t bytes,
+	const struct sw_sum_ops *ops, enum sw_kernel op, uint64_t bytes,
 	size_t stagger_bytes)
 {
 	uint32_t widest;
@@ -146,9 +146,9 @@ static bool work_init(struct work *w, const struct sw_sum_bench *b,
 	memset(w, 0, sizeof(*w));
 	w->ops = ops;
 	w->op = op;
-	if (!sw_sum_op_shape(ops, op, &w->shape))
+	if (!sw_kernel_shape(ops, op, &w->shape))
 		return false;
-	w->n_src = op == SW_OP_SUM ? SW_OP_MAX_SRC : 1;
+	w->n_src = op == SW_KERNEL_SUM ? SW_KERNEL_MAX_SRC : 1;
 	widest = w->shape.dst_bytes > w->shape.src_bytes ? w->shape.dst_bytes
 							 : w->shape.src_bytes;
 	w->n_total = bytes / ((w->n_src + 1) * widest) & ~(size_t)255;
@@ -174,7 +174,7 @@ static void work_run(struct work *w)
 	for (uint32_t k = 0; k < w->n_src; k++)
 		call.src[k] = w->src[k] + at * w->shape.src_bytes;
 	if (w->how == RUN_OP)
-		sw_sum_op_run(w->ops, w->op, &call);
+		sw_kernel_run(w->ops, w->op, &call);
 	else if (w->how == RUN_VERIFIED)
 		sw_sum_fold(w->ops, w->ops->add, call.dst, call.src[0], call.n,
 			w->crc);
@@ -263,7 +263,7 @@ static struct ratio ratio_of(
 }
 
 bool sw_sum_bench_measure(struct sw_sum_bench *b, const struct sw_sum *sum,
-	enum sw_dtype dtype, enum sw_sum_op op, enum sw_sum_bench_set set,
+	enum sw_dtype dtype, enum sw_kernel op, enum sw_sum_bench_set set,
 	struct sw_sum_bench_row *out)
 {
 	const struct sw_sum_ops *move = &yardstick(sum)->ops[dtype];
@@ -299,7 +299,7 @@ bool sw_sum_bench_measure(struct sw_sum_bench *b, const struct sw_sum *sum,
 /* What a comparison times on one side. */
 struct side {
 	enum sw_dtype dtype;
-	enum sw_sum_op op;
+	enum sw_kernel op;
 	enum { WHOLE, CHUNKS, CHUNKS_VERIFIED, BY_ADDS, EQUAL_SPACING } how;
 };
 
@@ -311,23 +311,27 @@ static const struct {
 	double target;
 	bool is_upper;
 } versus[] = {
-	{"elements/s: f16 add / f32 add", {SW_F32, SW_OP_ADD, WHOLE},
-		{SW_F16, SW_OP_ADD, WHOLE}, SW_BENCH_L2, 1, false},
-	{"elements/s: bf16 add / f32 add", {SW_F32, SW_OP_ADD, WHOLE},
-		{SW_BF16, SW_OP_ADD, WHOLE}, SW_BENCH_L2, 1, false},
-	{"elements/s: f16 round_scale / f32 add", {SW_F32, SW_OP_ADD, WHOLE},
-		{SW_F16, SW_OP_ROUND_SCALE, WHOLE}, SW_BENCH_L2, 0.7, false},
-	{"elements/s: bf16 round_scale / f32 add", {SW_F32, SW_OP_ADD, WHOLE},
-		{SW_BF16, SW_OP_ROUND_SCALE, WHOLE}, SW_BENCH_L2, 0.7, false},
+	{"elements/s: f16 add / f32 add", {SW_F32, SW_KERNEL_ADD, WHOLE},
+		{SW_F16, SW_KERNEL_ADD, WHOLE}, SW_BENCH_L2, 1, false},
+	{"elements/s: bf16 add / f32 add", {SW_F32, SW_KERNEL_ADD, WHOLE},
+		{SW_BF16, SW_KERNEL_ADD, WHOLE}, SW_BENCH_L2, 1, false},
+	{"elements/s: f16 round_scale / f32 add",
+		{SW_F32, SW_KERNEL_ADD, WHOLE},
+		{SW_F16, SW_KERNEL_ROUND_SCALE, WHOLE}, SW_BENCH_L2, 0.7,
+		false},
+	{"elements/s: bf16 round_scale / f32 add",
+		{SW_F32, SW_KERNEL_ADD, WHOLE},
+		{SW_BF16, SW_KERNEL_ROUND_SCALE, WHOLE}, SW_BENCH_L2, 0.7,
+		false},
 	{"time: verify and add 8 KB f32 / add",
-		{SW_F32, SW_OP_ADD, CHUNKS_VERIFIED},
-		{SW_F32, SW_OP_ADD, CHUNKS}, SW_BENCH_L2, 1.7, true},
+		{SW_F32, SW_KERNEL_ADD, CHUNKS_VERIFIED},
+		{SW_F32, SW_KERNEL_ADD, CHUNKS}, SW_BENCH_L2, 1.7, true},
 	{"time: seven f32 adds / sum of 8 in one pass",
-		{SW_F32, SW_OP_SUM, BY_ADDS}, {SW_F32, SW_OP_SUM, WHOLE},
-		SW_BENCH_DRAM, 1.5, false},
+		{SW_F32, SW_KERNEL_SUM, BY_ADDS},
+		{SW_F32, SW_KERNEL_SUM, WHOLE}, SW_BENCH_DRAM, 1.5, false},
 	{"time: f32 sum of 8 equally spaced / staggered",
-		{SW_F32, SW_OP_SUM, EQUAL_SPACING}, {SW_F32, SW_OP_SUM, WHOLE},
-		SW_BENCH_DRAM, 1, false},
+		{SW_F32, SW_KERNEL_SUM, EQUAL_SPACING},
+		{SW_F32, SW_KERNEL_SUM, WHOLE}, SW_BENCH_DRAM, 1, false},
 };
 
 static void side_init(struct work *w, const struct sw_sum_bench *b,

@@ -4,14 +4,14 @@
 #define SW_SUM_BENCH_H
 
 #include "sum/crc.h"
-#include "sum/op.h"
+#include "sum/kernel.h"
 
 struct sw_sum_bench; /* the memory that is worked on */
 
 /* One line of the table. */
 struct sw_sum_bench_row {
 	enum sw_dtype dtype;
-	enum sw_sum_op op; /* SW_OP_SUM is measured with 8 sources */
+	enum sw_kernel op; /* SW_KERNEL_SUM is measured with 8 sources */
 	const struct sw_sum *sum;
 	uint64_t working_set_bytes; /* destination and sources */
 	double gbyte_s;             /* loaded and stored, 10^9 bytes a second */
@@ -48,7 +48,7 @@ void sw_sum_bench_close(struct sw_sum_bench **b);
  * pairs (5 when quick), kernel and yardstick in turn, the buffers staggered in
  * their low 12 address bits. */
 bool sw_sum_bench_measure(struct sw_sum_bench *b, const struct sw_sum *sum,
-	enum sw_dtype dtype, enum sw_sum_op op, enum sw_sum_bench_set set,
+	enum sw_dtype dtype, enum sw_kernel op, enum sw_sum_bench_set set,
 	struct sw_sum_bench_row *out);
 
 /* sw_sum_bench_compare - measure comparison @i (from 0) at level @sum.  False:

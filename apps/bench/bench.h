@@ -87,8 +87,9 @@ struct bench_coll {
 
 /* sw_bench_coll_find - by its name; SW_N_COLL_KINDS: there is none. */
 enum sw_coll_kind sw_bench_coll_find(const char *name);
-/* sw_bench_op_find - by its name, or that of nccl-tests; SW_N_OPS: none. */
-enum sw_op sw_bench_op_find(const char *name);
+/* sw_bench_op_find - by its name, or that of nccl-tests; SW_N_REDUCE_OPS: none.
+ */
+enum sw_reduce_op sw_bench_op_find(const char *name);
 /* sw_bench_coll_factor - bus bandwidth over that of the algorithm. */
 double sw_bench_coll_factor(enum sw_coll_kind kind, uint32_t n);
 int sw_bench_coll_open(const struct bench_options *o, struct sw_client *c,

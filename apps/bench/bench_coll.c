@@ -20,15 +20,15 @@ enum sw_coll_kind sw_bench_coll_find(const char *name)
 	return kind < SW_BARRIER ? (enum sw_coll_kind)kind : SW_N_COLL_KINDS;
 }
 
-enum sw_op sw_bench_op_find(const char *name)
+enum sw_reduce_op sw_bench_op_find(const char *name)
 {
 	uint32_t op = SW_SUM;
 
 	if (!strcmp(name, "mulsum"))
 		return SW_PREMUL_SUM;
-	while (op < SW_N_OPS && strcmp(sw_op_name(op), name) != 0)
+	while (op < SW_N_REDUCE_OPS && strcmp(sw_reduce_op_name(op), name) != 0)
 		op++;
-	return (enum sw_op)op;
+	return (enum sw_reduce_op)op;
 }
 
 double sw_bench_coll_factor(enum sw_coll_kind kind, uint32_t n)

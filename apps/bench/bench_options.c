@@ -83,7 +83,7 @@ static int check_collective(const struct bench_options *o)
 		return complain("--staged needs --collective");
 	if (o->is_in_place && !o->collective)
 		return complain("--in-place needs --collective");
-	if (sw_bench_op_find(o->op) == SW_N_OPS)
+	if (sw_bench_op_find(o->op) == SW_N_REDUCE_OPS)
 		return complain("--op %s: sum, prod, min, max, avg, mulsum, "
 				"band, bor or bxor expected",
 			o->op);

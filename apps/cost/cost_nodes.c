@@ -72,7 +72,7 @@ static int open_worker(struct cost_nodes *x, uint32_t rank)
 		return err;
 	x->n_workers++;
 	sw_loop_set(&x->loops[COST_WORKERS], rank,
-		sw_worker_node(&x->workers[rank]));
+		sw_worker_engine(&x->workers[rank]));
 	return 0;
 }
 
@@ -144,7 +144,7 @@ static int open_nodes(struct cost_nodes *x, bool is_sorted, uint64_t now_ns)
 		&x->ports[COST_SERVER], 1, UINT64_MAX / 2);
 	if (!err)
 		sw_loop_set(
-			&x->loops[COST_SERVER], 0, sw_server_node(x->server));
+			&x->loops[COST_SERVER], 0, sw_server_engine(x->server));
 	for (uint32_t i = 0; i < x->shape->n_members && !err; i++)
 		err = open_worker(x, i);
 	return err;

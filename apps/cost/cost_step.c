@@ -28,8 +28,8 @@ struct sent {
 };
 
 struct node {
-	struct sw_node node; /* first: it is cast back */
-	struct sw_node *real;
+	struct sw_engine node; /* first: it is cast back */
+	struct sw_engine *real;
 	struct step *step;
 	uint32_t side;
 };
@@ -40,7 +40,7 @@ struct step {
 	uint64_t now_ns;
 	bool is_counted; /* a measured round of the second run */
 	uint64_t units[COST_N_STAGES];
-	struct node shims[COST_ENDS][SW_LOOP_NODES];
+	struct node shims[COST_ENDS][SW_LOOP_ENGINES];
 };
 
 /* --- stages: a function for each, none like the other, and called by pointer,
@@ -142,7 +142,7 @@ static void (*const submit_stages[2])(struct step *, uint32_t) = {
 
 /* --- the node that the loop sees --- */
 
-static void shim_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+static void shim_rx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n)
 {
 	struct node *s = (struct node *)node;
@@ -154,7 +154,7 @@ static void shim_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 		s->real->rx(s->real, now_ns, port_i, frames, n);
 }
 
-static uint64_t shim_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap)
+static uint64_t shim_tick(struct sw_engine *node, uint64_t now_ns, uint64_t gap)
 {
 	struct node *s = (struct node *)node;
 
@@ -185,8 +185,8 @@ static uint8_t expected(struct sent *sent)
 						    : NOTHING;
 }
 
-static uint32_t shim_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
-	struct sw_tx_frame *out, uint32_t max)
+static uint32_t shim_tx(struct sw_engine *node, uint64_t now_ns,
+	uint32_t port_i, struct sw_tx_frame *out, uint32_t max)
 {
 	struct node *s = (struct node *)node;
 	struct sent *sent = s->step->sent;
@@ -205,15 +205,15 @@ static uint32_t shim_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	return n;
 }
 
-static bool shim_is_busy(const struct sw_node *node)
+static bool shim_is_busy(const struct sw_engine *node)
 {
 	const struct node *s = (const struct node *)node;
 
 	return s->real->is_busy(s->real);
 }
 
-static void put_shim(
-	struct step *x, uint32_t side, uint32_t endpoint, struct sw_node *real)
+static void put_shim(struct step *x, uint32_t side, uint32_t endpoint,
+	struct sw_engine *real)
 {
 	struct node *s = &x->shims[side][endpoint];
 
@@ -262,10 +262,10 @@ static int run(struct step *x, const struct cost_shape *shape)
 
 	if (err)
 		return err;
-	put_shim(x, COST_SERVER, 0, sw_server_node(x->nodes.server));
+	put_shim(x, COST_SERVER, 0, sw_server_engine(x->nodes.server));
 	for (uint32_t i = 0; i < shape->n_members; i++)
 		put_shim(x, COST_WORKERS, i,
-			sw_worker_node(&x->nodes.workers[i]));
+			sw_worker_engine(&x->nodes.workers[i]));
 	err = sw_cost_nodes_start(&x->nodes);
 	return err ? err : run_rounds(x, x->sent->is_known);
 }

@@ -57,8 +57,8 @@ static bool is_known(const struct options *o)
 	for (uint32_t d = 0; d < SW_N_DTYPES; d++)
 		has_dtype |= sw_dtype_bytes(d) &&
 			     !strcmp(o->dtype, sw_dtype_name(d));
-	for (uint32_t op = 0; op < SW_N_SUM_OPS; op++)
-		has_op |= !strcmp(o->op, sw_sum_op_name(op));
+	for (uint32_t op = 0; op < SW_N_KERNELS; op++)
+		has_op |= !strcmp(o->op, sw_kernel_name(op));
 	if (!has_dtype)
 		fprintf(stderr,
 			"sumwire-lab kernels: there is no dtype \"%s\": "
@@ -95,7 +95,7 @@ static void row_print(struct report *r, const struct sw_sum_bench_row *row)
 {
 	if (!r->is_json) {
 		printf("%-5s %-11s %-7s %12llu %9.1f %9.2f\n",
-			sw_dtype_name(row->dtype), sw_sum_op_name(row->op),
+			sw_dtype_name(row->dtype), sw_kernel_name(row->op),
 			row->sum->name,
 			(unsigned long long)row->working_set_bytes,
 			row->gbyte_s, row->ratio_to_move);
@@ -103,7 +103,7 @@ static void row_print(struct report *r, const struct sw_sum_bench_row *row)
 	}
 	sw_json_object_open(&r->json, NULL);
 	sw_json_text(&r->json, "dtype", sw_dtype_name(row->dtype));
-	sw_json_text(&r->json, "op", sw_sum_op_name(row->op));
+	sw_json_text(&r->json, "op", sw_kernel_name(row->op));
 	sw_json_text(&r->json, "level", row->sum->name);
 	sw_json_u64(&r->json, "working_set_bytes", row->working_set_bytes);
 	sw_json_double(&r->json, "gbyte_s", row->gbyte_s);
@@ -152,9 +152,9 @@ static void rows_run(struct sw_sum_bench *b, const struct sw_sum *sum,
 			strcmp(o->dtype, sw_dtype_name(d)))
 			continue;
 		progress(sum->name, sw_dtype_name(d));
-		for (uint32_t op = 0; op < SW_N_SUM_OPS; op++) {
+		for (uint32_t op = 0; op < SW_N_KERNELS; op++) {
 			if (strcmp(o->op, "all") &&
-				strcmp(o->op, sw_sum_op_name(op)))
+				strcmp(o->op, sw_kernel_name(op)))
 				continue;
 			for (uint32_t s = 0; s < SW_N_BENCH_SETS; s++)
 				if (sw_sum_bench_measure(

@@ -91,12 +91,12 @@ static int check_device(const struct sw_replay *r)
 	if (!r->device)
 		return 0;
 	if (strcspn(r->device, ":") != 4 ||
-		(strncmp(r->device, "host", 4) &&
+		(strncmp(r->device, "fake", 4) &&
 			strncmp(r->device, "cuda", 4)))
-		fault = "\"host\" or \"cuda\" was expected";
+		fault = "\"fake\" or \"cuda\" was expected";
 	else if (r->is_loopback && r->device[4])
 		fault = "with --loopback it has no options: --copy says how "
-			"fast host is";
+			"fast fake is";
 	else if (r->copy_bit_s && r->device[0] == 'c')
 		fault = "cuda copies as fast as it can, so without --copy";
 	else if (r->is_table)

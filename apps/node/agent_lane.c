@@ -96,7 +96,7 @@ static void open_lane(struct agent_lane *l, uint64_t now_ns)
 		return;
 	l->is_open = true;
 	sw_loop_set(loop_of(l), sw_daemon_endpoint(&l->shared->daemon, l->i),
-		sw_worker_node(&l->worker));
+		sw_worker_engine(&l->worker));
 }
 
 static void close_lane(struct agent_lane *l)

@@ -149,7 +149,7 @@ static uint32_t join(struct agent_core *core, uint64_t now_ns)
 	sw_agent_start_lanes(core->shared);
 	sw_loop_set(sw_agent_loop(core->shared),
 		sw_daemon_endpoint(&core->shared->daemon, 0),
-		sw_worker_node(&core->worker));
+		sw_worker_engine(&core->worker));
 	sw_loop_look(sw_agent_loop(core->shared));
 	return 1;
 }
@@ -263,7 +263,7 @@ static uint32_t take_submits(struct agent_core *core, uint32_t local)
 		int err;
 
 		if (list[i].root) {
-			round.op = SW_OPERATION_COPY;
+			round.op = SW_ROUND_COPY;
 			round.root = (uint16_t)(list[i].root - 1);
 		}
 		err = sw_worker_begin(&core->worker, &round);
@@ -310,7 +310,7 @@ static bool begin_coll(
 		.local = local,
 		.kind = (enum sw_coll_kind)m->kind,
 		.dtype = m->dtype,
-		.op = (enum sw_op)m->op,
+		.op = (enum sw_reduce_op)m->op,
 		.scale = m->scale,
 		.call = m->call,
 		.n_elems = m->count,

@@ -21,8 +21,8 @@ int sw_poller_open(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore)
 		uint32_t owner = sw_daemon_owner(d, e);
 
 		if (owner != lcore)
-			sw_loop_set(
-				&p->loop, e, sw_handoff_node(h, lcore, owner));
+			sw_loop_set(&p->loop, e,
+				sw_handoff_engine(h, lcore, owner));
 	}
 	return sw_bell_open(&p->bell);
 }

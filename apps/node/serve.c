@@ -124,7 +124,7 @@ void sw_serve_close(struct sw_serve *s)
 /* What the control thread wants of this one. */
 static uint32_t follow(struct sw_serve_core *c)
 {
-	const struct sw_node *node = sw_server_node(c->engine);
+	const struct sw_engine *node = sw_server_engine(c->engine);
 	int wanted =
 		atomic_load_explicit(&c->serve->wanted, memory_order_acquire);
 
@@ -194,7 +194,7 @@ void sw_serve_start(struct sw_serve *s)
 		struct sw_poller *p = &s->daemon->pollers[i];
 
 		p->is_serving = true;
-		sw_loop_set(&p->loop, i, sw_server_node(c->engine));
+		sw_loop_set(&p->loop, i, sw_server_engine(c->engine));
 		sw_poller_add(p, i ? core_turn : first_turn, c);
 	}
 }

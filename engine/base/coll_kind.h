@@ -18,7 +18,7 @@ enum sw_coll_kind {
 };
 
 /* What becomes of the elements that members give (sumwire/coll.h says more). */
-enum sw_op {
+enum sw_reduce_op {
 	SW_SUM,
 	SW_AVG,
 	SW_MIN,
@@ -28,7 +28,7 @@ enum sw_op {
 	SW_BOR,
 	SW_BXOR,
 	SW_PREMUL_SUM, /* travels as SW_SUM */
-	SW_N_OPS,
+	SW_N_REDUCE_OPS,
 };
 
 /* sw_coll_name - "all_reduce", …; "?" for a code not in use.  Static text. */
@@ -41,13 +41,13 @@ static inline const char *sw_coll_name(uint32_t kind)
 	return kind < SW_N_COLL_KINDS ? names[kind] : "?";
 }
 
-/* sw_op_name - "sum", …; "?" for a code not in use.  Static text. */
-static inline const char *sw_op_name(uint32_t op)
+/* sw_reduce_op_name - "sum", …; "?" for a code not in use.  Static text. */
+static inline const char *sw_reduce_op_name(uint32_t op)
 {
-	static const char *const names[SW_N_OPS] = {"sum", "avg", "min", "max",
-		"prod", "band", "bor", "bxor", "premul_sum"};
+	static const char *const names[SW_N_REDUCE_OPS] = {"sum", "avg", "min",
+		"max", "prod", "band", "bor", "bxor", "premul_sum"};
 
-	return op < SW_N_OPS ? names[op] : "?";
+	return op < SW_N_REDUCE_OPS ? names[op] : "?";
 }
 
 #endif

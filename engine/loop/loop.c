@@ -34,7 +34,7 @@ void sw_loop_set_rate(struct sw_loop *l, uint32_t port_i, uint64_t rate_bit_s)
 		port->max_payload);
 }
 
-void sw_loop_set(struct sw_loop *l, uint32_t endpoint, struct sw_node *node)
+void sw_loop_set(struct sw_loop *l, uint32_t endpoint, struct sw_engine *node)
 {
 	l->nodes[endpoint] = node;
 	if (endpoint >= l->n_nodes)
@@ -50,7 +50,7 @@ static void give(struct sw_loop *l, uint64_t now_ns, uint32_t port_i,
 {
 	for (uint32_t i = 0, end; i < n; i = end) {
 		uint32_t to = frames[i].endpoint;
-		struct sw_node *node = to < l->n_nodes ? l->nodes[to] : NULL;
+		struct sw_engine *node = to < l->n_nodes ? l->nodes[to] : NULL;
 
 		for (end = i + 1; end < n && frames[end].endpoint == to; end++)
 			;
@@ -110,7 +110,7 @@ static void send_all(struct sw_loop *l, uint32_t port_i, uint32_t endpoint,
 static uint32_t tx_node(struct sw_loop *l, uint32_t port_i, uint32_t endpoint,
 	uint32_t room, uint64_t now_ns)
 {
-	struct sw_node *node = l->nodes[endpoint];
+	struct sw_engine *node = l->nodes[endpoint];
 	struct sw_pace *pace = &l->pace[port_i];
 	struct sw_tx_frame frames[TX_BURST];
 	uint32_t sum = 0, n;

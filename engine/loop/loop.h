@@ -3,19 +3,20 @@
 #ifndef SW_ENGINE_LOOP_LOOP_H
 #define SW_ENGINE_LOOP_LOOP_H
 
-#include "engine/loop/node.h"
+#include "engine/loop/engine.h"
 #include "engine/loop/pace.h"
 
-enum { SW_LOOP_NODES = 64 };
+enum { SW_LOOP_ENGINES = 64 };
 
 /* A gap in polling of @stop_gap or more (a stopped process, a paused machine)
  * counts as a fifth of that for the engine's clock: nobody is declared dead for
  * the time in which we did not listen, and no limit is out of reach where every
  * turn comes that late. */
 struct sw_loop {
-	struct sw_node *nodes[SW_LOOP_NODES]; /* by endpoint; NULL: not here */
-	uint32_t n_nodes;                     /* none from this one on */
-	uint32_t first[SW_MAX_PORTS];         /* the one that sends first */
+	struct sw_engine
+		*nodes[SW_LOOP_ENGINES]; /* by endpoint; NULL: not here */
+	uint32_t n_nodes;                /* none from this one on */
+	uint32_t first[SW_MAX_PORTS];    /* the one that sends first */
 	struct sw_port *const *ports;
 	uint32_t n_ports;
 	struct sw_stats stats; /* of the ports and the turns */
@@ -43,7 +44,7 @@ static inline const struct sw_stats *sw_loop_stats(const struct sw_loop *l)
 
 /* sw_loop_set - @node has endpoint @endpoint of every port from now on; NULL:
  * nobody has, and its frames are dropped. */
-void sw_loop_set(struct sw_loop *l, uint32_t endpoint, struct sw_node *node);
+void sw_loop_set(struct sw_loop *l, uint32_t endpoint, struct sw_engine *node);
 
 /* sw_loop_set_rate - pace a port to @rate_bit_s of payload from its next frame
  * on; 0: to what its link carries. */

@@ -62,7 +62,8 @@ static void look(struct sw_server *srv, uint32_t i)
 	srv->tick_at_ns[i] = sw_peer_tick_at(&s->peer);
 }
 
-static uint64_t on_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
+static uint64_t on_tick(
+	struct sw_engine *node, uint64_t now_ns, uint64_t gap_ns)
 {
 	struct sw_server *srv = (struct sw_server *)node;
 	uint64_t at = UINT64_MAX;
@@ -85,7 +86,7 @@ static uint64_t on_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 
 /* --- life --- */
 
-static bool server_is_busy(const struct sw_node *node)
+static bool server_is_busy(const struct sw_engine *node)
 {
 	const struct sw_server *srv = (const struct sw_server *)node;
 
@@ -146,7 +147,7 @@ void sw_server_set_lcores(
 	srv->quota.all_used = all_used;
 }
 
-struct sw_node *sw_server_node(struct sw_server *srv)
+struct sw_engine *sw_server_engine(struct sw_server *srv)
 {
 	return &srv->node;
 }

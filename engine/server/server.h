@@ -10,7 +10,7 @@
 #include "engine/base/env.h"
 #include "engine/base/params.h"
 #include "engine/base/stats.h"
-#include "engine/loop/node.h"
+#include "engine/loop/engine.h"
 
 /* What a job gets of a server. */
 struct sw_share {
@@ -39,8 +39,8 @@ int sw_server_open(struct sw_server **out, const struct sw_params *params,
 void sw_server_set_lcores(
 	struct sw_server *srv, uint32_t n, _Atomic uint64_t *all_used);
 
-/* sw_server_node - what a loop drives. */
-struct sw_node *sw_server_node(struct sw_server *srv);
+/* sw_server_engine - what a loop drives. */
+struct sw_engine *sw_server_engine(struct sw_server *srv);
 
 /* sw_server_stats - its counters.  Thread: any (sw_stats_add). */
 const struct sw_stats *sw_server_stats(const struct sw_server *srv);

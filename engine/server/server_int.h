@@ -158,7 +158,7 @@ _Static_assert(
 	(int)SW_MEM_OWNERS == (int)SW_MAX_JOBS, "memory is prepared by job");
 
 struct sw_server {
-	struct sw_node node;
+	struct sw_engine node;
 	struct sw_params params;
 	const struct sw_env *env;
 	struct sw_stats stats;
@@ -215,12 +215,12 @@ static inline uint64_t sw_job_all(const struct sw_job *job)
 
 /* sw_server_rx - node.rx: opens a burst, looks up each run of PUSHes once, then
  * looks at those sessions that may send something now. */
-void sw_server_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+void sw_server_rx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n);
 
 /* sw_server_tx - node.tx: replies to strangers, one by one; then control
  * frames; then results by class. */
-uint32_t sw_server_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+uint32_t sw_server_tx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max);
 
 /* --- admit.c, admit_declare.c, admit_check.c --- */

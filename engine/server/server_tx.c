@@ -189,7 +189,7 @@ static uint32_t order_to_send(struct sw_session *s, bool is_turn)
  * there. */
 static bool is_stable(const struct sw_header *h)
 {
-	return h->op == SW_OPERATION_SUM || sw_coll_kind_of(h->op);
+	return h->op == SW_ROUND_SUM || sw_coll_kind_of(h->op);
 }
 
 /* Of what a member gave nothing to it sends one WANT for many results. */
@@ -305,7 +305,7 @@ static uint32_t tx_data(struct sw_server *srv, uint32_t port_i,
 	return n;
 }
 
-uint32_t sw_server_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+uint32_t sw_server_tx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max)
 {
 	struct sw_server *srv = (struct sw_server *)node;

@@ -23,7 +23,7 @@ static struct sw_begun begun(const struct sw_shard *sh,
 	return (struct sw_begun){.got = k->got,
 		.root = k->root,
 		.step = h->step,
-		.op = SW_OPERATION_COPY};
+		.op = SW_ROUND_COPY};
 }
 
 static void add_bytes(const struct sw_stensor *t, struct sw_kept *k,
@@ -33,7 +33,7 @@ static void add_bytes(const struct sw_stensor *t, struct sw_kept *k,
 
 	if (!n)
 		return; /* of a broadcast, and not the root's */
-	if (h->op == SW_OPERATION_SUM)
+	if (h->op == SW_ROUND_SUM)
 		t->ops->add(sw_stensor_acc(t, 0, local), payload, n);
 	else
 		t->ops->put(sw_stensor_acc(t, 0, local), payload, n);
@@ -79,8 +79,8 @@ static bool differs(const struct sw_shard *sh, const struct sw_kept *k,
 {
 	bool has_begun = p->h->round == 1 && k->got;
 
-	return (has_begun && (p->h->op != SW_OPERATION_COPY ||
-				     k->root != p->h->aux)) ||
+	return (has_begun &&
+		       (p->h->op != SW_ROUND_COPY || k->root != p->h->aux)) ||
 	       !sw_shard_has_root(sh, p->member, p->h);
 }
 
@@ -125,7 +125,7 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 	h->step = (uint16_t)k->n_updates;
 	h->aux = (uint16_t)(k->n_updates >> 16);
 	h->weight = 1;
-	h->op = SW_OPERATION_COPY;
+	h->op = SW_ROUND_COPY;
 	if (t->ops->round) {
 		t->ops->round(
 			sh->rounded, bytes, sw_elems(t->ops, h->payload_len));

@@ -41,7 +41,7 @@ static inline uint32_t sw_kept_bytes(uint32_t n_members)
 /* sw_kept_judge_push - what a push of @round by @member is.  Changes nothing.
  */
 static inline enum sw_push_verdict sw_kept_judge_push(const struct sw_kept *k,
-	uint32_t round, uint32_t member, enum sw_operation op)
+	uint32_t round, uint32_t member, enum sw_round_kind op)
 {
 	uint32_t last = k->last[member];
 
@@ -49,7 +49,7 @@ static inline enum sw_push_verdict sw_kept_judge_push(const struct sw_kept *k,
 		return k->is_ready ? SW_PUSH_DONE : SW_PUSH_HAVE;
 	if (sw_round_before(round, last + 1))
 		return SW_PUSH_OLD;
-	if (round != last + 1 || (op == SW_OPERATION_SUM && !k->is_ready))
+	if (round != last + 1 || (op == SW_ROUND_SUM && !k->is_ready))
 		return SW_PUSH_VIOLATION;
 	return SW_PUSH_FOLD;
 }

@@ -28,7 +28,7 @@ struct sw_cell {
 	uint16_t weight;   /* sum of the contributions' weights */
 	uint16_t step;     /* of the first contribution */
 	uint16_t root;     /* copy: the rank whose bytes it is */
-	uint8_t op;        /* enum sw_operation */
+	uint8_t op;        /* enum sw_round_kind */
 	bool has_root : 1; /* copy: its bytes are in */
 	bool is_done : 1;
 };

@@ -300,7 +300,7 @@ static inline bool sw_shard_has_root(
 {
 	uint32_t local = (uint32_t)h->aux - sh->first[member];
 
-	return h->op != SW_OPERATION_COPY || !sw_shard_is_ranked(sh, member) ||
+	return h->op != SW_ROUND_COPY || !sw_shard_is_ranked(sh, member) ||
 	       (h->aux < sh->n_ranks &&
 		       (h->payload_len > 0) == (local < sh->weights[member]));
 }

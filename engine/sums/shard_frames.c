@@ -55,11 +55,11 @@ static bool matches_stream(struct sw_shard *sh, const struct sw_stensor *t,
 static bool matches(struct sw_shard *sh, const struct sw_stensor *t,
 	uint32_t member, const struct sw_header *h)
 {
-	bool may_be_empty = h->op == SW_OPERATION_COPY;
+	bool may_be_empty = h->op == SW_ROUND_COPY;
 
 	if (t->window)
 		return matches_stream(sh, t, member, h);
-	if (h->dtype != t->dtype || h->op >= SW_N_OPERATIONS) {
+	if (h->dtype != t->dtype || h->op >= SW_N_ROUND_KINDS) {
 		sw_count(&sh->stats->rx_dtype, 1);
 		return false;
 	}
@@ -79,8 +79,8 @@ static bool has_weight(const struct sw_shard *sh, const struct sw_stensor *t,
 	if (t->window)
 		return h->weight <= sh->weights[member] &&
 		       (h->weight > 0) == (h->payload_len > 0);
-	return h->weight == (h->op == SW_OPERATION_COPY ? h->payload_len > 0
-							: sh->weights[member]);
+	return h->weight == (h->op == SW_ROUND_COPY ? h->payload_len > 0
+						    : sh->weights[member]);
 }
 
 /* Does @h say of its stream what @last said, which came before it and was

@@ -122,7 +122,7 @@ static enum sw_push_verdict fit(const struct sw_shard *sh,
 
 	if (has_begun && (cell->step != h->step || cell->op != h->op))
 		return SW_PUSH_DIFFERS;
-	if (h->op != SW_OPERATION_COPY)
+	if (h->op != SW_ROUND_COPY)
 		return SW_PUSH_FOLD;
 	if ((has_begun && cell->root != h->aux) ||
 		!sw_shard_has_root(sh, p->member, h))
@@ -139,7 +139,7 @@ static void fold_bytes(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_open_sum sum =
 		open_sum(t, p->local, h->round, h->payload_len);
 
-	if (h->op == SW_OPERATION_COPY)
+	if (h->op == SW_ROUND_COPY)
 		fold_copy(sh, t, p->local, cell, p->member, h, p->payload);
 	else
 		SW_TIMED(sh->stats->ticks_fold,
@@ -149,7 +149,7 @@ static void fold_bytes(struct sw_shard *sh, struct sw_stensor *t,
 static void complete(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_cell *cell, const struct sw_push *p)
 {
-	if (p->h->op == SW_OPERATION_COPY)
+	if (p->h->op == SW_ROUND_COPY)
 		complete_copy(t, cell, p->local);
 	else
 		complete_sum(sh, t, cell, p->local, p->h);

@@ -48,8 +48,8 @@ const char *sw_coll_text(uint8_t op, uint32_t dtype, char out[SW_CALL_BYTES])
 	bool is_sum = sw_coll_is_sum(kind);
 
 	snprintf(out, SW_CALL_BYTES, "%s of %s%s%s", sw_coll_name(kind),
-		is_sum ? sw_op_name(sw_coll_op_of(op)) : "", is_sum ? " " : "",
-		sw_dtype_name(dtype));
+		is_sum ? sw_reduce_op_name(sw_coll_op_of(op)) : "",
+		is_sum ? " " : "", sw_dtype_name(dtype));
 	return out;
 }
 

@@ -30,7 +30,7 @@ struct sw_header {
 			    or what else is the same at all members */
 	uint16_t weight; /* PUSH: local ranks in it; RESULT: sum of those */
 	uint8_t dtype;
-	uint8_t op;        /* enum sw_operation; of a stream as sw_coll_op */
+	uint8_t op;        /* enum sw_round_kind; of a stream as sw_coll_op */
 	uint16_t aux;      /* KEEPALIVE: seq of STATUS; PUSH, copy: the root;
 			      async RESULT: updates, with step below; of a
 			      stream PUSH: root, a member; RESULT: base's low

@@ -92,10 +92,10 @@ static inline bool sw_type_is_data(uint8_t type)
 }
 
 /* What a push_pull does with the contributions. */
-enum sw_operation {
-	SW_OPERATION_SUM = 0,
-	SW_OPERATION_COPY = 1, /* broadcast: the root's bytes, unchanged */
-	SW_N_OPERATIONS = 2,
+enum sw_round_kind {
+	SW_ROUND_SUM = 0,
+	SW_ROUND_COPY = 1, /* broadcast: the root's bytes, unchanged */
+	SW_N_ROUND_KINDS = 2,
 };
 
 /* Of a tensor: a sum per round, or a value that the servers keep (async.h).

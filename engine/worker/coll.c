@@ -4,7 +4,7 @@
 
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
-#include "engine/worker/work.h"
+#include "engine/worker/sweep.h"
 #include "sum/sum.h"
 
 #define BYTES_MAX                                                  \
@@ -218,7 +218,7 @@ static int ask_for(struct sw_worker *w, struct sw_wtensor *t,
 		.cookie = ask->cookie};
 	if (c->n_asked == s->group.n_here)
 		start(w, t, c);
-	sw_lost_check_local(w, t);
+	sw_deaths_check_local(w, t);
 	return 0;
 }
 

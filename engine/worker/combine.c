@@ -23,7 +23,7 @@ static const void *scaled(struct sw_worker *w, const struct sw_sum_ops *ops,
 
 /* One by one, but for sums, which are made in one pass. */
 static void fold(struct sw_worker *w, const struct sw_sum_ops *ops,
-	enum sw_op op, const struct given *g)
+	enum sw_reduce_op op, const struct given *g)
 {
 	sw_fold_fn *fn = ops->put;
 

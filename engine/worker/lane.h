@@ -106,9 +106,9 @@ bool sw_lane_has_commands(const struct sw_lane *lane);
 bool sw_lane_has_reports(const struct sw_lane *lane);
 
 /* sw_worker_take - what the other lanes have said since the last turn, what
- * ends of dead streams, and what local ranks do among themselves (here.c); to
- * be called before each turn of an lcore that runs a lane.  Returns how much
- * there was; then the loop's timers may have changed. */
+ * ends of dead streams, and what local ranks do among themselves
+ * (stream_local.c); to be called before each turn of an lcore that runs a lane.
+ * Returns how much there was; then the loop's timers may have changed. */
 uint32_t sw_worker_take(struct sw_worker *w);
 
 #endif

@@ -224,12 +224,12 @@ uint32_t sw_worker_take(struct sw_worker *w)
 	uint32_t n = w->left_by_ns ? sw_rounds_end(w) : sw_dead_work(w);
 
 	if (w->lane_i)
-		return n + take_commands(w) + sw_closed_work(w);
-	n += sw_lost_work(w);
+		return n + take_commands(w) + sw_stream_gone_work(w);
+	n += sw_deaths_work(w);
 	if (w->here && !w->left_by_ns)
-		n += sw_here_work(w);
+		n += sw_stream_local_work(w);
 	for (uint32_t i = 0; i < w->n_others; i++)
 		n += take_reports(w, &w->lanes[i]);
 	n += sw_granules_tell(w);
-	return n + sw_closed_work(w);
+	return n + sw_stream_gone_work(w);
 }

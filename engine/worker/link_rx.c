@@ -222,7 +222,7 @@ static void on_status(struct sw_worker *w, struct sw_link *l,
 	}
 	sw_tuning_received(w, &st);
 	if (w->size) { /* what the other lanes may read stays */
-		sw_lost_learn(w, &st);
+		sw_deaths_learn(w, &st);
 		return;
 	}
 	w->joined = st.joined;
@@ -239,7 +239,7 @@ static void on_status(struct sw_worker *w, struct sw_link *l,
 	}
 	w->size = st.size;
 	w->first = st.first;
-	sw_lost_learn(w, &st); /* one may be gone already */
+	sw_deaths_learn(w, &st); /* one may be gone already */
 	for (uint32_t m = 0; m < w->n_members; m++)
 		w->firsts[m + 1] = (uint16_t)(w->firsts[m] + st.n_local[m]);
 	for (uint32_t i = 1; i < w->n_links; i++)

@@ -40,7 +40,7 @@ static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 		snprintf(text, sizeof(text),
 			"tensor %.64s: rank %u takes part in %s, rank %u in %s",
 			t->name, rank, ops[round->op], first, ops[t->op]);
-	else if (t->op == SW_OPERATION_COPY && t->root != round->root)
+	else if (t->op == SW_ROUND_COPY && t->root != round->root)
 		snprintf(text, sizeof(text),
 			"tensor %.64s: rank %u broadcasts from rank %u, rank "
 			"%u from rank %u",
@@ -73,12 +73,12 @@ static int ask(struct sw_worker *w, struct sw_wtensor *t,
 		sw_round_open(w, t, (uint8_t)round->op, (uint16_t)round->step,
 			round->root);
 	else if (t->op != round->op || t->step != (uint16_t)round->step ||
-		 (t->op == SW_OPERATION_COPY && t->root != round->root))
+		 (t->op == SW_ROUND_COPY && t->root != round->root))
 		return kill_differs(w, t, round);
 	t->n_asked++;
 	sw_bits_add(t->asked, round->local);
 	t->locals[round->local].cookie = round->cookie;
-	sw_lost_check_local(w, t);
+	sw_deaths_check_local(w, t);
 	return 0; /* also when its round has ended, as all have */
 }
 
@@ -91,7 +91,7 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 		return sw_worker_end_of(w);
 	t = sw_wtensor_at(w, round->tensor);
 	if (!t || round->local >= w->n_local ||
-		(round->op == SW_OPERATION_COPY && round->root >= w->size))
+		(round->op == SW_ROUND_COPY && round->root >= w->size))
 		return SW_EINVAL;
 	if (t->stream)
 		return t->dead_from ? t->death : SW_EINVAL;
@@ -100,7 +100,7 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 	if ((w->n_local > 1 && !t->locals[round->local].from &&
 		    !t->dead_from) ||
 		(t->mode == SW_MODE_ASYNC && !t->round &&
-			round->op == SW_OPERATION_SUM))
+			round->op == SW_ROUND_SUM))
 		return SW_EINVAL;
 	if (sw_bits_has(t->asked, round->local))
 		return SW_EBUSY;

@@ -32,7 +32,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/worker/stream.h"
-#include "engine/worker/work.h"
+#include "engine/worker/sweep.h"
 #include "sum/sum.h"
 
 const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor)
@@ -199,7 +199,7 @@ static bool is_kept(const struct sw_worker *w, struct sw_wtensor *t)
 static uint32_t end_dead(struct sw_worker *w, struct sw_wtensor *t)
 {
 	if (!is_kept(w, t))
-		return SW_WORK_BURST; /* the next turn goes on */
+		return SW_SWEEP_BURST; /* the next turn goes on */
 	if (t->is_open)
 		return sw_round_end_some(w, t, t->death);
 	sw_bitmap_remove(&w->dying, t->index);
@@ -212,7 +212,7 @@ static uint32_t end_dead(struct sw_worker *w, struct sw_wtensor *t)
 
 uint32_t sw_dead_work(struct sw_worker *w)
 {
-	return sw_tensors_work(w, &w->dying, end_dead);
+	return sw_sweep(w, &w->dying, end_dead);
 }
 
 static uint32_t priority_of(const struct sw_wtensor *t, uint32_t declared)

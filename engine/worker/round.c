@@ -6,7 +6,7 @@
  * servers' grants allow (todo.c, worker_tx.c).  So what is started but not sent
  * yet can still be overtaken.  Credit comes back as chunks are folded.
  */
-#include "engine/worker/work.h"
+#include "engine/worker/sweep.h"
 
 #include <assert.h>
 
@@ -169,7 +169,7 @@ void sw_round_open(struct sw_worker *w, struct sw_wtensor *t, uint8_t op,
 	sw_wtensor_set_open(t, true);
 	t->op = op;
 	t->step = step;
-	t->root = op == SW_OPERATION_COPY ? root : 0;
+	t->root = op == SW_ROUND_COPY ? root : 0;
 	t->progress_ns = w->now_ns;
 	w->n_open++;
 }
@@ -286,5 +286,5 @@ static uint32_t end_some(struct sw_worker *w, struct sw_wtensor *t)
 
 uint32_t sw_rounds_end(struct sw_worker *w)
 {
-	return sw_tensors_work(w, &w->open, end_some);
+	return sw_sweep(w, &w->open, end_some);
 }

@@ -215,7 +215,7 @@ static void look_at(struct sw_worker *w, uint32_t i)
 	struct sw_wtensor *t = &w->tensors[i];
 
 	w->look.is_still |= sw_stream_compare(w, t);
-	sw_lost_check_members(w, t, named(w, t));
+	sw_deaths_check_members(w, t, named(w, t));
 	if (!is_stalled(w, t))
 		return;
 	w->look.n++;
@@ -229,7 +229,7 @@ static void conclude(struct sw_worker *w)
 {
 	struct sw_wtensor *t = &w->tensors[w->look.worst];
 
-	sw_lost_tick(w);
+	sw_deaths_tick(w);
 	w->is_still = w->look.is_still;
 	for (uint32_t i = 0; w->is_still && i < w->n_links; i++)
 		sw_peer_wake(&w->links[i].peer, w->now_ns);

@@ -123,8 +123,8 @@ struct sw_stream {
 	uint32_t n_colls;  /* submitted by all of them */
 	uint32_t n_open;
 	uint32_t first; /* where the next one begins on the line */
-	/* Of a group that has all its ranks here (here.c): the next such
-	 * stream, and the chunk that is next, of which collective. */
+	/* Of a group that has all its ranks here (stream_local.c): the next
+	 * such stream, and the chunk that is next, of which collective. */
 	struct sw_wtensor *next_here;
 	uint32_t here_coll, here_at;
 	struct sw_piece *pieces; /* by chunk of the tensor */
@@ -205,7 +205,7 @@ void sw_piece_take(const struct sw_stream *s, const struct sw_piece *p,
 	const uint8_t *bytes);
 void sw_piece_copy_own(const struct sw_stream *s, const struct sw_piece *p);
 
-/* --- enter.c: chunks enter the window --- */
+/* --- stream_window.c: chunks enter the window --- */
 
 /* sw_stream_window - its slots at each link. */
 static inline uint32_t sw_stream_window(const struct sw_wtensor *t)
@@ -308,7 +308,7 @@ static inline bool sw_coll_has_asked(
 	return c->n_asked && (int32_t)(s->n_asked[local] - c->turn) > 0;
 }
 
-/* --- gone.c --- */
+/* --- stream_gone.c --- */
 
 /* sw_stream_close - local rank @local is through with the stream; when all of
  * its group are, or are gone, the servers and the other lanes are told.
@@ -316,7 +316,7 @@ static inline bool sw_coll_has_asked(
 void sw_stream_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local);
 void sw_stream_check_left(struct sw_worker *w, struct sw_wtensor *t);
 
-/* --- ends.c --- */
+/* --- group_end.c --- */
 
 /* sw_stream_has_closed - has local rank @local? */
 static inline bool sw_stream_has_closed(
@@ -325,7 +325,7 @@ static inline bool sw_stream_has_closed(
 	return sw_bits_has(s->closed, local);
 }
 
-/* --- here.c --- */
+/* --- stream_local.c --- */
 
 /* sw_stream_is_here - has its group no rank at another member? */
 static inline bool sw_stream_is_here(

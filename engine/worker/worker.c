@@ -61,7 +61,7 @@ static bool is_wanted(struct sw_worker *w, const struct sw_wtensor *t,
 static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
 	uint32_t record, const struct sw_header *h)
 {
-	uint8_t op = t->mode == SW_MODE_ASYNC ? SW_OPERATION_COPY : t->op;
+	uint8_t op = t->mode == SW_MODE_ASYNC ? SW_ROUND_COPY : t->op;
 
 	/* Of a round that is over the operation may have been another, also
 	 * while the next one waits for local ranks. */
@@ -272,7 +272,7 @@ static void on_answer(
 	case SW_ANSWER_WAIT:
 		sw_set_word(&t->awaited, a->missing);
 		sw_count(&w->stats.pull_wait, 1);
-		sw_lost_on_wait(w, l, t, a->missing);
+		sw_deaths_on_wait(w, l, t, a->missing);
 		return;
 	case SW_ANSWER_NEED:
 		sw_count(&w->stats.pull_need, 1);
@@ -419,7 +419,7 @@ static void settle(struct sw_worker *w)
 	sw_peers_grant(&w->grants, w->due);
 }
 
-void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+void sw_worker_rx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n)
 {
 	struct sw_worker *w = (struct sw_worker *)node;
@@ -475,7 +475,8 @@ static uint64_t tick_at(const struct sw_link *l)
 					: l->peer.tick_at_ns;
 }
 
-uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
+uint64_t sw_worker_tick(
+	struct sw_engine *node, uint64_t now_ns, uint64_t gap_ns)
 {
 	struct sw_worker *w = (struct sw_worker *)node;
 	uint64_t at = UINT64_MAX;

@@ -20,7 +20,7 @@
 #include "engine/base/params.h"
 #include "engine/base/stats.h"
 #include "engine/flow/flow.h"
-#include "engine/loop/node.h"
+#include "engine/loop/engine.h"
 #include "engine/sched/due.h"
 #include "engine/sched/order.h"
 #include "engine/sched/place.h"
@@ -105,18 +105,18 @@ struct sw_worker_tuning {
 
 /* Who is gone, and what is done about the local ranks that died: all is looked
  * at twice. */
-enum sw_lost_step {
-	SW_LOST_NOBODY,
-	SW_LOST_JUDGED, /* is there a stream of others? */
-	SW_LOST_ENDED,  /* there is: what they are in ends */
+enum sw_deaths_step {
+	SW_DEATHS_NOBODY,
+	SW_DEATHS_JUDGED, /* is there a stream of others? */
+	SW_DEATHS_ENDED,  /* there is: what they are in ends */
 };
 
-struct sw_lost {
+struct sw_deaths {
 	uint32_t n_gone; /* local ranks that left or died */
 	uint64_t gone[SW_LOCAL_WORDS], died[SW_LOCAL_WORDS];
 	uint32_t local; /* the last that died, and why */
 	char why[SW_TEXT_MAX];
-	enum sw_lost_step step;
+	enum sw_deaths_step step;
 	bool is_needed; /* there is such a stream */
 	/* Members that died, as the coordinator says; the last, and why. */
 	uint64_t members;
@@ -133,7 +133,7 @@ struct sw_wtensor;
 
 /* To be embedded; its fields are those of this folder alone. */
 struct sw_worker {
-	struct sw_node node;
+	struct sw_engine node;
 	struct sw_params params;
 	const struct sw_env *env;
 	struct sw_worker_events events;
@@ -149,7 +149,7 @@ struct sw_worker {
 	uint32_t n_others, n_awaited, n_declaring, n_staying;
 	uint16_t first, size; /* ranks: ours from first on, of all */
 	uint16_t firsts[SW_MAX_MEMBERS + 1]; /* of each member; then size */
-	struct sw_lost lost;
+	struct sw_deaths lost;
 	uint64_t epoch;      /* of the job, as the coordinator says */
 	uint64_t joined;     /* members, from the coordinator */
 	uint64_t started_ns; /* of JOINING */
@@ -193,8 +193,8 @@ struct sw_worker {
 	uint32_t n_tensors, n_admitted;
 	/* Of their indices: of which something is open; and those of which
 	 * sw_worker_take does some in each turn: dead streams that end
-	 * (mismatch.c), what may lack a local rank that is gone (lost.c),
-	 * streams that are closed (gone.c). */
+	 * (mismatch.c), what may lack a local rank that is gone (deaths.c),
+	 * streams that are closed (stream_gone.c). */
 	struct sw_bitmap open, dying, lacking, closing;
 	/* Those that this lane has; at others control may be building. */
 	struct sw_bitmap added;
@@ -213,7 +213,8 @@ struct sw_worker {
 	 * NULL: none has. */
 	struct sw_wtensor *moved;
 	struct sw_link *moved_at;
-	struct sw_wtensor *here; /* streams whose ranks are all here (here.c) */
+	struct sw_wtensor
+		*here; /* streams whose ranks are all here (stream_local.c) */
 	struct sw_sched sched;
 	struct sw_worker_tuning tuning;
 	uint32_t highest_round;  /* of any tensor that has begun */
@@ -319,7 +320,7 @@ struct sw_worker_round {
 	 * elements; sw_worker_grow says when they are.  Until then nothing of
 	 * them is read. */
 	uint64_t lacks;
-	enum sw_operation op;
+	enum sw_round_kind op;
 	uint16_t root; /* copy: the rank whose bytes all get */
 };
 
@@ -346,8 +347,8 @@ struct sw_worker_coll {
 	uint32_t stream, local;
 	enum sw_coll_kind kind;
 	uint32_t dtype;
-	enum sw_op op; /* SW_SUM where nothing is summed */
-	double scale;  /* SW_PREMUL_SUM: what this member's are times */
+	enum sw_reduce_op op; /* SW_SUM where nothing is summed */
+	double scale;         /* SW_PREMUL_SUM: what this member's are times */
 	/* Elements: of the tensor; of all_gather and reduce_scatter those of
 	 * one rank's part. */
 	uint64_t n_elems;
@@ -488,7 +489,7 @@ static inline struct sw_worker_view sw_worker_view(const struct sw_worker *w)
 /* sw_worker_tuning - those in use, credit_bytes that of all lanes. */
 struct sw_job_tuning sw_worker_tuning(const struct sw_worker *w);
 
-static inline struct sw_node *sw_worker_node(struct sw_worker *w)
+static inline struct sw_engine *sw_worker_engine(struct sw_worker *w)
 {
 	return &w->node;
 }

@@ -117,13 +117,14 @@ static inline bool sw_result_verify(
 	return crc == h->payload_crc;
 }
 
-/* --- worker.c, worker_tx.c: what drives it (engine/loop/node.h) --- */
+/* --- worker.c, worker_tx.c: what drives it (engine/loop/engine.h) --- */
 
-void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+void sw_worker_rx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n);
-uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns);
-bool sw_worker_is_busy(const struct sw_node *node);
-uint32_t sw_worker_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+uint64_t sw_worker_tick(
+	struct sw_engine *node, uint64_t now_ns, uint64_t gap_ns);
+bool sw_worker_is_busy(const struct sw_engine *node);
+uint32_t sw_worker_tx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max);
 
 /* --- link.c: what is asked of a server --- */
@@ -274,44 +275,45 @@ void sw_todo_renumber(struct sw_worker *w);
  * ready.  Its chunks wait for nothing. */
 void sw_todo_take_place(struct sw_worker *w, struct sw_wtensor *t);
 
-/* --- lost.c --- */
+/* --- deaths.c --- */
 
-/* sw_lost_check_local - what is open of it lacks a local rank that is gone:
- * then it ends.  sw_lost_work - look so at some of what may; returns at how
+/* sw_deaths_check_local - what is open of it lacks a local rank that is gone:
+ * then it ends.  sw_deaths_work - look so at some of what may; returns at how
  * many. */
-void sw_lost_check_local(struct sw_worker *w, struct sw_wtensor *t);
-uint32_t sw_lost_work(struct sw_worker *w);
+void sw_deaths_check_local(struct sw_worker *w, struct sw_wtensor *t);
+uint32_t sw_deaths_work(struct sw_worker *w);
 
-/* sw_lost_learn - the coordinator says which members are gone, and why the last
- * of them is.  sw_lost_check_members - what is open of @t ends if it is a
- * stream of one of them, or a round that, as servers say, waits for the members
+/* sw_deaths_learn - the coordinator says which members are gone, and why the
+ * last of them is.  sw_deaths_check_members - what is open of @t ends if it is
+ * a stream of one of them, or a round that, as servers say, waits for the
+ * members
  * @awaited, and one of them is. */
-void sw_lost_learn(struct sw_worker *w, const struct sw_status *st);
-void sw_lost_check_members(
+void sw_deaths_learn(struct sw_worker *w, const struct sw_status *st);
+void sw_deaths_check_members(
 	struct sw_worker *w, struct sw_wtensor *t, uint64_t awaited);
 /* Of an asynchronous job, where nothing ends but what waits for one of them:
- * sw_lost_on_wait - the server of @l waits in @t for the members @awaited; the
- * worker fails if nothing can come of one any more.  Any lane.
- * sw_lost_tick - it may be so late that nothing can. */
-void sw_lost_on_wait(struct sw_worker *w, const struct sw_link *l,
+ * sw_deaths_on_wait - the server of @l waits in @t for the members @awaited;
+ * the worker fails if nothing can come of one any more.  Any lane.
+ * sw_deaths_tick - it may be so late that nothing can. */
+void sw_deaths_on_wait(struct sw_worker *w, const struct sw_link *l,
 	const struct sw_wtensor *t, uint64_t awaited);
-void sw_lost_tick(struct sw_worker *w);
+void sw_deaths_tick(struct sw_worker *w);
 
-/* --- gone.c --- */
+/* --- stream_gone.c --- */
 
 /* sw_tensor_closed - all local ranks are through with stream @t: the servers
  * are told. */
 void sw_tensor_closed(struct sw_worker *w, struct sw_wtensor *t);
 
-/* sw_closed_work - streams that are closed go when all servers know it, and all
- * lanes: look at some; returns how many went. */
-uint32_t sw_closed_work(struct sw_worker *w);
+/* sw_stream_gone_work - streams that are closed go when all servers know it,
+ * and all lanes: look at some; returns how many went. */
+uint32_t sw_stream_gone_work(struct sw_worker *w);
 
-/* --- here.c --- */
+/* --- stream_local.c --- */
 
-/* sw_here_work - some chunks of collectives of groups that have all their ranks
- * here; returns how many. */
-uint32_t sw_here_work(struct sw_worker *w);
+/* sw_stream_local_work - some chunks of collectives of groups that have all
+ * their ranks here; returns how many. */
+uint32_t sw_stream_local_work(struct sw_worker *w);
 
 /* --- grow.c --- */
 

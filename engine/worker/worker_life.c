@@ -208,7 +208,7 @@ void sw_worker_check_left(struct sw_worker *w)
 	sw_lane_say(w, w->fault.err, w->fault.text);
 }
 
-bool sw_worker_is_busy(const struct sw_node *node)
+bool sw_worker_is_busy(const struct sw_engine *node)
 {
 	const struct sw_worker *w = (const struct sw_worker *)node;
 

@@ -118,7 +118,7 @@ static inline const uint8_t *local_bytes(struct sw_worker *w,
 {
 	uint64_t at = (uint64_t)chunk * t->chunk_bytes;
 
-	*is_stable = w->n_local == 1 || t->op == SW_OPERATION_COPY;
+	*is_stable = w->n_local == 1 || t->op == SW_ROUND_COPY;
 	if (!*is_stable)
 		return sum_locals(w, t, at, bytes);
 	return t->locals[w->n_local == 1 ? 0 : t->root - w->first].from + at;
@@ -149,7 +149,7 @@ static void note_crc(struct sw_wtensor *t, uint32_t record, uint32_t crc)
 /* Does this node contribute bytes?  To a broadcast only the root does. */
 static bool has_bytes(const struct sw_worker *w, const struct sw_wtensor *t)
 {
-	return t->op == SW_OPERATION_SUM ||
+	return t->op == SW_ROUND_SUM ||
 	       (t->root >= w->first && t->root < w->first + w->n_local);
 }
 
@@ -171,7 +171,7 @@ static const uint8_t *fill(struct sw_worker *w, struct sw_wtensor *t,
 	h->round = t->round;
 	h->chunk = sw_place_global(&p->place, record - p->from);
 	h->step = t->step;
-	h->weight = t->op == SW_OPERATION_SUM ? w->n_local : has;
+	h->weight = t->op == SW_ROUND_SUM ? w->n_local : has;
 	h->dtype = (uint8_t)t->decl.dtype;
 	h->op = t->op;
 	h->aux = t->root;
@@ -341,7 +341,7 @@ static uint32_t tx_pushes(struct sw_worker *w, uint32_t port_i,
 	return n;
 }
 
-uint32_t sw_worker_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+uint32_t sw_worker_tx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max)
 {
 	struct sw_worker *w = (struct sw_worker *)node;

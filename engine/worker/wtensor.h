@@ -66,7 +66,7 @@ struct sw_wtensor {
 	uint32_t key;        /* SW_KEY_NONE until the coordinator gave one */
 	uint32_t first;      /* then also its place on the line */
 	uint8_t class, mode; /* enum sw_mode */
-	uint8_t op;          /* of this round, enum sw_operation */
+	uint8_t op;          /* of this round, enum sw_round_kind */
 	uint16_t root;       /* copy: the rank whose bytes it is */
 	bool is_open;        /* a local rank has asked for a round */
 	bool is_edited;      /* its buffer changed under a push */

@@ -16,7 +16,7 @@ static bool has_op(const struct sw_coll_args *a)
 		return a->dtype != SW_BOOL;
 	if (a->op == SW_BAND || a->op == SW_BOR || a->op == SW_BXOR)
 		return !is_float;
-	return a->op < SW_N_OPS;
+	return a->op < SW_N_REDUCE_OPS;
 }
 
 static int check_count(
@@ -32,7 +32,7 @@ static int check_count(
 	if (!has_op(a))
 		return sw_client_fail(c, SW_EINVAL,
 			"group '%s': there is no %s of %s %s", g->name,
-			sw_coll_name(a->kind), sw_op_name(a->op),
+			sw_coll_name(a->kind), sw_reduce_op_name(a->op),
 			sw_dtype_name(a->dtype));
 	if ((a->kind == SW_BCAST || a->kind == SW_REDUCE) &&
 		!sw_group_has(g, a->root))

@@ -7,7 +7,7 @@
 const struct sw_back_ops *sw_back_find(const char *name, const char **options)
 {
 	static const struct sw_back_ops *const all[] = {
-		&sw_back_cuda, &sw_back_host};
+		&sw_back_cuda, &sw_back_fake};
 	size_t n = strcspn(name, ":");
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {

@@ -90,7 +90,7 @@ struct sw_back_ops {
 		uint64_t *out);
 };
 
-extern const struct sw_back_ops sw_back_host, sw_back_cuda;
+extern const struct sw_back_ops sw_back_fake, sw_back_cuda;
 
 /* sw_back_find - that of "NAME" or "NAME:OPTIONS"; NULL: there is none.
  * @options  set to what stands behind the colon, in @name; NULL: nothing */

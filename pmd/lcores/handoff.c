@@ -71,13 +71,13 @@ static struct sw_handoff_ring *ring_open(uint32_t n_slots)
 
 /* --- a node: the endpoints of another lcore --- */
 
-static struct sw_handoff_node *node_of(const struct sw_node *node)
+static struct sw_handoff_engine *node_of(const struct sw_engine *node)
 {
-	return (struct sw_handoff_node *)(uintptr_t)node;
+	return (struct sw_handoff_engine *)(uintptr_t)node;
 }
 
 static struct sw_handoff_port *far_port(
-	const struct sw_handoff_node *n, uint32_t port_i)
+	const struct sw_handoff_engine *n, uint32_t port_i)
 {
 	return n->all->ports[n->to][port_i];
 }
@@ -93,10 +93,10 @@ static uint64_t *reason_to_drop(
 	return is_full ? &st->handoff_full : NULL;
 }
 
-static void node_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+static void node_rx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n)
 {
-	struct sw_handoff_node *h = node_of(node);
+	struct sw_handoff_engine *h = node_of(node);
 	struct sw_handoff_port *p = far_port(h, port_i);
 	struct sw_handoff_ring *r = p->in[h->from];
 	uint32_t room = r->size - filled(r), taken = 0;
@@ -124,10 +124,10 @@ static void node_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	sw_count(&h->stats.handoff_misrouted, p->own ? taken : 0);
 }
 
-static uint32_t node_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
-	struct sw_tx_frame *out, uint32_t max)
+static uint32_t node_tx(struct sw_engine *node, uint64_t now_ns,
+	uint32_t port_i, struct sw_tx_frame *out, uint32_t max)
 {
-	struct sw_handoff_node *h = node_of(node);
+	struct sw_handoff_engine *h = node_of(node);
 	struct sw_handoff_ring *r;
 	uint32_t n, at;
 
@@ -150,7 +150,7 @@ static uint32_t node_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 }
 
 static uint64_t node_tick(
-	struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
+	struct sw_engine *node, uint64_t now_ns, uint64_t gap_ns)
 {
 	(void)node;
 	(void)now_ns;
@@ -158,9 +158,9 @@ static uint64_t node_tick(
 	return UINT64_MAX;
 }
 
-static bool node_is_busy(const struct sw_node *node)
+static bool node_is_busy(const struct sw_engine *node)
 {
-	const struct sw_handoff_node *h = node_of(node);
+	const struct sw_handoff_engine *h = node_of(node);
 
 	for (uint32_t i = 0; i < h->all->n_ports && !h->from; i++) {
 		const struct sw_handoff_port *p = far_port(h, i);
@@ -316,7 +316,7 @@ int sw_handoff_open(struct sw_handoff *h, uint32_t n_lcores, uint32_t n_ports,
 	if (!h->nodes)
 		return SW_ENOMEM;
 	for (uint32_t i = 0; i < n_pairs; i++)
-		h->nodes[i] = (struct sw_handoff_node){
+		h->nodes[i] = (struct sw_handoff_engine){
 			.node = {.stats = &h->nodes[i].stats,
 				.rx = node_rx,
 				.tx = node_tx,
@@ -358,7 +358,7 @@ struct sw_port *const *sw_handoff_ports(
 	return h->lists[lcore];
 }
 
-struct sw_node *sw_handoff_node(
+struct sw_engine *sw_handoff_engine(
 	const struct sw_handoff *h, uint32_t from, uint32_t to)
 {
 	return &h->nodes[from * h->n_lcores + to].node;
@@ -378,7 +378,7 @@ bool sw_handoff_has(const struct sw_handoff *h, uint32_t from, uint32_t to)
 
 void sw_handoff_release(struct sw_handoff *h, uint32_t lcore)
 {
-	struct sw_handoff_node *n = node_of(sw_handoff_node(h, 0, lcore));
+	struct sw_handoff_engine *n = node_of(sw_handoff_engine(h, 0, lcore));
 
 	for (uint32_t i = 0; i < h->n_ports; i++) {
 		struct sw_handoff_port *p = h->ports[lcore][i];

@@ -27,7 +27,7 @@
 
 #include <stdatomic.h>
 
-#include "engine/loop/node.h"
+#include "engine/loop/engine.h"
 
 enum {
 	SW_HANDOFF_SLOTS = 64,
@@ -65,8 +65,8 @@ struct sw_handoff_port {
 struct sw_handoff;
 
 /* One lcore's place for the endpoints of another. */
-struct sw_handoff_node {
-	struct sw_node node; /* first: it is cast back */
+struct sw_handoff_engine {
+	struct sw_engine node; /* first: it is cast back */
 	struct sw_stats stats;
 	struct sw_handoff *all;
 	uint32_t from, to;
@@ -78,7 +78,7 @@ struct sw_handoff {
 	uint32_t n_lcores, n_ports;
 	struct sw_handoff_port *ports[SW_MAX_LCORES][SW_MAX_PORTS];
 	struct sw_port *lists[SW_MAX_LCORES][SW_MAX_PORTS];
-	struct sw_handoff_node *nodes; /* n_lcores x n_lcores, by from */
+	struct sw_handoff_engine *nodes; /* n_lcores x n_lcores, by from */
 };
 
 /* sw_handoff_open - @n_lcores lcores at @n_ports ports.
@@ -97,9 +97,9 @@ void sw_handoff_close(struct sw_handoff *h);
 struct sw_port *const *sw_handoff_ports(
 	const struct sw_handoff *h, uint32_t lcore);
 
-/* sw_handoff_node - for the loop of lcore @from, under each endpoint of lcore
+/* sw_handoff_engine - for the loop of lcore @from, under each endpoint of lcore
  * @to. */
-struct sw_node *sw_handoff_node(
+struct sw_engine *sw_handoff_engine(
 	const struct sw_handoff *h, uint32_t from, uint32_t to);
 
 /* sw_handoff_has - do frames from lcore @from wait for lcore @to?  Either of

@@ -93,7 +93,7 @@ int sw_nccl_put(struct sw_nccl_coll *c, struct sw_coll_args *args, uint32_t n,
 
 /* sw_nccl_find_type - what NCCL's are; false: there are no such. */
 bool sw_nccl_find_type(
-	int dtype, int op, enum sw_dtype *out_dtype, enum sw_op *out_op);
+	int dtype, int op, enum sw_dtype *out_dtype, enum sw_reduce_op *out_op);
 
 /* sw_nccl_request_free - it may be used again. */
 void sw_nccl_request_free(struct sw_nccl_request *r);

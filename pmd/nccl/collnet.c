@@ -55,9 +55,9 @@ static bool find_dtype(int dtype, int op, enum sw_dtype *out)
 	return true;
 }
 
-static bool find_op(int op, enum sw_op *out)
+static bool find_op(int op, enum sw_reduce_op *out)
 {
-	static const enum sw_op ops[NCCL_N_OPS] = {
+	static const enum sw_reduce_op ops[NCCL_N_OPS] = {
 		SW_SUM, SW_PROD, SW_MAX, SW_MIN};
 
 	if (op < 0 || op >= NCCL_N_OPS)
@@ -67,7 +67,7 @@ static bool find_op(int op, enum sw_op *out)
 }
 
 bool sw_nccl_find_type(
-	int dtype, int op, enum sw_dtype *out_dtype, enum sw_op *out_op)
+	int dtype, int op, enum sw_dtype *out_dtype, enum sw_reduce_op *out_op)
 {
 	return find_op(op, out_op) && find_dtype(dtype, op, out_dtype);
 }
@@ -75,7 +75,7 @@ bool sw_nccl_find_type(
 int sw_nccl_coll_support(int dtype, int op, int *is_supported)
 {
 	enum sw_dtype d;
-	enum sw_op o;
+	enum sw_reduce_op o;
 
 	*is_supported = sw_nccl_find_type(dtype, op, &d, &o);
 	return NCCL_OK;

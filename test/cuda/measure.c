@@ -4,7 +4,7 @@
  *   measure copies BACKEND [MIB]
  *   sumwire run -np 2 measure sums BACKEND [MIB]
  *
- * BACKEND is "cuda", or "host" with options (pmd/cuda/host.h).
+ * BACKEND is "cuda", or "fake" with options (pmd/cuda/fake.h).
  */
 #include "test/cuda/measure.h"
 

@@ -46,7 +46,7 @@ static void open_rank(struct rank *r, const char *backend, uint64_t bytes)
 	must(r, sw_open(&settings, &r->c));
 	device.backend = backend;
 	must(r, sw_device_open(r->c, &device, &r->d));
-	host.name = "host";
+	host.name = "fake";
 	on[0].name = "big";
 	on[1].name = "small";
 	host.dtype = on[0].dtype = on[1].dtype = SW_F32;

@@ -96,8 +96,8 @@ void fuzz_show(const char *what, const struct test_frame *f)
 		(unsigned long long)f->h.psn);
 }
 
-void fuzz_rx(struct sw_node *node, uint64_t now_ns, const struct test_frame *f,
-	struct fuzz_lent *lent)
+void fuzz_rx(struct sw_engine *node, uint64_t now_ns,
+	const struct test_frame *f, struct fuzz_lent *lent)
 {
 	uint32_t n = f->len - SW_HEAD_BYTES;
 	uint8_t *head = malloc(SW_HEAD_BYTES), *payload = malloc(n + !n);

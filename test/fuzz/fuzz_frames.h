@@ -55,8 +55,8 @@ void fuzz_show(const char *what, const struct test_frame *f);
 
 /* fuzz_rx - hand @f to @node in memory of just its size; @lent keeps what is
  * lent, NULL: nothing is. */
-void fuzz_rx(struct sw_node *node, uint64_t now_ns, const struct test_frame *f,
-	struct fuzz_lent *lent);
+void fuzz_rx(struct sw_engine *node, uint64_t now_ns,
+	const struct test_frame *f, struct fuzz_lent *lent);
 
 /* fuzz_lent_free - nobody looks at them any more. */
 void fuzz_lent_free(struct fuzz_lent *lent);

@@ -31,7 +31,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 static void drain(struct fuzz *x, uint32_t max)
 {
 	static struct test_frame f;
-	struct sw_node *node = &x->r.srv->node;
+	struct sw_engine *node = &x->r.srv->node;
 
 	for (uint32_t n = 0; n < max && frame_tx(node, x->r.now_ns, 0, &f);
 		n++) {
@@ -134,7 +134,7 @@ static struct sw_header call(struct fuzz *x, const struct fuzz_step *s)
 	uint32_t root = s->d >> 4 & 1;
 
 	h.op = sw_coll_op((enum sw_coll_kind)(1 + s->c % SW_BARRIER),
-		s->c / SW_BARRIER % SW_N_OPS);
+		s->c / SW_BARRIER % SW_N_REDUCE_OPS);
 	h.dtype = s->d & 15;
 	h.aux = (uint16_t)root;
 	h.step = h.chunk = 1 + (s->d >> 5 & 1);

@@ -203,7 +203,7 @@ static struct sw_header call_result(struct fuzz *x, const struct fuzz_step *s)
 		fuzz_edge(s->a), fuzz_edge(s->b), 1 + (s->d & 3), 1);
 
 	h.op = sw_coll_op((enum sw_coll_kind)(1 + s->c % SW_BARRIER),
-		s->c / SW_BARRIER % SW_N_OPS);
+		s->c / SW_BARRIER % SW_N_REDUCE_OPS);
 	h.payload_len = lengths[s->d >> 2 & 3];
 	h.aux = (uint16_t)(fuzz_edge(s->b) + (s->d >> 4 & 3));
 	if (s->d & 64)
@@ -313,7 +313,7 @@ static void collective(struct fuzz *x, const struct fuzz_step *s)
 	struct sw_worker_coll ask = {.stream = s->b,
 		.local = (s->d & 3) % x->n_local,
 		.kind = (enum sw_coll_kind)(1 + s->c % SW_BARRIER),
-		.op = s->c / SW_BARRIER % SW_N_OPS,
+		.op = s->c / SW_BARRIER % SW_N_REDUCE_OPS,
 		.dtype = s->d & 16 ? SW_U8 : SW_I32,
 		.n_elems = n_elems[s->d >> 2 & 3]};
 	uint32_t i = free_call_index(x);

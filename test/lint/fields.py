@@ -17,7 +17,7 @@ OPEN = [
     ("engine/base", "sw_env sw_log sw_params", "given to an engine"),
     ("engine/base", "sw_stat_row", "names of counters"),
     ("engine/wire", "*", "what frames say"),
-    ("engine/loop", "sw_node sw_port sw_port_ops", "others implement them"),
+    ("engine/loop", "sw_engine sw_port sw_port_ops", "others implement them"),
     ("engine/peer", "sw_peer", "a session and a link are one each"),
     ("engine/sched", "sw_place sw_place_job sw_place_map",
      "where chunks are: plain results"),

@@ -47,7 +47,7 @@ FRONTS = {
     "engine/sums": {"shard.h": ""},
     "engine/loop": {
         "loop.h": "daemons, which turn it",
-        "node.h": "server and worker, which are turned",
+        "engine.h": "server and worker, which are turned",
         "port.h": "pmd/, over which it turns"},
     "engine/peer": {"peer.h": ""},
     "engine/server": {"server.h": ""},

@@ -7,7 +7,7 @@ import rig
 from rig import Net, check, program
 
 
-def start(net, rank, device="host:gbit=40,latency_us=10", name="", env=(),
+def start(net, rank, device="fake:gbit=40,latency_us=10", name="", env=(),
           **keys):
     args = [f"--{k}={v}" for k, v in keys.items()]
     return net.run(f"device{rank}{name}", "env", f"SUMWIRE_DEVICE={device}",
@@ -48,14 +48,14 @@ def test_a_device_is_lost():
     with Net(workers=2, servers=1) as net:
         net.start_all()
         good = start(net, 0, steps=1000)
-        bad = start(net, 1, "host:lost_after=60", steps=1000)
-        lost = "host device: the device that is none was lost"
+        bad = start(net, 1, "fake:lost_after=60", steps=1000)
+        lost = "fake device: it was lost: lost_after says so"
         bad.wait_error("SW_EDEVICE", f"rank 1: {lost}")
         good.wait_error("SW_EPEER", f"rank 1 .*{lost}")
 
 
 def collectives(n, k, local=None,
-                devices=("host:gbit=40,latency_us=10,check",), **keys):
+                devices=("fake:gbit=40,latency_us=10,check",), **keys):
     """Collectives drawn from a seed, some of them of device memory."""
     with Net(workers=n, servers=k, local=local, **keys) as net:
         net.start_all()
@@ -85,9 +85,9 @@ def test_collectives_of_local_ranks():
 
 def test_a_device_is_lost_in_a_collective():
     """The job ends at all ranks, and all know whose device it was."""
-    for good, bad in collectives(2, 1, devices=("host",
-                                                "host:lost_after=60")):
-        lost = "host device: the device that is none was lost"
+    for good, bad in collectives(2, 1, devices=("fake",
+                                                "fake:lost_after=60")):
+        lost = "fake device: it was lost: lost_after says so"
         bad.wait_error("SW_EDEVICE", f"rank 1: {lost}")
         good.wait_error("SW_EPEER", f"rank 1 .*{lost}")
 
@@ -103,7 +103,7 @@ def test_measure():
     """What a machine with a GPU would show: that it runs."""
     program_of = program("test/cuda/measure")
     fake = {"SUMWIRE_CUDART": program("test/cuda/cudart-fake-13.so")}
-    for device, env in ("host:gbit=100", {}), ("cuda", fake):
+    for device, env in ("fake:gbit=100", {}), ("cuda", fake):
         out = measured(program_of, "copies", device, "2", **env)
         check("pinned 8 MiB in " in out and "   2 MiB: bare " in out, out)
         out = measured(rig.sumwire(), "run", "-np", "2", program_of,

@@ -119,7 +119,8 @@ static inline double factor_of(const struct proc_call *k, uint32_t rank)
 
 /* --- what it comes to --- */
 
-static inline long double fold_floats(enum sw_op op, long double a, double b)
+static inline long double fold_floats(
+	enum sw_reduce_op op, long double a, double b)
 {
 	return op == SW_MIN    ? fminl(a, b)
 	       : op == SW_MAX  ? fmaxl(a, b)
@@ -130,7 +131,7 @@ static inline long double fold_floats(enum sw_op op, long double a, double b)
 static inline bool is_right_float(
 	const struct proc_call *k, uint64_t i, const void *got)
 {
-	enum sw_op op = k->args.op;
+	enum sw_reduce_op op = k->args.op;
 	double size = 0, least = 0, x;
 	long double want = 0;
 	uint64_t element;
@@ -252,7 +253,7 @@ static inline bool is_right(
 }
 
 static inline bool has(
-	enum sw_coll_kind kind, enum sw_op op, enum sw_dtype dtype)
+	enum sw_coll_kind kind, enum sw_reduce_op op, enum sw_dtype dtype)
 {
 	if (kind == SW_ALL_GATHER || kind == SW_BCAST)
 		return op == SW_SUM && sw_dtype_bytes(dtype);

@@ -201,7 +201,7 @@ static void dtype(struct forge *f)
 static void operation(struct forge *f)
 {
 	forge_push(f);
-	f->frame.h.op = SW_N_OPERATIONS;
+	f->frame.h.op = SW_N_ROUND_KINDS;
 	frame_seal(&f->frame);
 }
 

@@ -20,7 +20,7 @@ enum { CELLS_MAX = 512, SMALL_MAX = 20000, PAYLOAD = 8192 };
 
 struct cell {
 	enum sw_coll_kind kind;
-	enum sw_op op;
+	enum sw_reduce_op op;
 	enum sw_dtype dtype;
 };
 
@@ -94,7 +94,8 @@ static void check(struct ops_client *k)
 			continue;
 		printf("wrong: %s of %s %s by %u ranks, element %llu of %llu, "
 		       "call %llu\n",
-			sw_coll_name(c->args.kind), sw_op_name(c->args.op),
+			sw_coll_name(c->args.kind),
+			sw_reduce_op_name(c->args.op),
 			sw_dtype_name(c->args.dtype), c->n,
 			(unsigned long long)i,
 			(unsigned long long)c->args.count,
@@ -137,13 +138,14 @@ static void run_one(struct ops_client *k, const struct cell *cell,
 static void list_cells(struct ops_client *k)
 {
 	for (uint32_t kind = 1; kind < SW_BARRIER; kind++)
-		for (uint32_t op = 0; op < SW_N_OPS; op++)
+		for (uint32_t op = 0; op < SW_N_REDUCE_OPS; op++)
 			for (uint32_t d = 0; d < SW_N_DTYPES; d++)
-				if (has((enum sw_coll_kind)kind, (enum sw_op)op,
+				if (has((enum sw_coll_kind)kind,
+					    (enum sw_reduce_op)op,
 					    (enum sw_dtype)d))
 					k->cells[k->n_cells++] = (struct cell){
 						(enum sw_coll_kind)kind,
-						(enum sw_op)op,
+						(enum sw_reduce_op)op,
 						(enum sw_dtype)d};
 }
 

@@ -77,9 +77,9 @@ def test_global_barrier():
 def test_a_device():
     """Every tensor goes through the pipeline of devices, and sums are right.
     Copies slower than the link: 2.4 MB at 0.3 Gb/s, which the optimum has."""
-    d = check_policy("bytescheduler", "--device", "host", "--copy", "300Mb/s",
+    d = check_policy("bytescheduler", "--device", "fake", "--copy", "300Mb/s",
                      "--piece", "64KiB")
-    check(d["device"] == "host" and d["ideal_ms"] > 64, d)
+    check(d["device"] == "fake" and d["ideal_ms"] > 64, d)
     check(d["simulated_ms"] > d["ideal_ms"], d)
 
 
@@ -101,11 +101,11 @@ def test_no_gpu():
 
 def test_devices_that_cannot_be():
     for args, text in [
-            (["--device", "gpu"], "\"host\" or \"cuda\" was expected"),
-            (["--device", "host:gbit=1", "--loopback"], "--copy says"),
+            (["--device", "gpu"], "\"fake\" or \"cuda\" was expected"),
+            (["--device", "fake:gbit=1", "--loopback"], "--copy says"),
             (["--device", "cuda", "--copy", "1Gb/s"], "without --copy"),
-            (["--device", "host", "--table"], "--table cannot be combined"),
-            (["--device", "host", "--piece", "5000"], "multiple of 4KiB")]:
+            (["--device", "fake", "--table"], "--table cannot be combined"),
+            (["--device", "fake", "--piece", "5000"], "multiple of 4KiB")]:
         p = replay(*args)
         check(p.returncode == 2 and text in p.stderr and
               p.stderr.count("\n") == 1, f"{args}: {p.stderr}")

@@ -171,7 +171,7 @@ static void start(struct hand_rig *rig, uint32_t i, uint32_t chunk)
 {
 	struct sw_header h = push_header(rig, 1, chunk);
 
-	h.op = SW_OPERATION_COPY;
+	h.op = SW_ROUND_COPY;
 	if (i)
 		h.weight = h.payload_len = 0;
 	peer_fill(&rig->r.w[i], h, 0);

@@ -104,8 +104,8 @@ void sim_mismatch_apply(
 		round->step++;
 		return;
 	case SIM_OTHER_OPERATION:
-		round->op = round->op == SW_OPERATION_SUM ? SW_OPERATION_COPY
-							  : SW_OPERATION_SUM;
+		round->op = round->op == SW_ROUND_SUM ? SW_ROUND_COPY
+						      : SW_ROUND_SUM;
 		round->root = (uint16_t)first;
 		return;
 	case SIM_OTHER_ROOT:

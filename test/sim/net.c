@@ -265,7 +265,7 @@ struct sim_node *sim_net_add_lcore(struct sim_net *net, uint32_t main)
 }
 
 static void start_node(struct sim_node *n, uint32_t endpoint,
-	struct sw_node *node, uint64_t stop_gap_ns)
+	struct sw_engine *node, uint64_t stop_gap_ns)
 {
 	if (!n->is_up)
 		sw_loop_init(&n->loop, n->ports, SIM_PORTS, stop_gap_ns,
@@ -275,8 +275,8 @@ static void start_node(struct sim_node *n, uint32_t endpoint,
 	n->wake_ns = n->net->now_ns;
 }
 
-void sim_node_start(struct sim_node *n, uint32_t endpoint, struct sw_node *node,
-	uint64_t stop_gap_ns)
+void sim_node_start(struct sim_node *n, uint32_t endpoint,
+	struct sw_engine *node, uint64_t stop_gap_ns)
 {
 	struct sim_node *m = &n->net->nodes[n->main];
 
@@ -285,7 +285,7 @@ void sim_node_start(struct sim_node *n, uint32_t endpoint, struct sw_node *node,
 	for (uint32_t i = 0; i < m->n_lcores; i++)
 		if (i != n->lcore)
 			start_node(m->lcores[i], endpoint,
-				sw_handoff_node(&m->handoff, i, n->lcore),
+				sw_handoff_engine(&m->handoff, i, n->lcore),
 				stop_gap_ns);
 }
 

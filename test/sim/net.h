@@ -19,7 +19,7 @@
 
 enum {
 	SIM_UDP = 5700, /* of endpoint 0 */
-	SIM_ENDPOINTS = SW_LOOP_NODES,
+	SIM_ENDPOINTS = SW_LOOP_ENGINES,
 	SIM_WAYS = 64,
 	SIM_LOOPBACK = 1, /* a node's second port leads back to it */
 	SIM_PORTS = 2,
@@ -104,7 +104,7 @@ struct sim_node {
 	/* of a machine: */
 	struct sim_node *lcores[SW_MAX_LCORES];
 	uint32_t n_lcores;
-	uint8_t owners[SW_LOOP_NODES]; /* lcores, by endpoint */
+	uint8_t owners[SW_LOOP_ENGINES]; /* lcores, by endpoint */
 	struct sw_handoff handoff;
 	struct sw_loop loop;
 	struct sim_net *net;
@@ -168,8 +168,8 @@ struct sim_node *sim_net_add(struct sim_net *net, uint32_t max_payload);
 /* Add one more lcore to machine @main. */
 struct sim_node *sim_net_add_lcore(struct sim_net *net, uint32_t main);
 /* @node runs there, as endpoint @endpoint of the machine. */
-void sim_node_start(struct sim_node *n, uint32_t endpoint, struct sw_node *node,
-	uint64_t stop_gap_ns);
+void sim_node_start(struct sim_node *n, uint32_t endpoint,
+	struct sw_engine *node, uint64_t stop_gap_ns);
 
 /* A node stops, with all that runs there: frames to it and in its queue vanish,
  * what has left stays on its way. */

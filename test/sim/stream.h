@@ -32,7 +32,7 @@ struct sim_worker;
 
 struct sim_coll {
 	enum sw_coll_kind kind;
-	enum sw_op op;
+	enum sw_reduce_op op;
 	uint32_t dtype;
 	uint64_t n_elems;
 	uint16_t root; /* a rank of the job */

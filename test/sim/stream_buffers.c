@@ -36,7 +36,7 @@ int64_t sim_coll_given(const struct sim_job *job, uint32_t group, uint32_t coll,
 	return (int64_t)digit(job, group, coll, elem) << 2 * m;
 }
 
-static int64_t fold(enum sw_op op, int64_t a, int64_t b)
+static int64_t fold(enum sw_reduce_op op, int64_t a, int64_t b)
 {
 	switch (op) {
 	case SW_MIN:

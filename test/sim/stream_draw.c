@@ -45,9 +45,9 @@ static uint64_t draw_count(
 }
 
 /* What is exact of members' digits, which do not overlap: of floats not all. */
-static enum sw_op draw_op(const struct sim_coll *c, uint64_t *x)
+static enum sw_reduce_op draw_op(const struct sim_coll *c, uint64_t *x)
 {
-	static const enum sw_op ops[] = {
+	static const enum sw_reduce_op ops[] = {
 		SW_MIN, SW_MAX, SW_AVG, SW_PROD, SW_BAND, SW_BOR, SW_BXOR};
 	bool is_float = c->dtype == SW_F32 || c->dtype == SW_F64 ||
 			c->dtype == SW_F16 || c->dtype == SW_BF16;

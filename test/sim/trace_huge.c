@@ -33,8 +33,8 @@ enum {
 
 /* An engine, whose calls are counted. */
 struct counted {
-	struct sw_node node; /* first: it is cast back */
-	struct sw_node *engine;
+	struct sw_engine node; /* first: it is cast back */
+	struct sw_engine *engine;
 };
 
 struct scene {
@@ -74,19 +74,19 @@ static void end(void)
 		scene()->most = sw_max64(scene()->most, steps_end());
 }
 
-static void rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+static void rx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n)
 {
-	struct sw_node *e = ((struct counted *)node)->engine;
+	struct sw_engine *e = ((struct counted *)node)->engine;
 
 	begin();
 	e->rx(e, now_ns, port_i, frames, n);
 	end();
 }
 
-static uint64_t tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
+static uint64_t tick(struct sw_engine *node, uint64_t now_ns, uint64_t gap_ns)
 {
-	struct sw_node *e = ((struct counted *)node)->engine;
+	struct sw_engine *e = ((struct counted *)node)->engine;
 	uint64_t at;
 
 	begin();
@@ -95,10 +95,10 @@ static uint64_t tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 	return at;
 }
 
-static uint32_t tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+static uint32_t tx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max)
 {
-	struct sw_node *e = ((struct counted *)node)->engine;
+	struct sw_engine *e = ((struct counted *)node)->engine;
 	uint32_t n;
 
 	e->holds_data = node->holds_data;
@@ -108,9 +108,9 @@ static uint32_t tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	return n;
 }
 
-static bool is_busy(const struct sw_node *node)
+static bool is_busy(const struct sw_engine *node)
 {
-	const struct sw_node *e = ((const struct counted *)node)->engine;
+	const struct sw_engine *e = ((const struct counted *)node)->engine;
 
 	return e->is_busy(e);
 }
@@ -186,7 +186,7 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 
 /* --- the job --- */
 
-static void start(struct scene *s, uint32_t i, struct sw_node *engine)
+static void start(struct scene *s, uint32_t i, struct sw_engine *engine)
 {
 	s->at[i] = (struct counted){.node = {.stats = engine->stats,
 					    .rx = rx,
@@ -221,7 +221,7 @@ static void open_worker(struct scene *s, uint32_t i)
 	n->ports[0]->rate_bit_s = RATE;
 	n->step = between_turns;
 	n->ctx = &s->w[i];
-	start(s, 1 + i, sw_worker_node(&s->w[i]));
+	start(s, 1 + i, sw_worker_engine(&s->w[i]));
 }
 
 static bool is_running(void *ctx)
@@ -314,7 +314,7 @@ static struct scene *open_scene(struct check *c)
 	if (sw_server_open(&s->srv, &s->params, &s->env, s->net.nodes[0].ports,
 		    SIM_PORTS, UINT64_MAX / 2))
 		abort();
-	start(s, 0, sw_server_node(s->srv));
+	start(s, 0, sw_server_engine(s->srv));
 	for (uint32_t i = 0; i < N_WORKERS; i++)
 		open_worker(s, i);
 	await(c, s, is_running, "the job runs");

@@ -41,7 +41,7 @@ static void push(struct hand_rig *rig, uint32_t i, enum sw_coll_kind kind,
 {
 	struct sw_header h = peer_push_header(0, j, 1);
 
-	h.op = sw_coll_op(kind, SW_OPERATION_SUM);
+	h.op = sw_coll_op(kind, SW_ROUND_SUM);
 	h.aux = (uint16_t)root;
 	h.payload_len = value ? 4 * N : 0;
 	h.type = value ? SW_PUSH : SW_WANT;
@@ -186,10 +186,10 @@ static void s2_acknowledged_is_folded(struct check *c)
 	check_eq(c, shard_of(&rig)->n_folded, 1, "folded");
 	give(&rig, B, SW_REDUCE, A, 1 + W, 1);
 	check(c, !is_acknowledged(&rig, B), "ahead: no acknowledgement");
-	h.op = sw_coll_op(SW_N_COLL_KINDS, SW_OPERATION_SUM);
+	h.op = sw_coll_op(SW_N_COLL_KINDS, SW_ROUND_SUM);
 	peer_fill(&rig.r.w[B], h, 1);
 	check(c, !is_acknowledged(&rig, B), "no collective: none");
-	h.op = sw_coll_op(SW_REDUCE, SW_OPERATION_SUM);
+	h.op = sw_coll_op(SW_REDUCE, SW_ROUND_SUM);
 	h.round = 2;
 	h.payload_crc = 1;
 	peer_fill(&rig.r.w[B], h, 1);
@@ -402,7 +402,7 @@ static void s6_types_change_in_a_slot(struct check *c)
 		struct sw_header h = peer_push_header(0, j, 1);
 		bool is_16 = n & 1;
 
-		h.op = sw_coll_op(SW_ALL_REDUCE, SW_OPERATION_SUM);
+		h.op = sw_coll_op(SW_ALL_REDUCE, SW_ROUND_SUM);
 		h.dtype = is_16 ? SW_BF16 : SW_F32;
 		/* 1 + 1 = 2, or 2 + 2 = 4 */
 		peer_fill(&rig.r.w[A], h, is_16 ? HALVES : ONE);
@@ -437,7 +437,7 @@ static void s7_keys_are_not_used_again(struct check *c)
 	struct sw_header h = peer_push_header(SW_KEY_INDICES, 1, 1);
 
 	open_hand(&rig, 2);
-	h.op = sw_coll_op(SW_ALL_REDUCE, SW_OPERATION_SUM);
+	h.op = sw_coll_op(SW_ALL_REDUCE, SW_ROUND_SUM);
 	peer_fill(&rig.r.w[A], h, 1);
 	check_eq(c, rig.r.srv->stats.rx_key, 1, "frames of no key");
 	whole_chunk(c, &rig, 1);

@@ -232,7 +232,7 @@ void sim_worker_submit(struct sim_worker *w, uint32_t t, uint32_t local)
 	int err;
 
 	if (root < SIM_WORKERS) {
-		round.op = SW_OPERATION_COPY;
+		round.op = SW_ROUND_COPY;
 		for (uint32_t r = i; r < root; r += job->n_jobs)
 			round.root += job->n_local[r];
 		round.root += t % job->n_local[root];

@@ -37,16 +37,16 @@ static void check_kernels(struct check *c, const struct sw_sum *sum)
 	char why[WHY_BYTES];
 
 	for (uint32_t d = 0; d < SW_N_DTYPES; d++) {
-		for (uint32_t op = 0; op < SW_N_SUM_OPS; op++) {
+		for (uint32_t op = 0; op < SW_N_KERNELS; op++) {
 			bool is_ok;
 
-			if (!sw_sum_op_shape(&sum->ops[d], op, &shape))
+			if (!sw_kernel_shape(&sum->ops[d], op, &shape))
 				continue;
 			is_ok = walk_run(&c->walk, sum, d, op, why);
 			if (!is_ok)
 				printf("# %s\n", why);
 			line(c, is_ok, sum->name, sw_dtype_name(d),
-				sw_sum_op_name(op));
+				sw_kernel_name(op));
 		}
 	}
 }
@@ -63,8 +63,8 @@ static void check_plants(struct check *c, const struct sw_sum *sum)
 		for (uint32_t p = PLANT_NONE; p < N_PLANTS; p++) {
 			bool is_ok = true;
 
-			for (uint32_t op = 0; op < SW_N_SUM_OPS; op++) {
-				if (!sw_sum_op_shape(&sum->ops[d], op, &shape))
+			for (uint32_t op = 0; op < SW_N_KERNELS; op++) {
+				if (!sw_kernel_shape(&sum->ops[d], op, &shape))
 					continue;
 				c->walk.plant = p;
 				is_ok &= walk_run(&c->walk, sum, d, op, why) ==

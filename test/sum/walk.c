@@ -35,7 +35,7 @@ static const uint32_t divisors[N_VARIANTS] = {
 /* One call to check. */
 struct spot {
 	const struct sw_sum_ops *ops;
-	enum sw_sum_op op;
+	enum sw_kernel op;
 	struct sw_sum_shape shape;
 	uint32_t variant, at; /* first element's index in the pools */
 	size_t n;
@@ -48,7 +48,7 @@ int walk_open(struct walk *w)
 	memset(w, 0, sizeof(*w));
 	if (arena_open(&w->dst))
 		return -1;
-	for (uint32_t k = 0; k < SW_OP_MAX_SRC; k++)
+	for (uint32_t k = 0; k < SW_KERNEL_MAX_SRC; k++)
 		if (arena_open(&w->src[k]))
 			return -1; /* the process ends now */
 	return 0;
@@ -57,19 +57,20 @@ int walk_open(struct walk *w)
 void walk_close(struct walk *w)
 {
 	arena_close(&w->dst);
-	for (uint32_t k = 0; k < SW_OP_MAX_SRC; k++)
+	for (uint32_t k = 0; k < SW_KERNEL_MAX_SRC; k++)
 		arena_close(&w->src[k]);
 }
 
 static uint32_t n_sources(const struct spot *s)
 {
-	return s->op == SW_OP_SUM ? s->variant + 1 : 1;
+	return s->op == SW_KERNEL_SUM ? s->variant + 1 : 1;
 }
 
-static uint32_t n_variants(enum sw_sum_op op)
+static uint32_t n_variants(enum sw_kernel op)
 {
-	return op == SW_OP_SUM || op == SW_OP_SCALE ||
-			       op == SW_OP_ROUND_SCALE || op == SW_OP_DIVIDE
+	return op == SW_KERNEL_SUM || op == SW_KERNEL_SCALE ||
+			       op == SW_KERNEL_ROUND_SCALE ||
+			       op == SW_KERNEL_DIVIDE
 		       ? N_VARIANTS
 		       : 1;
 }
@@ -96,7 +97,7 @@ static void expect(struct walk *w, const struct spot *s)
 	memcpy(w->expected[s->variant],
 		s->is_aliased ? w->src_pool[0] : w->dst_pool,
 		sizeof(w->dst_pool));
-	sw_sum_op_run(s->ops, s->op, &call);
+	sw_kernel_run(s->ops, s->op, &call);
 }
 
 /* Damage done after the call, as a wrong kernel would. */
@@ -128,7 +129,7 @@ static const char *spot_run(struct walk *w, const struct spot *s)
 		.by = divisors[s->variant],
 		.n = s->n};
 	const struct arena *out = s->is_aliased ? &w->src[0] : &w->dst;
-	uint8_t *src[SW_OP_MAX_SRC];
+	uint8_t *src[SW_KERNEL_MAX_SRC];
 	const char *why = NULL;
 
 	for (uint32_t k = 0; k < call.n_src; k++) {
@@ -142,7 +143,7 @@ static const char *spot_run(struct walk *w, const struct spot *s)
 	call.dst = s->is_aliased ? src[0]
 				 : arena_place(&w->dst, s->dst_place,
 					   w->dst_pool + d_at, d_bytes);
-	sw_sum_op_run(s->ops, s->op, &call);
+	sw_kernel_run(s->ops, s->op, &call);
 	plant(w, s, call.dst, src[0]);
 
 	if (memcmp(call.dst, w->expected[s->variant] + d_at, d_bytes))
@@ -207,11 +208,11 @@ static bool walk_whole(
 			.by = divisors[s->variant],
 			.n = n};
 
-		for (uint32_t k = 0; k < SW_OP_MAX_SRC; k++)
+		for (uint32_t k = 0; k < SW_KERNEL_MAX_SRC; k++)
 			call.src[k] =
 				w->src_pool[k] + shifts[i] * s->shape.src_bytes;
 		memcpy(got, w->dst_pool, sizeof(got));
-		sw_sum_op_run(s->ops, s->op, &call);
+		sw_kernel_run(s->ops, s->op, &call);
 		if (!memcmp(call.dst, w->expected[s->variant] + d_at,
 			    n * s->shape.dst_bytes))
 			continue;
@@ -224,14 +225,14 @@ static bool walk_whole(
 }
 
 bool walk_run(struct walk *w, const struct sw_sum *sum, enum sw_dtype dtype,
-	enum sw_sum_op op, char why[WHY_BYTES])
+	enum sw_kernel op, char why[WHY_BYTES])
 {
 	const struct sw_sum_ops *reference =
 		&sw_sum_best(SW_SUM_SCALAR)->ops[dtype];
 	struct spot s = {.op = op};
 
-	sw_sum_op_shape(&sum->ops[dtype], op, &s.shape);
-	for (uint32_t k = 0; k < SW_OP_MAX_SRC; k++)
+	sw_kernel_shape(&sum->ops[dtype], op, &s.shape);
+	for (uint32_t k = 0; k < SW_KERNEL_MAX_SRC; k++)
 		pool_fill(w->src_pool[k], type_of(dtype, s.shape.src_bytes),
 			k + 1);
 	pool_fill(w->dst_pool, type_of(dtype, s.shape.dst_bytes), 0);

@@ -3,7 +3,7 @@
 #ifndef SW_TEST_SUM_WALK_H
 #define SW_TEST_SUM_WALK_H
 
-#include "sum/op.h"
+#include "sum/kernel.h"
 #include "test/sum/arena.h"
 #include "test/sum/data.h"
 
@@ -21,11 +21,11 @@ enum plant {
 
 /* Pools of one dtype and operation, and what the reference makes of them. */
 struct walk {
-	struct arena dst, src[SW_OP_MAX_SRC];
+	struct arena dst, src[SW_KERNEL_MAX_SRC];
 	bool is_quick; /* fewer lengths, for emulators */
 	enum plant plant;
 	uint8_t dst_pool[POOL * 8];
-	uint8_t src_pool[SW_OP_MAX_SRC][POOL * 8];
+	uint8_t src_pool[SW_KERNEL_MAX_SRC][POOL * 8];
 	uint8_t expected[N_VARIANTS][POOL * 8];
 };
 
@@ -37,6 +37,6 @@ void walk_close(struct walk *w);
  * reference everywhere; false: @why says where it first is not.  The kernel
  * must have the operation. */
 bool walk_run(struct walk *w, const struct sw_sum *sum, enum sw_dtype dtype,
-	enum sw_sum_op op, char why[WHY_BYTES]);
+	enum sw_kernel op, char why[WHY_BYTES]);
 
 #endif

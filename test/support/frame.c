@@ -78,7 +78,8 @@ static struct sw_rx_frame received(const struct test_frame *f, uint8_t *end)
 		.from = f->peer};
 }
 
-void frame_rx(struct sw_node *node, uint64_t now_ns, const struct test_frame *f)
+void frame_rx(
+	struct sw_engine *node, uint64_t now_ns, const struct test_frame *f)
 {
 	uint8_t room[sizeof(f->bytes)];
 	struct sw_rx_frame rx = received(f, room + sizeof(room));
@@ -86,7 +87,7 @@ void frame_rx(struct sw_node *node, uint64_t now_ns, const struct test_frame *f)
 	node->rx(node, now_ns, f->peer.port_i, &rx, 1);
 }
 
-void frame_rx_burst(struct sw_node *node, uint64_t now_ns,
+void frame_rx_burst(struct sw_engine *node, uint64_t now_ns,
 	const struct test_frame *frames, uint32_t n)
 {
 	uint8_t rooms[SW_RX_BURST][sizeof(frames->bytes)];
@@ -97,7 +98,7 @@ void frame_rx_burst(struct sw_node *node, uint64_t now_ns,
 	node->rx(node, now_ns, frames[0].peer.port_i, rx, n);
 }
 
-bool frame_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+bool frame_tx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 	struct test_frame *f)
 {
 	struct sw_tx_frame tx;

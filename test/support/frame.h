@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-#include "engine/loop/node.h"
+#include "engine/loop/engine.h"
 #include "engine/wire/wire.h"
 
 /* A frame that was made or that a node has sent. */
@@ -53,16 +53,16 @@ bool frame_is_all(const struct test_frame *f, int32_t value);
 
 /* frame_rx - hand @f to @node, in memory that ends where the frame ends. */
 void frame_rx(
-	struct sw_node *node, uint64_t now_ns, const struct test_frame *f);
+	struct sw_engine *node, uint64_t now_ns, const struct test_frame *f);
 
 /* frame_rx_burst - hand @n frames to @node at once; they came in on one port.
  */
-void frame_rx_burst(struct sw_node *node, uint64_t now_ns,
+void frame_rx_burst(struct sw_engine *node, uint64_t now_ns,
 	const struct test_frame *frames, uint32_t n);
 
 /* frame_tx - take the next frame that @node sends on @port_i, and decode it.
  * Whoever takes it checks that it is intact. */
-bool frame_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+bool frame_tx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 	struct test_frame *f);
 
 /* frame_text - @f as text, @letter for its peer, after what is in @out and

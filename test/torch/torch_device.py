@@ -1,6 +1,6 @@
 # torch_device.py - trainings whose gradients pass the stage of a device
 # SPDX-License-Identifier: BSD-3-Clause
-"""The device is that of SUMWIRE_DEVICE=host (pmd/cuda/host.h): threads and
+"""The device is that of SUMWIRE_DEVICE=fake (pmd/cuda/fake.h): threads and
 memcpy; PyTorch has the CPU alone."""
 import os
 
@@ -10,7 +10,7 @@ import rig
 from torch_rig import HERE, TorchNet
 
 # check: no gradient is written while it is summed
-HOST = {"SUMWIRE_DEVICE": "host:gbit=40,latency_us=10,check"}
+HOST = {"SUMWIRE_DEVICE": "fake:gbit=40,latency_us=10,check"}
 
 
 def test_train():
@@ -67,17 +67,17 @@ def check_ranks(net, file, names, devices):
 
 
 # finds who writes too early, and is then lost
-FAULTY = "host:latency_us=1000,check,lost_after=1000"
+FAULTY = "fake:latency_us=1000,check,lost_after=1000"
 
 
 def test_one_rank_has_none():
     check_ranks(TorchNet(2), "cases_device.py", ["not_at_all"],
-                ["host", "host:no_such_option"])
+                ["fake", "fake:no_such_option"])
 
 
 def test_a_gradient_is_written_and_a_device_lost():
     check_ranks(TorchNet(2), "cases_device.py", ["written", "lost"],
-                ["host", FAULTY])
+                ["fake", FAULTY])
 
 
 BACKEND = ["sums", "averages", "operations", "premultiplied", "broadcasts",
@@ -97,7 +97,7 @@ def test_backend():
 
 def test_backend_with_faults():
     check_ranks(backend_rig.Net(2), "cases_place.py", ["written", "lost"],
-                ["host", FAULTY])
+                ["fake", FAULTY])
 
 
 if __name__ == "__main__":

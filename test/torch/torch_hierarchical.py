@@ -53,7 +53,7 @@ def test_sums():
                      "any_order", "missing", "trained", "parallel", "options",
                      "refused", "differing")
         net.ranks_ok("cases_hierarchical.py", "sums", "any_order", "trained",
-                     env={"SUMWIRE_DEVICE": "host:gbit=40,latency_us=10"})
+                     env={"SUMWIRE_DEVICE": "fake:gbit=40,latency_us=10"})
         net.ranks_ok("cases_hierarchical.py", "by_variable",
                      env={"SUMWIRE_HIERARCHICAL": "1",
                           "SUMWIRE_CROSS_BARRIER": "1"})

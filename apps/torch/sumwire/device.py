@@ -1,6 +1,6 @@
 # device.py - tensors in a device's memory, through pinned memory
 # SPDX-License-Identifier: BSD-3-Clause
-"""<sumwire/device.h> for Python.  With SUMWIRE_DEVICE=host the device is this
+"""<sumwire/device.h> for Python.  With SUMWIRE_DEVICE=fake the device is this
 machine's memory, which tests use."""
 import ctypes
 import os
@@ -11,7 +11,7 @@ from sumwire.client import SLICE_MS
 
 def is_host():
     """Does the environment want a device that is none?"""
-    return os.environ.get("SUMWIRE_DEVICE", "").split(":")[0] == "host"
+    return os.environ.get("SUMWIRE_DEVICE", "").split(":")[0] == "fake"
 
 
 class DeviceTensor:

@@ -22,7 +22,7 @@ DTYPES = {"f32": (0, 4), "f64": (1, 8), "f16": (2, 2), "u8": (3, 1),
 # enum sw_coll_kind (engine/base/coll_kind.h)
 COLLECTIVES = {"all_reduce": 1, "reduce_scatter": 2, "all_gather": 3,
                "broadcast": 4, "reduce": 5, "barrier": 6}
-# enum sw_op
+# enum sw_reduce_op
 OPERATIONS = {"sum": 0, "avg": 1, "min": 2, "max": 3, "prod": 4, "band": 5,
               "bor": 6, "bxor": 7, "premul_sum": 8}
 

@@ -87,8 +87,8 @@ struct sw_coll_args {
 	enum sw_coll_kind kind;
 	enum sw_dtype dtype;
 	uint64_t count;
-	uint32_t root; /* a rank of the job */
-	enum sw_op op; /* SW_SUM where nothing is summed */
+	uint32_t root;        /* a rank of the job */
+	enum sw_reduce_op op; /* SW_SUM where nothing is summed */
 	const void *send;
 	void *recv;
 	double scale; /* SW_PREMUL_SUM */

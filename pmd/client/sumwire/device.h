@@ -38,8 +38,8 @@ struct sw_device_settings {
 	size_t size;
 	/* "cuda": a GPU, by the CUDA runtime 12 or 13, which is loaded now:
 	 * what SUMWIRE_CUDART names, else what this process has loaded already,
-	 * else what the linker finds.  "host": no device, any memory, for
-	 * tests; options behind a colon (pmd/cuda/host.h).  NULL: the
+	 * else what the linker finds.  "fake": no device, any memory, for
+	 * tests; options behind a colon (pmd/cuda/fake.h).  NULL: the
 	 * environment's SUMWIRE_DEVICE, else "cuda".  Borrowed by
 	 * sw_device_open. */
 	const char *backend;
@@ -85,7 +85,7 @@ struct sw_device_call {
 	/* The tensor's n_elems elements in the device's memory, and where the
 	 * result is to come; may be the same.  The caller does not free them,
 	 * write from or to, or read to, until the call has ended: the back end
-	 * "host:check" finds writes and frees of from before its sum is there,
+	 * "fake:check" finds writes and frees of from before its sum is there,
 	 * and of to between that and the end. */
 	const void *from;
 	void *to;
@@ -166,7 +166,7 @@ SW_API int sw_device_copy(
 /* sw_coll_device - as sw_coll, with send and recv in the device's memory: one
  * in the order of the group's, whether others call it so or by sw_coll.
  * @args     coll.h; of both buffers, which the caller does not free, write from
- *           or to, or read recv, until the handle has ended: with "host:check"
+ *           or to, or read recv, until the handle has ended: with "fake:check"
  *           SW_ECORRUPT ends it if send is written or freed before its sum is
  *           there, or recv between that and the end
  * @stream   cudaStream_t: it begins when what this stream has been given so far

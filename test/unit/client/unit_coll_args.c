@@ -235,14 +235,14 @@ static void coll__operations(void **state)
 	struct scene *s = *state;
 
 	for (uint32_t kind = SW_ALL_REDUCE; kind < SW_BARRIER; kind++)
-		for (uint32_t op = 0; op <= SW_N_OPS; op++)
+		for (uint32_t op = 0; op <= SW_N_REDUCE_OPS; op++)
 			for (uint32_t d = 0; d < SW_N_DTYPES; d++) {
 				struct sw_coll_args a = args_of(s);
 				bool has = sw_coll_has(sum, kind, op, d);
 				uint64_t h;
 
 				a.kind = (enum sw_coll_kind)kind;
-				a.op = (enum sw_op)op;
+				a.op = (enum sw_reduce_op)op;
 				a.dtype = (enum sw_dtype)d;
 				a.count = 1;
 				if (kind == SW_ALL_GATHER ||

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "pmd/cuda/device_int.h"
-#include "pmd/cuda/host.h"
+#include "pmd/cuda/fake.h"
 #include "test/support/unit.h"
 
 enum { COLL_BYTES = 12 << 20 }; /* of each buffer */

@@ -1,4 +1,4 @@
-/* pipe_rig.h - a pipeline over the back end "host" and a net that triples.
+/* pipe_rig.h - a pipeline over the back end "fake" and a net that triples.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_TEST_UNIT_CUDA_PIPE_RIG_H
 #define SW_TEST_UNIT_CUDA_PIPE_RIG_H
@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "pmd/client/edge.h"
-#include "pmd/cuda/host.h"
+#include "pmd/cuda/fake.h"
 #include "pmd/cuda/pipeline.h"
 
 enum { RIG_TENSORS = 64, RIG_PUSHES = 4096 };
@@ -218,7 +218,7 @@ static inline struct rig *rig_open_with(const struct sw_back_ops *ops,
 			.rest = rig_rest,
 			.wake = rig_wake,
 			.give_up = rig_give_up},
-		.where = "rank 1: host device 0",
+		.where = "rank 1: fake device 0",
 		.piece_bytes = piece_bytes,
 		.log = rig_log,
 		.log_ctx = r};
@@ -243,7 +243,7 @@ static inline struct rig *rig_open_on(const struct sw_back_ops *ops,
 
 static inline struct rig *rig_open(const char *options, uint64_t piece_bytes)
 {
-	return rig_open_on(&sw_back_host, options, piece_bytes);
+	return rig_open_on(&sw_back_fake, options, piece_bytes);
 }
 
 /* A tensor of @bytes, each element its place and @salt.  Returns its number. */

@@ -1,4 +1,4 @@
-/* unit_device.c - sw_device_* over the back end "host" and a toy agent.
+/* unit_device.c - sw_device_* over the back end "fake" and a toy agent.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_rig.h"
 
@@ -22,7 +22,7 @@ static void keep_line(void *ctx, const char *line)
 {
 	struct scene *s = ctx;
 
-	if (!strstr(line, "host device"))
+	if (!strstr(line, "fake device"))
 		return; /* the agent's */
 	snprintf(s->line, sizeof(s->line), "%s", line);
 	s->n_lines++;
@@ -127,7 +127,7 @@ static void push_pull__is_exact(void **state)
 	for (uint32_t i = 0; i < 3; i++) {
 		char name[32];
 
-		open_device(s, "host:gbit=100", pieces[i]);
+		open_device(s, "fake:gbit=100", pieces[i]);
 		for (uint32_t k = 0; k < 3; k++) {
 			uint64_t n = 256 * KIB / 4 * 2 + k - 1;
 			struct sw_device_tensor *t;
@@ -149,7 +149,7 @@ static void declare__keeps_names(void **state)
 	struct sw_tensor_desc d = RIG_DESC("large", 4, SW_F32, 0);
 	struct sw_tensor *t;
 
-	open_device(s, "host", 4096);
+	open_device(s, "fake", 4096);
 	declare(s, "large", 5 * MIB);
 	assert_int_not_equal(sw_declare(s->c, &d, 1, &t), 0);
 	d.name = "large#0";
@@ -184,7 +184,7 @@ static void declare__of_two_threads(void **state)
 	pthread_t thread;
 	uint32_t n = 0;
 
-	open_device(s, "host:no_pin", 0);
+	open_device(s, "fake:no_pin", 0);
 	pthread_create(&thread, NULL, declare_others, s);
 	declare_many(s, "one");
 	pthread_join(thread, NULL);
@@ -214,7 +214,7 @@ static void declare__refuses(void **state)
 	struct sw_tensor_desc d = RIG_DESC("a", 1, SW_F32, 0), bad = d;
 	char name[200];
 
-	open_device(s, "host", 4096);
+	open_device(s, "fake", 4096);
 	memset(name, 'x', sizeof(name));
 	name[128] = 0;
 	bad.name = name;
@@ -247,19 +247,19 @@ static void open__refuses(void **state)
 	d.backend = "rocm";
 	assert_int_equal(sw_device_open(s->c, &d, &s->d), SW_EINVAL);
 	assert_contains(sw_last_error(s->c), "'cuda' and 'host'");
-	d.backend = "host:gbit=fast";
+	d.backend = "fake:gbit=fast";
 	assert_int_equal(sw_device_open(s->c, &d, &s->d), SW_EINVAL);
 	assert_contains(sw_last_error(s->c), "no option 'gbit=fast'");
 	d.backend = "cuda:fast";
 	assert_int_equal(sw_device_open(s->c, &d, &s->d), SW_EINVAL);
-	d.backend = "host";
+	d.backend = "fake";
 	d.piece_bytes = 5000;
 	assert_int_equal(sw_device_open(s->c, &d, &s->d), SW_EINVAL);
 	assert_contains(sw_last_error(s->c), "multiple of 4,096");
-	setenv("SUMWIRE_DEVICE", "host:no_such", 1);
+	setenv("SUMWIRE_DEVICE", "fake:no_such", 1);
 	assert_int_equal(sw_device_open(s->c, NULL, &s->d), SW_EINVAL);
 	assert_contains(sw_last_error(s->c), "no_such");
-	setenv("SUMWIRE_DEVICE", "host", 1);
+	setenv("SUMWIRE_DEVICE", "fake", 1);
 	assert_int_equal(sw_device_open(s->c, NULL, &s->d), 0);
 	unsetenv("SUMWIRE_DEVICE");
 	assert_null(strstr(s->line, "pinned"));
@@ -272,7 +272,7 @@ static void call__refuses(void **state)
 	struct sw_device_tensor *t;
 	float x[4] = {1, 2, 3, 4};
 
-	open_device(s, "host", 0);
+	open_device(s, "fake", 0);
 	t = declare(s, "t", 4);
 	assert_int_equal(sw_device_wait(t), 0);
 	assert_int_equal(sw_push_pull_device(t, &call), SW_EINVAL);
@@ -294,11 +294,11 @@ static void device__is_not_pinned(void **state)
 {
 	struct scene *s = *state;
 
-	open_device(s, "host:no_pin", 64 * KIB);
+	open_device(s, "fake:no_pin", 64 * KIB);
 	sum_and_check(s, declare(s, "a", MIB / 4), MIB / 4);
 	sum_and_check(s, declare(s, "b", MIB / 4), MIB / 4);
 	assert_int_equal(s->n_lines, 1);
-	assert_contains(s->line, "rank 3: host device 0: shared memory cannot "
+	assert_contains(s->line, "rank 3: fake device 0: shared memory cannot "
 				 "be pinned (pinning is switched off)");
 }
 
@@ -310,17 +310,17 @@ static void device__lost(void **state)
 	float *x = calloc(MIB / 4, sizeof(*x));
 	uint64_t h;
 
-	open_device(s, "host:lost_after=5", 64 * KIB);
+	open_device(s, "fake:lost_after=5", 64 * KIB);
 	t = declare(s, "t", MIB / 4);
 	assert_int_equal(push(t, x, x), 0);
 	assert_int_equal(sw_device_wait(t), SW_EDEVICE);
-	assert_contains(sw_last_error(s->c), "rank 3: host device 0: ");
+	assert_contains(sw_last_error(s->c), "rank 3: fake device 0: ");
 	rig_await(s->r, 1, SW_HOST_DIED,
-		"host device 0: the device that is none was lost");
+		"fake device 0: it was lost: lost_after says so");
 	/* and everything else of this client ends so */
 	assert_int_equal(push(t, x, x), SW_EDEVICE);
 	assert_int_equal(sw_push_pull(s->c, NULL, 0, &h), SW_EDEVICE);
-	assert_contains(sw_last_error(s->c), "rank 3: host device 0: ");
+	assert_contains(sw_last_error(s->c), "rank 3: fake device 0: ");
 	sw_device_close(&s->d);
 	free(x);
 }
@@ -332,7 +332,7 @@ static void agent__goes(void **state)
 	struct sw_device_tensor *t;
 	float *x = calloc(MIB / 4, sizeof(*x));
 
-	open_device(s, "host", 64 * KIB);
+	open_device(s, "fake", 64 * KIB);
 	t = declare(s, "t", MIB / 4);
 	assert_int_equal(push(t, x, x), 0);
 	assert_int_equal(sw_device_poll(t), SW_EAGAIN);
@@ -362,7 +362,7 @@ static void child__has_none(void **state)
 	bool is_closed;
 	pid_t pid;
 
-	open_device(s, "host", 0);
+	open_device(s, "fake", 0);
 	t = declare(s, "t", 4);
 	pid = fork();
 	if (!pid) {
@@ -382,7 +382,7 @@ static void child__waits_for_nothing(void **state)
 	float x[4] = {0};
 	pid_t pid;
 
-	open_device(s, "host", 0);
+	open_device(s, "fake", 0);
 	t = declare(s, "t", 4);
 	assert_int_equal(push(t, x, x), 0);
 	pid = fork();

@@ -1,4 +1,4 @@
-/* unit_device_coll.c - sw_coll_device over the back end "host", a toy agent.
+/* unit_device_coll.c - sw_coll_device over the back end "fake", a toy agent.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/cuda/coll_rig.h"
 
@@ -17,7 +17,7 @@ static void coll__is_exact(void **state)
 {
 	struct scene *s = *state;
 
-	open_device(s, "host:gbit=100,latency_us=5");
+	open_device(s, "fake:gbit=100,latency_us=5");
 	for (uint32_t kind = 1; kind < SW_BARRIER; kind++)
 		for (uint32_t i = 0; i < 8; i++) {
 			struct sw_coll_args a =
@@ -34,7 +34,7 @@ static void coll__of_each_dtype(void **state)
 		SW_I32, SW_I8, SW_I64, SW_BOOL, SW_BF16};
 	struct scene *s = *state;
 
-	open_device(s, "host");
+	open_device(s, "fake");
 	for (uint32_t i = 0; i < 9; i++)
 		for (uint32_t k = 0; k < 3; k++) {
 			struct sw_coll_args a = args_of(s,
@@ -50,7 +50,7 @@ static void coll__in_place(void **state)
 {
 	struct scene *s = *state;
 
-	open_device(s, "host");
+	open_device(s, "fake");
 	for (uint32_t i = 0; i < 8; i++) {
 		struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, counts[i]);
 
@@ -70,7 +70,7 @@ static void coll__of_another_root(void **state)
 	struct sw_coll_args a = args_of(s, SW_REDUCE, 2 * PIECE);
 	uint64_t h[2];
 
-	open_device(s, "host:gbit=20");
+	open_device(s, "fake:gbit=20");
 	a.root = 1;
 	coll_fill(s, &a, 0);
 	coll_wait(s, coll_start(s, &a, NULL));
@@ -97,7 +97,7 @@ static void coll__beside_the_hosts(void **state)
 	uint64_t h[N], left = N;
 	uint32_t i;
 
-	open_device(s, "host:latency_us=50");
+	open_device(s, "fake:latency_us=50");
 	for (i = 0; i < N * COUNT; i++)
 		s->send[i] = given(i, 0);
 	for (i = 0; i < N; i++) {
@@ -156,14 +156,14 @@ static void coll__waits_for_its_stream(void **state)
 	struct scene *s = *state;
 	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, PIECE);
 	struct sw_coll_args b = {.size = sizeof(b), .kind = SW_BARRIER};
-	struct sw_host_stream *stream;
+	struct sw_fake_stream *stream;
 	_Atomic bool is_over = false;
 	uint64_t h;
 
-	open_device(s, "host");
-	stream = sw_host_stream_open(s->d->back);
+	open_device(s, "fake");
+	stream = sw_fake_stream_open(s->d->back);
 	coll_fill(s, &a, 0);
-	sw_host_stream_run(stream, produce, s);
+	sw_fake_stream_run(stream, produce, s);
 	h = coll_start(s, &a, stream);
 	coll_wait(s, coll_start(s, &b, NULL));
 	assert_int_equal(sw_coll_test(s->c, h), SW_EAGAIN);
@@ -171,12 +171,12 @@ static void coll__waits_for_its_stream(void **state)
 	coll_wait(s, h);
 	coll_check(s, &a, 3);
 	/* a barrier of streams */
-	sw_host_stream_run(stream, await_true, (void *)&is_over);
+	sw_fake_stream_run(stream, await_true, (void *)&is_over);
 	h = coll_start(s, &b, stream);
 	assert_int_equal(sw_coll_test(s->c, h), SW_EAGAIN);
 	atomic_store(&is_over, true);
 	coll_wait(s, h);
-	sw_host_stream_close(stream);
+	sw_fake_stream_close(stream);
 }
 
 static void set(void *arg)
@@ -188,12 +188,12 @@ static void hold__is_of_the_stream(void **state)
 {
 	struct scene *s = *state;
 	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 3 * PIECE);
-	struct sw_host_stream *stream;
+	struct sw_fake_stream *stream;
 	_Atomic bool has_gone_on = false;
 	uint64_t h;
 
-	open_device(s, "host");
-	stream = sw_host_stream_open(s->d->back);
+	open_device(s, "fake");
+	stream = sw_fake_stream_open(s->d->back);
 	assert_int_equal(sw_device_can_hold(s->d, stream), 0);
 	for (uint32_t i = 0; i < 3; i++) { /* words are used again */
 		coll_fill(s, &a, i);
@@ -201,11 +201,11 @@ static void hold__is_of_the_stream(void **state)
 		has_gone_on = false;
 		h = coll_start(s, &a, stream);
 		assert_int_equal(sw_coll_hold(s->d, h, stream), 0);
-		sw_host_stream_run(stream, set, (void *)&has_gone_on);
+		sw_fake_stream_run(stream, set, (void *)&has_gone_on);
 		nap(20);
 		assert_false(has_gone_on);
 		rig_mute(s->r, false);
-		sw_host_stream_wait(stream);
+		sw_fake_stream_wait(stream);
 		assert_true(has_gone_on);
 		coll_check(s, &a, i);
 		assert_int_equal(sw_coll_hold(s->d, h, stream), 0);
@@ -213,7 +213,7 @@ static void hold__is_of_the_stream(void **state)
 		assert_int_equal(sw_coll_hold(s->d, h, stream), SW_EINVAL);
 	}
 	assert_int_equal(s->n_lines, 0);
-	sw_host_stream_close(stream);
+	sw_fake_stream_close(stream);
 }
 
 /* Then the caller waits, and one line says so. */
@@ -222,7 +222,7 @@ static void hold__is_of_the_caller(void **state)
 	struct scene *s = *state;
 	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 3 * PIECE);
 
-	open_device(s, "host:no_hold,gbit=10");
+	open_device(s, "fake:no_hold,gbit=10");
 	s->is_mute_until_said = true;
 	rig_mute(s->r, true);
 	for (uint32_t i = 0; i < 2; i++) {
@@ -245,18 +245,18 @@ static bool small_passes(struct scene *s)
 {
 	struct sw_coll_args big = args_of(s, SW_REDUCE_SCATTER, 2 * PIECE);
 	struct sw_coll_args small = args_of(s, SW_ALL_GATHER, 64);
-	uint64_t h, begun, before = sw_host_copies(s->d->back, SW_BACK_OUT);
+	uint64_t h, begun, before = sw_fake_copies(s->d->back, SW_BACK_OUT);
 	bool has_passed, is_open;
 
 	coll_fill(s, &big, 0);
 	h = coll_start(s, &big, NULL);
-	while (sw_host_copies(s->d->back, SW_BACK_OUT) == before)
+	while (sw_fake_copies(s->d->back, SW_BACK_OUT) == before)
 		nap(1);
 	small.recv = s->recv + 4 * MIB;
-	begun = sw_host_copies(s->d->back, SW_BACK_OUT);
+	begun = sw_fake_copies(s->d->back, SW_BACK_OUT);
 	coll_wait(s, coll_start(s, &small, NULL));
 	/* of some 8, as many as begin meanwhile */
-	has_passed = sw_host_copies(s->d->back, SW_BACK_OUT) <= begun + 5;
+	has_passed = sw_fake_copies(s->d->back, SW_BACK_OUT) <= begun + 5;
 	is_open = sw_coll_test(s->c, h) == SW_EAGAIN;
 	if (is_open)
 		coll_wait(s, h);
@@ -269,7 +269,7 @@ static void copies__by_class(void **state)
 	struct scene *s = *state;
 	uint32_t tries = 1;
 
-	open_device(s, "host:mbit=400"); /* 20 ms each piece */
+	open_device(s, "fake:mbit=400"); /* 20 ms each piece */
 	while (!small_passes(s)) /* others may have our core now and then */
 		assert_true(tries++ < TRIES);
 }
@@ -281,11 +281,11 @@ static void device__is_not_pinned(void **state)
 	struct scene *s = *state;
 	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 3 * PIECE);
 
-	open_device(s, "host:no_pin");
+	open_device(s, "fake:no_pin");
 	coll_run(s, &a, 1);
 	coll_run(s, &a, 2);
 	assert_int_equal(s->n_lines, 1);
-	assert_contains(s->line, "rank 3: host device 0: shared memory cannot "
+	assert_contains(s->line, "rank 3: fake device 0: shared memory cannot "
 				 "be pinned (pinning is switched off)");
 }
 
@@ -294,48 +294,48 @@ static void device__lost(void **state)
 {
 	struct scene *s = *state;
 	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 8 * PIECE);
-	struct sw_host_stream *stream;
+	struct sw_fake_stream *stream;
 	_Atomic bool are_open = false;
 	uint64_t h[3];
 
-	open_device(s, "host:lost_after=5");
-	stream = sw_host_stream_open(s->d->back);
-	sw_host_stream_run(stream, await_true, (void *)&are_open);
+	open_device(s, "fake:lost_after=5");
+	stream = sw_fake_stream_open(s->d->back);
+	sw_fake_stream_run(stream, await_true, (void *)&are_open);
 	for (uint32_t i = 0; i < 3; i++)
 		h[i] = coll_start(s, &a, stream);
 	atomic_store(&are_open, true);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(sw_wait(s->c, h[i]), SW_EDEVICE);
-		assert_contains(sw_last_error(s->c), "rank 3: host device 0: ");
+		assert_contains(sw_last_error(s->c), "rank 3: fake device 0: ");
 	}
 	rig_await(s->r, 1, SW_HOST_DIED,
-		"host device 0: the device that is none was lost");
+		"fake device 0: it was lost: lost_after says so");
 	assert_int_equal(
 		sw_coll_device(s->d, s->g, &a, NULL, &h[0]), SW_EDEVICE);
 	assert_contains(sw_last_error(s->c), "was lost");
-	sw_host_stream_close(stream);
+	sw_fake_stream_close(stream);
 }
 
 static void agent__goes(void **state)
 {
 	struct scene *s = *state;
 	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 8 * PIECE);
-	struct sw_host_stream *stream;
+	struct sw_fake_stream *stream;
 	_Atomic bool has_gone_on = false;
 	uint64_t h;
 
-	open_device(s, "host");
-	stream = sw_host_stream_open(s->d->back);
+	open_device(s, "fake");
+	stream = sw_fake_stream_open(s->d->back);
 	rig_mute(s->r, true);
 	h = coll_start(s, &a, stream);
 	assert_int_equal(sw_coll_hold(s->d, h, stream), 0);
-	sw_host_stream_run(stream, set, (void *)&has_gone_on);
+	sw_fake_stream_run(stream, set, (void *)&has_gone_on);
 	atomic_store(&s->r->end_err, SW_ESERVER);
 	assert_int_equal(sw_wait(s->c, h), SW_ESERVER);
 	assert_contains(sw_last_error(s->c), "server 2 is silent");
-	sw_host_stream_wait(stream);
+	sw_fake_stream_wait(stream);
 	assert_true(has_gone_on);
-	sw_host_stream_close(stream);
+	sw_fake_stream_close(stream);
 }
 
 /* Where a collective is when its group ends. */
@@ -343,15 +343,15 @@ static void group__is_aborted(void **state)
 {
 	struct scene *s = *state;
 	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 8 * PIECE);
-	struct sw_host_stream *stream;
+	struct sw_fake_stream *stream;
 	uint64_t h[4];
 
-	open_device(s, "host:gbit=1");
-	stream = sw_host_stream_open(s->d->back);
+	open_device(s, "fake:gbit=1");
+	stream = sw_fake_stream_open(s->d->back);
 	rig_mute(s->r, true);
 	h[0] = coll_start(s, &a, NULL);
 	h[1] = coll_start(s, &a, NULL);
-	sw_host_stream_run(stream, nap_only, NULL);
+	sw_fake_stream_run(stream, nap_only, NULL);
 	h[2] = coll_start(s, &a, stream);
 	a.kind = SW_ALL_GATHER;
 	a.count = 100;
@@ -364,7 +364,7 @@ static void group__is_aborted(void **state)
 	}
 	assert_int_equal(
 		sw_coll_device(s->d, s->g, &a, NULL, &h[0]), SW_EABORTED);
-	sw_host_stream_close(stream);
+	sw_fake_stream_close(stream);
 }
 
 static void device__is_closed(void **state)
@@ -373,7 +373,7 @@ static void device__is_closed(void **state)
 	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 8 * PIECE);
 	uint64_t h;
 
-	open_device(s, "host:gbit=1");
+	open_device(s, "fake:gbit=1");
 	rig_mute(s->r, true);
 	h = coll_start(s, &a, NULL);
 	nap(5);
@@ -409,11 +409,11 @@ static void device__is_closed_in_vain(void **state)
 	struct scene *s = *state;
 	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, PIECE);
 	_Atomic bool has_gone_on = false;
-	struct sw_host_stream *stream;
+	struct sw_fake_stream *stream;
 	uint64_t h;
 
-	open_device(s, "host");
-	stream = sw_host_stream_open(s->d->back);
+	open_device(s, "fake");
+	stream = sw_fake_stream_open(s->d->back);
 	s->c->settings.wait_timeout_s = 1;
 	rig_hold(s->r);
 	s->r->host->p.events.on_end = end_nothing;
@@ -422,13 +422,13 @@ static void device__is_closed_in_vain(void **state)
 	coll_fill(s, &a, 0);
 	h = coll_start(s, &a, stream);
 	assert_int_equal(sw_coll_hold(s->d, h, stream), 0);
-	sw_host_stream_run(stream, set, (void *)&has_gone_on);
+	sw_fake_stream_run(stream, set, (void *)&has_gone_on);
 	while (!has_put(s))
 		nap(1);
 	sw_device_close(&s->d);
-	sw_host_stream_wait(stream);
+	sw_fake_stream_wait(stream);
 	assert_true(has_gone_on);
-	sw_host_stream_close(stream);
+	sw_fake_stream_close(stream);
 	s->c->settings.wait_timeout_s = 30;
 	rig_mute(s->r, false);
 	assert_int_equal(sw_wait(s->c, h), SW_EABORTED);
@@ -480,7 +480,7 @@ static void device__is_closed_while_its_group_is(void **state)
 	void *why;
 	uint64_t h;
 
-	open_device(s, "host");
+	open_device(s, "fake");
 	late.s = s;
 	atomic_store(&late.is_asked, false);
 	rig_hold(s->r);
@@ -511,7 +511,7 @@ static void client__is_closed(void **state)
 	struct scene *s = *state;
 	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 8 * PIECE);
 
-	open_device(s, "host:gbit=1");
+	open_device(s, "fake:gbit=1");
 	coll_start(s, &a, NULL);
 	s->d = NULL;
 	sw_close(&s->c);
@@ -527,7 +527,7 @@ static void coll__refuses(void **state)
 	int code;
 	pid_t pid;
 
-	open_device(s, "host");
+	open_device(s, "fake");
 	assert_int_equal(sw_group_open(other, "all", NULL, 0, &g), 0);
 	assert_int_equal(sw_coll_device(s->d, g, &a, NULL, &h), SW_EINVAL);
 	assert_contains(sw_last_error(s->c), "another client");

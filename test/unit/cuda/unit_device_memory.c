@@ -49,7 +49,7 @@ static void memory__of_the_host(void **state)
 	struct scene *s = *state;
 	void *p;
 
-	open_device(s, "host:check");
+	open_device(s, "fake:check");
 	sum_there(s, "a");
 	sum_there(s, "b");
 	assert_int_equal(sw_device_alloc(s->d, 0, &p), SW_EINVAL);
@@ -94,7 +94,7 @@ static void memory__near_the_device(void **state)
 	static const struct {
 		const char *device;
 		unsigned long nodes;
-	} rows[] = {{"host:node=0", 1}, {"host:node=61", 0}, {"host", 0}};
+	} rows[] = {{"fake:node=0", 1}, {"fake:node=61", 0}, {"fake", 0}};
 	struct scene *s = *state;
 
 	rig_skip_if_forbidden();

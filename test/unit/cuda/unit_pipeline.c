@@ -64,8 +64,8 @@ static void pipeline__grows_in_order(void **state)
 	for (uint32_t i = 0; i < r->n_pushes; i++)
 		assert_int_equal(r->pushes[i].there,
 			i < 32 ? (i + 1) * 32 * KIB : MIB + 8);
-	assert_int_equal(sw_host_copies(r->back, SW_BACK_OUT), 33);
-	assert_int_equal(sw_host_copies(r->back, SW_BACK_IN), 33);
+	assert_int_equal(sw_fake_copies(r->back, SW_BACK_OUT), 33);
+	assert_int_equal(sw_fake_copies(r->back, SW_BACK_IN), 33);
 	rig_close(r);
 }
 
@@ -73,11 +73,11 @@ static void pipeline__grows_in_order(void **state)
  * was told before is on its way back. */
 static void expect_stages(struct rig *r)
 {
-	assert_in_range(sw_host_copies(r->back, SW_BACK_OUT), r->n_pushes + 1,
+	assert_in_range(sw_fake_copies(r->back, SW_BACK_OUT), r->n_pushes + 1,
 		r->n_pushes + 2);
 	if (r->n_pushes > 4)
 		assert_in_range(
-			sw_host_copies(r->back, SW_BACK_IN), 1, r->n_pushes);
+			sw_fake_copies(r->back, SW_BACK_IN), 1, r->n_pushes);
 }
 
 /* A slice waits for no other of its tensor: it is pushed when it has landed,
@@ -101,7 +101,7 @@ static void pipeline__stages_work_at_once(void **state)
 static void pipeline__finds_out_how_much_to_copy(void **state)
 {
 	struct rig *r =
-		rig_open_with(&sw_back_host, "latency_us=2000", 512 * KIB, 0);
+		rig_open_with(&sw_back_fake, "latency_us=2000", 512 * KIB, 0);
 	uint32_t t = rig_add(r, 4 * MIB, 0), tries = 0;
 	uint64_t n[SW_BACK_WAYS];
 
@@ -109,13 +109,13 @@ static void pipeline__finds_out_how_much_to_copy(void **state)
 	do {
 		assert_true(tries < TRIES);
 		for (uint32_t i = 0; i < SW_BACK_WAYS; i++)
-			n[i] = sw_host_copies(r->back, i);
+			n[i] = sw_fake_copies(r->back, i);
 		rig_fill(r, t, tries);
 		rig_submit(r, t);
 		rig_wait(r, t);
 		rig_check(r, t, tries);
 		for (uint32_t i = 0; i < SW_BACK_WAYS; i++) {
-			n[i] = sw_host_copies(r->back, i) - n[i];
+			n[i] = sw_fake_copies(r->back, i) - n[i];
 			if (!tries)
 				assert_in_range(n[i], 9, 32);
 		}
@@ -126,7 +126,7 @@ static void pipeline__finds_out_how_much_to_copy(void **state)
 
 static void wait_copies(struct rig *r, enum sw_back_way way, uint64_t n)
 {
-	while (sw_host_copies(r->back, way) < n)
+	while (sw_fake_copies(r->back, way) < n)
 		nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 }
 
@@ -143,7 +143,7 @@ static bool urgent_goes_out(void)
 	rig_submit(r, big);
 	wait_copies(r, SW_BACK_OUT, 9);
 	rig_submit(r, urgent);
-	begun = sw_host_copies(r->back, SW_BACK_OUT);
+	begun = sw_fake_copies(r->back, SW_BACK_OUT);
 	rig_wait(r, urgent);
 	while (r->pushes[place].t != &r->t[urgent])
 		place++;
@@ -180,9 +180,9 @@ static bool urgent_comes_in(void)
 	rig_submit(r, urgent);
 	rig_wait(r, urgent);
 	/* one more, and as many as begin while we sleep; else all 32 */
-	copies = sw_host_copies(r->back, SW_BACK_IN);
+	copies = sw_fake_copies(r->back, SW_BACK_IN);
 	rig_wait(r, big);
-	assert_int_equal(sw_host_copies(r->back, SW_BACK_IN), 33);
+	assert_int_equal(sw_fake_copies(r->back, SW_BACK_IN), 33);
 	rig_close(r);
 	return copies >= 5 && copies <= 30;
 }
@@ -201,14 +201,14 @@ static void pipeline__late_event_holds_up_nobody(void **state)
 {
 	struct rig *r = rig_open(NULL, 64 * KIB);
 	uint32_t late = rig_add(r, MIB, 0), other = rig_add(r, MIB, 9);
-	struct sw_host_stream *s = sw_host_stream_open(r->back);
+	struct sw_fake_stream *s = sw_fake_stream_open(r->back);
 	char why[SW_PIPELINE_WHY];
 	_Atomic bool is_made = false;
 
 	(void)state;
 	rig_fill(r, late, 5);
 	rig_fill(r, other, 6);
-	sw_host_stream_run(s, rig_await_true, (void *)&is_made);
+	sw_fake_stream_run(s, rig_await_true, (void *)&is_made);
 	assert_int_equal(rig_submit_on(r, late, s, why), 0);
 	rig_submit(r, other);
 	rig_wait(r, other);
@@ -220,7 +220,7 @@ static void pipeline__late_event_holds_up_nobody(void **state)
 	rig_wait(r, late);
 	rig_check(r, late, 5);
 	rig_check(r, other, 6);
-	sw_host_stream_close(s);
+	sw_fake_stream_close(s);
 	rig_close(r);
 }
 
@@ -243,7 +243,7 @@ static void pipeline__stream_waits(void **state)
 {
 	struct rig *r = rig_open(NULL, 64 * KIB);
 	uint32_t t = rig_add(r, MIB, 0);
-	struct sw_host_stream *s = sw_host_stream_open(r->back);
+	struct sw_fake_stream *s = sw_fake_stream_open(r->back);
 	struct reader x = {.r = r, .i = t};
 	char why[SW_PIPELINE_WHY];
 
@@ -258,14 +258,14 @@ static void pipeline__stream_waits(void **state)
 		assert_int_equal(
 			sw_pipeline_wait(&r->l, &r->t[t], 0, why), SW_EAGAIN);
 		r->is_stuck = false;
-		sw_host_stream_run(s, read_ends, &x);
-		sw_host_stream_wait(s);
+		sw_fake_stream_run(s, read_ends, &x);
+		sw_fake_stream_wait(s);
 		assert_int_equal(x.first, 3 * round);
 		assert_int_equal(x.last, 3 * (r->words[t] - 1 + round));
 		rig_wait(r, t);
 	}
 	assert_int_equal(r->n_lines, 0);
-	sw_host_stream_close(s);
+	sw_fake_stream_close(s);
 	rig_close(r);
 }
 
@@ -343,7 +343,7 @@ static void check_blocks(const char *options, const char *because)
 {
 	struct rig *r = rig_open(options, 64 * KIB);
 	uint32_t t = rig_add(r, MIB, 0);
-	struct sw_host_stream *s = sw_host_stream_open(r->back);
+	struct sw_fake_stream *s = sw_fake_stream_open(r->back);
 	char why[SW_PIPELINE_WHY];
 
 	for (uint64_t round = 1; round < 3; round++) {
@@ -357,7 +357,7 @@ static void check_blocks(const char *options, const char *because)
 	}
 	assert_int_equal(r->n_lines, 1);
 	assert_contains(r->line, because);
-	sw_host_stream_close(s);
+	sw_fake_stream_close(s);
 	rig_close(r);
 }
 
@@ -373,29 +373,29 @@ static void pipeline__device_lost(void **state)
 {
 	struct rig *r = rig_open("lost_after=9,gbit=10", 64 * KIB);
 	uint32_t a = rig_add(r, MIB, 0), b = rig_add(r, MIB, 1);
-	struct sw_host_stream *s = sw_host_stream_open(r->back);
+	struct sw_fake_stream *s = sw_fake_stream_open(r->back);
 	_Atomic bool are_open = false;
 	char why[SW_PIPELINE_WHY];
 
 	(void)state;
-	sw_host_stream_run(s, rig_await_true, (void *)&are_open);
+	sw_fake_stream_run(s, rig_await_true, (void *)&are_open);
 	assert_int_equal(rig_submit_on(r, a, s, why), 0);
 	assert_int_equal(rig_submit_on(r, b, s, why), 0);
 	sw_pipeline_hold(&r->l, &r->t[b], s, RIG_UNTIL, why);
 	atomic_store(&are_open, true);
 	assert_int_equal(
 		sw_pipeline_wait(&r->l, &r->t[a], RIG_UNTIL, why), SW_EDEVICE);
-	assert_contains(why, "rank 1: host device 0: ");
+	assert_contains(why, "rank 1: fake device 0: ");
 	assert_contains(why, "lost");
 	assert_int_equal(
 		sw_pipeline_wait(&r->l, &r->t[b], RIG_UNTIL, why), SW_EDEVICE);
 	assert_int_equal(rig_submit_on(r, a, NULL, why), SW_EDEVICE);
-	assert_contains(why, "host device 0");
-	sw_host_stream_wait(s);
-	sw_host_stream_close(s);
+	assert_contains(why, "fake device 0");
+	sw_fake_stream_wait(s);
+	sw_fake_stream_close(s);
 	rig_stop(r); /* the thread has said it by then */
 	assert_int_equal(r->n_given_up, 1);
-	assert_contains(r->given_up, "rank 1: host device 0");
+	assert_contains(r->given_up, "rank 1: fake device 0");
 	rig_close(r);
 }
 
@@ -412,7 +412,7 @@ static void pipeline__error_of_the_net(void **state)
 	assert_int_equal(sw_pipeline_wait(&r->l, &r->t[t], RIG_UNTIL, why),
 		SW_EMISMATCH);
 	ASSERT_TEXT(why, "the net says no");
-	assert_int_equal(sw_host_copies(r->back, SW_BACK_OUT), 32);
+	assert_int_equal(sw_fake_copies(r->back, SW_BACK_OUT), 32);
 	rig_fill(r, t, 2);
 	rig_submit(r, t);
 	rig_wait(r, t);
@@ -448,15 +448,15 @@ static void pipeline__broadcast(void **state)
 		sw_pipeline_submit(&r->l, &r->t[t], &call, NULL, why), 0);
 	rig_wait(r, t);
 	assert_int_equal(r->device[t][5], 7); /* 5 + 2, as it was */
-	assert_int_equal(sw_host_copies(r->back, SW_BACK_OUT), 32);
-	assert_int_equal(sw_host_copies(r->back, SW_BACK_IN), 0);
+	assert_int_equal(sw_fake_copies(r->back, SW_BACK_OUT), 32);
+	assert_int_equal(sw_fake_copies(r->back, SW_BACK_IN), 0);
 	call = (struct sw_pipeline_call){.to = r->device[t], .root = 3};
 	assert_int_equal(
 		sw_pipeline_submit(&r->l, &r->t[t], &call, NULL, why), 0);
 	rig_wait(r, t);
 	assert_int_equal(r->device[t][9], 7);
-	assert_int_equal(sw_host_copies(r->back, SW_BACK_OUT), 32);
-	assert_int_equal(sw_host_copies(r->back, SW_BACK_IN), 32);
+	assert_int_equal(sw_fake_copies(r->back, SW_BACK_OUT), 32);
+	assert_int_equal(sw_fake_copies(r->back, SW_BACK_IN), 32);
 	rig_close(r);
 }
 
@@ -488,29 +488,29 @@ static void back__digests(void **state)
 	uint64_t all, one, two;
 
 	(void)state;
-	assert_int_equal(sw_back_host.open("check", 0, &b, why), 0);
+	assert_int_equal(sw_back_fake.open("check", 0, &b, why), 0);
 	for (uint32_t i = 0; i < N; i++)
 		x[i] = (char)(i * 37);
 	for (uint32_t first = 0; first < 9; first++) {
-		sw_back_host.digest(b, x + first, N - first, &all);
+		sw_back_fake.digest(b, x + first, N - first, &all);
 		for (uint32_t i = first; i <= N; i++) {
-			sw_back_host.digest(b, x + first, i - first, &one);
-			sw_back_host.digest(b, x + i, N - i, &two);
+			sw_back_fake.digest(b, x + first, i - first, &one);
+			sw_back_fake.digest(b, x + i, N - i, &two);
 			assert_int_equal(one + two, all);
 		}
 	}
-	sw_back_host.digest(b, x, N, &all);
+	sw_back_fake.digest(b, x, N, &all);
 	for (uint32_t bit = 0; bit < 8 * N; bit++) {
 		x[bit / 8] ^= (char)(1U << bit % 8);
-		sw_back_host.digest(b, x, N, &one);
+		sw_back_fake.digest(b, x, N, &one);
 		assert_int_not_equal(one, all);
 		x[bit / 8] ^= (char)(1U << bit % 8);
 	}
 	x[7] ^= (char)0x80; /* of two doubles */
 	x[15] ^= (char)0x80;
-	sw_back_host.digest(b, x, N, &one);
+	sw_back_fake.digest(b, x, N, &one);
 	assert_int_not_equal(one, all);
-	sw_back_host.close(b);
+	sw_back_fake.close(b);
 }
 
 static void back__options(void **state)
@@ -522,7 +522,7 @@ static void back__options(void **state)
 	(void)state;
 	assert_ptr_equal(sw_back_find("cuda", &options), &sw_back_cuda);
 	assert_null(options);
-	assert_ptr_equal(sw_back_find("host:gbit=1", &options), &sw_back_host);
+	assert_ptr_equal(sw_back_find("fake:gbit=1", &options), &sw_back_fake);
 	ASSERT_TEXT(options, "gbit=1");
 	assert_null(sw_back_find("hos", &options));
 	assert_null(sw_back_find("hosts", &options));
@@ -532,7 +532,7 @@ static void back__options(void **state)
 			"gbit", "gbit=", "gbit=1x", "no_pin=1", "gbit=1,,"};
 
 		assert_int_equal(
-			sw_back_host.open(bad[i], 0, &b, why), SW_EINVAL);
+			sw_back_fake.open(bad[i], 0, &b, why), SW_EINVAL);
 		assert_contains(why, "has no option");
 	}
 }

@@ -12,11 +12,11 @@ static void nap(long ms)
 /* Some of it is being copied, so all that is sent was looked at. */
 static uint64_t start_mute(struct scene *s, const struct sw_coll_args *a)
 {
-	uint64_t before = sw_host_copies(s->d->back, SW_BACK_OUT), h;
+	uint64_t before = sw_fake_copies(s->d->back, SW_BACK_OUT), h;
 
 	rig_mute(s->r, true);
 	h = coll_start(s, a, NULL);
-	while (sw_host_copies(s->d->back, SW_BACK_OUT) == before)
+	while (sw_fake_copies(s->d->back, SW_BACK_OUT) == before)
 		nap(1);
 	return h;
 }
@@ -71,8 +71,8 @@ static void check_all_written(struct scene *s, const char *device, int err)
 /* Found by a back end that was asked to look, and by no other. */
 static void coll__tensor_is_written(void **state)
 {
-	check_all_written(*state, "host", 0);
-	check_all_written(*state, "host:check", SW_ECORRUPT);
+	check_all_written(*state, "fake", 0);
+	check_all_written(*state, "fake:check", SW_ECORRUPT);
 }
 
 /* Results come over what was sent: those are no early writes. */
@@ -81,7 +81,7 @@ static void coll__tensor_is_written_in_place(void **state)
 	struct scene *s = *state;
 	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 9 * PIECE + 7);
 
-	open_device(s, "host:check");
+	open_device(s, "fake:check");
 	a.recv = s->send;
 	for (uint32_t i = 0; i < 4; i++) {
 		uint64_t h;
@@ -99,7 +99,7 @@ static void coll__result_is_written(void **state)
 	struct scene *s = *state;
 	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 9 * PIECE + 7);
 
-	open_device(s, "host:check,mbit=200");
+	open_device(s, "fake:check,mbit=200");
 	for (uint32_t i = 0; i < 2; i++) {
 		const volatile char *third = (char *)s->recv + 2 * MIB;
 		uint64_t h;
@@ -121,7 +121,7 @@ static void coll__tensor_is_freed(void **state)
 	uint64_t h;
 	void *p;
 
-	open_device(s, "host:check");
+	open_device(s, "fake:check");
 	assert_int_equal(sw_device_alloc(s->d, bytes_in(&a), &p), 0);
 	memset(p, 1, bytes_in(&a));
 	a.send = p;
@@ -142,22 +142,22 @@ static void coll__stream_writes_behind(void **state)
 {
 	struct scene *s = *state;
 	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 9 * PIECE);
-	struct sw_host_stream *stream;
+	struct sw_fake_stream *stream;
 
-	open_device(s, "host:check,gbit=20");
-	stream = sw_host_stream_open(s->d->back);
+	open_device(s, "fake:check,gbit=20");
+	stream = sw_fake_stream_open(s->d->back);
 	for (uint32_t i = 0; i < 4; i++) {
 		uint64_t h;
 
 		coll_fill(s, &a, i);
 		h = coll_start(s, &a, stream);
 		assert_int_equal(sw_coll_hold(s->d, h, stream), 0);
-		sw_host_stream_run(stream, overwrite, s);
+		sw_fake_stream_run(stream, overwrite, s);
 		coll_wait(s, h);
-		sw_host_stream_wait(stream);
+		sw_fake_stream_wait(stream);
 		coll_check(s, &a, i);
 	}
-	sw_host_stream_close(stream);
+	sw_fake_stream_close(stream);
 }
 
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, scene_open, scene_close)

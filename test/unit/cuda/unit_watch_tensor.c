@@ -26,7 +26,7 @@ static void check_edited(struct rig *r, uint32_t t, int err)
 	assert_int_equal(
 		sw_pipeline_wait(&r->l, &r->t[t], RIG_UNTIL, why), err);
 	if (err)
-		assert_contains(why, "rank 1: host device 0: tensor 't0' was "
+		assert_contains(why, "rank 1: fake device 0: tensor 't0' was "
 				     "written or freed while it was summed");
 }
 
@@ -69,7 +69,7 @@ static void pipeline__result_is_written(void **state)
 		rig_fill(r, t, 1);
 		r->is_end_stuck = true;
 		rig_submit(r, t);
-		while (sw_host_copies(r->back, SW_BACK_IN) < 6) /* halves */
+		while (sw_fake_copies(r->back, SW_BACK_IN) < 6) /* halves */
 			nap_ms(1);
 		nap_ms(100);
 		rig_wake(r);

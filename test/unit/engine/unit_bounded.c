@@ -531,7 +531,7 @@ static void server__calls_of_many_groups(void **state)
 	FEW_OF(4 * STEPS_MAX, "calls",
 		peer_say(&r->w[0], SW_PULL, pulls, sizeof(pulls)));
 	assert_null(strstr(rig_tx(r), "MISMATCH"));
-	h.op = sw_coll_op(SW_ALL_REDUCE, SW_OPERATION_SUM);
+	h.op = sw_coll_op(SW_ALL_REDUCE, SW_ROUND_SUM);
 	h.chunk = h.weight = 1;
 	h.payload_len = 4;
 	peer_fill(&r->w[1], h, 1);
@@ -555,7 +555,7 @@ static void server__large_windows(void **state)
 	char name[16];
 
 	(void)state;
-	h.op = sw_coll_op(SW_ALL_REDUCE, SW_OPERATION_SUM);
+	h.op = sw_coll_op(SW_ALL_REDUCE, SW_ROUND_SUM);
 	h.chunk = h.weight = 1;
 	h.payload_len = 4;
 	for (uint32_t i = 0; i < SW_GROUP_STREAMS; i++) {

@@ -12,7 +12,7 @@ static enum sw_push_verdict copy_from(struct fixture *x, uint32_t member,
 {
 	struct sw_header h = header(0, round, 0, 0);
 
-	h.op = SW_OPERATION_COPY;
+	h.op = SW_ROUND_COPY;
 	h.aux = root;
 	h.dtype = x->sh.tensors[0].dtype;
 	h.payload_len = n;
@@ -64,7 +64,7 @@ static void copy__waits_for_all(void **state)
 	for (uint32_t m = 0; m < 3; m++)
 		assert_int_equal(take(x, m), 42);
 	assert_int_equal(x->h.weight, 1);
-	assert_int_equal(x->h.op, SW_OPERATION_COPY);
+	assert_int_equal(x->h.op, SW_ROUND_COPY);
 	assert_int_equal(x->sh.n_open, 0);
 	assert_int_equal(x->stats.chunks_done, 1);
 	assert_int_equal(x->stats.push_folded, 3);
@@ -235,9 +235,8 @@ static struct worker_rig *open_rig(void)
 
 static int begin(struct worker_rig *r, uint16_t root)
 {
-	return sw_worker_begin(
-		&r->w, &(struct sw_worker_round){
-			       .op = SW_OPERATION_COPY, .root = root});
+	return sw_worker_begin(&r->w,
+		&(struct sw_worker_round){.op = SW_ROUND_COPY, .root = root});
 }
 
 static void begin__only_the_root_has_bytes(void **state)
@@ -253,7 +252,7 @@ static void begin__only_the_root_has_bytes(void **state)
 	assert_int_equal(r->last[SW_PUSH].h.weight, 0);
 	peer_send(&r->s[0], h, elems); /* a sum: not what it waits for */
 	assert_string_equal(wrig_events(r), "");
-	h.op = SW_OPERATION_COPY;
+	h.op = SW_ROUND_COPY;
 	peer_send(&r->s[0], h, elems);
 	assert_non_null(strstr(wrig_events(r), "done"));
 	assert_int_equal(r->data[0][3], 33);

@@ -291,7 +291,7 @@ static void server__wild_fields(void **state)
 		h = wild_header(type, &rng);
 		if (n < N_FRAMES / 4 * 3) { /* members agree */
 			h.step = 0;
-			h.op = SW_OPERATION_SUM;
+			h.op = SW_ROUND_SUM;
 			h.type = type == SW_MISMATCH ? SW_PULL : type;
 		}
 		if (below(&rng, 2))

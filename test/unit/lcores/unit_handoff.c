@@ -42,9 +42,9 @@ static struct sw_handoff *open_handoff(void)
 }
 
 /* What lcore 0 has of lcore 1. */
-static struct sw_node *node_of(struct sw_handoff *h)
+static struct sw_engine *node_of(struct sw_handoff *h)
 {
-	return sw_handoff_node(h, 0, 1);
+	return sw_handoff_engine(h, 0, 1);
 }
 
 static struct sw_port *port_at(struct sw_handoff *h, uint32_t port_i)
@@ -308,7 +308,7 @@ static void both__two_lcores(void **state)
 static void rx__own_queue_and_strays(void **state)
 {
 	struct sw_handoff *h = open_some(1);
-	struct sw_node *at_2 = sw_handoff_node(h, 2, 1);
+	struct sw_engine *at_2 = sw_handoff_engine(h, 2, 1);
 	struct sw_rx_frame in[SW_RX_BURST];
 	uint8_t head[SW_HEAD_BYTES] = {7};
 	struct sw_rx_frame f = {
@@ -366,7 +366,7 @@ static void rx__queue_keeps_half(void **state)
 static void open__alone_is_untouched(void **state)
 {
 	struct sw_handoff *h = open_some(0);
-	struct sw_node *back = sw_handoff_node(h, 1, 0);
+	struct sw_engine *back = sw_handoff_engine(h, 1, 0);
 	struct sw_tx_frame out;
 
 	assert_ptr_equal(sw_handoff_ports(h, 0)[0], &queue_pairs[0][0].port);

@@ -12,7 +12,7 @@ enum { N_PORTS = 2 };
 
 /* A node that notes what it is asked. */
 struct fixture {
-	struct sw_node node; /* first: it is cast back */
+	struct sw_engine node; /* first: it is cast back */
 	struct sw_loop loop;
 	struct sw_stats stats;
 	struct test_port ports[N_PORTS];
@@ -32,7 +32,7 @@ static void note(struct fixture *x, const char *what, uint32_t n)
 		what, n);
 }
 
-static void rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+static void rx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n)
 {
 	struct fixture *x = (struct fixture *)node;
@@ -44,7 +44,7 @@ static void rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	note(x, "rx", n);
 }
 
-static uint64_t tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
+static uint64_t tick(struct sw_engine *node, uint64_t now_ns, uint64_t gap_ns)
 {
 	struct fixture *x = (struct fixture *)node;
 
@@ -54,7 +54,7 @@ static uint64_t tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 	return x->next_ns;
 }
 
-static uint32_t tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+static uint32_t tx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max)
 {
 	struct fixture *x = (struct fixture *)node;
@@ -75,7 +75,7 @@ static struct fixture *open_loop(uint64_t now_ns)
 	static struct fixture x;
 
 	memset(&x, 0, sizeof(x));
-	x.node = (struct sw_node){
+	x.node = (struct sw_engine){
 		.stats = &x.stats, .rx = rx, .tick = tick, .tx = tx};
 	for (uint32_t i = 0; i < N_PORTS; i++) {
 		port_init(&x.ports[i]);
@@ -342,7 +342,7 @@ static void turn__who_had_no_room_is_next(void **state)
 	assert_int_equal(n_from[1], 10);
 }
 
-static bool is_busy(const struct sw_node *node)
+static bool is_busy(const struct sw_engine *node)
 {
 	return ((const struct fixture *)node)->to_send;
 }

@@ -407,7 +407,7 @@ static void tick__buries_the_silent(void **state)
 static void is_busy__while_something_is_open(void **state)
 {
 	struct server_rig *r = open_rig(2, 1);
-	struct sw_node *node = &r->srv->node;
+	struct sw_engine *node = &r->srv->node;
 
 	assert_false(node->is_busy(node));
 	peer_push(&r->w[0], 0, 1, 0, 1);

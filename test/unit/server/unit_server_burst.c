@@ -122,7 +122,7 @@ static void bad__behind_what_it_is_like(void **state)
 	frame_seal(f);
 	add_push(b, 0, 0, 1);
 	f = add_push(b, 0, 1, 2);
-	f->h.op = SW_N_OPERATIONS;
+	f->h.op = SW_N_ROUND_KINDS;
 	frame_seal(f);
 	add_push(b, 0, 0, 1);
 	f = add_push(b, 0, 1, 2);
@@ -337,7 +337,7 @@ static void declare__all_at_once(void **state)
 
 static uint32_t take(struct burst *b, struct sw_tx_frame *out)
 {
-	struct sw_node *node = &b->r->srv->node;
+	struct sw_engine *node = &b->r->srv->node;
 
 	return node->tx(node, b->r->now_ns, 0, out, 16);
 }

@@ -42,7 +42,7 @@ static struct sw_header call(uint32_t key, uint32_t j)
 {
 	struct sw_header h = peer_push_header(key, j, 1);
 
-	h.op = sw_coll_op(SW_ALL_REDUCE, SW_OPERATION_SUM);
+	h.op = sw_coll_op(SW_ALL_REDUCE, SW_ROUND_SUM);
 	h.step = 5;
 	h.payload_len = 4;
 	h.weight = 1;
@@ -291,7 +291,7 @@ static void closed__when_it_was_to_get(void **state)
 	struct server_rig *r = open_groups();
 	struct sw_header h = call(0, 1);
 
-	h.op = sw_coll_op(SW_BCAST, SW_OPERATION_SUM);
+	h.op = sw_coll_op(SW_BCAST, SW_ROUND_SUM);
 	h.aux = 2;
 	peer_fill(&r->w[2], h, 1);
 	assert_contains(

@@ -184,7 +184,7 @@ static struct sw_header call(uint8_t type, uint32_t key)
 	struct sw_header h = peer_push_header(key, 1, 1);
 
 	h.type = type;
-	h.op = sw_coll_op(SW_ALL_REDUCE, SW_OPERATION_SUM);
+	h.op = sw_coll_op(SW_ALL_REDUCE, SW_ROUND_SUM);
 	h.payload_len = type == SW_PUSH ? 4 : 0;
 	h.weight = 1;
 	return h;

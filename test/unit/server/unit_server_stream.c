@@ -172,7 +172,7 @@ static struct sw_header call(
 {
 	struct sw_header h = peer_push_header(0, 1, 1);
 
-	h.op = sw_coll_op(kind, SW_OPERATION_SUM);
+	h.op = sw_coll_op(kind, SW_ROUND_SUM);
 	h.aux = (uint16_t)root;
 	h.step = 5;
 	h.payload_len = (uint16_t)(4 * n_elems);
@@ -407,7 +407,7 @@ static void want__of_what_there_is_not(void **state)
 	not_wanted(r, want((uint32_t)-70, SW_WANT_MAX + 1), &st->rx_weight);
 	not_wanted(r, want(1, UINT16_MAX), &st->rx_weight);
 	h.key = 1; /* a tensor */
-	h.op = SW_OPERATION_COPY;
+	h.op = SW_ROUND_COPY;
 	not_wanted(r, h, &st->rx_key);
 	h.key = 2;
 	not_wanted(r, h, &st->rx_key);

@@ -4,8 +4,7 @@
 
 #include "test/support/shard_rig.h"
 
-static const enum sw_operation DELTA = SW_OPERATION_SUM,
-			       COPY = SW_OPERATION_COPY;
+static const enum sw_round_kind DELTA = SW_ROUND_SUM, COPY = SW_ROUND_COPY;
 
 /* --- the rules --- */
 
@@ -75,7 +74,7 @@ static enum sw_push_verdict copy(
 
 	for (uint32_t i = 0; i < FULL; i++)
 		elems[i] = value;
-	h.op = SW_OPERATION_COPY;
+	h.op = SW_ROUND_COPY;
 	h.weight = member ? 0 : 1;
 	h.payload_crc = sw_data_crc(0, &h, elems, h.payload_len);
 	return shard_push(&x->sh, member, &h, (uint8_t *)elems, false);
@@ -129,7 +128,7 @@ static void start__together(void **state)
 	for (uint32_t m = 0; m < 2; m++) {
 		assert_int_equal(take(x, m), 5);
 		assert_int_equal(x->h.round, 1);
-		assert_int_equal(x->h.op, SW_OPERATION_COPY);
+		assert_int_equal(x->h.op, SW_ROUND_COPY);
 		assert_int_equal(x->h.weight, 1);
 		assert_int_equal(updates(x), 1);
 	}
@@ -156,7 +155,7 @@ static void start__two_roots(void **state)
 	struct sw_header h = header(0, 1, 0, 0);
 
 	copy(x, 0, 1, 5);
-	h.op = SW_OPERATION_COPY;
+	h.op = SW_ROUND_COPY;
 	h.weight = 0;
 	h.aux = 1;
 	h.payload_crc = sw_data_crc(0, &h, NULL, 0);
@@ -173,7 +172,7 @@ static void start__whose_root(void **state)
 	int32_t elems[FULL] = {0};
 
 	copy(x, 0, 1, 5);
-	h.op = SW_OPERATION_COPY;
+	h.op = SW_ROUND_COPY;
 	h.payload_crc = sw_data_crc(0, &h, elems, h.payload_len);
 	assert_int_equal(shard_push(&x->sh, 1, &h, (uint8_t *)elems, false),
 		SW_PUSH_DIFFERS);
@@ -265,7 +264,7 @@ static void start__draining(void **state)
 	x->sh.is_draining = true;
 	assert_int_equal(copy(x, 1, 1, 0), SW_PUSH_COMPLETE);
 	assert_int_equal(take(x, 0), 5);
-	h.op = SW_OPERATION_COPY;
+	h.op = SW_ROUND_COPY;
 	h.weight = 0;
 	assert_int_equal(shard_push(&x->sh, 1, &h, NULL, false), SW_PUSH_DROP);
 	assert_int_equal(x->sh.n_open, 0);

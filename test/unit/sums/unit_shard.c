@@ -234,7 +234,7 @@ static void push__wrong_dtype_or_op(void **state)
 	assert_int_equal(
 		shard_push(&x->sh, 0, &h, payload, false), SW_PUSH_DROP);
 	h.dtype = SW_I32;
-	h.op = SW_N_OPERATIONS;
+	h.op = SW_N_ROUND_KINDS;
 	assert_int_equal(
 		shard_push(&x->sh, 0, &h, payload, false), SW_PUSH_DROP);
 	assert_int_equal(x->stats.rx_dtype, 3);

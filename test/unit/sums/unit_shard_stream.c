@@ -23,7 +23,7 @@ static struct sw_header header_of(
 {
 	struct sw_header h = header(0, j, 1, n_elems);
 
-	h.op = sw_coll_op(kind, SW_OPERATION_SUM);
+	h.op = sw_coll_op(kind, SW_ROUND_SUM);
 	h.aux = (uint16_t)root;
 	h.step = 9;
 	h.weight = n_elems > 0;
@@ -163,9 +163,9 @@ static void push__not_a_collective(void **state)
 	const uint64_t *n = &x->stats.rx_dtype;
 	struct sw_header good = header_of(SW_ALL_REDUCE, 1, A, FULL), h = good;
 
-	h.op = sw_coll_op(SW_COLL_NONE, SW_OPERATION_SUM);
+	h.op = sw_coll_op(SW_COLL_NONE, SW_ROUND_SUM);
 	dropped(x, A, h, n);
-	h.op = sw_coll_op(SW_N_COLL_KINDS, SW_OPERATION_SUM);
+	h.op = sw_coll_op(SW_N_COLL_KINDS, SW_ROUND_SUM);
 	dropped(x, A, h, n);
 	h.op = 0xf0;
 	dropped(x, A, h, n);
@@ -256,7 +256,7 @@ static void push__differs_from_the_first(void **state)
 	h.chunk = 2;
 	differs(first, h);
 	h = first;
-	h.op = sw_coll_op(SW_REDUCE, SW_OPERATION_SUM);
+	h.op = sw_coll_op(SW_REDUCE, SW_ROUND_SUM);
 	differs(first, h);
 	h = first;
 	h.dtype = SW_F32;

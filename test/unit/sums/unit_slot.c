@@ -11,7 +11,7 @@ static struct sw_slot slot(
 	uint32_t j, enum sw_coll_kind kind, uint32_t root, uint64_t got)
 {
 	return (struct sw_slot){.chunk = j,
-		.op = sw_coll_op(kind, SW_OPERATION_SUM),
+		.op = sw_coll_op(kind, SW_ROUND_SUM),
 		.root = (uint8_t)root,
 		.got = got};
 }

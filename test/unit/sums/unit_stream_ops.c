@@ -74,7 +74,7 @@ static uint64_t take_bits(struct fixture *x, uint32_t member)
 /* --- results --- */
 
 static const struct {
-	enum sw_op op;
+	enum sw_reduce_op op;
 	enum sw_dtype dtype;
 	uint64_t given[MEMBERS], want;
 } cases[] = {
@@ -128,7 +128,7 @@ static void fold__every_operation(void **state)
 
 			if (bits != cases[i].want)
 				fail_msg("%s %s (row %u): %llx",
-					sw_op_name(cases[i].op),
+					sw_reduce_op_name(cases[i].op),
 					sw_dtype_name(cases[i].dtype), i,
 					(unsigned long long)bits);
 			assert_int_equal(x->h.op, h.op);
@@ -172,7 +172,7 @@ static void lend__every_operation(void **state)
 		for (uint32_t m = A; m <= C; m++) {
 			if (take_bits(x, m) != cases[i / 2].want)
 				fail_msg("%s %s (row %u)",
-					sw_op_name(cases[i / 2].op),
+					sw_reduce_op_name(cases[i / 2].op),
 					sw_dtype_name(cases[i / 2].dtype),
 					i / 2);
 			fate(x, m, false);
@@ -292,7 +292,7 @@ enum { N_ORDERS = sizeof(orders) / sizeof(orders[0]) };
 static void order__does_not_show(void **state)
 {
 	static const struct {
-		enum sw_op op;
+		enum sw_reduce_op op;
 		enum sw_dtype dtype;
 		uint64_t given[MEMBERS], want;
 	} sums[] = {
@@ -451,11 +451,11 @@ static void name__all_have_one(void **state)
 {
 	for (uint32_t i = 0; i < SW_N_COLL_KINDS; i++)
 		assert_true(strlen(sw_coll_name(i)) > 1);
-	for (uint32_t i = 0; i < SW_N_OPS; i++)
-		assert_true(strlen(sw_op_name(i)) > 1);
+	for (uint32_t i = 0; i < SW_N_REDUCE_OPS; i++)
+		assert_true(strlen(sw_reduce_op_name(i)) > 1);
 	assert_string_equal(sw_coll_name(SW_N_COLL_KINDS), "?");
-	assert_string_equal(sw_op_name(UINT32_MAX), "?");
-	assert_string_equal(sw_op_name(SW_PREMUL_SUM), "premul_sum");
+	assert_string_equal(sw_reduce_op_name(UINT32_MAX), "?");
+	assert_string_equal(sw_reduce_op_name(SW_PREMUL_SUM), "premul_sum");
 	assert_string_equal(sw_coll_name(SW_REDUCE), "reduce");
 }
 

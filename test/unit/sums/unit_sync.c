@@ -193,7 +193,7 @@ static void copy__crc_is_made(void **state)
 	int32_t elems[FULL];
 
 	fill(elems, 5);
-	h.op = SW_OPERATION_COPY;
+	h.op = SW_ROUND_COPY;
 	assert_int_equal(
 		shard_push(&x->sh, A, &h, (const uint8_t *)elems, true),
 		SW_PUSH_FOLD);

@@ -79,7 +79,7 @@ static inline struct sw_header result_of(
 {
 	struct sw_header h = peer_result_header(0, j, number, 1);
 
-	h.op = sw_coll_op(kind, SW_OPERATION_SUM);
+	h.op = sw_coll_op(kind, SW_ROUND_SUM);
 	h.aux = (uint16_t)base;
 	h.weight = 3;
 	return h;

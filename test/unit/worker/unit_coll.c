@@ -79,7 +79,7 @@ static void submit__bad_arguments(void **state)
 	ask.kind = SW_BCAST;
 	refused(r, ask);
 	ask = good;
-	ask.op = SW_N_OPS;
+	ask.op = SW_N_REDUCE_OPS;
 	refused(r, ask);
 	ask.op = SW_BAND;
 	ask.dtype = SW_F32;
@@ -189,7 +189,7 @@ static void push__what_it_says(void **state)
 	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
 	assert_string_equal(wrig_tx(r), "s0 WANT k0 r1 c1 +0 n2");
 	assert_int_equal(h->aux, 2);
-	assert_int_equal(h->op, sw_coll_op(SW_BCAST, SW_OPERATION_SUM));
+	assert_int_equal(h->op, sw_coll_op(SW_BCAST, SW_ROUND_SUM));
 	assert_int_equal(submit(r, SW_ALL_REDUCE, PEER_CHUNK + 1, 0), 0);
 	assert_int_equal(n_pushes(r), 2);
 	h = &r->last[SW_PUSH].h;

@@ -104,7 +104,7 @@ static void factor__keeps_the_bits(void **state)
 {
 	static const int64_t odd = (INT64_C(1) << 53) + 1;
 	static const struct {
-		enum sw_op op[LOCAL];
+		enum sw_reduce_op op[LOCAL];
 		double scale[LOCAL];
 		int64_t want;
 	} cases[] = {

@@ -106,7 +106,7 @@ static void submit__waits_for_all_and_sums(void **state)
 }
 
 struct op_case {
-	enum sw_op op[LOCAL];
+	enum sw_reduce_op op[LOCAL];
 	double scale[LOCAL];
 	int32_t want; /* of 1000 and 2000 */
 };
@@ -481,7 +481,7 @@ static void here__average(void **state)
 	const struct op_case avg = {{SW_AVG, SW_AVG}, {0}, 0};
 
 	call_ops(r, &avg);
-	while (sw_here_work(&r->w))
+	while (sw_stream_local_work(&r->w))
 		;
 	assert_int_equal(to[0][0], 1500);
 	assert_int_equal(to[1][0], 1500);

@@ -87,7 +87,7 @@ static void sum_ours(struct worker_rig *r)
 	wrig_tx(r);
 	for (uint32_t j = 1; j <= SW_COLL_STRIPE; j++) {
 		h = peer_result_header(0, j, 1, ONE);
-		h.op = sw_coll_op(SW_ALL_REDUCE, SW_OPERATION_SUM);
+		h.op = sw_coll_op(SW_ALL_REDUCE, SW_ROUND_SUM);
 		h.aux = 1;
 		peer_fill(&r->s[0], h, 7);
 	}
@@ -253,7 +253,7 @@ static void sum_one(struct worker_rig *r, uint32_t j, uint32_t number)
 {
 	struct sw_header h = peer_result_header(5, j, number, 1);
 
-	h.op = sw_coll_op(SW_ALL_REDUCE, SW_OPERATION_SUM);
+	h.op = sw_coll_op(SW_ALL_REDUCE, SW_ROUND_SUM);
 	h.aux = 1;
 	peer_fill(&r->s[1], h, 7);
 }

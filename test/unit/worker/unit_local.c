@@ -38,7 +38,7 @@ static int ask(struct worker_rig *r, uint32_t local, uint32_t step)
 static int copy(struct worker_rig *r, uint32_t local, uint16_t root)
 {
 	return sw_worker_begin(
-		&r->w, &(struct sw_worker_round){.op = SW_OPERATION_COPY,
+		&r->w, &(struct sw_worker_round){.op = SW_ROUND_COPY,
 			       .root = root,
 			       .local = local,
 			       .cookie = 70 + local});

@@ -228,7 +228,7 @@ static void push__wrong(void **state)
 static void push__asynchronous(void **state)
 {
 	struct worker_rig *r = open_rig(1);
-	struct sw_worker_round copy = {.op = SW_OPERATION_COPY};
+	struct sw_worker_round copy = {.op = SW_ROUND_COPY};
 
 	wrig_declare(r, "a", 10, 0);
 	r->w.tensors[0].mode = SW_MODE_ASYNC;

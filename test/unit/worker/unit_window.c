@@ -248,7 +248,7 @@ static void result__not_of_this_collective(void **state)
 	h.chunk = 2;
 	not_taken(r, h);
 	h = good;
-	h.op = sw_coll_op(SW_REDUCE, SW_OPERATION_SUM);
+	h.op = sw_coll_op(SW_REDUCE, SW_ROUND_SUM);
 	not_taken(r, h);
 	h = good;
 	h.dtype = SW_F32;

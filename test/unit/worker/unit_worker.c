@@ -229,7 +229,7 @@ static void result__past(void **state)
 	peer_result(&r->s[0], 0, 1, 0, 31);
 	assert_true(data_is(r, 0, 30));
 	peer_result(&r->s[0], 0, 0, 0, 31);
-	h.op = SW_OPERATION_COPY;
+	h.op = SW_ROUND_COPY;
 	peer_send(&r->s[0], h, payload);
 	assert_true(data_is(r, 0, 30));
 	assert_int_equal(r->w.stats.result_again, 3);

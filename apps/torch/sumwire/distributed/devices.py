@@ -1,7 +1,7 @@
 # devices.py - collectives of tensors in a GPU's memory
 # SPDX-License-Identifier: BSD-3-Clause
 """They go from and to that memory by pieces, through pinned memory
-(sumwire/device.py).  With SUMWIRE_DEVICE=host tensors of the CPU go this way,
+(sumwire/device.py).  With SUMWIRE_DEVICE=fake tensors of the CPU go this way,
 too, for tests.  None of it has been run on a GPU."""
 import torch
 

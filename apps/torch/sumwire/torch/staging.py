@@ -4,7 +4,7 @@
 memory; sums go there in place (sumwire/device.py).  Where one rank cannot, all
 copy through memory that is not pinned.  So it is with tensors of allreduce and
 of groups, but each rank decides for itself: of those that differ one call fails.
-With SUMWIRE_DEVICE=host what is of the CPU goes this way, too, for tests."""
+With SUMWIRE_DEVICE=fake what is of the CPU goes this way, too, for tests."""
 import warnings
 
 import torch

@@ -1,4 +1,4 @@
-/* gone.c - streams that all local ranks have closed go.
+/* stream_gone.c - streams that all local ranks have closed go.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Each lane forgets a stream when nothing of it is open there and all its
@@ -30,7 +30,7 @@ static bool is_left(const struct sw_worker *w, const struct sw_stream *s)
 /* Is it still to be looked at whether it ends with who is gone? */
 static bool is_judged(const struct sw_worker *w, const struct sw_wtensor *t)
 {
-	return w->lost.step == SW_LOST_JUDGED ||
+	return w->lost.step == SW_DEATHS_JUDGED ||
 	       sw_bitmap_has(&w->lacking, t->index);
 }
 
@@ -104,7 +104,7 @@ static void forget(struct sw_worker *w, struct sw_wtensor *t)
 		w->events.gone(w->events.ctx, t->id);
 }
 
-uint32_t sw_closed_work(struct sw_worker *w)
+uint32_t sw_stream_gone_work(struct sw_worker *w)
 {
 	uint32_t n = 0;
 

@@ -1,7 +1,7 @@
-/* node.h - one engine instance as the loop and the simulator see it.
+/* engine.h - one engine instance as the loop and the simulator see it.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_ENGINE_LOOP_NODE_H
-#define SW_ENGINE_LOOP_NODE_H
+#ifndef SW_ENGINE_LOOP_ENGINE_H
+#define SW_ENGINE_LOOP_ENGINE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@ enum {
 
 /* A server or a worker.  It is embedded first in its struct.  All calls come
  * from the lcore that owns it; now_ns never goes back. */
-struct sw_node {
+struct sw_engine {
 	struct sw_stats *stats; /* of the instance */
 	/* Set by the loop before tx: pacing lets control frames go, no data. */
 	bool holds_data;
@@ -25,18 +25,18 @@ struct sw_node {
 	 * from its own. */
 	bool is_relay;
 	/* Handle @n frames that came in on port @port_i; they are borrowed. */
-	void (*rx)(struct sw_node *, uint64_t now_ns, uint32_t port_i,
+	void (*rx)(struct sw_engine *, uint64_t now_ns, uint32_t port_i,
 		const struct sw_rx_frame *frames, uint32_t n);
 	/* Fire the timers that are due.  @gap_ns is the longest recent gap in
 	 * polling.  Returns when to call again. */
-	uint64_t (*tick)(struct sw_node *, uint64_t now_ns, uint64_t gap_ns);
+	uint64_t (*tick)(struct sw_engine *, uint64_t now_ns, uint64_t gap_ns);
 	/* Fill the next frames to send on port @port_i, at most @max; returns
 	 * how many.  0: nothing is due there.  Their payloads stay as they are
 	 * until the next call. */
-	uint32_t (*tx)(struct sw_node *, uint64_t now_ns, uint32_t port_i,
+	uint32_t (*tx)(struct sw_engine *, uint64_t now_ns, uint32_t port_i,
 		struct sw_tx_frame *out, uint32_t max);
 	/* Is anything outstanding, so that the loop must not sleep long? */
-	bool (*is_busy)(const struct sw_node *);
+	bool (*is_busy)(const struct sw_engine *);
 };
 
 enum { SW_LOOK_NS = 1500 }; /* pause after a look at the timers of one */

@@ -1,7 +1,7 @@
-/* work.h - what is done with many tensors, some of them in each turn.
+/* sweep.h - what is done with many tensors, some of them in each turn.
  * SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SW_ENGINE_WORKER_WORK_H
-#define SW_ENGINE_WORKER_WORK_H
+#ifndef SW_ENGINE_WORKER_SWEEP_H
+#define SW_ENGINE_WORKER_SWEEP_H
 
 #include "engine/worker/worker_int.h"
 
@@ -22,18 +22,18 @@ static inline void sw_wtensor_set_open(struct sw_wtensor *t, bool is_open)
 		sw_bitmap_remove(&t->worker->open, t->index);
 }
 
-/* sw_tensors_work - some of what is to be done with the tensors of @set, the
+/* sw_sweep - some of what is to be done with the tensors of @set, the
  * lowest first: @one does some of it, takes the tensor out when it is through,
  * and returns how much it was.  What a turn does so is bounded, however many
  * they are.  Returns how much that was. */
-enum { SW_WORK_BURST = 64 };
-static inline uint32_t sw_tensors_work(struct sw_worker *w,
+enum { SW_SWEEP_BURST = 64 };
+static inline uint32_t sw_sweep(struct sw_worker *w,
 	const struct sw_bitmap *set,
 	uint32_t (*one)(struct sw_worker *w, struct sw_wtensor *t))
 {
 	uint32_t n = 0, i;
 
-	while (n < SW_WORK_BURST &&
+	while (n < SW_SWEEP_BURST &&
 		(i = sw_bitmap_first(set)) != SW_BITMAP_NONE)
 		n += one(w, &w->tensors[i]);
 	return n;

@@ -1,5 +1,5 @@
-/* here.c - collectives of a group that has all its ranks at this worker.
- * SPDX-License-Identifier: BSD-3-Clause
+/* stream_local.c - collectives of a group that has all its ranks at this
+ * worker. SPDX-License-Identifier: BSD-3-Clause
  *
  * Nothing of them goes to a server.  They are done chunk by chunk, some of each
  * stream in each turn, so that a large one does not keep the lcore from frames.
@@ -44,7 +44,7 @@ static uint32_t work(struct sw_worker *w, struct sw_wtensor *t)
 	return n;
 }
 
-uint32_t sw_here_work(struct sw_worker *w)
+uint32_t sw_stream_local_work(struct sw_worker *w)
 {
 	uint32_t n = 0;
 

@@ -1,6 +1,6 @@
-/* host.c - the back end "host": threads and memcpy.
+/* fake.c - the back end "fake": threads and memcpy.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "pmd/cuda/host.h"
+#include "pmd/cuda/fake.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ struct job {
 };
 
 /* Does jobs one after the other. */
-struct sw_host_stream {
+struct sw_fake_stream {
 	struct sw_back *back;
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -58,7 +58,7 @@ struct sw_back {
 	_Atomic bool is_lost;
 	_Atomic uint64_t n_copies[SW_BACK_WAYS];
 	_Atomic uint32_t n_holds; /* that are not over */
-	struct sw_host_stream *ways[SW_BACK_WAYS];
+	struct sw_fake_stream *ways[SW_BACK_WAYS];
 };
 
 static int fail(char *why, int err, const char *text)
@@ -69,7 +69,7 @@ static int fail(char *why, int err, const char *text)
 
 static int lost(char *why)
 {
-	return fail(why, SW_EDEVICE, "the device that is none was lost");
+	return fail(why, SW_EDEVICE, "it was lost: lost_after says so");
 }
 
 /* --- streams --- */
@@ -84,7 +84,7 @@ static void sleep_until(uint64_t at_ns)
 
 /* As a device would that was free at free_ns: how late we wake up after one
  * copy does not delay the next. */
-static void copy(struct sw_host_stream *s, const struct job *j)
+static void copy(struct sw_fake_stream *s, const struct job *j)
 {
 	const struct sw_back *b = s->back;
 	uint64_t at = s->free_ns > j->put_ns ? s->free_ns : j->put_ns;
@@ -99,7 +99,7 @@ static void copy(struct sw_host_stream *s, const struct job *j)
 		sleep_until(at);
 }
 
-static void hold(const struct sw_host_stream *s, const struct job *j)
+static void hold(const struct sw_fake_stream *s, const struct job *j)
 {
 	while ((int32_t)(atomic_load(j->word) - j->value) < 0 &&
 		!s->back->is_lost)
@@ -107,7 +107,7 @@ static void hold(const struct sw_host_stream *s, const struct job *j)
 	atomic_fetch_sub(&s->back->n_holds, 1);
 }
 
-static void do_job(struct sw_host_stream *s, const struct job *j)
+static void do_job(struct sw_fake_stream *s, const struct job *j)
 {
 	if (j->kind == COPY)
 		copy(s, j);
@@ -121,7 +121,7 @@ static void do_job(struct sw_host_stream *s, const struct job *j)
 
 static void *stream_thread(void *arg)
 {
-	struct sw_host_stream *s = arg;
+	struct sw_fake_stream *s = arg;
 
 	prctl(PR_SET_TIMERSLACK, SLACK_NS);
 	pthread_mutex_lock(&s->lock);
@@ -147,9 +147,9 @@ static void *stream_thread(void *arg)
 	return NULL;
 }
 
-struct sw_host_stream *sw_host_stream_open(struct sw_back *b)
+struct sw_fake_stream *sw_fake_stream_open(struct sw_back *b)
 {
-	struct sw_host_stream *s = calloc(1, sizeof(*s));
+	struct sw_fake_stream *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
@@ -163,7 +163,7 @@ struct sw_host_stream *sw_host_stream_open(struct sw_back *b)
 	return NULL;
 }
 
-void sw_host_stream_close(struct sw_host_stream *s)
+void sw_fake_stream_close(struct sw_fake_stream *s)
 {
 	if (!s)
 		return;
@@ -177,7 +177,7 @@ void sw_host_stream_close(struct sw_host_stream *s)
 	free(s);
 }
 
-void sw_host_stream_wait(struct sw_host_stream *s)
+void sw_fake_stream_wait(struct sw_fake_stream *s)
 {
 	pthread_mutex_lock(&s->lock);
 	while (s->first || s->is_busy)
@@ -185,7 +185,7 @@ void sw_host_stream_wait(struct sw_host_stream *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static int put(struct sw_host_stream *s, const struct job *job, char *why)
+static int put(struct sw_fake_stream *s, const struct job *job, char *why)
 {
 	struct job *j = malloc(sizeof(*j));
 
@@ -201,8 +201,8 @@ static int put(struct sw_host_stream *s, const struct job *job, char *why)
 	return 0;
 }
 
-void sw_host_stream_run(
-	struct sw_host_stream *s, void (*fn)(void *arg), void *arg)
+void sw_fake_stream_run(
+	struct sw_fake_stream *s, void (*fn)(void *arg), void *arg)
 {
 	char why[SW_BACK_WHY];
 
@@ -251,7 +251,7 @@ static int take_options(struct sw_back *b, const char *options, char *why)
 
 		if (!take_option(b, options, n)) {
 			snprintf(why, SW_BACK_WHY,
-				"the back end 'host' has no option '%.*s'",
+				"the back end 'fake' has no option '%.*s'",
 				(int)n, options);
 			return SW_EINVAL;
 		}
@@ -260,10 +260,10 @@ static int take_options(struct sw_back *b, const char *options, char *why)
 	return 0;
 }
 
-static void host_close(struct sw_back *b)
+static void fake_close(struct sw_back *b)
 {
 	for (uint32_t i = 0; i < SW_BACK_WAYS; i++)
-		sw_host_stream_close(b->ways[i]);
+		sw_fake_stream_close(b->ways[i]);
 	for (struct block *f = b->freed, *next; f; f = next) {
 		next = f->next;
 		free(f);
@@ -271,7 +271,7 @@ static void host_close(struct sw_back *b)
 	free(b);
 }
 
-static int host_open(
+static int fake_open(
 	const char *options, int32_t device, struct sw_back **out, char *why)
 {
 	struct sw_back *b = calloc(1, sizeof(*b));
@@ -282,25 +282,25 @@ static int host_open(
 		return fail(why, SW_EDEVICE, "out of memory");
 	err = take_options(b, options, why);
 	for (uint32_t i = 0; i < SW_BACK_WAYS && !err; i++) {
-		b->ways[i] = sw_host_stream_open(b);
+		b->ways[i] = sw_fake_stream_open(b);
 		if (!b->ways[i])
 			err = fail(why, SW_EDEVICE, "out of memory");
 	}
 	if (err)
-		host_close(b);
+		fake_close(b);
 	else
 		*out = b;
 	return err;
 }
 
-static int host_enter(struct sw_back *b, char *why)
+static int fake_enter(struct sw_back *b, char *why)
 {
 	(void)b;
 	(void)why;
 	return 0;
 }
 
-static int host_pin(
+static int fake_pin(
 	struct sw_back *b, void *p, size_t bytes, bool is_read_only, char *why)
 {
 	(void)p;
@@ -310,7 +310,7 @@ static int host_pin(
 }
 
 /* It may be that of words, and is about to go. */
-static void host_unpin(struct sw_back *b, void *p)
+static void fake_unpin(struct sw_back *b, void *p)
 {
 	(void)p;
 	while (atomic_load(&b->n_holds))
@@ -335,7 +335,7 @@ static void event_close(struct sw_back *b, void *event)
 	free(event);
 }
 
-static int host_record(struct sw_back *b, void *event, void *stream, char *why)
+static int fake_record(struct sw_back *b, void *event, void *stream, char *why)
 {
 	struct event *e = event;
 	uint64_t number;
@@ -361,7 +361,7 @@ static bool is_over(struct sw_back *b)
 	return b->is_lost;
 }
 
-static int host_copy(struct sw_back *b, enum sw_back_way way,
+static int fake_copy(struct sw_back *b, enum sw_back_way way,
 	const struct sw_rows *rows, void *event, char *why)
 {
 	struct event *e = event;
@@ -377,7 +377,7 @@ static int host_copy(struct sw_back *b, enum sw_back_way way,
 		why);
 }
 
-static int host_poll(struct sw_back *b, void *event, char *why)
+static int fake_poll(struct sw_back *b, void *event, char *why)
 {
 	struct event *e = event;
 
@@ -387,7 +387,7 @@ static int host_poll(struct sw_back *b, void *event, char *why)
 								  : SW_EAGAIN;
 }
 
-static int host_hold(struct sw_back *b, void *stream, _Atomic uint32_t *word,
+static int fake_hold(struct sw_back *b, void *stream, _Atomic uint32_t *word,
 	uint32_t value, char *why)
 {
 	struct job j = {.kind = HOLD, .word = word, .value = value};
@@ -401,12 +401,12 @@ static int host_hold(struct sw_back *b, void *stream, _Atomic uint32_t *word,
 
 /* --- its memory --- */
 
-static int host_node(const struct sw_back *b)
+static int fake_node(const struct sw_back *b)
 {
 	return b->has_node ? (int)b->node : -1;
 }
 
-static int host_alloc(struct sw_back *b, uint64_t bytes, void **out, char *why)
+static int fake_alloc(struct sw_back *b, uint64_t bytes, void **out, char *why)
 {
 	struct block *block = NULL;
 
@@ -423,7 +423,7 @@ static int host_alloc(struct sw_back *b, uint64_t bytes, void **out, char *why)
 
 /* Who looks for what is freed too early wants other bytes there, and no
  * others' memory. */
-static void host_release(struct sw_back *b, void *p)
+static void fake_release(struct sw_back *b, void *p)
 {
 	struct block *block = (struct block *)p - 1;
 
@@ -437,7 +437,7 @@ static void host_release(struct sw_back *b, void *p)
 		;
 }
 
-static int host_move(struct sw_back *b, void *to, const void *from,
+static int fake_move(struct sw_back *b, void *to, const void *from,
 	uint64_t bytes, char *why)
 {
 	if (b->is_lost)
@@ -463,7 +463,7 @@ static uint64_t digest_word(uintptr_t at, uintptr_t from, uintptr_t to)
 	return (uint32_t)word * key + (word >> 32) * (key << 31 | key >> 33);
 }
 
-static bool host_digest(
+static bool fake_digest(
 	const struct sw_back *b, const void *p, uint64_t bytes, uint64_t *out)
 {
 	uintptr_t from = (uintptr_t)p, to = from + bytes;
@@ -474,27 +474,27 @@ static bool host_digest(
 	return b->check;
 }
 
-uint64_t sw_host_copies(const struct sw_back *b, enum sw_back_way way)
+uint64_t sw_fake_copies(const struct sw_back *b, enum sw_back_way way)
 {
 	return b->n_copies[way];
 }
 
-const struct sw_back_ops sw_back_host = {
-	.name = "host",
-	.open = host_open,
-	.close = host_close,
-	.enter = host_enter,
-	.pin = host_pin,
-	.unpin = host_unpin,
+const struct sw_back_ops sw_back_fake = {
+	.name = "fake",
+	.open = fake_open,
+	.close = fake_close,
+	.enter = fake_enter,
+	.pin = fake_pin,
+	.unpin = fake_unpin,
 	.event_open = event_open,
 	.event_close = event_close,
-	.record = host_record,
-	.copy = host_copy,
-	.poll = host_poll,
-	.hold = host_hold,
-	.node = host_node,
-	.alloc = host_alloc,
-	.release = host_release,
-	.move = host_move,
-	.digest = host_digest,
+	.record = fake_record,
+	.copy = fake_copy,
+	.poll = fake_poll,
+	.hold = fake_hold,
+	.node = fake_node,
+	.alloc = fake_alloc,
+	.release = fake_release,
+	.move = fake_move,
+	.digest = fake_digest,
 };

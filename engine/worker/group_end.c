@@ -1,4 +1,4 @@
-/* ends.c - how a group ends: local ranks abort it, or close it.
+/* group_end.c - how a group ends: local ranks abort it, or close it.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Its streams are dead from then on as those that members call differently

@@ -1,4 +1,4 @@
-/* enter.c - chunks of a stream enter its windows, and start.
+/* stream_window.c - chunks of a stream enter its windows, and start.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <assert.h>
 

@@ -1,4 +1,4 @@
-/* unit_ends.c - groups that are aborted, closed, or dead, at a worker.
+/* unit_group_end.c - groups that are aborted, closed, or dead, at a worker.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/worker/coll_rig.h"
 

@@ -1,5 +1,5 @@
-/* unit_lost.c - what ends when a member or a local rank is gone, what goes on.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* unit_deaths.c - what ends when a member or a local rank is gone, what goes
+ * on. SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/worker/coll_rig.h"
 
 enum { LOCAL = 3, A, B, C };

@@ -1,5 +1,5 @@
-/* lost.c - what needs a member or a local rank that is gone ends; the rest goes
- * on.  SPDX-License-Identifier: BSD-3-Clause
+/* deaths.c - what needs a member or a local rank that is gone ends; the rest
+ * goes on.  SPDX-License-Identifier: BSD-3-Clause
  *
  * A local rank that has left, by closing, is missed when something that it
  * lacks is open.  One that died ends all that it is in, whether it is open here
@@ -23,7 +23,7 @@
 #include "engine/base/bits.h"
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
-#include "engine/worker/work.h"
+#include "engine/worker/sweep.h"
 
 static bool lacks(
 	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t local)
@@ -80,7 +80,7 @@ static void miss(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 		sw_worker_fail(w, SW_EPEER, t->key, "%s", why);
 }
 
-void sw_lost_check_local(struct sw_worker *w, struct sw_wtensor *t)
+void sw_deaths_check_local(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t i = 0;
 
@@ -139,7 +139,7 @@ static uint32_t look_at(struct sw_worker *w, struct sw_wtensor *t)
 	char text[SW_TEXT_MAX];
 
 	sw_bitmap_remove(&w->lacking, t->index);
-	if (w->lost.step == SW_LOST_JUDGED) {
+	if (w->lost.step == SW_DEATHS_JUDGED) {
 		w->lost.is_needed |= is_alive(t) && dead == SW_LOCAL_RANKS;
 		return 1;
 	}
@@ -147,12 +147,12 @@ static uint32_t look_at(struct sw_worker *w, struct sw_wtensor *t)
 		end(w, t, why_lost(w, t, dead, text));
 	else if (dead != SW_LOCAL_RANKS && t->mode == SW_MODE_SYNC)
 		end_rounds(w, t);
-	sw_lost_check_local(w, t);
+	sw_deaths_check_local(w, t);
 	sw_stream_check_left(w, t);
 	return 1 + w->n_local / 64;
 }
 
-static void look_at_all(struct sw_worker *w, enum sw_lost_step step)
+static void look_at_all(struct sw_worker *w, enum sw_deaths_step step)
 {
 	w->lost.step = step;
 	sw_bitmap_add_all(&w->lacking, &w->added);
@@ -161,17 +161,17 @@ static void look_at_all(struct sw_worker *w, enum sw_lost_step step)
 /* All were looked at. */
 static void go_on(struct sw_worker *w)
 {
-	if (w->lost.step == SW_LOST_JUDGED && w->lost.is_needed)
-		look_at_all(w, SW_LOST_ENDED);
-	else if (w->lost.step == SW_LOST_JUDGED)
+	if (w->lost.step == SW_DEATHS_JUDGED && w->lost.is_needed)
+		look_at_all(w, SW_DEATHS_ENDED);
+	else if (w->lost.step == SW_DEATHS_JUDGED)
 		sw_worker_fail(w, SW_EPEER, SW_KEY_NONE, "%s", w->lost.why);
 	else
-		w->lost.step = SW_LOST_NOBODY;
+		w->lost.step = SW_DEATHS_NOBODY;
 }
 
-uint32_t sw_lost_work(struct sw_worker *w)
+uint32_t sw_deaths_work(struct sw_worker *w)
 {
-	uint32_t n = sw_tensors_work(w, &w->lacking, look_at);
+	uint32_t n = sw_sweep(w, &w->lacking, look_at);
 
 	if (w->lost.step && sw_bitmap_is_empty(&w->lacking) &&
 		!sw_worker_end_of(w)) {
@@ -186,7 +186,7 @@ void sw_worker_local_left(struct sw_worker *w, uint32_t local)
 	w->lost.n_gone++;
 	sw_bits_add(w->lost.gone, local);
 	sw_bitmap_add_all(&w->lacking, &w->added);
-	sw_lost_work(w);
+	sw_deaths_work(w);
 }
 
 void sw_worker_local_died(struct sw_worker *w, uint32_t local, const char *why)
@@ -195,7 +195,7 @@ void sw_worker_local_died(struct sw_worker *w, uint32_t local, const char *why)
 	w->lost.local = local;
 	snprintf(w->lost.why, sizeof(w->lost.why), "%s", why);
 	w->lost.is_needed = false;
-	look_at_all(w, SW_LOST_JUDGED);
+	look_at_all(w, SW_DEATHS_JUDGED);
 	sw_worker_local_left(w, local);
 }
 
@@ -210,7 +210,7 @@ static void learn_left(struct sw_worker *w, uint64_t left)
 		w->now_ns + 3 * w->params.dead_after + SW_LEAVE_FOR_NS;
 }
 
-void sw_lost_tick(struct sw_worker *w)
+void sw_deaths_tick(struct sw_worker *w)
 {
 	if (w->lost.past != w->lost.left && w->now_ns >= w->lost.past_at_ns)
 		sw_set_word(&w->lost.past, w->lost.left);
@@ -218,7 +218,7 @@ void sw_lost_tick(struct sw_worker *w)
 
 /* A server that knew who has left says so itself.  One that never did cannot,
  * and no push comes to it that would end the wait. */
-void sw_lost_on_wait(struct sw_worker *w, const struct sw_link *l,
+void sw_deaths_on_wait(struct sw_worker *w, const struct sw_link *l,
 	const struct sw_wtensor *t, uint64_t awaited)
 {
 	const struct sw_worker *zero = w->lane_i ? w->lanes->zero : w;
@@ -231,7 +231,7 @@ void sw_lost_on_wait(struct sw_worker *w, const struct sw_link *l,
 			l->name, w->firsts[__builtin_ctzll(who)], t->name);
 }
 
-void sw_lost_learn(struct sw_worker *w, const struct sw_status *st)
+void sw_deaths_learn(struct sw_worker *w, const struct sw_status *st)
 {
 	uint64_t gone = (~0ULL >> (64 - w->n_members)) & ~st->joined &
 			~(1ULL << w->rank);
@@ -259,7 +259,7 @@ static void end_for(struct sw_worker *w, struct sw_wtensor *t, uint64_t who)
 	end(w, t, who >> w->lost.member & 1 ? w->lost.text : text);
 }
 
-void sw_lost_check_members(
+void sw_deaths_check_members(
 	struct sw_worker *w, struct sw_wtensor *t, uint64_t awaited)
 {
 	uint64_t who = w->lost.members &

@@ -1,0 +1,60 @@
+/* kernel.h - the operations of sum.h by number, for the checker and the bench.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_SUM_KERNEL_H
+#define SW_SUM_KERNEL_H
+
+#include "sum/sum.h"
+
+enum sw_kernel {
+	SW_KERNEL_COPY,
+	SW_KERNEL_PUT,
+	SW_KERNEL_ADD,
+	SW_KERNEL_SUM,
+	SW_KERNEL_SCALE,
+	SW_KERNEL_ROUND,
+	SW_KERNEL_ROUND_SCALE,
+	SW_KERNEL_MIN,
+	SW_KERNEL_MAX,
+	SW_KERNEL_MUL,
+	SW_KERNEL_BAND,
+	SW_KERNEL_BOR,
+	SW_KERNEL_BXOR,
+	SW_KERNEL_DIVIDE,
+	SW_N_KERNELS,
+};
+
+enum { SW_KERNEL_MAX_SRC = 8 };
+
+/* What one element of an operation reads and writes, in bytes. */
+struct sw_sum_shape {
+	uint32_t dst_bytes; /* written */
+	uint32_t src_bytes; /* read from each source */
+	bool reads_dst;     /* dst_bytes are read as well */
+	bool may_alias;     /* dst may equal a source */
+};
+
+/* The arguments of one call; an operation ignores what it has not. */
+struct sw_sum_call {
+	void *dst;
+	const void *src[SW_KERNEL_MAX_SRC]; /* only SW_KERNEL_SUM reads beyond
+					       [0] */
+	uint32_t n_src;                     /* of SW_KERNEL_SUM */
+	double factor;
+	uint32_t by; /* of SW_KERNEL_DIVIDE */
+	size_t n;
+};
+
+/* sw_kernel_name - "copy", "put", "add", "sum", …  Static text. */
+const char *sw_kernel_name(enum sw_kernel op);
+
+/* sw_kernel_shape - fill @out; false where @ops has no such operation (a dtype
+ * not in use, rounding of a dtype that is its own accumulator, bits of floats,
+ * scaled bool). */
+bool sw_kernel_shape(const struct sw_sum_ops *ops, enum sw_kernel op,
+	struct sw_sum_shape *out);
+
+/* sw_kernel_run - make the call; @ops must have the operation. */
+void sw_kernel_run(const struct sw_sum_ops *ops, enum sw_kernel op,
+	const struct sw_sum_call *call);
+
+#endif
