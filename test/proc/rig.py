@@ -36,6 +36,12 @@ BUILD = None  # set by main()
 IS_QUICK = bool(os.environ.get("SUMWIRE_TEST_QUICK"))
 
 
+def is_long(test):
+    """A decorator: plain test/run leaves this test out; by name it runs."""
+    test.is_long = True
+    return test
+
+
 def layouts(*all_of_them):
     """The layouts to run a case in: quick, the last alone."""
     return all_of_them[-1:] if IS_QUICK else all_of_them
@@ -523,7 +529,8 @@ def main(tests):
     """FILE.py BUILD [TEST]...: run the tests (all, or those named)."""
     global BUILD
     tests = {n[5:]: f for n, f in tests.items() if n.startswith("test_")}
-    names = [n.removeprefix("test_") for n in sys.argv[2:]] or list(tests)
+    names = [n.removeprefix("test_") for n in sys.argv[2:]] or [
+        n for n, f in tests.items() if not (IS_QUICK and hasattr(f, "is_long"))]
     unknown = [n for n in names if n not in tests]
     if len(sys.argv) < 2 or unknown:
         print(f"usage: {sys.argv[0]} BUILD [TEST]...; tests: "

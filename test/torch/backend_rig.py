@@ -86,8 +86,9 @@ class Alone(Net):
     def for_torchrun(self, i=0, env=None, **where):
         """It gives ranks what each of them has of its own."""
         return forks.starter(torch_rig.python(), {
-            **self.environment(0), **dict.fromkeys(OF_RANKS), **(env or {})},
-            i, **where)
+            **self.environment(0), **dict.fromkeys(OF_RANKS),
+            "PYTHON_EXEC": os.path.join(torch_rig.HERE, "forked"),
+            "TEST_PYTHON": torch_rig.python(), **(env or {})}, i, **where)
 
 
 class WithServer(Alone):

@@ -1,12 +1,15 @@
 # fork_server.py - loads torch once, and forks processes that begin behind that
 # SPDX-License-Identifier: BSD-3-Clause
-"""fork_server.py FD: for forks.py, which asks by the socket FD.
+"""fork_server.py FD PATH: for forks.py, which asks by connections to the socket
+FD, which lies at PATH.
 
 A child is like a program that was started so, and has imported torch as its first
 line: it has a session, an environment, arguments and files of its own.  It has
 nothing of sumwire.
 """
+import contextlib
 import ctypes
+import fcntl
 import gc
 import json
 import os
@@ -21,6 +24,7 @@ import torch.distributed  # noqa: F401
 MAX_BYTES = 100000  # of a request
 NUMBER = struct.Struct("i")  # a child's, then that which it ended with
 FIRST, LAST = 3, 255  # files that a child has nothing to do with
+IDLE_S = 30  # without a child or a question, until the server ends
 
 
 def enter(namespace):
@@ -30,14 +34,6 @@ def enter(namespace):
         raise OSError(ctypes.get_errno(), namespace)
 
 
-def set_environment(pairs):
-    for name, value in pairs.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
-
-
 def become(asked, files):
     """What this child is to be."""
     for to, fd in enumerate(files):
@@ -45,7 +41,9 @@ def become(asked, files):
     for namespace in asked["namespaces"]:
         enter(namespace)
     os.closerange(FIRST, LAST)
-    set_environment(asked["env"])
+    os.chdir(asked["folder"])
+    os.environ.clear()
+    os.environ.update(asked["env"])
     sys.argv[:] = asked["args"]
 
 
@@ -56,34 +54,57 @@ def only_thread():
         sys.exit(f"fork_server.py: torch has started {n - 1} threads")
 
 
+def tell(told, number):
+    """Whoever asked may be gone."""
+    with contextlib.suppress(BrokenPipeError):
+        os.write(told, NUMBER.pack(number))
+
+
 def answer(children, ready):
     """Say how those have ended."""
     for child in set(ready) & set(children):
         pid, told = children.pop(child)
         status = os.waitpid(pid, 0)[1]
-        os.write(told, NUMBER.pack(os.waitstatus_to_exitcode(status)))
+        tell(told, os.waitstatus_to_exitcode(status))
         os.close(told)
         os.close(child)
 
 
-def serve(asked_by):
+def end_unasked(listener, path):
+    """End, unless somebody asks at this moment: forks.py asks with the lock."""
+    with open(path + ".lock", "w", encoding="ascii") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        if not select.select([listener], [], [], 0)[0]:
+            os.unlink(path)
+            os._exit(0)
+
+
+def serve(listener, path):
     """Returns in each child."""
     children = {}  # by the file that is ready at its end: pid, who wants to know
     while True:
-        ready = select.select([asked_by, *children], [], [])[0]
+        ready = select.select([listener, *children], [], [],
+                              None if children else IDLE_S)[0]
+        if not ready:
+            end_unasked(listener, path)
         answer(children, ready)
-        if asked_by not in ready:
+        if listener not in ready:
             continue
-        text, fds, _, _ = socket.recv_fds(asked_by, MAX_BYTES, 4)
+        asked_by = listener.accept()[0]
+        with asked_by:
+            text, fds, _, _ = socket.recv_fds(asked_by, MAX_BYTES, 4)
         if not text:
-            os._exit(0)
+            continue
         *files, told = fds
         only_thread()
         pid = os.fork()
         if not pid:
-            asked_by.detach()
+            listener.detach()
             os.setsid()
-            os.write(told, NUMBER.pack(os.getpid()))
+            tell(told, os.getpid())
             become(json.loads(text), files)
             return
         children[os.pidfd_open(pid)] = pid, told
@@ -93,6 +114,9 @@ def serve(asked_by):
 
 def go_on():
     """As Python does with these arguments."""
+    if sys.argv[0] == "-u":
+        del sys.argv[0]
+        sys.stdout.reconfigure(write_through=True)
     if sys.argv[0] == "-m":
         del sys.argv[0]
         sys.path[0] = os.getcwd()
@@ -104,5 +128,5 @@ def go_on():
 
 if __name__ == "__main__":
     gc.freeze()  # else each child looks through all of torch once more at its end
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2])
     go_on()

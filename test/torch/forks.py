@@ -1,11 +1,15 @@
 # forks.py - Python programs as children of one that has loaded torch
 # SPDX-License-Identifier: BSD-3-Clause
-"""PyTorch takes 2 s of a core to load: programs that a test starts many of are
+"""PyTorch takes 2 to 3 s of a core to load: programs that tests start many of are
 forked from fork_server.py.  What Python and PyTorch read of the environment
 as they are loaded is the server's: there is one for each such environment, and of
 these one for even ranks and one for odd ones, whose sets have other orders.
+All test programs of a build folder, in the same namespaces, share them.  A server
+ends when nobody has asked for anything for a while.
 """
-import functools
+import contextlib
+import fcntl
+import hashlib
 import json
 import os
 import select
@@ -13,11 +17,17 @@ import socket
 import struct
 import subprocess
 
-from rig import Failure
-
 HERE = os.path.dirname(os.path.abspath(__file__))
+SERVER = os.path.join(HERE, "fork_server.py")
 NUMBER = struct.Struct("i")  # as of fork_server.py
 READ_EARLY = ("PYTHON", "TORCH", "OMP_", "LD_")  # variables, by their beginning
+READ_LATE = ("TORCHELASTIC_", "TORCHFT_", "TORCH_NCCL_", "PYTHON_EXEC")
+NAMESPACES = ("user", "mnt", "net", "pid", "uts")
+PLACE = "TEST_FORKS"  # in a child's environment: where the servers are
+
+
+class Ended(Exception):
+    """The fork server has ended before it started a child."""
 
 
 class Forked:
@@ -34,7 +44,7 @@ class Forked:
     def _number(self):
         got = self.told.read(NUMBER.size)
         if not got:
-            raise Failure("the fork server has ended")
+            raise Ended("the fork server has ended")
         return NUMBER.unpack(got)[0]
 
     def _look(self, limit_s):
@@ -56,31 +66,74 @@ class Forked:
             os.kill(self.pid, number)
 
 
-@functools.lru_cache(maxsize=None)
-def server(python, early, which):
-    """The socket of one; it ends with this process.  which: of several."""
-    del which
-    ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with its:
+def place(build):
+    """Where a test program finds its servers: a folder, and its namespaces."""
+    folder = os.path.join(build, "forks")
+    os.makedirs(folder, exist_ok=True)
+    return [folder, *(os.readlink(f"/proc/self/ns/{n}") for n in NAMESPACES)]
+
+
+def connect(where, python, early, which):
+    """To the server of that place; start it where there is none."""
+    name = hashlib.sha256(json.dumps(
+        [where[1:], python, early, which,
+         os.stat(SERVER).st_mtime]).encode()).hexdigest()[:16]
+    folder = os.open(where[0], os.O_RDONLY | os.O_DIRECTORY)
+    # The paths of sockets are short.
+    path = f"/proc/self/fd/{folder}/{name}"
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        with open(path + ".lock", "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                found.connect(path)
+            except OSError:
+                start(path, os.path.join(where[0], name), python, dict(early))
+                found.connect(path)
+    finally:
+        os.close(folder)
+    return found
+
+
+def start(path, real, python, early):
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener, \
+            open(path + ".log", "w", encoding="utf-8") as log:
+        listener.bind(path)
+        listener.listen(64)
+        env = {k: v for k, v in os.environ.items() if not is_early(k)}
         subprocess.Popen(
-            [python, os.path.join(HERE, "fork_server.py"), str(its.fileno())],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            env={**os.environ, **dict(early)}, pass_fds=[its.fileno()],
+            [python, SERVER, str(listener.fileno()), real],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log,
+            env={**env, **early}, pass_fds=[listener.fileno()],
             start_new_session=True)
-    return ours
+
+
+def is_early(name):
+    return name.startswith(READ_EARLY) and not name.startswith(READ_LATE)
+
+
+def fork(where, python, env, which, args, files, namespaces=()):
+    """Start a child with that environment; returns it as Forked."""
+    early = sorted((k, v) for k, v in env.items() if is_early(k))
+    with connect(where, python, early, which % 2) as server:
+        return Forked(server, {
+            "env": {**env, PLACE: json.dumps(where)}, "args": args,
+            "folder": os.getcwd(), "namespaces": namespaces}, files)
 
 
 def starter(python, env, which, namespaces=()):
     """As rig.popen, for what follows python on a command line.  env: what is added,
     None: removed.  namespaces: files of /proc."""
-    early = tuple(sorted((k, v) for k, v in env.items()
-                         if v is not None and k.startswith(READ_EARLY)))
+    import rig
+    pairs = {k: v for k, v in {**os.environ, **env}.items() if v is not None}
 
-    def start(args, out, log):
+    def run(args, out, log):
         read, write = os.pipe()
-        forked = Forked(server(python, early, which % 2), {
-            "env": env, "args": args, "namespaces": namespaces}, [read, out.fileno(), log.fileno()])
+        forked = fork(place(rig.BUILD), python, pairs, which, args,
+                      [read, out.fileno(), log.fileno()], namespaces)
         os.close(read)
         forked.stdin = os.fdopen(write, "wb")
         return forked
-    return start
+    return run

@@ -72,10 +72,11 @@ def test_mixed():
     """A backend for each type of device; sumwire is the first or the last."""
     with Net(2) as net:
         net.start_all()
-        for backends, case in (("cpu:gloo,cuda:sumwire", "cpu_is_others"),
-                               ("cuda:sumwire,cpu:gloo", "cpu_is_others"),
-                               ("cpu:sumwire,cuda:gloo", "cpu_is_sumwires"),
-                               ("cuda:gloo,cpu:sumwire", "cpu_is_sumwires")):
+        ways = [("cpu:gloo,cuda:sumwire", "cpu_is_others"),
+                ("cuda:gloo,cpu:sumwire", "cpu_is_sumwires"),
+                ("cuda:sumwire,cpu:gloo", "cpu_is_others"),
+                ("cpu:sumwire,cuda:gloo", "cpu_is_sumwires")]
+        for backends, case in ways[:2] if rig.IS_QUICK else ways:
             net.ranks_ok("cases_mixed.py", case,
                          env={"TEST_BACKENDS": backends})
 
@@ -87,6 +88,7 @@ def test_layouts():
                      "lists", "elsewhere")
 
 
+@rig.is_long
 def test_detail():
     torch_site.need_fsdp()
     with Net(2) as net:
@@ -124,6 +126,7 @@ def test_two_train_in_parts():
     trained(2, "fsdp", "memory", "saved")
 
 
+@rig.is_long
 def test_four_train():
     torch_site.need_fsdp()
     trained(4, "hsdp")

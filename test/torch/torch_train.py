@@ -3,6 +3,7 @@
 import os
 
 import torch_rig
+import rig
 from proc_tune import check_all_changed
 from rig import check
 from torch_rig import TorchNet
@@ -53,7 +54,7 @@ def test_parallel():
 def test_bundles():
     """Two ranks; and two at one agent with one at another, whose sums are
     copied."""
-    for local in ((1, 1), (2, 1)):
+    for local in rig.layouts((1, 1), (2, 1)):
         with TorchNet(2, local=local) as net:
             net.start_all()
             net.ranks_ok("cases_bundle.py", *BUNDLES)
