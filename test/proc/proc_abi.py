@@ -18,7 +18,7 @@ def test_kept_clients():
     kept = sorted(glob.glob(os.path.join(KEPT, "*.gz")))
     check(kept, f"there is none in {KEPT}")
     for path in kept:
-        with Net(workers=2) as net:
+        with Net(agents=2) as net:
             net.start_all()
             program = net.path("kept")
             with gzip.open(path) as packed, open(program, "wb") as f:
