@@ -12,6 +12,7 @@
 #include "conf/options.h"
 #include "conf/report.h"
 #include "conf/scan.h"
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
 
 /* One load. */
@@ -135,6 +136,21 @@ static void sections_list(const char *key, char *out, size_t len)
 				at ? " or " : "", sw_options[i].section);
 }
 
+/* The name that a key of older files has now; NULL: it has none. */
+static const char *key_renamed(
+	const struct sw_section *s, const struct sw_scan_entry *e)
+{
+	static const struct {
+		const char *section, *old, *now;
+	} renamed[] = {{"job", "workers", "agents"}};
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(renamed); i++)
+		if (!strcmp(s->name, renamed[i].section) &&
+			!strcmp(e->key, renamed[i].old))
+			return renamed[i].now;
+	return NULL;
+}
+
 /* A key that stands in the wrong section is a likely mistake too. */
 static void key_unknown(struct load *l, const struct sw_section *s,
 	const struct sw_scan_entry *e)
@@ -142,6 +158,11 @@ static void key_unknown(struct load *l, const struct sw_section *s,
 	struct sw_nearest near;
 	char elsewhere[128];
 
+	if (key_renamed(s, e)) {
+		sw_report_error(&l->report, e->line, e->section, e->key,
+			"there is no such key; use %s", key_renamed(s, e));
+		return;
+	}
 	sw_nearest_init(&near, e->key);
 	for (uint32_t i = 0; i < sw_n_options; i++)
 		if (sw_option_is_in(&sw_options[i], s))

@@ -166,7 +166,7 @@ void sw_conf_reference(FILE *f);
 /* sw_conf_port_find - index of the port labelled @label, or SW_ENOENT. */
 int sw_conf_port_find(const struct sw_conf *conf, const char *label);
 
-/* sw_conf_n_ways - UDP ports of each endpoint (engine/loop/port.h): a worker
+/* sw_conf_n_ways - UDP ports of each endpoint (engine/loop/port.h): an agent
  * has some to try. */
 uint32_t sw_conf_n_ways(const struct sw_conf *conf);
 

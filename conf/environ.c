@@ -154,8 +154,8 @@ static void agent_take(struct apply *a)
 	one_take(a, "job", "rank",
 		rank ? rank : value_of(a, SW_LAUNCH_NODE_RANK));
 	one_take(a, "job", "mode", value_of(a, SW_LAUNCH_MODE));
-	one_take(a, "job", "workers",
-		size ? size : value_of(a, SW_LAUNCH_NODES));
+	one_take(
+		a, "job", "agents", size ? size : value_of(a, SW_LAUNCH_NODES));
 	servers_take(a);
 }
 

@@ -32,12 +32,12 @@ static double gbit_s(const struct bench_row *r)
  * tensor each way, a server's its share of every node's. */
 static double busbw(const struct bench_options *o, const struct bench_row *r)
 {
-	double share = (double)r->workers / r->local_ranks / o->n_servers;
+	double share = (double)r->ranks / r->local_ranks / o->n_servers;
 
 	if (o->collective)
 		return gbit_s(r) *
 		       sw_bench_coll_factor(
-			       sw_bench_coll_find(o->collective), r->workers);
+			       sw_bench_coll_find(o->collective), r->ranks);
 
 	return gbit_s(r) * (share > 1 ? share : 1);
 }
@@ -98,7 +98,7 @@ static void write_row(struct report *rep, const struct bench_row *r)
 		rep->o->collective ? rep->o->collective : "push_pull");
 	sw_json_text(j, "op", rep->o->op);
 	sw_json_text(j, "dtype", sw_dtype_name(rep->o->dtype));
-	sw_json_u64(j, "workers", r->workers);
+	sw_json_u64(j, "ranks", r->ranks);
 	sw_json_u64(j, "local_ranks", r->local_ranks);
 	sw_json_u64(j, "tensors", r->n_tensors);
 	sw_json_u64(j, "servers", rep->o->n_servers);

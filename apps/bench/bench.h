@@ -48,7 +48,7 @@ struct bench_options {
 /* One size, as the process of rank 0 measured it. */
 struct bench_row {
 	uint64_t size_bytes, n_elems, wrong; /* of one tensor; of all */
-	uint32_t n_iters, workers, local_ranks, n_tensors;
+	uint32_t n_iters, ranks, local_ranks, n_tensors;
 	double mean_us, p50_us, p99_us;
 	double raw_gbit_s;             /* median of slices; 0: not measured */
 	struct sw_quartiles raw_ratio; /* slice by slice */
@@ -68,7 +68,7 @@ int sw_bench_client(const struct bench_options *o, const char *path,
 	void *ctx);
 
 /* sw_bench_fill, sw_bench_wrong - element i of all is @factor * (1 + i % 3),
- * exact in every dtype up to 42 workers: make @n from element @first on so;
+ * exact in every dtype up to 42 ranks: make @n from element @first on so;
  * how many are not? */
 void sw_bench_fill(const struct bench_options *o, char *data, uint64_t first,
 	uint64_t n, uint32_t factor);

@@ -101,7 +101,7 @@ static uint64_t count_wrong(const struct bench_options *o, const struct work *k,
 		return sw_bench_coll_wrong(o, &k->coll);
 	for (uint32_t i = 0; i < row->n_tensors; i++)
 		wrong += sw_bench_wrong(o, sw_tensor_result(k->t[i]), 0,
-			row->n_elems, row->workers);
+			row->n_elems, row->ranks);
 	return wrong;
 }
 
@@ -216,7 +216,7 @@ static int measure(
 	int err = us ? 0 : SW_ENOMEM;
 
 	row->n_iters = n;
-	row->workers = sw_size(k->c);
+	row->ranks = sw_size(k->c);
 	row->local_ranks = sw_agent_size(k->c);
 	for (uint32_t i = 0; i < WARM_UP && !err; i++)
 		err = check_round(o, k, step++, row);
@@ -286,7 +286,7 @@ static int begin_size(
 	*row = (struct bench_row){.n_elems = known->bytes / elem,
 		.n_tensors = 1,
 		.size_bytes = known->bytes,
-		.workers = sw_size(k->c)};
+		.ranks = sw_size(k->c)};
 	if (o->collective)
 		sw_bench_coll_shape(&k->coll, row);
 	else

@@ -65,7 +65,7 @@ static int check_loopback(const struct bench_options *o)
 		return complain("--faults: ports of type udp cannot inject "
 				"faults; use memif");
 	if (o->is_urgent && (o->is_colocated || o->local_ranks > 1))
-		return complain("--urgent has one worker and one server: leave "
+		return complain("--urgent has one rank and one server: leave "
 				"out --colocated and --local-ranks");
 	if (o->is_results && (!o->is_urgent || !o->rate_bit_s))
 		return complain("--results needs --urgent and --rate");

@@ -17,7 +17,7 @@ static int failed(const struct sw_client *c, const char *what)
 	return 1;
 }
 
-/* The same names, sizes and types on all workers.  What the next forward pass
+/* The same names, sizes and types on all ranks.  What the next forward pass
  * needs first is the most urgent: priority 0. */
 static const struct sw_tensor_desc layers[LAYERS] = {
 	{.size = sizeof(struct sw_tensor_desc),
@@ -88,7 +88,7 @@ int main(void)
 	int err = 0;
 
 	/* NULL: the agent that sumwire run names in the environment.  Returns
-	 * when all workers are there. */
+	 * when all ranks are there. */
 	if (sw_open(NULL, &c))
 		return failed(NULL, "sw_open");
 	if (sw_declare(c, layers, LAYERS, t))

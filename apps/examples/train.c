@@ -14,13 +14,13 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Workers whose sum one process can repeat bit by bit: f32 addition commutes
+/* Ranks whose sum one process can repeat bit by bit: f32 addition commutes
  * but does not associate. */
 enum { REFERENCE_MAX = 2 };
 
 /* The most that the reference repeats.  A dead agent is noticed after 10 s;
- * then the other worker can still say so. */
-enum { LOOPBACK_WORKERS = REFERENCE_MAX };
+ * then the other rank can still say so. */
+enum { LOOPBACK_RANKS = REFERENCE_MAX };
 #define LOOPBACK_GRACE_NS UINT64_C(15000000000)
 #define LOOPBACK_QUOTA    (UINT64_C(1) << 30)
 
@@ -29,7 +29,7 @@ enum { LOOPBACK_WORKERS = REFERENCE_MAX };
 
 struct run {
 	struct sw_train t;
-	struct sw_train_crew workers, reference;
+	struct sw_train_crew ranks, reference;
 	struct sw_train_result result;
 };
 
@@ -56,25 +56,25 @@ static bool is_same(const struct sw_train_child *a,
 	if (x->hash == y->hash && x->sums_hash == y->sums_hash)
 		return true;
 	fprintf(stderr,
-		"train: after epoch %u worker %u and %s %u differ: "
+		"train: after epoch %u rank %u and %s %u differ: "
 		"weights %016" PRIx64 " and %016" PRIx64
 		", summed gradients %016" PRIx64 " and %016" PRIx64 "\n",
-		epoch + 1, a->rank, b->agent ? "worker" : "reference", b->rank,
+		epoch + 1, a->rank, b->agent ? "rank" : "reference", b->rank,
 		x->hash, y->hash, x->sums_hash, y->sums_hash);
 	return false;
 }
 
-static int worker_epoch(void *ctx, uint32_t epoch)
+static int rank_epoch(void *ctx, uint32_t epoch)
 {
 	struct run *r = ctx;
-	const struct sw_train_child *c = r->workers.children;
+	const struct sw_train_child *c = r->ranks.children;
 	bool all_same = true;
 
-	for (uint32_t i = 1; i < r->workers.n; i++)
+	for (uint32_t i = 1; i < r->ranks.n; i++)
 		all_same &= is_same(&c[0], &c[i], epoch);
-	if (all_same && check_loss(&r->workers, epoch))
+	if (all_same && check_loss(&r->ranks, epoch))
 		return SW_EINVAL;
-	sw_train_progress(&r->workers, epoch, all_same);
+	sw_train_progress(&r->ranks, epoch, all_same);
 	if (!all_same)
 		return SW_EMISMATCH;
 	r->result.n_same_epochs++;
@@ -95,7 +95,7 @@ static int reference_epoch(void *ctx, uint32_t epoch)
 {
 	struct run *r = ctx;
 
-	if (!is_same(&r->workers.children[0], &r->reference.children[0], epoch))
+	if (!is_same(&r->ranks.children[0], &r->reference.children[0], epoch))
 		return SW_EMISMATCH;
 	r->result.n_reference_epochs++;
 	return 0;
@@ -114,18 +114,18 @@ static int run_reference(struct run *r, uint32_t size,
 	return sw_train_crew_run(&r->reference, size);
 }
 
-static int run_workers(struct run *r)
+static int run_ranks(struct run *r)
 {
-	int err = sw_train_crew_init(&r->workers, &r->t, r->t.agents.n);
+	int err = sw_train_crew_init(&r->ranks, &r->t, r->t.agents.n);
 
 	if (err)
 		return complain("out of memory");
 	for (uint32_t i = 0; i < r->t.agents.n; i++)
-		r->workers.children[i].agent = r->t.agents.items[i];
-	r->workers.on_epoch = worker_epoch;
-	r->workers.ctx = r;
-	r->result.workers = &r->workers;
-	return sw_train_crew_run(&r->workers, 0);
+		r->ranks.children[i].agent = r->t.agents.items[i];
+	r->ranks.on_epoch = rank_epoch;
+	r->ranks.ctx = r;
+	r->result.ranks = &r->ranks;
+	return sw_train_crew_run(&r->ranks, 0);
 }
 
 static void add_counter(void *ctx, const char *name, uint64_t value)
@@ -164,7 +164,7 @@ static int read_stats(struct run *r)
 static void conclude(struct run *r, uint64_t start_ns)
 {
 	const struct sw_train_crew *crew =
-		r->result.workers ? &r->workers : &r->reference;
+		r->result.ranks ? &r->ranks : &r->reference;
 
 	r->result.accuracy = sw_train_accuracy(crew, r->t.n_epochs - 1);
 	r->result.is_ok = r->result.accuracy >= r->t.target_accuracy;
@@ -181,8 +181,8 @@ static int run_all(struct run *r)
 	if (r->t.is_alone) {
 		err = run_reference(r, REFERENCE_MAX, alone_epoch);
 	} else {
-		err = run_workers(r);
-		size = r->workers.n ? r->workers.children[0].size : 0;
+		err = run_ranks(r);
+		size = r->ranks.n ? r->ranks.children[0].size : 0;
 		if (!err)
 			err = read_stats(r);
 		if (!err && size <= REFERENCE_MAX)
@@ -192,7 +192,7 @@ static int run_all(struct run *r)
 		conclude(r, start_ns);
 	else if (r->t.is_json)
 		sw_train_report_failure();
-	sw_train_crew_fini(&r->workers);
+	sw_train_crew_fini(&r->ranks);
 	sw_train_crew_fini(&r->reference);
 	return err || !r->result.is_ok;
 }
@@ -201,8 +201,8 @@ static int run_all(struct run *r)
 static int work(void *ctx, const struct sw_net *net)
 {
 	struct run *r = ctx;
-	char agents[LOOPBACK_WORKERS][SW_NET_PATH_BYTES];
-	char stats[LOOPBACK_WORKERS + 1][SW_NET_PATH_BYTES];
+	char agents[LOOPBACK_RANKS][SW_NET_PATH_BYTES];
+	char stats[LOOPBACK_RANKS + 1][SW_NET_PATH_BYTES];
 
 	for (uint32_t i = 0; i < net->n_agents; i++) {
 		sw_net_agent(net, i, agents[i]);
@@ -223,7 +223,7 @@ static int run_loopback(struct run *r)
 		.work = work,
 		.ctx = r,
 		.work_name = "the training",
-		.net = {.n_agents = LOOPBACK_WORKERS,
+		.net = {.n_agents = LOOPBACK_RANKS,
 			.n_local = 1,
 			.log_level = "warn",
 			.quota_bytes = LOOPBACK_QUOTA}};
@@ -234,7 +234,7 @@ static int run_loopback(struct run *r)
 static int check(const struct sw_train *t)
 {
 	if (t->is_alone + (t->agents.n > 0) + t->is_loopback != 1)
-		return complain("give --agent PATH once per worker, "
+		return complain("give --agent PATH once per rank, "
 				"--loopback or --alone");
 	if (t->dtype != SW_F32 && t->dtype != SW_F64 && t->dtype != SW_F16 &&
 		t->dtype != SW_BF16)
@@ -272,13 +272,13 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 {
 	const struct sw_arg rows[] = {
 		{"--agent", SW_ARG_LIST, {.list = &t->agents}, 0, 0,
-			"socket of a worker's agent; give it once per worker, "
-			"also where workers share an agent"},
+			"socket of a rank's agent; give it once per rank, "
+			"also where ranks share an agent"},
 		{"--alone", SW_ARG_FLAG, {.flag = &t->is_alone}, 0, 0,
-			"one process computes both workers' halves, without "
+			"one process computes both ranks' halves, without "
 			"agents"},
 		{"--batch", SW_ARG_U32, {.u32 = &t->batch}, 1, 65536,
-			"images per step, all workers together"},
+			"images per step, all ranks together"},
 		{"--data", SW_ARG_PATH, {.string = data}, 0, 0,
 			"CSV to use instead of the built-in digits"},
 		{"--dtype", SW_ARG_DTYPE, {.dtype = &t->dtype}, 0, 0,
@@ -289,7 +289,7 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 		{"--json", SW_ARG_FLAG, {.flag = &t->is_json}, 0, 0,
 			"print one JSON object on stdout, progress on stderr"},
 		{"--loopback", SW_ARG_FLAG, {.flag = &t->is_loopback}, 0, 0,
-			"start a server and an agent for each of two workers "
+			"start a server and an agent for each of two ranks "
 			"here, then stop them"},
 		{"--lr", SW_ARG_DOUBLE, {.real = &t->rate}, 0, 100,
 			"learning rate"},
@@ -308,7 +308,7 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 			"search for the fastest partition and credit while it "
 			"trains; decisions go to stderr"},
 		{"--timeout", SW_ARG_TIME, {.u64 = &t->timeout_ns}, 1e9,
-			86400e9, "longest silence of a worker"},
+			86400e9, "longest silence of a rank"},
 	};
 	const struct sw_args args = {
 		.name = "train",
@@ -336,7 +336,7 @@ int main(int argc, char **argv)
 
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
-	/* The workers are ours, not a launcher's. */
+	/* The ranks are ours, not a launcher's. */
 	setenv("SUMWIRE_LAUNCHER", "none", 1);
 	if (check(&r.t) || load(&r.t, data))
 		return 2;

@@ -1,10 +1,10 @@
 /* train.h - inside of train: its processes and what they tell.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The command forks one worker per agent and watches them (train_crew.c).  A
- * worker trains (train_worker.c) and sums its gradients through libsumwire
+ * The command forks one rank per agent and watches them (train_crew.c).  A
+ * rank trains (train_rank.c) and sums its gradients through libsumwire
  * (train_sum.c).  A reference process does without: it computes the share of
- * every worker itself and adds them.  Each tells the command about itself
+ * every rank itself and adds them.  Each tells the command about itself
  * through a pipe, one struct sw_train_msg at a time.
  */
 #ifndef SW_APPS_EXAMPLES_TRAIN_H
@@ -25,7 +25,7 @@ enum { SW_TRAIN_TEXT_BYTES = 384 };
  * forked. */
 struct sw_train {
 	uint32_t n_epochs;
-	uint32_t batch; /* images per step, all workers together */
+	uint32_t batch; /* images per step, all ranks together */
 	double rate, target_accuracy;
 	uint64_t seed;
 	uint64_t timeout_ns; /* longest silence of a process */
@@ -46,11 +46,11 @@ struct sw_train_epoch {
 	uint32_t n_tested, n_tested_right;
 };
 
-/* What went through libsumwire in one worker. */
+/* What went through libsumwire in one rank. */
 struct sw_train_traffic {
 	uint64_t pushed_bytes, pulled_bytes;
 	uint64_t open_ns;    /* while at least one sum was under way */
-	uint64_t blocked_ns; /* of which the worker could do nothing else */
+	uint64_t blocked_ns; /* of which the rank could do nothing else */
 	uint64_t wall_ns;    /* first step to last, tests included */
 	uint64_t n_steps;
 };
@@ -108,20 +108,20 @@ void sw_train_crew_fini(struct sw_train_crew *crew);
 /* sw_train_crew_run - fork the children and wait for all.  None is left when
  * it returns.  When one fails or is silent for too long it is named on stderr
  * and the others are ended some seconds later; SIGINT and SIGTERM end all.
- * @size  for a reference: the number of workers that it stands for
+ * @size  for a reference: the number of ranks that it stands for
  * Errors: SW_EPEER a child failed; SW_ETIMEDOUT; SW_EAGAIN interrupted; SW_EIO
  * no process could be started; what on_epoch returned. */
 int sw_train_crew_run(struct sw_train_crew *crew, uint32_t size);
 
-/* train_worker.c */
+/* train_rank.c */
 
-/* sw_train_worker - what a forked process does; never returns.
- * @agent  the agent's socket; NULL: be the reference for @size workers, 1 or 2
+/* sw_train_rank - what a forked process does; never returns.
+ * @agent  the agent's socket; NULL: be the reference for @size ranks, 1 or 2
  * @pipe   where messages go */
-_Noreturn void sw_train_worker(
+_Noreturn void sw_train_rank(
 	const struct sw_train *t, const char *agent, uint32_t size, int pipe);
 
-/* train_sum.c: one worker's tensors in libsumwire.  Every error leaves a
+/* train_sum.c: one rank's tensors in libsumwire.  Every error leaves a
  * sentence in .text. */
 struct sw_train_sum {
 	struct sw_client *client;
@@ -143,7 +143,7 @@ int sw_train_sum_open(
 	struct sw_train_sum *s, const struct sw_train *t, const char *agent);
 void sw_train_sum_close(struct sw_train_sum *s);
 
-/* sw_train_sum_rank - this worker's rank; the number of workers in *@size. */
+/* sw_train_sum_rank - this rank's rank; the number of ranks in *@size. */
 uint32_t sw_train_sum_rank(const struct sw_train_sum *s, uint32_t *size);
 
 /* sw_train_sum_declare - declare the tensors of @m.  f32 gradients are written
@@ -159,7 +159,7 @@ int sw_train_sum_end(
 	struct sw_train_sum *s, const struct sw_mlp *m, uint32_t i);
 
 /* sw_train_tune - a step has ended: rank 0 tells the tuner, which sets the
- * tuning of all workers (train_tune.c). */
+ * tuning of all ranks (train_tune.c). */
 int sw_train_tune(struct sw_train_sum *s);
 
 /* sw_train_tune_end - before sw_train_sum_close. */
@@ -180,10 +180,10 @@ void sw_train_decode(
 
 /* What is to hold, and does it. */
 struct sw_train_result {
-	const struct sw_train_crew *workers;   /* NULL: alone */
+	const struct sw_train_crew *ranks;     /* NULL: alone */
 	const struct sw_train_crew *reference; /* NULL: none was run */
 	double accuracy;
-	uint32_t n_same_epochs;      /* equal weights in all workers */
+	uint32_t n_same_epochs;      /* equal weights in all ranks */
 	uint32_t n_reference_epochs; /* equal weights in the reference too */
 	uint32_t n_stats;            /* --stats that were read */
 	uint64_t n_retransmissions;  /* in all of them */

@@ -19,7 +19,7 @@
 
 enum { POLL_MS = 1000 };
 
-_Static_assert((int)SW_ARG_LIST_MAX <= SW_CREW_MAX, "room for all workers");
+_Static_assert((int)SW_ARG_LIST_MAX <= SW_CREW_MAX, "room for all ranks");
 
 struct watch {
 	struct sw_train_crew *crew;
@@ -58,16 +58,15 @@ void sw_train_crew_fini(struct sw_train_crew *crew)
 	*crew = (struct sw_train_crew){0};
 }
 
-/* "worker 1 (agent /run/a1.sock)" on stderr; then comes @text. */
+/* "rank 1 (agent /run/a1.sock)" on stderr; then comes @text. */
 static void say(const struct sw_train_child *c, const char *text)
 {
 	if (!c->agent)
 		fprintf(stderr, "train: the reference process");
 	else if (c->is_joined)
-		fprintf(stderr, "train: worker %u (agent %s)", c->rank,
-			c->agent);
+		fprintf(stderr, "train: rank %u (agent %s)", c->rank, c->agent);
 	else
-		fprintf(stderr, "train: worker of agent %s", c->agent);
+		fprintf(stderr, "train: rank of agent %s", c->agent);
 	fprintf(stderr, "%s\n", text);
 }
 
@@ -227,7 +226,7 @@ static int be(void *ctx, uint32_t i, int pipe)
 {
 	const struct watch *w = ctx;
 
-	sw_train_worker(
+	sw_train_rank(
 		w->crew->train, w->crew->children[i].agent, w->size, pipe);
 }
 

@@ -75,7 +75,7 @@ static void traffic_table(FILE *f, const struct sw_train_crew *crew)
 {
 	fprintf(f, "\n                                  sums under way  "
 		   " whole training\n"
-		   "worker  pushed MB  pulled MB      s  Gb/s/way   "
+		   "rank  pushed MB  pulled MB      s  Gb/s/way   "
 		   "    s  Gb/s/way  waited s\n");
 	for (uint32_t i = 0; i < crew->n; i++) {
 		const struct sw_train_traffic *x = &crew->children[i].traffic;
@@ -110,23 +110,23 @@ static void reference_row(
 		same_row(f, what, r->n_reference_epochs, t->n_epochs);
 	else
 		fprintf(f,
-			"%-26s not compared: the sum of %u workers depends "
+			"%-26s not compared: the sum of %u ranks depends "
 			"on their order\n",
-			what, r->workers->children[0].size);
+			what, r->ranks->children[0].size);
 }
 
 static void table(
 	FILE *f, const struct sw_train *t, const struct sw_train_result *r)
 {
-	if (r->workers)
-		traffic_table(f, r->workers);
+	if (r->ranks)
+		traffic_table(f, r->ranks);
 	fprintf(f, "%-26s %.4f, %s %.4f\n", "test accuracy", r->accuracy,
 		r->accuracy >= t->target_accuracy ? "at least" : "BELOW",
 		t->target_accuracy);
-	if (r->workers && r->workers->n > 1)
-		same_row(f, "sums, weights of workers", r->n_same_epochs,
+	if (r->ranks && r->ranks->n > 1)
+		same_row(f, "sums, weights of ranks", r->n_same_epochs,
 			t->n_epochs);
-	if (r->workers)
+	if (r->ranks)
 		reference_row(f, t, r);
 	if (r->n_stats)
 		fprintf(f, "%-26s %" PRIu64 "\n", "retransmissions",
@@ -137,7 +137,7 @@ static void table(
 	fprintf(f, "%s\n", r->is_ok ? "all checks passed" : "FAILED");
 }
 
-static void json_worker(struct sw_json *j, const struct sw_train_child *c)
+static void json_rank(struct sw_json *j, const struct sw_train_child *c)
 {
 	const struct sw_train_traffic *x = &c->traffic;
 
@@ -179,16 +179,15 @@ static void json_network(struct sw_json *j, const struct sw_train *t,
 			r->n_reference_epochs == t->n_epochs);
 	if (r->n_stats)
 		sw_json_u64(j, "retransmissions", r->n_retransmissions);
-	sw_json_array_open(j, "workers");
-	for (uint32_t i = 0; i < r->workers->n; i++)
-		json_worker(j, &r->workers->children[i]);
+	sw_json_array_open(j, "ranks");
+	for (uint32_t i = 0; i < r->ranks->n; i++)
+		json_rank(j, &r->ranks->children[i]);
 	sw_json_close(j);
 }
 
 static void json(const struct sw_train *t, const struct sw_train_result *r)
 {
-	const struct sw_train_crew *crew =
-		r->workers ? r->workers : r->reference;
+	const struct sw_train_crew *crew = r->ranks ? r->ranks : r->reference;
 	struct sw_json j;
 
 	sw_json_init(&j, stdout);
@@ -200,7 +199,7 @@ static void json(const struct sw_train *t, const struct sw_train_result *r)
 	sw_json_u64(&j, "batch", t->batch);
 	sw_json_u64(&j, "steps", t->train.n / t->batch * t->n_epochs);
 	sw_json_double(&j, "time_s", (double)r->time_ns / 1e9);
-	if (r->workers)
+	if (r->ranks)
 		json_network(&j, t, r);
 	sw_json_array_open(&j, "epochs");
 	for (uint32_t e = 0; e < t->n_epochs; e++)

@@ -1,4 +1,4 @@
-/* train_sum.c - one worker's tensors in libsumwire.
+/* train_sum.c - one rank's tensors in libsumwire.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/examples/train.h"
 

@@ -37,7 +37,7 @@ static double m_bytes(const struct plan *p)
 	return (double)(p->bytes ? p->bytes : p->model.bytes);
 }
 
-/* The rate that a worker sees: with the optimal shares M takes that long. */
+/* The rate that a rank sees: with the optimal shares M takes that long. */
 static double effective_rate(const struct plan *p)
 {
 	return p->share.optimal_s > 0 ? m_bytes(p) / p->share.optimal_s

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The DAG of paper 000, section 2.2: f_i waits for f_(i-1) and for the pulls of
- * layer i, b_i for b_(i+1), and the pushes of layer i for b_i.  All workers are
+ * layer i, b_i for b_(i+1), and the pushes of layer i for b_i.  All ranks are
  * alike, so one is simulated; the link is its own, full duplex.  A chunk's
  * result leaves when the chunk is summed, so a pull ends a latency after its
  * push.  Tensors of a device are copied out and back, a stage before the link

@@ -149,7 +149,7 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 			"fifo, p3 or bytescheduler; without --loopback, the "
 			"policy of the agents"},
 		{"--rate", SW_ARG_RATE, {.u64 = &r->rate_bit_s}, 1e7, 1e12,
-			"rate to which each worker's payload is paced, each "
+			"rate to which each rank's payload is paced, each "
 			"way; without --loopback, that of the agents; 10Gb/s "
 			"if not given"},
 		{"--partition", SW_ARG_STRING, {.string = &k.partition}, 0, 0,
@@ -171,15 +171,15 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 		{"--tune", SW_ARG_FLAG, {.flag = &r->is_tuned}, 0, 0,
 			"tune partition and credit of the running job first"},
 		{"--loopback", SW_ARG_FLAG, {.flag = &r->is_loopback}, 0, 0,
-			"start a server, agents and workers here, and run fifo "
+			"start a server, agents and ranks here, and run fifo "
 			"too"},
 		{"--table", SW_ARG_FLAG, {.flag = &r->is_table}, 0, 0,
 			"--loopback with every policy: vgg16, resnet50 and "
 			"transformer at 1, 10 and 25 Gb/s, or those given"},
-		{"--workers", SW_ARG_U32, {.u32 = &r->n_workers}, 1, 32,
-			"number of workers of --loopback"},
+		{"--ranks", SW_ARG_U32, {.u32 = &r->n_ranks}, 1, 32,
+			"number of ranks of --loopback"},
 		{"--agent", SW_ARG_PATH, {.string = &r->agent}, 0, 0,
-			"socket of this worker's agent; else $SUMWIRE_AGENT"},
+			"socket of this rank's agent; else $SUMWIRE_AGENT"},
 		{"--dilate", SW_ARG_DOUBLE, {.real = &r->dilation}, 0, 1e6,
 			"multiply all times by this; 0: as the machine needs"},
 		{"--probe", SW_ARG_FLAG, {.flag = &r->is_probe}, 0, 0,
@@ -212,7 +212,7 @@ static int replay(struct sw_replay *r)
 		if (!(r->dilation > 0))
 			r->dilation = o.dilation = 1;
 		err = r->is_tuned ? sw_replay_tuned(r, &o.measured)
-				  : sw_replay_worker(r, &o.measured);
+				  : sw_replay_rank(r, &o.measured);
 	}
 	if (err || r->report)
 		return err;
@@ -229,7 +229,7 @@ int sw_cmd_replay(int argc, char **argv)
 {
 	struct sw_replay r = {.policy = "bytescheduler",
 		.piece_bytes = 1 << 20,
-		.n_workers = 2,
+		.n_ranks = 2,
 		.n_iters = 10};
 	char why[256];
 	int err = parse(&r, argc, argv);

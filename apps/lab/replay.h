@@ -22,7 +22,7 @@ struct sw_replay {
 	uint64_t partition_bytes, credit_bytes; /* 0: the policy's own */
 	uint64_t copy_bit_s, piece_bytes; /* of the device, or of one that is
 					     simulated; 0: no copies */
-	uint32_t n_workers, n_iters;
+	uint32_t n_ranks, n_iters;
 	double dilation; /* all times are so many times longer; 0: choose */
 	bool has_barrier, is_loopback, is_probe, is_table, is_tuned, is_json;
 	struct sw_model model;
@@ -75,18 +75,18 @@ void sw_replay_write(struct sw_json *j, const struct sw_replay *r,
 	const struct sw_replay_outcome *o);
 
 /* sw_replay_table - every policy, at the rates and with the models of the
- * paper's figure 13, or those of @r.  Returns as sw_replay_worker. */
+ * paper's figure 13, or those of @r.  Returns as sw_replay_rank. */
 int sw_replay_table(struct sw_replay *r);
 
-/* sw_replay_worker - be one worker: attach to the agent, iterate.  Returns 0 or
+/* sw_replay_rank - be one rank: attach to the agent, iterate.  Returns 0 or
  * a negative error, which was printed. */
-int sw_replay_worker(const struct sw_replay *r, struct sw_replay_result *out);
+int sw_replay_rank(const struct sw_replay *r, struct sw_replay_result *out);
 
 /* sw_replay_tuned - the same, and rank 0 tunes partition and credit of all
  * meanwhile; iterations count when the tuner has settled. */
 int sw_replay_tuned(const struct sw_replay *r, struct sw_replay_result *out);
 
-/* sw_replay_loopback - a server, r->n_workers agents and as many workers on
+/* sw_replay_loopback - a server, r->n_ranks agents and as many ranks on
  * this machine, for one run under @policy, instead of that of @r.  A terminal
  * shows what is being run.
  * @is_probe  no iterations: bytes_s, part_bytes and latency_s

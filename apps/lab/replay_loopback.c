@@ -1,4 +1,4 @@
-/* replay_loopback.c - a server, agents and workers on this machine, for a run.
+/* replay_loopback.c - a server, agents and ranks on this machine, for a run.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <math.h>
@@ -18,7 +18,7 @@
 
 enum { ARGS = 24, TEXT = 40 };
 
-/* The command line of a worker, which is this command again. */
+/* The command line of a rank, which is this command again. */
 struct command {
 	char *argv[ARGS];
 	char text[ARGS][TEXT], device[TEXT];
@@ -108,10 +108,10 @@ static int run(
 {
 	const struct sw_net_end end = {.keys = k->port};
 	struct sw_run run = {.who = "sumwire-lab replay",
-		.n_ranks = r->n_workers,
+		.n_ranks = r->n_ranks,
 		.grace_ns = GRACE_NS,
 		.command = c->argv,
-		.net = {.n_agents = r->n_workers,
+		.net = {.n_agents = r->n_ranks,
 			.n_local = 1,
 			.log_level = "warn",
 			.quota_bytes = 3 * r->model.bytes + (256 << 20),
@@ -132,7 +132,7 @@ static int read_report(FILE *f, struct sw_replay_result *out)
 
 	if (n == 5)
 		return 0;
-	fprintf(stderr, "sumwire-lab replay: the workers reported nothing\n");
+	fprintf(stderr, "sumwire-lab replay: the ranks reported nothing\n");
 	return SW_EPROTO;
 }
 

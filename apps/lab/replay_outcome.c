@@ -61,11 +61,11 @@ int sw_replay_dilate(const struct sw_replay *r, struct sw_replay_outcome *o)
 	o->credit_s = fmax(0, p3.part_bytes / (p3.bytes_s * o->dilation) -
 				      p3.part_bytes / rate);
 	fprintf(stderr,
-		"sumwire-lab replay: %u workers carry %.2f Gb/s each way here, "
+		"sumwire-lab replay: %u ranks carry %.2f Gb/s each way here, "
 		"a "
 		"result takes %.0f us, a credit %.0f; time is dilated by "
 		"%.3g\n",
-		r->n_workers, 8e-9 * probe.bytes_s, 1e6 * probe.latency_s,
+		r->n_ranks, 8e-9 * probe.bytes_s, 1e6 * probe.latency_s,
 		1e6 * o->credit_s * o->dilation, o->dilation);
 	return 0;
 }
@@ -89,7 +89,7 @@ void sw_replay_write(struct sw_json *j, const struct sw_replay *r,
 	sw_json_double(j, "dilation", o->dilation);
 	sw_json_double(j, "spread", m->spread);
 	sw_json_double(j, "other_cores", r->is_loopback ? m->other_cores : NAN);
-	sw_json_u64(j, "workers", r->n_workers);
+	sw_json_u64(j, "ranks", r->n_ranks);
 	sw_json_u64(j, "iterations", r->n_iters);
 	sw_json_text(j, "device", r->device);
 	sw_json_bool(j, "barrier", r->has_barrier);

@@ -37,7 +37,7 @@ int sw_replay_tuned(const struct sw_replay *r, struct sw_replay_result *out)
 
 	tuned.each = each;
 	tuned.each_ctx = &t;
-	err = sw_replay_worker(&tuned, out);
+	err = sw_replay_rank(&tuned, out);
 	if (err || !t.live.client || t.n == t.n_wanted)
 		return err;
 	fprintf(stderr,

@@ -71,10 +71,10 @@ static int parse(struct sw_tune_options *o, int argc, char **argv)
 		{"--piece", SW_ARG_BYTES, {.u64 = &o->piece_bytes}, 4096,
 			SW_PART_MAX, "bytes that are copied at once"},
 		{"--engine", SW_ARG_FLAG, {.flag = &o->is_engine}, 0, 0,
-			"tune the real engine: a job of two workers on this "
+			"tune the real engine: a job of two ranks on this "
 			"machine, at --rate, then at --later"},
-		{"--worker", SW_ARG_FLAG, {.flag = &o->is_worker}, 0, 0,
-			"run as one of the workers of --engine"},
+		{"--rank", SW_ARG_FLAG, {.flag = &o->is_rank}, 0, 0,
+			"run as one of the ranks of --engine"},
 		{"--partition-min", SW_ARG_STRING,
 			{.string = &o->partition_min}, 0, 0,
 			"smallest partition, in bytes"},
@@ -118,8 +118,8 @@ static int tune_engine(const struct sw_tune_options *o, int argc, char **argv)
 
 	if (!e.later_bit_s)
 		e.later_bit_s = e.rate_bit_s / 4;
-	return o->is_worker ? sw_tune_engine_worker(&e)
-			    : sw_tune_engine(&e, argc, argv);
+	return o->is_rank ? sw_tune_engine_rank(&e)
+			  : sw_tune_engine(&e, argc, argv);
 }
 
 int sw_cmd_tune(int argc, char **argv)

@@ -25,7 +25,7 @@ struct sw_tune_options {
 	double noise; /* percent */
 	const char *model_name;
 	const char *partition_min, *partition_max, *credit_min, *credit_max;
-	bool is_json, is_traced, is_engine, is_worker;
+	bool is_json, is_traced, is_engine, is_rank;
 	struct sw_tune_space space;
 };
 

@@ -1,7 +1,7 @@
 /* tune_engine.c - sumwire-lab tune --engine: the landscape of the real engine.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * One job of two workers iterates over a small network from the beginning to
+ * One job of two ranks iterates over a small network from the beginning to
  * the end; only its tuning changes, and in the middle the rate of rank 0's
  * port. Rank 0 goes through the steps below, an iteration at a time.
  */
@@ -289,7 +289,7 @@ static int make_model(struct sw_model *m)
 	return sw_model_parse(m, "chain", text, (size_t)n, why, sizeof(why));
 }
 
-int sw_tune_engine_worker(const struct sw_tune_engine *o)
+int sw_tune_engine_rank(const struct sw_tune_engine *o)
 {
 	struct script s = {.o = o};
 	struct sw_replay r = {.policy = "bytescheduler",
@@ -302,7 +302,7 @@ int sw_tune_engine_worker(const struct sw_tune_engine *o)
 
 	if (err)
 		return 1;
-	err = sw_replay_worker(&r, &result);
+	err = sw_replay_rank(&r, &result);
 	if (!err && s.live.client && s.step != OVER) {
 		fprintf(stderr,
 			"sumwire-lab tune: not tuned after %u iterations\n",
@@ -317,7 +317,7 @@ int sw_tune_engine_worker(const struct sw_tune_engine *o)
 
 int sw_tune_engine(const struct sw_tune_engine *o, int argc, char **argv)
 {
-	char self[] = "/proc/self/exe", worker[] = "--worker", rate[64];
+	char self[] = "/proc/self/exe", rank[] = "--rank", rate[64];
 	char *command[ARGS] = {self};
 	const struct sw_net_end end = {.keys = rate};
 	struct sw_run run = {.who = "sumwire-lab tune",
@@ -336,7 +336,7 @@ int sw_tune_engine(const struct sw_tune_engine *o, int argc, char **argv)
 		return 1;
 	for (int i = 0; i < argc; i++)
 		command[n++] = argv[i];
-	command[n] = worker;
+	command[n] = rank;
 	snprintf(rate, sizeof(rate), "rate = %lluMb/s\n",
 		(unsigned long long)(o->rate_bit_s / 1000000));
 	code = sw_run_all(&run);

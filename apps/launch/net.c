@@ -110,7 +110,7 @@ static void common_write(const struct sw_net *net, uint32_t i, FILE *f)
 		fprintf(f, "[lcore]\ncpus = %s\n", cpus);
 	/* Who starts them sees their ends; who is silent has no core. */
 	fprintf(f,
-		"[job]\nworkers = %u\nserver_lcores = %u\ndead_after = 60s\n%s",
+		"[job]\nagents = %u\nserver_lcores = %u\ndead_after = 60s\n%s",
 		net->n_agents, n_lcores(net), text_of(net->job_keys));
 	if (!is_server(net, i))
 		fprintf(f, "rank = %u\n", i - first_agent(net));

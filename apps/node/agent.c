@@ -230,9 +230,9 @@ static int run(struct agent *a)
 		err = sw_host_listen(a->shared.host);
 	if (!err) {
 		sw_log(&d->log, SW_LOG_INFO,
-			"agent %s (rank %u of %u) is ready at %s",
-			d->conf.node.name, d->conf.job.rank,
-			d->conf.job.workers, d->conf.agent.socket);
+			"agent %s ([job] rank %u of %u) is ready at %s",
+			d->conf.node.name, d->conf.job.rank, d->conf.job.agents,
+			d->conf.agent.socket);
 		control(&a->control);
 	}
 	err2 = sw_daemon_join(d);

@@ -61,7 +61,7 @@ void sw_agent_job(const struct agent_shared *shared, struct sw_worker_job *job,
 	*job = (struct sw_worker_job){.job = c->job.name,
 		.node = c->node.name,
 		.rank = (uint16_t)c->job.rank,
-		.n_members = (uint16_t)c->job.workers,
+		.n_members = (uint16_t)c->job.agents,
 		.n_local = (uint16_t)c->agent.local_ranks,
 		.servers = servers,
 		.n_servers = list_servers(&shared->daemon, servers, names),
@@ -71,7 +71,7 @@ void sw_agent_job(const struct agent_shared *shared, struct sw_worker_job *job,
 		.lanes = shared->lanes};
 	if (shared->is_serving)
 		job->n_colocated =
-			(uint16_t)(c->job.workers * c->job.server_lcores);
+			(uint16_t)(c->job.agents * c->job.server_lcores);
 }
 
 /* As a client asks, but so small that a server's core has it in its cache. */

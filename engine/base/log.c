@@ -31,12 +31,12 @@ const char *sw_ip_text(uint32_t ip, char out[SW_IP_TEXT])
 	return out;
 }
 
-const char *sw_ranks_text(uint64_t ranks, char out[SW_RANKS_TEXT])
+const char *sw_agents_text(uint64_t agents, char out[SW_AGENTS_TEXT])
 {
-	bool are_some = ranks & (ranks - 1);
+	bool are_some = agents & (agents - 1);
 	size_t n = (size_t)snprintf(
-		out, SW_RANKS_TEXT, are_some ? "ranks " : "rank ");
+		out, SW_AGENTS_TEXT, are_some ? "agents " : "agent ");
 
-	sw_text_runs(out + n, SW_RANKS_TEXT - n, &ranks, 64);
+	sw_text_runs(out + n, SW_AGENTS_TEXT - n, &agents, 64);
 	return out;
 }

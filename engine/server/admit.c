@@ -255,7 +255,7 @@ struct sw_session *sw_pending_confirm(struct sw_server *srv, uint32_t i)
 		job = sw_job_open(srv, &p.join);
 	if (!job) {
 		sw_admit_refuse(srv, &p, SW_EREFUSED,
-			"the server has no memory for rank %u of job %.64s",
+			"the server has no memory for agent %u of job %.64s",
 			p.join.rank, p.join.job);
 		return NULL;
 	}

@@ -44,7 +44,7 @@ static bool check_worker(struct sw_server *srv, const struct sw_pending *p)
 	}
 	if (j->version_max < SW_VERSION_MIN || j->version_min > SW_VERSION_MAX)
 		return sw_admit_refuse(srv, p, SW_EVERSION,
-			"worker speaks protocol versions %u to %u, server %u "
+			"agent speaks protocol versions %u to %u, server %u "
 			"to %u",
 			j->version_min, j->version_max, SW_VERSION_MIN,
 			SW_VERSION_MAX);
@@ -52,14 +52,14 @@ static bool check_worker(struct sw_server *srv, const struct sw_pending *p)
 		j->rank >= j->n_members || j->n_local == 0 ||
 		j->n_local > SW_LOCAL_RANKS)
 		return sw_admit_refuse(srv, p, SW_EINVAL,
-			"rank %u of %u workers (%u local): ranks are 0 to "
-			"workers - 1, workers 1 to %u, local 1 to %u",
+			"agent %u of %u with %u local ranks: a job has 1 to %u "
+			"agents, numbered from 0, of 1 to %u ranks each",
 			j->rank, j->n_members, j->n_local, SW_MAX_MEMBERS,
 			SW_LOCAL_RANKS);
 	if (j->first && j->first <= j->rank)
 		return sw_admit_refuse(srv, p, SW_EINVAL,
-			"worker %u has local ranks from %u on: each before it "
-			"has one at least",
+			"agent %u has ranks from %u on: each agent before it "
+			"has at least one",
 			j->rank, j->first - 1);
 	return true;
 }
@@ -79,13 +79,14 @@ static bool check_servers(struct sw_server *srv, const struct sw_pending *p)
 			j->server_i, j->n_servers);
 	if (n_lcores != srv->n_lcores)
 		return sw_admit_refuse(srv, p, SW_EMISMATCH,
-			"rank %u: servers of %u polling cores; this one has %u "
+			"agent %u: servers of %u polling cores; this one has "
+			"%u "
 			"([job] server_lcores)",
 			j->rank, n_lcores, srv->n_lcores);
 	if (!sw_place_check(&place))
 		return sw_admit_refuse(srv, p, SW_EINVAL,
-			"%u of %u servers on the machines of %u workers: there "
-			"are servers on all of these machines or on none",
+			"%u of %u servers are colocated with %u agents: "
+			"colocate servers with all agents or with none",
 			j->n_colocated, j->n_servers, j->n_members);
 	return true;
 }
@@ -134,7 +135,7 @@ static bool check_terms(struct sw_server *srv, const struct sw_pending *p,
 	const struct sw_join *j = &p->join;
 	const struct sw_join *has = &job->terms;
 	const struct term terms[] = {
-		{"workers", j->n_members, has->n_members, NULL, NULL},
+		{"agents", j->n_members, has->n_members, NULL, NULL},
 		{"payload (by the MTU)", j->payload, has->payload, NULL, NULL},
 		{"crc", j->has_crc, has->has_crc, NULL, NULL},
 		{"servers", j->n_servers, has->n_servers, NULL, NULL},
@@ -164,7 +165,7 @@ static bool check_terms(struct sw_server *srv, const struct sw_pending *p,
 		snprintf(
 			here, sizeof(here), "%llu", (unsigned long long)t->has);
 		return sw_admit_refuse(srv, p, SW_EMISMATCH,
-			"rank %u has %s = %s, job %.32s has %s: all its nodes "
+			"agent %u has %s = %s, job %.32s has %s: all its nodes "
 			"need the same",
 			j->rank, t->what, t->said_name ? t->said_name : said,
 			job->name, t->has_name ? t->has_name : here);
@@ -184,8 +185,8 @@ static bool check_job(struct sw_server *srv, const struct sw_pending *p,
 		return false;
 	if (m->session)
 		return sw_admit_refuse(srv, p, SW_EBUSY,
-			"rank %u of job %.32s is held by node %.36s at %s: "
-			"give each worker its own [job] rank",
+			"agent %u of job %.32s is node %.36s at %s: give each "
+			"agent its own [job] rank",
 			j->rank, job->name, m->node, sw_ip_text(m->ip, ip));
 	if (job->left >> j->rank & 1 ||
 		(j->epoch && j->epoch != job->status.epoch) ||

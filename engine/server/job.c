@@ -69,15 +69,15 @@ static void describe(const struct sw_job *job, char *text, size_t size)
 			continue;
 		if (m->refused_err)
 			sw_text_add(text, size,
-				"%srank %u at %s was refused (%s)", sep, i,
+				"%sagent %u at %s was refused (%s)", sep, i,
 				sw_ip_text(m->refused_ip, ip),
 				sw_error_name(m->refused_err));
 		else
-			sw_text_add(text, size, "%srank %u left (%.32s, %s)",
+			sw_text_add(text, size, "%sagent %u left (%.32s, %s)",
 				sep, i, m->node, sw_ip_text(m->ip, ip));
 		sep = "; ";
 	}
-	sw_text_add(text, size, "%shere: rank ", sep);
+	sw_text_add(text, size, "%shere: agent ", sep);
 	sep = "";
 	for (uint64_t left = job->status.joined; left; left &= left - 1) {
 		uint32_t i = (uint32_t)__builtin_ctzll(left);
@@ -93,21 +93,23 @@ const char *sw_member_text(
 {
 	uint32_t first = sw_shard_rank_of(&job->shard, member);
 	uint32_t n = job->members[member].n_local;
-	char ranks[24];
+	char who[32];
 
-	/* until all before it have joined it is known by its number alone */
-	if (n == 1 || !sw_shard_is_ranked(&job->shard, member))
-		snprintf(ranks, sizeof(ranks), " %u", first);
+	/* its ranks are known once all agents before it have joined */
+	if (!sw_shard_is_ranked(&job->shard, member))
+		snprintf(who, sizeof(who), "agent %u", member);
+	else if (n == 1)
+		snprintf(who, sizeof(who), "rank %u", first);
 	else
-		snprintf(ranks, sizeof(ranks), "s %u-%u", first, first + n - 1);
-	snprintf(out, SW_MEMBER_TEXT, "rank%s (node %.40s)", ranks,
+		snprintf(who, sizeof(who), "ranks %u-%u", first, first + n - 1);
+	snprintf(out, SW_MEMBER_TEXT, "%s (node %.40s)", who,
 		job->members[member].node);
 	return out;
 }
 
 void sw_job_tell_waiting(struct sw_server *srv)
 {
-	char ranks[SW_RANKS_TEXT], known[400];
+	char agents[SW_AGENTS_TEXT], known[400];
 
 	srv->wait_at_ns = UINT64_MAX;
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++) {
@@ -120,9 +122,9 @@ void sw_job_tell_waiting(struct sw_server *srv)
 			missing = sw_job_all(job) & ~job->status.joined;
 			describe(job, known, sizeof(known));
 			sw_log(srv->env->log, SW_LOG_INFO,
-				"job %s: waiting for %s of %u workers; %s",
-				job->name, sw_ranks_text(missing, ranks),
-				job->n_members, known);
+				"job %s: waiting for %s of %u; %s", job->name,
+				sw_agents_text(missing, agents), job->n_members,
+				known);
 			job->wait_ns =
 				sw_min64(2 * job->wait_ns, LONGEST_S * SW_S);
 			job->wait_at_ns = srv->now_ns + job->wait_ns;
@@ -187,7 +189,7 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 	job->wait_ns = FIRST_S * SW_S;
 	job->wait_at_ns = srv->now_ns + job->wait_ns;
 	srv->wait_at_ns = sw_min64(srv->wait_at_ns, job->wait_at_ns);
-	sw_log(srv->env->log, SW_LOG_INFO, "job %s: opened for %u worker%s",
+	sw_log(srv->env->log, SW_LOG_INFO, "job %s: opened for %u agent%s",
 		job->name, job->n_members, job->n_members == 1 ? "" : "s");
 	return job;
 }
@@ -225,7 +227,7 @@ void sw_job_note_refused(struct sw_server *srv, const struct sw_pending *p,
 		return;
 	m->refused_ip = p->path.ip;
 	m->refused_err = (int16_t)err;
-	sw_log(srv->env->log, SW_LOG_WARN, "job %s: rank %u at %s refused: %s",
+	sw_log(srv->env->log, SW_LOG_WARN, "job %s: agent %u at %s refused: %s",
 		job->name, p->join.rank, sw_ip_text(p->path.ip, ip), why);
 	announce(job);
 }
@@ -244,7 +246,7 @@ void sw_job_enter(
 	job->status.joined |= 1ULL << s->member;
 	sw_shard_rank(&job->shard, job->status.joined);
 	sw_log(job->srv->env->log, SW_LOG_INFO,
-		"job %s: rank %u joined from node %s at %s (%d of %u)",
+		"job %s: agent %u joined from node %s at %s (%d of %u)",
 		job->name, s->member, m->node, sw_ip_text(m->ip, ip),
 		__builtin_popcountll(job->status.joined), job->n_members);
 	if (!job->is_coordinated)

@@ -182,7 +182,7 @@ static void on_left(struct sw_worker *w, struct sw_link *l,
 	} else if (l->state == SW_LINK_OPEN) {
 		l->state = SW_LINK_CLOSED;
 		sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,
-			"server %.64s no longer knows this worker: it was "
+			"server %.64s no longer knows this agent: it was "
 			"restarted, or received nothing from it for %llu s",
 			l->name,
 			(unsigned long long)(w->params.dead_after / SW_S));

@@ -106,16 +106,16 @@ static const char *describe_silence(const struct sw_worker *w,
 	return text;
 }
 
-/* Other workers, what is known of them, and the server that they do not come
- * to. */
+/* Name the agents that have not joined, what is known of them, and the server
+ * that they do not reach. */
 static void describe_missing(
 	const struct sw_worker *w, uint64_t missing, char *out, size_t size)
 {
 	const struct sw_link *l = &w->links[0];
-	char ranks[SW_RANKS_TEXT], ip[SW_IP_TEXT];
+	char agents[SW_AGENTS_TEXT], ip[SW_IP_TEXT];
 
-	snprintf(out, size, "%s of %u workers at server %.40s (%s:%u)%s%s",
-		sw_ranks_text(missing, ranks), w->n_members, l->name,
+	snprintf(out, size, "%s of %u at server %.40s (%s:%u)%s%s",
+		sw_agents_text(missing, agents), w->n_members, l->name,
 		sw_ip_text(l->peer.path.ip, ip), l->udp,
 		w->known[0] ? "; " : "", w->known);
 }

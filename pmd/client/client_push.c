@@ -23,7 +23,7 @@ int sw_client_submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 			"tensor '%s': wait for its last handle first", t->name);
 	if (t->needs_value && !root)
 		return sw_client_fail(c, SW_EINVAL,
-			"tensor '%s' is asynchronous: one worker must "
+			"tensor '%s' is asynchronous: one rank must "
 			"broadcast its value before the first delta",
 			t->name);
 	t->needs_value = false;

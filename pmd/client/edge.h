@@ -161,10 +161,10 @@ enum sw_edge_end_kind {
 };
 
 enum sw_edge_tune_kind {
-	SW_EDGE_PARTITION, /* of this worker; bytes, 0: the policy's */
+	SW_EDGE_PARTITION, /* of this agent; bytes, 0: the policy's */
 	SW_EDGE_CREDIT,    /* the same */
 	SW_EDGE_RATE,      /* of its ports; bits per second, 0: no limit */
-	SW_EDGE_JOB,       /* policy, partition and credit of all workers */
+	SW_EDGE_JOB,       /* policy, partition and credit of all ranks */
 };
 
 /* The first message; its form is the same in every version, from 6 on. */
@@ -259,7 +259,7 @@ struct sw_edge_declared {
 	uint32_t kind;
 	uint32_t batch;
 	uint64_t bytes; /* of the data segment */
-	/* SW_EMISMATCH: all are declared, but another worker declared at least
+	/* SW_EMISMATCH: all are declared, but another rank declared at least
 	 * one of them otherwise; SW_EABORTED: its group was aborted;
 	 * SW_EREFUSED: a server has no room for it; terminated */
 	int32_t err;

@@ -90,7 +90,7 @@ class Sumwire(Peer):
     def launch(self, stack):
         self.check()
         net = stack.enter_context(
-            rig.Net(workers=2, servers=0, colocated=True, lcores=self.n_lcores,
+            rig.Net(agents=2, servers=0, colocated=True, lcores=self.n_lcores,
                     lanes=[self.n_lcores] * 2))
         self.turns = stack.enter_context(Turns())
         self.ports(net)

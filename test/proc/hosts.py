@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the tests of ports of type udp share: see rig.py and lan.py.
 
-    with Lo(workers=2, servers=2) as net: ...
+    with Lo(agents=2, servers=2) as net: ...
 
 On lo every daemon has an address of 127.77.0.0/24, which the kernel has
 without being told, and no capability, as an ordinary user's.
 
     lan.enter()
-    with Hosts(workers=2) as net: ...
+    with Hosts(agents=2) as net: ...
 
 Between two addresses of one namespace the kernel takes lo, whatever they are
 on.  So each of these nodes is a namespace of its own, whose interface, called
@@ -44,9 +44,9 @@ def without_ports(ini):
 class Lo(Net):
     """Servers 127.77.0.1, .2, ...; agents 127.77.0.101, ...; port named lo."""
 
-    def __init__(self, workers=2, servers=2, colocated=False, port=None,
+    def __init__(self, agents=2, servers=2, colocated=False, port=None,
                  **keys):
-        super().__init__(workers, servers, **keys)
+        super().__init__(agents, servers, **keys)
         self.hosts = {n: i + 1 for i, n in enumerate(self.servers)}
         self.hosts.update({n: i + 101 for i, n in enumerate(self.agents)})
         for name in self.hosts:

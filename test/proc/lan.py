@@ -3,7 +3,7 @@
 """What the tests of kernel interfaces share: see rig.py.
 
     lan.enter()
-    with Lan(workers=2, mtu=9000) as net:
+    with Lan(agents=2, mtu=9000) as net:
         net.start_all()
 
 Every daemon has an interface of its own, called like it; their other ends are
@@ -85,9 +85,9 @@ class Lan(Net):
     the job, colocated ones too, are reached over one after the other.
     """
 
-    def __init__(self, workers=2, servers=1, mtu=9000, job=None, port=None,
+    def __init__(self, agents=2, servers=1, mtu=9000, job=None, port=None,
                  links=1, colocated=False, lcores=1):
-        super().__init__(workers, servers, job, lcores=lcores)
+        super().__init__(agents, servers, job, lcores=lcores)
         self.mtu = mtu
         self.links = range(links)
         self.interfaces = []

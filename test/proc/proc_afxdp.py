@@ -61,7 +61,7 @@ def has_program(device):
 
 
 def test_class_3328():
-    with Xdp(workers=2) as net:
+    with Xdp(agents=2) as net:
         net.start_all()
         check_class(net, 3328)
         run_all(net)
@@ -74,20 +74,20 @@ def test_class_3328():
 
 
 def test_mtu_1500():
-    with Xdp(workers=1, mtu=1500) as net:
+    with Xdp(agents=1, mtu=1500) as net:
         net.start_all()
         check_class(net, 1344)
         run_all(net)
 
 
 def test_two_nodes_that_sum_and_a_server():
-    with Xdp(workers=2, servers=1, colocated=True) as net:
+    with Xdp(agents=2, servers=1, colocated=True) as net:
         net.start_all()
         run_all(net)
 
 
 def test_lost_frames():
-    with Xdp(workers=2, port={"fault_loss": "1%", "fault_reorder": "1%"}) \
+    with Xdp(agents=2, port={"fault_loss": "1%", "fault_reorder": "1%"}) \
             as net:
         net.start_all()
         run_all(net)
@@ -95,7 +95,7 @@ def test_lost_frames():
 
 def test_with_af_packet():
     """One protocol: nodes need not have the same type of port."""
-    with Xdp(workers=2) as net:
+    with Xdp(agents=2) as net:
         net.ini["a"]["port lan"]["type"] = "af_packet"
         net.start_all()
         run_all(net)
@@ -113,7 +113,7 @@ def tags_stay(device):
 
 def test_vlan():
     """A bridge takes the tag off, and lets the next interface put it on."""
-    with Xdp(workers=2, port={"vlan": 7}) as net:
+    with Xdp(agents=2, port={"vlan": 7}) as net:
         net.start("a")
         net.daemons["a"].await_text("a may take VLAN tags off")
         net.stop("a")
@@ -126,7 +126,7 @@ def test_vlan():
 
 
 def test_interface_down_and_up():
-    with Xdp(workers=2) as net:
+    with Xdp(agents=2) as net:
         net.start_all()
         clients = start_forever(net)
         for name in ("agent1", "a"):
@@ -138,7 +138,7 @@ def test_interface_down_and_up():
 
 def test_interface_vanishes_and_returns():
     """Again and again: nothing of the old interface's buffers is missed."""
-    with Xdp(workers=2) as net:
+    with Xdp(agents=2) as net:
         net.start_all()
         clients = start_forever(net)
         for i in range(3):
@@ -155,7 +155,7 @@ def test_interface_vanishes_and_returns():
 
 def test_killed_daemon_is_followed():
     """The program that it left on the interface is in nobody's way."""
-    with Xdp(workers=1) as net:
+    with Xdp(agents=1) as net:
         net.start_all()
         net.kill("a")
         check(has_program("a"), "SIGKILL took the XDP program away")
@@ -165,7 +165,7 @@ def test_killed_daemon_is_followed():
 
 
 def test_mtu_beyond_a_page():
-    with Xdp(workers=1, mtu=9000) as net:
+    with Xdp(agents=1, mtu=9000) as net:
         run_refused(net, "a", r"a has an MTU of 9000: 3442 to 3498 carry the "
                     r"class 3328")
 
@@ -175,7 +175,7 @@ def test_without_the_right():
     why = lan.why_not("-Urn")
     if why:
         raise rig.Skip(f"no user namespace here: {why}")
-    with Lan(workers=1, port={**XDP, "device": "lo"}) as net:
+    with Lan(agents=1, port={**XDP, "device": "lo"}) as net:
         p = net.run("refused", "unshare", "-Urn", "sh", "-c",
                     f"ip link set lo mtu {MTU} && exec {rig.sumwire()} server "
                     f"--config {net.write_ini('a')}")

@@ -27,7 +27,7 @@ def interrupt(net, args, number):
 
 def test_interrupted_while_it_measures():
     """As Ctrl-C does, to the whole group: nothing is left behind."""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         p, folder, stop = interrupt(net, ("--min", "4KiB", "--max", "4KiB",
                                           "--iters", "1000000"), signal.SIGINT)
         p.await_out(r"algbw")
@@ -37,7 +37,7 @@ def test_interrupted_while_it_measures():
 
 
 def test_stopped_while_it_starts():
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         p, folder, stop = interrupt(net, (), signal.SIGTERM)
         stop()
         check(p.wait(rig.STOP_S) == 128 + signal.SIGTERM, "exit code")
@@ -46,7 +46,7 @@ def test_stopped_while_it_starts():
 
 def test_over_udp():
     """On lo, in a network of its own; what it measured is exact."""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         p = net.run("bench", rig.sumwire(), "bench", "--loopback", "--port",
                     "udp", "--min", "1MiB", "--max", "1MiB", "--iters", "5",
                     "--json")
@@ -59,7 +59,7 @@ def test_over_udp():
 
 def test_beside_the_raw_echo():
     """In slices, alone and with another rank that waits meanwhile."""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         for name, more in (("one", ()), ("two", ("--colocated",))):
             p = net.run(name, rig.sumwire(), "bench", "--loopback", "--raw",
                         "--min", "64KiB", "--max", "64KiB", "--iters", "20",
@@ -83,7 +83,7 @@ def bench_collective(net, name, *more):
 def test_collectives():
     """Sizes and factors of the bus's bandwidth are those of nccl-tests."""
     n = 3
-    with Net(workers=n, servers=0, colocated=True) as net:
+    with Net(agents=n, servers=0, colocated=True) as net:
         net.start_all()
         for name, factor, more in (
                 ("all_reduce", 2 * (n - 1) / n, ()),
@@ -96,7 +96,7 @@ def test_collectives():
             size = row["size_bytes"]
             algbw = 8 * size / row["time_us"] / 1e3
             check(row["wrong"] == 0 and row["collective"] == name and
-                  row["workers"] == n and (64 << 10) - 8 * n < size <= 64 << 10
+                  row["ranks"] == n and (64 << 10) - 8 * n < size <= 64 << 10
                   and abs(row["algbw_gbit_s"] / algbw - 1) < 1e-6 and
                   abs(row["busbw_gbit_s"] / algbw / factor - 1) < 1e-6 and
                   0 < row["p50_us"] <= row["p99_us"], f"{name}: {row}")
@@ -126,7 +126,7 @@ def test_bad_options():
              (("--loopback", "--iters", "-1"), r"--iters: .*has a sign"),
              (("--loopback", "--turns"), r"--turns needs one --agent"),
              (("--colocated", "--agent", "/nowhere"), r"--loopback"))
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         for i, (args, pattern) in enumerate(cases):
             p = net.run(f"bench{i}", rig.sumwire(), "bench", *args)
             p.wait_error(pattern, code=2)

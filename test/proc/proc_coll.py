@@ -20,7 +20,7 @@ def start_local(net, local, *args):
 
 
 def run_calls(n, k, seed, colls=60, colocated=True, local=None, **keys):
-    with Net(workers=n, servers=k, colocated=colocated, local=local,
+    with Net(agents=n, servers=k, colocated=colocated, local=local,
              **keys) as net:
         net.start_all()
         args = ("--seed", str(seed), "--colls", str(colls))
@@ -41,7 +41,7 @@ def test_three_nodes_and_two_servers():
     run_calls(3, 2, 3)
 
 
-def test_two_workers_one_server():
+def test_two_agents_one_server():
     run_calls(2, 1, 4, colocated=False)
 
 
@@ -52,7 +52,7 @@ def test_faults():
 
 def test_a_full_stream_holds_back_no_other():
     for local in ((1, 1), (2, 1)):
-        with Net(workers=2, servers=0, colocated=True, local=local) as net:
+        with Net(agents=2, servers=0, colocated=True, local=local) as net:
             net.start_all()
             for p in start_local(net, local, "--ahead"):
                 p.wait_ok()
@@ -73,7 +73,7 @@ def test_more_than_4_gib():
     """SUMWIRE_TEST_LARGE=BYTES for as many; 68719476736, the most, take some
     minutes."""
     size = os.environ.get("SUMWIRE_TEST_LARGE", str((4 << 30) + (64 << 20)))
-    with Net(workers=2, servers=0, colocated=True) as net:
+    with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()
         for p in [net.run(f"large{i}", program("test/proc/proc_large"),
                           "--agent", net.socket(f"agent{i}"), "--bytes", size)
@@ -83,7 +83,7 @@ def test_more_than_4_gib():
 
 
 def test_another_count():
-    with Net(workers=2, servers=0, colocated=True) as net:
+    with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()
         check_differs([start(net, 0, "--seed", "7"),
                        start(net, 1, "--seed", "7", "--odd", "22")],
@@ -115,7 +115,7 @@ def test_faults_with_local_ranks():
 
 def check_list(local, odd):
     """The ranks of the second group in another order, at one process."""
-    with Net(workers=len(local), servers=0, colocated=True,
+    with Net(agents=len(local), servers=0, colocated=True,
              local=local) as net:
         net.start_all()
         procs = [net.run(f"coll{i}.{k}", program("test/proc/proc_coll"),
@@ -136,7 +136,7 @@ def test_another_order_at_a_local_rank():
 
 
 def test_another_count_at_a_local_rank():
-    with Net(workers=2, servers=0, colocated=True, local=(2, 2)) as net:
+    with Net(agents=2, servers=0, colocated=True, local=(2, 2)) as net:
         net.start_all()
         procs = start_local(net, (2, 1), "--seed", "7")
         procs.append(net.run("odd", program("test/proc/proc_coll"), "--agent",

@@ -37,7 +37,7 @@ def check_shares(net, n, k, pushes):
 
 
 def run_job(n, k, steps=5, **keys):
-    with Net(workers=n, servers=k, colocated=True, **keys) as net:
+    with Net(agents=n, servers=k, colocated=True, **keys) as net:
         net.start_all()
         run_steps(net, *TENSORS, steps=steps)
         check_shares(net, n, k, n * steps)
@@ -71,7 +71,7 @@ def test_three_nodes_and_one_server_with_faults():
 def test_own_share_never_touches_the_port():
     """Of two nodes each sends the other half of its pushes, and half of the
     results: the tensor once, while 2 x its bytes are summed."""
-    with Net(workers=2, servers=0, colocated=True) as net:
+    with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()
         clients = [net.client(r, "--tensor", "w:4194304:f32", "--steps", "4")
                    for r in range(2)]
@@ -90,7 +90,7 @@ def test_own_share_never_touches_the_port():
 def test_own_parts_never_touch_the_port():
     """Of two nodes each sends the other's part of a reduce_scatter, which is
     half of what it pushes, and no result."""
-    with Net(workers=2, servers=0, colocated=True) as net:
+    with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()
         p = net.run("bench", rig.sumwire(), "bench", "--collective",
                     "reduce_scatter", "--min", "16MiB", "--max", "16MiB",
@@ -108,18 +108,18 @@ def test_own_parts_never_touch_the_port():
 
 def test_a_node_is_named_by_its_address():
     """Also to itself, whose server it reaches without a port."""
-    with Net(workers=2, servers=0, colocated=True) as net:
+    with Net(agents=2, servers=0, colocated=True) as net:
         net.start("agent0")
         first = net.client(0, *rig.SMALL)
-        first.await_text(r"waiting for rank 1 of 2 workers at server agent0 "
-                         r"\(10\.77\.0\.1:5700\); here: rank 0 10\.77\.0\.1\b")
+        first.await_text(r"waiting for agent 1 of 2 at server agent0 "
+                         r"\(10\.77\.0\.1:5700\); here: agent 0 10\.77\.0\.1\b")
         net.daemons["agent0"].await_text(
-            r"rank 0 joined from node agent0 at 10\.77\.0\.1 ")
+            r"agent 0 joined from node agent0 at 10\.77\.0\.1 ")
         first.kill()
 
 
 def test_trains_again_on_the_same_daemons():
-    with Net(workers=2, servers=0, colocated=True) as net:
+    with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()
         first = net.train_ok()
         second = net.train_ok()
@@ -130,19 +130,19 @@ def test_trains_again_on_the_same_daemons():
 def test_benchmark():
     """sumwire bench measures two such nodes; every element is checked."""
     for local_ranks in "1", "2":
-        with Net(workers=1) as net:
+        with Net(agents=1) as net:
             p = net.run("bench", rig.sumwire(), "bench", "--loopback",
                         "--colocated", "--min", "64KiB", "--max", "64KiB",
                         "--iters", "20", "--local-ranks", local_ranks,
                         "--json")
             p.wait_ok()
             row = json.loads(p.out())["results"][0]
-            check(row["wrong"] == 0 and row["workers"] ==
+            check(row["wrong"] == 0 and row["ranks"] ==
                   2 * int(local_ranks), f"the benchmark: {row}")
 
 
 def node_killed(victim, servers):
-    with Net(workers=3, servers=servers, colocated=True,
+    with Net(agents=3, servers=servers, colocated=True,
              job={"dead_after": f"{DEAD_AFTER_S}s"}) as net:
         net.start_all()
         clients = start_forever(net, *TENSORS, step=0)
@@ -171,7 +171,7 @@ def test_node_killed_beside_a_server():
 
 def test_agent_stops_in_mid_job():
     """SIGTERM at a node that sums for the others: all are told."""
-    with Net(workers=2, servers=0, colocated=True) as net:
+    with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()
         clients = start_forever(net, *TENSORS, step=0)
         agent = net.daemons.pop("agent1")
@@ -184,7 +184,7 @@ def test_agent_stops_in_mid_job():
 
 def refuse(change, *patterns):
     """agent0's configuration after @change(ini) is refused, saying so."""
-    with Net(workers=2, servers=0, colocated=True) as net:
+    with Net(agents=2, servers=0, colocated=True) as net:
         change(net.ini["agent0"])
         p = net.run("bad", rig.sumwire(), "agent", "--config",
                     net.write_ini("agent0"))
@@ -200,7 +200,7 @@ def test_bad_lists_of_servers():
            r"server agent0.*number 1 of the list, but rank 1 must be number 2")
     refuse(swap, r"server agent0.*number 2 of the list, but rank 0 must be number 1")
     refuse(lambda ini: ini.pop("server agent0"),
-           r"1 \[server NAME\] for 2 workers")
+           r"1 \[server NAME\] for 2 agents")
     refuse(lambda ini: ini["server agent0"].update(ip="10.77.0.3"),
            r"no \[server NAME\] is this node.*number 1")
     refuse(lambda ini: ini["server agent0"].update(udp_port="5800"),
@@ -211,13 +211,13 @@ def test_bad_lists_of_servers():
 
 def test_not_all_agents_are_servers():
     """One that is, one that is not: the coordinator names both values."""
-    with Net(workers=2, servers=1, colocated=True) as net:
+    with Net(agents=2, servers=1, colocated=True) as net:
         plain = net.ini["agent1"]
         plain["node"]["role"] = "agent"
         plain.pop("server agent1")
         net.start("a", "agent0", "agent1")
         first = net.client(0, *TENSORS)
-        net.daemons["a"].await_text("rank 0 joined")
+        net.daemons["a"].await_text("agent 0 joined")
         net.client(1, *TENSORS).wait_error(
             r"MISMATCH.*rank 1 has servers = 2, job job has 3")
         first.kill()
@@ -225,7 +225,7 @@ def test_not_all_agents_are_servers():
 
 def test_a_reason_is_logged_once():
     """By each part of a node that sums, too."""
-    with Net(workers=2, servers=0, colocated=True) as net:
+    with Net(agents=2, servers=0, colocated=True) as net:
         net.ini["agent1"]["serve"] = {"quota": "1MiB"}
         net.start_all()
         clients = [net.client(r, *TENSORS) for r in range(2)]
@@ -243,7 +243,7 @@ def test_a_reason_is_logged_once():
 
 def transient(**job):
     """Agents that end with their last process."""
-    net = Net(workers=2, servers=0, colocated=True, job=job)
+    net = Net(agents=2, servers=0, colocated=True, job=job)
     for name in net.agents:
         net.ini[name]["agent"]["stay"] = "no"
     return net

@@ -10,25 +10,25 @@ from rig import Net, check
 # name of the case: (text to replace, its replacement, what is said); {line}
 # stands for the file and the line of the replacement
 ERRORS = {
-    "typo_in_a_key": ("workers = 2", "wrokers = 2", r"{line}.*wrokers.*workers"),
+    "typo_in_a_key": ("agents = 2", "agnets = 2", r"{line}.*agnets.*agents"),
     "typo_in_a_section": ("[stats]", "[stast]", r"{line}.*stast.*stats"),
     "duplicate_key": ("rank = 0", "rank = 0\nrank = 1", r"{next}.*rank"),
     "duplicate_section": ("[stats]", "[job]\nrank = 0\n[stats]",
                           r"{line}.*job"),
-    "number_with_a_unit": ("workers = 2", "workers = 2s", r"{line}.*2s"),
+    "number_with_a_unit": ("agents = 2", "agents = 2s", r"{line}.*2s"),
     "time_without_a_unit": ("rank = 0", "dead_after = 10",
                             r"{line}.*dead_after.*10"),
     "time_with_a_bad_unit": ("rank = 0", "dead_after = 10sec",
                              r"{line}.*10sec"),
-    "out_of_range": ("workers = 2", "workers = 65", r"{line}.*65.*64"),
-    "octal_number": ("workers = 2", "workers = 02", r"{line}.*02"),
+    "out_of_range": ("agents = 2", "agents = 65", r"{line}.*65.*64"),
+    "octal_number": ("agents = 2", "agents = 02", r"{line}.*02"),
     "not_one_of_the_choices": ("type = memif", "type = mimef",
                                r"{line}.*mimef.*memif"),
     "not_an_address": ("ip = 10.77.0.1/30", "ip = 10.77.0.256/30",
                        r"{line}.*10\.77\.0\.256"),
     "no_value": ("role = server", "role =", r"{line}.*role"),
     "no_equals_sign": ("rank = 0", "rank", r"{line}.*rank"),
-    "key_before_all_sections": ("[node]", "workers = 2\n[node]",
+    "key_before_all_sections": ("[node]", "agents = 2\n[node]",
                                 r"{line}.*"),
     "relative_path": ("socket = /tmp", "socket = tmp", r"{line}.*socket"),
 }
@@ -36,7 +36,7 @@ ERRORS = {
 
 def run_server(path, *patterns):
     """sumwire server must refuse the file; returns what it says."""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         p = net.run("server", rig.sumwire(), "server", "--config",
                     path or net.path("a.ini"))
         p.wait_error(*patterns, code=1)
@@ -70,7 +70,7 @@ for case in ERRORS:
 
 def run_without(name, section, *patterns):
     """The daemon's file lacks a section."""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         role = net.ini[name]["node"]["role"]
         del net.ini[name][section]
         p = net.run(name, rig.sumwire(), role, "--config", net.write_ini(name))
@@ -90,22 +90,22 @@ def test_missing_server_section():
 
 
 def test_server_over_a_port_that_is_not_there():
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.ini["agent0"]["server a"]["port"] = "link7"
         net.launch("agent0")
         net.daemons.pop("agent0").wait_error(
             r"agent0\.ini:\d+: .*link7", code=1)
 
 
-def test_rank_beyond_workers():
-    with Net(workers=1) as net:
+def test_rank_beyond_agents():
+    with Net(agents=1) as net:
         net.ini["agent0"]["job"]["rank"] = 1
         net.launch("agent0")
         net.daemons.pop("agent0").wait_error(r"agent0\.ini.*rank", code=1)
 
 
 def test_other_role():
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         p = net.run("agent", rig.sumwire(), "agent", "--config",
                     net.write_ini("a"))
         p.wait_error(r"a\.ini: \[node\] role is not agent", code=1)
@@ -120,7 +120,7 @@ def test_folder_instead_of_a_file():
 
 
 def test_no_file_named():
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         p = net.run("server", rig.sumwire(), "server")
         p.wait_error(r"--config FILE is missing", code=2)
 
@@ -130,7 +130,7 @@ def test_too_large_a_file():
 
 
 def test_level_that_is_not_there():
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         p = net.run("server", rig.sumwire(), "server", "--config",
                     net.write_ini("a"), "--level", "sse2")
         p.wait_error(r'level "sse2" is not available; this CPU runs auto, scalar',
@@ -142,14 +142,14 @@ def test_cpu_without_sse42():
     if not qemu:
         print("no qemu-x86_64: not tried")
         return
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         p = net.run("old", qemu, "-cpu", "Opteron_G1", rig.sumwire(),
                     "--version")
         p.wait_error(r"this CPU has no SSE4.2, which DPDK needs", code=1)
 
 
 def test_binary_file():
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         path = net.write_ini("a")
         with open(path, "wb") as f:
             f.write(bytes(range(256)) * 3)
@@ -158,12 +158,12 @@ def test_binary_file():
 
 
 def test_check_finds_the_same():
-    with Net(workers=1) as net:
-        net.ini["a"]["job"]["wrokers"] = 1
+    with Net(agents=1) as net:
+        net.ini["a"]["job"]["agnets"] = 1
         p = net.run("conf", rig.sumwire(), "conf", "--check",
                     net.write_ini("a"))
-        p.wait_error(r"a\.ini:\d+: .*wrokers.*workers", code=1)
-        del net.ini["a"]["job"]["wrokers"]
+        p.wait_error(r"a\.ini:\d+: .*agnets.*agents", code=1)
+        del net.ini["a"]["job"]["agnets"]
         good = net.run("good", rig.sumwire(), "conf", "--check",
                        net.write_ini("a"))
         good.wait_ok()
@@ -178,7 +178,7 @@ def into_full_disk(net, *args):
 
 def test_full_disk():
     lab = rig.program("apps/sumwire-lab")
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.start_all()
         into_full_disk(net, rig.sumwire(), "--version")
         into_full_disk(net, rig.sumwire(), "run", "--help")
@@ -196,7 +196,7 @@ def test_counters_of_another_user():
     """They are told so, not that nobody listens."""
     if os.geteuid():
         raise rig.Skip("root alone can be another user")
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.start("a")
         os.chmod(net.folder, 0o755)
         p = net.run("stats", "setpriv", "--reuid=65534", "--clear-groups",

@@ -16,7 +16,7 @@ TENSOR = ("--tensor", "fc1.weight:1000000:f32")
 def check_still_works(net):
     net.check_alive(*net.servers, *net.agents)
     clients = [net.client(r, *TENSOR, name=f"later{r}")
-               for r in range(net.n_workers)]
+               for r in range(net.n_agents)]
     for c in clients:
         c.wait_ok()
 
@@ -27,7 +27,7 @@ def check_within(start, limit_s, what):
           f"{what} took {took:.1f} s, {limit_s} s are allowed")
 
 
-def test_worker_killed_in_mid_push():
+def test_rank_killed_in_mid_push():
     """Nobody has to be silent for that."""
     with Net(job={"dead_after": "600s"}) as net:
         net.start_all()
@@ -39,13 +39,13 @@ def test_worker_killed_in_mid_push():
         net.train_ok()
 
 
-def test_worker_of_a_training_killed():
+def test_rank_of_a_training_killed():
     with Net() as net:
         net.start_all()
         train = net.train("--epochs", "1000")
         train.await_text(r"\n +1 .*identical")
         os.kill(train.children()[1], signal.SIGKILL)
-        train.wait_error(r"killed by signal 9", r"worker 0 .*rank 1")
+        train.wait_error(r"killed by signal 9", r"rank 0 .*rank 1")
         check_still_works(net)
 
 
@@ -58,7 +58,7 @@ def test_agent_killed():
         clients[1].wait_error(r"SW_ECLOSED: .*agent1.sock is gone")
         clients[0].wait_error(r"SW_EPEER: .*rank 1 \(node agent1\) "
                               rf"silent for {DEAD_AFTER_S} s")
-        check_within(start, DEAD_AFTER_S, "the other worker's error")
+        check_within(start, DEAD_AFTER_S, "the other rank's error")
         net.check_alive("a", "agent0")
         net.start("agent1")
         check_still_works(net)
@@ -73,7 +73,7 @@ def test_server_killed():
         for c in clients:
             c.wait_error(r"SW_ESERVER: .*server b \(10\.77\.[23]\.1\) "
                          rf"silent for {DEAD_AFTER_S} s")
-        check_within(start, DEAD_AFTER_S, "the workers' error")
+        check_within(start, DEAD_AFTER_S, "the ranks' errors")
         net.check_alive("a", "agent0", "agent1")
         net.start("b")
         check_still_works(net)
@@ -134,7 +134,7 @@ def test_agent_stopped_while_joining():
     with Net() as net:
         net.start_all()
         alone = net.client(0, *TENSOR)
-        alone.await_text(r"waiting for rank 1 of 2 workers")
+        alone.await_text(r"waiting for agent 1 of 2 at")
         net.stop("agent0")
         alone.wait_error(r"error open SW_ECLOSED: .*the agent stops")
 
@@ -155,14 +155,14 @@ def test_server_restarted_in_a_job():
         net.kill("a")
         net.start("a")
         for c in clients:
-            c.wait_error(r"SW_ESERVER: .*server a no longer knows this worker|"
-                         r"SW_EPEER: .*server a no longer knows this worker")
+            c.wait_error(r"SW_ESERVER: .*server a no longer knows this agent|"
+                         r"SW_EPEER: .*server a no longer knows this agent")
         check_still_works(net)
 
 
 def run_agent_ends_while_it_connects(end):
     """Over and over; the server must live, and serve others."""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.ini["brief"] = net.common("agent", "brief", 0)
         net.ini["brief"]["agent"] = {"socket": net.path("brief.sock")}
         net.add_port("a", 1, "listen")
@@ -188,7 +188,7 @@ def test_agent_killed_while_it_connects():
     run_agent_ends_while_it_connects(Net.kill)
 
 
-def test_worker_that_does_not_push_is_named():
+def test_rank_that_does_not_push_is_named():
     job = {"stall_warn": "1s", "stall_limit": "4s"}
     with Net(job=job) as net:
         net.start_all()

@@ -16,7 +16,7 @@ def start(net, rank, device="fake:gbit=40,latency_us=10", name="", env=(),
 
 
 def run(n, k, local=None, steps=6, seed=1, **keys):
-    with Net(workers=n, servers=k, local=local, **keys) as net:
+    with Net(agents=n, servers=k, local=local, **keys) as net:
         net.start_all()
         procs = [start(net, i, name=f".{j}", steps=steps, seed=seed)
                  for i, m in enumerate(local or (1,) * n) for j in range(m)]
@@ -34,7 +34,7 @@ def test_three_nodes_and_two_servers():
     run(3, 2, colocated=True, seed=2)
 
 
-def test_two_workers_one_server_with_faults():
+def test_two_agents_one_server_with_faults():
     run(2, 1, seed=3, steps=3,
         port={"fault_loss": "1%", "fault_dup": "1%", "fault_reorder": "1%"})
 
@@ -45,7 +45,7 @@ def test_local_ranks():
 
 def test_a_device_is_lost():
     """The job ends at all ranks, and all know whose device it was."""
-    with Net(workers=2, servers=1) as net:
+    with Net(agents=2, servers=1) as net:
         net.start_all()
         good = start(net, 0, steps=1000)
         bad = start(net, 1, "fake:lost_after=60", steps=1000)
@@ -57,7 +57,7 @@ def test_a_device_is_lost():
 def collectives(n, k, local=None,
                 devices=("fake:gbit=40,latency_us=10,check",), **keys):
     """Collectives drawn from a seed, some of them of device memory."""
-    with Net(workers=n, servers=k, local=local, **keys) as net:
+    with Net(agents=n, servers=k, local=local, **keys) as net:
         net.start_all()
         places = [(i, j) for i, m in enumerate(local or (1,) * n)
                   for j in range(m)]
@@ -112,7 +112,7 @@ def test_measure():
 
 
 def test_no_runtime():
-    with Net(workers=2, servers=1) as net:
+    with Net(agents=2, servers=1) as net:
         net.start_all()
         nowhere = "/nowhere/libcudart.so"
         for p in [start(net, i, "cuda", env=[f"SUMWIRE_CUDART={nowhere}"])

@@ -14,7 +14,7 @@ STOCK = 4 << 20
 
 def run(what, n=2, k=0, colocated=True, local=None, **keys):
     """What each process wrote, by rank."""
-    with Net(workers=n, servers=k, colocated=colocated, local=local,
+    with Net(agents=n, servers=k, colocated=colocated, local=local,
              **keys) as net:
         net.start_all()
         procs = [net.run(f"ends{i}.{j}", program("test/proc/proc_ends"),
@@ -181,7 +181,7 @@ def again(limit_s, **keys):
         for ini in net.ini.values():  # opening waits for several threads in turn
             ini["lcore"] = {"spin": "20ms"}
         net.start_all()
-        local = keys.get("local") or (1,) * net.n_workers
+        local = keys.get("local") or (1,) * net.n_agents
         procs = [net.run(f"ends{i}.{j}", program("test/proc/proc_ends"),
                          "--agent", net.socket(f"agent{i}"), "--do", "again")
                  for i, m in enumerate(local) for j in range(m)]
@@ -203,7 +203,7 @@ def again(limit_s, **keys):
 
 def test_open_again_and_again():
     for keys in rig.layouts({}, {"local": (2, 1)}):
-        again(300, workers=2, servers=1, **keys)
+        again(300, agents=2, servers=1, **keys)
 
 
 def test_close_with_local_ranks():

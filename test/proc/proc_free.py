@@ -19,7 +19,7 @@ def n_mapped(net, agent):
 
 def free(n=2, k=0, local=None, again=False, **keys):
     """Of 300 pieces of memory of 0.6 MB on average the quota holds a few."""
-    with Net(workers=n, servers=k, local=local, **keys) as net:
+    with Net(agents=n, servers=k, local=local, **keys) as net:
         for ini in net.ini.values():
             if "agent" in ini:
                 ini["agent"]["quota"] = "32MiB"
@@ -51,7 +51,7 @@ def test_local_ranks():
 
 
 def test_one_dies_behind_it():
-    with Net(workers=2, servers=0, colocated=True) as net:
+    with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()
         for at in ("30", "111"):
             procs = start(net, (1, 1), "--die", at)
@@ -66,7 +66,7 @@ def test_one_dies_behind_it():
 def test_one_unmaps_what_is_in_use():
     """It crashes by it: nobody else reads what is its own, and the agent has
     mapped for itself what both share."""
-    with Net(workers=2, servers=0, colocated=True) as net:
+    with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()
         for how in "shared", "staged":
             procs = start(net, (1, 1), "--unmap", how)

@@ -97,7 +97,7 @@ def test_process_that_dies_while_its_tensor_grows():
 
 
 def test_process_that_dies_after_each_push():
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.start_all()
         for i in range(5):
             c = net.client(0, *TENSOR, "--misbehave", "die", name=f"dead{i}")
@@ -162,7 +162,7 @@ def await_counted(net, sent, before):
 
 def test_garbage_to_the_agents_socket():
     """Two hundred times: the log says it some times, and how many more."""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.start_all()
         for _ in range(200):
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
@@ -191,7 +191,7 @@ def test_forged_frames_to_a_server():
         sent = stop_flood(forge)
         stats = await_counted(net, sent, before)
         stop_forge(forge)
-        check("refused SW_EVERSION: worker speaks protocol versions 9 to 9, "
+        check("refused SW_EVERSION: agent speaks protocol versions 9 to 9, "
               "server 3 to 3" in forge.out(), "versions in the refusal")
         check(len(sent["rx_length"]) == 5 and len(sent) > 12,
               f"not all kinds were sent: {sent}")
@@ -236,7 +236,7 @@ def test_joins_of_a_stranger():
 
 
 def test_forged_frames_to_an_agent():
-    with Net(workers=1, job={"join_timeout": "8s"}) as net:
+    with Net(agents=1, job={"join_timeout": "8s"}) as net:
         forge = start_forge(net, 0, "agent")
         net.start("agent0")
         forge.await_out("flooding")

@@ -51,7 +51,7 @@ def start(net, *args):
 
 
 def test_sleeps_while_idle():
-    with Lo(workers=2, servers=0, colocated=True) as net:
+    with Lo(agents=2, servers=0, colocated=True) as net:
         net.start_all()
         clients, lcores = start(net, "--steps", "2", "--pause")
         for lcore in lcores:
@@ -81,7 +81,7 @@ def test_sums_on_a_shared_core():
     """All lcores on one CPU, where somebody computes: they sleep, in order not to
     wait for its slices, and none misses what it waits for."""
     cpu = max(os.sched_getaffinity(0))
-    with Lo(workers=2, servers=0, colocated=True) as net, hog_of(cpu):
+    with Lo(agents=2, servers=0, colocated=True) as net, hog_of(cpu):
         for ini in net.ini.values():
             ini["lcore"] = {"cpus": str(cpu)}
         net.start_all()

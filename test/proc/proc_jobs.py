@@ -12,10 +12,10 @@ RED, BLUE = ("agent0", "agent1"), ("agent2", "agent3")
 
 def two_jobs():
     """Agents 0 and 1 are red, 2 and 3 are blue; ranks begin anew."""
-    net = Net(workers=4)
+    net = Net(agents=4)
     for name, agents in (("red", RED), ("blue", BLUE)):
         for rank, agent in enumerate(agents):
-            net.ini[agent]["job"].update(name=name, workers=2, rank=rank)
+            net.ini[agent]["job"].update(name=name, agents=2, rank=rank)
     return net
 
 

@@ -12,7 +12,7 @@ SMALL = ("--tensor", "w:100:f32")
 
 
 def run_mismatch(first, second, *patterns):
-    """Both workers' calls of w must fail with one sentence; those of v must
+    """Both ranks' calls of w must fail with one sentence; those of v must
     not, and the job ends well."""
     with Net() as net:
         net.start_all()
@@ -87,9 +87,9 @@ def test_rank_that_is_taken():
         net.add_server("agent0b", "a", 2)
         net.start("a", "agent0", "agent1", "agent0b")
         first = net.client(0, *SMALL, "--pause")
-        first.await_text(r"waiting for rank 1 of 2 workers")
+        first.await_text(r"waiting for agent 1 of 2 at")
         second = net.client(0, *SMALL, name="second", agent="agent0b")
-        why = r"rank 0 of job job is held by node agent0 at 10\.77\.0\.2"
+        why = r"agent 0 of job job is node agent0 at 10\.77\.0\.2"
         second.await_text(r"waiting for server a .*" + why)
         second.wait_error(r"error open SW_ETIMEDOUT: .*" + why)
         other = net.client(1, *SMALL)
@@ -99,7 +99,7 @@ def test_rank_that_is_taken():
 
 
 def test_agent_that_is_taken():
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.start_all()
         first = net.client(0, *SMALL, "--pause")
         first.await_out("declared")
@@ -111,7 +111,7 @@ def test_agent_that_is_taken():
 
 
 def test_server_not_there():
-    with Net(workers=1, job={"join_timeout": "3s"}) as net:
+    with Net(agents=1, job={"join_timeout": "3s"}) as net:
         net.start("agent0")
         start = time.monotonic()
         c = net.client(0, *SMALL)
@@ -129,21 +129,21 @@ def test_server_not_there():
         late.wait_ok()
 
 
-def test_worker_not_there():
+def test_second_agent_not_there():
     with Net(job={"join_timeout": "3s"}) as net:
         net.start_all()
         c = net.client(0, *SMALL)
-        who = (r"rank 1 of 2 workers at server a \(10\.77\.0\.1:5700\); "
-               r"here: rank 0 10\.77\.0\.2")
+        who = (r"agent 1 of 2 at server a \(10\.77\.0\.1:5700\); "
+               r"here: agent 0 10\.77\.0\.2")
         c.await_text(r"waiting for " + who)
         net.daemons["a"].await_text(
-            r"job job: waiting for rank 1 of 2 workers; here: rank 0 "
+            r"job job: waiting for agent 1 of 2; here: agent 0 "
             r"10\.77\.0\.2")
         c.wait_error(r"error open SW_ETIMEDOUT: waited 3 s for " + who)
 
 
 def test_agent_not_there():
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.start("a")
         c = net.client(0, *SMALL, "--timeout", "2")
         c.wait_error(r"error open SW_ECLOSED: no agent listens at "
@@ -152,7 +152,7 @@ def test_agent_not_there():
 
 def test_other_settings():
     """What is the job's is compared at JOIN; both values are shown."""
-    settings = [("workers", "3", r"workers = 3, job job has 2"),
+    settings = [("agents", "3", r"agents = 3, job job has 2"),
                 ("crc", "no", r"crc = 0, job job has 1"),
                 ("payload", "1344", r"payload .* = 1344, job job has 8192"),
                 ("policy", "fifo", r"policy = fifo, job job has bytescheduler"),
@@ -162,7 +162,7 @@ def test_other_settings():
     with Net() as net:
         net.start_all()
         first = net.client(0, *SMALL)
-        first.await_text(r"waiting for rank 1 of 2 workers")
+        first.await_text(r"waiting for agent 1 of 2 at")
         for key, value, pattern in settings:
             net.stop("agent1")
             job = net.ini["agent1"]["job"]
@@ -170,7 +170,7 @@ def test_other_settings():
             job[key] = value
             net.start("agent1")
             net.client(1, *SMALL, name=key).wait_error(
-                r"error open SW_EMISMATCH: .*rank 1 has " + pattern)
+                r"error open SW_EMISMATCH: .*agent 1 has " + pattern)
             said = re.findall(pattern, net.daemons["agent1"].log())
             check(len(said) == 1, f"agent1 says it {len(said)} times")
             job[key] = was
@@ -180,7 +180,7 @@ def test_other_settings():
 
 
 def test_frames_too_small():
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.ini["a"]["job"]["payload"] = "1344"
         net.ini["agent0"]["job"]["join_timeout"] = "4s"
         net.start_all()
@@ -190,7 +190,7 @@ def test_frames_too_small():
 
 
 def test_quota_of_the_server():
-    with Net(workers=1, quota="1MiB") as net:
+    with Net(agents=1, quota="1MiB") as net:
         net.start_all()
         net.client(0, "--tensor", "big:1000000:f32").wait_error(
             r"error declare SW_EREFUSED: .*quota: .*need 8 MiB.* of 1 MiB")
@@ -198,7 +198,7 @@ def test_quota_of_the_server():
 
 
 def test_quota_of_the_agent():
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.ini["agent0"]["agent"]["quota"] = "2MiB"
         net.start_all()
         net.client(0, "--tensor", "big:1000000:f32").wait_error(
@@ -207,7 +207,7 @@ def test_quota_of_the_agent():
 
 
 def test_port_in_a_missing_folder():
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         path = net.path("missing/link")
         net.ini["a"]["port link0"]["socket"] = path
         net.ini["agent0"]["port link0"]["socket"] = path
@@ -215,7 +215,7 @@ def test_port_in_a_missing_folder():
 
 
 def test_port_that_another_process_has():
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.ini["second"] = net.common("server", "second", 0)
         net.add_port("second", 0, "listen")
         net.start_all()
@@ -225,7 +225,7 @@ def test_port_that_another_process_has():
 
 
 def test_agent_socket_that_another_process_has():
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.ini["second"] = net.common("agent", "second", 0)
         net.ini["second"]["agent"] = {"socket": net.socket("agent0")}
         net.add_port("second", 1, "connect")
@@ -237,23 +237,23 @@ def test_agent_socket_that_another_process_has():
 
 def test_users_that_do_not_exist():
     for name in "nobody-of-that-name", "4294967296":
-        with Net(workers=1) as net:
+        with Net(agents=1) as net:
             net.ini["agent0"]["agent"]["users"] = "0," + name
             run_refused(net, "agent0", rf'users: there is no user "{name}"')
 
 
 def test_node_without_a_name():
     """It is called like its machine."""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         del net.ini["agent0"]["node"]["name"]
         net.start_all()
         net.client(0, *SMALL).wait_ok()
         host = re.escape(socket.gethostname()[:31])
-        net.daemons["a"].await_text(rf"rank 0 joined from node {host}")
+        net.daemons["a"].await_text(rf"agent 0 joined from node {host}")
 
 
 def test_stats_socket_in_a_missing_folder():
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.ini["a"]["stats"]["socket"] = net.path("missing/stats")
         run_refused(net, "a", r"missing/stats.*No such file or directory")
         check(not os.path.exists(net.path("a.run")), "a.run was left")

@@ -14,9 +14,9 @@ PUSH, RESULT, CONTROL = 16, 17, 8  # types; class (engine/wire/wire.h)
 
 
 def run_all(net, *args):
-    """Every worker pushes; every sum is checked by element."""
+    """Every rank pushes; every sum is checked by element."""
     clients = [net.client(r, *(args or SMALL), "--steps", "20")
-               for r in range(net.n_workers)]
+               for r in range(net.n_agents)]
     for c in clients:
         c.wait_ok()
 
@@ -38,7 +38,7 @@ def check_class(net, size):
 
 
 def test_two_nodes_jumbo():
-    with Lan(workers=1, mtu=9000) as net:
+    with Lan(agents=1, mtu=9000) as net:
         net.start_all()
         check_class(net, 8192)
         run_all(net)
@@ -46,14 +46,14 @@ def test_two_nodes_jumbo():
 
 
 def test_two_nodes_mtu_1500():
-    with Lan(workers=1, mtu=1500) as net:
+    with Lan(agents=1, mtu=1500) as net:
         net.start_all()
         check_class(net, 1344)
         run_all(net)
 
 
 def test_four_nodes():
-    with Lan(workers=2, servers=2, mtu=3600) as net:
+    with Lan(agents=2, servers=2, mtu=3600) as net:
         net.start_all()
         check_class(net, 3328)
         run_all(net)
@@ -61,17 +61,17 @@ def test_four_nodes():
 
 
 def test_lost_frames():
-    with Lan(workers=2, port={"fault_loss": "1%", "fault_reorder": "1%"}) \
+    with Lan(agents=2, port={"fault_loss": "1%", "fault_reorder": "1%"}) \
             as net:
         net.start_all()
         run_all(net)
 
 
 def check_dscp(make):
-    """PUSH from the worker, RESULT from the server: CS7 down to CS0."""
+    """PUSH from the agent, RESULT from the server: CS7 down to CS0."""
     tensors = [arg for c in range(8) for arg in
                ("--tensor", f"t{c}:4096:f32:{(1 << c) - 1}")]
-    with make(workers=1) as net:
+    with make(agents=1) as net:
         net.start_all()
         seen = {"agent0": lan.Capture("agent0"), "a": lan.Capture("a")}
         net.client(0, *tensors, "--steps", "3").wait_ok()
@@ -90,13 +90,13 @@ def test_dscp_by_class():
 
 
 def test_vlan():
-    with Lan(workers=2, port={"vlan": 7}) as net:
+    with Lan(agents=2, port={"vlan": 7}) as net:
         net.start_all()
         run_all(net)
 
 
 def test_other_vlan():
-    with Lan(workers=1, port={"vlan": 7}, job={"join_timeout": "6s"}) as net:
+    with Lan(agents=1, port={"vlan": 7}, job={"join_timeout": "6s"}) as net:
         net.ini["agent0"]["port lan"]["vlan"] = 8
         net.start_all()
         net.client(0, *SMALL).wait_error(r"server a \(10\.9\.0\.1:5700\)")
@@ -105,7 +105,7 @@ def test_other_vlan():
 
 
 def test_interface_down_and_up():
-    with Lan(workers=2) as net:
+    with Lan(agents=2) as net:
         net.start_all()
         clients = start_forever(net)
         for name in ("agent1", "a"):
@@ -121,7 +121,7 @@ def test_interface_down_and_up():
 
 
 def test_interface_vanishes_and_returns():
-    with Lan(workers=2) as net:
+    with Lan(agents=2) as net:
         net.start_all()
         clients = start_forever(net)
         net.unplug("agent1")
@@ -135,7 +135,7 @@ def test_interface_vanishes_and_returns():
 
 
 def test_interface_stays_down():
-    with Lan(workers=2, job={"dead_after": "2s"}) as net:
+    with Lan(agents=2, job={"dead_after": "2s"}) as net:
         net.start_all()
         clients = start_forever(net)
         ip("link", "set", "dev", "agent1", "down")
@@ -146,7 +146,7 @@ def test_interface_stays_down():
 
 
 def test_no_such_server():
-    with Lan(workers=1, job={"join_timeout": "6s"}) as net:
+    with Lan(agents=1, job={"join_timeout": "6s"}) as net:
         net.start("agent0")
         net.client(0, *SMALL).wait_error(r"server a \(10\.9\.0\.1:5700\)")
         net.daemons["agent0"].await_text(
@@ -154,7 +154,7 @@ def test_no_such_server():
 
 
 def test_wrong_gateway():
-    with Lan(workers=1, port={"gateway": "10.9.0.77"},
+    with Lan(agents=1, port={"gateway": "10.9.0.77"},
              job={"join_timeout": "6s"}) as net:
         net.ini["agent0"]["server a"]["ip"] = "10.10.0.1"
         net.start_all()
@@ -164,7 +164,7 @@ def test_wrong_gateway():
 
 
 def test_two_nodes_with_one_address():
-    with Lan(workers=2, job={"join_timeout": "6s"}) as net:
+    with Lan(agents=2, job={"join_timeout": "6s"}) as net:
         net.ini["agent1"]["port lan"]["ip"] = "10.9.0.101/24"
         net.start_all()
         for name in net.agents:
@@ -174,20 +174,20 @@ def test_two_nodes_with_one_address():
 
 
 def test_no_such_interface():
-    with Lan(workers=1) as net:
+    with Lan(agents=1) as net:
         net.ini["a"]["port lan"]["device"] = "eth7"
         run_refused(net, "a", r"there is no interface \"eth7\"; those here: "
                     r".*agent0")
 
 
 def test_payload_that_does_not_fit():
-    with Lan(workers=1, mtu=1500, job={"payload": "8192"}) as net:
+    with Lan(agents=1, mtu=1500, job={"payload": "8192"}) as net:
         run_refused(net, "agent0", r"payload = 8192 does not fit the MTU of "
                     r"agent0: at most 1344")
 
 
 def test_switch_with_a_smaller_mtu():
-    with Lan(workers=1, job={"join_timeout": "6s"}) as net:
+    with Lan(agents=1, job={"join_timeout": "6s"}) as net:
         ip("link", "set", "dev", "a-lan", "mtu", "1500")
         net.start_all()
         net.client(0, *SMALL).wait_error(
@@ -199,7 +199,7 @@ def test_switch_with_a_smaller_mtu():
 
 
 def test_mtu_that_one_side_cannot_carry():
-    with Lan(workers=1, job={"join_timeout": "4s"}) as net:
+    with Lan(agents=1, job={"join_timeout": "4s"}) as net:
         ip("link", "set", "dev", "a", "mtu", "1500")
         net.start_all()
         check("payload class: 1344 B" in net.daemons["a"].log(), "other class")
@@ -208,7 +208,7 @@ def test_mtu_that_one_side_cannot_carry():
 
 
 def test_mtu_that_is_too_small():
-    with Lan(workers=1, mtu=1400) as net:
+    with Lan(agents=1, mtu=1400) as net:
         run_refused(net, "a", r"a has an MTU of 1400; .* needs 1458")
 
 
@@ -223,7 +223,7 @@ def test_idle_server_sleeps_until_a_frame_comes():
                                    f.read()).group(1))
         return n
 
-    with Lan(workers=1) as net:
+    with Lan(agents=1) as net:
         net.start_all()
         run_all(net)
         time.sleep(0.5)
@@ -236,7 +236,7 @@ def test_idle_server_sleeps_until_a_frame_comes():
 
 
 def test_kernel_has_our_address():
-    with Lan(workers=1) as net:
+    with Lan(agents=1) as net:
         ip("address", "add", "10.9.0.1/24", "dev", "a")
         net.start("a")
         net.daemons["a"].await_text(r"the kernel has our address on a too")

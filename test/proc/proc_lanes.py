@@ -40,7 +40,7 @@ def all_steps(net, n, steps, *args, local=1, **keys):
 def run_job(lanes, steps=5, local=None, **keys):
     """Twice on the same daemons: memory goes, and comes again."""
     n = len(lanes)
-    with Net(workers=n, lanes=lanes, local=(local,) * n if local else None,
+    with Net(agents=n, lanes=lanes, local=(local,) * n if local else None,
              **keys) as net:
         net.start_all()
         for _ in range(2):
@@ -76,7 +76,7 @@ def run_colls(lanes, seed, local=None, colls=40, make=Net, **keys):
     """Collectives of several groups, all kinds, each checked."""
     n = len(lanes)
     local = local or (1,) * n
-    with make(workers=n, lanes=lanes, local=local, **keys) as net:
+    with make(agents=n, lanes=lanes, local=local, **keys) as net:
         net.start_all()
         procs = [net.run(f"coll{i}.{k}", rig.program("test/proc/proc_coll"),
                          "--agent", net.socket(f"agent{i}"), "--seed",
@@ -176,7 +176,7 @@ def test_many_small_tensors():
 
 def test_benchmark():
     """sumwire bench starts daemons of several lcores."""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         p = net.run("bench", rig.sumwire(), "bench", "--loopback", "--lcores",
                     "2", "--min", "1MiB", "--max", "1MiB", "--iters", "5",
                     "--json")
@@ -198,9 +198,9 @@ def test_training_is_the_same():
 
 def test_two_jobs():
     """Two agents of another job each, on the servers of both."""
-    with Net(workers=2, servers=1, lcores=2, lanes=(2, 2)) as net:
+    with Net(agents=2, servers=1, lcores=2, lanes=(2, 2)) as net:
         for i, name in enumerate(net.agents):
-            net.ini[name]["job"].update(name=f"job{i}", workers=1, rank=0)
+            net.ini[name]["job"].update(name=f"job{i}", agents=1, rank=0)
         net.start_all()
         all_steps(net, 2, 10, *TENSORS)
 
@@ -260,7 +260,7 @@ def test_bad_numbers():
               r"sum .*: 2 at most"),
              (("lcore", "cpus", "0"), r"1.*2 lcores|2.*lcores"))
     for (section, key, value), pattern in cases:
-        with Net(workers=1, lcores=2, lanes=(2,)) as net:
+        with Net(agents=1, lcores=2, lanes=(2,)) as net:
             net.ini["agent0"].setdefault(section, {})[key] = value
             net.run("bad", rig.sumwire(), "agent", "--config",
                     net.write_ini("agent0")).wait_error(pattern, code=1)

@@ -1,6 +1,6 @@
 # proc_launch.py - ranks from the launchers people use: real mpirun, srun, torchrun
 # SPDX-License-Identifier: BSD-3-Clause
-"""The agents are processes of a launcher and get rank and number of workers from
+"""The agents are processes of a launcher and get rank and number of agents from
 it: their files have neither.  So do the training processes, whose ranks
 libsumwire compares with those of the agents.
 """
@@ -84,7 +84,7 @@ def launch(net, launcher, name, text):
 
 
 def agents_of(net, launcher, job):
-    """Start the agents; their files say what @job does of rank and workers."""
+    """Start the agents; their files say what @job does of rank and agents."""
     for i, name in enumerate(net.agents):
         net.ini[name]["job"] = job(i)
         net.write_ini(name)
@@ -118,7 +118,7 @@ def check_sums(clients):
 
 
 def ranks_of_agents(net, launcher):
-    """Agents get rank and number of workers from the launcher."""
+    """Agents get rank and number of agents from the launcher."""
     agents = agents_of(net, launcher, lambda i: {})
     for rank in range(N):
         agents.await_text(rf"rank {rank} of {N}\) is ready", SHORT_S,
@@ -134,7 +134,7 @@ def ranks_of_agents(net, launcher):
 
 def local_ranks(launcher):
     """Training processes of one machine get their local ranks from it."""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.ini["agent0"]["agent"]["local_ranks"] = N
         net.start_all()
         for name in ("first", "again"):
@@ -148,10 +148,10 @@ def contradiction_of(net, launcher):
 
 
 def all_of(launcher):
-    with Net(workers=N) as net:
+    with Net(agents=N) as net:
         net.start("a")
         ranks_of_agents(net, launcher)
-    with Net(workers=N) as net:
+    with Net(agents=N) as net:
         contradiction_of(net, launcher)
     local_ranks(launcher)
 
@@ -166,7 +166,7 @@ def test_torchrun():
 
 def test_fewer_processes_than_local_ranks():
     launcher = Mpirun()
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.ini["agent0"]["agent"]["local_ranks"] = N + 1
         net.start_all()
         bad = clients_of(net, launcher, "few", "./agent0.sock --timeout 8")
@@ -180,7 +180,7 @@ def test_mpirun_beside_a_stale_rank():
     launcher.command = lambda script: [
         "mpirun", *launcher.options, "-x", "RANK", "-x", "WORLD_SIZE", "-np",
         str(N), script]
-    with Net(workers=N) as net:
+    with Net(agents=N) as net:
         agents_of(net, launcher, lambda i: {}).wait_error(
             r"RANK=0 \(torchrun\) contradicts OMPI_COMM_WORLD_RANK=1 "
             r"\(OpenMPI\)", limit_s=SHORT_S)
@@ -190,7 +190,7 @@ def test_run_inside_mpirun():
     """sumwire run is the inner launcher, whatever has started it."""
     launcher = Mpirun()
     client = rig.program("test/proc/proc_client")
-    with Net(workers=N) as net:
+    with Net(agents=N) as net:
         p = launch(net, launcher, "runs",
                    f"exec {rig.sumwire()} run -np 2 {client} {TENSOR}")
         p.wait_ok(SHORT_S)
@@ -222,7 +222,7 @@ def batch(slurm):
         "sbatch", "--wait", "-n", str(N), "-o", os.path.join(
             os.path.dirname(script), "batch.out"), "--wrap",
         " ".join(command(script))]
-    with Net(workers=N) as net:
+    with Net(agents=N) as net:
         net.start_all()
         p = clients_of(net, launcher, "batch", "./agent$R.sock")
         p.wait_ok(SHORT_S)
@@ -233,7 +233,7 @@ def batch(slurm):
 
 def test_dmlc():
     """BytePS's variables by hand: role, ranks and the server's address."""
-    net = Net(workers=1)
+    net = Net(agents=1)
     for name, role in (("a", "server"), ("agent0", "worker")):
         del net.ini[name]["node"]["role"]
         net.ini[name]["job"] = {}

@@ -19,8 +19,8 @@ def check_lcores(net, name, lcores):
           stats["handoff_tx"] > 0, f"{name}: {stats}")
 
 
-def run_job(lcores, workers=2, servers=1, steps=5, **keys):
-    with Net(workers=workers, servers=servers, lcores=lcores, **keys) as net:
+def run_job(lcores, agents=2, servers=1, steps=5, **keys):
+    with Net(agents=agents, servers=servers, lcores=lcores, **keys) as net:
         net.start_all()
         for _ in range(2):  # memory goes and comes again
             run_steps(net, *TENSORS, steps=steps)
@@ -60,7 +60,7 @@ def test_training_over_four_lcores():
 def test_quota_is_of_all_lcores():
     """A tensor of two stripes and a bit: the part of one of four lcores is
     more than a quarter of the quota, which is enough for all of it."""
-    with Net(workers=1, lcores=4, quota="3MiB") as net:
+    with Net(agents=1, lcores=4, quota="3MiB") as net:
         net.start_all()
         net.client(0, "--tensor", "w:300000:f32", "--steps", "2").wait_ok()
         net.empty_stats("a")
@@ -95,7 +95,7 @@ def test_server_stops_in_mid_job():
 
 
 def test_other_number_than_the_server_has():
-    with Net(workers=1, lcores=2) as net:
+    with Net(agents=1, lcores=2) as net:
         net.ini["agent0"]["job"]["server_lcores"] = 4
         net.start_all()
         net.client(0, *TENSORS).wait_error(
@@ -107,7 +107,7 @@ def test_bad_numbers():
              (("serve", "udp_port", 65535), r"2 ports.*65534 at most"),
              (("lcore", "cpus", "0"), r"1.*2 lcores|2.*lcores"))
     for (section, key, value), pattern in cases:
-        with Net(workers=1, lcores=2) as net:
+        with Net(agents=1, lcores=2) as net:
             net.ini["a"].setdefault(section, {})[key] = value
             net.run("bad", rig.sumwire(), "server", "--config",
                     net.write_ini("a")).wait_error(pattern, code=1)

@@ -26,7 +26,7 @@ def needed(net, name, limit):
 
 def test_too_few():
     """DPDK does not even start."""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         for name in "a", "agent0":
             for limit in 10, 20:
                 check(needed(net, name, limit) > limit, "why, then?")
@@ -34,7 +34,7 @@ def test_too_few():
 
 def test_as_many_as_needed():
     """What it says it needs is enough."""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         for name in "a", "agent0":
             launch(net, name, needed(net, name, 10)).await_text(r"is ready")
         rig.run_steps(net, *rig.SMALL)
@@ -42,7 +42,7 @@ def test_as_many_as_needed():
 
 def test_soft_limit():
     """It is raised to the hard one."""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         for name in "a", "agent0":
             p = launch(net, name, 20, "S")
             p.await_text(r"is ready")
@@ -57,7 +57,7 @@ def test_little_memory():
     """The sentence at the start names the limit and its value."""
     limits = {"--fsize=1000000": "RLIMIT_FSIZE is 1000000 bytes",
               "--as=100000000": "RLIMIT_AS is 100000000 bytes"}
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         for name in "a", "agent0":
             role = net.ini[name]["node"]["role"]
             for option, text in limits.items():

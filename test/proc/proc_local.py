@@ -46,7 +46,7 @@ def test_nodes_of_three_and_two():
 
 
 def test_eight_of_one_node_twice():
-    with Net(workers=1, local=(8,)) as net:
+    with Net(agents=1, local=(8,)) as net:
         net.start_all()
         for _ in range(2):
             started = clients(net, (8,), *TENSORS, "--steps", "3")
@@ -108,7 +108,7 @@ def test_one_dies():
 
 
 def test_one_closes_before_the_others():
-    with Net(workers=1, local=(2,)) as net:
+    with Net(agents=1, local=(2,)) as net:
         net.start_all()
         short = net.client(0, *TENSORS, "--steps", "1", name="short")
         long = net.client(0, *TENSORS, "--steps", "2", name="long")
@@ -119,7 +119,7 @@ def test_one_closes_before_the_others():
 def test_one_job_after_the_other():
     """Each process leaves and comes again at once, whatever the others do."""
     for local, jobs in (((2,), 40), ((4,), 25), ((2, 2), 25)):
-        with Net(workers=len(local), local=local) as net:
+        with Net(agents=len(local), local=local) as net:
             net.start_all()
             started = clients(net, local, "--tensor", "w:100:f32", "--jobs",
                               str(jobs), "--timeout", "100")
@@ -130,7 +130,7 @@ def test_one_job_after_the_other():
 
 
 def test_one_does_not_come():
-    with Net(workers=1, local=(3,)) as net:
+    with Net(agents=1, local=(3,)) as net:
         net.start_all()
         started = [net.client(0, "--timeout", "8", "--local-rank", i,
                               name=f"c{i}") for i in ("0", "2")]
@@ -141,7 +141,7 @@ def test_one_does_not_come():
 
 def test_no_memory_for_all_of_them():
     """Also those behind the one that did not fit are told, at once."""
-    with Net(workers=1, local=(8,)) as net:
+    with Net(agents=1, local=(8,)) as net:
         net.ini["agent0"]["agent"]["quota"] = "1MiB"
         net.start_all()
         for group in "first", "second":
@@ -153,7 +153,7 @@ def test_no_memory_for_all_of_them():
 
 
 def test_places_are_limited():
-    with Net(workers=1, local=(2,)) as net:
+    with Net(agents=1, local=(2,)) as net:
         net.start_all()
         first = net.client(0, "--local-rank", "1", "--timeout", "60",
                            name="first")
@@ -170,7 +170,7 @@ def test_places_are_limited():
 
 def test_launchers_local_ranks():
     """What a launcher says is taken where it can be."""
-    with Net(workers=1, local=(3,)) as net:
+    with Net(agents=1, local=(3,)) as net:
         net.start_all()
         started = [net.run(f"c{rank}", "env", "-u", "SUMWIRE_LAUNCHER",
                            f"RANK={rank}", "WORLD_SIZE=3",
@@ -191,7 +191,7 @@ def test_bench():
                     "--json")
         p.wait_ok()
         rows = json.loads(p.out())["results"]
-        check([(r["size_bytes"], r["workers"], r["local_ranks"], r["tensors"],
+        check([(r["size_bytes"], r["ranks"], r["local_ranks"], r["tensors"],
                 r["wrong"]) for r in rows] ==
               [(256, 3, 3, 20, 0), (65536, 3, 3, 20, 0)], f"{rows}")
         check(all(r["kernel_gbit_s"] > 0 for r in rows), f"{rows}")

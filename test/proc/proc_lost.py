@@ -31,7 +31,7 @@ def check_living(procs, sentence):
 
 
 def run(local, **keys):
-    with Net(workers=len(local), local=local, **keys) as net:
+    with Net(agents=len(local), local=local, **keys) as net:
         net.local = local
         procs = start(net)
         dead = []
@@ -71,7 +71,7 @@ def test_a_local_rank_with_lanes():
 def test_an_agent():
     """Nobody says why.  Ranks are named, not members."""
     local = (2, 1, 1)
-    with Net(workers=3, local=local, job={"dead_after": "2s"}) as net:
+    with Net(agents=3, local=local, job={"dead_after": "2s"}) as net:
         net.local = local
         procs = start(net, "--stay")
         procs[3].await_out("stays")

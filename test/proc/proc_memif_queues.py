@@ -19,7 +19,7 @@ def by_queue(stats, link, n=2):
 
 def test_each_lcore_its_own():
     """Lane i's server is lcore i: nothing is handed over."""
-    with Net(workers=2, lcores=2, lanes=(2, 2), port=TWO) as net:
+    with Net(agents=2, lcores=2, lanes=(2, 2), port=TWO) as net:
         net.start_all()
         for again in "first", "second":  # memory goes and comes again
             run_all(net, name=again)
@@ -36,7 +36,7 @@ def test_each_lcore_its_own():
 
 
 def test_colocated():
-    with Net(workers=2, servers=0, colocated=True, lcores=2, lanes=(2, 2),
+    with Net(agents=2, servers=0, colocated=True, lcores=2, lanes=(2, 2),
              port=TWO) as net:
         net.start_all()
         run_all(net)
@@ -44,14 +44,14 @@ def test_colocated():
 
 def test_fewer_queues_than_lcores_and_faults():
     """The other lcores send and receive through the first ones, by rings."""
-    with Net(workers=2, lcores=4, lanes=(4, 2), port={**TWO, **FAULTS}) as net:
+    with Net(agents=2, lcores=4, lanes=(4, 2), port={**TWO, **FAULTS}) as net:
         net.start_all()
         run_all(net, steps=3)
         check(net.stats("a")["handoff_rx"] > 0, "nothing was handed over")
 
 
 def test_agent_killed_and_back():
-    with Net(workers=2, lcores=2, lanes=(2, 2), port=TWO,
+    with Net(agents=2, lcores=2, lanes=(2, 2), port=TWO,
              job={"dead_after": "2s"}) as net:
         net.start_all()
         clients = start_forever(net, *TENSORS, step=1)
@@ -65,7 +65,7 @@ def test_agent_killed_and_back():
 
 def refused(listener, connecter):
     """Ends with different numbers get no link, and the agent says why."""
-    with Net(workers=1, lcores=2, lanes=(2,),
+    with Net(agents=1, lcores=2, lanes=(2,),
              job={"join_timeout": "3s"}) as net:
         net.ini["a"]["port link0"]["queues"] = listener
         net.ini["agent0"]["port link0"]["queues"] = connecter

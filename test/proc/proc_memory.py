@@ -17,7 +17,7 @@ CHUNK_BYTES = 8192
 def check_budget(dtype, elem_bytes, times):
     """A tensor of 256 MiB takes at least 2 and at most @times x as much."""
     declared = 256 * MIB
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.start_all()
         fixed, job, member = (int(n) for n in net.daemons["a"].await_text(
             r"fixed part (\d+) MiB, a job (\d+) KiB and (\d+) KiB for each "
@@ -50,7 +50,7 @@ def test_16_bit_types_take_three_times_their_size():
 
 
 def test_memory_comes_back():
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.start_all()
         before = net.stats("a")["memory_resident_bytes"]
         for i in range(3):
@@ -64,7 +64,7 @@ def test_memory_comes_back():
 
 
 def test_quota_counts_all_batches():
-    with Net(workers=1, quota="64MiB") as net:
+    with Net(agents=1, quota="64MiB") as net:
         net.start_all()
         c = net.client(0, "--tensor", "a:7000000:f32", "--tensor",
                        "b:7000000:f32")
@@ -89,7 +89,7 @@ def faults_of_job(net, n_before, *args):
     daemons = net.daemons["a"], net.daemons["agent0"]
     before = [lcore_faults(p) for p in daemons]
     for c in [net.client(r, *args, name=f"job{n_before}_{r}")
-              for r in range(net.n_workers)]:
+              for r in range(net.n_agents)]:
         c.wait_ok()
     daemons[0].await_text(r"(?s)(job job: closed.*){%d}" % (n_before + 1))
     return [lcore_faults(p) - n for p, n in zip(daemons, before)]
@@ -98,7 +98,7 @@ def faults_of_job(net, n_before, *args):
 def test_lcores_take_no_page_faults():
     """200,000 chunks: their records alone are 3,100 pages at a server and
     1,200 at an agent."""
-    with Net(workers=1, job={"payload": 1344}) as net:
+    with Net(agents=1, job={"payload": 1344}) as net:
         net.start_all()
         faults_of_job(net, 0, "--tensor", "w:4000000:f32", "--steps", "4")
         taken = faults_of_job(net, 1, "--tensor", "big:67108864:f32")
@@ -109,7 +109,7 @@ def test_lcores_take_no_page_faults():
 def test_tables_take_no_page_faults():
     """Those of a job are 500 pages; it uses few of them, also when the first
     of its members leaves."""
-    with Net(workers=2) as net:
+    with Net(agents=2) as net:
         net.start_all()
         faults_of_job(net, 0, *rig.SMALL)  # buffers of ports are warm
         taken = [faults_of_job(net, 1 + i, *rig.SMALL) for i in range(4)]
@@ -128,7 +128,7 @@ def resident(p):
 
 def ends_in_the_middle(needed):
     """Does a server answer and end while it makes so much memory present?"""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.start_all()
         server = net.daemons["a"]
         c = net.client(0, "--tensor", f"big:{needed // 8}:f32")

@@ -36,7 +36,7 @@ def odd_one(text, *both, odd=1, others="[02]"):
 def run_mismatch(how, pattern, n_fails=STEPS - 1, first=0, local=None, **keys):
     """Rank 1 calls w differently: in step 1, the first broadcast, or (step) in
     all.  Two jobs on the same daemons: nothing is left of the first."""
-    with Net(workers=3, servers=2, local=local, **keys) as net:
+    with Net(agents=3, servers=2, local=local, **keys) as net:
         net.start_all()
         places = [(w, i) for w in range(3)
                   for i in range(local[w] if local else 1)]

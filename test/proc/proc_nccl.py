@@ -22,7 +22,7 @@ def start(net, version, case, agents=None):
 
 def run_cases(n, *cases, versions=VERSIONS):
     """One after the other, as trainings would."""
-    with Net(workers=n, servers=0, colocated=True) as net:
+    with Net(agents=n, servers=0, colocated=True) as net:
         net.start_all()
         for version in versions:
             for case in cases:
@@ -56,7 +56,7 @@ def test_a_node_ends_in_mid_flight():
 
 def test_two_processes_of_a_node():
     """The second one's communicator falls back, and the first one's goes on."""
-    with Net(workers=2, servers=0, colocated=True) as net:
+    with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()
         os.environ["TEST_END"] = net.path("nccl-end.out")
         os.environ["SUMWIRE_OPEN_TIMEOUT"] = "5"
@@ -75,7 +75,7 @@ def test_damaged_handles():
 
 
 def test_no_agent():
-    with Net(workers=2, servers=0, colocated=True) as net:
+    with Net(agents=2, servers=0, colocated=True) as net:
         for version in VERSIONS:
             p = start(net, version, "alone")
             p.wait_ok()
@@ -94,7 +94,7 @@ def test_exports():
 
 
 def test_sockets():
-    with Net(workers=1, servers=0) as net:
+    with Net(agents=1, servers=0) as net:
         for version in VERSIONS:
             p = net.run(f"net-v{version}", program("test/proc/proc_nccl_net"),
                         f"{rig.BUILD}/{PLUGIN}", str(version))

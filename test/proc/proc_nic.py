@@ -43,7 +43,7 @@ class Taps(Lan):
 
 
 def test_tap_mtu_1500():
-    with Taps(workers=2, mtu=1500) as net:
+    with Taps(agents=2, mtu=1500) as net:
         net.start_all()
         check_class(net, 1344)
         run_all(net)
@@ -61,7 +61,7 @@ def test_tap_mtu_1500():
 
 def test_tap_mtu_as_it_is():
     """Without an mtu it is the one that the device has."""
-    with Taps(workers=1, port={"mtu": 0}) as net:
+    with Taps(agents=1, port={"mtu": 0}) as net:
         net.start_all()
         check_class(net, 1344)
         run_all(net)
@@ -69,7 +69,7 @@ def test_tap_mtu_as_it_is():
 
 def test_tap_takes_no_jumbo_frames():
     """The network does, but the driver says that it does not."""
-    with Taps(workers=2, mtu=9000) as net:
+    with Taps(agents=2, mtu=9000) as net:
         net.start_all()
         check_class(net, 1344)
         check("checksums by the device: IPv4 UDP" in net.daemons["a"].log(),
@@ -79,7 +79,7 @@ def test_tap_takes_no_jumbo_frames():
 
 def test_pcap_jumbo():
     """libpcap over one end of a veth."""
-    with Taps(workers=1, mtu=9000) as net:
+    with Taps(agents=1, mtu=9000) as net:
         for name in net.hosts:
             Lan.plug(net, name)
             net.ini[name]["port lan"].update({
@@ -91,7 +91,7 @@ def test_pcap_jumbo():
 
 
 def test_tap_vlan_and_faults():
-    with Taps(workers=2, mtu=1500, port={"vlan": 9, "fault_loss": "1%",
+    with Taps(agents=2, mtu=1500, port={"vlan": 9, "fault_loss": "1%",
                                          "fault_reorder": "1%"}) as net:
         net.start_all()
         run_all(net)
@@ -99,7 +99,7 @@ def test_tap_vlan_and_faults():
 
 def test_tap_two_lcores():
     """Two queue pairs, steered by what the driver offers."""
-    with Taps(workers=2, mtu=1500, lcores=2) as net:
+    with Taps(agents=2, mtu=1500, lcores=2) as net:
         net.start_all()
         run_all(net)
         stats = net.stats("a")
@@ -111,7 +111,7 @@ def test_tap_two_lcores():
 
 def test_with_af_packet():
     """On the wire, what the device has summed is as what we have."""
-    with Taps(workers=1, mtu=1500) as net:
+    with Taps(agents=1, mtu=1500) as net:
         Lan.plug(net, "agent0")
         net.ini["agent0"]["port lan"] = {
             "type": "af_packet", "device": "agent0",
@@ -121,7 +121,7 @@ def test_with_af_packet():
 
 
 def test_link_down_and_up():
-    with Taps(workers=2) as net:
+    with Taps(agents=2) as net:
         net.start_all()
         clients = start_forever(net)
         for name in ("agent1", "a"):
@@ -135,7 +135,7 @@ def test_other_drivers_open_and_close():
     """They carry nothing between processes, but are asked the same."""
     for device, args in (("net_null0", ""), ("net_ring0", ""),
                          ("net_pcap0", "iface=a")):
-        with Taps(workers=1, port={"device": device, "args": args},
+        with Taps(agents=1, port={"device": device, "args": args},
                   mtu=1500) as net:
             Lan.plug(net, "a")
             net.launch("a")
@@ -143,19 +143,19 @@ def test_other_drivers_open_and_close():
 
 
 def test_mtu_that_is_too_small():
-    with Taps(workers=1, port={"mtu": 1400}) as net:
+    with Taps(agents=1, port={"mtu": 1400}) as net:
         run_refused(net, "a", r"net_tap0 carries an MTU of 1400 .*the smallest "
                     r"frame class needs 1458")
 
 
 def test_no_such_driver():
-    with Taps(workers=1, port={"device": "net_tab0"}) as net:
+    with Taps(agents=1, port={"device": "net_tab0"}) as net:
         run_refused(net, "a", r"port lan: dpdk refuses net_tab0 with iface=a: "
                     r".*DPDK has no such driver here")
 
 
 def test_arguments_that_are_refused():
-    with Taps(workers=1, port={"device": "net_pcap0",
+    with Taps(agents=1, port={"device": "net_pcap0",
                                "args": "iface=eth7"}) as net:
         run_refused(net, "a", r"port lan: dpdk refuses net_pcap0 with "
                     r"iface=eth7")
@@ -165,7 +165,7 @@ def test_pci_without_hugepages():
     with open("/proc/meminfo", encoding="ascii") as f:
         if "HugePages_Free:        0" not in f.read():
             raise rig.Skip("this machine has hugepages")
-    with Lan(workers=1, port={"type": "pci", "device": "0000:ff:1f.7"}) as net:
+    with Lan(agents=1, port={"type": "pci", "device": "0000:ff:1f.7"}) as net:
         run_refused(net, "a", r"type pci need \d+ MiB of hugepages, but 0 MiB")
 
 

@@ -17,7 +17,7 @@ def start(net, rank, *args):
 
 def run_calls(n, k, *args, local=None, **keys):
     """Returns how many calls each made, and the bits of its results."""
-    with Net(workers=n, servers=k, local=local, **keys) as net:
+    with Net(agents=n, servers=k, local=local, **keys) as net:
         net.start_all()
         procs = [net.run(f"ops{i}.{j}", program("test/proc/proc_ops"),
                          "--agent", net.socket(f"agent{i}"), *args)
@@ -92,7 +92,7 @@ def test_order_of_ranks():
 
 def test_another_operation():
     """It ends at both, with a sentence that names ranks and operations."""
-    with Net(workers=2, servers=0, colocated=True) as net:
+    with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()
         procs = [start(net, 0), start(net, 1, "--odd", "1")]
         for p in procs:

@@ -18,7 +18,7 @@ def check_both_carry(net, *names):
 
 def test_two_servers_on_two_links():
     """2 agents, 2 servers, 2 networks: each server is reached over its own."""
-    with Lan(workers=2, servers=2, links=2) as net:
+    with Lan(agents=2, servers=2, links=2) as net:
         net.start_all()
         check_class(net, 8192)
         run_all(net)
@@ -28,7 +28,7 @@ def test_two_servers_on_two_links():
 
 def test_one_server_reached_over_different_links():
     """Each agent has another way to it, and answers go back the same way."""
-    with Lan(workers=2, servers=1, links=2) as net:
+    with Lan(agents=2, servers=1, links=2) as net:
         net.ini["agent1"]["server a"] = {"ip": net.address("a", 1),
                                          "port": net.port(1)}
         net.start_all()
@@ -39,7 +39,7 @@ def test_one_server_reached_over_different_links():
 def test_colocated_on_two_links():
     """k = 0, 1, 2: the servers of the list alternate between the links."""
     for k in (0, 1, 2):
-        with Lan(workers=2, servers=k, links=2, colocated=True) as net:
+        with Lan(agents=2, servers=k, links=2, colocated=True) as net:
             net.start_all()
             run_all(net)
 
@@ -47,7 +47,7 @@ def test_colocated_on_two_links():
 def test_four_nodes_on_one_bridge():
     """k = 0, 1 and 2, MTU 9000 and 1500."""
     for k, mtu in ((0, 9000), (1, 9000), (2, 1500)):
-        with Lan(workers=4, servers=k, mtu=mtu, colocated=True) as net:
+        with Lan(agents=4, servers=k, mtu=mtu, colocated=True) as net:
             net.start_all()
             check_class(net, 8192 if mtu == 9000 else 1344)
             run_all(net)
@@ -55,7 +55,7 @@ def test_four_nodes_on_one_bridge():
 
 def test_links_of_different_mtu():
     """The class is that of the smallest."""
-    with Lan(workers=1, servers=2, links=2) as net:
+    with Lan(agents=1, servers=2, links=2) as net:
         for name in net.hosts:
             ip("link", "set", "dev", net.interface(name, 1), "mtu", "3600")
         net.start_all()
@@ -65,7 +65,7 @@ def test_links_of_different_mtu():
 
 def test_one_link_down_the_other_goes_on():
     """agent1 comes over the second, which is down for a while."""
-    with Lan(workers=2, servers=1, links=2) as net:
+    with Lan(agents=2, servers=1, links=2) as net:
         net.ini["agent1"]["server a"] = {"ip": net.address("a", 1),
                                          "port": net.port(1)}
         net.start_all()
@@ -81,7 +81,7 @@ def test_one_link_down_the_other_goes_on():
 
 
 def test_unused_port_vanishes_while_the_other_works():
-    with Lan(workers=2, servers=1, links=2) as net:
+    with Lan(agents=2, servers=1, links=2) as net:
         net.start_all()
         clients = start_forever(net)
         gone = net.interface("a", 1)
@@ -97,7 +97,7 @@ def test_unused_port_vanishes_while_the_other_works():
 
 
 def test_port_vanishes_and_returns_under_load():
-    with Lan(workers=2, servers=2, links=2) as net:
+    with Lan(agents=2, servers=2, links=2) as net:
         net.start_all()
         clients = start_forever(net)
         gone = net.interface("agent1", 1)
@@ -110,7 +110,7 @@ def test_port_vanishes_and_returns_under_load():
 
 def test_two_servers_with_one_address():
     """Both are told, by the answers to each other's questions."""
-    with Lan(workers=1, servers=2, job={"join_timeout": "4s"}) as net:
+    with Lan(agents=1, servers=2, job={"join_timeout": "4s"}) as net:
         net.ini["b"]["port lan"]["ip"] = net.address("a") + "/24"
         net.start_all()
         for name in net.servers:
@@ -120,7 +120,7 @@ def test_two_servers_with_one_address():
 
 def test_wrong_gateway_of_one_port():
     """The port without it goes on: the server behind it is named."""
-    with Lan(workers=1, servers=2, links=2,
+    with Lan(agents=1, servers=2, links=2,
              job={"join_timeout": "5s"}) as net:
         ini = net.ini["agent0"]
         ini["port lan1"]["gateway"] = "10.9.1.77"

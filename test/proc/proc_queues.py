@@ -18,7 +18,7 @@ def queued(net, name, lcores):
 def run_job(lcores, steering, steps=5, **keys):
     """A job, whose sums are checked; returns the server's counters."""
     port = {"steering": steering} if steering else {}
-    with Lan(workers=2, lcores=lcores, port={**port, **keys}) as net:
+    with Lan(agents=2, lcores=lcores, port={**port, **keys}) as net:
         net.start_all()
         clients = [net.client(r, *TENSORS, "--steps", str(steps))
                    for r in range(2)]

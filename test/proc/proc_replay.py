@@ -40,7 +40,7 @@ def check_policy(policy, *args, **env):
     check(p.returncode == 0, p.stderr)
     d = json.loads(p.stdout)
     check(d["model"] == "small" and d["policy"] == policy, d)
-    check(d["rate_gbit_s"] == 0.5 and d["workers"] == 2, d)
+    check(d["rate_gbit_s"] == 0.5 and d["ranks"] == 2, d)
     # nothing is faster than the optimum of BS-T1
     check(d["iteration_ms"] > 0.98 * d["ideal_ms"], d)
     check(d["speedup_over_fifo"] > 0, d)

@@ -42,7 +42,7 @@ def test_hangup_of_an_agent():
 
 def test_hangup_that_is_ignored():
     """nohup has said so."""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         p = net.run("a", "nohup", rig.sumwire(), "server", "--config",
                     net.write_ini("a"))
         net.daemons["a"] = p
@@ -108,7 +108,7 @@ input()
 
 def test_drain_of_a_job_without_tensors():
     """A process is attached, and has declared nothing so far."""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.ini["a"]["node"]["drain"] = "600s"
         net.start_all()
         root = os.path.join(os.path.dirname(__file__), "..", "..")
@@ -151,7 +151,7 @@ def state(p):
 
 def test_a_command_that_stood_still():
     """As by Ctrl-Z and fg, while it waits for an answer."""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.start("a")
         net.daemons["a"].signal(signal.SIGSTOP)
         p = net.run("stats", rig.sumwire(), "stats", "--json",

@@ -58,7 +58,7 @@ def end(*daemons):
 
 def test_ready_files():
     """They work as they are, in a folder that nobody else can write to."""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         home = Home(net)
         server, agent = home.daemon("server"), home.daemon("agent")
         here = {"agent.sock", "loopback.sock", "loopback.sock.lock",
@@ -74,7 +74,7 @@ def test_ready_files():
 
 def test_killed_daemons():
     """What they have left goes when the next ones start."""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         home = Home(net)
         for p in home.daemon("server"), home.daemon("agent"):
             p.kill()
@@ -95,7 +95,7 @@ def run_killed(net, limit_s=rig.START_S):
 
 
 def test_killed_run():
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         left = run_killed(net)
         net.run("again", "env", "TMPDIR=" + net.folder, rig.sumwire(), "run",
                 "-np", "1", "true").wait_ok()
@@ -104,7 +104,7 @@ def test_killed_run():
 
 def test_default_agent():
     """Where neither a file nor a variable says where it is."""
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         home = Home(net)
         server, agent = home.daemon("server"), home.daemon("agent")
         p = net.run("client", "env", "-u", "SUMWIRE_AGENT", home.env,

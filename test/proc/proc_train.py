@@ -13,12 +13,12 @@ GRADIENT_BYTES = 4 << 20  # at least
 
 
 def check_traffic(result, epochs):
-    check(len(result["workers"]) == 2, "two workers report")
-    for w in result["workers"]:
+    check(len(result["ranks"]) == 2, "two ranks report")
+    for w in result["ranks"]:
         least = STEPS_PER_EPOCH * epochs * GRADIENT_BYTES
         check(w["pushed_bytes"] >= least and
               w["pulled_bytes"] == w["pushed_bytes"],
-              f"worker {w['rank']} pushed {w['pushed_bytes']} bytes and "
+              f"rank {w['rank']} pushed {w['pushed_bytes']} bytes and "
               f"pulled {w['pulled_bytes']}; at least {least} expected")
 
 
@@ -125,14 +125,14 @@ def test_loopback_or_agents():
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         p = loopback(folder, "--agent", "/nowhere")
         try:
-            p.wait_error("give --agent PATH once per worker, --loopback or",
+            p.wait_error("give --agent PATH once per rank, --loopback or",
                          code=2)
         finally:
             p.destroy()
 
 
-def test_three_workers_sum_exactly():
-    with Net(workers=3, servers=2) as net:
+def test_three_ranks_sum_exactly():
+    with Net(agents=3, servers=2) as net:
         net.start_all()
         clients = [net.client(r, "--tensor", "w:100001:f32", "--tensor",
                               "b:7:i32", "--tensor", "v:70000:i64",
@@ -143,7 +143,7 @@ def test_three_workers_sum_exactly():
 
 
 def test_broadcasts_between_sums():
-    with Net(workers=3, servers=2) as net:
+    with Net(agents=3, servers=2) as net:
         net.start_all()
         clients = [net.client(r, "--tensor", "w:100001:f32", "--tensor",
                               "b:7:i64", "--copy", "--steps", "7")

@@ -27,7 +27,7 @@ class Tuning(ctypes.Structure):
 
 
 class Client:
-    """One worker, in this process."""
+    """One rank, in this process."""
 
     def __init__(self, net, agent="agent0", size=100000):
         self.lib = ctypes.CDLL(os.path.join(
@@ -82,7 +82,7 @@ class Client:
 
 
 def test_set_and_read():
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.start_all()
         c = Client(net)
         c.push()
@@ -115,7 +115,7 @@ def test_set_and_read():
 
 def test_wrong_values_are_refused():
     hint = "given in bytes (4 MiB is 4194304)"
-    with Net(workers=1) as net:
+    with Net(agents=1) as net:
         net.start_all()
         c = Client(net)
         for bad in 4, 1023, (1 << 36) + 1, 2**64 - 1:
@@ -193,11 +193,11 @@ def check_rate(ports=1, **keys):
 
 def test_a_rate_is_that_of_a_port_with_one_queue():
     """All four lcores send through lcore 0, which alone is paced."""
-    check_rate(workers=1, lcores=4, lanes=(4,))
+    check_rate(agents=1, lcores=4, lanes=(4,))
 
 
 def test_a_rate_is_divided_among_queues():
-    check_rate(workers=1, lcores=2, lanes=(2,), port={"queues": 2})
+    check_rate(agents=1, lcores=2, lanes=(2,), port={"queues": 2})
 
 
 def test_a_rate_is_that_of_serving_lcores_as_well():
@@ -208,7 +208,7 @@ def test_a_rate_is_that_of_serving_lcores_as_well():
 
 
 def test_a_rate_is_divided_among_ports():
-    check_rate(2, workers=1, servers=2)
+    check_rate(2, agents=1, servers=2)
 
 
 def test_engine():

@@ -1,6 +1,6 @@
 # proc_turns.py - turns of a server's lcore while another job comes and goes
 # SPDX-License-Identifier: BSD-3-Clause
-"""One worker, blue, pushes all the time; two others, red, declare 256 MiB, or
+"""One agent, blue, pushes all the time; two others, red, declare 256 MiB, or
 SUMWIRE_TEST_TURNS times as much (16 are 4 GiB; 17 GiB of memory are needed),
 lose one of them, join and leave.  What `sumwire stats` says of the turns is
 printed, beside what they are while a program that is not sumwire's takes as much
@@ -23,9 +23,9 @@ LIMITS = ("100us", "1ms", "10ms")
 
 
 def two_jobs():
-    net = Net(workers=3, quota="16GiB",
-              job={"name": "red", "workers": 2, "dead_after": "2s"})
-    net.ini["agent0"]["job"].update(name="blue", workers=1, rank=0)
+    net = Net(agents=3, quota="16GiB",
+              job={"name": "red", "agents": 2, "dead_after": "2s"})
+    net.ini["agent0"]["job"].update(name="blue", agents=1, rank=0)
     for rank in (0, 1):
         net.ini[f"agent{1 + rank}"]["job"]["rank"] = rank
         net.ini[f"agent{1 + rank}"]["agent"]["quota"] = "16GiB"

@@ -44,13 +44,13 @@ def check_quiet(net):
         check(not odd and late < 20, f"{name}: {odd}, {late} too late")
 
 
-def test_two_workers_two_servers():
+def test_two_agents_two_servers():
     with Lo() as net:
         net.start_all()
         check("payload class: 8192 B" in net.daemons["a"].log(), "class")
         for _ in range(2):  # memory goes and comes again
             run_all(net)
-        # a server's results go to its workers in turns
+        # a server's results go to its agents in turns
         check_joined(net, *net.hosts)
         stats = net.stats("a")
         check(stats["port.lo.rx_frames"] > 1.5 * stats["port.lo.rx_reads"],
@@ -59,7 +59,7 @@ def test_two_workers_two_servers():
 
 
 def test_small_queue():
-    """One frame at a time is granted: servers and workers take turns."""
+    """One frame at a time is granted: servers and agents take turns."""
     with Lo() as net:
         for name in net.hosts:
             net.ini[name]["node"]["queue"] = "1KiB"
@@ -147,10 +147,10 @@ def test_one_queue_for_two_lcores():
 
 def test_two_jobs_on_one_server():
     red, blue = ("agent0", "agent1"), ("agent2", "agent3")
-    with Lo(workers=4, servers=1) as net:
+    with Lo(agents=4, servers=1) as net:
         for name, agents in (("red", red), ("blue", blue)):
             for rank, agent in enumerate(agents):
-                net.ini[agent]["job"].update(name=name, workers=2, rank=rank)
+                net.ini[agent]["job"].update(name=name, agents=2, rank=rank)
         net.start_all()
         both = [net.client(0, *TENSORS, "--steps", "5", agent=a, name=f"on-{a}")
                 for a in red + blue]

@@ -30,24 +30,24 @@ def run_job(mtu, size, **keys):
 
 
 def test_two_nodes_jumbo():
-    run_job(9000, 8192, workers=1)
+    run_job(9000, 8192, agents=1)
 
 
 def test_two_nodes_mtu_1500():
-    run_job(1500, 1344, workers=1)
+    run_job(1500, 1344, agents=1)
 
 
 def test_four_nodes_jumbo():
-    run_job(9000, 8192, workers=2, servers=2)
+    run_job(9000, 8192, agents=2, servers=2)
 
 
 def test_four_colocated_nodes_mtu_1500():
-    run_job(1500, 1344, workers=4, servers=0, colocated=True)
+    run_job(1500, 1344, agents=4, servers=0, colocated=True)
 
 
 def test_many_agents_fit_the_receive_buffer():
     """All that agents may send at once waits in the server's socket."""
-    with Hosts(mtu=1500, workers=4) as net:
+    with Hosts(mtu=1500, agents=4) as net:
         for name in net.hosts:  # each frame is a buffer of its own
             no_large_ones(name)(net)
         net.start_all()
@@ -65,7 +65,7 @@ def test_many_agents_fit_the_receive_buffer():
 
 
 def test_two_lcores():
-    with Hosts(workers=2, lcores=2) as net:
+    with Hosts(agents=2, lcores=2) as net:
         net.start_all()
         run_all(net)
 
@@ -81,7 +81,7 @@ def test_dscp_by_class():
 
 
 def test_device_is_found():
-    with Hosts(workers=1) as net:
+    with Hosts(agents=1) as net:
         for name in net.hosts:
             del net.ini[name]["port lan"]["device"]
         net.start_all()
@@ -91,7 +91,7 @@ def test_device_is_found():
 
 def test_address_with_a_label():
     """The kernel names it a:1 then; the interface is a, given or found."""
-    with Hosts(workers=1) as net:
+    with Hosts(agents=1) as net:
         what = (net.address("a") + "/24", "dev", "a")
         net.ip("a", "address", "del", *what)
         net.ip("a", "address", "add", *what, "label", "a:1")
@@ -104,14 +104,14 @@ def test_address_with_a_label():
 
 
 def test_device_without_the_address():
-    with Hosts(workers=1) as net:
+    with Hosts(agents=1) as net:
         net.ini["a"]["port lan"]["device"] = "lo"
         run_refused(net, "a", r"the kernel does not have our address "
                     r"10\.9\.0\.1 on lo")
 
 
 def test_interface_down_and_up():
-    with Hosts(workers=2) as net:
+    with Hosts(agents=2) as net:
         net.start_all()
         clients = start_forever(net, *TENSORS, step=1)
         for name in "agent1", "a":
@@ -126,7 +126,7 @@ def test_interface_down_and_up():
 
 
 def test_address_is_taken_and_put_back():
-    with Hosts(workers=2) as net:
+    with Hosts(agents=2) as net:
         net.start_all()
         clients = start_forever(net, *TENSORS, step=1)
         for name in "agent1", "a":
@@ -149,7 +149,7 @@ def test_address_is_taken_and_put_back():
 
 
 def test_interface_vanishes_and_returns():
-    with Hosts(workers=2) as net:
+    with Hosts(agents=2) as net:
         net.start_all()
         clients = start_forever(net, *TENSORS, step=1)
         net.unplug("agent1")
@@ -160,7 +160,7 @@ def test_interface_vanishes_and_returns():
 
 
 def test_no_route():
-    with Hosts(workers=1, job={"join_timeout": "3s"}) as net:
+    with Hosts(agents=1, job={"join_timeout": "3s"}) as net:
         net.ini["agent0"]["server a"]["ip"] = "10.10.0.1"
         net.start_all()
         net.client(0, *TENSORS).wait_error(
@@ -178,7 +178,7 @@ def test_no_route():
 
 def test_server_of_another_network():
     """Reached by a route of the kernel's: no gateway is configured."""
-    with Hosts(workers=1) as net:
+    with Hosts(agents=1) as net:
         net.ip("a", "address", "add", "10.10.0.1/24", "dev", "a")
         net.ip("a", "route", "add", "10.9.0.0/24", "dev", "a", "src",
                "10.10.0.1", "metric", "1")
@@ -191,7 +191,7 @@ def test_server_of_another_network():
 
 
 def test_smaller_mtu_on_the_way():
-    with Hosts(workers=1, job={"join_timeout": "4s"}) as net:
+    with Hosts(agents=1, job={"join_timeout": "4s"}) as net:
         ip("link", "set", "dev", "a-lan", "mtu", "1500")
         net.start_all()
         net.client(0, *TENSORS).wait_error(
@@ -203,7 +203,7 @@ def test_smaller_mtu_on_the_way():
 # af_packet sees one of 64 KB, unless its sender makes none.
 
 def run_beside(packet, prepare, mtu):
-    with Hosts(workers=1, mtu=mtu, packet=[packet]) as net:
+    with Hosts(agents=1, mtu=mtu, packet=[packet]) as net:
         prepare(net)
         net.start_all()
         check("port lan: af_packet," in net.daemons[packet].log(), "type")
@@ -213,7 +213,7 @@ def run_beside(packet, prepare, mtu):
 
 def test_to_af_packet_uncut():
     """Slow, or worse: the log says what to do about it."""
-    with Hosts(workers=1, packet=["a"]) as net:
+    with Hosts(agents=1, packet=["a"]) as net:
         net.start_all()
         client = net.client(0, *TENSORS, "--steps", "1000000")
         net.daemons["a"].await_text(

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the tests of real processes share.
 
-    with Net(workers=2, servers=1) as net:
+    with Net(agents=2, servers=1) as net:
         net.start_all()
         train = net.train("--epochs", "1")
         train.wait_ok()
@@ -205,9 +205,9 @@ def run_steps(net, *tensors, steps=5, agents=None, name="client"):
 
 
 def start_forever(net, *tensors, step=3):
-    """Every worker pushes, and has seen exact sums up to that step."""
+    """Every rank pushes, and has seen exact sums up to that step."""
     clients = [net.client(r, *(tensors or SMALL), "--steps", "1000000")
-               for r in range(net.n_workers)]
+               for r in range(net.n_agents)]
     for c in clients:
         c.await_out(rf"step {step} exact")
     return clients
@@ -247,13 +247,13 @@ def example_train():
 class Net:
     """A job's servers and agents in a folder; ini is changed before start."""
 
-    def __init__(self, workers=2, servers=1, job=None, port=None, quota=None,
+    def __init__(self, agents=2, servers=1, job=None, port=None, quota=None,
                  colocated=False, local=None, lcores=1,
                  lanes=None):
         self.folder = tempfile.mkdtemp(prefix="sumwire-proc-", dir="/tmp")
-        self.n_workers, self.n_servers = workers, servers
+        self.n_agents, self.n_servers = agents, servers
         self.servers = [chr(ord("a") + i) for i in range(servers)]
-        self.agents = [f"agent{i}" for i in range(workers)]
+        self.agents = [f"agent{i}" for i in range(agents)]
         self.daemons = {}  # running or killed, by name
         self.processes = []  # all that were ever started
         self.killed = set()  # daemons that could not clean up
@@ -263,7 +263,7 @@ class Net:
             self.ini[name] = self.common("server", name, 0)
             if quota:
                 self.ini[name]["serve"] = {"quota": quota}
-            for w in range(workers):
+            for w in range(agents):
                 self.add_port(name, self.link(s, w), "listen", **(port or {}))
         for w, name in enumerate(self.agents):
             self.ini[name] = self.common("agent", name, w)
@@ -294,13 +294,13 @@ class Net:
     def stats_socket(self, daemon):
         return self.path(daemon + ".stats")
 
-    def link(self, server_i, worker):
-        return server_i * self.n_workers + worker
+    def link(self, server_i, agent):
+        return server_i * self.n_agents + agent
 
     def common(self, role, name, rank):
         return {"node": {"role": role, "name": name,
                          "runtime_dir": self.path(name + ".run")},
-                "job": {"workers": self.n_workers, "rank": rank},
+                "job": {"agents": self.n_agents, "rank": rank},
                 "stats": {"socket": self.stats_socket(name)}}
 
     def add_port(self, name, link, side, **keys):
@@ -316,9 +316,9 @@ class Net:
     def colocate(self, port):
         """Every agent is a server, too; a memif joins each pair of them."""
         ends = {}  # [i, j]: address of agent j on its link to agent i
-        for j in range(self.n_workers):
+        for j in range(self.n_agents):
             for i in range(j):
-                link = self.n_servers * self.n_workers + len(ends) // 2
+                link = self.n_servers * self.n_agents + len(ends) // 2
                 self.add_port(self.agents[i], link, "listen", **port)
                 self.add_port(self.agents[j], link, "connect", **port)
                 ends[j, i] = (f"10.77.{link}.1", f"link{link}")

@@ -72,14 +72,14 @@ static void third_of_four_missing(struct check *c)
 	for (uint32_t r = 0; r < 4; r++)
 		if (r != 2)
 			check_text(c, job->workers[r].told,
-				"waiting for rank 2 of 4 workers at server s0 "
-				"(10.0.0.1:5700); here: rank 0 10.");
+				"waiting for agent 2 of 4 at server s0 "
+				"(10.0.0.1:5700); here: agent 0 10.");
 	sim_job_pass(job, job->params.join_timeout);
 	for (uint32_t r = 0; r < 4; r++)
 		if (r != 2)
 			outcome_expect(c, job, r, SW_ETIMEDOUT,
-				"waited 60 s for rank 2 of 4 workers at server "
-				"s0 (10.0.0.1:5700); here: rank 0 10.");
+				"waited 60 s for agent 2 of 4 at server "
+				"s0 (10.0.0.1:5700); here: agent 0 10.");
 	outcome_end(job);
 }
 
@@ -137,7 +137,7 @@ static void worker_dies_while_another_is_awaited(struct check *c)
 
 /* --- who does not fit --- */
 
-static void other_number_of_workers(struct check *c)
+static void other_number_of_agents(struct check *c)
 {
 	struct sim_job *job = outcome_job(3, 1);
 
@@ -151,8 +151,8 @@ static void other_number_of_workers(struct check *c)
 			check_eq(c, (uint64_t)job->workers[r].err,
 				(uint64_t)SW_EMISMATCH, "error");
 			check_text(c, job->workers[r].text,
-				r == 1 ? "workers = 2, job sim has 3"
-				       : "workers = 3, job sim has 2");
+				r == 1 ? "agents = 2, job sim has 3"
+				       : "agents = 3, job sim has 2");
 		}
 	check(c, job->workers[0].has_failed || job->workers[1].has_failed,
 		"somebody was told");
@@ -315,7 +315,7 @@ static void runs_again_after_a_kill(struct check *c)
 	start_all(job);
 	sim_job_pass(job, 5 * SW_S);
 	check_text(c, job->workers[1].told,
-		"rank 1 of job sim is held by node "
+		"agent 1 of job sim is node "
 		"gpu1 at ");
 	check(c, sim_job_run(job, 10 * SW_S), "the second run completes");
 	outcome_end(job);
@@ -330,7 +330,7 @@ const struct check_case outcome_join_cases[] = {
 	{"answers_are_lost_for_long", answers_are_lost_for_long},
 	{"worker_dies_while_another_is_awaited",
 		worker_dies_while_another_is_awaited},
-	{"other_number_of_workers", other_number_of_workers},
+	{"other_number_of_agents", other_number_of_agents},
 	{"declares_another_size", declares_another_size},
 	{"declares_another_dtype", declares_another_dtype},
 	{"declares_another_priority", declares_another_priority},

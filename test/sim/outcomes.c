@@ -159,7 +159,7 @@ static void restarted_server(struct check *c)
 		sim_job_pass(job, 2 * SW_S);
 		for (uint32_t r = 0; r < 3; r++)
 			outcome_expect(c, job, r, SW_ESERVER,
-				"no longer knows this worker: it was "
+				"no longer knows this agent: it was "
 				"restarted");
 		check_text(c, job->workers[0].text, i ? "s1" : "s0");
 		outcome_end(job);
@@ -178,7 +178,7 @@ static void stopped_worker(struct check *c)
 	outcome_expect(c, job, 0, SW_EPEER, "rank 1 (node gpu1) silent");
 	outcome_expect(c, job, 2, SW_EPEER, "rank 1 (node gpu1) silent");
 	outcome_expect(
-		c, job, 1, SW_ESERVER, "server s0 no longer knows this worker");
+		c, job, 1, SW_ESERVER, "server s0 no longer knows this agent");
 	outcome_end(job);
 }
 

@@ -28,7 +28,7 @@ static void a14_second_agent_same_rank(struct check *c)
 		frame_get(&got, &fault, sizeof(fault));
 		check_eq(c, (uint64_t)fault.err, (uint64_t)SW_EBUSY, "error");
 		check_text(c, fault.text,
-			"rank 0 of job hand is held by node "
+			"agent 0 of job hand is node "
 			"gpu0 at ");
 	}
 	check_eq(c, hand_session(&rig, A)->peer.id, peer, "session of A");
@@ -156,7 +156,7 @@ static void a14_who_speaks_first(struct check *c)
 	if (check(c, hand_take(&rig, A, SW_ERROR, &got), "it was refused")) {
 		frame_get(&got, &fault, sizeof(fault));
 		check_eq(c, (uint64_t)fault.err, (uint64_t)SW_EBUSY, "error");
-		check_text(c, fault.text, "is held by node gpu2");
+		check_text(c, fault.text, "is node gpu2");
 	}
 	hand_close(&rig);
 }

@@ -141,7 +141,7 @@ static void lanes_server_restarts(struct check *c)
 	sim_server_start(job, 1);
 	sim_job_pass(job, 4 * SW_S);
 	expect_failed(
-		c, job, SW_ESERVER, "server s1 no longer knows this worker");
+		c, job, SW_ESERVER, "server s1 no longer knows this agent");
 	sim_job_close(job);
 	free(job);
 }

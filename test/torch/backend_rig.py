@@ -31,8 +31,8 @@ class Served(TorchNet):
 class Net(Served):
     """Agents that sum, too; no server."""
 
-    def __init__(self, workers=2, **keys):
-        super().__init__(workers, servers=0, colocated=True, **keys)
+    def __init__(self, agents=2, **keys):
+        super().__init__(agents, servers=0, colocated=True, **keys)
 
 
 def agents_in(tmp):
@@ -56,8 +56,8 @@ def folders_in(tmp):
 class Alone(Net):
     """Ranks that start agents of their own."""
 
-    def __init__(self, workers=2):
-        super().__init__(workers)
+    def __init__(self, agents=2):
+        super().__init__(agents)
         os.mkdir(self.path("tmp"))
 
     def environment(self, rank):

@@ -78,7 +78,7 @@ runtime_dir = {folder}
 [agent]
 socket = {folder}/agent.sock
 [job]
-workers = 2
+agents = 2
 rank = {rank}
 [port a]
 type = udp

@@ -46,17 +46,17 @@ def need_compile():
 
 
 class TorchNet(Net):
-    """A job whose workers are Python programs, as many as there are agents, or
+    """A job whose ranks are Python programs, as many as there are agents, or
     as their local ranks.  Ranks that compute leave an agent little of a small
     machine: what a test does not say is that nobody is dead for a minute."""
 
-    def __init__(self, workers=2, local=None, job=None, **rest):
-        super().__init__(workers=workers, local=local,
+    def __init__(self, agents=2, local=None, job=None, **rest):
+        super().__init__(agents=agents, local=local,
                          job={"dead_after": "60s", **(job or {})}, **rest)
         self.n_runs = 0
         # (agent, local rank) by rank
         self.places = [(a, i) for a, n in zip(
-            self.agents, local or [1] * workers) for i in range(n)]
+            self.agents, local or [1] * agents) for i in range(n)]
 
     def environment(self, rank):
         agent, local_rank = self.places[rank]

@@ -1,4 +1,4 @@
-# __init__.py - sumwire: sums of tensors over all workers of a job
+# __init__.py - sumwire: sums of tensors over all ranks of a job
 # SPDX-License-Identifier: BSD-3-Clause
 """Gradients summed over plain Ethernet.
 

@@ -104,7 +104,7 @@ class Mapping:
 class Client:
     """One attachment, as local_rank of the agent or as a launcher says.  Waits
     at most open_timeout_s (open_seconds(limit_s)) for the agent, the servers and
-    all other workers, and at most wait_timeout_s for a sum.  error_type: of what
+    all other ranks, and at most wait_timeout_s for a sum.  error_type: of what
     it raises."""
 
     def __init__(self, agent=None, local_rank=None, error_type=SumwireError,
@@ -179,9 +179,9 @@ class Client:
 
     def declare(self, descs, is_async=False):
         """Declare (name, elements, dtype, priority)...; priority 0 is the most
-        urgent.  Every worker declares the same.  is_async: the servers keep
+        urgent.  Every rank declares the same.  is_async: the servers keep
         their values; the first round is a broadcast, then pushes are deltas.
-        Returns Tensors.  Where another worker declared one otherwise, its
+        Returns Tensors.  Where another rank declared one otherwise, its
         pushes fail."""
         n = len(descs)
         array = library.describe(descs, is_async)
@@ -267,7 +267,7 @@ class Client:
 
     def tune(self, iteration_s):
         """The last iteration took that long: search for the partition and
-        credit of the whole job with which it is shortest.  One worker calls it
+        credit of the whole job with which it is shortest.  One rank calls it
         after each iteration; every decision is a line on stderr."""
         with self.lock:
             if self._tuner:

@@ -1,9 +1,9 @@
 /* autotune.h - a tuner for the job of a program.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * One worker of a job opens it and tells it how long each iteration took.  It
+ * One rank of a job opens it and tells it how long each iteration took.  It
  * searches for the partition and credit with which that is shortest, and sets
- * them for all workers by sw_tune; when iterations later take longer or shorter
+ * them for all ranks by sw_tune; when iterations later take longer or shorter
  * than noise explains, it searches again.  Every decision is a line of the
  * client's log.
  */

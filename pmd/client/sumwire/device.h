@@ -12,7 +12,7 @@
  * Or, instead of 3 and 4: sw_group_open, sw_coll_device, sw_wait or
  * sw_coll_hold.
  *
- * All workers declare the same tensors; those of one agent all so, those of
+ * All ranks declare the same tensors; those of one agent all so, those of
  * other agents may have them in memory.
  *
  * A device that fails (an error of CUDA's after which nothing works any more)
@@ -101,7 +101,7 @@ struct sw_device_call {
 		sizeof(struct sw_device_call), NULL, NULL, NULL, 0, 0 \
 	}
 
-/* sw_push_pull_device - start to sum @t over all workers; returns at once.
+/* sw_push_pull_device - start to sum @t over all ranks; returns at once.
  * One call per tensor is open at a time.
  * Errors: SW_EBUSY the last one has not ended; SW_EINVAL the stream is being
  * captured into a CUDA graph, or is none; the error that the last call ended
@@ -111,7 +111,7 @@ SW_API int sw_push_pull_device(
 	struct sw_device_tensor *t, const struct sw_device_call *call);
 
 /* sw_broadcast_device - start to copy what rank root has in from to all
- * workers' to, bit for bit; from may be NULL at the others.
+ * ranks' to, bit for bit; from may be NULL at the others.
  * Errors: as above; SW_EINVAL there is no such rank. */
 SW_API int sw_broadcast_device(
 	struct sw_device_tensor *t, const struct sw_device_call *call);

@@ -1,12 +1,12 @@
-/* sumwire.h - libsumwire: sum tensors over all workers of a job.
+/* sumwire.h - libsumwire: sum tensors over all ranks of a job.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A training process opens the agent of its machine, declares its tensors,
  * and for each tensor and step submits a push_pull: when it completes, the
- * tensor holds the sum over all workers; or a broadcast, after which it holds
+ * tensor holds the sum over all ranks; or a broadcast, after which it holds
  * what one of them had in it.
  *
- * A worker is one training process.  Several of a machine may attach to one
+ * A rank is one training process.  Several of a machine may attach to one
  * agent (its option local_ranks), which sums them before anything is sent.
  * Each then writes what it contributes to its own sw_tensor_data, and all read
  * the result in the same memory, sw_tensor_result; where a process is alone,
@@ -77,7 +77,7 @@ struct sw_settings {
 				    launcher says (modulo their number), if
 				    that is free, else the lowest that is */
 	uint32_t open_timeout_s; /* longest wait for the agent, the servers and
-				    the other workers.  Default 60 */
+				    the other ranks.  Default 60 */
 	uint32_t wait_timeout_s; /* longest sw_wait, and longest time that the
 				    end of a group waits for the agent.
 				    Default 600; the agent reports dead members
@@ -99,13 +99,13 @@ static inline void sw_settings_init(struct sw_settings *s)
 	sw_settings_init_sized(s, sizeof(*s));
 }
 
-/* sw_open - attach to the agent and join the job; returns when all workers
+/* sw_open - attach to the agent and join the job; returns when all ranks
  * have joined.
  * @s        read only during the call; NULL: the defaults
  * @out      set on success; owned by the caller until sw_close
  * Waits at most open_timeout_s and meanwhile logs what is missing ("waiting
- * for rank 2 of 4 workers …").
- * Errors: SW_ETIMEDOUT workers did not come, sw_last_error says which;
+ * for agent 2 of 4 …").
+ * Errors: SW_ETIMEDOUT ranks did not come, sw_last_error says which;
  * SW_ECLOSED no agent at that path; SW_EPERM the agent does not admit this
  * user, or its own user is not trusted (agent_user); SW_EBUSY another process
  * is attached, or all local ranks are; SW_EVERSION; SW_EREFUSED by a server,
@@ -132,7 +132,7 @@ SW_API int sw_abort(struct sw_client *c, const char *text);
  * NULL.  Open handles end with SW_ECLOSED.  *@c may be NULL. */
 SW_API void sw_close(struct sw_client **c);
 
-/* Rank of this worker (0 … size-1) and number of workers of the job; the same
+/* This rank (0 … size-1) and the number of ranks of the job; the same
  * among those on this machine, as the launcher says (without one: those of this
  * agent); the same among those that share this agent.  Fixed from sw_open
  * on. */
@@ -152,19 +152,19 @@ SW_API const char *sw_job(const struct sw_client *c, uint64_t *epoch_out);
 
 struct sw_tensor_desc {
 	size_t size;      /* of this struct; alike in one sw_declare */
-	const char *name; /* the same on all workers; 1 to 127 bytes, no NUL */
+	const char *name; /* the same on all ranks; 1 to 127 bytes, no NUL */
 	uint64_t n_elems; /* >= 1; n_elems * element size <= 64 GiB */
 	enum sw_dtype dtype;
 	uint32_t priority; /* 0 most urgent; order of use in the forward pass;
-			      the same on all workers.  SW_PRIORITY_BY_USE: the
+			      the same on all ranks.  SW_PRIORITY_BY_USE: the
 			      order in which the job first saw its tensors
 			      declared, whoever declared them */
 	/* Asynchronous: the servers keep the tensor's value.  The first round
-	 * is a broadcast of it by one worker; then sw_push_pull adds what is in
-	 * sw_tensor_data to the value, without waiting for other workers, and
+	 * is a broadcast of it by one rank; then sw_push_pull adds what is in
+	 * sw_tensor_data to the value, without waiting for other ranks, and
 	 * gives a copy of it back, as it is by then.  Local ranks of one agent
 	 * still go together.  Only in a job of [job] mode asynchronous; the
-	 * same on all workers.  BytePS (OSDI'20) section 5. */
+	 * same on all ranks.  BytePS (OSDI'20) section 5. */
 	uint32_t is_async;
 	uint32_t pad; /* never read */
 };
@@ -178,12 +178,12 @@ struct sw_tensor_desc {
  * admitted them and their memory is mapped.
  * @descs    read only during the call; names must be new to this client
  * @out      @n handles, owned by @c, valid until sw_close
- * Every worker declares the same tensors, in any order and any batches; at most
+ * Every rank declares the same tensors, in any order and any batches; at most
  * 4,096 tensors per client.
- * Errors: SW_EMISMATCH another worker declared one of the names with another
+ * Errors: SW_EMISMATCH another rank declared one of the names with another
  * size, dtype or priority (both values in sw_last_error): the batch is declared
  * all the same, but push_pulls of that tensor end with SW_EMISMATCH, here and
- * at all workers; SW_EREFUSED quota of a server (needed and left in
+ * at all ranks; SW_EREFUSED quota of a server (needed and left in
  * sw_last_error); SW_EINVAL a name twice, a size or dtype that cannot be, too
  * many; SW_ENOMEM the agent's memory or its quota; SW_ETIMEDOUT no answer in
  * open_timeout_s and a second per 64 MiB, which ends the attachment;
@@ -201,13 +201,13 @@ SW_API void *sw_tensor_data(struct sw_tensor *t);
  * sw_agent_size is 1, else memory of all local ranks that cannot be written. */
 SW_API const void *sw_tensor_result(struct sw_tensor *t);
 
-/* sw_push_pull - start to sum @t over all workers, into sw_tensor_result.
+/* sw_push_pull - start to sum @t over all ranks, into sw_tensor_result.
  * @step     training step, or any tag of this call that is the same at all
- *           workers (low 16 bits go on the wire)
+ *           ranks (low 16 bits go on the wire)
  * @handle   set on success; ends exactly once, through sw_poll or sw_wait
  * Returns at once.  One push_pull per tensor is open at a time; all tensors can
  * be open together.
- * A handle ends with SW_EMISMATCH at all workers, and a sentence that names two
+ * A handle ends with SW_EMISMATCH at all ranks, and a sentence that names two
  * of them, when their calls differ in @step, or one sums what another
  * broadcasts.  The job goes on, but @t is dead: all its later handles end so.
  * Errors: SW_EBUSY the tensor's last handle has not ended; SW_EINVAL @t belongs
@@ -217,14 +217,14 @@ SW_API int sw_push_pull(struct sw_client *c, struct sw_tensor *t, uint32_t step,
 	uint64_t *handle);
 
 /* sw_broadcast - start to copy what rank @root has in @t to sw_tensor_result of
- * all workers, bit for bit and in any dtype.  All workers call it, with the
+ * all ranks, bit for bit and in any dtype.  All ranks call it, with the
  * same @root and @step; sums and broadcasts of one tensor may follow one
  * another in any order.
  * @root     0 … size-1
  * @handle   as of sw_push_pull
- * Returns at once.  A worker has its copy when all have asked.
+ * Returns at once.  A rank has its copy when all have asked.
  * Errors: those of sw_push_pull; SW_EINVAL @root is not below the size.  A
- * handle ends with SW_EMISMATCH, as there, also when workers name different
+ * handle ends with SW_EMISMATCH, as there, also when ranks name different
  * roots.
  * Cost: as of sw_push_pull; only the root's bytes travel to the servers. */
 SW_API int sw_broadcast(struct sw_client *c, struct sw_tensor *t, uint32_t root,
@@ -289,7 +289,7 @@ struct sw_tuning {
 	/* Bytes of a part of a tensor that the scheduler starts at once, and of
 	 * all that is under way and not summed yet. */
 	uint64_t partition_bytes, credit_bytes;
-	uint64_t rate_bit_s; /* payload that all ports of this worker's agent
+	uint64_t rate_bit_s; /* payload that all ports of this rank's agent
 				may send; 0: no limit, or a port has none */
 	uint32_t number;     /* how many times sw_tune has changed the job */
 	uint32_t round;      /* the highest of any tensor that has begun: they
@@ -301,7 +301,7 @@ struct sw_tuning {
 SW_API void sw_get_tuning_sized(
 	const struct sw_client *c, struct sw_tuning *out, size_t size);
 
-/* sw_get_tuning - the tuning that this worker has now.  Thread: that of @c.
+/* sw_get_tuning - the tuning that this agent has now.  Thread: that of @c.
  * Cost: memory reads. */
 static inline void sw_get_tuning(
 	const struct sw_client *c, struct sw_tuning *out)
@@ -309,7 +309,7 @@ static inline void sw_get_tuning(
 	sw_get_tuning_sized(c, out, sizeof(*out));
 }
 
-/* sw_set_partition, sw_set_credit - for this worker alone, in bytes: 1 KiB to
+/* sw_set_partition, sw_set_credit - for this agent alone, in bytes: 1 KiB to
  * 64 GiB and to 1 TiB; 0: what the policy says.  From the next part on, until
  * they or the job's tuning are set again; may be called while push_pulls are
  * open.
@@ -320,14 +320,14 @@ static inline void sw_get_tuning(
 SW_API int sw_set_partition(struct sw_client *c, uint64_t bytes);
 SW_API int sw_set_credit(struct sw_client *c, uint64_t bytes);
 
-/* sw_set_rate - limit what all ports of this worker's agent send together, for
+/* sw_set_rate - limit what all ports of this rank's agent send together, for
  * all jobs, to @bit_s of payload; 1 Mb/s to 10 Tb/s; 0: what the links carry.
  * Several ports share it in proportion to their [port] rate, or equally if a
  * port has none.
  * Errors and cost: as above. */
 SW_API int sw_set_rate(struct sw_client *c, uint64_t bit_s);
 
-/* sw_tune - other tuning for all workers of the job.  Any of them may call it,
+/* sw_tune - other tuning for all ranks of the job.  Any of them may call it,
  * one is enough: each goes over when it receives it (PROTOCOL.md 5), a round
  * trip from now; number of sw_get_tuning has then grown.
  * @policy  by its name; NULL: the one in use

@@ -1,4 +1,4 @@
-/* tune_live.c - the tuner in a running job: it sets the tuning of all workers.
+/* tune_live.c - the tuner in a running job: it sets the tuning of all ranks.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/client/tuner/tune_live.h"
 

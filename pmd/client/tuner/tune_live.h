@@ -1,4 +1,4 @@
-/* tune_live.h - the tuner in a running job: it sets the tuning of all workers.
+/* tune_live.h - the tuner in a running job: it sets the tuning of all ranks.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Rank 0 has one and tells it what each iteration took; the other ranks need
@@ -34,7 +34,7 @@ int sw_tune_live_begin(struct sw_tune_live *l, struct sw_client *client,
  * above. */
 int sw_tune_live_observe(struct sw_tune_live *l, double iteration_s);
 
-/* sw_tune_live_set - these tuning for all workers, whatever the tuner thinks.
+/* sw_tune_live_set - these tuning for all ranks, whatever the tuner thinks.
  * Errors: as above. */
 int sw_tune_live_set(struct sw_tune_live *l, struct sw_tune_point p);
 

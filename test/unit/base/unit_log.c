@@ -66,19 +66,20 @@ static void ranks__as_text(void **state)
 	static const struct {
 		uint64_t ranks;
 		const char *text;
-	} rows[] = {{1, "rank 0"}, {1ULL << 63, "rank 63"}, {5, "ranks 0, 2"},
-		{3, "ranks 0, 1"}, {7, "ranks 0-2"}, {0xf2, "ranks 1, 4-7"},
-		{~0ULL, "ranks 0-63"}, {~0ULL << 62, "ranks 62, 63"}};
-	char out[SW_RANKS_TEXT];
+	} rows[] = {{1, "agent 0"}, {1ULL << 63, "agent 63"},
+		{5, "agents 0, 2"}, {3, "agents 0, 1"}, {7, "agents 0-2"},
+		{0xf2, "agents 1, 4-7"}, {~0ULL, "agents 0-63"},
+		{~0ULL << 62, "agents 62, 63"}};
+	char out[SW_AGENTS_TEXT];
 
 	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++)
 		assert_string_equal(
-			sw_ranks_text(rows[i].ranks, out), rows[i].text);
+			sw_agents_text(rows[i].ranks, out), rows[i].text);
 	/* the longest */
-	sw_ranks_text(0x6db6db6db6db6db6, out);
-	assert_true(strlen(out) < SW_RANKS_TEXT - 1);
+	sw_agents_text(0x6db6db6db6db6db6, out);
+	assert_true(strlen(out) < SW_AGENTS_TEXT - 1);
 	assert_non_null(strstr(out, ", 61, 62"));
-	sw_ranks_text(0xaaaaaaaaaaaaaaaa, out);
+	sw_agents_text(0xaaaaaaaaaaaaaaaa, out);
 	assert_non_null(strstr(out, ", 61, 63"));
 }
 

@@ -85,7 +85,7 @@ static inline void refused(const char *text, const char *why)
 	if (said.n_lines != 1 || !strstr(said.text, why))
 		fail_msg("\"%s\" should only say \"%s\":\n%s", text, why,
 			said.text);
-	assert_int_equal(conf.job.workers, 0x5a5a5a5a); /* not written */
+	assert_int_equal(conf.job.agents, 0x5a5a5a5a); /* not written */
 }
 
 #endif

@@ -45,7 +45,7 @@ static void conf_load__everything(void **state)
 	assert_int_equal(load("# comment\n; another\n\n"
 			      " [node]  \n\trole=server;c\nname = \"n1\" # c\n"
 			      "runtime_dir = '/run/x'\r\n"
-			      "[job]\ncrc = no\npayload=1344\nworkers = 64\n"
+			      "[job]\ncrc = no\npayload=1344\nagents = 64\n"
 			      "stall_limit = 2 min\n"
 			      "[agent]\nusers = alice,1001\n"
 			      "[port b]\nsocket = /b\nside = listen\n"
@@ -84,17 +84,17 @@ static void conf_load__bad_value(void **state)
 	static const struct {
 		const char *lines, *why;
 	} rows[] = {
-		{"[job]\nworkers = 042\n", "11: [job] workers: \"042\" has a "
-					   "leading zero"},
-		{"[job]\nworkers = 64k\n", "\"k\" follows it"},
-		{"[job]\nworkers = -1\n", "has a sign"},
-		{"[job]\nworkers = 65\n", "out of range: 1 to 64"},
-		{"[job]\nworkers = 0\n", "out of range: 1 to 64"},
-		{"[job]\nworkers = 2 3\n", "\"3\" follows it"},
-		{"[job]\nworkers = 0x2\n", "\"x2\" follows it"},
-		{"[job]\nworkers =\n", "is empty"},
-		{"[job]\nworkers = 99999999999999999999\n", "too large"},
-		{"[job]\nrank = 1\n", "too large for 1 workers"},
+		{"[job]\nagents = 042\n", "11: [job] agents: \"042\" has a "
+					  "leading zero"},
+		{"[job]\nagents = 64k\n", "\"k\" follows it"},
+		{"[job]\nagents = -1\n", "has a sign"},
+		{"[job]\nagents = 65\n", "out of range: 1 to 64"},
+		{"[job]\nagents = 0\n", "out of range: 1 to 64"},
+		{"[job]\nagents = 2 3\n", "\"3\" follows it"},
+		{"[job]\nagents = 0x2\n", "\"x2\" follows it"},
+		{"[job]\nagents =\n", "is empty"},
+		{"[job]\nagents = 99999999999999999999\n", "too large"},
+		{"[job]\nrank = 1\n", "too large for 1 agents"},
 		{"[job]\ndead_after = 10\n", "has no unit"},
 		{"[job]\ndead_after = 10sec\n", "ns us ms s min"},
 		{"[job]\ndead_after = 11min\n", "1s to 10min"},
@@ -142,12 +142,12 @@ static void conf_load__bad_role(void **state)
 static void conf_load__both(void **state)
 {
 	static const char *const both =
-		"[node]\nrole = both\n[job]\nworkers = 2\n" PORT;
+		"[node]\nrole = both\n[job]\nagents = 2\n" PORT;
 	static const struct {
 		const char *lines, *why;
 	} rows[] = {
 		{"[server s]\nip = 10.0.0.2\nport = a\n",
-			"1 [server NAME] for 2 workers"},
+			"1 [server NAME] for 2 agents"},
 		{"[server s]\nip = 10.0.0.3\nport = a\n"
 		 "[server t]\nip = 10.0.0.4\nport = a\n",
 			"no [server NAME] is this node: with role = both "
@@ -261,17 +261,19 @@ static void conf_load__bad_name(void **state)
 		{"[]\n", "is not a section name"},
 		{"[job\n", "is not a section"},
 		{"[job] x\n", "is not a section"},
-		{"[job]\nwrokers = 2\n", "11: [job] wrokers: there is no such "
-					 "key; did you mean workers?"},
+		{"[job]\nagnets = 2\n", "11: [job] agnets: there is no such "
+					"key; did you mean agents?"},
+		{"[job]\nworkers = 2\n",
+			"11: [job] workers: there is no such key; use agents"},
 		{"[job]\nzzzzzzzz = 2\n", "--explain job"},
-		{"[job]\nWorkers = 2\n", "did you mean workers?"},
-		{"[job]\nworkers = 1\nworkers = 1\n",
-			"12: [job] workers: is "
+		{"[job]\nAgents = 2\n", "did you mean agents?"},
+		{"[job]\nagents = 1\nagents = 1\n",
+			"12: [job] agents: is "
 			"given twice, first on line 11"},
-		{"[job]\nwor:kers = 2\n", "is not a key"},
+		{"[job]\nage:nts = 2\n", "is not a key"},
 		{"[job]\n= 2\n", "is not a key"},
-		{"[job]\nworkers\n", "neither [SECTION] nor KEY = VALUE"},
-		{"[job]\nworkers = 1 \\\n", "lines are not joined"},
+		{"[job]\nagents\n", "neither [SECTION] nor KEY = VALUE"},
+		{"[job]\nagents = 1 \\\n", "lines are not joined"},
 		{"; joined \\\n", "lines are not joined"},
 		{"[job]\nname = \"x\n", "quote"},
 		{"[job]\nname = \"x\" y\n", "quote"},
@@ -293,7 +295,7 @@ static void conf_load__all_errors(void **state)
 	struct said said;
 
 	/* A line that is no syntax does not hide the values. */
-	assert_int_equal(load(GOOD "[job]\nnonsense\nworkers = 0\n"
+	assert_int_equal(load(GOOD "[job]\nnonsense\nagents = 0\n"
 				   "crc = 1\nrnak = 3\n[log]\nlevel = x\n",
 				 &conf, &said),
 		SW_ECONF);

@@ -37,7 +37,7 @@ static inline void configure(struct sw_conf *c)
 	c->node.role = SW_ROLE_AGENT;
 	strcpy(c->node.name, "n1");
 	strcpy(c->job.name, "job");
-	c->job.workers = 1;
+	c->job.agents = 1;
 	c->job.server_lcores = 1;
 	c->agent.local_ranks = RANKS;
 	c->agent.lcores = LCORES;

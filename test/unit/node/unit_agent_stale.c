@@ -23,7 +23,7 @@ static struct agent_rig *open_one(void)
 	open_daemon(s);
 	s->agent.shared.daemon.conf.agent.local_ranks = 1;
 	s->agent.shared.daemon.conf.agent.lcores = 1;
-	s->agent.shared.daemon.conf.job.workers = MEMBERS;
+	s->agent.shared.daemon.conf.job.agents = MEMBERS;
 	assert_int_equal(sw_agent_open_rings(&s->agent), 0);
 	assert_int_equal(sw_agent_open_lanes(&s->agent.shared), 0);
 	sw_agent_init_parts(&s->agent);

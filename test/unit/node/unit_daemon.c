@@ -19,7 +19,7 @@ static void write_config(const char *dir, char path[64])
 	assert_non_null(f);
 	fprintf(f,
 		"[node]\nrole = server\nname = a\nruntime_dir = %s\n"
-		"[job]\nworkers = 1\n[log]\nlevel = error\n"
+		"[job]\nagents = 1\n[log]\nlevel = error\n"
 		"[port p]\ntype = memif\nside = listen\nsocket = m\n"
 		"ip = 10.0.0.1/30\n",
 		dir);

@@ -283,13 +283,13 @@ static void join__impossible(void **state)
 		{"versions 4 to 9, server 3 to 3", SW_EVERSION, version_high},
 		{"versions 0 to 0", SW_EVERSION, version_low},
 		{"versions 9 to 0", SW_EVERSION, version_reversed},
-		{"rank 2 of 2 workers", SW_EINVAL, rank_high},
-		{"rank 65535 of 2", SW_EINVAL, rank_max},
-		{"of 0 workers", SW_EINVAL, no_members},
-		{"of 65 workers", SW_EINVAL, many_members},
-		{"(0 local)", SW_EINVAL, no_local},
-		{"(65535 local)", SW_EINVAL, many_local},
-		{"worker 1 has local ranks from 0 on", SW_EINVAL, first_low},
+		{"agent 2 of 2 with", SW_EINVAL, rank_high},
+		{"agent 65535 of 2", SW_EINVAL, rank_max},
+		{"of 0 with", SW_EINVAL, no_members},
+		{"of 65 with", SW_EINVAL, many_members},
+		{"with 0 local ranks", SW_EINVAL, no_local},
+		{"with 65535 local ranks", SW_EINVAL, many_local},
+		{"agent 1 has ranks from 0 on", SW_EINVAL, first_low},
 		{"crc 2, mode 0, order 0: 0 or 1 expected", SW_EINVAL, odd_crc},
 		{"crc 1, mode 0, order 2: 0 or", SW_EINVAL, odd_order},
 		{"server 0 of 0", SW_EINVAL, no_servers},
@@ -299,7 +299,7 @@ static void join__impossible(void **state)
 		{"server 1 of 2", SW_EINVAL, second_without_epoch},
 		{"servers of 4 polling cores; this one has 1", SW_EMISMATCH,
 			other_lcores},
-		{"1 of 3 servers on", SW_EINVAL, colocated_some},
+		{"1 of 3 servers are colocated", SW_EINVAL, colocated_some},
 		{"there is no such policy", SW_EINVAL, policy_high},
 		{"credit 4: a credit has 1 KiB", SW_EINVAL, credit_tiny},
 		{"credit are fixed", SW_EINVAL, credit_fixed},
@@ -386,7 +386,7 @@ static void join__long_names_in_a_refusal(void **state)
 	peer_hello(&r->w[1]);
 	j.nonce = r->w[1].nonce;
 	j.cookie = r->w[1].cookie;
-	assert_contains(join(r, 1, &j), "SW_EBUSY rank 0 of job xxx");
+	assert_contains(join(r, 1, &j), "SW_EBUSY agent 0 of job xxx");
 	server_rig_close(r);
 }
 
@@ -401,8 +401,8 @@ static void join__rank_is_taken(void **state)
 	j = rig_join_payload(r, 1);
 	j.rank = 0;
 	assert_string_equal(join(r, 1, &j),
-		"w1 ERROR SW_EBUSY rank 0 of job job is held by node node0 "
-		"at 10.0.0.0: give each worker its own [job] rank");
+		"w1 ERROR SW_EBUSY agent 0 of job job is node node0 "
+		"at 10.0.0.0: give each agent its own [job] rank");
 	assert_int_equal(r->srv->stats.sessions_opened, 1);
 	rig_tick(r, 0);
 	assert_string_equal(rig_join(r, 1),
@@ -432,11 +432,11 @@ static void join__who_speaks_first(void **state)
 	assert_string_equal(rig_tx(r), "w1 STATUS forming 1");
 	peer_keepalive(&r->w[0]);
 	assert_string_equal(rig_tx(r),
-		"w0 ERROR SW_EBUSY rank 0 of job job is held by node node1 "
-		"at 10.0.0.1: give each worker its own [job] rank");
+		"w0 ERROR SW_EBUSY agent 0 of job job is node node1 "
+		"at 10.0.0.1: give each agent its own [job] rank");
 	peer_keepalive(&r->w[2]);
 	assert_contains(rig_tx(r),
-		"w2 ERROR SW_EMISMATCH rank 1 has workers = 3, job job has 2");
+		"w2 ERROR SW_EMISMATCH agent 1 has agents = 3, job job has 2");
 	/* newer than ACCEPT, or the worker would not hear it */
 	assert_true(r->last[SW_ERROR].h.psn > r->last[SW_ACCEPT].h.psn);
 	peer_keepalive(&r->w[2]);
@@ -519,7 +519,7 @@ static void join__does_not_fit_the_job(void **state)
 	j = rig_join_payload(r, 1);
 	j.n_members = 3;
 	assert_contains(join(r, 1, &j),
-		"SW_EMISMATCH rank 1 has workers = 3, job job has 2: all its "
+		"SW_EMISMATCH agent 1 has agents = 3, job job has 2: all its "
 		"nodes need the same");
 	j = rig_join_payload(r, 1);
 	j.payload = 8192;

@@ -79,13 +79,13 @@ static void forming__says_whom_it_waits_for(void **state)
 	rig_join(r, 0);
 	rig_join(r, 2);
 	assert_contains(r->env.lines,
-		"job job: rank 2 joined from node node2 at 10.0.0.2 (2 of 5)");
+		"job job: agent 2 joined from node node2 at 10.0.0.2 (2 of 5)");
 	assert_string_equal(
-		r->w[0].status.text, "here: rank 0 10.0.0.0, 2 10.0.0.2");
+		r->w[0].status.text, "here: agent 0 10.0.0.0, 2 10.0.0.2");
 	assert_null(strstr(r->env.lines, "waiting"));
 	wait_s(r, 2);
 	assert_contains(r->env.lines,
-		"job job: waiting for ranks 1, 3, 4 of 5 workers; here: rank 0 "
+		"job job: waiting for agents 1, 3, 4 of 5; here: agent 0 "
 		"10.0.0.0, 2 10.0.0.2\n");
 	wait_s(r, 58);
 	assert_in_range(count(r->env.lines, "waiting"), 3, 6);
@@ -110,21 +110,23 @@ static void forming__knows_of_the_missing(void **state)
 		peer_say(&r->w[3], SW_JOIN, &j, sizeof(j));
 		rig_tx(r);
 	}
-	assert_int_equal(count(r->env.lines, "rank 3 at 10.0.0.3 refused: rank "
-					     "3 has workers = 5, job job has "
-					     "4"),
+	assert_int_equal(
+		count(r->env.lines, "agent 3 at 10.0.0.3 refused: agent "
+				    "3 has agents = 5, job job has "
+				    "4"),
 		1);
 	assert_string_equal(r->w[0].status.text,
-		"rank 1 left (node1, 10.0.0.1); rank 3 at 10.0.0.3 was refused "
-		"(SW_EMISMATCH); here: rank 0 10.0.0.0");
+		"agent 1 left (node1, 10.0.0.1); agent 3 at 10.0.0.3 was "
+		"refused "
+		"(SW_EMISMATCH); here: agent 0 10.0.0.0");
 	wait_s(r, 2);
 	assert_contains(r->env.lines,
-		"waiting for ranks 1-3 of 4 workers; rank 1 left (node1, "
-		"10.0.0.1); rank 3 at 10.0.0.3 was refused (SW_EMISMATCH); "
-		"here: rank 0 10.0.0.0\n");
+		"waiting for agents 1-3 of 4; agent 1 left (node1, "
+		"10.0.0.1); agent 3 at 10.0.0.3 was refused (SW_EMISMATCH); "
+		"here: agent 0 10.0.0.0\n");
 	assert_contains(rig_join(r, 3), "w3 STATUS forming 9");
 	assert_string_equal(r->w[0].status.text,
-		"rank 1 left (node1, 10.0.0.1); here: rank 0 10.0.0.0, 3 "
+		"agent 1 left (node1, 10.0.0.1); here: agent 0 10.0.0.0, 3 "
 		"10.0.0.3");
 	server_rig_close(r);
 }

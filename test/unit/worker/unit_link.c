@@ -168,10 +168,10 @@ static void join__refused(void **state)
 	wrig_tx(r);
 	peer_cookie(&r->s[0]);
 	wrig_tx(r);
-	peer_refuse(&r->s[0], SW_EVERSION,
-		"worker speaks protocol versions 7 to 8");
+	peer_refuse(
+		&r->s[0], SW_EVERSION, "agent speaks protocol versions 7 to 8");
 	assert_string_equal(wrig_events(r),
-		"failed SW_EVERSION server first: worker speaks protocol "
+		"failed SW_EVERSION server first: agent speaks protocol "
 		"versions 7 to 8");
 	wrig_tick(r, 0);
 	assert_contains(wrig_events(r), "left SW_EVERSION");
@@ -231,11 +231,11 @@ static void join__tells_what_it_waits_for(void **state)
 	peer_cookie(&r->s[0]);
 	wrig_tx(r);
 	peer_accept(&r->s[0]);
-	peer_status(&r->s[0], SW_JOB_FORMING, 0, 0, "here: rank 0 10.0.0.7");
+	peer_status(&r->s[0], SW_JOB_FORMING, 0, 0, "here: agent 0 10.0.0.7");
 	wrig_tick(r, 2 * SW_S);
 	assert_string_equal(wrig_events(r),
-		"joining waiting for ranks 1, 2 of 3 workers at "
-		"server first (10.0.0.0:5700); here: rank 0 "
+		"joining waiting for agents 1, 2 of 3 at "
+		"server first (10.0.0.0:5700); here: agent 0 "
 		"10.0.0.7");
 	wrig_close(r);
 }
@@ -299,8 +299,8 @@ static void join__timeout_after_a_refusal(void **state)
 	wrig_tick(r, 10 * SW_S);
 	assert_contains(wrig_events(r),
 		"failed SW_ETIMEDOUT waited 60 s; until 60 s ago server first "
-		"refused: rank 0 is held by node x; now for rank 1 of 2 "
-		"workers at server first (10.0.0.0:5700)");
+		"refused: rank 0 is held by node x; now for agent 1 of 2 "
+		"at server first (10.0.0.0:5700)");
 	wrig_close(r);
 }
 

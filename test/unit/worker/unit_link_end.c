@@ -142,7 +142,7 @@ static void left__server_forgot_us(void **state)
 
 	peer_left(&r->s[0], false);
 	assert_contains(wrig_events(r),
-		"failed SW_ESERVER server first no longer knows this worker");
+		"failed SW_ESERVER server first no longer knows this agent");
 	wrig_close(r);
 }
 

@@ -58,7 +58,7 @@ runtime_dir = {folder}
 drain = 600s
 [job]
 name = {job}
-workers = {n}
+agents = {n}
 rank = {rank}
 server_lcores = {lcores}
 dead_after = 30s

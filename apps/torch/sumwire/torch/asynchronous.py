@@ -102,7 +102,7 @@ def check_options(compression, cross_barrier, hierarchical):
         raise ValueError("asynchronous=True: deltas travel in the parameters' "
                          "own type; leave compression out")
     if cross_barrier:
-        raise ValueError("asynchronous=True waits for no other worker, so "
+        raise ValueError("asynchronous=True waits for no other rank, so "
                          "there is no barrier to cross; leave cross_barrier "
                          "out")
     if hierarchical:

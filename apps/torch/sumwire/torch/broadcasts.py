@@ -1,4 +1,4 @@
-# broadcasts.py - one worker's tensors, models and optimizers, to all
+# broadcasts.py - one rank's tensors, models and optimizers, to all
 # SPDX-License-Identifier: BSD-3-Clause
 import torch
 
@@ -38,7 +38,7 @@ def check_dense(tensor):
 
 
 class Copy(ops.Call):
-    """Every worker but the root has nothing to send."""
+    """Every rank but the root has nothing to send."""
     __slots__ = ("root",)
     can_join = False
 
@@ -114,7 +114,7 @@ def named_tensors(params):
 
 
 def broadcast_together(tensors, root_rank, process_set=None):
-    """Replace the tensors, the same ones on all workers, by the root's."""
+    """Replace the tensors, the same ones on all ranks, by the root's."""
     with torch.no_grad():
         for batch in batches([t for t in tensors if t.numel()]):
             data = torch.cat([as_bytes(t.detach().cpu().contiguous())
@@ -149,7 +149,7 @@ def unpack(data, tensors):
 
 def broadcast_parameters(params, root_rank=0, process_set=None, **more):
     """Replace the tensors of a model.state_dict(), or of
-    model.named_parameters(), by the root's.  Fails on all workers if they
+    model.named_parameters(), by the root's.  Fails on all ranks if they
     differ in names, shapes or types."""
     refuse(more)
     check_root(root_rank, process_set)

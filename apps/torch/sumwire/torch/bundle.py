@@ -109,7 +109,7 @@ def element_size(dtype):
 
 
 def make_bundles(slots, limit):
-    """Bundles for slots in the order of use: the same on all workers, as the
+    """Bundles for slots in the order of use: the same on all ranks, as the
     order and the slots are.  Where there are more of them than the limit, larger
     parameters travel together."""
     scale = 1

@@ -1,4 +1,4 @@
-# channel.py - bytes from one worker to all, and what all must agree on
+# channel.py - bytes from one rank to all, and what all must agree on
 # SPDX-License-Identifier: BSD-3-Clause
 """Bytes go as a stream through a few blocks that are declared once, so that what
 is broadcast need not be declared, however much it is."""
@@ -40,7 +40,7 @@ def noted(job, told):
 
 
 class Channel:
-    """The blocks of a job, and a place for one number per worker.  Where ranks
+    """The blocks of a job, and a place for one number per rank.  Where ranks
     called it differently it is of no use any more: all make another."""
 
     def __init__(self, job, number):
@@ -56,7 +56,7 @@ class Channel:
         self.small = made[1 + N_BLOCKS:]
 
     def gather(self, number, key=None):
-        """The numbers of all workers, by rank.  key: what they agree on, if they
+        """The numbers of all ranks, by rank.  key: what they agree on, if they
         do, also for those that have joined."""
         with noted(self.job, {"kind": "gather", "value": number, "key": key}):
             return self.gather_noted(number)
@@ -166,7 +166,7 @@ def as_bytes(tensor):
 
 
 def broadcast_bytes(data, root_rank, process_set=None):
-    """The root's bytes, at least one, on all workers."""
+    """The root's bytes, at least one, on all ranks."""
     n = torch.tensor([len(data)], dtype=torch.int64)
     way(process_set).stream(as_bytes(n), root_rank)
     if int(n) < 1:
@@ -184,7 +184,7 @@ class Refused:
 
 
 def broadcast_object(obj=None, root_rank=0, name=None, process_set=None, **more):
-    """The root's object, on all workers.  It travels pickled, and a pickle may
+    """The root's object, on all ranks.  It travels pickled, and a pickle may
     execute anything: so this trusts all ranks of the job.  Nothing else here
     sends pickles.  If it cannot be pickled, all ranks get a TypeError."""
     refuse(more)
@@ -207,7 +207,7 @@ def broadcast_object(obj=None, root_rank=0, name=None, process_set=None, **more)
 
 
 def broadcast_json(value, root_rank, process_set=None):
-    """The root's value, of what JSON has, on all workers."""
+    """The root's value, of what JSON has, on all ranks."""
     is_root = current().rank == root_rank
     data = broadcast_bytes(json.dumps(value).encode() if is_root else b"",
                            root_rank, process_set)
@@ -224,7 +224,7 @@ def not_ours(rank, what):
 
 
 def agree(what, values, process_set=None, key=None):
-    """Fail on all workers if values, a dict of texts by name, are not the same
+    """Fail on all ranks if values, a dict of texts by name, are not the same
     on all of them; the error has the first name that differs and both values.
     key: goes into the job's agreed."""
     text = "\n".join(f"{k} {v}" for k, v in values.items())
@@ -245,11 +245,11 @@ def agree(what, values, process_set=None, key=None):
     for name in list(here) + list(there):
         if here.get(name) != there.get(name):
             raise ValueError(
-                f"{what} differ between workers: '{name}' is "
+                f"{what} differ between ranks: '{name}' is "
                 f"{here.get(name, 'missing')} on rank 0 and "
-                f"{there.get(name, 'missing')} on rank {other}; all workers "
+                f"{there.get(name, 'missing')} on rank {other}; all ranks "
                 f"must build the same model")
-    raise ValueError(f"{what} differ between workers: rank 0 and rank {other} "
+    raise ValueError(f"{what} differ between ranks: rank 0 and rank {other} "
                      f"have the same ones in a different order")
 
 

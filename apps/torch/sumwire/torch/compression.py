@@ -35,7 +35,7 @@ class Compressor:
 
 class Compression:
     """What travels instead of f32 and f64.  The server adds 16-bit types in f32
-    and rounds once, so a sum of many workers loses no more than one of two."""
+    and rounds once, so a sum of many ranks loses no more than one of two."""
 
     class none(Compressor):
         """Tensors travel as they are."""

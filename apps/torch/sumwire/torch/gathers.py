@@ -56,7 +56,7 @@ def row_size(tensor):
 # --- allgather ---
 
 def allgather_async(tensor, name=None, process_set=None):
-    """Begin to concatenate the tensors of all workers, by rank, along the first
+    """Begin to concatenate the tensors of all ranks, by rank, along the first
     dimension, in which they may differ.  Returns a handle."""
     check_rows("allgather", tensor)
     members, width = members_of(process_set), row_size(tensor)
@@ -72,7 +72,7 @@ def allgather_async(tensor, name=None, process_set=None):
 
 
 class Allgather(torch.autograd.Function):
-    """Each worker gets the average of the gradients of its part, as in Horovod.
+    """Each rank gets the average of the gradients of its part, as in Horovod.
     """
 
     @staticmethod
@@ -95,7 +95,7 @@ def needs_grad(tensor):
 
 
 def allgather(tensor, name=None, process_set=None):
-    """The tensors of all workers, concatenated along the first dimension.
+    """The tensors of all ranks, concatenated along the first dimension.
     Gradients flow through it."""
     if needs_grad(tensor):
         return Allgather.apply(tensor, name, process_set)
@@ -103,7 +103,7 @@ def allgather(tensor, name=None, process_set=None):
 
 
 def allgather_object(obj, name=None, process_set=None):
-    """The objects of all workers, by rank.  They travel pickled, and a pickle may
+    """The objects of all ranks, by rank.  They travel pickled, and a pickle may
     execute anything: so this trusts all ranks."""
     data = torch.frombuffer(bytearray(pickle.dumps(obj)), dtype=torch.uint8)
     sizes = allgather(torch.tensor([len(data)]), name and f"{name}.sizes",
@@ -119,7 +119,7 @@ def check_splits(tensor, splits, n):
     rows = tensor.shape[0]
     if splits is None:
         if rows % n:
-            raise refused(f"alltoall of {rows} rows to {n} workers: pass splits "
+            raise refused(f"alltoall of {rows} rows to {n} ranks: pass splits "
                           f"where they do not get the same number")
         return [rows // n] * n
     if isinstance(splits, torch.Tensor):
@@ -136,7 +136,7 @@ def check_splits(tensor, splits, n):
 
 
 def alltoall_async(tensor, splits=None, name=None, process_set=None):
-    """Begin to send rows of the tensor to each worker: splits[i] of them to the
+    """Begin to send rows of the tensor to each rank: splits[i] of them to the
     i-th, one part behind the other; equal parts without splits.  The handle gives
     (tensor, received splits)."""
     check_rows("alltoall", tensor)
@@ -193,7 +193,7 @@ class Alltoall(torch.autograd.Function):
 
 
 def alltoall(tensor, splits=None, name=None, process_set=None):
-    """What all workers have sent to this one; with splits (tensor, received
+    """What all ranks have sent to this one; with splits (tensor, received
     splits).  Gradients flow through it."""
     both = (Alltoall.apply(tensor, splits, name, process_set)
             if needs_grad(tensor) else ops.synchronize(
@@ -211,7 +211,7 @@ def split_rows(rows, n):
 def reducescatter_async(tensor, op=Average, name=None, prescale_factor=1.0,
                         postscale_factor=1.0, process_set=None,
                         compression=Compression.none):
-    """Begin to reduce the tensor over all workers; each gets its part of the
+    """Begin to reduce the tensor over all ranks; each gets its part of the
     rows.  Returns a handle."""
     check_rows("reducescatter", tensor)
     members, op = members_of(process_set), choose_op(None, op)
@@ -251,8 +251,8 @@ def padded(flat, tensor, n):
 
 
 class Reducescatter(torch.autograd.Function):
-    """Each row's gradient is that of the worker which got the row; of a sum, times
-    the number of workers, as in Horovod."""
+    """Each row's gradient is that of the rank which got the row; of a sum, times
+    the number of ranks, as in Horovod."""
 
     @staticmethod
     def forward(ctx, tensor, options):
@@ -275,8 +275,8 @@ class Reducescatter(torch.autograd.Function):
 
 def reducescatter(tensor, op=Average, name=None, compression=Compression.none,
                   prescale_factor=1.0, postscale_factor=1.0, process_set=None):
-    """This worker's part of the rows of the average, or what op says, over all
-    workers.  Gradients flow through it."""
+    """This rank's part of the rows of the average, or what op says, over all
+    ranks.  Gradients flow through it."""
     options = {"op": op, "name": name, "compression": compression,
                "prescale_factor": prescale_factor,
                "postscale_factor": postscale_factor, "process_set": process_set}
@@ -325,7 +325,7 @@ def grouped_allgather_async(tensors, name=None, process_set=None):
 
 
 def grouped_allgather(tensors, name=None, process_set=None):
-    """The tensors of all workers, for each tensor.  Gradients flow through it."""
+    """The tensors of all ranks, for each tensor.  Gradients flow through it."""
     if any(map(needs_grad, tensors)):
         return [allgather(t, each_name(name, i), process_set)
                 for i, t in enumerate(tensors)]
@@ -341,7 +341,7 @@ def grouped_reducescatter_async(tensors, op=Average, name=None, **rest):
 
 
 def grouped_reducescatter(tensors, op=Average, name=None, **rest):
-    """This worker's part of each tensor.  Gradients flow through it."""
+    """This rank's part of each tensor.  Gradients flow through it."""
     if any(map(needs_grad, tensors)):
         return [reducescatter(t, op, each_name(name, i), **rest)
                 for i, t in enumerate(tensors)]
@@ -358,7 +358,7 @@ class SparseHandle(int):
 
 
 class SparseSum:
-    """Indices and values of all workers, one behind the other."""
+    """Indices and values of all ranks, one behind the other."""
 
     def __init__(self, tensor, name, op, process_set):
         self.op, self.n = op, members_of(process_set).n
@@ -378,7 +378,7 @@ class SparseSum:
 
 
 def sparse_allreduce_async(tensor, name=None, op=Average, process_set=None):
-    """Begin the average (or sum) of a sparse tensor over all workers.  The result
+    """Begin the average (or sum) of a sparse tensor over all ranks.  The result
     is sparse, and not coalesced.  Returns a handle; handle() also waits for it."""
     if not isinstance(tensor, torch.Tensor) or \
             tensor.layout != torch.sparse_coo:
@@ -390,5 +390,5 @@ def sparse_allreduce_async(tensor, name=None, op=Average, process_set=None):
 
 
 def sparse_allreduce(tensor, name=None, op=Average, process_set=None):
-    """The average (or sum) of a sparse tensor over all workers."""
+    """The average (or sum) of a sparse tensor over all ranks."""
     return sparse_allreduce_async(tensor, name, op, process_set)()

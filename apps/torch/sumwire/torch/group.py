@@ -88,7 +88,7 @@ def pack(name, content, tensors, outputs, op, priority, compression, prescale,
 
 
 def check_group(name, tensors):
-    """The first time, all workers compare what is in the group; later, when
+    """The first time, all ranks compare what is in the group; later, when
     they push it (ops.Place)."""
     for t in tensors:
         ops.check_tensor(t)
@@ -125,7 +125,7 @@ def start(tensors, outputs, average, name, op, prescale_factor=1.0,
 
 def grouped_allreduce_async_(tensors, average=None, name=None, op=None, **rest):
     """Begin to replace tensors by their averages (or sums).  One handle for
-    all, whose synchronize gives the list.  All workers begin a group that is
+    all, whose synchronize gives the list.  All ranks begin a group that is
     new to them in the same order; other arguments as of allreduce_async_."""
     return start(tensors, tensors, average, name, op, **rest)
 

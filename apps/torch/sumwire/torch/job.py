@@ -165,7 +165,7 @@ class Job:
 
 
 def short(name):
-    """A name of at most 127 bytes, the same on all workers."""
+    """A name of at most 127 bytes, the same on all ranks."""
     if len(name.encode()) <= 127:
         return name
     # Only for parameters of very deep modules; their ends differ.
@@ -193,7 +193,7 @@ def current():
 
 
 def init(agent=None, process_sets=None, **more):
-    """Join the job over the agent of this machine; returns when all workers
+    """Join the job over the agent of this machine; returns when all ranks
     have joined.  agent: its socket; default $SUMWIRE_AGENT, else
     agent.sock, where agents put it.  process_sets: a list of ProcessSets to add.
     A second call does nothing."""
@@ -230,21 +230,21 @@ def is_initialized():
 
 
 def rank():
-    """Which of all workers this is, from 0."""
+    """Which of all ranks this is, from 0."""
     return current().rank
 
 
 def size():
-    """Number of all workers."""
+    """Number of all ranks."""
     return current().size
 
 
 def local_rank():
-    """Which of the workers of this machine this is, from 0, as the launcher
+    """Which of the ranks of this machine this is, from 0, as the launcher
     says; without a launcher, which of those at this agent."""
     return current().client.local_rank
 
 
 def local_size():
-    """Number of the workers of this machine, as local_rank()."""
+    """Number of the ranks of this machine, as local_rank()."""
     return current().client.local_size

@@ -39,7 +39,7 @@ class Place:
 
     def next_name(self):
         """That of one more tensor.  Counting, not the size, makes it: so other
-        workers that have another size here are found out when it is
+        ranks that have another size here are found out when it is
         declared."""
         self.n_made += 1
         return self.name + (f"#{self.n_made}" if self.n_made > 1 else "")
@@ -240,7 +240,7 @@ class Calls:
 
     def place(self, name):
         """The place of a name; without one the first that is not open, which
-        is the same on all workers since they make the same calls."""
+        is the same on all ranks since they make the same calls."""
         if name is None:
             place = self.unnamed_place()
         else:
@@ -357,12 +357,12 @@ def allreduce_async_(tensor, average=None, name=None, op=None,
                      prescale_factor=1.0, postscale_factor=1.0, priority=0,
                      compression=Compression.none, process_set=None, **more):
     """Begin to replace tensor by its average (or by what op says) over all
-    workers.  Returns a handle for poll and synchronize; until then it must not
+    ranks.  Returns a handle for poll and synchronize; until then it must not
     be used.
-    name: the same on all workers; without one, calls are matched by order.
+    name: the same on all ranks; without one, calls are matched by order.
     op: Average, Sum, Min, Max or Product.
     priority: of a new name; 0 is the most urgent.
-    process_set: a ProcessSet, whose members call it; None: all workers.  Calls of
+    process_set: a ProcessSet, whose members call it; None: all ranks.  Calls of
     a process set, and those of Min, Max and Product, are matched by order."""
     refuse(more)
     return start(tensor, tensor, name, choose_op(average, op), priority,
@@ -381,7 +381,7 @@ def allreduce_async(tensor, average=None, name=None, op=None,
 
 
 def allreduce_(tensor, *args, **kwargs):
-    """Replace tensor by its average (or sum) over all workers."""
+    """Replace tensor by its average (or sum) over all ranks."""
     return synchronize(allreduce_async_(tensor, *args, **kwargs))
 
 
@@ -394,7 +394,7 @@ def check_gradient(options):
 
 
 class Allreduce(torch.autograd.Function):
-    """The gradient of a sum over workers is the sum of the gradients."""
+    """The gradient of a sum over ranks is the sum of the gradients."""
 
     @staticmethod
     def forward(ctx, tensor, options):
@@ -409,7 +409,7 @@ class Allreduce(torch.autograd.Function):
 
 def allreduce(tensor, average=None, name=None, compression=Compression.none,
               op=None, prescale_factor=1.0, postscale_factor=1.0, **rest):
-    """The average (or sum) of tensor over all workers, as a new tensor;
+    """The average (or sum) of tensor over all ranks, as a new tensor;
     arguments as of allreduce_async, in Horovod's order.  Gradients flow
     through it."""
     options = {"average": average, "name": name, "compression": compression,
@@ -426,7 +426,7 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none,
 
 
 def barrier(process_set=None, **more):
-    """Return when all workers, or the members of a process set, have called it.
+    """Return when all ranks, or the members of a process set, have called it.
     """
     refuse(more)
     allreduce_(torch.zeros(1, dtype=torch.int32), op=Sum, name="barrier",

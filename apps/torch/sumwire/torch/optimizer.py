@@ -1,4 +1,4 @@
-# optimizer.py - DistributedOptimizer: step() with the gradients of all workers
+# optimizer.py - DistributedOptimizer: step() with the gradients of all ranks
 # SPDX-License-Identifier: BSD-3-Clause
 import contextlib
 import os
@@ -51,10 +51,10 @@ def check_names(optimizer, named):
 
 class Distributed:
     """Goes before a class of torch.optim and gives its step the gradients of
-    all workers."""
+    all ranks."""
 
     def synchronize(self):
-        """Wait until the gradients of this step are averages over all workers;
+        """Wait until the gradients of this step are averages over all ranks;
         then they may be read and changed, and step() be called inside
         skip_synchronize().  Also ends all updates of the step before."""
         self._sum()
@@ -234,7 +234,7 @@ def DistributedOptimizer(optimizer, named_parameters=None,
                          sparse_as_dense=False, cross_barrier=None,
                          asynchronous=None, tune=None, hierarchical=None,
                          process_set=None, **more):
-    """The optimizer, stepping with the gradients of all workers.
+    """The optimizer, stepping with the gradients of all ranks.
 
     It is a new object of a subclass of the optimizer's class which shares
     groups and state with it: use only the new one.

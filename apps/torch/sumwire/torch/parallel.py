@@ -15,7 +15,7 @@ from sumwire.torch.staging import stage_of
 
 
 class DistributedDataParallel(torch.nn.Module):
-    """A module whose gradients are averages over all workers when backward()
+    """A module whose gradients are averages over all ranks when backward()
     returns; any optimizer may follow.
 
     broadcast_buffers  rank 0's buffers go to all before each forward in
@@ -53,7 +53,7 @@ class DistributedDataParallel(torch.nn.Module):
 
     @contextlib.contextmanager
     def no_sync(self):
-        """Inside, backward() adds gradients up on this worker; the next one
+        """Inside, backward() adds gradients up on this rank; the next one
         outside sends them all."""
         was, self._is_synchronizing = self._is_synchronizing, False
         try:

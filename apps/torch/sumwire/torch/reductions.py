@@ -8,7 +8,7 @@ from sumwire.torch.members import Operation
 
 
 class Op:
-    """What is done over the workers."""
+    """What is done over the ranks."""
 
     def __init__(self, name, kind):
         self.name, self.kind = name, kind  # kind: the library's name

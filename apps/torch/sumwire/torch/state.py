@@ -1,6 +1,6 @@
 # state.py - an optimizer's state as JSON and tensors
 # SPDX-License-Identifier: BSD-3-Clause
-"""What another worker sends is never executed, so no pickles: a tree of lists
+"""What another rank sends is never executed, so no pickles: a tree of lists
 that JSON can hold, and the tensors beside it."""
 import numbers
 

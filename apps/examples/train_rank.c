@@ -1,4 +1,4 @@
-/* train_worker.c - a process of the training: steps, epochs, tests.
+/* train_rank.c - a process of the training: steps, epochs, tests.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/examples/train.h"
 
@@ -20,7 +20,7 @@ static int mlp_init(struct sw_mlp *m, uint32_t max_rows, uint64_t seed)
 	return sw_mlp_init(m, dims, N_LAYERS, max_rows, seed);
 }
 
-/* A worker holds share @rank of @size of every batch and of the test images;
+/* A rank holds share @rank of @size of every batch and of the test images;
  * the reference holds all shares (one or two), one after the other. */
 struct trainer {
 	const struct sw_train *t;
@@ -121,7 +121,7 @@ static void forward(struct trainer *w, uint32_t n_rows)
 }
 
 /* Gradients are divided by the size of the whole batch, so that their sum over
- * the workers is the batch's gradient. */
+ * the ranks is the batch's gradient. */
 static void share_loss(struct trainer *w, uint32_t n_rows)
 {
 	w->epoch.loss += sw_mlp_loss(&w->mlp, w->labels, n_rows,
@@ -306,7 +306,7 @@ static void join(struct trainer *w, const char *agent)
 		w->rank = sw_train_sum_rank(w->sum, &w->size);
 	}
 	if (w->size > w->t->batch)
-		fail(w, "the batch has fewer images than the job has workers");
+		fail(w, "the batch has fewer images than the job has ranks");
 	m.joined.rank = w->rank;
 	m.joined.size = w->size;
 	tell(w->pipe, &m);
@@ -327,7 +327,7 @@ static void train(struct trainer *w)
 }
 
 /* What the process holds is given back by its end. */
-_Noreturn void sw_train_worker(
+_Noreturn void sw_train_rank(
 	const struct sw_train *t, const char *agent, uint32_t size, int pipe)
 {
 	struct sw_train_sum sum;

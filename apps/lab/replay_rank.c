@@ -1,4 +1,4 @@
-/* replay_worker.c - one worker: a model's layers in time, its tensors for real.
+/* replay_rank.c - one rank: a model's layers in time, its tensors for real.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The computation is a clock: a step starts when the one before has ended and
@@ -23,7 +23,7 @@ enum {
 	SEARCH = 400, /* iterations that a tuner may take until it settles */
 };
 
-struct worker {
+struct rank {
 	const struct sw_replay *r;
 	const struct sw_model *m;
 	struct sw_client *client;
@@ -42,7 +42,7 @@ struct worker {
 	bool is_last, is_over;
 };
 
-static int failed(const struct worker *w, int err)
+static int failed(const struct rank *w, int err)
 {
 	fprintf(stderr, "sumwire-lab replay: %s\n", sw_last_error(w->client));
 	return err;
@@ -51,7 +51,7 @@ static int failed(const struct worker *w, int err)
 /* --- tensors --- */
 
 /* All zeros, since not every number is added as fast. */
-static int alloc_on_device(struct worker *w, uint64_t bytes, void **out)
+static int alloc_on_device(struct rank *w, uint64_t bytes, void **out)
 {
 	void *zeros = calloc(1, bytes);
 	int err = SW_ENOMEM;
@@ -64,8 +64,7 @@ static int alloc_on_device(struct worker *w, uint64_t bytes, void **out)
 	return err;
 }
 
-static int declare_to_device(
-	struct worker *w, const struct sw_tensor_desc *descs)
+static int declare_to_device(struct rank *w, const struct sw_tensor_desc *descs)
 {
 	const struct sw_model *m = w->m;
 	struct sw_device_settings settings = SW_DEVICE_SETTINGS_INIT;
@@ -86,7 +85,7 @@ static int declare_to_device(
 			     w->device, descs, m->n_tensors, w->device_tensors);
 }
 
-static void close_device(struct worker *w)
+static void close_device(struct rank *w)
 {
 	for (uint32_t t = 0; w->device && t < w->m->n_tensors; t++)
 		sw_device_free(w->device, w->memory[t]);
@@ -95,7 +94,7 @@ static void close_device(struct worker *w)
 	free(w->device_tensors);
 }
 
-static int declare(struct worker *w)
+static int declare(struct rank *w)
 {
 	const struct sw_model *m = w->m;
 	struct sw_tensor_desc *descs = calloc(m->n_tensors, sizeof(*descs));
@@ -123,13 +122,13 @@ static int declare(struct worker *w)
 	return err;
 }
 
-/* The first element shows that it is this step's sum of all workers. */
-static float mark(const struct worker *w, uint32_t rank)
+/* The first element shows that it is this step's sum of all ranks. */
+static float mark(const struct rank *w, uint32_t rank)
 {
 	return (float)(w->step % 1024 * 64 + rank + 1);
 }
 
-static float sum_of_marks(const struct worker *w)
+static float sum_of_marks(const struct rank *w)
 {
 	float sum = 0;
 
@@ -138,7 +137,7 @@ static float sum_of_marks(const struct worker *w)
 	return sum;
 }
 
-static int start(struct worker *w, uint32_t t)
+static int start(struct rank *w, uint32_t t)
 {
 	struct sw_device_call call = SW_DEVICE_CALL_INIT;
 
@@ -152,12 +151,12 @@ static int start(struct worker *w, uint32_t t)
 }
 
 /* Bytes of the elements by which it is known: the mark, and is it the last? */
-static uint64_t head_bytes(const struct worker *w, uint32_t t)
+static uint64_t head_bytes(const struct rank *w, uint32_t t)
 {
 	return w->m->tensors[t].n_elems > 1 ? 2 * sizeof(float) : sizeof(float);
 }
 
-static int push(struct worker *w, uint32_t t)
+static int push(struct rank *w, uint32_t t)
 {
 	const float head[2] = {mark(w, sw_rank(w->client)), w->is_last};
 	int err = 0;
@@ -173,7 +172,7 @@ static int push(struct worker *w, uint32_t t)
 }
 
 /* The sum's first elements, when it is there. */
-static int take_sum(struct worker *w, uint32_t t, float *head)
+static int take_sum(struct rank *w, uint32_t t, float *head)
 {
 	int err = w->device ? sw_device_wait(w->device_tensors[t])
 			    : sw_wait(w->client, w->handles[t]);
@@ -188,7 +187,7 @@ static int take_sum(struct worker *w, uint32_t t, float *head)
 }
 
 /* Wait for tensors @first … @end - 1, if they are under way. */
-static int pull(struct worker *w, uint32_t first, uint32_t end)
+static int pull(struct rank *w, uint32_t first, uint32_t end)
 {
 	for (uint32_t t = first; t < end; t++) {
 		float sum[2] = {0};
@@ -207,7 +206,7 @@ static int pull(struct worker *w, uint32_t first, uint32_t end)
 
 /* --- iterations --- */
 
-static void compute(struct worker *w, uint64_t ns)
+static void compute(struct rank *w, uint64_t ns)
 {
 	struct timespec t;
 
@@ -218,7 +217,7 @@ static void compute(struct worker *w, uint64_t ns)
 }
 
 /* The pulls that layer @i needs; the computation goes on no earlier. */
-static int wait_for_layer(struct worker *w, uint32_t i)
+static int wait_for_layer(struct rank *w, uint32_t i)
 {
 	const struct sw_model_layer *l = &w->m->layers[i];
 	bool needs_all = w->r->has_barrier && i == 0;
@@ -233,7 +232,7 @@ static int wait_for_layer(struct worker *w, uint32_t i)
 	return err;
 }
 
-static int iterate(struct worker *w)
+static int iterate(struct rank *w)
 {
 	const struct sw_model *m = w->m;
 	int err = 0;
@@ -255,7 +254,7 @@ static int iterate(struct worker *w)
 }
 
 /* Iteration @i took @s. */
-static int note(struct worker *w, uint32_t i, double s)
+static int note(struct rank *w, uint32_t i, double s)
 {
 	int verdict = SW_REPLAY_COUNTS;
 
@@ -271,7 +270,7 @@ static int note(struct worker *w, uint32_t i, double s)
 	return 0;
 }
 
-static int replay(struct worker *w, struct sw_replay_result *out)
+static int replay(struct rank *w, struct sw_replay_result *out)
 {
 	uint32_t most = SW_REPLAY_WARM_UP + w->r->n_iters +
 			(w->r->is_tuned ? SEARCH : 0);
@@ -317,7 +316,7 @@ struct sample {
 };
 
 /* All tensors; over a paced port, only as many as take a moment. */
-static void choose(const struct worker *w, struct sample *s)
+static void choose(const struct rank *w, struct sample *s)
 {
 	double part = (double)sw_policies[SW_POLICY_P3].part_bytes,
 	       most = INFINITY;
@@ -340,7 +339,7 @@ static void choose(const struct worker *w, struct sample *s)
 }
 
 /* Seconds from the first push until all sums are here. */
-static int push_and_pull(struct worker *w, const struct sample *s, double *took)
+static int push_and_pull(struct rank *w, const struct sample *s, double *took)
 {
 	uint64_t from_ns = sw_now_ns();
 	int err = 0;
@@ -354,7 +353,7 @@ static int push_and_pull(struct worker *w, const struct sample *s, double *took)
 	return err;
 }
 
-static int probe(struct worker *w, struct sw_replay_result *out)
+static int probe(struct rank *w, struct sw_replay_result *out)
 {
 	double rounds[PROBE_ROUNDS], pings[PROBE_PINGS];
 	struct sample *all = calloc(1, sizeof(*all));
@@ -396,9 +395,9 @@ static int write_report(const char *path, const struct sw_replay_result *out)
 	return is_bad ? SW_EIO : 0;
 }
 
-int sw_replay_worker(const struct sw_replay *r, struct sw_replay_result *out)
+int sw_replay_rank(const struct sw_replay *r, struct sw_replay_result *out)
 {
-	struct worker w = {.r = r, .m = &r->model};
+	struct rank w = {.r = r, .m = &r->model};
 	struct sw_settings settings;
 	int err;
 
