@@ -46,6 +46,13 @@ def test_forms():
                      "short_forms")
 
 
+def test_peers():
+    with Net(3) as net:
+        net.start_all()
+        net.ranks_ok("cases_peers.py", "sent_first", "awaited_first",
+                     "never_met", "monitored")
+
+
 def test_errors():
     with Net(2) as net:
         net.start_all()

@@ -20,6 +20,17 @@ def test_two_agents():
         net.ranks_ok("cases_horovod.py", *CASES)
 
 
+BY_HOROVOD = ["sums", "averages", "extremes", "factors", "disagreements",
+              "arguments", "gathers", "broadcasts", "exchanges", "parts",
+              "gradients", "sets", "joins", "states"]
+
+
+def test_by_horovod():
+    with TorchNet(2, local=(2, 1)) as net:
+        net.start_all()
+        net.ranks_ok("cases_horovods.py", *BY_HOROVOD)
+
+
 def test_many_parameters():
     with TorchNet(1, local=(2,)) as net:
         net.start_all()

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from torch._C._distributed_c10d import Backend as Base, ErrorType
 
-from sumwire.distributed.methods import Methods, by_gloo
+from sumwire.distributed.methods import Methods, by_contact, by_gloo
 
 ERRORS = {"SW_ETIMEDOUT": ErrorType.TIMEOUT,
           "SW_EABORTED": ErrorType.REMOTE_ERROR,
@@ -36,12 +36,9 @@ class Backend(Methods, Base):
     scatter = by_gloo("scatter")
     all_to_all_single = by_gloo("all_to_all_single")
     alltoall = by_gloo("alltoall")
-    send = by_gloo("send")
-    recv = by_gloo("recv")
+    send = by_contact("send")
+    recv = by_contact("recv")
     recv_anysource = by_gloo("recv_anysource")
-
-    def monitored_barrier(self, opts, wait_all_ranks=False):
-        self.gloo.monitored_barrier(opts.timeout, wait_all_ranks)
 
     @property
     def options(self):

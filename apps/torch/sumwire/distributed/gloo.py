@@ -1,8 +1,9 @@
 # gloo.py - gloo's group beside one of sumwire's, for what that does not do
 # SPDX-License-Identifier: BSD-3-Clause
-"""From PyTorch 2.8 on it connects two ranks when they first need it: a group
-that nobody uses costs one request to the store for each rank, and no sockets.
-Before, each rank connects to each other one when the group is made."""
+"""From PyTorch 2.8 on it connects two ranks when both have called it for each
+other (contacts.py): a group that nobody uses costs one request to the store for
+each rank, and no sockets.  Before, each rank connects to each other one when the
+group is made."""
 import os
 
 from torch import distributed as dist
@@ -27,8 +28,12 @@ def address(attached, home):
         return None
 
 
+def is_lazy():
+    return version() >= LAZY_SINCE
+
+
 def devices(ip):
-    how = {"lazy_init": True} if version() >= LAZY_SINCE else {}
+    how = {"lazy_init": True} if is_lazy() else {}
     gloo = dist.ProcessGroupGloo
     names = os.environ.get("GLOO_SOCKET_IFNAME", "")
     if names:

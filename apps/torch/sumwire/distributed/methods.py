@@ -13,9 +13,11 @@ from torch import distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from sumwire import library
-from sumwire.distributed import attachment, gloo, homes, layout, machines
+from sumwire.distributed import (
+    attachment, contacts, gloo, homes, layout, machines)
 from sumwire.distributed.local import DTYPES
 from sumwire.distributed.meeting import Meeting
+from sumwire.distributed.monitored import Monitored
 from sumwire.distributed.work import Work, seconds
 
 OPERATIONS = {
@@ -120,6 +122,8 @@ class Methods:
     def _open_gloo(self, store, home):
         self.gloo = gloo.group(store, self.me, self.n, self.opts.timeout,
                                gloo.address(self.attachment, home))
+        self.contacts = contacts.Contacts(self.gloo, self.n)
+        self.monitored = Monitored(store, self.me, self.n)
 
     def shutdown(self):
         """This process is through with the group."""
@@ -335,6 +339,15 @@ class Methods:
                      limit_s=self.limit(opts))
         return work.seal()
 
+    def monitored_barrier(self, opts=None, wait_all_ranks=False):
+        """opts: torch's options of a barrier, a timedelta, or None.  A timeout
+        of 0 is one; torch has -1 for none."""
+        timeout = getattr(opts, "timeout", opts)
+        limit_s = None if timeout is None else timeout.total_seconds()
+        if limit_s is None or limit_s < 0:
+            limit_s = self.limit_s
+        self.monitored.wait(limit_s, self.limit_s, wait_all_ranks)
+
     # the names of before 2.13
     _allgather_base = all_gather_single
     allgather_into_tensor_coalesced = all_gather_single_coalesced
@@ -418,6 +431,16 @@ def by_gloo(name):
             name, [a for a in arguments if a is not None])
         return getattr(self.gloo, name)(
             *arguments, **{k: v for k, v in more.items() if v is not None})
+    method.__name__ = name
+    return method
+
+
+def by_contact(name):
+    """A method that sends to one rank or receives from it."""
+    @not_compiled
+    def method(self, tensors, peer, tag=0):
+        return self.contacts.call(name, peer, layout.for_gloo(
+            name, [tensors, peer, tag]))
     method.__name__ = name
     return method
 

@@ -69,7 +69,22 @@ def seconds(timeout):
     return s if s > 0 else None
 
 
-class Work(dist.Work):
+class Kept(dist.Work):
+    """A work that lives as long as C++ refers to it."""
+
+    def __init__(self):
+        super().__init__()
+        if is_counted() and _held:
+            release()
+
+    def __del__(self):
+        if not is_counted():
+            _recent.append(self)
+        elif references(self) > 1:
+            _held.add(self)
+
+
+class Work(Kept):
     """Several collectives that end as one.  after() then finishes the results:
     it runs once, in the thread that sees the last one end.  What a device reads
     and writes is kept until then, so that nothing else gets its memory.  What
@@ -87,14 +102,6 @@ class Work(dist.Work):
         self._n_open = 1  # until seal()
         self._end = self._future = None  # set when it ends; what follows it
         self._is_ended = False
-        if is_counted() and _held:
-            release()
-
-    def __del__(self):
-        if not is_counted():
-            _recent.append(self)
-        elif references(self) > 1:
-            _held.add(self)
 
     # --- by the group that makes it ---
 

@@ -1,0 +1,82 @@
+# monitored.py - monitored_barrier, which names the ranks that have not come
+# SPDX-License-Identifier: BSD-3-Clause
+"""Over torch's store.  gloo's own connects the ranks first, and waits for one
+that does not come as long as the group allows (contacts.py).  Errors have the
+words of gloo's; their ranks are the group's."""
+import contextlib
+import time
+
+from sumwire.distributed.errors import SumwireError
+from sumwire.distributed.meeting import (
+    GRACE_S, PAUSE_MAX_S, PAUSE_MIN_S, Messenger, absent, as_text)
+
+
+class Monitored:
+    """A rank of a group whose barriers have keys in this store."""
+
+    def __init__(self, store, me, n):
+        self.store, self.me, self.n = store, me, n
+        self.count = 0
+
+    def wait(self, limit_s, group_limit_s, is_for_all):
+        """Rank 0 waits for the others for limit_s, the others for rank 0 as
+        long as the group allows.  is_for_all: name all ranks that are missing,
+        not the first alone."""
+        self.count += 1
+        prefix = f"monitored/{self.count}/"
+        if self.n == 1:
+            return
+        if self.me == 0:
+            call = lambda: self._gather(prefix, limit_s, is_for_all)
+        else:
+            limit_s = group_limit_s + GRACE_S
+            call = lambda: self._come(prefix, limit_s)
+        self.messenger = Messenger()
+        try:
+            self.messenger.ask(call, limit_s + GRACE_S)
+        finally:
+            self.messenger.close()
+
+    # --- in the messenger's thread ---
+
+    def _gather(self, prefix, limit_s, is_for_all):
+        others = list(range(1, self.n))
+        keys = [f"{prefix}{r}" for r in others]
+        text = ""
+        if not self._await(keys, limit_s):
+            missing = absent(self.store, prefix, others)
+            names = ", ".join(map(str, missing if is_for_all else missing[:1]))
+            text = (f"Rank 0 timed out in monitoredBarrier after "
+                    f"{limit_s * 1000:g} ms: Rank{'s' * is_for_all} {names} "
+                    f"failed to pass monitoredBarrier in {limit_s * 1000:g} ms")
+        self.store.set(prefix + "end", text)
+        if text:
+            raise SumwireError("SW_ETIMEDOUT", text)
+        self._delete(f"monitored/{self.count - 1}/")
+
+    def _delete(self, prefix):
+        """Delete the keys of the barrier before, which all ranks have left."""
+        with contextlib.suppress(RuntimeError):  # not all stores can
+            for key in ["end", *range(1, self.n)]:
+                self.store.delete_key(f"{prefix}{key}")
+
+    def _come(self, prefix, limit_s):
+        self.store.set(f"{prefix}{self.me}", "")
+        end = prefix + "end"
+        text = as_text(self.store.get(end)) if self._await(
+            [end], limit_s) else f"nothing in {limit_s:g} s"
+        if text:
+            raise SumwireError(
+                "SW_ETIMEDOUT", f"Rank {self.me} successfully reached "
+                f"monitoredBarrier, but received errors while waiting for "
+                f"send/recv from rank 0: {text}")
+
+    def _await(self, keys, limit_s):
+        """Return whether all keys exist within the limit."""
+        began = time.monotonic()
+        while not self.store.check(keys):
+            now = time.monotonic()
+            if now - began > limit_s or self.messenger.is_over:
+                return False
+            time.sleep(min(max((now - began) / 3, PAUSE_MIN_S), PAUSE_MAX_S))
+        return True
