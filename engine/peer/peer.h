@@ -38,6 +38,7 @@ struct sw_peer {
 	uint32_t index;    /* among those of its engine */
 	uint32_t id;       /* of the session, as frames to us have it */
 	uint32_t far_id;   /* as frames to the peer have it */
+	uint32_t seed;     /* of its headers, both ways (sw_session_seed) */
 	uint32_t owed;     /* bits of enum sw_owed */
 	uint8_t due_class; /* set in which it stands with data, or 8: in none */
 	bool has_crc;      /* data payloads to it and from it */
@@ -50,8 +51,8 @@ struct sw_peer {
 };
 
 /* sw_peer_run - of @n frames how many, from the first on, are data of @type, of
- * one session and class, from one place, each of a higher number than the one
- * before, by SW_PSN_SKIP at most: what is looked up for the first holds for
+ * one session, seed and class, from one place, each of a higher number than the
+ * one before, by SW_PSN_SKIP at most: what is looked up for the first holds for
  * all, and what the last one says of credit is the newest.  1: the first is
  * none of these. */
 static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
@@ -62,7 +63,7 @@ static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
 	if (h->type != type)
 		return 1;
 	while (i < n && h[i].type == type && h[i].session == h->session &&
-		h[i].class == h->class &&
+		h[i].class == h->class && h[i].head_crc == h->head_crc &&
 		h[i].psn - h[i - 1].psn - 1 < SW_PSN_SKIP &&
 		!memcmp(&f[i].from, &f->from, sizeof(f->from)))
 		i++;

@@ -218,6 +218,7 @@ static void begin(
 	s->peer.index = p->id >> 16;
 	s->peer.id = p->id;
 	s->peer.far_id = p->join.session;
+	s->peer.seed = sw_session_seed(p->join.nonce);
 	s->peer.path = p->path;
 	s->job = job;
 	s->member = p->join.rank;
@@ -276,6 +277,7 @@ void sw_pending_build(
 	out->header = (struct sw_header){.type = SW_ACCEPT,
 		.class = SW_CLASS_CTL,
 		.session = p->join.session,
+		.head_crc = sw_session_seed(p->join.nonce),
 		.psn = ++p->n_accepts,
 		.payload_len = p->join_bytes};
 	owe(srv, i, false);

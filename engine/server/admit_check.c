@@ -14,6 +14,7 @@ bool sw_admit_refuse(struct sw_server *srv, const struct sw_pending *p, int err,
 {
 	struct sw_header reply = {.type = SW_ERROR,
 		.session = p->join.session,
+		.head_crc = sw_session_seed(p->join.nonce),
 		.psn = p->n_accepts ? p->n_accepts + 1 : 0,
 		.payload_len = sizeof(struct sw_fault)};
 	struct sw_fault fault = {.nonce = p->join.nonce,

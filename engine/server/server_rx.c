@@ -10,11 +10,13 @@ enum { CALLS_MAX = 2 }; /* of a PULL: streams that are compared */
 
 /* --- sessions --- */
 
-/* Say to @peer that session @id is not, or no longer, open here. */
-static void say_left(
-	struct sw_server *srv, struct sw_path path, uint32_t peer, uint32_t id)
+/* Say to @peer that session @id is unknown or closed here.  @seed: that of the
+ * session, or of the frame that is answered. */
+static void say_left(struct sw_server *srv, struct sw_path path, uint32_t peer,
+	uint32_t id, uint32_t seed)
 {
-	struct sw_header h = {.type = SW_LEFT, .session = peer, .key = id};
+	struct sw_header h = {
+		.type = SW_LEFT, .session = peer, .key = id, .head_crc = seed};
 
 	sw_server_reply(srv, path, &h, NULL);
 }
@@ -28,7 +30,7 @@ static struct sw_session *confirm(
 
 	if (h->type != SW_LEAVE)
 		return sw_pending_confirm(srv, i);
-	say_left(srv, p->path, p->join.session, p->id);
+	say_left(srv, p->path, p->join.session, p->id, h->head_crc);
 	sw_pending_drop(srv, i);
 	return NULL;
 }
@@ -44,11 +46,16 @@ static struct sw_session *session_of(struct sw_server *srv,
 	if (!is_known || h->session != (s ? s->peer.id : p->id)) {
 		sw_count(&srv->stats.rx_session, 1);
 		if (h->session)
-			say_left(srv, *path, 0, h->session);
+			say_left(srv, *path, 0, h->session, h->head_crc);
 		return NULL;
 	}
 	if (memcmp(s ? &s->peer.path : &p->path, path, sizeof(*path)) != 0) {
 		sw_count(&srv->stats.rx_source, 1);
+		return NULL;
+	}
+	if (h->head_crc !=
+		(s ? s->peer.seed : sw_session_seed(p->join.nonce))) {
+		sw_count(&srv->stats.rx_head_crc, 1);
 		return NULL;
 	}
 	return s ? s : confirm(srv, i, h);
@@ -256,7 +263,7 @@ static void on_leave(struct sw_session *s, const uint8_t *payload)
 	if (fault.err && !fault.text[0])
 		snprintf(fault.text, sizeof(fault.text), "%s left: %s", who,
 			sw_error_text(fault.err));
-	say_left(srv, s->peer.path, s->peer.far_id, s->peer.id);
+	say_left(srv, s->peer.path, s->peer.far_id, s->peer.id, s->peer.seed);
 	/* not what we have told it */
 	is_new = fault.err && !s->fault.err &&
 		 s->job->status.state != SW_JOB_FAILED;
@@ -335,7 +342,9 @@ static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
 static void on_stranger(struct sw_server *srv, const struct sw_rx_frame *f,
 	const struct sw_header *h)
 {
-	if (h->type == SW_HELLO)
+	if (h->head_crc)
+		sw_count(&srv->stats.rx_head_crc, 1);
+	else if (h->type == SW_HELLO)
 		sw_admit_hello(srv, f);
 	else
 		sw_admit_join(srv, f, h);

@@ -147,7 +147,9 @@ static uint32_t tx_control(
 		return 1;
 	}
 	b = &builders[sw_peer_take_owed(&s->peer, srv->due)];
-	*h = (struct sw_header){.type = b->type, .session = s->peer.far_id};
+	*h = (struct sw_header){.type = b->type,
+		.session = s->peer.far_id,
+		.head_crc = s->peer.seed};
 	h->payload_len = b->build ? (uint16_t)b->build(s, h) : 0;
 	sw_peer_send(&s->peer, srv->next, srv->now_ns, out, &srv->stats);
 	return 1;
@@ -211,6 +213,7 @@ static bool build_result(
 		sw_shard_take(&s->job->shard, s->member, order, h, &cell);
 
 	h->session = s->peer.far_id;
+	h->head_crc = s->peer.seed;
 	h->flags = s->peer.has_crc ? 0 : SW_FLAG_NO_CRC;
 	sw_flow_send(&s->peer.flow, h, cell, srv->now_ns);
 	sw_frame_fill(out, s->peer.path, payload, is_stable(h));

@@ -12,7 +12,7 @@ enum { SW_HEAD_BYTES = 54 }; /* fixed header of every frame (wire.h) */
 
 /* As it lies on the wire (PROTOCOL.md 1), but for psn, which ends it. */
 struct sw_header {
-	uint16_t magic; /* by sw_header_seal, as psn_low, _high, head_crc */
+	uint16_t magic; /* by sw_header_seal, as psn_low and _high */
 	uint8_t version;
 	uint8_t type;
 	uint8_t flags;
@@ -39,6 +39,8 @@ struct sw_header {
 	uint32_t grant;    /* credit the sender gives, cumulative, quanta */
 	uint16_t psn_high;
 	uint32_t payload_crc __attribute__((packed));
+	/* Of a frame to be sealed, and of one that was opened: its session's
+	 * seed (sw_session_seed), 0 of a frame without a session. */
 	uint32_t head_crc __attribute__((packed));
 	uint64_t psn; /* 48 bits; unique per session, direction, class */
 };

@@ -53,7 +53,6 @@ enum verdict {
 	RIGHT,
 	SHORT,   /* shorter than a header */
 	FOREIGN, /* not ours */
-	DAMAGED, /* its header is */
 	VERSION, /* one that we do not speak */
 	TYPE,    /* no such type, flag or class */
 	LENGTH,  /* payload_len is not what is there, or the type forbids it */
@@ -96,8 +95,7 @@ static inline enum verdict decode(const uint8_t *data, uint32_t len,
 	memcpy(&begin, out, sizeof(begin));
 	if (out->magic != SW_MAGIC)
 		return FOREIGN;
-	if (out->head_crc != sw_crc32c(0, data, SW_HEAD_COVERED))
-		return DAMAGED;
+	out->head_crc ^= sw_crc32c(0, data, SW_HEAD_COVERED);
 	if (out->payload_len != len - SW_HEAD_BYTES)
 		return LENGTH;
 	out->psn = out->psn_low | (uint64_t)out->psn_high << 32;
@@ -121,7 +119,6 @@ static void count_bad(enum verdict verdict, struct sw_stats *st)
 {
 	uint64_t *const counters[] = {[SHORT] = &st->rx_short,
 		[FOREIGN] = &st->rx_magic,
-		[DAMAGED] = &st->rx_head_crc,
 		[VERSION] = &st->rx_version,
 		[TYPE] = &st->rx_type,
 		[LENGTH] = &st->rx_length};

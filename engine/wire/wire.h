@@ -137,13 +137,24 @@ enum {
 	SW_PLACE_BYTES = 12,  /* of key, round and chunk */
 };
 
-/* sw_header_seal - fill what of a header follows from the rest. */
+/* sw_session_seed - bind the headers of a session to it: 32 bits of the nonce
+ * of its JOIN, which both ends have before its first frame.  The CRC of a
+ * header travels xor this seed; the receiver compares what is left of both CRCs
+ * with the seed of the session that it found.  So a frame of an earlier run, or
+ * of an earlier session with the same id, is as a damaged one. */
+static inline uint32_t sw_session_seed(uint64_t nonce)
+{
+	return (uint32_t)(nonce ^ nonce >> 32);
+}
+
+/* sw_header_seal - fill in the fields that follow from the others; head_crc is
+ * the seed. */
 static inline void sw_header_seal(struct sw_header *h)
 {
 	h->magic = SW_MAGIC;
 	h->psn_low = (uint32_t)h->psn;
 	h->psn_high = (uint16_t)(h->psn >> 32);
-	h->head_crc = sw_crc32c(0, h, SW_HEAD_COVERED);
+	h->head_crc ^= sw_crc32c(0, h, SW_HEAD_COVERED);
 }
 
 /* sw_epoch_seed - 32 bits of a job's epoch, for the CRCs of its payloads: the
@@ -174,10 +185,12 @@ static inline uint32_t sw_data_crc_far(uint32_t seed, const struct sw_header *h,
 /* sw_frames_open - what each of a burst must pass before anybody asks whose it
  * is: its own consistency, and the payload's CRC if it is a control frame.
  * Nothing outside it is read.  Fills @heads and counts them; type 0: it is
- * dropped, and why is counted.  HELLO and JOIN of any version pass: JOIN
- * carries the range of versions, and is answered by an error that names both.
- * What has come is in no cache of this core: so all headers are read before the
- * first frame is handled, while those behind them are fetched. */
+ * dropped, and why is counted.  The header's CRC is not judged yet: head_crc
+ * becomes the seed that the frame was sealed with, which its session must have.
+ * HELLO and JOIN of any version pass: JOIN carries the range of versions, and
+ * is answered by an error that names both. What has come is in no cache of this
+ * core: so all headers are read before the first frame is handled, while those
+ * behind them are fetched. */
 void sw_frames_open(const struct sw_rx_frame *frames, uint32_t n,
 	struct sw_header *heads, struct sw_stats *st);
 

@@ -189,9 +189,15 @@ uint32_t sw_link_build_request(
 	}
 }
 
-void sw_link_start(struct sw_worker *w, struct sw_link *l)
+void sw_link_draw_nonce(struct sw_worker *w, struct sw_link *l)
 {
 	l->nonce = w->env->random(w->env->ctx);
+	l->peer.seed = sw_session_seed(l->nonce);
+}
+
+void sw_link_start(struct sw_worker *w, struct sw_link *l)
+{
+	sw_link_draw_nonce(w, l);
 	l->state = SW_LINK_HELLO;
 	sw_link_request(w, l);
 }

@@ -22,7 +22,7 @@ static void next_way(struct sw_worker *w, struct sw_link *l)
 {
 	l->peer.way = (uint16_t)((l->peer.way + 1) % w->n_ways);
 	l->n_probes++;
-	l->nonce = w->env->random(w->env->ctx); /* late COOKIEs are none */
+	sw_link_draw_nonce(w, l); /* late COOKIEs are none */
 	sw_count(&w->stats.probes, 1);
 	sw_link_request(w, l);
 }
@@ -135,7 +135,7 @@ static void on_refused(
 	if (l->state == SW_LINK_OPEN)
 		forget_session(w, l);
 	l->state = SW_LINK_HELLO;
-	l->nonce = w->env->random(w->env->ctx);
+	sw_link_draw_nonce(w, l);
 	l->request_wait_ns = w->params.retry_max;
 	l->request_at_ns = w->now_ns + l->request_wait_ns;
 }

@@ -309,29 +309,42 @@ static void on_answers(struct sw_worker *w, struct sw_link *l,
 
 /* --- frames in --- */
 
-/* By our session id, or where none is known yet, by address. */
-static struct sw_link *link_of(struct sw_worker *w, const struct sw_path *from,
+/* The link at @from, to which a server speaks without a session. */
+static struct sw_link *link_at(struct sw_worker *w, const struct sw_path *from,
 	const struct sw_header *h)
 {
-	uint32_t i = h->session >> 16;
-
-	if (h->session) {
-		if (i >= w->n_links || w->links[i].peer.id != h->session) {
-			sw_count(&w->stats.rx_session, 1);
-			return NULL;
-		}
-		if (memcmp(&w->links[i].peer.path, from, sizeof(*from)) != 0) {
-			sw_count(&w->stats.rx_source, 1);
-			return NULL;
-		}
-		return &w->links[i];
-	}
-	for (i = 0; i < w->n_links; i++)
+	for (uint32_t i = 0; i < w->n_links; i++)
 		if (!memcmp(&w->links[i].peer.path, from, sizeof(*from)) &&
 			(h->type == SW_COOKIE || h->type == SW_LEFT))
 			return &w->links[i];
 	sw_count(&w->stats.rx_session, 1);
 	return NULL;
+}
+
+/* By our session id, or where none is known yet, by address.  A COOKIE belongs
+ * to no session. */
+static struct sw_link *link_of(struct sw_worker *w, const struct sw_path *from,
+	const struct sw_header *h)
+{
+	uint32_t i = h->session >> 16;
+	struct sw_link *l;
+
+	if (!h->session) {
+		l = link_at(w, from, h);
+	} else if (i >= w->n_links || w->links[i].peer.id != h->session) {
+		sw_count(&w->stats.rx_session, 1);
+		return NULL;
+	} else if (memcmp(&w->links[i].peer.path, from, sizeof(*from)) != 0) {
+		sw_count(&w->stats.rx_source, 1);
+		return NULL;
+	} else {
+		l = &w->links[i];
+	}
+	if (l && h->head_crc != (h->type == SW_COOKIE ? 0 : l->peer.seed)) {
+		sw_count(&w->stats.rx_head_crc, 1);
+		return NULL;
+	}
+	return l;
 }
 
 /* What a frame says that is no part of the data path. */

@@ -132,7 +132,9 @@ uint32_t sw_worker_tx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 /* sw_link_request - what is asked now changed: ask at once. */
 void sw_link_request(struct sw_worker *w, struct sw_link *l);
 
-/* sw_link_start - say HELLO to its server. */
+/* sw_link_draw_nonce - begin a new session, to which its frames are bound.
+ * sw_link_start - say HELLO to its server. */
+void sw_link_draw_nonce(struct sw_worker *w, struct sw_link *l);
 void sw_link_start(struct sw_worker *w, struct sw_link *l);
 
 /* sw_link_build_request - the request that is due; returns payload bytes. */

@@ -85,8 +85,10 @@ static uint32_t tx_control(
 	if (!l)
 		return 0;
 	*h = (struct sw_header){0};
-	if (l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING)
+	if (l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING) {
 		h->session = l->peer.far_id;
+		h->head_crc = l->peer.seed;
+	}
 	what = sw_peer_take_owed(&l->peer, w->due);
 	if (what != SW_OWE_ACK)
 		sw_peer_wake(&l->peer, 0);
@@ -245,6 +247,7 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 		.flags = push_flags(l, t, c),
 		.class = t->class,
 		.session = l->peer.far_id,
+		.head_crc = l->peer.seed,
 		.key = t->key};
 	payload = t->stream ? sw_stream_fill(t, record, h, &is_stable)
 			    : fill(w, t, &t->parts[l->peer.index], record, h,

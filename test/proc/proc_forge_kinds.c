@@ -84,7 +84,7 @@ static void magic(struct forge *f)
 static void head_crc(struct forge *f)
 {
 	forge_push(f);
-	flip(f, 4, 40);
+	flip(f, 16, 28); /* from key to grant: nothing else shows it */
 }
 
 static void version(struct forge *f)
@@ -279,6 +279,7 @@ void forge_fields(struct forge *f)
 	h.class =
 		sw_type_is_data(h.type) ? h.class % SW_N_CLASSES : SW_CLASS_CTL;
 	h.session = f->peer.session;
+	h.head_crc = sw_session_seed(f->peer.nonce);
 	h.psn &= UINT64_C(0xffffffffffff);
 	if (h.key % 2)
 		h.key = f->peer.key;
@@ -298,7 +299,7 @@ void forge_fields(struct forge *f)
 
 const struct forge_kind forge_kinds[] = {
 	{"magic", "rx_magic", false, magic},
-	{"head_crc", "rx_head_crc", false, head_crc},
+	{"head_crc", "rx_head_crc", true, head_crc},
 	{"version", "rx_version", false, version},
 	{"type", "rx_type", false, type},
 	{"flag", "rx_type", false, flag},

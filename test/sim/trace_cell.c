@@ -295,7 +295,11 @@ static void i4_nothing_changes_before_all_is_checked(struct check *c)
 	h = good.h;
 	bad = good;
 	bad.bytes[SW_HEAD_BYTES + 8] ^= 1; /* B's session, payload damaged */
-	h.session = rig.r.w[B].session;
+	h.session = rig.r.w[B].session;    /* with the seed of A */
+	header_encode(&h, bad.bytes);
+	peer_again(&rig.r.w[B], &bad);
+	check_eq(c, st->rx_head_crc, 1, "wrong seeds");
+	h.head_crc = sw_session_seed(rig.r.w[B].nonce);
 	header_encode(&h, bad.bytes);
 	peer_again(&rig.r.w[B], &bad);
 	check_eq(c, st->rx_payload_crc, 1, "payloads damaged");

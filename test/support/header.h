@@ -13,7 +13,6 @@ enum header_verdict {
 	HEADER_GOOD,
 	HEADER_SHORT,
 	HEADER_MAGIC,
-	HEADER_CRC,
 	HEADER_VERSION,
 	HEADER_TYPE,
 	HEADER_LENGTH,
@@ -42,7 +41,6 @@ static inline enum header_verdict header_decode(
 	if (!got.type)
 		return st.rx_short         ? HEADER_SHORT
 		       : st.rx_magic       ? HEADER_MAGIC
-		       : st.rx_head_crc    ? HEADER_CRC
 		       : st.rx_version     ? HEADER_VERSION
 		       : st.rx_type        ? HEADER_TYPE
 		       : st.rx_payload_crc ? HEADER_PAYLOAD_CRC

@@ -26,6 +26,8 @@ void peer_make(struct test_peer *p, struct sw_header h, const void *payload,
 		h.version = SW_VERSION_MAX;
 	if (!h.session && !is_before_session(p, h.type))
 		h.session = p->session;
+	if (!h.head_crc && !is_before_session(p, h.type))
+		h.head_crc = sw_session_seed(p->nonce);
 	if (!h.psn)
 		h.psn = ++p->psn[h.class];
 	if (!h.consumed)

@@ -93,10 +93,85 @@ static void rx__damaged_header(void **state)
 	struct server_rig *r = open_rig(1);
 	static struct test_frame f;
 
-	peer_make(&r->w[1], (struct sw_header){.type = SW_LEAVE}, NULL, &f);
+	peer_make(&r->w[1], (struct sw_header){.type = SW_KEEPALIVE}, NULL, &f);
 	f.bytes[20] ^= 1;
 	frame_rx(&r->srv->node, r->now_ns, &f);
 	assert_int_equal(r->srv->stats.rx_head_crc, 1);
+	close_rig(r);
+}
+
+/* Each frame of an earlier run of the job, from the same address under the same
+ * session, changes nothing: its seed is another one. */
+static void rx__earlier_run(void **state)
+{
+	static const uint8_t types[] = {SW_DECLARE, SW_LEAVE, SW_KEEPALIVE,
+		SW_TUNE, SW_MISMATCH, SW_PUSH, SW_ACK, SW_PULL, SW_WANT};
+	struct server_rig *r = open_rig(1);
+	struct sw_job *job = &r->srv->jobs[0];
+	uint8_t payload[SW_PAYLOAD_MAX] = {0};
+	uint64_t rx_ns = job->members[1].session->peer.rx_ns;
+
+	r->now_ns += SW_MS;
+	r->w[1].nonce++;
+	for (size_t i = 0; i < sizeof(types); i++) {
+		struct sw_header h = peer_push_header(0, 1, 0);
+
+		h.type = types[i];
+		h.aux = 77;
+		h.payload_len = h.type == SW_PUSH      ? PEER_PAYLOAD
+				: h.type == SW_DECLARE ? 100
+				: h.type == SW_TUNE ? sizeof(struct sw_tune_ask)
+				: h.type == SW_ACK  ? sizeof(struct sw_sack)
+				: h.type == SW_PULL ? sizeof(struct sw_pull)
+				: h.type == SW_LEAVE || h.type == SW_MISMATCH
+					? sizeof(struct sw_fault)
+					: 0;
+		peer_send(&r->w[1], h, payload);
+	}
+	assert_string_equal(rig_tx(r), "");
+	assert_int_equal(r->srv->stats.rx_head_crc, sizeof(types));
+	assert_int_equal(job->n_sessions, 2);
+	assert_true(job->members[1].session->peer.rx_ns == rx_ns);
+	assert_int_equal(r->srv->stats.push_folded, 0);
+	r->w[1].nonce--;
+	close_rig(r);
+}
+
+/* HELLO and JOIN belong to no session, and carry no seed. */
+static void rx__stranger_with_a_seed(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	struct sw_hello hello = {.nonce = r->w[1].nonce};
+	struct sw_join join = rig_join_payload(r, 1);
+
+	peer_send(&r->w[1],
+		(struct sw_header){.type = SW_HELLO,
+			.payload_len = sizeof(hello),
+			.head_crc = sw_session_seed(hello.nonce)},
+		&hello);
+	peer_send(&r->w[1],
+		(struct sw_header){.type = SW_JOIN,
+			.payload_len = sizeof(join),
+			.head_crc = 1},
+		&join);
+	assert_string_equal(rig_tx(r), "");
+	assert_int_equal(r->srv->stats.rx_head_crc, 2);
+	close_rig(r);
+}
+
+/* LEFT to a session that the server does not know has the seed of the frame
+ * that it answers: so its worker knows that it is meant. */
+static void left__has_the_seed_of_the_question(void **state)
+{
+	struct server_rig *r = open_rig(1);
+
+	peer_send(&r->w[1],
+		(struct sw_header){
+			.type = SW_KEEPALIVE, .session = r->w[1].session + 1},
+		NULL);
+	assert_string_equal(rig_tx(r), "w1 LEFT");
+	assert_int_equal(
+		r->last[SW_LEFT].h.head_crc, sw_session_seed(r->w[1].nonce));
 	close_rig(r);
 }
 
@@ -481,6 +556,9 @@ int main(void)
 		cmocka_unit_test(rx__oversized),
 		cmocka_unit_test(rx__wrong_magic),
 		cmocka_unit_test(rx__damaged_header),
+		cmocka_unit_test(rx__earlier_run),
+		cmocka_unit_test(rx__stranger_with_a_seed),
+		cmocka_unit_test(left__has_the_seed_of_the_question),
 		cmocka_unit_test(rx__wrong_version),
 		cmocka_unit_test(rx__unknown_type),
 		cmocka_unit_test(rx__corrupted_control_payload),

@@ -80,6 +80,37 @@ static void rx__wrong_magic_header_version_type(void **state)
 	close_rig(r);
 }
 
+/* Each frame of an earlier run of the job, from the same address under the same
+ * session, changes nothing: its seed is another one. */
+static void rx__earlier_run(void **state)
+{
+	struct worker_rig *r = open_rig();
+	struct sw_declared declared = {.batch = 1, .n = 1};
+	struct sw_fault fault = {.err = SW_EPEER, .text = "earlier"};
+	uint64_t rx_ns = r->w.links[0].peer.rx_ns;
+
+	r->now_ns += SW_MS;
+	r->s[0].nonce++;
+	peer_accept(&r->s[0]);
+	peer_status(&r->s[0], SW_JOB_FAILED, SW_EPEER, 2, "earlier");
+	peer_say(&r->s[0], SW_DECLARED, &declared, sizeof(declared));
+	peer_say(&r->s[0], SW_ERROR, &fault, sizeof(fault));
+	peer_say(&r->s[0], SW_MISMATCH, &fault, sizeof(fault));
+	peer_keepalive(&r->s[0]);
+	peer_ack(&r->s[0], 0, 2);
+	peer_answer(&r->s[0], SW_ANSWER_GONE, 0, 1, 0, 0);
+	peer_result(&r->s[0], 0, 1, 0, 66);
+	peer_left(&r->s[0], true);
+	peer_left(&r->s[0], false);
+	assert_int_equal(r->w.stats.rx_head_crc, 11);
+	assert_string_equal(wrig_events(r), "");
+	assert_string_equal(wrig_tx(r), "");
+	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
+	assert_true(r->w.links[0].peer.rx_ns == rx_ns);
+	r->s[0].nonce--;
+	close_rig(r);
+}
+
 static void rx__corrupted_control_payload(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -244,6 +275,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rx__truncated_and_oversized),
 		cmocka_unit_test(rx__wrong_magic_header_version_type),
+		cmocka_unit_test(rx__earlier_run),
 		cmocka_unit_test(rx__corrupted_control_payload),
 		cmocka_unit_test(rx__stale_generation),
 		cmocka_unit_test(rx__wrong_source),
