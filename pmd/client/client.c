@@ -1,12 +1,19 @@
-/* client.c - libsumwire: messages of the agent, errors, small questions.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* client.c - libsumwire: a client's lock, how its threads sleep, error texts.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Each sw_* call locks the client first.  One thread at a time leads: it alone
+ * reads the agent's socket and bell, and it sleeps without the lock.  The other
+ * threads sleep on a condition until the leader changes something
+ * (client_turn.c).
+ */
 #include "pmd/client/client.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
-
-#include "engine/base/text.h"
 
 /* Threads of one client may fail at once; sw_open that fails leaves none. */
 static _Thread_local char error[2 * SW_EDGE_TEXT_BYTES];
@@ -63,156 +70,219 @@ void sw_client_log(const struct sw_settings *s, const char *fmt, ...)
 	s->log(s->log_ctx, line);
 }
 
-static void close_fds(int *fds)
+/* --- time --- */
+
+uint64_t sw_client_after_ms(uint64_t ms)
 {
-	for (int i = 0; i < 2; i++) {
-		if (fds[i] >= 0)
-			close(fds[i]);
-		fds[i] = -1;
-	}
+	return sw_edge_now_ns() + ms * UINT64_C(1000000);
 }
 
-static bool has_form(const union sw_edge_msg *m, size_t bytes)
+uint64_t sw_client_wait_until_ns(const struct sw_client *c)
 {
-	if (bytes < sizeof(m->kind))
+	return sw_client_after_ms(c->settings.wait_timeout_s * UINT64_C(1000));
+}
+
+/* --- the lock --- */
+
+int sw_turn_init(struct sw_turn *t)
+{
+	pthread_condattr_t attr;
+
+	t->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	t->event_fd = -1;
+	if (t->kick_fd < 0)
+		return SW_ENOMEM;
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&t->changed, &attr);
+	pthread_cond_init(&t->work, &attr);
+	pthread_cond_init(&t->done, &attr);
+	pthread_condattr_destroy(&attr);
+	return 0;
+}
+
+void sw_turn_fini(struct sw_turn *t)
+{
+	close(t->kick_fd);
+	if (t->event_fd >= 0)
+		close(t->event_fd);
+}
+
+bool sw_client_lock(struct sw_client *c)
+{
+	if (!*c->is_ours) {
+		sw_client_check(c); /* its sentence */
 		return false;
-	switch (m->kind) {
-	case SW_EDGE_ATTACHED:
-		return bytes == sizeof(m->attached) &&
-		       !m->attached.job[SW_EDGE_NAME_BYTES - 1];
-	case SW_EDGE_DECLARED:
-		return bytes == sizeof(m->declared) && m->declared.err <= 0 &&
-		       !m->declared.text[SW_EDGE_TEXT_BYTES - 1];
-	case SW_EDGE_REFUSED:
-	case SW_EDGE_FAILED:
-	case SW_EDGE_STATUS:
-	case SW_EDGE_CLOSED:
-	case SW_EDGE_TUNED:
-		return bytes == sizeof(m->text) && m->text.err <= 0 &&
-		       !m->text.text[SW_EDGE_TEXT_BYTES - 1];
-	default:
-		return false;
 	}
+	pthread_mutex_lock(&c->turn.lock);
+	return true;
 }
 
-static bool is_text(uint32_t kind)
+int sw_client_enter(struct sw_client *c)
 {
-	return kind != SW_EDGE_ATTACHED && kind != SW_EDGE_DECLARED;
+	int err;
+
+	if (!sw_client_lock(c))
+		return SW_ECLOSED;
+	err = sw_client_check(c);
+	if (err)
+		sw_client_unlock(c);
+	return err;
 }
 
-static int rx_formed(struct sw_client *c, union sw_edge_msg *m)
+void sw_client_unlock(struct sw_client *c)
 {
-	if (is_text(m->kind))
-		sw_text_clean(m->text.text, sizeof(m->text.text));
-	switch (m->kind) {
-	case SW_EDGE_STATUS:
-		memcpy(c->status, m->text.text, sizeof(c->status));
-		sw_client_log(&c->settings, "%s", c->status);
-		return 0;
-	case SW_EDGE_CLOSED:
-		sw_client_close(c, m->text.err,
-			"the agent at %s closed the "
-			"connection: %s",
-			c->settings.agent, m->text.text);
-		return sw_client_check(c);
-	default:
-		return (int)m->kind;
+	pthread_mutex_unlock(&c->turn.lock);
+}
+
+/* --- sleep and wake --- */
+
+bool sw_client_can_lead(const struct sw_client *c)
+{
+	return !c->closed && !c->turn.n_users && !c->turn.has_leader;
+}
+
+bool sw_client_has_work(const struct sw_client *c)
+{
+	return sw_client_can_lead(c) && !c->turn.n_watchers &&
+	       (c->calls.n_unfinished ||
+		       (c->turn.event_fd >= 0 && c->calls.n_open));
+}
+
+struct sw_call *sw_client_next_done(const struct sw_client *c)
+{
+	struct sw_call *k = c->calls.done;
+
+	while (k && k->n_waits)
+		k = k->later;
+	return k;
+}
+
+void sw_client_call_watchers(struct sw_client *c)
+{
+	if (c->closed || sw_client_next_done(c) ||
+		(sw_client_can_lead(c) && c->calls.n_open))
+		pthread_cond_broadcast(&c->turn.done);
+}
+
+/* Who has nothing to do is not woken: it would take the core of those who
+ * have, as often as they take turns. */
+void sw_client_changed(struct sw_client *c)
+{
+	if (c->turn.n_waiting)
+		pthread_cond_broadcast(&c->turn.changed);
+	sw_client_call_watchers(c);
+	if (c->turn.is_idle &&
+		(sw_client_has_work(c) || c->turn.is_ending || c->has_due ||
+			c->calls.expire_ns < c->turn.until_ns))
+		pthread_cond_signal(&c->turn.work);
+}
+
+static void wait_for(
+	struct sw_client *c, pthread_cond_t *what, uint64_t until_ns)
+{
+	struct timespec at = {.tv_sec = (time_t)(until_ns / 1000000000),
+		.tv_nsec = (long)(until_ns % 1000000000)};
+
+	pthread_cond_timedwait(what, &c->turn.lock, &at);
+}
+
+void sw_client_wait_changed(struct sw_client *c, uint64_t until_ns)
+{
+	c->turn.n_waiting++;
+	wait_for(c, &c->turn.changed, until_ns);
+	c->turn.n_waiting--;
+}
+
+void sw_client_wait_work(struct sw_client *c, uint64_t until_ns)
+{
+	c->turn.is_idle = true;
+	wait_for(c, &c->turn.work, until_ns);
+	c->turn.is_idle = false;
+}
+
+void sw_client_wait_done(struct sw_client *c, uint64_t until_ns)
+{
+	wait_for(c, &c->turn.done, until_ns);
+}
+
+void sw_client_kick(struct sw_client *c)
+{
+	uint64_t one = 1;
+
+	if (c->turn.is_asleep && write(c->turn.kick_fd, &one, sizeof(one)) < 0)
+		return; /* full: it is readable */
+}
+
+void sw_client_sleep(struct sw_client *c, short events, uint64_t until_ns)
+{
+	struct pollfd fds[3] = {{.fd = c->sock, .events = events},
+		{.fd = c->bell, .events = POLLIN},
+		{.fd = c->turn.kick_fd, .events = POLLIN}};
+	uint64_t now = sw_edge_now_ns(), kicks;
+	uint64_t left = until_ns > now ? until_ns - now : 0;
+	struct timespec limit = {.tv_sec = (time_t)(left / 1000000000),
+		.tv_nsec = (long)(left % 1000000000)};
+	int n;
+
+	c->turn.is_asleep = true;
+	sw_client_unlock(c);
+	n = ppoll(fds, 3, &limit, NULL);
+	pthread_mutex_lock(&c->turn.lock);
+	c->turn.is_asleep = false;
+	if (n > 0 && fds[1].revents)
+		sw_edge_bell_drain(c->bell);
+	if (n > 0 && fds[2].revents)
+		(void)!read(c->turn.kick_fd, &kicks, sizeof(kicks));
+}
+
+void sw_client_lead(struct sw_client *c)
+{
+	if (c->turn.has_leader)
+		sw_client_kick(c); /* once: it may wait for the agent itself */
+	while (c->turn.has_leader) {
+		c->turn.n_claims++;
+		sw_client_wait_changed(
+			c, sw_edge_now_ns() + UINT64_C(1000000000));
+		c->turn.n_claims--;
 	}
+	c->turn.has_leader = true;
 }
 
-int sw_client_rx(struct sw_client *c, union sw_edge_msg *m, int *fds)
+void sw_client_follow(struct sw_client *c)
 {
-	int n, kind;
-
-	fds[0] = fds[1] = -1;
-	if (c->closed)
-		return sw_client_check(c);
-	n = sw_edge_recv(c->sock, m, sizeof(*m), fds, 2);
-	if (n == SW_EAGAIN)
-		return 0;
-	if (n == SW_ECLOSED) {
-		sw_client_close(c, SW_ECLOSED, "the agent at %s is gone%s%s",
-			c->settings.agent,
-			c->status[0] ? "; last message from the agent: " : "",
-			c->status);
-		return sw_client_check(c);
-	}
-	if (n < 0 || !has_form(m, (size_t)n)) {
-		close_fds(fds);
-		sw_client_close(c, SW_EPROTO,
-			"the agent at %s sent a message that this library does "
-			"not know: install the same release of both",
-			c->settings.agent);
-		return sw_client_check(c);
-	}
-	kind = rx_formed(c, m);
-	if (kind <= 0)
-		close_fds(fds);
-	return kind;
+	c->turn.has_leader = false;
+	sw_client_changed(c);
 }
 
-uint32_t sw_version(void)
+void sw_client_call_thread(struct sw_client *c)
 {
-	return SW_VERSION_NUMBER;
-}
-
-uint32_t sw_rank(const struct sw_client *c)
-{
-	return c->rank;
-}
-
-uint32_t sw_size(const struct sw_client *c)
-{
-	return c->size;
-}
-
-/* What the launcher says, or, if it does not, what the agent does. */
-static uint32_t on_machine(
-	const struct sw_client *c, enum sw_launch_key key, uint32_t at_agent)
-{
-	int64_t said = sw_launch_number(&c->launch, key);
-
-	return said < 0 ? at_agent : (uint32_t)said;
-}
-
-uint32_t sw_local_rank(const struct sw_client *c)
-{
-	return on_machine(c, SW_LAUNCH_LOCAL_RANK, c->local_rank);
-}
-
-uint32_t sw_local_size(const struct sw_client *c)
-{
-	return on_machine(c, SW_LAUNCH_LOCAL_SIZE, c->local_size);
-}
-
-uint32_t sw_agent_rank(const struct sw_client *c)
-{
-	return c->local_rank;
-}
-
-uint32_t sw_agent_size(const struct sw_client *c)
-{
-	return c->local_size;
-}
-
-const char *sw_job(const struct sw_client *c, uint64_t *epoch_out)
-{
-	*epoch_out = c->epoch;
-	return c->job;
-}
-
-void *sw_tensor_data(struct sw_tensor *t)
-{
-	return t->data;
-}
-
-const void *sw_tensor_result(struct sw_tensor *t)
-{
-	return t->result;
+	sw_client_kick(c);
+	sw_client_changed(c);
 }
 
 void sw_client_ring(const struct sw_client *c, _Atomic uint32_t *flag)
 {
 	if (sw_edge_is_asleep(flag))
 		sw_edge_bell_write(c->bell);
+}
+
+/* Whether more of a growing tensor is summed, since it was noted last, or
+ * something has ended. */
+static bool has_ended_some(const struct sw_client *c)
+{
+	return !sw_spsc_is_empty(&c->completions) ||
+	       c->turn.n_summed != atomic_load(&c->control->n_summed);
+}
+
+void sw_client_doze(struct sw_client *c, short events, uint64_t until_ns)
+{
+	sw_edge_doze(&c->control->client_sleeps);
+	sw_client_ring(c, &c->control->agent_naps);
+	if (!has_ended_some(c))
+		sw_client_sleep(c, events, until_ns);
+	c->turn.n_summed = atomic_load(&c->control->n_summed);
+	atomic_store_explicit(
+		&c->control->client_sleeps, 0, memory_order_relaxed);
 }

@@ -2,18 +2,106 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A collective goes to the agent in pieces of 1 MiB (client_form.h), each a
- * collective of its own there; the same at all members, wherever their buffers
- * lie.  A buffer outside of sw_alloc's memory is staged: a piece is copied into
- * shared memory before it is put, and its result out of it, while others are on
- * the wire.  Each channel has stages of its own: groups that wait for each
- * other's calls would else wait for each other's stages.
+ * collective of its own there.  All members cut it alike, wherever their
+ * buffers lie.  A buffer outside memory of sw_alloc is staged: its piece is
+ * copied into shared memory before the piece is put, and the result out of it,
+ * while other pieces are on the wire.  Each channel has its own stages: groups
+ * that wait for each other's calls would otherwise wait for each other's
+ * stages.
  */
+#include "pmd/client/client_call.h"
+
 #include <unistd.h>
 
 #include "pmd/client/client_form.h"
 #include "pmd/client/client_group.h"
 
 enum { PIECES_MAX = 16 }; /* of a channel at the agent */
+
+/* --- where the bytes of a piece lie --- */
+
+static struct sw_rows rows_in(const struct sw_call_piece *p)
+{
+	const struct sw_call *k = p->call;
+	uint64_t elem = elem_bytes(k);
+
+	return (struct sw_rows){.to = p->stage->base,
+		.from = (const char *)k->args.send + p->at * elem,
+		.bytes = p->n * elem,
+		.n = parts_in(k),
+		.to_stride = p->n * elem,
+		.from_stride = k->args.count * elem};
+}
+
+static struct sw_rows rows_out(const struct sw_call_piece *p)
+{
+	const struct sw_call *k = p->call;
+	uint64_t elem = elem_bytes(k);
+
+	return (struct sw_rows){.to = (char *)k->args.recv + p->at * elem,
+		.from = p->stage->base + out_offset(k, p->n),
+		.bytes = p->n * elem,
+		.n = parts_out(k),
+		.to_stride = k->args.count * elem,
+		.from_stride = p->n * elem};
+}
+
+static struct sw_edge_place_at behind(
+	struct sw_edge_place_at at, uint64_t bytes)
+{
+	at.offset += bytes;
+	return at;
+}
+
+/* What this rank does not give, or does not get, lies where the other buffer
+ * does: nobody looks at it. */
+static struct sw_edge_coll message_of(const struct sw_call_piece *p)
+{
+	const struct sw_call *k = p->call;
+	uint64_t elem = elem_bytes(k), at = p->at * elem;
+	bool is_shared =
+		k->args.kind == SW_REDUCE_SCATTER ? k->has_from : k->has_to;
+	struct sw_edge_coll m = {.handle = p->handle,
+		.count = p->n,
+		.whole = k->args.count,
+		.stride = (is_shared ? k->args.count : p->n) * elem,
+		.stream = k->channel->stream->id,
+		.op = (uint8_t)k->args.op,
+		.root = (uint16_t)k->args.root,
+		.kind = (uint8_t)k->args.kind,
+		.dtype = (uint8_t)k->args.dtype,
+		.scale = k->args.scale,
+		.call = (uint32_t)k->number};
+
+	if (p->stage) {
+		m.from = p->stage->at;
+		m.to = behind(p->stage->at, out_offset(k, p->n));
+	}
+	if (k->has_from)
+		m.from = behind(k->from, at);
+	if (k->has_to)
+		m.to = behind(k->to, at);
+	if (!needs_send(k))
+		m.from = m.to;
+	if (!needs_recv(k))
+		m.to = m.from;
+	return m;
+}
+
+static struct sw_stage *use_stage(struct sw_channel *ch, uint64_t bytes)
+{
+	bool is_small = bytes <= SW_STAGE_SMALL;
+	struct sw_stage *list = is_small ? ch->small : ch->large;
+	uint32_t n = is_small ? SW_STAGES_SMALL : SW_STAGES_LARGE;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!list[i].base || list[i].is_used)
+			continue;
+		list[i].is_used = true;
+		return &list[i];
+	}
+	return NULL;
+}
 
 /* --- copies --- */
 
@@ -24,7 +112,7 @@ static bool has_copy_out(const struct sw_call *k)
 					k->args.send == k->args.recv);
 }
 
-static void copy(struct sw_client *c, const struct sw_group *g,
+static void copy_rows(struct sw_client *c, const struct sw_group *g,
 	const struct sw_rows *rows)
 {
 	c->calls.copying = g;
@@ -114,7 +202,7 @@ static void end_call(struct sw_client *c, struct sw_call *k)
 }
 
 /* No more of it is put. */
-static void give_up(struct sw_call *k, int status)
+static void stop_call(struct sw_call *k, int status)
 {
 	if (k->status)
 		return;
@@ -136,7 +224,7 @@ static void end_piece(struct sw_client *c, struct sw_call_piece *p)
 	k->n_open--;
 	if (p->status) {
 		sw_group_note_death(k->group, k->channel->stream, p->status);
-		give_up(k, p->status);
+		stop_call(k, p->status);
 	}
 	if (has_all_put(k) && !k->n_open)
 		end_call(c, k);
@@ -144,16 +232,16 @@ static void end_piece(struct sw_client *c, struct sw_call_piece *p)
 
 void sw_client_drop_call(struct sw_client *c, struct sw_call *k, int status)
 {
-	give_up(k, status);
+	stop_call(k, status);
 	if (!k->n_open)
 		end_call(c, k);
 	else
 		sw_client_count_work(c, k);
 }
 
-static void tell_sum(const struct sw_call_piece *p)
+static void tell_summed(const struct sw_call_piece *p)
 {
-	struct sw_rows rows = sw_piece_rows_in(p);
+	struct sw_rows rows = rows_in(p);
 
 	p->call->device->ops->sum(p->call->device, &rows);
 }
@@ -169,7 +257,7 @@ bool sw_client_end_piece(struct sw_client *c, const struct sw_completion *done)
 		return false;
 	p->status = done->status;
 	if (!p->status && is_on_device(p->call) && needs_send(p->call))
-		tell_sum(p);
+		tell_summed(p);
 	if (!p->stage || p->status || p->call->status ||
 		!has_copy_out(p->call)) {
 		end_piece(c, p);
@@ -178,7 +266,7 @@ bool sw_client_end_piece(struct sw_client *c, const struct sw_completion *done)
 	p->is_back = true;
 	p->later = NULL;
 	if (is_on_device(p->call)) {
-		struct sw_rows rows = sw_piece_rows_out(p);
+		struct sw_rows rows = rows_out(p);
 
 		copy_by_device(c, p, &rows);
 		return true;
@@ -193,7 +281,7 @@ bool sw_client_end_piece(struct sw_client *c, const struct sw_completion *done)
 
 /* --- pieces to the agent --- */
 
-static struct sw_call_piece *take_piece(struct sw_client *c, uint32_t stream)
+static struct sw_call_piece *new_piece(struct sw_client *c, uint32_t stream)
 {
 	struct sw_calls *s = &c->calls;
 
@@ -213,9 +301,9 @@ static struct sw_call_piece *take_piece(struct sw_client *c, uint32_t stream)
 	return NULL;
 }
 
-static void put(struct sw_client *c, const struct sw_call_piece *p)
+static void send_piece(struct sw_client *c, const struct sw_call_piece *p)
 {
-	struct sw_edge_coll m = sw_piece_message(p);
+	struct sw_edge_coll m = message_of(p);
 
 	if (sw_spsc_put(&c->colls, &m, 1) != 1) {
 		sw_client_close(c, SW_EPROTO,
@@ -228,7 +316,7 @@ static void put(struct sw_client *c, const struct sw_call_piece *p)
 
 /* A stream has its pieces in the order of calls, also where stages fill in
  * another. */
-static void put_full(struct sw_client *c, struct sw_channel *ch)
+static void send_filled(struct sw_client *c, struct sw_channel *ch)
 {
 	while (ch->filling && ch->filling->is_full) {
 		struct sw_call_piece *p = ch->filling;
@@ -237,11 +325,11 @@ static void put_full(struct sw_client *c, struct sw_channel *ch)
 		if (p->status)
 			end_piece(c, p);
 		else
-			put(c, p);
+			send_piece(c, p);
 	}
 }
 
-static void fill(
+static void fill_piece(
 	struct sw_client *c, struct sw_channel *ch, struct sw_call_piece *p)
 {
 	bool is_staged_in = stages_in(p->call);
@@ -252,16 +340,16 @@ static void fill(
 	ch->filling_end = &p->later;
 	p->is_full = !is_staged_in;
 	if (is_staged_in) {
-		struct sw_rows rows = sw_piece_rows_in(p);
+		struct sw_rows rows = rows_in(p);
 
 		if (is_on_device(p->call)) {
 			copy_by_device(c, p, &rows);
 			return;
 		}
-		copy(c, p->call->group, &rows);
+		copy_rows(c, p->call->group, &rows);
 		p->is_full = true;
 	}
-	put_full(c, ch);
+	send_filled(c, ch);
 }
 
 void sw_client_copied(struct sw_client *c, uint32_t piece, int err)
@@ -280,7 +368,7 @@ void sw_client_copied(struct sw_client *c, uint32_t piece, int err)
 		if (p->is_back)
 			end_piece(c, p);
 		else
-			put_full(c, k->channel);
+			send_filled(c, k->channel);
 	}
 	sw_client_unlock(c);
 }
@@ -300,11 +388,11 @@ static uint64_t put_piece(struct sw_client *c, struct sw_channel *ch)
 	left = k->args.count - k->next;
 	n = left < k->piece ? left : k->piece;
 	if (is_staged(k)) {
-		stage = sw_stage_take(ch, first_stage(k));
+		stage = use_stage(ch, first_stage(k));
 		if (!stage)
 			return 0;
 	}
-	p = take_piece(c, ch->stream->i);
+	p = new_piece(c, ch->stream->i);
 	if (!p) {
 		if (stage)
 			stage->is_used = false;
@@ -319,7 +407,7 @@ static uint64_t put_piece(struct sw_client *c, struct sw_channel *ch)
 	ch->n_pieces++;
 	if (has_all_put(k))
 		unlink_call(k);
-	fill(c, ch, p);
+	fill_piece(c, ch, p);
 	sw_client_count_work(c, k);
 	return stages_in(k) ? parts_in(k) * n * elem_bytes(k) : 1;
 }
@@ -339,8 +427,8 @@ static uint64_t copy_one_out(struct sw_client *c)
 		end_piece(c, p);
 		return 1;
 	}
-	rows = sw_piece_rows_out(p);
-	copy(c, p->call->group, &rows);
+	rows = rows_out(p);
+	copy_rows(c, p->call->group, &rows);
 	end_piece(c, p);
 	return parts_out(p->call) * p->n * elem_bytes(p->call);
 }
@@ -383,8 +471,6 @@ bool sw_client_move(struct sw_client *c, uint64_t bytes)
 		sw_client_call_thread(c);
 	return done > 0;
 }
-
-/* --- calls --- */
 
 struct sw_call *sw_client_find_call(struct sw_client *c, uint64_t handle)
 {

@@ -1,8 +1,22 @@
-/* client_coll.c - libsumwire: what is called on groups.
- * SPDX-License-Identifier: BSD-3-Clause */
-#include "pmd/client/client_group.h"
+/* client_coll.c - libsumwire: sw_coll: check a collective and begin it.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The first collective of a kind opens the group's stream of that kind.  Then
+ * the call enters its channel, and its first pieces are put at once
+ * (client_call.c); the library's thread puts the others.
+ */
+#include "pmd/client/client_coll.h"
+
+#include "pmd/client/client_declare.h"
+#include "pmd/client/client_form.h"
+#include "pmd/client/client_group_end.h"
+#include "pmd/client/client_memory.h"
 #include "pmd/client/sized.h"
 #include <sumwire/coll.h>
+
+enum { INLINE_BYTES = 256 << 10 }; /* that sw_coll copies itself */
+
+/* --- the arguments --- */
 
 /* Copies have no operation, floats no bits, bool neither average nor factor. */
 static bool has_op(const struct sw_coll_args *a)
@@ -123,6 +137,126 @@ static int prepare(struct sw_client *c, struct sw_group *g,
 	return err ? err : sw_group_fail(g); /* it may have died meanwhile */
 }
 
+/* --- the call --- */
+
+static struct sw_call *new_call(struct sw_client *c)
+{
+	struct sw_calls *s = &c->calls;
+
+	for (uint32_t i = 0; i < SW_EDGE_COLLS; i++) {
+		uint64_t n = ++s->n_calls;
+		struct sw_call *k = &s->calls[n % SW_EDGE_COLLS];
+
+		if (k->state != SW_TENSOR_IDLE)
+			continue;
+		*k = (struct sw_call){.handle = SW_EDGE_COLL_HANDLE | n,
+			.state = SW_TENSOR_OPEN};
+		return k;
+	}
+	return NULL;
+}
+
+static void enqueue_call(struct sw_channel *ch, struct sw_call *k)
+{
+	if (!ch->first)
+		ch->end = &ch->first;
+	*ch->end = k;
+	ch->end = &k->later;
+}
+
+static void show_buffers(const struct sw_call *k)
+{
+	bool sends = is_on_device(k) && needs_send(k);
+	bool gets = is_on_device(k) && needs_recv(k);
+	uint64_t part = k->args.count * elem_bytes(k);
+
+	k->device->sent = k->args.send;
+	k->device->sent_bytes = sends ? parts_in(k) * part : 0;
+	k->device->received = k->args.recv;
+	k->device->received_bytes = gets ? parts_out(k) * part : 0;
+}
+
+/* Where its buffers lie, and stages for what does not lie in sw_alloc's. */
+static int place_buffers(struct sw_client *c, struct sw_call *k)
+{
+	uint64_t each = k->args.count * elem_bytes(k);
+
+	k->piece = piece_elems(k);
+	if (k->device)
+		show_buffers(k);
+	if (!is_on_device(k)) {
+		k->has_from = sw_client_find_memory(
+			c, k->args.send, parts_in(k) * each, &k->from);
+		k->has_to = sw_client_find_memory(
+			c, k->args.recv, parts_out(k) * each, &k->to);
+	}
+	if (!is_staged(k))
+		return 0;
+	return sw_stage_open(c, k->channel, first_stage(k), largest_stage(k));
+}
+
+static int open_stages(struct sw_group *g, struct sw_channel *ch,
+	const struct sw_coll_args *args, void **base, uint64_t *bytes)
+{
+	struct sw_call k = {.group = g, .channel = ch, .args = *args};
+	int err;
+
+	k.piece = piece_elems(&k);
+	err = sw_stage_open(g->client, ch, first_stage(&k), largest_stage(&k));
+	*bytes = err ? 0 : sw_stage_memory(ch, first_stage(&k), base);
+	return err;
+}
+
+/* Once it has begun: the library's thread looks at nothing else, and would not
+ * come back to it. */
+static void set_deadline(struct sw_client *c, struct sw_call *k)
+{
+	if (!k->group->timeout_s)
+		return;
+	k->deadline_ns =
+		sw_edge_now_ns() + k->group->timeout_s * UINT64_C(1000000000);
+	if (k->deadline_ns < c->calls.expire_ns)
+		c->calls.expire_ns = k->deadline_ns;
+}
+
+static int begin_call(struct sw_group *g, struct sw_channel *ch,
+	const struct sw_coll_args *args, struct sw_call_device *device,
+	uint64_t *handle)
+{
+	struct sw_client *c = g->client;
+	struct sw_call *k = new_call(c);
+	int err;
+
+	if (!k)
+		return sw_client_fail(c, SW_EBUSY,
+			"%u collectives are open: wait for one first",
+			SW_EDGE_COLLS);
+	k->group = g;
+	k->channel = ch;
+	k->number = g->n_called + 1;
+	k->args = *args;
+	if (args->kind == SW_BARRIER)
+		k->args.send = k->args.recv = k->token;
+	k->device = device;
+	err = place_buffers(c, k);
+	if (!err) /* while stages were made */
+		err = sw_group_fail(g);
+	if (err) {
+		k->state = SW_TENSOR_IDLE;
+		return err;
+	}
+	k->is_begun = true;
+	c->calls.n_open++;
+	g->n_calls++;
+	g->n_called++;
+	enqueue_call(ch, k);
+	*handle = k->handle;
+	set_deadline(c, k);
+	sw_client_count_work(c, k);
+	sw_client_move(c, INLINE_BYTES);
+	return 0;
+}
+
 int sw_client_ready(struct sw_client *c, struct sw_group *g,
 	const struct sw_coll_args *args, void **base, uint64_t *bytes)
 {
@@ -132,7 +266,7 @@ int sw_client_ready(struct sw_client *c, struct sw_group *g,
 	*bytes = 0;
 	if (err || own.kind == SW_BARRIER)
 		return err;
-	return sw_client_stages(g, &g->channels[own.kind], &own, base, bytes);
+	return open_stages(g, &g->channels[own.kind], &own, base, bytes);
 }
 
 /* What was not put yet is the thread's work; where none can be started it waits
@@ -155,7 +289,7 @@ int sw_client_coll(struct sw_client *c, struct sw_group *g,
 	int err = prepare(c, g, args, &own);
 
 	if (!err)
-		err = sw_client_call(
+		err = begin_call(
 			g, &g->channels[own.kind], &own, device, handle);
 	see_to_the_rest(c);
 	return err;

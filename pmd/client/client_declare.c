@@ -1,15 +1,31 @@
-/* client_declare.c - libsumwire: declare a batch of tensors.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* client_declare.c - libsumwire: declare tensors, memory and streams of groups.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * sw_declare sends a batch of descriptions to the agent.  The agent declares
+ * them at the servers, allocates the shared memory and answers with its
+ * descriptor, which is mapped here.  Memory of sw_alloc and the streams of
+ * groups are declared the same way, one at a time.
+ *
+ * Streams are named GROUP/KIND.  After a close they are named GROUP#2/KIND,
+ * because other ranks may not have closed the first group yet.
+ */
+#include "pmd/client/client_declare.h"
+
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "pmd/client/client_device.h"
+#include "pmd/client/client_turn.h"
 #include "pmd/client/sized.h"
 
 #define SLOW_BYTES_PER_S (UINT64_C(64) << 20)
+
+enum {
+	WINDOW_LOG2 = 9,         /* slots: the agent may take fewer */
+	WINDOW_BARRIER_LOG2 = 4, /* of which few are under way */
+};
 
 /* What is declared at once. */
 struct order {
@@ -18,6 +34,8 @@ struct order {
 	const uint16_t *ranks;         /* of the one that is a stream */
 	const struct sw_tensor *freed; /* whose number it takes */
 };
+
+/* --- the request --- */
 
 static int check_count(struct sw_client *c, uint32_t n)
 {
@@ -107,6 +125,8 @@ static int send_batch(
 	}
 	return err;
 }
+
+/* --- the answer --- */
 
 static int alloc_batch(
 	struct sw_client *c, struct sw_client_batch *b, uint32_t n)
@@ -270,7 +290,7 @@ static uint64_t answer_until_ns(
 		       UINT64_C(1000000000);
 }
 
-static int declare(
+static int declare_batch(
 	struct sw_client *c, const struct order *o, struct sw_tensor **out)
 {
 	uint64_t until_ns = answer_until_ns(c, o);
@@ -305,43 +325,7 @@ static int declare(
 	return 0;
 }
 
-/* One whose index may be used again, or NULL. */
-static const struct sw_tensor *find_freed(const struct sw_client *c)
-{
-	for (uint32_t i = 0; i < c->n_tensors; i++)
-		if (c->tensors[i]->is_freed && sw_id_next(c->tensors[i]->id))
-			return c->tensors[i];
-	return NULL;
-}
-
-int sw_client_map(struct sw_client *c, uint64_t bytes, struct sw_tensor **out)
-{
-	char name[32];
-	struct sw_tensor_desc d = {.name = name,
-		.n_elems = bytes,
-		.dtype = SW_U8,
-		.is_async = SW_EDGE_MEMORY};
-	int err;
-
-	snprintf(name, sizeof(name), ".memory.%u", c->n_allocs);
-	err = declare(c,
-		&(struct order){.descs = &d, .n = 1, .freed = find_freed(c)},
-		out);
-	c->n_allocs += !err;
-	return err;
-}
-
-int sw_client_open_stream(struct sw_client *c,
-	const struct sw_tensor_desc *desc, const uint16_t *ranks,
-	struct sw_tensor **out)
-{
-	return declare(c,
-		&(struct order){.descs = desc,
-			.n = 1,
-			.ranks = ranks,
-			.freed = find_freed(c)},
-		out);
-}
+/* --- tensors --- */
 
 /* Copy the caller's descriptions, which lie as far apart as the first of them
  * is large. */
@@ -377,9 +361,8 @@ static int take_descs(struct sw_client *c, struct sw_tensor_desc *own,
 	return 0;
 }
 
-static int enter_and_declare(struct sw_client *c,
-	const struct sw_tensor_desc *descs, uint32_t n, bool are_growing,
-	struct sw_tensor **out)
+int sw_client_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
+	uint32_t n, bool are_growing, struct sw_tensor **out)
 {
 	struct sw_tensor_desc *own;
 	int err = sw_client_enter(c);
@@ -394,7 +377,8 @@ static int enter_and_declare(struct sw_client *c,
 	if (!err)
 		err = take_descs(c, own, descs, n, are_growing);
 	if (!err)
-		err = declare(c, &(struct order){.descs = own, .n = n}, out);
+		err = declare_batch(
+			c, &(struct order){.descs = own, .n = n}, out);
 	free(own);
 	sw_client_follow(c);
 	sw_client_unlock(c);
@@ -404,11 +388,105 @@ static int enter_and_declare(struct sw_client *c,
 int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 	uint32_t n, struct sw_tensor **out)
 {
-	return enter_and_declare(c, descs, n, false, out);
+	return sw_client_declare(c, descs, n, false, out);
 }
 
-int sw_client_declare_growing(struct sw_client *c,
-	const struct sw_tensor_desc *descs, uint32_t n, struct sw_tensor **out)
+void *sw_tensor_data(struct sw_tensor *t)
 {
-	return enter_and_declare(c, descs, n, true, out);
+	return t->data;
+}
+
+const void *sw_tensor_result(struct sw_tensor *t)
+{
+	return t->result;
+}
+
+/* --- memory and streams --- */
+
+/* One whose index may be used again, or NULL. */
+static const struct sw_tensor *find_freed(const struct sw_client *c)
+{
+	for (uint32_t i = 0; i < c->n_tensors; i++)
+		if (c->tensors[i]->is_freed && sw_id_next(c->tensors[i]->id))
+			return c->tensors[i];
+	return NULL;
+}
+
+int sw_client_map(struct sw_client *c, uint64_t bytes, struct sw_tensor **out)
+{
+	char name[32];
+	struct sw_tensor_desc d = {.name = name,
+		.n_elems = bytes,
+		.dtype = SW_U8,
+		.is_async = SW_EDGE_MEMORY};
+	int err;
+
+	snprintf(name, sizeof(name), ".memory.%u", c->n_allocs);
+	err = declare_batch(c,
+		&(struct order){.descs = &d, .n = 1, .freed = find_freed(c)},
+		out);
+	c->n_allocs += !err;
+	return err;
+}
+
+static int declare_stream(struct sw_client *c,
+	const struct sw_tensor_desc *desc, const uint16_t *ranks,
+	struct sw_tensor **out)
+{
+	return declare_batch(c,
+		&(struct order){.descs = desc,
+			.n = 1,
+			.ranks = ranks,
+			.freed = find_freed(c)},
+		out);
+}
+
+static void name_stream(const struct sw_group *g, enum sw_coll_kind kind,
+	char name[SW_EDGE_NAME_BYTES])
+{
+	char which[16] = "";
+
+	if (g->generation)
+		snprintf(which, sizeof(which), "#%u", g->generation + 1);
+	snprintf(name, SW_EDGE_NAME_BYTES, "%s%s/%s", g->name, which,
+		sw_coll_name(kind));
+}
+
+static int open_channel(
+	struct sw_group *g, struct sw_channel *ch, enum sw_coll_kind kind)
+{
+	struct sw_client *c = g->client;
+	char name[SW_EDGE_NAME_BYTES];
+	bool is_barrier = kind == SW_BARRIER;
+	struct sw_tensor_desc d = {.name = name,
+		.n_elems = g->n,
+		.dtype = (enum sw_dtype)(
+			is_barrier ? WINDOW_BARRIER_LOG2 : WINDOW_LOG2),
+		.priority = sw_coll_priority(kind),
+		.is_async = SW_EDGE_STREAM};
+	int err;
+
+	name_stream(g, kind, name);
+	err = declare_stream(c, &d, g->ranks, &ch->stream);
+	if (ch->stream) {
+		ch->next = c->calls.channels;
+		c->calls.channels = c->calls.turn = ch;
+	}
+	if (ch->stream && sw_client_is_death(err))
+		sw_group_die(g, err, sw_last_error(c));
+	return err;
+}
+
+int sw_group_open_stream(struct sw_group *g, enum sw_coll_kind kind)
+{
+	struct sw_channel *ch = &g->channels[kind];
+	int err = 0;
+
+	if (ch->stream)
+		return 0;
+	sw_client_lead(g->client);
+	if (!ch->stream) /* by another thread */
+		err = open_channel(g, ch, kind);
+	sw_client_follow(g->client);
+	return err;
 }

@@ -1,13 +1,20 @@
-/* client_device.c - libsumwire: what pmd/cuda needs of a client.
+/* client_device.c - libsumwire: the functions that pmd/cuda needs of a client.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "pmd/client/client_device.h"
+
 #include <time.h>
 
-#include "pmd/client/client_device.h"
+#include "pmd/client/client_declare.h"
+#include "pmd/client/client_group_end.h"
+#include "pmd/client/client_push.h"
+#include "pmd/client/client_turn.h"
 
 enum {
 	NAP_NS = 5000000,
 	SERVE_BYTES = 64, /* copied at a time: a piece of the host's */
 };
+
+/* --- the thread of a device --- */
 
 void sw_client_say(const struct sw_client *c, const char *line)
 {
@@ -49,7 +56,38 @@ void sw_client_wake(struct sw_client *c)
 	sw_client_unlock(c);
 }
 
+int sw_client_serve(struct sw_client *c)
+{
+	int err;
+
+	if (!sw_client_lock(c))
+		return SW_ECLOSED;
+	sw_client_rx_completions(c);
+	err = c->closed ? c->closed : sw_client_move(c, SERVE_BYTES);
+	sw_client_unlock(c);
+	return err;
+}
+
+void sw_client_give_up(struct sw_client *c, int err, const char *why)
+{
+	struct sw_edge_text m;
+
+	if (sw_client_enter(c))
+		return;
+	sw_edge_text(&m, SW_EDGE_CLOSE, err, 0, why);
+	sw_edge_send(c->sock, &m, sizeof(m), NULL, 0);
+	sw_client_close(c, err, "rank %u: %s", c->rank, why);
+	sw_client_call_thread(c);
+	sw_client_unlock(c);
+}
+
 /* --- growing tensors --- */
+
+int sw_client_declare_growing(struct sw_client *c,
+	const struct sw_tensor_desc *descs, uint32_t n, struct sw_tensor **out)
+{
+	return sw_client_declare(c, descs, n, true, out);
+}
 
 static const _Atomic uint32_t *granules_of(const struct sw_tensor *t)
 {
@@ -93,17 +131,7 @@ bool sw_client_is_summed(const struct sw_tensor *t, uint32_t granule)
 		       memory_order_acquire) != t->old_round;
 }
 
-int sw_client_serve(struct sw_client *c)
-{
-	int err;
-
-	if (!sw_client_lock(c))
-		return SW_ECLOSED;
-	sw_client_rx_completions(c);
-	err = c->closed ? c->closed : sw_client_move(c, SERVE_BYTES);
-	sw_client_unlock(c);
-	return err;
-}
+/* --- collectives of a device --- */
 
 int sw_client_find_device(struct sw_client *c, uint64_t handle,
 	const void *owner, struct sw_call_device **out)
@@ -177,18 +205,7 @@ void sw_client_drop_device(struct sw_client *c, const void *owner)
 	sw_client_unlock(c);
 }
 
-void sw_client_give_up(struct sw_client *c, int err, const char *why)
-{
-	struct sw_edge_text m;
-
-	if (sw_client_enter(c))
-		return;
-	sw_edge_text(&m, SW_EDGE_CLOSE, err, 0, why);
-	sw_edge_send(c->sock, &m, sizeof(m), NULL, 0);
-	sw_client_close(c, err, "rank %u: %s", c->rank, why);
-	sw_client_call_thread(c);
-	sw_client_unlock(c);
-}
+/* --- parts --- */
 
 void sw_client_adopt(struct sw_client *c, struct sw_client_part *part)
 {
@@ -211,20 +228,6 @@ void sw_client_disown(struct sw_client *c, struct sw_client_part *part)
 		sw_client_wait_changed(
 			c, sw_edge_now_ns() + UINT64_C(1000000000));
 	sw_client_unlock(c);
-}
-
-/* A part that is disowned meanwhile is there until this returns, and so is its
- * link to the next. */
-void sw_client_unpin(struct sw_client *c, const void *base)
-{
-	c->n_unpinning++;
-	for (struct sw_client_part *p = c->parts; p; p = p->next) {
-		sw_client_unlock(c);
-		p->unpin(p, base);
-		(void)!sw_client_lock(c);
-	}
-	c->n_unpinning--;
-	sw_client_changed(c);
 }
 
 void sw_client_close_parts(struct sw_client *c)

@@ -3,7 +3,7 @@
 #ifndef SW_PMD_CLIENT_CLIENT_FORM_H
 #define SW_PMD_CLIENT_CLIENT_FORM_H
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_group.h"
 
 enum {
 	PIECE_BYTES = 1 << 20,
@@ -105,22 +105,5 @@ static inline uint64_t first_stage(const struct sw_call *k)
 	return stage_bytes(
 		k, k->args.count < k->piece ? k->args.count : k->piece);
 }
-
-/* --- client_call.c --- */
-
-/* sw_client_count_work - after a change: has somebody to work for it? */
-void sw_client_count_work(struct sw_client *c, struct sw_call *k);
-
-/* --- client_piece.c --- */
-
-/* What of a piece is copied into its stage, and out of it. */
-struct sw_rows sw_piece_rows_in(const struct sw_call_piece *p);
-struct sw_rows sw_piece_rows_out(const struct sw_call_piece *p);
-
-/* The piece as the agent takes it. */
-struct sw_edge_coll sw_piece_message(const struct sw_call_piece *p);
-
-/* sw_stage_take - one for a piece of @bytes; NULL: all are in use. */
-struct sw_stage *sw_stage_take(struct sw_channel *ch, uint64_t bytes);
 
 #endif

@@ -1,22 +1,19 @@
-/* client_group.c - libsumwire: how groups begin, and their streams.
+/* client_group.c - libsumwire: open a group; the error that ended it.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Streams are named GROUP/KIND.  After a close they are named GROUP#2/KIND,
- * because other ranks may not have closed the first group yet.
+ * A group is dead once one of its collectives ended with an error that ends it
+ * at all members.  Every later call on the group returns that error and its
+ * sentence.
  */
+#include "pmd/client/client_group.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pmd/client/client_device.h"
-#include "pmd/client/client_group.h"
 #include <sumwire/coll.h>
 
-enum {
-	WINDOW_LOG2 = 9,         /* slots: the agent may take fewer */
-	WINDOW_BARRIER_LOG2 = 4, /* of which few are under way */
-	GROUPS_MAX = 256,        /* open */
-};
+enum { GROUPS_MAX = 256 }; /* open */
 
 /* --- open --- */
 
@@ -159,21 +156,19 @@ int sw_group_open(struct sw_client *c, const char *name, const uint32_t *ranks,
 	return err;
 }
 
-/* --- streams --- */
-
-static void name_stream(const struct sw_group *g, enum sw_coll_kind kind,
-	char name[SW_EDGE_NAME_BYTES])
+const char *sw_group_short(const struct sw_group *g, char out[SW_GROUP_SHORT])
 {
-	char which[16] = "";
+	enum { CUT = SW_GROUP_SHORT - sizeof("...") };
+	bool is_long = strlen(g->name) >= SW_GROUP_SHORT;
 
-	if (g->generation)
-		snprintf(which, sizeof(which), "#%u", g->generation + 1);
-	snprintf(name, SW_EDGE_NAME_BYTES, "%s%s/%s", g->name, which,
-		sw_coll_name(kind));
+	snprintf(out, SW_GROUP_SHORT, "%.*s%s",
+		is_long ? (int)CUT : SW_GROUP_SHORT - 1, g->name,
+		is_long ? "..." : "");
+	return out;
 }
 
-/* Classes of their own (sw_class_of): what a next step waits for is ahead of
- * what it leaves behind. */
+/* Each number is a class of its own (sw_class_of): kinds that the next step
+ * waits for go ahead of those that this step leaves behind. */
 static const uint32_t priorities[SW_N_COLL_KINDS] = {[SW_BARRIER] = 0,
 	[SW_BCAST] = 0,
 	[SW_ALL_GATHER] = 0,
@@ -186,58 +181,71 @@ uint32_t sw_coll_priority(enum sw_coll_kind kind)
 	return priorities[kind];
 }
 
-static int open_channel(
-	struct sw_group *g, struct sw_channel *ch, enum sw_coll_kind kind)
-{
-	struct sw_client *c = g->client;
-	char name[SW_EDGE_NAME_BYTES];
-	bool is_barrier = kind == SW_BARRIER;
-	struct sw_tensor_desc d = {.name = name,
-		.n_elems = g->n,
-		.dtype = (enum sw_dtype)(
-			is_barrier ? WINDOW_BARRIER_LOG2 : WINDOW_LOG2),
-		.priority = priorities[kind],
-		.is_async = SW_EDGE_STREAM};
-	int err;
+/* --- death --- */
 
-	name_stream(g, kind, name);
-	err = sw_client_open_stream(c, &d, g->ranks, &ch->stream);
-	if (ch->stream) {
-		ch->next = c->calls.channels;
-		c->calls.channels = c->calls.turn = ch;
-	}
-	if (ch->stream && sw_client_is_death(err))
-		sw_group_die(g, err, sw_last_error(c));
-	return err;
+bool sw_client_is_death(int err)
+{
+	return err == SW_EMISMATCH || err == SW_EABORTED ||
+	       err == SW_EREFUSED || err == SW_EPEER || err == SW_ESTALL;
 }
 
-int sw_group_open_stream(struct sw_group *g, enum sw_coll_kind kind)
+/* The number at the end of "... (collective 5)"; 0: there is none. */
+static uint32_t number_in(const char *why)
 {
-	struct sw_channel *ch = &g->channels[kind];
-	int err = 0;
+	const char *at = strrchr(why, '(');
+	uint32_t number;
 
-	if (ch->stream)
-		return 0;
-	sw_client_lead(g->client);
-	if (!ch->stream) /* by another thread */
-		err = open_channel(g, ch, kind);
-	sw_client_follow(g->client);
-	return err;
+	return at && sscanf(at, "(collective %u)", &number) == 1 ? number : 0;
 }
 
-/* --- time --- */
-
-int sw_group_set_timeout(struct sw_group *g, uint32_t seconds)
+/* Frames have a tag of counts and roots, not their values.  So each rank's
+ * sentence has those of its own call. */
+static void add_call(struct sw_group *g, const struct sw_coll_args *a)
 {
-	struct sw_client *c = g->client;
-	int err = sw_client_enter(c);
+	char root[16] = "";
+	size_t len = strlen(g->why);
 
-	if (err)
-		return err;
-	if (seconds)
-		err = sw_client_start_thread(c);
-	if (!err)
-		g->timeout_s = seconds;
-	sw_client_unlock(c);
-	return err;
+	if (a->kind == SW_BCAST || a->kind == SW_REDUCE)
+		snprintf(root, sizeof(root), ", root %u", a->root);
+	snprintf(g->why + len, sizeof(g->why) - len,
+		"; here: %s of %llu x %s%s", sw_coll_name(a->kind),
+		(unsigned long long)a->count, sw_dtype_name(a->dtype), root);
+}
+
+static void add_own_call(struct sw_group *g, uint32_t number)
+{
+	const struct sw_call *calls = g->client->calls.calls;
+
+	for (uint32_t i = 0; i < SW_EDGE_COLLS; i++)
+		if (calls[i].state != SW_TENSOR_IDLE && calls[i].group == g &&
+			(uint32_t)calls[i].number == number &&
+			calls[i].args.kind != SW_BARRIER)
+			add_call(g, &calls[i].args);
+}
+
+void sw_group_die(struct sw_group *g, int death, const char *why)
+{
+	if (g->death)
+		return;
+	g->death = death;
+	snprintf(g->why, sizeof(g->why), "%.*s", SW_EDGE_WHY_BYTES - 1, why);
+	if (death == SW_EMISMATCH)
+		add_own_call(g, number_in(g->why));
+}
+
+void sw_group_note_death(
+	struct sw_group *g, const struct sw_tensor *stream, int status)
+{
+	const char *why = g->client->control->whys[stream->i];
+
+	if (sw_client_is_death(status) && why[0]) /* else the job has ended */
+		sw_group_die(g, status, why);
+}
+
+int sw_group_fail(const struct sw_group *g)
+{
+	if (g->is_released && !g->death)
+		return sw_client_fail(g->client, SW_EABORTED,
+			"group '%s' was released", g->name);
+	return g->death ? sw_client_fail(g->client, g->death, "%s", g->why) : 0;
 }

@@ -1,65 +1,79 @@
-/* client_group.h - inside of libsumwire: groups, from open to given back.
+/* client_group.h - libsumwire: a group, and the error that ended it.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_PMD_CLIENT_CLIENT_GROUP_H
 #define SW_PMD_CLIENT_CLIENT_GROUP_H
 
 #include "pmd/client/client.h"
 
-/* --- client_death.c --- */
+enum {
+	SW_GROUP_NAME_MAX = 100, /* bytes; the kind comes behind it */
+	SW_GROUP_SHORT = 41,
+	SW_OWN_CALL_BYTES = 96, /* of a rank's own call, in its sentence */
+};
 
-/* sw_client_is_death - is it an error after which a group is dead? */
+/* How often groups of a name were closed, which the streams of the next one
+ * have in their names. */
+struct sw_group_past {
+	struct sw_group_past *next;
+	uint32_t n_closed;
+	char name[SW_GROUP_NAME_MAX + 1];
+};
+
+struct sw_group {
+	struct sw_client *client;
+	struct sw_group *next;
+	struct sw_group_past *past; /* of its name */
+	uint32_t generation;        /* closed ones before it */
+	uint32_t timeout_s;         /* 0: none */
+	uint32_t n_calls;           /* not reported yet */
+	uint64_t n_called;          /* so far, of all kinds */
+	/* The error of every call on it, with why; 0: it is alive. */
+	int death;
+	bool is_closed;
+	bool is_close_sent; /* the agent knows of the close */
+	bool is_given;      /* streams and stages are given back */
+	bool is_due;        /* give them back: no handle is left */
+	bool is_released;   /* sw_group_release was called */
+	bool is_expired;    /* the agent was told to abort it */
+	char why[SW_EDGE_WHY_BYTES + SW_OWN_CALL_BYTES];
+	struct sw_channel channels[SW_N_COLL_KINDS];
+	char name[SW_GROUP_NAME_MAX + 1];
+	uint32_t n;
+	uint16_t ranks[]; /* of the job, in the group's order */
+};
+
+/* sw_group_place - return the index of @rank in the group; g->n if @rank is no
+ * member. */
+uint32_t sw_group_place(const struct sw_group *g, uint32_t rank);
+
+/* sw_group_has - is @rank a member? */
+bool sw_group_has(const struct sw_group *g, uint32_t rank);
+
+/* sw_group_name - return the name that sw_group_open was given. */
+const char *sw_group_name(const struct sw_group *g);
+
+/* sw_group_short - copy the name for a sentence; a long one is cut and ends
+ * with
+ * "...".  Returns @out. */
+const char *sw_group_short(const struct sw_group *g, char out[SW_GROUP_SHORT]);
+
+/* sw_coll_priority - return the priority of all collectives of @kind. */
+uint32_t sw_coll_priority(enum sw_coll_kind kind);
+
+/* --- death --- */
+
+/* sw_client_is_death - does this error end a group? */
 bool sw_client_is_death(int err);
 
-/* sw_group_die - it is, with this error and sentence, if it was not before. */
+/* sw_group_die - end @g with this error and sentence, unless it has ended. */
 void sw_group_die(struct sw_group *g, int death, const char *why);
 
-/* sw_group_fail - 0, or why nothing can be called on @g any more. */
-int sw_group_fail(const struct sw_group *g);
-
-/* sw_group_note_death - a piece of @stream ended with @status, which may be the
- * end of its group. */
+/* sw_group_note_death - end @g if @status, with which a piece of @stream ended,
+ * ends groups. */
 void sw_group_note_death(
 	struct sw_group *g, const struct sw_tensor *stream, int status);
 
-/* --- client_expire.c --- */
-
-/* sw_group_short - its name in a sentence; a long one ends with "...".  Returns
- * @out. */
-enum { SW_GROUP_SHORT = 41 };
-const char *sw_group_short(const struct sw_group *g, char out[SW_GROUP_SHORT]);
-
-/* sw_group_stream - any that it has opened; NULL: none. */
-const struct sw_tensor *sw_group_stream(const struct sw_group *g);
-
-/* sw_group_tell - have the agent end the group, which has a stream. */
-int sw_group_tell(
-	struct sw_group *g, enum sw_edge_end_kind what, const char *why);
-
-/* sw_client_expire - abort groups whose collectives have taken too long; when
- * to look again. */
-uint64_t sw_client_expire(struct sw_client *c);
-
-/* --- client_group.c: how groups begin --- */
-
-/* sw_group_place - the place of @rank in the group; g->n: it is not there.
- * sw_group_has - is it? */
-uint32_t sw_group_place(const struct sw_group *g, uint32_t rank);
-bool sw_group_has(const struct sw_group *g, uint32_t rank);
-
-/* sw_group_open_stream - for collectives of @kind; all members are there. */
-int sw_group_open_stream(struct sw_group *g, enum sw_coll_kind kind);
-
-/* --- client_group_end.c: how they end --- */
-
-/* sw_group_put - one that was called on it is reported.  A group that was
- * closed goes with the last, or is due to be given back. */
-void sw_group_put(struct sw_group *g);
-
-/* sw_client_give_due - give back what groups that are due have.  The lock is
- * released meanwhile. */
-void sw_client_give_due(struct sw_client *c);
-
-/* sw_client_free_groups - at the end. */
-void sw_client_free_groups(struct sw_client *c);
+/* sw_group_fail - return 0, or why nothing can be called on @g. */
+int sw_group_fail(const struct sw_group *g);
 
 #endif

@@ -1,23 +1,134 @@
-/* client_group_end.c - libsumwire: how groups are aborted, closed, given back.
- * SPDX-License-Identifier: BSD-3-Clause
+/* client_group_end.c - libsumwire: how a group ends, and the thread that ends
+ * it. SPDX-License-Identifier: BSD-3-Clause
  *
- * A group ends when its members differ, when one aborts it, or at this one when
- * it closes it.  The agent ends the pieces that it has, and then uses none of
- * their buffers; calls with pieces that were not put yet end here.  A closed
- * group then gives back its streams and stages.  Where the agent takes longer
- * than the close waits, it stays in the client's list until its last handle is
- * reported, and the library's thread gives it back.
+ * A group ends when its members differ, when one aborts it or has waited too
+ * long, or, at this member, when this member closes it.  The agent ends the
+ * pieces that it has, and uses none of their buffers afterwards.  Calls with
+ * pieces that the agent does not have yet end here.  A closed group then gives
+ * back its streams and stages.  If the agent takes longer than the close waits,
+ * the group stays in the client's list until its last handle is reported, and
+ * the library's thread gives it back.
  */
+#include "pmd/client/client_group_end.h"
+
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pmd/client/client_device.h"
-#include "pmd/client/client_group.h"
-#include "pmd/client/client_stage.h"
+#include "pmd/client/client_declare.h"
+#include "pmd/client/client_memory.h"
+#include "pmd/client/client_turn.h"
 #include "pmd/client/release.h"
 
-/* --- what is open ends --- */
+enum { THREAD_TURN_S = 3600 };
+
+static const struct sw_tensor *any_stream(const struct sw_group *g)
+{
+	for (uint32_t k = 0; k < SW_N_COLL_KINDS; k++)
+		if (g->channels[k].stream)
+			return g->channels[k].stream;
+	return NULL;
+}
+
+static int tell_agent(
+	struct sw_group *g, enum sw_edge_end_kind what, const char *why)
+{
+	struct sw_edge_end m = {
+		.kind = SW_EDGE_END, .what = what, .stream = any_stream(g)->id};
+	int err;
+
+	snprintf(m.why, sizeof(m.why), "%s", why);
+	err = sw_client_ask(g->client, &m, sizeof(m), "end of a group");
+	sw_client_rx_completions(g->client);
+	return err;
+}
+
+/* --- time-outs --- */
+
+static void abort_late(struct sw_client *c, const struct sw_call *k)
+{
+	char why[SW_EDGE_WHY_BYTES], name[SW_GROUP_SHORT];
+	struct sw_group *g = k->group;
+
+	g->is_expired = true;
+	snprintf(why, sizeof(why),
+		"rank %u timed out in %s %llu of group '%s' "
+		"(group timeout %u s)",
+		c->rank, sw_coll_name(k->args.kind),
+		(unsigned long long)k->number, sw_group_short(g, name),
+		g->timeout_s);
+	(void)!tell_agent(g, SW_EDGE_TIME_OUT, why);
+}
+
+/* Of all of it the result is here, and only its caller is late, who copies it.
+ */
+static bool is_back(const struct sw_client *c, const struct sw_call *k)
+{
+	for (uint32_t i = 0; i < SW_EDGE_COLLS; i++) {
+		const struct sw_call_piece *p = &c->calls.pieces[i];
+
+		if (p->handle && p->call == k && !p->is_back)
+			return false;
+	}
+	return k->next == k->args.count;
+}
+
+/* Who leads may be closing the group: what is true when nobody does is told.
+ * Nobody else leads before tell_agent, which does. */
+static void expire_call(struct sw_client *c, uint64_t handle)
+{
+	const struct sw_call *k;
+
+	sw_client_lead(c);
+	sw_client_follow(c);
+	sw_client_rx_completions(c);
+	k = sw_client_find_call(c, handle);
+	if (k && k->state == SW_TENSOR_OPEN && !is_back(c, k) &&
+		!k->group->is_closed)
+		abort_late(c, k);
+}
+
+static uint64_t expire_calls(struct sw_client *c)
+{
+	uint64_t now_ns = sw_edge_now_ns(), at_ns = UINT64_MAX;
+
+	if (now_ns < c->calls.expire_ns)
+		return c->calls.expire_ns;
+	sw_client_rx_completions(c); /* their caller may be late, not others */
+	c->calls.expire_ns = UINT64_MAX; /* calls may begin while we tell */
+	for (uint32_t i = 0; c->calls.n_open && i < SW_EDGE_COLLS; i++) {
+		const struct sw_call *k = &c->calls.calls[i];
+
+		if (k->state != SW_TENSOR_OPEN || !k->deadline_ns ||
+			k->group->is_expired)
+			continue;
+		if (k->deadline_ns <= now_ns)
+			expire_call(c, k->handle);
+		else if (k->deadline_ns < at_ns)
+			at_ns = k->deadline_ns;
+	}
+	if (at_ns < c->calls.expire_ns)
+		c->calls.expire_ns = at_ns;
+	return c->calls.expire_ns;
+}
+
+int sw_group_set_timeout(struct sw_group *g, uint32_t seconds)
+{
+	struct sw_client *c = g->client;
+	int err = sw_client_enter(c);
+
+	if (err)
+		return err;
+	if (seconds)
+		err = sw_client_start_thread(c);
+	if (!err)
+		g->timeout_s = seconds;
+	sw_client_unlock(c);
+	return err;
+}
+
+/* --- abort and release --- */
 
 static bool is_open(const struct sw_group *g, const struct sw_call *k)
 {
@@ -73,10 +184,10 @@ static int abort_group(struct sw_group *g, const char *text)
 
 	snprintf(why, sizeof(why), "rank %u aborted group '%s': %.80s", c->rank,
 		sw_group_short(g, name), text);
-	if (!g->death && !sw_group_stream(g))
+	if (!g->death && !any_stream(g))
 		err = sw_group_open_stream(g, SW_BARRIER);
 	if (!g->death && !err)
-		err = sw_group_tell(g, SW_EDGE_ABORT, why);
+		err = tell_agent(g, SW_EDGE_ABORT, why);
 	if (err && !g->death)
 		return err;
 	sw_group_die(g, SW_EABORTED, why);
@@ -128,7 +239,7 @@ void sw_group_release(struct sw_group *g)
 	sw_client_unlock(c);
 }
 
-/* --- close --- */
+/* --- free and give back --- */
 
 static void unlink_channel(struct sw_client *c, const struct sw_channel *ch)
 {
@@ -153,8 +264,6 @@ static void free_group(struct sw_group *g)
 	*at = g->next;
 	free(g);
 }
-
-/* --- what a closed group gives back --- */
 
 static bool has_something(const struct sw_group *g)
 {
@@ -188,8 +297,8 @@ static int give_back(struct sw_group *g)
 	int err = 0, failed;
 
 	g->is_given = true; /* there is no third try */
-	if (!g->is_close_sent && sw_group_stream(g))
-		err = sw_group_tell(g, SW_EDGE_CLOSE_GROUP, "");
+	if (!g->is_close_sent && any_stream(g))
+		err = tell_agent(g, SW_EDGE_CLOSE_GROUP, "");
 	if (err)
 		return err;
 	g->is_close_sent = true;
@@ -230,7 +339,7 @@ static struct sw_group *find_due(const struct sw_client *c)
 	return g;
 }
 
-void sw_client_give_due(struct sw_client *c)
+static void give_due(struct sw_client *c)
 {
 	struct sw_group *g;
 
@@ -244,17 +353,19 @@ void sw_client_give_due(struct sw_client *c)
 	}
 }
 
+/* --- close --- */
+
 /* A rank that never called needs a stream by which the others are told.  Where
  * none can be opened they wait. */
 static int close_group(struct sw_group *g)
 {
 	int err = 0;
 
-	if (!sw_group_stream(g) && !g->death && g->n > 1)
+	if (!any_stream(g) && !g->death && g->n > 1)
 		(void)sw_group_open_stream(g, SW_BARRIER);
 	g->is_closed = true;
-	if (sw_group_stream(g))
-		err = sw_group_tell(g, SW_EDGE_CLOSE_GROUP, "");
+	if (any_stream(g))
+		err = tell_agent(g, SW_EDGE_CLOSE_GROUP, "");
 	g->is_close_sent = !err;
 	if (!err)
 		err = end_calls(g, SW_ECLOSED);
@@ -283,7 +394,7 @@ int sw_group_close(struct sw_group *g)
 	}
 	sw_group_put(g);
 	if (c->has_due)
-		sw_client_give_due(c);
+		give_due(c);
 	sw_client_unlock(c);
 	return err;
 }
@@ -304,4 +415,62 @@ void sw_client_free_groups(struct sw_client *c)
 		c->spares = s->next;
 		free(s);
 	}
+}
+
+/* --- the library's own thread --- */
+
+static void *client_thread(void *arg)
+{
+	struct sw_client *c = arg;
+
+	pthread_mutex_lock(&c->turn.lock);
+	while (!c->turn.is_ending) {
+		uint64_t until_ns =
+			sw_edge_now_ns() + THREAD_TURN_S * UINT64_C(1000000000);
+		uint64_t expire_ns;
+
+		if (c->has_due)
+			give_due(c);
+		expire_ns = expire_calls(c);
+		if (expire_ns < until_ns)
+			until_ns = expire_ns;
+		c->turn.until_ns = until_ns;
+		if (sw_client_has_work(c))
+			sw_client_turn(c, until_ns);
+		else if (!c->turn.is_ending && !c->has_due)
+			/* neither came while we asked the agent */
+			sw_client_wait_work(c, until_ns);
+	}
+	pthread_mutex_unlock(&c->turn.lock);
+	return NULL;
+}
+
+/* Signals are the program's own threads'. */
+int sw_client_start_thread(struct sw_client *c)
+{
+	sigset_t all, old;
+	int err;
+
+	if (c->turn.has_thread)
+		return 0;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &old);
+	err = pthread_create(&c->turn.thread, NULL, client_thread, c);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err)
+		return sw_client_fail(c, SW_ENOMEM,
+			"cannot start the library's thread: %s", strerror(err));
+	c->turn.has_thread = true;
+	return 0;
+}
+
+void sw_client_end_thread(struct sw_client *c)
+{
+	pthread_mutex_lock(&c->turn.lock);
+	c->turn.is_ending = true;
+	sw_client_call_thread(c);
+	pthread_mutex_unlock(&c->turn.lock);
+	if (c->turn.has_thread)
+		pthread_join(c->turn.thread, NULL);
+	c->turn.has_thread = false;
 }

@@ -1,6 +1,18 @@
-/* client_memory.c - libsumwire: memory that the agent reads and writes in
- * place. SPDX-License-Identifier: BSD-3-Clause */
-#include "pmd/client/client.h"
+/* client_memory.c - libsumwire: sw_alloc, sw_free, and stages for copies.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The agent reads and writes memory of sw_alloc in place.  Other buffers are
+ * copied through stages: shared memory that belongs to a channel while its
+ * group is open, and then waits as a spare for the next channel.
+ */
+#include "pmd/client/client_memory.h"
+
+#include <stdlib.h>
+
+#include "pmd/client/client_declare.h"
+#include "pmd/client/client_turn.h"
+
+/* --- sw_alloc --- */
 
 /* The agent's answer comes to whoever leads. */
 int sw_client_alloc(struct sw_client *c, size_t bytes, struct sw_tensor **out)
@@ -53,7 +65,7 @@ bool sw_client_find_memory(const struct sw_client *c, const void *p,
 	return false;
 }
 
-/* --- giving it back --- */
+/* --- sw_free --- */
 
 /* That begins at @p: its place in the list; n_memories: there is none. */
 static uint32_t find_start(const struct sw_client *c, const void *p)
@@ -115,7 +127,7 @@ static int check_unused(struct sw_client *c, const struct sw_tensor *t)
 	return 0;
 }
 
-static void unmap(struct sw_client *c, struct sw_tensor *t)
+static void unmap_memory(struct sw_client *c, struct sw_tensor *t)
 {
 	uint32_t i = 0;
 
@@ -133,12 +145,12 @@ int sw_client_give(struct sw_client *c, struct sw_tensor *t)
 	int err = sw_client_ask(c, &m, sizeof(m), "sw_free");
 
 	if (!err)
-		unmap(c, t);
+		unmap_memory(c, t);
 	return err;
 }
 
 /* Out of the list first, so that nothing new uses it while we wait. */
-static int give_back(struct sw_client *c, uint32_t at)
+static int free_memory(struct sw_client *c, uint32_t at)
 {
 	uint32_t item = c->memories[at];
 	int err = check_unused(c, c->tensors[item]);
@@ -161,8 +173,149 @@ int sw_free(struct sw_client *c, void *p)
 		return err;
 	at = find_start(c, p);
 	if (p)
-		err = at < c->n_memories ? give_back(c, at)
+		err = at < c->n_memories ? free_memory(c, at)
 					 : fail_unknown(c, p);
 	sw_client_unlock(c);
+	return err;
+}
+
+/* --- stages --- */
+
+uint64_t sw_stage_memory(
+	const struct sw_channel *ch, uint64_t bytes, void **base)
+{
+	bool is_small = bytes <= SW_STAGE_SMALL;
+
+	*base = is_small ? ch->small[0].base : ch->large[0].base;
+	return is_small ? SW_STAGES_SMALL * (uint64_t)SW_STAGE_SMALL
+			: SW_STAGES_LARGE * ch->large_bytes;
+}
+
+/* Sizes of stages, so that groups of different sizes can use each other's. */
+static uint64_t size_class(uint64_t bytes)
+{
+	uint64_t each = SW_STAGE_SMALL;
+
+	while (each < bytes)
+		each *= 2;
+	return each;
+}
+
+/* The first that is large enough; *each is then its size. */
+static bool take_spare(
+	struct sw_client *c, uint32_t n, uint64_t *each, struct sw_stage *first)
+{
+	struct sw_stage_spare **at = &c->spares, *s;
+
+	while (*at && ((*at)->n != n || (*at)->each < *each))
+		at = &(*at)->next;
+	s = *at;
+	if (!s)
+		return false;
+	*first = s->first;
+	*each = s->each;
+	*at = s->next;
+	free(s);
+	return true;
+}
+
+int sw_stage_open(struct sw_client *c, struct sw_channel *ch, uint64_t bytes,
+	uint64_t largest)
+{
+	bool is_small = bytes <= SW_STAGE_SMALL;
+	struct sw_stage *list = is_small ? ch->small : ch->large;
+	uint32_t n = is_small ? SW_STAGES_SMALL : SW_STAGES_LARGE;
+	uint64_t each = is_small ? SW_STAGE_SMALL : size_class(largest);
+	struct sw_stage first;
+	struct sw_tensor *t;
+	int err;
+
+	if (list[0].base)
+		return 0;
+	if (!take_spare(c, n, &each, &first)) {
+		err = sw_client_alloc(c, n * each, &t);
+		if (err)
+			return err;
+		first = (struct sw_stage){
+			.base = t->data, .at = {.item = t->id}};
+	}
+	for (uint32_t i = 0; i < n; i++)
+		list[i] = (struct sw_stage){.base = first.base + i * each,
+			.at = {.item = first.at.item,
+				.offset = first.at.offset + i * each}};
+	if (!is_small)
+		ch->large_bytes = each;
+	return 0;
+}
+
+static void put_spare(struct sw_client *c, const struct sw_stage *first,
+	uint32_t n, uint64_t each)
+{
+	struct sw_stage_spare *s = first->base ? calloc(1, sizeof(*s)) : NULL;
+
+	if (!s)
+		return; /* it is free with the client */
+	*s = (struct sw_stage_spare){
+		.next = c->spares, .first = *first, .each = each, .n = n};
+	c->spares = s;
+}
+
+void sw_stage_close(struct sw_client *c, struct sw_channel *ch)
+{
+	put_spare(c, &ch->small[0], SW_STAGES_SMALL, SW_STAGE_SMALL);
+	put_spare(c, &ch->large[0], SW_STAGES_LARGE, ch->large_bytes);
+	ch->small[0] = ch->large[0] = (struct sw_stage){0};
+}
+
+/* Is there another one of its kind, as large or larger? */
+static bool is_second(
+	const struct sw_client *c, const struct sw_stage_spare *spare)
+{
+	for (const struct sw_stage_spare *s = c->spares; s; s = s->next)
+		if (s != spare && s->n == spare->n && s->each >= spare->each)
+			return true;
+	return false;
+}
+
+static struct sw_stage_spare *take_second(struct sw_client *c)
+{
+	struct sw_stage_spare **at = &c->spares, *s;
+
+	while (*at && !is_second(c, *at))
+		at = &(*at)->next;
+	s = *at;
+	if (s)
+		*at = s->next;
+	return s;
+}
+
+/* A part that is disowned meanwhile is there until this returns, and so is its
+ * link to the next. */
+static void unpin_stages(struct sw_client *c, const void *base)
+{
+	c->n_unpinning++;
+	for (struct sw_client_part *p = c->parts; p; p = p->next) {
+		sw_client_unlock(c);
+		p->unpin(p, base);
+		(void)!sw_client_lock(c);
+	}
+	c->n_unpinning--;
+	sw_client_changed(c);
+}
+
+int sw_stage_trim(struct sw_client *c)
+{
+	struct sw_stage_spare *s;
+	int err = 0;
+
+	while ((s = take_second(c))) {
+		struct sw_tensor *t = c->tensors[sw_id_index(s->first.at.item)];
+		int failed;
+
+		free(s);
+		unpin_stages(c, t->data);
+		failed = sw_client_give(c, t);
+		err = err ? err : failed;
+	}
 	return err;
 }

@@ -1,4 +1,4 @@
-/* client_open.c - libsumwire: find the agent, attach, leave.
+/* client_open.c - libsumwire: attach to the agent, leave it.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <poll.h>
@@ -10,13 +10,17 @@
 #include <unistd.h>
 
 #include "pmd/client/client_device.h"
-#include "pmd/client/client_group.h"
+#include "pmd/client/client_group_end.h"
+#include "pmd/client/client_memory.h"
+#include "pmd/client/client_turn.h"
 #include "pmd/client/sized.h"
 #include "pmd/client/user.h"
 
 #define DEFAULT_NAME "agent.sock"
 
 enum { RETRY_MS = 50, SAY_SO_EVERY_S = 5 };
+
+/* --- settings --- */
 
 static void log_stderr(void *ctx, const char *line)
 {
@@ -36,6 +40,27 @@ void sw_settings_init_sized(struct sw_settings *s, size_t size)
 
 	sw_sized_give(s, size, &own, sizeof(own));
 }
+
+/* What the caller has set, and defaults. */
+static int take_settings(const struct sw_settings *from, struct sw_settings *s)
+{
+	char why[SW_SIZED_WHY_BYTES];
+	struct sw_settings defaults;
+
+	sw_settings_init(&defaults);
+	*s = defaults;
+	if (from && sw_sized_take(s, sizeof(*s), from,
+			    SW_UP_TO(struct sw_settings, log_ctx),
+			    "sw_settings", why))
+		return sw_client_fail(NULL, SW_EINVAL, "%s", why);
+	if (!s->log)
+		s->log = log_stderr;
+	if (!s->agent)
+		s->agent = defaults.agent;
+	return 0;
+}
+
+/* --- connect --- */
 
 static uint64_t after_s(uint32_t seconds)
 {
@@ -139,6 +164,8 @@ static int connect_until(struct sw_client *c, uint64_t until_ns)
 		poll(NULL, 0, RETRY_MS);
 	}
 }
+
+/* --- attach --- */
 
 static int use_attached(
 	struct sw_client *c, const struct sw_edge_attached *m, int *fds)
@@ -258,6 +285,8 @@ static int read_launch(struct sw_client *c)
 	return 0;
 }
 
+/* --- open and close --- */
+
 static struct sw_client *client_new(const struct sw_settings *s)
 {
 	struct sw_client *c = calloc(1, sizeof(*c));
@@ -287,25 +316,6 @@ static struct sw_client *client_new(const struct sw_settings *s)
 	free(c->agent_user);
 	free(c);
 	return NULL;
-}
-
-/* What the caller has set, and defaults. */
-static int take_settings(const struct sw_settings *from, struct sw_settings *s)
-{
-	char why[SW_SIZED_WHY_BYTES];
-	struct sw_settings defaults;
-
-	sw_settings_init(&defaults);
-	*s = defaults;
-	if (from && sw_sized_take(s, sizeof(*s), from,
-			    SW_UP_TO(struct sw_settings, log_ctx),
-			    "sw_settings", why))
-		return sw_client_fail(NULL, SW_EINVAL, "%s", why);
-	if (!s->log)
-		s->log = log_stderr;
-	if (!s->agent)
-		s->agent = defaults.agent;
-	return 0;
 }
 
 int sw_open(const struct sw_settings *settings, struct sw_client **out)
@@ -399,4 +409,56 @@ void sw_close(struct sw_client **client)
 	free(c->agent_user);
 	free(c);
 	*client = NULL;
+}
+
+/* --- what the job is --- */
+
+uint32_t sw_version(void)
+{
+	return SW_VERSION_NUMBER;
+}
+
+uint32_t sw_rank(const struct sw_client *c)
+{
+	return c->rank;
+}
+
+uint32_t sw_size(const struct sw_client *c)
+{
+	return c->size;
+}
+
+/* What the launcher says, or, if it does not, what the agent does. */
+static uint32_t on_machine(
+	const struct sw_client *c, enum sw_launch_key key, uint32_t at_agent)
+{
+	int64_t said = sw_launch_number(&c->launch, key);
+
+	return said < 0 ? at_agent : (uint32_t)said;
+}
+
+uint32_t sw_local_rank(const struct sw_client *c)
+{
+	return on_machine(c, SW_LAUNCH_LOCAL_RANK, c->local_rank);
+}
+
+uint32_t sw_local_size(const struct sw_client *c)
+{
+	return on_machine(c, SW_LAUNCH_LOCAL_SIZE, c->local_size);
+}
+
+uint32_t sw_agent_rank(const struct sw_client *c)
+{
+	return c->local_rank;
+}
+
+uint32_t sw_agent_size(const struct sw_client *c)
+{
+	return c->local_size;
+}
+
+const char *sw_job(const struct sw_client *c, uint64_t *epoch_out)
+{
+	*epoch_out = c->epoch;
+	return c->job;
 }

@@ -1,10 +1,18 @@
-/* client_push.c - libsumwire: submit tensors and wait for their sums.
+/* client_push.c - libsumwire: submit tensors, and wait for any handle.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <sched.h>
+#include "pmd/client/client_push.h"
 
-#include "pmd/client/client_group.h"
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "pmd/client/client_group_end.h"
+#include "pmd/client/client_turn.h"
 
 enum { RX_EVERY_POLLS = 64 }; /* fruitless sw_poll per look at the socket */
+
+/* --- submit --- */
 
 /* @root  0: sum; else 1 + the rank that broadcasts */
 int sw_client_submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
@@ -73,6 +81,8 @@ int sw_broadcast(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 	return enter_and_submit(c, t, 1 + root, step, handle);
 }
 
+/* --- look at a handle --- */
+
 /* How that of tensor or stream @i ended. */
 static int report(struct sw_client *c, int status, uint32_t i, const char *what,
 	const char *name)
@@ -111,7 +121,7 @@ static int report_call(struct sw_client *c, const struct sw_call *k)
 }
 
 /* Its end is reported. */
-static void forget(struct sw_client *c, struct sw_call *k)
+static void forget_call(struct sw_client *c, struct sw_call *k)
 {
 	struct sw_call **at = &c->calls.done;
 
@@ -146,12 +156,12 @@ static int look_call(struct sw_client *c, uint64_t handle)
 	} else {
 		err = report_call(c, k);
 	}
-	forget(c, k);
+	forget_call(c, k);
 	return err;
 }
 
 /* One look at a handle.  What was completed before a hang-up still counts. */
-static int look(struct sw_client *c, uint64_t handle)
+static int look_at(struct sw_client *c, uint64_t handle)
 {
 	struct sw_tensor *t;
 
@@ -176,13 +186,13 @@ static int look(struct sw_client *c, uint64_t handle)
 
 static int poll_one(struct sw_client *c, uint64_t handle)
 {
-	int err = look(c, handle);
+	int err = look_at(c, handle);
 
 	if (err != SW_EAGAIN)
 		return err;
 	if (sw_client_move(c, 1)) {
 		sw_client_call_thread(c);
-		return look(c, handle);
+		return look_at(c, handle);
 	}
 	if (++c->n_idle_polls % RX_EVERY_POLLS == 0 && !c->turn.has_leader)
 		sw_client_rx_messages(c);
@@ -200,19 +210,11 @@ int sw_poll(struct sw_client *c, uint64_t handle)
 	return err;
 }
 
-uint64_t sw_client_after_ms(uint64_t ms)
-{
-	return sw_edge_now_ns() + ms * UINT64_C(1000000);
-}
+/* --- wait for handles --- */
 
 static uint64_t patience_ms(const struct sw_client *c)
 {
 	return c->settings.wait_timeout_s * UINT64_C(1000);
-}
-
-uint64_t sw_client_wait_until_ns(const struct sw_client *c)
-{
-	return sw_client_after_ms(patience_ms(c));
 }
 
 /* A wait: how long it may take, and whether it spins or sleeps. */
@@ -240,7 +242,7 @@ static int look_any(
 	struct sw_client *c, const uint64_t *handles, uint32_t n, uint32_t *i)
 {
 	for (*i = 0; *i < n; ++*i) {
-		int err = look(c, handles[*i]);
+		int err = look_at(c, handles[*i]);
 
 		if (err != SW_EAGAIN)
 			return err;
@@ -286,8 +288,8 @@ static int wait_any(struct sw_client *c, const uint64_t *handles, uint32_t n,
 }
 
 /* What somebody waits for is not for watchers. */
-static void mark(struct sw_client *c, const uint64_t *handles, uint32_t n,
-	bool is_waited_for)
+static void mark_waited(struct sw_client *c, const uint64_t *handles,
+	uint32_t n, bool is_waited_for)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		struct sw_call *k = sw_client_find_call(c, handles[i]);
@@ -320,11 +322,11 @@ static int begin_and_wait(struct sw_client *c, const uint64_t *handles,
 		return SW_ECLOSED;
 	if (!c->turn.n_users++)
 		sw_client_kick(c); /* the library's thread, if it leads */
-	mark(c, handles, n, true);
+	mark_waited(c, handles, n, true);
 	count_poller(c, w->is_polling, 1);
 	err = wait_any(c, handles, n, w, i);
 	count_poller(c, w->is_polling, -1);
-	mark(c, handles, n, false);
+	mark_waited(c, handles, n, false);
 	if (!--c->turn.n_users)
 		sw_client_changed(c); /* the thread goes on with the rest */
 	else
@@ -367,6 +369,8 @@ int sw_wait_polling(struct sw_client *c, uint64_t handle)
 
 	return begin_and_wait(c, &handle, 1, &w, &i);
 }
+
+/* --- watch for any end --- */
 
 /* The first that has ended.  When the attachment is over all do. */
 static int look_ended(struct sw_client *c, uint64_t *handle)
@@ -436,4 +440,24 @@ int sw_wait_ended_for(
 	struct sw_client *c, uint32_t timeout_ms, uint64_t *handle)
 {
 	return watch(c, timeout_ms, handle);
+}
+
+int sw_event_fd(struct sw_client *c, int *fd)
+{
+	int err = sw_client_enter(c);
+
+	if (err)
+		return err;
+	if (c->turn.event_fd < 0)
+		c->turn.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (c->turn.event_fd < 0)
+		err = sw_client_fail(
+			c, SW_ENOMEM, "no eventfd: %s", strerror(errno));
+	if (!err)
+		err = sw_client_start_thread(c);
+	if (!err)
+		*fd = c->turn.event_fd;
+	sw_client_call_thread(c);
+	sw_client_unlock(c);
+	return err;
 }

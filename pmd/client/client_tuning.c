@@ -1,52 +1,7 @@
 /* client_tuning.c - libsumwire: tuning of the scheduler, while the job runs.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <unistd.h>
-
-#include "pmd/client/client.h"
+#include "pmd/client/client_turn.h"
 #include "pmd/client/sized.h"
-
-static int await_answer(
-	struct sw_client *c, const char *what, uint64_t until_ns)
-{
-	union sw_edge_msg m;
-	int fds[2], kind = sw_client_await(c, until_ns, &m, fds);
-
-	for (int i = 0; i < 2; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
-	if (kind == SW_EDGE_TUNED && m.text.err)
-		return sw_client_fail(c, m.text.err, "%s", m.text.text);
-	if (kind == SW_EDGE_TUNED)
-		return 0;
-	if (kind == SW_ETIMEDOUT)
-		sw_client_close(c, SW_ETIMEDOUT,
-			"the agent at %s did not answer the %s request within "
-			"%u s",
-			c->settings.agent, what, c->settings.open_timeout_s);
-	else if (kind > 0)
-		sw_client_close(c, SW_EPROTO,
-			"the agent at %s answered the %s request with "
-			"unexpected message kind %d",
-			c->settings.agent, what, kind);
-	return sw_client_check(c);
-}
-
-int sw_client_ask(
-	struct sw_client *c, const void *m, size_t bytes, const char *what)
-{
-	uint64_t until_ns;
-	int err;
-
-	sw_client_lead(c);
-	until_ns =
-		sw_client_after_ms(c->settings.open_timeout_s * UINT64_C(1000));
-	err = sw_client_send(c, m, bytes, until_ns);
-	/* A hang-up has a reason, which the next message tells. */
-	if (!err || err == SW_ECLOSED)
-		err = await_answer(c, what, until_ns);
-	sw_client_follow(c);
-	return err;
-}
 
 static int ask(struct sw_client *c, struct sw_edge_tune m)
 {

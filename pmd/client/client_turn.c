@@ -1,24 +1,179 @@
-/* client_turn.c - libsumwire: one thread at a time works for all that wait.
+/* client_turn.c - libsumwire: receive from the agent, in turns for all threads.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A mutex guards a client.  What comes from the agent, and the copies of
- * collectives, are the work of whoever leads: a thread that waits for an answer
- * of the agent, or for a handle, anyway, so that a process with one thread
- * stays one, else one that watches for ends (sw_wait_ended), else the library's
- * own (client_thread).  A leader sleeps without the mutex; the others sleep on
- * a condition, and look at their handles after each of its turns.  Whoever
- * finds something to copy does so, led or not; who stops while there is more
- * kicks the others.
+ * The thread that leads receives messages and completions, and copies staged
+ * collectives, for all threads of the process: a thread that waits for the
+ * agent's answer or for a handle, else one in sw_wait_ended, else the library's
+ * own (client_group_end.c).  A process with one thread therefore needs no
+ * second one.  Threads that do not lead look at their handles after each turn
+ * of the leader.  Any thread that finds a piece to copy copies it; one that
+ * stops while pieces are left wakes another.
  */
-#include <errno.h>
+#include "pmd/client/client_turn.h"
+
 #include <poll.h>
-#include <signal.h>
-#include <sys/eventfd.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "pmd/client/client_group.h"
+#include "engine/base/text.h"
 
-enum { THREAD_TURN_S = 3600 };
+enum { TAKE_BURST = 32 };
+
+/* --- messages --- */
+
+static void close_fds(int *fds)
+{
+	for (int i = 0; i < 2; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
+}
+
+static bool has_form(const union sw_edge_msg *m, size_t bytes)
+{
+	if (bytes < sizeof(m->kind))
+		return false;
+	switch (m->kind) {
+	case SW_EDGE_ATTACHED:
+		return bytes == sizeof(m->attached) &&
+		       !m->attached.job[SW_EDGE_NAME_BYTES - 1];
+	case SW_EDGE_DECLARED:
+		return bytes == sizeof(m->declared) && m->declared.err <= 0 &&
+		       !m->declared.text[SW_EDGE_TEXT_BYTES - 1];
+	case SW_EDGE_REFUSED:
+	case SW_EDGE_FAILED:
+	case SW_EDGE_STATUS:
+	case SW_EDGE_CLOSED:
+	case SW_EDGE_TUNED:
+		return bytes == sizeof(m->text) && m->text.err <= 0 &&
+		       !m->text.text[SW_EDGE_TEXT_BYTES - 1];
+	default:
+		return false;
+	}
+}
+
+static bool is_text(uint32_t kind)
+{
+	return kind != SW_EDGE_ATTACHED && kind != SW_EDGE_DECLARED;
+}
+
+static int rx_formed(struct sw_client *c, union sw_edge_msg *m)
+{
+	if (is_text(m->kind))
+		sw_text_clean(m->text.text, sizeof(m->text.text));
+	switch (m->kind) {
+	case SW_EDGE_STATUS:
+		memcpy(c->status, m->text.text, sizeof(c->status));
+		sw_client_log(&c->settings, "%s", c->status);
+		return 0;
+	case SW_EDGE_CLOSED:
+		sw_client_close(c, m->text.err,
+			"the agent at %s closed the "
+			"connection: %s",
+			c->settings.agent, m->text.text);
+		return sw_client_check(c);
+	default:
+		return (int)m->kind;
+	}
+}
+
+int sw_client_rx(struct sw_client *c, union sw_edge_msg *m, int *fds)
+{
+	int n, kind;
+
+	fds[0] = fds[1] = -1;
+	if (c->closed)
+		return sw_client_check(c);
+	n = sw_edge_recv(c->sock, m, sizeof(*m), fds, 2);
+	if (n == SW_EAGAIN)
+		return 0;
+	if (n == SW_ECLOSED) {
+		sw_client_close(c, SW_ECLOSED, "the agent at %s is gone%s%s",
+			c->settings.agent,
+			c->status[0] ? "; last message from the agent: " : "",
+			c->status);
+		return sw_client_check(c);
+	}
+	if (n < 0 || !has_form(m, (size_t)n)) {
+		close_fds(fds);
+		sw_client_close(c, SW_EPROTO,
+			"the agent at %s sent a message that this library does "
+			"not know: install the same release of both",
+			c->settings.agent);
+		return sw_client_check(c);
+	}
+	kind = rx_formed(c, m);
+	if (kind <= 0)
+		close_fds(fds);
+	return kind;
+}
+
+/* Messages between declarations: progress and hang-ups, nothing else. */
+void sw_client_rx_messages(struct sw_client *c)
+{
+	union sw_edge_msg m;
+	int fds[2], kind = sw_client_rx(c, &m, fds);
+
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	if (kind > 0)
+		sw_client_close(c, SW_EPROTO,
+			"the agent at %s sent unexpected message kind %d",
+			c->settings.agent, kind);
+}
+
+/* --- completions --- */
+
+struct sw_tensor *sw_client_find_tensor(struct sw_client *c, uint64_t handle)
+{
+	uint32_t i = handle & (SW_EDGE_TENSORS - 1);
+
+	if (i >= c->n_tensors || c->tensors[i]->handle != handle ||
+		c->tensors[i]->state == SW_TENSOR_IDLE)
+		return NULL;
+	return c->tensors[i];
+}
+
+/* Note one end; false: nothing of the kind is open. */
+static bool end_one(struct sw_client *c, const struct sw_completion *done)
+{
+	struct sw_tensor *t;
+
+	if (done->handle & SW_EDGE_COLL_HANDLE)
+		return sw_client_end_piece(c, done);
+	t = sw_client_find_tensor(c, done->handle);
+	if (!t || t->state != SW_TENSOR_OPEN || done->status > 0)
+		return false;
+	t->status = done->status;
+	t->state = SW_TENSOR_ENDED;
+	sw_client_call_thread(c); /* another one may wait for it */
+	return true;
+}
+
+/* Take what the agent has completed. */
+void sw_client_rx_completions(struct sw_client *c)
+{
+	struct sw_completion done[TAKE_BURST];
+	int n;
+
+	do {
+		n = sw_spsc_take(&c->completions, done, TAKE_BURST);
+		for (int i = 0; i < n; i++) {
+			if (!end_one(c, &done[i])) {
+				n = SW_EPROTO;
+				break;
+			}
+		}
+	} while (n == TAKE_BURST);
+	if (n < 0)
+		sw_client_close(c, SW_EPROTO,
+			"the agent at %s corrupted the completion ring",
+			c->settings.agent);
+}
+
+/* --- turns --- */
 
 void sw_client_turn(struct sw_client *c, uint64_t until_ns)
 {
@@ -36,80 +191,93 @@ void sw_client_turn(struct sw_client *c, uint64_t until_ns)
 	sw_client_follow(c);
 }
 
-/* --- the library's own thread --- */
+/* --- requests: ask the agent, await its answer --- */
 
-static void *client_thread(void *arg)
+/* While one leads nobody else is sure to work: what comes before the message,
+ * and what is to be copied, may be of calls for which no thread waits. */
+static void work_meanwhile(struct sw_client *c, short events, uint64_t until_ns)
 {
-	struct sw_client *c = arg;
-
-	pthread_mutex_lock(&c->turn.lock);
-	while (!c->turn.is_ending) {
-		uint64_t until_ns =
-			sw_edge_now_ns() + THREAD_TURN_S * UINT64_C(1000000000);
-		uint64_t expire_ns;
-
-		if (c->has_due)
-			sw_client_give_due(c);
-		expire_ns = sw_client_expire(c);
-		if (expire_ns < until_ns)
-			until_ns = expire_ns;
-		c->turn.until_ns = until_ns;
-		if (sw_client_has_work(c))
-			sw_client_turn(c, until_ns);
-		else if (!c->turn.is_ending && !c->has_due)
-			/* neither came while we asked the agent */
-			sw_client_wait_work(c, until_ns);
-	}
-	pthread_mutex_unlock(&c->turn.lock);
-	return NULL;
+	if (sw_client_move(c, 1))
+		return;
+	sw_client_doze(c, events, until_ns);
+	sw_client_rx_completions(c);
+	sw_client_changed(c);
 }
 
-/* Signals are the program's own threads'. */
-int sw_client_start_thread(struct sw_client *c)
+int sw_client_await(
+	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds)
 {
-	sigset_t all, old;
+	for (;;) {
+		int kind = sw_client_rx(c, m, fds);
+
+		if (kind)
+			return kind;
+		if (sw_edge_now_ns() >= until_ns)
+			return SW_ETIMEDOUT;
+		if (c->control)
+			work_meanwhile(c, POLLIN, until_ns);
+		else /* it is not attached yet */
+			sw_client_sleep(c, POLLIN, until_ns);
+	}
+}
+
+int sw_client_send(
+	struct sw_client *c, const void *m, size_t bytes, uint64_t until_ns)
+{
+	for (;;) {
+		int err = c->closed ? sw_client_check(c)
+				    : sw_edge_send(c->sock, m, bytes, NULL, 0);
+
+		if (err != SW_EAGAIN)
+			return err;
+		if (sw_edge_now_ns() >= until_ns)
+			return sw_client_fail(c, SW_ETIMEDOUT,
+				"the agent at %s has not read its socket in %u "
+				"s",
+				c->settings.agent, c->settings.open_timeout_s);
+		work_meanwhile(c, POLLOUT, until_ns);
+	}
+}
+
+static int await_answer(
+	struct sw_client *c, const char *what, uint64_t until_ns)
+{
+	union sw_edge_msg m;
+	int fds[2], kind = sw_client_await(c, until_ns, &m, fds);
+
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	if (kind == SW_EDGE_TUNED && m.text.err)
+		return sw_client_fail(c, m.text.err, "%s", m.text.text);
+	if (kind == SW_EDGE_TUNED)
+		return 0;
+	if (kind == SW_ETIMEDOUT)
+		sw_client_close(c, SW_ETIMEDOUT,
+			"the agent at %s did not answer the %s request within "
+			"%u s",
+			c->settings.agent, what, c->settings.open_timeout_s);
+	else if (kind > 0)
+		sw_client_close(c, SW_EPROTO,
+			"the agent at %s answered the %s request with "
+			"unexpected message kind %d",
+			c->settings.agent, what, kind);
+	return sw_client_check(c);
+}
+
+int sw_client_ask(
+	struct sw_client *c, const void *m, size_t bytes, const char *what)
+{
+	uint64_t until_ns;
 	int err;
 
-	if (c->turn.has_thread)
-		return 0;
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &old);
-	err = pthread_create(&c->turn.thread, NULL, client_thread, c);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (err)
-		return sw_client_fail(c, SW_ENOMEM,
-			"cannot start the library's thread: %s", strerror(err));
-	c->turn.has_thread = true;
-	return 0;
-}
-
-void sw_client_end_thread(struct sw_client *c)
-{
-	pthread_mutex_lock(&c->turn.lock);
-	c->turn.is_ending = true;
-	sw_client_call_thread(c);
-	pthread_mutex_unlock(&c->turn.lock);
-	if (c->turn.has_thread)
-		pthread_join(c->turn.thread, NULL);
-	c->turn.has_thread = false;
-}
-
-int sw_event_fd(struct sw_client *c, int *fd)
-{
-	int err = sw_client_enter(c);
-
-	if (err)
-		return err;
-	if (c->turn.event_fd < 0)
-		c->turn.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (c->turn.event_fd < 0)
-		err = sw_client_fail(
-			c, SW_ENOMEM, "no eventfd: %s", strerror(errno));
-	if (!err)
-		err = sw_client_start_thread(c);
-	if (!err)
-		*fd = c->turn.event_fd;
-	sw_client_call_thread(c);
-	sw_client_unlock(c);
+	sw_client_lead(c);
+	until_ns =
+		sw_client_after_ms(c->settings.open_timeout_s * UINT64_C(1000));
+	err = sw_client_send(c, m, bytes, until_ns);
+	/* A hang-up has a reason, which the next message tells. */
+	if (!err || err == SW_ECLOSED)
+		err = await_answer(c, what, until_ns);
+	sw_client_follow(c);
 	return err;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "pmd/client/client_coll.h"
 #include "pmd/cuda/device_int.h"
 
 /* What stands for an open call; used again by later ones. */

@@ -57,7 +57,7 @@ TEXT_PLANTS = [
     ("fronts", "apps/cli/args.c", after('#include "pmd/dpdk/port_int.h"')),
     ("fronts", "apps/node/agent.c", after('#include "engine/worker/worker_int.h"')),
     ("fronts", "apps/node/serve.c", after('#include "engine/server/server_int.h"')),
-    ("fronts", "pmd/host/slot.c", after('#include "pmd/client/client_stage.h"')),
+    ("fronts", "pmd/host/slot.c", after('#include "pmd/client/client_memory.h"')),
     ("fronts", "engine/server/job.c", after('#include "engine/sums/rules.h"')),
     ("rooms", "engine/base/log.c", after('#include "engine/wire/wire.h"')),
     ("rooms", "engine/server/job.c", after('#include "engine/worker/worker.h"')),

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_group.h"
 #include "pmd/host/host.h"
 #include "test/support/unit.h"
 #include <sumwire/coll.h>

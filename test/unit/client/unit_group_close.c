@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_rig.h"
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_group.h"
 #include "pmd/host/host.h"
 #include "test/support/unit.h"
 

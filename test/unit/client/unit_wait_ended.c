@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_group.h"
 #include "pmd/host/host.h"
 #include "test/support/unit.h"
 #include <sumwire/coll.h>

@@ -1,0 +1,159 @@
+/* client_call.h - libsumwire: collectives, their pieces and channels.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_PMD_CLIENT_CLIENT_CALL_H
+#define SW_PMD_CLIENT_CLIENT_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pmd/client/edge.h"
+#include "pmd/client/rows.h"
+#include <sumwire/coll.h>
+
+struct sw_client;
+struct sw_tensor;
+struct sw_group;
+struct sw_call;
+
+/* State of a push_pull or a collective. */
+enum sw_tensor_state {
+	SW_TENSOR_IDLE,
+	SW_TENSOR_OPEN,  /* pushed */
+	SW_TENSOR_ENDED, /* completed, not yet reported to the caller */
+};
+
+/* Shared memory of the library, through which a piece is copied. */
+struct sw_stage {
+	char *base; /* NULL: not allocated yet */
+	struct sw_edge_place_at at;
+	bool is_used;
+};
+
+enum {
+	SW_STAGES_SMALL = 16, /* of SW_STAGE_SMALL bytes each */
+	SW_STAGES_LARGE = 3,  /* of a whole piece */
+	SW_STAGE_SMALL = 16 << 10,
+};
+
+/* One stream of a group, and the collectives called on it. */
+struct sw_channel {
+	struct sw_tensor *stream;     /* NULL: not opened yet */
+	struct sw_call *first, **end; /* have pieces to put, in order */
+	uint32_t n_pieces;            /* at the agent */
+	struct sw_stage small[SW_STAGES_SMALL], large[SW_STAGES_LARGE];
+	uint64_t large_bytes; /* of each of those */
+	/* Pieces, in order, each put once its copy is complete. */
+	struct sw_call_piece *filling, **filling_end;
+	struct sw_channel *next; /* of the client's */
+};
+
+/* Copies buffers of a collective that memcpy cannot reach; pmd/cuda embeds it.
+ * The functions are called with the lock held.  They return at once, and make
+ * no call of a driver. */
+struct sw_call_device {
+	const struct sw_call_device_ops {
+		/* Begin to copy into a stage or out of it, and call
+		 * sw_client_copied with @piece when that is done. */
+		void (*copy)(struct sw_call_device *d, uint32_t piece,
+			const struct sw_rows *rows, bool is_into);
+		/* Note that the piece sent from @rows is summed, and not
+		 * copied back yet. */
+		void (*sum)(
+			struct sw_call_device *d, const struct sw_rows *rows);
+		/* Note that the call has ended, so that none of its copies
+		 * runs.  Return 0, or the error of a call without one. */
+		int (*end)(struct sw_call_device *d);
+	} * ops;
+	const void *owner; /* of several */
+	bool is_ready;     /* else none of its pieces is put */
+	/* What the call sends, set when it begins; 0 bytes: nothing. */
+	const char *sent;
+	uint64_t sent_bytes;
+	/* The place of its result, the same. */
+	const char *received;
+	uint64_t received_bytes;
+};
+
+/* A collective, from sw_coll until its end was reported.  It is cut into
+ * pieces, each a collective of its own at the agent. */
+struct sw_call {
+	uint64_t handle;
+	enum sw_tensor_state state;
+	int status;
+	struct sw_group *group;
+	struct sw_channel *channel;
+	uint64_t number;      /* in its group, from 1 */
+	uint64_t deadline_ns; /* then the group is aborted; 0: never */
+	struct sw_coll_args args;
+	uint64_t piece;  /* elements of a part that a piece has */
+	uint64_t next;   /* the first element not put yet */
+	uint32_t n_open; /* pieces that have not ended */
+	/* The buffers that lie in memory of sw_alloc, and where. */
+	bool has_from, has_to;
+	struct sw_edge_place_at from, to;
+	bool is_begun;   /* else it may still fail */
+	bool is_counted; /* in n_unfinished */
+	struct sw_call_device
+		*device;       /* NULL: memcpy copies, or it has ended */
+	uint32_t n_copying;    /* pieces that the device copies */
+	uint32_t n_waits;      /* threads that wait for it */
+	struct sw_call *later; /* of its channel; of those that have ended */
+	char token[8];         /* of a barrier */
+};
+
+/* A piece that fills its stage, is at the agent, or is copied out. */
+struct sw_call_piece {
+	uint64_t handle; /* the agent's; 0: none */
+	struct sw_call *call;
+	uint64_t at, n;         /* elements of each part */
+	struct sw_stage *stage; /* NULL: both buffers are shared */
+	int status;
+	bool is_full;                /* its stage is filled, so it may be put */
+	bool is_back;                /* the agent has completed it */
+	struct sw_call_piece *later; /* to be put, to be copied out */
+};
+
+struct sw_calls {
+	struct sw_call calls[SW_EDGE_COLLS];
+	struct sw_call_piece pieces[SW_EDGE_COLLS];
+	struct sw_call_piece *ended, **ended_end; /* to be copied out */
+	struct sw_call *done, **done_end;         /* ended, to be reported */
+	struct sw_channel *channels, *turn;       /* all; where to go on */
+	uint64_t n_calls, n_pieces;               /* handles so far */
+	uint32_t n_open;
+	uint32_t n_unfinished; /* that need a thread to put or copy pieces */
+	uint64_t expire_ns;    /* no call is overdue before */
+	bool is_moving;        /* a thread copies, without the lock */
+	const struct sw_group *copying; /* whose buffers; NULL: none */
+	uint32_t n_releasing;           /* threads that wait for that to end */
+};
+
+/* sw_call_end_device - tell the device of @k that the call has ended; does
+ * nothing if the call has no device or was told.  Returns the error of
+ * ops->end. */
+int sw_call_end_device(struct sw_call *k);
+
+/* sw_client_count_work - update calls.n_unfinished after a change of @k. */
+void sw_client_count_work(struct sw_client *c, struct sw_call *k);
+
+/* sw_client_find_call - return the collective of @handle, open or ended and not
+ * reported; NULL if there is none. */
+struct sw_call *sw_client_find_call(struct sw_client *c, uint64_t handle);
+
+/* sw_client_end_piece - end the piece that the agent has completed.  Returns
+ * false if the agent does not have such a piece. */
+bool sw_client_end_piece(struct sw_client *c, const struct sw_completion *done);
+
+/* sw_client_move - put pieces and copy staged ones, @bytes at most.  Releases
+ * the lock during a copy.  Returns whether something was done. */
+bool sw_client_move(struct sw_client *c, uint64_t bytes);
+
+/* sw_client_copied - note that a copy which sw_call_device_ops.copy began is
+ * complete, or has failed with @err.  Takes the lock. */
+void sw_client_copied(struct sw_client *c, uint32_t piece, int err);
+
+/* sw_client_drop_call - end @k with @status; pieces that the agent does not
+ * have yet are not put. */
+void sw_client_drop_call(struct sw_client *c, struct sw_call *k, int status);
+
+#endif
