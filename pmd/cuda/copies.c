@@ -1,13 +1,153 @@
-/* copies.c - one way of a pipeline: what is copied next, and how much at once.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* copies.c - one way of a pipeline: the next copy, and how much at once.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Copies wait in a heap by urgency.  The back end has at most
+ * SW_PIPELINE_SLICES slices of them.
+ *
+ * Every copy costs something beside its bytes: the latency of the back end, and
+ * the thread's look at it.  A slice cannot be interrupted, so it delays
+ * whatever is more urgent.  The best slice is therefore the smallest whose
+ * fixed cost is at most a 20th of its time.  Nothing is known of a device, so
+ * each size is tried, and tried again when its measurements are old.
+ */
+#include "pmd/cuda/copies.h"
+
+#include <stdlib.h>
+
 #include "engine/base/error.h"
 #include "pmd/cuda/pipeline.h"
+
+enum {
+	TRIES = 8,
+	MEMORY = 1024, /* copies, after which what is known counts half */
+	LOSS = 20,
+};
+
+/* --- the queue: a binary heap --- */
+
+static int open_queue(struct sw_pipeline_queue *q)
+{
+	q->heap = calloc(
+		SW_PIPELINE_BACK * SW_PIPELINE_TENSORS + SW_PIPELINE_OTHERS,
+		sizeof(q->heap[0]));
+	return q->heap ? 0 : SW_ENOMEM;
+}
+
+static void close_queue(struct sw_pipeline_queue *q)
+{
+	free(q->heap);
+}
+
+/* By priority, then by the order of calls, then by place. */
+static bool is_before(
+	const struct sw_pipeline_copy *a, const struct sw_pipeline_copy *b)
+{
+	if (a->priority != b->priority)
+		return a->priority < b->priority;
+	if (a->number != b->number)
+		return a->number < b->number;
+	return a->at < b->at;
+}
+
+static void queue_copy(struct sw_pipeline_queue *q, struct sw_pipeline_copy *c)
+{
+	uint32_t at = q->n++;
+
+	while (at && is_before(c, q->heap[(at - 1) / 2])) {
+		q->heap[at] = q->heap[(at - 1) / 2];
+		at = (at - 1) / 2;
+	}
+	q->heap[at] = c;
+}
+
+/* Where @c belongs in the heap below @at, which is free. */
+static uint32_t sink(struct sw_pipeline_queue *q, uint32_t at,
+	const struct sw_pipeline_copy *c)
+{
+	for (;;) {
+		uint32_t child = 2 * at + 1;
+
+		if (child >= q->n)
+			return at;
+		if (child + 1 < q->n &&
+			is_before(q->heap[child + 1], q->heap[child]))
+			child++;
+		if (!is_before(q->heap[child], c))
+			return at;
+		q->heap[at] = q->heap[child];
+		at = child;
+	}
+}
+
+static struct sw_pipeline_copy *dequeue(struct sw_pipeline_queue *q)
+{
+	struct sw_pipeline_copy *first = q->heap[0], *last = q->heap[--q->n];
+
+	if (q->n)
+		q->heap[sink(q, 0, last)] = last;
+	return first;
+}
+
+/* --- the size of a slice --- */
+
+static uint64_t grain_size(uint32_t i)
+{
+	return (uint64_t)SW_GRAIN_MIN << i;
+}
+
+static double grain_rate(const struct sw_grain *g, uint32_t i)
+{
+	return (double)g->of[i].bytes / (double)(g->of[i].ns + 1);
+}
+
+static uint64_t best_grain(const struct sw_grain *g, uint64_t of)
+{
+	double best = 0;
+	uint32_t i;
+
+	for (i = 0; i < SW_GRAINS && (!i || grain_size(i) <= of); i++) {
+		if (g->of[i].n < TRIES)
+			return grain_size(i);
+		best = grain_rate(g, i) > best ? grain_rate(g, i) : best;
+	}
+	i = 0;
+	while (grain_rate(g, i) < best - best / LOSS)
+		i++;
+	return grain_size(i);
+}
+
+/* Whole rows may be somewhat less than was wanted, the rest of a copy is far
+ * less. */
+static void note_grain(
+	struct sw_grain *g, uint64_t wanted, uint64_t bytes, uint64_t ns)
+{
+	uint64_t counts_as = 2 * bytes > wanted ? wanted : bytes;
+	uint32_t i = 0;
+
+	if (counts_as < grain_size(0))
+		return;
+	while (i < SW_GRAINS - 1 && counts_as >= grain_size(i + 1))
+		i++;
+	g->of[i].bytes += bytes;
+	g->of[i].ns += ns;
+	g->of[i].n++;
+	if (++g->n < MEMORY)
+		return;
+	g->n = 0;
+	for (i = 0; i < SW_GRAINS; i++) {
+		g->of[i].bytes /= 2;
+		g->of[i].ns /= 2;
+		g->of[i].n /= 2;
+	}
+}
+
+/* --- open and close --- */
 
 int sw_pipeline_lane_open(
 	struct sw_pipeline *l, enum sw_back_way way, char *why)
 {
 	struct sw_pipeline_lane *lane = &l->lanes[way];
-	int err = sw_pipeline_queue_open(&lane->queue);
+	int err = open_queue(&lane->queue);
 
 	for (uint32_t i = 0; i < SW_PIPELINE_SLICES && !err; i++)
 		err = l->p.ops->event_open(
@@ -19,7 +159,7 @@ void sw_pipeline_lane_close(struct sw_pipeline *l, enum sw_back_way way)
 {
 	struct sw_pipeline_lane *lane = &l->lanes[way];
 
-	sw_pipeline_queue_close(&lane->queue);
+	close_queue(&lane->queue);
 	for (uint32_t i = 0; i < SW_PIPELINE_SLICES; i++)
 		if (lane->slots[i].event)
 			l->p.ops->event_close(l->p.back, lane->slots[i].event);
@@ -29,7 +169,7 @@ void sw_pipeline_lane_put(struct sw_pipeline *l, struct sw_pipeline_copy *c)
 {
 	c->is_open = true;
 	c->put = c->there = 0;
-	sw_pipeline_queue_put(&l->lanes[c->way].queue, c);
+	queue_copy(&l->lanes[c->way].queue, c);
 }
 
 /* --- ends --- */
@@ -78,11 +218,12 @@ uint64_t sw_pipeline_lane_slice(
 		     SW_PIPELINE_SLICES;
 
 	return n ? (n + 4095) / 4096 * 4096
-		 : sw_grain_bytes(&l->lanes[way].grain, bytes);
+		 : best_grain(&l->lanes[way].grain, bytes);
 }
 
 /* The next of it: rows, or, where they are long, some of one. */
-static struct sw_rows slice(const struct sw_pipeline_copy *c, uint64_t most)
+static struct sw_rows next_slice(
+	const struct sw_pipeline_copy *c, uint64_t most)
 {
 	uint64_t row = c->put / c->rows.bytes, in = c->put % c->rows.bytes;
 	struct sw_rows r = c->rows;
@@ -99,7 +240,7 @@ static struct sw_rows slice(const struct sw_pipeline_copy *c, uint64_t most)
 }
 
 /* Begin the next slice of the most urgent copy. */
-static int begin(
+static int begin_slice(
 	struct sw_pipeline *l, enum sw_back_way way, uint64_t now_ns, char *why)
 {
 	struct sw_pipeline_lane *lane = &l->lanes[way];
@@ -108,7 +249,7 @@ static int begin(
 	struct sw_pipeline_copy *c = lane->queue.heap[0];
 	uint64_t wanted =
 		sw_pipeline_lane_slice(l, way, c->rows.n * c->rows.bytes);
-	struct sw_rows r = slice(c, wanted);
+	struct sw_rows r = next_slice(c, wanted);
 
 	s->copy = c;
 	s->wanted = wanted;
@@ -116,19 +257,19 @@ static int begin(
 	s->begun_ns = now_ns;
 	c->put += s->bytes;
 	if (c->put == c->rows.n * c->rows.bytes)
-		sw_pipeline_queue_take(&lane->queue);
+		dequeue(&lane->queue);
 	return l->p.ops->copy(l->p.back, way, &r, s->event, why);
 }
 
 /* What it took, with all that delays a copy of ours: it began when the one
  * before it had ended. */
-static void note(struct sw_pipeline_lane *lane, uint64_t now_ns)
+static void note_slice(struct sw_pipeline_lane *lane, uint64_t now_ns)
 {
 	const struct sw_pipeline_slot *s = &lane->slots[lane->first];
 	uint64_t from_ns =
 		s->begun_ns > lane->ended_ns ? s->begun_ns : lane->ended_ns;
 
-	sw_grain_note(&lane->grain, s->wanted, s->bytes, now_ns - from_ns);
+	note_grain(&lane->grain, s->wanted, s->bytes, now_ns - from_ns);
 	lane->ended_ns = now_ns;
 }
 
@@ -145,12 +286,12 @@ int sw_pipeline_lane_move(
 			break;
 		if (err)
 			return err;
-		note(lane, now_ns);
+		note_slice(lane, now_ns);
 		end_slice(l, lane, 0);
 		did = 1;
 	}
 	while (lane->n < SW_PIPELINE_SLICES && lane->queue.n) {
-		err = begin(l, way, now_ns, why);
+		err = begin_slice(l, way, now_ns, why);
 		if (err)
 			return err;
 		did = 1;

@@ -8,6 +8,9 @@
 
 #include "pmd/client/client_device.h"
 #include "pmd/client/sized.h"
+#include "pmd/cuda/device_coll.h"
+#include "pmd/cuda/device_memory.h"
+#include "pmd/cuda/device_tensor.h"
 
 enum { PIECE_FLOOR = 4096, PIECE_CEILING = 64 << 20 };
 
@@ -78,7 +81,7 @@ static void say(void *ctx, const char *line)
 	sw_client_say(d->client, line);
 }
 
-/* --- a device --- */
+/* --- open --- */
 
 static int take_settings(struct sw_client *c,
 	const struct sw_device_settings *s, struct sw_device_settings *out)
@@ -102,6 +105,21 @@ static int take_settings(struct sw_client *c,
 			"MiB, was expected",
 			(unsigned long long)out->piece_bytes);
 	return 0;
+}
+
+const struct sw_back_ops *sw_back_find(const char *name, const char **options)
+{
+	static const struct sw_back_ops *const all[] = {
+		&sw_back_cuda, &sw_back_fake};
+	size_t n = strcspn(name, ":");
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (strncmp(all[i]->name, name, n) || all[i]->name[n])
+			continue;
+		*options = name[n] ? name + n + 1 : NULL;
+		return all[i];
+	}
+	return NULL;
 }
 
 static int open_back(struct sw_device *d, const struct sw_device_settings *s)
@@ -157,14 +175,7 @@ static int open_pipeline(struct sw_device *d, int32_t number)
 	return sw_client_fail(d->client, err, "%s: %s", d->where, why);
 }
 
-void sw_device_batch_free(struct sw_device *d, struct sw_device_batch *b)
-{
-	for (uint32_t i = 0; i < 2; i++)
-		if (b->pinned[i])
-			d->ops->unpin(d->back, b->pinned[i]);
-	free(b->tensors);
-	free(b);
-}
+/* --- close --- */
 
 /* In a forked child there is no thread, and the device is the parent's. */
 void sw_device_close(struct sw_device **device)
@@ -180,12 +191,7 @@ void sw_device_close(struct sw_device **device)
 	sw_pipeline_close(&d->pipeline);
 	sw_device_unpin_stages(d);
 	sw_device_free_colls(d);
-	while (d->batches) {
-		struct sw_device_batch *b = d->batches;
-
-		d->batches = b->next;
-		sw_device_batch_free(d, b);
-	}
+	sw_device_free_tensors(d);
 	d->ops->close(d->back);
 	free(d);
 }

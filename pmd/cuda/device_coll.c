@@ -6,11 +6,15 @@
  * differs is who fills stages and empties them: the pipeline's thread, behind
  * the call's event.  The client's lock guards what is here.
  */
+#include "pmd/cuda/device_coll.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "pmd/client/client_coll.h"
 #include "pmd/cuda/device_int.h"
+#include "pmd/cuda/device_memory.h"
+#include "pmd/cuda/run.h"
 
 /* What stands for an open call; used again by later ones. */
 struct sw_device_coll {
@@ -174,7 +178,7 @@ bool sw_device_serve(void *ctx)
 /* --- calls --- */
 
 /* With the lock.  Its event comes later. */
-static int make(struct sw_device *d, struct sw_device_coll **out)
+static int make_coll(struct sw_device *d, struct sw_device_coll **out)
 {
 	struct sw_device_coll *o;
 
@@ -199,7 +203,7 @@ static int make(struct sw_device *d, struct sw_device_coll **out)
 
 /* One that no call has.  As many as the client may have open, so there are
  * enough. */
-static int take(struct sw_device *d, struct sw_device_coll **out)
+static int take_coll(struct sw_device *d, struct sw_device_coll **out)
 {
 	int err = sw_client_enter(d->client);
 
@@ -209,7 +213,7 @@ static int take(struct sw_device *d, struct sw_device_coll **out)
 		*out = d->free_colls;
 		d->free_colls = (*out)->next_free;
 	} else if (d->n_colls < SW_PIPELINE_OTHERS) {
-		err = make(d, out);
+		err = make_coll(d, out);
 	} else {
 		err = sw_client_fail(d->client, SW_EBUSY,
 			"%u collectives are open: wait for one first",
@@ -279,7 +283,7 @@ int sw_coll_device(struct sw_device *d, struct sw_group *g,
 	const struct sw_coll_args *args, void *stream, uint64_t *handle)
 {
 	struct sw_device_coll *o = NULL;
-	int err = take(d, &o);
+	int err = take_coll(d, &o);
 
 	if (err)
 		return err;

@@ -1,4 +1,4 @@
-/* device_int.h - inside of sw_device_*: a device, its tensors.
+/* device_int.h - a device, its tensors, pinned stages and collectives.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_PMD_CUDA_DEVICE_INT_H
 #define SW_PMD_CUDA_DEVICE_INT_H
@@ -15,15 +15,15 @@ struct sw_device_tensor {
 	struct sw_device *device;
 };
 
-/* What one sw_device_declare allocates and pins. */
+/* The tensors and pinned memory of one sw_device_declare. */
 struct sw_device_batch {
 	struct sw_device_batch *next;
 	struct sw_device_tensor *tensors;
 	uint32_t n;
-	void *pinned[2]; /* what is pushed, where results come; NULL: is not */
+	void *pinned[2]; /* gradients, results; NULL: is not pinned */
 };
 
-/* Stages of collectives, which are pinned when the first one needs them. */
+/* Stages of collectives, pinned when the first collective needs them. */
 struct sw_device_stage {
 	struct sw_device_stage *next;
 	const void *base;
@@ -52,28 +52,5 @@ struct sw_device {
 	struct sw_device_stage *stages;
 	char rank[SW_DEVICE_WHERE], where[2 * SW_DEVICE_WHERE];
 };
-
-/* sw_device_batch_free - unpin it and free it; the pipeline is closed, or does
- * not have its tensors yet. */
-void sw_device_batch_free(struct sw_device *d, struct sw_device_batch *b);
-
-/* sw_device_pin - the whole pages that hold @bytes at @at; what to unpin, or
- * NULL, and one line says so. */
-void *sw_device_pin(
-	struct sw_device *d, const void *at, uint64_t bytes, bool is_read_only);
-
-/* sw_device_pin_stage - unless it was done before; sw_device_unpin_stage - if
- * it was, before its memory goes.  Both without the client's lock, as pins are
- * calls of the driver, which may wait for a stream that waits for us. */
-void sw_device_pin_stage(struct sw_device *d, const void *base, uint64_t bytes);
-void sw_device_unpin_stage(struct sw_device *d, const void *base);
-void sw_device_unpin_stages(struct sw_device *d);
-
-/* sw_device_serve - of the pipeline's thread: what collectives need besides
- * copies. */
-bool sw_device_serve(void *ctx);
-
-/* sw_device_free_colls - the pipeline is closed. */
-void sw_device_free_colls(struct sw_device *d);
 
 #endif

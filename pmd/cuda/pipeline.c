@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "engine/base/error.h"
+#include "pmd/cuda/run.h"
 
 enum {
 	WORDS_BYTES = (SW_PIPELINE_TENSORS + SW_PIPELINE_OTHERS) *

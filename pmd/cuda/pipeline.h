@@ -11,7 +11,7 @@
  * Each way has a queue by priority, then by order of submits, and a window: at
  * most SW_PIPELINE_SLICES copies are with the back end, which are a piece
  * together, 256 KiB to 4 MiB: by what its copies cost each way finds out how
- * much is copied at once (grain.c), unless piece_bytes says it.  That is each
+ * much is copied at once (copies.c), unless piece_bytes says it.  That is each
  * process's own affair, and may change at any time.  What is urgent therefore
  * waits for at most one piece of others on its way out and on its way back;
  * between the two the agent's scheduler decides, chunk by chunk.  A tensor
@@ -50,20 +50,17 @@
 #include <pthread.h>
 
 #include "pmd/client/segment.h"
-#include "pmd/cuda/back.h"
+#include "pmd/cuda/copies.h"
 
 struct sw_pipeline;
 
 enum {
-	SW_PIPELINE_SLICES = 2,
 	SW_PIPELINE_TENSORS = 4096,
 	SW_PIPELINE_BACK = 2,      /* copies of a tensor on their way back */
 	SW_PIPELINE_AHEAD = 64,    /* granules */
 	SW_PIPELINE_OTHERS = 1024, /* copies and words besides */
 	SW_PIPELINE_NAME = 128,
 	SW_PIPELINE_WHY = 640,
-	SW_GRAIN_MIN = 128 << 10,
-	SW_GRAINS = 5,
 };
 
 /* Where tensors are summed.  Thread: the pipeline's, but wake: any. */
@@ -99,25 +96,6 @@ struct sw_pipeline_start {
 	void *event;
 	uint64_t number; /* in the order of all that were posted */
 	void (*fn)(struct sw_pipeline *l, struct sw_pipeline_start *s, int err);
-};
-
-/* What is to be copied; it is the pipeline's until @end, which is called as fn
- * is. */
-struct sw_pipeline_copy {
-	struct sw_rows rows;
-	enum sw_back_way way;
-	uint32_t
-		priority; /* by what it is more urgent than others: priority, */
-	uint64_t number;  /* number, at */
-	uint64_t at;
-	/* More of it is there, not all yet; NULL: nobody asks. */
-	void (*moved)(struct sw_pipeline *l, struct sw_pipeline_copy *c);
-	void (*end)(struct sw_pipeline *l, struct sw_pipeline_copy *c, int err);
-	void *of; /* the caller's */
-	/* the pipeline's: */
-	struct sw_pipeline_copy *next; /* in mail */
-	bool is_open;
-	uint64_t put, there; /* bytes with the back end so far; done by it */
 };
 
 struct sw_pipeline_call {
@@ -158,39 +136,6 @@ struct sw_pipeline_tensor {
 	int status;    /* of the last call that ended */
 	bool is_known; /* the caller knows it */
 	char why[SW_PIPELINE_WHY];
-};
-
-/* Copies by urgency. */
-struct sw_pipeline_queue {
-	struct sw_pipeline_copy **heap;
-	uint32_t n;
-};
-
-/* What copies of one way carry, by their sizes: from SW_GRAIN_MIN, from twice
- * that, and so on.  Zeros: nothing is known. */
-struct sw_grain {
-	struct {
-		uint64_t bytes, ns;
-		uint32_t n;
-	} of[SW_GRAINS];
-	uint32_t n; /* since what is known last counted half */
-};
-
-/* A slice of a copy. */
-struct sw_pipeline_slot {
-	struct sw_pipeline_copy *copy;
-	uint64_t wanted, bytes; /* that are copied at once */
-	uint64_t begun_ns;
-	void *event;
-};
-
-/* One way: what waits, and what the back end has, the oldest first. */
-struct sw_pipeline_lane {
-	struct sw_pipeline_queue queue;
-	struct sw_pipeline_slot slots[SW_PIPELINE_SLICES];
-	uint32_t first, n;
-	struct sw_grain grain;
-	uint64_t ended_ns; /* when the last slice had */
 };
 
 struct sw_pipeline_params {
@@ -297,100 +242,5 @@ int sw_pipeline_hold_word(struct sw_pipeline *l, _Atomic uint32_t *word,
 
 /* sw_pipeline_can_hold - the same, until what is there already: can it wait? */
 int sw_pipeline_can_hold(struct sw_pipeline *l, void *stream, char *why);
-
-/* --- queue.c --- */
-
-/* sw_pipeline_queue_open - room for all copies of SW_PIPELINE_TENSORS, and
- * SW_PIPELINE_OTHERS.  Errors: SW_ENOMEM. */
-int sw_pipeline_queue_open(struct sw_pipeline_queue *q);
-void sw_pipeline_queue_close(struct sw_pipeline_queue *q);
-void sw_pipeline_queue_put(
-	struct sw_pipeline_queue *q, struct sw_pipeline_copy *c);
-
-/* The most urgent; there is one. */
-struct sw_pipeline_copy *sw_pipeline_queue_take(struct sw_pipeline_queue *q);
-
-/* --- copies.c: the thread's --- */
-
-int sw_pipeline_lane_open(
-	struct sw_pipeline *l, enum sw_back_way way, char *why);
-void sw_pipeline_lane_close(struct sw_pipeline *l, enum sw_back_way way);
-
-/* sw_pipeline_lane_put - @c waits for its turn. */
-void sw_pipeline_lane_put(struct sw_pipeline *l, struct sw_pipeline_copy *c);
-
-/* sw_pipeline_lane_move - end what is copied, begin what the window has room
- * for.  Returns whether there was something, or an error. */
-int sw_pipeline_lane_move(struct sw_pipeline *l, enum sw_back_way way,
-	uint64_t now_ns, char *why);
-
-/* sw_pipeline_lane_slice - how much of @bytes is copied at once that way. */
-uint64_t sw_pipeline_lane_slice(
-	const struct sw_pipeline *l, enum sw_back_way way, uint64_t bytes);
-
-/* sw_pipeline_lane_end - all that waits or is copied ends with @err. */
-void sw_pipeline_lane_end(struct sw_pipeline *l, enum sw_back_way way, int err);
-
-/* --- grain.c --- */
-
-/* sw_grain_bytes - how many are to be copied at once, of a copy of @of. */
-uint64_t sw_grain_bytes(const struct sw_grain *g, uint64_t of);
-
-/* sw_grain_note - a copy of @bytes, where @wanted were, has taken @ns. */
-void sw_grain_note(
-	struct sw_grain *g, uint64_t wanted, uint64_t bytes, uint64_t ns);
-
-/* --- watch.c --- */
-
-/* sw_pipeline_digest - as the back end's; false: nobody looks. */
-bool sw_pipeline_digest(const struct sw_pipeline *l, const void *at,
-	uint64_t bytes, uint64_t *out);
-
-/* sw_pipeline_watch - of a tensor whose producer is done; granules from @first
- * on, below @end, are summed:
- * sw_pipeline_is_edited - did its caller write or free them meanwhile, as far
- * as the back end looks? */
-void sw_pipeline_watch(
-	const struct sw_pipeline *l, struct sw_pipeline_tensor *t);
-bool sw_pipeline_is_edited(const struct sw_pipeline *l,
-	const struct sw_pipeline_tensor *t, uint32_t first, uint32_t end);
-
-/* sw_pipeline_watch_result - @bytes at @at are back; the call is about to end:
- * sw_pipeline_is_result_edited - did its caller write or free any meanwhile? */
-void sw_pipeline_watch_result(const struct sw_pipeline *l,
-	struct sw_pipeline_tensor *t, uint64_t at, uint64_t bytes);
-bool sw_pipeline_is_result_edited(
-	const struct sw_pipeline *l, const struct sw_pipeline_tensor *t);
-
-/* --- ends.c: the thread's --- */
-
-/* sw_pipeline_end - its stream, and who waits, may go on.  Under the lock. */
-void sw_pipeline_end(struct sw_pipeline *l, struct sw_pipeline_tensor *t);
-
-/* sw_pipeline_note - the call's first error counts. */
-void sw_pipeline_note(struct sw_pipeline_tensor *t, int err, const char *why);
-
-/* sw_pipeline_note_edited - its caller wrote or freed it meanwhile. */
-void sw_pipeline_note_edited(
-	const struct sw_pipeline *l, struct sw_pipeline_tensor *t);
-
-/* sw_pipeline_done - one thing less is open of a call; with the last it ends.
- */
-void sw_pipeline_done(struct sw_pipeline *l, struct sw_pipeline_tensor *t);
-
-/* --- back_way.c: the thread's --- */
-
-/* sw_pipeline_bring - the copies of what is summed of @t begin, as far as there
- * is room.  Returns whether one did. */
-bool sw_pipeline_bring(struct sw_pipeline *l, struct sw_pipeline_tensor *t);
-
-/* --- run.c --- */
-
-/* What a tensor's start does: it goes out. */
-void sw_pipeline_start(
-	struct sw_pipeline *l, struct sw_pipeline_start *s, int err);
-
-/* The thread; @arg is the pipeline. */
-void *sw_pipeline_run(void *arg);
 
 #endif

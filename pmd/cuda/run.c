@@ -1,5 +1,7 @@
-/* run.c - the pipeline's thread: events, copies, push_pulls.
+/* run.c - the pipeline's thread: a tensor's way out, through the net and back.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "pmd/cuda/run.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -17,89 +19,242 @@ enum {
 	DRAIN_S = 5,
 };
 
-/* --- ends --- */
+/* Granules in a row. */
+struct run {
+	uint32_t first, end;
+};
 
-static void end_starts(
-	struct sw_pipeline *l, struct sw_pipeline_start *s, int err)
+/* --- has the caller written or freed its tensor meanwhile? --- */
+
+bool sw_pipeline_digest(const struct sw_pipeline *l, const void *at,
+	uint64_t bytes, uint64_t *out)
 {
-	while (s) {
-		struct sw_pipeline_start *next = s->next; /* @fn frees it */
-
-		s->fn(l, s, err);
-		s = next;
-	}
+	return l->p.ops->digest && l->p.ops->digest(l->p.back, at, bytes, out);
 }
 
-/* What came meanwhile, and will, too. */
-static void end_mail(struct sw_pipeline *l)
+/* What the device has of a granule, of those at @base; false: nobody looks. */
+static bool digest(const struct sw_pipeline *l,
+	const struct sw_pipeline_tensor *t, const char *base, uint32_t granule,
+	uint64_t *out)
 {
-	struct sw_pipeline_start *starts;
-	struct sw_pipeline_copy *c;
+	uint64_t at = granule * l->p.net.granule, left = t->bytes - at;
 
+	return base &&
+	       sw_pipeline_digest(l, base + at,
+		       left < l->p.net.granule ? left : l->p.net.granule, out);
+}
+
+static bool is_other(const struct sw_pipeline *l,
+	const struct sw_pipeline_tensor *t, const char *base, uint32_t granule)
+{
+	uint64_t now;
+
+	return digest(l, t, base, granule, &now) && now != t->digests[granule];
+}
+
+static void watch(const struct sw_pipeline *l, struct sw_pipeline_tensor *t)
+{
+	uint32_t n = 0;
+
+	while (n < t->n_granules &&
+		digest(l, t, t->call.from, n, &t->digests[n]))
+		n++;
+	t->has_digests = n == t->n_granules;
+	t->n_results = 0;
+}
+
+static bool is_edited(const struct sw_pipeline *l,
+	const struct sw_pipeline_tensor *t, uint32_t first, uint32_t end)
+{
+	for (uint32_t i = first; i < end && t->has_digests; i++)
+		if (is_other(l, t, t->call.from, i))
+			return true;
+	return false;
+}
+
+static void watch_result(const struct sw_pipeline *l,
+	struct sw_pipeline_tensor *t, uint64_t at, uint64_t bytes)
+{
+	uint32_t i = (uint32_t)(at / l->p.net.granule);
+
+	for (; i * l->p.net.granule < at + bytes; i++)
+		t->n_results += digest(l, t, t->call.to, i, &t->digests[i]);
+}
+
+static bool is_result_edited(
+	const struct sw_pipeline *l, const struct sw_pipeline_tensor *t)
+{
+	for (uint32_t i = 0; i < t->n_granules; i++)
+		if (t->n_results == t->n_granules &&
+			is_other(l, t, t->call.to, i))
+			return true;
+	return false;
+}
+
+/* --- the end of a call --- */
+
+static void end_tensor(struct sw_pipeline *l, struct sw_pipeline_tensor *t)
+{
+	t->is_open = false;
+	t->is_known = !t->status;
+	atomic_store_explicit(t->word, t->n_calls, memory_order_release);
+	pthread_cond_broadcast(&l->changed);
+}
+
+static void note_error(struct sw_pipeline_tensor *t, int err, const char *why)
+{
+	if (!err || t->status)
+		return;
+	t->status = err;
+	snprintf(t->why, sizeof(t->why), "%s", why);
+}
+
+static void note_edited(
+	const struct sw_pipeline *l, struct sw_pipeline_tensor *t)
+{
+	char why[SW_PIPELINE_WHY];
+
+	snprintf(why, sizeof(why),
+		"%s: tensor '%s' was written or freed while it was summed; its "
+		"caller has to wait until the call has ended",
+		l->p.where, t->name);
+	note_error(t, SW_ECORRUPT, why);
+}
+
+static void done_one(struct sw_pipeline *l, struct sw_pipeline_tensor *t)
+{
+	if (--t->n_open)
+		return;
+	if (is_result_edited(l, t))
+		note_edited(l, t);
 	pthread_mutex_lock(&l->lock);
-	atomic_store(&l->has_mail, l->is_ending);
-	starts = l->mail;
-	c = l->copies;
-	l->mail = NULL;
-	l->copies = NULL;
+	end_tensor(l, t);
 	pthread_mutex_unlock(&l->lock);
-	end_starts(l, starts, l->failed);
-	while (c) {
-		struct sw_pipeline_copy *next = c->next;
+}
 
-		c->end(l, c, l->failed);
-		c = next;
+/* --- back to the device: granules that are summed --- */
+
+static bool is_back(const struct sw_pipeline_tensor *t, uint32_t granule)
+{
+	return t->are_back >> (granule - t->first) & 1;
+}
+
+/* Has its sum come, and is it not on its way back? */
+static bool is_here(const struct sw_pipeline *l,
+	const struct sw_pipeline_tensor *t, uint32_t granule)
+{
+	const struct sw_pipeline_net *n = &l->p.net;
+
+	return !is_back(t, granule) &&
+	       (t->is_summed ||
+		       (t->is_pushed && n->is_summed(n->ctx, t->net, granule)));
+}
+
+static uint64_t bytes_of(const struct sw_pipeline *l,
+	const struct sw_pipeline_tensor *t, const struct run *r)
+{
+	uint64_t at = r->first * l->p.net.granule;
+	uint64_t end = r->end * l->p.net.granule;
+
+	return (end < t->bytes ? end : t->bytes) - at;
+}
+
+/* A run that more may join, which would be copied with it, waits for that. */
+static bool is_ripe(const struct sw_pipeline *l,
+	const struct sw_pipeline_tensor *t, const struct run *r, uint32_t end)
+{
+	return r->end == t->n_granules ||
+	       (r->first == t->first && r->end == end) ||
+	       (r->end < end && is_back(t, r->end)) ||
+	       bytes_of(l, t, r) >=
+		       sw_pipeline_lane_slice(l, SW_BACK_IN, t->bytes);
+}
+
+static bool find_run(const struct sw_pipeline *l,
+	const struct sw_pipeline_tensor *t, struct run *r)
+{
+	uint32_t end = t->n_granules - t->first < SW_PIPELINE_AHEAD
+			       ? t->n_granules
+			       : t->first + SW_PIPELINE_AHEAD;
+
+	for (r->end = t->first; r->end < end;) {
+		r->first = r->end;
+		while (r->end < end && is_here(l, t, r->end))
+			r->end++;
+		if (r->end > r->first && is_ripe(l, t, r, end))
+			return true;
+		r->end += r->end == r->first;
+	}
+	return false;
+}
+
+static void note_back(struct sw_pipeline_tensor *t, const struct run *r)
+{
+	for (uint32_t i = r->first; i < r->end; i++)
+		t->are_back |= UINT64_C(1) << (i - t->first);
+	while (t->are_back & 1) {
+		t->are_back >>= 1;
+		t->first++;
 	}
 }
 
-static void end_tensors(struct sw_pipeline *l, int err, const char *why)
+static void in_ended(struct sw_pipeline *l, struct sw_pipeline_copy *c, int err)
 {
-	pthread_mutex_lock(&l->lock);
-	l->failed = err;
-	snprintf(l->why, sizeof(l->why), "%s", why);
-	for (uint32_t i = 0; i < l->n_tensors; i++) {
-		if (!l->tensors[i]->is_open)
+	if (err)
+		return;
+	watch_result(l, c->of, c->at, c->rows.bytes);
+	done_one(l, c->of);
+}
+
+static void put_back(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
+	struct sw_pipeline_copy *c, const struct run *r)
+{
+	uint64_t at = r->first * l->p.net.granule;
+
+	t->n_open++;
+	*c = (struct sw_pipeline_copy){.rows = {.to = (char *)t->call.to + at,
+					       .from = t->in + at,
+					       .bytes = bytes_of(l, t, r),
+					       .n = 1},
+		.way = SW_BACK_IN,
+		.priority = t->priority,
+		.number = t->start.number,
+		.at = at,
+		.end = in_ended,
+		.of = t};
+	sw_pipeline_lane_put(l, c);
+}
+
+static bool bring_back(struct sw_pipeline *l, struct sw_pipeline_tensor *t)
+{
+	bool did = false;
+	struct run r;
+
+	for (uint32_t i = 0; i < SW_PIPELINE_BACK; i++) {
+		struct sw_pipeline_copy *c = &t->copies_in[i];
+
+		if (c->is_open || !find_run(l, t, &r))
 			continue;
-		sw_pipeline_note(l->tensors[i], err, why);
-		sw_pipeline_end(l, l->tensors[i]);
+		did = true;
+		if (is_edited(l, t, r.first, r.end))
+			note_edited(l, t);
+		else
+			put_back(l, t, c, &r);
+		note_back(t, &r);
 	}
-	pthread_mutex_unlock(&l->lock);
-}
-
-/* Nothing is with the back end any more. */
-static void end_all(struct sw_pipeline *l, int err, const char *why)
-{
-	struct sw_pipeline_start *waiting = l->waiting;
-
-	end_tensors(l, err, why);
-	l->n_open = 0;
-	l->waiting = NULL;
-	end_starts(l, waiting, err);
-	for (uint32_t i = 0; i < SW_BACK_WAYS; i++)
-		sw_pipeline_lane_end(l, i, err);
-	end_mail(l);
-}
-
-/* The net knows why before others know of their copies. */
-static void lose(struct sw_pipeline *l, const char *why)
-{
-	char text[SW_PIPELINE_WHY];
-
-	snprintf(text, sizeof(text), "%s: %s", l->p.where, why);
-	l->p.net.give_up(l->p.net.ctx, text);
-	end_all(l, SW_EDEVICE, text);
+	return did;
 }
 
 /* --- the network --- */
 
-static void push(
+static void push_tensor(
 	struct sw_pipeline *l, struct sw_pipeline_tensor *t, uint64_t lacks)
 {
 	const struct sw_pipeline_net *n = &l->p.net;
 	int err = n->push(
 		n->ctx, t->net, t->call.root, t->call.step, lacks, &t->handle);
 
-	sw_pipeline_note(t, err, err ? n->why(n->ctx) : "");
+	note_error(t, err, err ? n->why(n->ctx) : "");
 	if (err)
 		return;
 	t->is_pushed = true;
@@ -117,7 +272,7 @@ static void out_moved(struct sw_pipeline *l, struct sw_pipeline_copy *c)
 	if (t->is_pushed)
 		l->p.net.grow(l->p.net.ctx, t->net, lacks);
 	else if (!t->status && !t->is_summed)
-		push(l, t, lacks);
+		push_tensor(l, t, lacks);
 }
 
 static void out_ended(
@@ -126,7 +281,7 @@ static void out_ended(
 	if (err)
 		return;
 	out_moved(l, c);
-	sw_pipeline_done(l, c->of);
+	done_one(l, c->of);
 }
 
 /* Does it end?  It is asked before what has come is looked for. */
@@ -142,7 +297,7 @@ static bool poll_one(struct sw_pipeline *l, struct sw_pipeline_tensor *t)
 		return false;
 	t->is_pushed = false;
 	t->is_summed = !err;
-	sw_pipeline_note(t, err, err ? n->why(n->ctx) : "");
+	note_error(t, err, err ? n->why(n->ctx) : "");
 	return true;
 }
 
@@ -160,13 +315,13 @@ static bool poll_net(struct sw_pipeline *l)
 		struct sw_pipeline_tensor *t = l->open[i];
 
 		did |= poll_one(l, t);
-		did |= sw_pipeline_bring(l, t);
+		did |= bring_back(l, t);
 		if (!is_through(t)) {
 			i++;
 			continue;
 		}
 		l->open[i] = l->open[--l->n_open];
-		sw_pipeline_done(l, t);
+		done_one(l, t);
 		did = true;
 	}
 	return did;
@@ -202,12 +357,12 @@ void sw_pipeline_start(
 	t->is_pushed = t->is_summed = false;
 	t->first = c->is_root && c->to == c->from ? t->n_granules : 0;
 	t->are_back = 0;
-	sw_pipeline_watch(l, t);
+	watch(l, t);
 	if (c->from)
 		go_out(l, t);
 	else
-		push(l, t, 0);
-	sw_pipeline_done(l, t);
+		push_tensor(l, t, 0);
+	done_one(l, t);
 }
 
 /* Those whose producer is done. */
@@ -261,8 +416,83 @@ static int take_mail(struct sw_pipeline *l, char *why)
 	return is_lost ? SW_EDEVICE : 0;
 }
 
+/* --- the end of all calls --- */
+
+static void end_starts(
+	struct sw_pipeline *l, struct sw_pipeline_start *s, int err)
+{
+	while (s) {
+		struct sw_pipeline_start *next = s->next; /* @fn frees it */
+
+		s->fn(l, s, err);
+		s = next;
+	}
+}
+
+/* What came meanwhile, and will, too. */
+static void end_mail(struct sw_pipeline *l)
+{
+	struct sw_pipeline_start *starts;
+	struct sw_pipeline_copy *c;
+
+	pthread_mutex_lock(&l->lock);
+	atomic_store(&l->has_mail, l->is_ending);
+	starts = l->mail;
+	c = l->copies;
+	l->mail = NULL;
+	l->copies = NULL;
+	pthread_mutex_unlock(&l->lock);
+	end_starts(l, starts, l->failed);
+	while (c) {
+		struct sw_pipeline_copy *next = c->next;
+
+		c->end(l, c, l->failed);
+		c = next;
+	}
+}
+
+static void end_tensors(struct sw_pipeline *l, int err, const char *why)
+{
+	pthread_mutex_lock(&l->lock);
+	l->failed = err;
+	snprintf(l->why, sizeof(l->why), "%s", why);
+	for (uint32_t i = 0; i < l->n_tensors; i++) {
+		if (!l->tensors[i]->is_open)
+			continue;
+		note_error(l->tensors[i], err, why);
+		end_tensor(l, l->tensors[i]);
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* Nothing is with the back end any more. */
+static void end_all(struct sw_pipeline *l, int err, const char *why)
+{
+	struct sw_pipeline_start *waiting = l->waiting;
+
+	end_tensors(l, err, why);
+	l->n_open = 0;
+	l->waiting = NULL;
+	end_starts(l, waiting, err);
+	for (uint32_t i = 0; i < SW_BACK_WAYS; i++)
+		sw_pipeline_lane_end(l, i, err);
+	end_mail(l);
+}
+
+/* The net knows why before others know of their copies. */
+static void lose_device(struct sw_pipeline *l, const char *why)
+{
+	char text[SW_PIPELINE_WHY];
+
+	snprintf(text, sizeof(text), "%s: %s", l->p.where, why);
+	l->p.net.give_up(l->p.net.ctx, text);
+	end_all(l, SW_EDEVICE, text);
+}
+
+/* --- the thread --- */
+
 /* All that can be done now.  Returns whether something was, or an error. */
-static int turn(struct sw_pipeline *l, char *why)
+static int take_turn(struct sw_pipeline *l, char *why)
 {
 	int did[5] = {0}, err = 0;
 
@@ -349,9 +579,9 @@ void *sw_pipeline_run(void *arg)
 		if (l->failed)
 			end_mail(l);
 		else if (did >= 0)
-			did = turn(l, why);
+			did = take_turn(l, why);
 		if (did < 0)
-			lose(l, why);
+			lose_device(l, why);
 		if (did <= 0)
 			rest(l);
 		did = 0;

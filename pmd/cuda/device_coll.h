@@ -1,0 +1,17 @@
+/* device_coll.h - collectives on a device's memory.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_PMD_CUDA_DEVICE_COLL_H
+#define SW_PMD_CUDA_DEVICE_COLL_H
+
+#include <stdbool.h>
+
+struct sw_device;
+
+/* sw_device_serve - do what collectives need besides copies; the pipeline's
+ * thread calls it with the device.  Returns whether there was something. */
+bool sw_device_serve(void *ctx);
+
+/* sw_device_free_colls - free all collectives; the pipeline is closed. */
+void sw_device_free_colls(struct sw_device *d);
+
+#endif

@@ -1,0 +1,12 @@
+/* device_tensor.h - tensors of a device.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_PMD_CUDA_DEVICE_TENSOR_H
+#define SW_PMD_CUDA_DEVICE_TENSOR_H
+
+struct sw_device;
+
+/* sw_device_free_tensors - unpin and free all tensors; the pipeline is closed.
+ */
+void sw_device_free_tensors(struct sw_device *d);
+
+#endif
