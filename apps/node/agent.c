@@ -1,21 +1,24 @@
 /* agent.c - sumwire agent: serves the training processes of a machine.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Two threads.  The control thread talks to the attached processes over their
- * sockets (agent_group.c); the lcore polls the ports, the processes' rings and
- * the engine (agent_lcore.c).  They meet in two rings: commands go to the
- * lcore, reports come back.
+ * The control thread talks to the attached processes over their sockets
+ * (agent_group.c), and takes the memory of a job (agent_job.c).  Lcore 0 polls
+ * the ports, the processes' rings and the engine (agent_core.c); each further
+ * lcore runs a lane of the engine's worker (agent_lane.c).  Control and lcore 0
+ * send each other commands and reports (agent_mail.c).
  *
- * The agent joins its job when all its local ranks have attached and leaves
- * when they are gone, so that the next run is a new member.
+ * The agent joins its job when all its local ranks have attached.  It leaves
+ * when they have gone, so that the next run is a new member.
  */
 #include "apps/node/agent.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "apps/cli/args.h"
 #include "apps/cli/cmd.h"
+#include "apps/node/agent_job.h"
 #include "engine/base/error.h"
 #include "pmd/client/user.h"
 
@@ -26,7 +29,7 @@ enum {
 	MAX_UIDS = SW_CONF_USERS_BYTES / 2, /* a letter and a comma */
 };
 
-/* --- life --- */
+/* --- counters --- */
 
 static void fill_stats(void *ctx,
 	void (*put)(void *out, const char *name, uint64_t value), void *out)
@@ -53,6 +56,8 @@ static void fill_stats(void *ctx,
 	sw_daemon_put_engine(&sum, "server.", put, out);
 	sw_serve_put_stats(&a->shared.serve, put, out);
 }
+
+/* --- the processes' sockets --- */
 
 /* Returns their number, or SW_ECONF. */
 static int resolve_users(struct agent *a, uint32_t uids[MAX_UIDS])
@@ -96,6 +101,8 @@ static int open_host(struct agent *a)
 
 	return n < 0 ? n : sw_host_open(&p, &a->shared.host);
 }
+
+/* --- the control thread --- */
 
 static void turn(struct agent_control *c, uint32_t timeout_ms)
 {
@@ -187,6 +194,8 @@ static void control(struct agent_control *c)
 	if (c->shared->is_serving)
 		sw_serve_finish(&c->shared->serve, is_hurried);
 }
+
+/* --- begin and end --- */
 
 static void start_lcores(struct agent *a)
 {

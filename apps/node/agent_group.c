@@ -1,17 +1,19 @@
 /* agent_group.c - the agent's control thread: local ranks come, join and go.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The processes of one job are a group: one per local rank.  When all are
- * there the lcore is ordered to join; when one goes in any other way than by
- * closing, what it was in ends, with the job if that is all.  Once one has
- * gone, in whichever way, who comes is of the next group, which may gather
- * while others are still in the one before, and the servers learn that it is
- * gone.
+ * The processes of one job are a group, with one process per local rank.  When
+ * the group is complete, lcore 0 is ordered to join.  When a process goes in
+ * any other way than by closing, whatever it was part of ends: its groups, or
+ * the job if no other process is left.  After the first process of a group has
+ * gone, those that attach are of the next group, which may gather while the
+ * last one ends.
  */
+#include "apps/node/agent_group.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "apps/node/agent.h"
+#include "apps/node/agent_job.h"
 #include "engine/base/bits.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -258,7 +260,7 @@ void sw_agent_stop(struct agent_control *c)
 }
 
 /* One of a group that has joined is gone. */
-static void lose(struct agent_control *c, struct agent_rank *r,
+static void drop_rank(struct agent_control *c, struct agent_rank *r,
 	enum sw_host_why why, const char *what)
 {
 	struct agent_command gone = {
@@ -301,13 +303,15 @@ void sw_agent_on_detach(
 	if (!r)
 		return;
 	if (g == &c->group && c->is_begun) {
-		lose(c, r, why, text);
+		drop_rank(c, r, why, text);
 		return;
 	}
 	*r = (struct agent_rank){0};
 	g->n_here--;
 	sw_host_release(c->shared->host, id);
 }
+
+/* --- requests of its processes --- */
 
 void sw_agent_on_declare(void *ctx, uint32_t id, uint32_t batch,
 	const struct sw_host_tensor *tensors, uint32_t n)

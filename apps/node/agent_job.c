@@ -1,11 +1,17 @@
-/* agent_job.c - what the configuration says of the job, to a worker.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* agent_job.c - the control thread opens, fills and closes a job's worker.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The control thread takes all memory and builds all tensors.  An lcore has the
+ * worker from JOIN to LEFT, and those of its tensors that were added.
+ */
+#include "apps/node/agent_job.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "apps/node/agent.h"
+#include "engine/base/error.h"
 
-enum { WINDOW_BYTES = 1 << 20 }; /* of a stream at a server's core, at most */
+/* --- the job, as the configuration says --- */
 
 static uint16_t port_of(const struct sw_conf *c, const char *label)
 {
@@ -52,7 +58,8 @@ static uint32_t list_servers(const struct sw_daemon *d,
 	return n;
 }
 
-void sw_agent_job(const struct agent_shared *shared, struct sw_worker_job *job,
+static void describe_job(const struct agent_shared *shared,
+	struct sw_worker_job *job,
 	struct sw_worker_server servers[SW_CONF_ENDPOINTS_MAX],
 	char names[SW_CONF_ENDPOINTS_MAX][SW_CONF_NAME_BYTES + 4])
 {
@@ -74,40 +81,189 @@ void sw_agent_job(const struct agent_shared *shared, struct sw_worker_job *job,
 			(uint16_t)(c->job.agents * c->job.server_lcores);
 }
 
-/* As a client asks, but so small that a server's core has it in its cache. */
-static uint8_t window_of(const struct agent_shared *shared, uint8_t log2)
-{
-	uint32_t payload = shared->daemon.params.payload;
+/* --- a worker of all lanes --- */
 
-	while (log2 > SW_WINDOW_MIN_LOG2 && payload << log2 > WINDOW_BYTES)
-		log2--;
-	return log2;
+static int open_part(struct agent_shared *shared, uint32_t i)
+{
+	struct sw_worker_server servers[SW_CONF_ENDPOINTS_MAX];
+	char names[SW_CONF_ENDPOINTS_MAX][SW_CONF_NAME_BYTES + 4];
+	struct agent_part *p = &shared->parts[i];
+	struct sw_worker_job job;
+
+	describe_job(shared, &job, servers, names);
+	job.lane_i = (uint8_t)i;
+	sw_daemon_env(
+		&shared->daemon, i, &shared->daemon.lane_reserves[i], &p->env);
+	if (i)
+		sw_lane_init(&shared->lanes[i - 1], shared->parts[0].worker);
+	return sw_worker_open(p->worker, &shared->daemon.params, &p->env,
+		&p->events, &job, sw_handoff_ports(&shared->daemon.handoff, i),
+		shared->daemon.n_ports, sw_now_ns());
 }
 
-void sw_agent_tensor(const struct agent_shared *shared,
-	const struct sw_host_tensor *t, uint32_t again,
-	struct sw_worker_tensor *out)
+int sw_agent_open_worker(struct agent_shared *shared)
 {
-	/* Of one that differs from another local rank's there is no result. */
-	char *base = t->result ? t->result : t->base;
+	int err = 0;
 
-	if (t->kind == SW_EDGE_STREAM)
-		*out = (struct sw_worker_tensor){.name = t->name,
-			.priority = t->priority,
-			.window_log2 = window_of(shared, (uint8_t)t->dtype),
-			.n_ranks = (uint32_t)t->n_elems,
-			.ranks = t->ranks,
-			.again = again};
-	else
-		*out = (struct sw_worker_tensor){.name = t->name,
-			.n_elems = t->n_elems,
-			.dtype = t->dtype,
-			.priority = t->priority,
-			.base = sw_agent_n_local(shared) == 1 ? t->base
-							      : t->result,
-			.granules = t->kind == SW_EDGE_GROWING
-					    ? (void *)(base + sw_edge_granules(
-								      t->bytes))
-					    : NULL,
-			.is_async = t->kind == SW_EDGE_ASYNC};
+	for (uint32_t i = 0; i <= shared->n_others && !err; i++)
+		err = open_part(shared, i);
+	return err;
+}
+
+void sw_agent_close_worker(struct agent_shared *shared)
+{
+	for (uint32_t i = 0; i <= shared->n_others; i++)
+		sw_worker_close(shared->parts[i].worker);
+}
+
+bool sw_agent_make_memory(struct agent_shared *shared)
+{
+	bool has_worked = false;
+
+	for (uint32_t i = 0; i <= shared->n_others; i++) {
+		struct sw_reserve *r = &shared->daemon.lane_reserves[i];
+
+		/* Of what was put back no port knows since LEFT. */
+		sw_reserve_turn(r);
+		sw_reserve_pass(r);
+		has_worked |= sw_reserve_work(r);
+	}
+	return has_worked;
+}
+
+/* --- a batch of tensors --- */
+
+/* The id that a stream, which is alone in its batch, has at the index of one
+ * that has gone; 0: the batch goes on behind those that there are. */
+static uint32_t again_of(const struct agent_control *c)
+{
+	const struct sw_host_tensor *t = &c->building.tensors[0];
+
+	if (sw_agent_n_local(c->shared) > 1)
+		return t->is_again ? t->node_id : 0;
+	return t->kind == SW_EDGE_STREAM && c->n_reused != c->n_freed
+		       ? sw_id_next(c->freed[c->n_reused % SW_TENSORS])
+		       : 0;
+}
+
+/* Those tensors of a batch that no local rank has declared before. */
+static uint32_t list_new(
+	const struct agent_control *c, struct sw_worker_tensor *list)
+{
+	const struct agent_command *b = &c->building;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < b->n; i++)
+		if (sw_agent_n_local(c->shared) == 1 || b->tensors[i].is_new)
+			sw_agent_tensor(c->shared, &b->tensors[i], c->again,
+				&list[n++]);
+	return n;
+}
+
+/* In the lanes that lack it.  Returns 0, SW_EAGAIN, or why it cannot be. */
+static int build(struct agent_control *c)
+{
+	struct sw_worker_tensor list[SW_TENSORS];
+	uint32_t n;
+	int err = 0;
+
+	if (!c->n_lanes_built) /* in each lane the same: more may go meanwhile
+				*/
+		c->again = again_of(c);
+	n = c->building.n_new = list_new(c, list);
+	c->building.first = c->again ? c->again : c->n_places;
+	for (; n && !err && c->n_lanes_built <= c->shared->n_others;
+		c->n_lanes_built += !err)
+		err = sw_worker_build(
+			c->shared->parts[c->n_lanes_built].worker, list, n);
+	if (err && err != SW_EAGAIN)
+		while (c->n_lanes_built)
+			sw_worker_unbuild(
+				c->shared->parts[--c->n_lanes_built].worker,
+				c->n_built);
+	return err;
+}
+
+/* Where a local rank has its contributions; what it declares differently than
+ * those before it has no result, and is the lcore's to say (sw_agent_declare).
+ */
+static void set_sources(const struct agent_control *c)
+{
+	const struct agent_command *b = &c->building;
+
+	for (uint32_t i = 0; i < b->n && sw_agent_n_local(c->shared) > 1; i++)
+		if (b->tensors[i].result)
+			sw_worker_source(c->shared->parts[0].worker,
+				b->tensors[i].node_id, b->local,
+				b->tensors[i].base);
+}
+
+static void note_built(struct agent_control *c)
+{
+	c->n_built += c->building.n_new;
+	if (!c->again)
+		c->n_places += c->building.n_new;
+	else if (sw_agent_n_local(c->shared) == 1)
+		c->n_reused++;
+}
+
+/* Why the batch cannot be built, in words. */
+static const char *describe(const struct agent_control *c, int err)
+{
+	if (err == SW_EBUSY)
+		return "there are as many tensors and streams as can be; those "
+		       "of a group go when all of its ranks have closed it";
+	if (err == SW_EINVAL && c->building.tensors[0].kind == SW_EDGE_STREAM)
+		return "a group has different ranks of the job, this one among "
+		       "them, and at most 16 streams";
+	return sw_error_text(err);
+}
+
+void sw_agent_build(struct agent_control *c)
+{
+	int err;
+
+	if (c->is_ended) /* all will be told that it is over */
+		c->building.n = c->n_lanes_built = 0;
+	if (!c->building.n)
+		return;
+	err = build(c);
+	if (err == SW_EAGAIN)
+		return;
+	if (err) {
+		sw_host_declare_failed(c->shared->host, c->declarer, c->batch,
+			err, describe(c, err));
+	} else {
+		set_sources(c);
+		note_built(c);
+		sw_agent_command(c, &c->building);
+	}
+	c->building.n = c->n_lanes_built = 0;
+}
+
+/* --- streams that have gone --- */
+
+static void free_one(struct agent_control *c, uint32_t tensor)
+{
+	for (uint32_t i = 0; i <= c->shared->n_others; i++)
+		sw_worker_free(c->shared->parts[i].worker, tensor);
+	if (sw_agent_n_local(c->shared) > 1)
+		sw_host_gone(c->shared->host, tensor);
+	else if (sw_id_next(tensor))
+		c->freed[c->n_freed++ % SW_TENSORS] = tensor;
+}
+
+void sw_agent_take_gone(struct agent_control *c, bool is_closed)
+{
+	if (!atomic_exchange(&c->shared->has_gone, false))
+		return;
+	for (uint32_t w = 0; w < SW_TENSORS / 64; w++) {
+		uint64_t gone = atomic_exchange(&c->shared->gone[w], 0);
+
+		for (; gone && !is_closed; gone &= gone - 1)
+			free_one(c,
+				c->shared->gone_ids[64 * w +
+						    (uint32_t)__builtin_ctzll(
+							    gone)]);
+	}
 }

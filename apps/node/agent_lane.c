@@ -1,70 +1,10 @@
-/* agent_lane.c - the agent's lcores but the first: lanes of its worker.
+/* agent_lane.c - an lcore of the agent but the first: a lane of its worker.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Lcore 0 says when there is a worker; what the lanes say to each other then
- * goes through engine/worker/lane.h.
+ * Lcore 0 says when there is a worker.  Then the lanes meet through
+ * engine/worker/lane.h.
  */
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "apps/node/agent.h"
-#include "engine/base/error.h"
-
-int sw_agent_open_lanes(struct agent_shared *shared)
-{
-	uint32_t n = shared->daemon.conf.agent.lcores - 1;
-
-	if (!n)
-		return 0;
-	shared->others = calloc(n, sizeof(*shared->others));
-	shared->lanes = aligned_alloc(64, n * sizeof(*shared->lanes));
-	if (!shared->others || !shared->lanes)
-		return SW_ENOMEM;
-	shared->n_others = n;
-	for (uint32_t i = 0; i < n; i++) {
-		shared->others[i].shared = shared;
-		shared->others[i].i = i + 1;
-	}
-	return 0;
-}
-
-/* --- lcore 0 --- */
-
-void sw_agent_start_lanes(struct agent_shared *shared)
-{
-	for (uint32_t i = 0; i < shared->n_others; i++)
-		atomic_store(&shared->others[i].stage, AGENT_LANE_OPEN);
-}
-
-bool sw_agent_end_lanes(struct agent_core *core)
-{
-	struct agent_shared *shared = core->shared;
-	bool all = true;
-
-	for (uint32_t i = 0; i < shared->n_others; i++) {
-		int open = AGENT_LANE_OPEN;
-
-		atomic_compare_exchange_strong(
-			&shared->others[i].stage, &open, AGENT_LANE_CLOSING);
-		if (atomic_load(&shared->others[i].stage) == AGENT_LANE_CLOSED)
-			sw_handoff_release(&shared->daemon.handoff, i + 1);
-		else
-			all = false;
-	}
-	return all && sw_daemon_release(&shared->daemon, 0, &core->leaving);
-}
-
-bool sw_agent_are_kept(const struct agent_shared *shared)
-{
-	for (uint32_t i = 0; i < shared->n_others; i++)
-		if (atomic_load(&shared->others[i].stage) == AGENT_LANE_OPEN &&
-			!atomic_load_explicit(&shared->others[i].is_kept,
-				memory_order_acquire))
-			return false;
-	return true; /* what is closing was kept before */
-}
-
-/* --- the other lcores --- */
+#include "apps/node/agent_lane.h"
 
 static struct sw_loop *loop_of(const struct agent_lane *l)
 {
@@ -123,6 +63,18 @@ static uint32_t copy_if_ended(struct agent_lane *l)
 	return 1;
 }
 
+static void note_freed(struct agent_lane *l)
+{
+	uint32_t n = atomic_load(&l->shared->n_freed);
+
+	if (atomic_load(&l->n_freed) == n)
+		return;
+	if (!l->freeing.is_begun)
+		l->n_marked = n;
+	if (sw_daemon_release(&l->shared->daemon, l->i, &l->freeing))
+		atomic_store(&l->n_freed, l->n_marked);
+}
+
 uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns)
 {
 	struct agent_lane *l = ctx;
@@ -139,49 +91,9 @@ uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns)
 		open_lane(l, now_ns);
 	if (!l->is_open)
 		return 0;
-	sw_agent_lane_free(l);
+	note_freed(l);
 	n = sw_worker_take(&l->worker);
 	if (n)
 		sw_loop_look(loop_of(l)); /* timers may have been set */
 	return n + copy_if_ended(l);
-}
-
-bool sw_agent_has_mail(const void *ctx, uint32_t from, uint32_t to)
-{
-	const struct agent *a = ctx;
-	const struct agent_shared *shared = &a->shared;
-	const struct agent_lane *l;
-
-	if (from == to)
-		return !from && !sw_spsc_is_empty(&a->core.commands);
-	if ((from && to) || (from | to) > shared->n_others)
-		return false;
-	l = &shared->others[(from | to) - 1];
-	switch (atomic_load_explicit(&l->stage, memory_order_acquire)) {
-	case AGENT_LANE_OPEN:
-		return from ? sw_lane_has_reports(&shared->lanes[l->i - 1])
-			    : sw_lane_has_commands(&shared->lanes[l->i - 1]) ||
-				       atomic_load(&l->n_freed) !=
-					       atomic_load(&shared->n_freed);
-	case AGENT_LANE_CLOSING:
-		return !from;
-	default:
-		return false;
-	}
-}
-
-void sw_agent_put_lanes(const struct agent *a,
-	void (*put)(void *out, const char *name, uint64_t value), void *out)
-{
-	char name[32];
-
-	put(out, "lanes", a->shared.n_others + 1);
-	for (uint32_t i = 0; i <= a->shared.n_others; i++) {
-		const struct agent_lane *l =
-			i ? &a->shared.others[i - 1] : NULL;
-		const struct sw_worker *w = l ? &l->worker : &a->core.worker;
-
-		snprintf(name, sizeof(name), "lane%u.push_bytes", i);
-		put(out, name, sw_word(&sw_worker_stats(w)->push_bytes));
-	}
 }

@@ -95,14 +95,14 @@ LCORE = ROOTS + [
     ("apps/node/poller.c", "sw_poller_run"),
     ("apps/node/serve.c", "core_turn"),
     ("apps/node/serve.c", "first_turn"),
-    ("apps/node/agent_lcore.c", "sw_agent_work"),
-    ("apps/node/agent_lcore.c", "sw_agent_rest"),
-    ("apps/node/agent_lcore.c", "sw_agent_nap"),
-    ("apps/node/agent_lcore.c", "sw_agent_is_awaited"),
-    ("apps/node/agent_lcore.c", "on_state"),
-    ("apps/node/agent_lcore.c", "on_done"),
-    ("apps/node/agent_lcore.c", "on_keep"),
-    ("apps/node/agent_declare.c", "sw_agent_on_declared"),
+    ("apps/node/agent_core.c", "sw_agent_work"),
+    ("apps/node/agent_core.c", "sw_agent_rest"),
+    ("apps/node/agent_core.c", "sw_agent_nap"),
+    ("apps/node/agent_core.c", "sw_agent_is_awaited"),
+    ("apps/node/agent_core.c", "on_state"),
+    ("apps/node/agent_core.c", "on_done"),
+    ("apps/node/agent_core.c", "on_keep"),
+    ("apps/node/agent_core.c", "sw_agent_on_declared"),
     ("apps/node/agent_lane.c", "sw_agent_lane_work"),
     ("apps/node/agent_lane.c", "keep"),
     ("apps/node/reserve.c", "env_ready"),
@@ -116,7 +116,7 @@ LCORE = ROOTS + [
 # Its log lines are made by sw_log, of an engine's environment: that is a ring,
 # which the control thread writes (apps/node/log_lines.h).
 LINES = {
-    ("apps/node/agent_lcore.c", "fail_join"): "an engine's environment",
+    ("apps/node/agent_core.c", "fail_join"): "an engine's environment",
 }
 
 NEVER = re.compile(

@@ -23,6 +23,7 @@ TEXT_LAWS = {
     "includes": laws_source.law_includes,
     "rooms": rooms.law_rooms,
     "fronts": rooms.law_fronts,
+    "threads": rooms.law_threads,
     "engine_text": laws_source.law_engine_text,
     "shared": laws_source.law_shared,
     "floats": laws_source.law_floats,

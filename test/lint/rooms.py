@@ -95,6 +95,19 @@ FRONTS = {
     "apps/examples": {},
     "apps/topo": {},
 }
+# The agent's threads: their files, and whose headers those include.  agent.c,
+# agent_parts.c and agent_mail.c begin and connect the threads: they see all.
+THREADS = {
+    "several threads": ("agent_shared.c agent_shared.h agent_mail.h",
+                        "agent_shared"),
+    "control": ("agent_group.c agent_group.h agent_job.c agent_job.h",
+                "agent_shared agent_mail agent_group agent_job"),
+    "lcore 0": ("agent_core.c agent_core.h agent_request.c agent_request.h",
+                "agent_shared agent_mail agent_core agent_request agent_lane"),
+    "the other lcores": ("agent_lane.c agent_lane.h",
+                         "agent_shared agent_lane"),
+    "all": ("agent.c agent.h agent_parts.c agent_mail.c", ""),
+}
 
 
 def room_of(path):
@@ -139,6 +152,25 @@ def law_fronts(tree):
             what = f"{room}/{name}"
             if what not in used and len(paths) > 300:  # all of them
                 yield Fault(what, 0, "is for nobody outside its room")
+
+
+def law_threads(tree):
+    """a thread of the agent includes no header of another thread's part"""
+    owner = {f"apps/node/{name}": thread for thread, (names, _) in
+             THREADS.items() for name in names.split()}
+    for path in tree.named(".c", ".h", rooms=["apps"]):
+        if not path.startswith("apps/node/agent"):
+            continue
+        thread = owner.get(path)
+        if not thread:
+            yield Fault(path, 0, "of no thread in THREADS of "
+                        "test/lint/rooms.py")
+            continue
+        may = [f"apps/node/{name}.h" for name in THREADS[thread][1].split()]
+        for line, _, what in tree.includes(path):
+            if what.startswith("apps/node/agent") and may and what not in may:
+                yield Fault(path, line, f"{what} is of another thread than "
+                            f"{thread}")
 
 
 # --- calls ---

@@ -9,6 +9,7 @@
 #include "test/unit/host/host_raw.h"
 
 #include "apps/node/agent.h"
+#include "apps/node/agent_job.h"
 #include "engine/base/error.h"
 #include "sum/sum.h"
 #include "test/support/port.h"

@@ -1,5 +1,7 @@
-/* agent_rings.c - between the agent's two threads: commands one way, reports
- * back. SPDX-License-Identifier: BSD-3-Clause */
+/* agent_mail.c - commands from control to lcore 0, and reports back.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/node/agent_mail.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +41,8 @@ int sw_agent_open_rings(struct agent *a)
 }
 
 /* False: it is there already. */
-static bool put(struct sw_spsc *ring, atomic_bool *is_there, const void *entry)
+static bool put_once(
+	struct sw_spsc *ring, atomic_bool *is_there, const void *entry)
 {
 	if (atomic_exchange(is_there, true))
 		return false;
@@ -75,8 +78,8 @@ void sw_agent_command(
 
 	c->n_joined += o.kind == AGENT_JOIN;
 	o.group = c->n_joined;
-	put(&c->commands, &c->shared->rings->has_command[place_of_command(&o)],
-		&o);
+	put_once(&c->commands,
+		&c->shared->rings->has_command[place_of_command(&o)], &o);
 	sw_bell_ring(&c->shared->daemon.pollers[0].bell);
 }
 
@@ -124,7 +127,7 @@ void sw_agent_tell(struct agent_core *core, const struct agent_report *report)
 		return;
 	}
 	counted.n_lost = core->n_lost;
-	if (!put(&core->reports,
+	if (!put_once(&core->reports,
 		    is_line ? &any
 			    : &core->shared->rings
 				       ->has_report[place_of_report(report)],

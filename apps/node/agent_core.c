@@ -1,20 +1,62 @@
-/* agent_lcore.c - the agent's polling lcore: commands, submits, completions.
+/* agent_core.c - the agent's lcore 0: commands, submits, completions.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/node/agent_core.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "apps/node/agent.h"
+#include "apps/node/agent_lane.h"
+#include "apps/node/agent_request.h"
 #include "engine/base/error.h"
 
 enum {
-	SUBMITS = 32,   /* of a client, and collectives, at once */
-	TURN_MAX = 256, /* of all, in a turn: no more clients are looked at */
+	SUBMITS = 32,   /* taken at once from a client's ring */
+	TURN_MAX = 256, /* taken in a turn before no more clients are looked at
+			 */
+	BURST = 512,    /* declarations looked at in a turn */
+	CLASH = 32,     /* of those that differ between local ranks */
 };
+
+/* --- the other lcores' lanes of the worker --- */
+
+static void start_lanes(struct agent_shared *shared)
+{
+	for (uint32_t i = 0; i < shared->n_others; i++)
+		atomic_store(&shared->others[i].stage, AGENT_LANE_OPEN);
+}
+
+static bool end_lanes(struct agent_core *core)
+{
+	struct agent_shared *shared = core->shared;
+	bool all = true;
+
+	for (uint32_t i = 0; i < shared->n_others; i++) {
+		int open = AGENT_LANE_OPEN;
+
+		atomic_compare_exchange_strong(
+			&shared->others[i].stage, &open, AGENT_LANE_CLOSING);
+		if (atomic_load(&shared->others[i].stage) == AGENT_LANE_CLOSED)
+			sw_handoff_release(&shared->daemon.handoff, i + 1);
+		else
+			all = false;
+	}
+	return all && sw_daemon_release(&shared->daemon, 0, &core->leaving);
+}
+
+static bool are_kept(const struct agent_shared *shared)
+{
+	for (uint32_t i = 0; i < shared->n_others; i++)
+		if (atomic_load(&shared->others[i].stage) == AGENT_LANE_OPEN &&
+			!atomic_load_explicit(&shared->others[i].is_kept,
+				memory_order_acquire))
+			return false;
+	return true; /* what is closing was kept before */
+}
 
 /* --- the end of a job --- */
 
 /* The worker has ended; what is told first is @report. */
-static void end(struct agent_core *core, const struct agent_report *report)
+static void end_job(struct agent_core *core, const struct agent_report *report)
 {
 	if (!core->is_ending)
 		core->ending = *report;
@@ -31,14 +73,73 @@ static uint32_t tell_if_ended(struct agent_core *core)
 		return 0;
 	if (!sw_agent_copy_lent(core->shared, 0))
 		return 1;
-	if (!sw_agent_are_kept(core->shared))
+	if (!are_kept(core->shared))
 		return 0;
 	core->is_ending = false;
 	sw_agent_tell(core, &core->ending);
 	return 1;
 }
 
-/* --- what the engine says --- */
+/* --- declarations --- */
+
+/* The batch is admitted; one of it may be dead. */
+void sw_agent_on_declared(void *ctx)
+{
+	struct agent_core *core = ctx;
+	const struct agent_command *b = &core->batch;
+	struct agent_report report = {
+		.kind = AGENT_DECLARED, .first = b->first};
+	uint32_t tensor;
+
+	for (uint32_t i = 0;
+		sw_worker_has_dead(&core->worker) && i < b->n && !report.err;
+		i++) {
+		tensor = sw_worker_view(&core->worker).n_local == 1
+				 ? report.first + i
+				 : b->tensors[i].node_id;
+		report.err = sw_worker_death(&core->worker, tensor);
+	}
+	report.is_dead = report.err != 0;
+	if (report.err)
+		snprintf(report.text, sizeof(report.text), "%s",
+			sw_worker_why(&core->worker, tensor));
+	sw_agent_tell(core, &report);
+}
+
+/* The local rank declares something else than those before it. */
+static void clash(struct agent_core *core, const struct sw_host_tensor *t)
+{
+	struct sw_worker_tensor d;
+
+	sw_agent_tensor(core->shared, t, 0, &d);
+	sw_worker_clash(&core->worker, t->node_id, core->batch.local, &d);
+}
+
+static void declare(struct agent_core *core)
+{
+	const struct agent_command *b = &core->batch;
+	uint32_t n_local = sw_worker_view(&core->worker).n_local, n = 0;
+
+	if (sw_agent_is_over(core)) {
+		core->is_declaring = false;
+		return;
+	}
+	for (; n < BURST && core->n_looked < b->n && n_local > 1; n++)
+		if (!b->tensors[core->n_looked++].result) {
+			clash(core, &b->tensors[core->n_looked - 1]);
+			n += BURST / CLASH;
+		}
+	if (n_local > 1 && core->n_looked < b->n)
+		return;
+	core->is_declaring = false;
+	if (!b->n_new)
+		sw_agent_on_declared(core);
+	else
+		(void)!sw_worker_add(&core->worker); /* else it is over */
+	sw_loop_look(sw_agent_loop(core->shared));   /* timers may be set */
+}
+
+/* --- the engine's events --- */
 
 static void on_state(
 	void *ctx, enum sw_worker_state state, int err, const char *text)
@@ -51,7 +152,7 @@ static void on_state(
 		return; /* sw_agent_work sees it */
 	if (state == SW_WORKER_FAILED) {
 		report.kind = AGENT_FAILED;
-		end(core, &report);
+		end_job(core, &report);
 		return;
 	}
 	if (!*text)
@@ -115,6 +216,17 @@ static void on_gone(void *ctx, uint32_t tensor)
 		sw_host_kick(core->shared->host);
 }
 
+struct sw_worker_events sw_agent_events(struct agent_core *core)
+{
+	return (struct sw_worker_events){.state = on_state,
+		.declared = sw_agent_on_declared,
+		.done = on_done,
+		.keep = on_keep,
+		.gone = on_gone,
+		.summed = on_summed,
+		.ctx = core};
+}
+
 /* --- the control thread's commands --- */
 
 static void fail_join(struct agent_core *core, int err)
@@ -128,17 +240,6 @@ static void fail_join(struct agent_core *core, int err)
 	sw_agent_tell(core, &(struct agent_report){.kind = AGENT_LEFT});
 }
 
-struct sw_worker_events sw_agent_events(struct agent_core *core)
-{
-	return (struct sw_worker_events){.state = on_state,
-		.declared = sw_agent_on_declared,
-		.done = on_done,
-		.keep = on_keep,
-		.gone = on_gone,
-		.summed = on_summed,
-		.ctx = core};
-}
-
 /* When this lcore's time has come to that at which it was opened. */
 static uint32_t join(struct agent_core *core, uint64_t now_ns)
 {
@@ -146,7 +247,7 @@ static uint32_t join(struct agent_core *core, uint64_t now_ns)
 		return 0;
 	core->is_joining = core->is_leaving = false;
 	core->has_worker = true;
-	sw_agent_start_lanes(core->shared);
+	start_lanes(core->shared);
 	sw_loop_set(sw_agent_loop(core->shared),
 		sw_daemon_endpoint(&core->shared->daemon, 0),
 		sw_worker_engine(&core->worker));
@@ -163,10 +264,10 @@ static void leave(struct agent_core *core, const struct agent_command *o)
 		return; /* LEFT was told: this order crossed it */
 	core->is_leaving = true;
 	sw_worker_leave(&core->worker, o->err, o->text);
-	end(core, &(struct agent_report){.kind = AGENT_ENDED});
+	end_job(core, &(struct agent_report){.kind = AGENT_ENDED});
 }
 
-static void lose(struct agent_core *core, const struct agent_command *o)
+static void drop_local(struct agent_core *core, const struct agent_command *o)
 {
 	if (o->err)
 		sw_worker_local_died(&core->worker, o->local, o->text);
@@ -202,7 +303,7 @@ static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 		core->n_freeing -= core->is_freeing[o.local];
 		core->is_freeing[o.local] = false;
 		if (core->has_worker && !core->is_leaving)
-			lose(core, &o);
+			drop_local(core, &o);
 		break;
 	case AGENT_DECLARE:
 		core->batch = o;
@@ -236,7 +337,7 @@ static void finish_leaving(struct agent_core *core)
 		sw_worker_view(&core->worker).state != SW_WORKER_LEFT ||
 		core->is_ending)
 		return;
-	if (!sw_agent_end_lanes(core))
+	if (!end_lanes(core))
 		return;
 	sw_loop_set(sw_agent_loop(core->shared),
 		sw_daemon_endpoint(&core->shared->daemon, 0), NULL);
@@ -246,7 +347,7 @@ static void finish_leaving(struct agent_core *core)
 	sw_agent_tell(core, &(struct agent_report){.kind = AGENT_LEFT});
 }
 
-/* --- what the training process submits --- */
+/* --- submits of training processes --- */
 
 static uint32_t take_submits(struct agent_core *core, uint32_t local)
 {
@@ -375,6 +476,8 @@ static uint32_t take_lanes(struct agent_core *core)
 	return n;
 }
 
+/* --- the poller's functions --- */
+
 uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 {
 	struct agent_core *core = ctx;
@@ -382,7 +485,7 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 
 	n += take_lanes(core);
 	if (core->is_declaring)
-		sw_agent_declare(core);
+		declare(core);
 	sw_agent_work_free(core);
 	if (core->has_worker &&
 		sw_worker_view(&core->worker).state == SW_WORKER_RUNNING)

@@ -1,0 +1,67 @@
+/* agent_core.h - the part of lcore 0, and its functions for the poller.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_APPS_NODE_AGENT_CORE_H
+#define SW_APPS_NODE_AGENT_CORE_H
+
+#include "apps/node/agent_mail.h"
+
+/* The part of lcore 0, which no other thread touches, except counters of the
+ * worker, which the control thread reads by sw_word. */
+struct agent_core {
+	struct agent_shared *shared;
+	struct sw_spsc commands; /* takes */
+	struct sw_spsc reports;  /* puts */
+	struct sw_worker worker; /* lane 0 */
+	bool is_joining; /* has_worker soon: it was opened at a later time */
+	bool has_worker, is_leaving;
+	/* FAILED or ENDED, told when all lcores have released the tensors. */
+	bool is_ending;
+	struct agent_report ending;
+	uint32_t n_lost; /* lines that the next report counts */
+	struct sw_host_client *clients[AGENT_LOCAL_MAX]; /* NULL: no submits */
+	uint32_t next_client; /* whose submits are taken next */
+	/* The batch that is being declared; how many of its tensors were looked
+	 * at. */
+	struct agent_command batch;
+	bool is_declaring; /* some were not */
+	uint32_t n_looked;
+	struct sw_host_tuning tuning; /* in use, as the processes see them */
+	bool are_tuning_shown;
+	/* Memory of a client, item of local, that is freed: the collectives
+	 * before tensor at do not use it.  client NULL: none is looked for. */
+	struct {
+		struct sw_host_client *client;
+		uint32_t local, item, at;
+		const void *base;
+		uint64_t bytes;
+	} freed;
+	/* Local ranks that wait until memory is free, shared->n_freed with the
+	 * last one's, and those which freeing waits for. */
+	uint32_t n_freeing;
+	bool is_freeing[AGENT_LOCAL_MAX];
+	uint32_t freed_at[AGENT_LOCAL_MAX], n_marked;
+	struct sw_release freeing, leaving;
+};
+
+/* sw_agent_is_over - nothing is begun or answered any more: each process will
+ * be told so by a hang-up, with the sentence that says why. */
+static inline bool sw_agent_is_over(const struct agent_core *core)
+{
+	return !core->has_worker || core->is_leaving ||
+	       sw_worker_end_of(&core->worker);
+}
+
+/* sw_agent_events - return the callbacks of lane 0. */
+struct sw_worker_events sw_agent_events(struct agent_core *core);
+
+/* sw_agent_on_declared - report that the batch is admitted; one of its tensors
+ * may be dead.  @ctx is the core. */
+void sw_agent_on_declared(void *ctx);
+
+/* Functions for struct sw_poller; @ctx is the core. */
+uint32_t sw_agent_work(void *ctx, uint64_t now_ns);
+void sw_agent_rest(void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns);
+void sw_agent_nap(void *ctx, uint64_t max_ns);
+bool sw_agent_is_awaited(void *ctx);
+
+#endif

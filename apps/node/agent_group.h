@@ -1,0 +1,80 @@
+/* agent_group.h - the control thread's part: processes and their group.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_APPS_NODE_AGENT_GROUP_H
+#define SW_APPS_NODE_AGENT_GROUP_H
+
+#include "apps/node/agent_mail.h"
+
+/* One process. */
+struct agent_rank {
+	uint32_t id, pid;
+	bool is_here; /* the id is in use */
+	bool is_gone; /* it hung up, was refused, or told that it is over */
+};
+
+/* The processes of one job, by local rank. */
+struct agent_group {
+	struct agent_rank ranks[AGENT_LOCAL_MAX];
+	uint32_t n_here;
+	uint64_t tell_at_ns; /* when to name those that are missing */
+};
+
+/* The part of the control thread, which no other thread touches. */
+struct agent_control {
+	struct agent_shared *shared;
+	struct sw_spsc commands; /* puts */
+	struct sw_spsc reports;  /* takes */
+	uint32_t n_joined;       /* groups */
+	bool is_stopping;
+	struct agent_group group;
+	struct agent_group next; /* gathers until the one above is released */
+	/* With [agent] stay = no: was there a process; when was the agent last
+	 * of use to anybody. */
+	bool was_used;
+	uint64_t used_at_ns;
+	bool is_begun;    /* the lcore was ordered to join */
+	bool is_admitted; /* the group was told that the job runs */
+	bool is_ended;    /* all of it are gone, or will be told */
+	int end_err;      /* what they will be told, when ENDED */
+	char end_text[2 * SW_TEXT_MAX];
+	uint32_t first;           /* rank of local rank 0 */
+	uint32_t declarer, batch; /* whose batch is declared */
+	/* That batch, until it is built in all lanes; n 0: there is none. */
+	struct agent_command building;
+	/* lanes that have it; tensors in all, and indices of theirs */
+	uint32_t n_lanes_built, n_built, n_places;
+	uint32_t again; /* its id, at the index of one that has gone; or 0 */
+	/* Ids of streams that have gone, in turn, and how many of them were
+	 * followed; of one local rank: of several the host keeps them. */
+	uint32_t n_freed, n_reused;
+	uint32_t freed[SW_TENSORS];
+	bool is_busy; /* memory is to be made or unmapped: no time to sleep */
+};
+
+/* Callbacks of struct sw_host_events; @ctx is the struct agent_control. */
+void sw_agent_on_attach(
+	void *ctx, uint32_t id, uint32_t pid, uint32_t uid, uint32_t wanted);
+void sw_agent_on_declare(void *ctx, uint32_t id, uint32_t batch,
+	const struct sw_host_tensor *tensors, uint32_t n);
+void sw_agent_on_detach(
+	void *ctx, uint32_t id, enum sw_host_why why, const char *text);
+void sw_agent_on_tune(void *ctx, uint32_t id, const struct sw_edge_tune *tune);
+void sw_agent_on_end(void *ctx, uint32_t id, const struct sw_edge_end *end);
+void sw_agent_on_free(void *ctx, uint32_t id, uint32_t item);
+
+/* sw_agent_take_reports - handle all reports of lcore 0. */
+void sw_agent_take_reports(struct agent_control *c);
+
+/* sw_agent_tell_waiting - name the missing local ranks to those that wait, when
+ * that is due. */
+void sw_agent_tell_waiting(struct agent_control *c);
+
+/* sw_agent_stop_gathering - begin no other job: refuse processes that attach,
+ * and those that wait for a job to begin.  Called first when the agent stops.
+ */
+void sw_agent_stop_gathering(struct agent_control *c);
+
+/* sw_agent_stop - end the job that runs; tell its processes and the servers. */
+void sw_agent_stop(struct agent_control *c);
+
+#endif

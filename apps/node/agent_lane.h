@@ -1,0 +1,39 @@
+/* agent_lane.h - an lcore of the agent but the first: a lane of its worker.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_APPS_NODE_AGENT_LANE_H
+#define SW_APPS_NODE_AGENT_LANE_H
+
+#include "apps/node/agent_shared.h"
+
+/* State of a lane of the worker, and its order to that lcore. */
+enum agent_lane_stage {
+	AGENT_LANE_CLOSED,  /* it has none */
+	AGENT_LANE_OPEN,    /* lcore 0: the job begins, have its worker */
+	AGENT_LANE_CLOSING, /* lcore 0: close it when no port refers to it */
+};
+
+/* One of the agent's lcores but the first: a lane of the worker
+ * (engine/worker/lane.h). */
+struct agent_lane {
+	struct agent_shared *shared;
+	uint32_t i; /* of the lane and of the lcore: 1 … */
+	_Atomic int stage;
+	bool is_open; /* its loop has the worker */
+	/* How many of shared->n_freed this lcore's ports have released, and
+	 * will have when freeing ends. */
+	_Atomic uint32_t n_freed;
+	uint32_t n_marked;
+	struct sw_release freeing, ending;
+	/* The worker has ended and lent memory is copied (sw_agent_copy_lent),
+	 * so this lcore uses no tensor of a client.  Read by lcore 0. */
+	atomic_bool is_kept;
+	struct sw_worker worker;
+};
+
+/* sw_agent_lane_events - return the callbacks of this lane. */
+struct sw_worker_events sw_agent_lane_events(struct agent_lane *l);
+
+/* sw_agent_lane_work - work of this lcore in each turn; @ctx is the lane. */
+uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns);
+
+#endif
