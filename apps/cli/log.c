@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pmd/client/agent_error.h"
+
 enum { TIME_BYTES = 40 };
 
 static const char *const level_names[] = {
@@ -73,6 +75,8 @@ static void line_write(void *ctx, enum sw_log_level level, const char *text)
 		fwrite(line, 1, n, stderr);
 		return;
 	}
+	if (level == SW_LOG_ERROR)
+		sw_agent_error_write(sink->error_fd, text);
 	tell_dropped(sink);
 	if (!try_write(sink, line, n))
 		atomic_fetch_add(&sink->n_dropped, 1);
@@ -88,7 +92,7 @@ void sw_log_sink_open(struct sw_log_sink *sink)
 {
 	struct stat st;
 
-	*sink = (struct sw_log_sink){.fd = STDERR_FILENO};
+	*sink = (struct sw_log_sink){.fd = STDERR_FILENO, .error_fd = -1};
 	/* O_NONBLOCK belongs to the open file, which others share: a pipe is
 	 * opened once more for us alone. */
 	if (!fstat(STDERR_FILENO, &st) && S_ISFIFO(st.st_mode))
@@ -103,4 +107,7 @@ void sw_log_sink_close(struct sw_log_sink *sink)
 	if (sink->fd > STDERR_FILENO)
 		close(sink->fd);
 	sink->fd = STDERR_FILENO;
+	if (sink->error_fd >= 0)
+		close(sink->error_fd);
+	sink->error_fd = -1;
 }

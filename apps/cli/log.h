@@ -12,6 +12,7 @@
  * by how many were. */
 struct sw_log_sink {
 	int fd;
+	atomic_int error_fd; /* keeps the last error (agent_error.h), or -1 */
 	atomic_ulong n_dropped;
 };
 

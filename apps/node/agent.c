@@ -20,6 +20,7 @@
 #include "apps/cli/cmd.h"
 #include "apps/node/agent_job.h"
 #include "engine/base/error.h"
+#include "pmd/client/agent_error.h"
 #include "pmd/client/user.h"
 
 enum {
@@ -238,6 +239,8 @@ static int run(struct agent *a)
 	if (!err)
 		err = sw_host_listen(a->shared.host);
 	if (!err) {
+		d->log_sink.error_fd =
+			sw_agent_error_make(d->conf.agent.socket);
 		sw_log(&d->log, SW_LOG_INFO,
 			"agent %s ([job] rank %u of %u) is ready at %s",
 			d->conf.node.name, d->conf.job.rank, d->conf.job.agents,
@@ -274,6 +277,8 @@ int sw_cmd_agent(int argc, char **argv)
 	}
 	sw_serve_close(&a->shared.serve);
 	sw_host_close(&a->shared.host);
+	if (a->shared.daemon.log_sink.error_fd >= 0)
+		sw_agent_error_remove(a->shared.daemon.conf.agent.socket);
 	sw_daemon_close(&a->shared.daemon);
 	free(a->shared.others);
 	free(a->shared.lanes);

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "pmd/client/agent_error.h"
 #include "pmd/client/client_device.h"
 #include "pmd/client/client_group_end.h"
 #include "pmd/client/client_memory.h"
@@ -175,6 +176,7 @@ static int use_attached(
 	char limit[SW_LIMIT_TEXT];
 
 	c->bell = fds[1];
+	c->error_fd = sw_agent_error_open(c->settings.agent, c->sock);
 	if (m->version < SW_EDGE_VERSION_MIN ||
 		m->version > SW_EDGE_VERSION_MAX)
 		return sw_client_fail(c, SW_EPROTO,
@@ -296,6 +298,7 @@ static struct sw_client *client_new(const struct sw_settings *s)
 	c->settings = *s;
 	c->sock = -1;
 	c->bell = -1;
+	c->error_fd = -1;
 	c->control_segment.fd = -1;
 	c->results.fd = -1;
 	c->agent = strdup(s->agent);
@@ -395,6 +398,8 @@ void sw_close(struct sw_client **client)
 	sw_leave(c);
 	if (c->bell >= 0)
 		close(c->bell);
+	if (c->error_fd >= 0)
+		close(c->error_fd);
 	for (uint32_t i = 0; i < c->n_batches; i++) {
 		sw_segment_fini(&c->batches[i].data);
 		free(c->batches[i].tensors);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "engine/base/text.h"
+#include "pmd/client/agent_error.h"
 
 enum { TAKE_BURST = 32 };
 
@@ -78,6 +79,22 @@ static int rx_formed(struct sw_client *c, union sw_edge_msg *m)
 	}
 }
 
+static int agent_is_gone(struct sw_client *c)
+{
+	char text[SW_EDGE_TEXT_BYTES];
+
+	if (sw_agent_error_read(c->error_fd, text))
+		sw_client_close(c, SW_ECLOSED,
+			"the agent at %s is gone; its last error: %s",
+			c->settings.agent, text);
+	else
+		sw_client_close(c, SW_ECLOSED, "the agent at %s is gone%s%s",
+			c->settings.agent,
+			c->status[0] ? "; last message from the agent: " : "",
+			c->status);
+	return sw_client_check(c);
+}
+
 int sw_client_rx(struct sw_client *c, union sw_edge_msg *m, int *fds)
 {
 	int n, kind;
@@ -88,13 +105,8 @@ int sw_client_rx(struct sw_client *c, union sw_edge_msg *m, int *fds)
 	n = sw_edge_recv(c->sock, m, sizeof(*m), fds, 2);
 	if (n == SW_EAGAIN)
 		return 0;
-	if (n == SW_ECLOSED) {
-		sw_client_close(c, SW_ECLOSED, "the agent at %s is gone%s%s",
-			c->settings.agent,
-			c->status[0] ? "; last message from the agent: " : "",
-			c->status);
-		return sw_client_check(c);
-	}
+	if (n == SW_ECLOSED)
+		return agent_is_gone(c);
 	if (n < 0 || !has_form(m, (size_t)n)) {
 		close_fds(fds);
 		sw_client_close(c, SW_EPROTO,

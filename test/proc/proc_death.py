@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re
+import resource
 import signal
+import socket
 import time
 
 import rig
@@ -61,6 +63,25 @@ def test_agent_killed():
         check_within(start, DEAD_AFTER_S, "the other rank's error")
         net.check_alive("a", "agent0")
         net.start("agent1")
+        check_still_works(net)
+
+
+def test_agent_killed_after_an_error():
+    """Its processes show the last error of its log."""
+    with Net(job={"dead_after": f"{DEAD_AFTER_S}s"}) as net:
+        net.start_all()
+        clients = start_forever(net, *TENSOR, step=0)
+        pid = net.daemons["agent1"].pid
+        n_files = len(os.listdir(f"/proc/{pid}/fd"))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (n_files, n_files))
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.connect(net.socket("agent1"))
+            net.daemons["agent1"].await_text("no process can attach")
+        net.kill("agent1")
+        clients[1].wait_error(r"SW_ECLOSED: .*agent1.sock is gone; its last "
+                              r"error: no process can attach")
+        clients[0].wait_error(r"SW_EPEER: ")
+        net.start("agent1")  # which leaves nothing of the first one
         check_still_works(net)
 
 

@@ -3,6 +3,7 @@
 """By torch_agents.py.  Each case starts the group by itself."""
 import gc
 import os
+import resource
 import signal
 import socket
 import sys
@@ -68,15 +69,23 @@ def case_port_is_taken():
 
 
 def case_agent_is_killed():
+    """Each rank shows its last error."""
     start()
     sums()
     dist.barrier()
     rank = dist.get_rank()
     if rank == 1:
-        os.kill(agent_pid(agent_of_rank()[0]), signal.SIGKILL)
-    why = ("it was killed by SIGKILL" if rank == 0
-           else "rank 0 has started it and has its log")
-    with raises(SumwireError, "agent.sock is gone: " + why):
+        path, pid = agent_of_rank()[0], agent_pid(agent_of_rank()[0])
+        n_files = len(os.listdir(f"/proc/{pid}/fd"))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (n_files, n_files))
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.connect(path)
+            time.sleep(AFTER_S)  # for the agent to log that it cannot accept
+        os.kill(pid, signal.SIGKILL)
+    how = ("(it was killed by SIGKILL)" if rank == 0
+           else "(rank 0 has started it and has its log)")
+    with raises(SumwireError, "agent.sock is gone; its last error: no process "
+                "can attach", how):
         for _ in range(1 << 30):
             sums()
     dist.destroy_process_group()

@@ -110,7 +110,7 @@ class Client:
     def __init__(self, agent=None, local_rank=None, error_type=SumwireError,
                  limit_s=OPEN_S):
         self.lib, self.error_type = library.load(), error_type
-        self.why_gone = None  # () -> why the agent has ended, in words
+        self.how_gone = None  # () -> how the agent has ended, in words
         self.agent = agent or os.environ.get("SUMWIRE_AGENT", DEFAULT_AGENT)
         self.local_rank = local_rank
         self.open_timeout_s = open_seconds(limit_s)
@@ -167,8 +167,8 @@ class Client:
         text = text.decode(errors="replace")
         if code == library.EABORTED and TIMED_OUT.match(text):
             code = library.ETIMEDOUT
-        if self.why_gone and GONE in text:
-            text += f": {self.why_gone()}"
+        if self.how_gone and GONE in text:
+            text += f" ({self.how_gone()})"
         return self.error_type(self.lib.sw_error_name(code).decode(), text)
 
     def is_over(self):

@@ -282,18 +282,20 @@ class Agent:
 
     def reason(self):
         """Why it has ended, on one line."""
+        return ": ".join(filter(None, [self.how(), self.log.last()]))
+
+    def how(self):
+        """Which signal or exit code it ended with."""
         try:
             code = self.process.wait(END_S)
         except subprocess.TimeoutExpired:
             return "it has not ended"
         if code < 0:
-            how = f"it was killed by {signal.Signals(-code).name}"
-        else:
-            how = f"it ended with exit code {code}"
-        return ": ".join(filter(None, [how, self.log.last()]))
+            return f"it was killed by {signal.Signals(-code).name}"
+        return f"it ended with exit code {code}"
 
 
-reasons = {}  # by socket: why its agent has ended, as far as this rank knows
+hows = {}  # by socket: how its agent has ended, as far as this rank knows
 
 
 def job_name():
@@ -378,7 +380,7 @@ def start_all(meeting, layout, may_retry):
         mine.append(layout.start(nodes))
         path = mine[0].ready(layout.open_s, may_retry)
         if path:
-            reasons[path] = mine[0].reason
+            hows[path] = mine[0].how
         return path
     nodes = [tuple(node) for node in meeting.exchange(
         lambda: layout.address() if is_leader else None, of_leaders)]
@@ -392,6 +394,6 @@ def start_all(meeting, layout, may_retry):
     if not all(paths):
         return None
     path = paths[layout.agent]
-    reasons.setdefault(path, lambda: f"rank {layout.here[0]} has started it and "
-                                     f"has its log")
+    hows.setdefault(path, lambda: f"rank {layout.here[0]} has started it and "
+                                  f"has its log")
     return path, nodes[layout.agent][0]

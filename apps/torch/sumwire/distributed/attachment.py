@@ -33,7 +33,7 @@ class Attachment:
             nonlocal client
             if path:
                 client = of_own_agent(path, local_rank, meeting.limit_s)
-                client.why_gone = agents.reasons[path]
+                client.how_gone = agents.hows[path]
             else:
                 client = Client(error_type=SumwireError,
                                 limit_s=meeting.limit_s)
