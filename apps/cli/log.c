@@ -111,3 +111,13 @@ void sw_log_sink_close(struct sw_log_sink *sink)
 		close(sink->error_fd);
 	sink->error_fd = -1;
 }
+
+void sw_log_sink_keep(struct sw_log_sink *sink, int fd)
+{
+	sink->error_fd = fd;
+}
+
+void sw_log_sink_forget(struct sw_log_sink *sink)
+{
+	sw_agent_error_write(sink->error_fd, "");
+}

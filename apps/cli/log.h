@@ -29,4 +29,10 @@ void sw_log_init(
 void sw_log_sink_open(struct sw_log_sink *sink);
 void sw_log_sink_close(struct sw_log_sink *sink);
 
+/* sw_log_sink_keep - from now on keep the last error in @fd too, as
+ * sw_agent_error_write does; the sink owns @fd; -1 is ignored.
+ * sw_log_sink_forget - there was no error so far. */
+void sw_log_sink_keep(struct sw_log_sink *sink, int fd);
+void sw_log_sink_forget(struct sw_log_sink *sink);
+
 #endif

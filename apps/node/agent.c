@@ -239,8 +239,9 @@ static int run(struct agent *a)
 	if (!err)
 		err = sw_host_listen(a->shared.host);
 	if (!err) {
-		d->log_sink.error_fd =
-			sw_agent_error_make(d->conf.agent.socket);
+		sw_log_sink_keep(&d->log_sink,
+			sw_agent_error_make(d->conf.agent.socket));
+		a->has_error_file = true;
 		sw_log(&d->log, SW_LOG_INFO,
 			"agent %s ([job] rank %u of %u) is ready at %s",
 			d->conf.node.name, d->conf.job.rank, d->conf.job.agents,
@@ -277,7 +278,7 @@ int sw_cmd_agent(int argc, char **argv)
 	}
 	sw_serve_close(&a->shared.serve);
 	sw_host_close(&a->shared.host);
-	if (a->shared.daemon.log_sink.error_fd >= 0)
+	if (a->has_error_file)
 		sw_agent_error_remove(a->shared.daemon.conf.agent.socket);
 	sw_daemon_close(&a->shared.daemon);
 	free(a->shared.others);

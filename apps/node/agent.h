@@ -14,6 +14,7 @@ struct agent {
 	struct agent_shared shared;
 	struct agent_control control;
 	struct agent_core core;
+	bool has_error_file; /* at its socket: agent_error.h */
 };
 
 /* sw_agent_open_lanes - allocate the lanes that the configuration asks for.

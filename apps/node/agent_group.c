@@ -17,7 +17,6 @@
 #include "engine/base/bits.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "pmd/client/agent_error.h"
 
 #define TELL_FIRST_NS SW_S /* local ranks come at about the same time */
 #define TELL_AGAIN_NS (5 * SW_S)
@@ -171,9 +170,8 @@ void sw_agent_on_attach(
 		return;
 	*r = (struct agent_rank){.id = id, .pid = pid, .is_here = true};
 	g->n_here++;
-	if (g->n_here ==
-		1) /* a new job: the error was that of an earlier one */
-		sw_agent_error_write(c->shared->daemon.log_sink.error_fd, "");
+	if (g->n_here == 1) /* a new job: an error was an earlier one's */
+		sw_log_sink_forget(&c->shared->daemon.log_sink);
 	g->tell_at_ns = sw_now_ns() + TELL_FIRST_NS;
 	sw_log(&c->shared->daemon.log, SW_LOG_INFO,
 		"process %u (user %u) attached as local rank %u of %u", pid,

@@ -55,7 +55,7 @@ def main():
     unknown += [n for n, code in library.COLLECTIVES.items()
                 if str(code) not in codes(abi, "sw_coll_kind")]
     unknown += [n for n, code in library.OPERATIONS.items()
-                if str(code) not in codes(abi, "sw_op")]
+                if str(code) not in codes(abi, "sw_reduce_op")]
     unknown += [n for n, code in named(abi, "sw_error").items()
                 if n != "SW_OK" and library.ERRORS.get(n) != code]
     missing = [s for s in library.SIGNATURES if abi.find(

@@ -55,6 +55,7 @@ FRONTS = {
     "pmd/client": {
         "edge.h": "pmd/host: messages and rings",
         "segment.h": "pmd/host, pmd/cuda: shared memory",
+        "agent_error.h": "daemons: where an agent keeps its last error",
         "client.h": "pmd/cuda: a client from inside of libsumwire",
         "client_coll.h": "pmd/cuda: collectives of a device",
         "client_device.h": "pmd/cuda: what a device needs of a client",
