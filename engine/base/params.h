@@ -33,9 +33,9 @@ struct sw_params {
 	 * bounds; late, where what is sent answers them. */
 	uint32_t ack_every;
 	uint64_t ack_delay, ack_delay_max, ack_delay_late;
-	/* Ask for a late result after max(4 SRTT, pull_min), then x2 up to
-	 * pull_max. */
-	uint64_t pull_min, pull_max;
+	/* Ask for a late result after max(4 SRTT, query_min), then x2 up to
+	 * query_max. */
+	uint64_t query_min, query_max;
 	/* A gap between two polls that is longer stops the engine's clock. */
 	uint64_t stop_gap;
 	/* Bytes that one flow may have on its way. */
@@ -79,8 +79,8 @@ static inline void sw_params_init(struct sw_params *p)
 		.ack_delay = 50 * SW_US,
 		.ack_delay_max = 200 * SW_US,
 		.ack_delay_late = 500 * SW_US,
-		.pull_min = 1 * SW_MS,
-		.pull_max = 100 * SW_MS,
+		.query_min = 1 * SW_MS,
+		.query_max = 100 * SW_MS,
 		.stop_gap = 500 * SW_MS,
 		.window_bytes = 512 * 1024,
 		.queue_bytes = 1041 * 1024, /* 1 MiB, and headers */

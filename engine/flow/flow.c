@@ -238,7 +238,7 @@ void sw_flow_send_ctl(struct sw_flow *f, struct sw_header *h)
 	sw_flow_give(f);
 	h->consumed = (uint32_t)f->consumed;
 	h->grant = (uint32_t)f->given;
-	h->chunk = (uint32_t)f->returned;
+	h->ctl.returned = (uint32_t)f->returned;
 }
 
 bool sw_flow_is_far_newer(const struct sw_flow *f, const struct sw_header *h)

@@ -51,10 +51,10 @@ uint32_t sw_peer_build_ack(struct sw_peer *p, uint64_t now_ns, uint64_t gap_ns,
 	return n * (uint32_t)sizeof(*sacks);
 }
 
-uint32_t sw_peer_build_keepalive(uint16_t aux, struct sw_header *h)
+uint32_t sw_peer_build_keepalive(uint16_t seen, struct sw_header *h)
 {
 	h->type = SW_KEEPALIVE;
-	h->aux = aux;
+	h->ctl.seen = seen;
 	return 0;
 }
 

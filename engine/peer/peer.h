@@ -25,9 +25,9 @@ enum sw_owed {
 	SW_OWE_REQUEST, /* of a worker: HELLO, JOIN, DECLARE, TUNE, LEAVE */
 	SW_OWE_STATUS,
 	SW_OWE_DECLARED, /* keys, then what is said of them */
-	SW_OWE_MISMATCH,
+	SW_OWE_END,      /* END and CLOSE */
 	SW_OWE_ANSWER,
-	SW_OWE_PULL,
+	SW_OWE_QUERY,
 	SW_OWE_ACK,
 	SW_OWE_KEEPALIVE,
 	SW_N_OWED,
@@ -149,7 +149,7 @@ void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,
  * its bytes. */
 uint32_t sw_peer_build_ack(struct sw_peer *p, uint64_t now_ns, uint64_t gap_ns,
 	struct sw_header *h, uint8_t *payload, struct sw_stats *st);
-uint32_t sw_peer_build_keepalive(uint16_t aux, struct sw_header *h);
+uint32_t sw_peer_build_keepalive(uint16_t seen, struct sw_header *h);
 
 /* sw_peer_send - a control frame leaves, whose header @out has. */
 void sw_peer_send(struct sw_peer *p, const uint8_t *payload, uint64_t now_ns,

@@ -34,8 +34,9 @@ static bool is_tensor(
 static bool is_stream(const struct sw_declare_item *item)
 {
 	return item->mode == SW_MODE_STREAM &&
-	       item->dtype >= SW_WINDOW_MIN_LOG2 &&
-	       item->dtype <= SW_WINDOW_MAX_LOG2 && item->n_elems;
+	       item->stream.window_log2 >= SW_WINDOW_MIN_LOG2 &&
+	       item->stream.window_log2 <= SW_WINDOW_MAX_LOG2 &&
+	       item->stream.members;
 }
 
 /* Cut the next item out of the @n bytes at *p; false: malformed. */
@@ -97,7 +98,7 @@ static void describe_known(const struct declaration *d, uint32_t priority,
 static bool has_place(const struct sw_job *job, const struct declaration *d,
 	const struct sw_stensor_view *t)
 {
-	if (t->mode == SW_MODE_STREAM && t->first != d->item.first)
+	if (t->mode == SW_MODE_STREAM && t->first != d->item.stream.ranks_crc)
 		return false;
 	return job->is_coordinated ||
 	       (t->key == d->item.key && t->first == d->item.first);
@@ -137,8 +138,8 @@ static bool check_group(struct sw_session *s, const struct declaration *d)
 		return sw_session_fail(s, SW_EREFUSED, SW_KEY_NONE,
 			"stream %.64s: its group has %u already", d->name,
 			SW_GROUP_STREAMS);
-	if (d->item.n_elems & ~sw_job_all(s->job) ||
-		!(d->item.n_elems >> s->member & 1))
+	if (d->item.stream.members & ~sw_job_all(s->job) ||
+		!(d->item.stream.members >> s->member & 1))
 		return sw_session_fail(s, SW_EINVAL, SW_KEY_NONE,
 			"stream %.64s: its group is not one of the %u members "
 			"of job %.32s with member %u in it",

@@ -371,7 +371,7 @@ void sw_job_leave(struct sw_session *s, int err, const char *text)
 	}
 	/* Who leaves without an error holds all that it pushed, and the others
 	 * may still wait for the same results: it is named to those that push
-	 * more than it did (pull_one). */
+	 * more than it did (query_one). */
 	job->left |= 1ULL << rank;
 	job->done |= (uint64_t)(!err || goes_on) << rank;
 	/* A server that never knew it, as it was restarted, or forgot the job

@@ -114,12 +114,12 @@ struct sw_session {
 	/* Keys that are not here, or no more, of which it has said that it
 	 * closed them: that was received. */
 	uint32_t n_past, past[SW_PAST_MAX];
-	uint32_t n_pulls; /* frames that came */
-	uint32_t batch;   /* next DECLARE expected */
+	uint32_t n_queries; /* frames that came */
+	uint32_t batch;     /* next DECLARE expected */
 	uint16_t n_declared;
 	char refused[SW_TEXT_MAX]; /* why the last of them is; "": it is not */
 	int refused_err;           /* as sw_fault_death says */
-	struct sw_answer answers[SW_PULL_MAX];
+	struct sw_answer answers[SW_QUERY_MAX];
 	/* keys of the last batch, and their places */
 	uint32_t declared[SW_DECLARE_MAX], firsts[SW_DECLARE_MAX];
 };
@@ -381,7 +381,7 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
 
 /* sw_job_kill - rounds of the tensor @key from @round on fail with @death
  * (sw_fault_death), and so do all streams of its group: every member is told
- * @why, once now, and again when it pushes, pulls or declares the tensor. */
+ * @why, once now, and again when it pushes, queries or declares the tensor. */
 void sw_job_kill(struct sw_job *job, uint32_t key, uint32_t round, int death,
 	const char *why);
 /* sw_job_close_left - who has left the job has closed its groups: some streams,
@@ -404,8 +404,8 @@ bool sw_session_check_call(
 /* Member @but was refused the tensor, which is dead: all others are told until
  * they say that they know, or are refused it, too. */
 void sw_job_await_aware(struct sw_job *job, uint32_t key, uint16_t but);
-/* A worker says that a tensor is dead. */
-void sw_session_on_mismatch(struct sw_session *s, const struct sw_rx_frame *f,
+/* END or CLOSE: a worker says that a tensor is dead, or a stream closed. */
+void sw_session_on_end(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h);
 
 /* --- share.c --- */

@@ -6,7 +6,7 @@
 #include "engine/base/text.h"
 #include "engine/server/server_int.h"
 
-enum { CALLS_MAX = 2 }; /* of a PULL: streams that are compared */
+enum { CALLS_MAX = 2 }; /* of a QUERY: streams that are compared */
 
 /* --- sessions --- */
 
@@ -15,8 +15,10 @@ enum { CALLS_MAX = 2 }; /* of a PULL: streams that are compared */
 static void say_left(struct sw_server *srv, struct sw_path path, uint32_t peer,
 	uint32_t id, uint32_t seed)
 {
-	struct sw_header h = {
-		.type = SW_LEFT, .session = peer, .key = id, .head_crc = seed};
+	struct sw_header h = {.type = SW_LEFT,
+		.session = peer,
+		.ctl.left = id,
+		.head_crc = seed};
 
 	sw_server_reply(srv, path, &h, NULL);
 }
@@ -148,7 +150,7 @@ static __attribute__((noinline)) void on_want(struct sw_session *s,
 	if (!sw_shard_may_want(&s->job->shard, h))
 		return;
 	one.weight = 0;
-	for (uint32_t i = 0; i < h->weight; i++, one.round++) {
+	for (uint32_t i = 0; i < h->stream.n; i++, one.stream.j++) {
 		p = push_some(s, f, &one, 1);
 		if (!p.n_held && !refuse(s, &one, p.verdict))
 			return;
@@ -177,12 +179,12 @@ static void on_data(struct sw_session *s, const struct sw_rx_frame *f,
 /* It waits for members that may have left.  Of who did so with an error the
  * coordinator says why. */
 static void miss(
-	struct sw_session *s, const struct sw_pull *pull, uint64_t missing)
+	struct sw_session *s, const struct sw_query *query, uint64_t missing)
 {
 	struct sw_job *job = s->job;
 	const struct sw_shard *sh = &job->shard;
 	struct sw_stensor_view t =
-		sw_stensor_view(sh, sw_shard_tensor(sh, pull->key));
+		sw_stensor_view(sh, sw_shard_tensor(sh, query->key));
 	uint64_t gone = missing & job->done;
 	char text[SW_TEXT_MAX], who[SW_MEMBER_TEXT];
 
@@ -192,59 +194,60 @@ static void miss(
 	if (t.mode == SW_MODE_STREAM) {
 		snprintf(text, sizeof(text),
 			"%s left; stream %.40s cannot complete", who, t.name);
-		sw_job_kill(job, pull->key, 1, SW_EPEER, text);
+		sw_job_kill(job, query->key, 1, SW_EPEER, text);
 		return;
 	}
-	sw_session_fail(s, SW_EPEER, pull->key,
+	sw_session_fail(s, SW_EPEER, query->key,
 		"%s left; round %u of tensor %.40s cannot complete", who,
-		pull->round, t.name);
+		query->round, t.name);
 }
 
-static void pull_one(struct sw_session *s, const struct sw_pull *pull)
+static void query_one(struct sw_session *s, const struct sw_query *query)
 {
 	struct sw_shard *sh = &s->job->shard;
-	const struct sw_stensor *t = sw_shard_tensor(sh, pull->key);
+	const struct sw_stensor *t = sw_shard_tensor(sh, query->key);
 	struct sw_answer answer;
 
-	sw_count(&s->srv->stats.pulls, 1);
-	if (t && sw_stensor_is_over(t, pull->round, s->member)) {
-		sw_session_tell_dead(s, pull->key);
+	sw_count(&s->srv->stats.queries, 1);
+	if (t && sw_stensor_is_over(t, query->round, s->member)) {
+		sw_session_tell_dead(s, query->key);
 		return;
 	}
-	if (!sw_shard_pull(sh, s->member, pull, &answer))
+	if (!sw_shard_query(sh, s->member, query, &answer))
 		return;
 	sw_session_answer(s, &answer);
-	miss(s, pull, answer.missing);
+	miss(s, query, answer.missing);
 }
 
 /* A stream that stands still is compared with all that its group has here: of
- * those of a PULL a few are, from anywhere on, so that each has its turn. */
-static void check_calls(struct sw_session *s, const uint8_t *pulls, uint32_t n)
+ * those of a QUERY a few are, from anywhere on, so that each has its turn. */
+static void check_calls(
+	struct sw_session *s, const uint8_t *queries, uint32_t n)
 {
 	const struct sw_shard *sh = &s->job->shard;
-	uint32_t at = s->n_pulls++ * 2654435761u >> 16;
+	uint32_t at = s->n_queries++ * 2654435761u >> 16;
 	uint32_t n_checked = 0;
 
 	for (uint32_t i = 0; i < n && n_checked < CALLS_MAX; i++) {
 		const struct sw_stensor *t;
-		struct sw_pull pull;
+		struct sw_query query;
 
-		memcpy(&pull, pulls + (at + i) % n * sizeof(pull),
-			sizeof(pull));
-		t = pull.chunk ? sw_shard_tensor(sh, pull.key) : NULL;
-		n_checked += t && sw_session_check_call(s, t, pull.chunk);
+		memcpy(&query, queries + (at + i) % n * sizeof(query),
+			sizeof(query));
+		t = query.chunk ? sw_shard_tensor(sh, query.key) : NULL;
+		n_checked += t && sw_session_check_call(s, t, query.chunk);
 	}
 }
 
-static void on_pull(struct sw_session *s, const struct sw_rx_frame *f,
+static void on_query(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h)
 {
-	struct sw_pull pull;
+	struct sw_query query;
 
-	check_calls(s, f->payload, h->payload_len / sizeof(pull));
-	for (uint32_t at = 0; at < h->payload_len; at += sizeof(pull)) {
-		memcpy(&pull, (const uint8_t *)f->payload + at, sizeof(pull));
-		pull_one(s, &pull);
+	check_calls(s, f->payload, h->payload_len / sizeof(query));
+	for (uint32_t at = 0; at < h->payload_len; at += sizeof(query)) {
+		memcpy(&query, (const uint8_t *)f->payload + at, sizeof(query));
+		query_one(s, &query);
 	}
 }
 
@@ -277,7 +280,7 @@ static void on_leave(struct sw_session *s, const uint8_t *payload)
  */
 static void on_keepalive(struct sw_session *s, const struct sw_header *h)
 {
-	s->status_seq = h->aux;
+	s->status_seq = h->ctl.seen;
 	if (sw_flow_is_spent(&s->peer.flow))
 		sw_session_owe(s, SW_OWE_KEEPALIVE);
 }
@@ -285,10 +288,11 @@ static void on_keepalive(struct sw_session *s, const struct sw_header *h)
 /* What a job must be running for. */
 static void (*const running[SW_N_TYPES])(struct sw_session *,
 	const struct sw_rx_frame *, const struct sw_header *) = {
-	[SW_PULL] = on_pull,
+	[SW_QUERY] = on_query,
 	[SW_DECLARE] = sw_admit_declare,
 	[SW_TUNE] = sw_job_tune,
-	[SW_MISMATCH] = sw_session_on_mismatch,
+	[SW_END] = sw_session_on_end,
+	[SW_CLOSE] = sw_session_on_end,
 };
 
 /* What a control frame says; by LEAVE the session is gone. */

@@ -33,6 +33,8 @@ static uint32_t next_to_tell(struct sw_session *s)
 	return sw_shard_key_at(&s->job->shard, i);
 }
 
+/* CLOSE to a member that has closed the group, as we know; what else becomes of
+ * the group is no business of it. */
 static void describe_dead(
 	struct sw_session *s, struct sw_header *h, struct sw_fault *fault)
 {
@@ -43,21 +45,24 @@ static void describe_dead(
 	t = sw_stensor_view(sh, sw_shard_tensor(sh, fault->key));
 	fault->err = (int16_t)t.death;
 	memcpy(fault->text, t.why, sizeof(fault->text));
-	/* It has closed the group, as we know; what else is no business of it.
-	 */
-	h->round = t.closed >> s->member & 1 ? 0 : t.dead_from;
+	if (t.closed >> s->member & 1)
+		h->type = SW_CLOSE;
+	else
+		h->round = t.dead_from;
 }
 
-static uint32_t build_mismatch(struct sw_session *s, struct sw_header *h)
+static uint32_t build_end(struct sw_session *s, struct sw_header *h)
 {
 	struct sw_fault fault = {.rank = s->member};
 
-	if (s->n_past) /* closed, round 0 */
+	if (s->n_past) {
+		h->type = SW_CLOSE;
 		fault.key = s->past[--s->n_past];
-	else
+	} else {
 		describe_dead(s, h, &fault);
+	}
 	if (s->n_past || !sw_bitmap_is_empty(&s->to_tell))
-		sw_session_owe(s, SW_OWE_MISMATCH);
+		sw_session_owe(s, SW_OWE_END);
 	memcpy(s->srv->next, &fault, sizeof(fault));
 	return sizeof(fault);
 }
@@ -108,7 +113,7 @@ static const struct builder {
 } builders[SW_N_OWED] = {
 	[SW_OWE_ERROR] = {SW_ERROR, build_error},
 	[SW_OWE_STATUS] = {SW_STATUS, build_status},
-	[SW_OWE_MISMATCH] = {SW_MISMATCH, build_mismatch},
+	[SW_OWE_END] = {SW_END, build_end},
 	[SW_OWE_DECLARED] = {SW_DECLARED, build_declared},
 	[SW_OWE_ANSWER] = {SW_ANSWER, build_answer},
 	[SW_OWE_ACK] = {SW_ACK, build_ack},

@@ -99,7 +99,7 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
 
 void sw_session_answer(struct sw_session *s, const struct sw_answer *a)
 {
-	if (s->n_answers == SW_PULL_MAX)
+	if (s->n_answers == SW_QUERY_MAX)
 		return; /* it will be asked for again */
 	s->answers[s->n_answers++] = *a;
 	sw_session_owe(s, SW_OWE_ANSWER);
@@ -141,7 +141,7 @@ void sw_session_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
 void sw_session_tell_dead(struct sw_session *s, uint32_t key)
 {
 	sw_bitmap_add(&s->to_tell, sw_key_index(key));
-	sw_session_owe(s, SW_OWE_MISMATCH);
+	sw_session_owe(s, SW_OWE_END);
 }
 
 /* @key is closed.  Dropped when too many wait: it asks again. */
@@ -149,7 +149,7 @@ static void tell_past(struct sw_session *s, uint32_t key)
 {
 	if (s->n_past < SW_PAST_MAX)
 		s->past[s->n_past++] = key;
-	sw_session_owe(s, SW_OWE_MISMATCH);
+	sw_session_owe(s, SW_OWE_END);
 }
 
 /* False: it was dead already. */
@@ -301,13 +301,13 @@ void sw_job_await_aware(struct sw_job *job, uint32_t key, uint16_t but)
 	}
 }
 
-void sw_session_on_mismatch(struct sw_session *s, const struct sw_rx_frame *f,
+void sw_session_on_end(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h)
 {
 	const struct sw_shard *sh = &s->job->shard;
 	const struct sw_stensor *t;
 	struct sw_fault fault;
-	bool is_close;
+	bool is_stream;
 
 	memcpy(&fault, f->payload, sizeof(fault));
 	sw_text_clean(fault.text, sizeof(fault.text));
@@ -318,15 +318,16 @@ void sw_session_on_mismatch(struct sw_session *s, const struct sw_rx_frame *f,
 		tell_past(s, fault.key);
 		return;
 	}
-	is_close = !h->round && sw_stensor_view(sh, t).mode == SW_MODE_STREAM;
-	if (!fault.text[0] && !is_close) {
+	is_stream = sw_stensor_view(sh, t).mode == SW_MODE_STREAM;
+	if (h->type == SW_CLOSE ? !is_stream : !fault.text[0]) {
 		sw_count(&s->srv->stats.rx_state, 1);
 		return;
 	}
 	if (fault.text[0])
-		sw_job_kill(s->job, fault.key, h->round,
+		sw_job_kill(s->job, fault.key,
+			h->type == SW_CLOSE ? 1 : h->round,
 			sw_fault_death(fault.err), fault.text);
-	if (is_close)
+	if (h->type == SW_CLOSE)
 		close_group(s, fault.key);
 	sw_bitmap_remove(&s->unaware, sw_key_index(fault.key));
 	/* So the worker knows that we do. */
@@ -349,7 +350,7 @@ static void tell_unaware(struct sw_session *s)
 	if (sw_bitmap_is_empty(&s->unaware))
 		return;
 	sw_bitmap_add_all(&s->to_tell, &s->unaware);
-	sw_session_owe(s, SW_OWE_MISMATCH);
+	sw_session_owe(s, SW_OWE_END);
 }
 
 void sw_session_tell_again(struct sw_session *s)
@@ -409,25 +410,26 @@ static void describe_stream(const struct sw_shard *sh, const char *name,
 	const char *mine = sw_coll_name(sw_coll_kind_of(h->op));
 	char ours[SW_CALL_BYTES], theirs[SW_CALL_BYTES];
 
-	if (h->chunk != b->number)
+	if (h->stream.collective != b->number)
 		snprintf(text, SW_TEXT_MAX,
 			"stream %.40s: rank %u calls %s as collective %u, rank "
 			"%u as %u",
-			name, i, mine, h->chunk, first, b->number);
+			name, i, mine, h->stream.collective, first, b->number);
 	else if (h->op != b->op || h->dtype != b->dtype)
 		snprintf(text, SW_TEXT_MAX,
 			"stream %.40s: rank %u calls %s, rank %u %s "
 			"(collective %u)",
 			name, i, sw_coll_text(h->op, h->dtype, ours), first,
 			sw_coll_text(b->op, b->dtype, theirs), b->number);
-	else if (h->aux != b->root && sw_shard_is_ranked(sh, h->aux) &&
+	else if (h->stream.root != b->root &&
+		 sw_shard_is_ranked(sh, h->stream.root) &&
 		 sw_shard_is_ranked(sh, b->root))
 		snprintf(text, SW_TEXT_MAX,
 			"stream %.40s: rank %u calls %s with a root of rank "
 			"%u's node, rank %u with one of rank %u's (collective "
 			"%u)",
-			name, i, mine, sw_shard_rank_of(sh, h->aux), first,
-			sw_shard_rank_of(sh, b->root), b->number);
+			name, i, mine, sw_shard_rank_of(sh, h->stream.root),
+			first, sw_shard_rank_of(sh, b->root), b->number);
 	else
 		snprintf(text, SW_TEXT_MAX,
 			"stream %.40s: rank %u calls %s with another count or "

@@ -4,13 +4,13 @@
 
 #include "engine/sums/rules.h"
 
-static struct sw_pulled judge_pull(const struct sw_shard *sh,
+static struct sw_queried judge_query(const struct sw_shard *sh,
 	const struct sw_stensor *t, uint32_t member, uint32_t local,
 	uint32_t round)
 {
 	const struct sw_kept *k = sw_async_chunk(sh, t, local);
 
-	return (struct sw_pulled){sw_kept_judge_pull(k, round, member),
+	return (struct sw_queried){sw_kept_judge_query(k, round, member),
 		k->inflight, sh->expected & ~k->got};
 }
 
@@ -139,7 +139,7 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 }
 
 const struct sw_rules sw_rules_async = {.push = push,
-	.judge_pull = judge_pull,
+	.judge_query = judge_query,
 	.begun = begun,
 	.settle = settle,
 	.take = take};

@@ -54,17 +54,17 @@ static inline enum sw_push_verdict sw_kept_judge_push(const struct sw_kept *k,
 	return SW_PUSH_FOLD;
 }
 
-/* sw_kept_judge_pull - what @member, which waits for @round, is to be told. */
-static inline enum sw_pull_verdict sw_kept_judge_pull(
+/* sw_kept_judge_query - what @member, which waits for @round, is to be told. */
+static inline enum sw_query_verdict sw_kept_judge_query(
 	const struct sw_kept *k, uint32_t round, uint32_t member)
 {
 	uint32_t last = k->last[member];
 
 	if (sw_round_before(round, last))
-		return SW_PULL_GONE;
+		return SW_QUERY_GONE;
 	if (round != last || !last)
-		return SW_PULL_NEED;
-	return k->is_ready ? SW_PULL_RESULT : SW_PULL_WAIT;
+		return SW_QUERY_NEED;
+	return k->is_ready ? SW_QUERY_RESULT : SW_QUERY_WAIT;
 }
 
 /* sw_async_chunk - the chunk with that local index. */

@@ -1,4 +1,4 @@
-/* cell.h - the rules of a cell: what a push or a pull means to a chunk.
+/* cell.h - the rules of a cell: what a push or a query means to a chunk.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A chunk has two cells, one for odd and one for even rounds.  The cell of
@@ -171,29 +171,29 @@ static inline bool sw_chunk_settle(
 	return true;
 }
 
-enum sw_pull_verdict {
-	SW_PULL_RESULT, /* it is there: send it */
-	SW_PULL_WAIT,   /* folded, others are missing */
-	SW_PULL_NEED,   /* not folded, whatever was acknowledged */
-	SW_PULL_GONE,   /* the member has pushed past it */
+enum sw_query_verdict {
+	SW_QUERY_RESULT, /* it is there: send it */
+	SW_QUERY_WAIT,   /* folded, others are missing */
+	SW_QUERY_NEED,   /* not folded, whatever was acknowledged */
+	SW_QUERY_GONE,   /* the member has pushed past it */
 };
 
-/* sw_cell_judge_pull - what @member, which waits for @round, is to be told. */
-static inline enum sw_pull_verdict sw_cell_judge_pull(
+/* sw_cell_judge_query - what @member, which waits for @round, is to be told. */
+static inline enum sw_query_verdict sw_cell_judge_query(
 	const struct sw_chunk *c, uint32_t round, uint32_t member)
 {
 	const struct sw_cell *cell = &c->cell[round & 1];
 	const struct sw_cell *other = &c->cell[~round & 1];
 
 	if (cell->round != round)
-		return sw_round_before(round, cell->round) ? SW_PULL_GONE
-							   : SW_PULL_NEED;
+		return sw_round_before(round, cell->round) ? SW_QUERY_GONE
+							   : SW_QUERY_NEED;
 	/* It pushed the next round, so it held this one. */
 	if (other->round == round + 1 && other->got >> member & 1)
-		return SW_PULL_GONE;
+		return SW_QUERY_GONE;
 	if (cell->is_done)
-		return cell->got ? SW_PULL_RESULT : SW_PULL_GONE;
-	return cell->got >> member & 1 ? SW_PULL_WAIT : SW_PULL_NEED;
+		return cell->got ? SW_QUERY_RESULT : SW_QUERY_GONE;
+	return cell->got >> member & 1 ? SW_QUERY_WAIT : SW_QUERY_NEED;
 }
 
 /* sw_cell_missing - whom a member that was told WAIT for @round waits for. */

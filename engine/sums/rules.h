@@ -19,8 +19,8 @@
 #include "engine/sums/shard.h"
 
 /* What a member that asks for a chunk is to be told, and why. */
-struct sw_pulled {
-	enum sw_pull_verdict verdict;
+struct sw_queried {
+	enum sw_query_verdict verdict;
 	uint64_t inflight; /* members to whom the newest result is on its way */
 	uint64_t missing;  /* members that the round waits for */
 };
@@ -50,7 +50,7 @@ struct sw_rules {
 	 * else nothing has changed. */
 	enum sw_push_verdict (*push)(struct sw_shard *sh, struct sw_stensor *t,
 		const struct sw_push *p);
-	struct sw_pulled (*judge_pull)(const struct sw_shard *sh,
+	struct sw_queried (*judge_query)(const struct sw_shard *sh,
 		const struct sw_stensor *t, uint32_t member, uint32_t local,
 		uint32_t round);
 	struct sw_begun (*begun)(const struct sw_shard *sh,

@@ -139,8 +139,8 @@ static uint64_t marks_bytes(
 static void shape_window(const struct sw_shard *sh,
 	const struct sw_declare_item *item, struct sw_stensor *t)
 {
-	t->window = t->place.n_local = 1u << item->dtype;
-	t->members = item->n_elems;
+	t->window = t->place.n_local = 1u << item->stream.window_log2;
+	t->members = item->stream.members;
 	t->base = 1;
 	t->ops = &sh->env->sum->ops[SW_F32];
 	t->res_stride = sh->params->payload;

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Owned by one lcore.  All memory is taken when a batch of tensors is
- * admitted; pushes, results and pulls only move bytes and bits.
+ * admitted; pushes, results and queries only move bytes and bits.
  */
 #ifndef SW_ENGINE_SUMS_SHARD_H
 #define SW_ENGINE_SUMS_SHARD_H
@@ -411,11 +411,11 @@ struct sw_begun sw_shard_other_call(
 bool sw_shard_copy_lent(struct sw_shard *sh);
 bool sw_shard_keep_stream(struct sw_shard *sh, uint32_t key);
 
-/* sw_shard_pull - decide about one pulled chunk.  Returns true when @answer
+/* sw_shard_query - decide about one queried chunk.  Returns true when @answer
  * was filled; else its result became ready, is on its way, or the request
  * makes no sense. */
-bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
-	const struct sw_pull *pull, struct sw_answer *answer);
+bool sw_shard_query(struct sw_shard *sh, uint32_t member,
+	const struct sw_query *query, struct sw_answer *answer);
 
 /* sw_shard_answer - an answer of @kind about a chunk, or about a stream. */
 struct sw_answer sw_shard_answer(const struct sw_shard *sh, uint32_t key,

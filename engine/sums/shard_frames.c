@@ -1,4 +1,4 @@
-/* shard_frames.c - what pushes and pulls do to a shard, what it sends.
+/* shard_frames.c - what pushes and queries do to a shard, what it sends.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
@@ -36,12 +36,13 @@ static bool matches_stream(struct sw_shard *sh, const struct sw_stensor *t,
 
 	if (op == SW_PREMUL_SUM || /* never on the wire */
 		!sw_coll_has(sh->env->sum, kind, op, h->dtype) ||
-		h->aux >= sh->n_members || !(t->members >> h->aux & 1) ||
+		h->stream.root >= sh->n_members ||
+		!(t->members >> h->stream.root & 1) ||
 		!(t->members >> member & 1)) {
 		sw_count(&sh->stats->rx_dtype, 1);
 		return false;
 	}
-	gives = sw_coll_from(kind, t->members, h->aux) >> member & 1;
+	gives = sw_coll_from(kind, t->members, h->stream.root) >> member & 1;
 	if (h->payload_len > sh->params->payload ||
 		(h->payload_len & (elem - 1)) ||
 		(h->payload_len > 0) != gives ||
@@ -102,9 +103,10 @@ static inline bool is_like(
 static void send_again(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, uint32_t local, uint32_t round)
 {
-	struct sw_pulled p = t->rules->judge_pull(sh, t, member, local, round);
+	struct sw_queried p =
+		t->rules->judge_query(sh, t, member, local, round);
 
-	if (p.verdict == SW_PULL_RESULT && !(p.inflight >> member & 1))
+	if (p.verdict == SW_QUERY_RESULT && !(p.inflight >> member & 1))
 		sw_marks_add(sh, t, member, local);
 }
 
@@ -180,14 +182,14 @@ struct sw_pushed sw_shard_push(struct sw_shard *sh, uint32_t member,
 bool sw_shard_may_want(const struct sw_shard *sh, const struct sw_header *h)
 {
 	const struct sw_stensor *t = sw_shard_tensor(sh, h->key);
-	uint32_t last = h->round + h->weight - 1;
+	uint32_t last = h->stream.j + h->stream.n - 1;
 	uint64_t *why = NULL;
 
 	if (!t && sw_shard_is_past(sh, h->key))
 		return true;
 	if (!t || !t->window)
 		why = &sh->stats->rx_key;
-	else if (!h->weight || h->weight > SW_WANT_MAX)
+	else if (!h->stream.n || h->stream.n > SW_WANT_MAX)
 		why = &sh->stats->rx_weight;
 	else if (!sw_round_before(last, t->base) && last - t->base >= t->window)
 		why = &sh->stats->rx_round;
@@ -276,40 +278,40 @@ struct sw_answer sw_shard_answer(const struct sw_shard *sh, uint32_t key,
 		.kind = (uint8_t)kind};
 }
 
-bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
-	const struct sw_pull *pull, struct sw_answer *answer)
+bool sw_shard_query(struct sw_shard *sh, uint32_t member,
+	const struct sw_query *query, struct sw_answer *answer)
 {
 	uint32_t local;
 	struct sw_stensor *t =
-		find(sh, pull->key, pull->round, pull->chunk, &local);
-	struct sw_pulled p;
+		find(sh, query->key, query->round, query->chunk, &local);
+	struct sw_queried p;
 
 	if (!t)
 		return false;
 	*answer = sw_shard_answer(
-		sh, pull->key, pull->round, pull->chunk, SW_ANSWER_BASE);
-	if (t->window && pull->round - t->base >= t->window)
+		sh, query->key, query->round, query->chunk, SW_ANSWER_BASE);
+	if (t->window && query->round - t->base >= t->window)
 		return true; /* it asks how far the window is */
-	p = t->rules->judge_pull(sh, t, member, local, pull->round);
+	p = t->rules->judge_query(sh, t, member, local, query->round);
 	switch (p.verdict) {
-	case SW_PULL_RESULT:
+	case SW_QUERY_RESULT:
 		if (!(p.inflight >> member & 1))
 			sw_marks_add(sh, t, member, local);
 		return false;
-	case SW_PULL_WAIT:
+	case SW_QUERY_WAIT:
 		answer->kind = SW_ANSWER_WAIT;
 		answer->missing = p.missing;
-		sw_count(&sh->stats->pull_wait, 1);
+		sw_count(&sh->stats->query_wait, 1);
 		return true;
-	case SW_PULL_NEED:
+	case SW_QUERY_NEED:
 		answer->kind = SW_ANSWER_NEED;
-		sw_count(&sh->stats->pull_need, 1);
+		sw_count(&sh->stats->query_need, 1);
 		return true;
-	case SW_PULL_GONE:
+	case SW_QUERY_GONE:
 		break;
 	}
 	answer->kind = SW_ANSWER_GONE;
-	sw_count(&sh->stats->pull_gone, 1);
+	sw_count(&sh->stats->query_gone, 1);
 	return true;
 }
 

@@ -11,14 +11,14 @@ static struct sw_slot *slot_of(const struct sw_stensor *t, uint32_t local)
 	return (struct sw_slot *)t->records + local;
 }
 
-static struct sw_pulled judge_pull(const struct sw_shard *sh,
+static struct sw_queried judge_query(const struct sw_shard *sh,
 	const struct sw_stensor *t, uint32_t member, uint32_t local,
 	uint32_t round)
 {
 	const struct sw_slot *s = slot_of(t, local);
 
-	return (struct sw_pulled){
-		sw_slot_judge_pull(s, t->members, t->base, round, member),
+	return (struct sw_queried){
+		sw_slot_judge_query(s, t->members, t->base, round, member),
 		s->inflight, sw_slot_from(s, t->members) & ~s->got};
 }
 
@@ -27,7 +27,7 @@ static struct sw_begun begun(const struct sw_shard *sh,
 {
 	const struct sw_slot *s = slot_of(t, local);
 
-	if (s->chunk != h->round)
+	if (s->chunk != h->stream.j)
 		return (struct sw_begun){0};
 	return (struct sw_begun){.got = s->got,
 		.root = s->root,
@@ -49,13 +49,13 @@ static uint8_t *result_of(
 static void begin(struct sw_shard *sh, struct sw_stensor *t, struct sw_slot *s,
 	const struct sw_header *h)
 {
-	*s = (struct sw_slot){.chunk = h->round,
-		.number = h->chunk,
-		.tag = h->step,
-		.root = (uint8_t)h->aux,
+	*s = (struct sw_slot){.chunk = h->stream.j,
+		.number = h->stream.collective,
+		.tag = h->stream.tag,
+		.root = (uint8_t)h->stream.root,
 		.dtype = h->dtype,
 		.op = h->op};
-	t->newest = h->round;
+	t->newest = h->stream.j;
 	t->n_begun++;
 	t->n_open++;
 	sh->n_open++;
@@ -187,8 +187,9 @@ static void note_held(struct sw_stensor *t, struct sw_slot *s)
 
 static bool differs(const struct sw_slot *s, const struct sw_header *h)
 {
-	return s->number != h->chunk || s->op != h->op ||
-	       s->dtype != h->dtype || s->root != h->aux || s->tag != h->step ||
+	return s->number != h->stream.collective || s->op != h->op ||
+	       s->dtype != h->dtype || s->root != h->stream.root ||
+	       s->tag != h->stream.tag ||
 	       (s->bytes && h->payload_len && s->bytes != h->payload_len);
 }
 
@@ -197,7 +198,7 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 {
 	sw_push_note(sh, t, p);
 	t->n_pushed[p->member]++;
-	if (s->chunk != p->h->round)
+	if (s->chunk != p->h->stream.j)
 		begin(sh, t, s, p->h);
 	if (p->h->payload_len)
 		SW_TIMED(sh->stats->ticks_fold, fold_bytes(sh, t, p));
@@ -215,9 +216,9 @@ static enum sw_push_verdict push(
 	struct sw_shard *sh, struct sw_stensor *t, const struct sw_push *p)
 {
 	struct sw_slot *s = slot_of(t, p->local);
-	bool has_begun = s->chunk == p->h->round && s->got;
+	bool has_begun = s->chunk == p->h->stream.j && s->got;
 	enum sw_push_verdict verdict = sw_slot_judge_push(
-		s, t->base, t->window, p->h->round, p->member);
+		s, t->base, t->window, p->h->stream.j, p->member);
 
 	if (verdict == SW_PUSH_FOLD)
 		verdict = sw_push_check(sh, t, p, has_begun);
@@ -261,13 +262,13 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_slot *s = slot_of(t, local);
 
 	s->inflight |= 1ULL << member;
-	h->round = s->chunk;
-	h->chunk = s->number;
-	h->step = s->tag;
+	h->stream.j = s->chunk;
+	h->stream.collective = s->number;
+	h->stream.tag = s->tag;
 	h->weight = s->weight;
 	h->dtype = s->dtype;
 	h->op = s->op;
-	h->aux = (uint16_t)t->base;
+	h->stream.base = (uint16_t)t->base;
 	h->payload_len = s->bytes;
 	h->payload_crc = s->crc;
 	return result_of(sh, t, local);
@@ -283,7 +284,7 @@ static bool keep(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 const struct sw_rules sw_rules_stream = {.has_results = true,
 	.record_bytes = sizeof(struct sw_slot),
 	.push = push,
-	.judge_pull = judge_pull,
+	.judge_query = judge_query,
 	.begun = begun,
 	.settle = settle,
 	.take = take,

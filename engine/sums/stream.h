@@ -1,4 +1,4 @@
-/* stream.h - the window of a stream: what pushes and pulls mean to its slots.
+/* stream.h - the window of a stream: what pushes and queries mean to its slots.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A stream at a server is a sequence of chunks, numbered from 1 on (modulo
@@ -67,20 +67,20 @@ static inline enum sw_push_verdict sw_slot_judge_push(const struct sw_slot *s,
 	return s->is_ready ? SW_PUSH_DONE : SW_PUSH_HAVE;
 }
 
-/* sw_slot_judge_pull - what @member, which waits for chunk @j, is to be told.
+/* sw_slot_judge_query - what @member, which waits for chunk @j, is to be told.
  */
-static inline enum sw_pull_verdict sw_slot_judge_pull(const struct sw_slot *s,
+static inline enum sw_query_verdict sw_slot_judge_query(const struct sw_slot *s,
 	uint64_t members, uint32_t base, uint32_t j, uint32_t member)
 {
 	if (sw_round_before(j, base))
-		return SW_PULL_GONE;
+		return SW_QUERY_GONE;
 	if (s->chunk != j || !(s->got >> member & 1))
-		return SW_PULL_NEED;
+		return SW_QUERY_NEED;
 	if (!s->is_ready)
-		return SW_PULL_WAIT;
+		return SW_QUERY_WAIT;
 	return sw_slot_to(s, members) & ~s->held & 1ULL << member
-		       ? SW_PULL_RESULT
-		       : SW_PULL_GONE;
+		       ? SW_QUERY_RESULT
+		       : SW_QUERY_GONE;
 }
 
 /* sw_slot_note - @member's push was folded.  Returns whether the chunk became

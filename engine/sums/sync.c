@@ -14,13 +14,13 @@ static struct sw_chunk *chunk_of(const struct sw_stensor *t, uint32_t local)
 	return c;
 }
 
-static struct sw_pulled judge_pull(const struct sw_shard *sh,
+static struct sw_queried judge_query(const struct sw_shard *sh,
 	const struct sw_stensor *t, uint32_t member, uint32_t local,
 	uint32_t round)
 {
 	const struct sw_chunk *c = chunk_of(t, local);
 
-	return (struct sw_pulled){sw_cell_judge_pull(c, round, member),
+	return (struct sw_queried){sw_cell_judge_query(c, round, member),
 		c->inflight, sw_cell_missing(c, round, sh->expected)};
 }
 
@@ -232,7 +232,7 @@ static bool keep(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 const struct sw_rules sw_rules_sync = {.has_results = true,
 	.record_bytes = sizeof(struct sw_chunk),
 	.push = push,
-	.judge_pull = judge_pull,
+	.judge_query = judge_query,
 	.begun = begun,
 	.settle = settle,
 	.take = take,

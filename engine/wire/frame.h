@@ -20,21 +20,47 @@ struct sw_header {
 	uint16_t payload_len;
 	uint32_t session; /* receiver's: index << 16 | generation; 0 before */
 	uint32_t psn_low;
-	uint32_t key;    /* dense index of the tensor */
-	uint32_t round;  /* version of the tensor, counts its push_pulls;
-			    MISMATCH: the first that fails; of a stream: the
-			    number of the chunk */
-	uint32_t chunk;  /* index in the tensor; of a stream: the number of
-			    the collective */
-	uint16_t step;   /* tag of the call: the training step's low bits,
-			    or what else is the same at all members */
-	uint16_t weight; /* PUSH: local ranks in it; RESULT: sum of those */
-	uint8_t dtype;
-	uint8_t op;        /* enum sw_round_kind; of a stream as sw_coll_op */
-	uint16_t aux;      /* KEEPALIVE: seq of STATUS; PUSH, copy: the root;
-			      async RESULT: updates, with step below; of a
-			      stream PUSH: root, a member; RESULT: base's low
-			      bits */
+	union {
+		struct { /* data of a tensor, and what all data has */
+			uint32_t key;
+			uint32_t round;  /* counts its push_pulls; END: the
+					    first that fails */
+			uint32_t chunk;  /* index in the tensor */
+			uint16_t step;   /* tag of the call: the training
+					    step's low bits, or what else is the
+					    same at all members; async RESULT:
+					    updates, low half */
+			uint16_t weight; /* PUSH: local ranks in it; RESULT:
+					    sum of those */
+			uint8_t dtype;
+			uint8_t op;   /* enum sw_round_kind */
+			uint16_t aux; /* PUSH, copy: the root's rank; async
+					 RESULT: updates, high half */
+		};
+		struct { /* PUSH, RESULT and WANT of a stream */
+			uint32_t key;
+			uint32_t j;          /* number of the chunk there */
+			uint32_t collective; /* its number */
+			uint16_t tag;        /* of count and root */
+			union {
+				uint16_t weight; /* as above */
+				uint16_t n;      /* WANT: chunks, from j on */
+			};
+			uint8_t dtype;
+			uint8_t op; /* sw_coll_op */
+			union {
+				uint16_t root; /* PUSH, WANT: a member */
+				uint16_t base; /* RESULT: low half */
+			};
+		} stream;
+		struct {               /* control frames */
+			uint32_t left; /* LEFT: the session that is closed */
+			uint32_t unused1;
+			uint32_t returned; /* credit that was never used */
+			uint8_t unused2[6];
+			uint16_t seen; /* KEEPALIVE: seq of the last STATUS */
+		} ctl;
+	};
 	uint32_t consumed; /* credit the sender has used, cumulative, quanta */
 	uint32_t grant;    /* credit the sender gives, cumulative, quanta */
 	uint16_t psn_high;

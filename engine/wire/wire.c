@@ -16,6 +16,11 @@ _Static_assert(offsetof(struct sw_header, psn_high) == 44 &&
 _Static_assert(offsetof(struct sw_header, chunk) + sizeof(uint32_t) ==
 		       offsetof(struct sw_header, key) + SW_PLACE_BYTES,
 	"what sw_data_crc is seeded with has no hole");
+_Static_assert(offsetof(struct sw_header, ctl.seen) ==
+			       offsetof(struct sw_header, aux) &&
+		       offsetof(struct sw_header, stream.base) ==
+			       offsetof(struct sw_header, aux),
+	"views of the same bytes");
 _Static_assert(offsetof(struct sw_header, session) == sizeof(uint64_t),
 	"all that check_type looks at comes before");
 
@@ -40,12 +45,13 @@ static const struct {
 	[SW_KEEPALIVE] = {0, 0, 1},
 	[SW_ERROR] = {EXACTLY(struct sw_fault)},
 	[SW_TUNE] = {EXACTLY(struct sw_tune_ask)},
-	[SW_MISMATCH] = {EXACTLY(struct sw_fault)},
+	[SW_END] = {EXACTLY(struct sw_fault)},
+	[SW_CLOSE] = {EXACTLY(struct sw_fault)},
 	[SW_PUSH] = {0, SW_PAYLOAD_MAX, 1},
 	[SW_RESULT] = {1, SW_PAYLOAD_MAX, 1},
 	[SW_ACK] = {ITEMS(0, SW_N_CLASSES, struct sw_sack)},
-	[SW_PULL] = {ITEMS(1, SW_PULL_MAX, struct sw_pull)},
-	[SW_ANSWER] = {ITEMS(1, SW_PULL_MAX, struct sw_answer)},
+	[SW_QUERY] = {ITEMS(1, SW_QUERY_MAX, struct sw_query)},
+	[SW_ANSWER] = {ITEMS(1, SW_QUERY_MAX, struct sw_answer)},
 	[SW_WANT] = {0, 0, 1},
 };
 

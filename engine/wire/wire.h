@@ -21,9 +21,9 @@
 #include "sum/sum.h"
 
 enum {
-	SW_MAGIC = 0x5753,  /* "SW" */
-	SW_VERSION_MIN = 3, /* protocol versions that this code speaks */
-	SW_VERSION_MAX = 3,
+	SW_MAGIC = 0x4d53,  /* "SM" */
+	SW_VERSION_MIN = 1, /* protocol versions that this code speaks */
+	SW_VERSION_MAX = 1,
 	SW_QUANTUM = 1024, /* bytes per unit of credit */
 };
 
@@ -75,12 +75,13 @@ enum sw_frame_type {
 	SW_KEEPALIVE = 10, /* either: I am here */
 	SW_ERROR = 11,     /* server: this worker cannot go on, and why */
 	SW_TUNE = 12,      /* worker: other tuning for the job */
-	SW_MISMATCH = 13,  /* either: members call this tensor differently */
-	SW_PUSH = 16,      /* worker: one contribution to one chunk */
-	SW_RESULT = 17,    /* server: the sum of one chunk */
-	SW_ACK = 18,       /* either: packet numbers received */
-	SW_PULL = 19,      /* worker: up to 64 chunks whose result is late */
-	SW_ANSWER = 20,    /* server: why a pulled chunk has no result yet */
+	SW_END = 13,    /* either: rounds of a tensor or group fail, and why */
+	SW_CLOSE = 14,  /* either: a member is through with a stream */
+	SW_PUSH = 16,   /* worker: one contribution to one chunk */
+	SW_RESULT = 17, /* server: the sum of one chunk */
+	SW_ACK = 18,    /* either: packet numbers received */
+	SW_QUERY = 19,  /* worker: up to 64 chunks whose result is late */
+	SW_ANSWER = 20, /* server: why a queried chunk has no result yet */
 	SW_WANT = 21, /* worker: results of a stream that it gives nothing to */
 	SW_N_TYPES = 22,
 };
@@ -249,7 +250,7 @@ struct sw_cookie {
 struct sw_join {
 	uint64_t nonce;
 	uint64_t cookie;
-	uint64_t pad1;    /* of version 1; the versions stand where they did */
+	uint64_t pad1;
 	uint64_t epoch;   /* 0 for the coordinator, else what it said */
 	uint32_t session; /* worker's, for the frames that it receives */
 	uint8_t version_min, version_max;
@@ -257,7 +258,7 @@ struct sw_join {
 	uint16_t server_i, n_servers; /* the receiver's place in the list */
 	uint16_t payload;             /* payload class */
 	uint8_t has_crc;
-	uint8_t pad0; /* of version 1, as pad1 */
+	uint8_t pad0;
 	char job[SW_NAME_MAX];
 	char node[SW_NAME_MAX];
 	uint16_t n_colocated;  /* servers on the workers' machines */
@@ -306,7 +307,7 @@ struct sw_tune_ask {      /* TUNE */
 	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
 };
 
-struct sw_fault {       /* ERROR, LEAVE and MISMATCH */
+struct sw_fault {       /* ERROR, LEAVE, END; CLOSE: err 0, or why it ended */
 	uint64_t nonce; /* of a refused JOIN, else 0 */
 	int16_t err;
 	uint16_t rank;
@@ -314,9 +315,9 @@ struct sw_fault {       /* ERROR, LEAVE and MISMATCH */
 	char text[SW_TEXT_MAX];
 };
 
-/* sw_fault_death - why a MISMATCH says that a tensor is dead: members differ,
- * one of them has aborted, is gone or was waited for too long, or a server has
- * no room for it. */
+/* sw_fault_death - the reason in an END: members differ (any other error), one
+ * of them has aborted, is gone or was waited for too long, or a server has no
+ * room. */
 static inline int sw_fault_death(int err)
 {
 	return err == SW_EABORTED || err == SW_EREFUSED || err == SW_EPEER ||
@@ -331,14 +332,29 @@ struct sw_declare_head {
 };
 
 struct sw_declare_item {
-	uint64_t n_elems;  /* of a stream: the group, a bit per member */
-	uint32_t key;      /* SW_KEY_NONE: coordinator, assign one */
-	uint32_t first;    /* as the coordinator answered; to it 0; of a stream
-			      the CRC32C of its group's ranks */
-	uint32_t priority; /* or SW_PRIORITY_BY_USE */
-	uint8_t dtype;     /* of a stream: log2 of its slots, 4…14 */
-	uint8_t mode;      /* enum sw_mode */
-	uint16_t name_len; /* 1…127; the name follows, no NUL, no padding */
+	union {
+		struct { /* of a tensor, and what all items have */
+			uint64_t n_elems;
+			uint32_t key;      /* SW_KEY_NONE: coordinator, assign
+					      one */
+			uint32_t first;    /* as the coordinator answered; to it
+					      0 */
+			uint32_t priority; /* or SW_PRIORITY_BY_USE */
+			uint8_t dtype;
+			uint8_t mode;      /* enum sw_mode */
+			uint16_t name_len; /* 1…127; the name follows, no NUL,
+					      no padding */
+		};
+		struct {                  /* of a stream */
+			uint64_t members; /* of the group, a bit each */
+			uint32_t key;
+			uint32_t ranks_crc; /* CRC32C of the group's ranks */
+			uint32_t priority;
+			uint8_t window_log2; /* of its slots, 4…10 */
+			uint8_t mode;
+			uint16_t name_len;
+		} stream;
+	};
 };
 
 struct sw_declared {
@@ -370,7 +386,7 @@ enum sw_answer_kind {
 	SW_ANSWER_BASE, /* of a stream: how far its window is */
 };
 
-struct sw_pull { /* a PULL holds up to 64 */
+struct sw_query { /* a QUERY holds up to 64 */
 	uint32_t key, round, chunk;
 };
 
@@ -382,7 +398,7 @@ struct sw_answer {        /* an ANSWER holds up to 64 */
 };
 
 enum {
-	SW_PULL_MAX = 64,
+	SW_QUERY_MAX = 64,
 	SW_WANT_MAX = 64, /* chunks, one behind the other */
 };
 

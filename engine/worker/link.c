@@ -103,12 +103,30 @@ static uint32_t build_leave(
 	return sizeof(w->fault);
 }
 
-static uint8_t dtype_of(const struct sw_worker *w, const struct sw_wtensor *t)
+static uint8_t window_of(const struct sw_worker *w, const struct sw_wtensor *t)
 {
-	if (!t->stream)
-		return (uint8_t)t->decl.dtype;
 	return sw_stream_is_here(w, t->stream) ? SW_WINDOW_MIN_LOG2
 					       : t->decl.window_log2;
+}
+
+static struct sw_declare_item item_of(
+	const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	struct sw_declare_item item = {.key = t->key,
+		.priority = t->decl.priority,
+		.mode = t->mode,
+		.name_len = (uint16_t)strlen(t->name)};
+
+	if (t->stream) {
+		item.stream.members = t->stream->group.members;
+		item.stream.ranks_crc = t->stream->group.crc;
+		item.stream.window_log2 = window_of(w, t);
+	} else {
+		item.n_elems = t->decl.n_elems;
+		item.first = t->first;
+		item.dtype = (uint8_t)t->decl.dtype;
+	}
+	return item;
 }
 
 /* As many tensors as fit into one frame, and get their keys in one turn; a
@@ -126,15 +144,7 @@ static uint32_t build_declare(
 		most = (uint32_t)sw_min64(most, sw_keys_some(w));
 	for (; i < w->n_tensors && head.n < most; i++) {
 		const struct sw_wtensor *t = sw_wtensor_numbered(w, i);
-		struct sw_declare_item item = {
-			.n_elems = t->stream ? t->stream->group.members
-					     : t->decl.n_elems,
-			.key = t->key,
-			.first = t->stream ? t->stream->group.crc : t->first,
-			.priority = t->decl.priority,
-			.dtype = dtype_of(w, t),
-			.mode = t->mode,
-			.name_len = (uint16_t)strlen(t->name)};
+		struct sw_declare_item item = item_of(w, t);
 
 		if (at + sizeof(item) + item.name_len > w->params.payload ||
 			(l->server_i && t->key == SW_KEY_NONE))

@@ -167,7 +167,7 @@ static void on_error(struct sw_worker *w, struct sw_link *l,
 static void on_left(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
-	if (h->key != l->peer.far_id) {
+	if (h->ctl.left != l->peer.far_id) {
 		sw_count(&w->stats.rx_state, 1);
 		return;
 	}
@@ -321,7 +321,8 @@ static void (*const handlers[SW_N_TYPES])(struct sw_worker *, struct sw_link *,
 	[SW_STATUS] = on_status,
 	[SW_LEFT] = on_left,
 	[SW_ERROR] = on_error,
-	[SW_MISMATCH] = sw_link_on_mismatch,
+	[SW_END] = sw_link_on_end,
+	[SW_CLOSE] = sw_link_on_end,
 };
 
 bool sw_link_rx(struct sw_worker *w, struct sw_link *l,

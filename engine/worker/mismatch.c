@@ -15,7 +15,7 @@
  *
  * Kinds are streams of their own.  So ranks that call two under one number of
  * their group wait in two streams: when one stands still its worker looks for
- * that number in the others that it has, and asks the servers, by PULL, to do
+ * that number in the others that it has, and asks the servers, by QUERY, to do
  * so: whoever waits has pushed to some of them.
  *
  * What a server but the coordinator says of a stream, and who has waited too
@@ -23,8 +23,8 @@
  * time it says one to all, so that all members have one sentence.
  *
  * Who knows tells those who may not: a server its members, at once, and each
- * again that pushes, pulls or declares the tensor; a worker its servers, until
- * they have said it themselves, and its lanes.
+ * again that pushes, queries or declares the tensor; a worker its servers,
+ * until they have said it themselves, and its lanes.
  */
 #include <stdio.h>
 #include <string.h>
@@ -313,7 +313,7 @@ bool sw_stream_compare(struct sw_worker *w, struct sw_wtensor *t)
 
 /* --- what a server says, and is told --- */
 
-void sw_link_on_mismatch(struct sw_worker *w, struct sw_link *l,
+void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
 	struct sw_fault fault;
@@ -337,7 +337,7 @@ void sw_link_on_mismatch(struct sw_worker *w, struct sw_link *l,
 	if (!is_closed)
 		sw_tensor_kill(
 			w, t, h->round, sw_fault_death(fault.err), fault.text);
-	if (is_closed ? !h->round : sw_bitmap_has(&l->told, i)) {
+	if (is_closed ? h->type == SW_CLOSE : sw_bitmap_has(&l->told, i)) {
 		sw_bitmap_remove(&l->dead, i);
 	} else { /* each server learns from us that we know */
 		tell(l, t);
@@ -352,12 +352,12 @@ uint64_t sw_link_tick_dead(struct sw_worker *w, struct sw_link *l)
 		return UINT64_MAX;
 	if (w->now_ns < l->dead_at_ns)
 		return l->dead_at_ns;
-	l->dead_at_ns = w->now_ns + w->params.pull_max;
-	sw_link_owe(w, l, SW_OWE_MISMATCH);
+	l->dead_at_ns = w->now_ns + w->params.query_max;
+	sw_link_owe(w, l, SW_OWE_END);
 	return l->dead_at_ns;
 }
 
-uint32_t sw_link_build_mismatch(
+uint32_t sw_link_build_end(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
 	uint32_t i = sw_bitmap_next(&l->dead, l->dead_turn);
@@ -370,16 +370,15 @@ uint32_t sw_link_build_mismatch(
 		return 0;
 	t = &w->tensors[i];
 	if (sw_bitmap_next(&l->dead, i + 1) != SW_BITMAP_NONE)
-		sw_link_owe(w, l, SW_OWE_MISMATCH); /* it is next */
+		sw_link_owe(w, l, SW_OWE_END); /* it is next */
 	l->dead_turn = i + 1;
 	sw_bitmap_add(&l->told, i);
 	fault.key = t->key;
 	fault.err = (int16_t)t->death;
 	memcpy(fault.text, t->why, sizeof(fault.text));
-	h->type = SW_MISMATCH;
-	h->round = t->is_closed && may_close(l, t) ? 0
-		   : t->dead_from                  ? t->dead_from
-						   : 1;
+	h->type = t->is_closed && may_close(l, t) ? SW_CLOSE : SW_END;
+	if (h->type == SW_END)
+		h->round = t->dead_from ? t->dead_from : 1;
 	memcpy(w->payload, &fault, sizeof(fault));
 	return sizeof(fault);
 }

@@ -127,14 +127,14 @@ const uint8_t *sw_stream_fill(const struct sw_wtensor *t, uint32_t chunk,
 	const struct sw_coll *c = p->coll;
 	const uint8_t *bytes = NULL;
 
-	h->round = p->j;
-	h->chunk = c->number;
-	h->step = c->tag;
+	h->stream.j = p->j;
+	h->stream.collective = c->number;
+	h->stream.tag = c->tag;
 	h->weight = p->gives ? sw_piece_give(w, t->stream, p, &bytes) : 0;
 	*is_stable = bytes != w->payload;
 	h->dtype = (uint8_t)c->ask.dtype;
 	h->op = sw_coll_op(c->ask.kind, c->ask.op);
-	h->aux = p->root;
+	h->stream.root = p->root;
 	h->payload_len = p->gives ? p->bytes : 0;
 	return bytes;
 }
@@ -170,12 +170,12 @@ void sw_stream_widen(
 	const struct sw_piece *p;
 	uint32_t chunk;
 
-	sw_stream_find(t, l, h->round, &chunk);
+	sw_stream_find(t, l, h->stream.j, &chunk);
 	p = &t->stream->pieces[chunk];
-	for (h->weight = 1; h->weight < SW_WANT_MAX; h->weight++) {
-		if (goes_with(t, l, p, h->round - 1, &chunk))
-			h->round--;
-		else if (!goes_with(t, l, p, h->round + h->weight, &chunk))
+	for (h->stream.n = 1; h->stream.n < SW_WANT_MAX; h->stream.n++) {
+		if (goes_with(t, l, p, h->stream.j - 1, &chunk))
+			h->stream.j--;
+		else if (!goes_with(t, l, p, h->stream.j + h->stream.n, &chunk))
 			break;
 		sw_todo_put(l, t, chunk, 0);
 	}
@@ -229,7 +229,7 @@ static bool is_well_formed(struct sw_worker *w, const struct sw_piece *p,
 {
 	const struct sw_coll *c = p->coll;
 
-	if (h->chunk != c->number || h->dtype != c->ask.dtype ||
+	if (h->stream.collective != c->number || h->dtype != c->ask.dtype ||
 		h->op != sw_coll_op(c->ask.kind, c->ask.op)) {
 		sw_count(&w->stats.rx_dtype, 1);
 		return false;
@@ -241,9 +241,9 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 	const struct sw_header *h, const uint8_t *payload, bool *is_new)
 {
 	struct sw_worker *w = l->worker;
-	uint32_t base = h->round - (uint16_t)(h->round - h->aux);
+	uint32_t base = h->stream.j - (uint16_t)(h->stream.j - h->stream.base);
 	uint32_t chunk;
-	struct sw_wchunk *c = sw_stream_find(t, l, h->round, &chunk);
+	struct sw_wchunk *c = sw_stream_find(t, l, h->stream.j, &chunk);
 	struct sw_piece *p = &t->stream->pieces[chunk];
 
 	*is_new = c && c->n_sent && p->gets;

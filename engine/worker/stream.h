@@ -264,7 +264,7 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base);
 
 /* sw_streams_ask - put streams that wait for their window into the link's next
- * PULL, in turn, up to half of it, so that late results do not keep them out
+ * QUERY, in turn, up to half of it, so that late results do not keep them out
  * nor they those: a chunk that is done is answered with base.  And those that
  * stand still, with the number of what they wait with (mismatch.c). */
 void sw_streams_ask(struct sw_worker *w, struct sw_link *l);

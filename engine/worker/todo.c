@@ -7,7 +7,7 @@
 #include "engine/worker/todo.h"
 
 enum {
-	LATE_SCAN = 256,  /* chunks looked at for one PULL */
+	LATE_SCAN = 256,  /* chunks looked at for one QUERY */
 	STREAM_SCAN = 64, /* and tensors, of which some are streams */
 };
 
@@ -153,7 +153,7 @@ void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t)
 
 /* --- what is late --- */
 
-/* For the next PULL, if it is late. */
+/* For the next QUERY, if it is late. */
 static void ask_for(struct sw_worker *w, struct sw_link *l,
 	const struct sw_wtensor *t, uint32_t local)
 {
@@ -161,10 +161,10 @@ static void ask_for(struct sw_worker *w, struct sw_link *l,
 	uint32_t record = p->from + local;
 	struct sw_wchunk *c = &t->chunks[record];
 
-	if (w->now_ns - c->t_ns < l->pull_wait_ns)
+	if (w->now_ns - c->t_ns < l->query_wait_ns)
 		return;
 	c->t_ns = w->now_ns;
-	l->pulls[l->n_pulls++] = (struct sw_pull){.key = t->key,
+	l->queries[l->n_queries++] = (struct sw_query){.key = t->key,
 		.round = t->stream ? t->stream->pieces[record].j : t->round,
 		.chunk = t->stream ? 0 : sw_place_global(&p->place, local)};
 }
@@ -172,8 +172,8 @@ static void ask_for(struct sw_worker *w, struct sw_link *l,
 void sw_todo_ask(struct sw_worker *w, struct sw_link *l)
 {
 	const struct sw_bitmap *late = &l->sets[SW_LATE];
-	uint32_t order = sw_bitmap_next(late, l->pull_order);
-	uint32_t i = order == l->pull_order ? l->pull_local : 0;
+	uint32_t order = sw_bitmap_next(late, l->query_order);
+	uint32_t i = order == l->query_order ? l->query_local : 0;
 
 	for (uint32_t n = 0; order != SW_BITMAP_NONE;
 		order = sw_bitmap_next(late, order + 1), i = 0) {
@@ -183,15 +183,15 @@ void sw_todo_ask(struct sw_worker *w, struct sw_link *l)
 
 		while ((i = sw_bitmap_next(&p->sets[SW_LATE], i)) !=
 			SW_BITMAP_NONE) {
-			if (n++ == LATE_SCAN || l->n_pulls == SW_PULL_MAX) {
-				l->pull_order = order;
-				l->pull_local = i;
+			if (n++ == LATE_SCAN || l->n_queries == SW_QUERY_MAX) {
+				l->query_order = order;
+				l->query_local = i;
 				return;
 			}
 			ask_for(w, l, t, i++);
 		}
 	}
-	l->pull_order = l->pull_local = 0; /* the sweep is over */
+	l->query_order = l->query_local = 0; /* the sweep is over */
 }
 
 static void ask_stream(
@@ -202,15 +202,15 @@ static void ask_stream(
 	uint32_t number = sw_stream_awaits(w, t);
 
 	if (sl && (sl->is_blocked || number))
-		l->pulls[l->n_pulls++] = (struct sw_pull){
+		l->queries[l->n_queries++] = (struct sw_query){
 			.key = t->key, .round = sl->base - 1, .chunk = number};
 }
 
 void sw_streams_ask(struct sw_worker *w, struct sw_link *l)
 {
-	uint32_t i = sw_bitmap_next(&w->open, l->pull_stream), first = 0;
+	uint32_t i = sw_bitmap_next(&w->open, l->query_stream), first = 0;
 
-	for (uint32_t n = 0; n < STREAM_SCAN && l->n_pulls < SW_PULL_MAX / 2;
+	for (uint32_t n = 0; n < STREAM_SCAN && l->n_queries < SW_QUERY_MAX / 2;
 		n++) {
 		if (i == SW_BITMAP_NONE)
 			i = sw_bitmap_first(&w->open);
@@ -218,7 +218,7 @@ void sw_streams_ask(struct sw_worker *w, struct sw_link *l)
 			break;
 		first = n ? first : i;
 		ask_stream(w, l, &w->tensors[i]);
-		l->pull_stream = i + 1;
+		l->query_stream = i + 1;
 		i = sw_bitmap_next(&w->open, i + 1);
 	}
 }

@@ -220,15 +220,15 @@ static void on_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
 
 /* When the most urgent results that are late are asked for.  The pause doubles
  * while nothing comes, so that a straggler costs few bytes. */
-static uint64_t pull_at(const struct sw_worker *w, struct sw_link *l)
+static uint64_t query_at(const struct sw_worker *w, struct sw_link *l)
 {
 	if (sw_bitmap_is_empty(&l->sets[SW_LATE]) && !l->n_blocked &&
 		!w->is_still)
 		return UINT64_MAX;
-	if (!l->pull_wait_ns)
-		l->pull_wait_ns = sw_max64(
-			4 * sw_flow_srtt(&l->peer.flow), w->params.pull_min);
-	return l->pull_from_ns + l->pull_wait_ns;
+	if (!l->query_wait_ns)
+		l->query_wait_ns = sw_max64(
+			4 * sw_flow_srtt(&l->peer.flow), w->params.query_min);
+	return l->query_from_ns + l->query_wait_ns;
 }
 
 static void on_ack(struct sw_worker *w, struct sw_link *l,
@@ -236,7 +236,7 @@ static void on_ack(struct sw_worker *w, struct sw_link *l,
 {
 	sw_peer_on_ack(&l->peer, h, payload, is_newer, w->now_ns, on_fate, l,
 		&w->stats);
-	sw_peer_wake(&l->peer, pull_at(w, l));
+	sw_peer_wake(&l->peer, query_at(w, l));
 	sw_link_touch(l);
 }
 
@@ -271,11 +271,11 @@ static void on_answer(
 	switch (a->kind) {
 	case SW_ANSWER_WAIT:
 		sw_set_word(&t->awaited, a->missing);
-		sw_count(&w->stats.pull_wait, 1);
+		sw_count(&w->stats.query_wait, 1);
 		sw_deaths_on_wait(w, l, t, a->missing);
 		return;
 	case SW_ANSWER_NEED:
-		sw_count(&w->stats.pull_need, 1);
+		sw_count(&w->stats.query_need, 1);
 		push_again(l, t, record);
 		return;
 	case SW_ANSWER_CRC:
@@ -284,7 +284,7 @@ static void on_answer(
 		push_again(l, t, record);
 		return;
 	case SW_ANSWER_GONE:
-		sw_count(&w->stats.pull_gone, 1);
+		sw_count(&w->stats.query_gone, 1);
 		sw_worker_fail(w, SW_EPROTO, a->key,
 			"server %.64s no longer has the result of tensor %.64s",
 			l->name, t->name);
@@ -447,24 +447,24 @@ void sw_worker_rx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 
 /* --- time --- */
 
-static uint64_t tick_pull(struct sw_worker *w, struct sw_link *l)
+static uint64_t tick_query(struct sw_worker *w, struct sw_link *l)
 {
-	uint64_t at = pull_at(w, l);
+	uint64_t at = query_at(w, l);
 
-	if (l->peer.owed & 1u << SW_OWE_PULL)
+	if (l->peer.owed & 1u << SW_OWE_QUERY)
 		return UINT64_MAX; /* until it has left */
 	if (w->now_ns < at)
 		return at;
-	l->n_pulls = 0;
+	l->n_queries = 0;
 	sw_streams_ask(w, l);
 	sw_todo_ask(w, l);
-	if (l->n_pulls) {
-		sw_link_owe(w, l, SW_OWE_PULL);
-		l->pull_wait_ns =
-			sw_min64(2 * l->pull_wait_ns, w->params.pull_max);
+	if (l->n_queries) {
+		sw_link_owe(w, l, SW_OWE_QUERY);
+		l->query_wait_ns =
+			sw_min64(2 * l->query_wait_ns, w->params.query_max);
 	}
-	l->pull_from_ns = w->now_ns;
-	return pull_at(w, l);
+	l->query_from_ns = w->now_ns;
+	return query_at(w, l);
 }
 
 static void tick_link(struct sw_worker *w, struct sw_link *l)
@@ -474,7 +474,7 @@ static void tick_link(struct sw_worker *w, struct sw_link *l)
 		sw_peer_tick_flow(
 			&l->peer, w->due, w->now_ns, on_fate, l, &w->stats);
 		sw_peer_tick_alive(&l->peer, w->due, &w->params, w->now_ns);
-		sw_peer_wake(&l->peer, tick_pull(w, l));
+		sw_peer_wake(&l->peer, tick_query(w, l));
 		sw_peer_wake(&l->peer, sw_link_tick_rest(w, l));
 		sw_link_touch(l);
 	}

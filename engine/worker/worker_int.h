@@ -48,19 +48,19 @@ struct sw_link {
 	uint32_t batch;      /* DECLARE frames answered */
 	uint32_t n_declared; /* tensors declared there */
 	uint32_t n_asked;    /* in the DECLARE that is open */
-	/* Of what is late: the last PULL or result, and how long after it the
-	 * next PULL is; 0: as after a result. */
-	uint64_t pull_from_ns, pull_wait_ns;
+	/* Of what is late: the last QUERY or result, and how long after it the
+	 * next QUERY is; 0: as after a result. */
+	uint64_t query_from_ns, query_wait_ns;
 	uint64_t rest_at_ns; /* it returns its grant; 0: it is not idle */
-	uint32_t n_pulls;
-	/* Where the next PULL goes on: with late results, with streams. */
-	uint32_t pull_order, pull_local, pull_stream;
-	struct sw_pull pulls[SW_PULL_MAX];
+	uint32_t n_queries;
+	/* Where the next QUERY goes on: with late results, with streams. */
+	uint32_t query_order, query_local, query_stream;
+	struct sw_query queries[SW_QUERY_MAX];
 	uint32_t n_blocked; /* streams that wait for its window to move */
 	/* Dead tensors of which the server has not said yet that it knows. */
 	struct sw_bitmap dead;
 	struct sw_bitmap told; /* of which it was told */
-	uint32_t dead_turn;    /* where the next MISMATCH goes on */
+	uint32_t dead_turn;    /* where the next END or CLOSE goes on */
 	uint64_t dead_at_ns;
 	uint64_t words[SW_LINK_WORDS]; /* of these sets */
 	uint16_t udp;                  /* of the server, for messages */
@@ -73,11 +73,11 @@ static inline void sw_link_owe(
 	sw_peer_owe(&l->peer, w->due, what);
 }
 
-/* sw_link_came - something came that was waited for: PULLs begin anew. */
+/* sw_link_came - something came that was waited for: QUERIES begin anew. */
 static inline void sw_link_came(struct sw_link *l)
 {
-	l->pull_from_ns = l->worker->now_ns;
-	l->pull_wait_ns = 0;
+	l->query_from_ns = l->worker->now_ns;
+	l->query_wait_ns = 0;
 }
 
 /* sw_link_touch - what it may push next, or its credit, may have changed. */
@@ -196,13 +196,14 @@ bool sw_stream_compare(struct sw_worker *w, struct sw_wtensor *t);
 void sw_tensor_tell(struct sw_worker *w, const struct sw_wtensor *t);
 void sw_link_declared(struct sw_link *l, uint32_t n);
 
-/* sw_link_on_mismatch - a server says that a tensor is dead. */
-void sw_link_on_mismatch(struct sw_worker *w, struct sw_link *l,
+/* sw_link_on_end - END or CLOSE: a server says that a tensor is dead, or that
+ * this member has closed a stream. */
+void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload);
 /* sw_link_tick_dead - say again what the server does not know yet. */
 uint64_t sw_link_tick_dead(struct sw_worker *w, struct sw_link *l);
-/* sw_link_build_mismatch - 0: there is nothing to say any more. */
-uint32_t sw_link_build_mismatch(
+/* sw_link_build_end - 0: there is nothing to say any more. */
+uint32_t sw_link_build_end(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 
 /* --- tensors.c --- */
@@ -257,7 +258,7 @@ uint32_t sw_todo_take(struct sw_link *l, struct sw_wtensor *t);
 void sw_todo_start(
 	struct sw_link *l, struct sw_wtensor *t, uint32_t record, uint32_t n);
 
-/* sw_todo_ask - put what is late into the link's next PULL, most urgent first;
+/* sw_todo_ask - put what is late into the link's next QUERY, most urgent first;
  * each goes on behind the one before, so that 64 hold up no others. */
 void sw_todo_ask(struct sw_worker *w, struct sw_link *l);
 

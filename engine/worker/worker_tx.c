@@ -23,10 +23,10 @@ static uint32_t build_keepalive(
 	return sw_peer_build_keepalive(l->status_seq, h);
 }
 
-static uint32_t build_mismatch(
+static uint32_t build_end(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
-	uint32_t bytes = sw_link_build_mismatch(w, l, h);
+	uint32_t bytes = sw_link_build_end(w, l, h);
 
 	return bytes ? bytes : build_keepalive(w, l, h);
 }
@@ -38,24 +38,24 @@ static uint32_t build_ack(
 		&l->peer, w->now_ns, w->gap_ns, h, w->payload, &w->stats);
 }
 
-static uint32_t build_pull(
+static uint32_t build_query(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
-	uint32_t bytes = l->n_pulls * (uint32_t)sizeof(*l->pulls);
+	uint32_t bytes = l->n_queries * (uint32_t)sizeof(*l->queries);
 
-	h->type = SW_PULL;
-	memcpy(w->payload, l->pulls, bytes);
-	sw_count(&w->stats.pulls, l->n_pulls);
+	h->type = SW_QUERY;
+	memcpy(w->payload, l->queries, bytes);
+	sw_count(&w->stats.queries, l->n_queries);
 	return bytes;
 }
 
 static uint32_t (*const builders[SW_N_OWED])(
 	struct sw_worker *, struct sw_link *, struct sw_header *) = {
 	[SW_OWE_REQUEST] = sw_link_build_request,
-	[SW_OWE_MISMATCH] = build_mismatch,
+	[SW_OWE_END] = build_end,
 	[SW_OWE_KEEPALIVE] = build_keepalive,
 	[SW_OWE_ACK] = build_ack,
-	[SW_OWE_PULL] = build_pull,
+	[SW_OWE_QUERY] = build_query,
 };
 
 /* The link whose turn it is; those that owe nothing any more leave the set. */
@@ -211,8 +211,8 @@ static void await_run(struct sw_link *l, const struct sw_wtensor *t,
 
 	if (!sw_flow_is_shared(&l->peer.flow))
 		return;
-	for (uint32_t i = 0; i < h->weight; i++) {
-		sw_stream_find(t, l, h->round + i, &record);
+	for (uint32_t i = 0; i < h->stream.n; i++) {
+		sw_stream_find(t, l, h->stream.j + i, &record);
 		sw_link_expect(l, t, record, true);
 	}
 	sw_flow_give(&l->peer.flow);
@@ -228,9 +228,9 @@ static void want(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	h->type = SW_WANT;
 	sw_stream_widen(l, t, h);
 	await_run(l, t, h);
-	sw_flow_send(&l->peer.flow, h, SW_CELL_WANT + h->weight, w->now_ns);
-	for (uint32_t i = 0; i < h->weight; i++)
-		note_sent(w, sw_stream_find(t, l, h->round + i, &record), h);
+	sw_flow_send(&l->peer.flow, h, SW_CELL_WANT + h->stream.n, w->now_ns);
+	for (uint32_t i = 0; i < h->stream.n; i++)
+		note_sent(w, sw_stream_find(t, l, h->stream.j + i, &record), h);
 	sw_frame_build(out, l->peer.path, NULL, true, &w->stats);
 	out->way = l->peer.way;
 }

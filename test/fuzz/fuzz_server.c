@@ -170,14 +170,14 @@ static struct sw_header push(struct fuzz *x, const struct fuzz_step *s)
 	return h;
 }
 
-static struct sw_header pull(struct fuzz *x, const struct fuzz_step *s)
+static struct sw_header query(struct fuzz *x, const struct fuzz_step *s)
 {
-	struct sw_pull m = {fuzz_edge(s->a), fuzz_edge(s->b), fuzz_edge(s->c)};
-	uint32_t n = 1 + s->d % SW_PULL_MAX;
+	struct sw_query m = {fuzz_edge(s->a), fuzz_edge(s->b), fuzz_edge(s->c)};
+	uint32_t n = 1 + s->d % SW_QUERY_MAX;
 
 	for (uint32_t i = 0; i < n; i++, m.chunk++)
 		memcpy(x->payload + i * sizeof(m), &m, sizeof(m));
-	return of_type(SW_PULL, n * sizeof(m));
+	return of_type(SW_QUERY, n * sizeof(m));
 }
 
 static struct sw_header ack(struct fuzz *x, const struct fuzz_step *s)
@@ -192,8 +192,10 @@ static struct sw_header fault(struct fuzz *x, const struct fuzz_step *s)
 {
 	struct sw_fault m = {
 		.err = (int16_t)-s->a, .key = fuzz_edge(s->b), .text = "why"};
-	struct sw_header h =
-		of_type(s->c & 1 ? SW_MISMATCH : SW_LEAVE, sizeof(m));
+	struct sw_header h = of_type(s->c & 2   ? SW_CLOSE
+				     : s->c & 1 ? SW_END
+						: SW_LEAVE,
+		sizeof(m));
 
 	h.round = fuzz_edge(s->d);
 	h.key = m.key;
@@ -281,7 +283,7 @@ static void again(struct fuzz *x, const struct fuzz_step *s)
 
 static struct sw_header (*const makers[])(
 	struct fuzz *, const struct fuzz_step *) = {hello, join, keepalive,
-	declare, push, pull, ack, fault, tune, any, open_stream, call};
+	declare, push, query, ack, fault, tune, any, open_stream, call};
 static void (*const calls[])(struct fuzz *, const struct fuzz_step *) = {
 	later, own, enter, again};
 

@@ -174,7 +174,11 @@ static struct sw_header fault(struct fuzz *x, const struct fuzz_step *s)
 
 	if (s->c & 2)
 		m.nonce = 0;
-	h = of(x, s->c & 1 ? SW_MISMATCH : SW_ERROR, &m, sizeof(m));
+	h = of(x,
+		s->c & 4   ? SW_CLOSE
+		: s->c & 1 ? SW_END
+			   : SW_ERROR,
+		&m, sizeof(m));
 	h.round = fuzz_edge(s->d);
 	h.key = m.key;
 	return h;

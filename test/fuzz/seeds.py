@@ -34,7 +34,7 @@ def arp(operation, sender=PEER, target=IP):
 
 
 def header(kind, n=0, space=8):
-    return struct.pack("<HBBBBHI", 0x5753, 2, kind, 0, space, n, 0) + bytes(42) \
+    return struct.pack("<HBBBBHI", 0x4d53, 1, kind, 0, space, n, 0) + bytes(42) \
         + bytes(n)
 
 
@@ -63,7 +63,7 @@ def frame_seeds():
 
 # Steps of fuzz_server.c, and bits of who (fuzz_frames.h).
 TIME, OWN, ENTER, AGAIN = range(4)
-HELLO, JOIN, KEEPALIVE, DECLARE, PUSH, PULL, ACK, FAULT, TUNE, ANY, OPEN, \
+HELLO, JOIN, KEEPALIVE, DECLARE, PUSH, QUERY, ACK, FAULT, TUNE, ANY, OPEN, \
     CALL = range(4, 16)
 LENT, BAD_CRC = 32, 64
 ASYNC, NO_CRC, SMALL, INNER, BY_RANK = 4, 8, 16, 32, 64
@@ -108,10 +108,10 @@ def server_seeds():
     yield "one", bytes([0]) + members(1) + pushes(1, [1, 2]) + \
         step(ACK, 0, 0, 2) + step(FAULT, 0)
     yield "two", bytes([1]) + members(2, 4) + pushes(2, [1, 2], 1, 3) + \
-        step(ACK, 0, 0, 3) + wait_ms(20) + step(PULL, 1, 1, 2, 0, 2) + \
+        step(ACK, 0, 0, 3) + wait_ms(20) + step(QUERY, 1, 1, 2, 0, 2) + \
         step(FAULT, 0) + step(FAULT, 1)
     yield "late", bytes([1]) + members(2) + pushes(1, [1]) + \
-        step(PULL, 0, 0, 1, 0) + step(AGAIN, 0) + wait_ms(255) * 4 + \
+        step(QUERY, 0, 0, 1, 0) + step(AGAIN, 0) + wait_ms(255) * 4 + \
         step(PUSH, 1 | BAD_CRC, 0, 1, 0) + pushes(2, [1]) + \
         step(TIME, 0, 255, 32)
     yield "broadcast", bytes([2]) + members(3) + pushes(3, [1, 2], d=1) + \
@@ -132,7 +132,7 @@ def server_seeds():
     # 2: i32; a window has 16 slots
     yield "stream", bytes([1]) + streams(2) + calls(2, [1, 2]) + \
         step(ACK, 0, 0, 2) + step(ACK, 1, 0, 2) + calls(2, [3, 18, 19]) + \
-        wait_ms(50) + step(PULL, 0, 0, 4, 1, 1)
+        wait_ms(50) + step(QUERY, 0, 0, 4, 1, 1)
     yield "streams", bytes([2 | INNER | NO_CRC]) + streams(3, 3) + \
         calls(3, [1, 2], REDUCE_SCATTER, 0, LENT) + \
         calls(3, [1], ALL_GATHER, 1, LENT) + step(OWN, 0, 0) + \
@@ -142,7 +142,7 @@ def server_seeds():
     yield "wants", bytes([1]) + streams(2) + step(CALL, 1, 0, 1, BCAST, 130) + \
         calls(1, [1, 2, 3], BCAST) + step(ACK, 1, 0, 2) + \
         step(CALL, 1, 0, 2, BCAST, 130) + step(CALL, 1, 0, 15, BCAST, 130) + \
-        step(CALL, 1, 0, 1, 69, 130) + wait_ms(50) + step(PULL, 1, 0, 4, 0, 3)
+        step(CALL, 1, 0, 1, 69, 130) + wait_ms(50) + step(QUERY, 1, 0, 4, 0, 3)
     yield "by_rank", bytes([1 | BY_RANK]) + streams(2) + \
         calls(1, [2, 1]) + calls(2, [1, 2, 3], d=0) + step(FAULT, 0, 28, 0, 1, 1)
     yield "call_differs", bytes([1]) + streams(2, 2) + calls(1, [1]) + \

@@ -197,7 +197,7 @@ proctype worker(byte w)
 		pushed[w] = pushed[w] | (1 << (held[w] + 2)) }
 	:: held[0] == V -> break
 #else
-	/* A PULL would be answered GONE. */
+	/* A QUERY would be answered GONE. */
 	:: d_step { is_waiting[w] && last[w] > held[w] + 1 ->
 		check(never_gone, false) }
 	:: held[0] == LAST(0) && held[1] == LAST(1) -> break

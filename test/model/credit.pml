@@ -10,7 +10,7 @@
  * Messages of a version that the worker holds are forgotten (safety.pml replays
  * them for ever), so there is at most one of each kind per worker and chunk.
  * Credit is counted in frames.  A message's value is what it carries: the
- * sender's count of consumed credit (PUSH, PULL) or a grant (ACK, RESULT, NEED);
+ * sender's count of consumed credit (PUSH, QUERY) or a grant (ACK, RESULT, NEED);
  * 0 = not in transit.
  */
 #ifndef N
@@ -44,7 +44,7 @@ byte odd = ODD;	       /* disturbances left */
 byte left = N * C * V; /* results not yet held */
 
 /* messages about version held + 1 */
-byte pushes[N * C], pulls[N * C], acks[N * C], needs[N * C], results[N * C];
+byte pushes[N * C], queries[N * C], acks[N * C], needs[N * C], results[N * C];
 
 #include "server.pml"
 
@@ -70,7 +70,7 @@ byte received[N];
 #define NEXT  (held[ME] + 1)
 #define WAITS(id) (state[id] == SENT || state[id] == ACKED)
 #define IN_TRANSIT                                                             \
-	(pushes[ME] || pulls[ME] || acks[ME] || needs[ME] || results[ME])
+	(pushes[ME] || queries[ME] || acks[ME] || needs[ME] || results[ME])
 
 /* An item enters the queue when the version before it is held. */
 inline submit()
@@ -129,10 +129,10 @@ inline at_server_push()
 	fi
 }
 
-inline at_server_pull()
+inline at_server_query()
 {
-	seen[w] = MAX(seen[w], pulls[ME]);
-	on_pull(w, c, NEXT);
+	seen[w] = MAX(seen[w], queries[ME]);
+	on_query(w, c, NEXT);
 	check(I6_never_gone, answer != GONE);
 	if
 	:: answer == NEED -> needs[ME] = GRANT(w, 0)
@@ -157,7 +157,7 @@ inline at_worker_result()
 {
 	grant[w] = MAX(grant[w], results[ME]);
 	pushes[ME] = 0;
-	pulls[ME] = 0;
+	queries[ME] = 0;
 	acks[ME] = 0;
 	needs[ME] = 0;
 	held[ME]++;
@@ -179,9 +179,9 @@ inline at_worker_result()
 #define AGAIN(set, receive)                                                    \
 	:: d_step { odd && set[ME] -> odd--; receive() }
 
-/* A PULL whose answer would be WAIT, with no more credit than before, changes
+/* A QUERY whose answer would be WAIT, with no more credit than before, changes
  * nothing: such steps are left out. */
-#define PULL_HELPS                                                             \
+#define QUERY_HELPS                                                             \
 	((cell[CELL(c, NEXT)].ver == NEXT && READY(CELL(c, NEXT))) ||          \
 		IS_NEEDED(w, c, NEXT) || GRANT(w, consumed[w]) > grant[w])
 #define AT_HEAD (state[ME] == QUEUED && queue[w]?[eval(c)])
@@ -196,10 +196,10 @@ proctype chunk(byte w; byte c)
 	:: d_step { odd && state[ME] == SENT -> odd--; send() }
 	/* an ACK that nobody sent */
 	:: d_step { odd && state[ME] == SENT -> odd--; state[ME] = ACKED }
-	:: d_step { WAITS(ME) && !IN_TRANSIT && PULL_HELPS ->
-		pulls[ME] = consumed[w] }
-	:: d_step { odd && WAITS(ME) && !pulls[ME] -> odd--;
-		pulls[ME] = consumed[w] }
+	:: d_step { WAITS(ME) && !IN_TRANSIT && QUERY_HELPS ->
+		queries[ME] = consumed[w] }
+	:: d_step { odd && WAITS(ME) && !queries[ME] -> odd--;
+		queries[ME] = consumed[w] }
 #ifndef MUT_NO_QUESTION
 	/* Something to send, no credit: a header says what was consumed, and
 	 * its answer grants (either may be lost or late: asked again). */
@@ -209,12 +209,12 @@ proctype chunk(byte w; byte c)
 		grant[w] = GRANT(w, 0) }
 #endif
 	MESSAGE(pushes, at_server_push)
-	MESSAGE(pulls, at_server_pull)
+	MESSAGE(queries, at_server_query)
 	MESSAGE(acks, at_worker_ack)
 	MESSAGE(needs, at_worker_need)
 	MESSAGE(results, at_worker_result)
 	AGAIN(pushes, at_server_push)
-	AGAIN(pulls, at_server_pull)
+	AGAIN(queries, at_server_query)
 	AGAIN(acks, at_worker_ack)
 	AGAIN(needs, at_worker_need)
 	:: left == 0 -> break

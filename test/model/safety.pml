@@ -31,7 +31,7 @@ byte held[N];	   /* newest result held */
 bit is_result[N];  /* the buffer has a byte of the result in it */
 byte ring[N];	   /* version awaiting an ACK, 0 = none */
 byte pushed[N];	   /* messages: bit per version of PUSH(w, v) */
-byte pulled[N];	   /* messages: bit per version of PULL(w, v) */
+byte queried[N];	   /* messages: bit per version of QUERY(w, v) */
 byte results[N];   /* messages: bit per version of RESULT(v) to w */
 
 #include "server.pml"
@@ -61,10 +61,10 @@ inline push(w)
 	pushed[w] = pushed[w] | (1 << ring[w])
 }
 
-/* A PULL is sent while the worker waits for the result. */
-#define CAN_PULL(w)                                                            \
+/* A QUERY is sent while the worker waits for the result. */
+#define CAN_QUERY(w)                                                            \
 	(state[w] == GRAD && HAS(pushed[w], held[w] + 1) &&                    \
-		!HAS(pulled[w], held[w] + 1))
+		!HAS(queried[w], held[w] + 1))
 
 /* Which results a worker takes, and in which order it flips and writes. */
 #ifdef MUT_ACCEPT_ANY
@@ -100,7 +100,7 @@ inline write(w)
 /* Receive any message ever sent, if that changes anything. */
 #define AT_SERVER(w, v)                                                        \
 	:: d_step { (v) <= LAST && HAS(pushed[w], v) -> on_push(w, 0, v) }     \
-	:: d_step { (v) <= LAST && HAS(pulled[w], v) -> on_pull(w, 0, v) }     \
+	:: d_step { (v) <= LAST && HAS(queried[w], v) -> on_query(w, 0, v) }     \
 	:: d_step { (v) <= LAST && CAN_TAKE(w, v) -> take(w, v) }
 
 proctype worker(byte w)
@@ -108,7 +108,7 @@ proctype worker(byte w)
 	do
 	:: d_step { CAN_SUBMIT(w) -> submit(w) }
 	:: d_step { CAN_PUSH(w) && CHANGES_SET(w) -> push(w) }
-	:: d_step { CAN_PULL(w) -> pulled[w] = pulled[w] | (1 << (held[w] + 1)) }
+	:: d_step { CAN_QUERY(w) -> queried[w] = queried[w] | (1 << (held[w] + 1)) }
 	:: d_step { CAN_WRITE(w) -> write(w) }
 	AT_SERVER(w, 2)
 	AT_SERVER(w, 3)

@@ -1,4 +1,4 @@
-/* server.pml - the server's cells: PUSH, PULL and the result marks of DESIGN's cell rule
+/* server.pml - the server's cells: PUSH, QUERY and the result marks of DESIGN's cell rule
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Shared by safety.pml and credit.pml.  They define N (workers), C (chunks), V
@@ -48,7 +48,7 @@ bool I3_finished_is_immutable = true;
 bool push_is_a_gradient = true;
 
 hidden byte i, j, k, o, ok; /* scratch, not part of the state */
-/* How on_push and on_pull answered. */
+/* How on_push and on_query answered. */
 mtype = {ACK, RESULT, WAIT, NEED, GONE, VIOLATION};
 hidden mtype answer;
 
@@ -187,7 +187,7 @@ inline on_push(w, c, v)
 }
 #endif
 
-/* What a PULL would be answered; the condition of on_pull's second branch. */
+/* What a QUERY would be answered; the condition of on_query's second branch. */
 #ifdef MUT_NO_NEED
 #define IS_NEEDED(w, c, v) false
 #else
@@ -197,7 +197,7 @@ inline on_push(w, c, v)
 			!HAS(cell[CELL(c, v)].got, w)))
 #endif
 
-inline on_pull(w, c, v)
+inline on_query(w, c, v)
 {
 	k = CELL(c, v);
 	if

@@ -234,11 +234,11 @@ static void again(struct forge *f)
 
 /* --- control payloads --- */
 
-static void pull_unknown(struct forge *f)
+static void query_unknown(struct forge *f)
 {
-	struct sw_pull pull = {.key = f->peer.key + 1, .round = 1};
+	struct sw_query query = {.key = f->peer.key + 1, .round = 1};
 
-	forge_control(f, SW_PULL, &pull, sizeof(pull));
+	forge_control(f, SW_QUERY, &query, sizeof(query));
 }
 
 static void declare_short(struct forge *f)
@@ -321,7 +321,7 @@ const struct forge_kind forge_kinds[] = {
 	{"round_ahead", "rx_round", true, round_ahead},
 	{"payload_crc", "rx_payload_crc", true, payload_crc},
 	{"again", "push_again", true, again},
-	{"pull_unknown", "rx_key", true, pull_unknown},
+	{"query_unknown", "rx_key", true, query_unknown},
 	{"declare_short", "rx_length", true, declare_short},
 	{"ack_of_nothing", "rx_state", true, ack_of_nothing},
 	{"noise", "", false, noise},

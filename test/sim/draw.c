@@ -25,7 +25,7 @@ static uint64_t moment(struct sim_job *job)
 static void draw_losses(struct sim_job *job)
 {
 	static const uint32_t types[] = {1u << SW_ACK, 1u << SW_RESULT,
-		1u << SW_PUSH | 1u << SW_WANT, 1u << SW_PULL | 1u << SW_ANSWER,
+		1u << SW_PUSH | 1u << SW_WANT, 1u << SW_QUERY | 1u << SW_ANSWER,
 		1u << SW_PUSH | 1u << SW_RESULT,
 		1u << SW_STATUS | 1u << SW_ACCEPT | 1u << SW_COOKIE |
 			1u << SW_DECLARED | 1u << SW_LEFT};

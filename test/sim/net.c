@@ -490,11 +490,12 @@ void sim_net_tell(const struct sim_net *net)
 		[SW_KEEPALIVE] = "KEEPALIVE",
 		[SW_ERROR] = "ERROR",
 		[SW_TUNE] = "TUNE",
-		[SW_MISMATCH] = "MISMATCH",
+		[SW_END] = "END",
+		[SW_CLOSE] = "CLOSE",
 		[SW_PUSH] = "PUSH",
 		[SW_RESULT] = "RESULT",
 		[SW_ACK] = "ACK",
-		[SW_PULL] = "PULL",
+		[SW_QUERY] = "QUERY",
 		[SW_ANSWER] = "ANSWER",
 		[SW_WANT] = "WANT"};
 	static const char *const fates[SIM_N_FATES] = {"", " lost", " held"};

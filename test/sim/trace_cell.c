@@ -56,7 +56,7 @@ static void a2_queued_result_survives_recycle(struct check *c)
 
 /* The mark of an older round is not answered with the cell of a newer one
  * that is not complete, whatever the member asks for. */
-static void a2_pull_of_unfinished_round_waits(struct check *c)
+static void a2_query_of_unfinished_round_waits(struct check *c)
 {
 	struct hand_rig rig;
 	struct test_frame got;
@@ -66,7 +66,7 @@ static void a2_pull_of_unfinished_round_waits(struct check *c)
 	whole_round(&rig, 1);
 	hand_push(&rig, A, 2, 0, 1);
 	hand_empty(&rig);
-	peer_pull(&rig.r.w[A], 0, 2, 0);
+	peer_query(&rig.r.w[A], 0, 2, 0);
 	check_eq(c, hand_count(&rig, A, SW_RESULT), 0, "RESULTs");
 	if (check(c, hand_take(&rig, A, SW_ANSWER, &got), "an ANSWER came")) {
 		frame_get(&got, &a, sizeof(a));
@@ -169,7 +169,7 @@ static void expect_answer(struct check *c, struct hand_rig *rig, uint32_t i,
 	struct sw_answer a;
 
 	hand_empty(rig);
-	peer_pull(&rig->r.w[i], 0, round, 0);
+	peer_query(&rig->r.w[i], 0, round, 0);
 	if (!check(c, hand_take(rig, i, SW_ANSWER, &got), "an ANSWER came"))
 		return;
 	frame_get(&got, &a, sizeof(a));
@@ -177,8 +177,8 @@ static void expect_answer(struct check *c, struct hand_rig *rig, uint32_t i,
 	check_eq(c, a.round, round, "its round");
 }
 
-/* A PULL has four answers, whatever was acknowledged before. */
-static void a5_pull_has_four_answers(struct check *c)
+/* A QUERY has four answers, whatever was acknowledged before. */
+static void a5_query_has_four_answers(struct check *c)
 {
 	struct hand_rig rig;
 
@@ -190,7 +190,7 @@ static void a5_pull_has_four_answers(struct check *c)
 	hand_push(&rig, B, 1, 0, 4);
 	peer_ack_one(&rig.r.w[A], 0, 1); /* false: A has lost it */
 	hand_empty(&rig);
-	peer_pull(&rig.r.w[A], 0, 1, 0);
+	peer_query(&rig.r.w[A], 0, 1, 0);
 	hand_expect(c, &rig, A, 1, 5);
 	hand_push(&rig, A, 2, 0, 1);
 	expect_answer(c, &rig, A, 1, SW_ANSWER_GONE); /* it held 1 */
@@ -201,7 +201,7 @@ static void a5_pull_has_four_answers(struct check *c)
 }
 
 /* The result was lost, its ACK is false: the push alone asks for it. */
-static void a5_push_again_acts_as_pull(struct check *c)
+static void a5_push_again_acts_as_query(struct check *c)
 {
 	struct hand_rig rig;
 
@@ -216,7 +216,7 @@ static void a5_push_again_acts_as_pull(struct check *c)
 }
 
 /* What was on its way is not sent twice because it is asked for twice. */
-static void a18_pull_of_what_is_on_its_way(struct check *c)
+static void a18_query_of_what_is_on_its_way(struct check *c)
 {
 	struct hand_rig rig;
 
@@ -225,16 +225,16 @@ static void a18_pull_of_what_is_on_its_way(struct check *c)
 	hand_push(&rig, B, 1, 0, 4);
 	check_eq(c, hand_count(&rig, A, SW_RESULT), 1, "RESULTs");
 	for (uint32_t i = 0; i < 10; i++)
-		peer_pull(&rig.r.w[A], 0, 1, 0);
-	check_eq(c, hand_count(&rig, A, SW_RESULT), 1, "RESULTs after PULLs");
+		peer_query(&rig.r.w[A], 0, 1, 0);
+	check_eq(c, hand_count(&rig, A, SW_RESULT), 1, "RESULTs after QUERIES");
 	peer_ack_one(&rig.r.w[A], 0, 1);
-	peer_pull(&rig.r.w[A], 0, 1, 0);
-	peer_pull(&rig.r.w[A], 0, 1, 0);
+	peer_query(&rig.r.w[A], 0, 1, 0);
+	peer_query(&rig.r.w[A], 0, 1, 0);
 	check_eq(c, hand_count(&rig, A, SW_RESULT), 2, "RESULTs after an ACK");
 	hand_close(&rig);
 }
 
-/* Results obey the credit of the worker, also when they are pulled (I5). */
+/* Results obey the credit of the worker, also when they are queried (I5). */
 static void a18_results_obey_the_grant(struct check *c)
 {
 	struct hand_rig rig;
@@ -249,14 +249,14 @@ static void a18_results_obey_the_grant(struct check *c)
 		for (uint32_t k = 0; k < n; k++)
 			hand_push(&rig, i, 1, k, 1);
 	for (uint32_t k = 0; k < n; k++)
-		peer_pull(&rig.r.w[A], 0, 1, k);
+		peer_query(&rig.r.w[A], 0, 1, k);
 	/* A chunk is 2 units; the last may overdraw. */
 	check_eq(c, hand_count(&rig, A, SW_RESULT), 4, "RESULTs to A");
 	check_eq(c, hand_count(&rig, B, SW_RESULT), n, "RESULTs to B");
 	hand_close(&rig);
 }
 
-/* Of a member that has passed on, a late PULL is GONE and harms nobody; a
+/* Of a member that has passed on, a late QUERY is GONE and harms nobody; a
  * late push is only acknowledged. */
 static void f_late_frames_of_old_rounds(struct check *c)
 {
@@ -329,14 +329,14 @@ static void i4_nothing_changes_before_all_is_checked(struct check *c)
 const struct check_case trace_cell[] = {
 	{"a2_queued_result_survives_recycle",
 		a2_queued_result_survives_recycle},
-	{"a2_pull_of_unfinished_round_waits",
-		a2_pull_of_unfinished_round_waits},
+	{"a2_query_of_unfinished_round_waits",
+		a2_query_of_unfinished_round_waits},
 	{"a2_fate_of_an_older_round", a2_fate_of_an_older_round},
 	{"a3_push_into_done", a3_push_into_done},
 	{"a3_push_again_and_late", a3_push_again_and_late},
-	{"a5_pull_has_four_answers", a5_pull_has_four_answers},
-	{"a5_push_again_acts_as_pull", a5_push_again_acts_as_pull},
-	{"a18_pull_of_what_is_on_its_way", a18_pull_of_what_is_on_its_way},
+	{"a5_query_has_four_answers", a5_query_has_four_answers},
+	{"a5_push_again_acts_as_query", a5_push_again_acts_as_query},
+	{"a18_query_of_what_is_on_its_way", a18_query_of_what_is_on_its_way},
 	{"a18_results_obey_the_grant", a18_results_obey_the_grant},
 	{"f_late_frames_of_old_rounds", f_late_frames_of_old_rounds},
 	{"i3_push_ahead_is_refused", i3_push_ahead_is_refused},

@@ -19,8 +19,8 @@ static enum sim_fate lose_first_of_chunk_3(void *ctx, struct sim_frame *f)
 }
 
 /* One push of rank 0 is lost and acknowledged all the same: it must find out
- * by PULL and push again. */
-static void a5_false_ack_repaired_by_pull(struct check *c)
+ * by QUERY and push again. */
+static void a5_false_ack_repaired_by_query(struct check *c)
 {
 	struct sim_job *job = new_job(10 * 336, 1);
 	struct sw_stats *st = &job->workers[0].engine.stats;
@@ -32,7 +32,7 @@ static void a5_false_ack_repaired_by_pull(struct check *c)
 	sim_job_open(job);
 	check(c, sim_job_run(job, SW_S), "the job ends within a second");
 	check(c, job->net.n_false_acks > 0, "ACKs were false");
-	check(c, st->pull_need > 0, "the server said NEED");
+	check(c, st->query_need > 0, "the server said NEED");
 	check_eq(c, st->timeouts, 0, "timeouts");
 	end_job(c, job);
 }
@@ -444,7 +444,7 @@ static void a17_deaf_server_accuses_nobody(struct check *c)
 
 /* Rank 1 comes two seconds late.  Rank 0, with 2,000 chunks folded, asks in
  * growing pauses for a few of them, and no result is sent twice. */
-static void a18_pull_storm(struct check *c)
+static void a18_query_storm(struct check *c)
 {
 	struct sim_job *job = new_job(2000 * 336, 1);
 	const struct sw_stats *st = &job->workers[0].engine.stats;
@@ -452,9 +452,9 @@ static void a18_pull_storm(struct check *c)
 	job->workers[1].pause_until_ns = 3 * SW_S;
 	sim_job_open(job);
 	check(c, sim_job_run(job, 5 * SW_S), "the job ends");
-	check(c, st->pulls > 0, "there were PULLs");
+	check(c, st->queries > 0, "there were QUERIES");
 	/* 1, 2, 4 … 64, then every 100 ms: 27 frames of 64 chunks. */
-	check(c, st->pulls <= 30 * SW_PULL_MAX, "few PULLs");
+	check(c, st->queries <= 30 * SW_QUERY_MAX, "few QUERIES");
 	check_eq(c, job->servers[0]->stats.results, 2 * 2000, "RESULTs sent");
 	check_eq(c, job->servers[0]->stats.retransmissions, 0,
 		"RESULTs sent again");
@@ -488,7 +488,7 @@ static void c_no_fault_no_retransmission(struct check *c)
 }
 
 const struct check_case trace_flow[] = {
-	{"a5_false_ack_repaired_by_pull", a5_false_ack_repaired_by_pull},
+	{"a5_false_ack_repaired_by_query", a5_false_ack_repaired_by_query},
 	{"a5_old_ack_is_ignored", a5_old_ack_is_ignored},
 	{"a5_overtaken_ack_counts", a5_overtaken_ack_counts},
 	{"a5_old_ack_is_ignored_by_a_worker",
@@ -508,7 +508,7 @@ const struct check_case trace_flow[] = {
 	{"a17_stopped_server_accuses_nobody",
 		a17_stopped_server_accuses_nobody},
 	{"a17_deaf_server_accuses_nobody", a17_deaf_server_accuses_nobody},
-	{"a18_pull_storm", a18_pull_storm},
+	{"a18_query_storm", a18_query_storm},
 	{"c_no_fault_no_retransmission", c_no_fault_no_retransmission},
 };
 

@@ -178,7 +178,7 @@ static void grow_loss_at_the_mark(struct check *c)
 	end_job(c, job);
 }
 
-/* Every ACK is a lie, so what is lost shows by PULL alone; the mark has moved
+/* Every ACK is a lie, so what is lost shows by QUERY alone; the mark has moved
  * when the server says that it needs the chunk. */
 static void grow_needs_at_the_mark(struct check *c)
 {
@@ -191,7 +191,7 @@ static void grow_needs_at_the_mark(struct check *c)
 	start(job);
 	submit(job, A, 10 * CHUNK);
 	sim_job_pass(job, 100 * SW_MS);
-	check(c, job->workers[A].engine.stats.pull_need > 0, "it said NEED");
+	check(c, job->workers[A].engine.stats.query_need > 0, "it said NEED");
 	submit(job, B, CHUNKS * CHUNK);
 	grow(job, A, 11 * CHUNK);
 	sim_job_pass(job, 100 * SW_MS);

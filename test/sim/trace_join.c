@@ -331,11 +331,11 @@ static void a19_mixed_steps(struct check *c)
 	free(job);
 }
 
-static enum sim_fate lose_mismatches(void *ctx, struct sim_frame *f)
+static enum sim_fate lose_ends(void *ctx, struct sim_frame *f)
 {
 	uint32_t *n = ctx;
 
-	return f->bytes[3] == SW_MISMATCH && (*n)++ < 12 ? SIM_LOST : SIM_PASS;
+	return f->bytes[3] == SW_END && (*n)++ < 12 ? SIM_LOST : SIM_PASS;
 }
 
 /* What a server says of it is lost: it says so again when it is asked. */
@@ -344,7 +344,7 @@ static void a19_is_told_again(struct check *c)
 	struct sim_job *job = odd_step();
 	uint32_t n_lost = 0;
 
-	job->net.hook = lose_mismatches;
+	job->net.hook = lose_ends;
 	job->net.hook_ctx = &n_lost;
 	sim_job_open(job);
 	check(c, sim_job_run(job, 10 * SW_S), "all calls end");

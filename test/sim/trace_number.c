@@ -149,9 +149,9 @@ static void n2_control_to_a_server(struct check *c)
 				       .as = as[i],
 				       .from = WORKER,
 				       .to = SERVER});
-	survive_all(c, (struct forger){.name = "PULLs",
-			       .type = SW_PULL,
-			       .as = SW_PULL,
+	survive_all(c, (struct forger){.name = "QUERIES",
+			       .type = SW_QUERY,
+			       .as = SW_QUERY,
 			       .from = WORKER,
 			       .to = SERVER});
 }
@@ -170,8 +170,8 @@ static void n3_a_member_is_not_muted(struct check *c)
 	peer_again(&rig.r.w[A], &f);
 	peer_again(&rig.r.w[A], &f); /* nor when it comes twice */
 	hand_empty(&rig);
-	peer_pull(&rig.r.w[A], 0, 1, 0);
-	check_eq(c, hand_count(&rig, A, SW_ANSWER), 1, "answers to its PULL");
+	peer_query(&rig.r.w[A], 0, 1, 0);
+	check_eq(c, hand_count(&rig, A, SW_ANSWER), 1, "answers to its QUERY");
 	peer_leave(&rig.r.w[A], 0, "");
 	check_eq(c, hand_count(&rig, A, SW_LEFT), 1, "answers to its LEAVE");
 	hand_close(&rig);
@@ -202,7 +202,7 @@ static void n4_recorded_frames_prove_no_life(struct check *c)
 	f[0] = rig.sent;
 	hand_push(&rig, A, 1, 0, 1);
 	f[1] = rig.sent;
-	peer_pull(&rig.r.w[A], 0, 1, 0);
+	peer_query(&rig.r.w[A], 0, 1, 0);
 	f[2] = rig.sent;
 	replay_dead(c, &rig, f, 3);
 	hand_close(&rig);

@@ -360,7 +360,7 @@ static enum sim_fate lose_answers(void *ctx, struct sim_frame *f)
 }
 
 /* A, which gives, learns of base by answers alone, and all are lost for a
- * while. It asks for it again, though a whole PULL of results is late that B
+ * while. It asks for it again, though a whole QUERY of results is late that B
  * does not ask for. */
 static void window_is_asked_for_beside_late_results(struct check *c)
 {
@@ -423,7 +423,7 @@ static void close_stream(struct hand_rig *rig, uint32_t i, uint32_t key)
 
 	peer_send(&rig->r.w[i],
 		(struct sw_header){
-			.type = SW_MISMATCH, .payload_len = sizeof(fault)},
+			.type = SW_CLOSE, .payload_len = sizeof(fault)},
 		&fault);
 }
 

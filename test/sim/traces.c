@@ -6,7 +6,7 @@
  *
  *  A2   a result that waits to be sent survives the recycle of its cell
  *  A3   a push into a sum that is complete
- *  A5   a false acknowledgement; PULL as the universal repair
+ *  A5   a false acknowledgement; QUERY as the universal repair
  *  A6   a retransmission rebuilt from the result in an in-place buffer
  *  A9   credit that leaks by loss; grants that are too old; overdrawing
  *  A10  classes that overtake each other are no loss
@@ -17,7 +17,7 @@
  *  A14  two agents of one rank; a JOIN that comes late, and counts for nobody
  *  A16  a buffer that is written while it is pushed
  *  A17  timers after a gap in polling
- *  A18  storms of PULLs
+ *  A18  storms of QUERIES
  *  A19  ranks that sum different steps
  *  tuning: other tuning in a running job, which all members come to use
  *  urgent, least_urgent: scheduling, with the bounds of trace_sched.c

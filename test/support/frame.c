@@ -187,9 +187,9 @@ static void put_ack(struct text *t, const struct test_frame *f)
 	}
 }
 
-static void put_pull(struct text *t, const struct test_frame *f)
+static void put_query(struct text *t, const struct test_frame *f)
 {
-	struct sw_pull p;
+	struct sw_query p;
 
 	for (uint32_t at = 0; at < f->h.payload_len; at += sizeof(p)) {
 		memcpy(&p, f->bytes + SW_HEAD_BYTES + at, sizeof(p));
@@ -234,12 +234,20 @@ static void put_fault(struct text *t, const struct test_frame *f)
 		put(t, " %s %s", sw_error_name(fault.err), fault.text);
 }
 
-static void put_mismatch(struct text *t, const struct test_frame *f)
+static void put_end(struct text *t, const struct test_frame *f)
 {
 	struct sw_fault fault;
 
 	memcpy(&fault, f->bytes + SW_HEAD_BYTES, sizeof(fault));
 	put(t, " k%u r%u %s", fault.key, f->h.round, fault.text);
+}
+
+static void put_close(struct text *t, const struct test_frame *f)
+{
+	struct sw_fault fault;
+
+	memcpy(&fault, f->bytes + SW_HEAD_BYTES, sizeof(fault));
+	put(t, " k%u %s", fault.key, fault.text);
 }
 
 static void put_declare(struct text *t, const struct test_frame *f)
@@ -296,11 +304,12 @@ void frame_text(const struct test_frame *f, char letter, char *out, size_t size)
 		[SW_KEEPALIVE] = {"KEEPALIVE", NULL},
 		[SW_ERROR] = {"ERROR", put_fault},
 		[SW_TUNE] = {"TUNE", NULL},
-		[SW_MISMATCH] = {"MISMATCH", put_mismatch},
+		[SW_END] = {"END", put_end},
+		[SW_CLOSE] = {"CLOSE", put_close},
 		[SW_PUSH] = {"PUSH", NULL},
 		[SW_RESULT] = {"RESULT", NULL},
 		[SW_ACK] = {"ACK", put_ack},
-		[SW_PULL] = {"PULL", put_pull},
+		[SW_QUERY] = {"QUERY", put_query},
 		[SW_ANSWER] = {"ANSWER", put_answer},
 		[SW_WANT] = {"WANT", NULL}};
 	size_t n = strlen(out);

@@ -5,7 +5,7 @@
  *	w1 RESULT k0 r3 c1 +256 w2	to peer 1: key, round, chunk, bytes
  *	s0 PUSH k0 r3 c1 +256 again	sent before
  *	w0 ACK 0:1-3,5 2:9		per class the numbers received
- *	s0 PULL k0r3c1 k0r3c2
+ *	s0 QUERY k0r3c1 k0r3c2
  *	w0 ANSWER NEED k0r3c1, WAIT k0r3c2 for 2
  */
 #ifndef SW_TEST_SUPPORT_FRAME_H

@@ -258,12 +258,12 @@ void peer_push(struct test_peer *p, uint32_t key, uint32_t round,
 	peer_fill(p, peer_push_header(key, round, chunk), value);
 }
 
-void peer_pull(
+void peer_query(
 	struct test_peer *p, uint32_t key, uint32_t round, uint32_t chunk)
 {
-	struct sw_pull pull = {key, round, chunk};
+	struct sw_query query = {key, round, chunk};
 
-	peer_say(p, SW_PULL, &pull, sizeof(pull));
+	peer_say(p, SW_QUERY, &query, sizeof(query));
 }
 
 static void say_fault(struct test_peer *p, enum sw_frame_type type,

@@ -104,8 +104,8 @@ void peer_push(struct test_peer *p, uint32_t key, uint32_t round,
 	uint32_t chunk, int32_t value);
 struct sw_header peer_push_header(uint32_t key, uint32_t round, uint32_t chunk);
 
-/* peer_pull - ask for one chunk. */
-void peer_pull(
+/* peer_query - ask for one chunk. */
+void peer_query(
 	struct test_peer *p, uint32_t key, uint32_t round, uint32_t chunk);
 
 /* peer_leave - leave. */
@@ -127,7 +127,7 @@ void peer_result(struct test_peer *p, uint32_t key, uint32_t round,
 struct sw_header peer_result_header(
 	uint32_t key, uint32_t round, uint32_t chunk, uint32_t n_elems);
 
-/* peer_answer - to a PULL of one chunk. */
+/* peer_answer - to a QUERY of one chunk. */
 void peer_answer(struct test_peer *p, enum sw_answer_kind kind, uint32_t key,
 	uint32_t round, uint32_t chunk, uint64_t missing);
 

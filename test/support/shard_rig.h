@@ -169,12 +169,12 @@ static inline void fate(struct fixture *x, uint32_t member, bool is_lost)
 }
 
 /* What @member is told about (0, @round, 0): 'r' nothing, else the answer. */
-static inline char pull(struct fixture *x, uint32_t member, uint32_t round)
+static inline char query(struct fixture *x, uint32_t member, uint32_t round)
 {
-	struct sw_pull p = {0, round, 0};
+	struct sw_query p = {0, round, 0};
 	struct sw_answer a;
 
-	if (!sw_shard_pull(&x->sh, member, &p, &a))
+	if (!sw_shard_query(&x->sh, member, &p, &a))
 		return 'r';
 	assert_int_equal(a.round, round);
 	return "WNG"[a.kind];

@@ -511,9 +511,9 @@ static void server__streams_of_a_group(void **state)
  * That of one of them member 1 has called as another kind: it is found, too. */
 static void server__calls_of_many_groups(void **state)
 {
-	enum { N_GROUPS = SW_PULL_MAX / 2, LAST = N_GROUPS - 1 };
+	enum { N_GROUPS = SW_QUERY_MAX / 2, LAST = N_GROUPS - 1 };
 	struct server_rig *r = open_server();
-	struct sw_pull pulls[N_GROUPS];
+	struct sw_query queries[N_GROUPS];
 	struct sw_header h = peer_push_header(
 		LAST * SW_GROUP_STREAMS + SW_GROUP_STREAMS - 1, 1, 1);
 	uint32_t n = 0;
@@ -526,18 +526,18 @@ static void server__calls_of_many_groups(void **state)
 		assert_true(declare_window(r, i, name, 8));
 	}
 	for (uint32_t i = 0; i < N_GROUPS; i++)
-		pulls[i] = (struct sw_pull){
+		queries[i] = (struct sw_query){
 			.key = i * SW_GROUP_STREAMS, .chunk = 1};
 	FEW_OF(4 * STEPS_MAX, "calls",
-		peer_say(&r->w[0], SW_PULL, pulls, sizeof(pulls)));
-	assert_null(strstr(rig_tx(r), "MISMATCH"));
+		peer_say(&r->w[0], SW_QUERY, queries, sizeof(queries)));
+	assert_null(strstr(rig_tx(r), "END"));
 	h.op = sw_coll_op(SW_ALL_REDUCE, SW_ROUND_SUM);
 	h.chunk = h.weight = 1;
 	h.payload_len = 4;
 	peer_fill(&r->w[1], h, 1);
 	do
-		peer_say(&r->w[0], SW_PULL, pulls, sizeof(pulls));
-	while (!strstr(rig_tx(r), "MISMATCH") && n++ < 1000);
+		peer_say(&r->w[0], SW_QUERY, queries, sizeof(queries));
+	while (!strstr(rig_tx(r), "END") && n++ < 1000);
 	assert_in_range(n, 0, 999);
 	server_rig_close(r);
 }
@@ -549,7 +549,7 @@ static void server__large_windows(void **state)
 {
 	enum { LAST = 1 << SW_WINDOW_MAX_LOG2 };
 	struct server_rig *r = open_server();
-	struct sw_pull pulls[SW_PULL_MAX];
+	struct sw_query queries[SW_QUERY_MAX];
 	struct sw_fault fault = {.key = 0};
 	struct sw_header h = peer_push_header(0, LAST, 1);
 	char name[16];
@@ -564,18 +564,18 @@ static void server__large_windows(void **state)
 		h.key = i;
 		peer_fill(&r->w[1], h, 1);
 	}
-	for (uint32_t i = 0; i < SW_PULL_MAX; i++)
-		pulls[i] = (struct sw_pull){
+	for (uint32_t i = 0; i < SW_QUERY_MAX; i++)
+		queries[i] = (struct sw_query){
 			.key = i % SW_GROUP_STREAMS, .chunk = 2};
-	FEW("calls", peer_say(&r->w[0], SW_PULL, pulls, sizeof(pulls)));
+	FEW("calls", peer_say(&r->w[0], SW_QUERY, queries, sizeof(queries)));
 	rig_tx(r);
 	for (uint32_t i = 0; i < N_COUNTED; i++)
 		FEW("close",
-			peer_say(&r->w[1], SW_MISMATCH, &fault, sizeof(fault)));
+			peer_say(&r->w[1], SW_CLOSE, &fault, sizeof(fault)));
 	assert_int_equal(r->srv->jobs[0].shard.tensors[0].closed, 2);
 	assert_int_equal(r->srv->jobs[0].shard.tensors[0].dead_from, 0);
 	FEW_OF(2 * STEPS_MAX, "the last closes",
-		peer_say(&r->w[0], SW_MISMATCH, &fault, sizeof(fault)));
+		peer_say(&r->w[0], SW_CLOSE, &fault, sizeof(fault)));
 	server_rig_close(r);
 }
 

@@ -53,12 +53,12 @@ static void copy__waits_for_all(void **state)
 	struct fixture *x = open_three(SW_I32);
 
 	assert_int_equal(ask(x, A, 1), SW_PUSH_FOLD);
-	assert_int_equal(pull(x, A, 1), 'W');
+	assert_int_equal(query(x, A, 1), 'W');
 	assert_int_equal(give(x, 1, 42), SW_PUSH_FOLD);
 	assert_int_equal(take(x, A), -1);
 	assert_int_equal(take(x, ROOT), -1);
-	assert_int_equal(pull(x, A, 1), 'W');
-	assert_int_equal(pull(x, C, 1), 'N');
+	assert_int_equal(query(x, A, 1), 'W');
+	assert_int_equal(query(x, C, 1), 'N');
 	assert_int_equal(x->sh.n_open, 1);
 	assert_int_equal(ask(x, C, 1), SW_PUSH_COMPLETE);
 	for (uint32_t m = 0; m < 3; m++)

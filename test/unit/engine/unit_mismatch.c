@@ -28,7 +28,7 @@ static void push(struct server_rig *r, uint32_t i, uint32_t round,
 	peer_send(&r->w[i], h, elems);
 }
 
-/* All are told; who pushes or pulls it later is told again; nothing waits for
+/* All are told; who pushes or queries it later is told again; nothing waits for
  * members any more, and nothing of the round leaves. */
 static void server__kills_the_tensor(void **state)
 {
@@ -39,14 +39,13 @@ static void server__kills_the_tensor(void **state)
 	push(r, 0, 1, 1, 1);
 	assert_int_equal(sh->n_open, 2);
 	push(r, 1, 1, 0, 2);
-	assert_string_equal(rig_tx(r),
-		"w0 MISMATCH k0 r1 " WHY "; w1 MISMATCH k0 r1 " WHY
-		"; w2 MISMATCH k0 r1 " WHY);
+	assert_string_equal(rig_tx(r), "w0 END k0 r1 " WHY "; w1 END k0 r1 " WHY
+				       "; w2 END k0 r1 " WHY);
 	assert_int_equal(sh->n_open, 0);
 	push(r, 2, 1, 0, 1);
-	assert_string_equal(rig_tx(r), "w2 MISMATCH k0 r1 " WHY);
-	peer_pull(&r->w[0], 0, 1, 1);
-	assert_string_equal(rig_tx(r), "w0 MISMATCH k0 r1 " WHY);
+	assert_string_equal(rig_tx(r), "w2 END k0 r1 " WHY);
+	peer_query(&r->w[0], 0, 1, 1);
+	assert_string_equal(rig_tx(r), "w0 END k0 r1 " WHY);
 	push(r, 1, 1, 1, 1);
 	rig_tick(r, SW_MS); /* it is acknowledged like any other */
 	assert_contains(rig_tx(r), "w1 ACK");
@@ -66,11 +65,11 @@ static void server__the_round_before_is_sent(void **state)
 	rig_tx(r);
 	push(r, 0, 2, 0, 1);
 	push(r, 1, 2, 0, 2);
-	assert_contains(rig_tx(r), "w2 MISMATCH k0 r2 " WHY);
+	assert_contains(rig_tx(r), "w2 END k0 r2 " WHY);
 	rig_tick(r, 100 * SW_MS); /* its RESULT was lost */
 	assert_contains(rig_tx(r), "w2 RESULT k0 r1 c0");
 	peer_ack(&r->w[2], 0, 2);
-	peer_pull(&r->w[2], 0, 1, 0);
+	peer_query(&r->w[2], 0, 1, 0);
 	assert_contains(rig_tx(r), "w2 RESULT k0 r1 c0");
 	server_rig_close(r);
 }
@@ -82,7 +81,7 @@ static void say(struct server_rig *r, uint32_t i, uint32_t key, uint32_t round,
 
 	snprintf(fault.text, sizeof(fault.text), "%s", text);
 	peer_send(&r->w[i],
-		(struct sw_header){.type = SW_MISMATCH,
+		(struct sw_header){.type = SW_END,
 			.round = round,
 			.payload_len = sizeof(fault)},
 		&fault);
@@ -96,15 +95,15 @@ static void server__is_told_by_a_worker(void **state)
 
 	push(r, 0, 1, 0, 1);
 	say(r, 1, 0, 1, "tensor a: so\x1bit is");
-	assert_string_equal(rig_tx(r), "w0 MISMATCH k0 r1 tensor a: so?it is; "
-				       "w1 MISMATCH k0 r1 tensor a: so?it is");
+	assert_string_equal(rig_tx(r), "w0 END k0 r1 tensor a: so?it is; "
+				       "w1 END k0 r1 tensor a: so?it is");
 	assert_int_equal(r->srv->jobs[0].shard.n_open, 0);
 	say(r, 1, 0, 1, "another");
-	assert_string_equal(rig_tx(r), "w1 MISMATCH k0 r1 tensor a: so?it is");
+	assert_string_equal(rig_tx(r), "w1 END k0 r1 tensor a: so?it is");
 	say(r, 1, 1, 1, "no such tensor"); /* that ends it, as if closed */
-	assert_string_equal(rig_tx(r), "w1 MISMATCH k1 r0 ");
+	assert_string_equal(rig_tx(r), "w1 CLOSE k1 ");
 	say(r, 1, SW_KEY_NONE, 1, "no such tensor");
-	assert_string_equal(rig_tx(r), "w1 MISMATCH k4294967295 r0 ");
+	assert_string_equal(rig_tx(r), "w1 CLOSE k4294967295 ");
 	assert_int_equal(r->srv->stats.rx_key, 2);
 	say(r, 1, 0, 1, "");
 	assert_int_equal(r->srv->stats.rx_state, 1);
@@ -155,7 +154,7 @@ static void tell(struct worker_rig *r, uint32_t i, uint32_t key, uint32_t round,
 
 	snprintf(fault.text, sizeof(fault.text), "%s", text);
 	peer_send(&r->s[i],
-		(struct sw_header){.type = SW_MISMATCH,
+		(struct sw_header){.type = SW_END,
 			.round = round,
 			.payload_len = sizeof(fault)},
 		&fault);
@@ -218,16 +217,16 @@ static void worker__tells_the_other_servers(void **state)
 	wrig_tx(r);
 	tell(r, 0, 0, 1, WHY);
 	wrig_tick(r, 0);
-	assert_string_equal(wrig_tx(r),
-		"s0 MISMATCH k0 r1 " WHY "; s1 MISMATCH k0 r1 " WHY);
+	assert_string_equal(
+		wrig_tx(r), "s0 END k0 r1 " WHY "; s1 END k0 r1 " WHY);
 	tell(r, 0, 0, 1, WHY);
-	wrig_tick(r, r->params.pull_max);
-	assert_non_null(strstr(wrig_tx(r), "s1 MISMATCH k0 r1 " WHY));
+	wrig_tick(r, r->params.query_max);
+	assert_non_null(strstr(wrig_tx(r), "s1 END k0 r1 " WHY));
 	sw_worker_leave(&r->w, 0, NULL);
 	wrig_tick(r, 0);
 	seen = wrig_tx(r);
 	assert_non_null(strstr(seen, "s0 LEAVE"));
-	assert_non_null(strstr(seen, "s1 MISMATCH"));
+	assert_non_null(strstr(seen, "s1 END"));
 	assert_null(strstr(seen, "s1 LEAVE"));
 	tell(r, 1, 0, 1, WHY);
 	assert_non_null(strstr(wrig_tx(r), "s1 LEAVE"));

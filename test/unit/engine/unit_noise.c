@@ -93,7 +93,8 @@ static uint16_t length_of(uint8_t type, uint64_t *rng)
 		return sizeof(struct sw_tune_ask);
 	case SW_LEAVE:
 	case SW_ERROR:
-	case SW_MISMATCH:
+	case SW_END:
+	case SW_CLOSE:
 		return sizeof(struct sw_fault);
 	case SW_DECLARE:
 		return (uint16_t)(8 + below(rng, 300));
@@ -101,8 +102,8 @@ static uint16_t length_of(uint8_t type, uint64_t *rng)
 		return (uint16_t)(8 + 4 * below(rng, 20));
 	case SW_ACK:
 		return (uint16_t)(sizeof(struct sw_sack) * below(rng, 9));
-	case SW_PULL:
-		return (uint16_t)(sizeof(struct sw_pull) *
+	case SW_QUERY:
+		return (uint16_t)(sizeof(struct sw_query) *
 				  (1 + below(rng, 64)));
 	case SW_ANSWER:
 		return (uint16_t)(sizeof(struct sw_answer) *
@@ -280,7 +281,7 @@ static void server__wild_fields(void **state)
 
 	for (uint32_t n = 0; n < N_FRAMES; n++) {
 		static const uint8_t often[] = {SW_PUSH, SW_PUSH, SW_PUSH,
-			SW_PULL, SW_ACK, SW_KEEPALIVE, SW_DECLARE};
+			SW_QUERY, SW_ACK, SW_KEEPALIVE, SW_DECLARE};
 		uint8_t type = below(&rng, 4)
 				       ? often[below(&rng, sizeof(often))]
 				       : (uint8_t)below(&rng, SW_N_TYPES + 1);
@@ -292,7 +293,8 @@ static void server__wild_fields(void **state)
 		if (n < N_FRAMES / 4 * 3) { /* members agree */
 			h.step = 0;
 			h.op = SW_ROUND_SUM;
-			h.type = type == SW_MISMATCH ? SW_PULL : type;
+			h.type = type == SW_END || type == SW_CLOSE ? SW_QUERY
+								    : type;
 		}
 		if (below(&rng, 2))
 			aim(&h, &r->srv->jobs[0].shard, &rng);

@@ -280,7 +280,7 @@ static void payload_zero(struct sw_join *j)
 static void join__impossible(void **state)
 {
 	static const struct refusal rows[] = {
-		{"versions 4 to 9, server 3 to 3", SW_EVERSION, version_high},
+		{"versions 2 to 9, server 1 to 1", SW_EVERSION, version_high},
 		{"versions 0 to 0", SW_EVERSION, version_low},
 		{"versions 9 to 0", SW_EVERSION, version_reversed},
 		{"agent 2 of 2 with", SW_EINVAL, rank_high},

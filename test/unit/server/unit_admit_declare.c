@@ -269,13 +269,13 @@ static void declare__mismatch(void **state)
 	assert_string_equal(rig_declare(r, 1, 0, "a", SW_I32, 11, 0),
 		"w1 DECLARED b0 k-1 refused tensor a: rank 1 declares 11 x "
 		"i32, priority 0; rank 0 declared 10 x i32, priority 0; "
-		"w0 MISMATCH k0 r1 tensor a: rank 1 declares 11 x i32, "
+		"w0 END k0 r1 tensor a: rank 1 declares 11 x i32, "
 		"priority 0; rank 0 declared 10 x i32, priority 0; "
-		"w1 MISMATCH k0 r1 tensor a: rank 1 declares 11 x i32, "
+		"w1 END k0 r1 tensor a: rank 1 declares 11 x i32, "
 		"priority 0; rank 0 declared 10 x i32, priority 0");
 	/* who asks again had no key for what it was told */
 	assert_string_equal(rig_declare(r, 0, 0, "a", SW_I32, 10, 0),
-		"w0 DECLARED b0 k0; w0 MISMATCH k0 r1 tensor a: rank 1 "
+		"w0 DECLARED b0 k0; w0 END k0 r1 tensor a: rank 1 "
 		"declares 11 x i32, priority 0; rank 0 declared 10 x i32, "
 		"priority 0");
 	/* The same again, when its answer is lost; the name stays dead. */
@@ -300,23 +300,23 @@ static void declare__mismatch_is_said_until_known(void **state)
 	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
 	rig_declare(r, 1, 0, "a", SW_I32, 11, 0);
 	rig_tick(r, r->srv->params.retry_min);
-	assert_contains(rig_tx(r), "w0 MISMATCH k0 r1 tensor a");
+	assert_contains(rig_tx(r), "w0 END k0 r1 tensor a");
 	rig_tick(r, r->srv->params.retry_min); /* the pause has doubled */
-	assert_null(strstr(rig_tx(r), "MISMATCH"));
+	assert_null(strstr(rig_tx(r), "END"));
 	for (uint32_t i = 0; i < 2; i++) {
 		rig_tick(r, r->srv->params.retry_max);
 		seen = rig_tx(r);
-		assert_contains(seen, "w0 MISMATCH k0 r1 tensor a");
-		assert_null(strstr(seen, "w1 MISMATCH"));
+		assert_contains(seen, "w0 END k0 r1 tensor a");
+		assert_null(strstr(seen, "w1 END"));
 	}
 	peer_send(&r->w[0],
-		(struct sw_header){.type = SW_MISMATCH,
+		(struct sw_header){.type = SW_END,
 			.round = 1,
 			.payload_len = sizeof(fault)},
 		&fault);
-	assert_contains(rig_tx(r), "w0 MISMATCH k0 r1"); /* the answer */
+	assert_contains(rig_tx(r), "w0 END k0 r1"); /* the answer */
 	rig_tick(r, r->srv->params.retry_max);
-	assert_null(strstr(rig_tx(r), "MISMATCH"));
+	assert_null(strstr(rig_tx(r), "END"));
 	server_rig_close(r);
 }
 

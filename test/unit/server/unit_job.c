@@ -240,7 +240,7 @@ static void leave_and_wait(struct server_rig *r)
 	peer_leave(&r->w[1], 0, "");
 	peer_push(&r->w[0], 0, 1, 0, 1);
 	rig_tx(r);
-	peer_pull(&r->w[0], 0, 1, 0);
+	peer_query(&r->w[0], 0, 1, 0);
 }
 
 /* Who is gone is named by ranks, which a reader knows, not as a member. */
@@ -307,7 +307,7 @@ static void leave__with_an_error_fails_the_job(void **state)
 		"w1 LEFT; w0 STATUS failed SW_ECORRUPT out of cheese");
 	/* Nothing is summed any more. */
 	peer_push(&r->w[0], 0, 1, 0, 1);
-	peer_pull(&r->w[0], 0, 1, 0);
+	peer_query(&r->w[0], 0, 1, 0);
 	assert_int_equal(r->srv->stats.rx_state, 2);
 	server_rig_close(r);
 }
@@ -422,7 +422,7 @@ static void leave__asynchronous_goes_on(void **state)
 	peer_push(&r->w[0], 0, 1, 0, 1);
 	peer_push(&r->w[2], 0, 1, 0, 1);
 	rig_tx(r);
-	peer_pull(&r->w[0], 0, 1, 0);
+	peer_query(&r->w[0], 0, 1, 0);
 	assert_contains(rig_tx(r), "w0 ERROR SW_EPEER rank 1 (node node1) "
 				   "left; round 1 of tensor a cannot");
 	server_rig_close(r);
@@ -527,14 +527,14 @@ static void declare__dead_from_a_later_round(void **state)
 	rig_join(r, 1);
 	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
 	peer_send(&r->w[0],
-		(struct sw_header){.type = SW_MISMATCH,
+		(struct sw_header){.type = SW_END,
 			.round = 2,
 			.payload_len = sizeof(fault)},
 		&fault);
-	assert_contains(rig_tx(r), "w0 MISMATCH k0 r2 rank 0 died");
+	assert_contains(rig_tx(r), "w0 END k0 r2 rank 0 died");
 	seen = rig_declare(r, 1, 0, "a", SW_I32, 10, 0);
 	assert_contains(seen, "w1 DECLARED b0 k-1 refused rank 0 died");
-	assert_contains(seen, "w0 MISMATCH k0 r1 rank 0 died");
+	assert_contains(seen, "w0 END k0 r1 rank 0 died");
 	server_rig_close(r);
 }
 

@@ -235,9 +235,9 @@ static void push__another_step(void **state)
 	h.step = 42;
 	peer_send(&r->w[1], h, elems);
 	assert_string_equal(rig_tx(r),
-		"w0 MISMATCH k0 r1 tensor a: rank 1 pushes step 42, rank 0 "
+		"w0 END k0 r1 tensor a: rank 1 pushes step 42, rank 0 "
 		"pushes step 41; "
-		"w1 MISMATCH k0 r1 tensor a: rank 1 pushes step 42, rank 0 "
+		"w1 END k0 r1 tensor a: rank 1 pushes step 42, rank 0 "
 		"pushes step 41");
 	server_rig_close(r);
 }
@@ -306,26 +306,26 @@ static void result__not_after_the_next_push(void **state)
 	server_rig_close(r);
 }
 
-/* --- PULL --- */
+/* --- QUERY --- */
 
-static void pull__answers(void **state)
+static void query__answers(void **state)
 {
 	struct server_rig *r = open_rig(2, 1);
 
-	peer_pull(&r->w[0], 0, 1, 0);
+	peer_query(&r->w[0], 0, 1, 0);
 	assert_string_equal(rig_tx(r), "w0 ANSWER NEED k0r1c0");
 	peer_push(&r->w[0], 0, 1, 0, 1);
-	peer_pull(&r->w[0], 0, 1, 0);
+	peer_query(&r->w[0], 0, 1, 0);
 	assert_string_equal(rig_tx(r), "w0 ANSWER WAIT k0r1c0 for 2");
 	peer_push(&r->w[1], 0, 1, 0, 1);
 	rig_tx(r);
-	peer_pull(&r->w[0], 0, 1, 0);
+	peer_query(&r->w[0], 0, 1, 0);
 	assert_string_equal(rig_tx(r), ""); /* it is on its way */
 	peer_ack(&r->w[0], 0, 1);
-	peer_pull(&r->w[0], 0, 1, 0);
+	peer_query(&r->w[0], 0, 1, 0);
 	assert_string_equal(rig_tx(r), "w0 RESULT k0 r1 c0 +1344 w2");
 	peer_push(&r->w[0], 0, 2, 0, 1);
-	peer_pull(&r->w[0], 0, 1, 0);
+	peer_query(&r->w[0], 0, 1, 0);
 	assert_string_equal(rig_tx(r), "w0 ANSWER GONE k0r1c0");
 	server_rig_close(r);
 }
@@ -541,7 +541,7 @@ int main(void)
 		cmocka_unit_test(result__waits_for_credit),
 		cmocka_unit_test(result__lost_is_sent_again),
 		cmocka_unit_test(result__not_after_the_next_push),
-		cmocka_unit_test(pull__answers),
+		cmocka_unit_test(query__answers),
 		cmocka_unit_test(ack__past_and_duplicate),
 		cmocka_unit_test(ack__of_what_was_never_sent),
 		cmocka_unit_test(tick__keepalive),

@@ -63,7 +63,7 @@ static const char *say(struct server_rig *r, uint32_t i, uint32_t key,
 
 	snprintf(fault.text, sizeof(fault.text), "%s", text);
 	peer_send(&r->w[i],
-		(struct sw_header){.type = SW_MISMATCH,
+		(struct sw_header){.type = round ? SW_END : SW_CLOSE,
 			.round = round,
 			.payload_len = sizeof(fault)},
 		&fault);
@@ -79,8 +79,7 @@ static int last_err(const struct server_rig *r)
 {
 	struct sw_fault fault;
 
-	memcpy(&fault, r->last[SW_MISMATCH].bytes + SW_HEAD_BYTES,
-		sizeof(fault));
+	memcpy(&fault, r->last[SW_END].bytes + SW_HEAD_BYTES, sizeof(fault));
 	return fault.err;
 }
 
@@ -103,13 +102,13 @@ static void dead__all_streams_of_the_group(void **state)
 			char line[80];
 
 			snprintf(line, sizeof(line),
-				"w%u MISMATCH k%u r1 stream g/a: rank 2 calls",
-				i, key);
+				"w%u END k%u r1 stream g/a: rank 2 calls", i,
+				key);
 			assert_contains(text, line);
 		}
 	assert_null(strstr(text, "k2"));
 	assert_int_equal(r->srv->jobs[0].shard.n_open, 1);
-	assert_contains(push(r, 0, 1), "w0 MISMATCH k1 r1 stream g/a");
+	assert_contains(push(r, 0, 1), "w0 END k1 r1 stream g/a");
 	assert_string_equal(push(r, 1, 2), "");
 	server_rig_close(r);
 }
@@ -205,11 +204,11 @@ static void closed__by_all_frees_the_windows(void **state)
 	struct server_rig *r = open_groups();
 	uint64_t all = used(r), each = r->srv->jobs[0].shard.mem_bytes / 3;
 
-	assert_string_equal(close_group(r, 0, 0), "w0 MISMATCH k0 r0 ");
-	assert_string_equal(close_group(r, 1, 0), "w1 MISMATCH k0 r0 ");
+	assert_string_equal(close_group(r, 0, 0), "w0 CLOSE k0 ");
+	assert_string_equal(close_group(r, 1, 0), "w1 CLOSE k0 ");
 	assert_int_equal(used(r), all);
-	assert_string_equal(close_group(r, 0, 0), "w0 MISMATCH k0 r0 ");
-	assert_contains(close_group(r, 2, 0), "w2 MISMATCH k0 r0");
+	assert_string_equal(close_group(r, 0, 0), "w0 CLOSE k0 ");
+	assert_contains(close_group(r, 2, 0), "w2 CLOSE k0");
 	assert_int_equal(used(r), all - 2 * each);
 	assert_int_equal(r->srv->jobs[0].shard.mem_bytes, each);
 	assert_int_equal(r->srv->jobs[0].shard.n_open, 0);
@@ -230,12 +229,12 @@ static void closed__late_frames(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		close_group(r, i, 0);
 	folded = r->srv->stats.push_folded;
-	assert_null(strstr(push(r, 0, 0), "MISMATCH"));
+	assert_null(strstr(push(r, 0, 0), "END"));
 	rig_tick(r, SW_MS);
 	assert_contains(rig_tx(r), "w0 ACK");
-	peer_pull(&r->w[1], 0, 2, 1);
+	peer_query(&r->w[1], 0, 2, 1);
 	assert_null(strstr(rig_tx(r), "w1"));
-	assert_contains(close_group(r, 1, 0), "w1 MISMATCH k0 r0 ");
+	assert_contains(close_group(r, 1, 0), "w1 CLOSE k0 ");
 	assert_int_equal(r->srv->stats.rx_key, 0);
 	peer_ack(&r->w[0], 0, 2);
 	rig_tick(r, SW_S); /* those of the others are lost */
@@ -253,10 +252,10 @@ static void closed__by_one_that_others_wait_for(void **state)
 	close_group(r, 1, 0);
 	text = push(r, 0, 1); /* opened when it was closed by one already */
 	assert_contains(text,
-		"w0 MISMATCH k1 r1 stream g/b: rank 0 waits for rank 1, which "
+		"w0 END k1 r1 stream g/b: rank 0 waits for rank 1, which "
 		"has closed the group");
-	assert_contains(text, "w0 MISMATCH k0 r1 stream g/b");
-	assert_contains(text, "w2 MISMATCH k0 r1 stream g/b");
+	assert_contains(text, "w0 END k0 r1 stream g/b");
+	assert_contains(text, "w2 END k0 r1 stream g/b");
 	assert_int_equal(last_err(r), SW_EABORTED);
 	server_rig_close(r);
 }
@@ -279,7 +278,7 @@ static void closed__when_others_wait(void **state)
 
 	push(r, 2, 0);
 	assert_contains(close_group(r, 1, 0),
-		"w2 MISMATCH k0 r1 stream g/a: rank 2 waits for rank 1, which "
+		"w2 END k0 r1 stream g/a: rank 2 waits for rank 1, which "
 		"has closed the group");
 	assert_int_equal(r->srv->stats.push_folded, 1);
 	server_rig_close(r);
@@ -307,7 +306,7 @@ static void closed__when_others_only_lag(void **state)
 	push(r, 1, 0);
 	push(r, 2, 0);
 	assert_null(strstr(close_group(r, 1, 0), "waits"));
-	assert_null(strstr(push(r, 0, 0), "MISMATCH"));
+	assert_null(strstr(push(r, 0, 0), "END"));
 	server_rig_close(r);
 }
 
@@ -317,8 +316,8 @@ static void closed__when_it_was_dead(void **state)
 	struct server_rig *r = open_groups();
 	const char *text = say(r, 1, 0, 0, SW_EABORTED, WHY);
 
-	assert_contains(text, "w0 MISMATCH k0 r1 " WHY);
-	assert_contains(text, "w1 MISMATCH k0 r0 " WHY);
+	assert_contains(text, "w0 END k0 r1 " WHY);
+	assert_contains(text, "w1 CLOSE k0 " WHY);
 	close_group(r, 0, 0);
 	assert_int_equal(r->srv->jobs[0].shard.mem_bytes, used(r));
 	close_group(r, 2, 0);
@@ -356,7 +355,7 @@ static void closed__a_tensor(void **state)
 static const char *waits(
 	struct server_rig *r, uint32_t i, uint32_t key, uint32_t number)
 {
-	peer_pull(&r->w[i], key, 0, number);
+	peer_query(&r->w[i], key, 0, number);
 	return rig_tx(r);
 }
 
@@ -370,15 +369,15 @@ static void kinds__other_ones_under_one_number(void **state)
 	h = call(0, 1);
 	h.chunk = 6;
 	peer_fill(&r->w[1], h, 1);
-	assert_null(strstr(waits(r, 1, 0, 6), "MISMATCH"));
-	assert_null(strstr(waits(r, 1, 0, 8), "MISMATCH"));
-	assert_null(strstr(waits(r, 0, 1, 7), "MISMATCH"));
-	assert_null(strstr(waits(r, 0, 2, 7), "MISMATCH")); /* another group */
+	assert_null(strstr(waits(r, 1, 0, 6), "END"));
+	assert_null(strstr(waits(r, 1, 0, 8), "END"));
+	assert_null(strstr(waits(r, 0, 1, 7), "END"));
+	assert_null(strstr(waits(r, 0, 2, 7), "END")); /* another group */
 	assert_contains(waits(r, 1, 0, 7),
-		"w1 MISMATCH k0 r1 stream g/a: rank 1 calls a, rank 0 "
+		"w1 END k0 r1 stream g/a: rank 1 calls a, rank 0 "
 		"all_reduce (collective 7)");
-	assert_contains(r->text, "w0 MISMATCH k1 r1 stream g/a: rank 1");
-	assert_contains(r->text, "w2 MISMATCH k0 r1 stream g/a: rank 1");
+	assert_contains(r->text, "w0 END k1 r1 stream g/a: rank 1");
+	assert_contains(r->text, "w2 END k0 r1 stream g/a: rank 1");
 	assert_null(strstr(r->text, "k2"));
 	server_rig_close(r);
 }
@@ -390,8 +389,8 @@ static void kinds__not_of_tensors(void **state)
 
 	rig_declare(r, 0, 3, "g/d", SW_I32, PEER_CHUNK * 9, 0);
 	push(r, 0, 0);
-	peer_pull(&r->w[0], 3, 1, 1);
-	assert_null(strstr(rig_tx(r), "MISMATCH"));
+	peer_query(&r->w[0], 3, 1, 1);
+	assert_null(strstr(rig_tx(r), "END"));
 	server_rig_close(r);
 }
 

@@ -105,7 +105,7 @@ static void rx__damaged_header(void **state)
 static void rx__earlier_run(void **state)
 {
 	static const uint8_t types[] = {SW_DECLARE, SW_LEAVE, SW_KEEPALIVE,
-		SW_TUNE, SW_MISMATCH, SW_PUSH, SW_ACK, SW_PULL, SW_WANT};
+		SW_TUNE, SW_END, SW_CLOSE, SW_PUSH, SW_ACK, SW_QUERY, SW_WANT};
 	struct server_rig *r = open_rig(1);
 	struct sw_job *job = &r->srv->jobs[0];
 	uint8_t payload[SW_PAYLOAD_MAX] = {0};
@@ -122,8 +122,9 @@ static void rx__earlier_run(void **state)
 				: h.type == SW_DECLARE ? 100
 				: h.type == SW_TUNE ? sizeof(struct sw_tune_ask)
 				: h.type == SW_ACK  ? sizeof(struct sw_sack)
-				: h.type == SW_PULL ? sizeof(struct sw_pull)
-				: h.type == SW_LEAVE || h.type == SW_MISMATCH
+				: h.type == SW_QUERY ? sizeof(struct sw_query)
+				: h.type == SW_LEAVE || h.type == SW_END ||
+						h.type == SW_CLOSE
 					? sizeof(struct sw_fault)
 					: 0;
 		peer_send(&r->w[1], h, payload);
@@ -185,7 +186,7 @@ static void rx__wrong_version(void **state)
 		NULL);
 	peer_send(&r->w[1],
 		(struct sw_header){
-			.type = SW_KEEPALIVE, .version = SW_VERSION_MIN - 1},
+			.type = SW_KEEPALIVE, .version = SW_VERSION_MAX + 2},
 		NULL);
 	assert_int_equal(r->srv->stats.rx_version, 2);
 	close_rig(r);
@@ -195,7 +196,7 @@ static void rx__unknown_type(void **state)
 {
 	struct server_rig *r = open_rig(1);
 
-	peer_send(&r->w[1], (struct sw_header){.type = SW_MISMATCH + 1}, NULL);
+	peer_send(&r->w[1], (struct sw_header){.type = SW_CLOSE + 1}, NULL);
 	peer_send(&r->w[1], (struct sw_header){.type = 255}, NULL);
 	assert_int_equal(r->srv->stats.rx_type, 2);
 	close_rig(r);
@@ -320,7 +321,7 @@ static void push__wrong_fields(void **state)
 }
 
 /* Rounds that were never pushed have no result. */
-static void push_and_pull__round_before_the_first(void **state)
+static void push_and_query__round_before_the_first(void **state)
 {
 	struct server_rig *r = open_rig(1);
 	struct sw_header h = peer_push_header(0, 0, 0);
@@ -328,8 +329,8 @@ static void push_and_pull__round_before_the_first(void **state)
 	push_header(r, h);
 	h.round = UINT32_MAX;
 	push_header(r, h);
-	peer_pull(&r->w[1], 0, 0, 0);
-	peer_pull(&r->w[1], 0, UINT32_MAX, 0);
+	peer_query(&r->w[1], 0, 0, 0);
+	peer_query(&r->w[1], 0, UINT32_MAX, 0);
 	assert_string_equal(
 		rig_tx(r), "w1 ANSWER GONE k0r0c0, GONE k0r4294967295c0");
 	close_rig(r);
@@ -368,30 +369,30 @@ static void hear__number_at_the_end(void **state)
 	close_rig(r);
 }
 
-/* Full PULLs one after the other: one answer of bounded size. */
-static void pull__storm(void **state)
+/* Full QUERIES one after the other: one answer of bounded size. */
+static void query__storm(void **state)
 {
 	struct server_rig *r = open_rig(200);
-	struct sw_pull pulls[SW_PULL_MAX];
+	struct sw_query queries[SW_QUERY_MAX];
 	uint64_t calls = alloc_calls(), before;
 
 	for (uint32_t n = 0; n < 1000; n++) {
-		for (uint32_t i = 0; i < SW_PULL_MAX; i++)
-			pulls[i] = (struct sw_pull){0, 1, (n + i) % 200};
-		peer_say(&r->w[1], SW_PULL, pulls, sizeof(pulls));
+		for (uint32_t i = 0; i < SW_QUERY_MAX; i++)
+			queries[i] = (struct sw_query){0, 1, (n + i) % 200};
+		peer_say(&r->w[1], SW_QUERY, queries, sizeof(queries));
 	}
 	before = r->srv->stats.tx_bytes;
 	rig_tx(r);
-	assert_true(
-		r->srv->stats.tx_bytes - before <
-		2 * SW_HEAD_BYTES + SW_PULL_MAX * sizeof(struct sw_answer) + 1);
+	assert_true(r->srv->stats.tx_bytes - before <
+		    2 * SW_HEAD_BYTES +
+			    SW_QUERY_MAX * sizeof(struct sw_answer) + 1);
 	assert_true(alloc_calls() == calls);
-	assert_int_equal(r->srv->stats.pulls, 64000);
+	assert_int_equal(r->srv->stats.queries, 64000);
 	close_rig(r);
 }
 
-/* PULLs of a finished sum send it once, not once per PULL. */
-static void pull__storm_of_a_finished_sum(void **state)
+/* QUERIES of a finished sum send it once, not once per QUERY. */
+static void query__storm_of_a_finished_sum(void **state)
 {
 	struct server_rig *r = open_rig(1);
 	uint64_t results;
@@ -401,20 +402,20 @@ static void pull__storm_of_a_finished_sum(void **state)
 	rig_tx(r);
 	results = r->srv->stats.results;
 	for (uint32_t n = 0; n < 1000; n++) {
-		peer_pull(&r->w[1], 0, 1, 0);
+		peer_query(&r->w[1], 0, 1, 0);
 		rig_tx(r);
 	}
 	assert_int_equal(r->srv->stats.results, results);
 	close_rig(r);
 }
 
-static void pull__unknown(void **state)
+static void query__unknown(void **state)
 {
 	struct server_rig *r = open_rig(1);
 
-	peer_pull(&r->w[1], 9, 1, 0);
-	peer_pull(&r->w[1], SW_KEY_NONE, 1, 0);
-	peer_pull(&r->w[1], 0, 1, 7);
+	peer_query(&r->w[1], 9, 1, 0);
+	peer_query(&r->w[1], SW_KEY_NONE, 1, 0);
+	peer_query(&r->w[1], 0, 1, 7);
 	assert_int_equal(r->srv->stats.rx_key, 2);
 	assert_int_equal(r->srv->stats.rx_chunk, 1);
 	assert_string_equal(rig_tx(r), "");
@@ -426,18 +427,18 @@ static void control__played_back(void **state)
 {
 	struct server_rig *r = open_rig(1);
 	static struct test_frame f;
-	struct sw_pull pull = {0, 1, 0};
+	struct sw_query query = {0, 1, 0};
 
 	peer_make(&r->w[1],
 		(struct sw_header){
-			.type = SW_PULL, .payload_len = sizeof(pull)},
-		&pull, &f);
+			.type = SW_QUERY, .payload_len = sizeof(query)},
+		&query, &f);
 	frame_rx(&r->srv->node, r->now_ns, &f);
 	assert_string_equal(rig_tx(r), "w1 ANSWER NEED k0r1c0");
 	for (uint32_t n = 0; n < 10; n++)
 		frame_rx(&r->srv->node, r->now_ns, &f);
 	assert_string_equal(rig_tx(r), "");
-	assert_int_equal(r->srv->stats.pulls, 1);
+	assert_int_equal(r->srv->stats.queries, 1);
 	close_rig(r);
 }
 
@@ -489,7 +490,7 @@ static void leave__then_anything(void **state)
 	peer_push(&r->w[0], 0, 1, 0, 1);
 	peer_leave(&r->w[1], 0, "");
 	peer_push(&r->w[1], 0, 1, 0, 1);
-	peer_pull(&r->w[1], 0, 1, 0);
+	peer_query(&r->w[1], 0, 1, 0);
 	peer_ack(&r->w[1], 0, 1);
 	peer_keepalive(&r->w[1]);
 	rig_declare(r, 1, 1, "b", SW_I32, 10, 0);
@@ -566,12 +567,12 @@ int main(void)
 		cmocka_unit_test(rx__session_of_another_address),
 		cmocka_unit_test(rx__types_of_a_server),
 		cmocka_unit_test(push__wrong_fields),
-		cmocka_unit_test(push_and_pull__round_before_the_first),
+		cmocka_unit_test(push_and_query__round_before_the_first),
 		cmocka_unit_test(hear__implausible_grant_and_consumed),
 		cmocka_unit_test(hear__number_at_the_end),
-		cmocka_unit_test(pull__storm),
-		cmocka_unit_test(pull__storm_of_a_finished_sum),
-		cmocka_unit_test(pull__unknown),
+		cmocka_unit_test(query__storm),
+		cmocka_unit_test(query__storm_of_a_finished_sum),
+		cmocka_unit_test(query__unknown),
 		cmocka_unit_test(control__played_back),
 		cmocka_unit_test(ack__wild),
 		cmocka_unit_test(leave__twice),

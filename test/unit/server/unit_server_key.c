@@ -59,7 +59,7 @@ static const char *say(struct server_rig *r, uint32_t i, uint32_t key,
 
 	snprintf(fault.text, sizeof(fault.text), "%s", text);
 	peer_send(&r->w[i],
-		(struct sw_header){.type = SW_MISMATCH,
+		(struct sw_header){.type = round ? SW_END : SW_CLOSE,
 			.round = round,
 			.payload_len = sizeof(fault)},
 		&fault);
@@ -126,7 +126,7 @@ static void key__of_a_group_that_is_opened_again(void **state)
 			open_stream(r, 0, n + 1, SW_KEY_NONE, name), line);
 		used = n ? used : r->srv->quota.used_bytes;
 		assert_int_equal(r->srv->quota.used_bytes, used);
-		snprintf(line, sizeof(line), "w0 MISMATCH k%u r0 ", key);
+		snprintf(line, sizeof(line), "w0 CLOSE k%u ", key);
 		assert_string_equal(close_stream(r, 0, key), line);
 	}
 	assert_int_equal(shard(r)->n_tensors, 1);
@@ -201,7 +201,7 @@ static void key__of_the_past(void **state)
 	open_stream(r, 0, 0, SW_KEY_NONE, "g/a");
 	peer_fill(&r->w[0], call(SW_PUSH, 7), 1);
 	assert_contains(rig_tx(r), "RESULT k7");
-	assert_contains(close_stream(r, 0, 7), "k7 r0");
+	assert_contains(close_stream(r, 0, 7), "CLOSE k7");
 	shard(r)->last_key = NEXT + 6;
 	assert_contains(open_stream(r, 0, 1, SW_KEY_NONE, "g#2/a"), "k4103");
 	t = sw_shard_tensor(shard(r), NEXT + 7);
@@ -211,10 +211,10 @@ static void key__of_the_past(void **state)
 	rig_tick(r, SW_MS);
 	assert_contains(rig_tx(r), "w0 ACK 0:1-3");
 	peer_ack(&r->w[0], 7, 1); /* of the RESULT */
-	peer_pull(&r->w[0], 7, 1, 0);
+	peer_query(&r->w[0], 7, 1, 0);
 	assert_string_equal(rig_tx(r), "");
-	assert_string_equal(say(r, 0, 7, 1, "late"), "w0 MISMATCH k7 r0 ");
-	assert_string_equal(close_stream(r, 0, 7), "w0 MISMATCH k7 r0 ");
+	assert_string_equal(say(r, 0, 7, 1, "late"), "w0 CLOSE k7 ");
+	assert_string_equal(close_stream(r, 0, 7), "w0 CLOSE k7 ");
 	assert_int_equal(r->srv->stats.rx_key, 0);
 	assert_int_equal(r->srv->stats.push_folded, 1);
 	assert_int_equal(t->base, 1);
@@ -298,7 +298,7 @@ static void key__of_a_dead_stream(void **state)
 	rig_tick(r, 0);
 	rig_tx(r);
 	rig_tick(r, SW_S);
-	assert_null(strstr(rig_tx(r), "w2 MISMATCH"));
+	assert_null(strstr(rig_tx(r), "w2 END"));
 	server_rig_close(r);
 }
 
@@ -311,11 +311,11 @@ static void key__many_of_the_past(void **state)
 
 	for (; fault.key < 2 * SW_PAST_MAX; fault.key++)
 		peer_send(&r->w[0],
-			(struct sw_header){.type = SW_MISMATCH,
-				.payload_len = sizeof(fault)},
+			(struct sw_header){
+				.type = SW_CLOSE, .payload_len = sizeof(fault)},
 			&fault);
 	assert_int_equal(r->srv->jobs[0].sessions[0].n_past, SW_PAST_MAX);
-	for (const char *at = rig_tx(r); (at = strstr(at, "MISMATCH")); at++)
+	for (const char *at = rig_tx(r); (at = strstr(at, "CLOSE")); at++)
 		n++;
 	assert_int_equal(n, SW_PAST_MAX);
 	assert_string_equal(rig_tx(r), "");

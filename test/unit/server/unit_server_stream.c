@@ -128,7 +128,7 @@ static void differs(uint64_t members, uint32_t window_log2, uint32_t priority)
 
 	declare(r, 0, 0, 3, LOG2, 0);
 	text = declare(r, 1, 0, members, window_log2, priority);
-	assert_contains(text, "w0 MISMATCH k0 r1 stream g: the ranks, their "
+	assert_contains(text, "w0 END k0 r1 stream g: the ranks, their "
 			      "order, the window or the priority that rank 1 "
 			      "opens it with are not those of rank 0");
 	assert_contains(text, "w1 DECLARED b0 k-1 refused stream g");
@@ -195,14 +195,14 @@ static void clash(
 	for (uint32_t i = 0; i < 3; i++) {
 		char line[256];
 
-		snprintf(line, sizeof(line), "w%u MISMATCH k0 r1 stream g: %s",
-			i, why);
+		snprintf(line, sizeof(line), "w%u END k0 r1 stream g: %s", i,
+			why);
 		assert_contains(text, line);
 	}
 	peer_fill(&r->w[0], call(SW_ALL_REDUCE, 0, 1), 1);
-	assert_contains(rig_tx(r), "w0 MISMATCH k0 r1 stream g");
-	peer_pull(&r->w[1], 0, 1, 1);
-	assert_contains(rig_tx(r), "w1 MISMATCH k0 r1 stream g");
+	assert_contains(rig_tx(r), "w0 END k0 r1 stream g");
+	peer_query(&r->w[1], 0, 1, 1);
+	assert_contains(rig_tx(r), "w1 END k0 r1 stream g");
 	assert_int_equal(r->srv->jobs[0].shard.n_open, 0);
 	assert_int_equal(r->srv->jobs[0].status.state, SW_JOB_RUNNING);
 	server_rig_close(r);

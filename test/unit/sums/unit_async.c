@@ -41,17 +41,17 @@ static void judge_push__before_the_value(void **state)
 	assert_int_equal(sw_kept_judge_push(&x.k, 0, 0, COPY), SW_PUSH_OLD);
 }
 
-static void judge_pull__four_answers(void **state)
+static void judge_query__four_answers(void **state)
 {
 	struct kept x = {.last = {0, 7}};
 
-	assert_int_equal(sw_kept_judge_pull(&x.k, 7, 1), SW_PULL_WAIT);
+	assert_int_equal(sw_kept_judge_query(&x.k, 7, 1), SW_QUERY_WAIT);
 	x.k.is_ready = true;
-	assert_int_equal(sw_kept_judge_pull(&x.k, 7, 1), SW_PULL_RESULT);
-	assert_int_equal(sw_kept_judge_pull(&x.k, 8, 1), SW_PULL_NEED);
-	assert_int_equal(sw_kept_judge_pull(&x.k, 6, 1), SW_PULL_GONE);
-	assert_int_equal(sw_kept_judge_pull(&x.k, 1, 0), SW_PULL_NEED);
-	assert_int_equal(sw_kept_judge_pull(&x.k, 0, 0), SW_PULL_NEED);
+	assert_int_equal(sw_kept_judge_query(&x.k, 7, 1), SW_QUERY_RESULT);
+	assert_int_equal(sw_kept_judge_query(&x.k, 8, 1), SW_QUERY_NEED);
+	assert_int_equal(sw_kept_judge_query(&x.k, 6, 1), SW_QUERY_GONE);
+	assert_int_equal(sw_kept_judge_query(&x.k, 1, 0), SW_QUERY_NEED);
+	assert_int_equal(sw_kept_judge_query(&x.k, 0, 0), SW_QUERY_NEED);
 }
 
 /* --- the bytes --- */
@@ -120,8 +120,8 @@ static void start__together(void **state)
 
 	assert_int_equal(copy(x, 1, 1, 0), SW_PUSH_FOLD);
 	assert_int_equal(x->sh.n_open, 1);
-	assert_int_equal(pull(x, 1, 1), 'W');
-	assert_int_equal(pull(x, 0, 1), 'N');
+	assert_int_equal(query(x, 1, 1), 'W');
+	assert_int_equal(query(x, 0, 1), 'N');
 	assert_int_equal(take(x, 1), -1);
 	assert_int_equal(copy(x, 0, 1, 5), SW_PUSH_COMPLETE);
 	assert_int_equal(x->sh.n_open, 0);
@@ -141,7 +141,7 @@ static void start__root_first(void **state)
 	struct fixture *x = open_async(FULL);
 
 	assert_int_equal(copy(x, 0, 1, 5), SW_PUSH_FOLD);
-	assert_int_equal(pull(x, 0, 1), 'W');
+	assert_int_equal(query(x, 0, 1), 'W');
 	assert_int_equal(push(x, 1, 1, 0, 3), SW_PUSH_VIOLATION); /* a delta */
 	assert_int_equal(x->stats.rx_round, 1);
 	assert_int_equal(copy(x, 1, 1, 0), SW_PUSH_COMPLETE);
@@ -308,19 +308,19 @@ static void fate__lost_is_built_anew(void **state)
 	close_shard(x);
 }
 
-static void pull__four_answers(void **state)
+static void query__four_answers(void **state)
 {
 	struct fixture *x = open_started();
 
 	push(x, 0, 2, 0, 1);
 	assert_int_equal(take(x, 0), 101);
-	assert_int_equal(pull(x, 0, 2), 'r');
+	assert_int_equal(query(x, 0, 2), 'r');
 	assert_int_equal(take(x, 0), -1); /* it is on its way */
 	fate(x, 0, false);
-	assert_int_equal(pull(x, 0, 2), 'r');
+	assert_int_equal(query(x, 0, 2), 'r');
 	assert_int_equal(take(x, 0), 101);
-	assert_int_equal(pull(x, 0, 3), 'N');
-	assert_int_equal(pull(x, 0, 1), 'G');
+	assert_int_equal(query(x, 0, 3), 'N');
+	assert_int_equal(query(x, 0, 1), 'G');
 	close_shard(x);
 }
 
@@ -356,7 +356,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(judge_push__by_sequence),
 		cmocka_unit_test(judge_push__before_the_value),
-		cmocka_unit_test(judge_pull__four_answers),
+		cmocka_unit_test(judge_query__four_answers),
 		cmocka_unit_test(need__by_dtype),
 		cmocka_unit_test(start__together),
 		cmocka_unit_test(start__root_first),
@@ -370,7 +370,7 @@ int main(void)
 		cmocka_unit_test(push__draining),
 		cmocka_unit_test(copy__later),
 		cmocka_unit_test(fate__lost_is_built_anew),
-		cmocka_unit_test(pull__four_answers),
+		cmocka_unit_test(query__four_answers),
 		cmocka_unit_test(take__rounds_once),
 	};
 

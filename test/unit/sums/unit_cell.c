@@ -73,9 +73,9 @@ static void init__rounds_before_the_first(void **state)
 		assert_int_equal(
 			sw_cell_judge_push(&c, rounds[i], A), SW_PUSH_OLD);
 		assert_int_not_equal(
-			sw_cell_judge_pull(&c, rounds[i], A), SW_PULL_RESULT);
+			sw_cell_judge_query(&c, rounds[i], A), SW_QUERY_RESULT);
 	}
-	assert_int_not_equal(sw_cell_judge_pull(&c, 0, 63), SW_PULL_RESULT);
+	assert_int_not_equal(sw_cell_judge_query(&c, 0, 63), SW_QUERY_RESULT);
 }
 
 static void judge_push__in_order(void **state)
@@ -224,32 +224,32 @@ static void settle__the_newest(void **state)
 	assert_int_equal(c.inflight, 1 << B);
 }
 
-static void judge_pull__four_answers(void **state)
+static void judge_query__four_answers(void **state)
 {
 	struct sw_chunk c = after_rounds(1, 3);
 
-	assert_int_equal(sw_cell_judge_pull(&c, 1, A), SW_PULL_RESULT);
-	assert_int_equal(sw_cell_judge_pull(&c, 2, A), SW_PULL_NEED);
+	assert_int_equal(sw_cell_judge_query(&c, 1, A), SW_QUERY_RESULT);
+	assert_int_equal(sw_cell_judge_query(&c, 2, A), SW_QUERY_NEED);
 	push(&c, 2, A, 3);
-	assert_int_equal(sw_cell_judge_pull(&c, 2, A), SW_PULL_WAIT);
-	assert_int_equal(sw_cell_judge_pull(&c, 2, B), SW_PULL_NEED);
+	assert_int_equal(sw_cell_judge_query(&c, 2, A), SW_QUERY_WAIT);
+	assert_int_equal(sw_cell_judge_query(&c, 2, B), SW_QUERY_NEED);
 	/* A has pushed 2, so it held 1; B may still lack it. */
-	assert_int_equal(sw_cell_judge_pull(&c, 1, A), SW_PULL_GONE);
-	assert_int_equal(sw_cell_judge_pull(&c, 1, B), SW_PULL_RESULT);
+	assert_int_equal(sw_cell_judge_query(&c, 1, A), SW_QUERY_GONE);
+	assert_int_equal(sw_cell_judge_query(&c, 1, B), SW_QUERY_RESULT);
 	push(&c, 2, B, 3);
-	assert_int_equal(sw_cell_judge_pull(&c, 2, A), SW_PULL_RESULT);
-	assert_int_equal(sw_cell_judge_pull(&c, 1, B), SW_PULL_GONE);
+	assert_int_equal(sw_cell_judge_query(&c, 2, A), SW_QUERY_RESULT);
+	assert_int_equal(sw_cell_judge_query(&c, 1, B), SW_QUERY_GONE);
 }
 
-static void judge_pull__past_and_future(void **state)
+static void judge_query__past_and_future(void **state)
 {
 	struct sw_chunk c = after_rounds(5, 3);
 
 	push(&c, 6, A, 3);
-	assert_int_equal(sw_cell_judge_pull(&c, 4, A), SW_PULL_GONE);
-	assert_int_equal(sw_cell_judge_pull(&c, 3, B), SW_PULL_GONE);
-	assert_int_equal(sw_cell_judge_pull(&c, 7, A), SW_PULL_NEED);
-	assert_int_equal(sw_cell_judge_pull(&c, 8, B), SW_PULL_NEED);
+	assert_int_equal(sw_cell_judge_query(&c, 4, A), SW_QUERY_GONE);
+	assert_int_equal(sw_cell_judge_query(&c, 3, B), SW_QUERY_GONE);
+	assert_int_equal(sw_cell_judge_query(&c, 7, A), SW_QUERY_NEED);
+	assert_int_equal(sw_cell_judge_query(&c, 8, B), SW_QUERY_NEED);
 }
 
 static void round_before__wraps(void **state)
@@ -278,20 +278,21 @@ static void rounds__wrap(void **state)
 	for (uint32_t r = at + 1; r != 6; r++) {
 		assert_int_equal(
 			sw_cell_judge_push(&c, r + 1, A), SW_PUSH_VIOLATION);
-		assert_int_equal(sw_cell_judge_pull(&c, r, A), SW_PULL_NEED);
+		assert_int_equal(sw_cell_judge_query(&c, r, A), SW_QUERY_NEED);
 		assert_int_equal(push(&c, r, A, 3), SW_PUSH_FOLD);
 		assert_int_equal(push(&c, r, A, 3), SW_PUSH_HAVE);
-		assert_int_equal(sw_cell_judge_pull(&c, r, A), SW_PULL_WAIT);
+		assert_int_equal(sw_cell_judge_query(&c, r, A), SW_QUERY_WAIT);
 		assert_int_equal(sw_chunk_owed(&c, A)->round, r - 1);
 		assert_int_equal(push(&c, r, B, 3), SW_PUSH_FOLD);
 		assert_int_equal(push(&c, r - 1, B, 3), SW_PUSH_DONE);
 		assert_int_equal(push(&c, r - 2, B, 3), SW_PUSH_OLD);
 		assert_int_equal(sw_chunk_owed(&c, A)->round, r);
-		assert_int_equal(sw_cell_judge_pull(&c, r, B), SW_PULL_RESULT);
 		assert_int_equal(
-			sw_cell_judge_pull(&c, r - 1, B), SW_PULL_GONE);
+			sw_cell_judge_query(&c, r, B), SW_QUERY_RESULT);
 		assert_int_equal(
-			sw_cell_judge_pull(&c, r - 2, B), SW_PULL_GONE);
+			sw_cell_judge_query(&c, r - 1, B), SW_QUERY_GONE);
+		assert_int_equal(
+			sw_cell_judge_query(&c, r - 2, B), SW_QUERY_GONE);
 	}
 }
 
@@ -323,8 +324,8 @@ int main(void)
 		cmocka_unit_test(fold__covers_the_expected),
 		cmocka_unit_test(newest__of_two),
 		cmocka_unit_test(settle__the_newest),
-		cmocka_unit_test(judge_pull__four_answers),
-		cmocka_unit_test(judge_pull__past_and_future),
+		cmocka_unit_test(judge_query__four_answers),
+		cmocka_unit_test(judge_query__past_and_future),
 		cmocka_unit_test(round_before__wraps),
 		cmocka_unit_test(rounds__wrap),
 		cmocka_unit_test(fold__64_members),

@@ -139,7 +139,7 @@ static void push__duplicate(void **state)
 
 /* A duplicate of a finished round asks for the result, which is sent unless it
  * is on its way (A5). */
-static void push__duplicate_of_done_acts_as_pull(void **state)
+static void push__duplicate_of_done_acts_as_query(void **state)
 {
 	struct fixture *x = open_one(FULL);
 
@@ -191,8 +191,8 @@ static void push__round_before_the_first(void **state)
 
 	assert_int_equal(push(x, 0, 0, 0, 1), SW_PUSH_OLD);
 	assert_int_equal(push(x, 0, UINT32_MAX, 0, 1), SW_PUSH_OLD);
-	assert_int_equal(pull(x, 0, 0), 'G');
-	assert_int_equal(pull(x, 0, UINT32_MAX), 'G');
+	assert_int_equal(query(x, 0, 0), 'G');
+	assert_int_equal(query(x, 0, UINT32_MAX), 'G');
 	assert_int_equal(class_for(x, 0), SW_N_CLASSES);
 	assert_int_equal(take(x, 0), -1);
 	close_shard(x);
@@ -287,7 +287,7 @@ static void push__corrupted_payload(void **state)
 		shard_push(&x->sh, 0, &elsewhere, payload, false), SW_PUSH_CRC);
 	assert_int_equal(x->stats.rx_payload_crc, 2);
 	assert_int_equal(x->sh.n_open, 0);
-	assert_int_equal(pull(x, 0, 1), 'N');
+	assert_int_equal(query(x, 0, 1), 'N');
 	assert_int_equal(
 		shard_push(&x->sh, 0, &h, payload, false), SW_PUSH_FOLD);
 	close_shard(x);
@@ -336,7 +336,7 @@ static void push__another_step(void **state)
 	h.step = 7;
 	assert_int_equal(shard_push(&x->sh, 1, &h, (uint8_t *)elems, false),
 		SW_PUSH_DIFFERS);
-	assert_int_equal(pull(x, 1, 1), 'N');
+	assert_int_equal(query(x, 1, 1), 'N');
 	h.step = 6;
 	assert_int_equal(shard_push(&x->sh, 1, &h, (uint8_t *)elems, false),
 		SW_PUSH_COMPLETE);
@@ -402,7 +402,7 @@ int main(void)
 		cmocka_unit_test(push__in_order),
 		cmocka_unit_test(push__last_chunk_is_short),
 		cmocka_unit_test(push__duplicate),
-		cmocka_unit_test(push__duplicate_of_done_acts_as_pull),
+		cmocka_unit_test(push__duplicate_of_done_acts_as_query),
 		cmocka_unit_test(push__past),
 		cmocka_unit_test(push__future),
 		cmocka_unit_test(push__round_before_the_first),

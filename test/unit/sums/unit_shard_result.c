@@ -1,4 +1,4 @@
-/* unit_shard_result.c - what becomes of a sum: results and pulls.
+/* unit_shard_result.c - what becomes of a sum: results and queries.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/shard_rig.h"
 
@@ -210,44 +210,44 @@ static void push__clears_the_mark_of_the_round_before(void **state)
 	close_shard(x);
 }
 
-/* --- pull --- */
+/* --- query --- */
 
-static void pull__four_answers(void **state)
+static void query__four_answers(void **state)
 {
 	struct fixture *x = open_one(FULL);
-	struct sw_pull p = {0, 1, 0};
+	struct sw_query p = {0, 1, 0};
 	struct sw_answer a;
 
-	assert_int_equal(pull(x, 0, 1), 'N');
+	assert_int_equal(query(x, 0, 1), 'N');
 	push(x, 0, 1, 0, 1);
-	assert_true(sw_shard_pull(&x->sh, 0, &p, &a));
+	assert_true(sw_shard_query(&x->sh, 0, &p, &a));
 	assert_int_equal(a.kind, SW_ANSWER_WAIT);
 	assert_int_equal(a.missing, 2);
-	assert_int_equal(pull(x, 1, 1), 'N');
+	assert_int_equal(query(x, 1, 1), 'N');
 	push(x, 1, 1, 0, 1);
 	take(x, 0);
-	assert_int_equal(pull(x, 0, 1), 'r');
+	assert_int_equal(query(x, 0, 1), 'r');
 	assert_int_equal(take(x, 0), -1); /* it is on its way */
 	fate(x, 0, false);
-	assert_int_equal(pull(x, 0, 1), 'r');
+	assert_int_equal(query(x, 0, 1), 'r');
 	assert_int_equal(take(x, 0), 2);
 	push(x, 0, 2, 0, 1);
-	assert_int_equal(pull(x, 0, 1), 'G');
-	assert_int_equal(x->stats.pull_need, 2);
-	assert_int_equal(x->stats.pull_wait, 1);
-	assert_int_equal(x->stats.pull_gone, 1);
+	assert_int_equal(query(x, 0, 1), 'G');
+	assert_int_equal(x->stats.query_need, 2);
+	assert_int_equal(x->stats.query_wait, 1);
+	assert_int_equal(x->stats.query_gone, 1);
 	close_shard(x);
 }
 
-static void pull__unknown(void **state)
+static void query__unknown(void **state)
 {
 	struct fixture *x = open_one(FULL);
-	struct sw_pull p = {9, 1, 0};
+	struct sw_query p = {9, 1, 0};
 	struct sw_answer a;
 
-	assert_false(sw_shard_pull(&x->sh, 0, &p, &a));
-	p = (struct sw_pull){0, 1, 1};
-	assert_false(sw_shard_pull(&x->sh, 0, &p, &a));
+	assert_false(sw_shard_query(&x->sh, 0, &p, &a));
+	p = (struct sw_query){0, 1, 1};
+	assert_false(sw_shard_query(&x->sh, 0, &p, &a));
 	assert_int_equal(x->stats.rx_key, 1);
 	assert_int_equal(x->stats.rx_chunk, 1);
 	close_shard(x);
@@ -264,8 +264,8 @@ int main(void)
 		cmocka_unit_test(fate__lost_is_sent_again),
 		cmocka_unit_test(fate__lost_after_recycle),
 		cmocka_unit_test(push__clears_the_mark_of_the_round_before),
-		cmocka_unit_test(pull__four_answers),
-		cmocka_unit_test(pull__unknown),
+		cmocka_unit_test(query__four_answers),
+		cmocka_unit_test(query__unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -514,47 +514,47 @@ static void push__numbers_wrap_around(void **state)
 	close_shard(x);
 }
 
-/* --- pulls --- */
+/* --- queries --- */
 
-static char pull_of(struct fixture *x, uint32_t member, uint32_t j)
+static char query_of(struct fixture *x, uint32_t member, uint32_t j)
 {
-	struct sw_pull p = {0, j, 0};
+	struct sw_query p = {0, j, 0};
 	struct sw_answer a;
 
-	if (!sw_shard_pull(&x->sh, member, &p, &a))
+	if (!sw_shard_query(&x->sh, member, &p, &a))
 		return 'r';
 	assert_int_equal(a.round, j);
 	assert_int_equal(a.chunk, base_of(x));
 	return a.kind == SW_ANSWER_BASE ? 'B' : "WNG"[a.kind];
 }
 
-static void pull__what_is_answered(void **state)
+static void query__what_is_answered(void **state)
 {
 	struct fixture *x = open_stream(3);
 
-	assert_int_equal(pull_of(x, A, 1), 'N');
+	assert_int_equal(query_of(x, A, 1), 'N');
 	push_sum(x, A, 1, 1);
-	assert_int_equal(pull_of(x, A, 1), 'W');
-	assert_int_equal(pull_of(x, B, 1), 'N');
+	assert_int_equal(query_of(x, A, 1), 'W');
+	assert_int_equal(query_of(x, B, 1), 'N');
 	push_sum(x, B, 1, 1);
-	assert_int_equal(pull_of(x, A, 1), 'r');
+	assert_int_equal(query_of(x, A, 1), 'r');
 	assert_int_equal(take(x, A), 2);
-	assert_int_equal(pull_of(x, A, 1), 'r'); /* on its way */
+	assert_int_equal(query_of(x, A, 1), 'r'); /* on its way */
 	assert_int_equal(take(x, A), -1);
 	fate(x, A, false);
-	assert_int_equal(pull_of(x, A, 1), 'G');
+	assert_int_equal(query_of(x, A, 1), 'G');
 	close_shard(x);
 }
 
-static void pull__how_far_the_window_is(void **state)
+static void query__how_far_the_window_is(void **state)
 {
 	struct fixture *x = open_stream(7);
 
-	assert_int_equal(pull_of(x, A, 0), 'B');
-	assert_int_equal(pull_of(x, A, 1 + W), 'B');
+	assert_int_equal(query_of(x, A, 0), 'B');
+	assert_int_equal(query_of(x, A, 1 + W), 'B');
 	whole_chunk(x, 1);
-	assert_int_equal(pull_of(x, A, 1), 'B');
-	assert_int_equal(pull_of(x, A, 0), 'B');
+	assert_int_equal(query_of(x, A, 1), 'B');
+	assert_int_equal(query_of(x, A, 0), 'B');
 	close_shard(x);
 }
 
@@ -584,8 +584,8 @@ int main(void)
 		cmocka_unit_test(fate__tells_of_a_quarter),
 		cmocka_unit_test(push__the_window_closes),
 		cmocka_unit_test(push__numbers_wrap_around),
-		cmocka_unit_test(pull__what_is_answered),
-		cmocka_unit_test(pull__how_far_the_window_is),
+		cmocka_unit_test(query__what_is_answered),
+		cmocka_unit_test(query__how_far_the_window_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

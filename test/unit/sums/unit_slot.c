@@ -150,49 +150,50 @@ static void note__receivers(void **state)
 	assert_int_equal(s.weight, 1);
 }
 
-/* --- pulls --- */
+/* --- queries --- */
 
-static enum sw_pull_verdict pull(
+static enum sw_query_verdict query(
 	const struct sw_slot *s, uint32_t base, uint32_t j, uint32_t member)
 {
-	return sw_slot_judge_pull(s, ALL, base, j, member);
+	return sw_slot_judge_query(s, ALL, base, j, member);
 }
 
-static void judge_pull__from_need_to_gone(void **state)
+static void judge_query__from_need_to_gone(void **state)
 {
 	struct sw_slot s = {0};
 
-	assert_int_equal(pull(&s, 1, 1, A), SW_PULL_NEED);
+	assert_int_equal(query(&s, 1, 1, A), SW_QUERY_NEED);
 	s = slot(1, SW_ALL_REDUCE, A, 1 << B);
-	assert_int_equal(pull(&s, 1, 1, A), SW_PULL_NEED);
-	assert_int_equal(pull(&s, 1, 1, B), SW_PULL_WAIT);
+	assert_int_equal(query(&s, 1, 1, A), SW_QUERY_NEED);
+	assert_int_equal(query(&s, 1, 1, B), SW_QUERY_WAIT);
 	s.got = ALL;
 	s.is_ready = true;
-	assert_int_equal(pull(&s, 1, 1, A), SW_PULL_RESULT);
+	assert_int_equal(query(&s, 1, 1, A), SW_QUERY_RESULT);
 	s.held = 1 << A;
-	assert_int_equal(pull(&s, 1, 1, A), SW_PULL_GONE);
-	assert_int_equal(pull(&s, 1, 1, B), SW_PULL_RESULT);
-	assert_int_equal(pull(&s, 2, 1, B), SW_PULL_GONE);
+	assert_int_equal(query(&s, 1, 1, A), SW_QUERY_GONE);
+	assert_int_equal(query(&s, 1, 1, B), SW_QUERY_RESULT);
+	assert_int_equal(query(&s, 2, 1, B), SW_QUERY_GONE);
 }
 
-static void judge_pull__not_a_receiver(void **state)
+static void judge_query__not_a_receiver(void **state)
 {
 	struct sw_slot s = slot(1, SW_REDUCE, A, ALL);
 
-	assert_int_equal(pull(&s, 1, 1, B), SW_PULL_WAIT);
+	assert_int_equal(query(&s, 1, 1, B), SW_QUERY_WAIT);
 	s.is_ready = true;
-	assert_int_equal(pull(&s, 1, 1, A), SW_PULL_RESULT);
-	assert_int_equal(pull(&s, 1, 1, B), SW_PULL_GONE);
+	assert_int_equal(query(&s, 1, 1, A), SW_QUERY_RESULT);
+	assert_int_equal(query(&s, 1, 1, B), SW_QUERY_GONE);
 }
 
-static void judge_pull__wraps_around(void **state)
+static void judge_query__wraps_around(void **state)
 {
 	struct sw_slot s = slot(1, SW_ALL_REDUCE, A, 1 << A);
 
-	assert_int_equal(pull(&s, UINT32_MAX, 1, A), SW_PULL_WAIT);
-	assert_int_equal(pull(&s, UINT32_MAX, UINT32_MAX - 1, A), SW_PULL_GONE);
-	assert_int_equal(pull(&s, 0, UINT32_MAX, A), SW_PULL_GONE);
-	assert_int_equal(pull(&s, UINT32_MAX, 0, A), SW_PULL_NEED);
+	assert_int_equal(query(&s, UINT32_MAX, 1, A), SW_QUERY_WAIT);
+	assert_int_equal(
+		query(&s, UINT32_MAX, UINT32_MAX - 1, A), SW_QUERY_GONE);
+	assert_int_equal(query(&s, 0, UINT32_MAX, A), SW_QUERY_GONE);
+	assert_int_equal(query(&s, UINT32_MAX, 0, A), SW_QUERY_NEED);
 }
 
 int main(void)
@@ -208,9 +209,9 @@ int main(void)
 		cmocka_unit_test(judge_push__wraps_around),
 		cmocka_unit_test(note__ready_when_all_have_given),
 		cmocka_unit_test(note__receivers),
-		cmocka_unit_test(judge_pull__from_need_to_gone),
-		cmocka_unit_test(judge_pull__not_a_receiver),
-		cmocka_unit_test(judge_pull__wraps_around),
+		cmocka_unit_test(judge_query__from_need_to_gone),
+		cmocka_unit_test(judge_query__not_a_receiver),
+		cmocka_unit_test(judge_query__wraps_around),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

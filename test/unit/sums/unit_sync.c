@@ -46,7 +46,7 @@ static void sum__first_is_lent(void **state)
 	assert_int_equal(lend(x, A, 1, elems), SW_PUSH_HAVE); /* again */
 	assert_int_equal(x->sh.n_lent, 1);
 	assert_int_equal(x->sh.n_open, 1);
-	assert_int_equal(pull(x, A, 1), 'W');
+	assert_int_equal(query(x, A, 1), 'W');
 	fill(elems, 1);
 	assert_int_equal(push(x, C, 1, 0, 20), SW_PUSH_FOLD);
 	assert_int_equal(x->sh.n_lent, 0);

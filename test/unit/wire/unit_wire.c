@@ -68,7 +68,7 @@ static void header_encode__keeps_the_layout(void **state)
 		.consumed = 0x71727374,
 		.grant = 0x81828384,
 		.payload_crc = 0x91929394};
-	static const uint8_t expected[SW_HEAD_BYTES - 4] = {0x53, 0x57, 3, 16,
+	static const uint8_t expected[SW_HEAD_BYTES - 4] = {0x53, 0x4d, 1, 16,
 		2, 5, 0x34, 0x12, 4, 3, 2, 1, 0xf6, 0xe5, 0xd4, 0xc3, 0x14,
 		0x13, 0x12, 0x11, 0x24, 0x23, 0x22, 0x21, 0x34, 0x33, 0x32,
 		0x31, 0x42, 0x41, 0x52, 0x51, 10, 7, 0x62, 0x61, 0x74, 0x73,
@@ -225,7 +225,7 @@ static void header_decode__unknown_type_flag_class(void **state)
 	for (uint32_t type = 0; type < 256; type++) {
 		h = header((uint8_t)type, 0);
 		if (type == 0 || type >= SW_N_TYPES ||
-			(type > SW_MISMATCH && type < SW_PUSH))
+			(type > SW_CLOSE && type < SW_PUSH))
 			assert_int_equal(judge(&h), HEADER_TYPE);
 		else
 			assert_int_not_equal(judge(&h), HEADER_TYPE);
@@ -279,7 +279,7 @@ static void header_decode__length_of_every_type(void **state)
 		{SW_KEEPALIVE, 0, 0, 1}, {SW_ERROR, 176, 176, 1},
 		{SW_TUNE, 24, 24, 1}, {SW_PUSH, 0, SW_PAYLOAD_MAX, 1},
 		{SW_RESULT, 1, SW_PAYLOAD_MAX, 1}, {SW_ACK, 0, 8 * 48, 48},
-		{SW_PULL, 12, 64 * 12, 12}, {SW_ANSWER, 24, 64 * 24, 24},
+		{SW_QUERY, 12, 64 * 12, 12}, {SW_ANSWER, 24, 64 * 24, 24},
 		{SW_WANT, 0, 0, 1}};
 
 	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++)

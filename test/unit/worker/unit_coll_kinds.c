@@ -71,7 +71,7 @@ static void kinds__the_server_is_asked(void **state)
 {
 	for (uint32_t number = 0; number < 8; number += 7) {
 		struct worker_rig *r = open_kinds();
-		struct sw_pull pull;
+		struct sw_query query;
 		uint32_t said = 0;
 
 		for (uint32_t l = 0; l < LOCAL; l++) {
@@ -85,11 +85,11 @@ static void kinds__the_server_is_asked(void **state)
 		for (uint32_t i = 0; i < 13; i++) {
 			wrig_tick(r, 100 * SW_MS);
 			wrig_tx(r);
-			memcpy(&pull, r->last[SW_PULL].bytes + SW_HEAD_BYTES,
-				sizeof(pull));
+			memcpy(&query, r->last[SW_QUERY].bytes + SW_HEAD_BYTES,
+				sizeof(query));
 			if (i < 9)
-				assert_int_equal(pull.chunk, 0);
-			said |= pull.chunk;
+				assert_int_equal(query.chunk, 0);
+			said |= query.chunk;
 		}
 		assert_int_equal(said, number);
 		wrig_close(r);

@@ -218,7 +218,7 @@ static void differs(struct sw_worker_coll second, const char *text)
 	assert_string_equal(sw_worker_why(&r->w, 0), text);
 	assert_int_equal(sw_worker_coll(&r->w, &ask), SW_EMISMATCH);
 	wrig_tick(r, 0);
-	assert_contains(wrig_tx(r), "MISMATCH");
+	assert_contains(wrig_tx(r), "END");
 	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
 	assert_int_equal(r->w.n_open, 0);
 	wrig_close(r);
@@ -322,7 +322,7 @@ static void stall__ends_the_group(void **state)
 	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
 	wrig_tick(r, 61 * SW_S);
 	wrig_tick(r, SW_MS);
-	assert_contains(wrig_tx(r), "s0 MISMATCH k0");
+	assert_contains(wrig_tx(r), "s0 END k0");
 	assert_string_equal(
 		r->w.tensors[0].why, "waited 61 s for rank 1 of 4, stream s");
 	assert_int_equal(r->w.tensors[0].death, SW_ESTALL);

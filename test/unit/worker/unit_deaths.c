@@ -151,7 +151,7 @@ static void close_a(struct worker_rig *r, uint32_t id, uint32_t key)
 	sw_worker_close_group(&r->w, id, 0);
 	wrig_tick(r, 0);
 	wrig_tx(r);
-	peer_say(&r->s[0], SW_MISMATCH, &fault, sizeof(fault));
+	peer_say(&r->s[0], SW_CLOSE, &fault, sizeof(fault));
 	settle(r);
 	assert_false(sw_bitmap_has(&r->w.added, A - LOCAL));
 	sw_worker_free(&r->w, id);
@@ -202,13 +202,13 @@ static void died__its_group_goes(void **state)
 	sw_worker_local_died(&r->w, 1, "rank 1 died");
 	settle(r);
 	wrig_tick(r, 0);
-	assert_contains(wrig_tx(r), "MISMATCH k2 r0 rank 1 died");
+	assert_contains(wrig_tx(r), "CLOSE k2 rank 1 died");
 	expect_death(r, 4, "rank 1 died");
 	assert_false(r->w.tensors[4].is_closed);
 	sw_worker_close_group(&r->w, 4, 0);
 	wrig_tick(r, SW_S);
 	wrig_tx(r);
-	peer_say(&r->s[0], SW_MISMATCH, &fault, sizeof(fault));
+	peer_say(&r->s[0], SW_CLOSE, &fault, sizeof(fault));
 	settle(r);
 	assert_false(sw_bitmap_has(&r->w.added, 4));
 	wrig_close(r);
@@ -251,10 +251,10 @@ static void left__its_groups_go(void **state)
 	peer_fill(&r->s[0], h, 9);
 	settle(r);
 	wrig_tick(r, 0);
-	assert_contains(wrig_tx(r), "MISMATCH k1 r0 ");
+	assert_contains(wrig_tx(r), "CLOSE k1 ");
 	assert_contains(wrig_events(r), "done t1 #70 SW_OK");
 	assert_int_equal(sw_worker_death(&r->w, A - LOCAL), 0);
-	peer_say(&r->s[0], SW_MISMATCH, &fault, sizeof(fault));
+	peer_say(&r->s[0], SW_CLOSE, &fault, sizeof(fault));
 	settle(r);
 	assert_false(sw_bitmap_has(&r->w.added, A - LOCAL));
 	assert_false(r->w.tensors[B - LOCAL].is_closed);
@@ -319,7 +319,7 @@ static void died__while_some_are_declared(void **state)
 	assert_contains(wrig_events(r), "declared");
 	assert_int_equal(r->s[0].next_key, 4 + N);
 	wrig_tick(r, SW_MS);
-	assert_contains(wrig_tx(r), "MISMATCH k63 r1 rank 1 died");
+	assert_contains(wrig_tx(r), "END k63 r1 rank 1 died");
 	wrig_close(r);
 }
 

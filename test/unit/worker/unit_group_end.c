@@ -67,7 +67,7 @@ static void confirm(
 
 	snprintf(fault.text, sizeof(fault.text), "%s", text);
 	peer_send(&r->s[0],
-		(struct sw_header){.type = SW_MISMATCH,
+		(struct sw_header){.type = round ? SW_END : SW_CLOSE,
 			.round = round,
 			.payload_len = sizeof(fault)},
 		&fault);
@@ -138,14 +138,14 @@ static void abort__says_it_until_it_is_confirmed(void **state)
 	sw_worker_abort(&r->w, GB, 0, WHY, false);
 	assert_string_equal(wrig_events(r), "done t0 #0 SW_EABORTED w0");
 	wrig_tick(r, 0);
-	assert_string_equal(wrig_tx(r),
-		"s0 MISMATCH k0 r1 " WHY "; s0 MISMATCH k1 r1 " WHY);
+	assert_string_equal(
+		wrig_tx(r), "s0 END k0 r1 " WHY "; s0 END k1 r1 " WHY);
 	confirm(r, GA, 1, WHY);
 	wrig_tick(r, 200 * SW_MS);
-	assert_string_equal(wrig_tx(r), "s0 MISMATCH k1 r1 " WHY);
+	assert_string_equal(wrig_tx(r), "s0 END k1 r1 " WHY);
 	confirm(r, GB, 1, WHY);
 	wrig_tick(r, 200 * SW_MS);
-	assert_null(strstr(wrig_tx(r), "MISMATCH"));
+	assert_null(strstr(wrig_tx(r), "END"));
 	sw_worker_abort(&r->w, GA, 0, "again", false);
 	assert_string_equal(sw_worker_why(&r->w, GA), WHY);
 	wrig_close(r);
@@ -266,7 +266,7 @@ static void server_says(struct worker_rig *r, uint32_t server, const char *text)
 
 	snprintf(fault.text, sizeof(fault.text), "%s", text);
 	peer_send(&r->s[server],
-		(struct sw_header){.type = SW_MISMATCH,
+		(struct sw_header){.type = SW_END,
 			.round = 1,
 			.payload_len = sizeof(fault)},
 		&fault);
@@ -284,15 +284,15 @@ static void decide__who_has_waited_too_long(void **state)
 	assert_int_equal(sw_worker_death(&r->w, GA), 0);
 	assert_null(sw_worker_why(&r->w, GA));
 	wrig_tick(r, 0);
-	assert_string_equal(wrig_tx(r),
-		"s0 MISMATCH k0 r1 rank 0 waited; missing: a server");
+	assert_string_equal(
+		wrig_tx(r), "s0 END k0 r1 rank 0 waited; missing: a server");
 	wrig_tick(r, 200 * SW_MS); /* it was lost */
-	assert_contains(wrig_tx(r), "s0 MISMATCH k0 r1 rank 0 waited");
+	assert_contains(wrig_tx(r), "s0 END k0 r1 rank 0 waited");
 	confirm(r, GA, 1, "rank 1 waited");
 	assert_string_equal(wrig_events(r), "done t0 #0 SW_EABORTED w0");
 	assert_string_equal(sw_worker_why(&r->w, GA), "rank 1 waited");
 	wrig_tick(r, 200 * SW_MS);
-	assert_contains(wrig_tx(r), "s1 MISMATCH k0 r1 rank 1 waited");
+	assert_contains(wrig_tx(r), "s1 END k0 r1 rank 1 waited");
 	wrig_close(r);
 }
 
@@ -307,7 +307,7 @@ static void decide__what_another_server_says(void **state)
 	assert_string_equal(wrig_events(r), "");
 	wrig_tick(r, 0);
 	assert_string_equal(
-		wrig_tx(r), "s0 MISMATCH k0 r1 rank 1 calls a, rank 0 b");
+		wrig_tx(r), "s0 END k0 r1 rank 1 calls a, rank 0 b");
 	server_says(r, 1, "rank 1 calls a, rank 0 b");
 	wrig_tick(r, 0);
 	assert_string_equal(wrig_tx(r), "");
@@ -326,21 +326,20 @@ static void close__is_said_until_it_is_confirmed(void **state)
 
 	sw_worker_close_group(&r->w, GA, 0);
 	wrig_tick(r, 0);
-	assert_string_equal(
-		wrig_tx(r), "s0 MISMATCH k0 r0 ; s0 MISMATCH k1 r0 ");
+	assert_string_equal(wrig_tx(r), "s0 CLOSE k0 ; s0 CLOSE k1 ");
 	confirm(r, GA, 1, "they differ"); /* said before ours came */
 	confirm(r, GB, 0, "");
 	wrig_tick(r, 200 * SW_MS);
-	assert_string_equal(wrig_tx(r), "s0 MISMATCH k0 r0 ");
+	assert_string_equal(wrig_tx(r), "s0 CLOSE k0 ");
 	confirm(r, GA, 0, "they differ");
 	wrig_tick(r, 200 * SW_MS);
-	assert_null(strstr(wrig_tx(r), "MISMATCH"));
+	assert_null(strstr(wrig_tx(r), "END"));
 	assert_string_equal(wrig_events(r), "");
 	assert_int_equal(call(r, GA, 0), SW_ECLOSED);
 	assert_int_equal(call(r, HA, 0), 0);
 	sw_worker_close_group(&r->w, GA, 0);
 	wrig_tick(r, 200 * SW_MS);
-	assert_null(strstr(wrig_tx(r), "MISMATCH"));
+	assert_null(strstr(wrig_tx(r), "END"));
 	wrig_close(r);
 }
 
@@ -375,7 +374,7 @@ static void close__with_work_open(void **state)
 	sw_worker_close_group(&r->w, GA, 0);
 	assert_string_equal(wrig_events(r), "done t1 #10 SW_EABORTED w0");
 	wrig_tick(r, 0);
-	assert_contains(wrig_tx(r), "s0 MISMATCH k1 r0 stream g/b: rank 0 "
+	assert_contains(wrig_tx(r), "s0 CLOSE k1 stream g/b: rank 0 "
 				    "closed the group with work open");
 	wrig_close(r);
 }
@@ -391,8 +390,7 @@ static void close__by_local_ranks(void **state)
 	assert_int_equal(call(r, GA, 1), SW_ECLOSED);
 	sw_worker_close_group(&r->w, GB, 0);
 	wrig_tick(r, 0);
-	assert_string_equal(
-		wrig_tx(r), "s0 MISMATCH k0 r0 ; s0 MISMATCH k1 r0 ");
+	assert_string_equal(wrig_tx(r), "s0 CLOSE k0 ; s0 CLOSE k1 ");
 	wrig_close(r);
 }
 
@@ -435,7 +433,7 @@ static void close__then_leave(void **state)
 	sw_worker_close_group(&r->w, HA, 0);
 	sw_worker_leave(&r->w, 0, NULL);
 	wrig_tick(r, 0);
-	assert_string_equal(wrig_tx(r), "s0 MISMATCH k2 r0 ");
+	assert_string_equal(wrig_tx(r), "s0 CLOSE k2 ");
 	confirm(r, HA, 0, "");
 	wrig_tick(r, 0);
 	assert_contains(wrig_tx(r), "s0 LEAVE");

@@ -43,7 +43,7 @@ static void mismatch__names_ranks_of_the_group(void **state)
 
 		snprintf(fault.text, sizeof(fault.text), "%s", said[i][0]);
 		peer_send(&r->s[0],
-			(struct sw_header){.type = SW_MISMATCH,
+			(struct sw_header){.type = SW_END,
 				.class = SW_CLASS_CTL,
 				.round = 1,
 				.payload_len = sizeof(fault)},

@@ -180,9 +180,8 @@ static void hear__a_result_after_the_death(void **state)
 	heard(SW_LANE_ROUND);
 	wrig_tx(r);
 	peer_send(&r->s[0],
-		(struct sw_header){.type = SW_MISMATCH,
-			.round = 1,
-			.payload_len = sizeof(why)},
+		(struct sw_header){
+			.type = SW_END, .round = 1, .payload_len = sizeof(why)},
 		&why);
 	heard(SW_LANE_DEAD);
 	peer_result(&r->s[0], 0, 1, 0, 1);

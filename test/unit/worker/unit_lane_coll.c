@@ -173,7 +173,7 @@ static void dead__as_the_coordinator_says(void **state)
 	say(r, SW_LANE_KILLED);
 	assert_int_equal(sw_worker_death(&r->w, 0), 0);
 	wrig_tick(r, 0);
-	assert_contains(wrig_tx(r), "s0 MISMATCH k0 r1 differs");
+	assert_contains(wrig_tx(r), "s0 END k0 r1 differs");
 	close_lane(r);
 }
 
@@ -311,7 +311,7 @@ static void hear__a_server_says_it_is_dead(void **state)
 
 	for (uint32_t i = 0; i < 2; i++)
 		peer_send(&r->s[1],
-			(struct sw_header){.type = SW_MISMATCH,
+			(struct sw_header){.type = SW_END,
 				.round = 1,
 				.payload_len = sizeof(why)},
 			&why);

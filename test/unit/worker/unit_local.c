@@ -117,7 +117,7 @@ static void begin__other_step(void **state)
 	assert_int_equal(ask(r, 1, 6), SW_EMISMATCH); /* it stays dead */
 	wrig_tick(r, 0);
 	assert_string_equal(wrig_tx(r),
-		"s0 MISMATCH k0 r1 tensor a: rank 2 pushes step 6, rank 1 "
+		"s0 END k0 r1 tensor a: rank 2 pushes step 6, rank 1 "
 		"pushes step 5");
 	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
 	wrig_close(r);

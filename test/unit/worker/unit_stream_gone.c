@@ -76,7 +76,7 @@ static void say(struct worker_rig *r, uint32_t s, uint32_t key, uint32_t round)
 	struct sw_fault fault = {.key = key};
 
 	peer_send(&r->s[s],
-		(struct sw_header){.type = SW_MISMATCH,
+		(struct sw_header){.type = round ? SW_END : SW_CLOSE,
 			.round = round,
 			.payload_len = sizeof(fault)},
 		&fault);
@@ -94,13 +94,12 @@ static void gone__when_all_servers_know(void **state)
 {
 	struct worker_rig *r = open_rig(2);
 
-	assert_string_equal(
-		close_group(r, 0), "s0 MISMATCH k0 r0 ; s1 MISMATCH k0 r0 ");
+	assert_string_equal(close_group(r, 0), "s0 CLOSE k0 ; s1 CLOSE k0 ");
 	assert_string_equal(went(r), "");
 	say(r, 0, 0, 0);
 	assert_string_equal(went(r), "");
-	wrig_tick(r, r->params.pull_max);
-	assert_string_equal(wrig_tx(r), "s1 MISMATCH k0 r0 ");
+	wrig_tick(r, r->params.query_max);
+	assert_string_equal(wrig_tx(r), "s1 CLOSE k0 ");
 	say(r, 1, 0, 0);
 	assert_string_equal(went(r), "gone t0; ");
 	assert_string_equal(went(r), "");
@@ -109,7 +108,7 @@ static void gone__when_all_servers_know(void **state)
 	sw_worker_abort(&r->w, 0, 0, "late", false);
 	assert_null(sw_worker_why(&r->w, 0));
 	wrig_tick(r, SW_S);
-	assert_null(strstr(wrig_tx(r), "MISMATCH"));
+	assert_null(strstr(wrig_tx(r), "END"));
 	sw_worker_free(&r->w, 0);
 	wrig_close(r);
 }
@@ -306,12 +305,11 @@ static void gone__when_a_stream_is_not_declared_there(void **state)
 	r->s[0].next_key = 1;
 	peer_declared(&r->s[0]); /* and not the other server */
 	assert_string_equal(close_group(r, 0),
-		"s1 DECLARE b1 g/b; s0 MISMATCH k0 r0 ; s0 MISMATCH k1 r0 ");
+		"s1 DECLARE b1 g/b; s0 CLOSE k0 ; s0 CLOSE k1 ");
 	r->s[1].next_key = 1;
 	peer_declared(&r->s[1]);
 	wrig_tick(r, 0);
-	assert_string_equal(
-		wrig_tx(r), "s1 MISMATCH k0 r0 ; s1 MISMATCH k1 r0 ");
+	assert_string_equal(wrig_tx(r), "s1 CLOSE k0 ; s1 CLOSE k1 ");
 	wrig_close(r);
 }
 

@@ -353,7 +353,7 @@ static void declare__while_pushing(void **state)
 	peer_declared(&r->s[0]);
 	wrig_tick(r, 10 * SW_MS);
 	wrig_tick(r, 10 * SW_MS);
-	assert_contains(wrig_tx(r), "PULL k0r1c0");
+	assert_contains(wrig_tx(r), "QUERY k0r1c0");
 	wrig_close(r);
 }
 

@@ -136,7 +136,7 @@ static void ack__asks_for_each_that_is_late(void **state)
 	wrig_tick(r, 0);
 	wrig_tx(r);
 	wrig_tick(r, SW_S);
-	assert_contains(wrig_tx(r), "PULL k0r1c0 k0r3c0 k0r4c0");
+	assert_contains(wrig_tx(r), "QUERY k0r1c0 k0r3c0 k0r4c0");
 	peer_answer(&r->s[0], SW_ANSWER_NEED, 0, 3, 1, 0);
 	peer_answer(&r->s[0], SW_ANSWER_NEED, 0, 4, 1, 0);
 	assert_string_equal(wrig_tx(r), "s0 WANT k0 r3 c1 +0 n2 again");

@@ -1,4 +1,4 @@
-/* unit_window.c - streams at a worker: the window, PULLs, results, the end.
+/* unit_window.c - streams at a worker: the window, QUERIES, results, the end.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/worker/coll_rig.h"
 
@@ -121,9 +121,9 @@ static void window__wraps_around(void **state)
 	wrig_close(r);
 }
 
-/* --- PULL --- */
+/* --- QUERY --- */
 
-static void pull__asks_for_base_when_blocked(void **state)
+static void query__asks_for_base_when_blocked(void **state)
 {
 	struct worker_rig *r = open_stream();
 
@@ -135,14 +135,14 @@ static void pull__asks_for_base_when_blocked(void **state)
 	wrig_tick(r, 0);
 	wrig_tx(r);
 	wrig_tick(r, SW_S);
-	assert_contains(wrig_tx(r), "PULL k0r0");
+	assert_contains(wrig_tx(r), "QUERY k0r0");
 	say_base(r, W + 1);
 	assert_int_equal(n_pushes(r), 1);
 	assert_int_equal(r->w.links[0].n_blocked, 0);
 	wrig_close(r);
 }
 
-static void pull__asks_for_what_is_late(void **state)
+static void query__asks_for_what_is_late(void **state)
 {
 	struct worker_rig *r = open_stream();
 
@@ -154,7 +154,7 @@ static void pull__asks_for_what_is_late(void **state)
 	wrig_tick(r, 0);
 	wrig_tx(r);
 	wrig_tick(r, SW_S);
-	assert_contains(wrig_tx(r), "PULL k0r2");
+	assert_contains(wrig_tx(r), "QUERY k0r2");
 	peer_answer(&r->s[0], SW_ANSWER_WAIT, 0, 2, 2, 6);
 	assert_true(r->w.tensors[0].awaited == 6);
 	assert_int_equal(n_pushes(r), 0);
@@ -269,7 +269,7 @@ static void say_mismatch(struct worker_rig *r, uint32_t key, const char *text)
 
 	snprintf(fault.text, sizeof(fault.text), "%s", text);
 	peer_send(&r->s[0],
-		(struct sw_header){.type = SW_MISMATCH,
+		(struct sw_header){.type = SW_END,
 			.round = 1,
 			.payload_len = sizeof(fault)},
 		&fault);
@@ -317,8 +317,8 @@ int main(void)
 		cmocka_unit_test(window__implausible_base),
 		cmocka_unit_test(window__base_of_what_was_not_pushed),
 		cmocka_unit_test(window__wraps_around),
-		cmocka_unit_test(pull__asks_for_base_when_blocked),
-		cmocka_unit_test(pull__asks_for_what_is_late),
+		cmocka_unit_test(query__asks_for_base_when_blocked),
+		cmocka_unit_test(query__asks_for_what_is_late),
 		cmocka_unit_test(result__twice),
 		cmocka_unit_test(result__of_what_nobody_waits_for),
 		cmocka_unit_test(result__not_of_this_collective),

@@ -370,7 +370,7 @@ static void result__while_the_push_is_due_again(void **state)
 	wrig_close(r);
 }
 
-/* --- ACK, PULL, ANSWER --- */
+/* --- ACK, QUERY, ANSWER --- */
 
 static void ack__past_duplicate_and_never_sent(void **state)
 {
@@ -404,18 +404,18 @@ static void lost__is_pushed_again(void **state)
 }
 
 /* Acknowledged, but no result: it is asked for, ever more slowly. */
-static void late__is_pulled(void **state)
+static void late__is_queried(void **state)
 {
 	struct worker_rig *r = open_pushed(2);
 	uint32_t n = 0;
 
 	peer_ack(&r->s[0], 0, 2);
 	wrig_tick(r, 0);
-	wrig_tick(r, r->params.pull_min - 1);
+	wrig_tick(r, r->params.query_min - 1);
 	assert_string_equal(wrig_tx(r), "");
 	for (uint32_t ms = 0; ms < 1000; ms++) {
 		wrig_tick(r, SW_MS);
-		n += strstr(wrig_tx(r), "s0 PULL k0r1c0 k0r1c1") != NULL;
+		n += strstr(wrig_tx(r), "s0 QUERY k0r1c0 k0r1c1") != NULL;
 	}
 	assert_in_range(n, 8, 18);
 	wrig_close(r);
@@ -428,14 +428,14 @@ static void late__waits_for_the_port(void **state)
 
 	peer_ack(&r->s[0], 0, 2);
 	wrig_tick(r, 0);
-	wrig_tick(r, r->params.pull_min);
+	wrig_tick(r, r->params.query_min);
 	for (uint32_t ms = 0; ms < 10; ms++)
 		assert_true(wrig_tick(r, SW_MS) >= r->now_ns + SW_MS);
-	assert_contains(wrig_tx(r), "s0 PULL k0r1c0 k0r1c1");
+	assert_contains(wrig_tx(r), "s0 QUERY k0r1c0 k0r1c1");
 	wrig_close(r);
 }
 
-/* At most 64 chunks per PULL (A18); the next one goes on behind them. */
+/* At most 64 chunks per QUERY (A18); the next one goes on behind them. */
 static void late__many(void **state)
 {
 	struct worker_rig *r = open_pushed(150);
@@ -443,15 +443,15 @@ static void late__many(void **state)
 	peer_ack(&r->s[0], 0, 150);
 	wrig_tick(r, 0);
 	for (uint32_t i = 0; i < 3; i++) {
-		struct sw_pull first;
+		struct sw_query first;
 
-		while (!strstr(wrig_tx(r), "PULL"))
+		while (!strstr(wrig_tx(r), "QUERY"))
 			wrig_tick(r, SW_MS);
-		memcpy(&first, r->last[SW_PULL].bytes + SW_HEAD_BYTES,
+		memcpy(&first, r->last[SW_QUERY].bytes + SW_HEAD_BYTES,
 			sizeof(first));
-		assert_int_equal(first.chunk, SW_PULL_MAX * i);
-		assert_int_equal(r->last[SW_PULL].h.payload_len,
-			(i < 2 ? SW_PULL_MAX : 22) * sizeof(first));
+		assert_int_equal(first.chunk, SW_QUERY_MAX * i);
+		assert_int_equal(r->last[SW_QUERY].h.payload_len,
+			(i < 2 ? SW_QUERY_MAX : 22) * sizeof(first));
 	}
 	wrig_close(r);
 }
@@ -568,7 +568,7 @@ int main(void)
 		cmocka_unit_test(result__while_the_push_is_due_again),
 		cmocka_unit_test(ack__past_duplicate_and_never_sent),
 		cmocka_unit_test(lost__is_pushed_again),
-		cmocka_unit_test(late__is_pulled),
+		cmocka_unit_test(late__is_queried),
 		cmocka_unit_test(late__waits_for_the_port),
 		cmocka_unit_test(late__many),
 		cmocka_unit_test(answer__wait_need_gone),

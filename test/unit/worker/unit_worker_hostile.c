@@ -95,7 +95,7 @@ static void rx__earlier_run(void **state)
 	peer_status(&r->s[0], SW_JOB_FAILED, SW_EPEER, 2, "earlier");
 	peer_say(&r->s[0], SW_DECLARED, &declared, sizeof(declared));
 	peer_say(&r->s[0], SW_ERROR, &fault, sizeof(fault));
-	peer_say(&r->s[0], SW_MISMATCH, &fault, sizeof(fault));
+	peer_say(&r->s[0], SW_END, &fault, sizeof(fault));
 	peer_keepalive(&r->s[0]);
 	peer_ack(&r->s[0], 0, 2);
 	peer_answer(&r->s[0], SW_ANSWER_GONE, 0, 1, 0, 0);
@@ -181,7 +181,7 @@ static void rx__types_of_a_worker(void **state)
 		uint8_t type;
 		uint16_t len;
 	} rows[] = {{SW_HELLO, 64}, {SW_JOIN, 368}, {SW_DECLARE, 8},
-		{SW_LEAVE, 176}, {SW_PULL, 12}, {SW_PUSH, 64}};
+		{SW_LEAVE, 176}, {SW_QUERY, 12}, {SW_PUSH, 64}};
 	struct worker_rig *r = open_rig();
 	uint8_t zeros[512] = {0};
 
