@@ -19,12 +19,6 @@ enum {
 
 /* --- the other lcores' lanes of the worker --- */
 
-static void start_lanes(struct agent_shared *shared)
-{
-	for (uint32_t i = 0; i < shared->n_others; i++)
-		atomic_store(&shared->others[i].stage, AGENT_LANE_OPEN);
-}
-
 static bool end_lanes(struct agent_core *core)
 {
 	struct agent_shared *shared = core->shared;
@@ -247,7 +241,8 @@ static uint32_t join(struct agent_core *core, uint64_t now_ns)
 		return 0;
 	core->is_joining = core->is_leaving = false;
 	core->has_worker = true;
-	start_lanes(core->shared);
+	for (uint32_t i = 0; i < core->shared->n_others; i++)
+		atomic_store(&core->shared->others[i].stage, AGENT_LANE_OPEN);
 	sw_loop_set(sw_agent_loop(core->shared),
 		sw_daemon_endpoint(&core->shared->daemon, 0),
 		sw_worker_engine(&core->worker));
@@ -265,14 +260,6 @@ static void leave(struct agent_core *core, const struct agent_command *o)
 	core->is_leaving = true;
 	sw_worker_leave(&core->worker, o->err, o->text);
 	end_job(core, &(struct agent_report){.kind = AGENT_ENDED});
-}
-
-static void drop_local(struct agent_core *core, const struct agent_command *o)
-{
-	if (o->err)
-		sw_worker_local_died(&core->worker, o->local, o->text);
-	else
-		sw_worker_local_left(&core->worker, o->local);
 }
 
 static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
@@ -302,8 +289,10 @@ static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 		core->clients[o.local] = NULL;
 		core->n_freeing -= core->is_freeing[o.local];
 		core->is_freeing[o.local] = false;
-		if (core->has_worker && !core->is_leaving)
-			drop_local(core, &o);
+		if (core->has_worker && !core->is_leaving && o.err)
+			sw_worker_local_died(&core->worker, o.local, o.text);
+		else if (core->has_worker && !core->is_leaving)
+			sw_worker_local_left(&core->worker, o.local);
 		break;
 	case AGENT_DECLARE:
 		core->batch = o;
@@ -467,23 +456,18 @@ static uint32_t take_clients(struct agent_core *core)
 	return n;
 }
 
-static uint32_t take_lanes(struct agent_core *core)
-{
-	uint32_t n = core->has_worker ? sw_worker_take(&core->worker) : 0;
-
-	if (n)
-		sw_loop_look(sw_agent_loop(core->shared));
-	return n;
-}
-
 /* --- the poller's functions --- */
 
 uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 {
 	struct agent_core *core = ctx;
-	uint32_t n = take_commands(core, now_ns);
+	uint32_t n = take_commands(core, now_ns), n_taken = 0;
 
-	n += take_lanes(core);
+	if (core->has_worker)
+		n_taken = sw_worker_take(&core->worker);
+	if (n_taken)
+		sw_loop_look(sw_agent_loop(core->shared));
+	n += n_taken;
 	if (core->is_declaring)
 		declare(core);
 	sw_agent_work_free(core);

@@ -428,13 +428,6 @@ static void on_declared(
 			report->first, report->err, report->text);
 }
 
-static void on_status(
-	struct agent_control *c, const struct agent_report *report)
-{
-	sw_log(&c->shared->daemon.log, SW_LOG_INFO, "%s", report->text);
-	tell_group(c, &c->group, report->text);
-}
-
 void sw_agent_take_reports(struct agent_control *c)
 {
 	struct agent_report report;
@@ -447,7 +440,9 @@ void sw_agent_take_reports(struct agent_control *c)
 				report.n_lost);
 		switch (report.kind) {
 		case AGENT_STATUS:
-			on_status(c, &report);
+			sw_log(&c->shared->daemon.log, SW_LOG_INFO, "%s",
+				report.text);
+			tell_group(c, &c->group, report.text);
 			break;
 		case AGENT_RUNNING:
 			on_running(c, &report);

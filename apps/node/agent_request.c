@@ -190,16 +190,6 @@ static bool are_lanes_done(struct agent_shared *shared)
 	return true;
 }
 
-/* Frames that the lanes have handed to lcore 0 come before its own mark. */
-static void begin_freeing(struct agent_core *core)
-{
-	struct agent_shared *shared = core->shared;
-
-	core->n_marked = atomic_load(&shared->n_freed);
-	for (uint32_t i = 0; i < shared->n_others; i++)
-		sw_handoff_release(&shared->daemon.handoff, i + 1);
-}
-
 void sw_agent_work_free(struct agent_core *core)
 {
 	struct agent_shared *shared = core->shared;
@@ -207,8 +197,13 @@ void sw_agent_work_free(struct agent_core *core)
 	if (!core->n_freeing ||
 		(!core->freeing.is_begun && !are_lanes_done(shared)))
 		return;
-	if (!core->freeing.is_begun)
-		begin_freeing(core);
+	if (!core->freeing.is_begun) {
+		core->n_marked = atomic_load(&shared->n_freed);
+		/* Frames that the lanes have handed over come before the mark
+		 * of lcore 0. */
+		for (uint32_t i = 0; i < shared->n_others; i++)
+			sw_handoff_release(&shared->daemon.handoff, i + 1);
+	}
 	if (!sw_daemon_release(&shared->daemon, 0, &core->freeing))
 		return;
 	for (uint32_t i = 0; i < sw_agent_n_local(shared); i++) {

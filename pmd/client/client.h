@@ -62,7 +62,7 @@ struct sw_client {
 	struct sw_settings settings; /* its texts are ours: */
 	char *agent, *agent_user;
 	char agent_path[SW_FOLDER_BYTES]; /* where agent is a name alone */
-	int sock, bell, error_fd; /* error_fd: agent_error.h */
+	int sock, bell, error_fd;         /* error_fd: agent_error.h */
 	struct sw_segment control_segment;
 	struct sw_edge_control *control;
 	struct sw_spsc submits, colls, completions;

@@ -142,17 +142,13 @@ static bool has_all_put(const struct sw_call *k)
 	return k->next == k->args.count;
 }
 
-/* Somebody has to work for it, whether its caller waits or not; a device does
- * by itself. */
-static bool needs_work(const struct sw_call *k)
-{
-	return k->state == SW_TENSOR_OPEN && !k->device &&
-	       (!has_all_put(k) || (is_staged(k) && k->args.count > k->piece));
-}
-
+/* A call needs a thread while it has pieces to put or stages to copy, whether
+ * its caller waits or not.  A device copies by itself. */
 void sw_client_count_work(struct sw_client *c, struct sw_call *k)
 {
-	bool is_counted = needs_work(k);
+	bool has_work =
+		!has_all_put(k) || (is_staged(k) && k->args.count > k->piece);
+	bool is_counted = k->state == SW_TENSOR_OPEN && !k->device && has_work;
 
 	c->calls.n_unfinished += is_counted;
 	c->calls.n_unfinished -= k->is_counted;
@@ -239,13 +235,6 @@ void sw_client_drop_call(struct sw_client *c, struct sw_call *k, int status)
 		sw_client_count_work(c, k);
 }
 
-static void tell_summed(const struct sw_call_piece *p)
-{
-	struct sw_rows rows = rows_in(p);
-
-	p->call->device->ops->sum(p->call->device, &rows);
-}
-
 bool sw_client_end_piece(struct sw_client *c, const struct sw_completion *done)
 {
 	struct sw_calls *s = &c->calls;
@@ -256,8 +245,11 @@ bool sw_client_end_piece(struct sw_client *c, const struct sw_completion *done)
 	if (p->handle != done->handle || p->is_back || done->status > 0)
 		return false;
 	p->status = done->status;
-	if (!p->status && is_on_device(p->call) && needs_send(p->call))
-		tell_summed(p);
+	if (!p->status && is_on_device(p->call) && needs_send(p->call)) {
+		struct sw_rows rows = rows_in(p);
+
+		p->call->device->ops->sum(p->call->device, &rows);
+	}
 	if (!p->stage || p->status || p->call->status ||
 		!has_copy_out(p->call)) {
 		end_piece(c, p);

@@ -156,14 +156,6 @@ static struct sw_call *new_call(struct sw_client *c)
 	return NULL;
 }
 
-static void enqueue_call(struct sw_channel *ch, struct sw_call *k)
-{
-	if (!ch->first)
-		ch->end = &ch->first;
-	*ch->end = k;
-	ch->end = &k->later;
-}
-
 static void show_buffers(const struct sw_call *k)
 {
 	bool sends = is_on_device(k) && needs_send(k);
@@ -249,7 +241,10 @@ static int begin_call(struct sw_group *g, struct sw_channel *ch,
 	c->calls.n_open++;
 	g->n_calls++;
 	g->n_called++;
-	enqueue_call(ch, k);
+	if (!ch->first)
+		ch->end = &ch->first;
+	*ch->end = k;
+	ch->end = &k->later;
 	*handle = k->handle;
 	set_deadline(c, k);
 	sw_client_count_work(c, k);

@@ -79,17 +79,6 @@ static struct sw_edge_desc describe(
 	return out;
 }
 
-static int send_piece(struct sw_client *c, struct sw_edge_declare *m,
-	const struct order *o, uint64_t until_ns)
-{
-	size_t bytes = offsetof(struct sw_edge_declare, descs) +
-		       m->n * sizeof(m->descs[0]);
-
-	for (uint32_t i = 0; i < m->n; i++)
-		m->descs[i] = describe(&o->descs[m->first_i + i], o->freed);
-	return sw_client_send(c, m, bytes, until_ns);
-}
-
 static int send_stream(
 	struct sw_client *c, const struct order *o, uint64_t until_ns)
 {
@@ -121,7 +110,13 @@ static int send_batch(
 	for (; m.first_i < o->n && !err; m.first_i += m.n) {
 		m.n = o->n - m.first_i;
 		m.n = m.n < SW_EDGE_PIECE ? m.n : SW_EDGE_PIECE;
-		err = send_piece(c, &m, o, until_ns);
+		for (uint32_t i = 0; i < m.n; i++)
+			m.descs[i] =
+				describe(&o->descs[m.first_i + i], o->freed);
+		err = sw_client_send(c, &m,
+			offsetof(struct sw_edge_declare, descs) +
+				m.n * sizeof(m.descs[0]),
+			until_ns);
 	}
 	return err;
 }
@@ -429,18 +424,6 @@ int sw_client_map(struct sw_client *c, uint64_t bytes, struct sw_tensor **out)
 	return err;
 }
 
-static int declare_stream(struct sw_client *c,
-	const struct sw_tensor_desc *desc, const uint16_t *ranks,
-	struct sw_tensor **out)
-{
-	return declare_batch(c,
-		&(struct order){.descs = desc,
-			.n = 1,
-			.ranks = ranks,
-			.freed = find_freed(c)},
-		out);
-}
-
 static void name_stream(const struct sw_group *g, enum sw_coll_kind kind,
 	char name[SW_EDGE_NAME_BYTES])
 {
@@ -467,7 +450,12 @@ static int open_channel(
 	int err;
 
 	name_stream(g, kind, name);
-	err = declare_stream(c, &d, g->ranks, &ch->stream);
+	err = declare_batch(c,
+		&(struct order){.descs = &d,
+			.n = 1,
+			.ranks = g->ranks,
+			.freed = find_freed(c)},
+		&ch->stream);
 	if (ch->stream) {
 		ch->next = c->calls.channels;
 		c->calls.channels = c->calls.turn = ch;

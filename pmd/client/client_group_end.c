@@ -265,14 +265,6 @@ static void free_group(struct sw_group *g)
 	free(g);
 }
 
-static bool has_something(const struct sw_group *g)
-{
-	for (uint32_t k = 0; k < SW_N_COLL_KINDS; k++)
-		if (g->channels[k].stream)
-			return true;
-	return false;
-}
-
 /* Give back stages and stream.  A stream that the agent keeps is lost until
  * sw_close. */
 static int give_channel(struct sw_client *c, struct sw_channel *ch)
@@ -310,24 +302,20 @@ static int give_back(struct sw_group *g)
 	return err ? err : failed;
 }
 
-/* Its last handle was reported, so the agent uses nothing of it. */
-static void note_due(struct sw_group *g)
+/* With its last handle reported the agent uses nothing of a closed group. */
+void sw_group_put(struct sw_group *g)
 {
 	struct sw_client *c = g->client;
 
+	if (--g->n_calls || !g->is_closed)
+		return;
+	if (g->is_given || c->closed || !any_stream(g)) {
+		free_group(g);
+		return;
+	}
 	g->is_due = c->has_due = true;
 	(void)sw_client_start_thread(c); /* else the next close does it */
 	sw_client_call_thread(c);
-}
-
-void sw_group_put(struct sw_group *g)
-{
-	if (--g->n_calls || !g->is_closed)
-		return;
-	if (g->is_given || g->client->closed || !has_something(g))
-		free_group(g);
-	else
-		note_due(g);
 }
 
 static struct sw_group *find_due(const struct sw_client *c)

@@ -127,26 +127,21 @@ static int check_unused(struct sw_client *c, const struct sw_tensor *t)
 	return 0;
 }
 
-static void unmap_memory(struct sw_client *c, struct sw_tensor *t)
+int sw_client_give(struct sw_client *c, struct sw_tensor *t)
 {
+	struct sw_edge_free m = {.kind = SW_EDGE_FREE, .item = t->id};
+	int err = sw_client_ask(c, &m, sizeof(m), "sw_free");
 	uint32_t i = 0;
 
+	if (err)
+		return err;
 	while (c->batches[i].tensors != t)
 		i++;
 	sw_segment_fini(&c->batches[i].data);
 	t->data = NULL;
 	t->memory_bytes = 0;
 	t->is_freed = true;
-}
-
-int sw_client_give(struct sw_client *c, struct sw_tensor *t)
-{
-	struct sw_edge_free m = {.kind = SW_EDGE_FREE, .item = t->id};
-	int err = sw_client_ask(c, &m, sizeof(m), "sw_free");
-
-	if (!err)
-		unmap_memory(c, t);
-	return err;
+	return 0;
 }
 
 /* Out of the list first, so that nothing new uses it while we wait. */

@@ -268,15 +268,6 @@ static int compare(struct sw_client *c, enum sw_launch_key key, uint32_t ours)
 		c->size, c->local_rank, c->local_size);
 }
 
-static int compare_all(struct sw_client *c)
-{
-	int err = compare(c, SW_LAUNCH_SIZE, c->size);
-
-	if (!err)
-		err = compare(c, SW_LAUNCH_RANK, c->rank);
-	return err;
-}
-
 static int read_launch(struct sw_client *c)
 {
 	char why[SW_LAUNCH_WHY_BYTES];
@@ -343,7 +334,9 @@ int sw_open(const struct sw_settings *settings, struct sw_client **out)
 	if (!err)
 		err = attach_until(c, until_ns);
 	if (!err)
-		err = compare_all(c);
+		err = compare(c, SW_LAUNCH_SIZE, c->size);
+	if (!err)
+		err = compare(c, SW_LAUNCH_RANK, c->rank);
 	sw_client_follow(c);
 	sw_client_unlock(c);
 	if (err) {

@@ -54,14 +54,9 @@ static bool has_form(const union sw_edge_msg *m, size_t bytes)
 	}
 }
 
-static bool is_text(uint32_t kind)
-{
-	return kind != SW_EDGE_ATTACHED && kind != SW_EDGE_DECLARED;
-}
-
 static int rx_formed(struct sw_client *c, union sw_edge_msg *m)
 {
-	if (is_text(m->kind))
+	if (m->kind != SW_EDGE_ATTACHED && m->kind != SW_EDGE_DECLARED)
 		sw_text_clean(m->text.text, sizeof(m->text.text));
 	switch (m->kind) {
 	case SW_EDGE_STATUS:

@@ -25,19 +25,6 @@ enum {
 
 /* --- the queue: a binary heap --- */
 
-static int open_queue(struct sw_pipeline_queue *q)
-{
-	q->heap = calloc(
-		SW_PIPELINE_BACK * SW_PIPELINE_TENSORS + SW_PIPELINE_OTHERS,
-		sizeof(q->heap[0]));
-	return q->heap ? 0 : SW_ENOMEM;
-}
-
-static void close_queue(struct sw_pipeline_queue *q)
-{
-	free(q->heap);
-}
-
 /* By priority, then by the order of calls, then by place. */
 static bool is_before(
 	const struct sw_pipeline_copy *a, const struct sw_pipeline_copy *b)
@@ -147,8 +134,12 @@ int sw_pipeline_lane_open(
 	struct sw_pipeline *l, enum sw_back_way way, char *why)
 {
 	struct sw_pipeline_lane *lane = &l->lanes[way];
-	int err = open_queue(&lane->queue);
+	int err;
 
+	lane->queue.heap = calloc(
+		SW_PIPELINE_BACK * SW_PIPELINE_TENSORS + SW_PIPELINE_OTHERS,
+		sizeof(lane->queue.heap[0]));
+	err = lane->queue.heap ? 0 : SW_ENOMEM;
 	for (uint32_t i = 0; i < SW_PIPELINE_SLICES && !err; i++)
 		err = l->p.ops->event_open(
 			l->p.back, &lane->slots[i].event, why);
@@ -159,7 +150,7 @@ void sw_pipeline_lane_close(struct sw_pipeline *l, enum sw_back_way way)
 {
 	struct sw_pipeline_lane *lane = &l->lanes[way];
 
-	close_queue(&lane->queue);
+	free(lane->queue.heap);
 	for (uint32_t i = 0; i < SW_PIPELINE_SLICES; i++)
 		if (lane->slots[i].event)
 			l->p.ops->event_close(l->p.back, lane->slots[i].event);

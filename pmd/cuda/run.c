@@ -301,12 +301,6 @@ static bool poll_one(struct sw_pipeline *l, struct sw_pipeline_tensor *t)
 	return true;
 }
 
-/* Is nothing more to come of it? */
-static bool is_through(const struct sw_pipeline_tensor *t)
-{
-	return !t->is_pushed && (!t->is_summed || t->first == t->n_granules);
-}
-
 static bool poll_net(struct sw_pipeline *l)
 {
 	bool did = false;
@@ -316,7 +310,8 @@ static bool poll_net(struct sw_pipeline *l)
 
 		did |= poll_one(l, t);
 		did |= bring_back(l, t);
-		if (!is_through(t)) {
+		if (t->is_pushed ||
+			(t->is_summed && t->first != t->n_granules)) {
 			i++;
 			continue;
 		}
@@ -513,11 +508,6 @@ static int take_turn(struct sw_pipeline *l, char *why)
 	return err < 0 ? err : did[0] + did[1] + did[2] + did[3] + did[4];
 }
 
-static bool is_copying(const struct sw_pipeline *l)
-{
-	return l->lanes[SW_BACK_OUT].n || l->lanes[SW_BACK_IN].n;
-}
-
 static void nap(long ns)
 {
 	nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
@@ -527,7 +517,7 @@ static void rest(struct sw_pipeline *l)
 {
 	const struct sw_pipeline_net *n = &l->p.net;
 
-	if (is_copying(l))
+	if (l->lanes[SW_BACK_OUT].n || l->lanes[SW_BACK_IN].n)
 		nap(NAP_NS);
 	else if (l->waiting)
 		nap(EVENT_NAP_NS);
