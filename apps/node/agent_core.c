@@ -10,11 +10,11 @@
 #include "engine/base/error.h"
 
 enum {
-	SUBMITS = 32,   /* taken at once from a client's ring */
-	TURN_MAX = 256, /* taken in a turn before no more clients are looked at
-			 */
-	BURST = 512,    /* declarations looked at in a turn */
-	CLASH = 32,     /* of those that differ between local ranks */
+	SUBMITS = 32, /* taken at once from a client's ring */
+	TURN_MAX =
+		256, /* taken in a turn; then no further client is looked at */
+	BURST = 512, /* declarations looked at in a turn */
+	CLASH = 32,  /* of those, that differ between local ranks */
 };
 
 /* --- the other lcores' lanes of the worker --- */
@@ -44,12 +44,12 @@ static bool are_kept(const struct agent_shared *shared)
 			!atomic_load_explicit(&shared->others[i].is_kept,
 				memory_order_acquire))
 			return false;
-	return true; /* what is closing was kept before */
+	return true; /* a lane that is closing has kept them */
 }
 
 /* --- the end of a job --- */
 
-/* The worker has ended; what is told first is @report. */
+/* Note that the job has ended.  The first report counts. */
 static void end_job(struct agent_core *core, const struct agent_report *report)
 {
 	if (!core->is_ending)
@@ -76,7 +76,7 @@ static uint32_t tell_if_ended(struct agent_core *core)
 
 /* --- declarations --- */
 
-/* The batch is admitted; one of it may be dead. */
+/* Report that the batch is admitted.  One of its tensors may be dead. */
 void sw_agent_on_declared(void *ctx)
 {
 	struct agent_core *core = ctx;
@@ -319,7 +319,7 @@ static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 	return 1;
 }
 
-/* All servers know that we left, or do not answer: release everything. */
+/* Release everything, once all servers know that we left, or do not answer. */
 static void finish_leaving(struct agent_core *core)
 {
 	if (!core->has_worker ||
@@ -374,7 +374,7 @@ static uint32_t take_submits(struct agent_core *core, uint32_t local)
 	return n;
 }
 
-/* What is open goes on, also while nothing new is taken. */
+/* Take what has grown, also while no new push_pull is taken. */
 static uint32_t take_grown(struct agent_core *core, uint32_t local)
 {
 	struct sw_host_client *client = core->clients[local];
@@ -392,7 +392,8 @@ static uint32_t take_grown(struct agent_core *core, uint32_t local)
 	return n;
 }
 
-/* Returns whether it has begun, or ended with an error; else it waits. */
+/* Begin a collective.  Returns true if it has begun or ended with an error;
+ * false if it has to wait. */
 static bool begin_coll(
 	struct agent_core *core, uint32_t local, const struct sw_host_coll *m)
 {
@@ -436,7 +437,7 @@ static uint32_t take_colls(struct agent_core *core, uint32_t local)
 	return SUBMITS - n_left;
 }
 
-/* Each client in turn, whoever has the most. */
+/* Serve each client in turn, however much one submits. */
 static uint32_t take_clients(struct agent_core *core)
 {
 	uint32_t n_local = sw_agent_n_local(core->shared), n = 0;

@@ -94,7 +94,7 @@ static void tell_group(
 			sw_host_status(c->shared->host, g->ranks[i].id, text);
 }
 
-/* Tell those that are there who is not. */
+/* Tell the attached processes which local ranks are missing. */
 static void tell_missing(struct agent_control *c, const struct agent_group *g)
 {
 	uint64_t missing[SW_LOCAL_WORDS] = {0};
@@ -113,7 +113,7 @@ static void tell_missing(struct agent_control *c, const struct agent_group *g)
 	tell_group(c, g, text);
 }
 
-/* Tell the next group, which is complete, who keeps it waiting. */
+/* Tell the next group, which is complete, which processes delay it. */
 static void tell_who_stays(struct agent_control *c)
 {
 	enum { EACH = 40 };
@@ -145,7 +145,7 @@ static void begin_if_complete(struct agent_control *c)
 	sw_agent_command(c, &order);
 }
 
-/* Has its job ended, for one of it at least?  Then it takes nobody in. */
+/* Has the job ended for one of its processes? Then it admits none. */
 static bool is_closed(const struct agent_control *c)
 {
 	for (uint32_t i = 0; i < sw_agent_n_local(c->shared); i++)
@@ -212,7 +212,7 @@ void sw_agent_tell_waiting(struct agent_control *c)
 
 /* --- a group runs and ends --- */
 
-/* All that are left end with @err. */
+/* End all processes that are left with @err. */
 static void end_others(struct agent_control *c, int err, const char *text)
 {
 	for (uint32_t i = 0; i < sw_agent_n_local(c->shared); i++) {
@@ -225,8 +225,8 @@ static void end_others(struct agent_control *c, int err, const char *text)
 	}
 }
 
-/* The job is over for this node.  Those that are left are told when no lcore
- * uses their tensors any more (AGENT_ENDED): they may write them then. */
+/* End the job at this node.  The processes that are left are told (AGENT_ENDED)
+ * when no lcore uses their tensors, so that they may write them. */
 static void end_group(struct agent_control *c, int err, const char *text)
 {
 	struct agent_command order = {.kind = AGENT_LEAVE, .err = err};
@@ -263,7 +263,7 @@ void sw_agent_stop(struct agent_control *c)
 		end_group(c, 0, STOP_TEXT);
 }
 
-/* One of a group that has joined is gone. */
+/* Handle the end of a process whose group has joined. */
 static void drop_rank(struct agent_control *c, struct agent_rank *r,
 	enum sw_host_why why, const char *what)
 {

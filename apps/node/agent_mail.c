@@ -40,7 +40,7 @@ int sw_agent_open_rings(struct agent *a)
 	return 0;
 }
 
-/* False: it is there already. */
+/* Put an entry, unless it is in the ring.  Returns whether it was put. */
 static bool put_once(
 	struct sw_spsc *ring, atomic_bool *is_there, const void *entry)
 {

@@ -33,7 +33,7 @@ static int set_rate(
 	return 0;
 }
 
-/* One of the two; the other stays. */
+/* Set the partition or the credit, and keep the other. */
 static int set_own(struct agent_core *core, bool is_part, uint64_t bytes,
 	char *why, size_t size)
 {
@@ -124,7 +124,7 @@ void sw_agent_tune(struct agent_core *core, const struct agent_command *o)
 
 /* --- the end of a group --- */
 
-/* What is open of the group ends, maybe later than this is answered. */
+/* Close or abort a group.  Its open collectives may end after the answer. */
 void sw_agent_end_group(struct agent_core *core, const struct agent_command *o)
 {
 	struct agent_report report = {.kind = AGENT_TUNED, .local = o->local};
@@ -152,7 +152,7 @@ void sw_agent_free(struct agent_core *core, const struct agent_command *o)
 		return;
 	if (core->freed.base)
 		core->freed.client = client;
-	else /* of a stream no port has anything */
+	else /* no port refers to a stream */
 		sw_agent_tell(core, &(struct agent_report){.kind = AGENT_TUNED,
 					    .local = o->local});
 }

@@ -27,7 +27,7 @@ enum {
 	WINDOW_BARRIER_LOG2 = 4, /* of which few are under way */
 };
 
-/* What is declared at once. */
+/* One declaration: tensors, memory, or a stream. */
 struct order {
 	const struct sw_tensor_desc *descs;
 	uint32_t n;
@@ -47,8 +47,8 @@ static int check_count(struct sw_client *c, uint32_t n)
 		n, SW_EDGE_TENSORS, c->n_tensors);
 }
 
-/* What the agent cannot check: it sees the copies.  Size, dtype and doubles
- * are its business. */
+/* Check the names, of which the agent sees copies.  The agent checks sizes,
+ * dtypes and duplicates. */
 static int check_descs(
 	struct sw_client *c, const struct sw_tensor_desc *descs, uint32_t n)
 {
@@ -142,7 +142,8 @@ static void free_batch(struct sw_client_batch *b)
 	free(b->names);
 }
 
-/* Where the agent writes the result of this client's tensor @i, or NULL. */
+/* Return where the agent writes the result of this client's tensor @i, or NULL.
+ */
 static const void *result_of(
 	const struct sw_client *c, uint32_t i, uint64_t bytes)
 {
@@ -157,8 +158,10 @@ static const void *result_of(
 	return base + at;
 }
 
-/* The results' segment comes with every batch, and is the same each time.
- * Memory has none, and comes without it where it is the first. */
+/* Map the segment of results, which comes with every batch and is always the
+ * same.  Memory has no result, so the first batch of memory may come without
+ * it.
+ */
 static int map_results(struct sw_client *c, int fd, bool is_memory)
 {
 	if (c->local_size == 1 || c->results.bytes || (is_memory && fd < 0)) {
@@ -169,7 +172,7 @@ static int map_results(struct sw_client *c, int fd, bool is_memory)
 	return fd < 0 ? SW_EPROTO : sw_segment_attach_shown(&c->results, fd);
 }
 
-/* The agent places tensors by the same rule. */
+/* Map the tensors of a batch, by the agent's rule for their places. */
 static int map_batch(struct sw_client *c, struct sw_client_batch *b,
 	const struct order *o, uint64_t bytes, const int *fds)
 {
@@ -238,8 +241,8 @@ static void adopt_batch(struct sw_client *c, const struct sw_client_batch *b,
 		c->tensors[b->tensors[i].i] = out[i] = &b->tensors[i];
 }
 
-/* The answer to the batch just sent.  Without one in time the two sides do not
- * agree on what is declared, which ends the attachment. */
+/* Await the answer to the batch just sent.  Without an answer in time the two
+ * sides disagree on what is declared, which ends the attachment. */
 static int await_answer(
 	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds)
 {
@@ -270,7 +273,8 @@ static int await_answer(
 	return sw_client_check(c);
 }
 
-/* Making the memory there takes its own time. */
+/* Return the deadline of a declaration: making its memory present takes time.
+ */
 static uint64_t answer_until_ns(
 	const struct sw_client *c, const struct order *o)
 {
@@ -398,7 +402,7 @@ const void *sw_tensor_result(struct sw_tensor *t)
 
 /* --- memory and streams --- */
 
-/* One whose index may be used again, or NULL. */
+/* Return an item whose index may be used again, or NULL. */
 static const struct sw_tensor *find_freed(const struct sw_client *c)
 {
 	for (uint32_t i = 0; i < c->n_tensors; i++)

@@ -167,7 +167,8 @@ int sw_client_await_call(struct sw_client *c, uint64_t handle)
 	return sw_client_check(c);
 }
 
-/* The next open collective of @owner; one that has not begun may still fail. */
+/* Return an open collective of @owner; one that has not begun may still fail.
+ */
 static struct sw_call *find_call(struct sw_client *c, const void *owner)
 {
 	for (uint32_t i = 0; i < SW_EDGE_COLLS; i++) {
@@ -180,7 +181,8 @@ static struct sw_call *find_call(struct sw_client *c, const void *owner)
 	return NULL;
 }
 
-/* What has not ended by its group's end the agent still has, or nobody. */
+/* Abort first.  A call that is then still open is at the agent, or its
+ * attachment is over. */
 void sw_client_drop_device(struct sw_client *c, const void *owner)
 {
 	struct sw_call *k;

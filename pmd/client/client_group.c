@@ -63,7 +63,7 @@ static int take_ranks(struct sw_group *g, const uint32_t *ranks, uint32_t n)
 				 c->rank);
 }
 
-/* Names of streams are told from those of later groups by what is behind # */
+/* Does the name end like the streams of a later group (client_declare.c)? */
 static bool ends_as_ours(const char *name)
 {
 	const char *end = strrchr(name, '#');
@@ -93,7 +93,8 @@ static int check_name(struct sw_client *c, const char *name)
 		c, SW_EBUSY, "%u groups are open: close one first", GROUPS_MAX);
 }
 
-/* It is made with the first of its name, so that a close needs no memory. */
+/* Return the record of closed groups of this name.  It is made with the first
+ * group, so that a close needs no memory. */
 static struct sw_group_past *find_past(struct sw_client *c, const char *name)
 {
 	struct sw_group_past *p = c->pasts;
@@ -189,7 +190,7 @@ bool sw_client_is_death(int err)
 	       err == SW_EREFUSED || err == SW_EPEER || err == SW_ESTALL;
 }
 
-/* The number at the end of "... (collective 5)"; 0: there is none. */
+/* Return the number at the end of "... (collective 5)"; 0 if there is none. */
 static uint32_t number_in(const char *why)
 {
 	const char *at = strrchr(why, '(');

@@ -47,7 +47,7 @@ static void queue_copy(struct sw_pipeline_queue *q, struct sw_pipeline_copy *c)
 	q->heap[at] = c;
 }
 
-/* Where @c belongs in the heap below @at, which is free. */
+/* Return where @c belongs in the heap below @at, which is free. */
 static uint32_t sink(struct sw_pipeline_queue *q, uint32_t at,
 	const struct sw_pipeline_copy *c)
 {
@@ -165,7 +165,7 @@ void sw_pipeline_lane_put(struct sw_pipeline *l, struct sw_pipeline_copy *c)
 
 /* --- ends --- */
 
-/* A copy may be with the back end twice. */
+/* End a copy once: two of its slices may be at the back end. */
 static void end_copy(struct sw_pipeline *l, struct sw_pipeline_copy *c, int err)
 {
 	if (c->is_open) {
@@ -212,7 +212,7 @@ uint64_t sw_pipeline_lane_slice(
 		 : best_grain(&l->lanes[way].grain, bytes);
 }
 
-/* The next of it: rows, or, where they are long, some of one. */
+/* Return the next slice: whole rows, or, if rows are long, a part of one. */
 static struct sw_rows next_slice(
 	const struct sw_pipeline_copy *c, uint64_t most)
 {
@@ -252,8 +252,8 @@ static int begin_slice(
 	return l->p.ops->copy(l->p.back, way, &r, s->event, why);
 }
 
-/* What it took, with all that delays a copy of ours: it began when the one
- * before it had ended. */
+/* Measure a slice with everything that delays it.  It began when the slice
+ * before it ended. */
 static void note_slice(struct sw_pipeline_lane *lane, uint64_t now_ns)
 {
 	const struct sw_pipeline_slot *s = &lane->slots[lane->first];
