@@ -38,7 +38,7 @@ struct threads {
 
 /* The server gets the last CPU that this process may use, the workers the first
  * one: who yields is put with the other one, and then caches are shared. */
-static void settle(uint32_t who)
+static void pin_thread(uint32_t who)
 {
 	cpu_set_t all, one;
 	int first = CPU_SETSIZE, last = 0;
@@ -94,7 +94,7 @@ static void *serve(void *ctx)
 {
 	struct threads *x = ctx;
 
-	settle(COST_SERVER);
+	pin_thread(COST_SERVER);
 	while (await_turn(x, COST_SERVER))
 		take_turn(x, COST_SERVER);
 	return NULL;
@@ -239,7 +239,7 @@ static int run_threads(struct threads *x, struct cost_time *out)
 	if (pthread_create(&x->thread, NULL, serve, x))
 		return SW_ENOMEM;
 	pthread_getaffinity_np(pthread_self(), sizeof(before), &before);
-	settle(COST_WORKERS);
+	pin_thread(COST_WORKERS);
 	err = run(x, out);
 	atomic_store(&x->turn, NOBODY);
 	pthread_join(x->thread, NULL);

@@ -156,7 +156,7 @@ static uint64_t head_bytes(const struct rank *w, uint32_t t)
 	return w->m->tensors[t].n_elems > 1 ? 2 * sizeof(float) : sizeof(float);
 }
 
-static int push(struct rank *w, uint32_t t)
+static int push_tensor(struct rank *w, uint32_t t)
 {
 	const float head[2] = {mark(w, sw_rank(w->client)), w->is_last};
 	int err = 0;
@@ -248,7 +248,7 @@ static int iterate(struct rank *w)
 		compute(w, l->backward_ns);
 		for (uint32_t t = l->first; t < l->first + l->n_tensors && !err;
 			t++)
-			err = push(w, t);
+			err = push_tensor(w, t);
 	}
 	return err;
 }
@@ -346,7 +346,7 @@ static int push_and_pull(struct rank *w, const struct sample *s, double *took)
 
 	w->step++;
 	for (uint32_t i = 0; i < s->n && !err; i++)
-		err = push(w, s->ids[i]);
+		err = push_tensor(w, s->ids[i]);
 	for (uint32_t i = 0; i < s->n && !err; i++)
 		err = pull(w, s->ids[i], s->ids[i] + 1);
 	*took = 1e-9 * (double)(sw_now_ns() - from_ns);

@@ -26,7 +26,7 @@
 enum {
 	FINISH_MS = 5000, /* for open push_pulls at SIGTERM */
 	LEAVE_MS = 3000,  /* for the servers to learn that we leave */
-	POLL_MS = 20,     /* what an lcore has to say ends it */
+	POLL_MS = 20,     /* a report of an lcore ends it */
 	MAX_UIDS = SW_CONF_USERS_BYTES / 2, /* a letter and a comma */
 };
 

@@ -10,20 +10,14 @@
 #include "engine/base/error.h"
 
 enum {
-	SUBMITS = 32,   /* taken at once from a client's ring */
-	TURN_MAX = 256, /* taken in a turn before no more clients are looked at
-			 */
-	BURST = 512,    /* declarations looked at in a turn */
-	CLASH = 32,     /* of those that differ between local ranks */
+	SUBMITS = 32, /* taken at once from a client's ring */
+	TURN_MAX =
+		256, /* taken in a turn; then no further client is looked at */
+	BURST = 512, /* declarations looked at in a turn */
+	CLASH = 32,  /* of those, that differ between local ranks */
 };
 
 /* --- the other lcores' lanes of the worker --- */
-
-static void start_lanes(struct agent_shared *shared)
-{
-	for (uint32_t i = 0; i < shared->n_others; i++)
-		atomic_store(&shared->others[i].stage, AGENT_LANE_OPEN);
-}
 
 static bool end_lanes(struct agent_core *core)
 {
@@ -50,12 +44,12 @@ static bool are_kept(const struct agent_shared *shared)
 			!atomic_load_explicit(&shared->others[i].is_kept,
 				memory_order_acquire))
 			return false;
-	return true; /* what is closing was kept before */
+	return true; /* a lane that is closing has kept them */
 }
 
 /* --- the end of a job --- */
 
-/* The worker has ended; what is told first is @report. */
+/* Note that the job has ended.  The first report counts. */
 static void end_job(struct agent_core *core, const struct agent_report *report)
 {
 	if (!core->is_ending)
@@ -82,7 +76,7 @@ static uint32_t tell_if_ended(struct agent_core *core)
 
 /* --- declarations --- */
 
-/* The batch is admitted; one of it may be dead. */
+/* Report that the batch is admitted.  One of its tensors may be dead. */
 void sw_agent_on_declared(void *ctx)
 {
 	struct agent_core *core = ctx;
@@ -247,7 +241,8 @@ static uint32_t join(struct agent_core *core, uint64_t now_ns)
 		return 0;
 	core->is_joining = core->is_leaving = false;
 	core->has_worker = true;
-	start_lanes(core->shared);
+	for (uint32_t i = 0; i < core->shared->n_others; i++)
+		atomic_store(&core->shared->others[i].stage, AGENT_LANE_OPEN);
 	sw_loop_set(sw_agent_loop(core->shared),
 		sw_daemon_endpoint(&core->shared->daemon, 0),
 		sw_worker_engine(&core->worker));
@@ -265,14 +260,6 @@ static void leave(struct agent_core *core, const struct agent_command *o)
 	core->is_leaving = true;
 	sw_worker_leave(&core->worker, o->err, o->text);
 	end_job(core, &(struct agent_report){.kind = AGENT_ENDED});
-}
-
-static void drop_local(struct agent_core *core, const struct agent_command *o)
-{
-	if (o->err)
-		sw_worker_local_died(&core->worker, o->local, o->text);
-	else
-		sw_worker_local_left(&core->worker, o->local);
 }
 
 static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
@@ -302,8 +289,10 @@ static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 		core->clients[o.local] = NULL;
 		core->n_freeing -= core->is_freeing[o.local];
 		core->is_freeing[o.local] = false;
-		if (core->has_worker && !core->is_leaving)
-			drop_local(core, &o);
+		if (core->has_worker && !core->is_leaving && o.err)
+			sw_worker_local_died(&core->worker, o.local, o.text);
+		else if (core->has_worker && !core->is_leaving)
+			sw_worker_local_left(&core->worker, o.local);
 		break;
 	case AGENT_DECLARE:
 		core->batch = o;
@@ -330,7 +319,7 @@ static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 	return 1;
 }
 
-/* All servers know that we left, or do not answer: release everything. */
+/* Release everything, once all servers know that we left, or do not answer. */
 static void finish_leaving(struct agent_core *core)
 {
 	if (!core->has_worker ||
@@ -385,7 +374,7 @@ static uint32_t take_submits(struct agent_core *core, uint32_t local)
 	return n;
 }
 
-/* What is open goes on, also while nothing new is taken. */
+/* Take what has grown, also while no new push_pull is taken. */
 static uint32_t take_grown(struct agent_core *core, uint32_t local)
 {
 	struct sw_host_client *client = core->clients[local];
@@ -403,7 +392,8 @@ static uint32_t take_grown(struct agent_core *core, uint32_t local)
 	return n;
 }
 
-/* Returns whether it has begun, or ended with an error; else it waits. */
+/* Begin a collective.  Returns true if it has begun or ended with an error;
+ * false if it has to wait. */
 static bool begin_coll(
 	struct agent_core *core, uint32_t local, const struct sw_host_coll *m)
 {
@@ -447,7 +437,7 @@ static uint32_t take_colls(struct agent_core *core, uint32_t local)
 	return SUBMITS - n_left;
 }
 
-/* Each client in turn, whoever has the most. */
+/* Serve each client in turn, however much one submits. */
 static uint32_t take_clients(struct agent_core *core)
 {
 	uint32_t n_local = sw_agent_n_local(core->shared), n = 0;
@@ -467,23 +457,18 @@ static uint32_t take_clients(struct agent_core *core)
 	return n;
 }
 
-static uint32_t take_lanes(struct agent_core *core)
-{
-	uint32_t n = core->has_worker ? sw_worker_take(&core->worker) : 0;
-
-	if (n)
-		sw_loop_look(sw_agent_loop(core->shared));
-	return n;
-}
-
 /* --- the poller's functions --- */
 
 uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 {
 	struct agent_core *core = ctx;
-	uint32_t n = take_commands(core, now_ns);
+	uint32_t n = take_commands(core, now_ns), n_taken = 0;
 
-	n += take_lanes(core);
+	if (core->has_worker)
+		n_taken = sw_worker_take(&core->worker);
+	if (n_taken)
+		sw_loop_look(sw_agent_loop(core->shared));
+	n += n_taken;
 	if (core->is_declaring)
 		declare(core);
 	sw_agent_work_free(core);

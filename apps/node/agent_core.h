@@ -43,8 +43,8 @@ struct agent_core {
 	struct sw_release freeing, leaving;
 };
 
-/* sw_agent_is_over - nothing is begun or answered any more: each process will
- * be told so by a hang-up, with the sentence that says why. */
+/* sw_agent_is_over - has the job ended? Then nothing is begun or answered, and
+ * a hang-up tells each process why. */
 static inline bool sw_agent_is_over(const struct agent_core *core)
 {
 	return !core->has_worker || core->is_leaving ||

@@ -93,7 +93,7 @@ static void tell_group(
 			sw_host_status(c->shared->host, g->ranks[i].id, text);
 }
 
-/* Tell those that are there who is not. */
+/* Tell the attached processes which local ranks are missing. */
 static void tell_missing(struct agent_control *c, const struct agent_group *g)
 {
 	uint64_t missing[SW_LOCAL_WORDS] = {0};
@@ -112,7 +112,7 @@ static void tell_missing(struct agent_control *c, const struct agent_group *g)
 	tell_group(c, g, text);
 }
 
-/* Tell the next group, which is complete, who keeps it waiting. */
+/* Tell the next group, which is complete, which processes delay it. */
 static void tell_who_stays(struct agent_control *c)
 {
 	enum { EACH = 40 };
@@ -144,7 +144,7 @@ static void begin_if_complete(struct agent_control *c)
 	sw_agent_command(c, &order);
 }
 
-/* Has its job ended, for one of it at least?  Then it takes nobody in. */
+/* Has the job ended for one of its processes? Then it admits none. */
 static bool is_closed(const struct agent_control *c)
 {
 	for (uint32_t i = 0; i < sw_agent_n_local(c->shared); i++)
@@ -210,7 +210,7 @@ void sw_agent_tell_waiting(struct agent_control *c)
 
 /* --- a group runs and ends --- */
 
-/* All that are left end with @err. */
+/* End all processes that are left with @err. */
 static void end_others(struct agent_control *c, int err, const char *text)
 {
 	for (uint32_t i = 0; i < sw_agent_n_local(c->shared); i++) {
@@ -223,8 +223,8 @@ static void end_others(struct agent_control *c, int err, const char *text)
 	}
 }
 
-/* The job is over for this node.  Those that are left are told when no lcore
- * uses their tensors any more (AGENT_ENDED): they may write them then. */
+/* End the job at this node.  The processes that are left are told (AGENT_ENDED)
+ * when no lcore uses their tensors, so that they may write them. */
 static void end_group(struct agent_control *c, int err, const char *text)
 {
 	struct agent_command order = {.kind = AGENT_LEAVE, .err = err};
@@ -261,7 +261,7 @@ void sw_agent_stop(struct agent_control *c)
 		end_group(c, 0, STOP_TEXT);
 }
 
-/* One of a group that has joined is gone. */
+/* Handle the end of a process whose group has joined. */
 static void drop_rank(struct agent_control *c, struct agent_rank *r,
 	enum sw_host_why why, const char *what)
 {
@@ -426,13 +426,6 @@ static void on_declared(
 			report->first, report->err, report->text);
 }
 
-static void on_status(
-	struct agent_control *c, const struct agent_report *report)
-{
-	sw_log(&c->shared->daemon.log, SW_LOG_INFO, "%s", report->text);
-	tell_group(c, &c->group, report->text);
-}
-
 void sw_agent_take_reports(struct agent_control *c)
 {
 	struct agent_report report;
@@ -445,7 +438,9 @@ void sw_agent_take_reports(struct agent_control *c)
 				report.n_lost);
 		switch (report.kind) {
 		case AGENT_STATUS:
-			on_status(c, &report);
+			sw_log(&c->shared->daemon.log, SW_LOG_INFO, "%s",
+				report.text);
+			tell_group(c, &c->group, report.text);
 			break;
 		case AGENT_RUNNING:
 			on_running(c, &report);

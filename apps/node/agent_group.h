@@ -16,7 +16,7 @@ struct agent_rank {
 struct agent_group {
 	struct agent_rank ranks[AGENT_LOCAL_MAX];
 	uint32_t n_here;
-	uint64_t tell_at_ns; /* when to name those that are missing */
+	uint64_t tell_at_ns; /* when to name missing ranks */
 };
 
 /* The part of the control thread, which no other thread touches. */
@@ -35,11 +35,11 @@ struct agent_control {
 	bool is_begun;    /* the lcore was ordered to join */
 	bool is_admitted; /* the group was told that the job runs */
 	bool is_ended;    /* all of it are gone, or will be told */
-	int end_err;      /* what they will be told, when ENDED */
+	int end_err;      /* the error that AGENT_ENDED tells them */
 	char end_text[2 * SW_TEXT_MAX];
 	uint32_t first;           /* rank of local rank 0 */
 	uint32_t declarer, batch; /* whose batch is declared */
-	/* That batch, until it is built in all lanes; n 0: there is none. */
+	/* That batch, until it is built in all lanes; n 0: none. */
 	struct agent_command building;
 	/* lanes that have it; tensors in all, and indices of theirs */
 	uint32_t n_lanes_built, n_built, n_places;

@@ -21,7 +21,8 @@ static uint16_t port_of(const struct sw_conf *c, const char *label)
 	return 0; /* sw_conf_load has checked that it exists */
 }
 
-/* The way to an lcore of a server.  Our own is behind the loopback. */
+/* Return the path to an lcore of a server.  Our own server is behind the
+ * loopback. */
 static struct sw_path path_of(const struct sw_daemon *d,
 	const struct sw_conf_server *s, uint32_t lcore)
 {
@@ -123,7 +124,7 @@ bool sw_agent_make_memory(struct agent_shared *shared)
 	for (uint32_t i = 0; i <= shared->n_others; i++) {
 		struct sw_reserve *r = &shared->daemon.lane_reserves[i];
 
-		/* Of what was put back no port knows since LEFT. */
+		/* No port refers to memory that was put back since LEFT. */
 		sw_reserve_turn(r);
 		sw_reserve_pass(r);
 		has_worked |= sw_reserve_work(r);
@@ -133,8 +134,8 @@ bool sw_agent_make_memory(struct agent_shared *shared)
 
 /* --- a batch of tensors --- */
 
-/* The id that a stream, which is alone in its batch, has at the index of one
- * that has gone; 0: the batch goes on behind those that there are. */
+/* Return the id of a stream, alone in its batch, at the index of a stream that
+ * has gone; 0: the batch gets new indices. */
 static uint32_t again_of(const struct agent_control *c)
 {
 	const struct sw_host_tensor *t = &c->building.tensors[0];
@@ -146,7 +147,7 @@ static uint32_t again_of(const struct agent_control *c)
 		       : 0;
 }
 
-/* Those tensors of a batch that no local rank has declared before. */
+/* List the tensors of a batch that no local rank has declared before. */
 static uint32_t list_new(
 	const struct agent_control *c, struct sw_worker_tensor *list)
 {
@@ -160,7 +161,8 @@ static uint32_t list_new(
 	return n;
 }
 
-/* In the lanes that lack it.  Returns 0, SW_EAGAIN, or why it cannot be. */
+/* Build the batch in the lanes that lack it.  Returns 0, SW_EAGAIN, or why it
+ * cannot be. */
 static int build(struct agent_control *c)
 {
 	struct sw_worker_tensor list[SW_TENSORS];
@@ -184,9 +186,8 @@ static int build(struct agent_control *c)
 	return err;
 }
 
-/* Where a local rank has its contributions; what it declares differently than
- * those before it has no result, and is the lcore's to say (sw_agent_declare).
- */
+/* Set where a local rank has its contributions.  A tensor that it declares
+ * differently has no result, and lcore 0 says so (agent_core.c). */
 static void set_sources(const struct agent_control *c)
 {
 	const struct agent_command *b = &c->building;
@@ -207,7 +208,7 @@ static void note_built(struct agent_control *c)
 		c->n_reused++;
 }
 
-/* Why the batch cannot be built, in words. */
+/* Say why the batch cannot be built. */
 static const char *describe(const struct agent_control *c, int err)
 {
 	if (err == SW_EBUSY)

@@ -40,7 +40,7 @@ int sw_agent_open_rings(struct agent *a)
 	return 0;
 }
 
-/* False: it is there already. */
+/* Put an entry, unless it is in the ring.  Returns whether it was put. */
 static bool put_once(
 	struct sw_spsc *ring, atomic_bool *is_there, const void *entry)
 {
@@ -110,19 +110,16 @@ static uint32_t place_of_report(const struct agent_report *r)
 	}
 }
 
-/* So many may be in the ring at once, besides lines. */
-static uint32_t n_reports(const struct agent_core *core)
-{
-	return sw_agent_n_local(core->shared) + AGENT_REPORTS - AGENT_LOCAL_MAX;
-}
-
 void sw_agent_tell(struct agent_core *core, const struct agent_report *report)
 {
 	struct agent_report counted = *report;
 	atomic_bool any = false;
 	bool is_line = report->kind == AGENT_STATUS;
+	/* This many other reports may be in the ring at once. */
+	uint32_t n_reports = sw_agent_n_local(core->shared) + AGENT_REPORTS -
+			     AGENT_LOCAL_MAX;
 
-	if (is_line && sw_spsc_room(&core->reports) <= n_reports(core)) {
+	if (is_line && sw_spsc_room(&core->reports) <= n_reports) {
 		core->n_lost++;
 		return;
 	}

@@ -66,8 +66,7 @@ enum agent_report_kind {
 	AGENT_FAILED,   /* the job failed; as the next */
 	AGENT_ENDED,    /* no lcore reads or writes the clients' tensors: they
 			   may be told that it is over */
-	AGENT_LEFT,     /* nothing of the clients is used any more, nor the
-			   worker */
+	AGENT_LEFT,     /* the clients' memory and the worker are not used */
 };
 
 struct agent_report {
@@ -83,7 +82,7 @@ struct agent_report {
 struct agent_rings {
 	/* By place: it is in the ring. */
 	atomic_bool has_command[AGENT_COMMANDS], has_report[AGENT_REPORTS];
-	/* Of commands, then of reports. */
+	/* The ring of commands, then that of reports. */
 	_Alignas(64) unsigned char rings[];
 };
 

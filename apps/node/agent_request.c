@@ -33,7 +33,7 @@ static int set_rate(
 	return 0;
 }
 
-/* One of the two; the other stays. */
+/* Set the partition or the credit, and keep the other. */
 static int set_own(struct agent_core *core, bool is_part, uint64_t bytes,
 	char *why, size_t size)
 {
@@ -124,7 +124,7 @@ void sw_agent_tune(struct agent_core *core, const struct agent_command *o)
 
 /* --- the end of a group --- */
 
-/* What is open of the group ends, maybe later than this is answered. */
+/* Close or abort a group.  Its open collectives may end after the answer. */
 void sw_agent_end_group(struct agent_core *core, const struct agent_command *o)
 {
 	struct agent_report report = {.kind = AGENT_TUNED, .local = o->local};
@@ -152,7 +152,7 @@ void sw_agent_free(struct agent_core *core, const struct agent_command *o)
 		return;
 	if (core->freed.base)
 		core->freed.client = client;
-	else /* of a stream no port has anything */
+	else /* no port refers to a stream */
 		sw_agent_tell(core, &(struct agent_report){.kind = AGENT_TUNED,
 					    .local = o->local});
 }
@@ -190,16 +190,6 @@ static bool are_lanes_done(struct agent_shared *shared)
 	return true;
 }
 
-/* Frames that the lanes have handed to lcore 0 come before its own mark. */
-static void begin_freeing(struct agent_core *core)
-{
-	struct agent_shared *shared = core->shared;
-
-	core->n_marked = atomic_load(&shared->n_freed);
-	for (uint32_t i = 0; i < shared->n_others; i++)
-		sw_handoff_release(&shared->daemon.handoff, i + 1);
-}
-
 void sw_agent_work_free(struct agent_core *core)
 {
 	struct agent_shared *shared = core->shared;
@@ -207,8 +197,13 @@ void sw_agent_work_free(struct agent_core *core)
 	if (!core->n_freeing ||
 		(!core->freeing.is_begun && !are_lanes_done(shared)))
 		return;
-	if (!core->freeing.is_begun)
-		begin_freeing(core);
+	if (!core->freeing.is_begun) {
+		core->n_marked = atomic_load(&shared->n_freed);
+		/* Frames that the lanes have handed over come before the mark
+		 * of lcore 0. */
+		for (uint32_t i = 0; i < shared->n_others; i++)
+			sw_handoff_release(&shared->daemon.handoff, i + 1);
+	}
 	if (!sw_daemon_release(&shared->daemon, 0, &core->freeing))
 		return;
 	for (uint32_t i = 0; i < sw_agent_n_local(shared); i++) {

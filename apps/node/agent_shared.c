@@ -2,11 +2,12 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/node/agent_shared.h"
 
-enum { WINDOW_BYTES = 1 << 20 }; /* of a stream at a server's core, at most */
+enum { WINDOW_BYTES = 1 << 20 }; /* at most, of a stream at a server's lcore */
 
 /* --- any thread: a declaration as the worker takes it --- */
 
-/* As a client asks, but so small that a server's core has it in its cache. */
+/* Return the window that the client asks for, limited to what fits the cache of
+ * a server's lcore. */
 static uint8_t window_of(const struct agent_shared *shared, uint8_t log2)
 {
 	uint32_t payload = shared->daemon.params.payload;
@@ -20,7 +21,7 @@ void sw_agent_tensor(const struct agent_shared *shared,
 	const struct sw_host_tensor *t, uint32_t again,
 	struct sw_worker_tensor *out)
 {
-	/* Of one that differs from another local rank's there is no result. */
+	/* A tensor that differs from another local rank's has no result. */
 	char *base = t->result ? t->result : t->base;
 
 	if (t->kind == SW_EDGE_STREAM)
@@ -46,14 +47,14 @@ void sw_agent_tensor(const struct agent_shared *shared,
 
 /* --- any lcore: memory that is lent to our own server --- */
 
-/* What was sent to our own server, which has not received it. */
+/* Copy frames on their way to our own server. */
 static void copy_sent(struct agent_shared *shared, uint32_t lcore)
 {
 	if (shared->is_serving)
 		sw_loopback_copy_lent(shared->daemon.loopbacks[lcore]);
 }
 
-/* The server of that lcore, or NULL. */
+/* Return the server of that lcore, or NULL. */
 static struct sw_server *server_at(
 	const struct agent_shared *shared, uint32_t lcore)
 {

@@ -35,16 +35,16 @@ struct agent_shared {
 
 	/* Read and written while they run; each says who writes. */
 	struct agent_rings *rings; /* one puts, one takes */
-	/* Of the tuning in use, for statistics; lcore 0. */
+	/* The tuning in use, for statistics; lcore 0. */
 	_Atomic uint64_t partition_bytes, credit_bytes, tuning_number;
-	/* Streams that have gone, by index, their ids, and whether there are
-	 * any; lcore 0 adds, control takes. */
+	/* Streams that have gone, a bit by index; their ids; is there any?
+	 * Lcore 0 adds, control takes. */
 	_Atomic uint64_t gone[SW_TENSORS / 64];
 	uint32_t gone_ids[SW_TENSORS];
 	atomic_bool has_gone;
 	_Atomic uint32_t n_open;  /* push_pulls; lcore 0 */
 	_Atomic uint32_t n_freed; /* memory of clients, so far; lcore 0 */
-	atomic_bool is_draining;  /* no push_pull is taken any more; control */
+	atomic_bool is_draining;  /* take no push_pull; control */
 };
 
 /* sw_agent_n_local - local ranks, as configured.  Any thread. */

@@ -120,7 +120,7 @@ static const struct key *key_of(
 	return NULL;
 }
 
-static void take(struct walk *w, const struct sw_scan_entry *e,
+static void set_field(struct walk *w, const struct sw_scan_entry *e,
 	const struct key *keys, void *base)
 {
 	const struct key *k = key_of(w, e, keys);
@@ -238,7 +238,7 @@ static void take_device(struct walk *w, const struct sw_scan_entry *e)
 		gpu ? gpu_of(w, e, gpu) : nic_of(w, e, nic);
 
 	if (d && e->key)
-		take(w, e, gpu ? gpu_keys : nic_keys, d);
+		set_field(w, e, gpu ? gpu_keys : nic_keys, d);
 }
 
 static void take_entry(
@@ -250,11 +250,11 @@ static void take_entry(
 	struct sw_machine_switch *s;
 
 	if (turn == MACHINE && is_machine && e->key)
-		take(w, e, machine_keys, &w->rates);
+		set_field(w, e, machine_keys, &w->rates);
 	else if (turn == SWITCHES && label) {
 		s = switch_at(w, e, label);
 		if (s && e->key)
-			take(w, e, switch_keys, s);
+			set_field(w, e, switch_keys, s);
 	} else if (turn == DEVICES && is_device)
 		take_device(w, e);
 	else if (turn == MACHINE && !is_machine && !label && !is_device)

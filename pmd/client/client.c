@@ -166,8 +166,8 @@ void sw_client_call_watchers(struct sw_client *c)
 		pthread_cond_broadcast(&c->turn.done);
 }
 
-/* Who has nothing to do is not woken: it would take the core of those who
- * have, as often as they take turns. */
+/* Wake only threads that have something to do: any other would take the core of
+ * a busy thread, as often as threads take turns. */
 void sw_client_changed(struct sw_client *c)
 {
 	if (c->turn.n_waiting)

@@ -53,8 +53,8 @@ static struct sw_edge_place_at behind(
 	return at;
 }
 
-/* What this rank does not give, or does not get, lies where the other buffer
- * does: nobody looks at it. */
+/* Describe a piece as the agent takes it.  A buffer that this rank does not
+ * have gets the place of the other one; the agent does not look at it. */
 static struct sw_edge_coll message_of(const struct sw_call_piece *p)
 {
 	const struct sw_call *k = p->call;
@@ -105,7 +105,7 @@ static struct sw_stage *use_stage(struct sw_channel *ch, uint64_t bytes)
 
 /* --- copies --- */
 
-/* What the root sent is there already. */
+/* The root of a broadcast in place has its result already. */
 static bool has_copy_out(const struct sw_call *k)
 {
 	return stages_out(k) && !(k->args.kind == SW_BCAST && is_root(k) &&
@@ -124,7 +124,7 @@ static void copy_rows(struct sw_client *c, const struct sw_group *g,
 		sw_client_changed(c);
 }
 
-/* sw_client_copied goes on. */
+/* Begin a copy; sw_client_copied continues when it is complete. */
 static void copy_by_device(struct sw_client *c, struct sw_call_piece *p,
 	const struct sw_rows *rows)
 {
@@ -142,17 +142,13 @@ static bool has_all_put(const struct sw_call *k)
 	return k->next == k->args.count;
 }
 
-/* Somebody has to work for it, whether its caller waits or not; a device does
- * by itself. */
-static bool needs_work(const struct sw_call *k)
-{
-	return k->state == SW_TENSOR_OPEN && !k->device &&
-	       (!has_all_put(k) || (is_staged(k) && k->args.count > k->piece));
-}
-
+/* A call needs a thread while it has pieces to put or stages to copy, whether
+ * its caller waits or not.  A device copies by itself. */
 void sw_client_count_work(struct sw_client *c, struct sw_call *k)
 {
-	bool is_counted = needs_work(k);
+	bool has_work =
+		!has_all_put(k) || (is_staged(k) && k->args.count > k->piece);
+	bool is_counted = k->state == SW_TENSOR_OPEN && !k->device && has_work;
 
 	c->calls.n_unfinished += is_counted;
 	c->calls.n_unfinished -= k->is_counted;
@@ -201,7 +197,7 @@ static void end_call(struct sw_client *c, struct sw_call *k)
 		return; /* full: it is readable */
 }
 
-/* No more of it is put. */
+/* Put no further piece of the call. */
 static void stop_call(struct sw_call *k, int status)
 {
 	if (k->status)
@@ -239,13 +235,6 @@ void sw_client_drop_call(struct sw_client *c, struct sw_call *k, int status)
 		sw_client_count_work(c, k);
 }
 
-static void tell_summed(const struct sw_call_piece *p)
-{
-	struct sw_rows rows = rows_in(p);
-
-	p->call->device->ops->sum(p->call->device, &rows);
-}
-
 bool sw_client_end_piece(struct sw_client *c, const struct sw_completion *done)
 {
 	struct sw_calls *s = &c->calls;
@@ -256,8 +245,11 @@ bool sw_client_end_piece(struct sw_client *c, const struct sw_completion *done)
 	if (p->handle != done->handle || p->is_back || done->status > 0)
 		return false;
 	p->status = done->status;
-	if (!p->status && is_on_device(p->call) && needs_send(p->call))
-		tell_summed(p);
+	if (!p->status && is_on_device(p->call) && needs_send(p->call)) {
+		struct sw_rows rows = rows_in(p);
+
+		p->call->device->ops->sum(p->call->device, &rows);
+	}
 	if (!p->stage || p->status || p->call->status ||
 		!has_copy_out(p->call)) {
 		end_piece(c, p);
@@ -314,8 +306,8 @@ static void send_piece(struct sw_client *c, const struct sw_call_piece *p)
 	sw_client_ring(c, &c->control->agent_sleeps);
 }
 
-/* A stream has its pieces in the order of calls, also where stages fill in
- * another. */
+/* Put pieces in the order of calls, although their stages may fill in another
+ * order. */
 static void send_filled(struct sw_client *c, struct sw_channel *ch)
 {
 	while (ch->filling && ch->filling->is_full) {
@@ -373,8 +365,8 @@ void sw_client_copied(struct sw_client *c, uint32_t piece, int err)
 	sw_client_unlock(c);
 }
 
-/* The next piece of a channel's first call.  Returns the bytes that were
- * copied, 1 where none were; 0: none can go. */
+/* Put the next piece of a channel's first call.  Returns the bytes that were
+ * copied, 1 if there were none to copy, 0 if no piece can go. */
 static uint64_t put_piece(struct sw_client *c, struct sw_channel *ch)
 {
 	struct sw_call *k = ch->first;

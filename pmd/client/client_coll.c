@@ -63,7 +63,7 @@ static int check_count(
 	return 0;
 }
 
-/* Does this rank both give and get? */
+/* Does this rank both send and receive? */
 static bool has_both(const struct sw_client *c, const struct sw_coll_args *a)
 {
 	return a->send && a->recv &&
@@ -112,7 +112,7 @@ static int check_args(struct sw_group *g, const struct sw_coll_args *a)
 	return err ? err : check_overlap(g, a, each);
 }
 
-/* What the caller asks for, checked, and a stream for it. */
+/* Copy and check the caller's arguments, and open the stream. */
 static int prepare(struct sw_client *c, struct sw_group *g,
 	const struct sw_coll_args *args, struct sw_coll_args *a)
 {
@@ -156,14 +156,6 @@ static struct sw_call *new_call(struct sw_client *c)
 	return NULL;
 }
 
-static void enqueue_call(struct sw_channel *ch, struct sw_call *k)
-{
-	if (!ch->first)
-		ch->end = &ch->first;
-	*ch->end = k;
-	ch->end = &k->later;
-}
-
 static void show_buffers(const struct sw_call *k)
 {
 	bool sends = is_on_device(k) && needs_send(k);
@@ -176,7 +168,7 @@ static void show_buffers(const struct sw_call *k)
 	k->device->received_bytes = gets ? parts_out(k) * part : 0;
 }
 
-/* Where its buffers lie, and stages for what does not lie in sw_alloc's. */
+/* Find the buffers in memory of sw_alloc, and open stages for the others. */
 static int place_buffers(struct sw_client *c, struct sw_call *k)
 {
 	uint64_t each = k->args.count * elem_bytes(k);
@@ -207,8 +199,8 @@ static int open_stages(struct sw_group *g, struct sw_channel *ch,
 	return err;
 }
 
-/* Once it has begun: the library's thread looks at nothing else, and would not
- * come back to it. */
+/* Set the deadline once the call has begun: the library's thread would skip a
+ * call that has not, and not come back to it. */
 static void set_deadline(struct sw_client *c, struct sw_call *k)
 {
 	if (!k->group->timeout_s)
@@ -249,7 +241,10 @@ static int begin_call(struct sw_group *g, struct sw_channel *ch,
 	c->calls.n_open++;
 	g->n_calls++;
 	g->n_called++;
-	enqueue_call(ch, k);
+	if (!ch->first)
+		ch->end = &ch->first;
+	*ch->end = k;
+	ch->end = &k->later;
 	*handle = k->handle;
 	set_deadline(c, k);
 	sw_client_count_work(c, k);
@@ -269,8 +264,8 @@ int sw_client_ready(struct sw_client *c, struct sw_group *g,
 	return open_stages(g, &g->channels[own.kind], &own, base, bytes);
 }
 
-/* What was not put yet is the thread's work; where none can be started it waits
- * until somebody waits for it. */
+/* Have the library's thread put the remaining pieces.  If it cannot be started,
+ * the next thread that waits puts them. */
 static void see_to_the_rest(struct sw_client *c)
 {
 	if (c->calls.n_unfinished)

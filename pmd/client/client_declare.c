@@ -27,7 +27,7 @@ enum {
 	WINDOW_BARRIER_LOG2 = 4, /* of which few are under way */
 };
 
-/* What is declared at once. */
+/* One declaration: tensors, memory, or a stream. */
 struct order {
 	const struct sw_tensor_desc *descs;
 	uint32_t n;
@@ -47,8 +47,8 @@ static int check_count(struct sw_client *c, uint32_t n)
 		n, SW_EDGE_TENSORS, c->n_tensors);
 }
 
-/* What the agent cannot check: it sees the copies.  Size, dtype and doubles
- * are its business. */
+/* Check the names, of which the agent sees copies.  The agent checks sizes,
+ * dtypes and duplicates. */
 static int check_descs(
 	struct sw_client *c, const struct sw_tensor_desc *descs, uint32_t n)
 {
@@ -77,17 +77,6 @@ static struct sw_edge_desc describe(
 
 	memcpy(out.name, d->name, strlen(d->name));
 	return out;
-}
-
-static int send_piece(struct sw_client *c, struct sw_edge_declare *m,
-	const struct order *o, uint64_t until_ns)
-{
-	size_t bytes = offsetof(struct sw_edge_declare, descs) +
-		       m->n * sizeof(m->descs[0]);
-
-	for (uint32_t i = 0; i < m->n; i++)
-		m->descs[i] = describe(&o->descs[m->first_i + i], o->freed);
-	return sw_client_send(c, m, bytes, until_ns);
 }
 
 static int send_stream(
@@ -121,7 +110,13 @@ static int send_batch(
 	for (; m.first_i < o->n && !err; m.first_i += m.n) {
 		m.n = o->n - m.first_i;
 		m.n = m.n < SW_EDGE_PIECE ? m.n : SW_EDGE_PIECE;
-		err = send_piece(c, &m, o, until_ns);
+		for (uint32_t i = 0; i < m.n; i++)
+			m.descs[i] =
+				describe(&o->descs[m.first_i + i], o->freed);
+		err = sw_client_send(c, &m,
+			offsetof(struct sw_edge_declare, descs) +
+				m.n * sizeof(m.descs[0]),
+			until_ns);
 	}
 	return err;
 }
@@ -147,7 +142,8 @@ static void free_batch(struct sw_client_batch *b)
 	free(b->names);
 }
 
-/* Where the agent writes the result of this client's tensor @i, or NULL. */
+/* Return where the agent writes the result of this client's tensor @i, or NULL.
+ */
 static const void *result_of(
 	const struct sw_client *c, uint32_t i, uint64_t bytes)
 {
@@ -162,8 +158,10 @@ static const void *result_of(
 	return base + at;
 }
 
-/* The results' segment comes with every batch, and is the same each time.
- * Memory has none, and comes without it where it is the first. */
+/* Map the segment of results, which comes with every batch and is always the
+ * same.  Memory has no result, so the first batch of memory may come without
+ * it.
+ */
 static int map_results(struct sw_client *c, int fd, bool is_memory)
 {
 	if (c->local_size == 1 || c->results.bytes || (is_memory && fd < 0)) {
@@ -174,7 +172,7 @@ static int map_results(struct sw_client *c, int fd, bool is_memory)
 	return fd < 0 ? SW_EPROTO : sw_segment_attach_shown(&c->results, fd);
 }
 
-/* The agent places tensors by the same rule. */
+/* Map the tensors of a batch, by the agent's rule for their places. */
 static int map_batch(struct sw_client *c, struct sw_client_batch *b,
 	const struct order *o, uint64_t bytes, const int *fds)
 {
@@ -243,8 +241,8 @@ static void adopt_batch(struct sw_client *c, const struct sw_client_batch *b,
 		c->tensors[b->tensors[i].i] = out[i] = &b->tensors[i];
 }
 
-/* The answer to the batch just sent.  Without one in time the two sides do not
- * agree on what is declared, which ends the attachment. */
+/* Await the answer to the batch just sent.  Without an answer in time the two
+ * sides disagree on what is declared, which ends the attachment. */
 static int await_answer(
 	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds)
 {
@@ -275,7 +273,8 @@ static int await_answer(
 	return sw_client_check(c);
 }
 
-/* Making the memory there takes its own time. */
+/* Return the deadline of a declaration: making its memory present takes time.
+ */
 static uint64_t answer_until_ns(
 	const struct sw_client *c, const struct order *o)
 {
@@ -403,7 +402,7 @@ const void *sw_tensor_result(struct sw_tensor *t)
 
 /* --- memory and streams --- */
 
-/* One whose index may be used again, or NULL. */
+/* Return an item whose index may be used again, or NULL. */
 static const struct sw_tensor *find_freed(const struct sw_client *c)
 {
 	for (uint32_t i = 0; i < c->n_tensors; i++)
@@ -427,18 +426,6 @@ int sw_client_map(struct sw_client *c, uint64_t bytes, struct sw_tensor **out)
 		out);
 	c->n_allocs += !err;
 	return err;
-}
-
-static int declare_stream(struct sw_client *c,
-	const struct sw_tensor_desc *desc, const uint16_t *ranks,
-	struct sw_tensor **out)
-{
-	return declare_batch(c,
-		&(struct order){.descs = desc,
-			.n = 1,
-			.ranks = ranks,
-			.freed = find_freed(c)},
-		out);
 }
 
 static void name_stream(const struct sw_group *g, enum sw_coll_kind kind,
@@ -467,7 +454,12 @@ static int open_channel(
 	int err;
 
 	name_stream(g, kind, name);
-	err = declare_stream(c, &d, g->ranks, &ch->stream);
+	err = declare_batch(c,
+		&(struct order){.descs = &d,
+			.n = 1,
+			.ranks = g->ranks,
+			.freed = find_freed(c)},
+		&ch->stream);
 	if (ch->stream) {
 		ch->next = c->calls.channels;
 		c->calls.channels = c->calls.turn = ch;

@@ -167,7 +167,8 @@ int sw_client_await_call(struct sw_client *c, uint64_t handle)
 	return sw_client_check(c);
 }
 
-/* The next open collective of @owner; one that has not begun may still fail. */
+/* Return an open collective of @owner; one that has not begun may still fail.
+ */
 static struct sw_call *find_call(struct sw_client *c, const void *owner)
 {
 	for (uint32_t i = 0; i < SW_EDGE_COLLS; i++) {
@@ -180,17 +181,8 @@ static struct sw_call *find_call(struct sw_client *c, const void *owner)
 	return NULL;
 }
 
-/* Without its device no more of it is copied; when the attachment is over
- * nothing is, and why is still to be said.  What the device finds as it ends
- * has no one to tell: the call has another error. */
-static void drop_call(struct sw_client *c, struct sw_call *k)
-{
-	sw_call_end_device(k);
-	if (!c->closed)
-		sw_client_drop_call(c, k, SW_ECLOSED);
-}
-
-/* What has not ended by its group's end the agent still has, or nobody. */
+/* Abort first.  A call that is then still open is at the agent, or its
+ * attachment is over. */
 void sw_client_drop_device(struct sw_client *c, const void *owner)
 {
 	struct sw_call *k;
@@ -200,8 +192,14 @@ void sw_client_drop_device(struct sw_client *c, const void *owner)
 	while ((k = find_call(c, owner)) &&
 		!sw_client_abort(k->group, "its device was closed"))
 		;
-	while ((k = find_call(c, owner)))
-		drop_call(c, k);
+	/* Without its device none of a call is copied.  An error that the
+	 * device finds now has no reader: the call has one.  After the end of
+	 * the attachment the caller is still to be told why it ended. */
+	while ((k = find_call(c, owner))) {
+		sw_call_end_device(k);
+		if (!c->closed)
+			sw_client_drop_call(c, k, SW_ECLOSED);
+	}
 	sw_client_unlock(c);
 }
 

@@ -91,7 +91,7 @@ static inline uint64_t stage_bytes(const struct sw_call *k, uint64_t n)
 	return stages_out(k) && out > in ? out : in;
 }
 
-/* Of any piece of the channel. */
+/* Return the size of the largest piece of the channel. */
 static inline uint64_t largest_stage(const struct sw_call *k)
 {
 	uint64_t part = piece_elems(k) * elem_bytes(k);

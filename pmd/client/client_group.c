@@ -63,7 +63,7 @@ static int take_ranks(struct sw_group *g, const uint32_t *ranks, uint32_t n)
 				 c->rank);
 }
 
-/* Names of streams are told from those of later groups by what is behind # */
+/* Does the name end like the streams of a later group (client_declare.c)? */
 static bool ends_as_ours(const char *name)
 {
 	const char *end = strrchr(name, '#');
@@ -93,7 +93,8 @@ static int check_name(struct sw_client *c, const char *name)
 		c, SW_EBUSY, "%u groups are open: close one first", GROUPS_MAX);
 }
 
-/* It is made with the first of its name, so that a close needs no memory. */
+/* Return the record of closed groups of this name.  It is made with the first
+ * group, so that a close needs no memory. */
 static struct sw_group_past *find_past(struct sw_client *c, const char *name)
 {
 	struct sw_group_past *p = c->pasts;
@@ -189,7 +190,7 @@ bool sw_client_is_death(int err)
 	       err == SW_EREFUSED || err == SW_EPEER || err == SW_ESTALL;
 }
 
-/* The number at the end of "... (collective 5)"; 0: there is none. */
+/* Return the number at the end of "... (collective 5)"; 0 if there is none. */
 static uint32_t number_in(const char *why)
 {
 	const char *at = strrchr(why, '(');
@@ -198,29 +199,26 @@ static uint32_t number_in(const char *why)
 	return at && sscanf(at, "(collective %u)", &number) == 1 ? number : 0;
 }
 
-/* Frames have a tag of counts and roots, not their values.  So each rank's
- * sentence has those of its own call. */
-static void add_call(struct sw_group *g, const struct sw_coll_args *a)
-{
-	char root[16] = "";
-	size_t len = strlen(g->why);
-
-	if (a->kind == SW_BCAST || a->kind == SW_REDUCE)
-		snprintf(root, sizeof(root), ", root %u", a->root);
-	snprintf(g->why + len, sizeof(g->why) - len,
-		"; here: %s of %llu x %s%s", sw_coll_name(a->kind),
-		(unsigned long long)a->count, sw_dtype_name(a->dtype), root);
-}
-
+/* Add this rank's own call to the sentence: frames have a tag of counts and
+ * roots, not their values. */
 static void add_own_call(struct sw_group *g, uint32_t number)
 {
-	const struct sw_call *calls = g->client->calls.calls;
+	const struct sw_call *k = g->client->calls.calls;
+	const struct sw_call *end = k + SW_EDGE_COLLS;
+	size_t len = strlen(g->why);
+	char root[16] = "";
 
-	for (uint32_t i = 0; i < SW_EDGE_COLLS; i++)
-		if (calls[i].state != SW_TENSOR_IDLE && calls[i].group == g &&
-			(uint32_t)calls[i].number == number &&
-			calls[i].args.kind != SW_BARRIER)
-			add_call(g, &calls[i].args);
+	while (k < end && (k->state == SW_TENSOR_IDLE || k->group != g ||
+				  (uint32_t)k->number != number))
+		k++;
+	if (k == end || k->args.kind == SW_BARRIER)
+		return;
+	if (k->args.kind == SW_BCAST || k->args.kind == SW_REDUCE)
+		snprintf(root, sizeof(root), ", root %u", k->args.root);
+	snprintf(g->why + len, sizeof(g->why) - len,
+		"; here: %s of %llu x %s%s", sw_coll_name(k->args.kind),
+		(unsigned long long)k->args.count, sw_dtype_name(k->args.dtype),
+		root);
 }
 
 void sw_group_die(struct sw_group *g, int death, const char *why)

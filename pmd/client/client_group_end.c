@@ -1,5 +1,5 @@
 /* client_group_end.c - libsumwire: how a group ends, and the thread that ends
- * it. SPDX-License-Identifier: BSD-3-Clause
+ * it.  SPDX-License-Identifier: BSD-3-Clause
  *
  * A group ends when its members differ, when one aborts it or has waited too
  * long, or, at this member, when this member closes it.  The agent ends the
@@ -61,7 +61,7 @@ static void abort_late(struct sw_client *c, const struct sw_call *k)
 	(void)!tell_agent(g, SW_EDGE_TIME_OUT, why);
 }
 
-/* Of all of it the result is here, and only its caller is late, who copies it.
+/* Has the agent completed all pieces, so that only this caller is late to copy?
  */
 static bool is_back(const struct sw_client *c, const struct sw_call *k)
 {
@@ -74,8 +74,9 @@ static bool is_back(const struct sw_client *c, const struct sw_call *k)
 	return k->next == k->args.count;
 }
 
-/* Who leads may be closing the group: what is true when nobody does is told.
- * Nobody else leads before tell_agent, which does. */
+/* Wait until no thread leads, because the leader may be closing the group, and
+ * abort it if the call is still overdue.  No other thread leads before
+ * tell_agent does. */
 static void expire_call(struct sw_client *c, uint64_t handle)
 {
 	const struct sw_call *k;
@@ -155,7 +156,7 @@ static void drop_calls(struct sw_group *g, int status)
 			sw_client_drop_call(c, &c->calls.calls[i], status);
 }
 
-/* The same, and what is at the agent has ended or will soon. */
+/* End all calls, and wait for the pieces that the agent has. */
 static int end_calls(struct sw_group *g, int status)
 {
 	struct sw_client *c = g->client;
@@ -175,7 +176,8 @@ static int end_calls(struct sw_group *g, int status)
 	return sw_client_check(c);
 }
 
-/* It needs a stream by which the others are told. */
+/* Abort the group.  The other members are told through a stream, so open one if
+ * there is none. */
 static int abort_group(struct sw_group *g, const char *text)
 {
 	struct sw_client *c = g->client;
@@ -194,8 +196,8 @@ static int abort_group(struct sw_group *g, const char *text)
 	return end_calls(g, g->death);
 }
 
-/* Another thread may lead to close the group, so wait until none does.  A close
- * ends what is open, too. */
+/* Wait until no thread leads, because the leader may be closing the group.  A
+ * close ends the open calls as well. */
 int sw_client_abort(struct sw_group *g, const char *text)
 {
 	struct sw_client *c = g->client;
@@ -265,14 +267,6 @@ static void free_group(struct sw_group *g)
 	free(g);
 }
 
-static bool has_something(const struct sw_group *g)
-{
-	for (uint32_t k = 0; k < SW_N_COLL_KINDS; k++)
-		if (g->channels[k].stream)
-			return true;
-	return false;
-}
-
 /* Give back stages and stream.  A stream that the agent keeps is lost until
  * sw_close. */
 static int give_channel(struct sw_client *c, struct sw_channel *ch)
@@ -310,24 +304,20 @@ static int give_back(struct sw_group *g)
 	return err ? err : failed;
 }
 
-/* Its last handle was reported, so the agent uses nothing of it. */
-static void note_due(struct sw_group *g)
+/* With its last handle reported the agent uses nothing of a closed group. */
+void sw_group_put(struct sw_group *g)
 {
 	struct sw_client *c = g->client;
 
+	if (--g->n_calls || !g->is_closed)
+		return;
+	if (g->is_given || c->closed || !any_stream(g)) {
+		free_group(g);
+		return;
+	}
 	g->is_due = c->has_due = true;
 	(void)sw_client_start_thread(c); /* else the next close does it */
 	sw_client_call_thread(c);
-}
-
-void sw_group_put(struct sw_group *g)
-{
-	if (--g->n_calls || !g->is_closed)
-		return;
-	if (g->is_given || g->client->closed || !has_something(g))
-		free_group(g);
-	else
-		note_due(g);
 }
 
 static struct sw_group *find_due(const struct sw_client *c)
@@ -355,8 +345,8 @@ static void give_due(struct sw_client *c)
 
 /* --- close --- */
 
-/* A rank that never called needs a stream by which the others are told.  Where
- * none can be opened they wait. */
+/* Close the group.  The other members are told through a stream, so open one if
+ * there is none; if that fails, they wait. */
 static int close_group(struct sw_group *g)
 {
 	int err = 0;
@@ -372,8 +362,8 @@ static int close_group(struct sw_group *g)
 	return err ? err : give_back(g);
 }
 
-/* Whatever this returns, the group is given up: it goes with the last of its
- * handles.  Other ranks count the close once, as this one does. */
+/* Close the group in any case: it goes with the last of its handles.  Each rank
+ * counts the close once. */
 int sw_group_close(struct sw_group *g)
 {
 	struct sw_client *c = g->client;

@@ -18,7 +18,7 @@ void sw_client_free_groups(struct sw_client *c);
 
 /* sw_client_start_thread - start the library's thread, unless it runs.  It
  * works when no thread waits, aborts groups that have timed out, and gives back
- * those that were closed. Errors: SW_ENOMEM. */
+ * those that were closed.  Errors: SW_ENOMEM. */
 int sw_client_start_thread(struct sw_client *c);
 
 /* sw_client_end_thread - end it, and wait for its end. */

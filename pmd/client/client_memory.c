@@ -14,7 +14,7 @@
 
 /* --- sw_alloc --- */
 
-/* The agent's answer comes to whoever leads. */
+/* Lead, since the leader receives the agent's answer. */
 int sw_client_alloc(struct sw_client *c, size_t bytes, struct sw_tensor **out)
 {
 	int err;
@@ -67,7 +67,8 @@ bool sw_client_find_memory(const struct sw_client *c, const void *p,
 
 /* --- sw_free --- */
 
-/* That begins at @p: its place in the list; n_memories: there is none. */
+/* Return the index in the list of the memory that begins at @p; n_memories if
+ * there is none. */
 static uint32_t find_start(const struct sw_client *c, const void *p)
 {
 	uint32_t i = 0;
@@ -127,29 +128,25 @@ static int check_unused(struct sw_client *c, const struct sw_tensor *t)
 	return 0;
 }
 
-static void unmap_memory(struct sw_client *c, struct sw_tensor *t)
+int sw_client_give(struct sw_client *c, struct sw_tensor *t)
 {
+	struct sw_edge_free m = {.kind = SW_EDGE_FREE, .item = t->id};
+	int err = sw_client_ask(c, &m, sizeof(m), "sw_free");
 	uint32_t i = 0;
 
+	if (err)
+		return err;
 	while (c->batches[i].tensors != t)
 		i++;
 	sw_segment_fini(&c->batches[i].data);
 	t->data = NULL;
 	t->memory_bytes = 0;
 	t->is_freed = true;
+	return 0;
 }
 
-int sw_client_give(struct sw_client *c, struct sw_tensor *t)
-{
-	struct sw_edge_free m = {.kind = SW_EDGE_FREE, .item = t->id};
-	int err = sw_client_ask(c, &m, sizeof(m), "sw_free");
-
-	if (!err)
-		unmap_memory(c, t);
-	return err;
-}
-
-/* Out of the list first, so that nothing new uses it while we wait. */
+/* Free the memory, out of the list first so that nothing new uses it meanwhile.
+ */
 static int free_memory(struct sw_client *c, uint32_t at)
 {
 	uint32_t item = c->memories[at];
@@ -191,7 +188,7 @@ uint64_t sw_stage_memory(
 			: SW_STAGES_LARGE * ch->large_bytes;
 }
 
-/* Sizes of stages, so that groups of different sizes can use each other's. */
+/* Round up, so that groups of different sizes can use each other's stages. */
 static uint64_t size_class(uint64_t bytes)
 {
 	uint64_t each = SW_STAGE_SMALL;
@@ -201,7 +198,7 @@ static uint64_t size_class(uint64_t bytes)
 	return each;
 }
 
-/* The first that is large enough; *each is then its size. */
+/* Use the first spare that is large enough; *each is set to its size. */
 static bool take_spare(
 	struct sw_client *c, uint32_t n, uint64_t *each, struct sw_stage *first)
 {
@@ -267,7 +264,7 @@ void sw_stage_close(struct sw_client *c, struct sw_channel *ch)
 	ch->small[0] = ch->large[0] = (struct sw_stage){0};
 }
 
-/* Is there another one of its kind, as large or larger? */
+/* Is there another spare of its kind, as large or larger? */
 static bool is_second(
 	const struct sw_client *c, const struct sw_stage_spare *spare)
 {
@@ -289,8 +286,9 @@ static struct sw_stage_spare *take_second(struct sw_client *c)
 	return s;
 }
 
-/* A part that is disowned meanwhile is there until this returns, and so is its
- * link to the next. */
+/* Have all parts unpin the stages at @base; releases the lock meanwhile.  A
+ * part that is disowned meanwhile exists until this returns, and so does its
+ * link to the next one. */
 static void unpin_stages(struct sw_client *c, const void *base)
 {
 	c->n_unpinning++;

@@ -42,7 +42,7 @@ void sw_settings_init_sized(struct sw_settings *s, size_t size)
 	sw_sized_give(s, size, &own, sizeof(own));
 }
 
-/* What the caller has set, and defaults. */
+/* Copy the caller's settings over the defaults. */
 static int take_settings(const struct sw_settings *from, struct sw_settings *s)
 {
 	char why[SW_SIZED_WHY_BYTES];
@@ -68,8 +68,8 @@ static uint64_t after_s(uint32_t seconds)
 	return sw_edge_now_ns() + seconds * UINT64_C(1000000000);
 }
 
-/* A name alone is that of a socket in a folder of ours, which the agent may be
- * about to make.  "": it would be too long. */
+/* Return the path of the agent's socket; "" if it is too long. A name without a
+ * slash lies in a folder of sumwire, which the agent may still have to make. */
 static const char *find_agent(struct sw_client *c)
 {
 	if (strchr(c->agent, '/'))
@@ -80,7 +80,7 @@ static const char *find_agent(struct sw_client *c)
 	return c->agent_path;
 }
 
-/* Whoever listens there would get this process's tensors, and its sums would be
+/* Check who listens: that process gets this one's tensors, and its sums are
  * believed. */
 static int check_user(struct sw_client *c)
 {
@@ -123,7 +123,7 @@ static int try_connect(struct sw_client *c)
 	if (c->sock >= 0)
 		close(c->sock);
 	c->sock = -1;
-	if (err) /* who is not trusted is told nothing, not even why */
+	if (err) /* tell an untrusted listener nothing */
 		return err;
 	if (no == ENOENT || no == ECONNREFUSED || no == EAGAIN)
 		return sw_client_fail(
@@ -252,7 +252,7 @@ static int attach_until(struct sw_client *c, uint64_t until_ns)
 	return kind;
 }
 
-/* What a launcher has told this process, and what the agent says.  Returns 0 or
+/* Compare the environment of a launcher with the agent's word.  Returns 0 or
  * SW_ECONF. */
 static int compare(struct sw_client *c, enum sw_launch_key key, uint32_t ours)
 {
@@ -266,15 +266,6 @@ static int compare(struct sw_client *c, enum sw_launch_key key, uint32_t ours)
 		"its own agent, or set SUMWIRE_LAUNCHER=none",
 		v->variable, v->said, v->launcher, c->settings.agent, c->rank,
 		c->size, c->local_rank, c->local_size);
-}
-
-static int compare_all(struct sw_client *c)
-{
-	int err = compare(c, SW_LAUNCH_SIZE, c->size);
-
-	if (!err)
-		err = compare(c, SW_LAUNCH_RANK, c->rank);
-	return err;
 }
 
 static int read_launch(struct sw_client *c)
@@ -343,7 +334,9 @@ int sw_open(const struct sw_settings *settings, struct sw_client **out)
 	if (!err)
 		err = attach_until(c, until_ns);
 	if (!err)
-		err = compare_all(c);
+		err = compare(c, SW_LAUNCH_SIZE, c->size);
+	if (!err)
+		err = compare(c, SW_LAUNCH_RANK, c->rank);
 	sw_client_follow(c);
 	sw_client_unlock(c);
 	if (err) {
@@ -433,7 +426,7 @@ uint32_t sw_size(const struct sw_client *c)
 	return c->size;
 }
 
-/* What the launcher says, or, if it does not, what the agent does. */
+/* Return the launcher's number, or the agent's if the launcher gave none. */
 static uint32_t on_machine(
 	const struct sw_client *c, enum sw_launch_key key, uint32_t at_agent)
 {

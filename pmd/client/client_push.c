@@ -83,7 +83,7 @@ int sw_broadcast(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 
 /* --- look at a handle --- */
 
-/* How that of tensor or stream @i ended. */
+/* Return how the call of tensor or stream @i ended. */
 static int report(struct sw_client *c, int status, uint32_t i, const char *what,
 	const char *name)
 {
@@ -98,12 +98,12 @@ static int report(struct sw_client *c, int status, uint32_t i, const char *what,
 		c, status, "%s '%s': %s", what, name, sw_error_text(status));
 }
 
-/* Who closes a group gives up what is open. */
+/* Return how a collective ended: after a close of its group with SW_ECLOSED. */
 static int report_call(struct sw_client *c, const struct sw_call *k)
 {
 	const struct sw_group *g = k->group;
 
-	if (!k->status) /* its group may have no stream any more */
+	if (!k->status) /* its group may have given back its stream */
 		return 0;
 	if (g->is_closed)
 		return sw_client_fail(
@@ -120,7 +120,7 @@ static int report_call(struct sw_client *c, const struct sw_call *k)
 		k->channel->stream->name);
 }
 
-/* Its end is reported. */
+/* Free the call, whose end is reported. */
 static void forget_call(struct sw_client *c, struct sw_call *k)
 {
 	struct sw_call **at = &c->calls.done;
@@ -160,7 +160,7 @@ static int look_call(struct sw_client *c, uint64_t handle)
 	return err;
 }
 
-/* One look at a handle.  What was completed before a hang-up still counts. */
+/* Look once at a handle.  An end before a hang-up still counts. */
 static int look_at(struct sw_client *c, uint64_t handle)
 {
 	struct sw_tensor *t;
@@ -237,7 +237,7 @@ static int time_out(struct sw_client *c, uint64_t handle, const struct wait *w)
 		c->status);
 }
 
-/* The first of the handles that has ended, which *i says. */
+/* Return the end of the first handle that has ended; *i is its index. */
 static int look_any(
 	struct sw_client *c, const uint64_t *handles, uint32_t n, uint32_t *i)
 {
@@ -287,7 +287,7 @@ static int wait_any(struct sw_client *c, const uint64_t *handles, uint32_t n,
 	}
 }
 
-/* What somebody waits for is not for watchers. */
+/* Count the threads that wait for each collective: watchers skip those. */
 static void mark_waited(struct sw_client *c, const uint64_t *handles,
 	uint32_t n, bool is_waited_for)
 {
@@ -372,7 +372,8 @@ int sw_wait_polling(struct sw_client *c, uint64_t handle)
 
 /* --- watch for any end --- */
 
-/* The first that has ended.  When the attachment is over all do. */
+/* Return the first collective that has ended.  All have when the attachment is
+ * over. */
 static int look_ended(struct sw_client *c, uint64_t *handle)
 {
 	const struct sw_call *k = sw_client_next_done(c);

@@ -54,14 +54,9 @@ static bool has_form(const union sw_edge_msg *m, size_t bytes)
 	}
 }
 
-static bool is_text(uint32_t kind)
-{
-	return kind != SW_EDGE_ATTACHED && kind != SW_EDGE_DECLARED;
-}
-
 static int rx_formed(struct sw_client *c, union sw_edge_msg *m)
 {
-	if (is_text(m->kind))
+	if (m->kind != SW_EDGE_ATTACHED && m->kind != SW_EDGE_DECLARED)
 		sw_text_clean(m->text.text, sizeof(m->text.text));
 	switch (m->kind) {
 	case SW_EDGE_STATUS:
@@ -121,7 +116,8 @@ int sw_client_rx(struct sw_client *c, union sw_edge_msg *m, int *fds)
 	return kind;
 }
 
-/* Messages between declarations: progress and hang-ups, nothing else. */
+/* Receive a status line or a hang-up; between requests the agent sends nothing
+ * else. */
 void sw_client_rx_messages(struct sw_client *c)
 {
 	union sw_edge_msg m;
@@ -148,7 +144,7 @@ struct sw_tensor *sw_client_find_tensor(struct sw_client *c, uint64_t handle)
 	return c->tensors[i];
 }
 
-/* Note one end; false: nothing of the kind is open. */
+/* Note one end.  Returns false if nothing of the kind is open. */
 static bool end_one(struct sw_client *c, const struct sw_completion *done)
 {
 	struct sw_tensor *t;
@@ -164,7 +160,7 @@ static bool end_one(struct sw_client *c, const struct sw_completion *done)
 	return true;
 }
 
-/* Take what the agent has completed. */
+/* Receive all completions. */
 void sw_client_rx_completions(struct sw_client *c)
 {
 	struct sw_completion done[TAKE_BURST];
@@ -205,8 +201,8 @@ void sw_client_turn(struct sw_client *c, uint64_t until_ns)
 
 /* --- requests: ask the agent, await its answer --- */
 
-/* While one leads nobody else is sure to work: what comes before the message,
- * and what is to be copied, may be of calls for which no thread waits. */
+/* Work for all threads: while this one leads, no other is sure to, and the
+ * messages and copies may be of calls for which no thread waits. */
 static void work_meanwhile(struct sw_client *c, short events, uint64_t until_ns)
 {
 	if (sw_client_move(c, 1))

@@ -25,19 +25,6 @@ enum {
 
 /* --- the queue: a binary heap --- */
 
-static int open_queue(struct sw_pipeline_queue *q)
-{
-	q->heap = calloc(
-		SW_PIPELINE_BACK * SW_PIPELINE_TENSORS + SW_PIPELINE_OTHERS,
-		sizeof(q->heap[0]));
-	return q->heap ? 0 : SW_ENOMEM;
-}
-
-static void close_queue(struct sw_pipeline_queue *q)
-{
-	free(q->heap);
-}
-
 /* By priority, then by the order of calls, then by place. */
 static bool is_before(
 	const struct sw_pipeline_copy *a, const struct sw_pipeline_copy *b)
@@ -60,7 +47,7 @@ static void queue_copy(struct sw_pipeline_queue *q, struct sw_pipeline_copy *c)
 	q->heap[at] = c;
 }
 
-/* Where @c belongs in the heap below @at, which is free. */
+/* Return where @c belongs in the heap below @at, which is free. */
 static uint32_t sink(struct sw_pipeline_queue *q, uint32_t at,
 	const struct sw_pipeline_copy *c)
 {
@@ -147,8 +134,12 @@ int sw_pipeline_lane_open(
 	struct sw_pipeline *l, enum sw_back_way way, char *why)
 {
 	struct sw_pipeline_lane *lane = &l->lanes[way];
-	int err = open_queue(&lane->queue);
+	int err;
 
+	lane->queue.heap = calloc(
+		SW_PIPELINE_BACK * SW_PIPELINE_TENSORS + SW_PIPELINE_OTHERS,
+		sizeof(lane->queue.heap[0]));
+	err = lane->queue.heap ? 0 : SW_ENOMEM;
 	for (uint32_t i = 0; i < SW_PIPELINE_SLICES && !err; i++)
 		err = l->p.ops->event_open(
 			l->p.back, &lane->slots[i].event, why);
@@ -159,7 +150,7 @@ void sw_pipeline_lane_close(struct sw_pipeline *l, enum sw_back_way way)
 {
 	struct sw_pipeline_lane *lane = &l->lanes[way];
 
-	close_queue(&lane->queue);
+	free(lane->queue.heap);
 	for (uint32_t i = 0; i < SW_PIPELINE_SLICES; i++)
 		if (lane->slots[i].event)
 			l->p.ops->event_close(l->p.back, lane->slots[i].event);
@@ -174,7 +165,7 @@ void sw_pipeline_lane_put(struct sw_pipeline *l, struct sw_pipeline_copy *c)
 
 /* --- ends --- */
 
-/* A copy may be with the back end twice. */
+/* End a copy once: two of its slices may be at the back end. */
 static void end_copy(struct sw_pipeline *l, struct sw_pipeline_copy *c, int err)
 {
 	if (c->is_open) {
@@ -221,7 +212,7 @@ uint64_t sw_pipeline_lane_slice(
 		 : best_grain(&l->lanes[way].grain, bytes);
 }
 
-/* The next of it: rows, or, where they are long, some of one. */
+/* Return the next slice: whole rows, or, if rows are long, a part of one. */
 static struct sw_rows next_slice(
 	const struct sw_pipeline_copy *c, uint64_t most)
 {
@@ -261,8 +252,8 @@ static int begin_slice(
 	return l->p.ops->copy(l->p.back, way, &r, s->event, why);
 }
 
-/* What it took, with all that delays a copy of ours: it began when the one
- * before it had ended. */
+/* Measure a slice with everything that delays it.  It began when the slice
+ * before it ended. */
 static void note_slice(struct sw_pipeline_lane *lane, uint64_t now_ns)
 {
 	const struct sw_pipeline_slot *s = &lane->slots[lane->first];

@@ -38,8 +38,8 @@ struct sw_pipeline_queue {
 	uint32_t n;
 };
 
-/* What slices of one way carried, by their size: from SW_GRAIN_MIN, from twice
- * that, and so on.  Zeros: nothing is known. */
+/* Bytes and times of the slices of one way, by their size: from SW_GRAIN_MIN,
+ * from twice that, and so on.  Zeros: nothing is known. */
 struct sw_grain {
 	struct {
 		uint64_t bytes, ns;

@@ -16,19 +16,20 @@
 #include "pmd/cuda/device_memory.h"
 #include "pmd/cuda/run.h"
 
-/* What stands for an open call; used again by later ones. */
+/* An open call on a device; reused by later ones. */
 struct sw_device_coll {
 	struct sw_pipeline_start start; /* the first: it is the call */
 	struct sw_call_device of;
 	struct sw_device *device;
 	struct sw_device_coll *next, *next_free;
 	_Atomic uint32_t *word;
-	uint32_t n_calls; /* so far; *word: those that have ended */
+	uint32_t n_calls; /* so far; *word counts the ended ones */
 	uint32_t priority;
 	bool is_open, is_waiting; /* for its event */
-	uint64_t digest; /* of what is not summed yet, if the back end has it */
+	uint64_t digest; /* of the bytes not summed yet, if the back end digests
+			  */
 	bool has_digest;
-	/* Of what has come back, and how much that is; the thread's. */
+	/* Digest and size of the part that came back; the thread's. */
 	uint64_t result, result_bytes;
 };
 
@@ -41,7 +42,7 @@ static struct sw_device_coll *coll_of(struct sw_call_device *of)
 
 /* --- what the client calls, with its lock --- */
 
-/* What has come back may be looked at once more when the call ends. */
+/* Digest the part that came back, to look at it again when the call ends. */
 static void watch_result(struct sw_pipeline *l, struct sw_device_coll *o,
 	const struct sw_rows *rows)
 {
@@ -118,7 +119,8 @@ static void release(struct sw_device_coll *o)
 	atomic_store_explicit(o->word, o->n_calls, memory_order_release);
 }
 
-/* One of which some did not come back has another error. */
+/* Was the result edited? If a part did not come back, the call has another
+ * error. */
 static bool is_result_edited(const struct sw_device_coll *o)
 {
 	uint64_t now;
@@ -160,7 +162,7 @@ static void start(struct sw_pipeline *l, struct sw_pipeline_start *s, int err)
 	sw_client_unlock(o->device->client);
 }
 
-/* When the attachment is over nothing ends any more, but streams go on. */
+/* After the end of the attachment no call ends, but streams go on. */
 bool sw_device_serve(void *ctx)
 {
 	struct sw_device *d = ctx;
@@ -201,8 +203,8 @@ static int make_coll(struct sw_device *d, struct sw_device_coll **out)
 	return 0;
 }
 
-/* One that no call has.  As many as the client may have open, so there are
- * enough. */
+/* Take a free one, or make one.  There are as many as the client may have open.
+ */
 static int take_coll(struct sw_device *d, struct sw_device_coll **out)
 {
 	int err = sw_client_enter(d->client);
@@ -307,7 +309,7 @@ int sw_coll_device(struct sw_device *d, struct sw_group *g,
 
 /* --- streams that wait --- */
 
-/* What stands for the call; NULL: it has ended. */
+/* Find the open call of a handle; NULL if it has ended. */
 static int find(struct sw_device *d, uint64_t handle,
 	struct sw_device_coll **out, uint32_t *n_calls)
 {

@@ -12,7 +12,7 @@
 
 /* --- declare --- */
 
-/* From the first to the last of them. */
+/* Pin the memory from the first to the last tensor. */
 static void *pin(
 	struct sw_device *d, const struct sw_device_batch *b, bool is_result)
 {
@@ -28,7 +28,7 @@ static void *pin(
 	return sw_device_pin(d, (void *)first, end - first, is_result);
 }
 
-/* What is declared.  Threads may declare at once. */
+/* Describe one tensor.  Several threads may declare at once. */
 static void describe(struct sw_device *d, const struct sw_tensor_desc *desc,
 	struct sw_tensor *made, struct sw_device_tensor *t)
 {
@@ -44,7 +44,7 @@ static void describe(struct sw_device *d, const struct sw_tensor_desc *desc,
 	t->t.bytes = desc->n_elems * sw_dtype_bytes(desc->dtype);
 }
 
-/* They are the pipeline's until the device is closed. */
+/* Hand the batch to the pipeline until the device is closed. */
 static int adopt(struct sw_device *d, struct sw_device_batch *b)
 {
 	char why[SW_BACK_WHY];
@@ -73,7 +73,8 @@ static void free_batch(struct sw_device *d, struct sw_device_batch *b)
 	free(b);
 }
 
-/* Of those that differ from another rank's the calls say so, too. */
+/* Declare the tensors.  Those that differ from another rank's are usable, and
+ * their calls return the error as well. */
 static int declare(struct sw_device *d, const struct sw_tensor_desc *descs,
 	struct sw_device_batch *b, struct sw_tensor **made)
 {
@@ -215,7 +216,7 @@ int sw_broadcast_device(
 
 /* --- wait --- */
 
-/* What the pipeline says, as sw_* do. */
+/* Return the pipeline's result as sw_* functions do. */
 static int report(
 	struct sw_device_tensor *t, int err, bool has_waited, const char *why)
 {

@@ -32,7 +32,7 @@ bool sw_pipeline_digest(const struct sw_pipeline *l, const void *at,
 	return l->p.ops->digest && l->p.ops->digest(l->p.back, at, bytes, out);
 }
 
-/* What the device has of a granule, of those at @base; false: nobody looks. */
+/* Digest a granule of those at @base; false if the back end does not look. */
 static bool digest(const struct sw_pipeline *l,
 	const struct sw_pipeline_tensor *t, const char *base, uint32_t granule,
 	uint64_t *out)
@@ -139,7 +139,7 @@ static bool is_back(const struct sw_pipeline_tensor *t, uint32_t granule)
 	return t->are_back >> (granule - t->first) & 1;
 }
 
-/* Has its sum come, and is it not on its way back? */
+/* Has its sum arrived, and has its copy back not begun? */
 static bool is_here(const struct sw_pipeline *l,
 	const struct sw_pipeline_tensor *t, uint32_t granule)
 {
@@ -159,7 +159,8 @@ static uint64_t bytes_of(const struct sw_pipeline *l,
 	return (end < t->bytes ? end : t->bytes) - at;
 }
 
-/* A run that more may join, which would be copied with it, waits for that. */
+/* Is a run to be copied now? If more granules may join it, it waits for them.
+ */
 static bool is_ripe(const struct sw_pipeline *l,
 	const struct sw_pipeline_tensor *t, const struct run *r, uint32_t end)
 {
@@ -262,8 +263,8 @@ static void push_tensor(
 	l->open[l->n_open++] = t;
 }
 
-/* So much of it has landed.  What the net has given up is not pushed, but its
- * copies end. */
+/* Tell the net how much of the tensor has landed.  If the net has given up,
+ * nothing is pushed, but the copies end. */
 static void out_moved(struct sw_pipeline *l, struct sw_pipeline_copy *c)
 {
 	struct sw_pipeline_tensor *t = c->of;
@@ -284,7 +285,7 @@ static void out_ended(
 	done_one(l, c->of);
 }
 
-/* Does it end?  It is asked before what has come is looked for. */
+/* Has the net ended it? Ask before looking for granules. */
 static bool poll_one(struct sw_pipeline *l, struct sw_pipeline_tensor *t)
 {
 	const struct sw_pipeline_net *n = &l->p.net;
@@ -301,12 +302,6 @@ static bool poll_one(struct sw_pipeline *l, struct sw_pipeline_tensor *t)
 	return true;
 }
 
-/* Is nothing more to come of it? */
-static bool is_through(const struct sw_pipeline_tensor *t)
-{
-	return !t->is_pushed && (!t->is_summed || t->first == t->n_granules);
-}
-
 static bool poll_net(struct sw_pipeline *l)
 {
 	bool did = false;
@@ -316,7 +311,8 @@ static bool poll_net(struct sw_pipeline *l)
 
 		did |= poll_one(l, t);
 		did |= bring_back(l, t);
-		if (!is_through(t)) {
+		if (t->is_pushed ||
+			(t->is_summed && t->first != t->n_granules)) {
 			i++;
 			continue;
 		}
@@ -365,7 +361,7 @@ void sw_pipeline_start(
 	done_one(l, t);
 }
 
-/* Those whose producer is done. */
+/* Start the calls whose producer is done. */
 static int start_some(struct sw_pipeline *l, char *why)
 {
 	struct sw_pipeline_start **at = &l->waiting;
@@ -429,7 +425,7 @@ static void end_starts(
 	}
 }
 
-/* What came meanwhile, and will, too. */
+/* End the mail, now and whenever some comes later. */
 static void end_mail(struct sw_pipeline *l)
 {
 	struct sw_pipeline_start *starts;
@@ -465,7 +461,7 @@ static void end_tensors(struct sw_pipeline *l, int err, const char *why)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* Nothing is with the back end any more. */
+/* End everything; the back end has no copy. */
 static void end_all(struct sw_pipeline *l, int err, const char *why)
 {
 	struct sw_pipeline_start *waiting = l->waiting;
@@ -479,7 +475,7 @@ static void end_all(struct sw_pipeline *l, int err, const char *why)
 	end_mail(l);
 }
 
-/* The net knows why before others know of their copies. */
+/* Give up: the net learns why before others learn of their copies. */
 static void lose_device(struct sw_pipeline *l, const char *why)
 {
 	char text[SW_PIPELINE_WHY];
@@ -491,7 +487,8 @@ static void lose_device(struct sw_pipeline *l, const char *why)
 
 /* --- the thread --- */
 
-/* All that can be done now.  Returns whether something was, or an error. */
+/* Do all that can be done now.  Returns whether there was something, or an
+ * error. */
 static int take_turn(struct sw_pipeline *l, char *why)
 {
 	int did[5] = {0}, err = 0;
@@ -513,11 +510,6 @@ static int take_turn(struct sw_pipeline *l, char *why)
 	return err < 0 ? err : did[0] + did[1] + did[2] + did[3] + did[4];
 }
 
-static bool is_copying(const struct sw_pipeline *l)
-{
-	return l->lanes[SW_BACK_OUT].n || l->lanes[SW_BACK_IN].n;
-}
-
 static void nap(long ns)
 {
 	nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
@@ -527,7 +519,7 @@ static void rest(struct sw_pipeline *l)
 {
 	const struct sw_pipeline_net *n = &l->p.net;
 
-	if (is_copying(l))
+	if (l->lanes[SW_BACK_OUT].n || l->lanes[SW_BACK_IN].n)
 		nap(NAP_NS);
 	else if (l->waiting)
 		nap(EVENT_NAP_NS);

@@ -36,7 +36,7 @@ void sw_results_close(struct sw_host *h)
 	h->results = NULL;
 }
 
-static void forget(struct sw_results *r, uint32_t row)
+static void forget_row(struct sw_results *r, uint32_t row)
 {
 	sw_names_change(&r->names, row, NULL);
 	if (sw_id_next(r->rows[row].id))
@@ -48,7 +48,7 @@ void sw_host_gone(struct sw_host *h, uint32_t node_id)
 	uint32_t row = sw_id_index(node_id);
 
 	if (h->results && h->results->rows[row].id == node_id)
-		forget(h->results, row);
+		forget_row(h->results, row);
 }
 
 void sw_results_undo(struct sw_host *h, struct sw_batch *b)
@@ -62,7 +62,7 @@ void sw_results_undo(struct sw_host *h, struct sw_batch *b)
 		struct sw_result *row =
 			&r->rows[sw_id_index(b->tensors[0].node_id)];
 
-		forget(r, (uint32_t)(row - r->rows));
+		forget_row(r, (uint32_t)(row - r->rows));
 		row->at = r->was_at;
 		row->room = r->was_room;
 	}

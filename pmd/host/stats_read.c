@@ -61,7 +61,7 @@ static int read_error(FILE *f)
 }
 
 /* A stop and its end interrupt who has a limit. */
-static ssize_t take(void *sock, char *to, size_t n)
+static ssize_t receive(void *sock, char *to, size_t n)
 {
 	ssize_t got;
 
@@ -81,7 +81,7 @@ int sw_stats_read(const char *path,
 
 	if (err)
 		return err;
-	f = fopencookie(&sock, "r", (cookie_io_functions_t){.read = take});
+	f = fopencookie(&sock, "r", (cookie_io_functions_t){.read = receive});
 	if (!f) {
 		close(sock);
 		return SW_ENOMEM;
