@@ -55,6 +55,7 @@ FRONTS = {
     "pmd/client": {
         "edge.h": "pmd/host: messages and rings",
         "segment.h": "pmd/host, pmd/cuda: shared memory",
+        "huge.h": "pmd/host: addresses of huge pages",
         "client.h": "pmd/cuda: a client from inside of libsumwire",
         "client_coll.h": "pmd/cuda: collectives of a device",
         "client_device.h": "pmd/cuda: what a device needs of a client",
