@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <iniparser/iniparser.h>
-
 #include "conf/check.h"
 #include "conf/environ.h"
 #include "conf/options.h"
@@ -19,7 +17,6 @@
 struct load {
 	struct sw_report report;
 	struct sw_scan scan;
-	dictionary *ini; /* NULL while the file has errors of syntax */
 	struct sw_conf *conf;
 	struct sw_conf_origins *origins;
 };
@@ -182,30 +179,9 @@ static void key_unknown(struct load *l, const struct sw_section *s,
 			s->name);
 }
 
-/* The value as iniparser has it; ours while it refuses the whole file.  NULL:
- * the two differ, reported. */
-static const char *value_get(struct load *l, const struct sw_scan_entry *e)
-{
-	char name[2 * SW_SCAN_LINE_BYTES + 2];
-	const char *value;
-
-	if (!l->ini)
-		return e->value;
-	snprintf(name, sizeof(name), "%s:%s", e->section, e->key);
-	value = iniparser_getstring(l->ini, name, NULL);
-	if (value && !strcmp(value, e->value))
-		return value;
-	sw_report_error(&l->report, e->line, e->section, e->key,
-		"\"%.80s\" is not what iniparser reads: simplify the quotes, "
-		"or "
-		"the file changed just now",
-		e->value);
-	return NULL;
-}
-
 static void key_take(struct load *l, const struct sw_scan_entry *e)
 {
-	const char *label, *value;
+	const char *label;
 	const struct sw_section *s = section_find(e->section, &label);
 	const struct sw_option *o = s ? sw_option_find(s, e->key) : NULL;
 	char *base = s ? base_find(l, s, label) : NULL;
@@ -217,10 +193,7 @@ static void key_take(struct load *l, const struct sw_scan_entry *e)
 		key_unknown(l, s, e);
 		return;
 	}
-	value = value_get(l, e);
-	if (!value)
-		return;
-	if (sw_option_parse(o, value, base + o->offset, why) < 0)
+	if (sw_option_parse(o, e->value, base + o->offset, why) < 0)
 		sw_report_error(
 			&l->report, e->line, e->section, e->key, "%s", why);
 	sw_origin_add(l->origins, l->conf, base + o->offset, e->line, NULL);
@@ -279,14 +252,6 @@ static void environment_take(struct load *l)
 
 static int file_take(struct load *l)
 {
-	if (!l->report.n_errors) {
-		l->ini = iniparser_load(l->report.path);
-		if (!l->ini) {
-			sw_report_error(&l->report, 0, NULL, NULL,
-				"iniparser does not take this file");
-			return SW_ECONF;
-		}
-	}
 	for (uint32_t i = 0; i < l->scan.n_entries; i++) {
 		const struct sw_scan_entry *e = &l->scan.entries[i];
 
@@ -324,8 +289,6 @@ int sw_conf_load_origins(const char *path, struct sw_conf *out,
 	err = sw_scan_open(&l.report, &l.scan);
 	if (!err) {
 		err = file_take(&l);
-		if (l.ini)
-			iniparser_freedict(l.ini);
 		sw_scan_close(&l.scan);
 	}
 	if (!err)

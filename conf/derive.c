@@ -1,10 +1,10 @@
 /* derive.c - what follows from the keys of a configuration.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <ctype.h>
 #include <string.h>
 
 #include "conf/conf.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 
 enum { WAYS_MAX = 64 /* with 16 lcores one of them is right, but for 2 % */ };
 
@@ -53,47 +53,12 @@ bool sw_conf_is_own(const struct sw_conf *conf, const struct sw_conf_server *s)
 	return false;
 }
 
-static int cpu_take(const char **s, uint32_t *cpu)
-{
-	const char *start = *s;
-
-	*cpu = 0;
-	while (isdigit((unsigned char)**s) && *s - start < 4)
-		*cpu = *cpu * 10 + (uint32_t)(*(*s)++ - '0');
-	if (*s == start || *cpu > 1023 || (*start == '0' && *s - start > 1))
-		return SW_EINVAL;
-	return 0;
-}
-
-static int cpu_add(uint32_t *cpus, int n, uint32_t cpu)
-{
-	if (n == SW_CONF_CPUS_MAX)
-		return SW_EINVAL;
-	for (int i = 0; i < n; i++)
-		if (cpus[i] == cpu)
-			return SW_EINVAL;
-	cpus[n] = cpu;
-	return n + 1;
-}
-
 int sw_conf_cpus_list(const char *text, uint32_t *cpus)
 {
-	const char *s = text;
-	uint32_t first, last;
-	int n = 0;
+	uint32_t n;
 
 	if (!strcmp(text, "auto"))
 		return 0;
-	do {
-		if (cpu_take(&s, &first) < 0)
-			return SW_EINVAL;
-		last = first;
-		if (*s == '-' && (s++, cpu_take(&s, &last) < 0))
-			return SW_EINVAL;
-		for (; first <= last && n >= 0; first++)
-			n = cpu_add(cpus, n, first);
-		if (n <= 0 || first != last + 1)
-			return SW_EINVAL;
-	} while (*s++ == ',');
-	return s[-1] ? SW_EINVAL : n;
+	n = sw_text_list(text, 1024, cpus, SW_CONF_CPUS_MAX);
+	return n ? (int)n : SW_EINVAL;
 }

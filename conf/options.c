@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/log.h"
+
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 /* bounds in options.def */
@@ -78,23 +80,17 @@ static void word_copy(const char *words, uint32_t i, char *buf, size_t len)
 	snprintf(buf, len, "%.*s", (int)strcspn(words, "|"), words);
 }
 
-static void ip_format(uint32_t ip, char *buf, size_t len)
-{
-	snprintf(buf, len, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 255,
-		ip >> 8 & 255, ip & 255);
-}
-
 static void subnet_format(const struct sw_conf_subnet *s, char *buf, size_t len)
 {
-	char ip[16];
+	char ip[SW_IP_TEXT];
 
-	ip_format(s->ip, ip, sizeof(ip));
-	snprintf(buf, len, "%s/%u", ip, s->bits);
+	snprintf(buf, len, "%s/%u", sw_ip_text(s->ip, ip), s->bits);
 }
 
 const char *sw_option_format(
 	const struct sw_option *o, const void *field, char *buf, size_t len)
 {
+	char ip[SW_IP_TEXT];
 	uint32_t u32 = 0;
 	uint64_t u64 = 0;
 
@@ -107,9 +103,7 @@ const char *sw_option_format(
 		word_copy(o->unit, u32, buf, len);
 		break;
 	case SW_OPTION_IP:
-		*buf = '\0';
-		if (u32)
-			ip_format(u32, buf, len);
+		snprintf(buf, len, "%s", u32 ? sw_ip_text(u32, ip) : "");
 		break;
 	case SW_OPTION_BOOL:
 		snprintf(buf, len, "%s", *(const bool *)field ? "yes" : "no");

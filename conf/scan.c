@@ -6,7 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <iniparser/iniparser.h>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -17,6 +21,8 @@ struct walk {
 	struct sw_scan *scan;
 	const char *section; /* NULL before the first, "" after a bad header */
 	uint32_t line;
+	char *good; /* the lines that are not wrong */
+	size_t n_good;
 };
 
 static int open_failed(struct sw_report *r)
@@ -111,7 +117,7 @@ static const struct sw_scan_entry *entry_find(
 	return NULL;
 }
 
-static void entry_add(struct walk *w, const char *key, const char *value)
+static void entry_add(struct walk *w, const char *key)
 {
 	const struct sw_scan_entry *first =
 		entry_find(w->scan, w->section, key);
@@ -122,7 +128,7 @@ static void entry_add(struct walk *w, const char *key, const char *value)
 		return;
 	}
 	w->scan->entries[w->scan->n_entries++] =
-		(struct sw_scan_entry){w->section, key, value, w->line};
+		(struct sw_scan_entry){w->section, key, NULL, w->line};
 }
 
 static void header_take(struct walk *w, char *s)
@@ -149,26 +155,22 @@ static void header_take(struct walk *w, char *s)
 		return;
 	}
 	w->section = name;
-	entry_add(w, NULL, NULL);
+	entry_add(w, NULL);
 }
 
-/* Take quotes and comment off a value, in place; NULL: a quote is not closed,
- * or something follows it.  This is how iniparser reads it. */
-static char *value_cut(char *s)
+/* Does a value that begins with a quote end with it, but for a comment? */
+static bool quotes_match(const char *s)
 {
-	char *end;
+	const char *end;
 
 	s += strspn(s, " \t");
-	if (*s != '"' && *s != '\'') {
-		s[strcspn(s, ";#")] = '\0';
-		return trim(s);
-	}
+	if (*s != '"' && *s != '\'')
+		return true;
 	end = strchr(s + 1, *s);
 	if (!end)
-		return NULL;
-	*end++ = '\0';
-	end += strspn(end, " \t");
-	return *end && *end != ';' && *end != '#' ? NULL : s + 1;
+		return false;
+	end += 1 + strspn(end + 1, " \t");
+	return !*end || *end == ';' || *end == '#';
 }
 
 static void key_take(struct walk *w, char *s)
@@ -198,13 +200,11 @@ static void key_take(struct walk *w, char *s)
 			key);
 		return;
 	}
-	value = value_cut(value);
-	if (!value) {
+	if (quotes_match(value))
+		entry_add(w, key);
+	else
 		sw_report_error(w->report, w->line, w->section, key,
 			"has a quote that does not end the value");
-		return;
-	}
-	entry_add(w, key, value);
 }
 
 static void line_take(struct walk *w, char *s)
@@ -238,12 +238,59 @@ static void lines_take(struct walk *w)
 		s += 3;
 	}
 	for (; s; s = end ? end + 1 : NULL) {
+		uint32_t n_errors = w->report->n_errors;
+		size_t len = strcspn(s, "\n");
+
 		w->line++;
-		end = strchr(s, '\n');
-		if (end)
-			*end = '\0';
+		end = s[len] ? s + len : NULL;
+		s[len] = '\0';
+		memcpy(w->good + w->n_good, s, len);
 		line_take(w, s);
+		if (w->report->n_errors > n_errors)
+			continue;
+		w->n_good += len;
+		w->good[w->n_good++] = '\n';
 	}
+}
+
+/* --- values --- */
+
+/* Give iniparser, which reads files by name, @n bytes of @text as one. */
+static dictionary *values_read(const char *text, size_t n)
+{
+	int fd = memfd_create("configuration", MFD_CLOEXEC);
+	dictionary *values = NULL;
+	char path[32];
+
+	if (fd < 0)
+		return NULL;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (write(fd, text, n) == (ssize_t)n)
+		values = iniparser_load(path);
+	close(fd);
+	return values;
+}
+
+static int values_take(struct walk *w)
+{
+	struct sw_scan *scan = w->scan;
+	char name[2 * SW_SCAN_LINE_BYTES + 2];
+
+	scan->values = values_read(w->good, w->n_good);
+	if (!scan->values) {
+		sw_report_error(w->report, 0, NULL, NULL,
+			"no memory for its values, or /proc is not mounted");
+		return SW_ENOMEM;
+	}
+	for (uint32_t i = 0; i < scan->n_entries; i++) {
+		struct sw_scan_entry *e = &scan->entries[i];
+
+		if (!e->key)
+			continue;
+		snprintf(name, sizeof(name), "%s:%s", e->section, e->key);
+		e->value = iniparser_getstring(scan->values, name, "");
+	}
+	return 0;
 }
 
 int sw_scan_open(struct sw_report *r, struct sw_scan *out)
@@ -257,7 +304,8 @@ int sw_scan_open(struct sw_report *r, struct sw_scan *out)
 		return err;
 	scan.text = malloc(SW_SCAN_FILE_BYTES + 2);
 	scan.entries = calloc(SW_SCAN_LINES, sizeof(*scan.entries));
-	if (!scan.text || !scan.entries) {
+	w.good = malloc(SW_SCAN_FILE_BYTES + 2);
+	if (!scan.text || !scan.entries || !w.good) {
 		sw_report_error(r, 0, NULL, NULL, "no memory to read it");
 		err = SW_ENOMEM;
 	}
@@ -265,18 +313,23 @@ int sw_scan_open(struct sw_report *r, struct sw_scan *out)
 		err = file_read(r, scan.text, &n);
 	if (!err)
 		err = text_check(r, scan.text, n);
-	if (err < 0) {
-		sw_scan_close(&scan);
-		return err;
+	if (!err) {
+		scan.text[n] = '\0';
+		lines_take(&w);
+		err = values_take(&w);
 	}
-	scan.text[n] = '\0';
-	lines_take(&w);
-	*out = scan;
-	return 0;
+	free(w.good);
+	if (err < 0)
+		sw_scan_close(&scan);
+	else
+		*out = scan;
+	return err;
 }
 
 void sw_scan_close(struct sw_scan *scan)
 {
+	if (scan->values)
+		iniparser_freedict(scan->values);
 	free(scan->text);
 	free(scan->entries);
 	*scan = (struct sw_scan){0};

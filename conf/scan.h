@@ -18,22 +18,25 @@ enum {
 struct sw_scan_entry {
 	const char *section;
 	const char *key;
-	const char *value; /* without quotes, blanks around it and comment */
+	const char *value; /* as iniparser reads it */
 	uint32_t line;     /* from 1 */
 };
 
-/* What iniparser does not tell.  Texts live as long as the scan. */
+/* The lines of a file, which iniparser does not tell, and their values, which
+ * it does.  Texts live as long as the scan. */
 struct sw_scan {
 	char *text;
+	struct _dictionary_ *values; /* iniparser's */
 	struct sw_scan_entry *entries;
 	uint32_t n_entries;
 };
 
 /* sw_scan_open - read @path (r->path) and take it apart line by line.  Lines
  * that are wrong, and sections and keys given twice, are reported to @r and
- * left out.  Returns 0, also when errors were reported; SW_ENOENT, SW_EIO,
- * SW_ECONF (not a text file, too large) or SW_ENOMEM, reported too, when there
- * is no scan.  The caller closes @out after 0. */
+ * left out; iniparser reads what is left.  Returns 0, also when errors were
+ * reported; SW_ENOENT, SW_EIO, SW_ECONF (not a text file, too large) or
+ * SW_ENOMEM, reported too, when there is no scan.  The caller closes @out after
+ * 0.  Thread: one at a time (iniparser). */
 int sw_scan_open(struct sw_report *r, struct sw_scan *out);
 
 /* sw_scan_close - free what sw_scan_open took. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/base/random.h"
 
 enum { MAX_DIM = 1 << 16, ALIGN_ELEMS = 16 };
 
@@ -17,20 +18,11 @@ static size_t padded(size_t n)
 	return (n + ALIGN_ELEMS - 1) / ALIGN_ELEMS * ALIGN_ELEMS;
 }
 
-uint64_t sw_mlp_random(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-	return z ^ (z >> 31);
-}
-
 /* Uniform in [-limit, limit): 24 random bits are exact in a float. */
 static void fill_random(struct sw_mlp_tensor *t, float limit, uint64_t *state)
 {
 	for (uint64_t i = 0; i < t->n_elems; i++) {
-		float u = (float)(sw_mlp_random(state) >> 40) / (1 << 24);
+		float u = (float)(sw_random_next(state) >> 40) / (1 << 24);
 
 		t->value[i] = limit * (2 * u - 1);
 	}

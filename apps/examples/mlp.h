@@ -94,7 +94,4 @@ void sw_mlp_update(struct sw_mlp_tensor *t, float rate, float momentum);
  * with any).  Arrays that differ in exactly one element never have the same. */
 uint64_t sw_mlp_hash(uint64_t h, const float *p, uint64_t n);
 
-/* sw_mlp_random - next of a sequence (splitmix64); @state is the seed. */
-uint64_t sw_mlp_random(uint64_t *state);
-
 #endif

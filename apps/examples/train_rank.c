@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "apps/cli/clock.h"
+#include "engine/base/random.h"
 
 #define MOMENTUM 0.9f
 
@@ -64,7 +65,7 @@ static _Noreturn void fail(struct trainer *w, const char *text)
 static void shuffle(struct trainer *w)
 {
 	for (uint32_t i = w->t->train.n - 1; i > 0; i--) {
-		uint32_t j = (uint32_t)(sw_mlp_random(&w->random) % (i + 1));
+		uint32_t j = (uint32_t)(sw_random_next(&w->random) % (i + 1));
 		uint32_t swap = w->order[i];
 
 		w->order[i] = w->order[j];

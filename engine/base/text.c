@@ -141,3 +141,45 @@ void sw_text_add(char *text, size_t size, const char *fmt, ...)
 	vsnprintf(text + n, size - n, fmt, ap);
 	va_end(ap);
 }
+
+/* One number without sign, blank or leading zero. */
+static bool number_take(const char **s, uint32_t limit, uint32_t *number)
+{
+	const char *start = *s;
+
+	*number = 0;
+	while (**s >= '0' && **s <= '9' && *number < limit)
+		*number = *number * 10 + (uint32_t)(*(*s)++ - '0');
+	return *s != start && *number < limit &&
+	       (*start != '0' || *s - start == 1);
+}
+
+static bool is_among(const uint32_t *list, uint32_t n, uint32_t number)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (list[i] == number)
+			return true;
+	return false;
+}
+
+uint32_t sw_text_list(
+	const char *s, uint32_t limit, uint32_t *out, uint32_t room)
+{
+	uint32_t n = 0, first, last;
+
+	do {
+		if (!number_take(&s, limit, &first))
+			return 0;
+		last = first;
+		if (*s == '-' && (s++, !number_take(&s, limit, &last)))
+			return 0;
+		if (last < first)
+			return 0;
+		for (; first <= last; first++) {
+			if (n == room || is_among(out, n, first))
+				return 0;
+			out[n++] = first;
+		}
+	} while (*s++ == ',');
+	return s[-1] ? 0 : n;
+}

@@ -37,4 +37,10 @@ void sw_text_add(char *text, size_t size, const char *fmt, ...)
  * bytes; what has no room is "...".  Returns how many they are. */
 uint32_t sw_text_runs(char *out, size_t size, const uint64_t *set, uint32_t n);
 
+/* sw_text_list - read a list like "2,4-6" of different numbers below @limit
+ * (at most 2^28), in its order, into @out, which has room for @room.  Returns
+ * how many they are; 0: it is no such list, or a longer one. */
+uint32_t sw_text_list(
+	const char *s, uint32_t limit, uint32_t *out, uint32_t room);
+
 #endif

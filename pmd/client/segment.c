@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
+#include "pmd/client/huge.h"
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, PAGE_BYTES = 4096 };
 
@@ -23,39 +24,26 @@ enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, PAGE_BYTES = 4096 };
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
-#define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
-
-/* Where a huge page of the file can be one of the mapping's: at a multiple of
- * its size.  More is mapped, then the ends are cut off. */
+/* Where a huge page of the file can be one of the mapping's. */
 static void *map_aligned(const struct sw_segment *s, int prot)
 {
-	uint64_t more = s->bytes + HUGE_PAGE_BYTES;
-	char *raw = mmap(NULL, more, PROT_NONE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	uint64_t before = -(uintptr_t)raw % HUGE_PAGE_BYTES;
-	char *at = raw + before;
+	void *at = sw_huge_reserve(s->bytes);
 
-	if (raw == MAP_FAILED)
-		return MAP_FAILED;
-	if (mmap(at, s->bytes, prot, MAP_SHARED | MAP_FIXED, s->fd, 0) ==
-		MAP_FAILED) {
-		munmap(raw, more);
-		return MAP_FAILED;
-	}
-	if (before)
-		munmap(raw, before);
-	munmap(at + s->bytes, HUGE_PAGE_BYTES - before);
-	return at;
+	if (at == MAP_FAILED || mmap(at, s->bytes, prot, MAP_SHARED | MAP_FIXED,
+					s->fd, 0) != MAP_FAILED)
+		return at;
+	munmap(at, s->bytes);
+	return MAP_FAILED;
 }
 
 static int map(struct sw_segment *s, int prot)
 {
-	s->base = s->bytes < HUGE_PAGE_BYTES
+	s->base = s->bytes < SW_HUGE_PAGE_BYTES
 			  ? mmap(NULL, s->bytes, prot, MAP_SHARED, s->fd, 0)
 			  : map_aligned(s, prot);
 	if (s->base == MAP_FAILED)
 		return SW_ENOMEM;
-	if (s->bytes >= HUGE_PAGE_BYTES)
+	if (s->bytes >= SW_HUGE_PAGE_BYTES)
 		madvise(s->base, s->bytes, MADV_HUGEPAGE);
 	return 0;
 }
@@ -66,7 +54,7 @@ static int map(struct sw_segment *s, int prot)
  * need no setting of the machine's, as those by MADV_HUGEPAGE would. */
 static void make_huge(struct sw_segment *s, uint64_t at, uint64_t bytes)
 {
-	const uint64_t huge = HUGE_PAGE_BYTES;
+	const uint64_t huge = SW_HUGE_PAGE_BYTES;
 	uint64_t from = (at + huge - 1) / huge * huge;
 	uint64_t to = (at + bytes) / huge * huge;
 	char *base = s->base;

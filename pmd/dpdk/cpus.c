@@ -10,59 +10,19 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
-
-/* One number without sign or space; -1 if there is none below CPU_SETSIZE. */
-static int number(const char **s)
-{
-	int n = 0;
-
-	if (**s < '0' || **s > '9')
-		return -1;
-	while (**s >= '0' && **s <= '9') {
-		n = n * 10 + (*(*s)++ - '0');
-		if (n >= CPU_SETSIZE)
-			return -1;
-	}
-	return n;
-}
+#include "engine/base/text.h"
 
 /* CPUs in the order of the lcores that poll on them. */
 struct list {
 	uint32_t n;
-	int cpus[CPU_SETSIZE];
+	uint32_t cpus[CPU_SETSIZE];
 };
-
-static bool add(struct list *l, int cpu)
-{
-	for (uint32_t i = 0; i < l->n; i++)
-		if (l->cpus[i] == cpu)
-			return false;
-	l->cpus[l->n++] = cpu;
-	return true;
-}
 
 /* "2,4-6"; false if it is no such list or names a CPU twice. */
 static bool parse(const char *s, struct list *l)
 {
-	l->n = 0;
-	for (;;) {
-		int from = number(&s);
-		int to = from;
-
-		if (*s == '-') {
-			s++;
-			to = number(&s);
-		}
-		if (from < 0 || to < from)
-			return false;
-		for (int cpu = from; cpu <= to; cpu++)
-			if (!add(l, cpu))
-				return false;
-		if (!*s)
-			return true;
-		if (*s++ != ',')
-			return false;
-	}
+	l->n = sw_text_list(s, CPU_SETSIZE, l->cpus, CPU_SETSIZE);
+	return l->n;
 }
 
 /* "(0-3,8)", the form that --lcores takes after an @. */
@@ -108,7 +68,7 @@ static int pinned_check(const char *cpus, uint32_t n_lcores,
 		if (CPU_ISSET(l->cpus[i], allowed))
 			continue;
 		sw_log(log, SW_LOG_ERROR,
-			"cpus \"%s\": CPU %d is not among %s, which this "
+			"cpus \"%s\": CPU %u is not among %s, which this "
 			"process may use",
 			cpus, l->cpus[i], allowed_text);
 		return SW_ECONF;
@@ -162,7 +122,7 @@ int sw_cpus_to_lcores(const char *cpus, uint32_t n_lcores,
 	for (uint32_t i = 1; i <= n_lcores && at < size; i++)
 		at += (size_t)(is_auto ? snprintf(out + at, size - at, ",%u@%s",
 						 i, all)
-				       : snprintf(out + at, size - at, ",%u@%d",
+				       : snprintf(out + at, size - at, ",%u@%u",
 						 i, list.cpus[i - 1]));
 	if (at < size)
 		return 0;
@@ -178,5 +138,5 @@ int sw_cpus_at(const char *cpus, uint32_t i)
 	struct list list;
 
 	/* "auto" is no list */
-	return parse(cpus, &list) && i < list.n ? list.cpus[i] : -1;
+	return parse(cpus, &list) && i < list.n ? (int)list.cpus[i] : -1;
 }

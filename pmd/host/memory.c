@@ -9,8 +9,7 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
-
-enum { HUGE = 2 << 20 };
+#include "pmd/client/huge.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
@@ -25,25 +24,6 @@ static void touch(char *mem, uint64_t bytes)
 		((volatile char *)mem)[at] = 0;
 }
 
-/* 2 MB pages need 2 MB of address alignment: map more, cut the ends off. */
-static char *map_aligned(uint64_t bytes)
-{
-	uint64_t more = bytes + HUGE;
-	char *raw = mmap(NULL, more, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uintptr_t at;
-	char *mem;
-
-	if (raw == MAP_FAILED)
-		return NULL;
-	at = ((uintptr_t)raw + HUGE - 1) / HUGE * HUGE;
-	mem = (char *)at;
-	if (mem > raw)
-		munmap(raw, (size_t)(mem - raw));
-	munmap(mem + bytes, (size_t)(raw + more - (mem + bytes)));
-	return mem;
-}
-
 static uint64_t whole_pages(uint64_t bytes)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -54,14 +34,20 @@ static uint64_t whole_pages(uint64_t bytes)
 void *sw_memory_map(uint64_t bytes, int node)
 {
 	uint64_t size = whole_pages(bytes);
-	char *mem = map_aligned(size);
+	void *mem = sw_huge_reserve(size);
 
-	if (!mem)
+	if (mem == MAP_FAILED)
 		return NULL;
+	if (mmap(mem, size, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		    0) == MAP_FAILED) {
+		munmap(mem, size);
+		return NULL;
+	}
 	/* Before the first touch.  Where it is refused memory is farther away,
 	 * not missing. */
 	(void)!sw_numa_bind(mem, size, node);
-	if (bytes >= HUGE)
+	if (bytes >= SW_HUGE_PAGE_BYTES)
 		madvise(mem, size, MADV_HUGEPAGE);
 	return mem;
 }

@@ -11,7 +11,8 @@ import os
 import re
 from collections import defaultdict, deque
 
-from tree import Fault, output_of
+import compiles
+from tree import Fault
 
 ROOMS = ("engine", "sum", "pmd")
 
@@ -132,19 +133,6 @@ SYMBOL = re.compile(r"(?<![%$\w.@])([A-Za-z_][\w.$]*)")
 NOT_NAMES = {"PTR", "BYTE", "WORD", "DWORD", "QWORD"}
 
 
-def assembler(o):
-    """The file of an object, compiled without inlining to assembler."""
-    args, skip = [], False
-    for a in o.args:
-        if skip or a in ("-o", "-MF", "-MQ", "-MT"):
-            skip = not skip
-        elif a not in ("-c", "-MD", "-g") and \
-                not re.match(r"-(O\d?|flto|Werror|fsanitize)", a):
-            args.append(a)
-    return output_of(*args, "-O0", "-w", "-S", "-o", "-",
-                     "-fno-asynchronous-unwind-tables", cwd=o.folder)
-
-
 def references(text):
     """{label: symbols that its code or data names} of one assembler file."""
     edges, label = defaultdict(set), None
@@ -167,15 +155,12 @@ class Graph:
     """Who names whom.  A node is (file, name), or (None, name) if no file of
     ours defines it: an import."""
 
-    def __init__(self, objects):
+    def __init__(self, compiled):
         self.edges = {}
         self.owner = {}
         self.cut = set()  # where the last walk went no further
-        texts = {}
-        for o in objects:
-            if o.source.endswith(".c") and o.source not in texts:
-                texts[o.source] = assembler(o)
-        for source, text in texts.items():
+        for c in compiled:
+            source, text = c.object.source, c.assembler
             for name in re.findall(r"^\s*\.globl\s+(\S+)", text, re.M):
                 self.owner[name] = source
             for name, names in references(text).items():
@@ -232,10 +217,13 @@ def lcore_faults(graph, roots):
 def law_hotpath(tree, roots=None, lcore=None):
     """the packet path reaches no allocation, system call, lock or log; an lcore
     no allocation, no lock, and no log but a ring"""
-    graph = Graph(o for o in tree.objects(*ROOMS, "apps")
-                  if os.path.exists(tree.abs(o.source)) and
-                  (not o.source.startswith("apps/") or
-                   o.source.startswith("apps/node/")))
+    compiled = compiles.of(tree, [
+        o for o in tree.objects(*ROOMS, "apps")
+        if os.path.exists(tree.abs(o.source)) and
+        (not o.source.startswith("apps/") or
+         o.source.startswith("apps/node/"))])
+    yield from (c.fault for c in compiled if c.fault)
+    graph = Graph(compiled)
     wanted = [r for r in roots or ROOTS if r in graph.edges]
     every = [*(roots or ROOTS), *(lcore or (() if roots else LCORE))]
     for source, name in set(every) - set(graph.edges):

@@ -16,6 +16,22 @@ def built(tree, *rooms):
             yield o, Fault(o.source, 0, "not built: lint wants a full build")
 
 
+def all_built(tree, *rooms):
+    """Objects of @rooms that exist, and faults for those that do not."""
+    pairs = list(built(tree, *rooms))
+    return [o for o, fault in pairs if not fault], \
+        [fault for _, fault in pairs if fault]
+
+
+def symbols_of(objects, *options):
+    """(object, line of nm) of each symbol of @objects, by one nm."""
+    by_path = {o.path: o for o in objects}
+    out = output_of("nm", "-A", *options, *by_path) if by_path else ""
+    for line in out.splitlines():
+        path, _, symbol = line.partition(":")
+        yield by_path[path], symbol
+
+
 # --- no writable globals ---
 
 # Exceptions, each with its reason.
@@ -32,17 +48,19 @@ WRITABLE = re.compile(r"\.data(?!\.rel\.ro)|\.bss|\.tdata|\.tbss|\*COM\*")
 
 def law_globals(tree):
     """no writable object outside a handle, static ones included"""
-    for o, fault in built(tree, *ROOMS):
-        if fault:
-            yield fault
-            continue
-        for line in output_of("objdump", "-t", o.path).splitlines():
-            # value, seven flags, section, size, name; O = object
-            m = re.match(r"[0-9a-f]+ (.{7}) (\S+)\t[0-9a-f]+\s+(?:\.hidden )?"
-                         r"(\S+)$", line)
-            if m and "d" not in m[1] and WRITABLE.match(m[2]) and \
-                    (o.source, m[3]) not in MAY_BE_GLOBAL:
-                yield Fault(o.source, 0, f"{m[3]} is writable ({m[2]})")
+    objects, faults = all_built(tree, *ROOMS)
+    yield from faults
+    sources = {o.path: o.source for o in objects}
+    source = None
+    for line in output_of("objdump", "-t", *sources).splitlines():
+        if ":     file format " in line:
+            source = sources[line.partition(":     file format ")[0]]
+        # value, seven flags, section, size, name; O = object
+        m = re.match(r"[0-9a-f]+ (.{7}) (\S+)\t[0-9a-f]+\s+(?:\.hidden )?"
+                     r"(\S+)$", line)
+        if m and "d" not in m[1] and WRITABLE.match(m[2]) and \
+                (source, m[3]) not in MAY_BE_GLOBAL:
+            yield Fault(source, 0, f"{m[3]} is writable ({m[2]})")
 
 
 # --- names ---
@@ -66,15 +84,13 @@ MAY_BE_NAMED = {
 
 def law_names(tree):
     """symbols that other files see begin with sw_"""
-    for o, fault in built(tree, *ROOMS):
-        if fault:
-            yield fault
-            continue
-        out = output_of("nm", "-g", "--defined-only", o.path)
-        for name in re.findall(r"^[0-9a-f]+ \w (\S+)$", out, re.M):
-            if not name.startswith("sw_") and \
-                    (o.source, name) not in MAY_BE_NAMED:
-                yield Fault(o.source, 0, f"{name} does not begin with sw_")
+    objects, faults = all_built(tree, *ROOMS)
+    yield from faults
+    for o, line in symbols_of(objects, "-g", "--defined-only"):
+        name = line.split()[-1]
+        if not name.startswith("sw_") and \
+                (o.source, name) not in MAY_BE_NAMED:
+            yield Fault(o.source, 0, f"{name} does not begin with sw_")
 
 
 # --- the gate is an option ---
@@ -127,13 +143,11 @@ COMPILER = re.compile(r"__(popcount|ctz|clz|u?div|u?mod|mul)\w*|__stack_chk.*|"
 
 def law_engine_imports(tree):
     """what engine/'s objects import is sw_ or plain memory and text"""
-    for o, fault in built(tree, "engine"):
-        if fault:
-            yield fault
-            continue
-        out = output_of("nm", "-u", o.path)
-        for name in re.findall(r"^\s+[UwV] (\S+)$", out, re.M):
-            plain = re.sub(r"^__(\w+)_chk$", r"\1", name)
-            if not name.startswith("sw_") and plain not in ENGINE_IMPORTS and \
-                    not COMPILER.fullmatch(plain):
-                yield Fault(o.source, 0, f"imports {name}")
+    objects, faults = all_built(tree, "engine")
+    yield from faults
+    for o, line in symbols_of(objects, "-u"):
+        name = line.split()[-1]
+        plain = re.sub(r"^__(\w+)_chk$", r"\1", name)
+        if not name.startswith("sw_") and plain not in ENGINE_IMPORTS and \
+                not COMPILER.fullmatch(plain):
+            yield Fault(o.source, 0, f"imports {name}")

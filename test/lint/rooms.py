@@ -3,8 +3,8 @@
 import os
 import re
 
-from laws_object import built
-from tree import Fault, output_of
+from laws_object import all_built, symbols_of
+from tree import Fault
 
 # What a room may include and call, beside itself.
 MAY_USE = {
@@ -56,6 +56,7 @@ FRONTS = {
         "edge.h": "pmd/host: messages and rings",
         "segment.h": "pmd/host, pmd/cuda: shared memory",
         "agent_error.h": "daemons: where an agent keeps its last error",
+        "huge.h": "pmd/host: addresses of huge pages",
         "client.h": "pmd/cuda: a client from inside of libsumwire",
         "client_coll.h": "pmd/cuda: collectives of a device",
         "client_device.h": "pmd/cuda: what a device needs of a client",
@@ -178,15 +179,13 @@ def law_threads(tree):
 
 def calls_of(tree):
     """{file: files whose symbols it uses} of all but sum/ and test/, faults"""
-    defines, uses, faults = {}, {}, []
-    for o, fault in built(tree, "engine", "apps", "pmd", "conf"):
-        if fault:
-            faults.append(fault)
-            continue
-        out = output_of("nm", "-g", o.path)
-        for name in re.findall(r"^[0-9a-f]+ \w (\S+)$", out, re.M):
-            defines.setdefault(name, o.source)
-        uses[o.source] = re.findall(r"^\s+[UwV] (\S+)$", out, re.M)
+    objects, faults = all_built(tree, "engine", "apps", "pmd", "conf")
+    defines, uses = {}, {o.source: set() for o in objects}
+    for o, line in symbols_of(objects, "-g"):
+        if m := re.fullmatch(r"[0-9a-f]+ \w (\S+)", line):
+            defines.setdefault(m[1], o.source)
+        elif m := re.fullmatch(r"\s+[UwV] (\S+)", line):
+            uses[o.source].add(m[1])
     return {source: {defines[n] for n in names if n in defines} - {source}
             for source, names in uses.items()}, faults
 

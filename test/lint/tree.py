@@ -28,6 +28,7 @@ class Tree:
         self.files = sorted(f for f in self._git_files() or self._all_files()
                             if os.path.isfile(self.abs(f)))
         self._lines = {}
+        self.compiles = None  # of compiles.py
 
     def _git_files(self):
         out = subprocess.run(

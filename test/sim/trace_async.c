@@ -179,6 +179,7 @@ static void a12_a_sum_of_the_dead(struct check *c)
 
 	job->n_tensors = job->n_first = 2;
 	job->async = 1;
+	job->params.dead_after = 100 * SW_MS;
 	sim_job_open(job);
 	sim_job_pass(job, 5 * SW_MS);
 	sim_worker_kill(job, 1);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include "engine/base/random.h"
 #include "test/sum/data.h"
 
 enum { N_SPECIALS = 48, N_PAIRS = N_SPECIALS * N_SPECIALS };
@@ -122,11 +123,7 @@ _Static_assert(sizeof(bf16_specials) == N_SPECIALS / 2 * 2, "24 rows");
 
 uint64_t random_u64(uint64_t *state)
 {
-	uint64_t z = *state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
+	return sw_random_next(state);
 }
 
 /* Ends of the range of @bits bits, powers of two and their neighbours. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/base/random.h"
 
 enum { FIRST = 3, LATTICE = 33, STUCK = 2 };
 
@@ -20,11 +21,7 @@ enum { FIRST = 3, LATTICE = 33, STUCK = 2 };
 
 static double uniform(struct sw_tune *t)
 {
-	uint64_t z = t->rng += 0x9e3779b97f4a7c15; /* splitmix64 */
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return (double)((z ^ z >> 31) >> 11) / 9007199254740992.0;
+	return (double)(sw_random_next(&t->rng) >> 11) / 9007199254740992.0;
 }
 
 static uint64_t between(uint64_t min, uint64_t max, double x)

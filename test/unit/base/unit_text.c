@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "engine/base/log.h"
+#include "engine/base/bytes.h"
 #include "engine/base/text.h"
 
 /* What must not get into a log, as it may stand in a name. */
@@ -147,6 +148,32 @@ static void runs__of_numbers(void **state)
 	expect_runs(6, 0x5, 0, 128, 2, ", ...");
 }
 
+static void list__of_numbers(void **state)
+{
+	uint32_t out[8] = {0};
+
+	assert_int_equal(sw_text_list("7", 8, out, 8), 1);
+	assert_int_equal(out[0], 7);
+	assert_int_equal(sw_text_list("7,2-4,0", 8, out, 5), 5);
+	assert_int_equal(out[0], 7);
+	assert_int_equal(out[1], 2);
+	assert_int_equal(out[3], 4);
+	assert_int_equal(out[4], 0);
+	assert_int_equal(sw_text_list("3-3", 8, out, 8), 1);
+}
+
+static void list__not(void **state)
+{
+	static const char *const texts[] = {"", ",", "1,", ",1", "1-", "-1",
+		"1 ", " 1", "01", "8", "2-8", "3-2", "1,1", "1-3,2", "1--2",
+		"99999999999", "1-2-3", "a"};
+	uint32_t out[8];
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(texts); i++)
+		assert_int_equal(sw_text_list(texts[i], 8, out, 8), 0);
+	assert_int_equal(sw_text_list("1-5", 8, out, 4), 0); /* no room */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -157,6 +184,8 @@ int main(void)
 		cmocka_unit_test(clean__ends),
 		cmocka_unit_test(log__is_text),
 		cmocka_unit_test(runs__of_numbers),
+		cmocka_unit_test(list__of_numbers),
+		cmocka_unit_test(list__not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

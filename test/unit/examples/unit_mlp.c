@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "apps/examples/mlp.h"
+#include "engine/base/random.h"
 #include "engine/base/error.h"
 
 enum { ROWS = 7, CLASSES = 5, LAYERS = 3, IN = 9 };
@@ -19,7 +20,7 @@ static const uint32_t dims[LAYERS + 1] = {IN, 21, 18, CLASSES};
 
 static float uniform(uint64_t *seed)
 {
-	return (float)(sw_mlp_random(seed) >> 40) / (1 << 23) - 1;
+	return (float)(sw_random_next(seed) >> 40) / (1 << 23) - 1;
 }
 
 /* The product in the order that it promises, written plainly. */

@@ -1,0 +1,30 @@
+/* huge.h - addresses at which huge pages fit.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_PMD_CLIENT_HUGE_H
+#define SW_PMD_CLIENT_HUGE_H
+
+#include <stdint.h>
+#include <sys/mman.h>
+
+#define SW_HUGE_PAGE_BYTES (UINT64_C(2) << 20)
+
+/* sw_huge_reserve - reserve @bytes, whole pages, of address space from a
+ * multiple of a huge page on: map more, then cut the ends off.  Nothing can be
+ * read or written there until it is mapped (MAP_FIXED).  Returns MAP_FAILED if
+ * there is no room; the caller unmaps it. */
+static inline void *sw_huge_reserve(uint64_t bytes)
+{
+	uint64_t more = bytes + SW_HUGE_PAGE_BYTES, before;
+	char *raw = (char *)mmap(NULL, more, PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (raw == MAP_FAILED)
+		return MAP_FAILED;
+	before = -(uintptr_t)raw % SW_HUGE_PAGE_BYTES;
+	if (before)
+		munmap(raw, before);
+	munmap(raw + before + bytes, SW_HUGE_PAGE_BYTES - before);
+	return raw + before;
+}
+
+#endif
