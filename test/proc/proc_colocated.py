@@ -269,6 +269,19 @@ def test_end_with_killed_processes():
         end_alone(net)
 
 
+def test_end_told_before_the_first_process():
+    """The signal is for all processes of the job, and the ranks are coming."""
+    with transient() as net:
+        for name in net.agents:
+            net.ini[name]["node"]["drain"] = "600s"
+        net.start_all()
+        for name in net.agents:
+            net.daemons[name].signal(signal.SIGTERM)
+        time.sleep(1)
+        run_steps(net, *rig.SMALL)
+        end_alone(net)
+
+
 def test_end_without_any_process():
     with transient(join_timeout="1s") as net:
         net.start_all()

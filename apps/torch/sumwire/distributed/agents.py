@@ -295,9 +295,6 @@ class Agent:
         return f"it ended with exit code {code}"
 
 
-hows = {}  # by socket: how its agent has ended, as far as this rank knows
-
-
 def job_name():
     """Other than that of any other start, torchrun's restarts among them."""
     run = re.sub(r"\W", "", os.environ.get("TORCHELASTIC_RUN_ID", "none"))
@@ -356,20 +353,21 @@ class Layout:
 
 def start(meeting, home):
     """Start the agents; return the path of this rank's, the local rank to be
-    there, and its address.  All ranks of a group call it, and one rank for each
-    agent starts it."""
+    there, its address, and a function that says how it has ended.  All ranks of
+    a group call it, and one rank for each agent starts it."""
     layout = Layout(home, open_seconds(meeting.limit_s))
-    for left in range(PORT_TRIES, 0, -1):
-        started = start_all(meeting, layout, left > 1)
-        if started:
-            path, ip = started
-            return path, layout.here.index(meeting.me), ip
-    return None
+    started, left = None, PORT_TRIES
+    while not started:  # the last try raises an error
+        left -= 1
+        started = start_all(meeting, layout, left > 0)
+    path, ip, how = started
+    return path, layout.here.index(meeting.me), ip, how
 
 
 def start_all(meeting, layout, may_retry):
-    """Start them once; return (path of this rank's agent, its address), or None
-    if another program took a port of any agent: then all are stopped."""
+    """Start them once; return (path of this rank's agent, its address, how it
+    has ended), or None if another program took a port of any agent: then all
+    are stopped."""
     is_leader = meeting.me == layout.here[0]
     mine = []
 
@@ -378,10 +376,7 @@ def start_all(meeting, layout, may_retry):
 
     def run():
         mine.append(layout.start(nodes))
-        path = mine[0].ready(layout.open_s, may_retry)
-        if path:
-            hows[path] = mine[0].how
-        return path
+        return mine[0].ready(layout.open_s, may_retry)
     nodes = [tuple(node) for node in meeting.exchange(
         lambda: layout.address() if is_leader else None, of_leaders)]
     paths = []
@@ -393,7 +388,7 @@ def start_all(meeting, layout, may_retry):
             mine[0].stop()
     if not all(paths):
         return None
-    path = paths[layout.agent]
-    hows.setdefault(path, lambda: f"rank {layout.here[0]} has started it and "
-                                  f"has its log")
-    return path, nodes[layout.agent][0]
+    starter = layout.here[0]
+    how = mine[0].how if mine else lambda: (
+        f"rank {starter} has started it and has its log")
+    return paths[layout.agent], nodes[layout.agent][0], how

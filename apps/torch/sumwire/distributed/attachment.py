@@ -26,14 +26,14 @@ class Attachment:
     def __init__(self, meeting, home):
         path = local_rank = self.ip = None
         if home.plan:
-            path, local_rank, self.ip = agents.start(meeting, home)
+            path, local_rank, self.ip, how = agents.start(meeting, home)
         client = None
 
         def attach():
             nonlocal client
             if path:
                 client = of_own_agent(path, local_rank, meeting.limit_s)
-                client.how_gone = agents.hows[path]
+                client.how_gone = how
             else:
                 client = Client(error_type=SumwireError,
                                 limit_s=meeting.limit_s)
