@@ -74,6 +74,18 @@ def case_never_met():
     add_up()
 
 
+def case_by_keyword():
+    """As torch's own groups take them."""
+    me, last = dist.get_rank(), dist.get_world_size() - 1
+    group, x = dist.new_group(), torch.full((5,), float(me))
+    if me == 0:
+        group.send([x], tag=3, dstRank=last).wait()
+    elif me == last:
+        group.recv([x], 0, tag=3).wait()
+        check(bool((x == 0).all()), x)
+    dist.barrier()
+
+
 def case_monitored():
     """monitored_barrier passes, or names soon who is missing, at every rank
     that is there."""

@@ -36,8 +36,8 @@ class Backend(Methods, Base):
     scatter = by_gloo("scatter")
     all_to_all_single = by_gloo("all_to_all_single")
     alltoall = by_gloo("alltoall")
-    send = by_contact("send")
-    recv = by_contact("recv")
+    send = by_contact("send", "dstRank")
+    recv = by_contact("recv", "srcRank")
     recv_anysource = by_gloo("recv_anysource")
 
     @property

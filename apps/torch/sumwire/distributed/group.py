@@ -30,8 +30,8 @@ class ProcessGroup(Methods, dist.ProcessGroup):
     gather = by_gloo("gather")
     scatter = by_gloo("scatter")
     alltoall = by_gloo("alltoall")
-    send = by_contact("send")
-    recv = by_contact("recv")
+    send = by_contact("send", "dstRank")
+    recv = by_contact("recv", "srcRank")
     recv_anysource = by_gloo("recv_anysource")
 
     def _get_backend(self, device):

@@ -435,10 +435,13 @@ def by_gloo(name):
     return method
 
 
-def by_contact(name):
-    """A method that sends to one rank or receives from it."""
+def by_contact(name, peer_name):
+    """A method that sends to one rank or receives from it; arguments as torch
+    names them."""
     @not_compiled
-    def method(self, tensors, peer, tag=0):
+    def method(self, tensors, *arguments, **named):
+        peer, tag = *arguments, *(named[k] for k in (peer_name, "tag")
+                                  if k in named)
         return self.contacts.call(name, peer, layout.for_gloo(
             name, [tensors, peer, tag]))
     method.__name__ = name
