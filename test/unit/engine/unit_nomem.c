@@ -66,7 +66,7 @@ static void join__sweep(void **state)
 			break;
 		}
 		assert_contains(r.text,
-			"SW_EREFUSED the server has no memory for rank 0 of "
+			"SW_EREFUSED the server has no memory for agent 0 of "
 			"job job");
 		assert_null(sw_job_find(r.srv, "job"));
 		assert_int_equal(r.srv->quota.used_bytes, 0);
