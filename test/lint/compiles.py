@@ -14,7 +14,7 @@ from tree import Fault
 
 TOPS = ("engine", "apps", "pmd")
 
-# What the compiler says of one file; fault: it does not compile.
+# One file: its assembler and warnings, or the fault that stopped the compiler.
 Compiled = namedtuple("Compiled", "object assembler warnings fault")
 
 TOKEN = re.compile(r"/\*.*?\*/|//[^\n]*|\s*\n[ \t]*#(?:\\\n|[^\n])*|"
@@ -69,7 +69,7 @@ def write_headers(tree, folder):
 
 
 class Compiles:
-    """What was compiled of a tree, by source; headers: their folder."""
+    """The compiled files of a tree, by source, and the folder of its headers."""
 
     def __init__(self, tree):
         self.folder = tempfile.TemporaryDirectory()

@@ -1,15 +1,10 @@
 /* unit_group.c - how groups end, in libsumwire.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "test/unit/host/host_rig.h"
+#include "test/unit/client/group_rig.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
-
-#include "pmd/client/client_group.h"
-#include "pmd/host/host.h"
-#include "test/support/unit.h"
-#include <sumwire/coll.h>
 
 enum {
 	LARGE = 8 << 20,
@@ -17,36 +12,12 @@ enum {
 }; /* elements: more pieces than the agent has
       at once */
 
-struct scene {
-	struct rig *r;
-	struct sw_client *c;
-	struct sw_group *g, *other;
-	int32_t *buffer;
-};
-
-static int scene_open(void **state)
-{
-	static struct scene s;
-
-	s = (struct scene){.r = rig_open(NULL), .buffer = calloc(LARGE, 4)};
-	s.c = rig_client(s.r);
-	assert_int_equal(sw_group_open(s.c, "dp", NULL, 0, &s.g), 0);
-	assert_int_equal(sw_group_open(s.c, "other", NULL, 0, &s.other), 0);
-	*state = &s;
-	return 0;
-}
-
 static atomic_bool is_answered; /* what end_late waits for */
 
-static int scene_close(void **state)
+static int close_answered(void **state)
 {
-	struct scene *s = *state;
-
 	atomic_store(&is_answered, true);
-	sw_close(&s->c);
-	rig_close(s->r);
-	free(s->buffer);
-	return 0;
+	return scene_close(state);
 }
 
 static int call(struct scene *s, struct sw_group *g, enum sw_coll_kind kind,
@@ -59,12 +30,6 @@ static int call(struct scene *s, struct sw_group *g, enum sw_coll_kind kind,
 	a.count = count;
 	a.send = a.recv = s->buffer;
 	return sw_coll(g, &a, h);
-}
-
-static void fails(struct scene *s, int err, int expected, const char *why)
-{
-	assert_int_equal(err, expected);
-	assert_contains(sw_last_error(s->c), why);
 }
 
 static void mute(struct scene *s, bool is_mute)
@@ -515,38 +480,38 @@ static void end__after_the_job(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			abort__ends_all_that_is_open, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(abort__ends_all_that_is_open,
+			scene_open, close_answered),
 		cmocka_unit_test_setup_teardown(
 			abort__before_anything_was_called, scene_open,
-			scene_close),
+			close_answered),
 		cmocka_unit_test_setup_teardown(
-			timeout__aborts, scene_open, scene_close),
+			timeout__aborts, scene_open, close_answered),
 		cmocka_unit_test_setup_teardown(
-			timeout__not_of_what_ends, scene_open, scene_close),
+			timeout__not_of_what_ends, scene_open, close_answered),
 		cmocka_unit_test_setup_teardown(timeout__not_of_what_has_ended,
-			scene_open, scene_close),
+			scene_open, close_answered),
+		cmocka_unit_test_setup_teardown(close__ends_all_that_is_open,
+			scene_open, close_answered),
 		cmocka_unit_test_setup_teardown(
-			close__ends_all_that_is_open, scene_open, scene_close),
+			close__while_others_wait, scene_open, close_answered),
 		cmocka_unit_test_setup_teardown(
-			close__while_others_wait, scene_open, scene_close),
-		cmocka_unit_test_setup_teardown(
-			close__what_ended_before, scene_open, scene_close),
+			close__what_ended_before, scene_open, close_answered),
 		cmocka_unit_test_setup_teardown(
 			timeout__of_stages_that_are_late, scene_open,
-			scene_close),
-		cmocka_unit_test_setup_teardown(
-			timeout__while_it_is_closed, scene_open, scene_close),
+			close_answered),
+		cmocka_unit_test_setup_teardown(timeout__while_it_is_closed,
+			scene_open, close_answered),
 		cmocka_unit_test_setup_teardown(close__while_another_is_copied,
-			scene_open, scene_close),
+			scene_open, close_answered),
 		cmocka_unit_test_setup_teardown(
-			close__in_vain, scene_open, scene_close),
+			close__in_vain, scene_open, close_answered),
 		cmocka_unit_test_setup_teardown(
-			close__and_open_again, scene_open, scene_close),
+			close__and_open_again, scene_open, close_answered),
 		cmocka_unit_test_setup_teardown(
-			open__names_that_are_taken, scene_open, scene_close),
+			open__names_that_are_taken, scene_open, close_answered),
 		cmocka_unit_test_setup_teardown(
-			end__after_the_job, scene_open, scene_close),
+			end__after_the_job, scene_open, close_answered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

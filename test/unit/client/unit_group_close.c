@@ -1,51 +1,12 @@
 /* unit_group_close.c - what a closed group gives back, in libsumwire.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "test/unit/host/host_rig.h"
-
-#include "pmd/client/client_group.h"
-#include "pmd/host/host.h"
-#include "test/support/unit.h"
+#include "test/unit/client/group_rig.h"
 
 enum {
 	LARGE = 1 << 20,
 	KINDS = 3,
 	N_SPARES = 2, /* stages that a client keeps, small and large */
 };
-
-struct scene {
-	struct rig *r;
-	struct sw_client *c;
-	struct sw_group *g, *other;
-	int32_t *buffer;
-};
-
-static int scene_open(void **state)
-{
-	static struct scene s;
-
-	s = (struct scene){.r = rig_open(NULL), .buffer = calloc(LARGE, 16)};
-	s.c = rig_client(s.r);
-	assert_int_equal(sw_group_open(s.c, "dp", NULL, 0, &s.g), 0);
-	assert_int_equal(sw_group_open(s.c, "other", NULL, 0, &s.other), 0);
-	*state = &s;
-	return 0;
-}
-
-static int scene_close(void **state)
-{
-	struct scene *s = *state;
-
-	sw_close(&s->c);
-	rig_close(s->r);
-	free(s->buffer);
-	return 0;
-}
-
-static void fails(struct scene *s, int err, int expected, const char *why)
-{
-	assert_int_equal(err, expected);
-	assert_contains(sw_last_error(s->c), why);
-}
 
 static uint64_t call(struct scene *s, enum sw_coll_kind kind, uint64_t count)
 {
