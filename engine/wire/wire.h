@@ -92,6 +92,17 @@ static inline bool sw_type_is_data(uint8_t type)
 	return type == SW_PUSH || type == SW_RESULT || type == SW_WANT;
 }
 
+/* sw_type_is_ordered - does it travel on the control stream of its session
+ * (engine/peer/control.h), and so exactly once and in order? */
+static inline bool sw_type_is_ordered(uint8_t type)
+{
+	return 0x0 >> type & 1;
+}
+
+/* The largest payload of such a message: the smallest class, so that each
+ * frame of a window has its place. */
+enum { SW_ORDERED_MAX = 1344 };
+
 /* What a push_pull does with the contributions. */
 enum sw_round_kind {
 	SW_ROUND_SUM = 0,
