@@ -25,7 +25,7 @@ void sw_control_put(struct sw_control *c, struct sw_header *h,
 	if (sw_control_is_idle(c))
 		start_timer(c, params, now_ns);
 	c->n_sent = ++c->n_built;
-	h->step = (uint16_t)c->n_built;
+	h->ctl.number = (uint16_t)c->n_built;
 	m = &c->window[c->n_built % SW_CONTROL_WINDOW];
 	m->head = *h;
 	memcpy(m->payload, payload, h->payload_len);
@@ -34,7 +34,7 @@ void sw_control_put(struct sw_control *c, struct sw_header *h,
 bool sw_control_take(
 	struct sw_control *c, const struct sw_header *h, struct sw_stats *st)
 {
-	int16_t ahead = (int16_t)(h->step - (uint16_t)c->n_taken);
+	int16_t ahead = (int16_t)(h->ctl.number - (uint16_t)c->n_taken);
 
 	sw_count(&st->rx_state, ahead > SW_CONTROL_WINDOW);
 	c->n_taken += ahead == 1;
@@ -44,14 +44,14 @@ bool sw_control_take(
 bool sw_control_on_ack(struct sw_control *c, const struct sw_header *h,
 	const struct sw_params *params, uint64_t now_ns, struct sw_stats *st)
 {
-	int16_t more = (int16_t)(h->aux - (uint16_t)c->n_acked);
+	int16_t more = (int16_t)(h->ctl.taken - (uint16_t)c->n_acked);
 	uint32_t n_open = c->n_built - c->n_acked;
 
 	sw_count(&st->rx_state, more > (int32_t)n_open);
 	if (more <= 0 || more > (int32_t)n_open)
 		return false;
 	c->n_acked += (uint32_t)more;
-	/* What was to be sent again may have arrived the first time. */
+	/* Do not send again a message that is acknowledged now. */
 	if (sw_control_has_acked(c, c->n_sent))
 		c->n_sent = c->n_acked;
 	start_timer(c, params, now_ns);

@@ -19,10 +19,11 @@
  * put it aside, so one that must wait never blocks those behind it.
  *
  * Numbers.  The first message is 1.  A frame carries the low 16 bits of its
- * number in `step`.  Every control frame of a session carries in `aux` those of
- * the last message that its sender took: the acknowledgement is cumulative.
- * Packet numbers keep frames out that are older than the newest control frame
- * (sw_flow_is_newer), so 16 bits are never ambiguous.
+ * number in `ctl.number`.  Every control frame of a session carries in
+ * `ctl.taken` those of the last message that its sender took: the
+ * acknowledgement is cumulative. A frame whose packet number is more than
+ * SW_PSN_SKIP behind the newest one is dropped (sw_peer_is_past), so 16 bits
+ * are never ambiguous.
  *
  * Cost.  A frame costs O(1), a timer or an acknowledgement O(window).  Nothing
  * here allocates, reads a clock or sends.  PROTOCOL.md, section 4, has the
@@ -41,14 +42,15 @@ struct sw_message {
 	uint8_t payload[SW_ORDERED_MAX];
 };
 
-/* Counts of messages, which are their numbers. */
+/* A count of messages is the number of the last one. */
 struct sw_control {
 	uint32_t n_built;
-	uint32_t n_acked; /* of them, by the peer: the window begins behind */
-	uint32_t n_sent;  /* of them, since the timer fired last */
-	uint32_t n_taken; /* of the peer's */
+	uint32_t n_acked; /* by the peer: the window begins behind it */
+	uint32_t n_sent;  /* have left since the timer fired last */
+	uint32_t n_taken; /* the peer's */
 	uint64_t again_at_ns, again_wait_ns;
-	/* The window was empty, or became shorter, last. */
+	/* When the peer acknowledged something last, or when the first message
+	 * entered an empty window. */
 	uint64_t progress_ns;
 	struct sw_message window[SW_CONTROL_WINDOW];
 };
@@ -95,16 +97,16 @@ static inline const struct sw_message *sw_control_again(struct sw_control *c)
 	return &c->window[++c->n_sent % SW_CONTROL_WINDOW];
 }
 
-/* sw_control_take - @h, a newer frame of an ordered type, came: is its message
+/* sw_control_take - @h, of an ordered type and not past, came: is its message
  * the next?  False: it was taken before, or is behind a gap; drop it.  In
  * either case an acknowledgement is due.  A number beyond the window is
  * counted. */
 bool sw_control_take(
 	struct sw_control *c, const struct sw_header *h, struct sw_stats *st);
 
-/* sw_control_on_ack - take the acknowledgement in @h, a newer control frame.
- * Returns whether it acknowledges something new.  One that names a message that
- * was never built is counted and ignored. */
+/* sw_control_on_ack - take the acknowledgement in @h, a control frame.
+ * Returns whether it acknowledges something new.  An acknowledgement of a
+ * message that was never built is counted and ignored. */
 bool sw_control_on_ack(struct sw_control *c, const struct sw_header *h,
 	const struct sw_params *params, uint64_t now_ns, struct sw_stats *st);
 

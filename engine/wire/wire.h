@@ -96,7 +96,7 @@ static inline bool sw_type_is_data(uint8_t type)
  * (engine/peer/control.h), and so exactly once and in order? */
 static inline bool sw_type_is_ordered(uint8_t type)
 {
-	return 0x0 >> type & 1;
+	return 1u << type & (1u << SW_STATUS | 1u << SW_TUNE);
 }
 
 /* The largest payload of such a message: the smallest class, so that each
@@ -293,7 +293,6 @@ enum sw_job_state { SW_JOB_FORMING, SW_JOB_RUNNING, SW_JOB_FAILED };
 
 struct sw_status {
 	uint64_t joined; /* members that have joined */
-	uint32_t seq;    /* acknowledged by KEEPALIVE's aux */
 	uint8_t state;
 	uint8_t policy; /* of the tuning below, enum sw_policy_id */
 	int16_t err;
@@ -304,17 +303,13 @@ struct sw_status {
 	char text[SW_TEXT_MAX];
 	/* The newest tuning of the job; number 0: those of the JOINs. */
 	uint32_t number;
-	uint32_t pad2;
 	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
-	uint32_t request; /* the receiver's last TUNE that was numbered */
-	uint32_t pad3;
-	uint64_t epoch;                   /* of the job */
-	uint16_t n_local[SW_MAX_MEMBERS]; /* RUNNING: of each member */
+	uint64_t epoch;                    /* of the job */
+	uint16_t n_local[SW_MAX_MEMBERS];  /* RUNNING: of each member */
 };
 
-struct sw_tune_ask {      /* TUNE */
-	uint32_t request; /* counts those of this worker, from 1 */
-	uint8_t policy, pad[3];
+struct sw_tune_ask { /* TUNE */
+	uint8_t policy, pad[7];
 	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
 };
 
@@ -419,7 +414,7 @@ _Static_assert(sizeof(struct sw_join) >= sizeof(struct sw_fault), "I5");
 _Static_assert(sizeof(struct sw_join) == 368, "no holes");
 _Static_assert(sizeof(struct sw_cookie) == 24, "no holes");
 _Static_assert(sizeof(struct sw_accept) == 16, "no holes");
-_Static_assert(sizeof(struct sw_status) == 352, "no holes");
+_Static_assert(sizeof(struct sw_status) == 336, "no holes");
 _Static_assert(sizeof(struct sw_tune_ask) == 24, "no holes");
 _Static_assert(sizeof(struct sw_fault) == 176, "no holes");
 _Static_assert(sizeof(struct sw_declare_item) == 24, "no holes");

@@ -74,7 +74,7 @@ static void again(struct ends *e)
 
 static void on_ack(struct ends *e, uint16_t number)
 {
-	struct sw_header h = {.aux = number};
+	struct sw_header h = {.ctl.taken = number};
 
 	sw_control_on_ack(&e->from, &h, &e->params, e->now_ns, &e->st);
 }
@@ -83,7 +83,7 @@ static void on_ack(struct ends *e, uint16_t number)
 static void step(struct ends *e, enum step step, uint8_t a)
 {
 	struct road *r = &e->road;
-	struct sw_header forged = {.step = (uint16_t)(a * 257 - 128)};
+	struct sw_header forged = {.ctl.number = (uint16_t)(a * 257 - 128)};
 
 	if (step == BUILD)
 		build(e);
@@ -98,7 +98,7 @@ static void step(struct ends *e, enum step step, uint8_t a)
 	else if (step == FORGED_FRAME)
 		e->is_forged = true, take(e, &forged);
 	else if (step == FORGED_ACK)
-		e->is_forged = true, on_ack(e, forged.step);
+		e->is_forged = true, on_ack(e, forged.ctl.number);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -48,7 +48,7 @@ static bool take(struct ends *e, struct sw_header h)
 /* What the receiver has taken so far is acknowledged. */
 static bool ack(struct ends *e)
 {
-	struct sw_header h = {.aux = (uint16_t)e->to.n_taken};
+	struct sw_header h = {.ctl.taken = (uint16_t)e->to.n_taken};
 
 	return sw_control_on_ack(&e->from, &h, params(), now_ns, &st);
 }
@@ -72,7 +72,7 @@ static void control__in_order(void **state)
 	for (uint32_t i = 1; i <= 100; i++) {
 		struct sw_header h = put(&e, (uint8_t)i);
 
-		assert_int_equal(h.step, i);
+		assert_int_equal(h.ctl.number, i);
 		assert_false(sw_control_has_acked(&e.from, i));
 		assert_true(take(&e, h));
 		assert_true(ack(&e));
@@ -104,7 +104,7 @@ static void control__loss(void **state)
 			const struct sw_message *again =
 				sw_control_again(&e.from);
 
-			assert_int_equal(again->head.step, m + 1);
+			assert_int_equal(again->head.ctl.number, m + 1);
 			assert_int_equal(again->payload[0], 'a' + m);
 		}
 		assert_false(sw_control_has_again(&e.from));
@@ -155,7 +155,7 @@ static void control__any_order(void **state)
 static void ack__late(void **state)
 {
 	struct ends e = open_at(0);
-	struct sw_header old = {.aux = 1};
+	struct sw_header old = {.ctl.taken = 1};
 
 	for (uint32_t i = 0; i < 3; i++)
 		assert_true(take(&e, put(&e, 'a')));
@@ -173,33 +173,33 @@ static void ack__while_sending_again(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		assert_true(take(&e, put(&e, 'a')));
 	tick(&e, SW_S);
-	assert_int_equal(sw_control_again(&e.from)->head.step, 1);
+	assert_int_equal(sw_control_again(&e.from)->head.ctl.number, 1);
 	e.to.n_taken = 2;
 	assert_true(ack(&e));
 	assert_true(sw_control_has_again(&e.from));
-	assert_int_equal(sw_control_again(&e.from)->head.step, 3);
+	assert_int_equal(sw_control_again(&e.from)->head.ctl.number, 3);
 	assert_false(sw_control_has_again(&e.from));
 }
 
 static void ack__of_what_was_not_sent(void **state)
 {
 	struct ends e = open_at(0);
-	struct sw_header h = {.aux = 1};
+	struct sw_header h = {.ctl.taken = 1};
 
 	assert_false(sw_control_on_ack(&e.from, &h, params(), now_ns, &st));
 	assert_int_equal(st.rx_state, 1);
 	put(&e, 'a');
 	put(&e, 'b');
-	for (h.aux = 3; h.aux < 0x8000; h.aux++)
+	for (h.ctl.taken = 3; h.ctl.taken < 0x8000; h.ctl.taken++)
 		assert_false(
 			sw_control_on_ack(&e.from, &h, params(), now_ns, &st));
 	assert_int_equal(st.rx_state, 1 + 0x8000 - 3);
-	for (; h.aux; h.aux++) /* long ago */
+	for (; h.ctl.taken; h.ctl.taken++) /* long ago */
 		assert_false(
 			sw_control_on_ack(&e.from, &h, params(), now_ns, &st));
 	assert_int_equal(st.rx_state, 1 + 0x8000 - 3);
 	assert_int_equal(e.from.n_acked, 0);
-	h.aux = 2;
+	h.ctl.taken = 2;
 	assert_true(sw_control_on_ack(&e.from, &h, params(), now_ns, &st));
 }
 
@@ -219,7 +219,7 @@ static void window__full(void **state)
 	assert_true(sw_control_is_full(&e.from));
 	tick(&e, SW_S); /* it has taken the place of the first */
 	for (uint32_t i = 2; i <= SW_CONTROL_WINDOW + 1; i++)
-		assert_int_equal(sw_control_again(&e.from)->head.step, i);
+		assert_int_equal(sw_control_again(&e.from)->head.ctl.number, i);
 	assert_false(sw_control_has_again(&e.from));
 }
 
@@ -229,10 +229,11 @@ static void take__gap_that_never_closes(void **state)
 	struct ends e = open_at(0);
 	struct sw_header h = {.type = SW_STATUS};
 
-	for (h.step = 2; h.step <= SW_CONTROL_WINDOW; h.step++)
+	for (h.ctl.number = 2; h.ctl.number <= SW_CONTROL_WINDOW;
+		h.ctl.number++)
 		assert_false(take(&e, h));
 	assert_int_equal(st.rx_state, 0);
-	for (; h.step < 0x8000; h.step++)
+	for (; h.ctl.number < 0x8000; h.ctl.number++)
 		assert_false(take(&e, h));
 	assert_int_equal(st.rx_state, 0x8000 - SW_CONTROL_WINDOW - 1);
 	assert_int_equal(e.to.n_taken, 0);
@@ -269,7 +270,8 @@ static void numbers__wrap(void **state)
 		for (uint32_t i = 1; i <= 20; i++) {
 			struct sw_header a = put(&e, 'a'), b = put(&e, 'b');
 
-			assert_int_equal(b.step, (uint16_t)(starts[s] + 2 * i));
+			assert_int_equal(
+				b.ctl.number, (uint16_t)(starts[s] + 2 * i));
 			assert_false(take(&e, b));
 			assert_true(take(&e, a));
 			assert_false(take(&e, a));
