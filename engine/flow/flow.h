@@ -330,6 +330,14 @@ static inline bool sw_flow_is_old(
 	return h->psn <= f->rx_psn[h->class];
 }
 
+/* sw_flow_is_recent - is the number of @h one of the last that were believed,
+ * or left out, in its space? */
+static inline bool sw_flow_is_recent(
+	const struct sw_flow *f, const struct sw_header *h)
+{
+	return f->rx_psn[h->class] - h->psn < SW_PSN_SKIP;
+}
+
 /* sw_flow_rx - take consumed, grant and backlog from a valid header,
  * if sw_flow_is_newer.  Returns true when the grant grew. */
 bool sw_flow_rx(struct sw_flow *f, const struct sw_header *h);

@@ -51,20 +51,59 @@ uint32_t sw_peer_build_ack(struct sw_peer *p, uint64_t now_ns, uint64_t gap_ns,
 	return n * (uint32_t)sizeof(*sacks);
 }
 
-uint32_t sw_peer_build_keepalive(uint16_t seen, struct sw_header *h)
-{
-	h->type = SW_KEEPALIVE;
-	h->ctl.seen = seen;
-	return 0;
-}
-
 void sw_peer_send(struct sw_peer *p, const uint8_t *payload, uint64_t now_ns,
 	struct sw_tx_frame *out, struct sw_stats *st)
 {
 	sw_flow_send_ctl(&p->flow, &out->header);
+	out->header.ctl.taken = (uint16_t)p->control.n_taken;
 	p->sent_ns = now_ns;
 	sw_frame_build(out, p->path, payload, false, st);
 	out->way = p->way;
+}
+
+static void hold(struct sw_peer *p)
+{
+	p->held = sw_control_is_full(&p->control) ? SW_OWED_ORDERED : 0;
+}
+
+void sw_peer_send_message(struct sw_peer *p, const uint8_t *payload,
+	const struct sw_params *params, uint64_t now_ns,
+	struct sw_tx_frame *out, struct sw_stats *st)
+{
+	sw_control_put(&p->control, &out->header, payload, params, now_ns);
+	hold(p);
+	sw_peer_wake(p, now_ns + params->retry_min);
+	sw_peer_send(p, payload, now_ns, out, st);
+}
+
+void sw_peer_send_again(struct sw_peer *p, struct sw_due *due, uint64_t now_ns,
+	struct sw_tx_frame *out, struct sw_stats *st)
+{
+	const struct sw_message *m = sw_control_again(&p->control);
+
+	sw_count(&st->control_again, 1);
+	out->header = m->head;
+	sw_peer_send(p, m->payload, now_ns, out, st);
+	if (sw_control_has_again(&p->control))
+		sw_peer_owe(p, due, SW_OWE_AGAIN);
+}
+
+bool sw_peer_on_message(struct sw_peer *p, struct sw_due *due,
+	const struct sw_header *h, const struct sw_params *params,
+	uint64_t now_ns, struct sw_stats *st)
+{
+	struct sw_control *c = &p->control;
+
+	if (sw_control_on_ack(c, h, params, now_ns, st)) {
+		if (!sw_control_has_again(c))
+			p->owed &= ~(1u << SW_OWE_AGAIN);
+		hold(p);
+		sw_peer_put_due(p, due);
+	}
+	if (!sw_type_is_ordered(h->type))
+		return true;
+	sw_peer_owe(p, due, SW_OWE_TAKEN);
+	return sw_control_take(c, h, st);
 }
 
 void sw_peer_tick_flow(struct sw_peer *p, struct sw_due *due, uint64_t now_ns,
@@ -75,6 +114,17 @@ void sw_peer_tick_flow(struct sw_peer *p, struct sw_due *due, uint64_t now_ns,
 	if (sw_flow_tick(&p->flow, now_ns, fate, ctx))
 		sw_peer_owe(p, due, SW_OWE_ACK);
 	sw_count(&st->timeouts, sw_flow_n_timeouts(&p->flow) - n_timeouts);
+}
+
+const char *sw_peer_tick_window(struct sw_peer *p, struct sw_due *due,
+	const struct sw_params *params, uint64_t now_ns)
+{
+	sw_peer_wake(p, sw_control_tick(&p->control, params, now_ns));
+	if (sw_control_has_again(&p->control))
+		sw_peer_owe(p, due, SW_OWE_AGAIN);
+	return sw_control_is_stuck(&p->control, params, now_ns)
+		       ? "acknowledging nothing"
+		       : NULL;
 }
 
 void sw_peer_tick_alive(struct sw_peer *p, struct sw_due *due,

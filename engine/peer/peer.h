@@ -13,6 +13,7 @@
 
 #include "engine/base/bitmap.h"
 #include "engine/flow/flow.h"
+#include "engine/peer/control.h"
 #include "engine/sched/due.h"
 
 /* Data frames that one peer gets before the next one has its turn: what is
@@ -22,15 +23,22 @@ enum { SW_RUN = 4 };
 /* Control frames that a peer is owed; the lowest bit leaves first. */
 enum sw_owed {
 	SW_OWE_ERROR,
-	SW_OWE_REQUEST, /* of a worker: HELLO, JOIN, DECLARE, TUNE, LEAVE */
+	SW_OWE_REQUEST, /* of a worker: HELLO, JOIN, DECLARE, LEAVE */
+	SW_OWE_AGAIN,   /* messages of the control stream */
 	SW_OWE_STATUS,
+	SW_OWE_TUNE,
 	SW_OWE_DECLARED, /* keys, then what is said of them */
 	SW_OWE_END,      /* END and CLOSE */
 	SW_OWE_ANSWER,
 	SW_OWE_QUERY,
 	SW_OWE_ACK,
 	SW_OWE_KEEPALIVE,
+	SW_OWE_TAKEN, /* an acknowledgement, which every control frame has */
 	SW_N_OWED,
+	/* Messages of the control stream, which wait while its window is full.
+	 */
+	SW_OWED_ORDERED = 1 << SW_OWE_STATUS | 1 << SW_OWE_TUNE,
+	SW_OWED_STREAM = SW_OWED_ORDERED | 1 << SW_OWE_AGAIN,
 };
 
 struct sw_peer {
@@ -40,6 +48,7 @@ struct sw_peer {
 	uint32_t far_id;   /* as frames to the peer have it */
 	uint32_t seed;     /* of its headers, both ways (sw_session_seed) */
 	uint32_t owed;     /* bits of enum sw_owed */
+	uint32_t held;     /* of these, may not leave: the window is full */
 	uint8_t due_class; /* set in which it stands with data, or 8: in none */
 	bool has_crc;      /* data payloads to it and from it */
 	uint16_t way;      /* which of our endpoint's UDP ports */
@@ -48,6 +57,7 @@ struct sw_peer {
 	uint64_t sent_ns;    /* control: data that is lost proves no life */
 	uint64_t tick_at_ns; /* no timer is due before, but its flow's */
 	struct sw_flow flow;
+	struct sw_control control;
 };
 
 /* sw_peer_run - of @n frames how many, from the first on, are data of @type, of
@@ -70,22 +80,35 @@ static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
 	return i;
 }
 
+/* sw_peer_may_send - the bits of what may leave to it now. */
+static inline uint32_t sw_peer_may_send(const struct sw_peer *p)
+{
+	return p->owed & ~p->held;
+}
+
+/* sw_peer_put_due - enter it into the set of peers to which control frames may
+ * leave, or remove it. */
+static inline void sw_peer_put_due(const struct sw_peer *p, struct sw_due *due)
+{
+	sw_due_put(&due[p->path.port_i], SW_CLASS_CTL, p->index,
+		sw_peer_may_send(p) != 0);
+}
+
 static inline void sw_peer_owe(
 	struct sw_peer *p, struct sw_due *due, enum sw_owed what)
 {
 	p->owed |= 1u << what;
-	sw_due_put(&due[p->path.port_i], SW_CLASS_CTL, p->index, true);
+	sw_peer_put_due(p, due);
 }
 
-/* sw_peer_take_owed - the most urgent of what it is owed, which is not owed any
- * more.  It is owed something. */
-static inline enum sw_owed sw_peer_take_owed(
-	struct sw_peer *p, struct sw_due *due)
+/* sw_peer_take_owed - clear and return the most urgent bit of what may leave:
+ * there is one.  Every frame acknowledges, so SW_OWE_TAKEN goes with it.  Call
+ * sw_peer_put_due when the frame has left. */
+static inline enum sw_owed sw_peer_take_owed(struct sw_peer *p)
 {
-	uint32_t what = (uint32_t)__builtin_ctz(p->owed);
+	uint32_t what = (uint32_t)__builtin_ctz(sw_peer_may_send(p));
 
-	p->owed &= ~(1u << what);
-	sw_due_put(&due[p->path.port_i], SW_CLASS_CTL, p->index, p->owed != 0);
+	p->owed &= ~(1u << what | 1u << SW_OWE_TAKEN);
 	return what;
 }
 
@@ -149,17 +172,65 @@ void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,
  * its bytes. */
 uint32_t sw_peer_build_ack(struct sw_peer *p, uint64_t now_ns, uint64_t gap_ns,
 	struct sw_header *h, uint8_t *payload, struct sw_stats *st);
-uint32_t sw_peer_build_keepalive(uint16_t seen, struct sw_header *h);
 
-/* sw_peer_send - a control frame leaves, whose header @out has. */
+/* sw_peer_send - a control frame leaves, whose header @out has.
+ * sw_peer_send_message - the same of the next message of the control stream.
+ * sw_peer_send_again - the next message that is to leave again does. */
 void sw_peer_send(struct sw_peer *p, const uint8_t *payload, uint64_t now_ns,
 	struct sw_tx_frame *out, struct sw_stats *st);
+void sw_peer_send_message(struct sw_peer *p, const uint8_t *payload,
+	const struct sw_params *params, uint64_t now_ns,
+	struct sw_tx_frame *out, struct sw_stats *st);
+void sw_peer_send_again(struct sw_peer *p, struct sw_due *due, uint64_t now_ns,
+	struct sw_tx_frame *out, struct sw_stats *st);
 
-/* sw_peer_is_silent - did nothing arrive for @params->dead_after? */
-static inline bool sw_peer_is_silent(const struct sw_peer *p,
+/* sw_peer_begin - a new session: its control stream is empty. */
+static inline void sw_peer_begin(struct sw_peer *p)
+{
+	sw_control_reset(&p->control);
+	p->owed &= ~(1u << SW_OWE_AGAIN | 1u << SW_OWE_TAKEN);
+	p->held = 0;
+}
+
+/* sw_peer_is_past - is @h, a control frame of a session, which newer ones have
+ * overtaken (sw_flow_is_newer), dropped for that?  A message has an order of
+ * its own, so a recent one is not. */
+static inline bool sw_peer_is_past(
+	const struct sw_peer *p, const struct sw_header *h)
+{
+	return !sw_type_is_ordered(h->type) || !sw_flow_is_recent(&p->flow, h);
+}
+
+/* sw_peer_says_more - does @h say anything of the control stream?  It is a
+ * control frame of a session, and not past.
+ * sw_peer_on_message - if it does: take its acknowledgement.  False: @h is a
+ * message, but not the next one, so drop it.
+ * sw_peer_on_control - both. */
+static inline bool sw_peer_says_more(
+	const struct sw_peer *p, const struct sw_header *h)
+{
+	return h->ctl.taken != (uint16_t)p->control.n_acked ||
+	       sw_type_is_ordered(h->type);
+}
+
+bool sw_peer_on_message(struct sw_peer *p, struct sw_due *due,
+	const struct sw_header *h, const struct sw_params *params,
+	uint64_t now_ns, struct sw_stats *st);
+
+static inline bool sw_peer_on_control(struct sw_peer *p, struct sw_due *due,
+	const struct sw_header *h, const struct sw_params *params,
+	uint64_t now_ns, struct sw_stats *st)
+{
+	return !sw_peer_says_more(p, h) ||
+	       sw_peer_on_message(p, due, h, params, now_ns, st);
+}
+
+/* sw_peer_why_dead - "silent": nothing arrived for @params->dead_after.  NULL:
+ * it is alive, but sw_peer_tick_control may know better. */
+static inline const char *sw_peer_why_dead(const struct sw_peer *p,
 	const struct sw_params *params, uint64_t now_ns)
 {
-	return now_ns - p->rx_ns >= params->dead_after;
+	return now_ns - p->rx_ns >= params->dead_after ? "silent" : NULL;
 }
 
 /* Timers are lazy: what happens only brings the next look forward (wake), and a
@@ -185,10 +256,23 @@ static inline uint64_t sw_peer_tick_at(const struct sw_peer *p)
 }
 
 /* sw_peer_tick_flow - timers of its flow: losses, an ACK that is due.
+ * sw_peer_tick_window - that of its control stream, whose window is not empty;
+ * sw_peer_tick_control - or is.  Returns why the peer is dead, or NULL: it has
+ * acknowledged nothing for dead_after.
  * sw_peer_tick_alive - a sign of life. */
 void sw_peer_tick_flow(struct sw_peer *p, struct sw_due *due, uint64_t now_ns,
 	sw_fate_fn fate, void *ctx, struct sw_stats *st);
+const char *sw_peer_tick_window(struct sw_peer *p, struct sw_due *due,
+	const struct sw_params *params, uint64_t now_ns);
 void sw_peer_tick_alive(struct sw_peer *p, struct sw_due *due,
 	const struct sw_params *params, uint64_t now_ns);
+
+static inline const char *sw_peer_tick_control(struct sw_peer *p,
+	struct sw_due *due, const struct sw_params *params, uint64_t now_ns)
+{
+	return sw_control_is_idle(&p->control)
+		       ? NULL
+		       : sw_peer_tick_window(p, due, params, now_ns);
+}
 
 #endif

@@ -194,21 +194,14 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 	return job;
 }
 
-/* Something changed: every member is told until it has acknowledged it. */
+/* Something changed: every member is told the newest state. */
 static void announce(struct sw_job *job)
 {
 	if (job->status.state == SW_JOB_FORMING)
 		describe(job, job->status.text, sizeof(job->status.text));
-	job->status.seq = (uint16_t)(job->status.seq + 1);
-	job->status.seq += !job->status.seq; /* 0: nothing was announced */
-	for (uint32_t m = 0; m < job->n_members; m++) {
-		struct sw_session *s = job->members[m].session;
-
-		if (s) {
-			sw_session_await(s);
-			sw_session_owe(s, SW_OWE_STATUS);
-		}
-	}
+	for (uint32_t m = 0; m < job->n_members; m++)
+		if (job->members[m].session)
+			sw_session_owe(job->members[m].session, SW_OWE_STATUS);
 }
 
 void sw_job_note_refused(struct sw_server *srv, const struct sw_pending *p,
@@ -285,6 +278,7 @@ static void close_session(struct sw_session *s)
 	s->srv->tick_at_ns[i] = UINT64_MAX;
 	sw_sessions_note(s->srv, i);
 	s->job->members[s->member].session = NULL;
+	s->job->asking &= ~(1ULL << s->member);
 	s->job->n_sessions--;
 	sw_flow_fini(&s->peer.flow);
 }
@@ -394,7 +388,6 @@ void sw_job_status(
 	const struct sw_job *job, uint16_t rank, struct sw_status *out)
 {
 	*out = job->status;
-	out->request = job->members[rank].request;
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		out->size += job->members[m].n_local;
 		out->n_local[m] = job->members[m].n_local;
@@ -405,25 +398,54 @@ void sw_job_status(
 
 /* --- tuning: numbered here; STATUS says the newest --- */
 
-/* Have all that are there received the last change?  Until then another is not
+/* Do all that are there know the last state?  Until then another is not
  * numbered: a member that asks without end costs a state per round trip. */
 static bool all_know(const struct sw_job *job)
 {
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		const struct sw_session *s = job->members[m].session;
 
-		if (s && s->status_seq != job->status.seq)
+		if (s && (s->peer.owed >> SW_OWE_STATUS & 1 ||
+				 !sw_control_has_acked(
+					 &s->peer.control, s->status_number)))
 			return false;
 	}
 	return true;
+}
+
+static void number(struct sw_job *job, const struct sw_tune_ask *ask)
+{
+	job->status.number++;
+	job->status.policy = ask->policy;
+	job->status.part_bytes = ask->part_bytes;
+	job->status.credit_bytes = ask->credit_bytes;
+	sw_count(&job->srv->stats.tuning_changes, 1);
+	sw_log(job->srv->env->log, SW_LOG_INFO,
+		"job %s: tuning %u: policy %s, partition %llu, credit %llu "
+		"(0: the policy's)",
+		job->name, job->status.number, sw_policy_at(ask->policy)->name,
+		(unsigned long long)ask->part_bytes,
+		(unsigned long long)ask->credit_bytes);
+	announce(job);
+}
+
+/* Members take turns. */
+void sw_job_on_acked(struct sw_job *job)
+{
+	uint64_t later = job->asking & ~((2ULL << job->asked_last) - 1);
+
+	if (!job->asking || !all_know(job))
+		return;
+	job->asked_last =
+		(uint16_t)__builtin_ctzll(later ? later : job->asking);
+	job->asking &= ~(1ULL << job->asked_last);
+	number(job, &job->members[job->asked_last].session->ask);
 }
 
 void sw_job_tune(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h)
 {
 	struct sw_job *job = s->job;
-	struct sw_member *m = &job->members[s->member];
-	const struct sw_policy *policy;
 	struct sw_tune_ask ask;
 	const char *why;
 
@@ -432,8 +454,8 @@ void sw_job_tune(struct sw_session *s, const struct sw_rx_frame *f,
 		sw_count(&s->srv->stats.rx_state, 1);
 		return;
 	}
-	policy = sw_policy_at(ask.policy);
-	why = sw_sched_check(policy, ask.part_bytes, ask.credit_bytes);
+	why = sw_sched_check(
+		sw_policy_at(ask.policy), ask.part_bytes, ask.credit_bytes);
 	if (why) {
 		sw_session_fail(s, SW_EINVAL, SW_KEY_NONE,
 			"rank %u asks for policy %u, partition %llu, credit "
@@ -443,19 +465,7 @@ void sw_job_tune(struct sw_session *s, const struct sw_rx_frame *f,
 			(unsigned long long)ask.credit_bytes, why);
 		return;
 	}
-	if ((int32_t)(ask.request - m->request) <= 0 || !all_know(job))
-		return; /* numbered before, or it will come again */
-	m->request = ask.request;
-	job->status.number++;
-	job->status.policy = ask.policy;
-	job->status.part_bytes = ask.part_bytes;
-	job->status.credit_bytes = ask.credit_bytes;
-	sw_count(&s->srv->stats.tuning_changes, 1);
-	sw_log(s->srv->env->log, SW_LOG_INFO,
-		"job %s: tuning %u: policy %s, partition %llu, credit %llu "
-		"(0: the policy's)",
-		job->name, job->status.number, policy->name,
-		(unsigned long long)ask.part_bytes,
-		(unsigned long long)ask.credit_bytes);
-	announce(job);
+	s->ask = ask;
+	job->asking |= 1ULL << s->member;
+	sw_job_on_acked(job);
 }

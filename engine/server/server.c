@@ -11,13 +11,13 @@
  * changes brings that time forward at most, which costs a store; a look that
  * comes too early finds out when the next one is. */
 
-static void bury(struct sw_session *s)
+static void bury(struct sw_session *s, const char *why)
 {
 	const struct sw_job *job = s->job;
 	char text[SW_TEXT_MAX], who[SW_MEMBER_TEXT];
 
-	snprintf(text, sizeof(text), "%s silent for %llu s",
-		sw_member_text(job, s->member, who),
+	snprintf(text, sizeof(text), "%s %s for %llu s",
+		sw_member_text(job, s->member, who), why,
 		(unsigned long long)(s->srv->params.dead_after / SW_S));
 	sw_log(s->srv->env->log, SW_LOG_WARN, "job %s: %s", job->name, text);
 	sw_count(&s->srv->stats.sessions_dead, 1);
@@ -34,31 +34,35 @@ static void tick_flow(struct sw_session *s)
 		sw_session_touch(s);
 }
 
-static void tick_session(struct sw_session *s)
+static const char *tick_session(struct sw_session *s)
 {
 	struct sw_server *srv = s->srv;
 
 	sw_peer_sleep(&s->peer);
 	sw_peer_tick_alive(&s->peer, srv->due, &srv->params, srv->now_ns);
 	sw_peer_wake(&s->peer, sw_session_tick_again(s));
+	return sw_peer_tick_control(
+		&s->peer, srv->due, &srv->params, srv->now_ns);
 }
 
 static void look(struct sw_server *srv, uint32_t i)
 {
 	struct sw_session *s = srv->sessions[i];
+	const char *why;
 
 	if (!s) {
 		srv->tick_at_ns[i] = sw_pending_tick(srv, i);
 		return;
 	}
-	if (sw_peer_is_silent(&s->peer, &srv->params, srv->now_ns)) {
-		bury(s);
+	why = sw_peer_why_dead(&s->peer, &srv->params, srv->now_ns);
+	if (!why && sw_flow_tick_at(&s->peer.flow) <= srv->now_ns)
+		tick_flow(s);
+	if (!why && s->peer.tick_at_ns <= srv->now_ns)
+		why = tick_session(s);
+	if (why) {
+		bury(s, why);
 		return;
 	}
-	if (sw_flow_tick_at(&s->peer.flow) <= srv->now_ns)
-		tick_flow(s);
-	if (s->peer.tick_at_ns <= srv->now_ns)
-		tick_session(s);
 	srv->tick_at_ns[i] = sw_peer_tick_at(&s->peer);
 }
 

@@ -39,7 +39,6 @@ enum {
 
 struct sw_member {
 	struct sw_session *session; /* NULL: not here */
-	uint32_t request;           /* its last TUNE that was numbered */
 	uint16_t n_local;
 	uint32_t ip; /* of the last session, also when it has gone */
 	/* Of the last JOIN if it was refused; err 0: it was not. */
@@ -75,6 +74,10 @@ struct sw_job {
 	struct sw_fault lost;
 	bool is_needed;
 	uint64_t wait_ns, wait_at_ns; /* FORMING: the next line about it */
+	/* Members whose TUNE waits until all know the last state; of the last
+	 * that was numbered, whose it was. */
+	uint64_t asking;
+	uint16_t asked_last;
 	uint32_t weight;
 	struct sw_quota quota;
 	/* Of what it has taken, for a batch whose memory is being prepared, and
@@ -96,14 +99,15 @@ struct sw_session {
 	struct sw_server *srv;
 	struct sw_job *job;
 	uint16_t member;
-	uint16_t status_seq; /* acknowledged */
+	uint32_t status_number; /* of its last STATUS, on the control stream */
+	struct sw_tune_ask ask; /* job->asking: its last TUNE */
 	/* It has a fault, and is not told of it again before then; else
 	 * UINT64_MAX. */
 	uint64_t error_at_ns;
 	struct sw_peer peer;   /* its id: index << 16 | generation */
 	struct sw_fault fault; /* err 0: none */
 	uint64_t nonce;        /* of its JOIN */
-	/* When to say again what it has not confirmed: status, unaware. */
+	/* When to say again what it has not confirmed: unaware. */
 	uint64_t again_at_ns, again_wait_ns;
 	uint32_t n_answers;
 	/* Indices of dead tensors that it is to be told of; and of those that
@@ -287,10 +291,12 @@ const char *sw_member_text(
  * seldom; called when now_ns has come to wait_at_ns. */
 void sw_job_tell_waiting(struct sw_server *srv);
 
-/* sw_job_tune - a member asks for other tuning: they are numbered once, and all
- * are told. */
+/* sw_job_tune - a member asks for other tuning, its last one counts: it is
+ * numbered, and all are told, when all know the last state.
+ * sw_job_on_acked - a member has acknowledged something. */
 void sw_job_tune(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h);
+void sw_job_on_acked(struct sw_job *job);
 
 /* --- session.c --- */
 

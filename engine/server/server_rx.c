@@ -280,7 +280,6 @@ static void on_leave(struct sw_session *s, const uint8_t *payload)
  */
 static void on_keepalive(struct sw_session *s, const struct sw_header *h)
 {
-	s->status_seq = h->ctl.seen;
 	if (sw_flow_is_spent(&s->peer.flow))
 		sw_session_owe(s, SW_OWE_KEEPALIVE);
 }
@@ -295,13 +294,32 @@ static void (*const running[SW_N_TYPES])(struct sw_session *,
 	[SW_CLOSE] = sw_session_on_end,
 };
 
+/* Returns whether what the frame says is to be done. */
+static __attribute__((noinline)) bool on_message(
+	struct sw_session *s, const struct sw_header *h)
+{
+	struct sw_server *srv = s->srv;
+	uint32_t n_acked = s->peer.control.n_acked;
+	bool is_next = sw_peer_on_message(
+		&s->peer, srv->due, h, &srv->params, srv->now_ns, &srv->stats);
+
+	if (s->peer.control.n_acked != n_acked)
+		sw_job_on_acked(s->job);
+	return is_next;
+}
+
 /* What a control frame says; by LEAVE the session is gone. */
 static void on_control(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h, bool is_late)
 {
 	struct sw_server *srv = s->srv;
+	bool is_dropped = false;
 
-	if (is_late && h->type != SW_ACK)
+	if (is_late && sw_peer_is_past(&s->peer, h))
+		is_dropped = h->type != SW_ACK;
+	else if (sw_peer_says_more(&s->peer, h))
+		is_dropped = !on_message(s, h);
+	if (is_dropped)
 		return;
 	if (h->type == SW_LEAVE)
 		on_leave(s, f->payload);

@@ -16,6 +16,7 @@ static uint32_t build_status(struct sw_session *s, struct sw_header *h)
 {
 	struct sw_status st;
 
+	s->status_number = s->peer.control.n_built + 1;
 	sw_job_status(s->job, s->member, &st);
 	memcpy(s->srv->next, &st, sizeof(st));
 	return sizeof(st);
@@ -118,6 +119,7 @@ static const struct builder {
 	[SW_OWE_ANSWER] = {SW_ANSWER, build_answer},
 	[SW_OWE_ACK] = {SW_ACK, build_ack},
 	[SW_OWE_KEEPALIVE] = {SW_KEEPALIVE, NULL},
+	[SW_OWE_TAKEN] = {SW_KEEPALIVE, NULL},
 };
 
 static uint32_t tx_reply(
@@ -136,12 +138,40 @@ static uint32_t tx_reply(
 	return 1;
 }
 
+static void build(
+	struct sw_session *s, enum sw_owed what, struct sw_tx_frame *out)
+{
+	const struct builder *b = &builders[what];
+	struct sw_header *h = &out->header;
+
+	*h = (struct sw_header){.type = b->type,
+		.session = s->peer.far_id,
+		.head_crc = s->peer.seed};
+	h->payload_len = b->build ? (uint16_t)b->build(s, h) : 0;
+}
+
+/* A message of the control stream, a new one or an old one again. */
+static __attribute__((noinline)) void tx_message(
+	struct sw_session *s, enum sw_owed what, struct sw_tx_frame *out)
+{
+	struct sw_server *srv = s->srv;
+
+	if (what == SW_OWE_AGAIN) {
+		sw_peer_send_again(
+			&s->peer, srv->due, srv->now_ns, out, &srv->stats);
+		return;
+	}
+	build(s, what, out);
+	sw_peer_send_message(&s->peer, srv->next, &srv->params, srv->now_ns,
+		out, &srv->stats);
+	sw_session_note_timer(s);
+}
+
 static uint32_t tx_control(
 	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
 {
 	uint32_t i = sw_due_take_turn(&srv->due[port_i], SW_CLASS_CTL);
-	struct sw_header *h = &out->header;
-	const struct builder *b;
+	enum sw_owed what;
 	struct sw_session *s;
 
 	if (i == SW_MAX_SESSIONS)
@@ -151,12 +181,15 @@ static uint32_t tx_control(
 		sw_pending_build(srv, i, out);
 		return 1;
 	}
-	b = &builders[sw_peer_take_owed(&s->peer, srv->due)];
-	*h = (struct sw_header){.type = b->type,
-		.session = s->peer.far_id,
-		.head_crc = s->peer.seed};
-	h->payload_len = b->build ? (uint16_t)b->build(s, h) : 0;
-	sw_peer_send(&s->peer, srv->next, srv->now_ns, out, &srv->stats);
+	what = sw_peer_take_owed(&s->peer);
+	if (1u << what & SW_OWED_STREAM) {
+		tx_message(s, what, out);
+	} else {
+		build(s, what, out);
+		sw_peer_send(
+			&s->peer, srv->next, srv->now_ns, out, &srv->stats);
+	}
+	sw_peer_put_due(&s->peer, srv->due);
 	return 1;
 }
 

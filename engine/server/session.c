@@ -361,17 +361,10 @@ void sw_session_tell_again(struct sw_session *s)
 
 uint64_t sw_session_tick_again(struct sw_session *s)
 {
-	const struct sw_job *job = s->job;
-	bool is_aware = sw_bitmap_is_empty(&s->unaware);
-	bool knows_status =
-		!job->is_coordinated || s->status_seq == job->status.seq;
-
-	if (knows_status && is_aware)
+	if (sw_bitmap_is_empty(&s->unaware))
 		return UINT64_MAX;
 	if (s->srv->now_ns < s->again_at_ns)
 		return s->again_at_ns;
-	if (!knows_status)
-		sw_session_owe(s, SW_OWE_STATUS);
 	tell_unaware(s);
 	s->again_wait_ns =
 		sw_min64(2 * s->again_wait_ns, s->srv->params.retry_max);

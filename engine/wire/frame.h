@@ -57,8 +57,12 @@ struct sw_header {
 			uint32_t left; /* LEFT: the session that is closed */
 			uint32_t unused1;
 			uint32_t returned; /* credit that was never used */
-			uint8_t unused2[6];
-			uint16_t seen; /* KEEPALIVE: seq of the last STATUS */
+			/* Of the control stream (engine/peer/control.h): the
+			 * number of this message, and of the last one that the
+			 * sender took. */
+			uint16_t number;
+			uint8_t unused2[4];
+			uint16_t taken;
 		} ctl;
 	};
 	uint32_t consumed; /* credit the sender has used, cumulative, quanta */

@@ -16,7 +16,7 @@ _Static_assert(offsetof(struct sw_header, psn_high) == 44 &&
 _Static_assert(offsetof(struct sw_header, chunk) + sizeof(uint32_t) ==
 		       offsetof(struct sw_header, key) + SW_PLACE_BYTES,
 	"what sw_data_crc is seeded with has no hole");
-_Static_assert(offsetof(struct sw_header, ctl.seen) ==
+_Static_assert(offsetof(struct sw_header, ctl.taken) ==
 			       offsetof(struct sw_header, aux) &&
 		       offsetof(struct sw_header, stream.base) ==
 			       offsetof(struct sw_header, aux),

@@ -92,6 +92,17 @@ static inline bool sw_type_is_data(uint8_t type)
 	return type == SW_PUSH || type == SW_RESULT || type == SW_WANT;
 }
 
+/* sw_type_is_ordered - does it travel on the control stream of its session
+ * (engine/peer/control.h), and so exactly once and in order? */
+static inline bool sw_type_is_ordered(uint8_t type)
+{
+	return 1u << type & (1u << SW_STATUS | 1u << SW_TUNE);
+}
+
+/* The largest payload of such a message: the smallest class, so that each
+ * frame of a window has its place. */
+enum { SW_ORDERED_MAX = 1344 };
+
 /* What a push_pull does with the contributions. */
 enum sw_round_kind {
 	SW_ROUND_SUM = 0,
@@ -282,7 +293,6 @@ enum sw_job_state { SW_JOB_FORMING, SW_JOB_RUNNING, SW_JOB_FAILED };
 
 struct sw_status {
 	uint64_t joined; /* members that have joined */
-	uint32_t seq;    /* acknowledged by KEEPALIVE's aux */
 	uint8_t state;
 	uint8_t policy; /* of the tuning below, enum sw_policy_id */
 	int16_t err;
@@ -293,17 +303,13 @@ struct sw_status {
 	char text[SW_TEXT_MAX];
 	/* The newest tuning of the job; number 0: those of the JOINs. */
 	uint32_t number;
-	uint32_t pad2;
 	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
-	uint32_t request; /* the receiver's last TUNE that was numbered */
-	uint32_t pad3;
-	uint64_t epoch;                   /* of the job */
-	uint16_t n_local[SW_MAX_MEMBERS]; /* RUNNING: of each member */
+	uint64_t epoch;                    /* of the job */
+	uint16_t n_local[SW_MAX_MEMBERS];  /* RUNNING: of each member */
 };
 
-struct sw_tune_ask {      /* TUNE */
-	uint32_t request; /* counts those of this worker, from 1 */
-	uint8_t policy, pad[3];
+struct sw_tune_ask { /* TUNE */
+	uint8_t policy, pad[7];
 	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
 };
 
@@ -408,7 +414,7 @@ _Static_assert(sizeof(struct sw_join) >= sizeof(struct sw_fault), "I5");
 _Static_assert(sizeof(struct sw_join) == 368, "no holes");
 _Static_assert(sizeof(struct sw_cookie) == 24, "no holes");
 _Static_assert(sizeof(struct sw_accept) == 16, "no holes");
-_Static_assert(sizeof(struct sw_status) == 352, "no holes");
+_Static_assert(sizeof(struct sw_status) == 336, "no holes");
 _Static_assert(sizeof(struct sw_tune_ask) == 24, "no holes");
 _Static_assert(sizeof(struct sw_fault) == 176, "no holes");
 _Static_assert(sizeof(struct sw_declare_item) == 24, "no holes");

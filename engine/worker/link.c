@@ -27,9 +27,7 @@ static bool has_request(const struct sw_worker *w, const struct sw_link *l)
 		 * waits for it that we left. */
 		return w->fault.err || !sw_link_owes_dead(l);
 	case SW_LINK_OPEN:
-		return w->state == SW_WORKER_RUNNING &&
-		       (wants_declare(w, l) ||
-			       (l->server_i == 0 && w->tuning.is_asking));
+		return w->state == SW_WORKER_RUNNING && wants_declare(w, l);
 	case SW_LINK_IDLE:
 	case SW_LINK_CLOSED:
 		break;
@@ -160,11 +158,11 @@ static uint32_t build_declare(
 	return at;
 }
 
-static uint32_t build_tune(struct sw_worker *w, struct sw_header *h)
+uint32_t sw_link_build_tune(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
 	const struct sw_job_tuning *k = &w->tuning.wanted;
-	struct sw_tune_ask ask = {.request = w->tuning.request,
-		.policy = (uint8_t)sw_policy_id(k->policy),
+	struct sw_tune_ask ask = {.policy = (uint8_t)sw_policy_id(k->policy),
 		.part_bytes = k->part_bytes,
 		.credit_bytes = k->credit_bytes};
 
@@ -194,8 +192,7 @@ uint32_t sw_link_build_request(
 	case SW_LINK_LEAVING:
 		return build_leave(w, l, h);
 	default:
-		return wants_declare(w, l) ? build_declare(w, l, h)
-					   : build_tune(w, h);
+		return build_declare(w, l, h);
 	}
 }
 

@@ -92,6 +92,7 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 		return;
 	}
 	l->peer.far_id = a.session;
+	sw_peer_begin(&l->peer);
 	l->state = SW_LINK_OPEN;
 	l->n_cookies = 0;
 	sw_link_request(w, l); /* no JOIN any more */
@@ -116,7 +117,6 @@ static void forget_session(struct sw_worker *w, struct sw_link *l)
 
 	sw_flow_restart(&l->peer.flow);
 	l->peer.id = l->peer.index << 16 | (generation ? generation : 1);
-	l->status_seq = 0;
 }
 
 /* A refused JOIN.  A place that is taken may become free: ask again. */
@@ -212,10 +212,6 @@ static void on_status(struct sw_worker *w, struct sw_link *l,
 		return;
 	memcpy(&st, payload, sizeof(st));
 	sw_text_clean(st.text, sizeof(st.text));
-	sw_link_owe(w, l, SW_OWE_KEEPALIVE);
-	if (l->status_seq && (int16_t)(st.seq - l->status_seq) < 0)
-		return; /* a newer one has overtaken it */
-	l->status_seq = (uint16_t)st.seq;
 	if (st.state == SW_JOB_FAILED) {
 		sw_worker_fail(w, error_of(st.err), SW_KEY_NONE, "%s", st.text);
 		return;
@@ -336,27 +332,30 @@ bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 
 /* --- time --- */
 
-static void check_alive(struct sw_worker *w, struct sw_link *l)
+static void bury(struct sw_worker *w, struct sw_link *l, const char *why)
 {
 	char ip[SW_IP_TEXT];
 
-	if (!sw_peer_is_silent(&l->peer, &w->params, w->now_ns))
-		return;
 	l->state = SW_LINK_CLOSED;
 	sw_count(&w->stats.sessions_dead, 1);
 	sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,
-		"server %.64s (%s) silent for %llu s", l->name,
-		sw_ip_text(l->peer.path.ip, ip),
+		"server %.64s (%s) %s for %llu s", l->name,
+		sw_ip_text(l->peer.path.ip, ip), why,
 		(unsigned long long)(w->params.dead_after / SW_S));
 }
 
 uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l)
 {
 	uint64_t at = sw_link_tick_request(w, l);
+	const char *why;
 
-	if (l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING)
-		at = sw_min64(at, sw_link_tick_dead(w, l));
-	if (l->state == SW_LINK_OPEN)
-		check_alive(w, l);
+	if (!sw_link_has_session(l))
+		return at;
+	at = sw_min64(at, sw_link_tick_dead(w, l));
+	why = sw_peer_tick_control(&l->peer, w->due, &w->params, w->now_ns);
+	if (!why)
+		why = sw_peer_why_dead(&l->peer, &w->params, w->now_ns);
+	if (why && l->state == SW_LINK_OPEN)
+		bury(w, l, why);
 	return at;
 }

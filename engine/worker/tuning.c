@@ -59,9 +59,7 @@ int sw_worker_tune(struct sw_worker *w, const struct sw_policy *policy,
 	k->wanted = (struct sw_job_tuning){.policy = policy,
 		.part_bytes = part_bytes,
 		.credit_bytes = credit_bytes};
-	k->request++;
-	k->is_asking = true;
-	sw_link_request(w, &w->links[0]);
+	sw_link_owe(w, &w->links[0], SW_OWE_TUNE);
 	return 0;
 }
 
@@ -70,10 +68,6 @@ void sw_tuning_received(struct sw_worker *w, const struct sw_status *st)
 	const struct sw_policy *policy = sw_policy_at(st->policy);
 	struct sw_worker_tuning *k = &w->tuning;
 
-	if (k->is_asking && st->request == k->request) {
-		k->is_asking = false;
-		sw_link_request(w, &w->links[0]);
-	}
 	if (st->number <= k->number)
 		return;
 	if (sw_sched_check(policy, st->part_bytes, st->credit_bytes)) {

@@ -234,6 +234,9 @@ static uint64_t query_at(const struct sw_worker *w, struct sw_link *l)
 static void on_ack(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload, bool is_newer)
 {
+	if (is_newer)
+		sw_peer_on_control(
+			&l->peer, w->due, h, &w->params, w->now_ns, &w->stats);
 	sw_peer_on_ack(&l->peer, h, payload, is_newer, w->now_ns, on_fate, l,
 		&w->stats);
 	sw_peer_wake(&l->peer, query_at(w, l));
@@ -352,13 +355,15 @@ static void on_control(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload, bool is_newer)
 {
 	sw_peer_wake(&l->peer, 0);
-	if (h->type == SW_LEFT || l->state != SW_LINK_OPEN)
-		sw_link_rx(w, l, h, payload);
-	else if (!is_newer)
-		return; /* the past of a control frame */
-	else if (h->type == SW_ANSWER)
+	if (sw_link_has_session(l) && h->type != SW_LEFT &&
+		h->class == SW_CLASS_CTL &&
+		((!is_newer && sw_peer_is_past(&l->peer, h)) ||
+			!sw_peer_on_control(&l->peer, w->due, h, &w->params,
+				w->now_ns, &w->stats)))
+		return; /* the past, or not the next message */
+	if (h->type == SW_ANSWER && l->state == SW_LINK_OPEN)
 		on_answers(w, l, h, payload);
-	else if (!sw_link_rx(w, l, h, payload))
+	else if (!sw_link_rx(w, l, h, payload) && l->state == SW_LINK_OPEN)
 		sw_count(&w->stats.rx_state, 1);
 }
 
@@ -379,7 +384,7 @@ static void on_link(struct sw_worker *w, struct sw_link *l,
 {
 	bool is_newer = sw_flow_is_newer(&l->peer.flow, &h[n - 1]);
 
-	if (l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING) {
+	if (sw_link_has_session(l)) {
 		if (!h->session) { /* only a LEFT is said without */
 			if (h->type == SW_LEFT)
 				sw_link_rx(w, l, h, f->payload);

@@ -97,10 +97,8 @@ enum sw_kin_chain { SW_KIN_BUILT, SW_KIN_ADDED, SW_KIN_CHAINS };
 
 /* The job's tuning, as a worker received it and asks for it. */
 struct sw_worker_tuning {
-	uint32_t number; /* of the newest; 0: those of the JOINs */
-	bool is_asking;  /* the coordinator has not numbered what is wanted */
-	uint32_t request;
-	struct sw_job_tuning wanted;
+	uint32_t number;             /* of the newest; 0: those of the JOINs */
+	struct sw_job_tuning wanted; /* TUNE is owed: what it asks for */
 };
 
 /* Who is gone, and what is done about the local ranks that died: all is looked

@@ -16,7 +16,7 @@ enum {
 	SW_LEAVE_FOR_NS = 2000000000, /* LEAVING, at most */
 };
 
-/* What joins a worker and one server.  HELLO, JOIN, DECLARE, TUNE and LEAVE are
+/* What joins a worker and one server.  HELLO, JOIN, DECLARE and LEAVE are
  * repeated with growing pauses until their answer is there.  Link 0 is the
  * coordinator; the others are opened when it says that the job runs. */
 enum sw_link_state {
@@ -44,7 +44,6 @@ struct sw_link {
 	uint16_t n_probes;   /* of our UDP ports, of a handshake */
 	bool is_settled;     /* it stays with that one */
 	uint32_t n_requests; /* since the last answer */
-	uint16_t status_seq;
 	uint32_t batch;      /* DECLARE frames answered */
 	uint32_t n_declared; /* tensors declared there */
 	uint32_t n_asked;    /* in the DECLARE that is open */
@@ -71,6 +70,11 @@ static inline void sw_link_owe(
 	struct sw_worker *w, struct sw_link *l, enum sw_owed what)
 {
 	sw_peer_owe(&l->peer, w->due, what);
+}
+
+static inline bool sw_link_has_session(const struct sw_link *l)
+{
+	return l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING;
 }
 
 /* sw_link_came - something came that was waited for: QUERIES begin anew. */
@@ -139,6 +143,10 @@ void sw_link_start(struct sw_worker *w, struct sw_link *l);
 
 /* sw_link_build_request - the request that is due; returns payload bytes. */
 uint32_t sw_link_build_request(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
+
+/* sw_link_build_tune - what is asked of the coordinator; the same. */
+uint32_t sw_link_build_tune(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 
 /* sw_link_tick_request - repeat it; returns when. */

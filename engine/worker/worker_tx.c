@@ -20,7 +20,8 @@ static uint32_t build_keepalive(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
 	h->flags = sw_backlog_flags(backlog_of(w, l));
-	return sw_peer_build_keepalive(l->status_seq, h);
+	h->type = SW_KEEPALIVE;
+	return 0;
 }
 
 static uint32_t build_end(
@@ -53,7 +54,9 @@ static uint32_t (*const builders[SW_N_OWED])(
 	struct sw_worker *, struct sw_link *, struct sw_header *) = {
 	[SW_OWE_REQUEST] = sw_link_build_request,
 	[SW_OWE_END] = build_end,
+	[SW_OWE_TUNE] = sw_link_build_tune,
 	[SW_OWE_KEEPALIVE] = build_keepalive,
+	[SW_OWE_TAKEN] = build_keepalive,
 	[SW_OWE_ACK] = build_ack,
 	[SW_OWE_QUERY] = build_query,
 };
@@ -68,32 +71,55 @@ static struct sw_link *link_that_owes(struct sw_worker *w, struct sw_due *due)
 
 		if (l->state == SW_LINK_CLOSED || l->state == SW_LINK_IDLE)
 			l->peer.owed = 0;
-		if (l->peer.owed)
+		if (sw_peer_may_send(&l->peer))
 			return l;
 		sw_due_put(due, SW_CLASS_CTL, i, false);
 	}
 	return NULL;
 }
 
+static void build(struct sw_worker *w, struct sw_link *l, enum sw_owed what,
+	struct sw_header *h)
+{
+	*h = (struct sw_header){0};
+	if (sw_link_has_session(l)) {
+		h->session = l->peer.far_id;
+		h->head_crc = l->peer.seed;
+	}
+	h->payload_len = (uint16_t)builders[what](w, l, h);
+}
+
+/* A message of the control stream, a new one or an old one again. */
+static __attribute__((noinline)) void tx_message(struct sw_worker *w,
+	struct sw_link *l, enum sw_owed what, struct sw_tx_frame *out)
+{
+	if (what == SW_OWE_AGAIN) {
+		sw_peer_send_again(&l->peer, w->due, w->now_ns, out, &w->stats);
+		return;
+	}
+	build(w, l, what, &out->header);
+	sw_peer_send_message(
+		&l->peer, w->payload, &w->params, w->now_ns, out, &w->stats);
+}
+
 static uint32_t tx_control(
 	struct sw_worker *w, uint32_t port_i, struct sw_tx_frame *out)
 {
 	struct sw_link *l = link_that_owes(w, &w->due[port_i]);
-	struct sw_header *h = &out->header;
 	enum sw_owed what;
 
 	if (!l)
 		return 0;
-	*h = (struct sw_header){0};
-	if (l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING) {
-		h->session = l->peer.far_id;
-		h->head_crc = l->peer.seed;
+	what = sw_peer_take_owed(&l->peer);
+	if (1u << what & SW_OWED_STREAM) {
+		tx_message(w, l, what, out);
+	} else {
+		build(w, l, what, &out->header);
+		sw_peer_send(&l->peer, w->payload, w->now_ns, out, &w->stats);
 	}
-	what = sw_peer_take_owed(&l->peer, w->due);
 	if (what != SW_OWE_ACK)
 		sw_peer_wake(&l->peer, 0);
-	h->payload_len = (uint16_t)builders[what](w, l, h);
-	sw_peer_send(&l->peer, w->payload, w->now_ns, out, &w->stats);
+	sw_peer_put_due(&l->peer, w->due);
 	return 1;
 }
 

@@ -73,7 +73,7 @@ static struct sw_header keepalive(struct fuzz *x, const struct fuzz_step *s)
 {
 	struct sw_header h = of_type(SW_KEEPALIVE, 0);
 
-	h.aux = (uint16_t)(x->r.w[s->who & FUZZ_WHO].status.seq + s->a);
+	h.ctl.taken = (uint16_t)(x->r.w[s->who & FUZZ_WHO].n_taken + s->a);
 	h.key = s->b;
 	h.round = s->c;
 	return h;
@@ -205,13 +205,15 @@ static struct sw_header fault(struct fuzz *x, const struct fuzz_step *s)
 
 static struct sw_header tune(struct fuzz *x, const struct fuzz_step *s)
 {
-	struct sw_tune_ask m = {.request = s->a,
-		.policy = s->b,
+	struct sw_tune_ask m = {.policy = s->b,
 		.part_bytes = (uint64_t)s->c << 12,
 		.credit_bytes = (uint64_t)s->d << 12};
 
+	struct sw_header h = of_type(SW_TUNE, sizeof(m));
+
 	memcpy(x->payload, &m, sizeof(m));
-	return of_type(SW_TUNE, sizeof(m));
+	h.ctl.number = s->a; /* 0: the next */
+	return h;
 }
 
 /* Of any type; what is in it comes from patches. */

@@ -115,7 +115,6 @@ static struct sw_header accept(struct fuzz *x, const struct fuzz_step *s)
 static struct sw_header status(struct fuzz *x, const struct fuzz_step *s)
 {
 	struct sw_status m = {.joined = 3,
-		.seq = s->b,
 		.state = s->a & 3,
 		.err = (int16_t) - (s->a >> 2),
 		.size = (uint16_t)(2 * x->n_local + s->c),

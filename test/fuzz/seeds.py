@@ -59,6 +59,20 @@ def frame_seeds():
         (0, ethernet(0x800, udp(header(18)))))
 
 
+# --- control ---
+
+def control_seeds():
+    build, again, tick, arrives, ack, forged = range(6)
+    start = struct.pack("<H", 0x8000)
+    once = bytes([build, 0, arrives, 0, ack, 0])
+    yield "in_order", start + 3 * once
+    yield "lost", start + bytes([build, 0, build, 0, arrives, 1, tick, 9,
+                                 again, 0, again, 0, arrives, 2, arrives, 3,
+                                 ack, 2])
+    yield "wrap", struct.pack("<H", 0x7ffe) + 9 * once
+    yield "forged", start + once + bytes([forged, 1, forged + 1, 1])
+
+
 # --- server ---
 
 # Steps of fuzz_server.c, and bits of who (fuzz_frames.h).
@@ -339,9 +353,9 @@ def words():
 
 # --- all ---
 
-TARGETS = {"frame": frame_seeds, "server": server_seeds,
-           "worker": worker_seeds, "host": host_seeds,
-           "ini": ini_seeds, "stats": stats_seeds}
+TARGETS = {"frame": frame_seeds, "control": control_seeds,
+           "server": server_seeds, "worker": worker_seeds,
+           "host": host_seeds, "ini": ini_seeds, "stats": stats_seeds}
 
 
 def main():

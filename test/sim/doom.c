@@ -94,16 +94,19 @@ static void befall(struct sim_job *job)
 	}
 }
 
-/* Does @text name worker @r: by its node, or while ranks are not known yet by
- * its number? */
+/* Does @text name worker @r: by its node, by the number of its agent, or by its
+ * first rank? */
 static bool names_worker(
 	const struct sim_job *job, const char *text, uint32_t r)
 {
+	const char *agent = strstr(text, "for agent ");
 	const char *at = strstr(text, "rank ");
 	char node[32];
-	uint32_t rank;
+	uint32_t rank, i;
 
 	snprintf(node, sizeof(node), "(node gpu%u)", r);
+	if (agent && sscanf(agent, "for agent %u", &i) == 1)
+		return i == r;
 	return strstr(text, node) ||
 	       (!strstr(text, "(node ") && at &&
 		       sscanf(at, "rank %u", &rank) == 1 &&
@@ -213,7 +216,9 @@ static void check_tensors(struct sim_job *job, const struct sim_worker *w)
  * for as long as a dead one, and there are many links. */
 static bool may_be_silent(const struct sim_job *job, const char *text)
 {
-	return job->net.faults.loss > 250000 && strstr(text, "silent for");
+	return job->net.faults.loss > 250000 &&
+	       (strstr(text, "silent for") ||
+		       strstr(text, "acknowledging nothing for"));
 }
 
 /* Does the error say whose fault it is? */

@@ -30,6 +30,10 @@ void peer_make(struct test_peer *p, struct sw_header h, const void *payload,
 		h.head_crc = sw_session_seed(p->nonce);
 	if (!h.psn)
 		h.psn = ++p->psn[h.class];
+	if (sw_type_is_ordered(h.type) && !h.ctl.number)
+		h.ctl.number = ++p->n_built;
+	if (h.class == SW_CLASS_CTL && !h.ctl.taken)
+		h.ctl.taken = p->n_taken;
 	if (!h.consumed)
 		h.consumed = p->consumed;
 	if (!h.grant)
@@ -97,6 +101,8 @@ void peer_learn(struct test_peer *p, const struct test_frame *f)
 	struct sw_accept accept;
 	struct sw_cookie cookie;
 
+	if (sw_type_is_ordered(f->h.type))
+		p->n_taken = f->h.ctl.number;
 	switch (f->h.type) {
 	case SW_COOKIE:
 		frame_get(f, &cookie, sizeof(cookie));
@@ -105,6 +111,7 @@ void peer_learn(struct test_peer *p, const struct test_frame *f)
 	case SW_ACCEPT:
 		frame_get(f, &accept, sizeof(accept));
 		p->session = accept.session;
+		p->n_built = p->n_taken = 0;
 		break;
 	case SW_STATUS:
 		frame_get(f, &p->status, sizeof(p->status));
@@ -294,6 +301,7 @@ void peer_accept(struct test_peer *p)
 	struct sw_accept a = {
 		.nonce = p->nonce, .session = p->id, .version = SW_VERSION_MAX};
 
+	p->n_built = p->n_taken = 0;
 	peer_say(p, SW_ACCEPT, &a, sizeof(a));
 }
 
@@ -309,7 +317,6 @@ void peer_status(struct test_peer *p, enum sw_job_state state, int err,
 	uint16_t size, const char *text)
 {
 	struct sw_status st = {.joined = state == SW_JOB_RUNNING ? ~0ULL : 1,
-		.seq = 1,
 		.state = (uint8_t)state,
 		.err = (int16_t)err,
 		.size = size,

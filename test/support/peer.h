@@ -36,6 +36,9 @@ struct test_peer {
 	uint32_t id, session;      /* its own, the other's; 0: none */
 	uint64_t psn[SW_N_SPACES]; /* last used */
 	uint32_t consumed, grant;
+	/* Of the control stream: messages that it made, and of the other's the
+	 * last that came, which its control frames acknowledge. */
+	uint16_t n_built, n_taken;
 	bool is_server;
 	/* A worker: */
 	struct sw_status status; /* last heard */

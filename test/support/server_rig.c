@@ -157,10 +157,7 @@ void rig_run(struct server_rig *r, uint64_t n_elems)
 	for (uint32_t i = 0; i < r->n_members; i++)
 		rig_join(r, i);
 	for (uint32_t i = 0; i < r->n_members; i++) {
-		peer_send(&r->w[i],
-			(struct sw_header){.type = SW_KEEPALIVE,
-				.aux = (uint16_t)r->w[i].status.seq},
-			NULL);
+		peer_keepalive(&r->w[i]);
 		rig_declare(r, i, 0, "a", SW_I32, n_elems, 0);
 	}
 	rig_tick(r, 0);

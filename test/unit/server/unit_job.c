@@ -61,11 +61,7 @@ static void wait_s(struct server_rig *r, uint32_t s)
 		rig_tick(r, SW_S);
 		for (uint32_t w = 0; w < r->n_members; w++)
 			if (r->w[w].session)
-				peer_send(&r->w[w],
-					(struct sw_header){.type = SW_KEEPALIVE,
-						.aux = (uint16_t)r->w[w]
-							       .status.seq},
-					NULL);
+				peer_keepalive(&r->w[w]);
 		rig_tx(r);
 	}
 }
@@ -155,10 +151,8 @@ static void status__until_acknowledged(void **state)
 		n += strstr(rig_tx(r), "STATUS") != NULL;
 	}
 	assert_in_range(n, 6, 9);
-	peer_send(&r->w[0],
-		(struct sw_header){.type = SW_KEEPALIVE,
-			.aux = (uint16_t)r->w[0].status.seq},
-		NULL);
+	assert_int_equal(r->srv->stats.control_again, n);
+	peer_keepalive(&r->w[0]);
 	for (uint32_t s = 0; s < 9; s++) {
 		rig_tick(r, 500 * SW_MS);
 		assert_null(strstr(rig_tx(r), "STATUS"));
@@ -166,21 +160,53 @@ static void status__until_acknowledged(void **state)
 	server_rig_close(r);
 }
 
-/* After 65,535 announcements a session that is new has heard none of them. */
-static void status__number_wraps(void **state)
+/* A member that acknowledges nothing is sent eight states; then only the newest
+ * waits, whatever happens meanwhile. */
+static void status__window_is_full(void **state)
 {
-	struct server_rig *r = open_rig(2);
-	uint32_t n = 0;
+	struct server_rig *r = open_rig(3);
+	struct test_frame f;
+	uint16_t before;
 
 	rig_join(r, 0);
-	sw_job_find(r->srv, "job")->status.seq = UINT16_MAX;
-	rig_join(r, 1);
-	assert_int_equal(r->w[1].status.seq, 1);
-	for (uint32_t ms = 0; ms < 1000; ms++) {
-		rig_tick(r, SW_MS);
-		n += strstr(rig_tx(r), "w1 STATUS") != NULL;
+	before = r->w[0].n_taken;
+	for (uint32_t i = 0; i < 40; i++) { /* w1 comes and goes */
+		rig_join(r, 1);
+		peer_leave(&r->w[1], 0, "");
+		r->w[1].nonce++;
+		rig_tx(r);
+		r->w[1].session = 0;
 	}
-	assert_in_range(n, 6, 9);
+	assert_int_equal(r->w[0].n_taken - before, SW_CONTROL_WINDOW - 1);
+	peer_keepalive(&r->w[0]);
+	assert_string_equal(rig_tx(r), "w0 STATUS forming 1");
+	f = r->last[SW_STATUS];
+	assert_int_equal(f.h.ctl.number, before + SW_CONTROL_WINDOW);
+	assert_string_equal(r->w[0].status.text,
+		"agent 1 left (node1, 10.0.0.1); here: agent 0 10.0.0.0");
+	peer_keepalive(&r->w[0]);
+	assert_string_equal(rig_tx(r), "");
+	server_rig_close(r);
+}
+
+/* It sends signs of life, and acknowledges nothing: it is given up. */
+static void status__never_acknowledged(void **state)
+{
+	struct server_rig *r = open_rig(2);
+
+	rig_join(r, 0);
+	for (uint32_t s = 0; s < 10; s++) {
+		assert_int_equal(r->srv->stats.sessions_dead, 0);
+		peer_send(&r->w[0],
+			(struct sw_header){
+				.type = SW_KEEPALIVE, .ctl.taken = 9999},
+			NULL);
+		rig_tick(r, SW_S);
+		rig_tx(r);
+	}
+	assert_int_equal(r->srv->stats.sessions_dead, 1);
+	assert_contains(r->env.lines,
+		"rank 0 (node node0) acknowledging nothing for 10 s");
 	server_rig_close(r);
 }
 
@@ -200,13 +226,14 @@ static void status__owed_is_no_timer(void **state)
 static void status__acknowledged_too_early(void **state)
 {
 	struct server_rig *r = open_rig(2);
-	uint16_t seq;
+	uint16_t first;
 
 	rig_join(r, 0);
-	seq = (uint16_t)r->w[0].status.seq;
+	first = r->w[0].n_taken;
 	rig_join(r, 1);
 	peer_send(&r->w[0],
-		(struct sw_header){.type = SW_KEEPALIVE, .aux = seq}, NULL);
+		(struct sw_header){.type = SW_KEEPALIVE, .ctl.taken = first},
+		NULL);
 	rig_tick(r, SW_S);
 	assert_contains(rig_tx(r), "w0 STATUS running 2");
 	server_rig_close(r);
@@ -548,7 +575,8 @@ int main(void)
 		cmocka_unit_test(forming__knows_of_the_missing),
 		cmocka_unit_test(forming__is_over),
 		cmocka_unit_test(status__until_acknowledged),
-		cmocka_unit_test(status__number_wraps),
+		cmocka_unit_test(status__window_is_full),
+		cmocka_unit_test(status__never_acknowledged),
 		cmocka_unit_test(status__owed_is_no_timer),
 		cmocka_unit_test(status__acknowledged_too_early),
 		cmocka_unit_test(status__size_is_the_sum_of_local_ranks),

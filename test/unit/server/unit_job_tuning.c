@@ -16,10 +16,7 @@ static struct server_rig *open_running(uint16_t n_members)
 /* Worker @i acknowledges the last state. */
 static void answer(struct server_rig *r, uint32_t i)
 {
-	peer_send(&r->w[i],
-		(struct sw_header){.type = SW_KEEPALIVE,
-			.aux = (uint16_t)r->w[i].status.seq},
-		NULL);
+	peer_keepalive(&r->w[i]);
 }
 
 static void ask(struct server_rig *r, uint32_t i, struct sw_tune_ask ask)
@@ -38,13 +35,12 @@ static void tune__all_are_told(void **state)
 
 	answer(r, 0);
 	answer(r, 1);
-	ask(r, 1, (struct sw_tune_ask){.request = 1, .part_bytes = 1 << 20});
+	ask(r, 1, (struct sw_tune_ask){.part_bytes = 1 << 20});
 	assert_string_equal(
 		rig_tx(r), "w0 STATUS running 2; w1 STATUS running 2");
 	for (uint32_t i = 0; i < 2; i++) {
 		assert_int_equal(r->w[i].status.number, 1);
 		assert_int_equal(r->w[i].status.part_bytes, 1 << 20);
-		assert_int_equal(r->w[i].status.request, i);
 	}
 	assert_int_equal(r->srv->stats.tuning_changes, 1);
 	server_rig_close(r);
@@ -57,7 +53,7 @@ static void tune__is_said_again(void **state)
 	uint32_t n = 0;
 
 	answer(r, 0);
-	ask(r, 0, (struct sw_tune_ask){.request = 1});
+	ask(r, 0, (struct sw_tune_ask){.policy = 0});
 	for (uint32_t ms = 0; ms < 1000; ms++) {
 		rig_tick(r, SW_MS);
 		n += strstr(rig_tx(r), "STATUS") != NULL;
@@ -69,28 +65,67 @@ static void tune__is_said_again(void **state)
 	server_rig_close(r);
 }
 
-/* The same request once; another when all know of the last. */
+/* Another is numbered when all know the last; of a member's the last counts. */
 static void tune__one_at_a_time(void **state)
 {
 	struct server_rig *r = open_running(2);
 
-	peer_keepalive(&r->w[1]);
-	ask(r, 0, (struct sw_tune_ask){.request = 1});
-	assert_int_equal(job(r)->status.number, 0);
 	answer(r, 0);
 	answer(r, 1);
-	ask(r, 0, (struct sw_tune_ask){.request = 1});
+	ask(r, 0, (struct sw_tune_ask){.policy = 0});
 	assert_int_equal(job(r)->status.number, 1);
-	ask(r, 1, (struct sw_tune_ask){.request = 1, .policy = 2});
+	ask(r, 1, (struct sw_tune_ask){.policy = 1});
+	ask(r, 1, (struct sw_tune_ask){.policy = 2});
 	assert_int_equal(job(r)->status.number, 1);
 	rig_tx(r);
 	answer(r, 0);
-	answer(r, 1);
-	ask(r, 0, (struct sw_tune_ask){.request = 1}); /* numbered before */
 	assert_int_equal(job(r)->status.number, 1);
-	ask(r, 1, (struct sw_tune_ask){.request = 1, .policy = 2});
+	answer(r, 1);
 	assert_int_equal(job(r)->status.number, 2);
 	assert_int_equal(job(r)->status.policy, 2);
+	rig_tx(r);
+	answer(r, 0);
+	answer(r, 1);
+	assert_int_equal(job(r)->status.number, 2);
+	server_rig_close(r);
+}
+
+/* Members that ask without end take turns. */
+static void tune__in_turn(void **state)
+{
+	struct server_rig *r = open_running(3);
+
+	for (uint32_t i = 0; i < 3; i++)
+		answer(r, i);
+	ask(r, 0, (struct sw_tune_ask){.part_bytes = 1 << 20});
+	for (uint32_t n = 1; n < 10; n++) {
+		assert_int_equal(
+			job(r)->status.part_bytes, (1 << 20) + (n - 1) % 3);
+		for (uint32_t i = 0; i < 3; i++)
+			ask(r, i,
+				(struct sw_tune_ask){
+					.part_bytes = (1 << 20) + i});
+		assert_int_equal(job(r)->status.number, n);
+		rig_tx(r);
+		for (uint32_t i = 0; i < 3; i++)
+			answer(r, i);
+	}
+	server_rig_close(r);
+}
+
+/* What a member asked for before it left is forgotten. */
+static void tune__of_who_left(void **state)
+{
+	struct server_rig *r = open_running(2);
+
+	answer(r, 0);
+	answer(r, 1);
+	ask(r, 0, (struct sw_tune_ask){.policy = 0});
+	ask(r, 1, (struct sw_tune_ask){.policy = 2});
+	peer_leave(&r->w[1], 0, "");
+	rig_tx(r);
+	answer(r, 0);
+	assert_int_equal(job(r)->status.number, 1);
 	server_rig_close(r);
 }
 
@@ -104,7 +139,7 @@ static void tune__without_who_left(void **state)
 	peer_leave(&r->w[1], 0, "");
 	rig_tx(r);
 	answer(r, 0);
-	ask(r, 0, (struct sw_tune_ask){.request = 1});
+	ask(r, 0, (struct sw_tune_ask){.policy = 0});
 	assert_int_equal(job(r)->status.number, 1);
 	server_rig_close(r);
 }
@@ -116,15 +151,15 @@ static void tune__refused(void **state)
 		struct sw_tune_ask ask;
 		const char *text;
 	} rows[] = {
-		{{.request = 1, .part_bytes = 4},
+		{{.part_bytes = 4},
 			"asks for policy 0, partition 4, credit 0: a partition "
 			"has 1 KiB to 64 GiB"},
-		{{.request = 1, .part_bytes = UINT64_MAX}, "64 GiB"},
-		{{.request = 1, .credit_bytes = 1}, "a credit has 1 KiB"},
-		{{.request = 1, .credit_bytes = UINT64_MAX}, "1 TiB"},
-		{{.request = 1, .policy = 1, .credit_bytes = 1 << 20},
+		{{.part_bytes = UINT64_MAX}, "64 GiB"},
+		{{.credit_bytes = 1}, "a credit has 1 KiB"},
+		{{.credit_bytes = UINT64_MAX}, "1 TiB"},
+		{{.policy = 1, .credit_bytes = 1 << 20},
 			"this policy's partition and credit are fixed"},
-		{{.request = 1, .policy = 200}, "there is no such policy"},
+		{{.policy = 200}, "there is no such policy"},
 	};
 
 	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
@@ -144,6 +179,8 @@ int main(void)
 		cmocka_unit_test(tune__all_are_told),
 		cmocka_unit_test(tune__is_said_again),
 		cmocka_unit_test(tune__one_at_a_time),
+		cmocka_unit_test(tune__in_turn),
+		cmocka_unit_test(tune__of_who_left),
 		cmocka_unit_test(tune__without_who_left),
 		cmocka_unit_test(tune__refused),
 	};

@@ -274,7 +274,7 @@ static void header_decode__length_of_every_type(void **state)
 		{SW_JOIN, 368, SW_PAYLOAD_MAX, 1},
 		{SW_ACCEPT, 16, SW_PAYLOAD_MAX, 1},
 		{SW_DECLARE, 8, SW_PAYLOAD_MAX, 1},
-		{SW_DECLARED, 8, SW_PAYLOAD_MAX, 4}, {SW_STATUS, 352, 352, 1},
+		{SW_DECLARED, 8, SW_PAYLOAD_MAX, 4}, {SW_STATUS, 336, 336, 1},
 		{SW_LEAVE, 176, 176, 1}, {SW_LEFT, 0, 0, 1},
 		{SW_KEEPALIVE, 0, 0, 1}, {SW_ERROR, 176, 176, 1},
 		{SW_TUNE, 24, 24, 1}, {SW_PUSH, 0, SW_PAYLOAD_MAX, 1},

@@ -326,7 +326,6 @@ static void died__while_some_are_declared(void **state)
 static void say_lost(struct worker_rig *r, uint64_t joined)
 {
 	struct sw_status st = {.joined = joined,
-		.seq = 2,
 		.state = SW_JOB_RUNNING,
 		.rank = 1,
 		.size = 6,
@@ -377,7 +376,6 @@ static void member__before_the_last(void **state)
 {
 	struct worker_rig *r = open_rig();
 	const struct sw_status st = {.joined = 1,
-		.seq = 2,
 		.state = SW_JOB_RUNNING,
 		.rank = 2, /* were there a third */
 		.size = 6,
@@ -396,7 +394,6 @@ static void member__before_the_last(void **state)
 static void member__is_gone_before(void **state)
 {
 	const struct sw_status st = {.joined = 5,
-		.seq = 2,
 		.state = SW_JOB_RUNNING,
 		.rank = 1,
 		.size = 3,

@@ -33,7 +33,7 @@ static void join__in_order(void **state)
 	assert_string_equal(wrig_events(r), "");
 	peer_status(&r->s[0], SW_JOB_FORMING, 0, 0, "");
 	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
-	assert_int_equal(r->last[SW_KEEPALIVE].h.aux, 1);
+	assert_int_equal(r->last[SW_KEEPALIVE].h.ctl.taken, 1);
 	assert_int_equal(r->last[SW_KEEPALIVE].h.session, r->s[0].id);
 	peer_status(&r->s[0], SW_JOB_RUNNING, 0, 2, "");
 	assert_string_equal(wrig_events(r), "running");
@@ -363,9 +363,8 @@ static void status__failed(void **state)
 		&r->s[0], SW_JOB_FAILED, SW_EPEER, 0, "rank 1 (node b) silent");
 	assert_string_equal(
 		wrig_events(r), "failed SW_EPEER rank 1 (node b) silent");
-	assert_string_equal(wrig_tx(r),
-		"s0 LEAVE SW_EPEER rank 1 (node b) silent; "
-		"s0 KEEPALIVE");
+	assert_string_equal(
+		wrig_tx(r), "s0 LEAVE SW_EPEER rank 1 (node b) silent");
 	peer_left(&r->s[0], true);
 	assert_contains(wrig_events(r), "left SW_EPEER");
 	assert_string_equal(wrig_tx(r), "");
@@ -389,7 +388,7 @@ static void status__failed_with_a_wild_error(void **state)
 static void status__of_another_server(void **state)
 {
 	struct worker_rig *r = open_running(2);
-	struct sw_status st = {.seq = 9, .state = SW_JOB_FAILED};
+	struct sw_status st = {.state = SW_JOB_FAILED};
 
 	peer_say(&r->s[1], SW_STATUS, &st, sizeof(st));
 	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
@@ -399,13 +398,20 @@ static void status__of_another_server(void **state)
 static void status__past_and_duplicate(void **state)
 {
 	struct worker_rig *r = open_running(1);
-	struct sw_status st = {.seq = 9, .state = SW_JOB_FAILED};
+	struct sw_status st = {.state = SW_JOB_FAILED};
+	struct sw_header h = {.type = SW_STATUS,
+		.psn = 1,
+		.ctl.number = r->s[0].n_built, /* taken before */
+		.payload_len = sizeof(st)};
 
-	peer_send(&r->s[0],
-		(struct sw_header){
-			.type = SW_STATUS, .psn = 1, .payload_len = sizeof(st)},
-		&st);
+	peer_send(&r->s[0], h, &st);
 	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
+	h.psn = 0; /* a new packet number: it was sent again */
+	peer_send(&r->s[0], h, &st);
+	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
+	h.ctl.number++;
+	peer_send(&r->s[0], h, &st);
+	assert_int_equal(r->w.state, SW_WORKER_FAILED);
 	wrig_close(r);
 }
 

@@ -322,7 +322,6 @@ static void status__ranks_that_do_not_add_up(void **state)
 	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
 		struct worker_rig *r = open_rig(2, 1);
 		struct sw_status st = {.joined = 3,
-			.seq = 1,
 			.state = SW_JOB_RUNNING,
 			.size = rows[i].size,
 			.first = rows[i].first};

@@ -15,16 +15,14 @@ static struct worker_rig *open_rig(void)
 }
 
 /* The coordinator says that tuning @number are the newest. */
-static void say(struct worker_rig *r, uint32_t number,
-	const struct sw_policy *policy, uint32_t request)
+static void say(
+	struct worker_rig *r, uint32_t number, const struct sw_policy *policy)
 {
 	struct sw_status st = {.joined = 3,
-		.seq = 10 * number,
 		.state = SW_JOB_RUNNING,
 		.size = 2,
 		.policy = (uint8_t)sw_policy_id(policy),
-		.number = number,
-		.request = request};
+		.number = number};
 
 	peer_say(&r->s[0], SW_STATUS, &st, sizeof(st));
 }
@@ -75,7 +73,7 @@ static void set_tuning__refused(void **state)
 	wrig_close(r);
 }
 
-/* TUNE is said until the coordinator has numbered it. */
+/* TUNE is said until the coordinator has acknowledged it. */
 static void tune__is_said_again(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -87,31 +85,70 @@ static void tune__is_said_again(void **state)
 		0);
 	assert_string_equal(wrig_tx(r), "s0 TUNE");
 	memcpy(&ask, r->last[SW_TUNE].bytes + SW_HEAD_BYTES, sizeof(ask));
-	assert_int_equal(ask.request, 1);
 	assert_int_equal(ask.policy, SW_POLICY_BYTESCHEDULER);
 	assert_int_equal(ask.part_bytes, 1 << 20);
 	assert_int_equal(ask.credit_bytes, 2 << 20);
 	wrig_tick(r, 10 * SW_MS);
 	assert_string_equal(wrig_tx(r), "s0 TUNE");
-	say(r, 1, &sw_policies[SW_POLICY_BYTESCHEDULER], 1);
+	say(r, 1, &sw_policies[SW_POLICY_BYTESCHEDULER]);
 	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
 	wrig_tick(r, 600 * SW_MS);
 	assert_string_equal(wrig_tx(r), "");
 	wrig_close(r);
 }
 
-/* One that was replaced before it was numbered is not asked for any more. */
+/* One that was replaced before it was sent is not asked for. */
 static void tune__the_last_one_counts(void **state)
 {
 	struct worker_rig *r = open_rig();
+	struct sw_tune_ask ask;
 
 	sw_worker_tune(&r->w, &sw_policies[SW_POLICY_FIFO], 0, 0);
 	sw_worker_tune(&r->w, &sw_policies[SW_POLICY_P3], 0, 0);
-	wrig_tx(r);
-	say(r, 1, &sw_policies[SW_POLICY_FIFO], 1);
-	wrig_tx(r);
-	wrig_tick(r, 600 * SW_MS);
-	assert_contains(wrig_tx(r), "TUNE");
+	assert_string_equal(wrig_tx(r), "s0 TUNE");
+	memcpy(&ask, r->last[SW_TUNE].bytes + SW_HEAD_BYTES, sizeof(ask));
+	assert_int_equal(ask.policy, SW_POLICY_P3);
+	wrig_close(r);
+}
+
+/* Those that find no room in the window wait as one, the last. */
+static void tune__window_is_full(void **state)
+{
+	struct worker_rig *r = open_rig();
+	const struct sw_policy *p = &sw_policies[SW_POLICY_BYTESCHEDULER];
+	struct sw_tune_ask ask;
+
+	peer_keepalive(&r->s[0]);
+	for (uint32_t i = 0; i < 20; i++) {
+		assert_int_equal(sw_worker_tune(&r->w, p, (1 << 20) + i, 0), 0);
+		assert_string_equal(
+			wrig_tx(r), i < SW_CONTROL_WINDOW ? "s0 TUNE" : "");
+	}
+	peer_keepalive(&r->s[0]);
+	assert_string_equal(wrig_tx(r), "s0 TUNE");
+	memcpy(&ask, r->last[SW_TUNE].bytes + SW_HEAD_BYTES, sizeof(ask));
+	assert_int_equal(ask.part_bytes, (1 << 20) + 19);
+	wrig_close(r);
+}
+
+/* A coordinator that speaks, and acknowledges nothing, is dead. */
+static void tune__never_acknowledged(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	peer_keepalive(&r->s[0]);
+	sw_worker_tune(&r->w, &sw_policies[SW_POLICY_FIFO], 0, 0);
+	for (uint32_t s = 0; s < 11; s++) {
+		peer_send(&r->s[0],
+			(struct sw_header){
+				.type = SW_KEEPALIVE, .ctl.taken = 999},
+			NULL);
+		wrig_tx(r);
+		wrig_tick(r, SW_S);
+	}
+	assert_contains(wrig_events(r),
+		"failed SW_ESERVER server first (10.0.0.0) acknowledging "
+		"nothing for 10 s");
 	wrig_close(r);
 }
 
@@ -141,7 +178,7 @@ static void heard__at_once(void **state)
 
 	round_of(r, 1);
 	assert_int_equal(r->last[SW_PUSH].h.flags & SW_FLAG_FIFO, 0);
-	say(r, 1, &sw_policies[SW_POLICY_FIFO], 0);
+	say(r, 1, &sw_policies[SW_POLICY_FIFO]);
 	assert_ptr_equal(r->w.sched.policy, &sw_policies[SW_POLICY_FIFO]);
 	round_of(r, 2);
 	assert_int_equal(r->last[SW_PUSH].h.flags & SW_FLAG_FIFO, SW_FLAG_FIFO);
@@ -156,7 +193,7 @@ static void heard__in_mid_round(void **state)
 
 	assert_int_equal(sw_worker_push(&r->w, 0, 1, 0), 0);
 	assert_contains(wrig_tx(r), "PUSH k0");
-	say(r, 1, &sw_policies[SW_POLICY_FIFO], 0);
+	say(r, 1, &sw_policies[SW_POLICY_FIFO]);
 	peer_result(&r->s[0], 0, 1, 0, 7);
 	assert_contains(wrig_events(r), "done");
 	round_of(r, 2);
@@ -168,14 +205,45 @@ static void heard__newest_only(void **state)
 {
 	struct worker_rig *r = open_rig();
 
-	say(r, 7, &sw_policies[SW_POLICY_FIFO], 0);
+	say(r, 7, &sw_policies[SW_POLICY_FIFO]);
 	assert_int_equal(r->w.tuning.number, 7);
-	say(r, 6, &sw_policies[SW_POLICY_P3], 0);
-	say(r, 7, &sw_policies[SW_POLICY_P3], 0);
+	say(r, 6, &sw_policies[SW_POLICY_P3]);
+	say(r, 7, &sw_policies[SW_POLICY_P3]);
 	assert_ptr_equal(r->w.sched.policy, &sw_policies[SW_POLICY_FIFO]);
-	say(r, 8, &sw_policies[SW_POLICY_P3], 0);
+	say(r, 8, &sw_policies[SW_POLICY_P3]);
 	assert_ptr_equal(r->w.sched.policy, &sw_policies[SW_POLICY_P3]);
 	assert_int_equal(r->w.stats.tuning_changes, 2);
+	wrig_close(r);
+}
+
+/* A burst arrives in any order: a message that a newer frame has overtaken is
+ * taken when it is the next one, unless it is older than a SACK's half. */
+static void heard__overtaken(void **state)
+{
+	struct worker_rig *r = open_rig();
+	struct sw_status st = {.joined = 3,
+		.state = SW_JOB_RUNNING,
+		.size = 2,
+		.policy = SW_POLICY_FIFO,
+		.number = 1};
+	struct sw_header h = {.type = SW_STATUS, .payload_len = sizeof(st)};
+	uint64_t *psn = &r->s[0].psn[SW_CLASS_CTL];
+	struct test_frame f;
+
+	peer_make(&r->s[0], h, &st, &f); /* on its way */
+	for (uint32_t i = 0; i < SW_PSN_SKIP - 1; i++)
+		peer_keepalive(&r->s[0]);
+	peer_again(&r->s[0], &f);
+	assert_int_equal(r->w.tuning.number, 1);
+	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
+	st.number = 2;
+	peer_make(&r->s[0], h, &st, &f);
+	assert_int_equal(f.h.psn, *psn);
+	for (uint32_t i = 0; i < SW_PSN_SKIP; i++)
+		peer_keepalive(&r->s[0]);
+	peer_again(&r->s[0], &f);
+	assert_int_equal(r->w.tuning.number, 1);
+	assert_string_equal(wrig_tx(r), "");
 	wrig_close(r);
 }
 
@@ -189,7 +257,6 @@ static void heard__what_cannot_be(void **state)
 	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
 		struct worker_rig *r = open_rig();
 		struct sw_status st = {.joined = 3,
-			.seq = 5,
 			.state = SW_JOB_RUNNING,
 			.size = 2,
 			.policy = rows[i].policy,
@@ -213,10 +280,13 @@ int main(void)
 		cmocka_unit_test(set_tuning__refused),
 		cmocka_unit_test(tune__is_said_again),
 		cmocka_unit_test(tune__the_last_one_counts),
+		cmocka_unit_test(tune__window_is_full),
+		cmocka_unit_test(tune__never_acknowledged),
 		cmocka_unit_test(tune__refused),
 		cmocka_unit_test(heard__at_once),
 		cmocka_unit_test(heard__in_mid_round),
 		cmocka_unit_test(heard__newest_only),
+		cmocka_unit_test(heard__overtaken),
 		cmocka_unit_test(heard__what_cannot_be),
 	};
 
