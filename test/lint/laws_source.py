@@ -43,6 +43,7 @@ MAY_INCLUDE = {
     ("pmd/dpdk/udp_open.c", "netinet/udp.h"): "a port over the kernel's sockets",
     ("pmd/dpdk/udp_open.c", "sys/socket.h"): "a port over the kernel's sockets",
     ("pmd/dpdk/raw.c", "sys/mman.h"): "tensors of the raw echo, huge pages",
+    ("conf/scan.c", "sys/mman.h"): "a file in memory for iniparser",
     ("sum/bench.c", "sys/mman.h"): "arrays of the kernel benchmark, huge pages",
 }
 # Which rooms a room may include from; pmd/dpdk and pmd/host not each other.
