@@ -246,7 +246,7 @@ static void open__refuses(void **state)
 
 	d.backend = "rocm";
 	assert_int_equal(sw_device_open(s->c, &d, &s->d), SW_EINVAL);
-	assert_contains(sw_last_error(s->c), "'cuda' and 'host'");
+	assert_contains(sw_last_error(s->c), "'cuda' and 'fake'");
 	d.backend = "fake:gbit=fast";
 	assert_int_equal(sw_device_open(s->c, &d, &s->d), SW_EINVAL);
 	assert_contains(sw_last_error(s->c), "no option 'gbit=fast'");
