@@ -74,6 +74,18 @@ static inline bool sw_control_has_acked(
 	return (int32_t)(number - c->n_acked) <= 0;
 }
 
+/* sw_control_n_acked - how many messages has the peer acknowledged so far?
+ * sw_control_next - the number that the next message will get. */
+static inline uint32_t sw_control_n_acked(const struct sw_control *c)
+{
+	return c->n_acked;
+}
+
+static inline uint32_t sw_control_next(const struct sw_control *c)
+{
+	return c->n_built + 1;
+}
+
 static inline bool sw_control_is_full(const struct sw_control *c)
 {
 	return c->n_built - c->n_acked == SW_CONTROL_WINDOW;

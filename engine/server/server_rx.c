@@ -299,11 +299,11 @@ static __attribute__((noinline)) bool on_message(
 	struct sw_session *s, const struct sw_header *h)
 {
 	struct sw_server *srv = s->srv;
-	uint32_t n_acked = s->peer.control.n_acked;
+	uint32_t n_acked = sw_control_n_acked(&s->peer.control);
 	bool is_next = sw_peer_on_message(
 		&s->peer, srv->due, h, &srv->params, srv->now_ns, &srv->stats);
 
-	if (s->peer.control.n_acked != n_acked)
+	if (sw_control_n_acked(&s->peer.control) != n_acked)
 		sw_job_on_acked(s->job);
 	return is_next;
 }

@@ -16,7 +16,7 @@ static uint32_t build_status(struct sw_session *s, struct sw_header *h)
 {
 	struct sw_status st;
 
-	s->status_number = s->peer.control.n_built + 1;
+	s->status_number = sw_control_next(&s->peer.control);
 	sw_job_status(s->job, s->member, &st);
 	memcpy(s->srv->next, &st, sizeof(st));
 	return sizeof(st);

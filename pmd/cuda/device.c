@@ -132,7 +132,7 @@ static int open_back(struct sw_device *d, const struct sw_device_settings *s)
 	if (!d->ops)
 		return sw_client_fail(d->client, SW_EINVAL,
 			"there is no back end '%.40s' for devices, but 'cuda' "
-			"and 'host'",
+			"and 'fake'",
 			s->backend);
 	err = d->ops->open(options, s->number, &d->back, why);
 	if (err)
