@@ -11,9 +11,12 @@
  * changes brings that time forward at most, which costs a store; a look that
  * comes too early finds out when the next one is. */
 
+/* While the job forms nothing is lost with a member: it may be started again,
+ * and the others wait for it as for one that has not joined. */
 static void bury(struct sw_session *s, const char *why)
 {
 	const struct sw_job *job = s->job;
+	bool is_forming = job->status.state == SW_JOB_FORMING;
 	char text[SW_TEXT_MAX], who[SW_MEMBER_TEXT];
 
 	snprintf(text, sizeof(text), "%s %s for %llu s",
@@ -21,7 +24,7 @@ static void bury(struct sw_session *s, const char *why)
 		(unsigned long long)(s->srv->params.dead_after / SW_S));
 	sw_log(s->srv->env->log, SW_LOG_WARN, "job %s: %s", job->name, text);
 	sw_count(&s->srv->stats.sessions_dead, 1);
-	sw_job_leave(s, SW_EPEER, text);
+	sw_job_leave(s, is_forming ? 0 : SW_EPEER, text);
 }
 
 static void tick_flow(struct sw_session *s)

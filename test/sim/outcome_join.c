@@ -130,8 +130,11 @@ static void worker_dies_while_another_is_awaited(struct check *c)
 	sim_job_pass(job, SW_S);
 	sim_worker_kill(job, 1);
 	sim_job_pass(job, job->params.dead_after + SW_S);
-	outcome_expect(
-		c, job, 0, SW_EPEER, "rank 1 (node gpu1) silent for 10 s");
+	sim_job_pass(job, job->params.join_timeout);
+	outcome_expect(c, job, 0, SW_ETIMEDOUT,
+		"waited 60 s for agents 1, 2 of 3 at server s0 "
+		"(10.0.0.1:5700); "
+		"agent 1 left (gpu1, 10.");
 	outcome_end(job);
 }
 

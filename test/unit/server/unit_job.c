@@ -311,6 +311,27 @@ static void leave__while_forming(void **state)
 	server_rig_close(r);
 }
 
+/* A member that dies while the others still come may come again, too: it is
+ * started anew after its machine or agent failed. */
+static void death__while_forming(void **state)
+{
+	struct server_rig *r = open_rig(3);
+
+	rig_join(r, 0);
+	rig_join(r, 1);
+	rig_tick(r, r->params.dead_after / 2);
+	peer_keepalive(&r->w[0]);
+	rig_tick(r, r->params.dead_after / 2);
+	assert_contains(rig_tx(r), "w0 STATUS forming 1");
+	assert_int_equal(r->srv->stats.sessions_dead, 1);
+	assert_contains(r->env.lines, "agent 1");
+	r->w[1].nonce++;
+	r->w[1].session = 0;
+	assert_contains(rig_join(r, 1), "w0 STATUS forming 3");
+	assert_contains(rig_join(r, 2), "running 3");
+	server_rig_close(r);
+}
+
 static void leave__forming_goes_on_with_the_others(void **state)
 {
 	struct server_rig *r = open_rig(3);
@@ -582,6 +603,7 @@ int main(void)
 		cmocka_unit_test(status__size_is_the_sum_of_local_ranks),
 		cmocka_unit_test(gone__is_named_by_its_ranks),
 		cmocka_unit_test(leave__while_forming),
+		cmocka_unit_test(death__while_forming),
 		cmocka_unit_test(leave__forming_goes_on_with_the_others),
 		cmocka_unit_test(leave__with_an_error_fails_the_job),
 		cmocka_unit_test(leave__with_a_wild_error),
