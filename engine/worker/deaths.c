@@ -240,6 +240,8 @@ void sw_deaths_learn(struct sw_worker *w, const struct sw_status *st)
 		learn_left(w, gone);
 		return;
 	}
+	if (gone & ~w->lost.members)
+		w->lost.learned_ns = w->now_ns;
 	w->lost.members = gone;
 	w->lost.member = st->rank % SW_MAX_MEMBERS;
 	memcpy(w->lost.text, st->text, sizeof(w->lost.text));

@@ -27,13 +27,19 @@ struct ranks {
 	uint64_t bits[SW_GROUP_RANKS / 64 + 1];
 };
 
-/* Members that a server has named, to whichever lane. */
-static uint64_t named(const struct sw_worker *w, const struct sw_wtensor *t)
+static uint64_t named_since(const struct sw_wtensor *t, uint64_t since_ns)
 {
-	uint64_t all = t->awaited;
+	return sw_word(&t->awaited_ns) >= since_ns ? sw_word(&t->awaited) : 0;
+}
+
+/* Members that a server has named since then, to whichever lane. */
+static uint64_t named(const struct sw_worker *w, const struct sw_wtensor *t,
+	uint64_t since_ns)
+{
+	uint64_t all = named_since(t, since_ns);
 
 	for (uint32_t i = 0; i < w->n_others && w->lanes[i].theirs; i++)
-		all |= sw_word(&w->lanes[i].theirs[t->index].awaited);
+		all |= named_since(&w->lanes[i].theirs[t->index], since_ns);
 	return all;
 }
 
@@ -83,7 +89,7 @@ static uint64_t lagging(
 static void add_missing(const struct sw_worker *w, const struct sw_wtensor *t,
 	struct missing *out)
 {
-	out->members |= named(w, t) & ~(1ULL << w->rank);
+	out->members |= named(w, t, 0) & ~(1ULL << w->rank);
 	if (w->lane_i || !lacks_some(w, t)) /* lane 0 has begun it */
 		return;
 	for (uint32_t i = 0; i <= (w->n_local - 1u) / 64; i++)
@@ -215,7 +221,9 @@ static void look_at(struct sw_worker *w, uint32_t i)
 	struct sw_wtensor *t = &w->tensors[i];
 
 	w->look.is_still |= sw_stream_compare(w, t);
-	sw_deaths_check_members(w, t, named(w, t));
+	/* A server that waited for a member before it died may have its push
+	 * by now: it is asked again. */
+	sw_deaths_check_members(w, t, named(w, t, w->lost.learned_ns));
 	if (!is_stalled(w, t))
 		return;
 	w->look.n++;

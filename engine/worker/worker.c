@@ -274,6 +274,7 @@ static void on_answer(
 	switch (a->kind) {
 	case SW_ANSWER_WAIT:
 		sw_set_word(&t->awaited, a->missing);
+		sw_set_word(&t->awaited_ns, w->now_ns);
 		sw_count(&w->stats.query_wait, 1);
 		sw_deaths_on_wait(w, l, t, a->missing);
 		return;

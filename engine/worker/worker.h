@@ -116,8 +116,9 @@ struct sw_deaths {
 	char why[SW_TEXT_MAX];
 	enum sw_deaths_step step;
 	bool is_needed; /* there is such a stream */
-	/* Members that died, as the coordinator says; the last, and why. */
-	uint64_t members;
+	/* Members that died, as the coordinator says, and when it said so of
+	 * another one; the last, and why. */
+	uint64_t members, learned_ns;
 	uint16_t member;
 	char text[SW_TEXT_MAX];
 	/* Of an asynchronous job, which goes on without them: members that

@@ -92,8 +92,10 @@ struct sw_wtensor {
 	uint32_t n_asked;
 	uint64_t *asked;
 	uint64_t progress_ns; /* last result, or the submit */
-	uint64_t awaited;     /* members that a WAIT named; lane 0 reads it */
-	struct sw_place own;  /* this lane's chunks */
+	/* Members that the last WAIT named, and when it came; lane 0 reads
+	 * both. */
+	uint64_t awaited, awaited_ns;
+	struct sw_place own;      /* this lane's chunks */
 	struct sw_local *locals;  /* by local rank; lane 0's */
 	struct sw_wchunk *chunks; /* this lane's, by record */
 	struct sw_part *parts;    /* by link */

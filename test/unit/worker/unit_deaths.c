@@ -370,6 +370,28 @@ static void member__is_gone(void **state)
 	wrig_close(r);
 }
 
+/* A server that waited for a member may have its push by now: only an answer
+ * that comes after the death counts. */
+static void member__named_before_it_died(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	for (uint32_t l = 0; l < LOCAL; l++)
+		assert_int_equal(push(r, l), 0);
+	settle(r);
+	wrig_tx(r);
+	peer_answer(&r->s[0], SW_ANSWER_WAIT, 0, 1, 0, 2);
+	look(r);
+	say_lost(r, 1);
+	look(r);
+	assert_string_equal(wrig_events(r), "");
+	wrig_tx(r);
+	peer_answer(&r->s[0], SW_ANSWER_WAIT, 0, 1, 0, 2);
+	look(r);
+	assert_contains(wrig_events(r), "done t0 #60 SW_EPEER w0");
+	wrig_close(r);
+}
+
 /* Of one that died before the last it is known that it has; ranks are counted
  * over all members. */
 static void member__before_the_last(void **state)
@@ -433,6 +455,7 @@ int main(void)
 		cmocka_unit_test(died__while_some_are_declared),
 		cmocka_unit_test(member__is_gone),
 		cmocka_unit_test(member__before_the_last),
+		cmocka_unit_test(member__named_before_it_died),
 		cmocka_unit_test(member__is_gone_before)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
