@@ -73,7 +73,7 @@ class Capture:
             except BlockingIOError:
                 return out
             outer, ours = frame[14:42], frame[42:]
-            if where[2] != socket.PACKET_OUTGOING and ours[:2] == b"\x53\x57":
+            if where[2] != socket.PACKET_OUTGOING and ours[:2] == b"\x53\x4d":
                 out.add((ours[3], ours[5], outer[1] >> 2))
 
 

@@ -219,7 +219,7 @@ def test_not_all_agents_are_servers():
         first = net.client(0, *TENSORS)
         net.daemons["a"].await_text("agent 0 joined")
         net.client(1, *TENSORS).wait_error(
-            r"MISMATCH.*rank 1 has servers = 2, job job has 3")
+            r"MISMATCH.*agent 1 has servers = 2, job job has 3")
         first.kill()
 
 

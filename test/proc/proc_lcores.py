@@ -99,7 +99,7 @@ def test_other_number_than_the_server_has():
         net.ini["agent0"]["job"]["server_lcores"] = 4
         net.start_all()
         net.client(0, *TENSORS).wait_error(
-            r"rank 0: servers of 4 polling cores; this one has 2")
+            r"agent 0: servers of 4 polling cores; this one has 2")
 
 
 def test_bad_numbers():

@@ -104,7 +104,7 @@ def write(root, path, text, mode=0o644):
 
 
 def ini(role, device, number, more=""):
-    return (f"[node]\nrole = {role}\nname = {device}\n[job]\nworkers = 2\n"
+    return (f"[node]\nrole = {role}\nname = {device}\n[job]\nagents = 2\n"
             f"[port a]\ntype = af_packet\ndevice = {device}\n"
             f"ip = 10.5.8.{number}/24\n{more}")
 

@@ -14,6 +14,7 @@ is left behind.  When something fails, the ends of all logs are shown.
 
 A test is a function whose name begins with test_; main() runs those of a file.
 """
+import contextlib
 import json
 import os
 import re
@@ -442,7 +443,7 @@ class Net:
         """Nothing is left but files that the rig made.
 
         A killed daemon's runtime folder stays, empty: whoever finds a folder
-        does not remove it.
+        does not remove it.  So does a killed agent's last error.
         """
         for p in self.processes:
             # a sanitizer's symbolizer ends a moment after its parent
@@ -450,6 +451,8 @@ class Net:
                        f"end of all processes that {p.name} left")
         for name in self.killed:
             os.rmdir(self.path(name + ".run"))
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self.path(name + ".sock.error"))
         mine = {f"{p.name}{end}" for p in self.processes
                 for end in (".log", ".out")}
         mine |= {name + ".ini" for name in self.ini}
