@@ -191,7 +191,7 @@ def test_forged_frames_to_a_server():
         sent = stop_flood(forge)
         stats = await_counted(net, sent, before)
         stop_forge(forge)
-        check("refused SW_EVERSION: agent speaks protocol versions 9 to 9, "
+        check("refused SW_EVERSION: agent speaks protocol versions 7 to 7, "
               "server 1 to 1" in forge.out(), "versions in the refusal")
         check(len(sent["rx_length"]) == 5 and len(sent) > 12,
               f"not all kinds were sent: {sent}")
