@@ -96,7 +96,7 @@ static inline bool sw_type_is_data(uint8_t type)
  * (engine/peer/control.h), and so exactly once and in order? */
 static inline bool sw_type_is_ordered(uint8_t type)
 {
-	return 1u << type & (1u << SW_STATUS | 1u << SW_TUNE);
+	return type == SW_STATUS || type == SW_TUNE;
 }
 
 /* The largest payload of such a message: the smallest class, so that each

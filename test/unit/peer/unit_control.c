@@ -248,6 +248,7 @@ static void stuck__after_dead_after(void **state)
 	assert_false(sw_control_is_stuck(&e.from, params(), now_ns));
 	put(&e, 'a');
 	tick(&e, dead - 1);
+	sw_control_again(&e.from);
 	put(&e, 'b'); /* is no progress */
 	assert_false(sw_control_is_stuck(&e.from, params(), now_ns));
 	tick(&e, 1);
