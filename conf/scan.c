@@ -246,7 +246,9 @@ static void lines_take(struct walk *w)
 		s[len] = '\0';
 		memcpy(w->good + w->n_good, s, len);
 		line_take(w, s);
-		if (w->report->n_errors > n_errors)
+		/* A refused section takes its lines with it. */
+		if (w->report->n_errors > n_errors ||
+			(w->section && !*w->section))
 			continue;
 		w->n_good += len;
 		w->good[w->n_good++] = '\n';

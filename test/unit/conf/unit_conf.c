@@ -294,6 +294,12 @@ static void conf_load__all_errors(void **state)
 	struct sw_conf conf;
 	struct said said;
 
+	/* The lines of a refused section say nothing, and belong to no other.
+	 */
+	assert_int_equal(
+		load(GOOD "[job\n= x\nserver_lcores = 2\n", &conf, &said),
+		SW_ECONF);
+	assert_int_equal(said.n_lines, 1);
 	/* A line that is no syntax does not hide the values. */
 	assert_int_equal(load(GOOD "[job]\nnonsense\nagents = 0\n"
 				   "crc = 1\nrnak = 3\n[log]\nlevel = x\n",
