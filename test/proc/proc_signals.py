@@ -120,6 +120,7 @@ def test_drain_of_a_job_without_tensors():
                     ATTACH)
         p.await_out("attached")
         server = net.daemons.pop("a")
+        server.await_text("agent 0 joined")  # on its own, after the attach
         server.signal(signal.SIGTERM)
         server.await_text("draining")
         time.sleep(1)

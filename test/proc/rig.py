@@ -541,6 +541,10 @@ def main(tests):
         sys.exit(2)
     BUILD = os.path.abspath(sys.argv[1])
     os.environ["SUMWIRE_LAUNCHER"] = "none"  # ours come from the files
+    # A shell's "&" and nohup have these ignored, and programs inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in signal.SIGQUIT, signal.SIGHUP:
+        signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGALRM, on_alarm)
     end_by_sigterm()
     results = [run_one(name, tests[name]) for name in names]
