@@ -10,7 +10,10 @@
 
 #include "engine/base/error.h"
 
-enum { ROOM_FIRST = 4096 };
+enum {
+	ROOM_FIRST = 4096,
+	MOVE_MAX = 1 << 20, /* bytes a call; no user's pipe holds more */
+};
 
 void sw_lines_init(struct sw_lines *l, int fd, FILE *to, const char *tag)
 {
@@ -84,7 +87,7 @@ static void shut(struct sw_lines *l)
 
 int sw_lines_move(struct sw_lines *l)
 {
-	while (l->fd >= 0) {
+	for (size_t moved = 0; l->fd >= 0 && moved < MOVE_MAX;) {
 		size_t room = room_make(l);
 		ssize_t n = room ? read(l->fd, l->text + l->n, room) : 0;
 
@@ -97,6 +100,7 @@ int sw_lines_move(struct sw_lines *l)
 			break;
 		}
 		l->n += (size_t)n;
+		moved += (size_t)n;
 		lines_put(l);
 	}
 	return fflush(l->to) || ferror(l->to) ? SW_EIO : 0;

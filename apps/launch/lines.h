@@ -22,10 +22,11 @@ struct sw_lines {
  * @tag  stands before each line; borrowed */
 void sw_lines_init(struct sw_lines *l, int fd, FILE *to, const char *tag);
 
-/* sw_lines_move - give out every line that is there; never waits for more.  A
- * line ends with '\n', or with '\r' like that of a progress bar.  A last one
- * that ends with neither gets a '\n' when the other side has closed, and @l->fd
- * is then -1.  Errors: SW_EIO, @to cannot be written. */
+/* sw_lines_move - give out the lines that are there, 1 MiB of them at most, so
+ * that a process that never stops writing does not hold up the others; never
+ * waits for more.  A line ends with '\n', or with '\r' like that of a progress
+ * bar.  A last one that ends with neither gets a '\n' when the other side has
+ * closed, and @l->fd is then -1.  Errors: SW_EIO, @to cannot be written. */
 int sw_lines_move(struct sw_lines *l);
 
 /* sw_lines_fini - give out what is left, close. */
