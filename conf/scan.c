@@ -257,7 +257,7 @@ static void lines_take(struct walk *w)
 
 /* --- values --- */
 
-/* Give iniparser, which reads files by name, @n bytes of @text as one. */
+/* iniparser reads files by name: give it @n bytes of @text as a memory file. */
 static dictionary *values_read(const char *text, size_t n)
 {
 	int fd = memfd_create("configuration", MFD_CLOEXEC);

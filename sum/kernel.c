@@ -1,4 +1,4 @@
-/* kernel.c - the operations of sum.h by number.
+/* kernel.c - the kernels of sum.h by number.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "sum/kernel.h"
 
@@ -19,14 +19,14 @@ static const char *const names[SW_N_KERNELS] = {
 	[SW_KERNEL_DIVIDE] = "divide",
 };
 
-const char *sw_kernel_name(enum sw_kernel op)
+const char *sw_kernel_name(enum sw_kernel kernel)
 {
-	return op < SW_N_KERNELS ? names[op] : "?";
+	return kernel < SW_N_KERNELS ? names[kernel] : "?";
 }
 
-static bool has(const struct sw_sum_ops *ops, enum sw_kernel op)
+static bool has(const struct sw_sum_ops *ops, enum sw_kernel kernel)
 {
-	switch (op) {
+	switch (kernel) {
 	case SW_KERNEL_SCALE:
 		return ops->scale;
 	case SW_KERNEL_ROUND:
@@ -40,33 +40,36 @@ static bool has(const struct sw_sum_ops *ops, enum sw_kernel op)
 	case SW_KERNEL_DIVIDE:
 		return ops->divide;
 	default:
-		return ops->elem_bytes && op < SW_N_KERNELS;
+		return ops->elem_bytes && kernel < SW_N_KERNELS;
 	}
 }
 
-bool sw_kernel_shape(const struct sw_sum_ops *ops, enum sw_kernel op,
+bool sw_kernel_shape(const struct sw_sum_ops *ops, enum sw_kernel kernel,
 	struct sw_sum_shape *out)
 {
-	bool is_elem_out = op == SW_KERNEL_COPY || op == SW_KERNEL_SCALE;
-	bool is_round = op == SW_KERNEL_ROUND || op == SW_KERNEL_ROUND_SCALE;
-	bool is_fold = op == SW_KERNEL_ADD ||
-		       (op >= SW_KERNEL_MIN && op <= SW_KERNEL_BXOR);
+	bool is_elem_out =
+		kernel == SW_KERNEL_COPY || kernel == SW_KERNEL_SCALE;
+	bool is_round =
+		kernel == SW_KERNEL_ROUND || kernel == SW_KERNEL_ROUND_SCALE;
+	bool is_fold = kernel == SW_KERNEL_ADD ||
+		       (kernel >= SW_KERNEL_MIN && kernel <= SW_KERNEL_BXOR);
 
-	if (!has(ops, op))
+	if (!has(ops, kernel))
 		return false;
 	out->dst_bytes =
 		is_elem_out || is_round ? ops->elem_bytes : ops->acc_bytes;
-	out->src_bytes = is_round || op == SW_KERNEL_DIVIDE ? ops->acc_bytes
-							    : ops->elem_bytes;
+	out->src_bytes = is_round || kernel == SW_KERNEL_DIVIDE
+				 ? ops->acc_bytes
+				 : ops->elem_bytes;
 	out->reads_dst = is_fold;
 	out->may_alias = out->src_bytes >= out->dst_bytes;
 	return true;
 }
 
-void sw_kernel_run(const struct sw_sum_ops *ops, enum sw_kernel op,
+void sw_kernel_run(const struct sw_sum_ops *ops, enum sw_kernel kernel,
 	const struct sw_sum_call *c)
 {
-	switch (op) {
+	switch (kernel) {
 	case SW_KERNEL_COPY:
 		ops->copy(c->dst, c->src[0], c->n);
 		return;

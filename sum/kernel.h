@@ -1,4 +1,4 @@
-/* kernel.h - the operations of sum.h by number, for the checker and the bench.
+/* kernel.h - the kernels of sum.h by number, for the checker and the bench.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_SUM_KERNEL_H
 #define SW_SUM_KERNEL_H
@@ -25,7 +25,7 @@ enum sw_kernel {
 
 enum { SW_KERNEL_MAX_SRC = 8 };
 
-/* What one element of an operation reads and writes, in bytes. */
+/* How many bytes a kernel reads and writes for each element. */
 struct sw_sum_shape {
 	uint32_t dst_bytes; /* written */
 	uint32_t src_bytes; /* read from each source */
@@ -33,7 +33,7 @@ struct sw_sum_shape {
 	bool may_alias;     /* dst may equal a source */
 };
 
-/* The arguments of one call; an operation ignores what it has not. */
+/* The arguments of one call; a kernel ignores those that it does not have. */
 struct sw_sum_call {
 	void *dst;
 	const void *src[SW_KERNEL_MAX_SRC]; /* only SW_KERNEL_SUM reads beyond
@@ -45,16 +45,16 @@ struct sw_sum_call {
 };
 
 /* sw_kernel_name - "copy", "put", "add", "sum", …  Static text. */
-const char *sw_kernel_name(enum sw_kernel op);
+const char *sw_kernel_name(enum sw_kernel kernel);
 
-/* sw_kernel_shape - fill @out; false where @ops has no such operation (a dtype
+/* sw_kernel_shape - fill @out; false where @ops has no such kernel (a dtype
  * not in use, rounding of a dtype that is its own accumulator, bits of floats,
  * scaled bool). */
-bool sw_kernel_shape(const struct sw_sum_ops *ops, enum sw_kernel op,
+bool sw_kernel_shape(const struct sw_sum_ops *ops, enum sw_kernel kernel,
 	struct sw_sum_shape *out);
 
-/* sw_kernel_run - make the call; @ops must have the operation. */
-void sw_kernel_run(const struct sw_sum_ops *ops, enum sw_kernel op,
+/* sw_kernel_run - make the call; @ops must have the kernel. */
+void sw_kernel_run(const struct sw_sum_ops *ops, enum sw_kernel kernel,
 	const struct sw_sum_call *call);
 
 #endif

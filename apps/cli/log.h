@@ -31,7 +31,7 @@ void sw_log_sink_close(struct sw_log_sink *sink);
 
 /* sw_log_sink_keep - from now on keep the last error in @fd too, as
  * sw_agent_error_write does; the sink owns @fd; -1 is ignored.
- * sw_log_sink_forget - there was no error so far. */
+ * sw_log_sink_forget - clear the error that is kept. */
 void sw_log_sink_keep(struct sw_log_sink *sink, int fd);
 void sw_log_sink_forget(struct sw_log_sink *sink);
 

@@ -1,7 +1,7 @@
 /* cost_step.c - server and workers stepped in one thread, stage by stage.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The loop sees a node of ours in place of each real one.  What a node will
+ * The loop sees a shim in place of each engine.  What an engine will
  * send is not known before it is asked: so all runs twice.  The first run notes
  * what was sent, call by call; the second one calls the function of its stage,
  * and sees that it sends the same.
@@ -20,15 +20,15 @@ enum {
 	NOTHING = COST_KINDS,
 };
 
-/* What the first run sent, a kind for each time that a node was asked. */
+/* What the first run sent, a kind for each time that an engine was asked. */
 struct sent {
 	uint8_t *kinds;
 	size_t n, capacity, at;
 	bool is_known, differs;
 };
 
-struct node {
-	struct sw_engine node; /* first: it is cast back */
+struct shim {
+	struct sw_engine base; /* first: it is cast back */
 	struct sw_engine *real;
 	struct step *step;
 	uint32_t side;
@@ -40,21 +40,21 @@ struct step {
 	uint64_t now_ns;
 	bool is_counted; /* a measured round of the second run */
 	uint64_t units[COST_N_STAGES];
-	struct node shims[COST_ENDS][SW_LOOP_ENGINES];
+	struct shim shims[COST_ENDS][SW_LOOP_ENGINES];
 };
 
 /* --- stages: a function for each, none like the other, and called by pointer,
  * so that no compiler makes one of two --- */
 
 #define RX(number, function)                                                   \
-	static void function(struct node *s, uint64_t now_ns, uint32_t port_i, \
+	static void function(struct shim *s, uint64_t now_ns, uint32_t port_i, \
 		const struct sw_rx_frame *f, uint32_t n)                       \
 	{                                                                      \
 		s->real->rx(s->real, now_ns, port_i, f, n);                    \
 		s->step->units[number] += n;                                   \
 	}
 #define TX(number, function)                                                 \
-	static uint32_t function(struct node *s, uint64_t now_ns,            \
+	static uint32_t function(struct shim *s, uint64_t now_ns,            \
 		uint32_t port_i, struct sw_tx_frame *out, uint32_t max)      \
 	{                                                                    \
 		uint32_t n = s->real->tx(s->real, now_ns, port_i, out, max); \
@@ -64,7 +64,7 @@ struct step {
 	}
 #define TICK(number, function)                                        \
 	static uint64_t function(                                     \
-		struct node *s, uint64_t now_ns, uint64_t gap_ns)     \
+		struct shim *s, uint64_t now_ns, uint64_t gap_ns)     \
 	{                                                             \
 		uint64_t at = s->real->tick(s->real, now_ns, gap_ns); \
                                                                       \
@@ -120,18 +120,18 @@ static uint32_t turn(struct step *x, struct sw_loop *loop)
 	return sw_loop_turn(loop, x->now_ns);
 }
 
-static void (*const rx_stages[COST_ENDS][COST_KINDS])(struct node *, uint64_t,
+static void (*const rx_stages[COST_ENDS][COST_KINDS])(struct shim *, uint64_t,
 	uint32_t, const struct sw_rx_frame *,
 	uint32_t) = {{server_ack_in, server_other_in, server_push},
 	{worker_ack_in, worker_other_in, worker_result}};
 
 static uint32_t (*const tx_stages[COST_ENDS][COST_KINDS + 1])(
-	struct node *, uint64_t, uint32_t, struct sw_tx_frame *, uint32_t) = {
+	struct shim *, uint64_t, uint32_t, struct sw_tx_frame *, uint32_t) = {
 	{server_ack_out, server_other_out, server_result, server_idle},
 	{worker_ack_out, worker_other_out, worker_push, worker_idle}};
 
 static uint64_t (*const tick_stages[COST_ENDS])(
-	struct node *, uint64_t, uint64_t) = {server_tick, worker_tick};
+	struct shim *, uint64_t, uint64_t) = {server_tick, worker_tick};
 
 /* By end, and whether it is counted. */
 static uint32_t (*const turn_stages[COST_ENDS][2])(struct step *,
@@ -140,12 +140,12 @@ static uint32_t (*const turn_stages[COST_ENDS][2])(struct step *,
 static void (*const submit_stages[2])(struct step *, uint32_t) = {
 	submit, worker_submit};
 
-/* --- the node that the loop sees --- */
+/* --- the shim that the loop sees --- */
 
-static void shim_rx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
+static void shim_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n)
 {
-	struct node *s = (struct node *)node;
+	struct shim *s = (struct shim *)engine;
 
 	if (s->step->is_counted)
 		rx_stages[s->side][sw_cost_kind(frames->data)](
@@ -154,9 +154,10 @@ static void shim_rx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 		s->real->rx(s->real, now_ns, port_i, frames, n);
 }
 
-static uint64_t shim_tick(struct sw_engine *node, uint64_t now_ns, uint64_t gap)
+static uint64_t shim_tick(
+	struct sw_engine *engine, uint64_t now_ns, uint64_t gap)
 {
-	struct node *s = (struct node *)node;
+	struct shim *s = (struct shim *)engine;
 
 	return s->step->is_counted ? tick_stages[s->side](s, now_ns, gap)
 				   : s->real->tick(s->real, now_ns, gap);
@@ -178,22 +179,22 @@ static void note(struct sent *sent, uint8_t kind)
 	sent->kinds[sent->n++] = kind;
 }
 
-/* What the node will send, as it did in the first run. */
+/* What the engine will send, as it did in the first run. */
 static uint8_t expected(struct sent *sent)
 {
 	return sent->is_known && sent->at < sent->n ? sent->kinds[sent->at++]
 						    : NOTHING;
 }
 
-static uint32_t shim_tx(struct sw_engine *node, uint64_t now_ns,
+static uint32_t shim_tx(struct sw_engine *engine, uint64_t now_ns,
 	uint32_t port_i, struct sw_tx_frame *out, uint32_t max)
 {
-	struct node *s = (struct node *)node;
+	struct shim *s = (struct shim *)engine;
 	struct sent *sent = s->step->sent;
 	uint8_t kind = expected(sent), is;
 	uint32_t n;
 
-	s->real->holds_data = node->holds_data;
+	s->real->holds_data = engine->holds_data;
 	n = s->step->is_counted
 		    ? tx_stages[s->side][kind](s, now_ns, port_i, out, max)
 		    : s->real->tx(s->real, now_ns, port_i, out, max);
@@ -205,9 +206,9 @@ static uint32_t shim_tx(struct sw_engine *node, uint64_t now_ns,
 	return n;
 }
 
-static bool shim_is_busy(const struct sw_engine *node)
+static bool shim_is_busy(const struct sw_engine *engine)
 {
-	const struct node *s = (const struct node *)node;
+	const struct shim *s = (const struct shim *)engine;
 
 	return s->real->is_busy(s->real);
 }
@@ -215,17 +216,17 @@ static bool shim_is_busy(const struct sw_engine *node)
 static void put_shim(struct step *x, uint32_t side, uint32_t endpoint,
 	struct sw_engine *real)
 {
-	struct node *s = &x->shims[side][endpoint];
+	struct shim *s = &x->shims[side][endpoint];
 
-	*s = (struct node){.real = real,
+	*s = (struct shim){.real = real,
 		.step = x,
 		.side = side,
-		.node = {.stats = real->stats,
+		.base = {.stats = real->stats,
 			.rx = shim_rx,
 			.tick = shim_tick,
 			.tx = shim_tx,
 			.is_busy = shim_is_busy}};
-	sw_loop_set(&x->nodes.loops[side], endpoint, &s->node);
+	sw_loop_set(&x->nodes.loops[side], endpoint, &s->base);
 }
 
 /* --- running it --- */

@@ -10,11 +10,10 @@
 #include "engine/base/error.h"
 
 enum {
-	SUBMITS = 32, /* taken at once from a client's ring */
-	TURN_MAX =
-		256, /* taken in a turn; then no further client is looked at */
-	BURST = 512, /* declarations looked at in a turn */
-	CLASH = 32,  /* of those, that differ between local ranks */
+	SUBMITS = 32,   /* taken at once from a client's ring */
+	TURN_MAX = 256, /* taken in a turn, before the next client's turn */
+	BURST = 512,    /* declarations looked at in a turn */
+	CLASH = 32,     /* how many of them may differ between local ranks */
 };
 
 /* --- the other lcores' lanes of the worker --- */

@@ -20,10 +20,10 @@ struct agent_core {
 	uint32_t n_lost; /* lines that the next report counts */
 	struct sw_host_client *clients[AGENT_LOCAL_MAX]; /* NULL: no submits */
 	uint32_t next_client; /* whose submits are taken next */
-	/* The batch that is being declared; how many of its tensors were looked
-	 * at. */
+	/* The batch that is being declared, whether tensors of it are left to
+	 * look at, and how many were looked at. */
 	struct agent_command batch;
-	bool is_declaring; /* some were not */
+	bool is_declaring;
 	uint32_t n_looked;
 	struct sw_host_tuning tuning; /* in use, as the processes see them */
 	bool are_tuning_shown;

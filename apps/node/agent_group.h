@@ -39,7 +39,7 @@ struct agent_control {
 	char end_text[2 * SW_TEXT_MAX];
 	uint32_t first;           /* rank of local rank 0 */
 	uint32_t declarer, batch; /* whose batch is declared */
-	/* That batch, until it is built in all lanes; n 0: none. */
+	/* The declarer's batch, until all lanes have built it; n 0: none. */
 	struct agent_command building;
 	/* lanes that have it; tensors in all, and indices of theirs */
 	uint32_t n_lanes_built, n_built, n_places;

@@ -169,8 +169,8 @@ static int build(struct agent_control *c)
 	uint32_t n;
 	int err = 0;
 
-	if (!c->n_lanes_built) /* in each lane the same: more may go meanwhile
-				*/
+	/* Choose once for all lanes: more streams may go meanwhile. */
+	if (!c->n_lanes_built)
 		c->again = again_of(c);
 	n = c->building.n_new = list_new(c, list);
 	c->building.first = c->again ? c->again : c->n_places;

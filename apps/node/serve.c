@@ -122,7 +122,7 @@ void sw_serve_close(struct sw_serve *s)
 /* What the control thread wants of this one. */
 static uint32_t follow(struct sw_serve_core *c)
 {
-	const struct sw_engine *node = sw_server_engine(c->engine);
+	const struct sw_engine *engine = sw_server_engine(c->engine);
 	int wanted =
 		atomic_load_explicit(&c->serve->wanted, memory_order_acquire);
 
@@ -132,7 +132,7 @@ static uint32_t follow(struct sw_serve_core *c)
 		memory_order_relaxed);
 	if (wanted == SW_SERVE_RUN)
 		return 0;
-	atomic_store(&c->is_quiet, !node->is_busy(node));
+	atomic_store(&c->is_quiet, !engine->is_busy(engine));
 	if (c->done == wanted)
 		return 0;
 	c->done = wanted;

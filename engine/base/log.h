@@ -27,9 +27,8 @@ void sw_log(const struct sw_log *log, enum sw_log_level level, const char *fmt,
 enum { SW_IP_TEXT = 16 };
 const char *sw_ip_text(uint32_t ip, char out[SW_IP_TEXT]);
 
-/* sw_agents_text - write the bits of @agents as "agent 2" or "agents 0, 2-5"
- * into
- * @out, which is returned. */
+/* sw_agents_text - write the bits of @agents into @out as "agent 2" or
+ * "agents 0, 2-5".  Returns @out. */
 enum { SW_AGENTS_TEXT = 192 };
 const char *sw_agents_text(uint64_t agents, char out[SW_AGENTS_TEXT]);
 

@@ -330,8 +330,8 @@ static inline bool sw_flow_is_old(
 	return h->psn <= f->rx_psn[h->class];
 }
 
-/* sw_flow_is_recent - is the number of @h one of the last that were believed,
- * or left out, in its space? */
+/* sw_flow_is_recent - is the packet number of @h less than SW_PSN_SKIP behind
+ * the newest one that was believed in its space? */
 static inline bool sw_flow_is_recent(
 	const struct sw_flow *f, const struct sw_header *h)
 {

@@ -9,7 +9,7 @@
 enum {
 	DRAIN_TURNS = 64, /* after a gap; a port cannot hold more bursts */
 	TICK_NS = 50000,  /* the shortest timer: sw_params.ack_delay */
-	TX_BURST = 16,    /* frames that a node is asked for at once */
+	TX_BURST = 16,    /* frames that an engine is asked for at once */
 	STOP_PART = 5,    /* of stop_gap_ns, which a longer gap counts as */
 };
 
@@ -34,29 +34,30 @@ void sw_loop_set_rate(struct sw_loop *l, uint32_t port_i, uint64_t rate_bit_s)
 		port->max_payload);
 }
 
-void sw_loop_set(struct sw_loop *l, uint32_t endpoint, struct sw_engine *node)
+void sw_loop_set(struct sw_loop *l, uint32_t endpoint, struct sw_engine *engine)
 {
-	l->nodes[endpoint] = node;
-	if (endpoint >= l->n_nodes)
-		l->n_nodes = endpoint + 1;
-	while (l->n_nodes && !l->nodes[l->n_nodes - 1])
-		l->n_nodes--;
+	l->engines[endpoint] = engine;
+	if (endpoint >= l->n_engines)
+		l->n_engines = endpoint + 1;
+	while (l->n_engines && !l->engines[l->n_engines - 1])
+		l->n_engines--;
 	l->tick_at_ns = 0;
 }
 
-/* Hand each run of frames for one node to it. */
+/* Hand each run of frames for one engine to it. */
 static void give(struct sw_loop *l, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n)
 {
 	for (uint32_t i = 0, end; i < n; i = end) {
 		uint32_t to = frames[i].endpoint;
-		struct sw_engine *node = to < l->n_nodes ? l->nodes[to] : NULL;
+		struct sw_engine *engine =
+			to < l->n_engines ? l->engines[to] : NULL;
 
 		for (end = i + 1; end < n && frames[end].endpoint == to; end++)
 			;
-		if (node)
-			SW_TIMED(node->stats->ticks_node_rx,
-				node->rx(node, now_ns, port_i, &frames[i],
+		if (engine)
+			SW_TIMED(engine->stats->ticks_engine_rx,
+				engine->rx(engine, now_ns, port_i, &frames[i],
 					end - i));
 		else
 			sw_count(&l->stats.rx_endpoint, end - i);
@@ -89,14 +90,14 @@ static uint32_t rx_all(struct sw_loop *l, uint64_t now_ns)
 	return sum;
 }
 
-/* @n frames of node @endpoint leave. */
+/* @n frames of engine @endpoint leave. */
 static void send_all(struct sw_loop *l, uint32_t port_i, uint32_t endpoint,
 	struct sw_tx_frame *frames, uint32_t n, uint64_t now_ns)
 {
 	struct sw_port *port = l->ports[port_i];
 	struct sw_pace *pace = &l->pace[port_i];
 
-	if (!l->nodes[endpoint]->is_relay)
+	if (!l->engines[endpoint]->is_relay)
 		for (uint32_t i = 0; i < n; i++)
 			frames[i].endpoint = (uint16_t)endpoint;
 	if (sw_pace_is_set(pace))
@@ -105,27 +106,27 @@ static void send_all(struct sw_loop *l, uint32_t port_i, uint32_t endpoint,
 	SW_TIMED(l->stats.ticks_port_tx, port->ops->tx(port, frames, n));
 }
 
-/* At most @room frames of node @endpoint, which is last then if it had a turn
+/* At most @room frames of engine @endpoint, which is last then if it had a turn
  * for data. */
 static uint32_t tx_node(struct sw_loop *l, uint32_t port_i, uint32_t endpoint,
 	uint32_t room, uint64_t now_ns)
 {
-	struct sw_engine *node = l->nodes[endpoint];
+	struct sw_engine *engine = l->engines[endpoint];
 	struct sw_pace *pace = &l->pace[port_i];
 	struct sw_tx_frame frames[TX_BURST];
 	uint32_t sum = 0, n;
 
-	while (node && sum < room) {
+	while (engine && sum < room) {
 		uint32_t max = room - sum < TX_BURST ? room - sum : TX_BURST;
 
-		node->holds_data = !sw_pace_may(pace, now_ns);
+		engine->holds_data = !sw_pace_may(pace, now_ns);
 		max = sw_pace_frames(pace, now_ns, max);
-		SW_TIMED(node->stats->ticks_node_tx,
-			n = node->tx(node, now_ns, port_i, frames, max));
+		SW_TIMED(engine->stats->ticks_engine_tx,
+			n = engine->tx(engine, now_ns, port_i, frames, max));
 		if (!n)
 			break;
 		send_all(l, port_i, endpoint, frames, n, now_ns);
-		if (!node->holds_data)
+		if (!engine->holds_data)
 			l->first[port_i] = endpoint + 1; /* tx wraps */
 		sum += n;
 	}
@@ -139,13 +140,13 @@ static uint32_t tx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
 	uint64_t now_ns)
 {
 	uint32_t room = port->ops->tx_room(port), n = 0;
-	uint32_t e = l->first[port_i] < l->n_nodes ? l->first[port_i] : 0;
+	uint32_t e = l->first[port_i] < l->n_engines ? l->first[port_i] : 0;
 	struct sw_pace *pace = &l->pace[port_i];
 	bool is_held;
 
-	for (uint32_t i = 0; i < l->n_nodes; i++) {
+	for (uint32_t i = 0; i < l->n_engines; i++) {
 		n += tx_node(l, port_i, e, room - n, now_ns);
-		e = e + 1 < l->n_nodes ? e + 1 : 0;
+		e = e + 1 < l->n_engines ? e + 1 : 0;
 	}
 	if (n < room) { /* nobody has more, or pacing holds it back */
 		is_held = !sw_pace_may(pace, now_ns);
@@ -165,10 +166,10 @@ static uint64_t tick(struct sw_loop *l, uint64_t now_ns)
 
 	sw_set_word(&l->stats.poll_gap_max_us,
 		sw_max64(l->stats.poll_gap_max_us, gap / 1000));
-	for (uint32_t e = 0; e < l->n_nodes; e++)
-		if (l->nodes[e])
-			at = sw_min64(at,
-				l->nodes[e]->tick(l->nodes[e], now_ns, gap));
+	for (uint32_t e = 0; e < l->n_engines; e++)
+		if (l->engines[e])
+			at = sw_min64(at, l->engines[e]->tick(
+						  l->engines[e], now_ns, gap));
 	return at;
 }
 
@@ -205,7 +206,7 @@ uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)
 	l->n_drain = n && l->n_drain ? l->n_drain - 1 : 0;
 	if (!l->n_drain && now >= l->tick_at_ns) {
 		SW_TIMED(l->stats.ticks_tick, l->tick_at_ns = tick(l, now));
-		l->tick_at_ns = sw_look_again(l->tick_at_ns, now, l->n_nodes);
+		l->tick_at_ns = sw_look_again(l->tick_at_ns, now, l->n_engines);
 	}
 	l->tx_at_ns = UINT64_MAX;
 	for (uint32_t p = 0; p < l->n_ports; p++)
@@ -226,8 +227,8 @@ uint64_t sw_loop_wait(const struct sw_loop *l, uint64_t now_ns, uint64_t max_ns)
 
 bool sw_loop_is_busy(const struct sw_loop *l)
 {
-	for (uint32_t e = 0; e < l->n_nodes; e++)
-		if (l->nodes[e] && l->nodes[e]->is_busy(l->nodes[e]))
+	for (uint32_t e = 0; e < l->n_engines; e++)
+		if (l->engines[e] && l->engines[e]->is_busy(l->engines[e]))
 			return true;
 	return false;
 }

@@ -13,10 +13,9 @@ enum { SW_LOOP_ENGINES = 64 };
  * the time in which we did not listen, and no limit is out of reach where every
  * turn comes that late. */
 struct sw_loop {
-	struct sw_engine
-		*nodes[SW_LOOP_ENGINES]; /* by endpoint; NULL: not here */
-	uint32_t n_nodes;                /* none from this one on */
-	uint32_t first[SW_MAX_PORTS];    /* the one that sends first */
+	struct sw_engine *engines[SW_LOOP_ENGINES]; /* by endpoint, or NULL */
+	uint32_t n_engines;           /* no endpoint has one from here on */
+	uint32_t first[SW_MAX_PORTS]; /* the endpoint that sends first */
 	struct sw_port *const *ports;
 	uint32_t n_ports;
 	struct sw_stats stats; /* of the ports and the turns */
@@ -32,7 +31,7 @@ struct sw_loop {
 	struct sw_pace pace[SW_MAX_PORTS];
 };
 
-/* sw_loop_init - a loop without nodes over @ports, which are borrowed. */
+/* sw_loop_init - a loop without engines over @ports, which are borrowed. */
 void sw_loop_init(struct sw_loop *l, struct sw_port *const *ports,
 	uint32_t n_ports, uint64_t stop_gap_ns, uint64_t now_ns);
 
@@ -42,9 +41,10 @@ static inline const struct sw_stats *sw_loop_stats(const struct sw_loop *l)
 	return &l->stats;
 }
 
-/* sw_loop_set - @node has endpoint @endpoint of every port from now on; NULL:
+/* sw_loop_set - @engine has endpoint @endpoint of every port from now on; NULL:
  * nobody has, and its frames are dropped. */
-void sw_loop_set(struct sw_loop *l, uint32_t endpoint, struct sw_engine *node);
+void sw_loop_set(
+	struct sw_loop *l, uint32_t endpoint, struct sw_engine *engine);
 
 /* sw_loop_set_rate - pace a port to @rate_bit_s of payload from its next frame
  * on; 0: to what its link carries. */
@@ -74,7 +74,7 @@ static inline void sw_loop_look(struct sw_loop *l)
 	l->tick_at_ns = 0;
 }
 
-/* sw_loop_is_busy - is anything outstanding at any node? */
+/* sw_loop_is_busy - is anything outstanding at any engine? */
 bool sw_loop_is_busy(const struct sw_loop *l);
 
 /* sw_loop_now - the engine's clock at the caller's @now_ns. */

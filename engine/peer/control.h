@@ -1,8 +1,8 @@
 /* control.h - the ordered control stream of a session, one in each direction.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * It delivers control messages exactly once and in the order in which they were
- * built: those that sw_type_is_ordered names.  All others stay outside.
+ * It delivers the control messages that sw_type_is_ordered names exactly once
+ * and in the order in which they were built.  Other control frames bypass it.
  *
  * Sender.  A message gets the next number when it is built, leaves at once, and
  * is kept until it is acknowledged.  The window holds eight.  While it is full
@@ -55,14 +55,15 @@ struct sw_control {
 	struct sw_message window[SW_CONTROL_WINDOW];
 };
 
-/* sw_control_reset - a new session: nothing was built or taken. */
+/* sw_control_reset - begin a new session, with nothing built or taken. */
 static inline void sw_control_reset(struct sw_control *c)
 {
 	c->n_built = c->n_acked = c->n_sent = c->n_taken = 0;
 }
 
 /* sw_control_is_idle - has the peer acknowledged all messages?
- * sw_control_has_acked - and message @number, which was built? */
+ * sw_control_has_acked - has it acknowledged message @number, which was built?
+ */
 static inline bool sw_control_is_idle(const struct sw_control *c)
 {
 	return c->n_acked == c->n_built;
@@ -91,8 +92,8 @@ static inline bool sw_control_is_full(const struct sw_control *c)
 	return c->n_built - c->n_acked == SW_CONTROL_WINDOW;
 }
 
-/* sw_control_put - a message is built, and leaves now: keep it and write its
- * number into @h.  The window is not full, and nothing waits to be sent again.
+/* sw_control_put - keep a message that leaves now, and write its number into
+ * @h.  The window is not full, and nothing waits to be sent again.
  * @payload  h->payload_len bytes, at most SW_ORDERED_MAX; copied */
 void sw_control_put(struct sw_control *c, struct sw_header *h,
 	const void *payload, const struct sw_params *params, uint64_t now_ns);
@@ -122,8 +123,8 @@ bool sw_control_take(
 bool sw_control_on_ack(struct sw_control *c, const struct sw_header *h,
 	const struct sw_params *params, uint64_t now_ns, struct sw_stats *st);
 
-/* sw_control_tick - when the timer is due all messages in the window are to
- * leave again.  Returns when to look again; UINT64_MAX: the window is empty. */
+/* sw_control_tick - if the timer is due, let all messages in the window leave
+ * again.  Returns when to call again; UINT64_MAX: the window is empty. */
 uint64_t sw_control_tick(
 	struct sw_control *c, const struct sw_params *params, uint64_t now_ns);
 

@@ -23,7 +23,7 @@ enum { SW_RUN = 4 };
 /* Control frames that a peer is owed; the lowest bit leaves first. */
 enum sw_owed {
 	SW_OWE_ERROR,
-	SW_OWE_REQUEST, /* of a worker: HELLO, JOIN, DECLARE, LEAVE */
+	SW_OWE_REQUEST, /* a worker's HELLO, JOIN, DECLARE or LEAVE */
 	SW_OWE_AGAIN,   /* messages of the control stream */
 	SW_OWE_STATUS,
 	SW_OWE_TUNE,
@@ -33,7 +33,7 @@ enum sw_owed {
 	SW_OWE_QUERY,
 	SW_OWE_ACK,
 	SW_OWE_KEEPALIVE,
-	SW_OWE_TAKEN, /* an acknowledgement, which every control frame has */
+	SW_OWE_TAKEN, /* an acknowledgement; every control frame carries it */
 	SW_N_OWED,
 	/* Messages of the control stream, which wait while its window is full.
 	 */
@@ -46,9 +46,9 @@ struct sw_peer {
 	uint32_t index;    /* among those of its engine */
 	uint32_t id;       /* of the session, as frames to us have it */
 	uint32_t far_id;   /* as frames to the peer have it */
-	uint32_t seed;     /* of its headers, both ways (sw_session_seed) */
+	uint32_t seed;     /* sw_session_seed, for headers both ways */
 	uint32_t owed;     /* bits of enum sw_owed */
-	uint32_t held;     /* of these, may not leave: the window is full */
+	uint32_t held;     /* bits that wait for room in the window */
 	uint8_t due_class; /* set in which it stands with data, or 8: in none */
 	bool has_crc;      /* data payloads to it and from it */
 	uint16_t way;      /* which of our endpoint's UDP ports */
@@ -80,13 +80,14 @@ static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
 	return i;
 }
 
-/* sw_peer_may_send - the bits of what may leave to it now. */
+/* sw_peer_may_send - return the control frames that may leave to it now, as
+ * bits of enum sw_owed. */
 static inline uint32_t sw_peer_may_send(const struct sw_peer *p)
 {
 	return p->owed & ~p->held;
 }
 
-/* sw_peer_put_due - enter it into the set of peers to which control frames may
+/* sw_peer_put_due - add it to the set of peers to which control frames may
  * leave, or remove it. */
 static inline void sw_peer_put_due(const struct sw_peer *p, struct sw_due *due)
 {
@@ -173,9 +174,9 @@ void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,
 uint32_t sw_peer_build_ack(struct sw_peer *p, uint64_t now_ns, uint64_t gap_ns,
 	struct sw_header *h, uint8_t *payload, struct sw_stats *st);
 
-/* sw_peer_send - a control frame leaves, whose header @out has.
- * sw_peer_send_message - the same of the next message of the control stream.
- * sw_peer_send_again - the next message that is to leave again does. */
+/* sw_peer_send - send the control frame whose header @out has.
+ * sw_peer_send_message - send it as the next message of the control stream.
+ * sw_peer_send_again - send the next message of the window once more. */
 void sw_peer_send(struct sw_peer *p, const uint8_t *payload, uint64_t now_ns,
 	struct sw_tx_frame *out, struct sw_stats *st);
 void sw_peer_send_message(struct sw_peer *p, const uint8_t *payload,
@@ -192,20 +193,20 @@ static inline void sw_peer_begin(struct sw_peer *p)
 	p->held = 0;
 }
 
-/* sw_peer_is_past - is @h, a control frame of a session, which newer ones have
- * overtaken (sw_flow_is_newer), dropped for that?  A message has an order of
- * its own, so a recent one is not. */
+/* sw_peer_is_past - must @h, a control frame that newer ones have overtaken
+ * (sw_flow_is_newer), be dropped?  A recent message is taken all the same: its
+ * own number has its order. */
 static inline bool sw_peer_is_past(
 	const struct sw_peer *p, const struct sw_header *h)
 {
 	return !sw_type_is_ordered(h->type) || !sw_flow_is_recent(&p->flow, h);
 }
 
-/* sw_peer_says_more - does @h say anything of the control stream?  It is a
- * control frame of a session, and not past.
- * sw_peer_on_message - if it does: take its acknowledgement.  False: @h is a
- * message, but not the next one, so drop it.
- * sw_peer_on_control - both. */
+/* sw_peer_says_more - does @h, a control frame of a session that is not past,
+ * carry a message or a new acknowledgement?
+ * sw_peer_on_message - if so, take the acknowledgement.  Returns false if @h is
+ * a message, but not the next one: drop it.
+ * sw_peer_on_control - do both. */
 static inline bool sw_peer_says_more(
 	const struct sw_peer *p, const struct sw_header *h)
 {
@@ -225,8 +226,9 @@ static inline bool sw_peer_on_control(struct sw_peer *p, struct sw_due *due,
 	       sw_peer_on_message(p, due, h, params, now_ns, st);
 }
 
-/* sw_peer_why_dead - "silent": nothing arrived for @params->dead_after.  NULL:
- * it is alive, but sw_peer_tick_control may know better. */
+/* sw_peer_why_dead - return "silent" if nothing has arrived for
+ * @params->dead_after, else NULL; sw_peer_tick_control may know another reason.
+ */
 static inline const char *sw_peer_why_dead(const struct sw_peer *p,
 	const struct sw_params *params, uint64_t now_ns)
 {
@@ -256,9 +258,9 @@ static inline uint64_t sw_peer_tick_at(const struct sw_peer *p)
 }
 
 /* sw_peer_tick_flow - timers of its flow: losses, an ACK that is due.
- * sw_peer_tick_window - that of its control stream, whose window is not empty;
- * sw_peer_tick_control - or is.  Returns why the peer is dead, or NULL: it has
- * acknowledged nothing for dead_after.
+ * sw_peer_tick_control - run the timer of the control stream.  Returns why the
+ * peer is dead (it acknowledged nothing for dead_after), or NULL.
+ * sw_peer_tick_window - the same, if the window is not empty.
  * sw_peer_tick_alive - a sign of life. */
 void sw_peer_tick_flow(struct sw_peer *p, struct sw_due *due, uint64_t now_ns,
 	sw_fate_fn fate, void *ctx, struct sw_stats *st);

@@ -11,8 +11,8 @@
  * changes brings that time forward at most, which costs a store; a look that
  * comes too early finds out when the next one is. */
 
-/* While the job forms nothing is lost with a member: it may be started again,
- * and the others wait for it as for one that has not joined. */
+/* While the job forms, a silent member counts as not joined: it may be started
+ * again, and the others wait for it. */
 static void bury(struct sw_session *s, const char *why)
 {
 	const struct sw_job *job = s->job;
@@ -70,9 +70,9 @@ static void look(struct sw_server *srv, uint32_t i)
 }
 
 static uint64_t on_tick(
-	struct sw_engine *node, uint64_t now_ns, uint64_t gap_ns)
+	struct sw_engine *engine, uint64_t now_ns, uint64_t gap_ns)
 {
-	struct sw_server *srv = (struct sw_server *)node;
+	struct sw_server *srv = (struct sw_server *)engine;
 	uint64_t at = UINT64_MAX;
 
 	srv->now_ns = now_ns;
@@ -93,9 +93,9 @@ static uint64_t on_tick(
 
 /* --- life --- */
 
-static bool server_is_busy(const struct sw_engine *node)
+static bool server_is_busy(const struct sw_engine *engine)
 {
-	const struct sw_server *srv = (const struct sw_server *)node;
+	const struct sw_server *srv = (const struct sw_server *)engine;
 
 	if (sw_server_open_chunks(srv))
 		return true;
@@ -121,7 +121,7 @@ int sw_server_open(struct sw_server **out, const struct sw_params *params,
 	srv = aligned_alloc(64, sizeof(*srv));
 	if (!srv)
 		return SW_ENOMEM;
-	*srv = (struct sw_server){.node = {.stats = &srv->stats,
+	*srv = (struct sw_server){.engine = {.stats = &srv->stats,
 					  .rx = sw_server_rx,
 					  .tick = on_tick,
 					  .tx = sw_server_tx,
@@ -156,7 +156,7 @@ void sw_server_set_lcores(
 
 struct sw_engine *sw_server_engine(struct sw_server *srv)
 {
-	return &srv->node;
+	return &srv->engine;
 }
 
 const struct sw_stats *sw_server_stats(const struct sw_server *srv)

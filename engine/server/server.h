@@ -39,7 +39,7 @@ int sw_server_open(struct sw_server **out, const struct sw_params *params,
 void sw_server_set_lcores(
 	struct sw_server *srv, uint32_t n, _Atomic uint64_t *all_used);
 
-/* sw_server_engine - what a loop drives. */
+/* sw_server_engine - return the part that a loop drives. */
 struct sw_engine *sw_server_engine(struct sw_server *srv);
 
 /* sw_server_stats - its counters.  Thread: any (sw_stats_add). */

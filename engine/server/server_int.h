@@ -74,8 +74,8 @@ struct sw_job {
 	struct sw_fault lost;
 	bool is_needed;
 	uint64_t wait_ns, wait_at_ns; /* FORMING: the next line about it */
-	/* Members whose TUNE waits until all know the last state; of the last
-	 * that was numbered, whose it was. */
+	/* Members whose TUNE waits until all know the last state, and the
+	 * member whose TUNE was numbered last. */
 	uint64_t asking;
 	uint16_t asked_last;
 	uint32_t weight;
@@ -99,15 +99,15 @@ struct sw_session {
 	struct sw_server *srv;
 	struct sw_job *job;
 	uint16_t member;
-	uint32_t status_number; /* of its last STATUS, on the control stream */
-	struct sw_tune_ask ask; /* job->asking: its last TUNE */
+	uint32_t status_number; /* message number of its last STATUS */
+	struct sw_tune_ask ask; /* its last TUNE, while job->asking has it */
 	/* It has a fault, and is not told of it again before then; else
 	 * UINT64_MAX. */
 	uint64_t error_at_ns;
 	struct sw_peer peer;   /* its id: index << 16 | generation */
 	struct sw_fault fault; /* err 0: none */
 	uint64_t nonce;        /* of its JOIN */
-	/* When to say again what it has not confirmed: unaware. */
+	/* When the ENDs in unaware leave again. */
 	uint64_t again_at_ns, again_wait_ns;
 	uint32_t n_answers;
 	/* Indices of dead tensors that it is to be told of; and of those that
@@ -162,7 +162,7 @@ _Static_assert(
 	(int)SW_MEM_OWNERS == (int)SW_MAX_JOBS, "memory is prepared by job");
 
 struct sw_server {
-	struct sw_engine node;
+	struct sw_engine engine;
 	struct sw_params params;
 	const struct sw_env *env;
 	struct sw_stats stats;
@@ -217,15 +217,15 @@ static inline uint64_t sw_job_all(const struct sw_job *job)
 
 /* --- server_rx.c, server_tx.c --- */
 
-/* sw_server_rx - node.rx: opens a burst, looks up each run of PUSHes once, then
- * looks at those sessions that may send something now. */
-void sw_server_rx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
+/* sw_server_rx - engine.rx: opens a burst, looks up each run of PUSHes once,
+ * then looks at those sessions that may send something now. */
+void sw_server_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n);
 
-/* sw_server_tx - node.tx: replies to strangers, one by one; then control
+/* sw_server_tx - engine.tx: replies to strangers, one by one; then control
  * frames; then results by class. */
-uint32_t sw_server_tx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
-	struct sw_tx_frame *out, uint32_t max);
+uint32_t sw_server_tx(struct sw_engine *engine, uint64_t now_ns,
+	uint32_t port_i, struct sw_tx_frame *out, uint32_t max);
 
 /* --- admit.c, admit_declare.c, admit_check.c --- */
 
@@ -291,9 +291,10 @@ const char *sw_member_text(
  * seldom; called when now_ns has come to wait_at_ns. */
 void sw_job_tell_waiting(struct sw_server *srv);
 
-/* sw_job_tune - a member asks for other tuning, its last one counts: it is
- * numbered, and all are told, when all know the last state.
- * sw_job_on_acked - a member has acknowledged something. */
+/* sw_job_tune - take a member's TUNE, which replaces its earlier one.  When all
+ * members know the last state, number it and tell all.
+ * sw_job_on_acked - a member has acknowledged something: perhaps all know now.
+ */
 void sw_job_tune(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h);
 void sw_job_on_acked(struct sw_job *job);

@@ -393,10 +393,10 @@ static uint32_t rx_some(struct sw_server *srv, const struct sw_rx_frame *f,
 	return n;
 }
 
-void sw_server_rx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
+void sw_server_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n)
 {
-	struct sw_server *srv = (struct sw_server *)node;
+	struct sw_server *srv = (struct sw_server *)engine;
 	struct sw_header heads[SW_RX_BURST];
 
 	srv->now_ns = now_ns;

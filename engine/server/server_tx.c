@@ -34,8 +34,8 @@ static uint32_t next_to_tell(struct sw_session *s)
 	return sw_shard_key_at(&s->job->shard, i);
 }
 
-/* CLOSE to a member that has closed the group, as we know; what else becomes of
- * the group is no business of it. */
+/* A member that has closed the group gets CLOSE, whatever else has become of
+ * the group. */
 static void describe_dead(
 	struct sw_session *s, struct sw_header *h, struct sw_fault *fault)
 {
@@ -346,15 +346,15 @@ static uint32_t tx_data(struct sw_server *srv, uint32_t port_i,
 	return n;
 }
 
-uint32_t sw_server_tx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
-	struct sw_tx_frame *out, uint32_t max)
+uint32_t sw_server_tx(struct sw_engine *engine, uint64_t now_ns,
+	uint32_t port_i, struct sw_tx_frame *out, uint32_t max)
 {
-	struct sw_server *srv = (struct sw_server *)node;
+	struct sw_server *srv = (struct sw_server *)engine;
 	uint32_t n;
 
 	srv->now_ns = now_ns;
 	if (tx_reply(srv, port_i, out))
 		return 1;
 	n = tx_controls(srv, port_i, out, max);
-	return n || node->holds_data ? n : tx_data(srv, port_i, out, max);
+	return n || engine->holds_data ? n : tx_data(srv, port_i, out, max);
 }

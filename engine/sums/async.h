@@ -54,7 +54,8 @@ static inline enum sw_push_verdict sw_kept_judge_push(const struct sw_kept *k,
 	return SW_PUSH_FOLD;
 }
 
-/* sw_kept_judge_query - what @member, which waits for @round, is to be told. */
+/* sw_kept_judge_query - decide the answer to @member, which waits for @round.
+ */
 static inline enum sw_query_verdict sw_kept_judge_query(
 	const struct sw_kept *k, uint32_t round, uint32_t member)
 {

@@ -178,7 +178,8 @@ enum sw_query_verdict {
 	SW_QUERY_GONE,   /* the member has pushed past it */
 };
 
-/* sw_cell_judge_query - what @member, which waits for @round, is to be told. */
+/* sw_cell_judge_query - decide the answer to @member, which waits for @round.
+ */
 static inline enum sw_query_verdict sw_cell_judge_query(
 	const struct sw_chunk *c, uint32_t round, uint32_t member)
 {

@@ -67,7 +67,7 @@ static inline enum sw_push_verdict sw_slot_judge_push(const struct sw_slot *s,
 	return s->is_ready ? SW_PUSH_DONE : SW_PUSH_HAVE;
 }
 
-/* sw_slot_judge_query - what @member, which waits for chunk @j, is to be told.
+/* sw_slot_judge_query - decide the answer to @member, which waits for chunk @j.
  */
 static inline enum sw_query_verdict sw_slot_judge_query(const struct sw_slot *s,
 	uint64_t members, uint32_t base, uint32_t j, uint32_t member)

@@ -41,7 +41,7 @@ struct sw_header {
 			uint32_t key;
 			uint32_t j;          /* number of the chunk there */
 			uint32_t collective; /* its number */
-			uint16_t tag;        /* of count and root */
+			uint16_t tag;        /* made from count and root */
 			union {
 				uint16_t weight; /* as above */
 				uint16_t n;      /* WANT: chunks, from j on */
@@ -57,9 +57,9 @@ struct sw_header {
 			uint32_t left; /* LEFT: the session that is closed */
 			uint32_t unused1;
 			uint32_t returned; /* credit that was never used */
-			/* Of the control stream (engine/peer/control.h): the
-			 * number of this message, and of the last one that the
-			 * sender took. */
+			/* The control stream (engine/peer/control.h): the
+			 * number of this message, and that of the last message
+			 * that the sender took. */
 			uint16_t number;
 			uint8_t unused2[4];
 			uint16_t taken;
@@ -69,8 +69,8 @@ struct sw_header {
 	uint32_t grant;    /* credit the sender gives, cumulative, quanta */
 	uint16_t psn_high;
 	uint32_t payload_crc __attribute__((packed));
-	/* Of a frame to be sealed, and of one that was opened: its session's
-	 * seed (sw_session_seed), 0 of a frame without a session. */
+	/* On the wire a CRC.  Before sw_header_seal and after sw_frames_open it
+	 * is the session's seed (sw_session_seed); 0 without a session. */
 	uint32_t head_crc __attribute__((packed));
 	uint64_t psn; /* 48 bits; unique per session, direction, class */
 };

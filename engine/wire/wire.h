@@ -99,8 +99,8 @@ static inline bool sw_type_is_ordered(uint8_t type)
 	return type == SW_STATUS || type == SW_TUNE;
 }
 
-/* The largest payload of such a message: the smallest class, so that each
- * frame of a window has its place. */
+/* The largest payload of such a message, which fits the smallest payload class.
+ */
 enum { SW_ORDERED_MAX = 1344 };
 
 /* What a push_pull does with the contributions. */
@@ -200,9 +200,9 @@ static inline uint32_t sw_data_crc_far(uint32_t seed, const struct sw_header *h,
  * dropped, and why is counted.  The header's CRC is not judged yet: head_crc
  * becomes the seed that the frame was sealed with, which its session must have.
  * HELLO and JOIN of any version pass: JOIN carries the range of versions, and
- * is answered by an error that names both. What has come is in no cache of this
- * core: so all headers are read before the first frame is handled, while those
- * behind them are fetched. */
+ * is answered by an error that names both.  The frames are in no cache of this
+ * core yet, so it reads all headers before it handles the first frame, while
+ * the next ones are fetched. */
 void sw_frames_open(const struct sw_rx_frame *frames, uint32_t n,
 	struct sw_header *heads, struct sw_stats *st);
 

@@ -1,21 +1,21 @@
-/* deaths.c - what needs a member or a local rank that is gone ends; the rest
- * goes on.  SPDX-License-Identifier: BSD-3-Clause
+/* deaths.c - abort whatever depends on a rank that has died or left.
+ * SPDX-License-Identifier: BSD-3-Clause
  *
- * A local rank that has left, by closing, is missed when something that it
- * lacks is open.  One that died ends all that it is in, whether it is open here
- * or elsewhere: the streams of its groups, and of each tensor the rounds from
- * the first on that it has not begun, which nobody can complete.  If there is
- * no group of others that is alive the job ends instead, for all, with the same
- * sentence: with it nothing could go on.
+ * A local rank that left by closing ends only what is open and still needs it.
+ * A local rank that died ends everything it is part of, open or not: the
+ * streams of its groups, and of each tensor the rounds that it has not begun,
+ * which nobody can complete.  If no group without it is alive, the whole job
+ * ends with the same sentence, since nothing could go on.
  *
- * Of members the coordinator decides that, and says in STATUS which are gone.
+ * For members the coordinator makes that decision, and STATUS says which are
+ * gone.
  *
- * In an asynchronous job nothing ends by that, but what waits for one.  What a
- * server has answered may be of the past, and it may learn later than we do
- * that somebody left, and have a push of that one on its way.  So a WAIT counts
- * that comes when all servers have learned it: who left may know that after
- * dead_after, then says LEAVE, and a server that receives none gives it up
- * after dead_after; one more is for clocks that stood still.
+ * In an asynchronous job a death ends only the workers that wait for the dead.
+ * A server may have answered before the death, or learn of it later than we do,
+ * with a push of the dead member still on its way.  So a WAIT counts only once
+ * all servers must know: a member that leaves may notice after dead_after, then
+ * says LEAVE; a server that misses the LEAVE gives up after another dead_after;
+ * a third allows for clocks that stood still.
  */
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static bool lacks(
 		 : !sw_bits_has(t->asked, local) || sw_grow_lacks(t, local);
 }
 
-/* What is open of it, or will be.  Who died closes a group no more. */
+/* Kill the tensor.  A dead rank cannot close its groups, so close them here. */
 static void end(struct sw_worker *w, struct sw_wtensor *t, const char *why)
 {
 	sw_tensor_kill(
@@ -45,8 +45,8 @@ static void end(struct sw_worker *w, struct sw_wtensor *t, const char *why)
 	if (!t->stream || sw_worker_end_of(w))
 		return;
 	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
-		for (uint64_t m =
-				w->lost.died[i] & t->stream->group.has_local[i];
+		for (uint64_t m = w->deaths.died[i] &
+				  t->stream->group.has_local[i];
 			m; m &= m - 1)
 			sw_stream_close(
 				w, t, 64 * i + (uint32_t)__builtin_ctzll(m));
@@ -54,14 +54,14 @@ static void end(struct sw_worker *w, struct sw_wtensor *t, const char *why)
 
 /* --- local ranks --- */
 
-/* Of the last that died there is a sentence. */
+/* Only for the local rank that died last is a sentence kept. */
 static const char *why_lost(const struct sw_worker *w,
 	const struct sw_wtensor *t, uint32_t local, char text[SW_TEXT_MAX])
 {
-	bool has_died = sw_bits_has(w->lost.died, local);
+	bool has_died = sw_bits_has(w->deaths.died, local);
 
-	if (has_died && local == w->lost.local)
-		return w->lost.why;
+	if (has_died && local == w->deaths.local)
+		return w->deaths.why;
 	snprintf(text, SW_TEXT_MAX,
 		"node %.40s: local rank %u %s; %s %.64s cannot complete",
 		w->node_name, local, has_died ? "died" : "left",
@@ -74,7 +74,7 @@ static void miss(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 	char text[SW_TEXT_MAX];
 	const char *why = why_lost(w, t, local, text);
 
-	if (t->stream || sw_bits_has(w->lost.died, local))
+	if (t->stream || sw_bits_has(w->deaths.died, local))
 		end(w, t, why);
 	else
 		sw_worker_fail(w, SW_EPEER, t->key, "%s", why);
@@ -84,10 +84,10 @@ void sw_deaths_check_local(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t i = 0;
 
-	if (!t->is_open || !w->lost.n_gone)
+	if (!t->is_open || !w->deaths.n_gone)
 		return;
 	while (i < w->n_local &&
-		!(sw_bits_has(w->lost.gone, i) && lacks(w, t, i)))
+		!(sw_bits_has(w->deaths.gone, i) && lacks(w, t, i)))
 		i++;
 	if (i < w->n_local)
 		miss(w, t, i);
@@ -98,12 +98,12 @@ static uint32_t find_dead(const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	const uint64_t *in = t->stream ? t->stream->group.has_local : NULL;
 
-	if (!in || sw_bits_has(in, w->lost.local))
-		return w->lost.local;
+	if (!in || sw_bits_has(in, w->deaths.local))
+		return w->deaths.local;
 	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
-		if (w->lost.died[i] & in[i])
+		if (w->deaths.died[i] & in[i])
 			return 64 * i + (uint32_t)__builtin_ctzll(
-						w->lost.died[i] & in[i]);
+						w->deaths.died[i] & in[i]);
 	return SW_LOCAL_RANKS;
 }
 
@@ -119,7 +119,7 @@ static bool have_given(const struct sw_worker *w, const struct sw_wtensor *t)
 	bool have = true;
 
 	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
-		for (uint64_t m = w->lost.died[i]; m; m &= m - 1)
+		for (uint64_t m = w->deaths.died[i]; m; m &= m - 1)
 			have &= !lacks(
 				w, t, 64 * i + (uint32_t)__builtin_ctzll(m));
 	return have;
@@ -130,17 +130,17 @@ static void end_rounds(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t next = t->round + !t->is_begun;
 
-	sw_tensor_kill(w, t, next + have_given(w, t), SW_EPEER, w->lost.why);
+	sw_tensor_kill(w, t, next + have_given(w, t), SW_EPEER, w->deaths.why);
 }
 
 static uint32_t look_at(struct sw_worker *w, struct sw_wtensor *t)
 {
-	uint32_t dead = w->lost.step ? find_dead(w, t) : SW_LOCAL_RANKS;
+	uint32_t dead = w->deaths.step ? find_dead(w, t) : SW_LOCAL_RANKS;
 	char text[SW_TEXT_MAX];
 
 	sw_bitmap_remove(&w->lacking, t->index);
-	if (w->lost.step == SW_DEATHS_JUDGED) {
-		w->lost.is_needed |= is_alive(t) && dead == SW_LOCAL_RANKS;
+	if (w->deaths.step == SW_DEATHS_JUDGED) {
+		w->deaths.is_needed |= is_alive(t) && dead == SW_LOCAL_RANKS;
 		return 1;
 	}
 	if (dead != SW_LOCAL_RANKS && t->stream && !t->is_closed)
@@ -154,26 +154,26 @@ static uint32_t look_at(struct sw_worker *w, struct sw_wtensor *t)
 
 static void look_at_all(struct sw_worker *w, enum sw_deaths_step step)
 {
-	w->lost.step = step;
+	w->deaths.step = step;
 	sw_bitmap_add_all(&w->lacking, &w->added);
 }
 
 /* All were looked at. */
 static void go_on(struct sw_worker *w)
 {
-	if (w->lost.step == SW_DEATHS_JUDGED && w->lost.is_needed)
+	if (w->deaths.step == SW_DEATHS_JUDGED && w->deaths.is_needed)
 		look_at_all(w, SW_DEATHS_ENDED);
-	else if (w->lost.step == SW_DEATHS_JUDGED)
-		sw_worker_fail(w, SW_EPEER, SW_KEY_NONE, "%s", w->lost.why);
+	else if (w->deaths.step == SW_DEATHS_JUDGED)
+		sw_worker_fail(w, SW_EPEER, SW_KEY_NONE, "%s", w->deaths.why);
 	else
-		w->lost.step = SW_DEATHS_NOBODY;
+		w->deaths.step = SW_DEATHS_NOBODY;
 }
 
 uint32_t sw_deaths_work(struct sw_worker *w)
 {
 	uint32_t n = sw_sweep(w, &w->lacking, look_at);
 
-	if (w->lost.step && sw_bitmap_is_empty(&w->lacking) &&
+	if (w->deaths.step && sw_bitmap_is_empty(&w->lacking) &&
 		!sw_worker_end_of(w)) {
 		go_on(w);
 		n++;
@@ -183,18 +183,18 @@ uint32_t sw_deaths_work(struct sw_worker *w)
 
 void sw_worker_local_left(struct sw_worker *w, uint32_t local)
 {
-	w->lost.n_gone++;
-	sw_bits_add(w->lost.gone, local);
+	w->deaths.n_gone++;
+	sw_bits_add(w->deaths.gone, local);
 	sw_bitmap_add_all(&w->lacking, &w->added);
 	sw_deaths_work(w);
 }
 
 void sw_worker_local_died(struct sw_worker *w, uint32_t local, const char *why)
 {
-	sw_bits_add(w->lost.died, local);
-	w->lost.local = local;
-	snprintf(w->lost.why, sizeof(w->lost.why), "%s", why);
-	w->lost.is_needed = false;
+	sw_bits_add(w->deaths.died, local);
+	w->deaths.local = local;
+	snprintf(w->deaths.why, sizeof(w->deaths.why), "%s", why);
+	w->deaths.is_needed = false;
 	look_at_all(w, SW_DEATHS_JUDGED);
 	sw_worker_local_left(w, local);
 }
@@ -203,17 +203,18 @@ void sw_worker_local_died(struct sw_worker *w, uint32_t local, const char *why)
 
 static void learn_left(struct sw_worker *w, uint64_t left)
 {
-	if (left == w->lost.left)
+	if (left == w->deaths.left)
 		return;
-	w->lost.left = left;
-	w->lost.past_at_ns =
+	w->deaths.left = left;
+	w->deaths.past_at_ns =
 		w->now_ns + 3 * w->params.dead_after + SW_LEAVE_FOR_NS;
 }
 
 void sw_deaths_tick(struct sw_worker *w)
 {
-	if (w->lost.past != w->lost.left && w->now_ns >= w->lost.past_at_ns)
-		sw_set_word(&w->lost.past, w->lost.left);
+	if (w->deaths.past != w->deaths.left &&
+		w->now_ns >= w->deaths.past_at_ns)
+		sw_set_word(&w->deaths.past, w->deaths.left);
 }
 
 /* A server that knew who has left says so itself.  One that never did cannot,
@@ -222,7 +223,7 @@ void sw_deaths_on_wait(struct sw_worker *w, const struct sw_link *l,
 	const struct sw_wtensor *t, uint64_t awaited)
 {
 	const struct sw_worker *zero = w->lane_i ? w->lanes->zero : w;
-	uint64_t who = awaited & sw_word(&zero->lost.past);
+	uint64_t who = awaited & sw_word(&zero->deaths.past);
 
 	if (who)
 		sw_worker_fail(w, SW_EPEER, t->key,
@@ -240,14 +241,14 @@ void sw_deaths_learn(struct sw_worker *w, const struct sw_status *st)
 		learn_left(w, gone);
 		return;
 	}
-	if (gone & ~w->lost.members)
-		w->lost.learned_ns = w->now_ns;
-	w->lost.members = gone;
-	w->lost.member = st->rank % SW_MAX_MEMBERS;
-	memcpy(w->lost.text, st->text, sizeof(w->lost.text));
+	if (gone & ~w->deaths.members)
+		w->deaths.learned_ns = w->now_ns;
+	w->deaths.members = gone;
+	w->deaths.member = st->rank % SW_MAX_MEMBERS;
+	memcpy(w->deaths.text, st->text, sizeof(w->deaths.text));
 }
 
-/* Of the last of them there is a sentence. */
+/* Only for the member that died last is a sentence kept. */
 static void end_for(struct sw_worker *w, struct sw_wtensor *t, uint64_t who)
 {
 	char text[SW_TEXT_MAX];
@@ -258,13 +259,13 @@ static void end_for(struct sw_worker *w, struct sw_wtensor *t, uint64_t who)
 		w->firsts[__builtin_ctzll(who)]);
 	if (t->stream)
 		sw_wgroup_name(w, &t->stream->group, text);
-	end(w, t, who >> w->lost.member & 1 ? w->lost.text : text);
+	end(w, t, who >> w->deaths.member & 1 ? w->deaths.text : text);
 }
 
 void sw_deaths_check_members(
 	struct sw_worker *w, struct sw_wtensor *t, uint64_t awaited)
 {
-	uint64_t who = w->lost.members &
+	uint64_t who = w->deaths.members &
 		       (t->stream ? t->stream->group.members : awaited);
 	if (who)
 		end_for(w, t, who);

@@ -1,9 +1,10 @@
-/* group_end.c - how a group ends: local ranks abort it, or close it.
+/* group_end.c - local ranks abort a group, or close it.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Its streams are dead from then on as those that members call differently
- * (mismatch.c), or, if nothing of them was open, forgotten.  Both are said to
- * the servers until they have confirmed it; servers tell the other members.
+ * If something of a stream is open, the stream is dead from then on, as if
+ * members had called it differently (mismatch.c); otherwise it is forgotten.
+ * The worker repeats either to the servers until they confirm it, and servers
+ * tell the other members.
  */
 #include <stdio.h>
 #include <string.h>

@@ -223,7 +223,7 @@ static void look_at(struct sw_worker *w, uint32_t i)
 	w->look.is_still |= sw_stream_compare(w, t);
 	/* A server that waited for a member before it died may have its push
 	 * by now: it is asked again. */
-	sw_deaths_check_members(w, t, named(w, t, w->lost.learned_ns));
+	sw_deaths_check_members(w, t, named(w, t, w->deaths.learned_ns));
 	if (!is_stalled(w, t))
 		return;
 	w->look.n++;

@@ -39,7 +39,7 @@ void sw_stream_add(struct sw_worker *w, struct sw_wtensor *t)
 	sw_bitmap_remove(&w->new_streams, t->index);
 	sw_kin_put(t, SW_KIN_ADDED);
 	copy_closed(w, t);
-	if (w->lost.n_gone)
+	if (w->deaths.n_gone)
 		sw_bitmap_add(&w->lacking, t->index);
 	if (sw_stream_is_here(w, s)) {
 		s->next_here = w->here;
@@ -68,7 +68,7 @@ void sw_coll_end(
 	c->is_open = false;
 	sw_wtensor_set_open(t, --t->stream->n_open > 0);
 	w->n_open--;
-	if (w->lost.n_gone && !t->is_open)
+	if (w->deaths.n_gone && !t->is_open)
 		sw_bitmap_add(&w->lacking, t->index);
 	if (w->lane_i && !err)
 		sw_lane_coll_done(w, t, c);

@@ -123,8 +123,8 @@ struct sw_stream {
 	uint32_t n_colls;  /* submitted by all of them */
 	uint32_t n_open;
 	uint32_t first; /* where the next one begins on the line */
-	/* Of a group that has all its ranks here (stream_local.c): the next
-	 * such stream, and the chunk that is next, of which collective. */
+	/* If all ranks of the group are here (stream_local.c): the next such
+	 * stream, and the chunk and the collective that are next. */
 	struct sw_wtensor *next_here;
 	uint32_t here_coll, here_at;
 	struct sw_piece *pieces; /* by chunk of the tensor */

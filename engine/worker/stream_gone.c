@@ -1,10 +1,11 @@
-/* stream_gone.c - streams that all local ranks have closed go.
+/* stream_gone.c - free the streams that all local ranks have closed.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Each lane forgets a stream when nothing of it is open there and all its
- * servers have said that they know it to be closed; lane 0 as the last one.
- * Then the control thread gives back what it had, and its index and that of its
- * key are free for another one.  What still comes under the key is of the past.
+ * servers have confirmed that it is closed; lane 0 does so last.  Then the
+ * control thread frees the stream's memory, and another stream may take its
+ * index and that of its key.  Frames that still come under the old key are
+ * acknowledged and ignored.
  */
 #include "engine/worker/stream.h"
 
@@ -17,20 +18,21 @@ void sw_tensor_closed(struct sw_worker *w, struct sw_wtensor *t)
 	sw_tensor_tell(w, t);
 }
 
-/* Is no local rank in it that may use it?  Who is gone has closed it. */
+/* Have all local ranks closed it?  Ranks that are gone count as closed. */
 static bool is_left(const struct sw_worker *w, const struct sw_stream *s)
 {
 	uint64_t in = 0;
 
 	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
-		in |= s->group.has_local[i] & ~s->closed[i] & ~w->lost.gone[i];
+		in |= s->group.has_local[i] & ~s->closed[i] &
+		      ~w->deaths.gone[i];
 	return !in;
 }
 
-/* Is it still to be looked at whether it ends with who is gone? */
+/* Has the check for dead ranks not reached this stream yet? */
 static bool is_judged(const struct sw_worker *w, const struct sw_wtensor *t)
 {
-	return w->lost.step == SW_DEATHS_JUDGED ||
+	return w->deaths.step == SW_DEATHS_JUDGED ||
 	       sw_bitmap_has(&w->lacking, t->index);
 }
 

@@ -1,8 +1,8 @@
-/* stream_local.c - collectives of a group that has all its ranks at this
- * worker. SPDX-License-Identifier: BSD-3-Clause
+/* stream_local.c - collectives of groups whose ranks are all at this worker.
+ * SPDX-License-Identifier: BSD-3-Clause
  *
- * Nothing of them goes to a server.  They are done chunk by chunk, some of each
- * stream in each turn, so that a large one does not keep the lcore from frames.
+ * They need no server.  Each turn does some chunks of each stream, so that a
+ * large collective does not keep the lcore from its frames.
  */
 #include "engine/worker/stream.h"
 

@@ -1,4 +1,4 @@
-/* stream_window.c - chunks of a stream enter its windows, and start.
+/* stream_window.c - admit chunks of a stream to its windows, and start them.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <assert.h>
 
@@ -15,8 +15,8 @@ void sw_stream_block(
 	sl->is_blocked = is_blocked;
 }
 
-/* What is only got enters when all that one WANT is to ask for can: those of
- * the collective up to the next multiple of this. */
+/* Is there room for all chunks that one WANT asks for?  These are the ones of
+ * the collective up to the next multiple of run. */
 static bool fits(const struct sw_wtensor *t, const struct sw_stream_link *sl)
 {
 	uint32_t run = (uint32_t)sw_min64(SW_WANT_MAX, sw_stream_window(t) / 4);

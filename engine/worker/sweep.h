@@ -1,4 +1,4 @@
-/* sweep.h - what is done with many tensors, some of them in each turn.
+/* sweep.h - work on many tensors, a bounded part of it in each turn.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_ENGINE_WORKER_SWEEP_H
 #define SW_ENGINE_WORKER_SWEEP_H
@@ -22,10 +22,10 @@ static inline void sw_wtensor_set_open(struct sw_wtensor *t, bool is_open)
 		sw_bitmap_remove(&t->worker->open, t->index);
 }
 
-/* sw_sweep - some of what is to be done with the tensors of @set, the
- * lowest first: @one does some of it, takes the tensor out when it is through,
- * and returns how much it was.  What a turn does so is bounded, however many
- * they are.  Returns how much that was. */
+/* sw_sweep - call @one for the tensors in @set, lowest index first, until a
+ * turn's share of the work is done.  @one does some work, removes the tensor
+ * from the set when nothing is left, and returns how much it did.  Returns how
+ * much all calls did. */
 enum { SW_SWEEP_BURST = 64 };
 static inline uint32_t sw_sweep(struct sw_worker *w,
 	const struct sw_bitmap *set,

@@ -438,10 +438,10 @@ static void settle(struct sw_worker *w)
 	sw_peers_grant(&w->grants, w->due);
 }
 
-void sw_worker_rx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
+void sw_worker_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n)
 {
-	struct sw_worker *w = (struct sw_worker *)node;
+	struct sw_worker *w = (struct sw_worker *)engine;
 	struct sw_header heads[SW_RX_BURST];
 
 	w->now_ns = now_ns;
@@ -495,9 +495,9 @@ static uint64_t tick_at(const struct sw_link *l)
 }
 
 uint64_t sw_worker_tick(
-	struct sw_engine *node, uint64_t now_ns, uint64_t gap_ns)
+	struct sw_engine *engine, uint64_t now_ns, uint64_t gap_ns)
 {
-	struct sw_worker *w = (struct sw_worker *)node;
+	struct sw_worker *w = (struct sw_worker *)engine;
 	uint64_t at = UINT64_MAX;
 
 	w->now_ns = now_ns;

@@ -97,8 +97,8 @@ enum sw_kin_chain { SW_KIN_BUILT, SW_KIN_ADDED, SW_KIN_CHAINS };
 
 /* The job's tuning, as a worker received it and asks for it. */
 struct sw_worker_tuning {
-	uint32_t number;             /* of the newest; 0: those of the JOINs */
-	struct sw_job_tuning wanted; /* TUNE is owed: what it asks for */
+	uint32_t number; /* the newest change's; 0: the JOINs' values hold */
+	struct sw_job_tuning wanted; /* while a TUNE is owed: its values */
 };
 
 /* Who is gone, and what is done about the local ranks that died: all is looked
@@ -116,8 +116,8 @@ struct sw_deaths {
 	char why[SW_TEXT_MAX];
 	enum sw_deaths_step step;
 	bool is_needed; /* there is such a stream */
-	/* Members that died, as the coordinator says, and when it said so of
-	 * another one; the last, and why. */
+	/* Members that died, as the coordinator says, and when that set grew;
+	 * the member that died last, and why. */
 	uint64_t members, learned_ns;
 	uint16_t member;
 	char text[SW_TEXT_MAX];
@@ -132,7 +132,7 @@ struct sw_wtensor;
 
 /* To be embedded; its fields are those of this folder alone. */
 struct sw_worker {
-	struct sw_engine node;
+	struct sw_engine engine;
 	struct sw_params params;
 	const struct sw_env *env;
 	struct sw_worker_events events;
@@ -148,7 +148,7 @@ struct sw_worker {
 	uint32_t n_others, n_awaited, n_declaring, n_staying;
 	uint16_t first, size; /* ranks: ours from first on, of all */
 	uint16_t firsts[SW_MAX_MEMBERS + 1]; /* of each member; then size */
-	struct sw_deaths lost;
+	struct sw_deaths deaths;
 	uint64_t epoch;      /* of the job, as the coordinator says */
 	uint64_t joined;     /* members, from the coordinator */
 	uint64_t started_ns; /* of JOINING */
@@ -212,8 +212,8 @@ struct sw_worker {
 	 * NULL: none has. */
 	struct sw_wtensor *moved;
 	struct sw_link *moved_at;
-	struct sw_wtensor
-		*here; /* streams whose ranks are all here (stream_local.c) */
+	/* Streams whose ranks are all here (stream_local.c). */
+	struct sw_wtensor *here;
 	struct sw_sched sched;
 	struct sw_worker_tuning tuning;
 	uint32_t highest_round;  /* of any tensor that has begun */
@@ -490,7 +490,7 @@ struct sw_job_tuning sw_worker_tuning(const struct sw_worker *w);
 
 static inline struct sw_engine *sw_worker_engine(struct sw_worker *w)
 {
-	return &w->node;
+	return &w->engine;
 }
 
 /* sw_worker_stats - written by the lcore; others read it by sw_word. */

@@ -47,8 +47,8 @@ struct sw_link {
 	uint32_t batch;      /* DECLARE frames answered */
 	uint32_t n_declared; /* tensors declared there */
 	uint32_t n_asked;    /* in the DECLARE that is open */
-	/* Of what is late: the last QUERY or result, and how long after it the
-	 * next QUERY is; 0: as after a result. */
+	/* When the last QUERY left or the last result came, and how long after
+	 * it the next QUERY leaves; 0: as after a result. */
 	uint64_t query_from_ns, query_wait_ns;
 	uint64_t rest_at_ns; /* it returns its grant; 0: it is not idle */
 	uint32_t n_queries;
@@ -77,7 +77,8 @@ static inline bool sw_link_has_session(const struct sw_link *l)
 	return l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING;
 }
 
-/* sw_link_came - something came that was waited for: QUERIES begin anew. */
+/* sw_link_came - a result came: the pause between QUERY frames is short again.
+ */
 static inline void sw_link_came(struct sw_link *l)
 {
 	l->query_from_ns = l->worker->now_ns;
@@ -123,13 +124,13 @@ static inline bool sw_result_verify(
 
 /* --- worker.c, worker_tx.c: what drives it (engine/loop/engine.h) --- */
 
-void sw_worker_rx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
+void sw_worker_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n);
 uint64_t sw_worker_tick(
-	struct sw_engine *node, uint64_t now_ns, uint64_t gap_ns);
-bool sw_worker_is_busy(const struct sw_engine *node);
-uint32_t sw_worker_tx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
-	struct sw_tx_frame *out, uint32_t max);
+	struct sw_engine *engine, uint64_t now_ns, uint64_t gap_ns);
+bool sw_worker_is_busy(const struct sw_engine *engine);
+uint32_t sw_worker_tx(struct sw_engine *engine, uint64_t now_ns,
+	uint32_t port_i, struct sw_tx_frame *out, uint32_t max);
 
 /* --- link.c: what is asked of a server --- */
 
@@ -145,7 +146,7 @@ void sw_link_start(struct sw_worker *w, struct sw_link *l);
 uint32_t sw_link_build_request(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 
-/* sw_link_build_tune - what is asked of the coordinator; the same. */
+/* sw_link_build_tune - build the TUNE that asks for worker->tuning.wanted. */
 uint32_t sw_link_build_tune(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 
@@ -210,7 +211,7 @@ void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload);
 /* sw_link_tick_dead - say again what the server does not know yet. */
 uint64_t sw_link_tick_dead(struct sw_worker *w, struct sw_link *l);
-/* sw_link_build_end - 0: there is nothing to say any more. */
+/* sw_link_build_end - build the next END or CLOSE; returns 0 if none is due. */
 uint32_t sw_link_build_end(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 
@@ -288,42 +289,44 @@ void sw_todo_take_place(struct sw_worker *w, struct sw_wtensor *t);
 
 /* --- deaths.c --- */
 
-/* sw_deaths_check_local - what is open of it lacks a local rank that is gone:
- * then it ends.  sw_deaths_work - look so at some of what may; returns at how
- * many. */
+/* sw_deaths_check_local - end the open round of @t if it needs a local rank
+ * that is gone.
+ * sw_deaths_work - do so for some of the tensors that may; returns for how
+ * many.
+ */
 void sw_deaths_check_local(struct sw_worker *w, struct sw_wtensor *t);
 uint32_t sw_deaths_work(struct sw_worker *w);
 
-/* sw_deaths_learn - the coordinator says which members are gone, and why the
- * last of them is.  sw_deaths_check_members - what is open of @t ends if it is
- * a stream of one of them, or a round that, as servers say, waits for the
- * members
- * @awaited, and one of them is. */
+/* sw_deaths_learn - take from STATUS which members are gone, and why the last
+ * of them is.
+ * sw_deaths_check_members - end what is open of @t if a member that it needs is
+ * gone: for a stream any of its group, for a tensor one of @awaited, which the
+ * servers named. */
 void sw_deaths_learn(struct sw_worker *w, const struct sw_status *st);
 void sw_deaths_check_members(
 	struct sw_worker *w, struct sw_wtensor *t, uint64_t awaited);
-/* Of an asynchronous job, where nothing ends but what waits for one of them:
- * sw_deaths_on_wait - the server of @l waits in @t for the members @awaited;
- * the worker fails if nothing can come of one any more.  Any lane.
- * sw_deaths_tick - it may be so late that nothing can. */
+/* For asynchronous jobs, where a death ends only what waits for the dead:
+ * sw_deaths_on_wait - the server of @l waits in @t for the members @awaited.
+ * Fail the worker if one of them can send nothing more.  Any lane.
+ * sw_deaths_tick - note which members can send nothing more. */
 void sw_deaths_on_wait(struct sw_worker *w, const struct sw_link *l,
 	const struct sw_wtensor *t, uint64_t awaited);
 void sw_deaths_tick(struct sw_worker *w);
 
 /* --- stream_gone.c --- */
 
-/* sw_tensor_closed - all local ranks are through with stream @t: the servers
- * are told. */
+/* sw_tensor_closed - all local ranks have closed stream @t: tell the servers.
+ */
 void sw_tensor_closed(struct sw_worker *w, struct sw_wtensor *t);
 
-/* sw_stream_gone_work - streams that are closed go when all servers know it,
- * and all lanes: look at some; returns how many went. */
+/* sw_stream_gone_work - free closed streams that all servers and lanes know to
+ * be closed.  Looks at some; returns how many it freed. */
 uint32_t sw_stream_gone_work(struct sw_worker *w);
 
 /* --- stream_local.c --- */
 
-/* sw_stream_local_work - some chunks of collectives of groups that have all
- * their ranks here; returns how many. */
+/* sw_stream_local_work - do some chunks of collectives of groups whose ranks
+ * are all here; returns how many. */
 uint32_t sw_stream_local_work(struct sw_worker *w);
 
 /* --- grow.c --- */

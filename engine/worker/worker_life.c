@@ -208,9 +208,9 @@ void sw_worker_check_left(struct sw_worker *w)
 	sw_lane_say(w, w->fault.err, w->fault.text);
 }
 
-bool sw_worker_is_busy(const struct sw_engine *node)
+bool sw_worker_is_busy(const struct sw_engine *engine)
 {
-	const struct sw_worker *w = (const struct sw_worker *)node;
+	const struct sw_worker *w = (const struct sw_worker *)engine;
 
 	return w->n_open ||
 	       (w->state != SW_WORKER_RUNNING && w->state != SW_WORKER_LEFT);

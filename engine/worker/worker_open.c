@@ -116,7 +116,7 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 	if (!is_valid(job, n_lanes, n_ports))
 		return SW_EINVAL;
 	clear(w);
-	w->node = (struct sw_engine){.stats = &w->stats,
+	w->engine = (struct sw_engine){.stats = &w->stats,
 		.rx = sw_worker_rx,
 		.tick = sw_worker_tick,
 		.tx = sw_worker_tx,

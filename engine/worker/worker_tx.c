@@ -370,13 +370,13 @@ static uint32_t tx_pushes(struct sw_worker *w, uint32_t port_i,
 	return n;
 }
 
-uint32_t sw_worker_tx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
-	struct sw_tx_frame *out, uint32_t max)
+uint32_t sw_worker_tx(struct sw_engine *engine, uint64_t now_ns,
+	uint32_t port_i, struct sw_tx_frame *out, uint32_t max)
 {
-	struct sw_worker *w = (struct sw_worker *)node;
+	struct sw_worker *w = (struct sw_worker *)engine;
 
 	w->now_ns = now_ns;
 	if (tx_control(w, port_i, out))
 		return 1;
-	return node->holds_data ? 0 : tx_pushes(w, port_i, out, max);
+	return engine->holds_data ? 0 : tx_pushes(w, port_i, out, max);
 }

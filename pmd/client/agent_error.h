@@ -24,8 +24,9 @@ void sw_agent_error_remove(const char *socket);
  * any, while @fd is open; -1 is ignored. */
 void sw_agent_error_write(int fd, const char *text);
 
-/* sw_agent_error_open - of the agent at @socket, to which @peer is connected.
- * Returns a descriptor, or -1: no such file, or not that agent's. */
+/* sw_agent_error_open - open the file of the agent at @socket, to which @peer
+ * is connected.  Returns a descriptor; -1 if there is no such file or it is
+ * another user's. */
 int sw_agent_error_open(const char *socket, int peer);
 
 /* sw_agent_error_read - copy the text, printable, into @text.  Returns false if

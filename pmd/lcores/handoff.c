@@ -69,11 +69,11 @@ static struct sw_handoff_ring *ring_open(uint32_t n_slots)
 	return r;
 }
 
-/* --- a node: the endpoints of another lcore --- */
+/* --- the engine that stands for another lcore --- */
 
-static struct sw_handoff_engine *node_of(const struct sw_engine *node)
+static struct sw_handoff_engine *other_of(const struct sw_engine *engine)
 {
-	return (struct sw_handoff_engine *)(uintptr_t)node;
+	return (struct sw_handoff_engine *)(uintptr_t)engine;
 }
 
 static struct sw_handoff_port *far_port(
@@ -93,10 +93,10 @@ static uint64_t *reason_to_drop(
 	return is_full ? &st->handoff_full : NULL;
 }
 
-static void node_rx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
+static void other_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n)
 {
-	struct sw_handoff_engine *h = node_of(node);
+	struct sw_handoff_engine *h = other_of(engine);
 	struct sw_handoff_port *p = far_port(h, port_i);
 	struct sw_handoff_ring *r = p->in[h->from];
 	uint32_t room = r->size - filled(r), taken = 0;
@@ -124,10 +124,10 @@ static void node_rx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 	sw_count(&h->stats.handoff_misrouted, p->own ? taken : 0);
 }
 
-static uint32_t node_tx(struct sw_engine *node, uint64_t now_ns,
+static uint32_t other_tx(struct sw_engine *engine, uint64_t now_ns,
 	uint32_t port_i, struct sw_tx_frame *out, uint32_t max)
 {
-	struct sw_handoff_engine *h = node_of(node);
+	struct sw_handoff_engine *h = other_of(engine);
 	struct sw_handoff_ring *r;
 	uint32_t n, at;
 
@@ -139,7 +139,7 @@ static uint32_t node_tx(struct sw_engine *node, uint64_t now_ns,
 		return 0;
 	/* The port has taken, or copied, the frames of the last call. */
 	advance(&r->n_taken, h->n_sending[port_i]);
-	n = node->holds_data ? 0 : filled(r);
+	n = engine->holds_data ? 0 : filled(r);
 	n = n < max ? n : max;
 	at = load(&r->n_taken);
 	for (uint32_t i = 0; i < n; i++)
@@ -149,18 +149,18 @@ static uint32_t node_tx(struct sw_engine *node, uint64_t now_ns,
 	return n;
 }
 
-static uint64_t node_tick(
-	struct sw_engine *node, uint64_t now_ns, uint64_t gap_ns)
+static uint64_t other_tick(
+	struct sw_engine *engine, uint64_t now_ns, uint64_t gap_ns)
 {
-	(void)node;
+	(void)engine;
 	(void)now_ns;
 	(void)gap_ns;
 	return UINT64_MAX;
 }
 
-static bool node_is_busy(const struct sw_engine *node)
+static bool other_is_busy(const struct sw_engine *engine)
 {
-	const struct sw_handoff_engine *h = node_of(node);
+	const struct sw_handoff_engine *h = other_of(engine);
 
 	for (uint32_t i = 0; i < h->all->n_ports && !h->from; i++) {
 		const struct sw_handoff_port *p = far_port(h, i);
@@ -312,17 +312,17 @@ int sw_handoff_open(struct sw_handoff *h, uint32_t n_lcores, uint32_t n_ports,
 	int err = 0;
 
 	*h = (struct sw_handoff){.n_lcores = n_lcores, .n_ports = n_ports};
-	h->nodes = calloc(n_pairs, sizeof(*h->nodes));
-	if (!h->nodes)
+	h->others = calloc(n_pairs, sizeof(*h->others));
+	if (!h->others)
 		return SW_ENOMEM;
 	for (uint32_t i = 0; i < n_pairs; i++)
-		h->nodes[i] = (struct sw_handoff_engine){
-			.node = {.stats = &h->nodes[i].stats,
-				.rx = node_rx,
-				.tx = node_tx,
+		h->others[i] = (struct sw_handoff_engine){
+			.engine = {.stats = &h->others[i].stats,
+				.rx = other_rx,
+				.tx = other_tx,
 				.is_relay = true,
-				.tick = node_tick,
-				.is_busy = node_is_busy},
+				.tick = other_tick,
+				.is_busy = other_is_busy},
 			.all = h,
 			.from = i / n_lcores,
 			.to = i % n_lcores};
@@ -348,7 +348,7 @@ void sw_handoff_close(struct sw_handoff *h)
 	for (uint32_t i = 0; i < h->n_lcores; i++)
 		for (uint32_t p = 0; p < h->n_ports; p++)
 			port_close(h->ports[i][p]);
-	free(h->nodes);
+	free(h->others);
 	*h = (struct sw_handoff){0};
 }
 
@@ -361,7 +361,7 @@ struct sw_port *const *sw_handoff_ports(
 struct sw_engine *sw_handoff_engine(
 	const struct sw_handoff *h, uint32_t from, uint32_t to)
 {
-	return &h->nodes[from * h->n_lcores + to].node;
+	return &h->others[from * h->n_lcores + to].engine;
 }
 
 bool sw_handoff_has(const struct sw_handoff *h, uint32_t from, uint32_t to)
@@ -378,7 +378,7 @@ bool sw_handoff_has(const struct sw_handoff *h, uint32_t from, uint32_t to)
 
 void sw_handoff_release(struct sw_handoff *h, uint32_t lcore)
 {
-	struct sw_handoff_engine *n = node_of(sw_handoff_engine(h, 0, lcore));
+	struct sw_handoff_engine *n = other_of(sw_handoff_engine(h, 0, lcore));
 
 	for (uint32_t i = 0; i < h->n_ports; i++) {
 		struct sw_handoff_port *p = h->ports[lcore][i];
@@ -394,7 +394,7 @@ void sw_handoff_release(struct sw_handoff *h, uint32_t lcore)
 void sw_handoff_add_stats(const struct sw_handoff *h, struct sw_stats *sum)
 {
 	for (uint32_t i = 0; i < h->n_lcores * h->n_lcores; i++)
-		sw_stats_add(sum, &h->nodes[i].stats);
+		sw_stats_add(sum, &h->others[i].stats);
 }
 
 /* --- a port that leads back: what goes out comes in --- */

@@ -7,7 +7,8 @@
  * ring, too: lcore 0, which has one everywhere, does it.
  *
  * To its loop an lcore's ports are one list, by the same index on all lcores,
- * whichever way frames come and go; the endpoints of another lcore are a node.
+ * whichever way frames come and go; the endpoints of another lcore are an
+ * engine to it.
  *
  * A ring has one producer and one consumer.  What came is copied into it;
  * payloads to send are copied only if they are not stable.  A ring that is full
@@ -66,7 +67,7 @@ struct sw_handoff;
 
 /* One lcore's place for the endpoints of another. */
 struct sw_handoff_engine {
-	struct sw_engine node; /* first: it is cast back */
+	struct sw_engine engine; /* first: it is cast back */
 	struct sw_stats stats;
 	struct sw_handoff *all;
 	uint32_t from, to;
@@ -78,7 +79,7 @@ struct sw_handoff {
 	uint32_t n_lcores, n_ports;
 	struct sw_handoff_port *ports[SW_MAX_LCORES][SW_MAX_PORTS];
 	struct sw_port *lists[SW_MAX_LCORES][SW_MAX_PORTS];
-	struct sw_handoff_engine *nodes; /* n_lcores x n_lcores, by from */
+	struct sw_handoff_engine *others; /* n_lcores x n_lcores, by from */
 };
 
 /* sw_handoff_open - @n_lcores lcores at @n_ports ports.

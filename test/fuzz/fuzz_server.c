@@ -31,7 +31,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 static void drain(struct fuzz *x, uint32_t max)
 {
 	static struct test_frame f;
-	struct sw_engine *node = &x->r.srv->node;
+	struct sw_engine *node = &x->r.srv->engine;
 
 	for (uint32_t n = 0; n < max && frame_tx(node, x->r.now_ns, 0, &f);
 		n++) {
@@ -230,7 +230,7 @@ static struct sw_header any(struct fuzz *x, const struct fuzz_step *s)
 static void later(struct fuzz *x, const struct fuzz_step *s)
 {
 	x->r.now_ns += fuzz_later(s);
-	x->r.srv->node.tick(&x->r.srv->node, x->r.now_ns,
+	x->r.srv->engine.tick(&x->r.srv->engine, x->r.now_ns,
 		s->c ? (uint64_t)s->d << s->c % 33 : 0);
 }
 
@@ -278,7 +278,7 @@ static void again(struct fuzz *x, const struct fuzz_step *s)
 {
 	x->last.peer = x->r.w[s->who & FUZZ_WHO].path;
 	if (x->has_last)
-		fuzz_rx(&x->r.srv->node, x->r.now_ns, &x->last, NULL);
+		fuzz_rx(&x->r.srv->engine, x->r.now_ns, &x->last, NULL);
 }
 
 /* --- all --- */
@@ -300,7 +300,8 @@ static void send(
 
 	peer_make(&x->r.w[s->who & FUZZ_WHO], h, x->payload, &x->f);
 	fuzz_mend(in, s, &x->f);
-	fuzz_rx(&x->r.srv->node, x->r.now_ns, &x->f, is_lent ? &x->lent : NULL);
+	fuzz_rx(&x->r.srv->engine, x->r.now_ns, &x->f,
+		is_lent ? &x->lent : NULL);
 	x->last = x->f;
 	x->has_last = true;
 }

@@ -69,7 +69,7 @@ static void drain(struct fuzz *x, uint32_t max)
 
 	sw_worker_take(&x->r.w); /* its lcore's turn begins */
 	for (uint32_t n = 0;
-		n < max && frame_tx(&x->r.w.node, x->r.now_ns, 0, &f); n++) {
+		n < max && frame_tx(&x->r.w.engine, x->r.now_ns, 0, &f); n++) {
 		assert(n < FUZZ_TX_MAX &&
 			frame_is_intact(&f, sw_epoch_seed(x->r.w.epoch)));
 		fuzz_show("out", &f);
@@ -247,7 +247,7 @@ static struct sw_header any(struct fuzz *x, const struct fuzz_step *s)
 static void later(struct fuzz *x, const struct fuzz_step *s)
 {
 	x->r.now_ns += fuzz_later(s);
-	x->r.w.node.tick(&x->r.w.node, x->r.now_ns,
+	x->r.w.engine.tick(&x->r.w.engine, x->r.now_ns,
 		s->c ? (uint64_t)s->d << s->c % 33 : 0);
 }
 
@@ -426,7 +426,7 @@ static void enter(struct fuzz *x, const struct fuzz_step *s)
 {
 	uint32_t i = server_of(x, s);
 
-	x->r.w.node.tick(&x->r.w.node, x->r.now_ns, 0);
+	x->r.w.engine.tick(&x->r.w.engine, x->r.now_ns, 0);
 	drain(x, UINT32_MAX);
 	peer_cookie(&x->r.s[i]);
 	drain(x, UINT32_MAX);
@@ -440,7 +440,7 @@ static void again(struct fuzz *x, const struct fuzz_step *s)
 {
 	x->last.peer = x->r.s[server_of(x, s)].path;
 	if (x->has_last)
-		fuzz_rx(&x->r.w.node, x->r.now_ns, &x->last, NULL);
+		fuzz_rx(&x->r.w.engine, x->r.now_ns, &x->last, NULL);
 }
 
 /* --- all --- */
@@ -460,7 +460,7 @@ static void send(
 
 	peer_make(&x->r.s[server_of(x, s)], h, x->payload, &x->f);
 	fuzz_mend(in, s, &x->f);
-	fuzz_rx(&x->r.w.node, x->r.now_ns, &x->f, NULL);
+	fuzz_rx(&x->r.w.engine, x->r.now_ns, &x->f, NULL);
 	x->last = x->f;
 	x->has_last = true;
 }

@@ -19,8 +19,8 @@ ROOMS = ("engine", "sum", "pmd")
 # (file, function): what a turn of an lcore enters.
 ROOTS = [
     ("engine/loop/loop.c", "sw_loop_turn"),
-    ("pmd/lcores/handoff.c", "node_rx"),
-    ("pmd/lcores/handoff.c", "node_tx"),
+    ("pmd/lcores/handoff.c", "other_rx"),
+    ("pmd/lcores/handoff.c", "other_tx"),
     ("pmd/lcores/handoff.c", "port_ops"),
     ("pmd/lcores/handoff.c", "loopback_ops"),
     ("engine/worker/lane_rings.c", "sw_worker_take"),

@@ -26,7 +26,7 @@ static void turn(struct hand_rig *rig)
 
 	rig_tick(&rig->r, 0);
 	while (!rig->is_stuck &&
-		frame_tx(&rig->r.srv->node, rig->r.now_ns, 0, &f))
+		frame_tx(&rig->r.srv->engine, rig->r.now_ns, 0, &f))
 		keep(rig, &f);
 }
 
@@ -47,7 +47,7 @@ static void road_send(struct test_peer *p, const struct test_frame *f)
 
 	rig->sent = *f;
 	rig->r.now_ns += SW_US;
-	frame_rx(&rig->r.srv->node, rig->r.now_ns, f);
+	frame_rx(&rig->r.srv->engine, rig->r.now_ns, f);
 	turn(rig);
 }
 

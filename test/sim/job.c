@@ -99,7 +99,8 @@ static void start_engine(struct sim_job *job, uint32_t e, uint32_t lcore)
 	sw_server_set_lcores(job->servers[e], job->n_lcores, NULL);
 	if (lcore < n_queues)
 		n->ports[0]->rate_bit_s = job->server_bit_s / n_queues;
-	sim_node_start(n, lcore, &job->servers[e]->node, job->params.stop_gap);
+	sim_node_start(
+		n, lcore, &job->servers[e]->engine, job->params.stop_gap);
 }
 
 void sim_server_start(struct sim_job *job, uint32_t i)
@@ -188,7 +189,7 @@ static void start_lane(struct sim_worker *w, uint32_t i,
 		w->lcores[i]->ctx = engine;
 	}
 	sim_node_start(
-		w->lcores[i], first + i, &engine->node, job->params.stop_gap);
+		w->lcores[i], first + i, &engine->engine, job->params.stop_gap);
 }
 
 void sim_worker_start(struct sim_job *job, uint32_t rank)

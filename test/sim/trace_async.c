@@ -277,7 +277,7 @@ static void a12_a_push_of_who_left(struct check *c)
 	check(c, n_waits > 0, "C was told to wait for A");
 	sim_worker_leave(&job->workers[A], SW_EPEER, "enough");
 	sim_job_pass(job, 500 * SW_MS);
-	check_eq(c, w->engine.lost.left, 1u << A, "C knows who has left");
+	check_eq(c, w->engine.deaths.left, 1u << A, "C knows who has left");
 	check(c, w->engine.stats.query_wait > n_waits, "A is still awaited");
 	check_eq(c, job->net.n_held, 1, "a push of A is on its way");
 	sim_net_release(&job->net, 0);

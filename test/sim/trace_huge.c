@@ -33,7 +33,7 @@ enum {
 
 /* An engine, whose calls are counted. */
 struct counted {
-	struct sw_engine node; /* first: it is cast back */
+	struct sw_engine base; /* first: it is cast back */
 	struct sw_engine *engine;
 };
 
@@ -74,19 +74,19 @@ static void end(void)
 		scene()->most = sw_max64(scene()->most, steps_end());
 }
 
-static void rx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
+static void rx(struct sw_engine *base, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n)
 {
-	struct sw_engine *e = ((struct counted *)node)->engine;
+	struct sw_engine *e = ((struct counted *)base)->engine;
 
 	begin();
 	e->rx(e, now_ns, port_i, frames, n);
 	end();
 }
 
-static uint64_t tick(struct sw_engine *node, uint64_t now_ns, uint64_t gap_ns)
+static uint64_t tick(struct sw_engine *base, uint64_t now_ns, uint64_t gap_ns)
 {
-	struct sw_engine *e = ((struct counted *)node)->engine;
+	struct sw_engine *e = ((struct counted *)base)->engine;
 	uint64_t at;
 
 	begin();
@@ -95,22 +95,22 @@ static uint64_t tick(struct sw_engine *node, uint64_t now_ns, uint64_t gap_ns)
 	return at;
 }
 
-static uint32_t tx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
+static uint32_t tx(struct sw_engine *base, uint64_t now_ns, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max)
 {
-	struct sw_engine *e = ((struct counted *)node)->engine;
+	struct sw_engine *e = ((struct counted *)base)->engine;
 	uint32_t n;
 
-	e->holds_data = node->holds_data;
+	e->holds_data = base->holds_data;
 	begin();
 	n = e->tx(e, now_ns, port_i, out, max);
 	end();
 	return n;
 }
 
-static bool is_busy(const struct sw_engine *node)
+static bool is_busy(const struct sw_engine *base)
 {
-	const struct sw_engine *e = ((const struct counted *)node)->engine;
+	const struct sw_engine *e = ((const struct counted *)base)->engine;
 
 	return e->is_busy(e);
 }
@@ -188,13 +188,13 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 
 static void start(struct scene *s, uint32_t i, struct sw_engine *engine)
 {
-	s->at[i] = (struct counted){.node = {.stats = engine->stats,
+	s->at[i] = (struct counted){.base = {.stats = engine->stats,
 					    .rx = rx,
 					    .tick = tick,
 					    .tx = tx,
 					    .is_busy = is_busy},
 		.engine = engine};
-	sim_node_start(&s->net.nodes[i], 0, &s->at[i].node, s->params.stop_gap);
+	sim_node_start(&s->net.nodes[i], 0, &s->at[i].base, s->params.stop_gap);
 }
 
 static void open_worker(struct scene *s, uint32_t i)

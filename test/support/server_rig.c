@@ -10,7 +10,7 @@ static void road_send(struct test_peer *p, const struct test_frame *f)
 {
 	struct server_rig *r = p->ctx;
 
-	frame_rx(&r->srv->node, r->now_ns, f);
+	frame_rx(&r->srv->engine, r->now_ns, f);
 }
 
 bool rig_is_intact(const struct server_rig *r, const struct test_frame *f)
@@ -24,7 +24,7 @@ bool rig_is_intact(const struct server_rig *r, const struct test_frame *f)
 /* The next frame of the server, its text added to what is there. */
 static bool take(struct server_rig *r, struct test_frame *f)
 {
-	if (!frame_tx(&r->srv->node, r->now_ns, 0, f))
+	if (!frame_tx(&r->srv->engine, r->now_ns, 0, f))
 		return false;
 	assert_true(rig_is_intact(r, f));
 	assert_true(strlen(r->text) + 512 < sizeof(r->text));
@@ -103,7 +103,7 @@ const char *rig_tx(struct server_rig *r)
 uint64_t rig_tick(struct server_rig *r, uint64_t ns)
 {
 	r->now_ns += ns;
-	return r->srv->node.tick(&r->srv->node, r->now_ns, 0);
+	return r->srv->engine.tick(&r->srv->engine, r->now_ns, 0);
 }
 
 struct sw_join rig_join_payload(struct server_rig *r, uint32_t i)

@@ -71,7 +71,7 @@ static void road_send(struct test_peer *p, const struct test_frame *f)
 {
 	struct worker_rig *r = p->ctx;
 
-	frame_rx(&r->w.node, r->now_ns, f);
+	frame_rx(&r->w.engine, r->now_ns, f);
 }
 
 static const struct peer_road road = {.send = road_send};
@@ -167,7 +167,7 @@ static bool take(struct worker_rig *r)
 {
 	struct test_frame f;
 
-	if (!frame_tx(&r->w.node, r->now_ns, 0, &f))
+	if (!frame_tx(&r->w.engine, r->now_ns, 0, &f))
 		return false;
 	assert_true(frame_is_intact(&f, sw_epoch_seed(r->w.epoch)));
 	assert_true(strlen(r->text) + 512 < sizeof(r->text));
@@ -194,7 +194,7 @@ const char *wrig_tx_one(struct worker_rig *r)
 uint64_t wrig_tick(struct worker_rig *r, uint64_t ns)
 {
 	r->now_ns += ns;
-	return r->w.node.tick(&r->w.node, r->now_ns, 0);
+	return r->w.engine.tick(&r->w.engine, r->now_ns, 0);
 }
 
 void wrig_run(struct worker_rig *r)

@@ -176,7 +176,7 @@ static void turn_server(struct server_rig *r, uint32_t room)
 	static struct test_frame f;
 
 	rig_tick(r, 30 * SW_US);
-	while (room-- && frame_tx(&r->srv->node, r->now_ns, 0, &f)) {
+	while (room-- && frame_tx(&r->srv->engine, r->now_ns, 0, &f)) {
 		assert_true(rig_is_intact(r, &f));
 		if (f.h.type == SW_RESULT && f.peer.ip == frame_ip(VICTIM))
 			r->last[SW_RESULT] = f;
@@ -224,12 +224,12 @@ static void server__random_bytes(void **state)
 	f->peer = r->w[1].path;
 	for (uint32_t n = 0; n < N_FRAMES; n++) {
 		make_random(f, &rng);
-		frame_rx(&r->srv->node, r->now_ns, f);
+		frame_rx(&r->srv->engine, r->now_ns, f);
 		assert_int_equal(dropped(&r->srv->stats), ++drops);
 	}
 	assert_true(alloc_calls() == calls);
-	assert_false(r->srv->node.tx(
-		&r->srv->node, r->now_ns, 0, &(struct sw_tx_frame){0}, 1));
+	assert_false(r->srv->engine.tx(
+		&r->srv->engine, r->now_ns, 0, &(struct sw_tx_frame){0}, 1));
 	check_victim(r, 1);
 	free(f);
 	server_rig_close(r);
@@ -251,7 +251,7 @@ static void server__flipped_bits(void **state)
 	for (uint32_t n = 0; n < N_FRAMES; n++) {
 		*f = good[n & 1];
 		damage(f, &rng);
-		frame_rx(&r->srv->node, r->now_ns, f);
+		frame_rx(&r->srv->engine, r->now_ns, f);
 		assert_int_equal(dropped(&r->srv->stats), ++drops);
 	}
 	assert_true(alloc_calls() == calls);
@@ -356,7 +356,7 @@ static void worker__random_bytes(void **state)
 	f->peer = r->s[0].path;
 	for (uint32_t n = 0; n < N_FRAMES; n++) {
 		make_random(f, &rng);
-		frame_rx(&r->w.node, r->now_ns, f);
+		frame_rx(&r->w.engine, r->now_ns, f);
 		assert_int_equal(dropped(&r->w.stats), ++drops);
 	}
 	assert_true(alloc_calls() == calls);
@@ -382,7 +382,7 @@ static void worker__flipped_bits(void **state)
 	for (uint32_t n = 0; n < N_FRAMES; n++) {
 		*f = good[n & 1];
 		damage(f, &rng);
-		frame_rx(&r->w.node, r->now_ns, f);
+		frame_rx(&r->w.engine, r->now_ns, f);
 		assert_int_equal(dropped(&r->w.stats), ++drops);
 	}
 	assert_true(alloc_calls() == calls);
@@ -431,7 +431,7 @@ static void worker__wild_fields(void **state)
 			wrig_tick(r, 30 * SW_US);
 			for (uint32_t room = below(&rng, 30);
 				room-- &&
-				frame_tx(&r->w.node, r->now_ns, 0, &f);)
+				frame_tx(&r->w.engine, r->now_ns, 0, &f);)
 				assert_true(frame_is_intact(
 					&f, sw_epoch_seed(r->w.epoch)));
 		}

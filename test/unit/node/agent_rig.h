@@ -230,7 +230,7 @@ static inline void pass(struct agent_rig *s)
 			l ? &a->shared.others[0].worker : &a->core.worker;
 
 		if (l ? a->shared.others[0].is_open : a->core.has_worker)
-			w->node.tick(&w->node, s->now_ns, 0);
+			w->engine.tick(&w->engine, s->now_ns, 0);
 	}
 	lane_work(s);
 }

@@ -76,11 +76,12 @@ static void death__after_a_failure(void **state)
 	work(s);
 	lane_work(s);
 	s->now_ns += 3 * SW_S;
-	a->shared.others[0].worker.node.tick(&a->shared.others[0].worker.node,
-		s->now_ns, 0); /* it has left */
+	a->shared.others[0].worker.engine.tick(
+		&a->shared.others[0].worker.engine, s->now_ns,
+		0); /* it has left */
 	work(s);
-	a->core.worker.node.tick(
-		&a->core.worker.node, s->now_ns, 0); /* so has lane 0 */
+	a->core.worker.engine.tick(
+		&a->core.worker.engine, s->now_ns, 0); /* so has lane 0 */
 	work(s);
 	assert_int_equal(
 		atomic_load(&a->shared.others[0].stage), AGENT_LANE_CLOSING);

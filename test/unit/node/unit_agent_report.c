@@ -35,7 +35,7 @@ static void stall(struct agent_rig *s)
 	}
 	s->now_ns += s->agent.shared.daemon.params.stall_warn;
 	do /* some of them in each tick */
-		w->node.tick(&w->node, s->now_ns, 0);
+		w->engine.tick(&w->engine, s->now_ns, 0);
 	while (w->look.next);
 }
 

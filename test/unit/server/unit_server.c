@@ -156,8 +156,8 @@ static void push__same_frame_twice(void **state)
 
 	elems[5] = 3;
 	peer_make(&r->w[0], peer_push_header(0, 1, 0), elems, &f);
-	frame_rx(&r->srv->node, r->now_ns, &f);
-	frame_rx(&r->srv->node, r->now_ns, &f);
+	frame_rx(&r->srv->engine, r->now_ns, &f);
+	frame_rx(&r->srv->engine, r->now_ns, &f);
 	assert_int_equal(r->srv->stats.push_folded, 1);
 	assert_string_equal(rig_tx(r), "w0 ACK 0:1");
 	server_rig_close(r);
@@ -407,7 +407,7 @@ static void tick__buries_the_silent(void **state)
 static void is_busy__while_something_is_open(void **state)
 {
 	struct server_rig *r = open_rig(2, 1);
-	struct sw_engine *node = &r->srv->node;
+	struct sw_engine *node = &r->srv->engine;
 
 	assert_false(node->is_busy(node));
 	peer_push(&r->w[0], 0, 1, 0, 1);

@@ -65,7 +65,7 @@ static const char *give(struct burst *b)
 {
 	struct server_rig *r = b->r;
 
-	frame_rx_burst(&r->srv->node, r->now_ns, b->frames, b->n);
+	frame_rx_burst(&r->srv->engine, r->now_ns, b->frames, b->n);
 	b->n = 0;
 	return rig_tx(r);
 }
@@ -251,7 +251,7 @@ static void look__once(void **state)
 
 	for (uint32_t i = 0; i < 64; i++)
 		add_push(b, i % 4, i / 4, 1);
-	frame_rx_burst(&b->r->srv->node, b->r->now_ns, b->frames, b->n);
+	frame_rx_burst(&b->r->srv->engine, b->r->now_ns, b->frames, b->n);
 	assert_int_equal(stats_of(b)->session_looks - before, 4);
 	assert_int_equal(stats_of(b)->chunks_done, 16);
 	rig_tx(b->r);
@@ -337,7 +337,7 @@ static void declare__all_at_once(void **state)
 
 static uint32_t take(struct burst *b, struct sw_tx_frame *out)
 {
-	struct sw_engine *node = &b->r->srv->node;
+	struct sw_engine *node = &b->r->srv->engine;
 
 	return node->tx(node, b->r->now_ns, 0, out, 16);
 }
@@ -380,7 +380,7 @@ static void leave__by_class(void **state)
 	for (uint32_t i = 0; i < 6; i++)
 		add(b, i / 3, peer_push_header(i % 3, 1, 0),
 			(int32_t[PEER_CHUNK]){0});
-	frame_rx_burst(&b->r->srv->node, b->r->now_ns, b->frames, b->n);
+	frame_rx_burst(&b->r->srv->engine, b->r->now_ns, b->frames, b->n);
 	assert_int_equal(take(b, out), 6);
 	for (uint32_t i = 0; i < 6; i++)
 		assert_int_equal(out[i].header.key, keys[i]);

@@ -55,7 +55,7 @@ static void rx__truncated(void **state)
 
 	peer_make(&r->w[1], peer_push_header(0, 1, 0), elems, &f);
 	while (f.len-- > 0)
-		frame_rx(&r->srv->node, r->now_ns, &f);
+		frame_rx(&r->srv->engine, r->now_ns, &f);
 	assert_int_equal(r->srv->stats.rx_short, SW_HEAD_BYTES);
 	assert_int_equal(r->srv->stats.rx_length, PEER_PAYLOAD);
 	close_rig(r);
@@ -69,9 +69,9 @@ static void rx__oversized(void **state)
 
 	peer_make(&r->w[1], peer_push_header(0, 1, 0), elems, &f);
 	f.len++;
-	frame_rx(&r->srv->node, r->now_ns, &f);
+	frame_rx(&r->srv->engine, r->now_ns, &f);
 	f.len = sizeof(f.bytes);
-	frame_rx(&r->srv->node, r->now_ns, &f);
+	frame_rx(&r->srv->engine, r->now_ns, &f);
 	assert_int_equal(r->srv->stats.rx_length, 2);
 	close_rig(r);
 }
@@ -83,7 +83,7 @@ static void rx__wrong_magic(void **state)
 
 	peer_make(&r->w[1], (struct sw_header){.type = SW_KEEPALIVE}, NULL, &f);
 	f.bytes[0] = 'X';
-	frame_rx(&r->srv->node, r->now_ns, &f);
+	frame_rx(&r->srv->engine, r->now_ns, &f);
 	assert_int_equal(r->srv->stats.rx_magic, 1);
 	close_rig(r);
 }
@@ -95,7 +95,7 @@ static void rx__damaged_header(void **state)
 
 	peer_make(&r->w[1], (struct sw_header){.type = SW_KEEPALIVE}, NULL, &f);
 	f.bytes[20] ^= 1;
-	frame_rx(&r->srv->node, r->now_ns, &f);
+	frame_rx(&r->srv->engine, r->now_ns, &f);
 	assert_int_equal(r->srv->stats.rx_head_crc, 1);
 	close_rig(r);
 }
@@ -433,10 +433,10 @@ static void control__played_back(void **state)
 		(struct sw_header){
 			.type = SW_QUERY, .payload_len = sizeof(query)},
 		&query, &f);
-	frame_rx(&r->srv->node, r->now_ns, &f);
+	frame_rx(&r->srv->engine, r->now_ns, &f);
 	assert_string_equal(rig_tx(r), "w1 ANSWER NEED k0r1c0");
 	for (uint32_t n = 0; n < 10; n++)
-		frame_rx(&r->srv->node, r->now_ns, &f);
+		frame_rx(&r->srv->engine, r->now_ns, &f);
 	assert_string_equal(rig_tx(r), "");
 	assert_int_equal(r->srv->stats.queries, 1);
 	close_rig(r);
@@ -513,12 +513,12 @@ static void leave__played_back_later(void **state)
 		(struct sw_header){
 			.type = SW_LEAVE, .payload_len = sizeof(fault)},
 		&fault, &f);
-	frame_rx(&r.srv->node, r.now_ns, &f);
+	frame_rx(&r.srv->engine, r.now_ns, &f);
 	rig_tx(&r);
 	r.w[0].nonce++;
 	memset(r.w[0].psn, 0, sizeof(r.w[0].psn));
 	rig_run(&r, PEER_CHUNK);
-	frame_rx(&r.srv->node, r.now_ns, &f);
+	frame_rx(&r.srv->engine, r.now_ns, &f);
 	assert_int_equal(r.srv->stats.rx_session, 1);
 	assert_int_equal(r.srv->stats.sessions_closed, 1);
 	server_rig_close(&r);

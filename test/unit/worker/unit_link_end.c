@@ -223,7 +223,7 @@ static void leave__in_order(void **state)
 	peer_left(&r->s[1], true);
 	assert_string_equal(wrig_events(r), "left");
 	assert_string_equal(wrig_tx(r), "");
-	assert_false(r->w.node.is_busy(&r->w.node));
+	assert_false(r->w.engine.is_busy(&r->w.engine));
 	wrig_close(r);
 }
 

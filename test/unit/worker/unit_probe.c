@@ -30,7 +30,7 @@ static uint8_t sent(struct worker_rig *r, uint16_t way)
 	struct sw_tx_frame f = {.way = 99};
 	struct sw_hello hello;
 
-	assert_true(r->w.node.tx(&r->w.node, r->now_ns, 0, &f, 1));
+	assert_true(r->w.engine.tx(&r->w.engine, r->now_ns, 0, &f, 1));
 	assert_int_equal(f.way, way);
 	memcpy(&hello, f.payload, sizeof(hello));
 	r->s[0].nonce = hello.nonce; /* a JOIN begins with it, too */
@@ -100,7 +100,7 @@ static void cookie__itself_misrouted(void **state)
 	in.payload = f.bytes + SW_HEAD_BYTES;
 	in.len = f.len;
 	in.from = r->s[0].path;
-	r->w.node.rx(&r->w.node, r->now_ns, 0, &in, 1);
+	r->w.engine.rx(&r->w.engine, r->now_ns, 0, &in, 1);
 	assert_int_equal(sent(r, 1), SW_HELLO);
 	wrig_close(r);
 }

@@ -149,7 +149,7 @@ static void push__in_order(void **state)
 
 	for (uint32_t round = 1; round < 5; round++) {
 		assert_int_equal(sw_worker_push(&r->w, 0, round, round), 0);
-		assert_true(r->w.node.is_busy(&r->w.node));
+		assert_true(r->w.engine.is_busy(&r->w.engine));
 		wrig_tick(r, 0);
 		wrig_tx(r);
 		assert_int_equal(r->last[SW_PUSH].h.round, round);
@@ -162,7 +162,7 @@ static void push__in_order(void **state)
 		for (uint32_t c = 0; c < 3; c++)
 			assert_true(data_is(r, c, (int32_t)(round + c)));
 		assert_contains(wrig_events(r), "SW_OK w2");
-		assert_false(r->w.node.is_busy(&r->w.node));
+		assert_false(r->w.engine.is_busy(&r->w.engine));
 	}
 	wrig_close(r);
 }

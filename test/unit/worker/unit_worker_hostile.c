@@ -40,7 +40,7 @@ static struct test_frame *good_result(struct worker_rig *r)
 
 static void deliver(struct worker_rig *r, const struct test_frame *f)
 {
-	frame_rx(&r->w.node, r->now_ns, f);
+	frame_rx(&r->w.engine, r->now_ns, f);
 }
 
 static void rx__truncated_and_oversized(void **state)
