@@ -133,8 +133,8 @@ void sw_agent_end_group(struct agent_core *core, const struct agent_command *o)
 	if (m->what == SW_EDGE_CLOSE_GROUP)
 		sw_worker_close_group(&core->worker, m->stream, o->local);
 	else
-		sw_worker_abort(&core->worker, m->stream, o->local, m->why,
-			m->what == SW_EDGE_TIME_OUT);
+		sw_worker_abort(
+			&core->worker, m->stream, o->local, m->err, m->why);
 	sw_agent_tell(core, &report);
 }
 

@@ -321,13 +321,13 @@ struct sw_fault {       /* ERROR, LEAVE, END; CLOSE: err 0, or why it ended */
 	char text[SW_TEXT_MAX];
 };
 
-/* sw_fault_death - the reason in an END: members differ (any other error), one
- * of them has aborted, is gone or was waited for too long, or a server has no
- * room. */
+/* sw_fault_death - the reason in an END: a member aborted, a server refused, a
+ * member is gone, nothing progressed, a member's timeout passed; or, for any
+ * other @err, the members differ. */
 static inline int sw_fault_death(int err)
 {
 	return err == SW_EABORTED || err == SW_EREFUSED || err == SW_EPEER ||
-			       err == SW_ESTALL
+			       err == SW_ESTALL || err == SW_EEXPIRED
 		       ? err
 		       : SW_EMISMATCH;
 }

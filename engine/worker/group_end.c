@@ -67,7 +67,7 @@ static struct sw_wtensor *stream_at(
 }
 
 void sw_worker_abort(struct sw_worker *w, uint32_t stream, uint32_t local,
-	const char *why, bool names_missing)
+	int err, const char *why)
 {
 	struct sw_wtensor *t = stream_at(w, stream, local);
 	char text[SW_TEXT_MAX], who[SW_MISSING_TEXT];
@@ -75,8 +75,8 @@ void sw_worker_abort(struct sw_worker *w, uint32_t stream, uint32_t local,
 
 	if (!t || t->is_closed)
 		return;
-	if (!names_missing) {
-		sw_tensor_kill(w, t, 1, SW_EABORTED, why);
+	if (err != SW_EEXPIRED) {
+		sw_tensor_kill(w, t, 1, err, why);
 		return;
 	}
 	/* The list of ranks is cut first, then what was said. */
@@ -88,7 +88,7 @@ void sw_worker_abort(struct sw_worker *w, uint32_t stream, uint32_t local,
 		who);
 	snprintf(text, sizeof(text), "%.*s; missing: %s",
 		(int)(most - strlen(who)), why, who);
-	sw_stream_propose(w, t, SW_EABORTED, text);
+	sw_stream_propose(w, t, err, text);
 }
 
 static void close_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)

@@ -394,14 +394,15 @@ int sw_worker_death(const struct sw_worker *w, uint32_t tensor);
 bool sw_worker_uses(const struct sw_worker *w, uint32_t local, const void *base,
 	uint64_t bytes, uint32_t *at);
 
-/* sw_worker_abort - local rank @local, which must be in it, ends the group of
- * @stream: all its streams are dead.  What is open of them, here (in the next
- * sw_worker_take) and at all members, ends with SW_EABORTED and @why.
- * @names_missing  it has taken too long: add to it for whom they wait, as far
- * as that is known.  It ends as the coordinator says, so that of members that
- * have waited too long at the same time all have one sentence. */
+/* sw_worker_abort - local rank @local, a member of it, ends the group of
+ * @stream: all its streams are dead.  Their open collectives end with @err and
+ * @why, here in the next sw_worker_take, and at all members.
+ * @err  SW_EABORTED; or SW_EEXPIRED, a timeout has passed: the ranks that are
+ * missing are added to @why as far as they are known, and the coordinator
+ * decides, so that all members get one sentence when several expire at the same
+ * time. */
 void sw_worker_abort(struct sw_worker *w, uint32_t stream, uint32_t local,
-	const char *why, bool names_missing);
+	int err, const char *why);
 
 /* sw_worker_close_group - local rank @local is through with all streams of the
  * group of @stream, which it must be in, too: it submits nothing to them any

@@ -190,7 +190,8 @@ void sw_client_drop_device(struct sw_client *c, const void *owner)
 	if (!sw_client_lock(c))
 		return;
 	while ((k = find_call(c, owner)) &&
-		!sw_client_abort(k->group, "its device was closed"))
+		!sw_client_abort(
+			k->group, SW_EABORTED, "its device was closed"))
 		;
 	/* Without its device none of a call is copied.  An error that the
 	 * device finds now has no reader: the call has one.  After the end of

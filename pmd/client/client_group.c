@@ -187,7 +187,8 @@ uint32_t sw_coll_priority(enum sw_coll_kind kind)
 bool sw_client_is_death(int err)
 {
 	return err == SW_EMISMATCH || err == SW_EABORTED ||
-	       err == SW_EREFUSED || err == SW_EPEER || err == SW_ESTALL;
+	       err == SW_EREFUSED || err == SW_EPEER || err == SW_ESTALL ||
+	       err == SW_EEXPIRED;
 }
 
 /* Return the number at the end of "... (collective 5)"; 0 if there is none. */

@@ -31,12 +31,13 @@ static const struct sw_tensor *any_stream(const struct sw_group *g)
 	return NULL;
 }
 
-static int tell_agent(
-	struct sw_group *g, enum sw_edge_end_kind what, const char *why)
+/* @err  0: close it */
+static int tell_agent(struct sw_group *g, int err, const char *why)
 {
-	struct sw_edge_end m = {
-		.kind = SW_EDGE_END, .what = what, .stream = any_stream(g)->id};
-	int err;
+	struct sw_edge_end m = {.kind = SW_EDGE_END,
+		.what = err ? SW_EDGE_ABORT : SW_EDGE_CLOSE_GROUP,
+		.stream = any_stream(g)->id,
+		.err = err};
 
 	snprintf(m.why, sizeof(m.why), "%s", why);
 	err = sw_client_ask(g->client, &m, sizeof(m), "end of a group");
@@ -58,7 +59,7 @@ static void abort_late(struct sw_client *c, const struct sw_call *k)
 		c->rank, sw_coll_name(k->args.kind),
 		(unsigned long long)k->number, sw_group_short(g, name),
 		g->timeout_s);
-	(void)!tell_agent(g, SW_EDGE_TIME_OUT, why);
+	(void)!tell_agent(g, SW_EEXPIRED, why);
 }
 
 /* Has the agent completed all pieces, so that only this caller is late to copy?
@@ -178,7 +179,7 @@ static int end_calls(struct sw_group *g, int status)
 
 /* Abort the group.  The other members are told through a stream, so open one if
  * there is none. */
-static int abort_group(struct sw_group *g, const char *text)
+static int abort_group(struct sw_group *g, int reason, const char *text)
 {
 	struct sw_client *c = g->client;
 	char why[SW_EDGE_WHY_BYTES], name[SW_GROUP_SHORT];
@@ -189,16 +190,16 @@ static int abort_group(struct sw_group *g, const char *text)
 	if (!g->death && !any_stream(g))
 		err = sw_group_open_stream(g, SW_BARRIER);
 	if (!g->death && !err)
-		err = tell_agent(g, SW_EDGE_ABORT, why);
+		err = tell_agent(g, reason, why);
 	if (err && !g->death)
 		return err;
-	sw_group_die(g, SW_EABORTED, why);
+	sw_group_die(g, reason, why);
 	return end_calls(g, g->death);
 }
 
 /* Wait until no thread leads, because the leader may be closing the group.  A
  * close ends the open calls as well. */
-int sw_client_abort(struct sw_group *g, const char *text)
+int sw_client_abort(struct sw_group *g, int reason, const char *text)
 {
 	struct sw_client *c = g->client;
 	int err;
@@ -208,19 +209,26 @@ int sw_client_abort(struct sw_group *g, const char *text)
 		sw_client_lead(c);
 		sw_client_follow(c);
 	}
-	err = g->is_closed ? end_calls(g, SW_ECLOSED) : abort_group(g, text);
+	err = g->is_closed ? end_calls(g, SW_ECLOSED)
+			   : abort_group(g, reason, text);
 	sw_group_put(g);
 	return err;
 }
 
-int sw_group_abort(struct sw_group *g, const char *text)
+int sw_group_abort(struct sw_group *g, int reason, const char *text)
 {
 	struct sw_client *c = g->client;
 	int err = sw_client_enter(c);
 
 	if (err)
 		return err;
-	err = sw_client_abort(g, text ? text : "");
+	if (reason == SW_EABORTED || reason == SW_EEXPIRED)
+		err = sw_client_abort(g, reason, text ? text : "");
+	else
+		err = sw_client_fail(c, SW_EINVAL,
+			"a group is aborted with SW_EABORTED or SW_EEXPIRED, "
+			"not %d",
+			reason);
 	sw_client_unlock(c);
 	return err;
 }
@@ -292,7 +300,7 @@ static int give_back(struct sw_group *g)
 
 	g->is_given = true; /* there is no third try */
 	if (!g->is_close_sent && any_stream(g))
-		err = tell_agent(g, SW_EDGE_CLOSE_GROUP, "");
+		err = tell_agent(g, 0, "");
 	if (err)
 		return err;
 	g->is_close_sent = true;
@@ -355,7 +363,7 @@ static int close_group(struct sw_group *g)
 		(void)sw_group_open_stream(g, SW_BARRIER);
 	g->is_closed = true;
 	if (any_stream(g))
-		err = tell_agent(g, SW_EDGE_CLOSE_GROUP, "");
+		err = tell_agent(g, 0, "");
 	g->is_close_sent = !err;
 	if (!err)
 		err = end_calls(g, SW_ECLOSED);

@@ -7,7 +7,7 @@
 
 /* sw_client_abort - as sw_group_abort, with the lock held.  Another thread may
  * close @g meanwhile. */
-int sw_client_abort(struct sw_group *g, const char *text);
+int sw_client_abort(struct sw_group *g, int reason, const char *text);
 
 /* sw_group_put - drop one reference: a call on @g was reported.  The last one
  * frees a closed group, or has the thread give back its streams. */

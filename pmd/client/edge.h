@@ -127,8 +127,8 @@ struct sw_edge_control {
 		SW_EDGE_COMPLETIONS, sizeof(struct sw_completion))];
 	_Alignas(64) struct sw_edge_tuning tuning;
 	/* Why a push_pull or collective ended with SW_EMISMATCH, SW_EABORTED,
-	 * SW_EREFUSED, SW_EPEER or SW_ESTALL, terminated; written before its
-	 * completion, by the order of declaration. */
+	 * SW_EREFUSED, SW_EPEER, SW_ESTALL or SW_EEXPIRED, terminated; written
+	 * before its completion, by the order of declaration. */
 	char whys[SW_EDGE_TENSORS][SW_EDGE_WHY_BYTES];
 };
 
@@ -155,9 +155,8 @@ enum sw_edge_kind {
 };
 
 enum sw_edge_end_kind {
-	SW_EDGE_ABORT,       /* a group, with a sentence */
-	SW_EDGE_TIME_OUT,    /* the same; who is missing is added to it */
-	SW_EDGE_CLOSE_GROUP, /* it is not used any more */
+	SW_EDGE_ABORT,       /* of a group: with err and a sentence */
+	SW_EDGE_CLOSE_GROUP, /* this process calls nothing else on it */
 };
 
 enum sw_edge_tune_kind {
@@ -245,7 +244,9 @@ struct sw_edge_end {
 	uint32_t kind;
 	uint32_t what;   /* enum sw_edge_end_kind */
 	uint32_t stream; /* the id of any of the group's */
-	uint32_t pad;
+	/* SW_EDGE_ABORT: SW_EABORTED, or SW_EEXPIRED; the agent adds to the
+	 * sentence who is missing. */
+	int32_t err;
 	char why[SW_EDGE_WHY_BYTES]; /* terminated */
 };
 

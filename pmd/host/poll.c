@@ -191,12 +191,16 @@ static bool has_item(
 	return m && m->kind == kind;
 }
 
-/* A stream that is there, and a sentence. */
+/* A stream that is there, a reason and a sentence. */
 static bool is_end(
 	const struct sw_slot *s, const struct sw_edge_end *m, size_t bytes)
 {
 	return bytes == sizeof(*m) && s->state == SW_SLOT_ATTACHED &&
-	       !s->is_tuning && m->what <= SW_EDGE_CLOSE_GROUP &&
+	       !s->is_tuning &&
+	       (m->what == SW_EDGE_CLOSE_GROUP ||
+		       (m->what == SW_EDGE_ABORT &&
+			       (m->err == SW_EABORTED ||
+				       m->err == SW_EEXPIRED))) &&
 	       !m->why[sizeof(m->why) - 1] &&
 	       has_item(s, m->stream, SW_EDGE_STREAM);
 }

@@ -32,6 +32,7 @@ int sw_nccl_result_of(int err)
 	case SW_EPEER:
 	case SW_ESERVER:
 	case SW_EABORTED:
+	case SW_EEXPIRED:
 	case SW_ETIMEDOUT:
 		return NCCL_REMOTE;
 	default:

@@ -196,7 +196,8 @@ static void abort_group(struct sw_nccl_process *p, struct sw_nccl_coll *c)
 	if (!c->group)
 		return;
 	pthread_mutex_unlock(&p->lock);
-	err = sw_group_abort(c->group, "NCCL's communicator has ended");
+	err = sw_group_abort(
+		c->group, SW_EABORTED, "NCCL's communicator has ended");
 	if (err) /* what is open shall end all the same */
 		sw_leave(p->client);
 	pthread_mutex_lock(&p->lock);

@@ -168,6 +168,8 @@ static void on_end(void *ctx, uint32_t id, const struct sw_edge_end *end)
 	struct seat *t = seat_of(id);
 
 	assert(t && !t->is_tuned && end->what <= SW_EDGE_CLOSE_GROUP);
+	assert(end->what != SW_EDGE_ABORT || end->err == SW_EABORTED ||
+		end->err == SW_EEXPIRED);
 	assert(strlen(end->why) < SW_EDGE_WHY_BYTES);
 	t->is_tuned = true;
 	if (!(agent.kind & IS_SLOW))

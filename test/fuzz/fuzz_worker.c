@@ -347,8 +347,8 @@ static void end_group(struct fuzz *x, const struct fuzz_step *s)
 	if (s->c & 1)
 		sw_worker_close_group(&x->r.w, s->b, s->d % x->n_local);
 	else
-		sw_worker_abort(
-			&x->r.w, s->b, s->d % x->n_local, "why", s->c & 2);
+		sw_worker_abort(&x->r.w, s->b, s->d % x->n_local,
+			s->c & 2 ? SW_EEXPIRED : SW_EABORTED, "why");
 }
 
 static void begin(struct fuzz *x, const struct fuzz_step *s)

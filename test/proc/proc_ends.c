@@ -127,7 +127,7 @@ static void do_abort(struct ends *e, bool is_called)
 		begin(e);
 	meet(e);
 	if (e->is_last)
-		must(e, sw_group_abort(e->dp, "enough"), "abort");
+		must(e, sw_group_abort(e->dp, SW_EABORTED, "enough"), "abort");
 	if (begins)
 		finish(e);
 	meet(e); /* who has not begun may not have heard of it yet */

@@ -85,7 +85,7 @@ def test_timeout():
     for local in (None, (2, 2)):
         outs = run("timeout", n=2, local=local)
         last = 3 if local else 1
-        check_ends(outs, [ALL] * last + [["later"]], "SW_EABORTED",
+        check_ends(outs, [ALL] * last + [["later"]], "SW_EEXPIRED",
                    r"rank 0 timed out in all_reduce 1 of group 'dp' "
                    r"\(group timeout 1 s\); "
                    f"missing: rank{'s 2, 3 of 4' if local else ' 1 of 2'}")
@@ -95,7 +95,7 @@ def test_timeout_of_several():
     """The other one may come after the second, too."""
     for k in (0, 2):
         check_ends(run("timeouts", n=3, k=k), [ALL] * 2 + [["later"]],
-                   "SW_EABORTED", r"rank [01] timed out in all_reduce 1 of "
+                   "SW_EEXPIRED", r"rank [01] timed out in all_reduce 1 of "
                    r"group 'dp' \(group timeout 1 s\); "
                    r"missing: rank(s [01],)? 2 of 3")
 

@@ -129,7 +129,7 @@ def test_group_aborted_where_frames_are_lost():
 
 
 def test_group_waits_too_long():
-    check_ends(ends_of("timeout"), [ALL, ["later"]], "SW_EABORTED",
+    check_ends(ends_of("timeout"), [ALL, ["later"]], "SW_EEXPIRED",
                r"rank 0 timed out in all_reduce 1 of group 'dp' "
                r"\(group timeout 1 s\); "
                "missing: rank 1 of 2")

@@ -72,7 +72,7 @@ def test_eighty_and_two_in_collectives():
                  for a, n in zip(net.agents, local)]
         for p, n in zip(procs, local):
             p.wait_ok()
-            said = re.findall(r"rank \d+ SW_EABORTED: .*missing: rank 70 of 82",
+            said = re.findall(r"rank \d+ SW_EEXPIRED: .*missing: rank 70 of 82",
                               p.out())
             check(len(said) == n - (n == 80), f"{p.name} said: {p.out()}")
 

@@ -341,8 +341,8 @@ void sim_groups_end(struct sim_worker *w, uint32_t seat)
 	if (w->job->clash.how == SIM_CLOSES)
 		sw_worker_close_group(&w->engine, of->index, seat / SIM_GROUPS);
 	else
-		sw_worker_abort(
-			&w->engine, of->index, seat / SIM_GROUPS, why, false);
+		sw_worker_abort(&w->engine, of->index, seat / SIM_GROUPS,
+			SW_EABORTED, why);
 	w->node->loop.tick_at_ns = 0;
 	sim_node_poke(w->node);
 }

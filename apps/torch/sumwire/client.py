@@ -14,7 +14,6 @@ begin, and a tensor's to wait for it.
 import ctypes
 import math
 import os
-import re
 import threading
 
 from sumwire import library, locks
@@ -22,13 +21,8 @@ from sumwire import library, locks
 DEFAULT_AGENT = "agent.sock"  # libsumwire knows where
 TEXT_BYTES = 200  # of a reason that other ranks get
 OPEN_S = 60  # that a client waits for the other ranks
-GONE = " is gone"  # of an agent that has ended without a word
 SLICE_S = 1  # longest wait inside libsumwire; after it Ctrl-C is looked at
 SLICE_MS = 1000 * SLICE_S
-
-# The library aborts a group whose collective takes too long, at all members;
-# so does collectives.py where a call has a time of its own.
-TIMED_OUT = re.compile(r"rank \d+ (aborted group '.*': )?timed out in ")
 
 
 def open_seconds(limit_s):
@@ -165,9 +159,9 @@ class Client:
         if text is None:
             text = self.lib.sw_last_error(self.pointer)
         text = text.decode(errors="replace")
-        if code == library.EABORTED and TIMED_OUT.match(text):
+        if code == library.EEXPIRED:  # PyTorch knows one kind of timeout
             code = library.ETIMEDOUT
-        if self.how_gone and GONE in text:
+        if code == library.ECLOSED and self.how_gone and self.is_over():
             text += f" ({self.how_gone()})"
         return self.error_type(self.lib.sw_error_name(code).decode(), text)
 

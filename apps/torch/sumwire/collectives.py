@@ -142,8 +142,8 @@ class Calls:
         """What is open ends at all members, and says so."""
         with group.lock:
             if group.pointer and not self.is_over:
-                self._warn(self.lib.sw_group_abort(group.pointer,
-                                                   text.encode()))
+                self._warn(self.lib.sw_group_abort(
+                    group.pointer, library.EABORTED, text.encode()))
         self.look()
 
     def _warn(self, code):
@@ -240,7 +240,7 @@ class Calls:
         with call.group.lock:
             if call.group.pointer and not self.is_over:
                 self._warn(self.lib.sw_group_abort(
-                    call.group.pointer,
+                    call.group.pointer, library.EEXPIRED,
                     f"timed out in {call.what.split()[0]} (call timeout "
                     f"{call.limit_s:g} s)".encode()))
 

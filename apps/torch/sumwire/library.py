@@ -32,11 +32,12 @@ ERRORS = {"SW_EINVAL": -1, "SW_ENOMEM": -2, "SW_EAGAIN": -3, "SW_EBUSY": -4,
           "SW_EMISMATCH": -8, "SW_EREFUSED": -9, "SW_EVERSION": -10,
           "SW_EPROTO": -11, "SW_ECORRUPT": -12, "SW_ECONF": -13, "SW_EIO": -14,
           "SW_EPERM": -15, "SW_ESTALL": -16, "SW_ENOENT": -17, "SW_ESTEP": -18,
-          "SW_ESERVER": -19, "SW_EABORTED": -20, "SW_EDEVICE": -21}
+          "SW_ESERVER": -19, "SW_EABORTED": -20, "SW_EDEVICE": -21,
+          "SW_EEXPIRED": -22}
 # those that are treated by themselves
 EINVAL, ENOMEM, EPERM, ENOENT = -1, -2, -15, -17
 EAGAIN, EBUSY, ETIMEDOUT, ECLOSED, EMISMATCH = -3, -4, -5, -6, -8
-EABORTED = -20
+EABORTED, EEXPIRED = -20, -22
 
 
 class Settings(ctypes.Structure):
@@ -139,7 +140,7 @@ SIGNATURES = {
     "sw_group_open": (INT, [POINTER, ctypes.c_char_p, ctypes.POINTER(U32), U32,
                             ctypes.POINTER(POINTER)]),
     "sw_group_set_timeout": (INT, [POINTER, U32]),
-    "sw_group_abort": (INT, [POINTER, ctypes.c_char_p]),
+    "sw_group_abort": (INT, [POINTER, INT, ctypes.c_char_p]),
     "sw_group_close": (INT, [POINTER]),
     "sw_coll": (INT, [POINTER, ctypes.POINTER(CollArgs),
                       ctypes.POINTER(ctypes.c_uint64)]),

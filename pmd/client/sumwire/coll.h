@@ -127,23 +127,24 @@ static inline int sw_coll_test(struct sw_client *c, uint64_t handle)
 	return sw_poll(c, handle);
 }
 
-/* sw_group_abort - end what is open on @g, at all members: handles end with
- * SW_EABORTED and the sentence "rank 2 aborted group 'dp': TEXT", as does all
- * that is called on it later.  Returns when the agent neither reads nor writes
- * a buffer of @g any more; handles are still to be waited for.
- * @text  up to 80 bytes
- * Of a group that is dead already what is open ends as it is.
- * Errors: SW_ETIMEDOUT the agent still uses a buffer after wait_timeout_s,
- * SW_ECLOSED, or why the attachment ended. */
-SW_API int sw_group_abort(struct sw_group *g, const char *text);
+/* sw_group_abort - end every open collective of @g, at all members: their
+ * handles, and all later calls, end with @err and the sentence
+ * "rank 2 aborted group 'dp': TEXT".  Returns when the agent neither reads nor
+ * writes a buffer of @g; the handles must still be waited for.
+ * @err   SW_EABORTED; or SW_EEXPIRED, if the reason is a timeout of yours: then
+ *        the agent adds the ranks that it waits for to the sentence
+ * @text  up to 80 bytes; NULL: none
+ * A group that has already ended keeps its first reason.
+ * Errors: SW_EINVAL another @err, SW_ETIMEDOUT the agent still uses a buffer
+ * after wait_timeout_s, SW_ECLOSED, or why the attachment ended. */
+SW_API int sw_group_abort(struct sw_group *g, int err, const char *text);
 
-/* sw_group_set_timeout - a collective called on @g from now on that has not
- * ended in so many @seconds makes the library abort the group, with a sentence
- * that names it and, as far as the agent knows, who is missing; the same at all
- * members, where several have waited too long.  0: never, as
- * after sw_group_open; sw_wait then gives up after wait_timeout_s, and the
- * handle stays open.
- * A thread of the library looks after it.
+/* sw_group_set_timeout - have the library abort @g with SW_EEXPIRED when a
+ * collective called from now on has not ended after @seconds.  The sentence
+ * names the collective and the ranks that are missing, as far as the agent
+ * knows them; all members get the same one.  0, as after sw_group_open: never;
+ * sw_wait then gives up after wait_timeout_s, and the handle stays open.
+ * A thread of the library keeps the time.
  * Errors: SW_ENOMEM, or why the attachment ended. */
 SW_API int sw_group_set_timeout(struct sw_group *g, uint32_t seconds);
 

@@ -233,7 +233,8 @@ SW_API int sw_broadcast(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 /* sw_poll - has @handle ended?  Never blocks.
  * Returns 0: the tensor holds the sum (the handle is now gone); SW_EAGAIN: not
  * yet; else the error it ended with (the handle is gone and the tensor's
- * content undefined): SW_EMISMATCH, SW_EABORTED and SW_EREFUSED (of a group),
+ * content undefined): SW_EMISMATCH, SW_EABORTED, SW_EREFUSED and SW_EEXPIRED
+ * (of a group),
  * SW_EPEER a rank is gone, with the groups and tensors that it was in; where no
  * group is without it the attachment ends, too; SW_ESERVER, SW_ESTALL,
  * SW_ECORRUPT, SW_ECLOSED the agent is gone; SW_EINVAL no such handle.

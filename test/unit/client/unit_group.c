@@ -55,17 +55,33 @@ static void abort__ends_all_that_is_open(void **state)
 	uint64_t h[CALLS], h2;
 
 	call_some(s, h);
-	assert_int_equal(sw_group_abort(s->g, "enough"), 0);
+	assert_int_equal(sw_group_abort(s->g, SW_EABORTED, "enough"), 0);
 	assert_int_equal(s->r->end.what, SW_EDGE_ABORT);
 	assert_string_equal(s->r->end.why, why);
 	for (uint32_t i = 0; i < CALLS; i++)
 		fails(s, sw_coll_test(s->c, h[i]), SW_EABORTED, why);
 	fails(s, call(s, s->g, SW_ALL_GATHER, 1, &h2), SW_EABORTED, why);
-	assert_int_equal(sw_group_abort(s->g, "again"), 0);
+	assert_int_equal(sw_group_abort(s->g, SW_EABORTED, "again"), 0);
 	fails(s, call(s, s->g, SW_BARRIER, 0, &h2), SW_EABORTED, why);
 	mute(s, false);
 	assert_int_equal(call(s, s->other, SW_BARRIER, 0, &h2), 0);
 	assert_int_equal(sw_wait(s->c, h2), 0);
+}
+
+/* A timeout of the caller's own has its error; other errors are refused. */
+static void abort__for_a_reason(void **state)
+{
+	struct scene *s = *state;
+	uint64_t h[CALLS];
+
+	call_some(s, h);
+	fails(s, sw_group_abort(s->g, SW_EPEER, "gone"), SW_EINVAL,
+		"a group is aborted with SW_EABORTED or SW_EEXPIRED, not -7");
+	assert_int_equal(sw_group_abort(s->g, SW_EEXPIRED, "late"), 0);
+	assert_int_equal(s->r->end.err, SW_EEXPIRED);
+	for (uint32_t i = 0; i < CALLS; i++)
+		fails(s, sw_coll_test(s->c, h[i]), SW_EEXPIRED,
+			"rank 3 aborted group 'dp': late");
 }
 
 /* Others may wait: a stream is opened, and aborted. */
@@ -74,7 +90,7 @@ static void abort__before_anything_was_called(void **state)
 	struct scene *s = *state;
 	uint64_t h;
 
-	assert_int_equal(sw_group_abort(s->g, NULL), 0);
+	assert_int_equal(sw_group_abort(s->g, SW_EABORTED, NULL), 0);
 	assert_string_equal(s->r->tensors[0].name, "dp/barrier");
 	assert_int_equal(s->r->end.stream, RIG_FIRST);
 	fails(s, call(s, s->g, SW_BARRIER, 0, &h), SW_EABORTED,
@@ -90,12 +106,13 @@ static void timeout__aborts(void **state)
 
 	assert_int_equal(sw_group_set_timeout(s->g, 3), 0);
 	call_some(s, h);
-	fails(s, sw_wait(s->c, h[2]), SW_EABORTED, why);
-	assert_int_equal(s->r->end.what, SW_EDGE_TIME_OUT);
+	fails(s, sw_wait(s->c, h[2]), SW_EEXPIRED, why);
+	assert_int_equal(s->r->end.what, SW_EDGE_ABORT);
+	assert_int_equal(s->r->end.err, SW_EEXPIRED);
 	assert_string_equal(s->r->end.why, why);
 	for (uint32_t i = 0; i < CALLS; i++)
 		if (i != 2)
-			fails(s, sw_wait(s->c, h[i]), SW_EABORTED, why);
+			fails(s, sw_wait(s->c, h[i]), SW_EEXPIRED, why);
 }
 
 static void timeout__not_of_what_ends(void **state)
@@ -278,8 +295,8 @@ static void timeout__of_stages_that_are_late(void **state)
 	pthread_join(w.thread, NULL);
 	assert_int_equal(w.err, 0);
 	await_locked(s, has_ended);
-	assert_int_equal(s->r->end.what, SW_EDGE_TIME_OUT);
-	assert_int_equal(sw_wait(s->c, w.handle), SW_EABORTED);
+	assert_int_equal(s->r->end.err, SW_EEXPIRED);
+	assert_int_equal(sw_wait(s->c, w.handle), SW_EEXPIRED);
 }
 
 static void *close_it(void *arg)
@@ -471,7 +488,7 @@ static void end__after_the_job(void **state)
 	call_some(s, h);
 	atomic_store(&s->r->end_err, SW_EPEER);
 	assert_int_equal(sw_wait(s->c, h[0]), SW_EPEER);
-	fails(s, sw_group_abort(s->g, "enough"), SW_EPEER,
+	fails(s, sw_group_abort(s->g, SW_EABORTED, "enough"), SW_EPEER,
 		"server 2 is silent");
 	fails(s, sw_group_close(s->g), SW_EPEER, "server 2 is silent");
 	fails(s, sw_group_set_timeout(s->g, 1), SW_EPEER, "server 2 is silent");
@@ -482,6 +499,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(abort__ends_all_that_is_open,
 			scene_open, close_answered),
+		cmocka_unit_test_setup_teardown(
+			abort__for_a_reason, scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(
 			abort__before_anything_was_called, scene_open,
 			close_answered),

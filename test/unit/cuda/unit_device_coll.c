@@ -357,7 +357,7 @@ static void group__is_aborted(void **state)
 	a.count = 100;
 	h[3] = coll_start(s, &a, NULL);
 	nap(5);
-	assert_int_equal(sw_group_abort(s->g, "enough"), 0);
+	assert_int_equal(sw_group_abort(s->g, SW_EABORTED, "enough"), 0);
 	for (uint32_t i = 0; i < 4; i++) {
 		assert_int_equal(sw_wait(s->c, h[i]), SW_EABORTED);
 		assert_contains(sw_last_error(s->c), "enough");

@@ -294,9 +294,9 @@ static void worker__streams_die(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i + 1 < N_STREAMS; i++)
-		sw_worker_abort(&r->w, i, 0, "rank 0 aborts", false);
-	FEW("abort", sw_worker_abort(
-			     &r->w, N_STREAMS - 1, 0, "rank 0 aborts", false));
+		sw_worker_abort(&r->w, i, 0, SW_EABORTED, "rank 0 aborts");
+	FEW("abort", sw_worker_abort(&r->w, N_STREAMS - 1, 0, SW_EABORTED,
+			     "rank 0 aborts"));
 	take_all(r, N_LOCAL * N_STREAMS * SW_COLLS, SW_EABORTED);
 	wrig_close(r);
 }

@@ -395,12 +395,13 @@ static inline void rig_serve_colls(struct rig *r, struct sw_host_client *port)
 	struct sw_host_coll m;
 	bool is_mute = r->how.is_mute || atomic_load(&r->is_mute);
 	bool is_aborted = is_mute && atomic_load(&r->is_aborting);
+	int aborted = r->end.err ? r->end.err : SW_EABORTED; /* 0: a close */
 	uint32_t n_left = SW_EDGE_COLLS;
 
 	while ((!is_mute || is_aborted) &&
 		sw_host_take_coll(port, &m, &n_left)) {
 		struct sw_completion c = {
-			m.handle, is_aborted ? SW_EABORTED : r->how.status, 0};
+			m.handle, is_aborted ? aborted : r->how.status, 0};
 
 		r->coll = m;
 		r->n_colls++;

@@ -121,16 +121,18 @@ static void message__must_be_right(void **state)
 static void end__must_be_right(void **state)
 {
 	struct scene *s = *state;
-	struct sw_edge_end bad[4];
+	struct sw_edge_end bad[5];
 	char kind[16];
 	struct raw w;
 
 	snprintf(kind, sizeof(kind), "kind %d", SW_EDGE_END);
-	for (int i = 0; i < 4; i++)
-		bad[i] = (struct sw_edge_end){.kind = SW_EDGE_END};
+	for (int i = 0; i < 5; i++)
+		bad[i] = (struct sw_edge_end){
+			.kind = SW_EDGE_END, .err = SW_EABORTED};
+	bad[4].err = SW_EPEER;
 	bad[1].what = SW_EDGE_CLOSE_GROUP + 1;
 	memset(bad[2].why, 'x', sizeof(bad[2].why));
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 5; i++) {
 		raw_open(&w, s->r);
 		raw_send(&w, &bad[i], sizeof(bad[i]) - (i == 3));
 		raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO, kind);

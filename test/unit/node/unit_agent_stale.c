@@ -157,15 +157,16 @@ static void coll__of_a_group_before(void **state)
 /* Nor does what ends the old group end the new one. */
 static void end__of_a_group_before(void **state)
 {
-	static const enum sw_edge_end_kind kinds[] = {
-		SW_EDGE_ABORT, SW_EDGE_TIME_OUT, SW_EDGE_CLOSE_GROUP};
+	static const int reasons[] = {SW_EABORTED, SW_EEXPIRED, 0};
 	struct agent_rig *s = open_larger();
 	const struct sw_wtensor *t = &s->agent.core.worker.tensors[0];
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		struct sw_edge_end m = {.kind = SW_EDGE_END,
-			.what = kinds[i],
+			.what = reasons[i] ? SW_EDGE_ABORT
+					   : SW_EDGE_CLOSE_GROUP,
+			.err = reasons[i],
 			.stream = FIRST,
 			.why = "late"};
 

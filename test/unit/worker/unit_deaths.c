@@ -119,7 +119,7 @@ static void died__in_all_groups(void **state)
 	struct worker_rig *r = open_rig();
 
 	sw_worker_close_group(&r->w, A - LOCAL, 0);
-	sw_worker_abort(&r->w, C - LOCAL, 2, "enough", false);
+	sw_worker_abort(&r->w, C - LOCAL, 2, SW_EABORTED, "enough");
 	assert_int_equal(call(r, B, 1), 0);
 	sw_worker_local_died(&r->w, 1, "rank 1 died");
 	settle(r);

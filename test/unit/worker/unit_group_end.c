@@ -115,7 +115,7 @@ static void dead__ends_between_two_turns(void **state)
 	r->w.events.keep = on_keep;
 	call(r, GA, 0);
 	call(r, GB, 0);
-	sw_worker_abort(&r->w, GA, 0, WHY, false);
+	sw_worker_abort(&r->w, GA, 0, SW_EABORTED, WHY);
 	assert_string_equal(r->events, "");
 	assert_int_equal(call(r, GB, 0), SW_EABORTED);
 	for (uint32_t turn = 0; turn < 3; turn++)
@@ -135,7 +135,7 @@ static void abort__says_it_until_it_is_confirmed(void **state)
 
 	call(r, GA, 0);
 	wrig_tx(r);
-	sw_worker_abort(&r->w, GB, 0, WHY, false);
+	sw_worker_abort(&r->w, GB, 0, SW_EABORTED, WHY);
 	assert_string_equal(wrig_events(r), "done t0 #0 SW_EABORTED w0");
 	wrig_tick(r, 0);
 	assert_string_equal(
@@ -146,7 +146,7 @@ static void abort__says_it_until_it_is_confirmed(void **state)
 	confirm(r, GB, 1, WHY);
 	wrig_tick(r, 200 * SW_MS);
 	assert_null(strstr(wrig_tx(r), "END"));
-	sw_worker_abort(&r->w, GA, 0, "again", false);
+	sw_worker_abort(&r->w, GA, 0, SW_EABORTED, "again");
 	assert_string_equal(sw_worker_why(&r->w, GA), WHY);
 	wrig_close(r);
 }
@@ -156,8 +156,8 @@ static void abort__of_what_is_no_stream(void **state)
 	struct worker_rig *r = open_one();
 
 	wrig_declare(r, "a", 1, 0);
-	sw_worker_abort(&r->w, N_STREAMS, 0, WHY, true);
-	sw_worker_abort(&r->w, N_STREAMS + 1, 0, WHY, true);
+	sw_worker_abort(&r->w, N_STREAMS, 0, SW_EEXPIRED, WHY);
+	sw_worker_abort(&r->w, N_STREAMS + 1, 0, SW_EEXPIRED, WHY);
 	sw_worker_close_group(&r->w, N_STREAMS, 0);
 	sw_worker_close_group(&r->w, UINT32_MAX, 0);
 	assert_null(sw_worker_why(&r->w, N_STREAMS));
@@ -173,11 +173,11 @@ static void end__by_who_is_not_in_it(void **state)
 	r.s[0].n_local = LOCAL;
 	open_streams(&r, 1);
 	call(&r, GA, 0);
-	sw_worker_abort(&r.w, GA, 1, WHY, false);
-	sw_worker_abort(&r.w, GB, 1, WHY, true);
+	sw_worker_abort(&r.w, GA, 1, SW_EABORTED, WHY);
+	sw_worker_abort(&r.w, GB, 1, SW_EEXPIRED, WHY);
 	sw_worker_close_group(&r.w, GA, 1);
 	assert_int_equal(sw_worker_death(&r.w, GA), 0);
-	sw_worker_abort(&r.w, GA, 0, WHY, false);
+	sw_worker_abort(&r.w, GA, 0, SW_EABORTED, WHY);
 	assert_int_equal(sw_worker_death(&r.w, GA), SW_EABORTED);
 	wrig_close(&r);
 }
@@ -194,7 +194,7 @@ static void abort__names_who_is_missing(void **state)
 	struct worker_rig *r = open_one();
 
 	call(r, GA, 0);
-	sw_worker_abort(&r->w, GA, 0, "rank 0 waited", true);
+	sw_worker_abort(&r->w, GA, 0, SW_EEXPIRED, "rank 0 waited");
 	assert_contains(said(r), "rank 0 waited; missing: a server");
 	wrig_close(r);
 	r = open_one();
@@ -202,12 +202,12 @@ static void abort__names_who_is_missing(void **state)
 	call(r, HA, 0);
 	wrig_tx(r);
 	peer_answer(&r->s[0], SW_ANSWER_WAIT, GA, 1, 1, 6);
-	sw_worker_abort(&r->w, GB, 0, "rank 0 waited", true);
+	sw_worker_abort(&r->w, GB, 0, SW_EEXPIRED, "rank 0 waited");
 	assert_contains(said(r), "rank 0 waited; missing: ranks 1, 2 of 3");
 	wrig_close(r);
 	r = open_two();
 	call(r, GA, 0);
-	sw_worker_abort(&r->w, GA, 0, "rank 0 waited", true);
+	sw_worker_abort(&r->w, GA, 0, SW_EEXPIRED, "rank 0 waited");
 	assert_contains(said(r), "rank 0 waited; missing: rank 1 of 4");
 	wrig_close(r);
 	r = open_two(); /* those of another node */
@@ -215,7 +215,7 @@ static void abort__names_who_is_missing(void **state)
 	call(r, GA, 1);
 	wrig_tx(r);
 	peer_answer(&r->s[0], SW_ANSWER_WAIT, GA, 1, 1, 2);
-	sw_worker_abort(&r->w, GA, 0, "rank 0 waited", true);
+	sw_worker_abort(&r->w, GA, 0, SW_EEXPIRED, "rank 0 waited");
 	assert_contains(said(r), "rank 0 waited; missing: ranks 2, 3 of 4");
 	wrig_close(r);
 }
@@ -233,7 +233,7 @@ static void abort__says_the_name(void **state)
 	call(r, GA, 0);
 	wrig_tx(r);
 	peer_answer(&r->s[0], SW_ANSWER_WAIT, GA, 1, 1, 6);
-	sw_worker_abort(&r->w, GA, 0, waited, true);
+	sw_worker_abort(&r->w, GA, 0, SW_EEXPIRED, waited);
 	snprintf(want, sizeof(want), "%s; missing: ranks 1, 2 of 3", waited);
 	assert_contains(said(r), want);
 	wrig_close(r);
@@ -260,9 +260,10 @@ static void rest(struct worker_rig *r)
 	wrig_tx(r);
 }
 
-static void server_says(struct worker_rig *r, uint32_t server, const char *text)
+static void server_says(
+	struct worker_rig *r, uint32_t server, int16_t err, const char *text)
 {
-	struct sw_fault fault = {.err = SW_EMISMATCH, .key = GA};
+	struct sw_fault fault = {.err = err, .key = GA};
 
 	snprintf(fault.text, sizeof(fault.text), "%s", text);
 	peer_send(&r->s[server],
@@ -279,7 +280,7 @@ static void decide__who_has_waited_too_long(void **state)
 
 	call(r, GA, 0);
 	rest(r);
-	sw_worker_abort(&r->w, GA, 0, "rank 0 waited", true);
+	sw_worker_abort(&r->w, GA, 0, SW_EEXPIRED, "rank 0 waited");
 	assert_string_equal(wrig_events(r), "");
 	assert_int_equal(sw_worker_death(&r->w, GA), 0);
 	assert_null(sw_worker_why(&r->w, GA));
@@ -288,8 +289,8 @@ static void decide__who_has_waited_too_long(void **state)
 		wrig_tx(r), "s0 END k0 r1 rank 0 waited; missing: a server");
 	wrig_tick(r, 200 * SW_MS); /* it was lost */
 	assert_contains(wrig_tx(r), "s0 END k0 r1 rank 0 waited");
-	confirm(r, GA, 1, "rank 1 waited");
-	assert_string_equal(wrig_events(r), "done t0 #0 SW_EABORTED w0");
+	server_says(r, 0, SW_EEXPIRED, "rank 1 waited");
+	assert_string_equal(wrig_events(r), "done t0 #0 SW_EEXPIRED w0");
 	assert_string_equal(sw_worker_why(&r->w, GA), "rank 1 waited");
 	wrig_tick(r, 200 * SW_MS);
 	assert_contains(wrig_tx(r), "s1 END k0 r1 rank 1 waited");
@@ -303,15 +304,15 @@ static void decide__what_another_server_says(void **state)
 
 	call(r, GA, 0);
 	rest(r);
-	server_says(r, 1, "rank 1 calls a, rank 0 b");
+	server_says(r, 1, SW_EMISMATCH, "rank 1 calls a, rank 0 b");
 	assert_string_equal(wrig_events(r), "");
 	wrig_tick(r, 0);
 	assert_string_equal(
 		wrig_tx(r), "s0 END k0 r1 rank 1 calls a, rank 0 b");
-	server_says(r, 1, "rank 1 calls a, rank 0 b");
+	server_says(r, 1, SW_EMISMATCH, "rank 1 calls a, rank 0 b");
 	wrig_tick(r, 0);
 	assert_string_equal(wrig_tx(r), "");
-	server_says(r, 0, "rank 0 calls b, rank 1 a");
+	server_says(r, 0, SW_EMISMATCH, "rank 0 calls b, rank 1 a");
 	assert_string_equal(wrig_events(r), "done t0 #0 SW_EMISMATCH w0");
 	assert_string_equal(
 		sw_worker_why(&r->w, GA), "rank 0 calls b, rank 1 a");

@@ -149,7 +149,7 @@ static void dead__when_all_lanes_have_released_it(void **state)
 
 	assert_int_equal(submit(r, SW_ALL_REDUCE, BOTH, 7), 0);
 	heard(SW_LANE_COLLS);
-	sw_worker_abort(&r->w, 0, 0, "enough", false);
+	sw_worker_abort(&r->w, 0, 0, SW_EABORTED, "enough");
 	assert_int_equal(heard(SW_LANE_DEAD).n, 1);
 	assert_int_equal(sw_worker_take(&r->w), 0);
 	masks(r)->done = 1; /* it was through before it heard of that */

@@ -105,7 +105,7 @@ static void gone__when_all_servers_know(void **state)
 	assert_string_equal(went(r), "");
 	assert_int_equal(submit(r, SW_ALL_REDUCE, 1, 1), SW_EINVAL);
 	sw_worker_close_group(&r->w, 0, 0); /* nobody knows it */
-	sw_worker_abort(&r->w, 0, 0, "late", false);
+	sw_worker_abort(&r->w, 0, 0, SW_EABORTED, "late");
 	assert_null(sw_worker_why(&r->w, 0));
 	wrig_tick(r, SW_S);
 	assert_null(strstr(wrig_tx(r), "END"));
@@ -241,8 +241,8 @@ static void stale__names_nothing(void **state)
 	assert_int_equal(call(r, 2 * NEXT, 2), SW_EINVAL);
 	assert_int_equal(sw_worker_begin(&r->w, &round), SW_EINVAL);
 	assert_int_equal(sw_worker_grow(&r->w, 0, 0, 0), SW_EINVAL);
-	sw_worker_abort(&r->w, 0, 0, "late", false);
-	sw_worker_abort(&r->w, 0, 0, "late", true);
+	sw_worker_abort(&r->w, 0, 0, SW_EABORTED, "late");
+	sw_worker_abort(&r->w, 0, 0, SW_EEXPIRED, "late");
 	sw_worker_close_group(&r->w, 0, 0);
 	sw_worker_clash(&r->w, 0, 0, &t->decl);
 	sw_worker_source(&r->w, 0, 0, NULL);
@@ -251,7 +251,7 @@ static void stale__names_nothing(void **state)
 	assert_int_equal(sw_worker_death(&r->w, NEXT), 0);
 	assert_false(t->is_closed || t->stream->has_closed || t->dead_from);
 	assert_int_equal(r->w.n_open, 1);
-	sw_worker_abort(&r->w, NEXT, 0, "now", false);
+	sw_worker_abort(&r->w, NEXT, 0, SW_EABORTED, "now");
 	assert_int_equal(sw_worker_death(&r->w, NEXT), SW_EABORTED);
 	assert_int_equal(sw_worker_death(&r->w, 0), 0);
 	wrig_close(r);
