@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from torch._C._distributed_c10d import Backend as Base, ErrorType
 
-from sumwire.distributed.methods import Methods, by_contact, by_gloo
+from sumwire.distributed.methods import Methods, by_gloo
 
 ERRORS = {"SW_ETIMEDOUT": ErrorType.TIMEOUT,
           "SW_EABORTED": ErrorType.REMOTE_ERROR,
@@ -36,8 +36,6 @@ class Backend(Methods, Base):
     scatter = by_gloo("scatter")
     all_to_all_single = by_gloo("all_to_all_single")
     alltoall = by_gloo("alltoall")
-    send = by_contact("send", "dstRank")
-    recv = by_contact("recv", "srcRank")
     recv_anysource = by_gloo("recv_anysource")
 
     @property

@@ -9,7 +9,7 @@ import torch
 from torch import distributed as dist
 
 from sumwire.distributed import NAME, device_types
-from sumwire.distributed.methods import Methods, by_contact, by_gloo
+from sumwire.distributed.methods import Methods, by_gloo
 
 CUSTOM = dist.ProcessGroup.BackendType.CUSTOM
 
@@ -30,8 +30,6 @@ class ProcessGroup(Methods, dist.ProcessGroup):
     gather = by_gloo("gather")
     scatter = by_gloo("scatter")
     alltoall = by_gloo("alltoall")
-    send = by_contact("send", "dstRank")
-    recv = by_contact("recv", "srcRank")
     recv_anysource = by_gloo("recv_anysource")
 
     def _get_backend(self, device):

@@ -23,14 +23,18 @@ from torch import distributed as dist
 from sumwire import client
 from sumwire.distributed.errors import SumwireError
 
-# The pause between two checks is a third of the time waited so far.  torch's own
-# wait with a limit would print two lines whenever the limit passes.
 PAUSE_MIN_S, PAUSE_MAX_S = 0.003, 0.25
 LOOK_S = 0.5  # period of look() while a rank waits
 GRACE_S = 2  # past the limit, for rank 0's answer or a slow store
 TEXT_MAX = 60  # characters of a list of ranks that travel as they are
 
 _messengers = set()  # those whose thread runs
+
+
+def pause(waited_s):
+    """Sleep between two checks of a key, for a third of the time waited so far.
+    torch's own wait with a limit prints two lines when the limit passes."""
+    time.sleep(min(max(waited_s / 3, PAUSE_MIN_S), PAUSE_MAX_S))
 
 
 @atexit.register
@@ -275,7 +279,7 @@ class Meeting:
                 due = now + LOOK_S
             if now - began > limit_s:
                 raise self._late()
-            time.sleep(min(max((now - began) / 3, PAUSE_MIN_S), PAUSE_MAX_S))
+            pause(now - began)
 
     def _late(self):
         """Return the error for a wait past its limit.  In the lobby also send

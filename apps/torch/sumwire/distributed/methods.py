@@ -393,6 +393,17 @@ class Methods:
         """The library ends what takes as long as the group allows."""
         return seconds(getattr(opts, "timeout", None)) or self.limit_s + GRACE_S
 
+    # arguments as torch names them
+    @not_compiled
+    def send(self, tensors, dstRank, tag):
+        return self.contacts.call("send", dstRank, layout.for_gloo(
+            "send", [tensors, dstRank, tag]))
+
+    @not_compiled
+    def recv(self, tensors, srcRank, tag):
+        return self.contacts.call("recv", srcRank, layout.for_gloo(
+            "recv", [tensors, srcRank, tag]))
+
     def parted(self, part, whole, what):
         if part.numel() * self.n != whole.numel() or part.dtype != whole.dtype:
             raise ValueError(
@@ -431,19 +442,6 @@ def by_gloo(name):
             name, [a for a in arguments if a is not None])
         return getattr(self.gloo, name)(
             *arguments, **{k: v for k, v in more.items() if v is not None})
-    method.__name__ = name
-    return method
-
-
-def by_contact(name, peer_name):
-    """A method that sends to one rank or receives from it; arguments as torch
-    names them."""
-    @not_compiled
-    def method(self, tensors, *arguments, **named):
-        peer, tag = *arguments, *(named[k] for k in (peer_name, "tag")
-                                  if k in named)
-        return self.contacts.call(name, peer, layout.for_gloo(
-            name, [tensors, peer, tag]))
     method.__name__ = name
     return method
 

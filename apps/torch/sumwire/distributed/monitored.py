@@ -8,7 +8,7 @@ import time
 
 from sumwire.distributed.errors import SumwireError
 from sumwire.distributed.meeting import (
-    GRACE_S, PAUSE_MAX_S, PAUSE_MIN_S, Messenger, absent, as_text)
+    GRACE_S, Messenger, absent, as_text, pause)
 
 
 class Monitored:
@@ -78,5 +78,5 @@ class Monitored:
             now = time.monotonic()
             if now - began > limit_s or self.messenger.is_over:
                 return False
-            time.sleep(min(max((now - began) / 3, PAUSE_MIN_S), PAUSE_MAX_S))
+            pause(now - began)
         return True
