@@ -15,6 +15,10 @@ def test_readme():
     run("README.md")
 
 
+def test_why():
+    run("doc/why.md")
+
+
 if __name__ == "__main__":
     documents.enter()
     rig.main(dict(globals()))
