@@ -19,6 +19,10 @@ def test_why():
     run("doc/why.md")
 
 
+def test_tutorial():
+    run("doc/tutorial.md")
+
+
 if __name__ == "__main__":
     documents.enter()
     rig.main(dict(globals()))
