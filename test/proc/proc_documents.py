@@ -23,6 +23,10 @@ def test_tutorial():
     run("doc/tutorial.md")
 
 
+def test_operations():
+    run("doc/operations.md")
+
+
 if __name__ == "__main__":
     documents.enter()
     rig.main(dict(globals()))
