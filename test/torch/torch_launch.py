@@ -8,6 +8,7 @@ import tempfile
 
 import torch_rig
 import rig
+from documents import markdown
 from proc_launch import Mpirun, Srun, launch
 from rig import Skip, check
 from slurm import Slurm, free_port
@@ -17,11 +18,10 @@ N = 2
 PIP_S = 300
 
 
-def readme_script():
-    """The script that apps/torch/README.md promises to work."""
-    with open(os.path.join(ROOT, "apps", "torch", "README.md"),
-              encoding="utf-8") as f:
-        return re.search("```python\n(.*?)```", f.read(), re.DOTALL)[1]
+def documents_script():
+    """The script that doc/pytorch.md promises to work."""
+    return next(b.text for b in markdown.of_file(os.path.join(
+        ROOT, "doc", "pytorch.md")) if markdown.file_of(b) == "hvd_train.py")
 
 
 def python_has(*modules):
@@ -62,11 +62,11 @@ def pip_install(folder):
 
 
 def run_elsewhere(folder, path):
-    """The README's script by sumwire run, from a folder outside of the
+    """The document's script by sumwire run, from a folder outside of the
     checkout."""
     script = os.path.join(folder, "train.py")
     with open(script, "w", encoding="utf-8") as f:
-        f.write(readme_script() + "import sumwire\nprint(sumwire.__file__)\n")
+        f.write(documents_script() + "import sumwire\nprint(sumwire.__file__)\n")
     p = rig.Process("run", folder, [
         "env", "-C", folder, f"PYTHONPATH={path}", "OMP_NUM_THREADS=1",
         "PYTHONDONTWRITEBYTECODE=1", rig.sumwire(), "run", "-np", str(N),
@@ -83,7 +83,7 @@ def run_elsewhere(folder, path):
           f"the package is not that of {path}")
 
 
-def test_readme():
+def test_documents_script():
     with tempfile.TemporaryDirectory() as folder:
         run_elsewhere(folder, os.path.join(ROOT, "apps", "torch"))
 

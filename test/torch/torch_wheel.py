@@ -14,8 +14,10 @@ import zipfile
 
 import torch_rig
 import torch_site
+import documents
 import rig
 from rig import Failure, Skip, check
+from documents import markdown
 from slurm import free_port
 from torch_rig import ROOT
 
@@ -197,14 +199,13 @@ def test_old_glibc():
 
 
 def torchrun(**who):
-    """The README's script, from a folder of its own."""
-    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as f:
-        lines = re.search(r"    pip install torch .*\n((?:    .*\n)+)",
-                          f.read())[1]
+    """The README's example, from a folder of its own."""
+    script, _ = documents.script_of(markdown.of_file(
+        os.path.join(ROOT, "README.md")), "torch")
     with open(V.site + "/torch.pth", "w", encoding="utf-8") as f:
         f.write(TORCH)
     script = re.sub(r"\btorchrun", "python -m torch.distributed.run "
-                    f"--master-port={free_port()}", lines)
+                    f"--master-port={free_port()}", script)
     out = V.run("python", "-c", "import subprocess, sys; sys.exit("
                 "subprocess.run(['/bin/bash', '-e', '-c', sys.argv[1]]).returncode)",
                 script, **who)

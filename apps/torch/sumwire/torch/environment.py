@@ -22,4 +22,4 @@ def warn():
     names = unsupported()
     if names:
         warnings.warn(f"sumwire does not read {', '.join(names)}; its own "
-                      f"variables are in apps/torch/README.md", stacklevel=3)
+                      f"variables are in doc/pytorch.md", stacklevel=3)
