@@ -27,6 +27,10 @@ def test_operations():
     run("doc/operations.md")
 
 
+def test_c_api():
+    run("doc/c-api.md")
+
+
 if __name__ == "__main__":
     documents.enter()
     rig.main(dict(globals()))
