@@ -103,23 +103,3 @@ def law_identifiers(tree):
                 m = pattern.search(line)
                 if m and path not in where:
                     yield Fault(path, i, f"“{m[0]}”: {instead}")
-
-
-GLOSSARY_MAX = 40  # words
-
-
-def law_glossary(tree):
-    """ARCHITECTURE.md begins with a glossary of at most 40 words, each once"""
-    path, seen = "ARCHITECTURE.md", []
-    for i, line in enumerate(tree.lines(path), 1):
-        if seen and not line.startswith("| "):
-            break
-        m = re.match(r"\| ([a-z ]+) \| (.*) \|$", line)
-        if not m or m[1] == "word":
-            continue
-        if m[1] in seen:
-            yield Fault(path, i, f"“{m[1]}” twice")
-        seen.append(m[1])
-    if not 0 < len(seen) <= GLOSSARY_MAX:
-        yield Fault(path, 0, f"{len(seen)} words in the glossary, not 1 to "
-                    f"{GLOSSARY_MAX}")

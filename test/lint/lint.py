@@ -37,7 +37,6 @@ TEXT_LAWS = {
     "public": laws_source.law_public,
     "words": laws_words.law_words,
     "identifiers": laws_words.law_identifiers,
-    "glossary": laws_words.law_glossary,
 }
 OBJECT_LAWS = {
     "globals": laws_object.law_globals,

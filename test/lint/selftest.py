@@ -96,10 +96,6 @@ TEXT_PLANTS = [
     ("includes", "pmd/dpdk/io.c", after("#include <libmnl/libmnl.h>")),
     ("identifiers", "engine/base/log.c", after("int sw_" + "knob_x;")),
     ("identifiers", "engine/base/log.c", after("/* is " + "heard of */")),
-    ("glossary", "ARCHITECTURE.md", instead(
-        "| tensor |", "| tensor | one more |\n| tensor |")),
-    ("glossary", "ARCHITECTURE.md", instead("| tensor |", "".join(
-        f"| word {chr(97 + i)} | one more |\n" for i in range(2)) + "| tensor |")),
     ("words", "README.md", after("Each " + "knob is explained.")),
     ("words", "engine/base/log.c", after(
         'const char *sw_x = "no " "' + 'news yet";')),
