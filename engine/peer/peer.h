@@ -23,10 +23,11 @@ enum { SW_RUN = 4 };
 /* Control frames that a peer is owed; the lowest bit leaves first. */
 enum sw_owed {
 	SW_OWE_ERROR,
-	SW_OWE_REQUEST, /* a worker's HELLO, JOIN, DECLARE or LEAVE */
+	SW_OWE_REQUEST, /* a worker's HELLO, JOIN or LEAVE */
 	SW_OWE_AGAIN,   /* messages of the control stream */
 	SW_OWE_STATUS,
 	SW_OWE_TUNE,
+	SW_OWE_DECLARE,
 	SW_OWE_DECLARED, /* keys, then what is said of them */
 	SW_OWE_END,      /* END and CLOSE */
 	SW_OWE_ANSWER,
@@ -37,7 +38,8 @@ enum sw_owed {
 	SW_N_OWED,
 	/* Messages of the control stream, which wait while its window is full.
 	 */
-	SW_OWED_ORDERED = 1 << SW_OWE_STATUS | 1 << SW_OWE_TUNE,
+	SW_OWED_ORDERED = 1 << SW_OWE_STATUS | 1 << SW_OWE_TUNE |
+			  1 << SW_OWE_DECLARE | 1 << SW_OWE_DECLARED,
 	SW_OWED_STREAM = SW_OWED_ORDERED | 1 << SW_OWE_AGAIN,
 };
 

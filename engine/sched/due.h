@@ -59,7 +59,28 @@ static inline bool sw_due_has(const struct sw_due *d)
 	return d->filled != 0;
 }
 
-/* @s is not empty. */
+/* sw_due_set_put - put a session into a set, or remove it. */
+static inline void sw_due_set_put(
+	struct sw_due_set *s, uint32_t session_i, bool is_in)
+{
+	uint64_t bit = 1ULL << (session_i % 64);
+	uint64_t *word = &s->words[session_i / 64];
+
+	*word = is_in ? *word | bit : *word & ~bit;
+}
+
+/* sw_due_set_size - count the sessions in a set. */
+static inline uint32_t sw_due_set_size(const struct sw_due_set *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < SW_DUE_WORDS; i++)
+		n += (uint32_t)__builtin_popcountll(s->words[i]);
+	return n;
+}
+
+/* sw_due_set_take - the next session of a set that is not empty, in turn.  It
+ * stays in the set. */
 static inline uint32_t sw_due_set_take(struct sw_due_set *s)
 {
 	uint32_t w = s->turn / 64, found;

@@ -1,14 +1,15 @@
 /* admit_declare.c - how tensors get in at a server.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A DECLARE is a batch: its form is checked as a whole, and all of it that is
- * looked at, before anything is taken.  So much of it is looked at as a turn
- * allows; the rest is to be declared anew.
- * It may come twice; the second gets the same answer.  A tensor that another
- * member declared otherwise ends the batch: it is refused, those before it are
- * admitted, those behind it are to be declared anew.  Many members may declare
- * at once, so of a burst the first batches are looked at, the others when they
- * come again.
+ * A DECLARE is a batch: its form is checked as a whole, and all of it, before
+ * anything is taken.  A tensor that another member declared otherwise ends the
+ * batch: it is refused, those before it are admitted, those behind it are to be
+ * declared anew.
+ *
+ * A session has one batch at a time.  It is put aside while its memory is being
+ * prepared, while members have not closed the stream whose index it needs, and
+ * if the burst has looked at enough tensors.  The control stream goes on: the
+ * CLOSE that it waits for may be in it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -320,7 +321,7 @@ static uint32_t take_items(struct sw_session *s, struct walk *w, uint32_t n)
 }
 
 /* The batch of @n items at @p is too large: its last new stream is dead, and so
- * is its group, at all members; the others go on.  When the batch comes again
+ * is its group, at all members; the others go on.  When it is looked at again
  * it ends there.  False: there is no new stream in it. */
 static bool refuse_stream(struct sw_session *s, const uint8_t *p, size_t len,
 	uint32_t n, const char *why)
@@ -345,10 +346,10 @@ static bool refuse_stream(struct sw_session *s, const uint8_t *p, size_t len,
 }
 
 /* Are quota and memory there for a batch of @n tensors, at @p?  False: the
- * worker was told that there is none, or asks again.  A job has one batch
- * prepared at a time: a rank that declares another waits.  Mostly it is the
- * same one, and whoever comes first is served.  The quotas' part is taken at
- * once, so that all that is prepared is within them.  A page more for each
+ * worker was told that there is none, or the batch must wait.  A job has one
+ * batch prepared at a time: a rank that declares another waits.  Mostly it is
+ * the same one, and whoever comes first is served.  The quotas' part is taken
+ * at once, so that all that is prepared is within them.  A page more for each
  * tensor, since memory comes in pages. */
 static bool take_memory(struct sw_session *s, uint64_t need, const uint8_t *p,
 	size_t len, uint32_t n)
@@ -377,7 +378,7 @@ static bool take_memory(struct sw_session *s, uint64_t need, const uint8_t *p,
 	return true;
 }
 
-/* False: the worker was told why, the frame is counted, or it asks again. */
+/* False: the worker was told why, or the batch must wait. */
 static bool admit_batch(
 	struct sw_session *s, const uint8_t *p, size_t len, uint32_t n)
 {
@@ -400,36 +401,79 @@ static bool admit_batch(
 	return !s->fault.err;
 }
 
+/* Put the DECLARE of @s aside until @at_ns. */
+static void put_aside(struct sw_session *s, uint64_t at_ns)
+{
+	sw_due_set_put(&s->srv->aside, s->peer.index, true);
+	s->srv->aside_at_ns = sw_min64(s->srv->aside_at_ns, at_ns);
+}
+
+/* Admit the DECLARE of @s or put it aside; drop it if the session or the job
+ * has failed. */
+static void admit(struct sw_session *s)
+{
+	const uint8_t *items = s->declare + sizeof(struct sw_declare_head);
+	bool is_over = s->job->status.state != SW_JOB_RUNNING;
+	struct sw_server *srv = s->srv;
+	struct sw_declare_head head;
+
+	memcpy(&head, s->declare, sizeof(head));
+	srv->n_looked += head.n;
+	if (!is_over &&
+		admit_batch(s, items, s->declare_len - sizeof(head), head.n))
+		sw_session_owe(s, SW_OWE_DECLARED);
+	else if (!is_over && !s->fault.err) {
+		put_aside(s, srv->now_ns + srv->params.retry_min);
+		return;
+	}
+	sw_due_set_put(&srv->aside, s->peer.index, false);
+	s->declare_len = 0;
+}
+
+uint64_t sw_admit_aside(struct sw_server *srv)
+{
+	uint32_t n;
+
+	if (srv->now_ns < srv->aside_at_ns)
+		return srv->aside_at_ns;
+	srv->n_looked = 0;
+	srv->aside_at_ns = UINT64_MAX;
+	for (n = sw_due_set_size(&srv->aside);
+		n && srv->n_looked < SW_DECLARE_BURST; n--)
+		admit(srv->sessions[sw_due_set_take(&srv->aside)]);
+	if (n) /* the next tick goes on */
+		srv->aside_at_ns = srv->now_ns;
+	return srv->aside_at_ns;
+}
+
+/* A worker sends no DECLARE before it has the answer to the last one. */
+static bool may_declare(
+	const struct sw_session *s, const struct sw_declare_head *head)
+{
+	return !s->fault.err && head->n && head->n <= SW_DECLARE_MAX &&
+	       !s->declare_len && !(s->peer.owed >> SW_OWE_DECLARED & 1);
+}
+
 void sw_admit_declare(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h)
 {
+	size_t len = h->payload_len - sizeof(struct sw_declare_head);
 	struct sw_declare_head head;
-	const uint8_t *items = (const uint8_t *)f->payload + sizeof(head);
-	size_t len = h->payload_len - sizeof(head);
-	bool is_again; /* the answer was lost */
-	uint32_t n;
 
 	memcpy(&head, f->payload, sizeof(head));
-	is_again = head.batch + 1 == s->batch;
-	if (s->fault.err || !head.n || head.n > SW_DECLARE_MAX ||
-		(!is_again && head.batch != s->batch)) {
+	if (!may_declare(s, &head)) {
 		sw_count(&s->srv->stats.rx_state, 1);
 		return;
 	}
-	if (!is_again) {
-		if (s->srv->n_looked >= SW_DECLARE_BURST)
-			return;
-		if (!is_formed(items, len, head.n, s->srv->env->sum)) {
-			sw_count(&s->srv->stats.rx_length, 1);
-			return;
-		}
-		n = (uint32_t)sw_min64(head.n, SW_DECLARE_BURST);
-		s->srv->n_looked += n;
-		if (!admit_batch(s, items, len, n))
-			return;
-		s->batch++;
+	memcpy(s->declare, f->payload, h->payload_len);
+	if (!is_formed(
+		    s->declare + sizeof(head), len, head.n, s->srv->env->sum)) {
+		sw_count(&s->srv->stats.rx_length, 1);
+		return;
 	}
-	sw_session_owe(s, SW_OWE_DECLARED);
-	if (is_again) /* it had no keys for what it was told of them */
-		sw_session_tell_again(s);
+	s->declare_len = h->payload_len;
+	if (s->srv->n_looked < SW_DECLARE_BURST)
+		admit(s);
+	else
+		put_aside(s, s->srv->now_ns);
 }

@@ -80,6 +80,7 @@ static uint64_t on_tick(
 	if (now_ns >= srv->wait_at_ns)
 		sw_job_tell_waiting(srv);
 	at = sw_min64(sw_share_tick(srv), srv->wait_at_ns);
+	at = sw_min64(at, sw_admit_aside(srv));
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		if (srv->tick_at_ns[i] <= now_ns)
 			look(srv, i);
@@ -131,6 +132,7 @@ int sw_server_open(struct sw_server **out, const struct sw_params *params,
 		.quota.bytes = quota_bytes,
 		.n_lcores = 1,
 		.wait_at_ns = UINT64_MAX,
+		.aside_at_ns = UINT64_MAX,
 		.n_ports = n_ports};
 	sw_grants_init(&srv->grants, sw_params_queue(params, 1));
 	for (uint32_t i = 0; i < n_ports; i++) {

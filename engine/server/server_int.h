@@ -19,11 +19,9 @@
 #include "engine/sums/shard.h"
 
 enum {
-	SW_REPLIES = 16,      /* answers to strangers that wait on a port */
-	SW_DECLARE_MAX = 512, /* tensors in one DECLARE frame */
-	/* So many of it are looked at: the worker declares the others anew.
-	 * After so many of a burst no DECLARE more is looked at: it comes
-	 * again. */
+	SW_REPLIES = 16, /* answers to strangers that wait on a port */
+	/* A burst or a tick that has looked at so many tensors puts further
+	 * DECLAREs aside. */
 	SW_DECLARE_BURST = 64,
 	SW_KEY_WORDS = SW_MAX_TENSORS / 64 + 1, /* of a set of indices */
 	SW_PAST_MAX = 64,  /* of keys that a session is owed a word about */
@@ -119,7 +117,9 @@ struct sw_session {
 	 * closed them: that was received. */
 	uint32_t n_past, past[SW_PAST_MAX];
 	uint32_t n_queries; /* frames that came */
-	uint32_t batch;     /* next DECLARE expected */
+	/* The DECLARE that is put aside (srv->aside); length 0: none. */
+	uint16_t declare_len;
+	uint8_t declare[SW_ORDERED_MAX];
 	uint16_t n_declared;
 	char refused[SW_TEXT_MAX]; /* why the last of them is; "": it is not */
 	int refused_err;           /* as sw_fault_death says */
@@ -195,7 +195,11 @@ struct sw_server {
 	struct sw_grants grants;              /* of all of them */
 	struct sw_job jobs[SW_MAX_JOBS];
 	struct sw_replies replies[SW_MAX_PORTS];
-	uint32_t n_looked; /* tensors of DECLAREs, in this burst */
+	uint32_t n_looked; /* tensors of DECLAREs, in this burst or tick */
+	/* Sessions whose DECLARE is put aside, and when to look at them again.
+	 */
+	struct sw_due_set aside;
+	uint64_t aside_at_ns;
 	bool is_stopping;
 	bool has_gone; /* a member: sw_jobs_end */
 	/* Sessions have come or gone since windows were divided. */
@@ -235,6 +239,9 @@ void sw_admit_join(struct sw_server *srv, const struct sw_rx_frame *f,
 	const struct sw_header *h);
 void sw_admit_declare(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h);
+/* sw_admit_aside - if it is time, look again at the DECLAREs that are put
+ * aside.  Returns when to call again; UINT64_MAX: there is none. */
+uint64_t sw_admit_aside(struct sw_server *srv);
 /* sw_admit_check - may it join now?  Else it was told why not. */
 bool sw_admit_check(struct sw_server *srv, const struct sw_pending *p);
 /* sw_admit_refuse - tell whoever is behind a JOIN that it cannot be let in.
@@ -363,9 +370,6 @@ void sw_session_refresh(struct sw_session *s);
  * sw_session_tick_again - say it again; returns when the next time is. */
 void sw_session_await(struct sw_session *s);
 uint64_t sw_session_tick_again(struct sw_session *s);
-/* sw_session_tell_again - say now which tensors are dead, and then as if that
- * were the first time. */
-void sw_session_tell_again(struct sw_session *s);
 
 /* sw_session_answer - @a goes with the next ANSWER; dropped when too many wait.
  */

@@ -71,8 +71,7 @@ static uint32_t build_end(struct sw_session *s, struct sw_header *h)
 static uint32_t build_declared(struct sw_session *s, struct sw_header *h)
 {
 	struct sw_server *srv = s->srv;
-	struct sw_declared d = {.batch = s->batch - 1,
-		.n = s->n_declared,
+	struct sw_declared d = {.n = s->n_declared,
 		.refused = (uint16_t)(s->refused[0] ? -s->refused_err : 0)};
 	uint32_t len = (uint32_t)sizeof(d) + 8u * s->n_declared;
 

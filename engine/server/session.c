@@ -353,12 +353,6 @@ static void tell_unaware(struct sw_session *s)
 	sw_session_owe(s, SW_OWE_END);
 }
 
-void sw_session_tell_again(struct sw_session *s)
-{
-	tell_unaware(s);
-	sw_session_await(s);
-}
-
 uint64_t sw_session_tick_again(struct sw_session *s)
 {
 	if (sw_bitmap_is_empty(&s->unaware))

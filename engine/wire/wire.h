@@ -96,7 +96,8 @@ static inline bool sw_type_is_data(uint8_t type)
  * (engine/peer/control.h), and so exactly once and in order? */
 static inline bool sw_type_is_ordered(uint8_t type)
 {
-	return type == SW_STATUS || type == SW_TUNE;
+	return type == SW_STATUS || type == SW_TUNE || type == SW_DECLARE ||
+	       type == SW_DECLARED;
 }
 
 /* The largest payload of such a message, which fits the smallest payload class.
@@ -332,9 +333,11 @@ static inline int sw_fault_death(int err)
 		       : SW_EMISMATCH;
 }
 
+/* Items in a DECLARE: so many names a turn of a server looks up. */
+enum { SW_DECLARE_MAX = 64 };
+
 struct sw_declare_head {
-	uint32_t batch; /* counts frames of DECLARE, from 0 */
-	uint16_t n, pad;
+	uint16_t n, pad[3];
 };
 
 struct sw_declare_item {
@@ -364,11 +367,11 @@ struct sw_declare_item {
 };
 
 struct sw_declared {
-	uint32_t batch;
 	uint16_t n;
 	/* The last one is, by an error of this number without its sign, and the
 	 * batch ends with it; 0: none. */
 	uint16_t refused;
+	uint16_t pad[2];
 	/* n keys, then n firsts (engine/sched/place.h) follow, uint32_t each;
 	 * then, if one is refused, SW_TEXT_MAX bytes that say why */
 };

@@ -27,7 +27,6 @@ static bool has_request(const struct sw_worker *w, const struct sw_link *l)
 		 * waits for it that we left. */
 		return w->fault.err || !sw_link_owes_dead(l);
 	case SW_LINK_OPEN:
-		return w->state == SW_WORKER_RUNNING && wants_declare(w, l);
 	case SW_LINK_IDLE:
 	case SW_LINK_CLOSED:
 		break;
@@ -127,24 +126,28 @@ static struct sw_declare_item item_of(
 	return item;
 }
 
-/* As many tensors as fit into one frame, and get their keys in one turn; a
- * repetition has the same. */
-static uint32_t build_declare(
+void sw_link_declare(struct sw_worker *w, struct sw_link *l)
+{
+	if (w->state == SW_WORKER_RUNNING && l->state == SW_LINK_OPEN &&
+		!l->n_asked && wants_declare(w, l))
+		sw_link_owe(w, l, SW_OWE_DECLARE);
+}
+
+/* As many tensors as fit into one message, and get their keys in one turn. */
+uint32_t sw_link_build_declare(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
-	struct sw_declare_head head = {.batch = l->batch};
+	struct sw_declare_head head = {0};
 	uint32_t at = sizeof(head), i = l->n_declared;
-	uint32_t most = w->params.payload / 16;
+	uint32_t most = SW_DECLARE_MAX;
 
-	if (l->n_asked)
-		most = l->n_asked;
-	else if (!l->server_i)
+	if (!l->server_i)
 		most = (uint32_t)sw_min64(most, sw_keys_some(w));
 	for (; i < w->n_tensors && head.n < most; i++) {
 		const struct sw_wtensor *t = sw_wtensor_numbered(w, i);
 		struct sw_declare_item item = item_of(w, t);
 
-		if (at + sizeof(item) + item.name_len > w->params.payload ||
+		if (at + sizeof(item) + item.name_len > SW_ORDERED_MAX ||
 			(l->server_i && t->key == SW_KEY_NONE))
 			break;
 		memcpy(w->payload + at, &item, sizeof(item));
@@ -152,6 +155,8 @@ static uint32_t build_declare(
 		at += (uint32_t)sizeof(item) + item.name_len;
 		head.n++;
 	}
+	if (!head.n) /* the coordinator refused them meanwhile */
+		return 0;
 	l->n_asked = head.n;
 	h->type = SW_DECLARE;
 	memcpy(w->payload, &head, sizeof(head));
@@ -189,10 +194,8 @@ uint32_t sw_link_build_request(
 		l->n_requests = 0;
 		l->state = SW_LINK_HELLO;
 		return build_hello(w, l, h);
-	case SW_LINK_LEAVING:
-		return build_leave(w, l, h);
 	default:
-		return build_declare(w, l, h);
+		return build_leave(w, l, h);
 	}
 }
 

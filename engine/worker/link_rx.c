@@ -261,24 +261,25 @@ static void on_refused_tensor(
 		sw_tensor_kill(w, t, 1, sw_fault_death(err), text);
 }
 
-static void on_declared(struct sw_worker *w, struct sw_link *l,
-	const struct sw_header *h, const uint8_t *payload)
+static void take_declared(struct sw_worker *w, struct sw_link *l,
+	const uint8_t *payload, uint32_t len)
 {
 	struct sw_declared d;
 	uint32_t n_keys = 0;
 
 	memcpy(&d, payload, sizeof(d));
-	if (l->state != SW_LINK_OPEN || d.batch != l->batch || !d.n ||
-		d.n > l->n_asked ||
-		h->payload_len !=
-			sizeof(d) + 8u * d.n + (d.refused ? SW_TEXT_MAX : 0)) {
+	if (l->state != SW_LINK_OPEN || !d.n || d.n > l->n_asked ||
+		len != sizeof(d) + 8u * d.n + (d.refused ? SW_TEXT_MAX : 0)) {
 		sw_count(&w->stats.rx_state, 1);
 		return;
 	}
 	if (l->server_i == 0)
 		n_keys = d.refused ? d.n - 1u : d.n;
-	if (sw_tensors_are_early(w, payload + sizeof(d), n_keys))
-		return; /* it will be said again */
+	if (sw_tensors_are_early(w, payload + sizeof(d), n_keys)) {
+		memmove(w->aside, payload, len);
+		w->aside_len = (uint16_t)len;
+		return;
+	}
 	for (uint32_t i = 0; i < n_keys; i++) {
 		const uint8_t *p = payload + sizeof(d) + 4 * i;
 		uint32_t key = sw_load32(p);
@@ -294,7 +295,6 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 		}
 	}
 	sw_todo_renumber(w);
-	l->batch++;
 	sw_link_declared(l, l->n_declared + d.n);
 	l->n_asked = 0;
 	if (d.refused)
@@ -304,9 +304,27 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 	if (l->server_i == 0 && l->n_declared == w->n_tensors)
 		sw_lanes_declare(w);
 	for (uint32_t i = 0; i < w->n_links; i++)
-		sw_link_request(w, &w->links[i]);
+		sw_link_declare(w, &w->links[i]);
 	if (sw_tensors_are_admitted(w))
 		sw_lane_admitted(w);
+}
+
+static void on_declared(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	if (l->server_i == 0 && w->aside_len) /* one for each DECLARE */
+		sw_count(&w->stats.rx_state, 1);
+	else
+		take_declared(w, l, payload, h->payload_len);
+}
+
+void sw_link_take_aside(struct sw_worker *w)
+{
+	uint32_t len = w->aside_len;
+
+	w->aside_len = 0;
+	if (len && !sw_worker_end_of(w))
+		take_declared(w, &w->links[0], w->aside, len);
 }
 
 static void (*const handlers[SW_N_TYPES])(struct sw_worker *, struct sw_link *,

@@ -70,7 +70,7 @@ static void add_all(struct sw_worker *w)
 			&w->added, w->by_number[w->n_tensors % SW_TENSORS]);
 	while ((i = sw_bitmap_first(&w->new_streams)) != SW_BITMAP_NONE)
 		sw_stream_add(w, &w->tensors[i]);
-	sw_link_request(w, &w->links[0]);
+	sw_link_declare(w, &w->links[0]);
 }
 
 int sw_worker_add(struct sw_worker *w)
@@ -221,7 +221,7 @@ static void end_copy(struct sw_worker *w)
 {
 	sw_links_skip_refused(w);
 	for (uint32_t l = 0; l < w->n_links; l++)
-		sw_link_request(w, &w->links[l]);
+		sw_link_declare(w, &w->links[l]);
 	if (sw_tensors_are_admitted(w)) /* all were refused */
 		sw_lane_admitted(w);
 }

@@ -16,9 +16,9 @@ enum {
 	SW_LEAVE_FOR_NS = 2000000000, /* LEAVING, at most */
 };
 
-/* What joins a worker and one server.  HELLO, JOIN, DECLARE and LEAVE are
- * repeated with growing pauses until their answer is there.  Link 0 is the
- * coordinator; the others are opened when it says that the job runs. */
+/* What joins a worker and one server.  HELLO, JOIN and LEAVE are repeated with
+ * growing pauses until their answer is there.  Link 0 is the coordinator; the
+ * others are opened when it says that the job runs. */
 enum sw_link_state {
 	SW_LINK_IDLE, /* waits for the coordinator to say RUNNING */
 	SW_LINK_HELLO,
@@ -44,7 +44,6 @@ struct sw_link {
 	uint16_t n_probes;   /* of our UDP ports, of a handshake */
 	bool is_settled;     /* it stays with that one */
 	uint32_t n_requests; /* since the last answer */
-	uint32_t batch;      /* DECLARE frames answered */
 	uint32_t n_declared; /* tensors declared there */
 	uint32_t n_asked;    /* in the DECLARE that is open */
 	/* When the last QUERY left or the last result came, and how long after
@@ -146,6 +145,13 @@ void sw_link_start(struct sw_worker *w, struct sw_link *l);
 uint32_t sw_link_build_request(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 
+/* sw_link_declare - owe the server a DECLARE if tensors are left to declare
+ * there and it has answered the last DECLARE.
+ * sw_link_build_declare - build it; returns 0 if no tensor is left. */
+void sw_link_declare(struct sw_worker *w, struct sw_link *l);
+uint32_t sw_link_build_declare(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
+
 /* sw_link_build_tune - build the TUNE that asks for worker->tuning.wanted. */
 uint32_t sw_link_build_tune(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
@@ -169,6 +175,10 @@ static inline bool sw_link_owes_dead(const struct sw_link *l)
  * payload's CRC were checked.  Returns false when it is none of those. */
 bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload);
+
+/* sw_link_take_aside - apply the DECLARED that was put aside, if there is one
+ * and the indices of its keys are free now.  Call it when a stream has gone. */
+void sw_link_take_aside(struct sw_worker *w);
 
 /* sw_link_tick - timers of the handshake and of liveness. */
 uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);

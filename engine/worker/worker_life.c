@@ -85,7 +85,7 @@ void sw_worker_check_running(struct sw_worker *w)
 	w->state = SW_WORKER_RUNNING;
 	sw_lane_say(w, 0, "");
 	for (uint32_t i = 0; i < w->n_links; i++)
-		sw_link_request(w, &w->links[i]);
+		sw_link_declare(w, &w->links[i]);
 }
 
 /* What is wrong with a server that is not there yet. */

@@ -32,6 +32,14 @@ static uint32_t build_end(
 	return bytes ? bytes : build_keepalive(w, l, h);
 }
 
+static uint32_t build_declare(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	uint32_t bytes = sw_link_build_declare(w, l, h);
+
+	return bytes ? bytes : build_keepalive(w, l, h);
+}
+
 static uint32_t build_ack(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
@@ -55,6 +63,7 @@ static uint32_t (*const builders[SW_N_OWED])(
 	[SW_OWE_REQUEST] = sw_link_build_request,
 	[SW_OWE_END] = build_end,
 	[SW_OWE_TUNE] = sw_link_build_tune,
+	[SW_OWE_DECLARE] = build_declare,
 	[SW_OWE_KEEPALIVE] = build_keepalive,
 	[SW_OWE_TAKEN] = build_keepalive,
 	[SW_OWE_ACK] = build_ack,
@@ -98,8 +107,11 @@ static __attribute__((noinline)) void tx_message(struct sw_worker *w,
 		return;
 	}
 	build(w, l, what, &out->header);
-	sw_peer_send_message(
-		&l->peer, w->payload, &w->params, w->now_ns, out, &w->stats);
+	if (sw_type_is_ordered(out->header.type))
+		sw_peer_send_message(&l->peer, w->payload, &w->params,
+			w->now_ns, out, &w->stats);
+	else /* there was nothing to say */
+		sw_peer_send(&l->peer, w->payload, w->now_ns, out, &w->stats);
 }
 
 static uint32_t tx_control(

@@ -131,9 +131,7 @@ static struct sw_header declared(struct fuzz *x, const struct fuzz_step *s)
 {
 	const struct test_peer *srv = &x->r.s[server_of(x, s)];
 	uint32_t n = (srv->n_items + s->a) % 512;
-	struct sw_declared m = {.batch = srv->batch + s->b,
-		.n = (uint16_t)n,
-		.refused = s->d & 1};
+	struct sw_declared m = {.n = (uint16_t)n, .refused = s->d & 1};
 	struct sw_header h = of(x, SW_DECLARED, &m, sizeof(m));
 	uint8_t *at = x->payload + sizeof(m);
 

@@ -109,7 +109,7 @@ def pushes(n, rounds, key=0, chunks=1, who=0, d=0):
 
 def streams(n, names=1):
     return b"".join(step(ENTER, i) for i in range(n)) + b"".join(
-        step(OPEN, i, 2 * a, 0, 0, a) for a in range(names)
+        step(OPEN, i, 2 * a) for a in range(names)
         for i in range(n)) + b"".join(step(KEEPALIVE, i) for i in range(n))
 
 
@@ -168,7 +168,7 @@ def server_seeds():
         step(OWN, 0, 1) + step(OWN, 0, 2)
     yield "quota", bytes([1 | SMALL]) + members(2, 4) + \
         step(OWN, 0, 4, 1) + step(DECLARE, 0, 5, 0, 1, 0) + step(OWN, 0, 4) + \
-        step(DECLARE, 0, 5, 0, 1, 0) + step(OWN, 0, 3, 1) + \
+        wait_ms(5) + step(OWN, 0, 3, 1) + \
         step(DECLARE, 1, 6, 0, 1, 0)
     yield "patched", bytes([1]) + members(2) + step(
         ANY, 0, 19, 12, patches=[(54, struct.pack("<III", 0, 1, 0))]) + step(

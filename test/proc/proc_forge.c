@@ -187,7 +187,7 @@ static void declare(struct forge *f)
 {
 	struct sw_declare_item item = {.n_elems = 4096, .dtype = SW_F32};
 
-	must(peer_declare(&f->peer, 0, item, "forged"));
+	must(peer_declare(&f->peer, item, "forged"));
 }
 
 /* Leave with a text that would write lines of its own into the log. */

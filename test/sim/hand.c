@@ -144,7 +144,7 @@ static void open_declared(
 		if (!hand_join(rig, i, (uint16_t)i, (uint16_t)n_workers, NULL))
 			abort();
 	for (uint32_t i = 0; i < n_workers; i++)
-		if (!peer_declare(&rig->r.w[i], 0, item, "t"))
+		if (!peer_declare(&rig->r.w[i], item, "t"))
 			abort();
 	hand_pass(rig, SW_MS);
 	hand_empty(rig);

@@ -35,8 +35,8 @@ static uint64_t folded(struct sim_job *job, uint32_t i)
 	return j ? j->shard.n_folded : 0;
 }
 
-/* Job @i got @want per mille of what was folded within @ns, give or take 2 %.
- */
+/* Job @i got @want per mille of what was folded within @ns, give or take 3 %:
+ * the phase of the rounds decides that. */
 static void expect_share(
 	struct check *c, struct sim_job *job, const uint32_t *want, uint64_t ns)
 {
@@ -51,8 +51,8 @@ static void expect_share(
 		uint64_t got = 1000 * (folded(job, i) - from[i]) / sum;
 
 		if (!check(c,
-			    got >= want[i] * 98 / 100 &&
-				    got <= want[i] * 102 / 100,
+			    got >= want[i] * 97 / 100 &&
+				    got <= want[i] * 103 / 100,
 			    "the share is its weight's"))
 			check_eq(c, got, want[i], "per mille");
 	}

@@ -12,13 +12,13 @@ enum { A, B, C, LOG2 = SW_WINDOW_MIN_LOG2, W = 1 << LOG2, N = 4 };
 
 /* --- by hand: chunks of N elements of stream 0, of all members --- */
 
-static void declare(struct hand_rig *rig, uint32_t i, uint32_t batch,
-	const char *name, uint64_t members)
+static void declare(
+	struct hand_rig *rig, uint32_t i, const char *name, uint64_t members)
 {
 	struct sw_declare_item item = {
 		.n_elems = members, .dtype = LOG2, .mode = SW_MODE_STREAM};
 
-	if (!peer_declare(&rig->r.w[i], batch, item, name))
+	if (!peer_declare(&rig->r.w[i], item, name))
 		abort();
 }
 
@@ -30,7 +30,7 @@ static void open_hand(struct hand_rig *rig, uint32_t n_workers)
 		if (!hand_join(rig, i, (uint16_t)i, (uint16_t)n_workers, NULL))
 			abort();
 	for (uint32_t i = 0; i < n_workers; i++)
-		declare(rig, i, 0, "s", (1u << n_workers) - 1);
+		declare(rig, i, "s", (1u << n_workers) - 1);
 	hand_pass(rig, SW_MS);
 	hand_empty(rig);
 }
@@ -441,14 +441,14 @@ static void s7_keys_are_not_used_again(struct check *c)
 	peer_fill(&rig.r.w[A], h, 1);
 	check_eq(c, rig.r.srv->stats.rx_key, 1, "frames of no key");
 	whole_chunk(c, &rig, 1);
-	declare(&rig, A, 1, "s", 3);
+	declare(&rig, A, "s", 3);
 	check_eq(c, rig.r.w[A].key, 0, "key of the same stream");
 	check_eq(c, base_of(&rig), 2, "base of the same stream");
 	for (uint32_t i = 0; i < 2; i++)
 		close_stream(&rig, i, 0);
 	rig.r.srv->jobs[0].shard.last_key = SW_KEY_INDICES - 1;
 	for (uint32_t i = 0; i < 2; i++)
-		declare(&rig, i, 1 + (i == A), "another", 3);
+		declare(&rig, i, "another", 3);
 	check_eq(c, rig.r.w[A].key, SW_KEY_INDICES, "key of another one");
 	give(&rig, B, SW_ALL_REDUCE, A, 1, 9); /* late */
 	check(c, is_acknowledged(&rig, B), "a late push is acknowledged");

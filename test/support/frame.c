@@ -257,7 +257,6 @@ static void put_declare(struct text *t, const struct test_frame *f)
 	struct sw_declare_item item;
 
 	memcpy(&head, p, sizeof(head));
-	put(t, " b%u", head.batch);
 	p += sizeof(head);
 	for (uint32_t i = 0; i < head.n; i++) {
 		memcpy(&item, p, sizeof(item));
@@ -272,7 +271,6 @@ static void put_declared(struct text *t, const struct test_frame *f)
 	struct sw_declared d;
 
 	memcpy(&d, p, sizeof(d));
-	put(t, " b%u", d.batch);
 	for (uint32_t i = 0; i < d.n; i++)
 		put(t, " k%d", (int)sw_load32(p + sizeof(d) + 4 * i));
 	if (d.refused)

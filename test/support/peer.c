@@ -129,7 +129,6 @@ void peer_learn(struct test_peer *p, const struct test_frame *f)
 	case SW_DECLARE:
 		frame_get(f, &head, sizeof(head));
 		p->n_items = head.n;
-		p->batch = head.batch;
 		break;
 	}
 }
@@ -239,10 +238,10 @@ bool peer_join(struct test_peer *p, const struct sw_join *j)
 	return ask(p, SW_JOIN, j, sizeof(*j), SW_ACCEPT);
 }
 
-bool peer_declare(struct test_peer *p, uint32_t batch,
-	struct sw_declare_item item, const char *name)
+bool peer_declare(
+	struct test_peer *p, struct sw_declare_item item, const char *name)
 {
-	struct sw_declare_head head = {.batch = batch, .n = 1};
+	struct sw_declare_head head = {.n = 1};
 	uint8_t payload[512];
 
 	item.key = item.key ? item.key : SW_KEY_NONE;
@@ -333,7 +332,7 @@ void peer_status(struct test_peer *p, enum sw_job_state state, int err,
 void peer_declared(struct test_peer *p)
 {
 	uint8_t payload[SW_PAYLOAD_MAX];
-	struct sw_declared d = {.batch = p->batch, .n = (uint16_t)p->n_items};
+	struct sw_declared d = {.n = (uint16_t)p->n_items};
 
 	memcpy(payload, &d, sizeof(d));
 	for (uint32_t n = 0; n < p->n_items; n++)

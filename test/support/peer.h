@@ -44,7 +44,7 @@ struct test_peer {
 	struct sw_status status; /* last heard */
 	uint32_t key;            /* of the last DECLARED, the first one */
 	/* A server: */
-	uint32_t n_items, batch; /* of the last DECLARE */
+	uint32_t n_items; /* of the last DECLARE */
 	uint32_t next_key;
 	uint16_t n_local; /* of each member, as STATUS says; 0: 1 */
 	uint16_t first;   /* of the worker's ranks, as it says, too */
@@ -99,8 +99,8 @@ bool peer_join(struct test_peer *p, const struct sw_join *j);
 
 /* peer_declare - DECLARE of one tensor and DECLARED; @item has no length of the
  * name, and a key only if the server does not coordinate. */
-bool peer_declare(struct test_peer *p, uint32_t batch,
-	struct sw_declare_item item, const char *name);
+bool peer_declare(
+	struct test_peer *p, struct sw_declare_item item, const char *name);
 
 /* peer_push - a full chunk of i32 in which every element is @value. */
 void peer_push(struct test_peer *p, uint32_t key, uint32_t round,

@@ -141,14 +141,14 @@ const char *rig_join(struct server_rig *r, uint32_t i)
 	return r->text;
 }
 
-const char *rig_declare(struct server_rig *r, uint32_t i, uint32_t batch,
-	const char *name, uint32_t dtype, uint64_t n_elems, uint32_t priority)
+const char *rig_declare(struct server_rig *r, uint32_t i, const char *name,
+	uint32_t dtype, uint64_t n_elems, uint32_t priority)
 {
 	struct sw_declare_item item = {.n_elems = n_elems,
 		.priority = priority,
 		.dtype = (uint8_t)dtype};
 
-	peer_declare(&r->w[i], batch, item, name);
+	peer_declare(&r->w[i], item, name);
 	return r->text;
 }
 
@@ -157,8 +157,8 @@ void rig_run(struct server_rig *r, uint64_t n_elems)
 	for (uint32_t i = 0; i < r->n_members; i++)
 		rig_join(r, i);
 	for (uint32_t i = 0; i < r->n_members; i++) {
-		peer_keepalive(&r->w[i]);
-		rig_declare(r, i, 0, "a", SW_I32, n_elems, 0);
+		rig_declare(r, i, "a", SW_I32, n_elems, 0);
+		peer_keepalive(&r->w[i]); /* acknowledges DECLARED */
 	}
 	rig_tick(r, 0);
 	assert_string_equal(rig_tx(r), "");

@@ -54,8 +54,8 @@ const char *rig_join_only(struct server_rig *r, uint32_t i);
 const char *rig_join(struct server_rig *r, uint32_t i);
 
 /* rig_declare - DECLARE of one tensor; returns what is sent then. */
-const char *rig_declare(struct server_rig *r, uint32_t i, uint32_t batch,
-	const char *name, uint32_t dtype, uint64_t n_elems, uint32_t priority);
+const char *rig_declare(struct server_rig *r, uint32_t i, const char *name,
+	uint32_t dtype, uint64_t n_elems, uint32_t priority);
 
 /* rig_run - n_members workers have joined and declared i32 tensor "a" of
  * @n_elems elements; nothing is due. */

@@ -390,19 +390,17 @@ static struct server_rig *open_server(void)
 	return r;
 }
 
-static bool declare_window(
-	struct server_rig *r, uint32_t batch, const char *name, uint8_t log2)
+static bool declare_window(struct server_rig *r, const char *name, uint8_t log2)
 {
-	return peer_declare(&r->w[0], batch,
+	return peer_declare(&r->w[0],
 		(struct sw_declare_item){
 			.n_elems = 3, .dtype = log2, .mode = SW_MODE_STREAM},
 		name);
 }
 
-static bool declare_stream(
-	struct server_rig *r, uint32_t batch, const char *name)
+static bool declare_stream(struct server_rig *r, const char *name)
 {
-	return declare_window(r, batch, name, 4);
+	return declare_window(r, name, 4);
 }
 
 static uint32_t tick_until(
@@ -438,7 +436,7 @@ static void server__members_leave(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < SW_MAX_TENSORS; i++) {
 		snprintf(name, sizeof(name), "g%u/t", i);
-		assert_true(declare_stream(r, i, name));
+		assert_true(declare_stream(r, name));
 	}
 	FEW("leave", peer_leave(&r->w[1], SW_EPEER, "it died"));
 	assert_true(tick_until(r, is_walked, job) > 1);
@@ -476,8 +474,8 @@ static void server__copies_what_is_lent(void **state)
 	bool is_done = false;
 
 	(void)state;
-	rig_declare(r, 0, 0, "huge", SW_I32,
-		(uint64_t)SW_BITMAP_MAX * PEER_CHUNK, 0);
+	rig_declare(
+		r, 0, "huge", SW_I32, (uint64_t)SW_BITMAP_MAX * PEER_CHUNK, 0);
 	lend(r, 0, 60);
 	lend(r, SW_BITMAP_MAX - 60, 60);
 	for (uint32_t n = 0; n < N_COUNTED; n++)
@@ -498,10 +496,10 @@ static void server__streams_of_a_group(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < SW_GROUP_STREAMS; i++) {
 		snprintf(name, sizeof(name), "g/%u", i);
-		assert_true(declare_stream(r, i, name));
+		assert_true(declare_stream(r, name));
 	}
-	assert_true(declare_stream(r, SW_GROUP_STREAMS, "g2/0"));
-	assert_false(declare_stream(r, SW_GROUP_STREAMS + 1, "g/16"));
+	assert_true(declare_stream(r, "g2/0"));
+	assert_false(declare_stream(r, "g/16"));
 	assert_non_null(strstr(r->srv->jobs[0].members[0].session->fault.text,
 		"its group has 16 already"));
 	server_rig_close(r);
@@ -523,7 +521,7 @@ static void server__calls_of_many_groups(void **state)
 	for (uint32_t i = 0; i < N_GROUPS * SW_GROUP_STREAMS; i++) {
 		snprintf(name, sizeof(name), "g%u/%u", i / SW_GROUP_STREAMS,
 			i % SW_GROUP_STREAMS);
-		assert_true(declare_window(r, i, name, 8));
+		assert_true(declare_window(r, name, 8));
 	}
 	for (uint32_t i = 0; i < N_GROUPS; i++)
 		queries[i] = (struct sw_query){
@@ -560,7 +558,7 @@ static void server__large_windows(void **state)
 	h.payload_len = 4;
 	for (uint32_t i = 0; i < SW_GROUP_STREAMS; i++) {
 		snprintf(name, sizeof(name), "g/%u", i);
-		assert_true(declare_window(r, i, name, SW_WINDOW_MAX_LOG2));
+		assert_true(declare_window(r, name, SW_WINDOW_MAX_LOG2));
 		h.key = i;
 		peer_fill(&r->w[1], h, 1);
 	}

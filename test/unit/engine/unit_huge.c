@@ -175,9 +175,9 @@ static void server__few_pages(void **state)
 	for (uint32_t i = 0; i < 2; i++)
 		rig_join(r, i);
 	before = faults();
-	assert_string_equal(rig_declare(r, 0, 0, "huge", SW_I32, n_elems, 0),
-		"w0 DECLARED b0 k0");
-	rig_declare(r, 1, 0, "huge", SW_I32, n_elems, 0);
+	assert_string_equal(rig_declare(r, 0, "huge", SW_I32, n_elems, 0),
+		"w0 DECLARED k0");
+	rig_declare(r, 1, "huge", SW_I32, n_elems, 0);
 	check_few(&before, "declare");
 	for (uint32_t i = 0; i < 2; i++)
 		peer_push(&r->w[i], 0, 1, 0, 7);

@@ -240,7 +240,7 @@ static void worker__is_refused_a_tensor(void **state)
 	static struct worker_rig rig;
 	struct worker_rig *r = &rig;
 	struct sw_worker_tensor list[3];
-	struct sw_declared d = {.batch = 0, .n = 2, .refused = 1};
+	struct sw_declared d = {.n = 2, .refused = 1};
 	uint8_t payload[sizeof(d) + 16 + SW_TEXT_MAX] = {0};
 
 	wrig_open(r, 0, 2, 2);
@@ -252,16 +252,16 @@ static void worker__is_refused_a_tensor(void **state)
 			.dtype = SW_I32,
 			.base = r->data[i]};
 	assert_int_equal(sw_worker_declare(&r->w, list, 3), 0);
-	assert_string_equal(wrig_tx(r), "s0 DECLARE b0 a b c");
+	assert_string_equal(wrig_tx(r), "s0 DECLARE a b c");
 	memcpy(payload, &d, sizeof(d));
 	sw_store32(payload + sizeof(d), 4);
 	sw_store32(payload + sizeof(d) + 4, SW_KEY_NONE);
 	snprintf((char *)payload + sizeof(d) + 16, SW_TEXT_MAX, "tensor b: no");
 	peer_say(&r->s[0], SW_DECLARED, payload, sizeof(payload));
-	assert_string_equal(wrig_tx(r), "s1 DECLARE b0 a; s0 DECLARE b1 c");
+	assert_string_equal(wrig_tx(r), "s1 DECLARE a; s0 DECLARE c");
 	peer_declared(&r->s[0]);
 	peer_declared(&r->s[1]);
-	assert_string_equal(wrig_tx(r), "s1 DECLARE b1 c");
+	assert_string_equal(wrig_tx(r), "s1 DECLARE c; s0 KEEPALIVE");
 	assert_string_equal(wrig_events(r), "");
 	peer_declared(&r->s[1]);
 	assert_string_equal(wrig_events(r), "declared");

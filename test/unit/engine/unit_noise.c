@@ -166,7 +166,7 @@ static struct server_rig *open_server(void)
 	j.n_members = 1;
 	peer_say(&r.w[VICTIM], SW_JOIN, &j, sizeof(j));
 	rig_tx(&r);
-	rig_declare(&r, VICTIM, 0, "v", SW_I32, PEER_CHUNK, 0);
+	rig_declare(&r, VICTIM, "v", SW_I32, PEER_CHUNK, 0);
 	return &r;
 }
 

@@ -92,7 +92,7 @@ static void declare__sweep(void **state)
 			rig_join(&r, 0);
 			tables = r.env.live_bytes;
 			alloc_fail_at(nth);
-			text = rig_declare(&r, 0, 0, "a", dtypes[i], 5000, 0);
+			text = rig_declare(&r, 0, "a", dtypes[i], 5000, 0);
 			alloc_fail_at(0);
 			if (strstr(text, "DECLARED")) {
 				server_rig_close(&r);
@@ -108,7 +108,7 @@ static void declare__sweep(void **state)
 			r.w[0].nonce++;
 			rig_join(&r, 0);
 			assert_contains(
-				rig_declare(&r, 0, 0, "a", dtypes[i], 5000, 0),
+				rig_declare(&r, 0, "a", dtypes[i], 5000, 0),
 				"DECLARED");
 			server_rig_close(&r);
 		}
@@ -177,7 +177,7 @@ static void worker_declare__sweep(void **state)
 		assert_string_equal(wrig_tx(&r), "");
 	}
 	assert_int_equal(nth, 2); /* one block for both */
-	assert_string_equal(wrig_tx(&r), "s0 DECLARE b0 a b");
+	assert_string_equal(wrig_tx(&r), "s0 DECLARE a b");
 	wrig_close(&r);
 }
 

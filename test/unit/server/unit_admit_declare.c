@@ -25,9 +25,9 @@ struct batch {
 	uint16_t len;
 };
 
-static void begin(struct batch *b, uint32_t batch, uint16_t n)
+static void begin(struct batch *b, uint16_t n)
 {
-	struct sw_declare_head head = {.batch = batch, .n = n};
+	struct sw_declare_head head = {.n = n};
 
 	memcpy(b->bytes, &head, sizeof(head));
 	b->len = sizeof(head);
@@ -60,13 +60,13 @@ static void declare__keys_in_order_of_first_sight(void **state)
 	struct server_rig *r = open_joined(2, QUOTA);
 
 	assert_string_equal(
-		rig_declare(r, 0, 0, "a", SW_I32, 10, 5), "w0 DECLARED b0 k0");
+		rig_declare(r, 0, "a", SW_I32, 10, 5), "w0 DECLARED k0");
 	assert_string_equal(
-		rig_declare(r, 1, 0, "b", SW_F16, 20, 1), "w1 DECLARED b0 k1");
+		rig_declare(r, 1, "b", SW_F16, 20, 1), "w1 DECLARED k1");
 	assert_string_equal(
-		rig_declare(r, 1, 1, "a", SW_I32, 10, 5), "w1 DECLARED b1 k0");
+		rig_declare(r, 1, "a", SW_I32, 10, 5), "w1 DECLARED k0");
 	assert_string_equal(
-		rig_declare(r, 0, 1, "b", SW_F16, 20, 1), "w0 DECLARED b1 k1");
+		rig_declare(r, 0, "b", SW_F16, 20, 1), "w0 DECLARED k1");
 	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 2);
 	assert_true(
 		r->srv->quota.used_bytes == r->srv->jobs[0].shard.mem_bytes);
@@ -78,25 +78,46 @@ static void declare__duplicate(void **state)
 	struct server_rig *r = open_joined(1, QUOTA);
 	uint64_t calls;
 
-	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
+	rig_declare(r, 0, "a", SW_I32, 10, 0);
 	calls = alloc_calls();
 	assert_string_equal(
-		rig_declare(r, 0, 0, "a", SW_I32, 10, 0), "w0 DECLARED b0 k0");
+		rig_declare(r, 0, "a", SW_I32, 10, 0), "w0 DECLARED k0");
 	assert_true(alloc_calls() == calls);
 	server_rig_close(r);
 }
 
-static void declare__past_and_future(void **state)
+/* A worker that sends another DECLARE before the first one is answered gets no
+ * answer to it; the acknowledgement is owed all the same. */
+static void declare__before_the_answer(void **state)
 {
 	struct server_rig *r = open_joined(1, QUOTA);
 
-	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
-	rig_declare(r, 0, 1, "b", SW_I32, 10, 0);
-	assert_string_equal(rig_declare(r, 0, 0, "a", SW_I32, 10, 0), "");
-	assert_string_equal(rig_declare(r, 0, 3, "c", SW_I32, 10, 0), "");
+	r->env.is_preparing = true;
 	assert_string_equal(
-		rig_declare(r, 0, UINT32_MAX, "c", SW_I32, 10, 0), "");
-	assert_int_equal(r->srv->stats.rx_state, 3);
+		rig_declare(r, 0, "a", SW_I32, 10, 0), "w0 KEEPALIVE");
+	assert_string_equal(
+		rig_declare(r, 0, "b", SW_I32, 10, 0), "w0 KEEPALIVE");
+	assert_int_equal(r->srv->stats.rx_state, 1);
+	r->env.is_preparing = false;
+	rig_tick(r, r->srv->params.retry_min);
+	assert_string_equal(rig_tx(r), "w0 DECLARED k0");
+	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 1);
+	server_rig_close(r);
+}
+
+/* A DECLARE that is put aside when its job fails is dropped. */
+static void declare__aside_when_the_job_fails(void **state)
+{
+	struct server_rig *r = open_joined(2, QUOTA);
+
+	r->env.is_preparing = true;
+	rig_declare(r, 0, "a", SW_I32, 10, 0);
+	peer_leave(&r->w[1], SW_EPEER, "it died");
+	r->env.is_preparing = false;
+	rig_tick(r, r->srv->params.retry_min);
+	assert_null(strstr(rig_tx(r), "DECLARED"));
+	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 0);
+	assert_true(rig_tick(r, 0) > r->now_ns);
 	server_rig_close(r);
 }
 
@@ -106,7 +127,8 @@ static void declare__before_all_have_joined(void **state)
 
 	server_rig_open(&r, 2, QUOTA);
 	rig_join(&r, 0);
-	assert_string_equal(rig_declare(&r, 0, 0, "a", SW_I32, 10, 0), "");
+	assert_string_equal(
+		rig_declare(&r, 0, "a", SW_I32, 10, 0), "w0 KEEPALIVE");
 	assert_int_equal(r.srv->stats.rx_state, 1);
 	server_rig_close(&r);
 }
@@ -120,20 +142,20 @@ static void declare__lying_count_high(void **state)
 	uint64_t calls;
 
 	calls = alloc_calls();
-	begin(&b, 0, 2);
+	begin(&b, 2);
 	put(&b, &it, "a");
-	assert_string_equal(send(r, 0, &b), "");
-	begin(&b, 0, UINT16_MAX);
+	assert_string_equal(send(r, 0, &b), "w0 KEEPALIVE");
+	begin(&b, UINT16_MAX);
 	put(&b, &it, "a");
-	assert_string_equal(send(r, 0, &b), "");
-	begin(&b, 0, SW_DECLARE_MAX);
-	assert_string_equal(send(r, 0, &b), "");
+	assert_string_equal(send(r, 0, &b), "w0 KEEPALIVE");
+	begin(&b, SW_DECLARE_MAX);
+	assert_string_equal(send(r, 0, &b), "w0 KEEPALIVE");
 	assert_int_equal(r->srv->stats.rx_length + r->srv->stats.rx_state, 3);
 	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 0);
 	assert_true(alloc_calls() == calls);
 	/* The worker may still get it right. */
 	assert_string_equal(
-		rig_declare(r, 0, 0, "a", SW_I32, 10, 0), "w0 DECLARED b0 k0");
+		rig_declare(r, 0, "a", SW_I32, 10, 0), "w0 DECLARED k0");
 	server_rig_close(r);
 }
 
@@ -144,15 +166,15 @@ static void declare__lying_count_low(void **state)
 	struct sw_declare_item it = item(10, 1);
 	struct batch b;
 
-	begin(&b, 0, 1);
+	begin(&b, 1);
 	put(&b, &it, "a");
 	put(&b, &it, "b");
-	assert_string_equal(send(r, 0, &b), "");
-	begin(&b, 0, 0);
+	assert_string_equal(send(r, 0, &b), "w0 KEEPALIVE");
+	begin(&b, 0);
 	put(&b, &it, "a");
-	assert_string_equal(send(r, 0, &b), "");
-	begin(&b, 0, 0);
-	assert_string_equal(send(r, 0, &b), "");
+	assert_string_equal(send(r, 0, &b), "w0 KEEPALIVE");
+	begin(&b, 0);
+	assert_string_equal(send(r, 0, &b), "w0 KEEPALIVE");
 	assert_int_equal(r->srv->stats.rx_length + r->srv->stats.rx_state, 3);
 	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 0);
 	server_rig_close(r);
@@ -165,16 +187,16 @@ static void declare__truncated_anywhere(void **state)
 	struct batch b;
 	uint16_t whole;
 
-	begin(&b, 0, 2);
+	begin(&b, 2);
 	put(&b, &it, "first");
 	put(&b, &it, "other");
 	whole = b.len;
 	for (b.len = 8; b.len < whole; b.len++)
-		assert_string_equal(send(r, 0, &b), "");
+		assert_string_equal(send(r, 0, &b), "w0 KEEPALIVE");
 	assert_int_equal(r->srv->stats.rx_length, whole - 8u);
 	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 0);
 	b.len = whole;
-	assert_string_equal(send(r, 0, &b), "w0 DECLARED b0 k0 k1");
+	assert_string_equal(send(r, 0, &b), "w0 DECLARED k0 k1");
 	server_rig_close(r);
 }
 
@@ -189,17 +211,17 @@ static void declare__oversized_name(void **state)
 	memset(name, 'n', sizeof(name));
 	name[1000] = 0;
 	for (size_t i = 0; i < SW_ARRAY_SIZE(lengths); i++) {
-		begin(&b, 0, 1);
+		begin(&b, 1);
 		it = item(10, lengths[i]);
 		put(&b, &it, name);
-		assert_string_equal(send(r, 0, &b), "");
+		assert_string_equal(send(r, 0, &b), "w0 KEEPALIVE");
 	}
 	assert_int_equal(r->srv->stats.rx_length, SW_ARRAY_SIZE(lengths));
 	name[127] = 0;
-	begin(&b, 0, 1);
+	begin(&b, 1);
 	it = item(10, 127);
 	put(&b, &it, name);
-	assert_string_equal(send(r, 0, &b), "w0 DECLARED b0 k0");
+	assert_string_equal(send(r, 0, &b), "w0 DECLARED k0");
 	assert_int_equal(strlen(r->srv->jobs[0].shard.tensors[0].name), 127);
 	server_rig_close(r);
 }
@@ -227,9 +249,9 @@ static void declare__malformed_item(void **state)
 
 		it.dtype = rows[i].dtype;
 		it.mode = rows[i].mode;
-		begin(&b, 0, 1);
+		begin(&b, 1);
 		put(&b, &it, rows[i].name);
-		assert_string_equal(send(r, 0, &b), "");
+		assert_string_equal(send(r, 0, &b), "w0 KEEPALIVE");
 		assert_int_equal(r->srv->stats.rx_length, i + 1);
 	}
 	server_rig_close(r);
@@ -242,10 +264,10 @@ static void declare__nul_in_the_name(void **state)
 	struct sw_declare_item it = item(10, 3);
 	struct batch b;
 
-	begin(&b, 0, 1);
+	begin(&b, 1);
 	put(&b, &it, "abc");
 	b.bytes[b.len - 2] = 0;
-	assert_string_equal(send(r, 0, &b), "");
+	assert_string_equal(send(r, 0, &b), "w0 KEEPALIVE");
 	assert_int_equal(r->srv->stats.rx_length, 1);
 	server_rig_close(r);
 }
@@ -255,7 +277,7 @@ static void declare__more_chunks_than_can_be_counted(void **state)
 {
 	struct server_rig *r = open_joined(1, UINT64_MAX);
 
-	assert_contains(rig_declare(r, 0, 0, "huge", SW_U8, 64ULL << 30, 0),
+	assert_contains(rig_declare(r, 0, "huge", SW_U8, 64ULL << 30, 0),
 		"w0 ERROR SW_EREFUSED tensor huge");
 	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 0);
 	server_rig_close(r);
@@ -265,27 +287,22 @@ static void declare__mismatch(void **state)
 {
 	struct server_rig *r = open_joined(2, QUOTA);
 
-	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
-	assert_string_equal(rig_declare(r, 1, 0, "a", SW_I32, 11, 0),
-		"w1 DECLARED b0 k-1 refused tensor a: rank 1 declares 11 x "
+	rig_declare(r, 0, "a", SW_I32, 10, 0);
+	assert_string_equal(rig_declare(r, 1, "a", SW_I32, 11, 0),
+		"w1 DECLARED k-1 refused tensor a: rank 1 declares 11 x "
 		"i32, priority 0; rank 0 declared 10 x i32, priority 0; "
 		"w0 END k0 r1 tensor a: rank 1 declares 11 x i32, "
 		"priority 0; rank 0 declared 10 x i32, priority 0; "
 		"w1 END k0 r1 tensor a: rank 1 declares 11 x i32, "
 		"priority 0; rank 0 declared 10 x i32, priority 0");
-	/* who asks again had no key for what it was told */
-	assert_string_equal(rig_declare(r, 0, 0, "a", SW_I32, 10, 0),
-		"w0 DECLARED b0 k0; w0 END k0 r1 tensor a: rank 1 "
-		"declares 11 x i32, priority 0; rank 0 declared 10 x i32, "
-		"priority 0");
-	/* The same again, when its answer is lost; the name stays dead. */
-	assert_contains(rig_declare(r, 1, 0, "a", SW_I32, 11, 0),
-		"w1 DECLARED b0 k-1 refused tensor a: rank 1 declares 11");
-	assert_contains(rig_declare(r, 1, 1, "a", SW_I32, 10, 0),
-		"w1 DECLARED b1 k-1 refused tensor a: rank 1 declares 11");
+	/* The name stays dead, also for the rank that declared it first. */
+	assert_contains(rig_declare(r, 0, "a", SW_I32, 10, 0),
+		"w0 DECLARED k-1 refused tensor a: rank 1 declares 11");
+	assert_contains(rig_declare(r, 1, "a", SW_I32, 10, 0),
+		"w1 DECLARED k-1 refused tensor a: rank 1 declares 11");
 	/* Its other tensors, and the job, are not concerned. */
 	assert_string_equal(
-		rig_declare(r, 1, 2, "b", SW_I32, 10, 0), "w1 DECLARED b2 k1");
+		rig_declare(r, 1, "b", SW_I32, 10, 0), "w1 DECLARED k1");
 	server_rig_close(r);
 }
 
@@ -297,8 +314,8 @@ static void declare__mismatch_is_said_until_known(void **state)
 	struct sw_fault fault = {.err = SW_EMISMATCH, .text = "it is known"};
 	const char *seen;
 
-	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
-	rig_declare(r, 1, 0, "a", SW_I32, 11, 0);
+	rig_declare(r, 0, "a", SW_I32, 10, 0);
+	rig_declare(r, 1, "a", SW_I32, 11, 0);
 	rig_tick(r, r->srv->params.retry_min);
 	assert_contains(rig_tx(r), "w0 END k0 r1 tensor a");
 	rig_tick(r, r->srv->params.retry_min); /* the pause has doubled */
@@ -329,19 +346,19 @@ static void declare__mismatch_in_a_batch(void **state)
 	struct batch b;
 
 	it.dtype = SW_I32;
-	rig_declare(r, 0, 0, "b", SW_I32, 10, 1);
-	begin(&b, 0, 3);
+	rig_declare(r, 0, "b", SW_I32, 10, 1);
+	begin(&b, 3);
 	put(&b, &it, "a");
 	it.priority = 2;
 	put(&b, &it, "b");
 	put(&b, &it, "c");
-	assert_contains(send(r, 1, &b), "w1 DECLARED b0 k1 k-1 refused tensor "
+	assert_contains(send(r, 1, &b), "w1 DECLARED k1 k-1 refused tensor "
 					"b: rank 1 declares 10 x i32");
 	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 2);
 	assert_true(
 		r->srv->quota.used_bytes == r->srv->jobs[0].shard.mem_bytes);
 	assert_string_equal(
-		rig_declare(r, 1, 1, "c", SW_I32, 10, 2), "w1 DECLARED b1 k2");
+		rig_declare(r, 1, "c", SW_I32, 10, 2), "w1 DECLARED k2");
 	server_rig_close(r);
 }
 
@@ -349,11 +366,11 @@ static void declare__mismatch_of_dtype_and_priority(void **state)
 {
 	struct server_rig *r = open_joined(3, QUOTA);
 
-	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
-	assert_contains(rig_declare(r, 1, 0, "a", SW_F32, 10, 0),
+	rig_declare(r, 0, "a", SW_I32, 10, 0);
+	assert_contains(rig_declare(r, 1, "a", SW_F32, 10, 0),
 		"rank 1 declares 10 x f32");
-	assert_contains(rig_declare(r, 2, 0, "a", SW_I32, 10, 1),
-		"w2 DECLARED b0 k-1 refused tensor a: rank 1 declares");
+	assert_contains(rig_declare(r, 2, "a", SW_I32, 10, 1),
+		"w2 DECLARED k-1 refused tensor a: rank 1 declares");
 	server_rig_close(r);
 }
 
@@ -370,10 +387,10 @@ static void declare__mismatch_of_mode(void **state)
 	rig_join(r, 1);
 	it.dtype = SW_I32;
 	it.mode = SW_MODE_ASYNC;
-	begin(&b, 0, 1);
+	begin(&b, 1);
 	put(&b, &it, "a");
-	assert_string_equal(send(r, 0, &b), "w0 DECLARED b0 k0");
-	assert_contains(rig_declare(r, 1, 0, "a", SW_I32, 10, 0),
+	assert_string_equal(send(r, 0, &b), "w0 DECLARED k0");
+	assert_contains(rig_declare(r, 1, "a", SW_I32, 10, 0),
 		"rank 1 declares 10 x i32, priority 0; rank 0 declared 10 x "
 		"i32, priority 0, async");
 	server_rig_close(r);
@@ -387,7 +404,7 @@ static void declare__asynchronous_in_a_synchronous_job(void **state)
 
 	it.dtype = SW_I32;
 	it.mode = SW_MODE_ASYNC;
-	begin(&b, 0, 1);
+	begin(&b, 1);
 	put(&b, &it, "a");
 	assert_contains(send(r, 0, &b),
 		"asynchronous tensor a: job job is synchronous ([job] mode)");
@@ -401,12 +418,12 @@ static void declare__name_twice_in_a_batch(void **state)
 	struct sw_declare_item it = item(10, 1);
 	struct batch b;
 
-	begin(&b, 0, 2);
+	begin(&b, 2);
 	put(&b, &it, "a");
 	it.n_elems = 5000;
 	put(&b, &it, "a");
 	assert_contains(send(r, 0, &b),
-		"w0 DECLARED b0 k0 k-1 refused tensor a: rank 0 declares 5000");
+		"w0 DECLARED k0 k-1 refused tensor a: rank 0 declares 5000");
 	assert_true(
 		r->srv->quota.used_bytes == r->srv->jobs[0].shard.mem_bytes);
 	server_rig_close(r);
@@ -419,7 +436,7 @@ static void declare__quota_of_the_whole_batch(void **state)
 	struct sw_declare_item it = item(100000, 1);
 	struct batch b;
 
-	begin(&b, 0, 2);
+	begin(&b, 2);
 	put(&b, &it, "a");
 	put(&b, &it, "b");
 	assert_contains(send(r, 0, &b), "SW_EREFUSED quota");
@@ -432,11 +449,10 @@ static void declare__too_many_tensors(void **state)
 {
 	struct server_rig *r = open_joined(1, QUOTA);
 	struct batch b;
-	uint32_t batch = 0;
 	char name[16];
 
-	for (uint32_t n = 0; n < SW_MAX_TENSORS; batch++) {
-		begin(&b, batch, 32);
+	for (uint32_t n = 0; n < SW_MAX_TENSORS;) {
+		begin(&b, 32);
 		for (uint32_t i = 0; i < 32; i++) {
 			struct sw_declare_item it = item(1, 5);
 
@@ -445,7 +461,7 @@ static void declare__too_many_tensors(void **state)
 		}
 		assert_contains(send(r, 0, &b), "w0 DECLARED");
 	}
-	assert_contains(rig_declare(r, 0, batch, "last", SW_I32, 1, 0),
+	assert_contains(rig_declare(r, 0, "last", SW_I32, 1, 0),
 		"SW_EREFUSED tensor last: the job has 4096 tensors and open "
 		"streams already");
 	server_rig_close(r);
@@ -472,13 +488,13 @@ static struct server_rig *open_second(void)
 }
 
 static const char *declare_key(
-	struct server_rig *r, uint32_t batch, const char *name, uint32_t key)
+	struct server_rig *r, const char *name, uint32_t key)
 {
 	struct sw_declare_item it = item(10, (uint16_t)strlen(name));
 	struct batch b;
 
 	it.key = key;
-	begin(&b, batch, 1);
+	begin(&b, 1);
 	put(&b, &it, name);
 	return send(r, 0, &b);
 }
@@ -487,9 +503,9 @@ static void declare__key_of_the_coordinator(void **state)
 {
 	struct server_rig *r = open_second();
 
-	assert_string_equal(declare_key(r, 0, "a", 7), "w0 DECLARED b0 k7");
-	assert_string_equal(declare_key(r, 1, "b", SW_MAX_TENSORS - 1),
-		"w0 DECLARED b1 k4095");
+	assert_string_equal(declare_key(r, "a", 7), "w0 DECLARED k7");
+	assert_string_equal(
+		declare_key(r, "b", SW_MAX_TENSORS - 1), "w0 DECLARED k4095");
 	server_rig_close(r);
 }
 
@@ -497,21 +513,21 @@ static void declare__key_taken(void **state)
 {
 	struct server_rig *r = open_second();
 
-	declare_key(r, 0, "a", 7);
-	assert_contains(declare_key(r, 1, "b", 7), "key 7 is taken");
+	declare_key(r, "a", 7);
+	assert_contains(declare_key(r, "b", 7), "key 7 is taken");
 	server_rig_close(r);
 	r = open_second();
-	declare_key(r, 0, "a", 7);
-	assert_contains(declare_key(r, 1, "b", SW_MAX_TENSORS + 7),
+	declare_key(r, "a", 7);
+	assert_contains(declare_key(r, "b", SW_MAX_TENSORS + 7),
 		"key 4103 is taken"); /* a tensor never goes */
 	server_rig_close(r);
 	r = open_second();
-	assert_contains(declare_key(r, 0, "a", SW_KEY_NONE), "SW_EREFUSED");
+	assert_contains(declare_key(r, "a", SW_KEY_NONE), "SW_EREFUSED");
 	server_rig_close(r);
 	r = open_second();
-	declare_key(r, 0, "a", 7);
+	declare_key(r, "a", 7);
 	assert_contains(
-		declare_key(r, 1, "a", 8), "DECLARED b1 k-1 refused tensor a");
+		declare_key(r, "a", 8), "DECLARED k-1 refused tensor a");
 	server_rig_close(r);
 }
 
@@ -521,9 +537,9 @@ static void declare__first_of_the_coordinator(void **state)
 	struct server_rig *r = open_joined(1, QUOTA);
 	const struct sw_shard *sh = &r->srv->jobs[0].shard;
 
-	rig_declare(r, 0, 0, "a", SW_I32, 5 * PEER_PAYLOAD / 4, 0);
-	rig_declare(r, 0, 1, "b", SW_I32, 1, 0);
-	rig_declare(r, 0, 2, "c", SW_I32, 1, 0);
+	rig_declare(r, 0, "a", SW_I32, 5 * PEER_PAYLOAD / 4, 0);
+	rig_declare(r, 0, "b", SW_I32, 1, 0);
+	rig_declare(r, 0, "c", SW_I32, 1, 0);
 	assert_int_equal(sh->tensors[0].first, 0);
 	assert_int_equal(sh->tensors[1].first, 5);
 	assert_int_equal(sh->tensors[2].first, 5);
@@ -540,13 +556,13 @@ static void declare__first_of_the_worker(void **state)
 
 	it.key = 3;
 	it.first = 127;
-	begin(&b, 0, 1);
+	begin(&b, 1);
 	put(&b, &it, "a");
-	assert_string_equal(send(r, 0, &b), "w0 DECLARED b0 k3");
+	assert_string_equal(send(r, 0, &b), "w0 DECLARED k3");
 	assert_int_equal(r->srv->jobs[0].shard.tensors[3].place.first, 127);
 	it.key = 4;
 	it.first = 128;
-	begin(&b, 1, 1);
+	begin(&b, 1);
 	put(&b, &it, "b");
 	assert_contains(send(r, 0, &b), "place 128 is beyond 128");
 	server_rig_close(r);
@@ -559,7 +575,7 @@ static void declare__same_key_twice_in_a_batch(void **state)
 	struct batch b;
 
 	it.key = 3;
-	begin(&b, 0, 2);
+	begin(&b, 2);
 	put(&b, &it, "a");
 	put(&b, &it, "b");
 	assert_contains(send(r, 0, &b), "SW_EREFUSED tensor b: key 3 is taken");
@@ -571,7 +587,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(declare__keys_in_order_of_first_sight),
 		cmocka_unit_test(declare__duplicate),
-		cmocka_unit_test(declare__past_and_future),
+		cmocka_unit_test(declare__before_the_answer),
+		cmocka_unit_test(declare__aside_when_the_job_fails),
 		cmocka_unit_test(declare__before_all_have_joined),
 		cmocka_unit_test(declare__lying_count_high),
 		cmocka_unit_test(declare__lying_count_low),

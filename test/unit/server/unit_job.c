@@ -278,7 +278,7 @@ static void gone__is_named_by_its_ranks(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		join_with(r, i, i == 1 ? 3 : 1);
 	rig_tx(r);
-	rig_declare(r, 0, 0, "a", SW_I32, PEER_CHUNK, 0);
+	rig_declare(r, 0, "a", SW_I32, PEER_CHUNK, 0);
 	leave_and_wait(r);
 	assert_contains(rig_tx(r), "w0 ERROR SW_EPEER ranks 1-3 (node node1) "
 				   "left; round 1 of tensor a cannot");
@@ -573,15 +573,15 @@ static void declare__dead_from_a_later_round(void **state)
 
 	rig_join(r, 0);
 	rig_join(r, 1);
-	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
+	rig_declare(r, 0, "a", SW_I32, 10, 0);
 	peer_send(&r->w[0],
 		(struct sw_header){.type = SW_END,
 			.round = 2,
 			.payload_len = sizeof(fault)},
 		&fault);
 	assert_contains(rig_tx(r), "w0 END k0 r2 rank 0 died");
-	seen = rig_declare(r, 1, 0, "a", SW_I32, 10, 0);
-	assert_contains(seen, "w1 DECLARED b0 k-1 refused rank 0 died");
+	seen = rig_declare(r, 1, "a", SW_I32, 10, 0);
+	assert_contains(seen, "w1 DECLARED k-1 refused rank 0 died");
 	assert_contains(seen, "w0 END k0 r1 rank 0 died");
 	server_rig_close(r);
 }

@@ -58,7 +58,7 @@ static void check_members(uint32_t n)
 	before = alloc_bytes();
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t t = 0; t < N_TENSORS; t++)
-			assert_contains(rig_declare(&r, i, t, tensors[t].name,
+			assert_contains(rig_declare(&r, i, tensors[t].name,
 						tensors[t].dtype,
 						tensors[t].n_elems, 0),
 				"DECLARED");

@@ -247,7 +247,7 @@ static void result__most_urgent_first(void **state)
 {
 	struct server_rig *r = open_rig(1, 3);
 
-	rig_declare(r, 0, 1, "late", SW_I32, PEER_CHUNK, 50);
+	rig_declare(r, 0, "late", SW_I32, PEER_CHUNK, 50);
 	peer_push(&r->w[0], 1, 1, 0, 1);
 	peer_push(&r->w[0], 0, 1, 2, 1);
 	peer_push(&r->w[0], 0, 1, 0, 1);
@@ -502,17 +502,16 @@ static void declare__priority_by_use(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		rig_join(r, i);
 	t = r->srv->jobs[0].shard.tensors;
-	rig_declare(r, 0, 0, "a", SW_I32, 10, SW_PRIORITY_BY_USE);
-	rig_declare(r, 0, 1, "b", SW_I32, 10, SW_PRIORITY_BY_USE);
-	assert_contains(
-		rig_declare(r, 1, 0, "b", SW_I32, 10, SW_PRIORITY_BY_USE),
+	rig_declare(r, 0, "a", SW_I32, 10, SW_PRIORITY_BY_USE);
+	rig_declare(r, 0, "b", SW_I32, 10, SW_PRIORITY_BY_USE);
+	assert_contains(rig_declare(r, 1, "b", SW_I32, 10, SW_PRIORITY_BY_USE),
 		"w1 DECLARED");
-	rig_declare(r, 1, 1, "a", SW_I32, 10, SW_PRIORITY_BY_USE);
+	rig_declare(r, 1, "a", SW_I32, 10, SW_PRIORITY_BY_USE);
 	assert_int_equal(t[0].priority, 0);
 	assert_int_equal(t[1].priority, 1);
 	assert_int_equal(t[1].class, sw_class_of(1));
 	/* Another gives one: it has to be that. */
-	assert_contains(rig_declare(r, 2, 0, "b", SW_I32, 10, 7),
+	assert_contains(rig_declare(r, 2, "b", SW_I32, 10, 7),
 		"tensor b: rank 2 declares 10 x i32, priority 7; rank 0 "
 		"declared 10 x i32, priority 1");
 	server_rig_close(r);

@@ -9,10 +9,9 @@ enum { LOG2 = SW_WINDOW_MIN_LOG2, W = 1 << LOG2, ALL = 7 };
 
 #define WHY "rank 1 aborted group 'g': enough"
 
-static void open_stream(
-	struct server_rig *r, uint32_t i, uint32_t batch, const char *name)
+static void open_stream(struct server_rig *r, uint32_t i, const char *name)
 {
-	peer_declare(&r->w[i], batch,
+	peer_declare(&r->w[i],
 		(struct sw_declare_item){
 			.n_elems = ALL, .dtype = LOG2, .mode = SW_MODE_STREAM},
 		name);
@@ -27,9 +26,9 @@ static struct server_rig *open_groups(void)
 	for (uint32_t i = 0; i < 3; i++)
 		rig_join(&r, i);
 	for (uint32_t i = 0; i < 3; i++)
-		open_stream(&r, i, 0, "g/a");
-	open_stream(&r, 0, 1, "g/b");
-	open_stream(&r, 0, 2, "h/a");
+		open_stream(&r, i, "g/a");
+	open_stream(&r, 0, "g/b");
+	open_stream(&r, 0, "h/a");
 	return &r;
 }
 
@@ -120,12 +119,12 @@ static void dead__who_opens_a_stream_later_is_refused(void **state)
 
 	say(r, 1, 0, 1, SW_EABORTED, WHY);
 	assert_int_equal(last_err(r), SW_EABORTED);
-	open_stream(r, 2, 1, "g/c");
-	assert_contains(r->text, "w2 DECLARED b1 k-1 refused " WHY);
+	open_stream(r, 2, "g/c");
+	assert_contains(r->text, "w2 DECLARED k-1 refused " WHY);
 	memcpy(&d, r->last[SW_DECLARED].bytes + SW_HEAD_BYTES, sizeof(d));
 	assert_int_equal(d.refused, -SW_EABORTED);
-	open_stream(r, 2, 2, "g2/a");
-	assert_contains(r->text, "w2 DECLARED b2 k3");
+	open_stream(r, 2, "g2/a");
+	assert_contains(r->text, "w2 DECLARED k3");
 	server_rig_close(r);
 }
 
@@ -141,29 +140,32 @@ static void dead__no_room_for_its_window(void **state)
 	uint64_t before = used(r), bytes = r->srv->quota.bytes;
 
 	r->srv->quota.bytes = before + 4096;
-	open_stream(r, 0, 3, "i/a");
-	assert_null(strstr(r->text, "DECLARED")); /* it comes again */
+	open_stream(r, 0, "i/a");
+	assert_null(strstr(r->text, "DECLARED")); /* it is put aside */
+	rig_tick(r, r->srv->params.retry_min);
+	rig_tx(r);
 	for (uint32_t i = 0; i < 2; i++) {
-		open_stream(r, i, i ? 1 : 3, "i/a");
+		if (i)
+			open_stream(r, i, "i/a");
 		assert_contains(r->text, why);
 		memcpy(&d, r->last[SW_DECLARED].bytes + SW_HEAD_BYTES,
 			sizeof(d));
 		assert_int_equal(d.refused, -SW_EREFUSED);
 	}
 	r->srv->quota.bytes = bytes;
-	open_stream(r, 2, 1, "i/a");
+	open_stream(r, 2, "i/a");
 	assert_contains(r->text, why);
 	assert_int_equal(used(r), before);
 	assert_string_equal(push(r, 0, 0), "");
-	open_stream(r, 2, 2, "j/a");
-	assert_contains(r->text, "w2 DECLARED b2 k4");
+	open_stream(r, 2, "j/a");
+	assert_contains(r->text, "w2 DECLARED k4");
 	server_rig_close(r);
 }
 
 /* Two streams of a batch, of which the first has room: that one is admitted. */
 static void dead__no_room_for_the_last_of_a_batch(void **state)
 {
-	struct sw_declare_head head = {.batch = 3, .n = 2};
+	struct sw_declare_head head = {.n = 2};
 	struct sw_declare_item item = {.n_elems = ALL,
 		.key = SW_KEY_NONE,
 		.dtype = LOG2,
@@ -179,10 +181,11 @@ static void dead__no_room_for_the_last_of_a_batch(void **state)
 		end = (uint8_t *)mempcpy(end, i ? "j/a" : "i/a", 3);
 	}
 	r->srv->quota.bytes = used(r) + each;
-	for (uint32_t n = 0; n < 2; n++)
-		peer_say(&r->w[0], SW_DECLARE, bytes, (end - bytes));
+	peer_say(&r->w[0], SW_DECLARE, bytes, (end - bytes));
+	assert_null(strstr(rig_tx(r), "DECLARED")); /* it is put aside */
+	rig_tick(r, r->srv->params.retry_min);
 	assert_contains(
-		rig_tx(r), "w0 DECLARED b3 k4 k-1 refused stream j/a: quota");
+		rig_tx(r), "w0 DECLARED k4 k-1 refused stream j/a: quota");
 	assert_int_equal(used(r), 4 * each);
 	server_rig_close(r);
 }
@@ -265,7 +268,7 @@ static void closed__before_a_stream_was_opened(void **state)
 	struct server_rig *r = open_groups();
 
 	close_group(r, 1, 0);
-	open_stream(r, 2, 1, "g/c");
+	open_stream(r, 2, "g/c");
 	assert_contains(
 		push(r, 2, 3), "k3 r1 stream g/c: rank 2 waits for rank 1");
 	server_rig_close(r);
@@ -343,7 +346,7 @@ static void closed__a_tensor(void **state)
 {
 	struct server_rig *r = open_groups();
 
-	rig_declare(r, 0, 3, "a", SW_I32, 1, 0);
+	rig_declare(r, 0, "a", SW_I32, 1, 0);
 	assert_string_equal(close_group(r, 0, 3), "");
 	assert_int_equal(r->srv->stats.rx_state, 1);
 	server_rig_close(r);
@@ -387,7 +390,7 @@ static void kinds__not_of_tensors(void **state)
 {
 	struct server_rig *r = open_groups();
 
-	rig_declare(r, 0, 3, "g/d", SW_I32, PEER_CHUNK * 9, 0);
+	rig_declare(r, 0, "g/d", SW_I32, PEER_CHUNK * 9, 0);
 	push(r, 0, 0);
 	peer_query(&r->w[0], 3, 1, 1);
 	assert_null(strstr(rig_tx(r), "END"));

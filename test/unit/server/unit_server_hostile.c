@@ -493,7 +493,7 @@ static void leave__then_anything(void **state)
 	peer_query(&r->w[1], 0, 1, 0);
 	peer_ack(&r->w[1], 0, 1);
 	peer_keepalive(&r->w[1]);
-	rig_declare(r, 1, 1, "b", SW_I32, 10, 0);
+	rig_declare(r, 1, "b", SW_I32, 10, 0);
 	assert_int_equal(r->srv->stats.rx_session, 5);
 	assert_int_equal(r->srv->stats.push_folded, 1);
 	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 1);
@@ -538,8 +538,8 @@ static void jobs__are_apart(void **state)
 	j.n_members = 1;
 	peer_say(&r->w[2], SW_JOIN, &j, sizeof(j));
 	rig_tx(r);
-	assert_contains(rig_declare(r, 2, 0, "x", SW_I32, 2 * PEER_CHUNK, 0),
-		"w2 DECLARED b0 k0");
+	assert_contains(rig_declare(r, 2, "x", SW_I32, 2 * PEER_CHUNK, 0),
+		"w2 DECLARED k0");
 	peer_push(&r->w[2], 0, 1, 0, 77); /* the same key, another job */
 	rig_tx(r);
 	assert_true(rig_result_is(r, 77));

@@ -34,22 +34,20 @@ static void put(struct batch *b, uint8_t mode, uint32_t key, uint64_t n,
 	b->head.n++;
 }
 
-static const char *send(
-	struct server_rig *r, uint32_t i, uint32_t number, struct batch *b)
+static const char *send(struct server_rig *r, uint32_t i, struct batch *b)
 {
-	b->head.batch = number;
 	memcpy(b->bytes, &b->head, sizeof(b->head));
 	peer_say(&r->w[i], SW_DECLARE, b->bytes, sizeof(b->head) + b->len);
 	return rig_tx(r);
 }
 
-static const char *open_stream(struct server_rig *r, uint32_t i,
-	uint32_t number, uint32_t key, const char *name)
+static const char *open_stream(
+	struct server_rig *r, uint32_t i, uint32_t key, const char *name)
 {
 	struct batch b = {.len = 0};
 
 	put(&b, SW_MODE_STREAM, key, ~0ULL >> (64 - r->n_members), name);
-	return send(r, i, number, &b);
+	return send(r, i, &b);
 }
 
 static const char *say(struct server_rig *r, uint32_t i, uint32_t key,
@@ -115,15 +113,14 @@ static void key__of_a_group_that_is_opened_again(void **state)
 	uint64_t used = 0;
 	char name[32], line[64];
 
-	rig_declare(r, 0, 0, "t", SW_I32, 10, 0);
+	rig_declare(r, 0, "t", SW_I32, 10, 0);
 	for (uint32_t n = 0; n < REUSED; n++) {
 		/* index 0 is the tensor's */
 		uint32_t key = n / (NEXT - 1) * NEXT + 1 + n % (NEXT - 1);
 
 		snprintf(name, sizeof(name), "g#%u/a", n);
-		snprintf(line, sizeof(line), "w0 DECLARED b%u k%u", n + 1, key);
-		assert_string_equal(
-			open_stream(r, 0, n + 1, SW_KEY_NONE, name), line);
+		snprintf(line, sizeof(line), "w0 DECLARED k%u", key);
+		assert_string_equal(open_stream(r, 0, SW_KEY_NONE, name), line);
 		used = n ? used : r->srv->quota.used_bytes;
 		assert_int_equal(r->srv->quota.used_bytes, used);
 		snprintf(line, sizeof(line), "w0 CLOSE k%u ", key);
@@ -143,7 +140,7 @@ static void key__when_all_are_taken(void **state)
 	struct server_rig *r = open_joined(1);
 	struct batch b = {.len = 0};
 	char name[16];
-	uint32_t n = 0, number = 0;
+	uint32_t n = 0;
 
 	while (n < SW_KEY_INDICES) {
 		b = (struct batch){.len = 0};
@@ -151,17 +148,17 @@ static void key__when_all_are_taken(void **state)
 			snprintf(name, sizeof(name), "g%u/a", n++);
 			put(&b, SW_MODE_STREAM, SW_KEY_NONE, 1, name);
 		}
-		assert_contains(send(r, 0, number++, &b), "DECLARED");
+		assert_contains(send(r, 0, &b), "DECLARED");
 	}
 	close_stream(r, 0, 77);
 	b = (struct batch){.len = 0};
 	put(&b, SW_MODE_STREAM, SW_KEY_NONE, 1, "h/a");
-	assert_contains(send(r, 0, number++, &b), "k4173"); /* 4096 + 77 */
+	assert_contains(send(r, 0, &b), "k4173"); /* 4096 + 77 */
 	close_stream(r, 0, 78);
 	b = (struct batch){.len = 0};
 	put(&b, SW_MODE_STREAM, SW_KEY_NONE, 1, "h/b");
 	put(&b, SW_MODE_STREAM, SW_KEY_NONE, 1, "h/c");
-	assert_contains(send(r, 0, number, &b), "SW_EREFUSED tensor h/c");
+	assert_contains(send(r, 0, &b), "SW_EREFUSED tensor h/c");
 	assert_int_equal(shard(r)->n_tensors, SW_KEY_INDICES - 1);
 	server_rig_close(r);
 }
@@ -172,10 +169,9 @@ static void key__of_the_last_generation(void **state)
 	struct server_rig *r = open_joined(1);
 
 	shard(r)->last_key = SW_KEY_NONE - SW_KEY_INDICES - 1;
-	assert_contains(open_stream(r, 0, 0, SW_KEY_NONE, "a/a"),
+	assert_contains(open_stream(r, 0, SW_KEY_NONE, "a/a"),
 		"k-4097"); /* the one below it */
-	assert_contains(
-		open_stream(r, 0, 1, SW_KEY_NONE, "b/a"), "SW_EREFUSED");
+	assert_contains(open_stream(r, 0, SW_KEY_NONE, "b/a"), "SW_EREFUSED");
 	server_rig_close(r);
 }
 
@@ -198,12 +194,12 @@ static void key__of_the_past(void **state)
 	const struct sw_stensor *t;
 
 	shard(r)->last_key = 6;
-	open_stream(r, 0, 0, SW_KEY_NONE, "g/a");
+	open_stream(r, 0, SW_KEY_NONE, "g/a");
 	peer_fill(&r->w[0], call(SW_PUSH, 7), 1);
 	assert_contains(rig_tx(r), "RESULT k7");
 	assert_contains(close_stream(r, 0, 7), "CLOSE k7");
 	shard(r)->last_key = NEXT + 6;
-	assert_contains(open_stream(r, 0, 1, SW_KEY_NONE, "g#2/a"), "k4103");
+	assert_contains(open_stream(r, 0, SW_KEY_NONE, "g#2/a"), "k4103");
 	t = sw_shard_tensor(shard(r), NEXT + 7);
 	peer_fill(&r->w[0], call(SW_PUSH, 7), 1);
 	peer_send(&r->w[0], call(SW_WANT, 7), NULL);
@@ -232,12 +228,12 @@ static void key__of_a_result_that_was_lost(void **state)
 {
 	struct server_rig *r = open_joined(1);
 
-	open_stream(r, 0, 0, SW_KEY_NONE, "g/a");
+	open_stream(r, 0, SW_KEY_NONE, "g/a");
 	peer_fill(&r->w[0], call(SW_PUSH, 0), 1);
 	assert_contains(rig_tx(r), "RESULT k0");
 	close_stream(r, 0, 0);
 	shard(r)->last_key = NEXT - 1;
-	rig_declare(r, 0, 1, "t", SW_I32, 10, 0);
+	rig_declare(r, 0, "t", SW_I32, 10, 0);
 	assert_non_null(sw_shard_tensor(shard(r), NEXT));
 	rig_tick(r, SW_S);
 	assert_null(strstr(rig_tx(r), "RESULT"));
@@ -252,17 +248,22 @@ static void key__that_is_early(void **state)
 	struct server_rig *r = open_second();
 	struct batch b = {.len = 0};
 
-	open_stream(r, 0, 0, 7, "g/a");
-	open_stream(r, 1, 0, 7, "g/a");
+	open_stream(r, 0, 7, "g/a");
+	open_stream(r, 1, 7, "g/a");
 	close_stream(r, 0, 7);
 	put(&b, SW_MODE_SYNC, 8, 10, "t");
 	put(&b, SW_MODE_STREAM, NEXT + 7, 3, "g#2/a");
-	assert_string_equal(send(r, 0, 1, &b), "w0 DECLARED b1 k8");
-	assert_string_equal(open_stream(r, 0, 2, NEXT + 7, "g#2/a"), "");
-	assert_int_equal(r->srv->stats.rx_length, 0);
-	close_stream(r, 1, 7);
-	assert_string_equal(open_stream(r, 0, 2, NEXT + 7, "g#2/a"),
-		"w0 DECLARED b2 k4103");
+	assert_string_equal(send(r, 0, &b), "w0 DECLARED k8");
+	assert_string_equal(
+		open_stream(r, 0, NEXT + 7, "g#2/a"), "w0 KEEPALIVE");
+	peer_keepalive(&r->w[1]);
+	for (uint32_t i = 0; i < 2; i++) {
+		rig_tick(r, r->srv->params.retry_min);
+		assert_string_equal(rig_tx(r), "");
+	}
+	close_stream(r, 1, 7); /* it is behind the DECLARE of another member */
+	rig_tick(r, r->srv->params.retry_min);
+	assert_string_equal(rig_tx(r), "w0 DECLARED k4103");
 	server_rig_close(r);
 }
 
@@ -272,12 +273,11 @@ static void key__that_is_declared_late(void **state)
 	struct server_rig *r = open_second();
 	uint64_t used;
 
-	open_stream(r, 0, 0, 7, "g/a");
+	open_stream(r, 0, 7, "g/a");
 	close_stream(r, 0, 7);
 	close_stream(r, 1, 7);
 	used = r->srv->quota.used_bytes;
-	assert_string_equal(
-		open_stream(r, 1, 0, 7, "g/a"), "w1 DECLARED b0 k7");
+	assert_string_equal(open_stream(r, 1, 7, "g/a"), "w1 DECLARED k7");
 	assert_int_equal(r->srv->quota.used_bytes, used);
 	assert_null(sw_shard_tensor(shard(r), 7));
 	server_rig_close(r);
@@ -290,11 +290,11 @@ static void key__of_a_dead_stream(void **state)
 	struct batch b = {.len = 0};
 
 	shard(r)->last_key = 20 * NEXT + 6;
-	open_stream(r, 0, 0, SW_KEY_NONE, "g/a");
+	open_stream(r, 0, SW_KEY_NONE, "g/a");
 	put(&b, SW_MODE_STREAM, SW_KEY_NONE, 3, "g/a"); /* of other ranks */
-	assert_contains(send(r, 1, 0, &b), "w1 DECLARED b0");
-	assert_contains(open_stream(r, 2, 0, SW_KEY_NONE, "g/a"),
-		"w2 DECLARED b0"); /* refused */
+	assert_contains(send(r, 1, &b), "w1 DECLARED");
+	assert_contains(open_stream(r, 2, SW_KEY_NONE, "g/a"),
+		"w2 DECLARED"); /* refused */
 	rig_tick(r, 0);
 	rig_tx(r);
 	rig_tick(r, SW_S);

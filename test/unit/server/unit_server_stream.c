@@ -18,15 +18,15 @@ static struct server_rig *open_joined(uint16_t n_members, bool is_async)
 	return &r;
 }
 
-static const char *declare(struct server_rig *r, uint32_t i, uint32_t batch,
-	uint64_t members, uint32_t window_log2, uint32_t priority)
+static const char *declare(struct server_rig *r, uint32_t i, uint64_t members,
+	uint32_t window_log2, uint32_t priority)
 {
 	struct sw_declare_item item = {.n_elems = members,
 		.priority = priority,
 		.dtype = (uint8_t)window_log2,
 		.mode = SW_MODE_STREAM};
 
-	peer_declare(&r->w[i], batch, item, "g");
+	peer_declare(&r->w[i], item, "g");
 	return r->text;
 }
 
@@ -41,10 +41,10 @@ static void declare__of_some_members(void **state)
 {
 	struct server_rig *r = open_joined(3, false);
 
-	assert_string_equal(declare(r, 0, 0, 5, LOG2, 0), "w0 DECLARED b0 k0");
-	assert_string_equal(declare(r, 2, 0, 5, LOG2, 0), "w2 DECLARED b0 k0");
+	assert_string_equal(declare(r, 0, 5, LOG2, 0), "w0 DECLARED k0");
+	assert_string_equal(declare(r, 2, 5, LOG2, 0), "w2 DECLARED k0");
 	assert_string_equal(
-		rig_declare(r, 1, 0, "a", SW_I32, 1, 0), "w1 DECLARED b0 k1");
+		rig_declare(r, 1, "a", SW_I32, 1, 0), "w1 DECLARED k1");
 	server_rig_close(r);
 }
 
@@ -57,7 +57,7 @@ static void declare__takes_its_window(void **state)
 	uint64_t before = r->srv->quota.used_bytes,
 		 values = 3ULL * W * PEER_PAYLOAD;
 
-	declare(r, 0, 0, 3, LOG2, 0);
+	declare(r, 0, 3, LOG2, 0);
 	assert_true(r->srv->quota.used_bytes - before == sh->mem_bytes);
 	assert_true(sh->mem_bytes >= values);
 	assert_true(sh->mem_bytes < values + 100 * W);
@@ -73,9 +73,10 @@ static void declare__largest_window_beyond_the_quota(void **state)
 	server_rig_open(&r, 1, 3 << 20);
 	rig_join(&r, 0);
 	before = r.srv->quota.used_bytes;
-	declare(&r, 0, 0, 1, SW_WINDOW_MAX_LOG2, 0);
-	assert_contains(declare(&r, 0, 0, 1, SW_WINDOW_MAX_LOG2, 0),
-		"w0 DECLARED b0 k-1 refused stream g: quota");
+	assert_null(
+		strstr(declare(&r, 0, 1, SW_WINDOW_MAX_LOG2, 0), "DECLARED"));
+	rig_tick(&r, r.srv->params.retry_min);
+	assert_contains(rig_tx(&r), "w0 DECLARED k-1 refused stream g: quota");
 	assert_int_equal(r.srv->quota.used_bytes, before);
 	server_rig_close(&r);
 }
@@ -87,10 +88,12 @@ static void declare__bad_window(void **state)
 	struct server_rig *r = open_joined(2, false);
 
 	for (size_t i = 0; i < SW_ARRAY_SIZE(logs); i++) {
-		assert_string_equal(declare(r, 0, 0, 3, logs[i], 0), "");
+		assert_string_equal(
+			declare(r, 0, 3, logs[i], 0), "w0 KEEPALIVE");
 		assert_int_equal(r->srv->stats.rx_length, i + 1);
 	}
-	assert_string_equal(declare(r, 0, 0, 0, LOG2, 0), ""); /* of nobody */
+	assert_string_equal(
+		declare(r, 0, 0, LOG2, 0), "w0 KEEPALIVE"); /* of nobody */
 	assert_int_equal(n_tensors(r), 0);
 	server_rig_close(r);
 }
@@ -102,7 +105,7 @@ static void declare__bad_members(void **state)
 	for (size_t i = 0; i < SW_ARRAY_SIZE(masks); i++) {
 		struct server_rig *r = open_joined(2, false);
 
-		assert_contains(declare(r, 0, 0, masks[i], LOG2, 0),
+		assert_contains(declare(r, 0, masks[i], LOG2, 0),
 			"ERROR SW_EINVAL stream g: its group is not one of the "
 			"2 members of job job with member 0 in it");
 		assert_int_equal(n_tensors(r), 0);
@@ -114,7 +117,7 @@ static void declare__in_an_asynchronous_job(void **state)
 {
 	struct server_rig *r = open_joined(2, true);
 
-	assert_contains(declare(r, 0, 0, 3, LOG2, 0),
+	assert_contains(declare(r, 0, 3, LOG2, 0),
 		"ERROR SW_EINVAL stream g: job job is asynchronous");
 	assert_int_equal(n_tensors(r), 0);
 	server_rig_close(r);
@@ -126,15 +129,15 @@ static void differs(uint64_t members, uint32_t window_log2, uint32_t priority)
 	struct server_rig *r = open_joined(3, false);
 	const char *text;
 
-	declare(r, 0, 0, 3, LOG2, 0);
-	text = declare(r, 1, 0, members, window_log2, priority);
+	declare(r, 0, 3, LOG2, 0);
+	text = declare(r, 1, members, window_log2, priority);
 	assert_contains(text, "w0 END k0 r1 stream g: the ranks, their "
 			      "order, the window or the priority that rank 1 "
 			      "opens it with are not those of rank 0");
-	assert_contains(text, "w1 DECLARED b0 k-1 refused stream g");
+	assert_contains(text, "w1 DECLARED k-1 refused stream g");
 	assert_int_equal(r->srv->jobs[0].status.state, SW_JOB_RUNNING);
 	assert_string_equal(
-		rig_declare(r, 1, 1, "a", SW_I32, 1, 0), "w1 DECLARED b1 k1");
+		rig_declare(r, 1, "a", SW_I32, 1, 0), "w1 DECLARED k1");
 	server_rig_close(r);
 }
 
@@ -150,9 +153,9 @@ static void declare__a_tensor_of_that_name(void **state)
 {
 	struct server_rig *r = open_joined(2, false);
 
-	rig_declare(r, 0, 0, "g", SW_I32, 3, 0);
-	assert_contains(declare(r, 1, 0, 3, LOG2, 0),
-		"w1 DECLARED b0 k-1 refused stream g");
+	rig_declare(r, 0, "g", SW_I32, 3, 0);
+	assert_contains(
+		declare(r, 1, 3, LOG2, 0), "w1 DECLARED k-1 refused stream g");
 	server_rig_close(r);
 }
 
@@ -163,7 +166,7 @@ static struct server_rig *open_stream(void)
 	struct server_rig *r = open_joined(3, false);
 
 	for (uint32_t i = 0; i < 3; i++)
-		declare(r, i, 0, 7, LOG2, 0);
+		declare(r, i, 7, LOG2, 0);
 	return r;
 }
 
@@ -280,7 +283,7 @@ static struct server_rig *open_second(void)
 		rig_tx(&r);
 		peer_keepalive(&r.w[i]);
 		rig_tx(&r);
-		peer_declare(&r.w[i], 0,
+		peer_declare(&r.w[i],
 			(struct sw_declare_item){.n_elems = 15,
 				.key = KEY,
 				.dtype = LOG2,
@@ -399,7 +402,7 @@ static void want__of_what_there_is_not(void **state)
 	const struct sw_stats *st = &r->srv->stats;
 	struct sw_header h = want(1, 1);
 
-	rig_declare(r, 1, 1, "a", SW_I32, 1, 0);
+	rig_declare(r, 1, "a", SW_I32, 1, 0);
 	not_wanted(r, want(2, W), &st->rx_round);
 	not_wanted(r, want(1 + W, 1), &st->rx_round);
 	not_wanted(r, want((uint32_t)-30, 64), &st->rx_round);

@@ -14,14 +14,14 @@ static struct server_rig *open_rig(void)
 	server_rig_open(&r, 1, 64 << 20);
 	assert_int_equal(sw_server_share(r.srv, shares, 1), 0);
 	rig_join(&r, 0);
-	rig_declare(&r, 0, 0, "a", SW_I32, 4 * PEER_CHUNK, 0);
+	rig_declare(&r, 0, "a", SW_I32, 4 * PEER_CHUNK, 0);
 	peer_hello(&r.w[1]);
 	j = rig_join_payload(&r, 1);
 	strcpy(j.job, "other");
 	j.rank = 0;
 	peer_say(&r.w[1], SW_JOIN, &j, sizeof(j));
 	rig_tx(&r);
-	rig_declare(&r, 1, 0, "a", SW_I32, 4 * PEER_CHUNK, 0);
+	rig_declare(&r, 1, "a", SW_I32, 4 * PEER_CHUNK, 0);
 	return &r;
 }
 
@@ -95,7 +95,7 @@ static void tick__windows_of_who_came(void **state)
 	j.rank = 0;
 	peer_say(&r->w[2], SW_JOIN, &j, sizeof(j));
 	rig_tx(r);
-	rig_declare(r, 2, 0, "a", SW_I32, 4 * PEER_CHUNK, 0);
+	rig_declare(r, 2, "a", SW_I32, 4 * PEER_CHUNK, 0);
 	peer_push(&r->w[2], 0, 1, 0, 5);
 	peer_push(&r->w[0], 0, 2, 0, 5);
 	rig_tick(r, SW_MS);

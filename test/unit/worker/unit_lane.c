@@ -343,8 +343,9 @@ static void declare_other(struct worker_rig *r)
 	key_other(r);
 	wrig_build_lane(r, 1);
 	order(r, (struct sw_lane_message){.kind = SW_LANE_DECLARE, .n = 1});
-	assert_string_equal(wrig_tx(r), "s1 DECLARE b0 t");
+	assert_string_equal(wrig_tx(r), "s1 DECLARE t");
 	peer_declared(&r->s[1]);
+	assert_string_equal(wrig_tx(r), "s1 KEEPALIVE");
 	told(SW_LANE_DECLARED);
 }
 
@@ -456,7 +457,7 @@ static void order__declare_some_in_each_turn(void **state)
 		assert_string_equal(wrig_tx(r), "");
 		while (r->w.n_tensors < N)
 			assert_in_range(sw_worker_take(&r->w), 1, SOME);
-		assert_memory_equal(wrig_tx(r), "s1 DECLARE b0 t t t", 19);
+		assert_memory_equal(wrig_tx(r), "s1 DECLARE t t t", 16);
 		assert_int_equal(sw_worker_take(&r->w), 0);
 		close_lane(r);
 	}

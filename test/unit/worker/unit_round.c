@@ -251,6 +251,7 @@ static void push__readiness_of_all_tensors(void **state)
 	int32_t sum = 7;
 
 	declare_all(r);
+	assert_string_equal(wrig_tx_one(r), "s0 KEEPALIVE"); /* of DECLARED */
 	for (uint32_t i = 0; i < SW_TENSORS; i++)
 		assert_int_equal(sw_worker_push(&r->w, i, 1, 0), 0);
 	assert_contains(wrig_tx_one(r), "PUSH k0 r1 c0");

@@ -89,7 +89,7 @@ static void declare__all_or_none(void **state)
 	assert_int_equal(r->w.n_tensors, 0);
 	list[1].n_elems = 10;
 	assert_int_equal(sw_worker_declare(&r->w, list, 3), 0);
-	assert_string_equal(wrig_tx(r), "s0 DECLARE b0 a b c");
+	assert_string_equal(wrig_tx(r), "s0 DECLARE a b c");
 	wrig_close(r);
 }
 
@@ -106,7 +106,7 @@ static void declare__waits_for_memory(void **state)
 	assert_string_equal(wrig_tx(r), "");
 	r->env.is_preparing = false;
 	assert_int_equal(sw_worker_declare(&r->w, &t, 1), 0);
-	assert_string_equal(wrig_tx(r), "s0 DECLARE b0 a");
+	assert_string_equal(wrig_tx(r), "s0 DECLARE a");
 	peer_declared(&r->s[0]);
 	r->env.is_preparing = true;
 	t.name = "b";
@@ -143,7 +143,7 @@ static void declare__one_batch_at_a_time(void **state)
 	wrig_tx(r);
 	peer_declared(&r->s[0]);
 	assert_int_equal(sw_worker_declare(&r->w, &b, 1), 0);
-	assert_string_equal(wrig_tx(r), "s0 DECLARE b1 b");
+	assert_string_equal(wrig_tx(r), "s0 DECLARE b");
 	wrig_close(r);
 }
 
@@ -160,7 +160,7 @@ static void declare__while_joining(void **state)
 	wrig_tx(&r);
 	peer_accept(&r.s[0]);
 	peer_status(&r.s[0], SW_JOB_RUNNING, 0, 2, "");
-	assert_contains(wrig_tx(&r), "s0 DECLARE b0 a");
+	assert_contains(wrig_tx(&r), "s0 DECLARE a");
 	wrig_close(&r);
 }
 
@@ -347,7 +347,7 @@ static void declare__while_pushing(void **state)
 	b.priority = 1;
 	b.base = r->data[1];
 	sw_worker_declare(&r->w, &b, 1);
-	assert_string_equal(wrig_tx(r), "s0 DECLARE b1 b; "
+	assert_string_equal(wrig_tx(r), "s0 DECLARE b; "
 					"s0 PUSH k0 r1 c1 +1344; "
 					"s0 PUSH k0 r1 c2 +1344");
 	peer_declared(&r->s[0]);

@@ -85,7 +85,7 @@ static void rx__wrong_magic_header_version_type(void **state)
 static void rx__earlier_run(void **state)
 {
 	struct worker_rig *r = open_rig();
-	struct sw_declared declared = {.batch = 1, .n = 1};
+	struct sw_declared declared = {.n = 1};
 	struct sw_fault fault = {.err = SW_EPEER, .text = "earlier"};
 	uint64_t rx_ns = r->w.links[0].peer.rx_ns;
 
