@@ -11,8 +11,9 @@ from torch.distributed._shard import sharded_tensor
 from torch.distributed._shard.sharding_spec import ChunkShardingSpec
 
 from cases_backend import INTEGERS, sample, start, twins
-from sumwire.distributed import work as works
-from torch_rig import check, run_cases
+from sumwire import SumwireError
+from sumwire.distributed import addresses, work as works
+from torch_rig import check, raises, run_cases
 
 
 def case_whole_averages():
@@ -35,6 +36,31 @@ def case_whole_averages():
             dist.reduce_scatter_tensor(part, x.repeat(n, 1), ReduceOp.AVG,
                                        group=group)
             check(torch.equal(part, want), f"reduce_scatter of {dtype}")
+
+
+def case_interfaces():
+    """As SUMWIRE_IFNAME, NCCL's and gloo's variables name them."""
+    there = [("lo", "127.0.0.1"), ("eth1", "10.1.0.1"), ("eth10", "10.2.0.1"),
+             ("ib0", "10.3.0.7"), ("docker0", "172.17.0.1")]
+    for pattern, ip in (
+            ("eth1", "10.1.0.1"), ("eth10", "10.2.0.1"), ("eth", "10.1.0.1"),
+            ("=eth1", "10.1.0.1"), ("wlan,ib", "10.3.0.7"),
+            ("ib0,eth1", "10.1.0.1"), ("^eth,docker", "10.3.0.7"),
+            ("^=eth1", "10.2.0.1"), ("10.2.0.0/16", "10.2.0.1"),
+            ("172.17.0.9/24,wlan", "172.17.0.1"), ("lo", "127.0.0.1")):
+        found = addresses.of_interface(pattern, None, there)
+        check(found == ip, f"{pattern}: {found}")
+    for pattern, text in (
+            ("=eth", "; there are: lo 127.0.0.1, eth1 10.1.0.1, "),
+            ("^eth,ib,docker", "address matches"), (",", "address matches"),
+            ("10.9.0.0/33", "'10.9.0.0/33' does not appear to be")):
+        with raises(SumwireError, f"SUMWIRE_IFNAME={pattern}: ", text):
+            addresses.of_interface(pattern, None, there)
+    check(addresses.checked("127.0.0.1") == "127.0.0.1", "our own address")
+    for ip in "192.0.2.1", "nowhere":
+        with raises(SumwireError, f"SUMWIRE_ADDRESS={ip}: not an IPv4 address "
+                    "of machine "):
+            addresses.checked(ip)
 
 
 def case_sparse():

@@ -70,7 +70,7 @@ def test_four_ranks():
 def test_beside():
     with Net(2, local=(2, 1)) as net:
         net.start_all()
-        net.ranks_ok("cases_beside.py", "whole_averages", "sparse", "join",
+        net.ranks_ok("cases_beside.py", "interfaces", "whole_averages", "sparse", "join",
                      "let_go", "uncounted", "count_elsewhere", "unmade",
                      "sharded")
 

@@ -69,7 +69,11 @@ def test_wrong_names():
             "SUMWIRE_SERVERS=127.0.0.1:x: 127.0.0.1:x is not host")
     refused(both(SUMWIRE_LCORES="17"), "SUMWIRE_LCORES=17: 1 to 16")
     refused(both(SUMWIRE_SERVERS="10.77.1.1", SUMWIRE_IFNAME="nothing0"),
-            "SUMWIRE_IFNAME=nothing0: this interface has no IPv4 address")
+            "SUMWIRE_IFNAME=nothing0: no interface of machine .* matches; "
+            r"there are: .*lo 127\.0\.0\.1")
+    refused(both(SUMWIRE_PORTS="21000"), "SUMWIRE_PORTS=21000: first-last")
+    refused(both(SUMWIRE_PORTS="21000-21000"), "SUMWIRE_PORTS=21000-21000 has 1 "
+            "ports: an agent that polls on 1 core needs 2")
 
 
 def test_one_absent():

@@ -1,6 +1,15 @@
 # addresses.py - an address of this machine that leads to the others
 # SPDX-License-Identifier: BSD-3-Clause
+"""SUMWIRE_ADDRESS names the address itself, SUMWIRE_IFNAME the interface:
+
+    eth1,ib        interfaces whose names are or begin with one of these
+    =eth1,eth2     interfaces with one of these names
+    ^docker,lo     all other interfaces; so ^=eth1
+    10.9.0.0/24    the interface with an address of this network
+
+Without either, the route to the store's host decides."""
 import contextlib
+import ipaddress
 import os
 import socket
 
@@ -16,13 +25,64 @@ def is_loopback(ip):
     return ip.startswith("127.")
 
 
-def of_interface(interface):
+def interfaces():
+    """Return (name, IPv4 address) of this machine's interfaces."""
+    found = []
+    for _, name in socket.if_nameindex():
+        with contextlib.suppress(OSError):
+            found.append((name, numa.address_of(name)))
+    return found
+
+
+def fit(part, name, ip, is_exact):
+    """Return how well an interface matches one entry of SUMWIRE_IFNAME: 2 by
+    its whole name or its network, 1 by the beginning of its name, 0 not."""
+    if "/" in part:
+        return 2 * (ipaddress.ip_address(ip) in
+                    ipaddress.ip_network(part, strict=False))
+    return 2 if name == part else int(name.startswith(part) and not is_exact)
+
+
+def of_interface(pattern, host, found=None):
+    """Return the address of the interface that SUMWIRE_IFNAME selects.  If it
+    selects several, the whole name comes before the beginning of a name, the
+    interface towards the host before the others."""
+    found = interfaces() if found is None else found
+    is_excluded, is_exact = pattern.startswith("^"), pattern.lstrip("^")[:1] == "="
+    parts = list(filter(None, map(str.strip, pattern.lstrip("^=").split(","))))
     try:
-        return numa.address_of(interface)
+        fits = [(max((fit(part, name, ip, is_exact) for part in parts),
+                     default=0), ip) for name, ip in found]
+    except ValueError as e:
+        raise SumwireError("SW_ECONF", f"SUMWIRE_IFNAME={pattern}: {e}"
+                           ) from None
+    if is_excluded:
+        chosen = [ip for n, ip in fits if not n and not is_loopback(ip)]
+    else:
+        best = max(fits, default=(0, ""))[0]
+        chosen = [ip for n, ip in fits if n and n == best]
+    if not chosen:
+        there = ", ".join(f"{name} {ip}" for name, ip in found) or "none"
+        raise SumwireError(
+            "SW_ECONF", f"SUMWIRE_IFNAME={pattern}: no interface of machine "
+            f"{socket.gethostname()} with an IPv4 address matches; there are: "
+            f"{there}")
+    if len(chosen) > 1 and host:
+        way = towards(host)
+        return way if way in chosen else chosen[0]
+    return chosen[0]
+
+
+def checked(ip):
+    """Return SUMWIRE_ADDRESS, which must be an address of this machine."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            s.bind((ip, 0))
     except OSError as e:
-        raise SumwireError("SW_ECONF", f"SUMWIRE_IFNAME={interface}: this "
-                           f"interface has no IPv4 address: "
-                           f"{e.strerror}") from None
+        raise SumwireError(
+            "SW_ECONF", f"SUMWIRE_ADDRESS={ip}: not an IPv4 address of machine "
+            f"{socket.gethostname()}: {e.strerror or e}") from None
+    return ip
 
 
 def towards(host):
@@ -47,21 +107,18 @@ def meeting_point(store):
 def only_one():
     """Return this machine's only address besides the loopback's; if there are
     several, the default route's."""
-    found = set()
-    for _, name in socket.if_nameindex():
-        with contextlib.suppress(OSError):
-            found.add(numa.address_of(name))
-    found = [ip for ip in found if not is_loopback(ip)]
-    return found[0] if len(found) == 1 else towards(ANYWHERE)
+    found = {ip for _, ip in interfaces() if not is_loopback(ip)}
+    return found.pop() if len(found) == 1 else towards(ANYWHERE)
 
 
 def own(host):
-    """Return the address of SUMWIRE_IFNAME, or the one that leads to the host
-    (which may be None).  Return None if that is a loopback address, as on the
-    host itself if /etc/hosts maps its name to 127.0.1.1."""
-    interface = os.environ.get("SUMWIRE_IFNAME")
-    if interface:
-        return of_interface(interface)
+    """Return the address that the variables select, or the one that leads to
+    the host (which may be None).  Return None if that is a loopback address, as
+    on the host itself if /etc/hosts maps its name to 127.0.1.1."""
+    if os.environ.get("SUMWIRE_ADDRESS"):
+        return checked(os.environ["SUMWIRE_ADDRESS"])
+    if os.environ.get("SUMWIRE_IFNAME"):
+        return of_interface(os.environ["SUMWIRE_IFNAME"], host)
     found = towards(host) if host else only_one()
     return None if is_loopback(found) else found
 
@@ -77,7 +134,9 @@ def needed(ip, host):
     """Return ip, or raise an error if it is None."""
     if ip is None:
         raise SumwireError(
-            "SW_ECONF", f"no address of this machine leads to the others "
+            "SW_ECONF", f"no address of machine {socket.gethostname()} leads "
+            f"to the others "
             f"({host or 'neither the store nor MASTER_ADDR names a host'}): "
-            f"name the interface in SUMWIRE_IFNAME")
+            f"name the interface in SUMWIRE_IFNAME, or the address in "
+            f"SUMWIRE_ADDRESS")
     return ip

@@ -31,7 +31,7 @@ from sumwire.distributed.errors import SumwireError
 RANKS_PER_AGENT = 64  # [agent] local_ranks
 LCORES_MAX = 16  # [agent] lcores, [serve] lcores
 # below those that the kernel gives away
-PORTS = range(20000, 32000 - 2 * LCORES_MAX, 2)
+PORTS = (20000, 31999)
 SERVER_PORT = 5700  # [server] udp_port
 PARENT_MAX = 60  # bytes; a socket's path has 107
 # No session of its own where Python can do without: Linux schedules sessions as
@@ -40,7 +40,7 @@ OWN_GROUP = ({"process_group": 0} if sys.version_info >= (3, 11)
              else {"start_new_session": True})
 PAUSE_S = 0.02
 END_S = 1  # for an agent that has closed its sockets to end
-TRIES = 100  # of a port
+TRIES = 100  # of a range of ports
 PORT_TRIES = 8  # starts of all agents, if a port is taken meanwhile
 IN_USE = os.strerror(errno.EADDRINUSE)
 RUN_BYTES = 8  # of torchrun's run id in a job's name, which has 31
@@ -155,10 +155,30 @@ def lcores(homes, servers):
                        f"was expected")
 
 
-def free_port(ip, n):
-    """The first of @n that follow each other."""
-    for _ in range(TRIES):
-        port = random.choice(PORTS)
+def ports(n_lcores):
+    """SUMWIRE_PORTS=first-last: the UDP ports of which agents take some."""
+    text = os.environ.get("SUMWIRE_PORTS")
+    if text is None:
+        return PORTS
+    found = re.fullmatch(r"(\d{1,5})-(\d{1,5})", text)
+    first, last = map(int, found.groups()) if found else (0, 0)
+    if not 0 < first <= last < 1 << 16:
+        raise SumwireError("SW_ECONF", f"SUMWIRE_PORTS={text}: first-last was "
+                           f"expected, of 1 to 65535, such as 21000-21015")
+    if last - first + 1 < 2 * n_lcores:
+        raise SumwireError(
+            "SW_ECONF", f"SUMWIRE_PORTS={text} has {last - first + 1} ports: an "
+            f"agent that polls on {n_lcores} core{'s' * (n_lcores > 1)} needs "
+            f"{2 * n_lcores}, two for each")
+    return first, last
+
+
+def free_port(ip, n, span):
+    """Return the first of @n free ports in a row at @ip, chosen at random.
+    span: (first, last) of those to choose from."""
+    first, last = span
+    starts = range(first, last - n + 2)
+    for port in random.sample(starts, min(TRIES, len(starts))):
         try:
             for p in range(port, port + n):
                 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
@@ -166,8 +186,8 @@ def free_port(ip, n):
         except OSError:
             continue
         return port
-    raise SumwireError("SW_EBUSY", f"no {n} UDP ports in a row are "
-                       f"free at {ip}")
+    raise SumwireError("SW_EBUSY", f"no {n} UDP ports in a row are free at "
+                       f"{ip}, of {first} to {last} (SUMWIRE_PORTS)")
 
 
 def is_left(folder):
@@ -305,7 +325,8 @@ def job_name():
 def plan(homes):
     """What rank 0 chooses for all: the job's name, servers, lcores."""
     servers = appliances()
-    return [job_name(), servers, lcores(homes, servers)]
+    n_lcores = lcores(homes, servers)
+    return [job_name(), servers, n_lcores, ports(n_lcores)]
 
 
 class Layout:
@@ -313,7 +334,7 @@ class Layout:
 
     def __init__(self, home, open_s):
         self.home, self.me, self.open_s = home, home.me, open_s
-        self.job, self.servers, self.n_lcores = home.plan
+        self.job, self.servers, self.n_lcores, self.ports = home.plan
         self.n_machines = len(set(home.machines))
         found = places(home.machines)
         self.agent, self.here = found[self.me]
@@ -337,7 +358,7 @@ class Layout:
     def address(self):
         """Return the agent's address and the first of its ports."""
         ip = self.ip()
-        return ip, free_port(ip, 2 * self.n_lcores)
+        return ip, free_port(ip, 2 * self.n_lcores, self.ports)
 
     def start(self, nodes):
         """Start this rank's agent; nodes: (address, port) of each agent."""
