@@ -93,7 +93,7 @@ static void conf_reference__page_is_current(void **state)
 
 	sw_conf_reference(f);
 	fclose(f);
-	snprintf(path, sizeof(path), "%s/conf/REFERENCE.md", root);
+	snprintf(path, sizeof(path), "%s/doc/configuration.md", root);
 	f = fopen(path, "r");
 	assert_non_null(f);
 	page = calloc(1, n + 2);
@@ -101,7 +101,7 @@ static void conf_reference__page_is_current(void **state)
 	fclose(f);
 	if (n_page != n || memcmp(page, text, n))
 		fail_msg("write it again: sumwire conf --reference > "
-			 "conf/REFERENCE.md");
+			 "doc/configuration.md");
 	free(page);
 	free(text);
 }
