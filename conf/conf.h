@@ -160,8 +160,11 @@ void sw_conf_print(const struct sw_conf *conf,
  * nearest name or to NULL. */
 int sw_conf_explain(const char *key, FILE *f, const char **near);
 
-/* sw_conf_reference - write the page conf/REFERENCE.md. */
+/* sw_conf_reference - write the page doc/configuration.md. */
 void sw_conf_reference(FILE *f);
+
+/* sw_conf_man - write the manual page sumwire.conf(5) of @version. */
+void sw_conf_man(const char *version, FILE *f);
 
 /* sw_conf_port_find - index of the port labelled @label, or SW_ENOENT. */
 int sw_conf_port_find(const struct sw_conf *conf, const char *label);

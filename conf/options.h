@@ -98,4 +98,19 @@ bool sw_option_is_number(const struct sw_option *o);
  * 31 of them? */
 bool sw_label_is_good(const char *text);
 
+/* sw_section_label - return " NAME" for a section that may be repeated, else
+ * "": what follows its name in brackets. */
+static inline const char *sw_section_label(const struct sw_section *s)
+{
+	return s->is_many ? " NAME" : "";
+}
+
+/* sw_option_allowed_print - write the values that @o may have: "0 to 4GiB",
+ * "one of a, b", "an IPv4 address". */
+void sw_option_allowed_print(const struct sw_option *o, FILE *f);
+
+/* sw_option_default_print - write the default of @o, "must be given" or
+ * "empty". */
+void sw_option_default_print(const struct sw_option *o, FILE *f);
+
 #endif

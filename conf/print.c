@@ -1,4 +1,4 @@
-/* print.c - a configuration as a file, and the options as text for people.
+/* print.c - a configuration as a file, and one option as text for people.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
@@ -61,14 +61,13 @@ void sw_conf_print(const struct sw_conf *conf,
 	}
 }
 
-/* What may be written: "1B to 4GiB", "one of a, b", "10.0.0.1/24", … */
-static void allowed_print(const struct sw_option *o, FILE *f)
+void sw_option_allowed_print(const struct sw_option *o, FILE *f)
 {
 	static const char *const forms[] = {
 		[SW_OPTION_IP] = "an IPv4 address",
 		[SW_OPTION_SUBNET] = "an IPv4 address and a prefix length, "
 				     "like 10.0.0.1/24",
-		[SW_OPTION_NAME] = "1 to 31 letters, digits, `_`, `-`, `.`",
+		[SW_OPTION_NAME] = "1 to 31 letters, digits, `.`, `_` or `-`",
 		[SW_OPTION_DEVICE] = "the name of a device",
 		[SW_OPTION_ARGS] = "key=value, separated by commas",
 		[SW_OPTION_PATH] = "an absolute path of at most 107 bytes",
@@ -108,7 +107,7 @@ static void allowed_print(const struct sw_option *o, FILE *f)
 		fprintf(f, " %s", o->unit);
 }
 
-static void default_print(const struct sw_option *o, FILE *f)
+void sw_option_default_print(const struct sw_option *o, FILE *f)
 {
 	if (!o->def)
 		fprintf(f, "must be given");
@@ -116,19 +115,14 @@ static void default_print(const struct sw_option *o, FILE *f)
 		fprintf(f, "%s", *o->def ? o->def : "empty");
 }
 
-static const char *label_of(const struct sw_section *s)
-{
-	return s->is_many ? " NAME" : "";
-}
-
 static void option_explain(
 	const struct sw_section *s, const struct sw_option *o, FILE *f)
 {
-	fprintf(f, "[%s%s] %s\n  %s\n  value:   ", s->name, label_of(s), o->key,
-		o->text);
-	allowed_print(o, f);
+	fprintf(f, "[%s%s] %s\n  %s\n  value:   ", s->name, sw_section_label(s),
+		o->key, o->text);
+	sw_option_allowed_print(o, f);
 	fprintf(f, "\n  default: ");
-	default_print(o, f);
+	sw_option_default_print(o, f);
 	fprintf(f, "\n");
 }
 
@@ -164,7 +158,7 @@ int sw_conf_explain(const char *key, FILE *f, const char **near)
 		const struct sw_section *s = &sw_sections[i];
 
 		if (!strcmp(key, s->name))
-			fprintf(f, "[%s%s] %s\n", s->name, label_of(s),
+			fprintf(f, "[%s%s] %s\n", s->name, sw_section_label(s),
 				s->text);
 		for (uint32_t k = 0; k < sw_n_options; k++)
 			if (sw_option_is_in(&sw_options[k], s) &&
@@ -176,84 +170,4 @@ int sw_conf_explain(const char *key, FILE *f, const char **near)
 	if (near)
 		*near = n ? NULL : key_nearest(key);
 	return n ? 0 : SW_ENOENT;
-}
-
-static void section_reference(const struct sw_section *s, FILE *f)
-{
-	fprintf(f, "\n## [%s%s]\n\n%s.\n\n", s->name, label_of(s), s->text);
-	fprintf(f, "| key | value | default | meaning |\n");
-	fprintf(f, "|---|---|---|---|\n");
-	for (uint32_t i = 0; i < sw_n_options; i++) {
-		const struct sw_option *o = &sw_options[i];
-
-		if (!sw_option_is_in(o, s))
-			continue;
-		fprintf(f, "| `%s` | ", o->key);
-		allowed_print(o, f);
-		fprintf(f, " | ");
-		default_print(o, f);
-		fprintf(f, " | %s |\n", o->text);
-	}
-}
-
-/* launch.def as rows of a page. */
-static const struct {
-	const char *launcher, *variable, *gives;
-} launch_rows[] = {
-#define GIVES_ROLE                                 "`[node] role`"
-#define GIVES_RANK                                 "`[job] rank` of an agent; rank of a training process"
-#define GIVES_SIZE                                 "`[job] agents`; size"
-#define GIVES_LOCAL_RANK                           "local rank"
-#define GIVES_LOCAL_SIZE                           "local size"
-#define GIVES_NODE_RANK                            "`[job] rank`, if nothing else gives it"
-#define GIVES_NODES                                "`[job] agents`, if nothing else gives it"
-#define GIVES_SERVERS                              "number of `[server NAME]`, to compare"
-#define GIVES_ROOT_IP                              "`ip` of the first `[server NAME]`, made if there is none"
-#define GIVES_ROOT_PORT                            "its `udp_port`; `[serve] udp_port` of an only server"
-#define GIVES_MODE                                 "`[job] mode`; 1: asynchronous"
-#define LAUNCHER(id, word, mark, is_wrapped, name) {name, mark, NULL},
-#define VARIABLE(launcher, variable, key, conversion) \
-	{NULL, variable, GIVES_##key},
-#include "conf/launch.def"
-#undef LAUNCHER
-#undef VARIABLE
-};
-
-static void launchers_reference(FILE *f)
-{
-	fprintf(f, "\n## From launchers\n\n"
-		   "What a file leaves out may come from the launcher of the "
-		   "process, by its environment (`launch.def`). What the file "
-		   "has must agree with it, and launchers with each other, "
-		   "unless one has started the other (torchrun or mpirun in "
-		   "srun). `SUMWIRE_LAUNCHER` says which one counts: its first "
-		   "column, in lower case, `run` for sumwire run, or `none`. "
-		   "`sumwire conf --print FILE` shows where each value comes "
-		   "from.\n\n| launcher | variable | gives |\n|---|---|---|\n");
-	for (size_t i = 0; i < ARRAY_SIZE(launch_rows); i++)
-		if (launch_rows[i].gives)
-			fprintf(f, "| | `%s` | %s |\n", launch_rows[i].variable,
-				launch_rows[i].gives);
-		else
-			fprintf(f, "| %s | | counts if `%s` is set |\n",
-				launch_rows[i].launcher,
-				launch_rows[i].variable);
-}
-
-void sw_conf_reference(FILE *f)
-{
-	fprintf(f,
-		"# Configuration reference\n\n"
-		"Written by `sumwire conf --reference` from "
-		"`options.def`; do not edit.\n\n"
-		"A file has sections, `[NAME]`, of lines `key = value`; "
-		"`;` and `#` start comments. Numbers are decimal, without "
-		"sign or leading zero. A key that is unknown, given twice "
-		"or out of range is an error. Sections with a NAME may be "
-		"repeated, %d times at most, with different names in lower "
-		"case.\n",
-		SW_CONF_MANY_MAX);
-	for (uint32_t i = 0; i < sw_n_sections; i++)
-		section_reference(&sw_sections[i], f);
-	launchers_reference(f);
 }

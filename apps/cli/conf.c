@@ -63,7 +63,7 @@ int sw_cmd_conf(int argc, char **argv)
 		{"--print", SW_ARG_PATH, {.string = &print_path}, 0, 0,
 			"print every option and where its value comes from"},
 		{"--reference", SW_ARG_FLAG, {.flag = &is_reference}, 0, 0,
-			"print the page conf/REFERENCE.md"},
+			"print all options as a page"},
 	};
 	const struct sw_args args = {
 		.name = "sumwire conf",

@@ -67,6 +67,7 @@ def law_globals(tree):
 
 MAY_BE_NAMED = {
     ("apps/main.c", "main"): "what libc calls",
+    ("conf/page.c", "main"): "what libc calls",
     ("apps/main_lab.c", "main"): "what libc calls",
     ("apps/examples/all_reduce.c", "main"): "what libc calls",
     ("apps/examples/push_pull.c", "main"): "what libc calls",

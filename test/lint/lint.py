@@ -13,6 +13,7 @@ import sys
 
 import fields
 import hotpath
+import laws_documents
 import laws_object
 import laws_source
 import laws_words
@@ -37,6 +38,9 @@ TEXT_LAWS = {
     "public": laws_source.law_public,
     "words": laws_words.law_words,
     "identifiers": laws_words.law_identifiers,
+    "prose": laws_documents.law_prose,
+    "blocks": laws_documents.law_blocks,
+    "links": laws_documents.law_links,
 }
 OBJECT_LAWS = {
     "globals": laws_object.law_globals,

@@ -103,6 +103,18 @@ TEXT_PLANTS = [
         'SW_ERROR(EX, -99, "went ' + 'astray")')),
     ("words", "apps/torch/sumwire/client.py", after(
         'def sw_x():\n    """All is made ' + 'anew."""')),
+    ("prose", "README.md", after("\nWhat is here is " + "told.")),
+    ("prose", "README.md", after("\nIt is not read " + "any more.")),
+    ("prose", "doc/why.md", after("\nIt is" + " long" * 40 + ".")),
+    ("prose", "doc/why.md", after("\n" + "More is said. " * 400)),
+    ("prose", "doc/why.md", after("\n| a" + " long" * 16 + " | cell |")),
+    ("blocks", "doc/why.md", after("\n```\nls\n```")),
+    ("blocks", "doc/why.md", after("\n```sh\nls\n```")),
+    ("blocks", "doc/why.md", after("\n```sh needs=luck\nls\n```")),
+    ("blocks", "doc/why.md", after("\n```c output\nint x;\n```")),
+    ("blocks", "doc/why.md", after("\n    ls")),
+    ("links", "README.md", after("[x](doc/nowhere" + ".md)")),
+    ("links", "README.md", after("[x](#no-such-" + "heading)")),
     ("guards", "apps/node/log_lines.h", lambda old: old.replace(
         "SW_APPS_NODE_LOG_LINES_H", "SW_LINES_H")),
     ("guards", "apps/node/log_lines.h", instead(

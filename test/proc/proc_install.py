@@ -170,6 +170,10 @@ def test_command_and_files():
                                         it.one("libsumwire.so.1")), said)
         for name in "sumwire", "sumwire-lab":
             check_page(it, name)
+        with open(it.one("man5/sumwire.conf.5"), encoding="ascii") as f:
+            check(f.read().count(".TP") > 50, "sumwire.conf.5 has no options")
+        for name in "operations", "configuration", "nics", "pytorch":
+            it.one(f"doc/sumwire/{name}.md")
 
 
 def check_page(it, name):

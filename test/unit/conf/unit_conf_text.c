@@ -93,7 +93,7 @@ static void conf_reference__page_is_current(void **state)
 
 	sw_conf_reference(f);
 	fclose(f);
-	snprintf(path, sizeof(path), "%s/conf/REFERENCE.md", root);
+	snprintf(path, sizeof(path), "%s/doc/configuration.md", root);
 	f = fopen(path, "r");
 	assert_non_null(f);
 	page = calloc(1, n + 2);
@@ -101,8 +101,39 @@ static void conf_reference__page_is_current(void **state)
 	fclose(f);
 	if (n_page != n || memcmp(page, text, n))
 		fail_msg("write it again: sumwire conf --reference > "
-			 "conf/REFERENCE.md");
+			 "doc/configuration.md");
 	free(page);
+	free(text);
+}
+
+/* The manual page has each option, and no line that troff takes for a macro of
+ * another kind. */
+static void conf_man__every_option(void **state)
+{
+	static const char *const macros[] = {".\\\"", ".B ", ".BR ", ".PP",
+		".SH ", ".SS ", ".TH ", ".TP", ".br"};
+	char heading[80], *text;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+
+	sw_conf_man("1.2.3", f);
+	fclose(f);
+	assert_non_null(strstr(text, "\"sumwire 1.2.3\""));
+	for (uint32_t i = 0; i < sw_n_options; i++) {
+		snprintf(heading, sizeof(heading), ".TP\n.B %s\n",
+			sw_options[i].key);
+		assert_non_null(strstr(text, heading));
+	}
+	for (const char *line = strtok(text, "\n"); line;
+		line = strtok(NULL, "\n")) {
+		bool is_known = *line != '.' && *line != '\'';
+
+		for (size_t i = 0; i < sizeof(macros) / sizeof(*macros); i++)
+			is_known |=
+				!strncmp(line, macros[i], strlen(macros[i]));
+		if (!is_known)
+			fail_msg("unknown macro: %s", line);
+	}
 	free(text);
 }
 
@@ -130,6 +161,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(conf_explain__key),
 		cmocka_unit_test(conf_explain__all),
 		cmocka_unit_test(conf_reference__page_is_current),
+		cmocka_unit_test(conf_man__every_option),
 		cmocka_unit_test(conf_cpus_list__ranges),
 	};
 

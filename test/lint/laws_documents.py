@@ -1,0 +1,136 @@
+# laws_documents.py - the laws about documents: sentences, words, blocks, links
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import re
+import sys
+
+from tree import Fault
+
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..",
+                             "support"))
+import markdown  # noqa: E402
+
+# Documents that read as the style wants: the most words that each may have,
+# without its blocks.  A document that is rewritten gets a line here.
+DOCUMENTS = {
+    "README.md": 1100,
+    "doc/why.md": 1000,
+    "doc/tutorial.md": 1200,
+    "doc/pytorch.md": 2500,
+    "doc/c-api.md": 1000,
+    "doc/operations.md": 2500,
+    "doc/nics.md": 1000,
+    "doc/lessons.md": 2500,
+    "apps/torch/README.md": 500,
+    "conf/README.md": 400,
+    "pmd/client/README.md": 400,
+}
+SENTENCE_MAX = 40  # words
+CELL_MAX = 15  # words of a table's cell
+STARTS = re.compile(
+    r"(what|who|whoever|of|that|those|such|one that|so it is)\b(?!.*\?$)", re.I)
+STARTS_WELL = re.compile(
+    r"(of course|that is|such as|what (is|does|are|happens)\b.*\?)", re.I)
+STATES = re.compile(
+    r"\b(any more|no more|no longer|but for|as ever|is none|are none|"
+    r"so that one|those that|that which)\b", re.I)
+MARKS = "`*\"(@-"
+# where a sentence ends: behind its full stop, and what closes with it
+END = re.compile(r"(?<=[.!?])(?:\*\*|[)\"])*\s+(?=[A-Z`*\"(\[])")
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def words(text):
+    return sum(bool(re.search(r"\w", w)) for w in text.split())
+
+
+def paragraphs(lines):
+    """(line, text) of each paragraph and item of a list; no tables or headings."""
+    first, said = 0, []
+    for i, line in enumerate(lines, 1):
+        is_item = re.match(r"\s*([-*+]|\d+[.)])\s", line)
+        is_apart = not line.strip() or line[0] in "#|>"
+        if said and (is_item or is_apart):
+            yield first, " ".join(said)
+            said = []
+        if not is_apart:
+            first = first if said else i
+            said.append(re.sub(r"^\s*([-*+]|\d+[.)])\s", "", line).strip())
+    if said:
+        yield first, " ".join(said)
+
+
+def sentence_faults(sentence):
+    bare = sentence.lstrip(MARKS)
+    start = STARTS.match(bare)
+    if start and not STARTS_WELL.match(bare):
+        yield f"a sentence starts with “{start[0]}”: name the thing that acts"
+    n = words(sentence)
+    if n > SENTENCE_MAX:
+        yield f"a sentence of {n} words, not {SENTENCE_MAX}: “{sentence[:50]}…”"
+    state = STATES.search(sentence)
+    if state:
+        yield f"“{state[0]}”: say what is"
+
+
+def cell_faults(line):
+    for cell in line.strip("|").split("|") if line.startswith("|") else ():
+        if words(cell) > CELL_MAX:
+            yield f"a cell of {words(cell)} words, not {CELL_MAX}: “{cell[:40]}…”"
+
+
+def law_prose(tree):
+    """rewritten documents: starts and lengths of sentences, cells, words"""
+    for path in filter(DOCUMENTS.get, tree.named(".md")):
+        lines = markdown.without_blocks("\n".join(tree.lines(path)))
+        for line, text in paragraphs(lines):
+            for sentence in END.split(text):
+                for fault in sentence_faults(sentence):
+                    yield Fault(path, line, fault)
+        for i, line in enumerate(lines, 1):
+            for fault in cell_faults(line):
+                yield Fault(path, i, fault)
+        n = words(" ".join(lines))
+        if n > DOCUMENTS[path]:
+            yield Fault(path, 0, f"{n} words, not {DOCUMENTS[path]}")
+
+
+def law_blocks(tree):
+    """rewritten documents: each block has a language, each command its test"""
+    for path in filter(DOCUMENTS.get, tree.named(".md")):
+        text = "\n".join(tree.lines(path))
+        for block in markdown.blocks(text):
+            fault = markdown.fault_of(block)
+            if fault:
+                yield Fault(path, block.line, fault)
+        for i, line in enumerate(markdown.without_blocks(text), 1):
+            if re.match(r" {4}\S|\t", line):
+                yield Fault(path, i, "a block by indentation: use a fence")
+
+
+def anchor(heading):
+    """The anchor that a forge makes of a heading."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", heading).strip().lower()
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+
+def anchors(tree, path):
+    lines = markdown.without_blocks("\n".join(tree.lines(path)))
+    return {anchor(line.lstrip("#")) for line in lines if line.startswith("#")}
+
+
+def law_links(tree):
+    """links of all documents lead to a file, and to a heading, of the checkout"""
+    for path in tree.named(".md"):
+        lines = markdown.without_blocks("\n".join(tree.lines(path)))
+        for i, line in enumerate(lines, 1):
+            for target in LINK.findall(re.sub(r"`[^`]*`", "`", line)):
+                if re.match(r"[a-z]+:", target):
+                    continue
+                file, _, name = target.partition("#")
+                to = os.path.normpath(os.path.join(
+                    os.path.dirname(path), file)) if file else path
+                if not os.path.exists(tree.abs(to)):
+                    yield Fault(path, i, f"dead link to {to}")
+                elif name and to.endswith(".md") and name not in anchors(tree, to):
+                    yield Fault(path, i, f"{to} has no heading #{name}")
