@@ -21,6 +21,8 @@ DOCUMENTS = {
     "doc/operations.md": 2500,
     "doc/nics.md": 1000,
     "doc/lessons.md": 2500,
+    "doc/threads.md": 1500,
+    "ARCHITECTURE.md": 4000,
     "apps/torch/README.md": 500,
     "conf/README.md": 400,
     "pmd/client/README.md": 400,
