@@ -44,10 +44,10 @@ static void job_check(const struct check *c)
 	const struct sw_conf_job *job = &c->conf->job;
 	char warn[32], limit[32];
 
-	if (c->conf->node.role != SW_ROLE_SERVER && job->rank >= job->agents)
-		sw_report_error(c->report, line_of(c, "job", "rank"), "job",
-			"rank", "%u is too large for %u agents: 0 to %u",
-			job->rank, job->agents, job->agents - 1);
+	if (c->conf->node.role != SW_ROLE_SERVER && job->agent >= job->agents)
+		sw_report_error(c->report, line_of(c, "job", "agent"), "job",
+			"agent", "%u is too large for %u agents: 0 to %u",
+			job->agent, job->agents, job->agents - 1);
 	if (job->stall_warn_ns < job->stall_limit_ns)
 		return;
 	sw_value_format(job->stall_warn_ns, SW_UNIT_TIME, warn, sizeof(warn));
@@ -432,13 +432,13 @@ static void tuning_check(const struct check *c)
 			policy->name, why);
 }
 
-/* role = both: the list ends with the agents' machines in order of rank, so
+/* role = both: the list ends with the agents' machines in their order, so
  * that all nodes know who has which share. */
 static void own_server_check(const struct check *c)
 {
 	const struct sw_conf *conf = c->conf;
 	uint32_t n = conf->n_servers, n_agents = conf->job.agents;
-	uint32_t place = n - n_agents + conf->job.rank, n_own = 0;
+	uint32_t place = n - n_agents + conf->job.agent, n_own = 0;
 
 	if (conf->node.role != SW_ROLE_BOTH)
 		return;
@@ -465,9 +465,9 @@ static void own_server_check(const struct check *c)
 			sw_report_error(c->report, line_of(c, h.text, NULL),
 				h.text, "ip",
 				"is this node and number %u of the list, but "
-				"rank %u must be number %u: the agents' "
-				"machines come last, in order of rank",
-				i + 1, conf->job.rank, place + 1);
+				"agent %u must be number %u: the agents' "
+				"machines come last, in order of their numbers",
+				i + 1, conf->job.agent, place + 1);
 	}
 	if (!n_own)
 		sw_report_error(c->report, 0, NULL, NULL,

@@ -139,7 +139,7 @@ static const char *key_renamed(
 {
 	static const struct {
 		const char *section, *old, *now;
-	} renamed[] = {{"job", "workers", "agents"}};
+	} renamed[] = {{"job", "workers", "agents"}, {"job", "rank", "agent"}};
 
 	for (size_t i = 0; i < SW_ARRAY_SIZE(renamed); i++)
 		if (!strcmp(s->name, renamed[i].section) &&

@@ -151,7 +151,7 @@ static void agent_take(struct apply *a)
 	const struct sw_launch_value *rank = value_of(a, SW_LAUNCH_RANK);
 	const struct sw_launch_value *size = value_of(a, SW_LAUNCH_SIZE);
 
-	one_take(a, "job", "rank",
+	one_take(a, "job", "agent",
 		rank ? rank : value_of(a, SW_LAUNCH_NODE_RANK));
 	one_take(a, "job", "mode", value_of(a, SW_LAUNCH_MODE));
 	one_take(

@@ -14,11 +14,11 @@ static const struct {
 	const char *launcher, *variable, *gives;
 } launch_rows[] = {
 #define GIVES_ROLE                                 "[node] role"
-#define GIVES_RANK                                 "[job] rank of an agent; rank of a training process"
+#define GIVES_RANK                                 "an agent's [job] agent; a training process's rank"
 #define GIVES_SIZE                                 "[job] agents; size"
 #define GIVES_LOCAL_RANK                           "local rank"
 #define GIVES_LOCAL_SIZE                           "local size"
-#define GIVES_NODE_RANK                            "[job] rank, if nothing else gives it"
+#define GIVES_NODE_RANK                            "[job] agent, if nothing else gives it"
 #define GIVES_NODES                                "[job] agents, if nothing else gives it"
 #define GIVES_SERVERS                              "number of [server NAME], to compare"
 #define GIVES_ROOT_IP                              "ip of the first [server NAME], made if there is none"

@@ -113,7 +113,7 @@ static void common_write(const struct sw_net *net, uint32_t i, FILE *f)
 		"[job]\nagents = %u\nserver_lcores = %u\ndead_after = 60s\n%s",
 		net->n_agents, n_lcores(net), text_of(net->job_keys));
 	if (!is_server(net, i))
-		fprintf(f, "rank = %u\n", i - first_agent(net));
+		fprintf(f, "agent = %u\n", i - first_agent(net));
 }
 
 /* The address of end @end of link @link. */

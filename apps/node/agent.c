@@ -243,9 +243,9 @@ static int run(struct agent *a)
 			sw_agent_error_make(d->conf.agent.socket));
 		a->has_error_file = true;
 		sw_log(&d->log, SW_LOG_INFO,
-			"agent %s ([job] rank %u of %u) is ready at %s",
-			d->conf.node.name, d->conf.job.rank, d->conf.job.agents,
-			d->conf.agent.socket);
+			"agent %s (agent %u of %u) is ready at %s",
+			d->conf.node.name, d->conf.job.agent,
+			d->conf.job.agents, d->conf.agent.socket);
 		control(&a->control);
 	}
 	err2 = sw_daemon_join(d);

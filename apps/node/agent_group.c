@@ -72,7 +72,7 @@ static struct agent_rank *place_for(struct agent_control *c,
 		return &g->ranks[i];
 	else if (sw_agent_n_local(c->shared) == 1)
 		refuse(c, id, SW_EBUSY, "rank %u is used by process %u already",
-			c->shared->daemon.conf.job.rank, g->ranks[i].pid);
+			c->shared->daemon.conf.job.agent, g->ranks[i].pid);
 	else
 		refuse(c, id, SW_EBUSY,
 			"local rank %u of %u is used by process %u already", i,

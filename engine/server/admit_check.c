@@ -187,7 +187,7 @@ static bool check_job(struct sw_server *srv, const struct sw_pending *p,
 	if (m->session)
 		return sw_admit_refuse(srv, p, SW_EBUSY,
 			"agent %u of job %.32s is node %.36s at %s: give each "
-			"agent its own [job] rank",
+			"agent its own [job] agent",
 			j->rank, job->name, m->node, sw_ip_text(m->ip, ip));
 	if (job->left >> j->rank & 1 ||
 		(j->epoch && j->epoch != job->status.epoch) ||

@@ -12,13 +12,13 @@ from rig import Net, check
 ERRORS = {
     "typo_in_a_key": ("agents = 2", "agnets = 2", r"{line}.*agnets.*agents"),
     "typo_in_a_section": ("[stats]", "[stast]", r"{line}.*stast.*stats"),
-    "duplicate_key": ("rank = 0", "rank = 0\nrank = 1", r"{next}.*rank"),
-    "duplicate_section": ("[stats]", "[job]\nrank = 0\n[stats]",
+    "duplicate_key": ("agent = 0", "agent = 0\nagent = 1", r"{next}.*agent"),
+    "duplicate_section": ("[stats]", "[job]\nagent = 0\n[stats]",
                           r"{line}.*job"),
     "number_with_a_unit": ("agents = 2", "agents = 2s", r"{line}.*2s"),
-    "time_without_a_unit": ("rank = 0", "dead_after = 10",
+    "time_without_a_unit": ("agent = 0", "dead_after = 10",
                             r"{line}.*dead_after.*10"),
-    "time_with_a_bad_unit": ("rank = 0", "dead_after = 10sec",
+    "time_with_a_bad_unit": ("agent = 0", "dead_after = 10sec",
                              r"{line}.*10sec"),
     "out_of_range": ("agents = 2", "agents = 65", r"{line}.*65.*64"),
     "octal_number": ("agents = 2", "agents = 02", r"{line}.*02"),
@@ -27,7 +27,7 @@ ERRORS = {
     "not_an_address": ("ip = 10.77.0.1/30", "ip = 10.77.0.256/30",
                        r"{line}.*10\.77\.0\.256"),
     "no_value": ("role = server", "role =", r"{line}.*role"),
-    "no_equals_sign": ("rank = 0", "rank", r"{line}.*rank"),
+    "no_equals_sign": ("agent = 0", "agent", r"{line}.*agent"),
     "key_before_all_sections": ("[node]", "agents = 2\n[node]",
                                 r"{line}.*"),
     "relative_path": ("socket = /tmp", "socket = tmp", r"{line}.*socket"),
@@ -99,7 +99,7 @@ def test_server_over_a_port_that_is_not_there():
 
 def test_rank_beyond_agents():
     with Net(agents=1) as net:
-        net.ini["agent0"]["job"]["rank"] = 1
+        net.ini["agent0"]["job"]["agent"] = 1
         net.launch("agent0")
         net.daemons.pop("agent0").wait_error(r"agent0\.ini.*rank", code=1)
 

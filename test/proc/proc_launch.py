@@ -142,8 +142,8 @@ def local_ranks(launcher):
 
 
 def contradiction_of(net, launcher):
-    agents = agents_of(net, launcher, lambda i: {"rank": N - 1 - i})
-    agents.wait_error(r"agent1\.ini:\d+: \[job\] rank: is 0, but in the "
+    agents = agents_of(net, launcher, lambda i: {"agent": N - 1 - i})
+    agents.wait_error(r"agent1\.ini:\d+: \[job\] agent: is 0, but in the "
                       rf"environment {launcher.rank}=1 ", limit_s=SHORT_S)
 
 

@@ -121,7 +121,7 @@ def fill(root):
                    f"port = a\n[agent]\nsocket = /run/sumwire/w{i}.sock\n"
                    "users = nobody\n")
         write(root, f"/etc/sumwire/w{i}.ini", text.replace(
-            "agents = 2\n", f"agents = 2\nrank = {i}\n"))
+            "agents = 2\n", f"agents = 2\nagent = {i}\n"))
     write(root, "/try.sh", TRY, 0o755)
     shutil.copy(rig.example_train(), root + "/train")
     write(root, "/try.log", "")

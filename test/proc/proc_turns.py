@@ -27,7 +27,7 @@ def two_jobs():
               job={"name": "red", "agents": 2, "dead_after": "2s"})
     net.ini["agent0"]["job"].update(name="blue", agents=1, rank=0)
     for rank in (0, 1):
-        net.ini[f"agent{1 + rank}"]["job"]["rank"] = rank
+        net.ini[f"agent{1 + rank}"]["job"]["agent"] = rank
         net.ini[f"agent{1 + rank}"]["agent"]["quota"] = "16GiB"
     return net
 

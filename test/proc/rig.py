@@ -301,7 +301,7 @@ class Net:
     def common(self, role, name, rank):
         return {"node": {"role": role, "name": name,
                          "runtime_dir": self.path(name + ".run")},
-                "job": {"agents": self.n_agents, "rank": rank},
+                "job": {"agents": self.n_agents, "agent": rank},
                 "stats": {"socket": self.stats_socket(name)}}
 
     def add_port(self, name, link, side, **keys):

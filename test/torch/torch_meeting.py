@@ -79,7 +79,7 @@ runtime_dir = {folder}
 socket = {folder}/agent.sock
 [job]
 agents = 2
-rank = {rank}
+agent = {rank}
 [port a]
 type = udp
 ip = {net}{own}/24

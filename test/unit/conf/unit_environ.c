@@ -48,8 +48,8 @@ static void environ_apply__fills_in(void **state)
 		uint32_t rank, agents, udp_port, serve_port;
 	} rows[] = {
 		{OMPI, GOOD, 1, 3, 5700, 5700},
-		{OMPI, GOOD "[job]\nrank = 1\n", 1, 3, 5700, 5700},
-		{OMPI, GOOD "[job]\nrank = 1\nagents = 3\n", 1, 3, 5700, 5700},
+		{OMPI, GOOD "[job]\nagent = 1\n", 1, 3, 5700, 5700},
+		{OMPI, GOOD "[job]\nagent = 1\nagents = 3\n", 1, 3, 5700, 5700},
 		{OMPI, SERVE PORT, 0, 1, 0, 5700},
 		{OMPI " SUMWIRE_LAUNCHER=none", GOOD, 0, 1, 5700, 5700},
 		{DMLC, GOOD, 1, 3, 9000, 5700},
@@ -66,7 +66,7 @@ static void environ_apply__fills_in(void **state)
 
 		if (load_in(rows[i].env, rows[i].text, &conf, &said))
 			fail_msg("%s: %s", rows[i].env, said.text);
-		assert_int_equal(conf.job.rank, rows[i].rank);
+		assert_int_equal(conf.job.agent, rows[i].rank);
 		assert_int_equal(conf.job.agents, rows[i].agents);
 		assert_int_equal(conf.serve.udp_port, rows[i].serve_port);
 		assert_int_equal(conf.n_servers, rows[i].udp_port != 0);
@@ -94,8 +94,8 @@ static void environ_apply__refused(void **state)
 	static const struct {
 		const char *env, *text, *why;
 	} rows[] = {
-		{OMPI, GOOD "[job]\nrank = 0\n",
-			":11: [job] rank: is 0, but in the environment "
+		{OMPI, GOOD "[job]\nagent = 0\n",
+			":11: [job] agent: is 0, but in the environment "
 			"OMPI_COMM_WORLD_RANK=1 (OpenMPI)"},
 		{OMPI, GOOD "[job]\nagents = 4\n",
 			":11: [job] agents: is 4, but in the environment "

@@ -402,7 +402,7 @@ static void join__rank_is_taken(void **state)
 	j.rank = 0;
 	assert_string_equal(join(r, 1, &j),
 		"w1 ERROR SW_EBUSY agent 0 of job job is node node0 "
-		"at 10.0.0.0: give each agent its own [job] rank");
+		"at 10.0.0.0: give each agent its own [job] agent");
 	assert_int_equal(r->srv->stats.sessions_opened, 1);
 	rig_tick(r, 0);
 	assert_string_equal(rig_join(r, 1),
@@ -433,7 +433,7 @@ static void join__who_speaks_first(void **state)
 	peer_keepalive(&r->w[0]);
 	assert_string_equal(rig_tx(r),
 		"w0 ERROR SW_EBUSY agent 0 of job job is node node1 "
-		"at 10.0.0.1: give each agent its own [job] rank");
+		"at 10.0.0.1: give each agent its own [job] agent");
 	peer_keepalive(&r->w[2]);
 	assert_contains(rig_tx(r),
 		"w2 ERROR SW_EMISMATCH agent 1 has agents = 3, job job has 2");

@@ -59,7 +59,7 @@ drain = 600s
 [job]
 name = {job}
 agents = {n}
-rank = {rank}
+agent = {agent}
 server_lcores = {lcores}
 dead_after = 30s
 stall_limit = 86400s
@@ -364,7 +364,7 @@ class Layout:
         """Start this rank's agent; nodes: (address, port) of each agent."""
         ip, udp_port = nodes[self.agent]
         conf = {"name": node_name(self.agent),
-                "job": self.job, "lcores": self.n_lcores, "rank": self.agent,
+                "job": self.job, "lcores": self.n_lcores, "agent": self.agent,
                 "n": len(self.leaders), "n_local": len(self.here),
                 "open_s": self.open_s, "ip": ip, "udp_port": udp_port}
         gpus = [self.home.gpus[r] for r in self.here]
