@@ -40,5 +40,6 @@ def test_pytorch():
 
 
 if __name__ == "__main__":
+    torch_site.site()  # before there is no network
     documents.enter()
     torch_rig.main(dict(globals()))
