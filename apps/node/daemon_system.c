@@ -68,9 +68,9 @@ static void begin_drain(struct sw_daemon *d, int number)
 		d->drained_ns = sw_now_ns() + drain_ns;
 	if (is_first && drain_ns)
 		sw_log(&d->log, SW_LOG_INFO,
-			"SIG%s: draining attached processes and open jobs (up "
-			"to %.0f s)",
-			sigabbrev_np(number), (double)drain_ns / 1e9);
+			"signal %d (%s): draining attached processes and open "
+			"jobs (up to %.0f s)",
+			number, strsignal(number), (double)drain_ns / 1e9);
 }
 
 bool sw_daemon_must_end(struct sw_daemon *d, bool is_idle, uint32_t ms)

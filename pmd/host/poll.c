@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,6 +37,13 @@ static void send_away(int sock, int err, const char *text)
 	sw_edge_text(&m, SW_EDGE_REFUSED, err, 0, text);
 	sw_edge_send(sock, &m, sizeof(m), NULL, 0);
 	close(sock);
+}
+
+/* A descriptor that shows the end of process @pid, or -1: Linux before 5.3 has
+ * none, and the socket alone shows it.  glibc has the call since 2.36. */
+static int open_pidfd(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
 /* The process is watched by itself, too: its socket stays open after its death
@@ -72,7 +79,7 @@ static void take_in(struct sw_host *h, int sock)
 	s->sock = sock;
 	s->pid = (uint32_t)cred.pid;
 	s->uid = cred.uid;
-	s->pid_fd = cred.pid > 0 ? pidfd_open(cred.pid, 0) : -1;
+	s->pid_fd = cred.pid > 0 ? open_pidfd(cred.pid) : -1;
 	s->state = SW_SLOT_HELLO;
 	s->deadline_ns = sw_edge_now_ns() + HELLO_TIMEOUT_S * 1000000000ull;
 }
