@@ -1,4 +1,4 @@
-# torch_launch.py - the ways to start a training: pip, sumwire run, launchers
+# torch_launch.py - the ways to start a training: a copy of the package, sumwire run, launchers
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re
@@ -24,12 +24,6 @@ def documents_script():
         ROOT, "doc", "pytorch.md")) if markdown.file_of(b) == "hvd_train.py")
 
 
-def python_has(*modules):
-    return subprocess.run(
-        [torch_rig.python(), "-c", "import " + ", ".join(modules)], check=False,
-        stderr=subprocess.DEVNULL).returncode == 0
-
-
 def test_quickstart():
     """It builds the library that Python loads."""
     with open(os.path.join(ROOT, "apps", "quickstart"), encoding="utf-8") as f:
@@ -38,27 +32,6 @@ def test_quickstart():
                        capture_output=True, text=True, check=False)
     for wanted in ("apps/sumwire", "libsumwire.so"):
         check(wanted in p.stdout, f"{wanted} is not in {p.stdout}{p.stderr}")
-
-
-def pip_install(folder):
-    """The package, into a folder of its own; the checkout stays as it is."""
-    if not python_has("pip"):
-        raise Skip(f"{torch_rig.python()} has no pip (test/packages)")
-    source = os.path.join(folder, "source", "apps", "torch")
-    shutil.copytree(os.path.join(ROOT, "apps", "torch"), source)
-    shutil.copy(os.path.join(ROOT, "meson.build"),
-                os.path.join(folder, "source"))
-    target = os.path.join(folder, "site")
-    can_build = python_has("setuptools", "wheel")
-    p = subprocess.run(
-        [torch_rig.python(), "-m", "pip", "install", "--no-deps", "--target",
-         target, *(["--no-build-isolation"] if can_build else []), source],
-        capture_output=True, text=True, check=False, timeout=PIP_S)
-    if p.returncode and not can_build:
-        raise Skip("neither setuptools and wheel are installed, nor can pip "
-                   "fetch them")
-    check(not p.returncode, f"pip: {p.stdout}{p.stderr}")
-    return target
 
 
 def run_elsewhere(folder, path):
@@ -97,11 +70,13 @@ def library_found(path, **env):
     return p.stdout + p.stderr
 
 
-def test_pip_install():
-    """The package finds its library where sumwire run says, or beside the
+def test_package_alone():
+    """A copy of it finds the library where sumwire run says, or beside the
     command of PATH."""
     with tempfile.TemporaryDirectory() as folder:
-        path = pip_install(folder)
+        path = os.path.join(folder, "site")
+        shutil.copytree(os.path.join(ROOT, "apps", "torch", "sumwire"),
+                        os.path.join(path, "sumwire"))
         run_elsewhere(folder, path)
         for name, source in (("bin/sumwire", "apps/sumwire"), (
                 "lib/x86/libsumwire.so.1", "pmd/client/libsumwire.so")):
