@@ -105,8 +105,9 @@ static void send(struct sim_node *n, const struct sw_tx_frame *t)
 	memcpy(f->bytes, t->head, SW_HEAD_BYTES);
 	if (t->payload_len && !t->is_stable)
 		memcpy(f->bytes + SW_HEAD_BYTES, t->payload, t->payload_len);
-	n->sent_until_ns = sw_max64(n->sent_until_ns, net->now_ns) +
-			   (len + 66ULL) * 8 * SW_S / n->rate_bits_s;
+	n->sent_until_ns =
+		sw_max64(n->sent_until_ns, net->now_ns) +
+		(len + SIM_WIRE_BYTES + 0ULL) * 8 * SW_S / n->rate_bits_s;
 	f->at_ns = n->sent_until_ns +
 		   (net->faults.gather_ns
 				   ? sim_below(&net->rng, net->faults.gather_ns)

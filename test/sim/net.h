@@ -27,6 +27,8 @@ enum {
 	SIM_INBOX = 4096, /* frames that a port keeps for a node */
 	SIM_HELD = 64,
 	SIM_STORY = 256,
+	SIM_TRUNKS = 2,
+	SIM_WIRE_BYTES = 66, /* around our header and payload, on the wire */
 };
 
 /* Chances are per frame, in parts per million. */
@@ -80,6 +82,17 @@ struct sim_line {
 	uint32_t from, to, len;
 	enum sim_fate fate;
 	uint8_t head[SW_HEAD_BYTES];
+};
+
+/* A link of the network's core, one way: a rate and a finite queue that every
+ * flow from one set of nodes to another shares (tail drop). */
+struct sim_trunk {
+	uint64_t from_mask, to_mask; /* nodes 0 to 63 */
+	uint64_t rate_bits_s;        /* 0: there is no trunk */
+	uint32_t queue_bytes;
+	uint64_t busy_until_ns;
+	uint64_t n_data, n_dropped; /* data frames offered; frames dropped */
+	uint64_t max_queued;        /* bytes */
 };
 
 struct sim_net;
@@ -136,6 +149,7 @@ struct sim_net {
 	bool is_deaf;       /* that hash does not look at ports */
 	uint64_t rehash_ns; /* it changes then; 0: never */
 	struct sim_faults faults;
+	struct sim_trunk trunks[SIM_TRUNKS];
 	struct sim_node nodes[SIM_NODES];
 	uint32_t n_nodes;
 	struct sim_frame **heap; /* by at_ns */

@@ -116,19 +116,57 @@ static enum sim_fate judge(struct sim_net *net, struct sim_frame *f)
 	return SIM_PASS;
 }
 
+/* The trunk between the two nodes, or NULL. */
+static struct sim_trunk *trunk_of(
+	struct sim_net *net, const struct sim_frame *f)
+{
+	for (uint32_t i = 0; i < SIM_TRUNKS; i++) {
+		struct sim_trunk *t = &net->trunks[i];
+
+		if (t->rate_bits_s && t->from_mask >> f->from % 64 & 1 &&
+			t->to_mask >> f->to % 64 & 1)
+			return t;
+	}
+	return NULL;
+}
+
+/* Wait in the trunk's queue, and set *@at_ns to when the frame leaves it.
+ * Returns false if the queue is full. */
+static bool pass_trunk(
+	struct sim_trunk *t, const struct sim_frame *f, uint64_t *at_ns)
+{
+	uint64_t busy = sw_max64(t->busy_until_ns, *at_ns);
+	uint64_t queued = (busy - *at_ns) * t->rate_bits_s / 8 / SW_S;
+
+	t->n_data += sw_type_is_data(f->bytes[3]);
+	t->max_queued = sw_max64(t->max_queued, queued);
+	if (queued + f->len + SIM_WIRE_BYTES > t->queue_bytes) {
+		t->n_dropped++;
+		return false;
+	}
+	t->busy_until_ns =
+		busy + (f->len + SIM_WIRE_BYTES) * 8 * SW_S / t->rate_bits_s;
+	*at_ns = t->busy_until_ns;
+	return true;
+}
+
 /* The switch's queue towards the receiver; false: it is full. */
 static bool pass_switch(struct sim_net *net, struct sim_frame *f)
 {
 	struct sim_node *to = &net->nodes[f->to];
+	struct sim_trunk *trunk = trunk_of(net, f);
 	uint64_t at = net->now_ns + net->latency_ns;
-	uint64_t busy = sw_max64(to->queued_until_ns, at);
+	uint64_t busy;
 
+	if (trunk && !pass_trunk(trunk, f, &at))
+		return false;
+	busy = sw_max64(to->queued_until_ns, at);
 	if (net->faults.queue_bytes &&
 		(busy - at) * to->rate_bits_s / 8 / SW_S + f->len >
 			net->faults.queue_bytes)
 		return false;
-	to->queued_until_ns =
-		busy + (f->len + 66ULL) * 8 * SW_S / to->rate_bits_s;
+	to->queued_until_ns = busy + (f->len + SIM_WIRE_BYTES + 0ULL) * 8 *
+					     SW_S / to->rate_bits_s;
 	f->at_ns = net->faults.queue_bytes ? to->queued_until_ns : at;
 	return true;
 }

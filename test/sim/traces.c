@@ -32,6 +32,7 @@
  *  S1 to S9  streams: givers that run ahead, receivers that lag, types that
  *       change in a slot, groups that cross, shares; what streams beside
  *       each other wait for and what they take
+ *  congestion: queues in the network's core that overflow
  *  F    what was examined and found sound stays so
  *
  * Not here, since what they are about does not exist yet:
@@ -59,6 +60,8 @@ int main(int argc, char **argv)
 	check_run(trace_again, n_trace_again, filter, &passed, &failed);
 	check_run(trace_async, n_trace_async, filter, &passed, &failed);
 	check_run(trace_cell, n_trace_cell, filter, &passed, &failed);
+	check_run(
+		trace_congestion, n_trace_congestion, filter, &passed, &failed);
 	check_run(trace_worker, n_trace_worker, filter, &passed, &failed);
 	check_run(trace_flow, n_trace_flow, filter, &passed, &failed);
 	check_run(trace_grow, n_trace_grow, filter, &passed, &failed);
