@@ -222,19 +222,20 @@ def test_torchrun():
     torchrun()
 
 
-def pip_install(folder, **env):
-    """`pip install .` in the checkout, into an environment of its own."""
+def pip_install(folder, built, **env):
+    """`pip install .` in the checkout, into an environment of its own.  built: the
+    folder with what was compiled before."""
     run(torch_rig.python(), "-m", "venv", os.path.join(folder, "v"))
     return subprocess.run(
         [os.path.join(folder, "v/bin/pip"), "install",
-         f"--config-settings=build-dir={folder}/build", "."], cwd=ROOT,
+         f"--config-settings=build-dir={built}", "."], cwd=ROOT,
         env={**os.environ, **env}, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, check=False, timeout=BUILD_S)
 
 
 def test_pip_install():
     with tempfile.TemporaryDirectory() as folder:
-        p = pip_install(folder)
+        p = pip_install(folder, os.path.join(ROOT, "build/wheel/system/meson"))
         check(p.returncode == 0, p.stdout)
         run(os.path.join(folder, "v/bin/sumwire"), *BENCH, "memif", cwd="/")
         out = run(os.path.join(folder, "v/bin/python"), "-c", "from sumwire "
@@ -244,7 +245,7 @@ def test_pip_install():
 
 def test_pip_install_without_dpdk():
     with tempfile.TemporaryDirectory() as folder:
-        p = pip_install(folder, PKG_CONFIG_LIBDIR=folder)
+        p = pip_install(folder, folder + "/build", PKG_CONFIG_LIBDIR=folder)
     check(p.returncode and "apt-get install libdpdk-dev libmnl-dev" in p.stdout,
           p.stdout)
 
