@@ -39,7 +39,8 @@ enum sw_owed {
 	/* Messages of the control stream, which wait while its window is full.
 	 */
 	SW_OWED_ORDERED = 1 << SW_OWE_STATUS | 1 << SW_OWE_TUNE |
-			  1 << SW_OWE_DECLARE | 1 << SW_OWE_DECLARED,
+			  1 << SW_OWE_DECLARE | 1 << SW_OWE_DECLARED |
+			  1 << SW_OWE_END,
 	SW_OWED_STREAM = SW_OWED_ORDERED | 1 << SW_OWE_AGAIN,
 };
 

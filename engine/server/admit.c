@@ -226,8 +226,7 @@ static void begin(
 	s->peer.has_crc = job->params.has_crc && !srv->is_inner[p->path.port_i];
 	s->nonce = p->join.nonce;
 	s->error_at_ns = UINT64_MAX;
-	sw_bitmap_init(&s->to_tell, SW_MAX_TENSORS, s->key_words[0]);
-	sw_bitmap_init(&s->unaware, SW_MAX_TENSORS, s->key_words[1]);
+	sw_bitmap_init(&s->ends, SW_MAX_TENSORS, s->end_words);
 	s->peer.rx_ns = s->peer.sent_ns = srv->now_ns;
 	sw_flow_init(&s->peer.flow, &job->params,
 		srv->is_inner[p->path.port_i] ? NULL : &srv->grants,

@@ -119,7 +119,6 @@ static bool check_known(struct sw_session *s, const struct declaration *d,
 	describe_known(d, priority, t,
 		sw_shard_rank_of(&s->job->shard, s->member), text);
 	sw_job_kill(s->job, t->key, 1, SW_EMISMATCH, text);
-	sw_job_await_aware(s->job, t->key, s->member);
 	return false;
 }
 
@@ -228,7 +227,6 @@ static void kill_earlier(struct sw_session *s, const struct sw_stensor_view *t)
 
 	snprintf(text, sizeof(text), "%s", t->why);
 	sw_job_kill(s->job, t->key, 1, t->death, text);
-	sw_job_await_aware(s->job, t->key, s->member);
 }
 
 /* Item @i of the batch is @t, which may be dead: then the batch ends. */
@@ -242,7 +240,6 @@ static bool take_known(struct sw_session *s, const struct declaration *d,
 	if (!is_good) {
 		if (t.dead_from > 1)
 			kill_earlier(s, &t);
-		sw_bitmap_remove(&s->unaware, sw_key_index(t.key));
 		refuse(s, i, t.key);
 	}
 	return is_good;

@@ -43,7 +43,6 @@ static const char *tick_session(struct sw_session *s)
 
 	sw_peer_sleep(&s->peer);
 	sw_peer_tick_alive(&s->peer, srv->due, &srv->params, srv->now_ns);
-	sw_peer_wake(&s->peer, sw_session_tick_again(s));
 	return sw_peer_tick_control(
 		&s->peer, srv->due, &srv->params, srv->now_ns);
 }

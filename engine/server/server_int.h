@@ -24,7 +24,6 @@ enum {
 	 * DECLAREs aside. */
 	SW_DECLARE_BURST = 64,
 	SW_KEY_WORDS = SW_MAX_TENSORS / 64 + 1, /* of a set of indices */
-	SW_PAST_MAX = 64,  /* of keys that a session is owed a word about */
 	SW_JOB_BURST = 32, /* streams of a job that a tick ends */
 	/* JOINs that a source may send at once, and one more each so often: a
 	 * worker that asks for hours sends two a second. */
@@ -105,17 +104,9 @@ struct sw_session {
 	struct sw_peer peer;   /* its id: index << 16 | generation */
 	struct sw_fault fault; /* err 0: none */
 	uint64_t nonce;        /* of its JOIN */
-	/* When the ENDs in unaware leave again. */
-	uint64_t again_at_ns, again_wait_ns;
 	uint32_t n_answers;
-	/* Indices of dead tensors that it is to be told of; and of those that
-	 * it is told of again, until it says that it knows. */
-	struct sw_bitmap to_tell, unaware;
-	uint64_t key_words[2][SW_KEY_WORDS];
-	uint32_t tell_at; /* where the next one is looked for */
-	/* Keys that are not here, or no more, of which it has said that it
-	 * closed them: that was received. */
-	uint32_t n_past, past[SW_PAST_MAX];
+	struct sw_bitmap ends; /* indices of tensors whose END it is owed */
+	uint64_t end_words[SW_KEY_WORDS];
 	uint32_t n_queries; /* frames that came */
 	/* The DECLARE that is put aside (srv->aside); length 0: none. */
 	uint16_t declare_len;
@@ -366,11 +357,6 @@ static inline void sw_session_offer(struct sw_session *s, uint32_t class)
 
 void sw_session_refresh(struct sw_session *s);
 
-/* sw_session_await - something begins to be said until the worker confirms it;
- * sw_session_tick_again - say it again; returns when the next time is. */
-void sw_session_await(struct sw_session *s);
-uint64_t sw_session_tick_again(struct sw_session *s);
-
 /* sw_session_answer - @a goes with the next ANSWER; dropped when too many wait.
  */
 void sw_session_answer(struct sw_session *s, const struct sw_answer *a);
@@ -391,8 +377,8 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
 /* --- tensors that members call differently --- */
 
 /* sw_job_kill - rounds of the tensor @key from @round on fail with @death
- * (sw_fault_death), and so do all streams of its group: every member is told
- * @why, once now, and again when it pushes, queries or declares the tensor. */
+ * (sw_fault_death), and so do all streams of its group: every member is owed
+ * END, which says @why.  A member that declares the tensor later is refused. */
 void sw_job_kill(struct sw_job *job, uint32_t key, uint32_t round, int death,
 	const char *why);
 /* sw_job_close_left - who has left the job has closed its groups: some streams,
@@ -402,8 +388,6 @@ bool sw_job_close_left(struct sw_job *job);
  * which has closed the group: it is dead. */
 void sw_job_awaits_closed(
 	struct sw_job *job, uint32_t key, uint32_t who, uint32_t closed);
-/* sw_session_tell_dead - of the tensor @key, which is here. */
-void sw_session_tell_dead(struct sw_session *s, uint32_t key);
 /* A push that differs from what another rank does with the tensor: both are
  * named, and the tensor is dead. */
 void sw_session_differs(struct sw_session *s, const struct sw_header *h);
@@ -412,9 +396,6 @@ void sw_session_differs(struct sw_session *s, const struct sw_header *h);
  */
 bool sw_session_check_call(
 	struct sw_session *s, const struct sw_stensor *t, uint32_t number);
-/* Member @but was refused the tensor, which is dead: all others are told until
- * they say that they know, or are refused it, too. */
-void sw_job_await_aware(struct sw_job *job, uint32_t key, uint16_t but);
 /* END or CLOSE: a worker says that a tensor is dead, or a stream closed. */
 void sw_session_on_end(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h);

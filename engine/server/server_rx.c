@@ -84,8 +84,7 @@ static __attribute__((noinline)) bool refuse(struct sw_session *s,
 	struct sw_answer refused;
 
 	switch (verdict) {
-	case SW_PUSH_DEAD:
-		sw_session_tell_dead(s, h->key);
+	case SW_PUSH_DEAD: /* the member is owed END, or has it */
 		return true;
 	case SW_PUSH_CLOSED:
 		on_closed(s, h);
@@ -209,10 +208,8 @@ static void query_one(struct sw_session *s, const struct sw_query *query)
 	struct sw_answer answer;
 
 	sw_count(&s->srv->stats.queries, 1);
-	if (t && sw_stensor_is_over(t, query->round, s->member)) {
-		sw_session_tell_dead(s, query->key);
-		return;
-	}
+	if (t && sw_stensor_is_over(t, query->round, s->member))
+		return; /* the member is owed END, or has it */
 	if (!sw_shard_query(sh, s->member, query, &answer))
 		return;
 	sw_session_answer(s, &answer);

@@ -22,48 +22,21 @@ static uint32_t build_status(struct sw_session *s, struct sw_header *h)
 	return sizeof(st);
 }
 
-/* In turn: a tensor told again and again does not hold up the others. */
-static uint32_t next_to_tell(struct sw_session *s)
-{
-	uint32_t i = sw_bitmap_next(&s->to_tell, s->tell_at);
-
-	if (i == SW_BITMAP_NONE)
-		i = sw_bitmap_first(&s->to_tell);
-	s->tell_at = i + 1;
-	sw_bitmap_remove(&s->to_tell, i);
-	return sw_shard_key_at(&s->job->shard, i);
-}
-
-/* A member that has closed the group gets CLOSE, whatever else has become of
- * the group. */
-static void describe_dead(
-	struct sw_session *s, struct sw_header *h, struct sw_fault *fault)
-{
-	const struct sw_shard *sh = &s->job->shard;
-	struct sw_stensor_view t;
-
-	fault->key = next_to_tell(s);
-	t = sw_stensor_view(sh, sw_shard_tensor(sh, fault->key));
-	fault->err = (int16_t)t.death;
-	memcpy(fault->text, t.why, sizeof(fault->text));
-	if (t.closed >> s->member & 1)
-		h->type = SW_CLOSE;
-	else
-		h->round = t.dead_from;
-}
-
 static uint32_t build_end(struct sw_session *s, struct sw_header *h)
 {
-	struct sw_fault fault = {.rank = s->member};
+	const struct sw_shard *sh = &s->job->shard;
+	uint32_t i = sw_bitmap_first(&s->ends);
+	struct sw_fault fault = {
+		.rank = s->member, .key = sw_shard_key_at(sh, i)};
+	struct sw_stensor_view t =
+		sw_stensor_view(sh, sw_shard_tensor(sh, fault.key));
 
-	if (s->n_past) {
-		h->type = SW_CLOSE;
-		fault.key = s->past[--s->n_past];
-	} else {
-		describe_dead(s, h, &fault);
-	}
-	if (s->n_past || !sw_bitmap_is_empty(&s->to_tell))
+	sw_bitmap_remove(&s->ends, i);
+	if (!sw_bitmap_is_empty(&s->ends))
 		sw_session_owe(s, SW_OWE_END);
+	h->round = t.dead_from;
+	fault.err = (int16_t)t.death;
+	memcpy(fault.text, t.why, sizeof(fault.text));
 	memcpy(s->srv->next, &fault, sizeof(fault));
 	return sizeof(fault);
 }

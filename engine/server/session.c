@@ -138,18 +138,13 @@ void sw_session_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
 
 /* --- tensors that members call differently: they are dead --- */
 
-void sw_session_tell_dead(struct sw_session *s, uint32_t key)
+/* Members that are in the tensor or stream and have not closed it. */
+static uint64_t members_in(const struct sw_job *job, struct sw_stensor_view t)
 {
-	sw_bitmap_add(&s->to_tell, sw_key_index(key));
-	sw_session_owe(s, SW_OWE_END);
-}
+	uint64_t members =
+		t.mode == SW_MODE_STREAM ? t.n_elems : sw_job_all(job);
 
-/* @key is closed.  Dropped when too many wait: it asks again. */
-static void tell_past(struct sw_session *s, uint32_t key)
-{
-	if (s->n_past < SW_PAST_MAX)
-		s->past[s->n_past++] = key;
-	sw_session_owe(s, SW_OWE_END);
+	return members & ~t.closed;
 }
 
 /* False: it was dead already. */
@@ -157,12 +152,19 @@ static bool kill_one(struct sw_job *job, uint32_t key, uint32_t round,
 	int death, const char *why)
 {
 	struct sw_shard *sh = &job->shard;
+	struct sw_stensor *t = sw_shard_tensor(sh, key);
+	uint64_t m;
 
-	if (!sw_shard_kill(sh, sw_shard_tensor(sh, key), round, death, why))
+	if (!sw_shard_kill(sh, t, round, death, why))
 		return false;
-	for (uint32_t m = 0; m < job->n_members; m++)
-		if (job->members[m].session)
-			sw_session_tell_dead(job->members[m].session, key);
+	for (m = members_in(job, sw_stensor_view(sh, t)); m; m &= m - 1) {
+		struct sw_session *s = job->members[__builtin_ctzll(m)].session;
+
+		if (!s)
+			continue;
+		sw_bitmap_add(&s->ends, sw_key_index(key));
+		sw_session_owe(s, SW_OWE_END);
+	}
 	return true;
 }
 
@@ -185,17 +187,14 @@ void sw_job_kill(struct sw_job *job, uint32_t key, uint32_t round, int death,
 
 /* --- groups that members close --- */
 
-/* Its index may be another one's soon: whoever is still to be told of it is
- * told by its key. */
+/* The member has closed the stream, so it needs no END.  The index of @key may
+ * be another stream's soon. */
 static void forget(struct sw_session *s, uint32_t key)
 {
-	uint32_t i = sw_key_index(key);
-
-	sw_bitmap_remove(&s->unaware, i);
-	if (!sw_bitmap_has(&s->to_tell, i))
-		return;
-	sw_bitmap_remove(&s->to_tell, i);
-	tell_past(s, key);
+	sw_bitmap_remove(&s->ends, sw_key_index(key));
+	if (sw_bitmap_is_empty(&s->ends))
+		s->peer.owed &= ~(1u << SW_OWE_END);
+	sw_peer_put_due(&s->peer, s->srv->due);
 }
 
 /* What is marked in a window that is freed nobody waits for any more. */
@@ -250,7 +249,7 @@ static void close_group(struct sw_session *s, uint32_t key)
 			continue;
 		if (who < SW_MAX_MEMBERS)
 			sw_job_awaits_closed(job, k, who, member);
-		sw_bitmap_remove(&s->unaware, sw_key_index(k));
+		forget(s, k);
 		close_one(job, k, 1ULL << member);
 	}
 }
@@ -282,25 +281,6 @@ bool sw_job_close_left(struct sw_job *job)
 	return job->close_at == SW_KEY_NONE;
 }
 
-/* Of a tensor that one was refused, a member may know nothing: it may have
- * nothing to push here, and whoever was refused has no key to tell it by. */
-void sw_job_await_aware(struct sw_job *job, uint32_t key, uint16_t but)
-{
-	const struct sw_shard *sh = &job->shard;
-	uint64_t closed = sw_stensor_view(sh, sw_shard_tensor(sh, key)).closed;
-	uint32_t i = sw_key_index(key);
-
-	for (uint32_t m = 0; m < job->n_members; m++) {
-		struct sw_session *s = job->members[m].session;
-
-		if (!s || m == but || closed >> m & 1 ||
-			sw_bitmap_has(&s->unaware, i))
-			continue;
-		sw_bitmap_add(&s->unaware, i);
-		sw_session_await(s);
-	}
-}
-
 void sw_session_on_end(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h)
 {
@@ -315,7 +295,6 @@ void sw_session_on_end(struct sw_session *s, const struct sw_rx_frame *f,
 	if (!t) {
 		sw_count(&s->srv->stats.rx_key,
 			!sw_shard_is_past(sh, fault.key));
-		tell_past(s, fault.key);
 		return;
 	}
 	is_stream = sw_stensor_view(sh, t).mode == SW_MODE_STREAM;
@@ -323,47 +302,11 @@ void sw_session_on_end(struct sw_session *s, const struct sw_rx_frame *f,
 		sw_count(&s->srv->stats.rx_state, 1);
 		return;
 	}
-	if (fault.text[0])
-		sw_job_kill(s->job, fault.key,
-			h->type == SW_CLOSE ? 1 : h->round,
-			sw_fault_death(fault.err), fault.text);
 	if (h->type == SW_CLOSE)
 		close_group(s, fault.key);
-	sw_bitmap_remove(&s->unaware, sw_key_index(fault.key));
-	/* So the worker knows that we do. */
-	if (sw_shard_tensor(sh, fault.key))
-		sw_session_tell_dead(s, fault.key);
 	else
-		tell_past(s, fault.key);
-}
-
-void sw_session_await(struct sw_session *s)
-{
-	s->again_wait_ns = s->srv->params.retry_min;
-	s->again_at_ns = s->srv->now_ns + s->again_wait_ns;
-	sw_peer_wake(&s->peer, s->again_at_ns);
-	sw_session_note_timer(s);
-}
-
-static void tell_unaware(struct sw_session *s)
-{
-	if (sw_bitmap_is_empty(&s->unaware))
-		return;
-	sw_bitmap_add_all(&s->to_tell, &s->unaware);
-	sw_session_owe(s, SW_OWE_END);
-}
-
-uint64_t sw_session_tick_again(struct sw_session *s)
-{
-	if (sw_bitmap_is_empty(&s->unaware))
-		return UINT64_MAX;
-	if (s->srv->now_ns < s->again_at_ns)
-		return s->again_at_ns;
-	tell_unaware(s);
-	s->again_wait_ns =
-		sw_min64(2 * s->again_wait_ns, s->srv->params.retry_max);
-	s->again_at_ns = s->srv->now_ns + s->again_wait_ns;
-	return s->again_at_ns;
+		sw_job_kill(s->job, fault.key, h->round,
+			sw_fault_death(fault.err), fault.text);
 }
 
 /* What rank @i does, and what rank @first, the first of the round, began. */

@@ -96,8 +96,11 @@ static inline bool sw_type_is_data(uint8_t type)
  * (engine/peer/control.h), and so exactly once and in order? */
 static inline bool sw_type_is_ordered(uint8_t type)
 {
-	return type == SW_STATUS || type == SW_TUNE || type == SW_DECLARE ||
-	       type == SW_DECLARED;
+	const uint32_t types = 1u << SW_STATUS | 1u << SW_TUNE |
+			       1u << SW_DECLARE | 1u << SW_DECLARED |
+			       1u << SW_END | 1u << SW_CLOSE;
+
+	return types >> type % 32 & 1;
 }
 
 /* The largest payload of such a message, which fits the smallest payload class.

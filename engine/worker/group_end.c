@@ -3,8 +3,7 @@
  *
  * If something of a stream is open, the stream is dead from then on, as if
  * members had called it differently (mismatch.c); otherwise it is forgotten.
- * The worker repeats either to the servers until they confirm it, and servers
- * tell the other members.
+ * The worker tells the servers either, and servers tell the other members.
  */
 #include <stdio.h>
 #include <string.h>

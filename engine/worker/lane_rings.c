@@ -222,7 +222,6 @@ static uint32_t take_reports(struct sw_worker *w, struct sw_lane *lane)
 uint32_t sw_worker_take(struct sw_worker *w)
 {
 	uint32_t n = w->left_by_ns ? sw_rounds_end(w) : sw_dead_work(w);
-	uint32_t n_gone;
 
 	if (w->lane_i)
 		return n + take_commands(w) + sw_stream_gone_work(w);
@@ -232,8 +231,5 @@ uint32_t sw_worker_take(struct sw_worker *w)
 	for (uint32_t i = 0; i < w->n_others; i++)
 		n += take_reports(w, &w->lanes[i]);
 	n += sw_granules_tell(w);
-	n_gone = sw_stream_gone_work(w);
-	if (n_gone)
-		sw_link_take_aside(w);
-	return n + n_gone;
+	return n + sw_stream_gone_work(w);
 }

@@ -23,9 +23,12 @@ static bool has_request(const struct sw_worker *w, const struct sw_link *l)
 	case SW_LINK_JOIN:
 		return true;
 	case SW_LINK_LEAVING:
-		/* A server that did not know a tensor to be dead would tell who
-		 * waits for it that we left. */
-		return w->fault.err || !sw_link_owes_dead(l);
+		/* A server that does not know a tensor to be dead, or a stream
+		 * to be closed, tells members that wait for it that we left. */
+		return w->fault.err ||
+		       (sw_link_is_acked(l) &&
+			       (l->server_i ||
+				       sw_bitmap_is_empty(&w->closing)));
 	case SW_LINK_OPEN:
 	case SW_LINK_IDLE:
 	case SW_LINK_CLOSED:

@@ -261,25 +261,21 @@ static void on_refused_tensor(
 		sw_tensor_kill(w, t, 1, sw_fault_death(err), text);
 }
 
-static void take_declared(struct sw_worker *w, struct sw_link *l,
-	const uint8_t *payload, uint32_t len)
+static void on_declared(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
 {
 	struct sw_declared d;
 	uint32_t n_keys = 0;
 
 	memcpy(&d, payload, sizeof(d));
 	if (l->state != SW_LINK_OPEN || !d.n || d.n > l->n_asked ||
-		len != sizeof(d) + 8u * d.n + (d.refused ? SW_TEXT_MAX : 0)) {
+		h->payload_len !=
+			sizeof(d) + 8u * d.n + (d.refused ? SW_TEXT_MAX : 0)) {
 		sw_count(&w->stats.rx_state, 1);
 		return;
 	}
 	if (l->server_i == 0)
 		n_keys = d.refused ? d.n - 1u : d.n;
-	if (sw_tensors_are_early(w, payload + sizeof(d), n_keys)) {
-		memmove(w->aside, payload, len);
-		w->aside_len = (uint16_t)len;
-		return;
-	}
 	for (uint32_t i = 0; i < n_keys; i++) {
 		const uint8_t *p = payload + sizeof(d) + 4 * i;
 		uint32_t key = sw_load32(p);
@@ -309,24 +305,6 @@ static void take_declared(struct sw_worker *w, struct sw_link *l,
 		sw_lane_admitted(w);
 }
 
-static void on_declared(struct sw_worker *w, struct sw_link *l,
-	const struct sw_header *h, const uint8_t *payload)
-{
-	if (l->server_i == 0 && w->aside_len) /* one for each DECLARE */
-		sw_count(&w->stats.rx_state, 1);
-	else
-		take_declared(w, l, payload, h->payload_len);
-}
-
-void sw_link_take_aside(struct sw_worker *w)
-{
-	uint32_t len = w->aside_len;
-
-	w->aside_len = 0;
-	if (len && !sw_worker_end_of(w))
-		take_declared(w, &w->links[0], w->aside, len);
-}
-
 static void (*const handlers[SW_N_TYPES])(struct sw_worker *, struct sw_link *,
 	const struct sw_header *, const uint8_t *) = {
 	[SW_COOKIE] = on_cookie,
@@ -336,7 +314,6 @@ static void (*const handlers[SW_N_TYPES])(struct sw_worker *, struct sw_link *,
 	[SW_LEFT] = on_left,
 	[SW_ERROR] = on_error,
 	[SW_END] = sw_link_on_end,
-	[SW_CLOSE] = sw_link_on_end,
 };
 
 bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
@@ -369,7 +346,6 @@ uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l)
 
 	if (!sw_link_has_session(l))
 		return at;
-	at = sw_min64(at, sw_link_tick_dead(w, l));
 	why = sw_peer_tick_control(&l->peer, w->due, &w->params, w->now_ns);
 	if (!why)
 		why = sw_peer_why_dead(&l->peer, &w->params, w->now_ns);

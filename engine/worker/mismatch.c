@@ -22,9 +22,9 @@
  * long, is first said to the coordinator: of all that is said to it at the same
  * time it says one to all, so that all members have one sentence.
  *
- * Who knows tells those who may not: a server its members, at once, and each
- * again that pushes, queries or declares the tensor; a worker its servers,
- * until they have said it themselves, and its lanes.
+ * A server tells its members, a worker its lanes and the servers that did not
+ * tell it.  END and CLOSE are messages of the control stream (peer/control.h):
+ * each is owed as a bit and said once.
  */
 #include <stdio.h>
 #include <string.h>
@@ -61,32 +61,19 @@ static void end_if_dead(struct sw_worker *w, struct sw_wtensor *t)
 	sw_sched_run(&w->sched);
 }
 
-/* Its next look at timers says it. */
-static void owe_dead(struct sw_link *l, uint32_t i)
+/* Does the server have chunks of it, and know it from us? */
+static bool is_known(const struct sw_link *l, const struct sw_wtensor *t)
 {
-	sw_bitmap_add(&l->dead, i);
-	l->dead_at_ns = l->worker->now_ns;
-	sw_peer_wake(&l->peer, 0);
+	return t->key != SW_KEY_NONE && t->number < l->n_declared &&
+	       t->parts[l->peer.index].place.n_local;
 }
 
-/* Have all streams of its group been declared at @l? */
-static bool may_close(const struct sw_link *l, const struct sw_wtensor *t)
-{
-	const struct sw_wtensor *u = NULL;
-
-	while ((u = sw_wtensor_kin(l->worker, t, u)))
-		if (u->number >= l->n_declared)
-			return false;
-	return true;
-}
-
-/* The server, if it has chunks of it and knows it from us. */
 static void tell(struct sw_link *l, const struct sw_wtensor *t)
 {
-	if (t->key != SW_KEY_NONE && t->number < l->n_declared &&
-		t->parts[l->peer.index].place.n_local &&
-		(!t->is_closed || may_close(l, t)))
-		owe_dead(l, t->index);
+	if (!is_known(l, t))
+		return;
+	sw_bitmap_add(&l->ends, t->index);
+	sw_link_owe(l->worker, l, SW_OWE_END);
 }
 
 void sw_tensor_tell(struct sw_worker *w, const struct sw_wtensor *t)
@@ -95,20 +82,39 @@ void sw_tensor_tell(struct sw_worker *w, const struct sw_wtensor *t)
 		tell(&w->links[i], t);
 }
 
+void sw_link_close(struct sw_link *l, const struct sw_wtensor *t)
+{
+	struct sw_wtensor *u = NULL;
+
+	while ((u = sw_wtensor_kin(l->worker, t, u)))
+		if (!u->is_closed || u->number >= l->n_declared)
+			return;
+	while ((u = sw_wtensor_kin(l->worker, t, u))) {
+		if (!is_known(l, u) || u->parts[l->peer.index].close_number)
+			continue;
+		sw_bitmap_add(&l->closes, u->index);
+		sw_link_owe(l->worker, l, SW_OWE_END);
+	}
+}
+
+bool sw_link_knows_closed(const struct sw_link *l, const struct sw_wtensor *t)
+{
+	uint32_t number = t->parts[l->peer.index].close_number;
+
+	return number ? sw_control_has_acked(&l->peer.control, number)
+		      : t->number < l->n_declared && !is_known(l, t);
+}
+
 void sw_link_declared(struct sw_link *l, uint32_t n)
 {
-	struct sw_worker *w = l->worker;
-
 	while (l->n_declared != n) {
 		const struct sw_wtensor *t =
-			sw_wtensor_numbered(w, l->n_declared++);
-		const struct sw_wtensor *u = NULL;
+			sw_wtensor_numbered(l->worker, l->n_declared++);
 
-		if (!t->stream && t->dead_from)
+		if (t->dead_from)
 			tell(l, t);
-		while ((t->dead_from || t->is_closed) &&
-			(u = sw_wtensor_kin(w, t, u)))
-			tell(l, u);
+		if (t->is_closed && l->server_i)
+			sw_link_close(l, t);
 	}
 }
 
@@ -120,10 +126,9 @@ static bool kill_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 
 	if (t->mode != SW_MODE_SYNC || !round)
 		round = 1; /* there is no round that all are in */
-	/* Once; or twice, where somebody named a round that is to come, and
-	 * then this one. */
+	/* Of rounds that are to come the lowest counts. */
 	if (sw_worker_end_of(w) || sw_wtensor_is_dead(t, now) || t->is_closed ||
-		(t->dead_from && (int32_t)(round - now) > 0))
+		(t->dead_from && (int32_t)(round - t->dead_from) >= 0))
 		return false;
 	snprintf(t->why, sizeof(t->why), "%s", why);
 	t->death = death;
@@ -153,24 +158,20 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 			kill_one(w, u, 1, death, t->why);
 }
 
-/* Of one whose key is known; another lane through lane 0.  Until the
- * coordinator says it back, or something else that was said to it before. */
+/* Propose the end of a stream whose key is known; other lanes do so through
+ * lane 0.  It ends when the coordinator says so, or names another reason that
+ * came first. */
 static void ask_coordinator(
 	struct sw_worker *w, struct sw_wtensor *t, int death, const char *why)
 {
-	struct sw_link *l = &w->links[0];
-	bool was_said =
-		w->lane_i ? t->death != 0 : sw_bitmap_has(&l->dead, t->index);
-
-	if (t->dead_from || was_said)
+	if (t->dead_from || t->death)
 		return;
 	snprintf(t->why, sizeof(t->why), "%s", why);
 	t->death = death;
-	if (w->lane_i) {
+	if (w->lane_i)
 		sw_lane_dead(w, t);
-		return;
-	}
-	owe_dead(l, t->index);
+	else
+		tell(&w->links[0], t);
 }
 
 void sw_stream_propose(
@@ -318,67 +319,63 @@ void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 {
 	struct sw_fault fault;
 	struct sw_wtensor *t;
-	bool is_closed;
-	uint32_t i;
 
 	memcpy(&fault, payload, sizeof(fault));
 	sw_text_clean(fault.text, sizeof(fault.text));
 	t = sw_tensor_of_key(w, fault.key);
-	if (!t)
-		return; /* it will be said again when we push it */
-	i = t->index;
+	if (!t || t->is_closed)
+		return; /* it is refused when it is declared, or over */
 	if (t->stream)
 		sw_wgroup_name(w, &t->stream->group, fault.text);
-	is_closed = t->is_closed;
-	if (t->stream && l->server_i && !t->dead_from && !is_closed) {
+	if (t->stream && l->server_i && !t->dead_from) {
 		ask_coordinator(w, t, sw_fault_death(fault.err), fault.text);
 		return;
 	}
-	if (!is_closed)
-		sw_tensor_kill(
-			w, t, h->round, sw_fault_death(fault.err), fault.text);
-	if (is_closed ? h->type == SW_CLOSE : sw_bitmap_has(&l->told, i)) {
-		sw_bitmap_remove(&l->dead, i);
-	} else { /* each server learns from us that we know */
-		tell(l, t);
-	}
-	if (l->state == SW_LINK_LEAVING && !sw_link_owes_dead(l))
-		sw_link_request(w, l); /* LEAVE has waited for that */
+	sw_tensor_kill(w, t, h->round, sw_fault_death(fault.err), fault.text);
+	if (t->stream || t->dead_from == h->round)
+		sw_bitmap_remove(&l->ends, t->index); /* the server knows */
 }
 
-uint64_t sw_link_tick_dead(struct sw_worker *w, struct sw_link *l)
+/* CLOSE of @t leaves.  The coordinator gets it last, closes all streams of the
+ * group, and may give the indices of their keys again. */
+static void note_close(struct sw_link *l, const struct sw_wtensor *t)
 {
-	if (!sw_link_owes_dead(l))
-		return UINT64_MAX;
-	if (w->now_ns < l->dead_at_ns)
-		return l->dead_at_ns;
-	l->dead_at_ns = w->now_ns + w->params.query_max;
-	sw_link_owe(w, l, SW_OWE_END);
-	return l->dead_at_ns;
+	struct sw_worker *w = l->worker;
+	struct sw_wtensor *u = NULL;
+
+	t->parts[l->peer.index].close_number =
+		sw_control_next(&l->peer.control);
+	while (!l->server_i && (u = sw_wtensor_kin(w, t, u)))
+		if (u->key != SW_KEY_NONE &&
+			w->by_key[sw_key_index(u->key)] == u->index)
+			w->by_key[sw_key_index(u->key)] = SW_KEY_NONE;
 }
 
+/* ENDs first: CLOSE ends what is said of a stream. */
 uint32_t sw_link_build_end(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
-	uint32_t i = sw_bitmap_next(&l->dead, l->dead_turn);
+	bool is_end = !sw_bitmap_is_empty(&l->ends);
+	struct sw_bitmap *set = is_end ? &l->ends : &l->closes;
+	uint32_t i = sw_bitmap_first(set);
 	struct sw_fault fault = {.rank = w->rank};
 	const struct sw_wtensor *t;
 
 	if (i == SW_BITMAP_NONE)
-		i = sw_bitmap_first(&l->dead);
-	if (i == SW_BITMAP_NONE)
 		return 0;
+	sw_bitmap_remove(set, i);
+	if (!sw_bitmap_is_empty(&l->ends) || !sw_bitmap_is_empty(&l->closes))
+		sw_link_owe(w, l, SW_OWE_END);
 	t = &w->tensors[i];
-	if (sw_bitmap_next(&l->dead, i + 1) != SW_BITMAP_NONE)
-		sw_link_owe(w, l, SW_OWE_END); /* it is next */
-	l->dead_turn = i + 1;
-	sw_bitmap_add(&l->told, i);
+	h->type = is_end ? SW_END : SW_CLOSE;
 	fault.key = t->key;
-	fault.err = (int16_t)t->death;
-	memcpy(fault.text, t->why, sizeof(fault.text));
-	h->type = t->is_closed && may_close(l, t) ? SW_CLOSE : SW_END;
-	if (h->type == SW_END)
+	if (is_end) {
 		h->round = t->dead_from ? t->dead_from : 1;
+		fault.err = (int16_t)t->death;
+		memcpy(fault.text, t->why, sizeof(fault.text));
+	} else {
+		note_close(l, t);
+	}
 	memcpy(w->payload, &fault, sizeof(fault));
 	return sizeof(fault);
 }

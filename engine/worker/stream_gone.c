@@ -1,11 +1,12 @@
 /* stream_gone.c - free the streams that all local ranks have closed.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Each lane forgets a stream when nothing of it is open there and all its
- * servers have confirmed that it is closed; lane 0 does so last.  Then the
- * control thread frees the stream's memory, and another stream may take its
- * index and that of its key.  Frames that still come under the old key are
- * acknowledged and ignored.
+ * Each lane forgets a stream when nothing of it is open there and its servers
+ * have acknowledged CLOSE.  Lane 0 does so last, and tells the coordinator
+ * then: the coordinator may give the index of the key to another stream, and a
+ * lane or a server that still had the old one could not take it.  The control
+ * thread frees the stream's memory.  Frames that still come under the old key
+ * are acknowledged and ignored.
  */
 #include "engine/worker/stream.h"
 
@@ -15,7 +16,9 @@ void sw_tensor_closed(struct sw_worker *w, struct sw_wtensor *t)
 {
 	t->is_closed = true;
 	sw_bitmap_add(&w->closing, t->index);
-	sw_tensor_tell(w, t);
+	for (uint32_t i = 0; i < w->n_links; i++)
+		if (w->links[i].server_i)
+			sw_link_close(&w->links[i], t);
 }
 
 /* Have all local ranks closed it?  Ranks that are gone count as closed. */
@@ -57,18 +60,17 @@ void sw_stream_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 	sw_stream_check_left(w, t);
 }
 
-/* Has this lane nothing to do with it any more? */
+/* Has this lane nothing to do with it any more, and do its servers know, but
+ * for the coordinator? */
 static bool is_through(const struct sw_worker *w, const struct sw_wtensor *t)
 {
-	if (t->is_open || t->n_lanes || sw_bitmap_has(&w->dying, t->index))
+	if (!t->is_closed || t->is_open || t->n_lanes ||
+		sw_bitmap_has(&w->dying, t->index))
 		return false;
-	for (uint32_t i = 0; i < w->n_links; i++) {
-		const struct sw_link *l = &w->links[i];
-
-		if (t->number >= l->n_declared ||
-			sw_bitmap_has(&l->dead, t->index))
+	for (uint32_t i = 0; i < w->n_links; i++)
+		if (w->links[i].server_i &&
+			!sw_link_knows_closed(&w->links[i], t))
 			return false;
-	}
 	return true;
 }
 
@@ -83,17 +85,34 @@ static bool have_others(const struct sw_worker *w, const struct sw_wtensor *t)
 	return true;
 }
 
+/* Lane 0: is the group of @t closed at the coordinator?  That is the last thing
+ * that happens to it, since the coordinator may give its keys' indices again.
+ */
+static bool is_closed_last(struct sw_worker *w, const struct sw_wtensor *t)
+{
+	struct sw_link *l = &w->links[0];
+	const struct sw_wtensor *u = NULL;
+
+	if (t->parts[0].close_number)
+		return true;
+	while ((u = sw_wtensor_kin(w, t, u)))
+		if (!is_through(w, u) || !have_others(w, u))
+			return false;
+	sw_link_close(l, t);
+	return sw_link_knows_closed(l, t);
+}
+
 static void forget(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t i = t->index;
 
 	if (t->key != SW_KEY_NONE) {
-		w->by_key[sw_key_index(t->key)] = SW_KEY_NONE;
+		/* lane 0 has no key since the coordinator was told */
+		if (w->lane_i)
+			w->by_key[sw_key_index(t->key)] = SW_KEY_NONE;
 		sw_todo_forget(w, t);
 	}
 	sw_stream_remove(w, t);
-	for (uint32_t l = 0; l < w->n_links; l++)
-		sw_bitmap_remove(&w->links[l].told, i);
 	w->n_dead -= t->dead_from != 0;
 	sw_bitmap_remove(&w->closing, i);
 	sw_bitmap_remove(&w->lacking, i);
@@ -106,22 +125,42 @@ static void forget(struct sw_worker *w, struct sw_wtensor *t)
 		w->events.gone(w->events.ctx, t->id);
 }
 
+/* This member leaves the job: the coordinator need not wait for anything. */
+static bool close_to_leave(struct sw_worker *w, struct sw_wtensor *t)
+{
+	struct sw_link *l = &w->links[0];
+
+	sw_link_close(l, t);
+	if (sw_bitmap_has(&l->closes, t->index))
+		return false;
+	sw_bitmap_remove(&w->closing, t->index);
+	sw_peer_wake(&l->peer, 0); /* LEAVE may have waited for it */
+	return true;
+}
+
+/* Is it over here?  Then forget it. */
+static bool work_on(struct sw_worker *w, struct sw_wtensor *t)
+{
+	if (w->left_by_ns && !w->lane_i)
+		return close_to_leave(w, t);
+	if (!is_through(w, t) || !have_others(w, t) ||
+		(!w->lane_i && !is_closed_last(w, t)))
+		return false;
+	forget(w, t);
+	return true;
+}
+
 uint32_t sw_stream_gone_work(struct sw_worker *w)
 {
 	uint32_t n = 0;
 
 	for (uint32_t looks = 0; looks < LOOK_MAX; looks++) {
 		uint32_t i = sw_bitmap_next(&w->closing, w->close_turn);
-		struct sw_wtensor *t;
 
 		w->close_turn = i == SW_BITMAP_NONE ? 0 : i + 1;
 		if (i == SW_BITMAP_NONE)
 			break;
-		t = &w->tensors[i];
-		if (is_through(w, t) && have_others(w, t)) {
-			forget(w, t);
-			n++;
-		}
+		n += work_on(w, &w->tensors[i]);
 	}
 	if (n)
 		sw_todo_renumber(w);

@@ -111,20 +111,6 @@ static struct sw_place place_at(const struct sw_worker *w,
 				   w->links[l].server_i);
 }
 
-bool sw_tensors_are_early(
-	const struct sw_worker *w, const uint8_t *keys, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t key = sw_load32(keys + 4 * i);
-		uint32_t at = w->by_key[sw_key_index(key)];
-
-		if (at != SW_KEY_NONE && w->tensors[at].is_closed &&
-			w->tensors[at].key < key)
-			return true;
-	}
-	return false;
-}
-
 int sw_tensors_keyed(
 	struct sw_worker *w, struct sw_wtensor *t, uint32_t key, uint32_t first)
 {

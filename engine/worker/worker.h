@@ -190,10 +190,6 @@ struct sw_worker {
 	struct sw_wtensor *tensors;
 	uint16_t by_number[SW_TENSORS]; /* modulo that: an index */
 	uint32_t n_tensors, n_admitted;
-	/* The coordinator's DECLARED, put aside while a closed stream still has
-	 * the index of one of its keys; length 0: none. */
-	uint16_t aside_len;
-	uint8_t aside[SW_ORDERED_MAX];
 	/* Of their indices: of which something is open; and those of which
 	 * sw_worker_take does some in each turn: dead streams that end
 	 * (mismatch.c), what may lack a local rank that is gone (deaths.c),

@@ -55,11 +55,9 @@ struct sw_link {
 	uint32_t query_order, query_local, query_stream;
 	struct sw_query queries[SW_QUERY_MAX];
 	uint32_t n_blocked; /* streams that wait for its window to move */
-	/* Dead tensors of which the server has not said yet that it knows. */
-	struct sw_bitmap dead;
-	struct sw_bitmap told; /* of which it was told */
-	uint32_t dead_turn;    /* where the next END or CLOSE goes on */
-	uint64_t dead_at_ns;
+	/* Tensors of which the server is owed END, and streams by which it is
+	 * owed CLOSE of their groups. */
+	struct sw_bitmap ends, closes;
 	uint64_t words[SW_LINK_WORDS]; /* of these sets */
 	uint16_t udp;                  /* of the server, for messages */
 	char name[SW_NAME_MAX];
@@ -164,9 +162,12 @@ uint64_t sw_link_tick_request(struct sw_worker *w, struct sw_link *l);
  * look again. */
 uint64_t sw_link_tick_rest(struct sw_worker *w, struct sw_link *l);
 
-static inline bool sw_link_owes_dead(const struct sw_link *l)
+/* sw_link_is_acked - has the server acknowledged all ENDs and CLOSEs that it
+ * was owed? */
+static inline bool sw_link_is_acked(const struct sw_link *l)
 {
-	return !sw_bitmap_is_empty(&l->dead);
+	return sw_bitmap_is_empty(&l->ends) && sw_bitmap_is_empty(&l->closes) &&
+	       sw_control_is_idle(&l->peer.control);
 }
 
 /* --- link_rx.c: what it answers --- */
@@ -175,10 +176,6 @@ static inline bool sw_link_owes_dead(const struct sw_link *l)
  * payload's CRC were checked.  Returns false when it is none of those. */
 bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload);
-
-/* sw_link_take_aside - apply the DECLARED that was put aside, if there is one
- * and the indices of its keys are free now.  Call it when a stream has gone. */
-void sw_link_take_aside(struct sw_worker *w);
 
 /* sw_link_tick - timers of the handshake and of liveness. */
 uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);
@@ -207,20 +204,23 @@ uint32_t sw_dead_work(struct sw_worker *w);
  * (w->is_still). */
 bool sw_stream_compare(struct sw_worker *w, struct sw_wtensor *t);
 
-/* sw_tensor_tell - say to its servers that it is dead, or closed, until they
- * have said so themselves; to each when it has been declared there, and that it
- * is closed when all streams of its group have been: the server could not know
- * later ones to be closed, once all members have closed the others.
- * sw_link_declared - @n in all have been declared at @l. */
+/* sw_tensor_tell - owe END of it to its servers, to each when it has been
+ * declared there.
+ * sw_link_declared - @n in all have been declared at @l.
+ * sw_link_close - owe the server CLOSE of the group of stream @t, if this
+ * member has closed all of its streams and all have been declared there: the
+ * server closes what it knows. */
 void sw_tensor_tell(struct sw_worker *w, const struct sw_wtensor *t);
 void sw_link_declared(struct sw_link *l, uint32_t n);
+void sw_link_close(struct sw_link *l, const struct sw_wtensor *t);
 
-/* sw_link_on_end - END or CLOSE: a server says that a tensor is dead, or that
- * this member has closed a stream. */
+/* sw_link_knows_closed - has the server acknowledged CLOSE of stream @t, or
+ * does it not know the stream? */
+bool sw_link_knows_closed(const struct sw_link *l, const struct sw_wtensor *t);
+
+/* sw_link_on_end - END: a server says that a tensor is dead. */
 void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload);
-/* sw_link_tick_dead - say again what the server does not know yet. */
-uint64_t sw_link_tick_dead(struct sw_worker *w, struct sw_link *l);
 /* sw_link_build_end - build the next END or CLOSE; returns 0 if none is due. */
 uint32_t sw_link_build_end(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
@@ -229,11 +229,7 @@ uint32_t sw_link_build_end(
 
 int sw_tensors_open(struct sw_worker *w);
 void sw_tensors_close(struct sw_worker *w);
-/* sw_tensors_are_early - is one of @n keys at an index whose stream is closed,
- * but has not gone here?  sw_tensors_keyed - link 0 gave the tensor its key and
- * its place. */
-bool sw_tensors_are_early(
-	const struct sw_worker *w, const uint8_t *keys, uint32_t n);
+/* sw_tensors_keyed - link 0 gave the tensor its key and its place. */
 int sw_tensors_keyed(struct sw_worker *w, struct sw_wtensor *t, uint32_t key,
 	uint32_t first);
 /* sw_tensors_are_admitted - by all servers, in all lanes. */

@@ -27,7 +27,7 @@ static void end(struct sw_worker *w, int err, uint32_t key, const char *text)
 
 		l->state = l->state == SW_LINK_OPEN ? SW_LINK_LEAVING
 						    : SW_LINK_CLOSED;
-		l->dead_at_ns = w->now_ns;
+		l->peer.owed &= ~(1u << SW_OWE_DECLARE);
 		sw_link_request(w, l);
 		sw_link_touch(l);
 	}

@@ -35,8 +35,8 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 
 	for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
 		words = sw_bitmap_init(&l->sets[s], SW_ORDERS, words);
-	words = sw_bitmap_init(&l->dead, SW_TENSORS, words);
-	words = sw_bitmap_init(&l->told, SW_TENSORS, words);
+	words = sw_bitmap_init(&l->ends, SW_TENSORS, words);
+	words = sw_bitmap_init(&l->closes, SW_TENSORS, words);
 	assert(words == l->words + SW_LINK_WORDS);
 	l->worker = w;
 	l->peer.index = i;

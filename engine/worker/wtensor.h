@@ -46,6 +46,9 @@ struct sw_part {
 	uint32_t from, n_awaited; /* quanta of results that are to come */
 	uint32_t turn_step; /* of a local chunk in its key, 2^32 over all */
 	uint32_t n_todo;    /* in SW_TODO */
+	/* Of the message with CLOSE of the stream's group; 0: it has not left.
+	 */
+	uint32_t close_number;
 	struct sw_bitmap sets[SW_N_TODO_SETS];
 };
 

@@ -49,7 +49,7 @@ OFF_PATH = {
     ("engine/server/job.c", "number"): "the same, when all know the last",
     ("engine/worker/lane.c", "tell_line"): "a line for a person",
     ("engine/worker/link_rx.c", "bury"): "the end of a job, its server silent",
-    ("engine/worker/link_rx.c", "take_declared"): "the coordinator's keys: all memory",
+    ("engine/worker/link_rx.c", "on_declared"): "the coordinator's keys: all memory",
     ("engine/worker/link_rx.c", "on_refused"): "the end of a job, with its reason",
     ("engine/worker/mismatch.c", "sw_tensor_kill"): "the end of a tensor, with its reason",
     ("engine/worker/mismatch.c", "ask_coordinator"): "the same",

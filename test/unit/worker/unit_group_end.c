@@ -129,7 +129,7 @@ static void dead__ends_between_two_turns(void **state)
 
 /* --- aborted --- */
 
-static void abort__says_it_until_it_is_confirmed(void **state)
+static void abort__says_it_until_it_is_acknowledged(void **state)
 {
 	struct worker_rig *r = open_one();
 
@@ -140,10 +140,9 @@ static void abort__says_it_until_it_is_confirmed(void **state)
 	wrig_tick(r, 0);
 	assert_string_equal(
 		wrig_tx(r), "s0 END k0 r1 " WHY "; s0 END k1 r1 " WHY);
-	confirm(r, GA, 1, WHY);
 	wrig_tick(r, 200 * SW_MS);
-	assert_string_equal(wrig_tx(r), "s0 END k1 r1 " WHY);
-	confirm(r, GB, 1, WHY);
+	assert_contains(wrig_tx(r), "s0 END k0 r1 " WHY "; s0 END k1 r1 " WHY);
+	peer_keepalive(&r->s[0]);
 	wrig_tick(r, 200 * SW_MS);
 	assert_null(strstr(wrig_tx(r), "END"));
 	sw_worker_abort(&r->w, GA, 0, SW_EABORTED, "again");
@@ -307,11 +306,11 @@ static void decide__what_another_server_says(void **state)
 	server_says(r, 1, SW_EMISMATCH, "rank 1 calls a, rank 0 b");
 	assert_string_equal(wrig_events(r), "");
 	wrig_tick(r, 0);
-	assert_string_equal(
-		wrig_tx(r), "s0 END k0 r1 rank 1 calls a, rank 0 b");
+	assert_string_equal(wrig_tx(r),
+		"s0 END k0 r1 rank 1 calls a, rank 0 b; s1 KEEPALIVE");
 	server_says(r, 1, SW_EMISMATCH, "rank 1 calls a, rank 0 b");
 	wrig_tick(r, 0);
-	assert_string_equal(wrig_tx(r), "");
+	assert_string_equal(wrig_tx(r), "s1 KEEPALIVE");
 	server_says(r, 0, SW_EMISMATCH, "rank 0 calls b, rank 1 a");
 	assert_string_equal(wrig_events(r), "done t0 #0 SW_EMISMATCH w0");
 	assert_string_equal(
@@ -321,22 +320,21 @@ static void decide__what_another_server_says(void **state)
 
 /* --- closed --- */
 
-static void close__is_said_until_it_is_confirmed(void **state)
+static void close__is_said_until_it_is_acknowledged(void **state)
 {
 	struct worker_rig *r = open_one();
 
 	sw_worker_close_group(&r->w, GA, 0);
-	wrig_tick(r, 0);
-	assert_string_equal(wrig_tx(r), "s0 CLOSE k0 ; s0 CLOSE k1 ");
-	confirm(r, GA, 1, "they differ"); /* said before ours came */
-	confirm(r, GB, 0, "");
-	wrig_tick(r, 200 * SW_MS);
-	assert_string_equal(wrig_tx(r), "s0 CLOSE k0 ");
-	confirm(r, GA, 0, "they differ");
-	wrig_tick(r, 200 * SW_MS);
-	assert_null(strstr(wrig_tx(r), "END"));
-	assert_string_equal(wrig_events(r), "");
 	assert_int_equal(call(r, GA, 0), SW_ECLOSED);
+	confirm(r, GA, 1, "they differ"); /* said before ours came */
+	sw_worker_take(&r->w);
+	assert_string_equal(wrig_tx(r), "s0 CLOSE k0 ; s0 CLOSE k1 ");
+	wrig_tick(r, 200 * SW_MS);
+	assert_contains(wrig_tx(r), "s0 CLOSE k0 ; s0 CLOSE k1 ");
+	peer_keepalive(&r->s[0]);
+	wrig_tick(r, 200 * SW_MS);
+	assert_null(strstr(wrig_tx(r), "CLOSE"));
+	assert_string_equal(wrig_events(r), "");
 	assert_int_equal(call(r, HA, 0), 0);
 	sw_worker_close_group(&r->w, GA, 0);
 	wrig_tick(r, 200 * SW_MS);
@@ -369,14 +367,17 @@ static void close__late_frames(void **state)
 static void close__with_work_open(void **state)
 {
 	struct worker_rig *r = open_one();
+	const char *text;
 
 	call(r, GB, 0);
 	wrig_tx(r);
 	sw_worker_close_group(&r->w, GA, 0);
 	assert_string_equal(wrig_events(r), "done t1 #10 SW_EABORTED w0");
-	wrig_tick(r, 0);
-	assert_contains(wrig_tx(r), "s0 CLOSE k1 stream g/b: rank 0 "
-				    "closed the group with work open");
+	sw_worker_take(&r->w);
+	text = wrig_tx(r);
+	assert_contains(text, "s0 END k1 r1 stream g/b: rank 0 closed the "
+			      "group with work open");
+	assert_contains(text, "s0 CLOSE k0 ; s0 CLOSE k1 ");
 	wrig_close(r);
 }
 
@@ -390,7 +391,7 @@ static void close__by_local_ranks(void **state)
 	assert_string_equal(wrig_tx(r), "");
 	assert_int_equal(call(r, GA, 1), SW_ECLOSED);
 	sw_worker_close_group(&r->w, GB, 0);
-	wrig_tick(r, 0);
+	sw_worker_take(&r->w);
 	assert_string_equal(wrig_tx(r), "s0 CLOSE k0 ; s0 CLOSE k1 ");
 	wrig_close(r);
 }
@@ -434,8 +435,13 @@ static void close__then_leave(void **state)
 	sw_worker_close_group(&r->w, HA, 0);
 	sw_worker_leave(&r->w, 0, NULL);
 	wrig_tick(r, 0);
+	assert_string_equal(wrig_tx(r), "");
+	sw_worker_take(&r->w);
 	assert_string_equal(wrig_tx(r), "s0 CLOSE k2 ");
-	confirm(r, HA, 0, "");
+	sw_worker_take(&r->w);
+	wrig_tick(r, 0);
+	assert_string_equal(wrig_tx(r), "");
+	peer_keepalive(&r->s[0]);
 	wrig_tick(r, 0);
 	assert_contains(wrig_tx(r), "s0 LEAVE");
 	wrig_close(r);
@@ -446,14 +452,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dead__all_streams_of_the_group),
 		cmocka_unit_test(dead__ends_between_two_turns),
-		cmocka_unit_test(abort__says_it_until_it_is_confirmed),
+		cmocka_unit_test(abort__says_it_until_it_is_acknowledged),
 		cmocka_unit_test(abort__of_what_is_no_stream),
 		cmocka_unit_test(end__by_who_is_not_in_it),
 		cmocka_unit_test(abort__names_who_is_missing),
 		cmocka_unit_test(abort__says_the_name),
 		cmocka_unit_test(decide__who_has_waited_too_long),
 		cmocka_unit_test(decide__what_another_server_says),
-		cmocka_unit_test(close__is_said_until_it_is_confirmed),
+		cmocka_unit_test(close__is_said_until_it_is_acknowledged),
 		cmocka_unit_test(close__late_frames),
 		cmocka_unit_test(close__with_work_open),
 		cmocka_unit_test(close__by_local_ranks),
