@@ -196,9 +196,9 @@ def test_bad_lists_of_servers():
         for server in "server agent0", "server agent1":
             ini[server] = ini.pop(server)
         ini["server agent0"] = ini.pop("server agent0")
-    refuse(lambda ini: ini["job"].update(rank=1),
-           r"server agent0.*number 1 of the list, but rank 1 must be number 2")
-    refuse(swap, r"server agent0.*number 2 of the list, but rank 0 must be number 1")
+    refuse(lambda ini: ini["job"].update(agent=1),
+           r"server agent0.*number 1 of the list, but agent 1 must be number 2")
+    refuse(swap, r"server agent0.*number 2 of the list, but agent 0 must be number 1")
     refuse(lambda ini: ini.pop("server agent0"),
            r"1 \[server NAME\] for 2 agents")
     refuse(lambda ini: ini["server agent0"].update(ip="10.77.0.3"),

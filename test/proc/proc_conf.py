@@ -101,7 +101,7 @@ def test_rank_beyond_agents():
     with Net(agents=1) as net:
         net.ini["agent0"]["job"]["agent"] = 1
         net.launch("agent0")
-        net.daemons.pop("agent0").wait_error(r"agent0\.ini.*rank", code=1)
+        net.daemons.pop("agent0").wait_error(r"agent0\.ini:\d+: \[job\] agent: 1 is too large", code=1)
 
 
 def test_other_role():

@@ -15,7 +15,7 @@ def two_jobs():
     net = Net(agents=4)
     for name, agents in (("red", RED), ("blue", BLUE)):
         for rank, agent in enumerate(agents):
-            net.ini[agent]["job"].update(name=name, agents=2, rank=rank)
+            net.ini[agent]["job"].update(name=name, agents=2, agent=rank)
     return net
 
 

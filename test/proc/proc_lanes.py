@@ -200,7 +200,7 @@ def test_two_jobs():
     """Two agents of another job each, on the servers of both."""
     with Net(agents=2, servers=1, lcores=2, lanes=(2, 2)) as net:
         for i, name in enumerate(net.agents):
-            net.ini[name]["job"].update(name=f"job{i}", agents=1, rank=0)
+            net.ini[name]["job"].update(name=f"job{i}", agents=1, agent=0)
         net.start_all()
         all_steps(net, 2, 10, *TENSORS)
 

@@ -121,7 +121,7 @@ def ranks_of_agents(net, launcher):
     """Agents get rank and number of agents from the launcher."""
     agents = agents_of(net, launcher, lambda i: {})
     for rank in range(N):
-        agents.await_text(rf"rank {rank} of {N}\) is ready", SHORT_S,
+        agents.await_text(rf"agent {rank} of {N}\) is ready", SHORT_S,
                           lambda: agents.log() + agents.out())
     check_sums(clients_of(net, launcher, "clients", "./agent$R.sock"))
     # each at the other's agent

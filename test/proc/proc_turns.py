@@ -25,7 +25,7 @@ LIMITS = ("100us", "1ms", "10ms")
 def two_jobs():
     net = Net(agents=3, quota="16GiB",
               job={"name": "red", "agents": 2, "dead_after": "2s"})
-    net.ini["agent0"]["job"].update(name="blue", agents=1, rank=0)
+    net.ini["agent0"]["job"].update(name="blue", agents=1, agent=0)
     for rank in (0, 1):
         net.ini[f"agent{1 + rank}"]["job"]["agent"] = rank
         net.ini[f"agent{1 + rank}"]["agent"]["quota"] = "16GiB"

@@ -150,7 +150,7 @@ def test_two_jobs_on_one_server():
     with Lo(agents=4, servers=1) as net:
         for name, agents in (("red", red), ("blue", blue)):
             for rank, agent in enumerate(agents):
-                net.ini[agent]["job"].update(name=name, agents=2, rank=rank)
+                net.ini[agent]["job"].update(name=name, agents=2, agent=rank)
         net.start_all()
         both = [net.client(0, *TENSORS, "--steps", "5", agent=a, name=f"on-{a}")
                 for a in red + blue]
