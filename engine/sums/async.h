@@ -14,7 +14,7 @@
  * never goes back: an answer to round r is built before r + 1 is pushed, one to
  * r + 1 after it was folded.
  *
- * BytePS (OSDI'20) section 5; rule R12 of PROTOCOL.md.
+ * BytePS (OSDI'20) section 5; PROTOCOL.md 7.11.
  */
 #ifndef SW_ENGINE_SUMS_ASYNC_H
 #define SW_ENGINE_SUMS_ASYNC_H

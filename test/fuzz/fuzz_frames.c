@@ -7,7 +7,7 @@
 #include "engine/base/bytes.h"
 #include "sum/sum.h"
 
-/* Offsets in the header (PROTOCOL.md, section 2). */
+/* Offsets in the header (PROTOCOL.md 1). */
 enum { AT_PAYLOAD_LEN = 6, AT_PAYLOAD_CRC = 46, AT_HEAD_CRC = 50 };
 
 static bool is_traced;

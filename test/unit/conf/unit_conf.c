@@ -155,7 +155,7 @@ static void conf_load__both(void **state)
 		{"[server s]\nip = 10.0.0.1\nport = a\n"
 		 "[server t]\nip = 10.0.0.2\nport = a\n",
 			"[server t] ip: is this node and number 2 of the list, "
-			"but rank 0 must be number 1"},
+			"but agent 0 must be number 1"},
 	};
 	struct sw_conf conf;
 	struct said said;

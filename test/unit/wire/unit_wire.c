@@ -307,7 +307,7 @@ static void sizes__answers_are_not_larger(void **state)
 }
 
 /* Of fields of one size side by side two would be exchanged unnoticed, since
- * both ends have the same struct; PROTOCOL.md 3 says where each is. */
+ * both ends have the same struct; PROTOCOL.md 2 says where each is. */
 static void join__keeps_the_layout(void **state)
 {
 	static const struct {
