@@ -168,9 +168,10 @@ def test_asynchronous():
 
 
 def test_killed_rank_is_named():
-    """The others learn of it through sumwire and say who it was."""
-    args = client("--tensor", "t:1000000:f32", "--steps", "2")
-    text = ('[ $RANK = 1 ] && set -- "$@" --misbehave die; exec "$@"')
+    """The others learn of it through sumwire and say who it was.  The agent may
+    still push what the rank submitted last."""
+    args = client("--tensor", "t:1000000:f32", "--steps", "3")
+    text = ('[ $RANK = 1 ] && set -- "$@" --steps 2 --misbehave die; exec "$@"')
     with Run("-np", 2, "--", "sh", "-c", text, "sh", *args) as p:
         p.wait_error(r"rank 1 was killed by signal 9", r"\[0\] error .*EPEER",
                      code=137, limit_s=SHORT_S)
