@@ -27,6 +27,7 @@ DOCUMENTS = {
     "apps/torch/README.md": 500,
     "conf/README.md": 400,
     "pmd/client/README.md": 400,
+    "engine/README.md": 500,
 }
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
