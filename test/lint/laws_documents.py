@@ -28,6 +28,7 @@ DOCUMENTS = {
     "conf/README.md": 400,
     "pmd/client/README.md": 400,
     "engine/README.md": 500,
+    "CONTRIBUTING.md": 1200,
 }
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
