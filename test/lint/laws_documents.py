@@ -29,6 +29,7 @@ DOCUMENTS = {
     "pmd/client/README.md": 400,
     "engine/README.md": 500,
     "CONTRIBUTING.md": 1200,
+    "pmd/host/README.md": 600,
 }
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
