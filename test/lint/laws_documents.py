@@ -30,6 +30,7 @@ DOCUMENTS = {
     "engine/README.md": 500,
     "CONTRIBUTING.md": 1200,
     "pmd/host/README.md": 600,
+    "pmd/dpdk/README.md": 800,
 }
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
