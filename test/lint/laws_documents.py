@@ -31,6 +31,7 @@ DOCUMENTS = {
     "CONTRIBUTING.md": 1200,
     "pmd/host/README.md": 600,
     "pmd/dpdk/README.md": 800,
+    "sum/README.md": 800,
 }
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
