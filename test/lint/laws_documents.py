@@ -32,6 +32,7 @@ DOCUMENTS = {
     "pmd/host/README.md": 600,
     "pmd/dpdk/README.md": 800,
     "sum/README.md": 800,
+    "pmd/cuda/README.md": 600,
 }
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
