@@ -33,6 +33,7 @@ DOCUMENTS = {
     "pmd/dpdk/README.md": 800,
     "sum/README.md": 800,
     "pmd/cuda/README.md": 600,
+    "pmd/lcores/README.md": 400,
 }
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
