@@ -34,6 +34,7 @@ DOCUMENTS = {
     "sum/README.md": 800,
     "pmd/cuda/README.md": 600,
     "pmd/lcores/README.md": 400,
+    "pmd/README.md": 400,
 }
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
