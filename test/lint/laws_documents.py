@@ -35,6 +35,7 @@ DOCUMENTS = {
     "pmd/cuda/README.md": 600,
     "pmd/lcores/README.md": 400,
     "pmd/README.md": 400,
+    "pmd/nccl/README.md": 450,
 }
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
