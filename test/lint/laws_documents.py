@@ -36,6 +36,7 @@ DOCUMENTS = {
     "pmd/lcores/README.md": 400,
     "pmd/README.md": 400,
     "pmd/nccl/README.md": 450,
+    "test/README.md": 800,
 }
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
