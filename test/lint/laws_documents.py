@@ -38,6 +38,7 @@ DOCUMENTS = {
     "pmd/nccl/README.md": 450,
     "test/README.md": 800,
     "test/sim/README.md": 550,
+    "test/model/README.md": 550,
 }
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
