@@ -39,6 +39,7 @@ DOCUMENTS = {
     "test/README.md": 800,
     "test/sim/README.md": 550,
     "test/model/README.md": 550,
+    "test/fuzz/README.md": 450,
 }
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
