@@ -44,6 +44,7 @@ DOCUMENTS = {
     "test/proc/README.md": 450,
     "test/unit/README.md": 450,
     "test/counts/README.md": 450,
+    "test/abi/README.md": 450,
 }
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
