@@ -47,6 +47,7 @@ DOCUMENTS = {
     "test/abi/README.md": 450,
     "test/cuda/README.md": 450,
     "test/topo/README.md": 450,
+    "test/peers/README.md": 450,
 }
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
