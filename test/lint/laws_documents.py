@@ -48,6 +48,7 @@ DOCUMENTS = {
     "test/cuda/README.md": 450,
     "test/topo/README.md": 450,
     "test/peers/README.md": 450,
+    "apps/README.md": 600,
 }
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
