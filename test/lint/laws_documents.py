@@ -49,6 +49,7 @@ DOCUMENTS = {
     "test/topo/README.md": 450,
     "test/peers/README.md": 450,
     "apps/README.md": 600,
+    "apps/lab/README.md": 850,
 }
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
