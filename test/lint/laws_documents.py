@@ -50,6 +50,7 @@ DOCUMENTS = {
     "test/peers/README.md": 450,
     "apps/README.md": 600,
     "apps/lab/README.md": 850,
+    "apps/examples/README.md": 400,
 }
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
