@@ -51,6 +51,7 @@ DOCUMENTS = {
     "apps/README.md": 600,
     "apps/lab/README.md": 850,
     "apps/examples/README.md": 400,
+    "conf/models/README.md": 450,
 }
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
