@@ -52,6 +52,7 @@ DOCUMENTS = {
     "apps/lab/README.md": 850,
     "apps/examples/README.md": 400,
     "conf/models/README.md": 450,
+    "SECURITY.md": 600,
 }
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
