@@ -57,7 +57,7 @@ def case_checkpoint():
 
 def case_port_is_taken():
     """By another job, just now.  All ranks say why there is no agent."""
-    def taken(ip, n):
+    def taken(ip, n, span):
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         sock.bind((ip, 0))
         taken.sock = sock
