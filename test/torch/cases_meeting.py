@@ -155,8 +155,8 @@ def case_port_taken():
     taken, drawn = [], []
     free_port = agents.free_port
 
-    def late(ip, n):
-        port = free_port(ip, n)
+    def late(ip, n, span):
+        port = free_port(ip, n, span)
         drawn.append(port)
         if len(drawn) < 3:
             taken.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
