@@ -32,7 +32,7 @@ enum sw_link_state {
 struct sw_link {
 	struct sw_worker *worker;
 	enum sw_link_state state;
-	/* its place in the list of servers; 0: the coordinator */
+	/* Its place in the list of servers; 0: the coordinator. */
 	uint32_t server_i;
 	uint32_t n_todo;         /* chunks that wait to be pushed there */
 	struct sw_wtensor *next; /* the most urgent tensor with such chunks */
@@ -41,7 +41,7 @@ struct sw_link {
 	struct sw_peer peer; /* its index counts the lane's links */
 	/* The fields below are seldom touched. */
 	uint64_t nonce, cookie;
-	/* when the next request leaves, and the pause after it */
+	/* When the next request leaves, and the pause after it. */
 	uint64_t request_at_ns, request_wait_ns;
 	uint32_t n_cookies;  /* COOKIEs received before the session opened */
 	uint16_t n_probes;   /* source ports tried in this handshake */
@@ -53,13 +53,13 @@ struct sw_link {
 	 * after that the next QUERY leaves; a wait of 0 is set anew from the
 	 * round-trip time. */
 	uint64_t query_from_ns, query_wait_ns;
-	/* when the idle link returns its grant; 0: it is not idle */
+	/* When the idle link returns its grant; 0: it is not idle. */
 	uint64_t rest_at_ns;
 	uint32_t n_queries;
 	/* Where the next QUERY continues: among late results, among streams. */
 	uint32_t query_order, query_local, query_stream;
 	struct sw_query queries[SW_QUERY_MAX];
-	/* streams with chunks that wait for their window here to move */
+	/* Streams with chunks that wait for their window here to move. */
 	uint32_t n_blocked;
 	/* Tensors whose END the server is owed, and streams whose CLOSE it is
 	 * owed. */
