@@ -99,10 +99,10 @@ struct sw_stream_link {
 	bool is_blocked; /* chunks wait for the window to move */
 };
 
-/* One stream's channel between lane 0 and another lane: sets of collectives by
- * their place in lane 0's colls.  The lane that adds to an empty set puts an
- * entry into its ring.  The other lane reads ask, locals, number, turn and
- * first of those begun, which stay stable until it reports them as done. */
+/* One stream's channel between lane 0 and another lane: sets of places in lane
+ * 0's colls.  The lane that adds to an empty set puts an entry into its ring.
+ * The other lane reads ask, locals, number, turn and first of those begun,
+ * which stay stable until it adds them to done. */
 struct sw_stream_lane {
 	/* Sets that the other side has not taken yet. */
 	_Atomic uint64_t begun, done;

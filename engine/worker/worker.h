@@ -87,10 +87,10 @@ struct sw_worker_events {
 	/* From sw_worker_take: all lanes have forgotten stream @tensor, which
 	 * the local ranks have closed.  Call sw_worker_free next. */
 	void (*gone)(void *ctx, uint32_t tensor);
-	/* From sw_worker_take, in each lane: copy what a loopback of this lcore
-	 * holds of the dead stream @key, or what a server there borrows
-	 * (sw_loopback_copy_lent, sw_server_keep_stream), some in each call.
-	 * Returns true when all is copied.  NULL: the lcore has neither. */
+	/* From sw_worker_take, in each lane: copy what this lcore's loopback or
+	 * server borrows of dead stream @key (sw_loopback_copy_lent,
+	 * sw_server_keep_stream), some in each call; true: all is copied.
+	 * NULL: the lcore has neither. */
 	bool (*keep)(void *ctx, uint32_t key);
 	/* From sw_worker_take: granules of growing tensors are summed.  NULL:
 	 * no tensor grows. */
@@ -163,10 +163,9 @@ struct sw_worker {
 	uint64_t joined; /* members that have joined, as the coordinator says */
 	uint64_t started_ns; /* when JOINING began */
 	uint64_t warned_ns;  /* when the last line about waiting left */
-	/* The sweep for tensors without progress, some in each tick: when and
-	 * at which index it continues, how many have stalled so far, which of
-	 * them for the longest (SW_TENSORS: none), and whether a stream waits
-	 * long enough to be compared. */
+	/* The sweep for tensors without progress: when and where it continues,
+	 * how many have stalled, the one stalled longest (SW_TENSORS: none),
+	 * whether a stream has waited for SW_STILL_NS. */
 	struct {
 		uint64_t at_ns;
 		uint32_t next, n, worst;
@@ -207,10 +206,10 @@ struct sw_worker {
 	/* The index of a number, modulo SW_TENSORS. */
 	uint16_t by_number[SW_TENSORS];
 	uint32_t n_tensors, n_admitted;
-	/* Sets of indices: tensors with something open, and the tensors of
-	 * which sw_worker_take handles some in each turn: dead streams to end
-	 * (mismatch.c), tensors to check for dead local ranks (deaths.c),
-	 * closed streams to free (stream_gone.c). */
+	/* Sets of indices. open: something is open. sw_worker_take works on the
+	 * others, some in each turn: it ends dying streams (mismatch.c), checks
+	 * lacking tensors for gone ranks (deaths.c), frees closing streams
+	 * (stream_gone.c). */
 	struct sw_bitmap open, dying, lacking, closing;
 	/* Indices that this lane has; at others the control thread may be
 	 * building. */
@@ -226,7 +225,7 @@ struct sw_worker {
 	/* The control thread's: tensors built, indices in use. */
 	uint32_t n_built, n_places;
 	uint32_t n_open; /* push_pulls */
-	/* A stream waits long enough to be compared (look.is_still). */
+	/* A stream has waited for SW_STILL_NS (look.is_still). */
 	bool is_still;
 	bool has_summed; /* lane 0's: events.summed is due */
 	/* The stream whose window has moved in this burst, and the link where;
@@ -281,10 +280,10 @@ struct sw_worker_tensor {
 	/* Where results go; a single local rank also contributes from there.
 	 * Borrowed until sw_worker_close. */
 	void *base;
-	/* For a growing tensor, whose buffers fill during a round: a word per
-	 * SW_GRANULE bytes, which the worker sets to the round's number when
-	 * all results there are written, and never reads.  Borrowed as base.
-	 * NULL: the tensor does not grow. */
+	/* For a growing tensor: a word per SW_GRANULE bytes, which the worker
+	 * sets to the round's number when all results there are written.  It
+	 * never reads them.  Borrowed as base.  NULL: the tensor does not grow.
+	 */
 	_Atomic uint32_t *granules;
 	bool is_async;
 	/* For a stream of collectives: the ranks of its group in the order of

@@ -16,10 +16,9 @@ enum {
 	SW_LEAVE_FOR_NS = 2000000000, /* how long LEAVING may last */
 };
 
-/* A link joins a worker and one server.  It repeats HELLO, JOIN and LEAVE, with
- * growing pauses, until the answer arrives.  Link 0 leads to the coordinator;
- * the worker opens the other links when the coordinator says that the job runs.
- */
+/* A link joins a worker and one server.  It repeats HELLO, JOIN and LEAVE until
+ * the answer arrives.  Link 0 leads to the coordinator; the other links open
+ * when it says that the job runs. */
 enum sw_link_state {
 	SW_LINK_IDLE, /* waits for the coordinator to say RUNNING */
 	SW_LINK_HELLO,
