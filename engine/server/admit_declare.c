@@ -343,10 +343,10 @@ static bool refuse_stream(struct sw_session *s, const uint8_t *p, size_t len,
 	return true;
 }
 
-/* Take quota and memory for a batch of @n tensors at @p.  Returns false if the
- * worker was refused, or must wait: a job has memory prepared for one batch at
- * a time.  One page more per tensor, since memory comes in pages.
- * ARCHITECTURE, "Memory". */
+/* Take quota and memory for a batch of @n tensors at @p, with a page more for
+ * each.  Returns false if the worker was refused, or must wait: memory is
+ * prepared for one batch of a job at a time, and all of it is within the quota.
+ */
 static bool take_memory(struct sw_session *s, uint64_t need, const uint8_t *p,
 	size_t len, uint32_t n)
 {
