@@ -206,7 +206,7 @@ void sw_admit_join(struct sw_server *srv, const struct sw_rx_frame *f,
 			SW_MAX_SESSIONS);
 }
 
-/* --- the worker speaks, or does not --- */
+/* --- confirmed and expired JOINs --- */
 
 static void begin(
 	struct sw_session *s, const struct sw_pending *p, struct sw_job *job)

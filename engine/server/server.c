@@ -140,7 +140,8 @@ int sw_server_open(struct sw_server **out, const struct sw_params *params,
 	}
 	srv->secret[0] = env->random(env->ctx);
 	srv->secret[1] = env->random(env->ctx);
-	/* Ids of an earlier life of this server must not be valid again. */
+	/* Start at random generations, so that session ids of an earlier run
+	 * are not valid. */
 	for (uint32_t i = 0; i < SW_MAX_SESSIONS; i++)
 		srv->generations[i] = (uint16_t)env->random(env->ctx);
 	*out = srv;

@@ -70,12 +70,13 @@ struct sw_job {
 	 * them: they left without an error, or the job is asynchronous and
 	 * continues. */
 	uint64_t done;
-	/* The last other member that left with an error, while judge (job.c)
+	/* The fault of a member that left with an error, until judge (job.c)
 	 * decides whether the job continues; err 0: none. is_needed: there is a
 	 * group without gone members. */
 	struct sw_fault lost;
 	bool is_needed;
-	/* FORMING: when the next line about it is due. */
+	/* FORMING: the pause before the next line about it, and when that is
+	 * due. */
 	uint64_t wait_ns, wait_at_ns;
 	/* Members whose TUNE waits until all have acknowledged the last state,
 	 * and the member whose TUNE was numbered last. */
@@ -88,7 +89,8 @@ struct sw_job {
 	 */
 	uint64_t asked_bytes;
 	uint32_t asker;
-	/* Contributions folded, and when the last one came. */
+	/* Contributions folded at the last look, and when the last ones came.
+	 */
 	uint64_t n_folded, active_ns;
 	/* The first JOIN: all members agree on its terms. */
 	struct sw_join terms;
@@ -191,7 +193,7 @@ struct sw_server {
 	struct sw_session *sessions[SW_MAX_SESSIONS];
 	/* JOINs use the same indices, as long as no session does. */
 	struct sw_pending pending[SW_MAX_SESSIONS];
-	/* The first one is shared by all sources beyond. */
+	/* The first one is shared by sources that find no other. */
 	struct sw_source sources[SW_JOIN_SOURCES];
 	/* When the next line about their limit may follow. */
 	uint64_t limit_line_ns;
@@ -260,8 +262,8 @@ bool sw_admit_refuse(struct sw_server *srv, const struct sw_pending *p, int err,
 /* sw_pending_drop - forget the JOIN at @i. */
 void sw_pending_drop(struct sw_server *srv, uint32_t i);
 /* sw_pending_confirm - make the worker behind the JOIN at @i a member, since a
- * frame arrived under the offered id.  Returns NULL if it may not join now,
- * which it is told, or if the job's memory is being prepared. */
+ * frame arrived under the offered id.  NULL: it may not join now, and was told
+ * why, or the job's memory is being prepared. */
 struct sw_session *sw_pending_confirm(struct sw_server *srv, uint32_t i);
 /* sw_pending_build - build the ACCEPT that is owed at @i. */
 void sw_pending_build(
@@ -291,7 +293,7 @@ void sw_job_leave(struct sw_session *s, int err, const char *text);
 /* sw_jobs_end - do some of the work for members and jobs that have gone, if
  * srv->has_gone; returns whether there is more. */
 bool sw_jobs_end(struct sw_server *srv);
-/* sw_job_status - return the state as member @rank is told it. */
+/* sw_job_status - fill *out with the state for member @rank. */
 void sw_job_status(
 	const struct sw_job *job, uint16_t rank, struct sw_status *out);
 

@@ -63,7 +63,7 @@ static struct sw_session *session_of(struct sw_server *srv,
 	return s ? s : confirm(srv, i, h);
 }
 
-/* --- frames in --- */
+/* --- received frames --- */
 
 static void on_closed(struct sw_session *s, const struct sw_header *h)
 {

@@ -1,5 +1,4 @@
-/* session.c - keep what a worker is owed, and kill tensors that members call
- * differently.
+/* session.c - keep what a worker is owed; kill tensors that members differ on.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdarg.h>
 #include <stdio.h>

@@ -149,7 +149,7 @@ void sw_tensors_give(const struct sw_worker *w, struct sw_wtensor *t)
 	*t = (struct sw_wtensor){.id = t->id};
 }
 
-/* --- what is declared --- */
+/* --- declarations --- */
 
 static bool is_stream(
 	const struct sw_worker *w, const struct sw_worker_tensor *in)

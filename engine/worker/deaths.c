@@ -12,11 +12,10 @@
  *
  * In an asynchronous job a death ends only the workers that wait for the dead.
  * A server may have answered before the death, or learn of it later than we do,
- * with a push of the dead member still on its way.  So a WAIT counts only once
+ * with a push of the dead member still in flight.  So a WAIT counts only once
  * all servers must know: a member that leaves may notice after dead_after, then
  * says LEAVE; a server that misses the LEAVE gives up after another dead_after;
- * a third allows for clocks that stood still.
- */
+ * a third allows for clocks that stood still. */
 #include <stdio.h>
 #include <string.h>
 

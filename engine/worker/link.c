@@ -23,8 +23,9 @@ static bool has_request(const struct sw_worker *w, const struct sw_link *l)
 	case SW_LINK_JOIN:
 		return true;
 	case SW_LINK_LEAVING:
-		/* A server that does not know a tensor to be dead, or a stream
-		 * to be closed, tells members that wait for it that we left. */
+		/* LEAVE waits until the server knows our dead tensors and
+		 * closed streams.  Else it would tell members that wait for one
+		 * of these that we left. */
 		return w->fault.err ||
 		       (sw_link_is_acked(l) &&
 			       (l->server_i ||

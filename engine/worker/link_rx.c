@@ -329,7 +329,7 @@ bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 	return true;
 }
 
-/* --- time --- */
+/* --- timers --- */
 
 static void bury(struct sw_worker *w, struct sw_link *l, const char *why)
 {

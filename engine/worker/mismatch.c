@@ -312,7 +312,7 @@ bool sw_stream_compare(struct sw_worker *w, struct sw_wtensor *t)
 	return call != 0;
 }
 
-/* --- what a server says, and is told --- */
+/* --- END and CLOSE, received and sent --- */
 
 void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)

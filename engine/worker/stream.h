@@ -88,7 +88,7 @@ struct sw_piece {
 	bool gives : 1, gets : 1;
 };
 
-/* Where the stream is at a server. */
+/* The stream's state at one server. */
 struct sw_stream_link {
 	uint32_t base; /* the lowest open j, as the server said */
 	uint32_t next; /* the next j to enter */
@@ -237,7 +237,7 @@ void sw_stream_settle(struct sw_worker *w);
 void sw_stream_block(
 	struct sw_link *l, struct sw_stream_link *sl, bool is_blocked);
 
-/* --- stream.c: what is in the window --- */
+/* --- stream.c: the slots of the windows --- */
 
 /* sw_coll_end - end a collective, and tell all local ranks that have submitted
  * it. */

@@ -151,7 +151,7 @@ void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t)
 	}
 }
 
-/* --- what is late --- */
+/* --- late results --- */
 
 /* Put a result into the next QUERY if it is late. */
 static void ask_for(struct sw_worker *w, struct sw_link *l,

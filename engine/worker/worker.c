@@ -45,7 +45,7 @@ static void push_again(struct sw_link *l, struct sw_wtensor *t, uint32_t record)
 	sw_todo_put(l, t, record, 1u << SW_TODO | 1u << SW_AGAIN);
 }
 
-/* --- results in --- */
+/* --- results --- */
 
 /* Does the chunk wait for exactly this result?  Counts a duplicate. */
 static bool is_wanted(struct sw_worker *w, const struct sw_wtensor *t,
@@ -163,7 +163,7 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 	accept(w, l, h);
 }
 
-/* --- what became of pushes --- */
+/* --- the fate of pushes --- */
 
 static inline __attribute__((always_inline)) void chunk_fate(struct sw_link *l,
 	struct sw_wtensor *t, uint32_t record, uint64_t psn, enum sw_fate fate)
@@ -312,7 +312,7 @@ static void on_answers(struct sw_worker *w, struct sw_link *l,
 	}
 }
 
-/* --- frames in --- */
+/* --- received frames --- */
 
 /* Find the link of a server that speaks without a session, by its address. */
 static struct sw_link *link_at(struct sw_worker *w, const struct sw_path *from,
@@ -451,7 +451,7 @@ void sw_worker_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 	settle(w);
 }
 
-/* --- time --- */
+/* --- timers --- */
 
 static uint64_t tick_query(struct sw_worker *w, struct sw_link *l)
 {

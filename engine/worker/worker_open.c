@@ -54,7 +54,7 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 	w->link_of[server_i] = (uint8_t)i;
 }
 
-/* To those servers that are this lane's. */
+/* Open links to this lane's servers. */
 static int open_links(struct sw_worker *w, const struct sw_worker_job *job,
 	struct sw_port *const *ports)
 {
