@@ -66,9 +66,9 @@ struct sw_job {
 	/* Where sw_job_close_left continues; SW_KEY_NONE: it is done. */
 	uint32_t close_at;
 	uint64_t left; /* members that were connected and left, or died */
-	/* Members of these that the others hear of only when they wait for
-	 * them: they left without an error, or the job is asynchronous and
-	 * continues. */
+	/* Members of these that a member learns of only when it waits for them:
+	 * they left without an error, or the job is asynchronous and continues.
+	 */
 	uint64_t done;
 	/* The fault of a member that left with an error, until judge (job.c)
 	 * decides whether the job continues; err 0: none. is_needed: there is a

@@ -277,10 +277,10 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
  * Call sw_stream_settle next. */
 void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base);
 
-/* sw_streams_ask - put streams that are blocked or make no progress into the
- * link's next QUERY, in turn, up to half of it, so that streams and late
- * results leave each other room.  The answer has base.  Compared streams send
- * the number that they wait for (mismatch.c). */
+/* sw_streams_ask - put blocked and stalled streams into the link's next QUERY,
+ * in turn, up to half of it, which leaves room for late results.  The answer
+ * has base.  A stalled stream sends the number that it waits for (mismatch.c).
+ */
 void sw_streams_ask(struct sw_worker *w, struct sw_link *l);
 
 /* sw_stream_oldest - return the oldest open collective, of which there must be

@@ -187,7 +187,7 @@ static int copy_one(struct sw_worker *w, const struct sw_wtensor *zero)
 }
 
 /* Has the coordinator refused the tensor?  A tensor that died here before the
- * answer does not count; another lane hears only of answered ones. */
+ * answer does not count; another lane learns only of answered ones. */
 static bool is_refused(const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	return t->dead_from && t->key == SW_KEY_NONE &&

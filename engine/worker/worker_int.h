@@ -209,7 +209,7 @@ void sw_stream_propose(
 
 /* sw_dead_released - queue a dead stream to be ended: in lane 0 when all other
  * lanes have released it, in another lane at once.
- * sw_dead_work - end some of these in each turn; returns how many. */
+ * sw_dead_work - end some of these in each turn; returns the work done. */
 void sw_dead_released(struct sw_worker *w, const struct sw_wtensor *t);
 uint32_t sw_dead_work(struct sw_worker *w);
 
@@ -262,9 +262,9 @@ void sw_tensors_give(const struct sw_worker *w, struct sw_wtensor *t);
 /* --- todo.c: chunks to push and results to wait for, by link --- */
 
 /* sw_links_refresh - offer each touched link by its most urgent push, once per
- * burst before data leaves.  Within a class the more urgent tensor goes first,
- * and its links in the order of their progress, so that all servers get their
- * last chunk at about the same time. */
+ * burst.  Within a class the more urgent tensor goes first, and its links in
+ * the order of their progress, so all servers get their last chunk at about the
+ * same time. */
 void sw_links_refresh(struct sw_worker *w);
 
 /* sw_todo_put - put the chunk of a record at @l into exactly these sets, a mask
@@ -431,9 +431,8 @@ uint32_t sw_rounds_end(struct sw_worker *w);
 uint32_t sw_round_end_some(struct sw_worker *w, struct sw_wtensor *t, int err);
 
 /* sw_missing_text (stall.c) - name the ranks that @t, or with @of_kin any
- * stream of its group, waits for, as far as known: "rank 5 of 8", "ranks 1, 4-7
- * of 8", "a server"; cut to @room bytes as "ranks 1, ... of 8".  Returns @out.
- */
+ * stream of its group, waits for: "rank 5 of 8", "ranks 1, 4-7 of 8", "a
+ * server"; cut to @room bytes: "ranks 1, ... of 8".  Returns @out. */
 enum { SW_MISSING_TEXT = 96, SW_MISSING_LEAST = 34 };
 const char *sw_missing_text(const struct sw_worker *w,
 	const struct sw_wtensor *t, bool of_kin, uint32_t room,
