@@ -110,9 +110,9 @@ static inline const struct sw_message *sw_control_again(struct sw_control *c)
 	return &c->window[++c->n_sent % SW_CONTROL_WINDOW];
 }
 
-/* sw_control_take - is the message in @h, of an ordered type and not past, the
- * next one?  If so, takes it.  If not, it is a duplicate or behind a gap: drop
- * it.  An acknowledgement is due in either case.  Counts a number beyond the
+/* sw_control_take - take the message in @h, of an ordered type and not past, if
+ * it is the next one.  Else returns false: it is a duplicate or behind a gap;
+ * drop it.  Either way an acknowledgement is due.  Counts a number beyond the
  * window. */
 bool sw_control_take(
 	struct sw_control *c, const struct sw_header *h, struct sw_stats *st);

@@ -65,9 +65,9 @@ struct sw_peer {
 };
 
 /* sw_peer_run - return how many of the first frames form a run, at least 1:
- * data of one @type, session, seed, class and source, with numbers ascending by
- * at most SW_PSN_SKIP.  One lookup serves all; the last frame has the newest
- * credit. */
+ * data of one @type, session, seed, class and source, each number at most
+ * SW_PSN_SKIP above the last.  One lookup serves all.  The last one has the
+ * newest credit. */
 static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
 	const struct sw_header *h, uint32_t n, uint8_t type)
 {

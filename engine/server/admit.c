@@ -38,10 +38,10 @@ void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f)
 
 /* --- how many JOINs a source address may send ---
  *
- * A JOIN costs a look at all places and perhaps an answer; a confirmed one
- * costs memory and lines in the log.  So each source has a bucket of tokens,
- * kept as the time when it is full.  A sender needs a cookie, which only the
- * address receives, so nobody can empty the bucket of another. */
+ * A JOIN costs a look at all places, a confirmed one memory and log lines.  So
+ * each source has a bucket of tokens, kept as the time when it is full.  Only
+ * the address itself receives its cookie, so nobody can empty the bucket of
+ * another. */
 
 enum { QUIET_S = 60 };
 
@@ -88,13 +88,11 @@ static bool allows(struct sw_server *srv, uint32_t ip)
 	return false;
 }
 
-/* --- JOINs whose workers have not spoken yet ---
+/* --- JOINs whose workers have not spoken yet (PROTOCOL.md, section 4.2) ---
  *
- * A JOIN may be a late copy, or sent to waste our time.  So it gets a place in
- * a table and the offer of a session, ACCEPT.  Only a frame under that
- * session's id makes it a session, with memory, a rank and, for the first of
- * its name, a job.  If the table is full, the JOIN that has been silent longest
- * is evicted. */
+ * A JOIN may be a late copy, or sent to waste our time.  It gets a place in a
+ * table and ACCEPT; a frame under the offered id makes it a session.  If the
+ * table is full, the JOIN that has been silent longest is evicted. */
 
 static bool is_of(const struct sw_pending *p, const struct sw_path *path)
 {

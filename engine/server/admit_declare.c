@@ -246,7 +246,7 @@ static bool take_known(struct sw_session *s, const struct declaration *d,
 	return is_good;
 }
 
-/* Item @i is new: is it a stream whose group is dead?  Refuses it then. */
+/* Is new item @i a stream whose group is dead?  Refuses it then. */
 static bool has_dead_kin(
 	struct sw_session *s, const struct declaration *d, uint32_t i)
 {

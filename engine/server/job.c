@@ -431,7 +431,7 @@ static void number(struct sw_job *job, const struct sw_tune_ask *ask)
 	announce(job);
 }
 
-/* Members take turns, from the one behind the last. */
+/* Number the next TUNE.  Members take turns, from the one behind the last. */
 void sw_job_on_acked(struct sw_job *job)
 {
 	uint64_t later = job->asking & ~((2ULL << job->asked_last) - 1);

@@ -7,9 +7,9 @@
 
 /* --- timers ---
  *
- * A tick looks only at sessions whose time has come.  A frame can only bring
- * that time forward, which costs a store; a look that comes too early finds out
- * when the next one is. */
+ * A tick looks only at sessions whose time has come.  A frame only brings that
+ * time forward, which costs a store; an early look finds out when the next one
+ * is. */
 
 /* End a silent member's session.  While the job is FORMING, the member may
  * start again, and the others wait for it. */

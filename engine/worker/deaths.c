@@ -218,9 +218,9 @@ void sw_deaths_tick(struct sw_worker *w)
 		sw_set_word(&w->deaths.past, w->deaths.left);
 }
 
-/* A server that knew a member says itself that the member has left.  A server
- * that never knew it cannot, and no push arrives there that would end the wait.
- */
+/* Fail the worker if a WAIT names a member that left.  A server that knew it
+ * says so itself.  One that never knew it cannot, and no push arrives there
+ * that would end the wait. */
 void sw_deaths_on_wait(struct sw_worker *w, const struct sw_link *l,
 	const struct sw_wtensor *t, uint64_t awaited)
 {

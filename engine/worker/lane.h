@@ -109,10 +109,9 @@ void sw_lane_init(struct sw_lane *lane, const struct sw_worker *zero);
 bool sw_lane_has_commands(const struct sw_lane *lane);
 bool sw_lane_has_reports(const struct sw_lane *lane);
 
-/* sw_worker_take - take what other lanes have said, end some dead streams, do
- * some local collectives.  Call it before each turn of an lcore that runs a
- * lane.  Returns the work done; if there was some, the loop's timers may have
- * changed. */
+/* sw_worker_take - take what other lanes say, end dead streams, do local
+ * collectives, some of each.  Call it before each turn of a lane's lcore.
+ * Returns the work done; if not 0, the loop's timers may have changed. */
 uint32_t sw_worker_take(struct sw_worker *w);
 
 #endif

@@ -8,14 +8,11 @@
 #include "engine/base/text.h"
 #include "engine/worker/stream.h"
 
-/* --- source ports ---
+/* --- source ports (PROTOCOL.md, section 4.4) ---
  *
- * A port may spread received frames over its queues by a hash of addresses and
- * ports; the source port then decides which lcore gets a frame.  A COOKIE says
- * whether its HELLO landed on a wrong lcore, and may itself land on a wrong one
- * here.  The server has no state yet, so the next HELLO may come from another
- * port of ours.  From the first JOIN on the port stays: it is part of the
- * session. */
+ * A COOKIE says whether its HELLO landed on a wrong lcore, and may itself land
+ * on a wrong one here.  Until the first JOIN the server has no state, so the
+ * next HELLO may leave from another of our ports. */
 
 /* Send the next HELLO from the next source port, until one lands on the right
  * lcore or all were tried. */

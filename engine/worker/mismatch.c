@@ -351,7 +351,8 @@ static void note_close(struct sw_link *l, const struct sw_wtensor *t)
 			w->by_key[sw_key_index(u->key)] = SW_KEY_NONE;
 }
 
-/* ENDs go first, since a closed stream cannot be killed. */
+/* Build the next END or CLOSE.  ENDs go first, since a closed stream cannot be
+ * killed. */
 uint32_t sw_link_build_end(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {

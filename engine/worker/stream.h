@@ -100,9 +100,9 @@ struct sw_stream_link {
 };
 
 /* One stream's channel between lane 0 and another lane: sets of places in lane
- * 0's colls.  The lane that adds to an empty set puts an entry into its ring.
- * The other lane reads ask, locals, number, turn and first of those begun,
- * which stay stable until it adds them to done. */
+ * 0's colls.  An addition to an empty set puts an entry into the ring.  The
+ * other lane reads ask, locals, number, turn and first of those begun, stable
+ * until in done. */
 struct sw_stream_lane {
 	/* Sets that the other side has not taken yet. */
 	_Atomic uint64_t begun, done;

@@ -85,8 +85,8 @@ static bool have_others(const struct sw_worker *w, const struct sw_wtensor *t)
 	return true;
 }
 
-/* Lane 0: is the group of @t closed at the coordinator?  This must be the last
- * step, since the coordinator may reuse the indices of the group's keys. */
+/* Is the group of @t closed at the coordinator?  Lane 0 asks this last, since
+ * the coordinator may then reuse the indices of the group's keys. */
 static bool is_closed_last(struct sw_worker *w, const struct sw_wtensor *t)
 {
 	struct sw_link *l = &w->links[0];

@@ -22,10 +22,9 @@ static inline void sw_wtensor_set_open(struct sw_wtensor *t, bool is_open)
 		sw_bitmap_remove(&t->worker->open, t->index);
 }
 
-/* sw_sweep - call @one for the tensors in @set, lowest index first, until a
- * turn's share of the work is done.  Returns the work of all calls.  @one does
- * some work and returns how much; it removes the tensor from the set when
- * nothing is left. */
+/* sw_sweep - call @one for the tensors in @set, lowest index first, up to a
+ * turn's share of work.  Returns the work of all calls.  @one returns its own,
+ * and removes the tensor from the set when nothing is left. */
 enum { SW_SWEEP_BURST = 64 };
 static inline uint32_t sw_sweep(struct sw_worker *w,
 	const struct sw_bitmap *set,

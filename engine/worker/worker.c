@@ -114,8 +114,8 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 		sw_round_held(w, t);
 }
 
-/* Accept a result that was written; accept_again: one that was held already.
- * settle does the rest at the end of the burst. */
+/* Acknowledge a result that was written; accept_again: one that was held
+ * already. settle does the rest at the end of the burst. */
 static inline void accept(
 	struct sw_worker *w, struct sw_link *l, const struct sw_header *h)
 {

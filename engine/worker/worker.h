@@ -88,9 +88,9 @@ struct sw_worker_events {
 	 * the local ranks have closed.  Call sw_worker_free next. */
 	void (*gone)(void *ctx, uint32_t tensor);
 	/* From sw_worker_take, in each lane: copy what this lcore's loopback or
-	 * server borrows of dead stream @key (sw_loopback_copy_lent,
-	 * sw_server_keep_stream), some in each call; true: all is copied.
-	 * NULL: the lcore has neither. */
+	 * server borrows of dead stream @key, some in each call; true: all is
+	 * copied (sw_loopback_copy_lent, sw_server_keep_stream).  NULL: it has
+	 * neither. */
 	bool (*keep)(void *ctx, uint32_t key);
 	/* From sw_worker_take: granules of growing tensors are summed.  NULL:
 	 * no tensor grows. */
@@ -206,10 +206,9 @@ struct sw_worker {
 	/* The index of a number, modulo SW_TENSORS. */
 	uint16_t by_number[SW_TENSORS];
 	uint32_t n_tensors, n_admitted;
-	/* Sets of indices. open: something is open. sw_worker_take works on the
-	 * others, some in each turn: it ends dying streams (mismatch.c), checks
-	 * lacking tensors for gone ranks (deaths.c), frees closing streams
-	 * (stream_gone.c). */
+	/* Sets of indices: with something open; dying streams to end
+	 * (mismatch.c); to check for gone ranks (deaths.c); closed streams to
+	 * free (stream_gone.c). sw_worker_take works on the last three. */
 	struct sw_bitmap open, dying, lacking, closing;
 	/* Indices that this lane has; at others the control thread may be
 	 * building. */
@@ -258,9 +257,9 @@ struct sw_worker {
 };
 
 /* sw_worker_open - open a worker that starts to join at the first tick.
- * Borrows everything that it does not copy until close.  Open each lane on its
- * own lcore; all functions below except close are for lane 0 alone, and other
- * lanes call only events.keep.
+ * Borrows what it does not copy until close.  Each lane opens on its own lcore;
+ * in other lanes call only close, build, unbuild, free and stats.  They call
+ * only events.keep.
  * @w  zeroed once; its counters continue from one open to the next
  * @ports  n_ports of them; only is_inner is read
  * Errors: SW_EINVAL, SW_ENOMEM. */
@@ -280,10 +279,9 @@ struct sw_worker_tensor {
 	/* Where results go; a single local rank also contributes from there.
 	 * Borrowed until sw_worker_close. */
 	void *base;
-	/* For a growing tensor: a word per SW_GRANULE bytes, which the worker
-	 * sets to the round's number when all results there are written.  It
-	 * never reads them.  Borrowed as base.  NULL: the tensor does not grow.
-	 */
+	/* For a growing tensor: a word per SW_GRANULE bytes.  The worker sets
+	 * it to the round's number when all results there are written, and
+	 * never reads it.  Borrowed as base.  NULL: any other tensor. */
 	_Atomic uint32_t *granules;
 	bool is_async;
 	/* For a stream of collectives: the ranks of its group in the order of
@@ -297,10 +295,10 @@ struct sw_worker_tensor {
 	uint32_t again;
 };
 
-/* sw_worker_build - build @n more tensors in the control thread, unseen by the
- * lcore until sw_worker_add.  Call after events.declared of the last batch;
- * build the same in each lane, lane 0 first.  Names differ, and new indices
- * continue from the existing ones.
+/* sw_worker_build - build @n more tensors in the control thread, after
+ * events.declared of the last batch: the same in each lane, lane 0 first.  The
+ * lcore sees none until sw_worker_add.  Names differ; new indices continue from
+ * the existing ones.
  * Errors: SW_EINVAL (dtype, size, name, ranks, again), SW_EBUSY too many,
  * SW_EAGAIN their memory is being prepared (env.h), SW_ENOMEM; nothing is built
  * then. */
@@ -429,9 +427,9 @@ void sw_worker_abort(struct sw_worker *w, uint32_t stream, uint32_t local,
 	int err, const char *why);
 
 /* sw_worker_close_group - close all streams of the group of @stream for its
- * member, local rank @local, which submits nothing to them afterwards.  Open
- * collectives end as with sw_worker_abort.  Servers free the windows when all
- * members have closed them. */
+ * member @local, which submits nothing to them afterwards.  Open collectives
+ * end as with sw_worker_abort.  Servers free the windows when all members have
+ * closed them. */
 void sw_worker_close_group(
 	struct sw_worker *w, uint32_t stream, uint32_t local);
 

@@ -262,9 +262,8 @@ void sw_tensors_give(const struct sw_worker *w, struct sw_wtensor *t);
 /* --- todo.c: chunks to push and results to wait for, by link --- */
 
 /* sw_links_refresh - offer each touched link by its most urgent push, once per
- * burst.  Within a class the more urgent tensor goes first, and its links in
- * the order of their progress, so all servers get their last chunk at about the
- * same time. */
+ * burst.  In a class the more urgent tensor goes first, and its links by
+ * progress, so all servers get their last chunk at about the same time. */
 void sw_links_refresh(struct sw_worker *w);
 
 /* sw_todo_put - put the chunk of a record at @l into exactly these sets, a mask
