@@ -93,8 +93,8 @@ void sw_deaths_check_local(struct sw_worker *w, struct sw_wtensor *t)
 		miss(w, t, i);
 }
 
-/* Return a dead local rank of the stream, preferably the last, for a tensor
- * always the last; SW_LOCAL_RANKS: there is none. */
+/* Return a dead local rank of the stream, preferably the last; for a tensor the
+ * last.  If a stream has none, return SW_LOCAL_RANKS. */
 static uint32_t find_dead(const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	const uint64_t *in = t->stream ? t->stream->group.has_local : NULL;
@@ -219,8 +219,8 @@ void sw_deaths_tick(struct sw_worker *w)
 }
 
 /* Fail the worker if a WAIT names a member that left.  A server that knew it
- * says so itself.  One that never knew it cannot, and no push arrives there
- * that would end the wait. */
+ * says so itself.  A server that never knew it cannot, and no push arrives
+ * there that would end the wait. */
 void sw_deaths_on_wait(struct sw_worker *w, const struct sw_link *l,
 	const struct sw_wtensor *t, uint64_t awaited)
 {

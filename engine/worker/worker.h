@@ -258,8 +258,8 @@ struct sw_worker {
 
 /* sw_worker_open - open a worker that starts to join at the first tick.
  * Borrows what it does not copy until close.  Each lane opens on its own lcore;
- * in other lanes call only close, build, unbuild, free and stats.  They call
- * only events.keep.
+ * in other lanes call only close, take, build, unbuild, free, engine and stats.
+ * They call only events.keep.
  * @w  zeroed once; its counters continue from one open to the next
  * @ports  n_ports of them; only is_inner is read
  * Errors: SW_EINVAL, SW_ENOMEM. */
