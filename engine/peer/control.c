@@ -1,4 +1,4 @@
-/* control.c - number, acknowledge and send again the messages of a session.
+/* control.c - number, acknowledge and retransmit the messages of a session.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/peer/control.h"
 
@@ -51,7 +51,7 @@ bool sw_control_on_ack(struct sw_control *c, const struct sw_header *h,
 	if (more <= 0 || more > (int32_t)n_open)
 		return false;
 	c->n_acked += (uint32_t)more;
-	/* Do not send again a message that is acknowledged now. */
+	/* Do not retransmit a message that is acknowledged now. */
 	if (sw_control_has_acked(c, c->n_sent))
 		c->n_sent = c->n_acked;
 	start_timer(c, params, now_ns);

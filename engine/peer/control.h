@@ -6,29 +6,29 @@
  *
  * Sender.  A message gets the next number when it is built, leaves at once, and
  * is kept until it is acknowledged.  The window holds eight.  While it is full
- * the owner builds nothing: what it still has to say stays state (a bit that is
- * owed, the newest status, a set of tensors), never a queue.  One timer covers
- * the window: when it fires, all messages in it leave again, and the next pause
- * is twice as long, from retry_min up to retry_max.  An acknowledgement of
+ * the owner builds nothing: its messages wait as state (a bit that is owed, the
+ * newest status, a set of tensors), never as a queue.  One timer covers the
+ * window: when it fires, all messages in it leave again, and the next pause is
+ * twice as long, from retry_min up to retry_max.  An acknowledgement of
  * something new resets it.  A peer that acknowledges nothing for dead_after is
  * dead, even if it sends other frames.
  *
  * Receiver.  It takes the message with the next number.  It drops an older one,
- * and acknowledges it again; it drops one behind a gap, which comes again with
- * what is missing.  It acknowledges a message as soon as it has applied it or
- * put it aside, so one that must wait never blocks those behind it.
+ * and acknowledges it again; it drops one behind a gap, which the sender
+ * retransmits with the missing ones.  It acknowledges a message as soon as it
+ * has applied it or put it aside, so one that must wait never blocks those
+ * behind it.
  *
  * Numbers.  The first message is 1.  A frame carries the low 16 bits of its
- * number in `ctl.number`.  Every control frame of a session carries in
- * `ctl.taken` those of the last message that its sender took: the
- * acknowledgement is cumulative. A frame whose packet number is more than
+ * number in `ctl.number`. Every control frame of a session carries in
+ * `ctl.taken` the low bits of the last message that its sender took: the
+ * acknowledgement is cumulative.  A frame whose packet number is more than
  * SW_PSN_SKIP behind the newest one is dropped (sw_peer_is_past), so 16 bits
  * are never ambiguous.
  *
  * Cost.  A frame costs O(1), a timer or an acknowledgement O(window).  Nothing
  * here allocates, reads a clock or sends.  PROTOCOL.md, section 4, has the
- * rules, test/model/control.pml checks them.
- */
+ * rules, test/model/control.pml checks them. */
 #ifndef SW_ENGINE_PEER_CONTROL_H
 #define SW_ENGINE_PEER_CONTROL_H
 
@@ -46,7 +46,7 @@ struct sw_message {
 struct sw_control {
 	uint32_t n_built;
 	uint32_t n_acked; /* by the peer: the window begins behind it */
-	uint32_t n_sent;  /* have left since the timer fired last */
+	uint32_t n_sent;  /* the last to leave since the timer fired */
 	uint32_t n_taken; /* the peer's */
 	uint64_t again_at_ns, again_wait_ns;
 	/* When the peer acknowledged something last, or when the first message
@@ -98,8 +98,8 @@ static inline bool sw_control_is_full(const struct sw_control *c)
 void sw_control_put(struct sw_control *c, struct sw_header *h,
 	const void *payload, const struct sw_params *params, uint64_t now_ns);
 
-/* sw_control_has_again - are there messages that leave again?
- * sw_control_again - the next of them. */
+/* sw_control_has_again - are there messages to retransmit?
+ * sw_control_again - return the next one. */
 static inline bool sw_control_has_again(const struct sw_control *c)
 {
 	return c->n_sent != c->n_built;
@@ -110,10 +110,10 @@ static inline const struct sw_message *sw_control_again(struct sw_control *c)
 	return &c->window[++c->n_sent % SW_CONTROL_WINDOW];
 }
 
-/* sw_control_take - @h, of an ordered type and not past, came: is its message
- * the next?  False: it was taken before, or is behind a gap; drop it.  In
- * either case an acknowledgement is due.  A number beyond the window is
- * counted. */
+/* sw_control_take - take the message in @h, of an ordered type and not past, if
+ * it is the next one.  Else returns false: it is a duplicate or behind a gap;
+ * drop it.  Either way an acknowledgement is due.  Counts a number beyond the
+ * window. */
 bool sw_control_take(
 	struct sw_control *c, const struct sw_header *h, struct sw_stats *st);
 

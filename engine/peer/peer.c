@@ -27,8 +27,8 @@ void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,
 {
 	struct sw_sack sacks[SW_N_CLASSES];
 
-	/* One that others have overtaken still counts; a number that is not
-	 * believed does not. */
+	/* An overtaken ACK still counts; an ACK with an implausible number does
+	 * not. */
 	if (!is_newer && !sw_flow_is_old(&p->flow, h)) {
 		sw_count(&st->rx_state, 1);
 		return;

@@ -1,13 +1,12 @@
 /* peer.h - what a server's session and a worker's link have in common.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The engine instance at the other end: its path, its flow, the control frames
- * that it is owed, and whether it is alive.  A session and a link embed one.
- * Both stand, by index, in the sets of their engine (engine/sched/due.h): @due
- * is the engine's, by port; data of a server stands in sets of their jobs.
+ * A peer is the engine instance at the other end: its path, its flow, the
+ * control frames that it is owed, and its liveness.  A session and a link embed
+ * one.  Sets of the engine hold both by index (engine/sched/due.h): @due is the
+ * engine's, by port; a server keeps data in sets of its jobs.
  *
- * Thread: the lcore of the engine.
- */
+ * Thread: the lcore of the engine. */
 #ifndef SW_ENGINE_PEER_PEER_H
 #define SW_ENGINE_PEER_PEER_H
 
@@ -16,19 +15,19 @@
 #include "engine/peer/control.h"
 #include "engine/sched/due.h"
 
-/* Data frames that one peer gets before the next one has its turn: what is
- * decided and looked up once for all of them. */
+/* Data frames that one peer gets in a row, which share the decision and the
+ * lookups. */
 enum { SW_RUN = 4 };
 
 /* Control frames that a peer is owed; the lowest bit leaves first. */
 enum sw_owed {
 	SW_OWE_ERROR,
 	SW_OWE_REQUEST, /* a worker's HELLO, JOIN or LEAVE */
-	SW_OWE_AGAIN,   /* messages of the control stream */
+	SW_OWE_AGAIN,   /* messages of the control stream to retransmit */
 	SW_OWE_STATUS,
 	SW_OWE_TUNE,
 	SW_OWE_DECLARE,
-	SW_OWE_DECLARED, /* keys, then what is said of them */
+	SW_OWE_DECLARED, /* the answer to DECLARE */
 	SW_OWE_END,      /* END and CLOSE */
 	SW_OWE_ANSWER,
 	SW_OWE_QUERY,
@@ -46,28 +45,29 @@ enum sw_owed {
 
 struct sw_peer {
 	struct sw_path path;
-	uint32_t index;    /* among those of its engine */
-	uint32_t id;       /* of the session, as frames to us have it */
-	uint32_t far_id;   /* as frames to the peer have it */
-	uint32_t seed;     /* sw_session_seed, for headers both ways */
-	uint32_t owed;     /* bits of enum sw_owed */
-	uint32_t held;     /* bits that wait for room in the window */
-	uint8_t due_class; /* set in which it stands with data, or 8: in none */
-	bool has_crc;      /* data payloads to it and from it */
-	uint16_t way;      /* which of our endpoint's UDP ports */
-	uint32_t turn_order; /* where the next data frame in turn goes on */
+	uint32_t index;  /* its index in its engine */
+	uint32_t id;     /* session id in frames to us */
+	uint32_t far_id; /* session id in frames to the peer */
+	uint32_t seed;   /* sw_session_seed, for headers both ways */
+	uint32_t owed;   /* bits of enum sw_owed */
+	uint32_t held;   /* bits that wait for room in the window */
+	/* The set of peers with data that it is in; SW_N_CLASSES: none. */
+	uint8_t due_class;
+	bool has_crc;        /* data payloads in both directions have a CRC */
+	uint16_t way;        /* the UDP port of our endpoint that it uses */
+	uint32_t turn_order; /* where the next turn among tensors begins */
 	uint64_t rx_ns;
-	uint64_t sent_ns;    /* control: data that is lost proves no life */
-	uint64_t tick_at_ns; /* no timer is due before, but its flow's */
+	/* When a control frame last left: lost data proves no life. */
+	uint64_t sent_ns;
+	uint64_t tick_at_ns; /* no timer except the flow's is due earlier */
 	struct sw_flow flow;
 	struct sw_control control;
 };
 
-/* sw_peer_run - of @n frames how many, from the first on, are data of @type, of
- * one session, seed and class, from one place, each of a higher number than the
- * one before, by SW_PSN_SKIP at most: what is looked up for the first holds for
- * all, and what the last one says of credit is the newest.  1: the first is
- * none of these. */
+/* sw_peer_run - return how many of the first frames form a run, at least 1:
+ * data of one @type, session, seed, class and source, each number at most
+ * SW_PSN_SKIP above the last.  One lookup serves all.  The last one has the
+ * newest credit. */
 static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
 	const struct sw_header *h, uint32_t n, uint8_t type)
 {
@@ -90,8 +90,8 @@ static inline uint32_t sw_peer_may_send(const struct sw_peer *p)
 	return p->owed & ~p->held;
 }
 
-/* sw_peer_put_due - add it to the set of peers to which control frames may
- * leave, or remove it. */
+/* sw_peer_put_due - add the peer to the set of peers to which control frames
+ * may leave, or remove it. */
 static inline void sw_peer_put_due(const struct sw_peer *p, struct sw_due *due)
 {
 	sw_due_put(&due[p->path.port_i], SW_CLASS_CTL, p->index,
@@ -105,9 +105,9 @@ static inline void sw_peer_owe(
 	sw_peer_put_due(p, due);
 }
 
-/* sw_peer_take_owed - clear and return the most urgent bit of what may leave:
- * there is one.  Every frame acknowledges, so SW_OWE_TAKEN goes with it.  Call
- * sw_peer_put_due when the frame has left. */
+/* sw_peer_take_owed - clear and return the most urgent bit that may leave;
+ * there must be one.  Every frame acknowledges, so SW_OWE_TAKEN is cleared as
+ * well.  Call sw_peer_put_due when the frame has left. */
 static inline enum sw_owed sw_peer_take_owed(struct sw_peer *p)
 {
 	uint32_t what = (uint32_t)__builtin_ctz(sw_peer_may_send(p));
@@ -116,9 +116,9 @@ static inline enum sw_owed sw_peer_take_owed(struct sw_peer *p)
 	return what;
 }
 
-/* sw_peer_offer - the most urgent data for it is of @class (SW_N_CLASSES: there
- * is none): it stands in that set of @data, if it has credit for it.  Returns
- * whether that is a change. */
+/* sw_peer_offer - put the peer into the set in @data of its most urgent @class,
+ * if it has credit for it, and take it out of its former set.  SW_N_CLASSES: it
+ * has no data.  Returns whether the set changed. */
 static inline bool sw_peer_offer(
 	struct sw_peer *p, struct sw_due *data, uint32_t class)
 {
@@ -134,8 +134,8 @@ static inline bool sw_peer_offer(
 	return true;
 }
 
-/* sw_peer_turn - the tensor of which a peer in its turn gets a frame: the next
- * one behind its last turn, of @ready, which is not empty. */
+/* sw_peer_turn - return the next tensor in turn behind the peer's last one, out
+ * of @ready, which must not be empty. */
 static inline uint32_t sw_peer_turn(
 	struct sw_peer *p, const struct sw_bitmap *ready)
 {
@@ -147,8 +147,8 @@ static inline uint32_t sw_peer_turn(
 	return order;
 }
 
-/* sw_peer_overdrew - a data frame was sent beyond what was granted
- * (sw_flow_within): it is counted, and the peer told what it is granted. */
+/* sw_peer_overdrew - count a data frame beyond the grant (sw_flow_within), and
+ * tell the peer its grant. */
 static inline void sw_peer_overdrew(
 	struct sw_peer *p, struct sw_due *due, struct sw_stats *st)
 {
@@ -156,8 +156,8 @@ static inline void sw_peer_overdrew(
 	sw_peer_owe(p, due, SW_OWE_KEEPALIVE); /* with a grant */
 }
 
-/* sw_peers_grant - peers that wait for a grant get one in turn, as long as
- * there are some: each is owed a frame that says so.  After a burst. */
+/* sw_peers_grant - give grants to waiting peers in turn, as long as there is
+ * room, and owe each a frame that says so.  Call after a burst. */
 void sw_peers_grant_some(struct sw_grants *g, struct sw_due *due);
 
 static inline void sw_peers_grant(struct sw_grants *g, struct sw_due *due)
@@ -166,20 +166,21 @@ static inline void sw_peers_grant(struct sw_grants *g, struct sw_due *due)
 		sw_peers_grant_some(g, due);
 }
 
-/* sw_peer_on_ack - @payload of an ACK: @fate is called for each frame.
- * @is_newer: than all control frames before it (sw_flow_is_newer). */
+/* sw_peer_on_ack - handle the payload of an ACK: call @fate for the frames that
+ * it decides.
+ * @is_newer  newer than all earlier control frames (sw_flow_is_newer) */
 void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,
 	const uint8_t *payload, bool is_newer, uint64_t now_ns, sw_fate_fn fate,
 	void *ctx, struct sw_stats *st);
 
-/* sw_peer_build_ack, sw_peer_build_keepalive - fill @h and @payload; return
- * its bytes. */
+/* sw_peer_build_ack - fill @h and @payload with an ACK; returns payload bytes.
+ */
 uint32_t sw_peer_build_ack(struct sw_peer *p, uint64_t now_ns, uint64_t gap_ns,
 	struct sw_header *h, uint8_t *payload, struct sw_stats *st);
 
 /* sw_peer_send - send the control frame whose header @out has.
  * sw_peer_send_message - send it as the next message of the control stream.
- * sw_peer_send_again - send the next message of the window once more. */
+ * sw_peer_send_again - retransmit the next message of the window. */
 void sw_peer_send(struct sw_peer *p, const uint8_t *payload, uint64_t now_ns,
 	struct sw_tx_frame *out, struct sw_stats *st);
 void sw_peer_send_message(struct sw_peer *p, const uint8_t *payload,
@@ -188,7 +189,7 @@ void sw_peer_send_message(struct sw_peer *p, const uint8_t *payload,
 void sw_peer_send_again(struct sw_peer *p, struct sw_due *due, uint64_t now_ns,
 	struct sw_tx_frame *out, struct sw_stats *st);
 
-/* sw_peer_begin - a new session: its control stream is empty. */
+/* sw_peer_begin - begin a new session, with an empty control stream. */
 static inline void sw_peer_begin(struct sw_peer *p)
 {
 	sw_control_reset(&p->control);
@@ -196,9 +197,9 @@ static inline void sw_peer_begin(struct sw_peer *p)
 	p->held = 0;
 }
 
-/* sw_peer_is_past - must @h, a control frame that newer ones have overtaken
- * (sw_flow_is_newer), be dropped?  A recent message is taken all the same: its
- * own number has its order. */
+/* sw_peer_is_past - must @h, a control frame older than the newest one
+ * (sw_flow_is_newer), be dropped?  A recent message is taken in spite of that:
+ * its own number has its order. */
 static inline bool sw_peer_is_past(
 	const struct sw_peer *p, const struct sw_header *h)
 {
@@ -238,7 +239,7 @@ static inline const char *sw_peer_why_dead(const struct sw_peer *p,
 	return now_ns - p->rx_ns >= params->dead_after ? "silent" : NULL;
 }
 
-/* Timers are lazy: what happens only brings the next look forward (wake), and a
+/* Timers are lazy: an event only brings the next look forward (wake), and a
  * look finds out when the next one is, beginning with never (sleep). */
 
 static inline void sw_peer_sleep(struct sw_peer *p)
@@ -252,7 +253,7 @@ static inline void sw_peer_wake(struct sw_peer *p, uint64_t at_ns)
 		p->tick_at_ns = at_ns;
 }
 
-/* sw_peer_tick_at - when its timers are to be looked at. */
+/* sw_peer_tick_at - return when to look at its timers. */
 static inline uint64_t sw_peer_tick_at(const struct sw_peer *p)
 {
 	uint64_t flow_at = sw_flow_tick_at(&p->flow);
@@ -260,11 +261,11 @@ static inline uint64_t sw_peer_tick_at(const struct sw_peer *p)
 	return flow_at < p->tick_at_ns ? flow_at : p->tick_at_ns;
 }
 
-/* sw_peer_tick_flow - timers of its flow: losses, an ACK that is due.
+/* sw_peer_tick_flow - run the timers of its flow: losses, an ACK that is due.
  * sw_peer_tick_control - run the timer of the control stream.  Returns why the
  * peer is dead (it acknowledged nothing for dead_after), or NULL.
- * sw_peer_tick_window - the same, if the window is not empty.
- * sw_peer_tick_alive - a sign of life. */
+ * sw_peer_tick_window - do so if the window is not empty.
+ * sw_peer_tick_alive - owe a sign of life if it is time. */
 void sw_peer_tick_flow(struct sw_peer *p, struct sw_due *due, uint64_t now_ns,
 	sw_fate_fn fate, void *ctx, struct sw_stats *st);
 const char *sw_peer_tick_window(struct sw_peer *p, struct sw_due *due,

@@ -1,19 +1,19 @@
-/* admit.c - how workers get in at a server.
+/* admit.c - admit workers to a server: HELLO, JOIN, ACCEPT.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * HELLO and JOIN come from strangers: nothing is stored for a HELLO, nothing
- * before a JOIN has shown its cookie, then a place in a table, and no answer is
- * larger than its question.  Memory, a rank, a job's name are only for those
- * that have spoken under their session; until the memory is there, what they
- * say does not count, and ACCEPT is sent again.  Every request may come twice;
- * the second gets the same answer.
- */
+ * HELLO and JOIN come from strangers.  The server stores nothing for a HELLO,
+ * and only a place in a table for a JOIN with a valid cookie.  No answer is
+ * larger than its question.  A worker gets memory, a rank and a job only after
+ * it has spoken under its session; until the memory is there, its frames do not
+ * count, and the server repeats ACCEPT.  A duplicate request gets the same
+ * answer. */
 #include <string.h>
 
 #include "engine/base/siphash.h"
 #include "engine/server/server_int.h"
 
-/* Tag over who asks and when; @age 0: the current cookie, 1: the one before. */
+/* Make a cookie over address and time; @age 0: the current one, 1: the one
+ * before. */
 static uint64_t make_cookie(const struct sw_server *srv, struct sw_path path,
 	uint64_t nonce, uint64_t age)
 {
@@ -38,17 +38,17 @@ void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f)
 
 /* --- how many JOINs a source address may send ---
  *
- * A JOIN costs a look at all places and perhaps an answer, one that is
- * confirmed memory and lines in the log.  So each source has a bucket of
- * tokens, which is kept as the time when it is full again.  Whoever fills a
- * bucket can receive at the address: nobody empties that of another. */
+ * A JOIN costs a look at all places, a confirmed one memory and log lines.  So
+ * each source has a bucket of tokens, kept as the time when it is full.  Only
+ * the address itself receives its cookie, so nobody can empty the bucket of
+ * another. */
 
 enum { QUIET_S = 60 };
 
 static const uint64_t every_ns = SW_JOIN_EVERY_MS * SW_MS;
 
-/* The bucket of @ip, or one that is full and so nobody's; when there is none
- * left, that of all others. */
+/* Return the bucket of @ip, or a full one, which is free.  If none is full,
+ * return the one that all other sources share. */
 static struct sw_source *source_of(struct sw_server *srv, uint32_t ip)
 {
 	struct sw_source *found = &srv->sources[0];
@@ -65,8 +65,8 @@ static struct sw_source *source_of(struct sw_server *srv, uint32_t ip)
 	return found;
 }
 
-/* May @ip, which has shown a cookie, send one more JOIN?  If not it is counted,
- * and said in the log, seldom. */
+/* May @ip, which has shown a cookie, send one more JOIN?  If not, counts it,
+ * and logs it at most once in QUIET_S. */
 static bool allows(struct sw_server *srv, uint32_t ip)
 {
 	struct sw_source *s = source_of(srv, ip);
@@ -88,20 +88,19 @@ static bool allows(struct sw_server *srv, uint32_t ip)
 	return false;
 }
 
-/* --- JOINs whose workers have not spoken yet ---
+/* --- JOINs whose workers have not spoken yet (PROTOCOL.md, section 4.2) ---
  *
- * A JOIN may be a late copy, or of somebody who wants nothing but our time.  So
- * it gets a place in a table and the offer of a session, ACCEPT, and only a
- * frame under that session's id makes it one, with memory, a rank and, if it is
- * the first of its name, a job.  Where there are more JOINs than places, the
- * one that has been silent longest goes. */
+ * A JOIN may be a late copy, or sent to waste our time.  It gets a place in a
+ * table and ACCEPT; a frame under the offered id makes it a session.  If the
+ * table is full, the JOIN that has been silent longest is evicted. */
 
 static bool is_of(const struct sw_pending *p, const struct sw_path *path)
 {
 	return p->id && !memcmp(&p->path, path, sizeof(*path));
 }
 
-/* A path has one place; else the first free one, or the oldest. */
+/* Find the place of @path: its own, else the first free one, else the oldest.
+ */
 static uint32_t place_for(
 	const struct sw_server *srv, const struct sw_path *path)
 {
@@ -119,7 +118,7 @@ static uint32_t place_for(
 	return best;
 }
 
-/* Is ACCEPT to be sent? */
+/* Note whether ACCEPT is due. */
 static void owe(struct sw_server *srv, uint32_t i, bool is_owed)
 {
 	struct sw_pending *p = &srv->pending[i];
@@ -142,8 +141,8 @@ static void forget(struct sw_server *srv, uint32_t i)
 	sw_pending_drop(srv, i);
 }
 
-/* Keep the JOIN and offer a session; the same one again: offer the same.
- * False: all places are taken by sessions. */
+/* Keep the JOIN and offer a session; a duplicate gets the same offer.  Returns
+ * false if sessions take all places. */
 static bool put_pending(struct sw_server *srv, const struct sw_pending *from)
 {
 	uint32_t i = place_for(srv, &from->path);
@@ -171,7 +170,7 @@ static bool put_pending(struct sw_server *srv, const struct sw_pending *from)
 
 /* --- JOIN --- */
 
-/* Is it the JOIN of a session that is open, said again on its way? */
+/* Is it a late duplicate of the JOIN of an open session? */
 static bool is_late(const struct sw_server *srv, const struct sw_pending *p)
 {
 	for (uint32_t i = 0; i < srv->n_sessions; i++) {
@@ -205,14 +204,14 @@ void sw_admit_join(struct sw_server *srv, const struct sw_rx_frame *f,
 			SW_MAX_SESSIONS);
 }
 
-/* --- the worker speaks, or does not --- */
+/* --- confirmed and expired JOINs --- */
 
 static void begin(
 	struct sw_session *s, const struct sw_pending *p, struct sw_job *job)
 {
 	struct sw_server *srv = job->srv;
 
-	if (s->srv) /* a member that left had the place */
+	if (s->srv) /* a member that left had used it */
 		memset(s, 0, sizeof(*s));
 	s->srv = srv;
 	s->peer.index = p->id >> 16;
@@ -243,7 +242,8 @@ struct sw_session *sw_pending_confirm(struct sw_server *srv, uint32_t i)
 {
 	struct sw_pending p = srv->pending[i];
 	struct sw_job *job = sw_job_find(srv, p.join.job);
-	bool may = sw_admit_check(srv, &p); /* others may have been faster */
+	/* Another worker may have been faster. */
+	bool may = sw_admit_check(srv, &p);
 	struct sw_session *s;
 
 	if (may && !job && !sw_job_is_ready(srv, &p.join))
@@ -285,7 +285,7 @@ void sw_pending_build(
 		sw_min64(2 * p->accept_wait_ns, srv->params.retry_max);
 	srv->tick_at_ns[i] = sw_min64(srv->tick_at_ns[i], p->accept_at_ns);
 	memcpy(srv->next, &a, sizeof(a));
-	/* The way back carries it too, or the worker will not receive it. */
+	/* Check that the way back carries this length as well. */
 	memset(srv->next + sizeof(a), 0, p->join_bytes - sizeof(a));
 	sw_frame_build(out, p->path, srv->next, false, &srv->stats);
 }
@@ -297,7 +297,7 @@ uint64_t sw_pending_tick(struct sw_server *srv, uint32_t i)
 
 	if (!p->id)
 		return UINT64_MAX;
-	if (srv->now_ns >= dead_at_ns) { /* nobody was behind that JOIN */
+	if (srv->now_ns >= dead_at_ns) { /* no worker confirmed the JOIN */
 		forget(srv, i);
 		return UINT64_MAX;
 	}

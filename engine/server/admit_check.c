@@ -1,8 +1,7 @@
-/* admit_check.c - may a worker join?  If not, it is told why.
+/* admit_check.c - decide whether a worker may join; if not, tell it why.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A refusal names both values: what the worker says, and what would be right.
- */
+ * A refusal names both values: the worker's, and the right one. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -115,9 +114,9 @@ static bool check_options(struct sw_server *srv, const struct sw_pending *p)
 	return true;
 }
 
-/* --- what all members of a job say the same of --- */
+/* --- terms that all members of a job agree on --- */
 
-/* A number, or what has a name. */
+/* A term with its number, or its name. */
 struct term {
 	const char *what;
 	uint64_t said, has;
@@ -129,7 +128,7 @@ static const char *order_name(bool is_by_rank)
 	return is_by_rank ? "rank" : "arrival";
 }
 
-/* Does the JOIN say the same of its job as @job has it? */
+/* Does the JOIN have the same terms as @job?  If not, refuses it. */
 static bool check_terms(struct sw_server *srv, const struct sw_pending *p,
 	const struct sw_job *job)
 {
@@ -174,7 +173,7 @@ static bool check_terms(struct sw_server *srv, const struct sw_pending *p,
 	return true;
 }
 
-/* Does the JOIN fit the job that has its name? */
+/* Does the JOIN fit the job of its name?  If not, refuses it. */
 static bool check_job(struct sw_server *srv, const struct sw_pending *p,
 	const struct sw_job *job)
 {

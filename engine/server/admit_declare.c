@@ -1,16 +1,15 @@
-/* admit_declare.c - how tensors get in at a server.
+/* admit_declare.c - admit tensors and streams to a server.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A DECLARE is a batch: its form is checked as a whole, and all of it, before
- * anything is taken.  A tensor that another member declared otherwise ends the
- * batch: it is refused, those before it are admitted, those behind it are to be
- * declared anew.
+ * A DECLARE is a batch.  The server checks the form of the whole batch before
+ * it takes anything.  A tensor that another member declared differently ends
+ * the batch: the server refuses it, admits those before it, and the worker
+ * declares those behind it anew.
  *
- * A session has one batch at a time.  It is put aside while its memory is being
- * prepared, while members have not closed the stream whose index it needs, and
- * if the burst has looked at enough tensors.  The control stream goes on: the
- * CLOSE that it waits for may be in it.
- */
+ * A session has one batch at a time.  The server puts it aside while its memory
+ * is being prepared, while members have not closed the stream whose index it
+ * needs, and if the burst has looked at enough tensors.  The control stream
+ * continues meanwhile: it may bring the CLOSE that the batch waits for. */
 #include <stdio.h>
 #include <string.h>
 
@@ -73,7 +72,8 @@ static bool is_formed(
 	return !n && !len;
 }
 
-/* What the member @rank declares, and what another declared before. */
+/* Describe how the declaration of rank @rank differs from an earlier member's.
+ */
 static void describe_known(const struct declaration *d, uint32_t priority,
 	const struct sw_stensor_view *t, uint32_t rank, char text[SW_TEXT_MAX])
 {
@@ -94,8 +94,8 @@ static void describe_known(const struct declaration *d, uint32_t priority,
 			t->priority, t->mode ? ", async" : "");
 }
 
-/* The key, and the place on the line, are the coordinator's to give; in the
- * place of that a stream has what its ranks are told by. */
+/* Does the declaration have the key and place that the coordinator gave?  A
+ * stream has the CRC of its ranks instead of a place. */
 static bool has_place(const struct sw_job *job, const struct declaration *d,
 	const struct sw_stensor_view *t)
 {
@@ -105,7 +105,7 @@ static bool has_place(const struct sw_job *job, const struct declaration *d,
 	       (t->key == d->item.key && t->first == d->item.first);
 }
 
-/* Does the member declare what another did before?  Else the tensor is dead. */
+/* Does the member declare the tensor as another did?  If not, kills it. */
 static bool check_known(struct sw_session *s, const struct declaration *d,
 	const struct sw_stensor_view *t)
 {
@@ -131,7 +131,7 @@ static uint32_t n_kin(const struct sw_shard *sh, const char *name)
 	return n;
 }
 
-/* Is the group one of members of the job, and this one among them? */
+/* Does the group consist of members of the job, with this one among them? */
 static bool check_group(struct sw_session *s, const struct declaration *d)
 {
 	if (n_kin(&s->job->shard, d->name) == SW_GROUP_STREAMS)
@@ -192,21 +192,21 @@ static bool check_new(struct sw_session *s, const struct declaration *d)
 	return true;
 }
 
-/* A batch is walked through twice: to see whether all of it may be admitted,
- * and what memory its new tensors take; then to admit it. */
+/* A walk over a batch.  The first one finds out whether all of it may be
+ * admitted, and the memory of its new tensors; the second one admits it. */
 struct walk {
 	bool is_admitting;
-	const uint8_t *p; /* what is left of the items */
+	const uint8_t *p; /* the items left */
 	size_t len;
-	/* Only looked at: new tensors so far; what they take. */
+	/* The first walk's: new tensors so far; their memory. */
 	struct sw_given given;
 	uint64_t need;
-	/* It ends before one whose index is that of a stream which not all have
-	 * closed here, as they have at the coordinator. */
+	/* The walk ended before an item whose index still has a stream here,
+	 * although all members have closed it at the coordinator. */
 	bool is_early;
 };
 
-/* The batch ends with item @i, since tensor @key is dead. */
+/* Refuse item @i, which ends the batch, since tensor @key is dead. */
 static void refuse(struct sw_session *s, uint32_t i, uint32_t key)
 {
 	const struct sw_shard *sh = &s->job->shard;
@@ -219,8 +219,8 @@ static void refuse(struct sw_session *s, uint32_t i, uint32_t key)
 	s->refused_err = t.death;
 }
 
-/* The member is refused tensor @t, which was to be dead from a later round on:
- * it completes none. */
+/* Kill tensor @t from round 1 instead of a later one: the member that is
+ * refused completes none. */
 static void kill_earlier(struct sw_session *s, const struct sw_stensor_view *t)
 {
 	char text[SW_TEXT_MAX];
@@ -229,7 +229,8 @@ static void kill_earlier(struct sw_session *s, const struct sw_stensor_view *t)
 	sw_job_kill(s->job, t->key, 1, t->death, text);
 }
 
-/* Item @i of the batch is @t, which may be dead: then the batch ends. */
+/* Take item @i, which is tensor @t.  Returns false if it is dead, which ends
+ * the batch. */
 static bool take_known(struct sw_session *s, const struct declaration *d,
 	uint32_t i, struct sw_stensor_view t)
 {
@@ -245,7 +246,7 @@ static bool take_known(struct sw_session *s, const struct declaration *d,
 	return is_good;
 }
 
-/* Item @i is a stream, and new: is its group dead? */
+/* Is new item @i a stream whose group is dead?  Refuses it then. */
 static bool has_dead_kin(
 	struct sw_session *s, const struct declaration *d, uint32_t i)
 {
@@ -261,9 +262,9 @@ static bool has_dead_kin(
 	return true;
 }
 
-/* Item @i is new.  The coordinator gives keys, and with them places on the
- * line, in the order of first declaration.  Returns whether there is more to
- * do: what was closed by all is declared no more. */
+/* Note the key of new item @i.  The coordinator gives keys, and with them
+ * places on the line, in the order of first declaration.  Returns false if the
+ * key is retired: all have closed the stream, and nothing is left to do. */
 static bool has_key(
 	struct sw_session *s, struct walk *w, struct declaration *d, uint32_t i)
 {
@@ -276,9 +277,9 @@ static bool has_key(
 	return s->job->is_coordinated || !sw_shard_is_past(sh, d->item.key);
 }
 
-/* Item @i of the batch, which may be in it twice.  False: the batch ends, with
- * a tensor that is dead, before one that is early, or since the worker was told
- * why. */
+/* Take item @i, which may be in the batch twice.  Returns false if the batch
+ * ends: with a dead tensor, before an early one, or because the worker was told
+ * an error. */
 static bool take_item(
 	struct sw_session *s, struct walk *w, struct declaration *d, uint32_t i)
 {
@@ -305,7 +306,7 @@ static bool take_item(
 	return true;
 }
 
-/* Returns how many of the @n items were taken. */
+/* Take the items in turn; returns how many of the @n were taken. */
 static uint32_t take_items(struct sw_session *s, struct walk *w, uint32_t n)
 {
 	struct declaration d;
@@ -317,9 +318,9 @@ static uint32_t take_items(struct sw_session *s, struct walk *w, uint32_t n)
 	return i;
 }
 
-/* The batch of @n items at @p is too large: its last new stream is dead, and so
- * is its group, at all members; the others go on.  When it is looked at again
- * it ends there.  False: there is no new stream in it. */
+/* Kill the last new stream of a batch that is too large, and its group, at all
+ * members; the other streams continue.  The next look at the batch ends there.
+ * Returns false if the batch has no new stream. */
 static bool refuse_stream(struct sw_session *s, const uint8_t *p, size_t len,
 	uint32_t n, const char *why)
 {
@@ -342,12 +343,10 @@ static bool refuse_stream(struct sw_session *s, const uint8_t *p, size_t len,
 	return true;
 }
 
-/* Are quota and memory there for a batch of @n tensors, at @p?  False: the
- * worker was told that there is none, or the batch must wait.  A job has one
- * batch prepared at a time: a rank that declares another waits.  Mostly it is
- * the same one, and whoever comes first is served.  The quotas' part is taken
- * at once, so that all that is prepared is within them.  A page more for each
- * tensor, since memory comes in pages. */
+/* Take quota and memory for a batch of @n tensors at @p, with a page more for
+ * each.  Returns false if the worker was refused, or must wait: memory is
+ * prepared for one batch of a job at a time, and all of it is within the quota.
+ */
 static bool take_memory(struct sw_session *s, uint64_t need, const uint8_t *p,
 	size_t len, uint32_t n)
 {
@@ -356,7 +355,7 @@ static bool take_memory(struct sw_session *s, uint64_t need, const uint8_t *p,
 	char text[SW_TEXT_MAX];
 
 	if (job->asker == s->peer.id && job->asked_bytes != need)
-		sw_share_drop(job); /* it asks for something else now */
+		sw_share_drop(job); /* it asks for another amount now */
 	if (!need)
 		return true;
 	if (!job->asked_bytes) {
@@ -375,7 +374,8 @@ static bool take_memory(struct sw_session *s, uint64_t need, const uint8_t *p,
 	return true;
 }
 
-/* False: the worker was told why, or the batch must wait. */
+/* Admit a batch.  Returns false if the worker was told an error, or the batch
+ * must wait. */
 static bool admit_batch(
 	struct sw_session *s, const uint8_t *p, size_t len, uint32_t n)
 {
@@ -392,7 +392,8 @@ static bool admit_batch(
 	if (s->fault.err || !take_memory(s, look.need, p, len, n_good))
 		return false;
 	n_got = take_items(s, &admit, n_good);
-	/* More was counted if it failed, or if a name is in it twice. */
+	/* The need was higher if a tensor failed or a name was in the batch
+	 * twice. */
 	sw_share_give(s->job, look.need - (sw_shard_mem_bytes(sh) - before));
 	s->n_declared = (uint16_t)(n_got + (s->refused[0] != 0));
 	return !s->fault.err;
@@ -438,12 +439,12 @@ uint64_t sw_admit_aside(struct sw_server *srv)
 	for (n = sw_due_set_size(&srv->aside);
 		n && srv->n_looked < SW_DECLARE_BURST; n--)
 		admit(srv->sessions[sw_due_set_take(&srv->aside)]);
-	if (n) /* the next tick goes on */
+	if (n) /* the next tick continues */
 		srv->aside_at_ns = srv->now_ns;
 	return srv->aside_at_ns;
 }
 
-/* A worker sends no DECLARE before it has the answer to the last one. */
+/* May the worker declare?  It must have the answer to its last DECLARE. */
 static bool may_declare(
 	const struct sw_session *s, const struct sw_declare_head *head)
 {

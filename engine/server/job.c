@@ -1,12 +1,11 @@
 /* job.c - members and state of a job at a server; the coordinator's part.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Members are fixed: the job runs when all have joined, and fails when one
- * dies or leaves with an error, unless there are groups of others: those go on,
- * and each worker ends what the dead were in.  Only the coordinator, the first
- * server of the job's list, decides that; the other servers learn it from
- * nobody: their members leave.
- */
+ * The members of a job are fixed.  It runs when all have joined.  It fails when
+ * one dies or leaves with an error, unless there are groups without that
+ * member: these continue, and each worker ends what the dead member was in.
+ * Only the coordinator, the first server of the job's list, decides that.  The
+ * other servers are not told: their members leave. */
 #include <stdio.h>
 #include <string.h>
 
@@ -47,15 +46,15 @@ struct sw_place_job sw_join_place(const struct sw_join *j)
 		.n_lcores = j->n_lcores};
 }
 
-/* --- whom a job that forms waits for, in words --- */
+/* --- describe which members a FORMING job waits for --- */
 
 enum {
-	FIRST_S = 2, /* then after twice the time, and so on */
+	/* The first pause between lines; each next one is twice as long. */
+	FIRST_S = 2,
 	LONGEST_S = 600,
 };
 
-/* What is known of those that are missing, and the addresses of those that are
- * here. */
+/* Describe the missing members, and the addresses of the connected ones. */
 static void describe(const struct sw_job *job, char *text, size_t size)
 {
 	const char *sep = "";
@@ -135,11 +134,12 @@ void sw_job_tell_waiting(struct sw_server *srv)
 
 /* --- members come and go --- */
 
-/* The control thread has made it present: tables, and all of the sessions. */
+/* Check whether the control thread has prepared the memory: the tables, and all
+ * sessions. */
 bool sw_job_is_ready(struct sw_server *srv, const struct sw_join *join)
 {
 	const struct sw_env *env = srv->env;
-	const uint64_t page = 4096; /* either may take one more */
+	const uint64_t page = 4096; /* each of the two may take one page more */
 	struct sw_job *job = sw_job_unused(srv);
 
 	return !job || !env->mem_ready ||
@@ -194,7 +194,7 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 	return job;
 }
 
-/* Something changed: every member is told the newest state. */
+/* Owe every member the newest state. */
 static void announce(struct sw_job *job)
 {
 	if (job->status.state == SW_JOB_FORMING)
@@ -258,11 +258,11 @@ static void fail(struct sw_job *job, uint16_t rank, int err, const char *text)
 	job->status.err = (int16_t)err;
 	job->status.rank = rank;
 	snprintf(job->status.text, sizeof(job->status.text), "%s", text);
-	/* Not by this rank: it may be the one that noticed. */
+	/* Do not name this rank: it may only have noticed the failure. */
 	sw_log(job->srv->env->log, SW_LOG_WARN, "job %s failed: %s", job->name,
 		text);
 	announce(job);
-	sw_job_touch(job); /* no results any more */
+	sw_job_touch(job); /* stop sending results */
 }
 
 static void close_session(struct sw_session *s)
@@ -296,8 +296,9 @@ static void close_some(struct sw_job *job)
 	sw_log(env->log, SW_LOG_INFO, "job %s: closed", job->name);
 }
 
-/* Who left the job while it ran, with an error, has closed all of its groups:
- * is there one of others?  Then the job goes on. */
+/* Decide after a member has left the running job with an error, when all its
+ * groups are closed: the job continues if a group without gone members is
+ * alive, else it fails. */
 static void judge(struct sw_job *job)
 {
 	const struct sw_fault f = job->lost;
@@ -314,7 +315,7 @@ static void judge(struct sw_job *job)
 		"job %s continues without %s: %s", job->name,
 		sw_member_text(job, f.rank, who), f.text);
 	if (job->done >> f.rank & 1)
-		return; /* who waits for it is told then */
+		return; /* members that wait for it are told then */
 	job->status.joined &= ~job->left | job->done;
 	job->status.rank = f.rank;
 	memcpy(job->status.text, f.text, sizeof(job->status.text));
@@ -360,17 +361,17 @@ void sw_job_leave(struct sw_session *s, int err, const char *text)
 		return;
 	}
 	if (job->status.state == SW_JOB_FORMING && !err) {
-		job->status.joined &= ~(1ULL << rank); /* it may come again */
+		job->status.joined &= ~(1ULL << rank); /* it may join again */
 		announce(job);
 		return;
 	}
-	/* Who leaves without an error holds all that it pushed, and the others
-	 * may still wait for the same results: it is named to those that push
-	 * more than it did (query_one). */
+	/* A member that leaves without an error has all results that it pushed
+	 * for, and others may still wait for the same ones. miss (server_rx.c)
+	 * names it only to members that wait for it. */
 	job->left |= 1ULL << rank;
 	job->done |= (uint64_t)(!err || goes_on) << rank;
-	/* A server that never knew it, as it was restarted, or forgot the job
-	 * when all that had joined there left, cannot. */
+	/* A restarted server, or one that forgot the job when all its members
+	 * had left, cannot name the member, so STATUS does. */
 	if (goes_on && job->is_coordinated) {
 		job->status.joined &= ~(1ULL << rank);
 		announce(job);
@@ -399,8 +400,8 @@ void sw_job_status(
 
 /* --- tuning: numbered here; STATUS says the newest --- */
 
-/* Do all that are there know the last state?  Until then another is not
- * numbered: a member that asks without end costs a state per round trip. */
+/* Do all connected members know the last state?  The next change waits for
+ * that, so a member that asks without end costs one state per round trip. */
 static bool all_know(const struct sw_job *job)
 {
 	for (uint32_t m = 0; m < job->n_members; m++) {
@@ -430,7 +431,7 @@ static void number(struct sw_job *job, const struct sw_tune_ask *ask)
 	announce(job);
 }
 
-/* Members take turns. */
+/* Number the next TUNE.  Members take turns, from the one behind the last. */
 void sw_job_on_acked(struct sw_job *job)
 {
 	uint64_t later = job->asking & ~((2ULL << job->asked_last) - 1);

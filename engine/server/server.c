@@ -1,4 +1,4 @@
-/* server.c - the summation service of one lcore: its timers, its life.
+/* server.c - open, close and tick the summation service of one lcore.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,12 +7,12 @@
 
 /* --- timers ---
  *
- * A tick looks at those sessions alone whose time has come.  What a frame
- * changes brings that time forward at most, which costs a store; a look that
- * comes too early finds out when the next one is. */
+ * A tick looks only at sessions whose time has come.  A frame only brings that
+ * time forward, which costs a store; an early look finds out when the next one
+ * is. */
 
-/* While the job forms, a silent member counts as not joined: it may be started
- * again, and the others wait for it. */
+/* End a silent member's session.  While the job is FORMING, the member may
+ * start again, and the others wait for it. */
 static void bury(struct sw_session *s, const char *why)
 {
 	const struct sw_job *job = s->job;
@@ -85,7 +85,7 @@ static uint64_t on_tick(
 			look(srv, i);
 	if (srv->has_gone && sw_jobs_end(srv))
 		at = now_ns;
-	sw_server_look(srv); /* who is buried may change what others get */
+	sw_server_look(srv); /* a dead member may change what others get */
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		at = sw_min64(at, srv->tick_at_ns[i]);
 	return sw_look_again(at, now_ns, srv->n_sessions);
@@ -100,7 +100,7 @@ static bool server_is_busy(const struct sw_engine *engine)
 	if (sw_server_open_chunks(srv))
 		return true;
 	for (uint32_t i = 0; i < srv->n_ports; i++)
-		if (sw_due_has(&srv->due[i])) /* something is owed */
+		if (sw_due_has(&srv->due[i])) /* a frame is owed */
 			return true;
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		if (srv->sessions[i] &&
@@ -140,7 +140,8 @@ int sw_server_open(struct sw_server **out, const struct sw_params *params,
 	}
 	srv->secret[0] = env->random(env->ctx);
 	srv->secret[1] = env->random(env->ctx);
-	/* Ids of an earlier life of this server must not be valid again. */
+	/* Start at random generations, so that session ids of an earlier run
+	 * are not valid. */
 	for (uint32_t i = 0; i < SW_MAX_SESSIONS; i++)
 		srv->generations[i] = (uint16_t)env->random(env->ctx);
 	*out = srv;

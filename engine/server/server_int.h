@@ -2,10 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Files call downwards: server.c, server_rx.c and server_tx.c have the timers,
- * take frames and send them; admit*.c, who and what is let in; job.c, the
- * members and the state of a job; session.c, what is said to a worker; share.c,
- * what a job gets.
- */
+ * take frames and send them; admit*.c admits workers and tensors; job.c keeps
+ * the members and the state of a job; session.c keeps what a worker is owed;
+ * share.c divides the server among jobs. */
 #ifndef SW_ENGINE_SERVER_SERVER_INT_H
 #define SW_ENGINE_SERVER_SERVER_INT_H
 
@@ -19,75 +18,87 @@
 #include "engine/sums/shard.h"
 
 enum {
-	SW_REPLIES = 16, /* answers to strangers that wait on a port */
-	/* A burst or a tick that has looked at so many tensors puts further
+	SW_REPLIES = 16, /* replies to strangers that may wait on a port */
+	/* A burst or a tick that has looked at this many tensors puts further
 	 * DECLAREs aside. */
 	SW_DECLARE_BURST = 64,
-	SW_KEY_WORDS = SW_MAX_TENSORS / 64 + 1, /* of a set of indices */
-	SW_JOB_BURST = 32, /* streams of a job that a tick ends */
-	/* JOINs that a source may send at once, and one more each so often: a
-	 * worker that asks for hours sends two a second. */
+	/* Words of a set of key indices. */
+	SW_KEY_WORDS = SW_MAX_TENSORS / 64 + 1,
+	/* Streams of a job that a tick looks at to end them. */
+	SW_JOB_BURST = 32,
+	/* JOINs that a source may send at once, and the time in which it may
+	 * send one more.  A worker that asks for hours sends two per second. */
 	SW_JOIN_BURST = 64,
 	SW_JOIN_EVERY_MS = 125,
 	SW_JOIN_SOURCES = 256,
-	SW_SESSION_WORDS = SW_MAX_SESSIONS / 64, /* of a set of sessions */
-	SW_MEMBER_TEXT = 80,                     /* of sw_member_text */
+	/* Words of a set of sessions. */
+	SW_SESSION_WORDS = SW_MAX_SESSIONS / 64,
+	SW_MEMBER_TEXT = 80, /* size of sw_member_text */
 };
 
 struct sw_member {
-	struct sw_session *session; /* NULL: not here */
+	struct sw_session *session; /* NULL: the member is not connected */
 	uint16_t n_local;
-	uint32_t ip; /* of the last session, also when it has gone */
-	/* Of the last JOIN if it was refused; err 0: it was not. */
+	uint32_t ip; /* the last session's address, also after its end */
+	/* The last JOIN, if it was refused; err 0: it was not. */
 	uint32_t refused_ip;
 	int16_t refused_err;
 	char node[SW_NAME_MAX];
 };
 
-/* Memory that may be taken here. */
+/* A limit on memory, and what is used of it. */
 struct sw_quota {
 	uint64_t bytes, used_bytes;
-	_Atomic uint64_t *all_used; /* as struct sw_share */
+	_Atomic uint64_t *all_used; /* as in struct sw_share */
 };
 
 struct sw_job {
 	struct sw_server *srv;
-	bool is_coordinated; /* this server is the job's coordinator */
+	bool is_coordinated; /* this server coordinates the job */
 	uint16_t n_members;
-	uint16_t n_sessions; /* 0: there is no such job */
-	/* As members are told it, but for what is each one's own.  The text is,
-	 * FORMING: who is known; FAILED: why. */
+	uint16_t n_sessions; /* 0: this entry has no job */
+	/* The STATUS that members get, without each member's own fields.  Its
+	 * text says, while FORMING, which members are known; when FAILED, why.
+	 */
 	struct sw_status status;
-	/* Its last session has gone; what it has is given back, some in each
-	 * tick. */
+	/* The last session has ended; each tick frees some of the job. */
 	bool is_closing;
-	uint32_t close_at; /* sw_job_close_left; SW_KEY_NONE: it is done */
-	uint64_t left;     /* members that were here and left, or died */
-	/* Of them, those of which the others learn when they wait for them:
-	 * they left without an error, or the job goes on without anybody. */
+	/* Where sw_job_close_left continues; SW_KEY_NONE: it is done. */
+	uint32_t close_at;
+	uint64_t left; /* members that were connected and left, or died */
+	/* Members of these that a member learns of only when it waits for them:
+	 * they left without an error, or the job is asynchronous and continues.
+	 */
 	uint64_t done;
-	/* The last of the others while it is judged whether the job goes on
-	 * (job.c), err 0: none is; is there a group without them? */
+	/* The fault of a member that left with an error, until judge (job.c)
+	 * decides whether the job continues; err 0: none. is_needed: there is a
+	 * group without gone members. */
 	struct sw_fault lost;
 	bool is_needed;
-	uint64_t wait_ns, wait_at_ns; /* FORMING: the next line about it */
-	/* Members whose TUNE waits until all know the last state, and the
-	 * member whose TUNE was numbered last. */
+	/* FORMING: the pause before the next line about it, and when that is
+	 * due. */
+	uint64_t wait_ns, wait_at_ns;
+	/* Members whose TUNE waits until all have acknowledged the last state,
+	 * and the member whose TUNE was numbered last. */
 	uint64_t asking;
 	uint16_t asked_last;
 	uint32_t weight;
 	struct sw_quota quota;
-	/* Of what it has taken, for a batch whose memory is being prepared, and
-	 * whose session declared it; 0: there is none (admit_declare.c). */
+	/* Bytes of the quota taken for a batch whose memory is being prepared,
+	 * and the session that declared the batch; 0: none (admit_declare.c).
+	 */
 	uint64_t asked_bytes;
 	uint32_t asker;
-	uint64_t n_folded, active_ns; /* when contributions came last */
-	struct sw_join terms; /* the first: all members say the same in it */
+	/* Contributions folded at the last look, and when the last ones came.
+	 */
+	uint64_t n_folded, active_ns;
+	/* The first JOIN: all members agree on its terms. */
+	struct sw_join terms;
 	struct sw_params params;
 	struct sw_shard shard;
-	struct sw_session *sessions; /* by member; those that are not zeros */
-	struct sw_due due[SW_MAX_PORTS]; /* results, by class */
-	uint64_t here[SW_SESSION_WORDS]; /* its sessions, by index */
+	struct sw_session *sessions;     /* by member; zeroed if never used */
+	struct sw_due due[SW_MAX_PORTS]; /* sessions with results, by class */
+	uint64_t here[SW_SESSION_WORDS]; /* its sessions, as a set of indices */
 	struct sw_member members[SW_MAX_MEMBERS];
 	char name[SW_NAME_MAX];
 };
@@ -97,47 +108,50 @@ struct sw_session {
 	struct sw_job *job;
 	uint16_t member;
 	uint32_t status_number; /* message number of its last STATUS */
-	struct sw_tune_ask ask; /* its last TUNE, while job->asking has it */
-	/* It has a fault, and is not told of it again before then; else
-	 * UINT64_MAX. */
+	/* Its last TUNE, while job->asking has its bit. */
+	struct sw_tune_ask ask;
+	/* When the session may be told of its fault again; UINT64_MAX: it has
+	 * none. */
 	uint64_t error_at_ns;
-	struct sw_peer peer;   /* its id: index << 16 | generation */
+	struct sw_peer peer;   /* its id is index << 16 | generation */
 	struct sw_fault fault; /* err 0: none */
-	uint64_t nonce;        /* of its JOIN */
+	uint64_t nonce;        /* the nonce of its JOIN */
 	uint32_t n_answers;
-	struct sw_bitmap ends; /* indices of tensors whose END it is owed */
+	struct sw_bitmap ends; /* key indices of tensors whose END it is owed */
 	uint64_t end_words[SW_KEY_WORDS];
-	uint32_t n_queries; /* frames that came */
+	uint32_t n_queries; /* QUERY frames received */
 	/* The DECLARE that is put aside (srv->aside); length 0: none. */
 	uint16_t declare_len;
 	uint8_t declare[SW_ORDERED_MAX];
 	uint16_t n_declared;
-	char refused[SW_TEXT_MAX]; /* why the last of them is; "": it is not */
-	int refused_err;           /* as sw_fault_death says */
+	/* Why the last of these was refused; "": it was not. */
+	char refused[SW_TEXT_MAX];
+	int refused_err; /* its error (sw_fault_death) */
 	struct sw_answer answers[SW_QUERY_MAX];
-	/* keys of the last batch, and their places */
+	/* The last batch's keys, and their places on the line. */
 	uint32_t declared[SW_DECLARE_MAX], firsts[SW_DECLARE_MAX];
 };
 
-/* A JOIN whose worker has not spoken under the session that it was offered.  It
- * holds but its place in the table, and that only until others need it. */
+/* A JOIN whose worker has sent nothing yet under the session that it was
+ * offered.  It holds only a place in the table, which a newer JOIN may evict.
+ */
 struct sw_pending {
-	uint32_t id; /* of the session that it may become; 0: there is none */
+	uint32_t id; /* id of the offered session; 0: the place is free */
 	struct sw_path path;
 	struct sw_join join;
-	uint16_t join_bytes; /* of its frame: so long is ACCEPT */
-	bool is_owed;        /* ACCEPT is to be sent */
-	uint32_t n_accepts;  /* that were sent; the packet number of the last */
+	uint16_t join_bytes; /* payload length of the JOIN, and so of ACCEPT */
+	bool is_owed;        /* ACCEPT is due */
+	uint32_t n_accepts;  /* ACCEPTs sent; the packet number of the last */
 	uint64_t rx_ns, accept_at_ns, accept_wait_ns;
 };
 
-/* How many JOINs a source address has left: all at full_ns and after. */
+/* The token bucket of a source address, as the time when it is full. */
 struct sw_source {
 	uint32_t ip;
 	uint64_t full_ns;
 };
 
-/* An answer to somebody without a session. */
+/* A reply to a sender without a session. */
 struct sw_reply {
 	struct sw_path path;
 	struct sw_header header;
@@ -160,42 +174,48 @@ struct sw_server {
 	uint64_t now_ns, gap_ns;
 	struct sw_quota quota;
 	uint64_t secret[2];
-	uint32_t n_lcores; /* of this process that serve; 1 after open */
+	uint32_t n_lcores; /* lcores of this process that serve; 1 after open */
 	uint32_t n_ports;
 	uint32_t max_payload[SW_MAX_PORTS];
 	bool is_inner[SW_MAX_PORTS];
 	const struct sw_share *shares;
 	uint32_t n_shares;
-	uint32_t active; /* jobs, as seen at the last look */
+	uint32_t active; /* jobs active at the last look, as bits */
 	uint64_t look_at_ns;
-	uint64_t wait_at_ns; /* the next line about a job that forms */
-	struct sw_due due[SW_MAX_PORTS]; /* control frames */
-	struct sw_drr drr[SW_MAX_PORTS]; /* jobs with results */
-	/* Sessions from which frames came, and those for which results may have
-	 * become ready, or not be there any more: they are looked at before
-	 * anything is sent (sw_server_look). */
+	uint64_t wait_at_ns; /* when the next line about a FORMING job is due */
+	/* Sessions and JOINs that are owed control frames. */
+	struct sw_due due[SW_MAX_PORTS];
+	struct sw_drr drr[SW_MAX_PORTS]; /* jobs with results to send */
+	/* Sessions from which frames arrived, and sessions for which results
+	 * may have become ready or stale. sw_server_look looks at both before
+	 * anything is sent. */
 	uint64_t received[SW_SESSION_WORDS], touched[SW_SESSION_WORDS];
 	struct sw_session *sessions[SW_MAX_SESSIONS];
-	/* JOINs have the same indices, and only such as are free. */
+	/* JOINs use the same indices, as long as no session does. */
 	struct sw_pending pending[SW_MAX_SESSIONS];
-	struct sw_source sources[SW_JOIN_SOURCES]; /* more share the first */
-	uint64_t limit_line_ns; /* no line about their limit before */
+	/* The first one is shared by sources that find no other. */
+	struct sw_source sources[SW_JOIN_SOURCES];
+	/* When the next line about their limit may follow. */
+	uint64_t limit_line_ns;
 	uint16_t generations[SW_MAX_SESSIONS];
-	uint32_t n_sessions; /* no open one, and no JOIN, has a larger index */
-	uint64_t tick_at_ns[SW_MAX_SESSIONS]; /* no timer of it is due before */
-	struct sw_grants grants;              /* of all of them */
+	uint32_t n_sessions; /* all sessions and JOINs have smaller indices */
+	/* No timer of the session is due earlier. */
+	uint64_t tick_at_ns[SW_MAX_SESSIONS];
+	struct sw_grants grants; /* shared by all sessions on other machines */
 	struct sw_job jobs[SW_MAX_JOBS];
 	struct sw_replies replies[SW_MAX_PORTS];
-	uint32_t n_looked; /* tensors of DECLAREs, in this burst or tick */
-	/* Sessions whose DECLARE is put aside, and when to look at them again.
+	/* Tensors of DECLAREs looked at in this burst or tick. */
+	uint32_t n_looked;
+	/* Sessions whose DECLARE is put aside, and when to look at these again.
 	 */
 	struct sw_due_set aside;
 	uint64_t aside_at_ns;
 	bool is_stopping;
-	bool has_gone; /* a member: sw_jobs_end */
-	/* Sessions have come or gone since windows were divided. */
+	bool has_gone; /* a member has gone: sw_jobs_end has work */
+	/* Sessions have opened or closed since the windows were divided. */
 	bool has_changed;
-	/* Of the control frames being sent; where the next one's goes. */
+	/* Payloads of the control frames being sent, and where the next one
+	 * goes. */
 	uint8_t payload[2 * SW_PAYLOAD_MAX], *next;
 };
 
@@ -204,7 +224,7 @@ static inline uint32_t sw_job_index(const struct sw_job *job)
 	return (uint32_t)(job - job->srv->jobs);
 }
 
-/* sw_job_all - all its members, those that have not joined too. */
+/* sw_job_all - return all its members, also those that have not joined. */
 static inline uint64_t sw_job_all(const struct sw_job *job)
 {
 	return ~0ULL >> (64 - job->n_members);
@@ -212,87 +232,88 @@ static inline uint64_t sw_job_all(const struct sw_job *job)
 
 /* --- server_rx.c, server_tx.c --- */
 
-/* sw_server_rx - engine.rx: opens a burst, looks up each run of PUSHes once,
- * then looks at those sessions that may send something now. */
+/* sw_server_rx - handle a burst (engine.rx): look up each run of PUSHes once,
+ * then look at the sessions that may send something now. */
 void sw_server_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n);
 
-/* sw_server_tx - engine.tx: replies to strangers, one by one; then control
- * frames; then results by class. */
+/* sw_server_tx - send (engine.tx): replies to strangers, one by one; then
+ * control frames; then results by class. */
 uint32_t sw_server_tx(struct sw_engine *engine, uint64_t now_ns,
 	uint32_t port_i, struct sw_tx_frame *out, uint32_t max);
 
 /* --- admit.c, admit_declare.c, admit_check.c --- */
 
-/* Handlers; the header has been checked. */
+/* The handlers below get headers that have been checked. */
 void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f);
 void sw_admit_join(struct sw_server *srv, const struct sw_rx_frame *f,
 	const struct sw_header *h);
 void sw_admit_declare(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h);
-/* sw_admit_aside - if it is time, look again at the DECLAREs that are put
- * aside.  Returns when to call again; UINT64_MAX: there is none. */
+/* sw_admit_aside - look again at the DECLAREs that are put aside, if it is
+ * time.  Returns when to call again; UINT64_MAX: there is none. */
 uint64_t sw_admit_aside(struct sw_server *srv);
-/* sw_admit_check - may it join now?  Else it was told why not. */
+/* sw_admit_check - may the worker behind @p join now?  If not, tells it why. */
 bool sw_admit_check(struct sw_server *srv, const struct sw_pending *p);
-/* sw_admit_refuse - tell whoever is behind a JOIN that it cannot be let in.
- * Returns false. */
+/* sw_admit_refuse - tell the worker behind a JOIN why it may not join.  Returns
+ * false. */
 bool sw_admit_refuse(struct sw_server *srv, const struct sw_pending *p, int err,
 	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* sw_pending_drop - forget the JOIN at @i. */
 void sw_pending_drop(struct sw_server *srv, uint32_t i);
-/* sw_pending_confirm - the worker behind the JOIN at @i has spoken under the id
- * that it was offered: it is a member from now on.  NULL: it cannot be any
- * more, as it was told, or the job's memory is being prepared. */
+/* sw_pending_confirm - make the worker behind the JOIN at @i a member, since a
+ * frame arrived under the offered id.  NULL: it may not join now, and was told
+ * why, or the job's memory is being prepared. */
 struct sw_session *sw_pending_confirm(struct sw_server *srv, uint32_t i);
-/* sw_pending_build - the ACCEPT that is owed at @i. */
+/* sw_pending_build - build the ACCEPT that is owed at @i. */
 void sw_pending_build(
 	struct sw_server *srv, uint32_t i, struct sw_tx_frame *out);
-/* sw_pending_tick - timers; returns when to look again. */
+/* sw_pending_tick - run the timers of a JOIN; returns when to look again. */
 uint64_t sw_pending_tick(struct sw_server *srv, uint32_t i);
 
 /* --- job.c --- */
 
 struct sw_job *sw_job_find(struct sw_server *srv, const char *name);
-/* sw_job_unused - a place for one more, or NULL. */
+/* sw_job_unused - return a free place for a job, or NULL. */
 struct sw_job *sw_job_unused(struct sw_server *srv);
-/* sw_job_is_ready - is there memory for @join's job?  If not, ask again.
- * sw_job_open - then, in the same turn. */
+/* sw_job_is_ready - is there memory for @join's job?  If not, ask again later.
+ * sw_job_open - open it, in the turn in which its memory is ready. */
 bool sw_job_is_ready(struct sw_server *srv, const struct sw_join *join);
 struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join);
 
-/* sw_join_place - the facts in a JOIN that decide where chunks lie. */
+/* sw_join_place - return the facts in a JOIN that decide where chunks lie. */
 struct sw_place_job sw_join_place(const struct sw_join *join);
-/* sw_job_enter - the worker behind @s is the member of @join's rank. */
+/* sw_job_enter - make the worker behind @s the member of @join's rank. */
 void sw_job_enter(
 	struct sw_job *job, struct sw_session *s, const struct sw_join *join);
-/* sw_job_leave - the session ends, its member is gone; err != 0 fails the job
- * of a coordinator, but one that has groups of others; with the last one the
- * job ends. */
+/* sw_job_leave - end a session whose member has gone.  At the coordinator an
+ * @err fails the job, unless there are groups without gone members.  With its
+ * last session the job closes. */
 void sw_job_leave(struct sw_session *s, int err, const char *text);
-/* sw_jobs_end - some of what is to be done for members and jobs that have gone,
- * if srv->has_gone; true: there is more. */
+/* sw_jobs_end - do some of the work for members and jobs that have gone, if
+ * srv->has_gone; returns whether there is more. */
 bool sw_jobs_end(struct sw_server *srv);
-/* sw_job_status - the state as member @rank is told it. */
+/* sw_job_status - fill *out with the state for member @rank. */
 void sw_job_status(
 	const struct sw_job *job, uint16_t rank, struct sw_status *out);
 
-/* sw_job_note_refused - a worker that the job may wait for was refused. */
+/* sw_job_note_refused - note that a worker was refused for which a FORMING job
+ * may wait. */
 void sw_job_note_refused(struct sw_server *srv, const struct sw_pending *p,
 	int err, const char *why);
 
-/* sw_member_text - "ranks 4-7 (node gpu1)": who @member is to a person. */
+/* sw_member_text - name @member to a person: "ranks 4-7 (node gpu1)". */
 const char *sw_member_text(
 	const struct sw_job *job, uint32_t member, char out[SW_MEMBER_TEXT]);
 
-/* sw_job_tell_waiting - say in the log whom jobs that form wait for, ever more
- * seldom; called when now_ns has come to wait_at_ns. */
+/* sw_job_tell_waiting - log which members FORMING jobs wait for, with growing
+ * pauses.  Called at wait_at_ns. */
 void sw_job_tell_waiting(struct sw_server *srv);
 
 /* sw_job_tune - take a member's TUNE, which replaces its earlier one.  When all
  * members know the last state, number it and tell all.
- * sw_job_on_acked - a member has acknowledged something: perhaps all know now.
- */
+ * sw_job_on_acked - number the next TUNE if all know the last state: a member
+ * has acknowledged a message. */
 void sw_job_tune(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h);
 void sw_job_on_acked(struct sw_job *job);
@@ -309,9 +330,9 @@ static inline void sw_session_set(uint64_t words[SW_SESSION_WORDS],
 	*word = is_in ? *word | bit : *word & ~bit;
 }
 
-/* sw_session_touch, sw_job_touch - what may be sent to it, to the members of
- * the job, may have changed.  They are looked at when the burst or the tick
- * ends. */
+/* sw_session_touch, sw_job_touch - note that what may be sent to a session, or
+ * to all sessions of a job, may have changed. sw_server_look looks at them when
+ * the burst or the tick ends. */
 static inline void sw_session_touch(const struct sw_session *s)
 {
 	sw_session_set(s->srv->touched, s, true);
@@ -323,13 +344,13 @@ static inline void sw_job_touch(const struct sw_job *job)
 		job->srv->touched[i] |= job->here[i];
 }
 
-/* sw_server_look - look at those sessions, once each: of which class is the
- * most urgent result, is an ACK due, when is the next timer?  At the end of
- * every call that handles frames or timers. */
+/* sw_server_look - look at each marked session once: find the class of its most
+ * urgent result, whether an ACK is due, and its next timer.  Called at the end
+ * of every call that handles frames or timers. */
 void sw_server_look(struct sw_server *srv);
 
-/* sw_session_note_timer - what came from it or went to it may have brought its
- * next look forward. */
+/* sw_session_note_timer - bring the session's next look forward if a frame has
+ * made a timer earlier. */
 static inline void sw_session_note_timer(const struct sw_session *s)
 {
 	uint64_t *at = &s->srv->tick_at_ns[s->peer.index];
@@ -337,14 +358,15 @@ static inline void sw_session_note_timer(const struct sw_session *s)
 	*at = sw_min64(*at, sw_peer_tick_at(&s->peer));
 }
 
-/* sw_session_owe - a control frame is due. */
+/* sw_session_owe - owe the session a control frame. */
 static inline void sw_session_owe(struct sw_session *s, enum sw_owed what)
 {
 	sw_peer_owe(&s->peer, s->srv->due, what);
 }
 
-/* sw_session_offer - its most urgent result is of @class, SW_N_CLASSES: there
- * is none; sw_session_refresh - see of which, now. */
+/* sw_session_offer - note that its most urgent result is of @class;
+ * SW_N_CLASSES: there is none.
+ * sw_session_refresh - find that class and note it. */
 static inline void sw_session_offer(struct sw_session *s, uint32_t class)
 {
 	struct sw_due *due = &s->job->due[s->peer.path.port_i];
@@ -357,70 +379,72 @@ static inline void sw_session_offer(struct sw_session *s, uint32_t class)
 
 void sw_session_refresh(struct sw_session *s);
 
-/* sw_session_answer - @a goes with the next ANSWER; dropped when too many wait.
+/* sw_session_answer - put @a into the next ANSWER; drops it if too many wait.
  */
 void sw_session_answer(struct sw_session *s, const struct sw_answer *a);
 
-/* sw_session_fate - what became of RESULTs; @ctx is the session. */
+/* sw_session_fate - note which RESULTs were acknowledged or lost; @ctx is the
+ * session. */
 void sw_session_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
 	enum sw_fate fate);
 
-/* sw_session_fail - tell this worker that it cannot go on.  Returns false. */
+/* sw_session_fail - tell this worker that it cannot continue.  Returns false.
+ */
 bool sw_session_fail(struct sw_session *s, int err, uint32_t key,
 	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* sw_server_reply - answer somebody without a session; dropped when too many
- * wait, since the question will come again. */
+/* sw_server_reply - answer a sender without a session; drops the reply if too
+ * many wait, since the sender will ask again. */
 void sw_server_reply(struct sw_server *srv, struct sw_path path,
 	const struct sw_header *h, const void *payload);
 
 /* --- tensors that members call differently --- */
 
-/* sw_job_kill - rounds of the tensor @key from @round on fail with @death
- * (sw_fault_death), and so do all streams of its group: every member is owed
- * END, which says @why.  A member that declares the tensor later is refused. */
+/* sw_job_kill - fail rounds of the tensor @key from @round on with @death
+ * (sw_fault_death), and all streams of its group.  Every member is owed END
+ * with @why; a member that declares the tensor later is refused. */
 void sw_job_kill(struct sw_job *job, uint32_t key, uint32_t round, int death,
 	const char *why);
-/* sw_job_close_left - who has left the job has closed its groups: some streams,
- * from job->close_at on.  Returns whether all are. */
+/* sw_job_close_left - close some streams, from job->close_at on, for members
+ * that have left the job.  Returns whether all are done. */
 bool sw_job_close_left(struct sw_job *job);
-/* sw_job_awaits_closed - in stream @key member @who waits for member @closed,
- * which has closed the group: it is dead. */
+/* sw_job_awaits_closed - kill stream @key: member @who waits for member
+ * @closed, which has closed the group. */
 void sw_job_awaits_closed(
 	struct sw_job *job, uint32_t key, uint32_t who, uint32_t closed);
-/* A push that differs from what another rank does with the tensor: both are
- * named, and the tensor is dead. */
+/* sw_session_differs - kill the tensor: the push @h differs from another
+ * rank's.  The sentence names both ranks. */
 void sw_session_differs(struct sw_session *s, const struct sw_header *h);
-/* It waits on stream @t for the collective @number of the group: if another
- * rank calls another kind as that, the same.  False: it is no stream, or dead.
- */
+/* sw_session_check_call - kill stream @t if another rank calls another kind as
+ * number @number of its group.  Returns false if @t is no stream, or dead. */
 bool sw_session_check_call(
 	struct sw_session *s, const struct sw_stensor *t, uint32_t number);
-/* END or CLOSE: a worker says that a tensor is dead, or a stream closed. */
+/* sw_session_on_end - handle END or CLOSE: a worker says that a tensor is dead,
+ * or has closed a stream's group. */
 void sw_session_on_end(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h);
 
 /* --- share.c --- */
 
-/* sw_share_open - what a new job gets, by its name. */
+/* sw_share_open - set the share of a new job, by its name. */
 void sw_share_open(struct sw_job *job, const char *name);
-/* sw_share_take - take @need bytes of the server's quota and of the job's. Else
- * @text says what is missing. */
+/* sw_share_take - take @need bytes of the server's quota and of the job's.  If
+ * one lacks them, returns false, and @text says what is missing. */
 bool sw_share_take(struct sw_job *job, uint64_t need, char text[SW_TEXT_MAX]);
-/* sw_share_give - they come back. */
+/* sw_share_give - return @bytes to both quotas. */
 void sw_share_give(struct sw_job *job, uint64_t bytes);
-/* sw_share_tick - look who is active and divide the windows; returns when to
- * look again. */
+/* sw_share_tick - find out which jobs are active, and divide the windows;
+ * returns when to look again. */
 uint64_t sw_share_tick(struct sw_server *srv);
 
-/* sw_places_note - the index @i of a session or a JOIN is used, or is not any
- * more: looks go as far as those that are.
- * sw_sessions_note - and it is a session's: how many share the grants. */
+/* sw_places_note - note that a session or JOIN has taken or left index @i,
+ * which bounds all loops over indices.
+ * sw_sessions_note - do so for a session, and divide the grants anew. */
 void sw_places_note(struct sw_server *srv, uint32_t i);
 void sw_sessions_note(struct sw_server *srv, uint32_t i);
 
-/* sw_share_drop - the batch whose memory is being prepared for the job will not
- * be declared again: its memory and its part of the quotas go back. */
+/* sw_share_drop - drop the memory and quota reserved for a batch that is being
+ * prepared, since the batch will not be declared again. */
 void sw_share_drop(struct sw_job *job);
 
 #endif

@@ -1,4 +1,4 @@
-/* server_rx.c - the frames that come to a server, in bursts.
+/* server_rx.c - handle the frames that arrive at a server, in bursts.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <string.h>
@@ -6,11 +6,11 @@
 #include "engine/base/text.h"
 #include "engine/server/server_int.h"
 
-enum { CALLS_MAX = 2 }; /* of a QUERY: streams that are compared */
+enum { CALLS_MAX = 2 }; /* streams of one QUERY that are compared */
 
 /* --- sessions --- */
 
-/* Say to @peer that session @id is unknown or closed here.  @seed: that of the
+/* Tell @peer that session @id is unknown or closed here.  @seed is that of the
  * session, or of the frame that is answered. */
 static void say_left(struct sw_server *srv, struct sw_path path, uint32_t peer,
 	uint32_t id, uint32_t seed)
@@ -23,8 +23,8 @@ static void say_left(struct sw_server *srv, struct sw_path path, uint32_t peer,
 	sw_server_reply(srv, path, &h, NULL);
 }
 
-/* A frame under the id that the JOIN at @i was offered: it becomes a session,
- * unless it is given up. */
+/* Turn the JOIN at @i into a session, since a frame arrived under the offered
+ * id; if that is LEAVE, drop the JOIN. */
 static struct sw_session *confirm(
 	struct sw_server *srv, uint32_t i, const struct sw_header *h)
 {
@@ -63,7 +63,7 @@ static struct sw_session *session_of(struct sw_server *srv,
 	return s ? s : confirm(srv, i, h);
 }
 
-/* --- frames in --- */
+/* --- received frames --- */
 
 static void on_closed(struct sw_session *s, const struct sw_header *h)
 {
@@ -76,8 +76,8 @@ static void on_closed(struct sw_session *s, const struct sw_header *h)
 		s->job, h->key, s->member, (uint32_t)__builtin_ctzll(closed));
 }
 
-/* The last of some PUSHes was not folded, now or before.  Returns whether it is
- * to be acknowledged. */
+/* Handle a PUSH that was not folded, now or before.  Returns whether to
+ * acknowledge it. */
 static __attribute__((noinline)) bool refuse(struct sw_session *s,
 	const struct sw_header *h, enum sw_push_verdict verdict)
 {
@@ -112,7 +112,7 @@ static inline struct sw_pushed push_some(struct sw_session *s,
 	return p;
 }
 
-/* The first @n of a run of PUSHes are held. */
+/* Acknowledge the first @n of a run of PUSHes, which are held. */
 static inline void accept(struct sw_session *s, const struct sw_header *h,
 	uint32_t n, bool has_again)
 {
@@ -138,7 +138,7 @@ static void on_pushes(struct sw_session *s, const struct sw_rx_frame *f,
 	}
 }
 
-/* What it asks for is judged chunk by chunk, each as a push without bytes. */
+/* Handle a WANT: judge each chunk that it asks for as a push without bytes. */
 static __attribute__((noinline)) void on_want(struct sw_session *s,
 	const struct sw_rx_frame *f, const struct sw_header *h)
 {
@@ -158,7 +158,7 @@ static __attribute__((noinline)) void on_want(struct sw_session *s,
 	accept(s, h, 1, !has_new);
 }
 
-/* A WANT, or a run of PUSHes. */
+/* Handle a WANT, or a run of PUSHes. */
 static void on_data(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h, uint32_t n)
 {
@@ -175,8 +175,8 @@ static void on_data(struct sw_session *s, const struct sw_rx_frame *f,
 	}
 }
 
-/* It waits for members that may have left.  Of who did so with an error the
- * coordinator says why. */
+/* Tell a member if it waits for members that have left.  If one left with an
+ * error, the coordinator says why instead. */
 static void miss(
 	struct sw_session *s, const struct sw_query *query, uint64_t missing)
 {
@@ -216,8 +216,9 @@ static void query_one(struct sw_session *s, const struct sw_query *query)
 	miss(s, query, answer.missing);
 }
 
-/* A stream that stands still is compared with all that its group has here: of
- * those of a QUERY a few are, from anywhere on, so that each has its turn. */
+/* Compare streams that make no progress with the other streams of their group
+ * here.  Each QUERY has a few compared, from a pseudo-random start, so that
+ * each stream has its turn. */
 static void check_calls(
 	struct sw_session *s, const uint8_t *queries, uint32_t n)
 {
@@ -264,7 +265,7 @@ static void on_leave(struct sw_session *s, const uint8_t *payload)
 		snprintf(fault.text, sizeof(fault.text), "%s left: %s", who,
 			sw_error_text(fault.err));
 	say_left(srv, s->peer.path, s->peer.far_id, s->peer.id, s->peer.seed);
-	/* not what we have told it */
+	/* do not repeat what we have told it */
 	is_new = fault.err && !s->fault.err &&
 		 s->job->status.state != SW_JOB_FAILED;
 	sw_log(srv->env->log, SW_LOG_INFO, "job %s: %s left%s%s", s->job->name,
@@ -273,15 +274,15 @@ static void on_leave(struct sw_session *s, const uint8_t *payload)
 	sw_job_leave(s, fault.err, fault.text);
 }
 
-/* A worker at rest has returned its grant: it is told what it may begin with.
- */
+/* Handle KEEPALIVE: tell an idle worker that has returned its grant what it may
+ * begin with. */
 static void on_keepalive(struct sw_session *s, const struct sw_header *h)
 {
 	if (sw_flow_is_spent(&s->peer.flow))
 		sw_session_owe(s, SW_OWE_KEEPALIVE);
 }
 
-/* What a job must be running for. */
+/* Handlers of frames that count only while the job runs. */
 static void (*const running[SW_N_TYPES])(struct sw_session *,
 	const struct sw_rx_frame *, const struct sw_header *) = {
 	[SW_QUERY] = on_query,
@@ -291,7 +292,8 @@ static void (*const running[SW_N_TYPES])(struct sw_session *,
 	[SW_CLOSE] = sw_session_on_end,
 };
 
-/* Returns whether what the frame says is to be done. */
+/* Take message and acknowledgement of a frame.  Returns false if it must be
+ * dropped. */
 static __attribute__((noinline)) bool on_message(
 	struct sw_session *s, const struct sw_header *h)
 {
@@ -305,7 +307,7 @@ static __attribute__((noinline)) bool on_message(
 	return is_next;
 }
 
-/* What a control frame says; by LEAVE the session is gone. */
+/* Handle a control frame.  LEAVE ends the session. */
 static void on_control(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h, bool is_late)
 {
@@ -327,7 +329,7 @@ static void on_control(struct sw_session *s, const struct sw_rx_frame *f,
 		on_keepalive(s, h);
 	else if (s->job->status.state == SW_JOB_RUNNING && running[h->type])
 		running[h->type](s, f, h);
-	else /* also types that only a server sends */
+	else /* includes types that only a server sends */
 		sw_count(&srv->stats.rx_state, 1);
 }
 
@@ -337,14 +339,14 @@ static void say_error(struct sw_session *s)
 	sw_session_owe(s, SW_OWE_ERROR);
 }
 
-/* A frame, or a run of PUSHes. */
+/* Handle one frame, or a run of PUSHes. */
 static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h, uint32_t n)
 {
 	struct sw_server *srv = s->srv;
 	bool is_late = !sw_flow_is_newer(&s->peer.flow, &h[n - 1]);
 
-	if (!is_late) /* else it may be a recorded one */
+	if (!is_late) /* an older one may be a replay */
 		s->peer.rx_ns = srv->now_ns;
 	sw_session_set(srv->received, s, true);
 	sw_flow_rx(&s->peer.flow, &h[n - 1]);
@@ -369,8 +371,8 @@ static void on_stranger(struct sw_server *srv, const struct sw_rx_frame *f,
 		sw_admit_join(srv, f, h);
 }
 
-/* The first of @n frames, and those that are looked up with it; returns how
- * many. */
+/* Handle the first of @n frames, and the run that shares its lookup; returns
+ * how many. */
 static uint32_t rx_some(struct sw_server *srv, const struct sw_rx_frame *f,
 	const struct sw_header *h, uint32_t n)
 {

@@ -1,10 +1,11 @@
-/* server_tx.c - the frames that a server sends: what is owed, and results.
+/* server_tx.c - send a server's frames: replies, control frames, results.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
 #include "engine/server/server_int.h"
 
-/* --- control frames: each fills the payload and returns its bytes --- */
+/* --- control frames: each builder fills the payload and returns its bytes ---
+ */
 
 static uint32_t build_error(struct sw_session *s, struct sw_header *h)
 {
@@ -59,7 +60,8 @@ static uint32_t build_declared(struct sw_session *s, struct sw_header *h)
 
 static uint32_t build_answer(struct sw_session *s, struct sw_header *h)
 {
-	/* As many as the smallest payload class holds; the rest follows. */
+	/* Send as many as the smallest payload class holds; the other answers
+	 * follow. */
 	uint32_t n = (uint32_t)sw_min64(
 		s->n_answers, s->job->params.payload / sizeof(*s->answers));
 	uint32_t bytes = n * (uint32_t)sizeof(*s->answers);
@@ -122,7 +124,7 @@ static void build(
 	h->payload_len = b->build ? (uint16_t)b->build(s, h) : 0;
 }
 
-/* A message of the control stream, a new one or an old one again. */
+/* Send a message of the control stream, a new one or a retransmission. */
 static __attribute__((noinline)) void tx_message(
 	struct sw_session *s, enum sw_owed what, struct sw_tx_frame *out)
 {
@@ -165,7 +167,7 @@ static uint32_t tx_control(
 	return 1;
 }
 
-/* As many as their payloads have room. */
+/* Send control frames as long as their payloads have room. */
 static uint32_t tx_controls(struct sw_server *srv, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max)
 {
@@ -180,15 +182,16 @@ static uint32_t tx_controls(struct sw_server *srv, uint32_t port_i,
 	return n;
 }
 
-/* The tensor of which a session gets its next result: the most urgent; in its
- * turn the next one that has some. */
+/* Return the order of the tensor to send next: the most urgent; in the
+ * session's turn (@is_turn), the next one that has results. */
 static uint32_t order_to_send(struct sw_session *s, bool is_turn)
 {
 	const struct sw_shard *sh = &s->job->shard;
 	const struct sw_bitmap *ready = sw_shard_ready(sh, s->member);
 	uint32_t first = sw_bitmap_first(ready), order;
 
-	if (!is_turn || first >= SW_MAX_TENSORS) /* by readiness none starves */
+	/* In FIFO order none starves. */
+	if (!is_turn || first >= SW_MAX_TENSORS)
 		return first;
 	order = sw_peer_turn(&s->peer, ready);
 	return sw_flow_can_send(&s->peer.flow, sw_shard_class(sh, order))
@@ -196,15 +199,16 @@ static uint32_t order_to_send(struct sw_session *s, bool is_turn)
 		       : first;
 }
 
-/* An asynchronous value may change while it waits to be gathered.  What
- * a slot had is not waited for any more when the next chunk is written
- * there. */
+/* May the frame refer to the result's memory?  An asynchronous value may change
+ * before it leaves.  A slot is reused only after every receiver has
+ * acknowledged its result. */
 static bool is_stable(const struct sw_header *h)
 {
 	return h->op == SW_ROUND_SUM || sw_coll_kind_of(h->op);
 }
 
-/* Of what a member gave nothing to it sends one WANT for many results. */
+/* Does the result answer a PUSH?  A member without bytes to give sends one WANT
+ * for many results. */
 static bool is_of_push(const struct sw_header *h)
 {
 	enum sw_coll_kind kind = sw_coll_kind_of(h->op);
@@ -212,7 +216,7 @@ static bool is_of_push(const struct sw_header *h)
 	return !kind || sw_coll_is_sum(kind);
 }
 
-/* Returns whether it answers a PUSH. */
+/* Build the next result of a tensor.  Returns whether it answers a PUSH. */
 static bool build_result(
 	struct sw_session *s, uint32_t order, struct sw_tx_frame *out)
 {
@@ -230,7 +234,7 @@ static bool build_result(
 	return is_of_push(h);
 }
 
-/* A run of them leaves. */
+/* Count a run of results. */
 static void note_results(struct sw_server *srv, uint32_t n, uint32_t bytes)
 {
 	sw_frames_note(&srv->stats, n, bytes);
@@ -238,8 +242,8 @@ static void note_results(struct sw_server *srv, uint32_t n, uint32_t bytes)
 	sw_count(&srv->stats.result_bytes, bytes - n * SW_HEAD_BYTES);
 }
 
-/* The most urgent tensor that has results for the session, if it is of @class;
- * else SW_BITMAP_NONE. */
+/* Return the order of the most urgent tensor with results for the session, if
+ * it is of @class; else SW_BITMAP_NONE. */
 static __attribute__((noinline)) uint32_t order_of_class(
 	const struct sw_session *s, uint8_t class)
 {
@@ -249,8 +253,8 @@ static __attribute__((noinline)) uint32_t order_of_class(
 	return sw_shard_class(sh, order) == class ? order : SW_BITMAP_NONE;
 }
 
-/* The one of its next result, after one of @order and @class; SW_BITMAP_NONE:
- * it is of another class, or none may leave. */
+/* Return the order of the next result, after one of @order and @class;
+ * SW_BITMAP_NONE: it is of another class, or has no credit. */
 static inline uint32_t next_order(
 	const struct sw_session *s, uint32_t order, uint8_t class)
 {
@@ -259,8 +263,9 @@ static inline uint32_t next_order(
 	return sw_flow_can_send(&s->peer.flow, class) ? order : SW_BITMAP_NONE;
 }
 
-/* Frames in a row to one session.  Windows share the port among jobs, and the
- * smaller ones feel it when grants come together. */
+/* Return how many frames one session may get in a row.  If several jobs are
+ * active, it is one: windows share the port, and small ones suffer when grants
+ * arrive in bursts. */
 static uint32_t run_of(const struct sw_server *srv, uint32_t max)
 {
 	bool is_shared = srv->active & (srv->active - 1);
@@ -268,9 +273,8 @@ static uint32_t run_of(const struct sw_server *srv, uint32_t max)
 	return is_shared ? 1 : (uint32_t)sw_min64(max, SW_RUN);
 }
 
-/* Results of one class for one session, of the job whose turn it is: as long
- * as there are more, they are the most urgent ones still, since nothing comes
- * meanwhile. */
+/* Send results of one class to one session, of the job whose turn it is.  They
+ * stay the most urgent ones, since no frame arrives meanwhile. */
 static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max)
 {
@@ -305,7 +309,8 @@ static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
 	return n;
 }
 
-/* What is not stable may be in memory that the next frame needs. */
+/* Send runs until a payload is not stable: it may lie in memory that the next
+ * frame needs. */
 static uint32_t tx_data(struct sw_server *srv, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max)
 {

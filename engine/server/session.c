@@ -1,4 +1,4 @@
-/* session.c - what a worker is owed, sent and told.
+/* session.c - keep what a worker is owed; kill tensors that members differ on.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/server/server_int.h"
 
-/* What it is sent next. */
+/* Return the class of the session's next result. */
 static uint32_t class_to_send(const struct sw_session *s)
 {
 	const struct sw_shard *sh = &s->job->shard;
@@ -30,7 +30,7 @@ void sw_session_refresh(struct sw_session *s)
 	sw_session_note_timer(s);
 }
 
-/* An ACK is due by what the whole burst has brought. */
+/* Look at one session.  An ACK is due if the whole burst has made it so. */
 static void look(struct sw_session *s, bool had_frames)
 {
 	sw_session_refresh(s);
@@ -50,7 +50,7 @@ static void look_at_word(struct sw_server *srv, uint32_t w)
 		uint32_t bit = (uint32_t)__builtin_ctzll(word);
 		struct sw_session *s = srv->sessions[w * 64 + bit];
 
-		if (s) /* it may have ended since */
+		if (s) /* the session may have ended since */
 			look(s, received >> bit & 1);
 	}
 }
@@ -100,12 +100,12 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
 void sw_session_answer(struct sw_session *s, const struct sw_answer *a)
 {
 	if (s->n_answers == SW_QUERY_MAX)
-		return; /* it will be asked for again */
+		return; /* the worker will ask again */
 	s->answers[s->n_answers++] = *a;
 	sw_session_owe(s, SW_OWE_ANSWER);
 }
 
-/* The window of stream @key has moved. */
+/* Tell all members that the window of stream @key has moved. */
 static void tell_base(struct sw_job *job, uint32_t key)
 {
 	const struct sw_shard *sh = &job->shard;
@@ -136,9 +136,10 @@ void sw_session_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
 	}
 }
 
-/* --- tensors that members call differently: they are dead --- */
+/* --- kill tensors that members call differently --- */
 
-/* Members that are in the tensor or stream and have not closed it. */
+/* Return the members that are in the tensor or stream and have not closed it.
+ */
 static uint64_t members_in(const struct sw_job *job, struct sw_stensor_view t)
 {
 	uint64_t members =
@@ -147,7 +148,7 @@ static uint64_t members_in(const struct sw_job *job, struct sw_stensor_view t)
 	return members & ~t.closed;
 }
 
-/* False: it was dead already. */
+/* Kill one tensor or stream.  Returns false if it was dead before. */
 static bool kill_one(struct sw_job *job, uint32_t key, uint32_t round,
 	int death, const char *why)
 {
@@ -187,8 +188,8 @@ void sw_job_kill(struct sw_job *job, uint32_t key, uint32_t round, int death,
 
 /* --- groups that members close --- */
 
-/* The member has closed the stream, so it needs no END.  The index of @key may
- * be another stream's soon. */
+/* Take back an END that the member is owed, since it has closed the stream.
+ * The index of @key may soon be another stream's. */
 static void forget(struct sw_session *s, uint32_t key)
 {
 	sw_bitmap_remove(&s->ends, sw_key_index(key));
@@ -197,7 +198,8 @@ static void forget(struct sw_session *s, uint32_t key)
 	sw_peer_put_due(&s->peer, s->srv->due);
 }
 
-/* What is marked in a window that is freed nobody waits for any more. */
+/* Close a stream for @members.  If that frees the window, results marked in it
+ * are stale, so all sessions are looked at. */
 static void close_one(struct sw_job *job, uint32_t key, uint64_t members)
 {
 	struct sw_shard *sh = &job->shard;
@@ -227,7 +229,7 @@ void sw_job_awaits_closed(
 	sw_job_kill(job, key, 1, SW_EABORTED, text);
 }
 
-/* Its member has closed the group of stream @key. */
+/* Close the group of stream @key for the session's member. */
 static void close_group(struct sw_session *s, uint32_t key)
 {
 	struct sw_job *job = s->job;
@@ -243,7 +245,7 @@ static void close_group(struct sw_session *s, uint32_t key)
 		const struct sw_stensor *t = sw_shard_tensor(sh, k);
 		uint32_t who = sw_shard_waits_for(t, member);
 
-		/* before it goes */
+		/* before close_one may free it */
 		next = sw_shard_kin(sh, name, k);
 		if (sw_stensor_view(sh, t).closed >> member & 1)
 			continue;
@@ -254,7 +256,7 @@ static void close_group(struct sw_session *s, uint32_t key)
 	}
 }
 
-/* Is it a stream of members that are all there? */
+/* Is the stream alive, with all its members in the job? */
 static bool lives_on(const struct sw_job *job, uint32_t key)
 {
 	const struct sw_shard *sh = &job->shard;
@@ -309,7 +311,7 @@ void sw_session_on_end(struct sw_session *s, const struct sw_rx_frame *f,
 			sw_fault_death(fault.err), fault.text);
 }
 
-/* What rank @i does, and what rank @first, the first of the round, began. */
+/* Describe how rank @i differs from rank @first, whose push began the round. */
 static void describe(const char *name, uint32_t i, const struct sw_header *h,
 	uint32_t first, const struct sw_begun *b, char text[SW_TEXT_MAX])
 {
@@ -331,8 +333,8 @@ static void describe(const char *name, uint32_t i, const struct sw_header *h,
 			name, i, h->step, first, b->step);
 }
 
-/* The same of a collective.  Roots are named as what frames say of them: by the
- * first rank of their node. */
+/* Describe the same for a collective.  Roots are named by the first rank of
+ * their node, as frames name them. */
 static void describe_stream(const struct sw_shard *sh, const char *name,
 	uint32_t i, const struct sw_header *h, uint32_t first,
 	const struct sw_begun *b, char text[SW_TEXT_MAX])
@@ -367,7 +369,8 @@ static void describe_stream(const struct sw_shard *sh, const char *name,
 			name, i, mine, first, b->number);
 }
 
-/* A node without the root pushes a broadcast's bytes, or the root's none. */
+/* Fail a node that pushes a broadcast's bytes without the root, or none with
+ * it. */
 static void fail_giver(
 	struct sw_session *s, const struct sw_header *h, const char *name)
 {

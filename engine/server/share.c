@@ -1,12 +1,10 @@
-/* share.c - what each job gets of a server: memory, and a share under load.
+/* share.c - divide a server among jobs: memory, and bandwidth under load.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Results are sent by weight (drr.h).  Pushes come as fast as their senders'
- * windows let them, and where they queue for the server, in a switch or in a
- * ring, they are served in the order in which they came: so the windows of the
- * jobs that are active stand to each other as their weights do, whatever the
- * number of their members.  A job that is alone has the whole window.
- */
+ * Results leave by weight (drr.h).  Pushes arrive as fast as their senders'
+ * windows allow, and queues in a switch or a ring serve them in order of
+ * arrival.  So the windows of active jobs are in proportion to their weights,
+ * whatever the number of members.  A job that is alone has the whole window. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +12,7 @@
 #include "engine/server/server_int.h"
 
 enum {
-	LOOK_NS = 1000000,    /* between two looks at who is active */
+	LOOK_NS = 1000000,    /* between two looks at which jobs are active */
 	ACTIVE_NS = 20000000, /* since the last fold */
 	FRAMES_MIN = 2,       /* in the smallest window */
 };
@@ -85,7 +83,7 @@ bool sw_share_take(struct sw_job *job, uint64_t need, char text[SW_TEXT_MAX])
 		give(&job->quota, need);
 		whose[0] = 0;
 	}
-	/* Needed is rounded up, left is rounded down. */
+	/* Round the need up and the rest down. */
 	snprintf(text, SW_TEXT_MAX,
 		"quota%s: the tensors need %llu MiB, %llu of %llu MiB are left",
 		whose, (unsigned long long)((need + mib - 1) / mib),
@@ -112,7 +110,7 @@ void sw_share_drop(struct sw_job *job)
 	job->asked_bytes = 0;
 }
 
-/* --- who is there --- */
+/* --- sessions and their places --- */
 
 void sw_places_note(struct sw_server *srv, uint32_t i)
 {
@@ -137,7 +135,7 @@ void sw_sessions_note(struct sw_server *srv, uint32_t i)
 
 /* --- shares under load --- */
 
-/* What a flow of the job weighs: the job's weight divided among its members. */
+/* Return the weight of one flow: the job's weight divided among its members. */
 static uint64_t flow_weight(const struct sw_job *job)
 {
 	return ((uint64_t)job->weight << 16) / job->n_members;
@@ -157,7 +155,7 @@ static void set_windows(struct sw_server *srv, uint32_t active)
 		if (!s)
 			continue;
 		s->peer.tick_at_ns = 0;
-		srv->tick_at_ns[i] = 0; /* it may owe an ACK the sooner */
+		srv->tick_at_ns[i] = 0; /* it may owe an ACK earlier */
 		if (active >> sw_job_index(s->job) & 1)
 			bytes = sw_max64(whole * flow_weight(s->job) / most,
 				FRAMES_MIN * s->job->params.payload);

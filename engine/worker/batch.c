@@ -1,9 +1,8 @@
-/* batch.c - tensors and streams are built, before the lcore knows of them.
+/* batch.c - build tensors and streams before the lcore knows of them.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * By the control thread: in the places of w->tensors behind those that the
- * lcore has, which then only counts them (sw_worker_add).
- */
+ * The control thread builds them in unused places of w->tensors; sw_worker_add
+ * then only adds their numbers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,12 +13,12 @@
 
 /* --- memory --- */
 
-/* What the tensors of a batch have besides their records is one block of zeros,
- * whose pages are present (env.h): the lcore takes no page faults for it, and
- * small tensors do not fill a TLB, nor a few sets of the caches.  The first of
- * them owns it.  A stream, which may go before the others, has its own. */
+/* One block of zeros holds all that the tensors of a batch have besides their
+ * records.  Its pages are present (env.h): the lcore takes no page faults, and
+ * small tensors neither fill a TLB nor crowd a few cache sets.  The first
+ * tensor owns it; a stream, which may be freed earlier, has its own. */
 struct block {
-	char *base; /* NULL: it is measured */
+	char *base; /* NULL: only measure */
 	uint64_t at;
 };
 
@@ -44,8 +43,8 @@ static uint32_t n_chunks_of(
 	return (uint32_t)((in->n_elems - 1) / per_chunk + 1);
 }
 
-/* Words of one set for each link: how the chunks divide is known with the key,
- * until then the most that it can be. */
+/* Return the words of one set for each link, at most: the placement of chunks
+ * is known only with the key. */
 static uint64_t most_words(const struct sw_worker *w, uint32_t n_chunks)
 {
 	uint64_t divided = (n_chunks + w->n_links) / 63 + 1 +
@@ -54,7 +53,7 @@ static uint64_t most_words(const struct sw_worker *w, uint32_t n_chunks)
 	return sw_min64(divided, w->n_links * sw_bitmap_words(n_chunks));
 }
 
-/* A ring's size is a power of two. */
+/* Round up to a power of two, which a ring's size must be. */
 static uint32_t ring_of(uint32_t n)
 {
 	uint32_t ring = 1;
@@ -100,7 +99,7 @@ static void lay_granules(
 		t->held = cut(b, n, sizeof(*t->held));
 }
 
-/* In whole lines of a cache. */
+/* Lay out a tensor in whole cache lines. */
 static void lay(
 	const struct sw_worker *w, struct sw_wtensor *t, struct block *b)
 {
@@ -119,7 +118,7 @@ static void lay(
 	b->at = (b->at + LINE - 1) / LINE * LINE;
 }
 
-/* How many of them have a block together, from the first one on. */
+/* Return how many of the first tensors share a block. */
 static uint32_t run_of(const struct sw_worker_tensor *tensors, uint32_t n)
 {
 	uint32_t i = 1;
@@ -150,7 +149,7 @@ void sw_tensors_give(const struct sw_worker *w, struct sw_wtensor *t)
 	*t = (struct sw_wtensor){.id = t->id};
 }
 
-/* --- what is declared --- */
+/* --- declarations --- */
 
 static bool is_stream(
 	const struct sw_worker *w, const struct sw_worker_tensor *in)
@@ -160,7 +159,7 @@ static bool is_stream(
 	       sw_wgroup_check(w, in->ranks, in->n_ranks);
 }
 
-/* Is @id a later one at an index that is free? */
+/* Does @id follow the last id at its index, which is free? */
 static bool may_follow(const struct sw_worker *w, uint32_t id)
 {
 	const struct sw_wtensor *t = &w->tensors[sw_id_index(id)];
@@ -239,7 +238,7 @@ void sw_worker_free(struct sw_worker *w, uint32_t tensor)
 	sw_tensors_give(w, t);
 }
 
-/* The last one first.  Nobody has seen their ids, which may be others' then. */
+/* Drop the last one first.  Nobody has seen the ids, so they can be reused. */
 void sw_worker_unbuild(struct sw_worker *w, uint32_t n)
 {
 	while (w->n_built > n) {
@@ -254,7 +253,7 @@ void sw_worker_unbuild(struct sw_worker *w, uint32_t n)
 	}
 }
 
-/* Those that have a block together. */
+/* Build tensors that share a block. */
 static int build_run(
 	struct sw_worker *w, const struct sw_worker_tensor *tensors, uint32_t n)
 {
@@ -274,11 +273,11 @@ static int build_run(
 	return err;
 }
 
-/* May they be built, and what do they need? */
+/* May the batch be built, and how much memory does it need? */
 static int check(const struct sw_worker *w,
 	const struct sw_worker_tensor *tensors, uint32_t n, uint64_t *bytes)
 {
-	const uint64_t page = 4096; /* each block begins one */
+	const uint64_t page = 4096; /* each block begins on a page */
 	uint32_t n_new = 0;
 
 	*bytes = 0;

@@ -11,8 +11,8 @@
 	(64ULL << 30) /* of a buffer, and between two of its parts \
 		       */
 
-/* 16 bits of what each push carries of count and root: the header has room for
- * the root's member alone. */
+/* Return 16 bits of CRC over count and root, which each push carries: the
+ * header itself has room only for the root's member. */
 static uint16_t tag_of(const struct sw_worker_coll *ask)
 {
 	uint64_t what[2] = {ask->whole ? ask->whole : ask->n_elems,
@@ -47,7 +47,7 @@ static void shape(const struct sw_worker *w, const struct sw_stream *s,
 	c->n_chunks = c->n_left = c->n_per_part * n_parts(&s->group, ask->kind);
 }
 
-/* Bytes from the first part to the end of the last one, of @n. */
+/* Return the bytes from the first part to the end of the last one, of @n. */
 static uint64_t extent(const struct sw_worker_coll *ask, uint32_t n)
 {
 	uint64_t part = ask->n_elems * sw_dtype_bytes(ask->dtype);
@@ -55,8 +55,8 @@ static uint64_t extent(const struct sw_worker_coll *ask, uint32_t n)
 	return (ask->stride ? ask->stride : part) * (n - 1) + part;
 }
 
-/* Do its buffers hold what this local rank gives and gets in this group?  A
- * wrong answer would let a process read and write beside them. */
+/* Do the buffers hold what this local rank gives and gets in this group?  A
+ * wrong answer would let a process read and write beyond them. */
 static bool fits(const struct sw_worker *w, const struct sw_wgroup *g,
 	const struct sw_worker_coll *ask)
 {
@@ -95,8 +95,7 @@ static bool differs(
 	       (sw_coll_has_root(a->kind) && a->root != b->root);
 }
 
-/* A local rank calls something else than the one that came first: the stream is
- * dead, for it and for all. */
+/* Kill the stream: a local rank calls something else than the first one did. */
 static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_coll *c, const struct sw_worker_coll *ask)
 {
@@ -131,7 +130,8 @@ static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 	return SW_EMISMATCH;
 }
 
-/* Another local rank will never submit it. */
+/* Kill the stream: another local rank, which has closed it, will never submit
+ * this collective. */
 static int kill_closed(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_worker_coll *ask)
 {
@@ -148,7 +148,7 @@ static int kill_closed(struct sw_worker *w, struct sw_wtensor *t,
 	return SW_EABORTED;
 }
 
-/* The first local rank submits the next one. */
+/* Open the next collective, which the first local rank submits. */
 static void open_coll(struct sw_worker *w, struct sw_wtensor *t,
 	struct sw_coll *c, const struct sw_worker_coll *ask)
 {
@@ -158,14 +158,14 @@ static void open_coll(struct sw_worker *w, struct sw_wtensor *t,
 	s->n_newest++;
 	s->n_open++;
 	w->n_open++;
-	if (!t->is_open) { /* none of its chunks waits for anything */
+	if (!t->is_open) { /* none of its chunks is in a set */
 		t->progress_ns = w->now_ns;
 		sw_todo_take_place(w, t);
 	}
 	sw_wtensor_set_open(t, true);
 }
 
-/* The chunks that other lanes have are theirs. */
+/* Divide the chunks among the lanes, and let the others begin theirs. */
 static void divide(struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c)
 {
 	uint32_t lanes = 0;
@@ -177,7 +177,7 @@ static void divide(struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c)
 		c->n_left += sw_lanes_begin_coll(w, t, c, lanes);
 }
 
-/* All local ranks of the group have submitted it. */
+/* Start a collective that all local ranks of the group have submitted. */
 static void start(struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c)
 {
 	struct sw_stream *s = t->stream;
@@ -207,7 +207,7 @@ static int ask_for(struct sw_worker *w, struct sw_wtensor *t,
 	}
 	if (differs(&c->ask, ask))
 		return kill_differs(w, t, c, ask);
-	if (ask->op == SW_PREMUL_SUM) /* of others the factor is 1 */
+	if (ask->op == SW_PREMUL_SUM) /* the factor of other ranks is 1 */
 		c->ask.op = SW_PREMUL_SUM;
 	s->n_asked[ask->local]++;
 	c->n_asked++;
@@ -246,7 +246,8 @@ int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *ask)
 
 /* --- lanes --- */
 
-/* Of several that are begun; all of them are among the last SW_COLLS. */
+/* Return the earliest of the collectives @begun, all of which are among the
+ * last SW_COLLS. */
 static uint32_t earliest(const struct sw_stream *zero, uint64_t begun)
 {
 	uint32_t first = (uint32_t)__builtin_ctzll(begun);

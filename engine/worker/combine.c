@@ -1,17 +1,18 @@
-/* combine.c - what local ranks give of a chunk, as one contribution.
+/* combine.c - combine the local ranks' bytes of a chunk into one contribution.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/ticks.h"
 #include "engine/worker/stream.h"
 #include "sum/sum.h"
 
-/* What local ranks give of one chunk. */
+/* The local ranks' bytes of one chunk. */
 struct given {
 	uint32_t n, n_elems;
 	const void **from;
 	double *scale; /* SW_PREMUL_SUM */
 };
 
-/* Times its own factor, in w->payload; as it is where that is 1. */
+/* Scale a rank's bytes by its factor into w->payload; return them as they are
+ * if the factor is 1. */
 static const void *scaled(struct sw_worker *w, const struct sw_sum_ops *ops,
 	const struct given *g, uint32_t i)
 {
@@ -21,7 +22,8 @@ static const void *scaled(struct sw_worker *w, const struct sw_sum_ops *ops,
 	return w->payload;
 }
 
-/* One by one, but for sums, which are made in one pass. */
+/* Fold the bytes into w->sums: sums in one pass, other operations rank by rank.
+ */
 static void fold(struct sw_worker *w, const struct sw_sum_ops *ops,
 	enum sw_reduce_op op, const struct given *g)
 {
@@ -39,7 +41,8 @@ static void fold(struct sw_worker *w, const struct sw_sum_ops *ops,
 	}
 }
 
-/* Where no server does, an average is divided here. */
+/* Combine the bytes into w->payload.  Without a server an average is divided
+ * here. */
 static void combine(struct sw_worker *w, const struct sw_stream *s,
 	const struct sw_worker_coll *ask, const struct given *g)
 {

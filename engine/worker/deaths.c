@@ -12,11 +12,10 @@
  *
  * In an asynchronous job a death ends only the workers that wait for the dead.
  * A server may have answered before the death, or learn of it later than we do,
- * with a push of the dead member still on its way.  So a WAIT counts only once
+ * with a push of the dead member still in flight.  So a WAIT counts only once
  * all servers must know: a member that leaves may notice after dead_after, then
  * says LEAVE; a server that misses the LEAVE gives up after another dead_after;
- * a third allows for clocks that stood still.
- */
+ * a third allows for clocks that stood still. */
 #include <stdio.h>
 #include <string.h>
 
@@ -31,7 +30,7 @@ static bool lacks(
 	const struct sw_stream *s = t->stream;
 
 	if (w->lane_i)
-		return false; /* lane 0 has begun it */
+		return false; /* lane 0 has begun the round */
 	return s ? sw_wgroup_has_local(&s->group, local) &&
 			       s->n_asked[local] != s->n_newest
 		 : !sw_bits_has(t->asked, local) || sw_grow_lacks(t, local);
@@ -54,7 +53,8 @@ static void end(struct sw_worker *w, struct sw_wtensor *t, const char *why)
 
 /* --- local ranks --- */
 
-/* Only for the local rank that died last is a sentence kept. */
+/* Return why @local is missing.  The worker keeps a sentence only for the local
+ * rank that died last. */
 static const char *why_lost(const struct sw_worker *w,
 	const struct sw_wtensor *t, uint32_t local, char text[SW_TEXT_MAX])
 {
@@ -93,7 +93,8 @@ void sw_deaths_check_local(struct sw_worker *w, struct sw_wtensor *t)
 		miss(w, t, i);
 }
 
-/* One that died and is in it, the last if that is; SW_LOCAL_RANKS: none. */
+/* Return a dead local rank of the stream, preferably the last; for a tensor the
+ * last.  If a stream has none, return SW_LOCAL_RANKS. */
 static uint32_t find_dead(const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	const uint64_t *in = t->stream ? t->stream->group.has_local : NULL;
@@ -112,8 +113,8 @@ static bool is_alive(const struct sw_wtensor *t)
 	return t->stream && !t->dead_from && !t->is_closed;
 }
 
-/* Has each that died asked for the next round, or, if it has begun, for the
- * open one, and was its buffer all there? */
+/* Has each dead local rank asked for the current round (the next if none has
+ * begun), with its buffer fully written? */
 static bool have_given(const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	bool have = true;
@@ -125,7 +126,7 @@ static bool have_given(const struct sw_worker *w, const struct sw_wtensor *t)
 	return have;
 }
 
-/* From the first round on that lacks one that died. */
+/* Kill the tensor from the first round on that lacks a dead local rank. */
 static void end_rounds(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t next = t->round + !t->is_begun;
@@ -158,7 +159,7 @@ static void look_at_all(struct sw_worker *w, enum sw_deaths_step step)
 	sw_bitmap_add_all(&w->lacking, &w->added);
 }
 
-/* All were looked at. */
+/* Go to the next step, when all tensors have been looked at. */
 static void go_on(struct sw_worker *w)
 {
 	if (w->deaths.step == SW_DEATHS_JUDGED && w->deaths.is_needed)
@@ -217,8 +218,9 @@ void sw_deaths_tick(struct sw_worker *w)
 		sw_set_word(&w->deaths.past, w->deaths.left);
 }
 
-/* A server that knew who has left says so itself.  One that never did cannot,
- * and no push comes to it that would end the wait. */
+/* Fail the worker if a WAIT names a member that left.  A server that knew it
+ * says so itself.  A server that never knew it cannot, and no push arrives
+ * there that would end the wait. */
 void sw_deaths_on_wait(struct sw_worker *w, const struct sw_link *l,
 	const struct sw_wtensor *t, uint64_t awaited)
 {
@@ -248,7 +250,8 @@ void sw_deaths_learn(struct sw_worker *w, const struct sw_status *st)
 	memcpy(w->deaths.text, st->text, sizeof(w->deaths.text));
 }
 
-/* Only for the member that died last is a sentence kept. */
+/* End @t for the gone members @who.  The worker keeps a sentence only for the
+ * member that died last. */
 static void end_for(struct sw_worker *w, struct sw_wtensor *t, uint64_t who)
 {
 	char text[SW_TEXT_MAX];

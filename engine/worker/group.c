@@ -7,7 +7,8 @@
 #include "engine/base/text.h"
 #include "sum/sum.h"
 
-/* Whose is it?  False: there is no such rank. */
+/* Find the member and the local rank of @rank.  Returns false if there is no
+ * such rank. */
 static bool resolve(
 	const struct sw_worker *w, uint32_t rank, struct sw_wrank *out)
 {
@@ -44,7 +45,7 @@ bool sw_wgroup_check(
 	return is_in;
 }
 
-/* Each member's places, one behind the other. */
+/* Sort the places in the list by member. */
 static void sort(struct sw_wgroup *g)
 {
 	uint16_t next[SW_MAX_MEMBERS];
@@ -87,7 +88,7 @@ uint32_t sw_wgroup_find(const struct sw_wgroup *g, uint32_t rank)
 	return i;
 }
 
-/* --- what servers say of it --- */
+/* --- sentences of servers about a group --- */
 
 static uint32_t rank_in(
 	const struct sw_worker *w, const struct sw_wgroup *g, uint32_t rank)
@@ -102,7 +103,7 @@ static uint32_t rank_in(
 
 enum { WORD = 5 }; /* "rank " */
 
-/* How long "rank 17" at @p is; WORD: there is no number. */
+/* Return the length of "rank 17" at @p; WORD: there is no number. */
 static uint32_t rank_at(const char *p, uint32_t *rank)
 {
 	uint32_t n = WORD;
@@ -120,7 +121,7 @@ void sw_wgroup_name(const struct sw_worker *w, const struct sw_wgroup *g,
 	uint32_t rank, len;
 
 	memcpy(in, text, sizeof(in));
-	from = strstr(in, ": "); /* behind its name */
+	from = strstr(in, ": "); /* follows the stream's name */
 	if (strncmp(in, "stream ", 7) != 0 || !from)
 		return;
 	text[from - in] = 0;
@@ -142,7 +143,7 @@ static uint32_t place_of(const char *name)
 	return sw_coll_group_hash(name) % SW_TENSORS;
 }
 
-/* The first of a chain from @u on that is of the group of @t. */
+/* Return the first stream of the group of @t in a chain, from @u on. */
 static struct sw_wtensor *kin_from(struct sw_wtensor *u,
 	const struct sw_wtensor *t, enum sw_kin_chain chain)
 {

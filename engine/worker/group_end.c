@@ -1,10 +1,10 @@
-/* group_end.c - local ranks abort a group, or close it.
+/* group_end.c - abort or close a group for a local rank.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * If something of a stream is open, the stream is dead from then on, as if
- * members had called it differently (mismatch.c); otherwise it is forgotten.
- * The worker tells the servers either, and servers tell the other members.
- */
+ * An abort kills the group's streams, as if members had called them differently
+ * (mismatch.c), and so does a close with work open.  Closed streams are freed
+ * (stream_gone.c).  The worker tells the servers, and they tell the other
+ * members. */
 #include <stdio.h>
 #include <string.h>
 
@@ -52,8 +52,8 @@ bool sw_worker_uses(const struct sw_worker *w, uint32_t local, const void *base,
 	return false;
 }
 
-/* Stream @id, if it may still end, and by what @local says: a process may
- * declare those of groups that it is not in. */
+/* Look up stream @id if the job runs and @local is in its group: a process may
+ * declare streams of groups that it is not in. */
 static struct sw_wtensor *stream_at(
 	struct sw_worker *w, uint32_t id, uint32_t local)
 {
@@ -78,7 +78,8 @@ void sw_worker_abort(struct sw_worker *w, uint32_t stream, uint32_t local,
 		sw_tensor_kill(w, t, 1, err, why);
 		return;
 	}
-	/* The list of ranks is cut first, then what was said. */
+	/* If there is too little room, cut the list of ranks first, then the
+	 * reason. */
 	most = sizeof(text) - sizeof("; missing: ");
 	used = (uint32_t)strnlen(why, most);
 	sw_missing_text(w, t, true,

@@ -1,17 +1,16 @@
-/* grow.c - tensors that grow: how far a round's buffers are there, how far its
- * results.  SPDX-License-Identifier: BSD-3-Clause
+/* grow.c - growing tensors: track written buffers, report summed granules.
+ * SPDX-License-Identifier: BSD-3-Clause
  *
  * A local rank may ask for a round before all of its buffer is written, and say
- * later how much more is.  The least of all of them counts: lane 0 writes it
- * into a word that the other lanes read, and each gives its chunks up to there
- * to its scheduler (round.c).  Chunks beyond are as they were before the round,
- * HELD, and so never pushed.
+ * later how much more is.  The least of all local ranks counts: lane 0 writes
+ * it to a word that the other lanes read, and each lane gives its chunks up to
+ * there to its scheduler (round.c).  Chunks beyond stay HELD, as before the
+ * round, and so are never pushed.
  *
- * The other way, results are reported by granules, SW_GRANULE bytes of the
- * tensor each: a word each in the local ranks' memory becomes the number of the
- * round when all that lies there is.  Each lane counts what it lacks of its
- * own; which one is the last is found out in a count that they share.
- */
+ * Results are reported by granules of SW_GRANULE bytes.  When all results of a
+ * granule are written, its word in the local ranks' memory becomes the number
+ * of the round.  Each lane counts its own missing chunks; a shared count shows
+ * which lane is the last. */
 #include "engine/worker/worker_int.h"
 
 #include "engine/base/bytes.h"
@@ -59,7 +58,7 @@ int sw_worker_grow(
 	before = t->locals[local].lacks;
 	if (lacks > before || !sw_grow_is_possible(t, lacks))
 		return SW_EINVAL;
-	if (lacks == before) /* said again: nothing moves */
+	if (lacks == before) /* a repetition */
 		return 0;
 	t->locals[local].lacks = lacks;
 	t->progress_ns = w->now_ns;
@@ -73,7 +72,7 @@ int sw_worker_grow(
 
 /* --- results --- */
 
-/* All chunks of it are held. */
+/* Report a granule, all of whose chunks are held. */
 static void note_summed(
 	struct sw_worker *w, const struct sw_wtensor *t, uint32_t granule)
 {
@@ -85,7 +84,8 @@ static void note_summed(
 		w->has_summed = true;
 }
 
-/* How many chunks lie in a granule, as far as they do; of them, this lane's. */
+/* Return how many chunks lie in a granule, wholly or partly; *own: how many are
+ * this lane's. */
 static uint32_t chunks_in(
 	const struct sw_wtensor *t, uint32_t granule, uint32_t *own)
 {
@@ -98,7 +98,7 @@ static uint32_t chunks_in(
 	return end - first;
 }
 
-/* One more of its chunks. */
+/* Count one more held chunk of a granule. */
 static void hold_in(struct sw_worker *w, struct sw_wtensor *t, uint32_t granule)
 {
 	uint32_t n, own;
@@ -125,7 +125,7 @@ void sw_granules_held(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
 	uint32_t last = (uint32_t)((end - 1) / SW_GRANULE);
 
 	hold_in(w, t, first);
-	if (last != first) /* it lies in two */
+	if (last != first) /* the chunk lies in two */
 		hold_in(w, t, last);
 }
 

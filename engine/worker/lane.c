@@ -1,4 +1,4 @@
-/* lane.c - the lcores of one worker: what they say to each other.
+/* lane.c - send commands and reports between the lcores of one worker.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/stream.h"
 
@@ -6,12 +6,13 @@
 #include <stdio.h>
 
 enum {
-	N_ONCE = 4, /* kinds of reports that are not of a tensor; of commands
-		       there are fewer */
+	/* Kinds of reports without a tensor; there are fewer such commands. */
+	N_ONCE = 4,
 };
 
-/* A round of each tensor and, whatever servers say, two deaths (mismatch.c); of
- * a stream its collectives, its death, and its close or that it is kept. */
+/* Entries per tensor: a round, and two deaths whatever servers say
+ * (mismatch.c); for a stream its collectives, its death, and its close or its
+ * release. */
 _Static_assert(3 * (int)SW_TENSORS + N_ONCE <= SW_LANE_RING, "no ring is full");
 
 _Static_assert((int)SW_TENSORS == (int)SW_FLAGS, "a flag for each tensor");
@@ -63,8 +64,8 @@ static void report_failed(struct sw_lane *lane, const struct sw_fault *fault)
 	report(lane, SW_LANE_FAILED);
 }
 
-/* A line that comes while the last one waits is dropped: it will be repeated,
- * as all of them are. */
+/* Pass a line to lane 0.  Drops it while the last one waits: all lines are
+ * repeated. */
 static void tell_line(struct sw_lane *lane, const char *text)
 {
 	if (atomic_load(&lane->has_line))
@@ -112,13 +113,14 @@ void sw_lane_report(
 	put(&w->lanes->reports_in, about(kind, t));
 }
 
-/* Each once, though many are done before lane 0 takes them. */
+/* Add @at to a set; only the first one in an empty set needs an entry in the
+ * ring.  Returns whether it is the first. */
 static bool is_first(_Atomic uint64_t *set, uint32_t at)
 {
 	return !atomic_fetch_or(set, 1ULL << at);
 }
 
-/* Its place in lane 0's colls. */
+/* Return the collective's place in lane 0's colls. */
 static uint32_t place_of(const struct sw_coll *c)
 {
 	return c->turn % SW_COLLS;

@@ -1,4 +1,4 @@
-/* lane_rings.c - a lane's side of its rings: takes what the others put.
+/* lane_rings.c - take commands and reports from a lane's rings.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/stream.h"
 
@@ -22,7 +22,8 @@ static void on_start(struct sw_worker *w)
 		sw_link_start(w, &w->links[i]);
 }
 
-/* Perhaps of a tensor that is not declared here yet (sw_tensors_copy). */
+/* Kill a tensor as lane 0 says, or note its death until it is declared here
+ * (sw_tensors_copy). */
 static void on_dead(struct sw_worker *w, uint32_t tensor, uint32_t round)
 {
 	struct sw_wtensor *t = &w->tensors[tensor];
@@ -34,7 +35,7 @@ static void on_dead(struct sw_worker *w, uint32_t tensor, uint32_t round)
 		t->dead_from = round;
 }
 
-/* The round that lane 0 began. */
+/* Begin the round that lane 0 has begun. */
 static void on_round(struct sw_worker *w, const struct sw_lane_message *m)
 {
 	struct sw_wtensor *t = &w->tensors[m->tensor];
@@ -58,7 +59,7 @@ static void on_colls(struct sw_worker *w, const struct sw_lane_message *m)
 			w, t, w->lanes->zero->tensors[m->tensor].stream, begun);
 }
 
-/* Perhaps not declared here yet, either. */
+/* Close a stream as lane 0 says, or note that until it is declared here. */
 static void on_closed(struct sw_worker *w, uint32_t tensor)
 {
 	struct sw_wtensor *t = &w->tensors[tensor];
@@ -111,8 +112,8 @@ static uint32_t take_tuning(struct sw_worker *w)
 	return 1;
 }
 
-/* A round that lane 0 has begun may not have come here yet: when it does, it
- * knows. */
+/* Extend rounds of growing tensors.  A round that begins here later reads the
+ * newest length itself. */
 static uint32_t take_grown(struct sw_worker *w)
 {
 	uint32_t n = 0, i;
@@ -129,7 +130,8 @@ static uint32_t take_commands(struct sw_worker *w)
 {
 	struct sw_lane_message list[BATCH];
 	int n = sw_spsc_take(&w->lanes->commands_out, list, BATCH);
-	uint32_t n_taken = take_tuning(w); /* also those set before a round */
+	/* Settings made before a round apply to it. */
+	uint32_t n_taken = take_tuning(w);
 
 	for (int i = 0; i < n; i++, n_taken++)
 		on_command(w, &list[i]);

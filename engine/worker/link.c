@@ -1,4 +1,4 @@
-/* link.c - what a worker asks of its servers.
+/* link.c - send requests to servers: HELLO, JOIN, LEAVE, DECLARE, TUNE.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "engine/worker/stream.h"
 #include "engine/worker/sweep.h"
 
-enum { JOIN_TRIES = 8 }; /* with one cookie: 0.6 s */
+enum { JOIN_TRIES = 8 }; /* JOINs with one cookie: 0.6 s */
 
 static bool wants_declare(const struct sw_worker *w, const struct sw_link *l)
 {
@@ -23,8 +23,9 @@ static bool has_request(const struct sw_worker *w, const struct sw_link *l)
 	case SW_LINK_JOIN:
 		return true;
 	case SW_LINK_LEAVING:
-		/* A server that does not know a tensor to be dead, or a stream
-		 * to be closed, tells members that wait for it that we left. */
+		/* LEAVE waits until the server knows our dead tensors and
+		 * closed streams.  Else it would tell members that wait for one
+		 * of these that we left. */
 		return w->fault.err ||
 		       (sw_link_is_acked(l) &&
 			       (l->server_i ||
@@ -45,7 +46,7 @@ void sw_link_request(struct sw_worker *w, struct sw_link *l)
 	sw_peer_wake(&l->peer, 0);
 	if (has_request(w, l))
 		sw_link_owe(w, l, SW_OWE_REQUEST);
-	else /* a repetition that is not needed any more */
+	else /* cancel a repetition */
 		l->peer.owed &= ~(1u << SW_OWE_REQUEST);
 }
 
@@ -89,8 +90,8 @@ static uint32_t build_join(
 	memcpy(w->payload, &j, sizeof(j));
 	if (w->params.payload <= sizeof(j))
 		return sizeof(j);
-	/* As long as data will be, and so is the answer: a way that does not
-	 * carry it is found out here. */
+	/* Make JOIN, and so ACCEPT, as long as data will be: a path that cannot
+	 * carry data fails here. */
 	memset(w->payload + sizeof(j), 0, w->params.payload - sizeof(j));
 	return w->params.payload;
 }
@@ -136,7 +137,8 @@ void sw_link_declare(struct sw_worker *w, struct sw_link *l)
 		sw_link_owe(w, l, SW_OWE_DECLARE);
 }
 
-/* As many tensors as fit into one message, and get their keys in one turn. */
+/* Declare as many tensors as fit into one message and get their keys in one
+ * turn. */
 uint32_t sw_link_build_declare(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
@@ -158,7 +160,7 @@ uint32_t sw_link_build_declare(
 		at += (uint32_t)sizeof(item) + item.name_len;
 		head.n++;
 	}
-	if (!head.n) /* the coordinator refused them meanwhile */
+	if (!head.n) /* the coordinator has refused them meanwhile */
 		return 0;
 	l->n_asked = head.n;
 	h->type = SW_DECLARE;
@@ -192,8 +194,8 @@ uint32_t sw_link_build_request(
 	case SW_LINK_JOIN:
 		if (l->n_requests < JOIN_TRIES)
 			return build_join(w, l, h);
-		/* The cookie may be too old by now.  With the same nonce the
-		 * JOIN to come is the same, if the first arrived. */
+		/* The cookie may have expired.  With the same nonce the next
+		 * JOIN counts as a duplicate, if the first one arrived. */
 		l->n_requests = 0;
 		l->state = SW_LINK_HELLO;
 		return build_hello(w, l, h);

@@ -1,4 +1,4 @@
-/* link_rx.c - what servers answer, and when they are silent.
+/* link_rx.c - handle servers' answers, and their silence.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <string.h>
@@ -8,21 +8,19 @@
 #include "engine/base/text.h"
 #include "engine/worker/stream.h"
 
-/* --- source ports ---
+/* --- source ports (PROTOCOL.md, section 4.4) ---
  *
- * Where a port spreads what comes over its queues by a hash of addresses and
- * ports, the source port decides which lcore finds a frame.  A COOKIE says
- * whether its HELLO landed on a wrong lcore, and may itself have done so here.
- * No state exists yet at the server, so the next HELLO may come from another
- * port of ours.  From the first JOIN on the port stays: it is part of the
- * session. */
+ * A COOKIE says whether its HELLO landed on a wrong lcore, and may itself land
+ * on a wrong one here.  Until the first JOIN the server has no state, so the
+ * next HELLO may leave from another of our ports. */
 
-/* How a HELLO leaves, until one lands where it belongs, or all were tried. */
+/* Send the next HELLO from the next source port, until one lands on the right
+ * lcore or all were tried. */
 static void next_way(struct sw_worker *w, struct sw_link *l)
 {
 	l->peer.way = (uint16_t)((l->peer.way + 1) % w->n_ways);
 	l->n_probes++;
-	sw_link_draw_nonce(w, l); /* late COOKIEs are none */
+	sw_link_draw_nonce(w, l); /* so late COOKIEs do not match */
 	sw_count(&w->stats.probes, 1);
 	sw_link_request(w, l);
 }
@@ -39,7 +37,8 @@ static void stop_probing(
 		w->job, w->rank, w->n_ways, l->name, c->landed);
 }
 
-/* Is another source port tried instead of joining from this one? */
+/* Probe another source port instead of joining from this one, if a frame landed
+ * on a wrong lcore.  Returns whether it did. */
 static bool probe_again(
 	struct sw_worker *w, struct sw_link *l, const struct sw_cookie *c)
 {
@@ -84,7 +83,8 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 
 	memcpy(&a, payload, sizeof(a));
 	if (l->state == SW_LINK_OPEN && a.session == l->peer.far_id) {
-		sw_link_owe(w, l, SW_OWE_KEEPALIVE); /* ours was lost */
+		/* Our KEEPALIVE was lost. */
+		sw_link_owe(w, l, SW_OWE_KEEPALIVE);
 		return;
 	}
 	if (l->state != SW_LINK_JOIN || a.nonce != l->nonce || !a.session) {
@@ -95,22 +95,22 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 	sw_peer_begin(&l->peer);
 	l->state = SW_LINK_OPEN;
 	l->n_cookies = 0;
-	sw_link_request(w, l); /* no JOIN any more */
+	sw_link_request(w, l); /* cancel JOIN */
 	l->peer.rx_ns = w->now_ns;
 	w->is_refused = false;
 	sw_flow_rx(&l->peer.flow, h);
-	sw_link_owe(w, l, SW_OWE_KEEPALIVE); /* only then we count */
+	sw_link_owe(w, l, SW_OWE_KEEPALIVE); /* this confirms the session */
 	sw_count(&w->stats.sessions_opened, 1);
 	sw_worker_check_running(w);
 }
 
-/* The error that a server named: errors are negative. */
+/* Return the error that a server named; valid ones are negative. */
 static int error_of(int err)
 {
 	return err < 0 ? err : SW_EPROTO;
 }
 
-/* The server has dropped what it offered. */
+/* Forget an offered session that the server has dropped. */
 static void forget_session(struct sw_worker *w, struct sw_link *l)
 {
 	uint16_t generation = (uint16_t)(l->peer.id + 1);
@@ -119,7 +119,8 @@ static void forget_session(struct sw_worker *w, struct sw_link *l)
 	l->peer.id = l->peer.index << 16 | (generation ? generation : 1);
 }
 
-/* A refused JOIN.  A place that is taken may become free: ask again. */
+/* Handle a refused JOIN.  If the place is taken (SW_EBUSY), it may become free:
+ * ask again. */
 static void on_refused(
 	struct sw_worker *w, struct sw_link *l, struct sw_fault *fault)
 {
@@ -140,8 +141,8 @@ static void on_refused(
 	l->request_at_ns = w->now_ns + l->request_wait_ns;
 }
 
-/* Also when it was offered a session: others may have confirmed theirs first.
- */
+/* Is the link joining?  It still is when a session was offered: others may have
+ * confirmed theirs first. */
 static bool is_joining(const struct sw_worker *w, const struct sw_link *l)
 {
 	return l->state == SW_LINK_JOIN ||
@@ -189,8 +190,8 @@ static void on_left(struct sw_worker *w, struct sw_link *l,
 	}
 }
 
-/* Are the ranks those of all members, as far as this one knows?  They index
- * sets. */
+/* Do the ranks add up to those of all members?  They index sets, so wrong ones
+ * must not pass. */
 static bool add_up(const struct sw_worker *w, const struct sw_status *st)
 {
 	uint32_t size = 0, first = 0;
@@ -217,7 +218,7 @@ static void on_status(struct sw_worker *w, struct sw_link *l,
 		return;
 	}
 	sw_tuning_received(w, &st);
-	if (w->size) { /* what the other lanes may read stays */
+	if (w->size) { /* other lanes may read the rest, so it stays */
 		sw_deaths_learn(w, &st);
 		return;
 	}
@@ -235,7 +236,7 @@ static void on_status(struct sw_worker *w, struct sw_link *l,
 	}
 	w->size = st.size;
 	w->first = st.first;
-	sw_deaths_learn(w, &st); /* one may be gone already */
+	sw_deaths_learn(w, &st); /* a member may be gone already */
 	for (uint32_t m = 0; m < w->n_members; m++)
 		w->firsts[m + 1] = (uint16_t)(w->firsts[m] + st.n_local[m]);
 	for (uint32_t i = 1; i < w->n_links; i++)
@@ -245,7 +246,7 @@ static void on_status(struct sw_worker *w, struct sw_link *l,
 	sw_worker_check_running(w);
 }
 
-/* It is known as something else: it is dead, the batch goes on behind it. */
+/* Kill a tensor that a server refuses.  The batch continues behind it. */
 static void on_refused_tensor(
 	struct sw_worker *w, struct sw_wtensor *t, int err, const uint8_t *why)
 {
@@ -325,7 +326,7 @@ bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 	return true;
 }
 
-/* --- time --- */
+/* --- timers --- */
 
 static void bury(struct sw_worker *w, struct sw_link *l, const char *why)
 {

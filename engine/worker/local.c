@@ -1,4 +1,4 @@
-/* local.c - the local ranks of a worker: what they ask for.
+/* local.c - take the local ranks' requests for rounds.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
@@ -12,11 +12,12 @@ void sw_worker_source(
 {
 	struct sw_wtensor *t = &w->tensors[sw_id_index(tensor)];
 
-	if (t->id == tensor && t->locals) /* else it has gone */
+	/* Else it was freed, or this is not lane 0. */
+	if (t->id == tensor && t->locals)
 		t->locals[local].from = base;
 }
 
-/* The lowest of a set that is not empty. */
+/* Return the lowest member of a set that is not empty. */
 static uint32_t first_of(const uint64_t *set)
 {
 	uint32_t i = 0;
@@ -26,8 +27,8 @@ static uint32_t first_of(const uint64_t *set)
 	return 64 * i + (uint32_t)__builtin_ctzll(set[i]);
 }
 
-/* A local rank asks for something else than one before it: the tensor is dead,
- * for it and for all. */
+/* Kill the tensor: a local rank asks for something else than the first one did.
+ */
 static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_worker_round *round)
 {
@@ -54,7 +55,8 @@ static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 	return SW_EMISMATCH;
 }
 
-/* Not all of its buffer is there; else nothing lacks, as after a round. */
+/* Note how much of its buffer is not written yet.  If this is not called,
+ * nothing lacks, as after a round. */
 static int note_lacks(struct sw_wtensor *t, const struct sw_worker_round *round)
 {
 	if (!sw_grow_is_possible(t, round->lacks))
@@ -79,7 +81,7 @@ static int ask(struct sw_worker *w, struct sw_wtensor *t,
 	sw_bits_add(t->asked, round->local);
 	t->locals[round->local].cookie = round->cookie;
 	sw_deaths_check_local(w, t);
-	return 0; /* also when its round has ended, as all have */
+	return 0; /* also if the round has ended in the call */
 }
 
 int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)

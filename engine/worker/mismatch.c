@@ -1,31 +1,31 @@
-/* mismatch.c - a tensor that members call differently is dead; the job goes on.
+/* mismatch.c - kill tensors and streams that members call differently.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A server finds it, or this node if its local ranks differ.  It is dead from
- * the round on in which they do.  Nobody can complete that round, since a chunk
- * is done when all have pushed the same; and all complete the one before.  So
- * the same call fails at all members.
+ * A server finds the difference, or this worker if its local ranks differ.  The
+ * tensor is dead from the first round that differs.  Nobody can complete that
+ * round, since a chunk is done only when all have pushed the same; everybody
+ * completes the round before.  So the same call fails at all members.
  *
- * Of a stream it is at once, and so are all streams of its group.  What is open
- * of them ends before the next turn, when no frame is borrowed: a PUSH that
- * waits in this node's loopback, or is lent to its server, is copied first: it
- * would fold what the process writes there, and others could have that as their
- * result.
- * Each lane does so, and says it to lane 0, which then ends it.
+ * A stream is dead at once, and so are all streams of its group.  Open
+ * collectives end between turns, when no frame borrows a buffer.  Each lane
+ * first copies the PUSHes that wait in this node's loopback or are lent to its
+ * server: they would otherwise fold bytes that the process writes later.  It
+ * then reports to lane 0, which ends the collectives.
  *
- * Kinds are streams of their own.  So ranks that call two under one number of
- * their group wait in two streams: when one stands still its worker looks for
- * that number in the others that it has, and asks the servers, by QUERY, to do
- * so: whoever waits has pushed to some of them.
+ * Each kind of collective has its own stream.  Ranks that call two kinds under
+ * one number of their group therefore wait in two streams.  When a stream makes
+ * no progress, its worker looks for that number in the group's other streams,
+ * and asks the servers by QUERY to do the same, since a waiting rank has pushed
+ * to some of them.
  *
- * What a server but the coordinator says of a stream, and who has waited too
- * long, is first said to the coordinator: of all that is said to it at the same
- * time it says one to all, so that all members have one sentence.
+ * If a server other than the coordinator says that a stream is dead, or a rank
+ * has waited too long, the worker first proposes the end to the coordinator.
+ * The coordinator passes on the reason that came first, so all members report
+ * one sentence.
  *
- * A server tells its members, a worker its lanes and the servers that did not
- * tell it.  END and CLOSE are messages of the control stream (peer/control.h):
- * each is owed as a bit and said once.
- */
+ * A server tells its members; a worker tells its lanes and the servers that did
+ * not tell it.  END and CLOSE are messages of the control stream
+ * (peer/control.h): each is owed as a bit and said once. */
 #include <stdio.h>
 #include <string.h>
 
@@ -49,8 +49,8 @@ int sw_worker_death(const struct sw_worker *w, uint32_t tensor)
 	return t && t->dead_from ? t->death : 0;
 }
 
-/* Its open round ends if it is one of those; in lane 0 when the other lanes
- * have nothing to do with it any more; of a stream before the next turn. */
+/* End the open round if it is dead: of a tensor when the other lanes have
+ * dropped it as well, of a stream before the next turn. */
 static void end_if_dead(struct sw_worker *w, struct sw_wtensor *t)
 {
 	if (!t->is_open || !sw_wtensor_is_dead(t, t->round + !t->is_begun))
@@ -61,7 +61,8 @@ static void end_if_dead(struct sw_worker *w, struct sw_wtensor *t)
 	sw_sched_run(&w->sched);
 }
 
-/* Does the server have chunks of it, and know it from us? */
+/* Does the server have chunks of the tensor, and has it answered our
+ * declaration? */
 static bool is_known(const struct sw_link *l, const struct sw_wtensor *t)
 {
 	return t->key != SW_KEY_NONE && t->number < l->n_declared &&
@@ -118,15 +119,15 @@ void sw_link_declared(struct sw_link *l, uint32_t n)
 	}
 }
 
-/* False: it was dead already. */
+/* Kill one tensor or stream.  Returns false if it was dead before. */
 static bool kill_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	int death, const char *why)
 {
 	uint32_t now = t->round + !t->is_begun;
 
 	if (t->mode != SW_MODE_SYNC || !round)
-		round = 1; /* there is no round that all are in */
-	/* Of rounds that are to come the lowest counts. */
+		round = 1; /* members share no round number */
+	/* If two future rounds are named, the lower one counts. */
 	if (sw_worker_end_of(w) || sw_wtensor_is_dead(t, now) || t->is_closed ||
 		(t->dead_from && (int32_t)(round - t->dead_from) >= 0))
 		return false;
@@ -152,7 +153,7 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	if (!kill_one(w, t, round, death, why) || w->lane_i)
 		return;
 	sw_log(w->env->log, SW_LOG_WARN, "%s", t->why);
-	/* Of one that has no key yet the coordinator says it. */
+	/* A stream without a key learns it from the coordinator's answer. */
 	for (struct sw_wtensor *u = NULL; (u = sw_wtensor_kin(w, t, u));)
 		if (u->key != SW_KEY_NONE)
 			kill_one(w, u, 1, death, t->why);
@@ -188,7 +189,8 @@ void sw_dead_released(struct sw_worker *w, const struct sw_wtensor *t)
 	sw_bitmap_add(&w->dying, t->index);
 }
 
-/* Nothing of it has left since it died: what is kept once stays so. */
+/* Is nothing of the dead stream borrowed?  Nothing of it leaves after its
+ * death, so once true it stays true. */
 static bool is_kept(const struct sw_worker *w, struct sw_wtensor *t)
 {
 	if (!t->is_kept)
@@ -200,7 +202,7 @@ static bool is_kept(const struct sw_worker *w, struct sw_wtensor *t)
 static uint32_t end_dead(struct sw_worker *w, struct sw_wtensor *t)
 {
 	if (!is_kept(w, t))
-		return SW_SWEEP_BURST; /* the next turn goes on */
+		return SW_SWEEP_BURST; /* the next turn continues */
 	if (t->is_open)
 		return sw_round_end_some(w, t, t->death);
 	sw_bitmap_remove(&w->dying, t->index);
@@ -222,7 +224,7 @@ static uint32_t priority_of(const struct sw_wtensor *t, uint32_t declared)
 				     : sw_priority_of(declared, t->key);
 }
 
-/* A local rank that has declared it as it is known. */
+/* Return a rank whose declaration made the tensor known. */
 static uint32_t who_declared(
 	const struct sw_worker *w, const struct sw_wtensor *t)
 {
@@ -268,9 +270,7 @@ void sw_worker_clash(struct sw_worker *w, uint32_t tensor, uint32_t local,
 	sw_tensor_kill(w, t, 1, SW_EMISMATCH, text);
 }
 
-/* --- other kinds, under one number --- */
-
-/* What a local rank has open on @t as number @call of the group. */
+/* Find the collective that is open on @t as number @call of the group. */
 static const struct sw_worker_coll *find_call(
 	const struct sw_wtensor *t, uint32_t call)
 {
@@ -312,7 +312,7 @@ bool sw_stream_compare(struct sw_worker *w, struct sw_wtensor *t)
 	return call != 0;
 }
 
-/* --- what a server says, and is told --- */
+/* --- END and CLOSE, received and sent --- */
 
 void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
@@ -324,7 +324,7 @@ void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 	sw_text_clean(fault.text, sizeof(fault.text));
 	t = sw_tensor_of_key(w, fault.key);
 	if (!t || t->is_closed)
-		return; /* it is refused when it is declared, or over */
+		return; /* its declaration will be refused, or it is closed */
 	if (t->stream)
 		sw_wgroup_name(w, &t->stream->group, fault.text);
 	if (t->stream && l->server_i && !t->dead_from) {
@@ -336,8 +336,8 @@ void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 		sw_bitmap_remove(&l->ends, t->index); /* the server knows */
 }
 
-/* CLOSE of @t leaves.  The coordinator gets it last, closes all streams of the
- * group, and may give the indices of their keys again. */
+/* Note that CLOSE of @t leaves.  The coordinator gets it last, closes all
+ * streams of the group, and may reuse the indices of their keys. */
 static void note_close(struct sw_link *l, const struct sw_wtensor *t)
 {
 	struct sw_worker *w = l->worker;
@@ -351,7 +351,8 @@ static void note_close(struct sw_link *l, const struct sw_wtensor *t)
 			w->by_key[sw_key_index(u->key)] = SW_KEY_NONE;
 }
 
-/* ENDs first: CLOSE ends what is said of a stream. */
+/* Build the next END or CLOSE.  ENDs go first, since a closed stream cannot be
+ * killed. */
 uint32_t sw_link_build_end(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {

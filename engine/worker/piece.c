@@ -1,4 +1,4 @@
-/* piece.c - how a collective divides into chunks, and what each of them is.
+/* piece.c - divide a collective into chunks, and describe each of them.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
@@ -15,7 +15,7 @@ bool sw_coll_has_root(enum sw_coll_kind kind)
 	return kind == SW_BCAST || kind == SW_REDUCE;
 }
 
-/* The rank that a part of it has as its root. */
+/* Return the root of a part. */
 static const struct sw_wrank *root_of(
 	const struct sw_stream *s, const struct sw_coll *c, uint32_t part)
 {
@@ -62,7 +62,7 @@ struct sw_local_list sw_piece_givers(
 						 : root_alone(s, p);
 }
 
-/* Local ranks that have the result in the end; where each has it. */
+/* Return the local ranks that get the result. */
 static struct sw_local_list takers_of(
 	const struct sw_stream *s, const struct sw_piece *p)
 {
@@ -72,7 +72,8 @@ static struct sw_local_list takers_of(
 							      : all_here(s);
 }
 
-/* Where it begins in a buffer that has all parts, or in one part. */
+/* Return where a piece begins in a buffer of one part; offset_in_all: of all
+ * parts. */
 static uint64_t offset_in_part(const struct sw_piece *p)
 {
 	return (uint64_t)p->at * p->coll->chunk_bytes;
@@ -121,14 +122,16 @@ void sw_piece_copy_own(const struct sw_stream *s, const struct sw_piece *p)
 		s, p, sw_piece_source(p, root_of(s, p->coll, p->part)->local));
 }
 
-/* Without servers of their own (k = 0), a member's parts lie at its own, so
- * that they never travel; else chunks go by weight, as those of tensors do. */
+/* Do parts lie at their member's own server?  They do if all servers are
+ * colocated, so that parts never travel; else chunks are placed by weight, as a
+ * tensor's. */
 static bool is_at_home(const struct sw_worker *w, const struct sw_coll *c)
 {
 	return is_by_part(c) && w->place.n_colocated == w->place.n_servers;
 }
 
-/* The chunks of each part go to the member's lcores in turns. */
+/* Return the share of a colocated server: the member's parts, with chunks in
+ * turns among its lcores. */
 static struct sw_coll_share share_at_home(const struct sw_worker *w,
 	const struct sw_stream *s, const struct sw_coll *c, uint32_t server_i)
 {

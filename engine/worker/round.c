@@ -2,10 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A round is a task of the scheduler, which decides which part of which tensor
- * may go; its chunks are to do then, and leave by class and order as the
- * servers' grants allow (todo.c, worker_tx.c).  So what is started but not sent
- * yet can still be overtaken.  Credit comes back as chunks are folded.
- */
+ * may start.  Its chunks then wait in todo.c, and leave by class and order as
+ * the servers' grants allow (worker_tx.c).  A started chunk that was not sent
+ * can still be overtaken.  Credit returns as chunks are folded. */
 #include "engine/worker/sweep.h"
 
 #include <assert.h>
@@ -16,7 +15,7 @@
 
 /* --- a round as a task --- */
 
-/* The link and the record of this lane's chunk @c. */
+/* Find the link and the record of this lane's chunk @c. */
 static struct sw_link *find(struct sw_worker *w, const struct sw_wtensor *t,
 	uint32_t c, uint32_t *record)
 {
@@ -27,7 +26,7 @@ static struct sw_link *find(struct sw_worker *w, const struct sw_wtensor *t,
 	return &w->links[i];
 }
 
-/* Whole chunks. */
+/* Return the next part in bytes: whole chunks, at least one. */
 static uint64_t part_of(
 	const struct sw_task *task, uint64_t from, uint64_t unit)
 {
@@ -45,9 +44,10 @@ static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 	uint32_t c = (uint32_t)(at / t->chunk_bytes);
 	uint32_t end = (uint32_t)((at + bytes - 1) / t->chunk_bytes) + 1;
 
-	for (uint32_t n; c < end; c += n) { /* counted in this lane */
+	for (uint32_t n; c < end; c += n) { /* c counts this lane's chunks */
 		uint32_t record;
-		struct sw_link *l = find(w, t, c, &record); /* of the run */
+		/* The first record of the run. */
+		struct sw_link *l = find(w, t, c, &record);
 
 		n = sw_place_run(&t->own, c);
 		n = n < end - c ? n : end - c;
@@ -55,13 +55,14 @@ static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 	}
 }
 
-/* Is the chunk started, but has never left? */
+/* Is the chunk started, and was it never sent? */
 static bool is_here(const struct sw_wchunk *c)
 {
 	return c->is_charged && c->state == SW_GRAD && !c->n_sent;
 }
 
-/* Chunks leave from the lowest on: those at the end are still here. */
+/* Take back started chunks, from the last one on: chunks leave from the lowest
+ * on, so these are still here. */
 static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 {
 	struct sw_wtensor *t = sw_wtensor_of(task);
@@ -91,8 +92,8 @@ static const struct sw_task_ops ops = {.has_rows = true,
 	.start = start_part,
 	.take_back = take_back};
 
-/* Bytes of the first @n of ours.  The tensor's last chunk, if it is ours, is
- * the last of them. */
+/* Return the bytes of this lane's first @n chunks.  The tensor's last chunk, if
+ * it is ours, is the last of these. */
 static uint64_t own_bytes(const struct sw_wtensor *t, uint32_t n)
 {
 	uint64_t bytes = (uint64_t)n * t->chunk_bytes;
@@ -102,7 +103,7 @@ static uint64_t own_bytes(const struct sw_wtensor *t, uint32_t n)
 		       : bytes;
 }
 
-/* Chunks of the tensor that are there, of all local ranks. */
+/* Return how many chunks of the tensor all local ranks have written. */
 static uint32_t n_ready(const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	if (w->lane_i)
@@ -110,8 +111,8 @@ static uint32_t n_ready(const struct sw_worker *w, const struct sw_wtensor *t)
 	return atomic_load_explicit(&t->n_ready, memory_order_acquire);
 }
 
-/* The scheduler gets those of ours that are there, and that it has not had.  A
- * task of which all has been folded meanwhile begins again. */
+/* Give the scheduler this lane's newly written chunks.  If the task has
+ * finished what it had, it begins anew. */
 static void give(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t n = sw_place_below(&t->own, n_ready(w, t));
@@ -129,7 +130,8 @@ static void give(struct sw_worker *w, struct sw_wtensor *t)
 	sw_sched_run(&w->sched);
 }
 
-/* The same of a buffer that is all there: most are. */
+/* Give the scheduler all chunks, since the buffer is fully written: most are.
+ */
 static void give_all(struct sw_worker *w, struct sw_wtensor *t)
 {
 	int err;
@@ -180,7 +182,7 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 
 	t->round++;
 	w->highest_round = (uint32_t)sw_max64(w->highest_round, t->round);
-	if (sw_wtensor_is_dead(t, t->round)) { /* as this lane knows already */
+	if (sw_wtensor_is_dead(t, t->round)) { /* this lane knew it before */
 		sw_round_end(w, t, t->death);
 		return;
 	}
@@ -198,7 +200,7 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 
 /* --- its end --- */
 
-/* Tell those of 64 local ranks from @first on that are in @asked. */
+/* Tell those of the 64 local ranks from @first on that are in @asked. */
 static void tell(struct sw_worker *w, const struct sw_wtensor *t,
 	uint32_t first, uint64_t asked, int err)
 {
@@ -210,7 +212,8 @@ static void tell(struct sw_worker *w, const struct sw_wtensor *t,
 	}
 }
 
-/* Tell all local ranks that have asked; who is told may ask anew at once. */
+/* Tell all local ranks that have asked.  A rank may ask anew in the callback,
+ * so the sets are cleared first. */
 static void end_local(struct sw_worker *w, struct sw_wtensor *t, int err)
 {
 	uint32_t n_words = w->n_local / 64;
@@ -233,7 +236,7 @@ void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t)
 	sw_todo_drop(w, t);
 	if (t->stream)
 		sw_stream_drop(w, t->stream);
-	t->n_missing = 0; /* nothing is waited for, whatever still comes */
+	t->n_missing = 0; /* whatever arrives later is stale */
 }
 
 void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err)

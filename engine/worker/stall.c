@@ -1,4 +1,4 @@
-/* stall.c - a worker says which tensors stand still, and for whom they wait.
+/* stall.c - report tensors without progress, and the ranks that they wait for.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <string.h>
@@ -9,16 +9,16 @@
 #include "engine/base/text.h"
 #include "engine/worker/stream.h"
 
-/* --- for whom they wait --- */
+/* --- the ranks that tensors wait for --- */
 
 enum {
-	FRAME_BYTES = sizeof("ranks  of 65535") - 1, /* around a list */
+	FRAME_BYTES = sizeof("ranks  of 65535") - 1, /* text around a list */
 	LOOK_NS = 100000000, /* pause between looks for stalls */
 	LOOK_BURST = 16,     /* tensors that a tick looks at */
 };
 
-/* For whom something waits: other members, all of their ranks; of this one
- * those local ranks that have not asked. */
+/* The ranks that something waits for: all ranks of other members, and those of
+ * this member's local ranks that have not asked. */
 struct missing {
 	uint64_t members, locals[SW_LOCAL_WORDS];
 };
@@ -32,7 +32,8 @@ static uint64_t named_since(const struct sw_wtensor *t, uint64_t since_ns)
 	return sw_word(&t->awaited_ns) >= since_ns ? sw_word(&t->awaited) : 0;
 }
 
-/* Members that a server has named since then, to whichever lane. */
+/* Return the members that servers have named in WAITs since @since_ns, to any
+ * lane. */
 static uint64_t named(const struct sw_worker *w, const struct sw_wtensor *t,
 	uint64_t since_ns)
 {
@@ -43,14 +44,14 @@ static uint64_t named(const struct sw_worker *w, const struct sw_wtensor *t,
 	return all;
 }
 
-/* Does it wait for local ranks? */
+/* Does the tensor wait for local ranks? */
 static bool lacks_some(const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	return t->stream ? t->stream->n_colls != t->stream->n_newest
 			 : t->n_asked != w->n_local || t->lacks;
 }
 
-/* Of the @i-th 64 local ranks those that there are. */
+/* Return which of the @i-th 64 local ranks exist. */
 static uint64_t locals_of(const struct sw_worker *w, uint32_t i)
 {
 	uint32_t n = w->n_local - 64 * i;
@@ -58,8 +59,8 @@ static uint64_t locals_of(const struct sw_worker *w, uint32_t i)
 	return n < 64 ? (1ULL << n) - 1 : ~0ULL;
 }
 
-/* Of them, and of @which, those of a stream that have submitted less than
- * others. */
+/* Return which of the @i-th 64 local ranks, out of @which, have submitted less
+ * to a stream than others. */
 static uint64_t have_not(const struct sw_stream *s, uint32_t i, uint64_t which)
 {
 	uint64_t out = 0;
@@ -73,8 +74,8 @@ static uint64_t have_not(const struct sw_stream *s, uint32_t i, uint64_t which)
 	return out;
 }
 
-/* Of the @i-th 64 local ranks those that have not asked, or whose buffers are
- * not all there. */
+/* Return which of the @i-th 64 local ranks have not asked, or have not written
+ * all of their buffer. */
 static uint64_t lagging(
 	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t i)
 {
@@ -98,7 +99,7 @@ static void add_missing(const struct sw_worker *w, const struct sw_wtensor *t,
 				  : lagging(w, t, i);
 }
 
-/* Ranks from @from on, below @end; of those of a group, if there is one. */
+/* Add the ranks from @from up to @end, exclusive; with @g only those in it. */
 static void add_range(const struct sw_wgroup *g, uint32_t from, uint32_t end,
 	struct ranks *out)
 {
@@ -130,7 +131,7 @@ static void list_ranks(const struct sw_worker *w, const struct sw_wgroup *g,
 					(uint32_t)__builtin_ctzll(l));
 }
 
-/* "rank 5 of 8", "ranks 1, 4-7 of 8"; a server, when nobody is named. */
+/* Write "rank 5 of 8", "ranks 1, 4-7 of 8"; "a server" if no rank is known. */
 static void name_ranks(
 	const struct ranks *r, uint32_t size, uint32_t room, char *out)
 {
@@ -159,28 +160,28 @@ const char *sw_missing_text(const struct sw_worker *w,
 	return out;
 }
 
-/* --- those that stand still --- */
+/* --- tensors without progress --- */
 
 static uint64_t every_ns(const struct sw_worker *w)
 {
 	return sw_min64(w->params.stall_warn, w->params.stall_limit);
 }
 
-/* Of what was pushed here, or is to be, is a result missing? */
+/* Is a result missing of a chunk that the scheduler was given? */
 static bool lacks_results(const struct sw_wtensor *t)
 {
 	return t->n_missing > t->own.n_local - t->n_given;
 }
 
-/* Has it, for long enough to say so?  What other lanes wait for they see
- * themselves; for local ranks lane 0 waits. */
+/* Has it made no progress for long enough to say so?  Each lane looks at its
+ * own results; lane 0 also looks at local ranks. */
 static bool is_stalled(const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	return t->is_open && w->now_ns - t->progress_ns >= every_ns(w) &&
 	       (lacks_results(t) || lacks_some(w, t));
 }
 
-/* With a stream its group ends, else the job. */
+/* Give up: end the stream's group, or the job for a tensor. */
 static void give_up(struct sw_worker *w, struct sw_wtensor *t,
 	uint64_t still_ns, const char *who)
 {
@@ -195,7 +196,7 @@ static void give_up(struct sw_worker *w, struct sw_wtensor *t,
 		sw_worker_fail(w, SW_ESTALL, t->key, "%s", text);
 }
 
-/* One line for all, since they mostly wait for the same one. */
+/* Warn in one line, since most stalled tensors wait for the same rank. */
 static void warn(struct sw_worker *w, struct sw_wtensor *t, uint32_t n)
 {
 	char who[SW_MISSING_TEXT], text[SW_TEXT_MAX + SW_NAME_MAX];
@@ -221,8 +222,8 @@ static void look_at(struct sw_worker *w, uint32_t i)
 	struct sw_wtensor *t = &w->tensors[i];
 
 	w->look.is_still |= sw_stream_compare(w, t);
-	/* A server that waited for a member before it died may have its push
-	 * by now: it is asked again. */
+	/* A server that named a member before the death may have its push by
+	 * now, so only later WAITs count. */
 	sw_deaths_check_members(w, t, named(w, t, w->deaths.learned_ns));
 	if (!is_stalled(w, t))
 		return;
@@ -232,7 +233,7 @@ static void look_at(struct sw_worker *w, uint32_t i)
 		w->look.worst = i;
 }
 
-/* All have been looked at. */
+/* Conclude a sweep over all open tensors. */
 static void conclude(struct sw_worker *w)
 {
 	struct sw_wtensor *t = &w->tensors[w->look.worst];

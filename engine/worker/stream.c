@@ -20,7 +20,7 @@ int sw_stream_build(struct sw_worker *w, struct sw_wtensor *t)
 	return sw_kin_has_room(t) ? 0 : SW_EINVAL;
 }
 
-/* Local ranks that have closed its group already. */
+/* Copy from another stream of the group which local ranks have closed it. */
 static void copy_closed(const struct sw_worker *w, struct sw_wtensor *t)
 {
 	const struct sw_wtensor *kin = sw_wtensor_kin(w, t, t);
@@ -100,7 +100,7 @@ void sw_link_expect(struct sw_link *l, const struct sw_wtensor *t,
 	sw_flow_expect(&l->peer.flow, (int32_t)n);
 }
 
-/* Nothing is to be done for this slot any more. */
+/* Finish a slot: its chunk is done. */
 static void finish(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
 {
 	struct sw_worker *w = l->worker;
@@ -153,7 +153,7 @@ struct sw_wchunk *sw_stream_find(const struct sw_wtensor *t,
 		       : NULL;
 }
 
-/* Is chunk @j to be pushed, and of the same collective and root as @p? */
+/* Does chunk @j wait to be pushed, with the same collective and root as @p? */
 static bool goes_with(const struct sw_wtensor *t, const struct sw_link *l,
 	const struct sw_piece *p, uint32_t j, uint32_t *chunk)
 {
@@ -208,11 +208,13 @@ void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base)
 		return;
 	for (; sl->base != base; sl->base++) {
 		if (sl->base == sl->next)
-			break; /* it cannot be: we have not been in it */
+			break; /* impossible: we have not entered it */
 		if (!sw_stream_find(t, l, sl->base, &chunk))
 			continue;
 		if (t->stream->pieces[chunk].gets || !t->chunks[chunk].n_sent)
-			break; /* nor this: we do not hold it, or never gave */
+			/* Impossible as well: we lack its result, or never
+			 * gave. */
+			break;
 		give_credit(w, t, chunk);
 		finish(l, t, chunk);
 	}
@@ -254,7 +256,7 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 		sw_link_end_wait(l, t, chunk);
 		c->state = SW_HELD;
 		give_credit(w, t, chunk);
-		if (p->gives) /* a WANT is of others, too */
+		if (p->gives) /* one WANT covers several */
 			sw_flow_resolve(&l->peer.flow, t->class, c->psn,
 				c->n_sent == 1, w->now_ns);
 		sw_piece_take(t->stream, p, payload);

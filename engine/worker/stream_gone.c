@@ -60,8 +60,8 @@ void sw_stream_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 	sw_stream_check_left(w, t);
 }
 
-/* Has this lane nothing to do with it any more, and do its servers know, but
- * for the coordinator? */
+/* Is this lane done with the stream, and do its servers, except the
+ * coordinator, know that it is closed? */
 static bool is_through(const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	if (!t->is_closed || t->is_open || t->n_lanes ||
@@ -74,8 +74,8 @@ static bool is_through(const struct sw_worker *w, const struct sw_wtensor *t)
 	return true;
 }
 
-/* Have the others forgotten it, and has all been taken that they said before?
- */
+/* Have the other lanes forgotten the stream, and has lane 0 taken all their
+ * earlier reports? */
 static bool have_others(const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	for (uint32_t i = 0; i < w->n_others; i++)
@@ -85,9 +85,8 @@ static bool have_others(const struct sw_worker *w, const struct sw_wtensor *t)
 	return true;
 }
 
-/* Lane 0: is the group of @t closed at the coordinator?  That is the last thing
- * that happens to it, since the coordinator may give its keys' indices again.
- */
+/* Is the group of @t closed at the coordinator?  Lane 0 asks this last, since
+ * the coordinator may then reuse the indices of the group's keys. */
 static bool is_closed_last(struct sw_worker *w, const struct sw_wtensor *t)
 {
 	struct sw_link *l = &w->links[0];
@@ -107,7 +106,7 @@ static void forget(struct sw_worker *w, struct sw_wtensor *t)
 	uint32_t i = t->index;
 
 	if (t->key != SW_KEY_NONE) {
-		/* lane 0 has no key since the coordinator was told */
+		/* lane 0 dropped the key when it told the coordinator */
 		if (w->lane_i)
 			w->by_key[sw_key_index(t->key)] = SW_KEY_NONE;
 		sw_todo_forget(w, t);
@@ -125,7 +124,8 @@ static void forget(struct sw_worker *w, struct sw_wtensor *t)
 		w->events.gone(w->events.ctx, t->id);
 }
 
-/* This member leaves the job: the coordinator need not wait for anything. */
+/* Close a stream while this member leaves the job.  The coordinator then need
+ * not be told last. */
 static bool close_to_leave(struct sw_worker *w, struct sw_wtensor *t)
 {
 	struct sw_link *l = &w->links[0];
@@ -134,11 +134,11 @@ static bool close_to_leave(struct sw_worker *w, struct sw_wtensor *t)
 	if (sw_bitmap_has(&l->closes, t->index))
 		return false;
 	sw_bitmap_remove(&w->closing, t->index);
-	sw_peer_wake(&l->peer, 0); /* LEAVE may have waited for it */
+	sw_peer_wake(&l->peer, 0); /* LEAVE may wait for this */
 	return true;
 }
 
-/* Is it over here?  Then forget it. */
+/* Forget a closed stream if nothing needs it.  Returns whether it did. */
 static bool work_on(struct sw_worker *w, struct sw_wtensor *t)
 {
 	if (w->left_by_ns && !w->lane_i)

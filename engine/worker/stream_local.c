@@ -1,12 +1,11 @@
-/* stream_local.c - collectives of groups whose ranks are all at this worker.
+/* stream_local.c - do collectives of groups whose ranks are all local.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * They need no server.  Each turn does some chunks of each stream, so that a
- * large collective does not keep the lcore from its frames.
- */
+ * large collective does not keep the lcore from its frames. */
 #include "engine/worker/stream.h"
 
-enum { TURN_BYTES = 128 << 10 }; /* of one stream */
+enum { TURN_BYTES = 128 << 10 }; /* one stream's bytes in a turn */
 
 static void do_chunk(struct sw_worker *w, const struct sw_stream *s,
 	struct sw_coll *c, uint32_t chunk)

@@ -40,8 +40,8 @@ static void enter_one(struct sw_wtensor *t, const struct sw_link *l,
 	s->entered[s->head++ % s->n_entered] = chunk;
 }
 
-/* The next chunks of @c that follow each other, up to @max, as far as the
- * window allows.  Returns how many; *cost is the credit that they take. */
+/* Let the next contiguous chunks of @c enter, up to @max and as far as the
+ * window allows.  Returns how many; adds the credit that they take to *cost. */
 static uint32_t enter(struct sw_worker *w, struct sw_wtensor *t,
 	struct sw_link *l, struct sw_coll *c, uint32_t max, uint64_t *cost)
 {
@@ -67,7 +67,7 @@ static uint32_t enter(struct sw_worker *w, struct sw_wtensor *t,
 	return n;
 }
 
-/* The collective whose chunks enter next at @l; NULL: there is none. */
+/* Return the collective whose chunks enter next at @l; NULL: there is none. */
 static struct sw_coll *coll_to_enter(
 	struct sw_worker *w, struct sw_wtensor *t, const struct sw_link *l)
 {
@@ -85,7 +85,7 @@ static struct sw_coll *coll_to_enter(
 	return NULL;
 }
 
-/* A few chunks of one link.  Returns the credit that they take. */
+/* Let a few chunks of one link enter.  Returns the credit that they take. */
 static uint64_t enter_some(
 	struct sw_worker *w, struct sw_wtensor *t, struct sw_link *l)
 {
@@ -103,7 +103,8 @@ static uint64_t enter_some(
 	return cost;
 }
 
-/* Whole chunks, in the order in which they entered. */
+/* Return the next part in bytes: whole chunks, in the order in which they
+ * entered. */
 static uint64_t part_of(
 	const struct sw_task *task, uint64_t from, uint64_t unit)
 {
@@ -121,7 +122,7 @@ static uint64_t part_of(
 	return bytes;
 }
 
-/* The slot that is started next, of which there is one. */
+/* Return the slot to start next, of which there must be one. */
 static uint32_t next_entered(const struct sw_stream *s)
 {
 	return s->entered[s->tail % s->n_entered];
@@ -147,7 +148,8 @@ static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 	}
 }
 
-/* The chunk that was started last but @n, while the ring still has it. */
+/* Return the chunk that was started @n before the last one, while the ring
+ * still has it. */
 static uint32_t started(const struct sw_stream *s, uint32_t n)
 {
 	return s->head - s->tail + n < s->n_entered
@@ -155,7 +157,7 @@ static uint32_t started(const struct sw_stream *s, uint32_t n)
 		       : UINT32_MAX;
 }
 
-/* Was it started, and has it not left? */
+/* Is the chunk started, and was it never sent? */
 static bool is_here(const struct sw_wtensor *t, uint32_t chunk)
 {
 	return chunk != UINT32_MAX && t->chunks[chunk].is_charged &&
@@ -187,8 +189,8 @@ static const struct sw_task_ops task_ops = {.has_rows = true,
 	.start = start_part,
 	.take_back = take_back};
 
-/* What the windows of @n links from @first on allow, in turns; nothing where
- * all ranks are here. */
+/* Let chunks enter as the windows of @n links from @first on allow, in turns.
+ * Does nothing if all ranks are local. */
 static void enter_links(struct sw_worker *w, struct sw_wtensor *t,
 	struct sw_link *first, uint32_t n)
 {

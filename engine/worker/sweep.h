@@ -5,14 +5,14 @@
 
 #include "engine/worker/worker_int.h"
 
-/* sw_keys_some - so many tensors get their keys in one turn: each has a part at
- * each link. */
+/* sw_keys_some - return how many tensors may get their keys in one turn.  The
+ * work grows with the links, since each tensor has a part at each link. */
 static inline uint32_t sw_keys_some(const struct sw_worker *w)
 {
 	return 1 + 256 / w->n_links;
 }
 
-/* sw_wtensor_set_open - something of it is open, or nothing is. */
+/* sw_wtensor_set_open - note whether something of the tensor is open. */
 static inline void sw_wtensor_set_open(struct sw_wtensor *t, bool is_open)
 {
 	t->is_open = is_open;
@@ -22,10 +22,9 @@ static inline void sw_wtensor_set_open(struct sw_wtensor *t, bool is_open)
 		sw_bitmap_remove(&t->worker->open, t->index);
 }
 
-/* sw_sweep - call @one for the tensors in @set, lowest index first, until a
- * turn's share of the work is done.  @one does some work, removes the tensor
- * from the set when nothing is left, and returns how much it did.  Returns how
- * much all calls did. */
+/* sw_sweep - call @one for the tensors in @set, lowest index first, up to a
+ * turn's share of work.  Returns the work of all calls.  @one returns its own,
+ * and removes the tensor from the set when nothing is left. */
 enum { SW_SWEEP_BURST = 64 };
 static inline uint32_t sw_sweep(struct sw_worker *w,
 	const struct sw_bitmap *set,

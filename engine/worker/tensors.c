@@ -53,7 +53,7 @@ bool sw_tensors_are_admitted(const struct sw_worker *w)
 	return !w->n_declaring;
 }
 
-/* Why no more can be declared; 0: they can. */
+/* Return why nothing can be declared now; 0: it can. */
 static int why_not(const struct sw_worker *w)
 {
 	if (sw_worker_end_of(w))
@@ -94,13 +94,15 @@ int sw_worker_declare(
 	return err;
 }
 
-/* A set over no chunks is kept over one, which never enters. */
+/* Return the size of a set.  A set over no chunks gets one, which never enters.
+ */
 static uint32_t set_size(const struct sw_place *p)
 {
 	return p->n_local ? p->n_local : 1;
 }
 
-/* Where its chunks lie that are at link @l; of a stream the slots. */
+/* Return the placement of a tensor's chunks at link @l, or of a stream's slots.
+ */
 static struct sw_place place_at(const struct sw_worker *w,
 	const struct sw_wtensor *t, uint32_t first, uint32_t l)
 {
@@ -168,11 +170,11 @@ static int copy_one(struct sw_worker *w, const struct sw_wtensor *zero)
 		sw_stream_add(w, t);
 	t->locals = from->locals;
 	t->held = from->held;
-	if (from->key == SW_KEY_NONE) { /* it was refused */
+	if (from->key == SW_KEY_NONE) { /* the coordinator refused it */
 		t->dead_from = 1;
 		t->death = from->death;
 		w->n_dead++;
-		if (dead_from && t->stream) /* lane 0 waits for that */
+		if (dead_from && t->stream) /* lane 0 waits for this report */
 			sw_lane_report(w, SW_LANE_KEPT, t);
 	} else {
 		err = sw_tensors_keyed(w, t, from->key, from->first);
@@ -184,8 +186,8 @@ static int copy_one(struct sw_worker *w, const struct sw_wtensor *zero)
 	return err;
 }
 
-/* By the coordinator, which another lane is told of later; not one that died
- * here before it has answered. */
+/* Has the coordinator refused the tensor?  A tensor that died here before the
+ * answer does not count; another lane learns only of answered ones. */
 static bool is_refused(const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	return t->dead_from && t->key == SW_KEY_NONE &&

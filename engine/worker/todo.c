@@ -1,4 +1,4 @@
-/* todo.c - what each link has to push, what it waits for, and in which order.
+/* todo.c - chunks to push and results to wait for, by link, in order.
  * SPDX-License-Identifier: BSD-3-Clause */
 
 #include "engine/base/bytes.h"
@@ -8,13 +8,13 @@
 
 enum {
 	LATE_SCAN = 256,  /* chunks looked at for one QUERY */
-	STREAM_SCAN = 64, /* and tensors, of which some are streams */
+	STREAM_SCAN = 64, /* tensors looked at, some of which are streams */
 };
 
 /* --- links by urgency --- */
 
-/* Of links that are equally far members that began together have different
- * ones first. */
+/* Return a link's key in its class: order, then progress.  If links have made
+ * equal progress, members that began together begin at different links. */
 static uint64_t turn_key(
 	const struct sw_wtensor *t, uint32_t order, uint32_t link)
 {
@@ -59,8 +59,8 @@ static uint32_t number_of(const struct sw_link *l, const struct sw_wtensor *t)
 	return sw_orders_number(&l->worker->orders, t->index);
 }
 
-/* Not inline: in the loop over sets compilers work out every level of every
- * bitmap before the first is looked at. */
+/* Not inline: in the loop over sets compilers would compute every level of
+ * every bitmap before they look at the first. */
 __attribute__((noinline)) void sw_todo_begin(struct sw_link *l,
 	const struct sw_wtensor *t, enum sw_todo_set set, uint32_t local)
 {
@@ -151,9 +151,9 @@ void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t)
 	}
 }
 
-/* --- what is late --- */
+/* --- late results --- */
 
-/* For the next QUERY, if it is late. */
+/* Put a result into the next QUERY if it is late. */
 static void ask_for(struct sw_worker *w, struct sw_link *l,
 	const struct sw_wtensor *t, uint32_t local)
 {

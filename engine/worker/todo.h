@@ -1,13 +1,13 @@
-/* todo.h - what is frequent of todo.c: a chunk among others changes a bit.
+/* todo.h - the frequent part of todo.c: moving one chunk in or out of a set.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_ENGINE_WORKER_TODO_H
 #define SW_ENGINE_WORKER_TODO_H
 
 #include "engine/worker/worker_int.h"
 
-/* sw_todo_enter, sw_todo_leave - a chunk at @l, by its local index, is in a set
- * of its tensor, is in it no more; what is seldom, when it is the only one of
- * its word, is done by sw_todo_begin and sw_todo_end. */
+/* sw_todo_enter, sw_todo_leave - put a chunk at @l, by its local index, into a
+ * set of its tensor, or take it out.  If it is the only one in its word,
+ * sw_todo_begin or sw_todo_end updates the levels above, which is rare. */
 void sw_todo_begin(struct sw_link *l, const struct sw_wtensor *t,
 	enum sw_todo_set set, uint32_t local);
 void sw_todo_end(struct sw_link *l, const struct sw_wtensor *t,
@@ -29,8 +29,8 @@ static inline void sw_todo_leave(struct sw_link *l, const struct sw_wtensor *t,
 		sw_todo_end(l, t, set, local);
 }
 
-/* sw_todo_held - as sw_todo_put: it waits for nothing; sw_todo_late - for its
- * result alone. */
+/* sw_todo_held - take a chunk out of all sets, as sw_todo_put.
+ * sw_todo_late - let it wait only for its result. */
 static inline void sw_todo_held(
 	struct sw_link *l, struct sw_wtensor *t, uint32_t record)
 {

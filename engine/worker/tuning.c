@@ -1,11 +1,11 @@
-/* tuning.c - a worker's tuning: its own, and the job's.
+/* tuning.c - set a worker's tuning: its own, and the job's.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/worker/worker_int.h"
 
-/* Where there is a number to divide.  One that cannot be is left to the
- * scheduler to refuse. */
+/* Divide the credit among the lanes if the policy is tunable.  An invalid
+ * credit stays as it is: the scheduler refuses it. */
 uint64_t sw_tuning_credit(const struct sw_worker *w,
 	const struct sw_policy *policy, uint64_t credit_bytes)
 {

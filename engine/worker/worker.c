@@ -1,4 +1,4 @@
-/* worker.c - a worker's data path: results in, repairs, timers.
+/* worker.c - a worker's data path: takes results, repairs losses, runs timers.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
@@ -11,11 +11,12 @@
 #include "sum/sum.h"
 
 enum {
-	STREAM_BYTES = 4 << 20, /* of a tensor: more than caches keep */
+	/* A tensor of this size does not fit the caches. */
+	STREAM_BYTES = 4 << 20,
 };
 
-/* The tensor that a frame of link @l is about, if it is one of ours there, and
- * the record of its chunk; a stream's is found by its number. */
+/* Find the tensor that a frame of link @l names, if it has the chunk there, and
+ * the chunk's record.  A stream's chunk is found later by its number. */
 static inline struct sw_wtensor *tensor_of(struct sw_worker *w,
 	const struct sw_link *l, uint32_t key, uint32_t chunk, uint32_t *record)
 {
@@ -36,7 +37,7 @@ static inline struct sw_wtensor *tensor_of(struct sw_worker *w,
 	return t;
 }
 
-/* The contribution must go (again). */
+/* Let the contribution of a chunk be pushed again. */
 static void push_again(struct sw_link *l, struct sw_wtensor *t, uint32_t record)
 {
 	sw_link_end_wait(l, t, record);
@@ -44,9 +45,9 @@ static void push_again(struct sw_link *l, struct sw_wtensor *t, uint32_t record)
 	sw_todo_put(l, t, record, 1u << SW_TODO | 1u << SW_AGAIN);
 }
 
-/* --- results in --- */
+/* --- results --- */
 
-/* Is it exactly what this chunk waits for?  Counts why not. */
+/* Does the chunk wait for exactly this result?  Counts a duplicate. */
 static bool is_wanted(struct sw_worker *w, const struct sw_wtensor *t,
 	const struct sw_wchunk *c, const struct sw_header *h)
 {
@@ -63,8 +64,8 @@ static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
 {
 	uint8_t op = t->mode == SW_MODE_ASYNC ? SW_ROUND_COPY : t->op;
 
-	/* Of a round that is over the operation may have been another, also
-	 * while the next one waits for local ranks. */
+	/* A duplicate of an earlier round may have another operation, also
+	 * while the next round waits for local ranks. */
 	if (h->dtype != t->decl.dtype ||
 		(h->op != op && h->round == t->round && t->is_begun)) {
 		sw_count(&w->stats.rx_dtype, 1);
@@ -73,8 +74,8 @@ static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
 	return sw_result_fits(w, h, sw_wtensor_bytes(t, record));
 }
 
-/* The local ranks read a result, this core does not; of a large tensor no cache
- * has the lines. */
+/* Write a result.  Only the local ranks read it, so for a tensor larger than
+ * the caches, stores that bypass the caches are cheaper. */
 static void write_result(const struct sw_worker *w, const struct sw_wtensor *t,
 	void *to, const uint8_t *payload, uint32_t n)
 {
@@ -90,7 +91,7 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	struct sw_wchunk *c = &t->chunks[record];
 
 	sw_link_end_wait(l, t, record);
-	/* HELD before the first byte is written. */
+	/* The chunk must be HELD before the first byte is written. */
 	c->state = SW_HELD;
 	sw_todo_held(l, t, record);
 	sw_wtensor_folded(w, t, record, h->payload_len);
@@ -113,8 +114,8 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 		sw_round_held(w, t);
 }
 
-/* It was written, or found held.  What follows from it waits for the end of the
- * burst (settle). */
+/* Acknowledge a result that was written; accept_again: one that was held
+ * already. settle does the rest at the end of the burst. */
 static inline void accept(
 	struct sw_worker *w, struct sw_link *l, const struct sw_header *h)
 {
@@ -157,12 +158,12 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 		return;
 	}
 	if (!sw_result_verify(l, h, payload))
-		return; /* not acknowledged: it will come again */
+		return; /* not acknowledged, so the server retransmits it */
 	hold(w, l, t, record, h, payload);
 	accept(w, l, h);
 }
 
-/* --- what became of pushes --- */
+/* --- the fate of pushes --- */
 
 static inline __attribute__((always_inline)) void chunk_fate(struct sw_link *l,
 	struct sw_wtensor *t, uint32_t record, uint64_t psn, enum sw_fate fate)
@@ -202,7 +203,7 @@ static void note_fate(
 	struct sw_wtensor *t = sw_tensor_of_key(w, sent->key);
 
 	sw_count(&w->stats.lost, fate == SW_LOST);
-	if (!t) /* it was closed */
+	if (!t) /* the stream was closed */
 		return;
 	if (sent->cell >= SW_CELL_WANT)
 		want_fate(l, t, sent, fate);
@@ -218,8 +219,8 @@ static void on_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
 		note_fate(ctx, sent[i], fate);
 }
 
-/* When the most urgent results that are late are asked for.  The pause doubles
- * while nothing comes, so that a straggler costs few bytes. */
+/* Return when to ask for the most urgent late results.  The pause doubles while
+ * nothing arrives, so that a straggler costs few bytes. */
 static uint64_t query_at(const struct sw_worker *w, struct sw_link *l)
 {
 	if (sw_bitmap_is_empty(&l->sets[SW_LATE]) && !l->n_blocked &&
@@ -243,8 +244,8 @@ static void on_ack(struct sw_worker *w, struct sw_link *l,
 	sw_link_touch(l);
 }
 
-/* The chunk that waits for what @a is about, pushed and not held; NULL: it is
- * from the past. */
+/* Find the pushed chunk that waits for what @a is about; NULL if @a is stale.
+ */
 static struct sw_wchunk *waiting(const struct sw_wtensor *t,
 	const struct sw_link *l, const struct sw_answer *a, uint32_t *record)
 {
@@ -311,9 +312,9 @@ static void on_answers(struct sw_worker *w, struct sw_link *l,
 	}
 }
 
-/* --- frames in --- */
+/* --- received frames --- */
 
-/* The link at @from, to which a server speaks without a session. */
+/* Find the link of a server that speaks without a session, by its address. */
 static struct sw_link *link_at(struct sw_worker *w, const struct sw_path *from,
 	const struct sw_header *h)
 {
@@ -325,8 +326,8 @@ static struct sw_link *link_at(struct sw_worker *w, const struct sw_path *from,
 	return NULL;
 }
 
-/* By our session id, or where none is known yet, by address.  A COOKIE belongs
- * to no session. */
+/* Find the link of a frame, by our session id, or without one by address.  A
+ * COOKIE belongs to no session. */
 static struct sw_link *link_of(struct sw_worker *w, const struct sw_path *from,
 	const struct sw_header *h)
 {
@@ -351,7 +352,7 @@ static struct sw_link *link_of(struct sw_worker *w, const struct sw_path *from,
 	return l;
 }
 
-/* What a frame says that is no part of the data path. */
+/* Handle a frame that is no part of the data path. */
 static void on_control(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload, bool is_newer)
 {
@@ -361,7 +362,7 @@ static void on_control(struct sw_worker *w, struct sw_link *l,
 		((!is_newer && sw_peer_is_past(&l->peer, h)) ||
 			!sw_peer_on_control(&l->peer, w->due, h, &w->params,
 				w->now_ns, &w->stats)))
-		return; /* the past, or not the next message */
+		return; /* stale, or not the next message */
 	if (h->type == SW_ANSWER && l->state == SW_LINK_OPEN)
 		on_answers(w, l, h, payload);
 	else if (!sw_link_rx(w, l, h, payload) && l->state == SW_LINK_OPEN)
@@ -379,19 +380,19 @@ static void on_data(struct sw_worker *w, struct sw_link *l,
 		on_control(w, l, h, payload, is_newer);
 }
 
-/* A frame, or a run of RESULTs. */
+/* Handle one frame, or a run of RESULTs. */
 static void on_link(struct sw_worker *w, struct sw_link *l,
 	const struct sw_rx_frame *f, const struct sw_header *h, uint32_t n)
 {
 	bool is_newer = sw_flow_is_newer(&l->peer.flow, &h[n - 1]);
 
 	if (sw_link_has_session(l)) {
-		if (!h->session) { /* only a LEFT is said without */
+		if (!h->session) { /* only LEFT comes without one */
 			if (h->type == SW_LEFT)
 				sw_link_rx(w, l, h, f->payload);
 			return;
 		}
-		if (is_newer) /* else it may be a recorded one */
+		if (is_newer) /* an older one may be a replay */
 			l->peer.rx_ns = w->now_ns;
 		if (sw_flow_rx(&l->peer.flow, &h[n - 1]))
 			sw_link_touch(l);
@@ -400,8 +401,8 @@ static void on_link(struct sw_worker *w, struct sw_link *l,
 		on_data(w, l, &h[i], f[i].payload, is_newer);
 }
 
-/* The first of @n frames, and those that are looked up with it; returns how
- * many. */
+/* Handle the first of @n frames, and the run that shares its lookup; returns
+ * how many. */
 static uint32_t rx_some(struct sw_worker *w, const struct sw_rx_frame *f,
 	const struct sw_header *h, uint32_t n)
 {
@@ -418,9 +419,8 @@ static uint32_t rx_some(struct sw_worker *w, const struct sw_rx_frame *f,
 	return n;
 }
 
-/* What a burst leaves to do, once for all its frames: what a window that moved
- * and the credit that came back allow to start, and ACKs that are due at once.
- */
+/* Finish a burst, once for all its frames: start what the moved window and the
+ * returned credit allow, and owe the ACKs that are due at once. */
 static void settle(struct sw_worker *w)
 {
 	sw_stream_settle(w);
@@ -451,14 +451,14 @@ void sw_worker_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 	settle(w);
 }
 
-/* --- time --- */
+/* --- timers --- */
 
 static uint64_t tick_query(struct sw_worker *w, struct sw_link *l)
 {
 	uint64_t at = query_at(w, l);
 
 	if (l->peer.owed & 1u << SW_OWE_QUERY)
-		return UINT64_MAX; /* until it has left */
+		return UINT64_MAX; /* until the QUERY has left */
 	if (w->now_ns < at)
 		return at;
 	l->n_queries = 0;
@@ -487,7 +487,8 @@ static void tick_link(struct sw_worker *w, struct sw_link *l)
 	sw_peer_wake(&l->peer, sw_link_tick(w, l));
 }
 
-/* What a link that is left had on its way is not looked at any more. */
+/* Return when to tick a link.  A closing link ignores its flow, and so what is
+ * in flight. */
 static uint64_t tick_at(const struct sw_link *l)
 {
 	return l->state == SW_LINK_OPEN ? sw_peer_tick_at(&l->peer)

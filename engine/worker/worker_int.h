@@ -1,4 +1,4 @@
-/* worker_int.h - the inside of a worker: its tensors, links, rounds, lanes.
+/* worker_int.h - what the files of a worker share: links, and their calls.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_ENGINE_WORKER_WORKER_INT_H
 #define SW_ENGINE_WORKER_WORKER_INT_H
@@ -13,12 +13,12 @@ enum {
 	SW_LINK_WORDS =
 		SW_N_TODO_SETS * (SW_ORDERS / 64 + SW_ORDERS / 4096 + 1) +
 		2 * (SW_TENSORS / 64 + 1),
-	SW_LEAVE_FOR_NS = 2000000000, /* LEAVING, at most */
+	SW_LEAVE_FOR_NS = 2000000000, /* how long LEAVING may last */
 };
 
-/* What joins a worker and one server.  HELLO, JOIN and LEAVE are repeated with
- * growing pauses until their answer is there.  Link 0 is the coordinator; the
- * others are opened when it says that the job runs. */
+/* A link joins a worker and one server.  It repeats HELLO, JOIN and LEAVE until
+ * the answer arrives.  Link 0 leads to the coordinator; the other links open
+ * when it says that the job runs. */
 enum sw_link_state {
 	SW_LINK_IDLE, /* waits for the coordinator to say RUNNING */
 	SW_LINK_HELLO,
@@ -31,35 +31,40 @@ enum sw_link_state {
 struct sw_link {
 	struct sw_worker *worker;
 	enum sw_link_state state;
-	uint32_t server_i; /* in the list of servers; 0 is the coordinator */
-	uint32_t n_todo;   /* chunks to push there */
-	struct sw_wtensor *next; /* the most urgent of those that have some */
-	/* Tensors of which a part's set has members, by order. */
+	/* Its place in the list of servers; 0: the coordinator. */
+	uint32_t server_i;
+	uint32_t n_todo;         /* chunks that wait to be pushed there */
+	struct sw_wtensor *next; /* the most urgent tensor with such chunks */
+	/* Tensors whose set of chunks here is not empty, by their order. */
 	struct sw_bitmap sets[SW_N_TODO_SETS];
-	struct sw_peer peer; /* index: among the links of the lane */
-	/* What follows is seldom touched. */
+	struct sw_peer peer; /* its index counts the lane's links */
+	/* The fields below are seldom touched. */
 	uint64_t nonce, cookie;
-	uint64_t request_at_ns, request_wait_ns; /* next try */
-	uint32_t n_cookies;                      /* until the session is open */
-	uint16_t n_probes;   /* of our UDP ports, of a handshake */
-	bool is_settled;     /* it stays with that one */
-	uint32_t n_requests; /* since the last answer */
+	/* When the next request leaves, and the pause after it. */
+	uint64_t request_at_ns, request_wait_ns;
+	uint32_t n_cookies;  /* COOKIEs received before the session opened */
+	uint16_t n_probes;   /* source ports tried in this handshake */
+	bool is_settled;     /* the source port is chosen */
+	uint32_t n_requests; /* requests sent since the state changed */
 	uint32_t n_declared; /* tensors declared there */
-	uint32_t n_asked;    /* in the DECLARE that is open */
-	/* When the last QUERY left or the last result came, and how long after
-	 * it the next QUERY leaves; 0: as after a result. */
+	uint32_t n_asked;    /* tensors in the DECLARE in flight */
+	/* When the last QUERY left or the last result arrived, and how long
+	 * after that the next QUERY leaves; a wait of 0 is set anew from the
+	 * round-trip time. */
 	uint64_t query_from_ns, query_wait_ns;
-	uint64_t rest_at_ns; /* it returns its grant; 0: it is not idle */
+	/* When the idle link returns its grant; 0: it is not idle. */
+	uint64_t rest_at_ns;
 	uint32_t n_queries;
-	/* Where the next QUERY goes on: with late results, with streams. */
+	/* Where the next QUERY continues: among late results, among streams. */
 	uint32_t query_order, query_local, query_stream;
 	struct sw_query queries[SW_QUERY_MAX];
-	uint32_t n_blocked; /* streams that wait for its window to move */
-	/* Tensors of which the server is owed END, and streams by which it is
-	 * owed CLOSE of their groups. */
+	/* Streams with chunks that wait for their window here to move. */
+	uint32_t n_blocked;
+	/* Tensors whose END the server is owed, and streams whose CLOSE it is
+	 * owed. */
 	struct sw_bitmap ends, closes;
-	uint64_t words[SW_LINK_WORDS]; /* of these sets */
-	uint16_t udp;                  /* of the server, for messages */
+	uint64_t words[SW_LINK_WORDS]; /* memory of these sets */
+	uint16_t udp;                  /* the server's UDP port, for messages */
 	char name[SW_NAME_MAX];
 };
 
@@ -74,21 +79,23 @@ static inline bool sw_link_has_session(const struct sw_link *l)
 	return l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING;
 }
 
-/* sw_link_came - a result came: the pause between QUERY frames is short again.
- */
+/* sw_link_came - note that a result arrived, so the next QUERY waits the short
+ * pause. */
 static inline void sw_link_came(struct sw_link *l)
 {
 	l->query_from_ns = l->worker->now_ns;
 	l->query_wait_ns = 0;
 }
 
-/* sw_link_touch - what it may push next, or its credit, may have changed. */
+/* sw_link_touch - mark the link: its next push or its credit may have changed.
+ */
 static inline void sw_link_touch(struct sw_link *l)
 {
 	sw_bits_add(l->worker->touched, l->peer.index);
 }
 
-/* sw_result_fits - has a RESULT @bytes, and a weight that there can be? */
+/* sw_result_fits - does a RESULT have @bytes and a possible weight?  Counts a
+ * failure. */
 static inline bool sw_result_fits(
 	struct sw_worker *w, const struct sw_header *h, uint32_t bytes)
 {
@@ -103,7 +110,8 @@ static inline bool sw_result_fits(
 	return true;
 }
 
-/* sw_result_verify - does its payload have the CRC that the header says? */
+/* sw_result_verify - does the payload match the CRC in its header?  Counts a
+ * failure. */
 static inline bool sw_result_verify(
 	struct sw_link *l, const struct sw_header *h, const uint8_t *payload)
 {
@@ -119,7 +127,7 @@ static inline bool sw_result_verify(
 	return crc == h->payload_crc;
 }
 
-/* --- worker.c, worker_tx.c: what drives it (engine/loop/engine.h) --- */
+/* --- worker.c, worker_tx.c: the engine's calls (engine/loop/engine.h) --- */
 
 void sw_worker_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n);
@@ -129,17 +137,20 @@ bool sw_worker_is_busy(const struct sw_engine *engine);
 uint32_t sw_worker_tx(struct sw_engine *engine, uint64_t now_ns,
 	uint32_t port_i, struct sw_tx_frame *out, uint32_t max);
 
-/* --- link.c: what is asked of a server --- */
+/* --- link.c: requests to a server --- */
 
-/* sw_link_request - what is asked now changed: ask at once. */
+/* sw_link_request - send the request of the link's new state at once, or cancel
+ * the pending one if that state has none. */
 void sw_link_request(struct sw_worker *w, struct sw_link *l);
 
-/* sw_link_draw_nonce - begin a new session, to which its frames are bound.
- * sw_link_start - say HELLO to its server. */
+/* sw_link_draw_nonce - draw a nonce for a new session, which also seeds its
+ * header CRCs.
+ * sw_link_start - begin the handshake with HELLO. */
 void sw_link_draw_nonce(struct sw_worker *w, struct sw_link *l);
 void sw_link_start(struct sw_worker *w, struct sw_link *l);
 
-/* sw_link_build_request - the request that is due; returns payload bytes. */
+/* sw_link_build_request - build the request that is due; returns payload bytes.
+ */
 uint32_t sw_link_build_request(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 
@@ -154,7 +165,8 @@ uint32_t sw_link_build_declare(
 uint32_t sw_link_build_tune(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 
-/* sw_link_tick_request - repeat it; returns when. */
+/* sw_link_tick_request - repeat the request if it is due; returns when to call
+ * again. */
 uint64_t sw_link_tick_request(struct sw_worker *w, struct sw_link *l);
 
 /* sw_link_tick_rest - return what is left of the server's grant when nothing
@@ -170,46 +182,47 @@ static inline bool sw_link_is_acked(const struct sw_link *l)
 	       sw_control_is_idle(&l->peer.control);
 }
 
-/* --- link_rx.c: what it answers --- */
+/* --- link_rx.c: frames from a server --- */
 
-/* sw_link_rx - a frame of the handshake or the session's control.  @h and the
- * payload's CRC were checked.  Returns false when it is none of those. */
+/* sw_link_rx - handle a frame of the handshake or the session's control.  The
+ * caller has checked @h and the payload's CRC.  Returns false if the type
+ * belongs to neither. */
 bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload);
 
-/* sw_link_tick - timers of the handshake and of liveness. */
+/* sw_link_tick - run the timers of the handshake and of liveness. */
 uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);
 
 /* --- mismatch.c --- */
 
-/* sw_tensor_kill - rounds from @round on fail with @death (sw_fault_death), as
- * @why says: the open one ends, the other lanes and the servers are told.  The
- * same of all streams of its group. */
+/* sw_tensor_kill - fail the rounds from @round on with @death (sw_fault_death)
+ * and the sentence @why: end the open round, tell the other lanes and the
+ * servers.  A stream takes all streams of its group with it. */
 void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	int death, const char *why);
 
-/* sw_stream_propose - the same of a stream, but as the coordinator decides, who
- * may know another reason: when it has said so. */
+/* sw_stream_propose - ask the coordinator to kill stream @t.  It may name
+ * another reason that came first; the stream dies with the reason that the
+ * coordinator sends. */
 void sw_stream_propose(
 	struct sw_worker *w, struct sw_wtensor *t, int death, const char *why);
 
-/* sw_dead_released - a dead stream is used by no lane any more, or by this one
- * alone, which is not lane 0: what is open of it ends between turns, some in
- * each (sw_dead_work, which returns how much). */
+/* sw_dead_released - queue a dead stream to be ended: in lane 0 when all other
+ * lanes have released it, in another lane at once.
+ * sw_dead_work - end some of these in each turn; returns the work done. */
 void sw_dead_released(struct sw_worker *w, const struct sw_wtensor *t);
 uint32_t sw_dead_work(struct sw_worker *w);
 
-/* sw_stream_compare - does it stand still?  Then: are its group's local ranks
- * in two of its streams?  If not, servers are asked whether others are
- * (w->is_still). */
+/* sw_stream_compare - if stream @t makes no progress, kill it if local ranks of
+ * its group wait in two of its streams under one number.  Returns whether it
+ * makes no progress; then QUERY asks the servers the same (w->is_still). */
 bool sw_stream_compare(struct sw_worker *w, struct sw_wtensor *t);
 
-/* sw_tensor_tell - owe END of it to its servers, to each when it has been
- * declared there.
- * sw_link_declared - @n in all have been declared at @l.
+/* sw_tensor_tell - owe END of @t to its servers, to each once it knows @t.
+ * sw_link_declared - note that @l knows the first @n tensors.
  * sw_link_close - owe the server CLOSE of the group of stream @t, if this
- * member has closed all of its streams and all have been declared there: the
- * server closes what it knows. */
+ * member has closed all its streams and the server has answered their
+ * declarations. */
 void sw_tensor_tell(struct sw_worker *w, const struct sw_wtensor *t);
 void sw_link_declared(struct sw_link *l, uint32_t n);
 void sw_link_close(struct sw_link *l, const struct sw_wtensor *t);
@@ -218,7 +231,7 @@ void sw_link_close(struct sw_link *l, const struct sw_wtensor *t);
  * does it not know the stream? */
 bool sw_link_knows_closed(const struct sw_link *l, const struct sw_wtensor *t);
 
-/* sw_link_on_end - END: a server says that a tensor is dead. */
+/* sw_link_on_end - handle END: a server says that a tensor is dead. */
 void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload);
 /* sw_link_build_end - build the next END or CLOSE; returns 0 if none is due. */
@@ -229,37 +242,38 @@ uint32_t sw_link_build_end(
 
 int sw_tensors_open(struct sw_worker *w);
 void sw_tensors_close(struct sw_worker *w);
-/* sw_tensors_keyed - link 0 gave the tensor its key and its place. */
+/* sw_tensors_keyed - give @t its key and its place on the line, as link 0 said.
+ */
 int sw_tensors_keyed(struct sw_worker *w, struct sw_wtensor *t, uint32_t key,
 	uint32_t first);
-/* sw_tensors_are_admitted - by all servers, in all lanes. */
+/* sw_tensors_are_admitted - have all servers, in all lanes, admitted all
+ * tensors? */
 bool sw_tensors_are_admitted(const struct sw_worker *w);
-/* sw_links_skip_refused - what the coordinator refused is declared nowhere. */
+/* sw_links_skip_refused - declare no tensor that the coordinator has refused.
+ */
 void sw_links_skip_refused(struct sw_worker *w);
-/* sw_tensors_copy - another lane declares what lane 0 has: of n_wanted tensors,
- * which were built, some in each turn.  Returns how many. */
+/* sw_tensors_copy - declare, in another lane, tensors that lane 0 has declared
+ * (@zero), up to w->n_wanted, some in each turn.  Returns how many. */
 uint32_t sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *zero);
-/* sw_tensors_give - @t goes; with the first of its batch the batch's memory. */
+/* sw_tensors_give - give back @t, and its batch's memory if @t is the first of
+ * the batch. */
 void sw_tensors_give(const struct sw_worker *w, struct sw_wtensor *t);
 
-/* --- todo.c: what each link has to push, what it waits for --- */
+/* --- todo.c: chunks to push and results to wait for, by link --- */
 
-/* sw_links_refresh - put each link that was touched into the set of its most
- * urgent push that it has credit for: before data is sent, and so once for all
- * that a burst of frames brought.  Within a class the more urgent tensor goes
- * first, and the links of one tensor go by how far each is with its part: so a
- * server with the larger share gets the larger share of the port, and all get
- * their last chunk at the same time. */
+/* sw_links_refresh - offer each touched link by its most urgent push, once per
+ * burst.  In a class the more urgent tensor goes first, and its links by
+ * progress, so all servers get their last chunk at about the same time. */
 void sw_links_refresh(struct sw_worker *w);
 
-/* sw_todo_put - the chunk of a record at @l waits in these of the sets, a mask
- * of 1 << enum sw_todo_set, and in no other.  Touches @l. */
+/* sw_todo_put - put the chunk of a record at @l into exactly these sets, a mask
+ * of 1 << enum sw_todo_set.  Touches @l. */
 void sw_todo_put(struct sw_link *l, struct sw_wtensor *t, uint32_t record,
 	uint32_t sets);
 
-/* sw_todo_has - has the link chunks of the tensor to push?  sw_todo_take - the
- * record of the one that goes: of the lowest, first of those that go again.  It
- * waits for nothing then.  Touches @l. */
+/* sw_todo_has - does the link have chunks of the tensor to push?
+ * sw_todo_take - take the lowest record to push out of all sets,
+ * retransmissions first.  Touches @l. */
 static inline bool sw_todo_has(
 	const struct sw_link *l, const struct sw_wtensor *t)
 {
@@ -268,81 +282,83 @@ static inline bool sw_todo_has(
 
 uint32_t sw_todo_take(struct sw_link *l, struct sw_wtensor *t);
 
-/* sw_todo_start - @n chunks in a row at @l, which wait for nothing, are started
- * and wait in SW_TODO.  Touches @l. */
+/* sw_todo_start - start @n chunks in a row at @l, which are in no set: put them
+ * into SW_TODO.  Touches @l. */
 void sw_todo_start(
 	struct sw_link *l, struct sw_wtensor *t, uint32_t record, uint32_t n);
 
-/* sw_todo_ask - put what is late into the link's next QUERY, most urgent first;
- * each goes on behind the one before, so that 64 hold up no others. */
+/* sw_todo_ask - put late results into the link's next QUERY, most urgent first.
+ * Each QUERY continues behind the last one, so that 64 results hold up no
+ * others. */
 void sw_todo_ask(struct sw_worker *w, struct sw_link *l);
 
-/* sw_todo_drop - the tensor, which nothing is done for any more, is none of
- * those that links have chunks of; its own sets and records stay as they are.
- * Touches all links. */
+/* sw_todo_drop - remove the tensor from the sets of all links, when its round
+ * is dropped; its own sets and records stay as they are.  Touches all links. */
 void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t);
 
-/* sw_todo_admit - the tensor, which has a key now, takes its place among all;
- * sw_todo_forget - nothing of it is open, and it has none any more.
- * sw_todo_renumber - after some of these.  Touches all links. */
+/* sw_todo_admit - give the tensor, which has just got its key, its place in the
+ * order.
+ * sw_todo_forget - remove the tensor, which has nothing open, from the order.
+ * sw_todo_renumber - finish after some of these.  Touches all links. */
 void sw_todo_admit(struct sw_worker *w, struct sw_wtensor *t);
 void sw_todo_forget(struct sw_worker *w, const struct sw_wtensor *t);
 void sw_todo_renumber(struct sw_worker *w);
 
-/* sw_todo_take_place - the tensor goes by priority, or behind all that are
- * ready.  Its chunks wait for nothing. */
+/* sw_todo_take_place - order the tensor by priority, or behind all ready ones
+ * (FIFO).  None of its chunks may be in a set. */
 void sw_todo_take_place(struct sw_worker *w, struct sw_wtensor *t);
 
 /* --- deaths.c --- */
 
 /* sw_deaths_check_local - end the open round of @t if it needs a local rank
- * that is gone.
- * sw_deaths_work - do so for some of the tensors that may; returns for how
- * many.
- */
+ * that has left or died.
+ * sw_deaths_work - check some of the tensors in w->lacking; returns the work
+ * done. */
 void sw_deaths_check_local(struct sw_worker *w, struct sw_wtensor *t);
 uint32_t sw_deaths_work(struct sw_worker *w);
 
 /* sw_deaths_learn - take from STATUS which members are gone, and why the last
- * of them is.
- * sw_deaths_check_members - end what is open of @t if a member that it needs is
- * gone: for a stream any of its group, for a tensor one of @awaited, which the
- * servers named. */
+ * one is.
+ * sw_deaths_check_members - end what is open of @t if it needs a gone member: a
+ * stream any of its group, a tensor one of @awaited, which the servers named.
+ */
 void sw_deaths_learn(struct sw_worker *w, const struct sw_status *st);
 void sw_deaths_check_members(
 	struct sw_worker *w, struct sw_wtensor *t, uint64_t awaited);
-/* For asynchronous jobs, where a death ends only what waits for the dead:
- * sw_deaths_on_wait - the server of @l waits in @t for the members @awaited.
- * Fail the worker if one of them can send nothing more.  Any lane.
- * sw_deaths_tick - note which members can send nothing more. */
+/* For asynchronous jobs, where a death ends only what waits for the dead
+ * member:
+ * sw_deaths_on_wait - fail the worker if the server of @l waits in @t for
+ * @awaited and one of them can send nothing.  Any lane calls it.
+ * sw_deaths_tick - note which members can send nothing. */
 void sw_deaths_on_wait(struct sw_worker *w, const struct sw_link *l,
 	const struct sw_wtensor *t, uint64_t awaited);
 void sw_deaths_tick(struct sw_worker *w);
 
 /* --- stream_gone.c --- */
 
-/* sw_tensor_closed - all local ranks have closed stream @t: tell the servers.
- */
+/* sw_tensor_closed - mark stream @t as closed by all local ranks, and tell the
+ * servers. */
 void sw_tensor_closed(struct sw_worker *w, struct sw_wtensor *t);
 
 /* sw_stream_gone_work - free closed streams that all servers and lanes know to
- * be closed.  Looks at some; returns how many it freed. */
+ * be closed.  Looks at some in each turn; returns how many it freed. */
 uint32_t sw_stream_gone_work(struct sw_worker *w);
 
 /* --- stream_local.c --- */
 
-/* sw_stream_local_work - do some chunks of collectives of groups whose ranks
- * are all here; returns how many. */
+/* sw_stream_local_work - do some chunks of the collectives whose ranks are all
+ * local; returns how many. */
 uint32_t sw_stream_local_work(struct sw_worker *w);
 
 /* --- grow.c --- */
 
-/* sw_grow_is_possible - can a buffer of the tensor lack that many bytes? */
+/* sw_grow_is_possible - can @lacks bytes be missing at the end of a buffer of
+ * the tensor? */
 bool sw_grow_is_possible(const struct sw_wtensor *t, uint64_t lacks);
 
-/* sw_grow_bytes - of a buffer.
- * sw_grow_say - lane 0 says to all how many are there, and returns it.
- * sw_grow_lacks - does it wait for more of the buffer of @local? */
+/* sw_grow_bytes - return the bytes of a buffer.
+ * sw_grow_say - in lane 0, publish how many chunks are written, and return it.
+ * sw_grow_lacks - does the round wait for more of the buffer of @local? */
 static inline uint64_t sw_grow_bytes(const struct sw_wtensor *t)
 {
 	return t->decl.n_elems * t->elem_bytes;
@@ -364,126 +380,139 @@ static inline bool sw_grow_lacks(const struct sw_wtensor *t, uint32_t local)
 	       t->locals[local].lacks;
 }
 
-/* sw_granules_of - how many a growing tensor of @bytes has. */
+/* sw_granules_of - return how many granules a growing tensor of @bytes has. */
 static inline uint32_t sw_granules_of(uint64_t bytes)
 {
 	return (uint32_t)((bytes + SW_GRANULE - 1) / SW_GRANULE);
 }
 
-/* sw_granules_held - of a growing tensor, this lane holds @chunk.
- * sw_granules_tell - who watches is told, if there are more than before.  Lane
- * 0's; returns whether it was. */
+/* sw_granules_held - note that this lane holds @chunk of a growing tensor.
+ * sw_granules_tell - in lane 0, call events.summed if a granule was completed
+ * since the last call; returns whether it did. */
 void sw_granules_held(
 	struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk);
 bool sw_granules_tell(struct sw_worker *w);
 
 /* --- round.c --- */
 
-/* sw_round_open - the first local rank has asked: it says what is done. */
+/* sw_round_open - open a round as the first local rank asks for it, with its
+ * operation. */
 void sw_round_open(struct sw_worker *w, struct sw_wtensor *t, uint8_t op,
 	uint16_t step, uint16_t root);
 
-/* sw_round_start - all local ranks have asked for it: count it, let the other
- * lanes begin it, give what this lane has of it to the scheduler. */
+/* sw_round_start - begin the round when all local ranks have asked: count it,
+ * tell the other lanes, give this lane's written chunks to the scheduler. */
 void sw_round_start(struct sw_worker *w, struct sw_wtensor *t);
 
-/* sw_round_extend - more of its buffers may be there: give that to the
- * scheduler.  Of a round that is over, or dead, nothing. */
+/* sw_round_extend - give the scheduler the chunks that were written since.
+ * Does nothing if the round is over or dead. */
 void sw_round_extend(struct sw_worker *w, struct sw_wtensor *t);
 
-/* sw_round_held - this lane holds all its chunks; sw_round_lane_done - another
- * lane does, whose tensor @theirs is. */
+/* sw_round_held - end the round if all lanes are done: this lane holds all its
+ * chunks.
+ * sw_round_lane_done - note the same of another lane, whose tensor is @theirs.
+ */
 void sw_round_held(struct sw_worker *w, struct sw_wtensor *t);
 void sw_round_lane_done(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_wtensor *theirs);
 
-/* sw_round_drop - it is dead: this lane has nothing to do with it any more. */
+/* sw_round_drop - cancel all that this lane still does for a dead round. */
 void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t);
 
-/* sw_round_end - it ends, for all who asked.  sw_rounds_end - the worker has
- * ended: what is open does so, some in each turn; returns how much. */
+/* sw_round_end - end the round for all local ranks that asked for it.
+ * sw_rounds_end - end what is open when the worker has ended, some in each
+ * turn; returns the work done. */
 void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err);
 uint32_t sw_rounds_end(struct sw_worker *w);
 
-/* sw_round_end_some - the round of a tensor, or one collective of a stream, is
- * over; returns how many local ranks it had at most. */
+/* sw_round_end_some - end the round of a tensor, or the oldest open collective
+ * of a stream, with @err; returns an upper bound of the work, n_local. */
 uint32_t sw_round_end_some(struct sw_worker *w, struct sw_wtensor *t, int err);
 
-/* sw_missing_text (stall.c) - the ranks for which what is open of a tensor, or
- * of all streams of its group, waits, as far as that is known: "rank 5 of 8",
- * "ranks 1, 4-7 of 8", "a server"; in @room bytes, "ranks 1, ... of 8".
- * Returns @out. */
+/* sw_missing_text (stall.c) - name the ranks that @t, or with @of_kin any
+ * stream of its group, waits for: "rank 5 of 8", "ranks 1, 4-7 of 8", "a
+ * server"; cut to @room bytes: "ranks 1, ... of 8".  Returns @out. */
 enum { SW_MISSING_TEXT = 96, SW_MISSING_LEAST = 34 };
 const char *sw_missing_text(const struct sw_worker *w,
 	const struct sw_wtensor *t, bool of_kin, uint32_t room,
 	char out[SW_MISSING_TEXT]);
 
-/* sw_stall_tick - look.at_ns has come: say what stands still: one line, once in
- * a while (stall.c).  Returns when to look again. */
+/* sw_stall_tick (stall.c) - look for tensors without progress; warn about them
+ * in one line, or give up at stall_limit.  Called when look.at_ns has come;
+ * returns when to call again. */
 uint64_t sw_stall_tick(struct sw_worker *w);
 
 /* --- worker_life.c --- */
 
-/* sw_worker_fail - the job cannot go on: every open push_pull ends with @err,
- * the servers are told. */
+/* sw_worker_fail - fail the job: end every open push_pull with @err, tell the
+ * servers. */
 void sw_worker_fail(struct sw_worker *w, int err, uint32_t key, const char *fmt,
 	...) __attribute__((format(printf, 4, 5)));
 
-/* sw_worker_check_running - is everybody there now? */
+/* sw_worker_check_running - start RUNNING if all servers and lanes are
+ * connected. */
 void sw_worker_check_running(struct sw_worker *w);
 
-/* sw_worker_tick_joining - say what is waited for; give up in the end. */
+/* sw_worker_tick_joining - report what a joining worker waits for; fail at the
+ * deadline. */
 void sw_worker_tick_joining(struct sw_worker *w);
 
-/* sw_worker_check_left - does every server and every lane know that we left, or
- * is it time to go without? */
+/* sw_worker_check_left - become LEFT if every server and lane knows that we
+ * left, or the deadline has passed. */
 void sw_worker_check_left(struct sw_worker *w);
 
 /* --- tuning.c --- */
 
-/* sw_tuning_use - this lane's scheduler goes over to these, and so do the other
- * lanes.  Errors: SW_EINVAL (sw_sched_check says why). */
+/* sw_tuning_use - set this lane's scheduler, and tell the other lanes.  Errors:
+ * SW_EINVAL (sw_sched_check says why). */
 int sw_tuning_use(struct sw_worker *w, const struct sw_policy *policy,
 	uint64_t part_bytes, uint64_t credit_bytes);
-/* sw_tuning_credit - what of the job's is this lane's; 0: the policy's. */
+/* sw_tuning_credit - return this lane's part of the job's credit; 0: the
+ * policy's. */
 uint64_t sw_tuning_credit(const struct sw_worker *w,
 	const struct sw_policy *policy, uint64_t credit_bytes);
-/* sw_tuning_received - the coordinator says the job's. */
+/* sw_tuning_received - apply the job's tuning in STATUS, if it is newer than
+ * ours. */
 void sw_tuning_received(struct sw_worker *w, const struct sw_status *st);
 
-/* --- lane.c: to the other lanes; of lane 0 also to the user --- */
+/* --- lane.c: messages to the other lanes, in lane 0 also to the user --- */
 
-/* sw_lane_say - tell the user of a state or a line; from another lane through
- * lane 0. */
+/* sw_lane_say - tell the user of a state or a line; another lane does so
+ * through lane 0. */
 void sw_lane_say(struct sw_worker *w, int err, const char *text);
 
-/* sw_lane_admitted - all tensors are admitted: in all lanes, as lane 0 says to
- * the user; in this one, as another says to lane 0. */
+/* sw_lane_admitted - report that all tensors are admitted: lane 0 to the user,
+ * when all lanes are done; another lane to lane 0. */
 void sw_lane_admitted(struct sw_worker *w);
 
-/* Lane 0 to all others: SW_LANE_START or LEAVE; tensors have keys; a round
- * begins (returns how many lanes have chunks of it); other tuning. */
+/* Commands of lane 0 to all others:
+ * sw_lanes_command - send SW_LANE_START or SW_LANE_LEAVE.
+ * sw_lanes_declare - say that tensors have keys.
+ * sw_lanes_begin - begin a round; returns how many lanes have chunks of it. */
 void sw_lanes_command(struct sw_worker *w, enum sw_lane_kind kind);
 void sw_lanes_declare(struct sw_worker *w);
 uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t);
-/* sw_lanes_begin_coll - @lanes, a bit each, have chunks of a collective that
- * begins; returns how many they are. */
+/* sw_lanes_begin_coll - begin a collective of which @lanes, a bit each, have
+ * chunks; returns how many they are. */
 uint32_t sw_lanes_begin_coll(struct sw_worker *w, const struct sw_wtensor *t,
 	const struct sw_coll *c, uint32_t lanes);
-/* sw_lanes_grown - more of a tensor is there. */
+/* sw_lanes_grown - say that more of a growing tensor is written. */
 void sw_lanes_grown(struct sw_worker *w, const struct sw_wtensor *t);
 void sw_lanes_set_tuning(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes);
 
-/* sw_lane_dead - a tensor is dead: lane 0 to all others, another to lane 0.  Of
- * a stream that one says what a server says, and lane 0 decides. */
+/* sw_lane_dead - say that a tensor is dead: lane 0 to all others, another lane
+ * to lane 0.  For a stream, another lane passes on the server's reason, and
+ * lane 0 decides. */
 void sw_lane_dead(struct sw_worker *w, const struct sw_wtensor *t);
 
-/* sw_lane_closed - this member has closed a stream: lane 0 to all others. */
+/* sw_lane_closed - in lane 0, tell all others that this member has closed a
+ * stream. */
 void sw_lane_closed(struct sw_worker *w, const struct sw_wtensor *t);
 
-/* Another lane than 0 says something of a tensor (lane.h); it holds all its
- * chunks of a collective. */
+/* Reports of another lane to lane 0:
+ * sw_lane_report - report @kind of a tensor (lane.h).
+ * sw_lane_coll_done - report that it holds all its chunks of a collective. */
 void sw_lane_report(struct sw_worker *w, enum sw_lane_kind kind,
 	const struct sw_wtensor *t);
 void sw_lane_coll_done(struct sw_worker *w, const struct sw_wtensor *t,

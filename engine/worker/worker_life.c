@@ -18,7 +18,7 @@ static void end(struct sw_worker *w, int err, uint32_t key, const char *text)
 	w->left_by_ns = w->now_ns + SW_LEAVE_FOR_NS;
 	w->fault = (struct sw_fault){
 		.err = (int16_t)err, .rank = w->rank, .key = key};
-	/* the wire has room for less than whoever is here can read */
+	/* The wire has less room than @text may need. */
 	snprintf(w->fault.text, sizeof(w->fault.text), "%.*s", SW_TEXT_MAX - 1,
 		text);
 	sw_lanes_command(w, SW_LANE_LEAVE);
@@ -52,7 +52,7 @@ void sw_worker_fail(
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if (!w->lane_i) /* which also speaks for the others */
+	if (!w->lane_i) /* lane 0 also speaks for the others */
 		sw_log(w->env->log, SW_LOG_ERROR, "job %s, rank %u: %s", w->job,
 			w->rank, text);
 	w->state = SW_WORKER_FAILED;
@@ -68,7 +68,7 @@ void sw_worker_leave(struct sw_worker *w, int err, const char *text)
 
 /* --- JOINING --- */
 
-/* Are all servers of this lane there? */
+/* Are all servers of this lane connected? */
 static bool are_open(const struct sw_worker *w)
 {
 	for (uint32_t i = 0; i < w->n_links; i++)
@@ -88,7 +88,7 @@ void sw_worker_check_running(struct sw_worker *w)
 		sw_link_declare(w, &w->links[i]);
 }
 
-/* What is wrong with a server that is not there yet. */
+/* Describe why a server is not connected yet. */
 static const char *describe_silence(const struct sw_worker *w,
 	const struct sw_link *l, char text[SW_TEXT_MAX + 2])
 {
@@ -120,14 +120,14 @@ static void describe_missing(
 		w->known[0] ? "; " : "", w->known);
 }
 
-/* Has lane 0 all its own?  The others have limits of their own, and name the
- * server that is missing. */
+/* Does lane 0 wait only for other lanes?  These have limits of their own, and
+ * name the server that is missing. */
 static bool waits_for_lanes(const struct sw_worker *w)
 {
 	return w->n_awaited && w->size && are_open(w);
 }
 
-/* What a joining worker waits for, as a sentence. */
+/* Describe what a joining worker waits for. */
 static void describe_wait(const struct sw_worker *w, char *out, size_t size)
 {
 	uint64_t missing = ~w->joined & (~0ULL >> (64 - w->n_members));
@@ -151,8 +151,8 @@ static void describe_wait(const struct sw_worker *w, char *out, size_t size)
 		snprintf(out, size, "the coordinator to start the job");
 }
 
-/* It may have been kept out until the others had given up: then what kept it
- * out is the reason, not those that it misses now. */
+/* Fail at the deadline.  If a server refused the worker until the other members
+ * had given up, name that refusal, not the members that are missing now. */
 static void give_up(struct sw_worker *w, uint64_t waited, const char *what)
 {
 	bool was_refused = w->refused_link && !w->is_refused;
@@ -197,7 +197,7 @@ void sw_worker_check_left(struct sw_worker *w)
 	bool is_late = w->now_ns >= w->left_by_ns;
 
 	if (!w->left_by_ns || w->state == SW_WORKER_LEFT || w->n_open ||
-		w->n_staying) /* they have limits of their own */
+		w->n_staying) /* the other lanes have limits of their own */
 		return;
 	for (uint32_t i = 0; i < w->n_links; i++)
 		if (w->links[i].state == SW_LINK_LEAVING && !is_late)

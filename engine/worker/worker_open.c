@@ -1,4 +1,4 @@
-/* worker_open.c - a worker's links, from its job, and its end.
+/* worker_open.c - open a worker with its links, and close it.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/worker_int.h"
 
@@ -10,9 +10,9 @@
 #include "engine/base/error.h"
 #include "engine/base/zeros.h"
 
-/* What all servers but our own machine's have on their way to us fits the queue
- * before us, of which each lane has its part.  One alone is within its window:
- * NULL. */
+/* Limit what servers on other machines have in flight to us to the queue before
+ * us, of which each lane has its part.  Returns NULL for one such server: its
+ * window is limit enough. */
 static struct sw_grants *share_grants(struct sw_worker *w,
 	const struct sw_worker_job *job, struct sw_port *const *ports)
 {
@@ -54,7 +54,7 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 	w->link_of[server_i] = (uint8_t)i;
 }
 
-/* To those servers that are this lane's. */
+/* Open links to this lane's servers. */
 static int open_links(struct sw_worker *w, const struct sw_worker_job *job,
 	struct sw_port *const *ports)
 {
@@ -96,7 +96,8 @@ static bool is_valid(
 	return is_name(job->job) && is_name(job->node);
 }
 
-/* All but the counters, which go on: another thread may be reading them. */
+/* Clear all fields except the counters, which continue: another thread may be
+ * reading them. */
 static void clear(struct sw_worker *w)
 {
 	size_t from = offsetof(struct sw_worker, stats) + sizeof(w->stats);

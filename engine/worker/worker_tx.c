@@ -1,4 +1,4 @@
-/* worker_tx.c - the frames that a worker sends: what is owed, and pushes.
+/* worker_tx.c - send a worker's frames: owed control frames, then pushes.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
@@ -7,9 +7,10 @@
 #include "engine/worker/stream.h"
 #include "sum/sum.h"
 
-enum { REFUSED_MAX = 3 }; /* then a chunk is pushed from a copy */
+/* Refusals by CRC before a chunk is pushed from a copy. */
+enum { REFUSED_MAX = 3 };
 
-/* Quanta that the link has to push besides. */
+/* Return the quanta that still wait to be pushed at the link. */
 static uint64_t backlog_of(const struct sw_worker *w, const struct sw_link *l)
 {
 	return l->n_todo *
@@ -70,7 +71,8 @@ static uint32_t (*const builders[SW_N_OWED])(
 	[SW_OWE_QUERY] = build_query,
 };
 
-/* The link whose turn it is; those that owe nothing any more leave the set. */
+/* Return the next link in turn that owes a frame; take links that owe none out
+ * of the set. */
 static struct sw_link *link_that_owes(struct sw_worker *w, struct sw_due *due)
 {
 	uint32_t i;
@@ -98,7 +100,7 @@ static void build(struct sw_worker *w, struct sw_link *l, enum sw_owed what,
 	h->payload_len = (uint16_t)builders[what](w, l, h);
 }
 
-/* A message of the control stream, a new one or an old one again. */
+/* Send a message of the control stream, a new one or a retransmission. */
 static __attribute__((noinline)) void tx_message(struct sw_worker *w,
 	struct sw_link *l, enum sw_owed what, struct sw_tx_frame *out)
 {
@@ -110,7 +112,7 @@ static __attribute__((noinline)) void tx_message(struct sw_worker *w,
 	if (sw_type_is_ordered(out->header.type))
 		sw_peer_send_message(&l->peer, w->payload, &w->params,
 			w->now_ns, out, &w->stats);
-	else /* there was nothing to say */
+	else /* a KEEPALIVE: there was nothing to say */
 		sw_peer_send(&l->peer, w->payload, w->now_ns, out, &w->stats);
 }
 
@@ -135,7 +137,7 @@ static uint32_t tx_control(
 	return 1;
 }
 
-/* The sum of what local ranks have @at their buffers, in w->payload. */
+/* Sum the local ranks' bytes from @at on into w->payload. */
 static const uint8_t *sum_locals(struct sw_worker *w,
 	const struct sw_wtensor *t, uint64_t at, uint32_t bytes)
 {
@@ -150,8 +152,8 @@ static const uint8_t *sum_locals(struct sw_worker *w,
 	return w->payload;
 }
 
-/* What this node contributes to a chunk: in a buffer, or summed (*is_stable
- * false). */
+/* Return this node's contribution to a chunk: in a buffer, or summed in
+ * w->payload (*is_stable false). */
 static inline const uint8_t *local_bytes(struct sw_worker *w,
 	const struct sw_wtensor *t, uint32_t chunk, uint32_t bytes,
 	bool *is_stable)
@@ -164,8 +166,8 @@ static inline const uint8_t *local_bytes(struct sw_worker *w,
 	return t->locals[w->n_local == 1 ? 0 : t->root - w->first].from + at;
 }
 
-/* A chunk that its server refused by CRC time and again is being written
- * while it is pushed: push a copy, which cannot change under the CRC. */
+/* Copy a chunk whose CRC its server refused several times: the process writes
+ * it while it is pushed, and a copy cannot change under the CRC. */
 static const uint8_t *copy_to_push(
 	struct sw_worker *w, const uint8_t *p, uint32_t bytes, bool *is_stable)
 {
@@ -174,7 +176,8 @@ static const uint8_t *copy_to_push(
 	return memcpy(w->payload, p, bytes);
 }
 
-/* A buffer that has another CRC than at the first push was written. */
+/* Note the CRC of a PUSH.  If it differs from the first one's, the process has
+ * written the buffer. */
 static void note_crc(struct sw_wtensor *t, uint32_t record, uint32_t crc)
 {
 	struct sw_wchunk *c = &t->chunks[record];
@@ -186,7 +189,8 @@ static void note_crc(struct sw_wtensor *t, uint32_t record, uint32_t crc)
 			    : &t->is_edited) = true;
 }
 
-/* Does this node contribute bytes?  To a broadcast only the root does. */
+/* Does this node contribute bytes?  In a broadcast only the root's node does.
+ */
 static bool has_bytes(const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	return t->op == SW_ROUND_SUM ||
@@ -201,7 +205,8 @@ static uint8_t push_flags(const struct sw_link *l, const struct sw_wtensor *t,
 			 (t->is_fifo ? SW_FLAG_FIFO : 0));
 }
 
-/* What a tensor's push says; returns its bytes, NULL: it has none. */
+/* Fill the header of a tensor's push; returns its bytes, NULL if it has none.
+ */
 static const uint8_t *fill(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_part *p, uint32_t record, struct sw_header *h,
 	bool *is_stable)
@@ -232,7 +237,7 @@ static void note_sent(
 	c->state = SW_PUSHED;
 }
 
-/* With what asks for a result goes the grant for it. */
+/* Grant what the server needs to send the result of this push. */
 static inline void await(
 	struct sw_link *l, const struct sw_wtensor *t, uint32_t record)
 {
@@ -256,7 +261,8 @@ static void await_run(struct sw_link *l, const struct sw_wtensor *t,
 	sw_flow_give(&l->peer.flow);
 }
 
-/* Of a stream: what this node only gets is asked for, with all beside it. */
+/* Ask by WANT for results to which this node gives nothing, with the chunk's
+ * neighbours. */
 static void want(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	struct sw_tx_frame *out)
 {
@@ -313,8 +319,8 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	out->way = l->peer.way;
 }
 
-/* The most urgent tensor of a link, which has some.  Within a class that is
- * one of which a chunk is to be sent again. */
+/* Return the link's most urgent tensor, of which there must be one.  Within a
+ * class, a tensor with a retransmission goes first. */
 static struct sw_wtensor *most_urgent(
 	const struct sw_worker *w, const struct sw_link *l)
 {
@@ -327,23 +333,23 @@ static struct sw_wtensor *most_urgent(
 	return t->class == l->next->class ? t : l->next;
 }
 
-/* The tensor of which a link sends its next chunk: the most urgent; in its turn
- * the next one that has some. */
+/* Return the tensor to push next at a link: the most urgent; in the link's turn
+ * (@is_turn), the next one that has chunks. */
 static struct sw_wtensor *tensor_to_push(
 	struct sw_worker *w, struct sw_link *l, bool is_turn)
 {
 	struct sw_wtensor *t;
 
 	if (!is_turn || l->next->is_fifo)
-		return most_urgent(w, l); /* by readiness none starves */
+		return most_urgent(w, l); /* in FIFO order none starves */
 	t = &w->tensors[sw_orders_at(
 		&w->orders, sw_peer_turn(&l->peer, &l->sets[SW_TODO]))];
 	return sw_flow_can_send(&l->peer.flow, t->class) ? t
 							 : most_urgent(w, l);
 }
 
-/* Chunks of one tensor to one link, which are the most urgent ones still as
- * long as there are more. */
+/* Send a run of chunks of one tensor to one link.  As long as the tensor has
+ * more, they stay the most urgent ones. */
 static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max)
 {
@@ -369,7 +375,8 @@ static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
 	return n;
 }
 
-/* What is not stable is in memory that the next frame needs. */
+/* Send runs until a payload is not stable: it lies in memory that the next
+ * frame needs. */
 static uint32_t tx_pushes(struct sw_worker *w, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max)
 {

@@ -10,44 +10,43 @@
 #include "engine/worker/worker.h"
 
 /* A chunk becomes HELD before the first byte of a result is written, and a PUSH
- * is built only in GRAD: so a retransmission can never carry a sum, although
+ * is built only in GRAD.  So a retransmission never carries a sum, although
  * source and destination are the same bytes. */
 enum sw_chunk_state {
 	SW_HELD,   /* its last sum is in the buffer */
 	SW_GRAD,   /* the buffer holds a contribution that is to be pushed */
-	SW_PUSHED, /* it is on its way or folded */
+	SW_PUSHED, /* its PUSH is in flight, or folded at the server */
 };
 
 struct sw_wchunk {
-	uint64_t psn;  /* of the last PUSH */
-	uint64_t t_ns; /* PUSHED: when it was sent, or asked for */
-	uint32_t crc;  /* of the first PUSH of this round */
+	uint64_t psn;  /* packet number of the last PUSH */
+	uint64_t t_ns; /* PUSHED: when it was last sent or asked for */
+	uint32_t crc;  /* CRC of the first PUSH of this round */
 	uint8_t state;
-	uint8_t n_sent;         /* PUSHes of this round, stops at 255 */
-	uint8_t n_refused;      /* of them refused by CRC */
+	uint8_t n_sent;         /* PUSHes of this round, at most 255 */
+	uint8_t n_refused;      /* PUSHes of these that were refused by CRC */
 	uint8_t is_charged : 1; /* takes credit: started, not folded yet */
-	uint8_t waits : 7;      /* in which sets it is, by enum sw_todo_set */
+	uint8_t waits : 7; /* the sets that it is in, by enum sw_todo_set */
 };
 
 struct sw_coll; /* stream.h */
 
-/* What the chunks of a tensor wait for at one link, by local index. */
+/* The sets of a tensor's chunks at one link, by local index. */
 enum sw_todo_set {
-	SW_TODO,  /* to be pushed: in GRAD */
-	SW_AGAIN, /* those of them that were sent before */
+	SW_TODO,  /* waits to be pushed: in GRAD */
+	SW_AGAIN, /* in SW_TODO, and sent before */
 	SW_LATE,  /* acknowledged, without a result yet */
 	SW_N_TODO_SETS,
 };
 
-/* The chunks of a tensor at one link.  Their records lie behind those of the
- * link before: record from + i is that of local chunk i. */
+/* The chunks of a tensor at one link.  Their records follow those of the
+ * previous link: local chunk i has record from + i. */
 struct sw_part {
 	struct sw_place place;
-	uint32_t from, n_awaited; /* quanta of results that are to come */
-	uint32_t turn_step; /* of a local chunk in its key, 2^32 over all */
-	uint32_t n_todo;    /* in SW_TODO */
-	/* Of the message with CLOSE of the stream's group; 0: it has not left.
-	 */
+	uint32_t from, n_awaited; /* quanta of expected results */
+	uint32_t turn_step; /* a local chunk's step in a turn key: 2^32 / all */
+	uint32_t n_todo;    /* chunks in SW_TODO */
+	/* Number of the message with CLOSE of the stream; 0: none was sent. */
 	uint32_t close_number;
 	struct sw_bitmap sets[SW_N_TODO_SETS];
 };
@@ -55,84 +54,89 @@ struct sw_part {
 /* A local rank's side of a tensor. */
 struct sw_local {
 	const uint8_t *from; /* its contributions; borrowed */
-	uint64_t cookie;     /* of the open round */
-	uint64_t lacks; /* bytes at its end that are not there yet, the same */
+	uint64_t cookie;     /* the cookie of the open round */
+	/* Bytes at its end that are not written yet, in the open round. */
+	uint64_t lacks;
 };
 
 struct sw_wtensor {
-	/* With the name below; after the key came, the priority is that by
-	 * which it goes. */
+	/* As declared, with the name below.  Once the key is known, the
+	 * priority is the effective one. */
 	struct sw_worker_tensor decl;
-	uint32_t id;         /* also of the last one that was here */
-	uint32_t index;      /* among the worker's: that of the id */
-	uint32_t number;     /* in the order of declaration */
-	uint32_t key;        /* SW_KEY_NONE until the coordinator gave one */
-	uint32_t first;      /* then also its place on the line */
+	/* Its id; kept when freed, for the next tensor at the index. */
+	uint32_t id;
+	uint32_t index;      /* its index among the worker's, as in the id */
+	uint32_t number;     /* its number in the order of declaration */
+	uint32_t key;        /* SW_KEY_NONE until the coordinator gives one */
+	uint32_t first;      /* its place on the line, given with the key */
 	uint8_t class, mode; /* enum sw_mode */
-	uint8_t op;          /* of this round, enum sw_round_kind */
-	uint16_t root;       /* copy: the rank whose bytes it is */
+	uint8_t op;          /* this round's operation, enum sw_round_kind */
+	uint16_t root;       /* copy: the rank whose bytes all get */
 	bool is_open;        /* a local rank has asked for a round */
 	bool is_edited;      /* its buffer changed under a push */
-	bool is_begun;       /* its round is counted */
-	bool is_fifo;        /* it goes by readiness, not by priority */
+	bool is_begun; /* all local ranks have asked: the round has begun */
+	bool is_fifo;  /* ordered by readiness, not by priority */
 	uint16_t step;
-	uint16_t weight; /* of the results of this round */
+	uint16_t weight; /* weight of this round's results */
 	uint32_t round;
-	/* Rounds from this one on fail, 0: none does; with this error
-	 * (sw_fault_death). */
+	/* Rounds from this one on fail with death (sw_fault_death); 0: none
+	 * does. */
 	uint32_t dead_from;
 	int death;
-	bool is_closed; /* a stream: this member is through with its group */
-	bool is_kept;   /* a dead stream: nothing of it is lent any more */
+	bool is_closed; /* a stream: this member has closed its group */
+	bool is_kept;   /* a dead stream: no buffer of it is borrowed */
 	uint32_t n_chunks;
-	uint32_t n_missing; /* of this lane's chunks, not HELD */
-	uint32_t last;    /* record of the tensor's last chunk, if it is here */
-	uint32_t lanes;   /* which others have chunks of it */
-	uint32_t n_lanes; /* and how many of them are not done; of a dead
-			   * stream, have not released it */
+	uint32_t n_missing; /* chunks of this lane that are not HELD */
+	/* Record of the tensor's last chunk, if this lane has it. */
+	uint32_t last;
+	uint32_t lanes; /* other lanes that have chunks of it, as bits */
+	/* Lanes of these that are not done; for a dead stream, that have not
+	 * released it. */
+	uint32_t n_lanes;
 	uint32_t elem_bytes, chunk_bytes, last_bytes;
-	/* Of a tensor: local ranks that have asked for this round; lane 0's. */
+	/* Lane 0's: local ranks that have asked for this round of a tensor. */
 	uint32_t n_asked;
 	uint64_t *asked;
-	uint64_t progress_ns; /* last result, or the submit */
+	uint64_t progress_ns; /* time of the last result, or of the submit */
 	/* Members that the last WAIT named, and when it came; lane 0 reads
 	 * both. */
 	uint64_t awaited, awaited_ns;
-	struct sw_place own;      /* this lane's chunks */
+	struct sw_place own;      /* placement of this lane's chunks */
 	struct sw_local *locals;  /* by local rank; lane 0's */
-	struct sw_wchunk *chunks; /* this lane's, by record */
+	struct sw_wchunk *chunks; /* this lane's chunks, by record */
 	struct sw_part *parts;    /* by link */
-	/* Of a growing tensor, by granule: of its chunks here, those that this
-	 * lane does not hold yet, 0: it holds none; of all, those in lanes that
-	 * hold all of theirs, lane 0's. */
+	/* By granule of a growing tensor: chunks of this lane that it does not
+	 * hold yet, 0 if it holds none; and chunks in all lanes that hold all
+	 * of theirs (lane 0's, shared). */
 	uint16_t *left;
 	_Atomic uint32_t *held;
-	/* Of the open round, in chunks: those that are there, of all local
-	 * ranks, lane 0's, which the others read; of this lane's, those that
-	 * the scheduler was given, and those before its task began. */
+	/* In chunks of the open round: how many all local ranks have written
+	 * (lane 0's, which the others read); how many of this lane's the
+	 * scheduler was given. */
 	_Atomic uint32_t n_ready;
 	uint32_t n_given;
-	uint64_t before; /* bytes of those */
-	uint64_t lacks;  /* the most that a local rank does; lane 0's */
-	uint64_t *words, n_words; /* of their sets */
-	void *mem; /* all of these, of all that were declared with it */
+	uint64_t before; /* bytes given before the scheduler's task began */
+	uint64_t lacks;  /* lane 0's: the most that a local rank lacks */
+	uint64_t *words, n_words; /* memory of the sets */
+	void *mem; /* memory of the block, if this tensor owns it (batch.c) */
 	uint64_t mem_bytes;
-	struct sw_stream *stream; /* its windows; NULL: it is a tensor */
-	struct sw_worker *worker; /* and its */
-	struct sw_task task;      /* while it is open */
+	struct sw_stream *stream; /* the windows; NULL: a tensor */
+	struct sw_worker *worker; /* the worker that has it */
+	struct sw_task task;      /* the scheduler's task, while it is open */
 	char name[SW_NAME_MAX];
-	char why[SW_TEXT_MAX]; /* it is dead */
+	char why[SW_TEXT_MAX]; /* why it is dead */
 };
 
-/* sw_wtensor_of - whose task it is. */
+/* sw_wtensor_of - return the tensor that a task belongs to. */
 static inline struct sw_wtensor *sw_wtensor_of(const struct sw_task *t)
 {
 	return (struct sw_wtensor *)((char *)(uintptr_t)t -
 				     offsetof(struct sw_wtensor, task));
 }
 
-/* sw_wtensor_folded - a chunk's push has arrived for good: the @cost bytes of
- * credit that it took come back.  sw_sched_run is to follow. */
+/* sw_wtensor_folded - return the @cost bytes of credit that a chunk took, since
+ * the server has its push.  Does nothing if it has none.  Call sw_sched_run
+ * next. */
 static inline void sw_wtensor_folded(struct sw_worker *w, struct sw_wtensor *t,
 	uint32_t record, uint64_t cost)
 {
@@ -147,15 +151,15 @@ static inline void sw_wtensor_folded(struct sw_worker *w, struct sw_wtensor *t,
 	(void)err;
 }
 
-/* sw_wtensor_bytes - of the chunk of a record. */
+/* sw_wtensor_bytes - return the bytes of a record's chunk. */
 static inline uint32_t sw_wtensor_bytes(
 	const struct sw_wtensor *t, uint32_t record)
 {
 	return record == t->last ? t->last_bytes : t->chunk_bytes;
 }
 
-/* sw_tensor_of_key - that a frame is about; NULL: it is not here, or no more.
- */
+/* sw_tensor_of_key - look up a tensor by wire key; NULL if unknown or already
+ * freed. */
 static inline struct sw_wtensor *sw_tensor_of_key(
 	const struct sw_worker *w, uint32_t key)
 {
@@ -165,7 +169,7 @@ static inline struct sw_wtensor *sw_tensor_of_key(
 							    : NULL;
 }
 
-/* sw_key_is_past - was @key that of a stream that has gone? */
+/* sw_key_is_past - is @key retired, so that a freed stream had it? */
 static inline bool sw_key_is_past(const struct sw_worker *w, uint32_t key)
 {
 	uint32_t i = sw_key_index(key), newest = w->newest[i];
@@ -174,9 +178,9 @@ static inline bool sw_key_is_past(const struct sw_worker *w, uint32_t key)
 	       key + (w->by_key[i] != SW_KEY_NONE) <= newest;
 }
 
-/* sw_wtensor_at - the tensor or stream @id; NULL: this lane does not have it.
- * What it does not have it does not look at: the control thread may be building
- * another one there. */
+/* sw_wtensor_at - look up tensor or stream @id; NULL if this lane does not have
+ * it.  Reads nothing of an index that is not added: the control thread may be
+ * building another one there. */
 static inline struct sw_wtensor *sw_wtensor_at(
 	const struct sw_worker *w, uint32_t id)
 {
@@ -186,15 +190,16 @@ static inline struct sw_wtensor *sw_wtensor_at(
 									: NULL;
 }
 
-/* sw_wtensor_numbered - one of those that were declared last. */
+/* sw_wtensor_numbered - look up one of the last SW_TENSORS declared by its
+ * number. */
 static inline struct sw_wtensor *sw_wtensor_numbered(
 	const struct sw_worker *w, uint32_t number)
 {
 	return &w->tensors[w->by_number[number % SW_TENSORS]];
 }
 
-/* sw_part_record - of a chunk of a tensor, if it lies at the link; else
- * SW_PLACE_NONE. */
+/* sw_part_record - return the record of a tensor's chunk, SW_PLACE_NONE if it
+ * does not lie at the link. */
 static inline uint32_t sw_part_record(const struct sw_part *p, uint32_t chunk)
 {
 	uint32_t local = sw_place_find(&p->place, chunk);
