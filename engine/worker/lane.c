@@ -10,10 +10,10 @@ enum {
 	N_ONCE = 4,
 };
 
-/* Entries per tensor: a round, and two deaths whatever servers say
+/* Entries per tensor: a round, and three deaths whatever servers say
  * (mismatch.c); for a stream its collectives, its death, and its close or its
  * release. */
-_Static_assert(3 * (int)SW_TENSORS + N_ONCE <= SW_LANE_RING, "no ring is full");
+_Static_assert(4 * (int)SW_TENSORS + N_ONCE <= SW_LANE_RING, "no ring is full");
 
 _Static_assert((int)SW_TENSORS == (int)SW_FLAGS, "a flag for each tensor");
 

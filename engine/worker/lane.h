@@ -31,9 +31,9 @@
 
 enum {
 	SW_LANES = 16,
-	/* Three entries per tensor and one for each other kind (lane.c checks),
+	/* Four entries per tensor and one for each other kind (lane.c checks),
 	 * rounded up to a power of two. */
-	SW_LANE_RING = 16384,
+	SW_LANE_RING = 32768,
 };
 
 enum sw_lane_kind {

@@ -131,6 +131,11 @@ static bool kill_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	if (sw_worker_end_of(w) || sw_wtensor_is_dead(t, now) || t->is_closed ||
 		(t->dead_from && (int32_t)(round - t->dead_from) >= 0))
 		return false;
+	/* The third death takes effect now, and no fourth can follow: a server
+	 * that lowers the round again and again fills no ring (lane.c). */
+	if (t->was_lowered)
+		round = now;
+	t->was_lowered = t->dead_from != 0;
 	snprintf(t->why, sizeof(t->why), "%s", why);
 	t->death = death;
 	w->n_dead += !t->dead_from;

@@ -83,8 +83,9 @@ struct sw_wtensor {
 	 * does. */
 	uint32_t dead_from;
 	int death;
-	bool is_closed; /* a stream: this member has closed its group */
-	bool is_kept;   /* a dead stream: no buffer of it is borrowed */
+	bool is_closed;   /* a stream: this member has closed its group */
+	bool was_lowered; /* a lower dead_from replaced an earlier one */
+	bool is_kept;     /* a dead stream: no buffer of it is borrowed */
 	uint32_t n_chunks;
 	uint32_t n_missing; /* chunks of this lane that are not HELD */
 	/* Record of the tensor's last chunk, if this lane has it. */

@@ -220,6 +220,25 @@ static void worker__the_lower_round_counts(void **state)
 	wrig_close(r);
 }
 
+/* A server that lowers the round again and again: the third END counts from
+ * the round that is next, so no ring between lanes fills (lane.c). */
+static void worker__rounds_that_fall(void **state)
+{
+	struct worker_rig *r = open_worker(1);
+
+	(void)state;
+	tell(r, 0, 1, 900, "tensor b: first");
+	tell(r, 0, 1, 800, "tensor b: second");
+	assert_int_equal(r->w.tensors[1].dead_from, 800);
+	tell(r, 0, 1, 700, "tensor b: third");
+	assert_int_equal(r->w.tensors[1].dead_from, 1);
+	for (uint32_t round = 600; round; round--)
+		tell(r, 0, 1, round, "tensor b: more");
+	assert_string_equal(sw_worker_why(&r->w, 1), "tensor b: third");
+	assert_int_equal(sw_worker_push(&r->w, 1, 1, 8), SW_EMISMATCH);
+	wrig_close(r);
+}
+
 /* The other servers are told until they acknowledge it; LEAVE waits for that.
  */
 static void worker__tells_the_other_servers(void **state)
@@ -351,6 +370,7 @@ int main(void)
 		cmocka_unit_test(worker__ends_the_round),
 		cmocka_unit_test(worker__the_round_before_goes_on),
 		cmocka_unit_test(worker__the_lower_round_counts),
+		cmocka_unit_test(worker__rounds_that_fall),
 		cmocka_unit_test(worker__tells_the_other_servers),
 		cmocka_unit_test(worker__is_refused_a_tensor),
 		cmocka_unit_test(lane0__waits_for_the_other),
