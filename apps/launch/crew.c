@@ -157,8 +157,8 @@ bool sw_crew_end(struct sw_crew *c, uint64_t grace_ns)
 	return true;
 }
 
-/* Log each process that still runs, and its signal, unless a user's second
- * signal hurries the end. */
+/* Log each process that still runs, and its signal.  SIGTERM without any grace
+ * time is not logged. */
 void sw_crew_press(struct sw_crew *c)
 {
 	bool is_term = c->end_signal == SIGTERM;
