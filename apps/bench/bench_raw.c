@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * They live as long as a size is measured.  The server polls, so it is stopped
- * but for the slices; the client waits for a byte in a pipe.
+ * outside the slices; the client waits for a byte in a pipe.
  */
 #include <errno.h>
 #include <signal.h>
