@@ -34,7 +34,7 @@ struct agent_control {
 	uint64_t used_at_ns;
 	bool is_begun;    /* the lcore was ordered to join */
 	bool is_admitted; /* the group was told that the job runs */
-	bool is_ended;    /* its processes have gone, or will hear of the end */
+	bool is_ended;    /* its processes have gone, or will receive its end */
 	int end_err;      /* the error that AGENT_ENDED tells processes */
 	char end_text[2 * SW_TEXT_MAX];
 	uint32_t first;           /* rank of local rank 0 */

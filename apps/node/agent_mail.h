@@ -65,7 +65,7 @@ enum agent_report_kind {
 	AGENT_TUNED,    /* TUNE, END or FREE of local: done, or err */
 	AGENT_FAILED,   /* the job failed; otherwise as AGENT_ENDED */
 	AGENT_ENDED,    /* no lcore uses the clients' tensors: processes may
-			   hear that the job is over */
+			   receive the end of the job */
 	AGENT_LEFT,     /* the clients' memory and the worker are not used */
 };
 

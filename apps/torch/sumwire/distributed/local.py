@@ -124,8 +124,8 @@ class Bell:
             self._send(rank, text.encode()[:TEXT_BYTES])
 
     def ask(self):
-        """Ask all other ranks whether they wait.  A waiting rank answers in
-        heard(), which removes it from silent."""
+        """Ask all other ranks whether they wait.  Each waiting rank answers,
+        and its answer removes it from silent."""
         self.silent = set(self.others)
         for rank in self.others:
             self._send(rank, ASK + str(self.rank).encode())
