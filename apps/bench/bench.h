@@ -14,20 +14,20 @@
 
 enum {
 	BENCH_TENSORS = 2048,
-	BENCH_SIZES = 37, /* 1 B to 64 GiB, each twice the last */
+	BENCH_SIZES = 37, /* 1 B to 64 GiB, each twice the previous one */
 };
 
 struct bench_options {
 	struct sw_arg_list agents;
-	const char *folder; /* the loopback's, for as long as it lasts; NULL */
+	const char *folder; /* folder of the loopback, or NULL */
 	uint64_t min_bytes, max_bytes;
 	uint32_t factor, n_iters; /* 0: by size */
-	uint32_t n_servers;       /* for busbw; the agents know the real ones */
-	uint32_t n_tensors;       /* pushed together */
-	uint32_t local_ranks;     /* of the loopback's agent */
-	uint32_t n_lcores;        /* of each of the loopback's daemons */
+	uint32_t n_servers;       /* number of servers, only for busbw */
+	uint32_t n_tensors;       /* number of tensors pushed together */
+	uint32_t local_ranks;     /* local ranks of the loopback's agent */
+	uint32_t n_lcores;        /* lcores of each daemon of the loopback */
 	uint32_t ring, burst;     /* of the loopback's ports */
-	uint64_t rate_bit_s;      /* of payload there; 0: no limit */
+	uint64_t rate_bit_s;      /* payload rate of these ports; 0: no limit */
 	enum sw_dtype dtype;
 	const char *port;           /* type of the loopback's ports */
 	uint32_t net;               /* of their addresses, /24, host order */
@@ -40,8 +40,8 @@ struct bench_options {
 	const char *op;             /* of the collective */
 	const char *policy, *order; /* of the loopback's job */
 	const char *faults;         /* percent, on the loopback's ports */
-	int others[2]; /* a pipe: who waits while rank 0 measures the raw echo
-			  takes a byte */
+	int others[2]; /* a pipe: each rank that waits while rank 0 measures the
+			  raw echo reads one byte */
 	double kernels[BENCH_SIZES]; /* sw_bench_kernel of each size */
 };
 
@@ -60,37 +60,38 @@ struct bench_row {
 int sw_bench_parse(struct bench_options *o, int argc, char **argv);
 
 /* sw_bench_client - measure every size over the agent at @path, as its local
- * rank @local_rank; @each is called as each one ends, and may start what else
- * belongs to that row.
+ * rank @local_rank.  @each is called after each size, and may add further
+ * measurements to the row.
  * Returns 0 or a negative error, which was printed. */
 int sw_bench_client(const struct bench_options *o, const char *path,
 	uint32_t local_rank, void (*each)(void *ctx, struct bench_row *row),
 	void *ctx);
 
-/* sw_bench_fill, sw_bench_wrong - element i of all is @factor * (1 + i % 3),
- * exact in every dtype up to 42 ranks: make @n from element @first on so;
- * how many are not? */
+/* sw_bench_fill, sw_bench_wrong - set @n elements from element @first on; count
+ * the wrong ones.  Element i is @factor * (1 + i % 3), which is exact in every
+ * dtype for up to 42 ranks. */
 void sw_bench_fill(const struct bench_options *o, char *data, uint64_t first,
 	uint64_t n, uint32_t factor);
 uint64_t sw_bench_wrong(const struct bench_options *o, const char *data,
 	uint64_t first, uint64_t n, uint32_t factor);
 
-/* bench_coll.c: a collective of all ranks (--collective).  open: errors as of
- * sw_alloc; shape: its count, by the row's size, which is cut to it. */
+/* A collective of all ranks (--collective), in bench_coll.c.  open has the
+ * errors of sw_alloc.  shape sets its count from the row's
+ * size, and then the row's size from the count. */
 struct bench_coll {
 	struct sw_group *group;
 	struct sw_coll_args args;
-	char *memory[2]; /* in place: the first */
+	char *memory[2]; /* send, receive; in place only the first */
 	bool is_in_place;
 	uint32_t rank, size;
 };
 
-/* sw_bench_coll_find - by its name; SW_N_COLL_KINDS: there is none. */
+/* sw_bench_coll_find - find a collective by name, or return SW_N_COLL_KINDS. */
 enum sw_coll_kind sw_bench_coll_find(const char *name);
-/* sw_bench_op_find - by its name, or that of nccl-tests; SW_N_REDUCE_OPS: none.
- */
+/* sw_bench_op_find - find an operation by its name, or by its name in
+ * nccl-tests; otherwise return SW_N_REDUCE_OPS. */
 enum sw_reduce_op sw_bench_op_find(const char *name);
-/* sw_bench_coll_factor - bus bandwidth over that of the algorithm. */
+/* sw_bench_coll_factor - return the ratio of bus to algorithm bandwidth. */
 double sw_bench_coll_factor(enum sw_coll_kind kind, uint32_t n);
 int sw_bench_coll_open(const struct bench_options *o, struct sw_client *c,
 	struct bench_coll *b);
@@ -101,40 +102,43 @@ uint64_t sw_bench_coll_wrong(
 int sw_bench_coll_run(const struct bench_options *o, struct sw_client *c,
 	const struct bench_coll *b);
 
-/* sw_bench_kernel - Gb/s of sums by the kernel alone, from as many sources of
- * @bytes (at most 64 MiB) as there are local ranks into one frame after the
- * other.  0: there is no memory. */
+/* sw_bench_kernel - return the Gb/s of the summation kernel alone.  It sums one
+ * source per local rank, of @bytes (at most 64 MiB), frame by frame.  Returns 0
+ * without memory. */
 double sw_bench_kernel(const struct bench_options *o, uint64_t bytes);
 
-/* sw_bench_urgent - latency of a small urgent tensor, alone and behind a large
- * one, over the agent at @path; printed.  Returns 0 or a negative error, which
- * was printed. */
+/* sw_bench_urgent - measure and print the latency of a small urgent tensor,
+ * alone and behind a large one, over the agent at @path.  Returns 0 or a
+ * negative error, which was printed. */
 int sw_bench_urgent(const struct bench_options *o, const char *path);
 
-/* sw_bench_loopback - @measure, in a process of its own, over a server and an
- * agent, or two agents that are servers too, on this machine.  It gets @o with
- * their sockets and folder.
- * Returns the exit code: that of sw_run_all, 1 when @measure returned not 0. */
+/* sw_bench_loopback - run @measure in a process of its own, over a server and
+ * an agent, or over two agents that also serve, on this machine.  @measure gets
+ * @o with their sockets and folder. Returns the exit code of sw_run_all; 1 if
+ * @measure did not return 0. */
 int sw_bench_loopback(const struct bench_options *o,
 	int (*measure)(const struct bench_options *o));
 
-/* sw_bench_net - the address of its /24. */
+/* sw_bench_net - return the address of the loopback's /24. */
 uint32_t sw_bench_net(const struct bench_options *o);
 
-/* sw_bench_device - the interface of side @i (0 server, 1 agent; of the raw
- * echo 2 and 3): what --device says, else sw0 … sw3, which test/veth makes. */
+/* sw_bench_device - return the interface of side @i (0 server, 1 agent; 2 and 3
+ * of the raw echo): as in --device, or else sw0 … sw3, which test/veth makes.
+ */
 const char *sw_bench_device(const struct bench_options *o, uint32_t i);
 
-/* sw_bench_cpus - CPUs for the @n lcores of side @i (0 server, 1 client) of a
- * measurement on this machine: its own, or where there are too few the same
- * ones for both; pollers that the kernel moves about do not measure the same
- * twice.  "auto" where there are fewer than @n, or one.  @out is returned. */
+/* sw_bench_cpus - choose CPUs for the @n lcores of side @i (0 server, 1 client)
+ * of a measurement on this machine, and return @out.  Each side gets CPUs of
+ * its own, or both get the same if there are too few.  Fixed CPUs make
+ * measurements repeatable.  With fewer than @n CPUs, or with one, the result is
+ * "auto". */
 enum { BENCH_CPUS = 96 };
 const char *sw_bench_cpus(uint32_t i, uint32_t n, char out[BENCH_CPUS]);
 
 /* The raw echo of a tensor of @bytes over a link of its own (pmd/dpdk/raw.h),
- * in slices.  open: finds the burst that is best; NULL: it failed, and why was
- * printed.  slice: Gb/s each way; <= 0: it failed.  close: NULL is fine. */
+ * in slices.  open finds the best burst; after an error it prints the error and
+ * returns NULL.  slice returns the Gb/s in each direction; <= 0: it failed.
+ * close accepts NULL. */
 struct bench_raw;
 struct bench_raw *sw_bench_raw_open(
 	const struct bench_options *o, uint64_t bytes);

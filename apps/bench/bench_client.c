@@ -18,7 +18,7 @@ enum { SLICES = 15, PAUSE_MS = 120000 }; /* with --raw; a wait between two */
 
 #define BYTES_PER_SIZE UINT64_C(2000000000) /* pushed, all iterations */
 
-/* What one round does: tensors, or a collective. */
+/* The work of one round: tensors, or a collective. */
 struct work {
 	struct sw_client *c;
 	struct sw_tensor *t[BENCH_TENSORS];

@@ -120,7 +120,7 @@ void sw_bench_coll_fill(const struct bench_options *o, struct bench_coll *b)
 		sw_bench_fill(o, send, 0, n, is_extreme ? b->rank + 1 : 1);
 }
 
-/* What the result is times rank 0's elements. */
+/* Return the factor between rank 0's elements and the result. */
 static uint32_t result_factor(const struct bench_coll *b)
 {
 	switch (b->args.op) {

@@ -42,7 +42,7 @@ const char *sw_bench_device(const struct bench_options *o, uint32_t i)
 	return i < o->devices.n ? o->devices.items[i] : names[i];
 }
 
-/* Those of type udp are on lo, where every benchmark has a network. */
+/* Ports of type udp are on lo, where each benchmark has its own network. */
 uint32_t sw_bench_net(const struct bench_options *o)
 {
 	return strcmp(o->port, "udp")

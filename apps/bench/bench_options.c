@@ -47,7 +47,7 @@ static bool is_udp(const struct bench_options *o)
 	return !strcmp(o->port, "udp");
 }
 
-/* What holds across options. */
+/* Check rules between options. */
 static int check_loopback(const struct bench_options *o)
 {
 	const char *option = loopback_option(o);
@@ -130,7 +130,7 @@ static int check(const struct bench_options *o)
 	return check_loopback(o);
 }
 
-/* What is measured, and how. */
+/* List the options that choose the measurement. */
 static uint32_t list_measure(struct bench_options *o, struct sw_arg *out)
 {
 	const struct sw_arg rows[] = {
@@ -182,7 +182,7 @@ static uint32_t list_measure(struct bench_options *o, struct sw_arg *out)
 	return ARRAY_SIZE(rows);
 }
 
-/* What the loopback is like. */
+/* List the options of the loopback. */
 static uint32_t list_loopback(struct bench_options *o, struct sw_arg *out)
 {
 	const struct sw_arg rows[] = {

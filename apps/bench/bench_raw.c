@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * They live as long as a size is measured.  The server polls, so it is stopped
- * but for the slices; the client waits for a byte in a pipe.
+ * outside the slices; the client waits for a byte in a pipe.
  */
 #include <errno.h>
 #include <signal.h>
@@ -78,7 +78,7 @@ static int try_bursts(struct side *s)
 	return err;
 }
 
-/* What the port does best with is found first; then slice after slice. */
+/* Find the port's best burst first, then measure slice after slice. */
 static int work_client(struct side *s)
 {
 	uint64_t passes = PASS_BYTES / s->bytes;

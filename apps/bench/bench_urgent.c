@@ -1,15 +1,15 @@
 /* bench_urgent.c - sumwire bench --urgent: what waits behind a large tensor.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A small tensor of top priority, alone and while a large one of the lowest
- * priority is under way, in turns of a few samples each, so that what else the
- * machine does falls on both.
+ * It measures a small tensor of top priority, alone and while a large tensor of
+ * the lowest priority is in flight.  Both cases alternate after a few samples,
+ * so that other load of the machine affects both.
  *
- * Where server and agent poll on the only two cores, this process runs when the
- * kernel takes one of them from its poller, and under load those never sleep.
- * So it waits for its sum as training processes do, asleep, and asks for short
- * slices: then the kernel lets it in at once when it wakes (EEVDF, Linux 6.12),
- * not when a poller's slice ends, a millisecond or more later.
+ * If server and agent poll on the only two cores, this process runs only when
+ * the kernel preempts a poller, and pollers under load never sleep.  Therefore
+ * it sleeps while it waits for its sum, as training processes do, and asks for
+ * short slices.  The kernel then schedules it as soon as it wakes (EEVDF, Linux
+ * 6.12), instead of a millisecond or more later, when a poller's slice ends.
  */
 #include <linux/sched.h>
 #include <linux/sched/types.h>

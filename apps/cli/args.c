@@ -19,7 +19,7 @@ struct walk {
 	uint32_t n_positionals;
 };
 
-/* What --help shows for a value, and the unit that numbers have. */
+/* The placeholder of a value in --help, and the unit of numbers. */
 static const struct {
 	const char *value;
 	enum sw_unit unit;
@@ -228,8 +228,8 @@ static double number_of(const struct sw_arg *row)
 					    : (double)*row->out.u64;
 }
 
-/* The default of a row, as --help shows it; "" when there is none, as a number
- * below its bounds says. */
+/* Format the default of a row for --help; "" if the row has no default, which a
+ * number below its bounds means. */
 static const char *default_format(
 	const struct sw_arg *row, char *buf, size_t len)
 {

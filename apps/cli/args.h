@@ -29,9 +29,9 @@ struct sw_arg_list {
 	const char *items[SW_ARG_LIST_MAX]; /* borrowed from argv */
 };
 
-/* One option.  What @out points to holds the default before parsing, and
- * --help prints it if it is within them.  @min and @max bound numbers, in base
- * units (bytes, ns, bits per second); both 0: no bounds. */
+/* One option.  Before parsing, the variable at @out holds the default; --help
+ * prints the default if it is within the bounds.  @min and @max bound numbers,
+ * in base units (bytes, ns, bits per second); both 0: no bounds. */
 struct sw_arg {
 	const char *name; /* "--size" */
 	enum sw_arg_type type;
@@ -54,25 +54,25 @@ struct sw_args {
 	const char *summary; /* what it does, one line */
 	const struct sw_arg *rows;
 	uint32_t n_rows;
-	/* What stands outside options: its name in the help ("FILE"; NULL: none
-	 * is taken), how many, and where they go. */
+	/* Positional arguments: their name in the help ("FILE"; NULL: there are
+	 * none), their number, and their destination. */
 	const char *positional;
 	uint32_t min_positionals, max_positionals;
 	struct sw_arg_list *positionals;
-	/* Of a command that runs another: the first word that is no option
-	 * ends them, and its index goes there; @positional names it, and it
-	 * must be given.  NULL: none is taken. */
+	/* For a command that runs another one: the first word that is not an
+	 * option ends the options, and its index goes here.  @positional names
+	 * the word, which is required.  NULL: there is no such word. */
 	int *command_at;
 };
 
 enum { SW_ARGS_HELP = 1 };
 
 /* sw_args_parse - read @argv[1] on into the variables the rows point to.
- * Takes "--name value" and "--name=value"; "--" ends the options.  --help is
- * always there.  Returns 0: go on; SW_ARGS_HELP: the help was printed to
+ * Takes "--name value" and "--name=value"; "--" ends the options.  Every
+ * command has --help.  Returns 0: go on; SW_ARGS_HELP: the help was printed to
  * stdout, exit 0; SW_EINVAL: the error was printed to stderr with the nearest
  * name, exit 2 (variables may have changed).
- * Thread: any one at a time. */
+ * Thread: any, one at a time. */
 int sw_args_parse(const struct sw_args *args, int argc, char **argv);
 
 #endif

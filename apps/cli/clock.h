@@ -14,7 +14,7 @@ static inline uint64_t sw_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* sw_cpu_ns - what the calling thread has computed so far. */
+/* sw_cpu_ns - return the CPU time of the calling thread. */
 static inline uint64_t sw_cpu_ns(void)
 {
 	struct timespec t;

@@ -41,7 +41,7 @@ static void text_write(FILE *f, const char *s)
 	fputc('"', f);
 }
 
-/* What goes before an item: the comma and the key. */
+/* Write the comma and the key before an item. */
 static void item_start(struct sw_json *j, const char *key)
 {
 	uint32_t bit = UINT32_C(1) << (j->depth ? j->depth - 1 : 0);

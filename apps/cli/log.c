@@ -98,7 +98,7 @@ void sw_log_sink_open(struct sw_log_sink *sink)
 	if (!fstat(STDERR_FILENO, &st) && S_ISFIFO(st.st_mode))
 		sink->fd = open(
 			"/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	if (sink->fd < 0) /* of another user, say: ask before each line */
+	if (sink->fd < 0) /* e.g. another user's terminal: poll before lines */
 		sink->fd = STDERR_FILENO;
 }
 

@@ -7,9 +7,9 @@
 
 #include "engine/base/log.h"
 
-/* Stderr for threads that must not wait: what does not fit at once (a full
- * pipe that nobody reads) is dropped, and the next line that fits is preceded
- * by how many were. */
+/* Stderr for threads that must not wait.  A line that does not fit at once, as
+ * in a full pipe that nobody reads, is dropped.  The next line that fits is
+ * preceded by the number of dropped lines. */
 struct sw_log_sink {
 	int fd;
 	atomic_int error_fd; /* keeps the last error (agent_error.h), or -1 */
@@ -24,14 +24,14 @@ struct sw_log_sink {
 void sw_log_init(
 	struct sw_log *log, struct sw_log_sink *sink, enum sw_log_level level);
 
-/* sw_log_sink_open - never fails.  sw_log_sink_close - nobody writes any more.
- */
+/* sw_log_sink_open, sw_log_sink_close - open a sink, which never fails; close
+ * it after the last line. */
 void sw_log_sink_open(struct sw_log_sink *sink);
 void sw_log_sink_close(struct sw_log_sink *sink);
 
-/* sw_log_sink_keep - from now on keep the last error in @fd too, as
- * sw_agent_error_write does; the sink owns @fd; -1 is ignored.
- * sw_log_sink_forget - clear the error that is kept. */
+/* sw_log_sink_keep, sw_log_sink_forget - keep later errors also in @fd, as
+ * sw_agent_error_write does; clear the kept error.  The sink owns @fd; -1 is
+ * ignored. */
 void sw_log_sink_keep(struct sw_log_sink *sink, int fd);
 void sw_log_sink_forget(struct sw_log_sink *sink);
 

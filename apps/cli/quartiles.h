@@ -1,4 +1,4 @@
-/* quartiles.h - what lies in the middle of many measurements.
+/* quartiles.h - quartiles of measurements.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_APPS_CLI_QUARTILES_H
 #define SW_APPS_CLI_QUARTILES_H
@@ -9,11 +9,11 @@ struct sw_quartiles {
 	double least, low, middle, high;
 };
 
-/* sw_sort - the least first. */
+/* sw_sort - sort @n values in ascending order. */
 void sw_sort(double *values, uint32_t n);
 
-/* sw_quartiles_of - of @n >= 1 values, which are sorted in place; between
- * two values by their distance. */
+/* sw_quartiles_of - return the quartiles of @n >= 1 values, and sort the values
+ * in place.  Interpolates linearly between two values. */
 struct sw_quartiles sw_quartiles_of(double *values, uint32_t n);
 
 #endif

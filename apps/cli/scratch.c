@@ -48,7 +48,7 @@ static bool is_ours(int fd)
 	return !fstat(fd, &st) && st.st_uid == geteuid() && st.st_nlink;
 }
 
-/* Nobody lives there any more if nobody holds the lock. */
+/* Remove a folder whose lock is free: its owner has ended. */
 static void sweep_one(const char *path)
 {
 	int fd = open(path, FLAGS);

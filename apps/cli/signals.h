@@ -5,9 +5,9 @@
 
 #include <signal.h>
 
-/* sw_hangup_add - add SIGHUP to @set, the signals that end this process and are
- * blocked.  Leave it out if nohup has had it ignored: a blocked signal would
- * arrive all the same. */
+/* sw_hangup_add - add SIGHUP to @set, the blocked signals that end this
+ * process. Leave SIGHUP out if nohup has set it to be ignored, because a
+ * blocked signal would arrive anyway. */
 static inline void sw_hangup_add(sigset_t *set)
 {
 	struct sigaction hup = {0};
@@ -17,9 +17,10 @@ static inline void sw_hangup_add(sigset_t *set)
 		sigaddset(set, SIGHUP);
 }
 
-/* sw_signals_ignored - add to @set what a daemon blocks and never takes.
- * Schedulers send SIGUSR1, SIGUSR2 and SIGALRM to all processes of a job, as a
- * word to its ranks.  SIGPIPE and SIGXFSZ come with an error code. */
+/* sw_signals_ignored - add to @set the signals that a daemon blocks and never
+ * takes.  Schedulers send SIGUSR1, SIGUSR2 and SIGALRM to all processes of a
+ * job, as messages to its ranks.  SIGPIPE and SIGXFSZ come with an error code.
+ */
 static inline void sw_signals_ignored(sigset_t *set)
 {
 	static const int numbers[] = {

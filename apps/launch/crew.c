@@ -157,7 +157,8 @@ bool sw_crew_end(struct sw_crew *c, uint64_t grace_ns)
 	return true;
 }
 
-/* Who had time to end is told why it ends now. */
+/* Log each process that still runs, and its signal.  SIGTERM without any grace
+ * time is not logged. */
 void sw_crew_press(struct sw_crew *c)
 {
 	bool is_term = c->end_signal == SIGTERM;

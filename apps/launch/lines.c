@@ -46,7 +46,7 @@ static void lines_put(struct sw_lines *l)
 	memmove(l->text, l->text + at, l->n);
 }
 
-/* What is there, as a line of its own. */
+/* Write the incomplete line as a line of its own. */
 static void rest_put(struct sw_lines *l)
 {
 	if (!l->n)

@@ -89,7 +89,7 @@ static uint32_t n_lcores(const struct sw_net *net)
 	return net->n_lcores ? net->n_lcores : 1;
 }
 
-/* What all of them begin with. */
+/* Write the sections with which every configuration begins. */
 static void common_write(const struct sw_net *net, uint32_t i, FILE *f)
 {
 	const char *cpus = net->ends[i > 0].cpus;
@@ -108,7 +108,7 @@ static void common_write(const struct sw_net *net, uint32_t i, FILE *f)
 		net->log_level, stats);
 	if (cpus)
 		fprintf(f, "[lcore]\ncpus = %s\n", cpus);
-	/* Who starts them sees their ends; who is silent has no core. */
+	/* The launcher sees a daemon end; a silent daemon only lacks a core. */
 	fprintf(f,
 		"[job]\nagents = %u\nserver_lcores = %u\ndead_after = 60s\n%s",
 		net->n_agents, n_lcores(net), text_of(net->job_keys));
@@ -142,7 +142,7 @@ static void port_write(
 			n_lcores(net));
 }
 
-/* What a daemon that sums has. */
+/* Write the sections of a daemon that sums. */
 static void serve_write(const struct sw_net *net, FILE *f)
 {
 	fprintf(f, "[serve]\nquota = %" PRIu64 "B\nlcores = %u\n",
@@ -156,7 +156,7 @@ static void server_write(const struct sw_net *net, FILE *f)
 		port_write(net, i, 0, f);
 }
 
-/* Who sums: the server over our link, or both agents. */
+/* Write the list of servers: the server on this link, or both agents. */
 static void servers_write(const struct sw_net *net, uint32_t link, FILE *f)
 {
 	uint32_t n = net->is_colocated ? net->n_agents : 1;

@@ -12,8 +12,8 @@
 #include "apps/cli/signals.h"
 #include "engine/base/error.h"
 
-/* Those of a process that is about to begin: its stdout, its stderr, one that
- * tells why it could not be executed, and its own if it has one. */
+/* Pipes of a process that is about to start: its stdout, its stderr, one for
+ * the error of a failed exec, and its own pipe if it has one. */
 struct pipes {
 	int ends[4][2];
 };

@@ -9,8 +9,8 @@
  * Errors: SW_EIO, said on stderr. */
 int sw_proc_start(struct sw_crew *c, uint32_t i);
 
-/* sw_proc_reap - has @p ended just now?  Then p->code and p->how are set, all
- * it has written was given out, and nothing of its group is left. */
+/* sw_proc_reap - return whether @p has ended since the last call.  If so, set
+ * p->code and p->how, write all its output, and end the rest of its group. */
 bool sw_proc_reap(struct sw_proc *p);
 
 #endif

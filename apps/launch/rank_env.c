@@ -37,8 +37,8 @@ static void library_env_set(void)
 	}
 }
 
-/* What a rank finds in its environment: ours, and what programs made for
- * torchrun look for.  All ranks are on this machine. */
+/* Set sumwire's variables, and those that programs for torchrun expect.  All
+ * ranks are on this machine. */
 void sw_rank_env_set(const struct sw_run *r, uint32_t rank, int port)
 {
 	const struct {
@@ -60,7 +60,7 @@ void sw_rank_env_set(const struct sw_run *r, uint32_t rank, int port)
 		set_number(numbers[i].name, numbers[i].value);
 	sw_net_agent(&r->net, rank / r->net.n_local, agent);
 	setenv("SUMWIRE_AGENT", agent, 1);
-	setenv("SUMWIRE_LAUNCHER", "run", 1); /* whoever has started us */
+	setenv("SUMWIRE_LAUNCHER", "run", 1); /* hides an outer launcher */
 	library_env_set();
 	if (getenv("MASTER_ADDR") || getenv("MASTER_PORT"))
 		return; /* the user has chosen */

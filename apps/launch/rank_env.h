@@ -5,7 +5,7 @@
 
 #include "apps/launch/run.h"
 
-/* sw_rank_env_set - in the process of @rank: what its program finds.
+/* sw_rank_env_set - set the environment of @rank, in the process of the rank.
  * @port  for MASTER_PORT */
 void sw_rank_env_set(const struct sw_run *r, uint32_t rank, int port);
 

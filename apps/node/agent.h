@@ -25,8 +25,8 @@ int sw_agent_open_lanes(struct agent_shared *shared);
  * sw_agent_open_lanes. */
 void sw_agent_init_parts(struct agent *a);
 
-/* sw_agent_has_mail - has lcore @from something for lcore @to?  As struct
- * sw_daemon says; @ctx is a struct agent. */
+/* sw_agent_has_mail - return whether lcore @from has work for lcore @to, as in
+ * struct sw_daemon; @ctx is a struct agent. */
 bool sw_agent_has_mail(const void *ctx, uint32_t from, uint32_t to);
 
 /* sw_agent_put_lanes - put the counters of each lane. */

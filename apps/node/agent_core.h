@@ -12,39 +12,39 @@ struct agent_core {
 	struct sw_spsc commands; /* takes */
 	struct sw_spsc reports;  /* puts */
 	struct sw_worker worker; /* lane 0 */
-	bool is_joining; /* has_worker soon: it was opened at a later time */
+	bool is_joining; /* has_worker becomes true when the worker is open */
 	bool has_worker, is_leaving;
 	/* FAILED or ENDED, told when all lcores have released the tensors. */
 	bool is_ending;
 	struct agent_report ending;
 	uint32_t n_lost; /* lines that the next report counts */
 	struct sw_host_client *clients[AGENT_LOCAL_MAX]; /* NULL: no submits */
-	uint32_t next_client; /* whose submits are taken next */
-	/* The batch that is being declared, whether tensors of it are left to
-	 * look at, and how many were looked at. */
+	uint32_t next_client; /* next client whose submits are taken */
+	/* The batch that is being declared, whether some of its tensors remain
+	 * to be checked, and the number of checked ones. */
 	struct agent_command batch;
 	bool is_declaring;
 	uint32_t n_looked;
 	struct sw_host_tuning tuning; /* in use, as the processes see them */
 	bool are_tuning_shown;
-	/* Memory of a client, item of local, that is freed: the collectives
-	 * before tensor at do not use it.  client NULL: none is looked for. */
+	/* A client's memory that is being freed, item of local: collectives
+	 * before tensor at do not use it.  client NULL: no search runs. */
 	struct {
 		struct sw_host_client *client;
 		uint32_t local, item, at;
 		const void *base;
 		uint64_t bytes;
 	} freed;
-	/* Local ranks that wait until memory is free, shared->n_freed with the
-	 * last one's, and those which freeing waits for. */
+	/* Local ranks that wait until memory is free; shared->n_freed after the
+	 * last of them; the value for which freeing waits. */
 	uint32_t n_freeing;
 	bool is_freeing[AGENT_LOCAL_MAX];
 	uint32_t freed_at[AGENT_LOCAL_MAX], n_marked;
 	struct sw_release freeing, leaving;
 };
 
-/* sw_agent_is_over - has the job ended? Then nothing is begun or answered, and
- * a hang-up tells each process why. */
+/* sw_agent_is_over - return whether the job has ended.  Then the agent begins
+ * and answers nothing, and a hang-up tells each process why. */
 static inline bool sw_agent_is_over(const struct agent_core *core)
 {
 	return !core->has_worker || core->is_leaving ||
@@ -54,8 +54,8 @@ static inline bool sw_agent_is_over(const struct agent_core *core)
 /* sw_agent_events - return the callbacks of lane 0. */
 struct sw_worker_events sw_agent_events(struct agent_core *core);
 
-/* sw_agent_on_declared - report that the batch is admitted; one of its tensors
- * may be dead.  @ctx is the core. */
+/* sw_agent_on_declared - report that the batch is admitted, even if one of its
+ * tensors is dead.  @ctx is the core. */
 void sw_agent_on_declared(void *ctx);
 
 /* Functions for struct sw_poller; @ctx is the core. */

@@ -1,12 +1,12 @@
-/* agent_group.c - the agent's control thread: local ranks come, join and go.
+/* agent_group.c - the agent's control thread: local ranks attach, join, leave.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The processes of one job are a group, with one process per local rank.  When
- * the group is complete, lcore 0 is ordered to join.  When a process goes in
- * any other way than by closing, whatever it was part of ends: its groups, or
- * the job if no other process is left.  After the first process of a group has
- * gone, those that attach are of the next group, which may gather while the
- * last one ends.
+ * The processes of one job form a group, with one process per local rank.  When
+ * the group is complete, lcore 0 is ordered to join.  When a process ends
+ * without closing, everything that depends on it ends: its groups, or the job
+ * if no other process is left.  After the first process of a group has ended,
+ * new processes attach to the next group, which may gather while the previous
+ * group ends.
  */
 #include "apps/node/agent_group.h"
 

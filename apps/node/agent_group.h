@@ -28,27 +28,28 @@ struct agent_control {
 	bool is_stopping;
 	struct agent_group group;
 	struct agent_group next; /* gathers until the one above is released */
-	/* With [agent] stay = no: was there a process; when was the agent last
-	 * of use to anybody. */
+	/* With [agent] stay = no: whether a process has attached, and when the
+	 * agent was last in use. */
 	bool was_used;
 	uint64_t used_at_ns;
 	bool is_begun;    /* the lcore was ordered to join */
 	bool is_admitted; /* the group was told that the job runs */
-	bool is_ended;    /* all of it are gone, or will be told */
-	int end_err;      /* the error that AGENT_ENDED tells them */
+	bool is_ended;    /* its processes have gone, or will receive its end */
+	int end_err;      /* the error that AGENT_ENDED tells processes */
 	char end_text[2 * SW_TEXT_MAX];
 	uint32_t first;           /* rank of local rank 0 */
-	uint32_t declarer, batch; /* whose batch is declared */
-	/* The declarer's batch, until all lanes have built it; n 0: none. */
+	uint32_t declarer, batch; /* the declaring process, and its batch */
+	/* The declarer's batch, until all lanes have built it; n 0: no batch.
+	 */
 	struct agent_command building;
-	/* lanes that have it; tensors in all, and indices of theirs */
+	/* number of lanes that have it; of tensors built; of their indices */
 	uint32_t n_lanes_built, n_built, n_places;
-	uint32_t again; /* its id, at the index of one that has gone; or 0 */
-	/* Ids of streams that have gone, in turn, and how many of them were
-	 * followed; of one local rank: of several the host keeps them. */
+	uint32_t again; /* its id, at the index of a closed stream; or 0 */
+	/* Ids of closed streams, in order, and how many were reused.  Used with
+	 * one local rank; with several the host keeps the ids. */
 	uint32_t n_freed, n_reused;
 	uint32_t freed[SW_TENSORS];
-	bool is_busy; /* memory is to be made or unmapped: no time to sleep */
+	bool is_busy; /* memory must be made or unmapped: do not sleep */
 };
 
 /* Callbacks of struct sw_host_events; @ctx is the struct agent_control. */
@@ -65,13 +66,12 @@ void sw_agent_on_free(void *ctx, uint32_t id, uint32_t item);
 /* sw_agent_take_reports - handle all reports of lcore 0. */
 void sw_agent_take_reports(struct agent_control *c);
 
-/* sw_agent_tell_waiting - name the missing local ranks to those that wait, when
- * that is due. */
+/* sw_agent_tell_waiting - name the missing local ranks to the waiting ones,
+ * when it is due. */
 void sw_agent_tell_waiting(struct agent_control *c);
 
-/* sw_agent_stop_gathering - begin no other job: refuse processes that attach,
- * and those that wait for a job to begin.  Called first when the agent stops.
- */
+/* sw_agent_stop_gathering - begin no other job: refuse processes that attach or
+ * wait for a job to begin.  Called first when the agent stops. */
 void sw_agent_stop_gathering(struct agent_control *c);
 
 /* sw_agent_stop - end the job that runs; tell its processes and the servers. */

@@ -6,19 +6,20 @@
 #include "apps/node/agent_group.h"
 
 /* sw_agent_open_worker - open the worker in all lanes, before JOIN.  After an
- * error the lanes are to be closed.
+ * error the caller must close the lanes.
  * Errors: as sw_worker_open. */
 int sw_agent_open_worker(struct agent_shared *shared);
 
-/* sw_agent_close_worker - close it in all lanes that have it, after LEFT. */
+/* sw_agent_close_worker - close the worker in all lanes that have it, after
+ * LEFT. */
 void sw_agent_close_worker(struct agent_shared *shared);
 
 /* sw_agent_build - build the batch in c->building, when there is memory for it,
  * and give it to lcore 0.  Called in each turn. */
 void sw_agent_build(struct agent_control *c);
 
-/* sw_agent_take_gone - free the memory of streams that have gone.  With
- * @is_closed it has gone with the worker.  Called in each turn. */
+/* sw_agent_take_gone - free the memory of closed streams.  With @is_closed the
+ * worker has already freed it.  Called in each turn. */
 void sw_agent_take_gone(struct agent_control *c, bool is_closed);
 
 /* sw_agent_make_memory - make some memory present for each lane.  Called in

@@ -1,4 +1,4 @@
-/* agent_lane.h - an lcore of the agent but the first: a lane of its worker.
+/* agent_lane.h - an agent's lcore other than the first: a lane of its worker.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_APPS_NODE_AGENT_LANE_H
 #define SW_APPS_NODE_AGENT_LANE_H
@@ -7,20 +7,21 @@
 
 /* State of a lane of the worker, and its order to that lcore. */
 enum agent_lane_stage {
-	AGENT_LANE_CLOSED,  /* it has none */
-	AGENT_LANE_OPEN,    /* lcore 0: the job begins, have its worker */
-	AGENT_LANE_CLOSING, /* lcore 0: close it when no port refers to it */
+	AGENT_LANE_CLOSED,  /* the lane has no worker */
+	AGENT_LANE_OPEN,    /* order of lcore 0: take the job's worker */
+	AGENT_LANE_CLOSING, /* order of lcore 0: close it once ports release it
+			     */
 };
 
-/* One of the agent's lcores but the first: a lane of the worker
+/* One of the agent's lcores other than the first: a lane of the worker
  * (engine/worker/lane.h). */
 struct agent_lane {
 	struct agent_shared *shared;
-	uint32_t i; /* of the lane and of the lcore: 1 … */
+	uint32_t i; /* number of the lane and of the lcore, from 1 */
 	_Atomic int stage;
 	bool is_open; /* its loop has the worker */
-	/* How many of shared->n_freed this lcore's ports have released, and
-	 * will have when freeing ends. */
+	/* The part of shared->n_freed that this lcore's ports have released,
+	 * and the part that is released when freeing ends. */
 	_Atomic uint32_t n_freed;
 	uint32_t n_marked;
 	struct sw_release freeing, ending;

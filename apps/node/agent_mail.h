@@ -33,15 +33,15 @@ static inline uint32_t sw_agent_ring_size(uint32_t n_local)
 }
 
 enum agent_command_kind {
-	AGENT_JOIN,    /* the worker is there, or err */
+	AGENT_JOIN,    /* the worker is open, or err */
 	AGENT_SERVE,   /* take submits of local from client */
 	AGENT_DECLARE, /* n tensors of local, which are built */
-	AGENT_TUNE,    /* set what local asks for */
-	AGENT_END,     /* a group, as local asks for */
+	AGENT_TUNE,    /* set the tuning that local asks for */
+	AGENT_END,     /* end a group, as local asks */
 	AGENT_FREE,    /* memory or a closed stream of local, its item n */
-	AGENT_GONE,    /* local has closed, or died for the reason in text; the
-			  others may go on */
-	AGENT_LEAVE, /* release clients and tensors; err: what to tell others */
+	AGENT_GONE,    /* local has closed, or died for the reason in text;
+			  other processes may go on */
+	AGENT_LEAVE,   /* release clients and tensors; err: error for the job */
 };
 
 struct agent_command {
@@ -51,8 +51,8 @@ struct agent_command {
 	uint32_t group; /* its group; sw_agent_command counts */
 	struct sw_host_client *client;
 	const struct sw_host_tensor *tensors; /* the host's, until release */
-	uint32_t n, n_new;                    /* tensors; of them new ones */
-	uint32_t first; /* id of the new ones, in a row for one local rank */
+	uint32_t n, n_new; /* number of tensors; of new ones among them */
+	uint32_t first;    /* of the new ids, consecutive with one local rank */
 	struct sw_edge_tune tune;
 	struct sw_edge_end end;
 	char text[SW_TEXT_MAX];
@@ -63,9 +63,9 @@ enum agent_report_kind {
 	AGENT_RUNNING,  /* the job runs */
 	AGENT_DECLARED, /* the batch is admitted, or err */
 	AGENT_TUNED,    /* TUNE, END or FREE of local: done, or err */
-	AGENT_FAILED,   /* the job failed; as the next */
-	AGENT_ENDED,    /* no lcore reads or writes the clients' tensors: they
-			   may be told that it is over */
+	AGENT_FAILED,   /* the job failed; otherwise as AGENT_ENDED */
+	AGENT_ENDED,    /* no lcore uses the clients' tensors: processes may
+			   receive the end of the job */
 	AGENT_LEFT,     /* the clients' memory and the worker are not used */
 };
 
@@ -80,14 +80,15 @@ struct agent_report {
 };
 
 struct agent_rings {
-	/* By place: it is in the ring. */
+	/* Whether the command or report of each place is in its ring. */
 	atomic_bool has_command[AGENT_COMMANDS], has_report[AGENT_REPORTS];
 	/* The ring of commands, then that of reports. */
 	_Alignas(64) unsigned char rings[];
 };
 
 /* sw_agent_open_rings - allocate the rings, once the configuration is read, and
- * tell both threads' parts what is shared.  shared.rings is to be freed.
+ * connect both threads' parts to the shared state.  The caller must free
+ * shared.rings.
  * Errors: SW_ENOMEM. */
 int sw_agent_open_rings(struct agent *a);
 

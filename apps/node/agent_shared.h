@@ -13,7 +13,7 @@ struct agent_rings;
 struct agent_lane;
 
 /* A lane of the worker, as the control thread opens and closes it.  The worker
- * lies in the part of its lcore, whose it is from JOIN to LEFT. */
+ * lies in the part of its lcore, which owns it from JOIN to LEFT. */
 struct agent_part {
 	struct sw_worker *worker;
 	struct sw_worker_events events; /* to the lcore */
@@ -22,11 +22,11 @@ struct agent_part {
 
 /* State that several threads use. */
 struct agent_shared {
-	/* Made before the lcores run; then as their headers say. */
+	/* Made before the lcores run; later each header says who may use it. */
 	struct sw_daemon daemon;
-	bool is_serving;       /* role = both: this node sums, too */
-	struct sw_serve serve; /* then */
-	struct sw_host *host;  /* control's; an lcore kicks, and has clients */
+	bool is_serving;       /* role = both: this node also sums */
+	struct sw_serve serve; /* only if is_serving */
+	struct sw_host *host;  /* control's; lcores kick it and use clients */
 	/* The other lcores; agent_lane.h says which fields lcore 0 may see. */
 	uint32_t n_others;
 	struct agent_lane *others;
@@ -37,7 +37,7 @@ struct agent_shared {
 	struct agent_rings *rings; /* one puts, one takes */
 	/* The tuning in use, for statistics; lcore 0. */
 	_Atomic uint64_t partition_bytes, credit_bytes, tuning_number;
-	/* Streams that have gone, a bit by index; their ids; is there any?
+	/* Closed streams: a bit by index; their ids; whether there is one.
 	 * Lcore 0 adds, control takes. */
 	_Atomic uint64_t gone[SW_TENSORS / 64];
 	uint32_t gone_ids[SW_TENSORS];

@@ -1,4 +1,4 @@
-/* daemon.h - what server and agent share: start, ports, the polling lcore.
+/* daemon.h - code that server and agent share: start, ports, polling lcores.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_APPS_NODE_DAEMON_H
 #define SW_APPS_NODE_DAEMON_H
@@ -24,10 +24,9 @@
 #include "pmd/host/nodes.h"
 #include "pmd/host/stats_serve.h"
 
-/* What a polling lcore does before each turn of its loop: take commands, submit
- * work.  @now_ns is the engine's clock.  Returns how much there was; 0 =
- * nothing.
- */
+/* Work that a polling lcore does before each turn of its loop: take commands,
+ * submit tensors.  @now_ns is the engine's clock.  Returns the amount of work
+ * done; 0: there was nothing to do. */
 struct sw_work {
 	uint32_t (*turn)(void *ctx, uint64_t now_ns);
 	void *ctx;
@@ -41,21 +40,21 @@ struct sw_poller {
 	uint32_t lcore;
 	struct sw_loop loop;
 	struct sw_turns turns;
-	struct sw_bell bell; /* others have something for it */
-	uint32_t n_rates;    /* changes of the ports' rates that it has made */
+	struct sw_bell bell; /* rings when other threads have work for it */
+	uint32_t n_rates;    /* number of rate changes that it has followed */
 	bool is_serving;     /* frames may come at any time: never sleep long */
 	bool has_woken;      /* works: a process, which may share our core */
 	struct sw_idle idle;
 	atomic_bool stop;
 	struct sw_work works[SW_WORKS];
 	uint32_t n_works;
-	/* Sleep at most @max_ns, or until one of @n_fds @fds is readable, or
-	 * something comes that the bell does not tell of; NULL: no such does.
+	/* Sleep at most @max_ns, until one of @n_fds @fds is readable, or until
+	 * work arrives that does not ring the bell.  NULL: all work rings it.
 	 */
 	void (*rest)(
 		void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns);
-	/* Does every training process wait for its sums?  NULL: there is none.
-	 * While one does not, a nap ends when one begins to. */
+	/* Return whether every training process waits for its sums; otherwise
+	 * a nap ends when one begins to wait.  NULL: there are no processes. */
 	bool (*is_awaited)(void *ctx);
 	void (*nap)(void *ctx, uint64_t max_ns);
 	void *ctx; /* for these */
@@ -68,16 +67,16 @@ struct sw_daemon {
 	struct sw_env env;
 	struct sw_params params;
 	struct sw_dpdk *dpdk;
-	/* By lcore, its queue pairs, NULL: none there.  DPDK's, then the
-	 * loopback of a node that is agent and server. */
+	/* Queue pairs of each lcore; NULL: the lcore has none of that port.
+	 * DPDK's come first, then the loopback of an agent that also serves. */
 	struct sw_port *queues[SW_MAX_LCORES][SW_MAX_PORTS];
 	uint32_t n_dpdk_ports, n_ports;
-	/* The rate of all ports together, 0: no limit; how many times lcore 0
+	/* Total rate of all ports, 0: no limit; number of times that lcore 0
 	 * has set it. */
 	_Atomic uint64_t rate_bit_s;
 	_Atomic uint32_t n_rates;
 	struct sw_handoff handoff; /* between the lcores */
-	/* Of each lcore, where the node is agent and server; else NULL. */
+	/* Loopback of each lcore of an agent that also serves; else NULL. */
 	struct sw_handoff_port *loopbacks[SW_MAX_LCORES];
 	struct sw_stats_serve *stats;
 	uint32_t n_lcores; /* polling */
@@ -87,16 +86,16 @@ struct sw_daemon {
 	struct sw_reserve
 		lane_reserves[SW_MAX_LCORES]; /* of a worker's lanes */
 	struct sw_poller pollers[SW_MAX_LCORES];
-	/* Does something wait for lcore @to from lcore @from, or, where that is
-	 * the same, from other threads, beside frames?  Called by either
-	 * of the two; NULL: never. */
+	/* Return whether lcore @from has work, other than frames, for lcore
+	 * @to.  If both are equal, the work is from other threads.  Either
+	 * lcore calls it; NULL: never any. */
 	bool (*has_mail)(const void *ctx, uint32_t from, uint32_t to);
 	const void *mail_ctx;
 	struct sw_lines *lines[SW_MAX_LCORES]; /* log lines of each */
 	char runtime_dir[SW_CONF_PATH_BYTES];
 	bool owns_runtime_dir;
 	uint64_t drained_ns;  /* end of [node] drain; 0: not told to end */
-	uint32_t trusted_uid; /* UINT32_MAX: nobody's */
+	uint32_t trusted_uid; /* UINT32_MAX: no user is trusted */
 };
 
 /* The command line of a daemon. */
@@ -111,18 +110,17 @@ int sw_daemon_parse(struct sw_daemon_options *o, const char *name,
 	const char *summary, int argc, char **argv);
 
 /* sw_daemon_open - read the configuration, which must be of @role (an agent's
- * may be of SW_ROLE_BOTH), and block the signals that end it.  Everything that
- * went wrong was logged.  @d must be closed in any case.  Returns 0 or a
+ * may be of SW_ROLE_BOTH), and block the signals that end it.  Logs every
+ * error.  The caller must close @d even after an error.  Returns 0 or a
  * negative error. */
 int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 	enum sw_conf_role role);
 
-/* sw_daemon_plan_memory - find out which node lcores and ports are on, say what
- * is far from what, and choose where memory goes (topology.c).  Part of open.
- */
+/* sw_daemon_plan_memory - find the NUMA nodes of lcores and ports, log which
+ * are far apart, and choose nodes for memory (topology.c).  Part of open. */
 void sw_daemon_plan_memory(struct sw_daemon *d);
 
-/* sw_daemon_put_topology - counters of it. */
+/* sw_daemon_put_topology - put the counters of that plan. */
 void sw_daemon_put_topology(const struct sw_daemon *d,
 	void (*put)(void *out, const char *name, uint64_t value), void *out);
 
@@ -131,9 +129,10 @@ void sw_daemon_put_topology(const struct sw_daemon *d,
  * nodes and works.  As sw_daemon_open. */
 int sw_daemon_start(struct sw_daemon *d);
 
-/* daemon_ports.c, part of start.  sw_daemon_port_params - what [port] @c says,
- * to DPDK; borrows @c.  sw_daemon_open_ports - all of them, the loopbacks, the
- * rings between the lcores; chooses the payload class that all can carry. */
+/* Parts of start, in daemon_ports.c.  sw_daemon_port_params - translate [port]
+ * @c for DPDK; borrows @c.  sw_daemon_open_ports - open all ports, the
+ * loopbacks and the rings between lcores, and choose a payload class that all
+ * carry. */
 struct sw_dpdk_port_params sw_daemon_port_params(
 	const struct sw_daemon *d, const struct sw_conf_port *c);
 int sw_daemon_open_ports(struct sw_daemon *d);
@@ -144,15 +143,15 @@ int sw_daemon_open_ports(struct sw_daemon *d);
  */
 void sw_daemon_set_rate(struct sw_daemon *d, uint64_t bit_s);
 
-/* sw_daemon_launch - the lcores begin to poll. */
+/* sw_daemon_launch - start the polling of all lcores. */
 int sw_daemon_launch(struct sw_daemon *d);
 
-/* sw_daemon_join - stop and join those that do.  Returns 0 or the first error.
- */
+/* sw_daemon_join - stop and join the polling lcores.  Returns 0 or the first
+ * error. */
 int sw_daemon_join(struct sw_daemon *d);
 
-/* sw_daemon_endpoint - that of lcore @lcore's part of a worker: those that
- * serve come first. */
+/* sw_daemon_endpoint - return the endpoint of lcore @lcore's part of a worker.
+ * Endpoints of the service come first. */
 uint32_t sw_daemon_endpoint(const struct sw_daemon *d, uint32_t lcore);
 
 /* sw_daemon_serve_stats - open the stats socket.  @fill as in stats_serve.h;
@@ -160,10 +159,10 @@ uint32_t sw_daemon_endpoint(const struct sw_daemon *d, uint32_t lcore);
 int sw_daemon_serve_stats(
 	struct sw_daemon *d, sw_stats_fill_fn fill, void *ctx);
 
-/* sw_daemon_owner - the lcore that has endpoint @endpoint of every port. */
+/* sw_daemon_owner - return the lcore that owns @endpoint of every port. */
 uint32_t sw_daemon_owner(const struct sw_daemon *d, uint32_t endpoint);
 
-/* The wait for the frames that an lcore had sent when it began. */
+/* Wait for the release of all frames that an lcore had sent at its begin. */
 struct sw_release {
 	bool is_begun;
 	uint32_t marks[SW_MAX_PORTS];
@@ -171,50 +170,50 @@ struct sw_release {
 
 /* sw_daemon_release - return whether the queue pairs of @lcore have released
  * all memory that was sent before @r began; false: call it again in the next
- * turn.  The first call begins @r, and the one that returns true ends it.  Not
- * while frames are borrowed.  That lcore. */
+ * turn.  The first call begins @r, and the one that returns true ends it.  Must
+ * not be called while frames are borrowed.  Thread: that lcore. */
 bool sw_daemon_release(
 	struct sw_daemon *d, uint32_t lcore, struct sw_release *r);
 
-/* sw_daemon_put_engine - counters of an engine, their names after @prefix. */
+/* sw_daemon_put_engine - put an engine's counters; names begin with @prefix. */
 void sw_daemon_put_engine(const struct sw_stats *st, const char *prefix,
 	void (*put)(void *out, const char *name, uint64_t value), void *out);
 
-/* sw_daemon_put_stats - counters of an engine, of all ports, of the lcores'
- * turns. */
+/* sw_daemon_put_stats - put the counters of an engine, of all ports and of the
+ * lcores' turns. */
 void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
 	void (*put)(void *out, const char *name, uint64_t value), void *out);
 
-/* sw_daemon_open_system - what a daemon needs of its system, once it has its
- * configuration: enough descriptors; the runtime folder, in which sockets lie
- * that have a name alone (they get their paths here); the user that is trusted.
- * Part of open.
- */
+/* sw_daemon_open_system - prepare the system for the configured daemon: raise
+ * the limit of descriptors, make the runtime folder, give sockets without a
+ * path their place there, and look up the trusted user.  Part of open. */
 int sw_daemon_open_system(struct sw_daemon *d);
 
-/* sw_daemon_block_signals - from now on those that end a daemon (SIGTERM,
- * SIGINT, SIGHUP, SIGQUIT) wait to be asked for, and those that it ignores
- * never come (signals.h). */
+/* sw_daemon_block_signals - block the signals that end a daemon (SIGTERM,
+ * SIGINT, SIGHUP, SIGQUIT) until sw_daemon_must_end takes them, and the ignored
+ * signals for ever (signals.h). */
 void sw_daemon_block_signals(void);
 
-/* sw_daemon_env - what engines of lcore @i are given: memory from @r, and lines
- * that go to the control thread.  sw_daemon_write_lines - there, now and then:
- * write them. */
+/* sw_daemon_env - set @env for engines of lcore @i: memory comes from @r, and
+ * log lines go to the control thread.  sw_daemon_write_lines - write the queued
+ * log lines; the control thread calls it regularly. */
 void sw_daemon_env(const struct sw_daemon *d, uint32_t i, struct sw_reserve *r,
 	struct sw_env *env);
 void sw_daemon_write_lines(const struct sw_daemon *d);
 
-/* sw_daemon_must_end - has a signal ended this daemon?  Call it each turn; it
- * waits at most @ms for a signal.  After the first signal the answer is true at
- * once without [node] drain, else when that is over or the daemon is idle.
+/* sw_daemon_must_end - return whether a signal has ended this daemon.  Call it
+ * each turn; it waits at most @ms for a signal.  After the first signal it
+ * returns true at once without [node] drain; with it, when the drain time is
+ * over or the daemon is idle.
  * @is_idle  no process is attached and no job is open */
 bool sw_daemon_must_end(struct sw_daemon *d, bool is_idle, uint32_t ms);
 
-/* sw_daemon_hurried - did another signal come while the daemon stops?  Its
- * sender does not want to wait, which is logged.  Waits at most @ms. */
+/* sw_daemon_hurried - return whether another signal has arrived during the
+ * stop, and log it.  The daemon then stops without further waits.  Waits at
+ * most @ms for the signal. */
 bool sw_daemon_hurried(const struct sw_daemon *d, uint32_t ms);
 
-/* sw_daemon_close - everything back, nothing left behind. */
+/* sw_daemon_close - release everything, and remove the daemon's files. */
 void sw_daemon_close(struct sw_daemon *d);
 
 /* sw_daemon_add_stats - add the counters of the lcores: turns, hand-offs. */
@@ -224,13 +223,14 @@ void sw_daemon_add_stats(const struct sw_daemon *d, struct sw_stats *sum);
  * @poller  a struct sw_poller.  Returns 0. */
 int sw_poller_run(void *poller);
 
-/* sw_poller_open - lcore @lcore over its ports, with the endpoints of the other
- * lcores, without nodes of its own and work.  Errors: as sw_bell_open.
- * sw_poller_close - also zeros. */
+/* sw_poller_open - open the poller of lcore @lcore over its ports, with the
+ * endpoints of the other lcores, but without nodes and work of its own. Errors:
+ * as sw_bell_open.  sw_poller_close - close the poller; zeros are accepted. */
 int sw_poller_open(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore);
 void sw_poller_close(struct sw_poller *p);
 
-/* sw_poller_add - do this, too, before each turn.  Before the lcore runs. */
+/* sw_poller_add - add a function that runs before each turn.  Call it before
+ * the lcore runs. */
 void sw_poller_add(struct sw_poller *p,
 	uint32_t (*turn)(void *ctx, uint64_t now_ns), void *ctx);
 

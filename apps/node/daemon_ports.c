@@ -145,7 +145,7 @@ void sw_daemon_set_rate(struct sw_daemon *d, uint64_t bit_s)
 	atomic_fetch_add(&d->n_rates, 1);
 }
 
-/* No more is granted than the smallest receive buffer holds. */
+/* Limit the window to the size of the smallest receive buffer. */
 static void fit_buffers(struct sw_daemon *d)
 {
 	struct sw_params *p = &d->params;

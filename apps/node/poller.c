@@ -46,8 +46,8 @@ static void sleep_ns(uint64_t ns)
 	nanosleep(&t, NULL);
 }
 
-/* What is readable while something waits: the bell, and of all ports what tells
- * of frames; 0: some port has no such. */
+/* Collect the descriptors that become readable when work arrives: the bell, and
+ * one per port for frames.  Returns 0 if a port has no descriptor. */
 static uint32_t wake_fds(const struct sw_poller *p, int fds[SW_HOST_WAKE_FDS])
 {
 	const struct sw_daemon *d = p->daemon;

@@ -15,7 +15,7 @@ enum {
 	WANTED,   /* to be made */
 	MADE,     /* all of it */
 	FAILED,   /* there was no memory */
-	UNWANTED, /* what was made of it goes */
+	UNWANTED, /* its pages are to be unmapped */
 };
 
 enum { PAGE = 4096, STOCK = SW_MEM_OWNERS, N_BLOCKS };
@@ -42,7 +42,8 @@ static void set_state(struct sw_reserve_block *b, int state)
 
 /* --- the lcore --- */
 
-/* What a batch did not need, or a worker did not come back for. */
+/* Put back the rest of a block that its batch did not need, or whose worker
+ * has ended. */
 static void put_rest(struct sw_reserve *r, struct sw_reserve_block *b)
 {
 	sw_reserve_put(r, b->mem + b->taken, b->bytes - b->taken);
@@ -86,7 +87,7 @@ bool sw_reserve_ready(struct sw_reserve *r, uint32_t owner, uint64_t bytes)
 	switch (state_of(b)) {
 	case FAILED:
 		set_state(b, NONE);
-		return true; /* sw_reserve_get will say that there is none */
+		return true; /* sw_reserve_get will return NULL */
 	case MADE:
 		if (b->bytes - b->taken >= bytes) {
 			r->from = b;

@@ -1,4 +1,4 @@
-/* turns.c - how long the turns of a polling lcore take: a histogram.
+/* turns.c - a histogram of the turns of a polling lcore.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/node/turns.h"
 
@@ -12,7 +12,7 @@ const struct sw_turn_limit sw_turn_limits[SW_TURN_LIMITS] = {
 	{"10ms", 10000000},
 };
 
-/* In thousandths: what `stats` has. */
+/* Percentiles of `sumwire stats`, in thousandths. */
 static const struct {
 	const char *name;
 	uint32_t of_1000;

@@ -1,11 +1,12 @@
-/* turns.h - how long the turns of a polling lcore take: a histogram.
+/* turns.h - a histogram of the turns of a polling lcore.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Of CPU time.  A turn is timed by the clock that is read between turns anyway;
- * the thread's CPU clock is a system call, so it is read but every LOOK_NS, at
- * the end of a turn.  What the thread was without a CPU since the last look,
- * and not before this turn began, is not the turn's.  So no turn counts for
- * less than it took, and one in which others ran for at most LOOK_NS more.
+ * It counts CPU time.  A turn is timed by the clock that is read between turns
+ * anyway.  The thread's CPU clock needs a system call, so it is read only every
+ * LOOK_NS, at the end of a turn.  The thread's time without a CPU since the
+ * last reading is attributed first to the time before the turn; the rest is
+ * subtracted from the turn.  Therefore no turn counts less than its CPU time,
+ * and a turn in which other threads ran counts at most LOOK_NS more.
  *
  * Buckets are eighths of a power of two: percentiles are at most 1/8 too large.
  */
@@ -40,18 +41,18 @@ struct sw_turn_limit {
 
 extern const struct sw_turn_limit sw_turn_limits[SW_TURN_LIMITS];
 
-/* sw_turns_look - the CPU clock was read at @to_ns: what the turn that began at
- * @from_ns took of it. */
+/* sw_turns_look - return the CPU time of the turn that began at @from_ns, after
+ * the CPU clock was read at @to_ns. */
 uint64_t sw_turns_look(
 	struct sw_turns *t, uint64_t from_ns, uint64_t to_ns, uint64_t cpu_ns);
 
-/* sw_turns_is_due - is it time to read the CPU clock? */
+/* sw_turns_is_due - return whether the CPU clock should be read. */
 static inline bool sw_turns_is_due(const struct sw_turns *t, uint64_t now_ns)
 {
 	return now_ns - t->wall_ns >= SW_TURN_LOOK_NS;
 }
 
-/* sw_turns_bucket - in which @ns counts. */
+/* sw_turns_bucket - return the bucket of @ns. */
 static inline uint32_t sw_turns_bucket(uint64_t ns)
 {
 	uint32_t log2;
@@ -64,10 +65,10 @@ static inline uint32_t sw_turns_bucket(uint64_t ns)
 	return 8 * (log2 - 2) + (ns >> (log2 - 3) & 7);
 }
 
-/* sw_turns_note_long - sw_turns_note calls it. */
+/* sw_turns_note_long - count a long turn, for sw_turns_note. */
 void sw_turns_note_long(struct sw_turns *t, uint64_t ns);
 
-/* sw_turns_note - a turn took @ns. */
+/* sw_turns_note - count a turn of @ns. */
 static inline void sw_turns_note(struct sw_turns *t, uint64_t ns)
 {
 	sw_count(&t->n[sw_turns_bucket(ns)], 1);
@@ -75,8 +76,10 @@ static inline void sw_turns_note(struct sw_turns *t, uint64_t ns)
 		sw_turns_note_long(t, ns);
 }
 
-/* sw_turns_put - what `sumwire stats` says of it, names after @prefix: turns,
- * percentiles and the longest in ns, how many were long.  Thread: any. */
+/* sw_turns_put - put the counters for `sumwire stats`; names begin with
+ * @prefix: turns, percentiles and the longest in ns, number of long turns.
+ * Thread: any.
+ */
 void sw_turns_put(const struct sw_turns *t, const char *prefix,
 	void (*put)(void *out, const char *name, uint64_t value), void *out);
 

@@ -1,10 +1,10 @@
 # __init__.py - sumwire: sums of tensors over all ranks of a job
 # SPDX-License-Identifier: BSD-3-Clause
-"""Gradients summed over plain Ethernet.
+"""Sum gradients over plain Ethernet.
 
     import sumwire.torch as hvd     # the interface of Horovod and BytePS
 
-sumwire.client is what lies below it and knows no framework.
+sumwire.client is the layer below it, which does not depend on PyTorch.
 """
 import os
 import re
@@ -22,7 +22,8 @@ def __getattr__(name):
 
 
 def _version():
-    """In a checkout what meson.build says; else that of the installed package."""
+    """Return the version in meson.build if this is a checkout, otherwise the
+    version of the installed package."""
     path = os.path.join(os.path.dirname(__file__), "../../../meson.build")
     try:
         with open(path, encoding="utf-8") as f:

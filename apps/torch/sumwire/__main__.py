@@ -7,7 +7,7 @@ from sumwire import library
 
 
 def main():
-    # PATH's may be who has called us.
+    # Do not search PATH: the sumwire found there may be this script.
     path = library.own_command()
     if path is None:
         sys.exit(f"sumwire: the package in {library.HERE} has no command: "

@@ -8,8 +8,8 @@
     client.push(t, step=0)
     client.wait(t)                  # t.memory now holds the sum
 
-A client may be used by several threads: its lock makes them take turns to
-begin, and a tensor's to wait for it.
+Several threads may use one client.  The client's lock serializes starts; a
+tensor's lock serializes waits for that tensor.
 """
 import ctypes
 import math
@@ -18,28 +18,30 @@ import threading
 
 from sumwire import library, locks
 
-DEFAULT_AGENT = "agent.sock"  # libsumwire knows where
-TEXT_BYTES = 200  # of a reason that other ranks get
-OPEN_S = 60  # that a client waits for the other ranks
-SLICE_S = 1  # longest wait inside libsumwire; after it Ctrl-C is looked at
+DEFAULT_AGENT = "agent.sock"  # libsumwire knows its directory
+TEXT_BYTES = 200  # limit of an abort reason, which other ranks get
+OPEN_S = 60  # default time that a client waits for the other ranks
+SLICE_S = 1  # longest wait inside libsumwire, so that Ctrl-C is handled
 SLICE_MS = 1000 * SLICE_S
 
 
 def open_seconds(limit_s):
-    """How long to wait for agents and other ranks: SUMWIRE_OPEN_TIMEOUT; without
-    it a minute, or less where the caller's own limit is shorter."""
+    """Return the seconds to wait for agents and other ranks:
+    SUMWIRE_OPEN_TIMEOUT if set, otherwise OPEN_S or the caller's shorter limit.
+    """
     if "SUMWIRE_OPEN_TIMEOUT" in os.environ:
         return seconds("SUMWIRE_OPEN_TIMEOUT", OPEN_S)
     return max(1, min(OPEN_S, math.ceil(limit_s)))
 
 
 class HorovodInternalError(RuntimeError):
-    """Horovod's name for a collective that has failed, which its scripts catch."""
+    """Report a failed collective under the name that Horovod's scripts
+    catch."""
 
 
 class SumwireError(HorovodInternalError):
-    """What libsumwire reports.  name is that of enum sw_error ("SW_EPEER"), code
-    its value, text the sentence."""
+    """Report an error of libsumwire.  name is the name in enum sw_error, such
+    as "SW_EPEER"; code is its value; text is the sentence."""
 
     def __init__(self, name, text):
         super().__init__(f"{text} [{name}]")
@@ -47,12 +49,13 @@ class SumwireError(HorovodInternalError):
         self.code = library.ERRORS.get(name, 0)
 
     def __reduce__(self):
-        """For other processes: pools, torch's checkpoints."""
+        """Pickle the error, for process pools and torch's checkpoints."""
         return type(self), (self.name, self.text)
 
 
 def seconds(variable, default):
-    """The positive number of seconds in an environment variable."""
+    """Return the positive number of seconds in an environment variable.  Raise
+    ValueError for anything else."""
     text = os.environ.get(variable, default)
     if not str(text).isdigit() or not 0 < int(text) < 1 << 31:
         raise ValueError(f"{variable}={text}: a number of seconds, at least 1, "
@@ -61,18 +64,21 @@ def seconds(variable, default):
 
 
 class Tensor:
-    """One declared tensor.  memory is a ctypes array over its bytes in shared
-    memory and keeps the client's mapping alive, whoever holds it.  result is
-    the address where its sums come; with several local ranks another one, and
-    they are copied from there."""
+    """Hold one declared tensor.
+
+    memory  ctypes array over its bytes in shared memory; it keeps the client's
+            mapping alive
+    result  address where its sums arrive; with several local ranks it differs
+            from memory, and take_result() copies the sum
+    handle  handle of the open push_pull, or None"""
     __slots__ = ("name", "n", "dtype", "pointer", "memory", "result", "handle",
                  "lock")
 
     def __init__(self, client, desc, pointer):
         self.name, self.n, self.dtype = desc[:3]
         self.pointer = pointer
-        self.handle = None  # of the open push_pull
-        self.lock = locks.make()  # who looks whether that has ended
+        self.handle = None
+        self.lock = locks.make()  # held while a thread polls the handle
         n_bytes = self.n * library.DTYPES[self.dtype][1]
         self.memory = (ctypes.c_uint8 * n_bytes).from_address(
             client.lib.sw_tensor_data(pointer))
@@ -80,13 +86,13 @@ class Tensor:
         self.result = client.lib.sw_tensor_result(pointer)
 
     def take_result(self):
-        """The sum into memory, if it is not there already."""
+        """Copy the sum into memory, unless it arrived there."""
         if self.result != ctypes.addressof(self.memory):
             ctypes.memmove(self.memory, self.result, len(self.memory))
 
 
 class Mapping:
-    """The C handle; freed when nobody can reach its memory any more."""
+    """Own the C handle.  Free it with the last reference to its memory."""
 
     def __init__(self, lib, pointer):
         self.lib, self.pointer = lib, pointer
@@ -96,10 +102,14 @@ class Mapping:
 
 
 class Client:
-    """One attachment, as local_rank of the agent or as a launcher says.  Waits
-    at most open_timeout_s (open_seconds(limit_s)) for the agent, the servers and
-    all other ranks, and at most wait_timeout_s for a sum.  error_type: of what
-    it raises."""
+    """Attach this process to an agent.  Raise an error of error_type if that
+    fails.
+
+    agent       the agent's socket; default $SUMWIRE_AGENT, then agent.sock
+    local_rank  local rank at the agent; None: as the launcher says
+    limit_s     the caller's limit in seconds.  The client waits at most
+                open_seconds(limit_s) for the agent, the servers and all other
+                ranks, and at most SUMWIRE_WAIT_TIMEOUT (600 s) for a sum"""
 
     def __init__(self, agent=None, local_rank=None, error_type=SumwireError,
                  limit_s=OPEN_S):
@@ -114,23 +124,23 @@ class Client:
         self.pointer = self.mapping.pointer
         self.rank = self.lib.sw_rank(self.pointer)
         self.size = self.lib.sw_size(self.pointer)
-        # on this machine; at this agent
+        # Ranks on this machine, then ranks at this agent.
         self.local_rank = self.lib.sw_local_rank(self.pointer)
         self.local_size = self.lib.sw_local_size(self.pointer)
         self.agent_rank = self.lib.sw_agent_rank(self.pointer)
         self.agent_size = self.lib.sw_agent_size(self.pointer)
         epoch = ctypes.c_uint64()
         name = self.lib.sw_job(self.pointer, ctypes.byref(epoch)).decode()
-        self.job = name, epoch.value  # two clients of one job have the same
-        self.failure = None  # of a push; but for a mismatch it ends the job
-        self.devices = []  # that are open (device.py)
+        self.job = name, epoch.value  # equal for all clients of one job
+        self.failure = None  # error that ended the job; never a mismatch
+        self.devices = []  # open Devices
         self.idle = lambda: None  # called while a thread waits for a sum
         self._tuner = ctypes.c_void_p()
         self._handle = ctypes.c_uint64()
         self._handle_at = ctypes.byref(self._handle)
 
     def _open(self):
-        """sw_open in a thread of its own, so that Ctrl-C ends the wait."""
+        """Call sw_open in a thread of its own, so that Ctrl-C ends the wait."""
         pointer, result = ctypes.c_void_p(), []
 
         def run():
@@ -143,7 +153,7 @@ class Client:
             if self.local_rank is not None:
                 s.local_rank = self.local_rank
             code = self.lib.sw_open(ctypes.byref(s), ctypes.byref(pointer))
-            # The text belongs to the thread.
+            # sw_last_error() returns the text of the calling thread.
             result.extend((code, self.lib.sw_last_error(None)))
 
         thread = threading.Thread(target=run, daemon=True)
@@ -155,28 +165,30 @@ class Client:
         return pointer
 
     def error(self, code, text=None):
-        """The exception for a code of the library, in the thread that got it."""
+        """Return the exception for a code of the library.  Call it in the
+        thread that got the code."""
         if text is None:
             text = self.lib.sw_last_error(self.pointer)
         text = text.decode(errors="replace")
-        if code == library.EEXPIRED:  # PyTorch knows one kind of timeout
+        if code == library.EEXPIRED:  # PyTorch has only one kind of timeout
             code = library.ETIMEDOUT
         if code == library.ECLOSED and self.how_gone and self.is_over():
             text += f" ({self.how_gone()})"
         return self.error_type(self.lib.sw_error_name(code).decode(), text)
 
     def is_over(self):
-        """Is the attachment?  Its reason is that of all calls.  Asks the library
-        alone: of 0 bytes there is no memory."""
+        """Return True if the attachment has ended; every call then fails with
+        its reason.  Asks the library only: 0 bytes are EINVAL while it lasts,
+        and the agent is not asked."""
         return self.lib.sw_alloc(self.pointer, 0, ctypes.byref(
             ctypes.c_void_p())) != library.EINVAL
 
     def declare(self, descs, is_async=False):
-        """Declare (name, elements, dtype, priority)...; priority 0 is the most
-        urgent.  Every rank declares the same.  is_async: the servers keep
-        their values; the first round is a broadcast, then pushes are deltas.
-        Returns Tensors.  Where another rank declared one otherwise, its
-        pushes fail."""
+        """Declare (name, elements, dtype, priority)..., and return Tensors.
+        Priority 0 is the most urgent.  Every rank declares the same tensors.
+        If another rank declares one differently, pushes of that tensor fail.
+        is_async: the servers keep the values; the first round is a broadcast,
+        later pushes are deltas."""
         n = len(descs)
         array = library.describe(descs, is_async)
         out = (ctypes.c_void_p * n)()
@@ -187,13 +199,15 @@ class Client:
         return [Tensor(self, d, p) for d, p in zip(descs, out)]
 
     def push(self, tensor, step):
-        """Start to replace the tensor by its sum.  One push at a time."""
+        """Start to replace the tensor by its sum over all ranks.  Do not push
+        it again before the push has ended."""
         with self.lock:
             self._begun(tensor, self.lib.sw_push_pull(
                 self.pointer, tensor.pointer, step, self._handle_at))
 
     def broadcast(self, tensor, root, step):
-        """Start to replace the tensor by the root's; a push like any other."""
+        """Start to replace the tensor by the root's.  The rules of push()
+        hold."""
         with self.lock:
             self._begun(tensor, self.lib.sw_broadcast(
                 self.pointer, tensor.pointer, root, step, self._handle_at))
@@ -204,7 +218,8 @@ class Client:
         tensor.handle = self._handle.value
 
     def is_done(self, tensor):
-        """Has the tensor's push ended?  True also when none is open."""
+        """Return True if no push of the tensor is open.  Raise the error of a
+        push that failed.  Does not block."""
         if not tensor.lock.acquire(blocking=False):
             return False  # another thread waits for it
         try:
@@ -213,7 +228,8 @@ class Client:
             tensor.lock.release()
 
     def wait(self, tensor):
-        """Block until the tensor's push has ended."""
+        """Block until the tensor's push has ended.  Raise the error if it
+        failed.  After wait_timeout_s abort the job and raise SW_ETIMEDOUT."""
         def has_ended():
             with tensor.lock:
                 return self._ended(tensor, self.wait_a_slice)
@@ -223,7 +239,7 @@ class Client:
         return self.lib.sw_wait_for(pointer, handle, SLICE_MS)
 
     def wait_for(self, name, has_ended):
-        """Until has_ended(), which waits SLICE_S, says so."""
+        """Call has_ended(), which waits for SLICE_S, until it returns True."""
         for _ in range(0, self.wait_timeout_s, SLICE_S):
             if has_ended():
                 return
@@ -234,15 +250,16 @@ class Client:
             f"(SUMWIRE_WAIT_TIMEOUT){''.join(text.partition('; last')[1:])}")
 
     def give_up(self, text):
-        """Raise an error, and end the job with it at all ranks: a late rank must
-        not go on with a sum that this one never got."""
+        """Raise an error, and abort the job with it at all ranks, because a
+        late rank must not go on with a sum that this rank never got."""
         self.failure = self.error_type("SW_ETIMEDOUT", text)
         with self.lock:
             self.lib.sw_abort(self.pointer, text.encode()[:TEXT_BYTES])
         raise self.failure
 
     def _ended(self, tensor, ask):
-        """Has it, as that function of the library says?"""
+        """Return True if the tensor's push has ended, as the library's function
+        ask says.  Raise the error of a push that failed."""
         code = 0
         if tensor.handle is not None:
             code = ask(self.pointer, tensor.handle)
@@ -260,9 +277,10 @@ class Client:
         return True
 
     def tune(self, iteration_s):
-        """The last iteration took that long: search for the partition and
-        credit of the whole job with which it is shortest.  One rank calls it
-        after each iteration; every decision is a line on stderr."""
+        """Report the duration of the last iteration, in seconds, to the tuner.
+        The tuner searches for the partition and credit of the whole job that
+        make iterations shortest, and prints each decision on stderr.  One rank
+        calls tune() after each iteration."""
         with self.lock:
             if self._tuner:
                 code = self.lib.sw_autotune_observe(self._tuner, iteration_s)
@@ -273,8 +291,9 @@ class Client:
                 raise self.error(code)
 
     def check(self):
-        """What the job has failed of, as an error.  Who has nothing under way
-        learns it by a question to the agent: for memory, which goes back."""
+        """Raise the job's error if the job has failed.  A process without calls
+        in flight learns of a failure only if it asks the agent, so allocate
+        memory and free it."""
         pointer = ctypes.c_void_p()
         with self.lock:
             code = self.lib.sw_alloc(self.pointer, 1, ctypes.byref(pointer))
@@ -284,7 +303,8 @@ class Client:
                 raise self.error(code)
 
     def leave(self):
-        """Leave the job.  Memory of tensors stays as long as it is in use."""
+        """Leave the job.  The memory of tensors stays valid while it is in
+        use."""
         while self.devices:
             self.devices.pop().close()
         with self.lock:

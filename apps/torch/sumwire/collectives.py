@@ -1,4 +1,4 @@
-# collectives.py - ordered collectives of groups of ranks, and who sees them end
+# collectives.py - ordered collectives of groups of ranks, and their ends
 # SPDX-License-Identifier: BSD-3-Clause
 """Collectives over libsumwire for Python, without any framework.
 
@@ -7,7 +7,7 @@
     call = calls.start(group, "all_reduce", "f32", 1000, address, address)
     calls.wait(call, 60)
 
-Any thread may call; one group's collectives start in one order at all members.
+Any thread may call.  All members start a group's collectives in one order.
 """
 import ctypes
 import math
@@ -18,15 +18,15 @@ import warnings
 from sumwire import library, locks
 from sumwire.client import SLICE_MS, SLICE_S
 
-FULL_PAUSE_S = 100e-6  # before one more try to start, when too many are open
-LIMIT_MAX_S = (1 << 31) - 1  # of a group; of a wait
-MANY = 256  # open ones, after which a start looks which have ended
+FULL_PAUSE_S = 100e-6  # pause before a retry while too many calls are open
+LIMIT_MAX_S = (1 << 31) - 1  # longest timeout of a group
+MANY = 256  # number of open calls above which a start polls all of them
 
-_ends = locks.make()  # guards followers of all calls, for a moment
+_ends = locks.make()  # guards the followers of all calls; held briefly
 
 
 class Group:
-    """Ranks of the job; the lock makes threads take turns."""
+    """Hold a group of ranks of the job.  Its lock serializes threads."""
 
     def __init__(self, name, pointer):
         self.name, self.pointer = name, pointer  # None: closed
@@ -34,11 +34,14 @@ class Group:
 
 
 class Call:
-    """A collective that was started.  on_end(error or None) is called once, by
-    whichever thread sees the end, after which the buffers are the caller's; what
-    it returns, if anything, is called when nobody waits any more.
-    handle: the library's; None or 0: it does not know this one, or not yet.
-    limit_s: the time that until was made of; followers: what follow() added."""
+    """Hold a collective that was started.
+
+    on_end     on_end(error or None) is called once, by the thread that sees the
+               end; the caller then owns the buffers again.  If it returns a
+               function, end() runs that function after waiters are released
+    handle     the library's handle; 0: the library has not begun it
+    limit_s    the limit from which until was computed
+    followers  functions that follow() added"""
     __slots__ = ("box", "group", "what", "until", "on_end", "ended", "device",
                  "limit_s", "followers")
 
@@ -55,7 +58,7 @@ class Call:
         return self.box.value
 
     def end(self, error, run=lambda then: then()):
-        on_end, self.on_end = self.on_end, None  # else it refers to itself
+        on_end, self.on_end = self.on_end, None  # break a reference cycle
         thens = []
         try:
             thens.append(on_end(error))
@@ -68,8 +71,9 @@ class Call:
             run(then)
 
     def follow(self, on_end):
-        """on_end(None), which is as that of a call, is called when it has ended,
-        with an error or without.  Returns the call; None: it had."""
+        """Call on_end(None) when this call ends, with or without an error.  A
+        function that on_end returns is run as in Call.  Return the call; if it
+        had ended before, run everything now and return None."""
         with _ends:
             has_ended = self.ended.is_set()
             if not has_ended:
@@ -83,23 +87,25 @@ class Call:
 
 
 class Calls:
-    """The collectives of a client.  Who waits for one waits in the library; for
-    the others there is a thread, once watch() was called."""
+    """Start and end the collectives of a client.  A waiting thread waits inside
+    the library.  After watch(), a thread of this object sees the ends of calls
+    that no thread waits for."""
 
     def __init__(self, client):
         self.client, self.lib = client, client.lib
         self.lock = locks.make()
         self.groups = set()
-        self.open = {}  # calls by their handles, in the order of starts
-        self.starting = set()  # calls that are not there yet
-        self.threads = []  # the last one watches
+        self.open = {}  # calls by handle, in the order of their starts
+        self.starting = set()  # calls that _started() has not moved to open
+        self.threads = []  # watching threads; only the last one is active
         self.is_over = False
 
     # --- start ---
 
     def group(self, name, ranks, limit_s=0):
-        """Open a group; all members do, with the same name and ranks.  What has
-        not ended in limit_s makes the library abort it; 0: nothing does."""
+        """Open a group.  All members open it with the same name and ranks.  If
+        a collective does not end in limit_s seconds, the library aborts the
+        group; 0: no limit."""
         pointer, n = ctypes.c_void_p(), len(ranks)
         code = self.lib.sw_group_open(
             self.client.pointer, name.encode(), (ctypes.c_uint32 * n)(*ranks),
@@ -116,7 +122,8 @@ class Calls:
         return group
 
     def opened(self, group):
-        """Its pointer; with its lock."""
+        """Return the group's pointer, or raise an error if it is closed.  The
+        caller holds the group's lock."""
         if group.pointer is None:
             raise self.client.error_type(
                 "SW_ECLOSED", f"this process has closed group '{group.name}'")
@@ -130,7 +137,8 @@ class Calls:
             raise self.client.error(code)
 
     def close_group(self, group):
-        """This process is through with it: what is open ends."""
+        """Close a group for this process.  Its open collectives end with an
+        error."""
         self.groups.discard(group)
         with group.lock:
             pointer, group.pointer = group.pointer, None
@@ -139,7 +147,8 @@ class Calls:
         self.look()
 
     def abort_group(self, group, text):
-        """What is open ends at all members, and says so."""
+        """Abort a group: its open collectives end at all members with an error
+        that contains the text."""
         with group.lock:
             if group.pointer and not self.is_over:
                 self._warn(self.lib.sw_group_abort(
@@ -147,9 +156,9 @@ class Calls:
         self.look()
 
     def _warn(self, code):
-        """An end that could not be told, or takes too long, is no error of the
-        caller, who goes on to end the rest.  The end of the attachment is told
-        by what it ended."""
+        """Warn of a failed close or abort instead of raising, so that the
+        caller closes the remaining objects.  If the attachment has ended, stay
+        silent: the calls that it ended report it."""
         if not code:
             return
         error = self.client.error(code)
@@ -159,9 +168,14 @@ class Calls:
     def start(self, group, kind, dtype="u8", count=1, send=None, recv=None, *,
               root=0, op="sum", scale=1.0, limit_s=600, on_end=lambda error: None,
               device=None):
-        """Start a collective of @count elements between addresses; its buffers
-        must stay until on_end.  root: a rank of the job.  device: they are in
-        its memory, and it begins behind what its stream has."""
+        """Start a collective of count elements of dtype, and return its Call.
+        Raise an error if it cannot start.
+
+        send, recv  addresses; the buffers must stay valid until on_end runs
+        root        a rank of the job
+        limit_s     seconds after which the group is aborted
+        device      Device that holds the buffers; the collective begins after
+                    the work in the device's current stream"""
         args = library.CollArgs(
             ctypes.sizeof(library.CollArgs), library.COLLECTIVES[kind],
             library.DTYPES[dtype][0], count, root,
@@ -169,12 +183,12 @@ class Calls:
         until = time.monotonic() + limit_s
         call = Call(None, group, f"{kind} of group '{group.name}'", until,
                     on_end, device, limit_s)
-        try:  # whatever interrupts this thread from here on, the call is known
+        try:  # keep track of the call even if Ctrl-C interrupts this thread
             self.starting.add(call)
             self._start(call, args)
         finally:
             self._started(call)
-        if device or len(self.open) > MANY:  # nobody may wait for the former
+        if device or len(self.open) > MANY:  # a stream may wait, not a thread
             self.look()
         return call
 
@@ -193,8 +207,8 @@ class Calls:
             time.sleep(FULL_PAUSE_S)
 
     def _started(self, call):
-        """It is known by its handle, if the library has begun it, unless its end
-        was reported."""
+        """Move a call to open if the library has begun it and its end was not
+        reported yet."""
         with self.lock:
             if call.handle and call in self.starting:
                 self.open[call.handle] = call
@@ -203,7 +217,7 @@ class Calls:
     # --- end ---
 
     def _take(self, handle, error):
-        """The library has reported this end."""
+        """End the call whose end the library has reported."""
         with self.lock:
             call = self.open.pop(handle, None)
             for early in tuple(self.starting):
@@ -214,7 +228,8 @@ class Calls:
             call.end(error)
 
     def _look_at(self, call):
-        """Has it ended?  Another thread may be about to say so."""
+        """Return True if the call has ended.  EINVAL means that another thread
+        took the end and may not have published it yet."""
         code = self.lib.sw_poll(self.client.pointer, call.handle)
         if code in (library.EAGAIN, library.EINVAL):
             return call.ended.is_set()
@@ -222,12 +237,13 @@ class Calls:
         return True
 
     def look(self):
-        """End those that have ended, or whose time is over."""
+        """End all calls that the library has ended, and abort the groups of
+        calls past their limit."""
         now = time.monotonic()
         with self.lock:
             calls = list(self.open.values())
             calls += [c for c in tuple(self.starting) if c.handle]
-        for call in calls:  # we may be late, not others
+        for call in calls:  # first: this thread may be late, not the call
             self._look_at(call)
         for call in calls:
             if now > call.until and not self._look_at(call):
@@ -235,7 +251,8 @@ class Calls:
                 self._look_at(call)
 
     def _give_up(self, call):
-        """The library leaves its buffers alone then, and it ends."""
+        """Abort the group of a call past its limit.  The call then ends, and
+        the library does not touch its buffers afterwards."""
         call.until = math.inf
         with call.group.lock:
             if call.group.pointer and not self.is_over:
@@ -245,7 +262,7 @@ class Calls:
                     f"{call.limit_s:g} s)".encode()))
 
     def open_of(self, group):
-        """Those of a group that have not ended, as far as is known."""
+        """Return the calls of a group whose end no thread has seen yet."""
         with self.lock:
             return [c for c in self.open.values() if c.group is group]
 
@@ -255,9 +272,9 @@ class Calls:
         return self._look_at(call)
 
     def wait(self, call, limit_s=None):
-        """Has it ended?  Waits until it has, for at most limit_s.  Without a
-        limit it does end: one is given up when its time is over, here or by
-        another thread, and what is given up ends."""
+        """Wait until the call has ended, for at most limit_s seconds.  Return
+        False if it has not ended by then.  Without limit_s the wait ends at the
+        call's own limit: the group is aborted, and its calls end."""
         until = time.monotonic() + limit_s if limit_s else math.inf
         while not self._wait_a_moment(call, min(until, call.until)):
             now = time.monotonic()
@@ -268,7 +285,7 @@ class Calls:
         return True
 
     def _wait_a_moment(self, call, until):
-        """Has it ended?  Waits for at most SLICE_S."""
+        """Wait for at most SLICE_S, and return True if the call has ended."""
         if call.handle in self.open:
             code = self._wait(call)
             if code == library.ETIMEDOUT:
@@ -276,11 +293,11 @@ class Calls:
             if code != library.EINVAL:
                 self._take(call.handle, self.client.error(code) if code else None)
                 return True
-        left = min(until - time.monotonic(), SLICE_S)  # another thread ends it
+        left = min(until - time.monotonic(), SLICE_S)  # another thread took it
         return call.ended.wait(max(0, left))
 
     def _wait(self, call):
-        """What the library says, after SLICE_S at the latest."""
+        """Return the library's code for the call, within SLICE_S."""
         try:
             return self.lib.sw_wait_for(self.client.pointer, call.handle,
                                         SLICE_MS)
@@ -289,8 +306,9 @@ class Calls:
             raise
 
     def _resume(self, call):
-        """Nobody waits for it now.  What the library has reported meanwhile is
-        known to another thread, or lost."""
+        """Take the end of a call after Ctrl-C interrupted its wait.  The
+        library may have reported the end to another thread, or to the
+        interrupted wait, which lost it."""
         code = self.lib.sw_poll(self.client.pointer, call.handle)
         if code == library.EINVAL and call.ended.wait(SLICE_S):
             return
@@ -298,10 +316,10 @@ class Calls:
             self._take(call.handle, self.client.error(code) if code else None)
 
     def hold(self, call):
-        """What the current stream of its device is given from now on waits for
-        it; this thread goes on, where streams can wait."""
+        """Make later work in the device's current stream wait for the call.
+        This thread does not wait if the stream can."""
         code = call.device.hold(call.handle)
-        if code == library.EINVAL:  # another thread has seen it end
+        if code == library.EINVAL:  # another thread took its end
             call.ended.wait()
         elif code:
             raise self.client.error(code)
@@ -309,9 +327,9 @@ class Calls:
     # --- the thread ---
 
     def watch(self):
-        """From now on the ends of all calls are seen, whether anybody waits or
-        not.  Who calls it while an end is told may wait for another one: if that
-        is the thread, a new one takes its place."""
+        """Start a thread that sees the ends of all calls, if none runs.  If the
+        watching thread itself calls watch(), from an on_end that may wait, a
+        new thread replaces it."""
         me = threading.current_thread()
         with self.lock:
             if self.is_over or self.threads and self.threads[-1] is not me:
@@ -331,21 +349,21 @@ class Calls:
                 self._take(handle.value,
                            self.client.error(code) if code else None)
             elif code != library.ETIMEDOUT:
-                return  # there is nothing to wait for any more
+                return  # the attachment has ended
             if time.monotonic() > next_look:
                 self.look()
                 next_look = time.monotonic() + SLICE_S
 
     def disown(self):
-        """In a forked child, where only this thread is left: nothing is its
-        own.  Calls return the library's error."""
+        """Give up all calls in a forked child, which owns none of them and has
+        only this thread.  Later calls return the library's error."""
         self.is_over = True
         for call in (*self.open.values(), *self.starting):
-            call.ended = threading.Event()  # another thread may have set it
+            call.ended = threading.Event()  # its lock may have been held
 
     def close(self):
-        """Leave the job; what is open ends with an error.  May be called while
-        an end is told."""
+        """Leave the job.  Open calls end with an error.  An on_end may call
+        it."""
         with self.lock:
             self.is_over = True
         self.client.leave()

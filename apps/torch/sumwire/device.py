@@ -1,7 +1,7 @@
 # device.py - tensors in a device's memory, through pinned memory
 # SPDX-License-Identifier: BSD-3-Clause
-"""<sumwire/device.h> for Python.  With SUMWIRE_DEVICE=fake the device is this
-machine's memory, which tests use."""
+"""This module wraps <sumwire/device.h>.  With SUMWIRE_DEVICE=fake, host memory
+acts as the device, for tests."""
 import ctypes
 import os
 
@@ -10,14 +10,14 @@ from sumwire.client import SLICE_MS
 
 
 def is_host():
-    """Does the environment want a device that is none?"""
+    """Return True if the environment asks for the fake device."""
     return os.environ.get("SUMWIRE_DEVICE", "").split(":")[0] == "fake"
 
 
 class DeviceTensor:
-    """One declared tensor; address is where it lies in the device's memory,
-    which lives as long as the device is open.  is_open: a call has not ended,
-    as far as anybody has looked."""
+    """Hold one declared tensor.  address is its place in the device's memory,
+    which must stay valid while the device is open.  is_open is true until a
+    thread has seen the call end."""
     __slots__ = ("name", "n", "dtype", "pointer", "address", "is_open")
 
     def __init__(self, desc, pointer):
@@ -27,8 +27,8 @@ class DeviceTensor:
 
 
 class Device:
-    """A device, over a Client.  Goes with it, or by close.  Calls have the names
-    of the client's, and mean the same."""
+    """Open a device for a Client, until close() or until the client leaves.
+    Methods have the names and meanings of the client's."""
 
     def __init__(self, client, number):
         self.client, self.lib, self.number = client, client.lib, number
@@ -42,7 +42,8 @@ class Device:
         client.devices.append(self)
 
     def declare(self, descs):
-        """As Client.declare; the caller sets address."""
+        """Declare tensors as Client.declare does, and return DeviceTensors.
+        The caller must set their addresses."""
         n = len(descs)
         array = library.describe(descs)
         out = (ctypes.c_void_p * n)()
@@ -53,42 +54,45 @@ class Device:
         return [DeviceTensor(d, p) for d, p in zip(descs, out)]
 
     def stream(self):
-        """The stream behind whose work a call begins."""
+        """Return the stream that a call follows; None: the default stream."""
         return None
 
     def collective(self, group, args, handle):
-        """sw_coll with both buffers in its memory; pointers, as of ctypes."""
+        """Call sw_coll_device, with both buffers in the device's memory, and
+        return its code.  Arguments are ctypes pointers."""
         if not self.pointer:
             return library.ECLOSED
         return self.lib.sw_coll_device(self.pointer, group, args,
                                        self.stream(), handle)
 
     def hold(self, handle):
-        """What the stream is given from now on waits for the collective; where
-        streams cannot, this thread does."""
+        """Make later work in the stream wait for the collective; this thread
+        waits if the stream cannot.  Return the library's code."""
         if not self.pointer:
             return library.ECLOSED
         return self.lib.sw_coll_hold(self.pointer, handle, self.stream())
 
     def can_wait(self, stream):
-        """Does that stream wait, where else a thread would?"""
+        """Return True if the stream can wait in place of a thread."""
         code = self.lib.sw_device_can_hold(self.pointer, stream)
         if code not in (0, library.ENOENT):
             raise self.client.error(code)
         return not code
 
     def push(self, tensor, step):
-        """Start to replace the tensor by its sum, when the stream is there."""
+        """Start to replace the tensor by its sum, after the work in the stream.
+        """
         self._begin(self.lib.sw_push_pull_device, tensor, step)
 
     def broadcast(self, tensor, root, step):
-        """Start to replace it by the root's, the same."""
+        """Start to replace the tensor by the root's, after the work in the
+        stream."""
         self._begin(self.lib.sw_broadcast_device, tensor, step, root)
 
     def _begin(self, start, tensor, step, root=0):
         call = library.DeviceCall()
         call.size = ctypes.sizeof(call)
-        setattr(call, "from", tensor.address)  # a word of Python's
+        setattr(call, "from", tensor.address)  # from is a keyword of Python
         call.to = tensor.address
         call.stream, call.step = self.stream(), step & 0xffffffff
         call.root = root
@@ -102,7 +106,7 @@ class Device:
                                                  self.lib.sw_device_poll)
 
     def wait(self, tensor):
-        """Block until the call has ended; the sum is there for any stream."""
+        """Block until the call has ended.  Any stream can then use the sum."""
         self.client.wait_for(tensor.name, lambda: self._ended(
             tensor, self.wait_a_slice))
 
@@ -110,9 +114,9 @@ class Device:
         return self.lib.sw_device_wait_for(pointer, SLICE_MS)
 
     def wait_by_stream(self, tensor):
-        """What the stream is given from now on waits for the sum; where
-        streams cannot, this thread does.  An error that comes later is that of
-        the next wait()."""
+        """Make later work in the stream wait for the sum; this thread waits if
+        the stream cannot.  The next wait() raises an error that occurs
+        later."""
         if not self._ended(tensor, self.hold_tensor, True):
             self.wait(tensor)
 
@@ -120,7 +124,9 @@ class Device:
         return self.lib.sw_device_hold(pointer, self.stream())
 
     def _ended(self, tensor, ask, stays_open=False):
-        """stays_open: what is asked does not say how it ends."""
+        """Return True if the call has ended, as ask says.  stays_open: ask
+        starts a wait of the stream, so the end of the call is still to be
+        seen."""
         code = ask(tensor.pointer)
         if code in (library.EAGAIN, library.ETIMEDOUT):
             return False

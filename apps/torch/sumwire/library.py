@@ -1,9 +1,14 @@
 # library.py - find libsumwire and tell ctypes what its functions look like
 # SPDX-License-Identifier: BSD-3-Clause
-"""The functions of pmd/client/sumwire/sumwire.h and coll.h; nothing else of the package uses ctypes
-signatures.  Found in this order: $SUMWIRE_LIBRARY, which sumwire run sets; what is
-in this package, as a wheel has it; the build/ of the checkout that holds this
-file; the system's linker; what came with the sumwire command of $PATH."""
+"""This module declares the functions of sumwire.h, coll.h, device.h and
+autotune.h in pmd/client/sumwire to ctypes.  It searches for the library in this
+order:
+
+1. $SUMWIRE_LIBRARY, which sumwire run sets;
+2. lib/ in this package, as in a wheel;
+3. build/ of the checkout that holds this file;
+4. the system's linker;
+5. the installation that holds the sumwire command of $PATH."""
 import ctypes
 import functools
 import glob
@@ -34,7 +39,7 @@ ERRORS = {"SW_EINVAL": -1, "SW_ENOMEM": -2, "SW_EAGAIN": -3, "SW_EBUSY": -4,
           "SW_EPERM": -15, "SW_ESTALL": -16, "SW_ENOENT": -17, "SW_ESTEP": -18,
           "SW_ESERVER": -19, "SW_EABORTED": -20, "SW_EDEVICE": -21,
           "SW_EEXPIRED": -22}
-# those that are treated by themselves
+# Codes that this package handles individually.
 EINVAL, ENOMEM, EPERM, ENOENT = -1, -2, -15, -17
 EAGAIN, EBUSY, ETIMEDOUT, ECLOSED, EMISMATCH = -3, -4, -5, -6, -8
 EABORTED, EEXPIRED = -20, -22
@@ -97,7 +102,7 @@ class DeviceCall(ctypes.Structure):
 
 
 def describe(descs, is_async=False):
-    """An array of Desc of (name, elements, dtype, priority)..."""
+    """Return an array of Desc for (name, elements, dtype, priority)..."""
     array = (Desc * len(descs))()
     for at, (name, n_elems, dtype, priority) in zip(array, descs):
         at.size = ctypes.sizeof(at)
@@ -167,7 +172,7 @@ SIGNATURES = {
 
 
 def candidates():
-    """Where the library may lie, best first."""
+    """Return the paths to try for the library, best first."""
     named = os.environ.get("SUMWIRE_LIBRARY")
     if named:
         return [named]
@@ -177,7 +182,8 @@ def candidates():
 
 
 def beside_command():
-    """Where a library lies that was built or installed with the command."""
+    """Return paths of libraries that were built or installed with the command.
+    """
     command = shutil.which("sumwire")
     if command is None:
         return []
@@ -188,7 +194,8 @@ def beside_command():
 
 
 def own_command():
-    """The sumwire command of the package, or of the checkout; else None."""
+    """Return the path of the sumwire command in the package or the checkout, or
+    None."""
     for path in (os.path.join(HERE, "bin", "sumwire"),
                  os.path.join(BUILD, "apps", "sumwire")):
         if os.access(path, os.X_OK):
@@ -197,7 +204,8 @@ def own_command():
 
 
 def command():
-    """The sumwire command, ours or that of PATH."""
+    """Return the path of the sumwire command: the package's own, or the one in
+    PATH.  Raise ImportError if there is none."""
     found = own_command() or shutil.which("sumwire")
     if found is None:
         raise ImportError("the command sumwire was not found in PATH; it "
@@ -206,7 +214,8 @@ def command():
 
 
 def declare(lib, path, signatures):
-    """Tell ctypes what the functions look like."""
+    """Set the result and argument types of the functions.  Raise ImportError if
+    the library lacks one."""
     for name, (result, arguments) in signatures.items():
         try:
             function = getattr(lib, name)
@@ -219,7 +228,8 @@ def declare(lib, path, signatures):
 
 @functools.lru_cache(maxsize=None)
 def load():
-    """The library, once per process."""
+    """Load the library, once per process, and return it.  Raise ImportError if
+    it is not found."""
     tried = []
     for path in candidates():
         try:
@@ -236,7 +246,7 @@ def load():
 
 
 def problem():
-    """Why there is no library, in words; None where there is."""
+    """Return the reason why the library cannot be loaded, or None."""
     try:
         load()
         return None

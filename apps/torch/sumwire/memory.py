@@ -1,18 +1,18 @@
 # memory.py - blocks of memory that the agent reads and writes in place
 # SPDX-License-Identifier: BSD-3-Clause
-"""The library keeps what it has given until the end of the attachment; what
-nobody refers to any more is given again."""
+"""The library keeps its blocks until the attachment ends.  Memory reuses a
+block after its last reference has gone."""
 import ctypes
 import weakref
 
 from sumwire import locks
 
 PAGE = 4096
-SPARE = 2  # a block is given again for no less than its half
+SPARE = 2  # reuse a block only for at least half of its size
 
 
 class Memory:
-    """Thread: any."""
+    """Allocate blocks of shared memory.  Any thread may call it."""
 
     def __init__(self, client):
         self.client = client
@@ -20,8 +20,9 @@ class Memory:
         self.free = []  # (bytes, address)
 
     def block(self, n_bytes):
-        """A ctypes array, of any content, that goes back with its last
-        reference; None: there is no memory."""
+        """Return a ctypes array of at least n_bytes with arbitrary content, or
+        None if there is no memory.  The block can be reused after the last
+        reference to it."""
         n_bytes = -(-n_bytes // PAGE) * PAGE
         found = self._again(n_bytes) or self._new(n_bytes)
         if found is None:

@@ -1,41 +1,44 @@
-# __init__.py - the backend of torch.distributed that is called "sumwire"
+# __init__.py - the backend "sumwire" of torch.distributed
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.distributed.init_process_group("sumwire"); before PyTorch 2.14 after
-import sumwire.torch, from then on without: torch finds register() by its entry
-point."""
+"""Use it with torch.distributed.init_process_group("sumwire").  Before PyTorch
+2.14, import sumwire.torch first.  Since 2.14 torch finds register() by its
+entry point."""
 from datetime import timedelta
 from types import SimpleNamespace
 
 import torch
 from torch import distributed as dist
 
-SINCE = (2, 4)  # earlier ones take no group from Python
+SINCE = (2, 4)  # first PyTorch that takes a group from Python
 NAME = "sumwire"
-TIMEOUT = timedelta(minutes=30)  # torch's
-BACKENDS_SINCE = (2, 14)  # and a Backend, the part of a group
+TIMEOUT = timedelta(minutes=30)  # torch's default
+BACKENDS_SINCE = (2, 14)  # first PyTorch that takes a Backend from Python
 
 
 def version():
-    """(2, 13) of "2.13.0+cpu"."""
+    """Return PyTorch's version, such as (2, 13) for "2.13.0+cpu"."""
     return tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 
 def device_types():
-    """Return the types of devices whose tensors a group takes on this machine.
-    torch takes a group with CUDA to be for CUDA's tensors first."""
+    """Return the device types whose tensors a group takes on this machine.  If
+    they include "cuda", torch prefers CUDA tensors for the group."""
     return ["cpu", "cuda"] if torch.cuda.device_count() else ["cpu"]
 
 
 def create_group(store, rank, size, timeout=TIMEOUT, name="group"):
-    """A group of size processes, of which this is rank, without
-    init_process_group(): for programs with a store of their own, as torchft.
+    """Make a group of processes without init_process_group(), for programs that
+    have their own store, such as torchft.
 
-    store    torch's; all keys of it are this group's (a PrefixStore, for example)
-    timeout  of the group's start and of its collectives; a timedelta
-    name     in messages
+    store    a torch store for this group alone, for example a PrefixStore
+    rank     rank of this process in the group, from 0
+    size     number of processes in the group
+    timeout  limit for the group's start and for each collective; a timedelta
+    name     name of the group in messages
 
-    All members call it.  Returns what dist.new_group() would for this PyTorch; end
-    it with shutdown(), or with abort(), which also ends it at the others."""
+    All members call it.  Returns the type that dist.new_group() returns in this
+    PyTorch.  End the group with shutdown(), or with abort(), which also ends it
+    at the other members.  Raises SumwireError at every member if one fails."""
     if version() < SINCE:
         raise RuntimeError(f"PyTorch {torch.__version__} takes no groups from "
                            f"Python: {SINCE[0]}.{SINCE[1]} or later is needed")
@@ -47,7 +50,7 @@ def create_group(store, rank, size, timeout=TIMEOUT, name="group"):
 
 
 def creator():
-    """The function that makes a group for this PyTorch."""
+    """Return the function that makes a group for this PyTorch."""
     if version() >= BACKENDS_SINCE:
         from sumwire.distributed.backend import create
     else:
@@ -56,7 +59,8 @@ def creator():
 
 
 def register():
-    """Make the name known to torch, where it takes such backends."""
+    """Register the backend with torch, if this PyTorch takes backends from
+    Python."""
     if version() < SINCE or not dist.is_available():
         return
     if NAME not in dist.Backend.backend_list:

@@ -1,10 +1,10 @@
-# addresses.py - an address of this machine that leads to the others
+# addresses.py - choose the address at which other machines reach this one
 # SPDX-License-Identifier: BSD-3-Clause
 """SUMWIRE_ADDRESS names the address itself, SUMWIRE_IFNAME the interface:
 
     eth1,ib        interfaces whose names are or begin with one of these
     =eth1,eth2     interfaces with one of these names
-    ^docker,lo     all other interfaces; so ^=eth1
+    ^docker,lo     all other interfaces; ^=eth1 excludes a whole name
     10.9.0.0/24    the interface with an address of this network
 
 Without either, the route to the store's host decides."""
@@ -18,7 +18,7 @@ from torch import distributed as dist
 from sumwire.distributed import numa
 from sumwire.distributed.errors import SumwireError
 
-ANYWHERE = "192.0.2.1"  # RFC 5737: no host; only the route to it is looked up
+ANYWHERE = "192.0.2.1"  # an RFC 5737 address, only to look up the route
 
 
 def is_loopback(ip):
@@ -26,7 +26,7 @@ def is_loopback(ip):
 
 
 def interfaces():
-    """Return (name, IPv4 address) of this machine's interfaces."""
+    """Return (name, IPv4 address) of each interface that has an address."""
     found = []
     for _, name in socket.if_nameindex():
         with contextlib.suppress(OSError):
@@ -35,8 +35,9 @@ def interfaces():
 
 
 def fit(part, name, ip, is_exact):
-    """Return how well an interface matches one entry of SUMWIRE_IFNAME: 2 by
-    its whole name or its network, 1 by the beginning of its name, 0 not."""
+    """Return how well an interface matches one entry of SUMWIRE_IFNAME: 2 for
+    its whole name or its network, 1 for the beginning of its name, 0 for no
+    match."""
     if "/" in part:
         return 2 * (ipaddress.ip_address(ip) in
                     ipaddress.ip_network(part, strict=False))
@@ -44,9 +45,9 @@ def fit(part, name, ip, is_exact):
 
 
 def of_interface(pattern, host, found=None):
-    """Return the address of the interface that SUMWIRE_IFNAME selects.  If it
-    selects several, the whole name comes before the beginning of a name, the
-    interface towards the host before the others."""
+    """Return the address of the interface that SUMWIRE_IFNAME selects.  If
+    several match, prefer a whole name to a prefix, then the interface towards
+    the host.  Raise SumwireError if none matches."""
     found = interfaces() if found is None else found
     is_excluded, is_exact = pattern.startswith("^"), pattern.lstrip("^")[:1] == "="
     parts = list(filter(None, map(str.strip, pattern.lstrip("^=").split(","))))
@@ -74,7 +75,8 @@ def of_interface(pattern, host, found=None):
 
 
 def checked(ip):
-    """Return SUMWIRE_ADDRESS, which must be an address of this machine."""
+    """Return SUMWIRE_ADDRESS. Raise SumwireError if it is not an IPv4 address
+    of this machine."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
             s.bind((ip, 0))
@@ -86,7 +88,7 @@ def checked(ip):
 
 
 def towards(host):
-    """Return the source address of packets to the host; the loopback's if no
+    """Return the source address of packets to the host, or 127.0.0.1 if no
     route leads there."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         try:
@@ -97,7 +99,7 @@ def towards(host):
 
 
 def meeting_point(store):
-    """Return a host that all ranks reach: the store's, MASTER_ADDR, or
+    """Return a host that all ranks reach: the store's host, or MASTER_ADDR, or
     None."""
     while isinstance(store, dist.PrefixStore):
         store = store.underlying_store
@@ -105,16 +107,16 @@ def meeting_point(store):
 
 
 def only_one():
-    """Return this machine's only address besides the loopback's; if there are
-    several, the default route's."""
+    """Return this machine's only address besides the loopback's.  If it has
+    several, return the address of the default route."""
     found = {ip for _, ip in interfaces() if not is_loopback(ip)}
     return found.pop() if len(found) == 1 else towards(ANYWHERE)
 
 
 def own(host):
     """Return the address that the variables select, or the one that leads to
-    the host (which may be None).  Return None if that is a loopback address, as
-    on the host itself if /etc/hosts maps its name to 127.0.1.1."""
+    the host, which may be None.  Return None for a loopback address: on the
+    host itself /etc/hosts may map its name to 127.0.1.1."""
     if os.environ.get("SUMWIRE_ADDRESS"):
         return checked(os.environ["SUMWIRE_ADDRESS"])
     if os.environ.get("SUMWIRE_IFNAME"):
@@ -124,14 +126,14 @@ def own(host):
 
 
 def among(known, mine):
-    """Return this machine's entry of known; if that is None, the address that
-    leads to another machine's entry."""
+    """Return this machine's entry of known.  If the entry is None, return the
+    address that leads to another machine's entry, or None."""
     found = known[mine] or next((towards(ip) for ip in known if ip), None)
     return None if found is None or is_loopback(found) else found
 
 
 def needed(ip, host):
-    """Return ip, or raise an error if it is None."""
+    """Return ip, or raise SumwireError if it is None."""
     if ip is None:
         raise SumwireError(
             "SW_ECONF", f"no address of machine {socket.gethostname()} leads "

@@ -1,4 +1,4 @@
-# agent_log.py - where an agent that a rank has started writes its log
+# agent_log.py - the log of an agent that a rank has started
 # SPDX-License-Identifier: BSD-3-Clause
 import collections
 import contextlib
@@ -10,12 +10,13 @@ import threading
 from sumwire.client import SumwireError
 
 LEVELS = {"warn": "warn", "info": "info", "trace": "debug"}
-KEPT = 20  # lines
-END_S = 1  # for the last lines of an agent that has ended
+KEPT = 20  # number of last lines to keep
+END_S = 1  # time for the last lines of an agent that has ended
 
 
 def level():
-    """[log] level, by SUMWIRE_DEBUG; a log that is asked for is info."""
+    """Return [log] level as SUMWIRE_DEBUG says.  The default is warn, or info
+    if SUMWIRE_LOG is set."""
     default = "info" if os.environ.get("SUMWIRE_LOG") else "warn"
     text = os.environ.get("SUMWIRE_DEBUG") or default
     if text.lower() not in LEVELS:
@@ -25,9 +26,9 @@ def level():
 
 
 class Log:
-    """fd is for the agent's stderr, until close().  SUMWIRE_LOG names a file, to
-    which the agent appends by itself; with "stderr", or without that variable,
-    a thread copies its lines to the stderr of this process."""
+    """Provide fd, for the agent's stderr, until close().  If SUMWIRE_LOG names
+    a file, the agent appends to the file itself.  If it is "stderr" or not set,
+    a thread copies the agent's lines to the stderr of this process."""
 
     def __init__(self):
         path = os.environ.get("SUMWIRE_LOG") or "stderr"
@@ -50,7 +51,7 @@ class Log:
         self.at = os.fstat(self.fd).st_size
 
     def close(self):
-        """The agent has the descriptor."""
+        """Close this process's descriptor, after the agent has inherited it."""
         os.close(self.fd)
 
     def _copy(self, read):
@@ -67,8 +68,8 @@ class Log:
             self.lines.extend(f)
 
     def last(self):
-        """What an agent that has ended said last, on one line: its errors, else
-        what is worse than info."""
+        """Return the last messages of an agent that has ended, on one line: its
+        errors, or else its warnings."""
         if self.thread:
             self.thread.join(END_S)
         else:

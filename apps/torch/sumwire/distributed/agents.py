@@ -1,10 +1,11 @@
-# agents.py - the agents of a job that nobody else has started
+# agents.py - start the agents of a job that has none
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where SUMWIRE_AGENT names none: the first rank of each machine, and of each
-RANKS_PER_AGENT of its ranks, starts an agent that sums, too, over the kernel's
-sockets.  Addresses go through the group's store.  Each agent ends with its last
-process, whatever that process dies of, and its folder with it.  Signals to all
-processes of a job do not end it: its ranks may have to save what they have."""
+"""If SUMWIRE_AGENT is not set, the ranks start agents themselves.  The first
+rank of each machine, and of each RANKS_PER_AGENT of its ranks, starts one
+agent, which also serves as a server and uses kernel sockets.  Ranks exchange
+addresses through the group's store.  An agent ends when its last process has
+ended in any way, and removes its folder.  Signals to all processes of a job do
+not end an agent, because its ranks may still have to save their state."""
 import contextlib
 import errno
 import glob
@@ -30,26 +31,27 @@ from sumwire.distributed.errors import SumwireError
 
 RANKS_PER_AGENT = 64  # [agent] local_ranks
 LCORES_MAX = 16  # [agent] lcores, [serve] lcores
-# below those that the kernel gives away
+# Below the kernel's ephemeral ports.
 PORTS = (20000, 31999)
 SERVER_PORT = 5700  # [server] udp_port
-PARENT_MAX = 60  # bytes; a socket's path has 107
-# No session of its own where Python can do without: Linux schedules sessions as
-# wholes, and wakes a process of another one later (sched_autogroup_enabled).
+PARENT_MAX = 60  # bytes of the parent folder; a socket's path has at most 107
+# Do not start a new session if Python can avoid it: Linux schedules each
+# session as a whole and wakes processes of other sessions later
+# (sched_autogroup_enabled).
 OWN_GROUP = ({"process_group": 0} if sys.version_info >= (3, 11)
              else {"start_new_session": True})
 PAUSE_S = 0.02
-END_S = 1  # for an agent that has closed its sockets to end
-TRIES = 100  # of a range of ports
-PORT_TRIES = 8  # starts of all agents, if a port is taken meanwhile
+END_S = 1  # time for an agent that has closed its sockets to end
+TRIES = 100  # number of random ports to try
+PORT_TRIES = 8  # number of starts, if another program takes a port meanwhile
 IN_USE = os.strerror(errno.EADDRINUSE)
-RUN_BYTES = 8  # of torchrun's run id in a job's name, which has 31
+RUN_BYTES = 8  # part of torchrun's run id in a job's name of at most 31 bytes
 FOLDER = "sumwire-torch-"
-STALE_S = 600  # age of a folder, much more than an agent takes to start
-# Those that the agent takes or ignores, but not before it has begun.
+STALE_S = 600  # age of a stale folder; an agent starts much faster
+# Signals that a running agent handles or ignores; blocked while it starts.
 SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP,
            signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM}
-# How long a sum may take is for groups to say, not for the agent (stall_limit).
+# stall_limit is long, because groups have their own timeouts.
 AGENT = """\
 [node]
 role = both
@@ -87,7 +89,8 @@ port = udp
 
 
 def boot():
-    """What tells machines apart that have the same name and network namespace."""
+    """Return a text that differs between machines with the same host name and
+    network namespace."""
     for path, words in (("/proc/sys/kernel/random/boot_id", r"(\S+)"),
                         ("/proc/stat", r"btime (\d+)")):
         with contextlib.suppress(OSError), open(path, encoding="ascii") as f:
@@ -98,7 +101,8 @@ def boot():
 
 
 def machine():
-    """What only processes that reach each other's loopback have in common."""
+    """Return a text that is equal only for processes that reach each other's
+    loopback."""
     net = ""
     with contextlib.suppress(OSError):
         net = os.stat("/proc/self/ns/net").st_ino
@@ -106,13 +110,13 @@ def machine():
 
 
 def node_name(agent):
-    """A name that a configuration takes, whatever this machine is called."""
+    """Return a node name that is valid in a configuration file."""
     host = re.sub("[^A-Za-z0-9_.-]", "-", socket.gethostname()[:20])
     return f"{host or 'node'}.{agent}"
 
 
 def places(machines):
-    """By rank: (agent, ranks there)."""
+    """Return (agent number, ranks at this agent) for each rank."""
     places, at = [None] * len(machines), 0
     for each in dict.fromkeys(machines):
         ranks = [r for r, m in enumerate(machines) if m == each]
@@ -125,7 +129,7 @@ def places(machines):
 
 
 def appliances():
-    """SUMWIRE_SERVERS=host[:port],…: (address, port) of each."""
+    """Return (address, port) of each server in SUMWIRE_SERVERS=host[:port],…"""
     found = []
     text = os.environ.get("SUMWIRE_SERVERS", "")
     for each in filter(None, map(str.strip, text.split(","))):
@@ -139,10 +143,13 @@ def appliances():
 
 
 def lcores(homes, servers):
-    """SUMWIRE_LCORES: on how many cores each agent polls, and sums; without it
-    two where several machines have two each that no rank has, but one beside
-    servers, which have as many as their owner chose.  homes: of each rank its
-    machine, and how many cores it may use."""
+    """Return the number of cores on which each agent polls, and on which it
+    sums.
+
+    SUMWIRE_LCORES decides.  Without it, the result is 2 if there are several
+    machines, if each has at least two cores more than ranks, and if
+    SUMWIRE_SERVERS is not set; otherwise 1.  homes: (machine, number of usable
+    cores) of each rank."""
     text = os.environ.get("SUMWIRE_LCORES")
     if text is None:
         machines = [m for m, _ in homes]
@@ -156,7 +163,7 @@ def lcores(homes, servers):
 
 
 def ports(n_lcores):
-    """SUMWIRE_PORTS=first-last: the UDP ports of which agents take some."""
+    """Return (first, last) of the UDP ports for agents, from SUMWIRE_PORTS."""
     text = os.environ.get("SUMWIRE_PORTS")
     if text is None:
         return PORTS
@@ -174,8 +181,8 @@ def ports(n_lcores):
 
 
 def free_port(ip, n, span):
-    """Return the first of @n free ports in a row at @ip, chosen at random.
-    span: (first, last) of those to choose from."""
+    """Return the first of n consecutive free ports at ip, chosen at random from
+    span, which is (first, last).  Raise SumwireError if none is free."""
     first, last = span
     starts = range(first, last - n + 2)
     for port in random.sample(starts, min(TRIES, len(starts))):
@@ -191,7 +198,8 @@ def free_port(ip, n, span):
 
 
 def is_left(folder):
-    """Did an agent leave it that was killed, and all of its ranks with it?"""
+    """Return True if a folder is stale: it is old, and no agent listens
+    there."""
     found = os.lstat(folder)
     if (not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or
             time.time() - found.st_mtime < STALE_S):
@@ -217,9 +225,9 @@ def sweep(parent):
 
 
 def scratch():
-    """A folder's name, in which a socket's path is short enough, and which a
-    configuration can have in it.  The agent makes the folder, so nothing is left
-    of a rank that is killed meanwhile."""
+    """Return a name for an agent's folder.  A socket's path in it is short
+    enough, and a configuration file can contain it.  The agent makes the
+    folder, so a rank that is killed before leaves nothing behind."""
     parent = tempfile.gettempdir()
     if (len(os.fsencode(parent)) >= PARENT_MAX or not parent.isprintable() or
             set(parent) & set(" \"';#\\")):
@@ -230,7 +238,8 @@ def scratch():
 
 @contextlib.contextmanager
 def blocked(signals):
-    """A process that this thread starts in it begins with them blocked."""
+    """Start processes of this thread with blocked signals, inside this context.
+    """
     was = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         yield
@@ -239,7 +248,7 @@ def blocked(signals):
 
 
 class Agent:
-    """The one that this rank starts."""
+    """Start and end the agent of this rank."""
 
     def __init__(self, conf, servers):
         self.folder = scratch()
@@ -255,7 +264,8 @@ class Agent:
             self.log.close()
 
     def _start(self, ini):
-        """In a group of its own: Ctrl-C is for the training."""
+        """Start the agent in a process group of its own, so that Ctrl-C reaches
+        only the training."""
         with open(os.memfd_create("agent.ini"), "wb", buffering=0) as f, \
                 blocked(SIGNALS):
             f.write(ini)
@@ -279,13 +289,13 @@ class Agent:
                          name="sumwire-agent").start()
 
     def _await_end(self):
-        """It is no zombie; one that was killed leaves its folder to us."""
+        """Reap the agent.  If it was killed, remove its folder."""
         if self.process.wait():
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def ready(self, limit_s, may_retry):
-        """Wait until it listens, and return the path of its socket.  Return
-        None if another program took its port and a retry is allowed."""
+        """Wait until the agent listens, and return the path of its socket.
+        Return None if another program took its port and a retry is allowed."""
         try:
             self.wait_ready(time.monotonic() + limit_s)
         except SumwireError as e:
@@ -295,17 +305,18 @@ class Agent:
         return self.socket
 
     def stop(self):
-        """End it, which no rank uses yet, and remove its folder."""
+        """Kill the agent, which no rank uses yet, and remove its folder."""
         self.process.kill()
         self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def reason(self):
-        """Why it has ended, on one line."""
+        """Return the reason why the agent has ended, on one line."""
         return ": ".join(filter(None, [self.how(), self.log.last()]))
 
     def how(self):
-        """Which signal or exit code it ended with."""
+        """Return the signal or exit code with which the agent ended, in
+        words."""
         try:
             code = self.process.wait(END_S)
         except subprocess.TimeoutExpired:
@@ -316,21 +327,24 @@ class Agent:
 
 
 def job_name():
-    """Other than that of any other start, torchrun's restarts among them."""
+    """Return a job name that is unique for each start, also for restarts by
+    torchrun."""
     run = re.sub(r"\W", "", os.environ.get("TORCHELASTIC_RUN_ID", "none"))
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     return f"torch-{run[:RUN_BYTES]}-{attempt}-{secrets.token_hex(5)}"
 
 
 def plan(homes):
-    """What rank 0 chooses for all: the job's name, servers, lcores."""
+    """Choose the job's name, servers, cores and ports, on rank 0 for all
+    ranks."""
     servers = appliances()
     n_lcores = lcores(homes, servers)
     return [job_name(), servers, n_lcores, ports(n_lcores)]
 
 
 class Layout:
-    """Which rank starts which agent.  home: this rank's Home."""
+    """Assign ranks to agents, and agents to the ranks that start them.  home:
+    this rank's Home."""
 
     def __init__(self, home, open_s):
         self.home, self.me, self.open_s = home, home.me, open_s
@@ -344,7 +358,7 @@ class Layout:
 
     def ip(self):
         """Return the address of the agent that this rank starts."""
-        if self.is_local:  # each has its own
+        if self.is_local:  # each agent has a loopback address of its own
             return f"127.77.{self.agent // 250}.{self.agent % 250 + 1}"
         if len(self.leaders) > self.n_machines:
             raise SumwireError("SW_ECONF", f"more than {RANKS_PER_AGENT} "
@@ -373,12 +387,13 @@ class Layout:
 
 
 def start(meeting, home):
-    """Start the agents; return the path of this rank's, the local rank to be
-    there, its address, and a function that says how it has ended.  All ranks of
-    a group call it, and one rank for each agent starts it."""
+    """Start the agents.  All ranks of a group call it, and one rank per agent
+    starts the agent.  Return the path of this rank's agent, this rank's local
+    rank there, the agent's address, and a function that says how it has
+    ended."""
     layout = Layout(home, open_seconds(meeting.limit_s))
     started, left = None, PORT_TRIES
-    while not started:  # the last try raises an error
+    while not started:  # the last try raises its error
         left -= 1
         started = start_all(meeting, layout, left > 0)
     path, ip, how = started
@@ -386,9 +401,9 @@ def start(meeting, home):
 
 
 def start_all(meeting, layout, may_retry):
-    """Start them once; return (path of this rank's agent, its address, how it
-    has ended), or None if another program took a port of any agent: then all
-    are stopped."""
+    """Start all agents once.  Return (path of this rank's agent, its address, a
+    function that says how it has ended).  If another program took a port of any
+    agent, stop all agents and return None."""
     is_leader = meeting.me == layout.here[0]
     mine = []
 

@@ -1,4 +1,4 @@
-# attachment.py - what all groups of this process share: its place in the job
+# attachment.py - this process's attachment to the job, shared by all groups
 # SPDX-License-Identifier: BSD-3-Clause
 import atexit
 import hashlib
@@ -12,16 +12,19 @@ from sumwire.distributed.devices import Places
 from sumwire.distributed.errors import SumwireError
 from sumwire.memory import Memory
 
-NAME_MAX = 60  # bytes of a group's name that travel as they are
+NAME_MAX = 60  # longest group name in bytes; longer names are hashed
 
 _lock = threading.Lock()
 _attachment = None
 
 
 class Attachment:
-    """One client of libsumwire; n_groups is how many are open.  job is its
-    (name, epoch, rank there).  ip is that of an agent of the job's own, else
-    None."""
+    """Hold the client of libsumwire for all groups of this process.
+
+    n_groups  number of open groups
+    job       (name, epoch, rank of this process in the job)
+    ip        address of the agent, if the job's ranks have started it; or None
+    """
 
     def __init__(self, meeting, home):
         path = local_rank = self.ip = None
@@ -54,8 +57,9 @@ class Attachment:
         self.n_groups = 0
 
     def open_group(self, name, ranks, limit_s):
-        """Of sumwire's ranks, in this order.  Groups of one name and different
-        members are different ones."""
+        """Open a group of the job's ranks, in this order.  The library's name
+        contains the members, so groups with one name and different members
+        differ."""
         members = ",".join(map(str, ranks))
         whole = f"{name}:{members}"
         if len(whole.encode()) > NAME_MAX:
@@ -67,7 +71,8 @@ class Attachment:
 
 
 def of_own_agent(path, local_rank, limit_s):
-    """Its ranks are those of the group, which a launcher's need not be."""
+    """Attach to an agent that this group has started, without the launcher's
+    variables: the launcher's ranks may differ from the group's."""
     launcher = os.environ.get("SUMWIRE_LAUNCHER")
     os.environ["SUMWIRE_LAUNCHER"] = "none"
     try:
@@ -85,8 +90,8 @@ def job():
 
 
 def acquire(meeting, home):
-    """Return the attachment of this process, and make it for the first group;
-    release() it when the group is closed."""
+    """Return the attachment of this process.  The first group makes it.  Call
+    release() when the group is closed."""
     global _attachment
     with _lock:
         if home.ranks is None:
@@ -100,7 +105,7 @@ def acquire(meeting, home):
 
 
 def release(attachment):
-    """With its last group this process leaves the job."""
+    """Count the end of a group.  The last group's end leaves the job."""
     global _attachment
     with _lock:
         attachment.n_groups -= 1
@@ -111,7 +116,8 @@ def release(attachment):
 
 
 def disown():
-    """A forked child is no member, and ends nothing of its parent's."""
+    """Forget the attachment in a forked child, which is not a member and must
+    not end anything of its parent."""
     global _attachment, _lock
     attachment, _attachment, _lock = _attachment, None, threading.Lock()
     if attachment:
@@ -123,7 +129,8 @@ os.register_at_fork(after_in_child=disown)
 
 @atexit.register
 def end():
-    """The end of a program that has not called destroy_process_group."""
+    """Leave the job at the end of a program that has not called
+    destroy_process_group."""
     global _attachment
     with _lock:
         attachment, _attachment = _attachment, None

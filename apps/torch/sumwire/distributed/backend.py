@@ -1,4 +1,4 @@
-# backend.py - sumwire's group as PyTorch 2.14 and later take it: a Backend
+# backend.py - sumwire's group as a Backend, for PyTorch 2.14 and later
 # SPDX-License-Identifier: BSD-3-Clause
 from types import SimpleNamespace
 
@@ -14,7 +14,7 @@ ERRORS = {"SW_ETIMEDOUT": ErrorType.TIMEOUT,
 
 class Backend(Methods, Base):
     supports_splitting = True
-    # 2.14.1 asks itself for what is not here, again and again
+    # Without these attributes, 2.14.1 recurses without end.
     supports_coalescing = supports_reconfigure = supports_shrinking = False
     supports_time_estimate = supports_window = False
 
@@ -26,7 +26,7 @@ class Backend(Methods, Base):
         return "sumwire"
 
     def get_error(self):
-        """What the first collective that failed has failed of."""
+        """Return torch's error type of the first collective that failed."""
         if self.error is None:
             return ErrorType.SUCCESS
         return ERRORS.get(getattr(self.error, "name", None),
@@ -43,7 +43,7 @@ class Backend(Methods, Base):
         return Base.Options("sumwire", self.opts.timeout)
 
     def split(self, store, ranks, opts):
-        """A backend of some of the ranks, in that order."""
+        """Return a backend of some of the ranks, in the given order."""
         members = list(self.opts.global_ranks_in_group) or range(self.n)
         return Backend(SimpleNamespace(
             store=store, group_rank=list(ranks).index(self.me),
@@ -53,5 +53,5 @@ class Backend(Methods, Base):
 
 
 def create(opts, _):
-    """What torch calls for each group."""
+    """Make a group.  torch calls it for each group."""
     return Backend(opts)

@@ -1,9 +1,9 @@
 # contacts.py - sends and receives over gloo before two ranks are connected
 # SPDX-License-Identifier: BSD-3-Clause
-"""gloo connects two ranks once both have called it for each other (gloo.py), and
-the first call at each rank waits for that.  Its peer may be in a sum that waits
-for this rank, so a thread makes the first calls for each peer.  isend() and
-irecv() return at once, as they do with gloo alone."""
+"""gloo connects two ranks when both have called it for each other (gloo.py),
+and the first call of each rank waits for the connection.  The peer may be in a
+sum that waits for this rank.  To avoid that deadlock, a thread makes the first
+calls for each peer, so isend() and irecv() return at once."""
 import collections
 import datetime
 import threading
@@ -14,12 +14,12 @@ from sumwire.distributed import gloo
 from sumwire.distributed.errors import SumwireError
 from sumwire.distributed.work import Kept, seconds
 
-LEAST_S = 0.001  # torch takes 0 for the group's timeout
+LEAST_S = 0.001  # shortest timeout; 0 would mean the group's timeout
 
 
 class Contacts:
-    """The peers of a group; ranks are the group's.  connected: peers that need
-    no thread; waiting: calls for the thread of each other peer."""
+    """Hold the peers of a group, by their rank in the group.  connected: peers
+    that need no thread; waiting: queued calls of each other peer's thread."""
 
     def __init__(self, group, n):
         self.group = group
@@ -28,7 +28,7 @@ class Contacts:
         self._lock = locks.make()
 
     def call(self, name, peer, arguments):
-        """Call gloo's method and return a work."""
+        """Call gloo's method, or queue the call, and return a work."""
         with self._lock:
             if peer not in self.connected:
                 return self._queue(peer, name, arguments)
@@ -45,8 +45,8 @@ class Contacts:
         return work
 
     def _make(self, peer, calls):
-        """Make the calls in their order.  The first returns when the ranks are
-        connected, or fails by the group's timeout."""
+        """Make the queued calls in their order.  The first call returns when
+        the ranks are connected, or fails after the group's timeout."""
         while True:
             work, name, arguments = calls[0]
             try:
@@ -62,7 +62,7 @@ class Contacts:
 
 
 class Transfer(Kept):
-    """A work of gloo's that begins later."""
+    """Stand for a work of gloo that begins later."""
 
     def __init__(self, what, peer, tensors):
         super().__init__()

@@ -1,8 +1,8 @@
 # devices.py - collectives of tensors in a GPU's memory
 # SPDX-License-Identifier: BSD-3-Clause
-"""They go from and to that memory by pieces, through pinned memory
-(sumwire/device.py).  With SUMWIRE_DEVICE=fake tensors of the CPU go this way,
-too, for tests.  None of it has been run on a GPU."""
+"""Data moves between the GPU's memory and the network in pieces, through pinned
+memory (sumwire/device.py).  With SUMWIRE_DEVICE=fake, CPU tensors also take
+this way, for tests."""
 import torch
 
 from sumwire import locks
@@ -10,7 +10,8 @@ from sumwire.device import Device, is_host
 
 
 class Place(Device):
-    """A torch.device.  can_hold: its streams wait, instead of threads."""
+    """Open a torch.device.  can_hold: its streams can wait in place of threads.
+    """
 
     def __init__(self, client, place):
         self.place = place
@@ -21,13 +22,14 @@ class Place(Device):
             torch.cuda.Stream(place).cuda_stream)
 
     def stream(self):
-        """The current one, of this thread."""
+        """Return this thread's current stream, or None for the CPU."""
         if not self.is_cuda:
             return None
         return torch.cuda.current_stream(self.place).cuda_stream
 
     def finish(self, what):
-        """Call what(); what it computes is there, for every stream."""
+        """Call what(), and wait until its results are ready for every
+        stream."""
         if not self.is_cuda:
             what()
             return
@@ -38,7 +40,7 @@ class Place(Device):
 
 
 class Places:
-    """Those that an attachment has used, opened with their first tensor."""
+    """Hold the devices of an attachment; each opens with its first tensor."""
 
     def __init__(self, client):
         self.client = client
@@ -46,7 +48,8 @@ class Places:
         self.by_device = {}
 
     def of(self, tensor):
-        """None: it is of this machine's memory."""
+        """Return the Place of a tensor, or None if the tensor is in host
+        memory. """
         device = tensor.device
         if device.type == "cpu" and not is_host():
             return None

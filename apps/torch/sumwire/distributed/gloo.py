@@ -1,9 +1,9 @@
-# gloo.py - gloo's group beside one of sumwire's, for what that does not do
+# gloo.py - gloo's group beside sumwire's, for operations that sumwire lacks
 # SPDX-License-Identifier: BSD-3-Clause
-"""From PyTorch 2.8 on it connects two ranks when both have called it for each
-other (contacts.py): a group that nobody uses costs one request to the store for
-each rank, and no sockets.  Before, each rank connects to each other one when the
-group is made."""
+"""Since PyTorch 2.8, gloo connects two ranks when both have called it for each
+other (contacts.py).  A group that is not used then costs each rank one request
+to the store, and no sockets.  Before 2.8, all ranks connect to each other when
+the group is made."""
 import os
 
 from torch import distributed as dist
@@ -24,7 +24,7 @@ def address(attached, home):
         return attached.ip or LOOPBACK
     try:
         return home.ip()
-    except SumwireError:  # agents started by hand may need none
+    except SumwireError:  # agents started by hand may work without an address
         return None
 
 

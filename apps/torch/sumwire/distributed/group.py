@@ -1,8 +1,9 @@
-# group.py - sumwire's group as PyTorch 2.4 to 2.13 takes it: a ProcessGroup
+# group.py - sumwire's group as a ProcessGroup, for PyTorch 2.4 to 2.13
 # SPDX-License-Identifier: BSD-3-Clause
-"""These versions take a whole group from Python, instead of the backend for one
-type of device.  A group with several backends, as "cpu:gloo,cuda:sumwire", so
-has one of torch's own beside it, which has the others."""
+"""These versions take a whole group from Python instead of a backend for one
+device type.  Therefore a group with several backends, such as
+"cpu:gloo,cuda:sumwire", has one of torch's groups beside it, which holds the
+other backends."""
 import sys
 
 import torch
@@ -15,8 +16,9 @@ CUSTOM = dist.ProcessGroup.BackendType.CUSTOM
 
 
 class ProcessGroup(Methods, dist.ProcessGroup):
-    """Methods that are not there are torch's own, which go to gloo."""
-    supports_splitting = False  # 2.4 asks what _get_backend returns
+    """Be a group for torch.  Methods that are missing here are torch's, which
+    call gloo."""
+    supports_splitting = False  # 2.4 reads it from _get_backend's result
 
     def __init__(self, opts, devices):
         dist.ProcessGroup.__init__(self, opts.group_rank, opts.group_size)
@@ -24,8 +26,8 @@ class ProcessGroup(Methods, dist.ProcessGroup):
         for device in devices:
             self._register_backend(torch.device(device), CUSTOM, self.gloo)
 
-    # torch's own keep the interpreter's lock while they wait for gloo's lock,
-    # which gloo's threads hold while they want the interpreter's
+    # Avoid a deadlock: torch's methods hold the interpreter's lock while they
+    # wait for gloo's, and gloo's threads take the locks in the other order.
     all_to_all_single = alltoall_base = by_gloo("alltoall_base")
     gather = by_gloo("gather")
     scatter = by_gloo("scatter")
@@ -33,9 +35,9 @@ class ProcessGroup(Methods, dist.ProcessGroup):
     recv_anysource = by_gloo("recv_anysource")
 
     def _get_backend(self, device):
-        """For those who ask it in Python, as FSDP2 for its memory.  Before
-        2.7 the end of a group is told to NCCL's backends alone, and who has
-        one is asked here."""
+        """Return this object to Python callers, such as FSDP2, which allocates
+        memory with it.  Before 2.7 torch shuts down only NCCL backends and
+        calls this method to find them, so shut the group down here."""
         if sys._getframe(1).f_code.co_name == "_shutdown_backend":
             self.shutdown()
         return self
@@ -51,10 +53,10 @@ class ProcessGroup(Methods, dist.ProcessGroup):
 
 
 class MixedGroup(ProcessGroup):
-    """Tensors of some types of devices go to other backends.
+    """Pass tensors of some device types on to other backends.
 
-    beside: torch's own group, with those backends
-    others: their names, by type of device"""
+    beside: torch's own group, with the other backends
+    others: the names of the other backends, by device type"""
 
     def __init__(self, opts, beside, others, ours):
         super().__init__(opts, ours)
@@ -70,7 +72,7 @@ class MixedGroup(ProcessGroup):
 
     def shutdown(self):
         super().shutdown()
-        if hasattr(self.beside, "shutdown"):  # not before 2.6: torch does it
+        if hasattr(self.beside, "shutdown"):  # before 2.6 torch does it
             self.beside.shutdown()
 
     def abort(self):
@@ -80,7 +82,8 @@ class MixedGroup(ProcessGroup):
 
 
 def by_device(name):
-    """A method whose arguments say whether it is sumwire's."""
+    """Return a method that calls sumwire or another backend, by the device of
+    its arguments."""
     ours = getattr(ProcessGroup, name)
 
     def method(self, *arguments, **more):
@@ -92,8 +95,8 @@ def by_device(name):
 
 
 def device_of(argument):
-    """Return the type of the device of the first tensor in nested lists, or that
-    a barrier has among its options."""
+    """Return the device type of the first tensor in nested lists, or the device
+    type in a barrier's options."""
     if isinstance(argument, torch.Tensor):
         return argument.device.type
     if isinstance(argument, (list, tuple)):
@@ -118,7 +121,7 @@ def kind_of(name):
 
 
 def make_backend(name, device, opts, options):
-    """Make a backend that torch would make after sumwire's."""
+    """Make one of the backends that torch would make after sumwire's."""
     store = dist.PrefixStore(f"{device}/", opts.store)
     if name == "gloo":
         return dist.ProcessGroupGloo(store, opts.group_rank, opts.group_size,
@@ -136,9 +139,9 @@ def make_backend(name, device, opts, options):
 
 
 def create(opts, options):
-    """What torch calls for each group.  Which backends a group has, torch knows
-    in the function that calls: it has made those before sumwire, and makes
-    none behind a whole group."""
+    """Make a group.  torch calls it for each group.  Only the calling function
+    of torch knows the group's backends, so read its local variables.  torch has
+    made the backends listed before sumwire; make the later ones here."""
     caller = sys._getframe(1).f_locals
     config = caller.get("backend_config")
     named = config.get_device_backend_map() if config else dict.fromkeys(

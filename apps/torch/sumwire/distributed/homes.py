@@ -1,7 +1,7 @@
-# homes.py - where the ranks of a group are, and whether they can be one
+# homes.py - the machines of a group's ranks, and checks that they fit together
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each rank gives its mark() to the first exchange of a meeting; rank 0's
-agree() makes an answer for all of them, which each reads as a Home."""
+"""Each rank gives its mark() to the first exchange of a meeting.  Rank 0's
+agree() makes one answer for all ranks, and each rank reads it as a Home."""
 import os
 
 from sumwire.distributed import addresses, agents, local, numa
@@ -10,8 +10,8 @@ from sumwire.distributed.meeting import digest, opened, safely
 
 
 def mark(meeting, problem, job):
-    """Describe this rank to the others.  problem: why it cannot join, or None;
-    job: its (name, epoch, rank there), or None."""
+    """Return a description of this rank for the others.  problem: why it cannot
+    join, or None; job: its (name, epoch, rank in the job), or None."""
     host = addresses.meeting_point(meeting.lobby)
     return {"problem": problem, "ranks": digest(meeting.members), "job": job,
             "by_hand": bool(os.environ.get("SUMWIRE_AGENT")),
@@ -22,8 +22,8 @@ def mark(meeting, problem, job):
 
 
 def agree(meeting, marks):
-    """Rank 0: return the answer for all ranks; raise an error if they cannot be
-    a group."""
+    """Return the answer for all ranks, on rank 0.  Raise SumwireError if the
+    ranks cannot form a group."""
     problems = [f"{meeting.named([r])}: {m['problem']}"
                 for r, m in enumerate(marks) if m["problem"]]
     if problems:
@@ -52,8 +52,8 @@ def agree(meeting, marks):
 
 
 def check_hands(meeting, marks):
-    """Return whether the ranks start agents of their own; raise an error if
-    they disagree."""
+    """Return True if the ranks start agents themselves.  Raise SumwireError if
+    only some ranks name an agent."""
     by_hand = [r for r, m in enumerate(marks) if m["by_hand"]]
     if by_hand and len(by_hand) < meeting.n:
         others = set(range(meeting.n)) - set(by_hand)
@@ -65,8 +65,9 @@ def check_hands(meeting, marks):
 
 
 def check_jobs(meeting, jobs):
-    """Raise an error unless all ranks belong to one job, or all to none, and no
-    two are the same rank of it.  jobs: (name, epoch, rank there) or None."""
+    """Raise SumwireError unless all ranks belong to one job, or all to none,
+    and each has a different rank in it.  jobs: (name, epoch, rank in the job)
+    or None, by rank."""
     by_job = {}
     for rank, job in enumerate(jobs):
         by_job.setdefault(job and tuple(job[:2]), []).append(rank)
@@ -92,14 +93,16 @@ def check_jobs(meeting, jobs):
 
 
 def job_ranks(meeting, jobs):
-    """Rank 0: check the jobs, and return each rank's rank in the job."""
+    """Check the jobs, on rank 0, and return each rank's rank in the job."""
     check_jobs(meeting, jobs)
     return [rank for _, _, rank in jobs]
 
 
 class Home:
-    """The answer of rank 0's agree().  ranks: each rank's rank in the job, or
-    None if there is no job yet; machines: each rank's machine, a number."""
+    """Hold the answer of rank 0's agree().
+
+    ranks     each rank's rank in the job; None: there is no job yet
+    machines  each rank's machine, as a number"""
 
     def __init__(self, meeting, answer):
         self.me = meeting.me
@@ -112,8 +115,8 @@ class Home:
         return not any(self.machines)
 
     def ip(self):
-        """Return this machine's address for other machines, or raise an
-        error."""
+        """Return this machine's address for other machines.  Raise SumwireError
+        if there is none."""
         known = [opened(ip) for ip in self._ips]
         return addresses.needed(
             addresses.among(known, self.machines[self.me]), self._host)

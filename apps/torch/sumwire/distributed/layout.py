@@ -1,8 +1,8 @@
-# layout.py - tensors as they lie in memory: checks, copies there and back
+# layout.py - memory layout of tensors: checks, and copies there and back
 # SPDX-License-Identifier: BSD-3-Clause
-"""The library reads and writes bytes at an address.  source() and target() give a
-tensor whose bytes are its elements, in order: the caller's own where that is
-so, else a copy."""
+"""The library reads and writes bytes at an address.  source() and target()
+return a tensor whose bytes are its elements, in order.  It is the caller's own
+tensor if possible, otherwise a copy."""
 import bisect
 
 import torch
@@ -12,34 +12,34 @@ NEEDS_DENSE = ("sumwire takes dense and contiguous tensors; this one of shape "
 
 
 def source(t):
-    """Return a tensor with the elements of @t that can be read as it lies."""
+    """Return a plain tensor with the elements of t, for reading."""
     check(t)
     return t if is_plain(t) else resolved(t)
 
 
 def target(t):
-    """Return a tensor with the elements of @t that can be written as it lies.
-    If it is another one, copy() must take the results to @t."""
+    """Return a plain tensor with the elements of t, for writing.  If it is not
+    t itself, copy() must take the results to t."""
     check_result(t)
     return source(t)
 
 
 def targets(tensors):
-    """Return target() of each, and a function that copies the results to
-    @tensors; None: nothing is to be copied."""
+    """Return target() of each tensor, and a function that copies the results to
+    the tensors, or None if no copy is needed."""
     flat = [target(t) for t in tensors]
     copied = [(t, f) for t, f in zip(tensors, flat) if f is not t]
     return flat, (lambda: copy(copied)) if copied else None
 
 
-@torch.inference_mode()  # else no other thread may write its tensors
+@torch.inference_mode()  # lets this thread write inference tensors
 def copy(pairs):
     for to, tensor in pairs:
         to.copy_(tensor)
 
 
 def check(t):
-    """Raise a ValueError for a tensor that no copy of dense memory stands for."""
+    """Raise ValueError for a tensor that cannot be copied to plain memory."""
     if t.layout != torch.strided or t.is_nested or t.is_quantized:
         raise ValueError(NEEDS_DENSE.format(
             "that varies" if t.is_nested else list(t.shape)))
@@ -57,7 +57,7 @@ def check(t):
 
 
 def check_result(t):
-    """Raise a ValueError for a tensor that cannot hold different elements."""
+    """Raise ValueError for a tensor whose elements share memory."""
     if t._is_zerotensor() or has_overlap(t):
         raise ValueError(f"elements of this tensor of shape {list(t.shape)} "
                          f"share memory, so that it cannot hold a result: pass "
@@ -65,8 +65,8 @@ def check_result(t):
 
 
 def is_plain(t):
-    """Are the bytes its elements?  A tensor may be negated or conjugated lazily:
-    its bytes then are other numbers."""
+    """Return True if the tensor's bytes are its elements, in order.  The bytes
+    of a lazily negated or conjugated tensor are other numbers."""
     return (t.is_contiguous() and not t.is_neg() and not t.is_conj() and
             not t._is_zerotensor())
 
@@ -84,7 +84,7 @@ def is_channels_last(t):
 
 
 def has_overlap(t):
-    """Do two elements lie at one place, or may they?"""
+    """Return True if two elements may lie at the same address."""
     if t.layout != torch.strided or t.is_nested or t.is_contiguous():
         return False
     reach = 0
@@ -97,12 +97,14 @@ def has_overlap(t):
 
 
 def span(t):
-    """(first, one past the last) of the addresses of a plain tensor."""
+    """Return the first address of a plain tensor, and the address after its
+    end. """
     return t.data_ptr(), t.data_ptr() + t.numel() * t.element_size()
 
 
 def check_apart(results, what):
-    """Raise a ValueError if two plain results share memory."""
+    """Raise ValueError if two plain results share memory.  Return their sorted
+    spans."""
     spans = sorted(span(t) for t in results if t.numel())
     for (_, end), (start, _) in zip(spans, spans[1:]):
         if start < end:
@@ -112,8 +114,8 @@ def check_apart(results, what):
 
 
 def apart(tensors, results, what, is_own):
-    """Return the plain @tensors.  One that shares memory with a result is
-    copied, unless it is its own part of it (is_own, for each tensor)."""
+    """Return the plain tensors.  Copy each tensor that shares memory with a
+    result, unless is_own says that it is its own part of the result."""
     spans = check_apart(results, what)
 
     def has_shared(t):
@@ -125,7 +127,7 @@ def apart(tensors, results, what, is_own):
 
 
 def check_sparse(t):
-    """Raise a ValueError for a sparse tensor that gloo does not add."""
+    """Raise ValueError for a sparse tensor that gloo cannot add."""
     if t.layout != torch.sparse_coo or t.device.type != "cpu":
         raise ValueError(f"sumwire adds sparse tensors of the layout sparse_coo "
                          f"on the CPU; this one is {t.layout} on {t.device}: "
@@ -133,8 +135,8 @@ def check_sparse(t):
 
 
 def for_gloo(name, arguments):
-    """Return the arguments of gloo's method: it takes tensors as they lie, and
-    writes the first one, except of send."""
+    """Return the arguments for gloo's method.  gloo uses tensors as they lie in
+    memory, and writes its first argument, except in send."""
     results = [] if name == "send" else list(flatten(arguments[0]))
     for t in (t for a in arguments for t in flatten(a)):
         if t.device.type != "cpu":
@@ -160,7 +162,8 @@ def for_gloo(name, arguments):
 
 
 def flatten(argument):
-    """Yield the tensors of an argument: one, a list of them, or of lists."""
+    """Yield the tensors of an argument: a tensor, or nested lists of
+    tensors."""
     if isinstance(argument, torch.Tensor):
         yield argument
     elif isinstance(argument, (list, tuple)):

@@ -1,9 +1,10 @@
-# local.py - sums among the ranks of one machine, by a group of torch's own
+# local.py - sums among the ranks of one machine, by a group of torch
 # SPDX-License-Identifier: BSD-3-Clause
-"""One half of hierarchical sums (BytePS, OSDI'20 section 4.2): the ranks of a
-machine add up their tensors, each gets one part of the sum, adds it over the
-network to those of its place on the other machines, and all gather the parts.
-A network then carries each byte once a machine, not once a rank."""
+"""This module does the local half of hierarchical sums (BytePS, OSDI'20 section
+4.2).  The ranks of a machine reduce-scatter their tensors.  Each rank sums its
+part over the network with the ranks at its place on the other machines.  Then
+the ranks of a machine gather the parts.  The network carries each byte once per
+machine instead of once per rank."""
 import contextlib
 import ctypes
 import datetime
@@ -18,28 +19,28 @@ from torch import distributed as dist
 
 from sumwire.distributed.errors import SumwireError
 
-# What torch calls the element types of enum sw_dtype.
+# Names of torch's dtypes in enum sw_dtype.
 DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
           torch.bfloat16: "bf16", torch.uint8: "u8", torch.int8: "i8",
           torch.int32: "i32", torch.int64: "i64", torch.bool: "bool"}
 BACKENDS = ("gloo", "nccl")
-ALIGN = 16  # elements: where parts begin
-GRACE_S = 10  # of a group, past the limit: the words for what is late are ours
-SOON_S = 1  # in which a job learns of a process that has ended
-LOOK_S = 0.2  # between two looks at what others say
-PAUSE_S = 100e-6  # between two looks at a work
+ALIGN = 16  # alignment of parts, in elements
+GRACE_S = 10  # torch's timeout past the limit, so that sumwire's error is first
+SOON_S = 1  # time in which a job learns that a process has ended
+LOOK_S = 0.2  # period of polling for messages of other ranks
+PAUSE_S = 100e-6  # period of polling a work
 TEXT_BYTES = 1000
-ASK, ANSWER = b"\1", b"\2"  # texts do not begin so
+ASK, ANSWER = b"\1", b"\2"  # first bytes; no text begins with them
 LOOPBACK = "127.0.0.1"
 
 
-_all = weakref.WeakSet()  # that are open
-_kept = set()  # whose sums have failed
+_all = weakref.WeakSet()  # all Local objects
+_kept = set()  # Local objects whose sums have failed
 
 
 def keep_for_ever():
-    """In a forked child a group would wait at its end for threads that only the
-    parent has."""
+    """Never destroy groups in a forked child: their destructors would wait for
+    threads that only the parent has."""
     for each in list(_all):
         for what in each.scatters, each.gathers, each.store:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(what))
@@ -49,8 +50,8 @@ os.register_at_fork(after_in_child=keep_for_ever)
 
 
 def asked_for(wanted):
-    """False, True, or the name of the local backend: the argument; without one,
-    the variable."""
+    """Return False, True, or the name of the local backend: the argument, or
+    for None what SUMWIRE_HIERARCHICAL says."""
     if wanted is None:
         wanted = os.environ.get("SUMWIRE_HIERARCHICAL", "0")
     wanted = {"": False, "0": False, "1": True}.get(wanted, wanted)
@@ -61,7 +62,8 @@ def asked_for(wanted):
 
 
 def choose_backend(wanted, device):
-    """Its name; a ValueError says why it is not to be had."""
+    """Return the name of the local backend for a device.  Raise ValueError if
+    the backend is not available for it."""
     kind = wanted if wanted in BACKENDS else (
         "nccl" if device.type == "cuda" else "gloo")
     if kind == "nccl" and device.type != "cuda":
@@ -74,8 +76,9 @@ def choose_backend(wanted, device):
 
 
 def lay_out(machines, me):
-    """(ranks of this one's machine, ranks of its place on each machine), both in
-    one order.  machines: by rank."""
+    """Return (ranks of this rank's machine, ranks at its place on each
+    machine), in the same order on all ranks.  machines: the machine of each
+    rank.  Raise SumwireError if machines have different numbers of ranks."""
     rows = {}
     for rank, machine in enumerate(machines):
         rows.setdefault(machine, []).append(rank)
@@ -91,22 +94,22 @@ def lay_out(machines, me):
 
 
 class Bell:
-    """Tells the other ranks of a machine that one has failed, and asks whether
-    they wait, too.  By datagrams: who is asked may be dead or frozen, and nobody
-    waits."""
+    """Tell the other ranks of a machine that this rank has failed, and ask
+    which of them wait.  Datagrams never block the sender, even if the receiver
+    is dead or frozen."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind((LOOPBACK, 0))
         self.socket.setblocking(False)
-        # What others know of it: a word that strangers do not, and its port.
+        # Other ranks know this number: a secret, and the port.
         self.number = (secrets.randbits(40) << 16 |
                        self.socket.getsockname()[1])
-        self.rank, self.others = 0, {}  # the numbers of others, by rank
-        self.silent = set()  # ranks that were asked, and have not answered
+        self.rank, self.others = 0, {}  # numbers of the other ranks, by rank
+        self.silent = set()  # ranks that have not answered ask() yet
 
     def meet(self, rank, numbers):
-        """This is rank; numbers: of all on this machine, by rank."""
+        """Set this rank, and the numbers of all ranks on this machine."""
         self.rank = rank
         self.others = {r: n for r, n in numbers.items() if r != rank}
 
@@ -121,13 +124,14 @@ class Bell:
             self._send(rank, text.encode()[:TEXT_BYTES])
 
     def ask(self):
-        """Who waits answers when it hears of it."""
+        """Ask all other ranks whether they wait.  Each waiting rank answers,
+        and its answer removes it from silent."""
         self.silent = set(self.others)
         for rank in self.others:
             self._send(rank, ASK + str(self.rank).encode())
 
     def heard(self):
-        """What another one said of its end, or None."""
+        """Answer questions, and return another rank's error text, or None."""
         with contextlib.suppress(BlockingIOError):
             while True:
                 said = self.socket.recv(8 + TEXT_BYTES)
@@ -144,7 +148,7 @@ class Bell:
 
 
 def make_group(kind, store, me, n, limit_s):
-    """torch's, of these ranks, without a world around it."""
+    """Make a group of torch without init_process_group()."""
     limit = datetime.timedelta(seconds=limit_s + GRACE_S)
     if kind == "nccl":
         return dist.ProcessGroupNCCL(store, me, n, limit)
@@ -155,52 +159,55 @@ def make_group(kind, store, me, n, limit_s):
 
 
 class Local:
-    """The n ranks of this machine, of which this is me.  Scatters are in the
-    same order at all of them, and gathers; none waits, but wait()."""
+    """Connect the n ranks of this machine; this one is at place me.  All of
+    them call scatter() in one order, and gather() in one order.  Only wait()
+    and check() wait."""
 
     def __init__(self, kind, store, me, n, limit_s, bell):
         self.kind, self.store, self.me, self.n = kind, store, me, n
         self.limit_s, self.bell = limit_s, bell
-        # Of a group NCCL does one after the other, and a gather may wait for
-        # other machines.
+        # NCCL serializes a group's operations, and a gather may wait for other
+        # machines, so scatters have a group of their own.
         self.scatters, self.gathers = (
             make_group(kind, dist.PrefixStore(what, store), me, n, limit_s)
             for what in ("scatters/", "gathers/"))
         _all.add(self)
 
     def keep(self):
-        """Until the process ends.  What torch's group has under way when a sum
-        fails may end at its time limit alone, and its destructor waits for that,
-        in whichever thread collects garbage."""
+        """Keep the groups until the process ends.  After a failed sum,
+        operations in torch's group may end only at their timeout, and its
+        destructor would wait for them in the thread that collects garbage."""
         _kept.add(self)
 
     def padded(self, n_elems):
-        """Elements of a tensor whose parts are equal and begin well."""
+        """Return n_elems, rounded up so that parts are equal and aligned."""
         step = self.n * ALIGN
         return -(-n_elems // step) * step
 
     def part(self, flat):
-        """This rank's."""
+        """Return this rank's part of flat."""
         count = flat.numel() // self.n
         return flat[self.me * count:(self.me + 1) * count]
 
     def scatter(self, flat):
-        """This rank's part becomes the sum of all; what becomes of the others
-        is not said.  Returns torch's work."""
+        """Replace this rank's part by the sum over the machine's ranks, and
+        return torch's work.  The content of the other parts is undefined."""
         if self.kind == "nccl":
             return self.scatters._reduce_scatter_base(self.part(flat), flat)
-        # gloo has no other: one of its own is n of these, or is not there.
+        # gloo's reduce-scatter is n allreduces, or is missing.
         return self.scatters.allreduce([flat])
 
     def gather(self, flat):
-        """The parts of all ranks, at all of them."""
+        """Gather the parts of all ranks at all of them, and return torch's
+        work. """
         if self.kind == "nccl":
             return self.gathers._allgather_base(flat, self.part(flat))
         return self.gathers.allgather([list(flat.chunk(self.n))],
                                       [self.part(flat)])
 
     def wait(self, work, look):
-        """Until it has ended; look(), which may raise, is called meanwhile."""
+        """Wait until the work has ended, for at most limit_s.  Meanwhile call
+        look(), which may raise."""
         start = time.monotonic()
         due = start + LOOK_S
         while not work.is_completed():
@@ -214,16 +221,17 @@ class Local:
         self.check(work, look)
 
     def late(self):
-        """Those who do not wait, too, are waited for."""
-        who = self.silent(lambda: None)  # that the job ends comes of this
+        """Return the error for a wait past its limit.  It names the ranks that
+        do not wait themselves: they are the missing ones."""
+        who = self.silent(lambda: None)  # a failed job would be a consequence
         return SumwireError(
             "SW_ETIMEDOUT", f"missing for {self.limit_s:g} s: {who}" if who else
             f"{self.kind} among the ranks of this machine has not ended in "
             f"{self.limit_s:g} s, though all of them wait for it")
 
     def silent(self, look):
-        """Ranks of this machine that do not wait for this sum, in words; "" if
-        all do."""
+        """Return the ranks of this machine that do not wait for this sum, in
+        words; "" if all of them wait."""
         self.bell.ask()
         self.explain(look)
         who = sorted(self.bell.silent)
@@ -231,7 +239,8 @@ class Local:
                 f"{', '.join(map(str, who))} of this machine" if who else "")
 
     def check(self, work, look):
-        """It has ended: well?  A stream waits for what a device does."""
+        """Raise an error if the work has failed.  For a device, the current
+        stream waits for the work."""
         try:
             work.wait()
         except RuntimeError as e:
@@ -242,7 +251,8 @@ class Local:
                                else text) from None
 
     def explain(self, look):
-        """Of who has gone the job soon knows more than a broken connection."""
+        """Give the job SOON_S to report a dead rank, because its error says
+        more than a broken connection."""
         until = time.monotonic() + SOON_S
         while time.monotonic() < until:
             self.hear(look)
@@ -256,14 +266,15 @@ class Local:
 
 
 def store_of(port, is_leader, limit_s):
-    """One for the ranks of a machine; port 0: any, that the leader takes."""
+    """Return a store for the ranks of a machine.  port 0: the leader takes any
+    free port."""
     return dist.TCPStore(LOOPBACK, port, None, is_leader,
                          datetime.timedelta(seconds=limit_s),
                          wait_for_workers=False)
 
 
 class Mark:
-    """What a stream had been given when this was made."""
+    """Mark the work that a stream had been given so far."""
 
     def __init__(self, stream):
         self.device, self.event = stream.device, stream.record_event()
@@ -272,7 +283,7 @@ class Mark:
         return self.event.query()
 
     def join(self):
-        """What the current stream is given from now on comes behind it."""
+        """Make later work in the current stream follow the mark."""
         refuse_graphs()
         torch.cuda.current_stream(self.device).wait_event(self.event)
 
@@ -284,35 +295,36 @@ def refuse_graphs():
 
 
 class Stream:
-    """That on which a device does what is hierarchical; of the CPU none."""
+    """Hold a device's stream for hierarchical sums.  The CPU has no stream."""
 
     def __init__(self, place):
         self.stream = (torch.cuda.Stream(place) if place.type == "cuda"
                        else None)
 
     def mark(self):
-        """Here the current stream has filled something in."""
+        """Mark the current stream, after it has filled a tensor in."""
         if self.stream is None:
             return None
         refuse_graphs()
         return Mark(torch.cuda.current_stream(self.stream.device))
 
     def done(self):
-        """Here this stream is."""
+        """Mark this stream."""
         return self.stream and Mark(self.stream)
 
     def wait(self):
-        """Until what it was given is done."""
+        """Wait until the stream has done all its work."""
         if self.stream is not None:
             self.stream.synchronize()
 
     def uses(self, tensor):
-        """Nothing else gets its memory before what this stream has is done."""
+        """Keep the tensor's memory from reuse until this stream has done its
+        work."""
         if self.stream is not None:
             tensor.record_stream(self.stream)
 
     def after(self, mark):
-        """A context: what is done in it comes behind the mark."""
+        """Return a context whose work runs on this stream, after the mark."""
         if self.stream is None:
             return contextlib.nullcontext()
         if mark is not None:

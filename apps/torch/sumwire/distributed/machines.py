@@ -1,9 +1,9 @@
-# machines.py - all_reduce of a group's large tensors, each machine first
+# machines.py - hierarchical all_reduce of a group's large tensors
 # SPDX-License-Identifier: BSD-3-Clause
-"""With SUMWIRE_HIERARCHICAL, in pieces, and in the order of the group's calls,
-which is that of what the ranks of a machine do among themselves, too.  Where a
-device's streams can wait the caller gives all of it to them (sums.StreamSums);
-else a thread does one tensor after the other."""
+"""SUMWIRE_HIERARCHICAL turns it on.  Tensors are summed in pieces, in the order
+of the group's calls, so the ranks of a machine use the same order.  If a
+device's streams can wait, the caller gives all work to streams
+(sums.StreamSums).  Otherwise a thread sums one tensor after the other."""
 import contextlib
 import math
 import os
@@ -19,34 +19,36 @@ from sumwire.distributed import local, sums
 from sumwire.distributed.errors import SumwireError
 from sumwire.distributed.meeting import opened
 
-LARGE_BYTES = 1 << 20  # a smaller one is a round trip whatever way it goes
-PIECE_BYTES = 8 << 20  # which are on different parts of the way at a time
+LARGE_BYTES = 1 << 20  # smaller tensors cost a round trip on either way
+PIECE_BYTES = 8 << 20  # pieces overlap: each can be in another step
 DTYPES = {torch.float32, torch.float64, torch.float16, torch.bfloat16,
           torch.int32, torch.int64, torch.int8, torch.uint8}
 
 
 class Machines:
-    """group: Methods; machine, cross: as of Sums."""
+    """Sum large tensors of a group.  group: its Methods; machine, cross: local
+    and cross of Sums."""
 
     def __init__(self, group, machine, cross):
         self.group, self.calls = group, group.calls
         self.rank = group.attachment.rank
         self.local, self.cross = machine, cross
-        self.sums = {}  # by device
+        self.sums = {}  # Sums by device
         self.error, self.is_over, self.pid = None, False, os.getpid()
-        self.lock = locks.make()  # threads that call take turns
+        self.lock = locks.make()  # serializes callers
         self.queue, self.thread = queue.SimpleQueue(), None
-        self.last = None  # Call that the thread ends last
+        self.last = None  # the latest Call in the queue
 
     def takes(self, tensor, op):
-        """The same at all ranks, as their tensors are."""
+        """Return True if this object sums the tensor.  The result is the same
+        at all ranks, because their tensors are alike."""
         return (op in ("sum", "avg", "premul_sum") and
                 tensor.dtype in DTYPES and
                 tensor.numel() * tensor.element_size() >= LARGE_BYTES and
                 (tensor.is_cuda or self.local.kind == "gloo"))
 
     def start(self, work, tensor, how):
-        """Replace it by the sum, as a part of the work."""
+        """Start to replace the tensor by its sum, as a part of the work."""
         if self.is_over or os.getpid() != self.pid:
             work.fail(self._closed())
             return
@@ -75,8 +77,9 @@ class Machines:
         self.calls.client.check()
 
     def _begin(self, way, flat, mark, begin):
-        """begin(piece, mark) for each of its pieces.  Returns its last elements,
-        and what their sums come to."""
+        """Call begin(piece, mark) for each piece of flat.  The last elements,
+        which do not fill a part, travel in a padded tensor.  Return them, and
+        their place in that tensor."""
         whole = flat.numel() // self.local.padded(1) * self.local.padded(1)
         size = self.local.padded(PIECE_BYTES // flat.element_size())
         for piece in flat[:whole].split(size):
@@ -93,7 +96,7 @@ class Machines:
     # --- by streams ---
 
     def _give(self, work, way, flat, mark, scale):
-        """All of it to the streams: nobody waits."""
+        """Give all work to the streams, without waiting."""
         def begin(piece, mark):
             work.begin(piece, lambda on_end: way.begin(
                 piece, mark, scale, self._telling(way, on_end)).call)
@@ -108,13 +111,13 @@ class Machines:
             work.fail(self._fail(way, e))
 
     def _hear(self):
-        """What has failed meanwhile, here or elsewhere?"""
+        """Raise an error that has occurred here or at another rank."""
         if self.error:
             raise self.error
         self.local.hear(lambda: None)
 
     def _telling(self, way, on_end):
-        """Tells others of an error, too."""
+        """Return an on_end that also tells other ranks of an error."""
         return lambda error: on_end(error and self._fail(way, error))
 
     # --- by a thread ---
@@ -154,8 +157,8 @@ class Machines:
     # --- ends ---
 
     def _fail(self, way, error):
-        """The group ends at all of its ranks.  What ends by that has the same
-        error."""
+        """Abort the group at all its ranks, and return the error for everything
+        that ends with it."""
         if not self.error:
             self.error = error
             self.local.keep()
@@ -165,14 +168,14 @@ class Machines:
         return self.error
 
     def abort(self, text):
-        """What is open ends at all members."""
+        """Abort open sums at all members."""
         self.local.bell.ring(f"rank {self.rank} aborted the group: {text}")
         if self.cross:
             self.calls.abort_group(self.cross, text)
 
     def close(self):
-        """What is open ends with an error.  May be called while an end is
-        told."""
+        """Close this object; open sums end with an error.  An on_end may call
+        it. """
         self.is_over = True
         if self.cross:
             self.calls.close_group(self.cross)
@@ -186,12 +189,13 @@ class Machines:
 
 
 def in_thread(then):
-    """It may wait for what is behind in the queue."""
+    """Run a function in a thread of its own, because it may wait for later
+    calls in the queue."""
     threading.Thread(target=then, daemon=True, name="sumwire-then").start()
 
 
 def choose(wanted):
-    """The local backend of a group whose tensors nobody has seen."""
+    """Return the local backend of a group before its first tensor is known."""
     if wanted is True:
         wanted = "nccl" if (torch.cuda.is_available() and
                             dist.is_nccl_available()) else "gloo"
@@ -201,9 +205,9 @@ def choose(wanted):
 
 def find(group, meeting, home):
     """Return a function that makes a Machines, if rank 0's variable asks for
-    it.  Return None where a machine has one rank, or where the group is a part
-    of the job and machines have different numbers of its ranks.  All ranks of
-    the group call it, and the function."""
+    it.  Return None if each machine has one rank, or if the group is a part of
+    the job and its machines have different numbers of ranks.  All ranks of the
+    group call find(), and then the function."""
     wanted = opened(home.hierarchical)
     if not wanted:
         return None

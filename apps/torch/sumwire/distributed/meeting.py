@@ -1,14 +1,14 @@
-# meeting.py - the ranks of a group agree, by torch's store, before it exists
+# meeting.py - agreement of a group's ranks, by torch's store, before it exists
 # SPDX-License-Identifier: BSD-3-Clause
-"""A meeting is a row of exchanges.  In each, every rank gives a value, rank 0
-reads all of them and writes one answer for all: a rank makes three requests to
-the store, whatever the number of ranks.  The answer is a result or an error, so
-all ranks go on or all fail, with the same sentence.
+"""A meeting is a sequence of exchanges.  In each exchange, every rank gives a
+value; rank 0 reads all values and writes one answer for all.  A rank makes
+three requests to the store, independent of the number of ranks.  The answer is
+a result or an error, so either all ranks go on, or all fail with the same
+sentence.
 
-torchrun's store may hold the keys of an attempt that failed.  A meeting
-therefore begins in a lobby: each rank leaves a random id there, and rank 0
-invites the ids, by a key of each, to a random place that no attempt before has
-used."""
+torchrun's store may hold the keys of a failed attempt.  Therefore a meeting
+begins in a lobby: each rank leaves a random id there, and rank 0 invites each
+id, by a key of its own, to a random place that no earlier attempt has used."""
 import atexit
 import contextlib
 import hashlib
@@ -25,10 +25,10 @@ from sumwire.distributed.errors import SumwireError
 
 PAUSE_MIN_S, PAUSE_MAX_S = 0.003, 0.25
 LOOK_S = 0.5  # period of look() while a rank waits
-GRACE_S = 2  # past the limit, for rank 0's answer or a slow store
-TEXT_MAX = 60  # characters of a list of ranks that travel as they are
+GRACE_S = 2  # time past the limit for rank 0's answer, or for a slow store
+TEXT_MAX = 60  # longest list of ranks, in characters, that is sent in full
 
-_messengers = set()  # those whose thread runs
+_messengers = set()  # Messengers whose threads run
 
 
 def pause(waited_s):
@@ -39,8 +39,8 @@ def pause(waited_s):
 
 @atexit.register
 def end():
-    """Wait for threads that the store answers soon: one that returns while the
-    interpreter ends would abort the process."""
+    """Wait for threads that the store answers soon.  A thread that returned
+    from a call while the interpreter ends would abort the process."""
     until = time.monotonic() + GRACE_S
     for each in list(_messengers):
         each.close()
@@ -49,7 +49,7 @@ def end():
 
 
 def named(ranks):
-    """"rank 3", "ranks 0-3, 7"."""
+    """Return the ranks in words, such as "rank 3" or "ranks 0-3, 7"."""
     ranks = sorted(ranks)
     runs = []
     for rank in ranks:
@@ -89,8 +89,8 @@ def opened(said):
 
 
 class Messenger:
-    """A thread that asks a store.  torch's calls have no limit if the store is
-    frozen or cut off, so the caller does not make them itself."""
+    """Run a thread that asks a store.  torch's calls have no time limit if the
+    store is frozen or unreachable, so the caller does not make them itself."""
 
     def __init__(self):
         self.asked, self.is_over = queue.SimpleQueue(), False
@@ -108,7 +108,8 @@ class Messenger:
         _messengers.discard(self)
 
     def ask(self, call, limit_s):
-        """Run call() in the thread and return its value."""
+        """Run call() in the thread, and return its value or raise its error.
+        Raise RuntimeError if there is no answer in limit_s."""
         answered = queue.SimpleQueue()
         self.asked.put((call, answered))
         try:
@@ -126,8 +127,9 @@ class Messenger:
 
 
 class Meeting:
-    """A context.  store is the group's, with keys that no earlier attempt has
-    used.  Ranks are those of the group; members are what torch calls them."""
+    """Let the ranks of a group meet, inside this context.  store is the group's
+    store, with a prefix that no earlier attempt has used.  Ranks are ranks of
+    the group; members has their global ranks in torch."""
 
     def __init__(self, opts):
         self.me, self.n = opts.group_rank, opts.group_size
@@ -136,8 +138,8 @@ class Meeting:
         self.limit_s = opts.timeout.total_seconds()
         self.lobby = dist.PrefixStore("sumwire/", opts.store)
         self.id, self.store, self.step = secrets.token_hex(8), None, 0
-        self.invited, self.again = set(), None  # ids; to invite new ones
-        self.look = lambda: None  # called every LOOK_S of a wait
+        self.invited, self.again = set(), None  # ids; invites new ids
+        self.look = lambda: None  # called every LOOK_S during a wait
         self.messenger = Messenger()
 
     def __enter__(self):
@@ -176,7 +178,7 @@ class Meeting:
             return self.messenger.ask(call, self.limit_s + 2 * GRACE_S)
         except client.SumwireError:
             raise
-        except RuntimeError as e:  # torch's errors of stores are such
+        except RuntimeError as e:  # torch's stores raise it
             text = str(e).partition("\n")[0]
             raise SumwireError(
                 "SW_EIO", f"{self.named([self.me])} cannot reach the other "
@@ -185,7 +187,7 @@ class Meeting:
     # --- in the messenger's thread ---
 
     def _host(self):
-        """Rank 0: invite all to one place."""
+        """Invite all ranks to one place, on rank 0."""
         place = secrets.token_hex(8)
         keys = [f"rank/{r}" for r in range(self.n)]
         self.lobby.set("rank/0", self.id)
@@ -195,8 +197,8 @@ class Meeting:
         return place
 
     def _invite(self, place):
-        """Invite the ids that are new.  An id that an earlier attempt has left
-        is replaced when today's rank arrives."""
+        """Invite all new ids.  If an earlier attempt has left an id, the rank
+        replaces the id when it arrives."""
         ids = self._get_all(self.lobby, [f"rank/{r}" for r in range(self.n)])
         self._check_id(ids[0])
         self._answer_to(ids[1:], place)
@@ -208,15 +210,16 @@ class Meeting:
                       [json.dumps(answer)] * len(new))
 
     def _come(self):
-        """Any other rank: wait for the invitation and return the place."""
+        """Wait for the invitation, on ranks other than 0, and return the
+        place."""
         self.lobby.set(f"rank/{self.me}", self.id)
         self._await(self.lobby, [f"to/{self.id}"], self.limit_s + GRACE_S,
                     lambda: self._check_id(self.lobby.get(f"rank/{self.me}")))
         return self._hear()
 
     def _hear(self):
-        """Return what another rank has written to this one, or raise its
-        error."""
+        """Return the place that rank 0 has sent to this rank, or None.  Raise
+        an error that was sent instead."""
         key = f"to/{self.id}"
         if not self.lobby.check([key]):
             return None
@@ -246,7 +249,7 @@ class Meeting:
         return json.loads(self.store.get(key))
 
     def _values(self, step):
-        """Rank 0: wait for the values of all ranks."""
+        """Wait for the values of all ranks, on rank 0, and return them."""
         keys = [f"{step}/{r}" for r in range(self.n)]
 
         def look():
@@ -260,13 +263,13 @@ class Meeting:
         return [opened(each) for each in said]
 
     def _decide(self, key, answer):
-        """Write an answer, and return the one that counts: the first."""
+        """Write an answer unless there is one, and return the first answer."""
         found = self.store.compare_set(key, "", as_json(answer))
         return json.loads(found)
 
     def _await(self, store, keys, limit_s, look):
         """Wait until all keys exist, and call look() meanwhile.  Past the limit
-        the error names the missing ranks, at every rank that is there."""
+        raise an error that names the missing ranks."""
         began = time.monotonic()
         due = began + LOOK_S
         while not store.check(keys):
@@ -282,8 +285,8 @@ class Meeting:
             pause(now - began)
 
     def _late(self):
-        """Return the error for a wait past its limit.  In the lobby also send
-        it to the ranks that wait there."""
+        """Return the error for a wait past its limit.  In the lobby, also send
+        the error to the ranks that wait there."""
         store, prefix = ((self.lobby, "rank/") if self.store is None else
                          (self.store, f"{self.step - 1}/"))
         missing = absent(store, prefix, list(range(self.n)))
@@ -298,7 +301,7 @@ class Meeting:
                 f"rank/{r}" for r in range(self.n)
                 if r not in missing and r != self.me])
             self._answer_to(ids, {"error": ("SW_ETIMEDOUT", text)})
-            with contextlib.suppress(RuntimeError):  # not all stores can
+            with contextlib.suppress(RuntimeError):  # some stores cannot delete
                 self.lobby.delete_key(f"rank/{self.me}")
         return SumwireError("SW_ETIMEDOUT", text)
 
@@ -330,7 +333,7 @@ def as_text(found):
 
 
 def absent(store, prefix, ranks):
-    """Return the ranks without a key, by log n checks for each of them."""
+    """Return the ranks without a key, with about log n checks for each."""
     if store.check([f"{prefix}{r}" for r in ranks]):
         return []
     if len(ranks) == 1:

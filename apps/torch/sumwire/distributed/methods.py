@@ -1,8 +1,9 @@
 # methods.py - the collectives of torch.distributed over those of libsumwire
 # SPDX-License-Identifier: BSD-3-Clause
-"""Methods is one half of a group; the other is the class of torch that the
-version at hand has for backends (group.py).  What the library does not do, or
-not with these types and operations, gloo does."""
+"""A group's class derives from Methods and from torch's class for backends,
+which depends on PyTorch's version (backend.py, group.py).  gloo carries out
+operations that the library lacks: gather, scatter, alltoall, send, recv, and
+sums of sparse tensors."""
 import ctypes
 import functools
 import os
@@ -28,15 +29,15 @@ OPERATIONS = {
     dist.ReduceOp.PREMUL_SUM: "premul_sum"}
 
 
-GRACE_S = 10  # past the group's timeout, for the library to end what is open
+GRACE_S = 10  # time past the group's timeout for the library to end collectives
 
-# By id, until they are shut down: torch keeps no reference to the Python half.
+# Open groups by id: torch keeps no reference to the Python half of a group.
 _groups = {}
 
 
 def keep_for_ever():
-    """In a forked child gloo and the store would wait at their end for threads
-    that only the parent has."""
+    """Never destroy gloo's groups and stores in a forked child: their
+    destructors would wait for threads that only the parent has."""
     for group in _groups.values():
         for what in group, group.gloo, group.opts.store:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(what))
@@ -46,8 +47,8 @@ os.register_at_fork(after_in_child=keep_for_ever)
 
 
 def not_compiled(method):
-    """torch.compile takes it as it is: by torch.compiler.disable(), once the
-    compiler is there, whose import takes long."""
+    """Exclude a method from torch.compile, by torch.compiler.disable().  Do so
+    only after the compiler has been imported, because its import is slow."""
     @functools.wraps(method)
     def on_memory(*arguments, **more):
         return method(*map(in_memory, arguments),
@@ -64,8 +65,9 @@ def not_compiled(method):
 
 
 def in_memory(argument):
-    """Tensors that lie there, in lists, too: the result of a functional
-    collective has one that it waits for.  Its address is none itself."""
+    """Return an argument, or a list of arguments, with tensors that lie in
+    memory.  The result of a functional collective only wraps such a tensor:
+    wait for it, because the wrapper itself has no address."""
     if isinstance(argument, (list, tuple)):
         return [in_memory(each) for each in argument]
     if not hasattr(argument, "__tensor_flatten__"):
@@ -78,7 +80,8 @@ def in_memory(argument):
 
 
 class Methods:
-    """A group's members: ranks are sumwire's, in the group's order."""
+    """Carry out the collectives of a group.  self.ranks has the job's rank of
+    each member, in the group's order."""
 
     def begin(self, opts):
         self.opts = opts
@@ -94,7 +97,7 @@ class Methods:
         _groups[id(self)] = self
 
     def _meet(self):
-        """Make the group, at all of its ranks or at none."""
+        """Make the group at all of its ranks, or fail at all of them."""
         with Meeting(self.opts) as meeting:
             home = homes.Home(meeting, meeting.exchange(
                 lambda: homes.mark(meeting, library.problem(),
@@ -126,7 +129,7 @@ class Methods:
         self.monitored = Monitored(store, self.me, self.n)
 
     def shutdown(self):
-        """This process is through with the group."""
+        """Close the group for this process."""
         _groups.pop(id(self), None)
         if self.attachment:
             attached, self.attachment = self.attachment, None
@@ -137,7 +140,8 @@ class Methods:
             attachment.release(attached)
 
     def abort(self):
-        """What is open ends with an error, at all members."""
+        """Abort open collectives with an error, at all members, and close the
+        group for this process."""
         if self.attachment:
             self.calls.abort_group(self.group, "abort() was called")
             if self.machines:
@@ -148,7 +152,7 @@ class Methods:
         self.set_timeout(timeout)
 
     def set_timeout(self, timeout):
-        """Of collectives from now on."""
+        """Set the timeout of later collectives."""
         self.limit_s = timeout.total_seconds()
         self.gloo._set_default_timeout(timeout)
         if self.group:
@@ -160,11 +164,11 @@ class Methods:
     def _get_sequence_number_for_group(self):
         return self.n_calls
 
-    # --- memory of which collectives copy nothing ---
+    # --- memory that collectives use in place ---
 
     def supports_tensor_alloc(self, device):
-        """Not by C++, which gives an index: torch's own way back to Python
-        fails."""
+        """Return True for the CPU.  Return False to C++, which passes a device
+        index, because torch's call from C++ to allocate_tensor() fails."""
         return isinstance(device, torch.device) and device.type == "cpu"
 
     def allocate_tensor(self, size, *, dtype, device):
@@ -175,7 +179,7 @@ class Methods:
             return torch.empty(size, dtype=dtype, device=device)
         return torch.frombuffer(block, dtype=dtype, count=size)
 
-    # --- what is summed ---
+    # --- reductions ---
 
     @not_compiled
     def allreduce(self, tensors, opts=None, timeout=None, *, op=None):
@@ -195,7 +199,8 @@ class Methods:
         return work.seal()
 
     def _allreduce_sparse(self, tensors, opts):
-        """gloo gathers indices and values of all ranks, and adds them up."""
+        """Sum sparse tensors with gloo, which gathers the indices and values of
+        all ranks and adds them up."""
         for t in tensors:
             layout.check_sparse(t)
         self.n_calls += 1
@@ -251,7 +256,7 @@ class Methods:
             self.add(work, opts, "reduce_scatter", t, out, **how)
         return work.seal()
 
-    # --- what is moved ---
+    # --- movement of data ---
 
     @not_compiled
     def broadcast(self, tensors, opts=None, timeout=None, *, root=None):
@@ -285,7 +290,8 @@ class Methods:
         return self._gather(flat, inputs, opts, outputs, after)
 
     def _gather_uneven(self, outputs, inputs, opts):
-        """Each rank broadcasts its tensor, as with NCCL."""
+        """Gather tensors of different sizes: each rank broadcasts its tensor,
+        as with NCCL."""
         flat, back = layout.targets(sum(outputs, []))
         layout.check_apart(flat, "all_gather")
         work = self.work(outputs, back)
@@ -297,7 +303,7 @@ class Methods:
 
     @not_compiled
     def allgather_coalesced(self, outputs, inputs, opts=None):
-        """outputs: of each rank a list."""
+        """Gather several tensors.  outputs has one list for each rank."""
         return self.allgather(list(zip(*outputs)), inputs, opts)
 
     @not_compiled
@@ -312,7 +318,8 @@ class Methods:
                             outputs, back)
 
     def _gather(self, wholes, inputs, opts, results, after):
-        """Each input of all into each plain whole, in the group's order."""
+        """Gather each input of all ranks into one plain tensor of wholes, in
+        the group's order."""
         parts = [layout.source(t) for t in inputs]
         for whole, t in zip(wholes, parts):
             self.parted(t, whole, "all_gather")
@@ -325,7 +332,8 @@ class Methods:
 
     @not_compiled
     def barrier(self, opts=None, timeout=None):
-        """What was called before it has ended, too, as with gloo and NCCL."""
+        """Wait for all ranks, and for all earlier collectives of this group, as
+        gloo and NCCL do."""
         opts = options(c10d.BarrierOptions, opts, timeout=timeout)
         before = self.calls.open_of(self.group) if self.n > 1 else []
         if self.machines and self.machines.last:
@@ -340,21 +348,22 @@ class Methods:
         return work.seal()
 
     def monitored_barrier(self, opts=None, wait_all_ranks=False):
-        """opts: torch's options of a barrier, a timedelta, or None.  A timeout
-        of 0 is one; torch has -1 for none."""
+        """Wait for all ranks, and name missing ranks in the error.  opts:
+        torch's options of a barrier, a timedelta, or None.  A timeout of 0
+        expires at once; -1 means the group's timeout."""
         timeout = getattr(opts, "timeout", opts)
         limit_s = None if timeout is None else timeout.total_seconds()
         if limit_s is None or limit_s < 0:
             limit_s = self.limit_s
         self.monitored.wait(limit_s, self.limit_s, wait_all_ranks)
 
-    # the names of before 2.13
+    # names before PyTorch 2.13
     _allgather_base = all_gather_single
     allgather_into_tensor_coalesced = all_gather_single_coalesced
     _reduce_scatter_base = reduce_scatter_single
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
-    # --- what they share ---
+    # --- shared parts ---
 
     def work(self, results, after=None):
         self.n_calls += 1
@@ -365,8 +374,8 @@ class Methods:
         self.error = self.error or error
 
     def add(self, work, opts, kind, send, recv, root=0, **how):
-        """Start a collective of plain tensors as a part of @work; a member alone
-        copies."""
+        """Start a collective of plain tensors as a part of work.  In a group of
+        one member, copy instead."""
         if recv is not None and recv.device != send.device:
             raise ValueError(f"{kind} from {send.device} to {recv.device}: "
                              f"sumwire takes tensors of one device")
@@ -379,18 +388,19 @@ class Methods:
         count, dtype = send.numel(), DTYPES.get(send.dtype)
         if kind == "reduce_scatter":
             count //= self.n
-        if dtype is None:  # it is only moved
+        if dtype is None:  # the collective only moves data
             count, dtype = count * send.element_size(), "u8"
         if count:
             work.add(self.group, kind, dtype, count, send, recv,
                      root=self.ranks[root], limit_s=self.limit(opts),
                      device=self.places.of(send), **how)
-        else:  # else it goes unseen that others have something
+        else:  # take part, so that a mismatch with other ranks is detected
             work.add(self.group, "barrier", "u8", 1, None, None,
                      limit_s=self.limit(opts))
 
     def limit(self, opts):
-        """The library ends what takes as long as the group allows."""
+        """Return the limit of a call in seconds.  Without a timeout in opts add
+        GRACE_S, because the library enforces the group's timeout itself."""
         return seconds(getattr(opts, "timeout", None)) or self.limit_s + GRACE_S
 
     # arguments as torch names them
@@ -412,13 +422,14 @@ class Methods:
                 f"{part.dtype}")
 
     def is_own(self, part, whole):
-        """Is @part this rank's in @whole?  Collectives in place have it so."""
+        """Return True if part is this rank's part of whole, as in a collective
+        in place."""
         return part.data_ptr() == (whole.data_ptr() + self.me * part.numel() *
                                    part.element_size())
 
     def check_list(self, parts, single, what):
-        """Raise a ValueError unless @parts are one for each rank, like the
-        @single tensor of this rank."""
+        """Raise ValueError unless parts has one tensor for each rank, like the
+        single tensor of this rank."""
         if len(parts) != self.n:
             raise ValueError(f"{what} of a group of {self.n}: {len(parts)} "
                              f"tensors are there for it")
@@ -435,7 +446,7 @@ class Methods:
 
 
 def by_gloo(name):
-    """A method that hands its arguments on."""
+    """Return a method that passes its arguments to gloo."""
     @not_compiled
     def method(self, *arguments, **more):
         arguments = layout.for_gloo(
@@ -447,11 +458,11 @@ def by_gloo(name):
 
 
 def options(kind, opts, **fields):
-    """Of torch's kind.  torch's short forms give the fields instead, the first
-    of them in the place of opts if not by its name."""
+    """Return options of torch's class kind.  In torch's short forms callers
+    pass the fields instead, the first one by name or in place of opts."""
     if isinstance(opts, kind):
         return opts
-    if hasattr(opts, "timeout"):  # of another method, as of coalesced ones
+    if hasattr(opts, "timeout"):  # another class, as for coalesced methods
         fields = {name: getattr(opts, name, None) for name in fields}
         fields["timeout"] = opts.timeout
     elif opts is not None:
@@ -468,14 +479,16 @@ def listed(tensors):
 
 
 def lists(tensors):
-    """A list of lists; one list alone is the first of them."""
+    """Return a list of lists.  A flat list of tensors becomes its first
+    list."""
     if tensors and isinstance(tensors[0], torch.Tensor):
         return [list(tensors)]
     return [list(each) for each in tensors]
 
 
 def operation(what, tensors, op):
-    """What the library calls it."""
+    """Return the library's arguments for an operation of torch.  Raise
+    ValueError if the library lacks it for a tensor's dtype."""
     kind = getattr(op, "op", op)
     name = OPERATIONS.get(kind)
     for t in tensors:

@@ -1,8 +1,8 @@
-# monitored.py - monitored_barrier, which names the ranks that have not come
+# monitored.py - monitored_barrier, which names the missing ranks
 # SPDX-License-Identifier: BSD-3-Clause
-"""Over torch's store.  gloo's own connects the ranks first, and waits for one
-that does not come as long as the group allows (contacts.py).  Errors have the
-words of gloo's; their ranks are the group's."""
+"""The barrier uses torch's store.  gloo's own barrier would connect the ranks
+first, and wait for a missing rank as long as the group allows (contacts.py).
+Errors use gloo's words and the group's ranks."""
 import contextlib
 import time
 
@@ -12,16 +12,18 @@ from sumwire.distributed.meeting import (
 
 
 class Monitored:
-    """A rank of a group whose barriers have keys in this store."""
+    """Take part in the barriers of a group, as rank me of n, with keys in
+    store. """
 
     def __init__(self, store, me, n):
         self.store, self.me, self.n = store, me, n
         self.count = 0
 
     def wait(self, limit_s, group_limit_s, is_for_all):
-        """Rank 0 waits for the others for limit_s, the others for rank 0 as
-        long as the group allows.  is_for_all: name all ranks that are missing,
-        not the first alone."""
+        """Wait until all ranks have come.  Rank 0 waits limit_s seconds for the
+        others; the others wait for rank 0 as long as the group allows.
+        is_for_all: name all missing ranks instead of the first one.  Raises
+        SW_ETIMEDOUT at every rank that is there."""
         self.count += 1
         prefix = f"monitored/{self.count}/"
         if self.n == 1:
@@ -55,8 +57,9 @@ class Monitored:
         self._delete(f"monitored/{self.count - 1}/")
 
     def _delete(self, prefix):
-        """Delete the keys of the barrier before, which all ranks have left."""
-        with contextlib.suppress(RuntimeError):  # not all stores can
+        """Delete the keys of the previous barrier, which all ranks have
+        left."""
+        with contextlib.suppress(RuntimeError):  # some stores cannot delete
             for key in ["end", *range(1, self.n)]:
                 self.store.delete_key(f"{prefix}{key}")
 
@@ -72,7 +75,7 @@ class Monitored:
                 f"send/recv from rank 0: {text}")
 
     def _await(self, keys, limit_s):
-        """Return whether all keys exist within the limit."""
+        """Wait until all keys exist; return False if the limit passes first."""
         began = time.monotonic()
         while not self.store.check(keys):
             now = time.monotonic()

@@ -1,9 +1,10 @@
-# numa.py - an agent near the interface that carries what it sums, or the GPUs
+# numa.py - bind an agent to the NUMA node of its interface, or of its GPUs
 # SPDX-License-Identifier: BSD-3-Clause
-"""Of a machine with several NUMA nodes.  Pages lie where they are written first,
-so memory follows the cores, but that of a rank with a GPU: it is near that
-(pmd/cuda).  Packets are the cores' work, so these are near the interface, wherever
-the GPUs are; near the GPUs only where it is near no node."""
+"""This matters on machines with several NUMA nodes.  Linux places a page on the
+node that first writes it, so memory follows the agent's cores.  The memory of a
+rank with a GPU is an exception: it lies near the GPU (pmd/cuda).  The cores'
+work is packets, so the cores should be near the interface.  If the interface is
+near no node, they should be near the GPUs."""
 import contextlib
 import fcntl
 import os
@@ -18,7 +19,8 @@ CPUS_MAX = 8192
 
 
 def address_of(interface):
-    """Its IPv4 address; an OSError where it has none."""
+    """Return the IPv4 address of an interface.  Raise OSError if it has
+    none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         answer = fcntl.ioctl(s, SIOCGIFADDR, struct.pack(
             "256s", interface.encode()[:15]))
@@ -26,7 +28,7 @@ def address_of(interface):
 
 
 def interface_of(ip):
-    """The one that has this address, or None."""
+    """Return the name of the interface with this address, or None."""
     for _, name in socket.if_nameindex():
         with contextlib.suppress(OSError):
             if address_of(name) == ip:
@@ -35,7 +37,7 @@ def interface_of(ip):
 
 
 def read(*path):
-    """A line of /sys; "" where there is none."""
+    """Return the content of a file of /sys, or "" if it does not exist."""
     try:
         with open(os.path.join(SYS, *path), encoding="ascii") as f:
             return f.read().strip()
@@ -44,7 +46,7 @@ def read(*path):
 
 
 def numbers(text):
-    """{0, 1, 2, 5} of "0-2,5"."""
+    """Return the set of a list of CPUs, such as {0, 1, 2, 5} for "0-2,5"."""
     found = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
@@ -53,14 +55,14 @@ def numbers(text):
 
 
 def node_of(*device):
-    """Its NUMA node, or None."""
+    """Return the NUMA node of a device in /sys, or None."""
     node = int(read(*device, "numa_node") or -1)
     return node if node >= 0 else None
 
 
 def node_of_gpu():
-    """That of this rank's GPU; None too where CUDA is not in use yet, since to
-    ask would begin it."""
+    """Return the NUMA node of this rank's GPU, or None.  Before CUDA is in use,
+    return None, because the question would initialize CUDA."""
     if not torch.cuda.is_initialized():
         return None
     p = torch.cuda.get_device_properties(torch.cuda.current_device())
@@ -73,8 +75,9 @@ def node_of_gpu():
 
 
 def cpus_near(interface, gpus=()):
-    """Those of its NUMA node, else of those of the GPUs; none where all are as
-    near.  gpus: nodes, or None."""
+    """Return the CPUs of the interface's NUMA node; if it has none, the CPUs of
+    the GPUs' nodes.  Return an empty set if the machine has a single node.
+    gpus: nodes of the GPUs, or None for each unknown one."""
     node = node_of("class/net", interface or "", "device")
     nodes = set(gpus) - {None} if node is None else {node}
     if len(numbers(read("devices/system/node/online"))) < 2:
@@ -85,8 +88,8 @@ def cpus_near(interface, gpus=()):
 
 @contextlib.contextmanager
 def unbound():
-    """This thread may use all CPUs of its control group in it, whatever its rank
-    is bound to, as by numactl or OMP_PROC_BIND."""
+    """Let this thread use all CPUs of its control group, inside this context,
+    even if numactl or OMP_PROC_BIND has bound the rank."""
     was = os.sched_getaffinity(0)
     with contextlib.suppress(OSError):
         os.sched_setaffinity(0, range(CPUS_MAX))
@@ -97,15 +100,15 @@ def unbound():
 
 
 def allowed():
-    """The CPUs of this process's control group."""
+    """Return the CPUs of this process's control group."""
     with unbound():
         return os.sched_getaffinity(0)
 
 
 @contextlib.contextmanager
 def bound(cpus):
-    """What this thread starts in it runs on those alone of the CPUs of its
-    control group; on all if there are none of them."""
+    """Bind processes that this thread starts inside this context to the given
+    CPUs.  If its control group has none of them, allow all its CPUs."""
     with unbound():
         if allowed() & cpus:
             os.sched_setaffinity(0, allowed() & cpus)

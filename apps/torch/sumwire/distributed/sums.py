@@ -1,4 +1,4 @@
-# sums.py - tensors that are summed on each machine first, on their way
+# sums.py - sums in flight of tensors that each machine reduces first
 # SPDX-License-Identifier: BSD-3-Clause
 import collections
 
@@ -8,9 +8,12 @@ from sumwire.distributed.local import DTYPES, GRACE_S, Stream
 
 
 class Sum:
-    """work: what torch does with flat; call: what sumwire does with this rank's
-    part, None: there is one machine; error: why that failed; mark: behind the
-    reduce-scatter."""
+    """Hold one tensor on its way through the three steps.
+
+    work   torch's work on flat: the reduce-scatter, later the gather
+    call   sumwire's Call for this rank's part; None: there is one machine
+    error  the error of that call
+    mark   mark of the stream after the reduce-scatter"""
     __slots__ = ("flat", "scale", "on_end", "work", "call", "error", "mark")
 
     def __init__(self, flat, scale, on_end):
@@ -23,12 +26,17 @@ class Sum:
 
 
 class Sums:
-    """Begun in one order at all ranks, and passed on in that order; gathered, in
-    that order, too, by finish().  local: the ranks of this machine; cross: the
-    group of this rank's place on all machines, None: there is one machine;
-    place, device: where tensors lie, and what copies them.  look() is called while
-    others of this machine are waited for, and may raise; go_on(is_done) before
-    other machines are."""
+    """Sum tensors in three steps.  All ranks begin the tensors in one order,
+    and each step keeps this order: scatter on the machine, sum between
+    machines, and gather on the machine, which finish() does.
+
+    local   Local: the ranks of this machine
+    cross   group of the ranks at this rank's place on all machines; None: there
+            is one machine
+    place   torch.device of the tensors
+    device  Device that copies them, or None
+    look    look() runs during waits for ranks of this machine, and may raise
+    go_on   go_on(is_done) runs before waits for other machines"""
 
     def __init__(self, calls, local, cross, place, device, look,
                  go_on=lambda is_done: None):
@@ -38,9 +46,9 @@ class Sums:
         self.scattered, self.passed = collections.deque(), []
 
     def begin(self, flat, mark=None, scale=None, on_end=lambda error: None):
-        """Behind the mark of the stream that has filled it in.  A scale is for
-        all inputs.  on_end(error or None): other machines are through with it.
-        Returns its Sum."""
+        """Begin to sum flat after the mark, and return its Sum.  scale
+        multiplies all inputs.  on_end(error or None) runs when the sum between
+        machines has ended."""
         each = Sum(flat, scale, on_end)
         self.stream.uses(flat)
         with self.stream.after(mark):
@@ -49,12 +57,12 @@ class Sums:
         return each
 
     def move(self):
-        """What can go on does; nobody waits."""
+        """Pass on every tensor whose scatter has ended, without waiting."""
         while self.scattered and self.scattered[0].work.is_completed():
             self._pass_on()
 
     def _pass_on(self):
-        """The next one's part goes to the other machines."""
+        """Start the sum between machines of the next tensor's part."""
         each = self.scattered.popleft()
         part = self.local.part(each.flat)
         with self.stream.after(None):
@@ -75,7 +83,7 @@ class Sums:
         self.passed.append(each)
 
     def finish(self):
-        """All of them are there."""
+        """Wait until all sums are complete in their tensors."""
         while self.scattered:
             self.local.wait(self.scattered[0].work, self.look)
             self._pass_on()
@@ -88,15 +96,15 @@ class Sums:
         self.passed = []
 
     def settle(self):
-        """What finish() has not waited for is there, or an error says why
-        not."""
+        """Wait for everything that finish() has left to streams, and raise its
+        error.  Without streams there is nothing left."""
 
     def is_idle(self):
-        """Has the device done all that it was given?"""
+        """Return True if the device has done all its work."""
         return True
 
     def _wait_for(self, each):
-        """Other machines are through with it."""
+        """Wait for the sum between machines, and raise its error."""
         if each.call:
             self.go_on(lambda: self.calls.is_done(each.call))
             self.calls.wait(each.call)
@@ -104,8 +112,8 @@ class Sums:
             raise each.error
 
     def fail(self, error, rank):
-        """Whoever waits for this rank, on this machine or others, is to know
-        that it has failed.  Returns the error for all that comes."""
+        """Tell all ranks that wait for this one, on this machine and on others,
+        that it has failed.  Return the error for all later calls."""
         text = getattr(error, "text", None) or (
             f"{type(error).__name__}: {error}")
         if not text.startswith("rank "):
@@ -118,9 +126,9 @@ class Sums:
 
 
 class StreamSums(Sums):
-    """The device's streams wait, and no thread.  A gather waits for other
-    machines, so gathers have a stream of their own: what is begun later is
-    scattered, and goes to other machines, meanwhile."""
+    """Let the device's streams wait instead of threads.  A gather waits for
+    other machines, so gathers run on a stream of their own.  Meanwhile later
+    tensors are scattered and sent."""
 
     def __init__(self, *how, **more):
         super().__init__(*how, **more)
@@ -133,7 +141,8 @@ class StreamSums(Sums):
         return each
 
     def gather(self):
-        """Those that were begun, which it returns."""
+        """Begin the gathers of all tensors that have begun, and return their
+        Sums."""
         for each in self.passed:
             self.gathers.uses(each.flat)
             with self.gathers.after(each.mark):
@@ -145,8 +154,8 @@ class StreamSums(Sums):
         return gathered
 
     def finish(self):
-        """All of them are there for the current stream; this thread waits for
-        what it was called for the last time."""
+        """Make the current stream wait for all sums.  The thread waits only for
+        the sums of the previous finish()."""
         self.settle()
         self.held = self.gather()
         self.gathers.done().join()
@@ -160,13 +169,13 @@ class StreamSums(Sums):
     def is_idle(self):
         try:
             return self.gathers.done().is_reached()
-        except RuntimeError:  # of a device that has failed
+        except RuntimeError:  # the device has failed
             return False
 
 
 def make(calls, local, cross, place, device, look, **more):
-    """Who waits, streams or threads?  gloo's works are done by threads of the
-    CPU: no stream waits for them."""
+    """Return StreamSums if streams can wait, otherwise Sums.  gloo works with
+    threads of the CPU, for which no stream can wait."""
     can_wait = local.kind == "nccl" and device is not None and device.can_hold
     return (StreamSums if can_wait else Sums)(
         calls, local, cross, place, device, look, **more)

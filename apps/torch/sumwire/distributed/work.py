@@ -1,4 +1,4 @@
-# work.py - what torch.distributed's calls return: collectives under way
+# work.py - the works that torch.distributed's calls return
 # SPDX-License-Identifier: BSD-3-Clause
 import collections
 import ctypes
@@ -12,26 +12,27 @@ from torch import distributed as dist
 from sumwire import locks
 from sumwire.distributed.errors import SumwireError
 
-# Works that Python has dropped while torch's C++ half still refers to them, as
-# DDP's does to that of its join: asked then, a work whose Python half is gone
-# answers with the empty methods of its base class.
+# Works that Python has dropped while C++ still refers to them, as DDP does for
+# its join.  A work without its Python half would answer C++ with the empty
+# methods of the base class.
 _held = set()
 KEPT = 1024
-_recent = collections.deque(maxlen=KEPT)  # all that Python has dropped: no counts
-_lock = locks.make()  # of all works, for a moment
+_recent = collections.deque(maxlen=KEPT)  # works dropped, if counts fail
+_lock = locks.make()  # guards the state of all works; held briefly
 
 
 def references(work):
-    """Return how many references C++ has to a work, its Python half's own one
-    included: c10::intrusive_ptr_target counts them in 32 bits behind its table of
-    functions, and pybind11 has the address of that behind its object's header.
-    A work that Ctrl-C stopped before its C++ half was made has 0."""
+    """Return the number of C++ references to a work, including the one of its
+    Python half.  c10::intrusive_ptr_target keeps a 32-bit count after its
+    vtable pointer, and pybind11 keeps the target's address after the object's
+    header.  A work that Ctrl-C stopped before its C++ half was made has 0
+    references."""
     address = count_address(work)
     return ctypes.c_uint32.from_address(address).value if address else 0
 
 
 def count_address(work):
-    """Return where the count lies; 0 if the work has no C++ half."""
+    """Return the address of the count, or 0 if the work has no C++ half."""
     half = ctypes.c_size_t.from_address(id(work) + object.__basicsize__).value
     return half and half + ctypes.sizeof(ctypes.c_void_p)
 
@@ -64,13 +65,13 @@ def release():
 
 
 def seconds(timeout):
-    """Of a timedelta; None where it says none."""
+    """Return the seconds of a timedelta, or None for no timeout."""
     s = timeout.total_seconds() if timeout is not None else 0
     return s if s > 0 else None
 
 
 class Kept(dist.Work):
-    """A work that lives as long as C++ refers to it."""
+    """Keep a work alive as long as C++ refers to it."""
 
     def __init__(self):
         super().__init__()
@@ -85,10 +86,12 @@ class Kept(dist.Work):
 
 
 class Work(Kept):
-    """Several collectives that end as one.  after() then finishes the results:
-    it runs once, in the thread that sees the last one end.  What a device reads
-    and writes is kept until then, so that nothing else gets its memory.  What
-    a device does behind them has a mark (follow)."""
+    """Join several collectives into one work.
+
+    When the last collective ends, the thread that sees the end calls after(),
+    once, to finish the results.  Until then the work keeps the tensors that a
+    device reads and writes, so that their memory is not reused.  Device work
+    that completes the results has a mark (follow)."""
 
     def __init__(self, calls, results, after, on_error):
         super().__init__()
@@ -97,16 +100,16 @@ class Work(Kept):
         self.parts, self.marks = [], []  # Calls; local.Marks
         self.error = None
         self.device = None  # devices.Place
-        self.blocks = False  # wait() is this thread's, never a stream's
-        self._kept = []  # what the library reads and writes
-        self._n_open = 1  # until seal()
-        self._end = self._future = None  # set when it ends; what follows it
+        self.blocks = False  # wait() blocks this thread, never a stream
+        self._kept = []  # tensors that the library reads and writes
+        self._n_open = 1  # open parts; one more until seal()
+        self._end = self._future = None  # _end is set at the end
         self._is_ended = False
 
     # --- by the group that makes it ---
 
     def add(self, group, kind, dtype, count, send, recv, **more):
-        """One more collective, between tensors."""
+        """Add a collective between tensors."""
         self.device = more.get("device")
         try:
             self.begin((send, recv), lambda on_end: self.calls.start(
@@ -116,8 +119,8 @@ class Work(Kept):
             self.fail(e)
 
     def begin(self, kept, start):
-        """One more, that start(on_end) begins and returns, None: it has ended;
-        it needs what is kept."""
+        """Add a part.  start(on_end) begins it and returns its Call, or None if
+        it has ended.  Keep the objects in kept until the work ends."""
         self._kept.append(kept)
         with _lock:
             self._n_open += 1
@@ -125,26 +128,27 @@ class Work(Kept):
             call = start(self._end_of_part)
         except Exception:
             self._end_of_part(None)
-            raise  # else it is Ctrl-C, and the part may be under way
+            raise  # not for Ctrl-C: the part may have begun
         if call:
             self.parts.append(call)
 
     def follow(self, mark):
-        """The results are there behind it."""
+        """Complete the results only after a mark of a stream."""
         self.marks.append(mark)
 
     def fail(self, error):
-        """One more could not begin."""
+        """Record the error of a part that could not begin."""
         with _lock:
             self.error = self.error or error
 
     def seal(self):
-        """There are no more."""
+        """Close the list of parts, and return the work."""
         self._end_of_part(None)
         return self
 
     def _end_of_part(self, error):
-        """Returns what follows the last of them, or None."""
+        """Count the end of a part.  After the last part return a function that
+        completes the future, or None."""
         with _lock:
             self.error = self.error or error
             self._n_open -= 1
@@ -156,7 +160,7 @@ class Work(Kept):
                     self.device.finish(self.after)
                 else:
                     self.after()
-            except Exception as e:  # goes to whoever waits
+            except Exception as e:  # wait() raises it
                 self.error = e
         if self.error:
             self.on_error(self.error)
@@ -167,15 +171,15 @@ class Work(Kept):
         return end and (lambda: end.set_result(None))
 
     def _value(self, _):
-        """Of the future, for whom torch has a stream here.  An error is to be
-        raised here: what set_exception() says reaches Python alone, and DDP,
-        which is C++, takes it for results."""
+        """Return the value of the future; torch has set a current stream.
+        Raise an error here: set_exception() reaches Python only, and DDP, which
+        is C++, would take the error for results."""
         self._join()
         return self.results
 
     def _join(self):
-        """The current stream comes behind all of it; of what has failed it may
-        never be done."""
+        """Make the current stream wait for all marks.  If the work has failed,
+        raise its error instead, because its marks may never be reached."""
         if self.error:
             raise self.error
         for mark in self.marks:
@@ -195,8 +199,9 @@ class Work(Kept):
         return True
 
     def _is_for_stream(self, call):
-        """The current stream waits for it, instead of this thread.  An error
-        that comes later is that of the group's next collective."""
+        """Return True if the current stream waits for the call instead of this
+        thread.  The group's next collective reports an error that occurs
+        later."""
         return call.device and call.device.can_hold and not (
             self.after or self.blocks)
 
@@ -236,7 +241,8 @@ class Work(Kept):
 
 
 def cuda_devices(results):
-    """Of all tensors in lists of lists; None: there are none."""
+    """Return the CUDA devices of all tensors in nested lists, or None if no
+    tensor is on a CUDA device."""
     if isinstance(results, torch.Tensor):
         return [results.device] if results.is_cuda else None
     found = {d for each in results for d in cuda_devices(each) or ()}

@@ -1,12 +1,14 @@
 # __init__.py - sumwire for PyTorch, with the interface of Horovod and BytePS
 # SPDX-License-Identifier: BSD-3-Clause
-"""One changed line: import sumwire.torch as hvd
+"""Train with sumwire by changing one line of a Horovod or BytePS script:
+
+    import sumwire.torch as hvd
 
     hvd.init()
     optimizer = hvd.DistributedOptimizer(optimizer, model.named_parameters())
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
 """
-import sumwire.distributed  # makes its name known to torch
+import sumwire.distributed  # registers the backend "sumwire" with torch
 from sumwire.client import HorovodInternalError, SumwireError
 from sumwire.torch.broadcasts import (
     broadcast, broadcast_, broadcast_async, broadcast_async_,

@@ -1,9 +1,10 @@
-# asynchronous.py - DistributedOptimizer where nobody waits for others
+# asynchronous.py - DistributedOptimizer without waiting for other ranks
 # SPDX-License-Identifier: BSD-3-Clause
-"""BytePS (OSDI'20) section 5: the servers keep the parameters.  step() updates
-them here with this rank's own gradients, pushes what changed, and takes what the
-servers have by then, with the changes of all.  Shared memory holds what came
-last, so the delta is made there and no copy of the parameters is kept."""
+"""The servers keep the parameters, as in section 5 of BytePS (OSDI'20).  step()
+updates the local parameters with this rank's own gradients, pushes the
+difference, and takes the servers' parameters, which include the changes of all
+ranks.  Shared memory holds the parameters that arrived last.  step() computes
+the difference there, so it keeps no other copy."""
 import contextlib
 import itertools
 import os
@@ -19,17 +20,18 @@ _n_sets = itertools.count()
 
 
 def is_asked_for(asynchronous):
-    """The argument; without one, BytePS's variable."""
+    """Return the argument asynchronous; for None, return what
+    BYTEPS_ENABLE_ASYNC says."""
     if asynchronous is None:
         return os.environ.get("BYTEPS_ENABLE_ASYNC", "0") not in ("", "0")
     return asynchronous
 
 
 class Asynchronous:
-    """Goes before a class of torch.optim."""
+    """Precede a class of torch.optim as a base class."""
 
     def start(self):
-        """Declare all parameters; the servers keep rank 0's."""
+        """Declare all parameters, and give rank 0's to the servers."""
         self._started = True
         agree("the parameters of an asynchronous optimizer",
               {n: describe(p) for n, p in self._named})
@@ -49,7 +51,7 @@ class Asynchronous:
             self.take_all()
 
     def take_all(self):
-        """The parameters become what the servers have."""
+        """Replace the parameters by the servers'."""
         for (p, shared), view in zip(self._kept, self._views):
             current().wait(shared)
             p.copy_(view)
@@ -68,18 +70,18 @@ class Asynchronous:
             self.take_all()
         return loss
 
-    # torch would wrap it again: the class's own step has torch's hooks.
+    # Keep torch from wrapping it: the class's own step() runs torch's hooks.
     step.hooked = True
 
     def synchronize(self):
-        """Gradients are this rank's own: there is nothing to wait for."""
+        """Do nothing: gradients are this rank's own and are not summed."""
 
     @contextlib.contextmanager
     def skip_synchronize(self):
         yield
 
     def set_backward_passes_per_step(self, passes):
-        """step() takes what backward() has added up, however often."""
+        """Do nothing: step() uses the gradients of any number of passes."""
 
     __reduce_ex__ = refuse_copy
 
@@ -111,13 +113,14 @@ def check_options(compression, cross_barrier, hierarchical):
 
 
 def make(optimizer, named):
-    """A new object of a subclass, which shares groups and state."""
+    """Return an optimizer of a subclass, which shares groups and state with the
+    given one."""
     current().joins.refuse("an asynchronous job has no end that ranks wait for")
     base = optimizer.__class__
     cls = type(base.__name__, (Asynchronous, base), {})
     new = cls.__new__(cls)
     new.__dict__.update(optimizer.__dict__)
-    new.__dict__.pop("step", None)  # of a learning rate scheduler
+    new.__dict__.pop("step", None)  # a learning rate scheduler's wrapper
     new._started = False
     new._named = trained(named)
     return new

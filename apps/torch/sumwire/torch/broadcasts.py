@@ -15,15 +15,16 @@ from sumwire.torch.unsupported import refuse
 
 
 def broadcast_async_(tensor, root_rank, name=None, process_set=None, **more):
-    """Begin to replace tensor by the root's; returns a handle.
-    root_rank: a rank of the job, also where a process set is given."""
+    """Begin to replace tensor by the root's.  Returns a handle for poll and
+    synchronize.  root_rank is a rank of the job, also with a process set."""
     refuse(more)
     check_root(root_rank, process_set)
     return start(tensor, tensor, root_rank, name, process_set)
 
 
 def broadcast_async(tensor, root_rank, name=None, process_set=None, **more):
-    """As broadcast_async_, into a new tensor."""
+    """Begin a broadcast as broadcast_async_ does, into a new tensor, which
+    synchronize returns."""
     refuse(more)
     check_root(root_rank, process_set)
     check_dense(tensor)
@@ -32,13 +33,14 @@ def broadcast_async(tensor, root_rank, name=None, process_set=None, **more):
 
 
 def check_dense(tensor):
-    """Types that cannot be summed can be copied."""
+    """Raise TypeError unless tensor is a dense torch.Tensor.  Its dtype is not
+    checked, because a broadcast also copies types that cannot be summed."""
     if not isinstance(tensor, torch.Tensor) or tensor.is_sparse:
         ops.check_tensor(tensor)
 
 
 class Copy(ops.Call):
-    """Every rank but the root has nothing to send."""
+    """Broadcast the root's tensor; other ranks have no source."""
     __slots__ = ("root",)
     can_join = False
 
@@ -70,13 +72,14 @@ def start(tensor, output, root_rank, name, process_set):
 
 
 def broadcast_(tensor, root_rank, name=None, process_set=None, **more):
-    """Replace tensor by the root's."""
+    """Replace tensor by the root's, and return it."""
     return ops.synchronize(broadcast_async_(tensor, root_rank, name, process_set,
                                             **more))
 
 
 class Broadcast(torch.autograd.Function):
-    """The root gets the average of the gradients, as in Horovod."""
+    """Differentiate a broadcast: the root gets the average of the gradients, as
+    in Horovod."""
 
     @staticmethod
     def forward(ctx, tensor, root_rank, name, process_set):
@@ -103,7 +106,8 @@ def broadcast(tensor, root_rank, name=None, process_set=None, **more):
 
 
 def named_tensors(params):
-    """A list of (name, tensor) from what users give."""
+    """Return a list of (name, tensor) from a state_dict() or from
+    named_parameters().  Raise ValueError for anything without names."""
     is_module = isinstance(params, torch.nn.Module)
     params = list(params.items() if isinstance(params, dict) else
                   () if is_module else params)
@@ -114,7 +118,8 @@ def named_tensors(params):
 
 
 def broadcast_together(tensors, root_rank, process_set=None):
-    """Replace the tensors, the same ones on all ranks, by the root's."""
+    """Replace the tensors by the root's.  All ranks pass tensors of the same
+    shapes and dtypes in the same order."""
     with torch.no_grad():
         for batch in batches([t for t in tensors if t.numel()]):
             data = torch.cat([as_bytes(t.detach().cpu().contiguous())
@@ -125,8 +130,8 @@ def broadcast_together(tensors, root_rank, process_set=None):
 
 
 def batches(tensors):
-    """Tensors in packets that fill the blocks, so that many small ones cost
-    little and no copy of all is made."""
+    """Split the tensors into batches that fill the blocks.  Then many small
+    tensors cost little, and at most one batch is copied at a time."""
     batch, n = [], 0
     for t in tensors:
         batch.append(t)
@@ -142,15 +147,15 @@ def unpack(data, tensors):
     at = 0
     for t in tensors:
         n = t.numel() * t.element_size()
-        # clone: a piece of the packet need not be aligned
+        # clone: a piece of the batch may be unaligned
         t.copy_(data[at:at + n].clone().view(t.dtype).view(t.shape))
         at += n
 
 
 def broadcast_parameters(params, root_rank=0, process_set=None, **more):
     """Replace the tensors of a model.state_dict(), or of
-    model.named_parameters(), by the root's.  Fails on all ranks if they
-    differ in names, shapes or types."""
+    model.named_parameters(), by the root's.  Raise ValueError on all ranks if
+    names, shapes or dtypes differ between ranks."""
     refuse(more)
     check_root(root_rank, process_set)
     named = named_tensors(params)
@@ -161,8 +166,8 @@ def broadcast_parameters(params, root_rank=0, process_set=None, **more):
 
 
 def make_gradients(optimizer):
-    """Give a new optimizer's parameters gradients of zeros, as Horovod does, whose
-    scripts read them."""
+    """Give a new optimizer's parameters gradients of zeros, as Horovod does:
+    its scripts read them."""
     for group in optimizer.param_groups:
         for p in group["params"]:
             if p.requires_grad and p.grad is None:
@@ -170,9 +175,10 @@ def make_gradients(optimizer):
 
 
 def broadcast_optimizer_state(optimizer, root_rank=0, process_set=None, **more):
-    """Replace the optimizer's state and options by the root's: tensors, numbers
-    and texts.  A new optimizer, which has no state, also gets gradients of zeros.
-    """
+    """Replace the optimizer's state and options by the root's.  They may
+    consist of tensors, numbers, strings and None; anything else raises
+    TypeError on all ranks.  An optimizer without state also gets gradients of
+    zeros."""
     refuse(more)
     check_root(root_rank, process_set)
     if not optimizer.state:
@@ -182,7 +188,7 @@ def broadcast_optimizer_state(optimizer, root_rank=0, process_set=None, **more):
     if is_root:
         try:
             tree = to_tree(optimizer.state_dict(), tensors)
-        except Exception as e:  # which all are to get
+        except Exception as e:  # all ranks raise it
             tree, tensors = ["refused", f"broadcast_optimizer_state: rank "
                              f"{root_rank}: {type(e).__name__}: {e}"], []
     tree = broadcast_json(tree, root_rank, process_set)

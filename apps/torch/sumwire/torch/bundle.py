@@ -1,35 +1,38 @@
-# bundle.py - gradients of small parameters that travel as one tensor
+# bundle.py - bundle the gradients of small parameters into one tensor
 # SPDX-License-Identifier: BSD-3-Clause
-"""A tensor on its way costs the same whatever its size.  So small parameters
-that a forward pass uses one after the other travel together.  Every parameter is
-in one bundle; a large one is in a bundle by itself."""
+"""Each tensor in flight has a fixed cost, independent of its size.  Therefore
+small parameters that a forward pass uses in sequence travel together.  Every
+dense parameter is in one bundle; a large one has a bundle of its own."""
 import torch
 
 from sumwire.torch.compression import is_own, wire_dtype
 
-SMALL_BYTES = 16 << 10   # a parameter of at most that on the wire joins others,
-BUNDLE_BYTES = 64 << 10  # which then have at most that together
-MAX_BUNDLES = 3072  # of a job, whose agent takes 4,096 tensors of a process
+SMALL_BYTES = 16 << 10   # largest parameter, on the wire, that shares a bundle
+BUNDLE_BYTES = 64 << 10  # largest bundle of several parameters
+MAX_BUNDLES = 3072  # per job; the agent takes 4,096 tensors of a process
 MAX_SCALE = 1 << 20
-MIN_BUNDLES = 64  # of an optimizer, however many there are already
-ALIGN_BYTES = 64         # where a gradient begins
+MIN_BUNDLES = 64  # allowed for each optimizer, even past MAX_BUNDLES
+ALIGN_BYTES = 64         # alignment of a gradient in its bundle
 
 
 class Slot:
-    """One parameter, and its gradient in its bundle's memory.
+    """Hold one parameter, and its gradient in its bundle's memory.
 
-    dtype          the parameter's
-    n, wire        elements and type on the wire
-    compression    the user's own, of which nothing is known; else None
-    ctx            what its compress() returned with the gradient
-    bundle, first  where it lies: from which element on
+    dtype          dtype of the parameter
+    n, wire        number of elements, and dtype, on the wire
+    compression    the user's own compression, or None
+
+    ctx            the context that compress() returned for the gradient
+    bundle, first  its bundle, and the gradient's first element there
     view           that memory, in the parameter's shape
     is_direct      the view can be the parameter's gradient
-    passes_left    backward passes before it is filled in; 0: it is
-    is_open        it is filled in, and its sum is to be parameter.grad
-    local, version parameter.grad as it was then
-    late, seen     what crossing.py keeps while its update is to be done
-    is_watched     a module gives it out (crossing.py)
+
+    passes_left    backward passes before it is filled in; 0: it is filled in
+    is_open        it is filled in, and its sum will become parameter.grad
+
+    local, version parameter.grad, and its version, when it was filled in
+    late, seen     state of crossing.py while its update is postponed
+    is_watched     its module's parameters are watched (crossing.py)
     """
     __slots__ = ("name", "parameter", "dtype", "n", "wire", "compression",
                  "ctx", "bundle", "first", "view", "is_direct", "passes_left",
@@ -54,10 +57,13 @@ class Slot:
 
 
 class Bundle:
-    """Slots that share a declared tensor, which is pushed when the last of them
-    has been filled in.  scale: how much larger than usual it may be.  n_missing:
-    those that are not yet; 0: it was pushed, and its sum not taken.  stream: of
-    a device, that of the last slot that was filled in."""
+    """Hold slots that share a declared tensor, which is pushed when the last
+    slot has been filled in.
+
+    scale      factor by which it may be larger than usual
+    n_missing  number of slots to fill in; 0: it was pushed, and its sum was not
+               taken
+    stream     the device's stream that filled in the last slot"""
     __slots__ = ("slots", "dtype", "scale", "align", "n_elems", "n_missing",
                  "shared", "stream")
 
@@ -69,7 +75,7 @@ class Bundle:
 
     @property
     def name(self):
-        """The first one's, and how many more there are."""
+        """Return the name of the first slot, and the number of other slots."""
         more = len(self.slots) - 1
         return self.slots[0].name + (f"+{more}" if more else "")
 
@@ -89,7 +95,7 @@ class Bundle:
         self.n_missing += 1
 
     def place(self, shared):
-        """It was declared: give each slot its memory."""
+        """Give each slot its part of the declared tensor."""
         self.shared = shared
         for slot in self.slots:
             p = slot.parameter
@@ -97,8 +103,7 @@ class Bundle:
             if slot.compression:
                 slot.view, slot.is_direct = flat, False
                 continue
-            # The strides that a gradient has: the parameter's where it is
-            # dense.
+            # torch gives a gradient these strides: the parameter's, if dense.
             slot.view = flat.as_strided(p.shape, torch.empty_like(p).stride())
             slot.is_direct = (self.dtype == slot.dtype and
                               flat.device == p.device)
@@ -109,9 +114,9 @@ def element_size(dtype):
 
 
 def make_bundles(slots, limit):
-    """Bundles for slots in the order of use: the same on all ranks, as the
-    order and the slots are.  Where there are more of them than the limit, larger
-    parameters travel together."""
+    """Return bundles for slots in the order of use.  All ranks have equal slots
+    in the same order, so they get equal bundles.  If there are more bundles
+    than limit, larger parameters also share bundles."""
     scale = 1
     bundles = bundles_of(slots, scale)
     while len(bundles) > limit and scale < MAX_SCALE:
@@ -124,7 +129,7 @@ def make_bundles(slots, limit):
 
 
 def bundles_of(slots, scale):
-    bundles, last = [], {}  # last: of each type
+    bundles, last = [], {}  # last: the latest bundle of each dtype
     for slot in slots:
         dtype = slot.wire
         if dtype not in last or not last[dtype].has_room(slot):

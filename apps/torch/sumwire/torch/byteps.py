@@ -1,7 +1,7 @@
 # byteps.py - BytePS's names for allreduce
 # SPDX-License-Identifier: BSD-3-Clause
-"""BytePS's highest priority is the most urgent, and the priorities that it gives
-are 0 and below."""
+"""BytePS sends the highest priority first and gives priorities of 0 and below;
+sumwire sends the lowest first, so these functions negate the priority."""
 from sumwire.torch.compression import Compression
 from sumwire.torch.ops import (
     allreduce, allreduce_async, allreduce_async_, synchronize)
@@ -15,26 +15,30 @@ def check_version(version):
 
 def push_pull_async_inplace(tensor, average=True, name=None, version=0,
                             priority=0):
-    """BytePS's allreduce_async_."""
+    """Begin to replace tensor by its average, or sum, over all ranks, as
+    allreduce_async_ does.  Returns a handle."""
     check_version(version)
     return allreduce_async_(tensor, average, name, priority=max(0, -priority))
 
 
 def push_pull_async(tensor, average=True, name=None, version=0, priority=0):
-    """BytePS's allreduce_async."""
+    """Begin the average, or sum, of tensor over all ranks in a new tensor, as
+    allreduce_async does.  Returns a handle."""
     check_version(version)
     return allreduce_async(tensor, average, name, priority=max(0, -priority))
 
 
 def push_pull_inplace(tensor, average=True, name=None, version=0, priority=0):
-    """BytePS's allreduce_."""
+    """Replace tensor by its average, or sum, over all ranks, as allreduce_
+    does."""
     return synchronize(push_pull_async_inplace(tensor, average, name, version,
                                                priority))
 
 
 def push_pull(tensor, average=True, name=None, version=0, priority=0,
               compression=Compression.none):
-    """BytePS's allreduce."""
+    """Return the average, or sum, of tensor over all ranks, as allreduce does.
+    """
     check_version(version)
     return allreduce(tensor, average, name, priority=max(0, -priority),
                      compression=compression)

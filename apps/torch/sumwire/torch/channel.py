@@ -1,7 +1,7 @@
-# channel.py - bytes from one rank to all, and what all must agree on
+# channel.py - broadcasts of bytes, and agreement of all ranks
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bytes go as a stream through a few blocks that are declared once, so that what
-is broadcast need not be declared, however much it is."""
+"""Bytes travel as a stream through a few blocks, which are declared once.
+Therefore a broadcast of any size needs no declaration of its own."""
 import contextlib
 import hashlib
 import json
@@ -15,12 +15,12 @@ from sumwire.torch.joining import serves
 from sumwire.torch.unsupported import refuse
 
 N_BLOCKS, BLOCK_BYTES = 4, 1 << 20
-REFUSED = 1 << 16  # added to the number of a push, it is no rank's
-SMALL_BYTES = [4 << 10, 128 << 10]  # blocks for what is no longer than that
+REFUSED = 1 << 16  # added to a push's number, to differ from all ranks
+SMALL_BYTES = [4 << 10, 128 << 10]  # sizes of blocks for short broadcasts
 
 
 class Noted:
-    """What joining.py keeps of an operation here."""
+    """Describe an operation of this module for joining.py."""
 
     def __init__(self, told):
         self.told = told
@@ -31,7 +31,7 @@ class Noted:
 
 @contextlib.contextmanager
 def noted(job, told):
-    """Inside, an operation of all ranks is carried out."""
+    """Note an operation of all ranks, which runs inside this context."""
     number = job.joins.note(Noted(told), is_sum=False)
     try:
         yield
@@ -40,8 +40,9 @@ def noted(job, told):
 
 
 class Channel:
-    """The blocks of a job, and a place for one number per rank.  Where ranks
-    called it differently it is of no use any more: all make another."""
+    """Hold the blocks of a job, and a tensor with one number per rank.  After
+    ranks have used it differently it is unusable, and all ranks make another.
+    """
 
     def __init__(self, job, number):
         self.job = job
@@ -56,8 +57,8 @@ class Channel:
         self.small = made[1 + N_BLOCKS:]
 
     def gather(self, number, key=None):
-        """The numbers of all ranks, by rank.  key: what they agree on, if they
-        do, also for those that have joined."""
+        """Return the numbers of all ranks, by rank.  key: goes into the agreed
+        set of ranks that have joined."""
         with noted(self.job, {"kind": "gather", "value": number, "key": key}):
             return self.gather_noted(number)
 
@@ -69,7 +70,7 @@ class Channel:
         return self.numbers.flat.tolist()
 
     def stream(self, data, root):
-        """Replace data, contiguous u8, by the root's."""
+        """Replace data, contiguous u8, by the root's data."""
         with noted(self.job, {"kind": "stream", "bytes": len(data)}):
             self.stream_noted(data, root)
 
@@ -98,7 +99,8 @@ class Channel:
             piece.copy_(block.flat[:len(piece)])
 
     def refuse_stream(self, n_bytes):
-        """Of a rank that has joined: make the broadcast of the others fail."""
+        """Make a broadcast of the other ranks fail, on a rank that has
+        joined."""
         blocks = [b for b in self.small if n_bytes <= len(b.flat)][:1] or \
             self.blocks[:-(-n_bytes // BLOCK_BYTES)]
         for block in blocks:
@@ -138,14 +140,16 @@ def refuse_along(told):
 
 
 def is_global(process_set):
-    """Are these all ranks of the job, in an argument?"""
+    """Return True if the argument process_set means all ranks of the job.
+    Raise TypeError for anything that is not a process set."""
     if process_set is not None and not hasattr(process_set, "process_set_id"):
         raise TypeError(f"process_set={process_set!r}: a ProcessSet was expected")
     return process_set is None or process_set.process_set_id == 0
 
 
 def way(process_set):
-    """What carries bytes to all ranks, or to the members of a process set."""
+    """Return the object that carries bytes to all ranks, or to the members of a
+    process set."""
     return channel() if is_global(process_set) else process_set.members()
 
 
@@ -161,12 +165,12 @@ def check_root(root_rank, process_set=None):
 
 
 def as_bytes(tensor):
-    """The bytes of a contiguous tensor, sharing its memory."""
+    """Return the bytes of a contiguous tensor, as a view of its memory."""
     return tensor.view(-1).view(torch.uint8)
 
 
 def broadcast_bytes(data, root_rank, process_set=None):
-    """The root's bytes, at least one, on all ranks."""
+    """Return the root's bytes, at least one, on all ranks."""
     n = torch.tensor([len(data)], dtype=torch.int64)
     way(process_set).stream(as_bytes(n), root_rank)
     if int(n) < 1:
@@ -177,16 +181,17 @@ def broadcast_bytes(data, root_rank, process_set=None):
 
 
 class Refused:
-    """What the root sends instead of an object that cannot be pickled."""
+    """Replace an object that the root cannot pickle."""
 
     def __init__(self, error):
         self.why = f"{type(error).__name__}: {error}"
 
 
 def broadcast_object(obj=None, root_rank=0, name=None, process_set=None, **more):
-    """The root's object, on all ranks.  It travels pickled, and a pickle may
-    execute anything: so this trusts all ranks of the job.  Nothing else here
-    sends pickles.  If it cannot be pickled, all ranks get a TypeError."""
+    """Return the root's object, on all ranks.  The object travels pickled, and
+    a pickle can execute code: call it only if you trust all ranks of the job.
+    If the object cannot be pickled, all ranks raise TypeError.  name is
+    ignored."""
     refuse(more)
     check_root(root_rank, process_set)
     is_root = current().rank == root_rank
@@ -194,7 +199,7 @@ def broadcast_object(obj=None, root_rank=0, name=None, process_set=None, **more)
     if is_root:
         try:
             data = pickle.dumps(obj)
-        except Exception as e:  # any that its methods raise
+        except Exception as e:  # its methods may raise any error
             got = Refused(e)
             data = pickle.dumps(got)
     data = broadcast_bytes(data, root_rank, process_set)
@@ -207,7 +212,7 @@ def broadcast_object(obj=None, root_rank=0, name=None, process_set=None, **more)
 
 
 def broadcast_json(value, root_rank, process_set=None):
-    """The root's value, of what JSON has, on all ranks."""
+    """Return the root's value, which JSON can hold, on all ranks."""
     is_root = current().rank == root_rank
     data = broadcast_bytes(json.dumps(value).encode() if is_root else b"",
                            root_rank, process_set)
@@ -224,9 +229,9 @@ def not_ours(rank, what):
 
 
 def agree(what, values, process_set=None, key=None):
-    """Fail on all ranks if values, a dict of texts by name, are not the same
-    on all of them; the error has the first name that differs and both values.
-    key: goes into the job's agreed."""
+    """Raise ValueError on all ranks if values, a dict of texts by name, differ
+    between ranks.  The error has the first name that differs, and both values.
+    key: goes into the job's agreed set if all values are equal."""
     text = "\n".join(f"{k} {v}" for k, v in values.items())
     if not is_global(process_set):
         process_set.members().agree(f"{what}: {text}")

@@ -1,4 +1,4 @@
-# compression.py - smaller types on the way, and compressors of the user's own
+# compression.py - smaller types on the wire, and the user's own compressors
 # SPDX-License-Identifier: BSD-3-Clause
 import torch
 
@@ -6,22 +6,23 @@ SMALL = (torch.float16, torch.bfloat16)
 
 
 class Compressor:
-    """Derive from it for a compression of your own:
+    """Derive from this class to write your own compression:
 
         compress(tensor)             returns (smaller tensor, context)
-        decompress(tensor, context)  returns the tensor, from a sum of smaller ones
+        decompress(tensor, context)  returns the tensor, from a sum of them
 
-    The smaller tensor has the same shape and type for all tensors of one shape
-    and type, at all ranks, since the servers add the ranks' tensors.
+    The servers add the smaller tensors of all ranks.  Therefore compress() must
+    return one shape and dtype, on all ranks, for all tensors of one shape and
+    dtype.
 
     A class that sets dtype to torch.float16 or torch.bfloat16 and keeps both
-    methods costs no copy: gradients change their type while they are copied into
-    shared memory."""
+    methods costs no extra copy: sumwire converts gradients while it copies them
+    into shared memory."""
     dtype = None
 
     @classmethod
     def compress(cls, tensor):
-        """Return the tensor in the type that travels, and the type it had."""
+        """Return the tensor in the dtype that travels, and its own dtype."""
         small = cls.dtype
         if small is None or tensor.dtype not in (torch.float32, torch.float64):
             return tensor, tensor.dtype
@@ -29,28 +30,29 @@ class Compressor:
 
     @classmethod
     def decompress(cls, tensor, ctx):
-        """Return the tensor in the type it had."""
+        """Return the tensor in the dtype that compress() returned."""
         return tensor.to(ctx)
 
 
 class Compression:
-    """What travels instead of f32 and f64.  The server adds 16-bit types in f32
-    and rounds once, so a sum of many ranks loses no more than one of two."""
+    """Choose the dtype in which f32 and f64 tensors travel.  The server adds
+    16-bit types in f32 and rounds once, so the error does not grow with the
+    number of ranks."""
 
     class none(Compressor):
-        """Tensors travel as they are."""
+        """Send tensors in their own dtype."""
 
     class fp16(Compressor):
-        """f32 and f64 travel as f16."""
+        """Send f32 and f64 tensors as f16."""
         dtype = torch.float16
 
     class bf16(Compressor):
-        """f32 and f64 travel as bf16."""
+        """Send f32 and f64 tensors as bf16."""
         dtype = torch.bfloat16
 
 
 def is_own(compression):
-    """Does it have methods of the user's own?"""
+    """Return True if the compression has the user's own methods."""
     def function(method):
         return getattr(method, "__func__", method)
     return any(function(getattr(compression, name, None)) is not
@@ -59,7 +61,7 @@ def is_own(compression):
 
 
 def check_compression(compression):
-    """Raise an error for an object that cannot compress."""
+    """Raise ValueError for an object that is no compression."""
     ok = hasattr(compression, "compress") and hasattr(compression, "decompress")
     if ok and (is_own(compression) or
                getattr(compression, "dtype", None) in (None, *SMALL)):
@@ -69,7 +71,8 @@ def check_compression(compression):
 
 
 def wire_dtype(compression, dtype):
-    """The type in which a tensor of dtype travels."""
+    """Return the dtype in which a tensor of dtype travels.  Raise ValueError
+    for a compression with the user's own methods."""
     check_compression(compression)
     if is_own(compression):
         raise ValueError(f"compression={compression!r}: allreduce and "

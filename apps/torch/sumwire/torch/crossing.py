@@ -1,13 +1,13 @@
-# crossing.py - past the barrier: step() does not wait for the sums
+# crossing.py - cross the barrier: step() returns before the sums arrive
 # SPDX-License-Identifier: BSD-3-Clause
-"""ByteScheduler (SOSP'19) section 3.4, for any optimizer that updates each
-parameter by itself.
+"""This module implements section 3.4 of ByteScheduler (SOSP'19), for optimizers
+that update each parameter independently.
 
-step() notes the options of all groups (a scheduler may change them before the
-sums are there) and returns.  A bundle of parameters is updated when one of them
-is needed: before the forward of a module that owns it, and whenever it is read
-through a module.  Who must wait meanwhile updates others whose sums have come.
-The update is the optimizer's own step(), for these parameters alone."""
+step() copies the options of all groups, because a scheduler may change them
+before the sums arrive, and returns.  A bundle of parameters is updated when one
+of them is needed: before the forward of a module that owns it, or when it is
+read through a module.  A thread that must wait updates bundles whose sums have
+arrived.  The update is the optimizer's own step() for these parameters."""
 import weakref
 
 import torch
@@ -15,7 +15,7 @@ from torch.nn.modules import module as nn_module
 
 
 class Watched(dict):
-    """A module's _parameters; looking at one of them makes it current."""
+    """Replace a module's _parameters.  Reading a parameter updates it first."""
     __slots__ = ("crossings",)
 
     def __getitem__(self, name):
@@ -45,19 +45,20 @@ class Watched(dict):
             self[name]
 
     def __reduce_ex__(self, protocol):
-        """Copies and pickles are ordinary."""
+        """Copy and pickle as an ordinary dict."""
         return dict, (list(self.items()),)
 
 
 def uncompiled(function):
-    """torch.compile would make updates a part of the model, and round otherwise.
-    """
+    """Exclude a function from torch.compile, which would compile updates into
+    the model and round differently."""
     compiler = getattr(torch, "compiler", None)  # since PyTorch 2.1
     return compiler.disable(function) if compiler else function
 
 
 def before_forward_of(crossing):
-    """The hook; it keeps nothing alive, and torch may call it after its end."""
+    """Return the hook.  It keeps nothing alive, and torch may call it after the
+    Crossing has been destroyed."""
     def before_forward(module, _):
         me = crossing()
         if me is not None and me.late:
@@ -66,12 +67,13 @@ def before_forward_of(crossing):
 
 
 def state_of(parameter):
-    """What changes when somebody writes a parameter."""
+    """Return a value that changes when a parameter is written."""
     return parameter._version, parameter.data_ptr()
 
 
 def check_untouched(slot):
-    """What was written before the update would not be what the script means."""
+    """Raise RuntimeError if a parameter was written between step() and its
+    update, because the update would change a value that the script has set."""
     if slot.late is not None and slot.seen != state_of(slot.parameter):
         raise RuntimeError(
             f"'{slot.name}' was written after step(), before its update was "
@@ -81,20 +83,21 @@ def check_untouched(slot):
 
 
 class Crossing:
-    """The updates of an optimizer that are still to be done.  The optimizer
-    owns it; while there are some, the job keeps the optimizer alive."""
+    """Hold the postponed updates of an optimizer, which owns this object.
+    While there are postponed updates, the job keeps the optimizer alive."""
 
     def __init__(self, gradients, optimizer):
         self.gradients = gradients
         self.optimizer = weakref.ref(optimizer)
-        self.late = {}  # bundles to update, in the order of use; no values
-        # One hook for all modules: copies and pickles of a module have none.
+        self.late = {}  # keys: bundles to update, in the order of use
+        # A global hook, so that copies and pickles of modules contain no hook.
         hook = nn_module.register_module_forward_pre_hook(
             before_forward_of(weakref.ref(self)))
         weakref.finalize(self, hook.remove)
 
     def watch(self, modules):
-        """Parameters of modules that were seen in a forward pass can wait."""
+        """Watch the parameters of modules seen in a forward pass.  Updates of
+        watched parameters can be postponed."""
         me = weakref.ref(self)
         for module in modules:
             watched = module._parameters
@@ -106,12 +109,13 @@ class Crossing:
                 slot.is_watched = True
 
     def slots_of(self, module):
-        """Of the module's own parameters."""
+        """Return the slots of the module's own parameters."""
         found = map(self.gradients.slots.get, dict.values(module._parameters))
         return [s for s in found if s is not None]
 
     def before_forward(self, module):
-        """Update what the module is about to use, all in one."""
+        """Update the parameters that the module is about to use, all at
+        once."""
         self.update([s.bundle for s in self.slots_of(module)
                      if s.bundle in self.late])
 
@@ -121,8 +125,8 @@ class Crossing:
             self.update([slot.bundle])
 
     def begin(self, param_groups):
-        """A step: all gradients were pushed.  Updates at once what no module
-        gives out."""
+        """Begin a step after all gradients were pushed.  Update bundles with
+        unwatched parameters at once."""
         for slot in self.gradients.open_slots():
             self.gradients.check_unwritten(slot)
         for group in param_groups:
@@ -138,8 +142,9 @@ class Crossing:
                      if not all(s.is_watched for s in b.slots)])
 
     def update(self, bundles):
-        """Update these now, and what has arrived beside them.  While their
-        sums are not there, update others: the last layers' come first."""
+        """Update these bundles now, and others whose sums have arrived.  While
+        the wanted sums are missing, update others: sums of the last layers
+        arrive first."""
         if not bundles:
             return
         wanted = dict.fromkeys(bundles)
@@ -151,9 +156,9 @@ class Crossing:
         self.apply([*wanted, *self.arrived(self.late, wanted)])
 
     def arrived(self, order, wanted):
-        """Others whose sums are there, up to the first in this order whose is
-        not.  One call of an optimizer for many costs little more than for
-        one."""
+        """Return other bundles whose sums have arrived, up to the first in this
+        order whose sum is missing.  One optimizer call for many bundles costs
+        little more than for one."""
         found = []
         for bundle in order:
             if bundle in wanted:
@@ -168,8 +173,8 @@ class Crossing:
         for bundle in bundles:
             for slot in bundle.slots:
                 check_untouched(slot)
-            # Since step() its gradients are the caller's again, to be
-            # forgotten.
+            # Since step() the gradients belong to the caller, who may have
+            # reset them: restore the caller's afterwards.
             own += [(s.parameter, s.parameter.grad) for s in bundle.slots
                     if self.gradients.is_written(s)]
             self.gradients.finish(bundle)

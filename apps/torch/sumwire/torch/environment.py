@@ -5,20 +5,21 @@ import warnings
 
 PREFIXES = ("HOROVOD_", "BYTEPS_")
 TAKEN = {"BYTEPS_CROSS_BARRIER", "BYTEPS_ENABLE_ASYNC"}
-# Launchers set these for all programs; they ask for nothing.
+# Launchers set these for every program, so a user need not hear of them.
 PLACES = {f"{prefix}{name}" for prefix in PREFIXES for name in (
     "RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE",
     "HOSTNAME")}
 
 
 def unsupported():
-    """Those that are set and that sumwire does not read."""
+    """Return the variables of Horovod and BytePS that are set and that sumwire
+    does not read, in alphabetical order."""
     return sorted(name for name in os.environ if name.startswith(PREFIXES) and
                   name not in TAKEN | PLACES)
 
 
 def warn():
-    """Name them, in one warning."""
+    """Warn once, with the names of all unsupported variables."""
     names = unsupported()
     if names:
         warnings.warn(f"sumwire does not read {', '.join(names)}; its own "

@@ -8,8 +8,8 @@
     manager = Manager(pg=ProcessGroup(timeout=timedelta(seconds=30)), ...)
 
 torchft's manager calls configure() with a new store and new members whenever a
-replica dies, leaves or comes.  Each time sumwire makes a new job for them, with
-agents of its own, and the old one ends."""
+replica dies, leaves or joins.  Each configure() ends the old sumwire job and
+starts a new job, with its own agents, for the new members."""
 from datetime import timedelta
 
 from torchft.process_group import ProcessGroupWrapper
@@ -18,14 +18,15 @@ from sumwire.distributed import create_group
 
 
 class ProcessGroup(ProcessGroupWrapper):
-    """sumwire's group as torchft wants it.
+    """Provide sumwire's process group to torchft.
 
-    timeout  of configure(), which waits for the other members, and of collectives
+    timeout  limit for configure(), which waits for the other members, and for
+             each collective
     """
 
     def __init__(self, timeout=timedelta(seconds=60)):
         super().__init__(timeout)
-        self._error = None  # of a group that was aborted
+        self._error = None  # why the group was aborted
 
     def configure(self, *arguments, **more):
         self._error = None
@@ -39,14 +40,15 @@ class ProcessGroup(ProcessGroupWrapper):
         return "torchft-sumwire"
 
     def abort(self, errored=True):
-        """End what is under way, at all members; torchft then configures again."""
+        """Abort the collectives in flight, at all members.  torchft then calls
+        configure() again."""
         if errored and self._pg is not None:
             self._error = self._pg.error or RuntimeError("abort() was called")
         super().abort(errored)
 
     def errored(self):
-        """The first error of the group, after which it must be configured again;
-        or None."""
+        """Return the first error of the group, or None.  After an error the
+        group must be configured again."""
         return self._error or getattr(self._pg, "error", None)
 
     def set_timeout(self, timeout):

@@ -1,7 +1,8 @@
 # gathers.py - allgather, alltoall, reducescatter, sums of sparse tensors
 # SPDX-License-Identifier: BSD-3-Clause
-"""Over the collectives of the library, in the order of calls (members.py).  A
-gather of unequal parts, and an alltoall, are broadcasts of each member's part."""
+"""These operations use the collectives of the library, in the order of calls
+(members.py).  A gather of unequal parts, and an alltoall, broadcast each
+member's part."""
 import pickle
 
 import torch
@@ -18,7 +19,7 @@ from sumwire.torch.reductions import (
 
 
 class ArgumentError(SumwireError, ValueError):
-    """Scripts of Horovod expect one or the other."""
+    """Report a bad argument.  Scripts of Horovod catch either base class."""
 
 
 def refused(text):
@@ -43,21 +44,24 @@ def check_rows(what, tensor):
 
 
 def like(flat, tensor, rows):
-    """The result, with that many rows, where the tensor is."""
+    """Return the result in the tensor's shape, with the given number of rows,
+    on the tensor's device."""
     shape = (rows, *tensor.shape[1:])
     return flat.view(shape).to(tensor.device)
 
 
 def row_size(tensor):
-    """Elements in a row, also where there are no rows."""
+    """Return the number of elements in a row, even if the tensor has no
+    rows."""
     return torch.Size(tensor.shape[1:]).numel()
 
 
 # --- allgather ---
 
 def allgather_async(tensor, name=None, process_set=None):
-    """Begin to concatenate the tensors of all ranks, by rank, along the first
-    dimension, in which they may differ.  Returns a handle."""
+    """Begin to concatenate the tensors of all ranks, in rank order, along the
+    first dimension.  Only the size of that dimension may differ between ranks.
+    Returns a handle for poll and synchronize."""
     check_rows("allgather", tensor)
     members, width = members_of(process_set), row_size(tensor)
     flat = to_send(tensor, tensor.dtype)
@@ -72,8 +76,8 @@ def allgather_async(tensor, name=None, process_set=None):
 
 
 class Allgather(torch.autograd.Function):
-    """Each rank gets the average of the gradients of its part, as in Horovod.
-    """
+    """Differentiate an allgather: each rank gets the average of the gradients
+    of its part, as in Horovod."""
 
     @staticmethod
     def forward(ctx, tensor, name, process_set):
@@ -95,16 +99,17 @@ def needs_grad(tensor):
 
 
 def allgather(tensor, name=None, process_set=None):
-    """The tensors of all ranks, concatenated along the first dimension.
-    Gradients flow through it."""
+    """Return the tensors of all ranks, concatenated in rank order along the
+    first dimension.  Gradients flow through it."""
     if needs_grad(tensor):
         return Allgather.apply(tensor, name, process_set)
     return ops.synchronize(allgather_async(tensor, name, process_set))
 
 
 def allgather_object(obj, name=None, process_set=None):
-    """The objects of all ranks, by rank.  They travel pickled, and a pickle may
-    execute anything: so this trusts all ranks."""
+    """Return a list of the objects of all ranks, in rank order.  Objects travel
+    pickled, and a pickle can execute code: call it only if you trust all ranks.
+    """
     data = torch.frombuffer(bytearray(pickle.dumps(obj)), dtype=torch.uint8)
     sizes = allgather(torch.tensor([len(data)]), name and f"{name}.sizes",
                       process_set).tolist()
@@ -115,7 +120,8 @@ def allgather_object(obj, name=None, process_set=None):
 # --- alltoall ---
 
 def check_splits(tensor, splits, n):
-    """How many rows go to each of n members."""
+    """Return the number of rows for each of n members.  Raise ArgumentError for
+    splits that do not fit the tensor."""
     rows = tensor.shape[0]
     if splits is None:
         if rows % n:
@@ -136,9 +142,9 @@ def check_splits(tensor, splits, n):
 
 
 def alltoall_async(tensor, splits=None, name=None, process_set=None):
-    """Begin to send rows of the tensor to each rank: splits[i] of them to the
-    i-th, one part behind the other; equal parts without splits.  The handle gives
-    (tensor, received splits)."""
+    """Begin to send rows of the tensor to each rank, in rank order: splits[i]
+    rows to the i-th rank, or equal parts without splits.  Returns a handle; its
+    synchronize returns (tensor, received splits)."""
     check_rows("alltoall", tensor)
     members, width = members_of(process_set), row_size(tensor)
     splits = check_splits(tensor, splits, members.n)
@@ -157,8 +163,8 @@ def alltoall_async(tensor, splits=None, name=None, process_set=None):
 
 
 def exchange(members, flat, splits, width):
-    """Broadcast each member's part; keep what is for this one.  splits: of each
-    member."""
+    """Broadcast each member's rows, and keep the rows for this member.  splits
+    has the splits of each member.  Return (elements, received splits)."""
     me, parts = members.me, []
     for i, theirs in enumerate(splits):
         part = flat if i == me else torch.empty(sum(theirs) * width,
@@ -171,7 +177,8 @@ def exchange(members, flat, splits, width):
 
 
 class Alltoall(torch.autograd.Function):
-    """Gradients go back the way that the rows have come."""
+    """Differentiate an alltoall: each gradient returns to the rank that sent
+    the row."""
 
     @staticmethod
     def forward(ctx, tensor, splits, name, process_set):
@@ -186,15 +193,16 @@ class Alltoall(torch.autograd.Function):
     def backward(ctx, grad, _):
         back, _ = alltoall(grad.contiguous(), ctx.received,
                            process_set=ctx.process_set)
-        if back.shape[0] < ctx.rows:  # rows that went to nobody
+        if back.shape[0] < ctx.rows:  # rows beyond the splits were not sent
             back = torch.cat([back, back.new_zeros(ctx.rows - back.shape[0],
                                                    *back.shape[1:])])
         return back, None, None, None
 
 
 def alltoall(tensor, splits=None, name=None, process_set=None):
-    """What all ranks have sent to this one; with splits (tensor, received
-    splits).  Gradients flow through it."""
+    """Return the rows that all ranks have sent to this one, in rank order.
+    With splits, return (tensor, received splits).  Gradients flow through
+    it."""
     both = (Alltoall.apply(tensor, splits, name, process_set)
             if needs_grad(tensor) else ops.synchronize(
                 alltoall_async(tensor, splits, name, process_set)))
@@ -204,15 +212,16 @@ def alltoall(tensor, splits=None, name=None, process_set=None):
 # --- reducescatter ---
 
 def split_rows(rows, n):
-    """As even as can be: the first ones get one more."""
+    """Split rows among n members as evenly as possible; the first members get
+    one row more."""
     return [rows // n + (i < rows % n) for i in range(n)]
 
 
 def reducescatter_async(tensor, op=Average, name=None, prescale_factor=1.0,
                         postscale_factor=1.0, process_set=None,
                         compression=Compression.none):
-    """Begin to reduce the tensor over all ranks; each gets its part of the
-    rows.  Returns a handle."""
+    """Begin to reduce the tensor over all ranks; each rank gets its part of the
+    rows, as split_rows() says.  Returns a handle for poll and synchronize."""
     check_rows("reducescatter", tensor)
     members, op = members_of(process_set), choose_op(None, op)
     dtype_name(tensor.dtype, name or "tensor")
@@ -239,7 +248,7 @@ def reducescatter_async(tensor, op=Average, name=None, prescale_factor=1.0,
 
 
 def padded(flat, tensor, n):
-    """The parts of n members in equal steps, as the library wants them."""
+    """Pad the parts of n members to equal sizes, as the library requires."""
     rows, width = tensor.shape[0], row_size(tensor)
     if not rows % n:
         return flat
@@ -251,8 +260,9 @@ def padded(flat, tensor, n):
 
 
 class Reducescatter(torch.autograd.Function):
-    """Each row's gradient is that of the rank which got the row; of a sum, times
-    the number of ranks, as in Horovod."""
+    """Differentiate a reducescatter: a row's gradient comes from the rank that
+    got the row.  For a sum it is multiplied by the number of ranks, as in
+    Horovod."""
 
     @staticmethod
     def forward(ctx, tensor, options):
@@ -275,8 +285,8 @@ class Reducescatter(torch.autograd.Function):
 
 def reducescatter(tensor, op=Average, name=None, compression=Compression.none,
                   prescale_factor=1.0, postscale_factor=1.0, process_set=None):
-    """This rank's part of the rows of the average, or what op says, over all
-    ranks.  Gradients flow through it."""
+    """Return this rank's rows of the average over all ranks, or of the result
+    of op.  Gradients flow through it if op is Average or Sum."""
     options = {"op": op, "name": name, "compression": compression,
                "prescale_factor": prescale_factor,
                "postscale_factor": postscale_factor, "process_set": process_set}
@@ -288,7 +298,7 @@ def reducescatter(tensor, op=Average, name=None, compression=Compression.none,
 # --- several tensors ---
 
 class Several:
-    """What the handle of several operations stands for."""
+    """Hold the operations behind one handle."""
 
     def __init__(self, handles):
         self.parts = [ops.take_call(h) for h in handles]
@@ -317,15 +327,16 @@ def each_name(name, i):
 
 
 def grouped_allgather_async(tensors, name=None, process_set=None):
-    """Begin an allgather of each tensor; one handle for all, whose synchronize
-    gives the list."""
+    """Begin an allgather of each tensor.  Returns one handle for all; its
+    synchronize returns the list."""
     return ops.hold(Several([
         allgather_async(t, each_name(name, i), process_set)
         for i, t in enumerate(tensors)]))
 
 
 def grouped_allgather(tensors, name=None, process_set=None):
-    """The tensors of all ranks, for each tensor.  Gradients flow through it."""
+    """Return the allgather of each tensor, as a list.  Gradients flow through
+    it."""
     if any(map(needs_grad, tensors)):
         return [allgather(t, each_name(name, i), process_set)
                 for i, t in enumerate(tensors)]
@@ -333,15 +344,16 @@ def grouped_allgather(tensors, name=None, process_set=None):
 
 
 def grouped_reducescatter_async(tensors, op=Average, name=None, **rest):
-    """Begin a reducescatter of each tensor; one handle for all, whose synchronize
-    gives the list."""
+    """Begin a reducescatter of each tensor.  Returns one handle for all; its
+    synchronize returns the list."""
     return ops.hold(Several([
         reducescatter_async(t, op, each_name(name, i), **rest)
         for i, t in enumerate(tensors)]))
 
 
 def grouped_reducescatter(tensors, op=Average, name=None, **rest):
-    """This rank's part of each tensor.  Gradients flow through it."""
+    """Return this rank's rows of each reduced tensor, as a list.  Gradients
+    flow through it."""
     if any(map(needs_grad, tensors)):
         return [reducescatter(t, op, each_name(name, i), **rest)
                 for i, t in enumerate(tensors)]
@@ -351,14 +363,14 @@ def grouped_reducescatter(tensors, op=Average, name=None, **rest):
 # --- sparse tensors ---
 
 class SparseHandle(int):
-    """A handle, which can also be called, as Horovod's."""
+    """Be a handle that can also be called, as in Horovod."""
 
     def __call__(self):
         return ops.synchronize(self)
 
 
 class SparseSum:
-    """Indices and values of all ranks, one behind the other."""
+    """Concatenate the indices and values of all ranks."""
 
     def __init__(self, tensor, name, op, process_set):
         self.op, self.n = op, members_of(process_set).n
@@ -378,8 +390,9 @@ class SparseSum:
 
 
 def sparse_allreduce_async(tensor, name=None, op=Average, process_set=None):
-    """Begin the average (or sum) of a sparse tensor over all ranks.  The result
-    is sparse, and not coalesced.  Returns a handle; handle() also waits for it."""
+    """Begin the average, or sum, of a sparse (COO) tensor over all ranks.  The
+    result is sparse and not coalesced.  Returns a handle; synchronize(handle)
+    and handle() both wait for the result."""
     if not isinstance(tensor, torch.Tensor) or \
             tensor.layout != torch.sparse_coo:
         raise TypeError("sparse_allreduce takes a torch.Tensor that is sparse "
@@ -390,5 +403,6 @@ def sparse_allreduce_async(tensor, name=None, op=Average, process_set=None):
 
 
 def sparse_allreduce(tensor, name=None, op=Average, process_set=None):
-    """The average (or sum) of a sparse tensor over all ranks."""
+    """Return the average, or sum, of a sparse (COO) tensor over all ranks.  The
+    result is sparse and not coalesced."""
     return sparse_allreduce_async(tensor, name, op, process_set)()

@@ -1,12 +1,12 @@
-# gradients.py - the gradients of a model's parameters on their way
+# gradients.py - sum the gradients of a model's parameters
 # SPDX-License-Identifier: BSD-3-Clause
-"""What DistributedOptimizer and DistributedDataParallel share.
+"""DistributedOptimizer and DistributedDataParallel share this code.
 
 A hook on the AccumulateGrad node of each parameter copies its gradient, already
-divided, into its bundle's shared memory; the last one of a bundle pushes that.
-Once the sum is there, parameter.grad becomes that memory, so nothing is copied
-back.  (Other types on the wire are copied back; the memory of a device's
-gradients is its own, which staging.py sums.)"""
+divided, into its bundle's shared memory.  The last gradient of a bundle pushes
+the bundle.  When the sum has arrived, parameter.grad becomes that memory,
+without a copy back.  If the dtype on the wire differs, the sum is copied back.
+Gradients of a device stay in the device's memory, which staging.py sums."""
 import itertools
 import weakref
 
@@ -29,7 +29,7 @@ _n_sets = itertools.count()
 
 
 def hook_of(gradients, slot):
-    """The hook of a parameter; it keeps nothing alive but its slot."""
+    """Return the hook of a parameter.  It keeps only the slot alive."""
     def on_gradient(*_):
         me = gradients()
         if me is not None:
@@ -38,14 +38,15 @@ def hook_of(gradients, slot):
 
 
 def name_of(compression):
-    """What all ranks must have alike."""
+    """Return a name of the compression, which must be equal on all ranks."""
     if is_own(compression):
         return getattr(compression, "__name__", type(compression).__name__)
     return str(compression.dtype or "none")
 
 
 def check_order(told, n):
-    """Rank 0's order, each of the n once, and which of them are sparse."""
+    """Return rank 0's order, which has each of n parameters once, and the list
+    of sparse ones.  Raise SumwireError if the lists are malformed."""
     if (isinstance(told, list) and len(told) == 2 and
             all(isinstance(part, list) for part in told) and
             all(isinstance(i, int) for part in told for i in part) and
@@ -56,9 +57,14 @@ def check_order(told, n):
 
 
 class Gradients:
-    """named: list of (name, parameter).  on_gradient(), if given, is called
-    whenever a gradient has been computed, and returns whether it counts.
-    hierarchical, process_set: as of DistributedOptimizer."""
+    """Sum the gradients of a set of parameters over all ranks.
+
+    named        list of (name, parameter)
+    passes       backward passes per step
+    on_gradient  called for every computed gradient, if given; returns whether
+                 the gradient counts
+
+    Other arguments are those of DistributedOptimizer."""
 
     def __init__(self, named, compression=Compression.none, op=ops.Average,
                  passes=1, sparse_as_dense=False, on_gradient=None,
@@ -75,29 +81,28 @@ class Gradients:
         self.process_set = process_set
         self.hierarchical, self.hierarchy = asked_for(hierarchical), None
         self.step = 0
-        self.number = None  # of this step among the job's operations
+        self.number = None  # number of this step among the job's operations
         self.job.gradients[self.what] = self
-        self.is_begun = False  # some of the next step's were filled in
+        self.is_begun = False  # a gradient of the next step has been filled in
         self.factor = 1 / self.job.size if op is ops.Average else 1
-        # The same number; torch takes 3 us less for a tensor.  A 16-bit one
-        # would be another number.
+        # A tensor factor saves torch 3 us.  A 16-bit tensor would round it.
         self.factors = {t: torch.tensor(self.factor, dtype=t)
                         for t in (torch.float32, torch.float64)}
         self.slots, self.nodes, self.bundles = {}, [], []
-        self.sparse = []  # slots whose gradients are sparse: in no bundle
+        self.sparse = []  # slots with sparse gradients, which have no bundle
         self.undeclared = []
         self.order = ForwardOrder()
         weakref.finalize(self, self.order.take)
         self.add(named)
 
     def add(self, named):
-        """More parameters; those without gradient or elements are left out."""
+        """Add parameters, except those without gradients or elements."""
         for name, p in named:
             if not p.requires_grad or not p.numel():
                 continue
             dtype_name(p.dtype, name)
             slot = Slot(name, p, self.passes, self.compression)
-            # An AccumulateGrad node lives only as long as somebody holds it.
+            # An AccumulateGrad node lives only while a reference exists.
             node = p.expand_as(p).grad_fn.next_functions[0][0]
             self.nodes.append(node)
             node.register_hook(hook_of(weakref.ref(self), slot))
@@ -106,7 +111,8 @@ class Gradients:
             self.order.want(p)
 
     def count_pass(self, slot):
-        """A gradient has been accumulated; the last of a step is sent."""
+        """Count an accumulated gradient, and send it after the step's last
+        pass. """
         if self.on_gradient is not None and not self.on_gradient():
             return
         if slot.passes_left > 1:
@@ -117,7 +123,8 @@ class Gradients:
             self.refuse(slot)
 
     def refuse(self, slot):
-        """Its gradient of this step was on its way already."""
+        """Raise an error: the slot's gradient of this step is in flight
+        already. """
         if slot.late is not None:
             raise RuntimeError(
                 f"'{slot.name}' was used before its update was done, since it "
@@ -130,8 +137,8 @@ class Gradients:
             f"backward_passes_per_step to the number of backward passes")
 
     def declare(self):
-        """Declare what is new, most urgent first: the order of use in rank 0's
-        first forward pass."""
+        """Declare new parameters, the most urgent first.  The order is the
+        order of use in rank 0's first forward pass."""
         slots = self.undeclared
         options = {"compression, op, backward_passes_per_step, hierarchical":
                    f"{name_of(self.compression)}, "
@@ -153,7 +160,7 @@ class Gradients:
             self.declare_dense(order)
 
     def declare_dense(self, slots):
-        """Those, in this order."""
+        """Declare the bundles of dense slots, in this order."""
         bundles = make_bundles(slots, max(MAX_BUNDLES - self.job.n_bundles,
                                           MIN_BUNDLES))
         self.job.n_bundles += len(bundles)
@@ -166,15 +173,17 @@ class Gradients:
         self.bundles += bundles
 
     def who_sums(self, parameters):
-        """Of which place their bundles are; None: the job's."""
+        """Return the Hierarchy or Stage that sums the bundles; None: the
+        job."""
         if self.hierarchical and not self.hierarchy:
             self.hierarchy = hierarchy.find(self.job, self.what, parameters,
                                             self.hierarchical)
         return self.hierarchy or find_stage(self.job, parameters)
 
     def push(self, slot):
-        """Fill the gradient in, zeros if there is none; the last of a bundle
-        sends it.  A parameter that was frozen keeps the gradient it has."""
+        """Fill the gradient into its bundle, or zeros if there is no gradient.
+        The last slot of a bundle sends the bundle.  A frozen parameter keeps
+        its gradient."""
         self.begin_step()
         p, bundle = slot.parameter, slot.bundle
         if bundle is None:
@@ -183,7 +192,7 @@ class Gradients:
         bundle.stream = bundle.shared.follow(bundle.stream)
         grad = p.grad
         if grad is slot.view:
-            # Not forgotten since the last step, and added to.
+            # The gradient was not reset since the last step, and was added to.
             grad = p.grad = grad.clone()
         if grad is None or not p.requires_grad:
             slot.view.zero_()
@@ -198,7 +207,8 @@ class Gradients:
             self.job.push(bundle.shared, self.step)
 
     def begin_step(self):
-        """The first gradient of a step: tell those that have joined."""
+        """Note the step with the first of its gradients, for joined ranks, and
+        declare new parameters."""
         if not self.is_begun:
             self.is_begun = True
             self.job.joins.ended(self.number)
@@ -209,17 +219,18 @@ class Gradients:
             with self.job.joins.quiet():
                 self.declare()
         except BaseException:
-            # No step will come: nothing else may keep this object alive, whose
-            # hooks would take the gradients of the next one.
+            # The step fails.  Drop the job's reference to this object, whose
+            # hooks would otherwise take the gradients of its successor.
             self.job.joins.ended(self.number)
             raise
 
     def describe(self):
-        """For ranks that have joined."""
+        """Return the description for ranks that have joined."""
         return {"kind": "step", "what": self.what}
 
     def hold_sparse(self, slot):
-        """Its sum begins with step(), in one order at all ranks."""
+        """Keep a sparse gradient until step(), which begins the sums in one
+        order at all ranks."""
         grad = slot.parameter.grad
         slot.local = grad
         slot.version = None if grad is None else grad._version
@@ -227,7 +238,8 @@ class Gradients:
         slot.passes_left = 0
 
     def begin_sparse(self):
-        """Begin the sums of sparse gradients; returns (slot, handle)."""
+        """Begin the sums of sparse gradients, and return (slot, handle) of
+        each. """
         begun = []
         for slot in self.sparse:
             p, grad = slot.parameter, slot.local
@@ -242,7 +254,8 @@ class Gradients:
         return begun
 
     def finish_sparse(self, begun):
-        """Wait until those sums are the parameters' gradients."""
+        """Wait for the sums of sparse gradients, and assign them to the
+        parameters."""
         for slot, handle in begun:
             slot.parameter.grad = handle()
             slot.is_open, slot.local = False, None
@@ -250,9 +263,9 @@ class Gradients:
             slot.passes_left = self.passes
 
     def fill(self, slot, grad):
-        """Copy the gradient into shared memory.  parameter.grad, returned,
-        stays beside it: whoever reads or writes that meanwhile harms
-        nothing."""
+        """Copy the gradient into shared memory, and return parameter.grad,
+        which stays a separate tensor.  Reading or writing it meanwhile is
+        harmless."""
         if grad.is_sparse:
             if not self.sparse_as_dense:
                 raise TypeError(
@@ -280,13 +293,14 @@ class Gradients:
         return grad
 
     def is_written(self, slot):
-        """Has parameter.grad been changed since it was sent?"""
+        """Return True if parameter.grad has changed since it was sent."""
         p, local = slot.parameter, slot.local
         return p.grad is not local or (local is not None and
                                        local._version != slot.version)
 
     def check_unwritten(self, slot):
-        """What was written to a gradient on its way would be lost."""
+        """Raise RuntimeError if a gradient was written while it was in flight,
+        because the write would be lost."""
         if self.is_written(slot):
             raise RuntimeError(
                 f"the gradient of '{slot.name}' was written after its backward "
@@ -295,11 +309,11 @@ class Gradients:
                 f"inside optimizer.skip_synchronize()")
 
     def is_there(self, bundle):
-        """Is its sum there?"""
+        """Return True if the sum of a bundle has arrived."""
         return self.job.is_done(bundle.shared)
 
     def finish(self, bundle):
-        """Wait until the sum is there and make it the parameters' gradients."""
+        """Wait for the sum of a bundle, and assign it to the parameters."""
         self.job.wait(bundle.shared)
         for slot in bundle.slots:
             if slot.is_open:
@@ -322,8 +336,8 @@ class Gradients:
         slot.is_open = False
 
     def push_missing(self):
-        """Send what this step has not sent: zeros where no gradient was
-        computed, since the others wait for it."""
+        """Send all gradients that this step has not sent.  Send zeros for
+        missing gradients, because the other ranks wait for them."""
         self.begin_step()
         for slot in self.sparse:
             if slot.passes_left:
@@ -340,7 +354,7 @@ class Gradients:
         return [s for s in self.slots.values() if s.is_open]
 
     def synchronize(self):
-        """All gradients of this step are sums (or averages) afterwards."""
+        """Wait until all gradients of this step are sums or averages."""
         self.push_missing()
         for slot in self.open_slots():
             self.check_unwritten(slot)
@@ -351,10 +365,10 @@ class Gradients:
         self.finish_sparse(begun)
         self.job.joins.ended(self.number)
 
-    # --- of a rank that has joined ---
+    # --- on a rank that has joined ---
 
     def add_zeros(self):
-        """Take part in a step of the others."""
+        """Take part in a step of the other ranks, with zeros."""
         if self.undeclared:
             self.declare()
         self.drop()
@@ -365,10 +379,10 @@ class Gradients:
         self.step += 1
 
     def is_done(self):
-        return False  # it is dropped when all have joined
+        return False  # join() drops it when all ranks have joined
 
     def drop(self):
-        """The sums of the others are theirs."""
+        """Wait for the open sums of the other ranks, and ignore the results."""
         for bundle in self.bundles:
             if not bundle.n_missing:
                 self.job.wait(bundle.shared)
@@ -384,7 +398,7 @@ class Gradients:
 
 
 def is_trained(bundle):
-    """Is it pushed at all?  Not when all of its parameters are frozen."""
+    """Return True if a bundle is pushed: not all its parameters are frozen."""
     return any(s.parameter.requires_grad for s in bundle.slots)
 
 

@@ -1,7 +1,7 @@
-# group.py - sums of several tensors that travel as one
+# group.py - sums of several tensors that travel as one tensor
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tensors of one type lie in one declared tensor, one behind the other: so a
-small one costs two copies and nothing else."""
+"""All tensors of one dtype lie one after the other in one declared tensor.
+Therefore each small tensor costs only two copies."""
 import torch
 
 from sumwire.client import SumwireError
@@ -18,7 +18,7 @@ from sumwire.torch.unsupported import refuse
 
 
 class Packed(ops.Call):
-    """The tensors of a group that have one type."""
+    """Sum the tensors of a group that have one dtype."""
     __slots__ = ("outputs", "dtype")
 
     def keep(self):
@@ -34,7 +34,7 @@ class Packed(ops.Call):
             self.view.copy_(scaled(torch.cat(flat), self.prescale))
 
     def take(self):
-        """The result, written into outputs."""
+        """Write the result into outputs."""
         flat = self.view.to(self.dtype)
         divide(flat, self.op, self.factor)
         pieces = flat.split([output.numel() for output in self.outputs])
@@ -45,7 +45,7 @@ class Packed(ops.Call):
 
 
 class Group:
-    """What the handle of a group stands for."""
+    """Hold the calls behind the handle of a group."""
 
     def __init__(self, outputs, parts):
         self.outputs, self.parts = outputs, parts
@@ -71,7 +71,7 @@ class Group:
 
 def pack(name, content, tensors, outputs, op, priority, compression, prescale,
          factor):
-    """Begin the sum of tensors of one type."""
+    """Begin the sum of tensors of one dtype, and return its call."""
     dtype = tensors[0].dtype
     wire = wire_dtype(compression, dtype)
     words = ("allreduce of a group", None, dtype, op.name,
@@ -88,8 +88,8 @@ def pack(name, content, tensors, outputs, op, priority, compression, prescale,
 
 
 def check_group(name, tensors):
-    """The first time, all ranks compare what is in the group; later, when
-    they push it (ops.Place)."""
+    """Compare the content of a new group on all ranks, and raise ValueError
+    where it differs.  Later calls are compared by their tags (ops.Place)."""
     for t in tensors:
         ops.check_tensor(t)
     content = {str(i): describe(t) for i, t in enumerate(tensors)}
@@ -124,25 +124,28 @@ def start(tensors, outputs, average, name, op, prescale_factor=1.0,
 
 
 def grouped_allreduce_async_(tensors, average=None, name=None, op=None, **rest):
-    """Begin to replace tensors by their averages (or sums).  One handle for
-    all, whose synchronize gives the list.  All ranks begin a group that is
-    new to them in the same order; other arguments as of allreduce_async_."""
+    """Begin to replace tensors by their averages over all ranks, or by the
+    results of op.  Returns one handle for all; its synchronize returns the
+    list.  All ranks begin new groups in the same order.  Other arguments are
+    those of allreduce_async_."""
     return start(tensors, tensors, average, name, op, **rest)
 
 
 def grouped_allreduce_async(tensors, average=None, name=None, op=None, **rest):
-    """As grouped_allreduce_async_, into new tensors."""
+    """Begin a grouped allreduce as grouped_allreduce_async_ does, into new
+    tensors, which synchronize returns."""
     outputs = [torch.empty_like(t, requires_grad=False) for t in tensors]
     return start(tensors, outputs, average, name, op, **rest)
 
 
 def grouped_allreduce_(tensors, *args, **kwargs):
-    """Replace tensors by their averages (or sums)."""
+    """Replace tensors by their averages over all ranks, or by the results of
+    op, and return them."""
     return ops.synchronize(grouped_allreduce_async_(tensors, *args, **kwargs))
 
 
 class GroupedAllreduce(torch.autograd.Function):
-    """As ops.Allreduce, for those tensors that need a gradient."""
+    """Differentiate a grouped allreduce, for tensors that need a gradient."""
 
     @staticmethod
     def forward(ctx, options, *tensors):
@@ -162,8 +165,8 @@ class GroupedAllreduce(torch.autograd.Function):
 
 
 def grouped_allreduce(tensors, average=None, name=None, op=None, **rest):
-    """The averages (or sums) of tensors, as new tensors.  Gradients flow
-    through it."""
+    """Return the averages of tensors over all ranks, or the results of op, as
+    new tensors.  Gradients flow through it if op is Average or Sum."""
     options = {"average": average, "name": name, "op": op, **rest}
     for t in tensors:
         ops.check_tensor(t)

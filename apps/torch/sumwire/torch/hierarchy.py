@@ -1,19 +1,19 @@
 # hierarchy.py - gradients summed on each machine first, then between machines
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each bundle is reduce-scattered among the ranks of a machine, by torch's group;
-each rank sums its part with the ranks of its place on the other machines, by
-sumwire; then the machine's ranks gather the parts (distributed/local.py).
+"""The ranks of a machine reduce-scatter each bundle with a group of torch.
+Each rank sums its part, by sumwire, with the ranks at its place on the other
+machines.  Then the ranks of a machine gather the parts (distributed/local.py).
 
-All ranks do all of that in one order, whichever gradients they have first: the
-bundles of a model from the last used to the first, as backward() makes them, each
-after those before it; what a step leaves out, all leave out.  When sums come
-back differs from rank to rank, so the gathers begin when step() waits, after the
-last bundle of the step was scattered.  Nothing waits for what comes later in
-this order, so nothing waits in a circle.
+All ranks do this in one order, even if their gradients are computed in
+different orders: from the last used bundle of a model to the first, as
+backward() computes them.  If a step leaves a bundle out, all ranks leave it
+out.  Sums return at different times on different ranks, so the gathers begin
+when step() waits, after the last bundle of the step was scattered.  No
+operation waits for a later one in this order, so there is no deadlock.
 
-With NCCL and a device whose streams can wait all of that is on two streams: the
-current stream then waits for it, not the thread, which waits in step() for the
-sums of the step before (sums.StreamSums)."""
+With NCCL, and a device whose streams can wait, two streams do all of it.  Then
+the current stream waits, and the thread waits in step() only for the sums of
+the previous step (sums.StreamSums)."""
 import hashlib
 
 import torch
@@ -26,8 +26,9 @@ from sumwire.torch.staging import find_stage
 
 
 class Parted:
-    """A bundle's memory; as job.Shared.  is_pushed: it is filled in, and its sum
-    not there; mark: of a device, behind that it is."""
+    """Hold a bundle's memory, with the interface of job.Shared.  is_pushed: it
+    is filled in, and its sum has not arrived; mark: mark of the stream that has
+    filled it in."""
     __slots__ = ("client", "name", "flat", "n_pushes", "is_pushed", "mark")
 
     def __init__(self, client, name, flat):
@@ -39,7 +40,8 @@ class Parted:
         return self
 
     def part(self, first, count):
-        """Some elements, a tensor by itself: .data counts its own changes."""
+        """Return some elements as a tensor of its own: .data counts its changes
+        separately."""
         return self.flat[first:first + count].data
 
     def follow(self, stream):
@@ -48,20 +50,21 @@ class Parted:
 
 
 class Hierarchy:
-    """The bundles of a set of gradients.  Calls have the names of a client's."""
+    """Sum the bundles of a set of gradients.  Methods have the names of a
+    client's."""
 
     def __init__(self, job, place, machine, cross, stage):
         self.job, self.place = job, place
         self.sums = sums.make(job.collectives, machine, cross, place, stage,
                               self.look, go_on=self.go_on)
         job.hierarchies.add(self)
-        self.order = []  # Parted
-        self.n_begun = 0  # of them, in this step
+        self.order = []  # Parted bundles, in the order of their sums
+        self.n_begun = 0  # number of bundles passed in this step
         self.error = None
 
     def make(self, descs):
         """Declare (name, elements, torch dtype, priority)..., in the order of
-        use.  Between ranks nothing has a name: it goes by the order."""
+        use.  Ranks match bundles by their order; the names are local."""
         made = [Parted(self, name, self.memory(
             self.sums.local.padded(n), dtype_name(dtype, name) and dtype))
             for name, n, dtype, _ in descs]
@@ -69,7 +72,8 @@ class Hierarchy:
         return made
 
     def memory(self, n, dtype):
-        """Zeros; of the CPU, where the agent reads and writes."""
+        """Return zeros.  On the CPU they lie in memory that the agent shares,
+        if it has room."""
         if self.place.type == "cpu":
             block = self.job.memory.block(
                 n * torch.empty(0, dtype=dtype).element_size())
@@ -78,7 +82,8 @@ class Hierarchy:
         return torch.zeros(n, dtype=dtype, device=self.place)
 
     def push(self, parted, step):
-        """It is filled in: begin what can begin."""
+        """Note that a bundle is filled in, and begin all sums that can
+        begin."""
         parted.mark = self.sums.stream.mark()
         with self:
             parted.is_pushed = True
@@ -86,11 +91,11 @@ class Hierarchy:
             self.sums.move()
 
     def is_done(self, parted):
-        """Nobody needs to wait for a time to call wait()."""
+        """Return True: wait() may be called at any time."""
         return True
 
     def wait(self, parted):
-        """With the first of a step all of it ends."""
+        """Wait for all sums of the step, with the step's first wait()."""
         if not parted.is_pushed:
             return
         with self:
@@ -101,13 +106,14 @@ class Hierarchy:
                 each.is_pushed = False
 
     def settle(self):
-        """At the end of the job: how the last step went."""
+        """Wait for the last step at the end of the job, and raise its error."""
         if not self.error:
             with self:
                 self.sums.settle()
 
     def begin(self, is_next):
-        """Those that were pushed, up to the first that is not next."""
+        """Begin the sums of pushed bundles in order, up to the first bundle for
+        which is_next is false."""
         while (self.n_begun < len(self.order) and
                is_next(self.order[self.n_begun])):
             each = self.order[self.n_begun]
@@ -116,7 +122,7 @@ class Hierarchy:
                 self.sums.begin(each.flat, each.mark)
 
     def look(self):
-        """What can go on does; and has the job failed?"""
+        """Advance the job's calls, and raise an error if the job has failed."""
         self.job.progress()
         self.job.client.check()
 
@@ -134,7 +140,8 @@ class Hierarchy:
 
 
 def refuse_together(problem):
-    """An error at all ranks if one has a problem, in words."""
+    """Raise SumwireError at all ranks if one rank has a problem, given in
+    words. """
     have = channel().gather(int(problem is not None))
     if any(have):
         who = have.index(1)
@@ -143,7 +150,7 @@ def refuse_together(problem):
 
 
 def problem_of(call):
-    """(what it returns, None), or (None, why not)."""
+    """Return (result of call(), None), or (None, first line of its error)."""
     try:
         return call(), None
     except (OSError, RuntimeError, ValueError) as e:
@@ -151,8 +158,8 @@ def problem_of(call):
 
 
 def find(job, what, parameters, wanted):
-    """A Hierarchy; None where each machine has one rank, to which it is the
-    same.  All ranks call it."""
+    """Return a Hierarchy, or None if each machine has one rank.  All ranks call
+    it."""
     digest = hashlib.sha256(agents.machine().encode()).digest()[:7]
     here, across = local.lay_out(
         channel().gather(int.from_bytes(digest, "little")), job.rank)
@@ -175,7 +182,7 @@ def find(job, what, parameters, wanted):
 
 
 def meet(job, kind, here):
-    """The group of this machine's ranks."""
+    """Return the Local of this machine's ranks."""
     me, limit_s = here.index(job.rank), job.client.wait_timeout_s
     bell = local.Bell()
     numbers = channel().gather(bell.number)

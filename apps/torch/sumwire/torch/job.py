@@ -16,14 +16,14 @@ from sumwire.torch import environment
 from sumwire.torch.joining import Joins
 from sumwire.torch.unsupported import refuse
 
-PAUSE_S = 100e-6  # between two looks at sums that others go on after
+PAUSE_S = 100e-6  # between two polls of the sums that other calls wait for
 
 _job = None
 
 
 class Shared:
-    """A declared tensor; flat is a torch view of its shared memory, shaped the
-    one that was asked for last."""
+    """Hold a declared tensor.  flat is a torch view of its shared memory;
+    shaped is the view with the shape that was asked for last."""
     __slots__ = ("tensor", "client", "flat", "shaped", "n_pushes")
 
     def __init__(self, client, tensor, dtype):
@@ -36,14 +36,14 @@ class Shared:
         return self.tensor.name
 
     def part(self, first, count):
-        """Some elements, a tensor by itself: autograd counts changes by
-        tensor."""
+        """Return some elements as a tensor of its own, because autograd counts
+        changes per tensor."""
         return torch.frombuffer(
             self.tensor.memory, dtype=self.flat.dtype, count=count,
             offset=first * self.flat.element_size())
 
     def follow(self, stream):
-        """Of a device alone (staging.py)."""
+        """Do nothing: only tensors of a device follow streams (staging.py)."""
         return None
 
     def view(self, shape):
@@ -53,36 +53,37 @@ class Shared:
 
 
 class Job:
-    """The attachment of this process."""
+    """Hold the attachment of this process to its job."""
 
     def __init__(self, client):
         self.client = client
         self.rank, self.size = client.rank, client.size
-        self.to_finish = set()  # optimizers with updates to be done
-        self.new = []  # of declare_later
-        self.changing = []  # calls that wait for all to agree (ops.py)
+        self.to_finish = set()  # optimizers with postponed updates
+        self.new = []  # calls of declare_later() to be declared
+        self.changing = []  # calls that compare tags first (ops.Place)
         self.buckets = []  # open ones of allreduce_hook (parallel.py)
-        self.stages = {}  # of staging.py, by device; None: there can be none
-        self.hierarchies = weakref.WeakSet()  # of hierarchy.py
-        self.sets = set()  # of members.py
-        self.agreed = set()  # keys of what all ranks have compared
-        self.n_bundles = 0  # that are declared
+        self.stages = {}  # Stages by device; None: the device has no stage
+        self.hierarchies = weakref.WeakSet()  # Hierarchy objects
+        self.sets = set()  # open Members objects
+        self.agreed = set()  # keys that agree() has compared on all ranks
+        self.n_bundles = 0  # number of declared bundles
         self.gradients = weakref.WeakValueDictionary()  # by Gradients.what
         self.joins = Joins(self)
         client.idle = self.joins.look
 
     @functools.cached_property
     def collectives(self):
-        """Calls of groups of its ranks."""
+        """Return the object that calls collectives of groups of ranks."""
         return Calls(self.client)
 
     @functools.cached_property
     def memory(self):
-        """Blocks beside those of declared tensors."""
+        """Return the allocator of shared memory outside declared tensors."""
         return Memory(self.client)
 
     def leave(self):
-        """Others may still wait for what this process has pushed."""
+        """Leave the job.  First finish everything that other ranks may still
+        wait for."""
         try:
             for each in list(self.to_finish):
                 each.finish_updates()
@@ -96,15 +97,16 @@ class Job:
             self.client.leave()
 
     def declare(self, descs, is_async=False):
-        """Declare (name, elements, torch dtype, priority)...; one batch."""
+        """Declare (name, elements, torch dtype, priority)... in one batch, and
+        return a Shared for each."""
         tensors = self.client.declare(
             [(short(name), n, dtype_name(dtype, name), priority)
              for name, n, dtype, priority in descs], is_async)
         return [Shared(self.client, t, d[2]) for t, d in zip(tensors, descs)]
 
     def declare_later(self, call):
-        """Declare call.desc and then call.begin(), when anybody waits: so names
-        that are new share one declaration, since each takes a round trip."""
+        """Queue a call, to declare call.desc and run call.begin() when a caller
+        waits.  A declaration takes a round trip, so new names share one."""
         self.new.append(call)
 
     def declare_new(self):
@@ -117,20 +119,21 @@ class Job:
                 call.begin(shared)
 
     def push(self, shared, step=None):
-        """Start to sum; step defaults to the number of pushes so far."""
+        """Start to sum a tensor over all ranks.  step must be equal on
+        all ranks; it defaults to the number of pushes so far."""
         step = shared.n_pushes if step is None else step
         shared.client.push(shared.tensor, step)
         shared.n_pushes += 1
 
     def broadcast(self, shared, root, step=None):
-        """Start to replace it by the root's."""
+        """Start to replace a tensor by the root's."""
         step = shared.n_pushes if step is None else step
         shared.client.broadcast(shared.tensor, root, step)
         shared.n_pushes += 1
 
     def progress(self):
-        """Calls that can go on do.  All that wait call it, whatever for: ranks
-        may wait for their calls in different orders."""
+        """Advance every call that can go on.  Every wait must call it, because
+        ranks may wait for their calls in different orders."""
         self.joins.look()
         for call in list(self.changing):
             try:
@@ -145,7 +148,8 @@ class Job:
             self.declare_new()
 
     def progress_until(self, is_done):
-        """While there are such calls, and for as long as a sum may take."""
+        """Advance calls until is_done() is true, until none of them compares
+        tags, or until the time limit of a sum has passed."""
         until = time.monotonic() + self.client.wait_timeout_s
         self.progress()
         while (self.changing and not is_done() and
@@ -165,10 +169,11 @@ class Job:
 
 
 def short(name):
-    """A name of at most 127 bytes, the same on all ranks."""
+    """Return a name of at most 127 bytes; equal names give equal results on all
+    ranks."""
     if len(name.encode()) <= 127:
         return name
-    # Only for parameters of very deep modules; their ends differ.
+    # Only parameters of very deep modules have such names; their ends differ.
     import hashlib
     digest = hashlib.sha256(name.encode()).hexdigest()[:16]
     tail = name.encode()[-100:].decode(errors="ignore")
@@ -185,7 +190,7 @@ def dtype_name(dtype, what):
 
 
 def current():
-    """The job; an error when there is none."""
+    """Return the job of this process.  Raise SumwireError if there is none."""
     if _job is None:
         raise SumwireError("SW_ECLOSED", "this process has not joined a job: "
                            "call sumwire.torch.init() first")
@@ -193,10 +198,13 @@ def current():
 
 
 def init(agent=None, process_sets=None, **more):
-    """Join the job over the agent of this machine; returns when all ranks
-    have joined.  agent: its socket; default $SUMWIRE_AGENT, else
-    agent.sock, where agents put it.  process_sets: a list of ProcessSets to add.
-    A second call does nothing."""
+    """Join the job through the agent of this machine, and return when all ranks
+    have joined.  Raise SumwireError if that fails.  A second call does nothing.
+
+    agent         the agent's socket; default $SUMWIRE_AGENT, otherwise
+                  agent.sock in the directory where agents put it
+    process_sets  a list of ProcessSets to add, equal on all ranks; or "dynamic"
+                  as in Horovod, which adds none"""
     global _job
     refuse(more)
     if _job is None:
@@ -209,8 +217,8 @@ def init(agent=None, process_sets=None, **more):
 
 
 def shutdown():
-    """Finish updates that are still on their way and leave the job.  Gradients
-    that lie in shared memory stay readable."""
+    """Finish all postponed updates, and leave the job.  Gradients that lie in
+    shared memory stay readable.  Without a job, do nothing."""
     global _job
     if _job is not None:
         job, _job = _job, None
@@ -219,8 +227,9 @@ def shutdown():
 
 @atexit.register
 def end():
-    """The end of the program.  Who ends by an exception does not leave: so the
-    others are told at once that this process failed."""
+    """Leave the job at the end of the program.  If an exception ends the
+    program, do not leave: the other ranks then learn at once that this process
+    has failed."""
     if getattr(sys, "last_type", None) is None:
         shutdown()
 
@@ -230,21 +239,22 @@ def is_initialized():
 
 
 def rank():
-    """Which of all ranks this is, from 0."""
+    """Return the rank of this process in the job, from 0."""
     return current().rank
 
 
 def size():
-    """Number of all ranks."""
+    """Return the number of ranks in the job."""
     return current().size
 
 
 def local_rank():
-    """Which of the ranks of this machine this is, from 0, as the launcher
-    says; without a launcher, which of those at this agent."""
+    """Return the rank of this process on its machine, from 0, as the launcher
+    says.  Without a launcher, return its rank at its agent."""
     return current().client.local_rank
 
 
 def local_size():
-    """Number of the ranks of this machine, as local_rank()."""
+    """Return the number of ranks on this machine, as the launcher says.
+    Without a launcher, return the number of ranks at this agent."""
     return current().client.local_size

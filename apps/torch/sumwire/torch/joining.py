@@ -1,19 +1,22 @@
-# joining.py - ranks that have run out of data, as Horovod's join()
+# joining.py - join(), as in Horovod, for ranks that have run out of data
 # SPDX-License-Identifier: BSD-3-Clause
-"""A rank that has joined adds zeros to the sums of the others.
+"""A rank that has joined adds zeros to the sums of the other ranks.
 
-All ranks number their operations alike.  A rank that has joined does not know
-what the others call, so they tell it, by collectives of a group of their own:
+All ranks number their operations in the same way.  A rank that has joined does
+not know the operations of the other ranks, so they tell it, by collectives in a
+separate group:
 
-- *Reports*: all ranks gather who has joined.  A rank takes part when it has
-  joined and when it has waited for an operation for LOOK_S; else with its
-  operations, once in REPORT_S, so that no rank waits for a report for long, and
-  agents do not warn of a stall.
-- *Turns*: after a report of a rank that has joined, the leader, which is the
-  lowest rank that has not, broadcasts each of its operations, from the first
-  that the joined rank has not called.  Each rank takes part when it has called that
-  operation itself, or has joined.  When the leader joins, it says so, and the
-  next rank leads.  After the last one, all have joined."""
+- *Reports*: all ranks gather the list of joined ranks.  A rank takes part when
+  it has joined, and when it has waited for an operation for LOOK_S.  Otherwise
+  it takes part with its operations, once per REPORT_S.  Thus reports complete
+  soon, and agents do not warn of a stall.
+
+- *Turns*: once a report shows a joined rank, the leader broadcasts each of its
+  operations, from the first one that the joined rank has not called.  The
+  leader is the lowest rank that has not joined.  Each rank takes part when it
+  has called the operation itself, or has joined.  When the leader joins, it
+  says so, and the next rank leads.  After the last leader, all ranks have
+  joined."""
 import json
 import math
 import threading
@@ -24,16 +27,17 @@ import torch
 from sumwire.client import SumwireError
 
 LOOK_S = 1.0  # a rank that waits for longer asks for a report
-REPORT_S = 0.5  # between two reports that a rank takes part in
-PAUSE_S = 1e-3  # between two looks at a turn
-TURN_BYTES = 1024  # what a leader broadcasts
+REPORT_S = 0.5  # shortest time between two reports of a rank
+PAUSE_S = 1e-3  # period of polling a turn
+TURN_BYTES = 1024  # size of a leader's broadcast
 
-SERVE = {}  # by kind of an operation: how a rank that has joined takes part
+SERVE = {}  # functions with which joined ranks take part, by kind of operation
 
 
 def serves(kind):
-    """Register function(told), which takes part in an operation of that kind and
-    returns None, or an object with is_done() and drop()."""
+    """Register function(told), with which a joined rank takes part in an
+    operation of that kind.  It returns None, or an object with is_done() and
+    drop()."""
     def register(function):
         SERVE[kind] = function
         return function
@@ -41,7 +45,7 @@ def serves(kind):
 
 
 class Exchange:
-    """A collective of all ranks that is under way, and its buffer."""
+    """Run a collective of all ranks, and hold its buffers."""
 
     def __init__(self, joins, kind, send, recv, limit_s, root=0):
         self.kept, self.recv, self.error = send, recv, None
@@ -62,7 +66,7 @@ class Exchange:
 
 
 class Turns:
-    """What the ranks tell each other since one of them has joined."""
+    """Exchange the operations of the leader, after a rank has joined."""
 
     def __init__(self, joins, first, joined):
         self.joins, self.next = joins, first
@@ -71,17 +75,17 @@ class Turns:
         self._find_leader()
 
     def _find_leader(self):
-        """None: all have joined."""
+        """Find the lowest rank that has not joined; None: all have joined."""
         self.leader = next((r for r in range(self.joins.job.size)
                             if r not in self.joined), None)
 
     def is_behind(self):
-        """Is there a turn in which this rank is to take part?"""
+        """Return True if there is a turn in which this rank must take part."""
         return self.leader is not None and (
             self.joins.has_joined or self.next <= self.joins.n_called)
 
     def advance(self):
-        """Take part in turns as far as nobody has to be waited for."""
+        """Take part in turns as far as possible without waiting."""
         while self.is_behind() or self.turn is not None:
             if self.turn is None:
                 self.turn = self._begin()
@@ -117,20 +121,20 @@ class Turns:
 
 
 class Joins:
-    """The operations of this process, and who has joined."""
+    """Hold the operations of this process, and the joined ranks."""
 
     def __init__(self, job):
         self.job = job
         self.lock = threading.RLock()
-        self.n_called, self.log = 0, {}  # operations that have not ended
-        self.local = threading.local()  # quiet: inside of an operation
+        self.n_called, self.log = 0, {}  # log: open operations by number
+        self.local = threading.local()  # quiet: inside an operation
         self.has_joined = False
-        self.may_ask = False  # reports are collectives, which not all jobs have
+        self.may_ask = False  # the job has collectives, which reports need
         self.report = self.turns = self._group = None
         self.next_look = math.inf
         self.next_report = time.monotonic() + REPORT_S
         self.served = []
-        self.failure = None  # of the exchange: nobody can join
+        self.failure = None  # error of the exchange: no rank can join
 
     def group(self):
         if self._group is None:
@@ -139,18 +143,18 @@ class Joins:
         return self._group
 
     def limit_s(self):
-        """Only a rank that has joined gives up on others."""
+        """Return the limit of an exchange.  Only a joined rank gives up."""
         return self.job.client.wait_timeout_s if self.has_joined else math.inf
 
     def refuse(self, text):
-        """No rank can join this job, and this rank asks none whether it has."""
+        """Make every join() of this job fail, and send no reports."""
         self.failure = SumwireError("SW_EINVAL", f"join: {text}")
 
     def note(self, operation, is_sum=True):
-        """This rank calls an operation of all ranks; operation.describe() is what
-        those that have joined need to know of it.  Returns its number.
-        is_sum: jobs whose servers keep the parameters do not call it, so this
-        job has collectives."""
+        """Note that this rank calls an operation of all ranks, and return its
+        number.  operation.describe() has the data that joined ranks need.
+        is_sum: asynchronous jobs never call the operation, so this job has
+        collectives."""
         self.may_ask |= is_sum
         if self.job.size == 1 or getattr(self.local, "quiet", False):
             return None
@@ -162,7 +166,7 @@ class Joins:
             return self.n_called
 
     def ended(self, number):
-        """An operation has ended."""
+        """Note the end of an operation."""
         if self.log.pop(number, None) is None:
             return
         with self.lock:
@@ -171,7 +175,7 @@ class Joins:
             self._move()
 
     def words(self):
-        """For an error: who has joined."""
+        """Return a text for errors that names the joined ranks, or ""."""
         if self.turns is None or self.has_joined:
             return ""
         who = ", ".join(map(str, sorted(self.turns.joined)))
@@ -179,7 +183,8 @@ class Joins:
                 f"without it")
 
     def quiet(self):
-        """A context in which operations are part of one that was noted."""
+        """Return a context in which operations are not noted, because they are
+        part of a noted one."""
         joins = self
 
         class Quiet:
@@ -192,7 +197,8 @@ class Joins:
         return Quiet()
 
     def look(self):
-        """Called while this rank waits: has anybody joined?"""
+        """Ask for a report if this rank has waited for LOOK_S. Every wait calls
+        it."""
         if (time.monotonic() < self.next_look or self.has_joined or
                 not self.lock.acquire(blocking=False)):
             return
@@ -203,7 +209,7 @@ class Joins:
             self.lock.release()
 
     def settle(self, is_done):
-        """Before this rank blocks: tell those that have joined what they need."""
+        """Take part in all due turns before this rank blocks."""
         while self.turns and not is_done():
             with self.lock:
                 self._move()
@@ -220,11 +226,11 @@ class Joins:
         self.report = Exchange(self, "all_gather", mine, table, self.limit_s())
 
     def _move(self):
-        """Go on as far as nobody has to be waited for."""
+        """Advance the exchange as far as possible without waiting."""
         try:
             if not self.failure:
                 self._exchange()
-        except SumwireError as e:  # as when a rank has left the job
+        except SumwireError as e:  # for example, a rank has left the job
             self.failure, self.report = e, None
         if self.failure and (self.has_joined or self.turns):
             raise self.failure
@@ -244,10 +250,10 @@ class Joins:
         if self.turns is not None:
             self.turns.advance()
 
-    # --- of a rank that has joined ---
+    # --- on a rank that has joined ---
 
     def join(self):
-        """Add zeros to what the others sum until all have joined."""
+        """Add zeros to the sums of the other ranks until all have joined."""
         self.has_joined, self.local.quiet = True, True
         try:
             while self.turns is None or self.turns.leader is not None:
@@ -269,7 +275,8 @@ class Joins:
             each.drop()
 
     def _finish(self):
-        """All have joined.  Returns the rank that did last."""
+        """Reset the numbers after all ranks have joined.  Return the rank that
+        joined last."""
         mine = torch.tensor([self.n_called], dtype=torch.int64).view(torch.uint8)
         table = torch.empty(self.job.size * 8, dtype=torch.uint8)
         exchange = Exchange(self, "all_gather", mine, table, self.limit_s())
@@ -281,7 +288,7 @@ class Joins:
         return max(range(self.job.size), key=lambda r: (numbers[r], r))
 
     def serve(self, told):
-        """Take part in an operation of the others."""
+        """Take part in an operation of the other ranks."""
         kind = told["kind"]
         if kind not in SERVE:
             raise SumwireError("SW_EPROTO", f"join: rank {self.turns.leader} "
@@ -293,11 +300,12 @@ class Joins:
 
 
 def join(device=None):
-    """Say that this rank has no more data: until all ranks have called it, this
-    one adds zeros to what the others sum.  They can call allreduce, with Average
-    or Sum, and step() of a DistributedOptimizer; other operations fail with an
-    error.  Averages are still over all ranks.  Returns the rank that joined
-    last.  device: Horovod's; not needed."""
+    """Declare that this rank has run out of data, and return the rank that
+    joined last, after all ranks have called join().  Until then this rank adds
+    zeros to the sums of the other ranks.  They can call allreduce, with Average
+    or Sum, and step() of a DistributedOptimizer; other operations raise an
+    error.  Averages are over all ranks, including joined ones.  device is
+    accepted for Horovod and ignored."""
     del device
     from sumwire.torch.job import current
     job = current()

@@ -1,9 +1,10 @@
-# members.py - collectives of a process set, one after the other
+# members.py - carry out the collectives of a process set in order
 # SPDX-License-Identifier: BSD-3-Clause
-"""A thread of each set carries its operations out, in the order of calls, which
-is the same at all members.  Each begins with a header in which the members
-compare what they called and tell how many rows they have: where they differ all
-of them raise one error, and the next operation begins afresh."""
+"""A thread of each set carries out its operations, in the order of calls, which
+is the same at all members.  Each operation begins with a header, in which the
+members compare their calls and exchange their numbers of rows.  If the calls
+differ, all members raise the same error, and the next operation starts
+normally. """
 import hashlib
 import queue
 import threading
@@ -14,42 +15,48 @@ from sumwire.client import SumwireError
 from sumwire.distributed.local import DTYPES
 from sumwire.torch.joining import serves
 
-TEXT_BYTES = 512  # of a call that differs from another member's
-PAUSE_S = 0.1  # between two looks at other calls
-DRAIN_S = 5  # for operations that are still under way when a set is closed
-HEADER = 3  # checksum, state, rows; then the splits, one for each member
+TEXT_BYTES = 512  # length of a call's description in an error
+PAUSE_S = 0.1  # period of advancing other calls during a wait
+DRAIN_S = 5  # time for operations in flight when a set is closed
+HEADER = 3  # checksum, state, rows; followed by one split for each member
 CALLED, JOINED = 0, 1
 
 
 class Operation:
-    """An operation that was called.  words: text that all members must have
-    alike; rows: of this member's tensor; splits: rows for each member; run(table): carry it
-    out, given the members' (rows, splits), and return the result."""
+    """Hold an operation that was called.
+
+    words   description of the call, which must be equal at all members
+    run     run(table) carries it out, with the members' (rows, splits), and
+            returns the result; None: this rank has joined
+    rows    rows of this member's tensor
+    splits  rows for each member
+    after   after(result) runs in the thread that waits"""
 
     def __init__(self, words, run, rows=0, splits=(), name=None, after=None):
         self.words, self.run, self.name = words, run, name
         self.rows, self.splits = rows, list(splits)
-        self.after = after  # of the result, in the thread that waits
+        self.after = after
         self.members = self.value = self.error = self.number = None
         self.ended = threading.Event()
 
     def describe(self):
-        """For ranks that have joined."""
+        """Return the description for ranks that have joined."""
         return {"kind": "members", "words": self.words[:TEXT_BYTES]}
 
     def drop(self):
-        """Of a rank that has joined: all members have an error, as is right."""
+        """Wait for the end on a joined rank.  Ignore the error, which all
+        members get."""
         self.ended.wait()
 
     def is_done(self):
         return self.ended.is_set()
 
     def close(self):
-        """Others may have its name."""
+        """Give the name back, so that another operation can use it."""
         self.members.names.discard(self.name)
 
     def finish(self):
-        """Wait, and return the result."""
+        """Wait for the operation, and return its result or raise its error."""
         job = self.members.job
         while not self.ended.wait(PAUSE_S):
             job.progress()
@@ -61,7 +68,8 @@ class Operation:
 
 
 class Members:
-    """ranks: of the job, in ascending order; me: this one's place among them."""
+    """Carry out the operations of some ranks.  ranks: their ranks in the job,
+    in ascending order; me: this rank's place among them."""
 
     def __init__(self, job, name, ranks):
         self.job, self.ranks = job, list(ranks)
@@ -69,7 +77,7 @@ class Members:
         self.calls = job.collectives
         self.group = self.calls.group(name, self.ranks,
                                       job.client.wait_timeout_s)
-        self.names = set()  # of operations that were not synchronized
+        self.names = set()  # names of operations not synchronized yet
         self.queue = queue.SimpleQueue()
         self.thread = threading.Thread(target=self._work, daemon=True,
                                        name="sumwire set")
@@ -77,7 +85,8 @@ class Members:
         job.sets.add(self)
 
     def submit(self, operation):
-        """Begin an operation, behind those that were submitted before."""
+        """Queue an operation, and return it.  Raise ValueError if its name is
+        in use."""
         if operation.name is not None and operation.name in self.names:
             raise ValueError(f"the name '{operation.name}' is in use: "
                              f"synchronize its handle before the next call, or "
@@ -91,18 +100,19 @@ class Members:
         return operation
 
     def agree(self, words):
-        """Fail at all members where they differ."""
+        """Raise an error at all members if their words differ."""
         self.submit(Operation(words, lambda table: None)).finish()
 
     def stream(self, data, root):
-        """Replace data, contiguous u8, by that of a rank of the job."""
+        """Replace data, contiguous u8, by the data of root, a rank of the
+        job."""
         self.submit(Operation(
             f"broadcast of {len(data)} bytes from rank {root}",
             lambda table: self.wait(self.start("broadcast", data, data,
                                                root=root)))).finish()
 
     def close(self):
-        """End the thread, after what was submitted."""
+        """Wait up to DRAIN_S for submitted operations, and close the group."""
         self.job.sets.discard(self)
         self.queue.put(None)
         self.thread.join(DRAIN_S)
@@ -118,13 +128,14 @@ class Members:
             try:
                 table = self._compare(operation)
                 operation.value = operation.run(table)
-            except Exception as e:  # goes to whoever waits
+            except Exception as e:  # finish() raises it
                 operation.error = e
             operation.ended.set()
             del operation
 
     def _compare(self, operation):
-        """Exchange headers; return (rows, splits) of all members."""
+        """Exchange headers, and return (rows, splits) of all members.  Raise an
+        error if the calls differ or a member has joined."""
         state = JOINED if operation.run is None else CALLED
         mine = torch.tensor(
             [checksum(operation.words), state, operation.rows,
@@ -143,7 +154,8 @@ class Members:
         return [(row[2], row[HEADER:]) for row in table]
 
     def _tell_difference(self, operation, other):
-        """Raise an error with what rank 0 of the set and the other called."""
+        """Raise an error with the calls of the set's first member and of the
+        other one."""
         text = operation.words.encode()[:TEXT_BYTES]
         words = self.all_gather(torch.frombuffer(
             bytearray(text.ljust(TEXT_BYTES, b"\0")), dtype=torch.uint8))
@@ -155,17 +167,17 @@ class Members:
             f"{self.ranks[other]} called {differs}: all members of a process "
             f"set make the same calls in the same order")
 
-    # --- what operations are made of; tensors are contiguous and of the CPU ---
+    # --- steps of operations; tensors are contiguous and on the CPU ---
 
     def all_gather(self, tensor):
-        """All members' tensors of one size, flat, in order."""
+        """Return the tensors of all members, of one size, concatenated flat."""
         out = torch.empty(self.n * tensor.numel(), dtype=tensor.dtype)
         self.wait(self.start("all_gather", tensor, out))
         return out
 
     def gather_rows(self, flat, counts):
-        """All members' flat tensors, one behind the other; counts: elements of
-        each."""
+        """Return the flat tensors of all members, concatenated.  counts:
+        elements of each tensor."""
         if len(set(counts)) == 1:
             return self.all_gather(flat)
         out = torch.empty(sum(counts), dtype=flat.dtype)
@@ -176,9 +188,9 @@ class Members:
         return out
 
     def start(self, kind, send, recv, **how):
-        """Begin a collective.  Types that only move travel as bytes.  Returns a
-        list that gets its error, and the call, None where there is nothing to
-        do."""
+        """Begin a collective.  Send dtypes that the library lacks as bytes.
+        Return a list that gets the error, and the call, or None if there are no
+        elements."""
         count, dtype = send.numel(), DTYPES.get(send.dtype)
         if dtype is None:
             count, dtype = count * send.element_size(), "u8"
@@ -193,7 +205,8 @@ class Members:
             on_end=lambda e: errors.extend(filter(None, [e])), **how)
 
     def wait(self, *begun):
-        """Until all have ended; raise the first error."""
+        """Wait until all begun collectives have ended; raise the first
+        error."""
         for _, call in begun:
             if call:
                 self.calls.wait(call)
@@ -203,7 +216,7 @@ class Members:
 
 
 def checksum(words):
-    """A number for a text, below 2^63."""
+    """Return a hash of a text, below 2^56."""
     digest = hashlib.sha256(words.encode()).digest()
     return int.from_bytes(digest[:7], "little")
 

@@ -20,32 +20,32 @@ from sumwire.torch.unsupported import refuse
 
 
 class Place:
-    """A name of allreduce: one declared tensor per size and type it has had.
+    """Hold the declared tensors of one allreduce name, one per size and type.
 
-    Ranks that call it with other sizes would push different tensors, and wait
-    without end.  So a call whose size is not that of the last one first pushes
-    the last one's tensor: its sum is dropped, but all have the tag of the new
-    call there, or they learn that they differ.  Then they have differed in
-    nothing before: the tensors of a place, and its counts, are the same on all
-    ranks."""
+    Ranks that pass different sizes for one name would push different tensors
+    and wait forever.  Therefore a call whose size differs from the previous
+    call's first pushes the previous tensor with the new call's tag.  The sum
+    is dropped; if the tags differ, every rank gets an error.  Up to that call
+    the tensors and counts of a place are the same on all ranks."""
 
     def __init__(self, name, number=None):
         self.name = name
-        self.number = number  # of those without a name
-        self.made = {}  # by elements, type on the wire, stage
+        self.number = number  # index in Calls.unnamed; None: it has a name
+        self.made = {}  # declared tensors, by ((elements, wire dtype), stage)
         self.n_made = self.n_calls = 0
-        self.last = None  # of the last call
+        self.last = None  # the tensor of the last call
         self.is_open = False
 
     def next_name(self):
-        """That of one more tensor.  Counting, not the size, makes it: so other
-        ranks that have another size here are found out when it is
-        declared."""
+        """Return the name of the next tensor of this place.  The name contains
+        a count instead of the size: if a rank has another size, it declares the
+        same name differently, and the next push fails."""
         self.n_made += 1
         return self.name + (f"#{self.n_made}" if self.n_made > 1 else "")
 
     def forget(self):
-        """A call has failed, on all ranks: the next one is a first one."""
+        """Forget all tensors after a call that failed on all ranks; the next
+        call counts as the first one."""
         self.made, self.last = {}, None
 
 
@@ -55,7 +55,7 @@ def checksum(words):
 
 
 def describe(words):
-    """A call as its user wrote it."""
+    """Describe a call for an error message, as its user wrote it."""
     what, shape, dtype, *rest = words
     shape = "" if shape is None else f" {tuple(shape)}"
     rest = "".join(f", {r}" for r in rest if r is not None)
@@ -63,14 +63,15 @@ def describe(words):
 
 
 class Call:
-    """An operation that has begun and not been synchronized.
+    """Keep an operation from its start until it is synchronized.
 
-    words   what all ranks must say alike: operation, shape, type, …
-    key     elements and type on the wire; source is what is to be sent
-    stage   of the device in whose memory it is; None: in this machine's
-    shared  the tensor in shared memory, or a device's, None when there are no
-            elements; view is that in the shape of the source
-    error   why it has failed, found while something else was waited for
+    words   arguments that must be equal on all ranks: operation, shape, dtype…
+    key     number of elements, and dtype on the wire
+    source  the tensor to send, until it is copied into shared
+    stage   Stage of the device that holds the tensor; None: host memory
+    shared  the declared tensor in shared or device memory; None: no elements
+    view    the memory of shared, in the shape of the source
+    error   the error that another wait found; finish() raises it
     """
     __slots__ = ("place", "words", "key", "priority", "shared", "view",
                  "output", "op", "factor", "source", "prescale", "desc", "tag",
@@ -83,7 +84,7 @@ class Call:
         self.prescale, self.is_begun = prescale, False
 
     def start(self, name, words, key, priority, source):
-        """Send the source, at once or when that can be."""
+        """Send the source: now, or as soon as its tensor is declared."""
         self.words = words = (*words, "of a device" if self.stage else None)
         if "\0" in str(name) or not isinstance(priority, int) or \
                 not 0 <= priority < 1 << 31:
@@ -95,12 +96,12 @@ class Call:
         place = calls().place(name)
         try:
             self.begin_at(place, checksum(words), key, priority, source)
-        except BaseException:  # nobody gets a handle
+        except BaseException:  # the caller gets no handle to end it with
             calls().give_back(place)
             raise
 
     def begin_at(self, place, crc, key, priority, source):
-        """The same, at a place that is now this call's."""
+        """Send the source at a place that this call has taken."""
         self.place, self.key, self.priority = place, key, priority
         self.crc = crc
         self.number = current().joins.note(self, is_sum=self.can_join)
@@ -119,11 +120,12 @@ class Call:
         self.push(place.last)
         current().changing.append(self)
 
-    can_join = True  # do ranks that have joined add zeros?
+    can_join = True  # ranks that have joined add zeros to it
 
     def describe(self):
-        """For ranks that have joined: other tags than the call's own make it
-        fail at all ranks."""
+        """Return the description for ranks that have joined.  If they cannot
+        take part (can_join), their tag differs, so the call fails on all
+        ranks."""
         return {"kind": "call", "name": self.place.name,
                 "number": self.place.number,
                 "crc": self.crc + (not self.can_join),
@@ -131,7 +133,7 @@ class Call:
                 "priority": self.priority}
 
     def go_on(self):
-        """All ranks make this call: with its own tensor now."""
+        """Go on with the call's own tensor: all ranks make the same call."""
         shared = self.place.made.get((self.key, self.stage))
         if shared is not None:
             self.begin(shared)
@@ -140,12 +142,13 @@ class Call:
         current().declare_later(self)
 
     def keep(self):
-        """The source is to be sent later, and the caller may change it."""
+        """Copy a source that is sent later, because the caller may change it.
+        """
         if self.source is not None and self.output is not self.source:
             self.source = self.output.copy_(self.source.detach())
 
     def begin(self, shared):
-        """The tensor is declared: send the source."""
+        """Send the source; the tensor is declared now."""
         self.shared = self.place.last = shared
         self.place.made[self.key, self.stage] = shared
         source, self.source = self.source, None
@@ -154,7 +157,7 @@ class Call:
         self.push(shared)
 
     def fill(self, source):
-        """The source into the shared memory."""
+        """Copy the source, scaled, into the shared memory."""
         if source.requires_grad:
             source = source.detach()
         self.view = self.shared.view(source.shape)
@@ -164,7 +167,8 @@ class Call:
         current().push(shared, self.tag)
 
     def is_done(self):
-        """Also true when it has failed, as finish() will say."""
+        """Return True if the call has ended.  If it failed, finish() raises
+        the error."""
         if self.place is None or self.error is not None:
             return True
         current().progress()
@@ -175,12 +179,12 @@ class Call:
             return True
 
     def close(self):
-        """Others may have its place."""
+        """Give the place back, so that another call can use it."""
         if self.place is not None:
             calls().give_back(self.place)
 
     def finish(self):
-        """Wait, and return the result."""
+        """Wait for the end of the call, and return its result."""
         if self.place is not None:
             try:
                 self.wait()
@@ -196,13 +200,13 @@ class Call:
         try:
             if self.error is not None:
                 raise self.error
-            if self in job.changing:  # for too long
+            if self in job.changing:  # progress_until() has timed out
                 self.shared.client.wait(self.shared.tensor)
             elif not self.is_begun:
                 raise RuntimeError(f"'{self.place.name}' was not declared; the "
                                    f"error before this one says why")
             job.wait(self.shared)
-            if self.stage:  # an error is this call's, not a later one's
+            if self.stage:  # raise an error here, not in a later call
                 self.stage.settle(self.shared.tensor)
         except SumwireError as e:
             if e.name != "SW_EMISMATCH":
@@ -211,8 +215,8 @@ class Call:
             raise self.explained(e) from None
 
     def explained(self, error):
-        """With this rank's call.  Of two tags that differ no one can tell what
-        they stand for."""
+        """Return the error with the call of this rank instead of the tags,
+        because a tag does not tell which call it stands for."""
         text = re.sub(r"rank (\d+) pushes step \d+, rank (\d+) pushes step \d+",
                       r"rank \1 makes another call than rank \2", error.text)
         return SumwireError(error.name, f"{text}; this is rank "
@@ -221,7 +225,7 @@ class Call:
                             f"{current().joins.words()}")
 
     def take(self):
-        """The result, written into output."""
+        """Write the result into output."""
         output = self.output
         if output.requires_grad:  # only then: no_grad costs as much as a copy
             output = output.detach()
@@ -230,17 +234,20 @@ class Call:
 
 
 class Calls:
-    """The places and open handles of a job."""
+    """Hold the places and open handles of a job."""
 
     def __init__(self):
         self.places = {}
-        self.unnamed, self.free = [], []  # all, numbers of those not open
+        # All places without a name, by number; heap of the unused numbers.
+        self.unnamed, self.free = [], []
         self.open = {}
         self.n_handles = 0
 
     def place(self, name):
-        """The place of a name; without one the first that is not open, which
-        is the same on all ranks since they make the same calls."""
+        """Take the place of a name.  Without a name, take the free unnamed
+        place with the lowest number: it is the same on all ranks, because they
+        make the same calls in the same order.  Raise ValueError if the name is
+        in use."""
         if name is None:
             place = self.unnamed_place()
         else:
@@ -262,7 +269,8 @@ class Calls:
         return self.unnamed[number]
 
     def served_place(self, told):
-        """Where the others have called what a rank that has joined adds to."""
+        """Take the place at which the other ranks have made a call, so that
+        this rank, which has joined, adds zeros to it."""
         number = told["number"]
         if number is None:
             return self.place(told["name"])
@@ -300,7 +308,7 @@ def check_tensor(tensor):
 
 
 def hold(call):
-    """A handle for a call that has begun."""
+    """Return a new handle for a call that has begun."""
     all_calls = calls()
     all_calls.n_handles += 1
     all_calls.open[all_calls.n_handles] = call
@@ -309,7 +317,7 @@ def hold(call):
 
 def start(tensor, output, name, op, priority, compression, prescale, postscale,
           process_set):
-    """Begin an allreduce; returns its handle."""
+    """Begin an allreduce, and return its handle."""
     check_tensor(tensor)
     if op not in (Average, Sum) or not is_global(process_set):
         return hold(reduce_in(process_set or global_process_set, tensor, output,
@@ -335,19 +343,21 @@ def open_call(handle):
 
 
 def poll(handle):
-    """Would synchronize(handle) return at once?  Never blocks."""
+    """Return True if synchronize(handle) would return, or raise an error, at
+    once.  Does not wait for the result."""
     return open_call(handle).is_done()
 
 
 def take_call(handle):
-    """End the handle of an operation that has begun, which is returned."""
+    """End a handle, and return its operation."""
     call = open_call(handle)
     del calls().open[handle]
     return call
 
 
 def synchronize(handle):
-    """Wait for an operation; returns its result and ends the handle."""
+    """Wait for an operation, and return its result.  Raise SumwireError if the
+    operation failed.  The handle ends in both cases."""
     call = take_call(handle)
     call.close()
     return call.finish()
@@ -356,14 +366,20 @@ def synchronize(handle):
 def allreduce_async_(tensor, average=None, name=None, op=None,
                      prescale_factor=1.0, postscale_factor=1.0, priority=0,
                      compression=Compression.none, process_set=None, **more):
-    """Begin to replace tensor by its average (or by what op says) over all
-    ranks.  Returns a handle for poll and synchronize; until then it must not
-    be used.
-    name: the same on all ranks; without one, calls are matched by order.
-    op: Average, Sum, Min, Max or Product.
-    priority: of a new name; 0 is the most urgent.
-    process_set: a ProcessSet, whose members call it; None: all ranks.  Calls of
-    a process set, and those of Min, Max and Product, are matched by order."""
+    """Begin to replace tensor by its average over all ranks, or by the result
+    of op.  Returns a handle for poll and synchronize.  Until synchronize
+    returns, the tensor must not be read or written.
+
+    name         names the tensor, equally on all ranks; calls without a name
+                 are matched by their order
+    op           Average, Sum, Min, Max or Product
+    priority     order of sending for a new name; 0 is the most urgent
+    process_set  the ProcessSet whose members make this call; None: all ranks.
+                 Calls of a process set, and calls with Min, Max or Product,
+                 are matched by their order
+
+    All ranks pass the same shape, dtype and arguments; otherwise the call
+    fails with SumwireError on all of them."""
     refuse(more)
     return start(tensor, tensor, name, choose_op(average, op), priority,
                  compression, prescale_factor, postscale_factor, process_set)
@@ -372,7 +388,8 @@ def allreduce_async_(tensor, average=None, name=None, op=None,
 def allreduce_async(tensor, average=None, name=None, op=None,
                     prescale_factor=1.0, postscale_factor=1.0, priority=0,
                     compression=Compression.none, process_set=None, **more):
-    """As allreduce_async_, into a new tensor."""
+    """Begin an allreduce as allreduce_async_ does, into a new tensor, which
+    synchronize returns.  The tensor itself stays unchanged."""
     refuse(more)
     check_tensor(tensor)
     return start(tensor, torch.empty_like(tensor, requires_grad=False), name,
@@ -381,12 +398,14 @@ def allreduce_async(tensor, average=None, name=None, op=None,
 
 
 def allreduce_(tensor, *args, **kwargs):
-    """Replace tensor by its average (or sum) over all ranks."""
+    """Replace tensor by its average over all ranks, or by the result of op,
+    and return it.  Arguments are those of allreduce_async_."""
     return synchronize(allreduce_async_(tensor, *args, **kwargs))
 
 
 def check_gradient(options):
-    """Raise an error where gradients do not flow through an allreduce."""
+    """Raise RuntimeError if gradients do not flow through an allreduce with
+    these options."""
     op = choose_op(options["average"], options["op"])
     if op not in (Average, Sum):
         raise RuntimeError(f"gradients flow through an allreduce with Average or "
@@ -394,7 +413,8 @@ def check_gradient(options):
 
 
 class Allreduce(torch.autograd.Function):
-    """The gradient of a sum over ranks is the sum of the gradients."""
+    """Differentiate an allreduce: the gradient of a sum over ranks is the sum
+    of the ranks' gradients."""
 
     @staticmethod
     def forward(ctx, tensor, options):
@@ -409,9 +429,9 @@ class Allreduce(torch.autograd.Function):
 
 def allreduce(tensor, average=None, name=None, compression=Compression.none,
               op=None, prescale_factor=1.0, postscale_factor=1.0, **rest):
-    """The average (or sum) of tensor over all ranks, as a new tensor;
-    arguments as of allreduce_async, in Horovod's order.  Gradients flow
-    through it."""
+    """Return the average of tensor over all ranks, or the result of op, as a
+    new tensor.  Arguments are those of allreduce_async, in Horovod's order.
+    Gradients flow through it if op is Average or Sum."""
     options = {"average": average, "name": name, "compression": compression,
                "op": op, "prescale_factor": prescale_factor,
                "postscale_factor": postscale_factor, **rest}
@@ -426,15 +446,15 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none,
 
 
 def barrier(process_set=None, **more):
-    """Return when all ranks, or the members of a process set, have called it.
-    """
+    """Wait until all ranks, or all members of a process set, have called
+    barrier."""
     refuse(more)
     allreduce_(torch.zeros(1, dtype=torch.int32), op=Sum, name="barrier",
                process_set=process_set)
 
 
 class Absent(Call):
-    """Zeros that a rank adds which has joined, to a call of the others."""
+    """Add zeros to a call of the other ranks, from a rank that has joined."""
     __slots__ = ()
 
     def __init__(self, told):
@@ -450,7 +470,8 @@ class Absent(Call):
         return error
 
     def drop(self):
-        """Wait for it; that others have an error is as it should be."""
+        """Wait for the end of the call.  Ignore a mismatch: the other ranks
+        raise it themselves."""
         self.close()
         try:
             self.wait()

@@ -17,15 +17,17 @@ from sumwire.torch.set_gradients import SetGradients
 from sumwire.torch.unsupported import refuse, refuse_copy
 
 
-# Variables that ask for cross_barrier.
+# Environment variables that turn cross_barrier on.
 SWITCHES = ("SUMWIRE_CROSS_BARRIER", "BYTEPS_CROSS_BARRIER")
 
-# Who has summed the gradients before step(): the user, or a look at them.
+# The caller that summed the gradients before step(): the user, or a reader of
+# param_groups.
 ASKED, SEEN = "synchronize()", "param_groups"
 
 
 def check_names(optimizer, named):
-    """A list of (name, parameter) for all parameters of the optimizer."""
+    """Return a list of (name, parameter) for all parameters of the optimizer.
+    Raise ValueError if names are missing or not unique."""
     groups = optimizer.param_groups
     all_parameters = [p for g in groups for p in g["params"]]
     if named is None:
@@ -45,18 +47,19 @@ def check_names(optimizer, named):
                          f"named_parameters: pass those of all its models")
     mine, first = set(all_parameters), {}
     for n, p in named:
-        first.setdefault(p, n)  # one that is tied may have several names
+        first.setdefault(p, n)  # a tied parameter may have several names
     return [(n, p) for p, n in first.items() if p in mine]
 
 
 class Distributed:
-    """Goes before a class of torch.optim and gives its step the gradients of
-    all ranks."""
+    """Precede a class of torch.optim as a base class, and give its step() the
+    gradients of all ranks."""
 
     def synchronize(self):
-        """Wait until the gradients of this step are averages over all ranks;
-        then they may be read and changed, and step() be called inside
-        skip_synchronize().  Also ends all updates of the step before."""
+        """Wait until the gradients of this step are averages, or sums, over all
+        ranks.  Then the caller may read and change them, and call step() inside
+        skip_synchronize().  synchronize() also finishes all updates of the
+        previous step."""
         self._sum()
         self._summed = ASKED
 
@@ -66,14 +69,15 @@ class Distributed:
 
     @property
     def _parameter_names(self):
-        """Horovod's: the name of each parameter."""
+        """Return the name of each parameter, as Horovod's attribute does."""
         return {p: slot.name for p, slot in self._gradients.slots.items()}
 
     @property
     def param_groups(self):
-        """Who looks here between backward() and step() looks for gradients, as
-        GradScaler does, which changes them unseen: so they are sums then, and
-        step() takes them as they are."""
+        """Return the parameter groups.  If they are read between backward() and
+        step(), the reader wants gradients and may change them, as GradScaler
+        does.  Therefore sum the gradients first; step() then uses them
+        unchanged."""
         if self._gradients.is_begun and not self._is_updating:
             self._sum()
             self._summed = SEEN
@@ -85,7 +89,7 @@ class Distributed:
 
     @contextlib.contextmanager
     def skip_synchronize(self):
-        """Inside, step() uses the gradients as they are."""
+        """Let step() use the gradients as they are, inside this context."""
         self._is_to_synchronize = False
         try:
             yield
@@ -96,7 +100,7 @@ class Distributed:
         if self._steps is not None:
             self._steps.ended()
         self.finish_updates()
-        # Gradients that are newer count, not those.
+        # If newer gradients have been sent, the earlier sum is stale.
         summed = None if self._gradients.is_begun else self._summed
         self._summed = None
         if not self._is_to_synchronize or (summed is SEEN and closure is None):
@@ -118,11 +122,11 @@ class Distributed:
         self._crossing.begin(self.__dict__["param_groups"])
         return None
 
-    # torch would wrap it again: the class's own step has torch's hooks.
+    # Keep torch from wrapping it: the class's own step() runs torch's hooks.
     step.hooked = True
 
     def update_groups(self, groups):
-        """The class's own step, with these groups."""
+        """Run the class's own step() with these parameter groups."""
         whole = self.__dict__["param_groups"]
         self.param_groups, self._is_updating = groups, True
         try:
@@ -131,12 +135,13 @@ class Distributed:
             self.param_groups, self._is_updating = whole, False
 
     def finish_updates(self):
-        """Do all updates that step() has left to be done."""
+        """Do all updates that step() has postponed."""
         if self._crossing is not None:
             self._crossing.finish_all()
 
     def _has_step_hooks(self):
-        """Hooks of torch 2 expect one call a step."""
+        """Return True if step hooks are registered. torch 2 calls them once per
+        step(), so updates cannot be done one by one."""
         return (getattr(self, "_optimizer_step_pre_hooks", None) or
                 getattr(self, "_optimizer_step_post_hooks", None))
 
@@ -159,8 +164,9 @@ class Distributed:
                         f"DistributedOptimizer was created: create it again")
 
     def zero_grad(self, set_to_none=True):
-        """Forget the gradients.  By default they become None in every release
-        of torch, which saves a pass over their memory."""
+        """Reset the gradients.  By default they become None in every release of
+        torch, which saves a pass over their memory.  Raise RuntimeError while
+        gradients are being summed."""
         if any(s.late is None for s in self._gradients.open_slots()):
             raise RuntimeError("zero_grad() between backward() and step() "
                                "would lose gradients that are being summed: "
@@ -186,7 +192,8 @@ class Distributed:
     __reduce_ex__ = refuse_copy
 
     def set_backward_passes_per_step(self, passes):
-        """How often backward() is called before step()."""
+        """Set how many times backward() runs before each step().  Call it
+        between step() and the next backward()."""
         check_passes(passes)
         self._gradients.set_passes(passes)
 
@@ -198,13 +205,14 @@ def check_passes(passes):
 
 
 def can_cross(base):
-    """Does this class update each parameter by itself?"""
+    """Return True if this class updates each parameter independently."""
     return (f"{base.__module__}.".startswith("torch.optim.") and
             base is not torch.optim.LBFGS)
 
 
 def choose_crossing(base, wanted, hierarchical):
-    """The argument; without one, the variables, for who can."""
+    """Return the argument cross_barrier; for None, return what the
+    environment says, for classes that can."""
     if wanted and hierarchical:
         raise ValueError("cross_barrier=True updates layers as their sums come "
                          "back, which hierarchical sums do all at once: leave "
@@ -221,7 +229,8 @@ def choose_crossing(base, wanted, hierarchical):
 
 
 def check_set(is_set, cross_barrier, hierarchical):
-    """Raise an error for what an optimizer of a process set cannot do."""
+    """Raise ValueError for options that an optimizer of a process set does not
+    support."""
     if is_set and (cross_barrier or hierarchical):
         raise ValueError("process_set: its gradients are summed in step(), after "
                          "the barrier and not machine by machine; leave "
@@ -234,45 +243,46 @@ def DistributedOptimizer(optimizer, named_parameters=None,
                          sparse_as_dense=False, cross_barrier=None,
                          asynchronous=None, tune=None, hierarchical=None,
                          process_set=None, **more):
-    """The optimizer, stepping with the gradients of all ranks.
+    """Return a new optimizer, whose step() uses the gradients of all ranks.
 
-    It is a new object of a subclass of the optimizer's class which shares
-    groups and state with it: use only the new one.
+    The new optimizer is an object of a subclass of the optimizer's class.  It
+    shares groups and state with the old one; use only the new one.
 
-    named_parameters          model.named_parameters(): the names in messages
+    named_parameters          model.named_parameters(), for the names in
+                              messages
     compression               Compression.none, .fp16, .bf16, or a class derived
                               from Compressor
-    backward_passes_per_step  gradients are added up over that many backward
-                              passes before they are sent
+    backward_passes_per_step  number of backward passes whose gradients are
+                              added up before they are sent
     op                        Average or Sum
     sparse_as_dense           make sparse gradients dense instead of gathering
                               their indices and values
-    cross_barrier             False: step() waits for all sums.  True: it
-                              returns at once, and a layer is updated when its
-                              sum is there or its next forward needs it; until
-                              then parameters and gradients may only be read
-                              and written through modules, as CrossBarrier
-                              says.  None: as SUMWIRE_CROSS_BARRIER or
-                              BYTEPS_CROSS_BARRIER say, where it can be; off
-                              if neither is set
-    asynchronous              True: nobody waits for others.  step() uses this
-                              rank's own gradients, adds what it changed to the
-                              parameters that the servers keep, and takes those.
-                              In a job of [job] mode asynchronous only.  None:
-                              as BYTEPS_ENABLE_ASYNC says
+    cross_barrier             False: step() waits for all sums.  True: step()
+                              returns at once; each layer is updated when its
+                              sum arrives or its next forward needs it.  Until
+                              then, access parameters and gradients through
+                              modules only, as CrossBarrier says.  None: use
+                              SUMWIRE_CROSS_BARRIER or BYTEPS_CROSS_BARRIER, if
+                              the optimizer's class allows it; off if neither
+                              is set
+    asynchronous              True: no rank waits for another.  step() uses this
+                              rank's own gradients, adds its changes to the
+                              parameters on the servers, and takes those.
+                              Needs [job] mode = asynchronous.  None: use
+                              BYTEPS_ENABLE_ASYNC
     tune                      True: rank 0 searches for the partition and credit
-                              of the job with which steps are shortest, by the
-                              time of its own, and says on stderr what it
-                              decides.  Of several optimizers the first one's
-                              steps count; asynchronous ones have none.  None:
-                              as SUMWIRE_TUNE says
-    hierarchical              True: the ranks of a machine first add up their
-                              gradients among themselves, by a group of torch's
-                              own: "nccl" for CUDA devices, "gloo" for the CPU;
-                              one of these names: by that.  Each then sums its
-                              part with those of its place on the other
-                              machines.  All machines have the same number of
-                              ranks.  None: as SUMWIRE_HIERARCHICAL says
+                              of the job that make its own steps shortest, and
+                              prints each decision on stderr.  With several
+                              optimizers, the steps of the first one count;
+                              asynchronous optimizers are not tuned.  None: use
+                              SUMWIRE_TUNE
+    hierarchical              True: the ranks of a machine first sum their
+                              gradients in a group of torch: "nccl" for CUDA
+                              devices, "gloo" for the CPU, or the one that you
+                              name instead of True.  Each rank then sums its
+                              part with the ranks at the same place on the
+                              other machines.  All machines need the same
+                              number of ranks.  None: use SUMWIRE_HIERARCHICAL
     process_set               a ProcessSet: only its members sum their gradients,
                               in step(); other ranks step with their own
     """
@@ -298,7 +308,7 @@ def DistributedOptimizer(optimizer, named_parameters=None,
     cls = type(base.__name__, (Distributed, base), {})
     new = cls.__new__(cls)
     new.__dict__.update(optimizer.__dict__)
-    # A learning rate scheduler may have put its own step there.
+    # A learning rate scheduler may have put its wrapped step() there.
     new.__dict__.pop("step", None)
     new._is_to_synchronize, new._is_updating, new._summed = True, False, None
     new._crossing = None
@@ -314,20 +324,21 @@ def DistributedOptimizer(optimizer, named_parameters=None,
 def CrossBarrier(model, optimizer, named_parameters=None,
                  compression=Compression.none, backward_passes_per_step=1,
                  num_steps=None, **more):
-    """For scripts that reach parameters through their modules only, after step().
+    """Return DistributedOptimizer(cross_barrier=True), under BytePS's name.
 
-    BytePS's name for DistributedOptimizer(cross_barrier=True).  step() returns
-    before the sums are there; a layer is updated when its next forward begins,
-    or when somebody looks at it through its module, as state_dict() does.
-    Through a reference that was kept (a list of parameters, views of them)
-    until then
+    Use it for scripts that, after step(), access parameters through their
+    modules only.  step() returns before the sums arrive.  A layer is updated
+    when its next forward begins, or when its parameters are read through the
+    module, as state_dict() does.  Before its update, a reference that bypasses
+    the module (a list of parameters, a view) behaves differently:
 
-    - reading gives the parameter before its update, and the gradient of this
-      rank alone: call optimizer.synchronize() before;
-    - writing is an error that names the parameter, when its update is due; but
-      what is written through .data, or by a library past PyTorch, is not seen.
+    - Reading returns the parameter before its update, and the gradient of this
+      rank alone.  Call optimizer.synchronize() first.
+    - Writing causes an error when the update is due; the error names the
+      parameter.  Writes through .data, or by a library outside PyTorch, are not
+      detected.
 
-    num_steps is BytePS's; it is not needed.  Other arguments are those of
+    num_steps is accepted for BytePS and ignored.  Other arguments are those of
     DistributedOptimizer."""
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"a torch.nn.Module is needed first, not a "

@@ -1,17 +1,17 @@
-# order.py - in which order a forward pass uses the parameters
+# order.py - the order in which a forward pass uses the parameters
 # SPDX-License-Identifier: BSD-3-Clause
 from torch.nn.modules import module as nn_module
 
 
 class ForwardOrder:
-    """Watches every module's forward until take() is called, since an optimizer
-    knows parameters but no modules."""
+    """Watch the forward of every module until take() is called, because an
+    optimizer knows parameters and no modules."""
 
     def __init__(self):
         self.wanted = set()
         self.first = {}  # parameter: place in the order of first use
         self.sparse = set()  # parameters whose gradients will be sparse
-        self.modules = []  # that have wanted parameters of their own, in order
+        self.modules = []  # modules that own wanted parameters, in order
         self.hook = None
 
     def want(self, parameter):
@@ -30,14 +30,14 @@ class ForwardOrder:
             self.first.setdefault(p, len(self.first))
 
     def take(self):
-        """The order so far; watching ends."""
+        """Return the order so far, and stop watching."""
         if self.hook is not None:
             self.hook.remove()
             self.hook = None
         return self.first
 
     def new_modules(self):
-        """Modules that were seen and not asked for yet."""
+        """Return the modules seen since the previous call."""
         if not self.modules:
             return ()
         modules, self.modules = self.modules, []

@@ -15,14 +15,16 @@ from sumwire.torch.staging import stage_of
 
 
 class DistributedDataParallel(torch.nn.Module):
-    """A module whose gradients are averages over all ranks when backward()
-    returns; any optimizer may follow.
+    """Wrap a module.  When backward() returns, the gradients are averages over
+    all ranks, so any optimizer can use them.
 
-    broadcast_buffers  rank 0's buffers go to all before each forward in
-                       training
+    device_ids         at most one device, as in torch; not needed
+    broadcast_buffers  send the root's buffers to all ranks before each forward
+                       in training
     compression        Compression.none, .fp16 or .bf16
-    sparse_as_dense    as of DistributedOptimizer
-    hierarchical       as of DistributedOptimizer
+    sparse_as_dense    as in DistributedOptimizer
+    root_rank          all ranks start with this rank's parameters and buffers
+    hierarchical       as in DistributedOptimizer
     """
 
     def __init__(self, module, device_ids=None, broadcast_buffers=True,
@@ -53,8 +55,8 @@ class DistributedDataParallel(torch.nn.Module):
 
     @contextlib.contextmanager
     def no_sync(self):
-        """Inside, backward() adds gradients up on this rank; the next one
-        outside sends them all."""
+        """Let backward() add up gradients on this rank, inside this context.
+        The next backward() outside the context sends the sum."""
         was, self._is_synchronizing = self._is_synchronizing, False
         try:
             yield
@@ -62,10 +64,11 @@ class DistributedDataParallel(torch.nn.Module):
             self._is_synchronizing = was
 
     def synchronize(self):
-        """For BytePS's sake: backward() has done it."""
+        """Do nothing: backward() has synchronized.  BytePS has this method."""
 
     def _on_gradient(self):
-        """The first gradient of a backward pass asks to be told its end."""
+        """Return True if gradients of this pass are sent.  The first gradient
+        of a pass queues a callback for the end of the pass."""
         if self._is_synchronizing and not self._is_in_backward:
             self._is_in_backward = True
             torch.autograd.Variable._execution_engine.queue_callback(
@@ -78,7 +81,7 @@ class DistributedDataParallel(torch.nn.Module):
 
 
 class Bucket(ops.Call):
-    """Of torch's DistributedDataParallel: an average."""
+    """Average one bucket of torch's DistributedDataParallel."""
     __slots__ = ()
 
     def fill(self, source):
@@ -87,15 +90,15 @@ class Bucket(ops.Call):
 
 
 def allreduce_hook(state, bucket):
-    """A communication hook for torch's DistributedDataParallel:
+    """Average a bucket of torch's DistributedDataParallel.  Register it so:
 
         ddp.register_comm_hook(None, sumwire.torch.allreduce_hook)
 
-    state: None, or Compression.fp16 or .bf16.  Buckets leave as they are ready;
-    the last one waits for all, as torch would."""
+    state is None, Compression.fp16 or Compression.bf16.  Each bucket leaves as
+    soon as it is ready.  The last bucket waits for all, as torch would."""
     job, buffer = current(), bucket.buffer()
     if bucket.index() == 0:
-        finish_buckets(job)  # of a pass that an error has ended
+        finish_buckets(job)  # left over if an error ended the previous pass
     call = Bucket(buffer, ops.Sum, 1, stage=stage_of([buffer]))
     if buffer.numel():
         wire = wire_dtype(state or Compression.none, buffer.dtype)
@@ -107,12 +110,12 @@ def allreduce_hook(state, bucket):
     job.buckets.append((ops.hold(call), future))
     error = finish_buckets(job) if bucket.is_last() else None
     if error:
-        raise error  # DDP takes the exception of a future for results
+        raise error  # DDP would take the exception of a future for a result
     return future
 
 
 def finish_buckets(job):
-    """Wait for all open buckets.  Returns the first error, or None."""
+    """Wait for all open buckets.  Return the first error, or None."""
     error = None
     for handle, ready in job.buckets:
         try:

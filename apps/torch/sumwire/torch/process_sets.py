@@ -1,7 +1,7 @@
 # process_sets.py - subsets of the ranks, as Horovod's process sets
 # SPDX-License-Identifier: BSD-3-Clause
-"""A process set has a group of the library, which its members open with the
-set.  members.py calls collectives on it."""
+"""Each process set uses one group of the library.  Its members open the group
+when the set is added, and members.py calls collectives on it."""
 from sumwire.client import SumwireError
 from sumwire.torch.channel import agree
 from sumwire.torch.job import current
@@ -9,8 +9,9 @@ from sumwire.torch.members import Members
 
 
 class ProcessSet:
-    """Some ranks of the job, in ascending order.  Pass it to init() or
-    add_process_set() first, then to operations as process_set."""
+    """Name some ranks of the job, in ascending order.  Pass the set to init()
+    or add_process_set() first, then to operations as process_set.  Methods
+    raise ValueError while the set is not part of the current job."""
 
     def __init__(self, ranks):
         if isinstance(ranks, range):
@@ -20,32 +21,33 @@ class ProcessSet:
             raise ValueError(f"ProcessSet({ranks!r}): a list of ranks was "
                              f"expected, at least one")
         self._ranks = sorted(set(ranks))
-        self._members = None  # where this process is one of them
+        self._members = None  # Members, if this process is one of them
         self._job = None
-        self.process_set_id = None  # while it is added
+        self.process_set_id = None  # a number while the set is added
 
     @property
     def ranks(self):
-        """The global ranks of its members."""
+        """Return the global ranks of the members, in ascending order."""
         return list(self._ranks)
 
     def included(self):
-        """Is this process a member?"""
+        """Return True if this process is a member."""
         self._check()
         return current().rank in self.ranks
 
     def size(self):
-        """Number of members."""
+        """Return the number of members."""
         self._check()
         return len(self.ranks)
 
     def rank(self):
-        """The rank of this process among the members."""
+        """Return the rank of this process among the members, from 0.  Raise
+        SumwireError if it is not a member."""
         return self.members().me
 
     def members(self):
-        """The collectives of the set; an error where this process is none of
-        its members."""
+        """Return the collectives of the set.  Raise SumwireError if this
+        process is not a member."""
         self._check()
         if self._members is None:
             raise SumwireError(
@@ -82,7 +84,7 @@ class ProcessSet:
 
 
 class GlobalSet(ProcessSet):
-    """All ranks of the job."""
+    """Name all ranks of the job."""
 
     def __init__(self):
         super().__init__([0])
@@ -93,7 +95,8 @@ class GlobalSet(ProcessSet):
         return list(range(current().size))
 
     def members(self):
-        """Opened with the first operation that needs it."""
+        """Return the collectives of all ranks; the first call opens their
+        group."""
         job = current()
         if not hasattr(job, "members"):
             job.members = Members(job, "hvd.all", self.ranks)
@@ -110,7 +113,7 @@ global_process_set = GlobalSet()
 
 
 def sets():
-    """The process sets of the job by their numbers, except number 0."""
+    """Return the process sets of the job by number, without number 0."""
     job = current()
     if not hasattr(job, "process_sets"):
         job.process_sets, job.n_process_sets = {}, 0
@@ -118,8 +121,10 @@ def sets():
 
 
 def add_process_set(process_set):
-    """Make a process set of a ProcessSet or a list of ranks, and return it.  All
-    ranks of the job call it, in the same order, members or not."""
+    """Add a ProcessSet, or a list of ranks, to the job, and return the set.
+    All ranks of the job, members or not, make these calls in the same order.
+    Raise ValueError if a rank does not exist, or if a set has these ranks
+    already."""
     if not isinstance(process_set, ProcessSet):
         process_set = ProcessSet(process_set)
     known, job = sets(), current()
@@ -139,8 +144,8 @@ def add_process_set(process_set):
 
 
 def remove_process_set(process_set):
-    """Forget a process set.  All ranks of the job call it.  Returns False where
-    the set is unknown or that of all ranks."""
+    """Remove a process set from the job.  All ranks of the job call it.
+    Returns False if the set is unknown or is global_process_set."""
     if process_set is global_process_set:
         return False
     known, number = sets(), process_set.process_set_id
@@ -153,17 +158,17 @@ def remove_process_set(process_set):
 
 
 def get_process_set_ids_and_ranks():
-    """The ranks of each process set by its number; 0 is that of all ranks."""
+    """Return the ranks of each process set by number; set 0 has all ranks."""
     return {0: global_process_set.ranks,
             **{number: s.ranks for number, s in sets().items()}}
 
 
 def add_all(process_sets):
-    """Add those that init() was given."""
+    """Add the process sets that init() was given."""
     if isinstance(process_sets, str):
         if process_sets.lower() != "dynamic":
             raise ValueError(f"process_sets={process_sets!r}: a list of "
                              f"ProcessSets, or \"dynamic\", was expected")
-        return  # they can be added at any time
+        return  # sets can be added at any time
     for process_set in process_sets or ():
         add_process_set(process_set)

@@ -1,4 +1,4 @@
-# reductions.py - what is done over the ranks, and in process sets
+# reductions.py - reduction operations, and reductions in process sets
 # SPDX-License-Identifier: BSD-3-Clause
 import torch
 
@@ -8,7 +8,7 @@ from sumwire.torch.members import Operation
 
 
 class Op:
-    """What is done over the ranks."""
+    """Name a reduction over the ranks."""
 
     def __init__(self, name, kind):
         self.name, self.kind = name, kind  # kind: the library's name
@@ -34,8 +34,9 @@ def choose_op(average, op, among=OPS):
 
 
 def scaled(tensor, factor):
-    """The product in the tensor's own type.  Integers are multiplied as they
-    are by a whole number, else in f64 and cut, as Horovod does."""
+    """Return the product in the tensor's dtype.  An integer tensor times a
+    whole number is exact; times a fraction it is computed in f64 and truncated,
+    as Horovod does."""
     if factor == 1:
         return tensor
     if tensor.is_floating_point():
@@ -46,7 +47,8 @@ def scaled(tensor, factor):
 
 
 def divide(output, op, factor, size=None):
-    """Make the sum of that many ranks, all by default, what the op asks for."""
+    """Turn a sum over size ranks, by default all, into the result of op, and
+    multiply it by factor.  Raise TypeError for the average of a bool."""
     size = size or current().size
     if op is Average and not is_scaled_first(output.dtype):
         if output.dtype == torch.bool:
@@ -61,21 +63,23 @@ def divide(output, op, factor, size=None):
 
 
 def is_scaled_first(dtype):
-    """16-bit floats are divided before they are added: f16 ends at 65504."""
+    """Return True for dtypes that are divided before they are added.  These are
+    16-bit floats, because the largest f16 is 65504."""
     return dtype in (torch.float16, torch.bfloat16)
 
 
 # --- in a process set ---
 
 def describe(what, tensor, name, *details):
-    """The words that all members must have alike."""
+    """Return the description of a call, which must be equal at all members."""
     words = [what, f"'{name}'" if name else "", "of", str(tensor.dtype)[6:],
              *map(str, details)]
     return " ".join(filter(None, words))
 
 
 def to_send(tensor, dtype, prescale=1):
-    """A copy of the tensor, flat, of the CPU and in that type."""
+    """Return a flat, scaled copy of the tensor on the CPU, in the given
+    dtype."""
     tensor = scaled(tensor.detach(), prescale)
     flat = torch.empty(tensor.numel(), dtype=dtype)
     flat.view(tensor.shape).copy_(tensor)
@@ -83,7 +87,7 @@ def to_send(tensor, dtype, prescale=1):
 
 
 def finished(flat, tensor, op, postscale, size):
-    """What the members have reduced, in the type of the tensor."""
+    """Return the reduced result in the tensor's dtype."""
     result = flat.to(tensor.dtype)
     divide(result, op, postscale, size)
     return result
@@ -91,7 +95,8 @@ def finished(flat, tensor, op, postscale, size):
 
 def reduce_in(process_set, tensor, output, op, name, compression, prescale,
               postscale):
-    """Begin an allreduce among the members of a process set."""
+    """Begin an allreduce among the members of a process set, and return its
+    Operation."""
     members = process_set.members()
     wire = wire_dtype(compression, tensor.dtype)
     dtype_name(wire, name or "tensor")
@@ -113,7 +118,8 @@ def reduce_in(process_set, tensor, output, op, name, compression, prescale,
 
 
 def broadcast_in(process_set, tensor, output, root_rank, name):
-    """Begin a broadcast among the members of a process set."""
+    """Begin a broadcast among the members of a process set, and return its
+    Operation."""
     members = process_set.members()
     flat = to_send(tensor, tensor.dtype)
 
@@ -128,14 +134,14 @@ def broadcast_in(process_set, tensor, output, root_rank, name):
 
 
 def write(output, flat):
-    """Copy the result into the output, which it returns."""
+    """Copy the result into output, and return output."""
     with torch.no_grad():
         output.copy_(flat.view(output.shape))
     return output
 
 
 def how(dtype, wire, prescale, postscale):
-    """Words about what is not as usual."""
+    """Return words for options that differ from their defaults."""
     return tuple(w for w in (
         f"as {wire}" if wire != dtype else None,
         f"prescale_factor {prescale}" if prescale != 1 else None,

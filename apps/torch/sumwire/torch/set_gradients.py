@@ -1,7 +1,8 @@
 # set_gradients.py - gradients of an optimizer of a process set
 # SPDX-License-Identifier: BSD-3-Clause
-"""They are summed in step(), all of one type together, among the members.  At
-other ranks step() uses this rank's own gradients, as in Horovod."""
+"""step() sums the members' gradients, all gradients of one dtype together.  On
+a rank that is not a member, step() uses the rank's own gradients, as in
+Horovod."""
 import torch
 
 from sumwire.torch import ops
@@ -9,7 +10,7 @@ from sumwire.torch.gradients import Gradients
 
 
 class SetGradients(Gradients):
-    """As Gradients, for the members of a process set."""
+    """Sum gradients as Gradients does, among the members of a process set."""
 
     def begin_step(self):
         self.is_begun = True

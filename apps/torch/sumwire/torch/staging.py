@@ -1,10 +1,11 @@
-# staging.py - tensors in a GPU's memory: which go through pinned memory
+# staging.py - tensors in a GPU's memory, which travel through pinned memory
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parameters of one CUDA device have the buffers of their gradients in its
-memory; sums go there in place (sumwire/device.py).  Where one rank cannot, all
-copy through memory that is not pinned.  So it is with tensors of allreduce and
-of groups, but each rank decides for itself: of those that differ one call fails.
-With SUMWIRE_DEVICE=fake what is of the CPU goes this way, too, for tests."""
+"""If all parameters are on one CUDA device, their gradient buffers lie in its
+memory, and sums arrive there in place (sumwire/device.py).  If one rank cannot
+do so, all ranks copy through unpinned memory.  Tensors of allreduce and of
+groups are treated alike, except that each rank decides for itself; if ranks
+decide differently, the call fails.  With SUMWIRE_DEVICE=fake, CPU tensors also
+take this way, for tests."""
 import warnings
 
 import torch
@@ -16,7 +17,7 @@ from sumwire.torch.job import current, dtype_name, short
 
 
 class Staged:
-    """A tensor of a device; as job.Shared."""
+    """Hold a tensor of a device, with the interface of job.Shared."""
     __slots__ = ("tensor", "client", "flat", "n_pushes")
 
     def __init__(self, device, tensor, dtype):
@@ -27,7 +28,8 @@ class Staged:
         self.n_pushes = 0
 
     def part(self, first, count):
-        """Some elements, a tensor by itself: .data counts its own changes."""
+        """Return some elements as a tensor of its own: .data counts its changes
+        separately."""
         return self.flat[first:first + count].data
 
     def follow(self, stream):
@@ -38,13 +40,13 @@ class Staged:
 
 
 class Stage(Device):
-    """A device as torch knows it.  can_hold: its streams wait for sums, instead
-    of threads; one that was waited for so may be open until its next push."""
+    """Open a torch.device.  can_hold: its streams can wait in place of threads.
+    A tensor for which a stream waits may stay open until its next push."""
 
     def __init__(self, client, place):
         self.place = place
-        self.held = set()  # tensors that a stream waits for
-        self.kept = []  # as long as it is open: it copies from and to them
+        self.held = set()  # tensors for which a stream waits
+        self.kept = []  # device memory that must live until the stage closes
         number = place.index if place.type == "cuda" else 0
         super().__init__(client, number)
         self.can_hold = place.type == "cuda" and self.can_wait(
@@ -71,12 +73,13 @@ class Stage(Device):
             self.wait_by_stream(tensor)
 
     def finish(self):
-        """All that streams wait for has ended, or an error says why not."""
+        """Wait for all tensors for which streams wait, and raise their
+        error."""
         for tensor in list(self.held):
             self.settle(tensor)
 
     def settle(self, tensor):
-        """If a stream waits for it, the thread does, too."""
+        """Wait for a tensor in this thread if a stream waits for it."""
         if tensor not in self.held:
             return
         self.held.remove(tensor)
@@ -84,8 +87,8 @@ class Stage(Device):
             super().wait(tensor)
 
     def follow(self, stream):
-        """What is done now comes behind what that stream has, None: nothing.
-        Returns the stream of now."""
+        """Make the current stream wait for the work of another stream, unless
+        it is None.  Return the current stream, or None for the CPU."""
         if self.place.type != "cuda":
             return None
         now = torch.cuda.current_stream(self.place)
@@ -94,7 +97,8 @@ class Stage(Device):
         return now
 
     def make(self, descs):
-        """Declare (name, elements, torch dtype, priority)..."""
+        """Declare (name, elements, torch dtype, priority)..., and return a
+        Staged for each."""
         tensors = self.declare([
             (short(name), n, dtype_name(dtype, name), priority)
             for name, n, dtype, priority in descs])
@@ -102,7 +106,8 @@ class Stage(Device):
 
 
 def place_of(tensors):
-    """The one device of all of them that a stage is for, or None."""
+    """Return the device of all tensors, if it is one device and can have a
+    stage; otherwise None."""
     places = {t.device for t in tensors}
     if len(places) != 1:
         return None
@@ -112,8 +117,8 @@ def place_of(tensors):
 
 
 def find_stage(job, parameters):
-    """A Stage, if each rank has one for its own; else None.  All ranks call
-    it."""
+    """Return a Stage for the parameters, if every rank can open one; otherwise
+    None.  All ranks call it."""
     place, stage, why = place_of(parameters), None, "they are of several devices"
     if place is not None:
         try:
@@ -134,7 +139,8 @@ def find_stage(job, parameters):
 
 
 def stage_of(tensors):
-    """Of what this rank sums by name; None: it copies to shared memory."""
+    """Return this rank's Stage for tensors of one call, or None if they are
+    copied to shared memory."""
     job, place = current(), place_of(tensors)
     if place is None or place in job.stages:
         return job.stages.get(place)

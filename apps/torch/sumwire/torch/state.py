@@ -1,15 +1,16 @@
 # state.py - an optimizer's state as JSON and tensors
 # SPDX-License-Identifier: BSD-3-Clause
-"""What another rank sends is never executed, so no pickles: a tree of lists
-that JSON can hold, and the tensors beside it."""
+"""A pickle can execute code of the rank that sent it, so optimizer states
+travel as a tree of lists in JSON, with their tensors beside it."""
 import numbers
 
 import torch
 
 
 def to_tree(value, tensors):
-    """The tree of a value; its tensors are appended to the list.  TypeError for
-    anything but tensors, numbers, texts, None, and dicts, lists and tuples."""
+    """Return the tree of a value, and append its tensors to the list.  Raise
+    TypeError for anything except tensors, numbers, strings, None, and dicts,
+    lists and tuples of them."""
     if isinstance(value, torch.Tensor):
         tensors.append(value.detach())
         return ["tensor", str(value.dtype)[6:], list(value.shape)]
@@ -21,7 +22,7 @@ def to_tree(value, tensors):
                 [to_tree(v, tensors) for v in value]]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    if isinstance(value, numbers.Real):  # of numpy
+    if isinstance(value, numbers.Real):  # a number of numpy
         return int(value) if isinstance(value, numbers.Integral) else float(value)
     raise TypeError(f"a {type(value).__name__} in the optimizer's state cannot "
                     f"be sent, only tensors, numbers and texts; "
@@ -29,7 +30,8 @@ def to_tree(value, tensors):
 
 
 def from_tree(tree, tensors):
-    """The value of a tree; its tensors, yet empty, are appended to the list."""
+    """Return the value of a tree, and append its tensors, which have no content
+    yet, to the list."""
     if not isinstance(tree, list):
         return tree
     kind, *rest = tree

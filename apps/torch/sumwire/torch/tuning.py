@@ -1,4 +1,4 @@
-# tuning.py - partition and credit of the job, searched for while it trains
+# tuning.py - search for the job's best partition and credit during training
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import time
@@ -7,15 +7,15 @@ from sumwire.torch.job import current
 
 
 def is_asked_for(tune):
-    """The argument; without one, the variable."""
+    """Return the argument tune; for None, return what SUMWIRE_TUNE says."""
     if tune is None:
         return os.environ.get("SUMWIRE_TUNE", "0") not in ("", "0")
     return tune
 
 
 class Steps:
-    """Rank 0 tells the tuner how long it is from one step() to the next.  What
-    it decides is the job's, so the other ranks do nothing."""
+    """Report the time between two step() calls of rank 0 to the tuner.  The
+    tuner decides for the whole job, so the other ranks report nothing."""
 
     def __init__(self):
         self.job = current()
@@ -30,8 +30,8 @@ class Steps:
 
 
 def steps(tune):
-    """None where there is nothing to do: not asked for, not rank 0, or another
-    optimizer of this job has them."""
+    """Return Steps for an optimizer.  Return None if tuning is off, if this is
+    not rank 0, or if another optimizer of this job reports already."""
     if not is_asked_for(tune) or current().rank or hasattr(current(), "steps"):
         return None
     return Steps()

@@ -1,6 +1,7 @@
-# unsupported.py - what Horovod and BytePS have and sumwire has not
+# unsupported.py - names of Horovod and BytePS that sumwire does not have
 # SPDX-License-Identifier: BSD-3-Clause
-"""Name: what comes nearest.  __init__.py's __getattr__ reads it."""
+"""NEAREST maps each missing name to its replacement. __getattr__ of __init__.py
+puts the replacement into its error."""
 
 NO_ELASTIC = ("members are fixed while a job runs; write checkpoints and start "
               "it again with the new number")
@@ -25,7 +26,7 @@ NEAREST = {
 
 
 def built_without():
-    """False: sumwire has and needs none of what Horovod may be built with."""
+    """Return False: sumwire uses none of Horovod's optional libraries."""
     return False
 
 
@@ -33,7 +34,7 @@ mpi_built = mpi_enabled = mpi_threads_supported = built_without
 gloo_built = gloo_enabled = nccl_built = built_without
 cuda_built = rocm_built = ccl_built = ddl_built = built_without
 
-# What comes nearest to an argument.
+# Maps each missing argument to its replacement.
 NEAREST_ARGUMENT = {
     "comm": "pass process_sets, or start the job with those ranks only",
     "gradient_predivide_factor": "averages are divided before they are added; "
@@ -47,7 +48,8 @@ NEAREST_ARGUMENT = {
 
 
 def refuse(arguments):
-    """An error for arguments that a function does not have."""
+    """Raise TypeError for arguments that a function does not have.  Accept a
+    known one that has Horovod's default value."""
     for name, value in arguments.items():
         nearest = NEAREST_ARGUMENT.get(name)
         if nearest is None:
@@ -57,7 +59,7 @@ def refuse(arguments):
 
 
 def refuse_copy(optimizer, _):
-    """The __reduce_ex__ of a distributed optimizer: an error for copies."""
+    """Raise TypeError, as the __reduce_ex__ of a distributed optimizer."""
     raise TypeError(f"a distributed {type(optimizer).__name__} cannot be copied "
                     f"or pickled, since it belongs to a job: save its "
                     f"state_dict(), or copy the optimizer before")
