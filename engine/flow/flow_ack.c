@@ -375,7 +375,7 @@ bool sw_flow_on_ack(struct sw_flow *f, uint64_t psn,
 		is_true &= k->largest < s->next_psn;
 		if (psn <= s->ack_psn)
 			continue; /* stale for this space */
-		/* one that skips numbers is not believed yet */
+		/* a number that skips others is not believed yet */
 		s->ack_psn = sw_max64(
 			s->ack_psn, sw_min64(psn, f->rx_psn[SW_CLASS_CTL]));
 		f->peer_gap_ns = k->gap_us * SW_US;

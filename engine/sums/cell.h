@@ -24,9 +24,9 @@
 struct sw_cell {
 	uint64_t got; /* members whose contribution is folded */
 	uint32_t round;
-	uint32_t crc;      /* of the result, when done */
+	uint32_t crc;      /* CRC of the result, when done */
 	uint16_t weight;   /* sum of the weights of all contributions */
-	uint16_t step;     /* of the first contribution */
+	uint16_t step;     /* step of the first contribution */
 	uint16_t root;     /* copy: the root's rank */
 	uint8_t op;        /* enum sw_round_kind */
 	bool has_root : 1; /* copy: the root's bytes have arrived */
