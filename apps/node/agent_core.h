@@ -12,20 +12,21 @@ struct agent_core {
 	struct sw_spsc commands; /* takes */
 	struct sw_spsc reports;  /* puts */
 	struct sw_worker worker; /* lane 0 */
-	bool is_joining; /* has_worker soon: it was opened at a later time */
+	bool is_joining;         /* the worker is open; has_worker follows */
 	bool has_worker, is_leaving;
 	/* FAILED or ENDED, told when all lcores have released the tensors. */
 	bool is_ending;
 	struct agent_report ending;
 	uint32_t n_lost; /* lines that the next report counts */
 	struct sw_host_client *clients[AGENT_LOCAL_MAX]; /* NULL: no submits */
-	uint32_t next_client; /* whose submits are taken next */
+	uint32_t next_client; /* client whose submits are taken next */
 	/* The batch that is being declared, whether tensors of it are left to
 	 * look at, and how many were looked at. */
 	struct agent_command batch;
 	bool is_declaring;
 	uint32_t n_looked;
-	struct sw_host_tuning tuning; /* in use, as the processes see them */
+	struct sw_host_tuning tuning; /* current tuning, as the processes see
+					 it */
 	bool are_tuning_shown;
 	/* Memory of a client, item of local, that is freed: the collectives
 	 * before tensor at do not use it.  client NULL: none is looked for. */

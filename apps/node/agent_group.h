@@ -9,7 +9,8 @@
 struct agent_rank {
 	uint32_t id, pid;
 	bool is_here; /* the id is in use */
-	bool is_gone; /* it hung up, was refused, or told that it is over */
+	bool is_gone; /* it hung up, was refused, or was told that the job is
+			 over */
 };
 
 /* The processes of one job, by local rank. */
@@ -28,27 +29,27 @@ struct agent_control {
 	bool is_stopping;
 	struct agent_group group;
 	struct agent_group next; /* gathers until the one above is released */
-	/* With [agent] stay = no: was there a process; when was the agent last
-	 * of use to anybody. */
+	/* With [agent] stay = no: whether a process ever attached, and when the
+	 * agent was last in use. */
 	bool was_used;
 	uint64_t used_at_ns;
 	bool is_begun;    /* the lcore was ordered to join */
 	bool is_admitted; /* the group was told that the job runs */
-	bool is_ended;    /* all of it are gone, or will be told */
+	bool is_ended;    /* all its processes have hung up or will be told */
 	int end_err;      /* the error that AGENT_ENDED tells them */
 	char end_text[2 * SW_TEXT_MAX];
 	uint32_t first;           /* rank of local rank 0 */
-	uint32_t declarer, batch; /* whose batch is declared */
+	uint32_t declarer, batch; /* client whose batch is being declared */
 	/* The declarer's batch, until all lanes have built it; n 0: none. */
 	struct agent_command building;
-	/* lanes that have it; tensors in all, and indices of theirs */
+	/* lanes that have built it; tensors, and their indices */
 	uint32_t n_lanes_built, n_built, n_places;
-	uint32_t again; /* its id, at the index of one that has gone; or 0 */
-	/* Ids of streams that have gone, in turn, and how many of them were
-	 * followed; of one local rank: of several the host keeps them. */
+	uint32_t again; /* id of a stream at a reused index; or 0 */
+	/* Ids of ended streams, in turn, and how many were reused; with one
+	 * local rank. With several, the host keeps them. */
 	uint32_t n_freed, n_reused;
 	uint32_t freed[SW_TENSORS];
-	bool is_busy; /* memory is to be made or unmapped: no time to sleep */
+	bool is_busy; /* memory must be made or unmapped: do not sleep */
 };
 
 /* Callbacks of struct sw_host_events; @ctx is the struct agent_control. */

@@ -33,14 +33,14 @@ static inline uint32_t sw_agent_ring_size(uint32_t n_local)
 }
 
 enum agent_command_kind {
-	AGENT_JOIN,    /* the worker is there, or err */
+	AGENT_JOIN,    /* the worker is open, or err */
 	AGENT_SERVE,   /* take submits of local from client */
 	AGENT_DECLARE, /* n tensors of local, which are built */
 	AGENT_TUNE,    /* set what local asks for */
-	AGENT_END,     /* a group, as local asks for */
+	AGENT_END,     /* end a group, as local asks */
 	AGENT_FREE,    /* memory or a closed stream of local, its item n */
 	AGENT_GONE,    /* local has closed, or died for the reason in text; the
-			  others may go on */
+			  others may continue */
 	AGENT_LEAVE, /* release clients and tensors; err: what to tell others */
 };
 
@@ -48,10 +48,12 @@ struct agent_command {
 	enum agent_command_kind kind;
 	int err;
 	uint32_t local;
-	uint32_t group; /* its group; sw_agent_command counts */
+	uint32_t group; /* number of its group; set by sw_agent_command */
 	struct sw_host_client *client;
-	const struct sw_host_tensor *tensors; /* the host's, until release */
-	uint32_t n, n_new;                    /* tensors; of them new ones */
+	const struct sw_host_tensor *tensors; /* owned by the host, until
+						 release */
+	uint32_t n, n_new;                    /* tensors, and new ones among
+						 them */
 	uint32_t first; /* id of the new ones, in a row for one local rank */
 	struct sw_edge_tune tune;
 	struct sw_edge_end end;
@@ -63,9 +65,9 @@ enum agent_report_kind {
 	AGENT_RUNNING,  /* the job runs */
 	AGENT_DECLARED, /* the batch is admitted, or err */
 	AGENT_TUNED,    /* TUNE, END or FREE of local: done, or err */
-	AGENT_FAILED,   /* the job failed; as the next */
-	AGENT_ENDED,    /* no lcore reads or writes the clients' tensors: they
-			   may be told that it is over */
+	AGENT_FAILED,   /* the job failed; otherwise as AGENT_ENDED */
+	AGENT_ENDED,    /* no lcore uses the clients' tensors: they may be told
+			   that the job is over */
 	AGENT_LEFT,     /* the clients' memory and the worker are not used */
 };
 
@@ -74,13 +76,14 @@ struct agent_report {
 	int err;
 	bool is_dead; /* DECLARED: err is of a dead tensor */
 	uint32_t size, first, local;
-	uint64_t epoch;  /* RUNNING: of the job */
-	uint32_t n_lost; /* lines since the last report; sw_agent_tell counts */
+	uint64_t epoch;  /* RUNNING: epoch of the job */
+	uint32_t n_lost; /* lines lost since the last report; set by
+			    sw_agent_tell */
 	char text[SW_TEXT_MAX + SW_NAME_MAX];
 };
 
 struct agent_rings {
-	/* By place: it is in the ring. */
+	/* By place: whether its entry is in the ring. */
 	atomic_bool has_command[AGENT_COMMANDS], has_report[AGENT_REPORTS];
 	/* The ring of commands, then that of reports. */
 	_Alignas(64) unsigned char rings[];

@@ -1,4 +1,4 @@
-/* daemon.h - what server and agent share: start, ports, the polling lcore.
+/* daemon.h - common parts of server and agent: start, ports, polling lcores.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_APPS_NODE_DAEMON_H
 #define SW_APPS_NODE_DAEMON_H
@@ -24,16 +24,14 @@
 #include "pmd/host/nodes.h"
 #include "pmd/host/stats_serve.h"
 
-/* What a polling lcore does before each turn of its loop: take commands, submit
- * work.  @now_ns is the engine's clock.  Returns how much there was; 0 =
- * nothing.
- */
+/* Work of a polling lcore before each turn of its loop: take commands, submit
+ * work. @now_ns is the engine's clock. Returns how much was done; 0 = none. */
 struct sw_work {
 	uint32_t (*turn)(void *ctx, uint64_t now_ns);
 	void *ctx;
 };
 
-enum { SW_WORKS = 2 }; /* to sum, and to push */
+enum { SW_WORKS = 2 }; /* one to sum, one to push */
 
 /* One polling lcore. */
 struct sw_poller {
@@ -41,24 +39,25 @@ struct sw_poller {
 	uint32_t lcore;
 	struct sw_loop loop;
 	struct sw_turns turns;
-	struct sw_bell bell; /* others have something for it */
-	uint32_t n_rates;    /* changes of the ports' rates that it has made */
-	bool is_serving;     /* frames may come at any time: never sleep long */
-	bool has_woken;      /* works: a process, which may share our core */
+	struct sw_bell bell; /* wakes it when others have work for it */
+	uint32_t n_rates;    /* rate changes of the ports that it has applied */
+	bool is_serving; /* frames may arrive at any time: never sleep long */
+	bool has_woken;  /* its work has woken a process, which may share
+			    our core */
 	struct sw_idle idle;
 	atomic_bool stop;
 	struct sw_work works[SW_WORKS];
 	uint32_t n_works;
-	/* Sleep at most @max_ns, or until one of @n_fds @fds is readable, or
-	 * something comes that the bell does not tell of; NULL: no such does.
-	 */
+	/* Sleep at most @max_ns, until one of @n_fds @fds is readable, or until
+	 * an event that the bell does not signal; NULL: there are no such
+	 * events. */
 	void (*rest)(
 		void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns);
-	/* Does every training process wait for its sums?  NULL: there is none.
-	 * While one does not, a nap ends when one begins to. */
+	/* Return whether every training process waits for its sums. NULL: there
+	 * is none. Otherwise a nap ends when one begins to wait. */
 	bool (*is_awaited)(void *ctx);
 	void (*nap)(void *ctx, uint64_t max_ns);
-	void *ctx; /* for these */
+	void *ctx; /* argument of these functions */
 };
 
 struct sw_daemon {
@@ -68,16 +67,17 @@ struct sw_daemon {
 	struct sw_env env;
 	struct sw_params params;
 	struct sw_dpdk *dpdk;
-	/* By lcore, its queue pairs, NULL: none there.  DPDK's, then the
-	 * loopback of a node that is agent and server. */
+	/* Queue pairs by lcore; NULL: none there. First DPDK's ports, then the
+	 * loopback of a node that is both agent and server. */
 	struct sw_port *queues[SW_MAX_LCORES][SW_MAX_PORTS];
 	uint32_t n_dpdk_ports, n_ports;
-	/* The rate of all ports together, 0: no limit; how many times lcore 0
+	/* Rate of all ports together, 0: no limit; number of times that lcore 0
 	 * has set it. */
 	_Atomic uint64_t rate_bit_s;
 	_Atomic uint32_t n_rates;
 	struct sw_handoff handoff; /* between the lcores */
-	/* Of each lcore, where the node is agent and server; else NULL. */
+	/* Loopback of each lcore of a node that is both agent and server; else
+	 * NULL. */
 	struct sw_handoff_port *loopbacks[SW_MAX_LCORES];
 	struct sw_stats_serve *stats;
 	uint32_t n_lcores; /* polling */
@@ -85,24 +85,24 @@ struct sw_daemon {
 	struct sw_numa_plan numa;
 	struct sw_reserve reserves[SW_MAX_LCORES]; /* memory of each */
 	struct sw_reserve
-		lane_reserves[SW_MAX_LCORES]; /* of a worker's lanes */
+		lane_reserves[SW_MAX_LCORES]; /* for a worker's lanes */
 	struct sw_poller pollers[SW_MAX_LCORES];
-	/* Does something wait for lcore @to from lcore @from, or, where that is
-	 * the same, from other threads, beside frames?  Called by either
-	 * of the two; NULL: never. */
+	/* Return whether anything except frames waits for lcore @to from lcore
+	 * @from, or from other threads if the two are equal. Called by either
+	 * of the two lcores; NULL: never. */
 	bool (*has_mail)(const void *ctx, uint32_t from, uint32_t to);
 	const void *mail_ctx;
-	struct sw_lines *lines[SW_MAX_LCORES]; /* log lines of each */
+	struct sw_lines *lines[SW_MAX_LCORES]; /* log lines of each lcore */
 	char runtime_dir[SW_CONF_PATH_BYTES];
 	bool owns_runtime_dir;
-	uint64_t drained_ns;  /* end of [node] drain; 0: not told to end */
+	uint64_t drained_ns;  /* end of [node] drain; 0: not stopping */
 	uint32_t trusted_uid; /* UINT32_MAX: nobody's */
 };
 
 /* The command line of a daemon. */
 struct sw_daemon_options {
 	const char *config;
-	const char *level; /* NULL: as the configuration says */
+	const char *level; /* NULL: as configured */
 };
 
 /* sw_daemon_parse - read the command line of daemon @name into @o.  Returns as
@@ -110,30 +110,29 @@ struct sw_daemon_options {
 int sw_daemon_parse(struct sw_daemon_options *o, const char *name,
 	const char *summary, int argc, char **argv);
 
-/* sw_daemon_open - read the configuration, which must be of @role (an agent's
- * may be of SW_ROLE_BOTH), and block the signals that end it.  Everything that
- * went wrong was logged.  @d must be closed in any case.  Returns 0 or a
- * negative error. */
+/* sw_daemon_open - read the configuration, which must have @role (an agent's
+ * may have SW_ROLE_BOTH), and block the signals that end it. Every failure is
+ * logged. Close @d in any case. Returns 0 or a negative error. */
 int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 	enum sw_conf_role role);
 
-/* sw_daemon_plan_memory - find out which node lcores and ports are on, say what
- * is far from what, and choose where memory goes (topology.c).  Part of open.
- */
+/* sw_daemon_plan_memory - find the NUMA nodes of lcores and ports, log distant
+ * pairs, and choose where memory goes (topology.c). Part of open. */
 void sw_daemon_plan_memory(struct sw_daemon *d);
 
-/* sw_daemon_put_topology - counters of it. */
+/* sw_daemon_put_topology - put the counters of the topology. */
 void sw_daemon_put_topology(const struct sw_daemon *d,
 	void (*put)(void *out, const char *name, uint64_t value), void *out);
 
-/* sw_daemon_start - start DPDK and the ports, after all else that can fail:
- * from then on other processes see this one.  The lcores' pollers wait for
- * nodes and works.  As sw_daemon_open. */
+/* sw_daemon_start - start DPDK and the ports, after everything else that can
+ * fail, because from then on other processes see this one. The lcores' pollers
+ * wait for engines and works. Returns as sw_daemon_open. */
 int sw_daemon_start(struct sw_daemon *d);
 
-/* daemon_ports.c, part of start.  sw_daemon_port_params - what [port] @c says,
- * to DPDK; borrows @c.  sw_daemon_open_ports - all of them, the loopbacks, the
- * rings between the lcores; chooses the payload class that all can carry. */
+/* daemon_ports.c, part of start. sw_daemon_port_params - convert [port] @c for
+ * DPDK; borrows @c. sw_daemon_open_ports - open all ports, the loopbacks and
+ * the rings between the lcores; choose the payload class that all ports can
+ * carry. */
 struct sw_dpdk_port_params sw_daemon_port_params(
 	const struct sw_daemon *d, const struct sw_conf_port *c);
 int sw_daemon_open_ports(struct sw_daemon *d);
@@ -144,15 +143,15 @@ int sw_daemon_open_ports(struct sw_daemon *d);
  */
 void sw_daemon_set_rate(struct sw_daemon *d, uint64_t bit_s);
 
-/* sw_daemon_launch - the lcores begin to poll. */
+/* sw_daemon_launch - start polling on the lcores. */
 int sw_daemon_launch(struct sw_daemon *d);
 
-/* sw_daemon_join - stop and join those that do.  Returns 0 or the first error.
- */
+/* sw_daemon_join - stop and join the polling lcores. Returns 0 or the first
+ * error. */
 int sw_daemon_join(struct sw_daemon *d);
 
-/* sw_daemon_endpoint - that of lcore @lcore's part of a worker: those that
- * serve come first. */
+/* sw_daemon_endpoint - return the endpoint of lcore @lcore's part of a worker;
+ * endpoints that serve come first. */
 uint32_t sw_daemon_endpoint(const struct sw_daemon *d, uint32_t lcore);
 
 /* sw_daemon_serve_stats - open the stats socket.  @fill as in stats_serve.h;
@@ -160,7 +159,8 @@ uint32_t sw_daemon_endpoint(const struct sw_daemon *d, uint32_t lcore);
 int sw_daemon_serve_stats(
 	struct sw_daemon *d, sw_stats_fill_fn fill, void *ctx);
 
-/* sw_daemon_owner - the lcore that has endpoint @endpoint of every port. */
+/* sw_daemon_owner - return the lcore that owns endpoint @endpoint of every
+ * port. */
 uint32_t sw_daemon_owner(const struct sw_daemon *d, uint32_t endpoint);
 
 /* The wait for the frames that an lcore had sent when it began. */
@@ -176,45 +176,46 @@ struct sw_release {
 bool sw_daemon_release(
 	struct sw_daemon *d, uint32_t lcore, struct sw_release *r);
 
-/* sw_daemon_put_engine - counters of an engine, their names after @prefix. */
+/* sw_daemon_put_engine - put the counters of an engine, with @prefix before
+ * their names. */
 void sw_daemon_put_engine(const struct sw_stats *st, const char *prefix,
 	void (*put)(void *out, const char *name, uint64_t value), void *out);
 
-/* sw_daemon_put_stats - counters of an engine, of all ports, of the lcores'
- * turns. */
+/* sw_daemon_put_stats - put the counters of an engine, of all ports and of the
+ * lcores' turns. */
 void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
 	void (*put)(void *out, const char *name, uint64_t value), void *out);
 
-/* sw_daemon_open_system - what a daemon needs of its system, once it has its
- * configuration: enough descriptors; the runtime folder, in which sockets lie
- * that have a name alone (they get their paths here); the user that is trusted.
- * Part of open.
- */
+/* sw_daemon_open_system - prepare the system for a configured daemon: raise the
+ * descriptor limit; make the runtime folder, and give sockets that have only a
+ * name their paths in it; look up the trusted user. Part of open. */
 int sw_daemon_open_system(struct sw_daemon *d);
 
-/* sw_daemon_block_signals - from now on those that end a daemon (SIGTERM,
- * SIGINT, SIGHUP, SIGQUIT) wait to be asked for, and those that it ignores
- * never come (signals.h). */
+/* sw_daemon_block_signals - block the signals that end a daemon (SIGTERM,
+ * SIGINT, SIGHUP, SIGQUIT) until the daemon asks for them, and ignore the
+ * others (signals.h). */
 void sw_daemon_block_signals(void);
 
-/* sw_daemon_env - what engines of lcore @i are given: memory from @r, and lines
- * that go to the control thread.  sw_daemon_write_lines - there, now and then:
- * write them. */
+/* sw_daemon_env - fill the environment for engines of lcore @i: memory from @r,
+ * and log lines for the control thread. sw_daemon_write_lines - write these
+ * lines; called there periodically. */
 void sw_daemon_env(const struct sw_daemon *d, uint32_t i, struct sw_reserve *r,
 	struct sw_env *env);
 void sw_daemon_write_lines(const struct sw_daemon *d);
 
-/* sw_daemon_must_end - has a signal ended this daemon?  Call it each turn; it
- * waits at most @ms for a signal.  After the first signal the answer is true at
- * once without [node] drain, else when that is over or the daemon is idle.
+/* sw_daemon_must_end - return whether a signal has ended this daemon. Call it
+ * each turn; it waits at most @ms for a signal. After the first signal it
+ * returns true at once without [node] drain, else when the drain is over or the
+ * daemon is idle.
  * @is_idle  no process is attached and no job is open */
 bool sw_daemon_must_end(struct sw_daemon *d, bool is_idle, uint32_t ms);
 
-/* sw_daemon_hurried - did another signal come while the daemon stops?  Its
- * sender does not want to wait, which is logged.  Waits at most @ms. */
+/* sw_daemon_hurried - return whether another signal arrived while the daemon
+ * stops, which is logged: its sender does not want to wait. Waits at most @ms.
+ */
 bool sw_daemon_hurried(const struct sw_daemon *d, uint32_t ms);
 
-/* sw_daemon_close - everything back, nothing left behind. */
+/* sw_daemon_close - free everything and remove all files. */
 void sw_daemon_close(struct sw_daemon *d);
 
 /* sw_daemon_add_stats - add the counters of the lcores: turns, hand-offs. */
@@ -224,13 +225,13 @@ void sw_daemon_add_stats(const struct sw_daemon *d, struct sw_stats *sum);
  * @poller  a struct sw_poller.  Returns 0. */
 int sw_poller_run(void *poller);
 
-/* sw_poller_open - lcore @lcore over its ports, with the endpoints of the other
- * lcores, without nodes of its own and work.  Errors: as sw_bell_open.
- * sw_poller_close - also zeros. */
+/* sw_poller_open - open lcore @lcore over its ports, with the endpoints of the
+ * other lcores, but without engines and work of its own. Errors: as for
+ * sw_bell_open. sw_poller_close - close it; zeros are allowed. */
 int sw_poller_open(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore);
 void sw_poller_close(struct sw_poller *p);
 
-/* sw_poller_add - do this, too, before each turn.  Before the lcore runs. */
+/* sw_poller_add - add work before each turn. Call it before the lcore runs. */
 void sw_poller_add(struct sw_poller *p,
 	uint32_t (*turn)(void *ctx, uint64_t now_ns), void *ctx);
 

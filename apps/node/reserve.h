@@ -22,66 +22,67 @@
 #include "engine/base/env.h"
 
 enum {
-	SW_RESERVE_SLICE = 4 << 20,   /* made in one call, at most */
-	SW_RESERVE_SMALL = 3 << 20,   /* what is taken from the stock */
-	SW_RESERVE_STOCK = 4 << 20,   /* there is so much of it, at most */
+	SW_RESERVE_SLICE = 4 << 20, /* made in one call, at most */
+	SW_RESERVE_SMALL = 3 << 20, /* largest request served from the stock */
+	SW_RESERVE_STOCK = 4 << 20, /* size of the stock */
 	SW_RESERVE_UNMAP = 256 << 20, /* unmapped in one call, at most */
 };
 
-struct sw_reserve_dead; /* a block that was put back; lies in the block */
+struct sw_reserve_dead; /* a released block; its record lies in the block */
 
 /* A block of one owner. */
 struct sw_reserve_block {
-	_Atomic int state; /* enum of reserve.c: says who may use the rest */
+	_Atomic int state; /* enum of reserve.c: who may use the rest */
 	char *mem;
-	uint64_t bytes; /* in all */
+	uint64_t bytes; /* size */
 	uint64_t made;  /* present */
 	uint64_t taken; /* by the lcore */
 };
 
 struct sw_reserve {
-	/* What the two threads hand to each other. */
+	/* Exchanged between the two threads. */
 	struct sw_reserve_block blocks[SW_MEM_OWNERS + 1]; /* last: the stock */
-	_Atomic(struct sw_reserve_dead *) leaving; /* ports may refer to it */
+	/* May still be used by ports. */
+	_Atomic(struct sw_reserve_dead *) leaving;
 	_Atomic(struct sw_reserve_dead *) to_unmap;
 	/* lcore: */
-	int node; /* that the memory is to come from; set at the start */
-	struct sw_reserve_block *from; /* the batch at hand is taken from it */
+	int node; /* node of the memory; set at the start */
+	struct sw_reserve_block *from; /* source of the current batch */
 	struct sw_reserve_dead *dead;
 	/* control: */
-	uint32_t turn; /* block that is looked at next */
+	uint32_t turn; /* next block to work on */
 	struct sw_reserve_dead *unmapping;
 };
 
-/* sw_reserve_open - fill the stock.  Control, before the lcore runs; @r is
- * zeros but for the node.  Where there is no memory the stock stays empty, and
- * the first batch is told. */
+/* sw_reserve_open - fill the stock. Control thread, before the lcore runs; @r
+ * is zeros except the node. Without memory the stock stays empty, and the first
+ * batch fails. */
 void sw_reserve_open(struct sw_reserve *r);
 
-/* sw_reserve_env - the engine of that lcore has its memory from @r.  That is
- * the ctx of all functions then: random() must not look at it. */
+/* sw_reserve_env - let the lcore's engine allocate from @r, which becomes the
+ * ctx of all functions: random() must not use it. */
 void sw_reserve_env(struct sw_reserve *r, struct sw_env *env);
 
-/* lcore, as of struct sw_env. */
+/* lcore: as in struct sw_env. */
 bool sw_reserve_ready(struct sw_reserve *r, uint32_t owner, uint64_t bytes);
 void sw_reserve_drop(struct sw_reserve *r, uint32_t owner);
 
-/* lcore: zeroed, page-aligned memory; NULL: there is none. */
+/* lcore: allocate zeroed, page-aligned memory; NULL: there is none. */
 void *sw_reserve_get(struct sw_reserve *r, uint64_t bytes);
 
-/* lcore: put it back. */
+/* lcore: release memory. */
 void sw_reserve_put(struct sw_reserve *r, void *mem, uint64_t bytes);
 
-/* lcore, every turn: what was put back may go. */
+/* lcore, every turn: hand released memory on. */
 void sw_reserve_turn(struct sw_reserve *r);
 
-/* The lcore that polls the ports: is there something that may go; and no port
- * refers to it any more. */
+/* The lcore that polls the ports: return whether released memory waits; note
+ * that no port uses it. */
 bool sw_reserve_is_leaving(const struct sw_reserve *r);
 void sw_reserve_pass(struct sw_reserve *r);
 
-/* control: make one slice of what was asked for, unmap one of what went.
- * Returns whether there was something to do, and there may be more. */
+/* control: make one slice of the requested memory, unmap one of the released
+ * memory. Returns whether more may be left to do. */
 bool sw_reserve_work(struct sw_reserve *r);
 
 /* After the lcore was joined and the ports were closed: unmap the rest. */

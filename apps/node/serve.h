@@ -8,11 +8,11 @@
 #include "apps/node/daemon.h"
 #include "engine/server/server.h"
 
-/* What the control thread wants of the lcore. */
+/* Stage that the control thread requests of the lcores. */
 enum sw_serve_stage {
 	SW_SERVE_RUN,
-	SW_SERVE_FINISH, /* admit nobody, go on */
-	SW_SERVE_TELL,   /* tell the members that we stop */
+	SW_SERVE_FINISH, /* admit no member, finish open sums */
+	SW_SERVE_TELL,   /* tell the members that the server stops */
 };
 
 struct sw_serve;
@@ -26,11 +26,11 @@ struct sw_serve_core {
 	struct sw_share shares[SW_CONF_MANY_MAX];
 	struct sw_env env;
 	struct sw_reserve *reserve;
-	/* What it gives back is referred to by none of its own queue pairs any
-	 * more: lcore 0's come next. */
+	/* The memory that it releases is unused by its own queue pairs: lcore
+	 * 0's are next. */
 	_Atomic bool is_released;
-	struct sw_release own, first; /* the waits for both; first: lcore 0's */
-	int done;                     /* the last stage entered */
+	struct sw_release own, first;   /* the two waits; first: lcore 0's */
+	int done;                       /* the last stage entered */
 	_Atomic bool is_quiet, has_job; /* as of the last turn */
 	_Atomic uint64_t open_chunks;   /* as of the last turn */
 };
@@ -38,41 +38,41 @@ struct sw_serve_core {
 struct sw_serve {
 	struct sw_daemon *daemon;
 	_Atomic int wanted;         /* enum sw_serve_stage */
-	char farewell[SW_TEXT_MAX]; /* what members are told at the end */
-	/* Memory of all lcores, in all and by [share]. */
+	char farewell[SW_TEXT_MAX]; /* text for members at the end */
+	/* Memory of all lcores, in total and by [share]. */
 	_Atomic uint64_t used, share_used[SW_CONF_MANY_MAX];
 	uint32_t n_cores;
 	struct sw_serve_core *cores;
 };
 
-/* sw_serve_open - an idle service over the ports of @d, which is borrowed.
- * Control, before any lcore runs.  Returns 0 or a negative error; close in any
- * case. */
+/* sw_serve_open - open an idle service over the ports of @d, which is borrowed.
+ * Control thread, before any lcore runs. Returns 0 or a negative error; close
+ * in any case. */
 int sw_serve_open(struct sw_serve *s, struct sw_daemon *d);
 
-/* sw_serve_start - give each lcore its part.  Before they run. */
+/* sw_serve_start - give each lcore its part, before the lcores run. */
 void sw_serve_start(struct sw_serve *s);
 
-/* sw_serve_close - after all lcores were joined. */
+/* sw_serve_close - free everything, after all lcores were joined. */
 void sw_serve_close(struct sw_serve *s);
 
-/* sw_serve_work - the service's part of the control thread: now and then, in
- * slices of milliseconds.  Returns whether there may be more to do at once. */
+/* sw_serve_work - do the control thread's part of the service, in slices of
+ * milliseconds; called periodically. Returns whether more may be left to do. */
 bool sw_serve_work(struct sw_serve *s);
 
-/* sw_serve_is_idle - is no job here?  Thread: any. */
+/* sw_serve_is_idle - return whether there is no job. Thread: any. */
 bool sw_serve_is_idle(const struct sw_serve *s);
 
-/* sw_serve_finish - SIGTERM came: finish what is in flight, tell the members
- * that we stop.  Control; takes up to 2 s, and 0.3 s to tell; a signal that
- * comes meanwhile ends the one, the next one the other.
- * @is_hurried  a second one has come: only tell */
+/* sw_serve_finish - finish sums in flight after SIGTERM, then tell the members
+ * that the server stops. Control thread; takes up to 2 s, and 0.3 s to tell. A
+ * signal meanwhile ends the first part, another one the second.
+ * @is_hurried  a second signal has arrived: only tell */
 void sw_serve_finish(struct sw_serve *s, bool is_hurried);
 
 /* sw_serve_add_stats - add the counters of all its engines. */
 void sw_serve_add_stats(const struct sw_serve *s, struct sw_stats *sum);
 
-/* sw_serve_put_stats - memory, open chunks, lcores. */
+/* sw_serve_put_stats - put the counters of memory, open chunks and lcores. */
 void sw_serve_put_stats(const struct sw_serve *s,
 	void (*put)(void *out, const char *name, uint64_t value), void *out);
 

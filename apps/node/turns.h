@@ -1,11 +1,12 @@
-/* turns.h - how long the turns of a polling lcore take: a histogram.
+/* turns.h - histogram of the duration of a polling lcore's turns.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Of CPU time.  A turn is timed by the clock that is read between turns anyway;
- * the thread's CPU clock is a system call, so it is read but every LOOK_NS, at
- * the end of a turn.  What the thread was without a CPU since the last look,
- * and not before this turn began, is not the turn's.  So no turn counts for
- * less than it took, and one in which others ran for at most LOOK_NS more.
+ * Durations are CPU time. A turn is timed by the clock that is read between
+ * turns anyway. Reading the thread's CPU clock is a system call, so it happens
+ * only every LOOK_NS, at the end of a turn. Time without a CPU since the last
+ * look, but not before this turn began, is subtracted from the turn. So a turn
+ * never counts for less than it took, and for at most LOOK_NS more if others
+ * ran.
  *
  * Buckets are eighths of a power of two: percentiles are at most 1/8 too large.
  */
@@ -19,13 +20,13 @@
 
 enum {
 	SW_TURN_LOOK_NS = 50000,
-	SW_TURN_LONG_NS = 20000, /* counts even if no frame or command came */
+	SW_TURN_LONG_NS = 20000, /* counts even without frames and commands */
 	SW_TURN_MAX_LOG2 = 36,   /* longer ones count in the last bucket */
 	SW_TURN_BUCKETS = 8 * (SW_TURN_MAX_LOG2 - 2),
 	SW_TURN_LIMITS = 3,
 };
 
-/* The lcore's; counters are read by others, by sw_word. */
+/* Written by the lcore; others read the counters by sw_word. */
 struct sw_turns {
 	uint64_t n[SW_TURN_BUCKETS];
 	uint64_t n_over[SW_TURN_LIMITS]; /* sw_turn_limits */
@@ -40,18 +41,18 @@ struct sw_turn_limit {
 
 extern const struct sw_turn_limit sw_turn_limits[SW_TURN_LIMITS];
 
-/* sw_turns_look - the CPU clock was read at @to_ns: what the turn that began at
- * @from_ns took of it. */
+/* sw_turns_look - note that the CPU clock read @cpu_ns at @to_ns; return how
+ * much of it the turn that began at @from_ns took. */
 uint64_t sw_turns_look(
 	struct sw_turns *t, uint64_t from_ns, uint64_t to_ns, uint64_t cpu_ns);
 
-/* sw_turns_is_due - is it time to read the CPU clock? */
+/* sw_turns_is_due - return whether to read the CPU clock. */
 static inline bool sw_turns_is_due(const struct sw_turns *t, uint64_t now_ns)
 {
 	return now_ns - t->wall_ns >= SW_TURN_LOOK_NS;
 }
 
-/* sw_turns_bucket - in which @ns counts. */
+/* sw_turns_bucket - return the bucket of @ns. */
 static inline uint32_t sw_turns_bucket(uint64_t ns)
 {
 	uint32_t log2;
@@ -64,10 +65,10 @@ static inline uint32_t sw_turns_bucket(uint64_t ns)
 	return 8 * (log2 - 2) + (ns >> (log2 - 3) & 7);
 }
 
-/* sw_turns_note_long - sw_turns_note calls it. */
+/* sw_turns_note_long - count a long turn; called by sw_turns_note. */
 void sw_turns_note_long(struct sw_turns *t, uint64_t ns);
 
-/* sw_turns_note - a turn took @ns. */
+/* sw_turns_note - count a turn of @ns. */
 static inline void sw_turns_note(struct sw_turns *t, uint64_t ns)
 {
 	sw_count(&t->n[sw_turns_bucket(ns)], 1);
@@ -75,8 +76,9 @@ static inline void sw_turns_note(struct sw_turns *t, uint64_t ns)
 		sw_turns_note_long(t, ns);
 }
 
-/* sw_turns_put - what `sumwire stats` says of it, names after @prefix: turns,
- * percentiles and the longest in ns, how many were long.  Thread: any. */
+/* sw_turns_put - put the counters for `sumwire stats`, with @prefix before
+ * their names: turns, percentiles and the longest in ns, and how many were
+ * long. Thread: any. */
 void sw_turns_put(const struct sw_turns *t, const char *prefix,
 	void (*put)(void *out, const char *name, uint64_t value), void *out);
 
