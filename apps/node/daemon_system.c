@@ -19,14 +19,14 @@
 
 enum {
 	DESCRIPTORS = 65536, /* more than any daemon opens */
-	/* What is larger has a mapping of its own, of zeros.  Unless it is set,
-	 * glibc lets it grow, and an lcore that opens a job writes all of its
-	 * tables. */
+	/* malloc maps larger blocks separately, as zeros. Unless it is set,
+	 * glibc raises the limit, and an lcore that opens a job writes all of
+	 * its tables. */
 	MAPPED_BYTES = 128 << 10,
 };
 
-/* Those that end a daemon in order.  There is nothing to reload, so SIGHUP is
- * one of them. */
+/* List the signals that end a daemon in order. There is nothing to reload, so
+ * SIGHUP is one of them. */
 static void ends_list(sigset_t *set)
 {
 	sigemptyset(set);
@@ -169,8 +169,8 @@ static int find_trusted(struct sw_daemon *d)
 	return SW_ECONF;
 }
 
-/* What is open in any case: DPDK's own, its lcores' pipes, rings and sockets of
- * ports, and a process attached for each local rank. */
+/* Return the descriptors needed in any case: DPDK's own, its lcores' pipes,
+ * rings and sockets of ports, and an attached process per local rank. */
 static uint64_t descriptors_least(const struct sw_daemon *d)
 {
 	const struct sw_conf *c = &d->conf;

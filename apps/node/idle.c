@@ -12,7 +12,8 @@ enum {
 	REST_NS = 10000000, /* longest sleep with nothing outstanding */
 	WAIT_NS = 1000000,  /* with something, where frames end it */
 	YIELD_SPINS = 20,   /* yield for so many times the spin */
-	SHARED_TIMES = 16,  /* what a long yield took, it teaches so long */
+	SHARED_TIMES = 16,  /* a long yield marks the core as shared for this
+			       many times its duration */
 };
 
 enum sw_idle_way sw_idle_choose(const struct sw_idle *i,

@@ -46,8 +46,8 @@ static void sleep_ns(uint64_t ns)
 	nanosleep(&t, NULL);
 }
 
-/* What is readable while something waits: the bell, and of all ports what tells
- * of frames; 0: some port has no such. */
+/* List descriptors that are readable while work waits: the bell and those of
+ * all ports; return 0 if some port has none. */
 static uint32_t wake_fds(const struct sw_poller *p, int fds[SW_HOST_WAKE_FDS])
 {
 	const struct sw_daemon *d = p->daemon;

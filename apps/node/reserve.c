@@ -15,7 +15,7 @@ enum {
 	WANTED,   /* to be made */
 	MADE,     /* all of it */
 	FAILED,   /* there was no memory */
-	UNWANTED, /* what was made of it goes */
+	UNWANTED, /* released, with the part already made */
 };
 
 enum { PAGE = 4096, STOCK = SW_MEM_OWNERS, N_BLOCKS };
@@ -42,7 +42,8 @@ static void set_state(struct sw_reserve_block *b, int state)
 
 /* --- the lcore --- */
 
-/* What a batch did not need, or a worker did not come back for. */
+/* Release the rest that a batch did not need, or that a worker did not ask for
+ * again. */
 static void put_rest(struct sw_reserve *r, struct sw_reserve_block *b)
 {
 	sw_reserve_put(r, b->mem + b->taken, b->bytes - b->taken);

@@ -15,8 +15,8 @@ enum {
 	FRAME_HEADS_BYTES = 192, /* around a payload in a ring */
 };
 
-/* What this process takes besides jobs: what is resident now, and the rings of
- * the ports once frames have gone through them. */
+/* Return the memory of this process besides jobs: what is resident now, plus
+ * the rings of the ports once frames have passed through them. */
 static uint64_t fixed_bytes(const struct sw_daemon *d)
 {
 	uint64_t bytes = sw_memory_resident();
@@ -119,7 +119,7 @@ void sw_serve_close(struct sw_serve *s)
 
 /* --- on the lcores --- */
 
-/* What the control thread wants of this one. */
+/* Follow the stage that the control thread requests. */
 static uint32_t follow(struct sw_serve_core *c)
 {
 	const struct sw_engine *engine = sw_server_engine(c->engine);
@@ -170,7 +170,8 @@ static void pass_memory(struct sw_serve *s)
 		if (!sw_daemon_release(s->daemon, 0, &c->first))
 			continue;
 		sw_reserve_pass(c->reserve);
-		atomic_store(&c->is_released, false); /* of what comes next */
+		/* Ready for the next release. */
+		atomic_store(&c->is_released, false);
 	}
 }
 

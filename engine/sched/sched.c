@@ -231,8 +231,8 @@ static void start_part(struct sw_sched *s, struct sw_task *t, int64_t least)
 	t->ops->start(t, from, bytes);
 }
 
-/* What was started last makes room for what is more urgent.  Returns whether
- * credit is left then. */
+/* Take back parts that were started last, for a more urgent task. Returns
+ * whether credit is left then. */
 static bool take_back(struct sw_sched *s)
 {
 	const struct sw_task *next = first(s);

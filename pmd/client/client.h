@@ -45,9 +45,9 @@ struct sw_tensor {
 	uint32_t id;      /* the agent's id (edge.h) */
 	uint32_t i;       /* index: counted in the order of declaration */
 	uint64_t bytes;
-	uint32_t old_round; /* of a growing one: in its granules before the call
-			     */
-	uint64_t memory_bytes; /* of sw_alloc; 0: it is a tensor */
+	uint32_t old_round; /* growing tensor: round in its granules before the
+			       call */
+	uint64_t memory_bytes; /* bytes of sw_alloc memory; 0: it is a tensor */
 	bool is_freed;         /* freed; its index may be reused */
 };
 

@@ -39,7 +39,7 @@ struct sw_group {
 	struct sw_channel channels[SW_N_COLL_KINDS];
 	char name[SW_GROUP_NAME_MAX + 1];
 	uint32_t n;
-	uint16_t ranks[]; /* of the job, in the group's order */
+	uint16_t ranks[]; /* ranks of the job, in the group's order */
 };
 
 /* sw_group_place - return the index of @rank in the group; g->n if @rank is no

@@ -13,7 +13,7 @@
 struct sw_rows {
 	char *to;
 	const char *from;
-	uint64_t bytes, n; /* of a row; rows */
+	uint64_t bytes, n; /* bytes of a row; number of rows */
 	uint64_t to_stride, from_stride;
 };
 

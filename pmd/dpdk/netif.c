@@ -133,8 +133,8 @@ void sw_netif_names(char *out, size_t size)
 	ask(at, take_name, &n);
 }
 
-/* What its driver answers to ethtool's @question; it stays where it does not.
- */
+/* Ask the driver an ethtool @question; it stays unchanged if there is no
+ * answer. */
 static void ethtool(const char *name, void *question)
 {
 	struct ifreq r = {.ifr_data = question};

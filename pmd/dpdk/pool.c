@@ -11,7 +11,7 @@
 enum {
 	POOL_ROOM_BYTES = 1 << 20, /* mempool headers, rings, rounding */
 	PAGE_BYTES = 4096,
-	/* What is left of a page for the frame and what is in front of it. */
+	/* Bytes of a page left for the frame and its headroom. */
 	OBJECT_BYTES = RTE_MEMPOOL_ALIGN, /* a mempool's, in front of each */
 	PAGE_ROOM_BYTES = PAGE_BYTES - OBJECT_BYTES - sizeof(struct rte_mbuf) -
 			  PRIV_BYTES,
@@ -35,7 +35,7 @@ static uint32_t rx_room(const struct port_type *t, uint32_t frame)
 		t->rx_unit);
 }
 
-/* The buffers that can be out at once, and those that a cache withholds. */
+/* Size the pools: buffers in use at once, and buffers that caches withhold. */
 static struct pools pools_size(const struct sw_dpdk_port_params *p)
 {
 	const struct port_type *t = sw_port_types[p->type];

@@ -25,7 +25,8 @@ static void bind_near(const struct sw_host *h, const struct sw_batch *b,
 		(void)!sw_numa_bind(mem, bytes, h->p.numa_node);
 }
 
-/* Those that this batch adds, whoever of the local ranks has them, too. */
+/* Bind the results that this batch adds, whichever other local ranks share
+ * them. */
 static void bind_results(const struct sw_host *h, const struct sw_batch *b)
 {
 	if (b->results_from < b->results_to)

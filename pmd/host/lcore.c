@@ -233,7 +233,7 @@ void sw_host_show_tuning(
 	show(&k->credit_bytes, tuning->credit_bytes);
 	show(&k->rate_bit_s, tuning->rate_bit_s);
 	atomic_store_explicit(&k->round, tuning->round, memory_order_relaxed);
-	/* Who sees the number sees what belongs to it. */
+	/* A reader that sees the number also sees the fields above. */
 	atomic_store_explicit(&k->number, tuning->number, memory_order_release);
 }
 
@@ -270,7 +270,7 @@ static void forget_errors(const struct pollfd *fds, uint32_t n)
 			getsockopt(fds[i].fd, SOL_SOCKET, SO_ERROR, &err, &len);
 }
 
-/* What ends a sleep: a bell of each client. */
+/* List the descriptors that end a sleep: the bell of each client. */
 static uint32_t list_bells(struct sw_host_client *const *clients,
 	uint32_t n_clients, struct pollfd fds[SW_HOST_CLIENTS_MAX])
 {

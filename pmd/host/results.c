@@ -74,8 +74,8 @@ void sw_results_undo(struct sw_host *h, struct sw_batch *b)
 	r->end = end;
 }
 
-/* Does a local rank declare what another did before?  What is kept of a stream
- * in the place of results are its ranks. */
+/* Return whether a local rank declares the same as another one before. For a
+ * stream, its ranks are stored in the place of results. */
 static bool is_same(const struct sw_results *r, const struct sw_host_tensor *t,
 	const struct sw_result *known)
 {
