@@ -7,7 +7,7 @@
 
 /* State of a lane of the worker, and its order to that lcore. */
 enum agent_lane_stage {
-	AGENT_LANE_CLOSED,  /* it has none */
+	AGENT_LANE_CLOSED,  /* the lane has no worker */
 	AGENT_LANE_OPEN,    /* lcore 0: the job begins, have its worker */
 	AGENT_LANE_CLOSING, /* lcore 0: close it when no port refers to it */
 };
@@ -16,7 +16,7 @@ enum agent_lane_stage {
  * (engine/worker/lane.h). */
 struct agent_lane {
 	struct agent_shared *shared;
-	uint32_t i; /* of the lane and of the lcore: 1 … */
+	uint32_t i; /* number of the lane and of the lcore: 1 … */
 	_Atomic int stage;
 	bool is_open; /* its loop has the worker */
 	/* How many of shared->n_freed this lcore's ports have released, and

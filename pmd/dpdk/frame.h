@@ -59,9 +59,9 @@ enum sw_outer_verdict {
 	SW_OUTER_ARP,     /* on our VLAN; what it says is arp.h's business */
 };
 
-/* What a driver has already done for a received frame. */
+/* Work that a driver has already done for a received frame. */
 struct sw_outer_done {
-	bool is_tag_off; /* it took the tag off: */
+	bool is_tag_off; /* it removed the tag: */
 	uint16_t vlan;
 	bool is_sum_good; /* it checked the IPv4 checksum */
 	bool is_udp_bad;  /* it found the UDP checksum wrong */

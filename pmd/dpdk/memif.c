@@ -17,7 +17,7 @@
 #include "pmd/dpdk/gate.h"
 #include "pmd/dpdk/port_int.h"
 
-enum { PATH_MAX_BYTES = 107 }; /* of a Unix socket */
+enum { PATH_MAX_BYTES = 107 }; /* longest path of a Unix socket */
 
 /* Size of a ring's buffers.  Always that of the largest frame, whatever the
  * payload class: a frame that spans two buffers leaves a "continued" mark that

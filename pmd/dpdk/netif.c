@@ -19,9 +19,9 @@
 
 enum {
 	QUESTION_BYTES = 256,
-	ANSWER_BYTES = 32768, /* of a message of the kernel's, at most */
+	ANSWER_BYTES = 32768, /* largest message of the kernel */
 	LOOPBACK = 1,         /* index of lo, in every kernel */
-	TRIES = 8,            /* of a dump that a change interrupts */
+	TRIES = 8,            /* attempts at a dump that changes interrupt */
 };
 
 /* --- questions --- */

@@ -95,7 +95,7 @@ int sw_dpdk_port_node(const struct port *p)
 
 	if (node < 0)
 		return SOCKET_ID_ANY;
-	/* of some nodes DPDK has no memory, and gets none */
+	/* DPDK cannot get memory on some nodes */
 	probe = rte_malloc_socket(NULL, POOL_ROOM_BYTES, 0, node);
 	rte_free(probe);
 	return probe ? node : SOCKET_ID_ANY;

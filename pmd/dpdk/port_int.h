@@ -159,7 +159,7 @@ struct port {
 	/* used by DPDK's interrupt thread, which dials and watches */
 	_Alignas(64) struct sw_dpdk_port_params params; /* texts are copies */
 	uint32_t if_index;
-	struct mnl_socket *changes; /* of interfaces; NULL: none watched */
+	struct mnl_socket *changes; /* interface changes; NULL: not watched */
 	uint32_t n_alone;           /* watch periods without a link */
 	uint32_t n_dial_ticks;      /* ticks until the next dial or reopening */
 	uint32_t n_shy_ticks; /* ticks until a stranger is dialled again */

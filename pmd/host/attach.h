@@ -202,9 +202,9 @@ struct sw_host_submit {
 uint32_t sw_host_take(
 	struct sw_host_client *p, struct sw_host_submit *out, uint32_t max);
 
-/* sw_host_take_grown - take the news that only *@lacks bytes of a growing
+/* sw_host_take_grown - take a report that only *@lacks bytes of a growing
  * tensor, unchecked, are still missing (lcore). The tensor may have no submit,
- * or one that has ended. Returns false if there is no news. */
+ * or one that has ended. Returns false if there is no report. */
 bool sw_host_take_grown(
 	struct sw_host_client *p, uint32_t *tensor, uint64_t *lacks);
 
