@@ -256,7 +256,9 @@ SW_API int sw_broadcast(struct sw_client *c, struct sw_tensor *t, uint32_t root,
  *   SW_EPEER      a rank has died or left, with the groups and tensors that it
  *                 belonged to; if no group without that rank is left, the
  *                 attachment ends, too
- *   SW_ESERVER, SW_ESTALL, SW_ECORRUPT  the job has failed
+ *   SW_ESERVER    a server is silent or was restarted
+ *   SW_ESTALL     no progress although every member is alive
+ *   SW_ECORRUPT   a tensor was written while it was pushed
  *   SW_ECLOSED    the agent is gone
  *   SW_EINVAL     no such handle
  * Cost: memory reads; every 64th unsuccessful call also checks the socket. */
