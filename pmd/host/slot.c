@@ -82,8 +82,8 @@ void sw_slot_free(struct sw_slot *s)
 		sw_results_close(h);
 }
 
-/* Never blocks: a client that lets its socket fill up with answers is detached
- * by the next poll. */
+/* Send a text message without blocking. A client that lets its socket fill up
+ * is detached by the next poll. */
 void sw_slot_say(struct sw_slot *s, enum sw_edge_kind kind, int err,
 	uint32_t batch, const char *text)
 {
