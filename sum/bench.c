@@ -52,7 +52,7 @@ struct work {
 	size_t n_total, n_part; /* elements */
 	size_t *at;             /* next part's first element, maybe shared */
 	size_t own_at;
-	uint32_t crc; /* of a part of the source; all are equal */
+	uint32_t crc; /* CRC of a part of the source; all are equal */
 	const struct sw_crc *kernel;
 	sw_isal_fn *isal;
 };
@@ -223,8 +223,8 @@ static int compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of what was taken: the median, below which a quarter and three lie, and the
- * median time of the first. */
+/* Statistics of the samples: median, quartiles, and median time of the first
+ * side. */
 struct ratio {
 	double median, low, high, first_ns;
 };
@@ -296,7 +296,7 @@ bool sw_sum_bench_measure(struct sw_sum_bench *b, const struct sw_sum *sum,
 	return true;
 }
 
-/* What a comparison times on one side. */
+/* One side of a comparison. */
 struct side {
 	enum sw_dtype dtype;
 	enum sw_kernel op;

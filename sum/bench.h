@@ -1,4 +1,4 @@
-/* bench.h - how fast the kernels are, as a ratio to moving the same data.
+/* bench.h - measure the kernels as a ratio to moving the same data.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_SUM_BENCH_H
 #define SW_SUM_BENCH_H
@@ -6,7 +6,7 @@
 #include "sum/crc.h"
 #include "sum/kernel.h"
 
-struct sw_sum_bench; /* the memory that is worked on */
+struct sw_sum_bench; /* the buffers of the benchmark */
 
 /* One line of the table. */
 struct sw_sum_bench_row {
@@ -18,13 +18,13 @@ struct sw_sum_bench_row {
 	double ratio_to_move; /* 1: as fast as the bare loads and stores */
 };
 
-/* One comparison of two ways to do a thing. */
+/* One comparison of two ways to do the same work. */
 struct sw_sum_bench_versus {
-	const char *name; /* what is compared with what, static */
+	const char *name; /* names of both sides, static */
 	uint64_t working_set_bytes;
-	double ratio;     /* as the name says, the median; 0: it is left out */
+	double ratio;     /* median ratio of the two; 0: left out */
 	double low, high; /* quartiles of it */
-	double target;    /* what it is to reach */
+	double target;    /* target ratio */
 	bool is_upper;    /* the target is an upper bound */
 };
 
@@ -37,9 +37,9 @@ enum sw_sum_bench_set {
 	SW_N_BENCH_SETS,
 };
 
-/* sw_sum_bench_open - take the memory (1.5 GiB; 96 MiB when @is_quick, which
- * also leaves out SW_BENCH_DRAM and takes fewer samples).  Returns false when
- * there is not as much; sw_sum_bench_close ends it. */
+/* sw_sum_bench_open - allocate the memory (1.5 GiB; 96 MiB when @is_quick,
+ * which also leaves out SW_BENCH_DRAM and takes fewer samples). Returns false
+ * if there is not enough. sw_sum_bench_close frees it. */
 bool sw_sum_bench_open(bool is_quick, struct sw_sum_bench **out);
 void sw_sum_bench_close(struct sw_sum_bench **b);
 
@@ -51,13 +51,13 @@ bool sw_sum_bench_measure(struct sw_sum_bench *b, const struct sw_sum *sum,
 	enum sw_dtype dtype, enum sw_kernel op, enum sw_sum_bench_set set,
 	struct sw_sum_bench_row *out);
 
-/* sw_sum_bench_compare - measure comparison @i (from 0) at level @sum.  False:
- * there are no more. */
+/* sw_sum_bench_compare - measure comparison @i (from 0) at level @sum. Returns
+ * false past the last one. */
 bool sw_sum_bench_compare(struct sw_sum_bench *b, const struct sw_sum *sum,
 	uint32_t i, struct sw_sum_bench_versus *out);
 
-/* sw_sum_bench_compare_crc - the same of a kernel of CRC-32C that runs here,
- * beside ISA-L (libisal.so.2); without it all are left out. */
+/* sw_sum_bench_compare_crc - the same for a CRC-32C kernel that runs here,
+ * against ISA-L (libisal.so.2); without ISA-L all are left out. */
 bool sw_sum_bench_compare_crc(struct sw_sum_bench *b, const struct sw_crc *crc,
 	uint32_t i, struct sw_sum_bench_versus *out);
 

@@ -13,13 +13,13 @@ struct sw_isal {
 	sw_isal_fn *best, *narrow;
 };
 
-/* sw_isal_open - load it.  False: it, or what we want of it, is not there.
- * sw_isal_close ends it either way. */
+/* sw_isal_open - load ISA-L. Returns false if it or its functions are missing.
+ * Call sw_isal_close in either case. */
 bool sw_isal_open(struct sw_isal *isal);
 void sw_isal_close(struct sw_isal *isal);
 
-/* sw_isal_beside - what it would take on the narrowest CPU that has @crc;
- * NULL: nothing. */
+/* sw_isal_beside - return the function that ISA-L would use on the narrowest
+ * CPU that has @crc; NULL: none. */
 sw_isal_fn *sw_isal_beside(
 	const struct sw_isal *isal, const struct sw_crc *crc);
 

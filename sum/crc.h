@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One kernel; sum.h says what its functions do.  Where copying is, @dst and
- * @src are apart. */
+/* One kernel; its functions are described in sum.h. In a copy, @dst and @src do
+ * not overlap. */
 struct sw_crc {
 	const char *name; /* "scalar", "clmul128", …; the files' */
 	uint32_t (*crc)(uint32_t crc, const void *p, size_t n);
@@ -23,8 +23,10 @@ const struct sw_crc *sw_crc_row(uint32_t i, bool *runs);
 /* Inside sum/ only: a block of crc.inc.h, the rows. */
 struct sw_crc_block {
 	size_t n_steps;
-	uint64_t jump[2];    /* of the vectors, over the streams */
-	uint64_t join[4][2]; /* of the streams, to the first vector; 0 */
+	uint64_t jump[2];    /* factors that advance the vectors over the
+				streams */
+	uint64_t join[4][2]; /* factors that join the streams to the first
+				vector; 0 */
 };
 
 extern const struct sw_crc sw_crc_scalar;

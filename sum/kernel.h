@@ -33,7 +33,7 @@ struct sw_sum_shape {
 	bool may_alias;     /* dst may equal a source */
 };
 
-/* The arguments of one call; a kernel ignores those that it does not have. */
+/* Arguments of one call; a kernel ignores arguments that it does not use. */
 struct sw_sum_call {
 	void *dst;
 	const void *src[SW_KERNEL_MAX_SRC]; /* only SW_KERNEL_SUM reads beyond

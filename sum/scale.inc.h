@@ -66,7 +66,8 @@ static int64_t i64_times(int64_t v, int64_t m, int e)
 static void i64_scale(void *dst, const void *src, double factor, size_t n)
 {
 	int e = 0;
-	/* An infinite factor is a large one, but for 0; NaN gives 0. */
+	/* An infinite factor acts like a large one, except for 0; NaN gives 0.
+	 */
 	int64_t m = isfinite(factor) ? (int64_t)ldexp(frexp(factor, &e), 53)
 		    : isnan(factor)  ? 0
 				     : (factor > 0) - (factor < 0);

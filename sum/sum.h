@@ -79,24 +79,26 @@ struct sw_sum {
 	const char *name; /* "scalar", "avx2", "avx512" */
 	struct sw_sum_ops
 		ops[SW_N_DTYPES]; /* zero where a code is not in use */
-	/* dst[i] = src[i], bytes, past the caches where the level can: for
-	 * memory that this core does not read again and that is not in its
-	 * caches, of which a store would read every line first.  Whoever sees
-	 * a later release store of this thread sees all of it. */
+	/* Copy bytes dst[i] = src[i], bypassing the caches if the level can:
+	 * for memory that this core does not read again and that is not in its
+	 * caches, where a normal store would first read every line. A thread
+	 * that sees a later release store of this thread sees the whole copy.
+	 */
 	void (*stream)(void *dst, const void *src, size_t n);
 };
 
-/* sw_sum_best - the kernels of the highest level <= @max that this CPU has.
- * Returns static memory, never NULL (scalar is always there).
- * Cost: CPUID; call once at start. */
+/* sw_sum_best - return the kernels of the highest level <= @max that this CPU
+ * supports; static memory, never NULL (scalar is always there). Cost: CPUID;
+ * call once at start. */
 const struct sw_sum *sw_sum_best(enum sw_sum_level max);
 
-/* sw_sum_row - row @i of the table of levels, NULL past its end; lower levels
- * first.  @runs (or NULL) tells whether this CPU has what the level needs. */
+/* sw_sum_row - return row @i of the table of levels, lower levels first; NULL
+ * past its end. @runs (or NULL) tells whether this CPU supports the level. */
 const struct sw_sum *sw_sum_row(uint32_t i, bool *runs);
 
-/* sw_sum_find - the level called @name, "auto" the best one.  NULL: no such
- * level in this build or this CPU lacks it (sw_sum_row tells which). */
+/* sw_sum_find - return the level called @name, "auto" for the best one. NULL:
+ * this build has no such level, or this CPU lacks it (sw_sum_row tells which).
+ */
 const struct sw_sum *sw_sum_find(const char *name);
 
 /* sw_sum_fold - verify a received chunk, then fold it.
@@ -115,19 +117,20 @@ bool sw_sum_fold(const struct sw_sum_ops *ops,
  * 512, 256, 128 bits, 0.4 without; 50 bytes some 20 cycles. */
 uint32_t sw_crc32c(uint32_t crc, const void *p, size_t n);
 
-/* sw_crc32c_both - going on from @crc, of @n bytes at @p and @m bytes at @q,
- * joined. */
+/* sw_crc32c_both - continue @crc over @n bytes at @p and then @m bytes at @q.
+ */
 uint32_t sw_crc32c_both(
 	uint32_t crc, const void *p, size_t n, const void *q, size_t m);
 
-/* sw_crc32c_both_far - the same, faster where @q is not in this core's caches,
- * as of what another core or a device has just written; slower where it is. */
+/* sw_crc32c_both_far - the same, faster if @q is not in this core's caches,
+ * such as data that another core or a device has just written; slower if it is.
+ */
 uint32_t sw_crc32c_both_far(
 	uint32_t crc, const void *p, size_t n, const void *q, size_t m);
 
-/* sw_crc32c_copy - copy @n bytes from @src to @dst, which are apart, and go on
- * with their CRC as sw_crc32c does, in one pass.  While @src changes, the CRC
- * may be of other bytes than those that are stored. */
+/* sw_crc32c_copy - copy @n bytes from @src to @dst, which must not overlap, and
+ * continue the CRC as sw_crc32c does, in one pass. If @src changes meanwhile,
+ * the CRC may belong to other bytes than those stored. */
 uint32_t sw_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t n);
 
 #ifdef __cplusplus

@@ -34,8 +34,8 @@ ACCESS(i8, v8)
 ACCESS(i32, v32)
 ACCESS(i64, v64)
 
-/* What one step of a kernel does: @dst and @src at the step's elements;
- * @arg is the kernel's own. */
+/* One step of a kernel: @dst and @src point at the step's elements; @arg is the
+ * kernel's own. */
 typedef void step_fn(uint8_t *dst, const uint8_t *src, const void *arg);
 
 /* The last @n elements, fewer than a step's, in buffers as long as a step,
@@ -82,7 +82,8 @@ INLINE void copy_step(uint8_t *d, const uint8_t *s, const void *arg)
 	i8_store(d, i8_load(s));
 }
 
-/* Of each f32 the bits that its rounding to bf16 has; no NaN but the one. */
+/* Return for each f32 the bits of its rounding to bf16; the only NaN is the
+ * canonical one. */
 INLINE v32 bf16_bits(vf v)
 {
 	v32 u = (v32)v;

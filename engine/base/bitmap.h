@@ -55,8 +55,8 @@ static inline uint64_t *sw_bitmap_init(
 	return words;
 }
 
-/* Of a row of equal sets one behind the other: what ends in _in takes the set
- * that begins @at words behind @b, which is the first one. */
+/* Functions that end in _in work on a row of equal sets: on the set that begins
+ * @at words behind @b, which is the first one. */
 
 static inline bool sw_bitmap_has_in(
 	const struct sw_bitmap *b, size_t at, uint32_t i)
@@ -69,15 +69,16 @@ static inline bool sw_bitmap_has(const struct sw_bitmap *b, uint32_t i)
 	return sw_bitmap_has_in(b, 0, i);
 }
 
-/* sw_bitmap_word - the word of @i, for who goes through a row of sets. */
+/* sw_bitmap_word - return the word of @i, for callers that walk a row of sets.
+ */
 static inline uint64_t *sw_bitmap_word(const struct sw_bitmap *b, uint32_t i)
 {
 	return &b->level[0][i / 64];
 }
 
-/* In two steps, of which the second one is seldom needed: the word of @i, which
- * is returned as it was; if it was zero, the words above it, of which is
- * returned whether all were, so that the set was empty. */
+/* Add in two steps, of which the second is rarely needed. The first sets the
+ * bit and returns the word's old value. If that was zero, the second updates
+ * the words above and returns whether the set was empty. */
 static inline uint64_t sw_bitmap_add_word_in(
 	const struct sw_bitmap *b, size_t at, uint32_t i)
 {
@@ -121,8 +122,9 @@ static inline void sw_bitmap_add_run(
 	}
 }
 
-/* In two steps, too: the word of @i as it is then; if it is zero, the words
- * above it, of which is returned whether the set is empty then. */
+/* Remove in two steps. The first clears the bit and returns the word. If that
+ * is zero, the second updates the words above and returns whether the set is
+ * empty. */
 static inline uint64_t sw_bitmap_remove_word_in(
 	const struct sw_bitmap *b, size_t at, uint32_t i)
 {
@@ -146,7 +148,7 @@ static inline void sw_bitmap_remove(struct sw_bitmap *b, uint32_t i)
 		sw_bitmap_remove_above_in(b, 0, i);
 }
 
-/* sw_bitmap_move - if @from is a member, @to is one in its place. */
+/* sw_bitmap_move - replace member @from, if present, by @to. */
 static inline void sw_bitmap_move(
 	struct sw_bitmap *b, uint32_t from, uint32_t to)
 {
@@ -166,8 +168,8 @@ static inline bool sw_bitmap_is_empty(const struct sw_bitmap *b)
 	return sw_bitmap_is_empty_in(b, 0);
 }
 
-/* sw_bitmap_first - the lowest member, SW_BITMAP_NONE when empty;
- * sw_bitmap_least_in - of a set that is not empty. */
+/* sw_bitmap_first - return the lowest member, SW_BITMAP_NONE if empty.
+ * sw_bitmap_least_in - the same for a set that is not empty. */
 static inline uint32_t sw_bitmap_least_in(const struct sw_bitmap *b, size_t at)
 {
 	uint32_t i = 0;
@@ -188,7 +190,8 @@ static inline uint32_t sw_bitmap_first(const struct sw_bitmap *b)
 	return sw_bitmap_first_in(b, 0);
 }
 
-/* sw_bitmap_next - the lowest member >= @from, SW_BITMAP_NONE when none. */
+/* sw_bitmap_next - return the lowest member >= @from, SW_BITMAP_NONE if there
+ * is none. */
 static inline uint32_t sw_bitmap_next(const struct sw_bitmap *b, uint32_t from)
 {
 	uint32_t i = from, n = b->n;
@@ -209,7 +212,7 @@ static inline uint32_t sw_bitmap_next(const struct sw_bitmap *b, uint32_t from)
 	return SW_BITMAP_NONE;
 }
 
-/* sw_bitmap_add_all - add the members of @from, which is as large. */
+/* sw_bitmap_add_all - add the members of @from, a set of the same size. */
 static inline void sw_bitmap_add_all(
 	struct sw_bitmap *b, const struct sw_bitmap *from)
 {

@@ -7,7 +7,7 @@
 
 /* The codes of both travel on the wire and through the client interface. */
 enum sw_coll_kind {
-	SW_COLL_NONE, /* none: a tensor's push_pull or broadcast */
+	SW_COLL_NONE, /* a tensor's push_pull or broadcast */
 	SW_ALL_REDUCE,
 	SW_REDUCE_SCATTER,
 	SW_ALL_GATHER,
@@ -17,7 +17,7 @@ enum sw_coll_kind {
 	SW_N_COLL_KINDS,
 };
 
-/* What becomes of the elements that members give (sumwire/coll.h says more). */
+/* Operations on the members' elements; sumwire/coll.h defines them. */
 enum sw_reduce_op {
 	SW_SUM,
 	SW_AVG,
@@ -31,7 +31,8 @@ enum sw_reduce_op {
 	SW_N_REDUCE_OPS,
 };
 
-/* sw_coll_name - "all_reduce", …; "?" for a code not in use.  Static text. */
+/* sw_coll_name - return "all_reduce", …; "?" for an unused code. Static text.
+ */
 static inline const char *sw_coll_name(uint32_t kind)
 {
 	static const char *const names[SW_N_COLL_KINDS] = {"push_pull",
@@ -41,7 +42,7 @@ static inline const char *sw_coll_name(uint32_t kind)
 	return kind < SW_N_COLL_KINDS ? names[kind] : "?";
 }
 
-/* sw_reduce_op_name - "sum", …; "?" for a code not in use.  Static text. */
+/* sw_reduce_op_name - return "sum", …; "?" for an unused code. Static text. */
 static inline const char *sw_reduce_op_name(uint32_t op)
 {
 	static const char *const names[SW_N_REDUCE_OPS] = {"sum", "avg", "min",

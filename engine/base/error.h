@@ -3,8 +3,8 @@
 #ifndef SW_ENGINE_BASE_ERROR_H
 #define SW_ENGINE_BASE_ERROR_H
 
-/* A function returns 0 or one of these (negative).  Who detects an error logs
- * it once, with names and values; everybody above only returns it. */
+/* A function returns 0 or one of these (negative). The function that detects an
+ * error logs it once, with names and values; its callers only return it. */
 enum sw_error {
 #define SW_ERROR(name, value, text) SW_##name = value,
 #include "errors.def"

@@ -1,11 +1,11 @@
 /* flags.h - a set of small numbers that one thread raises and another takes.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * For what is said of many things, of each as often as one likes: a number is
- * in the set once, so nothing is ever full.  Whoever takes it then reads a
- * word that says how things stand now.  Between two lcores, or two processes of
- * which one may be hostile: whatever the peer writes, what is taken is below
- * SW_FLAGS, and to take one ends.
+ * It announces changes of many things, each as often as needed: a number is in
+ * the set once, so the set never overflows. The consumer that takes a number
+ * then reads a word with the current state. It works between two lcores, or
+ * between two processes of which one may be hostile: whatever the peer writes,
+ * a taken number is below SW_FLAGS, and taking one terminates.
  *
  * Nothing here blocks, allocates or makes a system call.
  */
@@ -16,15 +16,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SW_FLAGS = 4096 }; /* and SW_FLAGS itself: none */
+enum { SW_FLAGS = 4096 }; /* SW_FLAGS itself means none */
 
-/* Zeros: the set is empty. */
+/* An empty set is all zeros. */
 struct sw_flags {
-	_Atomic uint64_t words; /* that may have some */
+	_Atomic uint64_t words; /* words that may have numbers */
 	_Atomic uint64_t bits[SW_FLAGS / 64];
 };
 
-/* sw_flags_raise - what was written before is seen by whoever takes @i. */
+/* sw_flags_raise - add @i; whoever takes it sees all earlier writes. */
 static inline void sw_flags_raise(struct sw_flags *f, uint32_t i)
 {
 	atomic_fetch_or(&f->bits[i / 64], UINT64_C(1) << i % 64);
@@ -36,15 +36,16 @@ static inline bool sw_flags_are_down(const struct sw_flags *f)
 	return !atomic_load(&f->words);
 }
 
-/* The lowest of a word; SW_FLAGS: it has none, and is looked at no more until
- * one is raised. */
+/* Take the lowest number of a word. SW_FLAGS: it has none, and is skipped until
+ * a number is raised in it. */
 static inline uint32_t sw_flags_take_of(struct sw_flags *f, uint32_t word)
 {
 	uint64_t bits = atomic_load(&f->bits[word]);
 
 	if (!bits) {
 		atomic_fetch_and(&f->words, ~(UINT64_C(1) << word));
-		bits = atomic_load(&f->bits[word]); /* or raised meanwhile */
+		/* A number may have been raised meanwhile. */
+		bits = atomic_load(&f->bits[word]);
 		if (!bits)
 			return SW_FLAGS;
 		atomic_fetch_or(&f->words, UINT64_C(1) << word);
@@ -53,7 +54,7 @@ static inline uint32_t sw_flags_take_of(struct sw_flags *f, uint32_t word)
 	return 64 * word + (uint32_t)__builtin_ctzll(bits);
 }
 
-/* sw_flags_take - the lowest; SW_FLAGS: there is none. */
+/* sw_flags_take - take the lowest number; SW_FLAGS if the set is empty. */
 static inline uint32_t sw_flags_take(struct sw_flags *f)
 {
 	uint64_t words = atomic_load_explicit(&f->words, memory_order_relaxed);

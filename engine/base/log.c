@@ -19,7 +19,7 @@ void sw_log(
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	/* what is cut may end in half a character */
+	/* a cut text may end in half a character */
 	sw_text_clean(text, sizeof(text));
 	log->line(log->ctx, level, text);
 }

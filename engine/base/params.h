@@ -14,49 +14,49 @@ struct sw_policy; /* engine/sched/policy.h */
 
 /* Times in nanoseconds unless the name says otherwise. */
 struct sw_params {
-	/* A peer that sends nothing for so long is dead. */
+	/* A peer without traffic for this long is dead. */
 	uint64_t dead_after;
-	/* A tensor without progress for so long, all alive: a warning with
-	 * the name of who is missing, and an error. */
+	/* A tensor without progress for this long, while all members are alive:
+	 * a warning that names the missing members, and an error. */
 	uint64_t stall_warn, stall_limit;
-	/* The longest wait for the servers and for the other members. */
+	/* Longest wait for the servers and for the other members. */
 	uint64_t join_timeout;
-	/* First and longest interval between two tries of a control request. */
+	/* First and longest interval between retransmissions of a control
+	 * request. */
 	uint64_t retry_min, retry_max;
-	/* Life of a cookie; the one before is still taken. */
+	/* Life of a cookie; the previous cookie remains valid. */
 	uint64_t cookie_life;
-	/* Retransmission: RTO before the first sample, its floor and ceiling;
-	 * a frame overtaken by acknowledged ones is lost after 5/4 SRTT and
-	 * reorder. */
+	/* Retransmission: RTO before the first sample, its floor and ceiling. A
+	 * frame is lost 5/4 SRTT and reorder after sending if later frames were
+	 * acknowledged. */
 	uint64_t rto_first, rto_min, rto_max, reorder;
-	/* Acknowledge after so many frames, or so long: two SRTTs within these
-	 * bounds; late, where what is sent answers them. */
+	/* Acknowledge after this many frames, or this long: two SRTTs within
+	 * these bounds; late if answers acknowledge the frames. */
 	uint32_t ack_every;
 	uint64_t ack_delay, ack_delay_max, ack_delay_late;
-	/* Ask for a late result after max(4 SRTT, query_min), then x2 up to
-	 * query_max. */
+	/* Query a late result after max(4 SRTT, query_min), then double the
+	 * interval up to query_max. */
 	uint64_t query_min, query_max;
-	/* A gap between two polls that is longer stops the engine's clock. */
+	/* A longer gap between two polls stops the engine's clock. */
 	uint64_t stop_gap;
-	/* Bytes that one flow may have on its way. */
+	/* Bytes that one flow may have in flight. */
 	uint32_t window_bytes;
-	/* Room before a receiver, in a switch: what all may have on their way
-	 * to it.  Its lcores share it. */
+	/* Queue before a receiver in a switch: bytes that all senders may have
+	 * in flight to it. Its lcores share it. */
 	uint32_t queue_bytes;
-	/* Room for what comes to one lcore, in the kernel's receive buffers; 0:
-	 * not known. */
+	/* Kernel receive buffers for one lcore; 0: unknown. */
 	uint32_t buffer_bytes;
 	/* Payload class: bytes of a full chunk. */
 	uint32_t payload;
-	/* Scheduling; the job's, but for the partition.  NULL: bytescheduler;
-	 * 0: the policy's. */
+	/* Scheduling of the job; the partition is this node's. NULL:
+	 * bytescheduler; 0: the policy's default. */
 	const struct sw_policy *policy;
 	uint64_t part_bytes, credit_bytes;
 	/* Data payloads carry a CRC32C. */
 	bool has_crc;
-	/* The job's, enum sw_mode. */
+	/* Mode of the job, enum sw_mode. */
 	uint8_t mode;
-	/* What members give to streams is added in their order. */
+	/* Sum contributions to streams in the order of members. */
 	bool is_by_rank;
 };
 
@@ -89,7 +89,8 @@ static inline void sw_params_init(struct sw_params *p)
 	};
 }
 
-/* sw_params_queue - what senders may have on their way to one of @n_lcores. */
+/* sw_params_queue - return the bytes that senders may have in flight to one of
+ * @n_lcores. */
 static inline uint32_t sw_params_queue(
 	const struct sw_params *p, uint32_t n_lcores)
 {

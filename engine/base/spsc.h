@@ -53,9 +53,9 @@ static inline void sw_spsc_init(
 		.shared = memory, .size = size, .entry_bytes = entry_bytes};
 }
 
-/* How many of @n entries this side may put or take, where it may go @ahead of
- * @index, the other side's; SW_EPROTO: that cannot be right.  It is looked at
- * only when what was seen of it last is not enough. */
+/* Return how many of @n entries this side may put or take, if it may go @ahead
+ * of the other side's @index; SW_EPROTO: an impossible index. Reads the index
+ * only if its last seen value does not suffice. */
 static inline int sw_spsc_may(struct sw_spsc *s, const _Atomic uint32_t *index,
 	uint32_t ahead, uint32_t n)
 {
@@ -73,8 +73,8 @@ static inline int sw_spsc_may(struct sw_spsc *s, const _Atomic uint32_t *index,
 	return (int)(n < may ? n : may);
 }
 
-/* Where the entry s->own lies; *bytes of @n from there on are cut to those
- * before the ring's end. */
+/* Return the address of entry s->own; set *bytes to the size of @n entries, cut
+ * at the ring's end. */
 static inline unsigned char *sw_spsc_at(
 	const struct sw_spsc *s, uint32_t n, size_t *bytes)
 {
@@ -105,8 +105,8 @@ static inline int sw_spsc_put(
 	return fits;
 }
 
-/* sw_spsc_room - how many entries would fit now (producer); 0 also when the
- * consumer's index cannot be right. */
+/* sw_spsc_room - return how many entries fit now (producer); 0 also for an
+ * impossible consumer's index. */
 static inline uint32_t sw_spsc_room(const struct sw_spsc *s)
 {
 	uint32_t used = s->own - atomic_load_explicit(&s->shared->n_taken,
@@ -137,22 +137,23 @@ static inline int sw_spsc_take(struct sw_spsc *s, void *entries, uint32_t n)
 	return there;
 }
 
-/* sw_spsc_is_empty - is there nothing to take?  False when the producer's
- * index cannot be right: the next take then says so. */
+/* sw_spsc_is_empty - return whether there is nothing to take. False for an
+ * impossible producer's index: the next take reports it. */
 static inline int sw_spsc_is_empty(const struct sw_spsc *s)
 {
 	return atomic_load_explicit(&s->shared->n_put, memory_order_acquire) ==
 	       s->own;
 }
 
-/* sw_spsc_is_drained - has all that was put been taken?  Either side. */
+/* sw_spsc_is_drained - return whether all entries put have been taken. Either
+ * side. */
 static inline bool sw_spsc_is_drained(const struct sw_spsc *s)
 {
 	return atomic_load_explicit(&s->shared->n_put, memory_order_acquire) ==
 	       atomic_load_explicit(&s->shared->n_taken, memory_order_relaxed);
 }
 
-/* sw_spsc_own - this side's index: entries that it has put or taken. */
+/* sw_spsc_own - return this side's index: entries that it has put or taken. */
 static inline uint32_t sw_spsc_own(const struct sw_spsc *s)
 {
 	return s->own;

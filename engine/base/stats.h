@@ -18,7 +18,7 @@ struct sw_stats {
 
 struct sw_stat_row {
 	const char *name, *text;
-	size_t offset; /* of its uint64_t in struct sw_stats */
+	size_t offset; /* offset of its uint64_t in struct sw_stats */
 	bool is_max;   /* the largest of several counts, not their sum */
 };
 

@@ -14,32 +14,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* sw_text_decode - the UTF-8 character at @s, of which @n bytes may be read.
- * Returns its bytes and sets @code; 0: it is none. */
+/* sw_text_decode - decode the UTF-8 character at @s, of which @n bytes may be
+ * read. Sets @code and returns its bytes; 0: invalid. */
 size_t sw_text_decode(const char *s, size_t n, uint32_t *code);
 
-/* sw_text_prints - does a character print, as text.h says? */
+/* sw_text_prints - return whether a character prints, as text.h defines. */
 bool sw_text_prints(uint32_t code);
 
-/* sw_text_is_good - is it text: not empty, all of it prints, and it ends within
- * @size bytes? */
+/* sw_text_is_good - return whether @s is valid text: not empty, all of it
+ * prints, and it ends within @size bytes. */
 bool sw_text_is_good(const char *s, size_t size);
 
-/* sw_text_clean - make it text: it ends within @size bytes, and each byte of
- * what does not print is a '?'. */
+/* sw_text_clean - make @text valid: terminate it within @size bytes, and
+ * replace each byte that does not print by '?'. */
 void sw_text_clean(char *text, size_t size);
 
-/* sw_text_add - append to the text in @size bytes, as far as there is room. */
+/* sw_text_add - append to the text in @size bytes, and cut it to fit. */
 void sw_text_add(char *text, size_t size, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* sw_text_runs - the numbers in @set that are below @n, as "1, 4-7" into @size
- * bytes; what has no room is "...".  Returns how many they are. */
+/* sw_text_runs - write the numbers in @set below @n, as "1, 4-7", into @size
+ * bytes; "..." replaces numbers that do not fit. Returns how many numbers there
+ * are. */
 uint32_t sw_text_runs(char *out, size_t size, const uint64_t *set, uint32_t n);
 
-/* sw_text_list - read a list like "2,4-6" of different numbers below @limit
- * (at most 2^28), in its order, into @out, which has room for @room.  Returns
- * how many they are; 0: it is no such list, or a longer one. */
+/* sw_text_list - read a list like "2,4-6" of different numbers below @limit (at
+ * most 2^28), in its order, into @out with room for @room. Returns how many
+ * they are; 0: invalid or too long. */
 uint32_t sw_text_list(
 	const char *s, uint32_t limit, uint32_t *out, uint32_t room);
 

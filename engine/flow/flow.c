@@ -79,7 +79,8 @@ void sw_flow_fini(struct sw_flow *f)
 	f->grants = NULL;
 }
 
-/* The flow's part of all grants, by windows of those that have more to send. */
+/* Return the flow's part of the budget, in proportion to the windows of flows
+ * with a backlog. */
 static uint64_t share(const struct sw_flow *f)
 {
 	const struct sw_grants *g = f->grants;
@@ -88,14 +89,14 @@ static uint64_t share(const struct sw_flow *f)
 			  : f->window;
 }
 
-/* Whole frames for so many quanta: a sender overdraws by less than one. */
+/* Round @quanta up to whole frames: a sender overdraws by less than one. */
 static uint32_t in_frames(const struct sw_flow *f, uint32_t quanta)
 {
 	return (quanta + f->frame - 1) & -f->frame;
 }
 
-/* Quanta in whole frames that others have left.  What is expected may be long
- * in coming: so there stays a frame for each that holds none. */
+/* Budget that other flows have left, rounded down to whole frames. Expected
+ * results may be late, so one frame per flow that holds none is set aside. */
 static uint64_t left_to(const struct sw_flow *f)
 {
 	const struct sw_grants *g = f->grants;
@@ -109,9 +110,9 @@ static uint64_t left_to(const struct sw_flow *f)
 	return left & -(uint64_t)f->frame;
 }
 
-/* Quanta that the flow may hold now: what its peer has to send, at most its
- * share, or a frame where that is less; at most what others have left; but what
- * it may begin with always. */
+/* Quanta that the flow may hold now: the peer's backlog, limited by the flow's
+ * share (at least one frame) and by the budget left; and always what it may
+ * begin with. */
 static uint32_t allowed(const struct sw_flow *f)
 {
 	const struct sw_grants *g = f->grants;
@@ -123,7 +124,7 @@ static uint32_t allowed(const struct sw_flow *f)
 	return (uint32_t)sw_min64(sw_max64(most, g->start), f->window);
 }
 
-/* Quanta granted that have not come. */
+/* Quanta granted and not yet consumed. */
 static uint32_t open_grant(const struct sw_flow *f)
 {
 	return f->given > f->peer_consumed
@@ -253,7 +254,7 @@ bool sw_flow_is_far_newer(const struct sw_flow *f, const struct sw_header *h)
 			       (h->psn - last <= SW_PSN_SKIP && h->psn > far)));
 }
 
-/* Note the number of @h, which is not next.  Returns whether it counts. */
+/* Record the number of @h, which is not next. Returns whether it counts. */
 static __attribute__((noinline)) bool note_far(
 	struct sw_flow *f, const struct sw_header *h)
 {
@@ -278,9 +279,11 @@ bool sw_flow_rx(struct sw_flow *f, const struct sw_header *h)
 	if (sw_flow_is_next(f, h))
 		f->rx_psn[h->class] = h->psn;
 	else if (!note_far(f, h))
-		return false; /* a late or repeated frame tells the past */
-	/* The newest frame of a space may still be minutes old: what no sender
-	 * can have consumed within its grant is the past, seen over a wrap. */
+		return false; /* ignore the stale counts of a late or duplicate
+				 frame */
+	/* The newest frame of a space may still be minutes old. A sender cannot
+	 * have consumed more than its grant, so a larger count is an old one
+	 * seen over a wrap. */
 	if (used > 0 && used <= SW_CREDIT_MAX)
 		f->peer_consumed += (uint32_t)used;
 	if (f->grants) {

@@ -10,8 +10,8 @@ static void wake(struct sw_flow *f, uint64_t at_ns)
 	f->tick_at_ns = sw_min64(f->tick_at_ns, at_ns);
 }
 
-/* The time after which a frame that later ones have overtaken is lost: 5/4 of
- * the RTT and some room for reordering (RACK, RFC 8985 §6.2). */
+/* Age at which a frame is lost if a later one was acknowledged: 5/4 of the RTT
+ * and some room for reordering (RACK, RFC 8985 §6.2). */
 static uint64_t overtaken_after(
 	const struct sw_flow *f, const struct sw_space *s)
 {
@@ -30,7 +30,7 @@ static uint64_t rto_of(const struct sw_flow *f, const struct sw_space *s)
 	return sw_min64(rto << s->backoff, sw_max64(p->rto_max, rto));
 }
 
-/* When the oldest frame of a space that has some on its way is lost. */
+/* Time at which the oldest frame in flight of a space is lost. */
 static uint64_t lost_at(const struct sw_flow *f, const struct sw_space *s)
 {
 	return s->sent[s->oldest % SW_SENT_RING].t_ns +
@@ -38,8 +38,8 @@ static uint64_t lost_at(const struct sw_flow *f, const struct sw_space *s)
 					     : rto_of(f, s));
 }
 
-/* When to look whether it is: a frame is lost rto_min after it was sent at the
- * earliest, or when others have overtaken it. */
+/* Time of the next check for losses: a frame is lost rto_min after it was sent
+ * at the earliest, or when later frames were acknowledged. */
 static uint64_t look_at(const struct sw_flow *f, const struct sw_space *s)
 {
 	return s->sent[s->oldest % SW_SENT_RING].t_ns +
@@ -47,10 +47,10 @@ static uint64_t look_at(const struct sw_flow *f, const struct sw_space *s)
 					     : f->params->rto_min);
 }
 
-/* Once in two RTTs is enough for what an ACK brings; a flow that is one of many
- * has few frames in less, and ACKs would take their place.  While answers go,
- * which are as good, it may wait from the last one on; late is early enough for
- * the last frame, which likely was answered, too. */
+/* Delay of the ACK. Two RTTs are early enough; with many flows, more ACKs would
+ * take the place of data. While answers flow, which acknowledge as well, the
+ * delay counts from the last answer. The last frame was likely answered, so its
+ * ACK may be late. */
 static uint64_t ack_at(const struct sw_flow *f, const struct sw_space *s)
 {
 	const struct sw_params *p = f->params;
@@ -66,7 +66,8 @@ static uint64_t ack_at(const struct sw_flow *f, const struct sw_space *s)
 
 /* --- frames in: what is acknowledged, and when --- */
 
-/* @psn is the largest now: those that it has left out have not come. */
+/* Make @psn the largest received number; the numbers between have not arrived.
+ */
 static void skip_to(struct sw_space *s, uint64_t psn)
 {
 	if (psn - s->largest > SW_SACK_BITS)
@@ -78,9 +79,9 @@ static void skip_to(struct sw_space *s, uint64_t psn)
 	s->largest = psn;
 }
 
-/* Is the number of a frame taken?  One that is far from those that came is when
- * a second one follows it: ahead, where all between was lost, and behind,
- * where the largest was forged; but a repeated frame leads nobody back. */
+/* Return whether to accept a frame's number. One far from those received needs
+ * a second one that follows it: ahead, where all between was lost, or behind,
+ * where the largest was forged. A duplicate never leads back. */
 static bool is_believed(struct sw_space *s, uint64_t psn, bool is_new)
 {
 	uint64_t skip = is_new ? SW_PSN_SKIP : 1;
@@ -128,7 +129,7 @@ void sw_flow_accept_again(
 	accept_if(f, class, psn, false, now_ns);
 }
 
-/* Which of the numbers before the largest have come. */
+/* Read which numbers before the largest have arrived. */
 static void read_came(const struct sw_space *s, uint64_t bits[SW_SACK_WORDS])
 {
 	uint32_t at = (uint32_t)-s->largest, from = at % 64;
@@ -206,7 +207,7 @@ static void sample_rtt(struct sw_space *s, uint64_t rtt)
 	s->srtt_ns += rtt / 8 - s->srtt_ns / 8;
 }
 
-/* @n entries are not open any more. */
+/* Close @n entries. */
 static void note_closed(struct sw_flow *f, uint32_t class, uint32_t n)
 {
 	struct sw_space *s = &f->space[class];
@@ -227,7 +228,8 @@ static void close_entry(struct sw_flow *f, uint32_t class, struct sw_sent *e)
 	note_closed(f, class, 1);
 }
 
-/* An answer has come: the next loss is found the sooner. */
+/* An answer has arrived: reset the backoff, so that the next loss is found
+ * sooner. */
 static void end_backoff(struct sw_flow *f, struct sw_space *s)
 {
 	s->backoff = 0;
@@ -240,8 +242,8 @@ void sw_flow_resolve_open(struct sw_flow *f, uint32_t class, struct sw_sent *e,
 {
 	struct sw_space *s = &f->space[class];
 
-	/* The answer may have waited for other members: such a time is no
-	 * RTT.  It is one if it looks like the others, or is the first. */
+	/* The answer may have waited for other members, so its time is a sample
+	 * only if it is close to the others, or the first. */
 	if (is_first && (!s->srtt_ns || now_ns - e->t_ns <=
 						s->srtt_ns + 4 * s->rttvar_ns))
 		sample_rtt(s, now_ns - e->t_ns);
@@ -286,8 +288,8 @@ static bool is_sacked(const struct sw_sack *k, uint64_t psn)
 	       k->bits[(back - 1) / 64] >> ((back - 1) % 64) & 1;
 }
 
-/* The largest number that was sent and that @k, whose own was not,
- * acknowledges; 0: none. */
+/* Return the largest number that was sent and that @k acknowledges, for a @k
+ * whose largest was never sent; 0: none. */
 static __attribute__((noinline)) uint64_t largest_sent(
 	const struct sw_space *s, const struct sw_sack *k)
 {
@@ -298,8 +300,8 @@ static __attribute__((noinline)) uint64_t largest_sent(
 	return k->largest - psn <= SW_SACK_BITS ? psn : 0;
 }
 
-/* From where on @k acknowledges all up to its largest, as far as a word tells.
- */
+/* Return from which number on @k acknowledges all up to its largest, as far as
+ * one word tells. */
 static uint64_t sacked_from(const struct sw_sack *k)
 {
 	uint64_t gaps = ~k->bits[0];
@@ -307,8 +309,8 @@ static uint64_t sacked_from(const struct sw_sack *k)
 	return k->largest - (gaps ? (uint32_t)__builtin_ctzll(gaps) : 64);
 }
 
-/* The open frames of a space up to @largest that @k acknowledges.  Returns how
- * many. */
+/* Close the open frames of a space up to @largest that @k acknowledges. Returns
+ * how many. */
 static uint32_t close_sacked(struct sw_flow *f, const struct sw_sack *k,
 	uint64_t largest, sw_fate_fn fate, void *ctx)
 {
@@ -372,8 +374,8 @@ bool sw_flow_on_ack(struct sw_flow *f, uint64_t psn,
 		s = &f->space[k->class];
 		is_true &= k->largest < s->next_psn;
 		if (psn <= s->ack_psn)
-			continue; /* the past of this space */
-		/* one that skips numbers is not believed yet */
+			continue; /* stale for this space */
+		/* a number that skips others is not believed yet */
 		s->ack_psn = sw_max64(
 			s->ack_psn, sw_min64(psn, f->rx_psn[SW_CLASS_CTL]));
 		f->peer_gap_ns = k->gap_us * SW_US;

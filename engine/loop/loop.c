@@ -10,7 +10,7 @@ enum {
 	DRAIN_TURNS = 64, /* after a gap; a port cannot hold more bursts */
 	TICK_NS = 50000,  /* the shortest timer: sw_params.ack_delay */
 	TX_BURST = 16,    /* frames that an engine is asked for at once */
-	STOP_PART = 5,    /* of stop_gap_ns, which a longer gap counts as */
+	STOP_PART = 5,    /* divisor of stop_gap_ns for a longer gap */
 };
 
 void sw_loop_init(struct sw_loop *l, struct sw_port *const *ports,
@@ -211,7 +211,8 @@ uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)
 	l->tx_at_ns = UINT64_MAX;
 	for (uint32_t p = 0; p < l->n_ports; p++)
 		n += tx(l, l->ports[p], p, now);
-	/* What came or went may have set a timer, none shorter than this. */
+	/* Received and sent frames may have set a timer, none shorter than
+	 * this. */
 	if (n)
 		l->tick_at_ns = sw_min64(l->tick_at_ns, now + TICK_NS);
 	return n;

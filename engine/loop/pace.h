@@ -1,11 +1,11 @@
 /* pace.h - how many payload bytes may leave a port now.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A token bucket of 20 us, kept as the time at which all that was sent will
- * have drained at the configured rate.  A frame may leave while that time is
- * less than 20 us ahead, so that at most 20 us of bytes and one frame lie
- * below the scheduler, where nothing can overtake them.  Time that a late turn
- * has missed while data waited is made up for, at no more than twice the rate.
+ * This is a token bucket of 20 us, kept as the time at which all sent bytes
+ * will have drained at the configured rate. A frame may leave while that time
+ * is less than 20 us ahead. So at most 20 us of bytes and one frame lie below
+ * the scheduler, where nothing can overtake them. If a late turn missed time
+ * while data waited, the port makes up for it at no more than twice the rate.
  */
 #ifndef SW_ENGINE_LOOP_PACE_H
 #define SW_ENGINE_LOOP_PACE_H
@@ -17,21 +17,21 @@
 
 enum {
 	SW_PACE_DEPTH_NS = 20000,
-	SW_PACE_MISSED_NS = 10000000, /* most that is made up for */
+	SW_PACE_MISSED_NS = 10000000, /* most missed time to make up for */
 };
 
 struct sw_pace {
-	uint64_t ns_q16;    /* per payload byte, times 2^16; 0: not paced */
-	uint64_t frame_ns;  /* of a full frame */
-	uint64_t drain_ns;  /* when the bytes sent so far have drained */
-	uint64_t missed_ns; /* for want of a turn, to be made up for */
-	uint32_t rest_q16;  /* of drain_ns, below a nanosecond */
-	bool has_waiting;   /* data that was held at the last turn */
+	uint64_t ns_q16;    /* ns per payload byte, times 2^16; 0: not paced */
+	uint64_t frame_ns;  /* time of a full frame */
+	uint64_t drain_ns;  /* time at which all sent bytes have drained */
+	uint64_t missed_ns; /* missed by late turns, to be made up for */
+	uint32_t rest_q16;  /* fraction of drain_ns, below a nanosecond */
+	bool has_waiting;   /* data waited at the end of the last turn */
 };
 
-/* sw_pace_init - @rate_bit_s of payload, or 0: no limit; @link_bit_s, if it is
- * known (else 0), is not to be filled by more than 95 % with frames of
- * @payload bytes and their 120 bytes of headers, preamble and gap. */
+/* sw_pace_init - pace to @rate_bit_s of payload, 0: no limit. If @link_bit_s is
+ * known (else 0), frames of @payload bytes and their 120 bytes of headers,
+ * preamble and gap fill at most 95 % of it. */
 static inline void sw_pace_init(struct sw_pace *p, uint64_t rate_bit_s,
 	uint64_t link_bit_s, uint32_t payload)
 {
@@ -46,19 +46,20 @@ static inline void sw_pace_init(struct sw_pace *p, uint64_t rate_bit_s,
 	p->frame_ns = (payload * p->ns_q16 >> 16) + 1;
 }
 
-/* sw_pace_is_set - is there a rate? */
+/* sw_pace_is_set - return whether the port is paced. */
 static inline bool sw_pace_is_set(const struct sw_pace *p)
 {
 	return p->ns_q16;
 }
 
-/* sw_pace_may - may a data frame leave at @now_ns? */
+/* sw_pace_may - return whether a data frame may leave at @now_ns. */
 static inline bool sw_pace_may(const struct sw_pace *p, uint64_t now_ns)
 {
 	return !p->ns_q16 || p->drain_ns < now_ns + SW_PACE_DEPTH_NS;
 }
 
-/* sw_pace_frames - of @max full frames, how many may, but at least one. */
+/* sw_pace_frames - return how many of @max full frames may leave, at least 1.
+ */
 static inline uint32_t sw_pace_frames(
 	const struct sw_pace *p, uint64_t now_ns, uint32_t max)
 {
@@ -71,13 +72,13 @@ static inline uint32_t sw_pace_frames(
 	return n < max ? (uint32_t)n : max;
 }
 
-/* sw_pace_at - when the next may, if none may now. */
+/* sw_pace_at - return when the next frame may leave, if none may now. */
 static inline uint64_t sw_pace_at(const struct sw_pace *p)
 {
 	return p->drain_ns - SW_PACE_DEPTH_NS + 1;
 }
 
-/* sw_pace_note - the port's turn ends, with or without data that waits. */
+/* sw_pace_note - note at the end of the port's turn whether data waits. */
 static inline void sw_pace_note(struct sw_pace *p, bool has_waiting)
 {
 	p->has_waiting = has_waiting;
@@ -85,7 +86,7 @@ static inline void sw_pace_note(struct sw_pace *p, bool has_waiting)
 		p->missed_ns = 0;
 }
 
-/* sw_pace_charge - @bytes of payload leave at @now_ns. */
+/* sw_pace_charge - charge @bytes of payload that leave at @now_ns. */
 static inline void sw_pace_charge(
 	struct sw_pace *p, uint32_t bytes, uint64_t now_ns)
 {

@@ -1,11 +1,10 @@
-/* drr.h - whose turn it is: deficit round robin over jobs (RFC 7806 §4, SRR).
+/* drr.h - deficit round robin over jobs (RFC 7806 §4, SRR).
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A job whose turn comes may send SW_DRR_QUANTUM bytes per unit of its weight,
- * and finish the frame that exceeds them: that debt is taken off its next turn.
- * A job with nothing to send saves nothing up.  So in the long run bytes are
- * shared by weight among those that have something, to a frame per turn, and
- * the next job is found in O(1).
+ * In its turn a job may send SW_DRR_QUANTUM bytes per unit of its weight, and
+ * finish the frame that exceeds them; its next turn pays that debt. An idle job
+ * saves nothing up. So jobs with data share bytes by weight, to a frame per
+ * turn, and the next job is found in O(1).
  */
 #ifndef SW_ENGINE_SCHED_DRR_H
 #define SW_ENGINE_SCHED_DRR_H
@@ -21,13 +20,13 @@ enum {
 };
 
 struct sw_drr {
-	uint32_t ready; /* jobs with something to send */
+	uint32_t ready; /* jobs with data to send */
 	uint32_t turn;
 	int32_t deficit[SW_MAX_JOBS]; /* bytes that the job may still send */
 	uint32_t weight[SW_MAX_JOBS];
 };
 
-/* sw_drr_open - a job without anything to send; @weight 1…SW_MAX_WEIGHT. */
+/* sw_drr_open - add an idle job; @weight 1…SW_MAX_WEIGHT. */
 static inline void sw_drr_open(struct sw_drr *d, uint32_t job, uint32_t weight)
 {
 	d->ready &= ~(1u << job);
@@ -35,7 +34,7 @@ static inline void sw_drr_open(struct sw_drr *d, uint32_t job, uint32_t weight)
 	d->weight[job] = weight;
 }
 
-/* sw_drr_put - has the job something to send? */
+/* sw_drr_put - note whether the job has data to send. */
 static inline void sw_drr_put(struct sw_drr *d, uint32_t job, bool is_ready)
 {
 	if (is_ready) {
@@ -47,8 +46,8 @@ static inline void sw_drr_put(struct sw_drr *d, uint32_t job, bool is_ready)
 		d->deficit[job] = 0;
 }
 
-/* sw_drr_take - the job that sends the next frame, SW_MAX_JOBS when none has
- * any. */
+/* sw_drr_take - return the job that sends the next frame, SW_MAX_JOBS if all
+ * are idle. */
 static inline uint32_t sw_drr_take(struct sw_drr *d)
 {
 	uint32_t after;
@@ -68,8 +67,8 @@ static inline bool sw_drr_is_alone(const struct sw_drr *d, uint32_t job)
 	return d->ready == 1u << job;
 }
 
-/* sw_drr_left - after so many bytes the turn of @job, which was taken, ends;
- * where no other job has anything to send none does. */
+/* sw_drr_left - return the bytes left in the turn of @job; UINT32_MAX if every
+ * other job is idle. */
 static inline uint32_t sw_drr_left(const struct sw_drr *d, uint32_t job)
 {
 	int32_t left = d->deficit[job];
@@ -79,8 +78,8 @@ static inline uint32_t sw_drr_left(const struct sw_drr *d, uint32_t job)
 	return left > 0 ? (uint32_t)left : 0;
 }
 
-/* sw_drr_charge - the job has sent @bytes.  If nobody waited for it, it owes
- * nothing. */
+/* sw_drr_charge - charge @bytes to the job. It owes nothing if no other job
+ * waited. */
 static inline void sw_drr_charge(struct sw_drr *d, uint32_t job, uint32_t bytes)
 {
 	int32_t left = d->deficit[job] - (int32_t)bytes;

@@ -24,14 +24,14 @@ enum {
 
 struct sw_due_set {
 	uint64_t words[SW_DUE_WORDS];
-	uint32_t turn; /* the session after the one that sent last */
+	uint32_t turn; /* session after the one that sent last */
 };
 
 /* Set 0…7: data by class; set SW_CLASS_CTL: control. */
 struct sw_due {
 	struct sw_due_set set[SW_N_SPACES];
-	uint32_t n_data; /* data frames */
-	uint32_t turn;   /* the session after the last that had its turn */
+	uint32_t n_data; /* data frames sent */
+	uint32_t turn;   /* session after the last one that had its turn */
 	uint32_t filled; /* sets that are not empty */
 };
 
@@ -53,13 +53,13 @@ static inline void sw_due_put(
 		d->filled &= ~(1u << class);
 }
 
-/* sw_due_has - is any session in any set? */
+/* sw_due_has - return whether any set has a session. */
 static inline bool sw_due_has(const struct sw_due *d)
 {
 	return d->filled != 0;
 }
 
-/* sw_due_set_put - put a session into a set, or remove it. */
+/* sw_due_set_put - add a session to a set, or remove it. */
 static inline void sw_due_set_put(
 	struct sw_due_set *s, uint32_t session_i, bool is_in)
 {
@@ -79,8 +79,8 @@ static inline uint32_t sw_due_set_size(const struct sw_due_set *s)
 	return n;
 }
 
-/* sw_due_set_take - the next session of a set that is not empty, in turn.  It
- * stays in the set. */
+/* sw_due_set_take - return the next session, in turn, of a set that is not
+ * empty. It stays in the set. */
 static inline uint32_t sw_due_set_take(struct sw_due_set *s)
 {
 	uint32_t w = s->turn / 64, found;
@@ -95,15 +95,15 @@ static inline uint32_t sw_due_set_take(struct sw_due_set *s)
 	return found;
 }
 
-/* sw_due_take_turn - the next session of a set, SW_MAX_SESSIONS when empty.
- * It stays in the set. */
+/* sw_due_take_turn - return the next session of a set, SW_MAX_SESSIONS if
+ * empty. It stays in the set. */
 static inline uint32_t sw_due_take_turn(struct sw_due *d, uint32_t class)
 {
 	return d->filled >> class & 1 ? sw_due_set_take(&d->set[class])
 				      : SW_MAX_SESSIONS;
 }
 
-/* The next session with data of any class. */
+/* Return the next session with data of any class. */
 static inline uint32_t sw_due_take_any(struct sw_due *d)
 {
 	struct sw_due_set any = {.turn = d->turn};
@@ -117,7 +117,7 @@ static inline uint32_t sw_due_take_any(struct sw_due *d)
 	return i;
 }
 
-/* The session of the least key in a set that is not empty. */
+/* Return the session with the least key in a set that is not empty. */
 static inline uint32_t sw_due_set_least(
 	const struct sw_due_set *s, const uint64_t *keys)
 {
@@ -133,9 +133,9 @@ static inline uint32_t sw_due_set_least(
 	return best;
 }
 
-/* sw_due_run - the session that was taken, by class, goes on: how many more
- * frames, of @max, it may send before the next turn; sw_due_note_run - it has
- * sent @n more. */
+/* sw_due_run - return how many of @max more frames the session taken by class
+ * may send before a frame in turn is due. sw_due_note_run - count @n frames
+ * that it has sent. */
 static inline uint32_t sw_due_run(const struct sw_due *d, uint32_t max)
 {
 	uint32_t left = SW_DUE_TURN - 1 - d->n_data % SW_DUE_TURN;
@@ -148,10 +148,11 @@ static inline void sw_due_note_run(struct sw_due *d, uint32_t n)
 	d->n_data += n;
 }
 
-/* sw_due_take_data - the session that sends the next data frame, by class, or
- * in its turn; SW_MAX_SESSIONS when none has any.  It stays in its set.
- * @keys  by session: within a class the least goes first, of equal ones the
- *        lowest session; NULL: they take turns.  O(sessions of the class). */
+/* sw_due_take_data - return the session that sends the next data frame, by
+ * class or in its turn; SW_MAX_SESSIONS if no session has data. It stays in its
+ * set.
+ * @keys  by session: within a class the least key goes first, the lowest
+ *        session among equals; NULL: take turns. O(sessions of the class) */
 static inline uint32_t sw_due_take_data(
 	struct sw_due *d, const uint64_t *keys, bool *is_turn)
 {

@@ -57,7 +57,7 @@ void sw_orders_renumber(struct sw_orders *o)
 	}
 }
 
-/* Of a row of neighbours only the ends change in the set. */
+/* Shift each run of neighbours by changing only its ends in the set. */
 void sw_orders_shift(struct sw_orders *o, struct sw_bitmap *set, uint32_t at)
 {
 	uint32_t n = o->n - 1, from = sw_bitmap_next(set, at), end;
@@ -79,7 +79,7 @@ uint32_t sw_orders_remove(struct sw_orders *o, uint32_t index)
 	memmove(&o->by_order[at], &o->by_order[at + 1],
 		(--o->n - at) * sizeof(*o->by_order));
 	o->n_numbered = (uint32_t)sw_min64(o->n_numbered, at);
-	o->number[index] = 0; /* by readiness it goes by none any more */
+	o->number[index] = 0; /* it has no number by readiness */
 	return at;
 }
 
@@ -96,10 +96,10 @@ void sw_orders_shift_down(
 	}
 }
 
-/* Those that go by readiness close ranks: four numbers are looked at for each
- * that is given.  What leaves its rank behind @from leaves a gap, so that of
- * @size in use size / 2 more have a number afterwards; from these 3/2 size on
- * it is through before 2 size are given. */
+/* Compact the numbers by readiness: look at four for each one given. A tensor
+ * that leaves its number behind @from leaves a gap. So with @size in use, size
+ * / 2 more have a number afterwards; compaction of these 3/2 size ends before 2
+ * size are given. */
 static void close_ranks(struct sw_orders *o, sw_orders_move_fn move, void *ctx)
 {
 	for (uint32_t i = 0; i < 4 && o->from < o->next; i++, o->from++) {

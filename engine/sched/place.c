@@ -244,7 +244,7 @@ uint32_t sw_place_first(
 	return (uint32_t)(at / payload % sw_place_line(map));
 }
 
-/* Of stripes, which ascend, the first that is not below @stripe. */
+/* Return the first of the ascending stripes that is not below @stripe. */
 static uint32_t first_from(
 	const uint16_t *stripes, uint32_t from, uint32_t end, uint32_t stripe)
 {

@@ -1,18 +1,19 @@
 /* place.h - which server sums which chunk.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * All tensors of a job lie one behind the other on a line, in the order of
- * their keys; 64 chunks of the line are a stripe, and a stripe belongs to one
- * server.  Stripes go to the servers in a sequence that repeats and in which
- * every server has its share at every moment, to less than one stripe: so bytes
- * are divided as BytePS's Theorem 1 says (paper 002, equations 1 and 2; equal
- * parts where it does not apply), whatever the tensors' sizes are, and a large
- * tensor is spread evenly.  A tensor's position on the line comes from the
- * coordinator with its key; the sequence follows from facts that all nodes
- * know.  Nothing else has a say: how a sender partitions or orders its work
- * does not move a byte.
+ * All tensors of a job lie on a line, one behind the other, in the order of
+ * their keys. 64 chunks of the line form a stripe, and each stripe belongs to
+ * one server. Stripes go to the servers in a repeating sequence in which every
+ * server has its share at every moment, to less than one stripe. So bytes are
+ * divided as BytePS's Theorem 1 says (paper 002, equations 1 and 2; equal parts
+ * where it does not apply), whatever the tensors' sizes, and a large tensor is
+ * spread evenly.
  *
- * Thread: a map is written once, then read by any.
+ * The coordinator assigns a tensor's position on the line together with its
+ * key. The sequence follows from facts that all nodes know. How a sender
+ * partitions or orders its work does not move a byte.
+ *
+ * Thread: a map is written once, then read by any thread.
  */
 #ifndef SW_ENGINE_SCHED_PLACE_H
 #define SW_ENGINE_SCHED_PLACE_H
@@ -23,7 +24,7 @@
 enum {
 	SW_STRIPE_CHUNKS = 64,
 	SW_PLACE_SERVERS = 128,     /* most servers of a map */
-	SW_PLACE_PERIOD_MAX = 8192, /* most stripes until it repeats */
+	SW_PLACE_PERIOD_MAX = 8192, /* most stripes in a period */
 	/* bytes of the largest map */
 	SW_PLACE_MAP_BYTES =
 		2 * (3 * SW_PLACE_PERIOD_MAX + SW_PLACE_SERVERS + 1)
@@ -33,21 +34,22 @@ enum {
 struct sw_place_job {
 	uint16_t n_members; /* n: GPU machines */
 	uint16_t n_servers; /* polling cores: n_lcores of each machine */
-	/* Of them on the GPU machines, last in the list: none, or those of n
-	 * machines.  The others are on k CPU machines. */
+	/* Colocated servers, on the GPU machines, last in the list: 0, or
+	 * n_members * n_lcores. The other servers are on CPU machines. */
 	uint16_t n_colocated;
-	uint8_t n_lcores; /* 0 is 1 */
+	uint8_t n_lcores; /* 0 counts as 1 */
 };
 
 /* The sequence of one job. */
 struct sw_place_map {
-	uint32_t period;    /* stripes until it repeats */
-	uint32_t n_servers; /* of the job */
-	uint64_t inverse;   /* of the period, as sw_place_divide takes it */
-	uint16_t *owner;    /* [period] server of a stripe; the memory */
-	uint16_t *before;   /* [period] its stripes before that one */
-	uint16_t *stripes;  /* [period] by server, ascending */
-	uint16_t *start;    /* [n_servers + 1] a server's first in stripes */
+	uint32_t period;    /* stripes in a period */
+	uint32_t n_servers; /* servers of the job */
+	uint64_t inverse;   /* inverse of the period, for sw_place_divide */
+	uint16_t *owner;  /* [period] server of a stripe; start of the memory */
+	uint16_t *before; /* [period] that server's stripes before this one */
+	uint16_t *stripes; /* [period] by server, ascending */
+	uint16_t *start;   /* [n_servers + 1] a server's first entry in
+			      stripes */
 };
 
 /* One tensor as one server sees it; the map is borrowed. */
@@ -55,17 +57,17 @@ struct sw_place {
 	const struct sw_place_map *map;
 	uint32_t server_i;
 	uint32_t first;    /* chunk of the line where the tensor begins */
-	uint32_t n_chunks; /* of the whole tensor */
-	uint32_t n_local;  /* of them on this server */
-	uint32_t skip;     /* chunks of the line before it on this server */
-	uint64_t inverse;  /* of this server's stripes in a period */
+	uint32_t n_chunks; /* chunks of the whole tensor */
+	uint32_t n_local;  /* chunks on this server */
+	uint32_t skip; /* chunks on this server that precede it on the line */
+	uint64_t inverse; /* inverse of this server's stripes in a period */
 };
 
 #define SW_PLACE_NONE UINT32_MAX
 
-/* sw_place_inverse - of 1…SW_PLACE_PERIOD_MAX.
- * sw_place_divide - @n by what has that inverse, exact for every n: 2^64 / d is
- * larger than n and what was rounded off, n times. */
+/* sw_place_inverse - return the inverse of 1…SW_PLACE_PERIOD_MAX.
+ * sw_place_divide - divide @n by the number with that inverse, exactly for
+ * every n: the rounding error, n times, stays below 2^64 / d. */
 static inline uint64_t sw_place_inverse(uint32_t d)
 {
 	return UINT64_MAX / d;
@@ -76,60 +78,63 @@ static inline uint32_t sw_place_divide(uint32_t n, uint64_t inverse)
 	return (uint32_t)((unsigned __int128)(n + 1ULL) * inverse >> 64);
 }
 
-/* sw_place_check - are these facts of a possible job?  0: no. */
+/* sw_place_check - return whether these facts describe a possible job. */
 bool sw_place_check(const struct sw_place_job *job);
 
-/* sw_place_weights - each server's weight, @out[job->n_servers]: its share is
- * its weight over their sum, which is returned (at most SW_PLACE_PERIOD_MAX).
- */
+/* sw_place_weights - compute each server's weight into @out[job->n_servers] and
+ * return their sum, at most SW_PLACE_PERIOD_MAX. A server's share is its weight
+ * over the sum. */
 uint32_t sw_place_weights(const struct sw_place_job *job, uint32_t *out);
 
 /* sw_place_map_open - build the sequence.  Errors: SW_EINVAL (sw_place_check),
  * SW_ENOMEM. */
 int sw_place_map_open(struct sw_place_map *map, const struct sw_place_job *job);
 
-/* sw_place_map_init - the same in @mem, SW_PLACE_MAP_BYTES of zeros, which are
- * borrowed: such a map is not closed.  @job was checked. */
+/* sw_place_map_init - build the sequence in @mem, SW_PLACE_MAP_BYTES of zeros,
+ * which are borrowed; do not close such a map. The caller has checked @job. */
 void sw_place_map_init(
 	struct sw_place_map *map, const struct sw_place_job *job, void *mem);
 
-/* sw_place_lanes - divide the servers among the @n_lanes lcores of one worker,
- * so that each has about the same share of the line: @lane_of[job->n_servers].
- * Server 0 is lane 0's.  @n_lanes is at most n_servers. */
+/* sw_place_lanes - divide the servers among the @n_lanes lcores of one worker
+ * so that each lane has about the same share of the line: fills
+ * @lane_of[job->n_servers]. Server 0 goes to lane 0. @n_lanes is at most
+ * n_servers. */
 void sw_place_lanes(
 	const struct sw_place_job *job, uint32_t n_lanes, uint8_t *lane_of);
 
-/* sw_place_map_fold - the sequence of @map with lanes in the place of servers.
- * Errors: SW_ENOMEM. */
+/* sw_place_map_fold - build the sequence of @map with lanes in the place of
+ * servers. Errors: SW_ENOMEM. */
 int sw_place_map_fold(struct sw_place_map *out, const struct sw_place_map *map,
 	uint32_t n_lanes, const uint8_t *lane_of);
 
 void sw_place_map_close(struct sw_place_map *map);
 
-/* sw_place_first - chunk of the line at byte @at, which is how many bytes were
- * declared before; taken modulo the period. */
+/* sw_place_first - return the chunk of the line for a tensor declared after @at
+ * bytes, modulo the period. */
 uint32_t sw_place_first(
 	const struct sw_place_map *map, uint64_t at, uint32_t payload);
 
-/* sw_place_line - chunks of the line until it repeats. */
+/* sw_place_line - return the chunks of the line in one period. */
 static inline uint32_t sw_place_line(const struct sw_place_map *map)
 {
 	return map->period * SW_STRIPE_CHUNKS;
 }
 
-/* sw_place_init - @first < sw_place_line(map). */
+/* sw_place_init - return the place of a tensor at a server. @first must be
+ * below sw_place_line(map). */
 struct sw_place sw_place_init(const struct sw_place_map *map, uint32_t first,
 	uint32_t n_chunks, uint32_t server_i);
 
-/* sw_place_below - how many of the tensor's first @n chunks lie on the server.
- * O(log period). */
+/* sw_place_below - return how many of the tensor's first @n chunks lie on the
+ * server. O(log period). */
 uint32_t sw_place_below(const struct sw_place *p, uint32_t n);
 
-/* sw_place_row - @n_local chunks from @first on, which lie here in one row. */
+/* sw_place_row - return the place of @n_local consecutive chunks that begin at
+ * @first and all lie here. */
 struct sw_place sw_place_row(uint32_t first, uint32_t n_local);
 
-/* sw_place_owner - index of the server that sums @chunk of the tensor that
- * begins at @first. */
+/* sw_place_owner - return the server that sums @chunk of the tensor that begins
+ * at @first. */
 static inline uint32_t sw_place_owner(
 	const struct sw_place_map *map, uint32_t first, uint32_t chunk)
 {
@@ -140,8 +145,8 @@ static inline uint32_t sw_place_owner(
 			  sw_place_divide(stripe, map->inverse) * map->period];
 }
 
-/* sw_place_find - a chunk of the tensor, counted among those that lie on this
- * server; SW_PLACE_NONE: it does not, or there is no such chunk. */
+/* sw_place_find - return a chunk's index among the tensor's chunks on this
+ * server; SW_PLACE_NONE: it lies elsewhere or does not exist. */
 static inline uint32_t sw_place_find(const struct sw_place *p, uint32_t chunk)
 {
 	const struct sw_place_map *m = p->map;
@@ -157,7 +162,8 @@ static inline uint32_t sw_place_find(const struct sw_place *p, uint32_t chunk)
 	       at % SW_STRIPE_CHUNKS - p->skip;
 }
 
-/* sw_place_global - the inverse of sw_place_find. */
+/* sw_place_global - return the tensor's chunk for a local index, the inverse of
+ * sw_place_find. */
 static inline uint32_t sw_place_global(const struct sw_place *p, uint32_t local)
 {
 	const struct sw_place_map *m = p->map;
@@ -170,15 +176,15 @@ static inline uint32_t sw_place_global(const struct sw_place *p, uint32_t local)
 	return stripe * SW_STRIPE_CHUNKS + at % SW_STRIPE_CHUNKS - p->first;
 }
 
-/* A row of chunks of one stripe, in the tensor and on this server, which is
- * looked at first; zeros: none is. */
+/* A row of chunks of one stripe, looked up first by the functions below; zeros:
+ * none. */
 struct sw_place_near {
 	uint32_t chunk, local, n;
 };
 
-/* sw_place_find_near, sw_place_global_near - sw_place_find, sw_place_global of
- * chunks most of which lie near the one before; sw_place_near_find,
- * sw_place_near_global - the same where the row has to change. */
+/* sw_place_find_near, sw_place_global_near - like sw_place_find and
+ * sw_place_global, fast for chunks near the previous one. sw_place_near_find,
+ * sw_place_near_global - their slow path, which changes the row. */
 uint32_t sw_place_near_find(
 	struct sw_place_near *near, const struct sw_place *p, uint32_t chunk);
 uint32_t sw_place_near_global(
@@ -202,8 +208,8 @@ static inline uint32_t sw_place_global_near(
 			   : sw_place_near_global(near, p, local);
 }
 
-/* sw_place_run - chunks from @local on that follow each other in the tensor,
- * too. */
+/* sw_place_run - return how many chunks from @local on are also consecutive in
+ * the tensor. */
 static inline uint32_t sw_place_run(const struct sw_place *p, uint32_t local)
 {
 	uint32_t left = SW_STRIPE_CHUNKS - (local + p->skip) % SW_STRIPE_CHUNKS;

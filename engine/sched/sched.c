@@ -71,7 +71,7 @@ static void list_remove(struct sw_sched *s, struct sw_task *t)
 	*(t->next ? &t->next->prev : &s->newest) = t->prev;
 }
 
-/* The one whose turn it is by the policy. */
+/* Return the next task by the policy. */
 static struct sw_task *first(const struct sw_sched *s)
 {
 	return s->policy->by_priority ? s->heap[0] : s->oldest;
@@ -85,7 +85,7 @@ static void enqueue(struct sw_sched *s, struct sw_task *t)
 	sift_up(s, s->n_heap - 1, t);
 }
 
-/* It has nothing to take back any more. */
+/* Stop considering @t for taking back. */
 static void forget(struct sw_sched *s, const struct sw_task *t)
 {
 	if (s->last == t)
@@ -181,7 +181,8 @@ int sw_task_extend(struct sw_sched *s, struct sw_task *t, uint64_t bytes)
 	return 0;
 }
 
-/* The most urgent; every so often the next in a round over all. */
+/* Return the most urgent task; every SW_SCHED_TURN-th time the next in a round
+ * over all. */
 static struct sw_task *next_task(struct sw_sched *s)
 {
 	struct sw_task *t = s->oldest;
@@ -230,8 +231,8 @@ static void start_part(struct sw_sched *s, struct sw_task *t, int64_t least)
 	t->ops->start(t, from, bytes);
 }
 
-/* What was started last makes room for what is more urgent.  Returns whether
- * credit is left then. */
+/* Take back parts that were started last, for a more urgent task. Returns
+ * whether credit is left then. */
 static bool take_back(struct sw_sched *s)
 {
 	const struct sw_task *next = first(s);

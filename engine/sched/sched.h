@@ -1,25 +1,25 @@
 /* sched.h - the scheduler: which part of which tensor goes next.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * ByteScheduler's core (Peng et al., SOSP 2019, algorithm 1).  A task, their
- * CommTask, is the communication of one tensor by whatever method: this core
- * calls its @partition and @start; the method calls sw_task_ready when the
- * tensor may be communicated and sw_task_finish as its bytes arrive.  The most
- * urgent ready task's next part starts while credit is left, more than 0 bytes
- * of it: a part may overdraw, so that none is too large to go.  Finished bytes
- * give their credit back.
+ * This is ByteScheduler's core (Peng et al., SOSP 2019, algorithm 1). A task,
+ * their CommTask, is the communication of one tensor by any method. The
+ * scheduler calls its @partition and @start. The method calls sw_task_ready
+ * when the tensor may be communicated and sw_task_finish as its bytes arrive.
+ * The most urgent ready task's next part starts while more than 0 bytes of
+ * credit are left. A part may overdraw the credit, so that no part is too large
+ * to start. Finished bytes return their credit.
  *
- * Theirs hands parts to a network that cannot be asked to return them; a method
- * of ours may still have what it was told to start.  So a more urgent task need
- * not wait until credit comes back: what was started last and has not left yet
- * is taken back, if the policy says so.
+ * Their scheduler hands parts to a network that cannot return them. Our methods
+ * may still hold parts that they were told to start. So a more urgent task need
+ * not wait for credit: if the policy allows, the scheduler takes back the parts
+ * that were started last and have not left yet.
  *
- * Starvation is bounded: every SW_SCHED_TURN-th part is of the next task in a
- * round over all that are ready.  With n of them, each starts a part in any
- * n * SW_SCHED_TURN, whatever arrives.  (By readiness none starves.)
+ * Starvation is bounded: every SW_SCHED_TURN-th part belongs to the next task
+ * in a round over all ready tasks. With n ready tasks, each starts a part in
+ * any n * SW_SCHED_TURN. In order of readiness none starves.
  *
- * One thread.  O(log n) per part, nothing is allocated after sw_sched_open.
- * Mistakes of a method change nothing; the error says which it was.
+ * One thread. O(log n) per part; nothing is allocated after sw_sched_open. A
+ * method's mistakes change nothing and return an error.
  */
 #ifndef SW_ENGINE_SCHED_SCHED_H
 #define SW_ENGINE_SCHED_SCHED_H
@@ -31,7 +31,8 @@
 
 enum {
 	SW_SCHED_TURN = 32,
-	/* What one sw_sched_run starts, about; a row counts as one part. */
+	/* Approximate amount that one sw_sched_run starts; a row counts as one
+	 * part. */
 	SW_SCHED_RUN_BYTES = 4 << 20,
 	SW_SCHED_RUN_PARTS = 256,
 };
@@ -39,60 +40,63 @@ enum {
 struct sw_task;
 
 struct sw_task_ops {
-	/* Parts that follow each other are started as one: @unit below is that
-	 * of all of them, so that what is looked up once serves more. */
+	/* Consecutive parts start as one: @unit below is the size of all of
+	 * them, so one lookup serves several parts. */
 	bool has_rows;
-	/* Bytes of the part that begins @from bytes into the tensor, where
-	 * parts of @unit are wanted: at least 1, at most what is left. */
+	/* Return the bytes of the part that begins at @from, for parts of about
+	 * @unit bytes: at least 1, at most the rest. */
 	uint64_t (*partition)(
 		const struct sw_task *task, uint64_t from, uint64_t unit);
-	/* Begin to communicate these bytes.  May call sw_task_finish. */
+	/* Begin to communicate these bytes. May call sw_task_finish. */
 	void (*start)(struct sw_task *task, uint64_t from, uint64_t bytes);
-	/* Forget the last of what was started, about @bytes of it, as far as
-	 * nothing of it has left; one piece at least stays, so that the task
-	 * goes on in its turn.  Returns how many bytes will be started again.
-	 * NULL: what is started has left. */
+	/* Take back about @bytes of what was started last, as far as it has not
+	 * left. At least one piece stays, so that the task goes on in its turn.
+	 * Returns how many bytes must be started again. NULL: whatever was
+	 * started has left. */
 	uint64_t (*take_back)(struct sw_task *task, uint64_t bytes);
 };
 
 enum sw_task_state {
-	SW_TASK_IDLE,    /* not ready, or done */
-	SW_TASK_READY,   /* in the queue: parts are left to start */
-	SW_TASK_STARTED, /* all parts are started, not all finished */
+	SW_TASK_IDLE,    /* not ready, or finished */
+	SW_TASK_READY,   /* queued: parts are left to start */
+	SW_TASK_STARTED, /* all parts are started, some not finished */
 };
 
-/* Embedded in what the method keeps for a tensor. */
+/* Embedded in the method's struct for a tensor. */
 struct sw_task {
 	const struct sw_task_ops *ops;
 	uint64_t bytes;    /* at least 1 */
 	uint32_t priority; /* 0 most urgent */
-	/* The rest is the scheduler's. */
+	/* The scheduler owns the fields below. */
 	enum sw_task_state state;
-	uint32_t at;                /* in the heap */
-	uint64_t sequence;          /* of readiness */
+	uint32_t at;                /* index in the heap */
+	uint64_t sequence;          /* order of readiness */
 	uint64_t started, finished; /* bytes */
 	struct sw_task *prev,
-		*next; /* of those ready, the next in turn first */
+		*next; /* list of ready tasks, next in turn first */
 };
 
 struct sw_sched {
 	const struct sw_policy *policy;
 	uint64_t part_bytes; /* may be set at any time */
-	int64_t credit;      /* left; below 0: overdrawn */
-	uint64_t limit;      /* of the credit */
+	int64_t credit;      /* credit left; below 0: overdrawn */
+	uint64_t limit;      /* limit of the credit */
 	uint64_t n_sequence, n_starts;
-	struct sw_task **heap; /* those ready, by priority; and by readiness: */
+	struct sw_task **heap; /* ready tasks by priority; then by readiness: */
 	uint32_t n_heap, size;
 	struct sw_task *oldest, *newest;
-	struct sw_task *last; /* what may be taken back is of it, or NULL */
+	struct sw_task *last; /* task whose last parts may be taken back, or
+				 NULL */
 };
 
-/* sw_sched_open - @max_tasks  that may be ready at once
+/* sw_sched_open - open a scheduler without tasks.
+ * @max_tasks  most tasks that are ready at once
  * Errors: SW_EINVAL @max_tasks is 0, SW_ENOMEM. */
 int sw_sched_open(
 	struct sw_sched *s, const struct sw_policy *policy, uint32_t max_tasks);
 
-/* sw_sched_policy - that in use; sw_sched_tuning - and its numbers. */
+/* sw_sched_policy - return the current policy; sw_sched_tuning - with its
+ * numbers. */
 static inline const struct sw_policy *sw_sched_policy(const struct sw_sched *s)
 {
 	return s->policy;
@@ -105,44 +109,45 @@ static inline struct sw_job_tuning sw_sched_tuning(const struct sw_sched *s)
 		.credit_bytes = s->limit};
 }
 
-/* sw_sched_close - all tasks are forgotten. */
+/* sw_sched_close - forget all tasks and free the memory. */
 void sw_sched_close(struct sw_sched *s);
 
-/* sw_sched_set - another policy and its numbers, from the next part on; 0 for
- * what the policy says.  Larger parts are of SW_SCHED_RUN_BYTES.  What is on
- * its way stays charged.  Tasks are not touched, however many are ready; those
- * of which a part was started in turn, or taken back, are behind the others of
- * their time if tasks go by readiness then.
- * Errors: SW_EINVAL (sw_sched_check says why); nothing changes then. */
+/* sw_sched_set - switch to a policy and its numbers from the next part on; 0:
+ * the policy's default. Parts are at most SW_SCHED_RUN_BYTES. Bytes in flight
+ * stay charged. Tasks are not touched, however many are ready. If the new
+ * policy goes by readiness, tasks that started a part in turn, or had one taken
+ * back, go behind others of their time.
+ * Errors: SW_EINVAL (sw_sched_check says why), and nothing changes. */
 int sw_sched_set(struct sw_sched *s, const struct sw_policy *policy,
 	uint64_t part_bytes, uint64_t credit_bytes);
 
-/* sw_sched_check - NULL, or why these numbers cannot be: too small or large,
- * with the range, or fixed by the policy.  0: the policy's own.  Static. */
+/* sw_sched_check - return NULL, or why these numbers are invalid: out of range,
+ * with the range, or fixed by the policy. 0 stands for the policy's default.
+ * Static text. */
 const char *sw_sched_check(const struct sw_policy *policy, uint64_t part_bytes,
 	uint64_t credit_bytes);
 
-/* sw_task_ready - its tensor may be communicated.  ops, bytes and priority
- * are set.  Starts nothing: sw_sched_run does.
- * Errors: SW_EBUSY it is ready or started already, SW_EINVAL no bytes,
- * SW_ENOMEM more than max_tasks. */
+/* sw_task_ready - queue a task whose tensor may be communicated; ops, bytes and
+ * priority are set. sw_sched_run starts its parts.
+ * Errors: SW_EBUSY it is already ready or started, SW_EINVAL it has no bytes,
+ * SW_ENOMEM more than max_tasks are ready. */
 int sw_task_ready(struct sw_sched *s, struct sw_task *t);
 
-/* sw_task_extend - @bytes more of it may be communicated; ops and priority are
- * set.  Errors: as of sw_task_ready, but for SW_EBUSY. */
+/* sw_task_extend - add @bytes that may be communicated to a task in any state;
+ * ops and priority are set. Errors: as for sw_task_ready, without SW_EBUSY. */
 int sw_task_extend(struct sw_sched *s, struct sw_task *t, uint64_t bytes);
 
-/* sw_sched_run - start what the credit allows, of it as much as one call may:
- * the next one, when something of that was finished, goes on.  Returns the
- * number of parts. */
+/* sw_sched_run - start parts as far as the credit and the limits of one call
+ * allow. When some of them finish, the next call goes on. Returns the number of
+ * parts. */
 uint32_t sw_sched_run(struct sw_sched *s);
 
-/* sw_task_finish - @bytes of what was started are finished.  The task is idle
- * after its last.  Errors: SW_EPROTO more than were started (finished twice,
- * or after it was cancelled). */
+/* sw_task_finish - note that @bytes of what was started are finished. The task
+ * is idle after its last byte. Errors: SW_EPROTO more than were started
+ * (finished twice, or after a cancel). */
 int sw_task_finish(struct sw_sched *s, struct sw_task *t, uint64_t bytes);
 
-/* sw_task_cancel - forget it; what was started gives its credit back. */
+/* sw_task_cancel - forget a task and return the credit of its started bytes. */
 void sw_task_cancel(struct sw_sched *s, struct sw_task *t);
 
 #endif

@@ -14,7 +14,7 @@ static struct sw_queried judge_query(const struct sw_shard *sh,
 		k->inflight, sh->expected & ~k->got};
 }
 
-/* Only the first round is one that all are in: who gives the value? */
+/* Return the root of the first round, the only one common to all members. */
 static struct sw_begun begun(const struct sw_shard *sh,
 	const struct sw_stensor *t, uint32_t local, const struct sw_header *h)
 {
@@ -32,7 +32,7 @@ static void add_bytes(const struct sw_stensor *t, struct sw_kept *k,
 	uint32_t n = sw_elems(t->ops, h->payload_len);
 
 	if (!n)
-		return; /* of a broadcast, and not the root's */
+		return; /* pushed by a member that is not the root */
 	if (h->op == SW_ROUND_SUM)
 		t->ops->add(sw_stensor_acc(t, 0, local), payload, n);
 	else
@@ -40,7 +40,8 @@ static void add_bytes(const struct sw_stensor *t, struct sw_kept *k,
 	k->n_updates++;
 }
 
-/* One more has asked for the first value; when all have, all are answered. */
+/* Note that a member has pushed the first broadcast; when all have, mark the
+ * answer for all. */
 static enum sw_push_verdict start(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_kept *k, uint32_t member, uint32_t local)
 {
@@ -66,7 +67,7 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	SW_TIMED(sh->stats->ticks_fold,
 		add_bytes(t, k, p->local, p->h, p->payload));
 	k->last[p->member] = p->h->round;
-	/* It holds the answer to its last one. */
+	/* its pusher holds the last answer */
 	k->inflight &= ~(1ULL << p->member);
 	if (!k->is_ready)
 		return start(sh, t, k, p->member, p->local);

@@ -1,18 +1,17 @@
 /* async.h - parameters that the server keeps: asynchronous training.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A chunk of an asynchronous tensor has one value.  The first round is a
- * broadcast of all members, which gives the value and lets them start together;
- * after it a member's rounds are a sequence of its own, in which each adds a
- * delta (or is another broadcast, whose root puts a new value there).  It is
- * answered at once, with a copy of the value as it is when the answer is built,
- * and waits for nobody.
+ * A chunk of an asynchronous tensor has one value. The first round is a
+ * broadcast of all members, which sets the value and lets them start together.
+ * After it, each member counts its own rounds. Each round adds a delta, or is a
+ * broadcast whose root sets a new value. The server answers at once, with a
+ * copy of the value when it builds the answer.
  *
- * A push is folded only if it is the next of its member.  A member has one
- * push of a chunk on its way and pushes again only when it holds the answer,
- * so no delta can be overtaken, lost or folded twice, and what a member gets
- * never goes back: an answer to round r is built before r + 1 is pushed, one to
- * r + 1 after it was folded.
+ * The server folds only the next round of a member. A member has one push per
+ * chunk in flight and pushes again only when it holds the answer. So no delta
+ * is overtaken, lost or folded twice, and values that a member receives never
+ * go back: the server builds the answer to round r before the member pushes r +
+ * 1, and the answer to r + 1 after it has folded r + 1.
  *
  * BytePS (OSDI'20) section 5; PROTOCOL.md 7.11.
  */
@@ -22,24 +21,23 @@
 #include "engine/sums/cell.h"
 #include "engine/sums/shard.h"
 
-/* A chunk; its bytes are the tensor's acc[0]. */
+/* State of one chunk; its value lies in the tensor's acc[0]. */
 struct sw_kept {
-	uint64_t got;       /* members that took part in the first broadcast */
-	uint64_t inflight;  /* members to whom their answer is on its way */
-	uint32_t n_updates; /* folded: the first value, deltas, new values */
-	uint16_t root;      /* whose bytes the first value is */
-	bool is_ready;      /* it is there, and all have asked for it */
-	uint32_t last[];    /* round folded last, by member; 0: none */
+	uint64_t got;       /* members that have pushed the first broadcast */
+	uint64_t inflight;  /* members to whom their answer is in flight */
+	uint32_t n_updates; /* values and deltas folded */
+	uint16_t root;      /* root of the first broadcast */
+	bool is_ready;      /* first broadcast is complete */
+	uint32_t last[];    /* last round folded, by member; 0: none */
 };
 
-/* sw_kept_bytes - of one chunk, for @n_members. */
+/* sw_kept_bytes - return the bytes of one chunk's record for @n_members. */
 static inline uint32_t sw_kept_bytes(uint32_t n_members)
 {
 	return ((uint32_t)sizeof(struct sw_kept) + 4 * n_members + 7) & ~7u;
 }
 
-/* sw_kept_judge_push - what a push of @round by @member is.  Changes nothing.
- */
+/* sw_kept_judge_push - judge a push of @round by @member. Changes nothing. */
 static inline enum sw_push_verdict sw_kept_judge_push(const struct sw_kept *k,
 	uint32_t round, uint32_t member, enum sw_round_kind op)
 {
@@ -54,8 +52,7 @@ static inline enum sw_push_verdict sw_kept_judge_push(const struct sw_kept *k,
 	return SW_PUSH_FOLD;
 }
 
-/* sw_kept_judge_query - decide the answer to @member, which waits for @round.
- */
+/* sw_kept_judge_query - judge the query of @member, which waits for @round. */
 static inline enum sw_query_verdict sw_kept_judge_query(
 	const struct sw_kept *k, uint32_t round, uint32_t member)
 {
@@ -68,7 +65,7 @@ static inline enum sw_query_verdict sw_kept_judge_query(
 	return k->is_ready ? SW_QUERY_RESULT : SW_QUERY_WAIT;
 }
 
-/* sw_async_chunk - the chunk with that local index. */
+/* sw_async_chunk - return the record of the chunk with local index @local. */
 static inline struct sw_kept *sw_async_chunk(
 	const struct sw_shard *sh, const struct sw_stensor *t, uint32_t local)
 {

@@ -1,19 +1,19 @@
 /* cell.h - the rules of a cell: what a push or a query means to a chunk.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A chunk has two cells, one for odd and one for even rounds.  The cell of
- * round r accumulates until the bits of all expected members are set, is then
- * done and never changes again, until a push of r + 2 recycles it, for which
- * r + 1 must be done.  That is safe: a member pushes r + 1 only when it holds
- * the result r, so when r + 1 is done, everybody holds r.
+ * A chunk has two cells, one for odd and one for even rounds. The cell of round
+ * r accumulates until the bits of all expected members are set. It is then done
+ * and does not change until a push of r + 2 recycles it, which requires that r
+ * + 1 is done. Recycling is safe: a member pushes r + 1 only when it holds the
+ * result of r, so when r + 1 is done, all members hold r.
  *
  * A broadcast is a round whose operation is copy: the root's push carries the
- * bytes, the pushes of the others are empty and only say that they want them.
- * It is done when all have pushed, as a sum is: so members that do not agree on
- * the root all learn it in this round, and none has got a result before.
+ * bytes, other members' pushes are empty and ask for the result. It is done
+ * when all members have pushed, as a sum is. So members that disagree on the
+ * root all learn it in this round, before any of them receives a result.
  *
- * Nothing here knows frames, time or memory; test/model/ checks the same rules
- * with every message lost, doubled and late.
+ * Nothing here knows frames, time or memory. test/model/ checks the same rules
+ * with every message lost, duplicated and late.
  */
 #ifndef SW_ENGINE_SUMS_CELL_H
 #define SW_ENGINE_SUMS_CELL_H
@@ -22,62 +22,65 @@
 #include <stdint.h>
 
 struct sw_cell {
-	uint64_t got; /* members folded in */
+	uint64_t got; /* members whose contribution is folded */
 	uint32_t round;
-	uint32_t crc;      /* of the result, when done */
-	uint16_t weight;   /* sum of the contributions' weights */
-	uint16_t step;     /* of the first contribution */
-	uint16_t root;     /* copy: the rank whose bytes it is */
+	uint32_t crc;      /* CRC of the result, when done */
+	uint16_t weight;   /* sum of the weights of all contributions */
+	uint16_t step;     /* step of the first contribution */
+	uint16_t root;     /* copy: the root's rank */
 	uint8_t op;        /* enum sw_round_kind */
-	bool has_root : 1; /* copy: its bytes are in */
+	bool has_root : 1; /* copy: the root's bytes have arrived */
 	bool is_done : 1;
 };
 
-/* All about one chunk at the server; one cache line. */
+/* State of one chunk at the server; one cache line. */
 struct sw_chunk {
 	_Alignas(64) struct sw_cell cell[2]; /* by round & 1 */
-	uint64_t inflight;   /* members to whom the newest result is on its way:
-				sent, and neither acknowledged nor lost */
-	const uint8_t *lent; /* the first contribution of the open sum, where
-				its sender has it: the second is added to it.
-				NULL: it lies in the cell.  While a sum is open
-				no other round can begin, so one is enough. */
+	uint64_t inflight; /* members to whom the newest result is in flight:
+			      sent, neither acknowledged nor lost */
+	/* The first contribution of the open sum in its sender's buffer, to
+	 * which the second is added. NULL: it lies in the cell. One is enough,
+	 * because no other round begins while a sum is open. */
+	const uint8_t *lent;
 };
 
 _Static_assert(sizeof(struct sw_chunk) == 64, "one cache line");
 
-/* What a push is to a chunk, and what a shard did with it. */
+/* Verdict on a push, of the cell and of the shard. */
 enum sw_push_verdict {
-	SW_PUSH_FOLD,      /* new: fold it; it is folded */
-	SW_PUSH_COMPLETE,  /* a shard: and results are ready for several */
-	SW_PUSH_HAVE,      /* folded before, the sum is not complete */
-	SW_PUSH_DONE,      /* the result is there: it wants that */
-	SW_PUSH_OLD,       /* from a round that is over for everybody */
+	SW_PUSH_FOLD,     /* new: to be folded; from a shard: folded */
+	SW_PUSH_COMPLETE, /* from a shard: folded, and results are ready for
+			     several members */
+	SW_PUSH_HAVE,     /* duplicate; the sum is not complete */
+	SW_PUSH_DONE,     /* duplicate; the result is complete, and asked for */
+	SW_PUSH_OLD,      /* stale: all members have finished the round */
 	SW_PUSH_VIOLATION, /* ahead of what this member may push */
-	/* Only a shard says so. */
+	/* Only a shard returns these. */
 	SW_PUSH_CRC,     /* payload damaged: not acknowledged */
-	SW_PUSH_DIFFERS, /* in step, operation or root from the first one;
-			    or it is not that root's */
-	SW_PUSH_CLOSED,  /* a member that it waits for has closed the group */
-	SW_PUSH_DEAD,    /* its round has failed: acknowledge it, say why */
-	SW_PUSH_DROP,    /* invalid; counted */
+	SW_PUSH_DIFFERS, /* differs from the first push in step, operation or
+			    root, or comes from the wrong root */
+	SW_PUSH_CLOSED,  /* a member that it needs has closed the group */
+	SW_PUSH_DEAD,    /* its round has failed: acknowledge it and send the
+			    reason */
+	SW_PUSH_DROP,    /* invalid; the shard has counted it */
 };
 
-/* sw_push_is_held - is its contribution in a sum, now or since before? */
+/* sw_push_is_held - return whether the contribution is in a sum, now or since
+ * before. */
 static inline bool sw_push_is_held(enum sw_push_verdict verdict)
 {
 	return verdict <= SW_PUSH_OLD;
 }
 
-/* sw_chunk_init - rounds start at 1. */
+/* sw_chunk_init - initialize @c for round 1. */
 static inline void sw_chunk_init(struct sw_chunk *c)
 {
 	*c = (struct sw_chunk){.cell = {{.round = 0, .is_done = true},
 				       {.round = UINT32_MAX, .is_done = true}}};
 }
 
-/* sw_chunk_is_blank - is it zeros, as memory comes?  Rounds of cell[1] are odd.
- */
+/* sw_chunk_is_blank - return whether @c is still zeroed memory: an initialized
+ * cell[1] has an odd round. */
 static inline bool sw_chunk_is_blank(const struct sw_chunk *c)
 {
 	return !c->cell[1].round;
@@ -88,7 +91,7 @@ static inline bool sw_round_before(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) < 0;
 }
 
-/* May the cell of @round - 2 be recycled for @round? */
+/* Return whether @round may recycle the cell of @round - 2. */
 static inline bool sw_cell_may_recycle(const struct sw_chunk *c, uint32_t round)
 {
 	const struct sw_cell *cell = &c->cell[round & 1];
@@ -98,15 +101,15 @@ static inline bool sw_cell_may_recycle(const struct sw_chunk *c, uint32_t round)
 	       other->round == round - 1 && other->is_done;
 }
 
-/* sw_cell_judge_push - what a push of @round by @member is.  Changes nothing,
- * since the payload's CRC is checked after it and before the fold. */
+/* sw_cell_judge_push - judge a push of @round by @member. Changes nothing,
+ * because the caller checks the payload's CRC before it folds. */
 static inline enum sw_push_verdict sw_cell_judge_push(
 	const struct sw_chunk *c, uint32_t round, uint32_t member)
 {
 	const struct sw_cell *cell = &c->cell[round & 1];
 
 	if (cell->round == round) {
-		if (cell->is_done) /* nothing in it: there was no such round */
+		if (cell->is_done) /* empty: the initial round */
 			return cell->got ? SW_PUSH_DONE : SW_PUSH_OLD;
 		return cell->got >> member & 1 ? SW_PUSH_HAVE : SW_PUSH_FOLD;
 	}
@@ -115,8 +118,8 @@ static inline enum sw_push_verdict sw_cell_judge_push(
 	return sw_cell_may_recycle(c, round) ? SW_PUSH_FOLD : SW_PUSH_VIOLATION;
 }
 
-/* sw_cell_open - the cell for a push that is to be folded; recycles it if it
- * still holds @round - 2.  *is_first: its bytes are not a sum yet. */
+/* sw_cell_open - return the cell for a push to be folded; recycle it if it
+ * still holds @round - 2. *is_first: the push is the first of its round. */
 static inline struct sw_cell *sw_cell_open(
 	struct sw_chunk *c, uint32_t round, uint16_t step, bool *is_first)
 {
@@ -128,8 +131,8 @@ static inline struct sw_cell *sw_cell_open(
 	return cell;
 }
 
-/* sw_cell_fold - note that @member was folded in.  Returns whether the bits
- * now cover @expected. */
+/* sw_cell_fold - note that the contribution of @member is folded. Returns
+ * whether all @expected members have contributed. */
 static inline bool sw_cell_fold(struct sw_cell *cell, uint32_t member,
 	uint16_t weight, uint64_t expected)
 {
@@ -138,14 +141,15 @@ static inline bool sw_cell_fold(struct sw_cell *cell, uint32_t member,
 	return (cell->got & expected) == expected;
 }
 
-/* sw_cell_is_for - has @member pushed for this result, which is done? */
+/* sw_cell_is_for - return whether the result is done and @member has pushed for
+ * it. */
 static inline bool sw_cell_is_for(const struct sw_cell *cell, uint32_t member)
 {
 	return cell->is_done && cell->got >> member & 1;
 }
 
-/* sw_chunk_owed - the newest result that @member has pushed for, NULL before
- * the first.  What is sent to it is always this: older ones it holds. */
+/* sw_chunk_owed - return the newest result that @member has pushed for, or NULL
+ * before the first. Only this one is sent: the member holds older results. */
 static inline const struct sw_cell *sw_chunk_owed(
 	const struct sw_chunk *c, uint32_t member)
 {
@@ -156,8 +160,8 @@ static inline const struct sw_cell *sw_chunk_owed(
 	return sw_cell_is_for(&c->cell[!newer], member) ? &c->cell[!newer] : 0;
 }
 
-/* sw_chunk_settle - the result of @round is not on its way to @member any more.
- * Returns whether it was, and is the newest that it is owed. */
+/* sw_chunk_settle - note that the result of @round is not in flight to @member.
+ * Returns whether it was, and is the newest result that the member needs. */
 static inline bool sw_chunk_settle(
 	struct sw_chunk *c, uint32_t member, uint32_t round)
 {
@@ -172,14 +176,13 @@ static inline bool sw_chunk_settle(
 }
 
 enum sw_query_verdict {
-	SW_QUERY_RESULT, /* it is there: send it */
-	SW_QUERY_WAIT,   /* folded, others are missing */
-	SW_QUERY_NEED,   /* not folded, whatever was acknowledged */
-	SW_QUERY_GONE,   /* the member has pushed past it */
+	SW_QUERY_RESULT, /* complete: send the result */
+	SW_QUERY_WAIT,   /* folded; other members are missing */
+	SW_QUERY_NEED, /* not folded, even if it was acknowledged: push again */
+	SW_QUERY_GONE, /* stale: the member has pushed a later round */
 };
 
-/* sw_cell_judge_query - decide the answer to @member, which waits for @round.
- */
+/* sw_cell_judge_query - judge the query of @member, which waits for @round. */
 static inline enum sw_query_verdict sw_cell_judge_query(
 	const struct sw_chunk *c, uint32_t round, uint32_t member)
 {
@@ -189,7 +192,7 @@ static inline enum sw_query_verdict sw_cell_judge_query(
 	if (cell->round != round)
 		return sw_round_before(round, cell->round) ? SW_QUERY_GONE
 							   : SW_QUERY_NEED;
-	/* It pushed the next round, so it held this one. */
+	/* The member pushed the next round, so it held this one. */
 	if (other->round == round + 1 && other->got >> member & 1)
 		return SW_QUERY_GONE;
 	if (cell->is_done)
@@ -197,7 +200,8 @@ static inline enum sw_query_verdict sw_cell_judge_query(
 	return cell->got >> member & 1 ? SW_QUERY_WAIT : SW_QUERY_NEED;
 }
 
-/* sw_cell_missing - whom a member that was told WAIT for @round waits for. */
+/* sw_cell_missing - return the members that @round is missing, for
+ * SW_QUERY_WAIT. */
 static inline uint64_t sw_cell_missing(
 	const struct sw_chunk *c, uint32_t round, uint64_t expected)
 {

@@ -1,4 +1,4 @@
-/* marks.c - which results wait for whom, and in which order they go.
+/* marks.c - which results are to be sent to which member, and in which order.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sums/rules.h"
 
@@ -33,7 +33,7 @@ static bool move_order(void *ctx, uint32_t i, uint32_t from, uint32_t to)
 	return sh->tensors[i].n_ready;
 }
 
-/* It has no marks: it goes by priority, or behind all that have some. */
+/* Number a tensor without marks: by priority, or behind all that have marks. */
 static void take_place(struct sw_shard *sh, struct sw_stensor *t)
 {
 	t->class = t->is_fifo ? SW_N_CLASSES - 1 : sw_class_of(t->priority);

@@ -1,16 +1,15 @@
-/* rules.h - how the chunks of a tensor are summed; which results wait for whom.
+/* rules.h - how each mode sums chunks, and which results are to be sent.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Between shard.c, which has what all tensors have in common, and the three
- * modes: a tensor of mode synchronous is summed in rounds that all members are
- * in (sync.c), of an asynchronous one a value is kept (async.c), a stream has a
- * window of collectives (stream.c).  A tensor has
- * its row from when it is admitted.  @local is a chunk's local index (place.h).
+ * shard.c has the code that all tensors share. Each mode has a table of rules:
+ * a synchronous tensor is summed in rounds of all members (sync.c), an
+ * asynchronous one keeps a value (async.c), a stream has a window of
+ * collectives (stream.c). @local is a chunk's local index (place.h).
  *
- * A mark (marks.c) is a bit per chunk and member: the newest result is not sent
- * yet.  Above the marks of a tensor stands a bit per member in the order of
- * tensors: by priority, or, if it was pushed so, by readiness, behind all
- * others.
+ * A mark (marks.c) is a bit per chunk and member: the newest result is still to
+ * be sent. Above them, each member has a bit per tensor that has marks. The
+ * bits are ordered by priority; tensors that were pushed with SW_FLAG_FIFO
+ * follow the others, by readiness.
  */
 #ifndef SW_ENGINE_SUMS_RULES_H
 #define SW_ENGINE_SUMS_RULES_H
@@ -18,14 +17,14 @@
 #include "engine/base/ticks.h"
 #include "engine/sums/shard.h"
 
-/* What a member that asks for a chunk is to be told, and why. */
+/* Verdict on a member's query, and the reason. */
 struct sw_queried {
 	enum sw_query_verdict verdict;
-	uint64_t inflight; /* members to whom the newest result is on its way */
+	uint64_t inflight; /* members to whom the newest result is in flight */
 	uint64_t missing;  /* members that the round waits for */
 };
 
-/* One contribution to a chunk, as sw_shard_push has it. */
+/* One contribution to a chunk, as sw_shard_push passes it. */
 struct sw_push {
 	const struct sw_header *h;
 	const uint8_t *payload;
@@ -33,21 +32,21 @@ struct sw_push {
 	bool is_lent, has_crc;
 };
 
-/* An open sum of a chunk: of @n elements. */
+/* The open sum of a chunk of @n elements. */
 struct sw_open_sum {
 	const struct sw_sum_ops *ops;
 	sw_fold_fn *fold;
-	uint8_t *acc;         /* where it is made */
-	const uint8_t **lent; /* *lent: the first contribution, where its sender
-				 has it; NULL: it lies in @acc */
+	uint8_t *acc;         /* accumulator */
+	const uint8_t **lent; /* *lent: the first contribution in its sender's
+				 buffer; NULL: it is in @acc */
 	uint32_t n;
 };
 
 struct sw_rules {
-	bool has_results;      /* apart from the values that are summed */
-	uint32_t record_bytes; /* of a chunk; 0: sw_kept_bytes says */
-	/* What a push is; one that is new and right (sw_push_check) is folded,
-	 * else nothing has changed. */
+	bool has_results;      /* results lie apart from the accumulators */
+	uint32_t record_bytes; /* bytes per chunk; 0: use sw_kept_bytes */
+	/* Judge a push; fold it if it is new and valid (sw_push_check), else
+	 * change nothing. */
 	enum sw_push_verdict (*push)(struct sw_shard *sh, struct sw_stensor *t,
 		const struct sw_push *p);
 	struct sw_queried (*judge_query)(const struct sw_shard *sh,
@@ -56,77 +55,84 @@ struct sw_rules {
 	struct sw_begun (*begun)(const struct sw_shard *sh,
 		const struct sw_stensor *t, uint32_t local,
 		const struct sw_header *h);
-	/* Results that were sent are not on their way any more: they arrived,
-	 * or, if they are lost, are marked again; but not those of an older
-	 * round, since then the member holds it, or a newer one is marked. */
+	/* Settle results that were in flight: if lost, mark them again, unless
+	 * the round is an older one. Then the member holds that result, or a
+	 * newer one is marked. */
 	void (*settle)(struct sw_shard *sh, struct sw_stensor *t,
 		uint32_t member, const struct sw_sent *const *sent, uint32_t n,
 		bool is_lost);
-	/* Fill what of @h depends on the round or slot; returns the bytes. */
+	/* Fill the fields of @h that depend on the round or slot; return the
+	 * payload. */
 	const void *(*take)(struct sw_shard *sh, struct sw_stensor *t,
 		uint32_t member, uint32_t local, struct sw_header *h);
-	/* What is lent to a chunk is copied; of a dead one it is left.  False:
-	 * nothing was.  NULL: nothing ever is. */
+	/* Stop borrowing a chunk's first contribution: copy it, or drop it if
+	 * the chunk is dead. Returns false if nothing was borrowed. NULL: this
+	 * mode never borrows. */
 	bool (*keep)(struct sw_shard *sh, struct sw_stensor *t, uint32_t local);
 };
 
-/* sw_stensor_is_given_up - is what was open of it?  Then nothing is folded any
- * more, whatever round a member says that its push is of. */
+/* sw_stensor_is_given_up - return whether the newest round is dead, so that
+ * open chunks are abandoned. Then no push is folded, whatever round it claims.
+ */
 static inline bool sw_stensor_is_given_up(const struct sw_stensor *t)
 {
 	return sw_stensor_is_dead(t, t->newest);
 }
 
-/* sw_stensor_bytes - of a chunk, by its index in the tensor. */
+/* sw_stensor_bytes - return the bytes of a chunk, given its index in the
+ * tensor. */
 static inline uint32_t sw_stensor_bytes(
 	const struct sw_stensor *t, uint32_t chunk)
 {
 	return chunk + 1 == t->place.n_chunks ? t->last_bytes : t->chunk_bytes;
 }
 
-/* sw_elems - of so many bytes. */
+/* sw_elems - return the number of elements in @bytes. */
 static inline uint32_t sw_elems(const struct sw_sum_ops *ops, uint32_t bytes)
 {
 	return bytes >> __builtin_ctz(ops->elem_bytes);
 }
 
-/* sw_stensor_acc - where the sum, or the value, of a chunk is made. */
+/* sw_stensor_acc - return the accumulator, or the kept value, of a chunk. */
 static inline uint8_t *sw_stensor_acc(
 	const struct sw_stensor *t, uint32_t round, uint32_t local)
 {
 	return t->acc[round & 1] + local * t->acc_stride;
 }
 
-/* sw_stensor_result - where it is then rounded to; else the same place. */
+/* sw_stensor_result - return the place of the rounded result; the accumulator
+ * if nothing is rounded. */
 static inline uint8_t *sw_stensor_result(
 	const struct sw_stensor *t, uint32_t round, uint32_t local)
 {
 	return t->res[round & 1] + local * t->res_stride;
 }
 
-/* sw_stensor_apart_stride - from what one member gave to the next one's; not of
- * equal low 12 address bits, at which a sum of many is slow. */
+/* sw_stensor_apart_stride - return the distance between two members'
+ * contributions. Their low 12 address bits differ, because equal ones slow down
+ * sums of many operands. */
 static inline uint64_t sw_stensor_apart_stride(const struct sw_stensor *t)
 {
 	return t->res_stride + 3 * 64;
 }
 
-/* sw_sum_keep - nothing is lent to @s any more: it is copied, or, of a dead
- * one, which nobody gets, left.  False: nothing was. */
+/* sw_sum_keep - stop borrowing the first contribution: copy it into the
+ * accumulator, or drop the reference if the sum is dead. Returns false if
+ * nothing was borrowed. */
 static inline bool sw_sum_keep(
 	struct sw_shard *sh, const struct sw_open_sum *s, bool is_dead)
 {
 	if (!*s->lent)
 		return false;
-	if (!is_dead) /* else it is its sender's again */
+	if (!is_dead) /* if dead, the sender owns it again */
 		s->ops->put(s->acc, *s->lent, s->n);
 	*s->lent = NULL;
 	sh->n_lent--;
 	return true;
 }
 
-/* sw_sum_add - @payload is part of @s.  If it @is_lent and the first, it is not
- * copied: the second writes what both come to. */
+/* sw_sum_add - add @payload to @s. A first contribution that @is_lent is
+ * borrowed, not copied; the second one writes the sum of both. */
 static inline void sw_sum_add(struct sw_shard *sh, const struct sw_open_sum *s,
 	const uint8_t *payload, bool is_first, bool is_lent)
 {
@@ -147,21 +153,22 @@ static inline void sw_sum_add(struct sw_shard *sh, const struct sw_open_sum *s,
 	}
 }
 
-/* sw_marks_at - where the marks of @member begin, for functions of bitmap.h
- * that end in _in. */
+/* sw_marks_at - return where the marks of @member begin, for functions of
+ * bitmap.h that end in _in. */
 static inline size_t sw_marks_at(const struct sw_stensor *t, uint32_t member)
 {
 	return (size_t)member * t->mark_stride;
 }
 
-/* sw_marks_admit - @t takes its place among the tensors. */
+/* sw_marks_admit - insert @t into the orders. */
 void sw_marks_admit(struct sw_shard *sh, struct sw_stensor *t);
 
-/* sw_marks_forget - it has none any more. */
+/* sw_marks_forget - remove @t from the orders. */
 void sw_marks_forget(struct sw_shard *sh, const struct sw_stensor *t);
 
-/* sw_marks_add, sw_marks_remove - a mark of @member; what is seldom, when its
- * word was zero or is zero then, is done by sw_marks_begin and sw_marks_end. */
+/* sw_marks_add, sw_marks_remove - set or clear a mark of @member.
+ * sw_marks_begin and sw_marks_end do the rare part, when the mark's word was
+ * zero before or becomes zero. */
 void sw_marks_begin(struct sw_shard *sh, struct sw_stensor *t, uint64_t members,
 	uint32_t local);
 void sw_marks_end(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
@@ -174,7 +181,7 @@ static inline void sw_marks_add(struct sw_shard *sh, struct sw_stensor *t,
 		sw_marks_begin(sh, t, 1ULL << member, local);
 }
 
-/* sw_marks_add_all - of members 0 to @n - 1. */
+/* sw_marks_add_all - set a mark of members 0 to @n - 1. */
 static inline void sw_marks_add_all(
 	struct sw_shard *sh, struct sw_stensor *t, uint32_t n, uint32_t local)
 {
@@ -191,7 +198,7 @@ static inline void sw_marks_add_all(
 		sw_marks_begin(sh, t, begun, local);
 }
 
-/* sw_marks_again - the result was lost on its way. */
+/* sw_marks_again - mark a lost result for retransmission. */
 static inline void sw_marks_again(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, uint32_t local)
 {
@@ -209,8 +216,8 @@ static inline void sw_marks_remove(struct sw_shard *sh, struct sw_stensor *t,
 		sw_marks_end(sh, t, member, local);
 }
 
-/* sw_push_check - of a push that is new: SW_PUSH_FOLD if it may be folded.
- * @has_begun: others are in its round. */
+/* sw_push_check - return SW_PUSH_FOLD if a new push may be folded, else the
+ * reason. @has_begun: its round already has a contribution. */
 static inline enum sw_push_verdict sw_push_check(struct sw_shard *sh,
 	const struct sw_stensor *t, const struct sw_push *p, bool has_begun)
 {
@@ -228,8 +235,8 @@ static inline enum sw_push_verdict sw_push_check(struct sw_shard *sh,
 	return crc == h->payload_crc ? SW_PUSH_FOLD : SW_PUSH_CRC;
 }
 
-/* sw_push_note - a push is folded now.  Its member holds the result of the
- * round before: whatever is still marked for it is not needed. */
+/* sw_push_note - note that a push was folded. Its member holds the previous
+ * round's result, so a mark that is still set for it is cleared. */
 static inline void sw_push_note(
 	struct sw_shard *sh, struct sw_stensor *t, const struct sw_push *p)
 {
@@ -237,7 +244,7 @@ static inline void sw_push_note(
 	t->is_fifo = p->h->flags & SW_FLAG_FIFO;
 }
 
-/* sw_marks_drop - nobody is to get a result of @t any more. */
+/* sw_marks_drop - clear all marks of @t: its results are not sent. */
 void sw_marks_drop(struct sw_shard *sh, struct sw_stensor *t);
 
 extern const struct sw_rules sw_rules_sync, sw_rules_async, sw_rules_stream;

@@ -11,7 +11,8 @@
 
 enum {
 	LINE = 64,
-	NAMES = 2 * SW_MAX_TENSORS, /* places for names, half of them empty */
+	NAMES = 2 * SW_MAX_TENSORS, /* places for names; at least half stay
+				       empty */
 	CLOSE_BURST = 64,           /* tensors whose memory goes in one call */
 };
 
@@ -38,7 +39,7 @@ uint64_t sw_shard_bytes(uint32_t n_members)
 	       SW_PLACE_MAP_BYTES;
 }
 
-/* In lines. */
+/* Lay out the tables, aligned to cache lines. */
 static void lay_tables(struct sw_shard *sh)
 {
 	uint64_t *next = (uint64_t *)(sh->tensors + SW_MAX_TENSORS);
@@ -101,14 +102,14 @@ static uint64_t round_up(uint64_t n, uint64_t unit)
 	return (n + unit - 1) / unit * unit;
 }
 
-/* Are results apart from what is added up?  In a stream they may be. */
+/* Return whether results lie apart from the accumulators; in a stream they may.
+ */
 static bool is_rounded(const struct sw_stensor *t)
 {
 	return t->window || t->ops->round;
 }
 
-/* What a tensor has besides its record: values, then a record of each chunk,
- * then marks. */
+/* Memory of a tensor: values, then a record of each chunk, then marks. */
 static uint64_t values_bytes(const struct sw_stensor *t)
 {
 	uint64_t results = is_rounded(t) ? t->res_stride : t->acc_stride;
@@ -133,9 +134,9 @@ static uint64_t marks_bytes(
 	return (uint64_t)t->mark_stride * sh->n_members * sizeof(uint64_t);
 }
 
-/* A window of slots, whatever comes in them: accumulators of f32 for 16-bit
- * types, and a result each; where their order is to be that of members, also
- * what each of these gives. */
+/* Shape a window of slots for any collective: f32 accumulators for 16-bit types
+ * and a result each; with [job] order = rank also each member's contribution.
+ */
 static void shape_window(const struct sw_shard *sh,
 	const struct sw_declare_item *item, struct sw_stensor *t)
 {
@@ -167,7 +168,7 @@ static void shape_chunks(const struct sw_shard *sh,
 	t->acc_stride = t->res_stride / elem * t->ops->acc_bytes;
 }
 
-/* Fill all that follows from the declaration; touches no memory. */
+/* Fill all fields that follow from the declaration; touches no memory. */
 static void shape_tensor(const struct sw_shard *sh,
 	const struct sw_declare_item *item, struct sw_stensor *t)
 {
@@ -198,7 +199,7 @@ uint64_t sw_shard_need(
 	return t.mem_bytes;
 }
 
-/* All of it comes at once, and as zeros: nothing here walks over chunks, whose
+/* Allocate all memory at once, zeroed: nothing here walks over chunks, whose
  * records begin with their first frame. */
 static int take_memory(const struct sw_shard *sh, struct sw_stensor *t)
 {
@@ -228,7 +229,7 @@ static int take_memory(const struct sw_shard *sh, struct sw_stensor *t)
 	return 0;
 }
 
-/* Where the name is, or would be. */
+/* Return the place of a name in the hash table, or the place to insert it. */
 static uint32_t *place_of(const struct sw_shard *sh, const char *name)
 {
 	uint32_t i = sw_crc32c(0, name, strlen(name)) % NAMES;
@@ -262,7 +263,7 @@ uint32_t sw_shard_kin(
 	return at ? sw_shard_key_at(sh, at - 1) : SW_KEY_NONE;
 }
 
-/* Members that are through with its group already. */
+/* Return the members that have already closed its group. */
 static uint64_t closed_by(const struct sw_shard *sh, const struct sw_stensor *t)
 {
 	uint32_t key = t->window ? sw_shard_kin(sh, t->name, SW_KEY_NONE)
@@ -325,7 +326,8 @@ void sw_shard_admit_without(struct sw_shard *sh,
 	enter(sh, &t);
 }
 
-/* Those behind it may have been put there since its place was taken. */
+/* Remove a name. Names behind it may have collided with it, so insert them
+ * again. */
 static void forget_name(struct sw_shard *sh, const struct sw_stensor *t)
 {
 	uint32_t *at = place_of(sh, t->name), moved;
@@ -370,8 +372,8 @@ struct sw_stensor_view sw_stensor_view(
 		.why = t->why};
 }
 
-/* Keys rise: a free index above that of @last, or the lowest one in the next
- * generation. */
+/* Return the next key: a free index above that of @last, or the lowest one in
+ * the next generation. */
 static uint32_t next_key(const struct sw_shard *sh, uint32_t last)
 {
 	uint32_t i = sw_bitmap_next(&sh->free, sw_key_index(last) + 1);
@@ -403,7 +405,7 @@ bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
 	int death, const char *why)
 {
 	if (t->mode != SW_MODE_SYNC || !round)
-		round = 1; /* there is no round that all are in */
+		round = 1; /* the mode has no common rounds */
 	if (sw_stensor_is_dead(t, round))
 		return false;
 	t->dead_from = round;
@@ -428,7 +430,7 @@ void sw_shard_join(
 	sh->weights[join->rank] = join->n_local;
 	sh->no_crc &= ~(1ULL << join->rank);
 	sh->no_crc |= (uint64_t)!has_crc << join->rank;
-	if (join->first) /* those before it may not have joined here */
+	if (join->first) /* earlier members may not have joined this server */
 		set_rank(sh, join->rank, join->first - 1u);
 }
 

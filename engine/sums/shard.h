@@ -1,8 +1,8 @@
 /* shard.h - the sums of one job on one server lcore.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Owned by one lcore.  All memory is taken when a batch of tensors is
- * admitted; pushes, results and queries only move bytes and bits.
+ * One lcore owns a shard. It allocates all memory of a tensor when it admits
+ * the tensor; pushes, results and queries only move bytes and bits.
  */
 #ifndef SW_ENGINE_SUMS_SHARD_H
 #define SW_ENGINE_SUMS_SHARD_H
@@ -19,112 +19,118 @@
 #include "sum/sum.h"
 
 enum {
-	SW_MAX_TENSORS = SW_KEY_INDICES, /* of a job, at a time */
+	SW_MAX_TENSORS = SW_KEY_INDICES, /* at a time in one job */
 	SW_MAX_ORDERS = SW_ORDERS_EACH * SW_MAX_TENSORS,
 };
 
 struct sw_rules;
 
-/* A tensor here; its fields, and those of the shard, are this room's own.  What
- * packets touch is in its first lines: a PUSH in 0 to 3, a RESULT in 0 to 4. */
+/* A tensor on this server; only shard code writes the fields. A PUSH touches
+ * cache lines 0 to 3, a RESULT 0 to 4. */
 struct sw_stensor {
-	_Alignas(64) const struct sw_rules *rules; /* of its mode; NULL: not
-						      admitted */
-	uint32_t dead_from; /* rounds from this one on fail; 0: none does */
+	/* Rules of its mode; NULL: not admitted. */
+	_Alignas(64) const struct sw_rules *rules;
+	uint32_t dead_from; /* first round that fails; 0: none */
 	uint8_t dtype, class, mode;
-	bool is_fifo; /* pushed so: goes by readiness from the next mark on */
-	/* Of a stream (stream.h): its slots, a power of two, and the lowest
-	 * chunk that is not done; window 0: it is a tensor. */
+	bool is_fifo; /* last push had SW_FLAG_FIFO: results are sent by
+			 readiness, from the next mark on */
+	/* Stream (stream.h): number of slots, a power of two, and the lowest
+	 * chunk that is not done. A tensor has window 0. */
 	uint32_t window, base;
-	uint32_t chunk_bytes, last_bytes; /* of a full and of the last chunk */
-	uint64_t closed; /* of a stream: members that have closed its group */
-	uint32_t key;    /* of the last that was here, after its end, too */
-	uint32_t newest; /* round that was begun last */
+	uint32_t chunk_bytes, last_bytes; /* bytes of a full and of the last
+					     chunk */
+	uint64_t closed; /* stream: members that have closed its group */
+	uint32_t key;    /* key of the current or of the last tensor at this
+			    index */
+	uint32_t newest; /* newest round that was begun */
 	uint32_t n_open; /* chunks that wait for members */
-	struct sw_place_near near; /* chunks that frames were about */
+	struct sw_place_near near; /* chunks of recent frames */
 	struct sw_place place;
 	union {                          /* by local index */
 		struct sw_chunk *chunks; /* synchronous */
-		uint8_t *records;        /* asynchronous: struct sw_kept; of a
+		uint8_t *records;        /* asynchronous: struct sw_kept;
 					    stream: struct sw_slot */
 	};
-	uint8_t *acc[2]; /* by round & 1; both the same where a sum is rounded
-			    and where a value is kept */
-	uint64_t acc_stride, res_stride; /* bytes from chunk to chunk */
+	uint8_t *acc[2]; /* by round & 1; the two are equal for rounded sums
+			    and kept values */
+	uint64_t acc_stride, res_stride; /* distance between chunks in bytes */
 	const struct sw_sum_ops *ops;
-	uint8_t *res[2]; /* the results; equal to acc where it is not */
-	/* Results that are not sent yet: the bitmap of member 0, and words from
-	 * there to that of the next one (rules.h). */
+	uint8_t *res[2]; /* results; equal to acc if sums are not rounded */
+	/* Results to be sent (rules.h): the bitmap of member 0, and its
+	 * distance in words to the bitmap of the next member. */
 	struct sw_bitmap marks;
 	uint32_t mark_stride;
-	uint32_t n_ready; /* members with marks */
-	/* Of a stream: its group; the stream before it of a group of the same
-	 * hash. */
+	uint32_t n_ready; /* members that have results to be sent */
+	/* Stream: the members of its group, and the previous stream with the
+	 * same group hash. */
 	uint64_t members;
-	uint32_t kin; /* 1 + its index */
-	/* Chunks that were begun, and of them those that each member has
-	 * pushed: all have pushed what is done. */
+	uint32_t kin; /* 1 + index; 0: none */
+	/* Stream: chunks begun, and chunks pushed by each member. Done chunks
+	 * count as pushed by all members. */
 	uint32_t n_begun, *n_pushed;
-	/* Of one that is summed in order of members: what each of them gave,
-	 * slot by slot; NULL: it is not. */
+	/* Contributions of each member, slot by slot, if [job] order = rank;
+	 * NULL: sums are in order of arrival. */
 	uint8_t *apart;
-	uint32_t n_apart; /* members of its group, 0: not summed so */
-	uint32_t first;   /* its place on the line (place.h) */
+	uint32_t n_apart; /* members of its group; 0: order of arrival */
+	uint32_t first;   /* place on the line (place.h) */
 	uint32_t priority;
-	uint16_t declared_by; /* the member that declared it first */
-	bool is_past;         /* it was closed by all, and is not here */
-	int death;            /* why its rounds fail, as sw_fault_death says */
+	uint16_t declared_by; /* member that declared it first */
+	bool is_past;         /* closed by all members, memory freed */
+	int death;            /* error of failed rounds (sw_fault_death) */
 	uint64_t n_elems;
 	void *mem;
 	uint64_t mem_bytes;
 	char name[SW_NAME_MAX];
-	char why[SW_TEXT_MAX]; /* it is dead */
+	char why[SW_TEXT_MAX]; /* text for death */
 };
 
-/* The chunk at which sw_shard_copy_lent goes on. */
+/* Position at which sw_shard_copy_lent continues. */
 struct sw_lent {
 	uint32_t index, local;
 };
 
-/* What packets touch is in its first two lines, then a member's weight and its
+/* Packets touch the first two cache lines, then a member's weight and its
  * orders. */
 struct sw_shard {
-	struct sw_stensor *tensors; /* by index; SW_MAX_TENSORS, in lines */
+	struct sw_stensor *tensors; /* SW_MAX_TENSORS by index, aligned to
+				       cache lines */
 	struct sw_stats *stats;
 	const struct sw_params *params;
-	uint64_t expected; /* members whose contribution a sum waits for */
-	uint64_t no_crc;   /* members whose payloads carry none */
-	uint32_t seed;     /* of the others' CRCs (sw_epoch_seed) */
+	uint64_t expected; /* members that a sum needs */
+	uint64_t no_crc;   /* members that send payloads without CRC */
+	uint32_t seed;     /* seed of the other members' CRCs (sw_epoch_seed) */
 	uint32_t n_members;
-	struct sw_orders orders; /* of indices */
+	struct sw_orders orders; /* tensor indices in the order of sending */
 	uint64_t n_open;         /* chunks that wait for members */
-	uint64_t n_folded;       /* contributions */
-	uint64_t n_lent; /* chunks whose first contribution is not copied */
+	uint64_t n_folded;       /* contributions folded */
+	uint64_t n_lent; /* chunks that borrow their first contribution */
 	struct sw_lent lent;
 	const struct sw_env *env;
-	bool is_draining; /* no chunk begins to wait any more */
+	bool is_draining; /* accept no push that begins a chunk */
 	uint16_t server_i;
-	uint16_t weights[SW_MAX_MEMBERS]; /* of a push, by member: its local
-					     ranks */
-	uint16_t first[SW_MAX_MEMBERS];   /* the first one's rank, of */
-	uint64_t ranked;                  /* these members */
-	uint32_t n_ranks; /* of the job; UINT32_MAX: not all are known */
-	struct sw_bitmap ready[SW_MAX_MEMBERS]; /* orders with marks */
-	struct sw_bitmap streams, free; /* indices: of those; of nobody */
+	uint16_t weights[SW_MAX_MEMBERS]; /* weight of a push: the member's
+					     local ranks */
+	uint16_t first[SW_MAX_MEMBERS];   /* rank of local rank 0, */
+	uint64_t ranked;                  /* known for these members */
+	uint32_t n_ranks; /* ranks in the job; UINT32_MAX: not yet known */
+	struct sw_bitmap ready[SW_MAX_MEMBERS]; /* orders that have results to
+						   be sent */
+	struct sw_bitmap streams, free;         /* streams, free indices */
 	struct sw_place_map map;
 	struct sw_place_job place;
-	uint64_t line_bytes; /* of all admitted tensors, here or not */
+	uint64_t line_bytes; /* bytes of all admitted tensors, on all servers */
 	uint32_t n_tensors;
-	uint64_t mem_bytes; /* taken by admitted tensors */
-	uint32_t *by_name;  /* index + 1, by hash; 0: no more of that hash */
-	uint32_t *by_group; /* index + 1 of the last stream, by its group's */
-	uint32_t n_keys;    /* no index in use was larger or equal */
-	uint32_t last_key;  /* that was admitted; SW_KEY_NONE: none was */
-	/* a value that is sent as a 16-bit type */
+	uint64_t mem_bytes; /* memory of admitted tensors */
+	uint32_t *by_name;  /* by hash of name: index + 1; 0: free */
+	uint32_t *by_group; /* newest stream by hash of group, + 1 */
+	uint32_t n_keys;    /* 1 + highest index used so far */
+	uint32_t last_key;  /* key admitted last; SW_KEY_NONE: none yet */
+	/* a value rounded to a 16-bit type for sending */
 	_Alignas(64) uint8_t rounded[SW_PAYLOAD_MAX];
 };
 
-/* sw_item_bytes - that a tensor takes of the line; a stream none. */
+/* sw_item_bytes - return the bytes that @item takes on the line; 0 for a
+ * stream. */
 static inline uint64_t sw_item_bytes(const struct sw_declare_item *item)
 {
 	return item->mode == SW_MODE_STREAM
@@ -132,41 +138,43 @@ static inline uint64_t sw_item_bytes(const struct sw_declare_item *item)
 		       : item->n_elems * sw_dtype_bytes(item->dtype);
 }
 
-/* sw_shard_open - open an empty shard.  @job was checked, and env.mem_ready was
- * asked for sw_shard_bytes.  @seed is that of payload CRCs (sw_epoch_seed).
+/* sw_shard_open - open an empty shard. The caller has checked @job and asked
+ * env.mem_ready for sw_shard_bytes. @seed seeds payload CRCs (sw_epoch_seed).
  * Errors: SW_ENOMEM. */
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 	const struct sw_env *env, struct sw_stats *stats,
 	const struct sw_place_job *job, uint16_t server_i, uint32_t seed);
 
-/* sw_shard_close - give back memory, of some tensors in each call; true: all of
- * it.  Nothing is open any more from the first call on. */
+/* sw_shard_close - free the memory of some tensors; return true when all is
+ * freed. The first call also ends every open chunk. */
 bool sw_shard_close(struct sw_shard *sh);
 
-/* sw_shard_bytes - what an empty one of @n_members takes. */
+/* sw_shard_bytes - return the memory of an empty shard with @n_members. */
 uint64_t sw_shard_bytes(uint32_t n_members);
 
-/* sw_shard_need - bytes that a tensor takes here: two generations (for 16-bit
- * types an f32 accumulator and a result) and 64 per chunk, asynchronous one
- * value (for 16-bit types in f32) and 24 + 4 * members per chunk; and marks. */
+/* sw_shard_need - return the bytes that @item needs on this server.
+ * Synchronous: two generations (16-bit types: an f32 accumulator and a result
+ * each) and 64 per chunk. Asynchronous: one value (16-bit types: in f32) and 24
+ * + 4 * members per chunk. Marks are added to both. */
 uint64_t sw_shard_need(
 	const struct sw_shard *sh, const struct sw_declare_item *item);
 
-/* sw_shard_admit - take memory for one tensor; @item->key is free, its other
- * fields were checked.  @name has a NUL; @member declared it first.
+/* sw_shard_admit - allocate memory for one tensor and admit it. The caller has
+ * checked @item; @item->key must be free. @name ends with a NUL; @member
+ * declared the tensor first.
  * Errors: SW_ENOMEM. */
 int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
 	const char *name, uint32_t member);
 
-/* sw_shard_admit_without - the same, of a stream for which there is no room: it
- * has no window, and is to be killed at once. */
+/* sw_shard_admit_without - admit a stream without memory for its window. The
+ * caller must kill it at once. */
 void sw_shard_admit_without(struct sw_shard *sh,
 	const struct sw_declare_item *item, const char *name, uint32_t member);
 
-/* sw_shard_named - the admitted tensor of that name, or NULL. */
+/* sw_shard_named - return the admitted tensor called @name, or NULL. */
 struct sw_stensor *sw_shard_named(const struct sw_shard *sh, const char *name);
 
-/* sw_shard_tensor - the admitted tensor that has @key, or NULL. */
+/* sw_shard_tensor - return the admitted tensor with @key, or NULL. */
 static inline struct sw_stensor *sw_shard_tensor(
 	const struct sw_shard *sh, uint32_t key)
 {
@@ -175,7 +183,8 @@ static inline struct sw_stensor *sw_shard_tensor(
 	return t->rules && t->key == key ? t : NULL;
 }
 
-/* sw_shard_is_past - was @key that of a stream that all have closed? */
+/* sw_shard_is_past - return whether @key is stale: its stream was closed by all
+ * members, or a newer key has used its index. */
 static inline bool sw_shard_is_past(const struct sw_shard *sh, uint32_t key)
 {
 	const struct sw_stensor *t = &sh->tensors[sw_key_index(key)];
@@ -183,22 +192,22 @@ static inline bool sw_shard_is_past(const struct sw_shard *sh, uint32_t key)
 	return key < t->key || (key == t->key && t->is_past);
 }
 
-/* sw_shard_key_at - of the tensor that is at @index. */
+/* sw_shard_key_at - return the current or last key at @index. */
 static inline uint32_t sw_shard_key_at(
 	const struct sw_shard *sh, uint32_t index)
 {
 	return sh->tensors[index].key;
 }
 
-/* sw_shard_is_free - may @key be a new one's? */
+/* sw_shard_is_free - return whether a new tensor may take @key. */
 static inline bool sw_shard_is_free(const struct sw_shard *sh, uint32_t key)
 {
 	return !sh->tensors[sw_key_index(key)].rules &&
 	       !sw_shard_is_past(sh, key);
 }
 
-/* sw_shard_is_busy - is a stream at the index of @key that not all have closed,
- * of an older key? */
+/* sw_shard_is_busy - return whether the index of @key still holds an older
+ * stream that some member has not closed. */
 static inline bool sw_shard_is_busy(const struct sw_shard *sh, uint32_t key)
 {
 	const struct sw_stensor *t = &sh->tensors[sw_key_index(key)];
@@ -206,29 +215,32 @@ static inline bool sw_shard_is_busy(const struct sw_shard *sh, uint32_t key)
 	return t->rules && t->window && t->key < key;
 }
 
-/* What those outside see of a tensor. */
+/* Read-only view of a tensor for other modules. */
 struct sw_stensor_view {
 	uint32_t key, first, priority;
 	uint8_t dtype, mode;
 	uint64_t n_elems;
-	uint32_t rank;          /* that declared it first (sw_shard_rank_of) */
-	uint32_t dead_from;     /* the round; 0: it is not dead */
-	int death;              /* then, as sw_fault_death says */
+	uint32_t rank;          /* rank that declared it first
+				   (sw_shard_rank_of) */
+	uint32_t dead_from;     /* first round that fails; 0: alive */
+	int death;              /* error of a dead tensor (sw_fault_death) */
 	uint64_t closed;        /* members that have closed its group */
-	const char *name, *why; /* as long as the tensor; SW_TEXT_MAX bytes */
+	const char *name, *why; /* valid as long as the tensor; why has
+				   SW_TEXT_MAX bytes */
 };
 
-/* sw_stensor_view - of @t, which is of @sh. */
+/* sw_stensor_view - return the view of @t, a tensor of @sh. */
 struct sw_stensor_view sw_stensor_view(
 	const struct sw_shard *sh, const struct sw_stensor *t);
 
-/* What a batch was given so far. */
+/* Keys given so far to a batch that is not yet admitted. */
 struct sw_given {
-	uint32_t n, last_key; /* the last one, SW_KEY_NONE: none was ever */
-	uint64_t n_bytes;     /* of the line */
+	uint32_t n, last_key; /* number of keys, and the last key; SW_KEY_NONE:
+				 none yet */
+	uint64_t n_bytes;     /* bytes taken on the line */
 };
 
-/* sw_given_note - @item was given a key, or a worker brought one. */
+/* sw_given_note - count the key of @item, given here or brought by a worker. */
 static inline void sw_given_note(
 	struct sw_given *g, const struct sw_declare_item *item)
 {
@@ -237,37 +249,38 @@ static inline void sw_given_note(
 	g->n_bytes += sw_item_bytes(item);
 }
 
-/* sw_shard_give_key - the coordinator: the next key, and with it a place on the
- * line but for a stream, for @item; @before it others were given some, and are
- * not admitted yet.  SW_KEY_NONE: there is none. */
+/* sw_shard_give_key - give @item the next key and, unless it is a stream, a
+ * place on the line; called by the coordinator. @before counts the items of
+ * this batch that already have keys but are not admitted. item->key becomes
+ * SW_KEY_NONE if there is no free key. */
 void sw_shard_give_key(const struct sw_shard *sh, struct sw_declare_item *item,
 	const struct sw_given *before);
 
-/* sw_shard_line - places on the line begin below this one. */
+/* sw_shard_line - return the end of the line: all places begin below it. */
 static inline uint32_t sw_shard_line(const struct sw_shard *sh)
 {
 	return sw_place_line(&sh->map);
 }
 
-/* sw_shard_mem_bytes - what the admitted tensors take. */
+/* sw_shard_mem_bytes - return the memory of the admitted tensors. */
 static inline uint64_t sw_shard_mem_bytes(const struct sw_shard *sh)
 {
 	return sh->mem_bytes;
 }
 
-/* sw_shard_n_open - chunks that wait for members. */
+/* sw_shard_n_open - return the number of open chunks. */
 static inline uint64_t sw_shard_n_open(const struct sw_shard *sh)
 {
 	return sh->n_open;
 }
 
-/* sw_shard_n_folded - contributions so far. */
+/* sw_shard_n_folded - return the number of contributions folded so far. */
 static inline uint64_t sw_shard_n_folded(const struct sw_shard *sh)
 {
 	return sh->n_folded;
 }
 
-/* sw_shard_drain - from now on no chunk begins to wait for members. */
+/* sw_shard_drain - stop accepting pushes that begin a chunk. */
 static inline void sw_shard_drain(struct sw_shard *sh)
 {
 	sh->is_draining = true;
@@ -278,23 +291,24 @@ static inline bool sw_shard_has_crc(const struct sw_shard *sh, uint32_t member)
 	return sh->params->has_crc && !(sh->no_crc >> member & 1);
 }
 
-/* sw_shard_join - a member is what it says of itself; does its payload carry a
- * CRC?  sw_shard_rank - count local ranks through, as far as all members have
- * @joined. */
+/* sw_shard_join - record a member's local ranks, first rank, and whether its
+ * payloads carry a CRC. sw_shard_rank - compute the first ranks of members 0,
+ * 1, …, up to the first member that has not @joined. */
 void sw_shard_join(
 	struct sw_shard *sh, const struct sw_join *join, bool has_crc);
 void sw_shard_rank(struct sw_shard *sh, uint64_t joined);
 
-/* sw_shard_is_ranked - is the first rank of @member known? */
+/* sw_shard_is_ranked - return whether the first rank of @member is known. */
 static inline bool sw_shard_is_ranked(
 	const struct sw_shard *sh, uint32_t member)
 {
 	return sh->ranked >> member & 1;
 }
 
-/* sw_shard_has_root - are a broadcast's bytes from the node of its root, and
- * from no other?  That is not known before @member's ranks are.  When all have
- * joined, also: is there such a rank? */
+/* sw_shard_has_root - check a broadcast's root: the push of the root's member
+ * carries bytes, all others are empty. Returns true while @member's ranks are
+ * unknown. After all members have joined, also checks that the root is a rank
+ * of the job. */
 static inline bool sw_shard_has_root(
 	const struct sw_shard *sh, uint32_t member, const struct sw_header *h)
 {
@@ -305,7 +319,8 @@ static inline bool sw_shard_has_root(
 		       (h->payload_len > 0) == (local < sh->weights[member]));
 }
 
-/* sw_shard_rank_of - the rank by which a person knows @member: its first. */
+/* sw_shard_rank_of - return the rank that messages show for @member: its first
+ * rank. */
 static inline uint32_t sw_shard_rank_of(
 	const struct sw_shard *sh, uint32_t member)
 {
@@ -319,16 +334,17 @@ static inline bool sw_stensor_is_dead(
 	       (t->window || !sw_round_before(round, t->dead_from));
 }
 
-/* sw_shard_kill - rounds of @t from @round on fail with @death
- * (sw_fault_death), as @why says: what is open of them is given up, what is
- * done before is still sent.  Returns whether that is new. */
+/* sw_shard_kill - make rounds of @t from @round on fail with @death
+ * (sw_fault_death) and text @why. Open chunks of these rounds are abandoned;
+ * completed results are still sent. Returns false if those rounds were already
+ * dead. */
 bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
 	int death, const char *why);
 
-/* sw_shard_kin - the streams of the group that the stream called @name is of:
- * the key of the one behind @last, or of the first one for SW_KEY_NONE.
- * sw_shard_next_stream - from index @i on, the next one of any.  SW_KEY_NONE:
- * there is none. */
+/* sw_shard_kin - return the key of the stream after @last among the streams of
+ * the group of stream @name; @last SW_KEY_NONE: the first. sw_shard_next_stream
+ * - return the index of the next stream from @i on. Both return SW_KEY_NONE at
+ * the end. */
 uint32_t sw_shard_kin(
 	const struct sw_shard *sh, const char *name, uint32_t last);
 static inline uint32_t sw_shard_next_stream(
@@ -338,98 +354,105 @@ static inline uint32_t sw_shard_next_stream(
 	return sw_bitmap_next(&sh->streams, i);
 }
 
-/* sw_shard_waits_for (shard_group.c) - a member that has pushed to stream @t
- * while @member lacks a chunk; SW_MAX_MEMBERS: @member lacks none. */
+/* sw_shard_waits_for (shard_group.c) - return a member that has pushed to
+ * stream @t a chunk that @member lacks; SW_MAX_MEMBERS if @member lacks none.
+ */
 uint32_t sw_shard_waits_for(const struct sw_stensor *t, uint32_t member);
 
-/* sw_shard_close_stream (shard_group.c) - @members have closed the group of @t:
- * what still comes from them is of the past.  When all have, but those that
- * @left, it is over: its key is past, its index free for another one.  Returns
- * whether that is so; *bytes are then those of its window. */
+/* sw_shard_close_stream (shard_group.c) - note that @members have closed the
+ * group of @t; their later pushes are stale. When all members have closed it or
+ * have @left, free the stream: its key becomes stale and its index free.
+ * Returns true then, with the freed bytes in *bytes. */
 bool sw_shard_close_stream(struct sw_shard *sh, struct sw_stensor *t,
 	uint64_t members, uint64_t left, uint64_t *bytes);
 
-/* sw_stensor_is_over - the same, or has @member closed its group? */
+/* sw_stensor_is_over - return whether @t is dead in @round, or @member has
+ * closed its group. */
 static inline bool sw_stensor_is_over(
 	const struct sw_stensor *t, uint32_t round, uint32_t member)
 {
 	return sw_stensor_is_dead(t, round) || t->closed >> member & 1;
 }
 
-/* What the first contribution to a chunk and round began. */
+/* State that the first contribution to a chunk and round has set. */
 struct sw_begun {
-	uint64_t got; /* members that are in it; 0: it begins with this one */
+	uint64_t got; /* members that have contributed; 0: the next push begins
+			 it */
 	uint16_t root, step;
 	uint8_t op;
-	bool has_root; /* its bytes are there, and may not come again */
-	/* of a stream */
+	bool has_root; /* the root's bytes have arrived; a second root is an
+			  error */
+	/* stream only */
 	uint8_t dtype;
-	uint16_t bytes; /* 0: none came yet */
+	uint16_t bytes; /* 0: no bytes have arrived */
 	uint32_t number;
 };
 
-/* What became of PUSHes: so many, from the first on, are folded, now or before;
- * the verdict is that of the one behind them, or of the last. */
+/* Outcome of a run of PUSHes: the first n_held are in a sum, now or since
+ * before. verdict is that of the first other push, or of the last one. */
 struct sw_pushed {
 	uint32_t n_held;
 	enum sw_push_verdict verdict;
-	bool has_completed; /* results are ready for several */
-	bool has_again;     /* some were folded before */
+	bool has_completed; /* results became ready for several members */
+	bool has_again;     /* some were duplicates */
 };
 
-/* sw_shard_push - handle PUSHes of @member, one behind the other: @n, or up to
- * the first that is not folded, and was not before.  Payloads are
- * h->payload_len bytes at any alignment; one that is_lent stays where and as it
- * is until @member, if it gets one, has the result, or sw_shard_copy_lent says
- * so, so that it need not be copied. */
+/* sw_shard_push - fold up to @n PUSHes of @member, in order; stop at the first
+ * that is neither folded nor a duplicate. Payloads have h->payload_len bytes at
+ * any alignment. A payload that is_lent must stay unchanged until @member has
+ * received the result, or until sw_shard_copy_lent or sw_shard_keep_stream has
+ * copied it. */
 struct sw_pushed sw_shard_push(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const struct sw_rx_frame *f, uint32_t n);
 
-/* sw_shard_forget (shard.c) - @t, whose memory was given back, is over. */
+/* sw_shard_forget (shard.c) - remove stream @t, whose memory has been freed,
+ * from all tables. */
 void sw_shard_forget(struct sw_shard *sh, struct sw_stensor *t);
 
-/* sw_shard_may_want - is @h, a WANT, of a stream, and of chunks none of which
- * lies beyond its window, or of the past?  Counts why not.  Then each of them
- * is pushed. */
+/* sw_shard_may_want - check that WANT @h is for a stream and that its chunks
+ * lie within the window or are stale; count the reason if not. The caller then
+ * pushes each of the chunks. */
 bool sw_shard_may_want(const struct sw_shard *sh, const struct sw_header *h);
 
-/* sw_shard_begun - what a push that SW_PUSH_DIFFERS differs from; in what it is
- * alone that SW_PUSH_CLOSED. */
+/* sw_shard_begun - return what a push with verdict SW_PUSH_DIFFERS differs
+ * from, or what the chunk of a push with SW_PUSH_CLOSED has. */
 struct sw_begun sw_shard_begun(
 	const struct sw_shard *sh, const struct sw_header *h);
 
-/* sw_shard_other_call (shard_group.c) - what members call on another stream of
- * the group of stream @t as collective @number of the group, as far as the
- * lowest and the newest chunk of each show; got is 0 where none does, and where
- * @t is no stream. */
+/* sw_shard_other_call (shard_group.c) - look for collective @number of the
+ * group on another stream of the group of @t, in the lowest and the newest
+ * chunk of each. Returns what members call there; got is 0 if nothing was found
+ * or @t is no stream. */
 struct sw_begun sw_shard_other_call(
 	const struct sw_shard *sh, const struct sw_stensor *t, uint32_t number);
 
-/* sw_shard_copy_lent - copy some of what is lent, while nothing more comes to
- * be; true: nothing is any more.  sw_shard_keep_stream - the same of the stream
- * @key, if there is one, while others go on. */
+/* sw_shard_copy_lent - copy some borrowed contributions, while no push arrives;
+ * return true when none is left. sw_shard_keep_stream - do the same for stream
+ * @key, while other streams go on. */
 bool sw_shard_copy_lent(struct sw_shard *sh);
 bool sw_shard_keep_stream(struct sw_shard *sh, uint32_t key);
 
-/* sw_shard_query - decide about one queried chunk.  Returns true when @answer
- * was filled; else its result became ready, is on its way, or the request
- * makes no sense. */
+/* sw_shard_query - decide about one queried chunk. Returns true with @answer
+ * filled; false if the result has been marked for sending, is in flight, or the
+ * query is invalid. */
 bool sw_shard_query(struct sw_shard *sh, uint32_t member,
 	const struct sw_query *query, struct sw_answer *answer);
 
-/* sw_shard_answer - an answer of @kind about a chunk, or about a stream. */
+/* sw_shard_answer - build an answer of @kind about a chunk, or about a stream.
+ */
 struct sw_answer sw_shard_answer(const struct sw_shard *sh, uint32_t key,
 	uint32_t round, uint32_t chunk, enum sw_answer_kind kind);
 
-/* sw_shard_ready - the orders that have results for @member; the lowest is the
- * most urgent (rules.h). */
+/* sw_shard_ready - return the orders that have results for @member; the lowest
+ * is the most urgent (rules.h). */
 static inline const struct sw_bitmap *sw_shard_ready(
 	const struct sw_shard *sh, uint32_t member)
 {
 	return &sh->ready[member];
 }
 
-/* sw_shard_class - class of that tensor; SW_N_CLASSES for SW_BITMAP_NONE. */
+/* sw_shard_class - return the class of the tensor at @order; SW_N_CLASSES for
+ * SW_BITMAP_NONE. */
 static inline uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t order)
 {
 	return order == SW_BITMAP_NONE
@@ -437,15 +460,16 @@ static inline uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t order)
 		       : sh->tensors[sw_orders_at(&sh->orders, order)].class;
 }
 
-/* sw_shard_take - a result of the tensor at @order for @member, which has one:
- * fills key, round, chunk, step, weight, dtype, op, class, payload_len,
- * payload_crc of @h, and *cell for sw_shard_fate.  Returns its bytes. */
+/* sw_shard_take - take the next result for @member of the tensor at @order,
+ * which must have one. Fills key, round, chunk, step, weight, dtype, op, class,
+ * payload_len and payload_crc of @h, and *cell for sw_shard_fate. Returns the
+ * payload. */
 const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	struct sw_header *h, uint32_t *cell);
 
-/* sw_shard_fate - of @n results that were sent to @member the first one, and
- * those of its tensor behind it, arrived or were lost; returns how many.
- * *has_moved_far: the window of a stream has, so that its members are to be
+/* sw_shard_fate - settle the first of @n results sent to @member, and those
+ * behind it that can be settled with it, as arrived or lost; return how many.
+ * *has_moved_far: a stream's window has moved so far that its members must be
  * told (sw_shard_answer). */
 uint32_t sw_shard_fate(struct sw_shard *sh, uint32_t member,
 	const struct sw_sent *const *sent, uint32_t n, bool is_lost,

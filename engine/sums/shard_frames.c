@@ -1,11 +1,11 @@
-/* shard_frames.c - what pushes and queries do to a shard, what it sends.
+/* shard_frames.c - handle pushes and queries to a shard, build its results.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
 #include "engine/sums/rules.h"
 
-/* The tensor that has @key, and *local of a chunk of it that lies here; NULL:
- * counted. */
+/* Return the tensor with @key, and in *local the local index of a chunk that
+ * lies here; NULL: not found, and counted. */
 static struct sw_stensor *find(const struct sw_shard *sh, uint32_t key,
 	uint32_t round, uint32_t chunk, uint32_t *local)
 {
@@ -24,8 +24,8 @@ static struct sw_stensor *find(const struct sw_shard *sh, uint32_t key,
 	return t;
 }
 
-/* Is it a collective that there is, of a member of the group, with bytes if and
- * only if this member gives some? */
+/* Return whether @h is a valid collective of a member of the group, with bytes
+ * if and only if this member gives some. */
 static bool matches_stream(struct sw_shard *sh, const struct sw_stensor *t,
 	uint32_t member, const struct sw_header *h)
 {
@@ -72,8 +72,8 @@ static bool matches(struct sw_shard *sh, const struct sw_stensor *t,
 	return true;
 }
 
-/* Of a sum as its member declared it, of a broadcast 1 with bytes; of a stream
- * as many local ranks as are in its group, if it has bytes. */
+/* Check the weight: of a sum, the member's local ranks; of a broadcast, 1 with
+ * bytes; of a stream, at most the local ranks, and 0 without bytes. */
 static bool has_weight(const struct sw_shard *sh, const struct sw_stensor *t,
 	uint32_t member, const struct sw_header *h)
 {
@@ -84,8 +84,8 @@ static bool has_weight(const struct sw_shard *sh, const struct sw_stensor *t,
 						    : sh->weights[member]);
 }
 
-/* Does @h say of its stream what @last said, which came before it and was
- * right? */
+/* Return whether @h equals @last, the valid push before it, in all fields that
+ * describe the stream's collective. */
 static inline bool is_like(
 	const struct sw_header *h, const struct sw_header *last)
 {
@@ -98,8 +98,8 @@ static inline bool is_like(
 	       !memcmp(&h->step, &last->step, SAME);
 }
 
-/* A push that was folded before, and whose result is there: it is sent, unless
- * the member holds it or will soon. */
+/* Send the result of a duplicate push again, unless the result is in flight or
+ * the member holds it. */
 static void send_again(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, uint32_t local, uint32_t round)
 {
@@ -110,7 +110,8 @@ static void send_again(struct sw_shard *sh, struct sw_stensor *t,
 		sw_marks_add(sh, t, member, local);
 }
 
-/* What is not folded, since it was before, or must not be. */
+/* Count a push that was not folded; answer a duplicate whose result is
+ * complete. */
 static void note_refused(struct sw_shard *sh, struct sw_stensor *t,
 	const struct sw_push *p, enum sw_push_verdict verdict)
 {
@@ -124,7 +125,8 @@ static void note_refused(struct sw_shard *sh, struct sw_stensor *t,
 		send_again(sh, t, p->member, p->local, p->h->round);
 }
 
-/* All of @p but local is there.  @last: of the push before; NULL: none. */
+/* Handle one push; all fields of @p except local are set. @last: the previous
+ * push; NULL: none. */
 static inline __attribute__((always_inline)) enum sw_push_verdict push_one(
 	struct sw_shard *sh, struct sw_push *p, const struct sw_header *last)
 {
@@ -208,14 +210,14 @@ struct sw_begun sw_shard_begun(
 	return t->rules->begun(sh, t, local, h);
 }
 
-/* What one call does for what is lent. */
+/* Limits of one call for borrowed contributions. */
 enum {
-	KEEP_LOOKS = 1024, /* at records of chunks, in lines of their own */
+	KEEP_LOOKS = 1024, /* records of chunks to read, one cache line each */
 	KEEP_COPIES = 16,
 };
 
-/* From chunk *at of @t on, which goes on; adds to *n_copied.  Looks at @max at
- * most, and returns at how many. */
+/* Copy borrowed contributions of @t from chunk *at on; add to *n_copied. Reads
+ * at most @max chunks, and returns how many. */
 static uint32_t keep_some(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t *at, uint32_t max, uint32_t *n_copied)
 {
@@ -233,8 +235,8 @@ static bool may_be_lent(const struct sw_stensor *t)
 	return t->mem && t->rules->keep;
 }
 
-/* In the order of keys and chunks, again and again: nothing more is lent
- * meanwhile. */
+/* Continue in the order of keys and chunks, round after round; nothing is
+ * borrowed meanwhile. */
 bool sw_shard_copy_lent(struct sw_shard *sh)
 {
 	struct sw_lent *next = &sh->lent;
@@ -291,7 +293,7 @@ bool sw_shard_query(struct sw_shard *sh, uint32_t member,
 	*answer = sw_shard_answer(
 		sh, query->key, query->round, query->chunk, SW_ANSWER_BASE);
 	if (t->window && query->round - t->base >= t->window)
-		return true; /* it asks how far the window is */
+		return true; /* the query asks for the base of the window */
 	p = t->rules->judge_query(sh, t, member, local, query->round);
 	switch (p.verdict) {
 	case SW_QUERY_RESULT:
@@ -337,15 +339,15 @@ const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	return t->rules->take(sh, t, member, local, h);
 }
 
-/* Members are told of every fourth part of a window that is done: who was told
- * of the last one has three parts to go on with. */
+/* Tell members after every quarter of a window that is done: a member that
+ * knows the last quarter has three quarters to use. */
 static bool has_moved(const struct sw_stensor *t, uint32_t before)
 {
 	return t->window && (before ^ t->base) & ~(t->window / 4 - 1);
 }
 
-/* Of @n results that arrived, so many from the first on were of tensors that
- * are summed in rounds. */
+/* Settle results of synchronous tensors, from the first on; return how many of
+ * @n they were. */
 static uint32_t settle_rounds(const struct sw_shard *sh, uint32_t member,
 	const struct sw_sent *const *sent, uint32_t n)
 {

@@ -1,4 +1,4 @@
-/* shard_group.c - groups that their members close.
+/* shard_group.c - close groups and find what their members call.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/error.h"
 #include "engine/sums/rules.h"
@@ -8,7 +8,7 @@ static uint64_t free_window(struct sw_shard *sh, struct sw_stensor *t)
 {
 	uint64_t bytes = t->mem_bytes;
 
-	/* nothing of it is open any more */
+	/* ends its open chunks */
 	sw_shard_kill(sh, t, 1, SW_EABORTED, "");
 	for (uint32_t i = 0; t->mem && i < t->window && sh->n_lent; i++)
 		t->rules->keep(sh, t, i);
@@ -20,7 +20,7 @@ static uint64_t free_window(struct sw_shard *sh, struct sw_stensor *t)
 	return bytes;
 }
 
-/* Chunk @j, if somebody has pushed it. */
+/* Return the slot of chunk @j, or NULL if no member has pushed it. */
 static const struct sw_slot *open_slot(const struct sw_stensor *t, uint32_t j)
 {
 	const struct sw_slot *slots = (const struct sw_slot *)t->records;
@@ -29,8 +29,9 @@ static const struct sw_slot *open_slot(const struct sw_stensor *t, uint32_t j)
 	return t->mem && s->chunk == j && s->got ? s : NULL;
 }
 
-/* A member that has pushed more than @member, which lacks a chunk.  Where two
- * lack chunks of each other none may have: then any that has pushed. */
+/* Return a member that has pushed a chunk that @member lacks. If two members
+ * lack chunks of each other, none may have pushed more; then return any that
+ * has pushed. */
 static uint32_t who_waits(const struct sw_stensor *t, uint32_t member)
 {
 	const struct sw_slot *s = open_slot(t, t->newest);
@@ -55,9 +56,9 @@ uint32_t sw_shard_waits_for(const struct sw_stensor *t, uint32_t member)
 	return is_awaited ? who_waits(t, member) : SW_MAX_MEMBERS;
 }
 
-/* What somebody pushed to @t of the collective @number of its group.  All below
- * base are done, and numbers rise with chunks: so the first of two collectives
- * that differ stands at base as soon as those before it are done. */
+/* Find a push to @t for collective @number of its group. All chunks below base
+ * are done, and numbers rise with chunks, so the first of two differing
+ * collectives reaches base as soon as earlier ones are done. */
 static const struct sw_slot *find_call(
 	const struct sw_stensor *t, uint32_t number)
 {

@@ -61,7 +61,8 @@ static void begin(struct sw_shard *sh, struct sw_stensor *t, struct sw_slot *s,
 	sh->n_open++;
 }
 
-/* Where what number @i of the group gives is kept until all are there. */
+/* Return where the contribution of the group's @i-th member is kept until all
+ * are there. */
 static uint8_t *apart_of(const struct sw_stensor *t, uint32_t local, uint32_t i)
 {
 	return t->apart +
@@ -87,8 +88,9 @@ static struct sw_open_sum open_sum(
 		.n = sw_elems(ops, s->bytes)};
 }
 
-/* A copy goes where its result is to be: nothing is rounded.  Who does not wait
- * for the result lends nothing: it has its buffer back when it is folded. */
+/* Fold a payload. A copy goes straight to the result, because nothing is
+ * rounded. A member that does not wait for the result lends nothing: it gets
+ * its buffer back as soon as it is folded. */
 static void fold_bytes(
 	struct sw_shard *sh, struct sw_stensor *t, const struct sw_push *p)
 {
@@ -111,7 +113,8 @@ static void fold_bytes(
 		p->is_lent && sw_slot_to(s, t->members) >> p->member & 1);
 }
 
-/* All that members gave, in their order: in one pass where it is added. */
+/* Fold all contributions in the order of members; an addition needs one pass.
+ */
 static void fold_in_order(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t local, const struct sw_open_sum *sum)
 {
@@ -128,7 +131,8 @@ static void fold_in_order(struct sw_shard *sh, struct sw_stensor *t,
 		sum->fold(sum->acc, from[i], sum->n);
 }
 
-/* An average is divided once, before it is rounded. */
+/* Make the result from the accumulator. An average is divided once, before it
+ * is rounded. */
 static void make_result(
 	struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 {
@@ -147,7 +151,7 @@ static void make_result(
 		sum.ops->round(result_of(sh, t, local), sum.acc, sum.n);
 }
 
-/* All that give bytes have. */
+/* Complete a chunk: all that give bytes have pushed. */
 static void complete(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 {
 	struct sw_slot *s = slot_of(t, local);
@@ -167,7 +171,7 @@ static void complete(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 		sw_marks_add(sh, t, (uint32_t)__builtin_ctzll(to), local);
 }
 
-/* All below base are done. */
+/* Advance base over chunks that are done. */
 static void advance(struct sw_stensor *t)
 {
 	const struct sw_slot *s = slot_of(t, t->base & (t->window - 1));
@@ -204,7 +208,7 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 		SW_TIMED(sh->stats->ticks_fold, fold_bytes(sh, t, p));
 	if (sw_slot_note(s, t->members, p->member, p->h->weight)) {
 		complete(sh, t, p->local);
-		note_held(t, s); /* nobody may want it */
+		note_held(t, s); /* it may have no receiver */
 		return SW_PUSH_COMPLETE;
 	}
 	if (s->is_ready && sw_slot_to(s, t->members) >> p->member & 1)
@@ -226,7 +230,7 @@ static enum sw_push_verdict push(
 		return verdict;
 	if (has_begun && differs(s, p->h))
 		return SW_PUSH_DIFFERS;
-	/* all of a group give to a chunk, or get it */
+	/* every member gives to a chunk or gets its result */
 	if (t->closed & ~(has_begun ? s->got : 0))
 		return SW_PUSH_CLOSED;
 	return fold(sh, t, s, p);

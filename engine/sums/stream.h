@@ -1,20 +1,20 @@
 /* stream.h - the window of a stream: what pushes and queries mean to its slots.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A stream at a server is a sequence of chunks, numbered from 1 on (modulo
- * 2^32): the pieces of all its collectives that lie there, one behind the
- * other.  Its window has W slots; chunk j uses slot j mod W.
+ * On one server, a stream is a sequence of chunks: the pieces of all its
+ * collectives that lie there, in order, numbered from 1 (modulo 2^32). Its
+ * window has W slots; chunk j uses slot j mod W.
  *
- * A chunk is ready when all who give bytes (from) are folded, and done when all
- * who get the result (to) have acknowledged it.  All chunks below base are
- * done. A member pushes chunk j only when it knows of a base with j < base + W;
- * so the slot of j - W is done, everybody has what they waited for, and it may
- * be written.  Who gives nothing pushes no bytes, which asks for the result (a
- * WANT is many such pushes).
+ * A chunk is ready when all members that give bytes (from) have pushed, and
+ * done when all members that get the result (to) have acknowledged it. All
+ * chunks below base are done. A member pushes chunk j only when it knows of a
+ * base with j < base + W. So chunk j - W is done, all its receivers have its
+ * result, and the slot may be overwritten. A member that gives nothing pushes
+ * no bytes, which asks for the result; a WANT stands for many such pushes.
  *
- * So memory is the window, never the size of what is summed; nothing that was
- * not folded is acknowledged; and no chunk's number is used twice (a frame
- * would have to be late by 2^31 chunks).
+ * So memory is bounded by the window, whatever the collectives' sizes; nothing
+ * is acknowledged before it is folded; and a chunk number is ambiguous only for
+ * a frame that is late by 2^31 chunks (PROTOCOL.md 13).
  *
  * Nothing here knows frames, time or memory; test/model/ checks the same rules.
  */
@@ -25,19 +25,19 @@
 #include "engine/wire/coll.h"
 
 struct sw_slot {
-	_Alignas(64) uint64_t got; /* members that pushed */
-	uint64_t held;             /* that acknowledged the result */
-	uint64_t inflight;         /* to whom it is on its way */
-	uint32_t chunk;            /* j; 0: none yet */
-	uint32_t number;           /* of its collective */
-	uint32_t crc;              /* of the result, when ready */
-	uint16_t weight;           /* ranks in it */
-	uint16_t bytes;            /* of the payload, 0: none came yet */
-	uint16_t tag;              /* of the collective's size */
+	_Alignas(64) uint64_t got; /* members that have pushed */
+	uint64_t held;     /* members that have acknowledged the result */
+	uint64_t inflight; /* members to whom the result is in flight */
+	uint32_t chunk;    /* number j; 0: never used */
+	uint32_t number;   /* number of its collective in the group */
+	uint32_t crc;      /* CRC of the result, when ready */
+	uint16_t weight;   /* ranks that have contributed */
+	uint16_t bytes;    /* payload bytes; 0: none have arrived */
+	uint16_t tag;      /* tag of the collective's size */
 	uint8_t root, dtype, op;
 	bool is_ready : 1;
 	bool is_done : 1;
-	const uint8_t *lent; /* as in struct sw_chunk; who lent it waits for the
+	const uint8_t *lent; /* as in struct sw_chunk; its sender waits for the
 				result */
 };
 
@@ -53,7 +53,7 @@ static inline uint64_t sw_slot_to(const struct sw_slot *s, uint64_t members)
 	return sw_coll_to(sw_coll_kind_of(s->op), members, s->root);
 }
 
-/* sw_slot_judge_push - what a push of chunk @j by @member is; @s is its slot.
+/* sw_slot_judge_push - judge a push of chunk @j by @member; @s is its slot.
  * Changes nothing. */
 static inline enum sw_push_verdict sw_slot_judge_push(const struct sw_slot *s,
 	uint32_t base, uint32_t window, uint32_t j, uint32_t member)
@@ -67,7 +67,7 @@ static inline enum sw_push_verdict sw_slot_judge_push(const struct sw_slot *s,
 	return s->is_ready ? SW_PUSH_DONE : SW_PUSH_HAVE;
 }
 
-/* sw_slot_judge_query - decide the answer to @member, which waits for chunk @j.
+/* sw_slot_judge_query - judge the query of @member, which waits for chunk @j.
  */
 static inline enum sw_query_verdict sw_slot_judge_query(const struct sw_slot *s,
 	uint64_t members, uint32_t base, uint32_t j, uint32_t member)
@@ -83,8 +83,8 @@ static inline enum sw_query_verdict sw_slot_judge_query(const struct sw_slot *s,
 		       : SW_QUERY_GONE;
 }
 
-/* sw_slot_note - @member's push was folded.  Returns whether the chunk became
- * ready by it. */
+/* sw_slot_note - note that a push of @member was folded. Returns whether that
+ * makes the chunk ready. */
 static inline bool sw_slot_note(
 	struct sw_slot *s, uint64_t members, uint32_t member, uint16_t weight)
 {

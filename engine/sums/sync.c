@@ -1,10 +1,10 @@
-/* sync.c - tensors that are summed in rounds: what shard.c asks of them.
+/* sync.c - rules of synchronous tensors, which are summed in rounds.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
 #include "engine/sums/rules.h"
 
-/* A chunk that a frame is about. */
+/* Return the chunk of a frame. */
 static struct sw_chunk *chunk_of(const struct sw_stensor *t, uint32_t local)
 {
 	struct sw_chunk *c = &t->chunks[local];
@@ -36,7 +36,7 @@ static struct sw_begun begun(const struct sw_shard *sh,
 		.has_root = cell->has_root};
 }
 
-/* The open one of a chunk, of @bytes. */
+/* Return the open sum of a chunk of @bytes. */
 static struct sw_open_sum open_sum(const struct sw_stensor *t, uint32_t local,
 	uint32_t round, uint32_t bytes)
 {
@@ -47,7 +47,7 @@ static struct sw_open_sum open_sum(const struct sw_stensor *t, uint32_t local,
 		.n = sw_elems(t->ops, bytes)};
 }
 
-/* @payload, if there is any, are the bytes of the broadcast @cell. */
+/* Copy @payload, if not empty, as the bytes of the broadcast @cell. */
 static void fold_copy(struct sw_shard *sh, struct sw_stensor *t, uint32_t local,
 	struct sw_cell *cell, uint32_t member, const struct sw_header *h,
 	const uint8_t *payload)
@@ -63,8 +63,8 @@ static void fold_copy(struct sw_shard *sh, struct sw_stensor *t, uint32_t local,
 		cell->crc = sw_data_crc(sh->seed, h, acc, h->payload_len);
 }
 
-/* All have pushed: the cell's bytes never change again, and everybody gets
- * them. */
+/* Mark the cell done, because all have pushed: its bytes never change again,
+ * and all members get them. */
 static void freeze(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_cell *cell, uint32_t local)
 {
@@ -75,7 +75,7 @@ static void freeze(struct sw_shard *sh, struct sw_stensor *t,
 	sw_marks_add_all(sh, t, sh->n_members, local);
 }
 
-/* @h is of the last contribution. */
+/* Complete a sum; @h is the header of the last contribution. */
 static void complete_sum(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_cell *cell, uint32_t local, const struct sw_header *h)
 {
@@ -93,8 +93,8 @@ static void complete_sum(struct sw_shard *sh, struct sw_stensor *t,
 				sw_data_crc(sh->seed, h, res, h->payload_len));
 }
 
-/* Where there is one result slot, it holds the last sum until all have asked
- * for a broadcast, whose bytes wait in the accumulator. */
+/* Complete a broadcast. A single result slot holds the last sum until all
+ * members have asked for the broadcast, whose bytes wait in the accumulator. */
 static void complete_copy(
 	struct sw_stensor *t, struct sw_cell *cell, uint32_t local)
 {
@@ -114,7 +114,7 @@ static void begin(struct sw_shard *sh, struct sw_stensor *t,
 	sh->n_open++;
 }
 
-/* Does it go with those that are in @cell, if @has_begun? */
+/* Return whether the push agrees with those in @cell, if @has_begun. */
 static enum sw_push_verdict fit(const struct sw_shard *sh,
 	const struct sw_cell *cell, const struct sw_push *p, bool has_begun)
 {
@@ -167,7 +167,7 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	if (is_first)
 		begin(sh, t, cell, h);
 	fold_bytes(sh, t, cell, p, is_first);
-	/* It holds the result of the round before. */
+	/* its pusher holds the previous result */
 	c->inflight &= ~(1ULL << p->member);
 	if (!sw_cell_fold(cell, p->member, h->weight, sh->expected))
 		return SW_PUSH_FOLD;

@@ -18,8 +18,8 @@
 /* Slots of a stream at a server, as powers of two. */
 enum { SW_WINDOW_MIN_LOG2 = 4, SW_WINDOW_MAX_LOG2 = 10 };
 
-/* In the header: kind and operation in one byte.  Who gives has multiplied by
- * its factor before: what travels is a sum. */
+/* Encode kind and operation in the header's op. SW_PREMUL_SUM travels as
+ * SW_SUM, because members multiply by their factors before they push. */
 static inline uint8_t sw_coll_op(enum sw_coll_kind kind, uint32_t op)
 {
 	return (uint8_t)((uint32_t)kind << 4 |
@@ -42,8 +42,9 @@ static inline bool sw_coll_is_sum(enum sw_coll_kind kind)
 	       kind == SW_REDUCE || kind == SW_BARRIER;
 }
 
-/* sw_coll_from, sw_coll_to - of a chunk of @root in a group of @members.  Who
- * gave the only bytes needs no result. */
+/* sw_coll_from, sw_coll_to - return the members that give bytes to a chunk of
+ * @root in a group of @members, and those that get its result. The only giver
+ * of a copy needs no result. */
 static inline uint64_t sw_coll_from(
 	enum sw_coll_kind kind, uint64_t members, uint32_t root)
 {
@@ -58,30 +59,33 @@ static inline uint64_t sw_coll_to(
 	return sw_coll_is_sum(kind) ? 1ULL << root : members & ~(1ULL << root);
 }
 
-/* As of sw_sum_ops: acc[i] becomes what acc[i] and src[i] come to. */
+/* Fold src[i] into acc[i], as in sw_sum_ops. */
 typedef void sw_fold_fn(void *acc, const void *src, size_t n);
 
-/* sw_coll_text - "all_reduce of max f32", "all_gather of u8": a header's op and
- * dtype.  Returns @out. */
+/* sw_coll_text - describe a header's op and dtype, as "all_reduce of max f32"
+ * or "all_gather of u8". Returns @out. */
 enum { SW_CALL_BYTES = 32 };
 const char *sw_coll_text(uint8_t op, uint32_t dtype, char out[SW_CALL_BYTES]);
 
-/* sw_coll_fold - of operation @op; NULL: these elements have none. */
+/* sw_coll_fold - return the function of operation @op; NULL: these elements
+ * have none. */
 sw_fold_fn *sw_coll_fold(const struct sw_sum_ops *ops, uint32_t op);
 
-/* sw_coll_has - is there such a collective?  What only copies has no operation
- * but SW_SUM; bits are not of floats; bool has no SW_AVG, no SW_PREMUL_SUM. */
+/* sw_coll_has - return whether the combination is valid: kinds that only copy
+ * need SW_SUM; bit operations need integers or bool; bool has no SW_AVG and no
+ * SW_PREMUL_SUM. */
 bool sw_coll_has(
 	const struct sw_sum *sum, uint32_t kind, uint32_t op, uint32_t dtype);
 
-/* sw_coll_last - what is behind the last '/' of a stream's name. */
+/* sw_coll_last - return the part of a stream's name behind its last '/'. */
 const char *sw_coll_last(const char *name);
 
-/* sw_coll_are_kin - are the streams of these names of one group?  What is
- * before the last '/' is its name. */
+/* sw_coll_are_kin - return whether two streams belong to one group: the names
+ * are equal before their last '/'. */
 bool sw_coll_are_kin(const char *a, const char *b);
 
-/* sw_coll_group_hash - of a group's name, by that of one of its streams. */
+/* sw_coll_group_hash - hash the name of the group that the stream @name belongs
+ * to. */
 uint32_t sw_coll_group_hash(const char *name);
 
 #endif

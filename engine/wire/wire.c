@@ -24,8 +24,8 @@ _Static_assert(offsetof(struct sw_header, ctl.taken) ==
 _Static_assert(offsetof(struct sw_header, session) == sizeof(uint64_t),
 	"all that check_type looks at comes before");
 
-/* What the payload's length must be, per type: in [min, max], and min plus a
- * multiple of unit; unit 0: there is no such type. */
+/* Valid payload lengths per type: in [min, max], and min plus a multiple of
+ * unit; unit 0: no such type. */
 #define EXACTLY(payload) sizeof(payload), sizeof(payload), 1
 #define FROM(payload)    sizeof(payload), SW_PAYLOAD_MAX, 1
 #define ITEMS(min, max, item) \
@@ -59,7 +59,7 @@ enum verdict {
 	RIGHT,
 	SHORT,   /* shorter than a header */
 	FOREIGN, /* not ours */
-	VERSION, /* one that we do not speak */
+	VERSION, /* unknown version */
 	TYPE,    /* no such type, flag or class */
 	LENGTH,  /* payload_len is not what is there, or the type forbids it */
 };

@@ -1,10 +1,10 @@
 /* wire.h - the frame: one fixed header, the control payloads, their codec.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Everything is little-endian.  A frame is what an UDP datagram carries: 54
- * bytes of header, then payload_len bytes.  54, since with Ethernet, IPv4 and
- * UDP before it (42 bytes) the payload starts at byte 96 of the frame, which a
- * port places on a 64-byte boundary.
+ * Everything is little-endian. A UDP datagram carries one frame: 54 bytes of
+ * header, then payload_len bytes. With Ethernet, IPv4 and UDP (42 bytes) before
+ * the header, the payload starts at byte 96 of the frame, which a port places
+ * on a 64-byte boundary.
  *
  * If you add a type: give it a row in frame_rules (wire.c), a handler in
  * server.c or worker.c, a section in PROTOCOL.md, and a case in unit_wire.c.
@@ -29,13 +29,12 @@ enum {
 
 #define SW_KEY_NONE UINT32_MAX
 
-/* A key is an index, its low bits, and a generation: whoever has an index after
- * another has a key of a later one, so that no key is used twice in a job. */
+/* A key has an index in its low bits and a generation above. A new user of an
+ * index gets a later generation, so that a job never reuses a key. */
 enum {
 	SW_KEY_BITS = 12,
 	SW_KEY_INDICES = 1 << SW_KEY_BITS,
-	/* that there are; the last one has SW_KEY_NONE in it, and is not used
-	 */
+	/* generations; the last one contains SW_KEY_NONE and is not used */
 	SW_KEY_GENERATIONS = (1 << (32 - SW_KEY_BITS)) - 1,
 };
 
@@ -44,8 +43,8 @@ static inline uint32_t sw_key_index(uint32_t key)
 	return key & (SW_KEY_INDICES - 1);
 }
 
-/* Of a tensor to which its user gives no priority: its key, by which tensors
- * are in the order in which the job first declared them. */
+/* Priority of a tensor whose user gives none: its key, so that tensors go in
+ * the order in which the job first declared them. */
 #define SW_PRIORITY_BY_USE UINT32_MAX
 
 static inline uint32_t sw_priority_of(uint32_t declared, uint32_t key)
@@ -53,8 +52,8 @@ static inline uint32_t sw_priority_of(uint32_t declared, uint32_t key)
 	return declared == SW_PRIORITY_BY_USE ? key : declared;
 }
 
-/* sw_class_of - class of a tensor by its priority: 0, then 1-2, 3-6, 7-14, …
- * so that the first layers, which are waited for first, are told apart best. */
+/* sw_class_of - return the class for a priority: 0, 1-2, 3-6, 7-14, … so that
+ * classes distinguish the first layers best, whose results are needed first. */
 static inline uint8_t sw_class_of(uint32_t priority)
 {
 	uint32_t log2 = 63 - (uint32_t)__builtin_clzll(priority + 1ULL);
@@ -63,37 +62,40 @@ static inline uint8_t sw_class_of(uint32_t priority)
 }
 
 enum sw_frame_type {
-	SW_HELLO = 1,      /* worker: is somebody there?  Padded */
+	SW_HELLO = 1,      /* worker: request a cookie; padded */
 	SW_COOKIE = 2,     /* server: proof of address, nothing stored */
-	SW_JOIN = 3,       /* worker: let me in */
-	SW_ACCEPT = 4,     /* server: your session */
+	SW_JOIN = 3,       /* worker: join a job */
+	SW_ACCEPT = 4,     /* server: session opened */
 	SW_DECLARE = 5,    /* worker: a batch of tensors */
 	SW_DECLARED = 6,   /* server: their keys */
 	SW_STATUS = 7,     /* server: state of the job */
-	SW_LEAVE = 8,      /* worker: I go, and why */
-	SW_LEFT = 9,       /* server: your session is closed */
-	SW_KEEPALIVE = 10, /* either: I am here */
-	SW_ERROR = 11,     /* server: this worker cannot go on, and why */
-	SW_TUNE = 12,      /* worker: other tuning for the job */
-	SW_END = 13,    /* either: rounds of a tensor or group fail, and why */
-	SW_CLOSE = 14,  /* either: a member is through with a stream */
-	SW_PUSH = 16,   /* worker: one contribution to one chunk */
-	SW_RESULT = 17, /* server: the sum of one chunk */
-	SW_ACK = 18,    /* either: packet numbers received */
-	SW_QUERY = 19,  /* worker: up to 64 chunks whose result is late */
-	SW_ANSWER = 20, /* server: why a queried chunk has no result yet */
-	SW_WANT = 21, /* worker: results of a stream that it gives nothing to */
+	SW_LEAVE = 8,      /* worker: leave, with a reason */
+	SW_LEFT = 9,       /* server: session closed */
+	SW_KEEPALIVE = 10, /* either: still alive */
+	SW_ERROR = 11,     /* server: fatal error for this worker, with a
+			      reason */
+	SW_TUNE = 12,      /* worker: new tuning for the job */
+	SW_END = 13,       /* either: rounds of a tensor or group fail */
+	SW_CLOSE = 14,     /* either: a member has closed a stream */
+	SW_PUSH = 16,      /* worker: one contribution to one chunk */
+	SW_RESULT = 17,    /* server: the sum of one chunk */
+	SW_ACK = 18,       /* either: packet numbers received */
+	SW_QUERY = 19,     /* worker: up to 64 chunks with late results */
+	SW_ANSWER = 20,    /* server: why a queried chunk has no result yet */
+	SW_WANT = 21,      /* worker: ask for results of a stream without giving
+			      bytes */
 	SW_N_TYPES = 22,
 };
 
-/* sw_type_is_data - is it numbered in the space of a class? */
+/* sw_type_is_data - return whether frames of @type are numbered in the space of
+ * a class. */
 static inline bool sw_type_is_data(uint8_t type)
 {
 	return type == SW_PUSH || type == SW_RESULT || type == SW_WANT;
 }
 
-/* sw_type_is_ordered - does it travel on the control stream of its session
- * (engine/peer/control.h), and so exactly once and in order? */
+/* sw_type_is_ordered - return whether @type travels on the control stream of
+ * its session (engine/peer/control.h), exactly once and in order. */
 static inline bool sw_type_is_ordered(uint8_t type)
 {
 	const uint32_t types = 1u << SW_STATUS | 1u << SW_TUNE |
@@ -103,35 +105,35 @@ static inline bool sw_type_is_ordered(uint8_t type)
 	return types >> type % 32 & 1;
 }
 
-/* The largest payload of such a message, which fits the smallest payload class.
- */
+/* Largest payload of an ordered message; it fits the smallest payload class. */
 enum { SW_ORDERED_MAX = 1344 };
 
-/* What a push_pull does with the contributions. */
+/* Operation of a push_pull round. */
 enum sw_round_kind {
 	SW_ROUND_SUM = 0,
 	SW_ROUND_COPY = 1, /* broadcast: the root's bytes, unchanged */
 	SW_N_ROUND_KINDS = 2,
 };
 
-/* Of a tensor: a sum per round, or a value that the servers keep (async.h).
- * Of a job: may it have such tensors, and go on without members that died? */
+/* Tensor: a sum per round, or a value that the servers keep (async.h). Job:
+ * whether it may have asynchronous tensors and continue without members that
+ * have died. */
 enum sw_mode {
 	SW_MODE_SYNC = 0,
 	SW_MODE_ASYNC = 1,
-	SW_MODE_STREAM = 2, /* of no job: collectives (coll.h) */
+	SW_MODE_STREAM = 2, /* streams (coll.h), not jobs */
 	SW_N_MODES = 3,
 };
 
-/* sw_mode_name - "synchronous", "asynchronous". */
+/* sw_mode_name - return "synchronous" or "asynchronous". */
 const char *sw_mode_name(uint32_t mode);
 
 enum sw_frame_flag {
 	SW_FLAG_NO_CRC = 1, /* data payload without CRC (job option) */
 	SW_FLAG_RETX = 2,   /* sent before; for counters only */
-	SW_FLAG_FIFO = 4,   /* PUSH: results go as they become ready */
-	/* PUSH, 0…15 times this: how much more its sender has to push there,
-	 * as the number of binary digits of that many quanta. */
+	SW_FLAG_FIFO = 4,   /* PUSH: send results as they become ready */
+	/* PUSH: unit of the backlog field, 0…15: number of binary digits of the
+	 * quanta that the sender still has to push on this flow. */
 	SW_FLAG_BACKLOG = 16,
 };
 
@@ -142,29 +144,30 @@ static inline uint8_t sw_backlog_flags(uint64_t quanta)
 	return (uint8_t)(SW_FLAG_BACKLOG * (digits < 15 ? digits : 15));
 }
 
-/* sw_flags_backlog - the most that it can have been, up to 2^15. */
+/* sw_flags_backlog - return the largest backlog that @flags can mean, below
+ * 2^15. */
 static inline uint32_t sw_flags_backlog(uint8_t flags)
 {
 	return (1u << flags / SW_FLAG_BACKLOG) - 1;
 }
 
 enum {
-	SW_HEAD_COVERED = 50, /* bytes of it that its CRC covers */
-	SW_PLACE_BYTES = 12,  /* of key, round and chunk */
+	SW_HEAD_COVERED = 50, /* header bytes that its CRC covers */
+	SW_PLACE_BYTES = 12,  /* bytes of key, round and chunk */
 };
 
-/* sw_session_seed - bind the headers of a session to it: 32 bits of the nonce
- * of its JOIN, which both ends have before its first frame.  The CRC of a
- * header travels xor this seed; the receiver compares what is left of both CRCs
- * with the seed of the session that it found.  So a frame of an earlier run, or
- * of an earlier session with the same id, is as a damaged one. */
+/* sw_session_seed - return the seed that binds headers to a session: 32 bits of
+ * the nonce of its JOIN, which both ends know before its first frame. A header
+ * carries its CRC xor the seed, and the receiver compares the remainder with
+ * the session's seed. So frames of an earlier run, or of an earlier session
+ * with the same id, are dropped like damaged ones. */
 static inline uint32_t sw_session_seed(uint64_t nonce)
 {
 	return (uint32_t)(nonce ^ nonce >> 32);
 }
 
-/* sw_header_seal - fill in the fields that follow from the others; head_crc is
- * the seed. */
+/* sw_header_seal - fill in magic, psn_low, psn_high and head_crc, which must
+ * hold the seed. */
 static inline void sw_header_seal(struct sw_header *h)
 {
 	h->magic = SW_MAGIC;
@@ -173,48 +176,47 @@ static inline void sw_header_seal(struct sw_header *h)
 	h->head_crc ^= sw_crc32c(0, h, SW_HEAD_COVERED);
 }
 
-/* sw_epoch_seed - 32 bits of a job's epoch, for the CRCs of its payloads: the
- * runs of a job on the same ports have different ones. */
+/* sw_epoch_seed - return 32 bits of a job's epoch, which seed the CRCs of its
+ * payloads, so that runs of a job on the same ports differ. */
 static inline uint32_t sw_epoch_seed(uint64_t epoch)
 {
 	return (uint32_t)(epoch ^ epoch >> 32);
 }
 
-/* sw_data_crc - CRC32C of a data payload, seeded with its place in the job
- * (key, round and chunk, as they lie in @h) and with @seed, the run's
- * (sw_epoch_seed), so that intact bytes in the wrong place or of an earlier run
- * fail, too.  To go on from a seed is the same as to add it to the key. */
+/* sw_data_crc - return the CRC32C of a data payload, seeded with the run's
+ * @seed (sw_epoch_seed) and its place in the job (key, round and chunk of @h).
+ * Intact bytes in the wrong place or of an earlier run fail. Seeding is
+ * equivalent to adding @seed to the key. */
 static inline uint32_t sw_data_crc(uint32_t seed, const struct sw_header *h,
 	const void *payload, uint32_t len)
 {
 	return sw_crc32c_both(seed, &h->key, SW_PLACE_BYTES, payload, len);
 }
 
-/* sw_data_crc_far - the same, of bytes that others wrote: those of a frame that
- * came, those of a client. */
+/* sw_data_crc_far - like sw_data_crc, for bytes that are not in this core's
+ * cache: of a received frame or of a client. */
 static inline uint32_t sw_data_crc_far(uint32_t seed, const struct sw_header *h,
 	const void *payload, uint32_t len)
 {
 	return sw_crc32c_both_far(seed, &h->key, SW_PLACE_BYTES, payload, len);
 }
 
-/* sw_frames_open - what each of a burst must pass before anybody asks whose it
- * is: its own consistency, and the payload's CRC if it is a control frame.
- * Nothing outside it is read.  Fills @heads and counts them; type 0: it is
- * dropped, and why is counted.  The header's CRC is not judged yet: head_crc
- * becomes the seed that the frame was sealed with, which its session must have.
+/* sw_frames_open - check each frame of a burst before its session is looked up:
+ * its own consistency, and the payload's CRC of control frames. Fills @heads;
+ * type 0 means dropped, and the reason is counted. The header's CRC is not
+ * judged yet: head_crc becomes the seed that the frame was sealed with.
  * HELLO and JOIN of any version pass: JOIN carries the range of versions, and
- * is answered by an error that names both.  The frames are in no cache of this
- * core yet, so it reads all headers before it handles the first frame, while
- * the next ones are fetched. */
+ * an error that names both answers it. All headers are read before the first
+ * frame is handled, because the frames are in no cache of this core yet; the
+ * next ones are prefetched meanwhile. */
 void sw_frames_open(const struct sw_rx_frame *frames, uint32_t n,
 	struct sw_header *heads, struct sw_stats *st);
 
-/* sw_frame_fill - a frame for a port, whose header is filled in but for the
- * version, the payload's CRC where it is a control frame's, and what
- * sw_header_seal adds.  @payload as in sw_tx_frame.
- * sw_frames_note - count @n frames of so many bytes with their headers.
- * sw_frame_build - both. */
+/* sw_frame_fill - complete a frame for a port. The caller has filled in the
+ * header except the version, the fields of sw_header_seal, and a control
+ * frame's payload CRC. @payload as in sw_tx_frame.
+ * sw_frames_note - count @n frames of @bytes including their headers.
+ * sw_frame_build - do both. */
 static inline void sw_frame_fill(struct sw_tx_frame *out, struct sw_path to,
 	const void *payload, bool is_stable)
 {
@@ -246,18 +248,18 @@ static inline void sw_frame_build(struct sw_tx_frame *out, struct sw_path to,
 	sw_frames_note(st, 1, SW_HEAD_BYTES + out->payload_len);
 }
 
-/* Control payloads, as they lie on the wire.  They are copied in and out with
- * memcpy; the header's payload_crc covers them (plain CRC32C). */
+/* Control payloads in wire layout. Code copies them with memcpy; the header's
+ * payload_crc (plain CRC32C) covers them. */
 struct sw_hello {
 	uint64_t nonce;  /* worker's; echoed */
-	uint8_t pad[56]; /* no answer is larger than its question */
+	uint8_t pad[56]; /* an answer is never larger than its request */
 };
 
 struct sw_cookie {
 	uint64_t nonce;
 	uint64_t cookie;
 	uint8_t landed;       /* lcore on which the HELLO landed */
-	uint8_t is_misrouted; /* another source port may lead to the right one
+	uint8_t is_misrouted; /* another source port may reach the right lcore
 			       */
 	uint8_t pad[6];
 };
@@ -266,7 +268,7 @@ struct sw_join {
 	uint64_t nonce;
 	uint64_t cookie;
 	uint64_t pad1;
-	uint64_t epoch;   /* 0 for the coordinator, else what it said */
+	uint64_t epoch;   /* 0 to the coordinator, else the coordinator's */
 	uint32_t session; /* worker's, for the frames that it receives */
 	uint8_t version_min, version_max;
 	uint16_t rank, n_members, n_local;
@@ -278,12 +280,12 @@ struct sw_join {
 	char node[SW_NAME_MAX];
 	uint16_t n_colocated;  /* servers on the workers' machines */
 	uint8_t policy;        /* enum sw_policy_id */
-	uint8_t n_lcores;      /* servers that are one process; 0: each is */
-	uint64_t credit_bytes; /* of a member; 0: the policy's */
+	uint8_t n_lcores;      /* servers per process; 0: one */
+	uint64_t credit_bytes; /* credit of a member; 0: the policy's */
 	uint8_t mode;          /* enum sw_mode */
-	uint8_t is_by_rank;    /* streams are summed in order of members */
-	uint16_t first;        /* 1 + rank of its local rank 0, as the
-				  coordinator said; 0: not said */
+	uint8_t is_by_rank;    /* sum streams in the order of members */
+	uint16_t first;        /* 1 + rank of its local rank 0, from the
+				  coordinator; 0: unknown */
 	uint8_t pad[44];
 };
 
@@ -298,14 +300,14 @@ enum sw_job_state { SW_JOB_FORMING, SW_JOB_RUNNING, SW_JOB_FAILED };
 struct sw_status {
 	uint64_t joined; /* members that have joined */
 	uint8_t state;
-	uint8_t policy; /* of the tuning below, enum sw_policy_id */
+	uint8_t policy; /* policy of the tuning below, enum sw_policy_id */
 	int16_t err;
-	uint16_t rank;  /* FAILED: whose fault */
+	uint16_t rank;  /* FAILED: member at fault */
 	uint16_t size;  /* RUNNING: sum of n_local */
 	uint16_t first; /* RUNNING: rank of the receiver's local rank 0 */
 	uint16_t pad1;
 	char text[SW_TEXT_MAX];
-	/* The newest tuning of the job; number 0: those of the JOINs. */
+	/* Newest tuning of the job; number 0: the tuning of the JOINs. */
 	uint32_t number;
 	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
 	uint64_t epoch;                    /* of the job */
@@ -318,16 +320,16 @@ struct sw_tune_ask { /* TUNE */
 };
 
 struct sw_fault {       /* ERROR, LEAVE, END; CLOSE: err 0, or why it ended */
-	uint64_t nonce; /* of a refused JOIN, else 0 */
+	uint64_t nonce; /* nonce of a refused JOIN, else 0 */
 	int16_t err;
 	uint16_t rank;
 	uint32_t key; /* or SW_KEY_NONE */
 	char text[SW_TEXT_MAX];
 };
 
-/* sw_fault_death - the reason in an END: a member aborted, a server refused, a
- * member is gone, nothing progressed, a member's timeout passed; or, for any
- * other @err, the members differ. */
+/* sw_fault_death - return the error that an END with @err causes: itself if it
+ * is one of these five, else SW_EMISMATCH, because the members' calls differ.
+ */
 static inline int sw_fault_death(int err)
 {
 	return err == SW_EABORTED || err == SW_EREFUSED || err == SW_EPEER ||
@@ -336,7 +338,7 @@ static inline int sw_fault_death(int err)
 		       : SW_EMISMATCH;
 }
 
-/* Items in a DECLARE: so many names a turn of a server looks up. */
+/* Items in a DECLARE; a server looks up this many names per turn. */
 enum { SW_DECLARE_MAX = 64 };
 
 struct sw_declare_head {
@@ -345,24 +347,24 @@ struct sw_declare_head {
 
 struct sw_declare_item {
 	union {
-		struct { /* of a tensor, and what all items have */
+		struct { /* tensor, and fields that all items have */
 			uint64_t n_elems;
-			uint32_t key;      /* SW_KEY_NONE: coordinator, assign
-					      one */
-			uint32_t first;    /* as the coordinator answered; to it
-					      0 */
+			uint32_t key;      /* SW_KEY_NONE: the coordinator
+					      assigns one */
+			uint32_t first;    /* the coordinator's answer; to the
+					      coordinator 0 */
 			uint32_t priority; /* or SW_PRIORITY_BY_USE */
 			uint8_t dtype;
 			uint8_t mode;      /* enum sw_mode */
 			uint16_t name_len; /* 1…127; the name follows, no NUL,
 					      no padding */
 		};
-		struct {                  /* of a stream */
-			uint64_t members; /* of the group, a bit each */
+		struct {                  /* stream */
+			uint64_t members; /* members of the group, a bit each */
 			uint32_t key;
 			uint32_t ranks_crc; /* CRC32C of the group's ranks */
 			uint32_t priority;
-			uint8_t window_log2; /* of its slots, 4…10 */
+			uint8_t window_log2; /* log2 of its slots, 4…10 */
 			uint8_t mode;
 			uint16_t name_len;
 		} stream;
@@ -371,12 +373,12 @@ struct sw_declare_item {
 
 struct sw_declared {
 	uint16_t n;
-	/* The last one is, by an error of this number without its sign, and the
-	 * batch ends with it; 0: none. */
+	/* Error number without sign if the last of the n items was refused,
+	 * which ends the batch; 0: none was. */
 	uint16_t refused;
 	uint16_t pad[2];
-	/* n keys, then n firsts (engine/sched/place.h) follow, uint32_t each;
-	 * then, if one is refused, SW_TEXT_MAX bytes that say why */
+	/* n keys and n firsts (engine/sched/place.h) follow, uint32_t each;
+	 * then, if refused, SW_TEXT_MAX bytes of reason */
 };
 
 enum { SW_SACK_WORDS = 4, SW_SACK_BITS = 256 };
@@ -385,17 +387,18 @@ struct sw_sack {          /* an ACK holds one per space with new frames */
 	uint64_t largest; /* highest packet number received */
 	uint64_t bits[SW_SACK_WORDS]; /* bit i: largest - 1 - i received */
 	uint8_t class, pad;
-	uint16_t delay_us; /* since largest came */
+	uint16_t delay_us; /* since the largest arrived */
 	uint16_t gap_us;   /* longest recent gap in the receiver's polling */
 	uint16_t pad1;
 };
 
 enum sw_answer_kind {
-	SW_ANSWER_WAIT, /* folded, others are missing */
-	SW_ANSWER_NEED, /* not folded: push again, whatever was ACKed */
-	SW_ANSWER_GONE, /* no longer kept: you hold it, or you never will */
-	SW_ANSWER_CRC,  /* your push was refused by its payload's CRC */
-	SW_ANSWER_BASE, /* of a stream: how far its window is */
+	SW_ANSWER_WAIT, /* folded, other members are missing */
+	SW_ANSWER_NEED, /* not folded: push again, even if it was ACKed */
+	SW_ANSWER_GONE, /* released: the member holds the result or never will
+			 */
+	SW_ANSWER_CRC,  /* the push failed its payload's CRC */
+	SW_ANSWER_BASE, /* stream: the base of its window */
 };
 
 struct sw_query { /* a QUERY holds up to 64 */
@@ -403,15 +406,15 @@ struct sw_query { /* a QUERY holds up to 64 */
 };
 
 struct sw_answer {        /* an ANSWER holds up to 64 */
-	uint64_t missing; /* WAIT: members whose contribution is not there */
+	uint64_t missing; /* WAIT: members that have not contributed */
 	uint32_t key, round;
-	uint32_t chunk; /* of a stream: base */
+	uint32_t chunk; /* stream: base */
 	uint8_t kind, pad[3];
 };
 
 enum {
 	SW_QUERY_MAX = 64,
-	SW_WANT_MAX = 64, /* chunks, one behind the other */
+	SW_WANT_MAX = 64, /* consecutive chunks */
 };
 
 _Static_assert(sizeof(struct sw_hello) >= sizeof(struct sw_cookie), "I5");

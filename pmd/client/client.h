@@ -15,10 +15,10 @@
 
 /* The lock, and which thread leads (client_turn.c). */
 struct sw_turn {
-	pthread_mutex_t lock;         /* of the client */
-	pthread_cond_t changed, work; /* work: of the library's thread */
-	pthread_cond_t done;          /* of watchers */
-	uint32_t n_waiting;           /* for changed */
+	pthread_mutex_t lock;         /* protects the client */
+	pthread_cond_t changed, work; /* work: for the library's thread */
+	pthread_cond_t done;          /* for watchers */
+	uint32_t n_waiting;           /* threads that wait for changed */
 	uint32_t n_watchers;          /* threads in sw_wait_ended */
 	uint32_t n_claims;            /* threads in sw_client_lead */
 	uint32_t n_users;             /* threads that wait for handles */
@@ -27,9 +27,9 @@ struct sw_turn {
 	bool is_asleep; /* the leader is, until a kick */
 	bool has_thread, is_ending;
 	bool is_idle;      /* the thread waits for work */
-	uint64_t until_ns; /* then it wakes by itself */
+	uint64_t until_ns; /* time at which the thread wakes by itself */
 	pthread_t thread;
-	int kick_fd, event_fd; /* event_fd -1: nobody asked for it */
+	int kick_fd, event_fd; /* event_fd -1: not requested */
 	uint32_t n_summed;     /* as the last leader saw it */
 };
 
@@ -38,17 +38,17 @@ struct sw_tensor {
 	void *data;
 	const void *result;
 	const char *name;
-	uint64_t handle; /* the last one */
+	uint64_t handle; /* last handle */
 	enum sw_tensor_state state;
-	int status;       /* of SW_TENSOR_ENDED */
-	bool needs_value; /* asynchronous, and none was broadcast yet */
-	uint32_t id;      /* as the agent knows it (edge.h) */
+	int status;       /* status of SW_TENSOR_ENDED */
+	bool needs_value; /* asynchronous, and no value was broadcast yet */
+	uint32_t id;      /* the agent's id (edge.h) */
 	uint32_t i;       /* index: counted in the order of declaration */
 	uint64_t bytes;
-	uint32_t old_round; /* of a growing one: in its granules before the call
-			     */
-	uint64_t memory_bytes; /* of sw_alloc; 0: it is a tensor */
-	bool is_freed;         /* given back; its number may be used again */
+	uint32_t old_round; /* growing tensor: round in its granules before the
+			       call */
+	uint64_t memory_bytes; /* bytes of sw_alloc memory; 0: it is a tensor */
+	bool is_freed;         /* freed; its index may be reused */
 };
 
 /* The memory of one sw_declare. */
@@ -59,9 +59,9 @@ struct sw_client_batch {
 };
 
 struct sw_client {
-	struct sw_settings settings; /* its texts are ours: */
+	struct sw_settings settings; /* its texts are copies: */
 	char *agent, *agent_user;
-	char agent_path[SW_FOLDER_BYTES]; /* where agent is a name alone */
+	char agent_path[SW_FOLDER_BYTES]; /* path if agent is only a name */
 	int sock, bell, error_fd;         /* error_fd: agent_error.h */
 	struct sw_segment control_segment;
 	struct sw_edge_control *control;
@@ -69,7 +69,7 @@ struct sw_client {
 	uint32_t rank, size, local_rank, local_size;
 	uint64_t epoch; /* of the job */
 	char job[SW_EDGE_NAME_BYTES];
-	struct sw_launch launch;   /* the same, as the environment says */
+	struct sw_launch launch;   /* rank and size from the environment */
 	struct sw_segment results; /* shared by several local ranks, to read */
 
 	uint64_t n_pushes;     /* handles so far; they start at 1 */
@@ -151,11 +151,12 @@ int sw_client_enter(struct sw_client *c);
 void sw_client_lead(struct sw_client *c);
 void sw_client_follow(struct sw_client *c);
 
-/* sw_client_can_lead - does no thread lead, and none that waits for a handle
- * will at once? */
+/* sw_client_can_lead - return whether no thread leads, and no thread that waits
+ * for a handle will lead at once. */
 bool sw_client_can_lead(const struct sw_client *c);
 
-/* sw_client_has_work - is there work, and no waiting thread that does it? */
+/* sw_client_has_work - return whether there is work that no waiting thread
+ * does. */
 bool sw_client_has_work(const struct sw_client *c);
 
 /* sw_client_next_done - return the first collective that has ended, is not

@@ -16,7 +16,7 @@
 #include "pmd/client/client_form.h"
 #include "pmd/client/client_group.h"
 
-enum { PIECES_MAX = 16 }; /* of a channel at the agent */
+enum { PIECES_MAX = 16 }; /* most pieces of a channel at the agent */
 
 /* --- where the bytes of a piece lie --- */
 
@@ -353,7 +353,7 @@ void sw_client_copied(struct sw_client *c, uint32_t piece, int err)
 		return;
 	k->n_copying--;
 	if (c->closed) {
-		sw_client_call_thread(c); /* that waits for this one */
+		sw_client_call_thread(c); /* which waits for this copy */
 	} else {
 		p->status = err ? err : k->status;
 		p->is_full = true;

@@ -30,21 +30,21 @@ struct sw_stage {
 };
 
 enum {
-	SW_STAGES_SMALL = 16, /* of SW_STAGE_SMALL bytes each */
-	SW_STAGES_LARGE = 3,  /* of a whole piece */
+	SW_STAGES_SMALL = 16, /* stages of SW_STAGE_SMALL bytes */
+	SW_STAGES_LARGE = 3,  /* stages of a whole piece */
 	SW_STAGE_SMALL = 16 << 10,
 };
 
 /* One stream of a group, and the collectives called on it. */
 struct sw_channel {
 	struct sw_tensor *stream;     /* NULL: not opened yet */
-	struct sw_call *first, **end; /* have pieces to put, in order */
-	uint32_t n_pieces;            /* at the agent */
+	struct sw_call *first, **end; /* calls with pieces to put, in order */
+	uint32_t n_pieces;            /* pieces at the agent */
 	struct sw_stage small[SW_STAGES_SMALL], large[SW_STAGES_LARGE];
-	uint64_t large_bytes; /* of each of those */
+	uint64_t large_bytes; /* bytes of each large stage */
 	/* Pieces, in order, each put once its copy is complete. */
 	struct sw_call_piece *filling, **filling_end;
-	struct sw_channel *next; /* of the client's */
+	struct sw_channel *next; /* next of the client */
 };
 
 /* Copies buffers of a collective that memcpy cannot reach; pmd/cuda embeds it.
@@ -64,12 +64,12 @@ struct sw_call_device {
 		 * runs.  Return 0, or the error of a call without one. */
 		int (*end)(struct sw_call_device *d);
 	} * ops;
-	const void *owner; /* of several */
-	bool is_ready;     /* else none of its pieces is put */
-	/* What the call sends, set when it begins; 0 bytes: nothing. */
+	const void *owner; /* owner, if there are several devices */
+	bool is_ready;     /* its pieces may be put */
+	/* Bytes that the call sends, set when it begins; 0 bytes: none. */
 	const char *sent;
 	uint64_t sent_bytes;
-	/* The place of its result, the same. */
+	/* Place of its result, set when it begins; 0 bytes: none. */
 	const char *received;
 	uint64_t received_bytes;
 };
@@ -82,23 +82,23 @@ struct sw_call {
 	int status;
 	struct sw_group *group;
 	struct sw_channel *channel;
-	uint64_t number;      /* in its group, from 1 */
-	uint64_t deadline_ns; /* then the group is aborted; 0: never */
+	uint64_t number;      /* number in its group, from 1 */
+	uint64_t deadline_ns; /* time at which the group is aborted; 0: never */
 	struct sw_coll_args args;
-	uint64_t piece;  /* elements of a part that a piece has */
-	uint64_t next;   /* the first element not put yet */
+	uint64_t piece;  /* elements of each part in a piece */
+	uint64_t next;   /* first element not yet put */
 	uint32_t n_open; /* pieces that have not ended */
-	/* The buffers that lie in memory of sw_alloc, and where. */
+	/* Buffers that lie in memory of sw_alloc, and their places. */
 	bool has_from, has_to;
 	struct sw_edge_place_at from, to;
-	bool is_begun;   /* else it may still fail */
-	bool is_counted; /* in n_unfinished */
+	bool is_begun;   /* begun; else it may still fail */
+	bool is_counted; /* counted in n_unfinished */
 	struct sw_call_device
 		*device;       /* NULL: memcpy copies, or it has ended */
 	uint32_t n_copying;    /* pieces that the device copies */
 	uint32_t n_waits;      /* threads that wait for it */
-	struct sw_call *later; /* of its channel; of those that have ended */
-	char token[8];         /* of a barrier */
+	struct sw_call *later; /* next of its channel, or next ended call */
+	char token[8];         /* token of a barrier */
 };
 
 /* A piece that fills its stage, is at the agent, or is copied out. */
@@ -110,7 +110,8 @@ struct sw_call_piece {
 	int status;
 	bool is_full;                /* its stage is filled, so it may be put */
 	bool is_back;                /* the agent has completed it */
-	struct sw_call_piece *later; /* to be put, to be copied out */
+	struct sw_call_piece *later; /* next to be put, or next to be copied
+					out */
 };
 
 struct sw_calls {
@@ -121,11 +122,14 @@ struct sw_calls {
 	struct sw_channel *channels, *turn;       /* all; where to go on */
 	uint64_t n_calls, n_pieces;               /* handles so far */
 	uint32_t n_open;
-	uint32_t n_unfinished; /* that need a thread to put or copy pieces */
-	uint64_t expire_ns;    /* no call is overdue before */
+	uint32_t n_unfinished; /* calls that need a thread to put or copy
+				  pieces */
+	uint64_t expire_ns;    /* no call expires earlier */
 	bool is_moving;        /* a thread copies, without the lock */
-	const struct sw_group *copying; /* whose buffers; NULL: none */
-	uint32_t n_releasing;           /* threads that wait for that to end */
+	const struct sw_group *copying; /* group whose buffers are being
+					   copied; NULL: none */
+	uint32_t n_releasing;           /* threads that wait for the end of
+					   that copy */
 };
 
 /* sw_call_end_device - tell the device of @k that the call has ended; does

@@ -14,7 +14,7 @@
 #include "pmd/client/sized.h"
 #include <sumwire/coll.h>
 
-enum { INLINE_BYTES = 256 << 10 }; /* that sw_coll copies itself */
+enum { INLINE_BYTES = 256 << 10 }; /* most bytes that sw_coll copies itself */
 
 /* --- the arguments --- */
 

@@ -24,15 +24,15 @@
 
 enum {
 	WINDOW_LOG2 = 9,         /* slots: the agent may take fewer */
-	WINDOW_BARRIER_LOG2 = 4, /* of which few are under way */
+	WINDOW_BARRIER_LOG2 = 4, /* few barriers are in flight */
 };
 
 /* One declaration: tensors, memory, or a stream. */
 struct order {
 	const struct sw_tensor_desc *descs;
 	uint32_t n;
-	const uint16_t *ranks;         /* of the one that is a stream */
-	const struct sw_tensor *freed; /* whose number it takes */
+	const uint16_t *ranks;         /* ranks of a stream */
+	const struct sw_tensor *freed; /* freed item whose index it reuses */
 };
 
 /* --- the request --- */

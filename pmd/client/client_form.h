@@ -7,10 +7,11 @@
 
 enum {
 	PIECE_BYTES = 1 << 20,
-	PART_MIN_BYTES = 32 << 10, /* of a piece, of each part */
+	PART_MIN_BYTES = 32 << 10, /* smallest part of a piece */
 };
 
-/* A barrier's token is ours. */
+/* Return whether a device copies the buffers; a barrier's token is in host
+ * memory. */
 static inline bool is_on_device(const struct sw_call *k)
 {
 	return k->device && k->args.kind != SW_BARRIER;

@@ -6,13 +6,13 @@
 #include "pmd/client/client.h"
 
 enum {
-	SW_GROUP_NAME_MAX = 100, /* bytes; the kind comes behind it */
+	SW_GROUP_NAME_MAX = 100, /* bytes; the kind is appended */
 	SW_GROUP_SHORT = 41,
-	SW_OWN_CALL_BYTES = 96, /* of a rank's own call, in its sentence */
+	SW_OWN_CALL_BYTES = 96, /* text about a rank's own call, in its error */
 };
 
-/* How often groups of a name were closed, which the streams of the next one
- * have in their names. */
+/* Number of closed groups of a name, which is part of the stream names of the
+ * next one. */
 struct sw_group_past {
 	struct sw_group_past *next;
 	uint32_t n_closed;
@@ -22,11 +22,11 @@ struct sw_group_past {
 struct sw_group {
 	struct sw_client *client;
 	struct sw_group *next;
-	struct sw_group_past *past; /* of its name */
+	struct sw_group_past *past; /* count of closed groups of its name */
 	uint32_t generation;        /* closed ones before it */
 	uint32_t timeout_s;         /* 0: none */
-	uint32_t n_calls;           /* not reported yet */
-	uint64_t n_called;          /* so far, of all kinds */
+	uint32_t n_calls;           /* calls not yet reported */
+	uint64_t n_called;          /* calls so far, of all kinds */
 	/* The error of every call on it, with why; 0: it is alive. */
 	int death;
 	bool is_closed;
@@ -39,14 +39,14 @@ struct sw_group {
 	struct sw_channel channels[SW_N_COLL_KINDS];
 	char name[SW_GROUP_NAME_MAX + 1];
 	uint32_t n;
-	uint16_t ranks[]; /* of the job, in the group's order */
+	uint16_t ranks[]; /* ranks of the job, in the group's order */
 };
 
 /* sw_group_place - return the index of @rank in the group; g->n if @rank is no
  * member. */
 uint32_t sw_group_place(const struct sw_group *g, uint32_t rank);
 
-/* sw_group_has - is @rank a member? */
+/* sw_group_has - return whether @rank is a member. */
 bool sw_group_has(const struct sw_group *g, uint32_t rank);
 
 /* sw_group_name - return the name that sw_group_open was given. */
@@ -62,7 +62,7 @@ uint32_t sw_coll_priority(enum sw_coll_kind kind);
 
 /* --- death --- */
 
-/* sw_client_is_death - does this error end a group? */
+/* sw_client_is_death - return whether @err ends a group. */
 bool sw_client_is_death(int err);
 
 /* sw_group_die - end @g with this error and sentence, unless it has ended. */

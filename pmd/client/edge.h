@@ -1,20 +1,20 @@
-/* edge.h - what a training process and its agent share: messages and memory.
+/* edge.h - interface between a training process and its agent.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Messages go over a Unix SOCK_SEQPACKET socket, one struct each.  Submits and
- * completions go through two rings in the control segment.  A second socket
+ * Messages go over a Unix SOCK_SEQPACKET socket, one struct each. Submits and
+ * completions go through two rings in the control segment. A second socket
  * pair, the bell, carries wake-ups: one byte that means "look at your ring".
  *
- * The bell is a socket and not an eventfd because O_NONBLOCK belongs to the
- * open file, which both processes share: a client that clears it could make
- * the agent's lcore block.  MSG_DONTWAIT belongs to the call.
+ * The bell is a socket and not an eventfd, because O_NONBLOCK belongs to the
+ * open file, which both processes share: a client that clears it could make the
+ * agent's lcore block. MSG_DONTWAIT belongs to the call.
  *
- * Why no wake-up is lost.  Who goes to sleep sets its flag, then a full fence,
- * then looks at its ring once more, then polls the bell.  Who has put an entry
- * does a full fence, then looks at the flag, and if it is set clears it and
- * writes the bell.  Of two such fences one comes first: either the sleeper
- * sees the entry, or the other side sees the flag, and a byte written before
- * the poll ends the poll at once.  A bell that is full is readable already.
+ * No wake-up is lost. A sleeper sets its flag, then does a full fence, then
+ * checks its ring once more, then polls the bell. A producer puts an entry,
+ * then does a full fence, then checks the flag, and if it is set clears it and
+ * writes the bell. One of the two fences comes first: either the sleeper sees
+ * the entry, or the producer sees the flag. A byte written before the poll ends
+ * the poll at once. A full bell is already readable.
  */
 #ifndef SW_PMD_CLIENT_EDGE_H
 #define SW_PMD_CLIENT_EDGE_H
@@ -30,7 +30,7 @@
 
 enum {
 	SW_EDGE_MAGIC = 0x52495753, /* "SWIR" */
-	/* of the attachment; this code speaks all in between */
+	/* attachment versions that this code speaks */
 	SW_EDGE_VERSION_MIN = 11,
 	SW_EDGE_VERSION_MAX = 11,
 	SW_EDGE_TENSORS = SW_IDS, /* per client, so batches and ring entries */
@@ -43,60 +43,61 @@ enum {
 	SW_EDGE_WINDOW_MIN = 4,
 	SW_EDGE_WINDOW_MAX = 14, /* log2 of a stream's slots */
 	SW_EDGE_COLLS = 1024,    /* collectives open per client */
-	/* of a group: all that a job may have */
+	/* ranks of a group, at most all of a job */
 	SW_EDGE_RANKS = SW_MAX_MEMBERS * SW_LOCAL_RANKS,
-	SW_EDGE_RUNS = 64, /* local ranks that are staggered apart */
-	/* a power of two, with a place for each tensor and collective */
+	SW_EDGE_RUNS = 64, /* local ranks with different stagger */
+	/* a power of two, with room for each tensor and collective */
 	SW_EDGE_COMPLETIONS = 2 * SW_EDGE_TENSORS,
 };
 
-/* What a client declares, its items, have ids (engine/base/ids.h); their
- * indices count on in the order of declaration. */
+/* Items that a client declares have ids (engine/base/ids.h); their indices rise
+ * in the order of declaration. */
 
-/* Set in the handle that a collective has in the rings; its low
+/* Bit that marks a collective's handle in the rings; the low
  * SW_EDGE_TENSOR_BITS are the index of its stream's item. */
 #define SW_EDGE_COLL_HANDLE UINT64_C(0x8000000000000000)
 
 #define SW_EDGE_TENSOR_BYTES_MAX (UINT64_C(64) << 30)
 
-/* A push_pull or broadcast on its way to the agent. */
+/* A push_pull or broadcast, from the client to the agent. */
 struct sw_submit {
-	uint64_t handle; /* the client's; comes back in the completion */
+	uint64_t handle; /* the client's; returned in the completion */
 	uint32_t tensor; /* its id */
 	uint16_t step;   /* low bits */
-	uint16_t root;   /* 0: sum; else 1 + the rank that broadcasts */
+	uint16_t root;   /* 0: sum; else 1 + root's rank */
 };
 
-/* A place in memory that was declared. */
+/* A place in declared memory. */
 struct sw_edge_place_at {
 	uint32_t item; /* its id */
 	uint32_t pad;
 	uint64_t offset;
 };
 
-/* A collective on its way to the agent. */
+/* A collective, from the client to the agent. */
 struct sw_edge_coll {
 	uint64_t handle, count;
 	uint32_t stream; /* its id */
 	uint16_t root;   /* a rank */
 	uint8_t kind, dtype;
 	struct sw_edge_place_at from, to;
-	uint64_t whole;  /* elements of the call of which this is a piece */
-	uint64_t stride; /* bytes from part to part, where a buffer has many;
-			    0: one lies behind the other */
+	uint64_t whole;  /* elements of the whole call, of which this is a
+			    piece */
+	uint64_t stride; /* distance between parts in bytes, if a buffer has
+			    several; 0: contiguous */
 	double scale;    /* SW_PREMUL_SUM */
-	uint32_t call;   /* its number in the group, from 1 */
+	uint32_t call;   /* number of the call in the group, from 1 */
 	uint8_t op, pad[3];
 };
 
-/* The end of a push_pull or collective. */
+/* Completion of a push_pull or collective. */
 struct sw_completion {
 	uint64_t handle;
 	int32_t status; /* 0 or negative enum sw_error */
 	uint32_t pad;
 };
 
-/* The tuning in use, as the agent's lcore writes them, one by one. */
+/* Current tuning; the agent's lcore writes the fields one by one. */
 struct sw_edge_tuning {
 	_Atomic uint64_t partition_bytes, credit_bytes, rate_bit_s;
 	_Atomic uint64_t policy[SW_EDGE_POLICY_BYTES / 8]; /* its name */
@@ -105,19 +106,19 @@ struct sw_edge_tuning {
 
 /* The control segment, one per client. */
 struct sw_edge_control {
-	_Alignas(64) _Atomic uint32_t agent_sleeps; /* a submit ends it */
-	_Atomic uint32_t agent_naps; /* a client that begins to wait ends it */
+	_Alignas(64) _Atomic uint32_t agent_sleeps; /* cleared by a submit */
+	_Atomic uint32_t agent_naps; /* cleared by a client that waits */
 	_Alignas(64) _Atomic uint32_t client_sleeps;
-	_Atomic uint32_t client_polls; /* it waits, but needs no bell */
-	/* Of growing tensors: changes when more of them is summed, of any. */
+	_Atomic uint32_t client_polls; /* it waits without needing the bell */
+	/* Changes whenever more of any growing tensor is summed. */
 	_Alignas(64) _Atomic uint32_t n_summed;
-	/* The client's: bytes at its end that are not there yet, written before
-	 * a submit, then less and less, and a flag that it is less; by the
-	 * order of declaration. */
+	/* Growing tensors, by order of declaration: bytes at the end that are
+	 * still missing. The client sets the count before a submit, then lowers
+	 * it and raises the flag. */
 	_Alignas(64) _Atomic uint64_t lacks[SW_EDGE_TENSORS];
 	_Alignas(64) struct sw_flags grown;
-	/* Of several local ranks: where a tensor's result is in the segment
-	 * that they share, by the order of declaration. */
+	/* With several local ranks: offset of each tensor's result in the
+	 * segment that they share, by order of declaration. */
 	_Alignas(64) uint64_t results[SW_EDGE_TENSORS];
 	_Alignas(64) unsigned char submits[SW_SPSC_BYTES(
 		SW_EDGE_TENSORS, sizeof(struct sw_submit))];
@@ -126,17 +127,18 @@ struct sw_edge_control {
 	_Alignas(64) unsigned char completions[SW_SPSC_BYTES(
 		SW_EDGE_COMPLETIONS, sizeof(struct sw_completion))];
 	_Alignas(64) struct sw_edge_tuning tuning;
-	/* Why a push_pull or collective ended with SW_EMISMATCH, SW_EABORTED,
-	 * SW_EREFUSED, SW_EPEER, SW_ESTALL or SW_EEXPIRED, terminated; written
-	 * before its completion, by the order of declaration. */
+	/* Reason why a push_pull or collective ended with SW_EMISMATCH,
+	 * SW_EABORTED, SW_EREFUSED, SW_EPEER, SW_ESTALL or SW_EEXPIRED,
+	 * terminated; written before its completion, by order of declaration.
+	 */
 	char whys[SW_EDGE_TENSORS][SW_EDGE_WHY_BYTES];
 };
 
 enum sw_edge_kind {
 	SW_EDGE_ATTACH = 1, /* client: sw_edge_attach */
 	SW_EDGE_DECLARE,    /* client: sw_edge_declare, piece by piece */
-	SW_EDGE_CLOSE,      /* client: kind alone; or sw_edge_text: the job is
-			       to end with it */
+	SW_EDGE_CLOSE,      /* client: kind alone; or sw_edge_text, which ends
+			       the job */
 	SW_EDGE_ATTACHED,   /* agent: sw_edge_attached; descriptors of the
 			       control segment and of the bell */
 	SW_EDGE_REFUSED,    /* agent: sw_edge_text; the agent hangs up */
@@ -155,50 +157,53 @@ enum sw_edge_kind {
 };
 
 enum sw_edge_end_kind {
-	SW_EDGE_ABORT,       /* of a group: with err and a sentence */
-	SW_EDGE_CLOSE_GROUP, /* this process calls nothing else on it */
+	SW_EDGE_ABORT,       /* abort a group, with err and a sentence */
+	SW_EDGE_CLOSE_GROUP, /* close a group: this process makes no later
+				calls */
 };
 
 enum sw_edge_tune_kind {
-	SW_EDGE_PARTITION, /* of this agent; bytes, 0: the policy's */
+	SW_EDGE_PARTITION, /* bytes, for this agent; 0: the policy's default */
 	SW_EDGE_CREDIT,    /* the same */
-	SW_EDGE_RATE,      /* of its ports; bits per second, 0: no limit */
+	SW_EDGE_RATE,      /* rate of this agent's ports; bit/s, 0: no limit */
 	SW_EDGE_JOB,       /* policy, partition and credit of all ranks */
 };
 
-/* The first message; its form is the same in every version, from 6 on. */
+/* The first message; its layout is the same in every version, from 6 on. */
 struct sw_edge_attach {
 	uint32_t kind, magic;
-	uint16_t version_min, version_max; /* that the client speaks */
-	uint32_t local_rank; /* 1 + the one it wants to be; 0: any */
+	uint16_t version_min, version_max; /* versions that the client speaks */
+	uint32_t local_rank;               /* 1 + wanted local rank; 0: any */
 };
 
-/* In the local rank of an attach: any other will do, too. */
+/* Flag in the local rank of an attach: any other is acceptable. */
 #define SW_EDGE_IF_FREE UINT32_C(0x80000000)
 
 struct sw_edge_attached {
 	uint32_t kind, rank, size, local_rank, local_size;
-	uint32_t version;             /* the highest that both speak */
-	uint64_t epoch;               /* of the job */
+	uint32_t version;             /* highest that both speak */
+	uint64_t epoch;               /* epoch of the job */
 	char job[SW_EDGE_NAME_BYTES]; /* its name, terminated */
 };
 
-/* Also a refusal, so its form too is the same in every version, from 1 on. */
+/* Also used for a refusal, so its layout is the same in every version, from 1
+ * on. */
 struct sw_edge_text {
 	uint32_t kind;
 	int32_t err;
-	uint32_t batch; /* SW_EDGE_FAILED: which */
+	uint32_t batch; /* SW_EDGE_FAILED: the batch */
 	uint32_t pad;
 	char text[SW_EDGE_TEXT_BYTES]; /* terminated */
 };
 
 enum sw_edge_item {
 	SW_EDGE_SYNC,    /* a tensor */
-	SW_EDGE_ASYNC,   /* an asynchronous one */
-	SW_EDGE_GROWING, /* one that is pushed before all of it is there */
+	SW_EDGE_ASYNC,   /* an asynchronous tensor */
+	SW_EDGE_GROWING, /* a growing tensor: pushed before all of it is there
+			  */
 	SW_EDGE_STREAM,  /* n_elems: ranks of its group; dtype: log2 of its
 			    slots at each server; by sw_edge_open alone */
-	SW_EDGE_MEMORY,  /* for collectives; alone in its batch; until it is
+	SW_EDGE_MEMORY,  /* memory for collectives; alone in its batch; until
 			    freed */
 	SW_EDGE_N_ITEMS,
 };
@@ -208,29 +213,30 @@ struct sw_edge_desc {
 	uint32_t dtype;
 	uint32_t priority;
 	uint32_t kind;  /* enum sw_edge_item */
-	uint32_t again; /* its id, at the index of an item that was freed,
-			   which follows that one's; 0: at a new index */
+	uint32_t again; /* id at the reused index of a freed item, which
+			   follows the freed id; 0: a new index */
 	char name[SW_EDGE_NAME_BYTES]; /* terminated */
 };
 
-/* Tensors first_i … first_i + n - 1 of a batch of n_total.  The message ends
- * after n descriptions.  Pieces come in order. */
+/* Tensors first_i … first_i + n - 1 of a batch of n_total. The message ends
+ * after n descriptions. Pieces arrive in order. */
 struct sw_edge_declare {
 	uint32_t kind;
-	uint32_t batch; /* counts this client's declares from 0 */
+	uint32_t batch; /* number of this client's declare, from 0 */
 	uint32_t n_total, first_i, n;
-	uint32_t near; /* 1 + the NUMA node where they are to lie; 0, or one
-			  that the agent does not have: where it likes */
+	uint32_t near; /* 1 + preferred NUMA node; 0, or a node that the agent
+			  does not have: any */
 	struct sw_edge_desc descs[SW_EDGE_PIECE];
 };
 
-/* A stream and the ranks of its group, all in one message, which ends after
- * desc.n_elems of them: so there is no half of it. */
+/* A stream and the ranks of its group, in a single message that ends after
+ * desc.n_elems ranks, so that none arrives in part. */
 struct sw_edge_open {
 	uint32_t kind;
-	uint32_t batch; /* as of sw_edge_declare */
+	uint32_t batch; /* as in sw_edge_declare */
 	struct sw_edge_desc desc;
-	uint16_t ranks[SW_EDGE_RANKS]; /* of the job, in the group's order */
+	uint16_t ranks[SW_EDGE_RANKS]; /* ranks of the job, in the group's
+					  order */
 };
 
 struct sw_edge_tune {
@@ -243,14 +249,14 @@ struct sw_edge_tune {
 struct sw_edge_end {
 	uint32_t kind;
 	uint32_t what;   /* enum sw_edge_end_kind */
-	uint32_t stream; /* the id of any of the group's */
-	/* SW_EDGE_ABORT: SW_EABORTED, or SW_EEXPIRED; the agent adds to the
-	 * sentence who is missing. */
+	uint32_t stream; /* id of any stream of the group */
+	/* SW_EDGE_ABORT: SW_EABORTED, or SW_EEXPIRED: then the agent adds the
+	 * missing ranks to the sentence. */
 	int32_t err;
 	char why[SW_EDGE_WHY_BYTES]; /* terminated */
 };
 
-/* Memory that the client does not use any more. */
+/* Memory, or a stream of a closed group, that the client releases. */
 struct sw_edge_free {
 	uint32_t kind;
 	uint32_t item; /* its id */
@@ -259,10 +265,10 @@ struct sw_edge_free {
 struct sw_edge_declared {
 	uint32_t kind;
 	uint32_t batch;
-	uint64_t bytes; /* of the data segment */
-	/* SW_EMISMATCH: all are declared, but another rank declared at least
-	 * one of them otherwise; SW_EABORTED: its group was aborted;
-	 * SW_EREFUSED: a server has no room for it; terminated */
+	uint64_t bytes; /* bytes of the data segment */
+	/* SW_EMISMATCH: the batch is declared, but another rank declared one of
+	 * its items differently; SW_EABORTED: the group was aborted;
+	 * SW_EREFUSED: a server has no room. text is terminated. */
 	int32_t err;
 	char text[SW_EDGE_TEXT_BYTES];
 	uint32_t pad;
@@ -284,8 +290,8 @@ _Static_assert(sizeof(struct sw_edge_tune) == 40, "shared");
 _Static_assert((int)SW_EDGE_TENSORS == (int)SW_FLAGS, "a flag for each");
 _Static_assert(SW_EDGE_TENSORS % SW_EDGE_PIECE == 0, "pieces");
 
-/* Room for every message but the long one, and its end, to see one that is too
- * long. */
+/* Room for every message except sw_edge_open; larger than any, so that an
+ * oversized message is detected. */
 union sw_edge_msg {
 	uint32_t kind;
 	struct sw_edge_attach attach;
@@ -298,22 +304,23 @@ union sw_edge_msg {
 	struct sw_edge_tune tune;
 };
 
-/* Whatever a client may send, and its end. */
+/* Room for every message of a client, and for detecting an oversized one. */
 union sw_edge_request {
 	union sw_edge_msg any;
 	struct sw_edge_open open;
 	char room[sizeof(struct sw_edge_open) + 64];
 };
 
-/* sw_edge_place - where a tensor of @bytes starts in a data segment.
- * @end      end of the tensor before it (0: none); set to this one's end
- * Every tensor of a local rank starts at the same low 12 address bits, and the
- * first 64 local ranks all differ in theirs, as far apart as possible: sources
- * that share them make a sum of eight three times slower. */
+/* sw_edge_place - return where a tensor of @bytes starts in a data segment.
+ * @end      end of the previous tensor (0: none); set to this one's end
+ * All tensors of a local rank start at the same low 12 address bits, which
+ * differ as much as possible among the first 64 local ranks: sources with equal
+ * bits make a sum of eight three times slower. */
 uint64_t sw_edge_place(uint32_t local_rank, uint64_t bytes, uint64_t *end);
 
-/* sw_edge_bytes - of an item, in its batch's data segment; a stream has as many
- * there as the agent keeps of its ranks, and nobody uses them. */
+/* sw_edge_bytes - return the bytes of an item in its batch's data segment. A
+ * stream takes the bytes of the agent's copy of its ranks, which stay unused.
+ */
 static inline uint64_t sw_edge_bytes(
 	uint32_t kind, uint64_t n_elems, uint32_t elem_bytes)
 {
@@ -321,10 +328,10 @@ static inline uint64_t sw_edge_bytes(
 	       (kind == SW_EDGE_STREAM ? sizeof(uint16_t) : elem_bytes);
 }
 
-/* sw_edge_granules - where those of a growing tensor of @bytes are, behind it:
- * a word for each SW_GRANULE bytes.  The agent writes them where the results
- * are: the number of the round of which all results that lie there are.
- * sw_edge_room - what an item of @bytes takes of a segment. */
+/* sw_edge_granules - return the offset of the granules of a growing tensor of
+ * @bytes: one word per SW_GRANULE bytes, behind the results. The agent writes
+ * there the number of the round to which all results of the granule belong.
+ * sw_edge_room - return the bytes that an item of @bytes takes in a segment. */
 static inline uint64_t sw_edge_granules(uint64_t bytes)
 {
 	return (bytes + 63) / 64 * 64;
@@ -345,34 +352,36 @@ int sw_edge_send(int sock, const void *msg, size_t bytes, const int *fds,
 	uint32_t n_fds);
 
 /* sw_edge_recv - receive one message of up to @bytes; never blocks.
- * @fds      room for @max_fds (<= 2) descriptors, owned by the caller then;
- *           -1 where none came
- * Returns its bytes; SW_EAGAIN none there; SW_ECLOSED hang-up; SW_EPROTO too
- * long, or with more descriptors than allowed (all are closed). */
+ * @fds      room for @max_fds (<= 2) descriptors, then owned by the caller; -1
+ *           for each missing one
+ * Returns its bytes; SW_EAGAIN no message; SW_ECLOSED hang-up; SW_EPROTO too
+ * long, or with too many descriptors (all are closed). */
 int sw_edge_recv(int sock, void *msg, size_t bytes, int *fds, uint32_t max_fds);
 
-/* sw_edge_text - fill a text message; text is cut to its room. */
+/* sw_edge_text - fill a text message; cut the text to fit. */
 void sw_edge_text(struct sw_edge_text *m, enum sw_edge_kind kind, int err,
 	uint32_t batch, const char *text);
 
 /* sw_edge_bell_write - wake the other side; never blocks. */
 void sw_edge_bell_write(int bell);
 
-/* sw_edge_bell_drain - forget past wake-ups; false: the other side hung up. */
+/* sw_edge_bell_drain - discard past wake-ups; return false if the other side
+ * hung up. */
 bool sw_edge_bell_drain(int bell);
 
-/* sw_edge_now_ns - the monotonic clock. */
+/* sw_edge_now_ns - return the monotonic clock. */
 uint64_t sw_edge_now_ns(void);
 
-/* sw_edge_doze - say in @flag that this side is about to sleep; look at the
- * ring after it. */
+/* sw_edge_doze - set @flag before this side sleeps; the caller checks its ring
+ * after it. */
 static inline void sw_edge_doze(_Atomic uint32_t *flag)
 {
 	atomic_store_explicit(flag, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* sw_edge_is_asleep - after a put: must the other side be woken? */
+/* sw_edge_is_asleep - return whether the other side must be woken after a put;
+ * clears @flag. */
 static inline bool sw_edge_is_asleep(_Atomic uint32_t *flag)
 {
 	atomic_thread_fence(memory_order_seq_cst);

@@ -17,7 +17,7 @@ enum { CANDIDATES = 4, OTHERS_WRITE = S_IWGRP | S_IWOTH };
 
 struct candidate {
 	char parent[SW_FOLDER_BYTES], path[SW_FOLDER_BYTES];
-	bool is_system; /* whoever has it got it from root */
+	bool is_system; /* below /run, where only root creates folders */
 };
 
 static bool put(struct candidate *c, const char *parent, const char *fmt, ...)

@@ -1,8 +1,8 @@
-/* rows.h - bytes to be copied: rows of one length, apart by a stride.
+/* rows.h - rows of equal length to be copied, a stride apart.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A piece of a collective has a row for each part (client_call.c); what is
- * copied whole is one row.  All in bytes.
+ * A piece of a collective has a row for each part (client_call.c); a contiguous
+ * copy is one row. All fields count bytes.
  */
 #ifndef SW_PMD_CLIENT_ROWS_H
 #define SW_PMD_CLIENT_ROWS_H
@@ -13,7 +13,7 @@
 struct sw_rows {
 	char *to;
 	const char *from;
-	uint64_t bytes, n; /* of a row; rows */
+	uint64_t bytes, n; /* bytes of a row; number of rows */
 	uint64_t to_stride, from_stride;
 };
 

@@ -1,4 +1,4 @@
-/* sized.h - structs of callers, who may be of an older or newer release.
+/* sized.h - structs of callers, which may be of an older or newer release.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_PMD_CLIENT_SIZED_H
 #define SW_PMD_CLIENT_SIZED_H
@@ -11,13 +11,13 @@ enum { SW_SIZED_WHY_BYTES = 200 };
 #define SW_UP_TO(type, field) \
 	(offsetof(type, field) + sizeof(((type *)NULL)->field))
 
-/* sw_sized_take - a copy of a caller's struct, which begins with its size.
- * @to, @bytes  as this library has it; what the caller's does not reach is 0
- * @first    bytes that it had in its first release: none is smaller
+/* sw_sized_take - copy a caller's struct, which begins with its size.
+ * @to, @bytes  this library's struct; fields beyond the caller's size become 0
+ * @first    smallest valid size: the struct of the first release
  * @name     of the struct, for @why
  * @why      on an error, a sentence
- * Errors: SW_EINVAL it cannot have that size, or it is longer than this
- * library's and has something there. */
+ * Errors: SW_EINVAL the size is invalid, or the struct is longer than this
+ * library's and not 0 there. */
 int sw_sized_take(void *to, size_t bytes, const void *from, size_t first,
 	const char *name, char why[SW_SIZED_WHY_BYTES]);
 

@@ -11,16 +11,16 @@ enum {
 	SW_USER_WHY_BYTES = 400,
 };
 
-/* sw_user_find - a user by name, or by a number that need have no name.
- * Returns false: there is none. */
+/* sw_user_find - look up a user by name, or by a number that need not have a
+ * name. Returns false if there is none. */
 bool sw_user_find(const char *name, uint32_t *uid);
 
-/* sw_user_text - "alice (1000)", or "1000" where it has no name; returns @out.
- */
+/* sw_user_text - write "alice (1000)", or "1000" for a user without a name;
+ * return @out. */
 const char *sw_user_text(uint32_t uid, char out[SW_USER_BYTES]);
 
-/* sw_user_is_trusted - may user @own give its tensors to the agent of user
- * @agent?  It may if that is itself, root, or @named (by name or number; NULL
+/* sw_user_is_trusted - return whether user @own may give its tensors to the
+ * agent of user @agent: @own itself, root, or @named (by name or number; NULL
  * or "": nobody).
  * @why  on false, a sentence that names both and says what to do */
 bool sw_user_is_trusted(uint32_t agent, uint32_t own, const char *named,

@@ -25,8 +25,8 @@ static const struct shape shapes[] = {
 
 enum {
 	KERNEL_BYTES = 82, /* in front of a received frame, in the ring */
-	/* Of a ring's frame that the driver demands of a receive buffer, but no
-	 * frame of ours needs. */
+	/* Bytes of a ring's frame that the driver requires of a receive buffer,
+	 * though no frame of ours needs them. */
 	RX_EXTRA = 384,
 	PAGE_BYTES = 4096,
 	/* Without the gate the driver shares frames among its sockets by a hash

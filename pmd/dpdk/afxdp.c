@@ -17,7 +17,7 @@ enum {
 	MTU_MAX = 3498,
 };
 
-/* What libxdp and libbpf would print on stderr, as lines of DPDK's.  They are
+/* Log what libxdp and libbpf would print on stderr as DPDK's lines. They are
  * the driver's libraries, not ours, so nothing is linked for this. */
 static int say(int level, const char *format, va_list args)
 {

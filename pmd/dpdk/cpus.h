@@ -16,8 +16,8 @@
 int sw_cpus_to_lcores(const char *cpus, uint32_t n_lcores,
 	const struct sw_log *log, char *out, size_t size);
 
-/* sw_cpus_at - the CPU of lcore @i (0 … n_lcores - 1) by the list @cpus; -1: it
- * floats, or the list is not one or shorter. */
+/* sw_cpus_at - return the CPU of lcore @i (0 … n_lcores - 1) in the list @cpus;
+ * -1: it floats, or the list is invalid or shorter. */
 int sw_cpus_at(const char *cpus, uint32_t i);
 
 #endif

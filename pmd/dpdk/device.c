@@ -86,7 +86,7 @@ static int device_add(struct port *p)
 	return SW_EIO;
 }
 
-/* Who we are there. */
+/* Set our own addresses on the port. */
 static int name_ourselves(struct port *p)
 {
 	const struct sw_dpdk_port_params *c = &p->params;
@@ -131,7 +131,7 @@ static int queues_open(struct port *p)
 	if (!ret && p->is_mtu_new)
 		ret = rte_eth_dev_set_mtu(p->eth_i, p->mtu);
 	if (ret == -ENOTSUP)
-		ret = 0; /* what was configured counts */
+		ret = 0; /* keep the configured MTU */
 	for (uint16_t i = 0; i < p->n_queues && !ret; i++)
 		ret = queue_setup(p, i);
 	if (!ret)
@@ -167,7 +167,7 @@ int sw_dpdk_device_open(struct port *p)
 
 int sw_dpdk_device_start(struct port *p)
 {
-	/* whoever dials starts it, when the other end is there */
+	/* the dialling end starts it when the other end is there */
 	bool is_dialled = p->type->is_link && p->params.side != SW_DPDK_LISTEN;
 	int ret = is_dialled ? 0 : rte_eth_dev_start(p->eth_i);
 

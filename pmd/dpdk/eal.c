@@ -33,8 +33,9 @@ enum {
 /* An address that no device has. */
 #define NO_DEVICE "ffff:ff:1f.7"
 
-/* What an lcore is to run.  DPDK synchronises both ends of it, but is not built
- * with the thread sanitizer: is_passed says the same where that can see it. */
+/* A function for an lcore to run. DPDK synchronises both ends of it, but is not
+ * built with the thread sanitizer: is_passed repeats that where the sanitizer
+ * can see it. */
 struct call {
 	int (*fn)(void *arg);
 	void *arg;

@@ -15,16 +15,17 @@
 struct sw_dpdk; /* DPDK of this process */
 
 struct sw_dpdk_params {
-	const char *name;        /* of this process: letters, digits, - and _ */
-	const char *runtime_dir; /* existing, writable; a private directory is
-				    made there and gone when open returns */
-	uint32_t n_lcores;       /* polling lcores, 1 … 127 */
-	const char *cpus;        /* "auto": every lcore floats over the CPUs
-				    that this process may use; else as many
-				    CPUs as lcores, like "2,4-6" */
-	uint64_t ports_bytes;    /* sum of sw_dpdk_port_bytes over the ports */
-	bool has_nics;           /* a port is SW_DPDK_PCI: memory is hugepages
-				    then, and the PCI bus is there */
+	const char *name;         /* name of this process: letters, digits, -
+				     and _ */
+	const char *runtime_dir;  /* existing, writable; a private directory is
+				     made there and gone when open returns */
+	uint32_t n_lcores;        /* polling lcores, 1 … 127 */
+	const char *cpus;         /* "auto": every lcore floats over the CPUs
+				     that this process may use; else as many
+				     CPUs as lcores, like "2,4-6" */
+	uint64_t ports_bytes;     /* sum of sw_dpdk_port_bytes over the ports */
+	bool has_nics;            /* a port is SW_DPDK_PCI: memory is hugepages
+				     then, and the PCI bus is there */
 	const struct sw_log *log; /* kept; its line() is called from DPDK's own
 				     threads too */
 };

@@ -20,7 +20,8 @@ struct late {
 };
 
 struct faults {
-	uint64_t state;                    /* of the random numbers; never 0 */
+	uint64_t state;                    /* state of the random numbers;
+					      never 0 */
 	uint32_t drop, duplicate, reorder; /* of 2^32 */
 	struct late late[LATE_MAX];
 	uint32_t n_late, n_idle_polls;

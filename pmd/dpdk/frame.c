@@ -13,7 +13,7 @@ enum {
 	VLAN_MASK = 0xfff,
 	FRAGMENT_MASK = RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK,
 };
-/* What stands behind Ethernet and tag. */
+/* Headers behind Ethernet and tag. */
 struct inner {
 	struct rte_ipv4_hdr ip;
 	struct rte_udp_hdr udp;
@@ -98,7 +98,7 @@ void sw_outer_init(struct sw_outer *o, uint64_t mac, uint32_t ip, uint16_t udp,
 	o->ip_sum = rte_raw_cksum(&in->ip, sizeof(in->ip));
 }
 
-/* What was not there yet when @sum was taken, in the order of the wire. */
+/* Complete the IPv4 checksum with the fields that @sum lacks, in wire order. */
 static uint16_t ip_cksum(uint32_t sum, const struct rte_ipv4_hdr *ip)
 {
 	sum += rte_cpu_to_be_16(ip->type_of_service) + ip->total_length +

@@ -1,10 +1,10 @@
-/* frame.h - what stands before our header: Ethernet, IPv4, UDP.
+/* frame.h - the headers before ours: Ethernet, IPv4, UDP.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Pure functions over bytes, by DPDK's structs of the headers and nothing else
- * of DPDK's, so that they can be tested and fuzzed without it running; @data is
- * even.  A VLAN tag may stand in between; IPv4 options, fragments and IPv6
- * are not spoken. */
+ * Pure functions over bytes. They use DPDK's structs of the headers and nothing
+ * else of DPDK, so that tests and fuzzers run without it. @data is at an even
+ * address. A VLAN tag is allowed; IPv4 options, fragments and IPv6 are not.
+ */
 #ifndef SW_PMD_DPDK_FRAME_H
 #define SW_PMD_DPDK_FRAME_H
 
@@ -15,30 +15,33 @@
 
 enum {
 	SW_INNER_BYTES = 20 + 8,              /* IPv4 and UDP */
-	SW_OUTER_BYTES = 14 + SW_INNER_BYTES, /* of an untagged frame */
+	SW_OUTER_BYTES = 14 + SW_INNER_BYTES, /* bytes before our header in an
+						 untagged frame */
 	SW_TAG_BYTES = 4,
 	SW_OUTER_MAX = SW_OUTER_BYTES + SW_TAG_BYTES,
-	SW_VLAN_NONE = 0, /* no tag, or one that carries a priority alone */
+	SW_VLAN_NONE = 0, /* no tag, or a priority tag */
 };
 
-/* What we are on one port, and the constant part of all frames that it sends.
+/* Our addresses on one port, and the constant part of all frames that it sends.
  * An Ethernet address is a number whose lowest byte goes first on the wire; 0
  * is none. */
 struct sw_outer {
 	uint8_t bytes[SW_OUTER_MAX];
-	uint32_t n_bytes; /* SW_OUTER_BYTES, and the tag */
-	uint32_t ip_sum;  /* of its IPv4 header, not folded */
+	uint32_t n_bytes; /* SW_OUTER_BYTES, plus the tag */
+	uint32_t ip_sum;  /* sum of its IPv4 header, not folded */
 	uint64_t mac;
 	uint32_t ip; /* host order, as all here */
-	/* Our first UDP port; endpoints, and UDP ports of each (port.h). */
+	/* Our first UDP port, number of endpoints, and UDP ports of each
+	 * (port.h). */
 	uint16_t udp, n_udp, n_ways;
 	uint16_t vlan;     /* 1 … 4094, or SW_VLAN_NONE */
 	bool is_sum_later; /* the port fills in the IPv4 checksum */
-	bool has_udp_sum;  /* the port makes a UDP checksum, of its start */
+	bool has_udp_sum;  /* the port computes a UDP checksum from a start
+			      value */
 };
 
-/* sw_outer_tos - the byte of the IPv4 header that says how urgent a frame of
- * @class is: DSCP CS7 for 0 … CS0 for 7; what is above counts from 0 again. */
+/* sw_outer_tos - return the IPv4 TOS byte of a frame of @class: DSCP CS7 for 0
+ * … CS0 for 7; higher classes wrap. */
 static inline uint8_t sw_outer_tos(uint8_t class)
 {
 	return (uint8_t)((7 - (class & 7)) << 5);
@@ -56,9 +59,9 @@ enum sw_outer_verdict {
 	SW_OUTER_ARP,     /* on our VLAN; what it says is arp.h's business */
 };
 
-/* What a driver has already done for a received frame. */
+/* Work that a driver has already done for a received frame. */
 struct sw_outer_done {
-	bool is_tag_off; /* it took the tag off: */
+	bool is_tag_off; /* it removed the tag: */
 	uint16_t vlan;
 	bool is_sum_good; /* it checked the IPv4 checksum */
 	bool is_udp_bad;  /* it found the UDP checksum wrong */
@@ -81,20 +84,19 @@ void sw_outer_init(struct sw_outer *o, uint64_t mac, uint32_t ip, uint16_t udp,
 uint32_t sw_outer_ethernet(
 	const struct sw_outer *o, uint8_t *at, uint64_t dst, uint16_t type);
 
-/* sw_outer_write - write the @o->n_bytes in front of our header: a frame for
- * @to, whose next hop is @dst, from our UDP port udp + @from, with @len
- * bytes from our header on.  @class goes
- * out as DSCP: 0 as CS7 … 7 as CS0.  The IPv4 checksum is set, unless it comes
- * later; the UDP checksum is 0 (none): our own CRCs are stronger.  If the port
- * makes one at no cost, it is the sum of the pseudo header (RFC 768), where the
- * port begins. */
+/* sw_outer_write - write the @o->n_bytes before our header: a frame for @to
+ * with next hop @dst, from our UDP port udp + @from, with @len bytes from our
+ * header on. @class becomes the DSCP (sw_outer_tos). The IPv4 checksum is set,
+ * unless the port fills it in. The UDP checksum is 0 (none), because our CRCs
+ * are stronger. If the port computes one at no cost, it is the sum of the
+ * pseudo header (RFC 768) as start value. */
 void sw_outer_write(const struct sw_outer *o, uint8_t *at, uint64_t dst,
 	uint16_t from, const struct sw_path *to, uint8_t class, uint32_t len);
 
-/* sw_outer_check - is the frame of @bytes bytes at @data a datagram for @o's
- * VLAN, address and UDP ports that can hold our header?  Sets @out, but for
- * from.port_i and where it landed, only if it returns SW_OUTER_OURS; for
- * SW_OUTER_ARP, @out->data and len are what follows the Ethernet header.  Reads
+/* sw_outer_check - check whether the frame of @bytes bytes at @data is a
+ * datagram for @o's VLAN, address and UDP ports that can hold our header. For
+ * SW_OUTER_OURS, sets @out except from.port_i and landed; for SW_OUTER_ARP,
+ * sets @out->data and len to the bytes behind the Ethernet header. Reads
  * nothing beyond @bytes. */
 enum sw_outer_verdict sw_outer_check(const struct sw_outer *o,
 	const uint8_t *data, uint32_t bytes, struct sw_outer_done done,

@@ -28,8 +28,8 @@ struct sw_gate sw_gates[RTE_MAX_LCORE];
 
 void sw_gate_drain(void)
 {
-	/* What the caller wrote before (link down) is seen by an lcore that
-	 * enters from here on. */
+	/* An lcore that enters from here on sees the caller's earlier writes
+	 * (link down). */
 	atomic_thread_fence(memory_order_seq_cst);
 	for (uint32_t i = 0; i < RTE_MAX_LCORE; i++)
 		while (atomic_load_explicit(

@@ -1,15 +1,15 @@
-/* gate.h - system calls of DPDK's drivers, made safe; a build option (gate).
+/* gate.h - make system calls of DPDK's drivers safe; a build option (gate).
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Works around the bugs that pmd/dpdk/meson.build names, for the versions that
- * have them; without the option nothing of it is in the program.
+ * Works around the bugs that pmd/dpdk/meson.build names, in the versions that
+ * have them; without the option nothing of it is compiled in.
  *
- * When a memif peer goes, DPDK's interrupt thread marks the link down and then
- * unmaps the rings, though an lcore may be reading them at that moment: the
- * driver's only guard is a flag tested on entry.  Here an lcore says when it is
- * inside a driver call, and our munmap(), which the driver finds before libc's,
- * waits until no lcore is.  An lcore that enters later sees the link down and
- * calls no driver.
+ * When a memif peer disconnects, DPDK's interrupt thread marks the link down
+ * and then unmaps the rings, though an lcore may be reading them: the driver's
+ * only guard is a flag tested on entry. Here an lcore marks itself inside
+ * during a driver call. Our munmap(), which the driver finds before libc's,
+ * waits until no lcore is inside. An lcore that enters later sees the link down
+ * and does not call the driver.
  */
 #ifndef SW_PMD_DPDK_GATE_H
 #define SW_PMD_DPDK_GATE_H
@@ -23,23 +23,22 @@
 
 #if SW_DPDK_GATE
 
-/* One flag per lcore.  The only writable variable outside of a handle in this
- * program: munmap has no argument from which to reach one. */
+/* One flag per lcore. It is the only writable global of this program, because
+ * munmap has no argument from which to reach a handle. */
 extern struct sw_gate {
 	_Alignas(64) _Atomic uint32_t is_inside;
 } sw_gates[RTE_MAX_LCORE];
 
-/* sw_gate_drain - wait until every lcore has been outside once.  Never called
- * from inside. */
+/* sw_gate_drain - wait until every lcore has been outside once. Must not be
+ * called from inside. */
 void sw_gate_drain(void);
 
-/* sw_gate_silence - put something that is never ready in the place of the
- * listener that memif has freed, if no file @path is left (closing it would
- * make DPDK end the process when it next polls anew).
- * Thread: DPDK's interrupt thread. */
+/* sw_gate_silence - replace the listener that memif has freed by a descriptor
+ * that is never ready, if no file @path is left. Closing it would make DPDK end
+ * the process at its next poll. Thread: DPDK's interrupt thread. */
 void sw_gate_silence(const char *path);
 
-/* Enter, then look at the link; the exchange orders the two. */
+/* Enter the gate. Check the link after it; the exchange orders the two. */
 static inline struct sw_gate *sw_gate_enter(void)
 {
 	struct sw_gate *g = &sw_gates[rte_lcore_id() % RTE_MAX_LCORE];

@@ -96,7 +96,8 @@ static bool rx_take(
 	return true;
 }
 
-/* What is held for a link that went down is stale when it comes back. */
+/* Drop held frames of a link that went down: they are stale when it comes back.
+ */
 void sw_io_drop_held(struct queue *q, uint32_t counter)
 {
 	rte_pktmbuf_free_bulk(q->tx_held, q->n_tx_held);
@@ -232,7 +233,7 @@ static void stock_take(struct stock *s, struct rte_mempool *pool, uint32_t n)
 	s->n = n && !rte_pktmbuf_alloc_bulk(pool, s->m, n) ? n : 0;
 }
 
-/* The next @n of them, NULL: there are none. */
+/* Return the next @n buffers of the stock, or NULL. */
 static struct rte_mbuf **stock_next(struct stock *s, uint32_t n)
 {
 	if (s->n_used + n > s->n)

@@ -17,7 +17,7 @@
 #include "pmd/dpdk/gate.h"
 #include "pmd/dpdk/port_int.h"
 
-enum { PATH_MAX_BYTES = 107 }; /* of a Unix socket */
+enum { PATH_MAX_BYTES = 107 }; /* longest path of a Unix socket */
 
 /* Size of a ring's buffers.  Always that of the largest frame, whatever the
  * payload class: a frame that spans two buffers leaves a "continued" mark that
@@ -48,8 +48,8 @@ static int devargs(const struct sw_dpdk_port_params *p, uint32_t payload,
 			PATH_MAX_BYTES);
 		return SW_ECONF;
 	}
-	/* The driver does not look at the other end's number, but refuses who
-	 * has another secret.  One queue pair has none, as ever. */
+	/* The driver ignores the other end's number of queues but refuses a
+	 * peer with another secret. A single queue pair has no secret. */
 	if (p->n_link_queues > 1)
 		snprintf(secret, sizeof(secret), ",secret=sumwire-%u-queues",
 			p->n_link_queues);
@@ -94,8 +94,8 @@ static bool is_same_file(int fd, const void *what)
 	       st.st_ino == l->st.st_ino;
 }
 
-/* What lies there may be somebody else's, in a folder that others can write to:
- * it is not followed, not written to, and only ours is locked. */
+/* Open the lock file. In a folder that others can write to, another user may
+ * own it: do not follow links, do not write, and lock it only if it is ours. */
 static int lock_open(const char *port, const char *path,
 	const struct sw_log *log, struct lock *l)
 {
@@ -199,7 +199,7 @@ static bool is_trusted(const struct port *p, uid_t uid)
 	return uid == 0 || uid == geteuid() || uid == p->params.trusted_uid;
 }
 
-/* Who could have put the socket there. */
+/* Return the user who could have created the socket. */
 static uid_t owner_of(const struct port *p)
 {
 	char folder[PATH_MAX_BYTES + 1];

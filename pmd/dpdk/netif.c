@@ -19,9 +19,9 @@
 
 enum {
 	QUESTION_BYTES = 256,
-	ANSWER_BYTES = 32768, /* of a message of the kernel's, at most */
+	ANSWER_BYTES = 32768, /* largest message of the kernel */
 	LOOPBACK = 1,         /* index of lo, in every kernel */
-	TRIES = 8,            /* of a dump that a change interrupts */
+	TRIES = 8,            /* attempts at a dump that changes interrupt */
 };
 
 /* --- questions --- */
@@ -133,8 +133,8 @@ void sw_netif_names(char *out, size_t size)
 	ask(at, take_name, &n);
 }
 
-/* What its driver answers to ethtool's @question; it stays where it does not.
- */
+/* Ask the driver an ethtool @question; it stays unchanged if there is no
+ * answer. */
 static void ethtool(const char *name, void *question)
 {
 	struct ifreq r = {.ifr_data = question};

@@ -1,7 +1,7 @@
 /* nic.c - devices that DPDK drives by itself: NICs, and its software drivers.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * What they can do is asked of ethdev (caps.c); here is what a refused one
+ * ethdev reports capabilities (caps.c); this file says what a refused NIC
  * lacks. */
 #include <stdio.h>
 

@@ -136,7 +136,7 @@ int sw_dpdk_address_find(struct sw_dpdk_port_params *p,
 	return 0;
 }
 
-/* What the kernel says of the interface; @payload becomes what fits it. */
+/* Check the kernel's interface; lower @payload to what fits it. */
 int sw_dpdk_interface_check(const struct sw_dpdk_port_params *p,
 	const struct sw_log *log, uint32_t *if_index, uint32_t *payload)
 {

@@ -11,7 +11,7 @@
 enum {
 	POOL_ROOM_BYTES = 1 << 20, /* mempool headers, rings, rounding */
 	PAGE_BYTES = 4096,
-	/* What is left of a page for the frame and what is in front of it. */
+	/* Bytes of a page left for the frame and its headroom. */
 	OBJECT_BYTES = RTE_MEMPOOL_ALIGN, /* a mempool's, in front of each */
 	PAGE_ROOM_BYTES = PAGE_BYTES - OBJECT_BYTES - sizeof(struct rte_mbuf) -
 			  PRIV_BYTES,
@@ -35,7 +35,7 @@ static uint32_t rx_room(const struct port_type *t, uint32_t frame)
 		t->rx_unit);
 }
 
-/* The buffers that can be out at once, and those that a cache withholds. */
+/* Size the pools: buffers in use at once, and buffers that caches withhold. */
 static struct pools pools_size(const struct sw_dpdk_port_params *p)
 {
 	const struct port_type *t = sw_port_types[p->type];
@@ -95,7 +95,7 @@ int sw_dpdk_port_node(const struct port *p)
 
 	if (node < 0)
 		return SOCKET_ID_ANY;
-	/* of some nodes DPDK has no memory, and gets none */
+	/* DPDK cannot get memory on some nodes */
 	probe = rte_malloc_socket(NULL, POOL_ROOM_BYTES, 0, node);
 	rte_free(probe);
 	return probe ? node : SOCKET_ID_ANY;

@@ -13,7 +13,7 @@
 
 enum {
 	AT_PIECE = 0,     /* offsets in our 54 bytes */
-	AT_BURST = 4,     /* of data; a greeting and its answer have 0 */
+	AT_BURST = 4,     /* set in data; 0 in a greeting and its answer */
 	BYE = UINT32_MAX, /* instead of a piece */
 	N_BYES = 16,
 	PATIENCE_S = 2,
@@ -91,7 +91,7 @@ static void send_all(
 		u->r->port->ops->tx(u->r->port, out, n);
 }
 
-/* The piece that @f carries; n_pieces if it is none of ours. */
+/* Return the piece that @f carries; n_pieces if it is not ours. */
 static uint32_t piece_of(const struct run *u, const struct sw_rx_frame *f)
 {
 	uint32_t i = sw_load32(f->data + AT_PIECE);

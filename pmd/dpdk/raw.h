@@ -19,8 +19,8 @@
 
 struct sw_raw {
 	struct sw_port *port; /* its owner is the calling thread */
-	uint64_t bytes;       /* of the tensor; a multiple of 4, the same at
-				 both ends */
+	uint64_t bytes;       /* bytes of the tensor; a multiple of 4, the same
+				 at both ends */
 	const struct sw_sum_ops *f32; /* server: the kernels to add with */
 	const atomic_bool *stop;      /* ends either side early; may be NULL */
 	/* client: */

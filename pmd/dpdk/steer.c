@@ -1,9 +1,8 @@
 /* steer.c - which queue a frame lands in: rules by UDP port, or a hash.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * What lands in the queue of another lcore is handed over by
- * pmd/lcores/handoff.c; nothing here is needed for a frame to arrive, only for
- * it to arrive soon. */
+ * pmd/lcores/handoff.c hands over frames that arrive in the queue of another
+ * lcore, so steering is needed only for frames to arrive sooner. */
 #include <rte_errno.h>
 #include <rte_flow.h>
 

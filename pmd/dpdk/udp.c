@@ -1,13 +1,13 @@
-/* udp.c - frames over the kernel's datagram sockets: no DPDK, no privilege.
+/* udp.c - frames over kernel datagram sockets: no DPDK, no privilege.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Addresses, routes, ARP and VLANs are the kernel's.  What costs there is a
- * packet's way through it, so frames to one peer go and come several at once:
- * the kernel (or a NIC) cuts a large datagram into frames (UDP_SEGMENT, GSO)
- * and joins those of one sender again (UDP_GRO).  On the wire they are frames
- * like any others.
+ * The kernel owns addresses, routes, ARP and VLANs. The cost is a packet's way
+ * through the kernel, so several frames to one peer travel together. The kernel
+ * (or a NIC) cuts a large datagram into frames (UDP_SEGMENT, GSO), and joins
+ * frames of one sender again (UDP_GRO). On the wire they are ordinary frames.
  *
- * Each endpoint has a socket, which its lcore's queue pair reads and writes. */
+ * Each endpoint has a socket, which its lcore's queue pair reads and writes.
+ */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -21,8 +21,8 @@ enum { SINGLES = 1024 };
 
 /* --- receiving --- */
 
-/* What the kernel says beside a datagram: the length of the frames that it
- * joined, and how many it has dropped at this socket so far. */
+/* Read the ancillary data of a datagram: the length of the joined frames, and
+ * how many frames were dropped at this socket so far. */
 static void read_notes(struct queue *q, struct msghdr *m)
 {
 	struct sw_udp_queue *u = q->udp;
@@ -119,7 +119,7 @@ static uint32_t udp_rx(
 	return n;
 }
 
-/* What was read stays until the next datagram is. */
+/* Do nothing: the datagram stays valid until the next one is read. */
 static void udp_rx_release(struct sw_port *base)
 {
 	(void)base;
@@ -154,7 +154,8 @@ static void release(struct queue *q, const uint8_t *which, uint32_t n)
 			u->order[to++] = slot;
 			continue;
 		}
-		if (u->out[slot].payload) /* of this epoch, as all held */
+		if (u->out[slot].payload) /* all held frames are of this epoch
+					   */
 			rte_mbuf_ext_refcnt_update(queue_refs(q), -1);
 		freed[n_freed++] = slot;
 	}
@@ -178,9 +179,9 @@ static bool is_same_way(const struct sw_udp_out *a, const struct sw_udp_out *b)
 	       a->to.ip == b->to.ip && a->to.udp == b->to.udp;
 }
 
-/* Which held frames make the next datagram: the first one and those that go the
- * same way, all of one length but the last, which may be shorter.  Their order
- * stays.  Returns how many. */
+/* Choose the held frames of the next datagram: the first one and those with the
+ * same path, all of equal length except the last, which may be shorter. Keeps
+ * their order. Returns how many. */
 static uint32_t join(const struct queue *q, uint8_t which[SW_UDP_JOINED])
 {
 	struct sw_udp_queue *u = q->udp;
@@ -310,7 +311,7 @@ static uint32_t udp_tx_room(struct sw_port *base)
 {
 	struct queue *q = queue_of(base);
 
-	/* what the kernel refused must not grow old */
+	/* retry refused frames soon */
 	if (q->n_tx_held)
 		udp_tx_flush(base);
 	return q->is_up ? q->port->burst - q->n_tx_held : 0;

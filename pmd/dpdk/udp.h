@@ -1,4 +1,4 @@
-/* udp.h - a port over the kernel's datagram sockets, from inside udp*.c.
+/* udp.h - a port over kernel datagram sockets, from inside udp*.c.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_PMD_DPDK_UDP_H
 #define SW_PMD_DPDK_UDP_H
@@ -6,33 +6,34 @@
 #include "pmd/dpdk/port_int.h"
 
 enum {
-	SW_UDP_DATAGRAM = 65535 - 20 - 8, /* RFC 768, RFC 791: data of one */
-	SW_UDP_JOINED = 64, /* frames that the kernel cuts one into:
-			       UDP_MAX_SEGMENTS */
+	SW_UDP_DATAGRAM = 65535 - 20 - 8, /* most data of a datagram (RFC 768,
+					     RFC 791) */
+	SW_UDP_JOINED = 64, /* most frames in one datagram: UDP_MAX_SEGMENTS */
 };
 
-/* A frame to send.  Its header, and its payload where that is copied, lie in a
- * slot of its own. */
+/* A frame to send. Its slot holds the header, and the payload if it is copied.
+ */
 struct sw_udp_out {
-	const void *payload; /* NULL: it follows the header */
+	const void *payload; /* NULL: the payload follows the header */
 	uint32_t payload_len, len;
 	struct sw_path to;
 	uint16_t endpoint;
 	uint8_t class;
 };
 
-/* What a queue pair has besides struct queue. */
+/* State of a queue pair besides struct queue. */
 struct sw_udp_queue {
 	int fds[SW_DPDK_ENDPOINTS]; /* by endpoint; -1: another lcore's */
-	uint32_t n_overruns[SW_DPDK_ENDPOINTS]; /* that the kernel has told */
-	uint32_t next;                          /* endpoint that is read next */
-	uint32_t n_single; /* frames to be sent one by one */
-	/* To send: of all slots, first those of n_tx_held frames. */
+	uint32_t n_overruns[SW_DPDK_ENDPOINTS]; /* drops reported by the kernel
+						 */
+	uint32_t next;                          /* next endpoint to read */
+	uint32_t n_single;                      /* frames to send one by one */
+	/* Send side: slot numbers; the first n_tx_held are frames held. */
 	uint8_t order[SW_RX_BURST];
 	uint32_t slot_bytes;
-	uint8_t *slots; /* SW_RX_BURST of them */
+	uint8_t *slots; /* SW_RX_BURST slots */
 	struct sw_udp_out out[SW_RX_BURST];
-	/* What was read, a datagram of frames of @unit bytes. */
+	/* Receive side: the datagram read last, with frames of @unit bytes. */
 	uint32_t at, len, unit;
 	uint16_t endpoint;
 	struct sw_path from;

@@ -14,15 +14,15 @@
 #include "pmd/dpdk/udp.h"
 
 enum {
-	/* What the kernel counts of a frame in a receive buffer
-	 * (skb->truesize): a power of two that holds the frame, its headroom
-	 * and its fragments' list, and the sk_buff; also of a small one. */
+	/* The kernel's charge for a frame in a receive buffer (skb->truesize):
+	 * a power of two that holds the frame, its headroom and its fragments'
+	 * list, plus the sk_buff; and the minimum for a small frame. */
 	SKB_REST_BYTES = 64 + 320,
 	SKB_BYTES = 256,
 	SKB_MIN_BYTES = 1280,
 	/* A burst where nobody says: an agent's and a server's. */
 	DATAGRAMS = 2,
-	/* What lies between us and the wire nothing overtakes. */
+	/* Send buffer: nothing overtakes frames between us and the wire. */
 	SEND_BYTES = 8 * 65536,
 };
 
@@ -92,8 +92,8 @@ static uint32_t quanta_of(const struct port *p)
 	return (p->params.payload_bytes + SW_QUANTUM - 1) / SW_QUANTUM;
 }
 
-/* What a full frame, or as many small ones as its credit allows, takes of a
- * receive buffer at most. */
+/* Return the largest charge to a receive buffer of a full frame, or of as many
+ * small ones as its credit allows. */
 static uint32_t charge_of(const struct port *p)
 {
 	uint32_t bytes = rte_align32pow2(p->frame_max + SKB_REST_BYTES);

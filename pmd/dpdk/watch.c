@@ -121,9 +121,9 @@ static bool is_in_use(const struct port *p)
 	return false;
 }
 
-/* The interface was made anew: the driver's sockets are those of the old one,
- * so the device is made anew too, and its buffers, of which the old one may
- * have kept some: once no lcore has any.  What fails is tried again. */
+/* Reopen the device of an interface that was re-created, because the driver's
+ * sockets belong to the old one. Its buffers are replaced, too, as the driver
+ * may have kept some, so wait until no lcore has any. Retry after a failure. */
 static void reopen(struct port *p, uint32_t if_index)
 {
 	if (is_in_use(p) || p->n_dial_ticks++ % REOPEN_TICKS)
@@ -180,7 +180,7 @@ static void look(struct port *p)
 		link_set(p, true, "is up");
 }
 
-/* What the device tells of its link. */
+/* Read the link state of the device. */
 static void look_at_nic(struct port *p)
 {
 	struct rte_eth_link link = {0};

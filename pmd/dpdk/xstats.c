@@ -14,7 +14,7 @@ static void make_word(char *name)
 				: '_';
 }
 
-/* Those that there are, @n of them; a name's id is its place. */
+/* Put all @n counters; a name's id is its index. */
 static void put_all(uint16_t eth_i, unsigned int n,
 	void (*put)(void *out, const char *name, uint64_t value), void *out)
 {

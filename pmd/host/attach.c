@@ -11,7 +11,8 @@
 
 #include "pmd/host/host.h"
 
-/* Unread status lines of one client, as the kernel counts them. */
+/* Largest backlog of unread status lines of one client, as the kernel counts
+ * it. */
 enum { STATUS_BYTES_MAX = 32 << 10 };
 
 enum { CONTROL_BYTES = (sizeof(struct sw_edge_control) + 4095) / 4096 * 4096 };
@@ -24,8 +25,8 @@ void sw_host_refuse(struct sw_host *h, uint32_t id, int err, const char *text)
 		sw_slot_refuse(s, err, text);
 }
 
-/* Make what the client and the lcore share; on error what exists is freed with
- * the slot.  The peer's end of the bell is returned. */
+/* Make the resources that client and lcore share; after an error they are freed
+ * with the slot. Returns the peer's end of the bell. */
 static int open_client(struct sw_slot *s, int *peer_bell)
 {
 	struct sw_host *h = s->host;
@@ -105,8 +106,8 @@ void sw_host_tuned(struct sw_host *h, uint32_t id, int err, const char *text)
 	sw_slot_say(s, SW_EDGE_TUNED, err, 0, text);
 }
 
-/* A process that computes for long reads nothing; what it has not read must not
- * take the room of answers. */
+/* Drop the line if earlier ones are unread: a process that computes for long
+ * reads nothing, and status lines must not take the room of answers. */
 void sw_host_status(struct sw_host *h, uint32_t id, const char *text)
 {
 	struct sw_slot *s = sw_slot_find(h, id);

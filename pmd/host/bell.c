@@ -28,8 +28,8 @@ void sw_bell_await(struct sw_bell *b)
 	sw_edge_doze(&b->is_awaited);
 }
 
-/* Who rings may write only after this.  Then the next sleep ends at once, and
- * what was written is taken here, though nobody has rung in that sleep. */
+/* A ringer may write only after this store. The next sleep then ends at once,
+ * and takes that write here though nobody rang during that sleep. */
 void sw_bell_done(struct sw_bell *b)
 {
 	uint64_t n;

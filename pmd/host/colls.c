@@ -1,18 +1,19 @@
-/* colls.c - collectives as the agent's lcore takes them from a client.
+/* colls.c - take collectives from a client on the agent's lcore.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A stream has room for so many at a time.  What is too early waits here, each
- * stream's apart, so that a full one holds back no other: streams have no order
- * among each other, and one may be full until another goes on.
+ * A stream has room for a limited number of collectives. Early ones wait here,
+ * in a row per stream, so that a full stream does not hold back others: streams
+ * are not ordered among each other, and one may stay full until another makes
+ * progress.
  */
 
 #include "engine/base/coll_kind.h"
 #include "pmd/host/host.h"
 #include "sum/dtype.h"
 
-/* --- those that wait --- */
+/* --- waiting collectives --- */
 
-/* A place for one more; 0: there is none. */
+/* Store @coll in a free place and return the place; 0 if all are in use. */
 static uint16_t take_place(
 	struct sw_host_client *p, const struct sw_host_coll *coll)
 {
@@ -64,7 +65,8 @@ static void take_first(
 	sw_waiting_set_ready(w, stream, row->first);
 }
 
-/* One of a stream that may have room; false: there is none. */
+/* Take a waiting collective of a stream that may have room; return false if
+ * there is none. */
 static bool take_waiting(struct sw_host_client *p, struct sw_host_coll *out)
 {
 	const struct sw_waiting *w = &p->waiting;
@@ -98,9 +100,8 @@ void sw_host_put_back(struct sw_host_client *p, const struct sw_host_coll *coll)
 
 /* --- new ones --- */
 
-/* @bytes at a place in declared memory, or NULL; *room are those that are
- * there.
- */
+/* Return the address of @bytes at a place in declared memory, or NULL; set
+ * *room to the bytes from there to the end. */
 static char *memory_at(struct sw_host_client *p,
 	const struct sw_edge_place_at *at, uint64_t bytes, uint64_t *room)
 {
@@ -149,7 +150,7 @@ static bool check_coll(struct sw_host_client *p, const struct sw_edge_coll *m,
 	return out->from && out->to;
 }
 
-/* A new one that is good; false: there is none. */
+/* Take a new, valid collective; return false if there is none. */
 static bool take_new(struct sw_host_client *p, struct sw_host_coll *out)
 {
 	struct sw_edge_coll m;

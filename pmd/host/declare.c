@@ -5,8 +5,8 @@
 
 #include "pmd/host/host.h"
 
-/* Some 10 ms per call of sw_host_poll where a virtual machine's pages are new
- * to its host, which is slow: 0.2 GB/s was measured; else 2 ms. */
+/* Slice for about 10 ms per call of sw_host_poll if the host must first provide
+ * a virtual machine's pages (0.2 GB/s measured); otherwise 2 ms. */
 #define SLICE_BYTES (UINT64_C(4) << 20)
 
 static void fail(struct sw_slot *s, int err, const char *text)
@@ -17,7 +17,7 @@ static void fail(struct sw_slot *s, int err, const char *text)
 	sw_declared_forget(s->host, s->declared);
 }
 
-/* On the node that the client asked for, if there is one. */
+/* Bind memory to the node that the client requested, if it exists. */
 static void bind_near(const struct sw_host *h, const struct sw_batch *b,
 	void *mem, uint64_t bytes)
 {
@@ -25,7 +25,8 @@ static void bind_near(const struct sw_host *h, const struct sw_batch *b,
 		(void)!sw_numa_bind(mem, bytes, h->p.numa_node);
 }
 
-/* Those that this batch adds, whoever of the local ranks has them, too. */
+/* Bind the results that this batch adds, whichever other local ranks share
+ * them. */
 static void bind_results(const struct sw_host *h, const struct sw_batch *b)
 {
 	if (b->results_from < b->results_to)
@@ -71,7 +72,8 @@ static void make_data(struct sw_slot *s)
 	b->state = SW_BATCH_RESERVING;
 }
 
-/* Is this piece the next one?  Else the client broke the protocol. */
+/* Check that this piece is the next one; otherwise the client broke the
+ * protocol. */
 static bool check_piece(
 	struct sw_slot *s, const struct sw_edge_declare *m, size_t bytes)
 {
@@ -100,7 +102,7 @@ static bool check_piece(
 	return false;
 }
 
-/* The first piece of a batch has come. */
+/* Open a batch at its first piece. */
 static bool open_batch(struct sw_slot *s, uint32_t n, bool is_again)
 {
 	struct sw_declared_list *d = s->declared;
@@ -124,7 +126,7 @@ static bool open_batch(struct sw_slot *s, uint32_t n, bool is_again)
 	return true;
 }
 
-/* Was the item before @id, at its index, freed? */
+/* Return whether the item before @id, at the same index, was freed. */
 static bool is_freed(const struct sw_slot *s, uint32_t id)
 {
 	const struct sw_host_item *m = &s->client->items[sw_id_index(id)];
@@ -134,7 +136,7 @@ static bool is_freed(const struct sw_slot *s, uint32_t id)
 	       !s->is_freeing;
 }
 
-/* All of the open batch has come. */
+/* Continue with the open batch, which has arrived completely. */
 static void note_arrived(struct sw_slot *s)
 {
 	struct sw_declared_list *d = s->declared;
@@ -150,8 +152,8 @@ static void note_arrived(struct sw_slot *s)
 		d->open->state = SW_BATCH_WAITING;
 }
 
-/* The client sends all pieces before it listens, so a batch that is known to
- * be bad is refused when its last piece has come. */
+/* Handle a piece. The client sends all pieces before it listens, so an invalid
+ * batch is refused after its last piece. */
 void sw_slot_rx_declare(
 	struct sw_slot *s, const struct sw_edge_declare *m, size_t bytes)
 {
@@ -204,7 +206,7 @@ bool sw_slot_is_reserving(const struct sw_slot *s)
 			    (b->state == SW_BATCH_WAITING && !(r && r->busy)));
 }
 
-/* Make the pages of one more slice be there; *at moves on to @to. */
+/* Make the pages of one more slice present; advance *at, at most to @to. */
 static int reserve_slice(struct sw_segment *s, uint64_t *at, uint64_t to)
 {
 	uint64_t n = to - *at < SLICE_BYTES ? to - *at : SLICE_BYTES;
@@ -248,7 +250,8 @@ void sw_slot_reserve(struct sw_slot *s)
 			h->p.ctx, s->id, b->number, b->tensors, b->n);
 }
 
-/* The slot whose batch waits for just this answer; its client may be gone. */
+/* Return the slot whose batch waits for this answer; its client may have
+ * detached. */
 static struct sw_slot *find_asked(
 	struct sw_host *h, uint32_t id, uint32_t batch)
 {
@@ -261,7 +264,8 @@ static struct sw_slot *find_asked(
 	return s;
 }
 
-/* Tell the lcore what to call the tensors, and the client where results are. */
+/* Tell the lcore the ids of the tensors, and the client the places of results.
+ */
 static void publish(struct sw_slot *s, const struct sw_batch *b, uint32_t first)
 {
 	const struct sw_results *r = s->host->results;

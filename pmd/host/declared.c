@@ -50,7 +50,8 @@ void sw_declared_enter(struct sw_declared_list *d)
 	}
 }
 
-/* Those of memory, and of a stream, have one item each. */
+/* Find the batch of @item. Batches of memory or of a stream have one item each.
+ */
 static struct sw_batch **batch_of(struct sw_declared_list *d, uint32_t item)
 {
 	uint32_t i = 0;

@@ -1,4 +1,4 @@
-/* host.h - inside of the agent's side: slots, batches, clients.
+/* host.h - internals of the agent's side: slots, batches, clients.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_PMD_HOST_HOST_H
 #define SW_PMD_HOST_HOST_H
@@ -13,9 +13,9 @@
 
 enum {
 	SW_HOST_LOCAL_MAX = SW_LOCAL_RANKS,
-	/* two jobs of as many local ranks, and some */
+	/* two jobs of the most local ranks, plus 8 */
 	SW_HOST_CLIENTS_MAX = 2 * SW_HOST_LOCAL_MAX + 8,
-	/* places for processes that have not said who they are */
+	/* slots for processes that have not identified themselves */
 	SW_HOST_SPARE_SLOTS = 8,
 	SW_HOST_SLOTS_MAX = SW_HOST_CLIENTS_MAX + SW_HOST_SPARE_SLOTS,
 	SW_HOST_SLOT_BITS = 12,
@@ -26,15 +26,15 @@ _Static_assert((int)SW_HOST_SLOTS_MAX <= 1 << SW_HOST_SLOT_BITS, "ids");
 
 enum sw_slot_state {
 	SW_SLOT_FREE,
-	SW_SLOT_HELLO,    /* connected, has not said who it is */
+	SW_SLOT_HELLO,    /* connected, has not identified itself */
 	SW_SLOT_ASKED,    /* on_attach called, not answered */
-	SW_SLOT_ATTACHED, /* an lcore has it */
+	SW_SLOT_ATTACHED, /* attached to an lcore */
 	SW_SLOT_DETACHED, /* hung up; waits for sw_host_release */
 };
 
 enum sw_batch_state {
 	SW_BATCH_ARRIVING,  /* pieces are missing */
-	SW_BATCH_WAITING,   /* for the batch of another local rank */
+	SW_BATCH_WAITING,   /* waits for the batch of another local rank */
 	SW_BATCH_RESERVING, /* pages are being reserved, slice by slice */
 	SW_BATCH_ASKED,     /* on_declare called, not answered */
 };
@@ -43,76 +43,76 @@ struct sw_batch {
 	struct sw_segment data;
 	struct sw_host_tensor *tensors;
 	char (*names)[SW_EDGE_NAME_BYTES];
-	uint16_t *ranks; /* of a stream, which is alone in its batch */
+	uint16_t *ranks; /* ranks of a stream, which is alone in its batch */
 	uint32_t n, n_arrived;
-	uint32_t number; /* counts the client's declares */
-	uint32_t first;  /* of its tensors, once it is admitted */
-	uint32_t again;  /* the id of the item that it is; 0: a new one */
-	uint32_t near;   /* as of sw_edge_declare */
+	uint32_t number; /* number of the client's declare */
+	uint32_t first;  /* id of its first tensor, once admitted */
+	uint32_t again;  /* id at a reused index; 0: a new item */
+	uint32_t near;   /* as in sw_edge_declare */
 	uint64_t reserved_bytes;
-	/* of several local ranks: what this batch added to the results */
+	/* several local ranks: what this batch added to the results */
 	uint32_t first_result;
 	uint64_t results_from, results_to;
 	enum sw_batch_state state;
-	int err; /* what is wrong with it, 0: nothing yet */
+	int err; /* first fault; 0: none yet */
 	char why[SW_EDGE_TEXT_BYTES];
 };
 
-/* What one client has declared.  Tensors are counted in the order of
- * declaration, failed batches left out. */
+/* Items declared by one client. Tensors are counted in the order of
+ * declaration, without failed batches. */
 struct sw_declared_list {
-	struct sw_names names; /* those of the open batch at the end */
+	struct sw_names names; /* names; those of the open batch are last */
 	struct sw_batch *batches[SW_EDGE_TENSORS];
 	struct sw_batch *open;         /* not admitted yet, or NULL */
 	uint32_t n_tensors, n_batches; /* admitted */
 	uint32_t next_number;
 };
 
-/* A tensor of several local ranks. */
+/* A tensor that several local ranks share. */
 struct sw_result {
 	uint32_t id;
 	uint64_t n_elems, bytes;
-	uint64_t at;   /* of its result in the arena */
-	uint64_t room; /* there */
+	uint64_t at;   /* offset of its result in the arena */
+	uint64_t room; /* bytes reserved there */
 	uint32_t dtype, priority;
 	uint8_t kind; /* enum sw_edge_item */
 	char name[SW_EDGE_NAME_BYTES];
 };
 
-/* What the local ranks of a job have declared together, and the memory for the
- * results, which all of them map to read.  It grows batch by batch, one at a
- * time, and goes when the last local rank is released. */
+/* Tensors that the local ranks of a job have declared together, and the memory
+ * for results, which all of them map read-only. It grows by one batch at a time
+ * and is freed when the last local rank is released. */
 struct sw_results {
 	struct sw_segment arena; /* as large as the quota; pages come later */
 	uint64_t end;            /* bytes in use, whole pages */
 	struct sw_batch *busy;   /* not admitted yet, or NULL */
-	/* Of the row that it has again: its place before. */
+	/* If the batch reuses a row: the row's previous place. */
 	uint64_t was_at, was_room;
 	struct sw_names names; /* a row for each */
-	uint32_t n_free;       /* rows of streams that have gone: */
+	uint32_t n_free;       /* free rows, of streams that have ended: */
 	uint16_t free[SW_EDGE_TENSORS];
 	struct sw_result rows[SW_EDGE_TENSORS];
 };
 
-/* Something declared, as the lcore needs it. */
+/* A declared item, as the lcore needs it. */
 struct sw_host_item {
-	uint32_t id;      /* as the client calls it */
+	uint32_t id;      /* the client's id */
 	uint32_t name;    /* the worker's id of a tensor or stream */
-	uint16_t n_ranks; /* of a stream's group */
-	/* enum sw_edge_item; set last.  The lcore sets what is freed to
-	 * SW_EDGE_N_ITEMS. */
+	uint16_t n_ranks; /* ranks of a stream's group */
+	/* enum sw_edge_item; set last. The lcore sets it to SW_EDGE_N_ITEMS
+	 * when the item is freed. */
 	_Atomic uint8_t kind;
-	uint16_t n_waiting; /* the lcore's: of memory, buffers there of
-			       collectives that wait */
-	char *base;         /* of memory */
+	uint16_t n_waiting; /* written by the lcore: waiting collectives'
+			       buffers in this memory */
+	char *base;         /* memory */
 	uint64_t bytes;
 };
 
-/* Collectives that wait until their stream has room, a row for each stream as
- * the client counts them.  Places are counted from 1; 0: none. */
+/* Collectives that wait for room in their stream, a row for each stream in the
+ * client's numbering. Places count from 1; 0: none. */
 struct sw_waiting_place {
 	struct sw_host_coll coll;
-	uint16_t next; /* in its row, or of those that are free */
+	uint16_t next; /* next in its row, or next free place */
 };
 
 struct sw_waiting_row {
@@ -122,9 +122,10 @@ struct sw_waiting_row {
 struct sw_waiting {
 	struct sw_waiting_place places[SW_EDGE_COLLS];
 	struct sw_waiting_row rows[SW_EDGE_TENSORS];
-	uint64_t ready[SW_EDGE_TENSORS / 64]; /* rows that may have room now */
+	uint64_t ready[SW_EDGE_TENSORS / 64]; /* rows whose stream may have
+						 room */
 	uint32_t n_ready;
-	uint16_t free, n_used; /* that were used once */
+	uint16_t free, n_used; /* places used so far */
 };
 
 /* One client as its lcore sees it. */
@@ -133,15 +134,15 @@ struct sw_host_client {
 	struct sw_edge_control *control; /* hostile */
 	int bell;
 	int kick_fd; /* wakes the control thread */
-	/* the lcore's */
+	/* the lcore writes */
 	_Alignas(64) struct sw_spsc submits, colls, completions;
 	bool is_bell_gone;
-	uint32_t n_summed; /* as it was told */
+	uint32_t n_summed; /* as announced to the client */
 	struct sw_waiting waiting;
-	/* control thread to lcore: valid up to n_tensors */
+	/* control thread to lcore; valid below n_tensors */
 	_Alignas(64) _Atomic uint32_t n_tensors;
 	struct sw_host_item items[SW_EDGE_TENSORS];
-	/* lcore to control thread: valid once is_evicted */
+	/* lcore to control thread; valid once is_evicted */
 	_Alignas(64) _Atomic bool is_evicted;
 	const char *reason;
 	uint64_t value;
@@ -152,14 +153,14 @@ struct sw_slot {
 	uint32_t id; /* generation << SW_HOST_SLOT_BITS | index */
 	enum sw_slot_state state;
 	int sock, pid_fd;
-	bool is_tuning;   /* on_tune, on_end or on_free called, not answered */
-	bool is_freeing;  /* it was on_free */
-	uint32_t freeing; /* the item, then */
-	bool is_deaf;     /* has let its socket fill up with answers */
+	bool is_tuning; /* on_tune, on_end or on_free called and not answered */
+	bool is_freeing;  /* the last of these was on_free */
+	uint32_t freeing; /* item to free, if so */
+	bool is_deaf;     /* does not read: its socket is full */
 	uint32_t pid, uid;
 	uint32_t local_rank;
-	uint32_t version;     /* of the attachment, that both speak */
-	uint64_t deadline_ns; /* of SW_SLOT_HELLO */
+	uint32_t version;     /* attachment version that both speak */
+	uint64_t deadline_ns; /* deadline of SW_SLOT_HELLO */
 	struct sw_segment control;
 	struct sw_host_client *client;
 	struct sw_declared_list *declared;
@@ -169,26 +170,26 @@ struct sw_host {
 	struct sw_host_params p;
 	uint32_t *uids;
 	int listener, kick_fd;
-	/* Lines about processes that are not attached: in this period. */
+	/* Log lines about unattached processes, in the current period. */
 	uint64_t period_ns;
 	uint32_t n_said, n_unsaid;
-	bool is_full; /* no descriptor was left for the last caller */
-	uint64_t sock_dev, sock_ino; /* of the socket file that is ours */
-	uint64_t used_bytes;         /* of the quota */
-	struct sw_results *results;  /* NULL: none yet, or one local rank */
-	uint64_t epoch; /* of the job, as attached clients are told */
+	bool is_full; /* no descriptor was left for the last connection */
+	uint64_t sock_dev, sock_ino; /* identity of our socket file */
+	uint64_t used_bytes;         /* bytes of the quota in use */
+	struct sw_results *results; /* NULL: none yet, or a single local rank */
+	uint64_t epoch;             /* epoch of the job, as sent to clients */
 	char job[SW_EDGE_NAME_BYTES];
 	uint32_t n_slots;
 	struct sw_slot slots[];
 };
 
-/* listen.c: the socket itself, besides sw_host_listen: its path is good, and
- * free. */
+/* listen.c, besides sw_host_listen: check that the path is valid and free;
+ * remove the socket; return whether a user is admitted. */
 int sw_host_check_path(const struct sw_host *h);
 void sw_host_unlisten(struct sw_host *h);
 bool sw_host_admits(const struct sw_host *h, uint32_t uid);
 
-/* Take @bytes of the agent's quota; false: not enough left. */
+/* Take @bytes of the agent's quota; return false if not enough is left. */
 static inline bool sw_quota_take(struct sw_host *h, uint64_t bytes)
 {
 	if (bytes > h->p.quota_bytes - h->used_bytes)
@@ -206,12 +207,13 @@ static inline void sw_quota_give(struct sw_host *h, uint64_t bytes)
  * declared.c; results.c; batch.c.  On
  * the lcore: colls.c, which calls lcore.c. */
 
-/* slot.c: may another line be written about a process that is not attached?
- * Write how many were not, once that period is over. */
+/* slot.c: return whether one more line about an unattached process may be
+ * logged; log how many were suppressed, once the period is over. */
 bool sw_host_may_say(struct sw_host *h);
 void sw_host_say_unsaid(struct sw_host *h);
 
-/* slot.c: hang up, tell the agent why; say that it is not admitted, free it. */
+/* slot.c: find a slot by id; send a text message; hang up; hang up and report
+ * to the agent; refuse to admit it; free it. */
 struct sw_slot *sw_slot_find(struct sw_host *h, uint32_t id);
 void sw_slot_say(struct sw_slot *s, enum sw_edge_kind kind, int err,
 	uint32_t batch, const char *text);
@@ -221,7 +223,8 @@ void sw_slot_detach(struct sw_slot *s, enum sw_host_why why, const char *fmt,
 void sw_slot_refuse(struct sw_slot *s, int err, const char *text);
 void sw_slot_free(struct sw_slot *s);
 
-/* declare.c: one piece has come, or a stream; one slice of reserving. */
+/* declare.c: handle a piece of a batch, or a stream; reserve one slice of
+ * memory. */
 void sw_slot_rx_declare(
 	struct sw_slot *s, const struct sw_edge_declare *m, size_t bytes);
 void sw_slot_rx_open(
@@ -229,9 +232,9 @@ void sw_slot_rx_open(
 void sw_slot_reserve(struct sw_slot *s);
 bool sw_slot_is_reserving(const struct sw_slot *s);
 
-/* declared.c: enter the names of the open batch, which must be new (or it is
- * blamed); it is admitted; unmap memory; forget the open batch and its names;
- * free everything. */
+/* declared.c: enter the names of the open batch, and blame it for a name that
+ * is not new; admit it; unmap an item's memory; drop the open batch and its
+ * names; free everything. */
 void sw_declared_enter(struct sw_declared_list *d);
 void sw_declared_admit(struct sw_declared_list *d);
 void sw_declared_unmap(
@@ -239,19 +242,18 @@ void sw_declared_unmap(
 void sw_declared_forget(struct sw_host *h, struct sw_declared_list *d);
 void sw_declared_close(struct sw_host *h, struct sw_declared_list **d);
 
-/* results.c: enter the tensors of @b and place their results (not of those that
- * are known as something else); 0, or an error of the batch (blamed).  It is
- * admitted: what others declare is compared with it.  Undo that; free
- * everything. */
+/* results.c: enter the tensors of @b and place their results, except of names
+ * already known as something else; return 0, or the error for which @b was
+ * blamed. Admit @b: later declarations are compared with it. Undo the entry.
+ * Free everything. */
 int sw_results_enter(struct sw_host *h, struct sw_batch *b);
 void sw_results_admit(struct sw_host *h, const struct sw_batch *b);
 void sw_results_undo(struct sw_host *h, struct sw_batch *b);
 void sw_results_close(struct sw_host *h);
 
-/* batch.c: a batch of @n tensors, NULL: no memory.  Copy and check one
- * description; of a stream, @ranks too.  Remember what is wrong with it; the
- * first fault counts.  Take
- * @bytes of the quota, or blame it. */
+/* batch.c: make a batch of @n tensors, NULL: no memory; copy and check one
+ * description, and for a stream its @ranks; record its first fault; take @bytes
+ * of the quota, or blame the batch. */
 struct sw_batch *sw_batch_new(uint32_t number, uint32_t n);
 void sw_batch_free(struct sw_batch **b);
 void sw_batch_add(struct sw_batch *b, const struct sw_edge_desc *desc,
@@ -266,7 +268,7 @@ static inline bool sw_host_is_evicted(const struct sw_host_client *p)
 	return atomic_load_explicit(&p->is_evicted, memory_order_relaxed);
 }
 
-/* A row may have room now, or not. */
+/* Note whether a row's stream may have room. */
 static inline void sw_waiting_set_ready(
 	struct sw_waiting *w, uint32_t stream, bool is_ready)
 {
@@ -277,28 +279,28 @@ static inline void sw_waiting_set_ready(
 	*word = is_ready ? *word | bit : *word & ~bit;
 }
 
-/* A collective of @stream, as the client counts it, has ended. */
+/* Note that a collective of @stream, in the client's numbering, has ended. */
 static inline void sw_host_note_room(struct sw_host_client *p, uint32_t stream)
 {
 	if (p->waiting.rows[stream].first)
 		sw_waiting_set_ready(&p->waiting, stream, true);
 }
 
-/* Is there one that sw_host_take_coll may give? */
+/* Return whether sw_host_take_coll may have a collective to take. */
 static inline bool sw_host_has_coll(const struct sw_host_client *p)
 {
 	return p->waiting.n_ready || !sw_spsc_is_empty(&p->colls);
 }
 
-/* sw_host_item - the item that a client calls @id; NULL: it is none, was freed,
- * or has another one's index now.  Either thread. */
+/* sw_host_item - return the client's item @id; NULL: unknown, freed, or its
+ * index was reused. Either thread. */
 static inline struct sw_host_item *sw_host_item(
 	struct sw_host_client *p, uint32_t id)
 {
 	uint32_t n = atomic_load_explicit(&p->n_tensors, memory_order_acquire);
 	struct sw_host_item *m = &p->items[sw_id_index(id)];
 
-	/* What was freed the control thread may be writing. */
+	/* The control thread may be writing a freed item. */
 	return sw_id_index(id) < n &&
 			       atomic_load_explicit(
 				       &m->kind, memory_order_acquire) !=
@@ -312,8 +314,8 @@ static inline struct sw_host_item *sw_host_item(
 int sw_host_client_open(struct sw_edge_control *control, int bell, int kick_fd,
 	struct sw_host_client **out);
 void sw_host_client_close(struct sw_host_client **p);
-/* The control thread writes an item at its index; a new one counts when the
- * next function says that @n more are there. */
+/* Write an item at its index (control thread); a new item counts once the next
+ * function adds @n. */
 void sw_host_client_enter(
 	struct sw_host_client *p, const struct sw_host_item *item);
 void sw_host_client_admit(struct sw_host_client *p, uint32_t n);

@@ -58,7 +58,7 @@ void sw_host_client_admit(struct sw_host_client *p, uint32_t n)
 	atomic_fetch_add_explicit(&p->n_tensors, n, memory_order_release);
 }
 
-/* An eventfd of the agent alone; full means that it is readable. */
+/* Write the agent's own eventfd; if it is full, it is already readable. */
 static void kick(int fd)
 {
 	uint64_t one = 1;
@@ -96,7 +96,7 @@ bool sw_host_are_awaited(struct sw_host_client *const *clients, uint32_t n)
 	return true;
 }
 
-/* A tensor of the client's; else NULL, and it is evicted for @why. */
+/* Return a tensor of the client; else evict it for @why and return NULL. */
 static const struct sw_host_item *find_tensor(
 	struct sw_host_client *p, uint32_t id, bool is_growing, const char *why)
 {
@@ -109,7 +109,7 @@ static const struct sw_host_item *find_tensor(
 	return NULL;
 }
 
-/* How much of it is not there yet. */
+/* Return how many bytes of it are still missing. */
 static uint64_t lacks_of(
 	const struct sw_host_client *p, const struct sw_host_item *m)
 {
@@ -168,7 +168,7 @@ bool sw_host_take_grown(
 	return true;
 }
 
-/* Whether it slept. */
+/* Wake the client; return whether it slept. */
 static bool wake(struct sw_host_client *p)
 {
 	bool is = sw_edge_is_asleep(&p->control->client_sleeps);
@@ -233,7 +233,7 @@ void sw_host_show_tuning(
 	show(&k->credit_bytes, tuning->credit_bytes);
 	show(&k->rate_bit_s, tuning->rate_bit_s);
 	atomic_store_explicit(&k->round, tuning->round, memory_order_relaxed);
-	/* Who sees the number sees what belongs to it. */
+	/* A reader that sees the number also sees the fields above. */
 	atomic_store_explicit(&k->number, tuning->number, memory_order_release);
 }
 
@@ -249,8 +249,8 @@ static bool has_submit(struct sw_host_client *const *clients, uint32_t n)
 	return false;
 }
 
-/* A client that hung up would end every sleep at once until it is released,
- * so its bell is left out from then on. */
+/* Drain the bells. A client that hung up would end every sleep until it is
+ * released, so stop using its bell. */
 static void drain_bells(struct sw_host_client *const *clients,
 	const struct pollfd *fds, uint32_t n)
 {
@@ -259,7 +259,8 @@ static void drain_bells(struct sw_host_client *const *clients,
 			clients[i]->is_bell_gone = true;
 }
 
-/* Such as that the interface went down: it would end every sleep. */
+/* Clear socket errors, such as an interface that went down, which would end
+ * every sleep. */
 static void forget_errors(const struct pollfd *fds, uint32_t n)
 {
 	int err;
@@ -270,7 +271,7 @@ static void forget_errors(const struct pollfd *fds, uint32_t n)
 			getsockopt(fds[i].fd, SOL_SOCKET, SO_ERROR, &err, &len);
 }
 
-/* What ends a sleep: a bell of each client. */
+/* List the descriptors that end a sleep: the bell of each client. */
 static uint32_t list_bells(struct sw_host_client *const *clients,
 	uint32_t n_clients, struct pollfd fds[SW_HOST_CLIENTS_MAX])
 {

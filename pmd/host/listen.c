@@ -43,10 +43,10 @@ fail:
 	return SW_EIO;
 }
 
-/* Two agents that start at once could both find the file stale and one remove
- * the other's: a lock on the directory, held for the moment, keeps them apart
- * and leaves nothing behind.  Somebody else's lock on it must not keep us from
- * starting, so it is waited for a second and no longer. */
+/* Lock the directory for a moment, so that of two agents that start at once
+ * neither removes the other's socket as stale. The lock leaves nothing behind.
+ * Another user's lock must not prevent the start, so wait for it at most a
+ * second. */
 static int lock_folder(const struct sw_host *h)
 {
 	char copy[sizeof(((struct sockaddr_un *)0)->sun_path)];

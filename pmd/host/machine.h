@@ -10,35 +10,37 @@
 #include <stdint.h>
 
 enum {
-	SW_MACHINE_MAX = 64,  /* NUMA nodes, switches, GPUs, NICs: of each */
+	SW_MACHINE_MAX = 64,  /* NUMA nodes, switches, GPUs, NICs: each */
 	SW_MACHINE_NAME = 32, /* with the NUL, as all texts here */
 	SW_MACHINE_CPUS = 96,
 	SW_MACHINE_NONE = -1,
 };
 
 struct sw_machine_numa_node {
-	uint32_t id;                /* as the kernel counts */
+	uint32_t id;                /* the kernel's number */
 	char cpus[SW_MACHINE_CPUS]; /* "0-15,32-47"; "": not known */
 };
 
-/* A PCIe switch with GPUs or NICs below it; of nested ones the uppermost. */
+/* A PCIe switch with GPUs or NICs below it; only the uppermost of nested ones.
+ */
 struct sw_machine_switch {
-	char bus[SW_MACHINE_NAME]; /* of its upstream port; "": not known */
+	char bus[SW_MACHINE_NAME]; /* address of its upstream port; "": not
+				      known */
 	int numa_node;             /* id, or SW_MACHINE_NONE: not known */
-	double link;               /* between it and its NUMA node */
+	double link;               /* bandwidth to its NUMA node */
 };
 
 struct sw_machine_device {
-	char name[SW_MACHINE_NAME]; /* of a NIC: "eth0"; of a GPU: what it is */
+	char name[SW_MACHINE_NAME]; /* NIC: "eth0"; GPU: its model */
 	char bus[SW_MACHINE_NAME];  /* "0000:04:00.0"; "": not known */
 	int switch_no; /* index, or SW_MACHINE_NONE: at a root port */
-	int numa_node; /* as above; that of its switch */
-	double link;   /* between it and what is above it */
-	double nvlink; /* of a GPU, to all others together; 0: none */
-	double wire;   /* of a NIC, beyond the machine */
+	int numa_node; /* as above; the same as its switch's */
+	double link;   /* bandwidth to its switch or root port */
+	double nvlink; /* GPU: NVLink to all other GPUs together; 0: none */
+	double wire;   /* NIC: rate of its network port */
 };
 
-/* In the order of their bus numbers. */
+/* Devices in the order of their bus numbers. */
 struct sw_machine {
 	struct sw_machine_numa_node numa_nodes[SW_MACHINE_MAX];
 	struct sw_machine_switch switches[SW_MACHINE_MAX];

@@ -1,4 +1,4 @@
-/* memory.h - private memory whose pages are there before it is used.
+/* memory.h - private memory whose pages are present before it is used.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_PMD_HOST_MEMORY_H
 #define SW_PMD_HOST_MEMORY_H
@@ -14,17 +14,17 @@
  * @node  that the pages are to come from; SW_NUMA_ANY (nodes.h) */
 void *sw_memory_get(uint64_t bytes, int node);
 
-/* sw_memory_map, sw_memory_fill - the same in steps, since to make gigabytes of
- * pages present takes seconds: zeros whose pages are not there yet; and make
- * those of @bytes from @mem, a whole page, be there.  sw_memory_fill returns 0
- * or SW_ENOMEM. */
+/* sw_memory_map, sw_memory_fill - the same in steps, because making gigabytes
+ * of pages present takes seconds: map zeros without pages, then make the pages
+ * of @bytes from @mem, a whole page, present. sw_memory_fill returns 0 or
+ * SW_ENOMEM. */
 void *sw_memory_map(uint64_t bytes, int node);
 int sw_memory_fill(void *mem, uint64_t bytes);
 
 /* sw_memory_put - give back what sw_memory_get(@bytes, …) returned. */
 void sw_memory_put(void *mem, uint64_t bytes);
 
-/* sw_memory_resident - bytes of this process that are in memory now. */
+/* sw_memory_resident - return how many bytes of this process are in memory. */
 uint64_t sw_memory_resident(void);
 
 #endif

@@ -16,15 +16,15 @@ struct sw_names {
 	uint32_t n;
 };
 
-/* sw_names_find - 1 + the number of @name; 0: unknown. */
+/* sw_names_find - return 1 + the number of @name; 0 if unknown. */
 uint32_t sw_names_find(const struct sw_names *t, const char *name);
 
-/* sw_names_add - give the next number to @name, which is unknown; at most
+/* sw_names_add - give the next number to @name, which must be unknown; at most
  * SW_EDGE_TENSORS times. */
 void sw_names_add(struct sw_names *t, const char *name);
 
-/* sw_names_change - number @i is that of @name now, which is unknown; NULL: of
- * none. */
+/* sw_names_change - give number @i to @name, which must be unknown; NULL: free
+ * the number's name. */
 void sw_names_change(struct sw_names *t, uint32_t i, const char *name);
 
 /* sw_names_cut - forget all names from number @n on. */

@@ -1,8 +1,9 @@
-/* nodes.h - memory on the node of the CPU and the port that use it.
+/* nodes.h - place memory on the NUMA node of the CPU and port that use it.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A node is a number of the kernel's from 0 on; SW_NUMA_ANY: it is not known,
- * or does not matter.  On a machine of one node the plan has no other. */
+ * A node is the kernel's number, from 0; SW_NUMA_ANY: unknown or irrelevant. A
+ * machine with one node has a trivial plan.
+ */
 #ifndef SW_PMD_HOST_NODES_H
 #define SW_PMD_HOST_NODES_H
 
@@ -10,7 +11,7 @@
 
 enum { SW_NUMA_ANY = -1, SW_NUMA_LCORES = 16, SW_NUMA_PORTS = 32 };
 
-/* What is where. */
+/* Nodes of lcores and ports. */
 struct sw_numa_facts {
 	uint32_t n_nodes;
 	uint32_t n_lcores, n_ports;
@@ -18,35 +19,37 @@ struct sw_numa_facts {
 	int ports[SW_NUMA_PORTS];
 };
 
-/* Where memory goes. */
+/* Nodes for memory. */
 struct sw_numa_plan {
-	int home;                   /* of the ports' buffers */
-	int lcores[SW_NUMA_LCORES]; /* of what each lcore works on */
-	/* Ports (bits), by lcore, that are on another node than it. */
+	int home;                   /* node of the ports' buffers */
+	int lcores[SW_NUMA_LCORES]; /* node of each lcore's own memory */
+	/* By lcore: bits of the ports that are on another node. */
 	uint32_t far[SW_NUMA_LCORES];
 };
 
-/* sw_numa_make_plan - the rule: what an lcore works on lies on its node, or if
- * it floats, on the ports'; the buffers of the ports on lcore 0's node, or if
- * that floats, on the first port's that is known.  No call of the kernel. */
+/* sw_numa_make_plan - apply the rule: an lcore's memory lies on its node, or on
+ * the ports' node if it floats. The ports' buffers lie on lcore 0's node, or if
+ * that floats, on the first known node of a port. No system call. */
 void sw_numa_make_plan(const struct sw_numa_facts *f, struct sw_numa_plan *out);
 
-/* sw_numa_nodes - of this machine; 1 also where the kernel does not say. */
+/* sw_numa_nodes - return the number of nodes of this machine; 1 if the kernel
+ * does not tell. */
 uint32_t sw_numa_nodes(void);
 
-/* sw_numa_of_cpu, sw_numa_of_device - the node of a CPU, of a network interface
- * or PCI address. */
+/* sw_numa_of_cpu, sw_numa_of_device - return the node of a CPU, or of a network
+ * interface or PCI address. */
 int sw_numa_of_cpu(int cpu);
 int sw_numa_of_device(const char *name);
 
-/* sw_numa_bind - the pages of @mem, none of which is there yet, are to come
- * from @node as long as it has some.  Shared memory too, for all that map it.
- * Nothing for SW_NUMA_ANY.  Errors: SW_EIO the kernel refuses. */
+/* sw_numa_bind - take the pages of @mem, none of which is present yet, from
+ * @node as long as it has free pages; for shared memory this holds in all
+ * processes. Does nothing for SW_NUMA_ANY. Errors: SW_EIO the kernel refuses.
+ */
 int sw_numa_bind(void *mem, uint64_t bytes, int node);
 
-/* sw_numa_prefer - the same for all that this thread, and threads that it
- * makes, touch first from now on; SW_NUMA_ANY: as at the start.
- * Errors: SW_EIO. */
+/* sw_numa_prefer - do the same for all memory that this thread, and threads
+ * that it creates, touch first from now on; SW_NUMA_ANY: undo it. Errors:
+ * SW_EIO. */
 int sw_numa_prefer(int node);
 
 #endif

@@ -18,7 +18,8 @@ enum {
 	FIXED_FDS = 2,
 	MAX_FDS = FIXED_FDS + FDS_PER_SLOT * SW_HOST_SLOTS_MAX,
 	ACCEPTS_PER_POLL = 16,
-	MESSAGES_PER_POLL = 80, /* of one client: a batch of 4,096 tensors */
+	MESSAGES_PER_POLL = 80, /* of one client, enough for a batch of 4,096
+				   tensors */
 	HELLO_TIMEOUT_S = 2,
 };
 
@@ -39,15 +40,16 @@ static void send_away(int sock, int err, const char *text)
 	close(sock);
 }
 
-/* A descriptor that shows the end of process @pid, or -1: Linux before 5.3 has
- * none, and the socket alone shows it.  glibc has the call since 2.36. */
+/* Return a descriptor that signals the end of process @pid, or -1 on Linux
+ * before 5.3, where only the socket signals it. glibc has the call since 2.36.
+ */
 static int open_pidfd(pid_t pid)
 {
 	return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
-/* The process is watched by itself, too: its socket stays open after its death
- * when it has forked children. */
+/* Accept a process and watch it as well as its socket, which stays open after
+ * its death if it has forked children. */
 static void take_in(struct sw_host *h, int sock)
 {
 	struct sw_slot *s = free_slot(h);
@@ -123,7 +125,7 @@ static uint32_t n_clients(const struct sw_host *h)
 	return n;
 }
 
-/* The highest version that both speak; 0: none. */
+/* Return the highest version that both speak; 0: none. */
 static uint32_t choose_version(const struct sw_edge_attach *m)
 {
 	uint32_t max = m->version_max < SW_EDGE_VERSION_MAX
@@ -198,7 +200,7 @@ static bool has_item(
 	return m && m->kind == kind;
 }
 
-/* A stream that is there, a reason and a sentence. */
+/* Check a group's end: an existing stream, a reason and a sentence. */
 static bool is_end(
 	const struct sw_slot *s, const struct sw_edge_end *m, size_t bytes)
 {
@@ -241,7 +243,7 @@ static void rx_free(struct sw_slot *s, uint32_t item)
 	h->p.events.on_free(h->p.ctx, s->id, item);
 }
 
-/* It says why it cannot go on: that ends the job. */
+/* Return whether the message ends the job with a reason. */
 static bool is_give_up(const struct sw_edge_text *m, size_t bytes)
 {
 	return bytes == sizeof(*m) && m->kind == SW_EDGE_CLOSE && *m->text &&
@@ -283,7 +285,8 @@ static void rx_attached(
 						     : "before it is admitted");
 }
 
-/* One message.  False: nothing more to read, or the client is gone. */
+/* Handle one message; return false if none is left or the client has detached.
+ */
 static bool rx_one(struct sw_slot *s)
 {
 	union sw_edge_request m;
@@ -334,7 +337,7 @@ static void serve(
 		sw_slot_reserve(s);
 }
 
-/* How long nothing can be due. */
+/* Return how long no timer is due. */
 static int patience_ms(const struct sw_host *h, uint32_t timeout_ms)
 {
 	uint64_t now = sw_edge_now_ns(), ms = timeout_ms;

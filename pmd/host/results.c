@@ -74,8 +74,8 @@ void sw_results_undo(struct sw_host *h, struct sw_batch *b)
 	r->end = end;
 }
 
-/* Does a local rank declare what another did before?  What is kept of a stream
- * in the place of results are its ranks. */
+/* Return whether a local rank declares the same as another one before. For a
+ * stream, its ranks are stored in the place of results. */
 static bool is_same(const struct sw_results *r, const struct sw_host_tensor *t,
 	const struct sw_result *known)
 {
@@ -86,9 +86,9 @@ static bool is_same(const struct sw_results *r, const struct sw_host_tensor *t,
 			       known->bytes));
 }
 
-/* Its row; SW_EDGE_TENSORS: there are that many.  A stream, of which a
- * result has but its ranks, has that of one that has gone, and its place if
- * that has room. */
+/* Return its row; SW_EDGE_TENSORS if all are in use. A stream, which keeps only
+ * its ranks, reuses the row of an ended stream, and its place if that is large
+ * enough. */
 static uint32_t add(
 	struct sw_results *r, struct sw_host_tensor *t, uint64_t *end)
 {
@@ -125,8 +125,8 @@ static uint32_t add(
 	return i;
 }
 
-/* Number @t among all that the local ranks declare, and give it a result if
- * they declare it alike; false: they have too many. */
+/* Number @t among all tensors of the local ranks, and give it a result if they
+ * declare it alike. Returns false if there are too many. */
 static bool enter(struct sw_results *r, struct sw_host_tensor *t, uint64_t *end)
 {
 	uint32_t known = sw_names_find(&r->names, t->name);
@@ -140,7 +140,7 @@ static bool enter(struct sw_results *r, struct sw_host_tensor *t, uint64_t *end)
 	return true;
 }
 
-/* Pages up to @end; the arena is as large as the quota. */
+/* Account for pages up to @end; the arena is as large as the quota. */
 static int take_room(struct sw_host *h, struct sw_batch *b, uint64_t end)
 {
 	struct sw_results *r = h->results;

@@ -20,7 +20,8 @@ void sw_host_say_unsaid(struct sw_host *h)
 	h->n_unsaid = 0;
 }
 
-/* Whoever may connect can do so for ever, and would fill the log. */
+/* Limit the lines: a process that may connect can repeat it endlessly and fill
+ * the log. */
 bool sw_host_may_say(struct sw_host *h)
 {
 	uint64_t now = sw_edge_now_ns();
@@ -81,8 +82,8 @@ void sw_slot_free(struct sw_slot *s)
 		sw_results_close(h);
 }
 
-/* Never blocks: a client that lets its socket fill up with answers is detached
- * by the next poll. */
+/* Send a text message without blocking. A client that lets its socket fill up
+ * is detached by the next poll. */
 void sw_slot_say(struct sw_slot *s, enum sw_edge_kind kind, int err,
 	uint32_t batch, const char *text)
 {
@@ -95,8 +96,8 @@ void sw_slot_say(struct sw_slot *s, enum sw_edge_kind kind, int err,
 		s->is_deaf = true;
 }
 
-/* Others may wait for its batch to be through.  What the agent was asked to
- * declare it may use: then they wait for its answer. */
+/* Hang up. Other clients may wait for the end of its batch. If the agent was
+ * asked to declare the batch, it may use it, so they wait for its answer. */
 void sw_slot_hang_up(struct sw_slot *s)
 {
 	const struct sw_batch *b = s->declared->open;

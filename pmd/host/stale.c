@@ -1,4 +1,4 @@
-/* stale.c - socket files that nobody listens at any more.
+/* stale.c - remove stale socket files, which nobody listens at.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/host/stale.h"
 

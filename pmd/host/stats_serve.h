@@ -1,4 +1,4 @@
-/* stats_serve.h - let others read this daemon's counters.
+/* stats_serve.h - serve this daemon's counters over a Unix socket.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_PMD_HOST_STATS_SERVE_H
 #define SW_PMD_HOST_STATS_SERVE_H
@@ -20,8 +20,8 @@ typedef void (*sw_stats_fill_fn)(void *ctx,
 int sw_stats_serve_open(const char *path, sw_stats_fill_fn fill, void *ctx,
 	const struct sw_log *log, struct sw_stats_serve **out);
 
-/* sw_stats_serve_poll - answer whoever has connected: lines "NAME VALUE", then
- * the end.  Never blocks; a reader that does not read gets less. */
+/* sw_stats_serve_poll - answer new connections with lines "NAME VALUE", then
+ * close them. Never blocks; a slow reader gets fewer lines. */
 void sw_stats_serve_poll(struct sw_stats_serve *s);
 
 /* sw_stats_serve_close - stop, remove the socket file.  *@s may be NULL. */

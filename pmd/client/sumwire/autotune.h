@@ -1,11 +1,11 @@
-/* autotune.h - a tuner for the job of a program.
+/* autotune.h - tune partition and credit while a program trains.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * One rank of a job opens it and tells it how long each iteration took.  It
- * searches for the partition and credit with which that is shortest, and sets
- * them for all ranks by sw_tune; when iterations later take longer or shorter
- * than noise explains, it searches again.  Every decision is a line of the
- * client's log.
+ * One rank of a job opens a tuner and reports how long each iteration took. The
+ * tuner searches for the partition and credit that make iterations shortest,
+ * and sets them for all ranks with sw_tune. If iterations later take longer or
+ * shorter than noise explains, it searches again. The client's log has one line
+ * per decision.
  */
 #ifndef SUMWIRE_AUTOTUNE_H
 #define SUMWIRE_AUTOTUNE_H
@@ -18,17 +18,20 @@ extern "C" {
 
 struct sw_autotune;
 
-/* sw_autotune_open - begin to search over @c, which is borrowed until the
- * close.  Thread: that of @c, here and below.
- * Errors: those of sw_tune, with the error text in sw_last_error of @c. */
+/* sw_autotune_open - start to search on behalf of @c, which stays borrowed
+ * until sw_autotune_close.
+ * Thread: the one that uses @c, also for the calls below.
+ * Errors: those of sw_tune; sw_last_error of @c has the text. */
 SW_API int sw_autotune_open(struct sw_client *c, struct sw_autotune **out);
 
-/* sw_autotune_observe - an iteration took @iteration_s seconds.  Those shorter
- * than 20 ms are taken together.  Errors and cost: those of sw_tune, where
- * something is decided; else nothing. */
+/* sw_autotune_observe - report that an iteration took @iteration_s seconds. The
+ * tuner adds up iterations until they take 20 ms together.
+ * Errors and cost: those of sw_tune when the tuner decides something; otherwise
+ * none. */
 SW_API int sw_autotune_observe(struct sw_autotune *a, double iteration_s);
 
-/* sw_autotune_close - the tuning stay as they are.  *@a becomes NULL. */
+/* sw_autotune_close - stop the search and set *@a to NULL. The job keeps its
+ * current tuning. */
 SW_API void sw_autotune_close(struct sw_autotune **a);
 
 #ifdef __cplusplus

@@ -1,38 +1,41 @@
 /* sumwire.h - libsumwire: sum tensors over all ranks of a job.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A training process opens the agent of its machine, declares its tensors,
- * and for each tensor and step submits a push_pull: when it completes, the
- * tensor holds the sum over all ranks; or a broadcast, after which it holds
- * what one of them had in it.
+ * A rank is one training process. It attaches to the agent of its machine and
+ * declares its tensors. For each tensor and step it calls sw_push_pull, after
+ * which the tensor holds the sum over all ranks, or sw_broadcast, after which
+ * it holds the content of one rank's tensor.
  *
- * A rank is one training process.  Several of a machine may attach to one
- * agent (its option local_ranks), which sums them before anything is sent.
- * Each then writes what it contributes to its own sw_tensor_data, and all read
- * the result in the same memory, sw_tensor_result; where a process is alone,
- * the two are one.  Tensors live in shared memory that
- * the agent makes; they are pushed from there and results are written there.
+ * Tensors live in shared memory that the agent creates. Several processes of a
+ * machine may attach to one agent (option local_ranks), which sums their
+ * tensors locally before it sends them. Each process writes its contribution to
+ * sw_tensor_data, and all of them read the result in shared sw_tensor_result.
+ * If a process is alone at its agent, the two addresses are the same.
  *
- * Collectives of groups of ranks, without names and of any size: coll.h, which
- * this file includes.
+ * Collectives of groups of ranks, without names and of any size, are in coll.h,
+ * which this file includes.
  *
- * Lifecycle: 1. sw_settings_init  2. sw_open  3. sw_declare (once or more)
- * 4. fill sw_tensor_data, sw_push_pull, sw_wait, read sw_tensor_data; repeat
- * 5. sw_close.
+ * Lifecycle:
+ * 1. sw_settings_init
+ * 2. sw_open
+ * 3. sw_declare (once or more)
+ * 4. for each step: fill sw_tensor_data, sw_push_pull, sw_wait, read
+ *    sw_tensor_result
+ * 5. sw_close
  *
- * Every function that can fail returns 0 or a negative enum sw_error
+ * Errors: every function that can fail returns 0 or a negative enum sw_error
  * (sumwire/error.h) and leaves a sentence in sw_last_error.
- * Thread: any, several at once too; calls about one tensor or group come from
- * one at a time, sw_close when no other call is under way.
- * Fork: a child does not inherit the attachment.  Its calls return SW_ECLOSED
- * and its sw_close only frees what it has; tensors stay mapped in it, and are
- * the same memory.  After fork and exec nothing is left of it.
+ * Thread: any thread may call, and several at once. Calls about one tensor or
+ * group must come from one thread at a time, and sw_close must run alone.
+ * Fork: a child does not inherit the attachment. Its calls return SW_ECLOSED,
+ * and its sw_close frees only the child's memory. Tensors stay mapped in the
+ * child and share memory with the parent. exec removes everything.
  *
- * Structs that a caller fills begin with their size, so that later releases can
- * append to them: {.size = sizeof(struct sw_tensor_desc), .name = "w", ...},
- * or, also before C++20, struct sw_tensor_desc d = SW_TENSOR_DESC_INIT.  What
- * an older caller's struct does not have is 0; what a newer one's has beyond
- * this library's must be 0, else SW_EINVAL says so.
+ * A struct that the caller fills begins with its size, so that later releases
+ * can append fields: {.size = sizeof(struct sw_tensor_desc), .name = "w", ...},
+ * or struct sw_tensor_desc d = SW_TENSOR_DESC_INIT. The library reads 0 for
+ * fields that an older caller's struct lacks. A newer caller must leave fields
+ * that this library does not know at 0; else the call fails with SW_EINVAL.
  */
 #ifndef SUMWIRE_SUMWIRE_H
 #define SUMWIRE_SUMWIRE_H
@@ -50,8 +53,8 @@ extern "C" {
 
 #define SW_API __attribute__((visibility("default")))
 
-/* sw_version - SW_VERSION_NUMBER of the library that is there now; that of the
- * headers may be another.  Thread: any. */
+/* sw_version - return the SW_VERSION_NUMBER of the loaded library, which may
+ * differ from that of the headers. Thread: any. */
 SW_API uint32_t sw_version(void);
 
 struct sw_client; /* one attachment to an agent */
@@ -60,37 +63,36 @@ struct sw_tensor; /* one declared tensor; belongs to its client */
 #define SW_ANY_LOCAL_RANK UINT32_MAX
 
 struct sw_settings {
-	size_t size;             /* sw_settings_init sets it */
-	const char *agent;       /* path of the agent's socket; borrowed by
-				    sw_open.  Default: the environment's
-				    SUMWIRE_AGENT (sumwire run sets it), else
-				    "agent.sock".  A name without a slash is
-				    looked for where agents put it: in
-				    $XDG_RUNTIME_DIR/sumwire, in /run/sumwire */
-	const char *agent_user;  /* a user, by name or number, whose agent is
-				    trusted beside this user's and root's; any
-				    other is refused.  Borrowed by sw_open.
-				    Default: SUMWIRE_AGENT_USER; NULL or "":
-				    nobody else's */
-	uint32_t local_rank;     /* which of the agent's local ranks to be;
-				    default SW_ANY_LOCAL_RANK: what a
-				    launcher says (modulo their number), if
-				    that is free, else the lowest that is */
+	size_t size; /* set by sw_settings_init */
+	/* Path of the agent's socket; borrowed by sw_open.  Default:
+	 * SUMWIRE_AGENT of the environment (sumwire run sets it), else
+	 * "agent.sock".  sw_open looks for a name without a slash in
+	 * $XDG_RUNTIME_DIR/sumwire and in /run/sumwire. */
+	const char *agent;
+	/* A user, by name or number, whose agent is trusted besides this user's
+	 * and root's; sw_open refuses agents of other users.  Borrowed by
+	 * sw_open.  Default: SUMWIRE_AGENT_USER; NULL or "": no other user. */
+	const char *agent_user;
+	/* Local rank to take at the agent.  Default SW_ANY_LOCAL_RANK: the
+	 * launcher's local rank (modulo the agent's local_ranks) if it is free,
+	 * else the lowest free one. */
+	uint32_t local_rank;
 	uint32_t open_timeout_s; /* longest wait for the agent, the servers and
-				    the other ranks.  Default 60 */
-	uint32_t wait_timeout_s; /* longest sw_wait, and longest time that the
-				    end of a group waits for the agent.
-				    Default 600; the agent reports dead members
-				    much earlier */
-	uint32_t pad;            /* never read */
-	/* Progress and warnings, one line without newline; default stderr.
-	 * Called inside a function of this library, or in its thread. */
+				    the other ranks, in seconds.  Default 60 */
+	/* Longest sw_wait, and longest time that sw_group_abort and
+	 * sw_group_close wait for the agent, in seconds.  Default 600; the
+	 * agent reports dead members much earlier. */
+	uint32_t wait_timeout_s;
+	uint32_t pad; /* unused */
+	/* Receives progress and warnings, one line each without newline.  The
+	 * default writes to stderr.  Called inside a function of this library,
+	 * or from its thread. */
 	void (*log)(void *ctx, const char *line);
 	void *log_ctx;
 };
 
-/* sw_settings_init_sized - what sw_settings_init calls: @size is what the
- * caller takes for that of @s. */
+/* sw_settings_init_sized - fill the first @size bytes of @s; called by
+ * sw_settings_init with the caller's sizeof. */
 SW_API void sw_settings_init_sized(struct sw_settings *s, size_t size);
 
 /* sw_settings_init - fill @s with the defaults.  Thread: any. */
@@ -99,43 +101,47 @@ static inline void sw_settings_init(struct sw_settings *s)
 	sw_settings_init_sized(s, sizeof(*s));
 }
 
-/* sw_open - attach to the agent and join the job; returns when all ranks
- * have joined.
+/* sw_open - attach to the agent and join the job. Returns when all ranks have
+ * joined, and after open_timeout_s at the latest. While it waits, it logs what
+ * is missing ("waiting for agent 2 of 4 …").
  * @s        read only during the call; NULL: the defaults
  * @out      set on success; owned by the caller until sw_close
- * Waits at most open_timeout_s and meanwhile logs what is missing ("waiting
- * for agent 2 of 4 …").
- * Errors: SW_ETIMEDOUT ranks did not come, sw_last_error says which;
- * SW_ECLOSED no agent at that path; SW_EPERM the agent does not admit this
- * user, or its own user is not trusted (agent_user); SW_EBUSY another process
- * is attached, or all local ranks are; SW_EVERSION; SW_EREFUSED by a server,
- * with its reason; SW_EINVAL a path of more than 107 bytes; SW_ECONF variables
- * of a launcher (torchrun, OpenMPI, Slurm, …; conf/launch.def) contradict each
- * other, or the rank and size that the agent gives; SW_EIO, SW_ENOMEM,
- * SW_EPROTO. */
+ * Errors:
+ *   SW_ETIMEDOUT  ranks are missing; sw_last_error says which
+ *   SW_ECLOSED    no agent listens at that path
+ *   SW_EPERM      the agent does not admit this user, or the agent's user is
+ *                 not trusted (agent_user)
+ *   SW_EBUSY      the local rank, or every local rank, is taken
+ *   SW_EVERSION   library and agent have no version in common
+ *   SW_EREFUSED   a server refused, with its reason
+ *   SW_EINVAL     the path is longer than 107 bytes
+ *   SW_ECONF      the launcher's variables (torchrun, OpenMPI, Slurm, …;
+ *                 conf/launch.def) contradict each other, or the rank and size
+ *                 that the agent reports
+ *   SW_EIO, SW_ENOMEM, SW_EPROTO */
 SW_API int sw_open(const struct sw_settings *s, struct sw_client **out);
 
 /* sw_leave - leave the job, but keep the tensors' memory mapped until sw_close,
- * for callers that have given pointers into it away.  Open handles end with
- * SW_ECLOSED, as does every later call.  A second call does nothing. */
+ * for callers that have passed on pointers into it. Open handles and all later
+ * calls end with SW_ECLOSED. A second call does nothing. */
 SW_API void sw_leave(struct sw_client *c);
 
-/* sw_abort - leave the job as a process that has failed: the job ends at all
- * ranks, with "rank R: @text".  For a caller that gives up on a sum to which it
- * has added: without it, a late rank would go on with a sum that this process
- * never got.  Tensors stay mapped until sw_close.
- * @text  why, one line of at most 200 bytes; NULL: "aborted the job"
- * Errors: SW_ECLOSED the attachment is over already. */
+/* sw_abort - leave the job as a failed process: the job ends at all ranks with
+ * "rank R: @text". Call it after giving up on a sum to which this process has
+ * contributed; otherwise a late rank continues with a sum that this process
+ * never received. Tensors stay mapped until sw_close.
+ * @text  the reason, one line of at most 200 bytes; NULL: "aborted the job"
+ * Errors: SW_ECLOSED the attachment has already ended. */
 SW_API int sw_abort(struct sw_client *c, const char *text);
 
-/* sw_close - leave the job and free everything, tensors included; sets *@c to
- * NULL.  Open handles end with SW_ECLOSED.  *@c may be NULL. */
+/* sw_close - leave the job, free everything including tensors, and set *@c to
+ * NULL. Open handles end with SW_ECLOSED. *@c may be NULL. */
 SW_API void sw_close(struct sw_client **c);
 
-/* This rank (0 … size-1) and the number of ranks of the job; the same
- * among those on this machine, as the launcher says (without one: those of this
- * agent); the same among those that share this agent.  Fixed from sw_open
- * on. */
+/* Return this rank (0 … size-1) and the number of ranks in the job; then the
+ * same among the ranks of this machine, as the launcher counts them (without a
+ * launcher: among those of this agent); then the same among the ranks of this
+ * agent. The values are fixed after sw_open. */
 SW_API uint32_t sw_rank(const struct sw_client *c);
 SW_API uint32_t sw_size(const struct sw_client *c);
 SW_API uint32_t sw_local_rank(const struct sw_client *c);
@@ -143,30 +149,33 @@ SW_API uint32_t sw_local_size(const struct sw_client *c);
 SW_API uint32_t sw_agent_rank(const struct sw_client *c);
 SW_API uint32_t sw_agent_size(const struct sw_client *c);
 
-/* sw_job - the name of the job, which belongs to the client, and in *@epoch_out
- * a number that no other job has: of two clients it is the same if, and only
- * if, they are in one job.  Fixed from sw_open on. */
+/* sw_job - return the job's name, owned by the client, and store a number that
+ * identifies the job in *@epoch_out. Two clients have the same number if, and
+ * only if, they are in the same job. The values are fixed after sw_open. */
 SW_API const char *sw_job(const struct sw_client *c, uint64_t *epoch_out);
 
 #define SW_PRIORITY_BY_USE UINT32_MAX
 
 struct sw_tensor_desc {
-	size_t size;      /* of this struct; alike in one sw_declare */
-	const char *name; /* the same on all ranks; 1 to 127 bytes, no NUL */
+	size_t size; /* sizeof(struct sw_tensor_desc); the same in all @descs of
+			one sw_declare */
+	const char *name; /* the same on all ranks; 1 to 127 bytes without the
+			     terminating NUL */
 	uint64_t n_elems; /* >= 1; n_elems * element size <= 64 GiB */
 	enum sw_dtype dtype;
-	uint32_t priority; /* 0 most urgent; order of use in the forward pass;
-			      the same on all ranks.  SW_PRIORITY_BY_USE: the
-			      order in which the job first saw its tensors
-			      declared, whoever declared them */
-	/* Asynchronous: the servers keep the tensor's value.  The first round
-	 * is a broadcast of it by one rank; then sw_push_pull adds what is in
-	 * sw_tensor_data to the value, without waiting for other ranks, and
-	 * gives a copy of it back, as it is by then.  Local ranks of one agent
-	 * still go together.  Only in a job of [job] mode asynchronous; the
-	 * same on all ranks.  BytePS (OSDI'20) section 5. */
+	uint32_t priority; /* 0 is the most urgent; usually the order of use in
+			      the forward pass. The same on all ranks.
+			      SW_PRIORITY_BY_USE: the order in which the job
+			      first declared its tensors, at any rank */
+	/* 1: asynchronous, as in BytePS (OSDI'20) section 5. The servers keep
+	 * the tensor's value. The first round must be a broadcast, which sets
+	 * the value at all ranks. Each later sw_push_pull adds sw_tensor_data
+	 * to the value without waiting for other ranks, and returns a copy of
+	 * the current value. Local ranks of one agent still push together.
+	 * Allowed only in a job with [job] mode = asynchronous; the same on all
+	 * ranks. */
 	uint32_t is_async;
-	uint32_t pad; /* never read */
+	uint32_t pad; /* unused */
 };
 
 #define SW_TENSOR_DESC_INIT                                             \
@@ -174,171 +183,189 @@ struct sw_tensor_desc {
 		sizeof(struct sw_tensor_desc), NULL, 0, SW_F32, 0, 0, 0 \
 	}
 
-/* sw_declare - declare @n tensors in one batch; returns when every server has
- * admitted them and their memory is mapped.
+/* sw_declare - declare @n tensors in one batch. Returns when every server has
+ * admitted them and their memory is mapped. Every rank declares the same
+ * tensors, in any order and any batches, at most 4,096 per client.
  * @descs    read only during the call; names must be new to this client
  * @out      @n handles, owned by @c, valid until sw_close
- * Every rank declares the same tensors, in any order and any batches; at most
- * 4,096 tensors per client.
- * Errors: SW_EMISMATCH another rank declared one of the names with another
- * size, dtype or priority (both values in sw_last_error): the batch is declared
- * all the same, but push_pulls of that tensor end with SW_EMISMATCH, here and
- * at all ranks; SW_EREFUSED quota of a server (needed and left in
- * sw_last_error); SW_EINVAL a name twice, a size or dtype that cannot be, too
- * many; SW_ENOMEM the agent's memory or its quota; SW_ETIMEDOUT no answer in
- * open_timeout_s and a second per 64 MiB, which ends the attachment;
- * SW_ECLOSED; SW_EPEER. After another error none of the batch is declared. */
+ * Errors:
+ *   SW_EMISMATCH  another rank declared one of the names with another size,
+ *                 dtype or priority; sw_last_error has both values. The batch
+ *                 is declared, but push_pulls of that tensor end with
+ *                 SW_EMISMATCH at all ranks
+ *   SW_EREFUSED   a server's quota is too small; sw_last_error says how much is
+ *                 needed and left
+ *   SW_EINVAL     a name occurs twice, a size or dtype is invalid, or there are
+ *                 too many tensors
+ *   SW_ENOMEM     the agent has too little memory or quota
+ *   SW_ETIMEDOUT  no answer after open_timeout_s plus a second per 64 MiB; the
+ *                 attachment has ended
+ *   SW_ECLOSED, SW_EPEER
+ * After an error other than SW_EMISMATCH, no tensor of the batch is declared.
+ */
 SW_API int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 	uint32_t n, struct sw_tensor **out);
 
-/* sw_tensor_data - the tensor's n_elems elements, in shared memory, aligned to
- * 64 bytes; starts as zeros.  Owned by @t's client.  The caller may write it
- * except between sw_push_pull and the end of its handle. */
+/* sw_tensor_data - return the tensor's n_elems elements in shared memory,
+ * aligned to 64 bytes and initially zero. Owned by @t's client. The caller must
+ * not write them between sw_push_pull and the end of its handle. */
 SW_API void *sw_tensor_data(struct sw_tensor *t);
 
-/* sw_tensor_result - where the result is when a handle has ended without an
- * error, until this process pushes @t again: the address of sw_tensor_data if
- * sw_agent_size is 1, else memory of all local ranks that cannot be written. */
+/* sw_tensor_result - return the address of the result, which is valid when a
+ * handle has ended without an error, until this process pushes @t again. It is
+ * the address of sw_tensor_data if sw_agent_size is 1; otherwise it is
+ * read-only memory that the agent's local ranks share. */
 SW_API const void *sw_tensor_result(struct sw_tensor *t);
 
-/* sw_push_pull - start to sum @t over all ranks, into sw_tensor_result.
+/* sw_push_pull - start to sum @t over all ranks into sw_tensor_result; return
+ * at once. One push_pull per tensor may be open at a time; all tensors may be
+ * open together.
  * @step     training step, or any tag of this call that is the same at all
- *           ranks (low 16 bits go on the wire)
+ *           ranks (only the low 16 bits are compared)
  * @handle   set on success; ends exactly once, through sw_poll or sw_wait
- * Returns at once.  One push_pull per tensor is open at a time; all tensors can
- * be open together.
- * A handle ends with SW_EMISMATCH at all ranks, and a sentence that names two
- * of them, when their calls differ in @step, or one sums what another
- * broadcasts.  The job goes on, but @t is dead: all its later handles end so.
+ * If the ranks' calls differ in @step, or one rank sums what another
+ * broadcasts, the handles end with SW_EMISMATCH at all ranks, and the error
+ * text names two of the ranks. The job continues, but later handles of @t end
+ * with the same error.
  * Errors: SW_EBUSY the tensor's last handle has not ended; SW_EINVAL @t belongs
- * to another client; SW_ECLOSED, or why the agent hung up.
- * Cost: one ring entry; a system call only when the agent sleeps. */
+ * to another client; SW_ECLOSED, or the reason why the agent hung up.
+ * Cost: one ring entry, and a system call if the agent sleeps. */
 SW_API int sw_push_pull(struct sw_client *c, struct sw_tensor *t, uint32_t step,
 	uint64_t *handle);
 
-/* sw_broadcast - start to copy what rank @root has in @t to sw_tensor_result of
- * all ranks, bit for bit and in any dtype.  All ranks call it, with the
- * same @root and @step; sums and broadcasts of one tensor may follow one
- * another in any order.
+/* sw_broadcast - start to copy @t of rank @root to sw_tensor_result of all
+ * ranks, bit for bit and in any dtype; return at once. All ranks call it with
+ * the same @root and @step. Sums and broadcasts of one tensor may follow each
+ * other in any order. A rank receives its copy after all ranks have called.
  * @root     0 … size-1
- * @handle   as of sw_push_pull
- * Returns at once.  A rank has its copy when all have asked.
- * Errors: those of sw_push_pull; SW_EINVAL @root is not below the size.  A
- * handle ends with SW_EMISMATCH, as there, also when ranks name different
- * roots.
- * Cost: as of sw_push_pull; only the root's bytes travel to the servers. */
+ * @handle   as for sw_push_pull
+ * Errors: those of sw_push_pull; SW_EINVAL @root is not below the size. A
+ * handle also ends with SW_EMISMATCH if ranks name different roots.
+ * Cost: as for sw_push_pull; only the root's bytes travel to the servers. */
 SW_API int sw_broadcast(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 	uint32_t step, uint64_t *handle);
 
-/* sw_poll - has @handle ended?  Never blocks.
- * Returns 0: the tensor holds the sum (the handle is now gone); SW_EAGAIN: not
- * yet; else the error it ended with (the handle is gone and the tensor's
- * content undefined): SW_EMISMATCH, SW_EABORTED, SW_EREFUSED and SW_EEXPIRED
- * (of a group),
- * SW_EPEER a rank is gone, with the groups and tensors that it was in; where no
- * group is without it the attachment ends, too; SW_ESERVER, SW_ESTALL,
- * SW_ECORRUPT, SW_ECLOSED the agent is gone; SW_EINVAL no such handle.
- * Cost: memory reads; every 64th fruitless call a look at the socket. */
+/* sw_poll - check whether @handle has ended, without blocking. Except after
+ * SW_EAGAIN the handle is consumed; after an error the tensor's content is
+ * undefined.
+ * Returns:
+ *   0             the result is complete
+ *   SW_EAGAIN     the handle is still open
+ *   SW_EMISMATCH  the ranks' calls differ
+ *   SW_EABORTED, SW_EREFUSED, SW_EEXPIRED  the group has ended
+ *   SW_EPEER      a rank has died or left, with the groups and tensors that it
+ *                 belonged to; if no group without that rank is left, the
+ *                 attachment ends, too
+ *   SW_ESERVER    a server is silent or was restarted
+ *   SW_ESTALL     no progress although every member is alive
+ *   SW_ECORRUPT   a tensor was written while it was pushed
+ *   SW_ECLOSED    the agent is gone
+ *   SW_EINVAL     no such handle
+ * Cost: memory reads; every 64th unsuccessful call also checks the socket. */
 SW_API int sw_poll(struct sw_client *c, uint64_t handle);
 
-/* sw_wait - block until @handle has ended; sleeps in the kernel, spins never.
- * Returns like sw_poll, and SW_ETIMEDOUT after wait_timeout_s (the handle then
- * stays open). */
+/* sw_wait - block until @handle has ended; sleeps in the kernel and never
+ * spins. Returns like sw_poll, or SW_ETIMEDOUT after wait_timeout_s, which
+ * leaves the handle open. */
 SW_API int sw_wait(struct sw_client *c, uint64_t handle);
 
-/* sw_wait_for - like sw_wait, but for @timeout_ms at most instead of
- * wait_timeout_s; 0: look, and do what can be done at once.  For callers that
- * wait in slices, to look at signals in between.  Several threads may wait for
- * one handle: one of them gets its end, the others SW_EINVAL. */
+/* sw_wait_for - like sw_wait, but for at most @timeout_ms instead of
+ * wait_timeout_s; 0: do the work that is possible at once, then return. It
+ * serves callers that check signals between short waits. If several threads
+ * wait for one handle, one of them gets its result and the others get
+ * SW_EINVAL. */
 SW_API int sw_wait_for(
 	struct sw_client *c, uint64_t handle, uint32_t timeout_ms);
 
-/* sw_wait_any - like sw_wait, for the first of @n handles that has ended; *@i
- * is which. */
+/* sw_wait_any - like sw_wait, for the first of @n handles that ends; sets *@i
+ * to its index. */
 SW_API int sw_wait_any(
 	struct sw_client *c, const uint64_t *handles, uint32_t n, uint32_t *i);
 
-/* sw_wait_ended - like sw_wait, for the collective, whichever it is, that ends
- * first and that no thread waits for; *@handle is which, 0: none.  For a thread
- * that tells others of ends.  Those that ended before it was called come first,
- * in the order of their ends; each is reported once, here or by another call.
- * While it waits it does the work of the library's thread.
- * Errors: of the collective; SW_ETIMEDOUT after wait_timeout_s, with *@handle
- * 0; when the attachment is over and all were reported those of sw_push_pull,
- * with *@handle 0. */
+/* sw_wait_ended - like sw_wait, for whichever collective ends first that no
+ * other thread waits for; sets *@handle to it. It serves a thread that
+ * dispatches completions, and does the work of the library's thread while it
+ * waits. Collectives that ended before the call come first, in order of
+ * completion. Each is reported once, here or by another call.
+ * Errors: that of the collective; SW_ETIMEDOUT after wait_timeout_s, with
+ * *@handle 0; those of sw_push_pull, with *@handle 0, when the attachment has
+ * ended and all collectives have been reported. */
 SW_API int sw_wait_ended(struct sw_client *c, uint64_t *handle);
 
-/* sw_wait_ended_for - the same, but for @timeout_ms at most. */
+/* sw_wait_ended_for - like sw_wait_ended, but for at most @timeout_ms. */
 SW_API int sw_wait_ended_for(
 	struct sw_client *c, uint32_t timeout_ms, uint64_t *handle);
 
-/* sw_event_fd - a descriptor for poll and epoll: readable when collectives have
- * ended since it was last read (8 bytes, an eventfd).  Which, sw_poll says.
+/* sw_event_fd - return an eventfd for poll and epoll. It is readable when
+ * collectives have ended since its 8 bytes were last read; sw_poll tells which.
+ * From this call on, a thread of the library completes collectives that no
+ * caller waits for.
  * @fd  owned by @c until sw_close
- * From now on a thread of the library looks after what nobody waits for.
  * Errors: SW_ENOMEM; those of sw_push_pull. */
 SW_API int sw_event_fd(struct sw_client *c, int *fd);
 
-/* sw_wait_polling - like sw_wait, but spins (yielding the core) instead of
- * sleeping: the lowest latency, for the price of a core. */
+/* sw_wait_polling - like sw_wait, but spin (yielding the core) instead of
+ * sleeping: lowest latency, at the cost of a core. */
 SW_API int sw_wait_polling(struct sw_client *c, uint64_t handle);
 
 /* --- tuning, while the job runs --- */
 
 struct sw_tuning {
 	char policy[16]; /* "bytescheduler", "p3", "fifo" */
-	/* Bytes of a part of a tensor that the scheduler starts at once, and of
-	 * all that is under way and not summed yet. */
+	/* Bytes of a tensor that the scheduler starts at once, and bytes that
+	 * may be sent and not yet summed. */
 	uint64_t partition_bytes, credit_bytes;
-	uint64_t rate_bit_s; /* payload that all ports of this rank's agent
-				may send; 0: no limit, or a port has none */
-	uint32_t number;     /* how many times sw_tune has changed the job */
-	uint32_t round;      /* the highest of any tensor that has begun: they
-				are counted from 1 */
+	uint64_t rate_bit_s; /* limit in bit/s for the payload that all ports of
+				this rank's agent send; 0: no limit, or a port
+				has none */
+	uint32_t number; /* number of times that sw_tune has changed the job */
+	uint32_t round; /* highest round that any tensor has begun; rounds count
+			   from 1 */
 };
 
-/* sw_get_tuning_sized - what sw_get_tuning calls: @size is what the caller
- * takes for that of @out. */
+/* sw_get_tuning_sized - fill the first @size bytes of @out; called by
+ * sw_get_tuning with the caller's sizeof. */
 SW_API void sw_get_tuning_sized(
 	const struct sw_client *c, struct sw_tuning *out, size_t size);
 
-/* sw_get_tuning - the tuning that this agent has now.  Thread: that of @c.
- * Cost: memory reads. */
+/* sw_get_tuning - read the current tuning of this agent. Thread: the one that
+ * uses @c. Cost: memory reads. */
 static inline void sw_get_tuning(
 	const struct sw_client *c, struct sw_tuning *out)
 {
 	sw_get_tuning_sized(c, out, sizeof(*out));
 }
 
-/* sw_set_partition, sw_set_credit - for this agent alone, in bytes: 1 KiB to
- * 64 GiB and to 1 TiB; 0: what the policy says.  From the next part on, until
- * they or the job's tuning are set again; may be called while push_pulls are
- * open.
- * Errors: SW_EINVAL out of range, or the policy has fixed them, with the reason
- * in sw_last_error; SW_ETIMEDOUT the agent has not answered in open_timeout_s;
- * those of sw_push_pull.
- * Cost: a message to the agent and its answer, some 10 us to 10 ms. */
+/* sw_set_partition, sw_set_credit - set partition (1 KiB to 64 GiB) or credit
+ * (1 KiB to 1 TiB) of this agent alone, in bytes; 0: the policy's default. The
+ * value applies from the next partition on, until it or the job's tuning is set
+ * again. Handles may be open.
+ * Errors: SW_EINVAL out of range, or the policy fixes the value, sw_last_error
+ * says why; SW_ETIMEDOUT the agent has not answered in open_timeout_s; those of
+ * sw_push_pull.
+ * Cost: a round trip to the agent, 10 us to 10 ms. */
 SW_API int sw_set_partition(struct sw_client *c, uint64_t bytes);
 SW_API int sw_set_credit(struct sw_client *c, uint64_t bytes);
 
-/* sw_set_rate - limit what all ports of this rank's agent send together, for
- * all jobs, to @bit_s of payload; 1 Mb/s to 10 Tb/s; 0: what the links carry.
- * Several ports share it in proportion to their [port] rate, or equally if a
- * port has none.
- * Errors and cost: as above. */
+/* sw_set_rate - limit the payload that all ports of this rank's agent send
+ * together, for all jobs, to @bit_s: 1 Mb/s to 10 Tb/s; 0: the links' rate.
+ * Several ports share the limit in proportion to their [port] rate, or equally
+ * if a port has none.
+ * Errors and cost: as for sw_set_partition. */
 SW_API int sw_set_rate(struct sw_client *c, uint64_t bit_s);
 
-/* sw_tune - other tuning for all ranks of the job.  Any of them may call it,
- * one is enough: each goes over when it receives it (PROTOCOL.md 5), a round
- * trip from now; number of sw_get_tuning has then grown.
- * @policy  by its name; NULL: the one in use
- * @partition_bytes, @credit_bytes  as above
- * Errors and cost: as above, and SW_EINVAL there is no such policy. */
+/* sw_tune - change the tuning of all ranks of the job. One rank calls it, any
+ * rank may. Each rank switches when the change arrives, about a round trip
+ * later (PROTOCOL.md 5), and its sw_get_tuning then returns a higher number.
+ * @policy  name of a policy; NULL: keep the current one
+ * @partition_bytes, @credit_bytes  as for sw_set_partition and sw_set_credit
+ * Errors and cost: as for sw_set_partition; SW_EINVAL also for an unknown
+ * policy. */
 SW_API int sw_tune(struct sw_client *c, const char *policy,
 	uint64_t partition_bytes, uint64_t credit_bytes);
 
-/* sw_last_error - a sentence about the last error that this thread got, of any
- * client; "" when there was none.  @c may be NULL.  Owned by the library, valid
+/* sw_last_error - return a sentence about this thread's last error, of any
+ * client; "" if there was none. @c may be NULL. Owned by the library, valid
  * until the thread's next call. */
 SW_API const char *sw_last_error(const struct sw_client *c);
 
