@@ -25,8 +25,8 @@ enum {
 
 struct sw_rules;
 
-/* A tensor on this server; only shard code writes the fields. A PUSH touches
- * cache lines 0 to 3, a RESULT 0 to 4. */
+/* A tensor on this server; only engine/sums uses its fields, and those of the
+ * shard. A PUSH touches cache lines 0 to 3, a RESULT 0 to 4. */
 struct sw_stensor {
 	/* Rules of its mode; NULL: not admitted. */
 	_Alignas(64) const struct sw_rules *rules;

@@ -106,8 +106,9 @@ void sw_host_tuned(struct sw_host *h, uint32_t id, int err, const char *text)
 	sw_slot_say(s, SW_EDGE_TUNED, err, 0, text);
 }
 
-/* Drop the line if earlier ones are unread: a process that computes for long
- * reads nothing, and status lines must not take the room of answers. */
+/* Send a status line, or drop it if many are unread: a process that computes
+ * for long reads nothing, and status lines must not take the room of answers.
+ */
 void sw_host_status(struct sw_host *h, uint32_t id, const char *text)
 {
 	struct sw_slot *s = sw_slot_find(h, id);
