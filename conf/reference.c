@@ -37,8 +37,7 @@ static const char intro[] =
 	"begins with ; or # is a comment. Numbers are decimal, without sign or "
 	"leading zero. An unknown key, a key given twice and a value out of "
 	"range are errors. Sections with a NAME may be repeated up to %d "
-	"times, "
-	"with different names in lower case.";
+	"times, with different names in lower case.";
 
 static const char launchers[] =
 	"A daemon takes what its file leaves out from the variables of the "
@@ -48,7 +47,7 @@ static const char launchers[] =
 	"run, torchrun, openmpi, pmi, slurm, dmlc or none. \"sumwire conf "
 	"--print FILE\" shows where each value comes from.";
 
-/* What one format writes for a section, an option, a launcher, a variable. */
+/* Writers of one format. */
 struct format {
 	void (*section)(const struct sw_section *s, FILE *f);
 	void (*option)(const struct sw_option *o, FILE *f);
@@ -120,7 +119,7 @@ void sw_conf_reference(FILE *f)
 	launchers_write(&md, f);
 }
 
-/* Write @text for troff: its special characters are ours. */
+/* Write @text with troff's special characters escaped. */
 static void man_text(const char *text, FILE *f)
 {
 	for (const char *p = text; *p; p++)
@@ -142,7 +141,7 @@ static void man_section(const struct sw_section *s, FILE *f)
 	fputs(".\n", f);
 }
 
-/* What @print writes of @o, for troff. */
+/* Write for troff the text that @print makes of @o. */
 static void man_of(void (*print)(const struct sw_option *o, FILE *f),
 	const struct sw_option *o, FILE *f)
 {

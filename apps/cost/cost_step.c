@@ -20,7 +20,8 @@ enum {
 	NOTHING = COST_KINDS,
 };
 
-/* What the first run sent, a kind for each time that an engine was asked. */
+/* The kinds of frames that the first run sent, one for each time that an engine
+ * was asked. */
 struct sent {
 	uint8_t *kinds;
 	size_t n, capacity, at;
@@ -179,7 +180,7 @@ static void note(struct sent *sent, uint8_t kind)
 	sent->kinds[sent->n++] = kind;
 }
 
-/* What the engine will send, as it did in the first run. */
+/* Return the kind that the engine sent at this point of the first run. */
 static uint8_t expected(struct sent *sent)
 {
 	return sent->is_known && sent->at < sent->n ? sent->kinds[sent->at++]

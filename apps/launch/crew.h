@@ -105,7 +105,7 @@ bool sw_crew_end(struct sw_crew *c, uint64_t grace_ns);
 void sw_crew_press(struct sw_crew *c);
 
 /* sw_crew_stop - send SIGQUIT to the daemons, wait for them, and send SIGKILL
- * to those that do not end. */
+ * to any that still runs. */
 void sw_crew_stop(struct sw_crew *c);
 
 #endif

@@ -52,7 +52,7 @@ struct agent_command {
 	struct sw_host_client *client;
 	const struct sw_host_tensor *tensors; /* the host's, until release */
 	uint32_t n, n_new; /* number of tensors; of new ones among them */
-	uint32_t first;    /* of the new ids, consecutive with one local rank */
+	uint32_t first;    /* first new id; consecutive for one local rank */
 	struct sw_edge_tune tune;
 	struct sw_edge_end end;
 	char text[SW_TEXT_MAX];
@@ -97,8 +97,8 @@ int sw_agent_open_rings(struct agent *a);
 void sw_agent_command(
 	struct agent_control *c, const struct agent_command *order);
 
-/* sw_agent_take_command - receive the next command.  Returns false if there is
- * none.  Lcore 0. */
+/* sw_agent_take_command - receive the next command.  Returns false if the ring
+ * is empty.  Lcore 0. */
 bool sw_agent_take_command(
 	struct agent_core *core, struct agent_command *order);
 
@@ -107,8 +107,8 @@ bool sw_agent_take_command(
  * Lcore 0. */
 void sw_agent_tell(struct agent_core *core, const struct agent_report *report);
 
-/* sw_agent_take_report - receive the next report.  Returns false if there is
- * none.  Control thread. */
+/* sw_agent_take_report - receive the next report.  Returns false if the ring
+ * is empty.  Control thread. */
 bool sw_agent_take_report(struct agent_control *c, struct agent_report *report);
 
 #endif

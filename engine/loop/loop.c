@@ -108,7 +108,7 @@ static void send_all(struct sw_loop *l, uint32_t port_i, uint32_t endpoint,
 
 /* At most @room frames of engine @endpoint, which is last then if it had a turn
  * for data. */
-static uint32_t tx_node(struct sw_loop *l, uint32_t port_i, uint32_t endpoint,
+static uint32_t tx_engine(struct sw_loop *l, uint32_t port_i, uint32_t endpoint,
 	uint32_t room, uint64_t now_ns)
 {
 	struct sw_engine *engine = l->engines[endpoint];
@@ -145,7 +145,7 @@ static uint32_t tx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
 	bool is_held;
 
 	for (uint32_t i = 0; i < l->n_engines; i++) {
-		n += tx_node(l, port_i, e, room - n, now_ns);
+		n += tx_engine(l, port_i, e, room - n, now_ns);
 		e = e + 1 < l->n_engines ? e + 1 : 0;
 	}
 	if (n < room) { /* nobody has more, or pacing holds it back */

@@ -1,8 +1,7 @@
 # documents.py - run the commands of a document, as its reader would
 # SPDX-License-Identifier: BSD-3-Clause
-"""What proc_documents and torch_documents share.  A document's commands run in one
-shell, in a folder that looks like a checkout with a build; files that they make
-stay there.  test/support/markdown.py says which blocks are run.
+"""proc_documents and torch_documents use this.  A document's commands run in one
+shell, in a folder that looks like a checkout with a build; their files stay there.  test/support/markdown.py says which blocks are run.
 """
 import os
 import re

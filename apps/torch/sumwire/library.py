@@ -205,7 +205,7 @@ def own_command():
 
 def command():
     """Return the path of the sumwire command: the package's own, or the one in
-    PATH.  Raise ImportError if there is none."""
+    PATH.  Raise ImportError if neither exists."""
     found = own_command() or shutil.which("sumwire")
     if found is None:
         raise ImportError("the command sumwire was not found in PATH; it "

@@ -126,14 +126,14 @@ def own(host):
 
 
 def among(known, mine):
-    """Return this machine's entry of known.  If the entry is None, return the
-    address that leads to another machine's entry, or None."""
+    """Return this machine's entry of known; without one, the address that leads
+    to another machine's entry, or None."""
     found = known[mine] or next((towards(ip) for ip in known if ip), None)
     return None if found is None or is_loopback(found) else found
 
 
 def needed(ip, host):
-    """Return ip, or raise SumwireError if it is None."""
+    """Return ip.  Raise SumwireError if no address was found."""
     if ip is None:
         raise SumwireError(
             "SW_ECONF", f"no address of machine {socket.gethostname()} leads "

@@ -116,7 +116,7 @@ class Home:
 
     def ip(self):
         """Return this machine's address for other machines.  Raise SumwireError
-        if there is none."""
+        if no address leads there."""
         known = [opened(ip) for ip in self._ips]
         return addresses.needed(
             addresses.among(known, self.machines[self.me]), self._host)

@@ -190,7 +190,7 @@ def dtype_name(dtype, what):
 
 
 def current():
-    """Return the job of this process.  Raise SumwireError if there is none."""
+    """Return the job of this process.  Raise SumwireError before init()."""
     if _job is None:
         raise SumwireError("SW_ECLOSED", "this process has not joined a job: "
                            "call sumwire.torch.init() first")
