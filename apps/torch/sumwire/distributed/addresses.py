@@ -44,12 +44,13 @@ def fit(part, name, ip, is_exact):
     return 2 if name == part else int(name.startswith(part) and not is_exact)
 
 
-def of_interface(pattern, host, found=None):
+def of_interface(pattern, host):
     """Return the address of the interface that SUMWIRE_IFNAME selects.  If
     several match, prefer a whole name to a prefix, then the interface towards
     the host.  Raise SumwireError if none matches."""
-    found = interfaces() if found is None else found
-    is_excluded, is_exact = pattern.startswith("^"), pattern.lstrip("^")[:1] == "="
+    found = interfaces()
+    is_excluded = pattern.startswith("^")
+    is_exact = pattern.lstrip("^").startswith("=")
     parts = list(filter(None, map(str.strip, pattern.lstrip("^=").split(","))))
     try:
         fits = [(max((fit(part, name, ip, is_exact) for part in parts),
