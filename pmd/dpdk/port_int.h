@@ -82,7 +82,7 @@ struct port_type {
 	 * disconnects the driver reports. */
 	bool is_link;
 	bool is_nic;    /* owned by DPDK: it is asked for MTU and link */
-	bool is_dma;    /* reads frames from memory that only DPDK maps */
+	bool is_dma;    /* reads frames only from memory that DPDK registered */
 	bool is_kernel; /* no DPDK device: kernel sockets (udp.c) */
 	/* Return DPDK's memory for a port; NULL: that of its buffers (pool.c).
 	 */
