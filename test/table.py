@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # table.py - the closing table of test/run, from meson's JSON logs
 # SPDX-License-Identifier: BSD-3-Clause
-"""table.py NAME=LOG...: one row per NAME with tests, cases and seconds.
+"""table.py LOG...: one row per suite with tests, cases and seconds.
 
 A test is one program.  Cases are what a program reports: the lines of its TAP
 output, else its own closing "N passed, N failed"; a program that reports
@@ -27,6 +27,11 @@ def read_log(path):
             return [json.loads(line) for line in f]
     except OSError:
         return []
+
+
+def suite_of(test):
+    """The suite in "PROJECT:SUITE / NAME"."""
+    return test["name"].split(" / ")[0].split(":")[-1]
 
 
 def n_cases(test):
@@ -101,18 +106,22 @@ def row(name, tests, rows):
     return name, n_ok, n_bad, n_skip, sum(map(n_cases, tests)), end - start
 
 
-def main(args):
+def main(paths):
     skips = read_skips()
-    rows = [row(a.split("=", 1)[0], read_log(a.split("=", 1)[1]), skips)
-            for a in args]
+    logs = {path: read_log(path) for path in paths}
+    suites = {}
+    for test in (t for log in logs.values() for t in log):
+        suites.setdefault(suite_of(test), []).append(test)
+    rows = [row(name, tests, skips) for name, tests in suites.items()]
     print(f"{'suite':<20}{'passed':>8}{'failed':>8}{'skipped':>9}"
           f"{'cases':>8}{'seconds':>9}")
     for r in rows:
         print(f"{r[0]:<20}{r[1]:>8}{r[2]:>8}{r[3]:>9}{r[4]:>8}{r[5]:>9.1f}")
-    for name in (r[0] for r in rows if r[1] + r[2] + r[3] == 0):
-        print(f"{name}: no test was run")
+    empty = [path for path, log in logs.items() if not log]
+    for path in empty:
+        print(f"{path}: no test was run")
     n_ok, n_bad, n_skip = (sum(r[i] for r in rows) for i in (1, 2, 3))
-    n_bad += sum(r[1] + r[2] + r[3] == 0 for r in rows)
+    n_bad += len(empty)
     skipped = f", {n_skip} skipped" if n_skip else ""
     print(f"{n_ok} passed, {n_bad} failed{skipped}")
     return 0 if n_ok and not n_bad else 1

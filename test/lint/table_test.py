@@ -38,10 +38,11 @@ def code_of(folder, program, result, out):
     log = os.path.join(folder, "log.json")
     with open(log, "w", encoding="utf-8") as f:
         for name, res, text in (("good", "OK", ""), (program, result, out)):
-            f.write(json.dumps({"name": name, "result": res, "stdout": text,
-                                "starttime": 0, "duration": 1}) + "\n")
+            f.write(json.dumps({"name": f"sumwire:{program[:4]} / {name}",
+                                "result": res, "stdout": text, "starttime": 0,
+                                "duration": 1}) + "\n")
     with contextlib.redirect_stdout(io.StringIO()):
-        return table.main([f"suite={log}"])
+        return table.main([log])
 
 
 def main():
@@ -54,6 +55,9 @@ def main():
             got = code_of(folder, program, result, out)
             if got != want:
                 print(f"{program} {result} {out!r}: {got}, not {want}")
+                n_bad += 1
+        with contextlib.redirect_stdout(io.StringIO()):
+            if table.main([os.path.join(folder, "not-there.json")]) == 0:
                 n_bad += 1
     print(f"{len(CASES) - n_bad} passed, {n_bad} failed")
     return n_bad != 0

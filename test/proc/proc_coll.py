@@ -69,6 +69,7 @@ def check_differs(procs, sentence):
           f"not \"{sentence}\": {said}")
 
 
+@rig.is_long
 def test_more_than_4_gib():
     """SUMWIRE_TEST_LARGE=BYTES for as many; 68719476736, the most, take some
     minutes."""

@@ -118,6 +118,7 @@ def test_a_node_is_named_by_its_address():
         first.kill()
 
 
+@rig.is_long
 def test_trains_again_on_the_same_daemons():
     with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()

@@ -160,6 +160,7 @@ def test_mpirun():
     all_of(Mpirun())
 
 
+@rig.is_long
 def test_torchrun():
     all_of(Torchrun())
 

@@ -55,6 +55,7 @@ def test_fifo():
     check(check_policy("fifo")["speedup_over_fifo"] == 1, "fifo over fifo")
 
 
+@rig.is_long
 def test_p3():
     check_policy("p3")
 
@@ -64,6 +65,7 @@ def test_bytescheduler_with_tuning():
                  "256KiB")
 
 
+@rig.is_long
 def test_global_barrier():
     d = check_policy("bytescheduler", "--barrier", "--copy", "500Mb/s",
                      "--piece", "64KiB")
@@ -111,6 +113,7 @@ def test_devices_that_cannot_be():
               p.stderr.count("\n") == 1, f"{args}: {p.stderr}")
 
 
+@rig.is_long
 def test_tuned():
     p = replay("--loopback", "--tune", "--rate", "500Mb/s", "--iters", "3",
                "--dilate", "0.1", "--json")

@@ -57,6 +57,7 @@ def test_text():
     check(loss < 4, f"loss {loss}")
 
 
+@rig.is_long
 def test_bf16():
     [loss] = both("text.py", "--steps", "10", "--width", "64", "--length", "16",
                   "--bf16", "--device", "cpu")

@@ -12,6 +12,7 @@ import sys
 
 import torch_rig
 import torch_site
+import rig
 from backend_rig import Alone, main
 from rig import check
 
@@ -83,6 +84,7 @@ def trained(script):
         check(abs(x - y) <= 1e-4 * x, losses)
 
 
+@rig.is_long
 def test_lightning():
     trained("train_lightning.py")
 

@@ -148,6 +148,7 @@ class TwoMachines(OneMachine, Machines):
         return self.of_machine(i % 2)
 
 
+@rig.is_long
 def test_one_machine():
     with OneMachine() as net:
         run_all(net, 3)

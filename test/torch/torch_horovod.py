@@ -1,6 +1,7 @@
 # torch_horovod.py - what Horovod's scripts call beside allreduce and broadcast
 # SPDX-License-Identifier: BSD-3-Clause
 import torch_rig
+import rig
 from torch_rig import TorchNet
 
 CASES = ["reductions", "allgather", "allgather_gradient", "differences",
@@ -8,6 +9,7 @@ CASES = ["reductions", "allgather", "allgather_gradient", "differences",
          "optimizers", "join", "join_refuses", "join_training", "again"]
 
 
+@rig.is_long
 def test_three_ranks_of_an_agent():
     with TorchNet(1, local=(3,)) as net:
         net.start_all()

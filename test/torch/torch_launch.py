@@ -131,6 +131,7 @@ def ranks_of(launcher, *all_of_them):
                       f"{rank} in {p.out()}")
 
 
+@rig.is_long
 def test_mpirun():
     ranks_of(Mpirun())
 

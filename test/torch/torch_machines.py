@@ -253,6 +253,7 @@ def end(p):
     p.destroy()
 
 
+@rig.is_long
 def test_beside_gloo():
     """test/peers/backend: its collectives and trainings run."""
     torch_site.need_fsdp()
