@@ -34,9 +34,25 @@ static uint32_t line_of(
 	return sw_scan_line(c->scan, section, key);
 }
 
-static uint32_t prefix_mask(uint32_t bits)
+/* Like "10.0.0.0/24", the network of a port. */
+struct net {
+	char text[SW_IP_TEXT + 4];
+};
+
+static struct net net_of(const struct sw_conf_port *p)
 {
-	return bits ? ~UINT32_C(0) << (32 - bits) : 0;
+	char ip[SW_IP_TEXT];
+	struct net n;
+
+	snprintf(n.text, sizeof(n.text), "%s/%u",
+		sw_ip_text(sw_ip_mask(p->subnet.ip, p->subnet.bits), ip),
+		p->subnet.bits);
+	return n;
+}
+
+static bool is_near(const struct sw_conf_port *p, struct sw_ip ip)
+{
+	return sw_ip_is_near(p->subnet.ip, ip, p->subnet.bits);
 }
 
 static void job_check(const struct check *c)
@@ -67,7 +83,7 @@ static void port_pair_check(const struct check *c, const struct sw_conf_port *p,
 	const struct sw_conf_port *q)
 {
 	struct header h = header_of("port", p->label);
-	char ip[16];
+	char ip[SW_IP_TEXT];
 
 	if (p->type == SW_PORT_MEMIF && q->type == SW_PORT_MEMIF &&
 		p->side == q->side && p->memif_id == q->memif_id &&
@@ -82,7 +98,7 @@ static void port_pair_check(const struct check *c, const struct sw_conf_port *p,
 		sw_report_error(c->report, line_of(c, h.text, "device"), h.text,
 			"device", "[port %s] has the device %s too", q->label,
 			q->device);
-	if (p->subnet.ip == q->subnet.ip) {
+	if (sw_ip_is_same(p->subnet.ip, q->subnet.ip)) {
 		sw_ip_text(p->subnet.ip, ip);
 		sw_report_error(c->report, line_of(c, h.text, "ip"), h.text,
 			"ip", "[port %s] has the address %s too", q->label, ip);
@@ -141,7 +157,7 @@ static void port_queues_check(
 static void port_udp_check(
 	const struct check *c, const struct sw_conf_port *p, const char *header)
 {
-	if (p->vlan || p->gateway)
+	if (p->vlan || !sw_ip_is_none(p->gateway))
 		sw_report_error(c->report, line_of(c, header, NULL), header,
 			p->vlan ? "vlan" : "gateway",
 			"is up to the kernel with type = udp: leave it out");
@@ -178,7 +194,7 @@ static void port_type_check(
 			"address");
 	port_queues_check(c, p, header);
 	device_check(c, p, header);
-	if (is_memif && (*p->device || p->vlan || p->gateway))
+	if (is_memif && (*p->device || p->vlan || !sw_ip_is_none(p->gateway)))
 		sw_report_error(c->report, line_of(c, header, NULL), header,
 			*p->device ? "device"
 			: p->vlan  ? "vlan"
@@ -195,33 +211,44 @@ static void port_type_check(
 static void gateway_check(
 	const struct check *c, const struct sw_conf_port *p, const char *header)
 {
-	char ip[16], net[16];
+	char ip[SW_IP_TEXT];
 
-	if (!p->gateway)
+	if (sw_ip_is_none(p->gateway))
 		return;
-	sw_ip_text(p->gateway, ip);
-	sw_ip_text(p->subnet.ip & prefix_mask(p->subnet.bits), net);
-	if (p->gateway == p->subnet.ip ||
-		((p->gateway ^ p->subnet.ip) & prefix_mask(p->subnet.bits)))
+	if (sw_ip_is_same(p->gateway, p->subnet.ip) || !is_near(p, p->gateway))
 		sw_report_error(c->report, line_of(c, header, "gateway"),
 			header, "gateway",
-			"%s: another host of the port's network %s/%u expected",
-			ip, net, p->subnet.bits);
+			"%s: another host of the port's network %s expected",
+			sw_ip_text(p->gateway, ip), net_of(p).text);
+}
+
+/* Is the port's address the first or the last one of its network?  Neither
+ * means a host; IPv6 has no last one (RFC 4291, section 2.6.1). */
+static const char *no_host(const struct sw_conf_subnet *s)
+{
+	struct sw_ip net = sw_ip_mask(s->ip, s->bits);
+	uint32_t host = (uint32_t)(s->ip.low ^ net.low);
+
+	if (s->bits + 1 == sw_ip_bits(s->ip))
+		return NULL;
+	if (sw_ip_is_same(s->ip, net))
+		return "first";
+	return sw_ip_is_v4(s->ip) && host == UINT32_MAX >> s->bits ? "broadcast"
+								   : NULL;
 }
 
 static void port_check(const struct check *c, const struct sw_conf_port *p)
 {
 	struct header h = header_of("port", p->label);
-	uint32_t host = p->subnet.ip & ~prefix_mask(p->subnet.bits);
+	const char *which = no_host(&p->subnet);
 
 	port_type_check(c, p, h.text);
 	gateway_check(c, p, h.text);
-	if (p->subnet.bits < 31 &&
-		(!host || host == ~prefix_mask(p->subnet.bits)))
+	if (which)
 		sw_report_error(c->report, line_of(c, h.text, "ip"), h.text,
 			"ip",
 			"is the %s address of its network: give a host address",
-			host ? "broadcast" : "first");
+			which);
 	for (const struct sw_conf_port *q = c->conf->ports; q < p; q++)
 		port_pair_check(c, p, q);
 }
@@ -252,30 +279,36 @@ static void port_unknown(
 static void server_route_check(const struct check *c, const char *header,
 	const struct sw_conf_server *s, const struct sw_conf_port *p)
 {
-	uint32_t mask = prefix_mask(p->subnet.bits);
-	char ip[16], net[16];
+	bool is_ours = sw_ip_is_same(s->ip, p->subnet.ip);
+	char ip[SW_IP_TEXT];
 
 	sw_ip_text(s->ip, ip);
-	sw_ip_text(p->subnet.ip & mask, net);
 	if (sw_conf_is_own(c->conf, s))
 		return;
-	if (s->ip == p->subnet.ip && c->conf->node.role == SW_ROLE_BOTH)
+	if (sw_ip_is_v4(s->ip) != sw_ip_is_v4(p->subnet.ip))
+		sw_report_error(c->report, line_of(c, header, "ip"), header,
+			"ip",
+			"%s is an IPv%c address, and [port %s] has an IPv%c "
+			"one: one job uses one family",
+			ip, sw_ip_is_v4(s->ip) ? '4' : '6', p->label,
+			sw_ip_is_v4(s->ip) ? '6' : '4');
+	else if (is_ours && c->conf->node.role == SW_ROLE_BOTH)
 		sw_report_error(c->report, line_of(c, header, "udp_port"),
 			header, "udp_port",
 			"%u differs from [serve] udp_port (%u), but %s is our "
 			"own address",
 			s->udp_port, c->conf->serve.udp_port, ip);
-	else if (s->ip == p->subnet.ip)
+	else if (is_ours)
 		sw_report_error(c->report, line_of(c, header, "ip"), header,
 			"ip", "%s is our own address on [port %s]", ip,
 			p->label);
-	else if (((s->ip ^ p->subnet.ip) & mask) && !p->gateway &&
+	else if (!is_near(p, s->ip) && sw_ip_is_none(p->gateway) &&
 		 p->type != SW_PORT_UDP)
 		sw_report_error(c->report, line_of(c, header, "ip"), header,
 			"ip",
-			"%s is not in the network of [port %s], %s/%u, which "
-			"has no gateway",
-			ip, p->label, net, p->subnet.bits);
+			"%s is not in the network of [port %s], %s, which has "
+			"no gateway",
+			ip, p->label, net_of(p).text);
 }
 
 static void server_pair_check(const struct check *c, const char *header,
@@ -284,7 +317,7 @@ static void server_pair_check(const struct check *c, const char *header,
 	uint32_t first = s->udp_port > q->udp_port ? s->udp_port : q->udp_port;
 	uint32_t n = c->conf->job.server_lcores;
 
-	if (q->ip == s->ip && first < s->udp_port + n &&
+	if (sw_ip_is_same(q->ip, s->ip) && first < s->udp_port + n &&
 		first < q->udp_port + n)
 		sw_report_error(c->report, line_of(c, header, "ip"), header,
 			"ip",

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "engine/base/ip.h"
 #include "engine/base/log.h"
 
 enum {
@@ -53,12 +54,13 @@ enum sw_conf_level {
 };
 
 struct sw_conf_subnet {
-	uint32_t ip;   /* ours, host order */
-	uint32_t bits; /* length of the prefix, 1 to 31 */
+	struct sw_ip ip; /* ours */
+	uint32_t bits;   /* length of the prefix: at least 1, and less than the
+			    address has */
 };
 
 /* What a type of options.def is in C.  CHOICE holds one of the enums above,
- * log.level an enum sw_log_level; IP is in host order, 0 for empty; PERCENT is
+ * log.level an enum sw_log_level; PERCENT is
  * in parts per million; text ends in a NUL. */
 #define SW_CONF_U32(field)     uint32_t field;
 #define SW_CONF_U64(field)     uint64_t field;
@@ -67,7 +69,7 @@ struct sw_conf_subnet {
 #define SW_CONF_TIME(field)    uint64_t field;
 #define SW_CONF_PERCENT(field) uint32_t field;
 #define SW_CONF_CHOICE(field)  uint32_t field;
-#define SW_CONF_IP(field)      uint32_t field;
+#define SW_CONF_IP(field)      struct sw_ip field;
 #define SW_CONF_BOOL(field)    bool field;
 #define SW_CONF_SUBNET(field)  struct sw_conf_subnet field;
 #define SW_CONF_NAME(field)    char field[SW_CONF_NAME_BYTES];

@@ -48,7 +48,7 @@ bool sw_conf_is_own(const struct sw_conf *conf, const struct sw_conf_server *s)
 		s->udp_port != conf->serve.udp_port)
 		return false;
 	for (uint32_t i = 0; i < conf->n_ports; i++)
-		if (conf->ports[i].subnet.ip == s->ip)
+		if (sw_ip_is_same(conf->ports[i].subnet.ip, s->ip))
 			return true;
 	return false;
 }

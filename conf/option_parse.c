@@ -148,31 +148,50 @@ static int number_parse(
 	return 0;
 }
 
-/* An address that a host can have: not 0.x, 127.x is fine, not multicast. */
+/* Return why no port can have @ip, or NULL. */
+static const char *unfit(struct sw_ip ip)
+{
+	if (sw_ip_is_v4(ip))
+		return (uint32_t)ip.low >> 24 == 0 ||
+				       (uint32_t)ip.low >> 28 >= 14
+			       ? "is not a host address"
+			       : NULL;
+	if (ip.high >> 54 == 0xfe80 >> 6)
+		return "is link-local, so it means another host on each "
+		       "interface: give a global or unique local (fd00::/8) "
+		       "address";
+	if (ip.high >> 56 == 0xff || sw_ip_is_none(ip))
+		return "is not a host address";
+	return NULL;
+}
+
 static int ip_parse(
 	const struct sw_option *o, const char *text, void *field, char *why)
 {
-	struct in_addr a;
-	uint32_t ip;
+	struct sw_ip ip = {0, 0};
+	struct in_addr v4;
+	struct in6_addr v6;
 
 	if (!*text && o->def && !*o->def) {
-		*(uint32_t *)field = 0;
+		memcpy(field, &ip, sizeof(ip));
 		return 0;
 	}
-	if (inet_pton(AF_INET, text, &a) != 1) {
+	if (inet_pton(AF_INET, text, &v4) == 1) {
+		ip.low = SW_IP_V4_MAPPED | ntohl(v4.s_addr);
+	} else if (inet_pton(AF_INET6, text, &v6) == 1) {
+		ip = sw_ip_load(v6.s6_addr);
+	} else {
 		snprintf(why, SW_WHY_BYTES,
-			"\"%.40s\" is not an IPv4 address "
-			"like 10.0.0.1",
+			"\"%.40s\" is not an IPv4 or IPv6 address like "
+			"10.0.0.1 or fd00::1",
 			text);
 		return SW_ECONF;
 	}
-	ip = ntohl(a.s_addr);
-	if (ip >> 24 == 0 || ip >> 28 >= 14) {
-		snprintf(why, SW_WHY_BYTES, "\"%.40s\" is not a host address",
-			text);
+	if (unfit(ip)) {
+		snprintf(why, SW_WHY_BYTES, "\"%.40s\" %s", text, unfit(ip));
 		return SW_ECONF;
 	}
-	*(uint32_t *)field = ip;
+	memcpy(field, &ip, sizeof(ip));
 	return 0;
 }
 
@@ -181,7 +200,7 @@ static int subnet_parse(
 {
 	const char *slash = strchr(text, '/');
 	struct sw_conf_subnet subnet;
-	char ip[16];
+	char ip[INET6_ADDRSTRLEN];
 	uint64_t bits;
 
 	if (!slash || slash - text >= (ptrdiff_t)sizeof(ip)) {
@@ -197,11 +216,11 @@ static int subnet_parse(
 		sw_value_parse(
 			slash + 1, SW_UNIT_NONE, &bits, why, SW_WHY_BYTES) < 0)
 		return SW_ECONF;
-	if (bits < 1 || bits > 31) {
+	if (bits < 1 || bits >= sw_ip_bits(subnet.ip)) {
 		snprintf(why, SW_WHY_BYTES,
 			"\"%.40s\": the prefix length is "
-			"out of range: 1 to 31",
-			text);
+			"out of range: 1 to %u",
+			text, sw_ip_bits(subnet.ip) - 1);
 		return SW_ECONF;
 	}
 	subnet.bits = (uint32_t)bits;

@@ -91,6 +91,7 @@ const char *sw_option_format(
 	const struct sw_option *o, const void *field, char *buf, size_t len)
 {
 	char ip[SW_IP_TEXT];
+	struct sw_ip at;
 	uint32_t u32 = 0;
 	uint64_t u64 = 0;
 
@@ -103,7 +104,9 @@ const char *sw_option_format(
 		word_copy(o->unit, u32, buf, len);
 		break;
 	case SW_OPTION_IP:
-		snprintf(buf, len, "%s", u32 ? sw_ip_text(u32, ip) : "");
+		memcpy(&at, field, sizeof(at));
+		snprintf(buf, len, "%s",
+			sw_ip_is_none(at) ? "" : sw_ip_text(at, ip));
 		break;
 	case SW_OPTION_BOOL:
 		snprintf(buf, len, "%s", *(const bool *)field ? "yes" : "no");

@@ -64,8 +64,8 @@ void sw_conf_print(const struct sw_conf *conf,
 void sw_option_allowed_print(const struct sw_option *o, FILE *f)
 {
 	static const char *const forms[] = {
-		[SW_OPTION_IP] = "an IPv4 address",
-		[SW_OPTION_SUBNET] = "an IPv4 address and a prefix length, "
+		[SW_OPTION_IP] = "an IPv4 or IPv6 address",
+		[SW_OPTION_SUBNET] = "an IPv4 or IPv6 address and a prefix length, "
 				     "like 10.0.0.1/24",
 		[SW_OPTION_NAME] = "1 to 31 letters, digits, `.`, `_` or `-`",
 		[SW_OPTION_DEVICE] = "the name of a device",

@@ -106,9 +106,9 @@ static int on_lcore(void *arg)
 	return s->err;
 }
 
-static uint32_t server_ip(const struct side *s)
+static struct sw_ip ip_of(const struct side *s, bool is_server)
 {
-	return s->o->net + SERVER_HOST;
+	return sw_ip_v4(s->o->net + SERVER_HOST + !is_server);
 }
 
 static void nap_ms(uint32_t ms)
@@ -130,7 +130,7 @@ static int with_port(struct side *s, struct sw_dpdk *dpdk, struct sw_port *port)
 	s->raw = (struct sw_raw){.port = port,
 		.bytes = s->bytes / 4 * 4,
 		.f32 = &sw_sum_best(SW_SUM_AVX512)->ops[SW_F32],
-		.ip = server_ip(s),
+		.ip = ip_of(s, true),
 		.udp = UDP,
 		.burst = SW_RX_BURST,
 		.window = 1};
@@ -151,7 +151,7 @@ static int run_side(struct side *s)
 	snprintf(socket, sizeof(socket), "%s/raw", s->dir);
 	sw_dpdk_port_params_init(&pp);
 	pp.name = "raw";
-	pp.ip = server_ip(s) + !s->is_server;
+	pp.ip = ip_of(s, s->is_server);
 	pp.udp = UDP;
 	pp.ring_slots = s->o->ring;
 	pp.burst = s->o->burst;

@@ -112,7 +112,7 @@ void sw_cost_wire_init(struct cost_end ends[COST_ENDS], bool is_sorted)
 	for (uint32_t i = 0; i < COST_ENDS; i++) {
 		ends[i].port = (struct sw_port){.ops = &wire_ops,
 			.name = "wire",
-			.ip = i + 1,
+			.ip = sw_ip_v4(i + 1),
 			.max_payload = SW_PAYLOAD_MAX};
 		ends[i].peer = &ends[COST_ENDS - 1 - i];
 		ends[i].is_sorted = is_sorted;

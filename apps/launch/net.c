@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "engine/base/error.h"
+#include "engine/base/ip.h"
 #include "engine/base/log.h"
 
 #define IP     (10u << 24 | 77u << 16)
@@ -122,7 +123,7 @@ static const char *ip_of(const struct sw_net *net, uint32_t link, uint32_t end,
 {
 	uint32_t ip = net->ip ? net->ip : IP;
 
-	return sw_ip_text(ip + (link << 8) + 1 + end, out);
+	return sw_ip_text(sw_ip_v4(ip + (link << 8) + 1 + end), out);
 }
 
 static void port_write(

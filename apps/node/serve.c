@@ -30,7 +30,7 @@ static uint64_t fixed_bytes(const struct sw_daemon *d)
 static void print_budget(const struct sw_daemon *d)
 {
 	const struct sw_conf *c = &d->conf;
-	char ip[SW_IP_TEXT];
+	char at[SW_IP_PORT_TEXT];
 	uint64_t job = sw_job_bytes(0), member = sw_job_bytes(1) - job;
 
 	sw_log(&d->log, SW_LOG_INFO,
@@ -44,10 +44,11 @@ static void print_budget(const struct sw_daemon *d)
 		(unsigned long long)(member + 1023) >> 10,
 		c->serve.lcores > 1 ? ", at each lcore" : "");
 	for (uint32_t i = 0; i < c->n_ports; i++)
-		sw_log(&d->log, SW_LOG_INFO, "port %s: %s:%u, payload %u B",
+		sw_log(&d->log, SW_LOG_INFO, "port %s: %s, payload %u B",
 			c->ports[i].label,
-			sw_ip_text(c->ports[i].subnet.ip, ip),
-			c->serve.udp_port, d->queues[0][i]->max_payload);
+			sw_ip_port_text(c->ports[i].subnet.ip,
+				(uint16_t)c->serve.udp_port, at),
+			d->queues[0][i]->max_payload);
 }
 
 /* Every lcore has the job's weight; its quota is theirs together, since the

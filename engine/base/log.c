@@ -24,13 +24,6 @@ void sw_log(
 	log->line(log->ctx, level, text);
 }
 
-const char *sw_ip_text(uint32_t ip, char out[SW_IP_TEXT])
-{
-	snprintf(out, SW_IP_TEXT, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 255,
-		ip >> 8 & 255, ip & 255);
-	return out;
-}
-
 const char *sw_agents_text(uint64_t agents, char out[SW_AGENTS_TEXT])
 {
 	bool are_some = agents & (agents - 1);

@@ -22,11 +22,6 @@ struct sw_log {
 void sw_log(const struct sw_log *log, enum sw_log_level level, const char *fmt,
 	...) __attribute__((format(printf, 3, 4)));
 
-/* sw_ip_text - IPv4 address @ip (host order) as "10.0.0.1" into @out, which is
- * returned. */
-enum { SW_IP_TEXT = 16 };
-const char *sw_ip_text(uint32_t ip, char out[SW_IP_TEXT]);
-
 /* sw_agents_text - write the bits of @agents into @out as "agent 2" or
  * "agents 0, 2-5".  Returns @out. */
 enum { SW_AGENTS_TEXT = 192 };

@@ -78,7 +78,7 @@ static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
 	while (i < n && h[i].type == type && h[i].session == h->session &&
 		h[i].class == h->class && h[i].head_crc == h->head_crc &&
 		h[i].psn - h[i - 1].psn - 1 < SW_PSN_SKIP &&
-		!memcmp(&f[i].from, &f->from, sizeof(f->from)))
+		sw_path_is_same(&f[i].from, &f->from))
 		i++;
 	return i;
 }

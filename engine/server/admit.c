@@ -17,11 +17,11 @@
 static uint64_t make_cookie(const struct sw_server *srv, struct sw_path path,
 	uint64_t nonce, uint64_t age)
 {
-	uint64_t words[3] = {path.ip | (uint64_t)path.udp << 32 |
-				     (uint64_t)path.port_i << 48,
-		nonce, srv->now_ns / srv->params.cookie_life - age};
+	uint64_t words[] = {path.ip.high, path.ip.low,
+		path.udp | (uint64_t)path.port_i << 16, nonce,
+		srv->now_ns / srv->params.cookie_life - age};
 
-	return sw_siphash(srv->secret, words, 3);
+	return sw_siphash(srv->secret, words, SW_ARRAY_SIZE(words));
 }
 
 void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f)
@@ -36,12 +36,12 @@ void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f)
 	sw_server_reply(srv, f->from, &reply, &cookie);
 }
 
-/* --- how many JOINs a source address may send ---
+/* --- how many JOINs a source may send ---
  *
  * A JOIN costs a look at all places, a confirmed one memory and log lines.  So
- * each source has a bucket of tokens, kept as the time when it is full.  Only
- * the address itself receives its cookie, so nobody can empty the bucket of
- * another. */
+ * each source, an IPv4 address or an IPv6 network of 64 bits, has a bucket of
+ * tokens, kept as the time when it is full.  Only the address itself receives
+ * its cookie, so nobody can empty the bucket of another. */
 
 enum { QUIET_S = 60 };
 
@@ -49,25 +49,26 @@ static const uint64_t every_ns = SW_JOIN_EVERY_MS * SW_MS;
 
 /* Return the bucket of @ip, or a full one, which is free.  If none is full,
  * return the one that all other sources share. */
-static struct sw_source *source_of(struct sw_server *srv, uint32_t ip)
+static struct sw_source *source_of(struct sw_server *srv, struct sw_ip ip)
 {
 	struct sw_source *found = &srv->sources[0];
+	struct sw_ip net = sw_ip_is_v4(ip) ? ip : sw_ip_mask(ip, 64);
 
 	for (uint32_t i = 1; i < SW_JOIN_SOURCES; i++) {
 		struct sw_source *s = &srv->sources[i];
 
 		if (s->full_ns <= srv->now_ns)
 			found = s;
-		else if (s->ip == ip)
+		else if (sw_ip_is_same(s->net, net))
 			return s;
 	}
-	found->ip = ip;
+	found->net = net;
 	return found;
 }
 
 /* May @ip, which has shown a cookie, send one more JOIN?  If not, counts it,
  * and logs it at most once in QUIET_S. */
-static bool allows(struct sw_server *srv, uint32_t ip)
+static bool allows(struct sw_server *srv, struct sw_ip ip)
 {
 	struct sw_source *s = source_of(srv, ip);
 	uint64_t full_ns = sw_max64(s->full_ns, srv->now_ns) + every_ns;
@@ -96,7 +97,7 @@ static bool allows(struct sw_server *srv, uint32_t ip)
 
 static bool is_of(const struct sw_pending *p, const struct sw_path *path)
 {
-	return p->id && !memcmp(&p->path, path, sizeof(*path));
+	return p->id && sw_path_is_same(&p->path, path);
 }
 
 /* Find the place of @path: its own, else the first free one, else the oldest.
@@ -177,7 +178,7 @@ static bool is_late(const struct sw_server *srv, const struct sw_pending *p)
 		const struct sw_session *s = srv->sessions[i];
 
 		if (s && s->nonce == p->join.nonce &&
-			!memcmp(&s->peer.path, &p->path, sizeof(p->path)))
+			sw_path_is_same(&s->peer.path, &p->path))
 			return true;
 	}
 	return false;

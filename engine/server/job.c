@@ -64,7 +64,8 @@ static void describe(const struct sw_job *job, char *text, size_t size)
 	for (uint32_t i = 0; i < job->n_members; i++) {
 		const struct sw_member *m = &job->members[i];
 
-		if (job->status.joined >> i & 1 || (!m->refused_err && !m->ip))
+		if (job->status.joined >> i & 1 ||
+			(!m->refused_err && sw_ip_is_none(m->ip)))
 			continue;
 		if (m->refused_err)
 			sw_text_add(text, size,
@@ -216,7 +217,8 @@ void sw_job_note_refused(struct sw_server *srv, const struct sw_pending *p,
 		return;
 	m = &job->members[p->join.rank];
 	if (job->status.joined >> p->join.rank & 1 ||
-		(m->refused_ip == p->path.ip && m->refused_err == err))
+		(sw_ip_is_same(m->refused_ip, p->path.ip) &&
+			m->refused_err == err))
 		return;
 	m->refused_ip = p->path.ip;
 	m->refused_err = (int16_t)err;

@@ -39,9 +39,9 @@ enum {
 struct sw_member {
 	struct sw_session *session; /* NULL: the member is not connected */
 	uint16_t n_local;
-	uint32_t ip; /* the last session's address, also after its end */
+	struct sw_ip ip; /* the last session's address, also after its end */
 	/* The last JOIN, if it was refused; err 0: it was not. */
-	uint32_t refused_ip;
+	struct sw_ip refused_ip;
 	int16_t refused_err;
 	char node[SW_NAME_MAX];
 };
@@ -145,9 +145,9 @@ struct sw_pending {
 	uint64_t rx_ns, accept_at_ns, accept_wait_ns;
 };
 
-/* The token bucket of a source address, as the time when it is full. */
+/* The token bucket of a source (admit.c), as the time when it is full. */
 struct sw_source {
-	uint32_t ip;
+	struct sw_ip net;
 	uint64_t full_ns;
 };
 

@@ -51,7 +51,7 @@ static struct sw_session *session_of(struct sw_server *srv,
 			say_left(srv, *path, 0, h->session, h->head_crc);
 		return NULL;
 	}
-	if (memcmp(s ? &s->peer.path : &p->path, path, sizeof(*path)) != 0) {
+	if (!sw_path_is_same(s ? &s->peer.path : &p->path, path)) {
 		sw_count(&srv->stats.rx_source, 1);
 		return NULL;
 	}

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/base/ip.h"
 #include "engine/base/limits.h"
 
 enum { SW_HEAD_BYTES = 54 }; /* fixed header of every frame (wire.h) */
@@ -77,12 +78,19 @@ struct sw_header {
 	uint64_t psn; /* 48 bits; unique per session, direction, class */
 };
 
-/* Source or destination of a frame. Compared as a whole. */
+/* Source or destination of a frame. */
 struct sw_path {
-	uint32_t ip;     /* IPv4, host order */
+	struct sw_ip ip;
 	uint16_t udp;    /* UDP port of the far end, host order */
 	uint16_t port_i; /* index of our port in the node's list of ports */
 };
+
+static inline bool sw_path_is_same(
+	const struct sw_path *a, const struct sw_path *b)
+{
+	return sw_ip_is_same(a->ip, b->ip) && a->udp == b->udp &&
+	       a->port_i == b->port_i;
+}
 
 /* A received frame. @data points at our header. A NIC's port places an untagged
  * IPv4 frame so that the payload is 64-byte aligned, but the engine works at

@@ -319,7 +319,7 @@ static struct sw_link *link_at(struct sw_worker *w, const struct sw_path *from,
 	const struct sw_header *h)
 {
 	for (uint32_t i = 0; i < w->n_links; i++)
-		if (!memcmp(&w->links[i].peer.path, from, sizeof(*from)) &&
+		if (sw_path_is_same(&w->links[i].peer.path, from) &&
 			(h->type == SW_COOKIE || h->type == SW_LEFT))
 			return &w->links[i];
 	sw_count(&w->stats.rx_session, 1);
@@ -339,7 +339,7 @@ static struct sw_link *link_of(struct sw_worker *w, const struct sw_path *from,
 	} else if (i >= w->n_links || w->links[i].peer.id != h->session) {
 		sw_count(&w->stats.rx_session, 1);
 		return NULL;
-	} else if (memcmp(&w->links[i].peer.path, from, sizeof(*from)) != 0) {
+	} else if (!sw_path_is_same(&w->links[i].peer.path, from)) {
 		sw_count(&w->stats.rx_source, 1);
 		return NULL;
 	} else {

@@ -112,11 +112,11 @@ static void describe_missing(
 	const struct sw_worker *w, uint64_t missing, char *out, size_t size)
 {
 	const struct sw_link *l = &w->links[0];
-	char agents[SW_AGENTS_TEXT], ip[SW_IP_TEXT];
+	char agents[SW_AGENTS_TEXT], at[SW_IP_PORT_TEXT];
 
-	snprintf(out, size, "%s of %u at server %.40s (%s:%u)%s%s",
+	snprintf(out, size, "%s of %u at server %.40s (%s)%s%s",
 		sw_agents_text(missing, agents), w->n_members, l->name,
-		sw_ip_text(l->peer.path.ip, ip), l->udp,
+		sw_ip_port_text(l->peer.path.ip, l->udp, at),
 		w->known[0] ? "; " : "", w->known);
 }
 
@@ -134,12 +134,12 @@ static void describe_wait(const struct sw_worker *w, char *out, size_t size)
 
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		const struct sw_link *l = &w->links[i];
-		char why[SW_TEXT_MAX + 2], ip[SW_IP_TEXT];
+		char why[SW_TEXT_MAX + 2], at[SW_IP_PORT_TEXT];
 
 		if (l->state == SW_LINK_OPEN || l->state == SW_LINK_IDLE)
 			continue;
-		snprintf(out, size, "server %.40s (%s:%u)%s", l->name,
-			sw_ip_text(l->peer.path.ip, ip), l->udp,
+		snprintf(out, size, "server %.40s (%s)%s", l->name,
+			sw_ip_port_text(l->peer.path.ip, l->udp, at),
 			describe_silence(w, l, why));
 		return;
 	}

@@ -101,7 +101,7 @@ static int steer(struct port *p)
 	if (n != p->n_queues)
 		err = SW_EIO;
 	for (uint32_t i = 0; i < p->n_queues && !err; i++) {
-		f.has_arp = is_rss || i == 0;
+		f.has_neighbours = is_rss || i == 0;
 		f.endpoints = 0;
 		for (uint32_t e = 0; e < f.n_endpoints; e++)
 			if (is_rss || sw_dpdk_queue_of(p, e) == i)

@@ -25,14 +25,16 @@ static bool can_gather(const struct port *p, const struct rte_eth_dev_info *i)
 static void offloads_take(struct port *p, const struct rte_eth_dev_info *info)
 {
 	struct rte_eth_conf *conf = &p->conf;
-	uint64_t tx = info->tx_offload_capa & TX_SUMS;
+	bool is_v4 = sw_ip_is_v4(p->params.ip);
+	uint64_t tx = info->tx_offload_capa &
+		      (is_v4 ? TX_SUMS : RTE_ETH_TX_OFFLOAD_UDP_CKSUM);
 
 	p->can_gather = can_gather(p, info);
 	p->me.is_sum_later = tx & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
 	p->me.has_udp_sum = tx & RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
 	p->tx_flags = 0;
 	if (tx)
-		p->tx_flags |= RTE_MBUF_F_TX_IPV4;
+		p->tx_flags |= is_v4 ? RTE_MBUF_F_TX_IPV4 : RTE_MBUF_F_TX_IPV6;
 	if (p->me.is_sum_later)
 		p->tx_flags |= RTE_MBUF_F_TX_IP_CKSUM;
 	if (p->me.has_udp_sum)
@@ -69,17 +71,19 @@ static int mtu_take(struct port *p, const struct rte_eth_dev_info *info)
 	if (!carried)
 		carried = has;
 	carried = RTE_MIN(carried, mtu_most(info));
-	class = RTE_MIN(p->params.payload_bytes, sw_dpdk_port_payload(carried));
+	class = RTE_MIN(p->params.payload_bytes,
+		sw_dpdk_port_payload(carried, p->params.ip));
 	if (!class) {
 		sw_log(p->log, SW_LOG_ERROR,
 			"port %s: %s carries an MTU of %u (its driver at most "
 			"%u); the smallest frame class needs %u",
 			p->params.name, p->params.device, carried,
-			mtu_most(info), 1344 + PACKET_REST_BYTES);
+			mtu_most(info), 1344 + packet_rest(p->params.ip));
 		return SW_ECONF;
 	}
-	p->mtu = (uint16_t)RTE_MIN(carried,
-		RTE_MAX(class + PACKET_REST_BYTES, (uint32_t)RTE_ETHER_MTU));
+	p->mtu = (uint16_t)RTE_MIN(
+		carried, RTE_MAX(class + packet_rest(p->params.ip),
+				 (uint32_t)RTE_ETHER_MTU));
 	p->is_mtu_new = p->mtu > has;
 	p->params.payload_bytes = class;
 	p->frame_max = FRAME_REST_BYTES + class;

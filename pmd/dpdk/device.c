@@ -98,7 +98,7 @@ static int name_ourselves(struct port *p)
 		if (rte_eth_macaddr_get(p->eth_i, &mac))
 			return SW_EIO;
 		m = sw_mac_load(mac.addr_bytes);
-		sw_arp_init(p->arp, m, c->ip, c->prefix_bits, c->gateway);
+		sw_neigh_init(p->neigh, m, c->ip, c->prefix_bits, c->gateway);
 	}
 	sw_outer_init(&p->me, m, c->ip, c->udp, c->vlan);
 	p->me.is_sum_later = is_sum_later;
@@ -106,6 +106,7 @@ static int name_ourselves(struct port *p)
 	p->me.n_udp = c->n_udp;
 	p->me.n_ways = c->n_ways;
 	p->head_bytes = p->me.n_bytes + SW_HEAD_BYTES;
+	p->must_sum = !sw_ip_is_v4(c->ip) && !has_sum;
 	return 0;
 }
 
@@ -172,6 +173,11 @@ int sw_dpdk_device_start(struct port *p)
 	int ret = is_dialled ? 0 : rte_eth_dev_start(p->eth_i);
 
 	p->is_started = !is_dialled && !ret;
+	/* Solicitations go to groups.  A driver that can do neither passes all.
+	 */
+	if (p->neigh && !sw_ip_is_v4(p->params.ip) && !ret &&
+		rte_eth_allmulticast_enable(p->eth_i))
+		rte_eth_promiscuous_enable(p->eth_i);
 	if (!ret)
 		return sw_dpdk_steer_start(p);
 	sw_log(p->log, SW_LOG_ERROR, "port %s: does not start: %s",

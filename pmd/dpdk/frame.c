@@ -1,4 +1,4 @@
-/* frame.c - what stands before our header: Ethernet, IPv4, UDP.
+/* frame.c - the headers before ours: Ethernet, IPv4 or IPv6, UDP.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/dpdk/frame.h"
 
@@ -12,25 +12,42 @@
 enum {
 	VLAN_MASK = 0xfff,
 	FRAGMENT_MASK = RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK,
+	HOPS = 64,
+	V6_VERSION = 6,
+	TCLASS_SHIFT = 20,
+	/* Next headers of IPv6 (RFC 8200, section 4). */
+	NEXT_HOP_OPTIONS = 0,
+	NEXT_ROUTING = 43,
+	NEXT_FRAGMENT = 44,
+	NEXT_ICMPV6 = 58,
+	NEXT_DESTINATION_OPTIONS = 60,
+	/* Types of neighbour discovery (RFC 4861, sections 4.3 and 4.4). */
+	SOLICITATION = 135,
+	ADVERTISEMENT = 136,
 };
 /* Headers behind Ethernet and tag. */
 struct inner {
 	struct rte_ipv4_hdr ip;
 	struct rte_udp_hdr udp;
 };
+struct inner6 {
+	struct rte_ipv6_hdr ip;
+	struct rte_udp_hdr udp;
+};
 
 _Static_assert(SW_INNER_BYTES == sizeof(struct inner) &&
+		       SW_INNER_BYTES + SW_V6_MORE == sizeof(struct inner6) &&
 		       SW_OUTER_BYTES == sizeof(struct rte_ether_hdr) +
 						 sizeof(struct inner) &&
 		       SW_TAG_BYTES == sizeof(struct rte_vlan_hdr),
 	"frame.h includes nothing of DPDK's");
 
-uint64_t sw_mac_of_ip(uint32_t ip)
+uint64_t sw_mac_of_ip(struct sw_ip ip)
 {
 	uint8_t mac[6] = {0x02, 0x53}; /* locally administered */
+	uint32_t be = rte_cpu_to_be_32(sw_ip_fold(ip));
 
-	ip = rte_cpu_to_be_32(ip);
-	memcpy(mac + 2, &ip, sizeof(ip));
+	memcpy(mac + 2, &be, sizeof(be));
 	return sw_mac_load(mac);
 }
 
@@ -51,7 +68,7 @@ void sw_mac_store(uint8_t at[6], uint64_t mac)
 uint32_t sw_outer_ethernet(
 	const struct sw_outer *o, uint8_t *at, uint64_t dst, uint16_t type)
 {
-	uint32_t n = o->n_bytes - SW_INNER_BYTES;
+	uint32_t n = o->n_bytes - o->n_inner;
 	rte_be16_t be = rte_cpu_to_be_16(type);
 
 	memcpy(at, o->bytes, n);
@@ -60,27 +77,29 @@ uint32_t sw_outer_ethernet(
 	return n;
 }
 
-/* Write Ethernet header and tag; returns what is behind them. */
-static struct inner *ethernet_init(struct sw_outer *o)
+/* Write Ethernet header and tag; returns the address behind them. */
+static void *ethernet_init(struct sw_outer *o, rte_be16_t type)
 {
 	struct rte_ether_hdr *eth = (void *)o->bytes;
 	struct rte_vlan_hdr *tag = (void *)(eth + 1);
 
 	sw_mac_store(eth->src_addr.addr_bytes, o->mac);
 	if (o->vlan == SW_VLAN_NONE) {
-		eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV4);
-		return (void *)(eth + 1);
+		eth->ether_type = type;
+		return eth + 1;
 	}
 	eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_VLAN);
 	tag->vlan_tci = rte_cpu_to_be_16(o->vlan);
-	tag->eth_proto = RTE_BE16(RTE_ETHER_TYPE_IPV4);
-	return (void *)(tag + 1);
+	tag->eth_proto = type;
+	return tag + 1;
 }
 
-void sw_outer_init(struct sw_outer *o, uint64_t mac, uint32_t ip, uint16_t udp,
-	uint16_t vlan)
+void sw_outer_init(struct sw_outer *o, uint64_t mac, struct sw_ip ip,
+	uint16_t udp, uint16_t vlan)
 {
+	bool is_v4 = sw_ip_is_v4(ip);
 	struct inner *in;
+	struct inner6 *in6;
 
 	*o = (struct sw_outer){.mac = mac,
 		.ip = ip,
@@ -88,14 +107,23 @@ void sw_outer_init(struct sw_outer *o, uint64_t mac, uint32_t ip, uint16_t udp,
 		.n_udp = 1,
 		.n_ways = 1,
 		.vlan = vlan};
-	in = ethernet_init(o);
-	in->ip.version_ihl = RTE_IPV4_VHL_DEF;
-	in->ip.fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG);
-	in->ip.time_to_live = 64;
-	in->ip.next_proto_id = IPPROTO_UDP;
-	in->ip.src_addr = rte_cpu_to_be_32(ip);
-	o->n_bytes = (uint32_t)((uint8_t *)(in + 1) - o->bytes);
-	o->ip_sum = rte_raw_cksum(&in->ip, sizeof(in->ip));
+	in = ethernet_init(o, is_v4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4)
+				    : RTE_BE16(RTE_ETHER_TYPE_IPV6));
+	in6 = (void *)in;
+	o->n_inner = is_v4 ? sizeof(*in) : sizeof(*in6);
+	o->n_bytes = (uint32_t)((uint8_t *)in - o->bytes) + o->n_inner;
+	if (is_v4) {
+		in->ip.version_ihl = RTE_IPV4_VHL_DEF;
+		in->ip.fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG);
+		in->ip.time_to_live = HOPS;
+		in->ip.next_proto_id = IPPROTO_UDP;
+		in->ip.src_addr = rte_cpu_to_be_32((uint32_t)ip.low);
+		o->ip_sum = rte_raw_cksum(&in->ip, sizeof(in->ip));
+	} else {
+		in6->ip.proto = IPPROTO_UDP;
+		in6->ip.hop_limits = HOPS;
+		sw_ip_store(in6->ip.src_addr, ip);
+	}
 }
 
 /* Complete the IPv4 checksum with the fields that @sum lacks, in wire order. */
@@ -106,29 +134,70 @@ static uint16_t ip_cksum(uint32_t sum, const struct rte_ipv4_hdr *ip)
 	return (uint16_t)~__rte_raw_cksum_reduce(sum);
 }
 
+static struct rte_udp_hdr *write_v4(const struct sw_outer *o, void *at,
+	const struct sw_path *to, uint8_t class, uint32_t udp_bytes)
+{
+	struct inner *in = at;
+
+	in->ip.type_of_service = sw_outer_tos(class);
+	in->ip.total_length =
+		rte_cpu_to_be_16((uint16_t)(udp_bytes + sizeof(in->ip)));
+	in->ip.dst_addr = rte_cpu_to_be_32((uint32_t)to->ip.low);
+	if (!o->is_sum_later)
+		in->ip.hdr_checksum = ip_cksum(o->ip_sum, &in->ip);
+	if (o->has_udp_sum)
+		in->udp.dgram_cksum = rte_ipv4_phdr_cksum(&in->ip, 0);
+	return &in->udp;
+}
+
+static struct rte_udp_hdr *write_v6(const struct sw_outer *o, void *at,
+	const struct sw_path *to, uint8_t class, uint32_t udp_bytes)
+{
+	struct inner6 *in = at;
+
+	in->ip.vtc_flow =
+		rte_cpu_to_be_32((uint32_t)V6_VERSION << 28 |
+				 (uint32_t)sw_outer_tos(class) << TCLASS_SHIFT);
+	in->ip.payload_len = rte_cpu_to_be_16((uint16_t)udp_bytes);
+	sw_ip_store(in->ip.dst_addr, to->ip);
+	if (o->has_udp_sum)
+		in->udp.dgram_cksum = rte_ipv6_phdr_cksum(&in->ip, 0);
+	return &in->udp;
+}
+
 void sw_outer_write(const struct sw_outer *o, uint8_t *at, uint64_t dst,
 	uint16_t from, const struct sw_path *to, uint8_t class, uint32_t len)
 {
 	uint32_t udp_bytes = len + sizeof(struct rte_udp_hdr);
-	uint32_t ip_bytes = udp_bytes + sizeof(struct rte_ipv4_hdr);
-	struct inner *in = (void *)(at + o->n_bytes - SW_INNER_BYTES);
+	uint8_t *inner = at + o->n_bytes - o->n_inner;
+	struct rte_udp_hdr *udp;
 
 	memcpy(at, o->bytes, o->n_bytes);
 	sw_mac_store(at, dst);
-	in->ip.type_of_service = sw_outer_tos(class);
-	in->ip.total_length = rte_cpu_to_be_16((uint16_t)ip_bytes);
-	in->ip.dst_addr = rte_cpu_to_be_32(to->ip);
-	if (!o->is_sum_later)
-		in->ip.hdr_checksum = ip_cksum(o->ip_sum, &in->ip);
-	in->udp.src_port = rte_cpu_to_be_16((uint16_t)(o->udp + from));
-	in->udp.dst_port = rte_cpu_to_be_16(to->udp);
-	in->udp.dgram_len = rte_cpu_to_be_16((uint16_t)udp_bytes);
-	if (o->has_udp_sum)
-		in->udp.dgram_cksum = rte_ipv4_phdr_cksum(&in->ip, 0);
+	udp = o->n_inner == SW_INNER_BYTES
+		      ? write_v4(o, inner, to, class, udp_bytes)
+		      : write_v6(o, inner, to, class, udp_bytes);
+	udp->src_port = rte_cpu_to_be_16((uint16_t)(o->udp + from));
+	udp->dst_port = rte_cpu_to_be_16(to->udp);
+	udp->dgram_len = rte_cpu_to_be_16((uint16_t)udp_bytes);
+}
+
+void sw_outer_sum(const struct sw_outer *o, uint8_t *at, const void *payload,
+	uint32_t len)
+{
+	struct inner6 *in = (void *)(at + o->n_bytes - o->n_inner);
+	uint32_t sum = rte_ipv6_phdr_cksum(&in->ip, 0);
+
+	in->udp.dgram_cksum = 0;
+	sum += rte_raw_cksum(&in->udp, sizeof(in->udp) + SW_HEAD_BYTES);
+	if (len)
+		sum += rte_raw_cksum(payload, len);
+	sum = (uint16_t)~__rte_raw_cksum_reduce(sum);
+	in->udp.dgram_cksum = sum ? (uint16_t)sum : UINT16_MAX;
 }
 
 /* @bytes are there from IPv4 on. */
-static enum sw_outer_verdict ip_check(const struct sw_outer *o,
+static enum sw_outer_verdict v4_check(const struct sw_outer *o,
 	const struct rte_ipv4_hdr *ip, uint32_t bytes, bool is_sum_good)
 {
 	uint32_t total = rte_be_to_cpu_16(ip->total_length);
@@ -140,7 +209,7 @@ static enum sw_outer_verdict ip_check(const struct sw_outer *o,
 		return SW_OUTER_OPTIONS;
 	if (!is_sum_good && rte_raw_cksum(ip, sizeof(*ip)) != 0xffff)
 		return SW_OUTER_BAD_IP;
-	if (rte_be_to_cpu_32(ip->dst_addr) != o->ip ||
+	if (rte_be_to_cpu_32(ip->dst_addr) != (uint32_t)o->ip.low ||
 		ip->next_proto_id != IPPROTO_UDP)
 		return SW_OUTER_NOT_OURS;
 	if (ip->fragment_offset & RTE_BE16(FRAGMENT_MASK))
@@ -150,40 +219,93 @@ static enum sw_outer_verdict ip_check(const struct sw_outer *o,
 	return SW_OUTER_OURS;
 }
 
-static enum sw_outer_verdict udp_check(const struct sw_outer *o,
-	const struct inner *in, uint32_t bytes, struct sw_outer_done done,
-	struct sw_rx_frame *out)
+/* The same from IPv6 on. */
+static enum sw_outer_verdict v6_check(
+	const struct sw_outer *o, const struct rte_ipv6_hdr *ip, uint32_t bytes)
 {
-	enum sw_outer_verdict v;
-	uint32_t udp_bytes, endpoint;
+	uint32_t total = sizeof(*ip) + rte_be_to_cpu_16(ip->payload_len);
+	const uint8_t *icmp = (const uint8_t *)(ip + 1);
 
-	if (bytes < SW_INNER_BYTES)
-		return SW_OUTER_SHORT;
-	v = ip_check(o, &in->ip, bytes, done.is_sum_good);
-	if (v != SW_OUTER_OURS)
-		return v;
+	if (rte_be_to_cpu_32(ip->vtc_flow) >> 28 != V6_VERSION)
+		return SW_OUTER_BAD_IP;
+	if (ip->proto == NEXT_ICMPV6)
+		return *icmp == SOLICITATION || *icmp == ADVERTISEMENT
+			       ? SW_OUTER_NEIGHBOUR
+			       : SW_OUTER_NOT_OURS;
+	if (!sw_ip_is_same(sw_ip_load(ip->dst_addr), o->ip))
+		return SW_OUTER_NOT_OURS;
+	switch (ip->proto) {
+	case IPPROTO_UDP:
+		break;
+	case NEXT_FRAGMENT:
+		return SW_OUTER_FRAGMENT;
+	case NEXT_HOP_OPTIONS:
+	case NEXT_ROUTING:
+	case NEXT_DESTINATION_OPTIONS:
+		return SW_OUTER_OPTIONS;
+	default:
+		return SW_OUTER_NOT_OURS;
+	}
+	return total > bytes || total < sizeof(struct inner6) ? SW_OUTER_SHORT
+							      : SW_OUTER_OURS;
+}
+
+/* @udp has @bytes behind the IP header. */
+static enum sw_outer_verdict udp_check(const struct sw_outer *o,
+	const struct rte_udp_hdr *udp, uint32_t bytes,
+	struct sw_outer_done done, struct sw_rx_frame *out)
+{
+	uint32_t udp_bytes = rte_be_to_cpu_16(udp->dgram_len);
 	/* huge where it is below */
-	endpoint = (uint32_t)rte_be_to_cpu_16(in->udp.dst_port) - o->udp;
+	uint32_t endpoint = (uint32_t)rte_be_to_cpu_16(udp->dst_port) - o->udp;
+	bool has_sum = udp->dgram_cksum;
+
 	if (endpoint >= (uint32_t)o->n_udp * o->n_ways)
 		return SW_OUTER_NOT_OURS;
 	if (endpoint >= o->n_udp)
 		endpoint %= o->n_udp;
-	udp_bytes = rte_be_to_cpu_16(in->udp.dgram_len);
-	if (udp_bytes + sizeof(in->ip) >
-			rte_be_to_cpu_16(in->ip.total_length) ||
-		udp_bytes < sizeof(in->udp) + SW_HEAD_BYTES)
+	if (udp_bytes > bytes || udp_bytes < sizeof(*udp) + SW_HEAD_BYTES)
 		return SW_OUTER_SHORT;
 	/* there are NICs that take 0, none, for a wrong one */
-	if (done.is_udp_bad && in->udp.dgram_cksum)
+	if (has_sum ? done.is_udp_bad : o->n_inner != SW_INNER_BYTES)
 		return SW_OUTER_BAD_UDP;
-	out->data = (const uint8_t *)(in + 1);
+	out->data = (const uint8_t *)(udp + 1);
 	out->payload = out->data + SW_HEAD_BYTES;
 	out->endpoint = (uint16_t)endpoint;
 	out->is_lent = false;
-	out->len = udp_bytes - (uint32_t)sizeof(in->udp);
-	out->from.ip = rte_be_to_cpu_32(in->ip.src_addr);
-	out->from.udp = rte_be_to_cpu_16(in->udp.src_port);
+	out->len = udp_bytes - (uint32_t)sizeof(*udp);
+	out->from.udp = rte_be_to_cpu_16(udp->src_port);
 	return SW_OUTER_OURS;
+}
+
+static enum sw_outer_verdict ip_check(const struct sw_outer *o, const void *at,
+	uint32_t bytes, struct sw_outer_done done, struct sw_rx_frame *out)
+{
+	const struct inner *in = at;
+	const struct inner6 *in6 = at;
+	enum sw_outer_verdict v;
+
+	if (bytes < o->n_inner)
+		return SW_OUTER_SHORT;
+	if (o->n_inner == SW_INNER_BYTES) {
+		v = v4_check(o, &in->ip, bytes, done.is_sum_good);
+		if (v != SW_OUTER_OURS)
+			return v;
+		out->from.ip = sw_ip_v4(rte_be_to_cpu_32(in->ip.src_addr));
+		bytes = rte_be_to_cpu_16(in->ip.total_length) -
+			(uint32_t)sizeof(in->ip);
+		return udp_check(o, &in->udp, bytes, done, out);
+	}
+	v = v6_check(o, &in6->ip, bytes);
+	if (v == SW_OUTER_NEIGHBOUR) {
+		out->data = at;
+		out->len = bytes;
+	}
+	if (v != SW_OUTER_OURS)
+		return v;
+	out->from.ip = sw_ip_load(in6->ip.src_addr);
+	return udp_check(
+		o, &in6->udp, rte_be_to_cpu_16(in6->ip.payload_len), done, out);
 }
 
 enum sw_outer_verdict sw_outer_check(const struct sw_outer *o,
@@ -194,6 +316,7 @@ enum sw_outer_verdict sw_outer_check(const struct sw_outer *o,
 	const struct rte_vlan_hdr *tag = (const void *)(eth + 1);
 	uint32_t vlan = done.is_tag_off ? done.vlan & VLAN_MASK : 0;
 	const uint8_t *end = data + bytes, *at = (const uint8_t *)tag;
+	bool is_v4 = o->n_inner == SW_INNER_BYTES;
 	rte_be16_t type;
 
 	if (bytes < sizeof(*eth) + sizeof(*tag))
@@ -206,12 +329,12 @@ enum sw_outer_verdict sw_outer_check(const struct sw_outer *o,
 	}
 	if (vlan != o->vlan)
 		return SW_OUTER_NOT_OURS;
-	if (type == RTE_BE16(RTE_ETHER_TYPE_IPV4))
-		return udp_check(
-			o, (const void *)at, (uint32_t)(end - at), done, out);
-	if (type != RTE_BE16(RTE_ETHER_TYPE_ARP))
+	if (type == (is_v4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4)
+			   : RTE_BE16(RTE_ETHER_TYPE_IPV6)))
+		return ip_check(o, at, (uint32_t)(end - at), done, out);
+	if (!is_v4 || type != RTE_BE16(RTE_ETHER_TYPE_ARP))
 		return SW_OUTER_NOT_OURS;
 	out->data = at;
 	out->len = (uint32_t)(end - at);
-	return SW_OUTER_ARP;
+	return SW_OUTER_NEIGHBOUR;
 }

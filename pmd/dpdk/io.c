@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include <rte_ip.h>
+#include <rte_udp.h>
 
 #include "pmd/dpdk/frame.h"
 #include "pmd/dpdk/gate.h"
@@ -17,12 +17,12 @@ static const uint8_t verdict_counters[] = {
 	[SW_OUTER_FRAGMENT] = SW_DPDK_I_rx_fragment,
 	[SW_OUTER_SHORT] = SW_DPDK_I_rx_short,
 	[SW_OUTER_BAD_UDP] = SW_DPDK_I_rx_bad_udp,
-	[SW_OUTER_ARP] = SW_DPDK_I_rx_arp,
+	[SW_OUTER_NEIGHBOUR] = SW_DPDK_I_rx_neighbour,
 };
 
-/* Send the ARP question or answer for @ip; lost if there is no room, as it may
- * be on the way too. */
-static void arp_send(struct queue *q, uint32_t ip, uint64_t mac)
+/* Send the question or answer for @ip to a neighbour; lost if there is no room,
+ * as it may be on the way too. */
+static void neigh_send(struct queue *q, struct sw_ip ip, uint64_t mac)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(q->copy_pool);
 	struct sw_gate *g;
@@ -30,34 +30,39 @@ static void arp_send(struct queue *q, uint32_t ip, uint64_t mac)
 
 	if (!m)
 		return;
-	m->data_len = (uint16_t)sw_arp_write(
+	m->data_len = (uint16_t)sw_neigh_write(
 		&q->port->me, rte_pktmbuf_mtod(m, uint8_t *), ip, mac);
 	m->pkt_len = m->data_len;
 	g = sw_gate_enter();
 	if (port_is_up(q->port))
 		n = rte_eth_tx_burst(q->port->eth_i, q->index, &m, 1);
 	sw_gate_leave(g);
-	COUNT(q, tx_arp, n);
+	COUNT(q, tx_neighbour, n);
 	if (!n)
 		rte_pktmbuf_free(m);
 }
 
-static void arp_rx(struct queue *q, const struct sw_rx_frame *f)
+static void neigh_rx(struct queue *q, const struct sw_rx_frame *f)
 {
-	uint32_t ip;
+	struct sw_ip ip;
 	uint64_t mac;
 
-	if (q->port->arp &&
-		sw_arp_take(q->port->arp, f->data, f->len, &ip, &mac))
-		arp_send(q, ip, mac);
+	if (q->port->neigh &&
+		sw_neigh_take(q->port->neigh, f->data, f->len, &ip, &mac))
+		neigh_send(q, ip, mac);
 }
 
-static void arp_ask(struct queue *q)
+static void neigh_ask(struct queue *q)
 {
-	uint32_t ip, from = 0;
+	uint32_t from = 0;
 
-	while ((ip = sw_arp_due(q->port->arp, &from)))
-		arp_send(q, ip, 0);
+	for (;;) {
+		struct sw_ip ip = sw_neigh_due(q->port->neigh, &from);
+
+		if (sw_ip_is_none(ip))
+			return;
+		neigh_send(q, ip, 0);
+	}
 }
 
 static struct sw_outer_done rx_done(const struct rte_mbuf *m)
@@ -86,8 +91,8 @@ static bool rx_take(
 		m->data_len, rx_done(m), out);
 	if (v != SW_OUTER_OURS) {
 		count(q, verdict_counters[v], 1);
-		if (v == SW_OUTER_ARP)
-			arp_rx(q, out);
+		if (v == SW_OUTER_NEIGHBOUR)
+			neigh_rx(q, out);
 		return false;
 	}
 	out->from.port_i = q->port->index;
@@ -148,10 +153,10 @@ static uint32_t io_rx(
 
 	if (q->n_rx_held)
 		io_rx_release(base);
-	if (q->port->arp && q->is_up &&
+	if (q->port->neigh && q->is_up &&
 		atomic_load_explicit(
-			&q->port->arp->is_due, memory_order_relaxed))
-		arp_ask(q);
+			&q->port->neigh->is_due, memory_order_relaxed))
+		neigh_ask(q);
 	n_in = driver_rx(q, in, RTE_MIN(max, q->port->burst));
 	for (uint32_t i = 0; i < n_in; i++) {
 		if (!rx_take(q, in[i], &out[n])) {
@@ -303,7 +308,7 @@ static struct rte_mbuf *tx_copy(
 static bool has_same_outer(
 	const struct sw_tx_frame *a, const struct sw_tx_frame *b)
 {
-	return a->to.ip == b->to.ip && a->to.udp == b->to.udp &&
+	return sw_ip_is_same(a->to.ip, b->to.ip) && a->to.udp == b->to.udp &&
 	       a->payload_len == b->payload_len && a->class == b->class &&
 	       a->endpoint == b->endpoint && a->way == b->way;
 }
@@ -311,10 +316,10 @@ static bool has_same_outer(
 /* The Ethernet address of who is next on the way to @f; 0: counted. */
 static uint64_t next_hop(struct queue *q, const struct sw_tx_frame *f)
 {
-	uint64_t mac = q->port->arp ? sw_arp_find(q->port->arp, f->to.ip)
-				    : sw_mac_of_ip(f->to.ip);
+	uint64_t mac = q->port->neigh ? sw_neigh_find(q->port->neigh, f->to.ip)
+				      : sw_mac_of_ip(f->to.ip);
 
-	COUNT(q, tx_no_arp, !mac);
+	COUNT(q, tx_no_neighbour, !mac);
 	return mac;
 }
 
@@ -325,12 +330,14 @@ static void write_heads(struct queue *q, struct burst *b,
 	const struct sw_outer *me = &q->port->me;
 
 	if (!mac)
-		memcpy(at, b->last_at, SW_OUTER_MAX);
+		memcpy(at, b->last_at, me->n_bytes);
 	else
 		sw_outer_write(me, at, mac,
 			(uint16_t)(f->endpoint + f->way * me->n_udp), &f->to,
 			f->class, SW_HEAD_BYTES + f->payload_len);
 	memcpy(at + me->n_bytes, f->head, SW_HEAD_BYTES);
+	if (q->port->must_sum)
+		sw_outer_sum(me, at, f->payload, f->payload_len);
 	b->last = f;
 	b->last_at = at;
 }
@@ -353,8 +360,8 @@ static void tx_one(
 	}
 	write_heads(q, b, f, rte_pktmbuf_mtod(m, uint8_t *), mac);
 	m->ol_flags |= p->tx_flags;
-	m->l2_len = p->me.n_bytes - SW_INNER_BYTES;
-	m->l3_len = sizeof(struct rte_ipv4_hdr);
+	m->l2_len = p->me.n_bytes - p->me.n_inner;
+	m->l3_len = p->me.n_inner - (uint32_t)sizeof(struct rte_udp_hdr);
 	q->tx_held[q->n_tx_held] = m;
 	q->tx_bytes[q->n_tx_held++] = (uint16_t)m->pkt_len;
 }

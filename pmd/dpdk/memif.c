@@ -25,8 +25,7 @@ enum { PATH_MAX_BYTES = 107 }; /* longest path of a Unix socket */
  * not fall on the same cache sets. */
 static uint32_t buffer_bytes(void)
 {
-	uint32_t lines =
-		(FRAME_HEAD_BYTES + SW_PAYLOAD_MAX + TRAILER_BYTES + 63) / 64;
+	uint32_t lines = (FRAME_REST_BYTES + SW_PAYLOAD_MAX + 63) / 64;
 
 	return (lines | 1) * 64;
 }

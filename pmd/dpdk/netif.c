@@ -167,39 +167,51 @@ bool sw_netif_strips_tags(const char *name)
 /* --- addresses --- */
 
 struct search {
-	uint32_t ip;
+	struct sw_ip ip;
 	const char *wanted;
 	char *name;
 	size_t size;
 	bool is_found, is_wanted;
 };
 
-static bool has_ip(const struct ifaddrmsg *m, uint32_t has, uint32_t ip)
+static bool has_ip(const struct ifaddrmsg *m, struct sw_ip has, struct sw_ip ip)
 {
-	uint32_t mask = UINT32_MAX;
-
+	if (sw_ip_is_none(has))
+		return false;
 	if (m->ifa_index == LOOPBACK)
-		mask = m->ifa_prefixlen ? mask << (32 - m->ifa_prefixlen) : 0;
-	return has && !((has ^ ip) & mask);
+		return sw_ip_is_near(has, ip, m->ifa_prefixlen);
+	return sw_ip_is_same(has, ip);
+}
+
+/* Return the address in @a, an attribute of @m. */
+static struct sw_ip address_in(
+	const struct ifaddrmsg *m, const struct nlattr *a)
+{
+	if (m->ifa_family == AF_INET6)
+		return sw_ip_load(mnl_attr_get_payload(a));
+	return sw_ip_v4(rte_be_to_cpu_32(mnl_attr_get_u32(a)));
 }
 
 static int take_address(const struct nlmsghdr *h, void *arg)
 {
 	const struct ifaddrmsg *m = mnl_nlmsg_get_payload(h);
-	const char *label = "";
+	bool is_v6 = m->ifa_family == AF_INET6;
+	char index_name[IF_NAMESIZE];
+	const char *label =
+		is_v6 ? if_indextoname(m->ifa_index, index_name) : NULL;
+	struct sw_ip has = {0, 0};
 	const struct nlattr *a;
 	struct search *s = arg;
-	uint32_t has = 0;
 	size_t n;
 
 	mnl_attr_for_each(a, h, sizeof(*m))
 	{
-		if (mnl_attr_get_type(a) == IFA_LOCAL)
-			has = rte_be_to_cpu_32(mnl_attr_get_u32(a));
-		if (mnl_attr_get_type(a) == IFA_LABEL)
+		if (mnl_attr_get_type(a) == (is_v6 ? IFA_ADDRESS : IFA_LOCAL))
+			has = address_in(m, a);
+		if (mnl_attr_get_type(a) == IFA_LABEL && !is_v6)
 			label = mnl_attr_get_str(a);
 	}
-	if (s->is_wanted || !has_ip(m, has, s->ip))
+	if (s->is_wanted || !label || !has_ip(m, has, s->ip))
 		return MNL_CB_OK;
 	n = strcspn(label, ":"); /* an address may have one: eth0:1 */
 	s->is_wanted = s->wanted && strlen(s->wanted) == n &&
@@ -210,7 +222,8 @@ static int take_address(const struct nlmsghdr *h, void *arg)
 	return MNL_CB_OK;
 }
 
-bool sw_netif_of_ip(uint32_t ip, const char *wanted, char *name, size_t size)
+bool sw_netif_of_ip(
+	struct sw_ip ip, const char *wanted, char *name, size_t size)
 {
 	struct search s = {
 		.ip = ip, .wanted = wanted, .name = name, .size = size};
@@ -218,7 +231,7 @@ bool sw_netif_of_ip(uint32_t ip, const char *wanted, char *name, size_t size)
 	struct ifaddrmsg *m =
 		question(at, RTM_GETADDR, NLM_F_DUMP, sizeof(struct ifaddrmsg));
 
-	m->ifa_family = AF_INET;
+	m->ifa_family = sw_ip_is_v4(ip) ? AF_INET : AF_INET6;
 	for (int i = 0; i < TRIES; i++)
 		if (ask(at, take_address, &s) != EINTR)
 			break;
@@ -232,7 +245,8 @@ struct mnl_socket *sw_netif_changes_open(void)
 	struct mnl_socket *s =
 		mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (!s || mnl_socket_bind(s, RTMGRP_LINK | RTMGRP_IPV4_IFADDR,
+	if (!s || mnl_socket_bind(s,
+			  RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
 			  MNL_SOCKET_AUTOPID) >= 0)
 		return s;
 	mnl_socket_close(s);

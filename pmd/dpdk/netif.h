@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/base/ip.h"
+
 struct sw_netif {
 	uint32_t index; /* changes if the interface is re-created */
 	uint32_t mtu;
@@ -31,13 +33,13 @@ bool sw_netif_strips_tags(const char *name);
 /* sw_netif_names - list the interfaces, as "lo, eth0". */
 void sw_netif_names(char *out, size_t size);
 
-/* sw_netif_of_ip - find the interface that has @ip (host order) and write it
- * into @name: @wanted if that has it, else, or if @wanted is NULL, the first.
- * Returns false if there is none. A loopback interface has its whole network.
- */
-bool sw_netif_of_ip(uint32_t ip, const char *wanted, char *name, size_t size);
+/* sw_netif_of_ip - find the interface that has @ip and write it into @name:
+ * @wanted if that has it, else, or if @wanted is NULL, the first. Returns false
+ * if there is none. A loopback interface has its whole IPv4 network. */
+bool sw_netif_of_ip(
+	struct sw_ip ip, const char *wanted, char *name, size_t size);
 
-/* Notifications of changes of any interface or IPv4 address. */
+/* Notifications of changes of any interface or address. */
 struct mnl_socket;
 
 /* sw_netif_changes_open - subscribe to changes; NULL: the kernel refuses. */

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <linux/filter.h>
 #include <linux/if_packet.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,66 +18,127 @@
 
 #include "engine/base/error.h"
 
-/* Where a field stands in a frame whose IPv4 header has no options. */
-#define AT_IP(field)                              \
+/* Where a field of the headers stands in a frame without VLAN tag, which the
+ * kernel takes off before it filters.  The port checks the VLAN, and all else.
+ */
+#define AT_IP(header, field)                      \
 	(uint32_t)(sizeof(struct rte_ether_hdr) + \
-		   offsetof(struct rte_ipv4_hdr, field))
+		   offsetof(struct rte_##header##_hdr, field))
 
-enum { FILTER_HEAD = 14, FILTER_MAX = FILTER_HEAD + SW_PACKET_ENDPOINTS + 3 };
+enum {
+	FILTER_MAX = 32 + SW_PACKET_ENDPOINTS,
+	/* Jumps whose targets are known at the end. */
+	DROP = UINT8_MAX,
+	TAKE = UINT8_MAX - 1,
+	ICMPV6_TYPE =
+		sizeof(struct rte_ether_hdr) + sizeof(struct rte_ipv6_hdr),
+	SOLICITATION = 135, /* and advertisement, the next one */
+};
 
-/* The kernel has taken a VLAN tag off before it filters, so offsets are those
- * of an untagged frame; which VLAN it was, and all else, the port checks.
- * The last two instructions take and drop.  Returns how many there are. */
-static uint32_t filter_write(
-	const struct sw_packet_filter *f, struct sock_filter code[FILTER_MAX])
+struct filter {
+	struct sock_filter code[FILTER_MAX];
+	uint32_t n;
+};
+
+static void add(
+	struct filter *f, uint16_t op, uint8_t yes, uint8_t no, uint32_t k)
 {
-	uint32_t n = (uint32_t)__builtin_popcount(f->endpoints);
-	uint32_t take = FILTER_HEAD + n + 1, drop = take + 1, at = FILTER_HEAD;
-#define TO(target, from) ((uint8_t)((target) - (from)-1))
-	const struct sock_filter head[FILTER_HEAD] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			(uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING,
-			TO(drop, 1), 0),
-		BPF_STMT(BPF_LD | BPF_H | BPF_ABS,
-			offsetof(struct rte_ether_hdr, ether_type)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RTE_ETHER_TYPE_ARP,
-			TO(f->has_arp ? take : drop, 3), 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RTE_ETHER_TYPE_IPV4, 0,
-			TO(drop, 4)),
-		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, AT_IP(next_proto_id)),
-		BPF_JUMP(
-			BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, TO(drop, 6)),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, AT_IP(dst_addr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, f->ip, 0, TO(drop, 8)),
-		BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, AT_IP(version_ihl)),
-		BPF_STMT(BPF_LD | BPF_H | BPF_IND,
-			sizeof(struct rte_ether_hdr) +
-				offsetof(struct rte_udp_hdr, dst_port)),
-		BPF_STMT(BPF_ALU | BPF_SUB | BPF_K, f->udp),
-		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, f->n_udp, TO(drop, 12), 0),
-		BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, f->n_endpoints),
-	};
+	f->code[f->n++] =
+		(struct sock_filter){.code = op, .jt = yes, .jf = no, .k = k};
+}
 
-	memcpy(code, head, sizeof(head));
+/* Drop the frame unless the field of size @op at @at is @value. */
+static void need(struct filter *f, uint16_t op, uint32_t at, uint32_t value)
+{
+	add(f, (uint16_t)(BPF_LD | op | BPF_ABS), 0, 0, at);
+	add(f, BPF_JMP | BPF_JEQ | BPF_K, 0, DROP, value);
+}
+
+/* Take ARP, and go on with UDP to @ip. */
+static void head_v4(struct filter *f, uint32_t ip, bool has_neighbours)
+{
+	add(f, BPF_LD | BPF_H | BPF_ABS, 0, 0,
+		offsetof(struct rte_ether_hdr, ether_type));
+	add(f, BPF_JMP | BPF_JEQ | BPF_K, has_neighbours ? TAKE : DROP, 0,
+		RTE_ETHER_TYPE_ARP);
+	add(f, BPF_JMP | BPF_JEQ | BPF_K, 0, DROP, RTE_ETHER_TYPE_IPV4);
+	need(f, BPF_B, AT_IP(ipv4, next_proto_id), IPPROTO_UDP);
+	need(f, BPF_W, AT_IP(ipv4, dst_addr), ip);
+	add(f, BPF_LDX | BPF_B | BPF_MSH, 0, 0, AT_IP(ipv4, version_ihl));
+	add(f, BPF_LD | BPF_H | BPF_IND, 0, 0,
+		sizeof(struct rte_ether_hdr) +
+			offsetof(struct rte_udp_hdr, dst_port));
+}
+
+/* The same with neighbour discovery. */
+static void head_v6(struct filter *f, struct sw_ip ip, bool has_neighbours)
+{
+	uint32_t dst = AT_IP(ipv6, dst_addr);
+
+	need(f, BPF_H, offsetof(struct rte_ether_hdr, ether_type),
+		RTE_ETHER_TYPE_IPV6);
+	add(f, BPF_LD | BPF_B | BPF_ABS, 0, 0, AT_IP(ipv6, proto));
+	add(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 3, IPPROTO_ICMPV6);
+	add(f, BPF_LD | BPF_B | BPF_ABS, 0, 0, ICMPV6_TYPE);
+	add(f, BPF_JMP | BPF_JGT | BPF_K, DROP, 0, SOLICITATION + 1);
+	add(f, BPF_JMP | BPF_JGE | BPF_K, has_neighbours ? TAKE : DROP, DROP,
+		SOLICITATION);
+	add(f, BPF_JMP | BPF_JEQ | BPF_K, 0, DROP, IPPROTO_UDP);
+	need(f, BPF_W, dst, (uint32_t)(ip.high >> 32));
+	need(f, BPF_W, dst + 4, (uint32_t)ip.high);
+	need(f, BPF_W, dst + 8, (uint32_t)(ip.low >> 32));
+	need(f, BPF_W, dst + 12, (uint32_t)ip.low);
+	add(f, BPF_LD | BPF_H | BPF_ABS, 0, 0,
+		ICMPV6_TYPE + offsetof(struct rte_udp_hdr, dst_port));
+}
+
+/* The last two instructions take and drop. */
+static void end(struct filter *f)
+{
+	uint32_t take = f->n + 1, drop = f->n + 2;
+
+	add(f, BPF_JMP | BPF_JA, 0, 0, drop - take);
+	add(f, BPF_RET | BPF_K, 0, 0, UINT32_MAX);
+	add(f, BPF_RET | BPF_K, 0, 0, 0);
+	for (uint32_t i = 0; i < take - 1; i++) {
+		struct sock_filter *c = &f->code[i];
+		uint8_t *jumps[] = {&c->jt, &c->jf};
+
+		for (uint32_t k = 0; k < 2; k++)
+			if (*jumps[k] >= TAKE)
+				*jumps[k] =
+					(uint8_t)((*jumps[k] == TAKE ? take
+								     : drop) -
+						  i - 1);
+	}
+}
+
+static void filter_write(const struct sw_packet_filter *p, struct filter *f)
+{
+	f->n = 0;
+	add(f, BPF_LD | BPF_W | BPF_ABS, 0, 0,
+		(uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE));
+	add(f, BPF_JMP | BPF_JEQ | BPF_K, DROP, 0, PACKET_OUTGOING);
+	if (sw_ip_is_v4(p->ip))
+		head_v4(f, (uint32_t)p->ip.low, p->has_neighbours);
+	else
+		head_v6(f, p->ip, p->has_neighbours);
+	add(f, BPF_ALU | BPF_SUB | BPF_K, 0, 0, p->udp);
+	add(f, BPF_JMP | BPF_JGE | BPF_K, DROP, 0, p->n_udp);
+	add(f, BPF_ALU | BPF_MOD | BPF_K, 0, 0, p->n_endpoints);
 	for (uint32_t e = 0; e < SW_PACKET_ENDPOINTS; e++)
-		if (f->endpoints >> e & 1) {
-			code[at] = (struct sock_filter)BPF_JUMP(
-				BPF_JMP | BPF_JEQ | BPF_K, e, TO(take, at), 0);
-			at++;
-		}
-#undef TO
-	code[at] = (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, 1);
-	code[take] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, UINT32_MAX);
-	code[drop] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
-	return drop + 1;
+		if (p->endpoints >> e & 1)
+			add(f, BPF_JMP | BPF_JEQ | BPF_K, TAKE, 0, e);
+	end(f);
 }
 
 int sw_packet_filter(int fd, const struct sw_packet_filter *f)
 {
-	struct sock_filter code[FILTER_MAX];
-	struct sock_fprog prog = {(unsigned short)filter_write(f, code), code};
+	struct filter filter;
+	struct sock_fprog prog = {0, filter.code};
 
+	filter_write(f, &filter);
+	prog.len = (unsigned short)filter.n;
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog))
 		       ? SW_EIO
 		       : 0;

@@ -9,14 +9,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Frames to accept on a packet socket of an interface: ARP, and datagrams to
- * some of our UDP ports, which repeat over the endpoints. */
+#include "engine/base/ip.h"
+
+/* Frames to accept on a packet socket of an interface: ARP or neighbour
+ * discovery, and datagrams to some of our UDP ports, which repeat over the
+ * endpoints. */
 struct sw_packet_filter {
-	uint32_t ip; /* host order, as all here */
-	uint16_t udp, n_udp;
+	struct sw_ip ip;
+	uint16_t udp, n_udp; /* host order */
 	uint16_t n_endpoints;
 	uint32_t endpoints; /* bits of the wanted ones */
-	bool has_arp;
+	bool has_neighbours;
 };
 enum { SW_PACKET_ENDPOINTS = 32 };
 

@@ -40,12 +40,12 @@ void sw_dpdk_port_params_init(struct sw_dpdk_port_params *p)
 	};
 }
 
-uint32_t sw_dpdk_port_payload(uint32_t mtu)
+uint32_t sw_dpdk_port_payload(uint32_t mtu, struct sw_ip ip)
 {
 	static const uint32_t classes[] = {SW_PAYLOAD_MAX, 3328, 1344};
 
 	for (uint32_t i = 0; i < 3; i++)
-		if (classes[i] + PACKET_REST_BYTES <= mtu)
+		if (classes[i] + packet_rest(ip) <= mtu)
 			return classes[i];
 	return 0;
 }
@@ -78,14 +78,15 @@ int sw_dpdk_params_check(
 		sw_log(log, SW_LOG_ERROR, "port %s: unknown type", p->name);
 		return SW_ECONF;
 	}
-	if (!p->ip || !p->udp || !p->n_udp || !p->n_ways)
-		what = "an IPv4 address and a UDP port are needed";
+	if (sw_ip_is_none(p->ip) || !p->udp || !p->n_udp || !p->n_ways)
+		what = "an address and a UDP port are needed";
 	else if (p->udp + p->n_udp * p->n_ways > 65536)
 		what = "its UDP ports exceed 65535";
 	else if (!sw_port_is_class(p->payload_bytes))
 		what = "payload of 1344, 3328 or 8192 bytes expected";
-	else if (p->prefix_bits < 1 || p->prefix_bits > 31)
-		what = "prefix of 1 to 31 bits expected";
+	else if (p->prefix_bits < 1 || p->prefix_bits >= sw_ip_bits(p->ip))
+		what = "prefix of at least 1 bit, and fewer than the address "
+		       "has, expected";
 	else if (p->vlan > 4094)
 		what = "VLAN of 1 to 4094, or 0 for none, expected";
 	else if (p->ring_slots && (p->ring_slots < SW_DPDK_SLOTS_MIN ||
@@ -151,7 +152,7 @@ int sw_dpdk_interface_check(const struct sw_dpdk_port_params *p,
 		return SW_ECONF;
 	}
 	*if_index = now.index;
-	*payload = RTE_MIN(*payload, sw_dpdk_port_payload(now.mtu));
+	*payload = RTE_MIN(*payload, sw_dpdk_port_payload(now.mtu, p->ip));
 	if (sw_port_types[p->type]->payload_max)
 		*payload =
 			RTE_MIN(*payload, sw_port_types[p->type]->payload_max);
@@ -159,7 +160,7 @@ int sw_dpdk_interface_check(const struct sw_dpdk_port_params *p,
 		sw_log(log, SW_LOG_ERROR,
 			"port %s: %s has an MTU of %u; the smallest frame "
 			"class needs %u",
-			p->name, p->device, now.mtu, 1344 + PACKET_REST_BYTES);
+			p->name, p->device, now.mtu, 1344 + packet_rest(p->ip));
 		return SW_ECONF;
 	}
 	if (!sw_port_types[p->type]->is_kernel &&

@@ -11,10 +11,7 @@
 enum {
 	POOL_ROOM_BYTES = 1 << 20, /* mempool headers, rings, rounding */
 	PAGE_BYTES = 4096,
-	/* Bytes of a page left for the frame and its headroom. */
 	OBJECT_BYTES = RTE_MEMPOOL_ALIGN, /* a mempool's, in front of each */
-	PAGE_ROOM_BYTES = PAGE_BYTES - OBJECT_BYTES - sizeof(struct rte_mbuf) -
-			  PRIV_BYTES,
 };
 
 /* Sizes of the three pools. */
@@ -22,6 +19,13 @@ struct pools {
 	uint32_t n_rx, n_head, n_copy;
 	uint32_t rx_room, head_room, copy_room; /* bytes per buffer */
 };
+
+/* Return the bytes of a page that are left for a frame and its headroom. */
+static uint32_t page_room(const struct sw_dpdk_port_params *p)
+{
+	return PAGE_BYTES - OBJECT_BYTES - (uint32_t)sizeof(struct rte_mbuf) -
+	       priv_bytes(p->ip);
+}
 
 /* A NIC demands that its MTU fits a buffer, with two tags and the FCS. */
 static uint32_t rx_room(const struct port_type *t, uint32_t frame)
@@ -50,7 +54,7 @@ static struct pools pools_size(const struct sw_dpdk_port_params *p)
 		return (struct pools){
 			.n_rx = t->n_lent + 2 * slots + SW_RX_BURST + burst +
 				delayed + cached,
-			.rx_room = PAGE_ROOM_BYTES,
+			.rx_room = page_room(p),
 		};
 	return (struct pools){
 		.n_rx = in_driver + SW_RX_BURST + delayed + cached,
@@ -58,16 +62,17 @@ static struct pools pools_size(const struct sw_dpdk_port_params *p)
 		.n_copy = in_driver + burst + cached,
 		.rx_room = RTE_PKTMBUF_HEADROOM + rx_room(t, frame),
 		.head_room =
-			RTE_PKTMBUF_HEADROOM + FRAME_HEAD_BYTES + SW_TAG_BYTES,
+			RTE_PKTMBUF_HEADROOM + SW_OUTER_MAX + SW_HEAD_BYTES,
 		.copy_room = RTE_PKTMBUF_HEADROOM + frame,
 	};
 }
 
 /* Without hugepages a buffer longer than a page is given whole pages. */
-static uint64_t pool_bytes(uint32_t n, uint32_t room)
+static uint64_t pool_bytes(
+	const struct sw_dpdk_port_params *p, uint32_t n, uint32_t room)
 {
-	uint64_t each = room + PRIV_BYTES + sizeof(struct rte_mbuf) +
-			(room == PAGE_ROOM_BYTES ? OBJECT_BYTES : 192);
+	uint64_t each = room + priv_bytes(p->ip) + sizeof(struct rte_mbuf) +
+			(room == page_room(p) ? OBJECT_BYTES : 192);
 
 	if (!n)
 		return 0;
@@ -82,9 +87,9 @@ uint64_t sw_dpdk_port_bytes(const struct sw_dpdk_port_params *p)
 	if (sw_port_types[p->type]->bytes)
 		return sw_port_types[p->type]->bytes(p);
 	s = pools_size(p);
-	return p->n_queues * (pool_bytes(s.n_rx, s.rx_room) +
-				     pool_bytes(s.n_head, s.head_room) +
-				     pool_bytes(s.n_copy, s.copy_room));
+	return p->n_queues * (pool_bytes(p, s.n_rx, s.rx_room) +
+				     pool_bytes(p, s.n_head, s.head_room) +
+				     pool_bytes(p, s.n_copy, s.copy_room));
 }
 
 int sw_dpdk_port_node(const struct port *p)
@@ -104,18 +109,20 @@ int sw_dpdk_port_node(const struct port *p)
 static struct rte_mempool *pool_open(
 	const struct queue *q, const char *what, uint32_t n, uint32_t room)
 {
+	const struct port *p = q->port;
+	uint32_t priv_size = priv_bytes(p->params.ip);
 	struct rte_pktmbuf_pool_private priv = {
 		.mbuf_data_room_size = (uint16_t)room,
-		.mbuf_priv_size = PRIV_BYTES};
+		.mbuf_priv_size = (uint16_t)priv_size};
 	/* Lent buffers lie one behind the other, without space in between. */
-	uint32_t flags = room == PAGE_ROOM_BYTES ? RTE_MEMPOOL_F_NO_SPREAD : 0;
-	const struct port *p = q->port;
+	uint32_t flags =
+		room == page_room(&p->params) ? RTE_MEMPOOL_F_NO_SPREAD : 0;
 	char name[RTE_MEMPOOL_NAMESIZE];
 	struct rte_mempool *pool;
 
 	snprintf(name, sizeof(name), "%s%u.%u", what, p->index, q->index);
 	pool = rte_mempool_create(name, n,
-		sizeof(struct rte_mbuf) + PRIV_BYTES + room, POOL_CACHE,
+		sizeof(struct rte_mbuf) + priv_size + room, POOL_CACHE,
 		sizeof(priv), rte_pktmbuf_pool_init, &priv, rte_pktmbuf_init,
 		NULL, sw_dpdk_port_node(p), flags);
 	if (!pool)

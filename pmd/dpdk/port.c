@@ -46,7 +46,7 @@ static void port_delete(struct port *p)
 	free((void *)(uintptr_t)p->params.socket_path);
 	free((void *)(uintptr_t)p->params.device);
 	free((void *)(uintptr_t)p->params.args);
-	rte_free(p->arp);
+	rte_free(p->neigh);
 	rte_free(p);
 }
 
@@ -84,7 +84,7 @@ static int params_copy(struct port *p, const struct sw_dpdk_port_params *params)
 								 : SW_ENOMEM;
 }
 
-static bool has_arp(const struct port_type *t)
+static bool has_neighbours(const struct port_type *t)
 {
 	return !t->is_link && !t->is_kernel;
 }
@@ -97,9 +97,9 @@ static struct port *port_new(const struct sw_dpdk_port_params *params,
 	if (!p)
 		return NULL;
 	p->type = sw_port_types[params->type];
-	if (has_arp(p->type))
-		p->arp = rte_zmalloc("arp", sizeof(*p->arp), 64);
-	if (params_copy(p, params) || (has_arp(p->type) && !p->arp)) {
+	if (has_neighbours(p->type))
+		p->neigh = rte_zmalloc("neigh", sizeof(*p->neigh), 64);
+	if (params_copy(p, params) || (has_neighbours(p->type) && !p->neigh)) {
 		port_delete(p);
 		return NULL;
 	}

@@ -37,7 +37,7 @@ struct sw_dpdk_port_params {
 	const char
 		*name; /* port name, unique; 1 to 31 letters, digits, - _ . */
 	enum sw_dpdk_type type;
-	uint32_t ip;       /* our address, host order */
+	struct sw_ip ip;   /* our address */
 	uint16_t udp;      /* our first UDP port, host order */
 	uint16_t n_udp;    /* number of our UDP ports: endpoints */
 	uint16_t n_ways;   /* UDP ports per endpoint (engine/loop/port.h) */
@@ -78,9 +78,10 @@ struct sw_dpdk_port_params {
 			       address */
 	const char *args;   /* pci, vdev: driver arguments; NULL: none */
 	uint32_t mtu;       /* pci, vdev: MTU of the network; 0: the device's */
-	uint32_t prefix_bits; /* prefix of our network, 1 … 31 */
-	uint32_t gateway; /* gateway to other networks, host order; 0: none */
-	uint16_t vlan;    /* 1 … 4094; 0: frames have no tag */
+	uint32_t prefix_bits; /* prefix of our network: at least 1, and less
+				 than the address has */
+	struct sw_ip gateway; /* gateway to other networks; none: zero */
+	uint16_t vlan;        /* 1 … 4094; 0: frames have no tag */
 };
 
 /* Counters since open. Bytes count whole Ethernet frames. */
@@ -98,9 +99,9 @@ void sw_dpdk_port_params_init(struct sw_dpdk_port_params *p);
 /* sw_dpdk_port_bytes - return the DPDK memory that this port's buffers take. */
 uint64_t sw_dpdk_port_bytes(const struct sw_dpdk_port_params *p);
 
-/* sw_dpdk_port_payload - return the largest payload class that fits an MTU; 0:
- * none. */
-uint32_t sw_dpdk_port_payload(uint32_t mtu);
+/* sw_dpdk_port_payload - return the largest payload class that fits @mtu in
+ * frames from @ip; 0: none. */
+uint32_t sw_dpdk_port_payload(uint32_t mtu, struct sw_ip ip);
 
 /* sw_dpdk_port_open - open a port. The link comes up when the other end
  * appears, and again after it disappeared or the interface was re-created,

@@ -9,22 +9,20 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#include "pmd/dpdk/arp.h"
 #include "pmd/dpdk/frame.h"
+#include "pmd/dpdk/neigh.h"
 #include "pmd/dpdk/port.h"
 
 enum {
-	/* Bytes before the payload of an untagged frame. */
+	/* Bytes before the payload of an untagged IPv4 frame. */
 	FRAME_HEAD_BYTES = SW_OUTER_BYTES + SW_HEAD_BYTES,
 	/* Authentication appends this many bytes to a payload. */
 	TRAILER_BYTES = 32,
 	/* Most bytes that a frame has besides its payload. */
 	FRAME_REST_BYTES = SW_OUTER_MAX + SW_HEAD_BYTES + TRAILER_BYTES,
-	/* The same for an IPv4 packet: bytes that count against an MTU. */
+	/* The same for an IPv4 packet: bytes that count against an MTU.  IPv6
+	 * has SW_V6_MORE. */
 	PACKET_REST_BYTES = SW_INNER_BYTES + SW_HEAD_BYTES + TRAILER_BYTES,
-	/* Private bytes before an mbuf's data that align the payload,
-	 * FRAME_HEAD_BYTES into the data, to a cache line. */
-	PRIV_BYTES = (64 - (FRAME_HEAD_BYTES + RTE_PKTMBUF_HEADROOM) % 64) % 64,
 	/* Buffers that an lcore caches. A burst and its release stay within the
 	 * cache, so the same few buffers are reused and stay in L2, however
 	 * large the pool is. */
@@ -35,6 +33,23 @@ enum {
 };
 
 struct port;
+
+/* packet_rest - return the most bytes besides the payload that count against
+ * the MTU in packets from @ip. */
+static inline uint32_t packet_rest(struct sw_ip ip)
+{
+	return PACKET_REST_BYTES + (sw_ip_is_v4(ip) ? 0 : SW_V6_MORE);
+}
+
+/* priv_bytes - return the private bytes before an mbuf's data that align the
+ * payload of an untagged frame to a cache line. */
+static inline uint32_t priv_bytes(struct sw_ip ip)
+{
+	uint32_t head = RTE_PKTMBUF_HEADROOM + FRAME_HEAD_BYTES +
+			(sw_ip_is_v4(ip) ? 0 : SW_V6_MORE);
+
+	return (64 - head % 64) % 64;
+}
 
 /* Properties of a driver that ethdev does not report. A row in sw_port_types.
  */
@@ -147,8 +162,9 @@ struct port {
 	uint64_t tx_flags;   /* offloads that the driver does for each frame */
 	uint32_t frame_max;  /* largest frame that we send */
 	uint32_t head_bytes; /* bytes before the payload */
+	bool must_sum;       /* we compute UDP checksums ourselves */
 	struct sw_outer me;
-	struct sw_arp *arp; /* NULL: a link, or kernel sockets */
+	struct sw_neigh *neigh; /* NULL: a link, or kernel sockets */
 	struct queue *queues[SW_DPDK_QUEUES];
 	char *claim_path;
 	int claim_fd;

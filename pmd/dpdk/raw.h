@@ -24,7 +24,7 @@ struct sw_raw {
 	const struct sw_sum_ops *f32; /* server: the kernels to add with */
 	const atomic_bool *stop;      /* ends either side early; may be NULL */
 	/* client: */
-	uint32_t ip;       /* the server's, host order */
+	struct sw_ip ip;   /* the server's */
 	uint16_t udp;      /* the server's */
 	uint32_t window;   /* frames under way, 1 …; the ring of the port or
 			      less, or frames wait inside */

@@ -3,6 +3,8 @@
  *
  * pmd/lcores/handoff.c hands over frames that arrive in the queue of another
  * lcore, so steering is needed only for frames to arrive sooner. */
+#include <string.h>
+
 #include <rte_errno.h>
 #include <rte_flow.h>
 
@@ -10,7 +12,7 @@
 #include "pmd/dpdk/port_int.h"
 
 /* Frames of ours have ports, and are no fragments. */
-#define HASH RTE_ETH_RSS_NONFRAG_IPV4_UDP
+#define HASH (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP)
 
 static const char *const texts[SW_STEER_KINDS] = {
 	[SW_STEER_RULES] = "by rules on the UDP port",
@@ -90,7 +92,7 @@ void sw_dpdk_steer_conf(struct port *p, const struct rte_eth_dev_info *info,
 	if (p->n_queues == 1 || !(info->flow_type_rss_offloads & HASH))
 		return;
 	conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-	conf->rx_adv_conf.rss_conf.rss_hf = HASH;
+	conf->rx_adv_conf.rss_conf.rss_hf = HASH & info->flow_type_rss_offloads;
 	p->has_rss = true;
 }
 
@@ -99,10 +101,12 @@ static int rule(const struct port *p, uint16_t udp, uint16_t queue,
 	struct rte_flow_error *error)
 {
 	const struct rte_flow_attr attr = {.ingress = 1};
-	struct rte_flow_item_ipv4 ip = {
-		.hdr.dst_addr = rte_cpu_to_be_32(p->params.ip)};
-	struct rte_flow_item_ipv4 ip_mask = {
+	bool is_v4 = sw_ip_is_v4(p->params.ip);
+	struct rte_flow_item_ipv4 v4 = {
+		.hdr.dst_addr = rte_cpu_to_be_32((uint32_t)p->params.ip.low)};
+	struct rte_flow_item_ipv4 v4_mask = {
 		.hdr.dst_addr = RTE_BE32(UINT32_MAX)};
+	struct rte_flow_item_ipv6 v6 = {0}, v6_mask = {0};
 	struct rte_flow_item_udp to = {.hdr.dst_port = rte_cpu_to_be_16(udp)};
 	struct rte_flow_item_udp to_mask = {
 		.hdr.dst_port = RTE_BE16(UINT16_MAX)};
@@ -110,16 +114,20 @@ static int rule(const struct port *p, uint16_t udp, uint16_t queue,
 	const struct rte_flow_item items[] = {{.type = RTE_FLOW_ITEM_TYPE_ETH},
 		{.type = p->params.vlan ? RTE_FLOW_ITEM_TYPE_VLAN
 					: RTE_FLOW_ITEM_TYPE_VOID},
-		{.type = RTE_FLOW_ITEM_TYPE_IPV4,
-			.spec = &ip,
-			.mask = &ip_mask},
+		{.type = is_v4 ? RTE_FLOW_ITEM_TYPE_IPV4
+			       : RTE_FLOW_ITEM_TYPE_IPV6,
+			.spec = is_v4 ? (void *)&v4 : (void *)&v6,
+			.mask = is_v4 ? (void *)&v4_mask : (void *)&v6_mask},
 		{.type = RTE_FLOW_ITEM_TYPE_UDP, .spec = &to, .mask = &to_mask},
 		{.type = RTE_FLOW_ITEM_TYPE_END}};
 	const struct rte_flow_action actions[] = {
 		{.type = RTE_FLOW_ACTION_TYPE_QUEUE, .conf = &to_queue},
 		{.type = RTE_FLOW_ACTION_TYPE_END}};
-	int err = rte_flow_validate(p->eth_i, &attr, items, actions, error);
+	int err;
 
+	sw_ip_store(v6.hdr.dst_addr, p->params.ip);
+	memset(v6_mask.hdr.dst_addr, 0xff, sizeof(v6_mask.hdr.dst_addr));
+	err = rte_flow_validate(p->eth_i, &attr, items, actions, error);
 	if (!err && !rte_flow_create(p->eth_i, &attr, items, actions, error))
 		err = -rte_errno;
 	return err;

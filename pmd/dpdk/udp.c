@@ -42,6 +42,13 @@ static void read_notes(struct queue *q, struct msghdr *m)
 	}
 }
 
+static struct sw_ip ip_of(const union sw_udp_address *a)
+{
+	if (a->any.sa_family == AF_INET6)
+		return sw_ip_load(a->v6.sin6_addr.s6_addr);
+	return sw_ip_v4(ntohl(a->v4.sin_addr.s_addr));
+}
+
 /* Read a datagram of @endpoint; false: there is none. */
 static bool read_one(struct queue *q, uint16_t endpoint)
 {
@@ -49,7 +56,7 @@ static bool read_one(struct queue *q, uint16_t endpoint)
 	_Alignas(struct cmsghdr) char
 		notes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t))];
 	struct iovec to = {u->in, sizeof(u->in)};
-	struct sockaddr_in from;
+	union sw_udp_address from;
 	struct msghdr m = {.msg_name = &from,
 		.msg_namelen = sizeof(from),
 		.msg_iov = &to,
@@ -63,8 +70,8 @@ static bool read_one(struct queue *q, uint16_t endpoint)
 	u->at = 0;
 	u->len = (uint32_t)n;
 	u->endpoint = endpoint;
-	u->from = (struct sw_path){.ip = ntohl(from.sin_addr.s_addr),
-		.udp = ntohs(from.sin_port),
+	u->from = (struct sw_path){.ip = ip_of(&from),
+		.udp = ntohs(from.v4.sin_port), /* as v6.sin6_port */
 		.port_i = q->port->index};
 	read_notes(q, &m);
 	COUNT(q, rx_reads, 1);
@@ -112,7 +119,7 @@ static uint32_t udp_rx(
 			.endpoint = u->endpoint,
 			.landed = q->index,
 			.from = u->from};
-		bytes += len + SW_OUTER_BYTES;
+		bytes += len + q->port->me.n_bytes;
 	}
 	COUNT(q, rx_frames, n);
 	COUNT(q, rx_bytes, bytes);
@@ -176,7 +183,7 @@ void sw_udp_drop_held(struct queue *q, uint32_t counter)
 static bool is_same_way(const struct sw_udp_out *a, const struct sw_udp_out *b)
 {
 	return a->endpoint == b->endpoint && a->class == b->class &&
-	       a->to.ip == b->to.ip && a->to.udp == b->to.udp;
+	       sw_ip_is_same(a->to.ip, b->to.ip) && a->to.udp == b->to.udp;
 }
 
 /* Choose the held frames of the next datagram: the first one and those with the
@@ -227,11 +234,10 @@ static ssize_t write_joined(struct queue *q, const uint8_t *which, uint32_t n)
 	_Alignas(struct cmsghdr) char
 		notes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint16_t))];
 	struct iovec from[2 * SW_UDP_JOINED];
-	struct sockaddr_in to = {.sin_family = AF_INET,
-		.sin_port = htons(first->to.udp),
-		.sin_addr.s_addr = htonl(first->to.ip)};
+	bool is_v6 = !sw_ip_is_v4(first->to.ip);
+	union sw_udp_address to;
 	struct msghdr m = {.msg_name = &to,
-		.msg_namelen = sizeof(to),
+		.msg_namelen = sw_udp_address(&to, first->to.ip, first->to.udp),
 		.msg_iov = from,
 		.msg_control = notes};
 	int tos = sw_outer_tos(first->class);
@@ -246,7 +252,8 @@ static ssize_t write_joined(struct queue *q, const uint8_t *which, uint32_t n)
 			from[m.msg_iovlen++] = (struct iovec){
 				(void *)(uintptr_t)o->payload, o->payload_len};
 	}
-	note_add(&m, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+	note_add(&m, is_v6 ? IPPROTO_IPV6 : IPPROTO_IP,
+		is_v6 ? IPV6_TCLASS : IP_TOS, &tos, sizeof(tos));
 	if (n > 1)
 		note_add(&m, IPPROTO_UDP, UDP_SEGMENT, &unit, sizeof(unit));
 	return sendmsg(u->fds[first->endpoint], &m, MSG_DONTWAIT);
@@ -259,7 +266,7 @@ static void sent(struct queue *q, const uint8_t *which, uint32_t n, int err)
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		bytes += held(u, which[i])->len + SW_OUTER_BYTES;
+		bytes += held(u, which[i])->len + q->port->me.n_bytes;
 	if (err) {
 		atomic_store_explicit(
 			&q->port->denied_errno, err, memory_order_relaxed);

@@ -44,11 +44,13 @@ static uint32_t buffers_set(int fd, uint32_t bytes)
 
 /* Frames are not fragmented, and ICMP's word on the path is not heeded, since
  * anybody may forge it: sizes are probed at the JOIN. */
-static int options_set(int fd)
+static int options_set(int fd, bool is_v6)
 {
-	int on = 1, probe = IP_PMTUDISC_PROBE;
+	int on = 1, probe = is_v6 ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE;
 
-	if (setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe)))
+	if (setsockopt(fd, is_v6 ? IPPROTO_IPV6 : IPPROTO_IP,
+		    is_v6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &probe,
+		    sizeof(probe)))
 		return -1;
 	/* Older kernels have neither: frames come one by one, uncounted. */
 	setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on));
@@ -56,13 +58,28 @@ static int options_set(int fd)
 	return 0;
 }
 
+socklen_t sw_udp_address(
+	union sw_udp_address *out, struct sw_ip ip, uint16_t udp)
+{
+	if (sw_ip_is_v4(ip)) {
+		out->v4 = (struct sockaddr_in){.sin_family = AF_INET,
+			.sin_port = htons(udp),
+			.sin_addr.s_addr = htonl((uint32_t)ip.low)};
+		return sizeof(out->v4);
+	}
+	out->v6 = (struct sockaddr_in6){
+		.sin6_family = AF_INET6, .sin6_port = htons(udp)};
+	sw_ip_store(out->v6.sin6_addr.s6_addr, ip);
+	return sizeof(out->v6);
+}
+
 static int refused(const struct port *p, uint16_t udp, const char *what)
 {
-	char ip[SW_IP_TEXT];
+	char at[SW_IP_PORT_TEXT];
 	int cause = errno, err = cause == EADDRINUSE ? SW_EBUSY : SW_EIO;
 
-	sw_log(p->log, SW_LOG_ERROR, "port %s: a socket for %s:%u: %s: %s",
-		p->params.name, sw_ip_text(p->params.ip, ip), udp, what,
+	sw_log(p->log, SW_LOG_ERROR, "port %s: a socket for %s: %s: %s",
+		p->params.name, sw_ip_port_text(p->params.ip, udp, at), what,
 		strerror(cause));
 	return err;
 }
@@ -71,17 +88,18 @@ static int socket_open(struct queue *q, uint32_t endpoint)
 {
 	const struct sw_dpdk_port_params *c = &q->port->params;
 	uint16_t udp = (uint16_t)(c->udp + endpoint);
-	struct sockaddr_in at = {.sin_family = AF_INET,
-		.sin_port = htons(udp),
-		.sin_addr.s_addr = htonl(c->ip)};
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool is_v6 = !sw_ip_is_v4(c->ip);
+	union sw_udp_address at;
+	socklen_t n = sw_udp_address(&at, c->ip, udp);
+	int fd = socket(is_v6 ? AF_INET6 : AF_INET,
+		SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	q->udp->fds[endpoint] = fd;
 	if (fd < 0)
 		return refused(q->port, udp, "the kernel gives none");
-	if (options_set(fd))
+	if (options_set(fd, is_v6))
 		return refused(q->port, udp, "IP_MTU_DISCOVER");
-	if (bind(fd, (struct sockaddr *)&at, sizeof(at)))
+	if (bind(fd, &at.any, n))
 		return refused(q->port, udp, "bind");
 	return 0;
 }
@@ -205,6 +223,9 @@ int sw_udp_open(struct port *p)
 {
 	int err = 0;
 
+	/* for counters alone: the kernel writes the headers */
+	p->me.n_bytes =
+		SW_OUTER_BYTES + (sw_ip_is_v4(p->params.ip) ? 0 : SW_V6_MORE);
 	for (uint32_t i = 0; i < p->n_queues && !err; i++) {
 		p->queues[i]->base.ops = &sw_udp_ops;
 		err = queue_open(p->queues[i]);

@@ -18,7 +18,7 @@
 
 enum {
 	DIAL_PERIOD_US = 20 * 1000,
-	WATCH_PERIOD_US = SW_ARP_TICK_MS * 1000,
+	WATCH_PERIOD_US = SW_NEIGH_TICK_MS * 1000,
 	REMOVE_POLL_US = 100,
 	REOPEN_TICKS = 20,
 	CALM_TICKS = 40,          /* 2 s; who is denied tries sooner again */
@@ -106,8 +106,8 @@ static void link_set(struct port *p, bool is_up, const char *why)
 		return;
 	p->link_why = why;
 	atomic_store(&p->is_linked, is_up);
-	if (is_up && p->arp)
-		sw_arp_announce(p->arp);
+	if (is_up && p->neigh)
+		sw_neigh_announce(p->neigh);
 	sw_log(p->log, is_up ? SW_LOG_INFO : SW_LOG_WARN, "port %s: %s %s",
 		p->params.name, p->params.device, why);
 }
@@ -172,7 +172,8 @@ static void look(struct port *p)
 		if (now.index != p->if_index || !p->dev_name)
 			return; /* not yet: lcores have to see it down */
 	}
-	if (sw_dpdk_port_payload(now.mtu) < p->params.payload_bytes)
+	if (sw_dpdk_port_payload(now.mtu, p->params.ip) <
+		p->params.payload_bytes)
 		link_set(p, false, "has an MTU that is too small now");
 	else if (!now.is_up)
 		link_set(p, false, "is down");
@@ -272,8 +273,8 @@ static void watch(void *arg)
 		look(p);
 	if (!p->type->is_kernel)
 		say_uncut(p);
-	if (p->arp)
-		sw_arp_tick(p->arp,
+	if (p->neigh)
+		sw_neigh_tick(p->neigh,
 			(uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec,
 			p->params.name, p->log);
 	else

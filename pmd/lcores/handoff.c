@@ -430,7 +430,7 @@ struct sw_handoff_port *sw_loopback_open(void)
 		return NULL;
 	p->port = (struct sw_port){.ops = &loopback_ops,
 		.name = "loopback",
-		.ip = SW_LOOPBACK_IP,
+		.ip = sw_ip_v4(SW_LOOPBACK_IP),
 		.max_payload = SW_PAYLOAD_MAX,
 		.is_inner = true};
 	p->n_lcores = 1;

@@ -1,14 +1,14 @@
-/* fuzz_frame.c - what comes from the wire: outer headers, ARP, our header.
- * SPDX-License-Identifier: BSD-3-Clause
+/* fuzz_frame.c - what comes from the wire: outer headers, neighbours, our
+ * header. SPDX-License-Identifier: BSD-3-Clause
  *
  * Input: a byte of the port's kind, a byte of what its driver has done, then
  * frames, each with its length before it (two bytes).  Bits of the length above
- * 1023: mend the IPv4 checksum; let ARP's clock go on.
+ * 1023: mend the IPv4 checksum; let the neighbours' clock go on.
  */
 #include <assert.h>
 #include <stdlib.h>
 
-#include "pmd/dpdk/arp.h"
+#include "pmd/dpdk/neigh.h"
 #include "test/fuzz/fuzz.h"
 #include "test/fuzz/fuzz_frame.h"
 
@@ -20,7 +20,7 @@ enum { BYTES = 1023, MEND = 1024, LATER = 2048, VLAN = 7, FRAMES = 64 };
 struct wire {
 	struct sw_outer outer;
 	struct sw_outer_done done;
-	struct sw_arp arp;
+	struct sw_neigh neigh;
 	uint64_t now_ns;
 	uint32_t n_lines;
 };
@@ -35,8 +35,12 @@ static void count_line(void *ctx, enum sw_log_level level, const char *text)
 
 static void wire_init(struct wire *w, uint8_t kind, uint8_t done)
 {
+	struct sw_ip ip = done & 16 ? (struct sw_ip){UINT64_C(0xfd) << 56, 1}
+				    : sw_ip_v4(IP);
+	struct sw_ip gateway = {ip.high, ip.low + 1}, none = {0, 0};
+
 	*w = (struct wire){.now_ns = 1};
-	sw_outer_init(&w->outer, MAC, IP, 5700, kind & 1 ? VLAN : SW_VLAN_NONE);
+	sw_outer_init(&w->outer, MAC, ip, 5700, kind & 1 ? VLAN : SW_VLAN_NONE);
 	w->outer.n_udp = 1 + (kind >> 1) % 4;
 	w->outer.n_ways = 1 + (kind >> 3) % 4;
 	w->outer.is_sum_later = kind & 32;
@@ -45,7 +49,8 @@ static void wire_init(struct wire *w, uint8_t kind, uint8_t done)
 		.vlan = done & 2 ? VLAN : 0,
 		.is_sum_good = done & 4,
 		.is_udp_bad = done & 8};
-	sw_arp_init(&w->arp, MAC, IP, 8 + kind % 23, kind & 128 ? IP + 1 : 0);
+	sw_neigh_init(
+		&w->neigh, MAC, ip, 8 + kind % 23, kind & 128 ? gateway : none);
 }
 
 /* Make the IPv4 checksum right, where the header would be. */
@@ -65,25 +70,26 @@ static void mend(uint8_t *frame, uint32_t n)
 }
 
 /* What we answer is ours to read again, and for us if it goes to us. */
-static void check_answer(struct wire *w, uint32_t ip, uint64_t mac)
+static void check_answer(struct wire *w, struct sw_ip ip, uint64_t mac)
 {
-	uint8_t at[SW_ARP_FRAME + SW_TAG_BYTES];
+	uint8_t at[SW_NEIGH_FRAME + SW_TAG_BYTES];
 	struct sw_outer_done done = {0};
 	struct sw_rx_frame rx;
-	uint32_t n = sw_arp_write(&w->outer, at, ip, mac);
+	uint32_t n = sw_neigh_write(&w->outer, at, ip, mac);
 
 	assert(n <= sizeof(at));
-	assert(sw_outer_check(&w->outer, at, n, done, &rx) == SW_OUTER_ARP);
+	assert(sw_outer_check(&w->outer, at, n, done, &rx) ==
+		SW_OUTER_NEIGHBOUR);
 }
 
-static void take_arp(struct wire *w, const struct sw_rx_frame *rx)
+static void take_neighbour(struct wire *w, const struct sw_rx_frame *rx)
 {
-	uint32_t ip = 0;
+	struct sw_ip ip = {0, 0};
 	uint64_t mac = 0;
 
-	if (sw_arp_take(&w->arp, rx->data, rx->len, &ip, &mac))
+	if (sw_neigh_take(&w->neigh, rx->data, rx->len, &ip, &mac))
 		check_answer(w, ip, mac);
-	sw_arp_find(&w->arp, ip);
+	sw_neigh_find(&w->neigh, ip);
 }
 
 static void take_ours(struct wire *w, const struct sw_rx_frame *rx)
@@ -93,7 +99,7 @@ static void take_ours(struct wire *w, const struct sw_rx_frame *rx)
 
 	assert(rx->len >= SW_HEAD_BYTES && rx->endpoint < w->outer.n_udp);
 	fuzz_frame_open(rx);
-	mac = sw_arp_find(&w->arp, rx->from.ip);
+	mac = sw_neigh_find(&w->neigh, rx->from.ip);
 	sw_outer_write(&w->outer, at, mac, rx->endpoint, &rx->from, rx->data[5],
 		rx->len);
 }
@@ -104,11 +110,11 @@ static void take_frame(struct wire *w, const uint8_t *data, uint32_t n)
 	enum sw_outer_verdict v =
 		sw_outer_check(&w->outer, data, n, w->done, &rx);
 
-	if (v != SW_OUTER_OURS && v != SW_OUTER_ARP)
+	if (v != SW_OUTER_OURS && v != SW_OUTER_NEIGHBOUR)
 		return;
 	assert(rx.data >= data && rx.data + rx.len <= data + n);
-	if (v == SW_OUTER_ARP)
-		take_arp(w, &rx);
+	if (v == SW_OUTER_NEIGHBOUR)
+		take_neighbour(w, &rx);
 	else
 		take_ours(w, &rx);
 }
@@ -116,11 +122,12 @@ static void take_frame(struct wire *w, const uint8_t *data, uint32_t n)
 static void tick(struct wire *w, uint32_t how)
 {
 	struct sw_log log = {count_line, w, SW_LOG_DEBUG};
-	uint32_t from = 0, ip;
+	uint32_t from = 0;
+	struct sw_ip ip;
 
 	w->now_ns += UINT64_C(50000000) << how % 16;
-	sw_arp_tick(&w->arp, w->now_ns, "a", &log);
-	while ((ip = sw_arp_due(&w->arp, &from)))
+	sw_neigh_tick(&w->neigh, w->now_ns, "a", &log);
+	while (ip = sw_neigh_due(&w->neigh, &from), !sw_ip_is_none(ip))
 		check_answer(w, ip, 0);
 }
 

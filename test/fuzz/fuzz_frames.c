@@ -109,7 +109,7 @@ void fuzz_rx(struct sw_engine *node, uint64_t now_ns,
 
 	if (is_traced)
 		fprintf(stderr, "in type %u of %u, %u bytes\n", f->bytes[3],
-			f->peer.ip & 0xff, f->len);
+			(uint32_t)f->peer.ip.low & 0xff, f->len);
 	memcpy(head, f->bytes, SW_HEAD_BYTES);
 	memcpy(payload, f->bytes + SW_HEAD_BYTES, n);
 	node->rx(node, now_ns, f->peer.port_i, &rx, 1);

@@ -105,8 +105,8 @@ class Hosts(Lan):
         if device in self.packet:
             self.ini[device]["port lan"]["type"] = "af_packet"
         else:
-            self.ip(device, "address", "add", self.address(device) + "/24",
-                    "dev", device)
+            self.ip(device, "address", "add", self.network_address(device),
+                    "dev", device, *(["nodad"] if self.is_v6 else []))
         for name in "lo", device:
             self.ip(device, "link", "set", "dev", name, "up")
         self.interfaces.append(device + "-lan")

@@ -82,13 +82,14 @@ class Lan(Net):
 
     With more links every node has as many interfaces, a, a_1, ..., on bridges
     and ports lan, lan1, ... and in networks 10.9.0, 10.9.1, ...; the servers of
-    the job, colocated ones too, are reached over one after the other.
+    the job, colocated ones too, are reached over one after the other.  With
+    is_v6 the networks are fd00:0::/64, fd00:1::/64, ...
     """
 
     def __init__(self, agents=2, servers=1, mtu=9000, job=None, port=None,
-                 links=1, colocated=False, lcores=1):
+                 links=1, colocated=False, lcores=1, is_v6=False):
         super().__init__(agents, servers, job, lcores=lcores)
-        self.mtu = mtu
+        self.mtu, self.is_v6 = mtu, is_v6
         self.links = range(links)
         self.interfaces = []
         self.hosts = {n: i + 1 for i, n in enumerate(self.servers)}
@@ -105,7 +106,7 @@ class Lan(Net):
                 device = self.interface(name, link)
                 ini[f"port {self.port(link)}"] = {
                     "type": "af_packet", "device": device,
-                    "ip": self.address(name, link) + "/24", **(port or {})}
+                    "ip": self.network_address(name, link), **(port or {})}
                 self.plug(device, link)
         summing = self.servers + (self.agents if colocated else [])
         for name in self.agents:
@@ -125,7 +126,11 @@ class Lan(Net):
         return f"{name}_{link}" if link else name
 
     def address(self, name, link=0):
-        return f"10.9.{link}.{self.hosts[name]}"
+        host = self.hosts[name]
+        return f"fd00:{link}::{host}" if self.is_v6 else f"10.9.{link}.{host}"
+
+    def network_address(self, name, link=0):
+        return self.address(name, link) + ("/64" if self.is_v6 else "/24")
 
     def wire(self, device, link=0):
         """What makes an interface, as lines for ip -batch."""

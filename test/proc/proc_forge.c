@@ -346,7 +346,7 @@ static void open_port(struct program *p)
 
 	sw_dpdk_port_params_init(&port);
 	port.name = "forge";
-	port.ip = p->ip;
+	port.ip = sw_ip_v4(p->ip);
 	port.udp = UDP;
 	port.socket_path = p->link;
 	port.side =
@@ -380,7 +380,8 @@ int main(int argc, char **argv)
 	p.log = (struct sw_log){log_line, NULL, SW_LOG_WARN};
 	p.forge.peer = (struct test_peer){.road = &road,
 		.ctx = &p.forge,
-		.path = {.ip = parse_ip(argv[4]), .udp = UDP}, /* to there */
+		.path = {.ip = sw_ip_v4(parse_ip(argv[4])),
+			.udp = UDP}, /* to there */
 		.nonce = 0x5eed,
 		.id = 0x1234};
 	open_port(&p);

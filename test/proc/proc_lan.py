@@ -60,6 +60,23 @@ def test_four_nodes():
         net.train_ok()
 
 
+def test_ipv6():
+    """The frames of three nodes over a bridge, with a VLAN tag."""
+    with Lan(agents=2, mtu=1500, is_v6=True, port={"vlan": "5"}) as net:
+        net.start_all()
+        check_class(net, 1344)
+        run_all(net)
+        net.train_ok()
+
+
+def test_no_such_server_ipv6():
+    with Lan(agents=1, is_v6=True, job={"join_timeout": "6s"}) as net:
+        net.start("agent0")
+        net.client(0, *SMALL).wait_error(r"server a \(\[fd00::1\]:5700\)")
+        net.daemons["agent0"].await_text(
+            r"no neighbour discovery answer from fd00::1 on port lan")
+
+
 def test_lost_frames():
     with Lan(agents=2, port={"fault_loss": "1%", "fault_reorder": "1%"}) \
             as net:

@@ -40,7 +40,7 @@ static void send_frames(struct node *n, uint32_t i, uint32_t n_frames,
 			.payload = data[i % 32],
 			.payload_len = len_of(i),
 			.is_stable = i & 1,
-			.to = {.ip = SERVER_IP, .udp = UDP},
+			.to = {.ip = sw_ip_v4(SERVER_IP), .udp = UDP},
 		};
 		sw_store32(out[k].head, i);
 	}
@@ -58,7 +58,7 @@ static void check_frame(struct node *n, const struct sw_rx_frame *f)
 	fill(want, i);
 	if ((uintptr_t)(f->data + SW_HEAD_BYTES) % 64 ||
 		f->len != SW_HEAD_BYTES + len_of(i) ||
-		f->from.ip != SERVER_IP || f->from.udp != UDP ||
+		(uint32_t)f->from.ip.low != SERVER_IP || f->from.udp != UDP ||
 		memcmp(f->data + SW_HEAD_BYTES, want, len_of(i)))
 		n->n_wrong++;
 }
@@ -211,7 +211,7 @@ static void send_to_two(struct node *n, uint32_t i, uint32_t n_frames)
 	for (uint32_t k = 0; k < n_frames; k++, i++) {
 		out[k] = (struct sw_tx_frame){.payload = data,
 			.payload_len = sizeof(data),
-			.to = {.ip = i & 1 ? STRANGER_IP : SERVER_IP,
+			.to = {.ip = sw_ip_v4(i & 1 ? STRANGER_IP : SERVER_IP),
 				.udp = UDP}};
 		sw_store32(out[k].head, i);
 	}
@@ -322,7 +322,7 @@ static int raw_loop(void *arg)
 		.port = n->p,
 		.bytes = (4 << 20) + 4,
 		.f32 = &f32,
-		.ip = SERVER_IP,
+		.ip = sw_ip_v4(SERVER_IP),
 		.udp = UDP,
 		.window = 64,
 		.burst = 16,

@@ -13,6 +13,7 @@
 
 enum {
 	OUR_IP = 0x0a000001,
+	PEER_IP = 0x0a000002,
 	OUR_UDP = 7000,
 	BODY = SW_HEAD_BYTES + 64,
 	FRAME = SW_OUTER_BYTES + BODY,
@@ -21,12 +22,13 @@ enum {
 /* A good frame from 10.0.0.2:9 to us. */
 static void make(uint8_t *at)
 {
-	struct sw_path to = {.ip = OUR_IP, .udp = OUR_UDP};
+	struct sw_path to = {.ip = sw_ip_v4(OUR_IP), .udp = OUR_UDP};
 	struct sw_outer o;
 
 	memset(at, 0x5a, FRAME);
-	sw_outer_init(&o, sw_mac_of_ip(0x0a000002), 0x0a000002, 9, 0);
-	sw_outer_write(&o, at, sw_mac_of_ip(OUR_IP), 0, &to, 0, BODY);
+	sw_outer_init(
+		&o, sw_mac_of_ip(sw_ip_v4(PEER_IP)), sw_ip_v4(PEER_IP), 9, 0);
+	sw_outer_write(&o, at, sw_mac_of_ip(sw_ip_v4(OUR_IP)), 0, &to, 0, BODY);
 }
 
 /* What we are, on a VLAN or none. */
@@ -34,7 +36,8 @@ static const struct sw_outer *us(uint16_t vlan)
 {
 	static struct sw_outer o;
 
-	sw_outer_init(&o, sw_mac_of_ip(OUR_IP), OUR_IP, OUR_UDP, vlan);
+	sw_outer_init(&o, sw_mac_of_ip(sw_ip_v4(OUR_IP)), sw_ip_v4(OUR_IP),
+		OUR_UDP, vlan);
 	return &o;
 }
 
@@ -89,7 +92,7 @@ static void write__is_read(void **state)
 		SW_OUTER_OURS);
 	assert_ptr_equal(out.data, at + SW_OUTER_BYTES);
 	assert_int_equal(out.len, BODY);
-	assert_int_equal(out.from.ip, 0x0a000002);
+	assert_true(sw_ip_is_same(out.from.ip, sw_ip_v4(PEER_IP)));
 	assert_int_equal(out.from.udp, 9);
 	assert_false(out.is_lent); /* it lies in the driver's buffer */
 }
@@ -115,11 +118,11 @@ static void write__checksum_of_many(void **state)
 
 	(void)state;
 	memset(at, 0, sizeof(at));
-	for (uint32_t i = 0; i < 100000; i++) {
-		struct sw_path to = {.ip = i * 2654435761u, .udp = 1};
+	for (uint32_t i = 1; i < 100000; i++) {
+		struct sw_path to = {.ip = sw_ip_v4(i * 2654435761u), .udp = 1};
 		struct sw_outer o;
 
-		sw_outer_init(&o, i, i * 40503u << 13, 2, 0);
+		sw_outer_init(&o, i, sw_ip_v4(i * 40503u << 13 | 1), 2, 0);
 		sw_outer_write(&o, at, i, 0, &to, (uint8_t)i, i % 8300);
 		memcpy(mended, at, FRAME);
 		mend(mended);
@@ -130,12 +133,13 @@ static void write__checksum_of_many(void **state)
 /* A good frame from 10.0.0.2:9 to us, on VLAN 5. */
 static void make_tagged(uint8_t *at)
 {
-	struct sw_path to = {.ip = OUR_IP, .udp = OUR_UDP};
+	struct sw_path to = {.ip = sw_ip_v4(OUR_IP), .udp = OUR_UDP};
 	struct sw_outer o;
 
-	sw_outer_init(&o, sw_mac_of_ip(0x0a000002), 0x0a000002, 9, 5);
-	assert_int_equal(o.n_bytes, SW_OUTER_MAX);
-	sw_outer_write(&o, at, sw_mac_of_ip(OUR_IP), 0, &to, 0, BODY);
+	sw_outer_init(
+		&o, sw_mac_of_ip(sw_ip_v4(PEER_IP)), sw_ip_v4(PEER_IP), 9, 5);
+	assert_int_equal(o.n_bytes, SW_OUTER_BYTES + SW_TAG_BYTES);
+	sw_outer_write(&o, at, sw_mac_of_ip(sw_ip_v4(OUR_IP)), 0, &to, 0, BODY);
 }
 
 static void write__tagged_is_read_on_its_vlan_alone(void **state)
@@ -149,7 +153,7 @@ static void write__tagged_is_read_on_its_vlan_alone(void **state)
 	make_tagged(at);
 	assert_memory_equal(at + 12, tag, sizeof(tag));
 	assert_int_equal(sw_outer_check(us(5), at, sizeof(at), none, &out), 0);
-	assert_ptr_equal(out.data, at + SW_OUTER_MAX);
+	assert_ptr_equal(out.data, at + SW_OUTER_BYTES + SW_TAG_BYTES);
 	assert_int_equal(sw_outer_check(us(6), at, sizeof(at), none, &out),
 		SW_OUTER_NOT_OURS);
 	assert_int_equal(sw_outer_check(us(0), at, sizeof(at), none, &out),
@@ -183,13 +187,13 @@ static void check__what_the_driver_did(void **state)
 /* The port sums from where the pseudo header's sum is: RFC 768. */
 static void write__start_of_a_udp_sum(void **state)
 {
-	struct sw_path to = {.ip = OUR_IP, .udp = OUR_UDP};
+	struct sw_path to = {.ip = sw_ip_v4(OUR_IP), .udp = OUR_UDP};
 	uint32_t sum = 0x0a00 + 2 + 0x0a00 + 1 + 17 + 8 + BODY;
 	uint8_t at[FRAME];
 	struct sw_outer o;
 
 	(void)state;
-	sw_outer_init(&o, 1, 0x0a000002, 9, 0);
+	sw_outer_init(&o, 1, sw_ip_v4(PEER_IP), 9, 0);
 	o.has_udp_sum = true;
 	sw_outer_write(&o, at, 1, 0, &to, 0, BODY);
 	assert_int_equal(at[40] << 8 | at[41], sum);

@@ -16,7 +16,8 @@ static int press(void *arg)
 	struct sw_tx_frame f = {
 		.payload_len = SW_PAYLOAD_MAX,
 		.is_stable = true,
-		.to = {.ip = n->is_server ? CLIENT_IP : SERVER_IP, .udp = UDP},
+		.to = {.ip = sw_ip_v4(n->is_server ? CLIENT_IP : SERVER_IP),
+			.udp = UDP},
 	};
 	struct sw_rx_frame in[SW_RX_BURST];
 	uint8_t *data = calloc(1, SW_PAYLOAD_MAX);

@@ -50,7 +50,7 @@ struct node *node_new(const struct suite *s, bool is_server)
 	n->eal.log = &n->log;
 	sw_dpdk_port_params_init(&n->port);
 	n->port.name = "p0";
-	n->port.ip = is_server ? SERVER_IP : CLIENT_IP;
+	n->port.ip = sw_ip_v4(is_server ? SERVER_IP : CLIENT_IP);
 	n->port.udp = UDP;
 	n->port.socket_path = n->socket;
 	n->port.side = is_server ? SW_DPDK_LISTEN : SW_DPDK_CONNECT;

@@ -43,7 +43,7 @@ static int plain(uint32_t host, uint16_t udp)
 static void params_udp(struct node *n)
 {
 	n->port.type = SW_DPDK_UDP;
-	n->port.ip = ip_of(1);
+	n->port.ip = sw_ip_v4(ip_of(1));
 	n->port.n_udp = ENDPOINTS;
 	n->port.prefix_bits = 8;
 }
@@ -123,8 +123,8 @@ static uint64_t counter(const struct node *n, uint32_t i)
 static void joined_run(struct node *n)
 {
 	int a = plain(2, UDP), b = plain(3, UDP + 9);
-	struct sw_path to_a = {.ip = ip_of(2), .udp = UDP};
-	struct sw_path to_b = {.ip = ip_of(3), .udp = UDP + 9};
+	struct sw_path to_a = {.ip = sw_ip_v4(ip_of(2)), .udp = UDP};
+	struct sw_path to_b = {.ip = sw_ip_v4(ip_of(3)), .udp = UDP + 9};
 	uint32_t i = 0;
 
 	n->port.burst = 32;
@@ -181,7 +181,7 @@ static int socket_of(uint32_t e)
  * one by one. */
 static void uncut_run(struct node *n)
 {
-	struct sw_path to = {.ip = ip_of(2), .udp = UDP};
+	struct sw_path to = {.ip = sw_ip_v4(ip_of(2)), .udp = UDP};
 	int a = plain(2, UDP), on = 1;
 
 	up(n);
@@ -245,7 +245,7 @@ static void split_run(struct node *n)
 			need(in[k].len == len && is_frame(in[k].data, len, i));
 			need(in[k].payload == in[k].data + SW_HEAD_BYTES);
 			need(in[k].endpoint == 2 && !in[k].is_lent);
-			need(in[k].from.ip == ip_of(2));
+			need((uint32_t)in[k].from.ip.low == ip_of(2));
 			need(in[k].from.udp == UDP + 9);
 		}
 		n->p->ops->rx_release(n->p);
@@ -314,8 +314,9 @@ static void overrun_run(struct node *n)
 /* What the kernel does not send is gone, and said; what is held can be. */
 static void denied_run(struct node *n)
 {
-	struct sw_path nobody = {.ip = UINT32_MAX, .udp = UDP}; /* EACCES */
-	struct sw_path peer = {.ip = ip_of(2), .udp = UDP};
+	struct sw_path nobody = {
+		.ip = sw_ip_v4(UINT32_MAX), .udp = UDP}; /* EACCES */
+	struct sw_path peer = {.ip = sw_ip_v4(ip_of(2)), .udp = UDP};
 
 	up(n);
 	tx(n, 0, SW_PAYLOAD_MAX, true, nobody, 0);
@@ -335,7 +336,7 @@ static void denied_run(struct node *n)
 static void refused_run(struct node *n)
 {
 	static uint8_t memory[SW_PAYLOAD_MAX + 64];
-	struct sw_path to = {.ip = ip_of(2), .udp = UDP};
+	struct sw_path to = {.ip = sw_ip_v4(ip_of(2)), .udp = UDP};
 	struct sw_tx_frame f = {.payload = memory, .is_stable = true, .to = to};
 	struct sw_port *second;
 	uint32_t room;
@@ -377,9 +378,9 @@ static void conf_run(struct node *n)
 	need(sw_dpdk_open(&n->eal, &n->dpdk) == 0);
 	refuse(n, SW_EBUSY);
 	close(fd);
-	n->port.ip = 0xc6336409; /* 198.51.100.9, of documentation */
+	n->port.ip = sw_ip_v4(0xc6336409); /* 198.51.100.9, of documentation */
 	refuse(n, SW_ECONF);
-	n->port.ip = ip_of(1);
+	n->port.ip = sw_ip_v4(ip_of(1));
 	n->port.device = "sw-nothing";
 	refuse(n, SW_ECONF);
 	n->port.device = "lo";

@@ -45,6 +45,10 @@ def test_four_colocated_nodes_mtu_1500():
     run_job(1500, 1344, agents=4, servers=0, colocated=True)
 
 
+def test_four_colocated_nodes_ipv6():
+    run_job(1500, 1344, agents=4, servers=0, colocated=True, is_v6=True)
+
+
 def test_many_agents_fit_the_receive_buffer():
     """All that agents may send at once waits in the server's socket."""
     with Hosts(mtu=1500, agents=4) as net:
@@ -202,8 +206,8 @@ def test_smaller_mtu_on_the_way():
 # On the way between two namespaces nobody cuts a large datagram, so that
 # af_packet sees one of 64 KB, unless its sender makes none.
 
-def run_beside(packet, prepare, mtu):
-    with Hosts(agents=1, mtu=mtu, packet=[packet]) as net:
+def run_beside(packet, prepare, mtu, **keys):
+    with Hosts(agents=1, mtu=mtu, packet=[packet], **keys) as net:
         prepare(net)
         net.start_all()
         check("port lan: af_packet," in net.daemons[packet].log(), "type")
@@ -238,6 +242,12 @@ def test_to_af_packet_by_a_device_that_cuts():
 def test_to_af_packet_one_by_one():
     run_beside("a", one_by_one("agent0"), 1500)
     run_beside("agent0", one_by_one("a"), 9000)
+
+
+def test_to_af_packet_ipv6():
+    """The kernel resolves our address, and looks at our UDP checksums."""
+    run_beside("a", one_by_one("agent0"), 1500, is_v6=True)
+    run_beside("agent0", one_by_one("a"), 9000, is_v6=True)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@
 
 static void keep(struct hand_rig *rig, const struct test_frame *f)
 {
-	uint32_t i = f->peer.ip - frame_ip(0);
+	uint32_t i = (uint32_t)f->peer.ip.low - frame_ip(0);
 	struct hand_inbox *in = &rig->in[i];
 
 	if (f->h.type == SW_STATUS) /* it has the epoch */

@@ -161,11 +161,12 @@ static struct sw_worker_server server_of(const struct sim_job *job,
 {
 	uint32_t i = e / job->n_lcores, k = e % job->n_lcores;
 	struct sw_worker_server s = {.name = name,
-		.path = {.ip = sim_ip(i), .udp = (uint16_t)(SIM_UDP + k)}};
+		.path = {.ip = sw_ip_v4(sim_ip(i)),
+			.udp = (uint16_t)(SIM_UDP + k)}};
 
 	snprintf(name, 8, "s%u", e);
 	if (i == w->node->index) /* its own machine's */
-		s.path = (struct sw_path){.ip = SW_LOOPBACK_IP,
+		s.path = (struct sw_path){.ip = sw_ip_v4(SW_LOOPBACK_IP),
 			.udp = (uint16_t)k,
 			.port_i = SIM_LOOPBACK};
 	return s;

@@ -46,7 +46,8 @@ static uint32_t port_rx(
 					       SIM_ENDPOINTS),
 			.landed = (uint16_t)n->lcore,
 			.len = f->len,
-			.from = {.ip = sim_ip(f->from), .udp = f->from_udp}};
+			.from = {.ip = sw_ip_v4(sim_ip(f->from)),
+				.udp = f->from_udp}};
 	}
 	n->n_taken = i;
 	return i;
@@ -95,7 +96,7 @@ static void send(struct sim_node *n, const struct sw_tx_frame *t)
 	look(n, t);
 	n = &net->nodes[n->main];
 	*f = (struct sim_frame){.from = n->index,
-		.to = t->to.ip - sim_ip(0),
+		.to = (uint32_t)t->to.ip.low - sim_ip(0),
 		.from_udp = (uint16_t)(SIM_UDP + t->endpoint +
 				       t->way * SIM_ENDPOINTS),
 		.to_udp = t->to.udp,
@@ -211,7 +212,7 @@ struct sim_node *sim_net_add(struct sim_net *net, uint32_t max_payload)
 	n->index = net->n_nodes++;
 	n->port = (struct sw_port){.ops = &port_ops,
 		.name = "sim",
-		.ip = sim_ip(n->index),
+		.ip = sw_ip_v4(sim_ip(n->index)),
 		.max_payload = max_payload};
 	n->ports[0] = &n->port;
 	n->main = n->index;

@@ -57,9 +57,9 @@ static uint32_t engine_of(const struct sim_job *job, uint32_t from,
 
 	if (!is_push)
 		return from * job->n_lcores + t->endpoint;
-	if (t->to.ip == SW_LOOPBACK_IP)
+	if ((uint32_t)t->to.ip.low == SW_LOOPBACK_IP)
 		return from * job->n_lcores + t->to.udp;
-	return (t->to.ip - sim_ip(0)) * job->n_lcores + lcore;
+	return ((uint32_t)t->to.ip.low - sim_ip(0)) * job->n_lcores + lcore;
 }
 
 static struct sim_seen *seen_of(const struct sight *s)
@@ -271,7 +271,7 @@ bool sim_stream_on_tx(struct sim_job *job, uint32_t from, uint32_t worker,
 	if (header_decode(t->head, SW_HEAD_BYTES + t->payload_len, &s.h) !=
 		HEADER_GOOD)
 		abort();
-	if (t->to.ip == SW_LOOPBACK_IP)
+	if ((uint32_t)t->to.ip.low == SW_LOOPBACK_IP)
 		worker = from - sim_job_first(job);
 	s.w = &job->workers[worker];
 	job->n_checked++;

@@ -200,8 +200,8 @@ static void start(struct scene *s, uint32_t i, struct sw_engine *engine)
 static void open_worker(struct scene *s, uint32_t i)
 {
 	struct sim_node *n = &s->net.nodes[1 + i];
-	struct sw_worker_server server = {
-		.name = "server", .path = {.ip = sim_ip(0), .udp = SIM_UDP}};
+	struct sw_worker_server server = {.name = "server",
+		.path = {.ip = sw_ip_v4(sim_ip(0)), .udp = SIM_UDP}};
 	struct sw_worker_job job = {.job = "job",
 		.node = i ? "n1" : "n0",
 		.rank = (uint16_t)i,

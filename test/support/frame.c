@@ -313,8 +313,8 @@ void frame_text(const struct test_frame *f, char letter, char *out, size_t size)
 	size_t n = strlen(out);
 	struct text t = {out + n, size - n};
 
-	put(&t, "%s%c%u %s", n ? "; " : "", letter, f->peer.ip & 0xff,
-		rows[f->h.type].name);
+	put(&t, "%s%c%u %s", n ? "; " : "", letter,
+		(uint32_t)f->peer.ip.low & 0xff, rows[f->h.type].name);
 	if (f->h.class != SW_CLASS_CTL)
 		put_data(&t, &f->h);
 	else if (rows[f->h.type].put)

@@ -15,7 +15,7 @@ static void road_send(struct test_peer *p, const struct test_frame *f)
 
 bool rig_is_intact(const struct server_rig *r, const struct test_frame *f)
 {
-	uint32_t i = f->peer.ip & 0xff;
+	uint32_t i = (uint32_t)f->peer.ip.low & 0xff;
 
 	return frame_is_intact(
 		f, i < RIG_WORKERS ? sw_epoch_seed(r->w[i].epoch) : 0);
@@ -42,7 +42,7 @@ static bool road_receive(
 
 	r->text[0] = 0;
 	while (take(r, &f)) {
-		if (f.h.type != type || f.peer.ip != p->path.ip)
+		if (f.h.type != type || !sw_ip_is_same(f.peer.ip, p->path.ip))
 			continue;
 		*out = f;
 		is_found = true;
@@ -66,7 +66,7 @@ void server_rig_open(
 	for (uint32_t i = 0; i < RIG_WORKERS; i++)
 		r->w[i] = (struct test_peer){.road = &road,
 			.ctx = r,
-			.path = {.ip = frame_ip(i), .udp = 5700},
+			.path = {.ip = sw_ip_v4(frame_ip(i)), .udp = 5700},
 			.nonce = 100 + i,
 			.id = 0x100 + i,
 			.grant = 1 << 15};
@@ -83,7 +83,7 @@ void server_rig_close(struct server_rig *r)
 
 void rig_learn(struct server_rig *r, const struct test_frame *f)
 {
-	uint32_t i = f->peer.ip & 0xff;
+	uint32_t i = (uint32_t)f->peer.ip.low & 0xff;
 
 	r->last[f->h.type] = *f;
 	if (i < RIG_WORKERS)

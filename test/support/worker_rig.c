@@ -99,7 +99,7 @@ static void open_job(struct worker_rig *r, struct sw_worker_job *job)
 		r->s[i] = (struct test_peer){.road = &road,
 			.ctx = r,
 			.is_server = true,
-			.path = {.ip = frame_ip(i), .udp = 5700},
+			.path = {.ip = sw_ip_v4(frame_ip(i)), .udp = 5700},
 			.id = 0x5000 + i,
 			.grant = 512};
 		servers[i] = (struct sw_worker_server){
@@ -159,7 +159,7 @@ void wrig_close(struct worker_rig *r)
 void wrig_learn(struct worker_rig *r, const struct test_frame *f)
 {
 	r->last[f->h.type] = *f;
-	peer_learn(&r->s[f->peer.ip & 0xff], f);
+	peer_learn(&r->s[f->peer.ip.low & 0xff], f);
 }
 
 /* The next frame of the worker, its text added to what is there. */

@@ -27,11 +27,11 @@ static void conf_load__minimal(void **state)
 	assert_int_equal(conf.agent.quota_bytes, UINT64_C(4) << 30);
 	assert_int_equal(conf.n_ports, 1);
 	assert_string_equal(conf.ports[0].label, "a");
-	assert_int_equal(conf.ports[0].subnet.ip, 0x0a000002);
+	assert_int_equal((uint32_t)conf.ports[0].subnet.ip.low, 0x0a000002);
 	assert_int_equal(conf.ports[0].subnet.bits, 24);
 	assert_int_equal(conf.ports[0].ring_slots, 0);
 	assert_int_equal(conf.n_servers, 1);
-	assert_int_equal(conf.servers[0].ip, 0x0a000001);
+	assert_int_equal((uint32_t)conf.servers[0].ip.low, 0x0a000001);
 	assert_int_equal(conf.servers[0].udp_port, 5700);
 	assert_int_equal(conf.log.level, SW_LOG_INFO);
 	assert_int_equal(conf.lcore.spin_ns, 20000);
@@ -186,9 +186,18 @@ static void conf_load__bad_address(void **state)
 		const char *ip, *why;
 	} rows[] = {
 		{"10.0.0.2", "with a prefix length"},
-		{"10.0.0/24", "not an IPv4 address"},
-		{"10.0.0.256/24", "not an IPv4 address"},
-		{"1000.1000.1000.1000/24", "prefix length"},
+		{"10.0.0/24", "not an IPv4 or IPv6 address"},
+		{"10.0.0.256/24", "not an IPv4 or IPv6 address"},
+		{"1000.1000.1000.1000/24", "not an IPv4 or IPv6 address"},
+		{"fd00::2", "with a prefix length"},
+		{"fd00:::2/64", "not an IPv4 or IPv6 address"},
+		{"[fd00::2]/64", "not an IPv4 or IPv6 address"},
+		{"fd00::2/128", "1 to 127"},
+		{"fe80::2/64", "is link-local, so it means another host"},
+		{"ff02::1/64", "is not a host address"},
+		{"::/64", "is not a host address"},
+		{"fd00::2/64", "10.0.0.1 is an IPv4 address, and [port a] has "
+			       "an IPv6 one: one job uses one family"},
 		{"10.0.0.2/", "is empty"},
 		{"10.0.0.2/0", "1 to 31"},
 		{"10.0.0.2/32", "1 to 31"},

@@ -20,7 +20,7 @@ static void conf_load__bad_port(void **state)
 		{"device = eth0\n", "has no meaning for a memif"},
 		{"vlan = 5\n", "has no meaning for a memif"},
 		{"vlan = 4095\n", "0 to 4094"},
-		{"gateway = 10.0.0\n", "not an IPv4 address"},
+		{"gateway = 10.0.0\n", "not an IPv4 or IPv6 address"},
 		{"device = eth/0\n", "not the name of an interface"},
 		{"fault_loss = 51%\n", "0% to 50%"},
 		{"fault_loss = 5\n", "has no unit"},
@@ -63,6 +63,36 @@ static void conf_load__bad_port(void **state)
 		"another host of the port's network 10.0.0.0/24 expected");
 }
 
+static void conf_load__ipv6(void **state)
+{
+	struct sw_conf conf;
+	struct said said;
+
+	(void)state;
+	assert_int_equal(load(NODE "[port a]\ntype = af_packet\ndevice = eth0\n"
+				   "ip = fd00::2/64\ngateway = fd00::fe\n"
+				   "[server s]\nip = fd00:1::1\nport = a\n",
+				 &conf, &said),
+		0);
+	assert_int_equal(conf.ports[0].subnet.ip.high, 0xfd00ull << 48);
+	assert_int_equal(conf.ports[0].subnet.ip.low, 2);
+	assert_int_equal(conf.ports[0].subnet.bits, 64);
+	assert_int_equal(conf.ports[0].gateway.low, 0xfe);
+	assert_int_equal(conf.servers[0].ip.high, 0xfd000001ull << 32);
+	refused(NODE "[port a]\ntype = af_packet\ndevice = eth0\n"
+		     "ip = fd00::2/64\n[server s]\nip = fd00:1::1\nport = a\n",
+		"fd00:1::1 is not in the network of [port a], fd00::/64, which "
+		"has no gateway");
+	refused(NODE "[port a]\ntype = af_packet\ndevice = eth0\n"
+		     "ip = fd00::2/64\ngateway = 10.0.0.1\n"
+		     "[server s]\nip = fd00::1\nport = a\n",
+		"10.0.0.1: another host of the port's network fd00::/64 "
+		"expected");
+	refused(NODE "[port a]\ntype = af_packet\ndevice = eth0\n"
+		     "ip = fd00::/64\n[server s]\nip = fd00::1\nport = a\n",
+		"is the first address of its network");
+}
+
 static void conf_load__one_socket_twice(void **state)
 {
 	struct sw_conf conf;
@@ -96,7 +126,7 @@ static void conf_load__kernel_port(void **state)
 		0);
 	assert_int_equal(conf.ports[0].type, SW_PORT_AF_PACKET);
 	assert_string_equal(conf.ports[0].device, "eth0");
-	assert_int_equal(conf.ports[0].gateway, 0x0a0000fe);
+	assert_int_equal((uint32_t)conf.ports[0].gateway.low, 0x0a0000fe);
 	assert_int_equal(conf.ports[0].vlan, 7);
 	assert_int_equal(load(NODE XDP SERVER, &conf, &said), 0);
 	assert_int_equal(conf.ports[0].type, SW_PORT_AF_XDP);
@@ -120,7 +150,7 @@ static void conf_load__udp(void **state)
 		0);
 	assert_string_equal(said.text, "");
 	assert_string_equal(conf.ports[0].device, "eth0");
-	assert_int_equal(conf.servers[0].ip, 0x0a090001);
+	assert_int_equal((uint32_t)conf.servers[0].ip.low, 0x0a090001);
 	assert_int_equal(
 		load(NODE UDP "steering = rules\n" SERVER, &conf, &said), 0);
 	refused(NODE UDP "[server s]\nip = 10.0.0.2\nport = a\n",
@@ -226,6 +256,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(conf_load__bad_port),
+		cmocka_unit_test(conf_load__ipv6),
 		cmocka_unit_test(conf_load__one_socket_twice),
 		cmocka_unit_test(conf_load__kernel_port),
 		cmocka_unit_test(conf_load__udp),

@@ -85,7 +85,7 @@ static void environ_apply__server_of_dmlc(void **state)
 	assert_int_equal(conf.n_servers, 1);
 	assert_string_equal(conf.servers[0].label, "root");
 	assert_string_equal(conf.servers[0].port, "a");
-	assert_int_equal(conf.servers[0].ip, 0x0a000001);
+	assert_int_equal((uint32_t)conf.servers[0].ip.low, 0x0a000001);
 	(void)state;
 }
 

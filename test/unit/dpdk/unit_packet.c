@@ -53,7 +53,10 @@ static void sockets__behind_many_descriptors(void **state)
 static void sockets__in_order(void **state)
 {
 	const struct sw_packet_filter filter = {
-		.ip = 0x7f000001, .udp = 1, .n_udp = 1, .n_endpoints = 1};
+		.ip = {0, SW_IP_V4_MAPPED | 0x7f000001},
+		.udp = 1,
+		.n_udp = 1,
+		.n_endpoints = 1};
 	uint32_t lo = if_nametoindex("lo");
 	int a = open_socket(lo), b = open_socket(lo), c = open_socket(lo);
 	int fds[4];

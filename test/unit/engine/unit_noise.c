@@ -178,7 +178,8 @@ static void turn_server(struct server_rig *r, uint32_t room)
 	rig_tick(r, 30 * SW_US);
 	while (room-- && frame_tx(&r->srv->engine, r->now_ns, 0, &f)) {
 		assert_true(rig_is_intact(r, &f));
-		if (f.h.type == SW_RESULT && f.peer.ip == frame_ip(VICTIM))
+		if (f.h.type == SW_RESULT &&
+			(uint32_t)f.peer.ip.low == frame_ip(VICTIM))
 			r->last[SW_RESULT] = f;
 	}
 }

@@ -120,8 +120,9 @@ static void declare__sweep(void **state)
 
 static void worker_open__sweep(void **state)
 {
-	struct sw_worker_server servers[2] = {{.name = "a", .path = {.ip = 1}},
-		{.name = "b", .path = {.ip = 2}}};
+	struct sw_worker_server servers[2] = {
+		{.name = "a", .path = {.ip = sw_ip_v4(1)}},
+		{.name = "b", .path = {.ip = sw_ip_v4(2)}}};
 	struct sw_worker_job job = {.job = "job",
 		.node = "node",
 		.n_members = 1,

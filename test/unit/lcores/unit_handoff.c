@@ -69,7 +69,9 @@ static void come(struct sw_handoff *h, uint32_t port_i, uint16_t endpoint,
 		.payload = payload,
 		.len = SW_HEAD_BYTES + bytes,
 		.endpoint = endpoint,
-		.from = {.ip = 7, .udp = 8, .port_i = (uint16_t)port_i}};
+		.from = {.ip = sw_ip_v4(7),
+			.udp = 8,
+			.port_i = (uint16_t)port_i}};
 
 	memset(head, endpoint, sizeof(head));
 	node_of(h)->rx(node_of(h), 0, port_i, &f, 1);
@@ -83,7 +85,9 @@ static void send(struct sw_handoff *h, uint32_t port_i, uint16_t endpoint,
 		.is_stable = is_stable,
 		.class = 5,
 		.endpoint = endpoint,
-		.to = {.ip = 9, .udp = 10, .port_i = (uint16_t)port_i}};
+		.to = {.ip = sw_ip_v4(9),
+			.udp = 10,
+			.port_i = (uint16_t)port_i}};
 
 	port_at(h, port_i)->ops->tx(port_at(h, port_i), &f, 1);
 }
@@ -110,7 +114,7 @@ static void rx__copied_with_its_addresses(void **state)
 	assert_int_equal(in[0].endpoint, 2);
 	assert_int_equal(in[0].len, SW_HEAD_BYTES + sizeof(bytes));
 	assert_memory_equal(in[0].payload, want, sizeof(want));
-	assert_int_equal(in[0].from.ip, 7);
+	assert_int_equal((uint32_t)in[0].from.ip.low, 7);
 	assert_int_equal(in[0].from.udp, 8);
 	assert_int_equal(port_at(h, 1)->max_payload, 3328);
 	assert_true(port_at(h, 1)->is_inner);
@@ -198,7 +202,7 @@ static void tx__slot_outlives_the_call(void **state)
 	assert_true(out.is_stable);
 	assert_int_equal(out.endpoint, 3);
 	assert_int_equal(out.class, 5);
-	assert_int_equal(out.to.ip, 9);
+	assert_int_equal((uint32_t)out.to.ip.low, 9);
 	assert_true(node_of(h)->is_busy(node_of(h)));
 	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out, 1));
 	assert_false(out.is_stable);

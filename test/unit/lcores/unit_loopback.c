@@ -25,7 +25,7 @@ static void send(struct sw_handoff_port *l, uint16_t from, uint16_t to,
 		.payload_len = bytes,
 		.is_stable = is_stable,
 		.endpoint = from,
-		.to = {.ip = OUR_IP, .udp = to}};
+		.to = {.ip = sw_ip_v4(OUR_IP), .udp = to}};
 
 	memset(f.head, (int)from, sizeof(f.head));
 	l->port.ops->tx(&l->port, &f, 1);
@@ -59,7 +59,7 @@ static void rx__addresses(void **state)
 	assert_int_equal(receive(l, in), 2);
 	assert_int_equal(in[0].endpoint, 1);
 	assert_int_equal(in[0].from.udp, 3);
-	assert_int_equal(in[0].from.ip, OUR_IP);
+	assert_int_equal((uint32_t)in[0].from.ip.low, OUR_IP);
 	assert_int_equal(in[0].len, SW_HEAD_BYTES);
 	assert_int_equal(in[1].endpoint, 3);
 	assert_int_equal(in[1].from.udp, 1);

@@ -49,7 +49,7 @@ static inline void configure(struct sw_conf *c)
 		snprintf(c->servers[i].label, sizeof(c->servers[i].label),
 			"s%u", i);
 		strcpy(c->servers[i].port, "p");
-		c->servers[i].ip = 0x0a000002 + i;
+		c->servers[i].ip = sw_ip_v4(0x0a000002 + i);
 		c->servers[i].udp_port = 5000;
 	}
 }

@@ -18,7 +18,7 @@ static struct server_rig *open_rig(uint16_t n_members)
 /* Worker @i is at another address from now on: the low byte is its number. */
 static void move(struct server_rig *r, uint32_t i, uint32_t nth)
 {
-	r->w[i].path.ip = (frame_ip(i) & 0xff0000ff) | nth << 8;
+	r->w[i].path.ip = sw_ip_v4((frame_ip(i) & 0xff0000ff) | nth << 8);
 	r->w[i].nonce++;
 }
 

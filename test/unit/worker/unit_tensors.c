@@ -367,7 +367,7 @@ static void push__by_place(void **state)
 	wrig_tick(r, 0);
 	for (uint32_t n = 0; n < 65; n++) {
 		wrig_tx_one(r);
-		assert_int_equal(r->last[SW_PUSH].peer.ip & 0xff,
+		assert_int_equal((uint32_t)r->last[SW_PUSH].peer.ip.low & 0xff,
 			sw_place_owner(&r->w.map, 0, r->last[SW_PUSH].h.chunk));
 	}
 	assert_string_equal(wrig_tx(r), "");

@@ -69,7 +69,8 @@ static int open_job(struct sw_worker_job job, uint32_t n_ports)
 /* Others read them whenever they like: they neither shrink nor begin anew. */
 static void open__counters_go_on(void **state)
 {
-	struct sw_worker_server server = {.name = "s", .path = {.ip = 1}};
+	struct sw_worker_server server = {
+		.name = "s", .path = {.ip = sw_ip_v4(1)}};
 	const struct sw_worker_job job = {.job = "j",
 		.node = "n",
 		.n_members = 1,
@@ -99,7 +100,7 @@ static void open__counters_go_on(void **state)
 static void open__malformed(void **state)
 {
 	struct sw_worker_server servers[SW_MAX_SERVERS + 1] = {
-		{.name = "s", .path = {.ip = 1}}};
+		{.name = "s", .path = {.ip = sw_ip_v4(1)}}};
 	const struct sw_worker_job good = {.job = "j",
 		.node = "n",
 		.n_members = 1,
