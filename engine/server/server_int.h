@@ -283,7 +283,7 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join);
 
 /* sw_join_place - return the facts in a JOIN that decide where chunks lie. */
 struct sw_place_job sw_join_place(const struct sw_join *join);
-/* sw_job_enter - make the worker behind @s the member of @join's rank. */
+/* sw_job_enter - make the worker behind @s the member that @join names. */
 void sw_job_enter(
 	struct sw_job *job, struct sw_session *s, const struct sw_join *join);
 /* sw_job_leave - end a session whose member has gone.  At the coordinator an
@@ -293,9 +293,9 @@ void sw_job_leave(struct sw_session *s, int err, const char *text);
 /* sw_jobs_end - do some of the work for members and jobs that have gone, if
  * srv->has_gone; returns whether there is more. */
 bool sw_jobs_end(struct sw_server *srv);
-/* sw_job_status - fill *out with the state for member @rank. */
+/* sw_job_status - fill *out with the state for @member. */
 void sw_job_status(
-	const struct sw_job *job, uint16_t rank, struct sw_status *out);
+	const struct sw_job *job, uint16_t member, struct sw_status *out);
 
 /* sw_job_note_refused - note that a worker was refused for which a FORMING job
  * may wait. */

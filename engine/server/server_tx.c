@@ -28,7 +28,7 @@ static uint32_t build_end(struct sw_session *s, struct sw_header *h)
 	const struct sw_shard *sh = &s->job->shard;
 	uint32_t i = sw_bitmap_first(&s->ends);
 	struct sw_fault fault = {
-		.rank = s->member, .key = sw_shard_key_at(sh, i)};
+		.member = s->member, .key = sw_shard_key_at(sh, i)};
 	struct sw_stensor_view t =
 		sw_stensor_view(sh, sw_shard_tensor(sh, fault.key));
 

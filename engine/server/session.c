@@ -69,7 +69,7 @@ bool sw_session_fail(
 
 	if (!s->fault.err) {
 		s->fault = (struct sw_fault){
-			.err = (int16_t)err, .rank = s->member, .key = key};
+			.err = (int16_t)err, .member = s->member, .key = key};
 		va_start(ap, fmt);
 		vsnprintf(s->fault.text, sizeof(s->fault.text), fmt, ap);
 		va_end(ap);

@@ -427,11 +427,11 @@ static void set_rank(struct sw_shard *sh, uint32_t member, uint32_t first)
 void sw_shard_join(
 	struct sw_shard *sh, const struct sw_join *join, bool has_crc)
 {
-	sh->weights[join->rank] = join->n_local;
-	sh->no_crc &= ~(1ULL << join->rank);
-	sh->no_crc |= (uint64_t)!has_crc << join->rank;
+	sh->weights[join->member] = join->n_local;
+	sh->no_crc &= ~(1ULL << join->member);
+	sh->no_crc |= (uint64_t)!has_crc << join->member;
 	if (join->first) /* earlier members may not have joined this server */
-		set_rank(sh, join->rank, join->first - 1u);
+		set_rank(sh, join->member, join->first - 1u);
 }
 
 void sw_shard_rank(struct sw_shard *sh, uint64_t joined)

@@ -271,7 +271,7 @@ struct sw_join {
 	uint64_t epoch;   /* 0 to the coordinator, else the coordinator's */
 	uint32_t session; /* worker's, for the frames that it receives */
 	uint8_t version_min, version_max;
-	uint16_t rank, n_members, n_local;
+	uint16_t member, n_members, n_local;
 	uint16_t server_i, n_servers; /* the receiver's place in the list */
 	uint16_t payload;             /* payload class */
 	uint8_t has_crc;
@@ -302,9 +302,9 @@ struct sw_status {
 	uint8_t state;
 	uint8_t policy; /* policy of the tuning below, enum sw_policy_id */
 	int16_t err;
-	uint16_t rank;  /* FAILED: member at fault */
-	uint16_t size;  /* RUNNING: sum of n_local */
-	uint16_t first; /* RUNNING: rank of the receiver's local rank 0 */
+	uint16_t member; /* FAILED: member at fault */
+	uint16_t size;   /* RUNNING: sum of n_local */
+	uint16_t first;  /* RUNNING: rank of the receiver's local rank 0 */
 	uint16_t pad1;
 	char text[SW_TEXT_MAX];
 	/* Newest tuning of the job; number 0: the tuning of the JOINs. */
@@ -322,7 +322,7 @@ struct sw_tune_ask { /* TUNE */
 struct sw_fault {       /* ERROR, LEAVE, END; CLOSE: err 0, or why it ended */
 	uint64_t nonce; /* nonce of a refused JOIN, else 0 */
 	int16_t err;
-	uint16_t rank;
+	uint16_t member;
 	uint32_t key; /* or SW_KEY_NONE */
 	char text[SW_TEXT_MAX];
 };

@@ -237,7 +237,7 @@ void sw_deaths_on_wait(struct sw_worker *w, const struct sw_link *l,
 void sw_deaths_learn(struct sw_worker *w, const struct sw_status *st)
 {
 	uint64_t gone = (~0ULL >> (64 - w->n_members)) & ~st->joined &
-			~(1ULL << w->rank);
+			~(1ULL << w->member);
 
 	if (w->params.mode == SW_MODE_ASYNC) {
 		learn_left(w, gone);
@@ -246,7 +246,7 @@ void sw_deaths_learn(struct sw_worker *w, const struct sw_status *st)
 	if (gone & ~w->deaths.members)
 		w->deaths.learned_ns = w->now_ns;
 	w->deaths.members = gone;
-	w->deaths.member = st->rank % SW_MAX_MEMBERS;
+	w->deaths.member = st->member % SW_MAX_MEMBERS;
 	memcpy(w->deaths.text, st->text, sizeof(w->deaths.text));
 }
 

@@ -18,7 +18,7 @@ static bool resolve(
 		if (m + step < w->n_members && rank >= w->firsts[m + step])
 			m += step;
 	if (rank >= w->firsts[m + 1] ||
-		(m == w->rank && rank - w->firsts[m] >= w->n_local))
+		(m == w->member && rank - w->firsts[m] >= w->n_local))
 		return false;
 	*out = (struct sw_wrank){.rank = (uint16_t)rank,
 		.member = (uint16_t)m,
@@ -40,7 +40,7 @@ bool sw_wgroup_check(
 		if (sw_bits_has(seen, ranks[i]) || !resolve(w, ranks[i], &r))
 			return false;
 		sw_bits_add(seen, ranks[i]);
-		is_in |= r.member == w->rank;
+		is_in |= r.member == w->member;
 	}
 	return is_in;
 }
@@ -70,7 +70,7 @@ void sw_wgroup_fill(
 		(void)!resolve(w, ranks[i], r);
 		g->members |= 1ULL << r->member;
 		sw_bits_add(g->bits, r->rank);
-		if (r->member == w->rank)
+		if (r->member == w->member)
 			sw_bits_add(g->has_local, r->local);
 	}
 	for (uint32_t i = 0; i < w->n_local; i++)

@@ -31,10 +31,10 @@ static void stop_probing(
 	l->is_settled = true;
 	sw_count(&w->stats.probes_failed, 1);
 	sw_log(w->env->log, SW_LOG_INFO,
-		"job %s, rank %u: none of %u source ports leads to the right "
+		"job %s, agent %u: none of %u source ports leads to the right "
 		"lcore of server %s and back (the last: to its lcore %u): "
 		"frames are handed over",
-		w->job, w->rank, w->n_ways, l->name, c->landed);
+		w->job, w->member, w->n_ways, l->name, c->landed);
 }
 
 /* Probe another source port instead of joining from this one, if a frame landed
@@ -197,11 +197,11 @@ static bool add_up(const struct sw_worker *w, const struct sw_status *st)
 	uint32_t size = 0, first = 0;
 
 	for (uint32_t m = 0; m < w->n_members; m++) {
-		first = m == w->rank ? size : first;
+		first = m == w->member ? size : first;
 		size += st->n_local[m];
 	}
 	return size == st->size && first == st->first &&
-	       st->n_local[w->rank] == w->n_local;
+	       st->n_local[w->member] == w->n_local;
 }
 
 static void on_status(struct sw_worker *w, struct sw_link *l,

@@ -364,7 +364,7 @@ uint32_t sw_link_build_end(
 	bool is_end = !sw_bitmap_is_empty(&l->ends);
 	struct sw_bitmap *set = is_end ? &l->ends : &l->closes;
 	uint32_t i = sw_bitmap_first(set);
-	struct sw_fault fault = {.rank = w->rank};
+	struct sw_fault fault = {.member = w->member};
 	const struct sw_wtensor *t;
 
 	if (i == SW_BITMAP_NONE)

@@ -90,7 +90,7 @@ static uint64_t lagging(
 static void add_missing(const struct sw_worker *w, const struct sw_wtensor *t,
 	struct missing *out)
 {
-	out->members |= named(w, t, 0) & ~(1ULL << w->rank);
+	out->members |= named(w, t, 0) & ~(1ULL << w->member);
 	if (w->lane_i || !lacks_some(w, t)) /* lane 0 has begun it */
 		return;
 	for (uint32_t i = 0; i <= (w->n_local - 1u) / 64; i++)

@@ -348,7 +348,7 @@ static inline bool sw_stream_has_closed(
 static inline bool sw_stream_is_here(
 	const struct sw_worker *w, const struct sw_stream *s)
 {
-	return s->group.members == 1ULL << w->rank;
+	return s->group.members == 1ULL << w->member;
 }
 
 /* sw_link_expect - reserve (@is_away) or release the grant that the server

@@ -48,7 +48,7 @@ struct sw_worker_server {
 
 struct sw_worker_job {
 	const char *job, *node; /* 1 to 127 bytes; copied */
-	uint16_t rank, n_members, n_local;
+	uint16_t member, n_members, n_local;
 	const struct sw_worker_server *servers; /* copied; [0] coordinates */
 	uint32_t n_servers;
 	/* How many of them run on the workers' machines. */
@@ -146,7 +146,7 @@ struct sw_worker {
 	struct sw_stats stats; /* counted since the struct was zeroed */
 	uint64_t now_ns, gap_ns;
 	enum sw_worker_state state;
-	uint16_t rank, n_members, n_local, n_ways;
+	uint16_t member, n_members, n_local, n_ways;
 	bool is_misrouted; /* the current frame landed on a wrong lcore */
 	uint32_t lane_i, n_lanes;
 	/* Lane 0: the channels to the others; else the one to lane 0. */

@@ -61,7 +61,7 @@ static struct sw_header join(struct fuzz *x, const struct fuzz_step *s)
 {
 	struct sw_join m = rig_join_payload(&x->r, s->who & FUZZ_WHO);
 
-	m.rank = (uint16_t)(m.rank + s->a);
+	m.member = (uint16_t)(m.member + s->a);
 	m.n_members = (uint16_t)(m.n_members + s->b);
 	m.job[3] = s->c ? (char)('a' + s->c % 16) : 0;
 	m.n_local = (uint16_t)(m.n_local + s->d);

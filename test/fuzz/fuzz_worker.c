@@ -119,7 +119,7 @@ static struct sw_header status(struct fuzz *x, const struct fuzz_step *s)
 		.err = (int16_t) - (s->a >> 2),
 		.size = (uint16_t)(2 * x->n_local + s->c),
 		.first = (uint16_t)(x->r.s[0].first + (s->d & 15)),
-		.rank = s->d >> 4,
+		.member = s->d >> 4,
 		.epoch = 9,
 		.n_local = {(uint16_t)x->n_local, (uint16_t)x->n_local},
 		.text = "text"};
@@ -165,7 +165,7 @@ static struct sw_header fault(struct fuzz *x, const struct fuzz_step *s)
 	struct sw_fault m = {.nonce = x->r.s[server_of(x, s)].nonce,
 		.err = (int16_t)-s->a,
 		.key = fuzz_edge(s->b),
-		.rank = s->c >> 2,
+		.member = s->c >> 2,
 		.text = "why"};
 	struct sw_header h;
 

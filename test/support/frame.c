@@ -282,7 +282,7 @@ static void put_join(struct text *t, const struct test_frame *f)
 	struct sw_join j;
 
 	memcpy(&j, f->bytes + SW_HEAD_BYTES, sizeof(j));
-	put(t, " %s rank %u of %u", j.job, j.rank, j.n_members);
+	put(t, " %s rank %u of %u", j.job, j.member, j.n_members);
 }
 
 void frame_text(const struct test_frame *f, char letter, char *out, size_t size)

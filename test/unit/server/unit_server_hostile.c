@@ -534,7 +534,7 @@ static void jobs__are_apart(void **state)
 	peer_hello(&r->w[2]);
 	j = rig_join_payload(r, 2);
 	strcpy(j.job, "other");
-	j.rank = 0;
+	j.member = 0;
 	j.n_members = 1;
 	peer_say(&r->w[2], SW_JOIN, &j, sizeof(j));
 	rig_tx(r);

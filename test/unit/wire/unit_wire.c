@@ -319,7 +319,7 @@ static void join__keeps_the_layout(void **state)
 		{offsetof(struct sw_join, session), 32},
 		{offsetof(struct sw_join, version_min), 36},
 		{offsetof(struct sw_join, version_max), 37},
-		{offsetof(struct sw_join, rank), 38},
+		{offsetof(struct sw_join, member), 38},
 		{offsetof(struct sw_join, n_members), 40},
 		{offsetof(struct sw_join, n_local), 42},
 		{offsetof(struct sw_join, server_i), 44},

@@ -326,7 +326,7 @@ static void say_lost(struct worker_rig *r, uint64_t joined)
 {
 	struct sw_status st = {.joined = joined,
 		.state = SW_JOB_RUNNING,
-		.rank = 1,
+		.member = 1,
 		.size = 6,
 		.epoch = 9,
 		.text = "rank 1 is silent"};
@@ -398,7 +398,7 @@ static void member__before_the_last(void **state)
 	struct worker_rig *r = open_rig();
 	const struct sw_status st = {.joined = 1,
 		.state = SW_JOB_RUNNING,
-		.rank = 2, /* were there a third */
+		.member = 2, /* were there a third */
 		.size = 6,
 		.epoch = 9,
 		.text = "rank 6 is silent"};
@@ -416,7 +416,7 @@ static void member__is_gone_before(void **state)
 {
 	const struct sw_status st = {.joined = 5,
 		.state = SW_JOB_RUNNING,
-		.rank = 1,
+		.member = 1,
 		.size = 3,
 		.epoch = 9,
 		.n_local = {1, 1, 1},
