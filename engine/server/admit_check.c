@@ -18,7 +18,6 @@ bool sw_admit_refuse(struct sw_server *srv, const struct sw_pending *p, int err,
 		.payload_len = sizeof(struct sw_fault)};
 	struct sw_fault fault = {.nonce = p->join.nonce,
 		.err = (int16_t)err,
-		.member = p->join.member,
 		.key = SW_KEY_NONE};
 	va_list ap;
 

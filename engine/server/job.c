@@ -106,6 +106,19 @@ const char *sw_member_text(
 	return out;
 }
 
+struct sw_fault sw_member_left(const struct sw_job *job, uint32_t member)
+{
+	uint16_t first = sw_shard_rank_of(&job->shard, member);
+	struct sw_fault f = {.err = SW_EPEER,
+		.kind = SW_FAULT_GONE,
+		.one = {.rank = first, .op = SW_HAS_LEFT},
+		.other.rank =
+			(uint16_t)(first - 1 + job->members[member].n_local)};
+
+	snprintf(f.text, sizeof(f.text), "%s", job->members[member].node);
+	return f;
+}
+
 void sw_job_tell_waiting(struct sw_server *srv)
 {
 	char agents[SW_AGENTS_TEXT], known[400];
@@ -302,22 +315,23 @@ static void close_some(struct sw_job *job)
 static void judge(struct sw_job *job)
 {
 	const struct sw_fault f = job->lost;
+	uint16_t member = job->lost_member;
 	char who[SW_MEMBER_TEXT];
 
 	job->lost.err = 0;
 	if (!f.err || job->status.state == SW_JOB_FAILED)
 		return;
 	if (!job->is_needed) {
-		fail(job, f.member, f.err, f.text);
+		fail(job, member, f.err, f.text);
 		return;
 	}
 	sw_log(job->srv->env->log, SW_LOG_WARN,
 		"job %s continues without %s: %s", job->name,
-		sw_member_text(job, f.member, who), f.text);
-	if (job->done >> f.member & 1)
+		sw_member_text(job, member, who), f.text);
+	if (job->done >> member & 1)
 		return; /* members that wait for it are told then */
 	job->status.joined &= ~job->left | job->done;
-	job->status.member = f.member;
+	job->status.member = member;
 	memcpy(job->status.text, f.text, sizeof(job->status.text));
 	announce(job);
 }
@@ -377,9 +391,8 @@ void sw_job_leave(struct sw_session *s, int err, const char *text)
 		announce(job);
 	}
 	if (err && job->is_coordinated) {
-		job->lost = (struct sw_fault){
-			.err = (int16_t)err, .member = member};
-		snprintf(job->lost.text, sizeof(job->lost.text), "%s", text);
+		job->lost = sw_fault_said(err, text);
+		job->lost_member = member;
 	}
 	job->is_needed = goes_on;
 	job->close_at = 0;

@@ -366,10 +366,9 @@ struct sw_stensor_view sw_stensor_view(
 		.n_elems = t->n_elems,
 		.rank = sw_shard_rank_of(sh, t->declared_by),
 		.dead_from = t->dead_from,
-		.death = t->death,
 		.closed = t->closed,
 		.name = t->name,
-		.why = t->why};
+		.why = &t->why};
 }
 
 /* Return the next key: a free index above that of @last, or the lowest one in
@@ -402,15 +401,15 @@ void sw_shard_give_key(const struct sw_shard *sh, struct sw_declare_item *item,
 }
 
 bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
-	int death, const char *why)
+	const struct sw_fault *why)
 {
 	if (t->mode != SW_MODE_SYNC || !round)
 		round = 1; /* the mode has no common rounds */
 	if (sw_stensor_is_dead(t, round))
 		return false;
 	t->dead_from = round;
-	t->death = death;
-	strncpy(t->why, why, sizeof(t->why) - 1);
+	t->why = *why;
+	t->why.key = t->key;
 	if (sw_stensor_is_given_up(t)) {
 		sh->n_open -= t->n_open;
 		t->n_open = 0;

@@ -120,14 +120,14 @@ struct sw_deaths {
 	uint32_t n_gone; /* local ranks that left or died */
 	uint64_t gone[SW_LOCAL_WORDS], died[SW_LOCAL_WORDS];
 	uint32_t local; /* the local rank that died last, and why */
-	char why[SW_TEXT_MAX];
+	struct sw_fault why;
 	enum sw_deaths_step step;
 	bool is_needed; /* SW_DEATHS_JUDGED has found a live stream */
 	/* Members that died, as the coordinator says, and when that set last
 	 * grew; the member that died last, and why. */
 	uint64_t members, learned_ns;
 	uint16_t member;
-	char text[SW_TEXT_MAX];
+	struct sw_fault last;
 	/* For an asynchronous job, which continues without them: members that
 	 * left, when their last frames are past, and the members whose frames
 	 * are; other lanes read the last. */
@@ -207,7 +207,7 @@ struct sw_worker {
 	uint16_t by_number[SW_TENSORS];
 	uint32_t n_tensors, n_admitted;
 	/* Sets of indices: with something open; dying streams to end
-	 * (mismatch.c); to check for gone ranks (deaths.c); closed streams to
+	 * (tensor_end.c); to check for gone ranks (deaths.c); closed streams to
 	 * free (stream_gone.c). sw_worker_take works on the last three. */
 	struct sw_bitmap open, dying, lacking, closing;
 	/* Indices that this lane has; at others the control thread may be
@@ -404,12 +404,13 @@ struct sw_worker_coll {
  * group.  A dead stream returns its death, an ended job the reason. */
 int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *coll);
 
-/* sw_worker_why - return why a declared tensor is dead, NULL if it is not:
- * members declare or call it differently, its group was aborted, or a server
- * has no room.
+/* sw_worker_why - say in @out why a declared tensor is dead, and return it;
+ * NULL if it is not: members declare or call it differently, its group was
+ * aborted, or a server has no room.
  * sw_worker_death - return the error of all rounds from then on, 0 if it is
  * alive.  The job continues. */
-const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor);
+const char *sw_worker_why(
+	const struct sw_worker *w, uint32_t tensor, char out[SW_TEXT_MAX]);
 int sw_worker_death(const struct sw_worker *w, uint32_t tensor);
 
 /* sw_worker_uses - does an open collective of @local read or write the @bytes

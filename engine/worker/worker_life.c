@@ -16,11 +16,8 @@ enum {
 static void end(struct sw_worker *w, int err, uint32_t key, const char *text)
 {
 	w->left_by_ns = w->now_ns + SW_LEAVE_FOR_NS;
-	w->fault = (struct sw_fault){
-		.err = (int16_t)err, .member = w->member, .key = key};
-	/* The wire has less room than @text may need. */
-	snprintf(w->fault.text, sizeof(w->fault.text), "%.*s", SW_TEXT_MAX - 1,
-		text);
+	w->fault = sw_fault_said(err, text);
+	w->fault.key = key;
 	sw_lanes_command(w, SW_LANE_LEAVE);
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		struct sw_link *l = &w->links[i];

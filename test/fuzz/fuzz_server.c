@@ -190,8 +190,7 @@ static struct sw_header ack(struct fuzz *x, const struct fuzz_step *s)
 
 static struct sw_header fault(struct fuzz *x, const struct fuzz_step *s)
 {
-	struct sw_fault m = {
-		.err = (int16_t)-s->a, .key = fuzz_edge(s->b), .text = "why"};
+	struct sw_fault m = fuzz_fault(s);
 	struct sw_header h = of_type(s->c & 2   ? SW_CLOSE
 				     : s->c & 1 ? SW_END
 						: SW_LEAVE,

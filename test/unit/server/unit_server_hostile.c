@@ -262,7 +262,7 @@ static void rx__types_of_a_server(void **state)
 		uint16_t len;
 	} rows[] = {{SW_COOKIE, 24}, {SW_ACCEPT, 16}, {SW_DECLARED, 8},
 		{SW_STATUS, sizeof(struct sw_status)}, {SW_LEFT, 0},
-		{SW_ERROR, 176}, {SW_ANSWER, 24}, {SW_RESULT, 64}};
+		{SW_ERROR, 224}, {SW_ANSWER, 24}, {SW_RESULT, 64}};
 	struct server_rig *r = open_rig(1);
 	uint8_t zeros[sizeof(struct sw_status)] = {0};
 
