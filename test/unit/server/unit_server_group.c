@@ -366,6 +366,50 @@ static void closed__a_tensor(void **state)
 	server_rig_close(r);
 }
 
+/* A member that says END and CLOSE again changes nothing: the first reason
+ * stays, and the windows stay until the others have closed. */
+static void end__and_close_again(void **state)
+{
+	struct server_rig *r = open_groups();
+
+	assert_contains(say(r, 1, 0, 1, SW_EABORTED, WHY), "w0 END k0 r1 " WHY);
+	assert_null(strstr(say(r, 1, 0, 1, SW_EPEER, "later"), "END"));
+	for (uint32_t i = 0; i < 3; i++)
+		close_group(r, 1, 0);
+	assert_int_equal(r->srv->jobs[0].shard.mem_bytes, used(r));
+	assert_null(strstr(say(r, 1, 0, 1, SW_EPEER, "closed"), "END"));
+	open_stream(r, 2, "g/c");
+	assert_contains(r->text, "w2 DECLARED k-1 refused " WHY);
+	server_rig_close(r);
+}
+
+/* Of a kind that does not exist, or for no reason. */
+static void end__forged(void **state)
+{
+	static const uint8_t types[] = {SW_END, SW_CLOSE};
+	struct server_rig *r = open_groups();
+	struct sw_fault fault = {.err = SW_EABORTED, .kind = SW_N_FAULT_KINDS};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		peer_send(&r->w[1],
+			(struct sw_header){.type = types[i],
+				.round = 1,
+				.payload_len = sizeof(fault)},
+			&fault);
+		assert_int_equal(r->srv->stats.rx_state, i + 1);
+	}
+	fault.kind = SW_FAULT_SAID;
+	peer_send(&r->w[1],
+		(struct sw_header){.type = SW_END,
+			.round = 1,
+			.payload_len = sizeof(fault)},
+		&fault);
+	assert_int_equal(r->srv->stats.rx_state, 3);
+	assert_null(strstr(rig_tx(r), "END"));
+	assert_null(strstr(push(r, 0, 0), "END")); /* it lives */
+	server_rig_close(r);
+}
+
 /* --- other kinds, under one number --- */
 
 /* Rank @i waits on stream @key for collective @number. */
@@ -429,6 +473,8 @@ int main(void)
 		cmocka_unit_test(closed__when_it_was_dead),
 		cmocka_unit_test(closed__by_who_leaves),
 		cmocka_unit_test(closed__a_tensor),
+		cmocka_unit_test(end__and_close_again),
+		cmocka_unit_test(end__forged),
 		cmocka_unit_test(kinds__other_ones_under_one_number),
 		cmocka_unit_test(kinds__not_of_tensors),
 	};
