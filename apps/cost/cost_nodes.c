@@ -59,7 +59,7 @@ static int open_worker(struct cost_nodes *x, uint32_t rank)
 		.ctx = x};
 	const struct sw_worker_job job = {.job = "bench",
 		.node = "worker",
-		.rank = (uint16_t)rank,
+		.member = (uint16_t)rank,
 		.n_members = (uint16_t)x->shape->n_members,
 		.n_local = 1,
 		.servers = &server,

@@ -94,8 +94,7 @@ void sw_agent_on_declared(void *ctx)
 	}
 	report.is_dead = report.err != 0;
 	if (report.err)
-		snprintf(report.text, sizeof(report.text), "%s",
-			sw_worker_why(&core->worker, tensor));
+		(void)!sw_worker_why(&core->worker, tensor, report.text);
 	sw_agent_tell(core, &report);
 }
 
@@ -159,10 +158,11 @@ static void on_state(
 static void complete(struct agent_core *core, uint32_t local, uint32_t tensor,
 	const struct sw_completion *c)
 {
-	const char *why = sw_worker_why(&core->worker, tensor);
+	char why[SW_TEXT_MAX];
 
 	if (c->status && c->status == sw_worker_death(&core->worker, tensor))
-		sw_host_explain(core->clients[local], c->handle, why);
+		sw_host_explain(core->clients[local], c->handle,
+			sw_worker_why(&core->worker, tensor, why));
 	if (sw_host_complete(core->clients[local], c))
 		core->shared->daemon.pollers[0].has_woken = true;
 }

@@ -68,7 +68,7 @@ static void describe_job(const struct agent_shared *shared,
 
 	*job = (struct sw_worker_job){.job = c->job.name,
 		.node = c->node.name,
-		.rank = (uint16_t)c->job.agent,
+		.member = (uint16_t)c->job.agent,
 		.n_members = (uint16_t)c->job.agents,
 		.n_local = (uint16_t)c->agent.local_ranks,
 		.servers = servers,

@@ -3,7 +3,7 @@
  *
  * HELLO and JOIN come from strangers.  The server stores nothing for a HELLO,
  * and only a place in a table for a JOIN with a valid cookie.  No answer is
- * larger than its question.  A worker gets memory, a rank and a job only after
+ * larger than its question.  A worker gets memory, a place and a job only after
  * it has spoken under its session; until the memory is there, its frames do not
  * count, and the server repeats ACCEPT.  A duplicate request gets the same
  * answer. */
@@ -221,7 +221,7 @@ static void begin(
 	s->peer.seed = sw_session_seed(p->join.nonce);
 	s->peer.path = p->path;
 	s->job = job;
-	s->member = p->join.rank;
+	s->member = p->join.member;
 	s->peer.due_class = SW_N_CLASSES;
 	s->peer.has_crc = job->params.has_crc && !srv->is_inner[p->path.port_i];
 	s->nonce = p->join.nonce;
@@ -257,10 +257,10 @@ struct sw_session *sw_pending_confirm(struct sw_server *srv, uint32_t i)
 	if (!job) {
 		sw_admit_refuse(srv, &p, SW_EREFUSED,
 			"the server has no memory for agent %u of job %.64s",
-			p.join.rank, p.join.job);
+			p.join.member, p.join.job);
 		return NULL;
 	}
-	s = &job->sessions[p.join.rank];
+	s = &job->sessions[p.join.member];
 	begin(s, &p, job);
 	sw_job_enter(job, s, &p.join);
 	return s;

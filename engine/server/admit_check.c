@@ -18,7 +18,6 @@ bool sw_admit_refuse(struct sw_server *srv, const struct sw_pending *p, int err,
 		.payload_len = sizeof(struct sw_fault)};
 	struct sw_fault fault = {.nonce = p->join.nonce,
 		.err = (int16_t)err,
-		.rank = p->join.rank,
 		.key = SW_KEY_NONE};
 	va_list ap;
 
@@ -49,18 +48,18 @@ static bool check_worker(struct sw_server *srv, const struct sw_pending *p)
 			j->version_min, j->version_max, SW_VERSION_MIN,
 			SW_VERSION_MAX);
 	if (j->n_members == 0 || j->n_members > SW_MAX_MEMBERS ||
-		j->rank >= j->n_members || j->n_local == 0 ||
+		j->member >= j->n_members || j->n_local == 0 ||
 		j->n_local > SW_LOCAL_RANKS)
 		return sw_admit_refuse(srv, p, SW_EINVAL,
 			"agent %u of %u with %u local ranks: a job has 1 to %u "
 			"agents, numbered from 0, of 1 to %u ranks each",
-			j->rank, j->n_members, j->n_local, SW_MAX_MEMBERS,
+			j->member, j->n_members, j->n_local, SW_MAX_MEMBERS,
 			SW_LOCAL_RANKS);
-	if (j->first && j->first <= j->rank)
+	if (j->first && j->first <= j->member)
 		return sw_admit_refuse(srv, p, SW_EINVAL,
 			"agent %u has ranks from %u on: each agent before it "
 			"has at least one",
-			j->rank, j->first - 1);
+			j->member, j->first - 1);
 	return true;
 }
 
@@ -82,7 +81,7 @@ static bool check_servers(struct sw_server *srv, const struct sw_pending *p)
 			"agent %u: servers of %u polling cores; this one has "
 			"%u "
 			"([job] server_lcores)",
-			j->rank, n_lcores, srv->n_lcores);
+			j->member, n_lcores, srv->n_lcores);
 	if (!sw_place_check(&place))
 		return sw_admit_refuse(srv, p, SW_EINVAL,
 			"%u of %u servers are colocated with %u agents: "
@@ -167,7 +166,7 @@ static bool check_terms(struct sw_server *srv, const struct sw_pending *p,
 		return sw_admit_refuse(srv, p, SW_EMISMATCH,
 			"agent %u has %s = %s, job %.32s has %s: all its nodes "
 			"need the same",
-			j->rank, t->what, t->said_name ? t->said_name : said,
+			j->member, t->what, t->said_name ? t->said_name : said,
 			job->name, t->has_name ? t->has_name : here);
 	}
 	return true;
@@ -178,7 +177,7 @@ static bool check_job(struct sw_server *srv, const struct sw_pending *p,
 	const struct sw_job *job)
 {
 	const struct sw_join *j = &p->join;
-	const struct sw_member *m = &job->members[j->rank];
+	const struct sw_member *m = &job->members[j->member];
 	char ip[SW_IP_TEXT];
 
 	if (!check_terms(srv, p, job))
@@ -187,8 +186,8 @@ static bool check_job(struct sw_server *srv, const struct sw_pending *p,
 		return sw_admit_refuse(srv, p, SW_EBUSY,
 			"agent %u of job %.32s is node %.36s at %s: give each "
 			"agent its own [job] agent",
-			j->rank, job->name, m->node, sw_ip_text(m->ip, ip));
-	if (job->left >> j->rank & 1 ||
+			j->member, job->name, m->node, sw_ip_text(m->ip, ip));
+	if (job->left >> j->member & 1 ||
 		(j->epoch && j->epoch != job->status.epoch) ||
 		(job->is_coordinated && job->status.state != SW_JOB_FORMING))
 		return sw_admit_refuse(srv, p, SW_EBUSY,

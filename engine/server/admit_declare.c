@@ -72,26 +72,32 @@ static bool is_formed(
 	return !n && !len;
 }
 
-/* Describe how the declaration of rank @rank differs from an earlier member's.
- */
-static void describe_known(const struct declaration *d, uint32_t priority,
-	const struct sw_stensor_view *t, uint32_t rank, char text[SW_TEXT_MAX])
+static uint8_t manner_of(uint8_t mode)
 {
-	if (t->mode == SW_MODE_STREAM || d->item.mode == SW_MODE_STREAM)
-		snprintf(text, SW_TEXT_MAX,
-			"stream %.40s: the ranks, their order, the window or "
-			"the priority that rank %u opens it with are not those "
-			"of rank %u",
-			d->name, rank, t->rank);
-	else
-		snprintf(text, SW_TEXT_MAX,
-			"tensor %.40s: rank %u declares %llu x %s, priority "
-			"%u%s; rank %u declared %llu x %s, priority %u%s",
-			d->name, rank, (unsigned long long)d->item.n_elems,
-			sw_dtype_name(d->item.dtype), priority,
-			d->item.mode ? ", async" : "", t->rank,
-			(unsigned long long)t->n_elems, sw_dtype_name(t->dtype),
-			t->priority, t->mode ? ", async" : "");
+	return mode == SW_MODE_ASYNC ? SW_DECLARED_ASYNC : SW_DECLARED_SYNC;
+}
+
+/* Return how a declaration differs from tensor or stream @t, which another
+ * member declared. */
+static struct sw_fault describe_known(const struct sw_session *s,
+	const struct declaration *d, uint32_t priority,
+	const struct sw_stensor_view *t)
+{
+	bool is_opened =
+		t->mode == SW_MODE_STREAM || d->item.mode == SW_MODE_STREAM;
+
+	return (struct sw_fault){.err = SW_EMISMATCH,
+		.kind = is_opened ? SW_FAULT_OPENED : SW_FAULT_DECLARED,
+		.one = {.n_elems = d->item.n_elems,
+			.number = priority,
+			.rank = sw_shard_rank_of(&s->job->shard, s->member),
+			.op = manner_of(d->item.mode),
+			.dtype = d->item.dtype},
+		.other = {.n_elems = t->n_elems,
+			.number = t->priority,
+			.rank = (uint16_t)t->rank,
+			.op = manner_of(t->mode),
+			.dtype = t->dtype}};
 }
 
 /* Does the declaration have the key and place that the coordinator gave?  A
@@ -110,15 +116,14 @@ static bool check_known(struct sw_session *s, const struct declaration *d,
 	const struct sw_stensor_view *t)
 {
 	uint32_t priority = sw_priority_of(d->item.priority, t->key);
-	char text[SW_TEXT_MAX];
+	struct sw_fault why;
 
 	if (t->n_elems == d->item.n_elems && t->dtype == d->item.dtype &&
 		t->priority == priority && t->mode == d->item.mode &&
 		has_place(s->job, d, t))
 		return !t->dead_from;
-	describe_known(d, priority, t,
-		sw_shard_rank_of(&s->job->shard, s->member), text);
-	sw_job_kill(s->job, t->key, 1, SW_EMISMATCH, text);
+	why = describe_known(s, d, priority, t);
+	sw_job_kill(s->job, t->key, 1, &why);
 	return false;
 }
 
@@ -215,18 +220,7 @@ static void refuse(struct sw_session *s, uint32_t i, uint32_t key)
 
 	s->declared[i] = SW_KEY_NONE;
 	s->firsts[i] = 0;
-	memcpy(s->refused, t.why, sizeof(s->refused));
-	s->refused_err = t.death;
-}
-
-/* Kill tensor @t from round 1 instead of a later one: the member that is
- * refused completes none. */
-static void kill_earlier(struct sw_session *s, const struct sw_stensor_view *t)
-{
-	char text[SW_TEXT_MAX];
-
-	snprintf(text, sizeof(text), "%s", t->why);
-	sw_job_kill(s->job, t->key, 1, t->death, text);
+	s->refused = *t.why;
 }
 
 /* Take item @i, which is tensor @t.  Returns false if it is dead, which ends
@@ -239,8 +233,9 @@ static bool take_known(struct sw_session *s, const struct declaration *d,
 	s->declared[i] = t.key;
 	s->firsts[i] = t.first;
 	if (!is_good) {
+		/* the member that is refused completes no round */
 		if (t.dead_from > 1)
-			kill_earlier(s, &t);
+			sw_job_kill(s->job, t.key, 1, t.why);
 		refuse(s, i, t.key);
 	}
 	return is_good;
@@ -327,6 +322,7 @@ static bool refuse_stream(struct sw_session *s, const uint8_t *p, size_t len,
 	struct sw_shard *sh = &s->job->shard;
 	struct declaration d, last = {.item.mode = SW_MODE_SYNC};
 	char text[SW_TEXT_MAX];
+	struct sw_fault f;
 
 	while (n-- && next_item(&p, &len, s->srv->env->sum, &d))
 		if (d.item.mode == SW_MODE_STREAM &&
@@ -339,7 +335,8 @@ static bool refuse_stream(struct sw_session *s, const uint8_t *p, size_t len,
 	if (s->job->is_coordinated)
 		sw_shard_give_key(sh, &last.item, &(struct sw_given){0});
 	sw_shard_admit_without(sh, &last.item, last.name, s->member);
-	sw_job_kill(s->job, last.item.key, 1, SW_EREFUSED, text);
+	f = sw_fault_said(SW_EREFUSED, text);
+	sw_job_kill(s->job, last.item.key, 1, &f);
 	return true;
 }
 
@@ -385,7 +382,7 @@ static bool admit_batch(
 	uint64_t before = sw_shard_mem_bytes(sh);
 	uint32_t n_good, n_got;
 
-	s->refused[0] = 0;
+	s->refused.err = 0;
 	n_good = take_items(s, &look, n);
 	if (look.is_early && !n_good)
 		return false;
@@ -395,7 +392,7 @@ static bool admit_batch(
 	/* The need was higher if a tensor failed or a name was in the batch
 	 * twice. */
 	sw_share_give(s->job, look.need - (sw_shard_mem_bytes(sh) - before));
-	s->n_declared = (uint16_t)(n_got + (s->refused[0] != 0));
+	s->n_declared = (uint16_t)(n_got + (s->refused.err != 0));
 	return !s->fault.err;
 }
 

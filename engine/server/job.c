@@ -107,6 +107,19 @@ const char *sw_member_text(
 	return out;
 }
 
+struct sw_fault sw_member_left(const struct sw_job *job, uint32_t member)
+{
+	uint16_t first = sw_shard_rank_of(&job->shard, member);
+	struct sw_fault f = {.err = SW_EPEER,
+		.kind = SW_FAULT_GONE,
+		.one = {.rank = first, .op = SW_HAS_LEFT},
+		.other.rank =
+			(uint16_t)(first - 1 + job->members[member].n_local)};
+
+	snprintf(f.text, sizeof(f.text), "%s", job->members[member].node);
+	return f;
+}
+
 void sw_job_tell_waiting(struct sw_server *srv)
 {
 	char agents[SW_AGENTS_TEXT], known[400];
@@ -213,24 +226,24 @@ void sw_job_note_refused(struct sw_server *srv, const struct sw_pending *p,
 	char ip[SW_IP_TEXT];
 
 	if (!job || job->status.state != SW_JOB_FORMING ||
-		p->join.rank >= job->n_members)
+		p->join.member >= job->n_members)
 		return;
-	m = &job->members[p->join.rank];
-	if (job->status.joined >> p->join.rank & 1 ||
+	m = &job->members[p->join.member];
+	if (job->status.joined >> p->join.member & 1 ||
 		(sw_ip_is_same(m->refused_ip, p->path.ip) &&
 			m->refused_err == err))
 		return;
 	m->refused_ip = p->path.ip;
 	m->refused_err = (int16_t)err;
 	sw_log(srv->env->log, SW_LOG_WARN, "job %s: agent %u at %s refused: %s",
-		job->name, p->join.rank, sw_ip_text(p->path.ip, ip), why);
+		job->name, p->join.member, sw_ip_text(p->path.ip, ip), why);
 	announce(job);
 }
 
 void sw_job_enter(
 	struct sw_job *job, struct sw_session *s, const struct sw_join *join)
 {
-	struct sw_member *m = &job->members[join->rank];
+	struct sw_member *m = &job->members[join->member];
 	char ip[SW_IP_TEXT];
 
 	*m = (struct sw_member){
@@ -252,15 +265,15 @@ void sw_job_enter(
 	announce(job);
 }
 
-static void fail(struct sw_job *job, uint16_t rank, int err, const char *text)
+static void fail(struct sw_job *job, uint16_t member, int err, const char *text)
 {
 	if (job->status.state == SW_JOB_FAILED)
 		return;
 	job->status.state = SW_JOB_FAILED;
 	job->status.err = (int16_t)err;
-	job->status.rank = rank;
+	job->status.member = member;
 	snprintf(job->status.text, sizeof(job->status.text), "%s", text);
-	/* Do not name this rank: it may only have noticed the failure. */
+	/* Do not name this member: it may only have noticed the failure. */
 	sw_log(job->srv->env->log, SW_LOG_WARN, "job %s failed: %s", job->name,
 		text);
 	announce(job);
@@ -304,22 +317,23 @@ static void close_some(struct sw_job *job)
 static void judge(struct sw_job *job)
 {
 	const struct sw_fault f = job->lost;
+	uint16_t member = job->lost_member;
 	char who[SW_MEMBER_TEXT];
 
 	job->lost.err = 0;
 	if (!f.err || job->status.state == SW_JOB_FAILED)
 		return;
 	if (!job->is_needed) {
-		fail(job, f.rank, f.err, f.text);
+		fail(job, member, f.err, f.text);
 		return;
 	}
 	sw_log(job->srv->env->log, SW_LOG_WARN,
 		"job %s continues without %s: %s", job->name,
-		sw_member_text(job, f.rank, who), f.text);
-	if (job->done >> f.rank & 1)
+		sw_member_text(job, member, who), f.text);
+	if (job->done >> member & 1)
 		return; /* members that wait for it are told then */
 	job->status.joined &= ~job->left | job->done;
-	job->status.rank = f.rank;
+	job->status.member = member;
 	memcpy(job->status.text, f.text, sizeof(job->status.text));
 	announce(job);
 }
@@ -351,7 +365,7 @@ bool sw_jobs_end(struct sw_server *srv)
 void sw_job_leave(struct sw_session *s, int err, const char *text)
 {
 	struct sw_job *job = s->job;
-	uint16_t rank = s->member;
+	uint16_t member = s->member;
 	bool goes_on = job->terms.mode == SW_MODE_ASYNC &&
 		       job->status.state == SW_JOB_RUNNING;
 
@@ -363,25 +377,24 @@ void sw_job_leave(struct sw_session *s, int err, const char *text)
 		return;
 	}
 	if (job->status.state == SW_JOB_FORMING && !err) {
-		job->status.joined &= ~(1ULL << rank); /* it may join again */
+		job->status.joined &= ~(1ULL << member); /* it may join again */
 		announce(job);
 		return;
 	}
 	/* A member that leaves without an error has all results that it pushed
 	 * for, and others may still wait for the same ones. miss (server_rx.c)
 	 * names it only to members that wait for it. */
-	job->left |= 1ULL << rank;
-	job->done |= (uint64_t)(!err || goes_on) << rank;
+	job->left |= 1ULL << member;
+	job->done |= (uint64_t)(!err || goes_on) << member;
 	/* A restarted server, or one that forgot the job when all its members
 	 * had left, cannot name the member, so STATUS does. */
 	if (goes_on && job->is_coordinated) {
-		job->status.joined &= ~(1ULL << rank);
+		job->status.joined &= ~(1ULL << member);
 		announce(job);
 	}
 	if (err && job->is_coordinated) {
-		job->lost =
-			(struct sw_fault){.err = (int16_t)err, .rank = rank};
-		snprintf(job->lost.text, sizeof(job->lost.text), "%s", text);
+		job->lost = sw_fault_said(err, text);
+		job->lost_member = member;
 	}
 	job->is_needed = goes_on;
 	job->close_at = 0;
@@ -389,13 +402,13 @@ void sw_job_leave(struct sw_session *s, int err, const char *text)
 }
 
 void sw_job_status(
-	const struct sw_job *job, uint16_t rank, struct sw_status *out)
+	const struct sw_job *job, uint16_t member, struct sw_status *out)
 {
 	*out = job->status;
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		out->size += job->members[m].n_local;
 		out->n_local[m] = job->members[m].n_local;
-		if (m < rank)
+		if (m < member)
 			out->first += job->members[m].n_local;
 	}
 }

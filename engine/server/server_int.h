@@ -74,6 +74,7 @@ struct sw_job {
 	 * decides whether the job continues; err 0: none. is_needed: there is a
 	 * group without gone members. */
 	struct sw_fault lost;
+	uint16_t lost_member;
 	bool is_needed;
 	/* FORMING: the pause before the next line about it, and when that is
 	 * due. */
@@ -124,9 +125,8 @@ struct sw_session {
 	uint16_t declare_len;
 	uint8_t declare[SW_ORDERED_MAX];
 	uint16_t n_declared;
-	/* Why the last of these was refused; "": it was not. */
-	char refused[SW_TEXT_MAX];
-	int refused_err; /* its error (sw_fault_death) */
+	/* Why the last of these was refused; err 0: it was not. */
+	struct sw_fault refused;
 	struct sw_answer answers[SW_QUERY_MAX];
 	/* The last batch's keys, and their places on the line. */
 	uint32_t declared[SW_DECLARE_MAX], firsts[SW_DECLARE_MAX];
@@ -283,7 +283,7 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join);
 
 /* sw_join_place - return the facts in a JOIN that decide where chunks lie. */
 struct sw_place_job sw_join_place(const struct sw_join *join);
-/* sw_job_enter - make the worker behind @s the member of @join's rank. */
+/* sw_job_enter - make the worker behind @s the member that @join names. */
 void sw_job_enter(
 	struct sw_job *job, struct sw_session *s, const struct sw_join *join);
 /* sw_job_leave - end a session whose member has gone.  At the coordinator an
@@ -293,9 +293,9 @@ void sw_job_leave(struct sw_session *s, int err, const char *text);
 /* sw_jobs_end - do some of the work for members and jobs that have gone, if
  * srv->has_gone; returns whether there is more. */
 bool sw_jobs_end(struct sw_server *srv);
-/* sw_job_status - fill *out with the state for member @rank. */
+/* sw_job_status - fill *out with the state for @member. */
 void sw_job_status(
-	const struct sw_job *job, uint16_t rank, struct sw_status *out);
+	const struct sw_job *job, uint16_t member, struct sw_status *out);
 
 /* sw_job_note_refused - note that a worker was refused for which a FORMING job
  * may wait. */
@@ -305,6 +305,9 @@ void sw_job_note_refused(struct sw_server *srv, const struct sw_pending *p,
 /* sw_member_text - name @member to a person: "ranks 4-7 (node gpu1)". */
 const char *sw_member_text(
 	const struct sw_job *job, uint32_t member, char out[SW_MEMBER_TEXT]);
+
+/* sw_member_left - return why what waits for @member ends: it left. */
+struct sw_fault sw_member_left(const struct sw_job *job, uint32_t member);
 
 /* sw_job_tell_waiting - log which members FORMING jobs wait for, with growing
  * pauses.  Called at wait_at_ns. */
@@ -400,11 +403,11 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
 
 /* --- tensors that members call differently --- */
 
-/* sw_job_kill - fail rounds of the tensor @key from @round on with @death
- * (sw_fault_death), and all streams of its group.  Every member is owed END
- * with @why; a member that declares the tensor later is refused. */
-void sw_job_kill(struct sw_job *job, uint32_t key, uint32_t round, int death,
-	const char *why);
+/* sw_job_kill - fail rounds of the tensor @key from @round on for @why, and all
+ * streams of its group.  Every member is owed END; a member that declares the
+ * tensor later is refused. */
+void sw_job_kill(struct sw_job *job, uint32_t key, uint32_t round,
+	const struct sw_fault *why);
 /* sw_job_close_left - close some streams, from job->close_at on, for members
  * that have left the job.  Returns whether all are done. */
 bool sw_job_close_left(struct sw_job *job);

@@ -185,20 +185,21 @@ static void miss(
 	struct sw_stensor_view t =
 		sw_stensor_view(sh, sw_shard_tensor(sh, query->key));
 	uint64_t gone = missing & job->done;
-	char text[SW_TEXT_MAX], who[SW_MEMBER_TEXT];
+	uint32_t who;
+	char text[SW_MEMBER_TEXT];
 
 	if (!gone)
 		return;
-	sw_member_text(job, (uint32_t)__builtin_ctzll(gone), who);
+	who = (uint32_t)__builtin_ctzll(gone);
 	if (t.mode == SW_MODE_STREAM) {
-		snprintf(text, sizeof(text),
-			"%s left; stream %.40s cannot complete", who, t.name);
-		sw_job_kill(job, query->key, 1, SW_EPEER, text);
+		const struct sw_fault why = sw_member_left(job, who);
+
+		sw_job_kill(job, query->key, 1, &why);
 		return;
 	}
 	sw_session_fail(s, SW_EPEER, query->key,
-		"%s left; round %u of tensor %.40s cannot complete", who,
-		query->round, t.name);
+		"%s left; round %u of tensor %.40s cannot complete",
+		sw_member_text(job, who, text), query->round, t.name);
 }
 
 static void query_one(struct sw_session *s, const struct sw_query *query)
@@ -257,10 +258,9 @@ static void on_leave(struct sw_session *s, const uint8_t *payload)
 	bool is_new;
 
 	sw_member_text(s->job, s->member, who);
-	memcpy(&fault, payload, sizeof(fault));
-	if (fault.err > 0) /* errors are negative */
+	(void)!sw_fault_read(&fault, payload); /* a text, if anything */
+	if (fault.err > 0)                     /* errors are negative */
 		fault.err = SW_EPROTO;
-	sw_text_clean(fault.text, sizeof(fault.text));
 	if (fault.err && !fault.text[0])
 		snprintf(fault.text, sizeof(fault.text), "%s left: %s", who,
 			sw_error_text(fault.err));

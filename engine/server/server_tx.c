@@ -27,35 +27,31 @@ static uint32_t build_end(struct sw_session *s, struct sw_header *h)
 {
 	const struct sw_shard *sh = &s->job->shard;
 	uint32_t i = sw_bitmap_first(&s->ends);
-	struct sw_fault fault = {
-		.rank = s->member, .key = sw_shard_key_at(sh, i)};
-	struct sw_stensor_view t =
-		sw_stensor_view(sh, sw_shard_tensor(sh, fault.key));
+	struct sw_stensor_view t = sw_stensor_view(
+		sh, sw_shard_tensor(sh, sw_shard_key_at(sh, i)));
 
 	sw_bitmap_remove(&s->ends, i);
 	if (!sw_bitmap_is_empty(&s->ends))
 		sw_session_owe(s, SW_OWE_END);
 	h->round = t.dead_from;
-	fault.err = (int16_t)t.death;
-	memcpy(fault.text, t.why, sizeof(fault.text));
-	memcpy(s->srv->next, &fault, sizeof(fault));
-	return sizeof(fault);
+	memcpy(s->srv->next, t.why, sizeof(*t.why));
+	return sizeof(*t.why);
 }
 
 static uint32_t build_declared(struct sw_session *s, struct sw_header *h)
 {
 	struct sw_server *srv = s->srv;
-	struct sw_declared d = {.n = s->n_declared,
-		.refused = (uint16_t)(s->refused[0] ? -s->refused_err : 0)};
+	struct sw_declared d = {
+		.n = s->n_declared, .is_refused = s->refused.err != 0};
 	uint32_t len = (uint32_t)sizeof(d) + 8u * s->n_declared;
 
 	memcpy(srv->next, &d, sizeof(d));
 	memcpy(srv->next + sizeof(d), s->declared, 4u * s->n_declared);
 	memcpy(srv->next + sizeof(d) + 4u * s->n_declared, s->firsts,
 		4u * s->n_declared);
-	if (d.refused)
-		memcpy(srv->next + len, s->refused, sizeof(s->refused));
-	return len + (d.refused ? (uint32_t)sizeof(s->refused) : 0);
+	if (d.is_refused)
+		memcpy(srv->next + len, &s->refused, sizeof(s->refused));
+	return len + (d.is_refused ? (uint32_t)sizeof(s->refused) : 0);
 }
 
 static uint32_t build_answer(struct sw_session *s, struct sw_header *h)

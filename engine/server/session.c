@@ -68,8 +68,7 @@ bool sw_session_fail(
 	va_list ap;
 
 	if (!s->fault.err) {
-		s->fault = (struct sw_fault){
-			.err = (int16_t)err, .rank = s->member, .key = key};
+		s->fault = (struct sw_fault){.err = (int16_t)err, .key = key};
 		va_start(ap, fmt);
 		vsnprintf(s->fault.text, sizeof(s->fault.text), fmt, ap);
 		va_end(ap);
@@ -150,13 +149,13 @@ static uint64_t members_in(const struct sw_job *job, struct sw_stensor_view t)
 
 /* Kill one tensor or stream.  Returns false if it was dead before. */
 static bool kill_one(struct sw_job *job, uint32_t key, uint32_t round,
-	int death, const char *why)
+	const struct sw_fault *why)
 {
 	struct sw_shard *sh = &job->shard;
 	struct sw_stensor *t = sw_shard_tensor(sh, key);
 	uint64_t m;
 
-	if (!sw_shard_kill(sh, t, round, death, why))
+	if (!sw_shard_kill(sh, t, round, why))
 		return false;
 	for (m = members_in(job, sw_stensor_view(sh, t)); m; m &= m - 1) {
 		struct sw_session *s = job->members[__builtin_ctzll(m)].session;
@@ -169,21 +168,23 @@ static bool kill_one(struct sw_job *job, uint32_t key, uint32_t round,
 	return true;
 }
 
-void sw_job_kill(struct sw_job *job, uint32_t key, uint32_t round, int death,
-	const char *why)
+void sw_job_kill(struct sw_job *job, uint32_t key, uint32_t round,
+	const struct sw_fault *why)
 {
 	const struct sw_shard *sh = &job->shard;
 	struct sw_stensor_view t =
 		sw_stensor_view(sh, sw_shard_tensor(sh, key));
+	char text[SW_TEXT_MAX];
 
-	if (!kill_one(job, key, round, death, why))
+	if (!kill_one(job, key, round, why))
 		return;
-	sw_log(job->srv->env->log, SW_LOG_WARN, "job %s: %s", job->name, t.why);
+	sw_log(job->srv->env->log, SW_LOG_WARN, "job %s: %s", job->name,
+		sw_fault_text(t.why, t.mode == SW_MODE_STREAM, t.name, text));
 	if (t.mode != SW_MODE_STREAM)
 		return;
 	for (uint32_t k = SW_KEY_NONE;
 		(k = sw_shard_kin(sh, t.name, k)) != SW_KEY_NONE;)
-		kill_one(job, k, 1, death, t.why);
+		kill_one(job, k, 1, t.why);
 }
 
 /* --- groups that members close --- */
@@ -219,14 +220,12 @@ void sw_job_awaits_closed(
 	struct sw_job *job, uint32_t key, uint32_t who, uint32_t closed)
 {
 	const struct sw_shard *sh = &job->shard;
-	char text[SW_TEXT_MAX];
+	const struct sw_fault why = {.err = SW_EABORTED,
+		.kind = SW_FAULT_CLOSED,
+		.one.rank = sw_shard_rank_of(sh, who),
+		.other.rank = sw_shard_rank_of(sh, closed)};
 
-	snprintf(text, sizeof(text),
-		"stream %.64s: rank %u waits for rank %u, which has closed the "
-		"group",
-		sw_stensor_view(sh, sw_shard_tensor(sh, key)).name,
-		sw_shard_rank_of(sh, who), sw_shard_rank_of(sh, closed));
-	sw_job_kill(job, key, 1, SW_EABORTED, text);
+	sw_job_kill(job, key, 1, &why);
 }
 
 /* Close the group of stream @key for the session's member. */
@@ -291,8 +290,10 @@ void sw_session_on_end(struct sw_session *s, const struct sw_rx_frame *f,
 	struct sw_fault fault;
 	bool is_stream;
 
-	memcpy(&fault, f->payload, sizeof(fault));
-	sw_text_clean(fault.text, sizeof(fault.text));
+	if (!sw_fault_read(&fault, f->payload)) {
+		sw_count(&s->srv->stats.rx_state, 1);
+		return;
+	}
 	t = sw_shard_tensor(sh, fault.key);
 	if (!t) {
 		sw_count(&s->srv->stats.rx_key,
@@ -300,73 +301,15 @@ void sw_session_on_end(struct sw_session *s, const struct sw_rx_frame *f,
 		return;
 	}
 	is_stream = sw_stensor_view(sh, t).mode == SW_MODE_STREAM;
-	if (h->type == SW_CLOSE ? !is_stream : !fault.text[0]) {
+	if (h->type == SW_CLOSE ? !is_stream : !fault.kind && !fault.text[0]) {
 		sw_count(&s->srv->stats.rx_state, 1);
 		return;
 	}
+	fault.err = (int16_t)sw_fault_death(fault.err);
 	if (h->type == SW_CLOSE)
 		close_group(s, fault.key);
 	else
-		sw_job_kill(s->job, fault.key, h->round,
-			sw_fault_death(fault.err), fault.text);
-}
-
-/* Describe how rank @i differs from rank @first, whose push began the round. */
-static void describe(const char *name, uint32_t i, const struct sw_header *h,
-	uint32_t first, const struct sw_begun *b, char text[SW_TEXT_MAX])
-{
-	const char *const ops[] = {"a sum", "a broadcast"};
-
-	if (h->op != b->op)
-		snprintf(text, SW_TEXT_MAX,
-			"tensor %.64s: rank %u takes part in %s, rank %u in %s",
-			name, i, ops[h->op], first, ops[b->op]);
-	else if (h->aux != b->root)
-		snprintf(text, SW_TEXT_MAX,
-			"tensor %.64s: rank %u broadcasts from rank %u, rank "
-			"%u from rank %u",
-			name, i, h->aux, first, b->root);
-	else
-		snprintf(text, SW_TEXT_MAX,
-			"tensor %.64s: rank %u pushes step %u, rank %u pushes "
-			"step %u",
-			name, i, h->step, first, b->step);
-}
-
-/* Describe the same for a collective.  Roots are named by the first rank of
- * their node, as frames name them. */
-static void describe_stream(const struct sw_shard *sh, const char *name,
-	uint32_t i, const struct sw_header *h, uint32_t first,
-	const struct sw_begun *b, char text[SW_TEXT_MAX])
-{
-	const char *mine = sw_coll_name(sw_coll_kind_of(h->op));
-	char ours[SW_CALL_BYTES], theirs[SW_CALL_BYTES];
-
-	if (h->stream.collective != b->number)
-		snprintf(text, SW_TEXT_MAX,
-			"stream %.40s: rank %u calls %s as collective %u, rank "
-			"%u as %u",
-			name, i, mine, h->stream.collective, first, b->number);
-	else if (h->op != b->op || h->dtype != b->dtype)
-		snprintf(text, SW_TEXT_MAX,
-			"stream %.40s: rank %u calls %s, rank %u %s "
-			"(collective %u)",
-			name, i, sw_coll_text(h->op, h->dtype, ours), first,
-			sw_coll_text(b->op, b->dtype, theirs), b->number);
-	else if (h->stream.root != b->root &&
-		 sw_shard_is_ranked(sh, h->stream.root) &&
-		 sw_shard_is_ranked(sh, b->root))
-		snprintf(text, SW_TEXT_MAX,
-			"stream %.40s: rank %u calls %s with a root of rank "
-			"%u's node, rank %u with one of rank %u's (collective "
-			"%u)",
-			name, i, mine, sw_shard_rank_of(sh, h->stream.root),
-			first, sw_shard_rank_of(sh, b->root), b->number);
-	else
-		snprintf(text, SW_TEXT_MAX,
-			"stream %.40s: rank %u calls %s with another count or "
-			"root than rank %u (collective %u)",
-			name, i, mine, first, b->number);
+		sw_job_kill(s->job, fault.key, h->round, &fault);
 }
 
 /* Fail a node that pushes a broadcast's bytes without the root, or none with
@@ -383,29 +326,50 @@ static void fail_giver(
 		first + s->job->members[s->member].n_local - 1);
 }
 
+/* Note two collectives in one chunk.  A frame names the root by its member. */
+static void note_collectives(const struct sw_shard *sh,
+	const struct sw_header *h, const struct sw_begun *b,
+	struct sw_fault *out)
+{
+	out->kind = SW_FAULT_CALLED;
+	out->one.number = h->stream.collective;
+	out->one.dtype = h->dtype;
+	out->other.number = b->number;
+	out->other.dtype = b->dtype;
+	if (!sw_shard_is_ranked(sh, h->stream.root) ||
+		!sw_shard_is_ranked(sh, b->root))
+		return;
+	out->one.root = sw_shard_rank_of(sh, h->stream.root);
+	out->other.root = sw_shard_rank_of(sh, b->root);
+}
+
 void sw_session_differs(struct sw_session *s, const struct sw_header *h)
 {
 	const struct sw_shard *sh = &s->job->shard;
 	const struct sw_stensor_view t =
 		sw_stensor_view(sh, sw_shard_tensor(sh, h->key));
-	bool is_stream = t.mode == SW_MODE_STREAM;
-	struct sw_begun begun;
-	char text[SW_TEXT_MAX];
-	uint32_t rank, first;
+	struct sw_fault why = {.err = SW_EMISMATCH,
+		.one = {.rank = sw_shard_rank_of(sh, s->member), .op = h->op}};
+	struct sw_begun b;
 
-	if (!is_stream && !sw_shard_has_root(sh, s->member, h)) {
+	if (t.mode != SW_MODE_STREAM && !sw_shard_has_root(sh, s->member, h)) {
 		fail_giver(s, h, t.name);
 		return;
 	}
 	sw_flow_accept_again(&s->peer.flow, h->class, h->psn, s->srv->now_ns);
-	begun = sw_shard_begun(sh, h);
-	rank = sw_shard_rank_of(sh, s->member);
-	first = sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(begun.got));
-	if (is_stream)
-		describe_stream(sh, t.name, rank, h, first, &begun, text);
-	else
-		describe(t.name, rank, h, first, &begun, text);
-	sw_job_kill(s->job, h->key, h->round, SW_EMISMATCH, text);
+	b = sw_shard_begun(sh, h);
+	why.other.rank = sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(b.got));
+	why.other.op = b.op;
+	if (t.mode == SW_MODE_STREAM) {
+		note_collectives(sh, h, &b, &why);
+	} else {
+		why.kind = SW_FAULT_ROUND;
+		why.one.root = h->aux;
+		why.one.step = h->step;
+		why.other.root = b.root;
+		why.other.step = b.step;
+	}
+	sw_job_kill(s->job, h->key, h->round, &why);
 }
 
 bool sw_session_check_call(
@@ -413,19 +377,21 @@ bool sw_session_check_call(
 {
 	const struct sw_shard *sh = &s->job->shard;
 	struct sw_stensor_view v = sw_stensor_view(sh, t);
+	struct sw_fault why = {.err = SW_EMISMATCH,
+		.kind = SW_FAULT_KINDS,
+		.one.rank = sw_shard_rank_of(sh, s->member)};
 	struct sw_begun other;
-	char text[SW_TEXT_MAX];
 
 	if (v.mode != SW_MODE_STREAM || v.dead_from)
 		return false;
 	other = sw_shard_other_call(sh, t, number);
 	if (!other.got)
 		return true;
-	snprintf(text, sizeof(text),
-		"stream %.40s: rank %u calls %s, rank %u %s (collective %u)",
-		v.name, sw_shard_rank_of(sh, s->member), sw_coll_last(v.name),
-		sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(other.got)),
-		sw_coll_name(sw_coll_kind_of(other.op)), number);
-	sw_job_kill(s->job, v.key, 1, SW_EMISMATCH, text);
+	snprintf(why.text, sizeof(why.text), "%s", sw_coll_last(v.name));
+	why.other = (struct sw_fault_call){.number = number,
+		.rank = sw_shard_rank_of(
+			sh, (uint32_t)__builtin_ctzll(other.got)),
+		.op = other.op};
+	sw_job_kill(s->job, v.key, 1, &why);
 	return true;
 }

@@ -366,10 +366,9 @@ struct sw_stensor_view sw_stensor_view(
 		.n_elems = t->n_elems,
 		.rank = sw_shard_rank_of(sh, t->declared_by),
 		.dead_from = t->dead_from,
-		.death = t->death,
 		.closed = t->closed,
 		.name = t->name,
-		.why = t->why};
+		.why = &t->why};
 }
 
 /* Return the next key: a free index above that of @last, or the lowest one in
@@ -402,15 +401,15 @@ void sw_shard_give_key(const struct sw_shard *sh, struct sw_declare_item *item,
 }
 
 bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
-	int death, const char *why)
+	const struct sw_fault *why)
 {
 	if (t->mode != SW_MODE_SYNC || !round)
 		round = 1; /* the mode has no common rounds */
 	if (sw_stensor_is_dead(t, round))
 		return false;
 	t->dead_from = round;
-	t->death = death;
-	strncpy(t->why, why, sizeof(t->why) - 1);
+	t->why = *why;
+	t->why.key = t->key;
 	if (sw_stensor_is_given_up(t)) {
 		sh->n_open -= t->n_open;
 		t->n_open = 0;
@@ -427,11 +426,11 @@ static void set_rank(struct sw_shard *sh, uint32_t member, uint32_t first)
 void sw_shard_join(
 	struct sw_shard *sh, const struct sw_join *join, bool has_crc)
 {
-	sh->weights[join->rank] = join->n_local;
-	sh->no_crc &= ~(1ULL << join->rank);
-	sh->no_crc |= (uint64_t)!has_crc << join->rank;
+	sh->weights[join->member] = join->n_local;
+	sh->no_crc &= ~(1ULL << join->member);
+	sh->no_crc |= (uint64_t)!has_crc << join->member;
 	if (join->first) /* earlier members may not have joined this server */
-		set_rank(sh, join->rank, join->first - 1u);
+		set_rank(sh, join->member, join->first - 1u);
 }
 
 void sw_shard_rank(struct sw_shard *sh, uint64_t joined)

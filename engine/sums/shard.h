@@ -76,12 +76,11 @@ struct sw_stensor {
 	uint32_t priority;
 	uint16_t declared_by; /* member that declared it first */
 	bool is_past;         /* closed by all members, memory freed */
-	int death;            /* error of failed rounds (sw_fault_death) */
 	uint64_t n_elems;
 	void *mem;
 	uint64_t mem_bytes;
 	char name[SW_NAME_MAX];
-	char why[SW_TEXT_MAX]; /* text for death */
+	struct sw_fault why; /* why rounds fail; err: their error */
 };
 
 /* Position at which sw_shard_copy_lent continues. */
@@ -220,13 +219,12 @@ struct sw_stensor_view {
 	uint32_t key, first, priority;
 	uint8_t dtype, mode;
 	uint64_t n_elems;
-	uint32_t rank;          /* rank that declared it first
-				   (sw_shard_rank_of) */
-	uint32_t dead_from;     /* first round that fails; 0: alive */
-	int death;              /* error of a dead tensor (sw_fault_death) */
-	uint64_t closed;        /* members that have closed its group */
-	const char *name, *why; /* valid as long as the tensor; why has
-				   SW_TEXT_MAX bytes */
+	uint32_t rank;              /* rank that declared it first
+				       (sw_shard_rank_of) */
+	uint32_t dead_from;         /* first round that fails; 0: alive */
+	uint64_t closed;            /* members that have closed its group */
+	const char *name;           /* valid as long as the tensor, as why */
+	const struct sw_fault *why; /* of a dead tensor */
 };
 
 /* sw_stensor_view - return the view of @t, a tensor of @sh. */
@@ -321,10 +319,11 @@ static inline bool sw_shard_has_root(
 
 /* sw_shard_rank_of - return the rank that messages show for @member: its first
  * rank. */
-static inline uint32_t sw_shard_rank_of(
+static inline uint16_t sw_shard_rank_of(
 	const struct sw_shard *sh, uint32_t member)
 {
-	return sw_shard_is_ranked(sh, member) ? sh->first[member] : member;
+	return sw_shard_is_ranked(sh, member) ? sh->first[member]
+					      : (uint16_t)member;
 }
 
 static inline bool sw_stensor_is_dead(
@@ -334,12 +333,11 @@ static inline bool sw_stensor_is_dead(
 	       (t->window || !sw_round_before(round, t->dead_from));
 }
 
-/* sw_shard_kill - make rounds of @t from @round on fail with @death
- * (sw_fault_death) and text @why. Open chunks of these rounds are abandoned;
- * completed results are still sent. Returns false if those rounds were already
- * dead. */
+/* sw_shard_kill - make rounds of @t from @round on fail for @why. Open chunks
+ * of these rounds are abandoned; completed results are still sent. Returns
+ * false if those rounds were already dead. */
 bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
-	int death, const char *why);
+	const struct sw_fault *why);
 
 /* sw_shard_kin - return the key of the stream after @last among the streams of
  * the group of stream @name; @last SW_KEY_NONE: the first. sw_shard_next_stream

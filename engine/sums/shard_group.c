@@ -1,6 +1,5 @@
 /* shard_group.c - close groups and find what their members call.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/base/error.h"
 #include "engine/sums/rules.h"
 #include "engine/sums/stream.h"
 
@@ -9,7 +8,7 @@ static uint64_t free_window(struct sw_shard *sh, struct sw_stensor *t)
 	uint64_t bytes = t->mem_bytes;
 
 	/* ends its open chunks */
-	sw_shard_kill(sh, t, 1, SW_EABORTED, "");
+	sw_shard_kill(sh, t, 1, &t->why);
 	for (uint32_t i = 0; t->mem && i < t->window && sh->n_lent; i++)
 		t->rules->keep(sh, t, i);
 	sw_marks_drop(sh, t);

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/wire/coll.h"
 
-#include <stdio.h>
 #include <string.h>
 
 sw_fold_fn *sw_coll_fold(const struct sw_sum_ops *ops, uint32_t op)
@@ -42,18 +41,7 @@ bool sw_coll_has(
 		       : op == SW_SUM;
 }
 
-const char *sw_coll_text(uint8_t op, uint32_t dtype, char out[SW_CALL_BYTES])
-{
-	enum sw_coll_kind kind = sw_coll_kind_of(op);
-	bool is_sum = sw_coll_is_sum(kind);
-
-	snprintf(out, SW_CALL_BYTES, "%s of %s%s%s", sw_coll_name(kind),
-		is_sum ? sw_reduce_op_name(sw_coll_op_of(op)) : "",
-		is_sum ? " " : "", sw_dtype_name(dtype));
-	return out;
-}
-
-static size_t group_bytes(const char *name)
+size_t sw_coll_group_bytes(const char *name)
 {
 	size_t all = strlen(name), n = all;
 
@@ -64,19 +52,19 @@ static size_t group_bytes(const char *name)
 
 const char *sw_coll_last(const char *name)
 {
-	size_t n = group_bytes(name);
+	size_t n = sw_coll_group_bytes(name);
 
 	return name[n] ? name + n + 1 : name;
 }
 
 uint32_t sw_coll_group_hash(const char *name)
 {
-	return sw_crc32c(0, name, group_bytes(name));
+	return sw_crc32c(0, name, sw_coll_group_bytes(name));
 }
 
 bool sw_coll_are_kin(const char *a, const char *b)
 {
-	size_t n = group_bytes(a);
+	size_t n = sw_coll_group_bytes(a);
 
-	return n == group_bytes(b) && !memcmp(a, b, n);
+	return n == sw_coll_group_bytes(b) && !memcmp(a, b, n);
 }

@@ -10,6 +10,7 @@
 #define SW_ENGINE_WIRE_COLL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "engine/base/coll_kind.h"
@@ -62,11 +63,6 @@ static inline uint64_t sw_coll_to(
 /* Fold src[i] into acc[i], as in sw_sum_ops. */
 typedef void sw_fold_fn(void *acc, const void *src, size_t n);
 
-/* sw_coll_text - describe a header's op and dtype, as "all_reduce of max f32"
- * or "all_gather of u8". Returns @out. */
-enum { SW_CALL_BYTES = 32 };
-const char *sw_coll_text(uint8_t op, uint32_t dtype, char out[SW_CALL_BYTES]);
-
 /* sw_coll_fold - return the function of operation @op; NULL: these elements
  * have none. */
 sw_fold_fn *sw_coll_fold(const struct sw_sum_ops *ops, uint32_t op);
@@ -76,6 +72,9 @@ sw_fold_fn *sw_coll_fold(const struct sw_sum_ops *ops, uint32_t op);
  * SW_PREMUL_SUM. */
 bool sw_coll_has(
 	const struct sw_sum *sum, uint32_t kind, uint32_t op, uint32_t dtype);
+
+/* sw_coll_group_bytes - return the length of the group's name in a stream's. */
+size_t sw_coll_group_bytes(const char *name);
 
 /* sw_coll_last - return the part of a stream's name behind its last '/'. */
 const char *sw_coll_last(const char *name);

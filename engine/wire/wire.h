@@ -17,6 +17,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/stats.h"
+#include "engine/wire/fault.h"
 #include "engine/wire/frame.h"
 #include "sum/sum.h"
 
@@ -271,7 +272,7 @@ struct sw_join {
 	uint64_t epoch;   /* 0 to the coordinator, else the coordinator's */
 	uint32_t session; /* worker's, for the frames that it receives */
 	uint8_t version_min, version_max;
-	uint16_t rank, n_members, n_local;
+	uint16_t member, n_members, n_local;
 	uint16_t server_i, n_servers; /* the receiver's place in the list */
 	uint16_t payload;             /* payload class */
 	uint8_t has_crc;
@@ -302,9 +303,9 @@ struct sw_status {
 	uint8_t state;
 	uint8_t policy; /* policy of the tuning below, enum sw_policy_id */
 	int16_t err;
-	uint16_t rank;  /* FAILED: member at fault */
-	uint16_t size;  /* RUNNING: sum of n_local */
-	uint16_t first; /* RUNNING: rank of the receiver's local rank 0 */
+	uint16_t member; /* FAILED: member at fault */
+	uint16_t size;   /* RUNNING: sum of n_local */
+	uint16_t first;  /* RUNNING: rank of the receiver's local rank 0 */
 	uint16_t pad1;
 	char text[SW_TEXT_MAX];
 	/* Newest tuning of the job; number 0: the tuning of the JOINs. */
@@ -318,25 +319,6 @@ struct sw_tune_ask { /* TUNE */
 	uint8_t policy, pad[7];
 	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
 };
-
-struct sw_fault {       /* ERROR, LEAVE, END; CLOSE: err 0, or why it ended */
-	uint64_t nonce; /* nonce of a refused JOIN, else 0 */
-	int16_t err;
-	uint16_t rank;
-	uint32_t key; /* or SW_KEY_NONE */
-	char text[SW_TEXT_MAX];
-};
-
-/* sw_fault_death - return the error that an END with @err causes: itself if it
- * is one of these five, else SW_EMISMATCH, because the members' calls differ.
- */
-static inline int sw_fault_death(int err)
-{
-	return err == SW_EABORTED || err == SW_EREFUSED || err == SW_EPEER ||
-			       err == SW_ESTALL || err == SW_EEXPIRED
-		       ? err
-		       : SW_EMISMATCH;
-}
 
 /* Items in a DECLARE; a server looks up this many names per turn. */
 enum { SW_DECLARE_MAX = 64 };
@@ -373,12 +355,11 @@ struct sw_declare_item {
 
 struct sw_declared {
 	uint16_t n;
-	/* Error number without sign if the last of the n items was refused,
-	 * which ends the batch; 0: none was. */
-	uint16_t refused;
+	/* 1: the last of the n items was refused, which ends the batch. */
+	uint16_t is_refused;
 	uint16_t pad[2];
 	/* n keys and n firsts (engine/sched/place.h) follow, uint32_t each;
-	 * then, if refused, SW_TEXT_MAX bytes of reason */
+	 * then, if refused, a struct sw_fault */
 };
 
 enum { SW_SACK_WORDS = 4, SW_SACK_BITS = 256 };
@@ -425,7 +406,6 @@ _Static_assert(sizeof(struct sw_cookie) == 24, "no holes");
 _Static_assert(sizeof(struct sw_accept) == 16, "no holes");
 _Static_assert(sizeof(struct sw_status) == 336, "no holes");
 _Static_assert(sizeof(struct sw_tune_ask) == 24, "no holes");
-_Static_assert(sizeof(struct sw_fault) == 176, "no holes");
 _Static_assert(sizeof(struct sw_declare_item) == 24, "no holes");
 _Static_assert(sizeof(struct sw_sack) == 48, "no holes");
 _Static_assert(sizeof(struct sw_answer) == 24, "no holes");

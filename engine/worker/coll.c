@@ -1,6 +1,5 @@
 /* coll.c - collectives as local ranks submit them.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <stdio.h>
 
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
@@ -99,34 +98,14 @@ static bool differs(
 static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_coll *c, const struct sw_worker_coll *ask)
 {
-	const struct sw_worker_coll *a = &c->ask;
-	uint8_t op = sw_coll_op(ask->kind, ask->op);
-	uint8_t their_op = sw_coll_op(a->kind, a->op);
-	char text[SW_TEXT_MAX], ours[SW_CALL_BYTES], theirs[SW_CALL_BYTES];
+	struct sw_fault why = {.err = SW_EMISMATCH,
+		.kind = SW_FAULT_CALLED,
+		.one = sw_call_of(w, ask),
+		.other = sw_call_of(w, &c->ask)};
 
-	if (op != their_op || a->dtype != ask->dtype)
-		snprintf(text, sizeof(text),
-			"stream %.40s: rank %u calls %s, rank %u %s "
-			"(collective %u)",
-			t->name, w->first + ask->local,
-			sw_coll_text(op, ask->dtype, ours), w->first + a->local,
-			sw_coll_text(their_op, a->dtype, theirs), c->number);
-	else if (a->call != ask->call)
-		snprintf(text, sizeof(text),
-			"stream %.40s: rank %u calls %s as collective %u, rank "
-			"%u as %u",
-			t->name, w->first + ask->local, sw_coll_name(ask->kind),
-			ask->call, w->first + a->local, a->call);
-	else
-		snprintf(text, sizeof(text),
-			"stream %.40s: rank %u calls %s with another %s than "
-			"rank %u (collective %u)",
-			t->name, w->first + ask->local, sw_coll_name(ask->kind),
-			a->n_elems == ask->n_elems && a->whole == ask->whole
-				? "root"
-				: "count",
-			w->first + a->local, c->number);
-	sw_tensor_kill(w, t, 1, SW_EMISMATCH, text);
+	if (!ask->call && !c->ask.call)
+		why.one.number = why.other.number = c->number;
+	sw_tensor_kill(w, t, 1, &why);
 	return SW_EMISMATCH;
 }
 
@@ -135,16 +114,15 @@ static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 static int kill_closed(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_worker_coll *ask)
 {
-	char text[SW_TEXT_MAX];
+	struct sw_fault why = {.err = SW_EABORTED,
+		.kind = SW_FAULT_CLOSED,
+		.one = sw_call_of(w, ask)};
 	uint32_t who = 0;
 
 	while (!sw_stream_has_closed(t->stream, who))
 		who++;
-	snprintf(text, sizeof(text),
-		"stream %.64s: rank %u calls %s, rank %u has closed the group",
-		t->name, w->first + ask->local, sw_coll_name(ask->kind),
-		w->first + who);
-	sw_tensor_kill(w, t, 1, SW_EABORTED, text);
+	why.other.rank = (uint16_t)(w->first + who);
+	sw_tensor_kill(w, t, 1, &why);
 	return SW_EABORTED;
 }
 
@@ -232,7 +210,7 @@ int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *ask)
 	if (!t)
 		return SW_EINVAL;
 	if (t->dead_from)
-		return t->death;
+		return t->why.err;
 	if (!t->stream || !is_valid(w, &t->stream->group, ask))
 		return SW_EINVAL;
 	if (sw_stream_has_closed(t->stream, ask->local))

@@ -16,7 +16,6 @@
  * all servers must know: a member that leaves may notice after dead_after, then
  * says LEAVE; a server that misses the LEAVE gives up after another dead_after;
  * a third allows for clocks that stood still. */
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/bits.h"
@@ -37,10 +36,10 @@ static bool lacks(
 }
 
 /* Kill the tensor.  A dead rank cannot close its groups, so close them here. */
-static void end(struct sw_worker *w, struct sw_wtensor *t, const char *why)
+static void end(
+	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
 {
-	sw_tensor_kill(
-		w, t, t->stream ? 1 : t->round + !t->is_begun, SW_EPEER, why);
+	sw_tensor_kill(w, t, t->stream ? 1 : t->round + !t->is_begun, why);
 	if (!t->stream || sw_worker_end_of(w))
 		return;
 	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
@@ -55,29 +54,30 @@ static void end(struct sw_worker *w, struct sw_wtensor *t, const char *why)
 
 /* Return why @local is missing.  The worker keeps a sentence only for the local
  * rank that died last. */
-static const char *why_lost(const struct sw_worker *w,
-	const struct sw_wtensor *t, uint32_t local, char text[SW_TEXT_MAX])
+static struct sw_fault why_lost(const struct sw_worker *w, uint32_t local)
 {
 	bool has_died = sw_bits_has(w->deaths.died, local);
+	struct sw_fault f;
 
 	if (has_died && local == w->deaths.local)
 		return w->deaths.why;
-	snprintf(text, SW_TEXT_MAX,
-		"node %.40s: local rank %u %s; %s %.64s cannot complete",
-		w->node_name, local, has_died ? "died" : "left",
-		t->stream ? "stream" : "tensor", t->name);
-	return text;
+	f = sw_fault_said(SW_EPEER, w->node_name);
+	f.kind = SW_FAULT_GONE;
+	f.one.rank = (uint16_t)(w->first + local);
+	f.one.op = has_died ? SW_HAS_DIED : SW_HAS_LEFT;
+	return f;
 }
 
 static void miss(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 {
+	struct sw_fault why = why_lost(w, local);
 	char text[SW_TEXT_MAX];
-	const char *why = why_lost(w, t, local, text);
 
 	if (t->stream || sw_bits_has(w->deaths.died, local))
-		end(w, t, why);
+		end(w, t, &why);
 	else
-		sw_worker_fail(w, SW_EPEER, t->key, "%s", why);
+		sw_worker_fail(w, SW_EPEER, t->key, "%s",
+			sw_fault_text(&why, false, t->name, text));
 }
 
 void sw_deaths_check_local(struct sw_worker *w, struct sw_wtensor *t)
@@ -131,23 +131,25 @@ static void end_rounds(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t next = t->round + !t->is_begun;
 
-	sw_tensor_kill(w, t, next + have_given(w, t), SW_EPEER, w->deaths.why);
+	sw_tensor_kill(w, t, next + have_given(w, t), &w->deaths.why);
 }
 
 static uint32_t look_at(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t dead = w->deaths.step ? find_dead(w, t) : SW_LOCAL_RANKS;
-	char text[SW_TEXT_MAX];
+	struct sw_fault why;
 
 	sw_bitmap_remove(&w->lacking, t->index);
 	if (w->deaths.step == SW_DEATHS_JUDGED) {
 		w->deaths.is_needed |= is_alive(t) && dead == SW_LOCAL_RANKS;
 		return 1;
 	}
-	if (dead != SW_LOCAL_RANKS && t->stream && !t->is_closed)
-		end(w, t, why_lost(w, t, dead, text));
-	else if (dead != SW_LOCAL_RANKS && t->mode == SW_MODE_SYNC)
+	if (dead != SW_LOCAL_RANKS && t->stream && !t->is_closed) {
+		why = why_lost(w, dead);
+		end(w, t, &why);
+	} else if (dead != SW_LOCAL_RANKS && t->mode == SW_MODE_SYNC) {
 		end_rounds(w, t);
+	}
 	sw_deaths_check_local(w, t);
 	sw_stream_check_left(w, t);
 	return 1 + w->n_local / 64;
@@ -165,7 +167,8 @@ static void go_on(struct sw_worker *w)
 	if (w->deaths.step == SW_DEATHS_JUDGED && w->deaths.is_needed)
 		look_at_all(w, SW_DEATHS_ENDED);
 	else if (w->deaths.step == SW_DEATHS_JUDGED)
-		sw_worker_fail(w, SW_EPEER, SW_KEY_NONE, "%s", w->deaths.why);
+		sw_worker_fail(
+			w, SW_EPEER, SW_KEY_NONE, "%s", w->deaths.why.text);
 	else
 		w->deaths.step = SW_DEATHS_NOBODY;
 }
@@ -194,7 +197,7 @@ void sw_worker_local_died(struct sw_worker *w, uint32_t local, const char *why)
 {
 	sw_bits_add(w->deaths.died, local);
 	w->deaths.local = local;
-	snprintf(w->deaths.why, sizeof(w->deaths.why), "%s", why);
+	w->deaths.why = sw_fault_said(SW_EPEER, why);
 	w->deaths.is_needed = false;
 	look_at_all(w, SW_DEATHS_JUDGED);
 	sw_worker_local_left(w, local);
@@ -237,7 +240,7 @@ void sw_deaths_on_wait(struct sw_worker *w, const struct sw_link *l,
 void sw_deaths_learn(struct sw_worker *w, const struct sw_status *st)
 {
 	uint64_t gone = (~0ULL >> (64 - w->n_members)) & ~st->joined &
-			~(1ULL << w->rank);
+			~(1ULL << w->member);
 
 	if (w->params.mode == SW_MODE_ASYNC) {
 		learn_left(w, gone);
@@ -246,23 +249,21 @@ void sw_deaths_learn(struct sw_worker *w, const struct sw_status *st)
 	if (gone & ~w->deaths.members)
 		w->deaths.learned_ns = w->now_ns;
 	w->deaths.members = gone;
-	w->deaths.member = st->rank % SW_MAX_MEMBERS;
-	memcpy(w->deaths.text, st->text, sizeof(w->deaths.text));
+	w->deaths.member = st->member % SW_MAX_MEMBERS;
+	w->deaths.last = (struct sw_fault){.err = SW_EPEER};
+	memcpy(w->deaths.last.text, st->text, sizeof(st->text));
 }
 
 /* End @t for the gone members @who.  The worker keeps a sentence only for the
  * member that died last. */
 static void end_for(struct sw_worker *w, struct sw_wtensor *t, uint64_t who)
 {
-	char text[SW_TEXT_MAX];
+	struct sw_fault gone = {.err = SW_EPEER,
+		.kind = SW_FAULT_GONE,
+		.one.rank = w->firsts[__builtin_ctzll(who)]};
 
-	snprintf(text, sizeof(text),
-		"%s %.64s: rank %u is gone, so it cannot complete",
-		t->stream ? "stream" : "tensor", t->name,
-		w->firsts[__builtin_ctzll(who)]);
-	if (t->stream)
-		sw_wgroup_name(w, &t->stream->group, text);
-	end(w, t, who >> w->deaths.member & 1 ? w->deaths.text : text);
+	sw_fault_received(w, t, &gone);
+	end(w, t, who >> w->deaths.member & 1 ? &w->deaths.last : &gone);
 }
 
 void sw_deaths_check_members(

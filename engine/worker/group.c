@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "engine/base/text.h"
 #include "sum/sum.h"
 
 /* Find the member and the local rank of @rank.  Returns false if there is no
@@ -18,7 +17,7 @@ static bool resolve(
 		if (m + step < w->n_members && rank >= w->firsts[m + step])
 			m += step;
 	if (rank >= w->firsts[m + 1] ||
-		(m == w->rank && rank - w->firsts[m] >= w->n_local))
+		(m == w->member && rank - w->firsts[m] >= w->n_local))
 		return false;
 	*out = (struct sw_wrank){.rank = (uint16_t)rank,
 		.member = (uint16_t)m,
@@ -40,7 +39,7 @@ bool sw_wgroup_check(
 		if (sw_bits_has(seen, ranks[i]) || !resolve(w, ranks[i], &r))
 			return false;
 		sw_bits_add(seen, ranks[i]);
-		is_in |= r.member == w->rank;
+		is_in |= r.member == w->member;
 	}
 	return is_in;
 }
@@ -70,7 +69,7 @@ void sw_wgroup_fill(
 		(void)!resolve(w, ranks[i], r);
 		g->members |= 1ULL << r->member;
 		sw_bits_add(g->bits, r->rank);
-		if (r->member == w->rank)
+		if (r->member == w->member)
 			sw_bits_add(g->has_local, r->local);
 	}
 	for (uint32_t i = 0; i < w->n_local; i++)
@@ -88,10 +87,10 @@ uint32_t sw_wgroup_find(const struct sw_wgroup *g, uint32_t rank)
 	return i;
 }
 
-/* --- sentences of servers about a group --- */
+/* --- faults that servers report --- */
 
-static uint32_t rank_in(
-	const struct sw_worker *w, const struct sw_wgroup *g, uint32_t rank)
+static uint16_t rank_in(
+	const struct sw_worker *w, const struct sw_wgroup *g, uint16_t rank)
 {
 	struct sw_wrank r;
 
@@ -101,39 +100,19 @@ static uint32_t rank_in(
 	return g->list[g->by_member[g->start[r.member]]];
 }
 
-enum { WORD = 5 }; /* "rank " */
-
-/* Return the length of "rank 17" at @p; WORD: there is no number. */
-static uint32_t rank_at(const char *p, uint32_t *rank)
+void sw_fault_received(const struct sw_worker *w, const struct sw_wtensor *t,
+	struct sw_fault *f)
 {
-	uint32_t n = WORD;
+	struct sw_fault_call *calls[] = {&f->one, &f->other};
 
-	for (*rank = 0; n < 10 && p[n] >= '0' && p[n] <= '9'; n++)
-		*rank = 10 * *rank + (uint32_t)(p[n] - '0');
-	return n;
-}
-
-void sw_wgroup_name(const struct sw_worker *w, const struct sw_wgroup *g,
-	char text[SW_TEXT_MAX])
-{
-	char in[SW_TEXT_MAX];
-	const char *from, *at;
-	uint32_t rank, len;
-
-	memcpy(in, text, sizeof(in));
-	from = strstr(in, ": "); /* follows the stream's name */
-	if (strncmp(in, "stream ", 7) != 0 || !from)
+	f->err = (int16_t)sw_fault_death(f->err);
+	if (!t->stream || (f->kind == SW_FAULT_GONE &&
+				  f->other.rank)) /* all ranks of a node */
 		return;
-	text[from - in] = 0;
-	for (; (at = strstr(from, "rank ")); from = at + len) {
-		len = rank_at(at, &rank);
-		sw_text_add(text, SW_TEXT_MAX, "%.*s", (int)(at - from) + WORD,
-			from);
-		if (len > WORD)
-			sw_text_add(
-				text, SW_TEXT_MAX, "%u", rank_in(w, g, rank));
+	for (uint32_t i = 0; i < SW_ARRAY_SIZE(calls); i++) {
+		calls[i]->rank = rank_in(w, &t->stream->group, calls[i]->rank);
+		calls[i]->root = rank_in(w, &t->stream->group, calls[i]->root);
 	}
-	sw_text_add(text, SW_TEXT_MAX, "%s", from);
 }
 
 /* --- streams of one group --- */

@@ -48,11 +48,11 @@ static inline bool sw_wgroup_has_local(
 	return sw_bits_has(g->has_local, local);
 }
 
-/* sw_wgroup_name - put a server's sentence "stream NAME: …" into the group's
- * ranks.  The server names a member by its first rank; if that is not in the
- * group, replace it by the member's first rank in the list. */
-void sw_wgroup_name(const struct sw_worker *w, const struct sw_wgroup *g,
-	char text[SW_TEXT_MAX]);
+/* sw_fault_received - finish a server's fault about @t: a server names a member
+ * by its first rank; if that is not in the group, take the member's first rank
+ * in the list. */
+void sw_fault_received(const struct sw_worker *w, const struct sw_wtensor *t,
+	struct sw_fault *f);
 
 /* sw_wgroup_find - return the place of @rank in the list; g->n if it is not
  * there. */

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * An abort kills the group's streams, as if members had called them differently
- * (mismatch.c), and so does a close with work open.  Closed streams are freed
+ * (tensor_end.c), and so does a close with work open.  Closed streams are freed
  * (stream_gone.c).  The worker tells the servers, and they tell the other
  * members. */
 #include <stdio.h>
@@ -69,38 +69,37 @@ void sw_worker_abort(struct sw_worker *w, uint32_t stream, uint32_t local,
 	int err, const char *why)
 {
 	struct sw_wtensor *t = stream_at(w, stream, local);
-	char text[SW_TEXT_MAX], who[SW_MISSING_TEXT];
+	struct sw_fault f = sw_fault_said(err, why);
+	char who[SW_MISSING_TEXT];
 	uint32_t most, used;
 
 	if (!t || t->is_closed)
 		return;
 	if (err != SW_EEXPIRED) {
-		sw_tensor_kill(w, t, 1, err, why);
+		sw_tensor_kill(w, t, 1, &f);
 		return;
 	}
 	/* If there is too little room, cut the list of ranks first, then the
 	 * reason. */
-	most = sizeof(text) - sizeof("; missing: ");
+	most = sizeof(f.text) - sizeof("; missing: ");
 	used = (uint32_t)strnlen(why, most);
 	sw_missing_text(w, t, true,
 		(uint32_t)sw_max64(SW_MISSING_LEAST,
 			sw_min64(most - used + 1, sizeof(who))),
 		who);
-	snprintf(text, sizeof(text), "%.*s; missing: %s",
+	snprintf(f.text, sizeof(f.text), "%.*s; missing: %s",
 		(int)(most - strlen(who)), why, who);
-	sw_stream_propose(w, t, err, text);
+	sw_stream_propose(w, t, &f);
 }
 
 static void close_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 {
-	char text[SW_TEXT_MAX];
+	const struct sw_fault why = {.err = SW_EABORTED,
+		.kind = SW_FAULT_UNDONE,
+		.one.rank = (uint16_t)(w->first + local)};
 
-	if (t->is_open) {
-		snprintf(text, sizeof(text),
-			"stream %.64s: rank %u closed the group with work open",
-			t->name, w->first + local);
-		sw_tensor_kill(w, t, 1, SW_EABORTED, text);
-	}
+	if (t->is_open)
+		sw_tensor_kill(w, t, 1, &why);
 	sw_stream_close(w, t, local);
 }
 

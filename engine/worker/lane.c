@@ -11,7 +11,7 @@ enum {
 };
 
 /* Entries per tensor: a round, and three deaths whatever servers say
- * (mismatch.c); for a stream its collectives, its death, and its close or its
+ * (tensor_end.c); for a stream its collectives, its death, and its close or its
  * release. */
 _Static_assert(4 * (int)SW_TENSORS + N_ONCE <= SW_LANE_RING, "no ring is full");
 

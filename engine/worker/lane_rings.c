@@ -30,7 +30,7 @@ static void on_dead(struct sw_worker *w, uint32_t tensor, uint32_t round)
 	const struct sw_wtensor *zero = &w->lanes->zero->tensors[tensor];
 
 	if (sw_bitmap_has(&w->added, tensor))
-		sw_tensor_kill(w, t, round, zero->death, zero->why);
+		sw_tensor_kill(w, t, round, &zero->why);
 	else
 		t->dead_from = round;
 }
@@ -163,9 +163,9 @@ static void on_killed(struct sw_worker *w, const struct sw_lane *lane,
 	const struct sw_wtensor *theirs = &lane->theirs[m->tensor];
 
 	if (!t->stream)
-		sw_tensor_kill(w, t, m->n, theirs->death, theirs->why);
+		sw_tensor_kill(w, t, m->n, &theirs->why);
 	else if (!t->dead_from && !t->is_closed)
-		sw_stream_propose(w, t, theirs->death, theirs->why);
+		sw_stream_propose(w, t, &theirs->why);
 }
 
 static void on_kept(struct sw_worker *w, struct sw_wtensor *t)

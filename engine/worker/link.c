@@ -69,7 +69,7 @@ static uint32_t build_join(
 		.session = l->peer.id,
 		.version_min = SW_VERSION_MIN,
 		.version_max = SW_VERSION_MAX,
-		.rank = w->rank,
+		.member = w->member,
 		.n_members = w->n_members,
 		.n_local = w->n_local,
 		.server_i = (uint16_t)l->server_i,

@@ -31,10 +31,10 @@ static void stop_probing(
 	l->is_settled = true;
 	sw_count(&w->stats.probes_failed, 1);
 	sw_log(w->env->log, SW_LOG_INFO,
-		"job %s, rank %u: none of %u source ports leads to the right "
+		"job %s, agent %u: none of %u source ports leads to the right "
 		"lcore of server %s and back (the last: to its lcore %u): "
 		"frames are handed over",
-		w->job, w->rank, w->n_ways, l->name, c->landed);
+		w->job, w->member, w->n_ways, l->name, c->landed);
 }
 
 /* Probe another source port instead of joining from this one, if a frame landed
@@ -154,8 +154,7 @@ static void on_error(struct sw_worker *w, struct sw_link *l,
 {
 	struct sw_fault fault;
 
-	memcpy(&fault, payload, sizeof(fault));
-	sw_text_clean(fault.text, sizeof(fault.text));
+	(void)!sw_fault_read(&fault, payload); /* a text */
 	if (fault.nonce == l->nonce && is_joining(w, l))
 		on_refused(w, l, &fault);
 	else if (l->state == SW_LINK_OPEN && !fault.nonce)
@@ -197,11 +196,11 @@ static bool add_up(const struct sw_worker *w, const struct sw_status *st)
 	uint32_t size = 0, first = 0;
 
 	for (uint32_t m = 0; m < w->n_members; m++) {
-		first = m == w->rank ? size : first;
+		first = m == w->member ? size : first;
 		size += st->n_local[m];
 	}
 	return size == st->size && first == st->first &&
-	       st->n_local[w->rank] == w->n_local;
+	       st->n_local[w->member] == w->n_local;
 }
 
 static void on_status(struct sw_worker *w, struct sw_link *l,
@@ -248,35 +247,41 @@ static void on_status(struct sw_worker *w, struct sw_link *l,
 
 /* Kill a tensor that a server refuses.  The batch continues behind it. */
 static void on_refused_tensor(
-	struct sw_worker *w, struct sw_wtensor *t, int err, const uint8_t *why)
+	struct sw_worker *w, struct sw_wtensor *t, struct sw_fault *why)
 {
-	char text[SW_TEXT_MAX];
-
-	memcpy(text, why, sizeof(text));
-	sw_text_clean(text, sizeof(text));
-	if (t->stream)
-		sw_wgroup_name(w, &t->stream->group, text);
+	sw_fault_received(w, t, why);
 	if (w->lane_i && t->stream)
-		sw_stream_propose(w, t, sw_fault_death(err), text);
+		sw_stream_propose(w, t, why);
 	else
-		sw_tensor_kill(w, t, 1, sw_fault_death(err), text);
+		sw_tensor_kill(w, t, 1, why);
+}
+
+/* Has the answer the length that it should have, and a known reason? */
+static bool is_formed(const struct sw_declared *d, const struct sw_header *h,
+	const uint8_t *payload, struct sw_fault *why)
+{
+	uint32_t len = (uint32_t)sizeof(*d) + 8u * d->n;
+
+	return d->is_refused ? h->payload_len == len + sizeof(*why) &&
+				       sw_fault_read(why, payload + len)
+			     : h->payload_len == len;
 }
 
 static void on_declared(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
 	struct sw_declared d;
+	struct sw_fault why;
 	uint32_t n_keys = 0;
 
 	memcpy(&d, payload, sizeof(d));
 	if (l->state != SW_LINK_OPEN || !d.n || d.n > l->n_asked ||
-		h->payload_len !=
-			sizeof(d) + 8u * d.n + (d.refused ? SW_TEXT_MAX : 0)) {
+		!is_formed(&d, h, payload, &why)) {
 		sw_count(&w->stats.rx_state, 1);
 		return;
 	}
 	if (l->server_i == 0)
-		n_keys = d.refused ? d.n - 1u : d.n;
+		n_keys = d.is_refused ? d.n - 1u : d.n;
 	for (uint32_t i = 0; i < n_keys; i++) {
 		const uint8_t *p = payload + sizeof(d) + 4 * i;
 		uint32_t key = sw_load32(p);
@@ -294,9 +299,9 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 	sw_todo_renumber(w);
 	sw_link_declared(l, l->n_declared + d.n);
 	l->n_asked = 0;
-	if (d.refused)
-		on_refused_tensor(w, sw_wtensor_numbered(w, l->n_declared - 1),
-			-d.refused, payload + sizeof(d) + 8u * d.n);
+	if (d.is_refused)
+		on_refused_tensor(
+			w, sw_wtensor_numbered(w, l->n_declared - 1), &why);
 	sw_links_skip_refused(w);
 	if (l->server_i == 0 && l->n_declared == w->n_tensors)
 		sw_lanes_declare(w);

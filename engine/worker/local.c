@@ -1,7 +1,5 @@
 /* local.c - take the local ranks' requests for rounds.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <stdio.h>
-
 #include "engine/base/bits.h"
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
@@ -32,26 +30,18 @@ static uint32_t first_of(const uint64_t *set)
 static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_worker_round *round)
 {
-	static const char *const ops[] = {"a sum", "a broadcast"};
-	uint32_t first = w->first + first_of(t->asked);
-	uint32_t rank = w->first + round->local;
-	char text[SW_TEXT_MAX];
+	const struct sw_fault why = {.err = SW_EMISMATCH,
+		.kind = SW_FAULT_ROUND,
+		.one = {.rank = (uint16_t)(w->first + round->local),
+			.root = round->root,
+			.step = (uint16_t)round->step,
+			.op = (uint8_t)round->op},
+		.other = {.rank = (uint16_t)(w->first + first_of(t->asked)),
+			.root = t->root,
+			.step = t->step,
+			.op = t->op}};
 
-	if (t->op != round->op)
-		snprintf(text, sizeof(text),
-			"tensor %.64s: rank %u takes part in %s, rank %u in %s",
-			t->name, rank, ops[round->op], first, ops[t->op]);
-	else if (t->op == SW_ROUND_COPY && t->root != round->root)
-		snprintf(text, sizeof(text),
-			"tensor %.64s: rank %u broadcasts from rank %u, rank "
-			"%u from rank %u",
-			t->name, rank, round->root, first, t->root);
-	else
-		snprintf(text, sizeof(text),
-			"tensor %.64s: rank %u pushes step %u, rank %u pushes "
-			"step %u",
-			t->name, rank, (uint16_t)round->step, first, t->step);
-	sw_tensor_kill(w, t, t->round + 1, SW_EMISMATCH, text);
+	sw_tensor_kill(w, t, t->round + 1, &why);
 	return SW_EMISMATCH;
 }
 
@@ -96,7 +86,7 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 		(round->op == SW_ROUND_COPY && round->root >= w->size))
 		return SW_EINVAL;
 	if (t->stream)
-		return t->dead_from ? t->death : SW_EINVAL;
+		return t->dead_from ? t->why.err : SW_EINVAL;
 	if (t->number >= w->n_admitted)
 		return SW_EAGAIN;
 	if ((w->n_local > 1 && !t->locals[round->local].from &&
@@ -107,7 +97,7 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 	if (sw_bits_has(t->asked, round->local))
 		return SW_EBUSY;
 	if (!t->is_begun && sw_wtensor_is_dead(t, t->round + 1))
-		return t->death;
+		return t->why.err;
 	err = ask(w, t, round);
 	if (!err && t->n_asked == w->n_local)
 		sw_round_start(w, t);

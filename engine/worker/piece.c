@@ -38,8 +38,8 @@ struct sw_piece sw_piece_of(const struct sw_worker *w,
 
 	p.bytes = bytes_of(c, p.at);
 	p.root = (uint8_t)root_of(s, c, p.part)->member;
-	p.gives = sw_coll_from(c->ask.kind, members, p.root) >> w->rank & 1;
-	p.gets = sw_coll_to(c->ask.kind, members, p.root) >> w->rank & 1;
+	p.gives = sw_coll_from(c->ask.kind, members, p.root) >> w->member & 1;
+	p.gets = sw_coll_to(c->ask.kind, members, p.root) >> w->member & 1;
 	p.cost = p.gives ? p.bytes : SW_EMPTY_COST;
 	return p;
 }

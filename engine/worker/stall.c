@@ -90,7 +90,7 @@ static uint64_t lagging(
 static void add_missing(const struct sw_worker *w, const struct sw_wtensor *t,
 	struct missing *out)
 {
-	out->members |= named(w, t, 0) & ~(1ULL << w->rank);
+	out->members |= named(w, t, 0) & ~(1ULL << w->member);
 	if (w->lane_i || !lacks_some(w, t)) /* lane 0 has begun it */
 		return;
 	for (uint32_t i = 0; i <= (w->n_local - 1u) / 64; i++)
@@ -185,15 +185,16 @@ static bool is_stalled(const struct sw_worker *w, const struct sw_wtensor *t)
 static void give_up(struct sw_worker *w, struct sw_wtensor *t,
 	uint64_t still_ns, const char *who)
 {
-	char text[SW_TEXT_MAX + SW_NAME_MAX];
+	struct sw_fault f = sw_fault_said(SW_ESTALL, who);
+	char text[SW_TEXT_MAX];
 
-	snprintf(text, sizeof(text), "waited %llu s for %s, %s %.64s",
-		(unsigned long long)(still_ns / SW_S), who,
-		t->stream ? "stream" : "tensor", t->name);
+	f.kind = SW_FAULT_WAITED;
+	f.one.number = (uint32_t)(still_ns / SW_S);
 	if (t->stream)
-		sw_stream_propose(w, t, SW_ESTALL, text);
+		sw_stream_propose(w, t, &f);
 	else
-		sw_worker_fail(w, SW_ESTALL, t->key, "%s", text);
+		sw_worker_fail(w, SW_ESTALL, t->key, "%s",
+			sw_fault_text(&f, false, t->name, text));
 }
 
 /* Warn in one line, since most stalled tensors wait for the same rank. */

@@ -279,7 +279,8 @@ void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base);
 
 /* sw_streams_ask - put blocked and stalled streams into the link's next QUERY,
  * in turn, up to half of it, which leaves room for late results.  The answer
- * has base.  A stalled stream sends the number that it waits for (mismatch.c).
+ * has base.  A stalled stream sends the number that it waits for
+ * (tensor_end.c).
  */
 void sw_streams_ask(struct sw_worker *w, struct sw_link *l);
 
@@ -317,6 +318,18 @@ void sw_colls_take(struct sw_worker *w, struct sw_wtensor *t,
 void sw_colls_done(
 	struct sw_worker *w, struct sw_wtensor *t, struct sw_stream_lane *lane);
 
+/* sw_call_of - return a local rank's call as a fault names it. */
+static inline struct sw_fault_call sw_call_of(
+	const struct sw_worker *w, const struct sw_worker_coll *c)
+{
+	return (struct sw_fault_call){
+		.n_elems = c->whole ? c->whole : c->n_elems,
+		.number = c->call,
+		.rank = (uint16_t)(w->first + c->local),
+		.op = sw_coll_op(c->kind, c->op),
+		.dtype = (uint8_t)c->dtype};
+}
+
 /* sw_coll_has_asked - has local rank @local of the group submitted it? */
 static inline bool sw_coll_has_asked(
 	const struct sw_stream *s, const struct sw_coll *c, uint32_t local)
@@ -348,7 +361,7 @@ static inline bool sw_stream_has_closed(
 static inline bool sw_stream_is_here(
 	const struct sw_worker *w, const struct sw_stream *s)
 {
-	return s->group.members == 1ULL << w->rank;
+	return s->group.members == 1ULL << w->member;
 }
 
 /* sw_link_expect - reserve (@is_away) or release the grant that the server

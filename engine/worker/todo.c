@@ -22,7 +22,7 @@ static uint64_t turn_key(
 	uint64_t local = sw_bitmap_first(&p->sets[SW_TODO]);
 
 	return (uint64_t)order << 32 |
-	       (local * p->turn_step + (link ^ t->worker->rank));
+	       (local * p->turn_step + (link ^ t->worker->member));
 }
 
 static void refresh(struct sw_worker *w, struct sw_link *l)

@@ -48,7 +48,7 @@ struct sw_worker_server {
 
 struct sw_worker_job {
 	const char *job, *node; /* 1 to 127 bytes; copied */
-	uint16_t rank, n_members, n_local;
+	uint16_t member, n_members, n_local;
 	const struct sw_worker_server *servers; /* copied; [0] coordinates */
 	uint32_t n_servers;
 	/* How many of them run on the workers' machines. */
@@ -120,14 +120,14 @@ struct sw_deaths {
 	uint32_t n_gone; /* local ranks that left or died */
 	uint64_t gone[SW_LOCAL_WORDS], died[SW_LOCAL_WORDS];
 	uint32_t local; /* the local rank that died last, and why */
-	char why[SW_TEXT_MAX];
+	struct sw_fault why;
 	enum sw_deaths_step step;
 	bool is_needed; /* SW_DEATHS_JUDGED has found a live stream */
 	/* Members that died, as the coordinator says, and when that set last
 	 * grew; the member that died last, and why. */
 	uint64_t members, learned_ns;
 	uint16_t member;
-	char text[SW_TEXT_MAX];
+	struct sw_fault last;
 	/* For an asynchronous job, which continues without them: members that
 	 * left, when their last frames are past, and the members whose frames
 	 * are; other lanes read the last. */
@@ -146,7 +146,7 @@ struct sw_worker {
 	struct sw_stats stats; /* counted since the struct was zeroed */
 	uint64_t now_ns, gap_ns;
 	enum sw_worker_state state;
-	uint16_t rank, n_members, n_local, n_ways;
+	uint16_t member, n_members, n_local, n_ways;
 	bool is_misrouted; /* the current frame landed on a wrong lcore */
 	uint32_t lane_i, n_lanes;
 	/* Lane 0: the channels to the others; else the one to lane 0. */
@@ -207,7 +207,7 @@ struct sw_worker {
 	uint16_t by_number[SW_TENSORS];
 	uint32_t n_tensors, n_admitted;
 	/* Sets of indices: with something open; dying streams to end
-	 * (mismatch.c); to check for gone ranks (deaths.c); closed streams to
+	 * (tensor_end.c); to check for gone ranks (deaths.c); closed streams to
 	 * free (stream_gone.c). sw_worker_take works on the last three. */
 	struct sw_bitmap open, dying, lacking, closing;
 	/* Indices that this lane has; at others the control thread may be
@@ -404,12 +404,13 @@ struct sw_worker_coll {
  * group.  A dead stream returns its death, an ended job the reason. */
 int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *coll);
 
-/* sw_worker_why - return why a declared tensor is dead, NULL if it is not:
- * members declare or call it differently, its group was aborted, or a server
- * has no room.
+/* sw_worker_why - say in @out why a declared tensor is dead, and return it;
+ * NULL if it is not: members declare or call it differently, its group was
+ * aborted, or a server has no room.
  * sw_worker_death - return the error of all rounds from then on, 0 if it is
  * alive.  The job continues. */
-const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor);
+const char *sw_worker_why(
+	const struct sw_worker *w, uint32_t tensor, char out[SW_TEXT_MAX]);
 int sw_worker_death(const struct sw_worker *w, uint32_t tensor);
 
 /* sw_worker_uses - does an open collective of @local read or write the @bytes

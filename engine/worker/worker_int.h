@@ -193,19 +193,19 @@ bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 /* sw_link_tick - run the timers of the handshake and of liveness. */
 uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);
 
-/* --- mismatch.c --- */
+/* --- tensor_end.c --- */
 
-/* sw_tensor_kill - fail the rounds from @round on with @death (sw_fault_death)
- * and the sentence @why: end the open round, tell the other lanes and the
- * servers.  A stream takes all streams of its group with it. */
+/* sw_tensor_kill - fail the rounds from @round on for @why: end the open round,
+ * tell the other lanes and the servers.  A stream takes all streams of its
+ * group with it. */
 void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
-	int death, const char *why);
+	const struct sw_fault *why);
 
 /* sw_stream_propose - ask the coordinator to kill stream @t.  It may name
  * another reason that came first; the stream dies with the reason that the
  * coordinator sends. */
 void sw_stream_propose(
-	struct sw_worker *w, struct sw_wtensor *t, int death, const char *why);
+	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why);
 
 /* sw_dead_released - queue a dead stream to be ended: in lane 0 when all other
  * lanes have released it, in another lane at once.

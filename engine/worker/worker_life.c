@@ -16,11 +16,8 @@ enum {
 static void end(struct sw_worker *w, int err, uint32_t key, const char *text)
 {
 	w->left_by_ns = w->now_ns + SW_LEAVE_FOR_NS;
-	w->fault = (struct sw_fault){
-		.err = (int16_t)err, .rank = w->rank, .key = key};
-	/* The wire has less room than @text may need. */
-	snprintf(w->fault.text, sizeof(w->fault.text), "%.*s", SW_TEXT_MAX - 1,
-		text);
+	w->fault = sw_fault_said(err, text);
+	w->fault.key = key;
 	sw_lanes_command(w, SW_LANE_LEAVE);
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		struct sw_link *l = &w->links[i];
@@ -53,8 +50,8 @@ void sw_worker_fail(
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	if (!w->lane_i) /* lane 0 also speaks for the others */
-		sw_log(w->env->log, SW_LOG_ERROR, "job %s, rank %u: %s", w->job,
-			w->rank, text);
+		sw_log(w->env->log, SW_LOG_ERROR, "job %s, agent %u: %s",
+			w->job, w->member, text);
 	w->state = SW_WORKER_FAILED;
 	end(w, err, key, text);
 	sw_lane_say(w, err, text);

@@ -85,7 +85,7 @@ static bool is_valid(
 	if (n_ports == 0 || n_ports > SW_MAX_PORTS || job->n_servers == 0 ||
 		job->n_servers > SW_MAX_SERVERS || job->n_members == 0 ||
 		job->n_members > SW_MAX_MEMBERS ||
-		job->rank >= job->n_members || job->n_local == 0 ||
+		job->member >= job->n_members || job->n_local == 0 ||
 		job->n_local > SW_LOCAL_RANKS || n_lanes > SW_LANES ||
 		n_lanes > job->n_servers || job->lane_i >= n_lanes ||
 		(n_lanes > 1 && !job->lanes))
@@ -126,7 +126,7 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 	w->env = env;
 	w->events = *events;
 	w->now_ns = w->started_ns = w->warned_ns = now_ns;
-	w->rank = job->rank;
+	w->member = job->member;
 	w->n_members = job->n_members;
 	w->n_local = job->n_local;
 	w->lane_i = job->lane_i;

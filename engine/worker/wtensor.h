@@ -79,10 +79,8 @@ struct sw_wtensor {
 	uint16_t step;
 	uint16_t weight; /* weight of this round's results */
 	uint32_t round;
-	/* Rounds from this one on fail with death (sw_fault_death); 0: none
-	 * does. */
+	/* Rounds from this one on fail with why.err; 0: none does. */
 	uint32_t dead_from;
-	int death;
 	bool is_closed;   /* a stream: this member has closed its group */
 	bool was_lowered; /* a lower dead_from replaced an earlier one */
 	bool is_kept;     /* a dead stream: no buffer of it is borrowed */
@@ -125,7 +123,9 @@ struct sw_wtensor {
 	struct sw_worker *worker; /* the worker that has it */
 	struct sw_task task;      /* the scheduler's task, while it is open */
 	char name[SW_NAME_MAX];
-	char why[SW_TEXT_MAX]; /* why it is dead */
+	/* Why it is dead; while it is not, the end that was proposed to the
+	 * coordinator, err 0: none. */
+	struct sw_fault why;
 };
 
 /* sw_wtensor_of - return the tensor that a task belongs to. */

@@ -41,6 +41,23 @@ uint16_t fuzz_payload_len(uint32_t tensor, uint32_t chunk)
 						    : PEER_PAYLOAD);
 }
 
+struct sw_fault fuzz_fault(const struct fuzz_step *s)
+{
+	struct sw_fault m = {.err = (int16_t)-s->a,
+		.kind = s->d % (SW_N_FAULT_KINDS + 2),
+		.key = fuzz_edge(s->b),
+		.one = {.rank = s->d, .op = s->c, .dtype = s->d},
+		.other = {.rank = UINT16_MAX,
+			.root = s->d,
+			.op = UINT8_MAX,
+			.number = UINT32_MAX},
+		.text = "why"};
+
+	if (s->c & 8)
+		memset(m.text, 'x', sizeof(m.text));
+	return m;
+}
+
 struct sw_sack fuzz_sack(const struct fuzz_step *s)
 {
 	uint64_t bits = ~UINT64_C(0) << s->c % 64;

@@ -61,7 +61,7 @@ static struct sw_header join(struct fuzz *x, const struct fuzz_step *s)
 {
 	struct sw_join m = rig_join_payload(&x->r, s->who & FUZZ_WHO);
 
-	m.rank = (uint16_t)(m.rank + s->a);
+	m.member = (uint16_t)(m.member + s->a);
 	m.n_members = (uint16_t)(m.n_members + s->b);
 	m.job[3] = s->c ? (char)('a' + s->c % 16) : 0;
 	m.n_local = (uint16_t)(m.n_local + s->d);
@@ -190,8 +190,7 @@ static struct sw_header ack(struct fuzz *x, const struct fuzz_step *s)
 
 static struct sw_header fault(struct fuzz *x, const struct fuzz_step *s)
 {
-	struct sw_fault m = {
-		.err = (int16_t)-s->a, .key = fuzz_edge(s->b), .text = "why"};
+	struct sw_fault m = fuzz_fault(s);
 	struct sw_header h = of_type(s->c & 2   ? SW_CLOSE
 				     : s->c & 1 ? SW_END
 						: SW_LEAVE,

@@ -119,7 +119,7 @@ static struct sw_header status(struct fuzz *x, const struct fuzz_step *s)
 		.err = (int16_t) - (s->a >> 2),
 		.size = (uint16_t)(2 * x->n_local + s->c),
 		.first = (uint16_t)(x->r.s[0].first + (s->d & 15)),
-		.rank = s->d >> 4,
+		.member = s->d >> 4,
 		.epoch = 9,
 		.n_local = {(uint16_t)x->n_local, (uint16_t)x->n_local},
 		.text = "text"};
@@ -131,7 +131,8 @@ static struct sw_header declared(struct fuzz *x, const struct fuzz_step *s)
 {
 	const struct test_peer *srv = &x->r.s[server_of(x, s)];
 	uint32_t n = (srv->n_items + s->a) % 512;
-	struct sw_declared m = {.n = (uint16_t)n, .refused = s->d & 1};
+	struct sw_declared m = {.n = (uint16_t)n, .is_refused = s->d & 1};
+	struct sw_fault why = fuzz_fault(s);
 	struct sw_header h = of(x, SW_DECLARED, &m, sizeof(m));
 	uint8_t *at = x->payload + sizeof(m);
 
@@ -139,8 +140,10 @@ static struct sw_header declared(struct fuzz *x, const struct fuzz_step *s)
 		sw_store32(at, x->n_tensors - srv->n_items + s->c + i);
 	memset(at, 0, 4 * n);
 	at += 4 * n;
-	if (m.refused)
-		at += snprintf((char *)at, SW_TEXT_MAX, "%0159u", n) + 1;
+	if (m.is_refused) {
+		memcpy(at, &why, sizeof(why));
+		at += sizeof(why);
+	}
 	h.payload_len = (uint16_t)(at - x->payload);
 	return h;
 }
@@ -162,15 +165,11 @@ static struct sw_header keepalive(struct fuzz *x, const struct fuzz_step *s)
 
 static struct sw_header fault(struct fuzz *x, const struct fuzz_step *s)
 {
-	struct sw_fault m = {.nonce = x->r.s[server_of(x, s)].nonce,
-		.err = (int16_t)-s->a,
-		.key = fuzz_edge(s->b),
-		.rank = s->c >> 2,
-		.text = "why"};
+	struct sw_fault m = fuzz_fault(s);
 	struct sw_header h;
 
-	if (s->c & 2)
-		m.nonce = 0;
+	if (!(s->c & 2))
+		m.nonce = x->r.s[server_of(x, s)].nonce;
 	h = of(x,
 		s->c & 4   ? SW_CLOSE
 		: s->c & 1 ? SW_END

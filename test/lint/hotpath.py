@@ -51,8 +51,8 @@ OFF_PATH = {
     ("engine/worker/link_rx.c", "bury"): "the end of a job, its server silent",
     ("engine/worker/link_rx.c", "on_declared"): "the coordinator's keys: all memory",
     ("engine/worker/link_rx.c", "on_refused"): "the end of a job, with its reason",
-    ("engine/worker/mismatch.c", "sw_tensor_kill"): "the end of a tensor, with its reason",
-    ("engine/worker/mismatch.c", "ask_coordinator"): "the same",
+    ("engine/worker/tensor_end.c", "sw_tensor_kill"): "the end of a tensor, with its reason",
+    ("engine/worker/tensor_end.c", "ask_coordinator"): "the same",
     ("engine/worker/link_rx.c", "stop_probing"): "before a job runs",
     ("engine/server/server_rx.c", "on_leave"): "the end of a session, perhaps of a job",
     ("engine/server/session.c", "sw_job_kill"):
@@ -68,8 +68,7 @@ OFF_PATH = {
     ("engine/server/server_rx.c", "miss"): "the same, at a server",
     ("engine/server/job.c", "judge"): "the end of a job, or of its tensors",
     ("engine/worker/stall.c", "warn"): "once a stall has lasted 30 s",
-    ("engine/worker/mismatch.c", "kill_other"): "the end of a group",
-    ("engine/worker/group.c", "sw_wgroup_name"): "the same, in words",
+    ("engine/worker/tensor_end.c", "kill_other"): "the end of a group",
     ("engine/server/session.c", "sw_session_check_call"): "the same",
     ("engine/worker/worker_life.c", "sw_worker_fail"):
         "the end of a job, with its reason",

@@ -88,7 +88,7 @@ def test_another_count():
         net.start_all()
         check_differs([start(net, 0, "--seed", "7"),
                        start(net, 1, "--seed", "7", "--odd", "22")],
-                      r"stream group0/.*rank \d calls .* another count or "
+                      r"group group0: rank \d calls .* another count or "
                       r"root than rank \d")
 
 
@@ -123,7 +123,7 @@ def check_list(local, odd):
                          "--agent", net.socket(f"agent{i}"), "--seed", "7",
                          *(["--odd-list"] if (i, k) == odd else []))
                  for i, n in enumerate(local) for k in range(n)]
-        check_differs(procs, r"stream group1/.*: the ranks, their order, the "
+        check_differs(procs, r"group group1: the ranks, their order, the "
                              r"window or the priority that rank \d opens it "
                              r"with are not those of rank \d")
 
@@ -143,7 +143,7 @@ def test_another_count_at_a_local_rank():
         procs.append(net.run("odd", program("test/proc/proc_coll"), "--agent",
                              net.socket("agent1"), "--seed", "7", "--odd",
                              "22"))
-        check_differs(procs, r"stream group0/.*rank \d calls .* another "
+        check_differs(procs, r"group group0: rank \d calls .* another "
                              r"count than rank \d")
 
 

@@ -50,7 +50,7 @@ def check_ends(outs, names, error, sentence):
 ALL = ["first", "second", "later"]
 ABORTED = "rank {} aborted group 'dp': enough"
 # one of which comes first
-CLOSED_OPEN = (r"stream dp/\w+: rank (1 closed the group with work open|0 waits "
+CLOSED_OPEN = (r"group dp: rank (1 closed the group with work open|0 waits "
                r"for rank 1, which has closed the group)")
 
 
@@ -103,7 +103,7 @@ def test_timeout_of_several():
 def test_mismatch():
     outs = run("mismatch")
     check_ends(outs, [ALL, ["first", "later"]], "SW_EMISMATCH",
-               r"stream dp/all_reduce: rank \d calls all_reduce with another "
+               r"group dp: rank \d calls all_reduce with another "
                r"count or root than rank \d \(collective 1\)")
     for out, count in zip(outs, (5000, 4999)):
         own = f"; here: all_reduce of {count} x i32"
@@ -114,7 +114,7 @@ def kinds(what, kind, **keys):
     """All fail before their time is over, but for who only gives."""
     outs = run(what, **keys)
     ranks = "[0-9]"
-    sentence = (rf"stream dp/\w+: rank {ranks} calls (all_reduce, rank {ranks} "
+    sentence = (rf"group dp: rank {ranks} calls (all_reduce, rank {ranks} "
                 rf"{kind}|{kind}, rank {ranks} all_reduce) \(collective 1\)")
     last = ends(outs[-1])
     if what == "kinds_giver" and last[0][1] == "SW_OK":
@@ -147,9 +147,9 @@ def test_other_kinds_of_local_ranks():
 def test_other_order():
     for local in None, (2, 1):
         check_ends(run("swapped", n=2, local=local), [ALL] * (3 if local else 2),
-                   "SW_EMISMATCH", r"stream dp/(all_reduce|barrier): rank "
-                   r"\d calls \w+ as collective [12], rank \d as [12]|stream "
-                   r"dp/\w+: rank \d calls \w+, rank \d \w+ "
+                   "SW_EMISMATCH", r"group dp: rank "
+                   r"\d calls \w+ as collective [12], rank \d as [12]|"
+                   r"group dp: rank \d calls \w+, rank \d \w+ "
                    r"\(collective [12]\)")
 
 
@@ -231,7 +231,7 @@ def test_close_with_work_open():
 
 def test_close_before_others_are_through():
     check_ends(run("close_early", n=2)[:1], [["first", "later"]],
-               "SW_EABORTED", r"stream dp/all_reduce: rank 0 waits for rank "
+               "SW_EABORTED", r"group dp: rank 0 waits for rank "
                r"1, which has closed the group")
 
 
@@ -240,7 +240,7 @@ def test_close_without_a_call():
         outs = run("close_unused", n=2, local=local)
         last = len(outs) - 1
         check_ends(outs[:last], [["first", "later"]] * last,
-                   "SW_EABORTED", rf"stream dp/\w+: rank \d waits for rank "
+                   "SW_EABORTED", rf"group dp: rank \d waits for rank "
                    rf"{last}, which has closed the group")
 
 
@@ -248,7 +248,7 @@ def test_leave_without_closing():
     """A group ends for whom calls it again, though the other's agent stays."""
     for k in 0, 1:
         outs = run("leave", k=k, local=(2, 1))
-        check_ends(outs[2:], [["first"]], "SW_EABORTED", r"stream pair/barrier: "
+        check_ends(outs[2:], [["first"]], "SW_EABORTED", r"group pair: "
                    r"rank 2 waits for rank 1, which has closed the group")
 
 

@@ -137,7 +137,7 @@ def test_group_waits_too_long():
 
 def test_group_called_differently():
     check_ends(ends_of("mismatch"), [ALL, ["first", "later"]],
-               "SW_EMISMATCH", r"stream dp/all_reduce: rank \d calls "
+               "SW_EMISMATCH", r"group dp: rank \d calls "
                r"all_reduce with another count or root than rank \d "
                r"\(collective 1\)")
 

@@ -113,7 +113,7 @@ def test_one_closes_before_the_others():
         short = net.client(0, *TENSORS, "--steps", "1", name="short")
         long = net.client(0, *TENSORS, "--steps", "2", name="long")
         short.wait_ok()
-        long.wait_error("SW_EPEER", r"local rank \d left; tensor")
+        long.wait_error("SW_EPEER", r"rank \d \(node \S+\) left; tensor")
 
 
 def test_one_job_after_the_other():

@@ -96,7 +96,7 @@ def test_another_operation():
         net.start_all()
         procs = [start(net, 0), start(net, 1, "--odd", "1")]
         for p in procs:
-            p.wait_error(r"SW_EMISMATCH: stream all/all_reduce: rank (0 calls "
+            p.wait_error(r"SW_EMISMATCH: group all: rank (0 calls "
                          r"all_reduce of sum f32, rank 1 all_reduce of max|"
                          r"1 calls all_reduce of max f32, rank 0 all_reduce of "
                          r"sum) f32 \(collective 1\)")

@@ -202,7 +202,8 @@ bool sim_doom_is_named(
 static void check_tensors(struct sim_job *job, const struct sim_worker *w)
 {
 	for (uint32_t t = 0; t < job->n_tensors; t++) {
-		const char *why = sw_worker_why(&w->engine, w->index[t]);
+		char text[SW_TEXT_MAX];
+		const char *why = sw_worker_why(&w->engine, w->index[t], text);
 
 		if (w->dead_in[t] && !w->has_failed && !w->has_left &&
 			!(why && sim_doom_is_named(w, SIM_GROUPS, why)))

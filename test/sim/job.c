@@ -202,7 +202,7 @@ void sim_worker_start(struct sim_job *job, uint32_t rank)
 	char node[16], names[SIM_ENGINES][8];
 	struct sw_worker_job wj = {.job = jobs[sim_job_of(job, rank)],
 		.node = node,
-		.rank = sim_job_rank(job, rank),
+		.member = sim_job_rank(job, rank),
 		.n_members = sim_job_members(job, sim_job_of(job, rank)),
 		.n_local = w->n_local,
 		.servers = servers,

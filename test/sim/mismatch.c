@@ -124,7 +124,8 @@ static const char *check(
 		job, sim_job_of(job, w->rank), tensor, job->mismatch_in);
 	uint32_t want = must_die ? 1 + job->mismatch_in : 0;
 	uint32_t other = w->engine.n_tensors ? w->index[tensor] : 0;
-	const char *why = sw_worker_why(&w->engine, other);
+	char text[SW_TEXT_MAX];
+	const char *why = sw_worker_why(&w->engine, other, text);
 	char name[SW_NAME_MAX];
 
 	sim_job_name(job, tensor, name);

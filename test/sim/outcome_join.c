@@ -171,7 +171,8 @@ static void expect_mismatch(
 	sim_job_pass(job, SW_S);
 	for (uint32_t r = 0; r < 3; r++) {
 		const struct sim_worker *w = &job->workers[r];
-		const char *why = sw_worker_why(&w->engine, w->index[0]);
+		char text[SW_TEXT_MAX];
+		const char *why = sw_worker_why(&w->engine, w->index[0], text);
 
 		check(c, !w->has_failed, "the job goes on");
 		check_eq(c, w->dead_in[0], 1, "the first call fails");

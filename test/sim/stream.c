@@ -193,7 +193,8 @@ static void note_end(
 	of->n_done++;
 	of->fates[coll] = err ? SIM_ENDED_BADLY : SIM_ENDED_WELL;
 	if (err && !of->err) {
-		const char *why = sw_worker_why(&w->engine, of->index);
+		char text[SW_TEXT_MAX];
+		const char *why = sw_worker_why(&w->engine, of->index, text);
 
 		of->err = err;
 		snprintf(of->why, sizeof(of->why), "%s", why ? why : "");

@@ -455,7 +455,9 @@ static const char *ends_wrong(const struct sim_worker *w, uint32_t seat)
 	}
 	if (w->has_left || w->has_failed || !w->is_open)
 		return NULL;
-	why = of->why[0] ? of->why : sw_worker_why(&w->engine, of->index);
+	why = of->why[0] ? of->why
+			 : sw_worker_why(&w->engine, of->index,
+				   (char[SW_TEXT_MAX]){0});
 	if (sw_worker_death(&w->engine, of->index) == SW_EPEER)
 		return sim_doom_is_named(w, group, why)
 			       ? NULL

@@ -204,7 +204,7 @@ static void open_worker(struct scene *s, uint32_t i)
 		.path = {.ip = sw_ip_v4(sim_ip(0)), .udp = SIM_UDP}};
 	struct sw_worker_job job = {.job = "job",
 		.node = i ? "n1" : "n0",
-		.rank = (uint16_t)i,
+		.member = (uint16_t)i,
 		.n_members = N_WORKERS,
 		.n_local = 1,
 		.servers = &server,

@@ -303,7 +303,8 @@ static void check_dead(struct check *c, const struct sim_job *job)
 {
 	for (uint32_t r = 0; r < 2; r++) {
 		const struct sim_worker *w = &job->workers[r];
-		const char *why = sw_worker_why(&w->engine, w->index[0]);
+		char text[SW_TEXT_MAX];
+		const char *why = sw_worker_why(&w->engine, w->index[0], text);
 
 		check(c, !w->has_failed, "the job goes on");
 		check_eq(c, w->dead_in[0], 1, "the first round fails");

@@ -59,7 +59,8 @@ static void expect_dead(struct check *c, const struct sim_job *job,
 	uint32_t worker, uint32_t index, const char *why)
 {
 	const struct sw_worker *w = &job->workers[worker].engine;
-	const char *said = sw_worker_why(w, index);
+	char text[SW_TEXT_MAX];
+	const char *said = sw_worker_why(w, index, text);
 
 	check_eq(c, (uint32_t)-sw_worker_death(w, index), (uint32_t)-SW_EPEER,
 		"death");

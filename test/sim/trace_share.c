@@ -231,7 +231,8 @@ static void a13c_a_dead_tensor_has_no_backlog(struct check *c)
 	sim_worker_submit(&job->workers[0], 0, 0);
 	sim_job_pass(job, 200 * SW_US);
 	check(c, job->servers[0]->grants.windows > 0, "there is a backlog");
-	sw_tensor_kill(w, &w->tensors[0], 1, SW_EMISMATCH, "it differs");
+	sw_tensor_kill(
+		w, &w->tensors[0], 1, &(struct sw_fault){.err = SW_EMISMATCH});
 	sim_job_pass(job, 100 * SW_MS);
 	check_eq(c, job->servers[0]->grants.used, 0, "grants held");
 	check_eq(c, job->servers[0]->grants.windows, 0, "flows with a backlog");

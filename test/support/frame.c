@@ -234,20 +234,34 @@ static void put_fault(struct text *t, const struct test_frame *f)
 		put(t, " %s %s", sw_error_name(fault.err), fault.text);
 }
 
+/* The sentence with "k7" as the name: frames have keys. */
+static const char *sentence(const struct sw_fault *fault, char *out)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "k%d", (int)fault->key);
+	return sw_fault_text(fault,
+		fault->kind != SW_FAULT_DECLARED &&
+			fault->kind != SW_FAULT_ROUND,
+		name, out);
+}
+
 static void put_end(struct text *t, const struct test_frame *f)
 {
+	char why[SW_TEXT_MAX];
 	struct sw_fault fault;
 
 	memcpy(&fault, f->bytes + SW_HEAD_BYTES, sizeof(fault));
-	put(t, " k%u r%u %s", fault.key, f->h.round, fault.text);
+	put(t, " k%u r%u %s", fault.key, f->h.round, sentence(&fault, why));
 }
 
 static void put_close(struct text *t, const struct test_frame *f)
 {
+	char why[SW_TEXT_MAX];
 	struct sw_fault fault;
 
 	memcpy(&fault, f->bytes + SW_HEAD_BYTES, sizeof(fault));
-	put(t, " k%u %s", fault.key, fault.text);
+	put(t, " k%u %s", fault.key, sentence(&fault, why));
 }
 
 static void put_declare(struct text *t, const struct test_frame *f)
@@ -268,13 +282,17 @@ static void put_declare(struct text *t, const struct test_frame *f)
 static void put_declared(struct text *t, const struct test_frame *f)
 {
 	const uint8_t *p = f->bytes + SW_HEAD_BYTES;
+	char why[SW_TEXT_MAX];
+	struct sw_fault fault;
 	struct sw_declared d;
 
 	memcpy(&d, p, sizeof(d));
 	for (uint32_t i = 0; i < d.n; i++)
 		put(t, " k%d", (int)sw_load32(p + sizeof(d) + 4 * i));
-	if (d.refused)
-		put(t, " refused %s", (const char *)p + sizeof(d) + 8 * d.n);
+	if (!d.is_refused)
+		return;
+	memcpy(&fault, p + sizeof(d) + 8 * d.n, sizeof(fault));
+	put(t, " refused %s", sentence(&fault, why));
 }
 
 static void put_join(struct text *t, const struct test_frame *f)
@@ -282,7 +300,7 @@ static void put_join(struct text *t, const struct test_frame *f)
 	struct sw_join j;
 
 	memcpy(&j, f->bytes + SW_HEAD_BYTES, sizeof(j));
-	put(t, " %s rank %u of %u", j.job, j.rank, j.n_members);
+	put(t, " %s rank %u of %u", j.job, j.member, j.n_members);
 }
 
 void frame_text(const struct test_frame *f, char letter, char *out, size_t size)

@@ -119,7 +119,7 @@ void wrig_open(struct worker_rig *r, uint16_t rank, uint16_t n_members,
 void wrig_open_local(struct worker_rig *r, uint16_t rank, uint16_t n_members,
 	uint32_t n_servers, uint16_t n_local)
 {
-	struct sw_worker_job job = {.rank = rank,
+	struct sw_worker_job job = {.member = rank,
 		.n_members = n_members,
 		.n_local = n_local,
 		.n_servers = n_servers};

@@ -223,8 +223,8 @@ static void worker__kill_what_is_late(void **state)
 			&r->w.tensors[0].parts[0].sets[s], 0, SW_BITMAP_MAX);
 		sw_bitmap_add(&l->sets[s], sw_orders_number(&r->w.orders, 0));
 	}
-	FEW("kill", sw_tensor_kill(&r->w, &r->w.tensors[0], 1, SW_EMISMATCH,
-			    "differs"));
+	FEW("kill", sw_tensor_kill(&r->w, &r->w.tensors[0], 1,
+			    &(struct sw_fault){.err = SW_EMISMATCH}));
 	take_all(r, N_LOCAL, SW_EMISMATCH);
 	for (enum sw_todo_set s = SW_TODO; s < SW_N_TODO_SETS; s++)
 		assert_true(sw_bitmap_is_empty(&l->sets[s]));

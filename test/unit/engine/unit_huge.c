@@ -94,7 +94,8 @@ static void walk_worker(const struct sw_policy *policy)
 	peer_result(&r->s[0], 0, 1, 0, 5);
 	wrig_tick(r, SW_MS);
 	check_few(&before, "result");
-	sw_tensor_kill(&r->w, &r->w.tensors[0], 1, SW_EMISMATCH, "differs");
+	sw_tensor_kill(&r->w, &r->w.tensors[0], 1,
+		&(struct sw_fault){.err = SW_EMISMATCH});
 	check_few(&before, "kill");
 	/* What still comes of it is of the past. */
 	peer_result(&r->s[0], 0, 1, 1, 5);

@@ -5,7 +5,7 @@
 #include "test/support/server_rig.h"
 #include "test/support/worker_rig.h"
 
-#define WHY "tensor a: rank 1 pushes step 2, rank 0 pushes step 1"
+#define WHY "tensor k0: rank 1 pushes step 2, rank 0 pushes step 1"
 
 /* --- server --- */
 
@@ -169,8 +169,9 @@ static void worker__ends_the_round(void **state)
 	wrig_tx(r);
 	tell(r, 0, 0, 1, WHY);
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_EMISMATCH w0");
-	assert_string_equal(sw_worker_why(&r->w, 0), WHY);
-	assert_null(sw_worker_why(&r->w, 1));
+	assert_string_equal(
+		sw_worker_why(&r->w, 0, (char[SW_TEXT_MAX]){0}), WHY);
+	assert_null(sw_worker_why(&r->w, 1, (char[SW_TEXT_MAX]){0}));
 	peer_result(&r->s[0], 0, 1, 0, 99);
 	assert_int_equal(r->data[0][0], 0);
 	assert_null(strstr(wrig_tx(r), "PUSH k0"));
@@ -216,7 +217,8 @@ static void worker__the_lower_round_counts(void **state)
 	peer_result(&r->s[0], 1, 1, 0, 5);
 	assert_string_equal(wrig_events(r), "done t1 #8 SW_OK w2");
 	assert_int_equal(sw_worker_push(&r->w, 1, 2, 9), SW_EMISMATCH);
-	assert_string_equal(sw_worker_why(&r->w, 1), "tensor b: two");
+	assert_string_equal(sw_worker_why(&r->w, 1, (char[SW_TEXT_MAX]){0}),
+		"tensor b: two");
 	wrig_close(r);
 }
 
@@ -234,7 +236,8 @@ static void worker__rounds_that_fall(void **state)
 	assert_int_equal(r->w.tensors[1].dead_from, 1);
 	for (uint32_t round = 600; round; round--)
 		tell(r, 0, 1, round, "tensor b: more");
-	assert_string_equal(sw_worker_why(&r->w, 1), "tensor b: third");
+	assert_string_equal(sw_worker_why(&r->w, 1, (char[SW_TEXT_MAX]){0}),
+		"tensor b: third");
 	assert_int_equal(sw_worker_push(&r->w, 1, 1, 8), SW_EMISMATCH);
 	wrig_close(r);
 }
@@ -273,8 +276,10 @@ static void worker__is_refused_a_tensor(void **state)
 	static struct worker_rig rig;
 	struct worker_rig *r = &rig;
 	struct sw_worker_tensor list[3];
-	struct sw_declared d = {.n = 2, .refused = 1};
-	uint8_t payload[sizeof(d) + 16 + SW_TEXT_MAX] = {0};
+	struct sw_declared d = {.n = 2, .is_refused = 1};
+	const struct sw_fault why = {
+		.err = SW_EMISMATCH, .text = "tensor b: no"};
+	uint8_t payload[sizeof(d) + 16 + sizeof(why)] = {0};
 
 	wrig_open(r, 0, 2, 2);
 	wrig_run(r);
@@ -289,7 +294,7 @@ static void worker__is_refused_a_tensor(void **state)
 	memcpy(payload, &d, sizeof(d));
 	sw_store32(payload + sizeof(d), 4);
 	sw_store32(payload + sizeof(d) + 4, SW_KEY_NONE);
-	snprintf((char *)payload + sizeof(d) + 16, SW_TEXT_MAX, "tensor b: no");
+	memcpy(payload + sizeof(d) + 16, &why, sizeof(why));
 	peer_say(&r->s[0], SW_DECLARED, payload, sizeof(payload));
 	assert_string_equal(wrig_tx(r), "s1 DECLARE a; s0 DECLARE c");
 	peer_declared(&r->s[0]);
@@ -298,7 +303,8 @@ static void worker__is_refused_a_tensor(void **state)
 	assert_string_equal(wrig_events(r), "");
 	peer_declared(&r->s[1]);
 	assert_string_equal(wrig_events(r), "declared");
-	assert_string_equal(sw_worker_why(&r->w, 1), "tensor b: no");
+	assert_string_equal(sw_worker_why(&r->w, 1, (char[SW_TEXT_MAX]){0}),
+		"tensor b: no");
 	assert_int_equal(sw_worker_push(&r->w, 1, 1, 7), SW_EMISMATCH);
 	assert_int_equal(sw_worker_push(&r->w, 0, 1, 7), 0);
 	wrig_close(r);

@@ -162,7 +162,7 @@ static struct server_rig *open_server(void)
 	peer_hello(&r.w[VICTIM]);
 	j = rig_join_payload(&r, VICTIM);
 	strcpy(j.job, "victim");
-	j.rank = 0;
+	j.member = 0;
 	j.n_members = 1;
 	peer_say(&r.w[VICTIM], SW_JOIN, &j, sizeof(j));
 	rig_tx(&r);

@@ -188,11 +188,11 @@ static void version_reversed(struct sw_join *j)
 }
 static void rank_high(struct sw_join *j)
 {
-	j->rank = j->n_members;
+	j->member = j->n_members;
 }
 static void rank_max(struct sw_join *j)
 {
-	j->rank = UINT16_MAX;
+	j->member = UINT16_MAX;
 }
 static void no_members(struct sw_join *j)
 {
@@ -265,7 +265,7 @@ static void odd_order(struct sw_join *j)
 }
 static void first_low(struct sw_join *j)
 {
-	j->rank = 1;
+	j->member = 1;
 	j->first = 1;
 }
 static void payload_odd(struct sw_join *j)
@@ -399,7 +399,7 @@ static void join__rank_is_taken(void **state)
 	rig_join(r, 0);
 	peer_hello(&r->w[1]);
 	j = rig_join_payload(r, 1);
-	j.rank = 0;
+	j.member = 0;
 	assert_string_equal(join(r, 1, &j),
 		"w1 ERROR SW_EBUSY agent 0 of job job is node node0 "
 		"at 10.0.0.0: give each agent its own [job] agent");
@@ -421,11 +421,11 @@ static void join__who_speaks_first(void **state)
 	assert_null(sw_job_find(r->srv, "job"));
 	peer_hello(&r->w[1]);
 	j = rig_join_payload(r, 1);
-	j.rank = 0;
+	j.member = 0;
 	assert_string_equal(join(r, 1, &j), "w1 ACCEPT");
 	peer_hello(&r->w[2]);
 	j = rig_join_payload(r, 2);
-	j.rank = 1;
+	j.member = 1;
 	j.n_members = 3;
 	assert_string_equal(join(r, 2, &j), "w2 ACCEPT");
 	peer_keepalive(&r->w[1]);

@@ -289,17 +289,17 @@ static void declare__mismatch(void **state)
 
 	rig_declare(r, 0, "a", SW_I32, 10, 0);
 	assert_string_equal(rig_declare(r, 1, "a", SW_I32, 11, 0),
-		"w1 DECLARED k-1 refused tensor a: rank 1 declares 11 x "
+		"w1 DECLARED k-1 refused tensor k0: rank 1 declares 11 x "
 		"i32, priority 0; rank 0 declared 10 x i32, priority 0; "
-		"w0 END k0 r1 tensor a: rank 1 declares 11 x i32, "
+		"w0 END k0 r1 tensor k0: rank 1 declares 11 x i32, "
 		"priority 0; rank 0 declared 10 x i32, priority 0; "
-		"w1 END k0 r1 tensor a: rank 1 declares 11 x i32, "
+		"w1 END k0 r1 tensor k0: rank 1 declares 11 x i32, "
 		"priority 0; rank 0 declared 10 x i32, priority 0");
 	/* The name stays dead, also for the rank that declared it first. */
 	assert_contains(rig_declare(r, 0, "a", SW_I32, 10, 0),
-		"w0 DECLARED k-1 refused tensor a: rank 1 declares 11");
+		"w0 DECLARED k-1 refused tensor k0: rank 1 declares 11");
 	assert_contains(rig_declare(r, 1, "a", SW_I32, 10, 0),
-		"w1 DECLARED k-1 refused tensor a: rank 1 declares 11");
+		"w1 DECLARED k-1 refused tensor k0: rank 1 declares 11");
 	/* Its other tensors, and the job, are not concerned. */
 	assert_string_equal(
 		rig_declare(r, 1, "b", SW_I32, 10, 0), "w1 DECLARED k1");
@@ -316,7 +316,7 @@ static void declare__mismatch_is_said_until_known(void **state)
 	rig_declare(r, 1, "a", SW_I32, 11, 0);
 	for (uint32_t i = 0; i < 2; i++) {
 		rig_tick(r, r->srv->params.retry_max);
-		assert_contains(rig_tx(r), "w0 END k0 r1 tensor a");
+		assert_contains(rig_tx(r), "w0 END k0 r1 tensor k0");
 	}
 	peer_keepalive(&r->w[0]);
 	peer_keepalive(&r->w[1]);
@@ -341,7 +341,7 @@ static void declare__mismatch_in_a_batch(void **state)
 	put(&b, &it, "b");
 	put(&b, &it, "c");
 	assert_contains(send(r, 1, &b), "w1 DECLARED k1 k-1 refused tensor "
-					"b: rank 1 declares 10 x i32");
+					"k0: rank 1 declares 10 x i32");
 	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 2);
 	assert_true(
 		r->srv->quota.used_bytes == r->srv->jobs[0].shard.mem_bytes);
@@ -358,7 +358,7 @@ static void declare__mismatch_of_dtype_and_priority(void **state)
 	assert_contains(rig_declare(r, 1, "a", SW_F32, 10, 0),
 		"rank 1 declares 10 x f32");
 	assert_contains(rig_declare(r, 2, "a", SW_I32, 10, 1),
-		"w2 DECLARED k-1 refused tensor a: rank 1 declares");
+		"w2 DECLARED k-1 refused tensor k0: rank 1 declares");
 	server_rig_close(r);
 }
 
@@ -411,7 +411,7 @@ static void declare__name_twice_in_a_batch(void **state)
 	it.n_elems = 5000;
 	put(&b, &it, "a");
 	assert_contains(send(r, 0, &b),
-		"w0 DECLARED k0 k-1 refused tensor a: rank 0 declares 5000");
+		"w0 DECLARED k0 k-1 refused tensor k0: rank 0 declares 5000");
 	assert_true(
 		r->srv->quota.used_bytes == r->srv->jobs[0].shard.mem_bytes);
 	server_rig_close(r);
@@ -515,7 +515,7 @@ static void declare__key_taken(void **state)
 	r = open_second();
 	declare_key(r, "a", 7);
 	assert_contains(
-		declare_key(r, "a", 8), "DECLARED k-1 refused tensor a");
+		declare_key(r, "a", 8), "DECLARED k-1 refused tensor k7");
 	server_rig_close(r);
 }
 

@@ -29,7 +29,7 @@ static void send_join(
 
 	snprintf(j.job, sizeof(j.job), "%s", job);
 	j.n_members = n_members;
-	j.rank = 0;
+	j.member = 0;
 	peer_say(&r->w[i], SW_JOIN, &j, sizeof(j));
 }
 
@@ -126,7 +126,7 @@ static void limit__not_for_a_large_job(void **state)
 		r->w[0].path.udp = (uint16_t)(5700 + m);
 		peer_hello(&r->w[0]);
 		j = rig_join_payload(r, 0);
-		j.rank = (uint16_t)m;
+		j.member = (uint16_t)m;
 		peer_say(&r->w[0], SW_JOIN, &j, sizeof(j));
 		assert_string_equal(rig_tx(r), "w0 ACCEPT");
 	}

@@ -81,7 +81,7 @@ static void join_second(struct server_rig *r, const char *job, uint16_t rank)
 	r->w[0].nonce++;
 	peer_hello(&r->w[0]);
 	j = rig_join_payload(r, 0);
-	j.rank = rank;
+	j.member = rank;
 	j.n_members = 64;
 	j.server_i = 1;
 	j.n_servers = 2;

@@ -235,9 +235,9 @@ static void push__another_step(void **state)
 	h.step = 42;
 	peer_send(&r->w[1], h, elems);
 	assert_string_equal(rig_tx(r),
-		"w0 END k0 r1 tensor a: rank 1 pushes step 42, rank 0 "
+		"w0 END k0 r1 tensor k0: rank 1 pushes step 42, rank 0 "
 		"pushes step 41; "
-		"w1 END k0 r1 tensor a: rank 1 pushes step 42, rank 0 "
+		"w1 END k0 r1 tensor k0: rank 1 pushes step 42, rank 0 "
 		"pushes step 41");
 	server_rig_close(r);
 }
@@ -512,7 +512,7 @@ static void declare__priority_by_use(void **state)
 	assert_int_equal(t[1].class, sw_class_of(1));
 	/* Another gives one: it has to be that. */
 	assert_contains(rig_declare(r, 2, "b", SW_I32, 10, 7),
-		"tensor b: rank 2 declares 10 x i32, priority 7; rank 0 "
+		"tensor k1: rank 2 declares 10 x i32, priority 7; rank 0 "
 		"declared 10 x i32, priority 1");
 	server_rig_close(r);
 }

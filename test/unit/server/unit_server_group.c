@@ -101,8 +101,8 @@ static void dead__all_streams_of_the_group(void **state)
 			char line[80];
 
 			snprintf(line, sizeof(line),
-				"w%u END k%u r1 stream g/a: rank 2 calls", i,
-				key);
+				"w%u END k%u r1 group k%u: rank 2 calls", i,
+				key, key);
 			assert_contains(text, line);
 		}
 	assert_null(strstr(text, "k2"));
@@ -112,17 +112,27 @@ static void dead__all_streams_of_the_group(void **state)
 	server_rig_close(r);
 }
 
+/* The error of the last DECLARED, which refuses its only item. */
+static int refusal(const struct server_rig *r)
+{
+	struct sw_fault fault;
+
+	memcpy(&fault,
+		r->last[SW_DECLARED].bytes + SW_HEAD_BYTES +
+			sizeof(struct sw_declared) + 8,
+		sizeof(fault));
+	return fault.err;
+}
+
 static void dead__who_opens_a_stream_later_is_refused(void **state)
 {
 	struct server_rig *r = open_groups();
-	struct sw_declared d;
 
 	say(r, 1, 0, 1, SW_EABORTED, WHY);
 	assert_int_equal(last_err(r), SW_EABORTED);
 	open_stream(r, 2, "g/c");
 	assert_contains(r->text, "w2 DECLARED k-1 refused " WHY);
-	memcpy(&d, r->last[SW_DECLARED].bytes + SW_HEAD_BYTES, sizeof(d));
-	assert_int_equal(d.refused, -SW_EABORTED);
+	assert_int_equal(refusal(r), SW_EABORTED);
 	open_stream(r, 2, "g2/a");
 	assert_contains(r->text, "w2 DECLARED k3");
 	server_rig_close(r);
@@ -136,7 +146,6 @@ static void dead__no_room_for_its_window(void **state)
 		"stream i/a: quota: the tensors need 1 MiB, 0 of 0 MiB are "
 		"left";
 	struct server_rig *r = open_groups();
-	struct sw_declared d;
 	uint64_t before = used(r), bytes = r->srv->quota.bytes;
 
 	r->srv->quota.bytes = before + 4096;
@@ -148,9 +157,7 @@ static void dead__no_room_for_its_window(void **state)
 		if (i)
 			open_stream(r, i, "i/a");
 		assert_contains(r->text, why);
-		memcpy(&d, r->last[SW_DECLARED].bytes + SW_HEAD_BYTES,
-			sizeof(d));
-		assert_int_equal(d.refused, -SW_EREFUSED);
+		assert_int_equal(refusal(r), SW_EREFUSED);
 	}
 	r->srv->quota.bytes = bytes;
 	open_stream(r, 2, "i/a");
@@ -255,10 +262,10 @@ static void closed__by_one_that_others_wait_for(void **state)
 	close_group(r, 1, 0);
 	text = push(r, 0, 1); /* opened when it was closed by one already */
 	assert_contains(text,
-		"w0 END k1 r1 stream g/b: rank 0 waits for rank 1, which "
+		"w0 END k1 r1 group k1: rank 0 waits for rank 1, which "
 		"has closed the group");
-	assert_contains(text, "w0 END k0 r1 stream g/b");
-	assert_contains(text, "w2 END k0 r1 stream g/b");
+	assert_contains(text, "w0 END k0 r1 group k0");
+	assert_contains(text, "w2 END k0 r1 group k0");
 	assert_int_equal(last_err(r), SW_EABORTED);
 	server_rig_close(r);
 }
@@ -270,7 +277,7 @@ static void closed__before_a_stream_was_opened(void **state)
 	close_group(r, 1, 0);
 	open_stream(r, 2, "g/c");
 	assert_contains(
-		push(r, 2, 3), "k3 r1 stream g/c: rank 2 waits for rank 1");
+		push(r, 2, 3), "k3 r1 group k3: rank 2 waits for rank 1");
 	server_rig_close(r);
 }
 
@@ -281,7 +288,7 @@ static void closed__when_others_wait(void **state)
 
 	push(r, 2, 0);
 	assert_contains(close_group(r, 1, 0),
-		"w2 END k0 r1 stream g/a: rank 2 waits for rank 1, which "
+		"w2 END k0 r1 group k0: rank 2 waits for rank 1, which "
 		"has closed the group");
 	assert_int_equal(r->srv->stats.push_folded, 1);
 	server_rig_close(r);
@@ -297,7 +304,7 @@ static void closed__when_it_was_to_get(void **state)
 	h.aux = 2;
 	peer_fill(&r->w[2], h, 1);
 	assert_contains(
-		close_group(r, 1, 0), "stream g/a: rank 2 waits for rank 1");
+		close_group(r, 1, 0), "group k0: rank 2 waits for rank 1");
 	server_rig_close(r);
 }
 
@@ -359,6 +366,50 @@ static void closed__a_tensor(void **state)
 	server_rig_close(r);
 }
 
+/* A member that says END and CLOSE again changes nothing: the first reason
+ * stays, and the windows stay until the others have closed. */
+static void end__and_close_again(void **state)
+{
+	struct server_rig *r = open_groups();
+
+	assert_contains(say(r, 1, 0, 1, SW_EABORTED, WHY), "w0 END k0 r1 " WHY);
+	assert_null(strstr(say(r, 1, 0, 1, SW_EPEER, "later"), "END"));
+	for (uint32_t i = 0; i < 3; i++)
+		close_group(r, 1, 0);
+	assert_int_equal(r->srv->jobs[0].shard.mem_bytes, used(r));
+	assert_null(strstr(say(r, 1, 0, 1, SW_EPEER, "closed"), "END"));
+	open_stream(r, 2, "g/c");
+	assert_contains(r->text, "w2 DECLARED k-1 refused " WHY);
+	server_rig_close(r);
+}
+
+/* Of a kind that does not exist, or for no reason. */
+static void end__forged(void **state)
+{
+	static const uint8_t types[] = {SW_END, SW_CLOSE};
+	struct server_rig *r = open_groups();
+	struct sw_fault fault = {.err = SW_EABORTED, .kind = SW_N_FAULT_KINDS};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		peer_send(&r->w[1],
+			(struct sw_header){.type = types[i],
+				.round = 1,
+				.payload_len = sizeof(fault)},
+			&fault);
+		assert_int_equal(r->srv->stats.rx_state, i + 1);
+	}
+	fault.kind = SW_FAULT_SAID;
+	peer_send(&r->w[1],
+		(struct sw_header){.type = SW_END,
+			.round = 1,
+			.payload_len = sizeof(fault)},
+		&fault);
+	assert_int_equal(r->srv->stats.rx_state, 3);
+	assert_null(strstr(rig_tx(r), "END"));
+	assert_null(strstr(push(r, 0, 0), "END")); /* it lives */
+	server_rig_close(r);
+}
+
 /* --- other kinds, under one number --- */
 
 /* Rank @i waits on stream @key for collective @number. */
@@ -384,10 +435,10 @@ static void kinds__other_ones_under_one_number(void **state)
 	assert_null(strstr(waits(r, 0, 1, 7), "END"));
 	assert_null(strstr(waits(r, 0, 2, 7), "END")); /* another group */
 	assert_contains(waits(r, 1, 0, 7),
-		"w1 END k0 r1 stream g/a: rank 1 calls a, rank 0 "
+		"w1 END k0 r1 group k0: rank 1 calls a, rank 0 "
 		"all_reduce (collective 7)");
-	assert_contains(r->text, "w0 END k1 r1 stream g/a: rank 1");
-	assert_contains(r->text, "w2 END k0 r1 stream g/a: rank 1");
+	assert_contains(r->text, "w0 END k1 r1 group k1: rank 1");
+	assert_contains(r->text, "w2 END k0 r1 group k0: rank 1");
 	assert_null(strstr(r->text, "k2"));
 	server_rig_close(r);
 }
@@ -422,6 +473,8 @@ int main(void)
 		cmocka_unit_test(closed__when_it_was_dead),
 		cmocka_unit_test(closed__by_who_leaves),
 		cmocka_unit_test(closed__a_tensor),
+		cmocka_unit_test(end__and_close_again),
+		cmocka_unit_test(end__forged),
 		cmocka_unit_test(kinds__other_ones_under_one_number),
 		cmocka_unit_test(kinds__not_of_tensors),
 	};

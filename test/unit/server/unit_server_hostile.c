@@ -262,7 +262,7 @@ static void rx__types_of_a_server(void **state)
 		uint16_t len;
 	} rows[] = {{SW_COOKIE, 24}, {SW_ACCEPT, 16}, {SW_DECLARED, 8},
 		{SW_STATUS, sizeof(struct sw_status)}, {SW_LEFT, 0},
-		{SW_ERROR, 176}, {SW_ANSWER, 24}, {SW_RESULT, 64}};
+		{SW_ERROR, 224}, {SW_ANSWER, 24}, {SW_RESULT, 64}};
 	struct server_rig *r = open_rig(1);
 	uint8_t zeros[sizeof(struct sw_status)] = {0};
 
@@ -534,7 +534,7 @@ static void jobs__are_apart(void **state)
 	peer_hello(&r->w[2]);
 	j = rig_join_payload(r, 2);
 	strcpy(j.job, "other");
-	j.rank = 0;
+	j.member = 0;
 	j.n_members = 1;
 	peer_say(&r->w[2], SW_JOIN, &j, sizeof(j));
 	rig_tx(r);

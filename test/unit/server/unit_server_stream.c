@@ -131,10 +131,10 @@ static void differs(uint64_t members, uint32_t window_log2, uint32_t priority)
 
 	declare(r, 0, 3, LOG2, 0);
 	text = declare(r, 1, members, window_log2, priority);
-	assert_contains(text, "w0 END k0 r1 stream g: the ranks, their "
+	assert_contains(text, "w0 END k0 r1 group k0: the ranks, their "
 			      "order, the window or the priority that rank 1 "
 			      "opens it with are not those of rank 0");
-	assert_contains(text, "w1 DECLARED k-1 refused stream g");
+	assert_contains(text, "w1 DECLARED k-1 refused group k0");
 	assert_int_equal(r->srv->jobs[0].status.state, SW_JOB_RUNNING);
 	assert_string_equal(
 		rig_declare(r, 1, "a", SW_I32, 1, 0), "w1 DECLARED k1");
@@ -155,7 +155,7 @@ static void declare__a_tensor_of_that_name(void **state)
 
 	rig_declare(r, 0, "g", SW_I32, 3, 0);
 	assert_contains(
-		declare(r, 1, 3, LOG2, 0), "w1 DECLARED k-1 refused stream g");
+		declare(r, 1, 3, LOG2, 0), "w1 DECLARED k-1 refused group k0");
 	server_rig_close(r);
 }
 
@@ -198,7 +198,7 @@ static void clash(
 	for (uint32_t i = 0; i < 3; i++) {
 		char line[256];
 
-		snprintf(line, sizeof(line), "w%u END k0 r1 stream g: %s", i,
+		snprintf(line, sizeof(line), "w%u END k0 r1 group k0: %s", i,
 			why);
 		assert_contains(text, line);
 	}
@@ -310,11 +310,11 @@ static const char *reduce_to(uint32_t one, uint32_t other)
 static void push__names_ranks_before_all_have_joined(void **state)
 {
 	assert_contains(reduce_to(1, 2),
-		"stream g: rank 6 calls reduce with a root of rank 6's node, "
+		"group k7: rank 6 calls reduce with a root of rank 6's node, "
 		"rank 3 with one of rank 3's (collective 1)");
-	assert_contains(reduce_to(0, 2),
-		"stream g: rank 6 calls reduce with another count or root than "
-		"rank 3 (collective 1)");
+	assert_contains(reduce_to(0, 2), "group k7: rank 6 calls reduce with "
+					 "another count or root than "
+					 "rank 3 (collective 1)");
 }
 
 /* --- WANT --- */

@@ -18,7 +18,7 @@ static struct server_rig *open_rig(void)
 	peer_hello(&r.w[1]);
 	j = rig_join_payload(&r, 1);
 	strcpy(j.job, "other");
-	j.rank = 0;
+	j.member = 0;
 	peer_say(&r.w[1], SW_JOIN, &j, sizeof(j));
 	rig_tx(&r);
 	rig_declare(&r, 1, "a", SW_I32, 4 * PEER_CHUNK, 0);
@@ -92,7 +92,7 @@ static void tick__windows_of_who_came(void **state)
 	peer_hello(&r->w[2]);
 	j = rig_join_payload(r, 2);
 	strcpy(j.job, "third");
-	j.rank = 0;
+	j.member = 0;
 	peer_say(&r->w[2], SW_JOIN, &j, sizeof(j));
 	rig_tx(r);
 	rig_declare(r, 2, "a", SW_I32, 4 * PEER_CHUNK, 0);

@@ -56,10 +56,10 @@ static void kinds__of_local_ranks_under_one_number(void **state)
 	assert_int_equal(sw_worker_coll(&r->w, &a), 0);
 	assert_int_equal(sw_worker_coll(&r->w, &b), 0);
 	wrig_tick(r, 900 * SW_MS);
-	assert_null(sw_worker_why(&r->w, 0));
+	assert_null(sw_worker_why(&r->w, 0, (char[SW_TEXT_MAX]){0}));
 	wrig_tick(r, 200 * SW_MS);
-	assert_string_equal(sw_worker_why(&r->w, 0),
-		"stream g/a: rank 0 calls all_reduce, rank 1 reduce "
+	assert_string_equal(sw_worker_why(&r->w, 0, (char[SW_TEXT_MAX]){0}),
+		"group g: rank 0 calls all_reduce, rank 1 reduce "
 		"(collective 7)");
 	assert_int_equal(sw_worker_death(&r->w, 1), SW_EMISMATCH);
 	wrig_close(r);

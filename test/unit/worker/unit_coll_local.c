@@ -157,8 +157,8 @@ static void submit__operations_differ(void **state)
 	ask = call(1, SW_ALL_REDUCE, 1);
 	ask.op = SW_MAX;
 	assert_int_equal(sw_worker_coll(&r->w, &ask), SW_EMISMATCH);
-	assert_string_equal(sw_worker_why(&r->w, 0),
-		"stream s: rank 1 calls all_reduce of max i32, rank 0 "
+	assert_string_equal(sw_worker_why(&r->w, 0, (char[SW_TEXT_MAX]){0}),
+		"group s: rank 1 calls all_reduce of max i32, rank 0 "
 		"all_reduce of sum i32 (collective 1)");
 	wrig_close(r);
 }
@@ -215,7 +215,8 @@ static void differs(struct sw_worker_coll second, const char *text)
 	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
 	assert_int_equal(sw_worker_coll(&r->w, &second), SW_EMISMATCH);
 	assert_string_equal(wrig_events(r), "done t0 #70 SW_EMISMATCH w0");
-	assert_string_equal(sw_worker_why(&r->w, 0), text);
+	assert_string_equal(
+		sw_worker_why(&r->w, 0, (char[SW_TEXT_MAX]){0}), text);
 	assert_int_equal(sw_worker_coll(&r->w, &ask), SW_EMISMATCH);
 	wrig_tick(r, 0);
 	assert_contains(wrig_tx(r), "END");
@@ -228,23 +229,23 @@ static void submit__differs(void **state)
 {
 	struct sw_worker_coll ask = call(1, SW_ALL_REDUCE, 2);
 
-	differs(ask, "stream s: rank 1 calls all_reduce of sum i32, rank 0 "
+	differs(ask, "group s: rank 1 calls all_reduce of sum i32, rank 0 "
 		     "reduce of sum i32 (collective 1)");
 	ask = call(1, SW_REDUCE, 2);
 	ask.root = 1;
 	ask.dtype = SW_F32;
-	differs(ask, "stream s: rank 1 calls reduce of sum f32, rank 0 reduce "
+	differs(ask, "group s: rank 1 calls reduce of sum f32, rank 0 reduce "
 		     "of sum i32 (collective 1)");
 	ask.dtype = SW_I32;
 	ask.n_elems = 3;
-	differs(ask, "stream s: rank 1 calls reduce with another count than "
+	differs(ask, "group s: rank 1 calls reduce with another count than "
 		     "rank 0 (collective 1)");
 	ask.n_elems = 2;
 	ask.root = 0;
-	differs(ask, "stream s: rank 1 calls reduce with another root than "
+	differs(ask, "group s: rank 1 calls reduce with another root than "
 		     "rank 0 (collective 1)");
 	ask.call = 2;
-	differs(ask, "stream s: rank 1 calls reduce as collective 2, rank 0 as "
+	differs(ask, "group s: rank 1 calls reduce as collective 2, rank 0 as "
 		     "0");
 }
 
@@ -257,8 +258,8 @@ static void clash__of_streams(void **state)
 
 	sw_worker_source(&r->w, 0, 0, from[0]);
 	sw_worker_clash(&r->w, 0, 1, &d);
-	assert_string_equal(sw_worker_why(&r->w, 0),
-		"stream s: the ranks, their order, the window or the priority "
+	assert_string_equal(sw_worker_why(&r->w, 0, (char[SW_TEXT_MAX]){0}),
+		"group s: the ranks, their order, the window or the priority "
 		"that rank 1 opens it with are not those of rank 0");
 	wrig_close(r);
 }
@@ -275,8 +276,8 @@ static void left__ends_the_group_that_lacks_it(void **state)
 	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
 	sw_worker_take(&r->w);
 	assert_string_equal(wrig_events(r), "done t0 #70 SW_EPEER w0");
-	assert_string_equal(sw_worker_why(&r->w, 0),
-		"node node: local rank 1 left; stream s cannot complete");
+	assert_string_equal(sw_worker_why(&r->w, 0, (char[SW_TEXT_MAX]){0}),
+		"rank 1 (node node) left; group s cannot complete");
 	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
 	wrig_close(r);
 }
@@ -323,9 +324,10 @@ static void stall__ends_the_group(void **state)
 	wrig_tick(r, 61 * SW_S);
 	wrig_tick(r, SW_MS);
 	assert_contains(wrig_tx(r), "s0 END k0");
-	assert_string_equal(
-		r->w.tensors[0].why, "waited 61 s for rank 1 of 4, stream s");
-	assert_int_equal(r->w.tensors[0].death, SW_ESTALL);
+	assert_string_equal(sw_fault_text(&r->w.tensors[0].why, true, "s",
+				    (char[SW_TEXT_MAX]){0}),
+		"waited 61 s for rank 1 of 4, group s");
+	assert_int_equal(r->w.tensors[0].why.err, SW_ESTALL);
 	assert_string_equal(wrig_events(r), "");
 	wrig_close(r);
 }

@@ -71,7 +71,8 @@ static void settle(struct worker_rig *r)
 static void expect_death(struct worker_rig *r, uint32_t tensor, const char *why)
 {
 	assert_int_equal(sw_worker_death(&r->w, tensor), SW_EPEER);
-	assert_string_equal(sw_worker_why(&r->w, tensor), why);
+	assert_string_equal(
+		sw_worker_why(&r->w, tensor, (char[SW_TEXT_MAX]){0}), why);
 }
 
 /* Its group and the tensor end, those of the others go on. */
@@ -136,7 +137,7 @@ static void died__two_at_once(void **state)
 	sw_worker_local_died(&r->w, 1, "rank 1 died");
 	settle(r);
 	expect_death(r, A - LOCAL,
-		"node node: local rank 0 died; stream a cannot complete");
+		"rank 0 (node node) died; group a cannot complete");
 	expect_death(r, B - LOCAL, "rank 1 died");
 	assert_int_equal(call(r, C, 2), 0);
 	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
@@ -326,7 +327,7 @@ static void say_lost(struct worker_rig *r, uint64_t joined)
 {
 	struct sw_status st = {.joined = joined,
 		.state = SW_JOB_RUNNING,
-		.rank = 1,
+		.member = 1,
 		.size = 6,
 		.epoch = 9,
 		.text = "rank 1 is silent"};
@@ -398,7 +399,7 @@ static void member__before_the_last(void **state)
 	struct worker_rig *r = open_rig();
 	const struct sw_status st = {.joined = 1,
 		.state = SW_JOB_RUNNING,
-		.rank = 2, /* were there a third */
+		.member = 2, /* were there a third */
 		.size = 6,
 		.epoch = 9,
 		.text = "rank 6 is silent"};
@@ -406,8 +407,7 @@ static void member__before_the_last(void **state)
 	assert_int_equal(call(r, A, 0), 0);
 	peer_say(&r->s[0], SW_STATUS, &st, sizeof(st));
 	look(r);
-	expect_death(r, A - LOCAL,
-		"stream a: rank 3 is gone, so it cannot complete");
+	expect_death(r, A - LOCAL, "rank 3 is gone; group a cannot complete");
 	wrig_close(r);
 }
 
@@ -416,7 +416,7 @@ static void member__is_gone_before(void **state)
 {
 	const struct sw_status st = {.joined = 5,
 		.state = SW_JOB_RUNNING,
-		.rank = 1,
+		.member = 1,
 		.size = 3,
 		.epoch = 9,
 		.n_local = {1, 1, 1},

@@ -86,9 +86,10 @@ static void dead__all_streams_of_the_group(void **state)
 	confirm(r, GB, 1, "they differ");
 	assert_string_equal(wrig_events(r),
 		"done t0 #0 SW_EABORTED w0; done t1 #10 SW_EABORTED w0");
-	assert_string_equal(sw_worker_why(&r->w, GA), "they differ");
+	assert_string_equal(sw_worker_why(&r->w, GA, (char[SW_TEXT_MAX]){0}),
+		"they differ");
 	assert_int_equal(sw_worker_death(&r->w, GA), SW_EABORTED);
-	assert_null(sw_worker_why(&r->w, HA));
+	assert_null(sw_worker_why(&r->w, HA, (char[SW_TEXT_MAX]){0}));
 	assert_int_equal(sw_worker_death(&r->w, HA), 0);
 	assert_int_equal(call(r, GA, 0), SW_EABORTED);
 	wrig_close(r);
@@ -146,7 +147,8 @@ static void abort__says_it_until_it_is_acknowledged(void **state)
 	wrig_tick(r, 200 * SW_MS);
 	assert_null(strstr(wrig_tx(r), "END"));
 	sw_worker_abort(&r->w, GA, 0, SW_EABORTED, "again");
-	assert_string_equal(sw_worker_why(&r->w, GA), WHY);
+	assert_string_equal(
+		sw_worker_why(&r->w, GA, (char[SW_TEXT_MAX]){0}), WHY);
 	wrig_close(r);
 }
 
@@ -159,7 +161,7 @@ static void abort__of_what_is_no_stream(void **state)
 	sw_worker_abort(&r->w, N_STREAMS + 1, 0, SW_EEXPIRED, WHY);
 	sw_worker_close_group(&r->w, N_STREAMS, 0);
 	sw_worker_close_group(&r->w, UINT32_MAX, 0);
-	assert_null(sw_worker_why(&r->w, N_STREAMS));
+	assert_null(sw_worker_why(&r->w, N_STREAMS, (char[SW_TEXT_MAX]){0}));
 	wrig_close(r);
 }
 
@@ -282,7 +284,7 @@ static void decide__who_has_waited_too_long(void **state)
 	sw_worker_abort(&r->w, GA, 0, SW_EEXPIRED, "rank 0 waited");
 	assert_string_equal(wrig_events(r), "");
 	assert_int_equal(sw_worker_death(&r->w, GA), 0);
-	assert_null(sw_worker_why(&r->w, GA));
+	assert_null(sw_worker_why(&r->w, GA, (char[SW_TEXT_MAX]){0}));
 	wrig_tick(r, 0);
 	assert_string_equal(
 		wrig_tx(r), "s0 END k0 r1 rank 0 waited; missing: a server");
@@ -290,7 +292,8 @@ static void decide__who_has_waited_too_long(void **state)
 	assert_contains(wrig_tx(r), "s0 END k0 r1 rank 0 waited");
 	server_says(r, 0, SW_EEXPIRED, "rank 1 waited");
 	assert_string_equal(wrig_events(r), "done t0 #0 SW_EEXPIRED w0");
-	assert_string_equal(sw_worker_why(&r->w, GA), "rank 1 waited");
+	assert_string_equal(sw_worker_why(&r->w, GA, (char[SW_TEXT_MAX]){0}),
+		"rank 1 waited");
 	wrig_tick(r, 200 * SW_MS);
 	assert_contains(wrig_tx(r), "s1 END k0 r1 rank 1 waited");
 	wrig_close(r);
@@ -313,8 +316,8 @@ static void decide__what_another_server_says(void **state)
 	assert_string_equal(wrig_tx(r), "s1 KEEPALIVE");
 	server_says(r, 0, SW_EMISMATCH, "rank 0 calls b, rank 1 a");
 	assert_string_equal(wrig_events(r), "done t0 #0 SW_EMISMATCH w0");
-	assert_string_equal(
-		sw_worker_why(&r->w, GA), "rank 0 calls b, rank 1 a");
+	assert_string_equal(sw_worker_why(&r->w, GA, (char[SW_TEXT_MAX]){0}),
+		"rank 0 calls b, rank 1 a");
 	wrig_close(r);
 }
 
@@ -375,7 +378,7 @@ static void close__with_work_open(void **state)
 	assert_string_equal(wrig_events(r), "done t1 #10 SW_EABORTED w0");
 	sw_worker_take(&r->w);
 	text = wrig_tx(r);
-	assert_contains(text, "s0 END k1 r1 stream g/b: rank 0 closed the "
+	assert_contains(text, "s0 END k1 r1 group k1: rank 0 closed the "
 			      "group with work open");
 	assert_contains(text, "s0 CLOSE k0 ; s0 CLOSE k1 ");
 	wrig_close(r);
@@ -402,8 +405,8 @@ static void close__while_a_local_rank_goes_on(void **state)
 
 	sw_worker_close_group(&r->w, GA, 1);
 	assert_int_equal(call(r, GB, 0), SW_EABORTED);
-	assert_string_equal(sw_worker_why(&r->w, GA),
-		"stream g/b: rank 0 calls all_reduce, rank 1 has closed the "
+	assert_string_equal(sw_worker_why(&r->w, GA, (char[SW_TEXT_MAX]){0}),
+		"group g: rank 0 waits for rank 1, which has closed the "
 		"group");
 	assert_int_equal(call(r, HA, 1), 0);
 	wrig_close(r);

@@ -261,7 +261,7 @@ static void left__while_it_grows(void **state)
 	assert_int_equal(ask(r, 1, 0), 0);
 	sw_worker_local_left(&r->w, 0);
 	settle(r);
-	assert_contains(wrig_events(r), "local rank 0 left");
+	assert_contains(wrig_events(r), "rank 0 (node node) left");
 	wrig_close(r);
 }
 

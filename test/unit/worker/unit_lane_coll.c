@@ -165,7 +165,8 @@ static void dead__when_all_lanes_have_released_it(void **state)
 static void dead__as_the_coordinator_says(void **state)
 {
 	struct worker_rig *r = open_zero();
-	struct sw_wtensor theirs = {.death = SW_EMISMATCH, .why = "differs"};
+	struct sw_wtensor theirs = {
+		.why = {.err = SW_EMISMATCH, .text = "differs"}};
 
 	lane->theirs = &theirs;
 	assert_int_equal(submit(r, SW_ALL_REDUCE, BOTH, 7), 0);
@@ -288,7 +289,7 @@ static void order__dead_is_released(void **state)
 	begin(r, 1);
 	order(r, (struct sw_lane_message){.kind = SW_LANE_COLLS});
 	wrig_tx(r);
-	zero.death = SW_EABORTED;
+	zero.why.err = SW_EABORTED;
 	order(r, (struct sw_lane_message){.kind = SW_LANE_DEAD, .n = 1});
 	sum_one(r, 1, 1);
 	assert_int_not_equal(r->data[0][0], 7);
@@ -318,8 +319,8 @@ static void hear__a_server_says_it_is_dead(void **state)
 	assert_int_equal(told(SW_LANE_KILLED).n, 0);
 	assert_true(sw_spsc_is_empty(&lane->reports_out));
 	assert_int_equal(sw_worker_death(&r->w, 0), 0);
-	assert_string_equal(lane->theirs[0].why, "differs");
-	assert_int_equal(lane->theirs[0].death, SW_EMISMATCH);
+	assert_string_equal(lane->theirs[0].why.text, "differs");
+	assert_int_equal(lane->theirs[0].why.err, SW_EMISMATCH);
 	close_other(r);
 }
 

@@ -110,14 +110,14 @@ static void begin__other_step(void **state)
 	ask(r, 1, 5);
 	assert_int_equal(ask(r, 2, 6), SW_EMISMATCH);
 	assert_string_equal(wrig_events(r), "done t0 #71 SW_EMISMATCH w0");
-	assert_string_equal(sw_worker_why(&r->w, 0),
+	assert_string_equal(sw_worker_why(&r->w, 0, (char[SW_TEXT_MAX]){0}),
 		"tensor a: rank 2 pushes step 6, rank 1 pushes step 5");
 	assert_int_equal(r->w.n_open, 0);
 	assert_int_equal(ask(r, 0, 5), SW_EMISMATCH);
 	assert_int_equal(ask(r, 1, 6), SW_EMISMATCH); /* it stays dead */
 	wrig_tick(r, 0);
 	assert_string_equal(wrig_tx(r),
-		"s0 END k0 r1 tensor a: rank 2 pushes step 6, rank 1 "
+		"s0 END k0 r1 tensor k0: rank 2 pushes step 6, rank 1 "
 		"pushes step 5");
 	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
 	wrig_close(r);
@@ -129,13 +129,13 @@ static void begin__other_operation_or_root(void **state)
 
 	ask(r, 1, 0);
 	assert_int_equal(copy(r, 0, 1), SW_EMISMATCH);
-	assert_string_equal(sw_worker_why(&r->w, 0),
+	assert_string_equal(sw_worker_why(&r->w, 0, (char[SW_TEXT_MAX]){0}),
 		"tensor a: rank 0 takes part in a broadcast, rank 1 in a sum");
 	wrig_close(r);
 	r = open_rig();
 	copy(r, 0, 1);
 	assert_int_equal(copy(r, 1, 0), SW_EMISMATCH);
-	assert_string_equal(sw_worker_why(&r->w, 0),
+	assert_string_equal(sw_worker_why(&r->w, 0, (char[SW_TEXT_MAX]){0}),
 		"tensor a: rank 1 broadcasts from rank 0, rank 0 from rank 1");
 	wrig_close(r);
 }
@@ -150,7 +150,7 @@ static void declare__clash(void **state)
 	ask(r, 0, 1);
 	sw_worker_clash(&r->w, 0, 2, &d);
 	assert_string_equal(wrig_events(r), "done t0 #70 SW_EMISMATCH w0");
-	assert_string_equal(sw_worker_why(&r->w, 0),
+	assert_string_equal(sw_worker_why(&r->w, 0, (char[SW_TEXT_MAX]){0}),
 		"tensor a: rank 2 declares 7 x f32, priority 0; rank 0 "
 		"declared 672 x i32, priority 0");
 	assert_int_equal(ask(r, 1, 1), SW_EMISMATCH);
@@ -211,7 +211,7 @@ static void left__names_who_is_missed(void **state)
 	assert_string_equal(wrig_events(r), "");
 	assert_int_equal(ask(r, 0, 1), 0);
 	assert_non_null(strstr(wrig_events(r),
-		"node node: local rank 1 left; tensor a cannot complete"));
+		"rank 1 (node node) left; tensor a cannot complete"));
 	wrig_close(r);
 	r = open_rig();
 	ask(r, 0, 1);

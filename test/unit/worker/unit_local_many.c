@@ -145,7 +145,7 @@ static void round__one_has_left(void **state)
 	assert_int_equal(n_done, LOCAL);
 	assert_int_equal(ask(r, 3), 0);
 	assert_string_equal(r->w.fault.text,
-		"node node: local rank 900 left; tensor a cannot complete");
+		"rank 900 (node node) left; tensor a cannot complete");
 	wrig_close(r);
 }
 

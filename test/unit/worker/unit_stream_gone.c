@@ -109,7 +109,7 @@ static void gone__when_all_servers_know(void **state)
 	assert_int_equal(submit(r, SW_ALL_REDUCE, 1, 1), SW_EINVAL);
 	sw_worker_close_group(&r->w, 0, 0); /* nobody knows it */
 	sw_worker_abort(&r->w, 0, 0, SW_EABORTED, "late");
-	assert_null(sw_worker_why(&r->w, 0));
+	assert_null(sw_worker_why(&r->w, 0, (char[SW_TEXT_MAX]){0}));
 	wrig_tick(r, SW_S);
 	assert_null(strstr(wrig_tx(r), "END"));
 	sw_worker_free(&r->w, 0);
@@ -170,7 +170,7 @@ static void gone__late_frames(void **state)
 	sl = &r->w.tensors[0].stream->links[0];
 	assert_int_equal(sl->base, 1);
 	assert_int_equal(r->w.tensors[0].n_missing, 1);
-	assert_null(sw_worker_why(&r->w, NEXT));
+	assert_null(sw_worker_why(&r->w, NEXT, (char[SW_TEXT_MAX]){0}));
 	assert_int_equal(r->w.stats.rx_key, 0);
 	assert_string_equal(wrig_events(r), "");
 	wrig_tick(r, r->params.ack_delay_max);
@@ -245,7 +245,7 @@ static void stale__names_nothing(void **state)
 	sw_worker_clash(&r->w, 0, 0, &t->decl);
 	sw_worker_source(&r->w, 0, 0, NULL);
 	sw_worker_free(&r->w, 0);
-	assert_null(sw_worker_why(&r->w, 0));
+	assert_null(sw_worker_why(&r->w, 0, (char[SW_TEXT_MAX]){0}));
 	assert_int_equal(sw_worker_death(&r->w, NEXT), 0);
 	assert_false(t->is_closed || t->stream->has_closed || t->dead_from);
 	assert_int_equal(r->w.n_open, 1);
@@ -269,7 +269,7 @@ static void stale__while_the_next_is_built(void **state)
 		r->w.tensors[0].id = id; /* not there yet */
 		assert_int_equal(call(r, id, 1), SW_EINVAL);
 		sw_worker_close_group(&r->w, id, 0);
-		assert_null(sw_worker_why(&r->w, id));
+		assert_null(sw_worker_why(&r->w, id, (char[SW_TEXT_MAX]){0}));
 	}
 	r->w.tensors[0] = built;
 	sw_worker_free(&r->w, 0);

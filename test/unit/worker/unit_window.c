@@ -295,7 +295,8 @@ static void mismatch__ends_all_that_is_open(void **state)
 	assert_int_equal(r->w.n_open, 0);
 	assert_int_equal(r->w.sched.credit, CREDIT);
 	assert_int_equal(r->w.links[0].n_blocked, 0);
-	assert_string_equal(sw_worker_why(&r->w, 0), "they differ");
+	assert_string_equal(
+		sw_worker_why(&r->w, 0, (char[SW_TEXT_MAX]){0}), "they differ");
 	assert_int_equal(submit(r, SW_ALL_REDUCE, 1, 0), SW_EMISMATCH);
 	wrig_events(r);
 	sum(r, 1, 1); /* late ones */

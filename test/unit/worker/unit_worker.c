@@ -125,7 +125,7 @@ static void open__malformed(void **state)
 	bad.n_members = SW_MAX_MEMBERS + 1;
 	assert_int_equal(open_job(bad, 1), SW_EINVAL);
 	bad = good;
-	bad.rank = 1;
+	bad.member = 1;
 	assert_int_equal(open_job(bad, 1), SW_EINVAL);
 	bad = good;
 	bad.job = name;

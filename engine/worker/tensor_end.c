@@ -1,4 +1,4 @@
-/* mismatch.c - kill tensors and streams that members call differently.
+/* tensor_end.c - end tensors and groups early, and tell servers and lanes.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A server finds the difference, or this worker if its local ranks differ.  The
@@ -26,27 +26,28 @@
  * A server tells its members; a worker tells its lanes and the servers that did
  * not tell it.  END and CLOSE are messages of the control stream
  * (peer/control.h): each is owed as a bit and said once. */
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/base/text.h"
 #include "engine/worker/stream.h"
 #include "engine/worker/sweep.h"
 #include "sum/sum.h"
 
-const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor)
+const char *sw_worker_why(
+	const struct sw_worker *w, uint32_t tensor, char out[SW_TEXT_MAX])
 {
 	const struct sw_wtensor *t = sw_wtensor_at(w, tensor);
 
-	return t && t->dead_from ? t->why : NULL;
+	return t && t->dead_from
+		       ? sw_fault_text(&t->why, t->stream, t->name, out)
+		       : NULL;
 }
 
 int sw_worker_death(const struct sw_worker *w, uint32_t tensor)
 {
 	const struct sw_wtensor *t = sw_wtensor_at(w, tensor);
 
-	return t && t->dead_from ? t->death : 0;
+	return t && t->dead_from ? t->why.err : 0;
 }
 
 /* End the open round if it is dead: of a tensor when the other lanes have
@@ -57,7 +58,7 @@ static void end_if_dead(struct sw_worker *w, struct sw_wtensor *t)
 		return;
 	sw_round_drop(w, t);
 	if (!t->stream && !t->n_lanes)
-		sw_round_end(w, t, t->death);
+		sw_round_end(w, t, t->why.err);
 	sw_sched_run(&w->sched);
 }
 
@@ -121,7 +122,7 @@ void sw_link_declared(struct sw_link *l, uint32_t n)
 
 /* Kill one tensor or stream.  Returns false if it was dead before. */
 static bool kill_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
-	int death, const char *why)
+	const struct sw_fault *why)
 {
 	uint32_t now = t->round + !t->is_begun;
 
@@ -136,8 +137,7 @@ static bool kill_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	if (t->was_lowered)
 		round = now;
 	t->was_lowered = t->dead_from != 0;
-	snprintf(t->why, sizeof(t->why), "%s", why);
-	t->death = death;
+	t->why = *why;
 	w->n_dead += !t->dead_from;
 	t->dead_from = round;
 	if (t->stream) {
@@ -153,27 +153,28 @@ static bool kill_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 }
 
 void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
-	int death, const char *why)
+	const struct sw_fault *why)
 {
-	if (!kill_one(w, t, round, death, why) || w->lane_i)
+	char text[SW_TEXT_MAX];
+
+	if (!kill_one(w, t, round, why) || w->lane_i)
 		return;
-	sw_log(w->env->log, SW_LOG_WARN, "%s", t->why);
+	sw_log(w->env->log, SW_LOG_WARN, "%s", sw_worker_why(w, t->id, text));
 	/* A stream without a key learns it from the coordinator's answer. */
 	for (struct sw_wtensor *u = NULL; (u = sw_wtensor_kin(w, t, u));)
 		if (u->key != SW_KEY_NONE)
-			kill_one(w, u, 1, death, t->why);
+			kill_one(w, u, 1, &t->why);
 }
 
 /* Propose the end of a stream whose key is known; other lanes do so through
  * lane 0.  It ends when the coordinator says so, or names another reason that
  * came first. */
 static void ask_coordinator(
-	struct sw_worker *w, struct sw_wtensor *t, int death, const char *why)
+	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
 {
-	if (t->dead_from || t->death)
+	if (t->dead_from || t->why.err)
 		return;
-	snprintf(t->why, sizeof(t->why), "%s", why);
-	t->death = death;
+	t->why = *why;
 	if (w->lane_i)
 		sw_lane_dead(w, t);
 	else
@@ -181,12 +182,12 @@ static void ask_coordinator(
 }
 
 void sw_stream_propose(
-	struct sw_worker *w, struct sw_wtensor *t, int death, const char *why)
+	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
 {
 	if (!w->lane_i && (t->key == SW_KEY_NONE || t->is_closed))
-		sw_tensor_kill(w, t, 1, death, why);
+		sw_tensor_kill(w, t, 1, why);
 	else
-		ask_coordinator(w, t, death, why);
+		ask_coordinator(w, t, why);
 }
 
 void sw_dead_released(struct sw_worker *w, const struct sw_wtensor *t)
@@ -209,7 +210,7 @@ static uint32_t end_dead(struct sw_worker *w, struct sw_wtensor *t)
 	if (!is_kept(w, t))
 		return SW_SWEEP_BURST; /* the next turn continues */
 	if (t->is_open)
-		return sw_round_end_some(w, t, t->death);
+		return sw_round_end_some(w, t, t->why.err);
 	sw_bitmap_remove(&w->dying, t->index);
 	if (w->lane_i) {
 		t->n_lanes = 0;
@@ -240,39 +241,34 @@ static uint32_t who_declared(
 	return w->first + l;
 }
 
-static const char *kind_of(const struct sw_worker_tensor *d)
+static uint8_t manner_of(const struct sw_worker_tensor *d)
 {
 	if (d->granules)
-		return ", of a device";
-	return d->is_async ? ", async" : "";
+		return SW_DECLARED_DEVICE;
+	return d->is_async ? SW_DECLARED_ASYNC : SW_DECLARED_SYNC;
 }
 
 void sw_worker_clash(struct sw_worker *w, uint32_t tensor, uint32_t local,
 	const struct sw_worker_tensor *d)
 {
 	struct sw_wtensor *t = sw_wtensor_at(w, tensor);
-	char text[SW_TEXT_MAX];
+	struct sw_fault why = {.err = SW_EMISMATCH};
 
 	if (!t)
 		return;
-	if (t->stream || d->window_log2)
-		snprintf(text, sizeof(text),
-			"stream %.40s: the ranks, their order, the window or "
-			"the priority that rank %u opens it with are not those "
-			"of rank %u",
-			t->name, w->first + local, who_declared(w, t));
-	else
-		snprintf(text, sizeof(text),
-			"tensor %.40s: rank %u declares %llu x %s, priority "
-			"%u%s; rank "
-			"%u declared %llu x %s, priority %u%s",
-			t->name, w->first + local,
-			(unsigned long long)d->n_elems, sw_dtype_name(d->dtype),
-			priority_of(t, d->priority), kind_of(d),
-			who_declared(w, t), (unsigned long long)t->decl.n_elems,
-			sw_dtype_name(t->decl.dtype), t->decl.priority,
-			kind_of(&t->decl));
-	sw_tensor_kill(w, t, 1, SW_EMISMATCH, text);
+	why.kind = t->stream || d->window_log2 ? SW_FAULT_OPENED
+					       : SW_FAULT_DECLARED;
+	why.one = (struct sw_fault_call){.n_elems = d->n_elems,
+		.number = priority_of(t, d->priority),
+		.rank = (uint16_t)(w->first + local),
+		.op = manner_of(d),
+		.dtype = (uint8_t)d->dtype};
+	why.other = (struct sw_fault_call){.n_elems = t->decl.n_elems,
+		.number = t->decl.priority,
+		.rank = (uint16_t)who_declared(w, t),
+		.op = manner_of(&t->decl),
+		.dtype = (uint8_t)t->decl.dtype};
+	sw_tensor_kill(w, t, 1, &why);
 }
 
 /* Find the collective that is open on @t as number @call of the group. */
@@ -291,13 +287,13 @@ static const struct sw_worker_coll *find_call(
 static void kill_other(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_worker_coll *a, const struct sw_worker_coll *b)
 {
-	char text[SW_TEXT_MAX];
+	struct sw_fault why =
+		sw_fault_said(SW_EMISMATCH, sw_coll_name(a->kind));
 
-	snprintf(text, sizeof(text),
-		"stream %.40s: rank %u calls %s, rank %u %s (collective %u)",
-		t->name, w->first + a->local, sw_coll_name(a->kind),
-		w->first + b->local, sw_coll_name(b->kind), a->call);
-	sw_tensor_kill(w, t, 1, SW_EMISMATCH, text);
+	why.kind = SW_FAULT_KINDS;
+	why.one = sw_call_of(w, a);
+	why.other = sw_call_of(w, b);
+	sw_tensor_kill(w, t, 1, &why);
 }
 
 bool sw_stream_compare(struct sw_worker *w, struct sw_wtensor *t)
@@ -325,18 +321,19 @@ void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 	struct sw_fault fault;
 	struct sw_wtensor *t;
 
-	memcpy(&fault, payload, sizeof(fault));
-	sw_text_clean(fault.text, sizeof(fault.text));
+	if (!sw_fault_read(&fault, payload)) {
+		sw_count(&w->stats.rx_state, 1);
+		return;
+	}
 	t = sw_tensor_of_key(w, fault.key);
 	if (!t || t->is_closed)
 		return; /* its declaration will be refused, or it is closed */
-	if (t->stream)
-		sw_wgroup_name(w, &t->stream->group, fault.text);
+	sw_fault_received(w, t, &fault);
 	if (t->stream && l->server_i && !t->dead_from) {
-		ask_coordinator(w, t, sw_fault_death(fault.err), fault.text);
+		ask_coordinator(w, t, &fault);
 		return;
 	}
-	sw_tensor_kill(w, t, h->round, sw_fault_death(fault.err), fault.text);
+	sw_tensor_kill(w, t, h->round, &fault);
 	if (t->stream || t->dead_from == h->round)
 		sw_bitmap_remove(&l->ends, t->index); /* the server knows */
 }
@@ -364,7 +361,7 @@ uint32_t sw_link_build_end(
 	bool is_end = !sw_bitmap_is_empty(&l->ends);
 	struct sw_bitmap *set = is_end ? &l->ends : &l->closes;
 	uint32_t i = sw_bitmap_first(set);
-	struct sw_fault fault = {.rank = w->rank};
+	struct sw_fault fault = {0};
 	const struct sw_wtensor *t;
 
 	if (i == SW_BITMAP_NONE)
@@ -374,14 +371,13 @@ uint32_t sw_link_build_end(
 		sw_link_owe(w, l, SW_OWE_END);
 	t = &w->tensors[i];
 	h->type = is_end ? SW_END : SW_CLOSE;
-	fault.key = t->key;
 	if (is_end) {
 		h->round = t->dead_from ? t->dead_from : 1;
-		fault.err = (int16_t)t->death;
-		memcpy(fault.text, t->why, sizeof(fault.text));
+		fault = t->why;
 	} else {
 		note_close(l, t);
 	}
+	fault.key = t->key;
 	memcpy(w->payload, &fault, sizeof(fault));
 	return sizeof(fault);
 }

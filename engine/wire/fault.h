@@ -1,0 +1,70 @@
+/* fault.h - why rounds, a group or a job ended: facts, and their sentence.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Servers and workers pass on facts (PROTOCOL.md 2.5).  sw_fault_text makes the
+ * sentence where a person reads it. */
+#ifndef SW_ENGINE_WIRE_FAULT_H
+#define SW_ENGINE_WIRE_FAULT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/limits.h"
+
+enum sw_fault_kind {
+	SW_FAULT_SAID, /* text is the whole reason */
+	/* The calls of ranks one and other differ: */
+	SW_FAULT_DECLARED, /* n_elems, dtype, number: priority, op: sw_manner */
+	SW_FAULT_OPENED,   /* a stream's ranks, window or priority */
+	SW_FAULT_ROUND,    /* op: sw_round_kind, root, step */
+	/* number in the group, op, dtype; if known n_elems, and as root a rank
+	 * of the root's node */
+	SW_FAULT_CALLED,
+	SW_FAULT_KINDS, /* text: the kind of one; number; op of other */
+	/* Rank one waits for rank other, which has closed the group. */
+	SW_FAULT_CLOSED,
+	SW_FAULT_UNDONE, /* rank one closed the group with work open */
+	/* Ranks one to other of the node in text are gone; op: sw_gone. */
+	SW_FAULT_GONE,
+	SW_FAULT_WAITED, /* number: seconds; text: the missing ranks */
+	SW_N_FAULT_KINDS,
+};
+
+enum sw_manner { SW_DECLARED_SYNC, SW_DECLARED_ASYNC, SW_DECLARED_DEVICE };
+enum sw_gone { SW_IS_GONE, SW_HAS_LEFT, SW_HAS_DIED };
+
+/* One rank's call or declaration. */
+struct sw_fault_call {
+	uint64_t n_elems;
+	uint32_t number;
+	uint16_t rank, root, step;
+	uint8_t op, dtype, pad[4];
+};
+
+struct sw_fault {       /* ERROR, LEAVE, END; CLOSE: err 0, or why it ended */
+	uint64_t nonce; /* nonce of a refused JOIN, else 0 */
+	int16_t err;
+	uint8_t kind, pad;
+	uint32_t key; /* or SW_KEY_NONE */
+	struct sw_fault_call one, other;
+	char text[SW_TEXT_MAX];
+};
+
+/* sw_fault_read - copy a fault from a payload and clean its text.  Returns
+ * false if it has no such kind. */
+bool sw_fault_read(struct sw_fault *out, const uint8_t *payload);
+
+/* sw_fault_death - return the error that an END with @err causes: itself if it
+ * is one of these five, else SW_EMISMATCH, because the members' calls differ.
+ */
+int sw_fault_death(int err);
+
+/* sw_fault_text - make the sentence about tensor @name, or about the group of
+ * stream @name.  Returns @out. */
+const char *sw_fault_text(const struct sw_fault *f, bool is_stream,
+	const char *name, char out[SW_TEXT_MAX]);
+
+/* sw_fault_said - return the fault @err whose reason is @text, cut to fit. */
+struct sw_fault sw_fault_said(int err, const char *text);
+
+#endif
