@@ -215,7 +215,7 @@ def is_found(law, path, plant, is_object):
     with tempfile.TemporaryDirectory() as root:
         if law == "figures":
             for file in Tree(ROOT).named("README.md", "PERFORMANCE.md", ".svg",
-                                         ".json", "s.py"):
+                                         ".json"):
                 copied(file, root)
         if is_object:
             for header in Tree(ROOT).named(".h", ".def",
