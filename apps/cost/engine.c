@@ -18,7 +18,7 @@ struct options {
 struct report {
 	const struct options *o;
 	struct sw_json json;
-	double first_ns; /* of a packet, with the fewest members */
+	double first_ns; /* ns per packet with the fewest members */
 };
 
 static void json_alone(

@@ -14,7 +14,7 @@
 #include "engine/base/error.h"
 #include "engine/sched/sched.h"
 
-enum { PIECE_MAX = 64 << 20 }; /* of a device (sumwire/device.h) */
+enum { PIECE_MAX = 64 << 20 }; /* a device's (sumwire/device.h) */
 
 #define RATE_BIT_S UINT64_C(10000000000) /* unless one is given */
 

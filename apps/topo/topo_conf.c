@@ -216,7 +216,7 @@ static struct sw_machine_switch *switch_at(
 	return &m->switches[i];
 }
 
-/* What is behind @name and a blank; NULL: another section. */
+/* Return the text after @name and a blank; NULL: another section. */
 static const char *label_of(const struct sw_scan_entry *e, const char *name)
 {
 	size_t n = strlen(name);
@@ -287,7 +287,7 @@ static void place(
 	d->numa_node = numa_node;
 }
 
-/* Of the whole machine, unless @section says otherwise. */
+/* Apply an entry of the whole machine, unless @section says otherwise. */
 static void spread(const struct walk *w, const char *section, const char *key,
 	double rate, double *out)
 {
