@@ -26,8 +26,7 @@ struct sw_device_coll {
 	uint32_t n_calls; /* so far; *word counts the ended ones */
 	uint32_t priority;
 	bool is_open, is_waiting; /* for its event */
-	uint64_t digest; /* the unsummed bytes', if the back end digests
-			  */
+	uint64_t digest; /* the unsummed bytes', if the back end digests */
 	bool has_digest;
 	/* Digest and size of the part that came back; the thread's. */
 	uint64_t result, result_bytes;

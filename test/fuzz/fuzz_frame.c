@@ -64,7 +64,7 @@ static void mend(uint8_t *frame, uint32_t n)
 	frame[at + 11] = (uint8_t)sum;
 }
 
-/* What we answer is ours to read again, and for us if it goes to us. */
+/* Our own answer must be readable, and be for us if its address is ours. */
 static void check_answer(struct wire *w, uint32_t ip, uint64_t mac)
 {
 	uint8_t at[SW_ARP_FRAME + SW_TAG_BYTES];

@@ -32,7 +32,7 @@ def subjects(root, first):
 
 
 def subject_fault(subject):
-    """What is wrong with a subject; None: nothing."""
+    """Return the fault of a subject; None if it is good."""
     if len(subject) > SUBJECT_MAX:
         return f"{len(subject)} characters, not {SUBJECT_MAX}"
     if not FORM.fullmatch(subject):

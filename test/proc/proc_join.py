@@ -151,7 +151,8 @@ def test_agent_not_there():
 
 
 def test_other_settings():
-    """What is the job's is compared at JOIN; both values are shown."""
+    """Settings of the job are compared at JOIN; the error shows both
+    values."""
     settings = [("agents", "3", r"agents = 3, job job has 2"),
                 ("crc", "no", r"crc = 0, job job has 1"),
                 ("payload", "1344", r"payload .* = 1344, job job has 8192"),

@@ -169,7 +169,7 @@ def test_places_are_limited():
 
 
 def test_launchers_local_ranks():
-    """What a launcher says is taken where it can be."""
+    """A launcher's variables are used if they fit."""
     with Net(agents=1, local=(3,)) as net:
         net.start_all()
         started = [net.run(f"c{rank}", "env", "-u", "SUMWIRE_LAUNCHER",

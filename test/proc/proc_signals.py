@@ -8,7 +8,7 @@ import time
 import rig
 from rig import Net, check
 
-# Who hears of an end only by silence waits longer than a test.
+# A process that learns of an end only by silence waits longer than a test.
 FOREVER = {"dead_after": "600s"}
 
 

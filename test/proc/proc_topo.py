@@ -11,7 +11,7 @@ from rig import check
 HERE = os.path.dirname(os.path.abspath(__file__))
 MACHINES = os.path.join(HERE, "../topo")
 EXAMPLE = os.path.join(HERE, "../../conf/machines/pcie.ini")
-# what the paper measured of its PCIe machines
+# the paper's figures of its PCIe machines
 MEASURED = "--pcie", "104.8Gb/s", "--cross", "80Gb/s"
 ASSISTED_S, MIXED_S = 7 / 52.4, 1.6 / 13.1
 
