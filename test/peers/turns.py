@@ -1,5 +1,4 @@
-# turns.py - processes of one peer: stopped outside their turns, and their CPU
-# time
+# turns.py - processes of one peer: stopped outside their turns; their CPU time
 # SPDX-License-Identifier: BSD-3-Clause
 """All peers live side by side. A peer without a turn is stopped by SIGSTOP,
 every process of it, so that no polling thread (sumwire's lcores, OpenMPI's

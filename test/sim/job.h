@@ -107,11 +107,10 @@ struct sim_job {
 	struct sw_log log;
 	uint32_t n_workers, n_servers, n_tensors, n_rounds;
 	uint32_t n_colocated; /* last servers, on workers' machines: 0 or all */
-	uint32_t n_jobs; /* jobs that share workers and servers; 1 if colocated
-			  */
-	uint32_t n_lcores; /* lcores of each server; server i is engines i *
-			      n_lcores to that + n_lcores - 1 */
-	uint32_t n_first;  /* tensors in the first DECLARE */
+	uint32_t n_jobs;      /* that share workers and servers; 1: colocated */
+	uint32_t n_lcores;    /* lcores of each server; server i is engines i *
+				 n_lcores to that + n_lcores - 1 */
+	uint32_t n_first;     /* tensors in the first DECLARE */
 	uint32_t n_elems[SIM_TENSORS];
 	uint32_t name_bytes; /* names are filled up to so many */
 	uint32_t dtype;
@@ -160,8 +159,7 @@ struct sim_job {
 	struct sw_server *servers[SIM_ENGINES];
 	struct sim_node *lcores[SIM_ENGINES]; /* where each runs */
 	struct sim_worker workers[SIM_WORKERS];
-	const struct sw_share
-		*shares; /* shares of the servers' jobs; may be NULL */
+	const struct sw_share *shares; /* the servers' jobs'; may be NULL */
 	uint32_t n_shares;
 	uint32_t elem_bytes, weight[SIM_JOBS];
 	/* elements by digit */
@@ -170,8 +168,7 @@ struct sim_job {
 	uint32_t group_keys[SIM_GROUPS]; /* 1 + key; 0: not known yet */
 	struct sim_chunk_log seen[SIM_ENGINES][SIM_GROUPS];
 	uint64_t n_bad_pushes, n_bad_results; /* frames */
-	uint64_t mem_bytes,
-		n_mem_gets; /* memory that engines hold; requests for it */
+	uint64_t mem_bytes, n_mem_gets;       /* held by engines; requests */
 	uint64_t n_checked; /* frames that the oracle looked into */
 	char oracle[256];   /* first thing that was wrong */
 };

@@ -178,13 +178,13 @@ static void args_parse__help(void **state)
 					  "[FILE...]"));
 	assert_non_null(strstr(f.printed, "--size BYTES"));
 	assert_non_null(strstr(f.printed, "a size; 4B to 1GiB; default 4KiB"));
-	/* 0 is none of its values, so it has no default */
+	/* 0 is no valid value, so it has no default */
 	assert_non_null(strstr(f.printed, "a count; 1 to 100\n"));
 	assert_non_null(strstr(f.printed, "--path PATH "));
 	assert_non_null(strstr(f.printed, "may be repeated"));
 }
 
-/* What follows the first word that is no option is another command's. */
+/* The words after the first one that is no option belong to another command. */
 static void args_parse__command(void **state)
 {
 	static const struct {

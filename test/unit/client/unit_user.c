@@ -14,7 +14,8 @@
 
 enum { NOBODY = 65534, OURS = 4242 };
 
-/* Who connects is OURS, so that the user who runs the test is another. */
+/* Replace the user of the connecting end, so that the user who runs the test is
+ * another. */
 static bool is_renamed;
 
 __attribute__((visibility("default"))) uid_t geteuid(void)

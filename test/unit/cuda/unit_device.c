@@ -195,7 +195,7 @@ static void declare__of_two_threads(void **state)
 	while (n < 2 * MANY && is_seen[n])
 		n++;
 	assert_int_equal(n, 2 * MANY);
-	assert_int_equal(s->n_lines, 1); /* that it is not pinned */
+	assert_int_equal(s->n_lines, 1); /* the warning: not pinned */
 }
 
 static void check_refused(
@@ -374,7 +374,7 @@ static void child__has_none(void **state)
 	sum_and_check(s, t, 4);
 }
 
-/* Of what was open when it was forked, too; it does not wait. */
+/* A child ends calls that were open at its fork; it does not wait. */
 static void child__waits_for_nothing(void **state)
 {
 	struct scene *s = *state;

@@ -4,7 +4,7 @@
 
 #include "engine/base/coll_kind.h"
 
-/* What open_raw declares, in this order. */
+/* Items that open_raw declares, in this order. */
 enum { MEMORY, STREAM, TENSOR, N_ITEMS, BYTES = 4096, RANKS = 4 };
 
 static void declare_one(struct raw *w, uint32_t batch, struct sw_edge_desc d)
@@ -188,7 +188,7 @@ static void coll__must_lie_in_memory(void **state)
 	not_taken(*state, m);
 }
 
-/* Of all members' parts, where there are such. */
+/* The parts of all members must lie in memory, in kinds with parts. */
 static void coll__parts_must_lie_in_memory(void **state)
 {
 	struct sw_edge_coll m = good;
@@ -285,7 +285,7 @@ static void free__of_memory_once(void **state)
 	evicted(*state, &w, "not allowed");
 }
 
-/* Of a group that was closed: nothing more is called on it. */
+/* After a group was closed no call on it is accepted. */
 static void free__of_a_stream(void **state)
 {
 	struct sw_edge_coll m = good;
@@ -418,7 +418,7 @@ static void again__only_what_was_freed(void **state)
 	}
 }
 
-/* What is wrong with an item ends its batch. */
+/* A bad item ends its batch. */
 static void declare__bad_items(void **state)
 {
 	static const struct {
@@ -459,7 +459,7 @@ static void declare__bad_items(void **state)
 	scene_check(s, SW_HOST_DIED, "closed the connection");
 }
 
-/* What is wrong with a stream ends its batch. */
+/* A bad stream ends its batch. */
 static void open__bad_streams(void **state)
 {
 	static const struct {

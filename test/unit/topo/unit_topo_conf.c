@@ -19,7 +19,7 @@ static void said(void *ctx, enum sw_log_level level, const char *text)
 	snprintf(all + n, 4096 - n, "%s\n", text);
 }
 
-/* What a description of @text makes of @m; what was wrong is in @all. */
+/* Apply the description @text to @m; errors are in @all. */
 static int describe(struct sw_machine *m, const char *text, char all[4096])
 {
 	char path[] = "/tmp/unit_topo_XXXXXX";
