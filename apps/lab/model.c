@@ -305,7 +305,7 @@ static int open_builtin(
 				why, size);
 		sw_nearest_add(&near, builtins[i].name);
 	}
-	n = snprintf(why, size, "there is no model \"%s\"", name);
+	n = snprintf(why, size, "unknown model \"%s\"", name);
 	if (near.best && n > 0 && (size_t)n < size)
 		snprintf(why + n, size - (size_t)n, "; did you mean %s?",
 			near.best);

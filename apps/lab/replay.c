@@ -74,7 +74,7 @@ static const struct sw_policy *policy_of(const char *name)
 			return sw_policy_at(i);
 		sw_nearest_add(&near, sw_policy_at(i)->name);
 	}
-	fprintf(stderr, "sumwire-lab replay: there is no policy \"%s\"%s%s%s\n",
+	fprintf(stderr, "sumwire-lab replay: unknown policy \"%s\"%s%s%s\n",
 		name, near.best ? "; did you mean " : "",
 		near.best ? near.best : "", near.best ? "?" : "");
 	return NULL;

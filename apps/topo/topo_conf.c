@@ -114,9 +114,8 @@ static const struct key *key_of(
 			return keys;
 		sw_nearest_add(&near, keys->name);
 	}
-	WRONG(w, e, "there is no such key%s%s%s",
-		near.best ? "; did you mean " : "", near.best ? near.best : "",
-		near.best ? "?" : "");
+	WRONG(w, e, "unknown key%s%s%s", near.best ? "; did you mean " : "",
+		near.best ? near.best : "", near.best ? "?" : "");
 	return NULL;
 }
 
@@ -259,7 +258,7 @@ static void take_entry(
 		take_device(w, e);
 	else if (turn == MACHINE && !is_machine && !label && !is_device)
 		REFUSE(w, e,
-			"there is no such section: only [machine], "
+			"unknown section: only [machine], "
 			"[switch N], [gpu N] and [nic NAME]");
 }
 

@@ -113,7 +113,7 @@ static int step(struct sw_nccl_channel *c, struct message *m, bool *is_blocked)
 				      "it");
 	m->at += (size_t)moved;
 	if (m->at == sizeof(m->head) && !is_head_good(m))
-		return die(c, "what came is no message, or is larger than its "
+		return die(c, "received no message, or one larger than its "
 			      "buffer");
 	return NCCL_OK;
 }

@@ -240,7 +240,7 @@ def test_users_that_do_not_exist():
     for name in "nobody-of-that-name", "4294967296":
         with Net(agents=1) as net:
             net.ini["agent0"]["agent"]["users"] = "0," + name
-            run_refused(net, "agent0", rf'users: there is no user "{name}"')
+            run_refused(net, "agent0", rf'users: unknown user "{name}"')
 
 
 def test_node_without_a_name():

@@ -60,7 +60,7 @@ static void user_is_trusted__whom(void **state)
 	assert_contains(why, "SUMWIRE_AGENT_USER=4123456789");
 	assert_false(sw_user_is_trusted(1002, 1000, "1001", why));
 	assert_false(sw_user_is_trusted(1002, 1000, "no-such-one", why));
-	assert_contains(why, "there is no user \"no-such-one\"");
+	assert_contains(why, "unknown user \"no-such-one\"");
 }
 
 /* --- libsumwire --- */

@@ -226,7 +226,7 @@ static void declare__refuses(void **state)
 	check_refused(s, bad, "is_async is 0");
 	bad = d;
 	bad.dtype = 99;
-	check_refused(s, bad, "no dtype with code 99");
+	check_refused(s, bad, "unknown dtype code 99");
 	bad = d;
 	bad.n_elems = 0;
 	check_refused(s, bad, "elements");
@@ -246,7 +246,7 @@ static void open__refuses(void **state)
 
 	d.backend = "rocm";
 	assert_int_equal(sw_device_open(s->c, &d, &s->d), SW_EINVAL);
-	assert_contains(sw_last_error(s->c), "'cuda' and 'fake'");
+	assert_contains(sw_last_error(s->c), "'cuda' or 'fake'");
 	d.backend = "fake:gbit=fast";
 	assert_int_equal(sw_device_open(s->c, &d, &s->d), SW_EINVAL);
 	assert_contains(sw_last_error(s->c), "no option 'gbit=fast'");

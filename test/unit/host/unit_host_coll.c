@@ -94,9 +94,9 @@ static void not_taken(struct scene *s, struct sw_edge_coll m)
 	open_raw(&w, s);
 	put(&w, &m);
 	raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO,
-		"submitted a collective that cannot be");
+		"submitted an invalid collective");
 	raw_close(&w);
-	scene_check(s, SW_HOST_VIOLATION, "a collective that cannot be");
+	scene_check(s, SW_HOST_VIOLATION, "an invalid collective");
 	assert_int_equal(s->r->n_colls, n);
 }
 
@@ -295,7 +295,7 @@ static void free__of_a_stream(void **state)
 	taken(&w, m);
 	free_item(&w, STREAM);
 	put(&w, &m);
-	evicted(*state, &w, "a collective that cannot be");
+	evicted(*state, &w, "an invalid collective");
 }
 
 static void free__then_no_collective_lies_there(void **state)
@@ -307,7 +307,7 @@ static void free__then_no_collective_lies_there(void **state)
 	taken(&w, m);
 	free_memory(&w);
 	put(&w, &m);
-	evicted(*state, &w, "a collective that cannot be");
+	evicted(*state, &w, "an invalid collective");
 }
 
 static struct sw_edge_desc memory_again(uint32_t item)
@@ -334,7 +334,7 @@ static void free__then_its_number_is_used_again(void **state)
 	taken(&w, m);
 	m.count++;
 	put(&w, &m);
-	evicted(s, &w, "a collective that cannot be");
+	evicted(s, &w, "an invalid collective");
 }
 
 /* Memory and a stream were freed and are there again, under the same indices.
@@ -378,7 +378,7 @@ static void again__old_ids_name_nothing(void **state)
 		open_again(&w, s);
 		taken(&w, now);
 		put(&w, &m);
-		evicted(s, &w, "a collective that cannot be");
+		evicted(s, &w, "an invalid collective");
 	}
 	open_again(&w, s);
 	raw_send(&w, &end, sizeof(end));

@@ -61,7 +61,7 @@ static void set__refused_with_the_reason(void **state)
 	assert_int_equal(
 		sw_tune(c, "a policy that nobody has", 0, 0), SW_EINVAL);
 	assert_string_equal(sw_last_error(c),
-		"there is no policy \"a policy that nobody has\"");
+		"unknown policy \"a policy that nobody has\"");
 	assert_int_equal(sw_set_partition(c, 1 << 20), 0); /* it goes on */
 	sw_leave(c);
 	assert_int_equal(sw_set_credit(c, 1 << 20), SW_ECLOSED);

@@ -184,8 +184,8 @@ static void open__no_place_is_left(void **state)
 	assert_int_equal(answer.kind, SW_EDGE_FAILED);
 	assert_int_equal(answer.text.err, SW_EBUSY);
 	assert_string_equal(answer.text.text,
-		"there are as many tensors and streams as can be; those of a "
-		"group go when all of its ranks have closed it");
+		"all places for tensors and groups are taken; a group frees "
+		"its place when all of its ranks have closed it");
 	w->n_places = n_places;
 	detach(s, 0);
 	detach(s, 1);
