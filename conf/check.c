@@ -112,7 +112,7 @@ static void key_missing(const struct check *c, const char *header,
 		"is missing: %s", why);
 }
 
-/* Who DPDK drives, and who the kernel. */
+/* Check that DPDK drives this device, or the kernel. */
 static void device_check(
 	const struct check *c, const struct sw_conf_port *p, const char *header)
 {
@@ -153,7 +153,7 @@ static void port_queues_check(
 			p->n_link_queues, n, n == 1 ? "" : "s");
 }
 
-/* What is the kernel's business, or DPDK's. */
+/* Check options that only the kernel, or only DPDK, can follow. */
 static void port_udp_check(
 	const struct check *c, const struct sw_conf_port *p, const char *header)
 {
@@ -174,7 +174,7 @@ static void port_udp_check(
 			"own sockets: use auto");
 }
 
-/* What each type needs, and what it can do nothing with. */
+/* Check the options that each type needs, and those it cannot use. */
 static void port_type_check(
 	const struct check *c, const struct sw_conf_port *p, const char *header)
 {
@@ -426,7 +426,7 @@ static void sockets_check(const struct check *c)
 	}
 }
 
-/* What is pinned has a CPU for each lcore. */
+/* Check that pinned lcores have a CPU each. */
 static void cpus_check(const struct check *c)
 {
 	static const char *const keys[] = {[SW_ROLE_SERVER] = "[serve] lcores",
@@ -444,7 +444,7 @@ static void cpus_check(const struct check *c)
 		conf->lcore.cpus, n_cpus, n, keys[conf->node.role]);
 }
 
-/* What the policy takes: the options allow more. */
+/* Check tuning values against the policy: the options allow more. */
 static void tuning_check(const struct check *c)
 {
 	const struct sw_conf *conf = c->conf;

@@ -60,9 +60,8 @@ static void section_unknown(struct load *l, const struct sw_scan_entry *e)
 	for (uint32_t i = 0; i < sw_n_sections; i++)
 		sw_nearest_add(&near, sw_sections[i].name);
 	sw_report_error(&l->report, e->line, e->section, NULL,
-		"there is no such section%s%s%s",
-		near.best ? "; did you mean [" : "", near.best ? near.best : "",
-		near.best ? "]?" : "");
+		"unknown section%s%s%s", near.best ? "; did you mean [" : "",
+		near.best ? near.best : "", near.best ? "]?" : "");
 }
 
 /* The struct of a section that was opened; NULL when it was refused. */
@@ -157,7 +156,7 @@ static void key_unknown(struct load *l, const struct sw_section *s,
 
 	if (key_renamed(s, e)) {
 		sw_report_error(&l->report, e->line, e->section, e->key,
-			"there is no such key; use %s", key_renamed(s, e));
+			"unknown key; use %s", key_renamed(s, e));
 		return;
 	}
 	sw_nearest_init(&near, e->key);
@@ -167,14 +166,13 @@ static void key_unknown(struct load *l, const struct sw_section *s,
 	sections_list(e->key, elsewhere, sizeof(elsewhere));
 	if (*elsewhere)
 		sw_report_error(&l->report, e->line, e->section, e->key,
-			"there is no such key here; it belongs to %s",
-			elsewhere);
+			"unknown key here; it belongs to %s", elsewhere);
 	else if (near.best)
 		sw_report_error(&l->report, e->line, e->section, e->key,
-			"there is no such key; did you mean %s?", near.best);
+			"unknown key; did you mean %s?", near.best);
 	else
 		sw_report_error(&l->report, e->line, e->section, e->key,
-			"there is no such key (sumwire conf --explain %s "
+			"unknown key (sumwire conf --explain %s "
 			"shows all)",
 			s->name);
 }

@@ -17,7 +17,7 @@
 
 enum {
 	SW_CONF_NAME_BYTES = 32,  /* with the NUL, as all of these */
-	SW_CONF_PATH_BYTES = 108, /* what a Unix socket's address holds */
+	SW_CONF_PATH_BYTES = 108, /* room of a Unix socket's address */
 	SW_CONF_USERS_BYTES = 256,
 	SW_CONF_ARGS_BYTES = 128,
 	SW_CONF_CPUS_BYTES = 128,
@@ -59,7 +59,7 @@ struct sw_conf_subnet {
 			    address has */
 };
 
-/* What a type of options.def is in C.  CHOICE holds one of the enums above,
+/* The C type of each type in options.def. CHOICE holds one of the enums above,
  * log.level an enum sw_log_level; PERCENT is
  * in parts per million; text ends in a NUL. */
 #define SW_CONF_U32(field)     uint32_t field;
@@ -114,10 +114,10 @@ struct sw_conf {
 
 /* Where a value has come from; one that is by default has none. */
 struct sw_conf_origin {
-	uint32_t offset;      /* of the field in struct sw_conf */
-	uint32_t line;        /* of the file; 0: not from there */
-	const char *variable; /* of the environment, static; NULL: as above */
-	const char *launcher; /* that has set it */
+	uint32_t offset;      /* offset of the field in struct sw_conf */
+	uint32_t line;        /* line of the file; 0: not from there */
+	const char *variable; /* environment variable, static; NULL: as above */
+	const char *launcher; /* launcher that has set it */
 };
 
 struct sw_conf_origins {
@@ -128,14 +128,13 @@ struct sw_conf_origins {
 /* sw_conf_defaults - fill @out with the defaults; no ports, no servers. */
 void sw_conf_defaults(struct sw_conf *out);
 
-/* sw_conf_load - read, parse and check the file at @path.  What launchers say
- * in the environment (launch.h) fills in what the file leaves out, and must not
- * contradict it.
+/* sw_conf_load - read, parse and check the file at @path. Variables that
+ * launchers set (launch.h) fill gaps of the file and must not contradict it.
  * @out      written only on success; plain data, nothing to free
  * @log      gets one line per error, "FILE:LINE: [SECTION] KEY: …", all of
  *           them, not only the first; NULL: none
- * Errors: SW_ECONF something is wrong in the file; SW_ENOENT there is none;
- * SW_EIO it cannot be read; SW_ENOMEM.  Thread: one at a time (iniparser). */
+ * Errors: SW_ECONF something is wrong in the file; SW_ENOENT it does not exist;
+ * SW_EIO it cannot be read; SW_ENOMEM. Thread: one at a time (iniparser). */
 int sw_conf_load(
 	const char *path, struct sw_conf *out, const struct sw_log *log);
 
@@ -179,8 +178,8 @@ uint32_t sw_conf_n_ways(const struct sw_conf *conf);
  * on: one for each lcore that serves, then one for each of the agent's. */
 uint32_t sw_conf_n_udp(const struct sw_conf *conf);
 
-/* sw_conf_n_lcores - of this process, polling: what serves and what pushes may
- * share one. */
+/* sw_conf_n_lcores - return this process's number of polling lcores: a server's
+ * and a worker's share may be one. */
 uint32_t sw_conf_n_lcores(const struct sw_conf *conf);
 
 /* sw_conf_is_own - is @s this process itself?  With role = both one of the

@@ -6,7 +6,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-enum { WAYS_MAX = 64 /* with 16 lcores one of them is right, but for 2 % */ };
+enum { WAYS_MAX = 64 /* with 16 lcores one of them fits in 98 % */ };
 
 int sw_conf_port_find(const struct sw_conf *conf, const char *label)
 {

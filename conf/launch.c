@@ -228,8 +228,8 @@ static int merge(const struct reading *r, const struct launcher *outer,
 	return 0;
 }
 
-/* The launchers that count, a bit each: those that have set their mark, or the
- * one that the user names. */
+/* Choose the launchers that count, a bit each: all that have set their mark, or
+ * the one that the user names. */
 static int choose(const struct reading *r, uint32_t *bits)
 {
 	const char *word = given(r, "SUMWIRE_LAUNCHER");

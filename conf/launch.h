@@ -12,14 +12,14 @@
 
 enum sw_launch_key {
 	SW_LAUNCH_ROLE, /* "agent", "server", as [node] role */
-	SW_LAUNCH_RANK, /* of this process among all that were launched */
+	SW_LAUNCH_RANK, /* number of this process among all launched */
 	SW_LAUNCH_SIZE,
 	SW_LAUNCH_LOCAL_RANK, /* among those on this machine */
 	SW_LAUNCH_LOCAL_SIZE,
 	SW_LAUNCH_NODE_RANK, /* of this machine */
 	SW_LAUNCH_NODES,
 	SW_LAUNCH_SERVERS, /* how many there are */
-	SW_LAUNCH_ROOT_IP, /* of the first one */
+	SW_LAUNCH_ROOT_IP, /* address of the first machine */
 	SW_LAUNCH_ROOT_PORT,
 	SW_LAUNCH_MODE, /* as [job] mode */
 	SW_LAUNCH_KEYS,
@@ -40,7 +40,7 @@ struct sw_launch {
 	struct sw_launch_value values[SW_LAUNCH_KEYS];
 };
 
-/* sw_launch_read - what launchers have told this process.
+/* sw_launch_read - read the variables that launchers have set for this process.
  * @get  getenv, or what stands in for it
  * @why  on error, what is wrong and what would be right (SW_LAUNCH_WHY_BYTES)
  * When one launcher has started another, the inner one counts, and it must fit

@@ -19,8 +19,8 @@ bool sw_label_is_good(const char *text)
 	return len && !text[len] && len < SW_CONF_NAME_BYTES;
 }
 
-/* Index of @text among the words "a|b|(c)" of a row; -1 when it is none of
- * them, -2 when it is one in parentheses. */
+/* Return the index of @text among the words "a|b|(c)" of a row; -1 if it is not
+ * among them, -2 if it is one in parentheses. */
 static int word_find(const char *words, const char *text)
 {
 	size_t len = strlen(text);

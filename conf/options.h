@@ -35,7 +35,7 @@ enum sw_option_type {
 struct sw_option {
 	const char *section, *key;
 	enum sw_option_type type;
-	size_t offset;   /* of the field in struct sw_conf_SECTION */
+	size_t offset;   /* offset of the field in struct sw_conf_SECTION */
 	size_t bytes;    /* of the field */
 	const char *def; /* NULL: must be given */
 	uint64_t min, max;
@@ -47,9 +47,9 @@ struct sw_option {
 struct sw_section {
 	const char *name;
 	bool is_many;    /* [NAME LABEL], an array */
-	size_t offset;   /* of the struct, or of the array, in struct sw_conf */
+	size_t offset;   /* offset of the struct, or array, in struct sw_conf */
 	size_t bytes;    /* of one struct */
-	size_t n_offset; /* of the number of them; only if is_many */
+	size_t n_offset; /* offset of their number; only if is_many */
 	const char *text;
 };
 
@@ -78,10 +78,10 @@ static inline bool sw_option_is_in(
 	return !strcmp(o->section, s->name);
 }
 
-/* sw_section_find - the section named "job"; NULL: there is none. */
+/* sw_section_find - return the section named "job"; NULL: unknown. */
 const struct sw_section *sw_section_find(const char *name);
 
-/* sw_option_find - the option @key of @s; NULL: there is none. */
+/* sw_option_find - return the option @key of @s; NULL: unknown. */
 const struct sw_option *sw_option_find(
 	const struct sw_section *s, const char *key);
 

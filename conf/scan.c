@@ -158,7 +158,7 @@ static void header_take(struct walk *w, char *s)
 	entry_add(w, NULL);
 }
 
-/* Does a value that begins with a quote end with it, but for a comment? */
+/* Does a value that begins with a quote end with it, apart from a comment? */
 static bool quotes_match(const char *s)
 {
 	const char *end;

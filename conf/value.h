@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a number counts.  Each has one base unit, in which it is kept. */
+/* The unit of a number. Each has one base unit, in which it is kept. */
 enum sw_unit {
 	SW_UNIT_NONE,    /* a plain whole number */
 	SW_UNIT_BYTES,   /* bytes: B KB KiB MB MiB GB GiB, or no unit */

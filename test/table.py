@@ -5,8 +5,8 @@
 
 A test is one program.  Cases are what a program reports: the lines of its TAP
 output, else its own closing "N passed, N failed"; a program that reports
-neither is one case.  Exit code 0 only if a test passed and none failed.  What
-was skipped without a line in test/skips that holds here has failed.
+neither is one case. Exit code 0 only if a test passed and none failed. A
+skipped case without a line in test/skips that holds here has failed.
 """
 import fnmatch
 import functools
@@ -21,7 +21,8 @@ SKIPS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "skips")
 
 
 def read_log(path):
-    """The tests of one meson log (one JSON object a line); [] if there is none."""
+    """The tests of one meson log (one JSON object a line); [] if it is
+    missing."""
     try:
         with open(path, encoding="utf-8") as f:
             return [json.loads(line) for line in f]

@@ -26,19 +26,19 @@ struct bench_options {
 	uint32_t n_tensors;       /* number of tensors pushed together */
 	uint32_t local_ranks;     /* local ranks of the loopback's agent */
 	uint32_t n_lcores;        /* lcores of each daemon of the loopback */
-	uint32_t ring, burst;     /* of the loopback's ports */
+	uint32_t ring, burst;     /* for the loopback's ports */
 	uint64_t rate_bit_s;      /* payload rate of these ports; 0: no limit */
 	enum sw_dtype dtype;
 	const char *port;           /* type of the loopback's ports */
-	uint32_t net;               /* of their addresses, /24, host order */
-	struct sw_arg_list devices; /* of them; then those of the raw echo */
+	uint32_t net;               /* their addresses, /24, host order */
+	struct sw_arg_list devices; /* the ports' devices, then the echo's */
 	bool is_loopback, is_colocated, is_raw, is_json, is_polling, is_staged,
 		is_in_place, has_no_crc;
 	bool is_urgent, is_results; /* a small tensor behind a large one */
 	bool is_turns;              /* sizes come by standard input */
 	const char *collective;     /* NULL: push_pull of tensors */
 	const char *op;             /* of the collective */
-	const char *policy, *order; /* of the loopback's job */
+	const char *policy, *order; /* the loopback job's */
 	const char *faults;         /* percent, on the loopback's ports */
 	int others[2]; /* a pipe: each rank that waits while rank 0 measures the
 			  raw echo reads one byte */
@@ -47,7 +47,7 @@ struct bench_options {
 
 /* One size, as the process of rank 0 measured it. */
 struct bench_row {
-	uint64_t size_bytes, n_elems, wrong; /* of one tensor; of all */
+	uint64_t size_bytes, n_elems, wrong; /* wrong: of all tensors */
 	uint32_t n_iters, ranks, local_ranks, n_tensors;
 	double mean_us, p50_us, p99_us;
 	double raw_gbit_s;             /* median of slices; 0: not measured */

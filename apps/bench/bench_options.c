@@ -90,7 +90,7 @@ static int check_collective(const struct bench_options *o)
 	if (sw_bench_op_find(o->op) != SW_SUM &&
 		!(o->collective && strstr(o->collective, "reduce")))
 		return complain("--op %s: only all_reduce, reduce_scatter and "
-				"reduce have operations but sum",
+				"reduce have operations other than sum",
 			o->op);
 	if (o->collective && (o->n_tensors > 1 || o->local_ranks > 1))
 		return complain("--collective has one tensor and one local "
@@ -150,17 +150,20 @@ static uint32_t list_measure(struct bench_options *o, struct sw_arg *out)
 			"element type"},
 		{"--collective", SW_ARG_STRING, {.string = &o->collective}, 0,
 			0,
-			"in place of push_pull: all_reduce, reduce_scatter, "
+			"measure instead of push_pull: all_reduce, "
+			"reduce_scatter, "
 			"all_gather, broadcast or reduce of all ranks, with "
 			"the sizes and the busbw of nccl-tests"},
 		{"--op", SW_ARG_STRING, {.string = &o->op}, 0, 0,
-			"of the collective: sum, prod, min, max, avg, mulsum "
+			"operation of the collective: sum, prod, min, max, "
+			"avg, mulsum "
 			"(each rank's times 2), band, bor or bxor"},
 		{"--servers", SW_ARG_U32, {.u32 = &o->n_servers}, 1, 32,
 			"servers of the job, for busbw"},
 		{"--in-place", SW_ARG_FLAG, {.flag = &o->is_in_place}, 0, 0,
-			"of a collective: what is sent and what is received "
-			"are one buffer, or a part of one"},
+			"let a collective send from and receive into one "
+			"buffer, "
+			"or a part of one"},
 		{"--staged", SW_ARG_FLAG, {.flag = &o->is_staged}, 0, 0,
 			"collectives of memory that is not shared with the "
 			"agent"},

@@ -10,6 +10,8 @@
 #include "engine/base/error.h"
 
 /* One walk over argv. */
+enum { WIDTH = 80, HELP_COLUMN = 27 }; /* of --help */
+
 struct walk {
 	const struct sw_args *args;
 	int argc;
@@ -130,7 +132,7 @@ static int dtype_set(
 		len += (size_t)snprintf(names + len, sizeof(names) - len, " %s",
 			sw_dtype_name(d));
 	}
-	return fail(args, "%s: there is no element type \"%s\"; there is%s",
+	return fail(args, "%s: unknown element type \"%s\", expected one of%s",
 		row->name, text, names);
 }
 
@@ -175,9 +177,9 @@ static int unknown_option(
 	for (uint32_t i = 0; i < args->n_rows; i++)
 		sw_nearest_add(&near, args->rows[i].name);
 	if (near.best)
-		return fail(args, "there is no option %s; did you mean %s?",
-			name, near.best);
-	return fail(args, "there is no option %s", name);
+		return fail(args, "unknown option %s; did you mean %s?", name,
+			near.best);
+	return fail(args, "unknown option %s", name);
 }
 
 static int option_take(struct walk *w)
@@ -253,27 +255,55 @@ static const char *default_format(
 	return buf;
 }
 
+/* Print @text, whose first line begins in column @at, in lines of WIDTH columns
+ * that begin in column @indent. */
+static void text_print(const char *text, size_t at, size_t indent)
+{
+	size_t start = at;
+
+	while (*text) {
+		size_t len = strcspn(text, " ");
+
+		if (at > start && at + 1 + len > WIDTH) {
+			printf("\n%*s", (int)indent, "");
+			at = start = indent;
+		} else if (at > start) {
+			putchar(' ');
+			at++;
+		}
+		printf("%.*s", (int)len, text);
+		at += len;
+		text += len + strspn(text + len, " ");
+	}
+	putchar('\n');
+}
+
 static void row_print(const struct sw_arg *row)
 {
-	char left[64], text[128], min[32], max[32];
+	char left[64], text[128], min[32], max[32], bounds[80] = "", all[512];
+	int n;
 
 	snprintf(
 		left, sizeof(left), "%s %s", row->name, types[row->type].value);
-	printf("  %-24s %s", left, row->help);
 	if (has_bounds(row)) {
 		number_format(row, row->min, min, sizeof(min));
 		number_format(row, row->max, max, sizeof(max));
-		printf("; %s to %s", min, max);
+		snprintf(bounds, sizeof(bounds), "; %s to %s", min, max);
 	}
-	if (*default_format(row, text, sizeof(text)))
-		printf("; default %s", text);
-	printf("%s\n", row->type == SW_ARG_LIST ? "; may be repeated" : "");
+	default_format(row, text, sizeof(text));
+	snprintf(all, sizeof(all), "%s%s%s%s%s", row->help, bounds,
+		*text ? "; default " : "", text,
+		row->type == SW_ARG_LIST ? "; may be repeated" : "");
+	n = printf("  %-24s ", left);
+	text_print(all, (size_t)n, HELP_COLUMN);
 }
 
 static void help_print(const struct sw_args *args)
 {
-	printf("%s - %s\n\nusage: %s [options]%s%s%s%s\n\n", args->name,
-		args->summary, args->name,
+	int n = printf("%s - ", args->name);
+
+	text_print(args->summary, (size_t)n, 2);
+	printf("\nusage: %s [options]%s%s%s%s\n\n", args->name,
 		!args->positional                           ? ""
 		: args->min_positionals || args->command_at ? " "
 							    : " [",

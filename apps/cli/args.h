@@ -51,11 +51,11 @@ struct sw_arg {
 /* A subcommand's command line; at most 64 rows. */
 struct sw_args {
 	const char *name;    /* as typed: "sumwire bench" */
-	const char *summary; /* what it does, one line */
+	const char *summary; /* purpose, one line */
 	const struct sw_arg *rows;
 	uint32_t n_rows;
-	/* Positional arguments: their name in the help ("FILE"; NULL: there are
-	 * none), their number, and their destination. */
+	/* Positional arguments: their name in the help ("FILE"; NULL: the
+	 * command takes none), their number, and their destination. */
 	const char *positional;
 	uint32_t min_positionals, max_positionals;
 	struct sw_arg_list *positionals;

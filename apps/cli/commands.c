@@ -27,7 +27,7 @@ static int unknown_command(const struct sw_program *p, const char *name)
 	sw_nearest_init(&near, name);
 	for (uint32_t i = 0; i < p->n_commands; i++)
 		sw_nearest_add(&near, p->commands[i].name);
-	fprintf(stderr, "%s: there is no command \"%s\"", p->name, name);
+	fprintf(stderr, "%s: unknown command \"%s\"", p->name, name);
 	if (near.best)
 		fprintf(stderr, "; did you mean %s?", near.best);
 	fprintf(stderr, " (%s --help shows all commands)\n", p->name);

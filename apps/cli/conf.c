@@ -44,7 +44,7 @@ static int explain(const char *key)
 
 	if (sw_conf_explain(key, stdout, &near) == 0)
 		return 0;
-	fprintf(stderr, "sumwire conf: there is no key %s", key);
+	fprintf(stderr, "sumwire conf: unknown key %s", key);
 	if (near)
 		fprintf(stderr, "; did you mean %s?", near);
 	fprintf(stderr, "\n");

@@ -5,9 +5,9 @@
 
 #include "apps/cost/cost_step.h"
 
-/* What instructions are for. */
+/* The purpose of an instruction. */
 enum cost_part {
-	COST_ENGINE, /* all that is none of these */
+	COST_ENGINE, /* everything else */
 	COST_CRC,
 	COST_ADD,
 	COST_COPY,

@@ -22,7 +22,7 @@ struct cost_fold {
 	bool has_isal;
 	char *sources; /* as many chunks as a wire holds */
 	char *fed;     /* the same, which another thread writes */
-	char *sums;    /* of all tensors, of two rounds, as a server's cells */
+	char *sums;    /* two rounds of all tensors, as a server's cells */
 	uint64_t sums_bytes;
 };
 

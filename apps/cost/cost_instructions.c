@@ -7,7 +7,7 @@
 #include "apps/cost/cost_count.h"
 #include "apps/cli/json.h"
 
-/* What one stage, or several together, took. */
+/* Instructions of one stage, or of several together. */
 struct row {
 	const char *side, *name, *text;
 	uint64_t units, instructions[COST_PARTS];

@@ -3,8 +3,8 @@
  *
  * The real engine, without ports and processes.  All is as over a port that
  * gathers: payloads carry their CRC, and nothing is lent (pmd/lcores/handoff.h
- * does both otherwise).  Who steps it says what the time is, and which threads
- * take the turns.
+ * does both otherwise). The caller that steps it passes the time and chooses
+ * the threads.
  */
 #ifndef SW_APPS_COST_COST_NODES_H
 #define SW_APPS_COST_COST_NODES_H
@@ -20,12 +20,13 @@ enum { COST_WARM_ROUNDS = 2 }; /* both generations of a cell are present */
 struct cost_shape {
 	uint32_t n_members; /* 1 to 64 */
 	uint32_t n_tensors; /* 1 to 4096, pushed together */
-	uint64_t bytes;     /* of a tensor of f32, a multiple of 64 */
+	uint64_t bytes;     /* size of a tensor of f32, a multiple of 64 */
 	bool is_collective; /* all_reduces of one stream in place of tensors; 64
 			       at most */
 };
 
-/* Zeroed before it is opened, but for what the caller sets; 64-byte aligned. */
+/* Zeroed before it is opened, except for fields that the caller sets; 64-byte
+ * aligned. */
 struct cost_nodes {
 	/* Set by the caller: take turns until *@count is @n, or err is set; the
 	 * highest level of the kernels. */
@@ -57,8 +58,8 @@ int sw_cost_nodes_open(struct cost_nodes *x, const struct cost_shape *shape,
 /* sw_cost_nodes_start - all have joined and declared their tensors. */
 int sw_cost_nodes_start(struct cost_nodes *x);
 
-/* sw_cost_nodes_push - every member pushes all its tensors, or submits all its
- * all_reduces, of which n_done counts those that have their sum. */
+/* sw_cost_nodes_push - let every member push all its tensors, or submit all its
+ * all_reduces; n_done counts those that have their sum. */
 void sw_cost_nodes_push(struct cost_nodes *x, uint32_t round);
 
 void sw_cost_nodes_close(struct cost_nodes *x);

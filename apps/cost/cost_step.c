@@ -1,10 +1,10 @@
 /* cost_step.c - server and workers stepped in one thread, stage by stage.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The loop sees a shim in place of each engine.  What an engine will
- * send is not known before it is asked: so all runs twice.  The first run notes
- * what was sent, call by call; the second one calls the function of its stage,
- * and sees that it sends the same.
+ * The loop sees a shim in place of each engine. Only a call shows how much an
+ * engine will send, so everything runs twice. The first run notes what was
+ * sent, call by call; the second one calls the function of its stage, and sees
+ * that it sends the same.
  */
 #include "apps/cost/cost_step.h"
 
@@ -15,7 +15,7 @@
 #include "engine/base/error.h"
 
 enum {
-	TURN_NS = 1000, /* of both ends, that moved nothing */
+	TURN_NS = 1000, /* turns of both ends that moved nothing */
 	FRAME_NS = 250, /* more for each frame that moved */
 	NOTHING = COST_KINDS,
 };

@@ -13,8 +13,8 @@
 
 enum { COST_STEP_ROUNDS = 2 }; /* that are measured */
 
-/* Its number, its function, and what the table calls it.  What is counted of
- * it: frames; of idle, turns, ticks and submits the calls. */
+/* Its number, its function, and what the table calls it. The unit that is
+ * counted: frames; for idle, turns, ticks and submits the calls. */
 #define COST_STAGES(X)                                      \
 	X(SERVER_PUSH, server_push, "PUSH in")              \
 	X(SERVER_RESULT, server_result, "RESULT out")       \
@@ -40,7 +40,7 @@ enum { COST_STEP_ROUNDS = 2 }; /* that are measured */
 enum cost_stage { COST_STAGES(COST_STAGE_NUMBER) COST_N_STAGES };
 #undef COST_STAGE_NUMBER
 
-/* Of all measured rounds. */
+/* Counts of all measured rounds. */
 struct cost_steps {
 	uint64_t units[COST_N_STAGES];
 };

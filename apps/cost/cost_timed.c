@@ -17,9 +17,9 @@
 #include "engine/base/error.h"
 
 enum {
-	NOBODY = COST_ENDS, /* takes a turn any more */
+	NOBODY = COST_ENDS, /* the turn at the end of the run */
 	SPINS = 1000,       /* looks at whose turn it is before a yield */
-	ROUNDS = 200,       /* of one member; of more the fewer, but */
+	ROUNDS = 200,       /* with one member; with more fewer, but */
 	ROUNDS_MIN = 15,
 };
 
@@ -31,7 +31,7 @@ struct threads {
 	struct cost_fold fold;
 	bool is_fold; /* turns are of these kernels alone */
 	enum cost_kernels kernels;
-	uint64_t folded; /* of the round, by them */
+	uint64_t folded; /* bytes folded in the round, by them */
 	uint32_t round;
 	_Atomic uint32_t turn; /* whose it is; all else is that thread's */
 };
@@ -55,7 +55,7 @@ static void pin_thread(uint32_t who)
 	pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
 }
 
-/* Wait for one's turn; false: there is none any more. */
+/* Wait for one's turn; return false if the run has ended. */
 static bool await_turn(struct threads *x, uint32_t whose)
 {
 	uint32_t now, n = 0;
@@ -139,7 +139,7 @@ struct samples {
 	uint64_t n_packets, n_frames;
 };
 
-/* What a round took, ns; fold 0: there are no such kernels. */
+/* CPU time of a round, ns; fold 0: such kernels are missing. */
 struct spent {
 	double server, worker, port, fold[COST_N_KERNELS];
 	uint64_t n_packets, n_frames;
@@ -177,7 +177,7 @@ static void sample(struct threads *x, uint32_t round, struct samples *out)
 	x->spent_ns[COST_SERVER] = x->spent_ns[COST_WORKERS] = 0;
 	x->port_ns[COST_SERVER] = 0;
 	sw_cost_nodes_push(nodes, round);
-	from = sw_cpu_ns() - from; /* what it took to submit */
+	from = sw_cpu_ns() - from; /* time to submit */
 	turn_until(nodes, &nodes->n_done, s->n_members * s->n_tensors);
 	t.server = (double)x->spent_ns[COST_SERVER];
 	t.worker = (double)(from + x->spent_ns[COST_WORKERS]);

@@ -6,22 +6,22 @@
 #include "apps/cost/cost_fold.h"
 #include "apps/cli/quartiles.h"
 
-/* What the server's kernels alone come to. */
+/* Time of the server's kernels alone. */
 struct cost_alone {
 	struct sw_quartiles gbit_s;
 	struct sw_quartiles ratio; /* the server's over that, by round */
 };
 
-/* CPU time of the threads, but for what they wait for each other and for the
- * wire's copies, which are a port's.  After each round the server's thread runs
- * the kernels of that round alone. */
+/* CPU time of the threads without their waits for each other and without the
+ * wire's copies, which stand for a port's. After each round the server's thread
+ * runs the kernels of that round alone. */
 struct cost_time {
 	uint32_t n_rounds;
 	uint64_t n_packets; /* in a round: PUSHes folded, RESULTs sent */
 	uint64_t n_frames;  /* all that the server took and sent, ACKs too */
 	double mean_us;     /* a tensor of a member: submit to result */
 	struct sw_quartiles tensor_us; /* the same */
-	struct sw_quartiles server_ns; /* of a packet, the server */
+	struct sw_quartiles server_ns; /* per packet, at the server */
 	struct sw_quartiles port_ns;   /* the wire, in the server's thread */
 	struct sw_quartiles worker_ns; /* the workers */
 	struct sw_quartiles gbit_s;    /* summed and returned, server */

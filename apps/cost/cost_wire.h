@@ -18,7 +18,7 @@ enum {
 	COST_ENDS,
 };
 
-/* What a frame is to who counts. */
+/* The kind of a frame, for counting. */
 enum cost_kind {
 	COST_ACK,
 	COST_OTHER,
@@ -29,7 +29,7 @@ enum cost_kind {
 struct cost_slot {
 	uint32_t payload_len;
 	uint16_t from, to;    /* endpoints */
-	const void *gathered; /* of what is sent: the payload, where it lies */
+	const void *gathered; /* payload to send, where it lies */
 	uint8_t head[SW_HEAD_BYTES];
 	_Alignas(64) uint8_t payload[SW_PAYLOAD_MAX];
 };
@@ -44,21 +44,21 @@ struct cost_end {
 	struct cost_end *peer;
 	bool is_sorted;            /* a burst has frames of one kind */
 	bool is_apart;             /* it sends by sw_cost_wire_carry alone */
-	uint32_t n_given, n_slots; /* of the burst; that are taken, of all */
+	uint32_t n_given, n_slots; /* slots of the burst; slots taken in all */
 	struct cost_queue *given;
 	struct cost_queue queues[COST_KINDS];
-	struct cost_queue sent; /* that the peer does not have yet */
+	struct cost_queue sent; /* frames that the peer has not taken */
 };
 
 /* sw_cost_wire_init - join zeroed @ends.  @is_sorted: a burst that is received
  * is of one kind, control before data; else all lie as they were sent. */
 void sw_cost_wire_init(struct cost_end ends[COST_ENDS], bool is_sorted);
 
-/* sw_cost_wire_carry - what @end has sent is copied to its peer, as a driver
- * does; where !is_apart, tx_flush does it. */
+/* sw_cost_wire_carry - copy to the peer what @end has sent, as a driver does;
+ * if !is_apart, tx_flush does it. */
 void sw_cost_wire_carry(struct cost_end *end);
 
-/* sw_cost_kind - of a frame by its header. */
+/* sw_cost_kind - return the kind of a frame by its header. */
 enum cost_kind sw_cost_kind(const uint8_t *head);
 
 #endif

@@ -18,7 +18,7 @@ struct options {
 struct report {
 	const struct options *o;
 	struct sw_json json;
-	double first_ns; /* of a packet, with the fewest members */
+	double first_ns; /* ns per packet with the fewest members */
 };
 
 static void json_alone(
@@ -161,7 +161,7 @@ static int parse(struct options *o, int argc, char **argv)
 			"32 members, of tensors of 64 bytes of 2, and of "
 			"all_reduces of 2"},
 		{"--stepped", SW_ARG_FLAG, {.flag = &o->is_stepped}, 0, 0,
-			"only run what --instructions counts: both ends in "
+			"only run the stages of --instructions: both ends in "
 			"one thread, by a virtual clock"},
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
 			"one JSON object"}};

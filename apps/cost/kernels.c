@@ -61,13 +61,13 @@ static bool is_known(const struct options *o)
 		has_op |= !strcmp(o->op, sw_kernel_name(op));
 	if (!has_dtype)
 		fprintf(stderr,
-			"sumwire-lab kernels: there is no dtype \"%s\": "
+			"sumwire-lab kernels: unknown dtype \"%s\": "
 			"f32, f64, f16, bf16, u8, i8, i32, i64, bool "
 			"or all\n",
 			o->dtype);
 	if (!has_op)
 		fprintf(stderr,
-			"sumwire-lab kernels: there is no operation "
+			"sumwire-lab kernels: unknown operation "
 			"\"%s\": copy, put, add, sum, scale, round, "
 			"round_scale, min, max, mul, band, bor, bxor, "
 			"divide, crc32c or all\n",

@@ -36,7 +36,7 @@ __attribute__((format(printf, 2, 3))) static int bad(
 	return SW_ECONF;
 }
 
-/* What stands at the cursor, for an error. */
+/* Return the text at the cursor, for an error. */
 static const char *found(const struct cursor *c, char *room, size_t bytes)
 {
 	if (c->p == c->end)

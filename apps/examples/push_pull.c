@@ -17,8 +17,8 @@ static int failed(const struct sw_client *c, const char *what)
 	return 1;
 }
 
-/* The same names, sizes and types on all ranks.  What the next forward pass
- * needs first is the most urgent: priority 0. */
+/* The same names, sizes and types on all ranks. The layer that the next forward
+ * pass needs first is the most urgent: priority 0. */
 static const struct sw_tensor_desc layers[LAYERS] = {
 	{.size = sizeof(struct sw_tensor_desc),
 		.name = "first.weight",

@@ -36,21 +36,22 @@ struct sw_train {
 	struct sw_digits train, test;
 };
 
-/* What a process knows after an epoch.  Counts are of its own share. */
+/* A process's figures after an epoch. Counts are of its own share. */
 struct sw_train_epoch {
-	uint64_t hash;      /* of all weights */
-	uint64_t sums_hash; /* of every summed gradient so far: an error in one
-			       may be too small to change a weight */
-	double loss;        /* sum over n_trained images */
+	uint64_t hash; /* of all weights */
+	uint64_t
+		sums_hash; /* the same of every summed gradient so far: an error
+			      in one may be too small to change a weight */
+	double loss;       /* sum over n_trained images */
 	uint32_t n_trained, n_trained_right;
 	uint32_t n_tested, n_tested_right;
 };
 
-/* What went through libsumwire in one rank. */
+/* Traffic through libsumwire in one rank. */
 struct sw_train_traffic {
 	uint64_t pushed_bytes, pulled_bytes;
 	uint64_t open_ns;    /* while at least one sum was under way */
-	uint64_t blocked_ns; /* of which the rank could do nothing else */
+	uint64_t blocked_ns; /* time in which the rank could do nothing else */
 	uint64_t wall_ns;    /* first step to last, tests included */
 	uint64_t n_steps;
 };
@@ -115,7 +116,7 @@ int sw_train_crew_run(struct sw_train_crew *crew, uint32_t size);
 
 /* train_rank.c */
 
-/* sw_train_rank - what a forked process does; never returns.
+/* sw_train_rank - run as a forked process; never returns.
  * @agent  the agent's socket; NULL: be the reference for @size ranks, 1 or 2
  * @pipe   where messages go */
 _Noreturn void sw_train_rank(
@@ -172,13 +173,14 @@ void sw_train_tune_end(struct sw_train_sum *s);
 void sw_train_encode(
 	enum sw_dtype dtype, void *dst, const float *src, uint64_t n);
 
-/* sw_train_decode - dst[i] = src[i]; exact but for f64, nearest even. */
+/* sw_train_decode - dst[i] = src[i]; exact except for f64, which rounds to
+ * nearest even. */
 void sw_train_decode(
 	enum sw_dtype dtype, float *dst, const void *src, uint64_t n);
 
 /* train_report.c */
 
-/* What is to hold, and does it. */
+/* The conditions of a successful training, and whether they hold. */
 struct sw_train_result {
 	const struct sw_train_crew *ranks;     /* NULL: alone */
 	const struct sw_train_crew *reference; /* NULL: none was run */

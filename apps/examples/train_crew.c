@@ -27,7 +27,7 @@ struct watch {
 	struct sw_crew processes;
 	struct sw_proc *procs;
 	int err;            /* the first thing that went wrong */
-	uint32_t n_epochs;  /* that all have told about */
+	uint32_t n_epochs;  /* epochs that all have reported */
 	uint64_t silent_ns; /* deadline for the next message */
 };
 

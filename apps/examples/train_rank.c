@@ -50,7 +50,7 @@ static uint32_t share_begin(uint32_t n, uint32_t rank, uint32_t size)
 static void tell(int pipe, const struct sw_train_msg *m)
 {
 	if (write(pipe, m, sizeof(*m)) != (ssize_t)sizeof(*m))
-		_exit(1); /* nobody listens any more */
+		_exit(1); /* the reader has gone */
 }
 
 static _Noreturn void fail(struct trainer *w, const char *text)
@@ -327,7 +327,7 @@ static void train(struct trainer *w)
 	tell(w->pipe, &m);
 }
 
-/* What the process holds is given back by its end. */
+/* The kernel returns the process's memory and sockets at its end. */
 _Noreturn void sw_train_rank(
 	const struct sw_train *t, const char *agent, uint32_t size, int pipe)
 {

@@ -35,7 +35,7 @@ struct walk {
 	struct sw_model *m;
 	const char *file;
 	uint32_t line;
-	uint64_t n_layers, n_params; /* that the file announces; 0: not yet */
+	uint64_t n_layers, n_params; /* announced by the file; 0: not yet */
 	char *why;
 	size_t size;
 };
@@ -223,7 +223,7 @@ static int take_line(struct walk *w, char *line)
 		words[0]);
 }
 
-/* What can only be checked at the end. */
+/* Check the rules that need the whole file. */
 static int check_all(struct walk *w)
 {
 	const struct sw_model *m = w->m;
@@ -305,7 +305,7 @@ static int open_builtin(
 				why, size);
 		sw_nearest_add(&near, builtins[i].name);
 	}
-	n = snprintf(why, size, "there is no model \"%s\"", name);
+	n = snprintf(why, size, "unknown model \"%s\"", name);
 	if (near.best && n > 0 && (size_t)n < size)
 		snprintf(why + n, size - (size_t)n, "; did you mean %s?",
 			near.best);

@@ -20,7 +20,7 @@ enum {
 struct sw_model_layer {
 	char name[SW_MODEL_NAME];
 	uint64_t forward_ns, backward_ns;
-	uint64_t bytes;            /* of its tensors, as f32 */
+	uint64_t bytes;            /* bytes of its tensors, as f32 */
 	uint32_t first, n_tensors; /* in the model's tensors */
 };
 

@@ -44,7 +44,7 @@ static double effective_rate(const struct plan *p)
 				      : (double)p->rate_bits_s / 8;
 }
 
-/* Of M, one way; NAN: nothing is copied. */
+/* Time to copy M bytes one way; NAN: nothing is copied. */
 static double copy_s(const struct plan *p)
 {
 	return p->copy_bits_s ? 8 * m_bytes(p) / (double)p->copy_bits_s : NAN;

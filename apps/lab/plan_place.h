@@ -1,9 +1,9 @@
 /* plan_place.h - which server would sum which stripe, by BytePS's hashes.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * What BytePS offers as BYTEPS_KEY_HASH_FN, for comparison with our placement
- * (engine/sched/place.h): a stripe's number is hashed, size and balance are
- * left to chance.
+ * BytePS's BYTEPS_KEY_HASH_FN, for comparison with our placement
+ * (engine/sched/place.h): it hashes a stripe's number and leaves size and
+ * balance to chance.
  */
 #ifndef SW_APPS_LAB_PLAN_PLACE_H
 #define SW_APPS_LAB_PLAN_PLACE_H

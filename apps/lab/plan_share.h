@@ -11,7 +11,7 @@
 
 /* Shares are of M; what does not exist is NAN. */
 struct sw_plan_share {
-	double cpu, gpu;  /* of one SS_CPU, of one SS_GPU; equations 1 and 2 */
+	double cpu, gpu;  /* one SS_CPU's, one SS_GPU's: equations 1 and 2 */
 	double optimal_s; /* equation 6 */
 	double allreduce_s, ps_s;       /* the two baselines */
 	double over_allreduce, over_ps; /* equation 7 */

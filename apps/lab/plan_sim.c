@@ -12,7 +12,7 @@ enum { WARM_UP = 2, MEASURED = 10, F32 = 4 };
 /* A partition that was admitted: in the link's queue, on it, or coming back. */
 struct part {
 	uint32_t tensor;
-	bool is_first;      /* of its partition, which pays the overhead */
+	bool is_first;      /* first of its partition, pays the overhead */
 	double bytes, at_s; /* when its result, or its credit, is here */
 };
 
@@ -22,9 +22,9 @@ struct queue {
 };
 
 struct tensor {
-	/* of this round: not copied out yet, there to be sent, not back */
+	/* bytes of this round: not copied out yet, ready to send, not back */
 	double bytes, uncopied, unsent, missing;
-	double part_left; /* of the partition that is being sent */
+	double part_left; /* unsent part of the partition in flight */
 	uint32_t layer;
 	uint64_t ready_no; /* 0: not ready */
 };
@@ -37,8 +37,8 @@ struct sim {
 	/* computation: step 0 … 2 n - 1 of iteration @iteration */
 	uint32_t step, iteration;
 	double step_end_s;     /* INFINITY: it waits */
-	double first_s, end_s; /* of what is measured */
-	double period_s;       /* of the last iteration */
+	double first_s, end_s; /* begin and end of the measurement */
+	double period_s;       /* length of the last iteration */
 	bool is_steady;        /* as long as the one before */
 	struct tensor *tensors;
 	uint64_t n_ready;

@@ -7,8 +7,8 @@
  * result leaves when the chunk is summed, so a pull ends a latency after its
  * push.  Tensors of a device are copied out and back, a stage before the link
  * and one behind it, piece by piece: out in order of priority, back in the
- * order in which they come, which is that of the link and no faster.  What has
- * landed may leave, what has come may go back.  All pure.
+ * order in which they come, which is that of the link and no faster. Data that
+ * has landed may leave; data that has arrived may go back. All pure.
  */
 #ifndef SW_APPS_LAB_PLAN_SIM_H
 #define SW_APPS_LAB_PLAN_SIM_H
@@ -21,12 +21,12 @@
 
 struct sw_plan_link {
 	double rate_bytes_s; /* each way */
-	double overhead_s;   /* that the link stands still for a partition */
+	double overhead_s;   /* time in which the link rests per partition */
 	double latency_s;    /* from its last byte out to its result here */
 	double credit_s;     /* the same to its credit */
 	double copy_bytes_s; /* device to host and back, each way; 0: tensors
 				are in the host's memory */
-	double piece_bytes;  /* that are copied at once */
+	double piece_bytes;  /* bytes copied at once */
 	/* Parts that wait for the link leave by priority, as from our own
 	 * transmit queue; else first in, first out, as below ByteScheduler. */
 	bool is_sorted;
@@ -36,7 +36,7 @@ struct sw_plan_run {
 	const struct sw_model *model;
 	struct sw_plan_link link;
 	bool has_barrier;  /* f_0 waits for all pulls */
-	double time_scale; /* of the model's times; 1 */
+	double time_scale; /* factor for the model's times; 1 */
 };
 
 /* sw_plan_simulate - seconds of one iteration, the mean of 10 after 2, or of as
@@ -50,9 +50,10 @@ int sw_plan_simulate(const struct sw_plan_run *run,
  * rate of link or copies, whichever is lower. */
 int sw_plan_ideal(const struct sw_plan_run *run, double *iteration_s);
 
-/* sw_plan_bound - what an iteration may take longer than the ideal with
- * partitions of @partition_bytes (paper 000, section 4.1, for PS).  Each way of
- * copying adds two pieces: one that is not interrupted, and one's own. */
+/* sw_plan_bound - return how much longer than the ideal an iteration may take
+ * with partitions of @partition_bytes (paper 000, section 4.1, for PS). Each
+ * way of copying adds two pieces: one that is not interrupted, and one's
+ * own. */
 double sw_plan_bound(const struct sw_plan_run *run, uint64_t partition_bytes);
 
 #endif

@@ -14,7 +14,7 @@
 #include "engine/base/error.h"
 #include "engine/sched/sched.h"
 
-enum { PIECE_MAX = 64 << 20 }; /* of a device (sumwire/device.h) */
+enum { PIECE_MAX = 64 << 20 }; /* a device's (sumwire/device.h) */
 
 #define RATE_BIT_S UINT64_C(10000000000) /* unless one is given */
 
@@ -74,7 +74,7 @@ static const struct sw_policy *policy_of(const char *name)
 			return sw_policy_at(i);
 		sw_nearest_add(&near, sw_policy_at(i)->name);
 	}
-	fprintf(stderr, "sumwire-lab replay: there is no policy \"%s\"%s%s%s\n",
+	fprintf(stderr, "sumwire-lab replay: unknown policy \"%s\"%s%s%s\n",
 		name, near.best ? "; did you mean " : "",
 		near.best ? near.best : "", near.best ? "?" : "");
 	return NULL;

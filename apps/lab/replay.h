@@ -17,11 +17,11 @@ enum { SW_REPLAY_WARM_UP = 2 };
 struct sw_replay {
 	const char *model_name, *policy, *agent, *report;
 	const char *device;  /* back end through which tensors go; NULL: none */
-	uint64_t rate_bit_s; /* of payload, each way, as the model sees it; 0:
-				not given */
+	uint64_t rate_bit_s; /* payload, each way, as the model sees it; 0: not
+				given */
 	uint64_t partition_bytes, credit_bytes; /* 0: the policy's own */
-	uint64_t copy_bit_s, piece_bytes; /* of the device, or of one that is
-					     simulated; 0: no copies */
+	uint64_t copy_bit_s, piece_bytes; /* the device's, or a simulated one's;
+					     0: no copies */
 	uint32_t n_ranks, n_iters;
 	double dilation; /* all times are so many times longer; 0: choose */
 	bool has_barrier, is_loopback, is_probe, is_table, is_tuned, is_json;
@@ -39,7 +39,7 @@ enum sw_replay_verdict {
 	SW_REPLAY_FORGET, /* it does not count, nor do those before it */
 };
 
-/* What the processes of one run measured; times undilated. */
+/* Measurements of the processes of one run; times undilated. */
 struct sw_replay_result {
 	double iteration_s; /* the median; 0: a probe */
 	double spread;     /* slowest less fastest iteration, over the median */
@@ -61,9 +61,9 @@ struct sw_replay_outcome {
 	double credit_s;  /* the same to its credit */
 };
 
-/* sw_replay_predict - what r->model, r->policy and r->rate_bit_s come to
+/* sw_replay_predict - compute what r->model, r->policy and r->rate_bit_s take
  * without a machine: fills ideal_s, and simulated_s and copied_s with @o's
- * latency_s and credit_s.  With r->device the first two have its copies. */
+ * latency_s and credit_s. With r->device the first two have its copies. */
 int sw_replay_predict(const struct sw_replay *r, struct sw_replay_outcome *o);
 
 /* sw_replay_dilate - can the machine carry the rate?  If not, all times grow,

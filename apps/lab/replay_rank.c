@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The computation is a clock: a step starts when the one before has ended and
- * its pulls are there, and ends its time later.  Who oversleeps a little is not
- * late for the next step, as a device with a queue would not be.
+ * its pulls are there, and ends its time later. A rank that oversleeps a little
+ * starts its next step on time, as a device with a queue would.
  */
 #include <math.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ struct rank {
 	uint64_t clock_ns; /* the computation's */
 	uint32_t step;
 	uint64_t n_wrong;
-	double *times; /* of iterations that count, seconds; r->n_iters */
+	double *times; /* seconds of the iterations that count; r->n_iters */
 	uint32_t n_times;
 	/* r->each has said that the job may end; all have seen that. */
 	bool is_last, is_over;
@@ -380,7 +380,7 @@ static int probe(struct rank *w, struct sw_replay_result *out)
 	return err;
 }
 
-/* What rank 0 measured, for the process that started it. */
+/* Write rank 0's measurements, for the process that started it. */
 static int write_report(const char *path, const struct sw_replay_result *out)
 {
 	FILE *f = fopen(path, "w");

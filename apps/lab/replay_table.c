@@ -1,7 +1,7 @@
 /* replay_table.c - sumwire-lab replay --table: models by rates by policies.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * What figure 13 of ByteScheduler (SOSP 2019) shows, as far as one machine can:
+ * Figure 13 of ByteScheduler (SOSP 2019), as far as one machine can show it:
  * each model at each rate under every policy, beside the optimum of BS-T1 and
  * the simulation by events.
  */

@@ -1,8 +1,8 @@
 /* tune.h - the parts of sumwire-lab tune that search a simulation.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * What is tuned is the simulation of the layer DAG by events, with an overhead
- * for each partition (paper 000, section 4.1).
+ * The tuner works on the simulation of the layer DAG by events, with an
+ * overhead for each partition (paper 000, section 4.1).
  */
 #ifndef SW_APPS_LAB_TUNE_H
 #define SW_APPS_LAB_TUNE_H
@@ -29,7 +29,7 @@ struct sw_tune_options {
 	struct sw_tune_space space;
 };
 
-/* What is searched, and what its grid holds. */
+/* The space of a search, and the values of its grid. */
 struct sw_landscape {
 	struct sw_model model;
 	struct sw_plan_run run;
@@ -68,8 +68,8 @@ int sw_landscape_search(struct sw_landscape *l, const struct sw_tune_options *o,
 /* sw_tune_bytes_text - "3.5 MiB"; returns @out. */
 const char *sw_tune_bytes_text(uint64_t bytes, char out[32]);
 
-/* sw_tune_study - what each method costs on random landscapes, on stdout.
- * Returns the exit code. */
+/* sw_tune_study - print the cost of each method on random landscapes, on
+ * stdout. Returns the exit code. */
 int sw_tune_study(const struct sw_tune_options *o);
 
 /* sw_tune_one - tune o->model_name over the link of @o.  As above. */

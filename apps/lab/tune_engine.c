@@ -37,7 +37,7 @@ static const uint64_t credits[SW_ENGINE_CREDITS] = {
 
 enum step { TUNE, GRID, TUNE_LATER, GRID_LATER, OVER };
 
-/* What one rate showed. */
+/* Results at one rate. */
 struct view {
 	double ms[POINTS + 1]; /* the last: of the point that was kept */
 	struct sw_tune_point kept;

@@ -9,8 +9,8 @@
 enum { SW_ENGINE_PARTS = 4, SW_ENGINE_CREDITS = 5 };
 
 struct sw_tune_engine {
-	uint64_t rate_bit_s;  /* of every rank's payload */
-	uint64_t later_bit_s; /* of rank 0's, from the middle of the job on */
+	uint64_t rate_bit_s;  /* rate of every rank's payload */
+	uint64_t later_bit_s; /* rate of rank 0 from the middle of the job on */
 	uint32_t seed;
 	bool is_json;
 };

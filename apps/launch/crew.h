@@ -28,7 +28,7 @@ enum {
 struct sw_proc {
 	char name[SW_CREW_NAME]; /* "rank 0" */
 	char tag[24];            /* before its lines: "[0] ", or "" */
-	const char *program;     /* what is executed, if its name is not */
+	const char *program;     /* file to execute, if not the name */
 	bool is_daemon; /* it is stopped after all processes that are not
 			   daemons; all its output goes to stderr */
 	bool is_fork;   /* it stays this program: sw_crew.be returns */
@@ -63,7 +63,8 @@ struct sw_crew {
 	sigset_t old_mask;
 	void (*old_sigpipe)(int);
 	int signals; /* a signalfd */
-	/* When those that are not daemons get end_signal; UINT64_MAX: never. */
+	/* Time at which all processes except daemons get end_signal;
+	 * UINT64_MAX: never. */
 	uint64_t end_ns;
 	int end_signal; /* 0: no end was begun */
 	bool is_hurried;

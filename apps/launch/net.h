@@ -17,7 +17,7 @@ enum {
 	SW_NET_DAEMONS_MAX = 1 + SW_NET_AGENTS_MAX,
 	SW_NET_DIR_BYTES = 80,
 	SW_NET_NAME_BYTES = 20,
-	SW_NET_PATH_BYTES = 108, /* what a Unix socket's address holds */
+	SW_NET_PATH_BYTES = 108, /* room of a Unix socket's address */
 };
 
 /* One end of a link; NULL: the default. */

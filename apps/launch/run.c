@@ -54,7 +54,7 @@ int sw_cmd_run(int argc, char **argv)
 		{"-np", SW_ARG_U32, {.u32 = &r.n_ranks}, 1, SW_RUN_RANKS_MAX,
 			"processes of CMD"},
 		{"--grace", SW_ARG_TIME, {.u64 = &r.grace_ns}, 0, 3600e9,
-			"time that the others get to end when one has failed"},
+			"grace period of the others after a failure"},
 		{"--asynchronous", SW_ARG_FLAG, {.flag = &r.is_async}, 0, 0,
 			"set [job] mode = asynchronous: the others continue "
 			"when one has failed"},

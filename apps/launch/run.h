@@ -26,7 +26,7 @@ struct sw_run {
 	uint64_t grace_ns; /* time to end for other ranks after a failure */
 	bool has_no_tags;
 	bool is_async;  /* other ranks go on after a rank has failed */
-	char **command; /* of each rank; ends with NULL */
+	char **command; /* each rank's arguments; ends with NULL */
 	/* Replaces the command of a single rank: runs in a process of its own
 	 * and returns the exit code.  @work_name names it in messages: "the
 	 * measurement". */

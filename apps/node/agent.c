@@ -73,7 +73,7 @@ static int resolve_users(struct agent *a, uint32_t uids[MAX_UIDS])
 		if (sw_user_find(name, &uids[n++]))
 			continue;
 		sw_log(&a->shared.daemon.log, SW_LOG_ERROR,
-			"[agent] users: there is no user \"%s\"", name);
+			"[agent] users: unknown user \"%s\"", name);
 		return SW_ECONF;
 	}
 	return n;
@@ -179,7 +179,7 @@ static void control(struct agent_control *c)
 	while (!must_end(c))
 		turn(c, POLL_MS);
 	sw_log(&c->shared->daemon.log, SW_LOG_INFO,
-		"stopping: finishing what is in flight");
+		"shutting down: draining open requests");
 	sw_agent_stop_gathering(c);
 	atomic_store(&c->shared->is_draining, true);
 	is_hurried = finish(c, false);
@@ -191,7 +191,7 @@ static void control(struct agent_control *c)
 			"dropped %u unfinished push_pulls", dropped);
 	else
 		sw_log(&c->shared->daemon.log, SW_LOG_INFO,
-			"finished: no push_pull is open");
+			"drained: no request is open");
 	if (c->shared->is_serving)
 		sw_serve_finish(&c->shared->serve, is_hurried);
 }

@@ -364,8 +364,8 @@ static uint32_t take_submits(struct agent_core *core, uint32_t local)
 				list[i].tensor);
 		else if (err == SW_EINVAL && round.lacks)
 			sw_host_evict(client,
-				"pushed a tensor with a root or missing bytes "
-				"that cannot be, tensor",
+				"pushed a tensor with an invalid root or size "
+				"of missing bytes, tensor",
 				list[i].tensor);
 		else if (err)
 			complete(core, local, list[i].tensor, &c);

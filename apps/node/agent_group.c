@@ -64,10 +64,10 @@ static struct agent_rank *place_for(struct agent_control *c,
 			i++;
 	if (i >= sw_agent_n_local(c->shared))
 		refuse(c, id, SW_EINVAL,
-			"there is no local rank %u: this agent has 0 to %u "
-			"([agent] local_ranks = %u)",
-			i, sw_agent_n_local(c->shared) - 1,
-			sw_agent_n_local(c->shared));
+			"local rank %u is out of range: [agent] local_ranks = "
+			"%u allows 0 to %u",
+			i, sw_agent_n_local(c->shared),
+			sw_agent_n_local(c->shared) - 1);
 	else if (!g->ranks[i].is_here)
 		return &g->ranks[i];
 	else if (sw_agent_n_local(c->shared) == 1)

@@ -212,11 +212,11 @@ static void note_built(struct agent_control *c)
 static const char *describe(const struct agent_control *c, int err)
 {
 	if (err == SW_EBUSY)
-		return "there are as many tensors and streams as can be; those "
-		       "of a group go when all of its ranks have closed it";
+		return "all places for tensors and groups are taken; a group "
+		       "frees its place when all of its ranks have closed it";
 	if (err == SW_EINVAL && c->building.tensors[0].kind == SW_EDGE_STREAM)
-		return "a group has different ranks of the job, this one among "
-		       "them, and at most 16 streams";
+		return "a group needs different ranks of the job, this one "
+		       "included, and has at most 16 kinds of collectives";
 	return sw_error_text(err);
 }
 

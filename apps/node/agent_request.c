@@ -164,7 +164,8 @@ void sw_agent_find_use(struct agent_core *core)
 
 	if (sw_worker_uses(&core->worker, local, core->freed.base,
 		    core->freed.bytes, &core->freed.at))
-		sw_host_evict(client, "freed memory that it uses, item",
+		sw_host_evict(client,
+			"freed memory of an open collective, number",
 			core->freed.item);
 	else if (core->freed.at < SW_TENSORS)
 		return;

@@ -84,7 +84,7 @@ struct sw_daemon {
 	struct sw_numa_plan numa;
 	struct sw_reserve reserves[SW_MAX_LCORES]; /* memory of each */
 	struct sw_reserve
-		lane_reserves[SW_MAX_LCORES]; /* of a worker's lanes */
+		lane_reserves[SW_MAX_LCORES]; /* for a worker's lanes */
 	struct sw_poller pollers[SW_MAX_LCORES];
 	/* Return whether lcore @from has work, other than frames, for lcore
 	 * @to.  If both are equal, the work is from other threads.  Either

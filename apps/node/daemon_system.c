@@ -164,7 +164,7 @@ static int find_trusted(struct sw_daemon *d)
 	d->trusted_uid = UINT32_MAX;
 	if (!name[0] || sw_user_find(name, &d->trusted_uid))
 		return 0;
-	sw_log(&d->log, SW_LOG_ERROR, "[node] trust: there is no user \"%s\"",
+	sw_log(&d->log, SW_LOG_ERROR, "[node] trust: unknown user \"%s\"",
 		name);
 	return SW_ECONF;
 }

@@ -247,11 +247,10 @@ void sw_serve_finish(struct sw_serve *s, bool is_hurried)
 	n_open = open_chunks(s);
 	if (n_open)
 		sw_log(log, SW_LOG_WARN,
-			"dropped %llu chunks that wait for members",
+			"dropped %llu chunks that wait for agents",
 			(unsigned long long)n_open);
 	else
-		sw_log(log, SW_LOG_INFO,
-			"finished: no chunk waits for a member");
+		sw_log(log, SW_LOG_INFO, "drained: no sum is open");
 	atomic_store(&s->wanted, SW_SERVE_TELL);
 	for (ms = 0; ms < TELL_MS && !sw_daemon_hurried(s->daemon, POLL_MS);)
 		ms += POLL_MS;

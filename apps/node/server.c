@@ -36,7 +36,7 @@ static void control(struct server *s)
 		is_busy = sw_serve_work(&s->serve);
 	}
 	sw_log(&s->daemon.log, SW_LOG_INFO,
-		"stopping: finishing what is in flight");
+		"shutting down: draining open requests");
 	sw_serve_finish(&s->serve, false);
 }
 

@@ -30,7 +30,7 @@ int sw_topo_describe(struct sw_machine *m, double *cross, const char *path,
 enum sw_topo_way {
 	SW_TOPO_COPY,     /* one GPU: nothing to sum */
 	SW_TOPO_ASSISTED, /* under each switch, and then by the CPU */
-	SW_TOPO_MIXED,    /* that, and a part x as in the next */
+	SW_TOPO_MIXED,    /* both, with a part x as in the next */
 	SW_TOPO_BRUTE,    /* each copies all, the CPU sums */
 	SW_TOPO_RING,     /* all-reduce of all GPUs, no CPU */
 	SW_TOPO_ROOT,     /* reduce to one GPU, which copies; broadcast */
@@ -51,8 +51,8 @@ struct sw_topo_uplink {
 
 struct sw_topo_choice {
 	enum sw_topo_way way;
-	double x;      /* of MIXED: the part that is copied as it is */
-	uint32_t root; /* of ROOT and NEAR: the GPU */
+	double x;      /* MIXED: the part copied as it is */
+	uint32_t root; /* ROOT and NEAR: the GPU */
 	double time_s; /* J: until the busiest link of the machine is done */
 	char link[24]; /* that one */
 };
@@ -60,10 +60,10 @@ struct sw_topo_choice {
 struct sw_topo_plan {
 	/* asked for */
 	double m_bytes;
-	double nic_bytes; /* that the NICs carry together, each way */
+	double nic_bytes; /* bytes of all NICs together, each way */
 	double cross;     /* from GPU to GPU under different switches; 0: not
 			     known */
-	double wire;      /* of NICs that have none */
+	double wire;      /* rate of NICs whose own is unknown */
 	/* found out */
 	struct sw_topo_uplink uplinks[2 * SW_MACHINE_MAX];
 	uint32_t n_uplinks, uplink_of[SW_MACHINE_MAX]; /* by GPU */
@@ -73,7 +73,7 @@ struct sw_topo_plan {
 	bool has_nvlink;
 	struct sw_topo_choice choices[SW_N_TOPO_WAYS];
 	uint32_t n_choices, best; /* best: BytePS's */
-	double wire_s;            /* that the busiest NIC takes */
+	double wire_s;            /* time of the busiest NIC */
 };
 
 /* sw_topo_check - does @m contradict itself, or lack what a plan needs? Returns

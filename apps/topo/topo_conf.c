@@ -114,9 +114,8 @@ static const struct key *key_of(
 			return keys;
 		sw_nearest_add(&near, keys->name);
 	}
-	WRONG(w, e, "there is no such key%s%s%s",
-		near.best ? "; did you mean " : "", near.best ? near.best : "",
-		near.best ? "?" : "");
+	WRONG(w, e, "unknown key%s%s%s", near.best ? "; did you mean " : "",
+		near.best ? near.best : "", near.best ? "?" : "");
 	return NULL;
 }
 
@@ -216,7 +215,7 @@ static struct sw_machine_switch *switch_at(
 	return &m->switches[i];
 }
 
-/* What is behind @name and a blank; NULL: another section. */
+/* Return the text after @name and a blank; NULL: another section. */
 static const char *label_of(const struct sw_scan_entry *e, const char *name)
 {
 	size_t n = strlen(name);
@@ -259,7 +258,7 @@ static void take_entry(
 		take_device(w, e);
 	else if (turn == MACHINE && !is_machine && !label && !is_device)
 		REFUSE(w, e,
-			"there is no such section: only [machine], "
+			"unknown section: only [machine], "
 			"[switch N], [gpu N] and [nic NAME]");
 }
 
@@ -287,7 +286,7 @@ static void place(
 	d->numa_node = numa_node;
 }
 
-/* Of the whole machine, unless @section says otherwise. */
+/* Apply an entry of the whole machine, unless @section says otherwise. */
 static void spread(const struct walk *w, const char *section, const char *key,
 	double rate, double *out)
 {

@@ -78,7 +78,7 @@ static uint32_t count(const struct sw_machine *m, int numa_node, int switch_no)
 	return n;
 }
 
-/* What is under switch @switch_no, or at root ports of @numa_node. */
+/* Draw the devices under switch @switch_no, or at root ports of @numa_node. */
 static void draw_devices(struct tree *t, uint32_t depth,
 	const struct sw_machine *m, const struct sw_topo_plan *p, int numa_node,
 	int switch_no)

@@ -10,7 +10,7 @@
  * PCIe 3.0 x16. */
 #define PCIE_BYTES_S 13.1e9
 
-enum { STEPS = 60 }; /* of a search in [0, 1]: to 1e-10 */
+enum { STEPS = 60 }; /* steps of a search in [0, 1]: to 1e-10 */
 
 static const char *const names[SW_N_TOPO_WAYS] = {"copy", "cpu_assisted",
 	"mixed", "brute_force", "ring", "root", "root_beside_nic",
@@ -353,8 +353,8 @@ static void scatter(struct sw_topo_choice *c, const struct sw_topo_plan *p,
 
 /* --- the plan --- */
 
-/* The GPU nearest a NIC that shares its switch with one, or with none: one at
- * the NIC's NUMA node if there is one.  n_gpus: there is none. */
+/* Return the GPU nearest a NIC that shares its switch with a GPU, or with
+ * nothing: one at the NIC's NUMA node if possible. n_gpus: not found. */
 static uint32_t root_of(const struct sw_topo_plan *p,
 	const struct sw_machine *m, bool is_beside_nic)
 {

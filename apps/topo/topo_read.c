@@ -13,7 +13,7 @@
 #include "apps/topo/topo.h"
 #include "engine/base/error.h"
 
-/* What the child says, as bytes of a pipe. */
+/* The child's answer, as bytes of a pipe. */
 struct answer {
 	int err;
 	char why[256];

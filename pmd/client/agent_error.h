@@ -29,8 +29,8 @@ void sw_agent_error_write(int fd, const char *text);
  * another user's. */
 int sw_agent_error_open(const char *socket, int peer);
 
-/* sw_agent_error_read - copy the text, printable, into @text.  Returns false if
- * there is none, as of @fd -1. */
+/* sw_agent_error_read - copy the text, printable, into @text. Returns false if
+ * it holds no error, or if @fd is -1. */
 bool sw_agent_error_read(int fd, char text[SW_EDGE_TEXT_BYTES]);
 
 #endif

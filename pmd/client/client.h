@@ -160,7 +160,7 @@ bool sw_client_can_lead(const struct sw_client *c);
 bool sw_client_has_work(const struct sw_client *c);
 
 /* sw_client_next_done - return the first collective that has ended, is not
- * reported and that no thread waits for; NULL if there is none. */
+ * reported and that no thread waits for; NULL if all are reported. */
 struct sw_call *sw_client_next_done(const struct sw_client *c);
 
 /* --- sleep, without the lock --- */

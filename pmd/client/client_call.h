@@ -141,7 +141,7 @@ int sw_call_end_device(struct sw_call *k);
 void sw_client_count_work(struct sw_client *c, struct sw_call *k);
 
 /* sw_client_find_call - return the collective of @handle, open or ended and not
- * reported; NULL if there is none. */
+ * reported; NULL if unknown. */
 struct sw_call *sw_client_find_call(struct sw_client *c, uint64_t handle);
 
 /* sw_client_end_piece - end the piece that the agent has completed.  Returns

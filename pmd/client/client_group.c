@@ -168,8 +168,8 @@ const char *sw_group_short(const struct sw_group *g, char out[SW_GROUP_SHORT])
 	return out;
 }
 
-/* Each number is a class of its own (sw_class_of): kinds that the next step
- * waits for go ahead of those that this step leaves behind. */
+/* Each number is a class of its own (sw_class_of): kinds that this step waits
+ * for go ahead of kinds that only the next step needs. */
 static const uint32_t priorities[SW_N_COLL_KINDS] = {[SW_BARRIER] = 0,
 	[SW_BCAST] = 0,
 	[SW_ALL_GATHER] = 0,
@@ -191,7 +191,8 @@ bool sw_client_is_death(int err)
 	       err == SW_EEXPIRED;
 }
 
-/* Return the number at the end of "... (collective 5)"; 0 if there is none. */
+/* Return the number at the end of "... (collective 5)"; 0 if it names no
+ * number. */
 static uint32_t number_in(const char *why)
 {
 	const char *at = strrchr(why, '(');

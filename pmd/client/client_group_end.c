@@ -177,8 +177,8 @@ static int end_calls(struct sw_group *g, int status)
 	return sw_client_check(c);
 }
 
-/* Abort the group.  The other members are told through a stream, so open one if
- * there is none. */
+/* Abort the group. The other members learn of it through a stream, so open one
+ * if the group has not. */
 static int abort_group(struct sw_group *g, int reason, const char *text)
 {
 	struct sw_client *c = g->client;
@@ -353,8 +353,8 @@ static void give_due(struct sw_client *c)
 
 /* --- close --- */
 
-/* Close the group.  The other members are told through a stream, so open one if
- * there is none; if that fails, they wait. */
+/* Close the group. The other members learn of it through a stream, so open one
+ * if the group has not; if that fails, they wait. */
 static int close_group(struct sw_group *g)
 {
 	int err = 0;

@@ -16,9 +16,9 @@ void sw_group_put(struct sw_group *g);
 /* sw_client_free_groups - free all groups when the client is closed. */
 void sw_client_free_groups(struct sw_client *c);
 
-/* sw_client_start_thread - start the library's thread, unless it runs.  It
- * works when no thread waits, aborts groups that have timed out, and gives back
- * those that were closed.  Errors: SW_ENOMEM. */
+/* sw_client_start_thread - start the library's thread, unless it runs. It works
+ * when no thread waits, aborts groups that have timed out, and releases closed
+ * groups. Errors: SW_ENOMEM. */
 int sw_client_start_thread(struct sw_client *c);
 
 /* sw_client_end_thread - end it, and wait for its end. */

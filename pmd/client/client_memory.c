@@ -68,7 +68,7 @@ bool sw_client_find_memory(const struct sw_client *c, const void *p,
 /* --- sw_free --- */
 
 /* Return the index in the list of the memory that begins at @p; n_memories if
- * there is none. */
+ * not found. */
 static uint32_t find_start(const struct sw_client *c, const void *p)
 {
 	uint32_t i = 0;

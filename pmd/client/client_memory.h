@@ -27,7 +27,7 @@ struct sw_client_part {
 int sw_client_alloc(struct sw_client *c, size_t bytes, struct sw_tensor **out);
 
 /* sw_client_find_memory - find the memory of sw_alloc that holds @bytes at @p.
- * Returns false if there is none. */
+ * Returns false if not found. */
 bool sw_client_find_memory(const struct sw_client *c, const void *p,
 	uint64_t bytes, struct sw_edge_place_at *out);
 

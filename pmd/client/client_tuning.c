@@ -48,7 +48,7 @@ int sw_tune(struct sw_client *c, const char *policy, uint64_t partition_bytes,
 	len = strnlen(policy, sizeof(m.policy));
 	if (len == 0 || len == sizeof(m.policy))
 		return sw_client_fail(
-			c, SW_EINVAL, "there is no policy \"%.64s\"", policy);
+			c, SW_EINVAL, "unknown policy \"%.64s\"", policy);
 	memcpy(m.policy, policy, len);
 	return ask(c, m);
 }

@@ -11,8 +11,8 @@ void sw_client_turn(struct sw_client *c, uint64_t until_ns);
 
 /* sw_client_rx - receive one message of the agent; never blocks.  Status lines
  * and hang-ups are handled inside.
- * Returns its kind and fills @m and @fds[2] (owned by the caller), 0 if there
- * is none for the caller, or the error that ended the attachment. */
+ * Returns its kind and fills @m and @fds[2] (owned by the caller), 0 if the
+ * caller has no message, or the error that ended the attachment. */
 int sw_client_rx(struct sw_client *c, union sw_edge_msg *m, int *fds);
 
 /* sw_client_rx_messages - receive a status line or a hang-up, if there is one;
@@ -23,7 +23,7 @@ void sw_client_rx_messages(struct sw_client *c);
 void sw_client_rx_completions(struct sw_client *c);
 
 /* sw_client_find_tensor - return the tensor whose push_pull has @handle; NULL
- * if there is none. */
+ * if not found. */
 struct sw_tensor *sw_client_find_tensor(struct sw_client *c, uint64_t handle);
 
 /* sw_client_await - receive the next message of the agent, and work for all

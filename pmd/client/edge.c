@@ -80,8 +80,8 @@ static void collect_fds(struct msghdr *m, int *fds, uint32_t max_fds)
 	}
 }
 
-/* Without room for descriptors the kernel closes those that come and sets
- * MSG_CTRUNC: a client cannot fill our table of descriptors. */
+/* Without room for descriptors the kernel closes those received and sets
+ * MSG_CTRUNC, so a client cannot fill our table of descriptors. */
 int sw_edge_recv(int sock, void *msg, size_t bytes, int *fds, uint32_t max_fds)
 {
 	union {

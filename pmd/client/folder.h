@@ -19,8 +19,8 @@ enum {
 /* sw_folder_make - find the folder, make it if it is missing, and check that it
  * is safe. Thread: control.
  * @why  on error, a sentence: what is wrong with which folder, what to do
- * Errors: SW_EPERM another user owns it or can write to it; SW_EIO there is
- * none and none can be made. */
+ * Errors: SW_EPERM another user owns it or can write to it; SW_EIO it does not
+ * exist and cannot be made. */
 int sw_folder_make(char out[SW_FOLDER_BYTES], char why[SW_FOLDER_WHY_BYTES]);
 
 /* sw_folder_seek - return the path of socket @name for clients, which check who

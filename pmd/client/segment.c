@@ -48,10 +48,10 @@ static int map(struct sw_segment *s, int prot)
 	return 0;
 }
 
-/* Huge pages for those that lie within @bytes from @at, on the quiet: the
- * kernel makes them of what is there, so one page of each has to be, and where
- * it makes none (too little memory, too old) small ones do.  Asked for so, they
- * need no setting of the machine's, as those by MADV_HUGEPAGE would. */
+/* Ask quietly for huge pages within @bytes from @at. The kernel makes them of
+ * present pages, so touch one page of each first; where it makes none (too
+ * little memory, too old), small pages remain. Asked for so, they need no
+ * setting of the machine's, as those by MADV_HUGEPAGE would. */
 static void make_huge(struct sw_segment *s, uint64_t at, uint64_t bytes)
 {
 	const uint64_t huge = SW_HUGE_PAGE_BYTES;

@@ -8,7 +8,7 @@
 struct sw_segment {
 	void *base;
 	uint64_t bytes; /* whole pages; 0: not open */
-	int fd;         /* -1 when it is not needed any more */
+	int fd;         /* -1 once closed */
 };
 
 enum { SW_LIMIT_TEXT = 80 };

@@ -56,7 +56,7 @@ bool sw_user_is_trusted(uint32_t agent, uint32_t own, const char *named,
 		return true;
 	if (named && *named && !sw_user_find(named, &uid)) {
 		snprintf(why, SW_USER_WHY_BYTES,
-			"there is no user \"%.32s\", which SUMWIRE_AGENT_USER "
+			"unknown user \"%.32s\", which SUMWIRE_AGENT_USER "
 			"or the settings name",
 			named);
 		return false;

@@ -12,7 +12,7 @@ enum {
 };
 
 /* sw_user_find - look up a user by name, or by a number that need not have a
- * name. Returns false if there is none. */
+ * name. Returns false if unknown. */
 bool sw_user_find(const char *name, uint32_t *uid);
 
 /* sw_user_text - write "alice (1000)", or "1000" for a user without a name;

@@ -7,9 +7,9 @@
  * close, pin, unpin, alloc, release and move.
  *
  * Thread: the pipeline's, after enter; record, hold, event_open, event_close
- * and what is about the device's own memory any.  Errors: SW_EDEVICE, after
- * which the device is of no use to this process any more, unless said
- * otherwise; @why, of SW_BACK_WHY bytes, is a sentence of it.
+ * and what is about the device's own memory any. Errors: SW_EDEVICE, after
+ * which this process cannot use the device, unless said otherwise; @why, of
+ * SW_BACK_WHY bytes, is a sentence of it.
  */
 #ifndef SW_PMD_CUDA_BACK_H
 #define SW_PMD_CUDA_BACK_H
@@ -35,7 +35,7 @@ struct sw_back_ops {
 	const char *name;
 
 	/* @options  what stands behind "NAME:"; NULL: nothing
-	 * Errors: SW_EDEVICE there is none, no driver, …; SW_EINVAL. */
+	 * Errors: SW_EDEVICE no such device, no driver, …; SW_EINVAL. */
 	int (*open)(const char *options, int32_t device, struct sw_back **out,
 		char *why);
 	void (*close)(struct sw_back *b);
@@ -64,7 +64,7 @@ struct sw_back_ops {
 	/* 0: it is; SW_EAGAIN: not yet. */
 	int (*poll)(struct sw_back *b, void *event, char *why);
 
-	/* What @stream, of the program, gets from now on waits until
+	/* Later work in @stream, a stream of the program, waits until
 	 * (int32_t)(*word - value) >= 0; @word is in pinned memory.
 	 * Errors: SW_ENOENT it cannot be done here, and @why; SW_EPERM the
 	 * stream is being captured into a graph. */
@@ -92,7 +92,8 @@ struct sw_back_ops {
 
 extern const struct sw_back_ops sw_back_fake, sw_back_cuda;
 
-/* sw_back_find - that of "NAME" or "NAME:OPTIONS"; NULL: there is none.
+/* sw_back_find - return the back end of "NAME" or "NAME:OPTIONS"; NULL:
+ * unknown.
  * @options  set to what stands behind the colon, in @name; NULL: nothing */
 const struct sw_back_ops *sw_back_find(const char *name, const char **options);
 

@@ -31,14 +31,14 @@ static int fail(const struct sw_back *b, const char *what, int error, char *why)
 	return SW_EDEVICE;
 }
 
-/* What a thread has of CUDA, and keeps while we call for it. */
+/* A thread's CUDA state, kept while we call for it. */
 struct own {
 	int device;  /* the current one, whose default stream NULL is */
-	int capture; /* what it may not do while any thread captures a graph */
+	int capture; /* the thread's limits while any thread captures a graph */
 };
 
-/* Of graphs that others capture our calls are no part: they shall neither be
- * refused because of one, nor spoil it. */
+/* Our calls are no part of graphs that others capture: a capture must neither
+ * refuse them nor be spoiled by them. */
 static int enter(struct sw_back *b, struct own *own, char *why)
 {
 	int err = b->cuda.GetDevice(&own->device);
@@ -99,8 +99,8 @@ static int choose_device(struct sw_back *b, int32_t device, char *why)
 	return SW_EINVAL;
 }
 
-/* Of the highest priority: such streams have queues to the device that others
- * do not use. */
+/* Open streams of the highest priority: their queues to the device are not
+ * shared with others. */
 static int open_streams(struct sw_back *b, char *why)
 {
 	int lowest = 0, highest = 0, err;
@@ -231,7 +231,7 @@ static int cuda_pin(
 	return err;
 }
 
-/* Also where the device does not answer any more. */
+/* Works even if the device does not answer. */
 static void cuda_unpin(struct sw_back *b, void *p)
 {
 	char why[SW_BACK_WHY];
@@ -243,7 +243,7 @@ static void cuda_unpin(struct sw_back *b, void *p)
 		leave(b, &own);
 }
 
-/* What failed was the caller's fault, if the device still answers.  Between
+/* If the device still answers, the failure was the caller's fault. Between
  * enter and leave. */
 static int judge(struct sw_back *b, const char *what, int error, char *why)
 {

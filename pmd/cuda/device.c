@@ -131,8 +131,8 @@ static int open_back(struct sw_device *d, const struct sw_device_settings *s)
 	d->ops = sw_back_find(s->backend, &options);
 	if (!d->ops)
 		return sw_client_fail(d->client, SW_EINVAL,
-			"there is no back end '%.40s' for devices, but 'cuda' "
-			"and 'fake'",
+			"unknown back end '%.40s' for devices: use 'cuda' "
+			"or 'fake'",
 			s->backend);
 	err = d->ops->open(options, s->number, &d->back, why);
 	if (err)

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * To the client they are collectives like others (client_call.c): cut, counted
- * and put in the same order at all members, wherever their buffers lie.  What
- * differs is who fills stages and empties them: the pipeline's thread, behind
- * the call's event.  The client's lock guards what is here.
+ * and put in the same order at all members, wherever their buffers lie. Only
+ * the way into stages and out of them differs: the pipeline's thread does it,
+ * behind the call's event. The client's lock guards what is here.
  */
 #include "pmd/cuda/device_coll.h"
 
@@ -26,8 +26,7 @@ struct sw_device_coll {
 	uint32_t n_calls; /* so far; *word counts the ended ones */
 	uint32_t priority;
 	bool is_open, is_waiting; /* for its event */
-	uint64_t digest; /* of the bytes not summed yet, if the back end digests
-			  */
+	uint64_t digest; /* the unsummed bytes', if the back end digests */
 	bool has_digest;
 	/* Digest and size of the part that came back; the thread's. */
 	uint64_t result, result_bytes;

@@ -73,7 +73,7 @@ static void free_batch(struct sw_device *d, struct sw_device_batch *b)
 	free(b);
 }
 
-/* Declare the tensors.  Those that differ from another rank's are usable, and
+/* Declare the tensors. Tensors that differ from another rank's are usable, and
  * their calls return the error as well. */
 static int declare(struct sw_device *d, const struct sw_tensor_desc *descs,
 	struct sw_device_batch *b, struct sw_tensor **made)

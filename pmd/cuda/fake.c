@@ -25,7 +25,7 @@ struct job {
 	enum job_kind kind;
 	struct sw_rows rows;
 	struct event *event;
-	uint64_t number; /* that the event then has */
+	uint64_t number; /* the event's number afterwards */
 	uint64_t put_ns;
 	void (*fn)(void *arg);
 	void *arg;
@@ -46,7 +46,7 @@ struct sw_fake_stream {
 
 /* Memory "of the device"; behind it are its bytes. */
 struct block {
-	_Alignas(ALIGN) struct block *next; /* that was freed, too */
+	_Alignas(ALIGN) struct block *next; /* the next one, freed like this */
 	uint64_t bytes;
 };
 
@@ -57,7 +57,7 @@ struct sw_back {
 	struct block *_Atomic freed;
 	_Atomic bool is_lost;
 	_Atomic uint64_t n_copies[SW_BACK_WAYS];
-	_Atomic uint32_t n_holds; /* that are not over */
+	_Atomic uint32_t n_holds; /* holds that have not ended */
 	struct sw_fake_stream *ways[SW_BACK_WAYS];
 };
 
@@ -421,8 +421,8 @@ static int fake_alloc(struct sw_back *b, uint64_t bytes, void **out, char *why)
 	return 0;
 }
 
-/* Who looks for what is freed too early wants other bytes there, and no
- * others' memory. */
+/* A user who looks for memory freed too early wants other bytes there, and no
+ * reuse of it. */
 static void fake_release(struct sw_back *b, void *p)
 {
 	struct block *block = (struct block *)p - 1;
@@ -446,8 +446,9 @@ static int fake_move(struct sw_back *b, void *to, const void *from,
 	return 0;
 }
 
-/* Of the 8 bytes at @at, a multiple of 8, those from @from to @to.  A sum of
- * products with what the place makes odd, so that also a sign tells. */
+/* Digest the bytes from @from to @to among the 8 bytes at @at, a multiple of 8.
+ * A sum of products with what the place makes odd, so that also a sign
+ * tells. */
 static uint64_t digest_word(uintptr_t at, uintptr_t from, uintptr_t to)
 {
 	uint64_t first = from > at ? from - at : 0;

@@ -93,7 +93,7 @@ static void end_thread(struct sw_pipeline *l)
 	pthread_join(l->thread, NULL);
 }
 
-/* Nothing is copied any more, but not all calls may have ended. */
+/* All copies have ended, but some calls may still be open. */
 static void let_streams_go(struct sw_pipeline *l)
 {
 	uint32_t n = atomic_load(&l->n_words);
@@ -126,7 +126,7 @@ _Atomic uint32_t *sw_pipeline_word(struct sw_pipeline *l)
 	return &l->words[atomic_fetch_add(&l->n_words, 1)];
 }
 
-/* What a tensor needs. */
+/* Give a tensor its events and stages. */
 static int equip(struct sw_pipeline *l, struct sw_pipeline_tensor *t, char *why)
 {
 	uint64_t granule = l->p.net.granule;

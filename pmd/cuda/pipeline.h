@@ -12,18 +12,18 @@
  * most SW_PIPELINE_SLICES copies are with the back end, which are a piece
  * together, 256 KiB to 4 MiB: by what its copies cost each way finds out how
  * much is copied at once (copies.c), unless piece_bytes says it.  That is each
- * process's own affair, and may change at any time.  What is urgent therefore
- * waits for at most one piece of others on its way out and on its way back;
- * between the two the agent's scheduler decides, chunk by chunk.  A tensor
+ * process's own affair, and may change at any time. An urgent tensor therefore
+ * waits for at most one piece of other tensors on its way out and on its way
+ * back. In between, the agent's scheduler decides, chunk by chunk. A tensor
  * enters the queue when its producer's event is done, not before: were it
  * waited for on the stream of copies, one that is late would hold up all that
  * is ready.
  *
- * What is summed the net says by granules.  Those in a row go back as one copy,
- * when they are as long as what is copied at once, or no more will join them.
- * Frames come in any order, so it is looked for in the first
- * SW_PIPELINE_AHEAD granules that are not on their way back.  Two copies of a
- * tensor are, so that the window is full when one ends.
+ * The net reports sums by granules. Granules in a row go back as one copy, when
+ * they reach the size of a piece or when no neighbour is left to join. Frames
+ * come in any order, so it is looked for in the first SW_PIPELINE_AHEAD
+ * granules that are not on their way back. Two copies of a tensor are, so that
+ * the window is full when one ends.
  *
  * Collectives (device_coll.c) bring copies of their own, which queue with those
  * of tensors: what is urgent passes, whoever it belongs to.
@@ -69,14 +69,14 @@ struct sw_pipeline_net {
 	/* Start to sum @tensor, or, @root being 1 + a rank, to copy that
 	 * rank's, while its last @lacks bytes are not there yet.  Never blocks.
 	 * Then so many are not, at last none.  Has this granule come, of the
-	 * open call?  Each has so many bytes, but for the last. */
+	 * open call? Each has this many bytes, except the last. */
 	int (*push)(void *ctx, void *tensor, uint32_t root, uint32_t step,
 		uint64_t lacks, uint64_t *handle);
 	void (*grow)(void *ctx, void *tensor, uint64_t lacks);
 	bool (*is_summed)(void *ctx, void *tensor, uint32_t granule);
 	uint64_t granule;
 	int (*poll)(void *ctx, uint64_t handle); /* 0, SW_EAGAIN, an error */
-	const char *(*why)(void *ctx);           /* of this thread's last one */
+	const char *(*why)(void *ctx);           /* this thread's last error */
 	/* Sleep until a handle may have ended or more has come, until wake, or
 	 * @until_ns; not at all if *has_mail, which is set before wake. */
 	void (*rest)(
@@ -89,8 +89,8 @@ struct sw_pipeline_net {
 	void (*give_up)(void *ctx, const char *why);
 };
 
-/* What is to be done when an event is: by the pipeline's thread, without the
- * lock; @err: it never will be. */
+/* Work to do when an event has happened: by the pipeline's thread, without the
+ * lock; @err: it never will. */
 struct sw_pipeline_start {
 	struct sw_pipeline_start *next; /* in mail, or waiting */
 	void *event;
@@ -99,7 +99,7 @@ struct sw_pipeline_start {
 };
 
 struct sw_pipeline_call {
-	const void *from; /* of the device; NULL: a broadcast of another rank */
+	const void *from; /* on the device; NULL: a broadcast of another rank */
 	void *to;         /* the same as from: nothing is copied back at a
 			     broadcast's root */
 	uint32_t root;    /* 0: sum; else 1 + the rank that broadcasts */
@@ -133,7 +133,7 @@ struct sw_pipeline_tensor {
 	uint64_t *digests;
 	bool has_digests;
 	uint32_t n_results;
-	int status;    /* of the last call that ended */
+	int status;    /* result of the last call that ended */
 	bool is_known; /* the caller knows it */
 	char why[SW_PIPELINE_WHY];
 };
@@ -159,7 +159,7 @@ struct sw_pipeline {
 	_Atomic bool has_mail; /* mail, or the end */
 	bool is_ending;
 	_Atomic bool has_warned;
-	int failed; /* what every call returns, or 0 */
+	int failed; /* error that every call returns, or 0 */
 	char why[SW_PIPELINE_WHY];
 	bool is_lost; /* a caller saw the device fail, and why: */
 	char lost_why[SW_BACK_WHY];
@@ -185,8 +185,8 @@ struct sw_pipeline {
 int sw_pipeline_open(
 	struct sw_pipeline *l, const struct sw_pipeline_params *p, char *why);
 
-/* sw_pipeline_close - open calls end with SW_ECLOSED; when it returns, nothing
- * is copied any more, and no stream waits for a word.  May follow a failed
+/* sw_pipeline_close - end open calls with SW_ECLOSED; when it returns, all
+ * copies have ended, and no stream waits for a word. May follow a failed
  * open. */
 void sw_pipeline_close(struct sw_pipeline *l);
 
@@ -229,8 +229,8 @@ int sw_pipeline_record(struct sw_pipeline *l, void *event, void *stream,
 	const char *what, char *why);
 
 /* sw_pipeline_post - do @s when its event, which was recorded, is done.
- * sw_pipeline_copy - copy @c, whose fields down to end are set.  Of both the
- * caller then wakes the net.  Thread: any, with the net's lock or without. */
+ * sw_pipeline_copy - copy @c, whose fields down to end are set. After either,
+ * the caller wakes the net. Thread: any, with the net's lock or without. */
 void sw_pipeline_post(struct sw_pipeline *l, struct sw_pipeline_start *s);
 void sw_pipeline_copy(struct sw_pipeline *l, struct sw_pipeline_copy *c);
 

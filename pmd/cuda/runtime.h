@@ -1,4 +1,4 @@
-/* runtime.h - the functions of the CUDA runtime that are used, and no more.
+/* runtime.h - the functions of the CUDA runtime that sumwire uses
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Our own declarations, of what runtime 12 and 13 have alike: enums are ints,

@@ -46,7 +46,7 @@ static int devargs(const struct sw_dpdk_port_params *p, uint32_t payload,
 	(void)payload;
 	if (n > 1)
 		sw_log(log, SW_LOG_WARN,
-			"port %s: af_xdp takes what arrives on queue 0 alone, "
+			"port %s: af_xdp receives only from queue 0, "
 			"and %s has %u: ethtool -L %s combined 1",
 			p->name, p->device, n, p->device);
 	if (p->vlan && sw_netif_strips_tags(p->device))

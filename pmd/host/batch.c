@@ -86,7 +86,7 @@ static void check_size(struct sw_batch *b, const struct sw_edge_desc *desc,
 {
 	if (!each)
 		sw_batch_blame(b, SW_EINVAL,
-			"tensor '%s': there is no dtype with code %u", name,
+			"tensor '%s': unknown dtype code %u", name,
 			desc->dtype);
 	else if (!desc->n_elems ||
 		 desc->n_elems > SW_EDGE_TENSOR_BYTES_MAX / each)

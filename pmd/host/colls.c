@@ -165,8 +165,7 @@ static bool take_new(struct sw_host_client *p, struct sw_host_coll *out)
 		return false;
 	if (check_coll(p, &m, out))
 		return true;
-	sw_host_evict(
-		p, "submitted a collective that cannot be, of item", m.stream);
+	sw_host_evict(p, "submitted an invalid collective, number", m.stream);
 	return false;
 }
 
@@ -206,7 +205,8 @@ bool sw_host_forget(struct sw_host_client *p, uint32_t item, const void **base,
 	*bytes = is_stream ? 0 : m->bytes;
 	if (is_stream ? p->waiting.rows[sw_id_index(item)].first
 		      : m->n_waiting) {
-		sw_host_evict(p, "freed what it uses, item", item);
+		sw_host_evict(
+			p, "freed memory of an open collective, number", item);
 		return false;
 	}
 	atomic_store_explicit(&m->kind, SW_EDGE_N_ITEMS, memory_order_relaxed);

@@ -273,8 +273,8 @@ static const struct sw_port_ops port_ops = {.rx = port_rx,
 
 /* --- life --- */
 
-/* Port @port_i of lcore @i.  Where nothing is ever handed to @i, it needs no
- * more than its queue. */
+/* Port @port_i of lcore @i. An lcore that never receives hand-overs needs only
+ * its queue. */
 static int port_open(struct sw_handoff *h, uint32_t i, uint32_t port_i,
 	struct sw_port *const (*queues)[SW_MAX_PORTS])
 {

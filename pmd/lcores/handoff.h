@@ -10,8 +10,8 @@
  * whichever way frames come and go; the endpoints of another lcore are an
  * engine to it.
  *
- * A ring has one producer and one consumer.  What came is copied into it;
- * payloads to send are copied only if they are not stable.  A ring that is full
+ * A ring has one producer and one consumer. Received frames are copied into it;
+ * payloads to send are copied only if they are not stable. A ring that is full
  * drops what came, as a NIC's does, and counts it; the flow sends it again.
  *
  * A loopback leads back to its own lcore: what one engine instance sends to
@@ -55,7 +55,8 @@ struct sw_handoff_ring {
 struct sw_handoff_port {
 	struct sw_port port; /* first: it is cast back */
 	struct sw_port *own; /* its queue pair; NULL: none */
-	/* What landed at the other lcores; NULL: that one has no queue. */
+	/* Frames that landed at the other lcores; NULL: that one has no
+	 * queue. */
 	struct sw_handoff_ring *in[SW_MAX_LCORES];
 	/* To lcore 0, NULL: its own sends; of a loopback in[0]. */
 	struct sw_handoff_ring *out;

@@ -52,7 +52,7 @@ bool sw_nccl_has_agent(char path[108])
 	if (!strchr(s.agent, '/'))
 		(void)sw_folder_seek(s.agent, path);
 	memcpy(a.sun_path, path, sizeof(a.sun_path));
-	/* of another type than the agent's: it notices nothing */
+	/* Another type of socket than the agent's, so it notices nothing. */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	is_there = fd >= 0 && connect(fd, (void *)&a, sizeof(a)) &&
 		   errno == EPROTOTYPE;
@@ -66,7 +66,7 @@ static void log_line(void *ctx, const char *line)
 	sw_nccl_say(false, "%s", line);
 }
 
-/* Who has which rank: all gather the ids of their processes. */
+/* Find the rank of each process: all gather their ids. */
 static int gather(struct sw_nccl_process *p)
 {
 	struct sw_coll_args a = {.size = sizeof(a),

@@ -21,8 +21,8 @@ enum sw_nccl_request_state {
 	SW_NCCL_FAILED,
 };
 
-/* One call of NCCL's, as so many collectives; guarded by the lock, but for what
- * the thread owns while it is OPEN. */
+/* One call of NCCL's, as several collectives; guarded by the lock, except
+ * fields that the thread owns while it is OPEN. */
 struct sw_nccl_request {
 	struct sw_nccl_coll *coll;
 	enum sw_nccl_request_state state;
@@ -39,17 +39,17 @@ struct sw_nccl_coll {
 	/* Set by NCCL's calls. */
 	bool is_closing;  /* the thread frees it when nothing is under way */
 	bool is_aborting; /* the thread tells the others */
-	bool is_released; /* nobody uses buffers of it any more */
+	bool is_released; /* its buffers are free */
 	uint32_t n_ranks, rank;
 	struct sw_nccl_id *processes; /* by NCCL's rank */
-	uint32_t *ranks;              /* of the job, the same; the thread's */
+	uint32_t *ranks; /* the job's, in the same order; the thread's */
 	char name[40];
 	uint32_t next_request; /* requests are used in their turn */
 	/* The thread's. */
 	uint32_t first_queued, first_open;
 	bool is_aborted;
 	struct sw_group *group;
-	int failure; /* enum nccl_result: it takes no more calls */
+	int failure; /* enum nccl_result: it refuses calls */
 	struct sw_nccl_request requests[NCCL_REQUESTS];
 };
 
@@ -91,15 +91,16 @@ static inline bool sw_nccl_is_inside(
 int sw_nccl_put(struct sw_nccl_coll *c, struct sw_coll_args *args, uint32_t n,
 	size_t bytes, void **request);
 
-/* sw_nccl_find_type - what NCCL's are; false: there are no such. */
+/* sw_nccl_find_type - translate NCCL's type and operation; false: not
+ * supported. */
 bool sw_nccl_find_type(
 	int dtype, int op, enum sw_dtype *out_dtype, enum sw_reduce_op *out_op);
 
 /* sw_nccl_request_free - it may be used again. */
 void sw_nccl_request_free(struct sw_nccl_request *r);
 
-/* sw_nccl_coll_fail - the communicator takes no more calls; what is queued has
- * failed.  With the lock. */
+/* sw_nccl_coll_fail - refuse further calls of the communicator; queued calls
+ * have failed. With the lock. */
 void sw_nccl_coll_fail(struct sw_nccl_coll *c, int result);
 
 void sw_nccl_coll_free(struct sw_nccl_coll *c);

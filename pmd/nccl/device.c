@@ -118,7 +118,7 @@ static struct sw_nccl_device *find(void)
 	return d;
 }
 
-/* NULL: there is none. */
+/* Return the process's device; NULL: not attached. */
 static struct sw_nccl_device *device(void)
 {
 	struct sw_nccl_process *p = sw_nccl_process();

@@ -45,7 +45,7 @@ enum nccl_op { NCCL_SUM, NCCL_PROD, NCCL_MAX, NCCL_MIN, NCCL_N_OPS };
 enum {
 	NCCL_PTR_HOST = 1, /* kinds of memory, bits */
 	NCCL_PTR_CUDA = 2,
-	NCCL_HANDLE_BYTES = 128, /* of what one node gives to another */
+	NCCL_HANDLE_BYTES = 128, /* bytes that one node gives to another */
 	NCCL_REQUESTS = 32,      /* at once, of one communicator */
 	NCCL_LOG_WARN = 2,
 	NCCL_LOG_INFO = 3,
@@ -58,7 +58,7 @@ typedef void (*nccl_log)(int level, unsigned long flags, const char *file,
 
 /* Strings belong to the plugin. */
 struct nccl_props_v8 {
-	char *name;     /* of a device of both tables: the same */
+	char *name;     /* a device of both tables: the same */
 	char *pci_path; /* in /sys; NULL: none */
 	uint64_t guid;
 	int ptr_support; /* kinds of memory */
@@ -168,9 +168,9 @@ struct nccl_net_v11 {
 	int (*set_attr)(void *ctx, void *attr);
 };
 
-/* Of an all_gather the window is of the @bytes_per_rank of all nodes, one
- * behind the other: the one part receives it, and @send begins with what is in
- * it of this node's own; a reduce_scatter is the same backwards. */
+/* In an all_gather the window spans the @bytes_per_rank of all nodes, in order.
+ * One part receives it, and @send begins with this node's share of it; a
+ * reduce_scatter is the reverse. */
 struct nccl_collnet_v8 {
 	const char *name;
 	int (*init)(nccl_log log);

@@ -1,9 +1,9 @@
 /* net.c - connections for NCCL's send and receive: listen, connect, accept.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Whoever connects says the id of the handle first.  Others can connect to that
- * port, too: several that have said nothing yet may wait, and when there are
- * too many, the oldest is closed.
+ * A connecting node sends the id of the handle first. Others can connect to
+ * that port, too: several that have said nothing yet may wait, and when there
+ * are too many, the oldest is closed.
  */
 #include <errno.h>
 #include <poll.h>
@@ -36,7 +36,7 @@ struct pending {
 struct listener {
 	int fd;
 	struct sw_nccl_id id;
-	uint32_t next; /* of pending: the oldest */
+	uint32_t next; /* oldest of pending */
 	struct pending pending[PENDING];
 };
 
@@ -165,7 +165,7 @@ static bool has_said(const struct listener *l, struct pending *p)
 	if (n > 0 && p->hello.magic == MAGIC && p->hello.version == 1 &&
 		sw_nccl_is_same(&p->hello.id, &l->id))
 		return true;
-	sw_nccl_say(true, "somebody connected who is not of this communicator; "
+	sw_nccl_say(true, "a stranger to this communicator connected; "
 			  "closed");
 	drop(p);
 	return false;
@@ -286,7 +286,7 @@ static struct sw_nccl_dial *start_dial(
 	return NULL;
 }
 
-/* What became of it: 0, EAGAIN, or why not. */
+/* Return the outcome: 0, EAGAIN, or the error. */
 static int look(struct sw_nccl_dial *d)
 {
 	struct pollfd p = {.fd = d->fd, .events = POLLOUT};

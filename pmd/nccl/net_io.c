@@ -1,8 +1,8 @@
 /* net_io.c - messages of a connection, each behind its length.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Messages are sent and received in the order of the calls.  Whoever tests a
- * request moves bytes, as far as the socket takes or has them.
+ * Messages are sent and received in the order of the calls. A test of a request
+ * moves bytes, as far as the socket takes or has them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -95,7 +95,7 @@ static bool is_moved(const struct message *m)
 	       m->at - sizeof(m->head) == m->head.bytes;
 }
 
-/* Some bytes of @m.  *is_blocked: the socket takes or has no more. */
+/* Some bytes of @m. *is_blocked: the socket is full or empty. */
 static int step(struct sw_nccl_channel *c, struct message *m, bool *is_blocked)
 {
 	bool is_head = m->at < sizeof(m->head);
@@ -113,7 +113,7 @@ static int step(struct sw_nccl_channel *c, struct message *m, bool *is_blocked)
 				      "it");
 	m->at += (size_t)moved;
 	if (m->at == sizeof(m->head) && !is_head_good(m))
-		return die(c, "what came is no message, or is larger than its "
+		return die(c, "received no message, or one larger than its "
 			      "buffer");
 	return NCCL_OK;
 }

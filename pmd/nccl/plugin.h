@@ -40,7 +40,7 @@ struct sw_nccl_process {
 	/* The thread, which alone uses the client (progress.c). */
 	enum sw_nccl_attachment attachment;
 	pthread_t thread;
-	pid_t pid; /* that the thread is of */
+	pid_t pid; /* process that the thread belongs to */
 	bool is_stopping;
 	int wake_fd; /* eventfd: there is something to do */
 	struct sw_client *client;
@@ -61,7 +61,7 @@ void sw_nccl_say(bool is_warning, const char *fmt, ...)
 int sw_nccl_fail(int result, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* sw_nccl_init - of both tables: remember @log. */
+/* sw_nccl_init - for both tables: remember @log. */
 int sw_nccl_init(nccl_log log);
 
 int sw_nccl_random(struct sw_nccl_id *out);
@@ -104,8 +104,8 @@ int sw_nccl_net_devices(int *n);
 int sw_nccl_properties_v8(int dev, struct nccl_props_v8 *out);
 int sw_nccl_properties_v11(int dev, struct nccl_props_v11 *out);
 
-/* sw_nccl_own_address - that of the device.  Returns its bytes; 0: there is
- * none. */
+/* sw_nccl_own_address - return the device's address. Returns its bytes; 0:
+ * unknown. */
 uint32_t sw_nccl_own_address(uint8_t out[SW_NCCL_ADDRESS_BYTES]);
 
 /* --- net.c, net_io.c: send and receive over TCP --- */
@@ -152,7 +152,7 @@ int sw_nccl_coll_close(void *comm);
 
 struct sw_nccl_window {
 	bool is_scatter;
-	char *own, *all; /* of this node; of all, the window's first byte */
+	char *own, *all; /* this node's part; the first byte of all */
 	void *own_mr, *all_mr;
 	size_t all_bytes, bytes_per_rank, offset, bytes;
 	int dtype, op; /* of a reduce_scatter */

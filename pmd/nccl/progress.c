@@ -198,12 +198,12 @@ static void abort_group(struct sw_nccl_process *p, struct sw_nccl_coll *c)
 	pthread_mutex_unlock(&p->lock);
 	err = sw_group_abort(
 		c->group, SW_EABORTED, "NCCL's communicator has ended");
-	if (err) /* what is open shall end all the same */
+	if (err) /* open calls must end nevertheless */
 		sw_leave(p->client);
 	pthread_mutex_lock(&p->lock);
 }
 
-/* NCCL does not know it any more. */
+/* NCCL has forgotten it. */
 static void close_coll(struct sw_nccl_process *p, struct sw_nccl_coll *c)
 {
 	struct sw_nccl_coll **at = &p->colls;
@@ -280,7 +280,7 @@ static void serve(struct sw_nccl_process *p, int event_fd)
 	}
 }
 
-/* There is no agent any more, or never was. */
+/* The agent has gone, or never was. */
 static void give_up(struct sw_nccl_process *p, int result)
 {
 	struct sw_nccl_coll *next;

@@ -66,7 +66,7 @@ int sw_nccl_window_start(
 		!is_good(c, w, sw_dtype_bytes(like.dtype)))
 		return sw_nccl_fail(NCCL_INTERNAL,
 			"all_gather or reduce_scatter: %zu bytes at %zu of %zu "
-			"each cannot be, or are not within registered memory",
+			"each are invalid or outside registered memory",
 			w->bytes, w->offset, w->bytes_per_rank);
 	first = (uint32_t)(w->offset / w->bytes_per_rank);
 	n = (uint32_t)((w->offset + w->bytes - 1) / w->bytes_per_rank) - first +

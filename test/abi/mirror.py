@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# mirror.py - Python's structs are those that libsumwire.abi describes
+# mirror.py - Python's structs match the description in libsumwire.abi
 # SPDX-License-Identifier: BSD-3-Clause
 import ctypes
 import os
@@ -31,7 +31,7 @@ def mirrored(mirror):
 
 
 def codes(abi, name):
-    """Those of an enum."""
+    """Values of an enum."""
     return {e.get("value") for e in abi.iterfind(
         f".//enum-decl[@name='{name}']/enumerator")}
 

@@ -9,7 +9,7 @@ import counts
 
 KEY = (8, 131072, "server_push")
 OLD = {KEY: [1000.0, 30.0, 0.0, 10.0]}
-# What is counted, and which parts have then moved.
+# Counts, and the parts that have moved by them.
 CASES = [
     ({KEY: [1000.0, 30.0, 0.0, 10.0]}, []),
     ({KEY: [1029.0, 30.0, 0.0, 10.0]}, []),

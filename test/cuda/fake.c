@@ -64,7 +64,8 @@ static void begin(void)
 	pthread_mutex_lock(&lock);
 }
 
-/* What may not be done while somebody captures, but by who is relaxed. */
+/* Refuse calls that are unsafe while another thread captures, unless its mode
+ * is relaxed. */
 static int end_unsafe(int error)
 {
 	if (f.is_capturing_elsewhere && capture_mode != RELAXED) {
@@ -203,8 +204,8 @@ API int cudaEventDestroy(void *event)
 	return end(0);
 }
 
-/* A stream of the program is NULL, that of the current device, with nothing to
- * do; or 1: there is none. */
+/* A stream of the program is NULL, the current device's, with nothing to do; or
+ * 1: invalid. */
 API int cudaEventRecord(void *event, void *stream)
 {
 	struct event *e = event;

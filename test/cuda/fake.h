@@ -6,9 +6,9 @@
  * says, so that a program which touches it faults.  A stream does what it was
  * given one by one: each question about an event of it that is not done does
  * one more; so whoever takes a copy for done too early has the wrong bytes.
- * While another thread captures a graph, calls that could be a part of it fail
- * and spoil it, unless the calling thread has said that they are none.
- * No page is pinned twice, and no copy goes over the border of two pins.
+ * While another thread captures a graph, calls that could join it fail and
+ * spoil it, unless the calling thread has opted out. No page is pinned twice,
+ * and no copy goes over the border of two pins.
  */
 #ifndef SW_TEST_CUDA_FAKE_H
 #define SW_TEST_CUDA_FAKE_H
@@ -45,7 +45,7 @@ struct fake {
 	int current;                                      /* device */
 	uint32_t n_streams, n_events, n_pinned, n_blocks; /* that there are */
 	uint32_t n_copies[2]; /* to the device, to the host */
-	uint32_t n_wide;      /* of those by cudaMemcpy2DAsync */
+	uint32_t n_wide;      /* cudaMemcpy2DAsync's share */
 	uint32_t n_waits, n_pins, n_cleared;
 	uint32_t n_relaxed; /* threads that are so */
 	uint32_t n_spoiled; /* graphs of others */
@@ -61,7 +61,7 @@ struct fake {
 	} pins[FAKE_PINS];
 };
 
-/* fake_state - of the library that has it; found by dlsym. */
+/* fake_state - return the state of the library that has it; found by dlsym. */
 struct fake *fake_state(void);
 
 #endif

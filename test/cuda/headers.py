@@ -4,8 +4,7 @@
 found: in the folders of $SUMWIRE_CUDA_INCLUDE; in the Python that runs the tests
 of torch; else in PyPI's packages, which pip downloads (6 MB).
 
-    headers.py           compile
-    headers.py --find    print the folders; exit 1 where there is none
+    headers.py compile headers.py --find print the folders; exit 1 if not found
 """
 import glob
 import os

@@ -57,7 +57,7 @@ static void open_ground(struct ground *g, const char *backend, uint64_t half)
 
 	*g = (struct ground){.half = half};
 	g->ops = sw_back_find(backend, &options);
-	measure_must(g->ops, "there is no back end %s", backend);
+	measure_must(g->ops, "unknown back end %s", backend);
 	measure_must(!g->ops->open(options, -1, &g->back, why), "%s", why);
 	measure_must(!g->ops->enter(g->back, why), "%s", why);
 	measure_must(!sw_segment_create(&g->pinned, "measure", 2 * half) &&

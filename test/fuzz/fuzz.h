@@ -1,14 +1,14 @@
 /* fuzz.h - what every fuzz target starts with: its input, byte by byte.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A target reads its input from the front.  What is taken beyond the end is 0,
- * so that every input means something.
+ * A target reads its input from the front. Bytes beyond the end read as 0, so
+ * that every input means something.
  *
- * Of most targets it is a sequence of steps, each a call, a frame or a message.
- * A step is six bytes: kind, who, a, b, c, d.  The upper three bits of the kind
- * say how many patches follow, which change what the step makes: where (one
- * byte, or 255 and two more), how many bytes, the bytes.  seeds.py writes the
- * same.
+ * Most targets read it as a sequence of steps, each a call, a frame or a
+ * message. A step is six bytes: kind, who, a, b, c, d. The upper three bits of
+ * the kind say how many patches follow, which change what the step makes: where
+ * (one byte, or 255 and two more), how many bytes, the bytes. seeds.py writes
+ * the same.
  */
 #ifndef SW_TEST_FUZZ_FUZZ_H
 #define SW_TEST_FUZZ_FUZZ_H
@@ -85,7 +85,7 @@ struct fuzz_step {
 	uint8_t n_patches;
 };
 
-/* fuzz_step - the next one; false: there is none. */
+/* fuzz_step - take the next step; false at the end. */
 static inline bool fuzz_step(struct fuzz_input *in, struct fuzz_step *s)
 {
 	if (!in->left)

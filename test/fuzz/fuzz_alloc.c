@@ -50,7 +50,7 @@ static struct block *find(size_t n)
 	return empty;
 }
 
-/* Of any size, unlike aligned_alloc's. */
+/* Allocate any size, unlike aligned_alloc. */
 static void *aligned(size_t n)
 {
 	void *p;

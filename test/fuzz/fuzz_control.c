@@ -35,7 +35,7 @@ static void send(struct ends *e, const struct sw_header *h)
 	e->road.frames[e->road.n_frames++ % AIR] = *h;
 }
 
-/* What is acknowledged is what was taken last. */
+/* Acknowledge the message taken last. */
 static void take(struct ends *e, const struct sw_header *h)
 {
 	uint32_t before = e->to.n_taken;

@@ -69,7 +69,7 @@ static void mend(uint8_t *frame, uint32_t n)
 	frame[at + 11] = (uint8_t)sum;
 }
 
-/* What we answer is ours to read again, and for us if it goes to us. */
+/* Our own answer must be readable, and be for us if its address is ours. */
 static void check_answer(struct wire *w, struct sw_ip ip, uint64_t mac)
 {
 	uint8_t at[SW_NEIGH_FRAME + SW_TAG_BYTES];

@@ -68,7 +68,7 @@ struct sw_sack fuzz_sack(const struct fuzz_step *s)
 		.delay_us = s->d};
 }
 
-/* Of what does not decode, whatever it was. */
+/* The CRC of a payload that may not decode. */
 static uint32_t payload_crc(struct test_frame *f)
 {
 	frame_read(f);

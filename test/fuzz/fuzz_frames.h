@@ -12,10 +12,10 @@
 #include "test/support/peer.h"
 
 enum {
-	FUZZ_STEPS = 96,     /* of one input; the rest is not read */
+	FUZZ_STEPS = 96,     /* steps of one input; the rest is not read */
 	FUZZ_WHO = 7,        /* bits of who: the peer */
 	FUZZ_SHORT = 8,      /* the payload is d bytes shorter, or 4 */
-	FUZZ_QUIET = 16,     /* what is due is not sent after this step */
+	FUZZ_QUIET = 16,     /* after this step due frames are not sent */
 	FUZZ_LENT = 32,      /* the payload is lent, at an inner port */
 	FUZZ_BAD_CRC = 64,   /* the payload's checksum is wrong */
 	FUZZ_AS_IS = 128,    /* no checksum is mended */
@@ -47,7 +47,7 @@ uint16_t fuzz_payload_len(uint32_t tensor, uint32_t chunk);
  * its text ends. */
 struct sw_fault fuzz_fault(const struct fuzz_step *s);
 
-/* fuzz_sack - of class a, up to b; c and d say what else. */
+/* fuzz_sack - a block of class a, up to b; c and d choose the rest. */
 struct sw_sack fuzz_sack(const struct fuzz_step *s);
 
 /* fuzz_mend - read the patches of @s, apply them to @f and mend it. */
@@ -62,7 +62,7 @@ void fuzz_show(const char *what, const struct test_frame *f);
 void fuzz_rx(struct sw_engine *node, uint64_t now_ns,
 	const struct test_frame *f, struct fuzz_lent *lent);
 
-/* fuzz_lent_free - nobody looks at them any more. */
+/* fuzz_lent_free - free payloads that nobody reads. */
 void fuzz_lent_free(struct fuzz_lent *lent);
 
 #endif

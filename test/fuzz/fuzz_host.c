@@ -34,7 +34,7 @@ struct client {
 	struct sw_spsc submits, colls, completions;
 };
 
-/* What the agent has of one attachment. */
+/* The agent's side of one attachment. */
 struct seat {
 	uint32_t id, batch;
 	bool is_asked, is_asked_batch, is_tuned;
@@ -42,7 +42,7 @@ struct seat {
 };
 
 static struct agent {
-	struct sw_host *hosts[2]; /* of one local rank, of three */
+	struct sw_host *hosts[2]; /* with one local rank, with three */
 	struct sw_host *host;
 	char folder[64], paths[2][96];
 	struct sw_log log;
@@ -256,7 +256,7 @@ static void use(struct client *c, const int fds[2])
 		SW_EDGE_COMPLETIONS, sizeof(struct sw_completion));
 }
 
-/* What the agent has sent; descriptors of tensors are not needed. */
+/* Take the agent's messages; descriptors of tensors are not needed. */
 static void hear(struct client *c)
 {
 	union sw_edge_msg m;
@@ -397,7 +397,7 @@ static void submit(struct client *c, const struct fuzz_step *s)
 		sw_spsc_put(&c->submits, &e, 1);
 }
 
-/* Of the items that came first, all from one place of the memory. */
+/* Call a collective of the first items, all from one place of the memory. */
 static void collective(struct client *c, const struct fuzz_step *s)
 {
 	struct sw_edge_coll e = {

@@ -1,8 +1,8 @@
 /* fuzz_ini.c - the readers of configuration files and of machines.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Input: the file.  What is accepted is printed, and must read the same again;
- * a machine without contradiction has a plan, of finite times.
+ * Input: the file. Accepted input is printed and must read the same again; a
+ * machine without contradiction has a plan, of finite times.
  */
 #include <assert.h>
 #include <math.h>

@@ -215,7 +215,7 @@ static struct sw_header tune(struct fuzz *x, const struct fuzz_step *s)
 	return h;
 }
 
-/* Of any type; what is in it comes from patches. */
+/* A header of any type; patches fill it. */
 static struct sw_header any(struct fuzz *x, const struct fuzz_step *s)
 {
 	struct sw_header h = of_type(s->a, s->b + 256u * (s->c & 31));
@@ -311,7 +311,7 @@ static void open_job(struct fuzz *x, uint8_t kind)
 	server_rig_open(&x->r, (uint16_t)(1 + kind % 4),
 		kind & SMALL ? 64 << 10 : 4 << 20);
 	x->r.params.mode = kind & ASYNC ? SW_MODE_ASYNC
-					: SW_MODE_SYNC; /* what the JOINs say */
+					: SW_MODE_SYNC; /* mode in the JOINs */
 	x->r.params.has_crc = !(kind & NO_CRC);
 	x->r.params.is_by_rank = kind & BY_RANK;
 	x->r.port.is_inner = x->r.srv->is_inner[0] = kind & INNER;

@@ -231,7 +231,7 @@ static struct sw_header answer(struct fuzz *x, const struct fuzz_step *s)
 	return of(x, SW_ANSWER, &m, sizeof(m));
 }
 
-/* Of any type; what is in it comes from patches. */
+/* A header of any type; patches fill it. */
 static struct sw_header any(struct fuzz *x, const struct fuzz_step *s)
 {
 	return (struct sw_header){.type = s->a,
@@ -274,7 +274,8 @@ static void declare(struct fuzz *x, const struct fuzz_step *s)
 		sw_worker_source(&x->r.w, i, l, x->from[i]);
 }
 
-/* Of the ranks of b's bits, all if there are none; c: window and group. */
+/* Open a stream of the ranks of b's bits, or of all if b is 0; c: window and
+ * group. */
 static void open_stream(struct fuzz *x, const struct fuzz_step *s)
 {
 	char name[] = {

@@ -340,7 +340,7 @@ def stats_seeds():
 
 
 def words():
-    """What the mutator of ini puts in: sections, keys and choices."""
+    """Words for the mutator of ini: sections, keys and choices."""
     out = {"[node]", " = ", "auto", "KiB", "us", "Gbit/s", "/24", "0x"}
     for section, key in re.findall(r"^OPTION\((\w+), (\w+)",
                                    read("options.def") + read("port.def"),

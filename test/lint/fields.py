@@ -52,7 +52,7 @@ USE = re.compile(r"^(\S+?):(\d+):\d+: warning: .(\w+). is deprecated: "
 
 def uses_of(tree, c):
     """(file, line, field, room, struct) of each field that a compiled file
-    names, but for initialisers."""
+    names, except in initialisers."""
     found = set()
     for at, line, field, room, struct in USE.findall(c.warnings):
         at = os.path.realpath(os.path.join(c.object.folder, at))

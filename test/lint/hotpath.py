@@ -39,7 +39,7 @@ ROOTS = [
     ("sum/sum.c", "rows"),
 ]
 
-# What a turn may enter, but not for the packets of a running job.
+# Calls that a turn may make, but not for the packets of a running job.
 OFF_PATH = {
     ("engine/server/admit.c", "sw_admit_join"): "a stranger; so many by source",
     ("engine/server/admit.c", "sw_pending_confirm"): "makes a session, opens a job",
@@ -91,7 +91,8 @@ FORBIDDEN = re.compile(
     r"(u|nano|clock_nano)?sleep|clock_gettime|gettimeofday|time|"
     r"exit|abort|kill|raise|getenv")
 
-# What an lcore runs, seldom or often: nothing of OFF_PATH is left out.
+# Functions that an lcore runs, seldom or often: nothing of OFF_PATH is left
+# out.
 LCORE = ROOTS + [
     ("apps/node/poller.c", "sw_poller_run"),
     ("apps/node/serve.c", "core_turn"),
@@ -199,8 +200,8 @@ def way(came_from, node):
 
 
 def lcore_faults(graph, roots):
-    """What an lcore reaches and never may: memory, locks, stderr; sw_log but
-    from an engine, or from LINES."""
+    """Symbols that an lcore must never reach: memory, locks, stderr; sw_log
+    except from an engine, or from LINES."""
     reached = graph.walk([r for r in roots if r in graph.edges], {})
     for (source, name), before in reached.items():
         if source is None and NEVER.fullmatch(name):

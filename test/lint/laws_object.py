@@ -17,7 +17,7 @@ def built(tree, *rooms):
 
 
 def all_built(tree, *rooms):
-    """Objects of @rooms that exist, and faults for those that do not."""
+    """Existing objects of @rooms, and faults for missing ones."""
     pairs = list(built(tree, *rooms))
     return [o for o, fault in pairs if not fault], \
         [fault for _, fault in pairs if fault]
@@ -136,14 +136,15 @@ ENGINE_IMPORTS = {
     "__assert_fail",  # our own bugs, debug builds
     "_GLOBAL_OFFSET_TABLE_",
 }
-# Of the compiler: arithmetic, stack protector, sanitizers, checked libc.
+# Symbols of the compiler: arithmetic, stack protector, sanitizers, checked
+# libc.
 COMPILER = re.compile(r"__(popcount|ctz|clz|u?div|u?mod|mul)\w*|__stack_chk.*|"
                       r"__(asan|ubsan|tsan|gcov|sanitizer)_.*|"
                       r"__(\w+)_chk")
 
 
 def law_engine_imports(tree):
-    """what engine/'s objects import is sw_ or plain memory and text"""
+    """engine/'s objects import only sw_, plain memory and text"""
     objects, faults = all_built(tree, "engine")
     yield from faults
     for o, line in symbols_of(objects, "-u"):

@@ -145,7 +145,7 @@ def law_engine_text(tree):
 
 
 def law_shared(tree):
-    """what one thread reads by sw_word no other writes as a plain word"""
+    """no thread writes plainly a word that another one reads by sw_word"""
     paths = tree.named(".c", ".h", rooms=["engine", "apps"])
     names = {name for path in paths
              for name in READ.findall("\n".join(tree.lines(path)))}

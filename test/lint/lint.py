@@ -13,10 +13,10 @@ import sys
 
 import fields
 import hotpath
+import laws_commits
 import laws_documents
 import laws_object
 import laws_source
-import laws_words
 import rooms
 from tree import Tree
 
@@ -36,11 +36,12 @@ TEXT_LAWS = {
     "version": laws_source.law_version,
     "processes": laws_source.law_processes,
     "public": laws_source.law_public,
-    "words": laws_words.law_words,
-    "identifiers": laws_words.law_identifiers,
     "prose": laws_documents.law_prose,
     "blocks": laws_documents.law_blocks,
     "links": laws_documents.law_links,
+    "total": laws_documents.law_total,
+    "figures": laws_documents.law_figures,
+    "commits": laws_commits.law_commits,
 }
 OBJECT_LAWS = {
     "globals": laws_object.law_globals,

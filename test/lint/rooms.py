@@ -6,7 +6,7 @@ import re
 from laws_object import all_built, symbols_of
 from tree import Fault
 
-# What a room may include and call, beside itself.
+# Rooms that a room may include and call, beside itself.
 MAY_USE = {
     "engine/base": "",
     "engine/wire": "engine/base sum",
@@ -119,7 +119,7 @@ def room_of(path):
 
 
 def law_rooms(tree):
-    """rooms include only those that they may use"""
+    """rooms include only rooms that they may use"""
     for path in tree.named(".c", ".h", rooms=["engine", "apps"]):
         room = room_of(path)
         top = path.split("/")[0]
@@ -137,7 +137,7 @@ def law_rooms(tree):
 
 
 def law_fronts(tree):
-    """those outside a room include its headers that are for them"""
+    """code outside a room includes its public headers only"""
     used = set()
     paths = [p for p in tree.named(".c", ".h") if not p.startswith("test/")]
     for path in paths:

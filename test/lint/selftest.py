@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 
+import laws_commits
 import laws_source
 from hotpath import law_hotpath
 from lint import LAWS
@@ -94,20 +95,19 @@ TEXT_PLANTS = [
     ("version", "apps/meson.build", after(f"# {VERSION}")),
     ("version", "meson.build", instead(VERSION, "")),
     ("includes", "pmd/dpdk/io.c", after("#include <libmnl/libmnl.h>")),
-    ("identifiers", "engine/base/log.c", after("int sw_" + "knob_x;")),
-    ("identifiers", "engine/base/log.c", after("/* is " + "heard of */")),
-    ("words", "README.md", after("Each " + "knob is explained.")),
-    ("words", "engine/base/log.c", after(
-        'const char *sw_x = "no " "' + 'news yet";')),
-    ("words", "engine/base/errors.def", after(
-        'SW_ERROR(EX, -99, "went ' + 'astray")')),
-    ("words", "apps/torch/sumwire/client.py", after(
-        'def sw_x():\n    """All is made ' + 'anew."""')),
     ("prose", "README.md", after("\nWhat is here is " + "told.")),
     ("prose", "README.md", after("\nIt is not read " + "any more.")),
     ("prose", "doc/why.md", after("\nIt is" + " long" * 40 + ".")),
     ("prose", "doc/why.md", after("\n" + "More is said. " * 400)),
     ("prose", "doc/why.md", after("\n| a" + " long" * 16 + " | cell |")),
+    ("prose", "sum/README.md", after("\nx\n" * 40)),
+    ("total", "README.md", after("\n" + "More is said. " * 14000)),
+    ("figures", "PERFORMANCE.md", instead("| Zen 3 |", "| Zen 9 |")),
+    ("figures", "PERFORMANCE.md", after("\nIt is 1.2345 times as fast.")),
+    ("figures", "README.md", instead(" × gloo |", "0 × gloo |")),
+    ("figures", "doc/figures/step.svg", instead("Zen 3", "Zen 9")),
+    ("figures", "doc/measurements/zen3/groups-c39bef46.json", instead(
+        '"commit"', '"comet"')),
     ("blocks", "doc/why.md", after("\n```\nls\n```")),
     ("blocks", "doc/why.md", after("\n```sh\nls\n```")),
     ("blocks", "doc/why.md", after("\n```sh needs=luck\nls\n```")),
@@ -213,6 +213,10 @@ def faults_of(law, path, root, is_object):
 def is_found(law, path, plant, is_object):
     """Is the plant found, in a file that was no worse before?"""
     with tempfile.TemporaryDirectory() as root:
+        if law == "figures":
+            for file in Tree(ROOT).named("README.md", "PERFORMANCE.md", ".svg",
+                                         ".json"):
+                copied(file, root)
         if is_object:
             for header in Tree(ROOT).named(".h", ".def",
                                            rooms=ROOMS):
@@ -240,6 +244,33 @@ def is_contraction_found():
             return False
         bad = compiled(root, "sum/x.c")
         return bool(list(LAWS["floats"](Tree(root, bad))))
+
+
+# Subjects of commits, and whether the law allows them.
+SUBJECTS = [
+    ("server: end a job whose last agent leaves", True),
+    ("sums, host: correct two comments", True),
+    ("server: end a job whose last agent leaves without a word at all", False),
+    ("end a job whose last agent leaves", False),
+    ("server: End a job whose last agent leaves", False),
+    ("server: end a job whose last agent leaves.", False),
+    ("server: ends a job whose last agent leaves", False),
+    ("server: ending a job whose last agent leaves", False),
+]
+
+
+def is_subject_judged(subject, is_good):
+    """A commit with @subject behind the first one of a repository."""
+    with tempfile.TemporaryDirectory() as root:
+        git = ["git", "-C", root, "-c", "user.name=x", "-c", "user.email=x@x"]
+        output_of(*git, "init", "-q")
+        for text in ("Anything goes before the first one.", subject):
+            output_of(*git, "commit", "-q", "--allow-empty", "-m", text)
+        first = output_of(*git, "rev-parse", "HEAD~1").strip()
+        found = list(laws_commits.law_commits(Tree(root), first))
+        # without that history nothing is looked at
+        shallow = list(laws_commits.law_commits(Tree(root), "0" * 40))
+    return (not found) == is_good and not shallow
 
 
 # Files and what they call, of which the law must find as many faults.
@@ -287,6 +318,8 @@ def main():
         for law, path, plant in plants:
             results.append((law, path, is_found(law, path, plant, is_object)))
     results.append(("floats", "sum/ without the flag", is_contraction_found()))
+    results += [("commits", subject, is_subject_judged(subject, is_good))
+                for subject, is_good in SUBJECTS]
     for law, path, ok in results:
         print(f"{'found ' if ok else 'MISSED'} {law:<16}{path}")
     n_ok = sum(ok for _, _, ok in results)

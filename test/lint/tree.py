@@ -19,8 +19,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 class Tree:
     """A checkout at @root and, where objects are looked at, its @build folder.
 
-    Files are those that git tracks or would offer to track; where there is no
-    git (a tarball, a self-test) all files but build folders."""
+    Files are tracked by git or untracked and not ignored; without git (a
+    tarball, a self-test) all files except build folders."""
 
     def __init__(self, root, build=None):
         self.root = os.path.realpath(root)

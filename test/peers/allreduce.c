@@ -75,7 +75,7 @@ static void take_turn(const struct known *k, int iterations, int rank)
 	fflush(stdout);
 }
 
-/* What rank 0 was told: bytes, iterations; false: no more. */
+/* Rank 0's next turn: bytes, iterations; false at the end. */
 static int next_turn(int rank, long turn[2])
 {
 	if (!rank && (scanf("%ld %ld", &turn[0], &turn[1]) != 2 ||

@@ -15,7 +15,7 @@ from turns import take_turn
 
 
 def prepare(collective, rank, size, n):
-    """What to call, the result, and what every element of it is to be."""
+    """The call, its result, and the value of every element."""
     whole = torch.full((n,), float(rank + 1))
     total = size * (size + 1) / 2
     if collective == "all_reduce":

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 MTU = 9000
-KERNELS = LEFT, RIGHT = "10.201.0.1", "10.201.0.2"  # of the kernel's stack
+KERNELS = LEFT, RIGHT = "10.201.0.1", "10.201.0.2"  # the kernel's addresses
 OURS = ("10.202.0.1", "10.202.0.2")  # of sumwire's ports
 
 

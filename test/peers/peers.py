@@ -250,7 +250,7 @@ class Iperf3:
 
 
 def peers_of(collective, veth):
-    """Those that have it: as a collective of a group, without a name."""
+    """Peers that have it: as a collective of a group, without a name."""
     peers = [SumwireVeth(veth), Gloo(veth)] if veth else []
     for p in peers:
         p.collective = collective

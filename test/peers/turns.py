@@ -1,9 +1,9 @@
-# turns.py - processes of one peer: stopped but for their turns, and their CPU time
+# turns.py - processes of one peer: stopped outside their turns; their CPU time
 # SPDX-License-Identifier: BSD-3-Clause
-"""All peers live side by side.  Who has no turn is stopped by SIGSTOP, every
-process of it, so that nobody who polls (sumwire's lcores, OpenMPI's ranks) takes
-time from the others.  Processes are known by a mark in their environment, which
-goes through mpirun, nsenter and daemons.
+"""All peers live side by side. A peer without a turn is stopped by SIGSTOP,
+every process of it, so that no polling thread (sumwire's lcores, OpenMPI's
+ranks) takes time from the others. Processes are known by a mark in their
+environment, which goes through mpirun, nsenter and daemons.
 """
 import contextlib
 import os

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """usage: works.py BACKEND RANK SIZE, with MASTER_ADDR and MASTER_PORT.
 Each line on standard input is a turn: the number of a work in work_list.py,
-and iterations.  Rank 0 answers with that number, median seconds, wrong elements.  Of
-sumwire it knows the name alone, and the import; but for fsdp_memory."""
+and iterations. Rank 0 answers with that number, median seconds, wrong
+elements. It knows only sumwire's name and import, except in fsdp_memory."""
 import os
 import sys
 

@@ -1,6 +1,6 @@
 # hosts.py - nodes whose addresses the kernel has: on lo, or each in a namespace
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of ports of type udp share: see rig.py and lan.py.
+"""Helpers for tests of ports of type udp: see rig.py and lan.py.
 
     with Lo(agents=2, servers=2) as net: ...
 
@@ -20,8 +20,8 @@ import subprocess
 from lan import Lan, ip
 from rig import Net
 
-# Several runs of these tests may go on at once, and share lo.  Ports are taken
-# by process, below those that the kernel gives to whoever asks for any.
+# Several runs of these tests may go on at once, and share lo. Ports are taken
+# by process, below the range that the kernel hands out.
 UDP = 10000 + os.getpid() % 1300 * 16
 NO_RIGHTS = ("setpriv", "--no-new-privs", "--inh-caps=-all",
              "--bounding-set=-all")
@@ -76,7 +76,7 @@ class Hosts(Lan):
 
     def __init__(self, *args, packet=(), port=None, **keys):
         self.packet = packet
-        self.holders = {}  # what keeps a node's namespace, by name
+        self.holders = {}  # process that keeps a node's namespace, by name
         super().__init__(*args, port={"type": "udp", **(port or {})}, **keys)
 
     def inside(self, name, *args):

@@ -1,6 +1,6 @@
 # lan.py - nodes on a bridge in a network namespace of the test's own
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of kernel interfaces share: see rig.py.
+"""Helpers for tests of kernel interfaces: see rig.py.
 
     lan.enter()
     with Lan(agents=2, mtu=9000) as net:
@@ -17,12 +17,13 @@ import sys
 from rig import Net
 
 SKIP = 77  # meson's exit code for a test that was skipped
-ETH_P_ALL = 3  # what a bridge takes is seen under no other
+ETH_P_ALL = 3  # a bridge's own frames are seen under no other
 HEADS = 96  # Ethernet, IPv4, UDP and our header
 
 
 def why_not(kind):
-    """What keeps us from a namespace with interfaces of our own; "": nothing."""
+    """Reason why this process cannot have a namespace with interfaces; "":
+    none."""
     try:
         p = subprocess.run(["unshare", kind, "ip", "link", "add", "type",
                             "veth"], stderr=subprocess.PIPE, check=False)
@@ -32,7 +33,7 @@ def why_not(kind):
 
 
 def enter(kind="-Urn"):
-    """Go on in a namespace of our own; leaves with SKIP where there is none.
+    """Go on in a namespace of our own; leaves with SKIP if that is impossible.
 
     -Urn is for everybody; -n is root's, whose rights go beyond the namespace.
     """
@@ -55,7 +56,7 @@ def batch(lines):
 
 
 class Capture:
-    """What arrives at the far end of a daemon's interface, from now on."""
+    """Record frames at the far end of a daemon's interface, from now on."""
 
     def __init__(self, name):
         self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
@@ -133,7 +134,7 @@ class Lan(Net):
         return self.address(name, link) + ("/64" if self.is_v6 else "/24")
 
     def wire(self, device, link=0):
-        """What makes an interface, as lines for ip -batch."""
+        """Commands that make an interface, as lines for ip -batch."""
         return (f"link add name {device} mtu {self.mtu} type veth "
                 f"peer name {device}-lan mtu {self.mtu}\n"
                 f"link set dev {device}-lan master {self.port(link)} up\n"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs for XDP are loaded by root alone: a user namespace has not the right.
 
-Who is not root sees the refusal alone; the other tests are skipped.
+A user other than root sees only the refusal; the other tests are skipped.
 """
 import array
 import ctypes
@@ -25,7 +25,7 @@ AF_XDP, SYS_BPF, PROG_LOAD, PROG_TYPE_XDP = 44, 321, 5, 6
 
 
 def why_not():
-    """What AF_XDP lacks here, found without our help; None: nothing."""
+    """Missing parts of AF_XDP, found without our help; None: complete."""
     try:
         socket.socket(AF_XDP, socket.SOCK_RAW).close()
     except OSError as e:

@@ -63,7 +63,7 @@ struct client {
 	uint32_t n_jobs;   /* one after the other */
 	bool is_copying;   /* odd steps are broadcasts */
 	bool is_paused;    /* a line on stdin starts each step */
-	bool is_unchecked; /* but for the first step */
+	bool is_unchecked; /* except in the first step */
 	/* In the last step; EDIT: in all but the first. */
 	enum misbehaviour how;
 	/* Not INTOLERANT: SW_EMISMATCH is said, and not the end. */
@@ -76,7 +76,7 @@ static void must(struct client *k, int err, const char *where)
 	proc_must(&k->c, err, where);
 }
 
-/* The same, but for a mismatch if that is tolerated: false. */
+/* Check @err, but tolerate a mismatch if allowed: false. */
 static bool may(struct client *k, int err, const char *where)
 {
 	if (err != SW_EMISMATCH || !k->mismatch) {
@@ -90,7 +90,7 @@ static bool may(struct client *k, int err, const char *where)
 
 /* --- the tensors --- */
 
-/* What rank 0 puts there; rank r puts r + 1 times as much. */
+/* Rank 0's value there; rank r gives r + 1 times as much. */
 static int base_of(uint64_t i, uint32_t tensor, uint32_t step)
 {
 	return (int)((i * 31 + tensor * 13 + step * 7) % 97);
@@ -308,7 +308,7 @@ static void spoil_rings(struct client *k, uint32_t step)
 	sw_edge_bell_write(k->c->bell);
 }
 
-/* Look at the rings no more, only at what the agent says. */
+/* Ignore the rings and read only the agent's messages. */
 static void await_hang_up(struct client *k)
 {
 	uint64_t until_ns = sw_edge_now_ns() +

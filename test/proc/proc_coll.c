@@ -34,7 +34,7 @@ struct call {
 
 struct coll_client {
 	struct sw_client *c;
-	struct sw_device *d; /* NULL: there is none */
+	struct sw_device *d; /* NULL: no device */
 	struct group groups[GROUPS];
 	uint32_t n_groups;
 	uint32_t rank, size;

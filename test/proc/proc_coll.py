@@ -59,8 +59,9 @@ def test_a_full_stream_holds_back_no_other():
 
 
 def check_differs(procs, sentence):
-    """All end with an error.  Who finds out first says why, and leaves; others
-    hear of that, or that it left, or closed another group."""
+    """All end with an error. The first to notice names the cause and leaves;
+    the others learn the cause, or that it left, or that it closed another
+    group."""
     for p in procs:
         p.wait_error("SW_EMISMATCH|SW_EPEER|"
                      "SW_EABORTED: .* which has closed the group")

@@ -69,7 +69,7 @@ def test_three_nodes_and_one_server_with_faults():
 
 
 def test_own_share_never_touches_the_port():
-    """Of two nodes each sends the other half of its pushes, and half of the
+    """Each of two nodes sends half of its pushes to the other, and half of the
     results: the tensor once, while 2 x its bytes are summed."""
     with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()
@@ -88,7 +88,7 @@ def test_own_share_never_touches_the_port():
 
 
 def test_own_parts_never_touch_the_port():
-    """Of two nodes each sends the other's part of a reduce_scatter, which is
+    """Each of two nodes sends the other's part of a reduce_scatter, which is
     half of what it pushes, and no result."""
     with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()
@@ -211,7 +211,8 @@ def test_bad_lists_of_servers():
 
 
 def test_not_all_agents_are_servers():
-    """One that is, one that is not: the coordinator names both values."""
+    """One node is colocated, the other not: the coordinator names both
+    values."""
     with Net(agents=2, servers=1, colocated=True) as net:
         plain = net.ini["agent1"]
         plain["node"]["role"] = "agent"

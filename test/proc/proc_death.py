@@ -105,8 +105,8 @@ def test_server_stopped_in_mid_training():
         net.start_all()
         clients = start_forever(net, *TENSOR, step=0)
         log = net.stop("a")
-        check(re.search(r"stopping: finishing what is in flight", log) and
-              re.search(r"finished|dropped \d+ chunks", log),
+        check(re.search(r"shutting down: draining open requests", log) and
+              re.search(r"drained|dropped \d+ chunks", log),
               f"the server does not say what it finished or dropped: {log}")
         for c in clients:
             c.wait_error(r"SW_ESERVER: .*server")
@@ -120,8 +120,8 @@ def test_agent_stopped_in_mid_training():
         net.start_all()
         clients = start_forever(net, *TENSOR, step=0)
         log = net.stop("agent1")
-        check(re.search(r"stopping: finishing what is in flight", log) and
-              re.search(r"finished|dropped \d+ unfinished push_pulls", log),
+        check(re.search(r"shutting down: draining open requests", log) and
+              re.search(r"drained|dropped \d+ unfinished push_pulls", log),
               f"the agent does not say what it finished or dropped: {log}")
         clients[1].wait_error(r"SW_ECLOSED: .*the agent stops")
         clients[0].wait_error(r"SW_EPEER: .*rank 1 \(node agent1\)")

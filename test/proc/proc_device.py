@@ -1,4 +1,4 @@
-# proc_device.py - tensors of a device that is none, by real daemons
+# proc_device.py - tensors of a software device, by real daemons
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import subprocess
@@ -70,7 +70,7 @@ def collectives(n, k, local=None,
 
 
 def test_collectives():
-    """Of some ranks in memory, of others on a device, all kinds and groups."""
+    """Some ranks use memory, others a device, in all kinds and groups."""
     for procs in collectives(3, 1, colocated=True):
         for p in procs:
             p.wait_ok()
@@ -100,7 +100,7 @@ def measured(*args, **env):
 
 
 def test_measure():
-    """What a machine with a GPU would show: that it runs."""
+    """The measurement for a machine with a GPU runs."""
     program_of = program("test/cuda/measure")
     fake = {"SUMWIRE_CUDART": program("test/cuda/cudart-fake-13.so")}
     for device, env in ("fake:gbit=100", {}), ("cuda", fake):

@@ -17,7 +17,7 @@
 /* A call as all ranks of its group make it, and the place of this one. */
 struct proc_call {
 	struct sw_coll_args args;
-	uint64_t number;       /* what is given depends on it */
+	uint64_t number;       /* every value depends on it */
 	const uint32_t *ranks; /* of the group */
 	uint32_t n, me;
 };
@@ -69,7 +69,7 @@ static inline double get_float(enum sw_dtype d, const void *p)
 	return v;
 }
 
-/* What has wrapped to the type, as a number. */
+/* A value wrapped to the type, as a number. */
 static inline int64_t wrapped(enum sw_dtype d, uint64_t v)
 {
 	switch (d) {
@@ -93,7 +93,7 @@ static inline int64_t get_int(enum sw_dtype d, const void *p)
 	return wrapped(d, v);
 }
 
-/* What @rank gives as element @i, all parts counted. */
+/* Write @rank's element @i, all parts counted. */
 static inline void give(
 	const struct proc_call *k, uint32_t rank, uint64_t i, void *out)
 {
@@ -151,8 +151,8 @@ static inline bool is_right_float(
 		size = 0;
 	if (op == SW_PROD)
 		size = fabsl(want);
-	/* What f16 has no smaller number for.  A product of local ranks may be
-	 * as small, whom others' factors, up to 2, then multiply. */
+	/* f16 has no smaller number. A product of local ranks may be as small,
+	 * whom others' factors, up to 2, then multiply. */
 	if (k->args.dtype == SW_F16 && size > 0)
 		least = op == SW_PROD ? ldexp(0x1p-24, (int)k->n - 1) : 0x1p-24;
 	/* Half an ulp for each addition, for a factor and what it does. */

@@ -109,7 +109,7 @@ static void finish(struct ends *e)
 	say_end(e, "second", e->second_err, e->second);
 }
 
-/* Nothing goes any more, of whichever kind. */
+/* Calls of every kind fail. */
 static void try_later(struct ends *e)
 {
 	uint64_t h;
@@ -130,12 +130,12 @@ static void do_abort(struct ends *e, bool is_called)
 		must(e, sw_group_abort(e->dp, SW_EABORTED, "enough"), "abort");
 	if (begins)
 		finish(e);
-	meet(e); /* who has not begun may not have heard of it yet */
+	meet(e); /* a rank that has not begun may not know yet */
 	try_later(e);
 }
 
-/* The last one does not come until the others have given up.  Who has a limit
- * begins when those without have. */
+/* The last one does not come until the others have given up. A rank with a
+ * limit begins after those without. */
 static void do_timeout(struct ends *e, bool has_one)
 {
 	must(e, sw_group_set_timeout(e->dp, has_one), "timeout");

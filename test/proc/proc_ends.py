@@ -8,12 +8,12 @@ import rig
 from rig import Net, check, program
 
 LOOKS = 10
-# What a daemon has made ahead, of which more or less is left (SW_RESERVE_STOCK).
+# Memory that a daemon makes ahead and uses partly (SW_RESERVE_STOCK).
 STOCK = 4 << 20
 
 
 def run(what, n=2, k=0, colocated=True, local=None, **keys):
-    """What each process wrote, by rank."""
+    """Output of each process, by rank."""
     with Net(agents=n, servers=k, colocated=colocated, local=local,
              **keys) as net:
         net.start_all()
@@ -111,7 +111,7 @@ def test_mismatch():
 
 
 def kinds(what, kind, **keys):
-    """All fail before their time is over, but for who only gives."""
+    """All fail before their time is over, except ranks that only give."""
     outs = run(what, **keys)
     ranks = "[0-9]"
     sentence = (rf"group dp: rank {ranks} calls (all_reduce, rank {ranks} "

@@ -43,7 +43,7 @@ struct program {
 	uint32_t ip;
 	struct sw_log log;
 	struct sw_dpdk *dpdk;
-	atomic_int n_lines;  /* that have come on stdin */
+	atomic_int n_lines;  /* read from stdin */
 	uint64_t n_sent[64]; /* per kind */
 };
 
@@ -235,7 +235,7 @@ static void flood(struct program *p, bool has_session)
 	}
 	show_counts(p);
 	while (p->n_lines < 2)
-		pause_after(f, 0); /* what is left goes out */
+		pause_after(f, 0); /* send the rest */
 }
 
 /* Every generation of the first sessions; some are another member's.  Not 0,

@@ -20,7 +20,7 @@ struct forge {
 /* One way to be wrong. */
 struct forge_kind {
 	const char *name;
-	const char *counter; /* of the victim that must grow; "" any */
+	const char *counter; /* counter of the victim that must grow; "" any */
 	bool needs_session;
 	void (*make)(struct forge *f); /* f->frame */
 };

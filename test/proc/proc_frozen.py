@@ -29,7 +29,7 @@ def ptrace(request, tid):
 
 @contextlib.contextmanager
 def frozen(tid):
-    """That thread alone stands still; a signal would stop all of them."""
+    """Only that thread stops; a signal would stop all of them."""
     ptrace(PTRACE_SEIZE, tid)
     ptrace(PTRACE_INTERRUPT, tid)
     _, status = os.waitpid(tid, 0x40000000)  # __WALL
@@ -86,7 +86,7 @@ def test_a_job_goes_on():
 
 
 def test_a_job_fails():
-    """Whoever waits hears it when the thread runs again."""
+    """Waiting callers learn it when the thread runs again."""
     with frozen_net() as net:
         net.start_all()
         clients = start(net)

@@ -23,7 +23,8 @@ def test_tensor_edited_during_its_push():
         editor.wait_error(r"step 0 exact",
                           r"error poll SW_ECORRUPT: .*fc1\.weight.* was "
                           r"written while it was being pushed")
-        # The sum of an edited tensor is anything, but for the others it ends.
+        # The sum of an edited tensor may be anything, but for other ranks it
+        # ends.
         other.wait_error(r"step 0 exact", r"SW_EPEER: .*rank 0")
         net.train_ok()
 
@@ -79,8 +80,8 @@ def test_random_bytes_in_the_rings():
 
 
 def test_more_is_missing_of_a_tensor_than_it_has():
-    run_ring("grow-beyond", r"pushed a tensor with .*missing bytes that cannot "
-             r"be|grew a tensor backwards, beyond its size")
+    run_ring("grow-beyond", r"pushed a tensor with an invalid root or size of "
+             r"missing bytes|grew a tensor backwards, beyond its size")
 
 
 def test_process_that_dies_while_its_tensor_grows():
@@ -118,7 +119,7 @@ def start_forge(net, link, victim):
 
 
 def stop_flood(forge):
-    """What it sent, by the counter that must have grown."""
+    """Wait for the counter that its frame must raise."""
     forge.say()
     forge.await_out("flooded")
     sent = {}
@@ -210,7 +211,7 @@ def test_forged_frames_to_a_server():
 
 
 def test_joins_of_a_stranger():
-    """Of some 10,000 JOINs a second nearly all cost a look; a job goes on."""
+    """Nearly all of some 10,000 JOINs a second cost a look; a job goes on."""
     with Net() as net:
         net.add_port("a", 2, "listen")
         net.start_all()

@@ -1,7 +1,7 @@
 # proc_idle.py - lcores that have nothing to do leave their cores to others
 # SPDX-License-Identifier: BSD-3-Clause
-"""Agents that sum for each other over udp, as torch's backend starts them.  What
-is counted are their sleeps, and the CPU time of each."""
+"""Agents that sum for each other over udp, as torch's backend starts them.
+Count their sleeps, and the CPU time of each."""
 import contextlib
 import os
 import re

@@ -151,7 +151,8 @@ def test_agent_not_there():
 
 
 def test_other_settings():
-    """What is the job's is compared at JOIN; both values are shown."""
+    """Settings of the job are compared at JOIN; the error shows both
+    values."""
     settings = [("agents", "3", r"agents = 3, job job has 2"),
                 ("crc", "no", r"crc = 0, job job has 1"),
                 ("payload", "1344", r"payload .* = 1344, job job has 8192"),
@@ -239,7 +240,7 @@ def test_users_that_do_not_exist():
     for name in "nobody-of-that-name", "4294967296":
         with Net(agents=1) as net:
             net.ini["agent0"]["agent"]["users"] = "0," + name
-            run_refused(net, "agent0", rf'users: there is no user "{name}"')
+            run_refused(net, "agent0", rf'users: unknown user "{name}"')
 
 
 def test_node_without_a_name():

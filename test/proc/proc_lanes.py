@@ -161,7 +161,7 @@ def test_broadcast():
 
 
 def test_many_small_tensors():
-    """Of a tensor of one frame the other lane hears nothing."""
+    """The other lane takes no part in a tensor of one frame."""
     with Net(lanes=(2, 2), lcores=2) as net:
         net.start_all()
         p = net.run("bench", rig.sumwire(), "bench", "--agent",

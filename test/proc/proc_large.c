@@ -1,9 +1,9 @@
 /* proc_large.c - a training process that calls one all_reduce of BYTES.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Its buffers are one piece of memory each, mapped again and again, so that
- * they take no more than that.  The piece's size is odd: whatever is read or
- * written 4 GiB away from its place is another element.
+ * Each buffer is one piece of memory, mapped again and again, so that it takes
+ * only that piece. The piece's size is odd: whatever is read or written 4 GiB
+ * away from its place is another element.
  */
 #include <getopt.h>
 #include <stdint.h>

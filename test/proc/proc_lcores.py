@@ -69,7 +69,7 @@ def test_quota_is_of_all_lcores():
 
 
 def test_agent_killed():
-    """What the lcores hold of a dead member's job is given back."""
+    """The lcores release memory of a dead member's job."""
     with Net(lcores=2, job={"dead_after": f"{DEAD_AFTER_S}s"}) as net:
         net.start_all()
         clients = start_forever(net, *TENSORS, step=0)

@@ -33,7 +33,7 @@ def test_too_few():
 
 
 def test_as_many_as_needed():
-    """What it says it needs is enough."""
+    """The memory that the error asks for is enough."""
     with Net(agents=1) as net:
         for name in "a", "agent0":
             launch(net, name, needed(net, name, 10)).await_text(r"is ready")

@@ -85,8 +85,8 @@ static void in_parts(struct one *o)
 			"all_gather");
 }
 
-/* All but one wait until it has taken too long, first for those that know which
- * one it is. */
+/* All but one wait until time runs out, first for the ranks that know which one
+ * it is. */
 static void wait_in_vain(struct one *o)
 {
 	struct sw_coll_args args = {.size = sizeof(args),

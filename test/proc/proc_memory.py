@@ -85,7 +85,8 @@ def lcore_faults(p):
 
 
 def faults_of_job(net, n_before, *args):
-    """What lcores take from its beginning to its end, server and agent."""
+    """Memory that lcores take from its beginning to its end, server and
+    agent."""
     daemons = net.daemons["a"], net.daemons["agent0"]
     before = [lcore_faults(p) for p in daemons]
     for c in [net.client(r, *args, name=f"job{n_before}_{r}")
@@ -107,8 +108,8 @@ def test_lcores_take_no_page_faults():
 
 
 def test_tables_take_no_page_faults():
-    """Those of a job are 500 pages; it uses few of them, also when the first
-    of its members leaves."""
+    """A job has 500 pages; it uses few of them, also when its first member
+    leaves."""
     with Net(agents=2) as net:
         net.start_all()
         faults_of_job(net, 0, *rig.SMALL)  # buffers of ports are warm

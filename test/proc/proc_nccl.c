@@ -147,7 +147,7 @@ static void run_first(struct node *k)
 	nccl_close(k, comm);
 }
 
-/* What is not summed is said to be so, and refused. */
+/* An unsupported operation is reported and refused. */
 static void run_unsupported(struct node *k, void *comm, struct call *c)
 {
 	nccl_must(nccl_all_reduce(k, comm, c->send, c->recv, 1, c->dtype, c->op,
@@ -416,7 +416,7 @@ static int await_all(uint32_t n)
 	return code;
 }
 
-/* Of all nodes, and of each two. */
+/* A group of all nodes, and one of each pair. */
 static struct bootstrap *make_bootstrap(uint32_t n)
 {
 	struct bootstrap *b = mmap(NULL, (1 + NODES_MAX) * sizeof(*b),

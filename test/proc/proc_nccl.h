@@ -43,7 +43,7 @@ void nccl_must(bool is_so, const char *fmt, ...)
  * @n_coll  devices that sum */
 void nccl_load(struct node *k, const char *path, int *n_coll);
 
-/* nccl_unload - what NCCL calls at a communicator's end. */
+/* nccl_unload - make NCCL's calls at a communicator's end. */
 void nccl_unload(struct node *k);
 
 /* nccl_ask_too_much - for what the plugin does not have: memory of a GPU, parts
@@ -56,7 +56,7 @@ void nccl_barrier(struct node *k);
  * refused, as it must be. */
 void *nccl_connect(struct node *k);
 
-/* Those of either version. */
+/* Calls of either version. */
 int nccl_listen(struct node *k, void *handle, void **listen_comm);
 int nccl_join(struct node *k, void *handles[], void *listen_comm, void **comm);
 bool nccl_supports(struct node *k, int dtype, int op);

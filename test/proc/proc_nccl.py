@@ -83,7 +83,8 @@ def test_no_agent():
 
 
 def test_exports():
-    """What NCCL looks for, and nothing that could meet a name of a program."""
+    """The plugin exports NCCL's symbols and nothing that could clash with a
+    program."""
     out = subprocess.run(["nm", "-D", "--defined-only",
                           f"{rig.BUILD}/{PLUGIN}"], capture_output=True,
                          text=True, timeout=60, check=True).stdout

@@ -72,7 +72,7 @@ static void protect(char *p)
 	nccl_must(!mprotect(p, (size_t)OPEN * BYTES, PROT_NONE), "mprotect");
 }
 
-/* What NCCL does at the end of a communicator, whatever is under way. */
+/* Make NCCL's calls at the end of a communicator, whatever is in flight. */
 static void give_back(struct sums *s)
 {
 	int done, size;

@@ -1,8 +1,8 @@
 # proc_nic.py - ports that DPDK drives by itself, as it does NICs
 # SPDX-License-Identifier: BSD-3-Clause
-"""There is no NIC to spare where tests run.  What a NIC takes is taken here with
-DPDK's software drivers, which tell other capabilities each: net_tap makes an
-interface of the kernel's, and the kernel's bridge joins them.
+"""There is no NIC to spare where tests run. DPDK's software drivers take the
+NIC's place, and each reports other capabilities: net_tap makes an interface of
+the kernel's, and the kernel's bridge joins them.
 """
 import os
 import subprocess
@@ -51,7 +51,7 @@ def test_tap_mtu_1500():
         for name in net.daemons:
             stats = net.stats(name)
             check(stats["port.lan.rx_bad_udp"] == 0, f"{name}: {stats}")
-            # what the device counts itself
+            # the device's own counter
             check(stats["port.lan.device.rx_good_packets"] >=
                   stats["port.lan.rx_frames"] > 0, f"{name}: {stats}")
             for counter in ("rx_missed_errors", "rx_mbuf_allocation_errors"):

@@ -30,12 +30,13 @@ struct ops_client {
 	uint32_t n_groups, rank, size;
 	struct cell cells[CELLS_MAX];
 	uint32_t n_cells;
-	char *shared[2], *own[2]; /* of sw_alloc, other memory; to send, recv */
+	char *shared[2],
+		*own[2]; /* from sw_alloc, other memory; to send, to receive */
 	uint64_t max_bytes;
 	uint64_t seed, n_calls; /* drawn */
-	uint32_t slice, slices; /* of all with each size; 0: not that */
-	uint64_t n_done, bits;  /* of all results, FNV-1a */
-	uint64_t odd;           /* that rank makes it another operation's */
+	uint32_t slice, slices; /* each size's share of all; 0: off */
+	uint64_t n_done, bits;  /* ended; hash of all results, FNV-1a */
+	uint64_t odd;           /* that rank calls another operation */
 	struct proc_call call;
 };
 
@@ -149,7 +150,7 @@ static void list_cells(struct ops_client *k)
 						(enum sw_dtype)d};
 }
 
-/* That fit, of @bytes of all parts. */
+/* Return how many elements fit into @bytes of all parts. */
 static uint64_t count_of(
 	const struct cell *cell, const struct group *g, uint64_t bytes)
 {
@@ -172,7 +173,7 @@ static void run_each(struct ops_client *k)
 	}
 }
 
-/* Of any size, small ones as likely as large ones. */
+/* Draw any size, small ones as likely as large ones. */
 static void run_drawn(struct ops_client *k)
 {
 	for (uint64_t i = 0; i < k->n_calls; i++) {
@@ -244,7 +245,7 @@ static void open_all(struct ops_client *k, const struct sw_settings *s)
 	k->size = sw_size(k->c);
 	printf("attached %u of %u\n", k->rank, k->size);
 	fflush(stdout);
-	/* of small ones each rank has so many */
+	/* each rank has so many small ones */
 	bytes = 8ULL * 100003 * k->size;
 	if (bytes < k->max_bytes)
 		bytes = k->max_bytes;

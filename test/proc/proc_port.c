@@ -22,13 +22,13 @@ static void fill(uint8_t *at, uint32_t i)
 		sw_store32(at + k, i * 2654435761u + k);
 }
 
-/* Of every third frame half, so that headers of a burst differ. */
+/* Shorten every third frame by half, so that headers of a burst differ. */
 static uint32_t len_of(uint32_t i)
 {
 	return i % 3 ? SW_PAYLOAD_MAX : SW_PAYLOAD_MAX / 2;
 }
 
-/* Of @n frames from @i on, every other one gathered, in one burst. */
+/* Send @n frames from @i on, every other one gathered, in one burst. */
 static void send_frames(struct node *n, uint32_t i, uint32_t n_frames,
 	uint8_t data[32][SW_PAYLOAD_MAX])
 {

@@ -31,7 +31,7 @@ static void make(uint8_t *at)
 	sw_outer_write(&o, at, sw_mac_of_ip(sw_ip_v4(OUR_IP)), 0, &to, 0, BODY);
 }
 
-/* What we are, on a VLAN or none. */
+/* Our own headers, on a VLAN or none. */
 static const struct sw_outer *us(uint16_t vlan)
 {
 	static struct sw_outer o;

@@ -192,7 +192,7 @@ static void find__more_peers_than_slots(void **state)
 		assert_int_equal(find(b, OUR_IP + 1 + i), 0);
 	for (uint32_t i = 0; i < SW_NEIGH_SLOTS; i++)
 		sw_neigh_tick(&b->table, i * 100 * MS, "a", &b->log);
-	/* who was never heard is forgotten, and there is room again */
+	/* an address never heard from is evicted, which makes room */
 	assert_int_equal(find(b, PEER_IP), 0);
 	take(b, OUR_IP, OUR_MAC);
 	assert_int_equal(find(b, PEER_IP), PEER_MAC);

@@ -36,7 +36,7 @@ struct node {
 	struct sw_dpdk_port_params port;
 	struct sw_dpdk *dpdk;
 	struct sw_port *p;
-	uint32_t n_frames;   /* that the client sends */
+	uint32_t n_frames;   /* frames that the client sends */
 	uint32_t patience_s; /* how long it waits for the next */
 	uint32_t n_seen, n_wrong;
 	uint32_t seen[4096];

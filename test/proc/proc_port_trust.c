@@ -17,7 +17,8 @@
 
 enum { NOBODY = 65534, OURS = 4242, HELLO = 2, MESSAGE_BYTES = 128 };
 
-/* Who connects is OURS, so that the user who runs the test is another. */
+/* Replace the user of the connecting end, so that the user who runs the test is
+ * another. */
 static bool is_renamed;
 
 __attribute__((visibility("default"))) uid_t geteuid(void)
@@ -294,8 +295,8 @@ static void lock__of_another_user(void **state)
 	free(n);
 }
 
-/* What a name of it leads to may be another file of ours: it is locked, and no
- * more. */
+/* A name of it may lead to another file of ours: it is locked and stays
+ * unchanged. */
 static void keeping_run(struct node *n)
 {
 	char lock[100];

@@ -118,8 +118,8 @@ static uint64_t counter(const struct node *n, uint32_t i)
 	return all[i];
 }
 
-/* What has one peer, one class and one length goes as one datagram; nobody
- * sees that on the wire. */
+/* Frames of one peer, one class and one length leave as one datagram; the wire
+ * does not show it. */
 static void joined_run(struct node *n)
 {
 	int a = plain(2, UDP), b = plain(3, UDP + 9);
@@ -132,7 +132,7 @@ static void joined_run(struct node *n)
 	for (; i < 10; i++) /* a full one and 3 */
 		tx(n, i, SW_PAYLOAD_MAX, i & 1, to_a, 5);
 	tx(n, i++, 100, true, to_a, 5); /* with them, shorter: their last */
-	tx(n, i++, 100, true, to_a, 5); /* one that begins anew, and ends */
+	tx(n, i++, 100, true, to_a, 5); /* starts a new datagram, and ends it */
 	tx(n, i++, 8000, true, to_a, 5);
 	tx(n, i++, 0, true, to_a, 5);    /* with that: a header alone */
 	tx(n, i++, 300, true, to_a, 4);  /* another class */
@@ -223,7 +223,7 @@ static uint32_t rx(struct node *n, struct sw_rx_frame *in, uint32_t max)
 	return got;
 }
 
-/* What came joined is given frame by frame, as many as are asked for. */
+/* A joined datagram is handed out frame by frame, as many as requested. */
 static void split_run(struct node *n)
 {
 	static uint8_t out[FIT * FULL + 200];
@@ -257,7 +257,7 @@ static void split_run(struct node *n)
 	node_down(n);
 }
 
-/* What cannot hold a header is counted, whichever way it comes. */
+/* A datagram too short for a header is counted, whichever way it arrives. */
 static void short_run(struct node *n)
 {
 	static uint8_t out[SW_HEAD_BYTES * 4];
@@ -285,7 +285,7 @@ static void short_run(struct node *n)
 	node_down(n);
 }
 
-/* What the kernel drops while nobody reads is counted, once something comes. */
+/* The kernel's drops while nobody reads are counted at the next datagram. */
 static void overrun_run(struct node *n)
 {
 	static uint8_t out[FULL];
@@ -311,7 +311,8 @@ static void overrun_run(struct node *n)
 	node_down(n);
 }
 
-/* What the kernel does not send is gone, and said; what is held can be. */
+/* A frame that the kernel refuses is dropped and counted; held frames can still
+ * leave. */
 static void denied_run(struct node *n)
 {
 	struct sw_path nobody = {

@@ -8,7 +8,7 @@ import time
 import rig
 from rig import Net, check
 
-# Who hears of an end only by silence waits longer than a test.
+# A process that learns of an end only by silence waits longer than a test.
 FOREVER = {"dead_after": "600s"}
 
 
@@ -170,7 +170,7 @@ def test_a_command_that_stood_still():
 def tell_twice(p):
     """The second comes when it has said that it heard the first."""
     p.signal(signal.SIGTERM)
-    p.await_text(r"stopping: finishing what is in flight")
+    p.await_text(r"shutting down: draining open requests")
     p.signal(signal.SIGTERM)
 
 
@@ -202,7 +202,7 @@ def run_hurried(name, tell, *patterns):
 
 def test_server_told_twice():
     for tell in tell_twice, tell_at_once:
-        run_hurried("a", tell, r"dropped \d+ chunks that wait for members")
+        run_hurried("a", tell, r"dropped \d+ chunks that wait for agents")
 
 
 def test_agent_told_twice():

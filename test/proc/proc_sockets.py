@@ -74,7 +74,7 @@ def test_ready_files():
 
 
 def test_killed_daemons():
-    """What they have left goes when the next ones start."""
+    """Sockets that they leave behind are removed when the next ones start."""
     with Net(agents=1) as net:
         home = Home(net)
         for p in home.daemon("server"), home.daemon("agent"):

@@ -134,7 +134,7 @@ def fill(root):
 
 
 def boot(top, limit_s):
-    """What the script inside saw, and why that may be nothing."""
+    """Output of the script inside, and the reason if it has none."""
     mnt, pack = top + "/mnt", top + "/pack"
     os.mkdir(mnt)
     os.mkdir(pack)

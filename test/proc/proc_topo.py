@@ -11,7 +11,7 @@ from rig import check
 HERE = os.path.dirname(os.path.abspath(__file__))
 MACHINES = os.path.join(HERE, "../topo")
 EXAMPLE = os.path.join(HERE, "../../conf/machines/pcie.ini")
-# what the paper measured of its PCIe machines
+# the paper's figures of its PCIe machines
 MEASURED = "--pcie", "104.8Gb/s", "--cross", "80Gb/s"
 ASSISTED_S, MIXED_S = 7 / 52.4, 1.6 / 13.1
 
@@ -153,7 +153,7 @@ def test_bad_input():
             ("[gpu 0]\nswitch = 1\nnuma_node = 0\n",
              ":3: [gpu 0] numa_node: is 0, but switch 1 is at NUMA node 1"),
             ("[gpu 0]\nspeed = 1Gb/s\n",
-             ":2: [gpu 0] speed: there is no such key"),
+             ":2: [gpu 0] speed: unknown key"),
             ("[switch 0]\nnuma_node = 9\n", "P0 is at NUMA node 9"),
             ("[gpu 0]\nnuma_node = 9\n", "GPU0 is at NUMA node 9, which it does not"),
             ("[gpu 0]\nnvlink = 1Gb/s\n", "one GPU alone has NVLink"),

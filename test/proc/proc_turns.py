@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One agent, blue, pushes all the time; two others, red, declare 256 MiB, or
 SUMWIRE_TEST_TURNS times as much (16 are 4 GiB; 17 GiB of memory are needed),
-lose one of them, join and leave.  What `sumwire stats` says of the turns is
-printed, beside what they are while a program that is not sumwire's takes as much
-memory: that alone makes turns longer on a virtual machine.  Others use the machine
-and may take the core away in the middle of a turn; so what is checked is that not
+lose one of them, join and leave. The figures of turns from `sumwire stats` are
+printed beside their figures while a foreign program takes as much memory: that
+alone makes turns longer on a virtual machine. Others use the machine and may
+take the core away in the middle of a turn; so what is checked is that not
 every job makes turns long."""
 import os
 import subprocess

@@ -23,7 +23,7 @@ def run_all(net, **keys):
 
 
 def check_joined(net, *names, port="lo"):
-    """What they pushed left, and what was pushed to them came, by the dozen."""
+    """Their pushes left, and pushes for them arrived, by the dozen."""
     for name in names:
         stats = net.stats(name)
         frames, writes = (stats[f"port.{port}.{key}"] for key in
@@ -198,7 +198,7 @@ def test_flood_of_garbage():
             check_goes_on(clients, 2)
         flood.kill()
         rounds = flood.out().count("round")
-        for name in net.hosts:  # of a round some sixty pieces, and three more
+        for name in net.hosts:  # a round has some sixty pieces, and three more
             short = net.stats(name)["port.lo.rx_short"]
             check(short > 10 * rounds, f"{name}: {short} in {rounds} rounds")
         end(net, clients)
@@ -282,7 +282,7 @@ def test_second_lcores_port_is_taken():
 
 
 def test_small_receive_buffer():
-    """What the machine's limit leaves is said; the job is exact."""
+    """The machine's limit is reported; the job is exact."""
     with open("/proc/sys/net/core/rmem_max", encoding="ascii") as f:
         limit = int(f.read())
     if limit > 1024 * 8192:

@@ -75,7 +75,7 @@ def test_two_lcores():
 
 
 def test_dscp_by_class():
-    """Of every frame: they are cut where they leave, and seen behind that."""
+    """Each frame is cut where it leaves, and visible behind that point."""
     def cut(**keys):
         net = Hosts(**keys)
         for name in net.hosts:

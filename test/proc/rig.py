@@ -1,6 +1,6 @@
 # rig.py - start servers, agents and clients in a folder, and take them down
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of real processes share.
+"""Helpers for tests of real processes.
 
     with Net(agents=2, servers=1) as net:
         net.start_all()
@@ -49,7 +49,7 @@ def layouts(*all_of_them):
 
 
 class Failure(AssertionError):
-    """What a test found wrong."""
+    """A test's failure."""
 
 
 class Skip(Exception):
@@ -259,7 +259,7 @@ class Net:
         self.processes = []  # all that were ever started
         self.killed = set()  # daemons that could not clean up
         self.ini = {}
-        self.options = {}  # of a daemon's command line, by name
+        self.options = {}  # command line of a daemon, by name
         for s, name in enumerate(self.servers):
             self.ini[name] = self.common("server", name, 0)
             if quota:
@@ -432,7 +432,7 @@ class Net:
         return wait_until(look, STOP_S, f"{what} of {daemon}")
 
     def empty_stats(self, daemon):
-        """Those of a server that keeps nothing."""
+        """Statistics of a server that keeps nothing."""
         return self.await_stats(
             daemon, lambda s: s["open_chunks"] == 0 and
             s["memory_used_bytes"] == 0, "empty memory")
@@ -506,7 +506,7 @@ def where(error):
 
 
 def end_by_sigterm():
-    """Whoever is told to end takes its daemons down first."""
+    """A process told to end takes its daemons down first."""
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 

@@ -1,9 +1,9 @@
 /* doom.c - a node of a random job dies or leaves: how that ends for the others.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Workers of other jobs must complete as if nothing had been.  Those of the
- * same job complete, if they can do so without it, or end with an error that
- * names it, in time.  No sum may be wrong at any moment.
+ * Workers of other jobs must complete as if nothing had been. Calls of the same
+ * job complete, if they can without it, or end in time with an error that names
+ * it. No sum may be wrong at any moment.
  */
 #include <stdio.h>
 #include <string.h>
@@ -53,7 +53,7 @@ void sim_rank_kill(struct sim_worker *w)
 	sim_node_poke(w->node);
 }
 
-/* What was open of who fails ends in its next turn. */
+/* Open calls of a failed rank end in its next turn. */
 static bool has_ended(const struct sim_worker *w)
 {
 	if (w->has_failed)
@@ -138,9 +138,9 @@ static bool names_left(
 	return strstr(w->text, text);
 }
 
-/* Does it name a member that itself ended by what befell another?  Who joins
- * after a restart waits for such a one, and so does a sum of an asynchronous
- * job, which goes on without who ends. */
+/* Does it name a member that itself ended by what befell another? A rank that
+ * joins after a restart waits for such a one, and so does a sum of an
+ * asynchronous job, which goes on without ended ranks. */
 static bool names_ended(const struct sim_job *job, const struct sim_worker *w)
 {
 	for (uint32_t i = sim_job_of(job, w->rank); i < job->n_workers;

@@ -44,7 +44,7 @@ static void draw_losses(struct sim_job *job)
 		x->type_mask = types[i];
 		x->type_loss = 100000 + below(job, 600000);
 		x->last_only = i == 4;
-		/* Who is not answered for dead_after is rightly dead. */
+		/* A worker without an answer for dead_after is rightly dead. */
 		if (i == 5) {
 			x->loss /= 2;
 			x->type_loss /= 4;

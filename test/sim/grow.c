@@ -1,8 +1,8 @@
 /* grow.c - a simulated worker's buffers that are written while they are pushed.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * What is not there yet is filled with other bytes, so that a push of it shows;
- * and what is said to be summed is looked at when it is said.
+ * Missing bytes hold other values, so that a push of them shows; granules
+ * reported as summed are checked at once.
  */
 #include <stdio.h>
 #include <stdlib.h>

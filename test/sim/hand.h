@@ -25,7 +25,7 @@ struct hand_rig {
 	struct hand_inbox in[HAND_WORKERS];
 	struct test_frame sent; /* the last one, to be sent again */
 	const char *job;        /* that JOINs name */
-	bool is_mute;           /* who is accepted does not speak */
+	bool is_mute;           /* the accepted worker does not speak */
 	bool is_stuck;          /* the server's port takes no frame */
 	bool is_async;
 	uint32_t n_workers, n_chunks, last_elems;
@@ -52,7 +52,7 @@ void hand_push(struct hand_rig *rig, uint32_t i, uint32_t round, uint32_t chunk,
 /* Let @ns pass in small steps. */
 void hand_pass(struct hand_rig *rig, uint64_t ns);
 
-/* Take the oldest frame of @type out of an inbox; false: there is none. */
+/* Take the oldest frame of @type out of an inbox; false: not found. */
 bool hand_take(
 	struct hand_rig *rig, uint32_t i, uint8_t type, struct test_frame *out);
 uint32_t hand_count(const struct hand_rig *rig, uint32_t i, uint8_t type);

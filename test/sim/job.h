@@ -30,19 +30,19 @@ enum {
 	SIM_KEYS = SIM_TENSORS + SIM_GROUPS,
 	SIM_LANES = 4,
 	SIM_JOBS = 4,
-	SIM_GRANULES = 16, /* of a growing tensor */
+	SIM_GRANULES = 16, /* granules of a growing tensor */
 };
 
 struct sim_job;
 
-/* What befalls a node in mid-job. */
+/* A node's fate in mid-job. */
 enum sim_doom {
 	SIM_NONE,
 	SIM_DIES,
 	SIM_SERVER_DIES,
 	SIM_RESTARTS,
 	SIM_LEAVES,
-	SIM_RANK_DIES, /* of a worker that has others */
+	SIM_RANK_DIES, /* one of a worker's several ranks dies */
 };
 
 /* How one worker's call of a tensor differs from the others'. */
@@ -60,17 +60,17 @@ struct sim_worker {
 	struct sim_node *node;
 	struct sw_worker *others; /* lanes 1 to n_lanes - 1 */
 	struct sw_lane *lanes;    /* between lane 0 and each of them */
-	struct sim_node *lcores[SIM_LANES]; /* of each lane, from 0 */
+	struct sim_node *lcores[SIM_LANES]; /* nodes of each lane, from 0 */
 	uint32_t rank, n_lanes;
 	uint16_t n_local;
 	uint8_t *data[SIM_TENSORS]; /* where results go */
 	uint8_t *from[SIM_LOCAL][SIM_TENSORS];
 	uint64_t pause_until_ns;
 	bool is_open;
-	/* What follows is of one life. */
+	/* Fields of one life. */
 	bool is_running, has_failed, has_left;
 	bool has_lost_rank; /* the last of its local ones has died */
-	uint32_t kept;      /* lanes that use the buffers no more */
+	uint32_t kept;      /* lanes that have released the buffers */
 	uint32_t hearing;   /* the lane that takes what the others say now */
 	int err;
 	uint64_t failed_ns;
@@ -87,7 +87,8 @@ struct sim_worker {
 	uint64_t done_ns[SIM_TENSORS];
 	uint32_t index[SIM_TENSORS]; /* ours -> the engine's */
 	uint32_t n_declared, n_admitted;
-	/* What its control thread builds, in which lanes it has. */
+	/* The batch that its control thread builds, and the lanes that have
+	 * it. */
 	struct sw_worker_tensor batch[SIM_TENSORS + SIM_GROUPS];
 	char names[SIM_TENSORS + SIM_GROUPS][SW_NAME_MAX];
 	uint32_t n_batch, built;
@@ -99,17 +100,17 @@ struct sim_worker {
 };
 
 struct sim_job {
-	/* What a test may set before sim_job_open. */
+	/* Fields that a test may set before sim_job_open. */
 	uint64_t seed;
 	struct sim_net net;
 	struct sw_params params;
 	struct sw_log log;
 	uint32_t n_workers, n_servers, n_tensors, n_rounds;
 	uint32_t n_colocated; /* last servers, on workers' machines: 0 or all */
-	uint32_t n_jobs;   /* that share workers and servers; 1 if colocated */
-	uint32_t n_lcores; /* of each server; server i is engines
-			      i * n_lcores to that + n_lcores - 1 */
-	uint32_t n_first;  /* tensors in the first DECLARE */
+	uint32_t n_jobs;      /* that share workers and servers; 1: colocated */
+	uint32_t n_lcores;    /* lcores of each server; server i is engines i *
+				 n_lcores to that + n_lcores - 1 */
+	uint32_t n_first;     /* tensors in the first DECLARE */
 	uint32_t n_elems[SIM_TENSORS];
 	uint32_t name_bytes; /* names are filled up to so many */
 	uint32_t dtype;
@@ -136,7 +137,7 @@ struct sim_job {
 	bool is_reversed; /* odd ranks in the reversed order */
 	bool leaves;      /* a worker leaves when it has all rounds */
 	bool is_edited;   /* the test changes buffers under pushes */
-	bool is_careless; /* what a node's server was lent is not kept */
+	bool is_careless; /* a node's server drops lent payloads early */
 	uint32_t freeze_node;
 	uint64_t freeze_at_ns, freeze_ns;
 	enum sim_doom doom;
@@ -158,7 +159,7 @@ struct sim_job {
 	struct sw_server *servers[SIM_ENGINES];
 	struct sim_node *lcores[SIM_ENGINES]; /* where each runs */
 	struct sim_worker workers[SIM_WORKERS];
-	const struct sw_share *shares; /* of the servers' jobs; may be NULL */
+	const struct sw_share *shares; /* the servers' jobs'; may be NULL */
 	uint32_t n_shares;
 	uint32_t elem_bytes, weight[SIM_JOBS];
 	/* elements by digit */
@@ -167,7 +168,7 @@ struct sim_job {
 	uint32_t group_keys[SIM_GROUPS]; /* 1 + key; 0: not known yet */
 	struct sim_chunk_log seen[SIM_ENGINES][SIM_GROUPS];
 	uint64_t n_bad_pushes, n_bad_results; /* frames */
-	uint64_t mem_bytes, n_mem_gets;       /* that engines hold; took */
+	uint64_t mem_bytes, n_mem_gets;       /* held by engines; requests */
 	uint64_t n_checked; /* frames that the oracle looked into */
 	char oracle[256];   /* first thing that was wrong */
 };
@@ -221,7 +222,7 @@ bool sim_doom_is_named(
 	const struct sim_worker *w, uint32_t group, const char *why);
 
 /* mismatch.c: draw one; does this local rank's next call, or anybody's in that
- * round, differ?  What the call is then. */
+ * round, differ? Draw the wrong call. */
 void sim_mismatch_draw(struct sim_job *job);
 bool sim_mismatch_is_of(
 	const struct sim_worker *w, uint32_t tensor, uint32_t local);
@@ -270,7 +271,7 @@ static inline uint16_t sim_job_members(const struct sim_job *job, uint32_t i)
 
 /* --- between job.c and worker.c --- */
 
-/* What a worker's engine calls; what its lcores do after each turn. */
+/* A worker's engine calls these; its lcores run them after each turn. */
 struct sw_worker_events sim_worker_events(struct sim_worker *w);
 void sim_worker_step(void *ctx, uint64_t now_ns);
 void sim_lane_step(void *ctx, uint64_t now_ns);
@@ -288,8 +289,8 @@ uint64_t sim_grow_hold_back(
 void sim_grow_to(struct sim_worker *w, uint32_t tensor, uint32_t local,
 	uint64_t n_there);
 void sim_grow_some(struct sim_worker *w);
-/* What the worker is told: all elements of the granules that have the number of
- * a round are the sums of that.  When a round has ended all have been told of.
+/* The worker learns that all elements of the granules with a round's number are
+ * sums of that round. When a round has ended all have been told of.
  */
 void sim_grow_summed(void *ctx);
 void sim_grow_check(struct sim_worker *w, uint32_t tensor);
@@ -341,8 +342,8 @@ void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t);
 uint32_t sim_oracle_n_chunks(void *ctx, uint32_t key);
 uint32_t sim_job_chunks(const struct sim_job *job, uint32_t tensor);
 
-/* oracle_async.c: the same of asynchronous tensors.  What is counted as wrong
- * is returned; @worker sends, or is sent to; the frame's first element is
+/* oracle_async.c: the same of asynchronous tensors. Return the number of
+ * errors; @worker sends or receives; the frame's first element is
  * @first.
  */
 static inline bool sim_job_is_async(const struct sim_job *job, uint32_t tensor)

@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 	bool is_verbose = false;
 
 	for (int i = 1; i < argc; i += 2) {
-		const char *value = argv[i + 1]; /* NULL: there is none */
+		const char *value = argv[i + 1]; /* NULL: not given */
 
 		if (value && !strcmp(argv[i], "--seed")) {
 			from = strtoull(value, NULL, 10);

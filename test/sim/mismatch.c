@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * That call must fail at all members of the job, in the same round, and the
- * round before must not; all other tensors, rounds and jobs are as exact as if
- * nothing had been.  A worker writes its buffer as soon as its call has failed.
+ * round before must not; all other tensors, rounds and jobs stay exact. A
+ * worker writes its buffer as soon as its call has failed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static bool is_copy(const struct sim_job *job)
 		       job->mismatch_tensor, job->mismatch_in) < SIM_WORKERS;
 }
 
-/* Of asynchronous tensors all are together in the first broadcast alone. */
+/* Asynchronous tensors are together only in the first broadcast. */
 static enum sim_mismatch draw_kind(const struct sim_job *job, uint64_t *x)
 {
 	bool is_async = sim_job_is_async(job, job->mismatch_tensor);
@@ -129,7 +129,7 @@ static const char *check(
 	char name[SW_NAME_MAX];
 
 	sim_job_name(job, tensor, name);
-	name[40] = 0; /* of a long one the sentence has so much */
+	name[40] = 0; /* the error text has so much of a long name */
 	if (w->dead_in[tensor] != want)
 		snprintf(job->oracle, sizeof(job->oracle),
 			"worker %u, tensor %u: failed in round %d, expected "

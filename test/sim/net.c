@@ -332,7 +332,8 @@ static void forget_ring(
 	}
 }
 
-/* What waits inside a machine: it becomes a frame of a wrong length. */
+/* Forget frames that wait inside a machine: they become frames of a wrong
+ * length. */
 static void forget_inside(struct sim_node *n, const void *mem, uint64_t bytes)
 {
 	forget_ring(n->loopback->out, mem, bytes);

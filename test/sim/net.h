@@ -145,8 +145,8 @@ struct sim_net {
 	uint64_t latency_ns;
 	uint32_t rx_burst, tx_burst; /* most frames that a port has at once */
 	enum sw_steering steering;   /* at machines of several lcores */
-	uint64_t hash_key;  /* of SW_STEER_RSS; may change at any time */
-	bool is_deaf;       /* that hash does not look at ports */
+	uint64_t hash_key;  /* key of SW_STEER_RSS; may change at any time */
+	bool is_deaf;       /* that hash ignores ports */
 	uint64_t rehash_ns; /* it changes then; 0: never */
 	struct sim_faults faults;
 	struct sim_trunk trunks[SIM_TRUNKS];
@@ -155,7 +155,8 @@ struct sim_net {
 	struct sim_frame **heap; /* by at_ns */
 	uint32_t n_heap, heap_size;
 	uint64_t n_frames, n_lost, n_false_acks;
-	uint64_t n_overflown[SW_N_TYPES]; /* of n_lost, by the switch */
+	uint64_t n_overflown[SW_N_TYPES]; /* share of n_lost dropped by the
+					     switch */
 	/* Sees every frame that the engine gives to a port. */
 	void (*on_tx)(void *ctx, uint32_t from, const struct sw_tx_frame *t);
 	/* Number of chunks of tensor @key, for last_only. */

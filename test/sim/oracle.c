@@ -126,7 +126,7 @@ uint32_t sim_oracle_root(
 		       : SIM_WORKERS;
 }
 
-/* What the elements of that round of job @i end as, by digit. */
+/* Return the final elements of that round of job @i, by digit. */
 static const uint64_t *outcome(const struct sim_job *job, uint32_t i,
 	uint32_t tensor, uint32_t round, uint32_t *weight)
 {
@@ -247,7 +247,7 @@ static uint32_t push_bytes(const struct sim_job *job, uint32_t worker,
 	return root == worker || root == SIM_WORKERS ? full : 0;
 }
 
-/* Of a round in which members differ nothing may come back. */
+/* A round in which members differ must return nothing. */
 static void check_mismatch(struct sim_job *job, bool is_push)
 {
 	if (is_push || job->oracle[0])
@@ -337,7 +337,7 @@ static void count_servers(const struct sim_job *job, struct sw_stats *out)
 			sim_worker_stats(&job->workers[r]).rx_payload_crc;
 }
 
-/* Of all rounds, or those before members differed. */
+/* Count chunks of all rounds, or of those before members differed. */
 static uint64_t n_chunks_done(
 	const struct sim_job *job, uint32_t i, uint32_t tensor)
 {

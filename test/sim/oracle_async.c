@@ -22,7 +22,7 @@ static int64_t digit(
 	return 1 + (int64_t)((r + test_random(&x) % 3) % 3);
 }
 
-/* What @worker pushes in its round @r; the first value, if it is the root. */
+/* Return @worker's push in its round @r; the first value, if it is the root. */
 static uint64_t contribution(const struct sim_job *job, uint32_t worker,
 	uint32_t tensor, uint32_t r, uint64_t elem)
 {

@@ -107,7 +107,7 @@ static enum sim_fate lose_accepts(void *ctx, struct sim_frame *f)
 		       : SIM_PASS;
 }
 
-/* Who asks to get in again and again is not silent. */
+/* A worker that asks to be admitted again and again is not silent. */
 static void answers_are_lost_for_long(struct check *c)
 {
 	struct sim_job *job = outcome_job(2, 2);
@@ -249,7 +249,7 @@ static void leaves_early(struct check *c)
 	outcome_end(job);
 }
 
-/* Of all that engines hold, without what workers have for their tensors. */
+/* Return all memory of engines without the workers' memory for tensors. */
 static uint64_t bytes_of_servers(const struct sim_job *job)
 {
 	uint64_t n = job->mem_bytes;

@@ -199,8 +199,8 @@ static void note_end(
 		of->err = err;
 		snprintf(of->why, sizeof(of->why), "%s", why ? why : "");
 	}
-	/* Ports may still gather from it: without CRC nobody would see.  What
-	 * ends with the job is given back later. */
+	/* Ports may still gather from it: without CRC nobody would see. Memory
+	 * that ends with the job is given back later. */
 	if (!err || (w->job->params.has_crc && !sw_worker_end_of(&w->engine)))
 		give_back(w, seat, coll);
 }
@@ -239,8 +239,8 @@ static bool differs(const struct sim_worker *w, uint32_t seat, uint32_t coll)
 		       (k->how == SIM_SWAPPED && coll == k->coll + 1));
 }
 
-/* May this rank's collective end with @err?  Who only gives may not hear in
- * time that it did so in vain. */
+/* May this rank's collective end with @err? A rank that only gives may not
+ * learn in time that it did so in vain. */
 static bool may_end(
 	const struct sim_worker *w, uint32_t seat, uint32_t coll, int err)
 {
@@ -253,7 +253,7 @@ static bool may_end(
 	if (!err && differs(w, seat, coll))
 		return only_gives && k->local == SIM_LOCAL;
 	if (err && err == sw_worker_end_of(&w->engine))
-		return true; /* who looks at its end sees whether it may */
+		return true; /* the check at its end shows whether it may */
 	if (err == SW_EPEER)
 		return sim_doom_is_in(w, seat % SIM_GROUPS);
 	return !err || (k->how && seat % SIM_GROUPS == k->group &&
@@ -261,7 +261,7 @@ static bool may_end(
 							   : SW_EABORTED));
 }
 
-/* Of a sum each rank counts once. */
+/* In a sum each rank counts once. */
 static uint32_t weight_of(
 	const struct sim_worker *w, uint32_t seat, uint32_t coll, uint32_t got)
 {

@@ -23,7 +23,7 @@ enum {
 	SIM_GROUPS = 4,
 	SIM_COLLS = 24,
 	SIM_LOCAL = 4,                      /* ranks of a worker */
-	SIM_SEATS = SIM_GROUPS * SIM_LOCAL, /* of all its ranks in groups */
+	SIM_SEATS = SIM_GROUPS * SIM_LOCAL, /* ranks of a worker in groups */
 	SIM_RANKS = SIM_LOCAL * SW_MAX_MEMBERS,
 };
 
@@ -61,7 +61,7 @@ enum sim_clash_how {
 	SIM_ELSE_DTYPE,
 	SIM_ELSE_OP,
 	SIM_ELSE_ROOT,
-	SIM_SWAPPED, /* that one and the next in the other order */
+	SIM_SWAPPED, /* this one and the next swapped */
 	SIM_ABORTS,  /* when it has called that one */
 	SIM_CLOSES,  /* instead of calling it */
 	SIM_N_CLASHES,
@@ -73,11 +73,11 @@ struct sim_clash {
 	uint32_t local; /* rank of that worker; SIM_LOCAL: all of them */
 };
 
-/* What the chunks of a stream at a server turned out to be. */
+/* The chunks of a stream as seen at a server. */
 struct sim_seen {
 	uint64_t first;   /* its first element, all parts counted through */
 	uint64_t pushed;  /* members that did */
-	uint32_t coll, n; /* of so many elements; 0: no bytes were seen yet */
+	uint32_t coll, n; /* of so many elements; 0: no bytes seen */
 };
 
 struct sim_chunk_log {
@@ -92,13 +92,13 @@ enum sim_fate_of_coll {
 	SIM_GIVEN_BACK,
 };
 
-/* What a rank of a worker has of a group. */
+/* A worker's rank in a group. */
 struct sim_of_group {
 	uint32_t index; /* the engine's */
 	uint32_t n_submitted, n_done;
-	int err;               /* of the first that failed */
+	int err;               /* error of the first that failed */
 	bool has_ended_it;     /* SIM_ABORTS, SIM_CLOSES */
-	char why[SW_TEXT_MAX]; /* of err: the stream may have gone since */
+	char why[SW_TEXT_MAX]; /* text of err: the stream may have gone */
 	uint8_t fates[SIM_COLLS];
 	uint8_t *from[SIM_COLLS], *to[SIM_COLLS];
 };
@@ -158,7 +158,7 @@ void sim_groups_draw(struct sim_job *job);
  */
 void sim_clash_draw(struct sim_job *job);
 
-/* sim_coll_of - what this rank calls as its collective @coll. */
+/* sim_coll_of - return this rank's collective number @coll. */
 struct sim_coll sim_coll_of(
 	const struct sim_worker *w, uint32_t seat, uint32_t coll);
 
@@ -179,8 +179,8 @@ uint32_t sim_coll_n_parts(const struct sim_group *g, const struct sim_coll *c);
 
 /* sim_coll_make - buffers of what a rank is about to submit. */
 void sim_coll_make(struct sim_worker *w, uint32_t seat, uint32_t coll);
-/* sim_coll_pointers - what it passes to the call: where it gives from, which is
- * element *first of all parts, and where it gets to. */
+/* sim_coll_pointers - set the call's pointers: the buffer to give from, which
+ * is element *first of all parts, and the buffer to get into. */
 void sim_coll_pointers(const struct sim_worker *w, uint32_t seat, uint32_t coll,
 	const uint8_t **from, uint8_t **to, uint64_t *first);
 

@@ -96,7 +96,7 @@ struct view {
 	uint32_t seat, coll;
 	struct sim_coll c;
 	uint32_t elem_bytes;
-	uint64_t bytes;           /* of a buffer, without guards */
+	uint64_t bytes;           /* size of a buffer, without guards */
 	struct range gives, gets; /* from the beginning of a buffer */
 	uint8_t *from, *to;       /* where those begin */
 };
@@ -150,7 +150,7 @@ static uint8_t *buffer(uint64_t bytes, uint8_t with)
 	return p + GUARD;
 }
 
-/* Of a sum each element is one local rank's to give. */
+/* In a sum one local rank gives each element. */
 static bool has_share(const struct view *v, uint64_t elem)
 {
 	uint32_t group = v->seat % SIM_GROUPS, local = v->seat / SIM_GROUPS;
@@ -161,7 +161,7 @@ static bool has_share(const struct view *v, uint64_t elem)
 	return !sw_coll_is_sum(v->c.kind) || (elem + v->coll) % n == at;
 }
 
-/* What the other ones give there: the result is @given all the same. */
+/* Return the other ranks' value there: the result is @given all the same. */
 static int64_t nothing(const struct view *v, int64_t given)
 {
 	bool is_small = v->elem_bytes == 1;
@@ -240,7 +240,7 @@ void sim_coll_free(struct sim_worker *w, uint32_t seat, uint32_t coll)
 	struct sim_of_group *of = &w->of_group[seat];
 	struct view v = view_of(w, seat, coll);
 
-	memset(v.from, GONE, v.bytes); /* whoever still reads it */
+	memset(v.from, GONE, v.bytes); /* shows a late reader */
 	free(v.from - GUARD);
 	if (v.to != v.from) {
 		memset(v.to, GONE, v.bytes);

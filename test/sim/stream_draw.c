@@ -44,7 +44,8 @@ static uint64_t draw_count(
 	}
 }
 
-/* What is exact of members' digits, which do not overlap: of floats not all. */
+/* Draw an operation that is exact on members' digits, which do not overlap: for
+ * floats not all. */
 static enum sw_reduce_op draw_op(const struct sim_coll *c, uint64_t *x)
 {
 	static const enum sw_reduce_op ops[] = {
@@ -94,7 +95,7 @@ static uint32_t draw_start(const struct sim_group *g, uint64_t *x)
 	}
 }
 
-/* Of most groups all local ranks of a member are in it. */
+/* In most groups all local ranks of a member take part. */
 static void draw_members(
 	const struct sim_job *job, struct sim_group *g, uint64_t *x)
 {

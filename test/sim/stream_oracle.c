@@ -21,7 +21,7 @@
 /* A frame of a stream as its engine gave it to a port. */
 struct sight {
 	struct sim_job *job;
-	const struct sim_worker *w; /* that sends or gets it */
+	const struct sim_worker *w; /* worker that sends or gets it */
 	uint32_t group, engine;
 	struct sw_header h;
 	const uint8_t *payload;
@@ -113,7 +113,7 @@ static uint32_t root_of(const struct sim_job *job, const struct sim_group *g,
 							 : 0]);
 }
 
-/* What all members' pushes of a chunk are. */
+/* Check that all members' pushes of a chunk agree. */
 static void agree(const struct sight *s, const struct sim_coll *c,
 	uint64_t first, uint32_t n)
 {
@@ -236,7 +236,7 @@ static void check_result(const struct sight *s)
 	uint64_t to;
 
 	if (coll < g->n_colls && sim_clash_is_in(s->job, s->group, coll))
-		return; /* who is told that it ended well looks at it */
+		return; /* a rank that ends well checks it */
 	if (!x || !x->n || x->coll != s->h.chunk) {
 		accuse(s, "nobody pushed it");
 		return;
@@ -293,7 +293,7 @@ void sim_seen_close(struct sim_job *job)
 
 /* --- the end --- */
 
-/* Of one worker: it does all of it, and no server hears of it. */
+/* A group of one worker works there, and no server takes part. */
 static bool is_here(const struct sim_group *g)
 {
 	return !(g->members & (g->members - 1));
@@ -464,7 +464,7 @@ static const char *ends_wrong(const struct sim_worker *w, uint32_t seat)
 			       : "a sentence that does not name who is gone";
 	if (why && !sim_clash_is_in(job, group, SIM_COLLS))
 		return "a group is dead";
-	if (!why && of->err) /* of whom all ended well that may be lost */
+	if (!why && of->err) /* lost if all its ranks ended well */
 		return "a member knows of no clash";
 	return why ? sentence_wrong(job, group, why) : NULL;
 }

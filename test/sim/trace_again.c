@@ -20,11 +20,11 @@ enum {
 
 enum state { IDLE, OPENING, CALLING, CLOSING };
 
-/* What a worker does. */
+/* A worker's script. */
 struct opener {
 	enum state state;
 	uint32_t n;  /* groups that it has closed, and that have gone */
-	uint32_t id; /* of the last one; 0: there was none */
+	uint32_t id; /* id of the last one; 0: none yet */
 	int32_t from[SIM_LOCAL][ELEMS], to[SIM_LOCAL][ELEMS];
 };
 
@@ -224,7 +224,7 @@ static void add_faults(struct sim_job *job)
 		.jitter_ns = 30 * SW_US};
 }
 
-/* What comes late, up to many groups later, changes nothing. */
+/* A late frame, up to many groups later, changes nothing. */
 static void again_with_faults(struct check *c)
 {
 	struct sim_job *job = new_groups(3, 2);

@@ -193,7 +193,7 @@ static void a12_a_sum_of_the_dead(struct check *c)
 
 /* --- who left, and a server that does not know it --- */
 
-/* What becomes of frames between a worker and server 1. */
+/* Fate of frames between a worker and server 1. */
 struct kept {
 	uint32_t worker;
 	uint32_t lost_types; /* a bit per type */

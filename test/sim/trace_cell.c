@@ -22,7 +22,7 @@ static void whole_round(struct hand_rig *rig, uint32_t round)
 
 /* 1. RESULT(1) to B is taken for lost and waits to be sent again.  2. It had
  * come after all: B pushes 2.  3. DONE(2), also unsent; A pushes 3, the slot
- * of 1 is recycled.  4. What leaves now must not be the cell of 3. */
+ * of 1 is recycled. 4. The frame that leaves now must not be the cell of 3. */
 static void a2_queued_result_survives_recycle(struct check *c)
 {
 	struct hand_rig rig;
@@ -215,7 +215,7 @@ static void a5_push_again_acts_as_query(struct check *c)
 	hand_close(&rig);
 }
 
-/* What was on its way is not sent twice because it is asked for twice. */
+/* A frame in flight is not sent twice because it is asked for twice. */
 static void a18_query_of_what_is_on_its_way(struct check *c)
 {
 	struct hand_rig rig;
@@ -256,8 +256,8 @@ static void a18_results_obey_the_grant(struct check *c)
 	hand_close(&rig);
 }
 
-/* Of a member that has passed on, a late QUERY is GONE and harms nobody; a
- * late push is only acknowledged. */
+/* A late QUERY of a member that has passed on is GONE and harms nobody; a late
+ * push is only acknowledged. */
 static void f_late_frames_of_old_rounds(struct check *c)
 {
 	struct hand_rig rig;

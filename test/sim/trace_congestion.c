@@ -26,7 +26,7 @@ struct path {
 /* The effect of a path on a job. */
 struct outcome {
 	double goodput, drops, needless; /* parts of 1 */
-	double jain;                     /* of what members pushed */
+	double jain;                     /* fairness of the members' pushes */
 };
 
 struct totals {

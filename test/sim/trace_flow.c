@@ -37,14 +37,14 @@ static void a5_false_ack_repaired_by_query(struct check *c)
 	end_job(c, job);
 }
 
-/* An ACK counts only if it is newer than those that were honoured. */
+/* An ACK counts only if it is newer than every one honoured before. */
 static void a5_old_ack_is_ignored(struct check *c)
 {
 	struct hand_rig rig;
 	struct test_frame old, got;
 
 	hand_open(&rig, 2, 100);
-	peer_ack_one(&rig.r.w[B], 0, 1); /* of a packet never sent */
+	peer_ack_one(&rig.r.w[B], 0, 1); /* a packet never sent */
 	old = rig.sent;
 	peer_ack_one(&rig.r.w[B], 0, 0);
 	hand_push(&rig, A, 1, 0, 1);
@@ -81,8 +81,8 @@ static void a5_overtaken_ack_counts(struct check *c)
 	hand_close(&rig);
 }
 
-/* The same at the worker: nothing comes any more, then the first ACK comes
- * again, and speaks of all that is open. */
+/* The same at the worker: nothing arrives, then the first ACK arrives again and
+ * names everything open. */
 struct old_ack {
 	struct sim_frame *f;
 	bool is_deaf; /* rank 0 */

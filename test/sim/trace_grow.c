@@ -1,9 +1,9 @@
 /* trace_grow.c - tensors that are pushed before all of them is there.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * How much is there when the test says: the mark.  What is beyond it is filled
- * with other bytes, so the oracle sees a push of it; and it looks at each
- * granule when the engine says that it is summed (grow.c).
+ * How much is there when the test says: the mark. The bytes beyond it differ,
+ * so the oracle sees a push of them; it checks each granule when the engine
+ * reports it as summed (grow.c).
  */
 #include "engine/base/error.h"
 #include "engine/worker/worker_int.h"
@@ -72,7 +72,7 @@ static uint32_t n_granules(const struct sim_job *job, uint32_t worker)
 	return n;
 }
 
-/* No credit is out but for what is on its way, which is nothing. */
+/* No credit is used except for frames in flight, which do not exist. */
 static void expect_idle(struct check *c, const struct sim_job *job)
 {
 	for (uint32_t r = A; r <= B; r++) {
@@ -234,8 +234,8 @@ static void grow_last_member(struct check *c)
 	end_job(c, job);
 }
 
-/* The server would take all of the tensor at once; then no more than a frame,
- * so that the mark moves on while no push may go. */
+/* The server would take all of the tensor at once; then at most a frame, so
+ * that the mark moves on while no push may go. */
 static void grow_window(struct check *c, uint32_t window_bytes)
 {
 	struct sim_job *job = grow_job();

@@ -20,13 +20,14 @@
 #include "test/support/steps.h"
 
 enum {
-	/* Of one call, which may have a burst of 64 frames; 9,000 are needed.
+	/* Instructions of one call, which may have a burst of 64 frames; 9,000
+	 * are needed.
 	 */
 	STEPS_MAX = 50000,
 	N_WORKERS = 2,
 	N_NODES = 1 + N_WORKERS,
 	LATE = 2,          /* frames of the sum that are folded at least */
-	RATE = 1000000000, /* of a worker: few frames, since counting is slow */
+	RATE = 1000000000, /* a worker's: few frames, since counting is slow */
 };
 
 #define BYTES (64ULL << 30)
@@ -50,7 +51,7 @@ struct scene {
 	bool is_counting;
 	uint64_t most; /* instructions of a call */
 	uint32_t n_declared, n_done, n_failed, n_left;
-	int err; /* of the last that was done */
+	int err; /* error of the last one done */
 };
 
 /* --- what is counted --- */

@@ -3,8 +3,8 @@
  *
  * The switch queues so many bytes for each receiver and drops what finds no
  * room.  Workers are told that much as params.queue_bytes; so what is granted
- * fits, whoever sends.  What may be sent before anything was granted, and so
- * the first round trip of a server, is not bounded by that.
+ * fits, whoever sends. The first round trip of a server, which needs no grant,
+ * is outside that bound.
  */
 #include <stdio.h>
 
@@ -47,8 +47,8 @@ static uint64_t incast(struct check *c, uint32_t queue)
 	return n_lost;
 }
 
-/* What workers may begin with and what the server grants fits the switch: then
- * nothing is lost, though they push 4 MiB at once, round after round. */
+/* Workers' initial frames and the server's grants fit the switch: nothing is
+ * lost, though they push 4 MiB at once, round after round. */
 static void incast_within_the_grants(struct check *c)
 {
 	struct sw_params p;

@@ -284,7 +284,7 @@ static void i5_no_answer_larger_than_its_question(struct check *c)
 	hand_close(&rig);
 }
 
-/* Of two tensors rank 1 sums another step of the first. */
+/* Rank 1 sums another step of the first of two tensors. */
 static struct sim_job *odd_step(void)
 {
 	struct sim_job *job = malloc(sizeof(*job));
@@ -339,7 +339,7 @@ static enum sim_fate lose_ends(void *ctx, struct sim_frame *f)
 	return f->bytes[3] == SW_END && (*n)++ < 12 ? SIM_LOST : SIM_PASS;
 }
 
-/* What a server says of it is lost: it says so again when it is asked. */
+/* A server's lost answer is repeated when asked for. */
 static void a19_is_told_again(struct check *c)
 {
 	struct sim_job *job = odd_step();

@@ -178,7 +178,7 @@ static void lanes_member_dies(struct check *c)
 	free(job);
 }
 
-/* Whoever has lanes dies, and comes again. */
+/* A worker with lanes dies, and comes again. */
 static void lanes_worker_comes_again(struct check *c)
 {
 	struct sim_job *job = lanes_job(16 * 64, 3);

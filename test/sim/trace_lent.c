@@ -3,8 +3,8 @@
  *
  * Two nodes that sum for each other.  The own share of a push is summed from
  * the tensor, where it lies (sync.c); a worker that ends gives its tensors back
- * to its processes, which here write them at once.  What was pushed until then
- * counts, as it was.
+ * to its processes, which here write them at once. Pushes until then count,
+ * unchanged.
  */
 #include <string.h>
 
@@ -78,7 +78,7 @@ static bool is_done(void *ctx)
 }
 
 /* Worker 0 has pushed all and leaves in peace, in the middle of the round: the
- * other gets its sums.  Returns those that were wrong. */
+ * other gets its sums. Return the number of wrong ones. */
 static uint64_t leave(struct check *c, struct sim_job *job)
 {
 	const struct sim_worker *w = &job->workers[1];
@@ -133,7 +133,7 @@ static void kill_after(struct check *c, struct sim_job *job, uint64_t ns)
 		&job->workers[0], SW_EPEER, "rank 0: training process 7 died");
 	sim_job_pass(job, 100 * SW_MS);
 	check(c, w->has_failed, "the other has failed");
-	/* Of a job with parameters the others hear it when they need its sum.
+	/* In a job with parameters the others learn it when they need its sum.
 	 */
 	check_text(c, w->text,
 		job->async ? "rank 0 (node gpu0) left; round"

@@ -1,9 +1,9 @@
 /* trace_members.c - the cost of a packet at a server of 2 to 64 members.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * What a server does once for each packet does not grow with the members.  What
- * it does for a session, whatever the reason, is counted; what it holds for a
- * member is its part of the formula (unit_job_memory.c).
+ * A server's work per packet does not grow with the members. Its work per
+ * session, whatever the reason, is counted; its memory per member is a part of
+ * the formula (unit_job_memory.c).
  */
 #include "test/sim/trace_job.h"
 
@@ -13,7 +13,7 @@ static const uint64_t RATE = 10ULL * 1000 * 1000 * 1000;
 
 struct cost {
 	uint64_t looks; /* at sessions, of a thousand packets */
-	uint64_t bytes; /* that the server counts for the tensors */
+	uint64_t bytes; /* memory that the server counts for the tensors */
 };
 
 static bool has_begun(void *ctx)
@@ -48,8 +48,8 @@ static struct cost measure(struct check *c, uint32_t n_members)
 	return cost;
 }
 
-/* Looks are bounded; and of the tensor a member costs its marks and no more: 8
- * chunks are a word. */
+/* Looks are bounded, and a member costs only its marks of the tensor: 8 chunks
+ * are a word. */
 static void members_cost(struct check *c)
 {
 	uint64_t two_bytes = 0;

@@ -9,7 +9,7 @@
  *                        the server (F: a frame), and
  *     S / R / 31         the turns that others have meanwhile,
  *
- * and no more, whatever lies behind it.
+ * whatever lies behind it.
  */
 #include <stdlib.h>
 

@@ -172,9 +172,9 @@ static bool is_acknowledged(struct hand_rig *rig, uint32_t i)
 	return is_found;
 }
 
-/* What is acknowledged is folded: a sender that only gives never asks.  So what
- * is ahead of the window, damaged, of another group or of a collective that is
- * none is not acknowledged. */
+/* An acknowledged frame is folded: a sender that only gives never asks. So
+ * frames ahead of the window, damaged, of another group or of an invalid
+ * collective are not acknowledged. */
 static void s2_acknowledged_is_folded(struct check *c)
 {
 	struct hand_rig rig;
@@ -429,8 +429,7 @@ static void close_stream(struct hand_rig *rig, uint32_t i, uint32_t key)
 
 /* A group is closed, and another one has the index of its key, with a later
  * generation: what comes late of the old one is acknowledged, and no part of
- * the new one.  What comes of one that is not there yet is counted, and that is
- * all. */
+ * the new one. Frames of an unknown one are counted, and that is all. */
 static void s7_keys_are_not_used_again(struct check *c)
 {
 	struct hand_rig rig;

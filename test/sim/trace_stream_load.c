@@ -174,8 +174,8 @@ static enum sim_fate note_push(void *ctx, struct sim_frame *f)
 	return SIM_PASS;
 }
 
-/* The bulk has all credit, and none of it has left: but for one piece it gives
- * it back to what is urgent. */
+/* The bulk has all credit, and none of it has left: it returns all but one
+ * piece to the urgent call. */
 static void bulk_gives_credit_back(struct check *c)
 {
 	struct sim_job *job = open_streams(2, 1);
@@ -213,7 +213,7 @@ static bool is_bulk_done(void *ctx)
 	return is_done(ctx, BULK);
 }
 
-/* Of the stream, at all servers; *n: so many have it. */
+/* Memory of the stream at all servers; *n: servers that have it. */
 static uint64_t stream_bytes(const struct sim_job *job, uint32_t *n)
 {
 	uint64_t bytes = 0;

@@ -222,7 +222,7 @@ static void tuning_of_asynchronous_rounds(struct check *c)
 	free(job);
 }
 
-/* What a worker alone changes holds at once, and is nobody else's. */
+/* A value that one worker changes holds at once, for it alone. */
 static void tuning_of_one_worker(struct check *c)
 {
 	struct sim_job *job = open_job(2, 1);

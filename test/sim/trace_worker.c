@@ -159,7 +159,7 @@ static bool has_one_round(void *ctx)
 
 /* The second push waits in the queue of its port when the first arrives after
  * all and the result is written: it leaves with the sum under the gradient's
- * header and CRC.  The server must see that it needs it no more before it
+ * header and CRC. The server must see that the chunk is complete before it
  * looks at the payload, and nobody may be accused of writing the buffer. */
 static void a6_torn_push_is_a_duplicate(struct check *c)
 {
@@ -171,7 +171,7 @@ static void a6_torn_push_is_a_duplicate(struct check *c)
 	sim_job_open(job);
 	sim_net_run(&job->net, 2 * SW_S, has_pushed_again, job);
 	check_eq(c, job->net.n_held, 1, "pushes held");
-	/* What the port has taken is read only in 10 ms. */
+	/* Frames that the port has taken are read 10 ms later. */
 	for (uint32_t i = 0; i < job->net.n_heap; i++)
 		if (job->net.heap[i]->is_leaving)
 			job->net.heap[i]->at_ns += 10 * SW_MS;

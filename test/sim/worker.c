@@ -9,8 +9,8 @@
 #include "engine/worker/worker_int.h"
 #include "test/sim/job.h"
 
-/* What the node's server was lent at its lcore is kept, as an agent's lcores do
- * it between two turns. */
+/* Copy payloads lent by the node's server at its lcore, as an agent's lcores do
+ * between two turns. */
 static struct sw_server *copy_sent(struct sim_worker *w, uint32_t lane)
 {
 	struct sim_job *job = w->job;

@@ -132,7 +132,7 @@ static bool row_is_right(
 	return is_ok;
 }
 
-/* What all others call, and that it goes on where it ended. */
+/* Check the CRC that all others call, and that it goes on where it ended. */
 bool crc_in_parts(void)
 {
 	uint8_t data[2500], copy[2500];

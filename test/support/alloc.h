@@ -19,7 +19,7 @@ bool alloc_has_failed(void);
 /* alloc_calls - allocations since the start. */
 uint64_t alloc_calls(void);
 
-/* alloc_bytes - that were asked for since the start, given back or not. */
+/* alloc_bytes - return the bytes requested since the start, freed or not. */
 uint64_t alloc_bytes(void);
 
 /* alloc_live - blocks that were taken and not given back. */

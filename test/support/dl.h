@@ -3,7 +3,8 @@
 #ifndef SW_TEST_SUPPORT_DL_H
 #define SW_TEST_SUPPORT_DL_H
 
-extern const char *dl_instead; /* of what was asked for; NULL: that */
-extern const char *dl_found;   /* the same, of what is not loaded already */
+extern const char
+	*dl_instead;         /* library for the requested one; NULL: that one */
+extern const char *dl_found; /* the same, of what is not loaded already */
 
 #endif

@@ -11,7 +11,7 @@
 struct test_env {
 	struct sw_env env;
 	struct sw_log log;
-	char lines[4096];    /* of the log, the last ones */
+	char lines[4096];    /* the last lines of the log */
 	uint64_t rng;        /* random() counts from here: 1, 2, … */
 	int64_t live_blocks; /* alloc_live() at the start */
 	uint64_t live_bytes; /* mem_get'ed, not put back */

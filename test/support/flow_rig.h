@@ -14,7 +14,7 @@ struct fixture {
 	struct sw_flow f;
 	uint64_t now_ns;
 	uint32_t n_acked, n_lost;
-	uint64_t ack_psn; /* of the last ACK */
+	uint64_t ack_psn; /* number in the last ACK */
 	struct sw_sent last;
 	char fates[1024]; /* "+1 -2": acknowledged 1, lost 2 */
 };

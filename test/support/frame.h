@@ -21,14 +21,15 @@ struct test_frame {
 	struct sw_header h;  /* as decoded, or to be encoded */
 	struct sw_path peer; /* it comes from or goes to */
 	uint32_t len;
-	uint32_t seed; /* of a data payload's CRC (sw_epoch_seed), to seal it */
+	uint32_t seed; /* seed of a data payload's CRC (sw_epoch_seed), to seal
+			  it */
 	uint8_t bytes[SW_HEAD_BYTES + SW_PAYLOAD_MAX];
 };
 
 /* frame_ip - address of peer @i; its text is the letter and @i. */
 uint32_t frame_ip(uint32_t i);
 
-/* frame_crc - what payload_crc must be, by f->h, in the run of @seed. */
+/* frame_crc - compute the right payload_crc by f->h, in the run of @seed. */
 uint32_t frame_crc(const struct test_frame *f, uint32_t seed);
 
 /* frame_seal - length, payload_crc and encoded header, for what f->h says and
@@ -61,7 +62,7 @@ void frame_rx_burst(struct sw_engine *node, uint64_t now_ns,
 	const struct test_frame *frames, uint32_t n);
 
 /* frame_tx - take the next frame that @node sends on @port_i, and decode it.
- * Whoever takes it checks that it is intact. */
+ * The receiver checks that it is intact. */
 bool frame_tx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 	struct test_frame *f);
 

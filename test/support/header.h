@@ -8,7 +8,7 @@
 #include "engine/base/stats.h"
 #include "engine/wire/wire.h"
 
-/* What sw_frames_open counts a frame as; good: as nothing. */
+/* The counter in which sw_frames_open counts a frame; good: none. */
 enum header_verdict {
 	HEADER_GOOD,
 	HEADER_SHORT,

@@ -61,7 +61,7 @@ def file_of(block):
 
 
 def fault_of(block):
-    """What is wrong with the words of a block, None if nothing is."""
+    """Return the fault of a block's words, None if they are good."""
     words = [w for w in block.words if not w.startswith("file=")]
     if not block.lang:
         return "a block has no language"

@@ -27,7 +27,7 @@ struct peer_road {
 	uint32_t n_tries; /* so often a question is sent */
 };
 
-/* What it knows, as far as its frames need it. */
+/* A peer's state, as far as its frames need it. */
 struct test_peer {
 	const struct peer_road *road;
 	void *ctx;           /* of the road */
@@ -36,18 +36,18 @@ struct test_peer {
 	uint32_t id, session;      /* its own, the other's; 0: none */
 	uint64_t psn[SW_N_SPACES]; /* last used */
 	uint32_t consumed, grant;
-	/* Of the control stream: messages that it made, and of the other's the
-	 * last that came, which its control frames acknowledge. */
+	/* The control stream: messages built, and the other end's last one
+	 * received, which control frames acknowledge. */
 	uint16_t n_built, n_taken;
 	bool is_server;
 	/* A worker: */
 	struct sw_status status; /* last heard */
-	uint32_t key;            /* of the last DECLARED, the first one */
+	uint32_t key;            /* the first in the last DECLARED */
 	/* A server: */
-	uint32_t n_items; /* of the last DECLARE */
+	uint32_t n_items; /* items in the last DECLARE */
 	uint32_t next_key;
-	uint16_t n_local; /* of each member, as STATUS says; 0: 1 */
-	uint16_t first;   /* of the worker's ranks, as it says, too */
+	uint16_t n_local; /* local ranks of each member in STATUS; 0: 1 */
+	uint16_t first;   /* the worker's first rank, as STATUS says */
 };
 
 /* peer_make - a frame of @p: what is 0 in @h is filled in, with a payload_crc
@@ -75,7 +75,8 @@ bool peer_ask(struct test_peer *p, const struct test_frame *f, uint8_t type,
 
 /* --- of either --- */
 
-/* peer_keepalive - of a worker that was accepted: it confirms its JOIN. */
+/* peer_keepalive - send an accepted worker's KEEPALIVE: it confirms its
+ * JOIN. */
 void peer_keepalive(struct test_peer *p);
 
 /* peer_ack - acknowledge the data frames 1 … @largest of @class, or one. */

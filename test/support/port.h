@@ -12,7 +12,7 @@ struct test_port {
 	uint32_t n_inbox;    /* frames that wait to be received */
 	uint32_t n_held;     /* received, not released yet */
 	uint32_t room;       /* what tx_room says */
-	uint16_t endpoint;   /* what they are for */
+	uint16_t endpoint;   /* the frames' receiver */
 	uint32_t n_rx, n_tx, n_flushes, n_releases; /* calls */
 	struct sw_tx_frame last;
 };

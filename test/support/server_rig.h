@@ -30,15 +30,15 @@ void server_rig_open(
 /* server_rig_close - close it; fails the test if anything is left. */
 void server_rig_close(struct server_rig *r);
 
-/* rig_tx - what the server sends now, as text, "; " in between.  Good for one
- * call. */
+/* rig_tx - return the server's frames of this time as text, "; " in between.
+ * Good for one call. */
 const char *rig_tx(struct server_rig *r);
 
 /* rig_is_intact - has a frame that the server sent its CRC, in the run that its
  * worker knows? */
 bool rig_is_intact(const struct server_rig *r, const struct test_frame *f);
 
-/* rig_learn - what the workers learn from a frame that the server sent. */
+/* rig_learn - let the workers take a frame that the server sent. */
 void rig_learn(struct server_rig *r, const struct test_frame *f);
 
 /* rig_tick - let @ns pass and fire timers. */

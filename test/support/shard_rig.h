@@ -18,7 +18,7 @@ struct fixture {
 	struct sw_params params;
 	struct sw_stats stats;
 	struct sw_shard sh;
-	struct sw_header h; /* of the last result taken */
+	struct sw_header h; /* header of the last result taken */
 	uint32_t cell;
 };
 
@@ -131,7 +131,7 @@ static inline uint32_t class_for(const struct fixture *x, uint32_t member)
 		&x->sh, sw_bitmap_first(sw_shard_ready(&x->sh, member)));
 }
 
-/* Take the next result of @member: its only value, or -1 when there is none. */
+/* Take the next result of @member: its only value, or -1 if nothing is left. */
 static inline int32_t take(struct fixture *x, uint32_t member)
 {
 	uint32_t order = sw_bitmap_first(sw_shard_ready(&x->sh, member));
@@ -147,8 +147,9 @@ static inline int32_t take(struct fixture *x, uint32_t member)
 	return elems[0];
 }
 
-/* What was sent to @member as (0, @round, @cell) arrived or was lost; returns
- * whether the window of a stream has moved so far that members are told. */
+/* The result for @member, (0, @round, @cell), arrived or was lost; returns
+ * whether the window of a stream has moved so far that members must learn
+ * it. */
 static inline bool fate_of(struct fixture *x, uint32_t member, uint32_t cell,
 	uint32_t round, bool is_lost)
 {
@@ -168,7 +169,7 @@ static inline void fate(struct fixture *x, uint32_t member, bool is_lost)
 	fate_of(x, member, x->cell, x->h.round, is_lost);
 }
 
-/* What @member is told about (0, @round, 0): 'r' nothing, else the answer. */
+/* The answer to @member about (0, @round, 0): 'r' nothing, else the answer. */
 static inline char query(struct fixture *x, uint32_t member, uint32_t round)
 {
 	struct sw_query p = {0, round, 0};

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * By the processor's trap flag: exact, whatever else the machine does, and some
- * hundred times slower than without.  Of a string instruction (rep) all rounds
- * count as one, as a copy's length is no walk.  Under a sanitizer, whose checks
- * would be counted and take minutes, there is always one.
+ * hundred times slower than without. All rounds of a string instruction (rep)
+ * count as one, because a copy's length is no walk. Under a sanitizer, whose
+ * checks would be counted and take minutes, there is always one.
  */
 #ifndef SW_TEST_SUPPORT_STEPS_H
 #define SW_TEST_SUPPORT_STEPS_H
@@ -14,7 +14,7 @@
 /* steps_begin - count from here on, up to @most; what follows is not slowed. */
 void steps_begin(uint64_t most);
 
-/* steps_end - how many there were; above the most: no more is known. */
+/* steps_end - return the number of steps; above the most: counting stopped. */
 uint64_t steps_end(void);
 
 #endif

@@ -11,7 +11,7 @@
 enum {
 	WRIG_SERVERS = 16,
 	WRIG_TENSORS = 4,
-	WRIG_ELEMS = 200 * PEER_CHUNK, /* of the largest tensor */
+	WRIG_ELEMS = 200 * PEER_CHUNK, /* elements of the largest tensor */
 };
 
 struct worker_rig {
@@ -52,19 +52,20 @@ void wrig_build_lane(struct worker_rig *r, uint32_t n);
 /* wrig_close - close it; fails the test if anything is left. */
 void wrig_close(struct worker_rig *r);
 
-/* wrig_tx - what the worker sends now, as text.  Good for one call. */
+/* wrig_tx - return the worker's frames of this time as text. Good for one
+ * call. */
 const char *wrig_tx(struct worker_rig *r);
 
-/* wrig_tx_one - the next frame only; "" when there is none. */
+/* wrig_tx_one - return the next frame only; "" if it sends nothing. */
 const char *wrig_tx_one(struct worker_rig *r);
 
-/* wrig_learn - what the servers learn from a frame that the worker sent. */
+/* wrig_learn - let the servers take a frame that the worker sent. */
 void wrig_learn(struct worker_rig *r, const struct test_frame *f);
 
 /* wrig_tick - let @ns pass and fire timers; returns the next deadline. */
 uint64_t wrig_tick(struct worker_rig *r, uint64_t ns);
 
-/* wrig_events - what was told since the last call, as text. */
+/* wrig_events - return the events since the last call, as text. */
 const char *wrig_events(struct worker_rig *r);
 
 /* wrig_run - the worker is RUNNING; nothing is due. */

@@ -95,7 +95,7 @@ class WithServer(Alone):
     """A server that somebody else has started."""
 
     def start_server(self):
-        """What the ranks need to know of it."""
+        """Settings that the ranks need."""
         port = free_port()
         self.ini["a"] = {**self.common("server", "a", 0),
                          "serve": {"udp_port": port},

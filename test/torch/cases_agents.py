@@ -19,7 +19,7 @@ from sumwire import SumwireError
 from sumwire.distributed import agents, numa
 from torch_rig import check, raises, run_cases
 
-AFTER_S = 3  # that a checkpoint takes
+AFTER_S = 3  # seconds that a checkpoint takes
 
 
 def sums():
@@ -118,7 +118,7 @@ def case_no_log():
 
 
 def case_no_warning():
-    """Of Python, about a process that was forgotten."""
+    """Warnings of Python about a forgotten process."""
     seen = []
     sys.unraisablehook = seen.append
     warnings.simplefilter("error", ResourceWarning)

@@ -53,7 +53,7 @@ class Line:
         return float(loss.detach())
 
     def value(self):
-        """What the servers have."""
+        """The servers' values."""
         self.optimizer.zero_grad()
         (0 * self.model(torch.ones(1, 1))).sum().backward()
         self.optimizer.step()
@@ -106,7 +106,7 @@ def case_two_speeds():
 
 
 def case_death():
-    """Rank 1 dies; rank 0 goes on, and cannot sum with it any more."""
+    """Rank 1 dies; rank 0 goes on and cannot sum with it."""
     line = Line()
     losses = [line.step() for _ in range(5)]
     if hvd.rank() == 1:

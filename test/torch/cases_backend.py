@@ -36,8 +36,8 @@ def start():
 
 
 def twins():
-    """(sumwire's group, gloo's) of all, of two, of all but the first, and of
-    this rank alone; of those that this rank is in."""
+    """Groups (sumwire's, gloo's) of all, of two, of all but the first, and of
+    this rank alone; only groups with this rank."""
     n = dist.get_world_size()
     wanted = [range(n), (0, n - 1), range(1, n), *[(r,) for r in range(n)]]
     made = [(None if len(ranks) == n else dist.new_group(list(ranks)),
@@ -181,7 +181,7 @@ def case_scatters():
 
 
 def case_by_gloo():
-    """What the library does not do."""
+    """Calls that the library does not support."""
     for group, gloo in twins():
         results = [by_gloo(g) for g in (group, gloo)]
         for name, got in results[0].items():
@@ -233,7 +233,7 @@ def case_of_any():
 
 
 def case_asked():
-    """What torch asks a backend before it calls one."""
+    """Questions that torch asks a backend before it calls one."""
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
     check(backend.supports_splitting == IS_BACKEND, "splitting")
     for what in ("coalescing", "reconfigure", "shrinking", "time_estimate",
@@ -493,7 +493,7 @@ def case_given_up_by_another():
 
 
 def case_aborted():
-    """Who waits for others is told."""
+    """A rank that waits for others learns it."""
     group = dist.new_group()
     dist.all_reduce(torch.ones(1), group=group)
     check(error_of(group) in (None, "SUCCESS"), error_of(group))

@@ -38,7 +38,7 @@ class within:
 
 
 def goes_on():
-    """What failed was one group; the others' sums are right."""
+    """Only one group failed; the others' sums are right."""
     x = torch.ones(1000)
     dist.all_reduce(x)
     check(bool((x == dist.get_world_size()).all()), x)
@@ -73,7 +73,8 @@ def case_tensors():
 
 
 def case_orders():
-    """Of dimensions in memory: that of images may differ from rank to rank."""
+    """Dimensions in memory: the order of images may differ from rank to
+    rank."""
     want = torch.arange(120.).reshape(2, 3, 4, 5)
     for call, times in ((dist.all_reduce, 2), (lambda t: dist.broadcast(t, 1), 1),
                         (lambda t: dist.reduce(t, 1), 1 + dist.get_rank())):
@@ -84,7 +85,7 @@ def case_orders():
 
 
 def case_kinds():
-    """Of different collectives, both of sumwire, and one of gloo's."""
+    """Different collectives: two of sumwire, and one of gloo."""
     me = dist.get_rank()
     for mine in (lambda x, g: dist.broadcast(x, 0, group=g),
                  lambda x, g: dist.barrier(group=g),

@@ -18,7 +18,7 @@ from torch_rig import check, raises, run_cases
 
 
 def case_whole_averages():
-    """Of integers, as NCCL rounds them: towards zero."""
+    """Averages of integers, as NCCL rounds them: towards zero."""
     for group, gloo in twins():
         n = dist.get_world_size(group)
         for dtype in INTEGERS:
@@ -133,7 +133,7 @@ def case_let_go():
 
 def case_uncounted():
     """If PyTorch keeps the counts elsewhere, the last works that Python has
-    dropped still answer C++, and no more of them stay."""
+    dropped still answer C++, and no further ones stay."""
     check(works.is_counted(), "references() of a new work")
     references = works.references
     works.references = lambda _: 0

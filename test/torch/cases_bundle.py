@@ -12,7 +12,7 @@ from sumwire.torch import bundle
 from torch_rig import check, run_cases
 
 STEPS = 6
-KIB16 = 4096  # of f32: the longest that joins others
+KIB16 = 4096  # f32 elements of the longest that joins others
 SIZES = OrderedDict(
     a=(3,), b=(5, 7), c=(33,), d=(KIB16,), e=(KIB16 + 1,), f=(1,), g=(9,),
     h1=(KIB16,), h2=(64, 64), h3=(KIB16,), h4=(2, 2048), big=(20000,), i=(2,))
@@ -105,7 +105,7 @@ def case_same_bits():
 
 
 def case_layout():
-    """Who travels together, under which name, where."""
+    """Parameters that travel together, their name and place."""
     model = Mixed()
     optimizer = start(model)
     plain(model, optimizer, 0)

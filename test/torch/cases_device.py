@@ -66,8 +66,9 @@ class Held:
 
 
 def case_held():
-    """Of a stream that waits: the next push waits for the last sum, and so does
-    the end.  Of one that cannot, as this device's: the thread waits."""
+    """With a stream that waits, the next push waits for the last sum, and so
+    does the end. With a stream that cannot wait, as this device's, the thread
+    waits."""
     want, _ = train_wide()
     _, optimizer = train_wide(1)
     gradient = optimizer._gradients.bundles[0].shared

@@ -27,7 +27,7 @@ N_OPEN = 24  # calls that are waited for later
 
 
 class Group:
-    """What all ranks know of it; `handle` is torch's, at its members."""
+    """The state that all ranks know; `handle` is torch's, at its members."""
 
     def __init__(self, ranks, handle):
         self.ranks, self.handle = list(ranks), handle
@@ -53,7 +53,7 @@ class Draw:
     # --- memory ---
 
     def values(self, dtype, shape, rank):
-        """What a rank gives to this call."""
+        """A rank's contribution to this call."""
         g = torch.Generator().manual_seed(self.n_calls * 64 + rank)
         low, high = (0, 2) if dtype in (torch.bool, torch.uint8) else (-3, 4)
         return torch.randint(low, high, shape, generator=g).to(dtype)
@@ -225,7 +225,7 @@ class Draw:
                  self.gather, self.scatter, self.all_to_all_single, self.send,
                  self.objects]
         weights = [8, 4, 4, 4, 4, 4, 2, 1, 1, 1, 1, 1, 1]
-        state = self.all.getrandbits(64)  # who is no member draws none of it
+        state = self.all.getrandbits(64)  # a rank outside draws none of it
         [kind] = self.all.choices(kinds, weights)
         group = self.all.choice(self.groups)
         self.n_calls += 1

@@ -21,7 +21,7 @@ FORK_S = 120  # for a child to end
 
 
 def child_code(run):
-    """What a forked child that does this ends with."""
+    """Return the exit of a forked child that does this."""
     pid = os.fork()
     if not pid:
         run()
@@ -123,7 +123,7 @@ def case_many_groups():
 
 
 def case_closed():
-    """Who waits for one that has ended the group learns it."""
+    """A rank that waits for one that has ended the group learns it."""
     group = dist.new_group()
     dist.all_reduce(torch.ones(1), group=group)
     if dist.get_rank():
@@ -236,7 +236,7 @@ def kill_with_agent():
 
 
 def case_the_last_machine_dies():
-    """What summed a part of all is gone with it."""
+    """A group that summed a part of all ends with it."""
     rest, _ = without_the_last(kill_with_agent, " silent for ")
     with raises(SumwireError, " silent for "):
         dist.all_reduce(torch.ones(1 << 20), group=rest)

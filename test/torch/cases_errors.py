@@ -65,7 +65,7 @@ def case_timeouts_are_named():
 
 
 def case_errors_are_torchs():
-    """Those of groups, of waits, and of the library's answers."""
+    """Errors of groups, of waits, and of the library's answers."""
     group = dist.new_group()
     dist.barrier(group)
     ours = group._get_backend(torch.device("cpu"))
@@ -200,7 +200,7 @@ def case_forked_while_locked():
 
 
 def in_child(name):
-    """What a child of a DataLoader may do by mistake."""
+    """Mistakes that a child of a DataLoader may make."""
     ours = dist.group.WORLD._get_backend(torch.device("cpu"))
     if name == "allocate_tensor":
         ours.allocate_tensor(100, dtype=torch.float32,

@@ -108,8 +108,8 @@ def case_known_sizes():
 
 
 def case_handles_that_fail():
-    """Of many that are open one fails; ranks wait in different orders, for
-    sizes that are new and that are not."""
+    """One of many open calls fails; ranks wait in different orders, for new
+    sizes and known ones."""
     rank = hvd.rank()
     for turn in range(3):
         xs = [torch.ones(10 + i + 10 * turn) for i in range(8)]
@@ -177,7 +177,7 @@ def case_what_cannot_be_sent():
 
 
 class Evil:
-    """Whoever unpickles it makes a file."""
+    """Unpickling it makes a file."""
 
     def __init__(self, path):
         self.path = path

@@ -11,7 +11,7 @@ print(json.dumps({
     "environment": [os.environ.get(name) for name in ("TEST_ADDED", "HOME")],
     "is a session": os.getsid(0) == os.getpid(),
     "threads": len(os.listdir("/proc/self/task")),
-    # but for that of the folder itself
+    # except that of the folder itself
     "files": len(os.listdir("/proc/self/fd")) - 1,
     "has torch": "torch" in sys.modules,
     "has sumwire": any(m.startswith("sumwire") for m in sys.modules)}),

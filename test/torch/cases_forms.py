@@ -29,7 +29,7 @@ def case_unwaited():
 
 
 def case_looked_at_late():
-    """What has ended is not given up, however late it is looked at."""
+    """An ended work is never given up, however late it is checked."""
     lib = unittest.mock.Mock(**{"sw_poll.return_value": 0})
     calls = collectives.Calls(unittest.mock.Mock(lib=lib))
     group, ends = collectives.Group("g", 1), []
@@ -41,7 +41,7 @@ def case_looked_at_late():
 
 
 def case_short_forms():
-    """Of the group's own methods, and of its backend's."""
+    """Methods of the group, and of its backend."""
     for group, gloo in twins():
         group = group or dist.group.WORLD
         want = short_forms(gloo)
@@ -56,7 +56,7 @@ def short_forms(group):
     got = []
 
     def of(call, rank=me):
-        """What it does to this rank's tensor, or on that rank alone."""
+        """The effect on this rank's tensor, or on that rank alone."""
         x = torch.full((3,), 1. + me)
         call(x).wait()
         got.append(x if me == rank else torch.empty(0))

@@ -284,7 +284,7 @@ def case_uneven():
 
 
 def steps_until(rank, what):
-    """What happens to one rank, after some steps, in the middle of one."""
+    """The fate of one rank, after some steps, in the middle of one."""
     model = Many()
     optimizer = make(model)
     for step in range(1000):

@@ -19,7 +19,7 @@ SHAPES = [(4,), (4, 3), (4, 3, 2)]
 
 
 def full(rank, shape, dtype=torch.float32):
-    """What a rank has, whichever rank asks."""
+    """Return a rank's tensor, whichever rank asks."""
     return torch.full(shape, rank + 1).to(dtype)
 
 

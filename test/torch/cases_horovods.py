@@ -70,7 +70,7 @@ def case_sums():
 
 
 def case_averages():
-    """Of equal tensors they are these tensors, also of whole numbers."""
+    """Averages of equal tensors are these tensors, also of whole numbers."""
     for dtype, dim in itertools.product(SUMMED, DIMS):
         x = drawn(dtype, dim, rank=0).abs() % 4
         same(hvd.allreduce(x), x, f"average of {dtype}")
@@ -233,7 +233,7 @@ def case_parts():
 
 
 def case_gradients():
-    """Those of broadcast and allgather are averages, as Horovod's."""
+    """Gradients of broadcast and allgather are averages, as Horovod's."""
     n, me = hvd.size(), hvd.rank()
     for dtype, dim in itertools.product(FLOATS, DIMS):
         ones = torch.ones([7] * dim, dtype=dtype)
@@ -316,7 +316,7 @@ def case_joins():
 
 
 def optimizers():
-    """Those of torch that Horovod's tests take, and their options."""
+    """Optimizers of torch that Horovod's tests take, and their options."""
     found = [c for c in torch.optim.Optimizer.__subclasses__()
              if c.__module__.startswith("torch.optim") and c.__name__ not in (
                  "LBFGS", "SparseAdam", "Muon")]

@@ -269,7 +269,7 @@ def copy_of(x):
 
 
 def wanted(gloo, method, shape, kind):
-    """What gloo makes of plain copies."""
+    """Return gloo's result for plain copies."""
     shape = shape or (1,)  # gloo gathers no tensor without dimensions
     run = Run(gloo, shape, lambda x: copy_of(kind(x)), plain)
     if method == "average":
@@ -297,7 +297,7 @@ def try_one(group, gloo, method, shape, kind, role):
 
 def layouts(methods, has_to):
     both = twins()
-    for group, gloo in both[0], both[-1]:  # of all ranks, and of this one
+    for group, gloo in both[0], both[-1]:  # all ranks, and this one
         for method in methods:
             for kind in KINDS:
                 for shape in SHAPES:

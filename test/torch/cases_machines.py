@@ -19,8 +19,8 @@ from torch_rig import check, raises, run_cases
 
 
 def groups():
-    """(group, its ranks) of all, of a machine, of one rank of each; of those
-    that this rank is in."""
+    """Groups (and their ranks) of all, of a machine, of one rank of each; only
+    groups with this rank."""
     wanted = [(0, 1, 2, 3), (0, 1), (2, 3), (0, 2), (1, 3)]
     made = [(dist.new_group(ranks), ranks) for ranks in wanted]
     return [pair for pair in made if dist.get_rank() in pair[1]]
@@ -110,13 +110,14 @@ def case_moves():
 
 
 def first():
-    """What does large tensors each machine first."""
+    """Methods that sum large tensors within each machine first."""
     return [g.machines for g in methods._groups.values() if g.machines]
 
 
 @functools.lru_cache(maxsize=None)
 def reduced(n, op):
-    """Of the values of all four, which are exact in each type."""
+    """Return the result for the values of all four, which is exact in each
+    type."""
     every = torch.stack([value(r, n) for r in range(4)])
     if op == dist.ReduceOp.MAX:
         return every.amax(0)
@@ -166,7 +167,7 @@ def case_first_in_order():
 
 
 def case_first_then():
-    """What follows one waits for the next."""
+    """A call that follows another waits for it."""
     def again(future):
         [x] = future.value()
         dist.all_reduce(x, async_op=True).get_future().wait()
@@ -333,8 +334,8 @@ def case_streams_future():
 
 
 def case_streams_fail():
-    """What waits goes on; the error is the future's, and the next one's at all
-    ranks, also at those of another place."""
+    """Waiting calls go on; the error is the future's, and the next one's at
+    all ranks, also at ranks of another place."""
     group, me = dist.new_group(), dist.get_rank()
     way = by_streams(group)
     if me >= 2:
@@ -365,7 +366,7 @@ def case_streams_fail():
 
 
 def case_streams_closed():
-    """What is open ends, and torch's groups are kept."""
+    """Open calls end, and torch's groups are kept."""
     group = dist.new_group()
     way = by_streams(group)
     way.stream.stream.gate.clear()

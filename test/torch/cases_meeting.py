@@ -18,9 +18,9 @@ from sumwire import SumwireError
 from sumwire.distributed import agents, gloo, meeting, version
 from torch_rig import check, raises, run_cases
 
-LIMIT_S = 60  # of groups, which an error of all ranks must not take
+LIMIT_S = 60  # of a group; an error of all ranks must be faster
 SOON_S = 20  # on a machine that does much else
-REQUESTS = 24  # of a rank, for its first group, besides questions that wait
+REQUESTS = 24  # of a rank for its first group, without waiting
 STORE_RANKS = 64
 
 
@@ -180,7 +180,7 @@ class Counting(dist.Store):
         self.store, self.counts = store, {}
 
     def n(self):
-        """Requests but for those that wait."""
+        """Count requests without those that wait."""
         return sum(self.counts.values()) - self.counts.get("check", 0)
 
 
@@ -208,7 +208,7 @@ def meet(store, me, n):
 
 
 def requests(n, shared):
-    """Of each of n ranks, which are threads."""
+    """Run each of n ranks as a thread."""
     stores = [Counting(shared) for _ in range(n)]
     threads = [threading.Thread(target=meet, args=(s, r, n))
                for r, s in enumerate(stores)]
@@ -221,7 +221,7 @@ def requests(n, shared):
 
 def case_counts():
     """A rank asks the store the same number of times, whatever the number of
-    ranks; and one that was used before takes no more."""
+    ranks; a store used before needs the same number."""
     shared = dist.HashStore()
     for n in 2, 8, STORE_RANKS:
         found = [s.n() for s in requests(n, shared)]

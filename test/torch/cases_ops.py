@@ -23,7 +23,8 @@ def sample(dtype, shape, seed=0):
 
 
 def gloo_sum(tensor):
-    """What gloo adds; it has no bf16, which is added as f32 in rank order."""
+    """Return gloo's sum; it has no bf16, which is added as f32 in rank
+    order."""
     dist = gloo()
     if tensor.dtype in (torch.bfloat16, torch.float16):
         wide = gloo_sum(tensor.float())
@@ -38,7 +39,7 @@ def same(a, b):
 
 
 def is_near(a, b, eps):
-    """But for what the order of adding changes."""
+    """Compare, except for rounding by the order of adding."""
     return a.dtype == b.dtype and a.shape == b.shape and bool(
         ((a - b).abs() <= 4 * eps * (1 + b.abs())).all())
 
@@ -259,7 +260,7 @@ def case_autograd():
 
 
 def case_copied_types():
-    """What cannot be summed can be copied."""
+    """A type that cannot be summed can be copied."""
     values = [torch.tensor([-300, 5, 32767], dtype=torch.int16),
               torch.tensor([[1 + 2j, -3j]], dtype=torch.complex64),
               torch.tensor([1 - 2j], dtype=torch.complex128),
@@ -341,7 +342,7 @@ def case_objects():
 
 
 def case_threads():
-    """Who waits holds up no other thread's sums."""
+    """A waiting thread delays no other thread's sums."""
     for name in "awaited", "other":
         hvd.allreduce(torch.ones(10), name=name)
     if hvd.rank() == 0:

@@ -186,7 +186,7 @@ def new_scaler():
 
 def scaled(is_unscaled_first, bad_step=-1, **options):
     """Train with a scaler and without synchronize(); bad_step: rank 1 has an
-    infinite loss in it.  Without a scaler: is_unscaled_first is None."""
+    infinite loss in it. Train without a scaler: is_unscaled_first is None."""
     model, scaler = models.Net(is_plain=True), new_scaler()
     optimizer = hvd.DistributedOptimizer(
         sgd(model), model.named_parameters(), **options)
@@ -337,7 +337,7 @@ def case_dtypes():
 
 
 def case_no_gradient():
-    """Who has none for a parameter, or no batch at all, sends zeros."""
+    """A rank without a gradient, or without a batch, sends zeros."""
     model = nn.ModuleList([nn.Linear(2, 2, bias=False) for _ in range(3)])
     for layer in model:
         nn.init.ones_(layer.weight)

@@ -13,7 +13,7 @@ from cases_backend import start
 from torch_rig import check, raises, run_cases
 
 GROUPS = 6
-LIMIT_S = 20  # of a group: a call that waits fails by it
+LIMIT_S = 20  # a group's: a waiting call fails by it
 SOON_S = 10
 
 

@@ -22,7 +22,7 @@ def place():
 
 
 def whole(n=N):
-    """What all give, and their sum."""
+    """Check all ranks' values and their sum."""
     x = torch.arange(n, dtype=torch.float32) % 1000
     size = dist.get_world_size()
     return x * (dist.get_rank() + 1), x * (size * (size + 1) / 2)
@@ -94,8 +94,8 @@ def trained():
 
 
 def case_trained():
-    """All have the same weights, and those of memory but for the order of
-    adding."""
+    """All ranks have the same weights, equal to those in memory except for the
+    order of adding."""
     got = trained()
     name = os.environ.pop("SUMWIRE_DEVICE")
     want = trained()

@@ -227,7 +227,7 @@ def cross_twice(make=None):
 
 
 def case_written_by_the_back_door():
-    """What is written to a weight before its update is an error, not lost."""
+    """Writing to a weight before its update is an error, not lost."""
     for write in (lambda p: p.clamp_(-0.01, 0.01), lambda p: p.mul_(0.9),
                   lambda p: p.detach().zero_(),
                   lambda p: setattr(p, "data", torch.zeros_like(p))):

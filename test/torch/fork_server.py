@@ -22,20 +22,20 @@ import sys
 import torch.distributed  # noqa: F401
 
 MAX_BYTES = 100000  # of a request
-NUMBER = struct.Struct("i")  # a child's, then that which it ended with
+NUMBER = struct.Struct("i")  # a child's pid, then its exit status
 FIRST, LAST = 3, 255  # files that a child has nothing to do with
 IDLE_S = 30  # without a child or a question, until the server ends
 
 
 def enter(namespace):
-    """Of that file of /proc."""
+    """Enter the namespace of that file of /proc."""
     fd = os.open(namespace, os.O_RDONLY)
     if ctypes.CDLL(None, use_errno=True).setns(fd, 0):
         raise OSError(ctypes.get_errno(), namespace)
 
 
 def become(asked, files):
-    """What this child is to be."""
+    """Become this child."""
     for to, fd in enumerate(files):
         os.dup2(fd, to)
     for namespace in asked["namespaces"]:
@@ -48,14 +48,14 @@ def become(asked, files):
 
 
 def only_thread():
-    """Of others a child would have the locks, but not the threads."""
+    """A child would have other threads' locks, but not the threads."""
     n = len(os.listdir("/proc/self/task"))
     if n != 1:
         sys.exit(f"fork_server.py: torch has started {n - 1} threads")
 
 
 def tell(told, number):
-    """Whoever asked may be gone."""
+    """The requester may be gone."""
     with contextlib.suppress(BrokenPipeError):
         os.write(told, NUMBER.pack(number))
 

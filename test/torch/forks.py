@@ -1,11 +1,11 @@
 # forks.py - Python programs as children of one that has loaded torch
 # SPDX-License-Identifier: BSD-3-Clause
 """PyTorch takes 2 to 3 s of a core to load: programs that tests start many of are
-forked from fork_server.py.  What Python and PyTorch read of the environment
-as they are loaded is the server's: there is one for each such environment, and of
-these one for even ranks and one for odd ones, whose sets have other orders.
-All test programs of a build folder, in the same namespaces, share them.  A server
-ends when nobody has asked for anything for a while.
+forked from fork_server.py. Python and PyTorch read some of the environment
+when they load, so each such environment has a server for even ranks and one
+for odd ranks, whose sets have other orders. All test programs of a build
+folder, in the same namespaces, share them. A server ends when nobody has asked
+for anything for a while.
 """
 import contextlib
 import fcntl
@@ -74,7 +74,7 @@ def place(build):
 
 
 def connect(where, python, early, which):
-    """To the server of that place; start it where there is none."""
+    """Connect to the server of that place; start it if it does not run."""
     name = hashlib.sha256(json.dumps(
         [where[1:], python, early, which,
          os.stat(SERVER).st_mtime]).encode()).hexdigest()[:16]

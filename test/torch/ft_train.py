@@ -41,7 +41,7 @@ def main(me, address, stop):
             distributed(x).square().mean().backward()
             before = manager.current_step()
             optimizer.step()
-        except Exception as e:  # of a peer that was killed
+        except Exception as e:  # a killed peer's error
             print(f"error {type(e).__name__}: {e}", flush=True)
             continue
         if manager.current_step() > before:

@@ -14,7 +14,8 @@ def agent_pid(path):
 
 
 def agent_of_rank():
-    """Of this rank's agent, which a rank has started: socket, configuration."""
+    """Settings of this rank's own agent, which a rank has started: socket,
+    configuration."""
     path = attachment._attachment.calls.client.agent
     with open(f"/proc/{agent_pid(path)}/fd/0", encoding="ascii") as f:
         return path, f.read()

@@ -94,7 +94,7 @@ def fork_rank(way, rank, i):
 
 
 def left():
-    """What there is now of any job, in words."""
+    """Describe everything that any job has left, in words."""
     found = [f"file {f}" for f in os.listdir(TMP) if "sumwire" in f]
     found += [f"shared memory {f}" for f in os.listdir("/dev/shm")
               if "sumwire" in f]

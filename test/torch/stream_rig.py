@@ -84,7 +84,7 @@ def current(device=None):
 
 
 class Written(TorchFunctionMode):
-    """What writes to tensors is done by the current stream."""
+    """Calls that write to tensors belong to the current stream."""
     KINDS = (torch.Tensor.copy_, torch.Tensor.__setitem__, torch.Tensor.mul_)
 
     def __torch_function__(self, what, types, args=(), kwargs=None):
@@ -162,7 +162,7 @@ class Device:
 
 
 class Call:
-    """One that a stream begins.  future: of the real one, None: it failed."""
+    """A work that a stream begins. future: the real one's, None: it failed."""
     what = "all_reduce of a stream"
     device = Device
 

@@ -43,8 +43,8 @@ def test_agent_is_killed():
 
 
 def test_left_folders():
-    """Of agents that were killed with all of their ranks; not those of others,
-    and not young ones."""
+    """Clean up after agents killed with all of their ranks; not after others,
+    and not after young ones."""
     with Alone() as net:
         names = [net.path(f"tmp/sumwire-torch-{i}") for i in range(2)]
         for i, name in enumerate(names):

@@ -20,7 +20,7 @@ def test_two_ranks():
 
 
 def test_local_ranks():
-    """Those of one agent go together."""
+    """Ranks of one agent start together."""
     with TorchNet(2, local=[1, 2], job=ASYNC) as net:
         net.start_all()
         net.ranks_ok("cases_async.py", "exact")

@@ -13,7 +13,7 @@ EXAMPLES = os.path.join(ROOT, "apps", "torch", "examples")
 
 
 def last_line(folder, example, *args):
-    """Of two ranks of sumwire run."""
+    """Run two ranks by sumwire run."""
     env = {"PYTHONPATH": os.path.join(ROOT, "apps", "torch"),
            "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
            "SUMWIRE_LIBRARY": rig.program("pmd/client/libsumwire.so")}

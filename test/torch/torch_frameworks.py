@@ -48,7 +48,7 @@ def fetch(folder):
 
 @functools.lru_cache(maxsize=None)
 def frameworks():
-    """What PYTHONPATH must have for them; "" where Python has them all."""
+    """Return the PYTHONPATH for them; "" if Python has them all."""
     if has(""):
         return ""
     folder = os.path.join(os.path.abspath(sys.argv[1]), "torch-frameworks")

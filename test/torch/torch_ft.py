@@ -15,7 +15,7 @@ from slurm import free_port
 
 TRAIN = os.path.join(torch_rig.HERE, "ft_train.py")
 LIMIT_S = 90
-# Of a lighthouse: a replica is dead when it has not been heard of for 2 s.
+# Options of a lighthouse: a replica is dead after 2 s of silence.
 LIGHTHOUSE = """\
 import sys, time
 from torchft.coordination import LighthouseServer
@@ -40,7 +40,7 @@ class Replica:
                 if w[:1] == ["step"] and len(w) == 4}
 
     def participants(self):
-        """Of its last step; 0: there was none."""
+        """Return the losses of its last step; 0: none yet."""
         steps = self.steps()
         return steps[max(steps)][0] if steps else 0
 

@@ -19,7 +19,7 @@ def run(n, *cases, env=None):
 
 
 def test_jobs():
-    """Of three ranks, which belong to none, to one, or some to one."""
+    """Three ranks belong to none, to one, or some to one."""
     run(3, "later_rank")
     run(3, "one_job")
 

@@ -1,6 +1,6 @@
 # torch_rig.py - run Python programs as the ranks of a job, with gloo beside it
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of apps/torch share, on top of ../proc/rig.py.
+"""Helpers for the tests of apps/torch, on top of ../proc/rig.py.
 
     with TorchNet(2) as net:
         net.start_all()
@@ -71,7 +71,7 @@ class TorchNet(Net):
                 "TEST_STORE": self.path(f"store{self.n_runs}")}
 
     def namespaces(self, rank):
-        """Files of /proc of those that are not this program's."""
+        """Files of /proc of processes outside this program."""
         del rank
         return ()
 

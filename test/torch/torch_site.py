@@ -12,8 +12,9 @@ from rig import Failure, Skip
 
 WHEELS = ("torch==2.13.0+cpu", "torch==2.14.1")  # the first that pip finds
 PIP_S = 480  # for all of them
-# What ranks import; its bytecode is kept, else each start compiles it again, for
-# 4 to 10 s.  All of torch's takes most of a minute, so pip leaves it out.
+# Modules that ranks import; their bytecode is kept, else each start compiles
+# them again, for 4 to 10 s. All of torch's takes most of a minute, so pip
+# leaves it out.
 IMPORTED = ("torch.distributed.run", "torch.distributed.fsdp",
             "torch.distributed.checkpoint", "torch._inductor.compile_fx")
 IS_NEW = """\
@@ -66,7 +67,7 @@ def keep_bytecode(folder):
 
 
 def site():
-    """What PYTHONPATH must have for it; None where Python has one."""
+    """Return the PYTHONPATH for it; None if Python has one."""
     if found():
         return None
     folder = os.path.join(os.path.abspath(sys.argv[1]), "torch-site")

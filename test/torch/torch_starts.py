@@ -84,7 +84,7 @@ def test_one_absent():
 
 
 def test_other_library():
-    """Of one rank: without a function that this package needs."""
+    """Start one rank without a function that this package needs."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "libother.so")
         p = subprocess.run(["gcc", "-shared", "-o", path, "-x", "c", "-"],
@@ -97,7 +97,7 @@ def test_other_library():
 
 
 def test_two_jobs():
-    """Of one user on one machine, at the same time."""
+    """Start two jobs of one user on one machine, at the same time."""
     with Alone() as net, Alone() as other:
         jobs = [n.cases("cases_backend.py", "sums", "threads")
                 for n in (net, other)]

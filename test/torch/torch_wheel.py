@@ -84,8 +84,8 @@ class Venv:
 
 
 def test_contents():
-    """What the checkout has of Python, licences, and machine code that needs
-    nothing else but glibc."""
+    """The wheel has the checkout's Python, licences, and machine code that
+    needs only glibc."""
     check(re.search(r"-py3-none-manylinux_2_\d\d_x86_64\.whl$", V.wheel),
           V.wheel)
     with zipfile.ZipFile(V.wheel) as z:
@@ -127,7 +127,7 @@ def test_command():
 
 
 def test_library():
-    """It is the package's, for those that sumwire run has started, too."""
+    """The package's library serves processes of sumwire run, too."""
     code = ("from sumwire import library; lib = library.load(); "
             "print(lib.sw_version() > 0, lib._name)")
     expected = f"True {V.site}/sumwire/lib/libsumwire.so.1\n"

@@ -1,7 +1,7 @@
 # train_backend.py - trainings over backends by their names; by torch_backend.py
 # SPDX-License-Identifier: BSD-3-Clause
 """train_backend.py BACKEND[,BACKEND]... KIND...: prints the losses of all steps.
-Of sumwire it knows the name alone, and the import."""
+It knows only sumwire's name and import."""
 import contextlib
 import os
 import shutil

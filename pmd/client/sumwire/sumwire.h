@@ -269,7 +269,7 @@ SW_API int sw_poll(struct sw_client *c, uint64_t handle);
  * leaves the handle open. */
 SW_API int sw_wait(struct sw_client *c, uint64_t handle);
 
-/* sw_wait_for - like sw_wait, but for at most @timeout_ms instead of
+/* sw_wait_for - like sw_wait, but wait at most @timeout_ms in place of
  * wait_timeout_s; 0: do the work that is possible at once, then return. It
  * serves callers that check signals between short waits. If several threads
  * wait for one handle, one of them gets its result and the others get
@@ -292,7 +292,7 @@ SW_API int sw_wait_any(
  * ended and all collectives have been reported. */
 SW_API int sw_wait_ended(struct sw_client *c, uint64_t *handle);
 
-/* sw_wait_ended_for - like sw_wait_ended, but for at most @timeout_ms. */
+/* sw_wait_ended_for - like sw_wait_ended, but wait at most @timeout_ms. */
 SW_API int sw_wait_ended_for(
 	struct sw_client *c, uint32_t timeout_ms, uint64_t *handle);
 

@@ -65,8 +65,8 @@ static void solve_upper(const double *l, uint32_t n, double *b)
 	}
 }
 
-/* Factor the covariance for gp->length and gp->noise, solve for @y.  Returns
- * the logarithm of the likelihood but for a constant, or -INFINITY. */
+/* Factor the covariance for gp->length and gp->noise, solve for @y. Returns the
+ * logarithm of the likelihood without its constant, or -INFINITY. */
 static double factor(struct sw_gp *gp, const double *y)
 {
 	double fit = 0;

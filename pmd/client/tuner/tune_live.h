@@ -14,8 +14,8 @@
 struct sw_tune_live {
 	struct sw_tuner tuner;
 	struct sw_client *client;
-	uint32_t number; /* of the tuning in use when others were asked for */
-	bool is_waiting; /* those are not in use yet */
+	uint32_t number; /* number in use when another tuning was requested */
+	bool is_waiting; /* the requested tuning is not in use yet */
 	uint64_t n;      /* iterations told */
 	/* Iterations shorter than a sample are told together. */
 	double sample_s, sum_s;
@@ -38,7 +38,7 @@ int sw_tune_live_observe(struct sw_tune_live *l, double iteration_s);
  * Errors: as above. */
 int sw_tune_live_set(struct sw_tune_live *l, struct sw_tune_point p);
 
-/* sw_tune_live_is_set - are those that were set last in use here? */
+/* sw_tune_live_is_set - is the tuning requested last in use here? */
 bool sw_tune_live_is_set(struct sw_tune_live *l);
 
 #endif

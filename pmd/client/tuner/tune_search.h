@@ -38,7 +38,7 @@ struct sw_tune {
 	double x[SW_GP_MAX][2], y[SW_GP_MAX]; /* the last ones; log seconds */
 	double asked[2];
 	double best_x[2], best_y;
-	double expected; /* what the last question promised, as a share */
+	double expected; /* gain that the last question promised, as a share */
 	struct sw_gp gp;
 	/* momentum: around @at, first itself, then a step in each dimension */
 	double at[2], velocity[2], slope[2], at_y, last_y;

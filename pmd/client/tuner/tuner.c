@@ -30,7 +30,8 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of the first @n times; one slow iteration does not move it. */
+/* Return the median of the first @n times; one slow iteration does not move
+ * it. */
 static double median(const struct sw_tuner *t, uint32_t n)
 {
 	double sorted[TIMES];
@@ -115,7 +116,7 @@ static bool observe_settled(struct sw_tuner *t, double s)
 	snprintf(t->text, sizeof(t->text),
 		"iterations take %.3f ms, %+.0f %%: search again", 1e3 * now_s,
 		100 * change);
-	/* What is in use is the first trial: nothing worse is kept. */
+	/* The tuning in use is the first trial, so nothing worse is kept. */
 	begin(t);
 	sw_tune_ask_at(&t->search, t->now);
 	return false;

@@ -3,10 +3,10 @@
  *
  * Told how long each iteration took, it says which tuning the next one uses.
  * After a change the first iterations still carry parts of the old size, so
- * they do not count.  When a search has ended the best point stays, until
- * iterations take as much longer or shorter as noise does not explain; then
- * what was learned is forgotten, but for the point in use, which is the new
- * search's first trial.  All pure.
+ * they do not count. When a search has ended, the best point stays until
+ * iterations become longer or shorter than noise explains. The tuner then
+ * forgets what it learned, except the point in use, which is the new search's
+ * first trial. All pure.
  */
 #ifndef SW_PMD_CLIENT_TUNER_TUNER_H
 #define SW_PMD_CLIENT_TUNER_TUNER_H
@@ -52,7 +52,7 @@ void sw_tuner_init(
 	struct sw_tuner *t, const struct sw_tuner_settings *settings);
 
 /* sw_tuner_observe - the last iteration took @iteration_s.  Returns true when
- * t->now changed.  What is not positive and finite is ignored. */
+ * t->now changed. A time that is not positive and finite is ignored. */
 bool sw_tuner_observe(struct sw_tuner *t, double iteration_s);
 
 #endif

@@ -59,7 +59,7 @@ static void *raise_all(void *arg)
 	return arg;
 }
 
-/* Whoever takes the last flag of a word sees what was written last. */
+/* A thread that takes the last flag of a word sees the last write. */
 static void take__sees_what_was_written(void **state)
 {
 	uint32_t seen[N] = {0}, i;

@@ -8,7 +8,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/text.h"
 
-/* What must not get into a log, as it may stand in a name. */
+/* Bytes that a name may contain and a log must not. */
 static const char *const bad[] = {"\n", "\t", "\x1b[31m", "\x7f",
 	"\x80", /* no UTF-8 */
 	"\x9b"
@@ -143,7 +143,7 @@ static void runs__of_numbers(void **state)
 	expect_runs(64, 0x3, 0, 128, 2, "0, 1");
 	expect_runs(64, 3ULL << 62, 3, 128, 4, "62-65");
 	expect_runs(64, 0, ~0ULL, 128, 64, "64-127");
-	/* what has no room is counted */
+	/* omitted runs are counted */
 	expect_runs(24, 0x555, 0, 128, 6, "0, 2, 4, ...");
 	expect_runs(6, 0x5, 0, 128, 2, ", ...");
 }

@@ -39,7 +39,9 @@ static int parse(struct fixture *f, int fd, int argc, const char *const *argv)
 		{"--time", SW_ARG_TIME, {.u64 = &f->time_ns}, 0, 0, "a time"},
 		{"--rate", SW_ARG_RATE, {.u64 = &f->rate_bps}, 0, 0, "a rate"},
 		{"--real", SW_ARG_DOUBLE, {.real = &f->real}, 0, 1, "a real"},
-		{"--text", SW_ARG_STRING, {.string = &f->text}, 0, 0, "a text"},
+		{"--text", SW_ARG_STRING, {.string = &f->text}, 0, 0,
+			"a text whose help is too long for the first of the "
+			"lines that a terminal of 80 columns shows of it"},
 		{"--path", SW_ARG_PATH, {.string = &f->text}, 0, 0, "a path"},
 		{"--dtype", SW_ARG_DTYPE, {.dtype = &f->dtype}, 0, 0,
 			"a dtype"},
@@ -113,8 +115,8 @@ static void args_parse__bad(void **state)
 		const char *why;
 	} rows[] = {
 		{"--szie", "4", "did you mean --size?"},
-		{"--zzzzzzz", NULL, "no option --zzzzzzz ("},
-		{"-s", NULL, "no option -s"},
+		{"--zzzzzzz", NULL, "unknown option --zzzzzzz ("},
+		{"-s", NULL, "unknown option -s"},
 		{"--count", NULL, "--count needs a value"},
 		{"--count", "0", "out of range: 1 to 100"},
 		{"--count", "101", "out of range: 1 to 100"},
@@ -129,10 +131,10 @@ static void args_parse__bad(void **state)
 		{"--rate", "1", "no unit"},
 		{"--real", "1.5", "out of range: 0 to 1"},
 		{"--real", "nan", "not a number"},
-		{"--dtype", "f33", "\"f33\"; there is f32 f64 f16 u8"},
+		{"--dtype", "f33", "\"f33\", expected one of f32 f64 f16 u8"},
 		{"--flag=yes", NULL, "takes no value"},
 		{"--flag", "--flag", "given twice"},
-		{"--help=x", NULL, "no option --help"},
+		{"--help=x", NULL, "unknown option --help"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -178,13 +180,17 @@ static void args_parse__help(void **state)
 					  "[FILE...]"));
 	assert_non_null(strstr(f.printed, "--size BYTES"));
 	assert_non_null(strstr(f.printed, "a size; 4B to 1GiB; default 4KiB"));
-	/* 0 is none of its values, so it has no default */
+	/* 0 is no valid value, so it has no default */
 	assert_non_null(strstr(f.printed, "a count; 1 to 100\n"));
 	assert_non_null(strstr(f.printed, "--path PATH "));
 	assert_non_null(strstr(f.printed, "may be repeated"));
+	for (const char *line = f.printed; *line; line += *line == '\n') {
+		assert_in_range(strcspn(line, "\n"), 0, 80);
+		line += strcspn(line, "\n");
+	}
 }
 
-/* What follows the first word that is no option is another command's. */
+/* The words after the first one that is no option belong to another command. */
 static void args_parse__command(void **state)
 {
 	static const struct {

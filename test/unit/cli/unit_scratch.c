@@ -41,7 +41,7 @@ static void scratch__comes_and_goes(void **state)
 	snprintf(inner, sizeof(inner), "%s/d", a.path);
 	assert_int_equal(mkdir(inner, 0700), 0);
 	put_file(inner, "file");
-	/* who lives is left alone */
+	/* the folder of a live process stays */
 	assert_int_equal(sw_scratch_open(&b, parent, "x"), 0);
 	assert_int_equal(access(a.path, F_OK), 0);
 	sw_scratch_close(&b);
@@ -92,7 +92,7 @@ static void scratch__of_a_killed_process(void **state)
 	assert_int_equal(rmdir(parent), 0);
 }
 
-/* What has a name like ours may lead elsewhere. */
+/* A name like ours may be a link to elsewhere. */
 static void scratch__symlink(void **state)
 {
 	char parent[] = "/tmp/unit_scratch.XXXXXX", path[PATH], to[PATH];

@@ -181,7 +181,7 @@ static void coll__bad_arguments(void **state)
 	a.count = 1ULL << 62;
 	refused(s, a, "1 element to 64 GiB");
 	a = args_of(s);
-	a.root = RANKS; /* of who has none it is not read */
+	a.root = RANKS; /* not read without a root */
 	a.kind = SW_BCAST;
 	refused(s, a, "rank 4, the root, is not in it");
 	a.kind = SW_REDUCE;
@@ -228,7 +228,7 @@ static void coll__buffers_overlap(void **state)
 	ends_well(s, s->g, &a);
 }
 
-/* What of each type there is, as the engine has it. */
+/* The operations of each type match the engine's. */
 static void coll__operations(void **state)
 {
 	const struct sw_sum *sum = sw_sum_best(SW_SUM_AVX512);
@@ -321,7 +321,7 @@ static void coll__no_memory(void **state)
 	refused(s, a, "there is no buffer to send from");
 }
 
-/* Who gives or gets nothing needs no buffer for it. */
+/* A rank that only gives or only gets needs no buffer for the rest. */
 static void coll__half(void **state)
 {
 	struct scene *s = *state;

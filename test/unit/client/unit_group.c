@@ -12,7 +12,7 @@ enum {
 }; /* elements: more pieces than the agent has
       at once */
 
-static atomic_bool is_answered; /* what end_late waits for */
+static atomic_bool is_answered; /* end_late waits for it */
 
 static int close_answered(void **state)
 {
@@ -182,7 +182,8 @@ static void *wait_for_one(void *arg)
 	return NULL;
 }
 
-/* Whoever takes the last end, the group is there until the close is through. */
+/* Any thread may take the last end; the group exists until its close has
+ * finished. */
 static void close__while_others_wait(void **state)
 {
 	struct scene *s = *state;
@@ -306,8 +307,8 @@ static void *close_it(void *arg)
 	return sw_group_close(s->g) ? "it was not closed" : NULL;
 }
 
-/* The agent forgets the group while the library's thread waits to tell it that
- * the group is late: then that is not said any more. */
+/* The agent forgets the group while the library's thread waits to report it as
+ * late: the report is then dropped. */
 static void timeout__while_it_is_closed(void **state)
 {
 	struct scene *s = *state;

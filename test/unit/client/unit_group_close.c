@@ -102,8 +102,8 @@ static void close__waits_for_a_slow_agent(void **state)
 	assert_true(is_gone(s));
 }
 
-/* All that the group has is given back once the agent has let go, so a hundred
- * such closes take no more than one. */
+/* A group's memory is released once the agent lets go, so a hundred such closes
+ * take no more than one. */
 static void close__in_vain_gives_back_later(void **state)
 {
 	struct scene *s = *state;
@@ -161,7 +161,7 @@ static void refuse_end(void *ctx, uint32_t id, const struct sw_edge_end *end)
 	sw_host_tuned(r->host, id, SW_EBUSY, "it is not to end");
 }
 
-/* One more try, by the library's thread, and no more. */
+/* The library's thread tries exactly once again. */
 static void close__that_the_agent_refuses(void **state)
 {
 	struct scene *s = *state;

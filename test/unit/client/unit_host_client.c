@@ -413,7 +413,7 @@ static void wait__checks_the_agent(void **state)
 	wait_ends(complete_with_success_code, SW_EPROTO, "completion ring");
 	wait_ends(break_the_ring, SW_EPROTO, "completion ring");
 	wait_ends(send_out_of_turn, SW_EPROTO, "unexpected message kind");
-	/* What was completed before the hang-up counts. */
+	/* A sum completed before the hang-up counts. */
 	wait_ends(complete_and_hang_up, 0, "");
 }
 

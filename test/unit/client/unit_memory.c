@@ -10,7 +10,7 @@
 
 enum {
 	MIB = 1 << 20,
-	QUOTA = 40 * MIB, /* what a client has besides is some 2 MiB */
+	QUOTA = 40 * MIB, /* a client has some 2 MiB besides */
 	LARGE = 20 * MIB,
 };
 
@@ -115,7 +115,7 @@ static void free__for_ever(void **state)
 	assert_int_equal(sw_free(s->c, kept), 0);
 }
 
-/* What is free in the middle is taken again, and serves. */
+/* Space freed in the middle is used again. */
 static void free__some_of_many(void **state)
 {
 	struct scene *s = *state;

@@ -109,8 +109,8 @@ static void create__small_ones_are_as_asked(void **state)
 	sw_segment_fini(&s);
 }
 
-/* Whatever the size of the pages, what was asked for is there, and no more
- * than what a huge page at either end holds besides. */
+/* Whatever the size of the pages, the requested bytes are present, plus at most
+ * a huge page's rest at either end. */
 static void reserve__every_page_is_there(void **state)
 {
 	struct sw_segment s;

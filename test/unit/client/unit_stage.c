@@ -76,7 +76,7 @@ static void fill(const struct sw_coll_args *a)
 		send[i] = given(i);
 }
 
-/* What the toy agent makes of it. */
+/* The toy agent's result. */
 static void check(const struct sw_coll_args *a)
 {
 	const float *recv = a->recv;
@@ -324,7 +324,7 @@ static void await_users(
 	}
 }
 
-/* Whoever leads waits for the agent's answer, and takes the ends that others
+/* The leading thread waits for the agent's answer, and takes ends that others
  * wait for meanwhile. */
 static void threads__one_declares(void **state)
 {

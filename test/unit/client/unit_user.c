@@ -14,7 +14,8 @@
 
 enum { NOBODY = 65534, OURS = 4242 };
 
-/* Who connects is OURS, so that the user who runs the test is another. */
+/* Replace the user of the connecting end, so that the user who runs the test is
+ * another. */
 static bool is_renamed;
 
 __attribute__((visibility("default"))) uid_t geteuid(void)
@@ -59,7 +60,7 @@ static void user_is_trusted__whom(void **state)
 	assert_contains(why, "SUMWIRE_AGENT_USER=4123456789");
 	assert_false(sw_user_is_trusted(1002, 1000, "1001", why));
 	assert_false(sw_user_is_trusted(1002, 1000, "no-such-one", why));
-	assert_contains(why, "there is no user \"no-such-one\"");
+	assert_contains(why, "unknown user \"no-such-one\"");
 }
 
 /* --- libsumwire --- */

@@ -75,7 +75,7 @@ static void *watch(void *arg)
 		if (err)
 			continue;
 		w->handles[w->n] = h;
-		w->n++; /* who has seen it reads the handle */
+		w->n++; /* a reader of it reads the handle */
 	}
 	return err == SW_ECLOSED ? NULL : "it did not hear of the end";
 }
@@ -127,7 +127,7 @@ static void wait_ended__gives_each_once(void **state)
 	watcher_close(w);
 }
 
-/* Those that ended before anybody asked, and when nobody is left to tell. */
+/* Report calls that ended before anybody asked, and while nobody listens. */
 static void wait_ended__in_the_order_of_ends(void **state)
 {
 	struct scene *s = *state;

@@ -26,7 +26,7 @@
 #define SERVER "[server s]\nip = 10.0.0.1\nport = a\n"
 #define GOOD   NODE PORT SERVER
 
-/* What a load said. */
+/* The messages of a load. */
 struct said {
 	char text[32768];
 	uint32_t n_lines;

@@ -102,7 +102,7 @@ static FILE *file_create(const char *path)
 	return f;
 }
 
-/* What was accepted survives being printed and read again. */
+/* An accepted file survives being printed and read again. */
 static void printed_check(const struct sw_conf *conf, const char *path)
 {
 	struct sw_conf again;

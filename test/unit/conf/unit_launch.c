@@ -61,7 +61,7 @@ static void launch_read__each(void **state)
 		const char *env;
 		/* -1: not given */
 		int rank, size, local_rank, local_size, node_rank, nodes;
-		const char *variable; /* that gave the rank */
+		const char *variable; /* source of the rank */
 	} rows[] = {
 		{"", -1, -1, -1, -1, -1, -1, NULL},
 		{TORCH, 5, 8, 1, 4, -1, -1, "RANK"},

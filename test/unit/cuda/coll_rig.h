@@ -22,7 +22,7 @@ struct scene {
 	char *send, *recv; /* "of the device" */
 	char line[640];    /* the last of the log */
 	uint32_t n_lines;
-	_Atomic bool is_made;    /* what a stream computes */
+	_Atomic bool is_made;    /* computed by a stream */
 	bool is_mute_until_said; /* the agent, until a line was logged */
 };
 
@@ -128,7 +128,7 @@ static inline void coll_fill(
 	memset(s->recv, 0x55, bytes_out(a) + 64);
 }
 
-/* What the toy agent makes of it. */
+/* Check the toy agent's result. */
 static inline void coll_check(
 	const struct scene *s, const struct sw_coll_args *a, uint32_t salt)
 {

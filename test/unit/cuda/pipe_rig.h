@@ -29,7 +29,7 @@ struct rig_item {
 	uint64_t *due_ns;
 };
 
-/* What the net was told: so much of it is there. */
+/* The net's record of a push: so many bytes are present. */
 struct rig_push {
 	const struct sw_pipeline_tensor *t;
 	uint64_t there;
@@ -313,7 +313,7 @@ static inline void rig_await_true(void *is_open)
 		nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 }
 
-/* What its thread does is done. */
+/* Let the thread finish its work, and stop it. */
 static inline void rig_stop(struct rig *r)
 {
 	if (!r->is_closed)

@@ -46,7 +46,7 @@ static void event_close(struct sw_back *b, void *event)
 	free(event);
 }
 
-/* Of which nothing is copied. */
+/* A place without bytes to copy. */
 static char nothing[1];
 
 static int copy(struct sw_back *b, enum sw_back_way way,
@@ -247,7 +247,7 @@ static void grain__by_way(void **state)
 	scene_free(s);
 }
 
-/* What was measured long ago counts no more. */
+/* Old measurements are forgotten. */
 static void grain__follows_the_device(void **state)
 {
 	struct scene *s = scene_new(0, 0);
@@ -325,7 +325,7 @@ static void slices__let_others_pass(void **state)
 	assert_true(10 * urgent_ns(1000, 0) <= 11 * urgent_ns(1000, FIXED));
 }
 
-/* Of rows that are not of its sizes, whole ones. */
+/* Rows of other sizes than its own are whole. */
 static void grain__of_rows(void **state)
 {
 	const struct sw_rows rows = {

@@ -201,8 +201,8 @@ static void runtime__of_two(void **state)
 	assert_int_not_equal(s->fake[0]->n_copies[0], 0);
 }
 
-/* That of PyTorch, say, is used though the linker would find a newer one, which
- * is loaded where there is no other. */
+/* A loaded runtime, such as PyTorch's, is used though the linker would find a
+ * newer one; without one the linker's is loaded. */
 static void runtime__that_is_loaded(void **state)
 {
 	struct scene *s = *state;
@@ -418,7 +418,7 @@ static struct rig *open_with_one(struct scene *s, uint32_t *t)
 	return r;
 }
 
-/* Neither a graph nor a stream that is none harms the device. */
+/* Neither a graph nor an invalid stream harms the device. */
 static void submit__refuses(void **state)
 {
 	struct scene *s = *state;

@@ -46,7 +46,7 @@ static void coll__is_exact(void **state)
 	assert_int_equal(s->n_lines, 0);
 }
 
-/* What a driver may wait for needs the locks of client and pipeline. */
+/* A driver may wait for work that needs the locks of client and pipeline. */
 static struct {
 	struct scene *s;
 	atomic_uint n_calls, n_locked;
@@ -102,8 +102,8 @@ static void driver__is_called_without_a_lock(void **state)
 	fake->on_call = NULL;
 }
 
-/* Of many groups, one after the other, one spare of each kind is kept, and no
- * page that is unmapped stays pinned. */
+/* After many groups in turn one spare of each kind remains, and no unmapped
+ * page stays pinned. */
 static void stages__are_unpinned_before_they_go(void **state)
 {
 	struct scene *s = *state;
@@ -206,7 +206,7 @@ static void can_hold__says_why_not(void **state)
 	assert_contains(s->line, "streams cannot wait for a sum");
 }
 
-/* Neither a graph nor a stream that is none harms device or group. */
+/* Neither a graph nor an invalid stream harms device or group. */
 static void coll__refuses(void **state)
 {
 	struct scene *s = *state;

@@ -195,7 +195,7 @@ static void declare__of_two_threads(void **state)
 	while (n < 2 * MANY && is_seen[n])
 		n++;
 	assert_int_equal(n, 2 * MANY);
-	assert_int_equal(s->n_lines, 1); /* that it is not pinned */
+	assert_int_equal(s->n_lines, 1); /* the warning: not pinned */
 }
 
 static void check_refused(
@@ -226,7 +226,7 @@ static void declare__refuses(void **state)
 	check_refused(s, bad, "is_async is 0");
 	bad = d;
 	bad.dtype = 99;
-	check_refused(s, bad, "no dtype with code 99");
+	check_refused(s, bad, "unknown dtype code 99");
 	bad = d;
 	bad.n_elems = 0;
 	check_refused(s, bad, "elements");
@@ -246,7 +246,7 @@ static void open__refuses(void **state)
 
 	d.backend = "rocm";
 	assert_int_equal(sw_device_open(s->c, &d, &s->d), SW_EINVAL);
-	assert_contains(sw_last_error(s->c), "'cuda' and 'fake'");
+	assert_contains(sw_last_error(s->c), "'cuda' or 'fake'");
 	d.backend = "fake:gbit=fast";
 	assert_int_equal(sw_device_open(s->c, &d, &s->d), SW_EINVAL);
 	assert_contains(sw_last_error(s->c), "no option 'gbit=fast'");
@@ -374,7 +374,7 @@ static void child__has_none(void **state)
 	sum_and_check(s, t, 4);
 }
 
-/* Of what was open when it was forked, too; it does not wait. */
+/* A child ends calls that were open at its fork; it does not wait. */
 static void child__waits_for_nothing(void **state)
 {
 	struct scene *s = *state;

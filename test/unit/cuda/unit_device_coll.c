@@ -133,7 +133,7 @@ static void await_true(void *arg)
 		nap(1);
 }
 
-/* What computes the tensor is slow. */
+/* Produce the tensor slowly. */
 static void produce(void *arg)
 {
 	struct scene *s = arg;
@@ -255,7 +255,7 @@ static bool small_passes(struct scene *s)
 	small.recv = s->recv + 4 * MIB;
 	begun = sw_fake_copies(s->d->back, SW_BACK_OUT);
 	coll_wait(s, coll_start(s, &small, NULL));
-	/* of some 8, as many as begin meanwhile */
+	/* as many of some 8 begin meanwhile */
 	has_passed = sw_fake_copies(s->d->back, SW_BACK_OUT) <= begun + 5;
 	is_open = sw_coll_test(s->c, h) == SW_EAGAIN;
 	if (is_open)

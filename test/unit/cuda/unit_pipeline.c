@@ -477,8 +477,8 @@ static void pipeline__closes_with_open_calls(void **state)
 	}
 }
 
-/* Of parts they add up, however they are cut; any bit tells, and signs that
- * change in two places. */
+/* Digests of parts add up, however they are cut; any bit changes them, and so
+ * do signs in two places. */
 static void back__digests(void **state)
 {
 	enum { N = 61 };

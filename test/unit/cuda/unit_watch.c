@@ -137,7 +137,7 @@ static void overwrite(void *arg)
 	memset(s->send, 0, COLL_BYTES);
 }
 
-/* What a stream that waits for it writes afterwards is not too early. */
+/* A write in a stream that waits for the sum is not too early. */
 static void coll__stream_writes_behind(void **state)
 {
 	struct scene *s = *state;

@@ -42,7 +42,7 @@ static void pipeline__tensor_is_written(void **state)
 		r->is_stuck = true;
 		rig_submit(r, t);
 		wait_pushes(r, 8);
-		r->device[t][20000] ^= 1; /* of the third granule */
+		r->device[t][20000] ^= 1; /* in the third granule */
 		check_edited(r, t, looks ? SW_ECORRUPT : 0);
 		rig_fill(r, t, 2);
 		rig_submit(r, t);

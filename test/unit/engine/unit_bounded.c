@@ -15,8 +15,8 @@
 #include "engine/wire/coll.h"
 #include "engine/worker/stream.h"
 
-/* Of one call; about 26,000 are needed.  A walk over all tensors takes 400,000,
- * one over the chunks of the large tensor millions. */
+/* Instructions of one call; about 26,000 are needed. A walk over all tensors
+ * takes 400,000, one over the chunks of the large tensor millions. */
 enum { STEPS_MAX = 50000 };
 
 enum {
@@ -149,7 +149,7 @@ static void begin(struct worker_rig *r, uint32_t tensor)
 		assert_int_equal(sw_worker_begin(&r->w, &round), 0);
 }
 
-/* What is open ends, each once, in turns that are short. */
+/* Every open call ends, each once, in short turns. */
 static void take_all(struct worker_rig *r, uint32_t n, int err)
 {
 	uint32_t n_turns = 0;
@@ -506,7 +506,7 @@ static void server__streams_of_a_group(void **state)
 }
 
 /* Member 0 waits for collective 1 on the first stream of each of many groups.
- * That of one of them member 1 has called as another kind: it is found, too. */
+ * Member 1 has called one of them as another kind: the server finds it. */
 static void server__calls_of_many_groups(void **state)
 {
 	enum { N_GROUPS = SW_QUERY_MAX / 2, LAST = N_GROUPS - 1 };

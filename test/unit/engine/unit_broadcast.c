@@ -210,7 +210,7 @@ static void copy__root_that_nobody_has(void **state)
 	close_shard(x);
 }
 
-/* An empty contribution to a sum is none. */
+/* An empty contribution to a sum is refused. */
 static void sum__empty_is_refused(void **state)
 {
 	struct fixture *x = open_three(SW_I32);

@@ -14,8 +14,8 @@
 #include <sys/resource.h>
 
 enum {
-	/* Of one call, a sanitizer's own too; 64 GiB have 131,000 of records
-	 * alone. */
+	/* Faults of one call, a sanitizer's own too; 64 GiB have 131,000 of
+	 * records alone. */
 	FAULTS_MAX = 500,
 	FRAMES = 8,
 };
@@ -97,7 +97,7 @@ static void walk_worker(const struct sw_policy *policy)
 	sw_tensor_kill(&r->w, &r->w.tensors[0], 1,
 		&(struct sw_fault){.err = SW_EMISMATCH});
 	check_few(&before, "kill");
-	/* What still comes of it is of the past. */
+	/* Later frames of it are stale. */
 	peer_result(&r->s[0], 0, 1, 1, 5);
 	assert_int_equal(r->w.stats.result_again, 1);
 	assert_int_equal(r->w.stats.results, 1);
@@ -131,7 +131,7 @@ static void wait_for_keys(struct worker_rig *r)
 	}
 }
 
-/* What is opened and built has its pages: an lcore takes no fault for them. */
+/* Opened and built memory has its pages: an lcore takes no fault for it. */
 static void worker__opened_with_all_pages(void **state)
 {
 	static struct sw_worker_tensor list[SW_TENSORS];

@@ -188,7 +188,7 @@ static void worker__ends_the_round(void **state)
 	wrig_close(r);
 }
 
-/* Of a round to come: the open one goes on. */
+/* A fault in a future round leaves the open one alone. */
 static void worker__the_round_before_goes_on(void **state)
 {
 	struct worker_rig *r = open_worker(1);

@@ -3,10 +3,10 @@
  *
  * Three kinds: bytes at random; good frames with flipped bits or cut short;
  * and frames whose checksums are right and whose fields are nearly so.  The
- * first two kinds must each end in one counter and in no allocation.  Of the
- * third some are good by chance; whatever they do to their own job, nothing is
- * read or written where it should not be (the sanitizers see it), and the job
- * next to it sums on.
+ * first two kinds must each end in one counter and in no allocation. Of the
+ * third kind some are good by chance. Whatever they do to their own job, all
+ * accesses stay in bounds (the sanitizers check it), and the job next to it
+ * sums on.
  */
 #include "test/support/alloc.h"
 #include "test/support/server_rig.h"
@@ -195,7 +195,7 @@ static void check_victim(struct server_rig *r, uint32_t round)
 	peer_ack(&r->w[VICTIM], 0, r->last[SW_RESULT].h.psn);
 }
 
-/* What the shard counts as open is open. */
+/* Open tensors match the shard's count. */
 static void check_shard(const struct sw_shard *sh)
 {
 	uint64_t sum = 0;

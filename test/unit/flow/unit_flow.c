@@ -110,7 +110,7 @@ static bool hear(struct fixture *x, uint8_t class, uint64_t psn,
 	return sw_flow_rx(&x->f, &h);
 }
 
-/* Of a run those before the first one that is. */
+/* Count the frames of a run before the first one beyond. */
 static void within__up_to_the_first_beyond(void **state)
 {
 	struct fixture *x = open_flow();

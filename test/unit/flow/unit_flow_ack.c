@@ -101,8 +101,8 @@ static void on_ack__overtaken_is_lost(void **state)
 }
 
 /* Other classes are overtaken by design: that is no loss (A10). */
-/* Of two ACKs the later does not speak of class 1: what the earlier says about
- * it is news, what it says about class 0 is the past. */
+/* The later of two ACKs omits class 1: the earlier one's report on it is new,
+ * its report on class 0 is stale. */
 static void on_ack__newer_per_class(void **state)
 {
 	struct fixture *x = open_flow();

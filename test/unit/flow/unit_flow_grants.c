@@ -26,7 +26,7 @@ static void open_shared(struct sw_flow *flows, uint32_t n, struct sw_grants *g)
 		sw_flow_init(&flows[i], &x->params, g, 0);
 }
 
-/* What it has to send beyond what it may always begin with, rounded up; whole
+/* A flow wants its backlog beyond the initial allowance, rounded up; whole
  * frames of two quanta are counted. */
 static void grants__by_backlog(void **state)
 {
@@ -80,7 +80,8 @@ static void rest__returns_the_grant(void **state)
 	sw_flow_fini(&f);
 }
 
-/* By windows; one at rest takes none; all together no more than there is. */
+/* Grants follow windows; an idle flow takes none; all together at most the
+ * budget. */
 static void grants__are_shared(void **state)
 {
 	struct sw_flow f[4];
@@ -162,7 +163,7 @@ static void use_up(struct sw_flow *f)
 	sw_flow_rx(f, &h);
 }
 
-/* Less than a frame for each: those that find nothing get one in turn. */
+/* With less than a frame for each, flows without any get one in turn. */
 static void grants__in_turn(void **state)
 {
 	struct sw_flow f[4];
@@ -188,8 +189,8 @@ static void grants__in_turn(void **state)
 		assert_null(sw_grants_next(&g));
 		assert_int_equal(g.used, 4);
 	}
-	sw_flow_fini(&f[2]); /* one that waits, the first */
-	sw_flow_fini(&f[0]); /* one that does not */
+	sw_flow_fini(&f[2]); /* the first waiting one */
+	sw_flow_fini(&f[0]); /* an idle one */
 	assert_ptr_equal(sw_grants_next(&g), &f[3]);
 	sw_flow_restart(&f[3]);
 	sw_flow_fini(&f[3]);
@@ -199,7 +200,7 @@ static void grants__in_turn(void **state)
 	assert_null(g.first);
 }
 
-/* The last results are less than a frame, and what is granted no more. */
+/* The last results are less than a frame, and so is their grant. */
 static void grants__what_is_expected(void **state)
 {
 	struct sw_flow f;
@@ -217,8 +218,8 @@ static void grants__what_is_expected(void **state)
 	assert_int_equal(g.used, 0);
 }
 
-/* What is expected may be long in coming: a frame stays for each of the others,
- * as long as there is more than one. */
+/* Expected results may be late: each other flow keeps a frame, as long as the
+ * budget has more than one. */
 static void grants__a_frame_for_each(void **state)
 {
 	struct sw_flow f[4];

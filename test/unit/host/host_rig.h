@@ -89,10 +89,10 @@ struct rig {
 	struct sw_edge_end end;   /* the last group that ended */
 	atomic_bool is_aborting;  /* collectives end with what it says */
 	atomic_bool is_mute;      /* as of how, while it runs */
-	enum sw_host_why why;     /* of the last detach */
+	enum sw_host_why why;     /* reason of the last detach */
 	char text[SW_EDGE_TEXT_BYTES];
 	struct sw_log log;
-	char lines[4096]; /* of the agent's log */
+	char lines[4096]; /* the agent's log */
 };
 
 /* Wake the lcore: its list of ports has changed. */

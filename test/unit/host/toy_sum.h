@@ -16,8 +16,8 @@ static inline void rig_double(
 			((int32_t *)t->base)[i] *= 2;
 }
 
-/* Of a growing tensor bytes from @from on, below @end, are summed: its granules
- * of which all is get the round's number. */
+/* Bytes of a growing tensor from @from on, below @end, are summed: each
+ * complete granule gets the round's number. */
 static inline void rig_note_granules(const struct sw_host_tensor *t,
 	uint64_t from, uint64_t end, uint32_t round)
 {

@@ -22,7 +22,7 @@ static struct sw_bell open_bell(void)
 	return b;
 }
 
-/* Who does not sleep is not disturbed, later either. */
+/* An awake thread is not disturbed, later either. */
 static void ring__awake(void **state)
 {
 	struct sw_bell b = open_bell();
@@ -55,7 +55,7 @@ static void ring__asleep(void **state)
 	sw_bell_close(&b);
 }
 
-/* Who rings is stopped before it writes: that ends one of the sleeps to come at
+/* The ringing thread is stopped before it writes: that ends one later sleep at
  * once, and no other. */
 static void ring__written_late(void **state)
 {

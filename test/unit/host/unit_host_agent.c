@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-/* What ends at once ends long before what is waited for in vain. */
+/* An immediate end comes long before a timeout. */
 #define LATEST_NS UINT64_C(10000000000)
 enum { FOREVER_US = 60000000 };
 
@@ -420,7 +420,7 @@ static void idle_wait__keeps_its_time(void **state)
 	sw_host_idle_wait(&port, 1, NULL, 0, FOREVER_US);
 	assert_true(sw_edge_now_ns() - start < LATEST_NS);
 	sw_host_take(port, &out, 1);
-	/* After the client's hang-up it sleeps as long as ever. */
+	/* After the client's hang-up it sleeps as long as before. */
 	raw_close(&s.w);
 	s.w = (struct raw){-1, -1, -1, .control = NULL};
 	sw_host_idle_wait(&port, 1, NULL, 0, 20000);
@@ -464,7 +464,7 @@ static void idle_wait__other_descriptors(void **state)
 	socklen_t len = sizeof(to);
 	int other = socket(AF_INET, SOCK_DGRAM, 0);
 
-	/* A port that nobody has any more answers with an error. */
+	/* An unowned port answers with an error. */
 	assert_int_equal(bind(other, (void *)&to, sizeof(to)), 0);
 	assert_int_equal(getsockname(other, (void *)&to, &len), 0);
 	close(other);

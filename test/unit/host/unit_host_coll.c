@@ -4,7 +4,7 @@
 
 #include "engine/base/coll_kind.h"
 
-/* What open_raw declares, in this order. */
+/* Items that open_raw declares, in this order. */
 enum { MEMORY, STREAM, TENSOR, N_ITEMS, BYTES = 4096, RANKS = 4 };
 
 static void declare_one(struct raw *w, uint32_t batch, struct sw_edge_desc d)
@@ -94,9 +94,9 @@ static void not_taken(struct scene *s, struct sw_edge_coll m)
 	open_raw(&w, s);
 	put(&w, &m);
 	raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO,
-		"submitted a collective that cannot be");
+		"submitted an invalid collective");
 	raw_close(&w);
-	scene_check(s, SW_HOST_VIOLATION, "a collective that cannot be");
+	scene_check(s, SW_HOST_VIOLATION, "an invalid collective");
 	assert_int_equal(s->r->n_colls, n);
 }
 
@@ -188,7 +188,7 @@ static void coll__must_lie_in_memory(void **state)
 	not_taken(*state, m);
 }
 
-/* Of all members' parts, where there are such. */
+/* The parts of all members must lie in memory, in kinds with parts. */
 static void coll__parts_must_lie_in_memory(void **state)
 {
 	struct sw_edge_coll m = good;
@@ -285,7 +285,7 @@ static void free__of_memory_once(void **state)
 	evicted(*state, &w, "not allowed");
 }
 
-/* Of a group that was closed: nothing more is called on it. */
+/* After a group was closed no call on it is accepted. */
 static void free__of_a_stream(void **state)
 {
 	struct sw_edge_coll m = good;
@@ -295,7 +295,7 @@ static void free__of_a_stream(void **state)
 	taken(&w, m);
 	free_item(&w, STREAM);
 	put(&w, &m);
-	evicted(*state, &w, "a collective that cannot be");
+	evicted(*state, &w, "an invalid collective");
 }
 
 static void free__then_no_collective_lies_there(void **state)
@@ -307,7 +307,7 @@ static void free__then_no_collective_lies_there(void **state)
 	taken(&w, m);
 	free_memory(&w);
 	put(&w, &m);
-	evicted(*state, &w, "a collective that cannot be");
+	evicted(*state, &w, "an invalid collective");
 }
 
 static struct sw_edge_desc memory_again(uint32_t item)
@@ -334,7 +334,7 @@ static void free__then_its_number_is_used_again(void **state)
 	taken(&w, m);
 	m.count++;
 	put(&w, &m);
-	evicted(s, &w, "a collective that cannot be");
+	evicted(s, &w, "an invalid collective");
 }
 
 /* Memory and a stream were freed and are there again, under the same indices.
@@ -378,7 +378,7 @@ static void again__old_ids_name_nothing(void **state)
 		open_again(&w, s);
 		taken(&w, now);
 		put(&w, &m);
-		evicted(s, &w, "a collective that cannot be");
+		evicted(s, &w, "an invalid collective");
 	}
 	open_again(&w, s);
 	raw_send(&w, &end, sizeof(end));
@@ -418,7 +418,7 @@ static void again__only_what_was_freed(void **state)
 	}
 }
 
-/* What is wrong with an item ends its batch. */
+/* A bad item ends its batch. */
 static void declare__bad_items(void **state)
 {
 	static const struct {
@@ -459,7 +459,7 @@ static void declare__bad_items(void **state)
 	scene_check(s, SW_HOST_DIED, "closed the connection");
 }
 
-/* What is wrong with a stream ends its batch. */
+/* A bad stream ends its batch. */
 static void open__bad_streams(void **state)
 {
 	static const struct {

@@ -66,7 +66,8 @@ static struct sw_host_submit submit(struct scene *s, uint32_t tensor)
 	return out;
 }
 
-/* Of a growing tensor alone; what follows is told once, as it is then. */
+/* A growing tensor alone reports missing bytes; later bytes are reported
+ * once. */
 static void take__what_is_not_there(void **state)
 {
 	struct scene *s = *state;

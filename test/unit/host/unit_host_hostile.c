@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_raw.h"
 
-/* Those of a struct sw_edge_attach, as one word. */
+/* Versions of a struct sw_edge_attach, as one word. */
 #define VERSIONS (SW_EDGE_VERSION_MAX << 16 | SW_EDGE_VERSION_MIN)
 
 static void hello__must_be_ours(void **state)
@@ -85,7 +85,7 @@ static void await_room(const struct scene *s)
 	for (int i = 0; m.text.err == SW_EBUSY; i++) {
 		assert_true(i < 20000);
 		raw_connect(&w, s->r);
-		/* who is let in is told that this is wrong */
+		/* the accepted client learns its mistake */
 		(void)!send(w.sock, "?", 1, MSG_NOSIGNAL);
 		assert_int_equal(raw_recv(&w, &m, fds), sizeof(m.text));
 		raw_close(&w);
@@ -176,7 +176,7 @@ static void descriptors__are_not_taken(void **state)
 	scene_check(s, SW_HOST_VIOLATION, "descriptor");
 }
 
-/* What breaks the order of pieces ends the client. */
+/* Pieces out of order end the client. */
 static void declare__must_come_in_order(void **state)
 {
 	static const struct {
@@ -249,7 +249,7 @@ static void declare__second_piece_must_fit_the_first(void **state)
 	}
 }
 
-/* What is wrong with the tensors ends the batch, told in its last piece. */
+/* A fault of the tensors ends the batch, reported in its last piece. */
 static void declare__fails_with_the_batch(void **state)
 {
 	struct scene *s = *state;
@@ -337,7 +337,7 @@ static void quota__is_given_back(void **state)
 	}
 }
 
-/* Of a tensor that does not grow, or that there is not. */
+/* Growth of a fixed tensor, or of an unknown one, is refused. */
 static void growth__must_be_of_a_growing_tensor(void **state)
 {
 	static const uint32_t bad[] = {0, 1, SW_EDGE_TENSORS - 1};

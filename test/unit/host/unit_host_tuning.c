@@ -26,7 +26,7 @@ static void set__comes_as_it_was_given(void **state)
 	scene_check(s, SW_HOST_CLOSED, "closed");
 }
 
-/* What the agent shows is read; without a policy the one in use is asked for.
+/* A reader gets the agent's values; without a policy it gets the one in use.
  */
 static void get__what_is_in_use(void **state)
 {
@@ -61,7 +61,7 @@ static void set__refused_with_the_reason(void **state)
 	assert_int_equal(
 		sw_tune(c, "a policy that nobody has", 0, 0), SW_EINVAL);
 	assert_string_equal(sw_last_error(c),
-		"there is no policy \"a policy that nobody has\"");
+		"unknown policy \"a policy that nobody has\"");
 	assert_int_equal(sw_set_partition(c, 1 << 20), 0); /* it goes on */
 	sw_leave(c);
 	assert_int_equal(sw_set_credit(c, 1 << 20), SW_ECLOSED);
@@ -88,8 +88,8 @@ static void set__no_answer(void **state)
 	scene_check(s, SW_HOST_CLOSED, "closed");
 }
 
-/* A second one before the answer, a name without end, a tuning that is none, a
- * length that is none: that client is gone, others are not. */
+/* A second request before the answer, a name without end, an invalid tuning, an
+ * invalid length: that client is evicted, others stay. */
 static void message__must_be_right(void **state)
 {
 	struct scene *s = *state;

@@ -68,7 +68,7 @@ static void submit(struct scene *s, uint32_t stream)
 	assert_int_equal(sw_spsc_put(&s->colls, &m, 1), 1);
 }
 
-/* The number of the next one that is to be begun; 0: there is none. */
+/* Return the number of the next one to begin; 0: none waits. */
 static uint64_t take(struct scene *s, struct sw_host_coll *out)
 {
 	uint32_t n_left = SW_EDGE_COLLS;
@@ -129,7 +129,7 @@ static void put_back__holds_back_its_stream_alone(void **state)
 	taken(&s, 4);
 	taken(&s, 5);
 	taken(&s, 0);
-	submit(&s, A); /* none waits any more */
+	submit(&s, A); /* the queue is empty */
 	taken(&s, 6);
 	scene_close(&s);
 }
@@ -168,7 +168,7 @@ static void fill_all(struct scene *s)
 	}
 }
 
-/* Who submits more than libsumwire does has its end. */
+/* A client that submits more than libsumwire does is evicted. */
 static void take__too_many_wait(void **state)
 {
 	struct scene s;
@@ -188,7 +188,7 @@ static void take__too_many_wait(void **state)
 	scene_close(&s);
 }
 
-/* Those that have to wait are looked at some at a time, too. */
+/* Waiting collectives are also checked some at a time. */
 static void take__some_at_once(void **state)
 {
 	enum { AT_ONCE = 16 };

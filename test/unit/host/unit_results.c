@@ -207,7 +207,7 @@ static void die(struct pair *p, uint32_t i)
 	assert_int_equal(p->n_detach, 1);
 }
 
-/* Whoever declared it dies: others, who wait for its answer, go on. */
+/* The declaring client dies: others, who wait for its answer, go on. */
 static void declare__and_die(void **state)
 {
 	struct pair p;

@@ -21,7 +21,7 @@
 #include "pmd/host/stats_read.h"
 #include "pmd/host/stats_serve.h"
 
-enum { COUNTERS = 1200 /* of a daemon with 32 ports, and more */ };
+enum { COUNTERS = 1200 /* a daemon with 32 ports, and some more */ };
 
 struct scene {
 	char dir[32], path[64], said[512];

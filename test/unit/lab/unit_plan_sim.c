@@ -131,7 +131,7 @@ static void simulate__stop_and_wait(void **state)
 	/* b_1 ends at 4: its 4 bytes are back at 5.5; b_0 at 6: four
 	 * partitions of 1.5 s; then f_0 and so on: 6 + 6 */
 	assert_near(simulate(&run, &p), 12);
-	/* twice the credit hides the latency, but for the last */
+	/* twice the credit hides the latency, except the last one */
 	p.credit_bytes = 8;
 	assert_near(simulate(&run, &p), 10.5);
 	/* an overhead is never hidden: four more halves */
@@ -174,8 +174,8 @@ static void simulate__copies(void **state)
 }
 
 /* Copies of 2 B/s hold up a link of 4: pieces of 2 land at 7, 8, 9 and 10; the
- * last is over the link at 10.5.  Those of layer 1 come back until 7.5, so
- * layer 0's do at 8.5, 9.5, 10.5 and 11.5. */
+ * last is over the link at 10.5. Layer 1's come back until 7.5, so layer 0's do
+ * at 8.5, 9.5, 10.5 and 11.5. */
 static void simulate__slow_copies(void **state)
 {
 	struct sw_model_tensor t[2];
@@ -231,7 +231,7 @@ static void simulate__bad_numbers(void **state)
 	run.link.credit_s = -1;
 	assert_int_equal(sw_plan_ideal(&run, &s), SW_EINVAL);
 	run.link.credit_s = 0;
-	run.link.copy_bytes_s = 1; /* of pieces without a size */
+	run.link.copy_bytes_s = 1; /* pieces without a size */
 	assert_int_equal(sw_plan_ideal(&run, &s), SW_EINVAL);
 }
 

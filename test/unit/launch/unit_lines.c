@@ -94,7 +94,7 @@ static void lines_move__pieces_and_ends(void **state)
 	(void)state;
 }
 
-/* What another writes in between comes after a whole line. */
+/* Another writer's text follows a whole line. */
 static void lines_move__does_not_tear(void **state)
 {
 	struct fixture f;

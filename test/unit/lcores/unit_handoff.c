@@ -41,7 +41,7 @@ static struct sw_handoff *open_handoff(void)
 	return open_some(0);
 }
 
-/* What lcore 0 has of lcore 1. */
+/* Lcore 0's node for lcore 1. */
 static struct sw_engine *node_of(struct sw_handoff *h)
 {
 	return sw_handoff_engine(h, 0, 1);
@@ -166,7 +166,7 @@ static void rx__full_ring_drops_and_counts(void **state)
 	sw_handoff_close(h);
 }
 
-/* What a stranger says of its length may not lead out of the slot. */
+/* A stranger's length may not lead out of the slot. */
 static void rx__wrong_length(void **state)
 {
 	struct sw_handoff *h = open_handoff();
@@ -214,7 +214,7 @@ static void tx__slot_outlives_the_call(void **state)
 	sw_handoff_close(h);
 }
 
-/* The link is down, memory is to go: nothing refers to it any more. */
+/* The link is down and memory is to be released: nothing may refer to it. */
 static void release__drops_what_waits(void **state)
 {
 	struct sw_handoff *h = open_handoff();

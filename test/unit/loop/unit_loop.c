@@ -115,7 +115,7 @@ static void turn__idle(void **state)
 	assert_int_equal(turn(x, SW_S + SW_US), 0);
 	assert_string_equal(x->calls, "");
 	assert_int_equal(x->ports[0].n_releases, 0);
-	/* What the driver did not take before may go now. */
+	/* frames refused by the driver may leave now */
 	assert_int_equal(x->ports[0].n_flushes, 2);
 }
 
@@ -210,7 +210,7 @@ static void turn__drains_after_a_gap(void **state)
 	assert_int_equal(x->gap_ns, 4 * SW_MS);
 }
 
-/* Who is flooded, and slow, has timers nevertheless. */
+/* A flooded, slow node still runs its timers. */
 static void turn__drain_ends(void **state)
 {
 	struct fixture *x = open_loop(SW_S);
@@ -302,7 +302,7 @@ static void turn__frames_go_to_their_endpoint(void **state)
 	assert_int_equal(x->n_frames, 3);
 }
 
-/* Whoever has enough to fill the port does not keep the others from it. */
+/* A node that could fill the port alone lets the others send. */
 static void turn__nodes_take_turns_in_sending(void **state)
 {
 	struct fixture *x = open_loop(SW_S);

@@ -55,8 +55,8 @@ static void charge__the_rate_is_met_exactly(void **state)
 
 		sw_pace_init(&p, rates[i], 0, FRAME);
 		got = sent_in(&p, SW_S / 10, 1000);
-		/* what may be ahead, and the ten-thousandth that is lost by
-		 * rounding the time of a byte */
+		/* room ahead, and the ten-thousandth lost by rounding the time
+		 * of a byte */
 		assert_in_range(got, want - want / 10000 - FRAME,
 			want + want / 10000 + rates[i] / 8 / 50000 + FRAME);
 	}

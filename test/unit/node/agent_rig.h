@@ -54,7 +54,7 @@ static inline void configure(struct sw_conf *c)
 	}
 }
 
-/* What sw_daemon_start would make, over the test's port. */
+/* Make a daemon as sw_daemon_start would, over the test's port. */
 static inline void open_daemon(struct agent_rig *s)
 {
 	struct sw_daemon *d = &s->agent.shared.daemon;
@@ -98,7 +98,7 @@ static inline void open_host(struct agent_rig *s)
 	assert_int_equal(rig_host_open(&p, &s->agent.shared.host), 0);
 }
 
-/* What the control thread does in a turn, and again. */
+/* Run the control thread's turn, twice. */
 static inline void control(struct agent_rig *s)
 {
 	sw_daemon_write_lines(&s->agent.shared.daemon);

@@ -70,7 +70,8 @@ static void lcore__takes_no_memory(void **state)
 	close_scene(s);
 }
 
-/* What the second one declares differently is dead, the rest is built once. */
+/* A tensor declared differently by the second client is dead, the rest is built
+ * once. */
 static void declare__built_once(void **state)
 {
 	struct agent_rig *s = open_attached();
@@ -128,8 +129,8 @@ static void end__half_way(void **state)
 	close_scene(s);
 }
 
-/* A batch comes in the same turn as the news that all has ended: what declared
- * it is no more. */
+/* A batch arrives in the same turn as the report that all has ended: its client
+ * is gone. */
 static void end__with_a_batch(void **state)
 {
 	struct agent_rig *s = open_attached();
@@ -183,8 +184,8 @@ static void open__no_place_is_left(void **state)
 	assert_int_equal(answer.kind, SW_EDGE_FAILED);
 	assert_int_equal(answer.text.err, SW_EBUSY);
 	assert_string_equal(answer.text.text,
-		"there are as many tensors and streams as can be; those of a "
-		"group go when all of its ranks have closed it");
+		"all places for tensors and groups are taken; a group frees "
+		"its place when all of its ranks have closed it");
 	w->n_places = n_places;
 	detach(s, 0);
 	detach(s, 1);

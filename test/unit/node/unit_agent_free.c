@@ -7,7 +7,7 @@
 enum {
 	RING = 64, /* frames that the driver holds */
 	LOOKS = 20,
-	LOOK_NS_MAX = 2 * SW_MS, /* of the fastest: others use the CPU */
+	LOOK_NS_MAX = 2 * SW_MS, /* the fastest one's: others use the CPU */
 };
 
 /* A queue pair whose driver frees a frame when it has sent it. */

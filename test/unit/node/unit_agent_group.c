@@ -89,7 +89,7 @@ static void attach__to_a_job_that_runs(void **state)
 	close_scene(s);
 }
 
-/* Who waits for a job to end is told who is still in it. */
+/* A process that waits for a job to end learns who is still in it. */
 static void attach__is_told_who_has_not_left(void **state)
 {
 	struct agent_rig *s = open_scene();

@@ -27,7 +27,7 @@ static void admit_all(struct sw_worker *w)
 		sw_lane_admitted(w);
 }
 
-/* What process @i declares. */
+/* The answer to process @i's declaration. */
 static void answer(struct agent_rig *s, uint32_t i)
 {
 	union sw_edge_msg m;
@@ -179,8 +179,8 @@ static void growth__must_be_possible(void **state)
 	(void)state;
 }
 
-/* What is said of a tensor that is not pushed, twice, or of what has ended
- * changes nothing, whatever it is. */
+/* Growth of an unpushed tensor, repeated growth, and growth of an ended one
+ * change nothing. */
 static void growth__of_nothing(void **state)
 {
 	struct agent_rig *s = open_job();

@@ -68,7 +68,7 @@ static void command__all_at_once(void **state)
 	close_rings(&s);
 }
 
-/* What was taken can be said again, for ever. */
+/* A taken command can be sent again, without a limit. */
 static void command__again(void **state)
 {
 	static struct agent_rig s;
@@ -134,7 +134,7 @@ static bool has_mail(struct agent_rig *s, uint32_t from, uint32_t to)
 	return sw_agent_has_mail(&s->agent, from, to);
 }
 
-/* Of the control thread's commands, and of what the lanes say to each other. */
+/* Mail is the control thread's commands, and messages between lanes. */
 static void has_mail__until_it_is_taken(void **state)
 {
 	struct agent_rig *s = open_attached();

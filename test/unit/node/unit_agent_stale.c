@@ -129,8 +129,8 @@ static struct sw_completion submit(
 	return c;
 }
 
-/* What fits a group of one is not done in a group of two: the second part
- * would be written behind the memory. */
+/* A call that fits a group of one is refused in a group of two: its second part
+ * would lie behind the memory. */
 static void coll__of_a_group_before(void **state)
 {
 	static const enum sw_coll_kind kinds[] = {

@@ -6,7 +6,7 @@
 enum {
 	CLIENTS = 20,
 	TENSORS = 512,
-	TAKEN_MAX = 320, /* of all of them, in a turn */
+	TAKEN_MAX = 320, /* all clients' in one turn */
 };
 
 static float memory[TENSORS];

@@ -118,7 +118,7 @@ static void work__takes_turns(void **state)
 	sw_reserve_close(r);
 }
 
-/* What is there for one batch is there for no other. */
+/* Memory prepared for one batch serves no other. */
 static void ready__takes_no_block_of_another(void **state)
 {
 	struct sw_reserve *r = open_reserve();
@@ -137,11 +137,11 @@ static void ready__takes_no_block_of_another(void **state)
 	assert_true(sw_reserve_ready(r, 0, 8 * MIB));
 	mem = sw_reserve_get(r, 8 * MIB);
 	assert_non_null(mem);
-	assert_null(sw_reserve_get(r, 4096)); /* no more than it asked for */
+	assert_null(sw_reserve_get(r, 4096)); /* nothing beyond its request */
 	sw_reserve_close(r);
 }
 
-/* What a batch leaves goes at its end. */
+/* A batch's rest is released at its end. */
 static void turn__drops_the_rest(void **state)
 {
 	struct sw_reserve *r = open_reserve();
@@ -315,7 +315,7 @@ static void threads__in_any_order(void **state)
 		struct sw_reserve *r;
 		uint64_t rng = seed;
 
-		if (seed == 1) /* what libraries take at first is there */
+		if (seed == 1) /* libraries' first allocations are done */
 			before = mapped_bytes();
 		r = open_reserve();
 		for (uint32_t i = 0; i < STEPS; i++)

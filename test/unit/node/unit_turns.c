@@ -5,7 +5,7 @@
 #include "apps/node/turns.h"
 #include "test/support/unit.h"
 
-/* What stats say, by name. */
+/* Lines of stats, by name. */
 struct said {
 	char names[16][32];
 	uint64_t values[16];

@@ -45,7 +45,7 @@ static bool take(struct ends *e, struct sw_header h)
 	return sw_control_take(&e->to, &h, &st);
 }
 
-/* What the receiver has taken so far is acknowledged. */
+/* Acknowledge every message taken so far. */
 static bool ack(struct ends *e)
 {
 	struct sw_header h = {.ctl.taken = (uint16_t)e->to.n_taken};
@@ -165,7 +165,8 @@ static void ack__late(void **state)
 	assert_int_equal(st.rx_state, 0);
 }
 
-/* One that comes while messages leave again stops those that it speaks of. */
+/* An acknowledgement during a retransmission stops the messages that it
+ * covers. */
 static void ack__while_sending_again(void **state)
 {
 	struct ends e = open_at(0);

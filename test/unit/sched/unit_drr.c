@@ -60,7 +60,7 @@ static void take__shares_bytes_by_weight(void **state)
 			weights[j] * 100 + 1);
 }
 
-/* Who had nothing to send has no claim to more than its share later. */
+/* An idle job earns no claim to more than its share later. */
 static void put__idleness_saves_nothing(void **state)
 {
 	static const uint32_t bytes[SW_MAX_JOBS] = {1024, 1024};
@@ -81,7 +81,7 @@ static void put__idleness_saves_nothing(void **state)
 	assert_in_range(sent[1], 144 * 1024, 176 * 1024);
 }
 
-/* Nor does it forgive a debt: a job that asks anew for each frame gets no more
+/* Nor does it forgive a debt: a job that re-enters for each frame gets no more
  * than others. */
 static void put__debt_stays(void **state)
 {

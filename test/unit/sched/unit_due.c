@@ -28,7 +28,7 @@ static void take_turn__each_session_alone(void **state)
 	}
 }
 
-/* Whoever has much to send does not keep the others waiting. */
+/* A busy entry does not delay the others. */
 static void take_turn__is_fair(void **state)
 {
 	static const uint32_t members[] = {0, 1, 63, 64, 130, 255};

@@ -16,7 +16,7 @@ static struct {
 	bool is_here[N];           /* admitted */
 	bool is_in[N], is_fifo[N]; /* in the set */
 	uint32_t since[N], now;    /* is_fifo: when it became ready */
-	uint32_t n_moves;          /* of the last that entered */
+	uint32_t n_moves;          /* moves of the last that entered */
 } x;
 
 static void open_orders(void)
@@ -82,7 +82,7 @@ static bool is_before(uint32_t a, uint32_t b)
 					      : a < b;
 }
 
-/* The set has those that are in it, once each, in their order. */
+/* The set contains its members once each, in order. */
 static void check_set(void)
 {
 	uint32_t last = N, n = 0, number = 0;

@@ -70,8 +70,8 @@ static void weights__where_it_says_nothing(void **state)
 	assert_int_equal(w[2], 1);
 }
 
-/* Whose turn it is by the earliest deadline of those that may be, of equal
- * ones the first. */
+/* Return the link with the earliest deadline among eligible ones, the first of
+ * equals. */
 static uint32_t who_is_next(const struct sw_place_map *map, const uint32_t *w,
 	const uint32_t *got, uint64_t at)
 {

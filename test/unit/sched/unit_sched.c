@@ -36,7 +36,7 @@ static void begin(struct sw_task *t, uint64_t from, uint64_t bytes)
 
 static const struct sw_task_ops ops = {.partition = cut, .start = begin};
 
-/* Of a method that can take back. */
+/* Take bytes back, for a method that can. */
 static uint64_t back(struct sw_task *t, uint64_t bytes)
 {
 	uint64_t *here = &x.here[t - x.tasks];
@@ -96,7 +96,7 @@ static void run__the_most_urgent_while_credit_is_left(void **state)
 	sw_sched_close(&x.s);
 }
 
-/* One that is larger than all the credit goes all the same. */
+/* A part larger than all the credit still starts. */
 static void run__a_large_part_overdraws(void **state)
 {
 	open_sched(&sw_policies[SW_POLICY_BYTESCHEDULER]);

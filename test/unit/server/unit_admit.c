@@ -41,7 +41,7 @@ static void hello__stores_nothing(void **state)
 	server_rig_close(r);
 }
 
-/* Who floods is answered as far as there is room, the others later. */
+/* A flood is answered as far as room allows, other workers later. */
 static void hello__flood(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -95,8 +95,8 @@ static void join__in_order(void **state)
 	server_rig_close(r);
 }
 
-/* Its ACCEPT was lost, or somebody plays it back: the same offer, and none any
- * more when it has been taken. */
+/* Its ACCEPT was lost, or somebody replays it: the offer is the same, and ends
+ * when it is taken. */
 static void join__replayed(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -167,7 +167,7 @@ static void join__cookie_of_another_server(void **state)
 }
 
 struct refusal {
-	const char *part; /* of the text that comes back */
+	const char *part; /* part of the returned text */
 	int err;
 	void (*spoil)(struct sw_join *);
 };
@@ -410,8 +410,8 @@ static void join__rank_is_taken(void **state)
 	server_rig_close(r);
 }
 
-/* Of two JOINs for one rank, or of different terms, that one counts whose
- * worker speaks first; the other is told when it does. */
+/* Of two JOINs for one rank, or with different terms, the worker that speaks
+ * first counts; the other learns it then. */
 static void join__who_speaks_first(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -460,7 +460,7 @@ static void join__left_before_it_spoke(void **state)
 	server_rig_close(r);
 }
 
-/* Who knows the id, but is elsewhere, confirms nothing. */
+/* A frame with the id from elsewhere confirms nothing. */
 static void join__confirmed_from_elsewhere(void **state)
 {
 	struct server_rig *r = open_rig(2);

@@ -325,8 +325,8 @@ static void declare__mismatch_is_said_until_known(void **state)
 	server_rig_close(r);
 }
 
-/* What stands before it in the batch is admitted, what stands behind it is to
- * be declared anew. */
+/* Earlier items of the batch are admitted, later ones must be declared
+ * again. */
 static void declare__mismatch_in_a_batch(void **state)
 {
 	struct server_rig *r = open_joined(2, QUOTA);

@@ -216,8 +216,8 @@ static void declare__a_part_of_a_batch_that_is_prepared(void **state)
 	server_rig_close(r);
 }
 
-/* Who declared it goes while it is being prepared: all comes back, whether the
- * job ends with it or not. */
+/* Its worker leaves during preparation: all memory returns, whether the job
+ * ends with it or not. */
 static void leave__while_memory_is_prepared(void **state)
 {
 	static _Atomic uint64_t all;

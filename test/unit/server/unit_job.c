@@ -54,7 +54,7 @@ static uint32_t count(const char *text, const char *what)
 	return n;
 }
 
-/* So many seconds, in which those that are here speak. */
+/* Let that many seconds pass, in which present members speak. */
 static void wait_s(struct server_rig *r, uint32_t s)
 {
 	for (uint32_t i = 0; i < s; i++) {
@@ -88,7 +88,7 @@ static void forming__says_whom_it_waits_for(void **state)
 	server_rig_close(r);
 }
 
-/* What was seen of those that are missing: one left, one was refused. */
+/* The text has the history of missing members: one left, one was refused. */
 static void forming__knows_of_the_missing(void **state)
 {
 	struct server_rig *r = open_rig(4);
@@ -270,7 +270,7 @@ static void leave_and_wait(struct server_rig *r)
 	peer_query(&r->w[0], 0, 1, 0);
 }
 
-/* Who is gone is named by ranks, which a reader knows, not as a member. */
+/* A lost member is named by ranks, which a reader knows, not by its number. */
 static void gone__is_named_by_its_ranks(void **state)
 {
 	struct server_rig *r = open_rig(3);
@@ -290,7 +290,7 @@ static void gone__is_named_by_its_ranks(void **state)
 	server_rig_close(r);
 }
 
-/* Who leaves while the others still come may come again. */
+/* A member that leaves while the job forms may come again. */
 static void leave__while_forming(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -353,7 +353,7 @@ static void leave__with_an_error_fails_the_job(void **state)
 	peer_leave(&r->w[1], SW_ECORRUPT, "out of cheese");
 	assert_string_equal(rig_tx(r),
 		"w1 LEFT; w0 STATUS failed SW_ECORRUPT out of cheese");
-	/* Nothing is summed any more. */
+	/* The server sums nothing. */
 	peer_push(&r->w[0], 0, 1, 0, 1);
 	peer_query(&r->w[0], 0, 1, 0);
 	assert_int_equal(r->srv->stats.rx_state, 2);
@@ -430,7 +430,8 @@ static void fail__by_a_server_that_stops(void **state)
 	server_rig_close(r);
 }
 
-/* Who leaves in peace holds all its results; the others get theirs. */
+/* A member that leaves in peace holds all its results; the others get
+ * theirs. */
 static void leave__in_peace(void **state)
 {
 	struct server_rig *r = open_running(2);
@@ -444,7 +445,7 @@ static void leave__in_peace(void **state)
 	server_rig_close(r);
 }
 
-/* Who waits for somebody that has left is told so. */
+/* A member that waits for one that has left learns it. */
 static void left__is_named_to_who_waits(void **state)
 {
 	struct server_rig *r = open_running(2);
@@ -547,7 +548,7 @@ static void confirm__replayed_join_does_not_keep_alive(void **state)
 	server_rig_close(r);
 }
 
-/* Who goes before it has said anything was never there: the other is not told
+/* A worker that leaves before it speaks never joined: the other does not learn
  * that the job runs. */
 static void confirm__not_by_leave(void **state)
 {

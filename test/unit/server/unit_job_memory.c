@@ -9,7 +9,7 @@ static const struct {
 	const char *name;
 	uint32_t dtype;
 	uint64_t n_elems;
-	uint64_t slots_bytes; /* of a chunk: R is rounded up to 64 */
+	uint64_t slots_bytes; /* a chunk's; R is rounded up to 64 */
 } tensors[N_TENSORS] = {
 	{"f32", SW_F32, CHUNKS *PEER_PAYLOAD / 4, 2 * PEER_PAYLOAD},
 	{"f16", SW_F16, CHUNKS *PEER_PAYLOAD / 2 - 7, 3 * PEER_PAYLOAD},
@@ -89,8 +89,8 @@ static void job_bytes__is_linear(void **state)
 }
 
 /* The memory of a job is made beside the lcore: what its first worker says does
- * not count until it is there, and the same offer is made again.  Then nobody
- * allocates: its sessions are part of it, also of those that come again. */
+ * not count until it is there, and the same offer is made again. Then nothing
+ * allocates: the sessions are part of it, also of returning workers. */
 static void join__memory_in_preparation(void **state)
 {
 	static struct server_rig rig, *r = &rig;

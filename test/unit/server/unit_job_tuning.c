@@ -113,7 +113,7 @@ static void tune__in_turn(void **state)
 	server_rig_close(r);
 }
 
-/* What a member asked for before it left is forgotten. */
+/* A member's request is forgotten when it leaves. */
 static void tune__of_who_left(void **state)
 {
 	struct server_rig *r = open_running(2);
@@ -129,7 +129,7 @@ static void tune__of_who_left(void **state)
 	server_rig_close(r);
 }
 
-/* Who has left need not know. */
+/* A member that has left need not know. */
 static void tune__without_who_left(void **state)
 {
 	struct server_rig *r = open_running(2);

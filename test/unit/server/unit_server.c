@@ -490,8 +490,8 @@ static void tx__accept_is_as_long_as_its_join(void **state)
 	server_rig_close(r);
 }
 
-/* Who gives none has the key, by which they are in the order of first sight,
- * whatever the order of those who come later. */
+/* A tensor without a priority gets its key's, in the order of first sight,
+ * whatever the order of later members. */
 static void declare__priority_by_use(void **state)
 {
 	static struct server_rig rig;

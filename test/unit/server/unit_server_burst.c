@@ -87,7 +87,7 @@ static void bad__between_good_ones(void **state)
 	add_push(b, 0, 1, 2)->bytes[SW_HEAD_BYTES] ^= 1;
 	add_push(b, 0, 1, 2)->len = SW_HEAD_BYTES - 1;
 	f = add_push(b, 0, 1, 2);
-	f->h.session++; /* of an earlier generation, say */
+	f->h.session++; /* say, of an earlier generation */
 	frame_seal(f);
 	add_push(b, 0, 1, 2)->peer.udp++;
 	add_push(b, 0, 2, 3);
@@ -104,7 +104,7 @@ static void bad__between_good_ones(void **state)
 	server_rig_close(b->r);
 }
 
-/* What the frames of a run say alike is checked once. */
+/* Fields that frames of a run share are checked once. */
 static void bad__behind_what_it_is_like(void **state)
 {
 	struct burst *b = open_elems(1, 2 * PEER_CHUNK + 1);
@@ -153,7 +153,7 @@ static void bad__all_of_them(void **state)
 
 /* --- one chunk more than once --- */
 
-/* What was sent again is not folded, whatever its bytes are. */
+/* A repeated chunk is not folded, whatever its bytes are. */
 static void twice__chunk(void **state)
 {
 	struct burst *b = open_burst(2, 1);
@@ -221,7 +221,7 @@ static void ends__job(void **state)
 	server_rig_close(b->r);
 }
 
-/* What is pushed after it failed is not folded any more. */
+/* Pushes after its failure are not folded. */
 static void ends__job_with_an_error(void **state)
 {
 	struct burst *b = open_burst(2, 2);

@@ -225,7 +225,7 @@ static void closed__by_all_frees_the_windows(void **state)
 	server_rig_close(r);
 }
 
-/* What comes late is acknowledged, and forgotten. */
+/* A late frame is acknowledged and ignored. */
 static void closed__late_frames(void **state)
 {
 	struct server_rig *r = open_groups();
@@ -247,13 +247,13 @@ static void closed__late_frames(void **state)
 	assert_string_equal(close_group(r, 1, 0), "w1 KEEPALIVE");
 	assert_int_equal(r->srv->stats.rx_key, 0);
 	peer_ack(&r->w[0], 0, 2);
-	rig_tick(r, SW_S); /* those of the others are lost */
+	rig_tick(r, SW_S); /* the others' are lost */
 	assert_null(strstr(rig_tx(r), "RESULT"));
 	assert_int_equal(r->srv->stats.push_folded, folded);
 	server_rig_close(r);
 }
 
-/* Who has closed it is not waited for. */
+/* The server does not wait for a member that has closed it. */
 static void closed__by_one_that_others_wait_for(void **state)
 {
 	struct server_rig *r = open_groups();
@@ -355,7 +355,7 @@ static void closed__by_who_leaves(void **state)
 	server_rig_close(r);
 }
 
-/* Of a tensor there is nothing to close. */
+/* A tensor has nothing to close. */
 static void closed__a_tensor(void **state)
 {
 	struct server_rig *r = open_groups();
@@ -443,7 +443,7 @@ static void kinds__other_ones_under_one_number(void **state)
 	server_rig_close(r);
 }
 
-/* Of a tensor it is a chunk. */
+/* In a tensor it is a chunk. */
 static void kinds__not_of_tensors(void **state)
 {
 	struct server_rig *r = open_groups();

@@ -336,7 +336,7 @@ static void push_and_query__round_before_the_first(void **state)
 	close_rig(r);
 }
 
-/* It may lie about the credit, but gets no more bytes for it than there are. */
+/* It may lie about the credit, but gets only the bytes that exist. */
 static void hear__implausible_grant_and_consumed(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -352,8 +352,8 @@ static void hear__implausible_grant_and_consumed(void **state)
 	close_rig(r);
 }
 
-/* The packet number jumps to the end of its range: only its own session hears
- * nothing new any more. */
+/* The packet number jumps to the end of its range: only its own session stops
+ * receiving. */
 static void hear__number_at_the_end(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -422,7 +422,7 @@ static void query__unknown(void **state)
 	close_rig(r);
 }
 
-/* A control frame that was heard before says nothing any more (A5). */
+/* A replayed control frame has no effect (A5). */
 static void control__played_back(void **state)
 {
 	struct server_rig *r = open_rig(1);

@@ -84,7 +84,7 @@ static struct server_rig *open_joined(uint16_t n_members)
 	return &r;
 }
 
-/* Of two members, and not the coordinator. */
+/* A server of two members that is not the coordinator. */
 static struct server_rig *open_second(void)
 {
 	static struct server_rig r;
@@ -132,8 +132,8 @@ static void key__of_a_group_that_is_opened_again(void **state)
 	server_rig_close(r);
 }
 
-/* All that are open at a time have one, and no more; the next one has the one
- * that goes. */
+/* Each open stream has one key, and only one; the next stream gets the key of a
+ * released one. */
 static void key__when_all_are_taken(void **state)
 {
 	struct server_rig *r = open_joined(1);
@@ -282,7 +282,7 @@ static void key__that_is_declared_late(void **state)
 	server_rig_close(r);
 }
 
-/* Members that know that it is dead are told so no more. */
+/* A member that knows of the death is not told again. */
 static void key__of_a_dead_stream(void **state)
 {
 	struct server_rig *r = open_joined(3);

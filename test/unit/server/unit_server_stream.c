@@ -123,7 +123,7 @@ static void declare__in_an_asynchronous_job(void **state)
 	server_rig_close(r);
 }
 
-/* Who opens it otherwise than the first is refused, and all are told. */
+/* A member that opens it differently is refused, and all learn it. */
 static void differs(uint64_t members, uint32_t window_log2, uint32_t priority)
 {
 	struct server_rig *r = open_joined(3, false);
@@ -259,8 +259,8 @@ static void push__another_root(void **state)
 		"with one of rank 0's");
 }
 
-/* A server that does not coordinate knows ranks from those that have joined it,
- * each of which says its own; others it names by nothing. */
+/* A server that does not coordinate knows the ranks of members that have joined
+ * it, each from its own JOIN; it cannot name others. */
 enum { KEY = 7 };
 
 static struct server_rig *open_second(void)
@@ -381,7 +381,7 @@ static void want__over_the_base(void **state)
 	server_rig_close(r);
 }
 
-/* Of what is not as it must be nothing is taken, nor acknowledged. */
+/* A malformed frame is neither taken nor acknowledged. */
 static void not_wanted(
 	struct server_rig *r, struct sw_header h, const uint64_t *counter)
 {

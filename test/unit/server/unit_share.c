@@ -53,8 +53,8 @@ static void share__weight_out_of_range(void **state)
 	server_rig_close(r);
 }
 
-/* Who is alone has the whole window, whatever its weight; of two that are busy
- * each has its part, until one rests. */
+/* A lone job has the whole window, whatever its weight; each of two busy ones
+ * has its part, until one rests. */
 static void tick__windows_of_the_busy(void **state)
 {
 	struct server_rig *r = open_rig();
@@ -105,7 +105,7 @@ static void tick__windows_of_who_came(void **state)
 	server_rig_close(r);
 }
 
-/* What was granted is not taken back. */
+/* A grant is never taken back. */
 static void tick__a_grant_stays(void **state)
 {
 	struct server_rig *r = open_rig();

@@ -254,7 +254,8 @@ static void push__draining(void **state)
 	close_shard(x);
 }
 
-/* Who waits for the first value still gets it; another does not begin. */
+/* A member that waits for the first value still gets it; another does not
+ * begin. */
 static void start__draining(void **state)
 {
 	struct fixture *x = open_async(2 * FULL);
@@ -286,7 +287,7 @@ static void copy__later(void **state)
 	close_shard(x);
 }
 
-/* What is sent again is the value as it is by then; an older answer's fate
+/* A retransmission has the value of its own time; an older answer's fate
  * changes nothing. */
 static void fate__lost_is_built_anew(void **state)
 {

@@ -207,7 +207,7 @@ static void newest__of_two(void **state)
 	assert_int_equal(sw_chunk_owed(&c, A)->round, 2);
 }
 
-/* Of two results that were sent, the older one says nothing any more. */
+/* Of two results sent, the older one's fate counts for nothing. */
 static void settle__the_newest(void **state)
 {
 	struct sw_chunk c = after_rounds(1, 3);

@@ -102,7 +102,7 @@ static void take__in_the_order_of_readiness_for_long(void **state)
 	close_shard(x);
 }
 
-/* What is marked moves along when a more urgent tensor is admitted. */
+/* Marked results move along when a more urgent tensor is admitted. */
 static void admit__while_results_wait(void **state)
 {
 	struct fixture *x = open_shard(2, 0, 1);

@@ -110,7 +110,8 @@ static void push__reduce_only_the_root_gets_it(void **state)
 	close_shard(x);
 }
 
-/* Who comes when it is ready gets it at once, with what it says: nothing. */
+/* A receiver that arrives when it is ready gets it at once, with its own empty
+ * contribution. */
 static void push__broadcast_to_a_late_receiver(void **state)
 {
 	struct fixture *x = open_stream(7);
@@ -173,7 +174,7 @@ static void push__not_a_collective(void **state)
 	h.dtype = 0xff;
 	dropped(x, A, h, n);
 	h = good;
-	h.aux = C; /* of the job, not of the group */
+	h.aux = C; /* the job's rank, not the group's */
 	dropped(x, A, h, n);
 	h.aux = 3;
 	dropped(x, A, h, n);
@@ -272,7 +273,7 @@ static void push__differs_from_the_first(void **state)
 	differs(first, h);
 }
 
-/* Another root: what one takes for its own bytes are none to the other. */
+/* Another root: one member's own bytes are unknown to the other. */
 static void push__differs_in_the_root_of_a_broadcast(void **state)
 {
 	differs(header_of(SW_BCAST, 1, A, FULL),
@@ -441,7 +442,7 @@ static void fate__lost_result_is_sent_again(void **state)
 	assert_int_equal(push_sum(x, A, 1, 1), SW_PUSH_DONE); /* on its way */
 	assert_int_equal(take(x, A), -1);
 	fate(x, A, false);
-	fate(x, A, true); /* a second fate of it is none */
+	fate(x, A, true); /* a second fate is ignored */
 	assert_int_equal(take(x, A), -1);
 	assert_int_equal(x->stats.retransmissions, 1);
 	close_shard(x);

@@ -138,7 +138,7 @@ static void note__ready_when_all_have_given(void **state)
 	assert_int_equal(s.weight, 7);
 }
 
-/* Who only gets makes nothing ready, before or after. */
+/* A receiver alone makes nothing ready, before or after. */
 static void note__receivers(void **state)
 {
 	struct sw_slot s = slot(1, SW_BCAST, B, 0);

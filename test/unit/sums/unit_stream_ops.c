@@ -231,7 +231,7 @@ static void lend__alone(void **state)
 	}
 }
 
-/* Of a dead one nothing is read. */
+/* A dead stream's memory is not read. */
 static void lend__to_the_dead(void **state)
 {
 	struct fixture *x = open_stream();
@@ -282,13 +282,13 @@ static struct fixture *open_by_rank(uint64_t members)
 	return x;
 }
 
-/* Of each of the orders in which three can come. */
+/* The orders in which three can come. */
 static const uint32_t orders[][MEMBERS] = {
 	{A, B, C}, {A, C, B}, {B, A, C}, {B, C, A}, {C, A, B}, {C, B, A}};
 
 enum { N_ORDERS = sizeof(orders) / sizeof(orders[0]) };
 
-/* Whoever comes first, the result has the bits of (a + b) + c. */
+/* Whichever comes first, the result has the bits of (a + b) + c. */
 static void order__does_not_show(void **state)
 {
 	static const struct {

@@ -119,7 +119,7 @@ static void sum__lent_bf16(void **state)
 	close_shard(x);
 }
 
-/* Of several tensors, both rounds, what is lent is copied, nothing else is
+/* In several tensors, both rounds, lent bytes are copied, nothing else is
  * touched, and the lender may write. */
 static void keep__copies_what_is_lent(void **state)
 {

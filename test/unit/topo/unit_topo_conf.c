@@ -19,7 +19,7 @@ static void said(void *ctx, enum sw_log_level level, const char *text)
 	snprintf(all + n, 4096 - n, "%s\n", text);
 }
 
-/* What a description of @text makes of @m; what was wrong is in @all. */
+/* Apply the description @text to @m; errors are in @all. */
 static int describe(struct sw_machine *m, const char *text, char all[4096])
 {
 	char path[] = "/tmp/unit_topo_XXXXXX";
@@ -94,16 +94,16 @@ static void describe__bad(void **state)
 	static const struct {
 		const char *text, *want;
 	} cases[] = {
-		{"[gpus 0]\n", ":1: [gpus 0]: there is no such section"},
+		{"[gpus 0]\n", ":1: [gpus 0]: unknown section"},
 		{"[gpu]\n", ":1: [gpu]: has a number from 0 to 63"},
 		{"[gpu 1]\nnuma_node = 0\n",
 			":1: [gpu 1]: number 0 is missing"},
 		{"[gpu 64]\n", ":1: [gpu 64]: has a number from 0 to 63"},
 		{"[gpu 0]\nswich = 0\n",
-			":2: [gpu 0] swich: there is no such key; did you mean "
+			":2: [gpu 0] swich: unknown key; did you mean "
 			"switch?"},
 		{"[machine]\nwhole = yes\n",
-			":2: [machine] whole: there is no such key"},
+			":2: [machine] whole: unknown key"},
 		{"[switch 0]\nnuma_node = -1\n", ":2: [switch 0] numa_node: "},
 		{"[switch 0]\nnuma_node = 1024\n",
 			":2: [switch 0] numa_node: is 1024; it goes from 0 to "

@@ -306,8 +306,8 @@ static void sizes__answers_are_not_larger(void **state)
 	assert_true(sizeof(struct sw_fault) <= sizeof(struct sw_join));
 }
 
-/* Of fields of one size side by side two would be exchanged unnoticed, since
- * both ends have the same struct; PROTOCOL.md 2 says where each is. */
+/* Two adjacent fields of one size could be exchanged unnoticed, because both
+ * ends have the same struct; PROTOCOL.md 2 gives the place of each. */
 static void join__keeps_the_layout(void **state)
 {
 	static const struct {

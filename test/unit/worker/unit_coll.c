@@ -9,9 +9,9 @@ static void declare__bad_streams(void **state)
 	static const struct {
 		uint16_t ranks[3];
 		uint32_t n;
-	} bad[] = {{{0}, 0}, /* nobody */
-		{{1, 2}, 2}, /* not this one */
-		{{0, 3}, 2}, /* one that there is not */
+	} bad[] = {{{0}, 0},                          /* nobody */
+		{{1, 2}, 2},                          /* not this one */
+		{{0, 3}, 2},                          /* an unknown one */
 		{{0, UINT16_MAX}, 2}, {{0, 1, 0}, 3}, /* twice */
 		{{0}, SW_GROUP_RANKS + 1}};
 	static struct worker_rig r;
@@ -95,7 +95,7 @@ static void submit__bad_arguments(void **state)
 	wrig_close(r);
 }
 
-/* What a local rank gives and gets lies in its buffers, by the ranks that the
+/* A local rank's data lies in its buffers, by the number of ranks that the
  * group has now. */
 static void submit__beyond_a_buffer(void **state)
 {
@@ -104,7 +104,8 @@ static void submit__beyond_a_buffer(void **state)
 		enum sw_coll_kind kind;
 		uint16_t root;
 		uint32_t stride;
-		uint64_t from, to; /* that are enough; 0: none is needed */
+		uint64_t from,
+			to; /* elements that suffice; 0: nothing needed */
 	} cases[] = {
 		{SW_ALL_REDUCE, 0, 0, BYTES, BYTES},
 		{SW_BARRIER, 0, 0, BYTES, BYTES},
@@ -243,7 +244,7 @@ static void push__credit_comes_back(void **state)
 	wrig_close(r);
 }
 
-/* What the window does not allow takes no credit. */
+/* A push that the window forbids takes no credit. */
 static void push__a_closed_window_holds_no_credit(void **state)
 {
 	struct worker_rig *r = open_stream();
@@ -253,7 +254,7 @@ static void push__a_closed_window_holds_no_credit(void **state)
 	wrig_close(r);
 }
 
-/* Who gets nothing is through when all it gave is folded. */
+/* A rank that only gives has finished when its last chunk is folded. */
 static void ack__ends_what_only_gives(void **state)
 {
 	struct worker_rig *r = open_stream();

@@ -65,8 +65,8 @@ static void kinds__of_local_ranks_under_one_number(void **state)
 	wrig_close(r);
 }
 
-/* What it waits with is said to the server once it has stood still; not where
- * collectives have no number. */
+/* It tells the server after a pause what it waits with; not where collectives
+ * have no number. */
 static void kinds__the_server_is_asked(void **state)
 {
 	for (uint32_t number = 0; number < 8; number += 7) {

@@ -6,7 +6,7 @@
 
 enum { LOCAL = 2 };
 
-/* What each local rank gives and gets. */
+/* Buffers of each local rank. */
 static int32_t from[LOCAL][4 * PEER_CHUNK], to[LOCAL][4 * PEER_CHUNK];
 
 /* Member 0 of 2, with ranks 0 and 1; the other has 2 and 3.  "s" is of the @n
@@ -108,7 +108,7 @@ static void submit__waits_for_all_and_sums(void **state)
 struct op_case {
 	enum sw_reduce_op op[LOCAL];
 	double scale[LOCAL];
-	int32_t want; /* of 1000 and 2000 */
+	int32_t want; /* sum of 1000 and 2000 */
 };
 
 static void call_ops(struct worker_rig *r, const struct op_case *c)
@@ -163,7 +163,7 @@ static void submit__operations_differ(void **state)
 	wrig_close(r);
 }
 
-/* Of each the n-th is the n-th, however far one is ahead. */
+/* The n-th call of each rank matches, however far one is ahead. */
 static void submit__one_far_ahead(void **state)
 {
 	struct worker_rig *r = open_all();
@@ -194,7 +194,7 @@ static void submit__only_ranks_of_the_group(void **state)
 	ask = call(LOCAL, SW_ALL_REDUCE, 1);
 	assert_int_equal(sw_worker_coll(&r->w, &ask), SW_EINVAL);
 	ask = call(1, SW_REDUCE, 1);
-	ask.root = 2; /* of the job, not of the group */
+	ask.root = 2; /* the job's rank, not the group's */
 	assert_int_equal(sw_worker_coll(&r->w, &ask), SW_EINVAL);
 	ask.root = 1;
 	assert_int_equal(sw_worker_coll(&r->w, &ask), 0); /* waits for none */

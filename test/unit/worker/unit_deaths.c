@@ -159,7 +159,7 @@ static void close_a(struct worker_rig *r, uint32_t id, uint32_t key)
 	sw_worker_free(&r->w, id);
 }
 
-/* What has gone is looked at no more, however many have had its index. */
+/* A released stream is not looked at again, however many have had its index. */
 static void died__after_streams_have_gone(void **state)
 {
 	static const uint16_t ranks[] = {0, 3};
@@ -189,7 +189,7 @@ static void died__after_streams_have_gone(void **state)
 	wrig_close(r);
 }
 
-/* Who died has closed its group: when the others have, it goes. */
+/* A dead member has closed its group: when the others have, it is released. */
 static void died__its_group_goes(void **state)
 {
 	static const uint16_t ranks[] = {0, 1, 3};
@@ -233,8 +233,8 @@ static void died__others_close_at_once(void **state)
 	wrig_close(r);
 }
 
-/* Who has left has closed its groups: one of which it is the last here goes,
- * when nothing of it is open any more. */
+/* A leaving rank closes its groups: one that has no other local rank is
+ * released when its last call has ended. */
 static void left__its_groups_go(void **state)
 {
 	struct sw_header h = result_of(SW_ALL_REDUCE, 1, 1, 1);
@@ -258,8 +258,8 @@ static void left__its_groups_go(void **state)
 	wrig_close(r);
 }
 
-/* Of a group of several it is the others that close it; of one that is opened
- * later, too, and one that nobody else is in is closed at once. */
+/* The others close a group of several, also one that is opened later; a group
+ * without others is closed at once. */
 static void left__others_close_its_groups(void **state)
 {
 	static const uint16_t ranks[] = {0, 1, 3};
@@ -342,7 +342,7 @@ static void look(struct worker_rig *r)
 	settle(r);
 }
 
-/* What waits for it ends, as soon as it is known that it does. */
+/* A call that waits for it ends as soon as its death is known. */
 static void member__is_gone(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -392,8 +392,8 @@ static void member__named_before_it_died(void **state)
 	wrig_close(r);
 }
 
-/* Of one that died before the last it is known that it has; ranks are counted
- * over all members. */
+/* The death of one before the last is known; ranks are counted over all
+ * members. */
 static void member__before_the_last(void **state)
 {
 	struct worker_rig *r = open_rig();

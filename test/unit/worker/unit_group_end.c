@@ -97,7 +97,7 @@ static void dead__all_streams_of_the_group(void **state)
 
 static uint32_t n_keeps;
 
-/* Of each there is something to do in two turns. */
+/* Each has work in two turns. */
 static bool on_keep(void *ctx, uint32_t key)
 {
 	struct worker_rig *r = ctx;
@@ -189,7 +189,7 @@ static const char *said(struct worker_rig *r)
 	return wrig_tx(r);
 }
 
-/* Those that an answer of the server named, and local ranks that lag. */
+/* Ranks that a server's answer named, and local ranks that lag. */
 static void abort__names_who_is_missing(void **state)
 {
 	struct worker_rig *r = open_one();
@@ -211,7 +211,7 @@ static void abort__names_who_is_missing(void **state)
 	sw_worker_abort(&r->w, GA, 0, SW_EEXPIRED, "rank 0 waited");
 	assert_contains(said(r), "rank 0 waited; missing: rank 1 of 4");
 	wrig_close(r);
-	r = open_two(); /* those of another node */
+	r = open_two(); /* another node's */
 	call(r, GA, 0);
 	call(r, GA, 1);
 	wrig_tx(r);
@@ -345,7 +345,7 @@ static void close__is_said_until_it_is_acknowledged(void **state)
 	wrig_close(r);
 }
 
-/* What is late is acknowledged, and forgotten. */
+/* A late frame is acknowledged and ignored. */
 static void close__late_frames(void **state)
 {
 	struct worker_rig *r = open_one();

@@ -44,7 +44,7 @@ static int ask(struct worker_rig *r, uint32_t local, uint64_t lacks)
 			.local = local, .cookie = local, .lacks = lacks});
 }
 
-/* But for so many chunks, and this much of one. */
+/* Bytes without so many chunks, and this much of one. */
 static uint64_t but(uint32_t chunks, uint64_t bytes)
 {
 	return (uint64_t)chunks * PEER_PAYLOAD + bytes;
@@ -117,7 +117,7 @@ static void grow__nothing_is_there_at_first(void **state)
 	wrig_close(r);
 }
 
-/* What was pushed is folded before more comes, several times. */
+/* Pushed bytes are folded before more arrive, several times. */
 static void grow__after_a_pause(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -277,7 +277,7 @@ static void leave__while_it_grows(void **state)
 	wrig_close(r);
 }
 
-/* What does not grow on is named, and in the end the job's end. */
+/* A tensor that stops growing is named, and in the end the job's end. */
 static void stall__names_who_does_not_grow(void **state)
 {
 	struct worker_rig *r = open_rig(2);
@@ -392,7 +392,7 @@ static void lane__follows_lane_0(void **state)
 	struct lane_fixture *x = open_lane();
 	struct worker_rig *r = &x->r;
 
-	grow_lane(x, 65); /* of a round before: too early */
+	grow_lane(x, 65); /* a round too early */
 	sw_worker_take(&r->w);
 	assert_int_equal(pushed(r), 0);
 	command(x, SW_LANE_ROUND, 0);

@@ -125,7 +125,7 @@ static void hear__admitted_when_all_lanes_have(void **state)
 	close_lane(r);
 }
 
-/* What the other lane says after the job has failed admits nothing. */
+/* The other lane's message after the job has failed admits nothing. */
 static void hear__admitted_too_late(void **state)
 {
 	struct worker_rig *r = open_lane(0);
@@ -168,7 +168,7 @@ static void hear__done_when_all_lanes_are(void **state)
 	close_lane(r);
 }
 
-/* What comes of a tensor that died while another lane had chunks of it. */
+/* A result for a tensor that died while another lane had chunks of it. */
 static void hear__a_result_after_the_death(void **state)
 {
 	struct worker_rig *r = open_lane(0);
@@ -242,7 +242,7 @@ static void hear__a_lane_fails(void **state)
 	close_lane(r);
 }
 
-/* What is done too late is no business of a job that has ended. */
+/* A late completion is ignored by an ended job. */
 static void hear__done_after_the_end(void **state)
 {
 	struct worker_rig *r = open_lane(0);
@@ -424,8 +424,8 @@ static void set_other(uint64_t part, uint64_t credit)
 	atomic_fetch_add(&lane->tuning.n_set, 1);
 }
 
-/* Those that were built, some in each turn; what lane 0 orders meanwhile is
- * heard. */
+/* Built tensors are declared some in each turn; lane 0's commands are taken
+ * meanwhile. */
 static void order__declare_some_in_each_turn(void **state)
 {
 	enum { N = 600, SOME = 300 };

@@ -142,7 +142,7 @@ static void done__when_all_lanes_are(void **state)
 	}
 }
 
-/* Buffers are given back when the other lane uses them no more. */
+/* Buffers are returned when the other lane has released them. */
 static void dead__when_all_lanes_have_released_it(void **state)
 {
 	struct worker_rig *r = open_zero();
@@ -161,7 +161,7 @@ static void dead__when_all_lanes_have_released_it(void **state)
 	close_lane(r);
 }
 
-/* What a server of the other lane says, the coordinator is asked. */
+/* The coordinator is asked about an answer of the other lane's server. */
 static void dead__as_the_coordinator_says(void **state)
 {
 	struct worker_rig *r = open_zero();

@@ -134,8 +134,8 @@ static void join__answers_to_other_questions(void **state)
 	wrig_close(r);
 }
 
-/* The ACCEPT crosses a JOIN that was to be said again, on a port that had no
- * room for it: nothing is asked of the server any more. */
+/* The ACCEPT crosses a repeated JOIN on a port that had no room for it: the
+ * server gets no further question. */
 static void join__accept_before_the_repetition(void **state)
 {
 	struct worker_rig *r = open_rig(2, 1);
@@ -427,7 +427,7 @@ static void error__ends_the_job(void **state)
 	wrig_close(r);
 }
 
-/* What a server writes cannot drive the terminal of who reads the log. */
+/* A server's text cannot drive the terminal of a reader of the log. */
 static void error__text_is_made_printable(void **state)
 {
 	struct worker_rig *r = open_running(1);

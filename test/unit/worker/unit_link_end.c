@@ -174,8 +174,7 @@ static void left__while_joining(void **state)
 	wrig_close(r);
 }
 
-/* It has answered JOINs before: that it says nothing any more is no MTU's
- * fault. */
+/* It has answered JOINs before: its silence is no MTU's fault. */
 static void left__and_then_silence(void **state)
 {
 	struct worker_rig *r = open_rig(2, 1);
@@ -254,7 +253,8 @@ static void leave__is_repeated_and_given_up(void **state)
 	wrig_close(r);
 }
 
-/* What was on its way is not waited for: no timer of it fires again and again.
+/* Frames in flight are not waited for: no timer of theirs fires again and
+ * again.
  */
 static void leave__with_frames_on_their_way(void **state)
 {

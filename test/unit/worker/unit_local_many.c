@@ -107,7 +107,7 @@ static void round__of_all(void **state)
 	wrig_close(r);
 }
 
-/* What it waits for is named by its rank, and as runs. */
+/* The error names the missing ranks, and as runs. */
 static void round__names_who_is_missing(void **state)
 {
 	struct worker_rig *r = open_tensor();
@@ -139,7 +139,7 @@ static void round__one_has_left(void **state)
 
 	for (uint32_t l = 0; l < LOCAL; l++)
 		ask(r, l);
-	sw_worker_local_left(&r->w, 900); /* it needs no more of it */
+	sw_worker_local_left(&r->w, 900); /* its contribution is not needed */
 	wrig_tx(r);
 	peer_result(&r->s[0], 0, 1, 0, 5);
 	assert_int_equal(n_done, LOCAL);
@@ -168,7 +168,7 @@ static void coll__of_all(void **state)
 	wrig_close(r);
 }
 
-/* Nothing of these goes to a server; those that are not in it may not call. */
+/* No server takes part; ranks outside the group may not call. */
 static void coll__of_every_third_here(void **state)
 {
 	struct worker_rig *r = open_group(LOCAL, 3);

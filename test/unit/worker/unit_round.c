@@ -62,7 +62,7 @@ static void push__again_is_not_charged(void **state)
 	wrig_close(r);
 }
 
-/* What is started but not sent is overtaken, too. */
+/* A started part that is not sent is overtaken, too. */
 static void push__the_urgent_overtakes(void **state)
 {
 	struct worker_rig *r =
@@ -102,8 +102,8 @@ static void push__what_was_lost_goes_first(void **state)
 	wrig_close(r);
 }
 
-/* The credit is used up: what is started but not sent gives its own back, but
- * for one chunk. */
+/* The credit is used up: a started part that is not sent returns its own,
+ * except one chunk. */
 static void push__the_urgent_takes_credit_back(void **state)
 {
 	struct worker_rig *r = open_rig(&sw_policies[SW_POLICY_BYTESCHEDULER],
@@ -158,7 +158,7 @@ static void push__fifo_overtakes_nothing(void **state)
 	wrig_close(r);
 }
 
-/* More push_pulls than there are places: those that are open close ranks. */
+/* More push_pulls than places: open ones move together. */
 static void push__fifo_for_a_long_time(void **state)
 {
 	struct worker_rig *r = open_rig(&sw_policies[SW_POLICY_FIFO], 0, 0);

@@ -15,7 +15,7 @@ static void on_gone(void *ctx, uint32_t tensor)
 	snprintf(gone + n, sizeof(gone) - n, "gone t%u; ", tensor);
 }
 
-/* What went since the last call, after a turn. */
+/* Streams released since the last call, after a turn. */
 static const char *went(struct worker_rig *r)
 {
 	static char text[sizeof(gone)];
@@ -116,7 +116,7 @@ static void gone__when_all_servers_know(void **state)
 	wrig_close(r);
 }
 
-/* What was open of it ends first. */
+/* Its open calls end first. */
 static void gone__with_work_open(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -276,7 +276,7 @@ static void stale__while_the_next_is_built(void **state)
 	wrig_close(r);
 }
 
-/* A key of the past is none that a coordinator gives. */
+/* A coordinator never gives a retired key again. */
 static void gone__key_given_twice(void **state)
 {
 	struct worker_rig *r = open_rig(1);

@@ -237,7 +237,7 @@ static void push__asynchronous(void **state)
 	wrig_close(r);
 }
 
-/* Whatever was submitted ends, and nothing can be submitted any more. */
+/* Submitted calls end, and later ones are refused. */
 static void push__after_the_end(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -334,7 +334,7 @@ static void push__by_first_use(void **state)
 	wrig_close(r);
 }
 
-/* What is under way keeps its place when an urgent tensor is declared. */
+/* Calls in progress keep their place when an urgent tensor is declared. */
 static void declare__while_pushing(void **state)
 {
 	struct worker_rig *r = open_rig(1);

@@ -97,7 +97,7 @@ static void tune__is_said_again(void **state)
 	wrig_close(r);
 }
 
-/* One that was replaced before it was sent is not asked for. */
+/* A request replaced before it was sent is dropped. */
 static void tune__the_last_one_counts(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -111,7 +111,7 @@ static void tune__the_last_one_counts(void **state)
 	wrig_close(r);
 }
 
-/* Those that find no room in the window wait as one, the last. */
+/* Requests without room in the window wait as one, the last. */
 static void tune__window_is_full(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -200,7 +200,7 @@ static void heard__in_mid_round(void **state)
 	wrig_close(r);
 }
 
-/* Some were missed: the newest counts, and none before it any more. */
+/* Some were missed: the newest counts, older ones are ignored. */
 static void heard__newest_only(void **state)
 {
 	struct worker_rig *r = open_rig();

@@ -99,8 +99,8 @@ static void want__no_more_than_64(void **state)
 	wrig_close(r);
 }
 
-/* What was lost goes again but for what has come; none of it is sent twice, nor
- * forgotten. */
+/* A lost WANT is retransmitted without the chunks that have arrived; none is
+ * sent twice or forgotten. */
 static void lost__but_what_has_come(void **state)
 {
 	struct worker_rig *r = open_stream();

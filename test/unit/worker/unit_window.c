@@ -203,7 +203,7 @@ static void result__twice(void **state)
 	wrig_close(r);
 }
 
-/* Of what was not submitted, or not pushed: nothing is written. */
+/* A result that nobody submitted, or pushed, writes nothing. */
 static void result__of_what_nobody_waits_for(void **state)
 {
 	struct worker_rig *r = open_stream();
