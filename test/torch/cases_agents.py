@@ -102,6 +102,16 @@ def case_bound():
     sums()
 
 
+def case_two_agents():
+    """One at rank 0, and one at the others, also for a later group."""
+    start()
+    dist.destroy_process_group(dist.new_group())
+    sums()
+    paths = [None] * dist.get_world_size()
+    dist.all_gather_object(paths, agent_of_rank()[0])
+    check(len(set(paths)) == 2 and paths[0] not in paths[1:], paths)
+
+
 def case_wrong_level():
     with raises(SumwireError, "SUMWIRE_DEBUG=loud: warn, info or trace"):
         start()

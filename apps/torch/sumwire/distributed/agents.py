@@ -28,6 +28,7 @@ from sumwire.client import open_seconds
 from sumwire.distributed import addresses, numa
 from sumwire.distributed.agent_log import Log, level
 from sumwire.distributed.errors import SumwireError
+from sumwire.distributed.meeting import safely
 
 RANKS_PER_AGENT = 64  # [agent] local_ranks
 LCORES_MAX = 16  # [agent] lcores, [serve] lcores
@@ -100,13 +101,17 @@ def boot():
     return ""  # a sandbox hides both
 
 
+_apart = ""  # of a process that did not reach its first agent
+
+
 def machine():
-    """Return a text that is equal only for processes that reach each other's
-    loopback."""
+    """Return a text that is equal for processes of one machine.  It may also be
+    equal for containers with different files, and for virtual machines from one
+    snapshot, so start_all() checks that ranks reach their agents."""
     net = ""
     with contextlib.suppress(OSError):
         net = os.stat("/proc/self/ns/net").st_ino
-    return f"{boot() or socket.gethostname()} {net}"
+    return f"{boot() or socket.gethostname()} {net} {_apart}"
 
 
 def node_name(agent):
@@ -350,15 +355,16 @@ class Layout:
         self.home, self.me, self.open_s = home, home.me, open_s
         self.job, self.servers, self.n_lcores, self.ports = home.plan
         self.n_machines = len(set(home.machines))
-        found = places(home.machines)
-        self.agent, self.here = found[self.me]
-        self.leaders = list(dict.fromkeys(ranks[0] for _, ranks in found))
+        self.found = places(home.machines)
+        self.agent, self.here = self.found[self.me]
+        self.leaders = list(dict.fromkeys(ranks[0] for _, ranks in self.found))
         self.is_local = self.n_machines == 1 and all(
             addresses.is_loopback(ip) for ip, _ in self.servers)
 
     def ip(self):
         """Return the address of the agent that this rank starts."""
-        if self.is_local:  # each agent has a loopback address of its own
+        if self.is_local or self.home.is_on_loopback:
+            # each agent has a loopback address of its own
             return f"127.77.{self.agent // 250}.{self.agent % 250 + 1}"
         if len(self.leaders) > self.n_machines:
             raise SumwireError("SW_ECONF", f"more than {RANKS_PER_AGENT} "
@@ -368,6 +374,33 @@ class Layout:
             return addresses.needed(addresses.own(self.servers[0][0]),
                                     self.servers[0][0])
         return self.home.ip()
+
+    def divide(self, meeting, path):
+        """Check that all ranks reach the agents' sockets, and return True if
+        so.  If not, count the others as another machine of their own.  path:
+        socket of this rank's agent."""
+        def divided(missed):
+            machines, ips, new = list(self.home.machines), [], {}
+            for rank, (is_there, ip) in enumerate(missed):
+                if not is_there:
+                    leader = self.found[rank][1][0]
+                    if leader not in new:
+                        new[leader] = self.n_machines + len(ips)
+                        ips.append(ip)
+                    machines[rank] = new[leader]
+            return machines, ips
+        global _apart
+        if len(self.leaders) == meeting.n:
+            return True
+        is_there = os.path.exists(path)
+        machines, ips = meeting.exchange(
+            lambda: (is_there, None if is_there else safely(
+                lambda: addresses.own(self.home.host))), divided)
+        if not is_there:
+            _apart = f"{self.job} {machines[self.me]}"
+        if ips:
+            self.home.divide(machines, ips)
+        return not ips
 
     def address(self):
         """Return the agent's address and the first of its ports."""
@@ -391,9 +424,9 @@ def start(meeting, home):
     starts the agent.  Return the path of this rank's agent, this rank's local
     rank there, the agent's address, and a function that says how it has
     ended."""
-    layout = Layout(home, open_seconds(meeting.limit_s))
     started, left = None, PORT_TRIES
     while not started:  # the last try raises its error
+        layout = Layout(home, open_seconds(meeting.limit_s))
         left -= 1
         started = start_all(meeting, layout, left > 0)
     path, ip, how = started
@@ -403,7 +436,8 @@ def start(meeting, home):
 def start_all(meeting, layout, may_retry):
     """Start all agents once.  Return (path of this rank's agent, its address, a
     function that says how it has ended).  If another program took a port of any
-    agent, stop all agents and return None."""
+    agent, or a rank does not reach its agent, stop all agents and return
+    None."""
     is_leader = meeting.me == layout.here[0]
     mine = []
 
@@ -415,14 +449,15 @@ def start_all(meeting, layout, may_retry):
         return mine[0].ready(layout.open_s, may_retry)
     nodes = [tuple(node) for node in meeting.exchange(
         lambda: layout.address() if is_leader else None, of_leaders)]
-    paths = []
+    is_good = False
     try:
         paths = meeting.exchange(lambda: run() if is_leader else None,
                                  of_leaders)
+        is_good = all(paths) and layout.divide(meeting, paths[layout.agent])
     finally:
-        if mine and not (paths and all(paths)):
+        if mine and not is_good:
             mine[0].stop()
-    if not all(paths):
+    if not is_good:
         return None
     starter = layout.here[0]
     how = mine[0].how if mine else lambda: (
