@@ -89,7 +89,7 @@ def test_no_warning():
 def test_bound():
     """To one CPU, as by OMP_PROC_BIND."""
     with Alone() as net:
-        ok(net, "bound")
+        ok(net, "bound", "quotas")
 
 
 def test_odd_folders():

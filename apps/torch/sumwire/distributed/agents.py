@@ -9,6 +9,7 @@ not end an agent, because its ranks may still have to save their state."""
 import contextlib
 import errno
 import glob
+import math
 import os
 import random
 import re
@@ -22,6 +23,8 @@ import sys
 import tempfile
 import threading
 import time
+
+from torch.distributed import distributed_c10d as c10d
 
 from sumwire import library
 from sumwire.client import open_seconds
@@ -41,6 +44,8 @@ PARENT_MAX = 60  # bytes of the parent folder; a socket's path has at most 107
 # (sched_autogroup_enabled).
 OWN_GROUP = ({"process_group": 0} if sys.version_info >= (3, 11)
              else {"start_new_session": True})
+DEAD_S = 60  # [job] dead_after, if the group's timeout is torch's default
+DEAD_MIN_S, DEAD_MAX_S = 30, 600
 PAUSE_S = 0.02
 END_S = 1  # time for an agent that has closed its sockets to end
 TRIES = 100  # number of random ports to try
@@ -64,7 +69,7 @@ name = {job}
 agents = {n}
 agent = {agent}
 server_lcores = {lcores}
-dead_after = 30s
+dead_after = {dead_s}s
 stall_limit = 86400s
 join_timeout = {open_s}s
 [agent]
@@ -165,6 +170,14 @@ def lcores(homes, servers):
         return int(text)
     raise SumwireError("SW_ECONF", f"SUMWIRE_LCORES={text}: 1 to {LCORES_MAX} "
                        f"was expected")
+
+
+def dead_seconds(timeout_s):
+    """Return the silence after which a machine counts as dead: the group's
+    timeout, if the user has set one."""
+    if timeout_s == c10d.default_pg_timeout.total_seconds():
+        return DEAD_S
+    return min(max(DEAD_MIN_S, math.ceil(timeout_s)), DEAD_MAX_S)
 
 
 def ports(n_lcores):
@@ -274,12 +287,15 @@ class Agent:
         with open(os.memfd_create("agent.ini"), "wb", buffering=0) as f, \
                 blocked(SIGNALS):
             f.write(ini)
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 [library.command(), "agent", "--config", "/dev/stdin"],
                 stdin=f, stdout=self.log.fd, stderr=self.log.fd, cwd="/",
                 **OWN_GROUP, close_fds=True,
                 # its ranks are those of the group
                 env={**os.environ, "SUMWIRE_LAUNCHER": "none"})
+        with contextlib.suppress(OSError):  # may need a privilege
+            os.setpriority(os.PRIO_PROCESS, process.pid, 0)
+        return process
 
     def wait_ready(self, until):
         while not os.path.exists(self.socket):
@@ -339,12 +355,13 @@ def job_name():
     return f"torch-{run[:RUN_BYTES]}-{attempt}-{secrets.token_hex(5)}"
 
 
-def plan(homes):
-    """Choose the job's name, servers, cores and ports, on rank 0 for all
-    ranks."""
+def plan(homes, timeout_s):
+    """Choose the job's name, servers, cores, ports and patience, on rank 0 for
+    all ranks."""
     servers = appliances()
     n_lcores = lcores(homes, servers)
-    return [job_name(), servers, n_lcores, ports(n_lcores)]
+    return [job_name(), servers, n_lcores, ports(n_lcores),
+            dead_seconds(timeout_s)]
 
 
 class Layout:
@@ -353,7 +370,8 @@ class Layout:
 
     def __init__(self, home, open_s):
         self.home, self.me, self.open_s = home, home.me, open_s
-        self.job, self.servers, self.n_lcores, self.ports = home.plan
+        (self.job, self.servers, self.n_lcores, self.ports,
+         self.dead_s) = home.plan
         self.n_machines = len(set(home.machines))
         self.found = places(home.machines)
         self.agent, self.here = self.found[self.me]
@@ -413,7 +431,9 @@ class Layout:
         conf = {"name": node_name(self.agent),
                 "job": self.job, "lcores": self.n_lcores, "agent": self.agent,
                 "n": len(self.leaders), "n_local": len(self.here),
-                "open_s": self.open_s, "ip": ip, "udp_port": udp_port}
+                "open_s": self.open_s, "dead_s": self.dead_s, "ip": ip,
+                "udp_port": udp_port}
+        numa.warn_of_quota(len(self.here), self.n_lcores)
         gpus = [self.home.gpus[r] for r in self.here]
         with numa.bound(numa.cpus_near(numa.interface_of(ip), gpus)):
             return Agent(conf, [*self.servers, *nodes])

@@ -15,7 +15,7 @@ def mark(meeting, problem, job):
     host = addresses.meeting_point(meeting.lobby)
     return {"problem": problem, "ranks": digest(meeting.members), "job": job,
             "by_hand": bool(os.environ.get("SUMWIRE_AGENT")),
-            "machine": agents.machine(), "cpus": len(numa.allowed()),
+            "machine": agents.machine(), "cpus": numa.usable(),
             "gpu": numa.node_of_gpu(), "host": host,
             "ip": safely(lambda: addresses.own(host)),
             "hierarchical": safely(lambda: local.asked_for(None))}
@@ -47,7 +47,7 @@ def agree(meeting, marks):
         answer["jobs"] = job_ranks(meeting, jobs)
     elif check_hands(meeting, marks):
         answer["plan"] = agents.plan([(m["machine"], m["cpus"])
-                                      for m in marks])
+                                      for m in marks], meeting.limit_s)
     return answer
 
 
