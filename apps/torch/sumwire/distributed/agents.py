@@ -46,6 +46,7 @@ OWN_GROUP = ({"process_group": 0} if sys.version_info >= (3, 11)
              else {"start_new_session": True})
 DEAD_S = 60  # [job] dead_after, if the group's timeout is torch's default
 DEAD_MIN_S, DEAD_MAX_S = 30, 600
+NODES_SHOWN = 4
 PAUSE_S = 0.02
 END_S = 1  # time for an agent that has closed its sockets to end
 TRIES = 100  # number of random ports to try
@@ -106,7 +107,7 @@ def boot():
     return ""  # a sandbox hides both
 
 
-_apart = ""  # of a process that did not reach its first agent
+_apart = ""  # set in a process that did not reach its first agent
 
 
 def machine():
@@ -425,6 +426,17 @@ class Layout:
         ip = self.ip()
         return ip, free_port(ip, 2 * self.n_lcores, self.ports)
 
+    def doubt(self, nodes):
+        """Return a text for agents that do not hear each other, or "" on one
+        machine, where no firewall is between them."""
+        if self.n_machines == 1 or self.home.is_on_loopback:
+            return ""
+        some = ", ".join(f"{ip}:{port}" for ip, port in nodes[:NODES_SHOWN])
+        more = ", …" if len(nodes) > NODES_SHOWN else ""
+        return (f"agents are at UDP ports {some}{more}; TCP between the hosts "
+                f"works: does a firewall drop UDP? (SUMWIRE_PORTS sets the "
+                f"ports)")
+
     def start(self, nodes):
         """Start this rank's agent; nodes: (address, port) of each agent."""
         ip, udp_port = nodes[self.agent]
@@ -442,22 +454,23 @@ class Layout:
 def start(meeting, home):
     """Start the agents.  All ranks of a group call it, and one rank per agent
     starts the agent.  Return the path of this rank's agent, this rank's local
-    rank there, the agent's address, and a function that says how it has
-    ended."""
+    rank there, the agent's address, a function that says how it has ended, and
+    what to suspect if the agents do not hear each other."""
     started, left = None, PORT_TRIES
     while not started:  # the last try raises its error
         layout = Layout(home, open_seconds(meeting.limit_s))
         left -= 1
         started = start_all(meeting, layout, left > 0)
-    path, ip, how = started
-    return path, layout.here.index(meeting.me), ip, how
+    path, ip, how, nodes = started
+    return (path, layout.here.index(meeting.me), ip, how,
+            layout.doubt(nodes))
 
 
 def start_all(meeting, layout, may_retry):
     """Start all agents once.  Return (path of this rank's agent, its address, a
-    function that says how it has ended).  If another program took a port of any
-    agent, or a rank does not reach its agent, stop all agents and return
-    None."""
+    function that says how it has ended, addresses of all agents).  If another
+    program took a port of any agent, or a rank does not reach its agent, stop
+    all agents and return None."""
     is_leader = meeting.me == layout.here[0]
     mine = []
 
@@ -482,4 +495,4 @@ def start_all(meeting, layout, may_retry):
     starter = layout.here[0]
     how = mine[0].how if mine else lambda: (
         f"rank {starter} has started it and has its log")
-    return paths[layout.agent], nodes[layout.agent][0], how
+    return paths[layout.agent], nodes[layout.agent][0], how, nodes
