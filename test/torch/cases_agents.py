@@ -4,9 +4,11 @@
 import gc
 import os
 import resource
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 import warnings
 
@@ -92,14 +94,71 @@ def case_agent_is_killed():
 
 
 def case_bound():
-    """The agent's CPUs are not this rank's, which OpenMP chose."""
+    """The agent's CPUs and nice value are not this rank's.  Its patience is the
+    group's."""
     free = numa.allowed()
     os.sched_setaffinity(0, {min(free)})
+    nice = os.nice(3)
     start()
-    cpus = os.sched_getaffinity(agent_pid(agent_of_rank()[0]))
+    path, conf = agent_of_rank()
+    pid = agent_pid(path)
+    cpus = os.sched_getaffinity(pid)
     check(cpus == free, f"the agent may use {cpus}, not {free}")
     check(os.sched_getaffinity(0) == {min(free)}, "this rank is as it was")
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
+        nice = 0
+    except PermissionError:
+        pass
+    found = os.getpriority(os.PRIO_PROCESS, pid)
+    check(found == nice, f"the agent has nice value {found}, not {nice}")
+    check("dead_after = 600s" in conf, conf)
+    for timeout_s, dead_s in ((1800, 60), (5, 30), (100.5, 101), (7200, 600)):
+        found = agents.dead_seconds(timeout_s)
+        check(found == dead_s, f"{timeout_s}: {found}, not {dead_s}")
     sums()
+
+
+def case_quotas():
+    """Of control groups, of either version, also of an outer group."""
+    with tempfile.TemporaryDirectory() as folder:
+        numa.SYS, numa.CGROUP = folder, os.path.join(folder, "of_process")
+        for groups, files, want in (
+                ("", {}, None),
+                ("0::/a/b", {"a/b/cpu.max": "max 100000"}, None),
+                ("0::/", {"cpu.max": "150000 100000"}, 1.5),
+                ("0::/a/b", {"a/b/cpu.max": "400000 100000",
+                             "a/cpu.max": "200000 100000"}, 2),
+                ("3:cpu,cpuacct:/c\n0::/", {
+                    "cpu,cpuacct/c/cpu.cfs_quota_us": "50000",
+                    "cpu,cpuacct/c/cpu.cfs_period_us": "100000"}, 0.5),
+                ("3:cpu:/c", {"cpu/c/cpu.cfs_quota_us": "-1",
+                              "cpu/c/cpu.cfs_period_us": "100000"}, None)):
+            shutil.rmtree(os.path.join(folder, "fs"), ignore_errors=True)
+            for name, text in {"../../of_process": groups, **files}.items():
+                path = os.path.join(folder, "fs", "cgroup", name)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "w", encoding="ascii") as f:
+                    f.write(text + "\n")
+            check(numa.quota() == want, f"{groups}: {numa.quota()}")
+        check(numa.usable() == len(numa.allowed()), numa.usable())
+        with open(path.replace("period", "quota"), "w", encoding="ascii") as f:
+            f.write("150000")
+        check(numa.usable() == 1, numa.usable())
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            numa.warn_of_quota(2, 1)
+        check("1.5 CPUs" in str(seen[0].message), seen)
+
+
+def case_two_agents():
+    """One at rank 0, and one at the others, also for a later group."""
+    start()
+    dist.destroy_process_group(dist.new_group())
+    sums()
+    paths = [None] * dist.get_world_size()
+    dist.all_gather_object(paths, agent_of_rank()[0])
+    check(len(set(paths)) == 2 and paths[0] not in paths[1:], paths)
 
 
 def case_wrong_level():

@@ -295,7 +295,7 @@ def case_restarted():
 
 if __name__ == "__main__":
     agents.AGENT = agents.AGENT.replace(
-        "dead_after = 30s", "dead_after = " + os.environ.get(
+        "dead_after = {dead_s}s", "dead_after = " + os.environ.get(
             "TEST_DEAD_AFTER", "30s"))
     start()
     run_cases(globals())

@@ -266,6 +266,25 @@ def case_sparse():
     check(hvd.sparse_allreduce(empty).to_dense().eq(0).all(), "empty ones")
     for kind in (nn.Embedding, nn.EmbeddingBag):
         train_sparse(kind, hvd.DistributedOptimizer)
+    train_sparse_only()
+
+
+def train_sparse_only():
+    """An optimizer that takes sparse gradients alone, with sums made dense."""
+    model = nn.Embedding(9, 2, sparse=True)
+    hvd.broadcast_parameters(model.state_dict())
+    before = model.weight.detach().clone()
+    others = hvd.add_process_set(list(ranks())[1:])
+    for members in (None, others):
+        optimizer = hvd.DistributedOptimizer(
+            torch.optim.SparseAdam(list(model.parameters()), lr=1.0),
+            sparse_as_dense=True, process_set=members)
+        if hvd.rank():
+            model(torch.tensor([hvd.rank(), 7])).sum().backward()
+        optimizer.step()
+    changed = (model.weight != before).all(1).nonzero().view(-1).tolist()
+    check(changed == [*range(1, hvd.size()), 7], f"rows {changed}")
+    hvd.remove_process_set(others)
 
 
 def train_sparse(kind, distributed):

@@ -89,7 +89,7 @@ def test_no_warning():
 def test_bound():
     """To one CPU, as by OMP_PROC_BIND."""
     with Alone() as net:
-        ok(net, "bound")
+        ok(net, "bound", "quotas")
 
 
 def test_odd_folders():
@@ -113,15 +113,20 @@ echo
 exec cat"""
 
 
-class Bare(Alone):
-    """On a machine, in a sandbox say, that hides what it is."""
+COVER = """\
+set -e
+mount -t tmpfs none "$1"
+echo
+exec cat"""
 
-    def __init__(self, name, has_sys):
-        super().__init__()
+
+class Held(Alone):
+    """Ranks in the namespaces of a shell, which has run a script there."""
+
+    def hold(self, *script):
         self.holder = subprocess.Popen(
-            ["unshare", "-mu", "sh", "-c", HIDE, "sh", name,
-             "no" if has_sys else "yes"], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE)
+            ["unshare", "-mu", "sh", "-c", script[0], "sh", *script[1:]],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if not self.holder.stdout.readline():
             self.end_holder()
             raise Skip("no right to a mount namespace")
@@ -139,6 +144,31 @@ class Bare(Alone):
             return super().__exit__(kind, value, trace)
         finally:
             self.end_holder()
+
+
+class Bare(Held):
+    """On a machine, in a sandbox say, that hides what it is."""
+
+    def __init__(self, name, has_sys):
+        super().__init__()
+        self.hold(HIDE, name, "no" if has_sys else "yes")
+
+
+class Apart(Held):
+    """As containers on the host's network: rank 0 in one, the others in one that
+    does not have rank 0's files."""
+
+    def __init__(self):
+        super().__init__(3)
+        self.hold(COVER, self.path("tmp"))
+
+    def namespaces(self, rank):
+        return super().namespaces(rank) if rank else []
+
+
+def test_apart():
+    with Apart() as net:
+        ok(net, "two_agents")
 
 
 def test_bare_machines():

@@ -169,6 +169,29 @@ def test_lcores():
                          n_cpus=(4, 1))
 
 
+NO_UDP = """\
+set -e
+ip rule add pref 20 lookup local
+ip rule del pref 0
+ip rule add pref 10 iif net ipproto udp blackhole"""
+
+
+def test_no_udp():
+    """A firewall between the machines: both sides say so, and soon."""
+    with Machines() as net:
+        for i in range(N):
+            subprocess.run(net.inside(i, "sh", "-c", NO_UDP), check=True)
+        for p in net.torchruns("sums", rendezvous=by_address, ranks=1,
+                               env={"SUMWIRE_OPEN_TIMEOUT": "8"}):
+            check(p.wait(RUN_S), "it did not fail")
+            check(re.search(
+                r"have not met for 5 s: .* at UDP ports 10.78.0.1:\d+, "
+                r"10.78.0.2:\d+; TCP .* works: does a firewall", p.log()) and
+                re.search(r"SumwireError: .*within 8 s.*firewall", p.log()),
+                p.log())
+        net.await_nothing()
+
+
 FIRST = {"SUMWIRE_HIERARCHICAL": "1"}
 
 

@@ -9,6 +9,7 @@ not end an agent, because its ranks may still have to save their state."""
 import contextlib
 import errno
 import glob
+import math
 import os
 import random
 import re
@@ -23,11 +24,14 @@ import tempfile
 import threading
 import time
 
+from torch.distributed import distributed_c10d as c10d
+
 from sumwire import library
 from sumwire.client import open_seconds
 from sumwire.distributed import addresses, numa
 from sumwire.distributed.agent_log import Log, level
 from sumwire.distributed.errors import SumwireError
+from sumwire.distributed.meeting import safely
 
 RANKS_PER_AGENT = 64  # [agent] local_ranks
 LCORES_MAX = 16  # [agent] lcores, [serve] lcores
@@ -40,6 +44,9 @@ PARENT_MAX = 60  # bytes of the parent folder; a socket's path has at most 107
 # (sched_autogroup_enabled).
 OWN_GROUP = ({"process_group": 0} if sys.version_info >= (3, 11)
              else {"start_new_session": True})
+DEAD_S = 60  # [job] dead_after, if the group's timeout is torch's default
+DEAD_MIN_S, DEAD_MAX_S = 30, 600
+NODES_SHOWN = 4
 PAUSE_S = 0.02
 END_S = 1  # time for an agent that has closed its sockets to end
 TRIES = 100  # number of random ports to try
@@ -63,7 +70,7 @@ name = {job}
 agents = {n}
 agent = {agent}
 server_lcores = {lcores}
-dead_after = 30s
+dead_after = {dead_s}s
 stall_limit = 86400s
 join_timeout = {open_s}s
 [agent]
@@ -100,13 +107,17 @@ def boot():
     return ""  # a sandbox hides both
 
 
+_apart = ""  # set in a process that did not reach its first agent
+
+
 def machine():
-    """Return a text that is equal only for processes that reach each other's
-    loopback."""
+    """Return a text that is equal for processes of one machine.  It may also be
+    equal for containers with different files, and for virtual machines from one
+    snapshot, so start_all() checks that ranks reach their agents."""
     net = ""
     with contextlib.suppress(OSError):
         net = os.stat("/proc/self/ns/net").st_ino
-    return f"{boot() or socket.gethostname()} {net}"
+    return f"{boot() or socket.gethostname()} {net} {_apart}"
 
 
 def node_name(agent):
@@ -160,6 +171,14 @@ def lcores(homes, servers):
         return int(text)
     raise SumwireError("SW_ECONF", f"SUMWIRE_LCORES={text}: 1 to {LCORES_MAX} "
                        f"was expected")
+
+
+def dead_seconds(timeout_s):
+    """Return the silence after which a machine counts as dead: the group's
+    timeout, if the user has set one."""
+    if timeout_s == c10d.default_pg_timeout.total_seconds():
+        return DEAD_S
+    return min(max(DEAD_MIN_S, math.ceil(timeout_s)), DEAD_MAX_S)
 
 
 def ports(n_lcores):
@@ -269,12 +288,15 @@ class Agent:
         with open(os.memfd_create("agent.ini"), "wb", buffering=0) as f, \
                 blocked(SIGNALS):
             f.write(ini)
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 [library.command(), "agent", "--config", "/dev/stdin"],
                 stdin=f, stdout=self.log.fd, stderr=self.log.fd, cwd="/",
                 **OWN_GROUP, close_fds=True,
                 # its ranks are those of the group
                 env={**os.environ, "SUMWIRE_LAUNCHER": "none"})
+        with contextlib.suppress(OSError):  # may need a privilege
+            os.setpriority(os.PRIO_PROCESS, process.pid, 0)
+        return process
 
     def wait_ready(self, until):
         while not os.path.exists(self.socket):
@@ -334,12 +356,13 @@ def job_name():
     return f"torch-{run[:RUN_BYTES]}-{attempt}-{secrets.token_hex(5)}"
 
 
-def plan(homes):
-    """Choose the job's name, servers, cores and ports, on rank 0 for all
-    ranks."""
+def plan(homes, timeout_s):
+    """Choose the job's name, servers, cores, ports and patience, on rank 0 for
+    all ranks."""
     servers = appliances()
     n_lcores = lcores(homes, servers)
-    return [job_name(), servers, n_lcores, ports(n_lcores)]
+    return [job_name(), servers, n_lcores, ports(n_lcores),
+            dead_seconds(timeout_s)]
 
 
 class Layout:
@@ -348,17 +371,19 @@ class Layout:
 
     def __init__(self, home, open_s):
         self.home, self.me, self.open_s = home, home.me, open_s
-        self.job, self.servers, self.n_lcores, self.ports = home.plan
+        (self.job, self.servers, self.n_lcores, self.ports,
+         self.dead_s) = home.plan
         self.n_machines = len(set(home.machines))
-        found = places(home.machines)
-        self.agent, self.here = found[self.me]
-        self.leaders = list(dict.fromkeys(ranks[0] for _, ranks in found))
+        self.found = places(home.machines)
+        self.agent, self.here = self.found[self.me]
+        self.leaders = list(dict.fromkeys(ranks[0] for _, ranks in self.found))
         self.is_local = self.n_machines == 1 and all(
             addresses.is_loopback(ip) for ip, _ in self.servers)
 
     def ip(self):
         """Return the address of the agent that this rank starts."""
-        if self.is_local:  # each agent has a loopback address of its own
+        if self.is_local or self.home.is_on_loopback:
+            # each agent has a loopback address of its own
             return f"127.77.{self.agent // 250}.{self.agent % 250 + 1}"
         if len(self.leaders) > self.n_machines:
             raise SumwireError("SW_ECONF", f"more than {RANKS_PER_AGENT} "
@@ -369,10 +394,48 @@ class Layout:
                                     self.servers[0][0])
         return self.home.ip()
 
+    def divide(self, meeting, path):
+        """Check that all ranks reach the agents' sockets, and return True if
+        so.  If not, count the others as another machine of their own.  path:
+        socket of this rank's agent."""
+        def divided(missed):
+            machines, ips, new = list(self.home.machines), [], {}
+            for rank, (is_there, ip) in enumerate(missed):
+                if not is_there:
+                    leader = self.found[rank][1][0]
+                    if leader not in new:
+                        new[leader] = self.n_machines + len(ips)
+                        ips.append(ip)
+                    machines[rank] = new[leader]
+            return machines, ips
+        global _apart
+        if len(self.leaders) == meeting.n:
+            return True
+        is_there = os.path.exists(path)
+        machines, ips = meeting.exchange(
+            lambda: (is_there, None if is_there else safely(
+                lambda: addresses.own(self.home.host))), divided)
+        if not is_there:
+            _apart = f"{self.job} {machines[self.me]}"
+        if ips:
+            self.home.divide(machines, ips)
+        return not ips
+
     def address(self):
         """Return the agent's address and the first of its ports."""
         ip = self.ip()
         return ip, free_port(ip, 2 * self.n_lcores, self.ports)
+
+    def doubt(self, nodes):
+        """Return a text for agents that do not hear each other, or "" on one
+        machine, where no firewall is between them."""
+        if self.n_machines == 1 or self.home.is_on_loopback:
+            return ""
+        some = ", ".join(f"{ip}:{port}" for ip, port in nodes[:NODES_SHOWN])
+        more = ", …" if len(nodes) > NODES_SHOWN else ""
+        return (f"agents are at UDP ports {some}{more}; TCP between the hosts "
+                f"works: does a firewall drop UDP? (SUMWIRE_PORTS sets the "
+                f"ports)")
 
     def start(self, nodes):
         """Start this rank's agent; nodes: (address, port) of each agent."""
@@ -380,7 +443,9 @@ class Layout:
         conf = {"name": node_name(self.agent),
                 "job": self.job, "lcores": self.n_lcores, "agent": self.agent,
                 "n": len(self.leaders), "n_local": len(self.here),
-                "open_s": self.open_s, "ip": ip, "udp_port": udp_port}
+                "open_s": self.open_s, "dead_s": self.dead_s, "ip": ip,
+                "udp_port": udp_port}
+        numa.warn_of_quota(len(self.here), self.n_lcores)
         gpus = [self.home.gpus[r] for r in self.here]
         with numa.bound(numa.cpus_near(numa.interface_of(ip), gpus)):
             return Agent(conf, [*self.servers, *nodes])
@@ -389,21 +454,23 @@ class Layout:
 def start(meeting, home):
     """Start the agents.  All ranks of a group call it, and one rank per agent
     starts the agent.  Return the path of this rank's agent, this rank's local
-    rank there, the agent's address, and a function that says how it has
-    ended."""
-    layout = Layout(home, open_seconds(meeting.limit_s))
+    rank there, the agent's address, a function that says how it has ended, and
+    what to suspect if the agents do not hear each other."""
     started, left = None, PORT_TRIES
     while not started:  # the last try raises its error
+        layout = Layout(home, open_seconds(meeting.limit_s))
         left -= 1
         started = start_all(meeting, layout, left > 0)
-    path, ip, how = started
-    return path, layout.here.index(meeting.me), ip, how
+    path, ip, how, nodes = started
+    return (path, layout.here.index(meeting.me), ip, how,
+            layout.doubt(nodes))
 
 
 def start_all(meeting, layout, may_retry):
     """Start all agents once.  Return (path of this rank's agent, its address, a
-    function that says how it has ended).  If another program took a port of any
-    agent, stop all agents and return None."""
+    function that says how it has ended, addresses of all agents).  If another
+    program took a port of any agent, or a rank does not reach its agent, stop
+    all agents and return None."""
     is_leader = meeting.me == layout.here[0]
     mine = []
 
@@ -415,16 +482,17 @@ def start_all(meeting, layout, may_retry):
         return mine[0].ready(layout.open_s, may_retry)
     nodes = [tuple(node) for node in meeting.exchange(
         lambda: layout.address() if is_leader else None, of_leaders)]
-    paths = []
+    is_good = False
     try:
         paths = meeting.exchange(lambda: run() if is_leader else None,
                                  of_leaders)
+        is_good = all(paths) and layout.divide(meeting, paths[layout.agent])
     finally:
-        if mine and not (paths and all(paths)):
+        if mine and not is_good:
             mine[0].stop()
-    if not all(paths):
+    if not is_good:
         return None
     starter = layout.here[0]
     how = mine[0].how if mine else lambda: (
         f"rank {starter} has started it and has its log")
-    return paths[layout.agent], nodes[layout.agent][0], how
+    return paths[layout.agent], nodes[layout.agent][0], how, nodes

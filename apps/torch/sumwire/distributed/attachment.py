@@ -1,8 +1,10 @@
 # attachment.py - this process's attachment to the job, shared by all groups
 # SPDX-License-Identifier: BSD-3-Clause
 import atexit
+import contextlib
 import hashlib
 import os
+import sys
 import threading
 
 from sumwire.client import Client
@@ -13,6 +15,7 @@ from sumwire.distributed.errors import SumwireError
 from sumwire.memory import Memory
 
 NAME_MAX = 60  # longest group name in bytes; longer names are hashed
+DOUBT_S = 5  # agents that are ready meet much faster
 
 _lock = threading.Lock()
 _attachment = None
@@ -29,13 +32,14 @@ class Attachment:
     def __init__(self, meeting, home):
         path = local_rank = self.ip = None
         if home.plan:
-            path, local_rank, self.ip, how = agents.start(meeting, home)
+            path, local_rank, self.ip, how, doubt = agents.start(meeting, home)
         client = None
 
         def attach():
             nonlocal client
             if path:
-                client = of_own_agent(path, local_rank, meeting.limit_s)
+                with doubted(doubt, local_rank):
+                    client = of_own_agent(path, local_rank, meeting.limit_s)
                 client.how_gone = how
             else:
                 client = Client(error_type=SumwireError,
@@ -68,6 +72,26 @@ class Attachment:
 
     def leave(self):
         self.calls.close()
+
+
+@contextlib.contextmanager
+def doubted(doubt, local_rank):
+    """Print the doubt if the code inside takes long, once per agent, and add it
+    to the error of its timeout."""
+    timer = threading.Timer(DOUBT_S, print, [
+        f"sumwire: the agents have not met for {DOUBT_S} s: {doubt}"],
+        {"file": sys.stderr, "flush": True})
+    timer.daemon = True
+    if doubt and not local_rank:
+        timer.start()
+    try:
+        yield
+    except SumwireError as e:
+        if not doubt or e.name != "SW_ETIMEDOUT":
+            raise
+        raise SumwireError(e.name, f"{e.text}; {doubt}") from None
+    finally:
+        timer.cancel()
 
 
 def of_own_agent(path, local_rank, limit_s):

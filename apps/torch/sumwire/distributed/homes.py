@@ -15,7 +15,7 @@ def mark(meeting, problem, job):
     host = addresses.meeting_point(meeting.lobby)
     return {"problem": problem, "ranks": digest(meeting.members), "job": job,
             "by_hand": bool(os.environ.get("SUMWIRE_AGENT")),
-            "machine": agents.machine(), "cpus": len(numa.allowed()),
+            "machine": agents.machine(), "cpus": numa.usable(),
             "gpu": numa.node_of_gpu(), "host": host,
             "ip": safely(lambda: addresses.own(host)),
             "hierarchical": safely(lambda: local.asked_for(None))}
@@ -47,7 +47,7 @@ def agree(meeting, marks):
         answer["jobs"] = job_ranks(meeting, jobs)
     elif check_hands(meeting, marks):
         answer["plan"] = agents.plan([(m["machine"], m["cpus"])
-                                      for m in marks])
+                                      for m in marks], meeting.limit_s)
     return answer
 
 
@@ -109,14 +109,29 @@ class Home:
         self.machines, self.gpus = answer["machines"], answer["gpus"]
         self.ranks, self.plan = answer["jobs"], answer.get("plan")
         self.hierarchical = answer["hierarchical"]
-        self._ips, self._host = answer["ips"], answer["host"]
+        self._ips, self.host = answer["ips"], answer["host"]
+        self.is_on_loopback = False  # its parts reach each other only there
 
     def is_one_machine(self):
         return not any(self.machines)
+
+    def divide(self, machines, ips):
+        """Count ranks that do not reach their agent as other machines.
+        machines: the machine of each rank; ips: the addresses of new ones."""
+        was_one = self.is_one_machine() or self.is_on_loopback
+        self.machines, self._ips = machines, self._ips + ips
+        found = [addresses.among([opened(ip)], 0) for ip in self._ips]
+        if was_one:
+            self.is_on_loopback = len(set(found)) == 1
+        elif len(set(found)) < len(found):
+            raise SumwireError(
+                "SW_ECONF", f"ranks at {max(found, key=found.count)} have no "
+                f"common TMPDIR, where an agent puts its socket: containers on "
+                f"the network of one of several hosts need one")
 
     def ip(self):
         """Return this machine's address for other machines.  Raise SumwireError
         if no address leads there."""
         known = [opened(ip) for ip in self._ips]
         return addresses.needed(
-            addresses.among(known, self.machines[self.me]), self._host)
+            addresses.among(known, self.machines[self.me]), self.host)

@@ -10,10 +10,12 @@ import fcntl
 import os
 import socket
 import struct
+import warnings
 
 import torch
 
 SYS = "/sys"
+CGROUP = "/proc/self/cgroup"
 SIOCGIFADDR = 0x8915
 CPUS_MAX = 8192
 
@@ -103,6 +105,50 @@ def allowed():
     """Return the CPUs of this process's control group."""
     with unbound():
         return os.sched_getaffinity(0)
+
+
+def quota():
+    """Return the CPUs' worth of time that this process's control groups have,
+    or None for no limit."""
+    lines = []
+    with contextlib.suppress(OSError), open(CGROUP, encoding="utf-8") as f:
+        lines = list(filter(None, f.read().splitlines()))
+    found = []
+    for _, kinds, path in (line.split(":", 2) for line in lines):
+        if kinds and "cpu" not in kinds.split(","):
+            continue
+        while True:
+            found += quota_of("fs/cgroup", kinds, path.lstrip("/"))
+            if path in ("", "/"):
+                break
+            path = os.path.dirname(path)
+    return min(found, default=None)
+
+
+def quota_of(*group):
+    """Return a list of the quota of one control group, which may be empty."""
+    most, _, period = read(*group, "cpu.max").partition(" ")  # version 2
+    most = most or read(*group, "cpu.cfs_quota_us")
+    period = period or read(*group, "cpu.cfs_period_us")
+    return ([int(most) / int(period)] if most.isdigit() and period.isdigit()
+            else [])
+
+
+def usable():
+    """Return the number of CPUs that the ranks of this machine can keep
+    busy."""
+    return min(len(allowed()), max(1, int(quota() or len(allowed()))))
+
+
+def warn_of_quota(n_ranks, n_lcores):
+    """Warn if the control group has less time than ranks and the agent take."""
+    most = quota()
+    if most is not None and most < n_ranks + n_lcores:
+        warnings.warn(
+            f"the control group of this process has {most:g} CPUs of time "
+            f"(cpu.max), but {n_ranks} rank{'s' * (n_ranks > 1)} and an agent "
+            f"that polls on {n_lcores} want {n_ranks + n_lcores}: each is "
+            f"stopped when the time is used up")
 
 
 @contextlib.contextmanager

@@ -36,13 +36,13 @@ from sumwire.torch.parallel import DistributedDataParallel, allreduce_hook
 from sumwire.torch.process_sets import (
     ProcessSet, add_process_set, get_process_set_ids_and_ranks,
     global_process_set, remove_process_set)
-from sumwire.torch.reductions import Average, Max, Min, Product, Sum
+from sumwire.torch.reductions import Adasum, Average, Max, Min, Product, Sum
 from sumwire.torch.unsupported import (
     ccl_built, cuda_built, ddl_built, gloo_built, gloo_enabled, mpi_built,
     mpi_enabled, mpi_threads_supported, nccl_built, rocm_built)
 
 __all__ = [
-    "Average", "Compression", "Compressor", "CrossBarrier",
+    "Adasum", "Average", "Compression", "Compressor", "CrossBarrier",
     "DistributedDataParallel", "DistributedOptimizer", "HorovodInternalError",
     "Max", "Min", "ProcessSet", "Product", "Sum", "SumwireError",
     "add_process_set", "allgather", "allgather_async", "allgather_object",

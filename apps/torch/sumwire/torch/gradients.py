@@ -63,12 +63,14 @@ class Gradients:
     passes       backward passes per step
     on_gradient  called for every computed gradient, if given; returns whether
                  the gradient counts
+    is_sparse_only  the optimizer takes sparse gradients only: make dense sums
+                 sparse again
 
     Other arguments are those of DistributedOptimizer."""
 
     def __init__(self, named, compression=Compression.none, op=ops.Average,
                  passes=1, sparse_as_dense=False, on_gradient=None,
-                 hierarchical=None, process_set=None):
+                 hierarchical=None, process_set=None, is_sparse_only=False):
         self.what = f"grad{next(_n_sets)}"
         self.job = current()
         check_compression(compression)
@@ -77,6 +79,7 @@ class Gradients:
         self.compression, self.op = compression, op
         self.passes = passes
         self.sparse_as_dense = sparse_as_dense
+        self.is_sparse_only = is_sparse_only
         self.on_gradient = on_gradient
         self.process_set = process_set
         self.hierarchical, self.hierarchy = asked_for(hierarchical), None
@@ -332,7 +335,7 @@ class Gradients:
             grad = (torch.empty_like(p, requires_grad=False)
                     if slot.local is None or self.is_written(slot)
                     else slot.local).copy_(slot.view)
-        p.grad = grad
+        p.grad = grad.to_sparse(1) if self.is_sparse_only else grad
         slot.is_open = False
 
     def push_missing(self):

@@ -255,8 +255,9 @@ def DistributedOptimizer(optimizer, named_parameters=None,
     backward_passes_per_step  number of backward passes whose gradients are
                               added up before they are sent
     op                        Average or Sum
-    sparse_as_dense           make sparse gradients dense instead of gathering
-                              their indices and values
+    sparse_as_dense           sum sparse gradients as dense ones, instead of
+                              gathering their indices and values.  SparseAdam
+                              gets the sums as sparse gradients
     cross_barrier             False: step() waits for all sums.  True: step()
                               returns at once; each layer is updated when its
                               sum arrives or its next forward needs it.  Until
@@ -315,7 +316,8 @@ def DistributedOptimizer(optimizer, named_parameters=None,
     new._steps = tuning.steps(tune)
     new._gradients = (SetGradients if is_set else Gradients)(
         named, compression, ops.choose_op(None, op), backward_passes_per_step,
-        sparse_as_dense, hierarchical=hierarchical, process_set=process_set)
+        sparse_as_dense, hierarchical=hierarchical, process_set=process_set,
+        is_sparse_only=issubclass(base, torch.optim.SparseAdam))
     if is_crossing:
         new._crossing = Crossing(new._gradients, new)
     return new

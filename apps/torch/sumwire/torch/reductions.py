@@ -19,6 +19,7 @@ class Op:
 
 Average, Sum = Op("Average", "sum"), Op("Sum", "sum")
 Min, Max, Product = Op("Min", "min"), Op("Max", "max"), Op("Product", "prod")
+Adasum = Op("Adasum", None)  # only to be refused
 OPS = (Average, Sum, Min, Max, Product)
 
 
@@ -27,6 +28,9 @@ def choose_op(average, op, among=OPS):
         raise ValueError("average and op mean the same: pass one of them")
     if op is None:
         op = Sum if average is False else Average
+    if op is Adasum:
+        raise NotImplementedError("sumwire has no Adasum: use op=Average or "
+                                  "op=Sum")
     if op not in among:
         raise ValueError(f"op={op!r}: pass one of "
                          f"{', '.join(o.name for o in among)} of sumwire.torch")
@@ -48,7 +52,8 @@ def scaled(tensor, factor):
 
 def divide(output, op, factor, size=None):
     """Turn a sum over size ranks, by default all, into the result of op, and
-    multiply it by factor.  Raise TypeError for the average of a bool."""
+    multiply it by factor.  Averages of integers are rounded towards zero, as
+    Horovod's and NCCL's are.  Raise TypeError for the average of a bool."""
     size = size or current().size
     if op is Average and not is_scaled_first(output.dtype):
         if output.dtype == torch.bool:
@@ -57,7 +62,7 @@ def divide(output, op, factor, size=None):
         if output.is_floating_point():
             output.div_(size)
         else:
-            output.div_(size, rounding_mode="floor")
+            output.div_(size, rounding_mode="trunc")
     if factor != 1:
         output.copy_(scaled(output, factor))
 

@@ -59,3 +59,5 @@ class SetGradients(Gradients):
             for p, part in zip(parameters,
                                flat.split([p.numel() for p in parameters])):
                 p.grad.copy_(part.view(p.shape))
+                if self.is_sparse_only:
+                    p.grad = p.grad.to_sparse(1)

@@ -7,7 +7,6 @@ NO_ELASTIC = ("members are fixed while a job runs; write checkpoints and start "
               "it again with the new number")
 
 NEAREST = {
-    "Adasum": "use op=Average or op=Sum",
     "SyncBatchNorm": "use torch.nn.BatchNorm with "
                      "DistributedDataParallel(broadcast_buffers=True)",
     "declare": "not needed: tensors are declared when they are used first",
