@@ -5,9 +5,12 @@
     eth1,ib        interfaces whose names are or begin with one of these
     =eth1,eth2     interfaces with one of these names
     ^docker,lo     all other interfaces; ^=eth1 excludes a whole name
-    10.9.0.0/24    the interface with an address of this network
+    10.9.0.0/24    the interface with an address of this network; fd00::/64 too
 
-Without either, the route to the store's host decides."""
+Without either, the route to the store's host decides.  Addresses are of either
+family, but all agents of a job need the same one.  An interface counts with its
+IPv4 address, and with its IPv6 address if it has no other or a network names
+it.  Link-local addresses do not count."""
 import contextlib
 import ipaddress
 import os
@@ -18,20 +21,33 @@ from torch import distributed as dist
 from sumwire.distributed import numa
 from sumwire.distributed.errors import SumwireError
 
-ANYWHERE = "192.0.2.1"  # an RFC 5737 address, only to look up the route
+# Of RFC 5737 and RFC 3849, only to look up the route.
+ANYWHERE = ("192.0.2.1", "2001:db8::1")
 
 
 def is_loopback(ip):
-    return ip.startswith("127.")
+    return ip.startswith("127.") or ip == "::1"
+
+
+def family(ip):
+    return socket.AF_INET6 if ":" in ip else socket.AF_INET
+
+
+def with_port(ip, port):
+    return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
 
 
 def interfaces():
-    """Return (name, IPv4 address) of each interface that has an address."""
+    """Return (name, address) of each interface that has an address."""
     found = []
     for _, name in socket.if_nameindex():
-        with contextlib.suppress(OSError):
-            found.append((name, numa.address_of(name)))
+        found += [(name, ip) for ip in numa.addresses_of(name)]
     return found
+
+
+def first_family(found):
+    """Return the entries with IPv4 addresses, or all if there are none."""
+    return [(n, ip) for n, ip in found if ":" not in ip] or found
 
 
 def fit(part, name, ip, is_exact):
@@ -59,15 +75,16 @@ def of_interface(pattern, host):
         raise SumwireError("SW_ECONF", f"SUMWIRE_IFNAME={pattern}: {e}"
                            ) from None
     if is_excluded:
-        chosen = [ip for n, ip in fits if not n and not is_loopback(ip)]
+        fits = [(n, ip) for n, ip in fits if not n and not is_loopback(ip)]
     else:
         best = max(fits, default=(0, ""))[0]
-        chosen = [ip for n, ip in fits if n and n == best]
+        fits = [(n, ip) for n, ip in fits if n and n == best]
+    chosen = [ip for _, ip in first_family(fits)]
     if not chosen:
         there = ", ".join(f"{name} {ip}" for name, ip in found) or "none"
         raise SumwireError(
             "SW_ECONF", f"SUMWIRE_IFNAME={pattern}: no interface of machine "
-            f"{socket.gethostname()} with an IPv4 address matches; there are: "
+            f"{socket.gethostname()} with an address matches; there are: "
             f"{there}")
     if len(chosen) > 1 and host:
         way = towards(host)
@@ -76,27 +93,33 @@ def of_interface(pattern, host):
 
 
 def checked(ip):
-    """Return SUMWIRE_ADDRESS. Raise SumwireError if it is not an IPv4 address
-    of this machine."""
+    """Return SUMWIRE_ADDRESS. Raise SumwireError if it is not an address of
+    this machine."""
     try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        with socket.socket(family(ip), socket.SOCK_DGRAM) as s:
             s.bind((ip, 0))
     except OSError as e:
         raise SumwireError(
-            "SW_ECONF", f"SUMWIRE_ADDRESS={ip}: not an IPv4 address of machine "
+            "SW_ECONF", f"SUMWIRE_ADDRESS={ip}: not an address of machine "
             f"{socket.gethostname()}: {e.strerror or e}") from None
     return ip
 
 
 def towards(host):
     """Return the source address of packets to the host, or 127.0.0.1 if no
-    route leads there."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        try:
-            s.connect((host, 9))
-            return s.getsockname()[0]
-        except OSError:
-            return "127.0.0.1"
+    route leads there.  Of a host with both families, IPv4 comes first."""
+    try:
+        hosts = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)
+    except OSError:
+        hosts = []
+    for kind, *_, at in sorted(hosts, key=lambda h: h[0] == socket.AF_INET6):
+        with contextlib.suppress(OSError), \
+                socket.socket(kind, socket.SOCK_DGRAM) as s:
+            s.connect(at)
+            found = s.getsockname()[0]
+            if not found.startswith("fe80:"):
+                return found
+    return "127.0.0.1"
 
 
 def meeting_point(store):
@@ -110,8 +133,12 @@ def meeting_point(store):
 def only_one():
     """Return this machine's only address besides the loopback's.  If it has
     several, return the address of the default route."""
-    found = {ip for _, ip in interfaces() if not is_loopback(ip)}
-    return found.pop() if len(found) == 1 else towards(ANYWHERE)
+    found = {ip for _, ip in first_family(
+        [(n, ip) for n, ip in interfaces() if not is_loopback(ip)])}
+    if len(found) == 1:
+        return found.pop()
+    ways = [towards(host) for host in ANYWHERE]
+    return next((ip for ip in ways if not is_loopback(ip)), ways[0])
 
 
 def own(host):

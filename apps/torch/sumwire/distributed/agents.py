@@ -83,7 +83,7 @@ lcores = {lcores}
 udp_port = {udp_port}
 [port udp]
 type = udp
-ip = {ip}/8
+ip = {ip}/{bits}
 [log]
 level = {level}
 """
@@ -140,13 +140,22 @@ def places(machines):
 
 
 def appliances():
-    """Return (address, port) of each server in SUMWIRE_SERVERS=host[:port],…"""
+    """Return (address, port) of each server in SUMWIRE_SERVERS=host[:port],…
+    The host may be an address of either family: fd00::1, [fd00::1]:5700."""
     found = []
     text = os.environ.get("SUMWIRE_SERVERS", "")
     for each in filter(None, map(str.strip, text.split(","))):
-        host, _, port = each.partition(":")
+        whole = re.fullmatch(r"\[(.*)\](?::(.*))?", each)
+        if whole:
+            host, port = whole.groups()
+        else:  # several colons: an IPv6 address
+            host, _, port = ((each, "", "") if each.count(":") > 1 else
+                             each.partition(":"))
         try:
-            found.append((socket.gethostbyname(host), int(port or SERVER_PORT)))
+            ips = [at[0] for *_, at in socket.getaddrinfo(
+                host, None, type=socket.SOCK_DGRAM)]
+            found.append((min(ips, key=lambda ip: ":" in ip),
+                          int(port or SERVER_PORT)))
         except (OSError, ValueError) as e:
             raise SumwireError("SW_ECONF", f"SUMWIRE_SERVERS={text}: {each} is "
                                f"not host[:port]: {e}") from None
@@ -207,7 +216,8 @@ def free_port(ip, n, span):
     for port in random.sample(starts, min(TRIES, len(starts))):
         try:
             for p in range(port, port + n):
-                with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+                with socket.socket(addresses.family(ip),
+                                   socket.SOCK_DGRAM) as s:
                     s.bind((ip, p))
         except OSError:
             continue
@@ -431,7 +441,8 @@ class Layout:
         machine, where no firewall is between them."""
         if self.n_machines == 1 or self.home.is_on_loopback:
             return ""
-        some = ", ".join(f"{ip}:{port}" for ip, port in nodes[:NODES_SHOWN])
+        some = ", ".join(addresses.with_port(*node)
+                         for node in nodes[:NODES_SHOWN])
         more = ", …" if len(nodes) > NODES_SHOWN else ""
         return (f"agents are at UDP ports {some}{more}; TCP between the hosts "
                 f"works: does a firewall drop UDP? (SUMWIRE_PORTS sets the "
@@ -444,6 +455,7 @@ class Layout:
                 "job": self.job, "lcores": self.n_lcores, "agent": self.agent,
                 "n": len(self.leaders), "n_local": len(self.here),
                 "open_s": self.open_s, "dead_s": self.dead_s, "ip": ip,
+                "bits": 64 if ":" in ip else 8,
                 "udp_port": udp_port}
         numa.warn_of_quota(len(self.here), self.n_lcores)
         gpus = [self.home.gpus[r] for r in self.here]

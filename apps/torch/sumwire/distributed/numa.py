@@ -7,6 +7,7 @@ work is packets, so the cores should be near the interface.  If the interface is
 near no node, they should be near the GPUs."""
 import contextlib
 import fcntl
+import ipaddress
 import os
 import socket
 import struct
@@ -17,6 +18,7 @@ import torch
 SYS = "/sys"
 CGROUP = "/proc/self/cgroup"
 SIOCGIFADDR = 0x8915
+LINK_LOCAL = "20"  # a scope of /proc/net/if_inet6
 CPUS_MAX = 8192
 
 
@@ -29,13 +31,24 @@ def address_of(interface):
     return socket.inet_ntoa(answer[20:24])
 
 
+def addresses_of(interface):
+    """Return the addresses of an interface: at most one of IPv4, and those of
+    IPv6 that other machines can use."""
+    found = []
+    with contextlib.suppress(OSError):
+        found.append(address_of(interface))
+    with contextlib.suppress(OSError), \
+            open("/proc/net/if_inet6", encoding="ascii") as f:
+        for digits, _, _, scope, _, name in map(str.split, f):
+            if name == interface and scope != LINK_LOCAL:
+                found.append(str(ipaddress.IPv6Address(int(digits, 16))))
+    return found
+
+
 def interface_of(ip):
     """Return the name of the interface with this address, or None."""
-    for _, name in socket.if_nameindex():
-        with contextlib.suppress(OSError):
-            if address_of(name) == ip:
-                return name
-    return None
+    return next((name for _, name in socket.if_nameindex()
+                 if ip in addresses_of(name)), None)
 
 
 def read(*path):
