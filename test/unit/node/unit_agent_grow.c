@@ -152,8 +152,8 @@ static void push__must_be_possible(void **state)
 
 		push(s, 1, 0);
 		push(s, 0, bad[i]);
-		expect_evicted(s, "pushed a tensor with a root or missing "
-				  "bytes that cannot be, tensor (0)");
+		expect_evicted(s, "pushed a tensor with an invalid root or "
+				  "size of missing bytes, tensor (0)");
 		close_job(s);
 	}
 	(void)state;
