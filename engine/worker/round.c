@@ -12,6 +12,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/todo.h"
 
 /* --- a round as a task --- */
 
@@ -79,7 +80,7 @@ static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 		if (!is_here(&t->chunks[before]))
 			break;
 		t->chunks[record].is_charged = false;
-		sw_todo_put(l, t, record, 0);
+		sw_todo_remove(l, t, record);
 		taken += sw_wtensor_bytes(t, record);
 		l = next;
 		record = before;

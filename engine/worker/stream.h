@@ -277,13 +277,6 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
  * Call sw_stream_settle next. */
 void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base);
 
-/* sw_streams_ask - put blocked and stalled streams into the link's next QUERY,
- * in turn, up to half of it, which leaves room for late results.  The answer
- * has base.  A stalled stream sends the number that it waits for
- * (tensor_end.c).
- */
-void sw_streams_ask(struct sw_worker *w, struct sw_link *l);
-
 /* sw_stream_oldest - return the oldest open collective, of which there must be
  * one. */
 static inline struct sw_coll *sw_stream_oldest(struct sw_stream *s)
@@ -362,21 +355,6 @@ static inline bool sw_stream_is_here(
 	const struct sw_worker *w, const struct sw_stream *s)
 {
 	return s->group.members == 1ULL << w->member;
-}
-
-/* sw_link_expect - reserve (@is_away) or release the grant that the server
- * needs to send the result of a record. */
-void sw_link_expect(struct sw_link *l, const struct sw_wtensor *t,
-	uint32_t record, bool is_away);
-
-/* sw_link_end_wait - release that grant when the record leaves SW_PUSHED, if it
- * is there. */
-static inline void sw_link_end_wait(
-	struct sw_link *l, const struct sw_wtensor *t, uint32_t record)
-{
-	if (sw_flow_is_shared(&l->peer.flow) &&
-		t->chunks[record].state == SW_PUSHED)
-		sw_link_expect(l, t, record, false);
 }
 
 #endif

@@ -7,6 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/base/zeros.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/todo.h"
 #include "engine/worker/sweep.h"
 
 /* --- open, close --- */

@@ -15,18 +15,19 @@
 enum sw_chunk_state {
 	SW_HELD,   /* its last sum is in the buffer */
 	SW_GRAD,   /* the buffer holds a contribution that is to be pushed */
-	SW_PUSHED, /* its PUSH is in flight, or folded at the server */
+	SW_PUSHED, /* its PUSH is in flight */
+	SW_FOLDED, /* the server has folded it; its result is missing */
 };
 
 struct sw_wchunk {
 	uint64_t psn;  /* packet number of the last PUSH */
-	uint64_t t_ns; /* PUSHED: when it was last sent or asked for */
+	uint64_t t_ns; /* when it was last sent, acknowledged or asked for */
 	uint32_t crc;  /* CRC of the first PUSH of this round */
 	uint8_t state;
 	uint8_t n_sent;         /* PUSHes of this round, at most 255 */
 	uint8_t n_refused;      /* PUSHes of these that were refused by CRC */
 	uint8_t is_charged : 1; /* takes credit: started, not folded yet */
-	uint8_t waits : 7; /* the sets that it is in, by enum sw_todo_set */
+	uint8_t is_todo : 1;    /* in the sets, and counted as to push */
 };
 
 struct sw_coll; /* stream.h */
@@ -35,7 +36,6 @@ struct sw_coll; /* stream.h */
 enum sw_todo_set {
 	SW_TODO,  /* waits to be pushed: in GRAD */
 	SW_AGAIN, /* in SW_TODO, and sent before */
-	SW_LATE,  /* acknowledged, without a result yet */
 	SW_N_TODO_SETS,
 };
 
@@ -46,6 +46,7 @@ struct sw_part {
 	uint32_t from, n_awaited; /* quanta of expected results */
 	uint32_t turn_step; /* a local chunk's step in a turn key: 2^32 / all */
 	uint32_t n_todo;    /* chunks in SW_TODO */
+	uint32_t n_folded;  /* chunks in FOLDED */
 	/* Number of the message with CLOSE of the stream; 0: none was sent. */
 	uint32_t close_number;
 	struct sw_bitmap sets[SW_N_TODO_SETS];
