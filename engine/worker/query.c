@@ -20,7 +20,7 @@ enum {
 };
 
 /* Ask for the base of a stream that is blocked or stalled.  If it is stalled,
- * also say which number it waits for (mismatch.c). */
+ * also say which number it waits for (tensor_end.c). */
 static void ask_base(
 	struct sw_worker *w, struct sw_link *l, const struct sw_wtensor *t)
 {
@@ -37,15 +37,12 @@ static void ask_if_late(struct sw_worker *w, struct sw_link *l,
 	const struct sw_wtensor *t, uint32_t local)
 {
 	const struct sw_part *p = &t->parts[l->peer.index];
-	uint32_t record = p->from + local;
-	struct sw_wchunk *c = &t->chunks[record];
+	struct sw_wchunk *c = &t->chunks[p->from + local];
 
 	if (w->now_ns - c->t_ns < l->query_wait_ns)
 		return;
 	c->t_ns = w->now_ns;
-	l->queries[l->n_queries++] = (struct sw_query){.key = t->key,
-		.round = t->stream ? t->stream->pieces[record].j : t->round,
-		.chunk = t->stream ? 0 : sw_place_global(&p->place, local)};
+	l->queries[l->n_queries++] = t->kind->ask(t, p, local);
 }
 
 /* Ask about a tensor from local chunk query_local on.  Returns false if it runs

@@ -80,13 +80,6 @@ void sw_coll_end(
 				c->locals[g->here[i]].cookie, err, c->weight);
 }
 
-void sw_stream_drop(struct sw_worker *w, struct sw_stream *s)
-{
-	s->head = s->tail;
-	for (uint32_t l = 0; l < w->n_links; l++)
-		sw_stream_block(&w->links[l], &s->links[l], false);
-}
-
 /* Finish a slot: its chunk is done. */
 static void finish(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
 {

@@ -244,9 +244,6 @@ void sw_stream_block(
 void sw_coll_end(
 	struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c, int err);
 
-/* sw_stream_drop - let no further chunks enter or start. */
-void sw_stream_drop(struct sw_worker *w, struct sw_stream *s);
-
 /* sw_stream_fill - fill @h for the piece in a slot.  Returns the bytes to push,
  * NULL if this member gives none. *is_stable is false if they lie in
  * w->payload, combined or scaled. */

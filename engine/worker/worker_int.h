@@ -384,12 +384,8 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t);
 void sw_round_extend(struct sw_worker *w, struct sw_wtensor *t);
 
 /* sw_round_held - end the round if all lanes are done: this lane holds all its
- * chunks.
- * sw_round_lane_done - note the same of another lane, whose tensor is @theirs.
- */
+ * chunks. */
 void sw_round_held(struct sw_worker *w, struct sw_wtensor *t);
-void sw_round_lane_done(struct sw_worker *w, struct sw_wtensor *t,
-	const struct sw_wtensor *theirs);
 
 /* sw_round_drop - cancel all that this lane still does for a dead round. */
 void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t);

@@ -31,6 +31,8 @@ struct sw_wchunk {
 };
 
 struct sw_coll; /* stream.h */
+struct sw_link; /* worker_int.h */
+struct sw_wtensor;
 
 /* The sets of a tensor's chunks at one link, by local index. */
 enum sw_todo_set {
@@ -60,7 +62,47 @@ struct sw_local {
 	uint64_t lacks;
 };
 
+/* What tensors and streams do differently, off the packet path. */
+struct sw_kind {
+	/* Fill the kind's part of a declaration. */
+	void (*declare)(const struct sw_worker *w, const struct sw_wtensor *t,
+		struct sw_declare_item *item);
+	/* Divide the chunks among the lanes, for a place on the line.  Errors:
+	 * SW_EPROTO the line has no such place. */
+	int (*divide)(const struct sw_worker *w, struct sw_wtensor *t,
+		uint32_t first);
+	/* Return the placement of its chunks at a link. */
+	struct sw_place (*place_at)(const struct sw_worker *w,
+		const struct sw_wtensor *t, const struct sw_link *l);
+	/* Return the question to a server about a chunk of its part. */
+	struct sw_query (*ask)(const struct sw_wtensor *t,
+		const struct sw_part *p, uint32_t local);
+	/* In lane 0: does it wait for local ranks, and for which of the @i-th
+	 * 64?  @which: those of interest. */
+	bool (*lacks_locals)(
+		const struct sw_worker *w, const struct sw_wtensor *t);
+	uint64_t (*lagging)(const struct sw_worker *w,
+		const struct sw_wtensor *t, uint32_t i, uint64_t which);
+	/* Take the report of lane @lane + 1 that it is done. */
+	void (*lane_done)(
+		struct sw_worker *w, struct sw_wtensor *t, uint32_t lane);
+	/* Take another lane's report that it is dead from @round on. */
+	void (*lane_killed)(struct sw_worker *w, struct sw_wtensor *t,
+		uint32_t round, const struct sw_wtensor *theirs);
+	/* Forget what waits to be started; NULL: nothing does. */
+	void (*drop)(struct sw_worker *w, struct sw_wtensor *t);
+	/* End the round, or the oldest open collective, with @err. */
+	void (*end_some)(struct sw_worker *w, struct sw_wtensor *t, int err);
+	/* End what waits for it: the job, or the stream's group. */
+	void (*give_up)(struct sw_worker *w, struct sw_wtensor *t,
+		const struct sw_fault *why);
+};
+
+/* kinds.c */
+extern const struct sw_kind sw_tensor_kind, sw_stream_kind;
+
 struct sw_wtensor {
+	const struct sw_kind *kind;
 	/* As declared, with the name below.  Once the key is known, the
 	 * priority is the effective one. */
 	struct sw_worker_tensor decl;
