@@ -203,6 +203,7 @@ static int build(
 
 	w->by_number[w->n_built % SW_TENSORS] = (uint16_t)i;
 	*t = (struct sw_wtensor){.worker = w,
+		.kind = in->window_log2 ? &sw_stream_kind : &sw_tensor_kind,
 		.decl = *in,
 		.id = id,
 		.index = i,

@@ -3,6 +3,7 @@
 
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/todo.h"
 #include "engine/worker/sweep.h"
 #include "sum/sum.h"
 

@@ -143,31 +143,6 @@ static uint32_t take_commands(struct sw_worker *w)
 
 /* --- lane 0 takes reports --- */
 
-static void on_done(struct sw_worker *w, const struct sw_lane *lane,
-	const struct sw_lane_message *m)
-{
-	struct sw_wtensor *t = &w->tensors[m->tensor];
-
-	if (sw_worker_end_of(w))
-		return;
-	if (t->stream)
-		sw_colls_done(w, t, &t->stream->lanes[lane - w->lanes]);
-	else
-		sw_round_lane_done(w, t, &lane->theirs[m->tensor]);
-}
-
-static void on_killed(struct sw_worker *w, const struct sw_lane *lane,
-	const struct sw_lane_message *m)
-{
-	struct sw_wtensor *t = &w->tensors[m->tensor];
-	const struct sw_wtensor *theirs = &lane->theirs[m->tensor];
-
-	if (!t->stream)
-		sw_tensor_kill(w, t, m->n, &theirs->why);
-	else if (!t->dead_from && !t->is_closed)
-		sw_stream_propose(w, t, &theirs->why);
-}
-
 static void on_kept(struct sw_worker *w, struct sw_wtensor *t)
 {
 	if (--t->n_lanes == 0)
@@ -177,6 +152,8 @@ static void on_kept(struct sw_worker *w, struct sw_wtensor *t)
 static void on_report(struct sw_worker *w, struct sw_lane *lane,
 	const struct sw_lane_message *m)
 {
+	struct sw_wtensor *t = &w->tensors[m->tensor];
+
 	switch (m->kind) {
 	case SW_LANE_RUNNING:
 		w->n_awaited--;
@@ -188,13 +165,14 @@ static void on_report(struct sw_worker *w, struct sw_lane *lane,
 			sw_lane_admitted(w);
 		break;
 	case SW_LANE_DONE:
-		on_done(w, lane, m);
+		if (!sw_worker_end_of(w))
+			t->kind->lane_done(w, t, (uint32_t)(lane - w->lanes));
 		break;
 	case SW_LANE_KILLED:
-		on_killed(w, lane, m);
+		t->kind->lane_killed(w, t, m->n, &lane->theirs[m->tensor]);
 		break;
 	case SW_LANE_KEPT:
-		on_kept(w, &w->tensors[m->tensor]);
+		on_kept(w, t);
 		break;
 	case SW_LANE_FAILED:
 		sw_worker_fail(w, lane->fault.err, lane->fault.key, "%s",

@@ -104,12 +104,6 @@ static uint32_t build_leave(
 	return sizeof(w->fault);
 }
 
-static uint8_t window_of(const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	return sw_stream_is_here(w, t->stream) ? SW_WINDOW_MIN_LOG2
-					       : t->decl.window_log2;
-}
-
 static struct sw_declare_item item_of(
 	const struct sw_worker *w, const struct sw_wtensor *t)
 {
@@ -118,15 +112,7 @@ static struct sw_declare_item item_of(
 		.mode = t->mode,
 		.name_len = (uint16_t)strlen(t->name)};
 
-	if (t->stream) {
-		item.stream.members = t->stream->group.members;
-		item.stream.ranks_crc = t->stream->group.crc;
-		item.stream.window_log2 = window_of(w, t);
-	} else {
-		item.n_elems = t->decl.n_elems;
-		item.first = t->first;
-		item.dtype = (uint8_t)t->decl.dtype;
-	}
+	t->kind->declare(w, t, &item);
 	return item;
 }
 

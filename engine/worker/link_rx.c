@@ -7,6 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/todo.h"
 
 /* --- source ports (PROTOCOL.md, section 4.4) ---
  *

@@ -12,6 +12,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/todo.h"
 
 /* --- a round as a task --- */
 
@@ -79,7 +80,7 @@ static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 		if (!is_here(&t->chunks[before]))
 			break;
 		t->chunks[record].is_charged = false;
-		sw_todo_put(l, t, record, 0);
+		sw_todo_remove(l, t, record);
 		taken += sw_wtensor_bytes(t, record);
 		l = next;
 		record = before;
@@ -234,8 +235,8 @@ void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t)
 {
 	sw_task_cancel(&w->sched, &t->task);
 	sw_todo_drop(w, t);
-	if (t->stream)
-		sw_stream_drop(w, t->stream);
+	if (t->kind->drop)
+		t->kind->drop(w, t);
 	t->n_missing = 0; /* whatever arrives later is stale */
 }
 
@@ -261,23 +262,9 @@ void sw_round_held(struct sw_worker *w, struct sw_wtensor *t)
 		sw_round_end(w, t, 0);
 }
 
-void sw_round_lane_done(struct sw_worker *w, struct sw_wtensor *t,
-	const struct sw_wtensor *theirs)
-{
-	t->weight = theirs->weight;
-	t->is_edited |= theirs->is_edited;
-	if (--t->n_lanes == 0 && !t->n_missing)
-		sw_round_end(w, t, 0);
-}
-
 uint32_t sw_round_end_some(struct sw_worker *w, struct sw_wtensor *t, int err)
 {
-	if (t->stream && t->n_missing)
-		sw_round_drop(w, t);
-	if (t->stream)
-		sw_coll_end(w, t, sw_stream_oldest(t->stream), err);
-	else
-		sw_round_end(w, t, err);
+	t->kind->end_some(w, t, err);
 	return w->n_local;
 }
 

@@ -44,59 +44,14 @@ static uint64_t named(const struct sw_worker *w, const struct sw_wtensor *t,
 	return all;
 }
 
-/* Does the tensor wait for local ranks? */
-static bool lacks_some(const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	return t->stream ? t->stream->n_colls != t->stream->n_newest
-			 : t->n_asked != w->n_local || t->lacks;
-}
-
-/* Return which of the @i-th 64 local ranks exist. */
-static uint64_t locals_of(const struct sw_worker *w, uint32_t i)
-{
-	uint32_t n = w->n_local - 64 * i;
-
-	return n < 64 ? (1ULL << n) - 1 : ~0ULL;
-}
-
-/* Return which of the @i-th 64 local ranks, out of @which, have submitted less
- * to a stream than others. */
-static uint64_t have_not(const struct sw_stream *s, uint32_t i, uint64_t which)
-{
-	uint64_t out = 0;
-
-	for (which &= s->group.has_local[i]; which; which &= which - 1) {
-		uint32_t local = 64 * i + (uint32_t)__builtin_ctzll(which);
-
-		if (s->n_asked[local] != s->n_newest)
-			out |= which & -which;
-	}
-	return out;
-}
-
-/* Return which of the @i-th 64 local ranks have not asked, or have not written
- * all of their buffer. */
-static uint64_t lagging(
-	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t i)
-{
-	uint64_t out = ~t->asked[i] & locals_of(w, i);
-
-	for (uint64_t m = t->lacks ? t->asked[i] : 0; m; m &= m - 1)
-		if (sw_grow_lacks(t, 64 * i + (uint32_t)__builtin_ctzll(m)))
-			out |= m & -m;
-	return out;
-}
-
 static void add_missing(const struct sw_worker *w, const struct sw_wtensor *t,
 	struct missing *out)
 {
 	out->members |= named(w, t, 0) & ~(1ULL << w->member);
-	if (w->lane_i || !lacks_some(w, t)) /* lane 0 has begun it */
-		return;
+	if (w->lane_i || !t->kind->lacks_locals(w, t))
+		return; /* lane 0 has begun it */
 	for (uint32_t i = 0; i <= (w->n_local - 1u) / 64; i++)
-		out->locals[i] |=
-			t->stream ? have_not(t->stream, i, ~out->locals[i])
-				  : lagging(w, t, i);
+		out->locals[i] |= t->kind->lagging(w, t, i, ~out->locals[i]);
 }
 
 /* Add the ranks from @from up to @end, exclusive; with @g only those in it. */
@@ -178,7 +133,7 @@ static bool lacks_results(const struct sw_wtensor *t)
 static bool is_stalled(const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	return t->is_open && w->now_ns - t->progress_ns >= every_ns(w) &&
-	       (lacks_results(t) || lacks_some(w, t));
+	       (lacks_results(t) || t->kind->lacks_locals(w, t));
 }
 
 /* Give up: end the stream's group, or the job for a tensor. */
@@ -186,15 +141,10 @@ static void give_up(struct sw_worker *w, struct sw_wtensor *t,
 	uint64_t still_ns, const char *who)
 {
 	struct sw_fault f = sw_fault_said(SW_ESTALL, who);
-	char text[SW_TEXT_MAX];
 
 	f.kind = SW_FAULT_WAITED;
 	f.one.number = (uint32_t)(still_ns / SW_S);
-	if (t->stream)
-		sw_stream_propose(w, t, &f);
-	else
-		sw_worker_fail(w, SW_ESTALL, t->key, "%s",
-			sw_fault_text(&f, false, t->name, text));
+	t->kind->give_up(w, t, &f);
 }
 
 /* Warn in one line, since most stalled tensors wait for the same rank. */

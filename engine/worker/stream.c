@@ -80,37 +80,16 @@ void sw_coll_end(
 				c->locals[g->here[i]].cookie, err, c->weight);
 }
 
-void sw_stream_drop(struct sw_worker *w, struct sw_stream *s)
-{
-	s->head = s->tail;
-	for (uint32_t l = 0; l < w->n_links; l++)
-		sw_stream_block(&w->links[l], &s->links[l], false);
-}
-
-void sw_link_expect(struct sw_link *l, const struct sw_wtensor *t,
-	uint32_t record, bool is_away)
-{
-	const struct sw_piece *p =
-		t->stream ? &t->stream->pieces[record] : NULL;
-	uint32_t n = sw_flow_quanta(
-		p ? p->gets * p->bytes : sw_wtensor_bytes(t, record));
-
-	n = is_away ? n : -n;
-	t->parts[l->peer.index].n_awaited += n;
-	sw_flow_expect(&l->peer.flow, (int32_t)n);
-}
-
 /* Finish a slot: its chunk is done. */
 static void finish(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
 {
 	struct sw_worker *w = l->worker;
 	struct sw_piece *p = &t->stream->pieces[chunk];
 
-	t->chunks[chunk].state = SW_HELD;
+	sw_todo_hold(l, t, chunk);
 	t->progress_ns = w->now_ns;
 	sw_set_word(&t->awaited, 0);
 	t->n_missing--;
-	sw_todo_held(l, t, chunk);
 	if (!p->gets && !sw_coll_is_sum(p->coll->ask.kind))
 		sw_piece_copy_own(t->stream, p);
 	if (--p->coll->n_left == 0)
@@ -160,7 +139,7 @@ static bool goes_with(const struct sw_wtensor *t, const struct sw_link *l,
 	const struct sw_wchunk *c = sw_stream_find(t, l, j, chunk);
 	const struct sw_piece *other = &t->stream->pieces[*chunk];
 
-	return c && c->waits >> SW_TODO & 1 && other->coll == p->coll &&
+	return c && c->is_todo && other->coll == p->coll &&
 	       other->root == p->root;
 }
 
@@ -177,7 +156,7 @@ void sw_stream_widen(
 			h->stream.j--;
 		else if (!goes_with(t, l, p, h->stream.j + h->stream.n, &chunk))
 			break;
-		sw_todo_put(l, t, chunk, 0);
+		sw_todo_remove(l, t, chunk);
 	}
 }
 
@@ -193,7 +172,7 @@ void sw_stream_folded(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
 
 	give_credit(w, t, chunk);
 	if (t->stream->pieces[chunk].gets)
-		sw_todo_late(l, t, chunk);
+		sw_todo_fold(l, t, chunk);
 	else
 		finish(l, t, chunk);
 }
@@ -253,8 +232,7 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 		if (!is_well_formed(w, p, h) ||
 			!sw_result_verify(l, h, payload))
 			return false;
-		sw_link_end_wait(l, t, chunk);
-		c->state = SW_HELD;
+		sw_todo_hold(l, t, chunk);
 		give_credit(w, t, chunk);
 		if (p->gives) /* one WANT covers several */
 			sw_flow_resolve(&l->peer.flow, t->class, c->psn,

@@ -244,9 +244,6 @@ void sw_stream_block(
 void sw_coll_end(
 	struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c, int err);
 
-/* sw_stream_drop - let no further chunks enter or start. */
-void sw_stream_drop(struct sw_worker *w, struct sw_stream *s);
-
 /* sw_stream_fill - fill @h for the piece in a slot.  Returns the bytes to push,
  * NULL if this member gives none. *is_stable is false if they lie in
  * w->payload, combined or scaled. */
@@ -276,13 +273,6 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 /* sw_stream_on_base - note that all chunks below @base are done at the server.
  * Call sw_stream_settle next. */
 void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base);
-
-/* sw_streams_ask - put blocked and stalled streams into the link's next QUERY,
- * in turn, up to half of it, which leaves room for late results.  The answer
- * has base.  A stalled stream sends the number that it waits for
- * (tensor_end.c).
- */
-void sw_streams_ask(struct sw_worker *w, struct sw_link *l);
 
 /* sw_stream_oldest - return the oldest open collective, of which there must be
  * one. */
@@ -362,21 +352,6 @@ static inline bool sw_stream_is_here(
 	const struct sw_worker *w, const struct sw_stream *s)
 {
 	return s->group.members == 1ULL << w->member;
-}
-
-/* sw_link_expect - reserve (@is_away) or release the grant that the server
- * needs to send the result of a record. */
-void sw_link_expect(struct sw_link *l, const struct sw_wtensor *t,
-	uint32_t record, bool is_away);
-
-/* sw_link_end_wait - release that grant when the record leaves SW_PUSHED, if it
- * is there. */
-static inline void sw_link_end_wait(
-	struct sw_link *l, const struct sw_wtensor *t, uint32_t record)
-{
-	if (sw_flow_is_shared(&l->peer.flow) &&
-		t->chunks[record].state == SW_PUSHED)
-		sw_link_expect(l, t, record, false);
 }
 
 #endif

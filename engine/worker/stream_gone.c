@@ -9,6 +9,7 @@
  * are acknowledged and ignored.
  */
 #include "engine/worker/stream.h"
+#include "engine/worker/todo.h"
 
 enum { LOOK_MAX = 16 }; /* streams that a turn looks at */
 

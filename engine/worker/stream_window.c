@@ -4,6 +4,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/todo.h"
 
 void sw_stream_block(
 	struct sw_link *l, struct sw_stream_link *sl, bool is_blocked)
@@ -177,8 +178,8 @@ static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 		uint32_t chunk = started(s, 0);
 
 		t->chunks[chunk].is_charged = false;
-		sw_todo_put(
-			&w->links[chunk >> t->decl.window_log2], t, chunk, 0);
+		sw_todo_remove(
+			&w->links[chunk >> t->decl.window_log2], t, chunk);
 		taken += s->pieces[chunk].cost;
 	}
 	return taken;

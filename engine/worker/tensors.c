@@ -7,6 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/base/zeros.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/todo.h"
 #include "engine/worker/sweep.h"
 
 /* --- open, close --- */
@@ -101,18 +102,6 @@ static uint32_t set_size(const struct sw_place *p)
 	return p->n_local ? p->n_local : 1;
 }
 
-/* Return the placement of a tensor's chunks at link @l, or of a stream's slots.
- */
-static struct sw_place place_at(const struct sw_worker *w,
-	const struct sw_wtensor *t, uint32_t first, uint32_t l)
-{
-	uint32_t log2 = t->decl.window_log2;
-
-	return t->stream ? sw_place_row(l << log2, 1u << log2)
-			 : sw_place_init(&w->map, first, t->n_chunks,
-				   w->links[l].server_i);
-}
-
 int sw_tensors_keyed(
 	struct sw_worker *w, struct sw_wtensor *t, uint32_t key, uint32_t first)
 {
@@ -121,24 +110,17 @@ int sw_tensors_keyed(
 	uint32_t from = 0;
 
 	if (key == SW_KEY_NONE || w->by_key[at] != SW_KEY_NONE ||
-		sw_key_is_past(w, key) ||
-		(!t->stream && first >= sw_place_line(&w->map)))
+		sw_key_is_past(w, key) || t->kind->divide(w, t, first))
 		return SW_EPROTO;
-	if (!t->stream)
-		t->own = sw_place_init(
-			&w->lane_map, first, t->n_chunks, w->lane_i);
-	for (uint32_t i = 0; i < w->n_others && !t->stream; i++)
-		if (sw_place_init(&w->lane_map, first, t->n_chunks, i + 1)
-				.n_local)
-			t->lanes |= 1u << i;
+	t->first = first;
 	for (uint32_t l = 0; l < w->n_links; l++) {
 		struct sw_part *p = &t->parts[l];
 
-		p->place = place_at(w, t, first, l);
+		p->place = t->kind->place_at(w, t, &w->links[l]);
 		p->from = from;
 		from += p->place.n_local;
 		p->turn_step = UINT32_MAX / set_size(&p->place);
-		if (!t->stream && t->last == SW_PLACE_NONE)
+		if (t->last == SW_PLACE_NONE)
 			t->last = sw_part_record(p, t->n_chunks - 1);
 		for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
 			words = sw_bitmap_init(
@@ -146,7 +128,6 @@ int sw_tensors_keyed(
 	}
 	assert(words <= t->words + t->n_words);
 	t->key = key;
-	t->first = first;
 	t->decl.priority = sw_priority_of(t->decl.priority, key);
 	t->class = sw_class_of(t->decl.priority);
 	w->by_key[at] = t->index;

@@ -1,15 +1,10 @@
-/* todo.c - chunks to push and results to wait for, by link, in order.
+/* todo.c - the chunks of a link: to push, pushed, or waiting for results.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/todo.h"
 
 #include "engine/base/bytes.h"
 #include "engine/sched/order.h"
 #include "engine/worker/stream.h"
-#include "engine/worker/todo.h"
-
-enum {
-	LATE_SCAN = 256,  /* chunks looked at for one QUERY */
-	STREAM_SCAN = 64, /* tensors looked at, some of which are streams */
-};
 
 /* --- links by urgency --- */
 
@@ -59,9 +54,10 @@ static uint32_t number_of(const struct sw_link *l, const struct sw_wtensor *t)
 	return sw_orders_number(&l->worker->orders, t->index);
 }
 
-/* Not inline: in the loop over sets compilers would compute every level of
- * every bitmap before they look at the first. */
-__attribute__((noinline)) void sw_todo_begin(struct sw_link *l,
+/* Update the link's set of tensors and the upper levels of a tensor's set,
+ * after a word of it got its first chunk, or lost its last.  Not inline, so
+ * that the frequent part is small. */
+static __attribute__((noinline)) void begin_word(struct sw_link *l,
 	const struct sw_wtensor *t, enum sw_todo_set set, uint32_t local)
 {
 	if (sw_bitmap_add_above_in(
@@ -69,12 +65,28 @@ __attribute__((noinline)) void sw_todo_begin(struct sw_link *l,
 		sw_bitmap_add(&l->sets[set], number_of(l, t));
 }
 
-__attribute__((noinline)) void sw_todo_end(struct sw_link *l,
+static __attribute__((noinline)) void end_word(struct sw_link *l,
 	const struct sw_wtensor *t, enum sw_todo_set set, uint32_t local)
 {
 	if (sw_bitmap_remove_above_in(
 		    &t->parts[l->peer.index].sets[set], 0, local))
 		sw_bitmap_remove(&l->sets[set], number_of(l, t));
+}
+
+static inline void enter(struct sw_link *l, const struct sw_wtensor *t,
+	enum sw_todo_set set, uint32_t local)
+{
+	if (!sw_bitmap_add_word_in(
+		    &t->parts[l->peer.index].sets[set], 0, local))
+		begin_word(l, t, set, local);
+}
+
+static inline void leave(struct sw_link *l, const struct sw_wtensor *t,
+	enum sw_todo_set set, uint32_t local)
+{
+	if (!sw_bitmap_remove_word_in(
+		    &t->parts[l->peer.index].sets[set], 0, local))
+		end_word(l, t, set, local);
 }
 
 static void count_todo(struct sw_link *l, struct sw_part *p, uint32_t n)
@@ -84,24 +96,34 @@ static void count_todo(struct sw_link *l, struct sw_part *p, uint32_t n)
 	sw_link_touch(l);
 }
 
-void sw_todo_put(
-	struct sw_link *l, struct sw_wtensor *t, uint32_t record, uint32_t sets)
+static inline void out(struct sw_link *l, struct sw_wtensor *t, uint32_t record)
 {
 	struct sw_part *p = &t->parts[l->peer.index];
 	struct sw_wchunk *c = &t->chunks[record];
-	uint32_t local = record - p->from, change = c->waits ^ sets;
 
-	c->waits = (uint8_t)(sets & ((1u << SW_N_TODO_SETS) - 1));
-	if (change >> SW_TODO & 1)
-		count_todo(l, p, sets >> SW_TODO & 1 ? 1 : UINT32_MAX);
-	for (; change; change &= change - 1) {
-		uint32_t s = (uint32_t)__builtin_ctz(change);
+	c->is_todo = false;
+	count_todo(l, p, UINT32_MAX);
+	leave(l, t, SW_TODO, record - p->from);
+	if (c->n_sent)
+		leave(l, t, SW_AGAIN, record - p->from);
+}
 
-		if (sets >> s & 1)
-			sw_todo_enter(l, t, s, local);
-		else
-			sw_todo_leave(l, t, s, local);
-	}
+void sw_todo_remove(struct sw_link *l, struct sw_wtensor *t, uint32_t record)
+{
+	out(l, t, record);
+}
+
+void sw_todo_again(struct sw_link *l, struct sw_wtensor *t, uint32_t record)
+{
+	struct sw_part *p = &t->parts[l->peer.index];
+	struct sw_wchunk *c = &t->chunks[record];
+
+	sw_todo_unwait(l, t, record);
+	c->state = SW_GRAD;
+	c->is_todo = true;
+	count_todo(l, p, 1);
+	enter(l, t, SW_TODO, record - p->from);
+	enter(l, t, SW_AGAIN, record - p->from);
 }
 
 uint32_t sw_todo_take(struct sw_link *l, struct sw_wtensor *t)
@@ -109,16 +131,9 @@ uint32_t sw_todo_take(struct sw_link *l, struct sw_wtensor *t)
 	struct sw_part *p = &t->parts[l->peer.index];
 	enum sw_todo_set from =
 		sw_bitmap_is_empty(&p->sets[SW_AGAIN]) ? SW_TODO : SW_AGAIN;
-	uint32_t local = sw_bitmap_least_in(&p->sets[from], 0);
-	uint32_t record = p->from + local;
+	uint32_t record = p->from + sw_bitmap_least_in(&p->sets[from], 0);
 
-	if (t->chunks[record].waits != 1u << SW_TODO) {
-		sw_todo_put(l, t, record, 0);
-		return record;
-	}
-	t->chunks[record].waits = 0;
-	count_todo(l, p, UINT32_MAX);
-	sw_todo_leave(l, t, SW_TODO, local);
+	out(l, t, record);
 	return record;
 }
 
@@ -128,9 +143,8 @@ void sw_todo_start(
 	struct sw_part *p = &t->parts[l->peer.index];
 
 	for (uint32_t i = record; i < record + n; i++)
-		t->chunks[i] = (struct sw_wchunk){.state = SW_GRAD,
-			.is_charged = true,
-			.waits = 1u << SW_TODO};
+		t->chunks[i] = (struct sw_wchunk){
+			.state = SW_GRAD, .is_charged = true, .is_todo = true};
 	sw_bitmap_add(&l->sets[SW_TODO], number_of(l, t));
 	sw_bitmap_add_run(&p->sets[SW_TODO], record - p->from, n);
 	count_todo(l, p, n);
@@ -148,79 +162,22 @@ void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t)
 				sw_bitmap_remove(&l->sets[s], number_of(l, t));
 		sw_flow_expect(&l->peer.flow, -(int32_t)p->n_awaited);
 		p->n_awaited = 0;
+		l->n_folded -= p->n_folded;
+		p->n_folded = 0;
 	}
 }
 
-/* --- late results --- */
-
-/* Put a result into the next QUERY if it is late. */
-static void ask_for(struct sw_worker *w, struct sw_link *l,
-	const struct sw_wtensor *t, uint32_t local)
+void sw_todo_expect(struct sw_link *l, const struct sw_wtensor *t,
+	uint32_t record, bool is_away)
 {
-	const struct sw_part *p = &t->parts[l->peer.index];
-	uint32_t record = p->from + local;
-	struct sw_wchunk *c = &t->chunks[record];
+	const struct sw_piece *p =
+		t->stream ? &t->stream->pieces[record] : NULL;
+	uint32_t n = sw_flow_quanta(
+		p ? p->gets * p->bytes : sw_wtensor_bytes(t, record));
 
-	if (w->now_ns - c->t_ns < l->query_wait_ns)
-		return;
-	c->t_ns = w->now_ns;
-	l->queries[l->n_queries++] = (struct sw_query){.key = t->key,
-		.round = t->stream ? t->stream->pieces[record].j : t->round,
-		.chunk = t->stream ? 0 : sw_place_global(&p->place, local)};
-}
-
-void sw_todo_ask(struct sw_worker *w, struct sw_link *l)
-{
-	const struct sw_bitmap *late = &l->sets[SW_LATE];
-	uint32_t order = sw_bitmap_next(late, l->query_order);
-	uint32_t i = order == l->query_order ? l->query_local : 0;
-
-	for (uint32_t n = 0; order != SW_BITMAP_NONE;
-		order = sw_bitmap_next(late, order + 1), i = 0) {
-		const struct sw_wtensor *t =
-			&w->tensors[sw_orders_at(&w->orders, order)];
-		const struct sw_part *p = &t->parts[l->peer.index];
-
-		while ((i = sw_bitmap_next(&p->sets[SW_LATE], i)) !=
-			SW_BITMAP_NONE) {
-			if (n++ == LATE_SCAN || l->n_queries == SW_QUERY_MAX) {
-				l->query_order = order;
-				l->query_local = i;
-				return;
-			}
-			ask_for(w, l, t, i++);
-		}
-	}
-	l->query_order = l->query_local = 0; /* the sweep is over */
-}
-
-static void ask_stream(
-	struct sw_worker *w, struct sw_link *l, const struct sw_wtensor *t)
-{
-	const struct sw_stream_link *sl =
-		t->stream ? &t->stream->links[l->peer.index] : NULL;
-	uint32_t number = sw_stream_awaits(w, t);
-
-	if (sl && (sl->is_blocked || number))
-		l->queries[l->n_queries++] = (struct sw_query){
-			.key = t->key, .round = sl->base - 1, .chunk = number};
-}
-
-void sw_streams_ask(struct sw_worker *w, struct sw_link *l)
-{
-	uint32_t i = sw_bitmap_next(&w->open, l->query_stream), first = 0;
-
-	for (uint32_t n = 0; n < STREAM_SCAN && l->n_queries < SW_QUERY_MAX / 2;
-		n++) {
-		if (i == SW_BITMAP_NONE)
-			i = sw_bitmap_first(&w->open);
-		if (i == SW_BITMAP_NONE || (n && i == first))
-			break;
-		first = n ? first : i;
-		ask_stream(w, l, &w->tensors[i]);
-		l->query_stream = i + 1;
-		i = sw_bitmap_next(&w->open, i + 1);
-	}
+	n = is_away ? n : -n;
+	t->parts[l->peer.index].n_awaited += n;
+	sw_flow_expect(&l->peer.flow, (int32_t)n);
 }
 
 /* --- the order of tensors --- */

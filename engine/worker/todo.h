@@ -1,61 +1,91 @@
-/* todo.h - the frequent part of todo.c: moving one chunk in or out of a set.
+/* todo.h - the chunks of a link: to push, pushed, or waiting for results.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_ENGINE_WORKER_TODO_H
 #define SW_ENGINE_WORKER_TODO_H
 
 #include "engine/worker/worker_int.h"
 
-/* sw_todo_enter, sw_todo_leave - put a chunk at @l, by its local index, into a
- * set of its tensor, or take it out.  If it is the only one in its word,
- * sw_todo_begin or sw_todo_end updates the levels above, which is rare. */
-void sw_todo_begin(struct sw_link *l, const struct sw_wtensor *t,
-	enum sw_todo_set set, uint32_t local);
-void sw_todo_end(struct sw_link *l, const struct sw_wtensor *t,
-	enum sw_todo_set set, uint32_t local);
+/* sw_links_refresh - offer each touched link by its most urgent push, once per
+ * burst.  In a class the more urgent tensor goes first, and its links by
+ * progress, so all servers get their last chunk at about the same time. */
+void sw_links_refresh(struct sw_worker *w);
 
-static inline void sw_todo_enter(struct sw_link *l, const struct sw_wtensor *t,
-	enum sw_todo_set set, uint32_t local)
+/* sw_todo_has - does the link have chunks of the tensor to push?
+ * sw_todo_take - take the lowest record to push out of the sets,
+ * retransmissions first.  Touches @l.
+ * sw_todo_remove - take a record out of the sets, in which it is.  Touches @l.
+ */
+static inline bool sw_todo_has(
+	const struct sw_link *l, const struct sw_wtensor *t)
 {
-	if (!sw_bitmap_add_word_in(
-		    &t->parts[l->peer.index].sets[set], 0, local))
-		sw_todo_begin(l, t, set, local);
+	return !sw_bitmap_is_empty(&t->parts[l->peer.index].sets[SW_TODO]);
 }
 
-static inline void sw_todo_leave(struct sw_link *l, const struct sw_wtensor *t,
-	enum sw_todo_set set, uint32_t local)
+uint32_t sw_todo_take(struct sw_link *l, struct sw_wtensor *t);
+void sw_todo_remove(struct sw_link *l, struct sw_wtensor *t, uint32_t record);
+
+/* sw_todo_start - start @n chunks in a row at @l, which are in no set: put them
+ * into SW_TODO.  Touches @l.
+ * sw_todo_again - let a pushed chunk be pushed again.  Touches @l. */
+void sw_todo_start(
+	struct sw_link *l, struct sw_wtensor *t, uint32_t record, uint32_t n);
+void sw_todo_again(struct sw_link *l, struct sw_wtensor *t, uint32_t record);
+
+/* sw_todo_expect - reserve (@is_away) or release the grant that the server
+ * needs to send the result of a record. */
+void sw_todo_expect(struct sw_link *l, const struct sw_wtensor *t,
+	uint32_t record, bool is_away);
+
+/* sw_todo_fold - note that the server has folded a pushed chunk, whose result
+ * is missing.
+ * sw_todo_unwait - stop waiting for the result of a chunk, if it was pushed.
+ * sw_todo_hold - make a chunk HELD, whatever it waited for. */
+static inline void sw_todo_fold(
+	struct sw_link *l, struct sw_wtensor *t, uint32_t record)
 {
-	if (!sw_bitmap_remove_word_in(
-		    &t->parts[l->peer.index].sets[set], 0, local))
-		sw_todo_end(l, t, set, local);
+	t->chunks[record].state = SW_FOLDED;
+	t->parts[l->peer.index].n_folded++;
+	l->n_folded++;
 }
 
-/* sw_todo_held - take a chunk out of all sets, as sw_todo_put.
- * sw_todo_late - let it wait only for its result. */
-static inline void sw_todo_held(
+static inline void sw_todo_unwait(
+	struct sw_link *l, struct sw_wtensor *t, uint32_t record)
+{
+	const struct sw_wchunk *c = &t->chunks[record];
+
+	if (c->state == SW_FOLDED) {
+		t->parts[l->peer.index].n_folded--;
+		l->n_folded--;
+	}
+	if (sw_flow_is_shared(&l->peer.flow) && c->state >= SW_PUSHED)
+		sw_todo_expect(l, t, record, false);
+}
+
+static inline void sw_todo_hold(
 	struct sw_link *l, struct sw_wtensor *t, uint32_t record)
 {
 	struct sw_wchunk *c = &t->chunks[record];
 
-	if (c->waits == 1u << SW_LATE) {
-		c->waits = 0;
-		sw_todo_leave(
-			l, t, SW_LATE, record - t->parts[l->peer.index].from);
-	} else if (c->waits) {
-		sw_todo_put(l, t, record, 0);
-	}
+	sw_todo_unwait(l, t, record);
+	c->state = SW_HELD;
+	if (c->is_todo)
+		sw_todo_remove(l, t, record);
 }
 
-static inline void sw_todo_late(
-	struct sw_link *l, struct sw_wtensor *t, uint32_t record)
-{
-	struct sw_wchunk *c = &t->chunks[record];
+/* sw_todo_drop - remove the tensor from the sets of all links, when its round
+ * is dropped; its own sets and records stay as they are.  Touches all links. */
+void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t);
 
-	if (c->waits) {
-		sw_todo_put(l, t, record, 1u << SW_LATE);
-		return;
-	}
-	c->waits = 1u << SW_LATE;
-	sw_todo_enter(l, t, SW_LATE, record - t->parts[l->peer.index].from);
-}
+/* sw_todo_admit - give the tensor, which has just got its key, its place in the
+ * order.
+ * sw_todo_forget - remove the tensor, which has nothing open, from the order.
+ * sw_todo_renumber - finish after some of these.  Touches all links. */
+void sw_todo_admit(struct sw_worker *w, struct sw_wtensor *t);
+void sw_todo_forget(struct sw_worker *w, const struct sw_wtensor *t);
+void sw_todo_renumber(struct sw_worker *w);
+
+/* sw_todo_take_place - order the tensor by priority, or behind all ready ones
+ * (FIFO).  None of its chunks may be in a set. */
+void sw_todo_take_place(struct sw_worker *w, struct sw_wtensor *t);
 
 #endif

@@ -1,5 +1,6 @@
 /* worker.c - a worker's data path: takes results, repairs losses, runs timers.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/query.h"
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
 
@@ -14,36 +15,6 @@ enum {
 	/* A tensor of this size does not fit the caches. */
 	STREAM_BYTES = 4 << 20,
 };
-
-/* Find the tensor that a frame of link @l names, if it has the chunk there, and
- * the chunk's record.  A stream's chunk is found later by its number. */
-static inline struct sw_wtensor *tensor_of(struct sw_worker *w,
-	const struct sw_link *l, uint32_t key, uint32_t chunk, uint32_t *record)
-{
-	struct sw_wtensor *t = sw_tensor_of_key(w, key);
-
-	*record = SW_PLACE_NONE;
-	if (!t) {
-		sw_count(&w->stats.rx_key, !sw_key_is_past(w, key));
-		return NULL;
-	}
-	if (t->stream)
-		return t;
-	*record = sw_part_record(&t->parts[l->peer.index], chunk);
-	if (*record == SW_PLACE_NONE) {
-		sw_count(&w->stats.rx_chunk, 1);
-		return NULL;
-	}
-	return t;
-}
-
-/* Let the contribution of a chunk be pushed again. */
-static void push_again(struct sw_link *l, struct sw_wtensor *t, uint32_t record)
-{
-	sw_link_end_wait(l, t, record);
-	t->chunks[record].state = SW_GRAD;
-	sw_todo_put(l, t, record, 1u << SW_TODO | 1u << SW_AGAIN);
-}
 
 /* --- results --- */
 
@@ -90,10 +61,8 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 {
 	struct sw_wchunk *c = &t->chunks[record];
 
-	sw_link_end_wait(l, t, record);
 	/* The chunk must be HELD before the first byte is written. */
-	c->state = SW_HELD;
-	sw_todo_held(l, t, record);
+	sw_todo_hold(l, t, record);
 	sw_wtensor_folded(w, t, record, h->payload_len);
 	sw_flow_resolve(
 		&l->peer.flow, t->class, c->psn, c->n_sent == 1, w->now_ns);
@@ -133,8 +102,8 @@ static void accept_again(
 static void on_result(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
+	struct sw_wtensor *t = sw_link_tensor(l, h->key);
 	uint32_t record;
-	struct sw_wtensor *t = tensor_of(w, l, h->key, h->chunk, &record);
 	bool is_new;
 
 	if (!sw_flow_within(&l->peer.flow, h, 1)) {
@@ -151,7 +120,8 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 			(is_new ? accept : accept_again)(w, l, h);
 		return;
 	}
-	if (!is_well_formed(w, t, record, h))
+	if (!sw_link_has(l, t, h->chunk, &record) ||
+		!is_well_formed(w, t, record, h))
 		return;
 	if (!is_wanted(w, t, &t->chunks[record], h)) {
 		accept_again(w, l, h);
@@ -174,7 +144,7 @@ static inline __attribute__((always_inline)) void chunk_fate(struct sw_link *l,
 	if (c->state != SW_PUSHED || c->psn != psn)
 		return;
 	if (fate == SW_LOST) {
-		push_again(l, t, record);
+		sw_todo_again(l, t, record);
 		return;
 	}
 	c->t_ns = w->now_ns;
@@ -182,7 +152,7 @@ static inline __attribute__((always_inline)) void chunk_fate(struct sw_link *l,
 		sw_stream_folded(l, t, record);
 	} else {
 		sw_wtensor_folded(w, t, record, sw_wtensor_bytes(t, record));
-		sw_todo_late(l, t, record);
+		sw_todo_fold(l, t, record);
 	}
 }
 
@@ -219,19 +189,6 @@ static void on_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
 		note_fate(ctx, sent[i], fate);
 }
 
-/* Return when to ask for the most urgent late results.  The pause doubles while
- * nothing arrives, so that a straggler costs few bytes. */
-static uint64_t query_at(const struct sw_worker *w, struct sw_link *l)
-{
-	if (sw_bitmap_is_empty(&l->sets[SW_LATE]) && !l->n_blocked &&
-		!w->is_still)
-		return UINT64_MAX;
-	if (!l->query_wait_ns)
-		l->query_wait_ns = sw_max64(
-			4 * sw_flow_srtt(&l->peer.flow), w->params.query_min);
-	return l->query_from_ns + l->query_wait_ns;
-}
-
 static void on_ack(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload, bool is_newer)
 {
@@ -240,76 +197,8 @@ static void on_ack(struct sw_worker *w, struct sw_link *l,
 			&l->peer, w->due, h, &w->params, w->now_ns, &w->stats);
 	sw_peer_on_ack(&l->peer, h, payload, is_newer, w->now_ns, on_fate, l,
 		&w->stats);
-	sw_peer_wake(&l->peer, query_at(w, l));
+	sw_peer_wake(&l->peer, sw_query_at(w, l));
 	sw_link_touch(l);
-}
-
-/* Find the pushed chunk that waits for what @a is about; NULL if @a is stale.
- */
-static struct sw_wchunk *waiting(const struct sw_wtensor *t,
-	const struct sw_link *l, const struct sw_answer *a, uint32_t *record)
-{
-	struct sw_wchunk *c;
-
-	if (t->stream)
-		c = sw_stream_find(t, l, a->round, record);
-	else
-		c = t->is_open && t->n_missing && t->round == a->round
-			    ? &t->chunks[*record]
-			    : NULL;
-	return c && c->state == SW_PUSHED ? c : NULL;
-}
-
-static void on_answer(
-	struct sw_worker *w, struct sw_link *l, const struct sw_answer *a)
-{
-	uint32_t record;
-	struct sw_wtensor *t = tensor_of(w, l, a->key, a->chunk, &record);
-	struct sw_wchunk *c;
-
-	if (t && t->stream)
-		sw_stream_on_base(l, t, a->chunk);
-	c = t ? waiting(t, l, a, &record) : NULL;
-	if (!c)
-		return;
-	switch (a->kind) {
-	case SW_ANSWER_WAIT:
-		sw_set_word(&t->awaited, a->missing);
-		sw_set_word(&t->awaited_ns, w->now_ns);
-		sw_count(&w->stats.query_wait, 1);
-		sw_deaths_on_wait(w, l, t, a->missing);
-		return;
-	case SW_ANSWER_NEED:
-		sw_count(&w->stats.query_need, 1);
-		push_again(l, t, record);
-		return;
-	case SW_ANSWER_CRC:
-		sw_count(&w->stats.push_refused, 1);
-		c->n_refused += c->n_refused < UINT8_MAX;
-		push_again(l, t, record);
-		return;
-	case SW_ANSWER_GONE:
-		sw_count(&w->stats.query_gone, 1);
-		sw_worker_fail(w, SW_EPROTO, a->key,
-			"server %.64s no longer has the result of tensor %.64s",
-			l->name, t->name);
-		return;
-	case SW_ANSWER_BASE:
-		return;
-	default:
-		sw_count(&w->stats.rx_type, 1);
-	}
-}
-
-static void on_answers(struct sw_worker *w, struct sw_link *l,
-	const struct sw_header *h, const uint8_t *payload)
-{
-	struct sw_answer a;
-
-	for (uint32_t at = 0; at < h->payload_len; at += sizeof(a)) {
-		memcpy(&a, payload + at, sizeof(a));
-		on_answer(w, l, &a);
-	}
 }
 
 /* --- received frames --- */
@@ -364,7 +253,7 @@ static void on_control(struct sw_worker *w, struct sw_link *l,
 				w->now_ns, &w->stats)))
 		return; /* stale, or not the next message */
 	if (h->type == SW_ANSWER && l->state == SW_LINK_OPEN)
-		on_answers(w, l, h, payload);
+		sw_query_answered(w, l, h, payload);
 	else if (!sw_link_rx(w, l, h, payload) && l->state == SW_LINK_OPEN)
 		sw_count(&w->stats.rx_state, 1);
 }
@@ -453,26 +342,6 @@ void sw_worker_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 
 /* --- timers --- */
 
-static uint64_t tick_query(struct sw_worker *w, struct sw_link *l)
-{
-	uint64_t at = query_at(w, l);
-
-	if (l->peer.owed & 1u << SW_OWE_QUERY)
-		return UINT64_MAX; /* until the QUERY has left */
-	if (w->now_ns < at)
-		return at;
-	l->n_queries = 0;
-	sw_streams_ask(w, l);
-	sw_todo_ask(w, l);
-	if (l->n_queries) {
-		sw_link_owe(w, l, SW_OWE_QUERY);
-		l->query_wait_ns =
-			sw_min64(2 * l->query_wait_ns, w->params.query_max);
-	}
-	l->query_from_ns = w->now_ns;
-	return query_at(w, l);
-}
-
 static void tick_link(struct sw_worker *w, struct sw_link *l)
 {
 	sw_peer_sleep(&l->peer);
@@ -480,7 +349,7 @@ static void tick_link(struct sw_worker *w, struct sw_link *l)
 		sw_peer_tick_flow(
 			&l->peer, w->due, w->now_ns, on_fate, l, &w->stats);
 		sw_peer_tick_alive(&l->peer, w->due, &w->params, w->now_ns);
-		sw_peer_wake(&l->peer, tick_query(w, l));
+		sw_peer_wake(&l->peer, sw_query_tick(w, l));
 		sw_peer_wake(&l->peer, sw_link_tick_rest(w, l));
 		sw_link_touch(l);
 	}

@@ -34,6 +34,7 @@ struct sw_link {
 	/* Its place in the list of servers; 0: the coordinator. */
 	uint32_t server_i;
 	uint32_t n_todo;         /* chunks that wait to be pushed there */
+	uint32_t n_folded;       /* chunks in FOLDED */
 	struct sw_wtensor *next; /* the most urgent tensor with such chunks */
 	/* Tensors whose set of chunks here is not empty, by their order. */
 	struct sw_bitmap sets[SW_N_TODO_SETS];
@@ -55,8 +56,9 @@ struct sw_link {
 	/* When the idle link returns its grant; 0: it is not idle. */
 	uint64_t rest_at_ns;
 	uint32_t n_queries;
-	/* Where the next QUERY continues: among late results, among streams. */
-	uint32_t query_order, query_local, query_stream;
+	/* Where the search for late results continues: a tensor's index, a
+	 * local chunk of it. */
+	uint32_t query_tensor, query_local;
 	struct sw_query queries[SW_QUERY_MAX];
 	/* Streams with chunks that wait for their window here to move. */
 	uint32_t n_blocked;
@@ -92,6 +94,28 @@ static inline void sw_link_came(struct sw_link *l)
 static inline void sw_link_touch(struct sw_link *l)
 {
 	sw_bits_add(l->worker->touched, l->peer.index);
+}
+
+/* sw_link_tensor - look up the tensor that a frame names; NULL if it is unknown
+ * or freed.  Counts an unknown one.
+ * sw_link_has - does @chunk of a tensor, not of a stream, lie at the link, and
+ * at which record?  Counts if it does not. */
+static inline struct sw_wtensor *sw_link_tensor(struct sw_link *l, uint32_t key)
+{
+	struct sw_wtensor *t = sw_tensor_of_key(l->worker, key);
+
+	if (!t)
+		sw_count(&l->worker->stats.rx_key,
+			!sw_key_is_past(l->worker, key));
+	return t;
+}
+
+static inline bool sw_link_has(const struct sw_link *l,
+	const struct sw_wtensor *t, uint32_t chunk, uint32_t *record)
+{
+	*record = sw_part_record(&t->parts[l->peer.index], chunk);
+	sw_count(&l->worker->stats.rx_chunk, *record == SW_PLACE_NONE);
+	return *record != SW_PLACE_NONE;
 }
 
 /* sw_result_fits - does a RESULT have @bytes and a possible weight?  Counts a
@@ -259,55 +283,6 @@ uint32_t sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *zero);
  * the batch. */
 void sw_tensors_give(const struct sw_worker *w, struct sw_wtensor *t);
 
-/* --- todo.c: chunks to push and results to wait for, by link --- */
-
-/* sw_links_refresh - offer each touched link by its most urgent push, once per
- * burst.  In a class the more urgent tensor goes first, and its links by
- * progress, so all servers get their last chunk at about the same time. */
-void sw_links_refresh(struct sw_worker *w);
-
-/* sw_todo_put - put the chunk of a record at @l into exactly these sets, a mask
- * of 1 << enum sw_todo_set.  Touches @l. */
-void sw_todo_put(struct sw_link *l, struct sw_wtensor *t, uint32_t record,
-	uint32_t sets);
-
-/* sw_todo_has - does the link have chunks of the tensor to push?
- * sw_todo_take - take the lowest record to push out of all sets,
- * retransmissions first.  Touches @l. */
-static inline bool sw_todo_has(
-	const struct sw_link *l, const struct sw_wtensor *t)
-{
-	return !sw_bitmap_is_empty(&t->parts[l->peer.index].sets[SW_TODO]);
-}
-
-uint32_t sw_todo_take(struct sw_link *l, struct sw_wtensor *t);
-
-/* sw_todo_start - start @n chunks in a row at @l, which are in no set: put them
- * into SW_TODO.  Touches @l. */
-void sw_todo_start(
-	struct sw_link *l, struct sw_wtensor *t, uint32_t record, uint32_t n);
-
-/* sw_todo_ask - put late results into the link's next QUERY, most urgent first.
- * Each QUERY continues behind the last one, so that 64 results hold up no
- * others. */
-void sw_todo_ask(struct sw_worker *w, struct sw_link *l);
-
-/* sw_todo_drop - remove the tensor from the sets of all links, when its round
- * is dropped; its own sets and records stay as they are.  Touches all links. */
-void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t);
-
-/* sw_todo_admit - give the tensor, which has just got its key, its place in the
- * order.
- * sw_todo_forget - remove the tensor, which has nothing open, from the order.
- * sw_todo_renumber - finish after some of these.  Touches all links. */
-void sw_todo_admit(struct sw_worker *w, struct sw_wtensor *t);
-void sw_todo_forget(struct sw_worker *w, const struct sw_wtensor *t);
-void sw_todo_renumber(struct sw_worker *w);
-
-/* sw_todo_take_place - order the tensor by priority, or behind all ready ones
- * (FIFO).  None of its chunks may be in a set. */
-void sw_todo_take_place(struct sw_worker *w, struct sw_wtensor *t);
-
 /* --- deaths.c --- */
 
 /* sw_deaths_check_local - end the open round of @t if it needs a local rank
@@ -409,12 +384,8 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t);
 void sw_round_extend(struct sw_worker *w, struct sw_wtensor *t);
 
 /* sw_round_held - end the round if all lanes are done: this lane holds all its
- * chunks.
- * sw_round_lane_done - note the same of another lane, whose tensor is @theirs.
- */
+ * chunks. */
 void sw_round_held(struct sw_worker *w, struct sw_wtensor *t);
-void sw_round_lane_done(struct sw_worker *w, struct sw_wtensor *t,
-	const struct sw_wtensor *theirs);
 
 /* sw_round_drop - cancel all that this lane still does for a dead round. */
 void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t);

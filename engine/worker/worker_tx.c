@@ -4,7 +4,9 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/ticks.h"
+#include "engine/worker/query.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/todo.h"
 #include "sum/sum.h"
 
 /* Refusals by CRC before a chunk is pushed from a copy. */
@@ -48,17 +50,6 @@ static uint32_t build_ack(
 		&l->peer, w->now_ns, w->gap_ns, h, w->payload, &w->stats);
 }
 
-static uint32_t build_query(
-	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
-{
-	uint32_t bytes = l->n_queries * (uint32_t)sizeof(*l->queries);
-
-	h->type = SW_QUERY;
-	memcpy(w->payload, l->queries, bytes);
-	sw_count(&w->stats.queries, l->n_queries);
-	return bytes;
-}
-
 static uint32_t (*const builders[SW_N_OWED])(
 	struct sw_worker *, struct sw_link *, struct sw_header *) = {
 	[SW_OWE_REQUEST] = sw_link_build_request,
@@ -68,7 +59,7 @@ static uint32_t (*const builders[SW_N_OWED])(
 	[SW_OWE_KEEPALIVE] = build_keepalive,
 	[SW_OWE_TAKEN] = build_keepalive,
 	[SW_OWE_ACK] = build_ack,
-	[SW_OWE_QUERY] = build_query,
+	[SW_OWE_QUERY] = sw_query_build,
 };
 
 /* Return the next link in turn that owes a frame; take links that owe none out
@@ -243,7 +234,7 @@ static inline void await(
 {
 	if (!sw_flow_is_shared(&l->peer.flow))
 		return;
-	sw_link_expect(l, t, record, true);
+	sw_todo_expect(l, t, record, true);
 	sw_flow_give(&l->peer.flow);
 }
 
@@ -256,7 +247,7 @@ static void await_run(struct sw_link *l, const struct sw_wtensor *t,
 		return;
 	for (uint32_t i = 0; i < h->stream.n; i++) {
 		sw_stream_find(t, l, h->stream.j + i, &record);
-		sw_link_expect(l, t, record, true);
+		sw_todo_expect(l, t, record, true);
 	}
 	sw_flow_give(&l->peer.flow);
 }

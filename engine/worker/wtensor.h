@@ -15,27 +15,29 @@
 enum sw_chunk_state {
 	SW_HELD,   /* its last sum is in the buffer */
 	SW_GRAD,   /* the buffer holds a contribution that is to be pushed */
-	SW_PUSHED, /* its PUSH is in flight, or folded at the server */
+	SW_PUSHED, /* its PUSH is in flight */
+	SW_FOLDED, /* the server has folded it; its result is missing */
 };
 
 struct sw_wchunk {
 	uint64_t psn;  /* packet number of the last PUSH */
-	uint64_t t_ns; /* PUSHED: when it was last sent or asked for */
+	uint64_t t_ns; /* when it was last sent, acknowledged or asked for */
 	uint32_t crc;  /* CRC of the first PUSH of this round */
 	uint8_t state;
 	uint8_t n_sent;         /* PUSHes of this round, at most 255 */
 	uint8_t n_refused;      /* PUSHes of these that were refused by CRC */
 	uint8_t is_charged : 1; /* takes credit: started, not folded yet */
-	uint8_t waits : 7; /* the sets that it is in, by enum sw_todo_set */
+	uint8_t is_todo : 1;    /* in the sets, and counted as to push */
 };
 
 struct sw_coll; /* stream.h */
+struct sw_link; /* worker_int.h */
+struct sw_wtensor;
 
 /* The sets of a tensor's chunks at one link, by local index. */
 enum sw_todo_set {
 	SW_TODO,  /* waits to be pushed: in GRAD */
 	SW_AGAIN, /* in SW_TODO, and sent before */
-	SW_LATE,  /* acknowledged, without a result yet */
 	SW_N_TODO_SETS,
 };
 
@@ -46,6 +48,7 @@ struct sw_part {
 	uint32_t from, n_awaited; /* quanta of expected results */
 	uint32_t turn_step; /* a local chunk's step in a turn key: 2^32 / all */
 	uint32_t n_todo;    /* chunks in SW_TODO */
+	uint32_t n_folded;  /* chunks in FOLDED */
 	/* Number of the message with CLOSE of the stream; 0: none was sent. */
 	uint32_t close_number;
 	struct sw_bitmap sets[SW_N_TODO_SETS];
@@ -59,7 +62,47 @@ struct sw_local {
 	uint64_t lacks;
 };
 
+/* What tensors and streams do differently, off the packet path. */
+struct sw_kind {
+	/* Fill the kind's part of a declaration. */
+	void (*declare)(const struct sw_worker *w, const struct sw_wtensor *t,
+		struct sw_declare_item *item);
+	/* Divide the chunks among the lanes, for a place on the line.  Errors:
+	 * SW_EPROTO the line has no such place. */
+	int (*divide)(const struct sw_worker *w, struct sw_wtensor *t,
+		uint32_t first);
+	/* Return the placement of its chunks at a link. */
+	struct sw_place (*place_at)(const struct sw_worker *w,
+		const struct sw_wtensor *t, const struct sw_link *l);
+	/* Return the question to a server about a chunk of its part. */
+	struct sw_query (*ask)(const struct sw_wtensor *t,
+		const struct sw_part *p, uint32_t local);
+	/* In lane 0: does it wait for local ranks, and for which of the @i-th
+	 * 64?  @which: those of interest. */
+	bool (*lacks_locals)(
+		const struct sw_worker *w, const struct sw_wtensor *t);
+	uint64_t (*lagging)(const struct sw_worker *w,
+		const struct sw_wtensor *t, uint32_t i, uint64_t which);
+	/* Take the report of lane @lane + 1 that it is done. */
+	void (*lane_done)(
+		struct sw_worker *w, struct sw_wtensor *t, uint32_t lane);
+	/* Take another lane's report that it is dead from @round on. */
+	void (*lane_killed)(struct sw_worker *w, struct sw_wtensor *t,
+		uint32_t round, const struct sw_wtensor *theirs);
+	/* Forget what waits to be started; NULL: nothing does. */
+	void (*drop)(struct sw_worker *w, struct sw_wtensor *t);
+	/* End the round, or the oldest open collective, with @err. */
+	void (*end_some)(struct sw_worker *w, struct sw_wtensor *t, int err);
+	/* End what waits for it: the job, or the stream's group. */
+	void (*give_up)(struct sw_worker *w, struct sw_wtensor *t,
+		const struct sw_fault *why);
+};
+
+/* kinds.c */
+extern const struct sw_kind sw_tensor_kind, sw_stream_kind;
+
 struct sw_wtensor {
+	const struct sw_kind *kind;
 	/* As declared, with the name below.  Once the key is known, the
 	 * priority is the effective one. */
 	struct sw_worker_tensor decl;

@@ -353,7 +353,7 @@ static struct scene *open_late(struct check *c)
 	submit(c, s, 0, 7);
 	await(c, s, is_folded, "some of it is folded");
 	p = &s->w[0].tensors[0].parts[0];
-	sw_bitmap_add_run(&p->sets[SW_LATE], 0, p->place.n_local);
+	s->w[0].links[0].n_folded = p->n_folded = p->place.n_local;
 	return s;
 }
 

@@ -223,12 +223,16 @@ static void worker__kill_what_is_late(void **state)
 			&r->w.tensors[0].parts[0].sets[s], 0, SW_BITMAP_MAX);
 		sw_bitmap_add(&l->sets[s], sw_orders_number(&r->w.orders, 0));
 	}
+	l->n_folded = r->w.tensors[0].parts[0].n_folded = SW_BITMAP_MAX;
+	FEW("search", r->w.engine.tick(&r->w.engine, r->w.now_ns + SW_S, 0));
+	assert_in_range(l->query_local, 1, SW_BITMAP_MAX - 1);
 	FEW("kill", sw_tensor_kill(&r->w, &r->w.tensors[0], 1,
 			    &(struct sw_fault){.err = SW_EMISMATCH}));
 	take_all(r, N_LOCAL, SW_EMISMATCH);
 	for (enum sw_todo_set s = SW_TODO; s < SW_N_TODO_SETS; s++)
 		assert_true(sw_bitmap_is_empty(&l->sets[s]));
 	assert_int_equal(l->n_todo, 0);
+	assert_int_equal(l->n_folded, 0);
 	wrig_close(r);
 	unmap(NULL, t.base, n_elems * 4);
 }

@@ -1,0 +1,187 @@
+/* query.c - ask servers for late results, and take their answers.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A result is late if its chunk has been FOLDED for some round-trip times.  No
+ * set holds such chunks: a cursor of each link searches the open tensors for
+ * them, some in each tick, and continues behind the last QUERY, so that no 64
+ * results hold up others. */
+#include "engine/worker/query.h"
+
+#include <string.h>
+
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+#include "engine/worker/stream.h"
+#include "engine/worker/todo.h"
+
+enum {
+	LOOKS = 256,      /* a tick's chunks and tensors; */
+	TENSOR_LOOKS = 4, /* a tensor costs this many */
+};
+
+/* Ask for the base of a stream that is blocked or stalled.  If it is stalled,
+ * also say which number it waits for (tensor_end.c). */
+static void ask_base(
+	struct sw_worker *w, struct sw_link *l, const struct sw_wtensor *t)
+{
+	const struct sw_stream_link *sl = &t->stream->links[l->peer.index];
+	uint32_t number = sw_stream_awaits(w, t);
+
+	if (sl->is_blocked || number)
+		l->queries[l->n_queries++] = (struct sw_query){
+			.key = t->key, .round = sl->base - 1, .chunk = number};
+}
+
+/* Ask for the result of a chunk in FOLDED if it is late. */
+static void ask_if_late(struct sw_worker *w, struct sw_link *l,
+	const struct sw_wtensor *t, uint32_t local)
+{
+	const struct sw_part *p = &t->parts[l->peer.index];
+	struct sw_wchunk *c = &t->chunks[p->from + local];
+
+	if (w->now_ns - c->t_ns < l->query_wait_ns)
+		return;
+	c->t_ns = w->now_ns;
+	l->queries[l->n_queries++] = t->kind->ask(t, p, local);
+}
+
+/* Ask about a tensor from local chunk query_local on.  Returns false if it runs
+ * out of *looks, or the QUERY is full. */
+static bool ask_about(struct sw_worker *w, struct sw_link *l,
+	const struct sw_wtensor *t, uint32_t *looks)
+{
+	const struct sw_part *p = &t->parts[l->peer.index];
+	uint32_t left = p->n_folded, i, end;
+
+	if (*looks < TENSOR_LOOKS || l->n_queries == SW_QUERY_MAX)
+		return false;
+	*looks -= TENSOR_LOOKS;
+	i = l->query_local;
+	if (t->stream && !i)
+		ask_base(w, l, t);
+	end = (uint32_t)sw_min64(p->place.n_local, i + *looks);
+	*looks += i;
+	for (; left && i < end && l->n_queries < SW_QUERY_MAX; i++)
+		if (t->chunks[p->from + i].state == SW_FOLDED) {
+			left--;
+			ask_if_late(w, l, t, i);
+		}
+	*looks -= i;
+	l->query_local = i;
+	return !left || i == p->place.n_local;
+}
+
+/* Continue the search.  Returns whether it has reached its end. */
+static bool search(struct sw_worker *w, struct sw_link *l)
+{
+	uint32_t looks = LOOKS, i;
+
+	while ((i = sw_bitmap_next(&w->open, l->query_tensor)) !=
+		SW_BITMAP_NONE) {
+		if (i != l->query_tensor)
+			l->query_local = 0;
+		l->query_tensor = i;
+		if (!ask_about(w, l, &w->tensors[i], &looks))
+			return false;
+		l->query_tensor++;
+		l->query_local = 0;
+	}
+	l->query_tensor = l->query_local = 0;
+	return true;
+}
+
+uint64_t sw_query_search(struct sw_worker *w, struct sw_link *l)
+{
+	bool has_ended;
+
+	l->n_queries = 0;
+	has_ended = search(w, l);
+	if (l->n_queries) {
+		sw_link_owe(w, l, SW_OWE_QUERY);
+		l->query_wait_ns =
+			sw_min64(2 * l->query_wait_ns, w->params.query_max);
+	}
+	if (l->n_queries || has_ended) /* else the next tick continues */
+		l->query_from_ns = w->now_ns;
+	return sw_query_at(w, l);
+}
+
+uint32_t sw_query_build(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	uint32_t bytes = l->n_queries * (uint32_t)sizeof(*l->queries);
+
+	h->type = SW_QUERY;
+	memcpy(w->payload, l->queries, bytes);
+	sw_count(&w->stats.queries, l->n_queries);
+	return bytes;
+}
+
+/* --- answers --- */
+
+/* Find the pushed chunk that waits for what @a is about; NULL if @a is stale.
+ */
+static struct sw_wchunk *waiting(const struct sw_wtensor *t,
+	const struct sw_link *l, const struct sw_answer *a, uint32_t *record)
+{
+	struct sw_wchunk *c = NULL;
+
+	if (t->stream)
+		c = sw_stream_find(t, l, a->round, record);
+	else if (sw_link_has(l, t, a->chunk, record) && t->is_open &&
+		 t->n_missing && t->round == a->round)
+		c = &t->chunks[*record];
+	return c && c->state >= SW_PUSHED ? c : NULL;
+}
+
+static void on_answer(
+	struct sw_worker *w, struct sw_link *l, const struct sw_answer *a)
+{
+	struct sw_wtensor *t = sw_link_tensor(l, a->key);
+	struct sw_wchunk *c;
+	uint32_t record;
+
+	if (t && t->stream)
+		sw_stream_on_base(l, t, a->chunk);
+	c = t ? waiting(t, l, a, &record) : NULL;
+	if (!c)
+		return;
+	switch (a->kind) {
+	case SW_ANSWER_WAIT:
+		sw_set_word(&t->awaited, a->missing);
+		sw_set_word(&t->awaited_ns, w->now_ns);
+		sw_count(&w->stats.query_wait, 1);
+		sw_deaths_on_wait(w, l, t, a->missing);
+		return;
+	case SW_ANSWER_NEED:
+		sw_count(&w->stats.query_need, 1);
+		sw_todo_again(l, t, record);
+		return;
+	case SW_ANSWER_CRC:
+		sw_count(&w->stats.push_refused, 1);
+		c->n_refused += c->n_refused < UINT8_MAX;
+		sw_todo_again(l, t, record);
+		return;
+	case SW_ANSWER_GONE:
+		sw_count(&w->stats.query_gone, 1);
+		sw_worker_fail(w, SW_EPROTO, a->key,
+			"server %.64s no longer has the result of tensor %.64s",
+			l->name, t->name);
+		return;
+	case SW_ANSWER_BASE:
+		return;
+	default:
+		sw_count(&w->stats.rx_type, 1);
+	}
+}
+
+void sw_query_answered(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_answer a;
+
+	for (uint32_t at = 0; at < h->payload_len; at += sizeof(a)) {
+		memcpy(&a, payload + at, sizeof(a));
+		on_answer(w, l, &a);
+	}
+}
