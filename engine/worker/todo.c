@@ -96,7 +96,7 @@ static void count_todo(struct sw_link *l, struct sw_part *p, uint32_t n)
 	sw_link_touch(l);
 }
 
-static inline void out(struct sw_link *l, struct sw_wtensor *t, uint32_t record)
+void sw_todo_remove(struct sw_link *l, struct sw_wtensor *t, uint32_t record)
 {
 	struct sw_part *p = &t->parts[l->peer.index];
 	struct sw_wchunk *c = &t->chunks[record];
@@ -106,11 +106,6 @@ static inline void out(struct sw_link *l, struct sw_wtensor *t, uint32_t record)
 	leave(l, t, SW_TODO, record - p->from);
 	if (c->n_sent)
 		leave(l, t, SW_AGAIN, record - p->from);
-}
-
-void sw_todo_remove(struct sw_link *l, struct sw_wtensor *t, uint32_t record)
-{
-	out(l, t, record);
 }
 
 void sw_todo_again(struct sw_link *l, struct sw_wtensor *t, uint32_t record)
@@ -129,12 +124,18 @@ void sw_todo_again(struct sw_link *l, struct sw_wtensor *t, uint32_t record)
 uint32_t sw_todo_take(struct sw_link *l, struct sw_wtensor *t)
 {
 	struct sw_part *p = &t->parts[l->peer.index];
-	enum sw_todo_set from =
-		sw_bitmap_is_empty(&p->sets[SW_AGAIN]) ? SW_TODO : SW_AGAIN;
-	uint32_t record = p->from + sw_bitmap_least_in(&p->sets[from], 0);
+	uint32_t local;
 
-	out(l, t, record);
-	return record;
+	if (!sw_bitmap_is_empty(&p->sets[SW_AGAIN])) {
+		local = sw_bitmap_least_in(&p->sets[SW_AGAIN], 0);
+		sw_todo_remove(l, t, p->from + local);
+		return p->from + local;
+	}
+	local = sw_bitmap_least_in(&p->sets[SW_TODO], 0);
+	t->chunks[p->from + local].is_todo = false;
+	count_todo(l, p, UINT32_MAX);
+	leave(l, t, SW_TODO, local);
+	return p->from + local;
 }
 
 void sw_todo_start(
