@@ -65,8 +65,9 @@ void sw_option_allowed_print(const struct sw_option *o, FILE *f)
 {
 	static const char *const forms[] = {
 		[SW_OPTION_IP] = "an IPv4 or IPv6 address",
-		[SW_OPTION_SUBNET] = "an IPv4 or IPv6 address and a prefix length, "
-				     "like 10.0.0.1/24",
+		[SW_OPTION_SUBNET] =
+			"an IPv4 or IPv6 address and a prefix length, "
+			"like 10.0.0.1/24",
 		[SW_OPTION_NAME] = "1 to 31 letters, digits, `.`, `_` or `-`",
 		[SW_OPTION_DEVICE] = "the name of a device",
 		[SW_OPTION_ARGS] = "key=value, separated by commas",

@@ -1,6 +1,5 @@
 /* neigh_frame.c - the packets of ARP and of IPv6 neighbour discovery.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <netinet/in.h>
 #include <string.h>
 
 #include <rte_arp.h>
@@ -69,8 +68,8 @@ static bool arp_take(struct sw_neigh *t, const uint8_t *at, uint32_t n,
 		return false;
 	mac = sw_mac_load(h->arp_data.arp_sha.addr_bytes);
 	from = sw_ip_v4(rte_be_to_cpu_32(h->arp_data.arp_sip));
-	is_for_us = rte_be_to_cpu_32(h->arp_data.arp_tip) ==
-		    (uint32_t)t->ip.low;
+	is_for_us =
+		rte_be_to_cpu_32(h->arp_data.arp_tip) == (uint32_t)t->ip.low;
 	if (!is_host(mac) || mac == t->mac ||
 		!sw_neigh_heard(t, from, mac, is_for_us))
 		return false;
@@ -151,8 +150,7 @@ static bool is_nd(const struct nd *p, uint32_t n)
 	       bytes <= n - sizeof(p->ip) && p->ip.hop_limits == HOPS &&
 	       !p->code &&
 	       (p->type == SOLICITATION || p->type == ADVERTISEMENT) &&
-	       p->target[0] != 0xff &&
-	       !rte_ipv6_udptcp_cksum(&p->ip, &p->type);
+	       p->target[0] != 0xff && !rte_ipv6_udptcp_cksum(&p->ip, &p->type);
 }
 
 static bool nd_take(struct sw_neigh *t, const uint8_t *at, uint32_t n,
@@ -198,15 +196,15 @@ static uint32_t nd_write(
 	struct sw_ip to = is_to_all   ? all_nodes
 			  : is_answer ? ip
 				      : solicited_nodes(ip);
-	uint32_t n = sw_outer_ethernet(o, at, mac ? mac : mac_of_group(to),
-		RTE_ETHER_TYPE_IPV6);
+	uint32_t n = sw_outer_ethernet(
+		o, at, mac ? mac : mac_of_group(to), RTE_ETHER_TYPE_IPV6);
 	struct nd *p = (void *)(at + n);
 	struct nd_option *option = (void *)(p + 1);
 
 	memset(p, 0, sizeof(*p) + sizeof(*option));
 	p->ip.vtc_flow = RTE_BE32(UINT32_C(6) << 28);
-	p->ip.payload_len = RTE_BE16(
-		sizeof(*p) + sizeof(*option) - sizeof(p->ip));
+	p->ip.payload_len =
+		RTE_BE16(sizeof(*p) + sizeof(*option) - sizeof(p->ip));
 	p->ip.proto = IPPROTO_ICMPV6;
 	p->ip.hop_limits = HOPS;
 	sw_ip_store(p->ip.src_addr, o->ip);

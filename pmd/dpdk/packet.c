@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <linux/filter.h>
 #include <linux/if_packet.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 
 #include "pmd/dpdk/udp.h"
+#include "pmd/dpdk/udp_address.h"
 
 /* Frames, after a datagram that the kernel did not cut. */
 enum { SINGLES = 1024 };
@@ -42,13 +43,6 @@ static void read_notes(struct queue *q, struct msghdr *m)
 	}
 }
 
-static struct sw_ip ip_of(const union sw_udp_address *a)
-{
-	if (a->any.sa_family == AF_INET6)
-		return sw_ip_load(a->v6.sin6_addr.s6_addr);
-	return sw_ip_v4(ntohl(a->v4.sin_addr.s_addr));
-}
-
 /* Read a datagram of @endpoint; false: there is none. */
 static bool read_one(struct queue *q, uint16_t endpoint)
 {
@@ -70,7 +64,7 @@ static bool read_one(struct queue *q, uint16_t endpoint)
 	u->at = 0;
 	u->len = (uint32_t)n;
 	u->endpoint = endpoint;
-	u->from = (struct sw_path){.ip = ip_of(&from),
+	u->from = (struct sw_path){.ip = sw_udp_address_ip(&from),
 		.udp = ntohs(from.v4.sin_port), /* as v6.sin6_port */
 		.port_i = q->port->index};
 	read_notes(q, &m);

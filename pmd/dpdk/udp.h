@@ -3,8 +3,6 @@
 #ifndef SW_PMD_DPDK_UDP_H
 #define SW_PMD_DPDK_UDP_H
 
-#include <netinet/in.h>
-
 #include "pmd/dpdk/port_int.h"
 
 enum {
@@ -12,17 +10,6 @@ enum {
 					     RFC 791) */
 	SW_UDP_JOINED = 64, /* most frames in one datagram: UDP_MAX_SEGMENTS */
 };
-
-union sw_udp_address {
-	struct sockaddr any;
-	struct sockaddr_in v4;
-	struct sockaddr_in6 v6;
-};
-
-/* sw_udp_address - write the socket address of @ip and @udp to @out; returns
- * its bytes. */
-socklen_t sw_udp_address(
-	union sw_udp_address *out, struct sw_ip ip, uint16_t udp);
 
 /* A frame to send. Its slot holds the header, and the payload if it is copied.
  */

@@ -12,6 +12,7 @@
 #include "engine/base/error.h"
 #include "engine/wire/wire.h"
 #include "pmd/dpdk/udp.h"
+#include "pmd/dpdk/udp_address.h"
 
 enum {
 	/* The kernel's charge for a frame in a receive buffer (skb->truesize):
@@ -56,21 +57,6 @@ static int options_set(int fd, bool is_v6)
 	setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on));
 	setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on));
 	return 0;
-}
-
-socklen_t sw_udp_address(
-	union sw_udp_address *out, struct sw_ip ip, uint16_t udp)
-{
-	if (sw_ip_is_v4(ip)) {
-		out->v4 = (struct sockaddr_in){.sin_family = AF_INET,
-			.sin_port = htons(udp),
-			.sin_addr.s_addr = htonl((uint32_t)ip.low)};
-		return sizeof(out->v4);
-	}
-	out->v6 = (struct sockaddr_in6){
-		.sin6_family = AF_INET6, .sin6_port = htons(udp)};
-	sw_ip_store(out->v6.sin6_addr.s6_addr, ip);
-	return sizeof(out->v6);
 }
 
 static int refused(const struct port *p, uint16_t udp, const char *what)

@@ -12,6 +12,7 @@ from tree import Fault
 # All others are their room's own: others embed, own and pass them.
 OPEN = [
     ("engine/base", "sw_env sw_log sw_params", "given to an engine"),
+    ("engine/base", "sw_ip", "two numbers"),
     ("engine/base", "sw_stat_row", "names of counters"),
     ("engine/wire", "*", "what frames say"),
     ("engine/loop", "sw_engine sw_port sw_port_ops", "others implement them"),

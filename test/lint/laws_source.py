@@ -39,6 +39,7 @@ MAY_INCLUDE = {
     ("pmd/dpdk/udp.c", "netinet/in.h"): "a port over the kernel's sockets",
     ("pmd/dpdk/udp.c", "netinet/udp.h"): "a port over the kernel's sockets",
     ("pmd/dpdk/udp.c", "sys/socket.h"): "a port over the kernel's sockets",
+    ("pmd/dpdk/udp_address.h", "netinet/in.h"): "a port over the kernel's sockets",
     ("pmd/dpdk/udp_open.c", "netinet/in.h"): "a port over the kernel's sockets",
     ("pmd/dpdk/udp_open.c", "netinet/udp.h"): "a port over the kernel's sockets",
     ("pmd/dpdk/udp_open.c", "sys/socket.h"): "a port over the kernel's sockets",

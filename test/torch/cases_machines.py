@@ -34,7 +34,7 @@ def value(rank, n):
 def case_places():
     """Where this rank's agent is."""
     path, text = agent_of_rank()
-    ip = re.search(r"\[port udp\]\ntype = udp\nip = ([\d.]+)", text)[1]
+    ip = re.search(r"\[port udp\]\ntype = udp\nip = ([^/]+)", text)[1]
     os.write(1, f"agent {path} {ip}\npid {os.getpid()}\n".encode())
 
 

@@ -20,6 +20,7 @@ from slurm import free_port
 
 N = 2  # machines, and ranks of each
 NETS = {"net": "10.78.0.", "second": "10.78.1."}
+NETS_V6 = {"net": "fd00:78::", "second": "fd00:78:1::"}
 # Its standard input keeps it.
 HOLD = """\
 set -e
@@ -34,15 +35,17 @@ exec cat"""
 class Machines(Alone):
     """hosts: what /etc/hosts of a machine calls itself."""
 
-    def __init__(self, own="127.0.1.1"):
+    def __init__(self, own="127.0.1.1", nets=None):
         super().__init__(2 * N)
+        nets = nets or NETS
+        bits = ["/64", "nodad"] if nets is NETS_V6 else ["/24"]
         self.holders = [self.hold(i, own) for i in range(N)]
-        for name, net in NETS.items():
+        for name, net in nets.items():
             lan.ip("link", "add", name, "netns", self.pid(0), "type", "veth",
                    "peer", "name", name, "netns", self.pid(1))
             for i in range(N):
-                for words in (("addr", "add", f"{net}{i + 1}/24", "dev", name),
-                              ("link", "set", name, "up")):
+                for words in (("addr", "add", f"{net}{i + 1}{bits[0]}", "dev",
+                               name, *bits[1:]), ("link", "set", name, "up")):
                     subprocess.run(self.inside(i, "ip", *words), check=True)
 
     def pid(self, i):
@@ -137,11 +140,12 @@ def by_address(i):
             "--master-port=29400")
 
 
-def agents_are(agents, net):
+def agents_are(agents, net, nets=None):
     """One on each machine, which both its ranks have."""
     for i, pairs in enumerate(agents):
         check(len(pairs) == 2 and len(set(pairs)) == 1 and
-              pairs[0][1] == NETS[net] + str(i + 1), f"agents {agents}")
+              pairs[0][1] == (nets or NETS)[net] + str(i + 1),
+              f"agents {agents}")
     check(agents[0][0][0] != agents[1][0][0], f"agents {agents}")
 
 
@@ -159,6 +163,16 @@ def test_by_address():
         agents_are(net.torchruns_ok(
             "places", "sums", "moves", rendezvous=by_address,
             env={"SUMWIRE_IFNAME": "second"}), "second")
+
+
+def test_ipv6():
+    """No machine has an IPv4 address but the loopback's."""
+    def rendezvous(i):
+        return (f"--node-rank={i}", "--master-addr=" + NETS_V6["net"] + "1",
+                "--master-port=29400")
+    with Machines(nets=NETS_V6) as net:
+        agents_are(net.torchruns_ok("places", "sums", "moves",
+                                    rendezvous=rendezvous), "net", NETS_V6)
 
 
 def test_lcores():
