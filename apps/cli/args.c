@@ -9,9 +9,9 @@
 #include "conf/value.h"
 #include "engine/base/error.h"
 
-/* One walk over argv. */
 enum { WIDTH = 80, HELP_COLUMN = 27 }; /* of --help */
 
+/* One walk over argv. */
 struct walk {
 	const struct sw_args *args;
 	int argc;

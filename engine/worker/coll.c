@@ -211,7 +211,7 @@ int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *ask)
 	if (!t)
 		return SW_EINVAL;
 	if (t->dead_from)
-		return t->why.err;
+		return sw_wtensor_why(t)->err;
 	if (!t->stream || !is_valid(w, &t->stream->group, ask))
 		return SW_EINVAL;
 	if (sw_stream_has_closed(t->stream, ask->local))

@@ -78,7 +78,7 @@ static void tensor_lane_done(
 static void tensor_lane_killed(struct sw_worker *w, struct sw_wtensor *t,
 	uint32_t round, const struct sw_wtensor *theirs)
 {
-	sw_tensor_kill(w, t, round, &theirs->why);
+	sw_tensor_kill(w, t, round, sw_wtensor_why(theirs));
 }
 
 static void tensor_give_up(
@@ -169,7 +169,7 @@ static void stream_lane_killed(struct sw_worker *w, struct sw_wtensor *t,
 	uint32_t round, const struct sw_wtensor *theirs)
 {
 	if (!t->dead_from && !t->is_closed)
-		sw_stream_propose(w, t, &theirs->why);
+		sw_stream_propose(w, t, sw_wtensor_why(theirs));
 }
 
 static void stream_drop(struct sw_worker *w, struct sw_wtensor *t)

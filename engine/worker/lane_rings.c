@@ -30,7 +30,7 @@ static void on_dead(struct sw_worker *w, uint32_t tensor, uint32_t round)
 	const struct sw_wtensor *zero = &w->lanes->zero->tensors[tensor];
 
 	if (sw_bitmap_has(&w->added, tensor))
-		sw_tensor_kill(w, t, round, &zero->why);
+		sw_tensor_kill(w, t, round, sw_wtensor_why(zero));
 	else
 		t->dead_from = round;
 }

@@ -86,7 +86,7 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 		(round->op == SW_ROUND_COPY && round->root >= w->size))
 		return SW_EINVAL;
 	if (t->stream)
-		return t->dead_from ? t->why.err : SW_EINVAL;
+		return t->dead_from ? sw_wtensor_why(t)->err : SW_EINVAL;
 	if (t->number >= w->n_admitted)
 		return SW_EAGAIN;
 	if ((w->n_local > 1 && !t->locals[round->local].from &&
@@ -97,7 +97,7 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 	if (sw_bits_has(t->asked, round->local))
 		return SW_EBUSY;
 	if (!t->is_begun && sw_wtensor_is_dead(t, t->round + 1))
-		return t->why.err;
+		return sw_wtensor_why(t)->err;
 	err = ask(w, t, round);
 	if (!err && t->n_asked == w->n_local)
 		sw_round_start(w, t);

@@ -184,7 +184,7 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 	t->round++;
 	w->highest_round = (uint32_t)sw_max64(w->highest_round, t->round);
 	if (sw_wtensor_is_dead(t, t->round)) { /* this lane knew it before */
-		sw_round_end(w, t, t->why.err);
+		sw_round_end(w, t, sw_wtensor_why(t)->err);
 		return;
 	}
 	t->is_edited = false;
@@ -243,7 +243,7 @@ void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t)
 void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 {
 	if (!err && sw_wtensor_is_dead(t, t->round))
-		err = t->why.err;
+		err = sw_wtensor_why(t)->err;
 	if (!err && t->is_edited)
 		err = SW_ECORRUPT;
 	sw_wtensor_set_open(t, false);

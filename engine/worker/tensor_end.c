@@ -38,16 +38,16 @@ const char *sw_worker_why(
 {
 	const struct sw_wtensor *t = sw_wtensor_at(w, tensor);
 
-	return t && t->dead_from
-		       ? sw_fault_text(&t->why, t->stream, t->name, out)
-		       : NULL;
+	return t && t->dead_from ? sw_fault_text(sw_wtensor_why(t), t->stream,
+					   t->name, out)
+				 : NULL;
 }
 
 int sw_worker_death(const struct sw_worker *w, uint32_t tensor)
 {
 	const struct sw_wtensor *t = sw_wtensor_at(w, tensor);
 
-	return t && t->dead_from ? t->why.err : 0;
+	return t && t->dead_from ? sw_wtensor_why(t)->err : 0;
 }
 
 /* End the open round if it is dead: of a tensor when the other lanes have
@@ -58,7 +58,7 @@ static void end_if_dead(struct sw_worker *w, struct sw_wtensor *t)
 		return;
 	sw_round_drop(w, t);
 	if (!t->stream && !t->n_lanes)
-		sw_round_end(w, t, t->why.err);
+		sw_round_end(w, t, sw_wtensor_why(t)->err);
 	sw_sched_run(&w->sched);
 }
 
@@ -137,7 +137,7 @@ static bool kill_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	if (t->was_lowered)
 		round = now;
 	t->was_lowered = t->dead_from != 0;
-	t->why = *why;
+	sw_wtensor_blame(t, why);
 	w->n_dead += !t->dead_from;
 	t->dead_from = round;
 	if (t->stream) {
@@ -163,7 +163,7 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	/* A stream without a key learns it from the coordinator's answer. */
 	for (struct sw_wtensor *u = NULL; (u = sw_wtensor_kin(w, t, u));)
 		if (u->key != SW_KEY_NONE)
-			kill_one(w, u, 1, &t->why);
+			kill_one(w, u, 1, sw_wtensor_why(t));
 }
 
 /* Propose the end of a stream whose key is known; other lanes do so through
@@ -172,9 +172,9 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 static void ask_coordinator(
 	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
 {
-	if (t->dead_from || t->why.err)
+	if (t->dead_from || sw_wtensor_why(t)->err)
 		return;
-	t->why = *why;
+	sw_wtensor_blame(t, why);
 	if (w->lane_i)
 		sw_lane_dead(w, t);
 	else
@@ -210,7 +210,7 @@ static uint32_t end_dead(struct sw_worker *w, struct sw_wtensor *t)
 	if (!is_kept(w, t))
 		return SW_SWEEP_BURST; /* the next turn continues */
 	if (t->is_open)
-		return sw_round_end_some(w, t, t->why.err);
+		return sw_round_end_some(w, t, sw_wtensor_why(t)->err);
 	sw_bitmap_remove(&w->dying, t->index);
 	if (w->lane_i) {
 		t->n_lanes = 0;
@@ -373,7 +373,7 @@ uint32_t sw_link_build_end(
 	h->type = is_end ? SW_END : SW_CLOSE;
 	if (is_end) {
 		h->round = t->dead_from ? t->dead_from : 1;
-		fault = t->why;
+		fault = *sw_wtensor_why(t);
 	} else {
 		note_close(l, t);
 	}

@@ -153,14 +153,14 @@ static int copy_one(struct sw_worker *w, const struct sw_wtensor *zero)
 	t->held = from->held;
 	if (from->key == SW_KEY_NONE) { /* the coordinator refused it */
 		t->dead_from = 1;
-		t->why = from->why;
+		sw_wtensor_blame(t, sw_wtensor_why(from));
 		w->n_dead++;
 		if (dead_from && t->stream) /* lane 0 waits for this report */
 			sw_lane_report(w, SW_LANE_KEPT, t);
 	} else {
 		err = sw_tensors_keyed(w, t, from->key, from->first);
 		if (!err && dead_from)
-			sw_tensor_kill(w, t, dead_from, &from->why);
+			sw_tensor_kill(w, t, dead_from, sw_wtensor_why(from));
 	}
 	if (!err && is_closed)
 		sw_tensor_closed(w, t);

@@ -122,7 +122,7 @@ struct sw_wtensor {
 	uint16_t step;
 	uint16_t weight; /* weight of this round's results */
 	uint32_t round;
-	/* Rounds from this one on fail with why.err; 0: none does. */
+	/* Rounds from this one on fail (sw_wtensor_why); 0: none does. */
 	uint32_t dead_from;
 	bool is_closed;   /* a stream: this member has closed its group */
 	bool was_lowered; /* a lower dead_from replaced an earlier one */
@@ -167,9 +167,32 @@ struct sw_wtensor {
 	struct sw_task task;      /* the scheduler's task, while it is open */
 	char name[SW_NAME_MAX];
 	/* Why it is dead; while it is not, the end that was proposed to the
-	 * coordinator, err 0: none. */
-	struct sw_fault why;
+	 * coordinator.  The second one is the coordinator's answer, or has
+	 * lowered dead_from.  Other lanes read them, so none is rewritten. */
+	struct sw_fault whys[2];
+	_Atomic uint8_t n_whys;
 };
+
+/* sw_wtensor_why - return the last fault of the tensor; err 0: none.  Thread:
+ * any lane that was told of it.
+ * sw_wtensor_blame - note a fault; a third one changes nothing. */
+static inline const struct sw_fault *sw_wtensor_why(const struct sw_wtensor *t)
+{
+	return &t->whys[atomic_load_explicit(&t->n_whys, memory_order_acquire) >
+			1];
+}
+
+static inline void sw_wtensor_blame(
+	struct sw_wtensor *t, const struct sw_fault *why)
+{
+	uint8_t n = atomic_load_explicit(&t->n_whys, memory_order_relaxed);
+
+	if (n == 2)
+		return;
+	t->whys[n] = *why;
+	atomic_store_explicit(
+		&t->n_whys, (uint8_t)(n + 1), memory_order_release);
+}
 
 /* sw_wtensor_of - return the tensor that a task belongs to. */
 static inline struct sw_wtensor *sw_wtensor_of(const struct sw_task *t)

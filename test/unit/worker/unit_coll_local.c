@@ -324,10 +324,10 @@ static void stall__ends_the_group(void **state)
 	wrig_tick(r, 61 * SW_S);
 	wrig_tick(r, SW_MS);
 	assert_contains(wrig_tx(r), "s0 END k0");
-	assert_string_equal(sw_fault_text(&r->w.tensors[0].why, true, "s",
-				    (char[SW_TEXT_MAX]){0}),
+	assert_string_equal(sw_fault_text(sw_wtensor_why(&r->w.tensors[0]),
+				    true, "s", (char[SW_TEXT_MAX]){0}),
 		"waited 61 s for rank 1 of 4, group s");
-	assert_int_equal(r->w.tensors[0].why.err, SW_ESTALL);
+	assert_int_equal(sw_wtensor_why(&r->w.tensors[0])->err, SW_ESTALL);
 	assert_string_equal(wrig_events(r), "");
 	wrig_close(r);
 }

@@ -166,7 +166,8 @@ static void dead__as_the_coordinator_says(void **state)
 {
 	struct worker_rig *r = open_zero();
 	struct sw_wtensor theirs = {
-		.why = {.err = SW_EMISMATCH, .text = "differs"}};
+		.whys = {{.err = SW_EMISMATCH, .text = "differs"}},
+		.n_whys = 1};
 
 	lane->theirs = &theirs;
 	assert_int_equal(submit(r, SW_ALL_REDUCE, BOTH, 7), 0);
@@ -289,7 +290,7 @@ static void order__dead_is_released(void **state)
 	begin(r, 1);
 	order(r, (struct sw_lane_message){.kind = SW_LANE_COLLS});
 	wrig_tx(r);
-	zero.why.err = SW_EABORTED;
+	sw_wtensor_blame(&zero, &(struct sw_fault){.err = SW_EABORTED});
 	order(r, (struct sw_lane_message){.kind = SW_LANE_DEAD, .n = 1});
 	sum_one(r, 1, 1);
 	assert_int_not_equal(r->data[0][0], 7);
@@ -301,6 +302,29 @@ static void order__dead_is_released(void **state)
 	order(r, (struct sw_lane_message){.kind = SW_LANE_COLLS});
 	assert_int_equal(r->w.n_open, 0);
 	close_other(r);
+}
+
+/* Another lane may be reading the fault of the first death at that moment. */
+static void blame__rewrites_nothing(void **state)
+{
+	struct sw_wtensor t = {.dead_from = 0};
+	const struct sw_fault *first, *second;
+	struct sw_fault was;
+
+	(void)state;
+	assert_int_equal(sw_wtensor_why(&t)->err, 0);
+	sw_wtensor_blame(&t, &(struct sw_fault){.err = SW_EPEER, .text = "a"});
+	first = sw_wtensor_why(&t);
+	was = *first;
+	sw_wtensor_blame(
+		&t, &(struct sw_fault){.err = SW_EMISMATCH, .text = "b"});
+	second = sw_wtensor_why(&t);
+	assert_memory_equal(first, &was, sizeof(was));
+	assert_int_equal(second->err, SW_EMISMATCH);
+	was = *second;
+	sw_wtensor_blame(&t, &(struct sw_fault){.err = SW_ESTALL});
+	assert_ptr_equal(sw_wtensor_why(&t), second);
+	assert_memory_equal(second, &was, sizeof(was));
 }
 
 /* Lane 0 is told once, and decides. */
@@ -319,8 +343,8 @@ static void hear__a_server_says_it_is_dead(void **state)
 	assert_int_equal(told(SW_LANE_KILLED).n, 0);
 	assert_true(sw_spsc_is_empty(&lane->reports_out));
 	assert_int_equal(sw_worker_death(&r->w, 0), 0);
-	assert_string_equal(lane->theirs[0].why.text, "differs");
-	assert_int_equal(lane->theirs[0].why.err, SW_EMISMATCH);
+	assert_string_equal(sw_wtensor_why(&lane->theirs[0])->text, "differs");
+	assert_int_equal(sw_wtensor_why(&lane->theirs[0])->err, SW_EMISMATCH);
 	close_other(r);
 }
 
@@ -334,6 +358,7 @@ int main(void)
 		cmocka_unit_test(dead__as_the_coordinator_says),
 		cmocka_unit_test(order__colls_in_their_order),
 		cmocka_unit_test(order__dead_is_released),
+		cmocka_unit_test(blame__rewrites_nothing),
 		cmocka_unit_test(hear__a_server_says_it_is_dead),
 	};
 
