@@ -380,7 +380,7 @@ static void on_running(
 		return;
 	c->is_admitted = true;
 	sw_host_job(c->shared->host, c->shared->daemon.conf.job.name,
-		report->epoch);
+		report->epoch, c->shared->daemon.params.mode == SW_MODE_ASYNC);
 	for (uint32_t i = 0; i < sw_agent_n_local(c->shared) && !err; i++) {
 		struct agent_rank *r = &c->group.ranks[i];
 

@@ -68,6 +68,7 @@ struct sw_client {
 	struct sw_spsc submits, colls, completions;
 	uint32_t rank, size, local_rank, local_size;
 	uint64_t epoch; /* of the job */
+	bool is_async;  /* the job is asynchronous */
 	char job[SW_EDGE_NAME_BYTES];
 	struct sw_launch launch;   /* rank and size from the environment */
 	struct sw_segment results; /* shared by several local ranks, to read */

@@ -202,6 +202,7 @@ static int use_attached(
 	c->local_rank = m->local_rank;
 	c->local_size = m->local_size;
 	c->epoch = m->epoch;
+	c->is_async = m->is_async;
 	memcpy(c->job, m->job, sizeof(c->job));
 	return 0;
 }
@@ -453,6 +454,11 @@ uint32_t sw_agent_rank(const struct sw_client *c)
 uint32_t sw_agent_size(const struct sw_client *c)
 {
 	return c->local_size;
+}
+
+int sw_is_async(const struct sw_client *c)
+{
+	return c->is_async;
 }
 
 const char *sw_job(const struct sw_client *c, uint64_t *epoch_out)

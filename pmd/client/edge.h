@@ -31,8 +31,8 @@
 enum {
 	SW_EDGE_MAGIC = 0x52495753, /* "SWIR" */
 	/* attachment versions that this code speaks */
-	SW_EDGE_VERSION_MIN = 11,
-	SW_EDGE_VERSION_MAX = 11,
+	SW_EDGE_VERSION_MIN = 12,
+	SW_EDGE_VERSION_MAX = 12,
 	SW_EDGE_TENSORS = SW_IDS, /* per client, so batches and ring entries */
 	SW_EDGE_TENSOR_BITS = SW_ID_BITS,
 	SW_EDGE_NAME_BYTES = 128,
@@ -184,6 +184,8 @@ struct sw_edge_attached {
 	uint32_t version;             /* highest that both speak */
 	uint64_t epoch;               /* epoch of the job */
 	char job[SW_EDGE_NAME_BYTES]; /* its name, terminated */
+	uint32_t is_async;            /* 1: the job is asynchronous */
+	uint32_t pad;
 };
 
 /* Also used for a refusal, so its layout is the same in every version, from 1

@@ -55,10 +55,12 @@ static int open_client(struct sw_slot *s, int *peer_bell)
 	return 0;
 }
 
-void sw_host_job(struct sw_host *h, const char *name, uint64_t epoch)
+void sw_host_job(
+	struct sw_host *h, const char *name, uint64_t epoch, bool is_async)
 {
 	snprintf(h->job, sizeof(h->job), "%s", name);
 	h->epoch = epoch;
+	h->is_async = is_async;
 }
 
 int sw_host_attached(struct sw_host *h, uint32_t id, uint32_t rank,
@@ -67,7 +69,7 @@ int sw_host_attached(struct sw_host *h, uint32_t id, uint32_t rank,
 {
 	struct sw_slot *s = sw_slot_find(h, id);
 	struct sw_edge_attached m = {SW_EDGE_ATTACHED, rank, size, local_rank,
-		local_size, s ? s->version : 0, h->epoch, ""};
+		local_size, s ? s->version : 0, h->epoch, "", h->is_async, 0};
 	char limit[SW_LIMIT_TEXT], why[SW_EDGE_TEXT_BYTES];
 	int fds[2], err;
 

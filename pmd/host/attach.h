@@ -130,7 +130,8 @@ void sw_host_poll(struct sw_host *h, uint32_t timeout_ms);
 
 /* sw_host_job - set the job that clients are admitted to from now on (control).
  * @epoch  unique number, drawn by the job's coordinator */
-void sw_host_job(struct sw_host *h, const char *name, uint64_t epoch);
+void sw_host_job(
+	struct sw_host *h, const char *name, uint64_t epoch, bool is_async);
 
 /* sw_host_attached - admit a client; its lcore may use *@client_out from now on
  * (control).

@@ -178,6 +178,7 @@ struct sw_host {
 	uint64_t used_bytes;         /* bytes of the quota in use */
 	struct sw_results *results; /* NULL: none yet, or a single local rank */
 	uint64_t epoch;             /* epoch of the job, as sent to clients */
+	bool is_async;              /* the job is asynchronous; sent too */
 	char job[SW_EDGE_NAME_BYTES];
 	uint32_t n_slots;
 	struct sw_slot slots[];

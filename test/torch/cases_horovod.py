@@ -421,10 +421,11 @@ def case_join():
 
 
 def case_join_refuses():
-    """Other operations than allreduce fail at the ranks that call them."""
+    """Other operations than allreduce fail at the ranks that call them, also
+    if they are the first of the job."""
     last = hvd.size() - 1
-    calls = [lambda: hvd.allgather(torch.ones(2)),
-             lambda: hvd.broadcast(torch.ones(3), 0),
+    calls = [lambda: hvd.broadcast(torch.ones(3), 0),
+             lambda: hvd.allgather(torch.ones(2)),
              lambda: hvd.alltoall(torch.ones(hvd.size())),
              lambda: hvd.broadcast_object([1], 0),
              lambda: hvd.allreduce(torch.ones(2), op=hvd.Max)]

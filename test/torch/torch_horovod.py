@@ -4,9 +4,9 @@ import torch_rig
 import rig
 from torch_rig import TorchNet
 
-CASES = ["reductions", "allgather", "allgather_gradient", "differences",
-         "alltoall", "reducescatter", "process_sets", "sparse", "compressors",
-         "optimizers", "join", "join_refuses", "join_training", "again"]
+CASES = ["join_refuses", "reductions", "allgather", "allgather_gradient",
+         "differences", "alltoall", "reducescatter", "process_sets", "sparse", "compressors",
+         "optimizers", "join", "join_training", "again"]
 
 
 @rig.is_long

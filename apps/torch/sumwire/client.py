@@ -132,6 +132,7 @@ class Client:
         epoch = ctypes.c_uint64()
         name = self.lib.sw_job(self.pointer, ctypes.byref(epoch)).decode()
         self.job = name, epoch.value  # equal for all clients of one job
+        self.is_async = bool(self.lib.sw_is_async(self.pointer))  # [job] mode
         self.failure = None  # error that ended the job; never a mismatch
         self.devices = []  # open Devices
         self.idle = lambda: None  # called while a thread waits for a sum

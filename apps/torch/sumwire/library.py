@@ -127,6 +127,7 @@ SIGNATURES = {
     "sw_local_size": (U32, [POINTER]),
     "sw_agent_rank": (U32, [POINTER]),
     "sw_agent_size": (U32, [POINTER]),
+    "sw_is_async": (ctypes.c_int, [POINTER]),
     "sw_job": (ctypes.c_char_p, [POINTER, ctypes.POINTER(ctypes.c_uint64)]),
     "sw_declare": (INT, [POINTER, ctypes.POINTER(Desc), U32,
                          ctypes.POINTER(POINTER)]),

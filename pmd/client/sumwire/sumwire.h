@@ -154,6 +154,10 @@ SW_API uint32_t sw_agent_size(const struct sw_client *c);
  * only if, they are in the same job. The values are fixed after sw_open. */
 SW_API const char *sw_job(const struct sw_client *c, uint64_t *epoch_out);
 
+/* sw_is_async - return 1 if the job is asynchronous ([job] mode), so that it
+ * takes tensors with is_async and no groups, else 0. Fixed after sw_open. */
+SW_API int sw_is_async(const struct sw_client *c);
+
 #define SW_PRIORITY_BY_USE UINT32_MAX
 
 struct sw_tensor_desc {

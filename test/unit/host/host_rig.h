@@ -125,7 +125,7 @@ static inline void rig_on_attach(
 		return;
 	}
 	sw_host_status(r->host, id, "waiting for rank 2 of 4");
-	sw_host_job(r->host, "digits", 4711);
+	sw_host_job(r->host, "digits", 4711, false);
 	if (r->how.is_silent ||
 		sw_host_attached(r->host, id, 3, 4, 0, 1, &port))
 		return;

@@ -21,6 +21,7 @@ static void attach__gives_ranks(void **state)
 	assert_int_equal(sw_local_size(c), 1);
 	assert_string_equal(sw_job(c, &epoch), "digits");
 	assert_int_equal(epoch, 4711);
+	assert_false(sw_is_async(c));
 	assert_string_equal(sw_last_error(c), "");
 	sw_close(&c);
 	assert_null(c);

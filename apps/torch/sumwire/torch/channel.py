@@ -32,7 +32,7 @@ class Noted:
 @contextlib.contextmanager
 def noted(job, told):
     """Note an operation of all ranks, which runs inside this context."""
-    number = job.joins.note(Noted(told), is_sum=False)
+    number = job.joins.note(Noted(told))
     try:
         yield
     finally:

@@ -129,7 +129,6 @@ class Joins:
         self.n_called, self.log = 0, {}  # log: open operations by number
         self.local = threading.local()  # quiet: inside an operation
         self.has_joined = False
-        self.may_ask = False  # the job has collectives, which reports need
         self.report = self.turns = self._group = None
         self.next_look = math.inf
         self.next_report = time.monotonic() + REPORT_S
@@ -150,12 +149,9 @@ class Joins:
         """Make every join() of this job fail, and send no reports."""
         self.failure = SumwireError("SW_EINVAL", f"join: {text}")
 
-    def note(self, operation, is_sum=True):
+    def note(self, operation):
         """Note that this rank calls an operation of all ranks, and return its
-        number.  operation.describe() has the data that joined ranks need.
-        is_sum: asynchronous jobs never call the operation, so this job has
-        collectives."""
-        self.may_ask |= is_sum
+        number.  operation.describe() has the data that joined ranks need."""
         if self.job.size == 1 or getattr(self.local, "quiet", False):
             return None
         with self.lock:
@@ -238,7 +234,8 @@ class Joins:
     def _exchange(self):
         if self.turns is None and self.report is None and (
                 self.has_joined or
-                self.may_ask and time.monotonic() > self.next_report):
+                not self.job.client.is_async and
+                time.monotonic() > self.next_report):
             self._ask()
         if self.report is not None and self.report.is_done():
             table, self.report = self.report.recv, None

@@ -104,7 +104,7 @@ class Call:
         """Send the source at a place that this call has taken."""
         self.place, self.key, self.priority = place, key, priority
         self.crc = crc
-        self.number = current().joins.note(self, is_sum=self.can_join)
+        self.number = current().joins.note(self)
         place.n_calls += 1
         self.tag = crc + place.n_calls & 0xffff
         self.source = source
