@@ -1,8 +1,7 @@
-/* kinds.c - the two kinds of tensors: what a tensor and a stream do
- * differently. SPDX-License-Identifier: BSD-3-Clause
+/* kinds.c - tensors and streams: a row of functions for each.
+ * SPDX-License-Identifier: BSD-3-Clause
  *
- * A row of functions each, off the packet path.  The packet path tests
- * t->stream itself. */
+ * They are called off the packet path, which tests t->stream itself. */
 #include "engine/base/bits.h"
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"

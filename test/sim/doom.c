@@ -106,7 +106,7 @@ static bool names_worker(
 
 	snprintf(node, sizeof(node), "(node gpu%u)", r);
 	if (agent && sscanf(agent, "for agent %u", &i) == 1)
-		return i == r;
+		return i == sim_job_rank(job, r);
 	return strstr(text, node) ||
 	       (!strstr(text, "(node ") && at &&
 		       sscanf(at, "rank %u", &rank) == 1 &&
