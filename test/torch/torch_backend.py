@@ -50,7 +50,7 @@ def test_peers():
     with Net(3) as net:
         net.start_all()
         net.ranks_ok("cases_peers.py", "sent_first", "awaited_first",
-                     "never_met", "aborted", "by_keyword", "monitored")
+                     "never_met", "by_keyword", "monitored")
 
 
 def test_errors():

@@ -19,11 +19,10 @@ LEAST_S = 0.001  # shortest timeout; 0 would mean the group's timeout
 
 class Contacts:
     """Hold the peers of a group, by their rank in the group.  connected: peers
-    that need no thread; waiting: queued calls of each other peer's thread;
-    error: what calls raise after abort()."""
+    that need no thread; waiting: queued calls of each other peer's thread."""
 
     def __init__(self, group, n):
-        self.group, self.error = group, None
+        self.group = group
         self.connected = set() if gloo.is_lazy() else set(range(n))
         self.waiting = {}
         self._lock = locks.make()
@@ -31,25 +30,9 @@ class Contacts:
     def call(self, name, peer, arguments):
         """Call gloo's method, or queue the call, and return a work."""
         with self._lock:
-            self.check()
             if peer not in self.connected:
                 return self._queue(peer, name, arguments)
         return getattr(self.group, name)(*arguments)
-
-    def check(self):
-        """Raise an error if the group was aborted."""
-        if self.error:
-            raise self.error
-
-    def abort(self, error):
-        """End all open calls.  Queued calls and later ones raise the error."""
-        with self._lock:
-            self.error = error
-            queued = [work for calls in self.waiting.values()
-                      for work, *_ in calls]
-        for work in queued:
-            work.fail(error)
-        gloo.end_calls(self.group)
 
     def _queue(self, peer, name, arguments):
         work = Transfer(f"{name} {'to' if name == 'send' else 'from'} place "
@@ -67,7 +50,6 @@ class Contacts:
         while True:
             work, name, arguments = calls[0]
             try:
-                self.check()
                 work.begin(getattr(self.group, name)(*arguments))
             except RuntimeError as e:
                 work.fail(e)

@@ -4,11 +4,8 @@
 other (contacts.py).  A group that is not used then costs each rank one request
 to the store, and no sockets.  Before 2.8, all ranks connect to each other when
 the group is made."""
-import contextlib
-import datetime
 import os
 
-import torch
 from torch import distributed as dist
 
 from sumwire.distributed import version
@@ -16,7 +13,6 @@ from sumwire.distributed.errors import SumwireError
 
 LAZY_SINCE = (2, 8)
 LOOPBACK = "127.0.0.1"
-LAST_TAG = 2 ** 31 - 1  # no message has it
 
 
 def address(attached, home):
@@ -36,17 +32,13 @@ def is_lazy():
     return version() >= LAZY_SINCE
 
 
-def interfaces():
-    return list(filter(None, os.environ.get("GLOO_SOCKET_IFNAME",
-                                            "").split(",")))
-
-
 def devices(ip):
     how = {"lazy_init": True} if is_lazy() else {}
     gloo = dist.ProcessGroupGloo
-    if interfaces():
+    names = os.environ.get("GLOO_SOCKET_IFNAME", "")
+    if names:
         return [gloo.create_device(interface=name, **how)
-                for name in interfaces()]
+                for name in names.split(",")]
     return [gloo.create_device(hostname=ip, **how) if ip else
             gloo.create_default_device(**how)]
 
@@ -58,14 +50,3 @@ def group(store, me, n, timeout, ip):
     options._devices = devices(ip)
     return dist.ProcessGroupGloo(dist.PrefixStore("gloo/", store), me, n,
                                  options)
-
-
-def end_calls(group):
-    """Fail all open calls of a gloo group, here and at ranks that it is
-    connected to.  gloo has no call for this, but it closes the connections of a
-    device when a receive times out.  Consecutive tags use the devices in
-    turn."""
-    for i in range(len(interfaces()) or 1):
-        with contextlib.suppress(RuntimeError):
-            group.recv_anysource([torch.empty(1)], LAST_TAG - i).wait(
-                datetime.timedelta(milliseconds=1))

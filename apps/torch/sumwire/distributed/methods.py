@@ -16,7 +16,6 @@ from torch.distributed import distributed_c10d as c10d
 from sumwire import library
 from sumwire.distributed import (
     attachment, contacts, gloo, homes, layout, machines)
-from sumwire.distributed.errors import SumwireError
 from sumwire.distributed.local import DTYPES
 from sumwire.distributed.meeting import Meeting
 from sumwire.distributed.monitored import Monitored
@@ -141,15 +140,12 @@ class Methods:
             attachment.release(attached)
 
     def abort(self):
-        """Abort open collectives and transfers with an error, at all members,
-        and close the group for this process."""
+        """Abort open collectives with an error, at all members, and close the
+        group for this process."""
         if self.attachment:
             self.calls.abort_group(self.group, "abort() was called")
             if self.machines:
                 self.machines.abort("abort() was called")
-            self.contacts.abort(SumwireError(
-                "SW_EABORTED", f"this process has closed group "
-                f"{self.opts.group_id}: abort() was called"))
         self.shutdown()
 
     def _set_default_timeout(self, timeout):
@@ -208,7 +204,6 @@ class Methods:
         for t in tensors:
             layout.check_sparse(t)
         self.n_calls += 1
-        self.contacts.check()
         return self.gloo.allreduce(tensors, opts)
 
     @not_compiled
@@ -454,7 +449,6 @@ def by_gloo(name):
     """Return a method that passes its arguments to gloo."""
     @not_compiled
     def method(self, *arguments, **more):
-        self.contacts.check()
         arguments = layout.for_gloo(
             name, [a for a in arguments if a is not None])
         return getattr(self.gloo, name)(
