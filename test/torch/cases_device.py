@@ -189,6 +189,8 @@ def case_written():
     _, optimizer = train_wide(2)
     gradient = optimizer._gradients.bundles[0].shared
     stage = gradient.client
+    if not hvd.rank():
+        time.sleep(0.5)  # so that the sum cannot end before rank 1 writes
     stage.push(gradient.tensor, 1000)
     if hvd.rank():
         with raises(SumwireError, "was written or freed while it was summed"):

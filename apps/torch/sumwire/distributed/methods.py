@@ -141,7 +141,9 @@ class Methods:
 
     def abort(self):
         """Abort open collectives with an error, at all members, and close the
-        group for this process."""
+        group for this process.  Transfers by gloo end at their timeout: gloo
+        cannot abort them.  (A receive that times out closes its connections,
+        but ends the process if one has failed before.)"""
         if self.attachment:
             self.calls.abort_group(self.group, "abort() was called")
             if self.machines:
