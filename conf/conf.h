@@ -57,6 +57,7 @@ struct sw_conf_subnet {
 	struct sw_ip ip; /* ours */
 	uint32_t bits;   /* length of the prefix: at least 1, and less than the
 			    address has */
+	uint32_t unused; /* 0, since configurations are compared as bytes */
 };
 
 /* The C type of each type in options.def. CHOICE holds one of the enums above,

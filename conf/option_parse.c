@@ -199,7 +199,7 @@ static int subnet_parse(
 	const struct sw_option *o, const char *text, void *field, char *why)
 {
 	const char *slash = strchr(text, '/');
-	struct sw_conf_subnet subnet;
+	struct sw_conf_subnet subnet = {.unused = 0};
 	char ip[INET6_ADDRSTRLEN];
 	uint64_t bits;
 
