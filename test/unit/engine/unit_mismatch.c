@@ -237,7 +237,7 @@ static void worker__rounds_that_fall(void **state)
 	for (uint32_t round = 600; round; round--)
 		tell(r, 0, 1, round, "tensor b: more");
 	assert_string_equal(sw_worker_why(&r->w, 1, (char[SW_TEXT_MAX]){0}),
-		"tensor b: third");
+		"tensor b: second");
 	assert_int_equal(sw_worker_push(&r->w, 1, 1, 8), SW_EMISMATCH);
 	wrig_close(r);
 }
