@@ -58,8 +58,8 @@ int sw_cost_nodes_open(struct cost_nodes *x, const struct cost_shape *shape,
 /* sw_cost_nodes_start - all have joined and declared their tensors. */
 int sw_cost_nodes_start(struct cost_nodes *x);
 
-/* sw_cost_nodes_push - let every member push all its tensors, or submit all its
- * all_reduces; n_done counts those that have their sum. */
+/* sw_cost_nodes_push - make every member push all its tensors, or submit all
+ * its all_reduces. n_done counts the finished ones. */
 void sw_cost_nodes_push(struct cost_nodes *x, uint32_t round);
 
 void sw_cost_nodes_close(struct cost_nodes *x);

@@ -15,15 +15,6 @@ enum {
 	HOPS = 64,
 	V6_VERSION = 6,
 	TCLASS_SHIFT = 20,
-	/* Next headers of IPv6 (RFC 8200, section 4). */
-	NEXT_HOP_OPTIONS = 0,
-	NEXT_ROUTING = 43,
-	NEXT_FRAGMENT = 44,
-	NEXT_ICMPV6 = 58,
-	NEXT_DESTINATION_OPTIONS = 60,
-	/* Types of neighbour discovery (RFC 4861, sections 4.3 and 4.4). */
-	SOLICITATION = 135,
-	ADVERTISEMENT = 136,
 };
 /* Headers behind Ethernet and tag. */
 struct inner {
@@ -228,8 +219,9 @@ static enum sw_outer_verdict v6_check(
 
 	if (rte_be_to_cpu_32(ip->vtc_flow) >> 28 != V6_VERSION)
 		return SW_OUTER_BAD_IP;
-	if (ip->proto == NEXT_ICMPV6)
-		return *icmp == SOLICITATION || *icmp == ADVERTISEMENT
+	if (ip->proto == IPPROTO_ICMPV6)
+		return *icmp == SW_ND_SOLICITATION ||
+				       *icmp == SW_ND_ADVERTISEMENT
 			       ? SW_OUTER_NEIGHBOUR
 			       : SW_OUTER_NOT_OURS;
 	if (!sw_ip_is_same(sw_ip_load(ip->dst_addr), o->ip))
@@ -237,11 +229,11 @@ static enum sw_outer_verdict v6_check(
 	switch (ip->proto) {
 	case IPPROTO_UDP:
 		break;
-	case NEXT_FRAGMENT:
+	case IPPROTO_FRAGMENT:
 		return SW_OUTER_FRAGMENT;
-	case NEXT_HOP_OPTIONS:
-	case NEXT_ROUTING:
-	case NEXT_DESTINATION_OPTIONS:
+	case IPPROTO_HOPOPTS:
+	case IPPROTO_ROUTING:
+	case IPPROTO_DSTOPTS:
 		return SW_OUTER_OPTIONS;
 	default:
 		return SW_OUTER_NOT_OURS;

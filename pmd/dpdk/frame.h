@@ -23,6 +23,9 @@ enum {
 	SW_TAG_BYTES = 4,
 	SW_OUTER_MAX = SW_OUTER_BYTES + SW_V6_MORE + SW_TAG_BYTES,
 	SW_VLAN_NONE = 0, /* no tag, or a priority tag */
+	/* ICMPv6 types of neighbour discovery (RFC 4861, sections 4.3, 4.4). */
+	SW_ND_SOLICITATION = 135,
+	SW_ND_ADVERTISEMENT = 136,
 };
 
 /* Our addresses on one port, and the constant part of all frames that it sends.

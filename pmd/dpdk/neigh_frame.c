@@ -13,10 +13,8 @@
 enum {
 	ARP_BYTES = 60 - 14, /* behind Ethernet; padded to its smallest frame */
 	HOPS = 255,          /* so it has crossed no router (RFC 4861, 7.1) */
-	SOLICITATION = 135,
-	ADVERTISEMENT = 136,
-	SOURCE_MAC = 1, /* options: the sender's Ethernet address, */
-	TARGET_MAC = 2, /* the target's */
+	SOURCE_MAC = 1,      /* options: the sender's Ethernet address, */
+	TARGET_MAC = 2,      /* the target's */
 	SOLICITED = 0x40000000,
 	OVERRIDE = 0x20000000,
 	OPTION_UNIT = 8, /* bytes that an option's length counts */
@@ -149,7 +147,8 @@ static bool is_nd(const struct nd *p, uint32_t n)
 	return bytes >= sizeof(*p) - sizeof(p->ip) &&
 	       bytes <= n - sizeof(p->ip) && p->ip.hop_limits == HOPS &&
 	       !p->code &&
-	       (p->type == SOLICITATION || p->type == ADVERTISEMENT) &&
+	       (p->type == SW_ND_SOLICITATION ||
+		       p->type == SW_ND_ADVERTISEMENT) &&
 	       p->target[0] != 0xff && !rte_ipv6_udptcp_cksum(&p->ip, &p->type);
 }
 
@@ -166,7 +165,7 @@ static bool nd_take(struct sw_neigh *t, const uint8_t *at, uint32_t n,
 	n = rte_be_to_cpu_16(p->ip.payload_len) + (uint32_t)sizeof(p->ip);
 	from = sw_ip_load(p->ip.src_addr);
 	target = sw_ip_load(p->target);
-	is_question = p->type == SOLICITATION;
+	is_question = p->type == SW_ND_SOLICITATION;
 	is_for_us = sw_ip_is_same(target, t->ip);
 	mac = nd_mac((const uint8_t *)(p + 1), n - (uint32_t)sizeof(*p),
 		is_question ? SOURCE_MAC : TARGET_MAC);
@@ -209,7 +208,7 @@ static uint32_t nd_write(
 	p->ip.hop_limits = HOPS;
 	sw_ip_store(p->ip.src_addr, o->ip);
 	sw_ip_store(p->ip.dst_addr, to);
-	p->type = is_answer ? ADVERTISEMENT : SOLICITATION;
+	p->type = is_answer ? SW_ND_ADVERTISEMENT : SW_ND_SOLICITATION;
 	if (is_answer)
 		p->flags = is_to_all ? RTE_BE32(OVERRIDE)
 				     : RTE_BE32(SOLICITED | OVERRIDE);

@@ -16,6 +16,7 @@
 #include <rte_udp.h>
 
 #include "engine/base/error.h"
+#include "pmd/dpdk/frame.h"
 
 /* Where a field of the headers stands in a frame without VLAN tag, which the
  * kernel takes off before it filters.  The port checks the VLAN, and all else.
@@ -31,7 +32,6 @@ enum {
 	TAKE = UINT8_MAX - 1,
 	ICMPV6_TYPE =
 		sizeof(struct rte_ether_hdr) + sizeof(struct rte_ipv6_hdr),
-	SOLICITATION = 135, /* and advertisement, the next one */
 };
 
 struct filter {
@@ -79,9 +79,9 @@ static void head_v6(struct filter *f, struct sw_ip ip, bool has_neighbours)
 	add(f, BPF_LD | BPF_B | BPF_ABS, 0, 0, AT_IP(ipv6, proto));
 	add(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 3, IPPROTO_ICMPV6);
 	add(f, BPF_LD | BPF_B | BPF_ABS, 0, 0, ICMPV6_TYPE);
-	add(f, BPF_JMP | BPF_JGT | BPF_K, DROP, 0, SOLICITATION + 1);
+	add(f, BPF_JMP | BPF_JGT | BPF_K, DROP, 0, SW_ND_ADVERTISEMENT);
 	add(f, BPF_JMP | BPF_JGE | BPF_K, has_neighbours ? TAKE : DROP, DROP,
-		SOLICITATION);
+		SW_ND_SOLICITATION);
 	add(f, BPF_JMP | BPF_JEQ | BPF_K, 0, DROP, IPPROTO_UDP);
 	need(f, BPF_W, dst, (uint32_t)(ip.high >> 32));
 	need(f, BPF_W, dst + 4, (uint32_t)ip.high);

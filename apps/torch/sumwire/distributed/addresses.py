@@ -21,7 +21,7 @@ from torch import distributed as dist
 from sumwire.distributed import numa
 from sumwire.distributed.errors import SumwireError
 
-# Of RFC 5737 and RFC 3849, only to look up the route.
+# Addresses of RFC 5737 and RFC 3849, only to look up the route.
 ANYWHERE = ("192.0.2.1", "2001:db8::1")
 
 
@@ -46,7 +46,7 @@ def interfaces():
 
 
 def first_family(found):
-    """Return the entries with IPv4 addresses, or all if there are none."""
+    """Return the entries with IPv4 addresses, or all if none has one."""
     return [(n, ip) for n, ip in found if ":" not in ip] or found
 
 
@@ -107,7 +107,7 @@ def checked(ip):
 
 def towards(host):
     """Return the source address of packets to the host, or 127.0.0.1 if no
-    route leads there.  Of a host with both families, IPv4 comes first."""
+    route leads there.  If a host has both families, IPv4 comes first."""
     try:
         hosts = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)
     except OSError:
