@@ -201,6 +201,7 @@ def again(limit_s, **keys):
                   f"{name}: {early}, and {grown} more later")
 
 
+@rig.is_long
 def test_open_again_and_again():
     for keys in rig.layouts({}, {"local": (2, 1)}):
         again(300, agents=2, servers=1, **keys)

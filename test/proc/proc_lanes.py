@@ -185,6 +185,7 @@ def test_benchmark():
         check(row["wrong"] == 0, f"the benchmark: {row}")
 
 
+@rig.is_long
 def test_training_is_the_same():
     """The weights after training are those of one lcore, bit by bit."""
     epochs = []

@@ -35,6 +35,7 @@ def test_two_nodes():
     run_cases(2, "first", "types", "sizes", "later", "windows")
 
 
+@rig.is_long
 def test_four_nodes():
     run_cases(4, "first", "types", "sizes", "later", "windows", "some",
               versions=[8])

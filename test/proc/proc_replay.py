@@ -123,6 +123,7 @@ def test_tuned():
     check(json.loads(p.stdout)["iteration_ms"] > 0, p.stdout)
 
 
+@rig.is_long
 def test_table():
     p = replay("--table", "--rate", "500Mb/s", "--iters", "1", "--dilate", "1",
                "--json")

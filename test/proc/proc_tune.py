@@ -196,6 +196,7 @@ def test_a_rate_is_that_of_a_port_with_one_queue():
     check_rate(agents=1, lcores=4, lanes=(4,))
 
 
+@rig.is_long
 def test_a_rate_is_divided_among_queues():
     check_rate(agents=1, lcores=2, lanes=(2,), port={"queues": 2})
 
@@ -211,6 +212,7 @@ def test_a_rate_is_divided_among_ports():
     check_rate(2, agents=1, servers=2)
 
 
+@rig.is_long
 def test_engine():
     p = subprocess.run(
         [rig.lab(), "tune", "--engine", "--rate", "4Gb/s", "--later",

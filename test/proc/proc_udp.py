@@ -165,6 +165,7 @@ def test_two_local_ranks():
         run_all(net, agents=[a for a in net.agents for _ in range(2)])
 
 
+@rig.is_long
 def test_stats_at_any_time():
     """While jobs come, change their tuning and go; no figure shrinks."""
     kept = r"(?:rx|tx)_frames$|push_bytes$|chunks_done$"

@@ -128,6 +128,7 @@ def test_two_train():
     trained(2, "plain", "views", "static", "unused", "compiled", "zero")
 
 
+@rig.is_long
 def test_two_train_in_parts():
     torch_site.need_fsdp()
     trained(2, "fsdp", "memory", "saved")

@@ -27,6 +27,7 @@ def test_two_ranks():
     run_seeds((1, 1))
 
 
+@rig.is_long
 def test_three_ranks():
     run_seeds((2, 1))
 

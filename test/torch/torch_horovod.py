@@ -33,6 +33,7 @@ def test_by_horovod():
         net.ranks_ok("cases_horovods.py", *BY_HOROVOD)
 
 
+@rig.is_long
 def test_many_parameters():
     with TorchNet(1, local=(2,)) as net:
         net.start_all()

@@ -157,6 +157,7 @@ def test_by_name():
             env={"SUMWIRE_LCORES": None, "TEST_LCORES": str(n)}), "net")
 
 
+@rig.is_long
 def test_by_address():
     """Over the interface that SUMWIRE_IFNAME names."""
     with Machines(own=None) as net:
@@ -252,6 +253,7 @@ def test_each_machine_first_refused():
             net.await_nothing()
 
 
+@rig.is_long
 def test_each_machine_first_late():
     """A rank that does not come: all the others end."""
     with Machines() as net:
