@@ -34,7 +34,7 @@ enum {
 struct sw_outer {
 	uint8_t bytes[SW_OUTER_MAX];
 	uint32_t n_bytes; /* bytes before our header */
-	uint32_t n_inner; /* those of them behind Ethernet and tag */
+	uint32_t n_inner; /* without Ethernet header and tag */
 	uint32_t ip_sum;  /* sum of its IPv4 header, not folded */
 	uint64_t mac;
 	struct sw_ip ip;

@@ -43,8 +43,8 @@ uint32_t fuzz_elems(uint32_t i);
 /* fuzz_payload_len - bytes of a chunk of it. */
 uint16_t fuzz_payload_len(uint32_t tensor, uint32_t chunk);
 
-/* fuzz_fault - of error a, about key b; c and d choose kind, calls and whether
- * its text ends. */
+/* fuzz_fault - make a fault: error a about key b; c and d choose its kind, its
+ * calls and whether its text ends. */
 struct sw_fault fuzz_fault(const struct fuzz_step *s);
 
 /* fuzz_sack - a block of class a, up to b; c and d choose the rest. */

@@ -238,7 +238,7 @@ static void run_handles(struct pair *p)
 			"a handle whose byte %u is wrong was taken", i);
 	}
 	net_close_listen(p);
-	/* that listener is closed */
+	/* nobody listens at the handle now */
 	for (uint32_t n_tries = 0; !net_connect(p, p->handle);
 		nccl_later(&n_tries))
 		nccl_must(!p->send, "connected to nobody");

@@ -36,7 +36,7 @@ struct ops_client {
 	uint64_t seed, n_calls; /* drawn */
 	uint32_t slice, slices; /* each size's share of all; 0: off */
 	uint64_t n_done, bits;  /* ended; hash of all results, FNV-1a */
-	uint64_t odd;           /* that rank calls another operation */
+	uint64_t odd;           /* the rank that calls another operation */
 	struct proc_call call;
 };
 

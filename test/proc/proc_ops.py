@@ -30,8 +30,8 @@ def run_calls(n, k, *args, local=None, **keys):
 
 
 def test_each():
-    # of 3 kinds, 9 types: 6 operations of all, 3 of integers and bool, two of
-    # them not of bool; and 2 kinds of 9 types
+    # 3 kinds sum 9 types: all with 6 operations, 5 of them with 3 more, bool
+    # without 2; 2 kinds move 9 types
     for n, _ in run_calls(3, 0, colocated=True):
         check(n == 3 * (6 * 9 - 2 + 3 * 5) + 2 * 9, f"{n} calls")
 

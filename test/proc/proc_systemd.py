@@ -110,7 +110,7 @@ def ini(role, device, number, more=""):
 
 
 def fill(root):
-    """What a package and its administrator would have put there."""
+    """Install as a package does, and configure as an administrator does."""
     p = subprocess.run(
         ["meson", "install", "-C", rig.BUILD, "--no-rebuild", "--quiet",
          "--destdir", root], capture_output=True, text=True, check=False)

@@ -172,7 +172,7 @@ def test_no_route():
         said = (r"port lan: the kernel does not send some frames: Network is "
                 r"unreachable")
         net.daemons["agent0"].await_text(said)
-        # of more than six tries; and once more where two were 2 s apart
+        # it tried more than six times; it repeats the line after 2 s
         n = len(re.findall(said, net.daemons["agent0"].log()))
         check(n <= 2, f"said {n} times")
         time.sleep(3)  # longer than it remembers

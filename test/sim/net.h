@@ -146,7 +146,7 @@ struct sim_net {
 	uint32_t rx_burst, tx_burst; /* most frames that a port has at once */
 	enum sw_steering steering;   /* at machines of several lcores */
 	uint64_t hash_key;  /* key of SW_STEER_RSS; may change at any time */
-	bool is_deaf;       /* that hash ignores ports */
+	bool is_deaf;       /* the hash ignores ports */
 	uint64_t rehash_ns; /* it changes then; 0: never */
 	struct sim_faults faults;
 	struct sim_trunk trunks[SIM_TRUNKS];

@@ -77,7 +77,7 @@ struct sim_clash {
 struct sim_seen {
 	uint64_t first;   /* its first element, all parts counted through */
 	uint64_t pushed;  /* members that did */
-	uint32_t coll, n; /* of so many elements; 0: no bytes seen */
+	uint32_t coll, n; /* kind and elements; n 0: no bytes seen */
 };
 
 struct sim_chunk_log {

@@ -120,7 +120,7 @@ def case_bound():
 
 
 def case_quotas():
-    """Of control groups, of either version, also of an outer group."""
+    """Quotas of control groups, of both versions, also of an outer group."""
     with tempfile.TemporaryDirectory() as folder:
         numa.SYS, numa.CGROUP = folder, os.path.join(folder, "of_process")
         for groups, files, want in (

@@ -18,9 +18,9 @@ from sumwire import SumwireError
 from sumwire.distributed import agents, gloo, meeting, version
 from torch_rig import check, raises, run_cases
 
-LIMIT_S = 60  # of a group; an error of all ranks must be faster
+LIMIT_S = 60  # timeout of a group; an error of all ranks must be faster
 SOON_S = 20  # on a machine that does much else
-REQUESTS = 24  # of a rank for its first group, without waiting
+REQUESTS = 24  # a rank's requests for its first group, without waiting
 STORE_RANKS = 64
 
 

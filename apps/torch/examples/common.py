@@ -118,8 +118,8 @@ def run(args, job, model, loss_of, optimizer):
     clock = Clock(args.device)
     if args.bf16:
         loss_of = torch.autocast(args.device.type, torch.bfloat16)(loss_of)
-    # What a step costs alone, for the share of communication; it changes
-    # nothing that counts, since the weights are not touched.
+    # Time a step without communication, for its share. The weights are not
+    # touched, so the run is not changed.
     for step in range(2 * Clock.WARM_UP + 4):
         clock.begin()
         loss_of(model, step).backward()

@@ -180,7 +180,7 @@ static void ack_at__by_rtt(void **state)
 		accept(x, 0, 1);
 		assert_true(sw_flow_ack_at(&x->f) ==
 			    x->now_ns + delays_us[i] * SW_US);
-		accept(x, 1, 1); /* that class is unknown */
+		accept(x, 1, 1); /* a class that does not exist */
 		assert_true(sw_flow_ack_at(&x->f) == x->now_ns + 50 * SW_US);
 	}
 }
@@ -259,7 +259,7 @@ static void answered__acknowledged_late(void **state)
 	assert_true(sw_flow_ack_at(&x->f) == late);
 	sw_flow_build_ack(&x->f, x->now_ns, 0, out);
 	x->now_ns += SW_MS;
-	accept(x, 0, 6); /* those answers are stale */
+	accept(x, 0, 6); /* stale answers */
 	assert_true(sw_flow_ack_at(&x->f) == x->now_ns + x->params.ack_delay);
 }
 

@@ -410,8 +410,8 @@ static void join__rank_is_taken(void **state)
 	server_rig_close(r);
 }
 
-/* Of two JOINs for one rank, or with different terms, the worker that speaks
- * first counts; the other learns it then. */
+/* Two JOINs name one rank, or differ in terms: the first worker counts, and the
+ * second is told so. */
 static void join__who_speaks_first(void **state)
 {
 	struct server_rig *r = open_rig(2);

@@ -207,7 +207,7 @@ static void newest__of_two(void **state)
 	assert_int_equal(sw_chunk_owed(&c, A)->round, 2);
 }
 
-/* Of two results sent, the older one's fate counts for nothing. */
+/* A result was sent twice: the fate of the older frame changes nothing. */
 static void settle__the_newest(void **state)
 {
 	struct sw_chunk c = after_rounds(1, 3);
