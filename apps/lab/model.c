@@ -164,7 +164,7 @@ static int take_tensor(struct walk *w, char **words, uint32_t n)
 		err = take_shape(w, words[2], &t->n_elems);
 	for (uint32_t i = 0; !err && i < m->n_tensors; i++)
 		if (!strcmp(m->tensors[i].name, t->name))
-			err = fail(w, "tensor %s is there already", t->name);
+			err = fail(w, "tensor %s is given twice", t->name);
 	if (err)
 		return err;
 	l = &m->layers[m->n_layers - 1];

@@ -45,7 +45,7 @@ static int check_count(
 			g->name, (unsigned long long)a->count, a->dtype);
 	if (!has_op(a))
 		return sw_client_fail(c, SW_EINVAL,
-			"group '%s': there is no %s of %s %s", g->name,
+			"group '%s': %s does not support %s of %s", g->name,
 			sw_coll_name(a->kind), sw_reduce_op_name(a->op),
 			sw_dtype_name(a->dtype));
 	if ((a->kind == SW_BCAST || a->kind == SW_REDUCE) &&
@@ -54,12 +54,11 @@ static int check_count(
 			"group '%s': rank %u, the root, is not in it", g->name,
 			a->root);
 	if (!a->send && (a->kind != SW_BCAST || a->root == c->rank))
-		return sw_client_fail(c, SW_EINVAL,
-			"group '%s': there is no buffer to send from", g->name);
+		return sw_client_fail(
+			c, SW_EINVAL, "group '%s': send is NULL", g->name);
 	if (!a->recv && (a->kind != SW_REDUCE || a->root == c->rank))
-		return sw_client_fail(c, SW_EINVAL,
-			"group '%s': there is no buffer for the result",
-			g->name);
+		return sw_client_fail(
+			c, SW_EINVAL, "group '%s': recv is NULL", g->name);
 	return 0;
 }
 
@@ -104,8 +103,7 @@ static int check_args(struct sw_group *g, const struct sw_coll_args *a)
 
 	if (a->kind <= SW_COLL_NONE || a->kind >= SW_N_COLL_KINDS)
 		return sw_client_fail(g->client, SW_EINVAL,
-			"group '%s': there is no collective %d", g->name,
-			a->kind);
+			"group '%s': unknown collective %d", g->name, a->kind);
 	if (a->kind == SW_BARRIER)
 		return 0;
 	err = check_count(g, a, each);

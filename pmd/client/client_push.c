@@ -341,8 +341,8 @@ int sw_wait_any(
 	struct wait w = {.ms = patience_ms(c)};
 
 	if (!n)
-		return sw_client_fail(
-			c, SW_EINVAL, "sw_wait_any: there is no handle");
+		return sw_client_fail(c, SW_EINVAL,
+			"sw_wait_any: n is 0, so there is nothing to wait for");
 	return begin_and_wait(c, handles, n, &w, i);
 }
 

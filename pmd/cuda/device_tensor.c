@@ -155,7 +155,7 @@ static int take_call(struct sw_device_tensor *t,
 		return sw_client_fail(c, SW_EINVAL, "%s", why);
 	if (!own->to)
 		return sw_client_fail(c, SW_EINVAL,
-			"tensor '%s': there is no place for its result",
+			"tensor '%s': to, the address of the result, is 0",
 			t->t.name);
 	return 0;
 }

@@ -116,9 +116,8 @@ void sw_batch_add(struct sw_batch *b, const struct sw_edge_desc *desc,
 		.priority = desc->priority,
 		.kind = (uint8_t)desc->kind};
 	if (desc->kind >= SW_EDGE_N_ITEMS)
-		sw_batch_blame(b, SW_EINVAL,
-			"'%s': there is no item of kind %u", b->names[i],
-			desc->kind);
+		sw_batch_blame(b, SW_EINVAL, "'%s': unknown kind %u of item",
+			b->names[i], desc->kind);
 	else if (desc->kind == SW_EDGE_STREAM) {
 		check_stream(b, desc, b->names[i]);
 		take_ranks(b, ranks, b->names[i]);

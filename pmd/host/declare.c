@@ -109,9 +109,9 @@ static bool open_batch(struct sw_slot *s, uint32_t n, bool is_again)
 
 	if (n > SW_EDGE_TENSORS - d->n_tensors + is_again) {
 		sw_slot_detach(s, SW_HOST_VIOLATION,
-			"declared %u tensors in batch %u; allowed are %u "
-			"tensors, %u are there",
-			n, d->next_number, SW_EDGE_TENSORS, d->n_tensors);
+			"batch %u declares %u tensors; a process may have "
+			"%u, and has %u",
+			d->next_number, n, SW_EDGE_TENSORS, d->n_tensors);
 		return false;
 	}
 	d->open = sw_batch_new(d->next_number, n);

@@ -165,11 +165,11 @@ static void coll__bad_arguments(void **state)
 	struct sw_coll_args a = args_of(s);
 
 	a.kind = SW_COLL_NONE;
-	refused(s, a, "group 'all': there is no collective 0");
+	refused(s, a, "group 'all': unknown collective 0");
 	a.kind = SW_N_COLL_KINDS;
-	refused(s, a, "there is no collective");
+	refused(s, a, "unknown collective");
 	a.kind = (enum sw_coll_kind)UINT32_MAX;
-	refused(s, a, "there is no collective");
+	refused(s, a, "unknown collective");
 	a = args_of(s);
 	a.dtype = (enum sw_dtype)100;
 	refused(s, a, "dtype 100");
@@ -263,12 +263,12 @@ static void coll__no_such_operation(void **state)
 	struct sw_coll_args a = args_of(s);
 
 	a.op = SW_BOR;
-	refused(s, a, "group 'all': there is no all_reduce of bor f32");
+	refused(s, a, "group 'all': all_reduce does not support bor of f32");
 	a.op = SW_AVG;
 	a.dtype = SW_BOOL;
-	refused(s, a, "there is no all_reduce of avg bool");
+	refused(s, a, "all_reduce does not support avg of bool");
 	a.kind = SW_BCAST;
-	refused(s, a, "there is no broadcast of avg bool");
+	refused(s, a, "broadcast does not support avg of bool");
 }
 
 /* Both come to the agent. */
@@ -307,18 +307,18 @@ static void coll__no_memory(void **state)
 	struct sw_coll_args a = args_of(s);
 
 	a.send = NULL;
-	refused(s, a, "group 'all': there is no buffer to send from");
+	refused(s, a, "group 'all': send is NULL");
 	a = args_of(s);
 	a.recv = NULL;
-	refused(s, a, "group 'all': there is no buffer for the result");
+	refused(s, a, "group 'all': recv is NULL");
 	a.kind = SW_REDUCE;
 	a.root = 3;
-	refused(s, a, "there is no buffer for the result");
+	refused(s, a, "recv is NULL");
 	a = args_of(s);
 	a.kind = SW_BCAST;
 	a.root = 3;
 	a.send = NULL;
-	refused(s, a, "there is no buffer to send from");
+	refused(s, a, "send is NULL");
 }
 
 /* A rank that only gives or only gets needs no buffer for the rest. */

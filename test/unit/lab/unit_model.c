@@ -107,7 +107,7 @@ static void parse__refused_with_its_line(void **state)
 		{HEAD "layer 0 a forward 1ms\n", "f:5: a layer is written"},
 		{LAYER0, "f:1: \"layers N\" and"},
 		{HEAD "tensor a.w 4\n", "f:5: a tensor belongs to"},
-		{HEAD LAYER0 "tensor a.w 4\n", "f:7: tensor a.w is there"},
+		{HEAD LAYER0 "tensor a.w 4\n", "f:7: tensor a.w is given twice"},
 		{HEAD LAYER0 "tensor c 4x0\n", "f:7: a dimension is 0"},
 		{HEAD LAYER0 "tensor c 4xx2\n", "f:7: a dimension"},
 		{HEAD LAYER0 "tensor c 4x-2\n", "it cannot be negative"},

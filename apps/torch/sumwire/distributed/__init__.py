@@ -40,8 +40,8 @@ def create_group(store, rank, size, timeout=TIMEOUT, name="group"):
     PyTorch.  End the group with shutdown(), or with abort(), which also ends it
     at the other members.  Raises SumwireError at every member if one fails."""
     if version() < SINCE:
-        raise RuntimeError(f"PyTorch {torch.__version__} takes no groups from "
-                           f"Python: {SINCE[0]}.{SINCE[1]} or later is needed")
+        raise RuntimeError(f"PyTorch {torch.__version__} has no backends written "
+                           f"in Python: install {SINCE[0]}.{SINCE[1]} or later")
     if not 0 <= rank < size:
         raise ValueError(f"rank {rank} of {size}: ranks are 0 to {size - 1}")
     return creator()(SimpleNamespace(

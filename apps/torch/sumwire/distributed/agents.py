@@ -396,9 +396,9 @@ class Layout:
             # each agent has a loopback address of its own
             return f"127.77.{self.agent // 250}.{self.agent % 250 + 1}"
         if len(self.leaders) > self.n_machines:
-            raise SumwireError("SW_ECONF", f"more than {RANKS_PER_AGENT} "
-                               f"ranks on one of several machines need agents "
-                               f"that are started by hand")
+            raise SumwireError("SW_ECONF", f"an agent serves at most "
+                               f"{RANKS_PER_AGENT} ranks: for more on one of "
+                               f"several machines, start agents by hand")
         if self.n_machines == 1:
             return addresses.needed(addresses.own(self.servers[0][0]),
                                     self.servers[0][0])

@@ -126,8 +126,8 @@ class Home:
         elif len(set(found)) < len(found):
             raise SumwireError(
                 "SW_ECONF", f"ranks at {max(found, key=found.count)} have no "
-                f"common TMPDIR, where an agent puts its socket: containers on "
-                f"the network of one of several hosts need one")
+                f"common TMPDIR, where an agent puts its socket: mount one "
+                f"folder in all containers of that host")
 
     def ip(self):
         """Return this machine's address for other machines.  Raise SumwireError

@@ -141,15 +141,15 @@ def for_gloo(name, arguments):
     for t in (t for a in arguments for t in flatten(a)):
         if t.device.type != "cpu":
             raise ValueError(
-                f"{name}: sumwire leaves it to gloo, which takes tensors of the "
-                f"CPU; this one is on {t.device}. init_process_group("
-                f"'cpu:sumwire,cuda:nccl') gives CUDA tensors to NCCL")
+                f"{name}: gloo does it, with CPU tensors alone; this one is on "
+                f"{t.device}. init_process_group('cpu:sumwire,cuda:nccl') gives "
+                f"CUDA tensors to NCCL")
     for t in results:
         if target(t) is not t:
-            raise ValueError(f"{name}: gloo writes results as they lie in "
-                             f"memory; this tensor of shape {list(t.shape)} is "
-                             f"not contiguous, or is negated or conjugated "
-                             f"lazily: pass a new one")
+            raise ValueError(f"{name}: gloo needs contiguous tensors without a "
+                             f"lazy negation or conjugation; this one has shape "
+                             f"{list(t.shape)}, strides {list(t.stride())}: pass "
+                             f"a new one")
 
     def source_of(argument):
         if isinstance(argument, (list, tuple)):

@@ -433,8 +433,8 @@ class Methods:
         """Raise ValueError unless parts has one tensor for each rank, like the
         single tensor of this rank."""
         if len(parts) != self.n:
-            raise ValueError(f"{what} of a group of {self.n}: {len(parts)} "
-                             f"tensors are there for it")
+            raise ValueError(f"{what}: the list has {len(parts)} tensors, the "
+                             f"group {self.n} ranks")
         mine = parts[self.me]
         if mine.numel() != single.numel():
             raise ValueError(f"{what}: {single.numel()} elements of shape "

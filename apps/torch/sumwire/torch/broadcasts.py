@@ -112,8 +112,8 @@ def named_tensors(params):
     params = list(params.items() if isinstance(params, dict) else
                   () if is_module else params)
     if is_module or any(not (isinstance(p, tuple) and len(p) == 2) for p in params):
-        raise ValueError("a state_dict() or named_parameters() is needed: "
-                         "something with names")
+        raise ValueError("expected a state_dict() or named_parameters(): each "
+                         "value needs a name")
     return [(n, p) for n, p in params if isinstance(p, torch.Tensor)]
 
 

@@ -174,7 +174,8 @@ def broadcast_bytes(data, root_rank, process_set=None):
     n = torch.tensor([len(data)], dtype=torch.int64)
     way(process_set).stream(as_bytes(n), root_rank)
     if int(n) < 1:
-        raise SumwireError("SW_EPROTO", f"rank {root_rank} sent {int(n)} bytes")
+        raise SumwireError("SW_EPROTO", f"rank {root_rank} announced {int(n)} "
+                           f"bytes; at least 1 was expected")
     data = bytearray(data if current().rank == root_rank else int(n))
     way(process_set).stream(torch.frombuffer(data, dtype=torch.uint8), root_rank)
     return bytes(data)

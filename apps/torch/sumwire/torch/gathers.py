@@ -39,8 +39,8 @@ def check_rows(what, tensor):
         raise TypeError(f"{what} takes a dense torch.Tensor: pass its "
                         f"to_dense()")
     if not tensor.dim():
-        raise refused(f"{what} of a tensor without dimensions: it goes by the "
-                      f"first one; give it one with reshape(1)")
+        raise refused(f"{what}: the tensor has no first dimension; give it one "
+                      f"with reshape(1)")
 
 
 def like(flat, tensor, rows):
@@ -273,8 +273,8 @@ class Reducescatter(torch.autograd.Function):
     def backward(ctx, grad):
         op, process_set = ctx.options["op"], ctx.options["process_set"]
         if op not in (Average, Sum):
-            raise RuntimeError(f"gradients flow through a reducescatter with "
-                               f"Average or Sum, not with {op.name}")
+            raise RuntimeError(f"reducescatter with {op.name} has no gradient; "
+                               f"with Average and Sum it has")
         if op is Sum:
             grad = grad * members_of(process_set).n
         factor = (ctx.options["prescale_factor"] *

@@ -298,12 +298,12 @@ def calls():
 
 def check_tensor(tensor):
     if not isinstance(tensor, torch.Tensor):
-        raise TypeError(f"a torch.Tensor is needed, not a "
+        raise TypeError(f"expected a torch.Tensor, not a "
                         f"{type(tensor).__name__}; broadcast_object takes "
                         f"anything")
     if tensor.is_sparse:
-        raise TypeError("the tensor is sparse, which sumwire cannot sum: pass "
-                        "its to_dense()")
+        raise TypeError("sumwire cannot sum a sparse tensor: pass its "
+                        "to_dense()")
     dtype_name(tensor.dtype, "tensor")
 
 
@@ -408,8 +408,8 @@ def check_gradient(options):
     these options."""
     op = choose_op(options["average"], options["op"])
     if op not in (Average, Sum):
-        raise RuntimeError(f"gradients flow through an allreduce with Average or "
-                           f"Sum, not with {op.name}")
+        raise RuntimeError(f"allreduce with {op.name} has no gradient; with "
+                           f"Average and Sum it has")
 
 
 class Allreduce(torch.autograd.Function):

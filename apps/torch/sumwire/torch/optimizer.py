@@ -289,8 +289,7 @@ def DistributedOptimizer(optimizer, named_parameters=None,
     """
     refuse(more)
     if not isinstance(optimizer, torch.optim.Optimizer):
-        raise TypeError(f"an optimizer of torch.optim, or of a subclass of its "
-                        f"Optimizer, is needed, not a "
+        raise TypeError(f"expected a torch.optim.Optimizer, not a "
                         f"{type(optimizer).__name__}")
     if isinstance(optimizer, (Distributed, asynchronous_step.Asynchronous)):
         raise ValueError("the optimizer is already distributed")
@@ -343,7 +342,7 @@ def CrossBarrier(model, optimizer, named_parameters=None,
     num_steps is accepted for BytePS and ignored.  Other arguments are those of
     DistributedOptimizer."""
     if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"a torch.nn.Module is needed first, not a "
+        raise TypeError(f"the first argument must be a torch.nn.Module, not a "
                         f"{type(model).__name__}")
     return DistributedOptimizer(
         optimizer, named_parameters or model.named_parameters(), compression,

@@ -38,7 +38,7 @@ def from_tree(tree, tensors):
     if kind == "tensor":
         dtype = getattr(torch, rest[0], None)
         if not isinstance(dtype, torch.dtype):
-            raise ValueError(f"there is no type torch.{rest[0]}")
+            raise ValueError(f"unknown dtype torch.{rest[0]}")
         tensors.append(torch.empty(rest[1], dtype=dtype))
         return tensors[-1]
     if kind == "dict":

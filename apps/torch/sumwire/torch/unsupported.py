@@ -52,7 +52,7 @@ def refuse(arguments):
     for name, value in arguments.items():
         nearest = NEAREST_ARGUMENT.get(name)
         if nearest is None:
-            raise TypeError(f"there is no argument '{name}'")
+            raise TypeError(f"unexpected argument '{name}'")
         if value not in (None, 0, 1):  # Horovod's defaults change nothing
             raise TypeError(f"sumwire.torch has no argument {name}: {nearest}")
 
