@@ -67,7 +67,7 @@ def case_tensors():
     with within(Exception, ""):
         dist.reduce_scatter_tensor(square, torch.ones(3))
     for n in 1, 3:
-        with within(Exception, "" if IS_BACKEND else f": {n} tensors"):
+        with within(Exception, "" if IS_BACKEND else f"has {n} tensors"):
             dist.all_gather([square.clone() for _ in range(n)], square)
     goes_on()
 
