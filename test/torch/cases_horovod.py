@@ -110,7 +110,7 @@ def case_differences():
         (hvd.reducescatter if other else hvd.alltoall)(torch.ones(hvd.size()))
     check(hvd.allgather(torch.ones(1)).numel() == hvd.size(), "the next one")
     for wrong in (ValueError, RuntimeError):
-        with raises(wrong, "without dimensions", "reshape"):
+        with raises(wrong, "no first dimension", "reshape"):
             hvd.reducescatter(torch.tensor(1.))
     h = hvd.allgather_async(torch.ones(1), name="twice")
     with raises(ValueError, "twice", "in use"):
