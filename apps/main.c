@@ -15,6 +15,7 @@ static const struct sw_command commands[] = {
 	{"conf", sw_cmd_conf, "check, explain and print configurations"},
 };
 
+#ifdef __x86_64__
 /* DPDK's libraries use SSE4.2 before main(). */
 static void need_sse42(void)
 {
@@ -31,6 +32,7 @@ static void need_sse42(void)
 
 __attribute__((section(".preinit_array"), used)) static void (*const first)(
 	void) = need_sse42;
+#endif
 
 int main(int argc, char **argv)
 {

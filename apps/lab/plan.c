@@ -115,9 +115,12 @@ static double unbalance(const struct plan *p, enum sw_plan_place place)
 		at += bytes;
 	}
 	sum = sw_place_weights(&job, weight);
-	for (uint32_t s = 0; s < map.n_servers; s++)
-		worst = fmax(
-			worst, (double)got[s] / ((double)at * weight[s] / sum));
+	for (uint32_t s = 0; s < map.n_servers; s++) {
+		double part = (double)got[s] / ((double)at * weight[s] / sum);
+
+		if (part > worst) /* fmax() crashes GCC 12 for AArch64 */
+			worst = part;
+	}
 	sw_place_map_close(&map);
 	return worst - 1;
 }

@@ -119,6 +119,16 @@ static void rest(
 	sw_bell_done(&p->bell);
 }
 
+/* Tell the processor that this is a loop that waits. */
+static inline void relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
 static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 {
 	struct sw_idle_look look = {.now_ns = now_ns,
@@ -129,7 +139,7 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 	uint64_t most;
 
 	if (sw_idle_spins(&p->idle, idle_ns)) {
-		__builtin_ia32_pause();
+		relax();
 		return;
 	}
 	n_fds = wake_fds(p, fds);
