@@ -18,7 +18,10 @@
 
 /* One item of a DECLARE, copied out and checked by itself. */
 struct declaration {
+	/* Of a stream, item.first becomes its group's identifier, also where
+	 * the worker sent ranks_crc instead: to the coordinator. */
 	struct sw_declare_item item;
+	uint32_t ranks_crc;
 	char name[SW_NAME_MAX];
 };
 
@@ -46,6 +49,7 @@ static bool next_item(const uint8_t **p, size_t *n, const struct sw_sum *sum,
 	if (*n < sizeof(d->item))
 		return false;
 	memcpy(&d->item, *p, sizeof(d->item));
+	d->ranks_crc = d->item.stream.ranks_crc;
 	*p += sizeof(d->item);
 	*n -= sizeof(d->item);
 	if (d->item.name_len == 0 || d->item.name_len >= SW_NAME_MAX ||
@@ -100,15 +104,22 @@ static struct sw_fault describe_known(const struct sw_session *s,
 			.dtype = t->dtype}};
 }
 
-/* Does the declaration have the key and place that the coordinator gave?  A
- * stream has the CRC of its ranks instead of a place. */
+/* Does the declaration have the key, and the place or group, that the
+ * coordinator gave? */
 static bool has_place(const struct sw_job *job, const struct declaration *d,
 	const struct sw_stensor_view *t)
 {
-	if (t->mode == SW_MODE_STREAM && t->first != d->item.stream.ranks_crc)
-		return false;
 	return job->is_coordinated ||
 	       (t->key == d->item.key && t->first == d->item.first);
+}
+
+/* Does the stream have the group's members, in the same order of ranks?  Only
+ * the coordinator is told the ranks. */
+static bool fits_group(const struct sw_job *job, const struct declaration *d,
+	const struct sw_sgroup *g)
+{
+	return g->members == d->item.stream.members &&
+	       (!job->is_coordinated || g->ranks_crc == d->ranks_crc);
 }
 
 /* Does the member declare the tensor as another did?  If not, kills it. */
@@ -120,29 +131,17 @@ static bool check_known(struct sw_session *s, const struct declaration *d,
 
 	if (t->n_elems == d->item.n_elems && t->dtype == d->item.dtype &&
 		t->priority == priority && t->mode == d->item.mode &&
-		has_place(s->job, d, t))
-		return !t->dead_from;
+		has_place(s->job, d, t) &&
+		(t->mode != SW_MODE_STREAM || fits_group(s->job, d, t->group)))
+		return !t->group->from;
 	why = describe_known(s, d, priority, t);
-	sw_job_kill(s->job, t->key, 1, &why);
+	sw_group_end(s->job, t->group, 1, &why);
 	return false;
-}
-
-static uint32_t n_kin(const struct sw_shard *sh, const char *name)
-{
-	uint32_t n = 0, key = SW_KEY_NONE;
-
-	while ((key = sw_shard_kin(sh, name, key)) != SW_KEY_NONE)
-		n++;
-	return n;
 }
 
 /* Does the group consist of members of the job, with this one among them? */
 static bool check_group(struct sw_session *s, const struct declaration *d)
 {
-	if (n_kin(&s->job->shard, d->name) == SW_GROUP_STREAMS)
-		return sw_session_fail(s, SW_EREFUSED, SW_KEY_NONE,
-			"stream %.64s: its group has %u already", d->name,
-			SW_GROUP_STREAMS);
 	if (d->item.stream.members & ~sw_job_all(s->job) ||
 		!(d->item.stream.members >> s->member & 1))
 		return sw_session_fail(s, SW_EINVAL, SW_KEY_NONE,
@@ -160,6 +159,21 @@ static bool has_mode(const struct sw_job *job, uint8_t mode)
 	       (mode == SW_MODE_ASYNC) == (job->terms.mode == SW_MODE_ASYNC);
 }
 
+/* Note the ranks of a group at the coordinator. */
+static void note_ranks(const struct sw_shard *sh, const struct declaration *d)
+{
+	if (d->item.mode == SW_MODE_STREAM)
+		sw_shard_group(sh, d->item.first)->ranks_crc = d->ranks_crc;
+}
+
+/* Is there a group with identifier @first, or may there be one? */
+static bool may_be_in(const struct sw_shard *sh, uint32_t first)
+{
+	const struct sw_sgroup *g = sw_shard_group(sh, first);
+
+	return g ? g->n_streams : sw_shard_is_free(sh, first);
+}
+
 /* May a tensor that is new here have this key and this size? */
 static bool check_new(struct sw_session *s, const struct declaration *d)
 {
@@ -172,8 +186,9 @@ static bool check_new(struct sw_session *s, const struct declaration *d)
 			"already",
 			d->name, SW_MAX_TENSORS);
 	if (d->item.key == SW_KEY_NONE || !sw_shard_is_free(sh, d->item.key) ||
-		(d->item.mode != SW_MODE_STREAM &&
-			d->item.first >= sw_shard_line(sh)))
+		!(d->item.mode == SW_MODE_STREAM
+				? may_be_in(sh, d->item.first)
+				: d->item.first < sw_shard_line(sh)))
 		return sw_session_fail(s, SW_EREFUSED, SW_KEY_NONE,
 			"tensor %.64s: key %u is taken, or place %u is beyond "
 			"%u",
@@ -211,16 +226,13 @@ struct walk {
 	bool is_early;
 };
 
-/* Refuse item @i, which ends the batch, since tensor @key is dead. */
-static void refuse(struct sw_session *s, uint32_t i, uint32_t key)
+/* Refuse item @i for @why, which ends the batch. */
+static bool refuse(struct sw_session *s, uint32_t i, const struct sw_fault *why)
 {
-	const struct sw_shard *sh = &s->job->shard;
-	struct sw_stensor_view t =
-		sw_stensor_view(sh, sw_shard_tensor(sh, key));
-
 	s->declared[i] = SW_KEY_NONE;
 	s->firsts[i] = 0;
-	s->refused = *t.why;
+	s->refused = *why;
+	return false;
 }
 
 /* Take item @i, which is tensor @t.  Returns false if it is dead, which ends
@@ -230,46 +242,99 @@ static bool take_known(struct sw_session *s, const struct declaration *d,
 {
 	bool is_good = check_known(s, d, &t);
 
+	struct sw_fault why;
+
 	s->declared[i] = t.key;
 	s->firsts[i] = t.first;
-	if (!is_good) {
-		/* the member that is refused completes no round */
-		if (t.dead_from > 1)
-			sw_job_kill(s->job, t.key, 1, t.why);
-		refuse(s, i, t.key);
+	if (is_good)
+		return true;
+	why = *sw_sgroup_why(t.group);
+	/* the member that is refused completes no round */
+	sw_group_end(s->job, t.group, 1, &why);
+	return refuse(s, i, &why);
+}
+
+/* Return the group of new stream @d; NULL: it is not here yet. */
+static struct sw_sgroup *group_of(
+	const struct sw_session *s, const struct declaration *d)
+{
+	const struct sw_shard *sh = &s->job->shard;
+
+	return s->job->is_coordinated ? sw_shard_group_named(sh, d->name)
+				      : sw_shard_group(sh, d->item.first);
+}
+
+/* May new item @i, a stream, be in group @g?  If not, refuses it. */
+static bool check_kin(struct sw_session *s, const struct declaration *d,
+	uint32_t i, struct sw_sgroup *g)
+{
+	const struct sw_shard *sh = &s->job->shard;
+	struct sw_fault why = {.err = SW_EMISMATCH,
+		.kind = SW_FAULT_OPENED,
+		.one.rank = sw_shard_rank_of(sh, s->member),
+		.other.rank = sw_shard_rank_of(
+			sh, (uint32_t)__builtin_ctzll(g->members))};
+
+	if (g->closed >> s->member & 1) {
+		why.err = SW_EABORTED;
+		why.kind = SW_FAULT_UNDONE;
+		return refuse(s, i, &why);
 	}
-	return is_good;
+	if (g->n_streams == SW_GROUP_STREAMS) {
+		why = sw_fault_said(SW_EREFUSED, "");
+		snprintf(why.text, sizeof(why.text),
+			"stream %.64s: its group has %u already", d->name,
+			SW_GROUP_STREAMS);
+		sw_group_end(s->job, g, 1, &why);
+	} else if (g->n_streams && !fits_group(s->job, d, g)) {
+		sw_group_end(s->job, g, 1, &why);
+	}
+	return !g->from || refuse(s, i, sw_sgroup_why(g));
 }
 
-/* Is new item @i a stream whose group is dead?  Refuses it then. */
-static bool has_dead_kin(
-	struct sw_session *s, const struct declaration *d, uint32_t i)
+/* Note key and place of new item @i, which the coordinator gives in the order
+ * of first declaration; @g: its group, if that is here.  Returns false if the
+ * key or the group is retired: all have closed it, and nothing is left to do.
+ */
+static bool has_key(struct sw_session *s, struct walk *w, struct declaration *d,
+	uint32_t i, const struct sw_sgroup *g)
 {
 	const struct sw_shard *sh = &s->job->shard;
-	uint32_t key = d->item.mode == SW_MODE_STREAM
-			       ? sw_shard_kin(sh, d->name, SW_KEY_NONE)
-			       : SW_KEY_NONE;
+	bool is_stream = d->item.mode == SW_MODE_STREAM;
 
-	if (key == SW_KEY_NONE ||
-		!sw_stensor_view(sh, sw_shard_tensor(sh, key)).dead_from)
-		return false;
-	refuse(s, i, key);
-	return true;
-}
-
-/* Note the key of new item @i.  The coordinator gives keys, and with them
- * places on the line, in the order of first declaration.  Returns false if the
- * key is retired: all have closed the stream, and nothing is left to do. */
-static bool has_key(
-	struct sw_session *s, struct walk *w, struct declaration *d, uint32_t i)
-{
-	const struct sw_shard *sh = &s->job->shard;
-
-	if (s->job->is_coordinated)
+	if (s->job->is_coordinated) {
 		sw_shard_give_key(sh, &d->item, &w->given);
+		if (is_stream)
+			d->item.first = g ? g->key : d->item.key;
+	}
 	s->declared[i] = d->item.key;
 	s->firsts[i] = d->item.first;
-	return s->job->is_coordinated || !sw_shard_is_past(sh, d->item.key);
+	return s->job->is_coordinated ||
+	       !(sw_shard_is_past(sh, d->item.key) ||
+		       (is_stream && sw_shard_is_past(sh, d->item.first)));
+}
+
+/* Does a new item need an index that still has an older stream or group? */
+static bool is_early(const struct sw_job *job, const struct declaration *d)
+{
+	const struct sw_shard *sh = &job->shard;
+
+	return !job->is_coordinated &&
+	       (sw_shard_is_busy(sh, d->item.key) ||
+		       (d->item.mode == SW_MODE_STREAM &&
+			       sw_shard_is_busy(sh, d->item.first)));
+}
+
+static bool admit_new(struct sw_session *s, const struct declaration *d)
+{
+	struct sw_shard *sh = &s->job->shard;
+
+	if (sw_shard_admit(sh, &d->item, d->name, s->member))
+		return sw_session_fail(s, SW_ENOMEM, SW_KEY_NONE,
+			"tensor %.64s: the server has no memory for it",
+			d->name);
+	note_ranks(sh, d);
+	return true;
 }
 
 /* Take item @i, which may be in the batch twice.  Returns false if the batch
@@ -280,22 +345,21 @@ static bool take_item(
 {
 	struct sw_shard *sh = &s->job->shard;
 	const struct sw_stensor *t = sw_shard_named(sh, d->name);
+	struct sw_sgroup *g = NULL;
 
 	if (t)
 		return take_known(s, d, i, sw_stensor_view(sh, t));
-	if (has_dead_kin(s, d, i))
+	if (d->item.mode == SW_MODE_STREAM)
+		g = group_of(s, d);
+	if (g && !check_kin(s, d, i, g))
 		return false;
-	if (!has_key(s, w, d, i))
+	if (!has_key(s, w, d, i, g))
 		return true;
-	w->is_early =
-		!s->job->is_coordinated && sw_shard_is_busy(sh, d->item.key);
+	w->is_early = is_early(s->job, d);
 	if (w->is_early || !check_new(s, d))
 		return false;
 	if (w->is_admitting)
-		return !sw_shard_admit(sh, &d->item, d->name, s->member) ||
-		       sw_session_fail(s, SW_ENOMEM, SW_KEY_NONE,
-			       "tensor %.64s: the server has no memory for it",
-			       d->name);
+		return admit_new(s, d);
 	sw_given_note(&w->given, &d->item);
 	w->need += sw_shard_need(sh, &d->item);
 	return true;
@@ -321,6 +385,7 @@ static bool refuse_stream(struct sw_session *s, const uint8_t *p, size_t len,
 {
 	struct sw_shard *sh = &s->job->shard;
 	struct declaration d, last = {.item.mode = SW_MODE_SYNC};
+	struct walk walk = {0};
 	char text[SW_TEXT_MAX];
 	struct sw_fault f;
 
@@ -332,11 +397,11 @@ static bool refuse_stream(struct sw_session *s, const uint8_t *p, size_t len,
 	if (last.item.mode != SW_MODE_STREAM)
 		return false;
 	snprintf(text, sizeof(text), "stream %.40s: %.100s", last.name, why);
-	if (s->job->is_coordinated)
-		sw_shard_give_key(sh, &last.item, &(struct sw_given){0});
+	has_key(s, &walk, &last, 0, group_of(s, &last));
 	sw_shard_admit_without(sh, &last.item, last.name, s->member);
+	note_ranks(sh, &last);
 	f = sw_fault_said(SW_EREFUSED, text);
-	sw_job_kill(s->job, last.item.key, 1, &f);
+	sw_group_end(s->job, sw_shard_group(sh, last.item.first), 1, &f);
 	return true;
 }
 

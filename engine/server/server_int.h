@@ -3,8 +3,9 @@
  *
  * Files call downwards: server.c, server_rx.c and server_tx.c have the timers,
  * take frames and send them; admit*.c admits workers and tensors; job.c keeps
- * the members and the state of a job; session.c keeps what a worker is owed;
- * share.c divides the server among jobs. */
+ * the members and the state of a job; groups.c ends and closes groups;
+ * session.c keeps what a worker is owed; share.c divides the server among jobs.
+ */
 #ifndef SW_ENGINE_SERVER_SERVER_INT_H
 #define SW_ENGINE_SERVER_SERVER_INT_H
 
@@ -118,7 +119,7 @@ struct sw_session {
 	struct sw_fault fault; /* err 0: none */
 	uint64_t nonce;        /* the nonce of its JOIN */
 	uint32_t n_answers;
-	struct sw_bitmap ends; /* key indices of tensors whose END it is owed */
+	struct sw_bitmap ends; /* indices of groups whose END it is owed */
 	uint64_t end_words[SW_KEY_WORDS];
 	uint32_t n_queries; /* QUERY frames received */
 	/* The DECLARE that is put aside (srv->aside); length 0: none. */
@@ -401,30 +402,29 @@ bool sw_session_fail(struct sw_session *s, int err, uint32_t key,
 void sw_server_reply(struct sw_server *srv, struct sw_path path,
 	const struct sw_header *h, const void *payload);
 
-/* --- tensors that members call differently --- */
+/* --- groups.c: tensors and groups end, and groups are closed --- */
 
-/* sw_job_kill - fail rounds of the tensor @key from @round on for @why, and all
- * streams of its group.  Every member is owed END; a member that declares the
- * tensor later is refused. */
-void sw_job_kill(struct sw_job *job, uint32_t key, uint32_t round,
+/* sw_group_end - fail rounds of @g from @round on for @why.  Every member that
+ * has not closed it is owed END; later declarations are refused. */
+void sw_group_end(struct sw_job *job, struct sw_sgroup *g, uint32_t round,
 	const struct sw_fault *why);
-/* sw_job_close_left - close some streams, from job->close_at on, for members
+/* sw_job_close_left - close some groups, from job->close_at on, for members
  * that have left the job.  Returns whether all are done. */
 bool sw_job_close_left(struct sw_job *job);
-/* sw_job_awaits_closed - kill stream @key: member @who waits for member
- * @closed, which has closed the group. */
-void sw_job_awaits_closed(
-	struct sw_job *job, uint32_t key, uint32_t who, uint32_t closed);
-/* sw_session_differs - kill the tensor: the push @h differs from another
- * rank's.  The sentence names both ranks. */
+/* sw_group_awaits_closed - end @g: member @who waits for member @closed, which
+ * has closed it. */
+void sw_group_awaits_closed(
+	struct sw_job *job, struct sw_sgroup *g, uint32_t who, uint32_t closed);
+/* sw_session_differs - end the group: the push @h differs from another rank's.
+ * The fault names both ranks. */
 void sw_session_differs(struct sw_session *s, const struct sw_header *h);
-/* sw_session_check_call - kill stream @t if another rank calls another kind as
- * number @number of its group.  Returns false if @t is no stream, or dead. */
+/* sw_session_check_call - end the group of stream @t if another rank calls
+ * another kind as its number @number.  Returns false if @t is no stream, or has
+ * ended. */
 bool sw_session_check_call(
 	struct sw_session *s, const struct sw_stensor *t, uint32_t number);
-/* sw_session_on_end - handle END or CLOSE: a worker says that a tensor is dead,
- * or has closed a stream's group. */
-void sw_session_on_end(struct sw_session *s, const struct sw_rx_frame *f,
+/* sw_group_on_end - handle END or CLOSE from a member. */
+void sw_group_on_end(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h);
 
 /* --- share.c --- */

@@ -68,12 +68,12 @@ static struct sw_session *session_of(struct sw_server *srv,
 static void on_closed(struct sw_session *s, const struct sw_header *h)
 {
 	const struct sw_shard *sh = &s->job->shard;
-	uint64_t closed =
-		sw_stensor_view(sh, sw_shard_tensor(sh, h->key)).closed &
-		~sw_shard_begun(sh, h).got;
+	struct sw_sgroup *g =
+		sw_stensor_view(sh, sw_shard_tensor(sh, h->key)).group;
+	uint64_t closed = g->closed & ~sw_shard_begun(sh, h).got;
 
-	sw_job_awaits_closed(
-		s->job, h->key, s->member, (uint32_t)__builtin_ctzll(closed));
+	sw_group_awaits_closed(
+		s->job, g, s->member, (uint32_t)__builtin_ctzll(closed));
 }
 
 /* Handle a PUSH that was not folded, now or before.  Returns whether to
@@ -194,7 +194,7 @@ static void miss(
 	if (t.mode == SW_MODE_STREAM) {
 		const struct sw_fault why = sw_member_left(job, who);
 
-		sw_job_kill(job, query->key, 1, &why);
+		sw_group_end(job, t.group, 1, &why);
 		return;
 	}
 	sw_session_fail(s, SW_EPEER, query->key,
@@ -288,8 +288,8 @@ static void (*const running[SW_N_TYPES])(struct sw_session *,
 	[SW_QUERY] = on_query,
 	[SW_DECLARE] = sw_admit_declare,
 	[SW_TUNE] = sw_job_tune,
-	[SW_END] = sw_session_on_end,
-	[SW_CLOSE] = sw_session_on_end,
+	[SW_END] = sw_group_on_end,
+	[SW_CLOSE] = sw_group_on_end,
 };
 
 /* Take message and acknowledgement of a frame.  Returns false if it must be

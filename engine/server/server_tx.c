@@ -25,17 +25,16 @@ static uint32_t build_status(struct sw_session *s, struct sw_header *h)
 
 static uint32_t build_end(struct sw_session *s, struct sw_header *h)
 {
-	const struct sw_shard *sh = &s->job->shard;
 	uint32_t i = sw_bitmap_first(&s->ends);
-	struct sw_stensor_view t = sw_stensor_view(
-		sh, sw_shard_tensor(sh, sw_shard_key_at(sh, i)));
+	const struct sw_sgroup *g = sw_shard_group_at(&s->job->shard, i);
+	const struct sw_fault *why = sw_sgroup_why(g);
 
 	sw_bitmap_remove(&s->ends, i);
 	if (!sw_bitmap_is_empty(&s->ends))
 		sw_session_owe(s, SW_OWE_END);
-	h->round = t.dead_from;
-	memcpy(s->srv->next, t.why, sizeof(*t.why));
-	return sizeof(*t.why);
+	h->round = g->from;
+	memcpy(s->srv->next, why, sizeof(*why));
+	return sizeof(*why);
 }
 
 static uint32_t build_declared(struct sw_session *s, struct sw_header *h)

@@ -11,9 +11,7 @@
 
 enum {
 	LINE = 64,
-	NAMES = 2 * SW_MAX_TENSORS, /* places for names; at least half stay
-				       empty */
-	CLOSE_BURST = 64,           /* tensors whose memory goes in one call */
+	CLOSE_BURST = 64, /* tensors whose memory goes in one call */
 };
 
 static const struct sw_rules *const rules_of[SW_N_MODES] = {
@@ -34,7 +32,7 @@ uint64_t sw_shard_bytes(uint32_t n_members)
 {
 	return SW_MAX_TENSORS * sizeof(struct sw_stensor) +
 	       sets_bytes(n_members) +
-	       ((SW_ORDERS_WORDS + 1) * SW_MAX_TENSORS + NAMES) *
+	       (SW_ORDERS_WORDS * SW_MAX_TENSORS + 2 * SW_SHARD_NAMES) *
 		       sizeof(uint32_t) +
 	       SW_PLACE_MAP_BYTES;
 }
@@ -51,8 +49,8 @@ static void lay_tables(struct sw_shard *sh)
 	sw_bitmap_add_run(&sh->free, 0, SW_MAX_TENSORS);
 	sw_orders_open(&sh->orders, SW_MAX_TENSORS, (uint32_t *)next);
 	sh->by_name = (uint32_t *)next + SW_ORDERS_WORDS * SW_MAX_TENSORS;
-	sh->by_group = sh->by_name + NAMES;
-	sw_place_map_init(&sh->map, &sh->place, sh->by_group + SW_MAX_TENSORS);
+	sh->by_group = sh->by_name + SW_SHARD_NAMES;
+	sw_place_map_init(&sh->map, &sh->place, sh->by_group + SW_SHARD_NAMES);
 }
 
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
@@ -229,49 +227,11 @@ static int take_memory(const struct sw_shard *sh, struct sw_stensor *t)
 	return 0;
 }
 
-/* Return the place of a name in the hash table, or the place to insert it. */
-static uint32_t *place_of(const struct sw_shard *sh, const char *name)
-{
-	uint32_t i = sw_crc32c(0, name, strlen(name)) % NAMES;
-
-	while (sh->by_name[i] &&
-		strcmp(sh->tensors[sh->by_name[i] - 1].name, name) != 0)
-		i = (i + 1) % NAMES;
-	return &sh->by_name[i];
-}
-
 struct sw_stensor *sw_shard_named(const struct sw_shard *sh, const char *name)
 {
-	uint32_t found = *place_of(sh, name);
+	uint32_t found = *sw_shard_place_of(sh, sh->by_name, name);
 
 	return found ? &sh->tensors[found - 1] : NULL;
-}
-
-static uint32_t *group_at(const struct sw_shard *sh, const char *name)
-{
-	return &sh->by_group[sw_coll_group_hash(name) % SW_MAX_TENSORS];
-}
-
-uint32_t sw_shard_kin(
-	const struct sw_shard *sh, const char *name, uint32_t last)
-{
-	uint32_t at = last == SW_KEY_NONE ? *group_at(sh, name)
-					  : sh->tensors[sw_key_index(last)].kin;
-
-	while (at && !sw_coll_are_kin(sh->tensors[at - 1].name, name))
-		at = sh->tensors[at - 1].kin;
-	return at ? sw_shard_key_at(sh, at - 1) : SW_KEY_NONE;
-}
-
-/* Return the members that have already closed its group. */
-static uint64_t closed_by(const struct sw_shard *sh, const struct sw_stensor *t)
-{
-	uint32_t key = t->window ? sw_shard_kin(sh, t->name, SW_KEY_NONE)
-				 : SW_KEY_NONE;
-
-	return key == SW_KEY_NONE
-		       ? 0
-		       : sw_shard_tensor(sh, key)->closed & t->members;
 }
 
 static struct sw_stensor fresh_tensor(const struct sw_shard *sh,
@@ -289,15 +249,15 @@ static void enter(struct sw_shard *sh, const struct sw_stensor *fresh)
 	uint32_t i = sw_key_index(fresh->key);
 	struct sw_stensor *t = &sh->tensors[i];
 
+	struct sw_stensor before = *t;
+
 	*t = *fresh;
-	t->closed = closed_by(sh, t);
-	if (t->window) {
-		sw_bitmap_add(&sh->streams, i);
-		t->kin = *group_at(sh, t->name);
-		*group_at(sh, t->name) = i + 1;
-	}
+	t->own = before.own;
+	t->why = before.why;
+	t->n_next_key = t->key;
+	sw_sgroup_enter(sh, t);
 	sw_bitmap_remove(&sh->free, i);
-	*place_of(sh, t->name) = i + 1;
+	*sw_shard_place_of(sh, sh->by_name, t->name) = i + 1;
 	sh->n_keys = (uint32_t)sw_max64(sh->n_keys, i + 1);
 	sh->last_key = t->key;
 	sh->mem_bytes += t->mem_bytes;
@@ -326,35 +286,6 @@ void sw_shard_admit_without(struct sw_shard *sh,
 	enter(sh, &t);
 }
 
-/* Remove a name. Names behind it may have collided with it, so insert them
- * again. */
-static void forget_name(struct sw_shard *sh, const struct sw_stensor *t)
-{
-	uint32_t *at = place_of(sh, t->name), moved;
-
-	*at = 0;
-	while (*(at = at + 1 < sh->by_name + NAMES ? at + 1 : sh->by_name)) {
-		moved = *at;
-		*at = 0;
-		*place_of(sh, sh->tensors[moved - 1].name) = moved;
-	}
-}
-
-void sw_shard_forget(struct sw_shard *sh, struct sw_stensor *t)
-{
-	uint32_t i = sw_key_index(t->key), *at = group_at(sh, t->name);
-
-	while (*at != i + 1)
-		at = &sh->tensors[*at - 1].kin;
-	*at = t->kin;
-	forget_name(sh, t);
-	sw_marks_forget(sh, t);
-	sw_bitmap_remove(&sh->streams, i);
-	sw_bitmap_add(&sh->free, i);
-	*t = (struct sw_stensor){
-		.key = t->key, .mode = SW_MODE_STREAM, .is_past = true};
-}
-
 struct sw_stensor_view sw_stensor_view(
 	const struct sw_shard *sh, const struct sw_stensor *t)
 {
@@ -365,10 +296,8 @@ struct sw_stensor_view sw_stensor_view(
 		.mode = t->mode,
 		.n_elems = t->n_elems,
 		.rank = sw_shard_rank_of(sh, t->declared_by),
-		.dead_from = t->dead_from,
-		.closed = t->closed,
-		.name = t->name,
-		.why = &t->why};
+		.group = t->group,
+		.name = t->name};
 }
 
 /* Return the next key: a free index above that of @last, or the lowest one in
@@ -398,23 +327,6 @@ void sw_shard_give_key(const struct sw_shard *sh, struct sw_declare_item *item,
 		return;
 	item->first = sw_place_first(&sh->map, sh->line_bytes + before->n_bytes,
 		sh->params->payload);
-}
-
-bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
-	const struct sw_fault *why)
-{
-	if (t->mode != SW_MODE_SYNC || !round)
-		round = 1; /* the mode has no common rounds */
-	if (sw_stensor_is_dead(t, round))
-		return false;
-	t->dead_from = round;
-	t->why = *why;
-	t->why.key = t->key;
-	if (sw_stensor_is_given_up(t)) {
-		sh->n_open -= t->n_open;
-		t->n_open = 0;
-	}
-	return true;
 }
 
 static void set_rank(struct sw_shard *sh, uint32_t member, uint32_t first)

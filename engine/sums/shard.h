@@ -21,30 +21,45 @@
 enum {
 	SW_MAX_TENSORS = SW_KEY_INDICES, /* at a time in one job */
 	SW_MAX_ORDERS = SW_ORDERS_EACH * SW_MAX_TENSORS,
+	/* Places for names in a table; at least half stay empty. */
+	SW_SHARD_NAMES = 2 * SW_MAX_TENSORS,
 };
 
 struct sw_rules;
 
+/* What ends as a whole: one tensor, or the streams of a group. Only
+ * shard_group.c changes it; others read it. */
+struct sw_sgroup {
+	uint64_t members; /* 0: there is no such group */
+	uint64_t closed;  /* members that have closed it */
+	uint32_t key;     /* its identifier: the key of its first stream */
+	/* First round that fails, which only falls; 0: the group is live. Every
+	 * round of a stream fails. */
+	uint32_t from;
+	uint16_t streams, n_streams; /* newest, 1 + index; 0: a tensor */
+	uint32_t ranks_crc;          /* coordinator: CRC of its ranks */
+};
+
 /* A tensor on this server; only engine/sums uses its fields, and those of the
  * shard. A PUSH touches cache lines 0 to 3, a RESULT 0 to 4. */
 struct sw_stensor {
-	/* Rules of its mode; NULL: not admitted. */
-	_Alignas(64) const struct sw_rules *rules;
-	uint32_t dead_from; /* first round that fails; 0: none */
+	/* The group whose identifier has this index. A stream may be declared
+	 * here before the first one of its group, or without it. */
+	_Alignas(64) struct sw_sgroup own;
+	struct sw_sgroup *group;
+	const struct sw_rules *rules; /* of its mode; NULL: not admitted */
 	uint8_t dtype, class, mode;
 	bool is_fifo; /* last push had SW_FLAG_FIFO: results are sent by
 			 readiness, from the next mark on */
 	/* Stream (stream.h): number of slots, a power of two, and the lowest
 	 * chunk that is not done. A tensor has window 0. */
 	uint32_t window, base;
+	uint32_t key;
 	uint32_t chunk_bytes, last_bytes; /* bytes of a full and of the last
 					     chunk */
-	uint64_t closed; /* stream: members that have closed its group */
-	uint32_t key;    /* key of the current or of the last tensor at this
-			    index */
-	uint32_t newest; /* newest round that was begun */
-	uint32_t n_open; /* chunks that wait for members */
-	struct sw_place_near near; /* chunks of recent frames */
+	uint32_t newest;                  /* newest round that was begun */
+	uint32_t n_open;                  /* chunks that wait for members */
+	struct sw_place_near near;        /* chunks of recent frames */
 	struct sw_place place;
 	union {                          /* by local index */
 		struct sw_chunk *chunks; /* synchronous */
@@ -60,11 +75,10 @@ struct sw_stensor {
 	 * distance in words to the bitmap of the next member. */
 	struct sw_bitmap marks;
 	uint32_t mark_stride;
-	uint32_t n_ready; /* members that have results to be sent */
-	/* Stream: the members of its group, and the previous stream with the
-	 * same group hash. */
-	uint64_t members;
-	uint32_t kin; /* 1 + index; 0: none */
+	uint32_t n_ready;    /* members that have results to be sent */
+	uint64_t members;    /* stream: those of its group */
+	uint16_t next;       /* stream: the group's next, 1 + index; 0: none */
+	uint32_t n_next_key; /* keys at this index below this are retired */
 	/* Stream: chunks begun, and chunks pushed by each member. Done chunks
 	 * count as pushed by all members. */
 	uint32_t n_begun, *n_pushed;
@@ -75,12 +89,11 @@ struct sw_stensor {
 	uint32_t first;   /* place on the line (place.h) */
 	uint32_t priority;
 	uint16_t declared_by; /* member that declared it first */
-	bool is_past;         /* closed by all members, memory freed */
 	uint64_t n_elems;
 	void *mem;
 	uint64_t mem_bytes;
 	char name[SW_NAME_MAX];
-	struct sw_fault why; /* why rounds fail; err: their error */
+	struct sw_fault why; /* why its own group has ended */
 };
 
 /* Position at which sw_shard_copy_lent continues. */
@@ -121,7 +134,7 @@ struct sw_shard {
 	uint32_t n_tensors;
 	uint64_t mem_bytes; /* memory of admitted tensors */
 	uint32_t *by_name;  /* by hash of name: index + 1; 0: free */
-	uint32_t *by_group; /* newest stream by hash of group, + 1 */
+	uint32_t *by_group; /* coordinator: groups, in the same way */
 	uint32_t n_keys;    /* 1 + highest index used so far */
 	uint32_t last_key;  /* key admitted last; SW_KEY_NONE: none yet */
 	/* a value rounded to a 16-bit type for sending */
@@ -182,36 +195,30 @@ static inline struct sw_stensor *sw_shard_tensor(
 	return t->rules && t->key == key ? t : NULL;
 }
 
-/* sw_shard_is_past - return whether @key is stale: its stream was closed by all
- * members, or a newer key has used its index. */
+/* sw_shard_is_past - return whether @key is retired: all members have closed
+ * its group, or a newer key has used its index. */
 static inline bool sw_shard_is_past(const struct sw_shard *sh, uint32_t key)
 {
-	const struct sw_stensor *t = &sh->tensors[sw_key_index(key)];
-
-	return key < t->key || (key == t->key && t->is_past);
-}
-
-/* sw_shard_key_at - return the current or last key at @index. */
-static inline uint32_t sw_shard_key_at(
-	const struct sw_shard *sh, uint32_t index)
-{
-	return sh->tensors[index].key;
+	return key < sh->tensors[sw_key_index(key)].n_next_key;
 }
 
 /* sw_shard_is_free - return whether a new tensor may take @key. */
 static inline bool sw_shard_is_free(const struct sw_shard *sh, uint32_t key)
 {
-	return !sh->tensors[sw_key_index(key)].rules &&
+	const struct sw_stensor *t = &sh->tensors[sw_key_index(key)];
+
+	return !t->rules && (!t->own.members || t->own.key == key) &&
 	       !sw_shard_is_past(sh, key);
 }
 
 /* sw_shard_is_busy - return whether the index of @key still holds an older
- * stream that some member has not closed. */
+ * stream or group that some member has not closed. */
 static inline bool sw_shard_is_busy(const struct sw_shard *sh, uint32_t key)
 {
 	const struct sw_stensor *t = &sh->tensors[sw_key_index(key)];
 
-	return t->rules && t->window && t->key < key;
+	return (t->rules && t->window && t->key < key) ||
+	       (t->own.n_streams && t->own.key < key);
 }
 
 /* Read-only view of a tensor for other modules. */
@@ -219,12 +226,9 @@ struct sw_stensor_view {
 	uint32_t key, first, priority;
 	uint8_t dtype, mode;
 	uint64_t n_elems;
-	uint32_t rank;              /* rank that declared it first
-				       (sw_shard_rank_of) */
-	uint32_t dead_from;         /* first round that fails; 0: alive */
-	uint64_t closed;            /* members that have closed its group */
-	const char *name;           /* valid as long as the tensor, as why */
-	const struct sw_fault *why; /* of a dead tensor */
+	uint32_t rank; /* rank that declared it first (sw_shard_rank_of) */
+	struct sw_sgroup *group;
+	const char *name; /* valid as long as the tensor */
 };
 
 /* sw_stensor_view - return the view of @t, a tensor of @sh. */
@@ -329,48 +333,77 @@ static inline uint16_t sw_shard_rank_of(
 static inline bool sw_stensor_is_dead(
 	const struct sw_stensor *t, uint32_t round)
 {
-	return t->dead_from &&
-	       (t->window || !sw_round_before(round, t->dead_from));
+	uint32_t from = t->group->from;
+
+	return from && (t->window || !sw_round_before(round, from));
 }
-
-/* sw_shard_kill - make rounds of @t from @round on fail for @why. Open chunks
- * of these rounds are abandoned; completed results are still sent. Returns
- * false if those rounds were already dead. */
-bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
-	const struct sw_fault *why);
-
-/* sw_shard_kin - return the key of the stream after @last among the streams of
- * the group of stream @name; @last SW_KEY_NONE: the first. sw_shard_next_stream
- * - return the index of the next stream from @i on. Both return SW_KEY_NONE at
- * the end. */
-uint32_t sw_shard_kin(
-	const struct sw_shard *sh, const char *name, uint32_t last);
-static inline uint32_t sw_shard_next_stream(
-	const struct sw_shard *sh, uint32_t i)
-{
-	_Static_assert(SW_BITMAP_NONE == SW_KEY_NONE, "one word for none");
-	return sw_bitmap_next(&sh->streams, i);
-}
-
-/* sw_shard_waits_for (shard_group.c) - return a member that has pushed to
- * stream @t a chunk that @member lacks; SW_MAX_MEMBERS if @member lacks none.
- */
-uint32_t sw_shard_waits_for(const struct sw_stensor *t, uint32_t member);
-
-/* sw_shard_close_stream (shard_group.c) - note that @members have closed the
- * group of @t; their later pushes are stale. When all members have closed it or
- * have @left, free the stream: its key becomes stale and its index free.
- * Returns true then, with the freed bytes in *bytes. */
-bool sw_shard_close_stream(struct sw_shard *sh, struct sw_stensor *t,
-	uint64_t members, uint64_t left, uint64_t *bytes);
 
 /* sw_stensor_is_over - return whether @t is dead in @round, or @member has
  * closed its group. */
 static inline bool sw_stensor_is_over(
 	const struct sw_stensor *t, uint32_t round, uint32_t member)
 {
-	return sw_stensor_is_dead(t, round) || t->closed >> member & 1;
+	return sw_stensor_is_dead(t, round) || t->group->closed >> member & 1;
 }
+
+/* --- shard_group.c: groups --- */
+
+/* sw_shard_place_of - return the place of the name @name in a hash table, or
+ * the place to insert it; in by_group, of the name's part before its last '/'.
+ */
+uint32_t *sw_shard_place_of(
+	const struct sw_shard *sh, uint32_t *table, const char *name);
+
+/* sw_shard_group - return the group with identifier @key, or NULL.
+ * sw_shard_group_at - return the group with this index, of which there is one.
+ * sw_shard_group_named - at the coordinator, return the group of stream @name,
+ * or NULL.
+ * sw_shard_stream_group - return the group of the first stream from index *i
+ * on, and that index in *i; NULL: there is none. */
+static inline struct sw_sgroup *sw_shard_group(
+	const struct sw_shard *sh, uint32_t key)
+{
+	struct sw_sgroup *g = &sh->tensors[sw_key_index(key)].own;
+
+	return g->members && g->key == key ? g : NULL;
+}
+
+static inline struct sw_sgroup *sw_shard_group_at(
+	const struct sw_shard *sh, uint32_t index)
+{
+	return &sh->tensors[index].own;
+}
+
+struct sw_sgroup *sw_shard_group_named(
+	const struct sw_shard *sh, const char *name);
+struct sw_sgroup *sw_shard_stream_group(const struct sw_shard *sh, uint32_t *i);
+
+/* sw_sgroup_why - return why it has ended.
+ * sw_sgroup_name - return the name of a stream of it, or of the tensor. */
+const struct sw_fault *sw_sgroup_why(const struct sw_sgroup *g);
+const char *sw_sgroup_name(
+	const struct sw_shard *sh, const struct sw_sgroup *g);
+
+/* sw_sgroup_enter - put new tensor @t into its own group, or new stream @t into
+ * the group with identifier t->first, which may be new too. */
+void sw_sgroup_enter(struct sw_shard *sh, struct sw_stensor *t);
+
+/* sw_sgroup_end - end @g from @round on for @why. Open chunks of these rounds
+ * are abandoned; completed results are still sent. Returns false if those
+ * rounds had ended before. */
+bool sw_sgroup_end(struct sw_shard *sh, struct sw_sgroup *g, uint32_t round,
+	const struct sw_fault *why);
+
+/* sw_sgroup_waits_for - return a member that has pushed a chunk that @member
+ * lacks; SW_MAX_MEMBERS if @member lacks none. */
+uint32_t sw_sgroup_waits_for(
+	const struct sw_shard *sh, const struct sw_sgroup *g, uint32_t member);
+
+/* sw_sgroup_close - note that @members have closed @g; their later pushes are
+ * stale. When all members have closed it or have @left, free its streams and
+ * retire their keys. Returns true then, with the freed bytes in *bytes. */
+bool sw_sgroup_close(struct sw_shard *sh, struct sw_sgroup *g, uint64_t members,
+	uint64_t left, uint64_t *bytes);
 
 /* State that the first contribution to a chunk and round has set. */
 struct sw_begun {
@@ -402,10 +435,6 @@ struct sw_pushed {
  * copied it. */
 struct sw_pushed sw_shard_push(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const struct sw_rx_frame *f, uint32_t n);
-
-/* sw_shard_forget (shard.c) - remove stream @t, whose memory has been freed,
- * from all tables. */
-void sw_shard_forget(struct sw_shard *sh, struct sw_stensor *t);
 
 /* sw_shard_may_want - check that WANT @h is for a stream and that its chunks
  * lie within the window or are stale; count the reason if not. The caller then

@@ -231,7 +231,7 @@ static enum sw_push_verdict push(
 	if (has_begun && differs(s, p->h))
 		return SW_PUSH_DIFFERS;
 	/* every member gives to a chunk or gets its result */
-	if (t->closed & ~(has_begun ? s->got : 0))
+	if (t->group->closed & ~(has_begun ? s->got : 0))
 		return SW_PUSH_CLOSED;
 	return fold(sh, t, s, p);
 }

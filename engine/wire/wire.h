@@ -344,7 +344,12 @@ struct sw_declare_item {
 		struct {                  /* stream */
 			uint64_t members; /* members of the group, a bit each */
 			uint32_t key;
-			uint32_t ranks_crc; /* CRC32C of the group's ranks */
+			union {
+				/* To the coordinator: CRC32C of the group's
+				 * ranks; to the others: its identifier, the key
+				 * of its first stream. */
+				uint32_t ranks_crc, group;
+			};
 			uint32_t priority;
 			uint8_t window_log2; /* log2 of its slots, 4…10 */
 			uint8_t mode;

@@ -108,7 +108,10 @@ static void stream_declare(const struct sw_worker *w,
 	const struct sw_stream *s = t->stream;
 
 	item->stream.members = s->group.members;
-	item->stream.ranks_crc = s->group.crc;
+	if (t->key == SW_KEY_NONE)
+		item->stream.ranks_crc = s->group.crc;
+	else
+		item->stream.group = t->first;
 	item->stream.window_log2 = sw_stream_is_here(w, s)
 					   ? SW_WINDOW_MIN_LOG2
 					   : t->decl.window_log2;

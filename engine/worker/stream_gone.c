@@ -110,6 +110,8 @@ static void forget(struct sw_worker *w, struct sw_wtensor *t)
 		/* lane 0 dropped the key when it told the coordinator */
 		if (w->lane_i)
 			w->by_key[sw_key_index(t->key)] = SW_KEY_NONE;
+		if (w->by_group[sw_key_index(t->first)] == t->index)
+			w->by_group[sw_key_index(t->first)] = SW_KEY_NONE;
 		sw_todo_forget(w, t);
 	}
 	sw_stream_remove(w, t);

@@ -315,6 +315,19 @@ bool sw_stream_compare(struct sw_worker *w, struct sw_wtensor *t)
 
 /* --- END and CLOSE, received and sent --- */
 
+/* Return the tensor with @key, or a stream of the group with this identifier;
+ * NULL: neither is here. */
+static struct sw_wtensor *group_of(const struct sw_worker *w, uint32_t key)
+{
+	struct sw_wtensor *t = sw_tensor_of_key(w, key);
+	uint32_t i = w->by_group[sw_key_index(key)];
+
+	if (t && !t->stream)
+		return t;
+	return i != SW_KEY_NONE && w->tensors[i].first == key ? &w->tensors[i]
+							      : NULL;
+}
+
 void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
@@ -325,7 +338,7 @@ void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 		sw_count(&w->stats.rx_state, 1);
 		return;
 	}
-	t = sw_tensor_of_key(w, fault.key);
+	t = group_of(w, fault.key);
 	if (!t || t->is_closed)
 		return; /* its declaration will be refused, or it is closed */
 	sw_fault_received(w, t, &fault);
@@ -338,19 +351,21 @@ void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 		sw_bitmap_remove(&l->ends, t->index); /* the server knows */
 }
 
-/* Note that CLOSE of @t leaves.  The coordinator gets it last, closes all
- * streams of the group, and may reuse the indices of their keys. */
+/* Note that CLOSE of the group of @t leaves.  The coordinator gets it last, and
+ * may then reuse the indices of the group's keys. */
 static void note_close(struct sw_link *l, const struct sw_wtensor *t)
 {
 	struct sw_worker *w = l->worker;
 	struct sw_wtensor *u = NULL;
 
-	t->parts[l->peer.index].close_number =
-		sw_control_next(&l->peer.control);
-	while (!l->server_i && (u = sw_wtensor_kin(w, t, u)))
-		if (u->key != SW_KEY_NONE &&
+	while ((u = sw_wtensor_kin(w, t, u))) {
+		sw_bitmap_remove(&l->closes, u->index);
+		u->parts[l->peer.index].close_number =
+			sw_control_next(&l->peer.control);
+		if (!l->server_i && u->key != SW_KEY_NONE &&
 			w->by_key[sw_key_index(u->key)] == u->index)
 			w->by_key[sw_key_index(u->key)] = SW_KEY_NONE;
+	}
 }
 
 /* Build the next END or CLOSE.  ENDs go first, since a closed stream cannot be
@@ -361,23 +376,26 @@ uint32_t sw_link_build_end(
 	bool is_end = !sw_bitmap_is_empty(&l->ends);
 	struct sw_bitmap *set = is_end ? &l->ends : &l->closes;
 	uint32_t i = sw_bitmap_first(set);
+	struct sw_wtensor *u = NULL;
 	struct sw_fault fault = {0};
 	const struct sw_wtensor *t;
 
 	if (i == SW_BITMAP_NONE)
 		return 0;
 	sw_bitmap_remove(set, i);
+	t = &w->tensors[i];
+	while (is_end && (u = sw_wtensor_kin(w, t, u)))
+		sw_bitmap_remove(set, u->index);
+	if (!is_end)
+		note_close(l, t);
 	if (!sw_bitmap_is_empty(&l->ends) || !sw_bitmap_is_empty(&l->closes))
 		sw_link_owe(w, l, SW_OWE_END);
-	t = &w->tensors[i];
 	h->type = is_end ? SW_END : SW_CLOSE;
 	if (is_end) {
 		h->round = t->dead_from ? t->dead_from : 1;
 		fault = *sw_wtensor_why(t);
-	} else {
-		note_close(l, t);
 	}
-	fault.key = t->key;
+	fault.key = t->stream ? t->first : t->key;
 	memcpy(w->payload, &fault, sizeof(fault));
 	return sizeof(fault);
 }

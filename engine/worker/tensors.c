@@ -26,7 +26,7 @@ int sw_tensors_open(struct sw_worker *w)
 	words = sw_bitmap_init(&w->added, SW_TENSORS, words);
 	sw_bitmap_init(&w->new_streams, SW_TENSORS, words);
 	for (uint32_t i = 0; i < SW_KEY_INDICES; i++)
-		w->by_key[i] = w->newest[i] = SW_KEY_NONE;
+		w->by_key[i] = w->newest[i] = w->by_group[i] = SW_KEY_NONE;
 	sw_orders_open(&w->orders, SW_TENSORS, w->order_words);
 	if (sw_sched_open(&w->sched, w->params.policy, SW_TENSORS))
 		return SW_ENOMEM;
@@ -131,6 +131,8 @@ int sw_tensors_keyed(
 	t->decl.priority = sw_priority_of(t->decl.priority, key);
 	t->class = sw_class_of(t->decl.priority);
 	w->by_key[at] = t->index;
+	if (t->stream)
+		w->by_group[sw_key_index(first)] = t->index;
 	w->newest[at] = key;
 	sw_todo_admit(w, t);
 	return 0;

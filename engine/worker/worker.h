@@ -241,6 +241,8 @@ struct sw_worker {
 	/* By key index: the tensor's index, and the newest key that used the
 	 * key index; SW_KEY_NONE: none. */
 	uint32_t by_key[SW_KEY_INDICES], newest[SW_KEY_INDICES];
+	/* By index of a group's identifier: the index of one of its streams. */
+	uint32_t by_group[SW_KEY_INDICES];
 	/* The newest stream of the groups with a hash, which begins the chain.
 	 */
 	struct sw_wtensor *groups[SW_KIN_CHAINS][SW_TENSORS];

@@ -21,7 +21,7 @@ OPEN = [
      "where chunks are: plain results"),
     ("engine/sched", "sw_policy sw_job_tuning", "a policy and its numbers"),
     ("engine/sched", "sw_task", "who schedules fills it (CONTRIBUTING.md)"),
-    ("engine/sums", "sw_begun sw_pushed sw_stensor_view", "answers"),
+    ("engine/sums", "sw_begun sw_pushed sw_sgroup sw_stensor_view", "answers"),
     ("engine/worker", "sw_worker_job sw_worker_round", "questions"),
     ("engine/worker", "sw_worker_view", "an answer"),
     ("pmd/client", "sw_submit sw_completion sw_edge_attach sw_edge_attached sw_edge_control "

@@ -356,7 +356,7 @@ static const char *stream_wrong(const struct sim_job *job, uint32_t group,
 				 apart * (job->params.payload + 192)) +
 			(marks * 8 + 4) * job->n_workers)
 		return "a stream with more memory than its window";
-	if (t->dead_from)
+	if (t->group->from)
 		return NULL;
 	if (t->n_open || t->n_ready)
 		return "a server waits for a chunk, or has marks";

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/bytes.h"
+#include "engine/wire/coll.h"
 #include "sum/dtype.h"
 #include "test/support/header.h"
 
@@ -78,6 +79,17 @@ void peer_again(struct test_peer *p, const struct test_frame *f)
 	p->road->send(p, &own);
 }
 
+/* Forget a group that the worker has closed. */
+static void learn_close(struct test_peer *p, const struct test_frame *f)
+{
+	struct sw_fault fault;
+
+	frame_get(f, &fault, sizeof(fault));
+	for (uint32_t i = 0; i < 16; i++)
+		if (p->groups[i].key == fault.key)
+			p->groups[i].name[0] = 0;
+}
+
 static void learn_declared(struct test_peer *p, const struct test_frame *f)
 {
 	if (f->h.payload_len > sizeof(struct sw_declared))
@@ -120,6 +132,9 @@ void peer_learn(struct test_peer *p, const struct test_frame *f)
 	case SW_DECLARED:
 		learn_declared(p, f);
 		break;
+	case SW_CLOSE:
+		learn_close(p, f);
+		break;
 	case SW_HELLO:
 		frame_get(f, &p->nonce, sizeof(p->nonce));
 		break;
@@ -129,6 +144,7 @@ void peer_learn(struct test_peer *p, const struct test_frame *f)
 	case SW_DECLARE:
 		frame_get(f, &head, sizeof(head));
 		p->n_items = head.n;
+		memcpy(p->declared, f->bytes + SW_HEAD_BYTES, f->h.payload_len);
 		break;
 	}
 }
@@ -329,15 +345,42 @@ void peer_status(struct test_peer *p, enum sw_job_state state, int err,
 	peer_say(p, SW_STATUS, &st, sizeof(st));
 }
 
+/* The place of the next item of the DECLARE, which gets @key: 0, or of a stream
+ * the key of its group. */
+static uint32_t first_of(
+	struct test_peer *p, const uint8_t **next, uint32_t key)
+{
+	struct sw_declare_item item;
+	struct test_group *g;
+	char name[SW_NAME_MAX] = "";
+
+	memcpy(&item, *next, sizeof(item));
+	memcpy(name, *next + sizeof(item), item.name_len % SW_NAME_MAX);
+	*next += sizeof(item) + item.name_len % SW_NAME_MAX;
+	if (item.mode != SW_MODE_STREAM)
+		return 0;
+	name[sw_coll_group_bytes(name)] = 0;
+	for (uint32_t i = 0; i < 16; i++)
+		if (!strcmp(p->groups[i].name, name))
+			return p->groups[i].key;
+	g = &p->groups[p->n_groups++ % 16];
+	memcpy(g->name, name, sizeof(name));
+	g->key = key;
+	return key;
+}
+
 void peer_declared(struct test_peer *p)
 {
 	uint8_t payload[SW_PAYLOAD_MAX];
 	struct sw_declared d = {.n = (uint16_t)p->n_items};
+	const uint8_t *item = p->declared + sizeof(struct sw_declare_head);
+	uint8_t *keys = payload + sizeof(d), *firsts = keys + 4 * d.n;
 
 	memcpy(payload, &d, sizeof(d));
-	for (uint32_t n = 0; n < p->n_items; n++)
-		sw_store32(payload + sizeof(d) + 4 * n, p->next_key++);
-	memset(payload + sizeof(d) + 4 * p->n_items, 0, 4 * p->n_items);
+	for (uint32_t n = 0; n < p->n_items; n++) {
+		sw_store32(keys + 4 * n, p->next_key);
+		sw_store32(firsts + 4 * n, first_of(p, &item, p->next_key++));
+	}
 	peer_say(p, SW_DECLARED, payload, sizeof(d) + 8 * p->n_items);
 }
 

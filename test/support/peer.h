@@ -46,6 +46,13 @@ struct test_peer {
 	/* A server: */
 	uint32_t n_items; /* items in the last DECLARE */
 	uint32_t next_key;
+	uint8_t declared[SW_PAYLOAD_MAX]; /* the last DECLARE */
+	/* The groups of the streams in it and before, in a ring. */
+	struct test_group {
+		char name[SW_NAME_MAX];
+		uint32_t key;
+	} groups[16];
+	uint32_t n_groups;
 	uint16_t n_local; /* local ranks of each member in STATUS; 0: 1 */
 	uint16_t first;   /* the worker's first rank, as STATUS says */
 };

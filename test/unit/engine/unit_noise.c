@@ -207,7 +207,7 @@ static void check_shard(const struct sw_shard *sh)
 		for (uint32_t c = 0; c < t->place.n_local; c++)
 			for (uint32_t g = 0; g < 2; g++)
 				n += !t->chunks[c].cell[g].is_done;
-		if (!t->dead_from)
+		if (!t->own.from)
 			assert_int_equal(n, t->n_open);
 		else
 			assert_true(n >= t->n_open);

@@ -96,15 +96,14 @@ static void dead__all_streams_of_the_group(void **state)
 	h.dtype = SW_F32;
 	peer_fill(&r->w[2], h, 1);
 	text = rig_tx(r);
-	for (uint32_t i = 0; i < 3; i++)
-		for (uint32_t key = 0; key < 2; key++) {
-			char line[80];
+	for (uint32_t i = 0; i < 3; i++) {
+		char line[80];
 
-			snprintf(line, sizeof(line),
-				"w%u END k%u r1 group k%u: rank 2 calls", i,
-				key, key);
-			assert_contains(text, line);
-		}
+		snprintf(line, sizeof(line),
+			"w%u END k0 r1 group k0: rank 2 calls", i);
+		assert_contains(text, line);
+	}
+	assert_null(strstr(text, "k1"));
 	assert_null(strstr(text, "k2"));
 	assert_int_equal(r->srv->jobs[0].shard.n_open, 1);
 	assert_string_equal(push(r, 0, 1), "");
@@ -262,9 +261,8 @@ static void closed__by_one_that_others_wait_for(void **state)
 	close_group(r, 1, 0);
 	text = push(r, 0, 1); /* opened when it was closed by one already */
 	assert_contains(text,
-		"w0 END k1 r1 group k1: rank 0 waits for rank 1, which "
+		"w0 END k0 r1 group k0: rank 0 waits for rank 1, which "
 		"has closed the group");
-	assert_contains(text, "w0 END k0 r1 group k0");
 	assert_contains(text, "w2 END k0 r1 group k0");
 	assert_int_equal(last_err(r), SW_EABORTED);
 	server_rig_close(r);
@@ -277,7 +275,7 @@ static void closed__before_a_stream_was_opened(void **state)
 	close_group(r, 1, 0);
 	open_stream(r, 2, "g/c");
 	assert_contains(
-		push(r, 2, 3), "k3 r1 group k3: rank 2 waits for rank 1");
+		push(r, 2, 3), "k0 r1 group k0: rank 2 waits for rank 1");
 	server_rig_close(r);
 }
 
@@ -410,6 +408,111 @@ static void end__forged(void **state)
 	server_rig_close(r);
 }
 
+/* The key of a stream that is not the group's first names no group, and that of
+ * a group of other members none that the sender could end. */
+static void end__of_no_group_of_ours(void **state)
+{
+	struct server_rig *r = open_groups();
+	struct sw_declare_item item = {
+		.n_elems = 1, .dtype = LOG2, .mode = SW_MODE_STREAM};
+
+	say(r, 1, 1, 1, SW_EABORTED, WHY);
+	close_group(r, 1, 1);
+	assert_int_equal(r->srv->stats.rx_key, 2);
+	peer_declare(&r->w[0], item, "own/a");
+	assert_contains(r->text, "w0 DECLARED k3");
+	say(r, 1, 3, 1, SW_EABORTED, WHY);
+	close_group(r, 1, 3);
+	assert_int_equal(r->srv->stats.rx_state, 2);
+	assert_null(strstr(push(r, 0, 0), "END"));
+	assert_int_equal(r->srv->jobs[0].shard.tensors[3].own.closed, 0);
+	assert_int_equal(r->srv->jobs[0].shard.tensors[3].own.from, 0);
+	close_group(r, 0, 3);
+	assert_null(sw_shard_tensor(&r->srv->jobs[0].shard, 3));
+	server_rig_close(r);
+}
+
+/* A stream ends at once, whatever round a member names. */
+static void end__from_a_round_of_the_future(void **state)
+{
+	struct server_rig *r = open_groups();
+
+	assert_contains(
+		say(r, 1, 0, 1u << 31, SW_EABORTED, WHY), "w0 END k0 r1 " WHY);
+	assert_null(strstr(say(r, 0, 0, 0, 0, ""), "END"));
+	server_rig_close(r);
+}
+
+/* All have closed it: the identifier is retired, also when a new group has the
+ * index. */
+static void end__after_the_group_was_freed(void **state)
+{
+	struct server_rig *r = open_groups();
+	struct sw_shard *sh = &r->srv->jobs[0].shard;
+
+	for (uint32_t i = 0; i < 3; i++)
+		close_group(r, i, 0);
+	assert_null(sw_shard_group(sh, 0));
+	sh->last_key = SW_KEY_INDICES - 1;
+	open_stream(r, 0, "n/a");
+	assert_contains(r->text, "w0 DECLARED k4096");
+	say(r, 1, 0, 1, SW_EABORTED, WHY);
+	close_group(r, 1, 0);
+	assert_int_equal(r->srv->stats.rx_key + r->srv->stats.rx_state, 0);
+	assert_int_equal(sw_shard_group(sh, SW_KEY_INDICES)->from, 0);
+	assert_int_equal(sw_shard_group(sh, SW_KEY_INDICES)->closed, 0);
+	server_rig_close(r);
+}
+
+/* --- streams that enter a group --- */
+
+static void open__by_who_has_closed_it(void **state)
+{
+	struct server_rig *r = open_groups();
+
+	close_group(r, 1, 0);
+	open_stream(r, 1, "g/c");
+	assert_contains(r->text, "w1 DECLARED k-1 refused");
+	assert_int_equal(refusal(r), SW_EABORTED);
+	assert_null(strstr(push(r, 2, 2), "END"));
+	open_stream(r, 2, "g/c");
+	assert_contains(r->text, "w2 DECLARED k3");
+	server_rig_close(r);
+}
+
+/* Streams of one group have the same ranks. */
+static void open__with_other_ranks(void **state)
+{
+	struct server_rig *r = open_groups();
+	struct sw_declare_item item = {
+		.n_elems = ALL, .dtype = LOG2, .mode = SW_MODE_STREAM};
+
+	item.stream.ranks_crc = 5;
+	peer_declare(&r->w[1], item, "g/c");
+	assert_contains(r->text, "w1 DECLARED k-1 refused");
+	assert_int_equal(refusal(r), SW_EMISMATCH);
+	assert_contains(r->text, "w0 END k0 r1 group k0: the ranks");
+	server_rig_close(r);
+}
+
+/* The seventeenth ends the group, and nothing else. */
+static void open__too_many(void **state)
+{
+	struct server_rig *r = open_groups();
+	char name[16];
+
+	for (uint32_t i = 2; i <= SW_GROUP_STREAMS; i++) {
+		snprintf(name, sizeof(name), "g/%u", i);
+		open_stream(r, 1, name);
+	}
+	assert_contains(r->text, "w1 DECLARED k-1 refused stream g/16: its "
+				 "group has 16 already");
+	assert_int_equal(refusal(r), SW_EREFUSED);
+	assert_contains(r->text, "w0 END k0 r1 stream g/16");
+	assert_null(strstr(push(r, 0, 2), "END"));
+	server_rig_close(r);
+}
+
 /* --- other kinds, under one number --- */
 
 /* Rank @i waits on stream @key for collective @number. */
@@ -437,7 +540,7 @@ static void kinds__other_ones_under_one_number(void **state)
 	assert_contains(waits(r, 1, 0, 7),
 		"w1 END k0 r1 group k0: rank 1 calls a, rank 0 "
 		"all_reduce (collective 7)");
-	assert_contains(r->text, "w0 END k1 r1 group k1: rank 1");
+	assert_contains(r->text, "w0 END k0 r1 group k0: rank 1");
 	assert_contains(r->text, "w2 END k0 r1 group k0: rank 1");
 	assert_null(strstr(r->text, "k2"));
 	server_rig_close(r);
@@ -475,6 +578,12 @@ int main(void)
 		cmocka_unit_test(closed__a_tensor),
 		cmocka_unit_test(end__and_close_again),
 		cmocka_unit_test(end__forged),
+		cmocka_unit_test(end__of_no_group_of_ours),
+		cmocka_unit_test(end__from_a_round_of_the_future),
+		cmocka_unit_test(end__after_the_group_was_freed),
+		cmocka_unit_test(open__by_who_has_closed_it),
+		cmocka_unit_test(open__with_other_ranks),
+		cmocka_unit_test(open__too_many),
 		cmocka_unit_test(kinds__other_ones_under_one_number),
 		cmocka_unit_test(kinds__not_of_tensors),
 	};

@@ -23,6 +23,7 @@ static void put(struct batch *b, uint8_t mode, uint32_t key, uint64_t n,
 {
 	struct sw_declare_item it = {.n_elems = n,
 		.key = key,
+		.first = mode == SW_MODE_STREAM ? key : 0,
 		.dtype = mode == SW_MODE_STREAM ? LOG2 : SW_I32,
 		.mode = mode,
 		.name_len = (uint16_t)strlen(name)};
@@ -213,7 +214,7 @@ static void key__of_the_past(void **state)
 	assert_int_equal(r->srv->stats.rx_key, 0);
 	assert_int_equal(r->srv->stats.push_folded, 1);
 	assert_int_equal(t->base, 1);
-	assert_false(t->dead_from || t->closed);
+	assert_false(t->group->from || t->group->closed);
 	peer_fill(&r->w[0], call(SW_PUSH, NEXT + 7), 1);
 	assert_contains(rig_tx(r), "RESULT k4103");
 	/* and of one that is to come */

@@ -285,6 +285,7 @@ static struct server_rig *open_second(void)
 		peer_declare(&r.w[i],
 			(struct sw_declare_item){.n_elems = 15,
 				.key = KEY,
+				.first = KEY,
 				.dtype = LOG2,
 				.mode = SW_MODE_STREAM},
 			"g");

@@ -300,12 +300,12 @@ static void kill__nothing_is_folded_any_more(void **state)
 	struct fixture *x = open_stream(3);
 
 	push_sum(x, A, 1, 1);
-	assert_true(sw_shard_kill(&x->sh, sw_shard_tensor(&x->sh, 0), 1,
+	assert_true(sw_sgroup_end(&x->sh, sw_shard_group(&x->sh, 0), 1,
 		&(struct sw_fault){.err = SW_EMISMATCH}));
 	assert_int_equal(sw_shard_n_open(&x->sh), 0);
 	assert_int_equal(push_sum(x, B, 1, 1), SW_PUSH_DEAD);
 	assert_int_equal(push_sum(x, B, 2, 1), SW_PUSH_DEAD);
-	assert_false(sw_shard_kill(&x->sh, sw_shard_tensor(&x->sh, 0), 5,
+	assert_false(sw_sgroup_end(&x->sh, sw_shard_group(&x->sh, 0), 5,
 		&(struct sw_fault){.err = SW_EMISMATCH}));
 	close_shard(x);
 }

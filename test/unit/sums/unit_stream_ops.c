@@ -241,7 +241,7 @@ static void lend__to_the_dead(void **state)
 	uint64_t n;
 
 	assert_int_equal(lend_bits(x, h, 9, bytes), SW_PUSH_FOLD);
-	assert_true(sw_shard_close_stream(&x->sh, t, ALL, 0, &n));
+	assert_true(sw_sgroup_close(&x->sh, t->group, ALL, 0, &n));
 	assert_int_equal(x->sh.n_lent, 0);
 	assert_true(sw_shard_copy_lent(&x->sh));
 	assert_int_equal(push_bits(x, B, h, 1), SW_PUSH_OLD);

@@ -209,7 +209,8 @@ static struct worker_rig *open_other(void)
 	assert_non_null(zeros);
 	between = (struct sw_stream_lane){0};
 	zeros->lanes = &between;
-	zero = (struct sw_wtensor){.key = 5, .decl = stream, .stream = zeros};
+	zero = (struct sw_wtensor){
+		.key = 5, .first = 5, .decl = stream, .stream = zeros};
 	local = (struct sw_coll_local){
 		.from = (uint8_t *)r->data[0], .to = (uint8_t *)r->data[0]};
 	r->zero.tensors = &zero;
