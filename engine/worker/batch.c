@@ -194,7 +194,7 @@ static void shape(const struct sw_worker *w, struct sw_wtensor *t)
 			elem;
 }
 
-static int build(
+static void build(
 	struct sw_worker *w, const struct sw_worker_tensor *in, struct block *b)
 {
 	uint32_t id = in->again ? in->again : w->n_places++;
@@ -209,6 +209,8 @@ static int build(
 		.index = i,
 		.number = w->n_built++,
 		.key = SW_KEY_NONE,
+		.life = &t->own_life,
+		.own_life.key = SW_KEY_NONE,
 		.last = SW_PLACE_NONE,
 		.class = sw_class_of(in->priority),
 		.mode = in->window_log2 ? SW_MODE_STREAM
@@ -220,23 +222,20 @@ static int build(
 	lay(w, t, b);
 	if (w->n_local == 1 && !w->lane_i)
 		t->locals[0].from = in->base;
-	if (t->stream) {
-		sw_bitmap_add(&w->new_streams, i);
-		return sw_stream_build(w, t);
+	if (!t->stream) {
+		shape(w, t);
+		return;
 	}
-	shape(w, t);
-	return 0;
+	sw_bitmap_add(&w->new_streams, i);
+	sw_stream_build(w, t);
 }
 
 void sw_worker_free(struct sw_worker *w, uint32_t tensor)
 {
 	struct sw_wtensor *t = &w->tensors[sw_id_index(tensor)];
 
-	if (t->id != tensor)
-		return;
-	if (t->stream)
-		sw_kin_remove(t, SW_KIN_BUILT);
-	sw_tensors_give(w, t);
+	if (t->id == tensor)
+		sw_tensors_give(w, t);
 }
 
 /* Drop the last one first.  Nobody has seen the ids, so they can be reused. */
@@ -261,17 +260,16 @@ static int build_run(
 	uint64_t bytes = need_of(w, tensors, n);
 	struct block b = {.base = w->env->mem_get(w->env->ctx, bytes)};
 	struct sw_wtensor *first;
-	int err;
 
 	if (!b.base)
 		return SW_ENOMEM;
-	err = build(w, &tensors[0], &b);
+	build(w, &tensors[0], &b);
 	first = sw_wtensor_numbered(w, w->n_built - 1);
 	first->mem = b.base;
 	first->mem_bytes = bytes;
-	for (uint32_t i = 1; i < n && !err; i++)
-		err = build(w, &tensors[i], &b);
-	return err;
+	for (uint32_t i = 1; i < n; i++)
+		build(w, &tensors[i], &b);
+	return 0;
 }
 
 /* May the batch be built, and how much memory does it need? */

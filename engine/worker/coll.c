@@ -120,7 +120,7 @@ static int kill_closed(struct sw_worker *w, struct sw_wtensor *t,
 		.one = sw_call_of(w, ask)};
 	uint32_t who = 0;
 
-	while (!sw_stream_has_closed(t->stream, who))
+	while (!sw_bits_has(t->life->closed, who))
 		who++;
 	why.other.rank = (uint16_t)(w->first + who);
 	sw_tensor_kill(w, t, 1, &why);
@@ -210,13 +210,13 @@ int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *ask)
 	t = sw_wtensor_at(w, ask->stream);
 	if (!t)
 		return SW_EINVAL;
-	if (t->dead_from)
+	if (t->life->from)
 		return sw_wtensor_why(t)->err;
 	if (!t->stream || !is_valid(w, &t->stream->group, ask))
 		return SW_EINVAL;
-	if (sw_stream_has_closed(t->stream, ask->local))
+	if (sw_bits_has(t->life->closed, ask->local))
 		return SW_ECLOSED;
-	if (t->stream->has_closed)
+	if (t->life->n_closed)
 		return kill_closed(w, t, ask);
 	if (t->number >= w->n_admitted)
 		return SW_EAGAIN;
@@ -274,7 +274,7 @@ void sw_colls_done(
 	uint64_t done = atomic_exchange(&lane->done, 0);
 
 	t->progress_ns = w->now_ns;
-	for (; done && !t->dead_from; done &= done - 1) {
+	for (; done && !t->life->from; done &= done - 1) {
 		uint32_t at = (uint32_t)__builtin_ctzll(done);
 		struct sw_coll *c = &t->stream->colls[at];
 

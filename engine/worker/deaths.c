@@ -46,7 +46,7 @@ static void end(
 		for (uint64_t m = w->deaths.died[i] &
 				  t->stream->group.has_local[i];
 			m; m &= m - 1)
-			sw_stream_close(
+			sw_life_close(
 				w, t, 64 * i + (uint32_t)__builtin_ctzll(m));
 }
 
@@ -110,7 +110,7 @@ static uint32_t find_dead(const struct sw_worker *w, const struct sw_wtensor *t)
 
 static bool is_alive(const struct sw_wtensor *t)
 {
-	return t->stream && !t->dead_from && !t->is_closed;
+	return t->stream && !t->life->from && !t->life->is_closed;
 }
 
 /* Has each dead local rank asked for the current round (the next if none has
@@ -144,14 +144,14 @@ static uint32_t look_at(struct sw_worker *w, struct sw_wtensor *t)
 		w->deaths.is_needed |= is_alive(t) && dead == SW_LOCAL_RANKS;
 		return 1;
 	}
-	if (dead != SW_LOCAL_RANKS && t->stream && !t->is_closed) {
+	if (dead != SW_LOCAL_RANKS && t->stream && !t->life->is_closed) {
 		why = why_lost(w, dead);
 		end(w, t, &why);
 	} else if (dead != SW_LOCAL_RANKS && t->mode == SW_MODE_SYNC) {
 		end_rounds(w, t);
 	}
 	sw_deaths_check_local(w, t);
-	sw_stream_check_left(w, t);
+	sw_life_check_left(w, t);
 	return 1 + w->n_local / 64;
 }
 

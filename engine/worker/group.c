@@ -115,56 +115,71 @@ void sw_fault_received(const struct sw_worker *w, const struct sw_wtensor *t,
 	}
 }
 
-/* --- streams of one group --- */
+/* --- the streams of one group --- */
 
-static uint32_t place_of(const char *name)
+enum { PLACES = sizeof((struct sw_worker *)0)->groups / sizeof(uint16_t) };
+
+/* Return the place of the group of stream @name, or the place to insert it. */
+static uint16_t *place_of(struct sw_worker *w, const char *name)
 {
-	return sw_coll_group_hash(name) % SW_TENSORS;
+	uint32_t i = sw_coll_group_hash(name) % PLACES;
+
+	while (w->groups[i] &&
+		!sw_coll_are_kin(w->tensors[w->groups[i] - 1].name, name))
+		i = (i + 1) % PLACES;
+	return &w->groups[i];
 }
 
-/* Return the first stream of the group of @t in a chain, from @u on. */
-static struct sw_wtensor *kin_from(struct sw_wtensor *u,
-	const struct sw_wtensor *t, enum sw_kin_chain chain)
+static uint32_t n_streams(const struct sw_wtensor *slot)
 {
-	while (u && !sw_coll_are_kin(u->name, t->name))
-		u = u->stream->kin[chain];
-	return u;
-}
-
-struct sw_wtensor *sw_wtensor_kin(const struct sw_worker *w,
-	const struct sw_wtensor *t, const struct sw_wtensor *last)
-{
-	if (!t->stream)
-		return NULL;
-	return kin_from(last ? last->stream->kin[SW_KIN_ADDED]
-			     : w->groups[SW_KIN_ADDED][place_of(t->name)],
-		t, SW_KIN_ADDED);
-}
-
-bool sw_kin_has_room(const struct sw_wtensor *t)
-{
-	const struct sw_wtensor *u = t;
+	const struct sw_wtensor *u = NULL;
 	uint32_t n = 0;
 
-	for (; u; u = kin_from(u->stream->kin[SW_KIN_BUILT], t, SW_KIN_BUILT))
+	while ((u = sw_wtensor_next(slot, u)))
 		n++;
-	return n <= SW_GROUP_STREAMS;
+	return n;
 }
 
-void sw_kin_put(struct sw_wtensor *t, enum sw_kin_chain chain)
+/* Choose where the life of the group of new stream @t lies.  A stream beyond
+ * the group's limit has its own, and the coordinator refuses it. */
+static uint32_t slot_for(struct sw_worker *w, const struct sw_wtensor *t)
 {
-	struct sw_wtensor **first =
-		&t->worker->groups[chain][place_of(t->name)];
+	uint16_t *place;
 
-	t->stream->kin[chain] = *first;
-	*first = t;
+	if (w->lane_i)
+		return sw_wtensor_slot(&w->lanes->zero->tensors[t->index])
+			->index;
+	place = place_of(w, t->name);
+	if (!*place)
+		*place = (uint16_t)(t->index + 1);
+	return n_streams(&w->tensors[*place - 1]) < SW_GROUP_STREAMS
+		       ? *place - 1u
+		       : t->index;
 }
 
-void sw_kin_remove(struct sw_wtensor *t, enum sw_kin_chain chain)
+void sw_life_enter(struct sw_worker *w, struct sw_wtensor *t)
 {
-	struct sw_wtensor **at = &t->worker->groups[chain][place_of(t->name)];
+	struct sw_wtensor **at;
 
-	while (*at != t)
-		at = &(*at)->stream->kin[chain];
-	*at = t->stream->kin[chain];
+	t->life = &w->tensors[slot_for(w, t)].own_life;
+	at = &t->life->streams;
+	while (*at)
+		at = &(*at)->stream->next;
+	*at = t;
+}
+
+/* Groups behind the removed one may have collided with it, so insert them
+ * again. */
+void sw_life_retire(struct sw_worker *w, const struct sw_wtensor *t)
+{
+	uint16_t *at = w->lane_i ? NULL : place_of(w, t->name), moved;
+
+	if (!at || *at != sw_wtensor_slot(t)->index + 1)
+		return;
+	*at = 0;
+	while (*(at = at + 1 < w->groups + PLACES ? at + 1 : w->groups)) {
+		moved = *at;
+		*at = 0;
+		*place_of(w, w->tensors[moved - 1].name) = moved;
+	}
 }

@@ -73,7 +73,7 @@ void sw_worker_abort(struct sw_worker *w, uint32_t stream, uint32_t local,
 	char who[SW_MISSING_TEXT];
 	uint32_t most, used;
 
-	if (!t || t->is_closed)
+	if (!t)
 		return;
 	if (err != SW_EEXPIRED) {
 		sw_tensor_kill(w, t, 1, &f);
@@ -92,22 +92,17 @@ void sw_worker_abort(struct sw_worker *w, uint32_t stream, uint32_t local,
 	sw_stream_propose(w, t, &f);
 }
 
-static void close_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
+void sw_worker_close_group(struct sw_worker *w, uint32_t stream, uint32_t local)
 {
 	const struct sw_fault why = {.err = SW_EABORTED,
 		.kind = SW_FAULT_UNDONE,
 		.one.rank = (uint16_t)(w->first + local)};
+	struct sw_wtensor *t = stream_at(w, stream, local), *u = NULL;
 
-	if (t->is_open)
-		sw_tensor_kill(w, t, 1, &why);
-	sw_stream_close(w, t, local);
-}
-
-void sw_worker_close_group(struct sw_worker *w, uint32_t stream, uint32_t local)
-{
-	const struct sw_wtensor *t = stream_at(w, stream, local);
-	struct sw_wtensor *u = NULL;
-
-	while (t && (u = sw_wtensor_kin(w, t, u)))
-		close_one(w, u, local);
+	if (!t)
+		return;
+	while ((u = sw_wtensor_next(t, u)))
+		if (u->is_open)
+			sw_tensor_kill(w, t, 1, &why);
+	sw_life_close(w, t, local);
 }

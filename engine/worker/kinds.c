@@ -170,7 +170,7 @@ static void stream_lane_done(
 static void stream_lane_killed(struct sw_worker *w, struct sw_wtensor *t,
 	uint32_t round, const struct sw_wtensor *theirs)
 {
-	if (!t->dead_from && !t->is_closed)
+	if (!t->life->from && !t->life->is_closed)
 		sw_stream_propose(w, t, sw_wtensor_why(theirs));
 }
 

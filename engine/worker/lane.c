@@ -96,7 +96,14 @@ void sw_lane_admitted(struct sw_worker *w)
 		report(w->lanes, SW_LANE_DECLARED);
 		return;
 	}
-	w->n_admitted = w->n_tensors;
+	for (; w->n_admitted != w->n_tensors; w->n_admitted++) {
+		const struct sw_wtensor *t =
+			sw_wtensor_numbered(w, w->n_admitted);
+
+		/* its group may wait for this to be closed */
+		if (t->life->n_closed || w->deaths.n_gone)
+			sw_bitmap_add(&w->lacking, t->index);
+	}
 	w->events.declared(w->events.ctx);
 }
 
@@ -104,7 +111,7 @@ static struct sw_lane_message about(
 	enum sw_lane_kind kind, const struct sw_wtensor *t)
 {
 	return (struct sw_lane_message){
-		.kind = kind, .tensor = t->index, .n = t->dead_from};
+		.kind = kind, .tensor = t->index, .n = t->life->from};
 }
 
 void sw_lane_report(

@@ -22,17 +22,12 @@ static void on_start(struct sw_worker *w)
 		sw_link_start(w, &w->links[i]);
 }
 
-/* Kill a tensor as lane 0 says, or note its death until it is declared here
- * (sw_tensors_copy). */
+/* End a tensor or group as lane 0 says.  Nothing of it may be declared here
+ * yet; whatever is later has ended. */
 static void on_dead(struct sw_worker *w, uint32_t tensor, uint32_t round)
 {
-	struct sw_wtensor *t = &w->tensors[tensor];
-	const struct sw_wtensor *zero = &w->lanes->zero->tensors[tensor];
-
-	if (sw_bitmap_has(&w->added, tensor))
-		sw_tensor_kill(w, t, round, sw_wtensor_why(zero));
-	else
-		t->dead_from = round;
+	sw_tensor_kill(w, &w->tensors[tensor], round,
+		sw_wtensor_why(&w->lanes->zero->tensors[tensor]));
 }
 
 /* Begin the round that lane 0 has begun. */
@@ -54,20 +49,9 @@ static void on_colls(struct sw_worker *w, const struct sw_lane_message *m)
 	uint64_t begun =
 		atomic_exchange(&sw_stream_lane(w, m->tensor)->begun, 0);
 
-	if (!sw_worker_end_of(w) && !t->dead_from)
+	if (!sw_worker_end_of(w) && !t->life->from)
 		sw_colls_take(
 			w, t, w->lanes->zero->tensors[m->tensor].stream, begun);
-}
-
-/* Close a stream as lane 0 says, or note that until it is declared here. */
-static void on_closed(struct sw_worker *w, uint32_t tensor)
-{
-	struct sw_wtensor *t = &w->tensors[tensor];
-
-	if (sw_bitmap_has(&w->added, tensor))
-		sw_tensor_closed(w, t);
-	else
-		t->is_closed = true;
 }
 
 static void on_command(struct sw_worker *w, const struct sw_lane_message *m)
@@ -91,7 +75,7 @@ static void on_command(struct sw_worker *w, const struct sw_lane_message *m)
 		on_dead(w, m->tensor, m->n);
 		break;
 	case SW_LANE_CLOSED:
-		on_closed(w, m->tensor);
+		sw_life_closed(w, &w->tensors[m->tensor]);
 		break;
 	case SW_LANE_LEAVE:
 		sw_worker_leave(w, why->err, why->text);
@@ -145,7 +129,7 @@ static uint32_t take_commands(struct sw_worker *w)
 
 static void on_kept(struct sw_worker *w, struct sw_wtensor *t)
 {
-	if (--t->n_lanes == 0)
+	if (--t->life->n_lanes == 0)
 		sw_dead_released(w, t);
 }
 

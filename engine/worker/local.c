@@ -86,11 +86,11 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 		(round->op == SW_ROUND_COPY && round->root >= w->size))
 		return SW_EINVAL;
 	if (t->stream)
-		return t->dead_from ? sw_wtensor_why(t)->err : SW_EINVAL;
+		return t->life->from ? sw_wtensor_why(t)->err : SW_EINVAL;
 	if (t->number >= w->n_admitted)
 		return SW_EAGAIN;
 	if ((w->n_local > 1 && !t->locals[round->local].from &&
-		    !t->dead_from) ||
+		    !t->life->from) ||
 		(t->mode == SW_MODE_ASYNC && !t->round &&
 			round->op == SW_ROUND_SUM))
 		return SW_EINVAL;

@@ -103,11 +103,11 @@ const char *sw_missing_text(const struct sw_worker *w,
 	const struct sw_wtensor *of, bool of_kin, uint32_t room,
 	char out[SW_MISSING_TEXT])
 {
-	const struct sw_wtensor *t = of_kin ? sw_wtensor_kin(w, of, NULL) : of;
+	const struct sw_wtensor *t = of_kin ? sw_wtensor_next(of, NULL) : of;
 	struct missing missing = {0};
 	struct ranks ranks = {0};
 
-	for (; t; t = of_kin ? sw_wtensor_kin(w, of, t) : NULL)
+	for (; t; t = of_kin ? sw_wtensor_next(of, t) : NULL)
 		if (t->is_open)
 			add_missing(w, t, &missing);
 	list_ranks(w, of->stream ? &of->stream->group : NULL, &missing, &ranks);

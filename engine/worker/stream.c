@@ -6,7 +6,7 @@
 
 #include "engine/base/error.h"
 
-int sw_stream_build(struct sw_worker *w, struct sw_wtensor *t)
+void sw_stream_build(struct sw_worker *w, struct sw_wtensor *t)
 {
 	struct sw_stream *s = t->stream;
 
@@ -16,20 +16,6 @@ int sw_stream_build(struct sw_worker *w, struct sw_wtensor *t)
 		s->links[l] = (struct sw_stream_link){.base = 1, .next = 1};
 	for (uint32_t i = 0; i < SW_COLLS; i++)
 		s->colls[i].locals = s->locals + i * w->n_local;
-	sw_kin_put(t, SW_KIN_BUILT);
-	return sw_kin_has_room(t) ? 0 : SW_EINVAL;
-}
-
-/* Copy from another stream of the group which local ranks have closed it. */
-static void copy_closed(const struct sw_worker *w, struct sw_wtensor *t)
-{
-	const struct sw_wtensor *kin = sw_wtensor_kin(w, t, t);
-	struct sw_stream *s = t->stream;
-
-	for (uint32_t i = 0; kin && i < SW_LOCAL_WORDS; i++) {
-		s->closed[i] = kin->stream->closed[i] & s->group.has_local[i];
-		s->has_closed |= s->closed[i] != 0;
-	}
 }
 
 void sw_stream_add(struct sw_worker *w, struct sw_wtensor *t)
@@ -37,8 +23,7 @@ void sw_stream_add(struct sw_worker *w, struct sw_wtensor *t)
 	struct sw_stream *s = t->stream;
 
 	sw_bitmap_remove(&w->new_streams, t->index);
-	sw_kin_put(t, SW_KIN_ADDED);
-	copy_closed(w, t);
+	sw_life_enter(w, t);
 	if (w->deaths.n_gone)
 		sw_bitmap_add(&w->lacking, t->index);
 	if (sw_stream_is_here(w, s)) {
@@ -51,7 +36,6 @@ void sw_stream_remove(struct sw_worker *w, struct sw_wtensor *t)
 {
 	struct sw_wtensor **at = &w->here;
 
-	sw_kin_remove(t, SW_KIN_ADDED);
 	while (*at && *at != t)
 		at = &(*at)->stream->next_here;
 	if (*at)
@@ -183,7 +167,7 @@ void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base)
 	struct sw_stream_link *sl = &t->stream->links[l->peer.index];
 	uint32_t chunk;
 
-	if ((int32_t)(base - sl->base) <= 0 || t->dead_from)
+	if ((int32_t)(base - sl->base) <= 0 || t->life->from)
 		return;
 	for (; sl->base != base; sl->base++) {
 		if (sl->base == sl->next)

@@ -114,8 +114,7 @@ struct sw_stream_lane {
 
 struct sw_stream {
 	struct sw_wgroup group;
-	/* The next stream in each chain. */
-	struct sw_wtensor *kin[SW_KIN_CHAINS];
+	struct sw_wtensor *next; /* the next stream of the group */
 	/* Lane 0's channels, w->n_others of them. */
 	struct sw_stream_lane *lanes;
 	/* By turn, modulo SW_COLLS.  Other lanes keep the ones with chunks of
@@ -123,10 +122,6 @@ struct sw_stream {
 	struct sw_coll colls[SW_COLLS];
 	struct sw_coll_local *locals; /* memory of all their locals */
 	uint32_t *n_asked;            /* collectives submitted, by local rank */
-	/* Lane 0's: local ranks that have closed the group, and whether there
-	 * are any. */
-	uint64_t closed[SW_LOCAL_WORDS];
-	bool has_closed;
 	/* Collectives that the furthest local rank has submitted. */
 	uint32_t n_newest;
 	uint32_t n_colls; /* collectives that all of them have submitted */
@@ -154,28 +149,29 @@ static inline struct sw_stream_lane *sw_stream_lane(
 }
 
 /* sw_stream_build - build stream @t from valid ranks and window_log2, in zeroed
- * memory for all of it; copies the ranks.  Errors: SW_EINVAL, its group has
- * SW_GROUP_STREAMS.
+ * memory for all of it; copies the ranks.
  * sw_stream_add, sw_stream_remove - add the stream to the lcore's structures,
  * remove it. */
-int sw_stream_build(struct sw_worker *w, struct sw_wtensor *t);
+void sw_stream_build(struct sw_worker *w, struct sw_wtensor *t);
 void sw_stream_add(struct sw_worker *w, struct sw_wtensor *t);
 void sw_stream_remove(struct sw_worker *w, struct sw_wtensor *t);
 
 /* --- group.c: the streams of one group --- */
 
-/* sw_kin_put, sw_kin_remove - add @t to a chain, remove it.
- * sw_kin_has_room - does the group of @t, which is built, have at most
- * SW_GROUP_STREAMS? */
-void sw_kin_put(struct sw_wtensor *t, enum sw_kin_chain chain);
-void sw_kin_remove(struct sw_wtensor *t, enum sw_kin_chain chain);
-bool sw_kin_has_room(const struct sw_wtensor *t);
+/* sw_life_enter - put added stream @t into its group: in lane 0 the open one
+ * of its name, or a new one; in another lane the one that lane 0 has chosen.
+ * sw_life_retire - let no later stream enter the group of @t. */
+void sw_life_enter(struct sw_worker *w, struct sw_wtensor *t);
+void sw_life_retire(struct sw_worker *w, const struct sw_wtensor *t);
 
-/* sw_wtensor_kin - return the stream behind @last in the group of stream @t,
- * which includes @t; the first for NULL.  Returns NULL at the end, and for a
- * tensor. */
-struct sw_wtensor *sw_wtensor_kin(const struct sw_worker *w,
-	const struct sw_wtensor *t, const struct sw_wtensor *last);
+/* sw_wtensor_next - return the stream behind @last in the life of @t, which
+ * includes @t; the first for NULL.  Returns NULL at the end, and for a tensor.
+ */
+static inline struct sw_wtensor *sw_wtensor_next(
+	const struct sw_wtensor *t, const struct sw_wtensor *last)
+{
+	return last ? last->stream->next : t->life->streams;
+}
 
 /* --- piece.c: how a collective divides --- */
 
@@ -291,7 +287,7 @@ enum { SW_STILL_NS = 1000000000 };
 static inline uint32_t sw_stream_awaits(
 	const struct sw_worker *w, const struct sw_wtensor *t)
 {
-	if (!t->stream || !t->is_open || t->dead_from ||
+	if (!t->stream || !t->is_open || t->life->from ||
 		w->now_ns - t->progress_ns < SW_STILL_NS)
 		return 0;
 	return sw_stream_oldest(t->stream)->ask.call;
@@ -329,21 +325,12 @@ static inline bool sw_coll_has_asked(
 
 /* --- stream_gone.c --- */
 
-/* sw_stream_close - close the stream for local rank @local.
- * sw_stream_check_left - if all local ranks have closed it or are gone, and
- * nothing is open, tell the servers and the other lanes.  @t may be a tensor.
- */
-void sw_stream_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local);
-void sw_stream_check_left(struct sw_worker *w, struct sw_wtensor *t);
-
-/* --- group_end.c --- */
-
-/* sw_stream_has_closed - has local rank @local closed the stream's group? */
-static inline bool sw_stream_has_closed(
-	const struct sw_stream *s, uint32_t local)
-{
-	return sw_bits_has(s->closed, local);
-}
+/* sw_life_close - close the group of stream @t for local rank @local.
+ * sw_life_check_left - if all local ranks have closed the group or are gone,
+ * and nothing is open, tell the servers and the other lanes.  @t may be a
+ * tensor. */
+void sw_life_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local);
+void sw_life_check_left(struct sw_worker *w, struct sw_wtensor *t);
 
 /* --- stream_local.c --- */
 

@@ -1,108 +1,99 @@
-/* stream_gone.c - free the streams that all local ranks have closed.
+/* stream_gone.c - close groups, and free them when all servers know.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Each lane forgets a stream when nothing of it is open there and its servers
- * have acknowledged CLOSE.  Lane 0 does so last, and tells the coordinator
- * then: the coordinator may give the index of the key to another stream, and a
- * lane or a server that still had the old one could not take it.  The control
- * thread frees the stream's memory.  Frames that still come under the old key
- * are acknowledged and ignored.
+ * A group is closed when all local ranks have closed it, nothing of it is open,
+ * and all servers have admitted its streams.  Each lane forgets it when its
+ * servers have acknowledged CLOSE.  Lane 0 does so last, and tells the
+ * coordinator then: the coordinator may give the indices of its keys to other
+ * streams, and a lane or a server that still had the old ones could not take
+ * these.  The control thread frees the streams' memory.  Frames that still come
+ * under the old keys are acknowledged and ignored.
  */
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
 
-enum { LOOK_MAX = 16 }; /* streams that a turn looks at */
+enum { LOOK_MAX = 16 }; /* groups that a turn looks at */
 
-void sw_tensor_closed(struct sw_worker *w, struct sw_wtensor *t)
+void sw_life_closed(struct sw_worker *w, struct sw_wtensor *slot)
 {
-	t->is_closed = true;
-	sw_bitmap_add(&w->closing, t->index);
+	slot->own_life.is_closed = true;
+	sw_life_retire(w, slot);
+	sw_bitmap_add(&w->closing, slot->index);
 	for (uint32_t i = 0; i < w->n_links; i++)
 		if (w->links[i].server_i)
-			sw_link_close(&w->links[i], t);
+			sw_link_close(&w->links[i], slot);
 }
 
-/* Have all local ranks closed it?  Ranks that are gone count as closed. */
-static bool is_left(const struct sw_worker *w, const struct sw_stream *s)
+/* May a stream of the group still open something, or be declared, or be ended
+ * for a dead rank? */
+static bool is_busy(const struct sw_worker *w, const struct sw_wtensor *t)
 {
-	uint64_t in = 0;
-
-	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
-		in |= s->group.has_local[i] & ~s->closed[i] &
-		      ~w->deaths.gone[i];
-	return !in;
-}
-
-/* Has the check for dead ranks not reached this stream yet? */
-static bool is_judged(const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	return w->deaths.step == SW_DEATHS_JUDGED ||
+	return (t->is_open && !t->life->from) || t->number >= w->n_admitted ||
+	       w->deaths.step == SW_DEATHS_JUDGED ||
 	       sw_bitmap_has(&w->lacking, t->index);
 }
 
-void sw_stream_check_left(struct sw_worker *w, struct sw_wtensor *t)
+void sw_life_check_left(struct sw_worker *w, struct sw_wtensor *t)
 {
-	if (!t->stream || t->is_closed || (t->is_open && !t->dead_from) ||
-		sw_worker_end_of(w) || is_judged(w, t) ||
-		!is_left(w, t->stream))
+	const struct sw_wtensor *u = NULL;
+	struct sw_life *g = t->life;
+
+	if (!t->stream || g->is_closed || sw_worker_end_of(w))
 		return;
-	sw_tensor_closed(w, t);
-	sw_lane_closed(w, t);
+	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
+		if (t->stream->group.has_local[i] & ~g->closed[i] &
+			~w->deaths.gone[i])
+			return;
+	while ((u = sw_wtensor_next(t, u)))
+		if (is_busy(w, u))
+			return;
+	sw_lane_closed(w, sw_wtensor_slot(t));
+	sw_life_closed(w, sw_wtensor_slot(t));
 }
 
-void sw_stream_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
+void sw_life_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 {
-	struct sw_stream *s = t->stream;
+	struct sw_life *g = t->life;
 
-	if (sw_wgroup_has_local(&s->group, local)) {
-		sw_bits_add(s->closed, local);
-		s->has_closed = true;
+	if (sw_wgroup_has_local(&t->stream->group, local) &&
+		!sw_bits_has(g->closed, local)) {
+		sw_bits_add(g->closed, local);
+		g->n_closed++;
 	}
-	sw_stream_check_left(w, t);
+	sw_life_check_left(w, t);
 }
 
-/* Is this lane done with the stream, and do its servers, except the
- * coordinator, know that it is closed? */
-static bool is_through(const struct sw_worker *w, const struct sw_wtensor *t)
+/* Is this lane done with the group, and do its servers, except the coordinator,
+ * know that it is closed? */
+static bool is_through(const struct sw_worker *w, const struct sw_wtensor *slot)
 {
-	if (!t->is_closed || t->is_open || t->n_lanes ||
-		sw_bitmap_has(&w->dying, t->index))
+	const struct sw_wtensor *u = NULL;
+
+	if (slot->own_life.n_lanes || sw_bitmap_has(&w->dying, slot->index))
 		return false;
+	while ((u = sw_wtensor_next(slot, u)))
+		if (u->is_open)
+			return false;
 	for (uint32_t i = 0; i < w->n_links; i++)
 		if (w->links[i].server_i &&
-			!sw_link_knows_closed(&w->links[i], t))
+			!sw_link_knows_closed(&w->links[i], slot))
 			return false;
 	return true;
 }
 
-/* Have the other lanes forgotten the stream, and has lane 0 taken all their
+/* Have the other lanes forgotten the group, and has lane 0 taken all their
  * earlier reports? */
-static bool have_others(const struct sw_worker *w, const struct sw_wtensor *t)
+static bool have_others(
+	const struct sw_worker *w, const struct sw_wtensor *slot)
 {
 	for (uint32_t i = 0; i < w->n_others; i++)
-		if (!atomic_load(&t->stream->lanes[i].has_gone) ||
+		if (!atomic_load(&slot->stream->lanes[i].has_gone) ||
 			!sw_spsc_is_empty(&w->lanes[i].reports_out))
 			return false;
 	return true;
 }
 
-/* Is the group of @t closed at the coordinator?  Lane 0 asks this last, since
- * the coordinator may then reuse the indices of the group's keys. */
-static bool is_closed_last(struct sw_worker *w, const struct sw_wtensor *t)
-{
-	struct sw_link *l = &w->links[0];
-	const struct sw_wtensor *u = NULL;
-
-	if (t->parts[0].close_number)
-		return true;
-	while ((u = sw_wtensor_kin(w, t, u)))
-		if (!is_through(w, u) || !have_others(w, u))
-			return false;
-	sw_link_close(l, t);
-	return sw_link_knows_closed(l, t);
-}
-
-static void forget(struct sw_worker *w, struct sw_wtensor *t)
+static void forget_stream(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t i = t->index;
 
@@ -110,46 +101,53 @@ static void forget(struct sw_worker *w, struct sw_wtensor *t)
 		/* lane 0 dropped the key when it told the coordinator */
 		if (w->lane_i)
 			w->by_key[sw_key_index(t->key)] = SW_KEY_NONE;
-		if (w->by_group[sw_key_index(t->first)] == t->index)
-			w->by_group[sw_key_index(t->first)] = SW_KEY_NONE;
 		sw_todo_forget(w, t);
 	}
 	sw_stream_remove(w, t);
-	w->n_dead -= t->dead_from != 0;
-	sw_bitmap_remove(&w->closing, i);
 	sw_bitmap_remove(&w->lacking, i);
 	sw_bitmap_remove(&w->added, i);
 	if (w->look.worst == i)
 		w->look.worst = SW_TENSORS;
-	if (w->lane_i)
-		atomic_store(&sw_stream_lane(w, i)->has_gone, true);
-	else if (w->events.gone)
-		w->events.gone(w->events.ctx, t->id);
 }
 
-/* Close a stream while this member leaves the job.  The coordinator then need
- * not be told last. */
-static bool close_to_leave(struct sw_worker *w, struct sw_wtensor *t)
+static void forget(struct sw_worker *w, struct sw_wtensor *slot)
+{
+	struct sw_wtensor *u = slot->own_life.streams, *next;
+
+	sw_bitmap_remove(&w->closing, slot->index);
+	w->n_dead -= slot->own_life.from != 0;
+	if (slot->own_life.key != SW_KEY_NONE &&
+		w->by_group[sw_key_index(slot->own_life.key)] == slot->index)
+		w->by_group[sw_key_index(slot->own_life.key)] = SW_KEY_NONE;
+	for (; u; u = next) {
+		next = u->stream->next;
+		forget_stream(w, u);
+		if (!w->lane_i && w->events.gone)
+			w->events.gone(w->events.ctx, u->id);
+	}
+	if (w->lane_i)
+		atomic_store(&sw_stream_lane(w, slot->index)->has_gone, true);
+}
+
+/* Forget a closed group if nothing needs it.  Returns whether it did.  A member
+ * that leaves the job need not tell the coordinator last. */
+static bool work_on(struct sw_worker *w, struct sw_wtensor *slot)
 {
 	struct sw_link *l = &w->links[0];
+	bool is_leaving = w->left_by_ns && !w->lane_i;
 
-	sw_link_close(l, t);
-	if (sw_bitmap_has(&l->closes, t->index))
+	if (!is_leaving && (!is_through(w, slot) || !have_others(w, slot)))
 		return false;
-	sw_bitmap_remove(&w->closing, t->index);
-	sw_peer_wake(&l->peer, 0); /* LEAVE may wait for this */
-	return true;
-}
-
-/* Forget a closed stream if nothing needs it.  Returns whether it did. */
-static bool work_on(struct sw_worker *w, struct sw_wtensor *t)
-{
-	if (w->left_by_ns && !w->lane_i)
-		return close_to_leave(w, t);
-	if (!is_through(w, t) || !have_others(w, t) ||
-		(!w->lane_i && !is_closed_last(w, t)))
+	if (!w->lane_i)
+		sw_link_close(l, slot);
+	if (is_leaving && !sw_bitmap_has(&l->closes, slot->index)) {
+		sw_bitmap_remove(&w->closing, slot->index);
+		sw_peer_wake(&l->peer, 0); /* LEAVE may wait for this */
+		return true;
+	}
+	if (is_leaving || (!w->lane_i && !sw_link_knows_closed(l, slot)))
 		return false;
-	forget(w, t);
+	forget(w, slot);
 	return true;
 }
 

@@ -27,7 +27,7 @@ static uint32_t work(struct sw_worker *w, struct sw_wtensor *t)
 	struct sw_stream *s = t->stream;
 	uint32_t n = 0;
 
-	while (t->is_open && !t->dead_from && s->here_coll != s->n_colls &&
+	while (t->is_open && !t->life->from && s->here_coll != s->n_colls &&
 		n * w->params.payload < TURN_BYTES) {
 		struct sw_coll *c = &s->colls[s->here_coll % SW_COLLS];
 

@@ -224,6 +224,6 @@ void sw_stream_settle(struct sw_worker *w)
 	struct sw_wtensor *t = w->moved;
 
 	w->moved = NULL;
-	if (t && t->is_open && !t->dead_from)
+	if (t && t->is_open && !t->life->from)
 		enter_links(w, t, w->moved_at, 1);
 }

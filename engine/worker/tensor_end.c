@@ -38,17 +38,76 @@ const char *sw_worker_why(
 {
 	const struct sw_wtensor *t = sw_wtensor_at(w, tensor);
 
-	return t && t->dead_from ? sw_fault_text(sw_wtensor_why(t), t->stream,
-					   t->name, out)
-				 : NULL;
+	return t && t->life->from ? sw_fault_text(sw_wtensor_why(t), t->stream,
+					    t->name, out)
+				  : NULL;
 }
 
 int sw_worker_death(const struct sw_worker *w, uint32_t tensor)
 {
 	const struct sw_wtensor *t = sw_wtensor_at(w, tensor);
 
-	return t && t->dead_from ? sw_wtensor_why(t)->err : 0;
+	return t && t->life->from ? sw_wtensor_why(t)->err : 0;
 }
+
+/* --- the servers are told --- */
+
+/* Does the server have chunks of the tensor, and has it answered our
+ * declaration? */
+static bool is_known(const struct sw_link *l, const struct sw_wtensor *t)
+{
+	return t->key != SW_KEY_NONE && t->number < l->n_declared &&
+	       t->parts[l->peer.index].place.n_local;
+}
+
+/* Does it know the tensor, or a stream of the group? */
+static bool knows(const struct sw_link *l, const struct sw_wtensor *t)
+{
+	const struct sw_wtensor *u = NULL;
+
+	while ((u = sw_wtensor_next(t, u)))
+		if (is_known(l, u))
+			return true;
+	return !t->stream && is_known(l, t);
+}
+
+static void tell(struct sw_link *l, const struct sw_wtensor *t)
+{
+	if (!knows(l, t))
+		return;
+	sw_bitmap_add(&l->ends, sw_wtensor_slot(t)->index);
+	sw_link_owe(l->worker, l, SW_OWE_END);
+}
+
+void sw_link_close(struct sw_link *l, const struct sw_wtensor *slot)
+{
+	if (!knows(l, slot) || slot->parts[l->peer.index].close_number)
+		return;
+	sw_bitmap_add(&l->closes, slot->index);
+	sw_link_owe(l->worker, l, SW_OWE_END);
+}
+
+bool sw_link_knows_closed(
+	const struct sw_link *l, const struct sw_wtensor *slot)
+{
+	uint32_t number = slot->parts[l->peer.index].close_number;
+
+	return number ? sw_control_has_acked(&l->peer.control, number)
+		      : !knows(l, slot);
+}
+
+void sw_link_declared(struct sw_link *l, uint32_t n)
+{
+	while (l->n_declared != n) {
+		const struct sw_wtensor *t =
+			sw_wtensor_numbered(l->worker, l->n_declared++);
+
+		if (t->life->from)
+			tell(l, t);
+	}
+}
+
+/* --- a tensor or group ends --- */
 
 /* End the open round if it is dead: of a tensor when the other lanes have
  * dropped it as well, of a stream before the next turn. */
@@ -62,121 +121,69 @@ static void end_if_dead(struct sw_worker *w, struct sw_wtensor *t)
 	sw_sched_run(&w->sched);
 }
 
-/* Does the server have chunks of the tensor, and has it answered our
- * declaration? */
-static bool is_known(const struct sw_link *l, const struct sw_wtensor *t)
+/* May @g end from @round on: is that earlier than before, and not @now or
+ * later if it has ended now? */
+static bool may_end(const struct sw_worker *w, const struct sw_wtensor *t,
+	uint32_t round, uint32_t now)
 {
-	return t->key != SW_KEY_NONE && t->number < l->n_declared &&
-	       t->parts[l->peer.index].place.n_local;
-}
+	const struct sw_life *g = t->life;
 
-static void tell(struct sw_link *l, const struct sw_wtensor *t)
-{
-	if (!is_known(l, t))
-		return;
-	sw_bitmap_add(&l->ends, t->index);
-	sw_link_owe(l->worker, l, SW_OWE_END);
-}
-
-void sw_tensor_tell(struct sw_worker *w, const struct sw_wtensor *t)
-{
-	for (uint32_t i = 0; i < w->n_links; i++)
-		tell(&w->links[i], t);
-}
-
-void sw_link_close(struct sw_link *l, const struct sw_wtensor *t)
-{
-	struct sw_wtensor *u = NULL;
-
-	while ((u = sw_wtensor_kin(l->worker, t, u)))
-		if (!u->is_closed || u->number >= l->n_declared)
-			return;
-	while ((u = sw_wtensor_kin(l->worker, t, u))) {
-		if (!is_known(l, u) || u->parts[l->peer.index].close_number)
-			continue;
-		sw_bitmap_add(&l->closes, u->index);
-		sw_link_owe(l->worker, l, SW_OWE_END);
-	}
-}
-
-bool sw_link_knows_closed(const struct sw_link *l, const struct sw_wtensor *t)
-{
-	uint32_t number = t->parts[l->peer.index].close_number;
-
-	return number ? sw_control_has_acked(&l->peer.control, number)
-		      : t->number < l->n_declared && !is_known(l, t);
-}
-
-void sw_link_declared(struct sw_link *l, uint32_t n)
-{
-	while (l->n_declared != n) {
-		const struct sw_wtensor *t =
-			sw_wtensor_numbered(l->worker, l->n_declared++);
-
-		if (t->dead_from)
-			tell(l, t);
-		if (t->is_closed && l->server_i)
-			sw_link_close(l, t);
-	}
-}
-
-/* Kill one tensor or stream.  Returns false if it was dead before. */
-static bool kill_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
-	const struct sw_fault *why)
-{
-	uint32_t now = t->round + !t->is_begun;
-
-	if (t->mode != SW_MODE_SYNC || !round)
-		round = 1; /* members share no round number */
-	/* If two future rounds are named, the lower one counts. */
-	if (sw_worker_end_of(w) || sw_wtensor_is_dead(t, now) || t->is_closed ||
-		(t->dead_from && (int32_t)(round - t->dead_from) >= 0))
-		return false;
-	/* The third death takes effect now, and no fourth can follow: a server
-	 * that lowers the round again and again fills no ring (lane.c). */
-	if (t->was_lowered)
-		round = now;
-	t->was_lowered = t->dead_from != 0;
-	sw_wtensor_blame(t, why);
-	w->n_dead += !t->dead_from;
-	t->dead_from = round;
-	if (t->stream) {
-		t->n_lanes = w->lane_i ? 1 : w->n_others;
-		if (w->lane_i || !t->n_lanes)
-			sw_dead_released(w, t);
-	}
-	sw_tensor_tell(w, t);
-	if (!t->stream || !w->lane_i)
-		sw_lane_dead(w, t);
-	end_if_dead(w, t);
-	return true;
+	return !sw_worker_end_of(w) && !g->is_closed &&
+	       !sw_wtensor_is_dead(t, now) &&
+	       (!g->from || (int32_t)(round - g->from) < 0);
 }
 
 void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	const struct sw_fault *why)
 {
+	uint32_t now = t->round + !t->is_begun;
+	struct sw_life *g = t->life;
+	struct sw_wtensor *u = NULL;
 	char text[SW_TEXT_MAX];
 
-	if (!kill_one(w, t, round, why) || w->lane_i)
+	if (t->mode != SW_MODE_SYNC || !round)
+		round = 1; /* members share no round number */
+	if (!may_end(w, t, round, now))
 		return;
-	sw_log(w->env->log, SW_LOG_WARN, "%s", sw_worker_why(w, t->id, text));
-	/* A stream without a key learns it from the coordinator's answer. */
-	for (struct sw_wtensor *u = NULL; (u = sw_wtensor_kin(w, t, u));)
-		if (u->key != SW_KEY_NONE)
-			kill_one(w, u, 1, sw_wtensor_why(t));
+	/* The third end takes effect now, and no fourth can follow: a server
+	 * that lowers the round again and again fills no ring (lane.c). */
+	if (g->from && atomic_load(&g->n_whys) == 2)
+		round = now;
+	sw_wtensor_blame(t, why);
+	w->n_dead += !g->from;
+	g->from = round;
+	if (!w->lane_i)
+		sw_log(w->env->log, SW_LOG_WARN, "%s",
+			sw_fault_text(
+				sw_wtensor_why(t), t->stream, t->name, text));
+	if (t->stream) {
+		g->n_lanes = w->lane_i ? 1 : w->n_others;
+		if (w->lane_i || !g->n_lanes)
+			sw_dead_released(w, t);
+	}
+	for (uint32_t i = 0; i < w->n_links; i++)
+		tell(&w->links[i], t);
+	/* Lane 0 tells all.  Another lane reports what its server says of a
+	 * tensor; what is not added here yet, lane 0 has said. */
+	if (!w->lane_i || (!t->stream && sw_bitmap_has(&w->added, t->index)))
+		sw_lane_dead(w, sw_wtensor_slot(t));
+	while ((u = sw_wtensor_next(t, u)))
+		end_if_dead(w, u);
+	if (!t->stream)
+		end_if_dead(w, t);
 }
 
-/* Propose the end of a stream whose key is known; other lanes do so through
- * lane 0.  It ends when the coordinator says so, or names another reason that
- * came first. */
+/* Propose the end of a group whose key is known; other lanes do so through lane
+ * 0.  It ends when the coordinator says so, or names another reason that came
+ * first. */
 static void ask_coordinator(
 	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
 {
-	if (t->dead_from || sw_wtensor_why(t)->err)
+	if (t->life->from || sw_wtensor_why(t)->err)
 		return;
 	sw_wtensor_blame(t, why);
 	if (w->lane_i)
-		sw_lane_dead(w, t);
+		sw_lane_dead(w, sw_wtensor_slot(t));
 	else
 		tell(&w->links[0], t);
 }
@@ -184,7 +191,7 @@ static void ask_coordinator(
 void sw_stream_propose(
 	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
 {
-	if (!w->lane_i && (t->key == SW_KEY_NONE || t->is_closed))
+	if (!w->lane_i && !knows(&w->links[0], t))
 		sw_tensor_kill(w, t, 1, why);
 	else
 		ask_coordinator(w, t, why);
@@ -192,29 +199,38 @@ void sw_stream_propose(
 
 void sw_dead_released(struct sw_worker *w, const struct sw_wtensor *t)
 {
-	sw_bitmap_add(&w->dying, t->index);
+	sw_bitmap_add(&w->dying, sw_wtensor_slot(t)->index);
 }
 
-/* Is nothing of the dead stream borrowed?  Nothing of it leaves after its
- * death, so once true it stays true. */
-static bool is_kept(const struct sw_worker *w, struct sw_wtensor *t)
+/* Is nothing of the ended group borrowed?  Nothing of it leaves after its end,
+ * so once true it stays true. */
+static bool is_kept(const struct sw_worker *w, const struct sw_wtensor *slot)
 {
-	if (!t->is_kept)
-		t->is_kept = !w->events.keep ||
-			     w->events.keep(w->events.ctx, t->key);
-	return t->is_kept;
+	const struct sw_wtensor *u = NULL;
+	struct sw_life *g = slot->life;
+	bool is_kept = true;
+
+	while (is_kept && !g->is_kept && w->events.keep &&
+		(u = sw_wtensor_next(slot, u)))
+		is_kept = w->events.keep(w->events.ctx, u->key);
+	g->is_kept = is_kept;
+	return is_kept;
 }
 
-static uint32_t end_dead(struct sw_worker *w, struct sw_wtensor *t)
+static uint32_t end_dead(struct sw_worker *w, struct sw_wtensor *slot)
 {
-	if (!is_kept(w, t))
+	struct sw_wtensor *u = NULL;
+
+	if (!is_kept(w, slot))
 		return SW_SWEEP_BURST; /* the next turn continues */
-	if (t->is_open)
-		return sw_round_end_some(w, t, sw_wtensor_why(t)->err);
-	sw_bitmap_remove(&w->dying, t->index);
+	while ((u = sw_wtensor_next(slot, u)))
+		if (u->is_open)
+			return sw_round_end_some(
+				w, u, sw_wtensor_why(slot)->err);
+	sw_bitmap_remove(&w->dying, slot->index);
 	if (w->lane_i) {
-		t->n_lanes = 0;
-		sw_lane_report(w, SW_LANE_KEPT, t);
+		slot->life->n_lanes = 0;
+		sw_lane_report(w, SW_LANE_KEPT, slot);
 	}
 	return 1;
 }
@@ -299,9 +315,9 @@ static void kill_other(struct sw_worker *w, struct sw_wtensor *t,
 bool sw_stream_compare(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t call = sw_stream_awaits(w, t);
-	const struct sw_wtensor *u = call ? sw_wtensor_kin(w, t, NULL) : NULL;
+	const struct sw_wtensor *u = call ? sw_wtensor_next(t, NULL) : NULL;
 
-	for (; u; u = sw_wtensor_kin(w, t, u)) {
+	for (; u; u = sw_wtensor_next(t, u)) {
 		const struct sw_worker_coll *other =
 			u != t ? find_call(u, call) : NULL;
 
@@ -315,87 +331,70 @@ bool sw_stream_compare(struct sw_worker *w, struct sw_wtensor *t)
 
 /* --- END and CLOSE, received and sent --- */
 
-/* Return the tensor with @key, or a stream of the group with this identifier;
- * NULL: neither is here. */
-static struct sw_wtensor *group_of(const struct sw_worker *w, uint32_t key)
-{
-	struct sw_wtensor *t = sw_tensor_of_key(w, key);
-	uint32_t i = w->by_group[sw_key_index(key)];
-
-	if (t && !t->stream)
-		return t;
-	return i != SW_KEY_NONE && w->tensors[i].first == key ? &w->tensors[i]
-							      : NULL;
-}
-
 void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
 	struct sw_fault fault;
 	struct sw_wtensor *t;
+	uint32_t i;
 
 	if (!sw_fault_read(&fault, payload)) {
 		sw_count(&w->stats.rx_state, 1);
 		return;
 	}
-	t = group_of(w, fault.key);
-	if (!t || t->is_closed)
-		return; /* its declaration will be refused, or it is closed */
+	i = w->by_group[sw_key_index(fault.key)];
+	t = i == SW_KEY_NONE ? NULL : &w->tensors[i];
+	if (!t || t->own_life.key != fault.key)
+		return; /* its declaration will be refused, or it was freed */
 	sw_fault_received(w, t, &fault);
-	if (t->stream && l->server_i && !t->dead_from) {
+	if (t->stream && l->server_i) {
 		ask_coordinator(w, t, &fault);
 		return;
 	}
 	sw_tensor_kill(w, t, h->round, &fault);
-	if (t->stream || t->dead_from == h->round)
-		sw_bitmap_remove(&l->ends, t->index); /* the server knows */
+	if (t->stream || t->own_life.from == h->round)
+		sw_bitmap_remove(&l->ends, i); /* the server knows */
 }
 
-/* Note that CLOSE of the group of @t leaves.  The coordinator gets it last, and
- * may then reuse the indices of the group's keys. */
-static void note_close(struct sw_link *l, const struct sw_wtensor *t)
+/* Note that CLOSE of a group leaves.  The coordinator gets it last, and may
+ * then reuse the indices of the group's keys. */
+static void note_close(struct sw_link *l, const struct sw_wtensor *slot)
 {
 	struct sw_worker *w = l->worker;
 	struct sw_wtensor *u = NULL;
 
-	while ((u = sw_wtensor_kin(w, t, u))) {
-		sw_bitmap_remove(&l->closes, u->index);
-		u->parts[l->peer.index].close_number =
-			sw_control_next(&l->peer.control);
-		if (!l->server_i && u->key != SW_KEY_NONE &&
-			w->by_key[sw_key_index(u->key)] == u->index)
+	slot->parts[l->peer.index].close_number =
+		sw_control_next(&l->peer.control);
+	while (!l->server_i && (u = sw_wtensor_next(slot, u)))
+		if (u->key != SW_KEY_NONE)
 			w->by_key[sw_key_index(u->key)] = SW_KEY_NONE;
-	}
 }
 
-/* Build the next END or CLOSE.  ENDs go first, since a closed stream cannot be
- * killed. */
+/* Build the next END or CLOSE.  ENDs go first, since a closed group cannot end.
+ */
 uint32_t sw_link_build_end(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
 	bool is_end = !sw_bitmap_is_empty(&l->ends);
 	struct sw_bitmap *set = is_end ? &l->ends : &l->closes;
 	uint32_t i = sw_bitmap_first(set);
-	struct sw_wtensor *u = NULL;
 	struct sw_fault fault = {0};
-	const struct sw_wtensor *t;
+	const struct sw_wtensor *slot;
 
 	if (i == SW_BITMAP_NONE)
 		return 0;
 	sw_bitmap_remove(set, i);
-	t = &w->tensors[i];
-	while (is_end && (u = sw_wtensor_kin(w, t, u)))
-		sw_bitmap_remove(set, u->index);
-	if (!is_end)
-		note_close(l, t);
 	if (!sw_bitmap_is_empty(&l->ends) || !sw_bitmap_is_empty(&l->closes))
 		sw_link_owe(w, l, SW_OWE_END);
+	slot = &w->tensors[i];
 	h->type = is_end ? SW_END : SW_CLOSE;
 	if (is_end) {
-		h->round = t->dead_from ? t->dead_from : 1;
-		fault = *sw_wtensor_why(t);
+		h->round = slot->own_life.from ? slot->own_life.from : 1;
+		fault = *sw_wtensor_why(slot);
+	} else {
+		note_close(l, slot);
 	}
-	fault.key = t->stream ? t->first : t->key;
+	fault.key = slot->own_life.key;
 	memcpy(w->payload, &fault, sizeof(fault));
 	return sizeof(fault);
 }

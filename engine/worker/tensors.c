@@ -102,6 +102,20 @@ static uint32_t set_size(const struct sw_place *p)
 	return p->n_local ? p->n_local : 1;
 }
 
+/* Note the identifier of the tensor, or of a stream's group.  Returns false if
+ * the group has another one. */
+static bool identify(
+	struct sw_worker *w, const struct sw_wtensor *t, uint32_t id)
+{
+	struct sw_life *g = t->life;
+
+	if (g->key == SW_KEY_NONE) {
+		g->key = id;
+		w->by_group[sw_key_index(id)] = sw_wtensor_slot(t)->index;
+	}
+	return g->key == id;
+}
+
 int sw_tensors_keyed(
 	struct sw_worker *w, struct sw_wtensor *t, uint32_t key, uint32_t first)
 {
@@ -128,11 +142,11 @@ int sw_tensors_keyed(
 	}
 	assert(words <= t->words + t->n_words);
 	t->key = key;
+	if (!identify(w, t, t->stream ? first : key))
+		return SW_EPROTO;
 	t->decl.priority = sw_priority_of(t->decl.priority, key);
 	t->class = sw_class_of(t->decl.priority);
 	w->by_key[at] = t->index;
-	if (t->stream)
-		w->by_group[sw_key_index(first)] = t->index;
 	w->newest[at] = key;
 	sw_todo_admit(w, t);
 	return 0;
@@ -142,38 +156,22 @@ static int copy_one(struct sw_worker *w, const struct sw_wtensor *zero)
 {
 	struct sw_wtensor *t = sw_wtensor_numbered(w, w->n_tensors++);
 	const struct sw_wtensor *from = &zero[t->index];
-	uint32_t dead_from = t->dead_from;
-	bool is_closed = t->is_closed;
-	int err = 0;
 
-	t->dead_from = 0;
-	t->is_closed = false;
 	sw_bitmap_add(&w->added, t->index);
 	if (t->stream)
 		sw_stream_add(w, t);
 	t->locals = from->locals;
 	t->held = from->held;
-	if (from->key == SW_KEY_NONE) { /* the coordinator refused it */
-		t->dead_from = 1;
-		sw_wtensor_blame(t, sw_wtensor_why(from));
-		w->n_dead++;
-		if (dead_from && t->stream) /* lane 0 waits for this report */
-			sw_lane_report(w, SW_LANE_KEPT, t);
-	} else {
-		err = sw_tensors_keyed(w, t, from->key, from->first);
-		if (!err && dead_from)
-			sw_tensor_kill(w, t, dead_from, sw_wtensor_why(from));
-	}
-	if (!err && is_closed)
-		sw_tensor_closed(w, t);
-	return err;
+	if (from->key == SW_KEY_NONE) /* the coordinator refused it */
+		return 0;
+	return sw_tensors_keyed(w, t, from->key, from->first);
 }
 
 /* Has the coordinator refused the tensor?  A tensor that died here before the
  * answer does not count; another lane learns only of answered ones. */
 static bool is_refused(const struct sw_worker *w, const struct sw_wtensor *t)
 {
-	return t->dead_from && t->key == SW_KEY_NONE &&
+	return t->life->from && t->key == SW_KEY_NONE &&
 	       (w->lane_i || t->number < w->links[0].n_declared);
 }
 

@@ -97,10 +97,6 @@ struct sw_worker_events {
 	void (*summed)(void *ctx);
 };
 
-/* Two sets of chains find streams by their group: the control thread's has the
- * built streams, the lcore's has the added ones. */
-enum sw_kin_chain { SW_KIN_BUILT, SW_KIN_ADDED, SW_KIN_CHAINS };
-
 /* The job's tuning, as this worker received it and as it asks for it. */
 struct sw_worker_tuning {
 	/* The newest change's number; 0: the JOINs' values hold. */
@@ -241,11 +237,11 @@ struct sw_worker {
 	/* By key index: the tensor's index, and the newest key that used the
 	 * key index; SW_KEY_NONE: none. */
 	uint32_t by_key[SW_KEY_INDICES], newest[SW_KEY_INDICES];
-	/* By index of a group's identifier: the index of one of its streams. */
+	/* By index of the identifier: the index where a group's life lies. */
 	uint32_t by_group[SW_KEY_INDICES];
-	/* The newest stream of the groups with a hash, which begins the chain.
-	 */
-	struct sw_wtensor *groups[SW_KIN_CHAINS][SW_TENSORS];
+	/* Lane 0's: by hash of the group's name, 1 + the index where the life
+	 * of an open group lies; 0: the place is free. */
+	uint16_t groups[2 * SW_TENSORS];
 	uint32_t order_words[SW_ORDERS_WORDS * SW_TENSORS];
 	char job[SW_NAME_MAX], node_name[SW_NAME_MAX];
 	/* The sources of one chunk at the local ranks, and their factors

@@ -219,20 +219,20 @@ uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);
 
 /* --- tensor_end.c --- */
 
-/* sw_tensor_kill - fail the rounds from @round on for @why: end the open round,
- * tell the other lanes and the servers.  A stream takes all streams of its
- * group with it. */
+/* sw_tensor_kill - end the life of @t from @round on for @why: fail these
+ * rounds of the tensor, or all streams of the group; tell the other lanes and
+ * the servers. */
 void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	const struct sw_fault *why);
 
-/* sw_stream_propose - ask the coordinator to kill stream @t.  It may name
- * another reason that came first; the stream dies with the reason that the
- * coordinator sends. */
+/* sw_stream_propose - ask the coordinator to end the group of stream @t.  It
+ * may name another reason that came first; the group ends with the reason that
+ * the coordinator sends. */
 void sw_stream_propose(
 	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why);
 
-/* sw_dead_released - queue a dead stream to be ended: in lane 0 when all other
- * lanes have released it, in another lane at once.
+/* sw_dead_released - queue the ended group of @t, whose collectives are to end:
+ * in lane 0 when all other lanes have released it, in another lane at once.
  * sw_dead_work - end some of these in each turn; returns the work done. */
 void sw_dead_released(struct sw_worker *w, const struct sw_wtensor *t);
 uint32_t sw_dead_work(struct sw_worker *w);
@@ -242,18 +242,14 @@ uint32_t sw_dead_work(struct sw_worker *w);
  * makes no progress; then QUERY asks the servers the same (w->is_still). */
 bool sw_stream_compare(struct sw_worker *w, struct sw_wtensor *t);
 
-/* sw_tensor_tell - owe END of @t to its servers, to each once it knows @t.
- * sw_link_declared - note that @l knows the first @n tensors.
- * sw_link_close - owe the server CLOSE of the group of stream @t, if this
- * member has closed all its streams and the server has answered their
- * declarations. */
-void sw_tensor_tell(struct sw_worker *w, const struct sw_wtensor *t);
+/* sw_link_declared - note that @l knows the first @n tensors.
+ * sw_link_close - owe the server CLOSE of the group whose life lies in @slot.
+ * sw_link_knows_closed - has the server acknowledged that, or does it not know
+ * the group? */
 void sw_link_declared(struct sw_link *l, uint32_t n);
-void sw_link_close(struct sw_link *l, const struct sw_wtensor *t);
-
-/* sw_link_knows_closed - has the server acknowledged CLOSE of stream @t, or
- * does it not know the stream? */
-bool sw_link_knows_closed(const struct sw_link *l, const struct sw_wtensor *t);
+void sw_link_close(struct sw_link *l, const struct sw_wtensor *slot);
+bool sw_link_knows_closed(
+	const struct sw_link *l, const struct sw_wtensor *slot);
 
 /* sw_link_on_end - handle END: a server says that a tensor is dead. */
 void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
@@ -311,9 +307,9 @@ void sw_deaths_tick(struct sw_worker *w);
 
 /* --- stream_gone.c --- */
 
-/* sw_tensor_closed - mark stream @t as closed by all local ranks, and tell the
- * servers. */
-void sw_tensor_closed(struct sw_worker *w, struct sw_wtensor *t);
+/* sw_life_closed - note that all local ranks have closed the group whose life
+ * lies in @slot, and tell the servers. */
+void sw_life_closed(struct sw_worker *w, struct sw_wtensor *slot);
 
 /* sw_stream_gone_work - free closed streams that all servers and lanes know to
  * be closed.  Looks at some in each turn; returns how many it freed. */

@@ -49,7 +49,8 @@ struct sw_part {
 	uint32_t turn_step; /* a local chunk's step in a turn key: 2^32 / all */
 	uint32_t n_todo;    /* chunks in SW_TODO */
 	uint32_t n_folded;  /* chunks in FOLDED */
-	/* Number of the message with CLOSE of the stream; 0: none was sent. */
+	/* Number of the message with CLOSE of the group whose life lies here;
+	 * 0: none was sent. */
 	uint32_t close_number;
 	struct sw_bitmap sets[SW_N_TODO_SETS];
 };
@@ -101,6 +102,33 @@ struct sw_kind {
 /* kinds.c */
 extern const struct sw_kind sw_tensor_kind, sw_stream_kind;
 
+/* From its declaration to its end: of one tensor, or of a group, whose streams
+ * end and are closed together.  It is live or has ended (tensor_end.c); a group
+ * is freed when its members have closed it (stream_gone.c). */
+struct sw_life {
+	/* A group: its first stream's key at the coordinator, SW_KEY_NONE until
+	 * it is known; its streams here, in the order of declaration. */
+	uint32_t key;
+	struct sw_wtensor *streams;
+	/* Live: 0.  Ended: rounds from this one on fail; of a stream all.  It
+	 * only falls. */
+	uint32_t from;
+	/* Why; while it is live, the end that was proposed to the coordinator.
+	 * The second one is the coordinator's answer, or has lowered from.
+	 * Other lanes read them, so none is rewritten. */
+	_Atomic uint8_t n_whys;
+	struct sw_fault whys[2];
+	/* An ended group: nothing of it is borrowed here; other lanes that have
+	 * not said so. */
+	bool is_kept;
+	uint32_t n_lanes;
+	/* All local ranks have closed it, left or died.  Lane 0: which have
+	 * closed it. */
+	bool is_closed;
+	uint32_t n_closed;
+	uint64_t closed[SW_LOCAL_WORDS];
+};
+
 struct sw_wtensor {
 	const struct sw_kind *kind;
 	/* As declared, with the name below.  Once the key is known, the
@@ -122,19 +150,15 @@ struct sw_wtensor {
 	uint16_t step;
 	uint16_t weight; /* weight of this round's results */
 	uint32_t round;
-	/* Rounds from this one on fail (sw_wtensor_why); 0: none does. */
-	uint32_t dead_from;
-	bool is_closed;   /* a stream: this member has closed its group */
-	bool was_lowered; /* a lower dead_from replaced an earlier one */
-	bool is_kept;     /* a dead stream: no buffer of it is borrowed */
+	/* Its life; a stream's is that of its group, which lies in the group's
+	 * first stream here, the same in all lanes. */
+	struct sw_life *life, own_life;
 	uint32_t n_chunks;
 	uint32_t n_missing; /* chunks of this lane that are not HELD */
 	/* Record of the tensor's last chunk, if this lane has it. */
 	uint32_t last;
-	uint32_t lanes; /* other lanes that have chunks of it, as bits */
-	/* Lanes of these that are not done; for a dead stream, that have not
-	 * released it. */
-	uint32_t n_lanes;
+	uint32_t lanes;   /* other lanes that have chunks of it, as bits */
+	uint32_t n_lanes; /* lanes of these that are not done */
 	uint32_t elem_bytes, chunk_bytes, last_bytes;
 	/* Lane 0's: local ranks that have asked for this round of a tensor. */
 	uint32_t n_asked;
@@ -166,32 +190,38 @@ struct sw_wtensor {
 	struct sw_worker *worker; /* the worker that has it */
 	struct sw_task task;      /* the scheduler's task, while it is open */
 	char name[SW_NAME_MAX];
-	/* Why it is dead; while it is not, the end that was proposed to the
-	 * coordinator.  The second one is the coordinator's answer, or has
-	 * lowered dead_from.  Other lanes read them, so none is rewritten. */
-	struct sw_fault whys[2];
-	_Atomic uint8_t n_whys;
 };
+
+/* sw_wtensor_slot - return the tensor that a life lies in: itself, or its
+ * group's first stream. */
+static inline struct sw_wtensor *sw_wtensor_slot(const struct sw_wtensor *t)
+{
+	return (struct sw_wtensor *)((char *)t->life -
+				     offsetof(struct sw_wtensor, own_life));
+}
 
 /* sw_wtensor_why - return the last fault of the tensor; err 0: none.  Thread:
  * any lane that was told of it.
  * sw_wtensor_blame - note a fault; a third one changes nothing. */
 static inline const struct sw_fault *sw_wtensor_why(const struct sw_wtensor *t)
 {
-	return &t->whys[atomic_load_explicit(&t->n_whys, memory_order_acquire) >
+	const struct sw_life *g = t->life;
+
+	return &g->whys[atomic_load_explicit(&g->n_whys, memory_order_acquire) >
 			1];
 }
 
 static inline void sw_wtensor_blame(
 	struct sw_wtensor *t, const struct sw_fault *why)
 {
-	uint8_t n = atomic_load_explicit(&t->n_whys, memory_order_relaxed);
+	struct sw_life *g = t->life;
+	uint8_t n = atomic_load_explicit(&g->n_whys, memory_order_relaxed);
 
 	if (n == 2)
 		return;
-	t->whys[n] = *why;
+	g->whys[n] = *why;
 	atomic_store_explicit(
-		&t->n_whys, (uint8_t)(n + 1), memory_order_release);
+		&g->n_whys, (uint8_t)(n + 1), memory_order_release);
 }
 
 /* sw_wtensor_of - return the tensor that a task belongs to. */
@@ -277,8 +307,9 @@ static inline uint32_t sw_part_record(const struct sw_part *p, uint32_t chunk)
 static inline bool sw_wtensor_is_dead(
 	const struct sw_wtensor *t, uint32_t round)
 {
-	return t->dead_from &&
-	       (t->stream || (int32_t)(round - t->dead_from) >= 0);
+	uint32_t from = t->life->from;
+
+	return from && (t->stream || (int32_t)(round - from) >= 0);
 }
 
 #endif

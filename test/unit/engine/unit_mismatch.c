@@ -231,9 +231,9 @@ static void worker__rounds_that_fall(void **state)
 	(void)state;
 	tell(r, 0, 1, 900, "tensor b: first");
 	tell(r, 0, 1, 800, "tensor b: second");
-	assert_int_equal(r->w.tensors[1].dead_from, 800);
+	assert_int_equal(r->w.tensors[1].life->from, 800);
 	tell(r, 0, 1, 700, "tensor b: third");
-	assert_int_equal(r->w.tensors[1].dead_from, 1);
+	assert_int_equal(r->w.tensors[1].life->from, 1);
 	for (uint32_t round = 600; round; round--)
 		tell(r, 0, 1, round, "tensor b: more");
 	assert_string_equal(sw_worker_why(&r->w, 1, (char[SW_TEXT_MAX]){0}),

@@ -175,7 +175,7 @@ static void end__of_a_group_before(void **state)
 		work(s);
 		control(s);
 		expect(&s->w[0], SW_EDGE_TUNED);
-		assert_false(t->dead_from || t->is_closed);
+		assert_false(t->life->from || t->life->is_closed);
 	}
 	close_scene(s);
 }

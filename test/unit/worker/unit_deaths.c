@@ -64,6 +64,7 @@ static int push(struct worker_rig *r, uint32_t local)
 /* All that is to be done about it. */
 static void settle(struct worker_rig *r)
 {
+	peer_keepalive(&r->s[0]); /* it has received all so far */
 	for (uint32_t n = 0; sw_worker_take(&r->w); n++)
 		assert_true(n < 1000);
 }
@@ -204,7 +205,7 @@ static void died__its_group_goes(void **state)
 	settle(r);
 	assert_contains(wrig_tx(r), "END k2 r1 rank 1 died");
 	expect_death(r, 4, "rank 1 died");
-	assert_false(r->w.tensors[4].is_closed);
+	assert_false(r->w.tensors[4].life->is_closed);
 	sw_worker_close_group(&r->w, 4, 0);
 	settle(r);
 	assert_contains(wrig_tx(r), "CLOSE k4");
@@ -229,7 +230,7 @@ static void died__others_close_at_once(void **state)
 	sw_worker_close_group(&r->w, 4, 0);
 	settle(r);
 	expect_death(r, 4, "rank 1 died");
-	assert_true(r->w.tensors[4].is_closed);
+	assert_true(r->w.tensors[4].life->is_closed);
 	wrig_close(r);
 }
 
@@ -244,7 +245,7 @@ static void left__its_groups_go(void **state)
 	assert_int_equal(n_pushes(r), 1);
 	sw_worker_local_left(&r->w, 0);
 	settle(r);
-	assert_false(r->w.tensors[A - LOCAL].is_closed);
+	assert_false(r->w.tensors[A - LOCAL].life->is_closed);
 	h.key = A - LOCAL;
 	peer_fill(&r->s[0], h, 9);
 	settle(r);
@@ -253,7 +254,7 @@ static void left__its_groups_go(void **state)
 	assert_int_equal(sw_worker_death(&r->w, A - LOCAL), 0);
 	settle(r);
 	assert_false(sw_bitmap_has(&r->w.added, A - LOCAL));
-	assert_false(r->w.tensors[B - LOCAL].is_closed);
+	assert_false(r->w.tensors[B - LOCAL].life->is_closed);
 	assert_int_equal(call(r, B, 1), 0);
 	wrig_close(r);
 }
@@ -274,9 +275,9 @@ static void left__others_close_its_groups(void **state)
 		if (i == 4)
 			sw_worker_local_left(&r->w, 1);
 		settle(r);
-		assert_false(r->w.tensors[i].is_closed);
+		assert_false(r->w.tensors[i].life->is_closed);
 		sw_worker_close_group(&r->w, i, 0);
-		assert_true(r->w.tensors[i].is_closed);
+		assert_true(r->w.tensors[i].life->is_closed);
 		assert_int_equal(sw_worker_death(&r->w, i), 0);
 	}
 	both = (struct sw_worker_tensor){.name = "f",
@@ -285,7 +286,11 @@ static void left__others_close_its_groups(void **state)
 		.n_ranks = 2};
 	assert_int_equal(sw_worker_declare(&r->w, &both, 1), 0);
 	settle(r);
-	assert_true(r->w.tensors[6].is_closed);
+	assert_false(r->w.tensors[6].life->is_closed); /* not declared yet */
+	wrig_tx(r);
+	peer_declared(&r->s[0]);
+	settle(r);
+	assert_true(r->w.tensors[6].life->is_closed);
 	wrig_close(r);
 }
 

@@ -165,10 +165,10 @@ static void dead__when_all_lanes_have_released_it(void **state)
 static void dead__as_the_coordinator_says(void **state)
 {
 	struct worker_rig *r = open_zero();
-	struct sw_wtensor theirs = {
-		.whys = {{.err = SW_EMISMATCH, .text = "differs"}},
-		.n_whys = 1};
+	struct sw_wtensor theirs = {.life = &theirs.own_life};
 
+	sw_wtensor_blame(&theirs,
+		&(struct sw_fault){.err = SW_EMISMATCH, .text = "differs"});
 	lane->theirs = &theirs;
 	assert_int_equal(submit(r, SW_ALL_REDUCE, BOTH, 7), 0);
 	wrig_tx(r);
@@ -209,8 +209,11 @@ static struct worker_rig *open_other(void)
 	assert_non_null(zeros);
 	between = (struct sw_stream_lane){0};
 	zeros->lanes = &between;
-	zero = (struct sw_wtensor){
-		.key = 5, .first = 5, .decl = stream, .stream = zeros};
+	zero = (struct sw_wtensor){.key = 5,
+		.first = 5,
+		.life = &zero.own_life,
+		.decl = stream,
+		.stream = zeros};
 	local = (struct sw_coll_local){
 		.from = (uint8_t *)r->data[0], .to = (uint8_t *)r->data[0]};
 	r->zero.tensors = &zero;
@@ -308,7 +311,7 @@ static void order__dead_is_released(void **state)
 /* Another lane may be reading the fault of the first death at that moment. */
 static void blame__rewrites_nothing(void **state)
 {
-	struct sw_wtensor t = {.dead_from = 0};
+	struct sw_wtensor t = {.life = &t.own_life};
 	const struct sw_fault *first, *second;
 	struct sw_fault was;
 

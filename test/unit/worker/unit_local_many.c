@@ -214,9 +214,9 @@ static void close__when_all_have(void **state)
 		sw_worker_close_group(&r->w, 0, l ? 0 : 1); /* again */
 	}
 	assert_int_equal(call(r, 1022, SW_ALL_REDUCE), SW_ECLOSED);
-	assert_false(r->w.tensors[0].is_closed);
+	assert_false(r->w.tensors[0].life->is_closed);
 	sw_worker_close_group(&r->w, 0, LATE);
-	assert_true(r->w.tensors[0].is_closed);
+	assert_true(r->w.tensors[0].life->is_closed);
 	wrig_close(r);
 }
 
