@@ -148,16 +148,6 @@ static inline void sw_bitmap_remove(struct sw_bitmap *b, uint32_t i)
 		sw_bitmap_remove_above_in(b, 0, i);
 }
 
-/* sw_bitmap_move - replace member @from, if present, by @to. */
-static inline void sw_bitmap_move(
-	struct sw_bitmap *b, uint32_t from, uint32_t to)
-{
-	if (from == to || !sw_bitmap_has(b, from))
-		return;
-	sw_bitmap_remove(b, from);
-	sw_bitmap_add(b, to);
-}
-
 static inline bool sw_bitmap_is_empty_in(const struct sw_bitmap *b, size_t at)
 {
 	return !b->level[b->n_levels - 1][at];

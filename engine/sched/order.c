@@ -9,12 +9,8 @@
 void sw_orders_open(struct sw_orders *o, uint32_t size, uint32_t *mem)
 {
 	*o = (struct sw_orders){.by_order = mem,
-		.priority = mem + SW_ORDERS_EACH * (size_t)size,
-		.number = mem + (SW_ORDERS_EACH + 1) * (size_t)size,
-		.size = size,
-		.next = size,
-		.from = size,
-		.to = size};
+		.priority = mem + (size_t)size,
+		.number = mem + 2 * (size_t)size};
 }
 
 /* How many go before @index by priority. */
@@ -49,12 +45,8 @@ uint32_t sw_orders_admit(struct sw_orders *o, uint32_t index, uint32_t priority)
 
 void sw_orders_renumber(struct sw_orders *o)
 {
-	for (; o->n_numbered < o->n; o->n_numbered++) {
-		uint32_t *number = &o->number[o->by_order[o->n_numbered]];
-
-		if (*number < o->size)
-			*number = o->n_numbered;
-	}
+	for (; o->n_numbered < o->n; o->n_numbered++)
+		o->number[o->by_order[o->n_numbered]] = o->n_numbered;
 }
 
 /* Shift each run of neighbours by changing only its ends in the set. */
@@ -79,7 +71,6 @@ uint32_t sw_orders_remove(struct sw_orders *o, uint32_t index)
 	memmove(&o->by_order[at], &o->by_order[at + 1],
 		(--o->n - at) * sizeof(*o->by_order));
 	o->n_numbered = (uint32_t)sw_min64(o->n_numbered, at);
-	o->number[index] = 0; /* it has no number by readiness */
 	return at;
 }
 
@@ -94,37 +85,4 @@ void sw_orders_shift_down(
 		sw_bitmap_add(set, from - 1);
 		sw_bitmap_remove(set, end - 1);
 	}
-}
-
-/* Compact the numbers by readiness: look at four for each one given. A tensor
- * that leaves its number behind @from leaves a gap. So with @size in use, size
- * / 2 more have a number afterwards; compaction of these 3/2 size ends before 2
- * size are given. */
-static void close_ranks(struct sw_orders *o, sw_orders_move_fn move, void *ctx)
-{
-	for (uint32_t i = 0; i < 4 && o->from < o->next; i++, o->from++) {
-		uint32_t index = o->by_order[o->from];
-
-		if (o->number[index] != o->from ||
-			!move(ctx, index, o->from, o->to))
-			continue;
-		o->number[index] = o->to;
-		o->by_order[o->to++] = index;
-	}
-	if (o->from < o->next)
-		return;
-	o->next = o->to;
-	o->from = o->to = o->size;
-}
-
-void sw_orders_change(struct sw_orders *o, uint32_t index, bool by_priority,
-	sw_orders_move_fn move, void *ctx)
-{
-	o->number[index] = by_priority ? find(o, index) : 0;
-	if (by_priority)
-		return;
-	if (o->from > o->size || o->next >= 2 * o->size)
-		close_ranks(o, move, ctx);
-	o->by_order[o->next] = index;
-	o->number[index] = o->next++;
 }

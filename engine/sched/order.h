@@ -1,13 +1,9 @@
 /* order.h - order numbers of tensors; the lowest goes first.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Numbers below @size are ranks by (priority, index). Twice as many numbers
- * follow for order of readiness: a tensor that becomes ready goes behind all
- * that are ready. When half of these are used up, the numbers in use are
- * compacted, a few with each new one.
- *
- * The owner of the tensors keeps sets of numbers. When a new tensor shifts
- * numbers, only members of sets and the table of numbers change, not tensors.
+ * A tensor's number is its rank by (priority, index). The owner of the tensors
+ * keeps sets of numbers. When a new tensor shifts numbers, only members of sets
+ * and the table of numbers change, not tensors.
  *
  * Thread: the lcore that owns the tensors.
  */
@@ -17,18 +13,14 @@
 #include "engine/base/bitmap.h"
 
 struct sw_orders {
-	uint32_t *by_order; /* tensor of each number: SW_ORDERS_EACH * size */
+	uint32_t *by_order; /* tensor of each number: size */
 	uint32_t *priority; /* priority of each tensor: size */
 	uint32_t *number; /* number of each tensor; valid for members of sets */
-	uint32_t size, n, n_numbered;
-	uint32_t next; /* next number by readiness */
-	/* Compaction has reached @from, which is below next; numbers between
-	 * @to and @from are free. Both size: none is under way. */
-	uint32_t from, to;
+	uint32_t n, n_numbered;
 };
 
-/* Numbers, and words of @mem, for each tensor. */
-enum { SW_ORDERS_EACH = 3, SW_ORDERS_WORDS = SW_ORDERS_EACH + 2 };
+/* Words of @mem for each tensor. */
+enum { SW_ORDERS_WORDS = 3 };
 
 /* sw_orders_open - open an empty order for at most @size tensors.
  * @mem  SW_ORDERS_WORDS * @size zeroed words, borrowed */
@@ -63,29 +55,14 @@ static inline uint32_t sw_orders_update(struct sw_orders *o, uint32_t index)
 uint32_t sw_orders_admit(
 	struct sw_orders *o, uint32_t index, uint32_t priority);
 
-/* sw_orders_shift - move up by one the members of @set from @at on that go by
- * priority, after sw_orders_admit returned @at. */
+/* sw_orders_shift - move up by one the members of @set from @at on, after
+ * sw_orders_admit returned @at. */
 void sw_orders_shift(struct sw_orders *o, struct sw_bitmap *set, uint32_t at);
 
-/* sw_orders_remove - remove tensor @index, which no set contains. Numbers by
- * priority from the returned one on move down; call sw_orders_shift_down for
- * each set. */
+/* sw_orders_remove - remove tensor @index, which no set contains. Numbers from
+ * the returned one on move down; call sw_orders_shift_down for each set. */
 uint32_t sw_orders_remove(struct sw_orders *o, uint32_t index);
 void sw_orders_shift_down(
 	struct sw_orders *o, struct sw_bitmap *set, uint32_t at);
-
-/* sw_orders_take - number tensor @index, which no set contains, by priority or
- * by readiness. Compaction then calls @move for other tensors: it returns
- * whether their number @from is in use, and if so moves it in all sets. */
-typedef bool (*sw_orders_move_fn)(
-	void *ctx, uint32_t index, uint32_t from, uint32_t to);
-void sw_orders_change(struct sw_orders *o, uint32_t index, bool by_priority,
-	sw_orders_move_fn move, void *ctx);
-static inline void sw_orders_take(struct sw_orders *o, uint32_t index,
-	bool by_priority, sw_orders_move_fn move, void *ctx)
-{
-	if (!by_priority || o->number[index] >= o->size)
-		sw_orders_change(o, index, by_priority, move, ctx);
-}
 
 #endif

@@ -50,8 +50,7 @@ uint32_t sw_policy_id(const struct sw_policy *policy);
 /* Tuning of a running job. Any member sends TUNE to the coordinator, which
  * numbers the tunings and sends the newest to all (STATUS) until they
  * acknowledge it. A member switches when it receives it. Members may differ
- * meanwhile, because partition and credit concern the sender alone, and a PUSH
- * says whether its result goes by readiness. */
+ * meanwhile, because all of it concerns the sender alone. */
 struct sw_job_tuning {
 	uint32_t number; /* 0: the tuning of the JOINs */
 	const struct sw_policy *policy;

@@ -185,8 +185,7 @@ static uint32_t order_to_send(struct sw_session *s, bool is_turn)
 	const struct sw_bitmap *ready = sw_shard_ready(sh, s->member);
 	uint32_t first = sw_bitmap_first(ready), order;
 
-	/* In FIFO order none starves. */
-	if (!is_turn || first >= SW_MAX_TENSORS)
+	if (!is_turn)
 		return first;
 	order = sw_peer_turn(&s->peer, ready);
 	return sw_flow_can_send(&s->peer.flow, sw_shard_class(sh, order))

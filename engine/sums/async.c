@@ -61,7 +61,8 @@ static enum sw_push_verdict start(struct sw_shard *sh, struct sw_stensor *t,
 static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_kept *k, const struct sw_push *p)
 {
-	sw_push_note(sh, t, p);
+	/* its pusher holds the previous result */
+	sw_marks_remove(sh, t, p->member, p->local);
 	if (!k->got)
 		k->root = p->h->aux;
 	SW_TIMED(sh->stats->ticks_fold,

@@ -24,23 +24,6 @@ void sw_marks_forget(struct sw_shard *sh, const struct sw_stensor *t)
 		sw_orders_shift_down(&sh->orders, &sh->ready[m], at);
 }
 
-static bool move_order(void *ctx, uint32_t i, uint32_t from, uint32_t to)
-{
-	struct sw_shard *sh = ctx;
-
-	for (uint32_t m = 0; m < sh->n_members; m++)
-		sw_bitmap_move(&sh->ready[m], from, to);
-	return sh->tensors[i].n_ready;
-}
-
-/* Number a tensor without marks: by priority, or behind all that have marks. */
-static void take_place(struct sw_shard *sh, struct sw_stensor *t)
-{
-	t->class = t->is_fifo ? SW_N_CLASSES - 1 : sw_class_of(t->priority);
-	sw_orders_take(
-		&sh->orders, sw_key_index(t->key), !t->is_fifo, move_order, sh);
-}
-
 void sw_marks_begin(struct sw_shard *sh, struct sw_stensor *t, uint64_t members,
 	uint32_t local)
 {
@@ -52,8 +35,7 @@ void sw_marks_begin(struct sw_shard *sh, struct sw_stensor *t, uint64_t members,
 		if (!sw_bitmap_add_above_in(
 			    &t->marks, sw_marks_at(t, m), local))
 			continue;
-		if (!t->n_ready++)
-			take_place(sh, t);
+		t->n_ready++;
 		sw_bitmap_add(&sh->ready[m], sw_orders_update(&sh->orders, i));
 	}
 }

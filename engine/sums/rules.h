@@ -7,9 +7,8 @@
  * collectives (stream.c). @local is a chunk's local index (place.h).
  *
  * A mark (marks.c) is a bit per chunk and member: the newest result is still to
- * be sent. Above them, each member has a bit per tensor that has marks. The
- * bits are ordered by priority; tensors that were pushed with SW_FLAG_FIFO
- * follow the others, by readiness.
+ * be sent. Above them, each member has a bit per tensor that has marks, in
+ * order of priority.
  */
 #ifndef SW_ENGINE_SUMS_RULES_H
 #define SW_ENGINE_SUMS_RULES_H
@@ -233,15 +232,6 @@ static inline enum sw_push_verdict sw_push_check(struct sw_shard *sh,
 			crc = sw_data_crc_far(
 				sh->seed, h, p->payload, h->payload_len));
 	return crc == h->payload_crc ? SW_PUSH_FOLD : SW_PUSH_CRC;
-}
-
-/* sw_push_note - note that a push was folded. Its member holds the previous
- * round's result, so a mark that is still set for it is cleared. */
-static inline void sw_push_note(
-	struct sw_shard *sh, struct sw_stensor *t, const struct sw_push *p)
-{
-	sw_marks_remove(sh, t, p->member, p->local);
-	t->is_fifo = p->h->flags & SW_FLAG_FIFO;
 }
 
 /* sw_marks_drop - clear all marks of @t: its results are not sent. */

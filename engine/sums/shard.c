@@ -20,18 +20,12 @@ static const struct sw_rules *const rules_of[SW_N_MODES] = {
 	[SW_MODE_STREAM] = &sw_rules_stream,
 };
 
-static size_t sets_bytes(uint32_t n_members)
-{
-	return (n_members * sw_bitmap_words(SW_MAX_ORDERS) +
-		       2 * sw_bitmap_words(SW_MAX_TENSORS)) *
-	       sizeof(uint64_t);
-}
-
 /* The tables of a job, in this order. */
 uint64_t sw_shard_bytes(uint32_t n_members)
 {
 	return SW_MAX_TENSORS * sizeof(struct sw_stensor) +
-	       sets_bytes(n_members) +
+	       (n_members + 2) * sw_bitmap_words(SW_MAX_TENSORS) *
+		       sizeof(uint64_t) +
 	       (SW_ORDERS_WORDS * SW_MAX_TENSORS + 2 * SW_SHARD_NAMES) *
 		       sizeof(uint32_t) +
 	       SW_PLACE_MAP_BYTES;
@@ -43,7 +37,7 @@ static void lay_tables(struct sw_shard *sh)
 	uint64_t *next = (uint64_t *)(sh->tensors + SW_MAX_TENSORS);
 
 	for (uint32_t m = 0; m < sh->n_members; m++)
-		next = sw_bitmap_init(&sh->ready[m], SW_MAX_ORDERS, next);
+		next = sw_bitmap_init(&sh->ready[m], SW_MAX_TENSORS, next);
 	next = sw_bitmap_init(&sh->streams, SW_MAX_TENSORS, next);
 	next = sw_bitmap_init(&sh->free, SW_MAX_TENSORS, next);
 	sw_bitmap_add_run(&sh->free, 0, SW_MAX_TENSORS);

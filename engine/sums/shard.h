@@ -20,7 +20,6 @@
 
 enum {
 	SW_MAX_TENSORS = SW_KEY_INDICES, /* at a time in one job */
-	SW_MAX_ORDERS = SW_ORDERS_EACH * SW_MAX_TENSORS,
 	/* Places for names in a table; at least half stay empty. */
 	SW_SHARD_NAMES = 2 * SW_MAX_TENSORS,
 };
@@ -49,8 +48,6 @@ struct sw_stensor {
 	struct sw_sgroup *group;
 	const struct sw_rules *rules; /* of its mode; NULL: not admitted */
 	uint8_t dtype, class, mode;
-	bool is_fifo; /* last push had SW_FLAG_FIFO: results are sent by
-			 readiness, from the next mark on */
 	/* Stream (stream.h): number of slots, a power of two, and the lowest
 	 * chunk that is not done. A tensor has window 0. */
 	uint32_t window, base;

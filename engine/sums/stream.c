@@ -200,7 +200,8 @@ static bool differs(const struct sw_slot *s, const struct sw_header *h)
 static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_slot *s, const struct sw_push *p)
 {
-	sw_push_note(sh, t, p);
+	/* its pusher holds the previous result */
+	sw_marks_remove(sh, t, p->member, p->local);
 	t->n_pushed[p->member]++;
 	if (s->chunk != p->h->stream.j)
 		begin(sh, t, s, p->h);

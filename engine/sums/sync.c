@@ -163,11 +163,11 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	bool is_first;
 	struct sw_cell *cell = sw_cell_open(c, h->round, h->step, &is_first);
 
-	sw_push_note(sh, t, p);
+	/* its pusher holds the previous result */
+	sw_marks_remove(sh, t, p->member, p->local);
 	if (is_first)
 		begin(sh, t, cell, h);
 	fold_bytes(sh, t, cell, p, is_first);
-	/* its pusher holds the previous result */
 	c->inflight &= ~(1ULL << p->member);
 	if (!sw_cell_fold(cell, p->member, h->weight, sh->expected))
 		return SW_PUSH_FOLD;

@@ -139,7 +139,7 @@ static void open_coll(struct sw_worker *w, struct sw_wtensor *t,
 	w->n_open++;
 	if (!t->is_open) { /* none of its chunks is in a set */
 		t->progress_ns = w->now_ns;
-		sw_todo_take_place(w, t);
+		sw_todo_set_class(w, t);
 	}
 	sw_wtensor_set_open(t, true);
 }

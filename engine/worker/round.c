@@ -148,7 +148,7 @@ static void give_all(struct sw_worker *w, struct sw_wtensor *t)
 
 static void ready(struct sw_worker *w, struct sw_wtensor *t, uint32_t n)
 {
-	sw_todo_take_place(w, t);
+	sw_todo_set_class(w, t);
 	t->task = (struct sw_task){.ops = &ops, .priority = t->decl.priority};
 	if (n == t->n_chunks) {
 		give_all(w, t);
@@ -194,7 +194,7 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 	n = w->lane_i ? n_ready(w, t) : sw_grow_say(t);
 	sw_set_word(&t->awaited, 0);
 	t->progress_ns = w->now_ns;
-	t->n_lanes = sw_lanes_begin(w, t);
+	t->n_lanes = t->lanes ? sw_lanes_begin(w, t) : 0;
 	if (t->n_missing) /* all are HELD until the scheduler starts them */
 		ready(w, t, n);
 }

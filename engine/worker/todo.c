@@ -20,16 +20,31 @@ static uint64_t turn_key(
 	       (local * p->turn_step + (link ^ t->worker->member));
 }
 
+/* Find the tensor that goes next at a link, and its order.  Chunks that started
+ * under another order of the policy go first, so that they do not starve.
+ * Returns false if there is none. */
+static bool find_next(
+	const struct sw_worker *w, struct sw_link *l, uint32_t *order)
+{
+	if (!l->n_todo)
+		return false;
+	if (l->oldest && (sw_sched_policy(&w->sched)->by_priority ||
+				 sw_bitmap_is_empty(&l->sets[SW_TODO]))) {
+		l->next = l->oldest;
+		*order = (uint32_t)l->next->task.sequence;
+	} else {
+		*order = sw_bitmap_least_in(&l->sets[SW_TODO], 0);
+		l->next = &w->tensors[sw_orders_at(&w->orders, *order)];
+	}
+	return true;
+}
+
 static void refresh(struct sw_worker *w, struct sw_link *l)
 {
 	struct sw_due *due = &w->due[l->peer.path.port_i];
-	uint32_t order = l->state == SW_LINK_OPEN
-				 ? sw_bitmap_first(&l->sets[SW_TODO])
-				 : SW_BITMAP_NONE;
-	uint32_t class = SW_N_CLASSES;
+	uint32_t class = SW_N_CLASSES, order;
 
-	if (order != SW_BITMAP_NONE) {
-		l->next = &w->tensors[sw_orders_at(&w->orders, order)];
+	if (l->state == SW_LINK_OPEN && find_next(w, l, &order)) {
 		class = l->next->class;
 		w->turn_keys[l->peer.index] =
 			turn_key(l->next, order, l->peer.index);
@@ -54,15 +69,64 @@ static uint32_t number_of(const struct sw_link *l, const struct sw_wtensor *t)
 	return sw_orders_number(&l->worker->orders, t->index);
 }
 
-/* Update the link's set of tensors and the upper levels of a tensor's set,
- * after a word of it got its first chunk, or lost its last.  Not inline, so
- * that the frequent part is small. */
+/* --- the tensors of a link --- */
+
+/* Append a tensor to the link's list: without priorities tensors go in the
+ * order in which the scheduler starts them. */
+static __attribute__((noinline)) void list(
+	struct sw_link *l, struct sw_wtensor *t)
+{
+	uint32_t i = l->peer.index;
+
+	t->parts[i].older = l->newest;
+	*(l->newest ? &l->newest->parts[i].newer : &l->oldest) = t;
+	l->newest = t;
+}
+
+static bool is_listed(const struct sw_link *l, const struct sw_wtensor *t)
+{
+	return l->newest && (t->parts[l->peer.index].newer || l->newest == t);
+}
+
+static __attribute__((noinline)) void unlist(
+	struct sw_link *l, const struct sw_wtensor *t)
+{
+	uint32_t i = l->peer.index;
+	struct sw_part *p = &t->parts[i];
+
+	*(p->older ? &p->older->parts[i].newer : &l->oldest) = p->newer;
+	*(p->newer ? &p->newer->parts[i].older : &l->newest) = p->older;
+	p->newer = NULL;
+}
+
+/* Add a tensor that gets its first chunk in a set, or remove one that has lost
+ * its last. */
+static void link_add(
+	struct sw_link *l, struct sw_wtensor *t, enum sw_todo_set set)
+{
+	if (set == SW_TODO && !sw_sched_policy(&l->worker->sched)->by_priority)
+		list(l, t);
+	else
+		sw_bitmap_add(&l->sets[set], number_of(l, t));
+}
+
+static __attribute__((noinline)) void link_remove(
+	struct sw_link *l, const struct sw_wtensor *t, enum sw_todo_set set)
+{
+	if (set == SW_TODO && is_listed(l, t))
+		unlist(l, t);
+	else
+		sw_bitmap_remove(&l->sets[set], number_of(l, t));
+}
+
+/* Update the upper levels of a tensor's set, after a word of it got its first
+ * chunk, or lost its last.  Not inline, so that the frequent part is small. */
 static __attribute__((noinline)) void begin_word(struct sw_link *l,
-	const struct sw_wtensor *t, enum sw_todo_set set, uint32_t local)
+	struct sw_wtensor *t, enum sw_todo_set set, uint32_t local)
 {
 	if (sw_bitmap_add_above_in(
 		    &t->parts[l->peer.index].sets[set], 0, local))
-		sw_bitmap_add(&l->sets[set], number_of(l, t));
+		link_add(l, t, set);
 }
 
 static __attribute__((noinline)) void end_word(struct sw_link *l,
@@ -70,10 +134,10 @@ static __attribute__((noinline)) void end_word(struct sw_link *l,
 {
 	if (sw_bitmap_remove_above_in(
 		    &t->parts[l->peer.index].sets[set], 0, local))
-		sw_bitmap_remove(&l->sets[set], number_of(l, t));
+		link_remove(l, t, set);
 }
 
-static inline void enter(struct sw_link *l, const struct sw_wtensor *t,
+static inline void enter(struct sw_link *l, struct sw_wtensor *t,
 	enum sw_todo_set set, uint32_t local)
 {
 	if (!sw_bitmap_add_word_in(
@@ -146,9 +210,10 @@ void sw_todo_start(
 	for (uint32_t i = record; i < record + n; i++)
 		t->chunks[i] = (struct sw_wchunk){
 			.state = SW_GRAD, .is_charged = true, .is_todo = true};
-	sw_bitmap_add(&l->sets[SW_TODO], number_of(l, t));
 	sw_bitmap_add_run(&p->sets[SW_TODO], record - p->from, n);
 	count_todo(l, p, n);
+	if (p->n_todo == n)
+		link_add(l, t, SW_TODO);
 }
 
 void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t)
@@ -160,7 +225,7 @@ void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t)
 		count_todo(l, p, -p->n_todo);
 		for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
 			if (!sw_bitmap_is_empty(&p->sets[s]))
-				sw_bitmap_remove(&l->sets[s], number_of(l, t));
+				link_remove(l, t, s);
 		sw_flow_expect(&l->peer.flow, -(int32_t)p->n_awaited);
 		p->n_awaited = 0;
 		l->n_folded -= p->n_folded;
@@ -209,22 +274,9 @@ void sw_todo_renumber(struct sw_worker *w)
 		sw_link_touch(&w->links[l]);
 }
 
-static bool move_order(void *ctx, uint32_t index, uint32_t from, uint32_t to)
+void sw_todo_set_class(const struct sw_worker *w, struct sw_wtensor *t)
 {
-	struct sw_worker *w = ctx;
-
-	for (uint32_t l = 0; l < w->n_links; l++)
-		for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
-			sw_bitmap_move(&w->links[l].sets[s], from, to);
-	return w->tensors[index].is_open;
-}
-
-void sw_todo_take_place(struct sw_worker *w, struct sw_wtensor *t)
-{
-	bool by_priority = sw_sched_policy(&w->sched)->by_priority;
-
-	t->is_fifo = !by_priority;
-	t->class =
-		by_priority ? sw_class_of(t->decl.priority) : SW_N_CLASSES - 1;
-	sw_orders_take(&w->orders, t->index, by_priority, move_order, w);
+	t->class = sw_sched_policy(&w->sched)->by_priority
+			   ? sw_class_of(t->decl.priority)
+			   : SW_N_CLASSES - 1;
 }

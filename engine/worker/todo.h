@@ -84,8 +84,9 @@ void sw_todo_admit(struct sw_worker *w, struct sw_wtensor *t);
 void sw_todo_forget(struct sw_worker *w, const struct sw_wtensor *t);
 void sw_todo_renumber(struct sw_worker *w);
 
-/* sw_todo_take_place - order the tensor by priority, or behind all ready ones
- * (FIFO).  None of its chunks may be in a set. */
-void sw_todo_take_place(struct sw_worker *w, struct sw_wtensor *t);
+/* sw_todo_set_class - set the class of the tensor's pushes: by its priority, or
+ * the last one if the policy ignores priorities.  None of its chunks may be in
+ * a set. */
+void sw_todo_set_class(const struct sw_worker *w, struct sw_wtensor *t);
 
 #endif

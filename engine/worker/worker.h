@@ -33,7 +33,6 @@
 enum {
 	/* Tensors and streams that a worker has at a time. */
 	SW_TENSORS = SW_IDS,
-	SW_ORDERS = SW_ORDERS_EACH * SW_TENSORS,
 	/* Ranks of a stream's group. */
 	SW_GROUP_RANKS = SW_MAX_MEMBERS * SW_LOCAL_RANKS,
 	/* Words of a set of local ranks. */

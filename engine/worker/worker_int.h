@@ -10,9 +10,7 @@
 #include "engine/worker/wtensor.h"
 
 enum {
-	SW_LINK_WORDS =
-		SW_N_TODO_SETS * (SW_ORDERS / 64 + SW_ORDERS / 4096 + 1) +
-		2 * (SW_TENSORS / 64 + 1),
+	SW_LINK_WORDS = (SW_N_TODO_SETS + 2) * (SW_TENSORS / 64 + 1),
 	SW_LEAVE_FOR_NS = 2000000000, /* how long LEAVING may last */
 };
 
@@ -35,9 +33,12 @@ struct sw_link {
 	uint32_t server_i;
 	uint32_t n_todo;         /* chunks that wait to be pushed there */
 	uint32_t n_folded;       /* chunks in FOLDED */
-	struct sw_wtensor *next; /* the most urgent tensor with such chunks */
-	/* Tensors whose set of chunks here is not empty, by their order. */
+	struct sw_wtensor *next; /* the tensor that goes next */
+	/* Tensors whose set of chunks here is not empty, by their order.  Of
+	 * SW_TODO, the list has those that started under a policy without
+	 * priorities, in the order of their start. */
 	struct sw_bitmap sets[SW_N_TODO_SETS];
+	struct sw_wtensor *oldest, *newest;
 	struct sw_peer peer; /* its index counts the lane's links */
 	/* The fields below are seldom touched. */
 	uint64_t nonce, cookie;

@@ -34,7 +34,7 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 	uint64_t *words = l->words;
 
 	for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
-		words = sw_bitmap_init(&l->sets[s], SW_ORDERS, words);
+		words = sw_bitmap_init(&l->sets[s], SW_TENSORS, words);
 	words = sw_bitmap_init(&l->ends, SW_TENSORS, words);
 	words = sw_bitmap_init(&l->closes, SW_TENSORS, words);
 	assert(words == l->words + SW_LINK_WORDS);

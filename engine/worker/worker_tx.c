@@ -192,8 +192,7 @@ static uint8_t push_flags(const struct sw_link *l, const struct sw_wtensor *t,
 	const struct sw_wchunk *c)
 {
 	return (uint8_t)((l->peer.has_crc ? 0 : SW_FLAG_NO_CRC) |
-			 (c->n_sent ? SW_FLAG_RETX : 0) |
-			 (t->is_fifo ? SW_FLAG_FIFO : 0));
+			 (c->n_sent ? SW_FLAG_RETX : 0));
 }
 
 /* Fill the header of a tensor's push; returns its bytes, NULL if it has none.
@@ -331,8 +330,8 @@ static struct sw_wtensor *tensor_to_push(
 {
 	struct sw_wtensor *t;
 
-	if (!is_turn || l->next->is_fifo)
-		return most_urgent(w, l); /* in FIFO order none starves */
+	if (!is_turn || sw_bitmap_is_empty(&l->sets[SW_TODO]))
+		return most_urgent(w, l); /* in the list none starves */
 	t = &w->tensors[sw_orders_at(
 		&w->orders, sw_peer_turn(&l->peer, &l->sets[SW_TODO]))];
 	return sw_flow_can_send(&l->peer.flow, t->class) ? t

@@ -52,6 +52,7 @@ struct sw_part {
 	/* Number of the message with CLOSE of the group whose life lies here;
 	 * 0: none was sent. */
 	uint32_t close_number;
+	struct sw_wtensor *older, *newer; /* neighbours in the link's list */
 	struct sw_bitmap sets[SW_N_TODO_SETS];
 };
 
@@ -146,7 +147,6 @@ struct sw_wtensor {
 	bool is_open;        /* a local rank has asked for a round */
 	bool is_edited;      /* its buffer changed under a push */
 	bool is_begun; /* all local ranks have asked: the round has begun */
-	bool is_fifo;  /* ordered by readiness, not by priority */
 	uint16_t step;
 	uint16_t weight; /* weight of this round's results */
 	uint32_t round;

@@ -275,7 +275,7 @@ void forge_fields(struct forge *f)
 	while (h.type % SW_N_TYPES == SW_LEAVE);
 	h.version = SW_VERSION_MAX;
 	h.type %= SW_N_TYPES;
-	h.flags &= SW_FLAG_NO_CRC | SW_FLAG_RETX | SW_FLAG_FIFO;
+	h.flags &= SW_FLAG_NO_CRC | SW_FLAG_RETX;
 	h.class =
 		sw_type_is_data(h.type) ? h.class % SW_N_CLASSES : SW_CLASS_CTL;
 	h.session = f->peer.session;

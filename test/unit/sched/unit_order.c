@@ -13,25 +13,15 @@ static struct {
 	uint32_t mem[SW_ORDERS_WORDS * N], priority[N], n;
 	struct sw_bitmap set;
 	uint64_t words[WORDS];
-	bool is_here[N];           /* admitted */
-	bool is_in[N], is_fifo[N]; /* in the set */
-	uint32_t since[N], now;    /* is_fifo: when it became ready */
-	uint32_t n_moves;          /* moves of the last that entered */
+	bool is_here[N]; /* admitted */
+	bool is_in[N];   /* in the set */
 } x;
 
 static void open_orders(void)
 {
 	memset(&x, 0, sizeof(x));
 	sw_orders_open(&x.o, N, x.mem);
-	sw_bitmap_init(&x.set, SW_ORDERS_EACH * N, x.words);
-}
-
-static bool move(void *ctx, uint32_t index, uint32_t from, uint32_t to)
-{
-	(void)ctx;
-	x.n_moves++;
-	sw_bitmap_move(&x.set, from, to);
-	return x.is_in[index];
+	sw_bitmap_init(&x.set, N, x.words);
 }
 
 static void admit_at(uint32_t i, uint32_t priority)
@@ -56,14 +46,10 @@ static void go(uint32_t i)
 	sw_orders_shift_down(&x.o, &x.set, at);
 }
 
-static void enter(uint32_t i, bool is_fifo)
+static void enter(uint32_t i)
 {
-	x.n_moves = 0;
-	sw_orders_take(&x.o, i, !is_fifo, move, NULL);
 	sw_bitmap_add(&x.set, sw_orders_update(&x.o, i));
 	x.is_in[i] = true;
-	x.is_fifo[i] = is_fifo;
-	x.since[i] = x.now++;
 }
 
 static void leave(uint32_t i)
@@ -74,10 +60,6 @@ static void leave(uint32_t i)
 
 static bool is_before(uint32_t a, uint32_t b)
 {
-	if (x.is_fifo[a] != x.is_fifo[b])
-		return x.is_fifo[b];
-	if (x.is_fifo[a])
-		return x.since[a] < x.since[b];
 	return x.priority[a] != x.priority[b] ? x.priority[a] < x.priority[b]
 					      : a < b;
 }
@@ -121,48 +103,9 @@ static void orders__as_a_plain_sort(void **state)
 			else if (x.n && x.is_in[i])
 				leave(i);
 			else if (x.n)
-				enter(i, rand() % 2);
+				enter(i);
 			if (step % 8 == 0)
 				check_set();
-		}
-	}
-}
-
-/* Numbers by readiness run out: who goes by one keeps its place. */
-static void orders__close_ranks(void **state)
-{
-	(void)state;
-	open_orders();
-	admit(1);
-	admit(1);
-	enter(0, true);
-	for (uint32_t i = 0; i < 3 * N; i++) {
-		enter(1, true);
-		check_set();
-		leave(1);
-	}
-	assert_int_equal(sw_orders_number(&x.o, 0), N);
-}
-
-/* However many are ready, few of them are moved at once. */
-static void orders__close_ranks_of_many(void **state)
-{
-	(void)state;
-	for (uint32_t n = N - 3; n <= N; n++) {
-		open_orders();
-		for (uint32_t i = 0; i < N; i++)
-			admit(1);
-		for (uint32_t i = 0; i < n; i++)
-			enter(i, true);
-		for (uint32_t i = 0; i < 20 * N; i++) {
-			/* in order most gaps are left */
-			uint32_t at = (n % 2 ? i : (uint32_t)rand()) % n;
-
-			leave(at);
-			enter(at, true);
-			assert_in_range(x.n_moves, 0, 4);
-			assert_in_range(x.o.next, N, SW_ORDERS_EACH * N);
-			check_set();
 		}
 	}
 }
@@ -171,8 +114,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(orders__as_a_plain_sort),
-		cmocka_unit_test(orders__close_ranks),
-		cmocka_unit_test(orders__close_ranks_of_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

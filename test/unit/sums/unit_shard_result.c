@@ -25,83 +25,6 @@ static void take__most_urgent_first(void **state)
 	close_shard(x);
 }
 
-static void push_fifo(struct fixture *x, uint32_t key, uint32_t round)
-{
-	struct sw_header h = header(key, round, 0, FULL);
-	int32_t elems[FULL] = {0};
-
-	h.flags = SW_FLAG_FIFO;
-	elems[0] = (int32_t)key;
-	h.payload_crc = sw_data_crc(0, &h, elems, h.payload_len);
-	for (uint32_t m = 0; m < 2; m++)
-		shard_push(&x->sh, m, &h, (uint8_t *)elems, false);
-}
-
-static uint32_t take_key(struct fixture *x, uint32_t member)
-{
-	uint32_t order = sw_bitmap_first(sw_shard_ready(&x->sh, member));
-
-	if (order == SW_BITMAP_NONE)
-		return SW_KEY_NONE;
-	sw_shard_take(&x->sh, member, order, &x->h, &x->cell);
-	return x->h.key;
-}
-
-/* Pushed in order of readiness, results go in that order, in one class; and
- * by priority again when they are pushed so. */
-static void take__in_the_order_of_readiness(void **state)
-{
-	struct fixture *x = open_shard(2, 0, 1);
-
-	for (uint32_t key = 0; key < 3; key++)
-		admit(x, key, SW_I32, FULL, key);
-	push_fifo(x, 2, 1);
-	push_fifo(x, 0, 1);
-	admit(x, 3, SW_I32, FULL, 0); /* moves only what goes by priority */
-	push_fifo(x, 1, 1);
-	for (uint32_t m = 0; m < 2; m++) {
-		assert_int_equal(take_key(x, m), 2);
-		assert_int_equal(x->h.class, 7);
-		assert_int_equal(take_key(x, m), 0);
-		assert_int_equal(take_key(x, m), 1);
-		assert_int_equal(take_key(x, m), SW_KEY_NONE);
-	}
-	for (uint32_t m = 0; m < 2; m++)
-		push_n(x, m, 2, 2, 0, FULL, 1);
-	push_fifo(x, 1, 2);
-	assert_int_equal(take_key(x, 0), 2);
-	assert_int_equal(x->h.class, sw_class_of(2));
-	assert_int_equal(take_key(x, 0), 1);
-	close_shard(x);
-}
-
-static void take__in_the_order_of_readiness_for_long(void **state)
-{
-	struct fixture *x = open_shard(2, 0, 1);
-
-	admit(x, 0, SW_I32, FULL, 0);
-	admit(x, 1, SW_I32, FULL, 0);
-	push_fifo(x, 0, 1);
-	for (uint32_t round = 1; round < SW_MAX_ORDERS; round++) {
-		push_fifo(x, 1, round);
-		for (uint32_t m = 0; m < 2; m++) {
-			uint32_t order =
-				sw_bitmap_next(sw_shard_ready(&x->sh, m),
-					sw_orders_number(&x->sh.orders, 0) + 1);
-
-			assert_true(order < SW_MAX_ORDERS);
-			sw_shard_take(&x->sh, m, order, &x->h, &x->cell);
-			assert_int_equal(x->h.key, 1);
-			assert_int_equal(x->h.round, round);
-		}
-	}
-	assert_true(sw_orders_number(&x->sh.orders, 0) < SW_MAX_TENSORS + 2);
-	assert_int_equal(take_key(x, 0), 0);
-	assert_int_equal(take_key(x, 1), 0);
-	assert_int_equal(take_key(x, 1), SW_KEY_NONE);
-	close_shard(x);
-}
-
 /* Marked results move along when a more urgent tensor is admitted. */
 static void admit__while_results_wait(void **state)
 {
@@ -257,8 +180,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(take__most_urgent_first),
-		cmocka_unit_test(take__in_the_order_of_readiness),
-		cmocka_unit_test(take__in_the_order_of_readiness_for_long),
 		cmocka_unit_test(admit__while_results_wait),
 		cmocka_unit_test(admit__anywhere_while_results_wait),
 		cmocka_unit_test(fate__lost_is_sent_again),

@@ -492,7 +492,7 @@ static void order__policy_before_a_round(void **state)
 	atomic_fetch_add(&lane->tuning.n_set, 1);
 	order(r, (struct sw_lane_message){.kind = SW_LANE_ROUND});
 	assert_contains(wrig_tx(r), "PUSH k5 r1");
-	assert_int_equal(r->last[SW_PUSH].h.flags & SW_FLAG_FIFO, SW_FLAG_FIFO);
+	assert_int_equal(r->last[SW_PUSH].h.class, 7);
 	close_lane(r);
 }
 

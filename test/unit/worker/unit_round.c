@@ -146,7 +146,6 @@ static void push__fifo_overtakes_nothing(void **state)
 		for (uint32_t n = 0; n < 3; n++) {
 			assert_contains(wrig_tx_one(r), n < 2 ? "k0" : "k1");
 			assert_int_equal(r->last[SW_PUSH].h.class, 7);
-			assert_true(r->last[SW_PUSH].h.flags & SW_FLAG_FIFO);
 		}
 		if (round == 1) /* while they are open */
 			wrig_declare(r, name, PEER_CHUNK, 5);
@@ -158,12 +157,13 @@ static void push__fifo_overtakes_nothing(void **state)
 	wrig_close(r);
 }
 
-/* More push_pulls than places: open ones move together. */
+/* A tensor stays open while another one comes and goes more often than there
+ * are places: its chunks leave first when they are lost. */
 static void push__fifo_for_a_long_time(void **state)
 {
 	struct worker_rig *r = open_rig(&sw_policies[SW_POLICY_FIFO], 0, 0);
 
-	wrig_declare(r, "stays", 2 * PEER_CHUNK, 0);
+	wrig_declare(r, "stays", 2 * PEER_CHUNK, 9);
 	wrig_declare(r, "comes and goes", PEER_CHUNK, 0);
 	sw_worker_push(&r->w, 0, 1, 0);
 	wrig_tx(r);
@@ -172,16 +172,63 @@ static void push__fifo_for_a_long_time(void **state)
 		r->s[0].grant += 16;
 		sw_worker_push(&r->w, 1, round, 0);
 		assert_contains(wrig_tx_one(r), "PUSH k1");
+		assert_null(r->w.links[0].oldest);
 		peer_result(&r->s[0], 1, round, 0, 1);
 		assert_string_equal(wrig_events(r), "done t1 #0 SW_OK w2");
 		wrig_tx(r);
 	}
-	assert_true(sw_orders_number(&r->w.orders, 0) < SW_TENSORS + 2);
 	assert_int_equal(r->w.links[0].n_folded, 2);
 	peer_result(&r->s[0], 0, 1, 0, 1);
 	peer_result(&r->s[0], 0, 1, 1, 1);
 	assert_string_equal(wrig_events(r), "done t0 #0 SW_OK w2");
 	assert_int_equal(r->w.links[0].n_folded, 0);
+	wrig_close(r);
+}
+
+/* Tensors that die leave the order, wherever they are in it. */
+static void push__fifo_without_the_dead(void **state)
+{
+	const struct sw_fault why = {.err = SW_EMISMATCH};
+	struct worker_rig *r = open_rig(&sw_policies[SW_POLICY_FIFO], 0, 0);
+	char name[2] = "a";
+
+	for (; name[0] < 'e'; name[0]++)
+		wrig_declare(r, name, PEER_CHUNK, (uint32_t)('e' - name[0]));
+	for (uint32_t t = 4; t--;)
+		sw_worker_push(&r->w, t, 1, 0);
+	sw_tensor_kill(&r->w, &r->w.tensors[1], 1, &why);
+	sw_tensor_kill(&r->w, &r->w.tensors[3], 1, &why);
+	wrig_events(r);
+	while (strstr(wrig_tx_one(r), "END"))
+		;
+	assert_int_equal(r->last[SW_PUSH].h.key, 2);
+	assert_contains(wrig_tx_one(r), "PUSH k0");
+	assert_null(r->w.links[0].oldest);
+	assert_null(r->w.links[0].newest);
+	wrig_close(r);
+}
+
+/* After a change of policy, in either direction, chunks that had started before
+ * leave in their order, ahead of those that start later. */
+static void push__fifo_from_now_on(void **state)
+{
+	struct worker_rig *r =
+		open_rig(&sw_policies[SW_POLICY_BYTESCHEDULER], 0, 0);
+
+	wrig_declare(r, "late", PEER_CHUNK, 500);
+	wrig_declare(r, "urgent", PEER_CHUNK, 1);
+	wrig_declare(r, "more urgent", PEER_CHUNK, 0);
+	wrig_declare(r, "most urgent", PEER_CHUNK, 0);
+	sw_worker_push(&r->w, 0, 1, 0);
+	sw_worker_push(&r->w, 1, 1, 0);
+	sw_tuning_use(&r->w, &sw_policies[SW_POLICY_FIFO], 0, 0);
+	sw_worker_push(&r->w, 2, 1, 0);
+	assert_contains(wrig_tx_one(r), "k1");
+	assert_contains(wrig_tx_one(r), "k0");
+	sw_tuning_use(&r->w, &sw_policies[SW_POLICY_BYTESCHEDULER], 0, 0);
+	sw_worker_push(&r->w, 3, 1, 0);
+	assert_contains(wrig_tx_one(r), "k2");
+	assert_contains(wrig_tx_one(r), "k3");
 	wrig_close(r);
 }
 
@@ -257,7 +304,7 @@ static void push__readiness_of_all_tensors(void **state)
 	peer_send(&r->s[0], h, &sum);
 	assert_contains(wrig_events(r), "done t0");
 	assert_int_equal(sw_worker_push(&r->w, 0, 2, 0), 0);
-	assert_int_equal(sw_orders_number(&r->w.orders, 0), 2 * SW_TENSORS);
+	assert_ptr_equal(r->w.links[0].newest, &r->w.tensors[0]);
 	assert_contains(wrig_tx_one(r), "PUSH k1 r1 c0");
 	wrig_close(r);
 }
@@ -272,6 +319,8 @@ int main(void)
 		cmocka_unit_test(push__the_urgent_takes_credit_back),
 		cmocka_unit_test(push__fifo_overtakes_nothing),
 		cmocka_unit_test(push__fifo_for_a_long_time),
+		cmocka_unit_test(push__fifo_without_the_dead),
+		cmocka_unit_test(push__fifo_from_now_on),
 		cmocka_unit_test(push__nobody_starves),
 		cmocka_unit_test(push__the_job_ends),
 		cmocka_unit_test(push__readiness_of_all_tensors),

@@ -177,11 +177,11 @@ static void heard__at_once(void **state)
 	struct worker_rig *r = open_rig();
 
 	round_of(r, 1);
-	assert_int_equal(r->last[SW_PUSH].h.flags & SW_FLAG_FIFO, 0);
+	assert_int_not_equal(r->last[SW_PUSH].h.class, 7);
 	say(r, 1, &sw_policies[SW_POLICY_FIFO]);
 	assert_ptr_equal(r->w.sched.policy, &sw_policies[SW_POLICY_FIFO]);
 	round_of(r, 2);
-	assert_int_equal(r->last[SW_PUSH].h.flags & SW_FLAG_FIFO, SW_FLAG_FIFO);
+	assert_int_equal(r->last[SW_PUSH].h.class, 7);
 	assert_int_equal(r->w.stats.tuning_changes, 1);
 	wrig_close(r);
 }
