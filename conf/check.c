@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "conf/value.h"
+#include "engine/base/limits.h"
 #include "engine/sched/sched.h"
 
 /* One check. */
@@ -64,6 +65,11 @@ static void job_check(const struct check *c)
 		sw_report_error(c->report, line_of(c, "job", "agent"), "job",
 			"agent", "%u is too large for %u agents: 0 to %u",
 			job->agent, job->agents, job->agents - 1);
+	if (job->payload_bytes && !sw_payload_is_good(job->payload_bytes))
+		sw_report_error(c->report, line_of(c, "job", "payload"), "job",
+			"payload", "%u: a multiple of %u from %u to %u, or 0",
+			job->payload_bytes, SW_PAYLOAD_UNIT, SW_PAYLOAD_MIN,
+			SW_PAYLOAD_MAX);
 	if (job->stall_warn_ns < job->stall_limit_ns)
 		return;
 	sw_value_format(job->stall_warn_ns, SW_UNIT_TIME, warn, sizeof(warn));

@@ -131,7 +131,7 @@ int sw_daemon_start(struct sw_daemon *d);
 
 /* Parts of start, in daemon_ports.c.  sw_daemon_port_params - translate [port]
  * @c for DPDK; borrows @c.  sw_daemon_open_ports - open all ports, the
- * loopbacks and the rings between lcores, and choose a payload class that all
+ * loopbacks and the rings between lcores, and choose a payload that all
  * carry. */
 struct sw_dpdk_port_params sw_daemon_port_params(
 	const struct sw_daemon *d, const struct sw_conf_port *c);

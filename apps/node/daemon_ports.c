@@ -88,7 +88,7 @@ static int open_loopbacks(struct sw_daemon *d)
 	return 0;
 }
 
-/* The class that all ports carry; where one was asked for, that one. */
+/* The payload that all ports carry; where one was asked for, that one. */
 static int choose_payload(struct sw_daemon *d)
 {
 	uint32_t asked = d->conf.job.payload_bytes;
@@ -111,7 +111,7 @@ static int choose_payload(struct sw_daemon *d)
 	}
 	if (asked)
 		d->params.payload = asked;
-	sw_log(&d->log, SW_LOG_INFO, "payload class: %u B", d->params.payload);
+	sw_log(&d->log, SW_LOG_INFO, "payload: up to %u B", d->params.payload);
 	return 0;
 }
 

@@ -7,7 +7,11 @@
 #include <stdint.h>
 
 enum {
-	SW_PAYLOAD_MAX = 8192, /* largest payload of any class */
+	/* Payloads of a job: a multiple of the unit.  The least fits an MTU of
+	 * 1280, the least of IPv6, with its headers and a tag of 16 bytes. */
+	SW_PAYLOAD_UNIT = 64,
+	SW_PAYLOAD_MIN = 1152,
+	SW_PAYLOAD_MAX = 8192,
 	SW_N_CLASSES = 8, /* priority classes of data frames, 0 most urgent */
 	SW_CLASS_CTL = 8, /* packet number space of control frames */
 	SW_N_SPACES = 9,
@@ -23,12 +27,22 @@ enum {
 	SW_GRANULE = 256 << 10,
 };
 
-/* sw_port_is_class - return whether @payload_bytes is a payload class, which
- * fits an MTU of 1500, one page, or two pages. */
-static inline bool sw_port_is_class(uint32_t payload_bytes)
+/* sw_payload_is_good - return whether a job may have chunks of @bytes.
+ * sw_payload_within - return the largest such size that fits @bytes; 0: none.
+ */
+static inline bool sw_payload_is_good(uint32_t bytes)
 {
-	return payload_bytes == 1344 || payload_bytes == 3328 ||
-	       payload_bytes == SW_PAYLOAD_MAX;
+	return bytes >= SW_PAYLOAD_MIN && bytes <= SW_PAYLOAD_MAX &&
+	       bytes % SW_PAYLOAD_UNIT == 0;
+}
+
+static inline uint32_t sw_payload_within(uint32_t bytes)
+{
+	if (bytes < SW_PAYLOAD_MIN)
+		return 0;
+	if (bytes > SW_PAYLOAD_MAX)
+		return SW_PAYLOAD_MAX;
+	return bytes / SW_PAYLOAD_UNIT * SW_PAYLOAD_UNIT;
 }
 
 #endif

@@ -46,7 +46,7 @@ struct sw_params {
 	uint32_t queue_bytes;
 	/* Kernel receive buffers for one lcore; 0: unknown. */
 	uint32_t buffer_bytes;
-	/* Payload class: bytes of a full chunk. */
+	/* Bytes of a full chunk. */
 	uint32_t payload;
 	/* Scheduling of the job; the partition is this node's. NULL:
 	 * bytescheduler; 0: the policy's default. */

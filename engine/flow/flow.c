@@ -16,9 +16,8 @@ void sw_flow_set_window(struct sw_flow *f, uint32_t bytes)
 	uint32_t frames = bytes / f->params->payload;
 	uint32_t window = bytes / SW_QUANTUM;
 
-	f->frame = 1; /* a power of two, as it is for all payload classes */
-	while (f->frame < sw_flow_quanta(f->params->payload))
-		f->frame *= 2;
+	f->frame_bytes = f->params->payload;
+	f->frame = sw_quanta(f->frame_bytes);
 	if (f->backlog) /* then its window is among theirs */
 		f->grants->windows += (uint64_t)window - f->window;
 	f->window = window;
@@ -79,6 +78,17 @@ void sw_flow_fini(struct sw_flow *f)
 	f->grants = NULL;
 }
 
+static uint32_t whole_frames(const struct sw_flow *f, uint64_t quanta)
+{
+	return (uint32_t)quanta / f->frame * f->frame;
+}
+
+/* Round @quanta up to whole frames: a sender overdraws by less than one. */
+static uint32_t in_frames(const struct sw_flow *f, uint32_t quanta)
+{
+	return whole_frames(f, quanta + f->frame - 1);
+}
+
 /* Return the flow's part of the budget, in proportion to the windows of flows
  * with a backlog. */
 static uint64_t share(const struct sw_flow *f)
@@ -89,15 +99,9 @@ static uint64_t share(const struct sw_flow *f)
 			  : f->window;
 }
 
-/* Round @quanta up to whole frames: a sender overdraws by less than one. */
-static uint32_t in_frames(const struct sw_flow *f, uint32_t quanta)
-{
-	return (quanta + f->frame - 1) & -f->frame;
-}
-
 /* Budget that other flows have left, rounded down to whole frames. Expected
  * results may be late, so one frame per flow that holds none is set aside. */
-static uint64_t left_to(const struct sw_flow *f)
+static uint32_t left_to(const struct sw_flow *f)
 {
 	const struct sw_grants *g = f->grants;
 	uint64_t whole = g->total + (uint64_t)f->held;
@@ -107,7 +111,7 @@ static uint64_t left_to(const struct sw_flow *f)
 	if (!g->start)
 		left = sw_max64(
 			left - sw_min64(left, kept), sw_min64(left, f->frame));
-	return left & -(uint64_t)f->frame;
+	return whole_frames(f, left);
 }
 
 /* Quanta that the flow may hold now: the peer's backlog, limited by the flow's

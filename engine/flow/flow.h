@@ -12,7 +12,7 @@
  * believes a number far ahead only when a second one follows it, so that one
  * forged frame cannot invalidate the peer's true frames.
  *
- * Credit. Every frame carries two cumulative counts in quanta of 1 KiB:
+ * Credit. Every frame carries two cumulative counts in quanta of 64 bytes:
  * consumed, which includes lost frames so that losses do not leak credit, and
  * grant. grant = highest consumed seen + window. The receiver holds nothing
  * back, because it folds each contribution on arrival. If grants were lost, a
@@ -40,10 +40,11 @@ enum {
 	/* Largest gap that one frame may open. It leaves half of a SACK for
 	 * numbers that were sent, should that frame be forged. */
 	SW_PSN_SKIP = SW_SACK_BITS / 2,
-	SW_CREDIT_MAX = 1 << 16, /* quanta; ignore a larger grant */
-	SW_CREDIT_SLACK = 64,    /* quanta accepted beyond the grant */
-	SW_FLOW_START = 16,      /* quanta that an idle sender may begin with */
-	SW_FLOW_HASTE = 64, /* share above which flows do not wait for grants */
+	SW_CREDIT_MAX = 1 << 20, /* quanta; ignore a larger grant */
+	SW_CREDIT_SLACK = 1024,  /* quanta accepted beyond the grant */
+	SW_FLOW_START = 256,     /* quanta that an idle sender may begin with */
+	SW_FLOW_HASTE = 1024, /* share above which flows do not wait for grants
+			       */
 };
 
 /* The budget of grants of one receiver, which its flows share. */
@@ -57,14 +58,14 @@ struct sw_grants {
 	struct sw_flow *first, *last; /* queue of waiting flows */
 };
 
-/* sw_grants_init - set the budget to @bytes including headers of 120 B a frame,
- * but at least one frame. */
+/* sw_grants_init - set the budget to @bytes, in whole frames of the largest
+ * payload, but at least one. */
 static inline void sw_grants_init(struct sw_grants *g, uint64_t bytes)
 {
-	uint64_t total = bytes / SW_QUANTUM * 63 / 64;
-	uint64_t frame = SW_PAYLOAD_MAX / SW_QUANTUM;
+	uint64_t total = bytes / SW_QUANTUM_WIRE;
+	uint64_t frame = sw_quanta(SW_PAYLOAD_MAX);
 
-	g->whole = (uint32_t)(total > frame ? total : frame);
+	g->whole = (uint32_t)(total > frame ? total - total % frame : frame);
 	g->total = g->whole;
 }
 
@@ -129,7 +130,8 @@ struct sw_flow {
 	uint32_t window;            /* quanta; our largest grant */
 	struct sw_grants *grants;   /* budget that it shares; NULL: none */
 	struct sw_flow *next;       /* next waiting flow */
-	uint32_t frame;             /* quanta of a full frame */
+	uint32_t frame_bytes;       /* payload of a full frame */
+	uint32_t frame;             /* its quanta */
 	uint32_t backlog;           /* quanta that the peer still has to send */
 	uint32_t held;              /* our part of grants->used */
 	uint32_t ack_every;
@@ -227,10 +229,16 @@ static inline bool sw_flow_is_spent(const struct sw_flow *f)
  * once per burst. */
 void sw_flow_give(struct sw_flow *f);
 
-/* sw_flow_quanta - return the quanta of a frame with @bytes of payload. */
-static inline uint32_t sw_flow_quanta(uint32_t bytes)
+/* sw_flow_frame - return the quanta of a full frame. */
+static inline uint32_t sw_flow_frame(const struct sw_flow *f)
 {
-	return (bytes + SW_QUANTUM - 1) / SW_QUANTUM;
+	return f->frame;
+}
+
+/* sw_flow_quanta - return the quanta of a frame with @bytes of payload. */
+static inline uint32_t sw_flow_quanta(const struct sw_flow *f, uint32_t bytes)
+{
+	return bytes == f->frame_bytes ? f->frame : sw_quanta(bytes);
 }
 
 /* sw_flow_open - note that the first frame of @class is in flight. */
@@ -263,7 +271,7 @@ static inline void sw_flow_send(
 	e->is_open = true;
 	if (!s->n_open++)
 		sw_flow_open(f, h->class, now_ns);
-	f->consumed += sw_flow_quanta(h->payload_len);
+	f->consumed += sw_flow_quanta(f, h->payload_len);
 	h->consumed = (uint32_t)f->consumed;
 	h->grant = (uint32_t)f->given;
 }
@@ -368,7 +376,7 @@ static inline uint32_t sw_flow_within(
 	uint64_t since = f->n_since_given, most = sw_flow_most_since(f);
 
 	for (; i < n; i++) {
-		uint64_t more = since + sw_flow_quanta(h[i].payload_len);
+		uint64_t more = since + sw_flow_quanta(f, h[i].payload_len);
 
 		if (h[i].consumed - from < SW_CREDIT_MAX - SW_CREDIT_SLACK ||
 			more > most)

@@ -101,11 +101,12 @@ static bool check_options(struct sw_server *srv, const struct sw_pending *p)
 		return sw_admit_refuse(srv, p, SW_EINVAL,
 			"policy %u, credit %llu: %s", j->policy,
 			(unsigned long long)j->credit_bytes, why);
-	if (!sw_port_is_class(j->payload) || j->payload > max_payload)
+	if (!sw_payload_is_good(j->payload) || j->payload > max_payload)
 		return sw_admit_refuse(srv, p, SW_EINVAL,
-			"payload class %u: this port carries 1344, 3328 or "
-			"8192 up to %u",
-			j->payload, max_payload);
+			"payload %u: this port carries multiples of %u from "
+			"%u to %u",
+			j->payload, SW_PAYLOAD_UNIT, SW_PAYLOAD_MIN,
+			max_payload);
 	if (j->has_crc > 1 || j->mode > SW_MODE_ASYNC || j->is_by_rank > 1)
 		return sw_admit_refuse(srv, p, SW_EINVAL,
 			"crc %u, mode %u, order %u: 0 or 1 expected",

@@ -25,7 +25,15 @@ enum {
 	SW_MAGIC = 0x4d53,  /* "SM" */
 	SW_VERSION_MIN = 1, /* protocol versions that this code speaks */
 	SW_VERSION_MAX = 1,
-	SW_QUANTUM = 1024, /* bytes per unit of credit */
+	/* The unit of credit: bytes of the largest payload, and of a frame on
+	 * the wire. */
+	SW_QUANTUM = 64,
+	SW_QUANTUM_WIRE = 65,
+	/* Least quanta of a frame with a payload: a receiver's buffers hold
+	 * fewer small frames than their bytes suggest. */
+	SW_QUANTA_MIN = 16,
+	/* Headers of a frame on the wire, from preamble to gap. */
+	SW_WIRE_REST_BYTES = 120,
 };
 
 #define SW_KEY_NONE UINT32_MAX
@@ -106,8 +114,8 @@ static inline bool sw_type_is_ordered(uint8_t type)
 	return types >> type % 32 & 1;
 }
 
-/* Largest payload of an ordered message; it fits the smallest payload class. */
-enum { SW_ORDERED_MAX = 1344 };
+/* Largest payload of an ordered message. */
+enum { SW_ORDERED_MAX = SW_PAYLOAD_MIN };
 
 /* Operation of a push_pull round. */
 enum sw_round_kind {
@@ -137,6 +145,18 @@ enum sw_frame_flag {
 	SW_FLAG_BACKLOG = 16,
 };
 
+/* sw_quanta - return the quanta of a frame with @bytes of payload: what it
+ * takes of a wire.  A frame without payload is free. */
+static inline uint32_t sw_quanta(uint32_t bytes)
+{
+	uint32_t n = (bytes + SW_WIRE_REST_BYTES + SW_QUANTUM_WIRE - 1) /
+		     SW_QUANTUM_WIRE;
+
+	if (!bytes)
+		return 0;
+	return n > SW_QUANTA_MIN ? n : SW_QUANTA_MIN;
+}
+
 static inline uint8_t sw_backlog_flags(uint64_t quanta)
 {
 	uint32_t digits = quanta ? 64 - (uint32_t)__builtin_clzll(quanta) : 0;
@@ -145,7 +165,7 @@ static inline uint8_t sw_backlog_flags(uint64_t quanta)
 }
 
 /* sw_flags_backlog - return the largest backlog that @flags can mean, below
- * 2^15. */
+ * 2^15, that is, 2 MiB. */
 static inline uint32_t sw_flags_backlog(uint8_t flags)
 {
 	return (1u << flags / SW_FLAG_BACKLOG) - 1;
@@ -273,7 +293,7 @@ struct sw_join {
 	uint8_t version_min, version_max;
 	uint16_t member, n_members, n_local;
 	uint16_t server_i, n_servers; /* the receiver's place in the list */
-	uint16_t payload;             /* payload class */
+	uint16_t payload;             /* of a full chunk */
 	uint8_t has_crc;
 	uint8_t pad0;
 	char job[SW_NAME_MAX];

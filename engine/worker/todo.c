@@ -238,7 +238,7 @@ void sw_todo_expect(struct sw_link *l, const struct sw_wtensor *t,
 {
 	const struct sw_piece *p =
 		t->stream ? &t->stream->pieces[record] : NULL;
-	uint32_t n = sw_flow_quanta(
+	uint32_t n = sw_flow_quanta(&l->peer.flow,
 		p ? p->gets * p->bytes : sw_wtensor_bytes(t, record));
 
 	n = is_away ? n : -n;

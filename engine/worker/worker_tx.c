@@ -13,16 +13,15 @@
 enum { REFUSED_MAX = 3 };
 
 /* Return the quanta that still wait to be pushed at the link. */
-static uint64_t backlog_of(const struct sw_worker *w, const struct sw_link *l)
+static uint64_t backlog_of(const struct sw_link *l)
 {
-	return l->n_todo *
-	       (uint64_t)((w->params.payload + SW_QUANTUM - 1) / SW_QUANTUM);
+	return l->n_todo * (uint64_t)sw_flow_frame(&l->peer.flow);
 }
 
 static uint32_t build_keepalive(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
-	h->flags = sw_backlog_flags(backlog_of(w, l));
+	h->flags = sw_backlog_flags(backlog_of(l));
 	h->type = SW_KEEPALIVE;
 	return 0;
 }
@@ -293,7 +292,7 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	if (c->n_refused >= REFUSED_MAX && payload && is_stable)
 		payload = copy_to_push(w, payload, h->payload_len, &is_stable);
 	if (payload)
-		h->flags |= sw_backlog_flags(backlog_of(w, l));
+		h->flags |= sw_backlog_flags(backlog_of(l));
 	await(l, t, record);
 	if (l->peer.has_crc) {
 		SW_TIMED(w->stats.ticks_crc_push,

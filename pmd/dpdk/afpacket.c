@@ -11,51 +11,43 @@
 
 /* A frame of a ring, header of the kernel included, and the block that holds a
  * whole number of them: a multiple of both the frame and the page, because the
- * driver takes all frames to follow each other.  Not a power of two, or the
- * frames' headers would share a few cache sets. */
+ * driver takes all frames to follow each other. */
 struct shape {
-	uint32_t payload, frame_bytes, block_bytes;
-};
-
-static const struct shape shapes[] = {
-	{1344, 1664, 53248},
-	{3328, 3584, 28672},
-	{8192, 8704, 69632},
+	uint32_t frame_bytes, block_bytes;
 };
 
 enum {
 	KERNEL_BYTES = 82, /* in front of a received frame, in the ring */
 	/* Bytes of a ring's frame that the driver requires of a receive buffer,
 	 * though no frame of ours needs them. */
-	RX_EXTRA = 384,
+	RX_EXTRA = 576,
 	PAGE_BYTES = 4096,
+	UNIT_MIN = 128, /* a frame's size is a multiple of a power of two */
+	UNITS = 32,     /* most in a frame, so that blocks are small */
 	/* Without the gate the driver shares frames among its sockets by a hash
 	 * of its own, which our filters would then drop. */
 	QUEUES_MAX = SW_DPDK_GATE ? SW_DPDK_QUEUES : 1,
 };
-_Static_assert(1664 >= KERNEL_BYTES + FRAME_REST_BYTES + 1344 &&
-		       3584 >= KERNEL_BYTES + FRAME_REST_BYTES + 3328 &&
-		       8704 >= KERNEL_BYTES + FRAME_REST_BYTES + 8192,
-	"a frame fits its place");
-_Static_assert(53248 % 1664 == 0 && 53248 % PAGE_BYTES == 0 &&
-		       28672 % 3584 == 0 && 28672 % PAGE_BYTES == 0 &&
-		       69632 % 8704 == 0 && 69632 % PAGE_BYTES == 0,
-	"blocks hold whole frames");
 
-static const struct shape *shape_of(uint32_t payload)
+/* No frame is a power of two, or the headers would share a few cache sets. */
+static struct shape shape_of(uint32_t payload)
 {
-	const struct shape *s = shapes;
+	uint32_t bytes = KERNEL_BYTES + FRAME_REST_BYTES + payload;
+	uint32_t unit = RTE_MAX(rte_align32pow2(bytes / UNITS), UNIT_MIN);
+	struct shape s = {.frame_bytes = RTE_ALIGN_CEIL(bytes, unit)};
 
-	while (s->payload != payload)
-		s++;
+	if (rte_is_power_of_2(s.frame_bytes))
+		s.frame_bytes += unit;
+	s.block_bytes = s.frame_bytes;
+	while (s.block_bytes % PAGE_BYTES)
+		s.block_bytes *= 2;
 	return s;
 }
 
 /* Rings hold whole blocks, so a little more than was asked for. */
-static uint32_t ring_frames(
-	const struct sw_dpdk_port_params *p, const struct shape *s)
+static uint32_t ring_frames(const struct sw_dpdk_port_params *p, struct shape s)
 {
-	uint32_t per_block = s->block_bytes / s->frame_bytes;
+	uint32_t per_block = s.block_bytes / s.frame_bytes;
 
 	return (p->ring_slots + per_block - 1) / per_block * per_block;
 }
@@ -63,26 +55,25 @@ static uint32_t ring_frames(
 static int devargs(const struct sw_dpdk_port_params *p, uint32_t payload,
 	const struct sw_log *log, char *args, size_t size)
 {
-	const struct shape *s = shape_of(payload);
+	struct shape s = shape_of(payload);
 
 	(void)log;
 	snprintf(args, size,
 		"iface=%s,qpairs=%u,blocksz=%u,framesz=%u,framecnt=%u,"
 		"qdisc_bypass=1",
-		p->device, RTE_MIN(p->n_queues, QUEUES_MAX), s->block_bytes,
-		s->frame_bytes, ring_frames(p, s));
+		p->device, RTE_MIN(p->n_queues, QUEUES_MAX), s.block_bytes,
+		s.frame_bytes, ring_frames(p, s));
 	return 0;
 }
 
 static void missing(const struct sw_dpdk_port_params *p, uint64_t bytes,
 	char *out, size_t size)
 {
-	const struct shape *s = shape_of(p->payload_bytes);
+	struct shape s = shape_of(p->payload_bytes);
 
 	(void)bytes; /* rings are locked, DPDK's memory is not */
-	sw_rights_packet(
-		2ull * p->n_queues * ring_frames(p, s) * s->frame_bytes, out,
-		size);
+	sw_rights_packet(2ull * p->n_queues * ring_frames(p, s) * s.frame_bytes,
+		out, size);
 }
 
 /* Every queue pair has a socket.  Rules are its filter: a frame is copied to

@@ -72,8 +72,9 @@ static void missing(const struct sw_dpdk_port_params *p, uint64_t bytes,
 	if (!sw_netif_get(p->device, &now) && now.mtu > MTU_MAX)
 		snprintf(out, size,
 			"with XDP a frame fits a page, but %s has an MTU of "
-			"%u: 3442 to %d carry the class 3328",
-			p->device, now.mtu, MTU_MAX);
+			"%u: at most %d, which carries a payload of %u",
+			p->device, now.mtu, MTU_MAX,
+			sw_dpdk_af_xdp.payload_max);
 	else
 		sw_rights_xdp(bytes, out, size);
 }

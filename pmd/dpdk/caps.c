@@ -59,34 +59,35 @@ static uint32_t mtu_most(const struct rte_eth_dev_info *info)
 			    : 0;
 }
 
-/* The MTU of a device that no kernel speaks for: what the largest class needs
+/* The MTU of a device that no kernel speaks for: what the largest payload needs
  * that network and driver carry and that was asked for, since buffers have that
  * size.  It is only raised. */
 static int mtu_take(struct port *p, const struct rte_eth_dev_info *info)
 {
-	uint32_t class, carried = p->params.mtu;
+	uint32_t payload, carried = p->params.mtu;
 	uint16_t has = 0;
 
 	rte_eth_dev_get_mtu(p->eth_i, &has);
 	if (!carried)
 		carried = has;
 	carried = RTE_MIN(carried, mtu_most(info));
-	class = RTE_MIN(p->params.payload_bytes,
+	payload = RTE_MIN(p->params.payload_bytes,
 		sw_dpdk_port_payload(carried, p->params.ip));
-	if (!class) {
+	if (!payload) {
 		sw_log(p->log, SW_LOG_ERROR,
 			"port %s: %s carries an MTU of %u (its driver at most "
-			"%u); the smallest frame class needs %u",
+			"%u); the smallest frames need %u",
 			p->params.name, p->params.device, carried,
-			mtu_most(info), 1344 + packet_rest(p->params.ip));
+			mtu_most(info),
+			SW_PAYLOAD_MIN + packet_rest(p->params.ip));
 		return SW_ECONF;
 	}
 	p->mtu = (uint16_t)RTE_MIN(
-		carried, RTE_MAX(class + packet_rest(p->params.ip),
+		carried, RTE_MAX(payload + packet_rest(p->params.ip),
 				 (uint32_t)RTE_ETHER_MTU));
 	p->is_mtu_new = p->mtu > has;
-	p->params.payload_bytes = class;
-	p->frame_max = FRAME_REST_BYTES + class;
+	p->params.payload_bytes = payload;
+	p->frame_max = FRAME_REST_BYTES + payload;
 	return 0;
 }
 

@@ -42,12 +42,9 @@ void sw_dpdk_port_params_init(struct sw_dpdk_port_params *p)
 
 uint32_t sw_dpdk_port_payload(uint32_t mtu, struct sw_ip ip)
 {
-	static const uint32_t classes[] = {SW_PAYLOAD_MAX, 3328, 1344};
+	uint32_t rest = packet_rest(ip);
 
-	for (uint32_t i = 0; i < 3; i++)
-		if (classes[i] + packet_rest(ip) <= mtu)
-			return classes[i];
-	return 0;
+	return sw_payload_within(mtu > rest ? mtu - rest : 0);
 }
 
 static int name_check(
@@ -82,8 +79,8 @@ int sw_dpdk_params_check(
 		what = "an address and a UDP port are needed";
 	else if (p->udp + p->n_udp * p->n_ways > 65536)
 		what = "its UDP ports exceed 65535";
-	else if (!sw_port_is_class(p->payload_bytes))
-		what = "payload of 1344, 3328 or 8192 bytes expected";
+	else if (!sw_payload_is_good(p->payload_bytes))
+		what = "payload: a multiple of 64 from 1152 to 8192 expected";
 	else if (p->prefix_bits < 1 || p->prefix_bits >= sw_ip_bits(p->ip))
 		what = "prefix of at least 1 bit, and fewer than the address "
 		       "has, expected";
@@ -158,9 +155,10 @@ int sw_dpdk_interface_check(const struct sw_dpdk_port_params *p,
 			RTE_MIN(*payload, sw_port_types[p->type]->payload_max);
 	if (!*payload) {
 		sw_log(log, SW_LOG_ERROR,
-			"port %s: %s has an MTU of %u; the smallest frame "
-			"class needs %u",
-			p->name, p->device, now.mtu, 1344 + packet_rest(p->ip));
+			"port %s: %s has an MTU of %u; the smallest frames "
+			"need %u",
+			p->name, p->device, now.mtu,
+			SW_PAYLOAD_MIN + packet_rest(p->ip));
 		return SW_ECONF;
 	}
 	if (!sw_port_types[p->type]->is_kernel &&

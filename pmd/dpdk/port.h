@@ -48,7 +48,7 @@ struct sw_dpdk_port_params {
 	uint8_t owners[SW_DPDK_ENDPOINTS];
 	enum sw_steering steering; /* for several queues; SW_STEER_ONE: the
 				      best available */
-	uint32_t payload_bytes;    /* largest payload class: 1344, 3328 or 8192;
+	uint32_t payload_bytes;    /* largest payload, a multiple of 64;
 				      the MTU may make it smaller */
 	uint32_t ring_slots;       /* slots of the driver's rings, each way; a
 				      power of two, 16 … 16384; 0: by type */
@@ -99,7 +99,7 @@ void sw_dpdk_port_params_init(struct sw_dpdk_port_params *p);
 /* sw_dpdk_port_bytes - return the DPDK memory that this port's buffers take. */
 uint64_t sw_dpdk_port_bytes(const struct sw_dpdk_port_params *p);
 
-/* sw_dpdk_port_payload - return the largest payload class that fits @mtu in
+/* sw_dpdk_port_payload - return the largest payload that fits @mtu in
  * frames from @ip; 0: none. */
 uint32_t sw_dpdk_port_payload(uint32_t mtu, struct sw_ip ip);
 

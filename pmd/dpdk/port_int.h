@@ -17,7 +17,7 @@ enum {
 	/* Bytes before the payload of an untagged IPv4 frame. */
 	FRAME_HEAD_BYTES = SW_OUTER_BYTES + SW_HEAD_BYTES,
 	/* Authentication appends this many bytes to a payload. */
-	TRAILER_BYTES = 32,
+	TRAILER_BYTES = 16,
 	/* Most bytes that a frame has besides its payload. */
 	FRAME_REST_BYTES = SW_OUTER_MAX + SW_HEAD_BYTES + TRAILER_BYTES,
 	/* The same for an IPv4 packet: bytes that count against an MTU.  IPv6
@@ -83,8 +83,7 @@ struct port_type {
 	 * whole pool. An object is a page, and frames are sent from the pool,
 	 * too, because the driver would copy others. 0: none. */
 	uint32_t n_lent;
-	uint32_t payload_max; /* largest class that fits its buffers; 0: no
-				 limit */
+	uint32_t payload_max; /* largest that fits its buffers; 0: no limit */
 	uint16_t max_queues;  /* 0: as ethdev reports */
 	/* Steer by means outside ethdev, once the device exists; set
 	 * p->steering. NULL: use ethdev. */

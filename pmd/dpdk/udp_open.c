@@ -93,7 +93,7 @@ static int socket_open(struct queue *q, uint32_t endpoint)
 /* Quanta of credit of a full frame. */
 static uint32_t quanta_of(const struct port *p)
 {
-	return (p->params.payload_bytes + SW_QUANTUM - 1) / SW_QUANTUM;
+	return sw_quanta(p->params.payload_bytes);
 }
 
 /* Return the largest charge to a receive buffer of a full frame, or of as many
@@ -102,7 +102,8 @@ static uint32_t charge_of(const struct port *p)
 {
 	uint32_t bytes = rte_align32pow2(p->frame_max + SKB_REST_BYTES);
 
-	return RTE_MAX(bytes + SKB_BYTES, quanta_of(p) * SKB_MIN_BYTES);
+	return RTE_MAX(bytes + SKB_BYTES,
+		quanta_of(p) * SKB_MIN_BYTES / SW_QUANTA_MIN);
 }
 
 /* Make its buffers, and note what the machine's limit leaves of them.  Half of

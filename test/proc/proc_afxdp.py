@@ -14,7 +14,7 @@ import struct
 import lan
 import rig
 from lan import Lan, ip
-from proc_lan import check_class, run_all, take_down
+from proc_lan import check_payload, run_all, take_down
 from rig import check, check_goes_on, end, run_refused, start_forever
 
 MTU = 3498
@@ -60,10 +60,10 @@ def has_program(device):
     return b"prog/xdp" in p.stdout
 
 
-def test_class_3328():
+def test_three_nodes():
     with Xdp(agents=2) as net:
         net.start_all()
-        check_class(net, 3328)
+        check_payload(net, 3328)
         run_all(net)
         net.train_ok()
         check(has_program("a"), "no XDP program on the interface")
@@ -76,7 +76,7 @@ def test_class_3328():
 def test_mtu_1500():
     with Xdp(agents=1, mtu=1500) as net:
         net.start_all()
-        check_class(net, 1344)
+        check_payload(net, 1344)
         run_all(net)
 
 
@@ -166,8 +166,8 @@ def test_killed_daemon_is_followed():
 
 def test_mtu_beyond_a_page():
     with Xdp(agents=1, mtu=9000) as net:
-        run_refused(net, "a", r"a has an MTU of 9000: 3442 to 3498 carry the "
-                    r"class 3328")
+        run_refused(net, "a", r"a has an MTU of 9000: at most 3498, which carries a "
+                    r"payload of 3328")
 
 
 def test_without_the_right():

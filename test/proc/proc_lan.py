@@ -31,16 +31,16 @@ def take_down(net, name, device=None):
                    f'"{text}" once more')
 
 
-def check_class(net, size):
+def check_payload(net, size):
     for name in net.servers + net.agents:
-        check(f"payload class: {size} B" in net.daemons[name].log(),
-              f"{name} has not chosen the class {size}")
+        check(f"payload: up to {size} B" in net.daemons[name].log(),
+              f"{name} has not chosen the payload {size}")
 
 
 def test_two_nodes_jumbo():
     with Lan(agents=1, mtu=9000) as net:
         net.start_all()
-        check_class(net, 8192)
+        check_payload(net, 8192)
         run_all(net)
         net.train_ok()
 
@@ -48,14 +48,14 @@ def test_two_nodes_jumbo():
 def test_two_nodes_mtu_1500():
     with Lan(agents=1, mtu=1500) as net:
         net.start_all()
-        check_class(net, 1344)
+        check_payload(net, 1344)
         run_all(net)
 
 
 def test_four_nodes():
     with Lan(agents=2, servers=2, mtu=3600) as net:
         net.start_all()
-        check_class(net, 3328)
+        check_payload(net, 3456)
         run_all(net)
         net.train_ok()
 
@@ -64,7 +64,7 @@ def test_ipv6():
     """The frames of three nodes over a bridge, with a VLAN tag."""
     with Lan(agents=2, mtu=1500, is_v6=True, port={"vlan": "5"}) as net:
         net.start_all()
-        check_class(net, 1344)
+        check_payload(net, 1344)
         run_all(net)
         net.train_ok()
 
@@ -219,14 +219,14 @@ def test_mtu_that_one_side_cannot_carry():
     with Lan(agents=1, job={"join_timeout": "4s"}) as net:
         ip("link", "set", "dev", "a", "mtu", "1500")
         net.start_all()
-        check("payload class: 1344 B" in net.daemons["a"].log(), "other class")
+        check("payload: up to 1344 B" in net.daemons["a"].log(), "other payload")
         net.client(0, *SMALL).wait_error(
             r"server a .*which answers, but not to packets of 8274 B")
 
 
 def test_mtu_that_is_too_small():
-    with Lan(agents=1, mtu=1400) as net:
-        run_refused(net, "a", r"a has an MTU of 1400; .* needs 1458")
+    with Lan(agents=1, mtu=1249) as net:
+        run_refused(net, "a", r"a has an MTU of 1249; .* need 1250")
 
 
 def test_idle_server_sleeps_until_a_frame_comes():

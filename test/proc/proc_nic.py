@@ -10,7 +10,7 @@ import subprocess
 import lan
 import rig
 from lan import Lan, ip
-from proc_lan import check_class, run_all, take_down
+from proc_lan import check_payload, run_all, take_down
 from rig import check, check_goes_on, end, run_refused, start_forever
 
 
@@ -45,7 +45,7 @@ class Taps(Lan):
 def test_tap_mtu_1500():
     with Taps(agents=2, mtu=1500) as net:
         net.start_all()
-        check_class(net, 1344)
+        check_payload(net, 1344)
         run_all(net)
         net.train_ok()
         for name in net.daemons:
@@ -63,7 +63,7 @@ def test_tap_mtu_as_it_is():
     """Without an mtu it is the one that the device has."""
     with Taps(agents=1, port={"mtu": 0}) as net:
         net.start_all()
-        check_class(net, 1344)
+        check_payload(net, 1344)
         run_all(net)
 
 
@@ -71,7 +71,7 @@ def test_tap_takes_no_jumbo_frames():
     """The network does, but the driver says that it does not."""
     with Taps(agents=2, mtu=9000) as net:
         net.start_all()
-        check_class(net, 1344)
+        check_payload(net, 1344)
         check("checksums by the device: IPv4 UDP" in net.daemons["a"].log(),
               "no offloads were asked for")
         run_all(net)
@@ -86,7 +86,7 @@ def test_pcap_jumbo():
                 "device": "net_pcap0",
                 "args": f"iface={name},phy_mac=1"})
         net.start_all()
-        check_class(net, 8192)
+        check_payload(net, 8192)
         run_all(net)
 
 

@@ -3,7 +3,7 @@
 import lan
 import rig
 from lan import Lan, ip
-from proc_lan import check_class, run_all
+from proc_lan import check_payload, run_all
 from rig import check, check_goes_on, end, start_forever
 
 
@@ -20,7 +20,7 @@ def test_two_servers_on_two_links():
     """2 agents, 2 servers, 2 networks: each server is reached over its own."""
     with Lan(agents=2, servers=2, links=2) as net:
         net.start_all()
-        check_class(net, 8192)
+        check_payload(net, 8192)
         run_all(net)
         net.train_ok()
         check_both_carry(net, *net.agents)
@@ -49,17 +49,17 @@ def test_four_nodes_on_one_bridge():
     for k, mtu in ((0, 9000), (1, 9000), (2, 1500)):
         with Lan(agents=4, servers=k, mtu=mtu, colocated=True) as net:
             net.start_all()
-            check_class(net, 8192 if mtu == 9000 else 1344)
+            check_payload(net, 8192 if mtu == 9000 else 1344)
             run_all(net)
 
 
 def test_links_of_different_mtu():
-    """The class is that of the smallest."""
+    """The payload is that of the smallest."""
     with Lan(agents=1, servers=2, links=2) as net:
         for name in net.hosts:
             ip("link", "set", "dev", net.interface(name, 1), "mtu", "3600")
         net.start_all()
-        check_class(net, 3328)
+        check_payload(net, 3456)
         run_all(net)
 
 

@@ -47,7 +47,7 @@ def check_quiet(net):
 def test_two_agents_two_servers():
     with Lo() as net:
         net.start_all()
-        check("payload class: 8192 B" in net.daemons["a"].log(), "class")
+        check("payload: up to 8192 B" in net.daemons["a"].log(), "payload")
         for _ in range(2):  # memory goes and comes again
             run_all(net)
         # a server's results go to its agents in turns

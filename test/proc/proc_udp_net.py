@@ -8,7 +8,7 @@ import lan
 import rig
 from hosts import Hosts
 from lan import ip
-from proc_lan import check_class, check_dscp
+from proc_lan import check_payload, check_dscp
 from proc_udp import TENSORS, check_joined, check_quiet, run_all
 from rig import check, check_goes_on, end, run_refused, start_forever
 
@@ -23,7 +23,7 @@ def await_count(net, name, text, n):
 def run_job(mtu, size, **keys):
     with Hosts(mtu=mtu, **keys) as net:
         net.start_all()
-        check_class(net, size)
+        check_payload(net, size)
         run_all(net)
         check_joined(net, *net.agents, port="lan")
         check_quiet(net)

@@ -206,7 +206,7 @@ void hand_push(struct hand_rig *rig, uint32_t i, uint32_t round, uint32_t chunk,
 	struct sw_header h = push_header(rig, round, chunk);
 
 	h.step = (uint16_t)round;
-	rig->r.w[i].consumed += (h.payload_len + SW_QUANTUM - 1) / SW_QUANTUM;
+	rig->r.w[i].consumed += sw_quanta(h.payload_len);
 	peer_fill(&rig->r.w[i], h, value);
 }
 

@@ -242,7 +242,8 @@ static void a18_results_obey_the_grant(struct check *c)
 	uint64_t granted;
 
 	hand_open(&rig, 2, n * PEER_CHUNK);
-	granted = hand_session(&rig, A)->peer.flow.consumed + 8;
+	granted =
+		hand_session(&rig, A)->peer.flow.consumed + 3 * PEER_QUANTA + 1;
 	rig.r.w[A].grant = (uint32_t)granted; /* not more than it was */
 	hand_session(&rig, A)->peer.flow.granted = granted;
 	for (uint32_t i = 0; i < 2; i++)
@@ -250,7 +251,7 @@ static void a18_results_obey_the_grant(struct check *c)
 			hand_push(&rig, i, 1, k, 1);
 	for (uint32_t k = 0; k < n; k++)
 		peer_query(&rig.r.w[A], 0, 1, k);
-	/* A chunk is 2 units; the last may overdraw. */
+	/* The last may overdraw. */
 	check_eq(c, hand_count(&rig, A, SW_RESULT), 4, "RESULTs to A");
 	check_eq(c, hand_count(&rig, B, SW_RESULT), n, "RESULTs to B");
 	hand_close(&rig);

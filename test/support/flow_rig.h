@@ -8,6 +8,8 @@
 #include "engine/flow/flow.h"
 #include "test/support/unit.h"
 
+enum { FRAME = 23 }; /* quanta of a full frame of 1344 B */
+
 /* A flow and the fates that it told. */
 struct fixture {
 	struct sw_params params;
@@ -29,7 +31,7 @@ static inline struct fixture *open_with(uint32_t payload, uint32_t window_bytes)
 	x.params.window_bytes = window_bytes;
 	x.now_ns = SW_S;
 	sw_flow_init(&x.f, &x.params, NULL, 0);
-	x.f.granted = 1 << 15;
+	x.f.granted = 1 << 19;
 	return &x;
 }
 

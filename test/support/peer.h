@@ -14,6 +14,7 @@
 
 enum {
 	PEER_PAYLOAD = 1344,
+	PEER_QUANTA = 23,              /* of a full frame */
 	PEER_CHUNK = PEER_PAYLOAD / 4, /* i32 elements of a full chunk */
 };
 

@@ -69,7 +69,7 @@ void server_rig_open(
 			.path = {.ip = sw_ip_v4(frame_ip(i)), .udp = 5700},
 			.nonce = 100 + i,
 			.id = 0x100 + i,
-			.grant = 1 << 15};
+			.grant = 1 << 19};
 	assert_int_equal(sw_server_open(&r->srv, &r->params, &r->env.env,
 				 r->ports, 1, quota_bytes),
 		0);

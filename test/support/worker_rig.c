@@ -101,7 +101,7 @@ static void open_job(struct worker_rig *r, struct sw_worker_job *job)
 			.is_server = true,
 			.path = {.ip = sw_ip_v4(frame_ip(i)), .udp = 5700},
 			.id = 0x5000 + i,
-			.grant = 512};
+			.grant = 256 * PEER_QUANTA};
 		servers[i] = (struct sw_worker_server){
 			.name = i ? "other" : "first", .path = r->s[i].path};
 	}

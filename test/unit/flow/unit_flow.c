@@ -39,17 +39,20 @@ static void send__charges_quanta(void **state)
 	struct sw_header h = {.type = SW_PUSH, .payload_len = 1344};
 
 	sw_flow_send(&x->f, &h, 0, x->now_ns);
-	assert_int_equal(h.consumed, 2);
+	assert_int_equal(h.consumed, FRAME);
 	h.payload_len = 1024;
 	sw_flow_send(&x->f, &h, 0, x->now_ns);
-	assert_int_equal(h.consumed, 3);
+	assert_int_equal(h.consumed, FRAME + 18);
 	h.payload_len = 1;
 	sw_flow_send(&x->f, &h, 0, x->now_ns);
-	assert_int_equal(h.consumed, 4);
+	assert_int_equal(h.consumed, FRAME + 18 + SW_QUANTA_MIN);
+	h.payload_len = 0;
+	sw_flow_send(&x->f, &h, 0, x->now_ns);
 	tick(x, SW_S); /* all lost */
-	assert_int_equal(x->n_lost, 3);
+	assert_int_equal(x->n_lost, 4);
 	sw_flow_send_ctl(&x->f, &h);
-	assert_int_equal(h.consumed, 4); /* control costs none */
+	/* control costs none */
+	assert_int_equal(h.consumed, FRAME + 18 + SW_QUANTA_MIN);
 	assert_int_equal(h.grant, x->f.window);
 }
 
@@ -57,7 +60,7 @@ static void can_send__credit_ends(void **state)
 {
 	struct fixture *x = open_flow();
 
-	x->f.granted = 3; /* the second frame may overdraw */
+	x->f.granted = FRAME + 1; /* the second frame may overdraw */
 	send(x, 0);
 	send(x, 0);
 	assert_false(sw_flow_can_send(&x->f, 0));
@@ -70,7 +73,7 @@ static void can_send__one_without_credit(void **state)
 {
 	struct fixture *x = open_flow();
 
-	x->f.granted = 2;
+	x->f.granted = FRAME;
 	send(x, 0);
 	assert_false(sw_flow_can_send(&x->f, 0));
 	ack(x, 0, 1, 0, 0);
@@ -120,9 +123,9 @@ static void within__up_to_the_first_beyond(void **state)
 		{.consumed = most + 1, .payload_len = 1344}};
 
 	assert_int_equal(sw_flow_within(&x->f, h, 3), 2);
-	assert_int_equal(x->f.n_since_given, 2);
+	assert_int_equal(x->f.n_since_given, FRAME);
 	assert_int_equal(sw_flow_within(&x->f, h + 2, 1), 0);
-	assert_int_equal(x->f.n_since_given, 2);
+	assert_int_equal(x->f.n_since_given, FRAME);
 }
 
 static void hear__in_order(void **state)
@@ -173,7 +176,7 @@ static void is_overdrawn__by_what_comes(void **state)
 	struct sw_header h = {0};
 
 	sw_flow_send_ctl(&x->f, &h);
-	for (uint32_t i = 0; i < (x->f.window + SW_CREDIT_SLACK) / 2; i++)
+	for (uint32_t i = 0; i < (x->f.window + SW_CREDIT_SLACK) / 34; i++)
 		assert_false(is_overdrawn(x, 1));
 	assert_true(is_overdrawn(x, 1));
 	sw_flow_send_ctl(&x->f, &h);
@@ -296,8 +299,8 @@ static void credit__losses_do_not_leak(void **state)
 		}
 		tick(a, SW_S);
 	}
-	assert_int_equal(b.peer_consumed, 2000);
-	assert_int_equal(a->f.granted, 2000 + b.window);
+	assert_int_equal(b.peer_consumed, 1000 * FRAME);
+	assert_int_equal(a->f.granted, 1000 * FRAME + b.window);
 }
 
 int main(void)

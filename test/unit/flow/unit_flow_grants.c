@@ -21,13 +21,13 @@ static void open_shared(struct sw_flow *flows, uint32_t n, struct sw_grants *g)
 {
 	struct fixture *x = open_flow();
 
-	*g = (struct sw_grants){.start = SW_FLOW_START, .total = 600};
+	*g = (struct sw_grants){.start = SW_FLOW_START, .total = 9600};
 	for (uint32_t i = 0; i < n; i++)
 		sw_flow_init(&flows[i], &x->params, g, 0);
 }
 
 /* A flow wants its backlog beyond the initial allowance, rounded up; whole
- * frames of two quanta are counted. */
+ * frames are counted. */
 static void grants__by_backlog(void **state)
 {
 	struct sw_flow f;
@@ -37,10 +37,10 @@ static void grants__by_backlog(void **state)
 	assert_int_equal(come(&f, 0), 1 + SW_FLOW_START);
 	assert_int_equal(g.used, 0);
 	assert_int_equal(come(&f, 40), 2 + SW_FLOW_START + 63);
-	assert_int_equal(g.used, 64);
+	assert_int_equal(g.used, 3 * FRAME);
 	assert_int_equal(come(&f, 10000), 3 + f.window);
 	assert_int_equal(come(&f, 0), 3 + f.window); /* not taken back */
-	assert_int_equal(g.used, f.window - SW_FLOW_START);
+	assert_int_equal(g.used, 345 * FRAME);       /* f.window - START - 1 */
 	sw_flow_fini(&f);
 	assert_int_equal(g.used, 0);
 	assert_int_equal(g.windows, 0);
@@ -69,7 +69,7 @@ static void rest__returns_the_grant(void **state)
 	assert_false(sw_flow_may_rest(&x->f));
 	sw_flow_send_ctl(&x->f, &h);
 	assert_true(h.consumed == (uint32_t)f.given);
-	assert_int_equal(h.chunk, f.given - f.peer_consumed - 2);
+	assert_int_equal(h.chunk, f.given - f.peer_consumed - FRAME);
 	assert_false(sw_flow_is_spent(&f));
 	sw_flow_rx(&f, &h);
 	assert_int_equal(g.used, 0);
@@ -89,23 +89,23 @@ static void grants__are_shared(void **state)
 
 	open_shared(f, 4, &g);
 	sw_flow_set_window(&f[1], 256 * 1024);
-	assert_int_equal(come(&f[0], 10000), 1 + 512);
+	assert_int_equal(come(&f[0], 10000), 1 + f[0].window);
 	assert_int_equal(come(&f[1], 10000),
-		1 + SW_FLOW_START + 600 - (512 - SW_FLOW_START));
+		1 + SW_FLOW_START + (9600 - g.used) / FRAME * FRAME);
 	come(&f[2], 10000);
 	assert_true(g.used <= g.total);
 	assert_int_equal(come(&f[3], 0), 1 + SW_FLOW_START);
 	/* As they consume, each comes down to its share. */
-	for (uint32_t i = 0; i < 2000; i++) {
+	for (uint32_t i = 0; i < 32000; i++) {
 		come(&f[i % 3], 10000);
 		sw_grants_next(&g);
 		assert_true(g.used <= g.total);
 	}
-	assert_int_equal(g.windows, 512 + 256 + 512);
-	assert_in_range(f[0].given - f[0].peer_consumed, 239, 240);
-	assert_in_range(f[1].given - f[1].peer_consumed, 119, 120);
+	assert_int_equal(g.windows, 8192 + 4096 + 8192);
+	assert_in_range(f[0].given - f[0].peer_consumed, 3840 - FRAME, 3840);
+	assert_in_range(f[1].given - f[1].peer_consumed, 1920 - FRAME, 1920);
 	sw_flow_set_window(&f[1], 512 * 1024);
-	assert_int_equal(g.windows, 3 * 512);
+	assert_int_equal(g.windows, 3 * 8192);
 	for (uint32_t i = 0; i < 4; i++)
 		sw_flow_fini(&f[i]);
 	assert_int_equal(g.used, 0);
@@ -115,7 +115,8 @@ static void grants__are_shared(void **state)
 /* A sender about to run out of what it could have is told at once. */
 static void ack_at__the_sender_runs_dry(void **state)
 {
-	struct sw_header h = {.type = SW_PUSH, .psn = 1, .consumed = 8};
+	struct sw_header h = {
+		.type = SW_PUSH, .psn = 1, .consumed = SW_FLOW_START / 2};
 	struct sw_flow f;
 	struct sw_grants g;
 
@@ -124,7 +125,7 @@ static void ack_at__the_sender_runs_dry(void **state)
 	sw_flow_rx(&f, &h);
 	sw_flow_accept(&f, 0, 1, SW_S);
 	assert_true(sw_flow_ack_at(&f) > SW_S); /* that was all */
-	h.flags = sw_backlog_flags(100);
+	h.flags = sw_backlog_flags(1000);
 	h.psn = 2;
 	sw_flow_rx(&f, &h);
 	assert_int_equal(sw_flow_ack_at(&f), 0);
@@ -136,20 +137,20 @@ static void ack_at__the_sender_runs_dry(void **state)
 static void ack_at__many_run_dry(void **state)
 {
 	struct sw_header h = {.type = SW_PUSH,
-		.flags = sw_backlog_flags(100),
+		.flags = sw_backlog_flags(1000),
 		.psn = 1,
-		.consumed = 8};
+		.consumed = SW_FLOW_START / 2};
 	struct sw_flow f[10];
 	struct sw_grants g;
 
-	open_shared(f, 10, &g); /* 60 quanta each */
+	open_shared(f, 10, &g); /* 960 quanta each */
 	for (uint32_t i = 0; i < 10; i++) {
 		sw_flow_send_ctl(&f[i], &(struct sw_header){0});
 		sw_flow_rx(&f[i], &h);
 		sw_flow_accept(&f[i], 0, 1, SW_S);
 	}
 	assert_true(sw_flow_ack_at(&f[9]) > SW_S);
-	sw_flow_fini(&f[0]); /* 66 each */
+	sw_flow_fini(&f[0]); /* 1066 each */
 	assert_int_equal(sw_flow_ack_at(&f[9]), 0);
 }
 
@@ -170,24 +171,24 @@ static void grants__in_turn(void **state)
 	struct sw_grants g;
 
 	open_shared(f, 4, &g);
-	g = (struct sw_grants){.total = 5}; /* two frames */
+	g = (struct sw_grants){.total = 2 * FRAME + 1};
 	for (uint32_t i = 0; i < 4; i++) {
 		sw_flow_give(&f[i]);
 		assert_int_equal(f[i].given, 0); /* nothing at rest */
-		sw_flow_expect(&f[i], 6);
+		sw_flow_expect(&f[i], 3 * FRAME);
 	}
 	for (uint32_t i = 0; i < 4; i++) {
 		sw_flow_give(&f[i]);
-		assert_int_equal(f[i].given, i < 2 ? 2 : 0);
+		assert_int_equal(f[i].given, i < 2 ? FRAME : 0);
 	}
 	assert_null(sw_grants_next(&g));
 	for (uint32_t i = 0; i < 8; i++) {
 		use_up(&f[i % 4]);
-		sw_flow_expect(&f[i % 4], -2);
+		sw_flow_expect(&f[i % 4], -FRAME);
 		sw_flow_give(&f[i % 4]); /* others were first */
 		assert_ptr_equal(sw_grants_next(&g), &f[(i + 2) % 4]);
 		assert_null(sw_grants_next(&g));
-		assert_int_equal(g.used, 4);
+		assert_int_equal(g.used, 2 * FRAME);
 	}
 	sw_flow_fini(&f[2]); /* the first waiting one */
 	sw_flow_fini(&f[0]); /* an idle one */
@@ -227,18 +228,18 @@ static void grants__a_frame_for_each(void **state)
 
 	open_shared(f, 4, &g);
 	g.start = 0;
-	g.total = 10; /* five frames */
-	sw_flow_expect(&f[0], 100);
+	g.total = 5 * FRAME;
+	sw_flow_expect(&f[0], 100 * FRAME);
 	sw_flow_give(&f[0]);
-	assert_int_equal(f[0].given, 4);
+	assert_int_equal(f[0].given, 2 * FRAME);
 	for (uint32_t i = 1; i < 4; i++) {
-		sw_flow_expect(&f[i], 100);
+		sw_flow_expect(&f[i], 100 * FRAME);
 		sw_flow_give(&f[i]);
-		assert_int_equal(f[i].given, 2);
+		assert_int_equal(f[i].given, FRAME);
 	}
 	use_up(&f[1]);
 	sw_flow_give(&f[1]);
-	assert_int_equal(f[1].given, 4); /* and so on */
+	assert_int_equal(f[1].given, 2 * FRAME); /* and so on */
 	sw_flow_fini(&f[0]);
 	assert_int_equal(g.n_idle, 0);
 	use_up(&f[1]);
@@ -275,7 +276,7 @@ static void can_send__patient(void **state)
 	struct fixture *x = open_flow();
 
 	sw_flow_wait(&x->f);
-	x->f.granted = 2;
+	x->f.granted = FRAME;
 	send(x, 0);
 	ack(x, 0, 1, 0, 0);
 	sw_flow_block(&x->f, x->now_ns);

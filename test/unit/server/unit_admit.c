@@ -303,8 +303,9 @@ static void join__impossible(void **state)
 		{"there is no such policy", SW_EINVAL, policy_high},
 		{"credit 4: a credit has 1 KiB", SW_EINVAL, credit_tiny},
 		{"credit are fixed", SW_EINVAL, credit_fixed},
-		{"payload class 1000", SW_EINVAL, payload_odd},
-		{"payload class 0", SW_EINVAL, payload_zero}};
+		{"payload 1000: this port carries multiples of 64 from 1152",
+			SW_EINVAL, payload_odd},
+		{"payload 0: ", SW_EINVAL, payload_zero}};
 	struct server_rig *r = open_rig(2);
 
 	peer_hello(&r->w[0]);
@@ -324,7 +325,7 @@ static void join__impossible(void **state)
 	server_rig_close(r);
 }
 
-static void join__payload_class_too_large_for_the_port(void **state)
+static void join__payload_too_large_for_the_port(void **state)
 {
 	struct server_rig *r = open_rig(1);
 	struct sw_join j;
@@ -333,7 +334,7 @@ static void join__payload_class_too_large_for_the_port(void **state)
 	peer_hello(&r->w[0]);
 	j = rig_join_payload(r, 0);
 	j.payload = 8192;
-	assert_contains(join(r, 0, &j), "up to 1344");
+	assert_contains(join(r, 0, &j), "to 1344");
 	server_rig_close(r);
 }
 
@@ -586,7 +587,7 @@ int main(void)
 		cmocka_unit_test(join__old_cookie),
 		cmocka_unit_test(join__cookie_of_another_server),
 		cmocka_unit_test(join__impossible),
-		cmocka_unit_test(join__payload_class_too_large_for_the_port),
+		cmocka_unit_test(join__payload_too_large_for_the_port),
 		cmocka_unit_test(join__oversized_names),
 		cmocka_unit_test(join__long_names_in_a_refusal),
 		cmocka_unit_test(join__rank_is_taken),

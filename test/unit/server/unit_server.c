@@ -262,13 +262,13 @@ static void result__waits_for_credit(void **state)
 {
 	struct server_rig *r = open_rig(1, 4);
 
-	r->srv->sessions[0]->peer.flow.granted = 3; /* 2 quanta each */
-	r->w[0].grant = 3;
+	r->srv->sessions[0]->peer.flow.granted = PEER_QUANTA + 1;
+	r->w[0].grant = PEER_QUANTA + 1;
 	for (uint32_t c = 0; c < 4; c++)
 		peer_push(&r->w[0], 0, 1, c, 1);
 	assert_string_equal(rig_tx(r), "w0 RESULT k0 r1 c0 +1344 w1; "
 				       "w0 RESULT k0 r1 c1 +1344 w1");
-	r->w[0].grant = 5;
+	r->w[0].grant = 2 * PEER_QUANTA + 1;
 	peer_ack(&r->w[0], 0, 2);
 	assert_string_equal(rig_tx(r), "w0 RESULT k0 r1 c2 +1344 w1");
 	server_rig_close(r);

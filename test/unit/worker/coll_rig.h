@@ -24,7 +24,7 @@ static inline struct worker_rig *open_declared(void)
 	static struct worker_rig r;
 
 	wrig_open(&r, 0, 3, 1);
-	r.s[0].grant = 1 << 15;
+	r.s[0].grant = 1 << 19;
 	assert_int_equal(
 		sw_sched_set(&r.w.sched, sw_policy_find("bytescheduler"),
 			PEER_PAYLOAD, CREDIT),

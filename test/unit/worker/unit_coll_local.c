@@ -18,7 +18,7 @@ static struct worker_rig *open_of(const uint16_t *ranks, uint32_t n)
 	static struct worker_rig r;
 
 	wrig_open_local(&r, 0, 2, 1, LOCAL);
-	r.s[0].grant = 1 << 15;
+	r.s[0].grant = 1 << 19;
 	r.s[0].n_local = LOCAL;
 	wrig_run(&r);
 	assert_int_equal(sw_worker_declare(&r.w, &d, 1), 0);

@@ -12,7 +12,7 @@ static void open_streams(struct worker_rig *r, uint32_t n_ranks)
 	static const uint16_t ranks[] = {0, 1, 2, 3};
 	struct sw_worker_tensor list[N_STREAMS];
 
-	r->s[0].grant = 1 << 15;
+	r->s[0].grant = 1 << 19;
 	wrig_run(r);
 	for (uint32_t i = 0; i < N_STREAMS; i++)
 		list[i] = (struct sw_worker_tensor){.name = names[i],
@@ -247,7 +247,7 @@ static struct worker_rig *open_servers(void)
 	static struct worker_rig r;
 
 	wrig_open(&r, 0, 3, 2);
-	r.s[0].grant = r.s[1].grant = 1 << 15;
+	r.s[0].grant = r.s[1].grant = 1 << 19;
 	open_streams(&r, 3);
 	return &r;
 }

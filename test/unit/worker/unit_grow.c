@@ -23,7 +23,7 @@ static struct worker_rig *open_rig(uint16_t n_local)
 
 	memset((void *)granules, 0, sizeof(granules));
 	wrig_open_local(&r, 0, 2, 1, n_local);
-	r.s[0].grant = 1 << 15;
+	r.s[0].grant = 1 << 19;
 	r.s[0].n_local = n_local;
 	wrig_run(&r);
 	d.base = r.data[0];
@@ -344,7 +344,7 @@ static struct lane_fixture *open_lane(void)
 	x->lane = aligned_alloc(64, sizeof(*x->lane));
 	assert_non_null(x->lane);
 	wrig_open_lane(r, x->lane, 1, 1);
-	r->s[1].grant = 1 << 15;
+	r->s[1].grant = 1 << 19;
 	r->zero.epoch = 9;
 	r->zero.joined = 3;
 	r->zero.size = 8;
@@ -407,7 +407,7 @@ static void lane__follows_lane_0(void **state)
 		peer_result(&r->s[1], 5, 1, c, 7);
 	pass(r, 1, 100);
 	assert_false(atomic_load(&x->lane->has_line));
-	r->s[1].grant += 1 << 15; /* the first one went back at rest */
+	r->s[1].grant += 1 << 19; /* the first one went back at rest */
 	pass(r, 1, 1);
 	grow_lane(x, CHUNKS);
 	sw_worker_take(&r->w);

@@ -23,7 +23,7 @@ static struct worker_rig *open_lane(uint8_t lane_i)
 	lane = aligned_alloc(64, sizeof(*lane));
 	assert_non_null(lane);
 	wrig_open_lane(&rig, lane, lane_i, 1);
-	rig.s[0].grant = rig.s[1].grant = 1 << 15;
+	rig.s[0].grant = rig.s[1].grant = 1 << 19;
 	return &rig;
 }
 

@@ -20,7 +20,7 @@ static struct worker_rig *open_many(void)
 	static struct worker_rig r;
 
 	wrig_open_local(&r, 0, 2, 1, LOCAL);
-	r.s[0].grant = 1 << 15;
+	r.s[0].grant = 1 << 19;
 	r.s[0].n_local = LOCAL;
 	r.on_done = count;
 	n_done = 0;

@@ -169,7 +169,7 @@ static void push__fifo_for_a_long_time(void **state)
 	wrig_tx(r);
 	peer_ack(&r->s[0], 7, 2); /* both chunks are late now */
 	for (uint32_t round = 1; round < 2 * SW_TENSORS; round++) {
-		r->s[0].grant += 16;
+		r->s[0].grant += 8 * PEER_QUANTA;
 		sw_worker_push(&r->w, 1, round, 0);
 		assert_contains(wrig_tx_one(r), "PUSH k1");
 		assert_null(r->w.links[0].oldest);

@@ -189,11 +189,12 @@ static void push__waits_for_credit(void **state)
 {
 	struct worker_rig *r = open_rig(4);
 
-	r->w.links[0].peer.flow.granted = r->w.links[0].peer.flow.consumed + 3;
+	r->w.links[0].peer.flow.granted =
+		r->w.links[0].peer.flow.consumed + PEER_QUANTA + 1;
 	sw_worker_push(&r->w, 0, 1, 7);
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c0 +1344; "
 					"s0 PUSH k0 r1 c1 +1344");
-	r->s[0].grant = 520;
+	r->s[0].grant = 260 * PEER_QUANTA;
 	peer_result(&r->s[0], 0, 1, 0, 1);
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c2 +1344; "
 					"s0 PUSH k0 r1 c3 +1344");
