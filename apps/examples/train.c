@@ -35,7 +35,7 @@ struct run {
 
 static int complain(const char *text)
 {
-	fprintf(stderr, "train: %s\n", text);
+	fprintf(stderr, "example_train: %s\n", text);
 	return SW_EINVAL;
 }
 
@@ -56,7 +56,7 @@ static bool is_same(const struct sw_train_child *a,
 	if (x->hash == y->hash && x->sums_hash == y->sums_hash)
 		return true;
 	fprintf(stderr,
-		"train: after epoch %u rank %u and %s %u differ: "
+		"example_train: after epoch %u rank %u and %s %u differ: "
 		"weights %016" PRIx64 " and %016" PRIx64
 		", summed gradients %016" PRIx64 " and %016" PRIx64 "\n",
 		epoch + 1, a->rank, b->agent ? "rank" : "reference", b->rank,
@@ -150,7 +150,7 @@ static int read_stats(struct run *r)
 		if (!err)
 			continue;
 		fprintf(stderr,
-			"train: cannot read the counter %s "
+			"example_train: cannot read the counter %s "
 			"from %s: %s\n",
 			RETRANSMISSIONS, path,
 			err == SW_ECLOSED ? "nobody listens there"
@@ -217,7 +217,7 @@ static int work(void *ctx, const struct sw_net *net)
 
 static int run_loopback(struct run *r)
 {
-	struct sw_run run = {.who = "train",
+	struct sw_run run = {.who = "example_train",
 		.n_ranks = 1,
 		.grace_ns = LOOPBACK_GRACE_NS,
 		.work = work,
@@ -262,7 +262,7 @@ static int load(struct sw_train *t, const char *path)
 	if (t->test.n && t->batch <= t->train.n)
 		return 0;
 	fprintf(stderr,
-		"train: %u training images and %u test images; a batch "
+		"example_train: %u training images and %u test images; a batch "
 		"of %u needs at least as many training images, and 1 to test\n",
 		t->train.n, t->test.n, t->batch);
 	return SW_EINVAL;
@@ -272,8 +272,8 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 {
 	const struct sw_arg rows[] = {
 		{"--agent", SW_ARG_LIST, {.list = &t->agents}, 0, 0,
-			"socket of a rank's agent; give it once per rank, "
-			"also where ranks share an agent"},
+			"socket of an agent; give it once for each rank "
+			"that this command starts"},
 		{"--alone", SW_ARG_FLAG, {.flag = &t->is_alone}, 0, 0,
 			"one process computes both ranks' halves, without "
 			"agents"},
@@ -311,7 +311,7 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 			86400e9, "longest silence of a rank"},
 	};
 	const struct sw_args args = {
-		.name = "train",
+		.name = "example_train",
 		.summary = "train a classifier of handwritten digits, and "
 			   "check every sum",
 		.rows = rows,

@@ -62,11 +62,12 @@ void sw_train_crew_fini(struct sw_train_crew *crew)
 static void say(const struct sw_train_child *c, const char *text)
 {
 	if (!c->agent)
-		fprintf(stderr, "train: the reference process");
+		fprintf(stderr, "example_train: the reference process");
 	else if (c->is_joined)
-		fprintf(stderr, "train: rank %u (agent %s)", c->rank, c->agent);
+		fprintf(stderr, "example_train: rank %u (agent %s)", c->rank,
+			c->agent);
 	else
-		fprintf(stderr, "train: rank of agent %s", c->agent);
+		fprintf(stderr, "example_train: rank of agent %s", c->agent);
 	fprintf(stderr, "%s\n", text);
 }
 
@@ -180,7 +181,8 @@ static void on_signal(void *ctx, int number)
 	struct watch *w = ctx;
 
 	if (w->err != SW_EAGAIN)
-		fprintf(stderr, "train: %s: ending all\n", strsignal(number));
+		fprintf(stderr, "example_train: %s: ending all\n",
+			strsignal(number));
 	sw_crew_tell(&w->processes, false);
 	begin_end(w, SW_EAGAIN, 0);
 }
