@@ -67,6 +67,8 @@ def test_open_timeout():
 def test_wrong_names():
     refused(both(SUMWIRE_SERVERS="127.0.0.1:x"),
             "SUMWIRE_SERVERS=127.0.0.1:x: 127.0.0.1:x is not host")
+    refused(both(SUMWIRE_SERVERS="sums.invalid:5700"),
+            "finds no address of sums.invalid: ")
     refused(both(SUMWIRE_LCORES="17"), "SUMWIRE_LCORES=17: 1 to 16")
     refused(both(SUMWIRE_SERVERS="10.77.1.1", SUMWIRE_IFNAME="nothing0"),
             "SUMWIRE_IFNAME=nothing0: no interface of machine .* matches; "

@@ -156,7 +156,11 @@ def appliances():
                 host, None, type=socket.SOCK_DGRAM)]
             found.append((min(ips, key=lambda ip: ":" in ip),
                           int(port or SERVER_PORT)))
-        except (OSError, ValueError) as e:
+        except OSError as e:
+            raise SumwireError("SW_ECONF", f"SUMWIRE_SERVERS={text}: machine "
+                               f"{socket.gethostname()} finds no address of "
+                               f"{host}: {e.strerror}") from None
+        except ValueError as e:
             raise SumwireError("SW_ECONF", f"SUMWIRE_SERVERS={text}: {each} is "
                                f"not host[:port]: {e}") from None
     return found
