@@ -63,7 +63,7 @@ static int report(const struct sw_replay *r, const struct sw_replay_outcome *o)
 
 /* --- command line --- */
 
-/* NULL, and an error was printed: there is no such policy. */
+/* Returns NULL after printing an error if the policy is unknown. */
 static const struct sw_policy *policy_of(const char *name)
 {
 	struct sw_nearest near;

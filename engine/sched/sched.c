@@ -118,7 +118,7 @@ const char *sw_sched_check(const struct sw_policy *policy, uint64_t part_bytes,
 	uint64_t credit_bytes)
 {
 	if (!policy)
-		return "there is no such policy";
+		return "unknown policy";
 	if ((part_bytes || credit_bytes) && !policy->is_tunable)
 		return "this policy's partition and credit are fixed";
 	if (part_bytes &&

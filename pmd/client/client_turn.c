@@ -80,10 +80,10 @@ static int agent_is_gone(struct sw_client *c)
 
 	if (sw_agent_error_read(c->error_fd, text))
 		sw_client_close(c, SW_ECLOSED,
-			"the agent at %s is gone; its last error: %s",
+			"the agent at %s has ended; its last error: %s",
 			c->settings.agent, text);
 	else
-		sw_client_close(c, SW_ECLOSED, "the agent at %s is gone%s%s",
+		sw_client_close(c, SW_ECLOSED, "the agent at %s has ended%s%s",
 			c->settings.agent,
 			c->status[0] ? "; last message from the agent: " : "",
 			c->status);

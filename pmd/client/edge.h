@@ -31,8 +31,8 @@
 enum {
 	SW_EDGE_MAGIC = 0x52495753, /* "SWIR" */
 	/* attachment versions that this code speaks */
-	SW_EDGE_VERSION_MIN = 12,
-	SW_EDGE_VERSION_MAX = 12,
+	SW_EDGE_VERSION_MIN = 13,
+	SW_EDGE_VERSION_MAX = 13,
 	SW_EDGE_TENSORS = SW_IDS, /* per client, so batches and ring entries */
 	SW_EDGE_TENSOR_BITS = SW_ID_BITS,
 	SW_EDGE_NAME_BYTES = 128,

@@ -149,7 +149,7 @@ def node_killed(victim, servers):
         clients = start_forever(net, *TENSORS, step=0)
         net.kill(f"agent{victim}")
         start = time.monotonic()
-        clients[victim].wait_error(rf"agent{victim}.sock is gone")
+        clients[victim].wait_error(rf"agent{victim}.sock has ended")
         for r in range(3):
             if r != victim:
                 clients[r].wait_error(rf"agent{victim}\b.* silent")

@@ -57,7 +57,7 @@ def test_agent_killed():
         clients = start_forever(net, *TENSOR, step=0)
         net.kill("agent1")
         start = time.monotonic()
-        clients[1].wait_error(r"SW_ECLOSED: .*agent1.sock is gone")
+        clients[1].wait_error(r"SW_ECLOSED: .*agent1.sock has ended")
         clients[0].wait_error(r"SW_EPEER: .*rank 1 \(node agent1\) "
                               rf"silent for {DEAD_AFTER_S} s")
         check_within(start, DEAD_AFTER_S, "the other rank's error")
@@ -78,7 +78,7 @@ def test_agent_killed_after_an_error():
             s.connect(net.socket("agent1"))
             net.daemons["agent1"].await_text("no process can attach")
         net.kill("agent1")
-        clients[1].wait_error(r"SW_ECLOSED: .*agent1.sock is gone; its last "
+        clients[1].wait_error(r"SW_ECLOSED: .*agent1.sock has ended; its last "
                               r"error: no process can attach")
         clients[0].wait_error(r"SW_EPEER: ")
         net.start("agent1")  # which leaves nothing of the first one

@@ -127,7 +127,7 @@ def test_wrong_values_are_refused():
         for bad in 10, 2**64 - 1:
             c.refused(c.lib.sw_set_rate(c.c, bad),
                       "given in bits per second (10 Gb/s is 10000000000)")
-        c.refused(c.lib.sw_tune(c.c, b"p4", 0, 0), "there is no such policy")
+        c.refused(c.lib.sw_tune(c.c, b"p4", 0, 0), "unknown policy")
         c.refused(c.lib.sw_tune(c.c, b"p3", 1 << 20, 0),
                   "policy p3, partition 1048576, credit 0: this policy's "
                   "partition and credit are fixed")

@@ -107,10 +107,10 @@ struct sim_job {
 	struct sw_log log;
 	uint32_t n_workers, n_servers, n_tensors, n_rounds;
 	uint32_t n_colocated; /* last servers, on workers' machines: 0 or all */
-	uint32_t n_jobs;      /* on the same workers and servers; 1: colocated */
-	uint32_t n_lcores;    /* lcores of each server; server i is engines i *
-				 n_lcores to that + n_lcores - 1 */
-	uint32_t n_first;     /* tensors in the first DECLARE */
+	uint32_t n_jobs;   /* on the same workers and servers; 1: colocated */
+	uint32_t n_lcores; /* lcores of each server; server i is engines i *
+			      n_lcores to that + n_lcores - 1 */
+	uint32_t n_first;  /* tensors in the first DECLARE */
 	uint32_t n_elems[SIM_TENSORS];
 	uint32_t name_bytes; /* names are filled up to so many */
 	uint32_t dtype;

@@ -1,8 +1,8 @@
 /* mismatch.c - one worker calls a tensor differently from the others.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The changed call must fail at all members of the job, in the same round, and the
- * round before must not; all other tensors, rounds and jobs stay exact. A
+ * The changed call must fail at all members of the job, in the same round, and
+ * the round before must not; all other tensors, rounds and jobs stay exact. A
  * worker writes its buffer as soon as its call has failed.
  */
 #include <stdio.h>

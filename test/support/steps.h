@@ -4,8 +4,8 @@
  * By the processor's trap flag: exact, whatever else the machine does, and some
  * hundred times slower than without. All rounds of a string instruction (rep)
  * count as one, because a copy's length is no walk. Under a sanitizer, whose
- * checks would be counted and take minutes, and on processors other than x86_64,
- * there is always one.
+ * checks would be counted and take minutes, and on processors other than
+ * x86_64, there is always one.
  */
 #ifndef SW_TEST_SUPPORT_STEPS_H
 #define SW_TEST_SUPPORT_STEPS_H

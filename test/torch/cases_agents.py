@@ -86,7 +86,7 @@ def case_agent_is_killed():
         os.kill(pid, signal.SIGKILL)
     how = ("(it was killed by SIGKILL)" if rank == 0
            else "(rank 0 has started it and has its log)")
-    with raises(SumwireError, "agent.sock is gone; its last error: no process "
+    with raises(SumwireError, "agent.sock has ended; its last error: no process "
                 "can attach", how):
         for _ in range(1 << 30):
             sums()

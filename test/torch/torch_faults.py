@@ -86,7 +86,7 @@ def test_an_agent_dies():
         zero, one = net.cases("cases_faults.py", "until_the_end")
         zero.await_out("five steps")
         net.kill("agent1")
-        one.wait_error("Traceback", "SumwireError", "agent1.sock is gone",
+        one.wait_error("Traceback", "SumwireError", "agent1.sock has ended",
                        code=1, limit_s=rig.RUN_S)
         zero.wait_error("Traceback", "SumwireError", r"rank 1 \(node agent1\)",
                         code=1)

@@ -36,13 +36,13 @@ ERRORS = {"SW_EINVAL": -1, "SW_ENOMEM": -2, "SW_EAGAIN": -3, "SW_EBUSY": -4,
           "SW_ETIMEDOUT": -5, "SW_ECLOSED": -6, "SW_EPEER": -7,
           "SW_EMISMATCH": -8, "SW_EREFUSED": -9, "SW_EVERSION": -10,
           "SW_EPROTO": -11, "SW_ECORRUPT": -12, "SW_ECONF": -13, "SW_EIO": -14,
-          "SW_EPERM": -15, "SW_ESTALL": -16, "SW_ENOENT": -17, "SW_ESTEP": -18,
-          "SW_ESERVER": -19, "SW_EABORTED": -20, "SW_EDEVICE": -21,
-          "SW_EEXPIRED": -22}
+          "SW_EPERM": -15, "SW_ESTALL": -16, "SW_ENOENT": -17,
+          "SW_ESERVER": -18, "SW_EABORTED": -19, "SW_EDEVICE": -20,
+          "SW_EEXPIRED": -21}
 # Codes that this package handles individually.
 EINVAL, ENOMEM, EPERM, ENOENT = -1, -2, -15, -17
 EAGAIN, EBUSY, ETIMEDOUT, ECLOSED, EMISMATCH = -3, -4, -5, -6, -8
-EABORTED, EEXPIRED = -20, -22
+EABORTED, EEXPIRED = -19, -21
 
 
 class Settings(ctypes.Structure):

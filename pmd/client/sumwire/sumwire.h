@@ -263,7 +263,7 @@ SW_API int sw_broadcast(struct sw_client *c, struct sw_tensor *t, uint32_t root,
  *   SW_ESERVER    a server is silent or was restarted
  *   SW_ESTALL     no progress although every member is alive
  *   SW_ECORRUPT   a tensor was written while it was pushed
- *   SW_ECLOSED    the agent is gone
+ *   SW_ECLOSED    the agent has ended
  *   SW_EINVAL     no such handle
  * Cost: memory reads; every 64th unsuccessful call also checks the socket. */
 SW_API int sw_poll(struct sw_client *c, uint64_t handle);

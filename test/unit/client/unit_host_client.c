@@ -213,7 +213,7 @@ static void open__checks_the_agent(void **state)
 {
 	uint32_t n_fds = n_open_fds();
 
-	open_fails(hang_up, SW_ECLOSED, "is gone");
+	open_fails(hang_up, SW_ECLOSED, "has ended");
 	open_fails(refuse_without_error, SW_EREFUSED, "just so");
 	open_fails(refuse_with_success, SW_EPROTO, "does not know");
 	open_fails(end_at_once, SW_ECONF, "just so");

@@ -499,7 +499,7 @@ static void wait__ends_with_a_killed_agent(void **state)
 	assert_int_equal(sw_push_pull(c, t, 0, &h), 0);
 	kill(pid, SIGKILL);
 	assert_int_equal(sw_wait(c, h), SW_ECLOSED);
-	assert_non_null(strstr(sw_last_error(c), "is gone"));
+	assert_non_null(strstr(sw_last_error(c), "has ended"));
 	assert_non_null(strstr(sw_last_error(c), r->path));
 	sw_close(&c);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);

@@ -304,7 +304,8 @@ static void declare__fails_with_the_batch(void **state)
 	}
 	good_declare(&m, batch, 1);
 	raw_send(&w, &m, declare_bytes(1));
-	raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO, "may have 4096, and has 4096");
+	raw_await_end(
+		&w, SW_EDGE_CLOSED, SW_EPROTO, "may have 4096, and has 4096");
 	raw_close(&w);
 	scene_check(s, SW_HOST_VIOLATION, "may have 4096, and has 4096");
 }

@@ -300,7 +300,7 @@ static void join__impossible(void **state)
 		{"servers of 4 polling cores; this one has 1", SW_EMISMATCH,
 			other_lcores},
 		{"1 of 3 servers are colocated", SW_EINVAL, colocated_some},
-		{"there is no such policy", SW_EINVAL, policy_high},
+		{"unknown policy", SW_EINVAL, policy_high},
 		{"credit 4: a credit has 1 KiB", SW_EINVAL, credit_tiny},
 		{"credit are fixed", SW_EINVAL, credit_fixed},
 		{"payload 1000: this port carries multiples of 64 from 1152",

@@ -159,7 +159,7 @@ static void tune__refused(void **state)
 		{{.credit_bytes = UINT64_MAX}, "1 TiB"},
 		{{.policy = 1, .credit_bytes = 1 << 20},
 			"this policy's partition and credit are fixed"},
-		{{.policy = 200}, "there is no such policy"},
+		{{.policy = 200}, "unknown policy"},
 	};
 
 	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
