@@ -248,7 +248,7 @@ static bool take_known(struct sw_session *s, const struct declaration *d,
 	s->firsts[i] = t.first;
 	if (is_good)
 		return true;
-	why = *sw_sgroup_why(t.group);
+	why = *sw_sgroup_why(&s->job->shard, t.group);
 	/* the member that is refused completes no round */
 	sw_group_end(s->job, t.group, 1, &why);
 	return refuse(s, i, &why);
@@ -289,7 +289,7 @@ static bool check_kin(struct sw_session *s, const struct declaration *d,
 	} else if (g->n_streams && !fits_group(s->job, d, g)) {
 		sw_group_end(s->job, g, 1, &why);
 	}
-	return !g->from || refuse(s, i, sw_sgroup_why(g));
+	return !g->from || refuse(s, i, sw_sgroup_why(sh, g));
 }
 
 /* Note key and place of new item @i, which the coordinator gives in the order

@@ -26,8 +26,9 @@ static uint32_t build_status(struct sw_session *s, struct sw_header *h)
 static uint32_t build_end(struct sw_session *s, struct sw_header *h)
 {
 	uint32_t i = sw_bitmap_first(&s->ends);
-	const struct sw_sgroup *g = sw_shard_group_at(&s->job->shard, i);
-	const struct sw_fault *why = sw_sgroup_why(g);
+	const struct sw_shard *sh = &s->job->shard;
+	const struct sw_sgroup *g = sw_shard_group_at(sh, i);
+	const struct sw_fault *why = sw_sgroup_why(sh, g);
 
 	sw_bitmap_remove(&s->ends, i);
 	if (!sw_bitmap_is_empty(&s->ends))

@@ -23,7 +23,8 @@ static const struct sw_rules *const rules_of[SW_N_MODES] = {
 /* The tables of a job, in this order. */
 uint64_t sw_shard_bytes(uint32_t n_members)
 {
-	return SW_MAX_TENSORS * sizeof(struct sw_stensor) +
+	return SW_MAX_TENSORS *
+		       (sizeof(struct sw_stensor) + sizeof(struct sw_fault)) +
 	       (n_members + 2) * sw_bitmap_words(SW_MAX_TENSORS) *
 		       sizeof(uint64_t) +
 	       (SW_ORDERS_WORDS * SW_MAX_TENSORS + 2 * SW_SHARD_NAMES) *
@@ -34,8 +35,10 @@ uint64_t sw_shard_bytes(uint32_t n_members)
 /* Lay out the tables, aligned to cache lines. */
 static void lay_tables(struct sw_shard *sh)
 {
-	uint64_t *next = (uint64_t *)(sh->tensors + SW_MAX_TENSORS);
+	uint64_t *next;
 
+	sh->whys = (struct sw_fault *)(sh->tensors + SW_MAX_TENSORS);
+	next = (uint64_t *)(sh->whys + SW_MAX_TENSORS);
 	for (uint32_t m = 0; m < sh->n_members; m++)
 		next = sw_bitmap_init(&sh->ready[m], SW_MAX_TENSORS, next);
 	next = sw_bitmap_init(&sh->streams, SW_MAX_TENSORS, next);
@@ -243,11 +246,10 @@ static void enter(struct sw_shard *sh, const struct sw_stensor *fresh)
 	uint32_t i = sw_key_index(fresh->key);
 	struct sw_stensor *t = &sh->tensors[i];
 
-	struct sw_stensor before = *t;
+	struct sw_sgroup own = t->own;
 
 	*t = *fresh;
-	t->own = before.own;
-	t->why = before.why;
+	t->own = own;
 	t->n_next_key = t->key;
 	sw_sgroup_enter(sh, t);
 	sw_bitmap_remove(&sh->free, i);

@@ -90,8 +90,9 @@ struct sw_stensor {
 	void *mem;
 	uint64_t mem_bytes;
 	char name[SW_NAME_MAX];
-	struct sw_fault why; /* why its own group has ended */
 };
+
+_Static_assert(sizeof(struct sw_stensor) == 512, "found by a shift");
 
 /* Position at which sw_shard_copy_lent continues. */
 struct sw_lent {
@@ -103,6 +104,7 @@ struct sw_lent {
 struct sw_shard {
 	struct sw_stensor *tensors; /* SW_MAX_TENSORS by index, aligned to
 				       cache lines */
+	struct sw_fault *whys; /* by index: why the group there has ended */
 	struct sw_stats *stats;
 	const struct sw_params *params;
 	uint64_t expected; /* members that a sum needs */
@@ -375,9 +377,14 @@ struct sw_sgroup *sw_shard_group_named(
 	const struct sw_shard *sh, const char *name);
 struct sw_sgroup *sw_shard_stream_group(const struct sw_shard *sh, uint32_t *i);
 
-/* sw_sgroup_why - return why it has ended.
+/* sw_sgroup_why - return why it has ended, or where to say it.
  * sw_sgroup_name - return the name of a stream of it, or of the tensor. */
-const struct sw_fault *sw_sgroup_why(const struct sw_sgroup *g);
+static inline struct sw_fault *sw_sgroup_why(
+	const struct sw_shard *sh, const struct sw_sgroup *g)
+{
+	return &sh->whys[sw_key_index(g->key)];
+}
+
 const char *sw_sgroup_name(
 	const struct sw_shard *sh, const struct sw_sgroup *g);
 

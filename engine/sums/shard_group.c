@@ -62,11 +62,6 @@ static void clear(const struct sw_shard *sh, uint32_t *table, const char *name)
 
 /* --- groups --- */
 
-const struct sw_fault *sw_sgroup_why(const struct sw_sgroup *g)
-{
-	return &slot_of(g)->why;
-}
-
 const char *sw_sgroup_name(const struct sw_shard *sh, const struct sw_sgroup *g)
 {
 	return g->streams ? stream_at(sh, g->streams)->name : slot_of(g)->name;
@@ -96,7 +91,6 @@ void sw_sgroup_enter(struct sw_shard *sh, struct sw_stensor *t)
 		*g = (struct sw_sgroup){.key = t->window ? t->first : t->key,
 			.members = t->window ? t->members : sh->expected};
 		slot->n_next_key = g->key;
-		slot->why = (struct sw_fault){0};
 		if (t->window && !sh->server_i)
 			*sw_shard_place_of(sh, sh->by_group, t->name) = i + 1;
 	}
@@ -129,8 +123,8 @@ bool sw_sgroup_end(struct sw_shard *sh, struct sw_sgroup *g, uint32_t round,
 	if (g->from && !sw_round_before(round, g->from))
 		return false;
 	g->from = round;
-	slot->why = *why;
-	slot->why.key = g->key;
+	*sw_sgroup_why(sh, g) = *why;
+	sw_sgroup_why(sh, g)->key = g->key;
 	if (!g->streams)
 		give_up(sh, slot);
 	for (struct sw_stensor *t = stream_at(sh, g->streams); t;
@@ -190,8 +184,7 @@ static void forget(struct sw_shard *sh, struct sw_stensor *t)
 	sw_bitmap_add(&sh->free, i);
 	*t = (struct sw_stensor){.own = t->own,
 		.mode = SW_MODE_STREAM,
-		.n_next_key = t->key + 1,
-		.why = t->why};
+		.n_next_key = t->key + 1};
 }
 
 static uint64_t free_window(struct sw_shard *sh, struct sw_stensor *t)
@@ -216,7 +209,7 @@ bool sw_sgroup_close(struct sw_shard *sh, struct sw_sgroup *g, uint64_t members,
 	g->closed |= g->members & members;
 	if (g->members & ~(g->closed | left))
 		return false;
-	sw_sgroup_end(sh, g, 1, &slot->why); /* abandons open chunks */
+	sw_sgroup_end(sh, g, 1, sw_sgroup_why(sh, g)); /* abandons chunks */
 	if (!sh->server_i)
 		clear(sh, sh->by_group, slot->name);
 	*bytes = 0;
