@@ -271,6 +271,7 @@ static bool check_kin(struct sw_session *s, const struct declaration *d,
 	const struct sw_shard *sh = &s->job->shard;
 	struct sw_fault why = {.err = SW_EMISMATCH,
 		.kind = SW_FAULT_OPENED,
+		.key = SW_KEY_NONE,
 		.one.rank = sw_shard_rank_of(sh, s->member),
 		.other.rank = sw_shard_rank_of(
 			sh, (uint32_t)__builtin_ctzll(g->members))};

@@ -60,11 +60,14 @@ static bool is_known(const struct sw_link *l, const struct sw_wtensor *t)
 	       t->parts[l->peer.index].place.n_local;
 }
 
-/* Does it know the tensor, or a stream of the group? */
+/* Does it know the tensor, or a stream of the group?  The coordinator has named
+ * the group, also if it has refused the streams. */
 static bool knows(const struct sw_link *l, const struct sw_wtensor *t)
 {
 	const struct sw_wtensor *u = NULL;
 
+	if (t->stream && !l->server_i)
+		return t->life->key != SW_KEY_NONE;
 	while ((u = sw_wtensor_next(t, u)))
 		if (is_known(l, u))
 			return true;

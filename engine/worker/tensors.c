@@ -102,9 +102,7 @@ static uint32_t set_size(const struct sw_place *p)
 	return p->n_local ? p->n_local : 1;
 }
 
-/* Note the identifier of the tensor, or of a stream's group.  Returns false if
- * the group has another one. */
-static bool identify(
+bool sw_life_identify(
 	struct sw_worker *w, const struct sw_wtensor *t, uint32_t id)
 {
 	struct sw_life *g = t->life;
@@ -142,7 +140,7 @@ int sw_tensors_keyed(
 	}
 	assert(words <= t->words + t->n_words);
 	t->key = key;
-	if (!identify(w, t, t->stream ? first : key))
+	if (!sw_life_identify(w, t, t->stream ? first : key))
 		return SW_EPROTO;
 	t->decl.priority = sw_priority_of(t->decl.priority, key);
 	t->class = sw_class_of(t->decl.priority);

@@ -162,6 +162,9 @@ static void dead__no_room_for_its_window(void **state)
 	open_stream(r, 2, "i/a");
 	assert_contains(r->text, why);
 	assert_int_equal(used(r), before);
+	for (uint32_t i = 0; i < 3; i++)
+		close_group(r, i, 3);
+	assert_null(sw_shard_group(&r->srv->jobs[0].shard, 3));
 	assert_string_equal(push(r, 0, 0), "");
 	open_stream(r, 2, "j/a");
 	assert_contains(r->text, "w2 DECLARED k4");

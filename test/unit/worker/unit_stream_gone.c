@@ -316,6 +316,27 @@ static void gone__when_a_stream_is_not_declared_there(void **state)
 	wrig_close(r);
 }
 
+/* The coordinator refuses the only stream of a group, and says which group it
+ * is: it hears CLOSE, since it keeps the group for those who open it later. */
+static void gone__when_it_was_refused(void **state)
+{
+	struct worker_rig *r = open_rig(2);
+	struct sw_fault why = {.err = SW_EREFUSED, .key = 9, .text = "no room"};
+	uint8_t bytes[sizeof(struct sw_declared) + 8 + sizeof(why)] = {1, 0, 1};
+
+	assert_int_equal(declare(r, "h/a", 0), 0);
+	wrig_tx(r);
+	memset(bytes + sizeof(struct sw_declared), 255, 4);
+	memcpy(bytes + sizeof(bytes) - sizeof(why), &why, sizeof(why));
+	peer_say(&r->s[0], SW_DECLARED, bytes, sizeof(bytes));
+	assert_int_equal(sw_worker_death(&r->w, 1), SW_EREFUSED);
+	wrig_tx(r);
+	assert_string_equal(close_group(r, 1), "s0 CLOSE k9 ");
+	assert_string_equal(went(r), "gone t1; ");
+	sw_worker_free(&r->w, 1);
+	wrig_close(r);
+}
+
 /* A server that cannot have all of a batch yet answers what it has. */
 static void gone__answer_of_a_part(void **state)
 {
@@ -382,6 +403,7 @@ int main(void)
 		cmocka_unit_test(gone__before_its_index_is_given),
 		cmocka_unit_test(gone__key_given_twice),
 		cmocka_unit_test(gone__when_a_stream_is_not_declared_there),
+		cmocka_unit_test(gone__when_it_was_refused),
 		cmocka_unit_test(gone__answer_of_a_part),
 		cmocka_unit_test(stale__names_nothing),
 		cmocka_unit_test(stale__while_the_next_is_built),
