@@ -56,15 +56,3 @@ const char *sw_coll_last(const char *name)
 
 	return name[n] ? name + n + 1 : name;
 }
-
-uint32_t sw_coll_group_hash(const char *name)
-{
-	return sw_crc32c(0, name, sw_coll_group_bytes(name));
-}
-
-bool sw_coll_are_kin(const char *a, const char *b)
-{
-	size_t n = sw_coll_group_bytes(a);
-
-	return n == sw_coll_group_bytes(b) && !memcmp(a, b, n);
-}

@@ -79,12 +79,4 @@ size_t sw_coll_group_bytes(const char *name);
 /* sw_coll_last - return the part of a stream's name behind its last '/'. */
 const char *sw_coll_last(const char *name);
 
-/* sw_coll_are_kin - return whether two streams belong to one group: the names
- * are equal before their last '/'. */
-bool sw_coll_are_kin(const char *a, const char *b);
-
-/* sw_coll_group_hash - hash the name of the group that the stream @name belongs
- * to. */
-uint32_t sw_coll_group_hash(const char *name);
-
 #endif

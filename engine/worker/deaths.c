@@ -35,19 +35,11 @@ static bool lacks(
 		 : !sw_bits_has(t->asked, local) || sw_grow_lacks(t, local);
 }
 
-/* Kill the tensor.  A dead rank cannot close its groups, so close them here. */
+/* Kill the tensor from its open round on, or the stream's group. */
 static void end(
 	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
 {
-	sw_tensor_kill(w, t, t->stream ? 1 : t->round + !t->is_begun, why);
-	if (!t->stream || sw_worker_end_of(w))
-		return;
-	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
-		for (uint64_t m = w->deaths.died[i] &
-				  t->stream->group.has_local[i];
-			m; m &= m - 1)
-			sw_life_close(
-				w, t, 64 * i + (uint32_t)__builtin_ctzll(m));
+	sw_tensor_kill(w, t, t->round + !t->is_begun, why);
 }
 
 /* --- local ranks --- */

@@ -122,11 +122,15 @@ enum { PLACES = sizeof((struct sw_worker *)0)->groups / sizeof(uint16_t) };
 /* Return the place of the group of stream @name, or the place to insert it. */
 static uint16_t *place_of(struct sw_worker *w, const char *name)
 {
-	uint32_t i = sw_coll_group_hash(name) % PLACES;
+	size_t n = sw_coll_group_bytes(name);
+	uint32_t i = sw_crc32c(0, name, n) % PLACES;
 
-	while (w->groups[i] &&
-		!sw_coll_are_kin(w->tensors[w->groups[i] - 1].name, name))
-		i = (i + 1) % PLACES;
+	for (; w->groups[i]; i = (i + 1) % PLACES) {
+		const char *other = w->tensors[w->groups[i] - 1].name;
+
+		if (sw_coll_group_bytes(other) == n && !memcmp(other, name, n))
+			break;
+	}
 	return &w->groups[i];
 }
 
