@@ -127,6 +127,18 @@ static struct sw_header status(struct fuzz *x, const struct fuzz_step *s)
 	return of(x, SW_STATUS, &m, sizeof(m));
 }
 
+/* The place of the next tensor but @i, which gets @key; of a stream its group.
+ */
+static uint32_t first_of(const struct fuzz *x, uint32_t i, uint32_t key)
+{
+	const struct sw_wtensor *t =
+		sw_wtensor_numbered(&x->r.w, x->r.w.links[0].n_declared + i);
+
+	if (!t->stream)
+		return 0;
+	return t->life->key == SW_KEY_NONE ? key : t->life->key;
+}
+
 static struct sw_header declared(struct fuzz *x, const struct fuzz_step *s)
 {
 	const struct test_peer *srv = &x->r.s[server_of(x, s)];
@@ -136,9 +148,12 @@ static struct sw_header declared(struct fuzz *x, const struct fuzz_step *s)
 	struct sw_header h = of(x, SW_DECLARED, &m, sizeof(m));
 	uint8_t *at = x->payload + sizeof(m);
 
-	for (uint32_t i = 0; i < n; i++, at += 4)
-		sw_store32(at, x->n_tensors - srv->n_items + s->c + i);
-	memset(at, 0, 4 * n);
+	for (uint32_t i = 0; i < n; i++, at += 4) {
+		uint32_t key = x->n_tensors - srv->n_items + s->c + i;
+
+		sw_store32(at, key);
+		sw_store32(at + 4 * n, first_of(x, i, key));
+	}
 	at += 4 * n;
 	if (m.is_refused) {
 		memcpy(at, &why, sizeof(why));
