@@ -188,7 +188,8 @@ static bool check_new(struct sw_session *s, const struct declaration *d)
 	if (d->item.key == SW_KEY_NONE || !sw_shard_is_free(sh, d->item.key) ||
 		!(d->item.mode == SW_MODE_STREAM
 				? may_be_in(sh, d->item.first)
-				: d->item.first < sw_shard_line(sh)))
+				: d->item.first < sw_shard_line(sh) &&
+					  !sw_shard_group(sh, d->item.key)))
 		return sw_session_fail(s, SW_EREFUSED, SW_KEY_NONE,
 			"tensor %.64s: key %u is taken, or place %u is beyond "
 			"%u",

@@ -474,6 +474,7 @@ static void open__by_who_has_closed_it(void **state)
 	struct server_rig *r = open_groups();
 
 	close_group(r, 1, 0);
+	assert_null(strstr(say(r, 1, 0, 1, SW_EABORTED, WHY), "END"));
 	open_stream(r, 1, "g/c");
 	assert_contains(r->text, "w1 DECLARED k-1 refused");
 	assert_int_equal(refusal(r), SW_EABORTED);

@@ -283,6 +283,37 @@ static void key__that_is_declared_late(void **state)
 	server_rig_close(r);
 }
 
+/* A server may have a stream of a group before the group's first one, or
+ * without it: the group ends and is closed by its identifier all the same,
+ * which is retired with it. */
+static void key__of_a_first_stream_that_is_not_here(void **state)
+{
+	struct server_rig *r = open_second();
+	struct sw_declare_item item = {.n_elems = 3,
+		.key = 9,
+		.first = 7,
+		.dtype = LOG2,
+		.mode = SW_MODE_STREAM};
+	struct batch b = {.len = 0};
+
+	peer_declare(&r->w[0], item, "g/b");
+	assert_contains(r->text, "w0 DECLARED k9");
+	put(&b, SW_MODE_SYNC, 7, 10, "t"); /* its index is the group's */
+	assert_contains(send(r, 0, &b), "ERROR");
+	server_rig_close(r);
+	r = open_second();
+	peer_declare(&r->w[0], item, "g/b");
+	assert_contains(say(r, 1, 7, 1, "enough"), "w0 END k7 r1 enough");
+	assert_string_equal(close_stream(r, 0, 7), "w0 KEEPALIVE");
+	assert_string_equal(close_stream(r, 1, 7), "w1 KEEPALIVE");
+	assert_null(sw_shard_tensor(shard(r), 9));
+	assert_string_equal(say(r, 0, 7, 1, "late"), "w0 KEEPALIVE");
+	assert_string_equal(open_stream(r, 1, 7, "g/a"), "w1 DECLARED k7");
+	assert_int_equal(r->srv->stats.rx_key, 0);
+	assert_null(sw_shard_tensor(shard(r), 7));
+	server_rig_close(r);
+}
+
 /* A member that knows of the death is not told again. */
 static void key__of_a_dead_stream(void **state)
 {
@@ -327,6 +358,7 @@ int main(void)
 		cmocka_unit_test(key__of_a_result_that_was_lost),
 		cmocka_unit_test(key__that_is_early),
 		cmocka_unit_test(key__that_is_declared_late),
+		cmocka_unit_test(key__of_a_first_stream_that_is_not_here),
 		cmocka_unit_test(key__of_a_dead_stream),
 		cmocka_unit_test(key__closed_that_is_unknown),
 	};

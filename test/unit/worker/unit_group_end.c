@@ -329,6 +329,7 @@ static void close__is_said_until_it_is_acknowledged(void **state)
 	sw_worker_close_group(&r->w, GA, 0);
 	assert_int_equal(call(r, GA, 0), SW_ECLOSED);
 	confirm(r, GA, 1, "they differ"); /* said before ours came */
+	assert_int_equal(sw_worker_death(&r->w, GA), 0);
 	sw_worker_take(&r->w);
 	assert_string_equal(wrig_tx(r), "s0 CLOSE k0 ");
 	wrig_tick(r, 200 * SW_MS);
