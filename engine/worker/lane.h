@@ -42,8 +42,8 @@ enum sw_lane_kind {
 	SW_LANE_DECLARE, /* tensors up to n have keys */
 	SW_LANE_ROUND,   /* push your chunks of a tensor */
 	SW_LANE_COLLS,   /* push your chunks of a stream's begun collectives */
-	SW_LANE_DEAD,    /* a tensor is dead from round n on */
-	SW_LANE_CLOSED,  /* this member has closed a stream */
+	SW_LANE_DEAD,    /* a tensor or group has ended from round n on */
+	SW_LANE_CLOSED,  /* this member has closed a group */
 	SW_LANE_LEAVE,   /* end the job */
 	/* reports to lane 0 */
 	SW_LANE_RUNNING,  /* all servers of the lane are connected */
@@ -53,7 +53,7 @@ enum sw_lane_kind {
 	SW_LANE_DONE,
 	/* A tensor is dead from round n on; for a stream, lane 0 decides. */
 	SW_LANE_KILLED,
-	SW_LANE_KEPT,   /* this lane has released a dead stream's buffers */
+	SW_LANE_KEPT,   /* this lane has released an ended group's buffers */
 	SW_LANE_FAILED, /* fault says why */
 	SW_LANE_LEFT,   /* the lane has stopped sending and reading */
 };

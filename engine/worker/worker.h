@@ -201,9 +201,10 @@ struct sw_worker {
 	/* The index of a number, modulo SW_TENSORS. */
 	uint16_t by_number[SW_TENSORS];
 	uint32_t n_tensors, n_admitted;
-	/* Sets of indices: with something open; dying streams to end
-	 * (tensor_end.c); to check for gone ranks (deaths.c); closed streams to
-	 * free (stream_gone.c). sw_worker_take works on the last three. */
+	/* Sets of indices: with something open; where ended groups lie whose
+	 * collectives are to end (tensor_end.c); to check for gone ranks
+	 * (deaths.c); where closed groups lie (stream_gone.c). sw_worker_take
+	 * works on the last three. */
 	struct sw_bitmap open, dying, lacking, closing;
 	/* Indices that this lane has; at others the control thread may be
 	 * building. */
