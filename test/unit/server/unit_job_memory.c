@@ -85,7 +85,7 @@ static void job_bytes__is_linear(void **state)
 
 	assert_int_equal(sw_job_bytes(64), job + 64 * member);
 	assert_in_range(member, sizeof(struct sw_session), 128 << 10);
-	assert_in_range(job, 1 << 20, 3 << 20);
+	assert_in_range(job, 1 << 20, 13 << 18);
 }
 
 /* The memory of a job is made beside the lcore: what its first worker says does
