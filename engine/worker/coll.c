@@ -152,8 +152,10 @@ static void divide(struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c)
 	if (w->n_lanes > 1)
 		c->n_left = sw_coll_divide(w, t->stream, c, &lanes);
 	t->n_missing += c->n_left;
-	if (!w->lane_i)
-		c->n_left += sw_lanes_begin_coll(w, t, c, lanes);
+	if (w->lane_i || !lanes)
+		return;
+	c->n_left += (uint32_t)__builtin_popcount(lanes);
+	sw_lanes_begin_coll(w, t, c, lanes);
 }
 
 /* Start a collective that all local ranks of the group have submitted. */

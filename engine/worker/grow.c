@@ -41,7 +41,7 @@ static void grow(struct sw_worker *w, struct sw_wtensor *t)
 
 	if (sw_grow_say(t) == before)
 		return;
-	sw_lanes_grown(w, t);
+	sw_lanes_tell(w, t, t->lanes);
 	sw_round_extend(w, t);
 }
 
@@ -79,7 +79,7 @@ static void note_summed(
 	atomic_store_explicit(
 		&t->decl.granules[granule], t->round, memory_order_release);
 	if (w->lane_i)
-		atomic_store(&w->lanes->has_summed, true);
+		sw_lane_report(w, SW_LANE_SUMMED);
 	else
 		w->has_summed = true;
 }
@@ -134,10 +134,6 @@ bool sw_granules_tell(struct sw_worker *w)
 	bool has = w->has_summed;
 
 	w->has_summed = false;
-	for (uint32_t i = 0; i < w->n_others; i++)
-		if (atomic_load_explicit(
-			    &w->lanes[i].has_summed, memory_order_relaxed))
-			has |= atomic_exchange(&w->lanes[i].has_summed, false);
 	if (has)
 		w->events.summed(w->events.ctx);
 	return has;

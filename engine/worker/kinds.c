@@ -25,7 +25,7 @@ static int tensor_divide(
 	for (uint32_t i = 0; i < w->n_others; i++)
 		if (sw_place_init(&w->lane_map, first, t->n_chunks, i + 1)
 				.n_local)
-			t->lanes |= 1u << i;
+			t->lanes |= (uint16_t)(1u << i);
 	return 0;
 }
 
@@ -63,21 +63,36 @@ static uint64_t tensor_lagging(const struct sw_worker *w,
 	return out & which;
 }
 
-static void tensor_lane_done(
-	struct sw_worker *w, struct sw_wtensor *t, uint32_t lane)
+/* Begin the round that lane 0 has begun, or go on with it: more of a growing
+ * tensor may be written.  A round that begins reads the newest length itself.
+ */
+static void tensor_follow(struct sw_worker *w, struct sw_wtensor *t,
+	const struct sw_wtensor *zero)
 {
-	const struct sw_wtensor *theirs = &w->lanes[lane].theirs[t->index];
-
-	t->weight = theirs->weight;
-	t->is_edited |= theirs->is_edited;
-	if (--t->n_lanes == 0 && !t->n_missing)
-		sw_round_end(w, t, 0);
+	if (atomic_load(&zero->said.round) == t->round) {
+		sw_round_extend(w, t);
+		return;
+	}
+	sw_round_open(w, t, zero->op, zero->step, zero->root);
+	t->n_asked = w->n_local;
+	sw_round_start(w, t);
 }
 
-static void tensor_lane_killed(struct sw_worker *w, struct sw_wtensor *t,
-	uint32_t round, const struct sw_wtensor *theirs)
+static void tensor_lane_said(struct sw_worker *w, struct sw_wtensor *t,
+	uint32_t lane, const struct sw_wtensor *theirs)
 {
-	sw_tensor_kill(w, t, round, sw_wtensor_why(theirs));
+	uint32_t dead_from = atomic_load(&theirs->said.dead_from);
+
+	if (dead_from && dead_from != t->life->from)
+		sw_tensor_kill(w, t, dead_from, sw_wtensor_why(theirs));
+	if (sw_worker_end_of(w) || !(t->busy_lanes >> lane & 1) ||
+		atomic_load(&theirs->said.round) != t->round)
+		return;
+	t->busy_lanes &= (uint16_t) ~(1u << lane);
+	t->weight = theirs->weight;
+	t->is_edited |= theirs->is_edited;
+	if (!t->busy_lanes && !t->n_missing)
+		sw_round_end(w, t, 0);
 }
 
 static void tensor_give_up(
@@ -95,8 +110,8 @@ const struct sw_kind sw_tensor_kind = {.declare = tensor_declare,
 	.ask = tensor_ask,
 	.lacks_locals = tensor_lacks_locals,
 	.lagging = tensor_lagging,
-	.lane_done = tensor_lane_done,
-	.lane_killed = tensor_lane_killed,
+	.follow = tensor_follow,
+	.lane_said = tensor_lane_said,
 	.end_some = sw_round_end,
 	.give_up = tensor_give_up};
 
@@ -161,17 +176,33 @@ static uint64_t stream_lagging(const struct sw_worker *w,
 	return out;
 }
 
-static void stream_lane_done(
-	struct sw_worker *w, struct sw_wtensor *t, uint32_t lane)
+static void stream_follow(struct sw_worker *w, struct sw_wtensor *t,
+	const struct sw_wtensor *zero)
 {
-	sw_colls_done(w, t, &t->stream->lanes[lane]);
+	_Atomic uint64_t *begun = &sw_stream_lane(w, t->index)->begun;
+
+	if (!t->life->from && atomic_load(begun))
+		sw_colls_take(w, t, zero->stream, atomic_exchange(begun, 0));
 }
 
-static void stream_lane_killed(struct sw_worker *w, struct sw_wtensor *t,
-	uint32_t round, const struct sw_wtensor *theirs)
+/* Lane 0 waits until the other lanes have released an ended group.  The
+ * coordinator decides about a death that another lane's server reports. */
+static void stream_lane_said(struct sw_worker *w, struct sw_wtensor *t,
+	uint32_t lane, const struct sw_wtensor *theirs)
 {
-	if (!t->life->from && !t->life->is_closed)
+	struct sw_stream_lane *l = &t->stream->lanes[lane];
+
+	if (atomic_load(&theirs->life->n_whys) && !t->life->from &&
+		!t->life->is_closed)
 		sw_stream_propose(w, t, sw_wtensor_why(theirs));
+	if (atomic_load(&l->done) && !sw_worker_end_of(w))
+		sw_colls_done(w, t, l);
+	if (!(t->life->busy_lanes >> lane & 1) ||
+		!atomic_load(&theirs->said.is_released))
+		return;
+	t->life->busy_lanes &= (uint16_t) ~(1u << lane);
+	if (!t->life->busy_lanes)
+		sw_dead_released(w, t);
 }
 
 static void stream_drop(struct sw_worker *w, struct sw_wtensor *t)
@@ -196,8 +227,8 @@ const struct sw_kind sw_stream_kind = {.declare = stream_declare,
 	.ask = stream_ask,
 	.lacks_locals = stream_lacks_locals,
 	.lagging = stream_lagging,
-	.lane_done = stream_lane_done,
-	.lane_killed = stream_lane_killed,
+	.follow = stream_follow,
+	.lane_said = stream_lane_said,
 	.drop = stream_drop,
 	.end_some = stream_end_some,
 	.give_up = sw_stream_propose};

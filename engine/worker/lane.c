@@ -1,67 +1,37 @@
-/* lane.c - send commands and reports between the lcores of one worker.
+/* lane.c - lanes of one worker tell each other of changes.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/stream.h"
 
-#include <assert.h>
 #include <stdio.h>
 
-enum {
-	/* Kinds of reports without a tensor; there are fewer such commands. */
-	N_ONCE = 4,
-};
-
-/* Entries per tensor: a round, and three deaths whatever servers say
- * (tensor_end.c); for a stream its collectives, its death, and its close or its
- * release. */
-_Static_assert(4 * (int)SW_TENSORS + N_ONCE <= SW_LANE_RING, "no ring is full");
-
 _Static_assert((int)SW_TENSORS == (int)SW_FLAGS, "a flag for each tensor");
-
-static void open_ring(struct sw_spsc *in, struct sw_spsc *out, void *ring)
-{
-	sw_spsc_init(in, ring, SW_LANE_RING, sizeof(struct sw_lane_message));
-	sw_spsc_init(out, ring, SW_LANE_RING, sizeof(struct sw_lane_message));
-}
 
 void sw_lane_init(struct sw_lane *lane, const struct sw_worker *zero)
 {
 	memset(lane, 0, sizeof(*lane));
 	lane->zero = zero;
-	open_ring(&lane->commands_in, &lane->commands_out, lane->commands);
-	open_ring(&lane->reports_in, &lane->reports_out, lane->reports);
+}
+
+static bool is_empty(const struct sw_lane_news *news)
+{
+	return !atomic_load(&news->bits) && sw_flags_are_down(&news->tensors);
 }
 
 bool sw_lane_has_commands(const struct sw_lane *lane)
 {
-	return !sw_spsc_is_drained(&lane->commands_in) ||
-	       !sw_flags_are_down(&lane->grown);
+	return !is_empty(&lane->commands);
 }
 
 bool sw_lane_has_reports(const struct sw_lane *lane)
 {
-	return !sw_spsc_is_drained(&lane->reports_in) ||
-	       atomic_load(&lane->has_line) || atomic_load(&lane->has_summed);
-}
-
-static void put(struct sw_spsc *ring, struct sw_lane_message m)
-{
-	int n = sw_spsc_put(ring, &m, 1);
-
-	assert(n == 1);
-	(void)n;
+	return !is_empty(&lane->reports) || atomic_load(&lane->has_line);
 }
 
 /* --- another lane reports --- */
 
-static void report(struct sw_lane *lane, enum sw_lane_kind kind)
+void sw_lane_report(struct sw_worker *w, uint32_t bits)
 {
-	put(&lane->reports_in, (struct sw_lane_message){.kind = kind});
-}
-
-static void report_failed(struct sw_lane *lane, const struct sw_fault *fault)
-{
-	lane->fault = *fault;
-	report(lane, SW_LANE_FAILED);
+	atomic_fetch_or(&w->lanes->reports.bits, bits);
 }
 
 /* Pass a line to lane 0.  Drops it while the last one waits: all lines are
@@ -79,21 +49,22 @@ void sw_lane_say(struct sw_worker *w, int err, const char *text)
 	if (!w->lane_i) {
 		w->events.state(w->events.ctx, w->state, err, text);
 	} else if (w->state == SW_WORKER_FAILED) {
-		report_failed(w->lanes, &w->fault);
+		w->lanes->fault = w->fault;
+		sw_lane_report(w, SW_LANE_FAILED);
 	} else if (w->state == SW_WORKER_LEFT) {
-		report(w->lanes, SW_LANE_LEFT);
+		sw_lane_report(w, SW_LANE_LEFT);
 	} else if (*text) {
 		tell_line(w->lanes, text);
 	} else {
 		w->lanes->theirs = w->tensors;
-		report(w->lanes, SW_LANE_RUNNING);
+		sw_lane_report(w, SW_LANE_RUNNING);
 	}
 }
 
 void sw_lane_admitted(struct sw_worker *w)
 {
 	if (w->lane_i) {
-		report(w->lanes, SW_LANE_DECLARED);
+		sw_lane_report(w, SW_LANE_DECLARED);
 		return;
 	}
 	for (; w->n_admitted != w->n_tensors; w->n_admitted++) {
@@ -107,99 +78,65 @@ void sw_lane_admitted(struct sw_worker *w)
 	w->events.declared(w->events.ctx);
 }
 
-static struct sw_lane_message about(
-	enum sw_lane_kind kind, const struct sw_wtensor *t)
+/* --- any lane says something of a tensor --- */
+
+void sw_lane_tell(struct sw_worker *w, const struct sw_wtensor *t)
 {
-	return (struct sw_lane_message){
-		.kind = kind, .tensor = t->index, .n = t->life->from};
+	if (w->lane_i)
+		sw_flags_raise(&w->lanes->reports.tensors, t->index);
+	else
+		sw_lanes_tell(w, t, sw_lanes_all(w));
 }
 
-void sw_lane_report(
-	struct sw_worker *w, enum sw_lane_kind kind, const struct sw_wtensor *t)
+void sw_lane_dead(struct sw_worker *w, struct sw_wtensor *slot)
 {
-	put(&w->lanes->reports_in, about(kind, t));
-}
-
-/* Add @at to a set; only the first one in an empty set needs an entry in the
- * ring.  Returns whether it is the first. */
-static bool is_first(_Atomic uint64_t *set, uint32_t at)
-{
-	return !atomic_fetch_or(set, 1ULL << at);
-}
-
-/* Return the collective's place in lane 0's colls. */
-static uint32_t place_of(const struct sw_coll *c)
-{
-	return c->turn % SW_COLLS;
+	atomic_store(&slot->said.dead_from, slot->own_life.from);
+	sw_lane_tell(w, slot);
 }
 
 void sw_lane_coll_done(struct sw_worker *w, const struct sw_wtensor *t,
 	const struct sw_coll *c)
 {
 	struct sw_stream_lane *l = sw_stream_lane(w, t->index);
+	uint32_t at = c->turn % SW_COLLS;
 
-	l->weights[place_of(c)] = c->weight;
-	l->are_edited[place_of(c)] = c->is_edited;
-	if (is_first(&l->done, place_of(c)))
-		sw_lane_report(w, SW_LANE_DONE, t);
+	l->weights[at] = c->weight;
+	l->are_edited[at] = c->is_edited;
+	atomic_fetch_or(&l->done, 1ULL << at);
+	sw_lane_tell(w, t);
 }
 
 /* --- lane 0 commands --- */
 
-static void command(struct sw_worker *w, struct sw_lane_message m)
+void sw_lanes_command(struct sw_worker *w, uint32_t bits)
 {
 	for (uint32_t i = 0; i < w->n_others; i++)
-		put(&w->lanes[i].commands_in, m);
-}
-
-void sw_lanes_command(struct sw_worker *w, enum sw_lane_kind kind)
-{
-	command(w, (struct sw_lane_message){.kind = kind});
+		atomic_fetch_or(&w->lanes[i].commands.bits, bits);
 }
 
 void sw_lanes_declare(struct sw_worker *w)
 {
 	w->n_declaring = w->n_others;
-	command(w, (struct sw_lane_message){
-			   .kind = SW_LANE_DECLARE, .n = w->n_tensors});
-}
-
-void sw_lane_dead(struct sw_worker *w, const struct sw_wtensor *t)
-{
-	if (w->lane_i)
-		sw_lane_report(w, SW_LANE_KILLED, t);
-	else
-		command(w, about(SW_LANE_DEAD, t));
-}
-
-void sw_lane_closed(struct sw_worker *w, const struct sw_wtensor *t)
-{
-	command(w, about(SW_LANE_CLOSED, t));
-}
-
-uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t)
-{
 	for (uint32_t i = 0; i < w->n_others; i++)
-		if (t->lanes >> i & 1)
-			put(&w->lanes[i].commands_in, about(SW_LANE_ROUND, t));
-	return (uint32_t)__builtin_popcount(t->lanes);
+		atomic_store(&w->lanes[i].n_wanted, w->n_tensors);
+	sw_lanes_command(w, SW_LANE_DECLARE);
 }
 
-void sw_lanes_grown(struct sw_worker *w, const struct sw_wtensor *t)
+void sw_lanes_tell(
+	struct sw_worker *w, const struct sw_wtensor *t, uint32_t lanes)
 {
-	for (uint32_t i = 0; i < w->n_others; i++)
-		if (t->lanes >> i & 1)
-			sw_flags_raise(&w->lanes[i].grown, t->index);
+	for (; lanes; lanes &= lanes - 1)
+		sw_flags_raise(&w->lanes[__builtin_ctz(lanes)].commands.tensors,
+			t->index);
 }
 
-uint32_t sw_lanes_begin_coll(struct sw_worker *w, const struct sw_wtensor *t,
+void sw_lanes_begin_coll(struct sw_worker *w, const struct sw_wtensor *t,
 	const struct sw_coll *c, uint32_t lanes)
 {
-	for (uint32_t i = 0; i < w->n_others; i++)
-		if (lanes >> (i + 1) & 1 &&
-			is_first(&t->stream->lanes[i].begun, place_of(c)))
-			put(&w->lanes[i].commands_in, about(SW_LANE_COLLS, t));
-	return (uint32_t)__builtin_popcount(lanes);
+	for (uint32_t m = lanes; m; m &= m - 1)
+		atomic_fetch_or(&t->stream->lanes[__builtin_ctz(m)].begun,
+			1ULL << c->turn % SW_COLLS);
+	sw_lanes_tell(w, t, lanes);
 }
 
 void sw_lanes_set_tuning(
@@ -211,6 +148,6 @@ void sw_lanes_set_tuning(
 		atomic_store(&k->policy, sw_sched_policy(&w->sched));
 		atomic_store(&k->part_bytes, part_bytes);
 		atomic_store(&k->credit_bytes, credit_bytes);
-		atomic_fetch_add(&k->n_set, 1);
 	}
+	sw_lanes_command(w, SW_LANE_TUNING);
 }

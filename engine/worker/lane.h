@@ -12,92 +12,81 @@
  * others follow its commands and report when they are done.  A push_pull ends
  * when every lane with chunks of it has reported.
  *
- * Commands and reports are entries of rings from one lcore to another.  No ring
- * can fill up: lane.c counts the entries that each tensor can have in flight.
- * Frequently changing state is not queued: tuning parameters are plain shared
- * words, and the last write wins; a line is dropped while another one waits.
+ * Lanes meet through state words, never through queues.  A lane writes a word,
+ * in struct sw_said of a tensor or here, and then raises the tensor's flag, or
+ * a bit, at the other side, which looks at the whole state of the tensor.  So a
+ * flag that stands for several changes, or comes late, loses nothing.
  *
  * Lanes read names, shapes, collectives, buffers and operations in lane 0's
  * memory, which lane 0 keeps until the last lane has closed.  They read why a
  * tensor is dead, and how a round ended, in the memory of the lane that says
- * so, which keeps it until its next report. */
+ * so. */
 #ifndef SW_ENGINE_WORKER_LANE_H
 #define SW_ENGINE_WORKER_LANE_H
 
 #include "engine/base/flags.h"
-#include "engine/base/spsc.h"
 #include "engine/sched/policy.h"
 #include "engine/wire/wire.h"
 
-enum {
-	SW_LANES = 16,
-	/* Four entries per tensor and one for each other kind (lane.c checks),
-	 * rounded up to a power of two. */
-	SW_LANE_RING = 32768,
-};
+enum { SW_LANES = 16 };
 
-enum sw_lane_kind {
+/* Bits of what one side says to the other, apart from tensors.  They are taken
+ * in this order. */
+enum sw_lane_bit {
 	/* lane 0's commands */
-	SW_LANE_START,   /* the job runs: connect to your servers */
-	SW_LANE_DECLARE, /* tensors up to n have keys */
-	SW_LANE_ROUND,   /* push your chunks of a tensor */
-	SW_LANE_COLLS,   /* push your chunks of a stream's begun collectives */
-	SW_LANE_DEAD,    /* a tensor or group has ended from round n on */
-	SW_LANE_CLOSED,  /* this member has closed a group */
-	SW_LANE_LEAVE,   /* end the job */
+	SW_LANE_TUNING = 1,  /* tuning has changed */
+	SW_LANE_START = 2,   /* the job runs: connect to your servers */
+	SW_LANE_DECLARE = 4, /* n_wanted tensors have keys */
+	SW_LANE_LEAVE = 8,   /* end the job */
 	/* reports to lane 0 */
-	SW_LANE_RUNNING,  /* all servers of the lane are connected */
-	SW_LANE_DECLARED, /* they have admitted all tensors up to n */
-	/* All chunks of the round are held, or it is dead; for a stream, of the
-	 * collectives in done. */
-	SW_LANE_DONE,
-	/* A tensor is dead from round n on; for a stream, lane 0 decides. */
-	SW_LANE_KILLED,
-	SW_LANE_KEPT,   /* this lane has released an ended group's buffers */
-	SW_LANE_FAILED, /* fault says why */
-	SW_LANE_LEFT,   /* the lane has stopped sending and reading */
-};
-
-struct sw_lane_message {
-	uint8_t kind;
-	uint32_t tensor, n;
+	SW_LANE_RUNNING = 16,  /* all servers of the lane are connected */
+	SW_LANE_DECLARED = 32, /* they have admitted all n_wanted tensors */
+	SW_LANE_SUMMED = 64,   /* granules are summed */
+	SW_LANE_FAILED = 128,  /* fault says why */
+	SW_LANE_LEFT = 256,    /* the lane has stopped sending and reading */
 };
 
 struct sw_worker;
 struct sw_wtensor;
 
-/* The latest settings of lane 0's scheduler.  Lane 0 increments n_set behind
- * the words, and a lane that finds n_set changed reads them.  If it mixes two
- * sets, n_set changes again, and it reads once more. */
+/* The words of a tensor that its lane says to the others. */
+struct sw_said {
+	/* Lane 0: the round that it has begun; another lane: the last one that
+	 * has ended there. */
+	_Atomic uint32_t round;
+	_Atomic uint32_t dead_from; /* 0: it is alive */
+	atomic_bool is_closed;      /* lane 0: this member has closed it */
+	/* Another lane: it has released the buffers of a dead stream. */
+	atomic_bool is_released;
+};
+
+/* The latest settings of lane 0's scheduler.  If a lane mixes two sets, the bit
+ * is set again, and it reads once more. */
 struct sw_lane_tuning {
 	_Atomic(const struct sw_policy *) policy;
 	_Atomic uint64_t part_bytes, credit_bytes;
-	_Atomic uint32_t n_set;
+};
+
+/* News for one side: bits, and flags of tensors. */
+struct sw_lane_news {
+	_Alignas(64) _Atomic uint32_t bits;
+	struct sw_flags tensors;
 };
 
 /* The channel between lane 0 and one of the others. */
 struct sw_lane {
-	struct sw_spsc commands_in, reports_out; /* lane 0's ends */
-	/* Lane 0, whose memory the other lane reads when a command names
-	 * something. */
+	/* Lane 0, whose memory the other lane reads when it is told of
+	 * something there. */
 	const struct sw_worker *zero;
 	struct sw_lane_tuning tuning;
-	struct sw_flags grown; /* tensors of which more is written */
-	/* The other lane's ends. */
-	_Alignas(64) struct sw_spsc commands_out, reports_in;
-	struct sw_fault fault; /* set before SW_LANE_FAILED */
+	_Atomic uint32_t n_wanted; /* tensors that have keys */
+	struct sw_fault fault;     /* set before SW_LANE_FAILED */
 	/* Set before SW_LANE_RUNNING: the other lane's tensors. */
 	const struct sw_wtensor *theirs;
-	uint32_t n_taken; /* the value of tuning.n_set that it has read */
 	/* A line for the person who waits; set until lane 0 has read it. */
 	atomic_bool has_line;
-	/* Granules are summed; lane 0 calls events.summed. */
-	atomic_bool has_summed;
 	char line[SW_TEXT_MAX + SW_NAME_MAX];
-	_Alignas(64) unsigned char commands[SW_SPSC_BYTES(
-		SW_LANE_RING, sizeof(struct sw_lane_message))];
-	_Alignas(64) unsigned char reports[SW_SPSC_BYTES(
-		SW_LANE_RING, sizeof(struct sw_lane_message))];
+	struct sw_lane_news commands, reports;
 };
 
 /* sw_lane_init - set up an empty channel, while neither lcore uses it.

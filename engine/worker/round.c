@@ -194,7 +194,11 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 	n = w->lane_i ? n_ready(w, t) : sw_grow_say(t);
 	sw_set_word(&t->awaited, 0);
 	t->progress_ns = w->now_ns;
-	t->n_lanes = t->lanes ? sw_lanes_begin(w, t) : 0;
+	t->busy_lanes = t->lanes;
+	if (t->lanes) {
+		atomic_store(&t->said.round, t->round);
+		sw_lanes_tell(w, t, t->lanes);
+	}
 	if (t->n_missing) /* all are HELD until the scheduler starts them */
 		ready(w, t, n);
 }
@@ -250,15 +254,19 @@ void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 	t->is_begun = false;
 	w->n_open--;
 	sw_task_cancel(&w->sched, &t->task);
-	if (!w->lane_i)
+	if (!w->lane_i) {
 		end_local(w, t, err);
-	else if (!w->left_by_ns)
-		sw_lane_report(w, SW_LANE_DONE, t);
+		return;
+	}
+	if (w->left_by_ns)
+		return;
+	atomic_store(&t->said.round, t->round);
+	sw_lane_tell(w, t);
 }
 
 void sw_round_held(struct sw_worker *w, struct sw_wtensor *t)
 {
-	if (!t->n_lanes)
+	if (!t->busy_lanes)
 		sw_round_end(w, t, 0);
 }
 

@@ -100,8 +100,8 @@ struct sw_stream_link {
 };
 
 /* One stream's channel between lane 0 and another lane: sets of places in lane
- * 0's colls.  An addition to an empty set puts an entry into the ring.  The
- * other lane reads ask, locals, number, turn and first of those begun, stable
+ * 0's colls.  Whoever adds to a set raises the stream's flag.  The other lane
+ * reads ask, locals, number, turn and first of those begun, stable
  * until in done. */
 struct sw_stream_lane {
 	/* Sets that the other side has not taken yet. */
@@ -194,7 +194,7 @@ uint32_t sw_coll_share_run(const struct sw_coll_share *share,
 	const struct sw_piece *p, uint32_t i);
 void sw_piece_go_on(const struct sw_coll_share *share, struct sw_piece *p);
 /* sw_coll_divide - return how many chunks of @c are this lane's; *lanes: which
- * other lanes have some, a bit each. */
+ * lanes behind lane 0 have some, a bit each. */
 uint32_t sw_coll_divide(const struct sw_worker *w, const struct sw_stream *s,
 	const struct sw_coll *c, uint32_t *lanes);
 /* sw_piece_givers - return the local ranks whose bytes this member contributes.

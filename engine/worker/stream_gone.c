@@ -47,7 +47,8 @@ void sw_life_check_left(struct sw_worker *w, struct sw_wtensor *t)
 	while ((u = sw_wtensor_next(t, u)))
 		if (is_busy(w, u))
 			return;
-	sw_lane_closed(w, sw_wtensor_slot(t));
+	atomic_store(&sw_wtensor_slot(t)->said.is_closed, true);
+	sw_lane_tell(w, sw_wtensor_slot(t));
 	sw_life_closed(w, sw_wtensor_slot(t));
 }
 
@@ -69,7 +70,7 @@ static bool is_through(const struct sw_worker *w, const struct sw_wtensor *slot)
 {
 	const struct sw_wtensor *u = NULL;
 
-	if (slot->own_life.n_lanes || sw_bitmap_has(&w->dying, slot->index))
+	if (slot->own_life.busy_lanes || sw_bitmap_has(&w->dying, slot->index))
 		return false;
 	while ((u = sw_wtensor_next(slot, u)))
 		if (u->is_open)
@@ -81,14 +82,12 @@ static bool is_through(const struct sw_worker *w, const struct sw_wtensor *slot)
 	return true;
 }
 
-/* Have the other lanes forgotten the group, and has lane 0 taken all their
- * earlier reports? */
+/* Have the other lanes forgotten the group? */
 static bool have_others(
 	const struct sw_worker *w, const struct sw_wtensor *slot)
 {
 	for (uint32_t i = 0; i < w->n_others; i++)
-		if (!atomic_load(&slot->stream->lanes[i].has_gone) ||
-			!sw_spsc_is_empty(&w->lanes[i].reports_out))
+		if (!atomic_load(&slot->stream->lanes[i].has_gone))
 			return false;
 	return true;
 }

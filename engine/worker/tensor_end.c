@@ -119,7 +119,7 @@ static void end_if_dead(struct sw_worker *w, struct sw_wtensor *t)
 	if (!t->is_open || !sw_wtensor_is_dead(t, t->round + !t->is_begun))
 		return;
 	sw_round_drop(w, t);
-	if (!t->stream && !t->n_lanes)
+	if (!t->stream && !t->busy_lanes)
 		sw_round_end(w, t, sw_wtensor_why(t)->err);
 	sw_sched_run(&w->sched);
 }
@@ -148,10 +148,6 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 		round = 1; /* members share no round number */
 	if (!may_end(w, t, round, now))
 		return;
-	/* The third end takes effect now, and no fourth can follow: a server
-	 * that lowers the round again and again fills no ring (lane.c). */
-	if (g->from && atomic_load(&g->n_whys) == 2)
-		round = now;
 	sw_wtensor_blame(t, why);
 	w->n_dead += !g->from;
 	g->from = round;
@@ -160,15 +156,15 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 			sw_fault_text(
 				sw_wtensor_why(t), t->stream, t->name, text));
 	if (t->stream) {
-		g->n_lanes = w->lane_i ? 1 : w->n_others;
-		if (w->lane_i || !g->n_lanes)
+		g->busy_lanes = w->lane_i ? 1 : sw_lanes_all(w);
+		if (w->lane_i || !g->busy_lanes)
 			sw_dead_released(w, t);
 	}
 	for (uint32_t i = 0; i < w->n_links; i++)
 		tell(&w->links[i], t);
 	/* Lane 0 tells all.  Another lane reports what its server says of a
-	 * tensor; what is not added here yet, lane 0 has said. */
-	if (!w->lane_i || (!t->stream && sw_bitmap_has(&w->added, t->index)))
+	 * tensor. */
+	if (!w->lane_i || !t->stream)
 		sw_lane_dead(w, sw_wtensor_slot(t));
 	while ((u = sw_wtensor_next(t, u)))
 		end_if_dead(w, u);
@@ -232,8 +228,9 @@ static uint32_t end_dead(struct sw_worker *w, struct sw_wtensor *slot)
 				w, u, sw_wtensor_why(slot)->err);
 	sw_bitmap_remove(&w->dying, slot->index);
 	if (w->lane_i) {
-		slot->life->n_lanes = 0;
-		sw_lane_report(w, SW_LANE_KEPT, slot);
+		slot->life->busy_lanes = 0;
+		atomic_store(&slot->said.is_released, true);
+		sw_lane_tell(w, slot);
 	}
 	return 1;
 }

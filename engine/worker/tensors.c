@@ -150,19 +150,38 @@ int sw_tensors_keyed(
 	return 0;
 }
 
+void sw_tensor_follow(struct sw_worker *w, struct sw_wtensor *t)
+{
+	struct sw_wtensor *slot = sw_wtensor_slot(t);
+	const struct sw_wtensor *zero = w->lanes->zero->tensors;
+	const struct sw_said *said = &zero[slot->index].said;
+	uint32_t dead_from = atomic_load(&said->dead_from);
+
+	if (dead_from && dead_from != t->life->from)
+		sw_tensor_kill(
+			w, t, dead_from, sw_wtensor_why(&zero[slot->index]));
+	if (!sw_worker_end_of(w))
+		t->kind->follow(w, t, &zero[t->index]);
+	if (atomic_load(&said->is_closed) && !t->life->is_closed)
+		sw_life_closed(w, slot);
+}
+
 static int copy_one(struct sw_worker *w, const struct sw_wtensor *zero)
 {
 	struct sw_wtensor *t = sw_wtensor_numbered(w, w->n_tensors++);
 	const struct sw_wtensor *from = &zero[t->index];
+	int err = 0;
 
 	sw_bitmap_add(&w->added, t->index);
 	if (t->stream)
 		sw_stream_add(w, t);
 	t->locals = from->locals;
 	t->held = from->held;
-	if (from->key == SW_KEY_NONE) /* the coordinator refused it */
-		return 0;
-	return sw_tensors_keyed(w, t, from->key, from->first);
+	if (from->key != SW_KEY_NONE) /* else the coordinator refused it */
+		err = sw_tensors_keyed(w, t, from->key, from->first);
+	if (!err)
+		sw_tensor_follow(w, t);
+	return err;
 }
 
 /* Has the coordinator refused the tensor?  A tensor that died here before the

@@ -280,6 +280,8 @@ void sw_links_skip_refused(struct sw_worker *w);
 /* sw_tensors_copy - declare, in another lane, tensors that lane 0 has declared
  * (@zero), up to w->n_wanted, some in each turn.  Returns how many. */
 uint32_t sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *zero);
+/* sw_tensor_follow - catch up, in another lane, with lane 0's words of @t. */
+void sw_tensor_follow(struct sw_worker *w, struct sw_wtensor *t);
 /* sw_tensors_give - give back @t, and its batch's memory if @t is the first of
  * the batch. */
 void sw_tensors_give(const struct sw_worker *w, struct sw_wtensor *t);
@@ -447,7 +449,7 @@ uint64_t sw_tuning_credit(const struct sw_worker *w,
  * ours. */
 void sw_tuning_received(struct sw_worker *w, const struct sw_status *st);
 
-/* --- lane.c: messages to the other lanes, in lane 0 also to the user --- */
+/* --- lane.c: what lanes tell each other (lane.h) --- */
 
 /* sw_lane_say - tell the user of a state or a line; another lane does so
  * through lane 0. */
@@ -457,36 +459,35 @@ void sw_lane_say(struct sw_worker *w, int err, const char *text);
  * when all lanes are done; another lane to lane 0. */
 void sw_lane_admitted(struct sw_worker *w);
 
-/* Commands of lane 0 to all others:
- * sw_lanes_command - send SW_LANE_START or SW_LANE_LEAVE.
- * sw_lanes_declare - say that tensors have keys.
- * sw_lanes_begin - begin a round; returns how many lanes have chunks of it. */
-void sw_lanes_command(struct sw_worker *w, enum sw_lane_kind kind);
+/* sw_lanes_command - set bits at all other lanes, in lane 0.
+ * sw_lane_report - set bits at lane 0, in another lane.
+ * sw_lanes_declare - say that tensors have keys. */
+void sw_lanes_command(struct sw_worker *w, uint32_t bits);
+void sw_lane_report(struct sw_worker *w, uint32_t bits);
 void sw_lanes_declare(struct sw_worker *w);
-uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t);
-/* sw_lanes_begin_coll - begin a collective of which @lanes, a bit each, have
- * chunks; returns how many they are. */
-uint32_t sw_lanes_begin_coll(struct sw_worker *w, const struct sw_wtensor *t,
-	const struct sw_coll *c, uint32_t lanes);
-/* sw_lanes_grown - say that more of a growing tensor is written. */
-void sw_lanes_grown(struct sw_worker *w, const struct sw_wtensor *t);
 void sw_lanes_set_tuning(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes);
 
-/* sw_lane_dead - say that a tensor is dead: lane 0 to all others, another lane
- * to lane 0.  For a stream, another lane passes on the server's reason, and
- * lane 0 decides. */
-void sw_lane_dead(struct sw_worker *w, const struct sw_wtensor *t);
+/* sw_lane_tell - raise a tensor's flag, since a word of it has changed: lane 0
+ * at all others, another lane at lane 0.
+ * sw_lanes_tell - do so in lane 0 at some @lanes, a bit each.
+ * sw_lanes_all - return the bits of all other lanes. */
+void sw_lane_tell(struct sw_worker *w, const struct sw_wtensor *t);
+void sw_lanes_tell(
+	struct sw_worker *w, const struct sw_wtensor *t, uint32_t lanes);
+static inline uint16_t sw_lanes_all(const struct sw_worker *w)
+{
+	return (uint16_t)((1u << w->n_others) - 1);
+}
 
-/* sw_lane_closed - in lane 0, tell all others that this member has closed a
- * stream. */
-void sw_lane_closed(struct sw_worker *w, const struct sw_wtensor *t);
+/* sw_lane_dead - say that a tensor is dead.  For a stream, another lane passes
+ * on the server's reason, and lane 0 decides. */
+void sw_lane_dead(struct sw_worker *w, struct sw_wtensor *slot);
 
-/* Reports of another lane to lane 0:
- * sw_lane_report - report @kind of a tensor (lane.h).
- * sw_lane_coll_done - report that it holds all its chunks of a collective. */
-void sw_lane_report(struct sw_worker *w, enum sw_lane_kind kind,
-	const struct sw_wtensor *t);
+/* sw_lanes_begin_coll - begin a collective of which @lanes have chunks.
+ * sw_lane_coll_done - report that this lane holds all its chunks of one. */
+void sw_lanes_begin_coll(struct sw_worker *w, const struct sw_wtensor *t,
+	const struct sw_coll *c, uint32_t lanes);
 void sw_lane_coll_done(struct sw_worker *w, const struct sw_wtensor *t,
 	const struct sw_coll *c);
 

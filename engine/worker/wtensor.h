@@ -85,12 +85,12 @@ struct sw_kind {
 		const struct sw_worker *w, const struct sw_wtensor *t);
 	uint64_t (*lagging)(const struct sw_worker *w,
 		const struct sw_wtensor *t, uint32_t i, uint64_t which);
-	/* Take the report of lane @lane + 1 that it is done. */
-	void (*lane_done)(
-		struct sw_worker *w, struct sw_wtensor *t, uint32_t lane);
-	/* Take another lane's report that it is dead from @round on. */
-	void (*lane_killed)(struct sw_worker *w, struct sw_wtensor *t,
-		uint32_t round, const struct sw_wtensor *theirs);
+	/* In another lane: go on with what lane 0 has begun or said.
+	 * In lane 0: take what lane @lane + 1 says in @theirs. */
+	void (*follow)(struct sw_worker *w, struct sw_wtensor *t,
+		const struct sw_wtensor *zero);
+	void (*lane_said)(struct sw_worker *w, struct sw_wtensor *t,
+		uint32_t lane, const struct sw_wtensor *theirs);
 	/* Forget what waits to be started; NULL: nothing does. */
 	void (*drop)(struct sw_worker *w, struct sw_wtensor *t);
 	/* End the round, or the oldest open collective, with @err. */
@@ -110,24 +110,24 @@ struct sw_life {
 	/* A group: its first stream's key at the coordinator, SW_KEY_NONE until
 	 * it is known; its streams here, in the order of declaration. */
 	uint32_t key;
-	struct sw_wtensor *streams;
 	/* Live: 0.  Ended: rounds from this one on fail; of a stream all.  It
 	 * only falls. */
 	uint32_t from;
+	struct sw_wtensor *streams;
+	/* An ended group: nothing of it is borrowed here; other lanes that have
+	 * not said so, as bits. */
+	bool is_kept;
+	/* All local ranks have closed it, left or died.  Lane 0: which have
+	 * closed it. */
+	bool is_closed;
+	uint16_t busy_lanes;
+	uint32_t n_closed;
+	uint64_t closed[SW_LOCAL_WORDS];
 	/* Why; while it is live, the end that was proposed to the coordinator.
 	 * The second one is the coordinator's answer, or has lowered from.
 	 * Other lanes read them, so none is rewritten. */
 	_Atomic uint8_t n_whys;
 	struct sw_fault whys[2];
-	/* An ended group: nothing of it is borrowed here; other lanes that have
-	 * not said so. */
-	bool is_kept;
-	uint32_t n_lanes;
-	/* All local ranks have closed it, left or died.  Lane 0: which have
-	 * closed it. */
-	bool is_closed;
-	uint32_t n_closed;
-	uint64_t closed[SW_LOCAL_WORDS];
 };
 
 struct sw_wtensor {
@@ -157,8 +157,9 @@ struct sw_wtensor {
 	uint32_t n_missing; /* chunks of this lane that are not HELD */
 	/* Record of the tensor's last chunk, if this lane has it. */
 	uint32_t last;
-	uint32_t lanes;   /* other lanes that have chunks of it, as bits */
-	uint32_t n_lanes; /* lanes of these that are not done */
+	uint16_t lanes;      /* other lanes that have chunks of it, as bits */
+	uint16_t busy_lanes; /* lanes of these that are not done */
+	struct sw_said said; /* of its life, if that lies here; its round */
 	uint32_t elem_bytes, chunk_bytes, last_bytes;
 	/* Lane 0's: local ranks that have asked for this round of a tensor. */
 	uint32_t n_asked;

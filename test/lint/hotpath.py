@@ -23,7 +23,7 @@ ROOTS = [
     ("pmd/lcores/handoff.c", "other_tx"),
     ("pmd/lcores/handoff.c", "port_ops"),
     ("pmd/lcores/handoff.c", "loopback_ops"),
-    ("engine/worker/lane_rings.c", "sw_worker_take"),
+    ("engine/worker/lane_news.c", "sw_worker_take"),
     ("engine/server/server_rx.c", "sw_server_rx"),
     ("engine/server/server.c", "on_tick"),
     ("engine/server/server_tx.c", "sw_server_tx"),

@@ -329,8 +329,7 @@ static void hear_others(struct sim_worker *w)
 {
 	hear(&w->engine, w->node);
 	for (uint32_t i = 1; i < w->n_lanes; i++)
-		if (!sw_spsc_is_empty(&w->lanes[i - 1].commands_out) ||
-			!sw_flags_are_down(&w->lanes[i - 1].grown))
+		if (sw_lane_has_commands(&w->lanes[i - 1]))
 			sim_node_poke(w->lcores[i]);
 }
 
@@ -343,8 +342,7 @@ void sim_lane_step(void *ctx, uint64_t now_ns)
 	control_step(w);
 	hear(engine, w->lcores[engine->lane_i]);
 	copy_if_ended(w, engine->lane_i);
-	if (!sw_spsc_is_empty(&engine->lanes->reports_out) ||
-		engine->lanes->has_summed)
+	if (sw_lane_has_reports(engine->lanes))
 		sim_node_poke(w->node);
 }
 

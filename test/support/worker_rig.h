@@ -45,6 +45,20 @@ void wrig_open_local(struct worker_rig *r, uint16_t rank, uint16_t n_members,
 void wrig_open_lane(struct worker_rig *r, struct sw_lane *lane, uint8_t lane_i,
 	uint16_t n_local);
 
+/* wrig_hear - take @bits, which one side must have said to the other.
+ * wrig_hear_of - take the flag of tensor 0, which must be the only one. */
+static inline void wrig_hear(struct sw_lane_news *news, uint32_t bits)
+{
+	assert_int_equal(atomic_load(&news->bits) & bits, bits);
+	atomic_fetch_and(&news->bits, ~bits);
+}
+
+static inline void wrig_hear_of(struct sw_lane_news *news)
+{
+	assert_int_equal(sw_flags_take(&news->tensors), 0);
+	assert_int_equal(sw_flags_take(&news->tensors), SW_FLAGS);
+}
+
 /* wrig_build_lane - @n tensors that lane 0 (zero) has are built for this one.
  */
 void wrig_build_lane(struct worker_rig *r, uint32_t n);

@@ -233,9 +233,10 @@ static void worker__rounds_that_fall(void **state)
 	tell(r, 0, 1, 800, "tensor b: second");
 	assert_int_equal(r->w.tensors[1].life->from, 800);
 	tell(r, 0, 1, 700, "tensor b: third");
-	assert_int_equal(r->w.tensors[1].life->from, 1);
+	assert_int_equal(r->w.tensors[1].life->from, 700);
 	for (uint32_t round = 600; round; round--)
 		tell(r, 0, 1, round, "tensor b: more");
+	assert_int_equal(r->w.tensors[1].life->from, 1);
 	assert_string_equal(sw_worker_why(&r->w, 1, (char[SW_TEXT_MAX]){0}),
 		"tensor b: second");
 	assert_int_equal(sw_worker_push(&r->w, 1, 1, 8), SW_EMISMATCH);
@@ -314,19 +315,12 @@ static void worker__is_refused_a_tensor(void **state)
 
 static struct sw_lane lane;
 
-static uint32_t take_order(struct sw_lane_message *o)
-{
-	return sw_spsc_take(&lane.commands_out, o, 1) == 1 ? o->kind
-							   : UINT32_MAX;
-}
-
 /* Lane 0 hears it: the other one is ordered to stop, and only then is the
  * process told. */
 static void lane0__waits_for_the_other(void **state)
 {
 	static struct worker_rig r;
-	struct sw_lane_message o;
-	struct sw_lane_message done = {.kind = SW_LANE_DONE};
+	struct sw_wtensor theirs = {.life = &theirs.own_life};
 
 	wrig_open_lane(&r, &lane, 0, 1);
 	wrig_tx(&r);
@@ -334,8 +328,8 @@ static void lane0__waits_for_the_other(void **state)
 	wrig_tx(&r);
 	peer_accept(&r.s[0]);
 	peer_status(&r.s[0], SW_JOB_RUNNING, 0, 2, "");
-	sw_spsc_put(&lane.reports_in,
-		&(struct sw_lane_message){.kind = SW_LANE_RUNNING}, 1);
+	lane.theirs = &theirs;
+	atomic_fetch_or(&lane.reports.bits, SW_LANE_RUNNING);
 	sw_worker_take(&r.w);
 	assert_string_equal(wrig_events(&r), "running");
 	assert_int_equal(sw_worker_declare(&r.w,
@@ -347,20 +341,19 @@ static void lane0__waits_for_the_other(void **state)
 		0);
 	wrig_tx(&r);
 	peer_declared(&r.s[0]);
-	sw_spsc_put(&lane.reports_in,
-		&(struct sw_lane_message){.kind = SW_LANE_DECLARED}, 1);
+	atomic_fetch_or(&lane.reports.bits, SW_LANE_DECLARED);
 	sw_worker_take(&r.w);
 	assert_string_equal(wrig_events(&r), "declared");
 	assert_int_equal(sw_worker_push(&r.w, 0, 1, 7), 0);
-	assert_int_equal(take_order(&o), SW_LANE_START);
-	assert_int_equal(take_order(&o), SW_LANE_DECLARE);
-	assert_int_equal(take_order(&o), SW_LANE_ROUND);
+	wrig_hear(&lane.commands, SW_LANE_START | SW_LANE_DECLARE);
+	wrig_hear_of(&lane.commands);
+	assert_int_equal(r.w.tensors[0].said.round, 1);
 	tell(&r, 0, 0, 1, WHY);
-	lane.theirs = r.w.tensors; /* it has them alike */
-	assert_int_equal(take_order(&o), SW_LANE_DEAD);
-	assert_int_equal(o.n, 1);
+	wrig_hear_of(&lane.commands);
+	assert_int_equal(r.w.tensors[0].said.dead_from, 1);
 	assert_string_equal(wrig_events(&r), ""); /* it may still write */
-	sw_spsc_put(&lane.reports_in, &done, 1);
+	theirs.said.round = 1;
+	sw_flags_raise(&lane.reports.tensors, 0);
 	sw_worker_take(&r.w);
 	assert_string_equal(wrig_events(&r), "done t0 #7 SW_EMISMATCH w0");
 	wrig_close(&r);

@@ -325,11 +325,9 @@ struct lane_fixture {
 	_Atomic uint32_t held[GRANULES];
 };
 
-static void command(struct lane_fixture *x, enum sw_lane_kind kind, uint32_t n)
+static void command(struct lane_fixture *x, uint32_t bits)
 {
-	struct sw_lane_message m = {.kind = (uint8_t)kind, .n = n};
-
-	sw_spsc_put(&x->lane->commands_in, &m, 1);
+	atomic_fetch_or(&x->lane->commands.bits, bits);
 	sw_worker_take(&x->r.w);
 }
 
@@ -349,7 +347,7 @@ static struct lane_fixture *open_lane(void)
 	r->zero.joined = 3;
 	r->zero.size = 8;
 	r->zero.first = 6;
-	command(x, SW_LANE_START, 0);
+	command(x, SW_LANE_START);
 	wrig_tx(r);
 	peer_cookie(&r->s[1]);
 	wrig_tx(r);
@@ -367,7 +365,8 @@ static struct lane_fixture *open_lane(void)
 		.name = "t"};
 	r->zero.tensors = &x->zero;
 	wrig_build_lane(r, 1);
-	command(x, SW_LANE_DECLARE, 1);
+	x->lane->n_wanted = 1;
+	command(x, SW_LANE_DECLARE);
 	wrig_tx(r);
 	peer_declared(&r->s[1]);
 	return x;
@@ -383,7 +382,7 @@ static void close_lane(struct lane_fixture *x)
 static void grow_lane(struct lane_fixture *x, uint32_t n_ready)
 {
 	x->zero.n_ready = n_ready;
-	sw_flags_raise(&x->lane->grown, 0);
+	sw_flags_raise(&x->lane->commands.tensors, 0);
 }
 
 /* Lane 1's side: what lane 0 has given it, and what it has not. */
@@ -395,7 +394,9 @@ static void lane__follows_lane_0(void **state)
 	grow_lane(x, 65); /* a round too early */
 	sw_worker_take(&r->w);
 	assert_int_equal(pushed(r), 0);
-	command(x, SW_LANE_ROUND, 0);
+	x->zero.said.round = 1;
+	sw_flags_raise(&x->lane->commands.tensors, 0);
+	sw_worker_take(&r->w);
 	assert_int_equal(pushed(r), 1);
 	grow_lane(x, 190);
 	assert_true(sw_lane_has_commands(x->lane));
@@ -419,7 +420,7 @@ static void lane__follows_lane_0(void **state)
 	assert_int_equal(granules[0], 0);
 	assert_int_equal(granules[1], 1);
 	assert_true(sw_lane_has_reports(x->lane));
-	assert_true(atomic_load(&x->lane->has_summed));
+	wrig_hear(&x->lane->reports, SW_LANE_SUMMED);
 	close_lane(x);
 }
 

@@ -25,27 +25,27 @@ static void close_lane(struct worker_rig *r)
 
 /* --- lane 0; the test is lane 1 --- */
 
-static struct sw_lane_message heard(enum sw_lane_kind kind)
-{
-	struct sw_lane_message o = {0};
-
-	assert_int_equal(sw_spsc_take(&lane->commands_out, &o, 1), 1);
-	assert_int_equal(o.kind, kind);
-	return o;
-}
-
 static void expect_silence(void)
 {
-	assert_true(sw_spsc_is_empty(&lane->commands_out));
-	assert_true(sw_spsc_is_empty(&lane->reports_out));
+	assert_false(sw_lane_has_commands(lane));
+	assert_false(sw_lane_has_reports(lane));
 }
 
-static struct sw_wtensor theirs; /* lane 1's side of the tensor */
+static struct sw_wtensor theirs = {
+	.life = &theirs.own_life}; /* lane 1's side */
 
-static void say(struct worker_rig *r, struct sw_lane_message report)
+static void say(struct worker_rig *r, uint32_t bits)
 {
 	lane->theirs = &theirs;
-	assert_int_equal(sw_spsc_put(&lane->reports_in, &report, 1), 1);
+	atomic_fetch_or(&lane->reports.bits, bits);
+	assert_int_equal(sw_worker_take(&r->w), 1);
+}
+
+/* Lane 1 has ended @round. */
+static void say_done(struct worker_rig *r, uint32_t round)
+{
+	theirs.said.round = round;
+	sw_flags_raise(&lane->reports.tensors, 0);
 	assert_int_equal(sw_worker_take(&r->w), 1);
 }
 
@@ -61,8 +61,8 @@ static void to_status(struct worker_rig *r)
 static void to_running(struct worker_rig *r)
 {
 	to_status(r);
-	heard(SW_LANE_START);
-	say(r, (struct sw_lane_message){.kind = SW_LANE_RUNNING});
+	wrig_hear(&lane->commands, SW_LANE_START);
+	say(r, SW_LANE_RUNNING);
 	wrig_tx(r);
 	assert_string_equal(wrig_events(r), "running");
 }
@@ -84,8 +84,9 @@ static void to_declared(struct worker_rig *r, uint64_t n_elems)
 {
 	to_running(r);
 	declare(r, n_elems);
-	assert_int_equal(heard(SW_LANE_DECLARE).n, 1);
-	say(r, (struct sw_lane_message){.kind = SW_LANE_DECLARED});
+	wrig_hear(&lane->commands, SW_LANE_DECLARE);
+	assert_int_equal(lane->n_wanted, 1);
+	say(r, SW_LANE_DECLARED);
 	wrig_tx(r);
 	assert_string_equal(wrig_events(r), "declared");
 }
@@ -96,10 +97,10 @@ static void hear__runs_when_all_lanes_do(void **state)
 
 	to_status(r);
 	assert_string_equal(wrig_events(r), "");
-	heard(SW_LANE_START);
+	wrig_hear(&lane->commands, SW_LANE_START);
 	assert_int_equal(r->w.epoch, 9);
 	assert_int_equal(r->w.size, 2);
-	say(r, (struct sw_lane_message){.kind = SW_LANE_RUNNING});
+	say(r, SW_LANE_RUNNING);
 	assert_string_equal(wrig_events(r), "running");
 	assert_int_equal(sw_worker_take(&r->w), 0);
 	close_lane(r);
@@ -118,8 +119,8 @@ static void hear__admitted_when_all_lanes_have(void **state)
 	assert_string_equal(wrig_events(r), "");
 	assert_int_equal(sw_worker_push(&r->w, 0, 0, 0), SW_EAGAIN);
 	assert_int_equal(sw_worker_declare(&r->w, &more, 1), SW_EBUSY);
-	heard(SW_LANE_DECLARE);
-	say(r, (struct sw_lane_message){.kind = SW_LANE_DECLARED});
+	wrig_hear(&lane->commands, SW_LANE_DECLARE);
+	say(r, SW_LANE_DECLARED);
 	assert_string_equal(wrig_events(r), "declared");
 	assert_int_equal(sw_worker_push(&r->w, 0, 0, 0), 0);
 	close_lane(r);
@@ -134,7 +135,7 @@ static void hear__admitted_too_late(void **state)
 	declare(r, TWO_STRIPES);
 	sw_worker_fail(&r->w, SW_ESERVER, SW_KEY_NONE, "gone");
 	assert_contains(wrig_events(r), "failed SW_ESERVER gone");
-	say(r, (struct sw_lane_message){.kind = SW_LANE_DECLARED});
+	say(r, SW_LANE_DECLARED);
 	assert_string_equal(wrig_events(r), "");
 	close_lane(r);
 }
@@ -145,21 +146,21 @@ static void hear__done_when_all_lanes_are(void **state)
 {
 	struct worker_rig *r = open_lane(0);
 
-	theirs = (struct sw_wtensor){.weight = 2};
+	theirs = (struct sw_wtensor){.life = &theirs.own_life, .weight = 2};
 	to_declared(r, TWO_STRIPES);
 	for (uint32_t round = 1; round <= 2; round++) {
 		assert_int_equal(sw_worker_push(&r->w, 0, 40 + round, 7), 0);
-		assert_int_equal(heard(SW_LANE_ROUND).tensor, 0);
+		wrig_hear_of(&lane->commands);
 		wrig_tx(r);
 		if (round == 1)
-			say(r, (struct sw_lane_message){.kind = SW_LANE_DONE});
+			say_done(r, round);
 		for (uint32_t c = 0; c < STRIPE; c++) {
 			assert_string_equal(wrig_events(r), "");
 			assert_int_equal(r->w.n_open, 1);
 			peer_result(&r->s[0], 0, round, c, 1);
 		}
 		if (round == 2)
-			say(r, (struct sw_lane_message){.kind = SW_LANE_DONE});
+			say_done(r, round);
 		assert_string_equal(wrig_events(r), "done t0 #7 SW_OK w2");
 		assert_int_equal(r->w.n_open, 0);
 		wrig_tx(r);
@@ -174,21 +175,21 @@ static void hear__a_result_after_the_death(void **state)
 	struct worker_rig *r = open_lane(0);
 	const struct sw_fault why = {.err = SW_EMISMATCH, .text = "t: differs"};
 
-	theirs = (struct sw_wtensor){0};
+	theirs = (struct sw_wtensor){.life = &theirs.own_life};
 	to_declared(r, TWO_STRIPES);
 	assert_int_equal(sw_worker_push(&r->w, 0, 1, 7), 0);
-	heard(SW_LANE_ROUND);
+	wrig_hear_of(&lane->commands);
 	wrig_tx(r);
 	peer_send(&r->s[0],
 		(struct sw_header){
 			.type = SW_END, .round = 1, .payload_len = sizeof(why)},
 		&why);
-	heard(SW_LANE_DEAD);
+	wrig_hear_of(&lane->commands);
 	peer_result(&r->s[0], 0, 1, 0, 1);
 	peer_answer(&r->s[0], SW_ANSWER_NEED, 0, 1, 1, 0);
 	assert_null(strstr(wrig_tx(r), "PUSH"));
 	assert_int_equal(r->w.sched.credit, r->w.sched.limit);
-	say(r, (struct sw_lane_message){.kind = SW_LANE_DONE});
+	say_done(r, 1);
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_EMISMATCH w0");
 	assert_int_equal(r->w.n_open, 0);
 	close_lane(r);
@@ -203,9 +204,55 @@ static void hear__lane_saw_an_edited_buffer(void **state)
 	wrig_tx(r);
 	for (uint32_t c = 0; c < STRIPE; c++)
 		peer_result(&r->s[0], 0, 1, c, 1);
-	theirs = (struct sw_wtensor){.weight = 2, .is_edited = true};
-	say(r, (struct sw_lane_message){.kind = SW_LANE_DONE});
+	theirs = (struct sw_wtensor){
+		.life = &theirs.own_life, .weight = 2, .is_edited = true};
+	say_done(r, 1);
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_ECORRUPT w2");
+	close_lane(r);
+}
+
+/* Lane 1 was told that the tensor is dead and then ended its round; lane 0
+ * takes one flag for both. */
+static void hear__a_death_and_the_end_at_once(void **state)
+{
+	struct worker_rig *r = open_lane(0);
+	const struct sw_fault why = {.err = SW_EMISMATCH, .text = "t: differs"};
+
+	theirs = (struct sw_wtensor){.life = &theirs.own_life};
+	to_declared(r, TWO_STRIPES);
+	assert_int_equal(sw_worker_push(&r->w, 0, 1, 7), 0);
+	wrig_hear_of(&lane->commands);
+	sw_wtensor_blame(&theirs, &why);
+	theirs.said.dead_from = 1;
+	say_done(r, 1);
+	assert_string_equal(wrig_events(r), "done t0 #7 SW_EMISMATCH w0");
+	assert_int_equal(r->w.tensors[0].busy_lanes, 0);
+	assert_int_equal(r->w.n_open, 0);
+	close_lane(r);
+}
+
+/* A flag without news, before the round, in it and after it. */
+static void hear__nothing_new(void **state)
+{
+	struct worker_rig *r = open_lane(0);
+
+	theirs = (struct sw_wtensor){.life = &theirs.own_life, .weight = 2};
+	to_declared(r, TWO_STRIPES);
+	say_done(r, 0);
+	assert_int_equal(sw_worker_push(&r->w, 0, 1, 7), 0);
+	wrig_tx(r);
+	say_done(r, 0);
+	assert_int_equal(r->w.tensors[0].busy_lanes, 1);
+	say_done(r, 1);
+	say_done(r, 1);
+	assert_int_equal(r->w.tensors[0].busy_lanes, 0);
+	assert_string_equal(wrig_events(r), "");
+	for (uint32_t c = 0; c < STRIPE; c++)
+		peer_result(&r->s[0], 0, 1, c, 1);
+	assert_string_equal(wrig_events(r), "done t0 #7 SW_OK w2");
+	assert_int_equal(sw_worker_push(&r->w, 0, 2, 7), 0);
+	say_done(r, 1); /* of the round before */
+	assert_int_equal(r->w.tensors[0].busy_lanes, 1);
 	close_lane(r);
 }
 
@@ -226,16 +273,16 @@ static void hear__a_lane_fails(void **state)
 
 	to_declared(r, TWO_STRIPES);
 	assert_int_equal(sw_worker_push(&r->w, 0, 0, 7), 0);
-	heard(SW_LANE_ROUND);
+	wrig_hear_of(&lane->commands);
 	wrig_tx(r);
 	lane->fault = (struct sw_fault){.err = SW_ENOMEM,
 		.key = SW_KEY_NONE,
 		.text = "no memory at lcore 1"};
-	say(r, (struct sw_lane_message){.kind = SW_LANE_FAILED});
-	say(r, (struct sw_lane_message){.kind = SW_LANE_LEFT});
+	say(r, SW_LANE_FAILED);
+	say(r, SW_LANE_LEFT);
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_ENOMEM w0; failed "
 					    "SW_ENOMEM no memory at lcore 1");
-	heard(SW_LANE_LEAVE);
+	wrig_hear(&lane->commands, SW_LANE_LEAVE);
 	assert_int_equal(r->w.fault.err, SW_ENOMEM);
 	assert_string_equal(
 		wrig_tx(r), "s0 LEAVE SW_ENOMEM no memory at lcore 1");
@@ -251,7 +298,7 @@ static void hear__done_after_the_end(void **state)
 	assert_int_equal(sw_worker_push(&r->w, 0, 0, 7), 0);
 	sw_worker_leave(&r->w, 0, NULL);
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_ECLOSED w0");
-	say(r, (struct sw_lane_message){.kind = SW_LANE_DONE});
+	say_done(r, 1);
 	assert_string_equal(wrig_events(r), "");
 	close_lane(r);
 }
@@ -262,12 +309,12 @@ static void leave__left_when_all_lanes_have(void **state)
 
 	to_running(r);
 	sw_worker_leave(&r->w, 0, NULL);
-	heard(SW_LANE_LEAVE);
+	wrig_hear(&lane->commands, SW_LANE_LEAVE);
 	wrig_tx(r);
 	peer_left(&r->s[0], true);
 	wrig_tick(r, 5 * SW_S);
 	assert_string_equal(wrig_events(r), "");
-	say(r, (struct sw_lane_message){.kind = SW_LANE_LEFT});
+	say(r, SW_LANE_LEFT);
 	wrig_tick(r, SW_MS);
 	assert_string_equal(wrig_events(r), "left");
 	close_lane(r);
@@ -290,19 +337,21 @@ static void hear__one_line_at_a_time(void **state)
 
 /* --- lane 1; the test is lane 0 --- */
 
-static void order(struct worker_rig *r, struct sw_lane_message o)
+static void order(struct worker_rig *r, uint32_t bits)
 {
-	assert_int_equal(sw_spsc_put(&lane->commands_in, &o, 1), 1);
+	atomic_fetch_or(&lane->commands.bits, bits);
 	assert_true(sw_worker_take(&r->w));
 }
 
-static struct sw_lane_message told(enum sw_lane_kind kind)
-{
-	struct sw_lane_message report = {0};
+/* Lane 0's side of a tensor, as it is when it has its key. */
+static struct sw_local local;
+static struct sw_wtensor other;
 
-	assert_int_equal(sw_spsc_take(&lane->reports_out, &report, 1), 1);
-	assert_int_equal(report.kind, kind);
-	return report;
+static void order_round(struct worker_rig *r, uint32_t round)
+{
+	other.said.round = round;
+	sw_flags_raise(&lane->commands.tensors, 0);
+	assert_true(sw_worker_take(&r->w));
 }
 
 static void start_other(struct worker_rig *r)
@@ -311,23 +360,20 @@ static void start_other(struct worker_rig *r)
 	r->zero.joined = 3;
 	r->zero.size = 8;
 	r->zero.first = 6;
-	order(r, (struct sw_lane_message){.kind = SW_LANE_START});
+	order(r, SW_LANE_START);
 	assert_string_equal(wrig_tx(r), "s1 HELLO");
 	peer_cookie(&r->s[1]);
 	wrig_tx(r);
 	peer_accept(&r->s[1]);
-	told(SW_LANE_RUNNING);
+	wrig_hear(&lane->reports, SW_LANE_RUNNING);
 	wrig_tx(r);
 }
-
-/* Lane 0's side of a tensor, as it is when it has its key. */
-static struct sw_local local;
-static struct sw_wtensor other;
 
 static void key_other(struct worker_rig *r)
 {
 	local.from = (const uint8_t *)r->data[0];
 	other = (struct sw_wtensor){.key = 5,
+		.life = &other.own_life,
 		.decl = {.name = "t",
 			.n_elems = TWO_STRIPES,
 			.dtype = SW_I32,
@@ -342,11 +388,12 @@ static void declare_other(struct worker_rig *r)
 {
 	key_other(r);
 	wrig_build_lane(r, 1);
-	order(r, (struct sw_lane_message){.kind = SW_LANE_DECLARE, .n = 1});
+	lane->n_wanted = 1;
+	order(r, SW_LANE_DECLARE);
 	assert_string_equal(wrig_tx(r), "s1 DECLARE t");
 	peer_declared(&r->s[1]);
 	assert_string_equal(wrig_tx(r), "s1 KEEPALIVE");
-	told(SW_LANE_DECLARED);
+	wrig_hear(&lane->reports, SW_LANE_DECLARED);
 }
 
 static void order__a_job_from_start_to_end(void **state)
@@ -362,22 +409,23 @@ static void order__a_job_from_start_to_end(void **state)
 	assert_int_equal(j.first, 7);
 	declare_other(r);
 	other.step = 3;
-	order(r, (struct sw_lane_message){.kind = SW_LANE_ROUND});
+	order_round(r, 1);
 	assert_int_equal(r->w.tensors[0].step, 3);
 	assert_memory_equal(wrig_tx(r), "s1 PUSH k5 r1 c64 +1344; s1 PUSH", 32);
 	assert_int_equal(r->w.stats.push_folded, STRIPE);
 	for (uint32_t c = STRIPE; c < 2 * STRIPE; c++) {
-		assert_true(sw_spsc_is_empty(&lane->reports_out));
+		assert_false(sw_lane_has_reports(lane));
 		peer_result(&r->s[1], 5, 1, c, 1);
 	}
-	assert_int_equal(told(SW_LANE_DONE).tensor, 0);
+	wrig_hear_of(&lane->reports);
+	assert_int_equal(r->w.tensors[0].said.round, 1);
 	assert_int_equal(r->w.tensors[0].weight, 2);
 	assert_false(r->w.tensors[0].is_edited);
 	wrig_tx(r);
-	order(r, (struct sw_lane_message){.kind = SW_LANE_LEAVE});
+	order(r, SW_LANE_LEAVE);
 	assert_string_equal(wrig_tx(r), "s1 LEAVE");
 	peer_left(&r->s[1], true);
-	told(SW_LANE_LEFT);
+	wrig_hear(&lane->reports, SW_LANE_LEFT);
 	assert_string_equal(wrig_events(r), ""); /* lane 0's alone */
 	close_lane(r);
 }
@@ -386,9 +434,9 @@ static void order__leave_before_start(void **state)
 {
 	struct worker_rig *r = open_lane(1);
 
-	order(r, (struct sw_lane_message){.kind = SW_LANE_LEAVE});
+	order(r, SW_LANE_LEAVE);
 	wrig_tick(r, SW_MS);
-	told(SW_LANE_LEFT);
+	wrig_hear(&lane->reports, SW_LANE_LEFT);
 	assert_string_equal(wrig_tx(r), "");
 	close_lane(r);
 }
@@ -401,16 +449,61 @@ static void order__what_comes_after_a_failure(void **state)
 	declare_other(r);
 	peer_refuse(&r->s[1], 0, ""); /* not a JOIN's: ignored */
 	sw_worker_fail(&r->w, SW_ESERVER, SW_KEY_NONE, "server other is gone");
-	told(SW_LANE_FAILED);
+	wrig_hear(&lane->reports, SW_LANE_FAILED);
 	assert_int_equal(lane->fault.err, SW_ESERVER);
 	assert_string_equal(lane->fault.text, "server other is gone");
-	order(r, (struct sw_lane_message){.kind = SW_LANE_ROUND});
-	order(r, (struct sw_lane_message){.kind = SW_LANE_DECLARE, .n = 2});
-	order(r, (struct sw_lane_message){.kind = SW_LANE_LEAVE});
+	order_round(r, 1);
+	lane->n_wanted = 2;
+	order(r, SW_LANE_DECLARE);
+	order(r, SW_LANE_LEAVE);
 	assert_int_equal(r->w.n_open, 0);
-	assert_true(sw_spsc_is_empty(&lane->reports_out));
+	assert_false(sw_lane_has_reports(lane));
 	wrig_tick(r, 3 * SW_S);
-	told(SW_LANE_LEFT);
+	wrig_hear(&lane->reports, SW_LANE_LEFT);
+	close_lane(r);
+}
+
+/* Lane 0 has begun a round and then killed the tensor; one flag stands for
+ * both. Another one, without news, changes nothing. */
+static void order__a_round_and_a_death_at_once(void **state)
+{
+	const struct sw_fault why = {.err = SW_EMISMATCH, .text = "t: differs"};
+	struct worker_rig *r = open_lane(1);
+
+	start_other(r);
+	declare_other(r);
+	sw_wtensor_blame(&other, &why);
+	other.said.dead_from = 1;
+	for (uint32_t i = 0; i < 2; i++) {
+		order_round(r, 1);
+		assert_null(strstr(wrig_tx(r), "PUSH"));
+		assert_int_equal(r->w.n_open, 0);
+		assert_int_equal(r->w.tensors[0].round, 1);
+		assert_int_equal(r->w.tensors[0].said.round, 1);
+		assert_int_equal(r->w.tensors[0].said.dead_from, 1);
+	}
+	close_lane(r);
+}
+
+/* Lane 0's flag for a tensor that is not declared here yet is dropped; the
+ * declaration reads the words. */
+static void order__a_death_before_it_is_known(void **state)
+{
+	const struct sw_fault why = {.err = SW_EMISMATCH, .text = "t: differs"};
+	struct worker_rig *r = open_lane(1);
+
+	start_other(r);
+	key_other(r);
+	wrig_build_lane(r, 1);
+	sw_wtensor_blame(&other, &why);
+	other.said.dead_from = 1;
+	sw_flags_raise(&lane->commands.tensors, 0);
+	assert_int_equal(sw_worker_take(&r->w), 1);
+	assert_int_equal(r->w.tensors[0].life->from, 0);
+	lane->n_wanted = 1;
+	order(r, SW_LANE_DECLARE);
+	assert_int_equal(r->w.tensors[0].life->from, 1);
+	assert_int_equal(sw_wtensor_why(&r->w.tensors[0])->err, SW_EMISMATCH);
 	close_lane(r);
 }
 
@@ -421,7 +514,7 @@ static void set_other(uint64_t part, uint64_t credit)
 		&lane->tuning.policy, &sw_policies[SW_POLICY_BYTESCHEDULER]);
 	atomic_store(&lane->tuning.part_bytes, part);
 	atomic_store(&lane->tuning.credit_bytes, credit);
-	atomic_fetch_add(&lane->tuning.n_set, 1);
+	atomic_fetch_or(&lane->commands.bits, SW_LANE_TUNING);
 }
 
 /* Built tensors are declared some in each turn; lane 0's commands are taken
@@ -443,12 +536,11 @@ static void order__declare_some_in_each_turn(void **state)
 		r->zero.tensors = many;
 		wrig_build_lane(r, N);
 		assert_int_equal(r->w.n_tensors, 0);
-		order(r, (struct sw_lane_message){
-				 .kind = SW_LANE_DECLARE, .n = N});
+		lane->n_wanted = N;
+		order(r, SW_LANE_DECLARE);
 		assert_in_range(r->w.n_tensors, 1, SOME);
 		if (is_left) {
-			order(r, (struct sw_lane_message){
-					 .kind = SW_LANE_LEAVE});
+			order(r, SW_LANE_LEAVE);
 			sw_worker_take(&r->w);
 			assert_in_range(r->w.n_tensors, 1, SOME);
 			close_lane(r);
@@ -471,7 +563,7 @@ static void order__tuning_before_a_round(void **state)
 	start_other(r);
 	declare_other(r);
 	set_other(2048, 16384);
-	order(r, (struct sw_lane_message){.kind = SW_LANE_ROUND});
+	order_round(r, 1);
 	assert_int_equal(r->w.sched.part_bytes, 2048);
 	assert_int_equal(r->w.sched.limit, 8192); /* its half */
 	assert_int_equal(sw_worker_take(&r->w), 0);
@@ -489,8 +581,8 @@ static void order__policy_before_a_round(void **state)
 	start_other(r);
 	declare_other(r);
 	atomic_store(&lane->tuning.policy, &sw_policies[SW_POLICY_FIFO]);
-	atomic_fetch_add(&lane->tuning.n_set, 1);
-	order(r, (struct sw_lane_message){.kind = SW_LANE_ROUND});
+	atomic_fetch_or(&lane->commands.bits, SW_LANE_TUNING);
+	order_round(r, 1);
 	assert_contains(wrig_tx(r), "PUSH k5 r1");
 	assert_int_equal(r->last[SW_PUSH].h.class, 7);
 	close_lane(r);
@@ -503,12 +595,11 @@ static void set_tuning__all_lanes(void **state)
 	to_running(r);
 	assert_int_equal(sw_worker_set_tuning(&r->w, 2048, 16384), 0);
 	assert_int_equal(r->w.sched.limit, 8192);
-	assert_int_equal(atomic_load(&lane->tuning.n_set), 1);
+	wrig_hear(&lane->commands, SW_LANE_TUNING);
 	assert_int_equal(atomic_load(&lane->tuning.part_bytes), 2048);
 	assert_int_equal(atomic_load(&lane->tuning.credit_bytes), 16384);
 	assert_int_equal(sw_worker_set_tuning(&r->w, 1, 0), SW_EINVAL);
 	assert_int_equal(sw_worker_set_tuning(&r->w, 0, 1), SW_EINVAL);
-	assert_int_equal(atomic_load(&lane->tuning.n_set), 1);
 	expect_silence();
 	close_lane(r);
 }
@@ -519,13 +610,13 @@ static void set_tuning__without_number(void **state)
 	struct worker_rig *r = open_lane(0);
 
 	to_running(r);
-	for (uint32_t i = 1; i <= 2 * SW_LANE_RING; i++)
+	for (uint32_t i = 1; i <= 50000; i++)
 		assert_int_equal(
 			sw_worker_set_tuning(&r->w, 64 * (i + 64), 0), 0);
 	sw_worker_leave(&r->w, 0, NULL);
-	assert_int_equal(atomic_load(&lane->tuning.part_bytes),
-		64 * (2 * SW_LANE_RING + 64));
-	heard(SW_LANE_LEAVE);
+	assert_int_equal(
+		atomic_load(&lane->tuning.part_bytes), 64 * (50000 + 64));
+	wrig_hear(&lane->commands, SW_LANE_LEAVE | SW_LANE_TUNING);
 	expect_silence();
 	close_lane(r);
 }
@@ -579,6 +670,8 @@ int main(void)
 		cmocka_unit_test(hear__done_when_all_lanes_are),
 		cmocka_unit_test(hear__a_result_after_the_death),
 		cmocka_unit_test(hear__lane_saw_an_edited_buffer),
+		cmocka_unit_test(hear__a_death_and_the_end_at_once),
+		cmocka_unit_test(hear__nothing_new),
 		cmocka_unit_test(begin__only_lanes_that_have_chunks),
 		cmocka_unit_test(hear__a_lane_fails),
 		cmocka_unit_test(hear__done_after_the_end),
@@ -587,6 +680,8 @@ int main(void)
 		cmocka_unit_test(order__a_job_from_start_to_end),
 		cmocka_unit_test(order__leave_before_start),
 		cmocka_unit_test(order__what_comes_after_a_failure),
+		cmocka_unit_test(order__a_round_and_a_death_at_once),
+		cmocka_unit_test(order__a_death_before_it_is_known),
 		cmocka_unit_test(order__declare_some_in_each_turn),
 		cmocka_unit_test(order__tuning_before_a_round),
 		cmocka_unit_test(order__policy_before_a_round),

@@ -35,20 +35,18 @@ static void close_lane(struct worker_rig *r)
 
 /* --- lane 0 --- */
 
-static struct sw_lane_message heard(enum sw_lane_kind kind)
-{
-	struct sw_lane_message o = {0};
+static struct sw_wtensor theirs = {
+	.life = &theirs.own_life}; /* lane 1's side */
 
-	assert_int_equal(sw_spsc_take(&lane->commands_out, &o, 1), 1);
-	assert_int_equal(o.kind, kind);
-	return o;
+static void say(struct worker_rig *r, uint32_t bits)
+{
+	atomic_fetch_or(&lane->reports.bits, bits);
+	assert_true(sw_worker_take(&r->w));
 }
 
-static void say(struct worker_rig *r, enum sw_lane_kind kind)
+static void say_of(struct worker_rig *r)
 {
-	struct sw_lane_message report = {.kind = kind};
-
-	assert_int_equal(sw_spsc_put(&lane->reports_in, &report, 1), 1);
+	sw_flags_raise(&lane->reports.tensors, 0);
 	assert_true(sw_worker_take(&r->w));
 }
 
@@ -61,13 +59,15 @@ static struct worker_rig *open_zero(void)
 	wrig_tx(r);
 	peer_accept(&r->s[0]);
 	peer_status(&r->s[0], SW_JOB_RUNNING, 0, 2, "");
-	heard(SW_LANE_START);
+	wrig_hear(&lane->commands, SW_LANE_START);
+	theirs = (struct sw_wtensor){.life = &theirs.own_life};
+	lane->theirs = &theirs;
 	say(r, SW_LANE_RUNNING);
 	wrig_tx(r);
 	assert_int_equal(sw_worker_declare(&r->w, &stream, 1), 0);
 	wrig_tx(r);
 	peer_declared(&r->s[0]);
-	heard(SW_LANE_DECLARE);
+	wrig_hear(&lane->commands, SW_LANE_DECLARE);
 	say(r, SW_LANE_DECLARED);
 	wrig_tx(r);
 	wrig_events(r);
@@ -93,18 +93,18 @@ static void sum_ours(struct worker_rig *r)
 	}
 }
 
-/* Its entry comes once, however many are begun before it is taken. */
-static void begin__one_entry(void **state)
+/* Its flag is taken once, however many are begun before. */
+static void begin__one_flag(void **state)
 {
 	struct worker_rig *r = open_zero();
 
 	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(submit(r, SW_ALL_REDUCE, BOTH, i), 0);
-	assert_int_equal(heard(SW_LANE_COLLS).tensor, 0);
-	assert_true(sw_spsc_is_empty(&lane->commands_out));
+	wrig_hear_of(&lane->commands);
+	assert_false(sw_lane_has_commands(lane));
 	assert_int_equal(atomic_exchange(&masks(r)->begun, 0), 7);
 	assert_int_equal(submit(r, SW_ALL_REDUCE, BOTH, 3), 0);
-	heard(SW_LANE_COLLS);
+	wrig_hear_of(&lane->commands);
 	assert_int_equal(masks(r)->begun, 8);
 	close_lane(r);
 }
@@ -114,7 +114,7 @@ static void begin__only_lanes_that_have_chunks(void **state)
 	struct worker_rig *r = open_zero();
 
 	assert_int_equal(submit(r, SW_ALL_REDUCE, ONE, 0), 0);
-	assert_true(sw_spsc_is_empty(&lane->commands_out));
+	assert_false(sw_lane_has_commands(lane));
 	assert_int_equal(masks(r)->begun, 0);
 	close_lane(r);
 }
@@ -131,7 +131,7 @@ static void done__when_all_lanes_are(void **state)
 		masks(r)->done = 1;
 		masks(r)->weights[0] = 2;
 		masks(r)->are_edited[0] = is_edited;
-		say(r, SW_LANE_DONE);
+		say_of(r);
 		assert_int_equal(masks(r)->done, 0);
 		if (is_edited)
 			sum_ours(r);
@@ -148,14 +148,16 @@ static void dead__when_all_lanes_have_released_it(void **state)
 	struct worker_rig *r = open_zero();
 
 	assert_int_equal(submit(r, SW_ALL_REDUCE, BOTH, 7), 0);
-	heard(SW_LANE_COLLS);
+	wrig_hear_of(&lane->commands);
 	sw_worker_abort(&r->w, 0, 0, SW_EABORTED, "enough");
-	assert_int_equal(heard(SW_LANE_DEAD).n, 1);
+	wrig_hear_of(&lane->commands);
+	assert_int_equal(r->w.tensors[0].said.dead_from, 1);
 	assert_int_equal(sw_worker_take(&r->w), 0);
 	masks(r)->done = 1; /* it was through before it heard of that */
-	say(r, SW_LANE_DONE);
+	say_of(r);
 	assert_string_equal(wrig_events(r), "");
-	say(r, SW_LANE_KEPT);
+	theirs.said.is_released = true;
+	say_of(r);
 	assert_true(sw_worker_take(&r->w));
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_EABORTED w0");
 	close_lane(r);
@@ -165,14 +167,12 @@ static void dead__when_all_lanes_have_released_it(void **state)
 static void dead__as_the_coordinator_says(void **state)
 {
 	struct worker_rig *r = open_zero();
-	struct sw_wtensor theirs = {.life = &theirs.own_life};
 
 	sw_wtensor_blame(&theirs,
 		&(struct sw_fault){.err = SW_EMISMATCH, .text = "differs"});
-	lane->theirs = &theirs;
 	assert_int_equal(submit(r, SW_ALL_REDUCE, BOTH, 7), 0);
 	wrig_tx(r);
-	say(r, SW_LANE_KILLED);
+	say_of(r);
 	assert_int_equal(sw_worker_death(&r->w, 0), 0);
 	wrig_tick(r, 0);
 	assert_contains(wrig_tx(r), "s0 END k0 r1 differs");
@@ -186,19 +186,16 @@ static struct sw_stream *zeros;
 static struct sw_stream_lane between;
 static struct sw_coll_local local;
 
-static void order(struct worker_rig *r, struct sw_lane_message o)
+static void order(struct worker_rig *r, uint32_t bits)
 {
-	assert_int_equal(sw_spsc_put(&lane->commands_in, &o, 1), 1);
+	atomic_fetch_or(&lane->commands.bits, bits);
 	assert_true(sw_worker_take(&r->w));
 }
 
-static struct sw_lane_message told(enum sw_lane_kind kind)
+static void order_of(struct worker_rig *r)
 {
-	struct sw_lane_message report = {0};
-
-	assert_int_equal(sw_spsc_take(&lane->reports_out, &report, 1), 1);
-	assert_int_equal(report.kind, kind);
-	return report;
+	sw_flags_raise(&lane->commands.tensors, 0);
+	assert_true(sw_worker_take(&r->w));
 }
 
 static struct worker_rig *open_other(void)
@@ -221,17 +218,18 @@ static struct worker_rig *open_other(void)
 	r->zero.size = 2;
 	for (uint16_t m = 0; m <= 2; m++)
 		r->zero.firsts[m] = m;
-	order(r, (struct sw_lane_message){.kind = SW_LANE_START});
+	order(r, SW_LANE_START);
 	wrig_tx(r);
 	peer_cookie(&r->s[1]);
 	wrig_tx(r);
 	peer_accept(&r->s[1]);
-	told(SW_LANE_RUNNING);
+	wrig_hear(&lane->reports, SW_LANE_RUNNING);
 	wrig_build_lane(r, 1);
-	order(r, (struct sw_lane_message){.kind = SW_LANE_DECLARE, .n = 1});
+	lane->n_wanted = 1;
+	order(r, SW_LANE_DECLARE);
 	wrig_tx(r);
 	peer_declared(&r->s[1]);
-	told(SW_LANE_DECLARED);
+	wrig_hear(&lane->reports, SW_LANE_DECLARED);
 	wrig_tx(r);
 	return r;
 }
@@ -271,16 +269,16 @@ static void order__colls_in_their_order(void **state)
 
 	begin(r, SW_COLLS + 1);
 	begin(r, SW_COLLS - 1);
-	order(r, (struct sw_lane_message){.kind = SW_LANE_COLLS});
+	order_of(r);
 	assert_int_equal(between.begun, 0);
 	assert_string_equal(
 		wrig_tx(r), "s1 PUSH k5 r1 c63 +4; s1 PUSH k5 r2 c65 +4");
 	sum_one(r, 2, SW_COLLS + 1);
-	told(SW_LANE_DONE);
+	wrig_hear_of(&lane->reports);
 	assert_int_equal(between.done, 1);
 	assert_int_equal(between.weights[0], 2);
 	sum_one(r, 1, SW_COLLS - 1);
-	assert_true(sw_spsc_is_empty(&lane->reports_out)); /* one entry */
+	wrig_hear_of(&lane->reports);
 	assert_int_equal(between.done, 1 | 1ULL << (SW_COLLS - 2));
 	assert_int_equal(r->w.n_open, 0);
 	assert_string_equal(wrig_events(r), "");
@@ -292,18 +290,20 @@ static void order__dead_is_released(void **state)
 	struct worker_rig *r = open_other();
 
 	begin(r, 1);
-	order(r, (struct sw_lane_message){.kind = SW_LANE_COLLS});
+	order_of(r);
 	wrig_tx(r);
 	sw_wtensor_blame(&zero, &(struct sw_fault){.err = SW_EABORTED});
-	order(r, (struct sw_lane_message){.kind = SW_LANE_DEAD, .n = 1});
+	zero.said.dead_from = 1;
+	order_of(r);
 	sum_one(r, 1, 1);
 	assert_int_not_equal(r->data[0][0], 7);
 	assert_true(sw_worker_take(&r->w));
-	told(SW_LANE_KEPT);
-	assert_true(sw_spsc_is_empty(&lane->reports_out));
+	wrig_hear_of(&lane->reports);
+	assert_true(r->w.tensors[0].said.is_released);
+	assert_false(sw_lane_has_reports(lane));
 	assert_int_equal(r->w.n_open, 0);
 	begin(r, 2);
-	order(r, (struct sw_lane_message){.kind = SW_LANE_COLLS});
+	order_of(r);
 	assert_int_equal(r->w.n_open, 0);
 	close_other(r);
 }
@@ -344,8 +344,9 @@ static void hear__a_server_says_it_is_dead(void **state)
 				.round = 1,
 				.payload_len = sizeof(why)},
 			&why);
-	assert_int_equal(told(SW_LANE_KILLED).n, 0);
-	assert_true(sw_spsc_is_empty(&lane->reports_out));
+	wrig_hear_of(&lane->reports);
+	assert_int_equal(r->w.tensors[0].said.dead_from, 0);
+	assert_false(sw_lane_has_reports(lane));
 	assert_int_equal(sw_worker_death(&r->w, 0), 0);
 	assert_string_equal(sw_wtensor_why(&lane->theirs[0])->text, "differs");
 	assert_int_equal(sw_wtensor_why(&lane->theirs[0])->err, SW_EMISMATCH);
@@ -355,7 +356,7 @@ static void hear__a_server_says_it_is_dead(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(begin__one_entry),
+		cmocka_unit_test(begin__one_flag),
 		cmocka_unit_test(begin__only_lanes_that_have_chunks),
 		cmocka_unit_test(done__when_all_lanes_are),
 		cmocka_unit_test(dead__when_all_lanes_have_released_it),

@@ -1,0 +1,131 @@
+/* lane_news.c - take what the other lanes of a worker say.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/stream.h"
+
+enum { BATCH = 32 }; /* tensors that a turn takes from one side */
+
+/* Take some tensors that the other side has something to say about.  Take them
+ * before the bits: what was said in bits before a tensor applies to it. */
+static uint32_t take_tensors(struct sw_lane_news *news, uint32_t list[BATCH])
+{
+	uint32_t n = 0;
+
+	while (n < BATCH &&
+		(list[n] = sw_flags_take(&news->tensors)) != SW_FLAGS)
+		n++;
+	return n;
+}
+
+static uint32_t take_bits(struct sw_lane_news *news)
+{
+	return atomic_load(&news->bits) ? atomic_exchange(&news->bits, 0) : 0;
+}
+
+/* --- another lane follows --- */
+
+static void on_start(struct sw_worker *w)
+{
+	const struct sw_worker *zero = w->lanes->zero;
+
+	if (w->left_by_ns)
+		return;
+	w->epoch = zero->epoch;
+	w->joined = zero->joined;
+	w->size = zero->size;
+	w->first = zero->first;
+	memcpy(w->firsts, zero->firsts, sizeof(w->firsts));
+	w->started_ns = w->warned_ns = w->now_ns;
+	for (uint32_t i = 0; i < w->n_links; i++)
+		sw_link_start(w, &w->links[i]);
+}
+
+static void on_commands(struct sw_worker *w, uint32_t bits)
+{
+	const struct sw_lane *lane = w->lanes;
+	const struct sw_lane_tuning *k = &lane->tuning;
+
+	if (bits & SW_LANE_TUNING)
+		(void)!sw_tuning_use(w, atomic_load(&k->policy),
+			atomic_load(&k->part_bytes),
+			atomic_load(&k->credit_bytes));
+	if (bits & SW_LANE_START)
+		on_start(w);
+	if (bits & SW_LANE_DECLARE)
+		w->n_wanted = atomic_load(&lane->n_wanted);
+	if (bits & SW_LANE_LEAVE)
+		sw_worker_leave(
+			w, lane->zero->fault.err, lane->zero->fault.text);
+}
+
+static uint32_t take_commands(struct sw_worker *w)
+{
+	struct sw_lane_news *news = &w->lanes->commands;
+	uint32_t list[BATCH], n = take_tensors(news, list);
+	uint32_t bits = take_bits(news), n_taken = n + (bits != 0);
+
+	on_commands(w, bits);
+	for (uint32_t i = 0; i < n; i++) /* one that is new is copied below */
+		if (sw_bitmap_has(&w->added, list[i]))
+			sw_tensor_follow(w, &w->tensors[list[i]]);
+	if (w->n_tensors < w->n_wanted)
+		n_taken += sw_tensors_copy(w, w->lanes->zero->tensors);
+	return n_taken;
+}
+
+/* --- lane 0 takes reports --- */
+
+static void on_reports(struct sw_worker *w, struct sw_lane *lane, uint32_t bits)
+{
+	if (bits & SW_LANE_RUNNING) {
+		w->n_awaited--;
+		sw_worker_check_running(w);
+	}
+	if (bits & SW_LANE_DECLARED) {
+		w->n_declaring--;
+		if (!sw_worker_end_of(w) && sw_tensors_are_admitted(w))
+			sw_lane_admitted(w);
+	}
+	w->has_summed |= bits & SW_LANE_SUMMED;
+	if (bits & SW_LANE_FAILED)
+		sw_worker_fail(w, lane->fault.err, lane->fault.key, "%s",
+			lane->fault.text);
+	if (bits & SW_LANE_LEFT)
+		w->n_staying--;
+	if (atomic_load(&lane->has_line)) {
+		if (w->state < SW_WORKER_FAILED)
+			w->events.state(w->events.ctx, w->state, 0, lane->line);
+		atomic_store(&lane->has_line, false);
+	}
+}
+
+static uint32_t take_reports(struct sw_worker *w, uint32_t lane)
+{
+	struct sw_lane *l = &w->lanes[lane];
+	uint32_t list[BATCH], n = take_tensors(&l->reports, list);
+	uint32_t bits = take_bits(&l->reports);
+
+	on_reports(w, l, bits);
+	for (uint32_t i = 0; i < n; i++) {
+		struct sw_wtensor *t = &w->tensors[list[i]];
+
+		/* else it is late: nobody needs it here */
+		if (sw_bitmap_has(&w->added, list[i]))
+			t->kind->lane_said(w, t, lane, &l->theirs[list[i]]);
+	}
+	return n + (bits != 0);
+}
+
+uint32_t sw_worker_take(struct sw_worker *w)
+{
+	uint32_t n = w->left_by_ns ? sw_rounds_end(w) : sw_dead_work(w);
+
+	if (w->lane_i)
+		return n + take_commands(w) + sw_stream_gone_work(w);
+	n += sw_deaths_work(w);
+	if (w->here && !w->left_by_ns)
+		n += sw_stream_local_work(w);
+	for (uint32_t i = 0; i < w->n_others; i++)
+		n += take_reports(w, i);
+	n += sw_granules_tell(w);
+	return n + sw_stream_gone_work(w);
+}
