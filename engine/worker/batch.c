@@ -182,18 +182,6 @@ static bool is_valid(
 	       (in->n_elems - 1) / (w->params.payload / elem) < SW_BITMAP_MAX;
 }
 
-static void shape(const struct sw_worker *w, struct sw_wtensor *t)
-{
-	uint32_t elem = sw_dtype_bytes(t->decl.dtype);
-	uint32_t per_chunk = w->params.payload / elem;
-
-	t->elem_bytes = elem;
-	t->chunk_bytes = per_chunk * elem;
-	t->last_bytes = (uint32_t)(t->decl.n_elems -
-				   (t->n_chunks - 1) * (uint64_t)per_chunk) *
-			elem;
-}
-
 static void build(
 	struct sw_worker *w, const struct sw_worker_tensor *in, struct block *b)
 {
@@ -222,12 +210,7 @@ static void build(
 	lay(w, t, b);
 	if (w->n_local == 1 && !w->lane_i)
 		t->locals[0].from = in->base;
-	if (!t->stream) {
-		shape(w, t);
-		return;
-	}
-	sw_bitmap_add(&w->new_streams, i);
-	sw_stream_build(w, t);
+	t->kind->build(w, t);
 }
 
 void sw_worker_free(struct sw_worker *w, uint32_t tensor)

@@ -209,12 +209,12 @@ int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *ask)
 
 	if (sw_worker_end_of(w))
 		return sw_worker_end_of(w);
-	t = sw_wtensor_at(w, ask->stream);
+	t = sw_stream_at(w, ask->stream);
 	if (!t)
 		return SW_EINVAL;
 	if (t->life->from)
 		return sw_wtensor_why(t)->err;
-	if (!t->stream || !is_valid(w, &t->stream->group, ask))
+	if (!is_valid(w, &t->stream->group, ask))
 		return SW_EINVAL;
 	if (sw_bits_has(t->life->closed, ask->local))
 		return SW_ECLOSED;

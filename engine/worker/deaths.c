@@ -89,14 +89,16 @@ void sw_deaths_check_local(struct sw_worker *w, struct sw_wtensor *t)
  * last.  If a stream has none, return SW_LOCAL_RANKS. */
 static uint32_t find_dead(const struct sw_worker *w, const struct sw_wtensor *t)
 {
-	const uint64_t *in = t->stream ? t->stream->group.has_local : NULL;
+	const struct sw_wgroup *g = sw_wtensor_group(t);
 
-	if (!in || sw_bits_has(in, w->deaths.local))
+	if (!g || sw_wgroup_has_local(g, w->deaths.local))
 		return w->deaths.local;
-	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
-		if (w->deaths.died[i] & in[i])
-			return 64 * i + (uint32_t)__builtin_ctzll(
-						w->deaths.died[i] & in[i]);
+	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++) {
+		uint64_t dead = w->deaths.died[i] & g->has_local[i];
+
+		if (dead)
+			return 64 * i + (uint32_t)__builtin_ctzll(dead);
+	}
 	return SW_LOCAL_RANKS;
 }
 
@@ -261,8 +263,9 @@ static void end_for(struct sw_worker *w, struct sw_wtensor *t, uint64_t who)
 void sw_deaths_check_members(
 	struct sw_worker *w, struct sw_wtensor *t, uint64_t awaited)
 {
-	uint64_t who = w->deaths.members &
-		       (t->stream ? t->stream->group.members : awaited);
+	const struct sw_wgroup *g = sw_wtensor_group(t);
+	uint64_t who = w->deaths.members & (g ? g->members : awaited);
+
 	if (who)
 		end_for(w, t, who);
 }

@@ -103,15 +103,16 @@ static uint16_t rank_in(
 void sw_fault_received(const struct sw_worker *w, const struct sw_wtensor *t,
 	struct sw_fault *f)
 {
+	const struct sw_wgroup *g = sw_wtensor_group(t);
 	struct sw_fault_call *calls[] = {&f->one, &f->other};
 
 	f->err = (int16_t)sw_fault_death(f->err);
-	if (!t->stream || (f->kind == SW_FAULT_GONE &&
-				  f->other.rank)) /* all ranks of a node */
+	if (!g || (f->kind == SW_FAULT_GONE &&
+			  f->other.rank)) /* all ranks of a node */
 		return;
 	for (uint32_t i = 0; i < SW_ARRAY_SIZE(calls); i++) {
-		calls[i]->rank = rank_in(w, &t->stream->group, calls[i]->rank);
-		calls[i]->root = rank_in(w, &t->stream->group, calls[i]->root);
+		calls[i]->rank = rank_in(w, g, calls[i]->rank);
+		calls[i]->root = rank_in(w, g, calls[i]->root);
 	}
 }
 

@@ -57,12 +57,9 @@ bool sw_worker_uses(const struct sw_worker *w, uint32_t local, const void *base,
 static struct sw_wtensor *stream_at(
 	struct sw_worker *w, uint32_t id, uint32_t local)
 {
-	struct sw_wtensor *t =
-		sw_worker_end_of(w) ? NULL : sw_wtensor_at(w, id);
+	struct sw_wtensor *t = sw_worker_end_of(w) ? NULL : sw_stream_at(w, id);
 
-	return t && t->stream && sw_wgroup_has_local(&t->stream->group, local)
-		       ? t
-		       : NULL;
+	return t && sw_wgroup_has_local(&t->stream->group, local) ? t : NULL;
 }
 
 void sw_worker_abort(struct sw_worker *w, uint32_t stream, uint32_t local,

@@ -48,10 +48,10 @@ static void grow(struct sw_worker *w, struct sw_wtensor *t)
 int sw_worker_grow(
 	struct sw_worker *w, uint32_t tensor, uint32_t local, uint64_t lacks)
 {
-	struct sw_wtensor *t = sw_wtensor_at(w, tensor);
+	struct sw_wtensor *t = sw_tensor_at(w, tensor);
 	uint64_t before;
 
-	if (!t || t->stream || local >= w->n_local)
+	if (!t || local >= w->n_local)
 		return SW_EINVAL;
 	if (sw_worker_end_of(w) || !sw_bits_has(t->asked, local))
 		return 0;

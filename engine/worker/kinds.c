@@ -8,6 +8,18 @@
 
 /* --- tensors --- */
 
+static void tensor_build(struct sw_worker *w, struct sw_wtensor *t)
+{
+	uint32_t elem = sw_dtype_bytes(t->decl.dtype);
+	uint32_t per_chunk = w->params.payload / elem;
+
+	t->elem_bytes = elem;
+	t->chunk_bytes = per_chunk * elem;
+	t->last_bytes = (uint32_t)(t->decl.n_elems -
+				   (t->n_chunks - 1) * (uint64_t)per_chunk) *
+			elem;
+}
+
 static void tensor_declare(const struct sw_worker *w,
 	const struct sw_wtensor *t, struct sw_declare_item *item)
 {
@@ -41,6 +53,15 @@ static struct sw_query tensor_ask(
 	return (struct sw_query){.key = t->key,
 		.round = t->round,
 		.chunk = sw_place_global(&p->place, local)};
+}
+
+static struct sw_wchunk *tensor_answered(struct sw_link *l,
+	struct sw_wtensor *t, const struct sw_answer *a, uint32_t *record)
+{
+	return sw_link_has(l, t, a->chunk, record) && t->is_open &&
+			       t->n_missing && t->round == a->round
+		       ? &t->chunks[*record]
+		       : NULL;
 }
 
 static bool tensor_lacks_locals(
@@ -104,10 +125,12 @@ static void tensor_give_up(
 		sw_fault_text(why, false, t->name, text));
 }
 
-const struct sw_kind sw_tensor_kind = {.declare = tensor_declare,
+const struct sw_kind sw_tensor_kind = {.build = tensor_build,
+	.declare = tensor_declare,
 	.divide = tensor_divide,
 	.place_at = tensor_place_at,
 	.ask = tensor_ask,
+	.answered = tensor_answered,
 	.lacks_locals = tensor_lacks_locals,
 	.lagging = tensor_lagging,
 	.follow = tensor_follow,
@@ -152,6 +175,14 @@ static struct sw_query stream_ask(
 {
 	return (struct sw_query){
 		.key = t->key, .round = t->stream->pieces[p->from + local].j};
+}
+
+/* Each ANSWER about a stream has its base. */
+static struct sw_wchunk *stream_answered(struct sw_link *l,
+	struct sw_wtensor *t, const struct sw_answer *a, uint32_t *record)
+{
+	sw_stream_on_base(l, t, a->chunk);
+	return sw_stream_find(t, l, a->round, record);
 }
 
 static bool stream_lacks_locals(
@@ -221,10 +252,13 @@ static void stream_end_some(struct sw_worker *w, struct sw_wtensor *t, int err)
 	sw_coll_end(w, t, sw_stream_oldest(t->stream), err);
 }
 
-const struct sw_kind sw_stream_kind = {.declare = stream_declare,
+const struct sw_kind sw_stream_kind = {.build = sw_stream_build,
+	.add = sw_stream_add,
+	.declare = stream_declare,
 	.divide = stream_divide,
 	.place_at = stream_place_at,
 	.ask = stream_ask,
+	.answered = stream_answered,
 	.lacks_locals = stream_lacks_locals,
 	.lagging = stream_lagging,
 	.follow = stream_follow,

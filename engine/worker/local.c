@@ -81,12 +81,10 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 
 	if (sw_worker_end_of(w))
 		return sw_worker_end_of(w);
-	t = sw_wtensor_at(w, round->tensor);
+	t = sw_tensor_at(w, round->tensor);
 	if (!t || round->local >= w->n_local ||
 		(round->op == SW_ROUND_COPY && round->root >= w->size))
 		return SW_EINVAL;
-	if (t->stream)
-		return t->life->from ? sw_wtensor_why(t)->err : SW_EINVAL;
 	if (t->number >= w->n_admitted)
 		return SW_EAGAIN;
 	if ((w->n_local > 1 && !t->locals[round->local].from &&

@@ -119,21 +119,6 @@ uint32_t sw_query_build(
 
 /* --- answers --- */
 
-/* Find the pushed chunk that waits for what @a is about; NULL if @a is stale.
- */
-static struct sw_wchunk *waiting(const struct sw_wtensor *t,
-	const struct sw_link *l, const struct sw_answer *a, uint32_t *record)
-{
-	struct sw_wchunk *c = NULL;
-
-	if (t->stream)
-		c = sw_stream_find(t, l, a->round, record);
-	else if (sw_link_has(l, t, a->chunk, record) && t->is_open &&
-		 t->n_missing && t->round == a->round)
-		c = &t->chunks[*record];
-	return c && c->state >= SW_PUSHED ? c : NULL;
-}
-
 static void on_answer(
 	struct sw_worker *w, struct sw_link *l, const struct sw_answer *a)
 {
@@ -141,11 +126,9 @@ static void on_answer(
 	struct sw_wchunk *c;
 	uint32_t record;
 
-	if (t && t->stream)
-		sw_stream_on_base(l, t, a->chunk);
-	c = t ? waiting(t, l, a, &record) : NULL;
-	if (!c)
-		return;
+	c = t ? t->kind->answered(l, t, a, &record) : NULL;
+	if (!c || c->state < SW_PUSHED)
+		return; /* stale */
 	switch (a->kind) {
 	case SW_ANSWER_WAIT:
 		sw_set_word(&t->awaited, a->missing);

@@ -110,7 +110,7 @@ const char *sw_missing_text(const struct sw_worker *w,
 	for (; t; t = of_kin ? sw_wtensor_next(of, t) : NULL)
 		if (t->is_open)
 			add_missing(w, t, &missing);
-	list_ranks(w, of->stream ? &of->stream->group : NULL, &missing, &ranks);
+	list_ranks(w, sw_wtensor_group(of), &missing, &ranks);
 	name_ranks(&ranks, w->size, room, out);
 	return out;
 }

@@ -10,6 +10,7 @@ void sw_stream_build(struct sw_worker *w, struct sw_wtensor *t)
 {
 	struct sw_stream *s = t->stream;
 
+	sw_bitmap_add(&w->new_streams, t->index);
 	sw_wgroup_fill(w, t->decl.ranks, &s->group);
 	t->decl.ranks = s->group.list;
 	for (uint32_t l = 0; l < w->n_links; l++)

@@ -139,6 +139,13 @@ struct sw_stream {
 	struct sw_stream_link links[];
 };
 
+/* sw_wtensor_group - return the group of a stream; NULL for a tensor. */
+static inline const struct sw_wgroup *sw_wtensor_group(
+	const struct sw_wtensor *t)
+{
+	return t->stream ? &t->stream->group : NULL;
+}
+
 /* sw_stream_lane - return another lane's channel of a stream, by index. */
 static inline struct sw_stream_lane *sw_stream_lane(
 	const struct sw_worker *w, uint32_t tensor)

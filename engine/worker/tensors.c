@@ -173,8 +173,8 @@ static int copy_one(struct sw_worker *w, const struct sw_wtensor *zero)
 	int err = 0;
 
 	sw_bitmap_add(&w->added, t->index);
-	if (t->stream)
-		sw_stream_add(w, t);
+	if (t->kind->add)
+		t->kind->add(w, t);
 	t->locals = from->locals;
 	t->held = from->held;
 	if (from->key != SW_KEY_NONE) /* else the coordinator refused it */

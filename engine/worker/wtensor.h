@@ -66,6 +66,10 @@ struct sw_local {
 
 /* What tensors and streams do differently, off the packet path. */
 struct sw_kind {
+	/* Build the rest of @t, whose memory is laid out. */
+	void (*build)(struct sw_worker *w, struct sw_wtensor *t);
+	/* Add it to the lcore's structures; NULL: there is nothing to do. */
+	void (*add)(struct sw_worker *w, struct sw_wtensor *t);
 	/* Fill the kind's part of a declaration. */
 	void (*declare)(const struct sw_worker *w, const struct sw_wtensor *t,
 		struct sw_declare_item *item);
@@ -79,6 +83,9 @@ struct sw_kind {
 	/* Return the question to a server about a chunk of its part. */
 	struct sw_query (*ask)(const struct sw_wtensor *t,
 		const struct sw_part *p, uint32_t local);
+	/* Find the chunk that an ANSWER is about, NULL if none waits for it. */
+	struct sw_wchunk *(*answered)(struct sw_link *l, struct sw_wtensor *t,
+		const struct sw_answer *a, uint32_t *record);
 	/* In lane 0: does it wait for local ranks, and for which of the @i-th
 	 * 64?  @which: those of interest. */
 	bool (*lacks_locals)(
@@ -286,6 +293,24 @@ static inline struct sw_wtensor *sw_wtensor_at(
 
 	return sw_bitmap_has(&w->added, sw_id_index(id)) && t->id == id ? t
 									: NULL;
+}
+
+/* sw_tensor_at, sw_stream_at - look up a tensor, a stream; NULL also if @id is
+ * of the other kind. */
+static inline struct sw_wtensor *sw_tensor_at(
+	const struct sw_worker *w, uint32_t id)
+{
+	struct sw_wtensor *t = sw_wtensor_at(w, id);
+
+	return t && !t->stream ? t : NULL;
+}
+
+static inline struct sw_wtensor *sw_stream_at(
+	const struct sw_worker *w, uint32_t id)
+{
+	struct sw_wtensor *t = sw_wtensor_at(w, id);
+
+	return t && t->stream ? t : NULL;
 }
 
 /* sw_wtensor_numbered - look up one of the last SW_TENSORS declared by its
