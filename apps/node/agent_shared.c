@@ -7,10 +7,10 @@ enum { WINDOW_BYTES = 1 << 20 }; /* at most, of a stream at a server's lcore */
 /* --- any thread: a declaration as the worker takes it --- */
 
 /* Return the window that the client asks for, limited to what fits the cache of
- * a server's lcore. */
+ * a server's lcore: all agents compute the same. */
 static uint8_t window_of(const struct agent_shared *shared, uint8_t log2)
 {
-	uint32_t payload = shared->daemon.params.payload;
+	uint32_t payload = sw_worker_payload(shared->parts[0].worker);
 
 	while (log2 > SW_WINDOW_MIN_LOG2 && payload << log2 > WINDOW_BYTES)
 		log2--;

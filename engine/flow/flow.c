@@ -26,6 +26,11 @@ void sw_flow_set_window(struct sw_flow *f, uint32_t bytes)
 		1, sw_min64(f->params->ack_every, frames / 6));
 }
 
+void sw_flow_refit(struct sw_flow *f)
+{
+	sw_flow_set_window(f, f->window * SW_QUANTUM);
+}
+
 void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
 	struct sw_grants *grants, uint64_t n_ctl)
 {

@@ -175,6 +175,9 @@ void sw_flow_fini(struct sw_flow *f);
  * valid. @bytes must not exceed the params' window. */
 void sw_flow_set_window(struct sw_flow *f, uint32_t bytes);
 
+/* sw_flow_refit - the payload of the params has changed. */
+void sw_flow_refit(struct sw_flow *f);
+
 /* sw_flow_can_send - return whether @class has credit and a free packet number.
  * Without credit, one frame may go when none is in flight and grants seem lost:
  * it tells the peer what was consumed, and the peer answers with new grants. */

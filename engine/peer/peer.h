@@ -26,9 +26,11 @@ enum sw_owed {
 	SW_OWE_AGAIN,   /* messages of the control stream to retransmit */
 	SW_OWE_STATUS,
 	SW_OWE_TUNE,
+	SW_OWE_PATHS,
 	SW_OWE_DECLARE,
 	SW_OWE_DECLARED, /* the answer to DECLARE */
 	SW_OWE_END,      /* END and CLOSE */
+	SW_OWE_PROBE,
 	SW_OWE_ANSWER,
 	SW_OWE_QUERY,
 	SW_OWE_ACK,
@@ -38,8 +40,8 @@ enum sw_owed {
 	/* Messages of the control stream, which wait while its window is full.
 	 */
 	SW_OWED_ORDERED = 1 << SW_OWE_STATUS | 1 << SW_OWE_TUNE |
-			  1 << SW_OWE_DECLARE | 1 << SW_OWE_DECLARED |
-			  1 << SW_OWE_END,
+			  1 << SW_OWE_PATHS | 1 << SW_OWE_DECLARE |
+			  1 << SW_OWE_DECLARED | 1 << SW_OWE_END,
 	SW_OWED_STREAM = SW_OWED_ORDERED | 1 << SW_OWE_AGAIN,
 };
 

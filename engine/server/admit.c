@@ -272,7 +272,9 @@ void sw_pending_build(
 	struct sw_pending *p = &srv->pending[i];
 	struct sw_accept a = {.nonce = p->join.nonce,
 		.session = p->id,
-		.version = SW_VERSION_MAX};
+		.version = SW_VERSION_MAX,
+		.payload = (uint16_t)sw_min64(
+			srv->params.payload, srv->max_payload[p->path.port_i])};
 
 	out->header = (struct sw_header){.type = SW_ACCEPT,
 		.class = SW_CLASS_CTL,

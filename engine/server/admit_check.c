@@ -93,7 +93,6 @@ static bool check_servers(struct sw_server *srv, const struct sw_pending *p)
 static bool check_options(struct sw_server *srv, const struct sw_pending *p)
 {
 	const struct sw_join *j = &p->join;
-	uint32_t max_payload = srv->max_payload[p->path.port_i];
 	const char *why =
 		sw_sched_check(sw_policy_at(j->policy), 0, j->credit_bytes);
 
@@ -101,12 +100,11 @@ static bool check_options(struct sw_server *srv, const struct sw_pending *p)
 		return sw_admit_refuse(srv, p, SW_EINVAL,
 			"policy %u, credit %llu: %s", j->policy,
 			(unsigned long long)j->credit_bytes, why);
-	if (!sw_payload_is_good(j->payload) || j->payload > max_payload)
+	if (!sw_payload_is_good(j->payload))
 		return sw_admit_refuse(srv, p, SW_EINVAL,
-			"payload %u: this port carries multiples of %u from "
-			"%u to %u",
+			"payload %u: a multiple of %u from %u to %u expected",
 			j->payload, SW_PAYLOAD_UNIT, SW_PAYLOAD_MIN,
-			max_payload);
+			SW_PAYLOAD_MAX);
 	if (j->has_crc > 1 || j->mode > SW_MODE_ASYNC || j->is_by_rank > 1)
 		return sw_admit_refuse(srv, p, SW_EINVAL,
 			"crc %u, mode %u, order %u: 0 or 1 expected",
@@ -136,7 +134,6 @@ static bool check_terms(struct sw_server *srv, const struct sw_pending *p,
 	const struct sw_join *has = &job->terms;
 	const struct term terms[] = {
 		{"agents", j->n_members, has->n_members, NULL, NULL},
-		{"payload (by the MTU)", j->payload, has->payload, NULL, NULL},
 		{"crc", j->has_crc, has->has_crc, NULL, NULL},
 		{"servers", j->n_servers, has->n_servers, NULL, NULL},
 		{"number of this server", j->server_i, has->server_i, NULL,

@@ -523,7 +523,7 @@ void sw_admit_declare(struct sw_session *s, const struct sw_rx_frame *f,
 	struct sw_declare_head head;
 
 	memcpy(&head, f->payload, sizeof(head));
-	if (!may_declare(s, &head)) {
+	if (!may_declare(s, &head) || !sw_job_settle(s->job, head.payload)) {
 		sw_count(&s->srv->stats.rx_state, 1);
 		return;
 	}

@@ -182,7 +182,6 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 		.terms = *join,
 		.close_at = SW_KEY_NONE,
 		.params = srv->params};
-	job->params.payload = join->payload;
 	job->params.has_crc = join->has_crc;
 	job->params.is_by_rank = join->is_by_rank;
 	job->params.policy = sw_policy_at(join->policy);
@@ -260,9 +259,61 @@ void sw_job_enter(
 	if (!job->is_coordinated)
 		return;
 	if (job->status.state == SW_JOB_FORMING &&
-		job->status.joined == sw_job_all(job))
-		job->status.state = SW_JOB_RUNNING;
+		job->status.joined == sw_job_all(job)) {
+		job->status.state = SW_JOB_PROBING;
+		job->status.payload = (uint16_t)job->params.payload;
+	}
 	announce(job);
+}
+
+/* --- the payload: the largest that all paths carry --- */
+
+bool sw_job_settle(struct sw_job *job, uint32_t payload)
+{
+	if (job->is_settled)
+		return payload == job->params.payload;
+	if (!sw_payload_is_good(payload) || payload > job->params.payload)
+		return false;
+	job->is_settled = true;
+	job->params.payload = payload;
+	for (uint32_t m = 0; m < job->n_members; m++)
+		if (job->members[m].session)
+			sw_flow_refit(&job->members[m].session->peer.flow);
+	return true;
+}
+
+/* Start the job when all members that are present have probed their paths. */
+static void check_probed(struct sw_job *job)
+{
+	uint64_t missing = sw_job_all(job) & ~(job->probed | job->left);
+
+	if (job->status.state != SW_JOB_PROBING || missing)
+		return;
+	(void)!sw_job_settle(job, job->status.payload);
+	job->status.state = SW_JOB_RUNNING;
+	sw_log(job->srv->env->log, SW_LOG_INFO,
+		"job %s: runs with a payload of %u B", job->name,
+		job->params.payload);
+	announce(job);
+}
+
+void sw_job_on_paths(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h)
+{
+	struct sw_job *job = s->job;
+	struct sw_paths said;
+
+	memcpy(&said, f->payload, sizeof(said));
+	if (job->status.state != SW_JOB_PROBING ||
+		job->probed >> s->member & 1 ||
+		!sw_payload_is_good(said.payload)) {
+		sw_count(&s->srv->stats.rx_state, 1);
+		return;
+	}
+	job->probed |= 1ULL << s->member;
+	if (said.payload < job->status.payload)
+		job->status.payload = said.payload;
+	check_probed(job);
 }
 
 static void fail(struct sw_job *job, uint16_t member, int err, const char *text)
@@ -399,12 +450,15 @@ void sw_job_leave(struct sw_session *s, int err, const char *text)
 	job->is_needed = goes_on;
 	job->close_at = 0;
 	close_left(job);
+	check_probed(job);
 }
 
 void sw_job_status(
 	const struct sw_job *job, uint16_t member, struct sw_status *out)
 {
 	*out = job->status;
+	if (job->status.state != SW_JOB_RUNNING)
+		out->payload = 0;
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		out->size += job->members[m].n_local;
 		out->n_local[m] = job->members[m].n_local;

@@ -96,7 +96,10 @@ struct sw_job {
 	uint64_t n_folded, active_ns;
 	/* The first JOIN: all members agree on its terms. */
 	struct sw_join terms;
+	/* Its payload is settled as soon as the coordinator has said it. */
 	struct sw_params params;
+	bool is_settled;
+	uint64_t probed; /* members that have said what their paths carry */
 	struct sw_shard shard;
 	struct sw_session *sessions;     /* by member; zeroed if never used */
 	struct sw_due due[SW_MAX_PORTS]; /* sessions with results, by class */
@@ -112,6 +115,7 @@ struct sw_session {
 	uint32_t status_number; /* message number of its last STATUS */
 	/* Its last TUNE, while job->asking has its bit. */
 	struct sw_tune_ask ask;
+	uint16_t probe_bytes; /* of the PROBE that is to be answered */
 	/* When the session may be told of its fault again; UINT64_MAX: it has
 	 * none. */
 	uint64_t error_at_ns;
@@ -284,6 +288,12 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join);
 
 /* sw_join_place - return the facts in a JOIN that decide where chunks lie. */
 struct sw_place_job sw_join_place(const struct sw_join *join);
+/* sw_job_settle - @payload is the job's, once for all.  Returns whether it may
+ * be.
+ * sw_job_on_paths - handle PATHS. */
+bool sw_job_settle(struct sw_job *job, uint32_t payload);
+void sw_job_on_paths(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h);
 /* sw_job_enter - make the worker behind @s the member that @join names. */
 void sw_job_enter(
 	struct sw_job *job, struct sw_session *s, const struct sw_join *join);

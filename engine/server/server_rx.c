@@ -282,6 +282,25 @@ static void on_keepalive(struct sw_session *s, const struct sw_header *h)
 		sw_session_owe(s, SW_OWE_KEEPALIVE);
 }
 
+/* Handle a PROBE: answer with as many bytes, before the job runs. */
+static void on_probe(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h)
+{
+	if (s->job->is_settled) {
+		sw_count(&s->srv->stats.rx_state, 1);
+		return;
+	}
+	s->probe_bytes = h->payload_len;
+	sw_session_owe(s, SW_OWE_PROBE);
+}
+
+/* Handlers of frames that come before the job runs. */
+static void (*const probing[SW_N_TYPES])(struct sw_session *,
+	const struct sw_rx_frame *, const struct sw_header *) = {
+	[SW_PROBE] = on_probe,
+	[SW_PATHS] = sw_job_on_paths,
+};
+
 /* Handlers of frames that count only while the job runs. */
 static void (*const running[SW_N_TYPES])(struct sw_session *,
 	const struct sw_rx_frame *, const struct sw_header *) = {
@@ -327,6 +346,8 @@ static void on_control(struct sw_session *s, const struct sw_rx_frame *f,
 			sw_session_fate, s, &srv->stats);
 	else if (h->type == SW_KEEPALIVE)
 		on_keepalive(s, h);
+	else if (probing[h->type])
+		probing[h->type](s, f, h);
 	else if (s->job->status.state == SW_JOB_RUNNING && running[h->type])
 		running[h->type](s, f, h);
 	else /* includes types that only a server sends */

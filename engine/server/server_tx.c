@@ -70,6 +70,12 @@ static uint32_t build_answer(struct sw_session *s, struct sw_header *h)
 	return bytes;
 }
 
+static uint32_t build_probe(struct sw_session *s, struct sw_header *h)
+{
+	memset(s->srv->next, 0, s->probe_bytes);
+	return s->probe_bytes;
+}
+
 static uint32_t build_ack(struct sw_session *s, struct sw_header *h)
 {
 	struct sw_server *srv = s->srv;
@@ -86,6 +92,7 @@ static const struct builder {
 	[SW_OWE_STATUS] = {SW_STATUS, build_status},
 	[SW_OWE_END] = {SW_END, build_end},
 	[SW_OWE_DECLARED] = {SW_DECLARED, build_declared},
+	[SW_OWE_PROBE] = {SW_PROBE, build_probe},
 	[SW_OWE_ANSWER] = {SW_ANSWER, build_answer},
 	[SW_OWE_ACK] = {SW_ACK, build_ack},
 	[SW_OWE_KEEPALIVE] = {SW_KEEPALIVE, NULL},

@@ -86,6 +86,7 @@ enum sw_frame_type {
 	SW_TUNE = 12,      /* worker: new tuning for the job */
 	SW_END = 13,       /* either: rounds of a tensor or group fail */
 	SW_CLOSE = 14,     /* either: a member has closed a stream */
+	SW_PATHS = 15,     /* worker: the payload that its paths carry */
 	SW_PUSH = 16,      /* worker: one contribution to one chunk */
 	SW_RESULT = 17,    /* server: the sum of one chunk */
 	SW_ACK = 18,       /* either: packet numbers received */
@@ -93,7 +94,8 @@ enum sw_frame_type {
 	SW_ANSWER = 20,    /* server: why a queried chunk has no result yet */
 	SW_WANT = 21,      /* worker: ask for results of a stream without giving
 			      bytes */
-	SW_N_TYPES = 22,
+	SW_PROBE = 22,     /* either: is a frame of this size carried? */
+	SW_N_TYPES = 23,
 };
 
 /* sw_type_is_data - return whether frames of @type are numbered in the space of
@@ -109,7 +111,7 @@ static inline bool sw_type_is_ordered(uint8_t type)
 {
 	const uint32_t types = 1u << SW_STATUS | 1u << SW_TUNE |
 			       1u << SW_DECLARE | 1u << SW_DECLARED |
-			       1u << SW_END | 1u << SW_CLOSE;
+			       1u << SW_END | 1u << SW_CLOSE | 1u << SW_PATHS;
 
 	return types >> type % 32 & 1;
 }
@@ -293,7 +295,7 @@ struct sw_join {
 	uint8_t version_min, version_max;
 	uint16_t member, n_members, n_local;
 	uint16_t server_i, n_servers; /* the receiver's place in the list */
-	uint16_t payload;             /* of a full chunk */
+	uint16_t payload;             /* the largest that the node carries */
 	uint8_t has_crc;
 	uint8_t pad0;
 	char job[SW_NAME_MAX];
@@ -312,26 +314,36 @@ struct sw_join {
 struct sw_accept {
 	uint64_t nonce;
 	uint32_t session; /* server's, for the frames that it receives */
-	uint8_t version, pad[3];
+	uint8_t version, pad;
+	uint16_t payload; /* the largest that the server's port carries */
 };
 
-enum sw_job_state { SW_JOB_FORMING, SW_JOB_RUNNING, SW_JOB_FAILED };
+enum sw_job_state {
+	SW_JOB_FORMING,
+	SW_JOB_RUNNING,
+	SW_JOB_FAILED,
+	SW_JOB_PROBING, /* all have joined and probe their paths */
+};
 
 struct sw_status {
 	uint64_t joined; /* members that have joined */
 	uint8_t state;
 	uint8_t policy; /* policy of the tuning below, enum sw_policy_id */
 	int16_t err;
-	uint16_t member; /* FAILED: member at fault */
-	uint16_t size;   /* RUNNING: sum of n_local */
-	uint16_t first;  /* RUNNING: rank of the receiver's local rank 0 */
-	uint16_t pad1;
+	uint16_t member;  /* FAILED: member at fault */
+	uint16_t size;    /* PROBING, RUNNING: sum of n_local */
+	uint16_t first;   /* the same: rank of the receiver's local rank 0 */
+	uint16_t payload; /* RUNNING: bytes of a full chunk */
 	char text[SW_TEXT_MAX];
 	/* Newest tuning of the job; number 0: the tuning of the JOINs. */
 	uint32_t number;
 	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
 	uint64_t epoch;                    /* of the job */
-	uint16_t n_local[SW_MAX_MEMBERS];  /* RUNNING: of each member */
+	uint16_t n_local[SW_MAX_MEMBERS];  /* PROBING, RUNNING: each member's */
+};
+
+struct sw_paths { /* PATHS */
+	uint16_t payload, pad[3];
 };
 
 struct sw_tune_ask { /* TUNE */
@@ -343,7 +355,9 @@ struct sw_tune_ask { /* TUNE */
 enum { SW_DECLARE_MAX = 64 };
 
 struct sw_declare_head {
-	uint16_t n, pad[3];
+	uint16_t n;
+	uint16_t payload; /* the job's, which a server may learn here */
+	uint16_t pad[2];
 };
 
 struct sw_declare_item {

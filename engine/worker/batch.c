@@ -39,7 +39,7 @@ static uint32_t n_chunks_of(
 
 	if (in->window_log2)
 		return w->n_links << in->window_log2;
-	per_chunk = w->params.payload / sw_dtype_bytes(in->dtype);
+	per_chunk = sw_worker_payload(w) / sw_dtype_bytes(in->dtype);
 	return (uint32_t)((in->n_elems - 1) / per_chunk + 1);
 }
 
@@ -179,7 +179,8 @@ static bool is_valid(
 	if (in->window_log2)
 		return is_stream(w, in);
 	return elem && in->n_elems > 0 && in->n_elems <= (64ULL << 30) / elem &&
-	       (in->n_elems - 1) / (w->params.payload / elem) < SW_BITMAP_MAX;
+	       (in->n_elems - 1) / (sw_worker_payload(w) / elem) <
+		       SW_BITMAP_MAX;
 }
 
 static void build(

@@ -11,7 +11,7 @@
 static void tensor_build(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t elem = sw_dtype_bytes(t->decl.dtype);
-	uint32_t per_chunk = w->params.payload / elem;
+	uint32_t per_chunk = sw_worker_payload(w) / elem;
 
 	t->elem_bytes = elem;
 	t->chunk_bytes = per_chunk * elem;

@@ -53,12 +53,17 @@ void sw_lane_say(struct sw_worker *w, int err, const char *text)
 		sw_lane_report(w, SW_LANE_FAILED);
 	} else if (w->state == SW_WORKER_LEFT) {
 		sw_lane_report(w, SW_LANE_LEFT);
-	} else if (*text) {
-		tell_line(w->lanes, text);
 	} else {
-		w->lanes->theirs = w->tensors;
-		sw_lane_report(w, SW_LANE_RUNNING);
+		tell_line(w->lanes, text);
 	}
+}
+
+void sw_lane_joined(struct sw_worker *w)
+{
+	w->lanes->theirs = w->tensors;
+	w->lanes->carried =
+		w->payload_bytes ? w->payload_bytes : sw_worker_carries(w);
+	sw_lane_report(w, SW_LANE_JOINED);
 }
 
 void sw_lane_admitted(struct sw_worker *w)
@@ -112,6 +117,11 @@ void sw_lanes_command(struct sw_worker *w, uint32_t bits)
 {
 	for (uint32_t i = 0; i < w->n_others; i++)
 		atomic_fetch_or(&w->lanes[i].commands.bits, bits);
+}
+
+void sw_lanes_settle(struct sw_worker *w)
+{
+	sw_lanes_command(w, SW_LANE_SETTLE);
 }
 
 void sw_lanes_declare(struct sw_worker *w)

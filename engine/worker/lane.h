@@ -35,15 +35,16 @@ enum { SW_LANES = 16 };
 enum sw_lane_bit {
 	/* lane 0's commands */
 	SW_LANE_TUNING = 1,  /* tuning has changed */
-	SW_LANE_START = 2,   /* the job runs: connect to your servers */
-	SW_LANE_DECLARE = 4, /* n_wanted tensors have keys */
-	SW_LANE_LEAVE = 8,   /* end the job */
+	SW_LANE_START = 2,   /* all have joined: connect to your servers */
+	SW_LANE_SETTLE = 4,  /* the job runs with lane 0's payload */
+	SW_LANE_DECLARE = 8, /* n_wanted tensors have keys */
+	SW_LANE_LEAVE = 16,  /* end the job */
 	/* reports to lane 0 */
-	SW_LANE_RUNNING = 16,  /* all servers of the lane are connected */
-	SW_LANE_DECLARED = 32, /* they have admitted all n_wanted tensors */
-	SW_LANE_SUMMED = 64,   /* granules are summed */
-	SW_LANE_FAILED = 128,  /* fault says why */
-	SW_LANE_LEFT = 256,    /* the lane has stopped sending and reading */
+	SW_LANE_JOINED = 32,   /* all servers of the lane are probed */
+	SW_LANE_DECLARED = 64, /* they have admitted all n_wanted tensors */
+	SW_LANE_SUMMED = 128,  /* granules are summed */
+	SW_LANE_FAILED = 256,  /* fault says why */
+	SW_LANE_LEFT = 512,    /* the lane has stopped sending and reading */
 };
 
 struct sw_worker;
@@ -81,8 +82,10 @@ struct sw_lane {
 	struct sw_lane_tuning tuning;
 	_Atomic uint32_t n_wanted; /* tensors that have keys */
 	struct sw_fault fault;     /* set before SW_LANE_FAILED */
-	/* Set before SW_LANE_RUNNING: the other lane's tensors. */
+	/* Set before SW_LANE_JOINED: the other lane's tensors, and what its
+	 * paths carry. */
 	const struct sw_wtensor *theirs;
+	uint32_t carried;
 	/* A line for the person who waits; set until lane 0 has read it. */
 	atomic_bool has_line;
 	char line[SW_TEXT_MAX + SW_NAME_MAX];

@@ -50,6 +50,10 @@ static void on_commands(struct sw_worker *w, uint32_t bits)
 			atomic_load(&k->credit_bytes));
 	if (bits & SW_LANE_START)
 		on_start(w);
+	if (bits & SW_LANE_SETTLE) {
+		sw_worker_settle(w, lane->zero->payload_bytes);
+		sw_worker_check_running(w);
+	}
 	if (bits & SW_LANE_DECLARE)
 		w->n_wanted = atomic_load(&lane->n_wanted);
 	if (bits & SW_LANE_LEAVE)
@@ -76,7 +80,8 @@ static uint32_t take_commands(struct sw_worker *w)
 
 static void on_reports(struct sw_worker *w, struct sw_lane *lane, uint32_t bits)
 {
-	if (bits & SW_LANE_RUNNING) {
+	if (bits & SW_LANE_JOINED) {
+		w->carried = (uint32_t)sw_min64(w->carried, lane->carried);
 		w->n_awaited--;
 		sw_worker_check_running(w);
 	}

@@ -88,12 +88,10 @@ static uint32_t build_join(
 	memcpy(j.node, w->node_name, sizeof(j.node));
 	h->type = SW_JOIN;
 	memcpy(w->payload, &j, sizeof(j));
-	if (w->params.payload <= sizeof(j))
-		return sizeof(j);
-	/* Make JOIN, and so ACCEPT, as long as data will be: a path that cannot
-	 * carry data fails here. */
-	memset(w->payload + sizeof(j), 0, w->params.payload - sizeof(j));
-	return w->params.payload;
+	/* Make JOIN, and so ACCEPT, as long as the shortest full frames: a path
+	 * that cannot carry these fails here. */
+	memset(w->payload + sizeof(j), 0, SW_PAYLOAD_MIN - sizeof(j));
+	return SW_PAYLOAD_MIN;
 }
 
 static uint32_t build_leave(
@@ -128,7 +126,7 @@ void sw_link_declare(struct sw_worker *w, struct sw_link *l)
 uint32_t sw_link_build_declare(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
-	struct sw_declare_head head = {0};
+	struct sw_declare_head head = {.payload = (uint16_t)w->params.payload};
 	uint32_t at = sizeof(head), i = l->n_declared;
 	uint32_t most = SW_DECLARE_MAX;
 

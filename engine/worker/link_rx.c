@@ -88,11 +88,14 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 		sw_link_owe(w, l, SW_OWE_KEEPALIVE);
 		return;
 	}
-	if (l->state != SW_LINK_JOIN || a.nonce != l->nonce || !a.session) {
+	if (l->state != SW_LINK_JOIN || a.nonce != l->nonce || !a.session ||
+		!sw_payload_is_good(a.payload)) {
 		sw_count(&w->stats.rx_state, 1);
 		return;
 	}
 	l->peer.far_id = a.session;
+	l->far_payload = a.payload;
+	l->probe.good = l->probe.size = 0;
 	sw_peer_begin(&l->peer);
 	l->state = SW_LINK_OPEN;
 	l->n_cookies = 0;
@@ -102,6 +105,7 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 	sw_flow_rx(&l->peer.flow, h);
 	sw_link_owe(w, l, SW_OWE_KEEPALIVE); /* this confirms the session */
 	sw_count(&w->stats.sessions_opened, 1);
+	sw_link_probe(w, l);
 	sw_worker_check_running(w);
 }
 
@@ -204,6 +208,43 @@ static bool add_up(const struct sw_worker *w, const struct sw_status *st)
 	       st->n_local[w->member] == w->n_local;
 }
 
+/* All members have joined: connect to the other servers.  Returns false if the
+ * ranks are wrong, which ends the worker. */
+static bool take_members(
+	struct sw_worker *w, struct sw_link *l, const struct sw_status *st)
+{
+	if (!add_up(w, st)) {
+		sw_worker_fail(w, SW_EPROTO, SW_KEY_NONE,
+			"server %.64s: %u ranks, ours from %u on, are not "
+			"those of %u members with %u here",
+			l->name, st->size, st->first, w->n_members, w->n_local);
+		return false;
+	}
+	w->size = st->size;
+	w->first = st->first;
+	for (uint32_t m = 0; m < w->n_members; m++)
+		w->firsts[m + 1] = (uint16_t)(w->firsts[m] + st->n_local[m]);
+	return true;
+}
+
+/* Take the job's payload from the coordinator. */
+static void take_payload(
+	struct sw_worker *w, struct sw_link *l, const struct sw_status *st)
+{
+	if (st->state != SW_JOB_RUNNING || w->payload_bytes)
+		return;
+	if (sw_payload_is_good(st->payload) &&
+		st->payload <= w->params.payload) {
+		sw_worker_settle(w, st->payload);
+		sw_lanes_settle(w);
+		return;
+	}
+	sw_worker_fail(w, SW_EPROTO, SW_KEY_NONE,
+		"server %.64s: the job has a payload of %u, and this node "
+		"carries up to %u",
+		l->name, st->payload, w->params.payload);
+}
+
 static void on_status(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
@@ -220,29 +261,22 @@ static void on_status(struct sw_worker *w, struct sw_link *l,
 	sw_tuning_received(w, &st);
 	if (w->size) { /* other lanes may read the rest, so it stays */
 		sw_deaths_learn(w, &st);
+		take_payload(w, l, &st);
+		sw_worker_check_running(w);
 		return;
 	}
 	w->joined = st.joined;
 	w->epoch = st.epoch;
 	memcpy(w->known, st.text, sizeof(w->known));
-	if (st.state != SW_JOB_RUNNING || !st.size)
+	if (st.state == SW_JOB_FORMING || !st.size || !take_members(w, l, &st))
 		return;
-	if (!add_up(w, &st)) {
-		sw_worker_fail(w, SW_EPROTO, SW_KEY_NONE,
-			"server %.64s: %u ranks, ours from %u on, are not "
-			"those of %u members with %u here",
-			l->name, st.size, st.first, w->n_members, w->n_local);
-		return;
-	}
-	w->size = st.size;
-	w->first = st.first;
 	sw_deaths_learn(w, &st); /* a member may be gone already */
-	for (uint32_t m = 0; m < w->n_members; m++)
-		w->firsts[m + 1] = (uint16_t)(w->firsts[m] + st.n_local[m]);
+	sw_lanes_command(w, SW_LANE_START);
+	take_payload(w, l, &st);
+	sw_link_probe(w, l);
 	for (uint32_t i = 1; i < w->n_links; i++)
 		if (w->links[i].state == SW_LINK_IDLE)
 			sw_link_start(w, &w->links[i]);
-	sw_lanes_command(w, SW_LANE_START);
 	sw_worker_check_running(w);
 }
 
@@ -322,6 +356,7 @@ static void (*const handlers[SW_N_TYPES])(struct sw_worker *, struct sw_link *,
 	[SW_ACCEPT] = on_accept,
 	[SW_DECLARED] = on_declared,
 	[SW_STATUS] = on_status,
+	[SW_PROBE] = sw_link_on_probe,
 	[SW_LEFT] = on_left,
 	[SW_ERROR] = on_error,
 	[SW_END] = sw_link_on_end,
@@ -362,5 +397,5 @@ uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l)
 		why = sw_peer_why_dead(&l->peer, &w->params, w->now_ns);
 	if (why && l->state == SW_LINK_OPEN)
 		bury(w, l, why);
-	return at;
+	return sw_min64(at, sw_link_tick_probe(w, l));
 }

@@ -151,6 +151,11 @@ struct sw_worker {
 	uint32_t n_others, n_awaited, n_declaring, n_staying;
 	/* Our ranks begin at first; size counts all ranks. */
 	uint16_t first, size;
+	/* The job's payload, as the coordinator says; 0: not yet.  Until then
+	 * params has the largest that this node carries, and carried what this
+	 * lane's paths, and those of lanes that have joined, carry. */
+	uint32_t payload_bytes, carried;
+	bool has_joined; /* all servers of the lane are connected and probed */
 	/* Each member's first rank, then size. */
 	uint16_t firsts[SW_MAX_MEMBERS + 1];
 	struct sw_deaths deaths;
@@ -490,6 +495,13 @@ struct sw_worker_view {
 	uint32_t round;     /* the highest round that any tensor has begun */
 	uint64_t now_ns;    /* the time of its last turn, or of open */
 };
+
+/* sw_worker_payload - return the bytes of a full chunk, once the job runs, in
+ * any lane.  The control thread may ask, too. */
+static inline uint32_t sw_worker_payload(const struct sw_worker *w)
+{
+	return (w->lane_i ? w->lanes->zero : w)->params.payload;
+}
 
 /* sw_worker_has_dead - is any tensor or stream dead (sw_worker_death)? */
 static inline bool sw_worker_has_dead(const struct sw_worker *w)

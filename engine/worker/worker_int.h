@@ -7,6 +7,7 @@
 #include "engine/base/bits.h"
 #include "engine/base/ticks.h"
 #include "engine/peer/peer.h"
+#include "engine/worker/probe.h"
 #include "engine/worker/wtensor.h"
 
 enum {
@@ -16,9 +17,9 @@ enum {
 
 /* A link joins a worker and one server.  It repeats HELLO, JOIN and LEAVE until
  * the answer arrives.  Link 0 leads to the coordinator; the other links open
- * when it says that the job runs. */
+ * when it says that all members have joined. */
 enum sw_link_state {
-	SW_LINK_IDLE, /* waits for the coordinator to say RUNNING */
+	SW_LINK_IDLE, /* waits for the coordinator to say PROBING */
 	SW_LINK_HELLO,
 	SW_LINK_JOIN,
 	SW_LINK_OPEN,
@@ -42,6 +43,8 @@ struct sw_link {
 	struct sw_peer peer; /* its index counts the lane's links */
 	/* The fields below are seldom touched. */
 	uint64_t nonce, cookie;
+	uint32_t far_payload; /* the largest that the server's port carries */
+	struct sw_probe probe;
 	/* When the next request leaves, and the pause after it. */
 	uint64_t request_at_ns, request_wait_ns;
 	uint32_t n_cookies;  /* COOKIEs received before the session opened */
@@ -178,6 +181,25 @@ void sw_link_start(struct sw_worker *w, struct sw_link *l);
  */
 uint32_t sw_link_build_request(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
+
+/* sw_link_probe - begin to probe the path of an open link, if the job's payload
+ * is not settled.
+ * sw_link_on_probe - take an answer.
+ * sw_link_tick_probe - try again, or a smaller size; returns when to call
+ * again.
+ * sw_worker_carries - return what all paths of the lane carry; 0: some are not
+ * probed yet.
+ * sw_worker_settle - the job's payload is @payload. */
+void sw_link_probe(struct sw_worker *w, struct sw_link *l);
+uint32_t sw_link_build_probe(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
+void sw_link_on_probe(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload);
+uint64_t sw_link_tick_probe(struct sw_worker *w, struct sw_link *l);
+uint32_t sw_worker_carries(const struct sw_worker *w);
+uint32_t sw_link_build_paths(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
+void sw_worker_settle(struct sw_worker *w, uint32_t payload);
 
 /* sw_link_declare - owe the server a DECLARE if tensors are left to declare
  * there and it has answered the last DECLARE.
@@ -450,6 +472,11 @@ uint64_t sw_tuning_credit(const struct sw_worker *w,
 void sw_tuning_received(struct sw_worker *w, const struct sw_status *st);
 
 /* --- lane.c: what lanes tell each other (lane.h) --- */
+
+/* sw_lane_joined - report SW_LANE_JOINED, in another lane than 0.
+ * sw_lanes_settle - tell the other lanes the job's payload. */
+void sw_lane_joined(struct sw_worker *w);
+void sw_lanes_settle(struct sw_worker *w);
 
 /* sw_lane_say - tell the user of a state or a line; another lane does so
  * through lane 0. */

@@ -74,13 +74,29 @@ static bool are_open(const struct sw_worker *w)
 	return true;
 }
 
+/* The lane, and for lane 0 all lanes, have connected and probed. */
+static void tell_joined(struct sw_worker *w)
+{
+	w->has_joined = true;
+	if (w->lane_i)
+		sw_lane_joined(w);
+	else if (!w->payload_bytes)
+		sw_link_owe(w, &w->links[0], SW_OWE_PATHS);
+}
+
 void sw_worker_check_running(struct sw_worker *w)
 {
 	if (w->state != SW_WORKER_JOINING || !w->size || w->left_by_ns ||
-		w->n_awaited || !are_open(w))
+		w->n_awaited || !are_open(w) ||
+		(!w->payload_bytes && !sw_worker_carries(w)))
+		return;
+	if (!w->has_joined)
+		tell_joined(w);
+	if (!w->payload_bytes)
 		return;
 	w->state = SW_WORKER_RUNNING;
-	sw_lane_say(w, 0, "");
+	if (!w->lane_i)
+		sw_lane_say(w, 0, "");
 	for (uint32_t i = 0; i < w->n_links; i++)
 		sw_link_declare(w, &w->links[i]);
 }
@@ -97,9 +113,9 @@ static const char *describe_silence(const struct sw_worker *w,
 		return ", which does not answer";
 	snprintf(text, SW_TEXT_MAX + 2,
 		", which answers, but not to packets of %u B (payload %u): an "
-		"MTU on the path is smaller; raise it, or use a smaller "
-		"payload on all nodes",
-		w->params.payload + SW_HEAD_BYTES + 28, w->params.payload);
+		"MTU on the path is smaller than the least that sumwire uses, "
+		"1280",
+		SW_PAYLOAD_MIN + SW_HEAD_BYTES + 28, SW_PAYLOAD_MIN);
 	return text;
 }
 
@@ -145,7 +161,9 @@ static void describe_wait(const struct sw_worker *w, char *out, size_t size)
 	else if (missing)
 		describe_missing(w, missing, out, size);
 	else
-		snprintf(out, size, "the coordinator to start the job");
+		snprintf(out, size,
+			"the coordinator to start the job, when all agents "
+			"have probed their paths");
 }
 
 /* Fail at the deadline.  If a server refused the worker until the other members

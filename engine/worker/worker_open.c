@@ -123,6 +123,7 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 		.tx = sw_worker_tx,
 		.is_busy = sw_worker_is_busy};
 	w->params = *params;
+	w->carried = params->payload;
 	w->env = env;
 	w->events = *events;
 	w->now_ns = w->started_ns = w->warned_ns = now_ns;

@@ -54,6 +54,8 @@ static uint32_t (*const builders[SW_N_OWED])(
 	[SW_OWE_REQUEST] = sw_link_build_request,
 	[SW_OWE_END] = build_end,
 	[SW_OWE_TUNE] = sw_link_build_tune,
+	[SW_OWE_PATHS] = sw_link_build_paths,
+	[SW_OWE_PROBE] = sw_link_build_probe,
 	[SW_OWE_DECLARE] = build_declare,
 	[SW_OWE_KEEPALIVE] = build_keepalive,
 	[SW_OWE_TAKEN] = build_keepalive,

@@ -81,7 +81,7 @@ static struct sw_header keepalive(struct fuzz *x, const struct fuzz_step *s)
 
 static struct sw_header declare(struct fuzz *x, const struct fuzz_step *s)
 {
-	struct sw_declare_head head = {.n = 1};
+	struct sw_declare_head head = {.n = 1, .payload = PEER_PAYLOAD};
 	struct sw_declare_item item = {.n_elems = fuzz_elems(s->a) + s->b,
 		.key = SW_KEY_NONE,
 		.priority = s->a,
@@ -109,7 +109,7 @@ static struct sw_header declare(struct fuzz *x, const struct fuzz_step *s)
 /* A stream: of a: its group and name, b: who else is in it, c: its window. */
 static struct sw_header open_stream(struct fuzz *x, const struct fuzz_step *s)
 {
-	struct sw_declare_head head = {.n = 1};
+	struct sw_declare_head head = {.n = 1, .payload = PEER_PAYLOAD};
 	struct sw_declare_item item = {
 		.n_elems = ((1ULL << x->r.n_members) - 1) ^ fuzz_edge(s->b),
 		.key = SW_KEY_NONE,

@@ -107,7 +107,8 @@ static struct sw_header accept(struct fuzz *x, const struct fuzz_step *s)
 	struct test_peer *srv = &x->r.s[server_of(x, s)];
 	struct sw_accept m = {.nonce = srv->nonce,
 		.session = srv->id + s->a,
-		.version = (uint8_t)(SW_VERSION_MAX + s->b)};
+		.version = (uint8_t)(SW_VERSION_MAX + s->b),
+		.payload = s->c ? (uint16_t)(64 * s->c) : PEER_PAYLOAD};
 
 	return of(x, SW_ACCEPT, &m, sizeof(m));
 }

@@ -203,25 +203,48 @@ def test_payload_that_does_not_fit():
                     r"agent0: at most 1344")
 
 
+def check_agreed(net, size):
+    check(f"job job: runs with a payload of {size} B" in
+          net.daemons["a"].log(), f"the job has no payload of {size}")
+
+
 def test_switch_with_a_smaller_mtu():
-    with Lan(agents=1, job={"join_timeout": "6s"}) as net:
+    """The path carries less than its ends; PROBING finds how much."""
+    with Lan(agents=1) as net:
         ip("link", "set", "dev", "a-lan", "mtu", "1500")
         net.start_all()
-        net.client(0, *SMALL).wait_error(
-            r"server a .*which answers, but not to packets of 8274 B")
-        net.stop("agent0")
-        net.ini["agent0"]["job"]["payload"] = "1344"
-        net.start("agent0")
         run_all(net)
+        check_agreed(net, 1408)
 
 
-def test_mtu_that_one_side_cannot_carry():
-    with Lan(agents=1, job={"join_timeout": "4s"}) as net:
-        ip("link", "set", "dev", "a", "mtu", "1500")
+def run_unlike(*mtus):
+    """A server and two agents, each with an MTU of its own."""
+    with Lan(agents=2) as net:
+        for name, mtu in zip(("a", "agent0", "agent1"), mtus):
+            ip("link", "set", "dev", name, "mtu", str(mtu))
         net.start_all()
-        check("payload: up to 1344 B" in net.daemons["a"].log(), "other payload")
+        run_all(net)
+        check_agreed(net, min(8192, (min(mtus) - 98) // 64 * 64))
+
+
+def test_unlike_mtus():
+    run_unlike(9000, 1450, 1280)
+
+
+@rig.is_long
+def test_mtus():
+    """Each MTU, alone and beside others."""
+    for mtu in (1280, 1400, 1420, 1450, 1500, 4096, 9000, 9216):
+        run_unlike(mtu, mtu, mtu)
+        run_unlike(9216, 1500, mtu)
+
+
+def test_path_below_the_least():
+    with Lan(agents=1, job={"join_timeout": "4s"}) as net:
+        ip("link", "set", "dev", "a-lan", "mtu", "1200")
+        net.start_all()
         net.client(0, *SMALL).wait_error(
-            r"server a .*which answers, but not to packets of 8274 B")
+            r"server a .*which answers, but not to packets of 1234 B")
 
 
 def test_mtu_that_is_too_small():

@@ -221,7 +221,7 @@ static void big_frames_are_lost(struct check *c)
 		check(c, !job->workers[r].has_failed, "the worker waits");
 		check_text(c, job->workers[r].told,
 			"waiting for server s0 (10.0.0.1:5700), which answers, "
-			"but not to packets of 1426 B (payload 1344)");
+			"but not to packets of 1234 B (payload 1152)");
 	}
 	outcome_end(job);
 }

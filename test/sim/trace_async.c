@@ -230,26 +230,25 @@ static struct sim_job *left_job(struct kept *k)
 	return job;
 }
 
-/* C comes to server 1 when all others have left: it forgot the job with them,
- * and knows nobody else. */
+/* C comes to server 1 while the others probe, and leave before C pushes. */
 static void left_before(struct check *c, int err)
 {
 	struct kept k = {C, 1u << SW_HELLO, true};
 	struct sim_job *job = left_job(&k);
 	struct sim_worker *w = &job->workers[C];
 
-	check(c, job->workers[A].is_running && !w->is_running, "C is late");
+	check(c, !job->workers[A].is_running && !w->is_running, "C is late");
+	k.lost_types = 0;
+	sim_job_pass(job, SW_S);
+	check(c, job->workers[A].is_running && w->is_running, "they run");
 	sim_worker_leave(&job->workers[A], err, err ? "enough" : "");
 	sim_worker_leave(&job->workers[B], err, err ? "enough" : "");
 	sim_job_pass(job, SW_S / 2);
-	k.lost_types = 0;
-	sim_job_pass(job, SW_S);
-	check(c, w->is_running, "it runs");
 	sim_worker_submit(w, 1, 0);
 	sim_job_pass(job, 3 * job->params.dead_after + 3 * SW_S);
 	check(c, w->has_failed, "it waits for nobody");
 	check_eq(c, (uint64_t)w->err, (uint64_t)SW_EPEER, "error");
-	check_text(c, w->text, "server s1 waits for rank 0, which has left");
+	check_text(c, w->text, "rank 0 (node gpu0) left");
 	sim_job_close(job);
 	free(job);
 }

@@ -73,7 +73,7 @@ static void expect_nothing_open(struct check *c, struct sim_job *job)
  * members can leave. */
 static void survive(struct check *c, struct forger x)
 {
-	struct sim_job *job = new_job(400 * 336, 4);
+	struct sim_job *job = new_job(400 * 336, 8);
 
 	x.net = &job->net;
 	job->net.hook = on_frame;

@@ -65,6 +65,8 @@ static void on_state(
 {
 	struct sim_worker *w = ctx;
 
+	if (state == SW_WORKER_RUNNING && !w->is_running)
+		w->job->params.payload = sw_worker_payload(&w->engine);
 	w->is_running |= state == SW_WORKER_RUNNING;
 	w->has_left |= state == SW_WORKER_LEFT;
 	if (state != SW_WORKER_FAILED) {

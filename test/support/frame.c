@@ -219,6 +219,8 @@ static void put_status(struct text *t, const struct test_frame *f)
 	memcpy(&s, f->bytes + SW_HEAD_BYTES, sizeof(s));
 	if (s.state == SW_JOB_FORMING)
 		put(t, " forming %llx", (unsigned long long)s.joined);
+	else if (s.state == SW_JOB_PROBING)
+		put(t, " probing %u", s.size);
 	else if (s.state == SW_JOB_RUNNING)
 		put(t, " running %u", s.size);
 	else
@@ -303,6 +305,29 @@ static void put_join(struct text *t, const struct test_frame *f)
 	put(t, " %s rank %u of %u", j.job, j.member, j.n_members);
 }
 
+static void put_paths(struct text *t, const struct test_frame *f)
+{
+	struct sw_paths p;
+
+	memcpy(&p, f->bytes + SW_HEAD_BYTES, sizeof(p));
+	put(t, " %u", p.payload);
+}
+
+static void put_bytes(struct text *t, const struct test_frame *f)
+{
+	put(t, " +%u", f->h.payload_len);
+}
+
+bool frame_is_probing(const struct test_frame *f)
+{
+	struct sw_status s;
+
+	if (f->h.type != SW_STATUS)
+		return false;
+	memcpy(&s, f->bytes + SW_HEAD_BYTES, sizeof(s));
+	return s.state == SW_JOB_PROBING;
+}
+
 void frame_text(const struct test_frame *f, char letter, char *out, size_t size)
 {
 	static const struct {
@@ -322,6 +347,8 @@ void frame_text(const struct test_frame *f, char letter, char *out, size_t size)
 		[SW_TUNE] = {"TUNE", NULL},
 		[SW_END] = {"END", put_end},
 		[SW_CLOSE] = {"CLOSE", put_close},
+		[SW_PATHS] = {"PATHS", put_paths},
+		[SW_PROBE] = {"PROBE", put_bytes},
 		[SW_PUSH] = {"PUSH", NULL},
 		[SW_RESULT] = {"RESULT", NULL},
 		[SW_ACK] = {"ACK", put_ack},

@@ -66,6 +66,9 @@ void frame_rx_burst(struct sw_engine *node, uint64_t now_ns,
 bool frame_tx(struct sw_engine *node, uint64_t now_ns, uint32_t port_i,
 	struct test_frame *f);
 
+/* frame_is_probing - is it a STATUS that says PROBING? */
+bool frame_is_probing(const struct test_frame *f);
+
 /* frame_text - @f as text, @letter for its peer, after what is in @out and
  * "; ". */
 void frame_text(

@@ -123,11 +123,14 @@ void peer_learn(struct test_peer *p, const struct test_frame *f)
 	case SW_ACCEPT:
 		frame_get(f, &accept, sizeof(accept));
 		p->session = accept.session;
+		p->has_probed = false;
 		p->n_built = p->n_taken = 0;
 		break;
 	case SW_STATUS:
 		frame_get(f, &p->status, sizeof(p->status));
 		p->epoch = p->status.epoch;
+		if (p->status.state == SW_JOB_PROBING && !p->has_probed)
+			peer_paths(p, p->payload ? p->payload : PEER_PAYLOAD);
 		break;
 	case SW_DECLARED:
 		learn_declared(p, f);
@@ -254,10 +257,19 @@ bool peer_join(struct test_peer *p, const struct sw_join *j)
 	return ask(p, SW_JOIN, j, sizeof(*j), SW_ACCEPT);
 }
 
+void peer_paths(struct test_peer *p, uint32_t payload)
+{
+	struct sw_paths said = {.payload = (uint16_t)payload};
+
+	p->has_probed = true;
+	peer_say(p, SW_PATHS, &said, sizeof(said));
+}
+
 bool peer_declare(
 	struct test_peer *p, struct sw_declare_item item, const char *name)
 {
-	struct sw_declare_head head = {.n = 1};
+	struct sw_declare_head head = {.n = 1,
+		.payload = (uint16_t)(p->payload ? p->payload : PEER_PAYLOAD)};
 	uint8_t payload[512];
 
 	item.key = item.key ? item.key : SW_KEY_NONE;
@@ -313,8 +325,10 @@ void peer_cookie(struct test_peer *p)
 
 void peer_accept(struct test_peer *p)
 {
-	struct sw_accept a = {
-		.nonce = p->nonce, .session = p->id, .version = SW_VERSION_MAX};
+	struct sw_accept a = {.nonce = p->nonce,
+		.session = p->id,
+		.version = SW_VERSION_MAX,
+		.payload = PEER_PAYLOAD};
 
 	p->n_built = p->n_taken = 0;
 	peer_say(p, SW_ACCEPT, &a, sizeof(a));
@@ -336,6 +350,7 @@ void peer_status(struct test_peer *p, enum sw_job_state state, int err,
 		.err = (int16_t)err,
 		.size = size,
 		.first = p->first,
+		.payload = PEER_PAYLOAD,
 		.epoch = 9};
 
 	for (uint32_t m = 0; m < SW_MAX_MEMBERS; m++)

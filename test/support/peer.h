@@ -44,6 +44,10 @@ struct test_peer {
 	/* A worker: */
 	struct sw_status status; /* last heard */
 	uint32_t key;            /* the first in the last DECLARED */
+	uint32_t payload;        /* of the job; 0: PEER_PAYLOAD */
+	/* It has said what its paths carry, which it does when it hears
+	 * PROBING. */
+	bool has_probed;
 	/* A server: */
 	uint32_t n_items; /* items in the last DECLARE */
 	uint32_t next_key;
@@ -75,6 +79,9 @@ void peer_again(struct test_peer *p, const struct test_frame *f);
 
 /* peer_learn - note what @f, which came for @p, tells it. */
 void peer_learn(struct test_peer *p, const struct test_frame *f);
+
+/* peer_paths - say, as a worker, that all paths carry @payload. */
+void peer_paths(struct test_peer *p, uint32_t payload);
 
 /* peer_ask - send @f until an answer of @type comes, which goes to @out, and
  * learn from it; false: none comes. */

@@ -139,6 +139,7 @@ void wrig_open_lane(struct worker_rig *r, struct sw_lane *lane, uint8_t lane_i,
 
 	sw_lane_init(lane, lane_i ? &r->zero : &r->w);
 	open_job(r, &job);
+	r->zero.params.payload = PEER_PAYLOAD;
 }
 
 void wrig_build_lane(struct worker_rig *r, uint32_t n)

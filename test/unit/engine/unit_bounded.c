@@ -604,7 +604,9 @@ static void server__declares_many(void **state)
 		snprintf((char *)frame + at + sizeof(item), 5, "t%03u", n);
 		at += (uint32_t)sizeof(item) + 4;
 	}
-	memcpy(frame, &(struct sw_declare_head){.n = (uint16_t)n},
+	memcpy(frame,
+		&(struct sw_declare_head){
+			.n = (uint16_t)n, .payload = PEER_PAYLOAD},
 		sizeof(struct sw_declare_head));
 	FEW_OF(6 * STEPS_MAX, "declare many",
 		peer_say(&r->w[0], SW_DECLARE, frame, at));

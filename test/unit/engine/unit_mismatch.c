@@ -329,7 +329,7 @@ static void lane0__waits_for_the_other(void **state)
 	peer_accept(&r.s[0]);
 	peer_status(&r.s[0], SW_JOB_RUNNING, 0, 2, "");
 	lane.theirs = &theirs;
-	atomic_fetch_or(&lane.reports.bits, SW_LANE_RUNNING);
+	atomic_fetch_or(&lane.reports.bits, SW_LANE_JOINED);
 	sw_worker_take(&r.w);
 	assert_string_equal(wrig_events(&r), "running");
 	assert_int_equal(sw_worker_declare(&r.w,
@@ -345,7 +345,8 @@ static void lane0__waits_for_the_other(void **state)
 	sw_worker_take(&r.w);
 	assert_string_equal(wrig_events(&r), "declared");
 	assert_int_equal(sw_worker_push(&r.w, 0, 1, 7), 0);
-	wrig_hear(&lane.commands, SW_LANE_START | SW_LANE_DECLARE);
+	wrig_hear(&lane.commands,
+		SW_LANE_START | SW_LANE_SETTLE | SW_LANE_DECLARE);
 	wrig_hear_of(&lane.commands);
 	assert_int_equal(r.w.tensors[0].said.round, 1);
 	tell(&r, 0, 0, 1, WHY);

@@ -108,8 +108,11 @@ static uint16_t length_of(uint8_t type, uint64_t *rng)
 	case SW_ANSWER:
 		return (uint16_t)(sizeof(struct sw_answer) *
 				  (1 + below(rng, 64)));
+	case SW_PATHS:
+		return sizeof(struct sw_paths);
 	case SW_PUSH:
 	case SW_RESULT:
+	case SW_PROBE:
 		return PEER_PAYLOAD;
 	default:
 		return 0;
@@ -138,7 +141,7 @@ static struct sw_header wild_header(uint8_t type, uint64_t *rng)
 		.op = below(rng, 50) == 0,
 		.aux = (uint16_t)nearly(rng, 5),
 		.consumed = below(rng, 20) ? 0 : nearly(rng, 2000),
-		.grant = nearly(rng, 2000)};
+		.grant = nearly(rng, 32000)};
 
 	if (below(rng, 20) == 0) /* one of the past */
 		h.psn = 1 + below(rng, 100);
@@ -165,6 +168,8 @@ static struct server_rig *open_server(void)
 	j.member = 0;
 	j.n_members = 1;
 	peer_say(&r.w[VICTIM], SW_JOIN, &j, sizeof(j));
+	rig_tx(&r);
+	peer_keepalive(&r.w[VICTIM]);
 	rig_tx(&r);
 	rig_declare(&r, VICTIM, "v", SW_I32, PEER_CHUNK, 0);
 	return &r;

@@ -382,7 +382,7 @@ static void set__refused_with_the_reason(void **state)
 		uint64_t part, credit;
 		const char *why;
 	} rows[] = {
-		{NULL, 0, 0, "no such policy"},
+		{NULL, 0, 0, "unknown policy"},
 		{&sw_policies[SW_POLICY_FIFO], 65536, 0, "fixed"},
 		{&sw_policies[SW_POLICY_P3], 0, 65536, "fixed"},
 		{&sw_policies[SW_POLICY_BYTESCHEDULER], 64, 0,

@@ -27,7 +27,7 @@ struct batch {
 
 static void begin(struct batch *b, uint16_t n)
 {
-	struct sw_declare_head head = {.n = n};
+	struct sw_declare_head head = {.n = n, .payload = PEER_PAYLOAD};
 
 	memcpy(b->bytes, &head, sizeof(head));
 	b->len = sizeof(head);

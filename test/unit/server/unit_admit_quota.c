@@ -101,7 +101,7 @@ static void declare__name_twice_gives_its_quota_back(void **state)
 		.quota_bytes = 4 << 20,
 		.all_used = &of_job};
 	static struct server_rig rig, *r = &rig;
-	struct sw_declare_head head = {.n = 2};
+	struct sw_declare_head head = {.n = 2, .payload = PEER_PAYLOAD};
 	struct sw_declare_item item = {.n_elems = 60000,
 		.key = SW_KEY_NONE,
 		.dtype = SW_I32,

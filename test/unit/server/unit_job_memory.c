@@ -51,6 +51,9 @@ static void check_members(uint32_t n)
 	before = alloc_bytes();
 	for (uint32_t i = 0; i < n; i++)
 		rig_join(&r, i);
+	for (uint32_t i = 0; i < n; i++)
+		peer_keepalive(&r.w[i]); /* makes room for the last STATUS */
+	rig_tx(&r);
 	assert_int_equal(r.srv->jobs[0].status.state, SW_JOB_RUNNING);
 	taken = alloc_bytes() - before;
 	/* the test's blocks are whole lines */

@@ -276,7 +276,8 @@ static void look__at_those_that_wait(void **state)
 static void add_declare(struct burst *b, uint32_t i, uint32_t n)
 {
 	uint8_t payload[PEER_PAYLOAD];
-	struct sw_declare_head head = {.n = (uint16_t)n};
+	struct sw_declare_head head = {
+		.n = (uint16_t)n, .payload = PEER_PAYLOAD};
 	struct sw_declare_item item = {.n_elems = 1,
 		.key = SW_KEY_NONE,
 		.dtype = SW_I32,

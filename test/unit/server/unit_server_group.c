@@ -174,7 +174,7 @@ static void dead__no_room_for_its_window(void **state)
 /* Two streams of a batch, of which the first has room: that one is admitted. */
 static void dead__no_room_for_the_last_of_a_batch(void **state)
 {
-	struct sw_declare_head head = {.n = 2};
+	struct sw_declare_head head = {.n = 2, .payload = PEER_PAYLOAD};
 	struct sw_declare_item item = {.n_elems = ALL,
 		.key = SW_KEY_NONE,
 		.dtype = LOG2,

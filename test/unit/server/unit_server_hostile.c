@@ -196,7 +196,7 @@ static void rx__unknown_type(void **state)
 {
 	struct server_rig *r = open_rig(1);
 
-	peer_send(&r->w[1], (struct sw_header){.type = SW_CLOSE + 1}, NULL);
+	peer_send(&r->w[1], (struct sw_header){.type = SW_N_TYPES}, NULL);
 	peer_send(&r->w[1], (struct sw_header){.type = 255}, NULL);
 	assert_int_equal(r->srv->stats.rx_type, 2);
 	close_rig(r);
@@ -538,6 +538,8 @@ static void jobs__are_apart(void **state)
 	j.n_members = 1;
 	peer_say(&r->w[2], SW_JOIN, &j, sizeof(j));
 	rig_tx(r);
+	peer_keepalive(&r->w[2]);
+	rig_tx(r);
 	assert_contains(rig_declare(r, 2, "x", SW_I32, 2 * PEER_CHUNK, 0),
 		"w2 DECLARED k0");
 	peer_push(&r->w[2], 0, 1, 0, 77); /* the same key, another job */
@@ -548,6 +550,52 @@ static void jobs__are_apart(void **state)
 	assert_null(strstr(rig_tx(r), "w0"));
 	assert_int_equal(r->srv->jobs[0].status.state, SW_JOB_RUNNING);
 	close_rig(r);
+}
+
+/* PROBEs are answered with as many bytes until the job runs, then ignored;
+ * PATHS count once, before it runs, with a valid size; and a declaration with
+ * another payload is dropped (I4, I5). */
+static void jobs__forged_probes_and_paths(void **state)
+{
+	static const uint8_t zeros[SW_PAYLOAD_MAX];
+	static struct server_rig r;
+
+	server_rig_open(&r, 2, 64 << 20);
+	rig_join(&r, 0);
+	rig_join(&r, 1);
+	assert_int_equal(r.srv->jobs[0].status.state, SW_JOB_RUNNING);
+	peer_paths(&r.w[1], 1152);
+	peer_say(&r.w[1], SW_PROBE, zeros, 1344);
+	assert_int_equal(r.srv->stats.rx_state, 2);
+	assert_null(strstr(rig_tx(&r), "PROBE"));
+	assert_int_equal(r.srv->jobs[0].params.payload, PEER_PAYLOAD);
+	r.w[0].payload = 1152;
+	assert_null(strstr(rig_declare(&r, 0, "a", SW_I32, 4, 0), "DECLARED"));
+	assert_int_equal(r.srv->stats.rx_state, 3);
+	server_rig_close(&r);
+}
+
+/* The least of what members say is the job's payload. */
+static void jobs__take_the_least_payload(void **state)
+{
+	static const uint8_t zeros[SW_PAYLOAD_MAX];
+	static struct server_rig r;
+
+	server_rig_open(&r, 3, 64 << 20);
+	r.w[1].payload = 1216;
+	for (uint32_t i = 0; i < 2; i++)
+		rig_join(&r, i);
+	peer_paths(&r.w[0], 1152); /* not yet PROBING */
+	assert_int_equal(r.srv->stats.rx_state, 1);
+	peer_say(&r.w[0], SW_PROBE, zeros, 1344);
+	assert_contains(rig_tx(&r), "w0 PROBE +1344");
+	peer_say(&r.w[0], SW_PROBE, zeros, 1345); /* no such size */
+	assert_int_equal(r.srv->stats.rx_length, 1);
+	r.w[0].has_probed = false;
+	rig_join(&r, 2);
+	assert_int_equal(r.srv->jobs[0].status.state, SW_JOB_RUNNING);
+	assert_int_equal(r.w[2].status.payload, 1216);
+	server_rig_close(&r);
 }
 
 int main(void)
@@ -580,6 +628,8 @@ int main(void)
 		cmocka_unit_test(leave__then_anything),
 		cmocka_unit_test(leave__played_back_later),
 		cmocka_unit_test(jobs__are_apart),
+		cmocka_unit_test(jobs__forged_probes_and_paths),
+		cmocka_unit_test(jobs__take_the_least_payload),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

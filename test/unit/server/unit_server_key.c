@@ -33,6 +33,7 @@ static void put(struct batch *b, uint8_t mode, uint32_t key, uint64_t n,
 	memcpy(at + sizeof(it), name, it.name_len);
 	b->len += sizeof(it) + it.name_len;
 	b->head.n++;
+	b->head.payload = PEER_PAYLOAD;
 }
 
 static const char *send(struct server_rig *r, uint32_t i, struct batch *b)

@@ -21,6 +21,8 @@ static struct server_rig *open_rig(void)
 	j.member = 0;
 	peer_say(&r.w[1], SW_JOIN, &j, sizeof(j));
 	rig_tx(&r);
+	peer_keepalive(&r.w[1]);
+	rig_tx(&r);
 	rig_declare(&r, 1, "a", SW_I32, 4 * PEER_CHUNK, 0);
 	return &r;
 }
@@ -94,6 +96,8 @@ static void tick__windows_of_who_came(void **state)
 	strcpy(j.job, "third");
 	j.member = 0;
 	peer_say(&r->w[2], SW_JOIN, &j, sizeof(j));
+	rig_tx(r);
+	peer_keepalive(&r->w[2]);
 	rig_tx(r);
 	rig_declare(r, 2, "a", SW_I32, 4 * PEER_CHUNK, 0);
 	peer_push(&r->w[2], 0, 1, 0, 5);

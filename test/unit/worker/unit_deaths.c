@@ -423,6 +423,7 @@ static void member__is_gone_before(void **state)
 		.state = SW_JOB_RUNNING,
 		.member = 1,
 		.size = 3,
+		.payload = PEER_PAYLOAD,
 		.epoch = 9,
 		.n_local = {1, 1, 1},
 		.text = "rank 1 is silent"};

@@ -347,7 +347,8 @@ static struct lane_fixture *open_lane(void)
 	r->zero.joined = 3;
 	r->zero.size = 8;
 	r->zero.first = 6;
-	command(x, SW_LANE_START);
+	r->zero.payload_bytes = PEER_PAYLOAD;
+	command(x, SW_LANE_START | SW_LANE_SETTLE);
 	wrig_tx(r);
 	peer_cookie(&r->s[1]);
 	wrig_tx(r);

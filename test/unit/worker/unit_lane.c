@@ -61,8 +61,9 @@ static void to_status(struct worker_rig *r)
 static void to_running(struct worker_rig *r)
 {
 	to_status(r);
-	wrig_hear(&lane->commands, SW_LANE_START);
-	say(r, SW_LANE_RUNNING);
+	wrig_hear(&lane->commands, SW_LANE_START | SW_LANE_SETTLE);
+	assert_int_equal(r->w.payload_bytes, PEER_PAYLOAD);
+	say(r, SW_LANE_JOINED);
 	wrig_tx(r);
 	assert_string_equal(wrig_events(r), "running");
 }
@@ -97,10 +98,10 @@ static void hear__runs_when_all_lanes_do(void **state)
 
 	to_status(r);
 	assert_string_equal(wrig_events(r), "");
-	wrig_hear(&lane->commands, SW_LANE_START);
+	wrig_hear(&lane->commands, SW_LANE_START | SW_LANE_SETTLE);
 	assert_int_equal(r->w.epoch, 9);
 	assert_int_equal(r->w.size, 2);
-	say(r, SW_LANE_RUNNING);
+	say(r, SW_LANE_JOINED);
 	assert_string_equal(wrig_events(r), "running");
 	assert_int_equal(sw_worker_take(&r->w), 0);
 	close_lane(r);
@@ -360,12 +361,13 @@ static void start_other(struct worker_rig *r)
 	r->zero.joined = 3;
 	r->zero.size = 8;
 	r->zero.first = 6;
-	order(r, SW_LANE_START);
+	r->zero.payload_bytes = PEER_PAYLOAD;
+	order(r, SW_LANE_START | SW_LANE_SETTLE);
 	assert_string_equal(wrig_tx(r), "s1 HELLO");
 	peer_cookie(&r->s[1]);
 	wrig_tx(r);
 	peer_accept(&r->s[1]);
-	wrig_hear(&lane->reports, SW_LANE_RUNNING);
+	wrig_hear(&lane->reports, SW_LANE_JOINED);
 	wrig_tx(r);
 }
 

@@ -59,10 +59,10 @@ static struct worker_rig *open_zero(void)
 	wrig_tx(r);
 	peer_accept(&r->s[0]);
 	peer_status(&r->s[0], SW_JOB_RUNNING, 0, 2, "");
-	wrig_hear(&lane->commands, SW_LANE_START);
+	wrig_hear(&lane->commands, SW_LANE_START | SW_LANE_SETTLE);
 	theirs = (struct sw_wtensor){.life = &theirs.own_life};
 	lane->theirs = &theirs;
-	say(r, SW_LANE_RUNNING);
+	say(r, SW_LANE_JOINED);
 	wrig_tx(r);
 	assert_int_equal(sw_worker_declare(&r->w, &stream, 1), 0);
 	wrig_tx(r);
@@ -218,12 +218,13 @@ static struct worker_rig *open_other(void)
 	r->zero.size = 2;
 	for (uint16_t m = 0; m <= 2; m++)
 		r->zero.firsts[m] = m;
-	order(r, SW_LANE_START);
+	r->zero.payload_bytes = PEER_PAYLOAD;
+	order(r, SW_LANE_START | SW_LANE_SETTLE);
 	wrig_tx(r);
 	peer_cookie(&r->s[1]);
 	wrig_tx(r);
 	peer_accept(&r->s[1]);
-	wrig_hear(&lane->reports, SW_LANE_RUNNING);
+	wrig_hear(&lane->reports, SW_LANE_JOINED);
 	wrig_build_lane(r, 1);
 	lane->n_wanted = 1;
 	order(r, SW_LANE_DECLARE);
