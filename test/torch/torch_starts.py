@@ -73,6 +73,8 @@ def test_wrong_names():
     refused(both(SUMWIRE_SERVERS="10.77.1.1", SUMWIRE_IFNAME="nothing0"),
             "SUMWIRE_IFNAME=nothing0: no interface of machine .* matches; "
             r"there are: .*lo 127\.0\.0\.1")
+    refused(both(SUMWIRE_PAYLOAD="1400"), "SUMWIRE_PAYLOAD=1400: a multiple of "
+            "64 from 1152 to 8192")
     refused(both(SUMWIRE_PORTS="21000"), "SUMWIRE_PORTS=21000: first-last")
     refused(both(SUMWIRE_PORTS="21000-21000"), "SUMWIRE_PORTS=21000-21000 has 1 "
             "ports: an agent that polls on 1 core needs 2")

@@ -35,6 +35,7 @@ from sumwire.distributed.meeting import safely
 
 RANKS_PER_AGENT = 64  # [agent] local_ranks
 LCORES_MAX = 16  # [agent] lcores, [serve] lcores
+PAYLOAD_MIN, PAYLOAD_MAX, PAYLOAD_UNIT = 1152, 8192, 64  # [job] payload
 # Below the kernel's ephemeral ports.
 PORTS = (20000, 31999)
 SERVER_PORT = 5700  # [server] udp_port
@@ -73,6 +74,7 @@ server_lcores = {lcores}
 dead_after = {dead_s}s
 stall_limit = 86400s
 join_timeout = {open_s}s
+payload = {payload}
 [agent]
 socket = {socket}
 local_ranks = {n_local}
@@ -192,6 +194,18 @@ def dead_seconds(timeout_s):
     if timeout_s == c10d.default_pg_timeout.total_seconds():
         return DEAD_S
     return min(max(DEAD_MIN_S, math.ceil(timeout_s)), DEAD_MAX_S)
+
+
+def payload():
+    """Return the most bytes of a tensor in one frame, from SUMWIRE_PAYLOAD; 0:
+    as MTUs and paths allow."""
+    text = os.environ.get("SUMWIRE_PAYLOAD", "0")
+    n = int(text) if re.fullmatch(r"\d{1,4}", text) else -1
+    if n == 0 or PAYLOAD_MIN <= n <= PAYLOAD_MAX and n % PAYLOAD_UNIT == 0:
+        return n
+    raise SumwireError(
+        "SW_ECONF", f"SUMWIRE_PAYLOAD={text}: a multiple of {PAYLOAD_UNIT} from "
+        f"{PAYLOAD_MIN} to {PAYLOAD_MAX} was expected, or 0")
 
 
 def ports(n_lcores):
@@ -371,12 +385,12 @@ def job_name():
 
 
 def plan(homes, timeout_s):
-    """Choose the job's name, servers, cores, ports and patience, on rank 0 for
-    all ranks."""
+    """Choose the job's name, servers, cores, ports, patience and payload, on
+    rank 0 for all ranks."""
     servers = appliances()
     n_lcores = lcores(homes, servers)
     return [job_name(), servers, n_lcores, ports(n_lcores),
-            dead_seconds(timeout_s)]
+            dead_seconds(timeout_s), payload()]
 
 
 class Layout:
@@ -386,7 +400,7 @@ class Layout:
     def __init__(self, home, open_s):
         self.home, self.me, self.open_s = home, home.me, open_s
         (self.job, self.servers, self.n_lcores, self.ports,
-         self.dead_s) = home.plan
+         self.dead_s, self.payload) = home.plan
         self.n_machines = len(set(home.machines))
         self.found = places(home.machines)
         self.agent, self.here = self.found[self.me]
@@ -458,7 +472,8 @@ class Layout:
         conf = {"name": node_name(self.agent),
                 "job": self.job, "lcores": self.n_lcores, "agent": self.agent,
                 "n": len(self.leaders), "n_local": len(self.here),
-                "open_s": self.open_s, "dead_s": self.dead_s, "ip": ip,
+                "open_s": self.open_s, "dead_s": self.dead_s,
+                "payload": self.payload, "ip": ip,
                 "bits": 64 if ":" in ip else 8,
                 "udp_port": udp_port}
         numa.warn_of_quota(len(self.here), self.n_lcores)
