@@ -350,13 +350,20 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 		sw_lane_admitted(w);
 }
 
+static void on_probe(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	sw_link_on_probe(w, l, h, payload);
+	sw_worker_check_running(w);
+}
+
 static void (*const handlers[SW_N_TYPES])(struct sw_worker *, struct sw_link *,
 	const struct sw_header *, const uint8_t *) = {
 	[SW_COOKIE] = on_cookie,
 	[SW_ACCEPT] = on_accept,
 	[SW_DECLARED] = on_declared,
 	[SW_STATUS] = on_status,
-	[SW_PROBE] = sw_link_on_probe,
+	[SW_PROBE] = on_probe,
 	[SW_LEFT] = on_left,
 	[SW_ERROR] = on_error,
 	[SW_END] = sw_link_on_end,
@@ -397,5 +404,8 @@ uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l)
 		why = sw_peer_why_dead(&l->peer, &w->params, w->now_ns);
 	if (why && l->state == SW_LINK_OPEN)
 		bury(w, l, why);
-	return sw_min64(at, sw_link_tick_probe(w, l));
+	at = sw_min64(at, sw_link_tick_probe(w, l));
+	if (w->state == SW_WORKER_JOINING)
+		sw_worker_check_running(w);
+	return at;
 }

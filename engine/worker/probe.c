@@ -12,8 +12,6 @@ static void send_first(struct sw_worker *w, struct sw_link *l)
 	l->probe.wait_ns = w->params.retry_min;
 	if (l->probe.size)
 		sw_link_owe(w, l, SW_OWE_PROBE);
-	else
-		sw_worker_check_running(w);
 }
 
 void sw_link_probe(struct sw_worker *w, struct sw_link *l)

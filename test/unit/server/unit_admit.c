@@ -303,8 +303,8 @@ static void join__impossible(void **state)
 		{"unknown policy", SW_EINVAL, policy_high},
 		{"credit 4: a credit has 1 KiB", SW_EINVAL, credit_tiny},
 		{"credit are fixed", SW_EINVAL, credit_fixed},
-		{"payload 1000: a multiple of 64 from 1152 to 8192",
-			SW_EINVAL, payload_odd},
+		{"payload 1000: a multiple of 64 from 1152 to 8192", SW_EINVAL,
+			payload_odd},
 		{"payload 0: ", SW_EINVAL, payload_zero}};
 	struct server_rig *r = open_rig(2);
 
