@@ -55,10 +55,9 @@ OFF_PATH = {
     ("engine/worker/tensor_end.c", "ask_coordinator"): "the same",
     ("engine/worker/link_rx.c", "stop_probing"): "before a job runs",
     ("engine/server/server_rx.c", "on_leave"): "the end of a session, perhaps of a job",
-    ("engine/server/session.c", "sw_job_kill"):
-        "the end of a tensor, with its reason",
-    ("engine/server/session.c", "sw_session_differs"): "the same",
-    ("engine/server/session.c", "sw_job_awaits_closed"): "the end of a group",
+    ("engine/server/groups.c", "sw_group_end"):
+        "the end of a tensor or group, with its reason",
+    ("engine/server/job.c", "check_probed"): "a job begins",
     ("engine/server/server.c", "bury"): "the end of a silent session",
     ("engine/server/job.c", "close_some"): "the end of a job",
     ("engine/worker/tensors.c", "sw_tensors_copy"): "declares: all memory",
@@ -69,7 +68,9 @@ OFF_PATH = {
     ("engine/server/job.c", "judge"): "the end of a job, or of its tensors",
     ("engine/worker/stall.c", "warn"): "once a stall has lasted 30 s",
     ("engine/worker/tensor_end.c", "kill_other"): "the end of a group",
-    ("engine/server/session.c", "sw_session_check_call"): "the same",
+    ("engine/server/groups.c", "sw_session_check_call"): "the same",
+    ("engine/server/groups.c", "sw_session_differs"): "the same",
+    ("engine/worker/probe.c", "sw_link_tick_probe"): "probes, before a job runs",
     ("engine/worker/worker_life.c", "sw_worker_fail"):
         "the end of a job, with its reason",
     ("engine/worker/worker_life.c", "sw_worker_leave"): "the end of a job",
