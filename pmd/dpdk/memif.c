@@ -20,8 +20,8 @@
 enum { PATH_MAX_BYTES = 107 }; /* longest path of a Unix socket */
 
 /* Size of a ring's buffers.  Always that of the largest frame, whatever the
- * payload class: a frame that spans two buffers leaves a "continued" mark that
- * this driver never clears.  An odd number of cache lines, so that buffers do
+ * payload: a frame that spans two buffers leaves a "continued" mark that this
+ * driver never clears.  An odd number of cache lines, so that buffers do
  * not fall on the same cache sets. */
 static uint32_t buffer_bytes(void)
 {
