@@ -100,7 +100,8 @@ static void road_send(struct test_peer *peer, const struct test_frame *frame)
 	ops->tx(f->port, &t, 1);
 }
 
-/* Is there a frame of @type? */
+/* Is there a frame of @type?  Each STATUS of a burst is learned, since the last
+ * one counts. */
 static bool receive(struct forge *f, uint8_t type, struct test_frame *out)
 {
 	const struct sw_port_ops *ops = f->port->ops;
@@ -108,17 +109,21 @@ static bool receive(struct forge *f, uint8_t type, struct test_frame *out)
 	uint32_t n = ops->rx(f->port, in, SW_RX_BURST);
 	bool is_found = false;
 
-	for (uint32_t i = 0; i < n && !is_found; i++) {
-		out->len = in[i].len;
-		memcpy(out->bytes, in[i].data, SW_HEAD_BYTES);
-		memcpy(out->bytes + SW_HEAD_BYTES, in[i].payload,
+	for (uint32_t i = 0; i < n; i++) {
+		struct test_frame frame = {.len = in[i].len};
+
+		memcpy(frame.bytes, in[i].data, SW_HEAD_BYTES);
+		memcpy(frame.bytes + SW_HEAD_BYTES, in[i].payload,
 			in[i].len - SW_HEAD_BYTES);
-		frame_read(out);
-		if (!frame_is_intact(out, sw_epoch_seed(f->peer.epoch)))
+		frame_read(&frame);
+		if (!frame_is_intact(&frame, sw_epoch_seed(f->peer.epoch)))
 			die("the victim sends a malformed frame");
-		if (out->h.type == SW_STATUS) /* it has the epoch */
-			peer_learn(&f->peer, out);
-		is_found = out->h.type == type;
+		if (frame.h.type == SW_STATUS) /* it has the epoch */
+			peer_learn(&f->peer, &frame);
+		if (is_found || frame.h.type != type)
+			continue;
+		*out = frame;
+		is_found = true;
 	}
 	ops->rx_release(f->port);
 	return is_found;
@@ -180,7 +185,23 @@ static void join(struct forge *f)
 	frame_get(&answer, &fault, sizeof(fault));
 	printf("refused %s: %s\n", sw_error_name(fault.err), fault.text);
 	j = join_payload(f, SW_VERSION_MAX, 1);
+	f->peer.payload = SW_PAYLOAD_MAX;
 	must(peer_join(&f->peer, &j));
+}
+
+/* The first frame of the session confirms it.  The only member says what its
+ * paths carry (peer_learn), then the job runs. */
+static void await_running(struct forge *f)
+{
+	uint64_t end = now_ms() + WAIT_S * 1000;
+	struct test_frame in;
+
+	while (f->peer.status.state != SW_JOB_RUNNING) {
+		peer_keepalive(&f->peer);
+		road_receive(&f->peer, SW_STATUS, &in);
+		if (now_ms() > end)
+			die("the job does not run");
+	}
 }
 
 static void declare(struct forge *f)
@@ -269,6 +290,7 @@ static void attack_server(struct program *p)
 	struct forge *f = &p->forge;
 
 	join(f);
+	await_running(f);
 	declare(f);
 	forge_push(f); /* so that "again" is one */
 	send_frame(f);

@@ -243,7 +243,7 @@ static void query_unknown(struct forge *f)
 
 static void declare_short(struct forge *f)
 {
-	struct sw_declare_head head = {.n = 3, .payload = PEER_PAYLOAD};
+	struct sw_declare_head head = {.n = 3, .payload = SW_PAYLOAD_MAX};
 
 	forge_noise(f, SW_DECLARE, 64);
 	memcpy(f->frame.bytes + SW_HEAD_BYTES, &head, sizeof(head));

@@ -143,9 +143,9 @@ def test_other_drivers_open_and_close():
 
 
 def test_mtu_that_is_too_small():
-    with Taps(agents=1, port={"mtu": 1400}) as net:
-        run_refused(net, "a", r"net_tap0 carries an MTU of 1400 .*the smallest "
-                    r"frame class needs 1458")
+    with Taps(agents=1, port={"mtu": 1240}) as net:
+        run_refused(net, "a", r"net_tap0 carries an MTU of 1240 .*the smallest "
+                    r"frames need 1250")
 
 
 def test_no_such_driver():
