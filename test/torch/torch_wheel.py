@@ -215,7 +215,7 @@ def torchrun(**who):
     out = V.run("python", "-c", "import subprocess, sys; sys.exit("
                 "subprocess.run(['/bin/bash', '-e', '-c', sys.argv[1]]).returncode)",
                 script, **who)
-    check(out.count("tensor([[1., 1., 1., 1.]])") == 2, out)
+    check(out.count("tensor([[1.5000, 1.5000, 1.5000, 1.5000]])") == 2, out)
 
 
 def test_torchrun():
