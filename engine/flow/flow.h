@@ -12,7 +12,7 @@
  * believes a number far ahead only when a second one follows it, so that one
  * forged frame cannot invalidate the peer's true frames.
  *
- * Credit. Every frame carries two cumulative counts in quanta of 64 bytes:
+ * Credit. Every frame carries two cumulative counts in quanta (wire.h):
  * consumed, which includes lost frames so that losses do not leak credit, and
  * grant. grant = highest consumed seen + window. The receiver holds nothing
  * back, because it folds each contribution on arrival. If grants were lost, a
@@ -43,8 +43,7 @@ enum {
 	SW_CREDIT_MAX = 1 << 20, /* quanta; ignore a larger grant */
 	SW_CREDIT_SLACK = 1024,  /* quanta accepted beyond the grant */
 	SW_FLOW_START = 256,     /* quanta that an idle sender may begin with */
-	SW_FLOW_HASTE = 1024, /* share above which flows do not wait for grants
-			       */
+	SW_FLOW_HASTE = 1024,    /* flows with such a share wait for no grant */
 };
 
 /* The budget of grants of one receiver, which its flows share. */

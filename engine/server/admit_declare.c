@@ -18,8 +18,8 @@
 
 /* One item of a DECLARE, copied out and checked by itself. */
 struct declaration {
-	/* Of a stream, item.first becomes its group's identifier, also where
-	 * the worker sent ranks_crc instead: to the coordinator. */
+	/* A worker sends the coordinator ranks_crc in the place of a stream's
+	 * item.first, which then becomes the identifier of its group. */
 	struct sw_declare_item item;
 	uint32_t ranks_crc;
 	char name[SW_NAME_MAX];
@@ -242,7 +242,6 @@ static bool take_known(struct sw_session *s, const struct declaration *d,
 	uint32_t i, struct sw_stensor_view t)
 {
 	bool is_good = check_known(s, d, &t);
-
 	struct sw_fault why;
 
 	s->declared[i] = t.key;

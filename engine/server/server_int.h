@@ -115,7 +115,7 @@ struct sw_session {
 	uint32_t status_number; /* message number of its last STATUS */
 	/* Its last TUNE, while job->asking has its bit. */
 	struct sw_tune_ask ask;
-	uint16_t probe_bytes; /* of the PROBE that is to be answered */
+	uint16_t probe_bytes; /* payload of the PROBE to answer */
 	/* When the session may be told of its fault again; UINT64_MAX: it has
 	 * none. */
 	uint64_t error_at_ns;

@@ -56,8 +56,7 @@ static uint32_t build_declared(struct sw_session *s, struct sw_header *h)
 
 static uint32_t build_answer(struct sw_session *s, struct sw_header *h)
 {
-	/* Send as many as the payload holds; the other answers
-	 * follow. */
+	/* Send as many as the payload holds; the other answers follow. */
 	uint32_t n = (uint32_t)sw_min64(
 		s->n_answers, s->job->params.payload / sizeof(*s->answers));
 	uint32_t bytes = n * (uint32_t)sizeof(*s->answers);

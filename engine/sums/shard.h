@@ -26,7 +26,7 @@ enum {
 
 struct sw_rules;
 
-/* What ends as a whole: one tensor, or the streams of a group. Only
+/* A group ends as a whole: the streams of one name, or a single tensor. Only
  * shard_group.c changes it; others read it. */
 struct sw_sgroup {
 	uint64_t members; /* 0: there is no such group */
@@ -46,7 +46,7 @@ struct sw_stensor {
 	 * here before the first one of its group, or without it. */
 	_Alignas(64) struct sw_sgroup own;
 	struct sw_sgroup *group;
-	const struct sw_rules *rules; /* of its mode; NULL: not admitted */
+	const struct sw_rules *rules; /* by mode; NULL: not admitted */
 	uint8_t dtype, class, mode;
 	/* Stream (stream.h): number of slots, a power of two, and the lowest
 	 * chunk that is not done. A tensor has window 0. */
@@ -354,11 +354,11 @@ uint32_t *sw_shard_place_of(
 	const struct sw_shard *sh, uint32_t *table, const char *name);
 
 /* sw_shard_group - return the group with identifier @key, or NULL.
- * sw_shard_group_at - return the group with this index, of which there is one.
+ * sw_shard_group_at - return the group with index @i, which must exist.
  * sw_shard_group_named - at the coordinator, return the group of stream @name,
  * or NULL.
- * sw_shard_stream_group - return the group of the first stream from index *i
- * on, and that index in *i; NULL: there is none. */
+ * sw_shard_stream_group - find the first stream from index *@i on. Return its
+ * group and set *@i to its index; return NULL if no stream follows. */
 static inline struct sw_sgroup *sw_shard_group(
 	const struct sw_shard *sh, uint32_t key)
 {

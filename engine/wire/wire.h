@@ -25,8 +25,8 @@ enum {
 	SW_MAGIC = 0x4d53,  /* "SM" */
 	SW_VERSION_MIN = 1, /* protocol versions that this code speaks */
 	SW_VERSION_MAX = 1,
-	/* The unit of credit: bytes of the largest payload, and of a frame on
-	 * the wire. */
+	/* Bytes of a quantum, the unit of credit: 65 on the wire, of which 64
+	 * are payload in the largest frame. */
 	SW_QUANTUM = 64,
 	SW_QUANTUM_WIRE = 65,
 	/* Least quanta of a frame with a payload: a receiver's buffers hold

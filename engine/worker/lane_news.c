@@ -68,7 +68,7 @@ static uint32_t take_commands(struct sw_worker *w)
 	uint32_t bits = take_bits(news), n_taken = n + (bits != 0);
 
 	on_commands(w, bits);
-	for (uint32_t i = 0; i < n; i++) /* one that is new is copied below */
+	for (uint32_t i = 0; i < n; i++) /* new tensors are copied below */
 		if (sw_bitmap_has(&w->added, list[i]))
 			sw_tensor_follow(w, &w->tensors[list[i]]);
 	if (w->n_tensors < w->n_wanted)

@@ -198,7 +198,7 @@ uint32_t sw_coll_divide(const struct sw_worker *w, const struct sw_stream *s,
 
 		if (w->lane_of[i] == w->lane_i)
 			mine += n;
-		else if (n)
+		else if (n) /* lane 0 has no bit */
 			*lanes |= 1u << w->lane_of[i] >> 1;
 	}
 	return mine;

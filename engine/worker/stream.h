@@ -100,7 +100,8 @@ struct sw_stream_link {
 };
 
 /* One stream's channel between lane 0 and another lane: sets of places in lane
- * 0's colls.  Whoever adds to a set raises the stream's flag.  The other lane
+ * 0's colls.  A lane that adds to a set also raises the
+ * stream's flag.  The other lane
  * reads ask, locals, number, turn and first of those begun, stable
  * until in done. */
 struct sw_stream_lane {
@@ -165,8 +166,8 @@ void sw_stream_remove(struct sw_worker *w, struct sw_wtensor *t);
 
 /* --- group.c: the streams of one group --- */
 
-/* sw_life_enter - put added stream @t into its group: in lane 0 the open one
- * of its name, or a new one; in another lane the one that lane 0 has chosen.
+/* sw_life_enter - put added stream @t into its group. Lane 0 takes the open
+ * group of its name, or a new one; another lane takes lane 0's choice.
  * sw_life_retire - let no later stream enter the group of @t. */
 void sw_life_enter(struct sw_worker *w, struct sw_wtensor *t);
 void sw_life_retire(struct sw_worker *w, const struct sw_wtensor *t);
@@ -333,9 +334,9 @@ static inline bool sw_coll_has_asked(
 /* --- stream_gone.c --- */
 
 /* sw_life_close - close the group of stream @t for local rank @local.
- * sw_life_check_left - if all local ranks have closed the group or are gone,
- * and nothing is open, tell the servers and the other lanes.  @t may be a
- * tensor. */
+ * sw_life_check_left - close the group for this member if all local ranks have
+ * closed it or are gone, and nothing is open. Tells the servers and the other
+ * lanes. Ignores a tensor. */
 void sw_life_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local);
 void sw_life_check_left(struct sw_worker *w, struct sw_wtensor *t);
 

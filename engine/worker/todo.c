@@ -22,7 +22,7 @@ static uint64_t turn_key(
 
 /* Find the tensor that goes next at a link, and its order.  Chunks that started
  * under another order of the policy go first, so that they do not starve.
- * Returns false if there is none. */
+ * Returns false if the link has no chunk to push. */
 static bool find_next(
 	const struct sw_worker *w, struct sw_link *l, uint32_t *order)
 {

@@ -182,13 +182,13 @@ void sw_link_start(struct sw_worker *w, struct sw_link *l);
 uint32_t sw_link_build_request(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 
-/* sw_link_probe - begin to probe the path of an open link, if the job's payload
- * is not settled.
+/* sw_link_probe - begin to probe the path of an open link. Does nothing once
+ * the job's payload is settled.
  * sw_link_on_probe - take an answer.
- * sw_link_tick_probe - try again, or a smaller size; returns when to call
+ * sw_link_tick_probe - try again, or a smaller size. Returns when to call it
  * again.
- * sw_worker_carries - return what all paths of the lane carry; 0: some are not
- * probed yet.
+ * sw_worker_carries - return the payload that all paths of the lane carry, or 0
+ * while some are not probed.
  * sw_worker_settle - the job's payload is @payload. */
 void sw_link_probe(struct sw_worker *w, struct sw_link *l);
 uint32_t sw_link_build_probe(
@@ -254,8 +254,8 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 void sw_stream_propose(
 	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why);
 
-/* sw_dead_released - queue the ended group of @t, whose collectives are to end:
- * in lane 0 when all other lanes have released it, in another lane at once.
+/* sw_dead_released - queue the ended group of @t, to end its collectives. Lane
+ * 0 does so when all other lanes have released it, another lane at once.
  * sw_dead_work - end some of these in each turn; returns the work done. */
 void sw_dead_released(struct sw_worker *w, const struct sw_wtensor *t);
 uint32_t sw_dead_work(struct sw_worker *w);
@@ -495,9 +495,9 @@ void sw_lanes_declare(struct sw_worker *w);
 void sw_lanes_set_tuning(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes);
 
-/* sw_lane_tell - raise a tensor's flag, since a word of it has changed: lane 0
- * at all others, another lane at lane 0.
- * sw_lanes_tell - do so in lane 0 at some @lanes, a bit each.
+/* sw_lane_tell - raise a tensor's flag after a word of it has changed. Lane 0
+ * raises it at all others, another lane at lane 0.
+ * sw_lanes_tell - raise it in lane 0 at some @lanes, a bit each.
  * sw_lanes_all - return the bits of all other lanes. */
 void sw_lane_tell(struct sw_worker *w, const struct sw_wtensor *t);
 void sw_lanes_tell(

@@ -110,9 +110,9 @@ struct sw_kind {
 /* kinds.c */
 extern const struct sw_kind sw_tensor_kind, sw_stream_kind;
 
-/* From its declaration to its end: of one tensor, or of a group, whose streams
- * end and are closed together.  It is live or has ended (tensor_end.c); a group
- * is freed when its members have closed it (stream_gone.c). */
+/* The life of a tensor, or of a group, whose streams end and are closed
+ * together.  It is live or has ended (tensor_end.c); a group is freed when its
+ * members have closed it (stream_gone.c). */
 struct sw_life {
 	/* A group: its first stream's key at the coordinator, SW_KEY_NONE until
 	 * it is known; its streams here, in the order of declaration. */
@@ -166,7 +166,7 @@ struct sw_wtensor {
 	uint32_t last;
 	uint16_t lanes;      /* other lanes that have chunks of it, as bits */
 	uint16_t busy_lanes; /* lanes of these that are not done */
-	struct sw_said said; /* of its life, if that lies here; its round */
+	struct sw_said said; /* its round, and its life if that lies here */
 	uint32_t elem_bytes, chunk_bytes, last_bytes;
 	/* Lane 0's: local ranks that have asked for this round of a tensor. */
 	uint32_t n_asked;

@@ -14,7 +14,7 @@
 
 enum {
 	PEER_PAYLOAD = 1344,
-	PEER_QUANTA = 23,              /* of a full frame */
+	PEER_QUANTA = 23,              /* quanta of a full frame */
 	PEER_CHUNK = PEER_PAYLOAD / 4, /* i32 elements of a full chunk */
 };
 
@@ -44,7 +44,7 @@ struct test_peer {
 	/* A worker: */
 	struct sw_status status; /* last heard */
 	uint32_t key;            /* the first in the last DECLARED */
-	uint32_t payload;        /* of the job; 0: PEER_PAYLOAD */
+	uint32_t payload;        /* the job's; 0: PEER_PAYLOAD */
 	/* It has said what its paths carry, which it does when it hears
 	 * PROBING. */
 	bool has_probed;

@@ -325,7 +325,7 @@ static void join__impossible(void **state)
 	server_rig_close(r);
 }
 
-/* ACCEPT says what the port carries, so the worker probes no more. */
+/* ACCEPT says what the port carries, so the worker probes nothing larger. */
 static void join__more_than_the_port_carries(void **state)
 {
 	struct server_rig *r = open_rig(1);

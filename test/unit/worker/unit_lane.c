@@ -252,7 +252,7 @@ static void hear__nothing_new(void **state)
 		peer_result(&r->s[0], 0, 1, c, 1);
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_OK w2");
 	assert_int_equal(sw_worker_push(&r->w, 0, 2, 7), 0);
-	say_done(r, 1); /* of the round before */
+	say_done(r, 1); /* the round before */
 	assert_int_equal(r->w.tensors[0].busy_lanes, 1);
 	close_lane(r);
 }
@@ -465,17 +465,24 @@ static void order__what_comes_after_a_failure(void **state)
 	close_lane(r);
 }
 
+/* Lane 0 has killed the tensor. */
+static void kill_other(void)
+{
+	const struct sw_fault why = {.err = SW_EMISMATCH, .text = "t: differs"};
+
+	sw_wtensor_blame(&other, &why);
+	other.said.dead_from = 1;
+}
+
 /* Lane 0 has begun a round and then killed the tensor; one flag stands for
  * both. Another one, without news, changes nothing. */
 static void order__a_round_and_a_death_at_once(void **state)
 {
-	const struct sw_fault why = {.err = SW_EMISMATCH, .text = "t: differs"};
 	struct worker_rig *r = open_lane(1);
 
 	start_other(r);
 	declare_other(r);
-	sw_wtensor_blame(&other, &why);
-	other.said.dead_from = 1;
+	kill_other();
 	for (uint32_t i = 0; i < 2; i++) {
 		order_round(r, 1);
 		assert_null(strstr(wrig_tx(r), "PUSH"));
@@ -491,14 +498,12 @@ static void order__a_round_and_a_death_at_once(void **state)
  * declaration reads the words. */
 static void order__a_death_before_it_is_known(void **state)
 {
-	const struct sw_fault why = {.err = SW_EMISMATCH, .text = "t: differs"};
 	struct worker_rig *r = open_lane(1);
 
 	start_other(r);
 	key_other(r);
 	wrig_build_lane(r, 1);
-	sw_wtensor_blame(&other, &why);
-	other.said.dead_from = 1;
+	kill_other();
 	sw_flags_raise(&lane->commands.tensors, 0);
 	assert_int_equal(sw_worker_take(&r->w), 1);
 	assert_int_equal(r->w.tensors[0].life->from, 0);

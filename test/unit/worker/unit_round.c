@@ -208,8 +208,8 @@ static void push__fifo_without_the_dead(void **state)
 	wrig_close(r);
 }
 
-/* After a change of policy, in either direction, chunks that had started before
- * leave in their order, ahead of those that start later. */
+/* The policy changes, in either direction: chunks that started before it leave
+ * first, in their order. */
 static void push__fifo_from_now_on(void **state)
 {
 	struct worker_rig *r =
