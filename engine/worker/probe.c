@@ -28,6 +28,7 @@ uint32_t sw_link_build_probe(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
 	struct sw_probe *p = &l->probe;
+	uint32_t bytes = sw_probe_bytes(p);
 
 	h->type = SW_KEEPALIVE;
 	if (!p->size)
@@ -36,17 +37,19 @@ uint32_t sw_link_build_probe(
 	p->n_sent++;
 	p->at_ns = w->now_ns + p->wait_ns;
 	p->wait_ns = sw_min64(2 * p->wait_ns, SW_PROBE_WAIT_MS * SW_MS);
-	memset(w->payload, 0, p->size);
-	return p->size;
+	memset(w->payload, 0, bytes);
+	return bytes;
 }
 
 void sw_link_on_probe(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
+	uint32_t good = l->probe.good;
+
 	(void)payload;
-	if (!sw_probe_passed(&l->probe, h->payload_len))
+	if (!sw_probe_answered(&l->probe, h->payload_len))
 		sw_count(&w->stats.rx_state, 1);
-	else
+	else if (l->probe.good != good)
 		send_first(w, l);
 }
 
@@ -58,7 +61,7 @@ uint64_t sw_link_tick_probe(struct sw_worker *w, struct sw_link *l)
 		return UINT64_MAX;
 	if (w->now_ns < p->at_ns)
 		return p->at_ns;
-	if (p->n_sent < SW_PROBE_TRIES) {
+	if (!sw_probe_has_failed(p)) {
 		sw_link_owe(w, l, SW_OWE_PROBE);
 		return UINT64_MAX;
 	}

@@ -4,7 +4,11 @@
  * The worker sends a PROBE as large as both ends allow, and the server answers
  * with one of the same size. If none returns, the worker halves the range
  * between the largest size that passed and the smallest that did not. JOIN and
- * ACCEPT have shown that the least payload passes. */
+ * ACCEPT have shown that the least payload passes.
+ *
+ * Every other PROBE has the size that is known to pass. A size fails only if
+ * several of those were answered meanwhile, so that a server that stands still,
+ * or a path that is down for a second, makes no payload small. */
 #ifndef SW_ENGINE_WORKER_PROBE_H
 #define SW_ENGINE_WORKER_PROBE_H
 
@@ -14,15 +18,17 @@
 #include "engine/base/limits.h"
 
 enum {
-	SW_PROBE_TRIES = 12,   /* frames of one size without an answer */
-	SW_PROBE_WAIT_MS = 50, /* longest pause between two of them */
+	SW_PROBE_TRIES = 24,   /* frames, before a size may fail */
+	SW_PROBE_ALIVE = 8,    /* answers to the known size, before it may */
+	SW_PROBE_WAIT_MS = 20, /* longest pause between two frames */
 };
 
 struct sw_probe {
-	uint32_t size; /* in the PROBE under way; 0: none */
-	uint32_t good; /* passed; 0: probing has not begun */
-	uint32_t bad;  /* did not pass */
-	uint32_t n_sent;
+	uint32_t size;    /* being probed; 0: none */
+	uint32_t good;    /* passed; 0: probing has not begun */
+	uint32_t bad;     /* did not pass */
+	uint32_t n_sent;  /* frames for this size, of both sizes */
+	uint32_t n_alive; /* answers to those of the known size */
 	uint64_t at_ns, wait_ns; /* when the next try is due, and the pause */
 };
 
@@ -30,7 +36,7 @@ struct sw_probe {
 static inline void sw_probe_next(struct sw_probe *p)
 {
 	p->size = (p->good + p->bad) / 2 / SW_PAYLOAD_UNIT * SW_PAYLOAD_UNIT;
-	p->n_sent = 0;
+	p->n_sent = p->n_alive = 0;
 	if (p->size <= p->good)
 		p->size = 0;
 }
@@ -43,17 +49,34 @@ static inline void sw_probe_begin(struct sw_probe *p, uint32_t most)
 		.bad = most + SW_PAYLOAD_UNIT};
 }
 
-/* sw_probe_passed - take an answer of @bytes. Returns whether it was awaited.
- * sw_probe_failed - no answer has come to any try. */
-static inline bool sw_probe_passed(struct sw_probe *p, uint32_t bytes)
+/* sw_probe_bytes - return the size of the next frame. */
+static inline uint32_t sw_probe_bytes(const struct sw_probe *p)
 {
-	if (!p->size || bytes != p->size || !p->n_sent)
+	return p->n_sent % 2 ? p->good : p->size;
+}
+
+/* sw_probe_answered - take an answer of @bytes. Returns false if no frame asked
+ * for it. */
+static inline bool sw_probe_answered(struct sw_probe *p, uint32_t bytes)
+{
+	if (!p->size || !p->n_sent || (bytes != p->size && bytes != p->good))
 		return false;
+	if (bytes == p->good) {
+		p->n_alive++;
+		return true;
+	}
 	p->good = bytes;
 	sw_probe_next(p);
 	return true;
 }
 
+/* sw_probe_has_failed - return whether the size under way does not pass. */
+static inline bool sw_probe_has_failed(const struct sw_probe *p)
+{
+	return p->n_sent >= SW_PROBE_TRIES && p->n_alive >= SW_PROBE_ALIVE;
+}
+
+/* sw_probe_failed - go on with a smaller size. */
 static inline void sw_probe_failed(struct sw_probe *p)
 {
 	p->bad = p->size;

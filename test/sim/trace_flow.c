@@ -260,8 +260,10 @@ static enum sim_fate lose_needless(void *ctx, struct sim_frame *f)
 		++*n_lost;
 		return SIM_LOST;
 	}
-	return f->to == 1 && !*n_lost && f->bytes[3] >= SW_RESULT ? SIM_HOLD
-								  : SIM_PASS;
+	return f->to == 1 && !*n_lost && f->bytes[3] >= SW_RESULT &&
+			       f->bytes[3] != SW_PROBE
+		       ? SIM_HOLD
+		       : SIM_PASS;
 }
 
 static void a9_needless_retransmission_is_lost(struct check *c)

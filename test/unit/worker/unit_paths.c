@@ -14,7 +14,7 @@ static uint32_t found(uint32_t most, uint32_t path, uint32_t *n_sizes)
 		assert_true(p.size <= most);
 		p.n_sent = 1;
 		if (p.size <= path)
-			assert_true(sw_probe_passed(&p, p.size));
+			assert_true(sw_probe_answered(&p, p.size));
 		else
 			sw_probe_failed(&p);
 	}
@@ -109,8 +109,10 @@ static void worker__steps_down(void **state)
 	wrig_tx(r);
 	answer(r, 0, 1344);
 	open_other(r);
-	for (uint32_t i = 0; i < 20 && !strstr(r->text, "+1216"); i++) {
-		wrig_tick(r, 50 * SW_MS);
+	for (uint32_t i = 0; i < 40 && !strstr(r->text, "+1216"); i++) {
+		if (strstr(r->text, "+1152"))
+			answer(r, 1, 1152);
+		wrig_tick(r, 20 * SW_MS);
 		wrig_tx(r);
 	}
 	assert_contains(r->text, "s1 PROBE +1216");
@@ -120,6 +122,24 @@ static void worker__steps_down(void **state)
 	assert_contains(wrig_tx(r), "s1 PROBE +1280");
 	answer(r, 1, 1280);
 	assert_contains(wrig_tx(r), "s0 PATHS 1280");
+	wrig_close(r);
+}
+
+/* A size fails only where others pass: a server that is silent for a second
+ * does not make the payload small. */
+static void worker__waits_for_a_silent_server(void **state)
+{
+	struct worker_rig *r = open_probing();
+
+	wrig_tx(r);
+	answer(r, 0, 1344);
+	open_other(r);
+	for (uint32_t i = 0; i < 50; i++) {
+		wrig_tick(r, 20 * SW_MS);
+		assert_null(strstr(wrig_tx(r), "+1216"));
+	}
+	answer(r, 1, 1344);
+	assert_contains(wrig_tx(r), "s0 PATHS 1344");
 	wrig_close(r);
 }
 
@@ -160,6 +180,7 @@ int main(void)
 		cmocka_unit_test(payload__fits_the_least_mtu),
 		cmocka_unit_test(worker__probes_then_runs),
 		cmocka_unit_test(worker__steps_down),
+		cmocka_unit_test(worker__waits_for_a_silent_server),
 		cmocka_unit_test(worker__forged_probes),
 	};
 
