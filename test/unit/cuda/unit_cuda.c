@@ -395,6 +395,9 @@ static void hold__by_wait_value(void **state)
 	struct scene *s = *state;
 
 	load(s, 2);
+	unsetenv("CUDA_MODULE_LOADING");
+	check_hold(s, 0, "CUDA_MODULE_LOADING is not EAGER");
+	setenv("CUDA_MODULE_LOADING", "EAGER", 1);
 	check_hold(s, 1, NULL);
 	s->fake[1]->n_waits = 0;
 	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 1);
@@ -556,6 +559,8 @@ int main(void)
 		CASE(graph__of_others),
 		CASE(device__is_lost),
 	};
+
+	setenv("CUDA_MODULE_LOADING", "EAGER", 1); /* else none waits */
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -286,5 +286,7 @@ int main(void)
 		CASE(caller__finds_it_lost),
 	};
 
+	setenv("CUDA_MODULE_LOADING", "EAGER", 1); /* else none waits */
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
