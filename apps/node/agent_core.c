@@ -137,7 +137,9 @@ static void on_state(
 	void *ctx, enum sw_worker_state state, int err, const char *text)
 {
 	struct agent_core *core = ctx;
-	struct agent_report report = {.kind = AGENT_STATUS, .err = err};
+	struct agent_report report = {.kind = AGENT_STATUS,
+		.err = err,
+		.is_warning = state == SW_WORKER_RUNNING};
 
 	snprintf(report.text, sizeof(report.text), "%s", text);
 	if (state == SW_WORKER_LEFT)

@@ -438,8 +438,9 @@ void sw_agent_take_reports(struct agent_control *c)
 				report.n_lost);
 		switch (report.kind) {
 		case AGENT_STATUS:
-			sw_log(&c->shared->daemon.log, SW_LOG_INFO, "%s",
-				report.text);
+			sw_log(&c->shared->daemon.log,
+				report.is_warning ? SW_LOG_WARN : SW_LOG_INFO,
+				"%s", report.text);
 			tell_group(c, &c->group, report.text);
 			break;
 		case AGENT_RUNNING:

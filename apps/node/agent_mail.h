@@ -72,7 +72,9 @@ enum agent_report_kind {
 struct agent_report {
 	enum agent_report_kind kind;
 	int err;
-	bool is_dead; /* DECLARED: err is of a dead tensor */
+	bool is_dead;    /* DECLARED: err is of a dead tensor */
+	bool is_warning; /* STATUS: of a job that runs, about what it waits for
+			  */
 	uint32_t size, first, local;
 	uint64_t epoch;  /* RUNNING: of the job */
 	uint32_t n_lost; /* lines since the last report; sw_agent_tell counts */

@@ -24,11 +24,11 @@ enum {
 };
 
 struct sw_probe {
-	uint32_t size;    /* being probed; 0: none */
-	uint32_t good;    /* passed; 0: probing has not begun */
-	uint32_t bad;     /* did not pass */
-	uint32_t n_sent;  /* frames for this size, of both sizes */
-	uint32_t n_alive; /* answers to those of the known size */
+	uint32_t size;           /* being probed; 0: none */
+	uint32_t good;           /* passed; 0: probing has not begun */
+	uint32_t bad;            /* did not pass */
+	uint32_t n_sent;         /* frames for this size, of both sizes */
+	uint32_t n_alive;        /* answers to those of the known size */
 	uint64_t at_ns, wait_ns; /* when the next try is due, and the pause */
 };
 

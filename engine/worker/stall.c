@@ -164,7 +164,21 @@ static void warn(struct sw_worker *w, struct sw_wtensor *t, uint32_t n)
 			n > 2 ? "s wait" : " waits");
 	snprintf(text, sizeof(text), "waiting %llu s for %s, tensor %s%s",
 		(unsigned long long)(still_ns / SW_S), who, t->name, more);
-	sw_log(w->env->log, SW_LOG_WARN, "%s", text);
+	sw_lane_say(w, 0, text);
+	if (!w->stalled_ns)
+		w->stalled_ns = t->progress_ns;
+}
+
+/* Say once that what was warned of has come. */
+static void all_clear(struct sw_worker *w)
+{
+	char text[64];
+
+	if (!w->stalled_ns)
+		return;
+	snprintf(text, sizeof(text), "continuing after waiting %llu s",
+		(unsigned long long)((w->now_ns - w->stalled_ns) / SW_S));
+	w->stalled_ns = 0;
 	sw_lane_say(w, 0, text);
 }
 
@@ -193,9 +207,12 @@ static void conclude(struct sw_worker *w)
 	w->is_still = w->look.is_still;
 	for (uint32_t i = 0; w->is_still && i < w->n_links; i++)
 		sw_peer_wake(&w->links[i].peer, w->now_ns);
-	if (w->look.worst == SW_TENSORS || !is_stalled(w, t) ||
-		(w->now_ns < w->warn_at_ns &&
-			w->now_ns - t->progress_ns < w->params.stall_limit))
+	if (w->look.worst == SW_TENSORS || !is_stalled(w, t)) {
+		all_clear(w);
+		return;
+	}
+	if (w->now_ns < w->warn_at_ns &&
+		w->now_ns - t->progress_ns < w->params.stall_limit)
 		return;
 	w->warn_at_ns = w->now_ns + every_ns(w);
 	warn(w, t, w->look.n);

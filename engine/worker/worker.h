@@ -172,6 +172,7 @@ struct sw_worker {
 		bool is_still;
 	} look;
 	uint64_t warn_at_ns; /* the next warning about stalls is due then */
+	uint64_t stalled_ns; /* since when what was warned of waits; 0: none */
 	/* The deadline of LEAVING; 0: the job has not ended. */
 	uint64_t left_by_ns;
 	struct sw_fault fault; /* the payload of LEAVE; err 0: a clean end */

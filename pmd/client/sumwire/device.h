@@ -145,10 +145,9 @@ SW_API int sw_device_wait_for(struct sw_device_tensor *t, uint32_t timeout_ms);
  * Streams wait only if CUDA_MODULE_LOADING is EAGER in the environment: CUDA
  * otherwise loads a kernel at its first launch, which waits for all streams and
  * holds up the copies that a waiting stream needs. Streams cannot wait either
- * if cuStreamWaitValue32 is missing, or with CUDA_DEVICE_MAX_CONNECTIONS=1. Then
- * the calling thread waits as in sw_device_wait, and the log says so in one
- * line.
- * Errors: SW_EPERM the stream is being captured into a CUDA graph. */
+ * if cuStreamWaitValue32 is missing, or with CUDA_DEVICE_MAX_CONNECTIONS=1.
+ * Then the calling thread waits as in sw_device_wait, and the log says so in
+ * one line. Errors: SW_EPERM the stream is being captured into a CUDA graph. */
 SW_API int sw_device_hold(struct sw_device_tensor *t, void *stream);
 
 /* sw_device_can_hold - check whether sw_device_hold and sw_coll_hold can make

@@ -291,7 +291,8 @@ static void stall__names_who_does_not_grow(void **state)
 	pushed(r);
 	result(r, 1, 0);
 	pass(r, 0, 28);
-	assert_string_equal(wrig_events(r), "");
+	assert_string_equal(
+		wrig_events(r), "running continuing after waiting 31 s");
 	pass(r, 0, 3);
 	assert_contains(wrig_events(r), "waiting 30 s for rank 1 of 4");
 	pass(r, 0, 31);
