@@ -84,7 +84,7 @@ void sw_text_clean(char *text, size_t size)
 	}
 }
 
-/* The first number from @i on that is in the set, or is not; @n: there is none
+/* The first number from @i on that is in the set, or is not; @n: none
  * below. */
 static uint32_t next(const uint64_t *set, uint32_t n, uint32_t i, bool is_in)
 {

@@ -5,7 +5,7 @@
  * end in logs that people read in terminals.  Text is UTF-8 that prints: no
  * control characters (C0, DEL, C1), no line or paragraph separators, and
  * nothing that turns the direction of writing, since that shows a reader other
- * words than those that are there.
+ * words than there are.
  */
 #ifndef SW_ENGINE_BASE_TEXT_H
 #define SW_ENGINE_BASE_TEXT_H

@@ -229,7 +229,7 @@ static inline uint32_t sw_job_index(const struct sw_job *job)
 	return (uint32_t)(job - job->srv->jobs);
 }
 
-/* sw_job_all - return all its members, also those that have not joined. */
+/* sw_job_all - return all its members, joined or not. */
 static inline uint64_t sw_job_all(const struct sw_job *job)
 {
 	return ~0ULL >> (64 - job->n_members);
@@ -256,7 +256,7 @@ void sw_admit_join(struct sw_server *srv, const struct sw_rx_frame *f,
 void sw_admit_declare(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h);
 /* sw_admit_aside - look again at the DECLAREs that are put aside, if it is
- * time.  Returns when to call again; UINT64_MAX: there is none. */
+ * time.  Returns when to call again; UINT64_MAX: none. */
 uint64_t sw_admit_aside(struct sw_server *srv);
 /* sw_admit_check - may the worker behind @p join now?  If not, tells it why. */
 bool sw_admit_check(struct sw_server *srv, const struct sw_pending *p);
@@ -379,7 +379,7 @@ static inline void sw_session_owe(struct sw_session *s, enum sw_owed what)
 }
 
 /* sw_session_offer - note that its most urgent result is of @class;
- * SW_N_CLASSES: there is none.
+ * SW_N_CLASSES: none.
  * sw_session_refresh - find that class and note it. */
 static inline void sw_session_offer(struct sw_session *s, uint32_t class)
 {

@@ -68,7 +68,7 @@ static uint32_t enter(struct sw_worker *w, struct sw_wtensor *t,
 	return n;
 }
 
-/* Return the collective whose chunks enter next at @l; NULL: there is none. */
+/* Return the collective whose chunks enter next at @l; NULL: none. */
 static struct sw_coll *coll_to_enter(
 	struct sw_worker *w, struct sw_wtensor *t, const struct sw_link *l)
 {

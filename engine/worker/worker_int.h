@@ -35,8 +35,8 @@ struct sw_link {
 	uint32_t n_todo;         /* chunks that wait to be pushed there */
 	uint32_t n_folded;       /* chunks in FOLDED */
 	struct sw_wtensor *next; /* the tensor that goes next */
-	/* Tensors whose set of chunks here is not empty, by their order.  Of
-	 * SW_TODO, the list has those that started under a policy without
+	/* Tensors whose set of chunks here is not empty, by their order.
+	 * The list of SW_TODO has tensors that started under a policy without
 	 * priorities, in the order of their start. */
 	struct sw_bitmap sets[SW_N_TODO_SETS];
 	struct sw_wtensor *oldest, *newest;

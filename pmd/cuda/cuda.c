@@ -22,9 +22,9 @@ struct sw_back {
 	/* One queue to the device: what waits in it holds up all behind it,
 	 * copies too. */
 	bool has_one_connection;
-	/* A kernel is loaded when it is first launched. That waits for all
-	 * streams, and all streams wait for it: a stream that we hold, and our
-	 * copies that would release it, then wait for each other. */
+	/* CUDA loads a kernel when it is first launched. The load waits for all
+	 * streams, and all streams wait for the load: a stream that we hold,
+	 * and our copies that would release it, then wait for each other. */
 	bool is_lazy;
 };
 

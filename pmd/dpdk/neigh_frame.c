@@ -115,7 +115,7 @@ _Static_assert(sizeof(struct nd) == 64 &&
 						 sizeof(struct nd_option),
 	"as on the wire");
 
-/* Return the Ethernet address in the option @type; 0: there is none; a group
+/* Return the Ethernet address in the option @type; 0: none; a group
  * address, which is_host refuses: an option is malformed. */
 static uint64_t nd_mac(const uint8_t *at, uint32_t n, uint8_t type)
 {

@@ -18,7 +18,7 @@ struct sw_netif {
 	bool is_up; /* interface and carrier are up */
 };
 
-/* sw_netif_get - read the interface @name. Errors: SW_ENOENT there is none;
+/* sw_netif_get - read the interface @name. Errors: SW_ENOENT not there;
  * SW_EIO. */
 int sw_netif_get(const char *name, struct sw_netif *out);
 

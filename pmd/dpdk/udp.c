@@ -43,7 +43,7 @@ static void read_notes(struct queue *q, struct msghdr *m)
 	}
 }
 
-/* Read a datagram of @endpoint; false: there is none. */
+/* Read a datagram of @endpoint; false: none. */
 static bool read_one(struct queue *q, uint16_t endpoint)
 {
 	struct sw_udp_queue *u = q->udp;
