@@ -43,6 +43,8 @@ struct work {
 		RUN_CRC_COPY,
 		RUN_ISAL,
 		RUN_ISAL_COPY,
+		RUN_HASH,
+		RUN_HASH_COPY,
 	} how;
 	const struct sw_sum_ops *ops;
 	enum sw_kernel op;
@@ -55,6 +57,8 @@ struct work {
 	uint32_t crc; /* CRC of a part of the source; all are equal */
 	const struct sw_crc *kernel;
 	sw_isal_fn *isal;
+	const struct sw_polyval *polyval;
+	struct sw_polyval_key key;
 };
 
 /* Time on the CPU, so that a neighbour on the same core is not measured. */
@@ -188,7 +192,17 @@ static void work_run(struct work *w)
 /* One chunk, again and again. */
 static void crc_run(struct work *w)
 {
+	uint8_t hash[SW_POLYVAL_BLOCK];
+
 	switch (w->how) {
+	case RUN_HASH:
+		w->polyval->hash(&w->key, w->src[0], CHUNK_BYTES, hash);
+		w->crc ^= hash[0];
+		return;
+	case RUN_HASH_COPY:
+		w->polyval->copy(&w->key, w->dst, w->src[0], CHUNK_BYTES, hash);
+		w->crc ^= hash[0];
+		return;
 	case RUN_CRC:
 		w->crc ^= w->kernel->crc(0, w->src[0], CHUNK_BYTES);
 		return;
@@ -407,5 +421,38 @@ bool sw_sum_bench_compare_crc(struct sw_sum_bench *b, const struct sw_crc *crc,
 	isal.isal = b->has_isal ? sw_isal_beside(&b->isal, crc) : NULL;
 	if (isal.isal)
 		versus_fill(out, ratio_of(b, &isal, &ours));
+	return true;
+}
+
+/* Time of CRC-32C / that of POLYVAL. */
+static const struct {
+	const char *name;
+	int crc, hash;
+} versus_crc[] = {
+	{"time: CRC-32C of 8 KB / POLYVAL", RUN_CRC, RUN_HASH},
+	{"time: copy with CRC / with POLYVAL", RUN_CRC_COPY, RUN_HASH_COPY},
+};
+
+bool sw_sum_bench_compare_polyval(struct sw_sum_bench *b,
+	const struct sw_polyval *polyval, uint32_t i,
+	struct sw_sum_bench_versus *out)
+{
+	static const uint8_t key[SW_POLYVAL_BLOCK] = {1, 2, 3};
+	struct work crc = {.dst = b->dst, .src = {b->src + STAGGER_BYTES}};
+	struct work hash = crc;
+
+	if (i >= sizeof(versus_crc) / sizeof(versus_crc[0]))
+		return false;
+	*out = (struct sw_sum_bench_versus){.name = versus_crc[i].name,
+		.working_set_bytes = CHUNK_BYTES,
+		.target = 0.5};
+	crc.how = versus_crc[i].crc;
+	for (uint32_t row = 0; sw_crc_row(row, NULL); row++)
+		if (!strcmp(sw_crc_row(row, NULL)->name, polyval->name))
+			crc.kernel = sw_crc_row(row, NULL);
+	hash.how = versus_crc[i].hash;
+	hash.polyval = polyval;
+	sw_polyval_prepare(&hash.key, key);
+	versus_fill(out, ratio_of(b, &crc, &hash));
 	return true;
 }

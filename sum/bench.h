@@ -4,6 +4,7 @@
 #define SW_SUM_BENCH_H
 
 #include "sum/crc.h"
+#include "sum/polyval.h"
 #include "sum/kernel.h"
 
 struct sw_sum_bench; /* the buffers of the benchmark */
@@ -60,5 +61,11 @@ bool sw_sum_bench_compare(struct sw_sum_bench *b, const struct sw_sum *sum,
  * against ISA-L (libisal.so.2); without ISA-L all are left out. */
 bool sw_sum_bench_compare_crc(struct sw_sum_bench *b, const struct sw_crc *crc,
 	uint32_t i, struct sw_sum_bench_versus *out);
+
+/* sw_sum_bench_compare_polyval - the same for a kernel of POLYVAL that runs
+ * here, against the CRC-32C kernel of the same name. */
+bool sw_sum_bench_compare_polyval(struct sw_sum_bench *b,
+	const struct sw_polyval *polyval, uint32_t i,
+	struct sw_sum_bench_versus *out);
 
 #endif

@@ -28,7 +28,7 @@ static int parse(struct options *o, int argc, char **argv)
 		{"--dtype", SW_ARG_STRING, {.string = &o->dtype}, 0, 0,
 			"only this dtype; all: every one"},
 		{"--op", SW_ARG_STRING, {.string = &o->op}, 0, 0,
-			"only this operation, or crc32c; all: every one"},
+			"only this operation, crc32c or polyval; all: each"},
 		{"--quick", SW_ARG_FLAG, {.flag = &o->is_quick}, 0, 0,
 			"5 pairs instead of 15, without DRAM"},
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
@@ -44,15 +44,16 @@ static int parse(struct options *o, int argc, char **argv)
 	return sw_args_parse(&args, argc, argv);
 }
 
-static bool is_crc(const struct options *o)
+/* A check of bytes, which has no dtype. */
+static bool is_check(const struct options *o)
 {
-	return !strcmp(o->op, "crc32c");
+	return !strcmp(o->op, "crc32c") || !strcmp(o->op, "polyval");
 }
 
 static bool is_known(const struct options *o)
 {
 	bool has_dtype = !strcmp(o->dtype, "all"),
-	     has_op = !strcmp(o->op, "all") || is_crc(o);
+	     has_op = !strcmp(o->op, "all") || is_check(o);
 
 	for (uint32_t d = 0; d < SW_N_DTYPES; d++)
 		has_dtype |= sw_dtype_bytes(d) &&
@@ -70,7 +71,7 @@ static bool is_known(const struct options *o)
 			"sumwire-lab kernels: unknown operation "
 			"\"%s\": copy, put, add, sum, scale, round, "
 			"round_scale, min, max, mul, band, bor, bxor, "
-			"divide, crc32c or all\n",
+			"divide, crc32c, polyval or all\n",
 			o->op);
 	return has_dtype && has_op;
 }
@@ -195,6 +196,23 @@ static void crcs_run(struct sw_sum_bench *b, struct report *r)
 			"put CRC-32C beside\n");
 }
 
+/* Each kernel of POLYVAL that runs here, beside that of CRC-32C. */
+static void polyvals_run(struct sw_sum_bench *b, struct report *r)
+{
+	struct sw_sum_bench_versus v;
+	const struct sw_polyval *k;
+	bool runs;
+
+	for (uint32_t row = 0; (k = sw_polyval_row(row, &runs)); row++) {
+		if (!runs)
+			continue;
+		progress(k->name, "POLYVAL");
+		for (uint32_t i = 0; sw_sum_bench_compare_polyval(b, k, i, &v);
+			i++)
+			versus_print(r, k->name, &v);
+	}
+}
+
 /* Every level asked for, first its rows, then its comparisons. */
 static void levels_run(struct sw_sum_bench *b, const struct options *o,
 	const struct sw_sum *only, struct report *r, bool is_versus)
@@ -222,7 +240,7 @@ static int report_all(struct sw_sum_bench *b, const struct options *o,
 		sw_json_init(&r.json, stdout);
 		sw_json_object_open(&r.json, NULL);
 		sw_json_array_open(&r.json, "results");
-	} else if (!is_crc(o)) {
+	} else if (!is_check(o)) {
 		printf("%-5s %-11s %-7s %12s %9s %9s\n", "dtype", "op", "level",
 			"bytes", "GB/s", "to move");
 	}
@@ -233,8 +251,10 @@ static int report_all(struct sw_sum_bench *b, const struct options *o,
 	}
 	if (is_whole)
 		levels_run(b, o, only, &r, true);
-	if (is_whole || is_crc(o))
+	if (is_whole || !strcmp(o->op, "crc32c"))
 		crcs_run(b, &r);
+	if (is_whole || !strcmp(o->op, "polyval"))
+		polyvals_run(b, &r);
 	if (!r.is_json)
 		return fflush(stdout) ? 1 : 0;
 	sw_json_close(&r.json);

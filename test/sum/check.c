@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "test/sum/crc.h"
+#include "test/sum/polyval.h"
 #include "test/sum/truth.h"
 #include "test/sum/walk.h"
 
@@ -127,6 +128,22 @@ static void check_crc(struct check *c)
 				++c->n_lines, crc->name);
 }
 
+static void check_polyval(struct check *c)
+{
+	const struct sw_polyval *k;
+	bool runs;
+
+	line(c, polyval_is_of_rfc(), "POLYVAL", "of", "RFC 8452");
+	for (uint32_t i = 0; (k = sw_polyval_row(i, &runs)); i++)
+		if (runs)
+			line(c, polyval_row_is_right(k, c->is_quick), "POLYVAL",
+				"by", k->name);
+		else
+			printf("ok %d - POLYVAL by %s # SKIP not on this "
+			       "CPU\n",
+				++c->n_lines, k->name);
+}
+
 /* A read beyond the page must kill; else page ends prove nothing. */
 static void check_guard(struct check *c)
 {
@@ -182,6 +199,7 @@ static int run(struct check *c)
 	if (!c->leak && !c->is_plant) {
 		line(c, truth_table(), "table", "of", "levels");
 		check_crc(c);
+		check_polyval(c);
 		check_guard(c);
 	}
 	check_levels(c);

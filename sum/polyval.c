@@ -1,0 +1,99 @@
+/* polyval.c - the table of POLYVAL's kernels, which one to take, and keys.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "sum/polyval.h"
+
+#include <string.h>
+
+#if SW_CRC_HAS_CLMUL128
+static bool has_clmul128(void)
+{
+	return __builtin_cpu_supports("pclmul") &&
+	       __builtin_cpu_supports("avx");
+}
+#endif
+
+#if SW_CRC_HAS_CLMUL256
+static bool has_clmul256(void)
+{
+	return __builtin_cpu_supports("avx2") &&
+	       __builtin_cpu_supports("pclmul") &&
+	       __builtin_cpu_supports("vpclmulqdq");
+}
+#endif
+
+#if SW_CRC_HAS_CLMUL512
+static bool has_clmul512(void)
+{
+	return __builtin_cpu_supports("avx512f") &&
+	       __builtin_cpu_supports("pclmul") &&
+	       __builtin_cpu_supports("vpclmulqdq");
+}
+#endif
+
+static bool has_any(void)
+{
+	return true;
+}
+
+/* A new kernel is one file and one row; the widest last. */
+static const struct {
+	const struct sw_polyval *polyval;
+	bool (*runs)(void);
+} rows[] = {
+	{&sw_polyval_scalar, has_any},
+#if SW_CRC_HAS_CLMUL128
+	{&sw_polyval_clmul128, has_clmul128},
+#endif
+#if SW_CRC_HAS_CLMUL256
+	{&sw_polyval_clmul256, has_clmul256},
+#endif
+#if SW_CRC_HAS_CLMUL512
+	{&sw_polyval_clmul512, has_clmul512},
+#endif
+};
+
+enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+const struct sw_polyval *sw_polyval_row(uint32_t i, bool *runs)
+{
+	if (i >= N_ROWS)
+		return NULL;
+	if (runs)
+		*runs = rows[i].runs();
+	return rows[i].polyval;
+}
+
+static const struct sw_polyval *best(void)
+{
+	uint32_t i = N_ROWS - 1;
+
+	while (!rows[i].runs())
+		i--;
+	return rows[i].polyval;
+}
+
+void sw_polyval_prepare(struct sw_polyval_key *key, const uint8_t *bytes)
+{
+	uint64_t h[2], power[2];
+
+	memcpy(h, bytes, sizeof(h));
+	memcpy(power, h, sizeof(power));
+	for (uint32_t i = SW_POLYVAL_POWERS; i--;) {
+		memcpy(key->powers[i], power, sizeof(power));
+		key->middles[i][0] = power[0] ^ power[1];
+		key->middles[i][1] = 0;
+		sw_polyval_dot(power, h);
+	}
+}
+
+void sw_polyval(const struct sw_polyval_key *key, const void *p, size_t n,
+	uint8_t hash[SW_POLYVAL_BLOCK])
+{
+	best()->hash(key, p, n, hash);
+}
+
+void sw_polyval_copy(const struct sw_polyval_key *key, void *dst,
+	const void *src, size_t n, uint8_t hash[SW_POLYVAL_BLOCK])
+{
+	best()->copy(key, dst, src, n, hash);
+}

@@ -1,0 +1,163 @@
+/* polyval.inc.h - POLYVAL by carry-less products of vectors.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A product of 128 bits takes three of 64 bits (Karatsuba): of the low halves,
+ * of the high halves, and of the sums of both.  Products are added before they
+ * are reduced.
+ *
+ * A round takes 32 blocks into a vector of hashes.  Each of its lanes is the
+ * hash of every second or fourth block: in a round, all blocks of a vector are
+ * multiplied by the same power, and the lanes are reduced side by side.  The
+ * first vector after the rounds, whose blocks have powers of their own, takes
+ * the lanes in; at least one is left for it.  In a round the hashes enter with
+ * the first vector, which is multiplied last, so that the other products do not
+ * wait for the round before.
+ *
+ * The file that includes this one defines VEC, VB (bytes of it), CLMUL(a, b,
+ * halves), SWAP (the halves of each 128 bits), LOWS(a, b) and HIGHS(a, b) (the
+ * low and the high halves of both), SPREAD (128 bits in all of a vector), WIDEN
+ * (128 bits and zeros), NARROW (the sum of all 128 bits), ROW and NAME. */
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum {
+	BLOCK = SW_POLYVAL_BLOCK,
+	POWERS = SW_POLYVAL_POWERS,
+	ROUND = 32 * BLOCK,
+	/* What is left by rounds, with the lengths, needs no reduction. */
+	FITS = 1 / (ROUND / BLOCK + VB / BLOCK <= POWERS),
+};
+
+struct products {
+	VEC low, middle, high;
+};
+
+INLINE VEC take(const void *p, uint8_t *to)
+{
+	VEC v;
+
+	memcpy(&v, p, VB);
+	if (to)
+		memcpy(to, &v, VB);
+	return v;
+}
+
+INLINE void add(struct products *s, VEC x, VEC power, VEC middle)
+{
+	s->low ^= CLMUL(x, power, 0x00);
+	s->high ^= CLMUL(x, power, 0x11);
+	s->middle ^= CLMUL(x ^ SWAP(x), middle, 0x00);
+}
+
+/* Multiply all blocks of @x by the same power, whose number is @i. */
+INLINE void add_spread(
+	struct products *s, const struct sw_polyval_key *k, uint32_t i, VEC x)
+{
+	add(s, x, SPREAD(k->powers[POWERS - i]),
+		SPREAD(k->middles[POWERS - i]));
+}
+
+/* Multiply the blocks of @x by the powers from @i downwards. */
+INLINE void add_row(
+	struct products *s, const struct sw_polyval_key *k, uint32_t i, VEC x)
+{
+	add(s, x, take(k->powers[POWERS - i], NULL),
+		take(k->middles[POWERS - i], NULL));
+}
+
+INLINE void add_block(struct products *s, const struct sw_polyval_key *k,
+	uint32_t i, __m128i x)
+{
+	add(s, WIDEN(x),
+		WIDEN(_mm_load_si128((const void *)k->powers[POWERS - i])),
+		WIDEN(_mm_load_si128((const void *)k->middles[POWERS - i])));
+}
+
+/* Twice take away the multiple of the modulus that makes the lowest 64 bits
+ * zero, and drop these. */
+INLINE VEC reduce(const struct products *s)
+{
+	static const uint64_t modulus[2] = {0, 0xc200000000000000};
+	VEC zero = s->low ^ s->low, low = s->low, high = s->high;
+	VEC middle = s->middle ^ low ^ high;
+
+	low ^= LOWS(zero, middle);
+	high ^= HIGHS(middle, zero);
+	low = SWAP(low) ^ CLMUL(low, SPREAD(modulus), 0x10);
+	low = SWAP(low) ^ CLMUL(low, SPREAD(modulus), 0x10);
+	return low ^ high;
+}
+
+INLINE VEC hash_round(
+	const struct sw_polyval_key *k, VEC hash, const uint8_t *p, uint8_t *to)
+{
+	VEC zero = hash ^ hash;
+	struct products s = {zero, zero, zero};
+
+	for (uint32_t i = VB; i < ROUND; i += VB)
+		add_spread(&s, k, (ROUND - i) / BLOCK,
+			take(p + i, to ? to + i : NULL));
+	add_spread(&s, k, ROUND / BLOCK, take(p, to) ^ hash);
+	return reduce(&s);
+}
+
+/* Add the last @n bytes, whose first block has power @i.  @hash enters with the
+ * first vector. */
+INLINE void add_rest(struct products *s, const struct sw_polyval_key *k,
+	uint32_t i, VEC hash, const uint8_t *p, uint8_t *to, size_t n)
+{
+	for (; n >= VB; n -= VB, i -= VB / BLOCK, p += VB) {
+		add_row(s, k, i, take(p, to) ^ hash);
+		hash ^= hash;
+		to = to ? to + VB : NULL;
+	}
+	for (; n; i--, p += BLOCK) {
+		size_t some = n < BLOCK ? n : BLOCK;
+		__m128i x = _mm_setzero_si128();
+
+		memcpy(&x, p, some);
+		if (to)
+			memcpy(to, &x, some);
+		add_block(s, k, i, x);
+		to = to ? to + BLOCK : NULL;
+		n -= some;
+	}
+}
+
+INLINE void run(const struct sw_polyval_key *k, uint8_t *to, const uint8_t *p,
+	size_t n, uint8_t *out)
+{
+	__m128i bits = _mm_set_epi64x((long long)(8 * n), 0), hash;
+	VEC lanes = WIDEN(_mm_setzero_si128());
+	struct products s = {lanes, lanes, lanes};
+
+	for (; n >= ROUND + VB; n -= ROUND, p += ROUND) {
+		lanes = hash_round(k, lanes, p, to);
+		to = to ? to + ROUND : NULL;
+	}
+	add_rest(&s, k, (uint32_t)((n + BLOCK - 1) / BLOCK) + 1, lanes, p, to,
+		n);
+	add_block(&s, k, 1, bits);
+	lanes = reduce(&s);
+	hash = NARROW(lanes);
+	memcpy(out, &hash, BLOCK);
+}
+
+static void hash_only(
+	const struct sw_polyval_key *key, const void *p, size_t n, uint8_t *out)
+{
+	run(key, NULL, p, n, out);
+}
+
+static void hash_copy(const struct sw_polyval_key *key, void *dst,
+	const void *src, size_t n, uint8_t *out)
+{
+	if (n) /* else @dst may be NULL */
+		run(key, dst, src, n, out);
+	else
+		run(key, NULL, src, n, out);
+}
+
+const struct sw_polyval ROW = {
+	.name = NAME, .hash = hash_only, .copy = hash_copy};

@@ -1,0 +1,22 @@
+/* polyval_clmul512.c - POLYVAL with VPCLMULQDQ and AVX-512.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <immintrin.h>
+
+#include "sum/polyval.h"
+
+#define ROW                 sw_polyval_clmul512
+#define NAME                "clmul512"
+#define VEC                 __m512i
+#define VB                  64
+#define CLMUL(a, b, halves) _mm512_clmulepi64_epi128(a, b, halves)
+#define SWAP(v)             _mm512_shuffle_epi32(v, 0x4e)
+#define LOWS(a, b)          _mm512_unpacklo_epi64(a, b)
+#define HIGHS(a, b)         _mm512_unpackhi_epi64(a, b)
+#define SPREAD(p)           _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)(p)))
+#define WIDEN(v)            _mm512_zextsi128_si512(v)
+#define NARROW(v)                                                      \
+	(_mm512_castsi512_si128(v) ^ _mm512_extracti32x4_epi32(v, 1) ^ \
+		_mm512_extracti32x4_epi32(v, 2) ^                      \
+		_mm512_extracti32x4_epi32(v, 3))
+
+#include "sum/polyval.inc.h"

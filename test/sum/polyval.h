@@ -1,0 +1,17 @@
+/* polyval.h - is each kernel of POLYVAL right?
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_TEST_SUM_POLYVAL_H
+#define SW_TEST_SUM_POLYVAL_H
+
+#include "sum/polyval.h"
+
+/* polyval_row_is_right - against the definition, bit by bit, and a vector of
+ * RFC 8452: all lengths up to 2,200, some up to 20,000, all places in a line,
+ * at page ends; so are the copies, and nothing is written beside them.
+ * @is_quick: a part. */
+bool polyval_row_is_right(const struct sw_polyval *polyval, bool is_quick);
+
+/* polyval_is_of_rfc - dot has the values of RFC 8452, appendix A. */
+bool polyval_is_of_rfc(void);
+
+#endif
