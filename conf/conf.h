@@ -23,6 +23,7 @@ enum {
 	SW_CONF_CPUS_BYTES = 128,
 	SW_CONF_MANY_MAX = 32, /* ports, and servers */
 	SW_CONF_CPUS_MAX = 128,
+	SW_CONF_NETWORKS_MAX = 16,
 	SW_CONF_ENDPOINTS_MAX = 128, /* servers times their lcores */
 	SW_CONF_ORIGINS_MAX = 4096,  /* lines of a file */
 };
@@ -63,23 +64,25 @@ struct sw_conf_subnet {
 /* The C type of each type in options.def. CHOICE holds one of the enums above,
  * log.level an enum sw_log_level; PERCENT is
  * in parts per million; text ends in a NUL. */
-#define SW_CONF_U32(field)     uint32_t field;
-#define SW_CONF_U64(field)     uint64_t field;
-#define SW_CONF_BYTES(field)   uint64_t field;
-#define SW_CONF_RATE(field)    uint64_t field; /* bits a second */
-#define SW_CONF_TIME(field)    uint64_t field;
-#define SW_CONF_PERCENT(field) uint32_t field;
-#define SW_CONF_CHOICE(field)  uint32_t field;
-#define SW_CONF_IP(field)      struct sw_ip field;
-#define SW_CONF_BOOL(field)    bool field;
-#define SW_CONF_SUBNET(field)  struct sw_conf_subnet field;
-#define SW_CONF_NAME(field)    char field[SW_CONF_NAME_BYTES];
-#define SW_CONF_DEVICE(field)  char field[SW_CONF_NAME_BYTES];
-#define SW_CONF_PATH(field)    char field[SW_CONF_PATH_BYTES];
-#define SW_CONF_SOCKET(field)  char field[SW_CONF_PATH_BYTES];
-#define SW_CONF_ARGS(field)    char field[SW_CONF_ARGS_BYTES];
-#define SW_CONF_USERS(field)   char field[SW_CONF_USERS_BYTES];
-#define SW_CONF_CPUS(field)    char field[SW_CONF_CPUS_BYTES];
+#define SW_CONF_U32(field)      uint32_t field;
+#define SW_CONF_U64(field)      uint64_t field;
+#define SW_CONF_BYTES(field)    uint64_t field;
+#define SW_CONF_RATE(field)     uint64_t field; /* bits a second */
+#define SW_CONF_TIME(field)     uint64_t field;
+#define SW_CONF_PERCENT(field)  uint32_t field;
+#define SW_CONF_CHOICE(field)   uint32_t field;
+#define SW_CONF_IP(field)       struct sw_ip field;
+#define SW_CONF_BOOL(field)     bool field;
+#define SW_CONF_SUBNET(field)   struct sw_conf_subnet field;
+#define SW_CONF_NAME(field)     char field[SW_CONF_NAME_BYTES];
+#define SW_CONF_DEVICE(field)   char field[SW_CONF_NAME_BYTES];
+#define SW_CONF_PATH(field)     char field[SW_CONF_PATH_BYTES];
+#define SW_CONF_SOCKET(field)   char field[SW_CONF_PATH_BYTES];
+#define SW_CONF_ARGS(field)     char field[SW_CONF_ARGS_BYTES];
+#define SW_CONF_USERS(field)    char field[SW_CONF_USERS_BYTES];
+#define SW_CONF_CPUS(field)     char field[SW_CONF_CPUS_BYTES];
+#define SW_CONF_JOBS(field)     char field[SW_CONF_USERS_BYTES];
+#define SW_CONF_NETWORKS(field) char field[SW_CONF_USERS_BYTES];
 
 /* struct sw_conf_node, sw_conf_job, …; a repeated section has its NAME too, as
  * label. */
@@ -191,5 +194,10 @@ bool sw_conf_is_own(const struct sw_conf *conf, const struct sw_conf_server *s);
  * SW_CONF_CPUS_MAX).  Returns how many, 0 for "auto", or SW_EINVAL (never for
  * a text that sw_conf_load has let through). */
 int sw_conf_cpus_list(const char *text, uint32_t *cpus);
+
+/* sw_conf_networks_list - read "10.5.8.0/24,fd00::/64" into @nets (room for
+ * SW_CONF_NETWORKS_MAX); an address alone is a network of one. Returns how
+ * many, or SW_EINVAL. */
+int sw_conf_networks_list(const char *text, struct sw_conf_subnet *nets);
 
 #endif

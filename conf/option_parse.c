@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/error.h"
@@ -356,6 +357,93 @@ static int users_parse(
 	return text_copy(o, text, field, why);
 }
 
+static int jobs_parse(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	const char *s = text;
+
+	while (*s) {
+		size_t name = strspn(s, name_chars),
+		       n = name + (s[name] == '*');
+
+		if (!n || name >= SW_CONF_NAME_BYTES ||
+			(s[n] && (s[n] != ',' || !s[n + 1]))) {
+			snprintf(why, SW_WHY_BYTES,
+				"\"%.80s\" is not a list of jobs like "
+				"llm,vision-*",
+				text);
+			return SW_ECONF;
+		}
+		s += n + (s[n] == ',');
+	}
+	return text_copy(o, text, field, why);
+}
+
+/* Read "10.5.8.0/24", @n bytes. */
+static bool network_read(const char *text, size_t n, struct sw_conf_subnet *net)
+{
+	char at[INET6_ADDRSTRLEN + sizeof("/128")], *slash, *end;
+	struct in6_addr v6;
+	struct in_addr v4;
+	unsigned long bits;
+
+	if (!n || n >= sizeof(at))
+		return false;
+	memcpy(at, text, n);
+	at[n] = '\0';
+	slash = strchr(at, '/');
+	if (slash)
+		*slash = '\0';
+	*net = (struct sw_conf_subnet){.unused = 0};
+	if (inet_pton(AF_INET, at, &v4) == 1)
+		net->ip.low = SW_IP_V4_MAPPED | ntohl(v4.s_addr);
+	else if (inet_pton(AF_INET6, at, &v6) == 1)
+		net->ip = sw_ip_load(v6.s6_addr);
+	else
+		return false;
+	net->bits = sw_ip_bits(net->ip);
+	if (!slash)
+		return true;
+	if (slash[1] < '1' || slash[1] > '9')
+		return false;
+	bits = strtoul(slash + 1, &end, 10);
+	if (*end || bits > net->bits)
+		return false;
+	net->bits = (uint32_t)bits;
+	return true;
+}
+
+int sw_conf_networks_list(const char *text, struct sw_conf_subnet *nets)
+{
+	int n = 0;
+
+	while (*text) {
+		size_t len = strcspn(text, ",");
+
+		if (n == SW_CONF_NETWORKS_MAX ||
+			!network_read(text, len, &nets[n++]) ||
+			(text[len] && !text[len + 1]))
+			return SW_EINVAL;
+		text += len + (text[len] == ',');
+	}
+	return n;
+}
+
+static int networks_parse(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	struct sw_conf_subnet nets[SW_CONF_NETWORKS_MAX];
+
+	if (sw_conf_networks_list(text, nets) < 0) {
+		snprintf(why, SW_WHY_BYTES,
+			"\"%.80s\" is not a list of at most %d networks like "
+			"10.5.8.0/24,fd00:5::/64",
+			text, SW_CONF_NETWORKS_MAX);
+		return SW_ECONF;
+	}
+	return text_copy(o, text, field, why);
+}
+
 static int cpus_parse(
 	const struct sw_option *o, const char *text, void *field, char *why)
 {
@@ -394,6 +482,8 @@ int sw_option_parse(
 		[SW_OPTION_SOCKET] = socket_parse,
 		[SW_OPTION_USERS] = users_parse,
 		[SW_OPTION_CPUS] = cpus_parse,
+		[SW_OPTION_JOBS] = jobs_parse,
+		[SW_OPTION_NETWORKS] = networks_parse,
 	};
 
 	return parse[o->type](o, text, field, why);

@@ -121,6 +121,8 @@ const char *sw_option_format(
 	case SW_OPTION_SOCKET:
 	case SW_OPTION_USERS:
 	case SW_OPTION_CPUS:
+	case SW_OPTION_JOBS:
+	case SW_OPTION_NETWORKS:
 		snprintf(buf, len, "%s", (const char *)field);
 		break;
 	default:

@@ -29,6 +29,8 @@ enum sw_option_type {
 	SW_OPTION_SOCKET,
 	SW_OPTION_USERS,
 	SW_OPTION_CPUS,
+	SW_OPTION_JOBS,
+	SW_OPTION_NETWORKS,
 };
 
 /* One row of options.def. */

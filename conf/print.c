@@ -76,6 +76,8 @@ void sw_option_allowed_print(const struct sw_option *o, FILE *f)
 				     "or a name alone",
 		[SW_OPTION_USERS] = "names or numbers, separated by commas",
 		[SW_OPTION_CPUS] = "auto, or a list like 2,4-5",
+		[SW_OPTION_JOBS] = "names, separated by commas",
+		[SW_OPTION_NETWORKS] = "networks, separated by commas",
 	};
 	enum sw_unit unit = sw_option_unit(o);
 	char min[32], max[32];

@@ -63,6 +63,19 @@ static int open_shares(struct sw_serve_core *c, const struct sw_conf *conf)
 	return sw_server_share(c->engine, c->shares, conf->n_shares);
 }
 
+/* Jobs and networks that may join, for all lcores. */
+static void open_guests(struct sw_serve *s, const struct sw_conf *conf)
+{
+	struct sw_conf_subnet nets[SW_CONF_NETWORKS_MAX];
+	int n = sw_conf_networks_list(conf->serve.from, nets);
+
+	for (int i = 0; i < n; i++)
+		s->nets[i] = (struct sw_net){nets[i].ip, nets[i].bits};
+	s->guests = (struct sw_guests){.jobs = conf->serve.jobs,
+		.nets = s->nets,
+		.n_nets = n > 0 ? (uint32_t)n : 0};
+}
+
 static int open_core(struct sw_serve *s, uint32_t i)
 {
 	struct sw_serve_core *c = &s->cores[i];
@@ -80,6 +93,7 @@ static int open_core(struct sw_serve *s, uint32_t i)
 	if (err)
 		return err;
 	sw_server_set_lcores(c->engine, s->n_cores, &s->used);
+	sw_server_limit(c->engine, &s->guests);
 	return open_shares(c, &d->conf);
 }
 
@@ -93,6 +107,7 @@ int sw_serve_open(struct sw_serve *s, struct sw_daemon *d)
 	if (!s->cores)
 		return SW_ENOMEM;
 	s->n_cores = n;
+	open_guests(s, &d->conf);
 	snprintf(s->farewell, sizeof(s->farewell),
 		"the server at node %s stops", d->conf.node.name);
 	for (uint32_t i = 0; i < n && !err; i++)

@@ -41,6 +41,8 @@ struct sw_serve {
 	char farewell[SW_TEXT_MAX]; /* reason that members get at the end */
 	/* Memory of all lcores: total, and by [share]. */
 	_Atomic uint64_t used, share_used[SW_CONF_MANY_MAX];
+	struct sw_net nets[SW_CONF_NETWORKS_MAX]; /* [serve] from */
+	struct sw_guests guests;
 	uint32_t n_cores;
 	struct sw_serve_core *cores;
 };

@@ -4,6 +4,7 @@
  * A refusal names both values: the worker's, and the right one. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/base/text.h"
 #include "engine/server/server_int.h"
@@ -194,12 +195,64 @@ static bool check_job(struct sw_server *srv, const struct sw_pending *p,
 	return true;
 }
 
+/* --- may it join here? --- */
+
+static bool has_job(const char *names, const char *job)
+{
+	size_t n;
+
+	for (; *names; names += n + (names[n] == ',')) {
+		for (n = 0; names[n] && names[n] != ',';)
+			n++;
+		if (n && names[n - 1] == '*'
+				? !strncmp(job, names, n - 1)
+				: strlen(job) == n && !memcmp(job, names, n))
+			return true;
+	}
+	return false;
+}
+
+static bool has_net(const struct sw_guests *g, struct sw_ip ip)
+{
+	for (uint32_t i = 0; i < g->n_nets; i++)
+		if (sw_ip_is_near(ip, g->nets[i].ip, g->nets[i].bits))
+			return true;
+	return false;
+}
+
+/* Strangers learn nothing of the jobs and networks that may. */
+static bool check_guest(struct sw_server *srv, const struct sw_pending *p)
+{
+	const struct sw_guests *g = srv->guests;
+	char ip[SW_IP_TEXT];
+
+	if (!g)
+		return true;
+	if (g->n_nets && !srv->is_inner[p->path.port_i] &&
+		!has_net(g, p->path.ip))
+		return sw_admit_refuse(srv, p, SW_EREFUSED,
+			"the server takes no agents at %s: add their network "
+			"to its [serve] from",
+			sw_ip_text(p->path.ip, ip));
+	if (*g->jobs && !has_job(g->jobs, p->join.job))
+		return sw_admit_refuse(srv, p, SW_EREFUSED,
+			"the server does not serve job %.32s: add it to its "
+			"[serve] jobs",
+			p->join.job);
+	return true;
+}
+
+void sw_server_limit(struct sw_server *srv, const struct sw_guests *guests)
+{
+	srv->guests = guests;
+}
+
 bool sw_admit_check(struct sw_server *srv, const struct sw_pending *p)
 {
 	const struct sw_job *job;
 
-	if (!check_worker(srv, p) || !check_servers(srv, p) ||
-		!check_options(srv, p))
+	if (!check_worker(srv, p) || !check_guest(srv, p) ||
+		!check_servers(srv, p) || !check_options(srv, p))
 		return false;
 	if (srv->is_stopping)
 		return sw_admit_refuse(

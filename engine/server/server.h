@@ -51,6 +51,25 @@ const struct sw_stats *sw_server_stats(const struct sw_server *srv);
 int sw_server_share(
 	struct sw_server *srv, const struct sw_share *shares, uint32_t n);
 
+/* A network: addresses whose first @bits bits are those of @ip. */
+struct sw_net {
+	struct sw_ip ip;
+	uint32_t bits;
+};
+
+/* Jobs and networks whose agents may join. */
+struct sw_guests {
+	const char *jobs; /* names, separated by commas; '*' at the end of one
+			     stands for any text; "": every job */
+	const struct sw_net *nets;
+	uint32_t n_nets; /* 0: every network */
+};
+
+/* sw_server_limit - admit only @guests from now on; they are borrowed until
+ * close. An agent behind an inner port is this node's own, and needs no
+ * network. */
+void sw_server_limit(struct sw_server *srv, const struct sw_guests *guests);
+
 /* sw_server_close - drop all sessions and jobs, and free all memory.  @srv may
  * be NULL. */
 void sw_server_close(struct sw_server *srv);

@@ -185,6 +185,7 @@ struct sw_server {
 	bool is_inner[SW_MAX_PORTS];
 	const struct sw_share *shares;
 	uint32_t n_shares;
+	const struct sw_guests *guests; /* NULL: everybody may join */
 	uint32_t active; /* jobs active at the last look, as bits */
 	uint64_t look_at_ns;
 	uint64_t wait_at_ns; /* when the next line about a FORMING job is due */

@@ -40,6 +40,20 @@ def test_both_train():
         check(stats["chunks_done"] > 0, f"odd counters: {stats}")
 
 
+def test_a_job_that_may_not():
+    """The job that [serve] jobs lacks is told so; the other one trains."""
+    with two_jobs() as net:
+        net.ini["a"].setdefault("serve", {})["jobs"] = "reds,red*"
+        for agent in RED:
+            net.start(agent)
+        net.start("a")
+        net.start(BLUE[0])
+        blue = net.client(2, "--tensor", "w:1000:f32")
+        blue.wait_error(r"does not serve job blue: add it to its \[serve\] jobs")
+        wait_trained(net.train("--epochs", "1", "--target-accuracy", "0.5",
+                               agents=RED, name="red"))
+
+
 def test_a_death_harms_no_other_job():
     with two_jobs() as net:
         for agent in RED:

@@ -153,6 +153,35 @@ static void conf_cpus_list__ranges(void **state)
 	assert_int_equal(sw_conf_cpus_list("1-", cpus), SW_EINVAL);
 }
 
+static void conf_networks_list__both_families(void **state)
+{
+	static const char *const wrong[] = {"10.5.8.0/33", "10.5.8.0/0",
+		"10.5.8.0/", "10.5.8/24", "10.5.8.0/24,", ",10.5.8.0/24",
+		"fd00::/129", "10.5.8.0/2x", "10.5.8.0 /24", "gpu0",
+		"1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"};
+	struct sw_conf_subnet nets[SW_CONF_NETWORKS_MAX];
+	char many[SW_CONF_NETWORKS_MAX * 8 + 16] = "10.0.0.1";
+
+	assert_int_equal(sw_conf_networks_list("", nets), 0);
+	assert_int_equal(
+		sw_conf_networks_list("10.5.8.0/24,fd00:5::/64,10.0.0.7", nets),
+		3);
+	assert_true(sw_ip_is_same(nets[0].ip, sw_ip_v4(0x0a050800)));
+	assert_int_equal(nets[0].bits, 24);
+	assert_int_equal(nets[1].bits, 64);
+	assert_int_equal(nets[1].ip.high >> 48, 0xfd00);
+	assert_int_equal(nets[2].bits, 32);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		assert_int_equal(
+			sw_conf_networks_list(wrong[i], nets), SW_EINVAL);
+	for (int i = 1; i < SW_CONF_NETWORKS_MAX; i++)
+		strcat(many, ",1.1.1.1");
+	assert_int_equal(
+		sw_conf_networks_list(many, nets), SW_CONF_NETWORKS_MAX);
+	strcat(many, ",1.1.1.1");
+	assert_int_equal(sw_conf_networks_list(many, nets), SW_EINVAL);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -163,6 +192,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(conf_reference__page_is_current),
 		cmocka_unit_test(conf_man__every_option),
 		cmocka_unit_test(conf_cpus_list__ranges),
+		cmocka_unit_test(conf_networks_list__both_families),
 	};
 
 	root = argc > 1 ? argv[1] : ".";

@@ -575,6 +575,41 @@ static void join__server_is_stopping(void **state)
 	server_rig_close(r);
 }
 
+static void join__not_a_guest(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	struct sw_ip at = r->w[0].path.ip;
+	const struct sw_net elsewhere = {sw_ip_v4(0x0b000000), 8};
+	const struct sw_net here[] = {elsewhere, {sw_ip_mask(at, 24), 24}};
+	struct sw_guests g = {.jobs = "", .nets = &elsewhere, .n_nets = 1};
+
+	sw_server_limit(r->srv, &g);
+	assert_contains(rig_join(r, 0),
+		"SW_EREFUSED the server takes no agents at 10.0.");
+	g.nets = here;
+	g.n_nets = 2;
+	g.jobs = "jo,jobs*,job-*";
+	assert_contains(rig_join(r, 0),
+		"SW_EREFUSED the server does not serve job job");
+	g.jobs = "other,jo*";
+	assert_contains(rig_join(r, 0), "w0 ACCEPT");
+	server_rig_close(r);
+}
+
+static void join__a_guest_by_name(void **state)
+{
+	static const char *const lists[] = {"job", "a,job", "*", "job*,b"};
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(lists); i++) {
+		struct server_rig *r = open_rig(1);
+		struct sw_guests g = {.jobs = lists[i]};
+
+		sw_server_limit(r->srv, &g);
+		assert_contains(rig_join(r, 0), "w0 ACCEPT");
+		server_rig_close(r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -598,6 +633,8 @@ int main(void)
 		cmocka_unit_test(join__does_not_fit_the_job),
 		cmocka_unit_test(join__after_the_member_left),
 		cmocka_unit_test(join__server_is_stopping),
+		cmocka_unit_test(join__not_a_guest),
+		cmocka_unit_test(join__a_guest_by_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
