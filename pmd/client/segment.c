@@ -43,6 +43,8 @@ static int map(struct sw_segment *s, int prot)
 			  : map_aligned(s, prot);
 	if (s->base == MAP_FAILED)
 		return SW_ENOMEM;
+	/* A core dump neither needs gradients nor should tell them. */
+	madvise(s->base, s->bytes, MADV_DONTDUMP);
 	if (s->bytes >= SW_HUGE_PAGE_BYTES)
 		madvise(s->base, s->bytes, MADV_HUGEPAGE);
 	return 0;

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """systemd is PID 1 in namespaces of its own, over a copy of this machine's
 files that keeps what is written (overlayfs) for as long as the test runs.  It
-starts a server and two agents on three ports of a bridge; an ordinary user
-trains; an agent is killed and comes back; all are stopped.  The script that
+starts a server and two agents on three ports of a bridge, one of them a port
+of the kernel's UDP, whose unit has no capability; an ordinary user trains; an agent is killed and comes back; all are stopped.  The script that
 does this inside says what it saw, line by line."""
 import glob
 import os
@@ -47,6 +47,7 @@ for i in s0 w0 w1; do
     ip link set $i up
     ip link set p$i up
 done
+ip addr add 10.5.8.102/24 dev w1
 agents="sumwire-agent@w0 sumwire-agent@w1"
 units="sumwire-server $agents"
 systemctl start $units && echo started
@@ -55,6 +56,11 @@ for i in {1..300}; do
     sleep 0.2
 done
 systemctl show -p MainPID,User,ActiveState sumwire-server
+for unit in server agent@; do
+    cp /etc/systemd/system/sumwire-$unit.service /tmp/of-${unit%@}.service
+    systemd-analyze security --offline=yes --threshold=30 --no-pager \
+        /tmp/of-${unit%@}.service > /dev/null && echo "little exposed"
+done
 systemctl show -p MainPID --value $units | while read -r pid; do
     [ -n "$pid" ] && echo "user $(stat -c %U /proc/$pid)" \
         "$(grep CapEff /proc/$pid/status)"
@@ -104,9 +110,10 @@ def write(root, path, text, mode=0o644):
 
 
 def ini(role, device, number, more=""):
+    port = ("type = udp\nburst = 1" if device == "w1"
+            else f"type = af_packet\ndevice = {device}")
     return (f"[node]\nrole = {role}\nname = {device}\n[job]\nagents = 2\n"
-            f"[port a]\ntype = af_packet\ndevice = {device}\n"
-            f"ip = 10.5.8.{number}/24\n{more}")
+            f"[port a]\n{port}\nip = 10.5.8.{number}/24\n{more}")
 
 
 def fill(root):
@@ -131,6 +138,11 @@ def fill(root):
     for unit in glob.glob(root + "/**/lib/systemd/system/sumwire*",
                           recursive=True):
         shutil.copy(unit, root + "/etc/systemd/system")
+    with open(glob.glob(root + "/**/nic.conf", recursive=True)[0],
+              encoding="ascii") as f:
+        rights = f.read()
+    for unit in "sumwire-server", "sumwire-agent@w0":
+        write(root, f"/etc/systemd/system/{unit}.service.d/nic.conf", rights)
 
 
 def boot(top, limit_s):
@@ -169,6 +181,8 @@ def test_units():
         check(want in text, f"no \"{want}\" in\n{text}")
     check(text.count("trained: 0") == 2, text)
     check(text.count("user sumwire") == 3, text)
+    check(text.count("CapEff:\t0000000000000000") == 1, text)
+    check(text.count("little exposed") == 2, text)
     check(len(re.findall(r"^counters$", text, re.M)) >= 3, text)
     check(text.count("ActiveState=inactive") == 3, text)
     check(text.count("Result=success") == 3, text)
