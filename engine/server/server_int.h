@@ -116,6 +116,7 @@ struct sw_session {
 	/* Its last TUNE, while job->asking has its bit. */
 	struct sw_tune_ask ask;
 	uint16_t probe_bytes; /* payload of the PROBE to answer */
+	uint64_t probed_ns;   /* when the last one came in the running job */
 	/* When the session may be told of its fault again; UINT64_MAX: it has
 	 * none. */
 	uint64_t error_at_ns;

@@ -6,7 +6,10 @@
 #include "engine/base/text.h"
 #include "engine/server/server_int.h"
 
-enum { CALLS_MAX = 2 }; /* streams of one QUERY that are compared */
+enum {
+	CALLS_MAX = 2,           /* streams of one QUERY that are compared */
+	PROBE_GAP_NS = 10000000, /* between two PROBEs while the job runs */
+};
 
 /* --- sessions --- */
 
@@ -282,11 +285,26 @@ static void on_keepalive(struct sw_session *s, const struct sw_header *h)
 		sw_session_owe(s, SW_OWE_KEEPALIVE);
 }
 
-/* Handle a PROBE: answer with as many bytes, before the job runs. */
+/* Return whether to answer a PROBE of @bytes. While the job runs, the answers
+ * to one worker must not displace others' data. */
+static bool is_probe_due(struct sw_session *s, uint32_t bytes)
+{
+	uint64_t now_ns = s->srv->now_ns;
+
+	if (!s->job->is_settled)
+		return true;
+	if (bytes > s->job->params.payload ||
+		now_ns - s->probed_ns < PROBE_GAP_NS)
+		return false;
+	s->probed_ns = now_ns;
+	return true;
+}
+
+/* Handle a PROBE: answer with as many bytes. */
 static void on_probe(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h)
 {
-	if (s->job->is_settled) {
+	if (!is_probe_due(s, h->payload_len)) {
 		sw_count(&s->srv->stats.rx_state, 1);
 		return;
 	}
@@ -294,7 +312,7 @@ static void on_probe(struct sw_session *s, const struct sw_rx_frame *f,
 	sw_session_owe(s, SW_OWE_PROBE);
 }
 
-/* Handlers of frames that come before the job runs. */
+/* Handlers of frames that may come before the job runs. */
 static void (*const probing[SW_N_TYPES])(struct sw_session *,
 	const struct sw_rx_frame *, const struct sw_header *) = {
 	[SW_PROBE] = on_probe,

@@ -54,7 +54,7 @@ static const struct {
 	[SW_ANSWER] = {ITEMS(1, SW_QUERY_MAX, struct sw_answer)},
 	[SW_WANT] = {0, 0, 1},
 	[SW_PATHS] = {EXACTLY(struct sw_paths)},
-	[SW_PROBE] = {SW_PAYLOAD_MIN, SW_PAYLOAD_MAX, SW_PAYLOAD_UNIT},
+	[SW_PROBE] = {SW_PAYLOAD_UNIT, SW_PAYLOAD_MAX, SW_PAYLOAD_UNIT},
 };
 
 enum verdict {

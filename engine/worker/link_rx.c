@@ -353,6 +353,10 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 static void on_probe(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
+	if (w->payload_bytes) {
+		sw_link_on_check(w, l, h);
+		return;
+	}
 	sw_link_on_probe(w, l, h, payload);
 	sw_worker_check_running(w);
 }

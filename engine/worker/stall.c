@@ -128,6 +128,14 @@ static bool lacks_results(const struct sw_wtensor *t)
 	return t->n_missing > t->own.n_local - t->n_given;
 }
 
+/* Has it lacked results for so long that a path may have failed? */
+static bool is_slow(const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	return t->is_open &&
+	       w->now_ns - t->progress_ns >= sw_paths_doubt_ns(w) &&
+	       lacks_results(t);
+}
+
 /* Has it made no progress for long enough to say so?  Each lane looks at its
  * own results; lane 0 also looks at local ranks. */
 static bool is_stalled(const struct sw_worker *w, const struct sw_wtensor *t)
@@ -187,6 +195,7 @@ static void look_at(struct sw_worker *w, uint32_t i)
 	struct sw_wtensor *t = &w->tensors[i];
 
 	w->look.is_still |= sw_stream_compare(w, t);
+	w->look.is_slow |= is_slow(w, t);
 	/* A server that named a member before the death may have its push by
 	 * now, so only later WAITs count. */
 	sw_deaths_check_members(w, t, named(w, t, w->deaths.learned_ns));
@@ -204,6 +213,7 @@ static void conclude(struct sw_worker *w)
 	struct sw_wtensor *t = &w->tensors[w->look.worst];
 
 	sw_deaths_tick(w);
+	sw_paths_check(w, w->look.is_slow);
 	w->is_still = w->look.is_still;
 	for (uint32_t i = 0; w->is_still && i < w->n_links; i++)
 		sw_peer_wake(&w->links[i].peer, w->now_ns);

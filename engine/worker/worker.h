@@ -165,12 +165,14 @@ struct sw_worker {
 	uint64_t warned_ns;  /* when the last line about waiting left */
 	/* The sweep for tensors without progress: when and where it continues,
 	 * how many have stalled, the one stalled longest (SW_TENSORS: none),
-	 * whether a stream has waited for SW_STILL_NS. */
+	 * whether a stream has waited for SW_STILL_NS, and whether a tensor
+	 * has lacked results for sw_paths_doubt_ns. */
 	struct {
 		uint64_t at_ns;
 		uint32_t next, n, worst;
-		bool is_still;
+		bool is_still, is_slow;
 	} look;
+	uint64_t checked_ns; /* when the check of paths began; 0: it has not */
 	uint64_t warn_at_ns; /* the next warning about stalls is due then */
 	uint64_t stalled_ns; /* since when what was warned of waits; 0: none */
 	/* The deadline of LEAVING; 0: the job has not ended. */

@@ -27,6 +27,14 @@ enum sw_link_state {
 	SW_LINK_CLOSED,
 };
 
+/* A check of a path while the job runs (path_check.c). */
+struct sw_path_check {
+	uint32_t n_tries;    /* PROBEs sent: full, small, full, ... */
+	uint32_t n_small;    /* small ones that came back */
+	bool is_good;        /* a full one came back */
+	uint64_t n_timeouts; /* of the flow, when the check began */
+};
+
 struct sw_link {
 	struct sw_worker *worker;
 	enum sw_link_state state;
@@ -45,6 +53,8 @@ struct sw_link {
 	uint64_t nonce, cookie;
 	uint32_t far_payload; /* the largest that the server's port carries */
 	struct sw_probe probe;
+	struct sw_path_check check;
+	struct sw_ip here; /* our address on the path */
 	/* When the next request leaves, and the pause after it. */
 	uint64_t request_at_ns, request_wait_ns;
 	uint32_t n_cookies;  /* COOKIEs received before the session opened */
@@ -200,6 +210,22 @@ uint32_t sw_worker_carries(const struct sw_worker *w);
 uint32_t sw_link_build_paths(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 void sw_worker_settle(struct sw_worker *w, uint32_t payload);
+
+/* --- path_check.c --- */
+
+/* sw_paths_doubt_ns - return how long a tensor may lack results before the
+ * paths are checked.
+ * sw_paths_check - check them while @is_slow, a tensor does; called in each
+ * sweep (sw_stall_tick). Fails the worker if a path stops carrying the job's
+ * payload, within dead_after.
+ * sw_link_build_check, sw_link_on_check - build the next PROBE; take an answer.
+ */
+uint64_t sw_paths_doubt_ns(const struct sw_worker *w);
+void sw_paths_check(struct sw_worker *w, bool is_slow);
+uint32_t sw_link_build_check(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
+void sw_link_on_check(
+	struct sw_worker *w, struct sw_link *l, const struct sw_header *h);
 
 /* sw_link_declare - owe the server a DECLARE if tensors are left to declare
  * there and it has answered the last DECLARE.

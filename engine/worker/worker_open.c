@@ -46,6 +46,7 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 	l->peer.has_crc =
 		w->params.has_crc && !ports[l->peer.path.port_i]->is_inner;
 	l->peer.due_class = SW_N_CLASSES;
+	l->here = ports[l->peer.path.port_i]->ip;
 	l->peer.rx_ns = l->peer.sent_ns = w->now_ns;
 	l->udp = server->udp ? server->udp : server->path.udp;
 	snprintf(l->name, sizeof(l->name), "%s", server->name);

@@ -49,13 +49,20 @@ static uint32_t build_ack(
 		&l->peer, w->now_ns, w->gap_ns, h, w->payload, &w->stats);
 }
 
+static uint32_t build_probe(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	return w->payload_bytes ? sw_link_build_check(w, l, h)
+				: sw_link_build_probe(w, l, h);
+}
+
 static uint32_t (*const builders[SW_N_OWED])(
 	struct sw_worker *, struct sw_link *, struct sw_header *) = {
 	[SW_OWE_REQUEST] = sw_link_build_request,
 	[SW_OWE_END] = build_end,
 	[SW_OWE_TUNE] = sw_link_build_tune,
 	[SW_OWE_PATHS] = sw_link_build_paths,
-	[SW_OWE_PROBE] = sw_link_build_probe,
+	[SW_OWE_PROBE] = build_probe,
 	[SW_OWE_DECLARE] = build_declare,
 	[SW_OWE_KEEPALIVE] = build_keepalive,
 	[SW_OWE_TAKEN] = build_keepalive,

@@ -72,6 +72,7 @@ OFF_PATH = {
     ("engine/server/groups.c", "sw_session_check_call"): "the same",
     ("engine/server/groups.c", "sw_session_differs"): "the same",
     ("engine/worker/probe.c", "sw_link_tick_probe"): "probes, before a job runs",
+    ("engine/worker/path_check.c", "fail"): "the end of a job, its path narrower",
     ("engine/worker/worker_life.c", "sw_worker_fail"):
         "the end of a job, with its reason",
     ("engine/worker/worker_life.c", "sw_worker_leave"): "the end of a job",

@@ -203,6 +203,23 @@ def test_smaller_mtu_on_the_way():
         net.daemons["a"].await_text("runs with a payload of 1408 B")
 
 
+def test_mtu_falls_in_mid_job():
+    """A bridge drops what is larger, without a word: the job ends with an error
+    that names path and size, and the next one uses smaller frames."""
+    with Hosts(agents=2, job={"dead_after": "4s"}) as net:
+        for name in net.hosts:  # the bridge passes what is still to be cut
+            no_large_ones(name)(net)
+        net.start_all()
+        clients = start_forever(net, *TENSORS, step=1)
+        ip("link", "set", "dev", "a-lan", "mtu", "1500")
+        for c in clients:
+            c.wait_error(r"SW_EIO: .*packets of 8274 B \(payload 8192\) no "
+                         r"longer pass from 10\.9\.0\.10[12] to server a "
+                         r"\(10\.9\.0\.1\), smaller ones do")
+        run_all(net)
+        net.daemons["a"].await_text("runs with a payload of 1408 B")
+
+
 # --- beside a node whose port is of type af_packet ---
 # On the way between two namespaces nobody cuts a large datagram, so that
 # af_packet sees one of 64 KB, unless its sender makes none.

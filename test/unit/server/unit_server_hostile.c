@@ -552,9 +552,9 @@ static void jobs__are_apart(void **state)
 	close_rig(r);
 }
 
-/* PROBEs are answered with as many bytes until the job runs, then ignored;
- * PATHS count once, before it runs, with a valid size; and a declaration with
- * another payload is dropped (I4, I5). */
+/* While the job runs, PROBEs are answered with as many bytes, but none larger
+ * than its payload, and not in a row; PATHS count once, before it runs, with a
+ * valid size; and a declaration with another payload is dropped (I4, I5). */
 static void jobs__forged_probes_and_paths(void **state)
 {
 	static const uint8_t zeros[SW_PAYLOAD_MAX];
@@ -565,13 +565,18 @@ static void jobs__forged_probes_and_paths(void **state)
 	rig_join(&r, 1);
 	assert_int_equal(r.srv->jobs[0].status.state, SW_JOB_RUNNING);
 	peer_paths(&r.w[1], 1152);
-	peer_say(&r.w[1], SW_PROBE, zeros, 1344);
+	peer_say(&r.w[1], SW_PROBE, zeros, 1408);
 	assert_int_equal(r.srv->stats.rx_state, 2);
+	assert_null(strstr(rig_tx(&r), "PROBE"));
+	peer_say(&r.w[1], SW_PROBE, zeros, 1344);
+	assert_contains(rig_tx(&r), "w1 PROBE +1344");
+	peer_say(&r.w[1], SW_PROBE, zeros, 1344);
+	assert_int_equal(r.srv->stats.rx_state, 3);
 	assert_null(strstr(rig_tx(&r), "PROBE"));
 	assert_int_equal(r.srv->jobs[0].params.payload, PEER_PAYLOAD);
 	r.w[0].payload = 1152;
 	assert_null(strstr(rig_declare(&r, 0, "a", SW_I32, 4, 0), "DECLARED"));
-	assert_int_equal(r.srv->stats.rx_state, 3);
+	assert_int_equal(r.srv->stats.rx_state, 4);
 	server_rig_close(&r);
 }
 
