@@ -252,6 +252,7 @@ void sim_job_draw(struct sim_job *job, uint64_t seed)
 	job->params.has_crc = job->net.faults.corrupt || below(job, 4);
 	if (one_in(job, 12)) /* nothing happens at all */
 		job->net.faults = (struct sim_faults){0};
+	sim_mtus_draw(job);
 	draw_tunes(job);
 	draw_grows(job);
 	draw_schedule(job);
@@ -305,7 +306,13 @@ void sim_job_describe(const struct sim_job *job)
 		job->copies, job->async, job->params.payload,
 		job->params.has_crc, job->params.window_bytes >> 10,
 		job->leaves, job->tunes, job->grows);
-	printf("# lcores of the workers:");
+	printf("# payloads of the machines:");
+	for (uint32_t i = 0; i < job->net.n_nodes; i++)
+		printf(" %u", job->carries[i]);
+	printf("; %u B from %llx to %llx\n# lcores of the workers:",
+		job->net.narrow.max_len,
+		(unsigned long long)job->net.narrow.from_mask,
+		(unsigned long long)job->net.narrow.to_mask);
 	for (uint32_t r = 0; r < job->n_workers; r++)
 		printf(" %u", job->n_lanes[r]);
 	printf("\n");

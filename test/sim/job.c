@@ -89,10 +89,11 @@ void sim_job_init(struct sim_job *job, uint64_t seed)
 static void start_engine(struct sim_job *job, uint32_t e, uint32_t lcore)
 {
 	struct sim_node *n = job->lcores[e];
+	struct sw_params params = sim_mtu_params(job, e / job->n_lcores);
 	uint32_t n_queues =
 		job->net.steering == SW_STEER_HANDOFF ? 1 : job->n_lcores;
 
-	if (sw_server_open(&job->servers[e], &job->params, &job->env, n->ports,
+	if (sw_server_open(&job->servers[e], &params, &job->env, n->ports,
 		    SIM_PORTS, job->quota_bytes) ||
 		sw_server_share(job->servers[e], job->shares, job->n_shares))
 		abort();
@@ -177,12 +178,13 @@ static void start_lane(struct sim_worker *w, uint32_t i,
 {
 	struct sim_job *job = w->job;
 	struct sw_worker *engine = i ? &w->others[i - 1] : &w->engine;
+	struct sw_params params = sim_mtu_params(job, w->node->index);
 	uint32_t first = job->n_colocated ? job->n_lcores : 0;
 
 	wj->lane_i = (uint8_t)i;
 	if (i)
 		sw_lane_init(&w->lanes[i - 1], &w->engine);
-	if (sw_worker_open(engine, &job->params, &job->env, events, wj,
+	if (sw_worker_open(engine, &params, &job->env, events, wj,
 		    w->lcores[i]->ports, SIM_PORTS, job->net.now_ns))
 		abort();
 	if (i) {
@@ -261,6 +263,7 @@ void sim_job_open(struct sim_job *job)
 		.mem_put = mem_put,
 		.random = env_random};
 	job->params.mode = job->async ? SW_MODE_ASYNC : SW_MODE_SYNC;
+	job->most = sim_mtus_most(job);
 	sim_groups_list(job);
 	sim_oracle_open(job);
 	job->net.on_tx = sim_oracle_on_tx;

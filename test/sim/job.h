@@ -114,6 +114,8 @@ struct sim_job {
 	uint32_t n_elems[SIM_TENSORS];
 	uint32_t name_bytes; /* names are filled up to so many */
 	uint32_t dtype;
+	/* The payload that each machine's MTU allows; 0: params.payload. */
+	uint16_t carries[SIM_NODES];
 	uint16_t n_local[SIM_WORKERS];
 	uint8_t n_lanes[SIM_WORKERS]; /* at most as many as engines */
 	uint32_t async;    /* tensors that are asynchronous, a bit for each */
@@ -153,6 +155,7 @@ struct sim_job {
 	enum sim_mismatch mismatch;
 	uint32_t mismatch_by, mismatch_at, mismatch_tensor, mismatch_in;
 	/* The rest is the simulation's. */
+	uint32_t most; /* payload that all paths of the job carry */
 	uint64_t rng, rng_mem;
 	bool has_late_memory; /* two of three times that an engine asks */
 	struct sw_env env;
@@ -268,6 +271,17 @@ static inline uint16_t sim_job_members(const struct sim_job *job, uint32_t i)
 {
 	return (uint16_t)((job->n_workers - i + job->n_jobs - 1) / job->n_jobs);
 }
+
+/* --- mtu.c: machines and paths of different MTUs --- */
+
+/* Draw them. */
+void sim_mtus_draw(struct sim_job *job);
+/* The parameters of an engine on a machine. */
+struct sw_params sim_mtu_params(const struct sim_job *job, uint32_t machine);
+/* The payload that all paths of the job carry. */
+uint32_t sim_mtus_most(const struct sim_job *job);
+/* A worker runs: the job has the payload that it must have. */
+void sim_mtus_check(struct sim_worker *w);
 
 /* --- between job.c and worker.c --- */
 

@@ -95,6 +95,13 @@ struct sim_trunk {
 	uint64_t max_queued;        /* bytes */
 };
 
+/* A part of the network's core with a smaller MTU, one way: it drops frames
+ * between the nodes of two masks whose header and payload have more bytes. */
+struct sim_narrow {
+	uint64_t from_mask, to_mask; /* nodes 0 to 63 */
+	uint32_t max_len;            /* 0: there is none */
+};
+
 struct sim_net;
 
 /* One machine: a port to the others and one to itself.  Or one more lcore of a
@@ -150,6 +157,7 @@ struct sim_net {
 	uint64_t rehash_ns; /* it changes then; 0: never */
 	struct sim_faults faults;
 	struct sim_trunk trunks[SIM_TRUNKS];
+	struct sim_narrow narrow;
 	struct sim_node nodes[SIM_NODES];
 	uint32_t n_nodes;
 	struct sim_frame **heap; /* by at_ns */

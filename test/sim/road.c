@@ -116,6 +116,14 @@ static enum sim_fate judge(struct sim_net *net, struct sim_frame *f)
 	return SIM_PASS;
 }
 
+static bool is_too_long(const struct sim_net *net, const struct sim_frame *f)
+{
+	const struct sim_narrow *x = &net->narrow;
+
+	return x->max_len && f->len > x->max_len &&
+	       x->from_mask >> f->from % 64 & 1 && x->to_mask >> f->to % 64 & 1;
+}
+
 /* The trunk between the two nodes, or NULL. */
 static struct sim_trunk *trunk_of(
 	struct sim_net *net, const struct sim_frame *f)
@@ -150,7 +158,8 @@ static bool pass_trunk(
 	return true;
 }
 
-/* The switch's queue towards the receiver; false: it is full. */
+/* The network's core and the switch's queue towards the receiver; false: one
+ * drops the frame. */
 static bool pass_switch(struct sim_net *net, struct sim_frame *f)
 {
 	struct sim_node *to = &net->nodes[f->to];
@@ -158,7 +167,7 @@ static bool pass_switch(struct sim_net *net, struct sim_frame *f)
 	uint64_t at = net->now_ns + net->latency_ns;
 	uint64_t busy;
 
-	if (trunk && !pass_trunk(trunk, f, &at))
+	if (is_too_long(net, f) || (trunk && !pass_trunk(trunk, f, &at)))
 		return false;
 	busy = sw_max64(to->queued_until_ns, at);
 	if (net->faults.queue_bytes &&

@@ -66,7 +66,7 @@ static void on_state(
 	struct sim_worker *w = ctx;
 
 	if (state == SW_WORKER_RUNNING && !w->is_running)
-		w->job->params.payload = sw_worker_payload(&w->engine);
+		sim_mtus_check(w);
 	w->is_running |= state == SW_WORKER_RUNNING;
 	w->has_left |= state == SW_WORKER_LEFT;
 	if (state != SW_WORKER_FAILED) {
