@@ -281,7 +281,10 @@ static int values_take(struct walk *w)
 	scan->values = values_read(w->good, w->n_good);
 	if (!scan->values) {
 		sw_report_error(w->report, 0, NULL, NULL,
-			"no memory for its values, or /proc is not mounted");
+			"no memory file for its values: %s (it needs "
+			"memfd_create, which a seccomp filter may deny, and "
+			"/proc)",
+			strerror(errno));
 		return SW_ENOMEM;
 	}
 	for (uint32_t i = 0; i < scan->n_entries; i++) {

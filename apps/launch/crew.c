@@ -41,7 +41,8 @@ int sw_crew_open(struct sw_crew *c)
 	c->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (c->signals >= 0)
 		return 0;
-	fprintf(stderr, "%s: cannot start: %s\n", c->who, strerror(errno));
+	fprintf(stderr, "%s: cannot start: signalfd4: %s\n", c->who,
+		strerror(errno));
 	return SW_EIO;
 }
 
@@ -81,7 +82,7 @@ void sw_crew_signal(struct sw_crew *c, bool is_daemon, int number)
 {
 	for (uint32_t i = 0; i < c->n; i++)
 		if (c->procs[i].pid && c->procs[i].is_daemon == is_daemon)
-			kill(-c->procs[i].pid, number);
+			sw_proc_signal(&c->procs[i], number);
 }
 
 void sw_crew_tell(struct sw_crew *c, bool is_daemon)

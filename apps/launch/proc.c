@@ -160,6 +160,12 @@ static void describe(struct sw_proc *p, const siginfo_t *info)
 		info->si_status, strsignal(info->si_status));
 }
 
+void sw_proc_signal(const struct sw_proc *p, int number)
+{
+	if (kill(-p->pid, number)) /* a filter denies setpgid */
+		kill(p->pid, number);
+}
+
 bool sw_proc_reap(struct sw_proc *p)
 {
 	siginfo_t info = {0};
@@ -172,7 +178,7 @@ bool sw_proc_reap(struct sw_proc *p)
 	describe(p, &info);
 	/* While the leader is not reaped, its group's number is not given to
 	 * others. */
-	kill(-p->pid, SIGKILL);
+	sw_proc_signal(p, SIGKILL);
 	waitpid(p->pid, NULL, 0);
 	p->pid = 0;
 	for (int i = 0; i < 2; i++) {

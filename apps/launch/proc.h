@@ -9,6 +9,9 @@
  * Errors: SW_EIO, said on stderr. */
 int sw_proc_start(struct sw_crew *c, uint32_t i);
 
+/* sw_proc_signal - send a signal to a process and those that it has started. */
+void sw_proc_signal(const struct sw_proc *p, int number);
+
 /* sw_proc_reap - return whether @p has ended since the last call.  If so, set
  * p->code and p->how, write all its output, and end the rest of its group. */
 bool sw_proc_reap(struct sw_proc *p);

@@ -6,12 +6,14 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/base/error.h"
+#include "pmd/client/denied.h"
 #include "pmd/client/huge.h"
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, PAGE_BYTES = 4096 };
@@ -78,12 +80,26 @@ static uint64_t limit_of(int resource)
 		       : r.rlim_cur;
 }
 
+static bool can_create(void)
+{
+	int fd = memfd_create("", MFD_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 const char *sw_segment_limit(uint64_t bytes, char out[SW_LIMIT_TEXT])
 {
 	uint64_t file = limit_of(RLIMIT_FSIZE), space = limit_of(RLIMIT_AS);
 	bool is_file = bytes > file;
 
 	out[0] = 0;
+	if (!can_create()) {
+		snprintf(out, SW_LIMIT_TEXT, "; memfd_create: %s%s",
+			strerror(errno), sw_denied_text(errno));
+		return out;
+	}
 	if (is_file || space != UINT64_MAX)
 		snprintf(out, SW_LIMIT_TEXT,
 			"; its limit RLIMIT_%s is %llu bytes (ulimit -%c)",
@@ -129,14 +145,28 @@ int sw_segment_create_shown(
 	return create(s, name, bytes, SEALS | F_SEAL_FUTURE_WRITE);
 }
 
-/* fallocate is what reserves where the kernel is older than the advice. */
+/* Write every page as it is. Others may use what is beside these bytes. */
+static void touch(char *base, uint64_t bytes)
+{
+	for (uint64_t at = 0; at < bytes; at += PAGE_BYTES)
+		__atomic_fetch_or(base + at, 0, __ATOMIC_RELAXED);
+}
+
+/* An older kernel lacks the advice, and a filter may deny either call. Touching
+ * pages needs none, but ends the process where no memory is left. */
 int sw_segment_reserve(struct sw_segment *s, uint64_t at, uint64_t bytes)
 {
 	make_huge(s, at, bytes);
-	if (madvise((char *)s->base + at, bytes, MADV_POPULATE_WRITE) &&
-		errno != EINVAL)
+	if (!madvise((char *)s->base + at, bytes, MADV_POPULATE_WRITE))
+		return 0;
+	if (!sw_is_denied(errno))
 		return SW_ENOMEM;
-	return fallocate(s->fd, 0, (off_t)at, (off_t)bytes) ? SW_ENOMEM : 0;
+	if (!fallocate(s->fd, 0, (off_t)at, (off_t)bytes))
+		return 0;
+	if (!sw_is_denied(errno))
+		return SW_ENOMEM;
+	touch((char *)s->base + at, bytes);
+	return 0;
 }
 
 int sw_segment_attach(struct sw_segment *s, int fd, uint64_t bytes)

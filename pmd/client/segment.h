@@ -13,8 +13,9 @@ struct sw_segment {
 
 enum { SW_LIMIT_TEXT = 80 };
 
-/* sw_segment_limit - write the limit of this process that may have refused
- * @bytes of memory, after "; ", or nothing where it has none.  Returns @out. */
+/* sw_segment_limit - write the limit of this process, or the filter of system
+ * calls, that may have refused @bytes of memory, after "; ", or nothing where
+ * it has none.  Returns @out. */
 const char *sw_segment_limit(uint64_t bytes, char out[SW_LIMIT_TEXT]);
 
 /* sw_segment_create - make and map @bytes of zeros (agent).

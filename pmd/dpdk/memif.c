@@ -254,6 +254,19 @@ static uint32_t stranger(const struct port *p, bool is_connected)
 	return is_trusted(p, uid) ? 0 : uid;
 }
 
+/* The driver asks for the folder's rights by a call that glibc leaves to
+ * faccessat2, without another way if a filter denies it. */
+static void missing(const struct sw_dpdk_port_params *p, uint64_t bytes,
+	char *out, size_t size)
+{
+	(void)bytes;
+	if (faccessat(AT_FDCWD, "/", F_OK, AT_EACCESS))
+		snprintf(out, size,
+			"faccessat2: %s; does a seccomp filter deny it? Allow "
+			"it, or use a port of type udp",
+			strerror(errno));
+}
+
 const struct port_type sw_dpdk_memif = {
 	.name = "memif",
 	.devargs = devargs,
@@ -261,6 +274,7 @@ const struct port_type sw_dpdk_memif = {
 	.unclaim = unclaim,
 	.removed = sw_gate_silence,
 	.stranger = stranger,
+	.missing = missing,
 	.ring_slots = 32,
 	.burst = 8,
 	.is_sync = true,

@@ -1,5 +1,6 @@
 /* attach.c - control thread: clients come, are admitted, and go.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "pmd/client/denied.h"
 #include "pmd/host/host.h"
 
 /* Largest backlog of unread status lines of one client, as the kernel counts
@@ -187,10 +189,14 @@ int sw_host_open(const struct sw_host_params *p, struct sw_host **out)
 
 	if (err)
 		return err;
+	errno = 0;
 	h = host_new(p);
 	if (!h) {
+		err = errno;
 		sw_log(p->log, SW_LOG_ERROR,
-			"no memory or descriptors for the agent's socket");
+			"no memory or event descriptor (eventfd) for the "
+			"agent's socket: %s%s",
+			strerror(err), sw_denied_text(err));
 		return SW_ENOMEM;
 	}
 	for (uint32_t i = 0; i < p->n_uids; i++)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
+#include "pmd/client/denied.h"
 #include "pmd/client/huge.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -58,9 +59,9 @@ int sw_memory_fill(void *mem, uint64_t bytes)
 {
 	if (!madvise(mem, whole_pages(bytes), MADV_POPULATE_WRITE))
 		return 0;
-	if (errno != EINVAL)
+	if (!sw_is_denied(errno))
 		return SW_ENOMEM;
-	touch(mem, bytes); /* an older kernel */
+	touch(mem, bytes);
 	return 0;
 }
 

@@ -56,6 +56,7 @@ FRONTS = {
         "edge.h": "pmd/host: messages and rings",
         "segment.h": "pmd/host, pmd/cuda: shared memory",
         "agent_error.h": "daemons: where an agent keeps its last error",
+        "denied.h": "pmd/host: system calls that a filter denies",
         "huge.h": "pmd/host: addresses of huge pages",
         "client.h": "pmd/cuda: a client from inside of libsumwire",
         "client_coll.h": "pmd/cuda: collectives of a device",

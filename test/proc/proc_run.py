@@ -5,9 +5,11 @@ import os
 import re
 import shutil
 import signal
+import sys
 import tempfile
 import time
 
+import deny
 import rig
 from rig import Process, check, wait_until
 
@@ -15,15 +17,16 @@ SHORT_S = 60
 
 
 class Run:
-    """One sumwire run; at its end nothing may be left of it."""
+    """One sumwire run, under a command or not; at its end nothing may be left
+    of it."""
 
-    def __init__(self, *args):
-        self.args = args
+    def __init__(self, *args, under=()):
+        self.args, self.under = args, under
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="sumwire-proc-", dir="/tmp")
         self.p = Process("run", self.folder, [
-            "env", "TMPDIR=" + self.folder, rig.sumwire(), "run",
+            "env", "TMPDIR=" + self.folder, *self.under, rig.sumwire(), "run",
             *map(str, self.args)])
         return self.p
 
@@ -301,6 +304,31 @@ def test_the_command_is_killed():
     finally:
         p.destroy()
         shutil.rmtree(run.folder)
+
+
+def denied(calls):
+    """A run in which these system calls fail, as by a container's filter."""
+    return Run("-np", 2, *client("--tensor", "t:100000:f32"),
+               under=(sys.executable, deny.__file__, calls))
+
+
+def test_denied_system_calls():
+    """Another way works, or an error names the call."""
+    for calls in rig.layouts("madvise", "fallocate",
+                             "setpgid,fallocate,madvise"):
+        with denied(calls) as p:
+            p.wait_ok()
+    for call, text in (
+            ("faccessat2", "faccessat2: Operation not permitted; does a "
+             "seccomp filter deny it"),
+            ("eventfd2", r"\(eventfd\) .*: Operation not permitted; does a "
+             "seccomp filter deny it"),
+            ("memfd_create", "Operation not permitted .it needs memfd_create, "
+             "which a seccomp filter may deny"),
+            ("signalfd4", "cannot start: signalfd4: Operation not permitted")):
+        with denied(call) as p:
+            check(p.wait(SHORT_S) == 1, f"without {call}: it did not fail")
+            check(re.search(text, p.log()), f"without {call}: {p.log()}")
 
 
 def test_bad_command_lines():

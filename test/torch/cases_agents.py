@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 
 from cases_backend import start
+from deny import deny
 from own_agent import agent_of_rank, agent_pid
 from sumwire import SumwireError
 from sumwire.distributed import agents, numa
@@ -117,6 +118,20 @@ def case_bound():
         found = agents.dead_seconds(timeout_s)
         check(found == dead_s, f"{timeout_s}: {found}, not {dead_s}")
     sums()
+
+
+def case_denied():
+    """System calls that a container's filter may deny."""
+    deny("setpgid", "setsid", "madvise", "fallocate")
+    start()
+    sums()
+    dist.destroy_process_group()
+
+
+def case_no_memory_files():
+    deny("memfd_create")
+    with raises(SumwireError, "memfd_create: Operation not permitted"):
+        start()
 
 
 def case_quotas():

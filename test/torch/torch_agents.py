@@ -92,6 +92,12 @@ def test_bound():
         ok(net, "bound", "quotas")
 
 
+def test_denied_system_calls():
+    for name in "denied", "no_memory_files":
+        with Alone() as net:
+            ok(net, name)
+
+
 def test_odd_folders():
     """A configuration has no such path."""
     for name in rig.layouts("x#1", "it's", 'say "a"', "a;b", "a b"):

@@ -43,8 +43,9 @@ PARENT_MAX = 60  # bytes of the parent folder; a socket's path has at most 107
 # Do not start a new session if Python can avoid it: Linux schedules each
 # session as a whole and wakes processes of other sessions later
 # (sched_autogroup_enabled).
-OWN_GROUP = ({"process_group": 0} if sys.version_info >= (3, 11)
-             else {"start_new_session": True})
+# A filter of system calls may deny either, or both.
+OWN_GROUP = [{"process_group": 0}] if sys.version_info >= (3, 11) else []
+APART = [*OWN_GROUP, {"start_new_session": True}, {}]
 DEAD_S = 60  # [job] dead_after, if the group's timeout is torch's default
 DEAD_MIN_S, DEAD_MAX_S = 30, 600
 NODES_SHOWN = 4
@@ -294,6 +295,15 @@ def blocked(signals):
         signal.pthread_sigmask(signal.SIG_SETMASK, was)
 
 
+def memory_file(name):
+    try:
+        return os.memfd_create(name)
+    except OSError as e:
+        raise SumwireError("SW_EIO", f"memfd_create: {e.strerror}: agents share "
+                           f"memory by it; does a seccomp filter deny it?"
+                           ) from None
+
+
 class Agent:
     """Start and end the agent of this rank."""
 
@@ -313,18 +323,26 @@ class Agent:
     def _start(self, ini):
         """Start the agent in a process group of its own, so that Ctrl-C reaches
         only the training."""
-        with open(os.memfd_create("agent.ini"), "wb", buffering=0) as f, \
+        with open(memory_file("agent.ini"), "wb", buffering=0) as f, \
                 blocked(SIGNALS):
             f.write(ini)
-            process = subprocess.Popen(
-                [library.command(), "agent", "--config", "/dev/stdin"],
-                stdin=f, stdout=self.log.fd, stderr=self.log.fd, cwd="/",
-                **OWN_GROUP, close_fds=True,
-                # its ranks are those of the group
-                env={**os.environ, "SUMWIRE_LAUNCHER": "none"})
+            process = self._popen(f)
         with contextlib.suppress(OSError):  # may need a privilege
             os.setpriority(os.PRIO_PROCESS, process.pid, 0)
         return process
+
+    def _popen(self, stdin):
+        for apart in APART:
+            try:
+                return subprocess.Popen(
+                    [library.command(), "agent", "--config", "/dev/stdin"],
+                    stdin=stdin, stdout=self.log.fd, stderr=self.log.fd,
+                    cwd="/", **apart, close_fds=True,
+                    # its ranks are those of the group
+                    env={**os.environ, "SUMWIRE_LAUNCHER": "none"})
+            except OSError as e:
+                if not apart or e.errno not in (errno.EPERM, errno.ENOSYS):
+                    raise
 
     def wait_ready(self, until):
         while not os.path.exists(self.socket):
