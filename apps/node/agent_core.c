@@ -259,7 +259,7 @@ static void leave(struct agent_core *core, const struct agent_command *o)
 	if (!core->has_worker)
 		return; /* LEFT was told: this order crossed it */
 	core->is_leaving = true;
-	sw_worker_leave(&core->worker, o->err, o->text);
+	sw_worker_leave(&core->worker, o->why.err ? &o->why : NULL);
 	end_job(core, &(struct agent_report){.kind = AGENT_ENDED});
 }
 
@@ -290,8 +290,8 @@ static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 		core->clients[o.local] = NULL;
 		core->n_freeing -= core->is_freeing[o.local];
 		core->is_freeing[o.local] = false;
-		if (core->has_worker && !core->is_leaving && o.err)
-			sw_worker_local_died(&core->worker, o.local, o.text);
+		if (core->has_worker && !core->is_leaving && o.why.err)
+			sw_worker_local_died(&core->worker, o.local, &o.why);
 		else if (core->has_worker && !core->is_leaving)
 			sw_worker_local_left(&core->worker, o.local);
 		break;

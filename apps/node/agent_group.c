@@ -225,16 +225,15 @@ static void end_others(struct agent_control *c, int err, const char *text)
 
 /* End the job at this node.  The processes that are left are told (AGENT_ENDED)
  * when no lcore uses their tensors, so that they may write them. */
-static void end_group(struct agent_control *c, int err, const char *text)
+static void end_group(struct agent_control *c, const struct sw_fault *why)
 {
-	struct agent_command order = {.kind = AGENT_LEAVE, .err = err};
+	struct agent_command order = {.kind = AGENT_LEAVE, .why = *why};
+	char text[SW_TEXT_MAX];
 
 	c->is_ended = true;
-	c->end_err = err ? err : SW_ECLOSED;
-	snprintf(c->end_text, sizeof(c->end_text), "%s", text);
-	if (err)
-		snprintf(order.text, sizeof(order.text), "%.*s",
-			(int)sizeof(order.text) - 1, text);
+	c->end_err = why->err ? why->err : SW_ECLOSED;
+	snprintf(c->end_text, sizeof(c->end_text), "%s",
+		sw_fault_text(why, false, NULL, text));
 	sw_agent_command(c, &order);
 }
 
@@ -257,8 +256,10 @@ void sw_agent_stop_gathering(struct agent_control *c)
 
 void sw_agent_stop(struct agent_control *c)
 {
+	const struct sw_fault why = sw_fault_said(0, STOP_TEXT);
+
 	if (c->is_begun && !c->is_ended)
-		end_group(c, 0, STOP_TEXT);
+		end_group(c, &why);
 }
 
 /* Handle the end of a process whose group has joined. */
@@ -267,28 +268,25 @@ static void drop_rank(struct agent_control *c, struct agent_rank *r,
 {
 	struct agent_command gone = {
 		.kind = AGENT_GONE, .local = (uint32_t)(r - c->group.ranks)};
-	char which[32] = "";
+	bool is_clean =
+		why == SW_HOST_CLOSED && (c->is_admitted || !is_anyone_in(c));
 
 	r->is_gone = true;
 	if (c->is_ended)
 		return;
-	if (why == SW_HOST_CLOSED && !is_anyone_in(c)) {
-		end_group(c, 0, "");
-		return;
-	}
-	if (sw_agent_n_local(c->shared) > 1)
-		snprintf(which, sizeof(which), ", local rank %u", gone.local);
-	if (why != SW_HOST_CLOSED || !c->is_admitted) {
-		gone.err = SW_EPEER;
-		snprintf(gone.text, sizeof(gone.text),
-			"rank %u (node %.40s)%s: training process %u: %.80s",
-			c->first + gone.local, c->shared->daemon.conf.node.name,
-			which, r->pid, what);
+	gone.why = sw_fault_said(is_clean ? 0 : SW_EPEER, is_clean ? "" : what);
+	if (!is_clean) {
+		gone.why.kind = SW_FAULT_DIED;
+		gone.why.one.rank = (uint16_t)(c->first + gone.local);
+		gone.why.one.number = r->pid;
+		if (sw_agent_n_local(c->shared) > 1)
+			gone.why.one.step = (uint16_t)(1 + gone.local);
+		sw_fault_at(&gone.why, c->shared->daemon.conf.node.name);
 	}
 	if (c->is_admitted && is_anyone_in(c))
 		sw_agent_command(c, &gone);
 	else
-		end_group(c, gone.err, gone.text);
+		end_group(c, &gone.why);
 }
 
 void sw_agent_on_detach(
@@ -373,6 +371,7 @@ static void on_running(
 	struct agent_control *c, const struct agent_report *report)
 {
 	struct agent_command order = {.kind = AGENT_SERVE};
+	struct sw_fault why;
 	int err = 0;
 
 	c->first = report->first;
@@ -393,10 +392,12 @@ static void on_running(
 		else
 			sw_agent_command(c, &order);
 	}
-	if (err)
-		end_group(c, err,
+	if (err) {
+		why = sw_fault_said(err,
 			"the agent has no memory or descriptors left for all "
 			"of its local ranks");
+		end_group(c, &why);
+	}
 }
 
 static void on_left(struct agent_control *c)

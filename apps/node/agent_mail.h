@@ -39,9 +39,9 @@ enum agent_command_kind {
 	AGENT_TUNE,    /* set the tuning that local asks for */
 	AGENT_END,     /* end a group, as local asks */
 	AGENT_FREE,    /* memory or a closed stream of local, its item n */
-	AGENT_GONE,    /* local has closed, or died for the reason in text;
-			  other processes may go on */
-	AGENT_LEAVE,   /* release clients and tensors; err: error for the job */
+	AGENT_GONE,    /* local has closed, or died for why, if that has an
+			  error; other processes may go on */
+	AGENT_LEAVE,   /* release clients and tensors; why: error for the job */
 };
 
 struct agent_command {
@@ -55,7 +55,7 @@ struct agent_command {
 	uint32_t first;    /* first new id; consecutive for one local rank */
 	struct sw_edge_tune tune;
 	struct sw_edge_end end;
-	char text[SW_TEXT_MAX];
+	struct sw_fault why;
 };
 
 enum agent_report_kind {

@@ -116,15 +116,15 @@ void sw_peer_tick_flow(struct sw_peer *p, struct sw_due *due, uint64_t now_ns,
 	sw_count(&st->timeouts, sw_flow_n_timeouts(&p->flow) - n_timeouts);
 }
 
-const char *sw_peer_tick_window(struct sw_peer *p, struct sw_due *due,
+enum sw_silence sw_peer_tick_window(struct sw_peer *p, struct sw_due *due,
 	const struct sw_params *params, uint64_t now_ns)
 {
 	sw_peer_wake(p, sw_control_tick(&p->control, params, now_ns));
 	if (sw_control_has_again(&p->control))
 		sw_peer_owe(p, due, SW_OWE_AGAIN);
 	return sw_control_is_stuck(&p->control, params, now_ns)
-		       ? "acknowledging nothing"
-		       : NULL;
+		       ? SW_ACKS_NOTHING
+		       : SW_IS_HEARD;
 }
 
 void sw_peer_tick_alive(struct sw_peer *p, struct sw_due *due,

@@ -232,13 +232,13 @@ static inline bool sw_peer_on_control(struct sw_peer *p, struct sw_due *due,
 	       sw_peer_on_message(p, due, h, params, now_ns, st);
 }
 
-/* sw_peer_why_dead - return "silent" if nothing has arrived for
- * @params->dead_after, else NULL; sw_peer_tick_control may know another reason.
- */
-static inline const char *sw_peer_why_dead(const struct sw_peer *p,
+/* sw_peer_silence - has nothing arrived for @params->dead_after?
+ * sw_peer_tick_control finds the other kind of silence. */
+static inline enum sw_silence sw_peer_silence(const struct sw_peer *p,
 	const struct sw_params *params, uint64_t now_ns)
 {
-	return now_ns - p->rx_ns >= params->dead_after ? "silent" : NULL;
+	return now_ns - p->rx_ns >= params->dead_after ? SW_SAYS_NOTHING
+						       : SW_IS_HEARD;
 }
 
 /* Timers are lazy: an event only brings the next look forward (wake), and a
@@ -264,22 +264,22 @@ static inline uint64_t sw_peer_tick_at(const struct sw_peer *p)
 }
 
 /* sw_peer_tick_flow - run the timers of its flow: losses, an ACK that is due.
- * sw_peer_tick_control - run the timer of the control stream.  Returns why the
- * peer is dead (it acknowledged nothing for dead_after), or NULL.
+ * sw_peer_tick_control - run the timer of the control stream.  Returns
+ * SW_ACKS_NOTHING if the peer acknowledged nothing for dead_after.
  * sw_peer_tick_window - do so if the window is not empty.
  * sw_peer_tick_alive - owe a sign of life if it is time. */
 void sw_peer_tick_flow(struct sw_peer *p, struct sw_due *due, uint64_t now_ns,
 	sw_fate_fn fate, void *ctx, struct sw_stats *st);
-const char *sw_peer_tick_window(struct sw_peer *p, struct sw_due *due,
+enum sw_silence sw_peer_tick_window(struct sw_peer *p, struct sw_due *due,
 	const struct sw_params *params, uint64_t now_ns);
 void sw_peer_tick_alive(struct sw_peer *p, struct sw_due *due,
 	const struct sw_params *params, uint64_t now_ns);
 
-static inline const char *sw_peer_tick_control(struct sw_peer *p,
+static inline enum sw_silence sw_peer_tick_control(struct sw_peer *p,
 	struct sw_due *due, const struct sw_params *params, uint64_t now_ns)
 {
 	return sw_control_is_idle(&p->control)
-		       ? NULL
+		       ? SW_IS_HEARD
 		       : sw_peer_tick_window(p, due, params, now_ns);
 }
 

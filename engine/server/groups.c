@@ -174,11 +174,11 @@ void sw_session_differs(struct sw_session *s, const struct sw_header *h)
 	if (t.mode == SW_MODE_STREAM) {
 		note_collectives(sh, h, &b, &why);
 	} else {
-		why.kind = SW_FAULT_ROUND;
 		why.one.root = h->aux;
 		why.one.step = h->step;
 		why.other.root = b.root;
 		why.other.step = b.step;
+		why.kind = (uint8_t)sw_fault_rounds(&why.one, &why.other);
 	}
 	sw_group_end(s->job, t.group, h->round, &why);
 }

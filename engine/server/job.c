@@ -107,16 +107,18 @@ const char *sw_member_text(
 	return out;
 }
 
-struct sw_fault sw_member_left(const struct sw_job *job, uint32_t member)
+struct sw_fault sw_member_gone(
+	const struct sw_job *job, uint32_t member, enum sw_fault_kind kind)
 {
 	uint16_t first = sw_shard_rank_of(&job->shard, member);
 	struct sw_fault f = {.err = SW_EPEER,
-		.kind = SW_FAULT_GONE,
+		.kind = (uint8_t)kind,
+		.key = SW_KEY_NONE,
 		.one = {.rank = first, .op = SW_HAS_LEFT},
 		.other.rank =
 			(uint16_t)(first - 1 + job->members[member].n_local)};
 
-	snprintf(f.text, sizeof(f.text), "%s", job->members[member].node);
+	sw_fault_at(&f, job->members[member].node);
 	return f;
 }
 
@@ -211,7 +213,8 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 static void announce(struct sw_job *job)
 {
 	if (job->status.state == SW_JOB_FORMING)
-		describe(job, job->status.text, sizeof(job->status.text));
+		describe(job, job->status.why.text,
+			sizeof(job->status.why.text));
 	for (uint32_t m = 0; m < job->n_members; m++)
 		if (job->members[m].session)
 			sw_session_owe(job->members[m].session, SW_OWE_STATUS);
@@ -316,17 +319,18 @@ void sw_job_on_paths(struct sw_session *s, const struct sw_rx_frame *f,
 	check_probed(job);
 }
 
-static void fail(struct sw_job *job, uint16_t member, int err, const char *text)
+static void fail(struct sw_job *job, const struct sw_fault *why)
 {
+	char text[SW_TEXT_MAX];
+
 	if (job->status.state == SW_JOB_FAILED)
 		return;
 	job->status.state = SW_JOB_FAILED;
-	job->status.err = (int16_t)err;
-	job->status.member = member;
-	snprintf(job->status.text, sizeof(job->status.text), "%s", text);
+	job->status.member = job->lost_member;
+	job->status.why = *why;
 	/* Do not name this member: it may only have noticed the failure. */
 	sw_log(job->srv->env->log, SW_LOG_WARN, "job %s failed: %s", job->name,
-		text);
+		sw_shard_fault_text(&job->shard, why, text));
 	announce(job);
 	sw_job_touch(job); /* stop sending results */
 }
@@ -369,23 +373,24 @@ static void judge(struct sw_job *job)
 {
 	const struct sw_fault f = job->lost;
 	uint16_t member = job->lost_member;
-	char who[SW_MEMBER_TEXT];
+	char who[SW_MEMBER_TEXT], text[SW_TEXT_MAX];
 
 	job->lost.err = 0;
 	if (!f.err || job->status.state == SW_JOB_FAILED)
 		return;
 	if (!job->is_needed) {
-		fail(job, member, f.err, f.text);
+		fail(job, &f);
 		return;
 	}
 	sw_log(job->srv->env->log, SW_LOG_WARN,
 		"job %s continues without %s: %s", job->name,
-		sw_member_text(job, member, who), f.text);
+		sw_member_text(job, member, who),
+		sw_shard_fault_text(&job->shard, &f, text));
 	if (job->done >> member & 1)
 		return; /* members that wait for it are told then */
 	job->status.joined &= ~job->left | job->done;
 	job->status.member = member;
-	memcpy(job->status.text, f.text, sizeof(job->status.text));
+	job->status.why = f;
 	announce(job);
 }
 
@@ -413,7 +418,7 @@ bool sw_jobs_end(struct sw_server *srv)
 	return is_more;
 }
 
-void sw_job_leave(struct sw_session *s, int err, const char *text)
+void sw_job_leave(struct sw_session *s, const struct sw_fault *why)
 {
 	struct sw_job *job = s->job;
 	uint16_t member = s->member;
@@ -427,7 +432,7 @@ void sw_job_leave(struct sw_session *s, int err, const char *text)
 		close_some(job);
 		return;
 	}
-	if (job->status.state == SW_JOB_FORMING && !err) {
+	if (job->status.state == SW_JOB_FORMING && !why) {
 		job->status.joined &= ~(1ULL << member); /* it may join again */
 		announce(job);
 		return;
@@ -436,15 +441,15 @@ void sw_job_leave(struct sw_session *s, int err, const char *text)
 	 * for, and others may still wait for the same ones. miss (server_rx.c)
 	 * names it only to members that wait for it. */
 	job->left |= 1ULL << member;
-	job->done |= (uint64_t)(!err || goes_on) << member;
+	job->done |= (uint64_t)(!why || goes_on) << member;
 	/* A restarted server, or one that forgot the job when all its members
 	 * had left, cannot name the member, so STATUS does. */
 	if (goes_on && job->is_coordinated) {
 		job->status.joined &= ~(1ULL << member);
 		announce(job);
 	}
-	if (err && job->is_coordinated) {
-		job->lost = sw_fault_said(err, text);
+	if (why && job->is_coordinated) {
+		job->lost = *why;
 		job->lost_member = member;
 	}
 	job->is_needed = goes_on;

@@ -13,18 +13,20 @@
 
 /* End a silent member's session.  While the job is FORMING, the member may
  * start again, and the others wait for it. */
-static void bury(struct sw_session *s, const char *why)
+static void bury(struct sw_session *s, enum sw_silence how)
 {
 	const struct sw_job *job = s->job;
 	bool is_forming = job->status.state == SW_JOB_FORMING;
-	char text[SW_TEXT_MAX], who[SW_MEMBER_TEXT];
+	struct sw_fault why = sw_member_gone(job, s->member, SW_FAULT_SILENT);
+	char who[SW_MEMBER_TEXT];
 
-	snprintf(text, sizeof(text), "%s %s for %llu s",
-		sw_member_text(job, s->member, who), why,
-		(unsigned long long)(s->srv->params.dead_after / SW_S));
-	sw_log(s->srv->env->log, SW_LOG_WARN, "job %s: %s", job->name, text);
+	why.one.op = (uint8_t)how;
+	why.one.number = (uint32_t)(s->srv->params.dead_after / SW_S);
+	sw_log(s->srv->env->log, SW_LOG_WARN, "job %s: %s %s for %u s",
+		job->name, sw_member_text(job, s->member, who),
+		sw_silence_text(how), why.one.number);
 	sw_count(&s->srv->stats.sessions_dead, 1);
-	sw_job_leave(s, is_forming ? 0 : SW_EPEER, text);
+	sw_job_leave(s, is_forming ? NULL : &why);
 }
 
 static void tick_flow(struct sw_session *s)
@@ -37,7 +39,7 @@ static void tick_flow(struct sw_session *s)
 		sw_session_touch(s);
 }
 
-static const char *tick_session(struct sw_session *s)
+static enum sw_silence tick_session(struct sw_session *s)
 {
 	struct sw_server *srv = s->srv;
 
@@ -50,19 +52,19 @@ static const char *tick_session(struct sw_session *s)
 static void look(struct sw_server *srv, uint32_t i)
 {
 	struct sw_session *s = srv->sessions[i];
-	const char *why;
+	enum sw_silence how;
 
 	if (!s) {
 		srv->tick_at_ns[i] = sw_pending_tick(srv, i);
 		return;
 	}
-	why = sw_peer_why_dead(&s->peer, &srv->params, srv->now_ns);
-	if (!why && sw_flow_tick_at(&s->peer.flow) <= srv->now_ns)
+	how = sw_peer_silence(&s->peer, &srv->params, srv->now_ns);
+	if (!how && sw_flow_tick_at(&s->peer.flow) <= srv->now_ns)
 		tick_flow(s);
-	if (!why && s->peer.tick_at_ns <= srv->now_ns)
-		why = tick_session(s);
-	if (why) {
-		bury(s, why);
+	if (!how && s->peer.tick_at_ns <= srv->now_ns)
+		how = tick_session(s);
+	if (how) {
+		bury(s, how);
 		return;
 	}
 	srv->tick_at_ns[i] = sw_peer_tick_at(&s->peer);
@@ -172,7 +174,7 @@ void sw_server_close(struct sw_server *srv)
 		return;
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		if (srv->sessions[i])
-			sw_job_leave(srv->sessions[i], 0, "");
+			sw_job_leave(srv->sessions[i], NULL);
 	while (sw_jobs_end(srv))
 		;
 	for (uint32_t i = 0; i < SW_MAX_JOBS && srv->env->mem_drop; i++)

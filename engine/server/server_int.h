@@ -58,9 +58,7 @@ struct sw_job {
 	bool is_coordinated; /* this server coordinates the job */
 	uint16_t n_members;
 	uint16_t n_sessions; /* 0: this entry has no job */
-	/* The STATUS that members get, without each member's own fields.  Its
-	 * text says, while FORMING, which members are known; when FAILED, why.
-	 */
+	/* The STATUS that members get, without each member's own fields. */
 	struct sw_status status;
 	/* The last session has ended; each tick frees some of the job. */
 	bool is_closing;
@@ -299,10 +297,10 @@ void sw_job_on_paths(struct sw_session *s, const struct sw_rx_frame *f,
 /* sw_job_enter - make the worker behind @s the member that @join names. */
 void sw_job_enter(
 	struct sw_job *job, struct sw_session *s, const struct sw_join *join);
-/* sw_job_leave - end a session whose member has gone.  At the coordinator an
- * @err fails the job, unless there are groups without gone members.  With its
- * last session the job closes. */
-void sw_job_leave(struct sw_session *s, int err, const char *text);
+/* sw_job_leave - end a session whose member has gone.  At the coordinator,
+ * @why fails the job, unless there are groups without gone members; NULL: it
+ * left without an error.  With its last session the job closes. */
+void sw_job_leave(struct sw_session *s, const struct sw_fault *why);
 /* sw_jobs_end - do some of the work for members and jobs that have gone, if
  * srv->has_gone; returns whether there is more. */
 bool sw_jobs_end(struct sw_server *srv);
@@ -319,8 +317,10 @@ void sw_job_note_refused(struct sw_server *srv, const struct sw_pending *p,
 const char *sw_member_text(
 	const struct sw_job *job, uint32_t member, char out[SW_MEMBER_TEXT]);
 
-/* sw_member_left - return why what waits for @member ends: it left. */
-struct sw_fault sw_member_left(const struct sw_job *job, uint32_t member);
+/* sw_member_gone - return the fault that @member has left (SW_FAULT_GONE) or
+ * fell silent (SW_FAULT_SILENT; the caller adds for how long). */
+struct sw_fault sw_member_gone(
+	const struct sw_job *job, uint32_t member, enum sw_fault_kind kind);
 
 /* sw_job_tell_waiting - log which members FORMING jobs wait for, with growing
  * pauses.  Called at wait_at_ns. */
@@ -406,6 +406,7 @@ void sw_session_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
 
 /* sw_session_fail - tell this worker that it cannot continue.  Returns false.
  */
+bool sw_session_fail_for(struct sw_session *s, const struct sw_fault *why);
 bool sw_session_fail(struct sw_session *s, int err, uint32_t key,
 	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 

@@ -188,21 +188,17 @@ static void miss(
 	struct sw_stensor_view t =
 		sw_stensor_view(sh, sw_shard_tensor(sh, query->key));
 	uint64_t gone = missing & job->done;
-	uint32_t who;
-	char text[SW_MEMBER_TEXT];
+	struct sw_fault why;
 
 	if (!gone)
 		return;
-	who = (uint32_t)__builtin_ctzll(gone);
-	if (t.mode == SW_MODE_STREAM) {
-		const struct sw_fault why = sw_member_left(job, who);
-
+	why = sw_member_gone(
+		job, (uint32_t)__builtin_ctzll(gone), SW_FAULT_GONE);
+	why.key = query->key;
+	if (t.mode == SW_MODE_STREAM)
 		sw_group_end(job, t.group, 1, &why);
-		return;
-	}
-	sw_session_fail(s, SW_EPEER, query->key,
-		"%s left; round %u of tensor %.40s cannot complete",
-		sw_member_text(job, who, text), query->round, t.name);
+	else
+		sw_session_fail_for(s, &why);
 }
 
 static void query_one(struct sw_session *s, const struct sw_query *query)
@@ -256,15 +252,16 @@ static void on_query(struct sw_session *s, const struct sw_rx_frame *f,
 static void on_leave(struct sw_session *s, const uint8_t *payload)
 {
 	struct sw_server *srv = s->srv;
-	char who[SW_MEMBER_TEXT];
+	char who[SW_MEMBER_TEXT], text[SW_TEXT_MAX];
 	struct sw_fault fault;
 	bool is_new;
 
 	sw_member_text(s->job, s->member, who);
-	(void)!sw_fault_read(&fault, payload); /* a text, if anything */
-	if (fault.err > 0)                     /* errors are negative */
+	if (!sw_fault_read(&fault, payload))
+		fault.kind = SW_FAULT_SAID;
+	if (fault.err > 0) /* errors are negative */
 		fault.err = SW_EPROTO;
-	if (fault.err && !fault.text[0])
+	if (fault.err && !fault.kind && !fault.text[0])
 		snprintf(fault.text, sizeof(fault.text), "%s left: %s", who,
 			sw_error_text(fault.err));
 	say_left(srv, s->peer.path, s->peer.far_id, s->peer.id, s->peer.seed);
@@ -272,9 +269,11 @@ static void on_leave(struct sw_session *s, const uint8_t *payload)
 	is_new = fault.err && !s->fault.err &&
 		 s->job->status.state != SW_JOB_FAILED;
 	sw_log(srv->env->log, SW_LOG_INFO, "job %s: %s left%s%s", s->job->name,
-		who, is_new ? ": " : "", is_new ? fault.text : "");
+		who, is_new ? ": " : "",
+		is_new ? sw_shard_fault_text(&s->job->shard, &fault, text)
+		       : "");
 	sw_count(&srv->stats.sessions_closed, 1);
-	sw_job_leave(s, fault.err, fault.text);
+	sw_job_leave(s, fault.err ? &fault : NULL);
 }
 
 /* Handle KEEPALIVE: tell an idle worker that has returned its grant what it may

@@ -62,22 +62,31 @@ void sw_server_look(struct sw_server *srv)
 	sw_peers_grant(&srv->grants, srv->due);
 }
 
-bool sw_session_fail(
-	struct sw_session *s, int err, uint32_t key, const char *fmt, ...)
+bool sw_session_fail_for(struct sw_session *s, const struct sw_fault *why)
 {
-	va_list ap;
+	char text[SW_TEXT_MAX];
 
 	if (!s->fault.err) {
-		s->fault = (struct sw_fault){.err = (int16_t)err, .key = key};
-		va_start(ap, fmt);
-		vsnprintf(s->fault.text, sizeof(s->fault.text), fmt, ap);
-		va_end(ap);
+		s->fault = *why;
 		sw_log(s->srv->env->log, SW_LOG_WARN, "job %s: %s",
-			s->job->name, s->fault.text);
+			s->job->name,
+			sw_shard_fault_text(&s->job->shard, why, text));
 	}
 	s->error_at_ns = s->srv->now_ns;
 	sw_session_owe(s, SW_OWE_ERROR);
 	return false;
+}
+
+bool sw_session_fail(
+	struct sw_session *s, int err, uint32_t key, const char *fmt, ...)
+{
+	struct sw_fault why = {.err = (int16_t)err, .key = key};
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why.text, sizeof(why.text), fmt, ap);
+	va_end(ap);
+	return sw_session_fail_for(s, &why);
 }
 
 void sw_server_reply(struct sw_server *srv, struct sw_path path,

@@ -388,6 +388,11 @@ static inline struct sw_fault *sw_sgroup_why(
 const char *sw_sgroup_name(
 	const struct sw_shard *sh, const struct sw_sgroup *g);
 
+/* sw_shard_fault_text - make the sentence of a fault of the job, or of the
+ * tensor or group that it names.  Returns @out, of SW_TEXT_MAX. */
+const char *sw_shard_fault_text(
+	const struct sw_shard *sh, const struct sw_fault *f, char *out);
+
 /* sw_sgroup_enter - put new tensor @t into its own group, or new stream @t into
  * the group with identifier t->first, which may be new too. */
 void sw_sgroup_enter(struct sw_shard *sh, struct sw_stensor *t);

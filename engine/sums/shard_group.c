@@ -253,3 +253,12 @@ struct sw_begun sw_shard_other_call(
 	return s ? (struct sw_begun){.got = s->got, .op = s->op}
 		 : (struct sw_begun){0};
 }
+
+const char *sw_shard_fault_text(
+	const struct sw_shard *sh, const struct sw_fault *f, char *out)
+{
+	const struct sw_stensor *t = sw_shard_tensor(sh, f->key);
+
+	return sw_fault_text(
+		f, t && t->mode == SW_MODE_STREAM, t ? t->name : NULL, out);
+}

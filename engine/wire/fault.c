@@ -12,12 +12,13 @@
 #include "engine/wire/wire.h"
 
 _Static_assert(sizeof(struct sw_fault_call) == 24, "no holes");
-_Static_assert(sizeof(struct sw_fault) == 224, "no holes");
+_Static_assert(sizeof(struct sw_fault) == 264, "no holes");
 
 bool sw_fault_read(struct sw_fault *out, const uint8_t *payload)
 {
 	memcpy(out, payload, sizeof(*out));
 	sw_text_clean(out->text, sizeof(out->text));
+	sw_text_clean(out->node, sizeof(out->node));
 	return out->kind < SW_N_FAULT_KINDS;
 }
 
@@ -27,6 +28,19 @@ struct sw_fault sw_fault_said(int err, const char *text)
 
 	snprintf(f.text, sizeof(f.text), "%.*s", SW_TEXT_MAX - 1, text);
 	return f;
+}
+
+void sw_fault_at(struct sw_fault *f, const char *name)
+{
+	snprintf(f->node, sizeof(f->node), "%s", name);
+}
+
+enum sw_fault_kind sw_fault_rounds(
+	const struct sw_fault_call *a, const struct sw_fault_call *b)
+{
+	return a->op == b->op && (a->op != SW_ROUND_COPY || a->root == b->root)
+		       ? SW_FAULT_STEPS
+		       : SW_FAULT_ROUND;
 }
 
 int sw_fault_death(int err)
@@ -51,6 +65,15 @@ static void say_declared(const struct sw_fault_call *a,
 		b->number, manners[b->op % 3]);
 }
 
+static void say_opened(const struct sw_fault_call *a,
+	const struct sw_fault_call *b, const char *what, char *out)
+{
+	snprintf(out, SW_TEXT_MAX,
+		"%s: the ranks, their order, the window or the priority that "
+		"rank %u opens it with are not those of rank %u",
+		what, a->rank, b->rank);
+}
+
 static void say_round(const struct sw_fault_call *a,
 	const struct sw_fault_call *b, const char *what, char *out)
 {
@@ -60,15 +83,11 @@ static void say_round(const struct sw_fault_call *a,
 		snprintf(out, SW_TEXT_MAX,
 			"%s: rank %u takes part in %s, rank %u in %s", what,
 			a->rank, ops[a->op % 2], b->rank, ops[b->op % 2]);
-	else if (a->op == SW_ROUND_COPY && a->root != b->root)
+	else
 		snprintf(out, SW_TEXT_MAX,
 			"%s: rank %u broadcasts from rank %u, rank %u from "
 			"rank %u",
 			what, a->rank, a->root, b->rank, b->root);
-	else
-		snprintf(out, SW_TEXT_MAX,
-			"%s: rank %u pushes step %u, rank %u pushes step %u",
-			what, a->rank, a->step, b->rank, b->step);
 }
 
 /* Describe op and dtype, as "all_reduce of max f32" or "all_gather of u8". */
@@ -116,51 +135,94 @@ static void say_called(const struct sw_fault_call *a,
 			b->number);
 }
 
+static void say_kinds(const struct sw_fault *f, const char *what, char *out)
+{
+	snprintf(out, SW_TEXT_MAX,
+		"%s: rank %u calls %.32s, rank %u %s (collective %u)", what,
+		f->one.rank, f->text, f->other.rank,
+		sw_coll_name(sw_coll_kind_of(f->other.op)), f->other.number);
+}
+
+/* Describe ranks one to other and their node. */
+static const char *ranks_text(const struct sw_fault *f, char out[80])
+{
+	uint32_t first = f->one.rank, last = f->other.rank;
+	int n = snprintf(
+		out, 80, last > first ? "ranks %u-%u" : "rank %u", first, last);
+
+	if (f->node[0])
+		snprintf(out + n, 80 - (size_t)n, " (node %s)", f->node);
+	return out;
+}
+
 static void say_gone(const struct sw_fault *f, const char *what, char *out)
 {
 	static const char *const ways[] = {"is gone", "left", "died"};
-	uint32_t first = f->one.rank, last = f->other.rank;
-	char who[32], node[48] = "";
+	char who[80];
 
-	snprintf(who, sizeof(who), last > first ? "ranks %u-%u" : "rank %u",
-		first, last);
-	if (f->text[0])
-		snprintf(node, sizeof(node), " (node %.32s)", f->text);
-	snprintf(out, SW_TEXT_MAX, "%s%s %s; %s cannot complete", who, node,
-		ways[f->one.op % 3], what);
+	snprintf(out, SW_TEXT_MAX, "%s %s; %s cannot complete",
+		ranks_text(f, who), ways[f->one.op % 3], what);
+}
+
+const char *sw_silence_text(enum sw_silence how)
+{
+	return how == SW_ACKS_NOTHING ? "acknowledging nothing" : "silent";
+}
+
+static void say_silent(const struct sw_fault *f, char *out)
+{
+	char who[80];
+
+	snprintf(out, SW_TEXT_MAX, "%s %s for %u s", ranks_text(f, who),
+		sw_silence_text(f->one.op), f->one.number);
+}
+
+static void say_died(const struct sw_fault *f, char *out)
+{
+	const struct sw_fault_call *a = &f->one;
+	char local[32] = "";
+	int n;
+
+	if (a->step)
+		snprintf(local, sizeof(local), ", local rank %u", a->step - 1u);
+	n = snprintf(out, SW_TEXT_MAX,
+		"rank %u (node %s)%s: training process %u: ", a->rank, f->node,
+		local, a->number);
+	snprintf(out + n, SW_TEXT_MAX - (size_t)n, "%s", f->text);
 }
 
 const char *sw_fault_text(const struct sw_fault *f, bool is_stream,
 	const char *name, char out[SW_TEXT_MAX])
 {
 	const struct sw_fault_call *a = &f->one, *b = &f->other;
-	char what[48];
+	char what[48] = "the job";
 
-	snprintf(what, sizeof(what), "%s %.*s", is_stream ? "group" : "tensor",
-		is_stream ? (int)sw_min64(40, sw_coll_group_bytes(name)) : 40,
-		name);
+	if (name)
+		snprintf(what, sizeof(what), "%s %.*s",
+			is_stream ? "group" : "tensor",
+			is_stream ? (int)sw_min64(40, sw_coll_group_bytes(name))
+				  : 40,
+			name);
 	switch (f->kind) {
 	case SW_FAULT_DECLARED:
 		say_declared(a, b, what, out);
 		break;
 	case SW_FAULT_OPENED:
-		snprintf(out, SW_TEXT_MAX,
-			"%s: the ranks, their order, the window or the "
-			"priority that rank %u opens it with are not those of "
-			"rank %u",
-			what, a->rank, b->rank);
+		say_opened(a, b, what, out);
 		break;
 	case SW_FAULT_ROUND:
 		say_round(a, b, what, out);
+		break;
+	case SW_FAULT_STEPS:
+		snprintf(out, SW_TEXT_MAX,
+			"%s: rank %u pushes step %u, rank %u pushes step %u",
+			what, a->rank, a->step, b->rank, b->step);
 		break;
 	case SW_FAULT_CALLED:
 		say_called(a, b, what, out);
 		break;
 	case SW_FAULT_KINDS:
-		snprintf(out, SW_TEXT_MAX,
-			"%s: rank %u calls %.32s, rank %u %s (collective %u)",
-			what, a->rank, f->text, b->rank,
-			sw_coll_name(sw_coll_kind_of(b->op)), b->number);
+		say_kinds(f, what, out);
 		break;
 	case SW_FAULT_CLOSED:
 		snprintf(out, SW_TEXT_MAX,
@@ -176,9 +238,15 @@ const char *sw_fault_text(const struct sw_fault *f, bool is_stream,
 	case SW_FAULT_GONE:
 		say_gone(f, what, out);
 		break;
+	case SW_FAULT_SILENT:
+		say_silent(f, out);
+		break;
+	case SW_FAULT_DIED:
+		say_died(f, out);
+		break;
 	case SW_FAULT_WAITED:
-		snprintf(out, SW_TEXT_MAX, "waited %u s for %.80s, %s",
-			a->number, f->text, what);
+		snprintf(out, SW_TEXT_MAX, "waited %u s for %.100s%s%s",
+			a->number, f->text, name ? ", " : "", name ? what : "");
 		break;
 	default:
 		snprintf(out, SW_TEXT_MAX, "%s", f->text);

@@ -16,7 +16,8 @@ enum sw_fault_kind {
 	/* The calls of ranks one and other differ: */
 	SW_FAULT_DECLARED, /* n_elems, dtype, number: priority, op: sw_manner */
 	SW_FAULT_OPENED,   /* a stream's ranks, window or priority */
-	SW_FAULT_ROUND,    /* op: sw_round_kind, root, step */
+	SW_FAULT_ROUND,    /* op: sw_round_kind, root */
+	SW_FAULT_STEPS,    /* step, which is the caller's tag of the round */
 	/* number in the group, op, dtype; if known n_elems, and as root a rank
 	 * of the root's node */
 	SW_FAULT_CALLED,
@@ -24,14 +25,20 @@ enum sw_fault_kind {
 	/* Rank one waits for rank other, which has closed the group. */
 	SW_FAULT_CLOSED,
 	SW_FAULT_UNDONE, /* rank one closed the group with work open */
-	/* Ranks one to other of the node in text are gone; op: sw_gone. */
-	SW_FAULT_GONE,
+	SW_FAULT_GONE,   /* ranks one to other of the node; op: sw_gone */
+	SW_FAULT_SILENT, /* the same; op: sw_silence, number: seconds */
+	/* The process of rank one ended; number: of the process, step: 1 + the
+	 * local rank, 0 if it is alone; text: how it ended. */
+	SW_FAULT_DIED,
 	SW_FAULT_WAITED, /* number: seconds; text: the missing ranks */
 	SW_N_FAULT_KINDS,
 };
 
 enum sw_manner { SW_DECLARED_SYNC, SW_DECLARED_ASYNC, SW_DECLARED_DEVICE };
 enum sw_gone { SW_IS_GONE, SW_HAS_LEFT, SW_HAS_DIED };
+enum sw_silence { SW_IS_HEARD, SW_SAYS_NOTHING, SW_ACKS_NOTHING };
+
+enum { SW_FAULT_NODE = 40 };
 
 /* One rank's call or declaration. */
 struct sw_fault_call {
@@ -48,6 +55,7 @@ struct sw_fault {       /* ERROR, LEAVE, END; CLOSE: err 0, or why it ended */
 	uint32_t key; /* or SW_KEY_NONE */
 	struct sw_fault_call one, other;
 	char text[SW_TEXT_MAX];
+	char node[SW_FAULT_NODE]; /* cut to fit, terminated */
 };
 
 /* sw_fault_read - copy a fault from a payload and clean its text.  Returns
@@ -59,12 +67,23 @@ bool sw_fault_read(struct sw_fault *out, const uint8_t *payload);
  */
 int sw_fault_death(int err);
 
+/* sw_fault_rounds - return in which of two ways two calls of a round differ:
+ * SW_FAULT_ROUND or SW_FAULT_STEPS. */
+enum sw_fault_kind sw_fault_rounds(
+	const struct sw_fault_call *a, const struct sw_fault_call *b);
+
+/* sw_silence_text - return the words for a peer's silence. */
+const char *sw_silence_text(enum sw_silence how);
+
 /* sw_fault_text - make the sentence about tensor @name, or about the group of
- * stream @name.  Returns @out. */
+ * stream @name; NULL: about the job.  Returns @out. */
 const char *sw_fault_text(const struct sw_fault *f, bool is_stream,
 	const char *name, char out[SW_TEXT_MAX]);
 
 /* sw_fault_said - return the fault @err whose reason is @text, cut to fit. */
 struct sw_fault sw_fault_said(int err, const char *text);
+
+/* sw_fault_at - note that a fault happened at node @name. */
+void sw_fault_at(struct sw_fault *f, const char *name);
 
 #endif

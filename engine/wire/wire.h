@@ -328,18 +328,20 @@ enum sw_job_state {
 struct sw_status {
 	uint64_t joined; /* members that have joined */
 	uint8_t state;
-	uint8_t policy; /* policy of the tuning below, enum sw_policy_id */
-	int16_t err;
-	uint16_t member;  /* FAILED: member at fault */
+	uint8_t policy;   /* policy of the tuning below, enum sw_policy_id */
+	uint16_t member;  /* with why: the member at fault */
 	uint16_t size;    /* PROBING, RUNNING: sum of n_local */
 	uint16_t first;   /* the same: rank of the receiver's local rank 0 */
 	uint16_t payload; /* RUNNING: bytes of a full chunk */
-	char text[SW_TEXT_MAX];
+	uint16_t pad;
 	/* Newest tuning of the job; number 0: the tuning of the JOINs. */
 	uint32_t number;
 	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
 	uint64_t epoch;                    /* of the job */
 	uint16_t n_local[SW_MAX_MEMBERS];  /* PROBING, RUNNING: each member's */
+	/* FAILED: why; RUNNING: of the last death, if there was one.  FORMING:
+	 * its text says which members are missing. */
+	struct sw_fault why;
 };
 
 struct sw_paths { /* PATHS */
@@ -442,7 +444,7 @@ _Static_assert(sizeof(struct sw_join) >= sizeof(struct sw_fault), "I5");
 _Static_assert(sizeof(struct sw_join) == 368, "no holes");
 _Static_assert(sizeof(struct sw_cookie) == 24, "no holes");
 _Static_assert(sizeof(struct sw_accept) == 16, "no holes");
-_Static_assert(sizeof(struct sw_status) == 336, "no holes");
+_Static_assert(sizeof(struct sw_status) == 440, "no holes");
 _Static_assert(sizeof(struct sw_tune_ask) == 24, "no holes");
 _Static_assert(sizeof(struct sw_declare_item) == 24, "no holes");
 _Static_assert(sizeof(struct sw_sack) == 48, "no holes");

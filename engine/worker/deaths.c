@@ -5,7 +5,7 @@
  * A local rank that died ends everything it is part of, open or not: the
  * streams of its groups, and of each tensor the rounds that it has not begun,
  * which nobody can complete.  If no group without it is alive, the whole job
- * ends with the same sentence, since nothing could go on.
+ * ends for the same reason, since nothing could go on.
  *
  * For members the coordinator makes that decision, and STATUS says which are
  * gone.
@@ -44,7 +44,7 @@ static void end(
 
 /* --- local ranks --- */
 
-/* Return why @local is missing.  The worker keeps a sentence only for the local
+/* Return why @local is missing.  The worker keeps the fault only of the local
  * rank that died last. */
 static struct sw_fault why_lost(const struct sw_worker *w, uint32_t local)
 {
@@ -53,23 +53,23 @@ static struct sw_fault why_lost(const struct sw_worker *w, uint32_t local)
 
 	if (has_died && local == w->deaths.local)
 		return w->deaths.why;
-	f = sw_fault_said(SW_EPEER, w->node_name);
-	f.kind = SW_FAULT_GONE;
-	f.one.rank = (uint16_t)(w->first + local);
-	f.one.op = has_died ? SW_HAS_DIED : SW_HAS_LEFT;
+	f = (struct sw_fault){.err = SW_EPEER,
+		.kind = SW_FAULT_GONE,
+		.key = SW_KEY_NONE,
+		.one = {.rank = (uint16_t)(w->first + local),
+			.op = has_died ? SW_HAS_DIED : SW_HAS_LEFT}};
+	sw_fault_at(&f, w->node_name);
 	return f;
 }
 
 static void miss(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 {
 	struct sw_fault why = why_lost(w, local);
-	char text[SW_TEXT_MAX];
 
-	if (t->stream || sw_bits_has(w->deaths.died, local))
+	if (sw_bits_has(w->deaths.died, local))
 		end(w, t, &why);
 	else
-		sw_worker_fail(w, SW_EPEER, t->key, "%s",
-			sw_fault_text(&why, false, t->name, text));
+		t->kind->miss(w, t, &why);
 }
 
 void sw_deaths_check_local(struct sw_worker *w, struct sw_wtensor *t)
@@ -161,8 +161,7 @@ static void go_on(struct sw_worker *w)
 	if (w->deaths.step == SW_DEATHS_JUDGED && w->deaths.is_needed)
 		look_at_all(w, SW_DEATHS_ENDED);
 	else if (w->deaths.step == SW_DEATHS_JUDGED)
-		sw_worker_fail(
-			w, SW_EPEER, SW_KEY_NONE, "%s", w->deaths.why.text);
+		sw_worker_fail_for(w, &w->deaths.why);
 	else
 		w->deaths.step = SW_DEATHS_NOBODY;
 }
@@ -187,11 +186,12 @@ void sw_worker_local_left(struct sw_worker *w, uint32_t local)
 	sw_deaths_work(w);
 }
 
-void sw_worker_local_died(struct sw_worker *w, uint32_t local, const char *why)
+void sw_worker_local_died(
+	struct sw_worker *w, uint32_t local, const struct sw_fault *why)
 {
 	sw_bits_add(w->deaths.died, local);
 	w->deaths.local = local;
-	w->deaths.why = sw_fault_said(SW_EPEER, why);
+	w->deaths.why = *why;
 	w->deaths.is_needed = false;
 	look_at_all(w, SW_DEATHS_JUDGED);
 	sw_worker_local_left(w, local);
@@ -244,11 +244,10 @@ void sw_deaths_learn(struct sw_worker *w, const struct sw_status *st)
 		w->deaths.learned_ns = w->now_ns;
 	w->deaths.members = gone;
 	w->deaths.member = st->member % SW_MAX_MEMBERS;
-	w->deaths.last = (struct sw_fault){.err = SW_EPEER};
-	memcpy(w->deaths.last.text, st->text, sizeof(st->text));
+	w->deaths.last = st->why;
 }
 
-/* End @t for the gone members @who.  The worker keeps a sentence only for the
+/* End @t for the gone members @who.  The worker keeps the fault only of the
  * member that died last. */
 static void end_for(struct sw_worker *w, struct sw_wtensor *t, uint64_t who)
 {

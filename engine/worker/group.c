@@ -107,9 +107,9 @@ void sw_fault_received(const struct sw_worker *w, const struct sw_wtensor *t,
 	struct sw_fault_call *calls[] = {&f->one, &f->other};
 
 	f->err = (int16_t)sw_fault_death(f->err);
-	if (!g || (f->kind == SW_FAULT_GONE &&
-			  f->other.rank)) /* all ranks of a node */
-		return;
+	if (!g || f->kind >= SW_FAULT_SILENT ||
+		(f->kind == SW_FAULT_GONE && f->other.rank))
+		return; /* it names ranks, not members by their first rank */
 	for (uint32_t i = 0; i < SW_ARRAY_SIZE(calls); i++) {
 		calls[i]->rank = rank_in(w, g, calls[i]->rank);
 		calls[i]->root = rank_in(w, g, calls[i]->root);

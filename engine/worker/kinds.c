@@ -4,6 +4,7 @@
  * They are called off the packet path, which tests t->stream itself. */
 #include "engine/base/bits.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/worker/stream.h"
 
 /* --- tensors --- */
@@ -116,13 +117,23 @@ static void tensor_lane_said(struct sw_worker *w, struct sw_wtensor *t,
 		sw_round_end(w, t, 0);
 }
 
+static void tensor_miss(
+	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
+{
+	struct sw_fault f = *why;
+
+	f.key = t->key;
+	sw_worker_fail_for(w, &f);
+}
+
+/* A member that has not declared the tensor learns its name from the text. */
 static void tensor_give_up(
 	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
 {
-	char text[SW_TEXT_MAX];
+	struct sw_fault f = *why;
 
-	sw_worker_fail(w, why->err, t->key, "%s",
-		sw_fault_text(why, false, t->name, text));
+	sw_text_add(f.text, sizeof(f.text), ", tensor %.40s", t->name);
+	sw_worker_fail_for(w, &f);
 }
 
 const struct sw_kind sw_tensor_kind = {.build = tensor_build,
@@ -136,7 +147,8 @@ const struct sw_kind sw_tensor_kind = {.build = tensor_build,
 	.follow = tensor_follow,
 	.lane_said = tensor_lane_said,
 	.end_some = sw_round_end,
-	.give_up = tensor_give_up};
+	.give_up = tensor_give_up,
+	.miss = tensor_miss};
 
 /* --- streams --- */
 
@@ -252,6 +264,12 @@ static void stream_end_some(struct sw_worker *w, struct sw_wtensor *t, int err)
 	sw_coll_end(w, t, sw_stream_oldest(t->stream), err);
 }
 
+static void stream_miss(
+	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
+{
+	sw_tensor_kill(w, t, 1, why);
+}
+
 const struct sw_kind sw_stream_kind = {.build = sw_stream_build,
 	.add = sw_stream_add,
 	.declare = stream_declare,
@@ -265,4 +283,5 @@ const struct sw_kind sw_stream_kind = {.build = sw_stream_build,
 	.lane_said = stream_lane_said,
 	.drop = stream_drop,
 	.end_some = stream_end_some,
-	.give_up = sw_stream_propose};
+	.give_up = sw_stream_propose,
+	.miss = stream_miss};

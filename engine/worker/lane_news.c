@@ -57,8 +57,7 @@ static void on_commands(struct sw_worker *w, uint32_t bits)
 	if (bits & SW_LANE_DECLARE)
 		w->n_wanted = atomic_load(&lane->n_wanted);
 	if (bits & SW_LANE_LEAVE)
-		sw_worker_leave(
-			w, lane->zero->fault.err, lane->zero->fault.text);
+		sw_worker_leave(w, &lane->zero->fault);
 }
 
 static uint32_t take_commands(struct sw_worker *w)
@@ -92,8 +91,7 @@ static void on_reports(struct sw_worker *w, struct sw_lane *lane, uint32_t bits)
 	}
 	w->has_summed |= bits & SW_LANE_SUMMED;
 	if (bits & SW_LANE_FAILED)
-		sw_worker_fail(w, lane->fault.err, lane->fault.key, "%s",
-			lane->fault.text);
+		sw_worker_fail_for(w, &lane->fault);
 	if (bits & SW_LANE_LEFT)
 		w->n_staying--;
 	if (atomic_load(&lane->has_line)) {

@@ -130,8 +130,8 @@ static void on_refused(
 	struct sw_worker *w, struct sw_link *l, struct sw_fault *fault)
 {
 	if (fault->err != SW_EBUSY) {
-		sw_worker_fail(w, error_of(fault->err), SW_KEY_NONE,
-			"server %.32s: %s", l->name, fault->text);
+		sw_worker_fail(w, fault->err, SW_KEY_NONE, "server %.32s: %s",
+			l->name, fault->text);
 		return;
 	}
 	snprintf(w->refused, sizeof(w->refused), "%s", fault->text);
@@ -159,12 +159,13 @@ static void on_error(struct sw_worker *w, struct sw_link *l,
 {
 	struct sw_fault fault;
 
-	(void)!sw_fault_read(&fault, payload); /* a text */
+	if (!sw_fault_read(&fault, payload))
+		fault.kind = SW_FAULT_SAID;
+	fault.err = (int16_t)error_of(fault.err);
 	if (fault.nonce == l->nonce && is_joining(w, l))
 		on_refused(w, l, &fault);
 	else if (l->state == SW_LINK_OPEN && !fault.nonce)
-		sw_worker_fail(
-			w, error_of(fault.err), fault.key, "%s", fault.text);
+		sw_worker_fail_for(w, &fault);
 	else
 		sw_count(&w->stats.rx_state, 1);
 }
@@ -253,9 +254,12 @@ static void on_status(struct sw_worker *w, struct sw_link *l,
 	if (l->server_i || l->state != SW_LINK_OPEN)
 		return;
 	memcpy(&st, payload, sizeof(st));
-	sw_text_clean(st.text, sizeof(st.text));
+	if (!sw_fault_read(&st.why, payload + offsetof(struct sw_status, why)))
+		st.why.kind = SW_FAULT_SAID;
+	st.why.err = (int16_t)(st.state == SW_JOB_FAILED ? error_of(st.why.err)
+							 : SW_EPEER);
 	if (st.state == SW_JOB_FAILED) {
-		sw_worker_fail(w, error_of(st.err), SW_KEY_NONE, "%s", st.text);
+		sw_worker_fail_for(w, &st.why);
 		return;
 	}
 	sw_tuning_received(w, &st);
@@ -267,7 +271,7 @@ static void on_status(struct sw_worker *w, struct sw_link *l,
 	}
 	w->joined = st.joined;
 	w->epoch = st.epoch;
-	memcpy(w->known, st.text, sizeof(w->known));
+	memcpy(w->known, st.why.text, sizeof(w->known));
 	if (st.state == SW_JOB_FORMING || !st.size || !take_members(w, l, &st))
 		return;
 	sw_deaths_learn(w, &st); /* a member may be gone already */
@@ -384,7 +388,7 @@ bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 
 /* --- timers --- */
 
-static void bury(struct sw_worker *w, struct sw_link *l, const char *why)
+static void bury(struct sw_worker *w, struct sw_link *l, enum sw_silence how)
 {
 	char ip[SW_IP_TEXT];
 
@@ -392,22 +396,22 @@ static void bury(struct sw_worker *w, struct sw_link *l, const char *why)
 	sw_count(&w->stats.sessions_dead, 1);
 	sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,
 		"server %.64s (%s) %s for %llu s", l->name,
-		sw_ip_text(l->peer.path.ip, ip), why,
+		sw_ip_text(l->peer.path.ip, ip), sw_silence_text(how),
 		(unsigned long long)(w->params.dead_after / SW_S));
 }
 
 uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l)
 {
 	uint64_t at = sw_link_tick_request(w, l);
-	const char *why;
+	enum sw_silence how;
 
 	if (!sw_link_has_session(l))
 		return at;
-	why = sw_peer_tick_control(&l->peer, w->due, &w->params, w->now_ns);
-	if (!why)
-		why = sw_peer_why_dead(&l->peer, &w->params, w->now_ns);
-	if (why && l->state == SW_LINK_OPEN)
-		bury(w, l, why);
+	how = sw_peer_tick_control(&l->peer, w->due, &w->params, w->now_ns);
+	if (!how)
+		how = sw_peer_silence(&l->peer, &w->params, w->now_ns);
+	if (how && l->state == SW_LINK_OPEN)
+		bury(w, l, how);
 	at = sw_min64(at, sw_link_tick_probe(w, l));
 	if (w->state == SW_WORKER_JOINING)
 		sw_worker_check_running(w);

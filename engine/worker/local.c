@@ -30,8 +30,7 @@ static uint32_t first_of(const uint64_t *set)
 static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_worker_round *round)
 {
-	const struct sw_fault why = {.err = SW_EMISMATCH,
-		.kind = SW_FAULT_ROUND,
+	struct sw_fault why = {.err = SW_EMISMATCH,
 		.one = {.rank = (uint16_t)(w->first + round->local),
 			.root = round->root,
 			.step = (uint16_t)round->step,
@@ -41,6 +40,7 @@ static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 			.step = t->step,
 			.op = t->op}};
 
+	why.kind = (uint8_t)sw_fault_rounds(&why.one, &why.other);
 	sw_tensor_kill(w, t, t->round + 1, &why);
 	return SW_EMISMATCH;
 }

@@ -461,7 +461,8 @@ static inline int sw_worker_push(
  * rounds that it has not begun; if no group without it is left, the job.  Its
  * buffers stay borrowed. */
 void sw_worker_local_left(struct sw_worker *w, uint32_t local);
-void sw_worker_local_died(struct sw_worker *w, uint32_t local, const char *why);
+void sw_worker_local_died(
+	struct sw_worker *w, uint32_t local, const struct sw_fault *why);
 
 /* sw_worker_set_tuning - set partition and credit of this worker in bytes (0:
  * the policy's) from its next part on, until the job's tuning changes.
@@ -478,9 +479,8 @@ int sw_worker_tune(struct sw_worker *w, const struct sw_policy *policy,
 	uint64_t part_bytes, uint64_t credit_bytes);
 
 /* sw_worker_leave - end the job; open push_pulls end with SW_ECLOSED.
- * @err, @text  0 and NULL: a clean end; else the reason for the other members
- */
-void sw_worker_leave(struct sw_worker *w, int err, const char *text);
+ * @why  NULL: a clean end; else the reason for the other members */
+void sw_worker_leave(struct sw_worker *w, const struct sw_fault *why);
 
 /* sw_worker_end_of - return why the job ended; 0 if it has not. */
 int sw_worker_end_of(const struct sw_worker *w);

@@ -466,8 +466,10 @@ uint64_t sw_stall_tick(struct sw_worker *w);
 
 /* --- worker_life.c --- */
 
-/* sw_worker_fail - fail the job: end every open push_pull with @err, tell the
- * servers. */
+/* sw_worker_fail_for - fail the job: end every open push_pull with the fault's
+ * error, tell the servers.
+ * sw_worker_fail - do so for the reason @fmt. */
+void sw_worker_fail_for(struct sw_worker *w, const struct sw_fault *why);
 void sw_worker_fail(struct sw_worker *w, int err, uint32_t key, const char *fmt,
 	...) __attribute__((format(printf, 4, 5)));
 

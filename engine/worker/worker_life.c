@@ -13,11 +13,10 @@ enum {
 
 /* --- the end --- */
 
-static void end(struct sw_worker *w, int err, uint32_t key, const char *text)
+static void end(struct sw_worker *w, const struct sw_fault *why)
 {
 	w->left_by_ns = w->now_ns + SW_LEAVE_FOR_NS;
-	w->fault = sw_fault_said(err, text);
-	w->fault.key = key;
+	w->fault = *why;
 	sw_lanes_command(w, SW_LANE_LEAVE);
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		struct sw_link *l = &w->links[i];
@@ -38,29 +37,59 @@ int sw_worker_end_of(const struct sw_worker *w)
 	return w->fault.err ? w->fault.err : SW_ECLOSED;
 }
 
+static const char *fault_text(const struct sw_worker *w, char out[SW_TEXT_MAX])
+{
+	const struct sw_wtensor *t =
+		w->fault.key == SW_KEY_NONE ? NULL
+					    : sw_tensor_of_key(w, w->fault.key);
+
+	return sw_fault_text(
+		&w->fault, t && t->stream, t ? t->name : NULL, out);
+}
+
+/* Fail for @why, which @text says if it is longer than a fault's. */
+static void fail(
+	struct sw_worker *w, const struct sw_fault *why, const char *text)
+{
+	char said[SW_TEXT_MAX];
+
+	if (w->left_by_ns)
+		return;
+	w->state = SW_WORKER_FAILED;
+	end(w, why);
+	text = text ? text : fault_text(w, said);
+	if (!w->lane_i) /* lane 0 also speaks for the others */
+		sw_log(w->env->log, SW_LOG_ERROR, "job %s, agent %u: %s",
+			w->job, w->member, text);
+	sw_lane_say(w, why->err, text);
+}
+
+void sw_worker_fail_for(struct sw_worker *w, const struct sw_fault *why)
+{
+	fail(w, why, NULL);
+}
+
 void sw_worker_fail(
 	struct sw_worker *w, int err, uint32_t key, const char *fmt, ...)
 {
 	char text[SW_TEXT_MAX + SW_NAME_MAX];
+	struct sw_fault why;
 	va_list ap;
 
-	if (w->left_by_ns)
-		return;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if (!w->lane_i) /* lane 0 also speaks for the others */
-		sw_log(w->env->log, SW_LOG_ERROR, "job %s, agent %u: %s",
-			w->job, w->member, text);
-	w->state = SW_WORKER_FAILED;
-	end(w, err, key, text);
-	sw_lane_say(w, err, text);
+	why = sw_fault_said(err, text);
+	why.key = key;
+	fail(w, &why, text);
 }
 
-void sw_worker_leave(struct sw_worker *w, int err, const char *text)
+void sw_worker_leave(struct sw_worker *w, const struct sw_fault *why)
 {
+	static const struct sw_fault nothing = {.key = SW_KEY_NONE};
+
 	if (!w->left_by_ns)
-		end(w, err, SW_KEY_NONE, text ? text : "");
+		end(w, why ? why : &nothing);
 }
 
 /* --- JOINING --- */
@@ -210,6 +239,7 @@ void sw_worker_tick_joining(struct sw_worker *w)
 void sw_worker_check_left(struct sw_worker *w)
 {
 	bool is_late = w->now_ns >= w->left_by_ns;
+	char text[SW_TEXT_MAX];
 
 	if (!w->left_by_ns || w->state == SW_WORKER_LEFT || w->n_open ||
 		w->n_staying) /* the other lanes have limits of their own */
@@ -220,7 +250,7 @@ void sw_worker_check_left(struct sw_worker *w)
 	for (uint32_t i = 0; i < w->n_links; i++)
 		w->links[i].state = SW_LINK_CLOSED;
 	w->state = SW_WORKER_LEFT;
-	sw_lane_say(w, w->fault.err, w->fault.text);
+	sw_lane_say(w, w->fault.err, fault_text(w, text));
 }
 
 bool sw_worker_is_busy(const struct sw_engine *engine)

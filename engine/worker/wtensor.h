@@ -102,8 +102,12 @@ struct sw_kind {
 	void (*drop)(struct sw_worker *w, struct sw_wtensor *t);
 	/* End the round, or the oldest open collective, with @err. */
 	void (*end_some)(struct sw_worker *w, struct sw_wtensor *t, int err);
-	/* End what waits for it: the job, or the stream's group. */
+	/* End what waits for it: the job, or the stream's group.
+	 * give_up: no rank is known to be gone.  miss: a local rank has left.
+	 */
 	void (*give_up)(struct sw_worker *w, struct sw_wtensor *t,
+		const struct sw_fault *why);
+	void (*miss)(struct sw_worker *w, struct sw_wtensor *t,
 		const struct sw_fault *why);
 };
 

@@ -117,13 +117,16 @@ static struct sw_header status(struct fuzz *x, const struct fuzz_step *s)
 {
 	struct sw_status m = {.joined = 3,
 		.state = s->a & 3,
-		.err = (int16_t) - (s->a >> 2),
 		.size = (uint16_t)(2 * x->n_local + s->c),
 		.first = (uint16_t)(x->r.s[0].first + (s->d & 15)),
 		.member = s->d >> 4,
 		.epoch = 9,
 		.n_local = {(uint16_t)x->n_local, (uint16_t)x->n_local},
-		.text = "text"};
+		.why = {.err = (int16_t) - (s->a >> 2),
+			.kind = s->b,
+			.key = s->c,
+			.one = {.op = s->d, .rank = s->c},
+			.text = "text"}};
 
 	return of(x, SW_STATUS, &m, sizeof(m));
 }
@@ -395,6 +398,11 @@ static void tune(struct fuzz *x, const struct fuzz_step *s)
 
 static void own(struct fuzz *x, const struct fuzz_step *s)
 {
+	struct sw_fault died = {.err = SW_EPEER,
+		.kind = s->c % SW_N_FAULT_KINDS,
+		.one = {.rank = s->d},
+		.text = "died"};
+	struct sw_fault why;
 	switch (s->a % 11) {
 	case 0:
 		declare(x, s);
@@ -407,13 +415,13 @@ static void own(struct fuzz *x, const struct fuzz_step *s)
 		break;
 	case 3:
 		if (s->b & 0x80)
-			sw_worker_local_died(
-				&x->r.w, s->b % x->n_local, "died");
+			sw_worker_local_died(&x->r.w, s->b % x->n_local, &died);
 		else
 			sw_worker_local_left(&x->r.w, s->b % x->n_local);
 		break;
 	case 4:
-		sw_worker_leave(&x->r.w, -(int)s->b, s->b ? "why" : NULL);
+		why = sw_fault_said(-(int)s->b, "why");
+		sw_worker_leave(&x->r.w, s->b ? &why : NULL);
 		break;
 	case 5:
 		x->r.env.is_short = s->b & 1;

@@ -41,14 +41,17 @@ static bool is_victim(const struct sim_job *job, uint32_t rank)
 void sim_rank_kill(struct sim_worker *w)
 {
 	uint32_t rank = sim_job_rank(w->job, w->rank);
-	char why[64];
+	struct sw_fault why = {.err = SW_EPEER,
+		.kind = SW_FAULT_DIED,
+		.key = SW_KEY_NONE,
+		.one = {.rank = (uint16_t)rank, .number = 7},
+		.text = "died"};
 
 	if (!w->is_running || sw_worker_end_of(&w->engine))
 		return; /* the agent leaves, as before a job runs */
-	snprintf(why, sizeof(why), "rank %u (node gpu%u), process 7 died", rank,
-		w->rank);
+	snprintf(why.node, sizeof(why.node), "gpu%u", w->rank);
 	w->has_lost_rank = true;
-	sw_worker_local_died(&w->engine, w->n_local - 1u, why);
+	sw_worker_local_died(&w->engine, w->n_local - 1u, &why);
 	w->node->loop.tick_at_ns = 0;
 	sim_node_poke(w->node);
 }

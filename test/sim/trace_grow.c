@@ -390,7 +390,7 @@ static void grow_local_rank_dies(struct check *c)
 	sim_job_pass(job, SW_MS);
 	check(c, !b->asked[0], "the round of B has ended");
 	sim_grow_to(b, 0, 0, CHUNKS * CHUNK);
-	expect_end(c, job, "rank 1 (node gpu1), process 7 died");
+	expect_end(c, job, "rank 1 (node gpu1): training process 7: died");
 }
 
 const struct check_case trace_grow[] = {

@@ -360,9 +360,11 @@ static struct scene *open_late(struct check *c)
 static void huge_fails(struct check *c)
 {
 	struct scene *s = open_late(c);
+	const struct sw_fault why =
+		sw_fault_said(SW_EPEER, "training process 7 died");
 
 	begin();
-	sw_worker_leave(&s->w[1], SW_EPEER, "training process 7 died");
+	sw_worker_leave(&s->w[1], &why);
 	end();
 	poke(s, 1);
 	await(c, s, has_left, "both have left, the server holds nothing");
@@ -381,7 +383,7 @@ static void huge_is_called_differently(struct check *c)
 	check_eq(c, (uint64_t)-s->err, -SW_EMISMATCH, "with that error");
 	for (uint32_t i = 0; i < N_WORKERS; i++) {
 		begin();
-		sw_worker_leave(&s->w[i], 0, NULL);
+		sw_worker_leave(&s->w[i], NULL);
 		end();
 		poke(s, i);
 	}

@@ -149,7 +149,7 @@ static void a_local_rank_dies(struct check *c)
 	static const uint64_t members[] = {
 		0xf, 1 << B | 1 << C, 1 << A | 1 << B | 1 << D};
 	struct sim_job *job = open_groups(3, members);
-	const char *why = "rank 1 (node gpu1), process 7 died";
+	const char *why = "rank 1 (node gpu1): training process 7: died";
 
 	job->n_local[B] = 2;
 	job->groups[1].here[B] = 1;
@@ -182,9 +182,10 @@ static void a_local_rank_of_all_groups_dies(struct check *c)
 	start(c, job);
 	sim_rank_kill(&job->workers[B]);
 	sim_job_pass(job, 500 * SW_MS);
-	check_text(c, job->workers[B].text, "rank 1 (node gpu1), process 7");
+	check_text(c, job->workers[B].text,
+		"rank 1 (node gpu1): training process 7");
 	expect_dead(c, job, A, job->workers[A].of_group[0].index,
-		"rank 1 (node gpu1), process 7 died");
+		"rank 1 (node gpu1): training process 7: died");
 	expect_through(c, job, 1);
 	end(c, job);
 }

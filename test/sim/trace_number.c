@@ -189,7 +189,8 @@ static void replay_dead(
 		peer_keepalive(&rig->r.w[B]);
 	}
 	check_eq(c, rig->r.srv->stats.sessions_dead, 1, "sessions buried");
-	check_text(c, rig->r.srv->jobs[0].status.text, "silent");
+	check_eq(c, rig->r.srv->jobs[0].status.why.kind, SW_FAULT_SILENT,
+		"what members are told");
 }
 
 static void n4_recorded_frames_prove_no_life(struct check *c)

@@ -311,7 +311,9 @@ void sim_worker_tune(struct sim_worker *w)
 
 void sim_worker_leave(struct sim_worker *w, int err, const char *text)
 {
-	sw_worker_leave(&w->engine, err, text);
+	const struct sw_fault why = sw_fault_said(err, text ? text : "");
+
+	sw_worker_leave(&w->engine, err ? &why : NULL);
 	w->node->loop.tick_at_ns = 0;
 	sim_node_poke(w->node);
 }

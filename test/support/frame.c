@@ -214,6 +214,7 @@ static void put_answer(struct text *t, const struct test_frame *f)
 
 static void put_status(struct text *t, const struct test_frame *f)
 {
+	char why[SW_TEXT_MAX];
 	struct sw_status s;
 
 	memcpy(&s, f->bytes + SW_HEAD_BYTES, sizeof(s));
@@ -224,28 +225,33 @@ static void put_status(struct text *t, const struct test_frame *f)
 	else if (s.state == SW_JOB_RUNNING)
 		put(t, " running %u", s.size);
 	else
-		put(t, " failed %s %s", sw_error_name(s.err), s.text);
-}
-
-static void put_fault(struct text *t, const struct test_frame *f)
-{
-	struct sw_fault fault;
-
-	memcpy(&fault, f->bytes + SW_HEAD_BYTES, sizeof(fault));
-	if (fault.err)
-		put(t, " %s %s", sw_error_name(fault.err), fault.text);
+		put(t, " failed %s %s", sw_error_name(s.why.err),
+			sw_fault_text(&s.why, false, NULL, why));
 }
 
 /* The sentence with "k7" as the name: frames have keys. */
-static const char *sentence(const struct sw_fault *fault, char *out)
+static const char *sentence(
+	const struct sw_fault *fault, bool is_stream, char *out)
 {
 	char name[16];
 
 	snprintf(name, sizeof(name), "k%d", (int)fault->key);
 	return sw_fault_text(fault,
-		fault->kind != SW_FAULT_DECLARED &&
-			fault->kind != SW_FAULT_ROUND,
-		name, out);
+		is_stream && fault->kind != SW_FAULT_DECLARED &&
+			fault->kind != SW_FAULT_ROUND &&
+			fault->kind != SW_FAULT_STEPS,
+		fault->key == SW_KEY_NONE ? NULL : name, out);
+}
+
+static void put_fault(struct text *t, const struct test_frame *f)
+{
+	char why[SW_TEXT_MAX];
+	struct sw_fault fault;
+
+	memcpy(&fault, f->bytes + SW_HEAD_BYTES, sizeof(fault));
+	if (fault.err)
+		put(t, " %s %s", sw_error_name(fault.err),
+			sentence(&fault, false, why));
 }
 
 static void put_end(struct text *t, const struct test_frame *f)
@@ -254,7 +260,8 @@ static void put_end(struct text *t, const struct test_frame *f)
 	struct sw_fault fault;
 
 	memcpy(&fault, f->bytes + SW_HEAD_BYTES, sizeof(fault));
-	put(t, " k%u r%u %s", fault.key, f->h.round, sentence(&fault, why));
+	put(t, " k%u r%u %s", fault.key, f->h.round,
+		sentence(&fault, true, why));
 }
 
 static void put_close(struct text *t, const struct test_frame *f)
@@ -263,7 +270,7 @@ static void put_close(struct text *t, const struct test_frame *f)
 	struct sw_fault fault;
 
 	memcpy(&fault, f->bytes + SW_HEAD_BYTES, sizeof(fault));
-	put(t, " k%u %s", fault.key, sentence(&fault, why));
+	put(t, " k%u %s", fault.key, sentence(&fault, true, why));
 }
 
 static void put_declare(struct text *t, const struct test_frame *f)
@@ -294,7 +301,7 @@ static void put_declared(struct text *t, const struct test_frame *f)
 	if (!d.is_refused)
 		return;
 	memcpy(&fault, p + sizeof(d) + 8 * d.n, sizeof(fault));
-	put(t, " refused %s", sentence(&fault, why));
+	put(t, " refused %s", sentence(&fault, true, why));
 }
 
 static void put_join(struct text *t, const struct test_frame *f)

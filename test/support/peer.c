@@ -347,7 +347,7 @@ void peer_status(struct test_peer *p, enum sw_job_state state, int err,
 {
 	struct sw_status st = {.joined = state == SW_JOB_RUNNING ? ~0ULL : 1,
 		.state = (uint8_t)state,
-		.err = (int16_t)err,
+		.why = sw_fault_said(err, text),
 		.size = size,
 		.first = p->first,
 		.payload = PEER_PAYLOAD,
@@ -355,7 +355,6 @@ void peer_status(struct test_peer *p, enum sw_job_state state, int err,
 
 	for (uint32_t m = 0; m < SW_MAX_MEMBERS; m++)
 		st.n_local[m] = p->n_local ? p->n_local : 1;
-	snprintf(st.text, sizeof(st.text), "%s", text);
 	p->epoch = st.epoch;
 	peer_say(p, SW_STATUS, &st, sizeof(st));
 }

@@ -287,7 +287,7 @@ static void worker__streams_end(void **state)
 		assert_false(sw_worker_uses(&r->w, 0, &r->w, 1, &at)));
 	while (at < SW_TENSORS)
 		assert_false(sw_worker_uses(&r->w, 0, &r->w, 1, &at));
-	FEW("leave", sw_worker_leave(&r->w, 0, NULL));
+	FEW("leave", sw_worker_leave(&r->w, NULL));
 	take_all(r, N_LOCAL * N_STREAMS * SW_COLLS, SW_ECLOSED);
 	wrig_close(r);
 }
@@ -350,7 +350,7 @@ static void worker__names_who_is_missing(void **state)
 	FEW_OF(2 * STEPS_MAX, "of one stream",
 		sw_missing_text(
 			&r->w, &r->w.tensors[0], false, sizeof(text), text));
-	sw_worker_leave(&r->w, 0, NULL);
+	sw_worker_leave(&r->w, NULL);
 	while (sw_worker_take(&r->w))
 		;
 	wrig_close(r);

@@ -258,7 +258,7 @@ static void worker__tells_the_other_servers(void **state)
 	tell(r, 0, 0, 1, WHY);
 	wrig_tick(r, r->params.query_max);
 	assert_non_null(strstr(wrig_tx(r), "s1 END k0 r1 " WHY));
-	sw_worker_leave(&r->w, 0, NULL);
+	sw_worker_leave(&r->w, NULL);
 	wrig_tick(r, r->params.query_max);
 	seen = wrig_tx(r);
 	assert_non_null(strstr(seen, "s0 LEAVE"));

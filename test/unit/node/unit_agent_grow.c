@@ -199,7 +199,7 @@ static void growth__of_nothing(void **state)
 	grow(s, 0, 8);
 	grow(s, 0, 8);
 	assert_int_equal(t->lacks, 8);
-	sw_worker_leave(worker_of(s), 0, NULL);
+	sw_worker_leave(worker_of(s), NULL);
 	grow(s, 0, 3);
 	assert_false(sw_host_is_evicted(s->agent.core.clients[0]));
 	close_job(s);

@@ -156,7 +156,7 @@ static void has_mail__until_it_is_taken(void **state)
 	assert_true(has_mail(s, 0, 1));
 	lane_work(s);
 	assert_false(has_mail(s, 0, 1));
-	sw_worker_leave(&s->agent.core.worker, 0, NULL);
+	sw_worker_leave(&s->agent.core.worker, NULL);
 	assert_true(has_mail(s, 0, 1));
 	assert_false(has_mail(s, 1, 0));
 	lane_work(s);

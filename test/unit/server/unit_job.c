@@ -77,7 +77,7 @@ static void forming__says_whom_it_waits_for(void **state)
 	assert_contains(r->env.lines,
 		"job job: agent 2 joined from node node2 at 10.0.0.2 (2 of 5)");
 	assert_string_equal(
-		r->w[0].status.text, "here: agent 0 10.0.0.0, 2 10.0.0.2");
+		r->w[0].status.why.text, "here: agent 0 10.0.0.0, 2 10.0.0.2");
 	assert_null(strstr(r->env.lines, "waiting"));
 	wait_s(r, 2);
 	assert_contains(r->env.lines,
@@ -111,7 +111,7 @@ static void forming__knows_of_the_missing(void **state)
 				    "3 has agents = 5, job job has "
 				    "4"),
 		1);
-	assert_string_equal(r->w[0].status.text,
+	assert_string_equal(r->w[0].status.why.text,
 		"agent 1 left (node1, 10.0.0.1); agent 3 at 10.0.0.3 was "
 		"refused "
 		"(SW_EMISMATCH); here: agent 0 10.0.0.0");
@@ -121,7 +121,7 @@ static void forming__knows_of_the_missing(void **state)
 		"10.0.0.1); agent 3 at 10.0.0.3 was refused (SW_EMISMATCH); "
 		"here: agent 0 10.0.0.0\n");
 	assert_contains(rig_join(r, 3), "w3 STATUS forming 9");
-	assert_string_equal(r->w[0].status.text,
+	assert_string_equal(r->w[0].status.why.text,
 		"agent 1 left (node1, 10.0.0.1); here: agent 0 10.0.0.0, 3 "
 		"10.0.0.3");
 	server_rig_close(r);
@@ -182,7 +182,7 @@ static void status__window_is_full(void **state)
 	assert_string_equal(rig_tx(r), "w0 STATUS forming 1");
 	f = r->last[SW_STATUS];
 	assert_int_equal(f.h.ctl.number, before + SW_CONTROL_WINDOW);
-	assert_string_equal(r->w[0].status.text,
+	assert_string_equal(r->w[0].status.why.text,
 		"agent 1 left (node1, 10.0.0.1); here: agent 0 10.0.0.0");
 	peer_keepalive(&r->w[0]);
 	assert_string_equal(rig_tx(r), "");
@@ -281,7 +281,7 @@ static void gone__is_named_by_its_ranks(void **state)
 	rig_declare(r, 0, "a", SW_I32, PEER_CHUNK, 0);
 	leave_and_wait(r);
 	assert_contains(rig_tx(r), "w0 ERROR SW_EPEER ranks 1-3 (node node1) "
-				   "left; round 1 of tensor a cannot");
+				   "left; tensor k0 cannot");
 	rig_tick(r, r->params.dead_after / 2);
 	peer_send(&r->w[0], (struct sw_header){.type = SW_KEEPALIVE}, NULL);
 	rig_tick(r, r->params.dead_after / 2);
@@ -371,8 +371,8 @@ static void leave__with_a_wild_error(void **state)
 		peer_leave(&r->w[1], errs[i], "a\nb\x1b[2J");
 		rig_tx(r);
 		assert_int_equal(r->w[0].status.state, SW_JOB_FAILED);
-		assert_true(r->w[0].status.err < 0);
-		assert_string_equal(r->w[0].status.text, "a?b?[2J");
+		assert_true(r->w[0].status.why.err < 0);
+		assert_string_equal(r->w[0].status.why.text, "a?b?[2J");
 		server_rig_close(r);
 	}
 }
@@ -385,7 +385,7 @@ static void leave__text_without_end(void **state)
 	memset(fault.text, 'x', sizeof(fault.text));
 	peer_say(&r->w[1], SW_LEAVE, &fault, sizeof(fault));
 	rig_tx(r);
-	assert_int_equal(strlen(r->w[0].status.text), SW_TEXT_MAX - 1);
+	assert_int_equal(strlen(r->w[0].status.why.text), SW_TEXT_MAX - 1);
 	server_rig_close(r);
 }
 
@@ -410,7 +410,7 @@ static void fail__once(void **state)
 	rig_tx(r);
 	peer_leave(&r->w[2], SW_EPEER, "second");
 	assert_string_equal(rig_tx(r), "w2 LEFT");
-	assert_string_equal(r->w[0].status.text, "first");
+	assert_string_equal(r->w[0].status.why.text, "first");
 	assert_contains(r->env.lines, "job job failed: first\n");
 	server_rig_close(r);
 }
@@ -452,7 +452,7 @@ static void left__is_named_to_who_waits(void **state)
 
 	leave_and_wait(r);
 	assert_contains(rig_tx(r), "w0 ERROR SW_EPEER rank 1 (node node1) "
-				   "left; round 1 of tensor a cannot");
+				   "left; tensor k0 cannot");
 	server_rig_close(r);
 }
 
@@ -473,7 +473,7 @@ static void leave__asynchronous_goes_on(void **state)
 	rig_tx(r);
 	peer_query(&r->w[0], 0, 1, 0);
 	assert_contains(rig_tx(r), "w0 ERROR SW_EPEER rank 1 (node node1) "
-				   "left; round 1 of tensor a cannot");
+				   "left; tensor k0 cannot");
 	server_rig_close(r);
 }
 
@@ -543,7 +543,8 @@ static void confirm__replayed_join_does_not_keep_alive(void **state)
 	}
 	assert_int_equal(r->srv->stats.sessions_opened, 2);
 	assert_int_equal(r->srv->stats.sessions_dead, 1);
-	assert_contains(sw_job_find(r->srv, "job")->status.text,
+	assert_contains(sw_fault_text(&sw_job_find(r->srv, "job")->status.why,
+				false, NULL, (char[SW_TEXT_MAX]){0}),
 		"rank 0 (node node0) silent for");
 	server_rig_close(r);
 }

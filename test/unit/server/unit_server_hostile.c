@@ -262,7 +262,7 @@ static void rx__types_of_a_server(void **state)
 		uint16_t len;
 	} rows[] = {{SW_COOKIE, 24}, {SW_ACCEPT, 16}, {SW_DECLARED, 8},
 		{SW_STATUS, sizeof(struct sw_status)}, {SW_LEFT, 0},
-		{SW_ERROR, 224}, {SW_ANSWER, 24}, {SW_RESULT, 64}};
+		{SW_ERROR, 264}, {SW_ANSWER, 24}, {SW_RESULT, 64}};
 	struct server_rig *r = open_rig(1);
 	uint8_t zeros[sizeof(struct sw_status)] = {0};
 
@@ -479,7 +479,7 @@ static void leave__with_controls(void **state)
 	rig_tx(r);
 	assert_contains(
 		r->env.lines, "rank 1 (node node1) left: a?b?2J??3J???c\n");
-	assert_string_equal(r->w[0].status.text, "a?b?2J??3J???c");
+	assert_string_equal(r->w[0].status.why.text, "a?b?2J??3J???c");
 	server_rig_close(r);
 }
 

@@ -172,7 +172,7 @@ static void submit__after_leave(void **state)
 	struct worker_rig *r = open_stream();
 
 	submit_n(r, 2);
-	sw_worker_leave(&r->w, 0, NULL);
+	sw_worker_leave(&r->w, NULL);
 	assert_contains(wrig_events(r), "done t0 #1 SW_ECLOSED");
 	assert_int_equal(submit(r, SW_ALL_REDUCE, 1, 0), SW_ECLOSED);
 	wrig_close(r);

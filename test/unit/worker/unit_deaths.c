@@ -76,6 +76,14 @@ static void expect_death(struct worker_rig *r, uint32_t tensor, const char *why)
 		sw_worker_why(&r->w, tensor, (char[SW_TEXT_MAX]){0}), why);
 }
 
+static void die(struct worker_rig *r, uint32_t local)
+{
+	struct sw_fault why = sw_fault_said(SW_EPEER, "");
+
+	snprintf(why.text, sizeof(why.text), "rank %u died", local);
+	sw_worker_local_died(&r->w, local, &why);
+}
+
 /* Its group and the tensor end, those of the others go on. */
 static void died__ends_what_it_is_in(void **state)
 {
@@ -83,7 +91,7 @@ static void died__ends_what_it_is_in(void **state)
 
 	assert_int_equal(push(r, 0), 0);
 	assert_int_equal(call(r, B, 1), 0);
-	sw_worker_local_died(&r->w, 1, "rank 1 died");
+	die(r, 1);
 	settle(r);
 	assert_string_equal(wrig_events(r),
 		"done t0 #60 SW_EPEER w0; done t2 #71 SW_EPEER w0");
@@ -102,7 +110,7 @@ static void died__after_its_push(void **state)
 	struct worker_rig *r = open_rig();
 
 	assert_int_equal(push(r, 1), 0);
-	sw_worker_local_died(&r->w, 1, "rank 1 died");
+	die(r, 1);
 	settle(r);
 	assert_int_equal(push(r, 0), 0);
 	assert_int_equal(push(r, 2), 0);
@@ -123,7 +131,7 @@ static void died__in_all_groups(void **state)
 	sw_worker_close_group(&r->w, A - LOCAL, 0);
 	sw_worker_abort(&r->w, C - LOCAL, 2, SW_EABORTED, "enough");
 	assert_int_equal(call(r, B, 1), 0);
-	sw_worker_local_died(&r->w, 1, "rank 1 died");
+	die(r, 1);
 	settle(r);
 	assert_contains(wrig_events(r), "failed SW_EPEER rank 1 died");
 	wrig_close(r);
@@ -134,8 +142,8 @@ static void died__two_at_once(void **state)
 {
 	struct worker_rig *r = open_rig();
 
-	sw_worker_local_died(&r->w, 0, "rank 0 died");
-	sw_worker_local_died(&r->w, 1, "rank 1 died");
+	die(r, 0);
+	die(r, 1);
 	settle(r);
 	expect_death(r, A - LOCAL,
 		"rank 0 (node node) died; group a cannot complete");
@@ -183,7 +191,7 @@ static void died__after_streams_have_gone(void **state)
 	}
 	close_a(r, again.again, key);
 	wrig_events(r);
-	sw_worker_local_died(&r->w, 1, "rank 1 died");
+	die(r, 1);
 	settle(r);
 	expect_death(r, B - LOCAL, "rank 1 died");
 	assert_int_equal(call(r, C, 2), 0);
@@ -201,7 +209,7 @@ static void died__its_group_goes(void **state)
 	assert_int_equal(sw_worker_declare(&r->w, &both, 1), 0);
 	wrig_tx(r);
 	peer_declared(&r->s[0]);
-	sw_worker_local_died(&r->w, 1, "rank 1 died");
+	die(r, 1);
 	settle(r);
 	assert_contains(wrig_tx(r), "END k2 r1 rank 1 died");
 	expect_death(r, 4, "rank 1 died");
@@ -226,7 +234,7 @@ static void died__others_close_at_once(void **state)
 	assert_int_equal(sw_worker_declare(&r->w, &both, 1), 0);
 	wrig_tx(r);
 	peer_declared(&r->s[0]);
-	sw_worker_local_died(&r->w, 1, "rank 1 died");
+	die(r, 1);
 	sw_worker_close_group(&r->w, 4, 0);
 	settle(r);
 	expect_death(r, 4, "rank 1 died");
@@ -313,7 +321,7 @@ static void died__while_some_are_declared(void **state)
 	}
 	assert_int_equal(sw_worker_declare(&r->w, d, N), 0);
 	wrig_tx(r);
-	sw_worker_local_died(&r->w, 1, "rank 1 died");
+	die(r, 1);
 	settle(r);
 	peer_declared(&r->s[0]);
 	assert_contains(wrig_tx(r), "DECLARE ");
@@ -335,7 +343,7 @@ static void say_lost(struct worker_rig *r, uint64_t joined)
 		.member = 1,
 		.size = 6,
 		.epoch = 9,
-		.text = "rank 1 is silent"};
+		.why.text = "rank 1 is silent"};
 
 	peer_say(&r->s[0], SW_STATUS, &st, sizeof(st));
 }
@@ -407,7 +415,7 @@ static void member__before_the_last(void **state)
 		.member = 2, /* were there a third */
 		.size = 6,
 		.epoch = 9,
-		.text = "rank 6 is silent"};
+		.why.text = "rank 6 is silent"};
 
 	assert_int_equal(call(r, A, 0), 0);
 	peer_say(&r->s[0], SW_STATUS, &st, sizeof(st));
@@ -426,7 +434,7 @@ static void member__is_gone_before(void **state)
 		.payload = PEER_PAYLOAD,
 		.epoch = 9,
 		.n_local = {1, 1, 1},
-		.text = "rank 1 is silent"};
+		.why.text = "rank 1 is silent"};
 	static struct worker_rig r;
 
 	wrig_open(&r, 0, 3, 1);

@@ -436,7 +436,7 @@ static void close__then_leave(void **state)
 	struct worker_rig *r = open_one();
 
 	sw_worker_close_group(&r->w, HA, 0);
-	sw_worker_leave(&r->w, 0, NULL);
+	sw_worker_leave(&r->w, NULL);
 	wrig_tick(r, 0);
 	assert_string_equal(wrig_tx(r), "");
 	sw_worker_take(&r->w);

@@ -56,8 +56,21 @@ static void mismatch__names_ranks_of_the_group(void **state)
 		{{.kind = SW_FAULT_GONE,
 			 .one = {.rank = 2, .op = SW_HAS_LEFT},
 			 .other.rank = 3,
-			 .text = "b"},
+			 .node = "b"},
 			"ranks 2-3 (node b) left; group s cannot complete"},
+		{{.kind = SW_FAULT_SILENT,
+			 .one = {.rank = 2,
+				 .number = 10,
+				 .op = SW_SAYS_NOTHING},
+			 .other.rank = 3,
+			 .node = "b"},
+			"ranks 2-3 (node b) silent for 10 s"},
+		{{.kind = SW_FAULT_DIED,
+			 .one = {.rank = 4, .number = 77, .step = 2},
+			 .node = "b",
+			 .text = "closed the connection"},
+			"rank 4 (node b), local rank 1: training process 77: "
+			"closed the connection"},
 		{{.text = "rank 1 aborted group 's': rank 0 is slow"},
 			"rank 1 aborted group 's': rank 0 is slow"}};
 
@@ -77,7 +90,7 @@ static void fault__of_any_kind(void **state)
 {
 	static const uint16_t ranks[] = {0, 2};
 
-	for (uint32_t kind = 0; kind < 256; kind += kind < 12 ? 1 : 61) {
+	for (uint32_t kind = 0; kind < 256; kind += kind < 15 ? 1 : 61) {
 		struct worker_rig *r = open_of(ranks, 2);
 		bool is_known = kind < SW_N_FAULT_KINDS;
 		struct sw_fault fault;

@@ -155,7 +155,7 @@ static void grow__refuses(void **state)
 	assert_int_equal(sw_worker_grow(&r->w, 5000, 0, 0), SW_EINVAL);
 	assert_int_equal(sw_worker_grow(&r->w, 0, 1, 0), SW_EINVAL);
 	assert_int_equal(pushed(r), CHUNKS - 1);
-	sw_worker_leave(&r->w, 0, NULL);
+	sw_worker_leave(&r->w, NULL);
 	assert_int_equal(sw_worker_grow(&r->w, 0, 0, 0), 0);
 	wrig_close(r);
 }
@@ -241,11 +241,13 @@ static void died__while_it_grows(void **state)
 {
 	for (uint32_t is_begun = 0; is_begun < 2; is_begun++) {
 		struct worker_rig *r = open_rig(2);
+		const struct sw_fault why =
+			sw_fault_said(SW_EPEER, "rank 0 died");
 
 		assert_int_equal(ask(r, 0, 400), 0);
 		if (is_begun)
 			assert_int_equal(ask(r, 1, 0), 0);
-		sw_worker_local_died(&r->w, 0, "rank 0 died");
+		sw_worker_local_died(&r->w, 0, &why);
 		settle(r);
 		assert_contains(wrig_events(r), "#0 SW_EPEER");
 		assert_int_equal(r->w.n_open, 0);
@@ -271,7 +273,7 @@ static void leave__while_it_grows(void **state)
 
 	assert_int_equal(ask(r, 0, 400), 0);
 	pushed(r);
-	sw_worker_leave(&r->w, 0, NULL);
+	sw_worker_leave(&r->w, NULL);
 	assert_contains(wrig_events(r), "done t0 #0 SW_ECLOSED");
 	assert_int_equal(sw_worker_grow(&r->w, 0, 0, 0), 0);
 	wrig_close(r);

@@ -297,7 +297,7 @@ static void hear__done_after_the_end(void **state)
 
 	to_declared(r, TWO_STRIPES);
 	assert_int_equal(sw_worker_push(&r->w, 0, 0, 7), 0);
-	sw_worker_leave(&r->w, 0, NULL);
+	sw_worker_leave(&r->w, NULL);
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_ECLOSED w0");
 	say_done(r, 1);
 	assert_string_equal(wrig_events(r), "");
@@ -309,7 +309,7 @@ static void leave__left_when_all_lanes_have(void **state)
 	struct worker_rig *r = open_lane(0);
 
 	to_running(r);
-	sw_worker_leave(&r->w, 0, NULL);
+	sw_worker_leave(&r->w, NULL);
 	wrig_hear(&lane->commands, SW_LANE_LEAVE);
 	wrig_tx(r);
 	peer_left(&r->s[0], true);
@@ -620,7 +620,7 @@ static void set_tuning__without_number(void **state)
 	for (uint32_t i = 1; i <= 50000; i++)
 		assert_int_equal(
 			sw_worker_set_tuning(&r->w, 64 * (i + 64), 0), 0);
-	sw_worker_leave(&r->w, 0, NULL);
+	sw_worker_leave(&r->w, NULL);
 	assert_int_equal(
 		atomic_load(&lane->tuning.part_bytes), 64 * (50000 + 64));
 	wrig_hear(&lane->commands, SW_LANE_LEAVE | SW_LANE_TUNING);

@@ -212,7 +212,7 @@ static void leave__in_order(void **state)
 {
 	struct worker_rig *r = open_running(2);
 
-	sw_worker_leave(&r->w, 0, NULL);
+	sw_worker_leave(&r->w, NULL);
 	assert_string_equal(wrig_tx(r), "s0 LEAVE; s1 LEAVE");
 	peer_left(&r->s[0], true);
 	assert_string_equal(wrig_events(r), "");
@@ -223,16 +223,23 @@ static void leave__in_order(void **state)
 	wrig_close(r);
 }
 
+static void leave_for(struct worker_rig *r, const char *text)
+{
+	const struct sw_fault why = sw_fault_said(SW_EPEER, text);
+
+	sw_worker_leave(&r->w, &why);
+}
+
 static void leave__twice(void **state)
 {
 	struct worker_rig *r = open_running(1);
 
-	sw_worker_leave(&r->w, 0, NULL);
-	sw_worker_leave(&r->w, SW_EPEER, "again");
+	sw_worker_leave(&r->w, NULL);
+	leave_for(r, "again");
 	assert_string_equal(wrig_tx(r), "s0 LEAVE");
 	peer_left(&r->s[0], true);
 	assert_string_equal(wrig_events(r), "left");
-	sw_worker_leave(&r->w, 0, NULL);
+	sw_worker_leave(&r->w, NULL);
 	assert_string_equal(wrig_tx(r), "");
 	wrig_close(r);
 }
@@ -242,7 +249,7 @@ static void leave__is_repeated_and_given_up(void **state)
 	struct worker_rig *r = open_running(1);
 	uint32_t n = 0;
 
-	sw_worker_leave(&r->w, SW_EPEER, "why not");
+	leave_for(r, "why not");
 	for (uint32_t ms = 0; ms < 3000 && r->w.state != SW_WORKER_LEFT;
 		ms += 10) {
 		n += strstr(wrig_tx(r), "LEAVE SW_EPEER why not") != NULL;
@@ -263,7 +270,7 @@ static void leave__with_frames_on_their_way(void **state)
 	wrig_declare(r, "a", 10, 0);
 	assert_int_equal(sw_worker_push(&r->w, 0, 1, 0), 0);
 	assert_contains(wrig_tx(r), "PUSH");
-	sw_worker_leave(&r->w, SW_EPEER, "why not");
+	leave_for(r, "why not");
 	for (uint32_t i = 0; i < 30; i++) {
 		wrig_tick(r, 100 * SW_MS);
 		wrig_tx(r);
@@ -278,7 +285,7 @@ static void leave__before_it_is_in(void **state)
 	struct worker_rig *r = open_rig(2, 1);
 
 	wrig_tx(r);
-	sw_worker_leave(&r->w, 0, NULL);
+	sw_worker_leave(&r->w, NULL);
 	wrig_tick(r, 0);
 	assert_string_equal(wrig_events(r), "left");
 	peer_cookie(&r->s[0]);
@@ -293,7 +300,7 @@ static void leave__then_frames(void **state)
 	struct worker_rig *r = open_running(1);
 
 	wrig_declare(r, "a", 10, 0);
-	sw_worker_leave(&r->w, 0, NULL);
+	sw_worker_leave(&r->w, NULL);
 	wrig_tx(r);
 	peer_left(&r->s[0], true);
 	wrig_events(r);

@@ -263,7 +263,7 @@ static void push__the_job_ends(void **state)
 	wrig_declare(r, "b", PEER_CHUNK, 0);
 	sw_worker_push(&r->w, 0, 1, 0);
 	sw_worker_push(&r->w, 1, 1, 0);
-	sw_worker_leave(&r->w, 0, NULL);
+	sw_worker_leave(&r->w, NULL);
 	assert_int_equal(r->w.sched.n_heap, 0);
 	assert_int_equal(r->w.sched.credit, 1);
 	wrig_close(r);

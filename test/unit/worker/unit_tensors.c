@@ -169,7 +169,7 @@ static void declare__after_the_end(void **state)
 	struct worker_rig *r = open_rig(1);
 	struct sw_worker_tensor a = tensor("a", 10);
 
-	sw_worker_leave(&r->w, 0, NULL);
+	sw_worker_leave(&r->w, NULL);
 	assert_int_equal(sw_worker_declare(&r->w, &a, 1), SW_ECLOSED);
 	peer_left(&r->s[0], true);
 	assert_int_equal(sw_worker_declare(&r->w, &a, 1), SW_ECLOSED);
@@ -245,7 +245,7 @@ static void push__after_the_end(void **state)
 	wrig_declare(r, "a", 10, 0);
 	wrig_declare(r, "b", 10, 0);
 	sw_worker_push(&r->w, 0, 1, 55);
-	sw_worker_leave(&r->w, 0, NULL);
+	sw_worker_leave(&r->w, NULL);
 	assert_string_equal(wrig_events(r), "done t0 #55 SW_ECLOSED w0");
 	assert_int_equal(sw_worker_push(&r->w, 0, 1, 0), SW_ECLOSED);
 	assert_int_equal(sw_worker_push(&r->w, 1, 1, 0), SW_ECLOSED);
@@ -289,7 +289,7 @@ static void push__from_done(void **state)
 	wrig_tick(r, 0);
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r2 c0 +1344");
 	/* Also while everything ends: refused, no endless turn. */
-	sw_worker_leave(&r->w, 0, NULL);
+	sw_worker_leave(&r->w, NULL);
 	assert_string_equal(wrig_events(r), "done t0 #99 SW_ECLOSED w0");
 	assert_int_equal(r->w.n_open, 0);
 	wrig_close(r);

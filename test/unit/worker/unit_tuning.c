@@ -164,7 +164,7 @@ static void tune__refused(void **state)
 				 &sw_policies[SW_POLICY_BYTESCHEDULER], 0, 12),
 		SW_EINVAL);
 	assert_string_equal(wrig_tx(r), "");
-	sw_worker_leave(&r->w, 0, NULL);
+	sw_worker_leave(&r->w, NULL);
 	assert_int_equal(
 		sw_worker_tune(&r->w, &sw_policies[SW_POLICY_FIFO], 0, 0),
 		SW_ECLOSED);

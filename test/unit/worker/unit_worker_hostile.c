@@ -181,7 +181,7 @@ static void rx__types_of_a_worker(void **state)
 		uint8_t type;
 		uint16_t len;
 	} rows[] = {{SW_HELLO, 64}, {SW_JOIN, 368}, {SW_DECLARE, 8},
-		{SW_LEAVE, 224}, {SW_QUERY, 12}, {SW_PUSH, 64}};
+		{SW_LEAVE, 264}, {SW_QUERY, 12}, {SW_PUSH, 64}};
 	struct worker_rig *r = open_rig();
 	uint8_t zeros[512] = {0};
 
