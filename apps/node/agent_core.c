@@ -160,11 +160,18 @@ static void on_state(
 static void complete(struct agent_core *core, uint32_t local, uint32_t tensor,
 	const struct sw_completion *c)
 {
-	char why[SW_TEXT_MAX];
+	const struct sw_fault *f =
+		c->status ? sw_worker_fault(&core->worker, tensor) : NULL;
+	struct sw_edge_why why;
 
-	if (c->status && c->status == sw_worker_death(&core->worker, tensor))
-		sw_host_explain(core->clients[local], c->handle,
-			sw_worker_why(&core->worker, tensor, why));
+	if (f && f->err == c->status) {
+		why = (struct sw_edge_why){.conflict = sw_fault_conflict(f),
+			.rank = f->one.rank,
+			.other = f->other.rank,
+			.number = f->other.number};
+		(void)!sw_worker_why(&core->worker, tensor, why.text);
+		sw_host_explain(core->clients[local], c->handle, &why);
+	}
 	if (sw_host_complete(core->clients[local], c))
 		core->shared->daemon.pollers[0].has_woken = true;
 }

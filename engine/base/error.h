@@ -11,6 +11,15 @@ enum sw_error {
 #undef SW_ERROR
 };
 
+/* What the calls of two ranks contradict each other in. */
+enum sw_conflict {
+	SW_CONFLICT_NONE,
+	SW_CONFLICT_DECLARED, /* size, dtype or priority of a tensor */
+	SW_CONFLICT_ROUND,    /* push_pull or broadcast, or the root */
+	SW_CONFLICT_STEP,     /* the step of a push_pull or broadcast */
+	SW_CONFLICT_CALL,     /* a group's collective */
+};
+
 #ifdef __cplusplus
 extern "C" {
 #endif

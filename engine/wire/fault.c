@@ -43,6 +43,18 @@ enum sw_fault_kind sw_fault_rounds(
 		       : SW_FAULT_ROUND;
 }
 
+enum sw_conflict sw_fault_conflict(const struct sw_fault *f)
+{
+	static const enum sw_conflict of[SW_N_FAULT_KINDS] = {
+		[SW_FAULT_DECLARED] = SW_CONFLICT_DECLARED,
+		[SW_FAULT_ROUND] = SW_CONFLICT_ROUND,
+		[SW_FAULT_STEPS] = SW_CONFLICT_STEP,
+		[SW_FAULT_CALLED] = SW_CONFLICT_CALL,
+		[SW_FAULT_KINDS] = SW_CONFLICT_CALL};
+
+	return of[f->kind];
+}
+
 int sw_fault_death(int err)
 {
 	return err == SW_EABORTED || err == SW_EREFUSED || err == SW_EPEER ||

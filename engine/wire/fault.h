@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/base/error.h"
 #include "engine/base/limits.h"
 
 enum sw_fault_kind {
@@ -74,6 +75,10 @@ enum sw_fault_kind sw_fault_rounds(
 
 /* sw_silence_text - return the words for a peer's silence. */
 const char *sw_silence_text(enum sw_silence how);
+
+/* sw_fault_conflict - return what calls one and other contradict each other in.
+ */
+enum sw_conflict sw_fault_conflict(const struct sw_fault *f);
 
 /* sw_fault_text - make the sentence about tensor @name, or about the group of
  * stream @name; NULL: about the job.  Returns @out. */

@@ -33,21 +33,28 @@
 #include "engine/worker/sweep.h"
 #include "sum/sum.h"
 
+const struct sw_fault *sw_worker_fault(
+	const struct sw_worker *w, uint32_t tensor)
+{
+	const struct sw_wtensor *t = sw_wtensor_at(w, tensor);
+
+	return t && t->life->from ? sw_wtensor_why(t) : NULL;
+}
+
 const char *sw_worker_why(
 	const struct sw_worker *w, uint32_t tensor, char out[SW_TEXT_MAX])
 {
 	const struct sw_wtensor *t = sw_wtensor_at(w, tensor);
+	const struct sw_fault *f = sw_worker_fault(w, tensor);
 
-	return t && t->life->from ? sw_fault_text(sw_wtensor_why(t), t->stream,
-					    t->name, out)
-				  : NULL;
+	return f ? sw_fault_text(f, t->stream, t->name, out) : NULL;
 }
 
 int sw_worker_death(const struct sw_worker *w, uint32_t tensor)
 {
-	const struct sw_wtensor *t = sw_wtensor_at(w, tensor);
+	const struct sw_fault *f = sw_worker_fault(w, tensor);
 
-	return t && t->life->from ? sw_wtensor_why(t)->err : 0;
+	return f ? f->err : 0;
 }
 
 /* --- the servers are told --- */

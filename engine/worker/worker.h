@@ -410,11 +410,14 @@ struct sw_worker_coll {
  * group.  A dead stream returns its death, an ended job the reason. */
 int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *coll);
 
-/* sw_worker_why - say in @out why a declared tensor is dead, and return it;
- * NULL if it is not: members declare or call it differently, its group was
- * aborted, or a server has no room.
+/* sw_worker_fault - return why a declared tensor is dead; NULL if it is not:
+ * members declare or call it differently, its group was aborted, or a server
+ * has no room.  The job continues.
+ * sw_worker_why - say so in @out, and return it, or NULL.
  * sw_worker_death - return the error of all rounds from then on, 0 if it is
- * alive.  The job continues. */
+ * alive. */
+const struct sw_fault *sw_worker_fault(
+	const struct sw_worker *w, uint32_t tensor);
 const char *sw_worker_why(
 	const struct sw_worker *w, uint32_t tensor, char out[SW_TEXT_MAX]);
 int sw_worker_death(const struct sw_worker *w, uint32_t tensor);

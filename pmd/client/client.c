@@ -16,12 +16,24 @@
 #include <unistd.h>
 
 /* Threads of one client may fail at once; sw_open that fails leaves none. */
-static _Thread_local char error[2 * SW_EDGE_TEXT_BYTES];
+static _Thread_local struct {
+	char text[2 * SW_EDGE_TEXT_BYTES];
+	struct sw_edge_why why; /* its conflict, if that is not NONE */
+} error;
 
 const char *sw_last_error(const struct sw_client *c)
 {
 	(void)c;
-	return error;
+	return error.text;
+}
+
+enum sw_conflict sw_last_conflict(
+	const struct sw_client *c, uint32_t *rank, uint32_t *other)
+{
+	(void)c;
+	*rank = error.why.rank;
+	*other = error.why.other;
+	return error.why.conflict;
 }
 
 int sw_client_fail(struct sw_client *c, int err, const char *fmt, ...)
@@ -30,8 +42,17 @@ int sw_client_fail(struct sw_client *c, int err, const char *fmt, ...)
 
 	(void)c;
 	va_start(ap, fmt);
-	vsnprintf(error, sizeof(error), fmt, ap);
+	vsnprintf(error.text, sizeof(error.text), fmt, ap);
 	va_end(ap);
+	error.why = (struct sw_edge_why){.conflict = SW_CONFLICT_NONE};
+	return err;
+}
+
+int sw_client_fail_for(struct sw_client *c, int err,
+	const struct sw_edge_why *why, const char *text)
+{
+	sw_client_fail(c, err, "%s", text);
+	error.why = *why;
 	return err;
 }
 

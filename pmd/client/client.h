@@ -109,6 +109,11 @@ struct sw_client {
 int sw_client_fail(struct sw_client *c, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* sw_client_fail_for - note the sentence, and the conflict in @why, for
+ * sw_last_conflict of this thread.  Returns @err. */
+int sw_client_fail_for(struct sw_client *c, int err,
+	const struct sw_edge_why *why, const char *text);
+
 /* sw_client_close - end the attachment: every later call returns @err and this
  * sentence.  A second call changes nothing. */
 void sw_client_close(struct sw_client *c, int err, const char *fmt, ...)

@@ -443,6 +443,7 @@ static int open_channel(
 	struct sw_group *g, struct sw_channel *ch, enum sw_coll_kind kind)
 {
 	struct sw_client *c = g->client;
+	struct sw_edge_why why = {.conflict = SW_CONFLICT_NONE};
 	char name[SW_EDGE_NAME_BYTES];
 	bool is_barrier = kind == SW_BARRIER;
 	struct sw_tensor_desc d = {.name = name,
@@ -464,8 +465,11 @@ static int open_channel(
 		ch->next = c->calls.channels;
 		c->calls.channels = c->calls.turn = ch;
 	}
-	if (ch->stream && sw_client_is_death(err))
-		sw_group_die(g, err, sw_last_error(c));
+	if (ch->stream && sw_client_is_death(err)) {
+		snprintf(why.text, sizeof(why.text), "%.*s",
+			SW_EDGE_WHY_BYTES - 1, sw_last_error(c));
+		sw_group_die(g, err, &why);
+	}
 	return err;
 }
 

@@ -191,54 +191,45 @@ bool sw_client_is_death(int err)
 	       err == SW_EEXPIRED;
 }
 
-/* Return the number at the end of "... (collective 5)"; 0 if it names no
- * number. */
-static uint32_t number_in(const char *why)
-{
-	const char *at = strrchr(why, '(');
-	uint32_t number;
-
-	return at && sscanf(at, "(collective %u)", &number) == 1 ? number : 0;
-}
-
 /* Add this rank's own call to the sentence: frames have a tag of counts and
  * roots, not their values. */
-static void add_own_call(struct sw_group *g, uint32_t number)
+static void add_own_call(struct sw_group *g)
 {
 	const struct sw_call *k = g->client->calls.calls;
 	const struct sw_call *end = k + SW_EDGE_COLLS;
-	size_t len = strlen(g->why);
+	size_t len = strlen(g->text);
 	char root[16] = "";
 
 	while (k < end && (k->state == SW_TENSOR_IDLE || k->group != g ||
-				  (uint32_t)k->number != number))
+				  (uint32_t)k->number != g->why.number))
 		k++;
 	if (k == end || k->args.kind == SW_BARRIER)
 		return;
 	if (k->args.kind == SW_BCAST || k->args.kind == SW_REDUCE)
 		snprintf(root, sizeof(root), ", root %u", k->args.root);
-	snprintf(g->why + len, sizeof(g->why) - len,
+	snprintf(g->text + len, sizeof(g->text) - len,
 		"; here: %s of %llu x %s%s", sw_coll_name(k->args.kind),
 		(unsigned long long)k->args.count, sw_dtype_name(k->args.dtype),
 		root);
 }
 
-void sw_group_die(struct sw_group *g, int death, const char *why)
+void sw_group_die(struct sw_group *g, int death, const struct sw_edge_why *why)
 {
 	if (g->death)
 		return;
 	g->death = death;
-	snprintf(g->why, sizeof(g->why), "%.*s", SW_EDGE_WHY_BYTES - 1, why);
-	if (death == SW_EMISMATCH)
-		add_own_call(g, number_in(g->why));
+	g->why = *why;
+	snprintf(g->text, sizeof(g->text), "%s", why->text);
+	if (why->conflict == SW_CONFLICT_CALL)
+		add_own_call(g);
 }
 
 void sw_group_note_death(
 	struct sw_group *g, const struct sw_tensor *stream, int status)
 {
-	const char *why = g->client->control->whys[stream->i];
+	const struct sw_edge_why *why = &g->client->control->whys[stream->i];
 
-	if (sw_client_is_death(status) && why[0]) /* else the job has ended */
+	if (sw_client_is_death(status) && why->text[0]) /* or the job ended */
 		sw_group_die(g, status, why);
 }
 
@@ -247,5 +238,7 @@ int sw_group_fail(const struct sw_group *g)
 	if (g->is_released && !g->death)
 		return sw_client_fail(g->client, SW_EABORTED,
 			"group '%s' was released", g->name);
-	return g->death ? sw_client_fail(g->client, g->death, "%s", g->why) : 0;
+	return g->death ? sw_client_fail_for(
+				  g->client, g->death, &g->why, g->text)
+			: 0;
 }

@@ -35,7 +35,8 @@ struct sw_group {
 	bool is_due;        /* give them back: no handle is left */
 	bool is_released;   /* sw_group_release was called */
 	bool is_expired;    /* the agent was told to abort it */
-	char why[SW_EDGE_WHY_BYTES + SW_OWN_CALL_BYTES];
+	struct sw_edge_why why;
+	char text[SW_EDGE_WHY_BYTES + SW_OWN_CALL_BYTES];
 	struct sw_channel channels[SW_N_COLL_KINDS];
 	char name[SW_GROUP_NAME_MAX + 1];
 	uint32_t n;
@@ -65,8 +66,8 @@ uint32_t sw_coll_priority(enum sw_coll_kind kind);
 /* sw_client_is_death - return whether @err ends a group. */
 bool sw_client_is_death(int err);
 
-/* sw_group_die - end @g with this error and sentence, unless it has ended. */
-void sw_group_die(struct sw_group *g, int death, const char *why);
+/* sw_group_die - end @g with this error and reason, unless it has ended. */
+void sw_group_die(struct sw_group *g, int death, const struct sw_edge_why *why);
 
 /* sw_group_note_death - end @g if @status, with which a piece of @stream ended,
  * ends groups. */

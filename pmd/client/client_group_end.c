@@ -182,18 +182,20 @@ static int end_calls(struct sw_group *g, int status)
 static int abort_group(struct sw_group *g, int reason, const char *text)
 {
 	struct sw_client *c = g->client;
-	char why[SW_EDGE_WHY_BYTES], name[SW_GROUP_SHORT];
+	struct sw_edge_why why = {.conflict = SW_CONFLICT_NONE};
+	char name[SW_GROUP_SHORT];
 	int err = 0;
 
-	snprintf(why, sizeof(why), "rank %u aborted group '%s': %.80s", c->rank,
+	snprintf(why.text, sizeof(why.text),
+		"rank %u aborted group '%s': %.80s", c->rank,
 		sw_group_short(g, name), text);
 	if (!g->death && !any_stream(g))
 		err = sw_group_open_stream(g, SW_BARRIER);
 	if (!g->death && !err)
-		err = tell_agent(g, reason, why);
+		err = tell_agent(g, reason, why.text);
 	if (err && !g->death)
 		return err;
-	sw_group_die(g, reason, why);
+	sw_group_die(g, reason, &why);
 	return end_calls(g, g->death);
 }
 

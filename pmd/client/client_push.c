@@ -87,13 +87,12 @@ int sw_broadcast(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 static int report(struct sw_client *c, int status, uint32_t i, const char *what,
 	const char *name)
 {
-	const char *why = c->control->whys[i];
+	const struct sw_edge_why *why = &c->control->whys[i];
 
 	if (!status)
 		return 0;
-	if (sw_client_is_death(status) && why[0])
-		return sw_client_fail(
-			c, status, "%.*s", SW_EDGE_WHY_BYTES - 1, why);
+	if (sw_client_is_death(status) && why->text[0])
+		return sw_client_fail_for(c, status, why, why->text);
 	return sw_client_fail(
 		c, status, "%s '%s': %s", what, name, sw_error_text(status));
 }
@@ -109,7 +108,7 @@ static int report_call(struct sw_client *c, const struct sw_call *k)
 		return sw_client_fail(
 			c, SW_ECLOSED, "group '%s' was closed", g->name);
 	if (k->status == g->death)
-		return sw_client_fail(c, g->death, "%s", g->why);
+		return sw_group_fail(g);
 	if (k->status == SW_ECORRUPT)
 		return sw_client_fail(c, SW_ECORRUPT,
 			"rank %u: %s of group '%s': its tensor was written or "

@@ -104,6 +104,14 @@ struct sw_edge_tuning {
 	_Atomic uint32_t number, round;
 };
 
+/* Why a push_pull or collective failed. */
+struct sw_edge_why {
+	uint32_t conflict;    /* enum sw_conflict */
+	uint32_t rank, other; /* whose calls contradict each other */
+	uint32_t number;      /* of the collective in its group */
+	char text[SW_EDGE_WHY_BYTES];
+};
+
 /* The control segment, one per client. */
 struct sw_edge_control {
 	_Alignas(64) _Atomic uint32_t agent_sleeps; /* cleared by a submit */
@@ -131,7 +139,7 @@ struct sw_edge_control {
 	 * SW_EABORTED, SW_EREFUSED, SW_EPEER, SW_ESTALL or SW_EEXPIRED,
 	 * terminated; written before its completion, by order of declaration.
 	 */
-	char whys[SW_EDGE_TENSORS][SW_EDGE_WHY_BYTES];
+	struct sw_edge_why whys[SW_EDGE_TENSORS];
 };
 
 enum sw_edge_kind {

@@ -255,8 +255,8 @@ bool sw_host_complete(struct sw_host_client *p, const struct sw_completion *c);
 
 /* sw_host_explain - store why the submit of @handle fails; call it before
  * sw_host_complete (lcore). */
-void sw_host_explain(
-	struct sw_host_client *p, uint64_t handle, const char *why);
+void sw_host_explain(struct sw_host_client *p, uint64_t handle,
+	const struct sw_edge_why *why);
 
 /* Current tuning, for the client to read. */
 struct sw_host_tuning {

@@ -185,12 +185,10 @@ bool sw_host_note_summed(struct sw_host_client *p)
 	return wake(p);
 }
 
-void sw_host_explain(struct sw_host_client *p, uint64_t handle, const char *why)
+void sw_host_explain(struct sw_host_client *p, uint64_t handle,
+	const struct sw_edge_why *why)
 {
-	char *to = p->control->whys[handle % SW_EDGE_TENSORS];
-
-	strncpy(to, why, SW_EDGE_WHY_BYTES - 1);
-	to[SW_EDGE_WHY_BYTES - 1] = 0;
+	p->control->whys[handle % SW_EDGE_TENSORS] = *why;
 }
 
 bool sw_host_complete(struct sw_host_client *p, const struct sw_completion *c)

@@ -444,13 +444,14 @@ static void serve(struct seat *t, uint32_t n_complete)
 {
 	struct sw_host_submit e[8];
 	uint32_t n = sw_host_take(t->port, e, 8), tensor;
+	const struct sw_edge_why why = {.text = "why"};
 	uint64_t lacks;
 
 	assert(n <= 8);
 	for (uint32_t i = 0; i < n_complete && i < n; i++) {
 		struct sw_completion c = {e[i].handle, 0, 0};
 
-		sw_host_explain(t->port, c.handle, "why");
+		sw_host_explain(t->port, c.handle, &why);
 		sw_host_complete(t->port, &c);
 	}
 	for (uint32_t i = 0; i < 8; i++)

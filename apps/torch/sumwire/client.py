@@ -41,16 +41,19 @@ class HorovodInternalError(RuntimeError):
 
 class SumwireError(HorovodInternalError):
     """Report an error of libsumwire.  name is the name in enum sw_error, such
-    as "SW_EPEER"; code is its value; text is the sentence."""
+    as "SW_EPEER"; code is its value; text is the sentence.  If the calls of
+    two ranks contradict each other, conflict says in what (a value of
+    library.CONFLICTS, else 0), and ranks are these two."""
 
-    def __init__(self, name, text):
+    def __init__(self, name, text, conflict=0, ranks=()):
         super().__init__(f"{text} [{name}]")
         self.name, self.text = name, text
         self.code = library.ERRORS.get(name, 0)
+        self.conflict, self.ranks = conflict, ranks
 
     def __reduce__(self):
         """Pickle the error, for process pools and torch's checkpoints."""
-        return type(self), (self.name, self.text)
+        return type(self), (self.name, self.text, self.conflict, self.ranks)
 
 
 def seconds(variable, default):
@@ -168,14 +171,19 @@ class Client:
     def error(self, code, text=None):
         """Return the exception for a code of the library.  Call it in the
         thread that got the code."""
+        rank, other, conflict = ctypes.c_uint32(), ctypes.c_uint32(), 0
         if text is None:
             text = self.lib.sw_last_error(self.pointer)
+            conflict = self.lib.sw_last_conflict(
+                self.pointer, ctypes.byref(rank), ctypes.byref(other))
         text = text.decode(errors="replace")
         if code == library.EEXPIRED:  # PyTorch has only one kind of timeout
             code = library.ETIMEDOUT
         if code == library.ECLOSED and self.how_gone and self.is_over():
             text += f" ({self.how_gone()})"
-        return self.error_type(self.lib.sw_error_name(code).decode(), text)
+        return self.error_type(
+            self.lib.sw_error_name(code).decode(), text, conflict,
+            (rank.value, other.value) if conflict else ())
 
     def is_over(self):
         """Return True if the attachment has ended; every call then fails with

@@ -39,6 +39,8 @@ ERRORS = {"SW_EINVAL": -1, "SW_ENOMEM": -2, "SW_EAGAIN": -3, "SW_EBUSY": -4,
           "SW_EPERM": -15, "SW_ESTALL": -16, "SW_ENOENT": -17,
           "SW_ESERVER": -18, "SW_EABORTED": -19, "SW_EDEVICE": -20,
           "SW_EEXPIRED": -21}
+# enum sw_conflict (engine/base/error.h)
+CONFLICTS = {"declared": 1, "round": 2, "step": 3, "call": 4}
 # Codes that this package handles individually.
 EINVAL, ENOMEM, EPERM, ENOENT = -1, -2, -15, -17
 EAGAIN, EBUSY, ETIMEDOUT, ECLOSED, EMISMATCH = -3, -4, -5, -6, -8
@@ -165,6 +167,8 @@ SIGNATURES = {
                              POINTER, ctypes.POINTER(ctypes.c_uint64)]),
     "sw_coll_hold": (INT, [POINTER, ctypes.c_uint64, POINTER]),
     "sw_last_error": (ctypes.c_char_p, [POINTER]),
+    "sw_last_conflict": (INT, [POINTER, ctypes.POINTER(U32),
+                               ctypes.POINTER(U32)]),
     "sw_error_name": (ctypes.c_char_p, [INT]),
     "sw_autotune_open": (INT, [POINTER, ctypes.POINTER(POINTER)]),
     "sw_autotune_observe": (INT, [POINTER, ctypes.c_double]),

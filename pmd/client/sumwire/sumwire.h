@@ -373,6 +373,13 @@ SW_API int sw_tune(struct sw_client *c, const char *policy,
  * until the thread's next call. */
 SW_API const char *sw_last_error(const struct sw_client *c);
 
+/* sw_last_conflict - return what the calls of ranks *@rank and *@other
+ * contradict each other in, if that is this thread's last error
+ * (SW_EMISMATCH); SW_CONFLICT_NONE if it is another one, or was found at
+ * sw_declare. */
+SW_API enum sw_conflict sw_last_conflict(
+	const struct sw_client *c, uint32_t *rank, uint32_t *other);
+
 #ifdef __cplusplus
 }
 #endif

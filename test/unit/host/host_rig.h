@@ -389,6 +389,15 @@ static inline void rig_coll(const struct sw_host_coll *m)
 		memmove(to + i * m->stride, from, bytes);
 }
 
+static inline void rig_explain(
+	struct sw_host_client *port, uint64_t handle, const char *text)
+{
+	struct sw_edge_why why = {.conflict = SW_CONFLICT_NONE};
+
+	snprintf(why.text, sizeof(why.text), "%s", text);
+	sw_host_explain(port, handle, &why);
+}
+
 /* A collective ends as submits do. */
 static inline void rig_serve_colls(struct rig *r, struct sw_host_client *port)
 {
@@ -407,9 +416,15 @@ static inline void rig_serve_colls(struct rig *r, struct sw_host_client *port)
 		r->n_colls++;
 		rig_coll(&m);
 		if (c.status == SW_EMISMATCH)
-			sw_host_explain(port, m.handle, "they differ");
+			sw_host_explain(port, m.handle,
+				&(struct sw_edge_why){
+					.conflict = SW_CONFLICT_CALL,
+					.rank = 3,
+					.other = 1,
+					.number = 1,
+					.text = "they differ"});
 		if (is_aborted)
-			sw_host_explain(port, m.handle, r->end.why);
+			rig_explain(port, m.handle, r->end.why);
 		sw_host_complete(port, &c);
 	}
 }

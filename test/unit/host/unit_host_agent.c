@@ -65,7 +65,7 @@ static struct sw_host_params slow_params(struct slow *s)
 	return (struct sw_host_params){.path = s->r->path,
 		.n_local = 1,
 		.max_clients = 2,
-		.quota_bytes = 1 << 20,
+		.quota_bytes = 2 << 20,
 		.events = {slow_attach, slow_declare, slow_detach},
 		.ctx = s,
 		.log = &s->r->log};

@@ -134,8 +134,8 @@ static void expect_evicted(struct agent_rig *s, const char *text)
 		lane_work(s);
 	}
 	assert_int_equal(ended(s, 1), SW_EPEER);
-	assert_contains(s->w[1].control->whys[0], "rank 0 (node n1)");
-	assert_contains(s->w[1].control->whys[0], text);
+	assert_contains(s->w[1].control->whys[0].text, "rank 0 (node n1)");
+	assert_contains(s->w[1].control->whys[0].text, text);
 	assert_int_equal(worker_of(s)->state, SW_WORKER_RUNNING);
 	control(s);
 	expect_silence(&s->w[1]);
@@ -228,7 +228,7 @@ static void death__between_growths(void **state)
 	grow(s, 0, 200);
 	die(s);
 	assert_int_equal(ended(s, 1), SW_EPEER);
-	assert_contains(s->w[1].control->whys[0], "rank 0 (node n1)");
+	assert_contains(s->w[1].control->whys[0].text, "rank 0 (node n1)");
 	close_job(s);
 }
 

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import functools
 import heapq
-import re
 import zlib
 
 import torch
 
 from sumwire.client import SumwireError
+from sumwire.library import CONFLICTS
 from sumwire.torch.channel import is_global
 from sumwire.torch.compression import Compression, is_own, wire_dtype
 from sumwire.torch.job import current, dtype_name
@@ -217,8 +217,10 @@ class Call:
     def explained(self, error):
         """Return the error with the call of this rank instead of the tags,
         because a tag does not tell which call it stands for."""
-        text = re.sub(r"rank (\d+) pushes step \d+, rank (\d+) pushes step \d+",
-                      r"rank \1 makes another call than rank \2", error.text)
+        text = error.text
+        if error.conflict == CONFLICTS["step"]:
+            text = "tensor {}: rank {} makes another call than rank {}".format(
+                self.shared.tensor.name, *error.ranks)
         return SumwireError(error.name, f"{text}; this is rank "
                             f"{current().rank}, which calls "
                             f"{describe(self.words)}"
