@@ -239,7 +239,6 @@ void sw_worker_tick_joining(struct sw_worker *w)
 void sw_worker_check_left(struct sw_worker *w)
 {
 	bool is_late = w->now_ns >= w->left_by_ns;
-	char text[SW_TEXT_MAX];
 
 	if (!w->left_by_ns || w->state == SW_WORKER_LEFT || w->n_open ||
 		w->n_staying) /* the other lanes have limits of their own */
@@ -250,7 +249,7 @@ void sw_worker_check_left(struct sw_worker *w)
 	for (uint32_t i = 0; i < w->n_links; i++)
 		w->links[i].state = SW_LINK_CLOSED;
 	w->state = SW_WORKER_LEFT;
-	sw_lane_say(w, w->fault.err, fault_text(w, text));
+	sw_lane_say(w, w->fault.err, "");
 }
 
 bool sw_worker_is_busy(const struct sw_engine *engine)

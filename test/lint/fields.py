@@ -26,7 +26,7 @@ OPEN = [
     ("engine/worker", "sw_worker_view", "an answer"),
     ("pmd/client", "sw_submit sw_completion sw_edge_attach sw_edge_attached sw_edge_control "
      "sw_edge_coll sw_edge_place_at sw_edge_declare sw_edge_declared sw_edge_desc sw_edge_msg sw_edge_open sw_edge_request sw_edge_tune "
-     "sw_edge_end sw_edge_free sw_edge_text "
+     "sw_edge_end sw_edge_free sw_edge_text sw_edge_why "
      "sw_edge_tuning", "what agent and process say to each other"),
     ("pmd/client", "sw_tune_point sw_tune_space sw_tuner_settings",
      "questions and answers of the tuner"),

@@ -75,6 +75,7 @@ OFF_PATH = {
     ("engine/worker/path_check.c", "fail"): "the end of a job, its path narrower",
     ("engine/worker/worker_life.c", "sw_worker_fail"):
         "the end of a job, with its reason",
+    ("engine/worker/worker_life.c", "sw_worker_fail_for"): "the same",
     ("engine/worker/worker_life.c", "sw_worker_leave"): "the end of a job",
     ("engine/worker/worker_life.c", "sw_worker_tick_joining"): "before a job runs",
     ("pmd/dpdk/udp.c", "read_one"): "a datagram of many frames, the kernel's",

@@ -221,7 +221,7 @@ def is_found(law, path, plant, is_object):
             for header in Tree(ROOT).named(".h", ".def",
                                            rooms=ROOMS):
                 copied(header, root)
-        for file in {path, "meson.build"}:
+        for file in {path, "meson.build", ".clang-format"}:
             copied(file, root)
         before = faults_of(law, path, root, is_object)
         with open(os.path.join(root, path), encoding="utf-8") as f:

@@ -256,7 +256,7 @@ static void leave__is_repeated_and_given_up(void **state)
 		wrig_tick(r, 10 * SW_MS);
 	}
 	assert_in_range(n, 4, 12);
-	assert_string_equal(wrig_events(r), "left SW_EPEER why not");
+	assert_string_equal(wrig_events(r), "left SW_EPEER");
 	wrig_close(r);
 }
 
