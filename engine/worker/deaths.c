@@ -23,18 +23,6 @@
 #include "engine/worker/stream.h"
 #include "engine/worker/sweep.h"
 
-static bool lacks(
-	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t local)
-{
-	const struct sw_stream *s = t->stream;
-
-	if (w->lane_i)
-		return false; /* lane 0 has begun the round */
-	return s ? sw_wgroup_has_local(&s->group, local) &&
-			       s->n_asked[local] != s->n_newest
-		 : !sw_bits_has(t->asked, local) || sw_grow_lacks(t, local);
-}
-
 /* Kill the tensor from its open round on, or the stream's group. */
 static void end(
 	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
@@ -44,9 +32,7 @@ static void end(
 
 /* --- local ranks --- */
 
-/* Return why @local is missing.  The worker keeps the fault only of the local
- * rank that died last. */
-static struct sw_fault why_lost(const struct sw_worker *w, uint32_t local)
+struct sw_fault sw_deaths_why(const struct sw_worker *w, uint32_t local)
 {
 	bool has_died = sw_bits_has(w->deaths.died, local);
 	struct sw_fault f;
@@ -64,7 +50,7 @@ static struct sw_fault why_lost(const struct sw_worker *w, uint32_t local)
 
 static void miss(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 {
-	struct sw_fault why = why_lost(w, local);
+	struct sw_fault why = sw_deaths_why(w, local);
 
 	if (sw_bits_has(w->deaths.died, local))
 		end(w, t, &why);
@@ -79,73 +65,24 @@ void sw_deaths_check_local(struct sw_worker *w, struct sw_wtensor *t)
 	if (!t->is_open || !w->deaths.n_gone)
 		return;
 	while (i < w->n_local &&
-		!(sw_bits_has(w->deaths.gone, i) && lacks(w, t, i)))
+		!(sw_bits_has(w->deaths.gone, i) && t->kind->lacks(w, t, i)))
 		i++;
 	if (i < w->n_local)
 		miss(w, t, i);
 }
 
-/* Return a dead local rank of the stream, preferably the last; for a tensor the
- * last.  If a stream has none, return SW_LOCAL_RANKS. */
-static uint32_t find_dead(const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	const struct sw_wgroup *g = sw_wtensor_group(t);
-
-	if (!g || sw_wgroup_has_local(g, w->deaths.local))
-		return w->deaths.local;
-	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++) {
-		uint64_t dead = w->deaths.died[i] & g->has_local[i];
-
-		if (dead)
-			return 64 * i + (uint32_t)__builtin_ctzll(dead);
-	}
-	return SW_LOCAL_RANKS;
-}
-
-static bool is_alive(const struct sw_wtensor *t)
-{
-	return t->stream && !t->life->from && !t->life->is_closed;
-}
-
-/* Has each dead local rank asked for the current round (the next if none has
- * begun), with its buffer fully written? */
-static bool have_given(const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	bool have = true;
-
-	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
-		for (uint64_t m = w->deaths.died[i]; m; m &= m - 1)
-			have &= !lacks(
-				w, t, 64 * i + (uint32_t)__builtin_ctzll(m));
-	return have;
-}
-
-/* Kill the tensor from the first round on that lacks a dead local rank. */
-static void end_rounds(struct sw_worker *w, struct sw_wtensor *t)
-{
-	uint32_t next = t->round + !t->is_begun;
-
-	sw_tensor_kill(w, t, next + have_given(w, t), &w->deaths.why);
-}
-
 static uint32_t look_at(struct sw_worker *w, struct sw_wtensor *t)
 {
-	uint32_t dead = w->deaths.step ? find_dead(w, t) : SW_LOCAL_RANKS;
-	struct sw_fault why;
-
 	sw_bitmap_remove(&w->lacking, t->index);
 	if (w->deaths.step == SW_DEATHS_JUDGED) {
-		w->deaths.is_needed |= is_alive(t) && dead == SW_LOCAL_RANKS;
+		w->deaths.is_needed |= t->kind->goes_on(w, t);
 		return 1;
 	}
-	if (dead != SW_LOCAL_RANKS && t->stream && !t->life->is_closed) {
-		why = why_lost(w, dead);
-		end(w, t, &why);
-	} else if (dead != SW_LOCAL_RANKS && t->mode == SW_MODE_SYNC) {
-		end_rounds(w, t);
-	}
+	if (w->deaths.step)
+		t->kind->die(w, t);
 	sw_deaths_check_local(w, t);
-	sw_life_check_left(w, t);
+	if (t->kind->check_left)
+		t->kind->check_left(w, t);
 	return 1 + w->n_local / 64;
 }
 
@@ -262,8 +199,7 @@ static void end_for(struct sw_worker *w, struct sw_wtensor *t, uint64_t who)
 void sw_deaths_check_members(
 	struct sw_worker *w, struct sw_wtensor *t, uint64_t awaited)
 {
-	const struct sw_wgroup *g = sw_wtensor_group(t);
-	uint64_t who = w->deaths.members & (g ? g->members : awaited);
+	uint64_t who = w->deaths.members & t->kind->needs(t, awaited);
 
 	if (who)
 		end_for(w, t, who);

@@ -100,20 +100,26 @@ static uint16_t rank_in(
 	return g->list[g->by_member[g->start[r.member]]];
 }
 
-void sw_fault_received(const struct sw_worker *w, const struct sw_wtensor *t,
+void sw_wgroup_name_ranks(const struct sw_worker *w, const struct sw_wgroup *g,
 	struct sw_fault *f)
 {
-	const struct sw_wgroup *g = sw_wtensor_group(t);
 	struct sw_fault_call *calls[] = {&f->one, &f->other};
 
-	f->err = (int16_t)sw_fault_death(f->err);
-	if (!g || f->kind >= SW_FAULT_SILENT ||
+	if (f->kind >= SW_FAULT_SILENT ||
 		(f->kind == SW_FAULT_GONE && f->other.rank))
 		return; /* it names ranks, not members by their first rank */
 	for (uint32_t i = 0; i < SW_ARRAY_SIZE(calls); i++) {
 		calls[i]->rank = rank_in(w, g, calls[i]->rank);
 		calls[i]->root = rank_in(w, g, calls[i]->root);
 	}
+}
+
+void sw_fault_received(const struct sw_worker *w, const struct sw_wtensor *t,
+	struct sw_fault *f)
+{
+	f->err = (int16_t)sw_fault_death(f->err);
+	if (t->kind->name_ranks)
+		t->kind->name_ranks(w, t, f);
 }
 
 /* --- the streams of one group --- */

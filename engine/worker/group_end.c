@@ -14,39 +14,20 @@
 
 enum { USES_BURST = 16 }; /* streams looked at in one call */
 
-static bool is_in(const void *p, const void *base, uint64_t bytes)
-{
-	return (uintptr_t)p - (uintptr_t)base < bytes;
-}
-
-static bool uses(const struct sw_stream *s, uint32_t local, const void *base,
-	uint64_t bytes)
-{
-	for (uint32_t i = 0; i < SW_COLLS; i++) {
-		const struct sw_coll *c = &s->colls[i];
-
-		if (c->is_open && sw_coll_has_asked(s, c, local) &&
-			(is_in(c->locals[local].from, base, bytes) ||
-				is_in(c->locals[local].to, base, bytes)))
-			return true;
-	}
-	return false;
-}
-
 bool sw_worker_uses(const struct sw_worker *w, uint32_t local, const void *base,
 	uint64_t bytes, uint32_t *at)
 {
 	for (uint32_t n = 0; n < USES_BURST; n++) {
 		uint32_t i = sw_bitmap_next(&w->open, *at);
-		const struct sw_stream *s;
+		const struct sw_wtensor *t;
 
 		if (i == SW_BITMAP_NONE) {
 			*at = SW_TENSORS;
 			return false;
 		}
 		*at = i + 1;
-		s = w->tensors[i].stream;
-		if (s && uses(s, local, base, bytes))
+		t = &w->tensors[i];
+		if (t->kind->uses(t, local, base, bytes))
 			return true;
 	}
 	return false;

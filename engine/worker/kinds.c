@@ -42,6 +42,11 @@ static int tensor_divide(
 	return 0;
 }
 
+static uint32_t tensor_life_key(uint32_t key, uint32_t first)
+{
+	return key;
+}
+
 static struct sw_place tensor_place_at(const struct sw_worker *w,
 	const struct sw_wtensor *t, const struct sw_link *l)
 {
@@ -69,6 +74,34 @@ static bool tensor_lacks_locals(
 	const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	return t->n_asked != w->n_local || t->lacks;
+}
+
+static bool tensor_lacks(
+	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t local)
+{
+	return !w->lane_i && /* lane 0 has begun the round */
+	       (!sw_bits_has(t->asked, local) || sw_grow_lacks(t, local));
+}
+
+static const uint64_t *tensor_ranks(const struct sw_wtensor *t)
+{
+	return NULL;
+}
+
+static uint64_t tensor_needs(const struct sw_wtensor *t, uint64_t awaited)
+{
+	return awaited;
+}
+
+static bool tensor_uses(const struct sw_wtensor *t, uint32_t local,
+	const void *base, uint64_t bytes)
+{
+	return false;
+}
+
+static bool tensor_compare(struct sw_worker *w, struct sw_wtensor *t)
+{
+	return false;
 }
 
 /* Return the local ranks that have not asked, or have not written all of their
@@ -117,6 +150,60 @@ static void tensor_lane_said(struct sw_worker *w, struct sw_wtensor *t,
 		sw_round_end(w, t, 0);
 }
 
+static bool tensor_goes_on(
+	const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	return false;
+}
+
+/* Kill the tensor from the first round on that lacks a dead local rank: the
+ * current one (the next if none has begun), or the one after it. */
+static void tensor_die(struct sw_worker *w, struct sw_wtensor *t)
+{
+	uint32_t round = t->round + !t->is_begun;
+	bool have_given = true;
+
+	if (t->mode != SW_MODE_SYNC)
+		return;
+	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
+		for (uint64_t m = w->deaths.died[i]; m; m &= m - 1)
+			have_given &= !tensor_lacks(
+				w, t, 64 * i + (uint32_t)__builtin_ctzll(m));
+	sw_tensor_kill(w, t, round + have_given, &w->deaths.why);
+}
+
+static bool tensor_is_known(const struct sw_link *l, const struct sw_wtensor *t)
+{
+	return t->key != SW_KEY_NONE && t->number < l->n_declared &&
+	       t->parts[l->peer.index].place.n_local;
+}
+
+/* End the open round when the other lanes have dropped it as well. */
+static void tensor_killed(struct sw_worker *w, struct sw_wtensor *t)
+{
+	sw_lane_dead(w, t);
+	if (!t->is_open || !sw_wtensor_is_dead(t, t->round + !t->is_begun))
+		return;
+	sw_round_drop(w, t);
+	if (!t->busy_lanes)
+		sw_round_end(w, t, sw_wtensor_why(t)->err);
+	sw_sched_run(&w->sched);
+}
+
+static void tensor_on_end(struct sw_worker *w, struct sw_link *l,
+	struct sw_wtensor *t, uint32_t round, const struct sw_fault *why)
+{
+	sw_tensor_kill(w, t, round, why);
+	if (t->own_life.from == round)
+		sw_bitmap_remove(&l->ends, t->index); /* the server knows */
+}
+
+static void tensor_refused(
+	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
+{
+	sw_tensor_kill(w, t, 1, why);
+}
+
 static void tensor_miss(
 	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
 {
@@ -136,17 +223,30 @@ static void tensor_give_up(
 	sw_worker_fail_for(w, &f);
 }
 
-const struct sw_kind sw_tensor_kind = {.build = tensor_build,
+const struct sw_kind sw_tensor_kind = {.differs = SW_FAULT_DECLARED,
+	.build = tensor_build,
 	.declare = tensor_declare,
 	.divide = tensor_divide,
+	.life_key = tensor_life_key,
 	.place_at = tensor_place_at,
 	.ask = tensor_ask,
 	.answered = tensor_answered,
 	.lacks_locals = tensor_lacks_locals,
 	.lagging = tensor_lagging,
+	.lacks = tensor_lacks,
+	.ranks = tensor_ranks,
+	.needs = tensor_needs,
+	.uses = tensor_uses,
+	.compare = tensor_compare,
 	.follow = tensor_follow,
 	.lane_said = tensor_lane_said,
 	.end_some = sw_round_end,
+	.goes_on = tensor_goes_on,
+	.die = tensor_die,
+	.is_known = tensor_is_known,
+	.killed = tensor_killed,
+	.on_end = tensor_on_end,
+	.refused = tensor_refused,
 	.give_up = tensor_give_up,
 	.miss = tensor_miss};
 
@@ -174,6 +274,11 @@ static int stream_divide(
 	return 0;
 }
 
+static uint32_t stream_life_key(uint32_t key, uint32_t first)
+{
+	return first;
+}
+
 static struct sw_place stream_place_at(const struct sw_worker *w,
 	const struct sw_wtensor *t, const struct sw_link *l)
 {
@@ -189,6 +294,19 @@ static struct sw_query stream_ask(
 		.key = t->key, .round = t->stream->pieces[p->from + local].j};
 }
 
+/* Ask for the base of a stream that is blocked or stalled.  If it is stalled,
+ * also say which number it waits for (tensor_end.c). */
+static void stream_ask_more(
+	struct sw_worker *w, struct sw_link *l, const struct sw_wtensor *t)
+{
+	const struct sw_stream_link *sl = &t->stream->links[l->peer.index];
+	uint32_t number = sw_stream_awaits(w, t);
+
+	if (sl->is_blocked || number)
+		l->queries[l->n_queries++] = (struct sw_query){
+			.key = t->key, .round = sl->base - 1, .chunk = number};
+}
+
 /* Each ANSWER about a stream has its base. */
 static struct sw_wchunk *stream_answered(struct sw_link *l,
 	struct sw_wtensor *t, const struct sw_answer *a, uint32_t *record)
@@ -201,6 +319,46 @@ static bool stream_lacks_locals(
 	const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	return t->stream->n_colls != t->stream->n_newest;
+}
+
+static bool stream_lacks(
+	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t local)
+{
+	const struct sw_stream *s = t->stream;
+
+	return !w->lane_i && sw_wgroup_has_local(&s->group, local) &&
+	       s->n_asked[local] != s->n_newest;
+}
+
+static const uint64_t *stream_ranks(const struct sw_wtensor *t)
+{
+	return t->stream->group.bits;
+}
+
+static uint64_t stream_needs(const struct sw_wtensor *t, uint64_t awaited)
+{
+	return t->stream->group.members;
+}
+
+static bool is_in(const void *p, const void *base, uint64_t bytes)
+{
+	return (uintptr_t)p - (uintptr_t)base < bytes;
+}
+
+static bool stream_uses(const struct sw_wtensor *t, uint32_t local,
+	const void *base, uint64_t bytes)
+{
+	const struct sw_stream *s = t->stream;
+
+	for (uint32_t i = 0; i < SW_COLLS; i++) {
+		const struct sw_coll *c = &s->colls[i];
+
+		if (c->is_open && sw_coll_has_asked(s, c, local) &&
+			(is_in(c->locals[local].from, base, bytes) ||
+				is_in(c->locals[local].to, base, bytes)))
+			return true;
+	}
+	return false;
 }
 
 /* Return the local ranks that have submitted less than others. */
@@ -264,24 +422,135 @@ static void stream_end_some(struct sw_worker *w, struct sw_wtensor *t, int err)
 	sw_coll_end(w, t, sw_stream_oldest(t->stream), err);
 }
 
+/* Return a dead local rank of the group, preferably the last; SW_LOCAL_RANKS if
+ * it has none. */
+static uint32_t find_dead(const struct sw_worker *w, const struct sw_wgroup *g)
+{
+	if (sw_wgroup_has_local(g, w->deaths.local))
+		return w->deaths.local;
+	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++) {
+		uint64_t dead = w->deaths.died[i] & g->has_local[i];
+
+		if (dead)
+			return 64 * i + (uint32_t)__builtin_ctzll(dead);
+	}
+	return SW_LOCAL_RANKS;
+}
+
+static bool stream_goes_on(
+	const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	return !t->life->from && !t->life->is_closed &&
+	       find_dead(w, &t->stream->group) == SW_LOCAL_RANKS;
+}
+
+static void stream_die(struct sw_worker *w, struct sw_wtensor *t)
+{
+	uint32_t dead = find_dead(w, &t->stream->group);
+	struct sw_fault why;
+
+	if (dead == SW_LOCAL_RANKS || t->life->is_closed)
+		return;
+	why = sw_deaths_why(w, dead);
+	sw_tensor_kill(w, t, 1, &why);
+}
+
+/* The coordinator has named the group, also if it has refused the streams. */
+static bool stream_is_known(const struct sw_link *l, const struct sw_wtensor *t)
+{
+	const struct sw_wtensor *u = NULL;
+
+	if (!l->server_i)
+		return t->life->key != SW_KEY_NONE;
+	while ((u = sw_wtensor_next(t, u)))
+		if (tensor_is_known(l, u))
+			return true;
+	return false;
+}
+
+/* Open collectives end in the next turns, when all lanes have released the
+ * group. */
+static void stream_killed(struct sw_worker *w, struct sw_wtensor *t)
+{
+	struct sw_wtensor *u = NULL;
+
+	t->life->busy_lanes = w->lane_i ? 1 : sw_lanes_all(w);
+	if (w->lane_i || !t->life->busy_lanes)
+		sw_dead_released(w, t);
+	if (!w->lane_i) /* another lane's server says it through lane 0 */
+		sw_lane_dead(w, sw_wtensor_slot(t));
+	while ((u = sw_wtensor_next(t, u)))
+		if (u->is_open)
+			sw_round_drop(w, u);
+	sw_sched_run(&w->sched);
+}
+
+/* The coordinator's END counts; another server's is proposed to it. */
+static void stream_on_end(struct sw_worker *w, struct sw_link *l,
+	struct sw_wtensor *t, uint32_t round, const struct sw_fault *why)
+{
+	if (l->server_i) {
+		sw_stream_propose(w, t, why);
+		return;
+	}
+	sw_tensor_kill(w, t, round, why);
+	sw_bitmap_remove(&l->ends, sw_wtensor_slot(t)->index);
+}
+
+/* The coordinator has the group, and frees it when all close it. */
+static void stream_refused(
+	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
+{
+	if (w->lane_i) {
+		sw_stream_propose(w, t, why);
+		return;
+	}
+	sw_tensor_kill(w, t, 1, why);
+	if (why->key != SW_KEY_NONE)
+		(void)sw_life_identify(w, t, why->key);
+}
+
+static void stream_name_ranks(const struct sw_worker *w,
+	const struct sw_wtensor *t, struct sw_fault *f)
+{
+	sw_wgroup_name_ranks(w, &t->stream->group, f);
+}
+
 static void stream_miss(
 	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
 {
 	sw_tensor_kill(w, t, 1, why);
 }
 
-const struct sw_kind sw_stream_kind = {.build = sw_stream_build,
+const struct sw_kind sw_stream_kind = {.is_group = true,
+	.differs = SW_FAULT_OPENED,
+	.build = sw_stream_build,
 	.add = sw_stream_add,
 	.declare = stream_declare,
 	.divide = stream_divide,
+	.life_key = stream_life_key,
 	.place_at = stream_place_at,
 	.ask = stream_ask,
+	.ask_more = stream_ask_more,
 	.answered = stream_answered,
 	.lacks_locals = stream_lacks_locals,
 	.lagging = stream_lagging,
+	.lacks = stream_lacks,
+	.ranks = stream_ranks,
+	.needs = stream_needs,
+	.uses = stream_uses,
+	.compare = sw_stream_compare,
 	.follow = stream_follow,
 	.lane_said = stream_lane_said,
 	.drop = stream_drop,
 	.end_some = stream_end_some,
+	.goes_on = stream_goes_on,
+	.die = stream_die,
+	.check_left = sw_life_check_left,
+	.is_known = stream_is_known,
+	.killed = stream_killed,
+	.on_end = stream_on_end,
+	.refused = stream_refused,
+	.name_ranks = stream_name_ranks,
 	.give_up = sw_stream_propose,
 	.miss = stream_miss};

@@ -289,14 +289,7 @@ static void on_refused_tensor(
 	struct sw_worker *w, struct sw_wtensor *t, struct sw_fault *why)
 {
 	sw_fault_received(w, t, why);
-	if (w->lane_i && t->stream) {
-		sw_stream_propose(w, t, why);
-		return;
-	}
-	sw_tensor_kill(w, t, 1, why);
-	/* the coordinator has the group, and frees it when all close it */
-	if (t->stream && why->key != SW_KEY_NONE)
-		(void)sw_life_identify(w, t, why->key);
+	t->kind->refused(w, t, why);
 }
 
 /* Has the answer the length that it should have, and a known reason? */

@@ -19,19 +19,6 @@ enum {
 	TENSOR_LOOKS = 4, /* a tensor costs this many */
 };
 
-/* Ask for the base of a stream that is blocked or stalled.  If it is stalled,
- * also say which number it waits for (tensor_end.c). */
-static void ask_base(
-	struct sw_worker *w, struct sw_link *l, const struct sw_wtensor *t)
-{
-	const struct sw_stream_link *sl = &t->stream->links[l->peer.index];
-	uint32_t number = sw_stream_awaits(w, t);
-
-	if (sl->is_blocked || number)
-		l->queries[l->n_queries++] = (struct sw_query){
-			.key = t->key, .round = sl->base - 1, .chunk = number};
-}
-
 /* Ask for the result of a chunk in FOLDED if it is late. */
 static void ask_if_late(struct sw_worker *w, struct sw_link *l,
 	const struct sw_wtensor *t, uint32_t local)
@@ -57,8 +44,8 @@ static bool ask_about(struct sw_worker *w, struct sw_link *l,
 		return false;
 	*looks -= TENSOR_LOOKS;
 	i = l->query_local;
-	if (t->stream && !i)
-		ask_base(w, l, t);
+	if (t->kind->ask_more && !i)
+		t->kind->ask_more(w, l, t);
 	end = (uint32_t)sw_min64(p->place.n_local, i + *looks);
 	*looks += i;
 	for (; left && i < end && l->n_queries < SW_QUERY_MAX; i++)

@@ -54,12 +54,13 @@ static void add_missing(const struct sw_worker *w, const struct sw_wtensor *t,
 		out->locals[i] |= t->kind->lagging(w, t, i, ~out->locals[i]);
 }
 
-/* Add the ranks from @from up to @end, exclusive; with @g only those in it. */
-static void add_range(const struct sw_wgroup *g, uint32_t from, uint32_t end,
-	struct ranks *out)
+/* Add the ranks from @from up to @end, exclusive; with @set only those in it.
+ */
+static void add_range(
+	const uint64_t *set, uint32_t from, uint32_t end, struct ranks *out)
 {
 	for (uint32_t i = from / 64; i * 64 < end; i++) {
-		uint64_t word = g ? g->bits[i] : ~0ULL;
+		uint64_t word = set ? set[i] : ~0ULL;
 
 		if (i == from / 64)
 			word &= ~0ULL << from % 64;
@@ -69,7 +70,7 @@ static void add_range(const struct sw_wgroup *g, uint32_t from, uint32_t end,
 	}
 }
 
-static void list_ranks(const struct sw_worker *w, const struct sw_wgroup *g,
+static void list_ranks(const struct sw_worker *w, const uint64_t *set,
 	const struct missing *m, struct ranks *out)
 {
 	uint64_t members = m->members & (~0ULL >> (64 - w->n_members));
@@ -77,7 +78,7 @@ static void list_ranks(const struct sw_worker *w, const struct sw_wgroup *g,
 	for (; members; members &= members - 1) {
 		uint32_t i = (uint32_t)__builtin_ctzll(members);
 
-		add_range(g, w->firsts[i], w->firsts[i + 1], out);
+		add_range(set, w->firsts[i], w->firsts[i + 1], out);
 	}
 	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
 		for (uint64_t l = m->locals[i]; l; l &= l - 1)
@@ -110,7 +111,7 @@ const char *sw_missing_text(const struct sw_worker *w,
 	for (; t; t = of_kin ? sw_wtensor_next(of, t) : NULL)
 		if (t->is_open)
 			add_missing(w, t, &missing);
-	list_ranks(w, sw_wtensor_group(of), &missing, &ranks);
+	list_ranks(w, of->kind->ranks(of), &missing, &ranks);
 	name_ranks(&ranks, w->size, room, out);
 	return out;
 }
@@ -194,7 +195,7 @@ static void look_at(struct sw_worker *w, uint32_t i)
 {
 	struct sw_wtensor *t = &w->tensors[i];
 
-	w->look.is_still |= sw_stream_compare(w, t);
+	w->look.is_still |= t->kind->compare(w, t);
 	w->look.is_slow |= is_slow(w, t);
 	/* A server that named a member before the death may have its push by
 	 * now, so only later WAITs count. */

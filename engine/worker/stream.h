@@ -140,13 +140,6 @@ struct sw_stream {
 	struct sw_stream_link links[];
 };
 
-/* sw_wtensor_group - return the group of a stream; NULL for a tensor. */
-static inline const struct sw_wgroup *sw_wtensor_group(
-	const struct sw_wtensor *t)
-{
-	return t->stream ? &t->stream->group : NULL;
-}
-
 /* sw_stream_lane - return another lane's channel of a stream, by index. */
 static inline struct sw_stream_lane *sw_stream_lane(
 	const struct sw_worker *w, uint32_t tensor)
@@ -295,7 +288,7 @@ enum { SW_STILL_NS = 1000000000 };
 static inline uint32_t sw_stream_awaits(
 	const struct sw_worker *w, const struct sw_wtensor *t)
 {
-	if (!t->stream || !t->is_open || t->life->from ||
+	if (!t->is_open || t->life->from ||
 		w->now_ns - t->progress_ns < SW_STILL_NS)
 		return 0;
 	return sw_stream_oldest(t->stream)->ask.call;
@@ -336,7 +329,7 @@ static inline bool sw_coll_has_asked(
 /* sw_life_close - close the group of stream @t for local rank @local.
  * sw_life_check_left - close the group for this member if all local ranks have
  * closed it or are gone, and nothing is open. Tells the servers and the other
- * lanes. Ignores a tensor. */
+ * lanes. */
 void sw_life_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local);
 void sw_life_check_left(struct sw_worker *w, struct sw_wtensor *t);
 

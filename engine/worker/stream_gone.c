@@ -38,7 +38,7 @@ void sw_life_check_left(struct sw_worker *w, struct sw_wtensor *t)
 	const struct sw_wtensor *u = NULL;
 	struct sw_life *g = t->life;
 
-	if (!t->stream || g->is_closed || sw_worker_end_of(w))
+	if (g->is_closed || sw_worker_end_of(w))
 		return;
 	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
 		if (t->stream->group.has_local[i] & ~g->closed[i] &

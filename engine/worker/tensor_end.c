@@ -47,7 +47,7 @@ const char *sw_worker_why(
 	const struct sw_wtensor *t = sw_wtensor_at(w, tensor);
 	const struct sw_fault *f = sw_worker_fault(w, tensor);
 
-	return f ? sw_fault_text(f, t->stream, t->name, out) : NULL;
+	return f ? sw_fault_text(f, t->kind->is_group, t->name, out) : NULL;
 }
 
 int sw_worker_death(const struct sw_worker *w, uint32_t tensor)
@@ -59,31 +59,9 @@ int sw_worker_death(const struct sw_worker *w, uint32_t tensor)
 
 /* --- the servers are told --- */
 
-/* Does the server have chunks of the tensor, and has it answered our
- * declaration? */
-static bool is_known(const struct sw_link *l, const struct sw_wtensor *t)
-{
-	return t->key != SW_KEY_NONE && t->number < l->n_declared &&
-	       t->parts[l->peer.index].place.n_local;
-}
-
-/* Does it know the tensor, or a stream of the group?  The coordinator has named
- * the group, also if it has refused the streams. */
-static bool knows(const struct sw_link *l, const struct sw_wtensor *t)
-{
-	const struct sw_wtensor *u = NULL;
-
-	if (t->stream && !l->server_i)
-		return t->life->key != SW_KEY_NONE;
-	while ((u = sw_wtensor_next(t, u)))
-		if (is_known(l, u))
-			return true;
-	return !t->stream && is_known(l, t);
-}
-
 static void tell(struct sw_link *l, const struct sw_wtensor *t)
 {
-	if (!knows(l, t))
+	if (!t->kind->is_known(l, t))
 		return;
 	sw_bitmap_add(&l->ends, sw_wtensor_slot(t)->index);
 	sw_link_owe(l->worker, l, SW_OWE_END);
@@ -91,7 +69,8 @@ static void tell(struct sw_link *l, const struct sw_wtensor *t)
 
 void sw_link_close(struct sw_link *l, const struct sw_wtensor *slot)
 {
-	if (!knows(l, slot) || slot->parts[l->peer.index].close_number)
+	if (!slot->kind->is_known(l, slot) ||
+		slot->parts[l->peer.index].close_number)
 		return;
 	sw_bitmap_add(&l->closes, slot->index);
 	sw_link_owe(l->worker, l, SW_OWE_END);
@@ -103,7 +82,7 @@ bool sw_link_knows_closed(
 	uint32_t number = slot->parts[l->peer.index].close_number;
 
 	return number ? sw_control_has_acked(&l->peer.control, number)
-		      : !knows(l, slot);
+		      : !slot->kind->is_known(l, slot);
 }
 
 void sw_link_declared(struct sw_link *l, uint32_t n)
@@ -118,18 +97,6 @@ void sw_link_declared(struct sw_link *l, uint32_t n)
 }
 
 /* --- a tensor or group ends --- */
-
-/* End the open round if it is dead: of a tensor when the other lanes have
- * dropped it as well, of a stream before the next turn. */
-static void end_if_dead(struct sw_worker *w, struct sw_wtensor *t)
-{
-	if (!t->is_open || !sw_wtensor_is_dead(t, t->round + !t->is_begun))
-		return;
-	sw_round_drop(w, t);
-	if (!t->stream && !t->busy_lanes)
-		sw_round_end(w, t, sw_wtensor_why(t)->err);
-	sw_sched_run(&w->sched);
-}
 
 /* May @g end from @round on: is that earlier than before, and not @now or
  * later if it has ended now? */
@@ -148,7 +115,6 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 {
 	uint32_t now = t->round + !t->is_begun;
 	struct sw_life *g = t->life;
-	struct sw_wtensor *u = NULL;
 	char text[SW_TEXT_MAX];
 
 	if (t->mode != SW_MODE_SYNC || !round)
@@ -160,23 +126,11 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	g->from = round;
 	if (!w->lane_i)
 		sw_log(w->env->log, SW_LOG_WARN, "%s",
-			sw_fault_text(
-				sw_wtensor_why(t), t->stream, t->name, text));
-	if (t->stream) {
-		g->busy_lanes = w->lane_i ? 1 : sw_lanes_all(w);
-		if (w->lane_i || !g->busy_lanes)
-			sw_dead_released(w, t);
-	}
+			sw_fault_text(sw_wtensor_why(t), t->kind->is_group,
+				t->name, text));
 	for (uint32_t i = 0; i < w->n_links; i++)
 		tell(&w->links[i], t);
-	/* Lane 0 tells all.  Another lane reports what its server says of a
-	 * tensor. */
-	if (!w->lane_i || !t->stream)
-		sw_lane_dead(w, sw_wtensor_slot(t));
-	while ((u = sw_wtensor_next(t, u)))
-		end_if_dead(w, u);
-	if (!t->stream)
-		end_if_dead(w, t);
+	t->kind->killed(w, t);
 }
 
 /* Propose the end of a group whose key is known; other lanes do so through lane
@@ -197,7 +151,7 @@ static void ask_coordinator(
 void sw_stream_propose(
 	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
 {
-	if (!w->lane_i && !knows(&w->links[0], t))
+	if (!w->lane_i && !t->kind->is_known(&w->links[0], t))
 		sw_tensor_kill(w, t, 1, why);
 	else
 		ask_coordinator(w, t, why);
@@ -279,8 +233,7 @@ void sw_worker_clash(struct sw_worker *w, uint32_t tensor, uint32_t local,
 
 	if (!t)
 		return;
-	why.kind = t->stream || d->window_log2 ? SW_FAULT_OPENED
-					       : SW_FAULT_DECLARED;
+	why.kind = d->window_log2 ? SW_FAULT_OPENED : t->kind->differs;
 	why.one = (struct sw_fault_call){.n_elems = d->n_elems,
 		.number = priority_of(t, d->priority),
 		.rank = (uint16_t)(w->first + local),
@@ -354,13 +307,7 @@ void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 	if (!t || t->own_life.key != fault.key)
 		return; /* its declaration will be refused, or it was freed */
 	sw_fault_received(w, t, &fault);
-	if (t->stream && l->server_i) {
-		ask_coordinator(w, t, &fault);
-		return;
-	}
-	sw_tensor_kill(w, t, h->round, &fault);
-	if (t->stream || t->own_life.from == h->round)
-		sw_bitmap_remove(&l->ends, i); /* the server knows */
+	t->kind->on_end(w, l, t, h->round, &fault);
 }
 
 /* Note that CLOSE of a group leaves.  The coordinator gets it last, and may

@@ -140,7 +140,7 @@ int sw_tensors_keyed(
 	}
 	assert(words <= t->words + t->n_words);
 	t->key = key;
-	if (!sw_life_identify(w, t, t->stream ? first : key))
+	if (!sw_life_identify(w, t, t->kind->life_key(key, first)))
 		return SW_EPROTO;
 	t->decl.priority = sw_priority_of(t->decl.priority, key);
 	t->class = sw_class_of(t->decl.priority);

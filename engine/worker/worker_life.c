@@ -44,7 +44,7 @@ static const char *fault_text(const struct sw_worker *w, char out[SW_TEXT_MAX])
 					    : sw_tensor_of_key(w, w->fault.key);
 
 	return sw_fault_text(
-		&w->fault, t && t->stream, t ? t->name : NULL, out);
+		&w->fault, t && t->kind->is_group, t ? t->name : NULL, out);
 }
 
 /* Fail for @why, which @text says if it is longer than a fault's. */

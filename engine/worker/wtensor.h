@@ -66,6 +66,8 @@ struct sw_local {
 
 /* What tensors and streams do differently, off the packet path. */
 struct sw_kind {
+	bool is_group;   /* its faults are those of a group */
+	uint8_t differs; /* the fault of two declarations, enum sw_fault_kind */
 	/* Build the rest of @t, whose memory is laid out. */
 	void (*build)(struct sw_worker *w, struct sw_wtensor *t);
 	/* Add it to the lcore's structures; NULL: there is nothing to do. */
@@ -77,12 +79,17 @@ struct sw_kind {
 	 * SW_EPROTO the line has no such place. */
 	int (*divide)(const struct sw_worker *w, struct sw_wtensor *t,
 		uint32_t first);
+	/* Return the key of its life, for its own key and place. */
+	uint32_t (*life_key)(uint32_t key, uint32_t first);
 	/* Return the placement of its chunks at a link. */
 	struct sw_place (*place_at)(const struct sw_worker *w,
 		const struct sw_wtensor *t, const struct sw_link *l);
 	/* Return the question to a server about a chunk of its part. */
 	struct sw_query (*ask)(const struct sw_wtensor *t,
 		const struct sw_part *p, uint32_t local);
+	/* Ask what else a QUERY may ask; NULL: nothing. */
+	void (*ask_more)(struct sw_worker *w, struct sw_link *l,
+		const struct sw_wtensor *t);
 	/* Find the chunk that an ANSWER is about, NULL if none waits for it. */
 	struct sw_wchunk *(*answered)(struct sw_link *l, struct sw_wtensor *t,
 		const struct sw_answer *a, uint32_t *record);
@@ -92,6 +99,19 @@ struct sw_kind {
 		const struct sw_worker *w, const struct sw_wtensor *t);
 	uint64_t (*lagging)(const struct sw_worker *w,
 		const struct sw_wtensor *t, uint32_t i, uint64_t which);
+	/* Does the next round, or a collective, lack local rank @local? */
+	bool (*lacks)(const struct sw_worker *w, const struct sw_wtensor *t,
+		uint32_t local);
+	/* Return the set of ranks that it is for, NULL: all of the job; and the
+	 * members that it needs, of whom WAIT named @awaited. */
+	const uint64_t *(*ranks)(const struct sw_wtensor *t);
+	uint64_t (*needs)(const struct sw_wtensor *t, uint64_t awaited);
+	/* Does a local rank's open collective use this memory? */
+	bool (*uses)(const struct sw_wtensor *t, uint32_t local,
+		const void *base, uint64_t bytes);
+	/* Compare a stalled stream with the others of its group.  Returns
+	 * whether it is stalled. */
+	bool (*compare)(struct sw_worker *w, struct sw_wtensor *t);
 	/* In another lane: go on with what lane 0 has begun or said.
 	 * In lane 0: take what lane @lane + 1 says in @theirs. */
 	void (*follow)(struct sw_worker *w, struct sw_wtensor *t,
@@ -102,6 +122,27 @@ struct sw_kind {
 	void (*drop)(struct sw_worker *w, struct sw_wtensor *t);
 	/* End the round, or the oldest open collective, with @err. */
 	void (*end_some)(struct sw_worker *w, struct sw_wtensor *t, int err);
+	/* Local ranks have died: is it a living group without them?  End what
+	 * they are in.  Close the group if all have closed it or are gone; NULL
+	 * for a tensor. */
+	bool (*goes_on)(const struct sw_worker *w, const struct sw_wtensor *t);
+	void (*die)(struct sw_worker *w, struct sw_wtensor *t);
+	void (*check_left)(struct sw_worker *w, struct sw_wtensor *t);
+	/* Does the server have chunks of it, or a stream of its group, and has
+	 * it answered our declaration? */
+	bool (*is_known)(const struct sw_link *l, const struct sw_wtensor *t);
+	/* It has just ended: stop what is open. */
+	void (*killed)(struct sw_worker *w, struct sw_wtensor *t);
+	/* A server says END, or refuses the declaration. */
+	void (*on_end)(struct sw_worker *w, struct sw_link *l,
+		struct sw_wtensor *t, uint32_t round,
+		const struct sw_fault *why);
+	void (*refused)(struct sw_worker *w, struct sw_wtensor *t,
+		const struct sw_fault *why);
+	/* Replace the first ranks of members by ranks of the group; NULL: the
+	 * fault says it as it is. */
+	void (*name_ranks)(const struct sw_worker *w,
+		const struct sw_wtensor *t, struct sw_fault *f);
 	/* End what waits for it: the job, or the stream's group.
 	 * give_up: no rank is known to be gone.  miss: a local rank has left.
 	 */
@@ -339,7 +380,7 @@ static inline bool sw_wtensor_is_dead(
 {
 	uint32_t from = t->life->from;
 
-	return from && (t->stream || (int32_t)(round - from) >= 0);
+	return from && (int32_t)(round - from) >= 0;
 }
 
 #endif
