@@ -179,6 +179,18 @@ void sw_life_enter(struct sw_worker *w, struct sw_wtensor *t)
 	*at = t;
 }
 
+bool sw_life_identify(
+	struct sw_worker *w, const struct sw_wtensor *t, uint32_t id)
+{
+	struct sw_life *g = t->life;
+
+	if (g->key == SW_KEY_NONE) {
+		g->key = id;
+		w->by_group[sw_key_index(id)] = sw_wtensor_slot(t)->index;
+	}
+	return g->key == id;
+}
+
 /* Groups behind the removed one may have collided with it, so insert them
  * again. */
 void sw_life_retire(struct sw_worker *w, const struct sw_wtensor *t)

@@ -165,6 +165,11 @@ void sw_stream_remove(struct sw_worker *w, struct sw_wtensor *t);
 void sw_life_enter(struct sw_worker *w, struct sw_wtensor *t);
 void sw_life_retire(struct sw_worker *w, const struct sw_wtensor *t);
 
+/* sw_life_identify - note the identifier of a tensor, or of a stream's group.
+ * Returns false if the group has another one. */
+bool sw_life_identify(
+	struct sw_worker *w, const struct sw_wtensor *t, uint32_t id);
+
 /* sw_wtensor_next - return the stream behind @last in the life of @t, which
  * includes @t; the first for NULL.  Returns NULL at the end, and for a tensor.
  */

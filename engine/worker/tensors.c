@@ -102,18 +102,6 @@ static uint32_t set_size(const struct sw_place *p)
 	return p->n_local ? p->n_local : 1;
 }
 
-bool sw_life_identify(
-	struct sw_worker *w, const struct sw_wtensor *t, uint32_t id)
-{
-	struct sw_life *g = t->life;
-
-	if (g->key == SW_KEY_NONE) {
-		g->key = id;
-		w->by_group[sw_key_index(id)] = sw_wtensor_slot(t)->index;
-	}
-	return g->key == id;
-}
-
 int sw_tensors_keyed(
 	struct sw_worker *w, struct sw_wtensor *t, uint32_t key, uint32_t first)
 {

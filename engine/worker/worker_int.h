@@ -315,10 +315,6 @@ void sw_tensors_close(struct sw_worker *w);
  */
 int sw_tensors_keyed(struct sw_worker *w, struct sw_wtensor *t, uint32_t key,
 	uint32_t first);
-/* sw_life_identify - note the identifier of a tensor, or of a stream's group.
- * Returns false if the group has another one. */
-bool sw_life_identify(
-	struct sw_worker *w, const struct sw_wtensor *t, uint32_t id);
 /* sw_tensors_are_admitted - have all servers, in all lanes, admitted all
  * tensors? */
 bool sw_tensors_are_admitted(const struct sw_worker *w);

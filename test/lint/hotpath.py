@@ -30,6 +30,8 @@ ROOTS = [
     ("engine/worker/worker.c", "sw_worker_rx"),
     ("engine/worker/worker.c", "sw_worker_tick"),
     ("engine/worker/worker_tx.c", "sw_worker_tx"),
+    ("engine/worker/kinds.c", "sw_tensor_kind"),
+    ("engine/worker/kinds.c", "sw_stream_kind"),
     ("pmd/dpdk/io.c", "sw_dpdk_ops"),
     ("pmd/dpdk/udp.c", "sw_udp_ops"),
     ("pmd/host/lcore.c", "sw_host_complete"),
@@ -73,6 +75,7 @@ OFF_PATH = {
     ("engine/server/groups.c", "sw_session_differs"): "the same",
     ("engine/worker/probe.c", "sw_link_tick_probe"): "probes, before a job runs",
     ("engine/worker/path_check.c", "fail"): "the end of a job, its path narrower",
+    ("engine/worker/kinds.c", "tensor_give_up"): "the end of a job, stalled",
     ("engine/worker/worker_life.c", "sw_worker_fail"):
         "the end of a job, with its reason",
     ("engine/worker/worker_life.c", "sw_worker_fail_for"): "the same",
