@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "apps/cli/cmd.h"
+#include "apps/cli/find.h"
 #include "apps/cli/json.h"
 #include "engine/base/error.h"
 #include "engine/sched/policy.h"
@@ -192,6 +193,19 @@ static int report_all(const struct bench_options *o)
 	return err || rep.wrong ? 1 : 0;
 }
 
+/* Find the agents that are given by name. */
+static int find_agents(
+	struct bench_options *o, char paths[SW_ARG_LIST_MAX][SW_FIND_BYTES])
+{
+	for (uint32_t i = 0; i < o->agents.n; i++) {
+		if (sw_find_socket("sumwire bench", o->agents.items[i],
+			    SW_FIND_AGENT, paths[i]))
+			return SW_EINVAL;
+		o->agents.items[i] = paths[i];
+	}
+	return 0;
+}
+
 static int measure(const struct bench_options *o)
 {
 	return o->is_urgent ? sw_bench_urgent(o, o->agents.items[0])
@@ -230,11 +244,14 @@ int sw_cmd_bench(int argc, char **argv)
 		.op = "sum",
 		.order = "arrival",
 	};
+	char paths[SW_ARG_LIST_MAX][SW_FIND_BYTES];
 	int err;
 
 	err = sw_bench_parse(&o, argc, argv);
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
+	if (find_agents(&o, paths))
+		return 1;
 	o.net = sw_bench_net(&o);
 	if (o.is_raw && pipe(o.others)) {
 		fprintf(stderr, "sumwire bench: %s\n", strerror(errno));

@@ -5,6 +5,7 @@
 
 #include "apps/cli/args.h"
 #include "apps/cli/cmd.h"
+#include "apps/cli/find.h"
 #include "apps/cli/json.h"
 #include "engine/base/error.h"
 #include "pmd/host/stats_read.h"
@@ -54,25 +55,28 @@ int sw_cmd_stats(int argc, char **argv)
 		.summary = "print the counters of a running daemon",
 		.rows = rows,
 		.n_rows = 2,
-		.positional = "SOCKET",
-		.min_positionals = 1,
+		.positional = "NAME",
 		.max_positionals = 1,
 		.positionals = &paths};
+	char path[SW_FIND_BYTES];
 	int err = sw_args_parse(&args, argc, argv);
 
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
+	if (sw_find_socket("sumwire stats", paths.n ? paths.items[0] : NULL,
+		    SW_FIND_STATS, path))
+		return 1;
 	if (o.is_json) {
 		sw_json_init(&o.json, stdout);
 		sw_json_object_open(&o.json, NULL);
 	}
-	err = sw_stats_read(paths.items[0], each, &o);
+	err = sw_stats_read(path, each, &o);
 	if (o.is_json) {
 		sw_json_close(&o.json);
 		sw_json_fini(&o.json);
 	}
 	if (err)
-		fprintf(stderr, "sumwire stats: %s: %s\n", paths.items[0],
+		fprintf(stderr, "sumwire stats: %s: %s\n", path,
 			error_text(err));
 	return err ? 1 : 0;
 }

@@ -22,6 +22,7 @@
 #include "engine/base/error.h"
 #include "pmd/client/agent_error.h"
 #include "pmd/client/user.h"
+#include "pmd/host/daemons.h"
 
 enum {
 	FINISH_MS = 5000, /* for open push_pulls at SIGTERM */
@@ -105,6 +106,32 @@ static int open_host(struct agent *a)
 
 /* --- the control thread --- */
 
+/* For sumwire ps: the job of this agent's processes. */
+static void write_job(void *ctx, FILE *to)
+{
+	const struct agent_control *c = ctx;
+	uint32_t n_here = 0;
+
+	for (uint32_t i = 0; i < sw_agent_n_local(c->shared); i++)
+		n_here +=
+			c->group.ranks[i].is_here && !c->group.ranks[i].is_gone;
+	if (!c->group.n_here)
+		return;
+	sw_daemons_write_job(to,
+		&(struct sw_daemon_job){.state = c->is_ended      ? "ending"
+						 : c->is_admitted ? "running"
+						 : c->is_begun    ? "joining"
+								  : "forming",
+			.n_here = n_here,
+			.n_all = sw_agent_n_local(c->shared),
+			.n_ranks = n_here,
+			.size = c->is_admitted ? c->size : 0,
+			.first = c->is_admitted ? c->first : 0,
+			.age_s = (sw_now_ns() - c->group.since_ns) / SW_S,
+			.open_chunks = 0,
+			.name = c->shared->daemon.conf.job.name});
+}
+
 static void turn(struct agent_control *c, uint32_t timeout_ms)
 {
 	sw_host_poll(c->shared->host, c->is_busy ? 0 : timeout_ms);
@@ -113,6 +140,8 @@ static void turn(struct agent_control *c, uint32_t timeout_ms)
 	sw_agent_tell_waiting(c);
 	sw_agent_build(c);
 	sw_stats_serve_poll(c->shared->daemon.stats);
+	sw_about_poll(&c->shared->daemon,
+		c->shared->is_serving ? &c->shared->serve : NULL, write_job, c);
 	c->is_busy = sw_agent_make_memory(c->shared);
 	if (c->shared->is_serving)
 		c->is_busy |= sw_serve_work(&c->shared->serve);
@@ -242,6 +271,7 @@ static int run(struct agent *a)
 		sw_log_sink_keep(&d->log_sink,
 			sw_agent_error_make(d->conf.agent.socket));
 		a->has_error_file = true;
+		sw_about_open(d);
 		sw_log(&d->log, SW_LOG_INFO,
 			"agent %s (agent %u of %u) is ready at %s",
 			d->conf.node.name, d->conf.job.agent,

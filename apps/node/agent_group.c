@@ -170,8 +170,11 @@ void sw_agent_on_attach(
 		return;
 	*r = (struct agent_rank){.id = id, .pid = pid, .is_here = true};
 	g->n_here++;
-	if (g->n_here == 1) /* a new job: an error was an earlier one's */
+	if (g->n_here == 1) {
+		g->since_ns = sw_now_ns();
+		/* a new job: an error was an earlier one's */
 		sw_log_sink_forget(&c->shared->daemon.log_sink);
+	}
 	g->tell_at_ns = sw_now_ns() + TELL_FIRST_NS;
 	sw_log(&c->shared->daemon.log, SW_LOG_INFO,
 		"process %u (user %u) attached as local rank %u of %u", pid,
@@ -375,6 +378,7 @@ static void on_running(
 	int err = 0;
 
 	c->first = report->first;
+	c->size = report->size;
 	if (c->is_ended)
 		return;
 	c->is_admitted = true;

@@ -17,6 +17,7 @@ struct agent_group {
 	struct agent_rank ranks[AGENT_LOCAL_MAX];
 	uint32_t n_here;
 	uint64_t tell_at_ns; /* when to name missing ranks */
+	uint64_t since_ns;   /* when the first process attached */
 };
 
 /* The part of the control thread, which no other thread touches. */
@@ -37,7 +38,7 @@ struct agent_control {
 	bool is_ended;    /* its processes have gone, or will receive its end */
 	int end_err;      /* the error that AGENT_ENDED tells processes */
 	char end_text[2 * SW_TEXT_MAX];
-	uint32_t first;           /* rank of local rank 0 */
+	uint32_t first, size;     /* rank of local rank 0; ranks of the job */
 	uint32_t declarer, batch; /* the declaring process, and its batch */
 	/* The declarer's batch, until all lanes have built it; n 0: no batch.
 	 */

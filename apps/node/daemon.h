@@ -8,6 +8,7 @@
 
 #include "apps/cli/clock.h"
 #include "apps/cli/log.h"
+#include "apps/node/about.h"
 #include "apps/node/idle.h"
 #include "apps/node/log_lines.h"
 #include "apps/node/reserve.h"
@@ -79,6 +80,7 @@ struct sw_daemon {
 	/* Loopback of each lcore of an agent that also serves; else NULL. */
 	struct sw_handoff_port *loopbacks[SW_MAX_LCORES];
 	struct sw_stats_serve *stats;
+	struct sw_about about;
 	uint32_t n_lcores; /* polling */
 	uint32_t n_nodes;
 	struct sw_numa_plan numa;

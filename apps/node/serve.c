@@ -15,6 +15,9 @@ enum {
 	FRAME_HEADS_BYTES = 192, /* around a payload in a ring */
 };
 
+/* Who owns the description of the jobs. */
+enum look { LOOK_NONE, LOOK_ASKED, LOOK_TOLD };
+
 /* Return the memory that this process needs besides jobs: its resident memory,
  * and the rings of the ports after frames have touched them. */
 static uint64_t fixed_bytes(const struct sw_daemon *d)
@@ -191,12 +194,24 @@ static void pass_memory(struct sw_serve *s)
 	}
 }
 
+/* Describe the jobs, if the control thread has asked. */
+static void show_jobs(struct sw_serve_core *c)
+{
+	struct sw_serve *s = c->serve;
+
+	if (atomic_load_explicit(&s->look, memory_order_acquire) != LOOK_ASKED)
+		return;
+	s->n_jobs = sw_server_jobs(c->engine, s->jobs, SW_MAX_JOBS);
+	atomic_store_explicit(&s->look, LOOK_TOLD, memory_order_release);
+}
+
 static uint32_t first_turn(void *ctx, uint64_t now_ns)
 {
 	struct sw_serve_core *c = ctx;
 	uint32_t n = core_turn(c, now_ns);
 
 	pass_memory(c->serve);
+	show_jobs(c);
 	return n;
 }
 
@@ -229,6 +244,25 @@ bool sw_serve_is_idle(const struct sw_serve *s)
 		if (atomic_load(&s->cores[i].has_job))
 			return false;
 	return true;
+}
+
+bool sw_serve_look(struct sw_serve *s)
+{
+	struct sw_bell *bell = &s->daemon->pollers[0].bell;
+	int look = atomic_load_explicit(&s->look, memory_order_acquire);
+
+	if (look == LOOK_TOLD)
+		return true;
+	if (look == LOOK_NONE)
+		atomic_store(&s->look, LOOK_ASKED);
+	if (sw_bell_is_awaited(bell))
+		sw_bell_ring(bell);
+	return false;
+}
+
+void sw_serve_looked(struct sw_serve *s)
+{
+	atomic_store(&s->look, LOOK_NONE);
 }
 
 static uint64_t open_chunks(const struct sw_serve *s)

@@ -32,6 +32,7 @@ static void control(struct server *s)
 	while (!sw_daemon_must_end(&s->daemon, sw_serve_is_idle(&s->serve),
 		is_busy ? 0 : POLL_MS)) {
 		sw_stats_serve_poll(s->daemon.stats);
+		sw_about_poll(&s->daemon, &s->serve, NULL, NULL);
 		sw_daemon_write_lines(&s->daemon);
 		is_busy = sw_serve_work(&s->serve);
 	}
@@ -54,6 +55,7 @@ static int run(struct server *s)
 	sw_serve_start(&s->serve);
 	err = sw_daemon_launch(d);
 	if (!err) {
+		sw_about_open(d);
 		sw_log(&d->log, SW_LOG_INFO, "server %s is ready",
 			d->conf.node.name);
 		control(s);

@@ -183,6 +183,7 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 		.n_members = join->n_members,
 		.terms = *join,
 		.close_at = SW_KEY_NONE,
+		.opened_ns = srv->now_ns,
 		.params = srv->params};
 	job->params.has_crc = join->has_crc;
 	job->params.is_by_rank = join->is_by_rank;

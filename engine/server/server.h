@@ -8,6 +8,7 @@
 #define SW_ENGINE_SERVER_SERVER_H
 
 #include "engine/base/env.h"
+#include "engine/base/limits.h"
 #include "engine/base/params.h"
 #include "engine/base/stats.h"
 #include "engine/loop/engine.h"
@@ -96,6 +97,26 @@ uint64_t sw_job_bytes(uint32_t n_members);
 /* sw_server_has_job - is a job open, or still closing?  Its members may have no
  * tensors yet. */
 bool sw_server_has_job(const struct sw_server *srv);
+
+/* A job as one lcore of a server sees it. */
+struct sw_server_job {
+	char name[SW_NAME_MAX];
+	uint8_t state;              /* enum sw_job_state */
+	bool is_coordinated;        /* by this lcore */
+	bool is_closing;            /* its last member has left */
+	uint16_t n_members, n_here; /* members expected; connected */
+	uint16_t n_ranks;           /* of the connected members */
+	uint16_t size;              /* ranks of the job; 0: not known yet */
+	uint64_t age_ns;            /* time since it was opened */
+	uint64_t open_chunks;
+	uint64_t missing;       /* members that are not connected, a bit each */
+	char text[SW_TEXT_MAX]; /* who is here while it forms; why it failed */
+};
+
+/* sw_server_jobs - describe the open jobs, at most @max of them, and return
+ * their number. */
+uint32_t sw_server_jobs(
+	const struct sw_server *srv, struct sw_server_job *out, uint32_t max);
 
 /* sw_server_open_chunks - count the chunks that wait for members, which
  * stopping now would drop. */

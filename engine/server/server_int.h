@@ -92,6 +92,7 @@ struct sw_job {
 	/* Contributions folded at the last look, and when the last ones came.
 	 */
 	uint64_t n_folded, active_ns;
+	uint64_t opened_ns;
 	/* The first JOIN: all members agree on its terms. */
 	struct sw_join terms;
 	/* Its payload is settled as soon as the coordinator has said it. */

@@ -122,6 +122,16 @@ int sw_folder_make(char out[SW_FOLDER_BYTES], char why[SW_FOLDER_WHY_BYTES])
 	return SW_EIO;
 }
 
+bool sw_folder_at(uint32_t i, char out[SW_FOLDER_BYTES])
+{
+	struct candidate c;
+
+	if (i >= CANDIDATES)
+		return false;
+	strcpy(out, candidate(i, &c) ? c.path : "");
+	return true;
+}
+
 bool sw_folder_seek(const char *name, char out[SW_FOLDER_BYTES])
 {
 	char path[2 * SW_FOLDER_BYTES];

@@ -10,6 +10,7 @@
 #define SW_PMD_CLIENT_FOLDER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum {
 	SW_FOLDER_BYTES = 108, /* size of a Unix socket's address */
@@ -22,6 +23,12 @@ enum {
  * Errors: SW_EPERM another user owns it or can write to it; SW_EIO it does not
  * exist and cannot be made. */
 int sw_folder_make(char out[SW_FOLDER_BYTES], char why[SW_FOLDER_WHY_BYTES]);
+
+/* sw_folder_at - return the path of the @i-th folder in which this user's
+ * programs look, best first; it may not exist.
+ * @out  its path; "": this folder has no path, such as without HOME
+ * Returns false after the last folder. */
+bool sw_folder_at(uint32_t i, char out[SW_FOLDER_BYTES]);
 
 /* sw_folder_seek - return the path of socket @name for clients, which check who
  * listens: in the first of these folders that has it (users except root also

@@ -24,6 +24,9 @@ int sw_stats_serve_open(const char *path, sw_stats_fill_fn fill, void *ctx,
  * close them. Never blocks; a slow reader gets fewer lines. */
 void sw_stats_serve_poll(struct sw_stats_serve *s);
 
+/* sw_stats_serve_path - return the path of the socket. */
+const char *sw_stats_serve_path(const struct sw_stats_serve *s);
+
 /* sw_stats_serve_close - stop, remove the socket file.  *@s may be NULL. */
 void sw_stats_serve_close(struct sw_stats_serve **s);
 

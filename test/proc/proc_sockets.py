@@ -63,7 +63,8 @@ def test_ready_files():
         server, agent = home.daemon("server"), home.daemon("agent")
         here = {"agent.sock", "agent.sock.error", "loopback.sock",
                 "loopback.sock.lock", f"stats-{server.pid}.sock",
-                f"stats-{agent.pid}.sock"}
+                f"stats-{agent.pid}.sock", f"daemon-{server.pid}.sock",
+                f"daemon-{agent.pid}.sock"}
         check(home.files() - home.before == here, f"{home.files()}")
         mode = os.stat(home.folder).st_mode
         check(not mode & 0o022, f"{home.folder} has mode {mode:o}")

@@ -1,0 +1,37 @@
+/* find.h - the daemon that a person names on a command line.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_APPS_CLI_FIND_H
+#define SW_APPS_CLI_FIND_H
+
+#include <stdio.h>
+
+#include "pmd/host/daemons.h"
+
+enum sw_find {
+	SW_FIND_STATS, /* socket of its counters */
+	SW_FIND_AGENT, /* socket to which training processes attach */
+};
+
+enum { SW_FIND_BYTES = 108 };
+
+/* sw_find_socket - write to @out the path of a socket of daemon @name: its
+ * name, pid or job; a name with a slash is the path itself.  If there is no
+ * such daemon, the name may be that of a socket in the folders for sockets, or
+ * in the working folder.  NULL: the only daemon of this machine.
+ * Returns 0, or SW_EINVAL: unknown or ambiguous; then the error, with a list of
+ * what there is, was printed to stderr for command @who. */
+int sw_find_socket(const char *who, const char *name, enum sw_find kind,
+	char out[SW_FIND_BYTES]);
+
+/* sw_find_print - print a table of daemons and their jobs. */
+void sw_find_print(FILE *to, const struct sw_found_daemons *found);
+
+/* sw_find_state, sw_find_ranks - write a daemon's state, and what it knows of
+ * its job @job's ranks; NULL: it has no job. */
+const char *sw_find_state(
+	const struct sw_found_daemon *d, const struct sw_daemon_job *job);
+enum { SW_FIND_RANKS = 48 };
+const char *sw_find_ranks(const struct sw_found_daemon *d,
+	const struct sw_daemon_job *job, char out[SW_FIND_RANKS]);
+
+#endif

@@ -1,0 +1,148 @@
+/* about.c - tell "sumwire ps" about this daemon.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/node/about.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sumwire/version.h>
+
+#include "apps/node/serve.h"
+#include "engine/wire/wire.h"
+#include "pmd/client/folder.h"
+#include "pmd/host/daemons.h"
+#include "pmd/host/stale.h"
+
+enum { LOOK_MS = 300 }; /* for lcore 0 to describe its jobs */
+
+/* A service's folder is the system's; another RUNTIME_DIRECTORY is not ours. */
+static int choose_folder(char out[SW_FOLDER_BYTES], const struct sw_log *log)
+{
+	const char *env = getenv("RUNTIME_DIRECTORY");
+	char why[SW_FOLDER_WHY_BYTES];
+	int err;
+
+	if (env && !strcmp(env, "/run/sumwire")) {
+		strcpy(out, env);
+		return 0;
+	}
+	err = sw_folder_make(out, why);
+	if (err)
+		sw_log(log, SW_LOG_INFO,
+			"sumwire ps will not find this daemon: %s", why);
+	return err;
+}
+
+void sw_about_open(struct sw_daemon *d)
+{
+	char folder[SW_FOLDER_BYTES], path[SW_FOLDER_BYTES + 32];
+	int n;
+
+	d->about.began = time(NULL);
+	if (choose_folder(folder, &d->log))
+		return;
+	sw_stale_sweep(folder, SW_DAEMON_PREFIX);
+	n = snprintf(path, sizeof(path), "%s/" SW_DAEMON_PREFIX "%ld.sock",
+		folder, (long)getpid());
+	if (n >= SW_FOLDER_BYTES ||
+		sw_tell_open(&d->about.tell, path, "socket", &d->log))
+		sw_log(&d->log, SW_LOG_INFO,
+			"sumwire ps will not find this daemon: no socket in %s",
+			folder);
+}
+
+/* --- the text --- */
+
+struct text {
+	const struct sw_daemon *daemon;
+	struct sw_serve *serve; /* NULL: its jobs are not known */
+	bool is_stuck;
+	sw_tell_fn jobs;
+	void *ctx;
+};
+
+static const char *state_of(const struct sw_server_job *job)
+{
+	static const char *const names[] = {[SW_JOB_FORMING] = "forming",
+		[SW_JOB_RUNNING] = "running",
+		[SW_JOB_FAILED] = "failed",
+		[SW_JOB_PROBING] = "probing"};
+
+	if (job->is_closing)
+		return "closing";
+	return job->state < SW_ARRAY_SIZE(names) ? names[job->state] : "-";
+}
+
+static void write_served(const struct sw_serve *s, FILE *to)
+{
+	char agents[SW_AGENTS_TEXT];
+
+	for (uint32_t i = 0; i < s->n_jobs; i++) {
+		const struct sw_server_job *j = &s->jobs[i];
+
+		sw_daemons_write_job(
+			to, &(struct sw_daemon_job){.is_served = true,
+				    .state = state_of(j),
+				    .n_here = j->n_here,
+				    .n_all = j->n_members,
+				    .n_ranks = j->n_ranks,
+				    .size = j->size,
+				    .age_s = j->age_ns / SW_S,
+				    .open_chunks = j->open_chunks,
+				    .name = j->name});
+		if (j->missing && j->state != SW_JOB_FAILED)
+			fprintf(to, "missing %s\n",
+				sw_agents_text(j->missing, agents));
+		if (j->state != SW_JOB_RUNNING && j->text[0])
+			fprintf(to, "text %s\n", j->text);
+	}
+}
+
+static void write_all(void *ctx, FILE *to)
+{
+	static const char *const roles[] = {[SW_ROLE_SERVER] = "server",
+		[SW_ROLE_AGENT] = "agent",
+		[SW_ROLE_BOTH] = "both"};
+	const struct text *t = ctx;
+	const struct sw_daemon *d = t->daemon;
+
+	fprintf(to,
+		"sumwire %d %s\nname %s\nrole %s\npid %ld\nstate %s\n"
+		"since %lld\nstats %s\n",
+		SW_DAEMON_FORMAT, SW_VERSION, d->conf.node.name,
+		roles[d->conf.node.role], (long)getpid(),
+		t->is_stuck     ? "stuck"
+		: d->drained_ns ? "draining"
+				: "up",
+		(long long)d->about.began, sw_stats_serve_path(d->stats));
+	if (d->conf.node.role != SW_ROLE_SERVER)
+		fprintf(to, "socket %s\n", d->conf.agent.socket);
+	if (t->jobs)
+		t->jobs(t->ctx, to);
+	if (t->serve)
+		write_served(t->serve, to);
+}
+
+void sw_about_poll(
+	struct sw_daemon *d, struct sw_serve *serve, sw_tell_fn jobs, void *ctx)
+{
+	struct sw_about *a = &d->about;
+	struct text t = {.daemon = d, .jobs = jobs, .ctx = ctx};
+	uint64_t now_ns;
+
+	if (!sw_tell_has_reader(&a->tell))
+		return;
+	now_ns = sw_now_ns();
+	if (!a->asked_ns)
+		a->asked_ns = now_ns;
+	if (serve && sw_serve_look(serve))
+		t.serve = serve;
+	else if (serve && now_ns - a->asked_ns < LOOK_MS * SW_MS)
+		return;
+	t.is_stuck = serve && !t.serve;
+	sw_tell_poll(&a->tell, write_all, &t);
+	a->asked_ns = 0;
+	if (t.serve)
+		sw_serve_looked(serve);
+}

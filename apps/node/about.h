@@ -1,0 +1,37 @@
+/* about.h - tell "sumwire ps" about this daemon.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Each daemon has a socket daemon-PID.sock in a folder where programs of its
+ * user, and of root, look for it, wherever its other files are.  Each reader
+ * gets one text (pmd/host/daemons.h).
+ */
+#ifndef SW_APPS_NODE_ABOUT_H
+#define SW_APPS_NODE_ABOUT_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "pmd/host/tell.h"
+
+struct sw_daemon;
+struct sw_serve;
+
+/* Zeroed: closed. */
+struct sw_about {
+	struct sw_tell tell;
+	time_t began;
+	uint64_t asked_ns; /* when the oldest reader was seen; 0: none waits */
+};
+
+/* sw_about_open - open the socket of @d, and remove those of daemons that were
+ * killed.  If that fails, the daemon runs, and ps lacks it. */
+void sw_about_open(struct sw_daemon *d);
+
+/* sw_about_poll - answer readers.  Called in each turn of the control thread.
+ * @serve  NULL: the daemon does not sum
+ * @jobs   writes "job" lines in addition; may be NULL */
+void sw_about_poll(struct sw_daemon *d, struct sw_serve *serve, sw_tell_fn jobs,
+	void *ctx);
+
+#endif

@@ -1,0 +1,91 @@
+/* daemons.h - find the daemons of this machine, and what they say of
+ *themselves. SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A daemon answers each connection to its socket daemon-PID.sock with lines
+ * "KEY VALUE", then closes it.  Readers ignore unknown keys, so that daemons of
+ * other versions show what is common:
+ *
+ *	sumwire FORMAT VERSION, name, role, pid, state, since (s of the epoch),
+ *	stats and socket (paths), then for each job
+ *	job agent|server STATE HERE ALL RANKS SIZE FIRST AGE_S CHUNKS NAME
+ *	missing AGENTS, text SENTENCE (of the job above)
+ */
+#ifndef SW_PMD_HOST_DAEMONS_H
+#define SW_PMD_HOST_DAEMONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "engine/base/limits.h"
+
+#define SW_DAEMON_PREFIX "daemon-"
+
+enum {
+	SW_DAEMON_FORMAT = 1,
+	SW_DAEMON_JOBS = 9, /* those that it serves, and an agent's own */
+	SW_DAEMONS_MAX = 1024,
+};
+
+/* A job at a daemon.  Numbers that are not known are 0. */
+struct sw_daemon_job {
+	bool is_served;         /* the daemon sums for it; false: takes part */
+	const char *state;      /* "running" */
+	uint32_t n_here, n_all; /* agents at a server, processes at an agent */
+	uint32_t n_ranks;       /* connected here */
+	uint32_t size, first;   /* of the job; its first rank at this agent */
+	uint64_t age_s, open_chunks;
+	const char *name, *missing, *text; /* NULL: none */
+};
+
+/* sw_daemons_write_job - write the line of @job. */
+void sw_daemons_write_job(FILE *to, const struct sw_daemon_job *job);
+
+enum sw_found {
+	SW_FOUND,        /* it has answered */
+	SW_FOUND_SILENT, /* it has not, within a second */
+	SW_FOUND_DENIED, /* it belongs to another user */
+	SW_FOUND_OTHER,  /* its answer is not understood */
+};
+
+struct sw_found_daemon {
+	enum sw_found found;
+	char path[108]; /* of its socket */
+	pid_t pid;
+	uid_t uid;
+	uint32_t format;
+	uint64_t since_s;
+	/* Without control characters; NULL: not known. */
+	const char *version, *name, *role, *state, *stats, *socket;
+	uint32_t n_jobs;
+	struct sw_daemon_job jobs[SW_DAEMON_JOBS];
+	char *text; /* holds the strings */
+};
+
+struct sw_found_daemons {
+	uint32_t n;
+	struct sw_found_daemon *all; /* by name, then pid */
+};
+
+/* sw_daemons_find - find the running daemons of this user, of services, and for
+ * root of all users, and ask all of them; takes at most a second.  Removes
+ * sockets that killed daemons of this user left.  The caller must free @out.
+ * Errors: SW_ENOMEM. */
+int sw_daemons_find(struct sw_found_daemons *out);
+void sw_daemons_free(struct sw_found_daemons *found);
+
+/* sw_daemons_find_in - the same, in one folder: add what is there to @out. */
+int sw_daemons_find_in(const char *folder, struct sw_found_daemons *out);
+
+/* sw_daemons_parse - read the answer @text, which is changed, into @d.
+ * Returns whether it is understood. */
+bool sw_daemons_parse(char *text, struct sw_found_daemon *d);
+
+/* sw_daemons_match - return how many daemons @name may mean, and the first of
+ * them in *at: those of that name; else the one of that pid; else those of that
+ * job. */
+uint32_t sw_daemons_match(
+	const struct sw_found_daemons *found, const char *name, uint32_t *at);
+
+#endif

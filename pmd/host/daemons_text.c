@@ -1,0 +1,148 @@
+/* daemons_text.c - what a daemon says of itself, written and read.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pmd/host/daemons.h"
+
+void sw_daemons_write_job(FILE *to, const struct sw_daemon_job *j)
+{
+	fprintf(to, "job %s %s %u %u %u %u %u %" PRIu64 " %" PRIu64 " %s\n",
+		j->is_served ? "server" : "agent", j->state, j->n_here,
+		j->n_all, j->n_ranks, j->size, j->first, j->age_s,
+		j->open_chunks, j->name);
+}
+
+/* Cut the next word off *rest; NULL: there is none. */
+static char *word(char **rest)
+{
+	char *w = strsep(rest, " ");
+
+	return w && *w ? w : NULL;
+}
+
+static bool number(char **rest, uint64_t most, uint64_t *out)
+{
+	char *w = word(rest), *end;
+
+	if (!w || *w < '0' || *w > '9')
+		return false;
+	*out = strtoull(w, &end, 10);
+	return !*end && *out <= most;
+}
+
+/* A job that is not understood is left out. */
+static void take_job(char *rest, struct sw_found_daemon *d)
+{
+	struct sw_daemon_job j = {0};
+	const char *kind = word(&rest);
+	uint32_t *const fields[] = {
+		&j.n_here, &j.n_all, &j.n_ranks, &j.size, &j.first};
+	uint64_t value;
+
+	j.is_served = kind && !strcmp(kind, "server");
+	j.state = word(&rest);
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		if (!number(&rest, UINT32_MAX, &value))
+			return;
+		*fields[i] = (uint32_t)value;
+	}
+	if (!number(&rest, UINT64_MAX, &j.age_s) ||
+		!number(&rest, UINT64_MAX, &j.open_chunks) || !rest || !*rest ||
+		d->n_jobs == SW_DAEMON_JOBS)
+		return;
+	j.name = rest;
+	d->jobs[d->n_jobs++] = j;
+}
+
+static void take_line(const char *key, char *value, struct sw_found_daemon *d)
+{
+	const struct {
+		const char *key;
+		const char **to;
+	} texts[] = {{"name", &d->name}, {"role", &d->role},
+		{"state", &d->state}, {"stats", &d->stats},
+		{"socket", &d->socket}};
+	struct sw_daemon_job *job = d->n_jobs ? &d->jobs[d->n_jobs - 1] : NULL;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (!strcmp(key, texts[i].key) && *value)
+			*texts[i].to = value;
+	if (!strcmp(key, "since"))
+		number(&value, INT64_MAX, &d->since_s);
+	else if (!strcmp(key, "job"))
+		take_job(value, d);
+	else if (!strcmp(key, "missing") && job)
+		job->missing = value;
+	else if (!strcmp(key, "text") && job)
+		job->text = value;
+}
+
+/* Terminals obey control characters. */
+static void clean(char *text)
+{
+	for (; *text; text++)
+		if (((unsigned char)*text < ' ' && *text != '\n') ||
+			*text == 0x7f)
+			*text = '?';
+}
+
+bool sw_daemons_parse(char *text, struct sw_found_daemon *d)
+{
+	uint64_t format;
+	char *line, *value;
+
+	clean(text);
+	line = strsep(&text, "\n");
+	if (!text || strncmp(line, "sumwire ", 8))
+		return false;
+	line += 8;
+	if (!number(&line, UINT32_MAX, &format) || !line || !*line)
+		return false;
+	d->format = (uint32_t)format;
+	d->version = line;
+	while ((line = strsep(&text, "\n"))) {
+		value = strchr(line, ' ');
+		if (!value || !text) /* the last line lacks its end: cut */
+			continue;
+		*value++ = '\0';
+		take_line(line, value, d);
+	}
+	return true;
+}
+
+static bool has_job(const struct sw_found_daemon *d, const char *name)
+{
+	for (uint32_t i = 0; i < d->n_jobs; i++)
+		if (!strcmp(d->jobs[i].name, name))
+			return true;
+	return false;
+}
+
+static bool is_meant(
+	const struct sw_found_daemon *d, const char *name, uint32_t by)
+{
+	char pid[24];
+
+	if (by == 0)
+		return d->name && !strcmp(d->name, name);
+	if (by == 2)
+		return has_job(d, name);
+	snprintf(pid, sizeof(pid), "%ld", (long)d->pid);
+	return !strcmp(pid, name);
+}
+
+uint32_t sw_daemons_match(
+	const struct sw_found_daemons *found, const char *name, uint32_t *at)
+{
+	uint32_t n = 0;
+
+	for (uint32_t by = 0; by < 3 && !n; by++)
+		for (uint32_t i = found->n; i--;)
+			if (is_meant(&found->all[i], name, by)) {
+				*at = i;
+				n++;
+			}
+	return n;
+}
