@@ -5,8 +5,10 @@
 
 #include "apps/cli/args.h"
 #include "apps/cli/cmd.h"
+#include "apps/cli/counters.h"
 #include "apps/cli/find.h"
 #include "apps/cli/json.h"
+#include "apps/cli/rates.h"
 #include "engine/base/error.h"
 #include "pmd/host/stats_read.h"
 
@@ -25,7 +27,7 @@ static void each(void *ctx, const char *name, uint64_t value)
 		printf("%20" PRIu64 "  %s\n", value, name);
 }
 
-static const char *error_text(int err)
+const char *sw_stats_error(int err)
 {
 	switch (err) {
 	case SW_ECLOSED:
@@ -41,42 +43,76 @@ static const char *error_text(int err)
 	}
 }
 
+static int print_once(struct out *o, const char *path)
+{
+	int err;
+
+	if (o->is_json) {
+		sw_json_init(&o->json, stdout);
+		sw_json_object_open(&o->json, NULL);
+	}
+	err = sw_stats_read(path, each, o);
+	if (o->is_json) {
+		sw_json_close(&o->json);
+		sw_json_fini(&o->json);
+	}
+	if (err)
+		fprintf(stderr, "sumwire stats: %s: %s\n", path,
+			sw_stats_error(err));
+	return err ? 1 : 0;
+}
+
 int sw_cmd_stats(int argc, char **argv)
 {
 	struct out o = {0};
-	struct sw_arg_list paths = {0};
+	struct sw_arg_list names = {0}, counters = {0};
+	struct sw_rates rates = {.names = &counters};
+	bool is_explain = false, is_reference = false;
 	const struct sw_arg rows[] = {
 		{"--json", SW_ARG_FLAG, {.flag = &o.is_json}, 0, 0,
-			"one JSON object"},
+			"one JSON object; with --interval, one per line"},
 		{"--all", SW_ARG_FLAG, {.flag = &o.has_zeros}, 0, 0,
 			"also counters that are 0"},
+		{"--interval", SW_ARG_DOUBLE, {.real = &rates.interval_s}, 0.1,
+			86400,
+			"seconds between lines of rates, until SIGINT or the "
+			"daemon's end"},
+		{"--count", SW_ARG_U32, {.u32 = &rates.n_lines}, 0, 0,
+			"with --interval: lines to print, 0: no limit"},
+		{"--counter", SW_ARG_LIST, {.list = &counters}, 0, 0,
+			"with --interval: a counter to print instead of those "
+			"of the traffic"},
+		{"--explain", SW_ARG_FLAG, {.flag = &is_explain}, 0, 0,
+			"explain the counter NAME, or all of them"},
+		{"--reference", SW_ARG_FLAG, {.flag = &is_reference}, 0, 0,
+			"print all counters as a page"},
 	};
 	const struct sw_args args = {.name = "sumwire stats",
-		.summary = "print the counters of a running daemon",
+		.summary = "print the counters of a running daemon, given by "
+			   "its name, pid, job or socket",
 		.rows = rows,
-		.n_rows = 2,
+		.n_rows = sizeof(rows) / sizeof(rows[0]),
 		.positional = "NAME",
 		.max_positionals = 1,
-		.positionals = &paths};
+		.positionals = &names};
 	char path[SW_FIND_BYTES];
+	const char *name;
 	int err = sw_args_parse(&args, argc, argv);
 
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
-	if (sw_find_socket("sumwire stats", paths.n ? paths.items[0] : NULL,
-		    SW_FIND_STATS, path))
+	name = names.n ? names.items[0] : NULL;
+	if (is_explain)
+		return sw_counter_explain(name, o.is_json);
+	if (is_reference) {
+		sw_counter_reference(stdout);
+		return 0;
+	}
+	if (sw_find_socket("sumwire stats", name, SW_FIND_STATS, path))
 		return 1;
-	if (o.is_json) {
-		sw_json_init(&o.json, stdout);
-		sw_json_object_open(&o.json, NULL);
-	}
-	err = sw_stats_read(path, each, &o);
-	if (o.is_json) {
-		sw_json_close(&o.json);
-		sw_json_fini(&o.json);
-	}
-	if (err)
-		fprintf(stderr, "sumwire stats: %s: %s\n", path,
-			error_text(err));
-	return err ? 1 : 0;
+	if (rates.interval_s == 0)
+		return print_once(&o, path);
+	rates.path = path;
+	rates.is_json = o.is_json;
+	return sw_rates_print(&rates);
 }

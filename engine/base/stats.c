@@ -5,10 +5,10 @@
 #include "engine/base/bytes.h"
 
 static const struct sw_stat_row rows[] = {
-#define SW_STAT(name, text) \
-	{#name, text, offsetof(struct sw_stats, name), false},
-#define SW_STAT_MAX(name, text) \
-	{#name, text, offsetof(struct sw_stats, name), true},
+#define SW_STAT(name, unit, text) \
+	{#name, unit, text, offsetof(struct sw_stats, name), false},
+#define SW_STAT_MAX(name, unit, text) \
+	{#name, unit, text, offsetof(struct sw_stats, name), true},
 #include "engine/base/stats.def"
 #undef SW_STAT
 };

@@ -11,13 +11,13 @@
  * may read them at any time, by sw_stats_add: each is one aligned word, a
  * snapshot is not consistent. */
 struct sw_stats {
-#define SW_STAT(name, text) uint64_t name;
+#define SW_STAT(name, unit, text) uint64_t name;
 #include "engine/base/stats.def"
 #undef SW_STAT
 };
 
 struct sw_stat_row {
-	const char *name, *text;
+	const char *name, *unit, *text; /* unit: "bytes" */
 	size_t offset; /* offset of its uint64_t in struct sw_stats */
 	bool is_max;   /* the largest of several counts, not their sum */
 };

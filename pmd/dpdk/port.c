@@ -12,7 +12,7 @@
 #include "pmd/dpdk/port_int.h"
 
 const struct sw_dpdk_counter sw_dpdk_counters[SW_DPDK_N_COUNTERS] = {
-#define SW_DPDK_COUNTER(name, text) {#name, text},
+#define SW_DPDK_COUNTER(name, unit, text) {#name, unit, text},
 #include "pmd/dpdk/counters.def"
 #undef SW_DPDK_COUNTER
 };

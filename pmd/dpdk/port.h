@@ -86,7 +86,7 @@ struct sw_dpdk_port_params {
 
 /* Counters since open. Bytes count whole Ethernet frames. */
 struct sw_dpdk_port_stats {
-#define SW_DPDK_COUNTER(name, text) uint64_t name;
+#define SW_DPDK_COUNTER(name, unit, text) uint64_t name;
 #include "pmd/dpdk/counters.def"
 #undef SW_DPDK_COUNTER
 };
@@ -188,13 +188,13 @@ void sw_dpdk_port_xstats(const struct sw_port *p,
 /* Names and texts of the counters, in the order of struct sw_dpdk_port_stats,
  * which is an array of SW_DPDK_N_COUNTERS numbers. */
 enum {
-#define SW_DPDK_COUNTER(name, text) SW_DPDK_I_##name,
+#define SW_DPDK_COUNTER(name, unit, text) SW_DPDK_I_##name,
 #include "pmd/dpdk/counters.def"
 #undef SW_DPDK_COUNTER
 	SW_DPDK_N_COUNTERS
 };
 extern const struct sw_dpdk_counter {
-	const char *name, *text;
+	const char *name, *unit, *text;
 } sw_dpdk_counters[SW_DPDK_N_COUNTERS];
 
 #endif

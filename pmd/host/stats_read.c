@@ -57,6 +57,8 @@ static int read_error(FILE *f)
 {
 	if (!ferror(f))
 		return 0;
+	if (errno == ECONNRESET)
+		return SW_ECLOSED;
 	return errno == EAGAIN || errno == EWOULDBLOCK ? SW_ETIMEDOUT : SW_EIO;
 }
 

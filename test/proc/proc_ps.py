@@ -3,6 +3,7 @@
 """Daemons of other tests run beside these, so names are made unique here."""
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -130,6 +131,51 @@ def test_bench_by_name():
         p.wait_ok()
         p = net.run("wrong", rig.sumwire(), "bench", "--agent", unique("a"))
         p.wait_error("is no agent")
+
+
+def unexplained(net, daemon):
+    return [name for name in net.stats(daemon)
+            if stats("--explain", name).returncode]
+
+
+def test_every_counter_is_explained():
+    with named(Net(agents=2, servers=1, colocated=True, lcores=2)) as net:
+        net.start_all()
+        for daemon in "a", "agent0":
+            left = unexplained(net, daemon)
+            check(not left, f"{daemon}: no meaning of {left}")
+        p = stats("--explain", "rx_framse")
+        check(p.returncode == 1 and "did you mean rx_frames?" in p.stderr,
+              p.stderr)
+
+
+def test_rates():
+    """Per second, until SIGINT or the daemon's end."""
+    with named(Net(agents=1)) as net:
+        net.start_all()
+        client = net.client(0, "--tensor", "w:1000000:f32", "--steps",
+                            "1000000")
+        rows = stats("--interval", "0.2", "--count", "25", "--json",
+                     unique("a")).stdout.splitlines()
+        check(len(rows) == 25, f"{len(rows)} lines")
+        rates = [json.loads(row)["push_bytes_per_s"] for row in rows]
+        check(max(rates) > 1e6, f"rates {rates}")
+        p = stats("--interval", "0.1", "--count", "21", "--counter",
+                  "open_chunks", "--counter", "push_bytes", unique("a"))
+        check(len(re.findall(r"open_chunks +push_bytes", p.stdout)) == 2 and
+              p.stdout.count("(now)") == 2, p.stdout + p.stderr)
+        p = stats("--interval", "1", "--counter", "rx", unique("a"))
+        check(p.returncode == 1 and "has no counter rx" in p.stderr, p.stderr)
+        running = [net.run(f"rates{i}", rig.sumwire(), "stats", "--interval",
+                           "0.1", unique("a")) for i in range(2)]
+        for p in running:
+            p.await_out(r"\d\d:\d\d:\d\d ")
+        running[0].signal(signal.SIGINT)
+        running[0].wait_ok()
+        client.kill()
+        net.stop("a")
+        running[1].wait_ok()
+        check("the daemon has ended" in running[1].log(), running[1].log())
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ static void rows__cover_the_struct(void **state)
 	assert_int_equal(n * sizeof(uint64_t), sizeof(struct sw_stats));
 	for (uint32_t i = 0; i < n; i++) {
 		assert_int_equal(rows[i].offset, i * sizeof(uint64_t));
-		assert_true(rows[i].name[0] && rows[i].text[0]);
+		assert_true(
+			rows[i].name[0] && rows[i].unit[0] && rows[i].text[0]);
 		for (uint32_t j = 0; j < i; j++)
 			assert_string_not_equal(rows[i].name, rows[j].name);
 	}

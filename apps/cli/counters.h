@@ -1,0 +1,47 @@
+/* counters.h - what each counter of a daemon means.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_APPS_CLI_COUNTERS_H
+#define SW_APPS_CLI_COUNTERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "apps/cli/json.h"
+
+enum sw_counter_kind {
+	SW_COUNTER_COUNTER, /* grows since the daemon's start */
+	SW_COUNTER_MAXIMUM, /* the largest so far */
+	SW_COUNTER_GAUGE,   /* the value now */
+};
+
+enum { SW_COUNTER_NAME = 96 };
+
+/* A row of the tables: engine/base/stats.def, pmd/dpdk/counters.def and
+ * counters.def. */
+struct sw_counter {
+	char name[SW_COUNTER_NAME]; /* "port.P.rx_frames" */
+	enum sw_counter_kind kind;
+	const char *unit, *text;
+	bool is_engine; /* an agent that sums has it twice: "server.NAME" */
+};
+
+/* sw_counter_at - write row @i of all tables to @out; false: there is none. */
+bool sw_counter_at(uint32_t i, struct sw_counter *out);
+
+/* sw_counter_find - write the row of counter @name to @out: as a daemon prints
+ * it ("port.lan.rx_frames"), or as the row has it.  Returns false if there is
+ * none. */
+bool sw_counter_find(const char *name, struct sw_counter *out);
+
+/* sw_counter_kind - return the word for a kind. */
+const char *sw_counter_kind(enum sw_counter_kind kind);
+
+/* sw_counter_explain - print the row of @name, or of all if it is NULL.
+ * Returns 0; 1: unknown, and the error was printed. */
+int sw_counter_explain(const char *name, bool is_json);
+
+/* sw_counter_reference - print all rows as a page in Markdown. */
+void sw_counter_reference(FILE *to);
+
+#endif
