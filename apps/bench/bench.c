@@ -22,6 +22,7 @@ struct report {
 	struct sw_json json;
 	uint64_t wrong;
 	uint32_t n_rows;
+	double busbw; /* GB/s, sum of the rows */
 };
 
 static double gbit_s(const struct bench_row *r)
@@ -43,20 +44,33 @@ static double busbw(const struct bench_options *o, const struct bench_row *r)
 	return gbit_s(r) * (share > 1 ? share : 1);
 }
 
+/* nccl-tests and users of NCCL count bytes. */
+static double gbyte_s(double gigabit_s)
+{
+	return gigabit_s / 8;
+}
+
 static void print_head(const struct bench_options *o)
 {
 	bool has_kernel = o->local_ranks > 1;
 	const char *call = o->collective ? "  redop  root" : "";
+	const char *again =
+		o->is_both ? "       time    algbw    busbw  #wrong" : "";
 
-	printf("#%11s %12s %5s%s %10s %8s %8s %7s %9s %9s%s%s\n", "size",
+	if (o->is_both)
+		printf("#%*s%36s %36s\n", 31 + (int)strlen(call), "",
+			"out-of-place", "in-place");
+	printf("#%11s %12s %5s%s %10s %8s %8s %7s%s %9s %9s%s%s\n", "size",
 		"count", "type", call, "time", "algbw", "busbw", "#wrong",
-		"p50", "p99", o->is_raw ? "      raw  ratio (quartiles)" : "",
+		again, "p50", "p99",
+		o->is_raw ? "      raw  ratio (quartiles)" : "",
 		has_kernel ? "   kernel  ratio" : "");
-	printf("#%11s %12s %5s%*s %10s %8s %8s %7s %9s %9s%s%s\n", "(B)",
-		"(elements)", "", (int)strlen(call), "", "(us)", "(Gb/s)",
-		"(Gb/s)", "", "(us)", "(us)",
-		o->is_raw ? "   (Gb/s)                   " : "",
-		has_kernel ? "   (Gb/s)" : "");
+	printf("#%11s %12s %5s%*s %10s %8s %8s %7s%s %9s %9s%s%s\n", "(B)",
+		"(elements)", "", (int)strlen(call), "", "(us)", "(GB/s)",
+		"(GB/s)", "",
+		o->is_both ? "       (us)   (GB/s)   (GB/s)        " : "",
+		"(us)", "(us)", o->is_raw ? "   (GB/s)                   " : "",
+		has_kernel ? "   (GB/s)" : "");
 }
 
 /* As nccl-tests has it: -1 is no root. */
@@ -69,21 +83,33 @@ static void print_call(const struct bench_options *o)
 		kind == SW_BCAST || kind == SW_REDUCE ? 0 : -1);
 }
 
+/* Print the time and both bandwidths of @row, had it taken @us. */
+static void print_times(const struct bench_options *o, double us,
+	const struct bench_row *row, uint64_t wrong)
+{
+	struct bench_row r = *row;
+
+	r.mean_us = us;
+	printf(" %10.1f %8.2f %8.2f %7llu", us, gbyte_s(gbit_s(&r)),
+		gbyte_s(busbw(o, &r)), (unsigned long long)wrong);
+}
+
 static void print_row(const struct report *rep, const struct bench_row *r)
 {
 	printf("%12llu %12llu %5s", (unsigned long long)r->size_bytes,
 		(unsigned long long)r->n_elems, sw_dtype_name(rep->o->dtype));
 	if (rep->o->collective)
 		print_call(rep->o);
-	printf(" %10.1f %8.2f %8.2f %7llu %9.1f %9.1f", r->mean_us, gbit_s(r),
-		busbw(rep->o, r), (unsigned long long)r->wrong, r->p50_us,
-		r->p99_us);
+	print_times(rep->o, r->mean_us, r, r->wrong);
+	if (r->has_in_place)
+		print_times(rep->o, r->in_place_us, r, r->in_place_wrong);
+	printf(" %9.1f %9.1f", r->p50_us, r->p99_us);
 	if (r->raw_gbit_s > 0)
-		printf(" %8.2f %6.3f (%.3f-%.3f)", r->raw_gbit_s,
+		printf(" %8.2f %6.3f (%.3f-%.3f)", gbyte_s(r->raw_gbit_s),
 			r->raw_ratio.middle, r->raw_ratio.low,
 			r->raw_ratio.high);
 	if (r->kernel_gbit_s > 0)
-		printf(" %8.2f %6.3f", r->kernel_gbit_s,
+		printf(" %8.2f %6.3f", gbyte_s(r->kernel_gbit_s),
 			gbit_s(r) / r->kernel_gbit_s);
 	printf("\n");
 	fflush(stdout);
@@ -117,6 +143,12 @@ static void write_row(struct report *rep, const struct bench_row *r)
 		r->kernel_gbit_s > 0 ? r->kernel_gbit_s : NAN);
 	sw_json_u64(j, "wrong", r->wrong);
 	sw_json_double(j, "busbw_gbit_s", busbw(rep->o, r));
+	sw_json_double(j, "algbw_gbyte_s", gbyte_s(gbit_s(r)));
+	sw_json_double(j, "busbw_gbyte_s", gbyte_s(busbw(rep->o, r)));
+	if (r->has_in_place) {
+		sw_json_double(j, "in_place_time_us", r->in_place_us);
+		sw_json_u64(j, "in_place_wrong", r->in_place_wrong);
+	}
 	sw_json_double(j, "p50_us", r->p50_us);
 	sw_json_double(j, "p99_us", r->p99_us);
 	sw_json_u64(j, "iterations", r->n_iters);
@@ -127,7 +159,8 @@ static void each(void *ctx, struct bench_row *row)
 {
 	struct report *rep = ctx;
 
-	rep->wrong += row->wrong;
+	rep->wrong += row->wrong + row->in_place_wrong;
+	rep->busbw += gbyte_s(busbw(rep->o, row));
 	row->kernel_gbit_s = rep->o->kernels[rep->n_rows++];
 	if (rep->o->is_json)
 		write_row(rep, row);
@@ -189,6 +222,9 @@ static int report_all(const struct bench_options *o)
 		sw_json_close(&rep.json);
 		sw_json_close(&rep.json);
 		sw_json_fini(&rep.json);
+	} else if (rep.n_rows && !err) {
+		printf("# Avg bus bandwidth    : %.4g GB/s\n",
+			rep.busbw / rep.n_rows);
 	}
 	return err || rep.wrong ? 1 : 0;
 }

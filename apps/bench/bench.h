@@ -34,6 +34,7 @@ struct bench_options {
 	struct sw_arg_list devices; /* the ports' devices, then the echo's */
 	bool is_loopback, is_colocated, is_raw, is_json, is_polling, is_staged,
 		is_in_place, has_no_crc;
+	bool is_both; /* collectives out of place, then in place */
 	bool is_urgent, is_results; /* a small tensor behind a large one */
 	bool is_turns;              /* sizes come by standard input */
 	const char *collective;     /* NULL: push_pull of tensors */
@@ -50,6 +51,10 @@ struct bench_row {
 	uint64_t size_bytes, n_elems, wrong; /* wrong: of all tensors */
 	uint32_t n_iters, ranks, local_ranks, n_tensors;
 	double mean_us, p50_us, p99_us;
+	/* The same of a collective in place, if it is measured both ways. */
+	bool has_in_place;
+	uint64_t in_place_wrong;
+	double in_place_us;
 	double raw_gbit_s;             /* median of slices; 0: not measured */
 	struct sw_quartiles raw_ratio; /* slice by slice */
 	double kernel_gbit_s;          /* 0: not measured */

@@ -360,6 +360,22 @@ static int run_turns(const struct bench_options *o, struct work *k)
 	return 0;
 }
 
+/* Measure the collective of @row once more, in place. */
+static int run_in_place(const struct bench_options *o, struct work *k,
+	uint64_t bytes, struct bench_row *row)
+{
+	struct bench_row again;
+	int err;
+
+	k->coll.is_in_place = true;
+	err = run_size(o, k, bytes, &again);
+	k->coll.is_in_place = false;
+	row->has_in_place = true;
+	row->in_place_us = again.mean_us;
+	row->in_place_wrong = again.wrong;
+	return err;
+}
+
 static int run_sizes(const struct bench_options *o, struct work *k,
 	void (*each)(void *ctx, struct bench_row *row), void *ctx)
 {
@@ -369,6 +385,8 @@ static int run_sizes(const struct bench_options *o, struct work *k,
 	for (uint64_t b = o->min_bytes; b <= o->max_bytes && !err;
 		b *= o->factor) {
 		err = run_size(o, k, b, &row);
+		if (!err && o->is_both)
+			err = run_in_place(o, k, b, &row);
 		if (!err && sw_rank(k->c) == 0)
 			each(ctx, &row);
 	}

@@ -52,8 +52,8 @@ static int check_loopback(const struct bench_options *o)
 {
 	const char *option = loopback_option(o);
 
-	if (!o->agents.n == !o->is_loopback)
-		return complain("give either --agent SOCKET or --loopback");
+	if (o->agents.n && o->is_loopback)
+		return complain("give either --agent NAME or --loopback");
 	if (option && !o->is_loopback)
 		return complain("%s is for --loopback: with --agent it is in "
 				"the daemons' files",
@@ -135,16 +135,17 @@ static uint32_t list_measure(struct bench_options *o, struct sw_arg *out)
 {
 	const struct sw_arg rows[] = {
 		{"--agent", SW_ARG_LIST, {.list = &o->agents}, 0, 0,
-			"socket of an agent; one process for each"},
+			"an agent, by name, pid or socket; one process for "
+			"each"},
 		{"--tensors", SW_ARG_U32, {.u32 = &o->n_tensors}, 1,
 			BENCH_TENSORS, "tensors of each size, pushed together"},
-		{"--min", SW_ARG_BYTES, {.u64 = &o->min_bytes}, 1, 1ULL << 36,
-			"smallest tensor"},
-		{"--max", SW_ARG_BYTES, {.u64 = &o->max_bytes}, 1, 1ULL << 36,
-			"largest tensor"},
-		{"--factor", SW_ARG_U32, {.u32 = &o->factor}, 2, 1024,
+		{"-b, --min", SW_ARG_BYTES, {.u64 = &o->min_bytes}, 1,
+			1ULL << 36, "smallest tensor"},
+		{"-e, --max", SW_ARG_BYTES, {.u64 = &o->max_bytes}, 1,
+			1ULL << 36, "largest tensor"},
+		{"-f, --factor", SW_ARG_U32, {.u32 = &o->factor}, 2, 1024,
 			"factor from one size to the next"},
-		{"--iters", SW_ARG_U32, {.u32 = &o->n_iters}, 0, 1000000,
+		{"-n, --iters", SW_ARG_U32, {.u32 = &o->n_iters}, 0, 1000000,
 			"timed rounds per size; 0: by size"},
 		{"--dtype", SW_ARG_DTYPE, {.dtype = &o->dtype}, 0, 0,
 			"element type"},
@@ -161,9 +162,8 @@ static uint32_t list_measure(struct bench_options *o, struct sw_arg *out)
 		{"--servers", SW_ARG_U32, {.u32 = &o->n_servers}, 1, 32,
 			"servers of the job, for busbw"},
 		{"--in-place", SW_ARG_FLAG, {.flag = &o->is_in_place}, 0, 0,
-			"let a collective send from and receive into one "
-			"buffer, "
-			"or a part of one"},
+			"measure a collective only in place: it sends from "
+			"and receives into one buffer, or a part of one"},
 		{"--staged", SW_ARG_FLAG, {.flag = &o->is_staged}, 0, 0,
 			"collectives of memory that is not shared with the "
 			"agent"},
@@ -190,7 +190,8 @@ static uint32_t list_loopback(struct bench_options *o, struct sw_arg *out)
 {
 	const struct sw_arg rows[] = {
 		{"--loopback", SW_ARG_FLAG, {.flag = &o->is_loopback}, 0, 0,
-			"start a server and an agent, then stop them"},
+			"start a server and an agent, then stop them; the "
+			"default without --agent"},
 		{"--port", SW_ARG_STRING, {.string = &o->port}, 0, 0,
 			"type of the loopback's ports: memif, af_packet, "
 			"af_xdp, or udp, on lo"},
@@ -246,5 +247,10 @@ int sw_bench_parse(struct bench_options *o, int argc, char **argv)
 	args.n_rows = list_measure(o, rows);
 	args.n_rows += list_loopback(o, rows + args.n_rows);
 	err = sw_args_parse(&args, argc, argv);
-	return err ? err : check(o);
+	if (err)
+		return err;
+	o->is_loopback |= !o->agents.n && !o->is_turns;
+	o->is_both =
+		o->collective && !o->is_in_place && !o->is_raw && !o->is_turns;
+	return check(o);
 }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <sumwire/version.h>
+
 #include "conf/value.h"
 #include "engine/base/error.h"
 
@@ -17,7 +19,6 @@ struct walk {
 	int argc;
 	char **argv;
 	int i;
-	uint64_t seen; /* bit per row */
 	uint32_t n_positionals;
 };
 
@@ -54,6 +55,14 @@ static int fail(const struct sw_args *args, const char *fmt, ...)
 	return SW_EINVAL;
 }
 
+/* The last of its names. */
+static const char *long_name(const struct sw_arg *row)
+{
+	const char *space = strrchr(row->name, ' ');
+
+	return space ? space + 1 : row->name;
+}
+
 static bool has_bounds(const struct sw_arg *row)
 {
 	return row->min != 0 || row->max != 0;
@@ -78,23 +87,37 @@ static int bounds_check(const struct sw_args *args, const struct sw_arg *row,
 		return 0;
 	number_format(row, row->min, min, sizeof(min));
 	number_format(row, row->max, max, sizeof(max));
-	return fail(args, "%s: \"%s\" is out of range: %s to %s", row->name,
-		text, min, max);
+	return fail(args, "%s: \"%s\" is out of range: %s to %s",
+		long_name(row), text, min, max);
+}
+
+/* "128M" is 128 MiB, as in nccl-tests and dd. */
+static const char *binary_unit(const char *text, char buf[64])
+{
+	size_t n = strlen(text);
+
+	if (!n || n > 40 || !strchr("KMG", text[n - 1]))
+		return text;
+	snprintf(buf, 64, "%siB", text);
+	return buf;
 }
 
 static int whole_set(
 	const struct sw_args *args, const struct sw_arg *row, const char *text)
 {
 	uint64_t value;
-	char why[256];
+	char why[256], buf[64];
+	const char *number =
+		row->type == SW_ARG_BYTES ? binary_unit(text, buf) : text;
 
-	if (sw_value_parse(
-		    text, types[row->type].unit, &value, why, sizeof(why)) < 0)
-		return fail(args, "%s: %s", row->name, why);
+	if (sw_value_parse(number, types[row->type].unit, &value, why,
+		    sizeof(why)) < 0)
+		return fail(args, "%s: %s", long_name(row), why);
 	if (bounds_check(args, row, text, (double)value) < 0)
 		return SW_EINVAL;
 	if (row->type == SW_ARG_U32 && value > UINT32_MAX)
-		return fail(args, "%s: \"%s\" is too large", row->name, text);
+		return fail(
+			args, "%s: \"%s\" is too large", long_name(row), text);
 	if (row->type == SW_ARG_U32)
 		*row->out.u32 = (uint32_t)value;
 	else
@@ -109,7 +132,7 @@ static int real_set(
 	char why[256];
 
 	if (sw_value_real_parse(text, &value, why, sizeof(why)) < 0)
-		return fail(args, "%s: %s", row->name, why);
+		return fail(args, "%s: %s", long_name(row), why);
 	if (bounds_check(args, row, text, value) < 0)
 		return SW_EINVAL;
 	*row->out.real = value;
@@ -133,7 +156,7 @@ static int dtype_set(
 			sw_dtype_name(d));
 	}
 	return fail(args, "%s: unknown element type \"%s\", expected one of%s",
-		row->name, text, names);
+		long_name(row), text, names);
 }
 
 static int list_add(const struct sw_args *args, const char *name,
@@ -159,7 +182,7 @@ static int value_set(
 	case SW_ARG_DTYPE:
 		return dtype_set(args, row, text);
 	case SW_ARG_LIST:
-		return list_add(args, row->name, row->out.list, text);
+		return list_add(args, long_name(row), row->out.list, text);
 	default:
 		return whole_set(args, row, text);
 	}
@@ -175,11 +198,26 @@ static int unknown_option(
 	sw_nearest_init(&near, name);
 	sw_nearest_add(&near, "--help");
 	for (uint32_t i = 0; i < args->n_rows; i++)
-		sw_nearest_add(&near, args->rows[i].name);
+		sw_nearest_add(&near, long_name(&args->rows[i]));
 	if (near.best)
 		return fail(args, "unknown option %s; did you mean %s?", name,
 			near.best);
 	return fail(args, "unknown option %s", name);
+}
+
+/* Is @text, of @len bytes, one of the names of @row? */
+static bool is_name(const struct sw_arg *row, const char *text, size_t len)
+{
+	const char *name = row->name;
+
+	while (*name) {
+		size_t n = strcspn(name, ",");
+
+		if (n == len && !memcmp(name, text, len))
+			return true;
+		name += n + strspn(name + n, ", ");
+	}
+	return false;
 }
 
 static int option_take(struct walk *w)
@@ -188,25 +226,21 @@ static int option_take(struct walk *w)
 	const char *value = strchr(text, '=');
 	size_t len = value ? (size_t)(value - text) : strlen(text);
 	const struct sw_arg *row = NULL;
-	uint32_t i;
 
-	for (i = 0; i < w->args->n_rows && !row; i++)
-		if (strlen(w->args->rows[i].name) == len &&
-			!memcmp(w->args->rows[i].name, text, len))
+	for (uint32_t i = 0; i < w->args->n_rows && !row; i++)
+		if (is_name(&w->args->rows[i], text, len))
 			row = &w->args->rows[i];
 	if (!row)
 		return unknown_option(w->args, text, len);
-	if (w->seen >> (i - 1) & 1 && row->type != SW_ARG_LIST)
-		return fail(w->args, "%s is given twice", row->name);
-	w->seen |= UINT64_C(1) << (i - 1);
 	if (row->type == SW_ARG_FLAG) {
 		if (value)
-			return fail(w->args, "%s takes no value", row->name);
+			return fail(
+				w->args, "%s takes no value", long_name(row));
 		*row->out.flag = true;
 		return 0;
 	}
 	if (!value && w->i == w->argc)
-		return fail(w->args, "%s needs a value", row->name);
+		return fail(w->args, "%s needs a value", long_name(row));
 	return value_set(w->args, row, value ? value + 1 : w->argv[w->i++]);
 }
 
@@ -314,7 +348,21 @@ static void help_print(const struct sw_args *args)
 			: "");
 	for (uint32_t i = 0; i < args->n_rows; i++)
 		row_print(&args->rows[i]);
-	printf("  %-24s %s\n", "--help", "print this text");
+	printf("  %-24s %s\n", "-h, --help", "print this text");
+	printf("  %-24s %s\n", "-V, --version", "print the version");
+}
+
+/* For completion by a shell: every name of every option, a line each. */
+static void names_print(const struct sw_args *args)
+{
+	for (uint32_t i = 0; i < args->n_rows; i++)
+		for (const char *p = args->rows[i].name; *p;) {
+			size_t n = strcspn(p, ",");
+
+			printf("%.*s\n", (int)n, p);
+			p += n + strspn(p + n, ", ");
+		}
+	printf("-h\n--help\n-V\n--version\n");
 }
 
 int sw_args_parse(const struct sw_args *args, int argc, char **argv)
@@ -322,12 +370,23 @@ int sw_args_parse(const struct sw_args *args, int argc, char **argv)
 	struct walk w = {.args = args, .argc = argc, .argv = argv, .i = 1};
 	bool is_open = true; /* "--" has not been seen */
 
+	if (argc == 2 && !strcmp(argv[1], SW_ARGS_COMPLETE)) {
+		names_print(args);
+		return SW_ARGS_HELP;
+	}
 	while (w.i < argc) {
 		const char *text = argv[w.i];
 		int err;
 
-		if (is_open && !strcmp(text, "--help")) {
+		if (is_open &&
+			(!strcmp(text, "--help") || !strcmp(text, "-h"))) {
 			help_print(args);
+			return SW_ARGS_HELP;
+		}
+		if (is_open &&
+			(!strcmp(text, "--version") || !strcmp(text, "-V"))) {
+			printf("%.*s %s\n", (int)strcspn(args->name, " "),
+				args->name, SW_VERSION);
 			return SW_ARGS_HELP;
 		}
 		if (is_open && !strcmp(text, "--")) {

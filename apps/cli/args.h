@@ -12,7 +12,7 @@ enum sw_arg_type {
 	SW_ARG_FLAG,   /* out.flag: no value; true when given */
 	SW_ARG_U32,    /* out.u32: whole number */
 	SW_ARG_U64,    /* out.u64: whole number */
-	SW_ARG_BYTES,  /* out.u64: bytes; "8192", "4MiB" */
+	SW_ARG_BYTES,  /* out.u64: bytes; "8192", "4MiB", "4M" */
 	SW_ARG_TIME,   /* out.u64: nanoseconds; "20us", "10s" */
 	SW_ARG_RATE,   /* out.u64: bits per second; "10Gb/s" */
 	SW_ARG_DOUBLE, /* out.real: finite, >= 0 */
@@ -33,7 +33,7 @@ struct sw_arg_list {
  * prints the default if it is within the bounds.  @min and @max bound numbers,
  * in base units (bytes, ns, bits per second); both 0: no bounds. */
 struct sw_arg {
-	const char *name; /* "--size" */
+	const char *name; /* "--size", "-b, --min": the last one is long */
 	enum sw_arg_type type;
 	union {
 		bool *flag;
@@ -67,12 +67,17 @@ struct sw_args {
 
 enum { SW_ARGS_HELP = 1 };
 
+/* The only word of a command line that asks for the names of all options, or of
+ * all commands (completion.bash). */
+#define SW_ARGS_COMPLETE "--complete"
+
 /* sw_args_parse - read @argv[1] on into the variables the rows point to.
- * Takes "--name value" and "--name=value"; "--" ends the options.  Every
- * command has --help.  Returns 0: go on; SW_ARGS_HELP: the help was printed to
- * stdout, exit 0; SW_EINVAL: the error was printed to stderr with the nearest
- * name, exit 2 (variables may have changed).
- * Thread: any, one at a time. */
+ * Takes "--name value" and "--name=value"; "--" ends the options.  Of an
+ * option given twice the last value counts; a list has all.  Every command has
+ * --help and --version.  Returns 0: go on; SW_ARGS_HELP: one of them was
+ * printed to stdout, exit 0; SW_EINVAL: the error was printed to stderr with
+ * the nearest name, exit 2 (variables may have changed). Thread: any, one at a
+ * time. */
 int sw_args_parse(const struct sw_args *args, int argc, char **argv);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "apps/cli/args.h"
 #include "conf/value.h"
 #include <sumwire/version.h>
 
@@ -45,10 +46,17 @@ static int flushed(const struct sw_program *p, const char *command, int code)
 
 static int run(const struct sw_program *p, int argc, char **argv)
 {
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help"))
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
+		!strcmp(argv[1], "help"))
 		return help_print(p);
-	if (!strcmp(argv[1], "--version")) {
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
 		printf("%s %s\n", p->name, SW_VERSION);
+		return 0;
+	}
+	if (!strcmp(argv[1], SW_ARGS_COMPLETE)) {
+		for (uint32_t i = 0; i < p->n_commands; i++)
+			printf("%s\n", p->commands[i].name);
+		printf("-h\n--help\n-V\n--version\n");
 		return 0;
 	}
 	for (uint32_t i = 0; i < p->n_commands; i++)

@@ -51,8 +51,8 @@ int sw_cmd_run(int argc, char **argv)
 	bool is_verbose = false;
 	int command = 0, err;
 	const struct sw_arg rows[] = {
-		{"-np", SW_ARG_U32, {.u32 = &r.n_ranks}, 1, SW_RUN_RANKS_MAX,
-			"processes of CMD"},
+		{"-n, --nproc-per-node, -np", SW_ARG_U32, {.u32 = &r.n_ranks},
+			1, SW_RUN_RANKS_MAX, "processes of CMD"},
 		{"--grace", SW_ARG_TIME, {.u64 = &r.grace_ns}, 0, 3600e9,
 			"grace period of the others after a failure"},
 		{"--asynchronous", SW_ARG_FLAG, {.flag = &r.is_async}, 0, 0,

@@ -104,13 +104,38 @@ def test_collectives():
                            ("broadcast", "none +0")):
             said = bench_collective(net, name)
             check(re.search(r"(?m)^# +size +count +type +redop +root +time "
-                            r"+algbw +busbw +#wrong", said), said)
+                            r"+algbw +busbw +#wrong +time +algbw +busbw +#wrong",
+                            said), said)
             check(re.search(rf"(?m)^ +65\d+ +\d+ +f32 +{call} +[\d.]+ ", said),
                   said)
 
 
+def bench(net, name, *args):
+    p = net.run(name, rig.sumwire(), "bench", *args)
+    p.wait_ok()
+    return p.out()
+
+
+def test_options_of_nccl_tests():
+    """-b, -e and -f, GB/s, both buffers; without arguments a loopback."""
+    with Net(agents=1) as net:
+        said = bench(net, "table", "-b", "1K", "-e", "64K", "-f", "8", "-n",
+                     "20")
+        sizes = re.findall(r"(?m)^ +(\d+) +\d+ +f32 ", said)
+        check(sizes == ["1024", "8192", "65536"], said)
+        check("(GB/s)" in said and "# Avg bus bandwidth" in said, said)
+        row, = json.loads(bench(
+            net, "json", "--loopback", "--colocated", "--collective",
+            "all_reduce", "-b", "64K", "-e", "64K", "-n", "20", "--json"))[
+                "results"]
+        check(abs(row["busbw_gbyte_s"] * 8 / row["busbw_gbit_s"] - 1) < 1e-6
+              and row["in_place_time_us"] > 0 and not row["in_place_wrong"],
+              f"{row}")
+
+
 def test_bad_options():
-    cases = (((), r"give either --agent SOCKET or --loopback"),
+    cases = ((("--loopback", "--agent", "/nowhere"),
+              r"give either --agent NAME or --loopback"),
              (("--loopback", "--min", "1MiB", "--max", "4KiB"),
               r"--min is 1048576 bytes, --max 4096: there is no size"),
              (("--loopback", "--port", "eth"), r"--port eth: memif, af_packet"),

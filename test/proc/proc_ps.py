@@ -178,5 +178,43 @@ def test_rates():
         check("the daemon has ended" in running[1].log(), running[1].log())
 
 
+COMPLETE = """source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($#-1))
+_sumwire "$SUMWIRE"; printf '%s\\n' "${COMPREPLY[@]}" """
+
+
+def complete(*words):
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                          "../../apps/cli/completion.bash")
+    p = subprocess.run(["bash", "-c", COMPLETE, "bash", script, "sumwire",
+                        *words], check=True, stdout=subprocess.PIPE, text=True,
+                       env={**os.environ, "SUMWIRE": rig.sumwire()})
+    return p.stdout.split()
+
+
+def test_every_command_has_the_common_options():
+    commands = [w for w in complete("") if w[0] != "-"]
+    check({"agent", "server", "ps", "stats", "bench"} <= set(commands),
+          f"{commands}")
+    for command in commands:
+        for options, begin in (("-h", "--help"), f"sumwire {command} - "), \
+                (("-V", "--version"), "sumwire "):
+            said = {subprocess.run([rig.sumwire(), command, option],
+                                   check=True, stdout=subprocess.PIPE,
+                                   text=True).stdout for option in options}
+            check(len(said) == 1 and said.pop().startswith(begin),
+                  f"{command}: {options}")
+        check("--help" in complete(command, "-"), f"completion of {command}")
+
+
+def test_completion():
+    with named(Net(agents=1)) as net:
+        net.start_all()
+        check(complete("stats", UNIQUE) == [unique("a"), unique("agent0")],
+              "daemons are not completed")
+        check(complete("bench", "--mi") == ["--min"], "no option")
+        check(complete("stats", "--explain", "rx_b") == ["rx_bytes"],
+              "no counter")
+
+
 if __name__ == "__main__":
     rig.main(dict(globals()))
