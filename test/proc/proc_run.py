@@ -339,7 +339,7 @@ def test_bad_command_lines():
             (["-np", "33", "true"], r"needs 33 agents, but at most 32 are", 2),
             (["-np", "3", "--local-ranks", "2", "true"],
              r"-np 3 is not a multiple of --local-ranks 2", 2),
-            (["-n", "2", "true"], r"unknown option -n; did you mean -np", 2),
+            (["--np", "2", "true"], r"unknown option --np; did you mean -np", 2),
             (["/no/such/program"],
              r"cannot start /no/such/program as rank 0: No such file", 1)):
         with Run(*args) as p:
