@@ -12,6 +12,7 @@ static const struct sw_command commands[] = {
 	{"run", sw_cmd_run, "run a program in N processes on this machine"},
 	{"bench", sw_cmd_bench, "measure push_pull and collectives"},
 	{"ps", sw_cmd_ps, "list the daemons and jobs of this machine"},
+	{"status", sw_cmd_status, "show which ranks a job has and waits for"},
 	{"stats", sw_cmd_stats, "print the counters of a running daemon"},
 	{"conf", sw_cmd_conf, "check, explain and print configurations"},
 };

@@ -50,9 +50,10 @@ const char *sw_find_ranks(const struct sw_found_daemon *d,
 		snprintf(out, SW_FIND_RANKS, "%u of %u local", job->n_here,
 			job->n_all);
 	else if (job->n_all == 1)
-		snprintf(out, SW_FIND_RANKS, "%u of %u", job->first, job->size);
+		snprintf(out, SW_FIND_RANKS, "rank %u of %u", job->first,
+			job->size);
 	else
-		snprintf(out, SW_FIND_RANKS, "%u-%u of %u", job->first,
+		snprintf(out, SW_FIND_RANKS, "ranks %u-%u of %u", job->first,
 			job->first + job->n_all - 1, job->size);
 	return out;
 }
@@ -193,6 +194,13 @@ static int complain(const char *who, const char *name, const char *what,
 	fprintf(stderr, "; there are:\n");
 	sw_find_print(stderr, found);
 	return SW_EINVAL;
+}
+
+int sw_find_unknown(
+	const char *who, const char *name, const struct sw_found_daemons *found)
+{
+	return complain(
+		who, name, "no daemon has this name, pid or job", found);
 }
 
 /* A socket of that name in the folders for sockets, or in this folder. */

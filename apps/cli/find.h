@@ -23,6 +23,11 @@ enum { SW_FIND_BYTES = 108 };
 int sw_find_socket(const char *who, const char *name, enum sw_find kind,
 	char out[SW_FIND_BYTES]);
 
+/* sw_find_unknown - say for @who that nothing is called @name, and list what
+ * there is.  Returns SW_EINVAL. */
+int sw_find_unknown(const char *who, const char *name,
+	const struct sw_found_daemons *found);
+
 /* sw_find_print - print a table of daemons and their jobs. */
 void sw_find_print(FILE *to, const struct sw_found_daemons *found);
 

@@ -74,12 +74,40 @@ static const char *state_of(const struct sw_server_job *job)
 	return job->state < SW_ARRAY_SIZE(names) ? names[job->state] : "-";
 }
 
+static void write_members(const struct sw_server_job *j, FILE *to)
+{
+	for (uint32_t m = 0; m < j->n_members; m++) {
+		const struct sw_server_member *x = &j->members[m];
+
+		fprintf(to, "member %s %u %u %s\n",
+			x->is_here    ? "here"
+			: x->has_left ? "left"
+				      : "missing",
+			x->n_local, x->is_ranked ? x->first : UINT32_MAX,
+			x->node[0] ? x->node : "-");
+	}
+}
+
+static void write_waits(const struct sw_server_view *l, uint32_t job, FILE *to)
+{
+	for (uint32_t i = 0; i < l->n_waits; i++) {
+		const struct sw_server_wait *w = &l->waits[i];
+
+		if (w->job == job)
+			fprintf(to, "wait %s %u %llx %s\n",
+				w->is_stream ? "stream" : "tensor", w->n_open,
+				(unsigned long long)w->lacks, w->name);
+	}
+	if (l->n_more && job + 1 == l->n_jobs)
+		fprintf(to, "more %u\n", l->n_more);
+}
+
 static void write_served(const struct sw_serve *s, FILE *to)
 {
 	char agents[SW_AGENTS_TEXT];
 
-	for (uint32_t i = 0; i < s->n_jobs; i++) {
-		const struct sw_server_job *j = &s->jobs[i];
+	for (uint32_t i = 0; i < s->now.n_jobs; i++) {
+		const struct sw_server_job *j = &s->now.jobs[i];
 
 		sw_daemons_write_job(
 			to, &(struct sw_daemon_job){.is_served = true,
@@ -96,6 +124,10 @@ static void write_served(const struct sw_serve *s, FILE *to)
 				sw_agents_text(j->missing, agents));
 		if (j->state != SW_JOB_RUNNING && j->text[0])
 			fprintf(to, "text %s\n", j->text);
+		fprintf(to, "idle %llu\n",
+			(unsigned long long)(j->idle_ns / SW_S));
+		write_members(j, to);
+		write_waits(&s->now, i, to);
 	}
 }
 

@@ -195,13 +195,14 @@ static void pass_memory(struct sw_serve *s)
 }
 
 /* Describe the jobs, if the control thread has asked. */
-static void show_jobs(struct sw_serve_core *c)
+static void show_jobs(struct sw_serve_core *c, uint64_t now_ns)
 {
 	struct sw_serve *s = c->serve;
 
 	if (atomic_load_explicit(&s->look, memory_order_acquire) != LOOK_ASKED)
 		return;
-	s->n_jobs = sw_server_jobs(c->engine, s->jobs, SW_MAX_JOBS);
+	if (!sw_server_describe(c->engine, now_ns, &s->now))
+		return; /* goes on in the next turn */
 	atomic_store_explicit(&s->look, LOOK_TOLD, memory_order_release);
 }
 
@@ -211,7 +212,7 @@ static uint32_t first_turn(void *ctx, uint64_t now_ns)
 	uint32_t n = core_turn(c, now_ns);
 
 	pass_memory(c->serve);
-	show_jobs(c);
+	show_jobs(c, now_ns);
 	return n;
 }
 
@@ -253,8 +254,10 @@ bool sw_serve_look(struct sw_serve *s)
 
 	if (look == LOOK_TOLD)
 		return true;
-	if (look == LOOK_NONE)
+	if (look == LOOK_NONE) {
+		s->now = (struct sw_server_view){0};
 		atomic_store(&s->look, LOOK_ASKED);
+	}
 	if (sw_bell_is_awaited(bell))
 		sw_bell_ring(bell);
 	return false;

@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 
 #include "apps/node/daemon.h"
-#include "engine/sched/drr.h"
 #include "engine/server/server.h"
 
 /* Stage that the control thread orders the lcores to enter. */
@@ -49,8 +48,7 @@ struct sw_serve {
 	/* Lcore 0's jobs: the control thread asks, lcore 0 describes them,
 	 * and then they are the control thread's (enum look in serve.c). */
 	_Atomic int look;
-	uint32_t n_jobs;
-	struct sw_server_job jobs[SW_MAX_JOBS];
+	struct sw_server_view now;
 };
 
 /* sw_serve_open - open an idle service over the ports of @d, which is borrowed.
@@ -73,7 +71,7 @@ bool sw_serve_work(struct sw_serve *s);
 bool sw_serve_is_idle(const struct sw_serve *s);
 
 /* sw_serve_look - ask lcore 0 to describe its jobs.  Returns true when it has:
- * then the caller reads @s->jobs, and calls sw_serve_looked; false: call it
+ * then the caller reads @s->now, and calls sw_serve_looked; false: call it
  * again.  Control thread. */
 bool sw_serve_look(struct sw_serve *s);
 void sw_serve_looked(struct sw_serve *s);

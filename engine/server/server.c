@@ -223,43 +223,6 @@ bool sw_server_has_job(const struct sw_server *srv)
 	return false;
 }
 
-static void describe_job(const struct sw_job *job, struct sw_server_job *out)
-{
-	bool is_known = true; /* every member has said its number of ranks */
-
-	*out = (struct sw_server_job){.state = job->status.state,
-		.is_coordinated = job->is_coordinated,
-		.is_closing = job->is_closing,
-		.n_members = job->n_members,
-		.age_ns = job->srv->now_ns - job->opened_ns,
-		.open_chunks = sw_shard_n_open(&job->shard)};
-	for (uint32_t m = 0; m < job->n_members; m++) {
-		uint16_t n_local = job->members[m].n_local;
-		bool is_here = job->members[m].session != NULL;
-
-		out->n_here += is_here;
-		out->n_ranks += is_here ? n_local : 0;
-		out->size += n_local;
-		is_known &= n_local > 0;
-		out->missing |= (uint64_t)!is_here << m;
-	}
-	if (!is_known)
-		out->size = 0;
-	memcpy(out->name, job->name, sizeof(out->name));
-	memcpy(out->text, job->status.text, sizeof(out->text));
-}
-
-uint32_t sw_server_jobs(
-	const struct sw_server *srv, struct sw_server_job *out, uint32_t max)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < SW_MAX_JOBS && n < max; i++)
-		if (srv->jobs[i].n_sessions || srv->jobs[i].is_closing)
-			describe_job(&srv->jobs[i], &out[n++]);
-	return n;
-}
-
 uint64_t sw_server_open_chunks(const struct sw_server *srv)
 {
 	uint64_t n = 0;

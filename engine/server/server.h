@@ -98,6 +98,14 @@ uint64_t sw_job_bytes(uint32_t n_members);
  * tensors yet. */
 bool sw_server_has_job(const struct sw_server *srv);
 
+/* A member of a job, as the server knows it. */
+struct sw_server_member {
+	uint16_t first, n_local; /* its ranks; n_local 0: it has not joined */
+	bool is_ranked;          /* first is known */
+	bool is_here, has_left;
+	char node[SW_NAME_MAX];
+};
+
 /* A job as one lcore of a server sees it. */
 struct sw_server_job {
 	char name[SW_NAME_MAX];
@@ -107,16 +115,38 @@ struct sw_server_job {
 	uint16_t n_members, n_here; /* members expected; connected */
 	uint16_t n_ranks;           /* of the connected members */
 	uint16_t size;              /* ranks of the job; 0: not known yet */
-	uint64_t age_ns;            /* time since it was opened */
+	uint64_t age_ns, idle_ns; /* since it was opened; since the last push */
 	uint64_t open_chunks;
 	uint64_t missing;       /* members that are not connected, a bit each */
 	char text[SW_TEXT_MAX]; /* who is here while it forms; why it failed */
+	struct sw_server_member members[SW_MAX_MEMBERS];
 };
 
-/* sw_server_jobs - describe the open jobs, at most @max of them, and return
- * their number. */
-uint32_t sw_server_jobs(
-	const struct sw_server *srv, struct sw_server_job *out, uint32_t max);
+/* A tensor or stream with chunks that wait. */
+struct sw_server_wait {
+	uint32_t job; /* index of its job below */
+	uint32_t n_open;
+	bool is_stream;
+	uint64_t lacks; /* members that it waits for; 0: not known */
+	char name[SW_NAME_MAX];
+};
+
+enum { SW_LOOK_JOBS = 8, SW_LOOK_WAITS = 32 };
+
+/* What a server does now, and the position of a look that goes on. */
+struct sw_server_view {
+	uint32_t n_jobs, n_waits;
+	uint32_t n_more; /* tensors that wait, beside those listed */
+	struct sw_server_job jobs[SW_LOOK_JOBS];
+	struct sw_server_wait waits[SW_LOOK_WAITS];
+	uint32_t slot, index;
+};
+
+/* sw_server_describe - describe the open jobs, and what their sums wait for.
+ * Each call does a part; returns true when all is done.  @l is zeroed before
+ * the first call. */
+bool sw_server_describe(
+	const struct sw_server *srv, uint64_t now_ns, struct sw_server_view *l);
 
 /* sw_server_open_chunks - count the chunks that wait for members, which
  * stopping now would drop. */

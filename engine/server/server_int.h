@@ -3,8 +3,9 @@
  *
  * Files call downwards: server.c, server_rx.c and server_tx.c have the timers,
  * take frames and send them; admit*.c admits workers and tensors; job.c keeps
- * the members and the state of a job; groups.c ends and closes groups;
- * session.c keeps what a worker is owed; share.c divides the server among jobs.
+ * the members and the state of a job; describe.c shows them to the daemon;
+ * groups.c ends and closes groups; session.c keeps what a worker is owed;
+ * share.c divides the server among jobs.
  */
 #ifndef SW_ENGINE_SERVER_SERVER_INT_H
 #define SW_ENGINE_SERVER_SERVER_INT_H

@@ -275,6 +275,27 @@ static inline uint64_t sw_shard_n_open(const struct sw_shard *sh)
 	return sh->n_open;
 }
 
+/* A tensor or stream with chunks that wait for members. */
+struct sw_shard_wait {
+	uint32_t n_open; /* chunks that wait */
+	bool is_stream;
+	uint64_t lacks;   /* members that have not pushed some of them */
+	const char *name; /* valid as long as the tensor */
+};
+
+/* sw_shard_next_wait - find the next tensor that waits, from index *@i on, and
+ * set *@i behind it.  Looks at most at *@budget tensors and chunks, and
+ * subtracts them.  Returns false if the budget is used up or no index below
+ * sw_shard_n_keys is left. */
+bool sw_shard_next_wait(const struct sw_shard *sh, uint32_t *i,
+	uint32_t *budget, struct sw_shard_wait *out);
+
+/* sw_shard_n_keys - return 1 + the highest index used so far. */
+static inline uint32_t sw_shard_n_keys(const struct sw_shard *sh)
+{
+	return sh->n_keys;
+}
+
 /* sw_shard_n_folded - return the number of contributions folded so far. */
 static inline uint64_t sw_shard_n_folded(const struct sw_shard *sh)
 {

@@ -18,7 +18,7 @@
 #include "pmd/client/folder.h"
 #include "pmd/host/stale.h"
 
-enum { LIMIT_MS = 1000, RETRY_MS = 10, TEXT_BYTES = 64 << 10, OPEN = 256 };
+enum { LIMIT_MS = 1000, RETRY_MS = 10, TEXT_BYTES = 160 << 10, OPEN = 256 };
 
 /* One that is being asked. */
 struct asked {

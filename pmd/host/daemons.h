@@ -8,7 +8,9 @@
  *	sumwire FORMAT VERSION, name, role, pid, state, since (s of the epoch),
  *	stats and socket (paths), then for each job
  *	job agent|server STATE HERE ALL RANKS SIZE FIRST AGE_S CHUNKS NAME
- *	missing AGENTS, text SENTENCE (of the job above)
+ *	missing AGENTS, text SENTENCE, idle S, more N,
+ *	member here|missing|left N_RANKS FIRST NODE (in their order),
+ *	wait tensor|stream CHUNKS MEMBERS_IN_HEX NAME (of the job above)
  */
 #ifndef SW_PMD_HOST_DAEMONS_H
 #define SW_PMD_HOST_DAEMONS_H
@@ -24,8 +26,24 @@
 
 enum {
 	SW_DAEMON_FORMAT = 1,
-	SW_DAEMON_JOBS = 9, /* those that it serves, and an agent's own */
+	SW_DAEMON_JOBS = 9,   /* those that it serves, and an agent's own */
+	SW_DAEMON_WAITS = 32, /* of one job that are kept */
 	SW_DAEMONS_MAX = 1024,
+};
+
+/* A member of a job: an agent with its ranks. */
+struct sw_daemon_member {
+	const char *state;       /* "here", "missing", "left" */
+	uint32_t n_ranks, first; /* n_ranks 0: not known; first: UINT32_MAX */
+	const char *node;        /* "-": not known */
+};
+
+/* A tensor, or a stream of collectives, with chunks that wait. */
+struct sw_daemon_wait {
+	bool is_stream;
+	uint32_t n_chunks;
+	uint64_t lacks; /* members, a bit each; 0: not known */
+	const char *name;
 };
 
 /* A job at a daemon.  Numbers that are not known are 0. */
@@ -37,6 +55,12 @@ struct sw_daemon_job {
 	uint32_t size, first;   /* of the job; its first rank at this agent */
 	uint64_t age_s, open_chunks;
 	const char *name, *missing, *text; /* NULL: none */
+	bool has_idle;
+	uint64_t idle_s; /* since the last push */
+	uint64_t n_more; /* tensors that wait beside those below */
+	uint32_t n_members, n_waits;
+	struct sw_daemon_member members[SW_MAX_MEMBERS];
+	struct sw_daemon_wait waits[SW_DAEMON_WAITS];
 };
 
 /* sw_daemons_write_job - write the line of @job. */

@@ -56,6 +56,59 @@ static void take_job(char *rest, struct sw_found_daemon *d)
 	d->jobs[d->n_jobs++] = j;
 }
 
+static void take_member(char *rest, struct sw_daemon_job *job)
+{
+	struct sw_daemon_member m = {.state = word(&rest)};
+	uint64_t n, first;
+
+	if (job->n_members == SW_MAX_MEMBERS ||
+		!number(&rest, UINT32_MAX, &n) ||
+		!number(&rest, UINT32_MAX, &first) || !rest || !*rest)
+		return;
+	m.n_ranks = (uint32_t)n;
+	m.first = (uint32_t)first;
+	m.node = rest;
+	job->members[job->n_members++] = m;
+}
+
+static void take_wait(char *rest, struct sw_daemon_job *job)
+{
+	const char *kind = word(&rest), *lacks;
+	struct sw_daemon_wait w = {0};
+	uint64_t n;
+	char *end;
+
+	if (job->n_waits == SW_DAEMON_WAITS || !number(&rest, UINT32_MAX, &n))
+		return;
+	w.is_stream = kind && !strcmp(kind, "stream");
+	w.n_chunks = (uint32_t)n;
+	lacks = word(&rest);
+	if (!lacks || !rest || !*rest)
+		return;
+	w.lacks = strtoull(lacks, &end, 16);
+	if (*end)
+		return;
+	w.name = rest;
+	job->waits[job->n_waits++] = w;
+}
+
+static void take_job_line(
+	const char *key, char *value, struct sw_daemon_job *job)
+{
+	if (!strcmp(key, "missing"))
+		job->missing = value;
+	else if (!strcmp(key, "text"))
+		job->text = value;
+	else if (!strcmp(key, "idle"))
+		job->has_idle = number(&value, INT64_MAX, &job->idle_s);
+	else if (!strcmp(key, "more"))
+		number(&value, INT64_MAX, &job->n_more);
+	else if (!strcmp(key, "member"))
+		take_member(value, job);
+	else if (!strcmp(key, "wait"))
+		take_wait(value, job);
+}
+
 static void take_line(const char *key, char *value, struct sw_found_daemon *d)
 {
 	const struct {
@@ -73,10 +126,8 @@ static void take_line(const char *key, char *value, struct sw_found_daemon *d)
 		number(&value, INT64_MAX, &d->since_s);
 	else if (!strcmp(key, "job"))
 		take_job(value, d);
-	else if (!strcmp(key, "missing") && job)
-		job->missing = value;
-	else if (!strcmp(key, "text") && job)
-		job->text = value;
+	else if (job)
+		take_job_line(key, value, job);
 }
 
 /* Terminals obey control characters. */

@@ -178,6 +178,55 @@ def test_rates():
         check("the daemon has ended" in running[1].log(), running[1].log())
 
 
+def status(*args):
+    return subprocess.run([rig.sumwire(), "status", *args], check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=rig.START_S, text=True)
+
+
+def status_of(daemon):
+    job, = json.loads(status("--json", str(daemon.pid)).stdout)["jobs"]
+    return job
+
+
+def test_status_names_who_is_late():
+    with named(Net(agents=3)) as net:
+        net.start_all()
+        server = net.daemons["a"]
+        p = status("--json", str(server.pid))
+        check(json.loads(p.stdout) == {"jobs": []} and p.returncode == 1,
+              f"idle: {p}")
+        args = "--tensor", "w:1000000:f32", "--tensor", "b:10:f64"
+        early = [net.client(r, *args, "--steps", "1000") for r in (0, 1)]
+        await_ps(net, lambda f: f["a"]["state"] == "forming", "it forms")
+        rig.wait_until(lambda: [a["state"] for a in status_of(server)["agents"]]
+                       == ["here", "here", "missing"], rig.START_S,
+                       "two agents are here, one is missing")
+        late = net.client(2, *args, "--steps", "2", "--pause")
+        late.await_out(r"declared")
+        rig.wait_until(lambda: len(status_of(server)["waits"]) == 2,
+                       rig.START_S, "both tensors wait")
+        job = status_of(server)
+        waits = {w["name"]: w for w in job["waits"]}
+        check(waits["w"]["missing_agents"] == [2] == waits["b"][
+            "missing_agents"] and waits["b"]["chunks"] == 1 and
+            waits["w"]["chunks"] > 1, f"waits {job['waits']}")
+        check([a["first_rank"] for a in job["agents"]] == [0, 1, 2] and
+              job["agents"][2]["node"] == unique("agent2"), f"{job}")
+        said = status(UNIQUE).stdout
+        check(re.search(rf"tensor w: \d+ chunks for rank 2 \(node "
+                        rf"{unique('agent2')}\)", said) and
+              "3 of 3 ranks" in said, said)
+        late.signal(signal.SIGKILL)
+        for p in early:
+            p.wait_error("SW_EPEER")
+        rig.wait_until(lambda: status(UNIQUE).returncode == 1, rig.START_S,
+                       "the job has ended")
+        p = status("nobody" + UNIQUE)
+        check(p.returncode == 1 and "no daemon has this name" in p.stderr,
+              p.stderr)
+
+
 COMPLETE = """source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($#-1))
 _sumwire "$SUMWIRE"; printf '%s\\n' "${COMPREPLY[@]}" """
 

@@ -1,0 +1,243 @@
+/* status.c - sumwire status: what jobs do, and whom they wait for.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include "apps/cli/args.h"
+#include "apps/cli/cmd.h"
+#include "apps/cli/find.h"
+#include "apps/cli/json.h"
+#include "engine/base/bytes.h"
+
+enum { WHO = 96, NODE = 40 };
+
+/* "ranks 4-7 (node gpu1)"; "agent 1" before it has joined. */
+static void who_format(
+	const struct sw_daemon_job *job, uint32_t m, char out[WHO])
+{
+	const struct sw_daemon_member *x = &job->members[m];
+	char ranks[48];
+
+	if (!x->n_ranks || x->first == UINT32_MAX)
+		snprintf(ranks, sizeof(ranks), "agent %u", m);
+	else if (x->n_ranks == 1)
+		snprintf(ranks, sizeof(ranks), "rank %u", x->first);
+	else
+		snprintf(ranks, sizeof(ranks), "ranks %u-%u", x->first,
+			x->first + x->n_ranks - 1);
+	if (strcmp(x->node, "-"))
+		snprintf(out, WHO, "%s (node %.*s)", ranks, NODE, x->node);
+	else
+		snprintf(out, WHO, "%s", ranks);
+}
+
+/* Print the members of state @state in a line, if there are any. */
+static void members_print(const struct sw_daemon_job *job, const char *state)
+{
+	char who[WHO];
+	bool has_one = false;
+
+	for (uint32_t m = 0; m < job->n_members; m++) {
+		if (strcmp(job->members[m].state, state))
+			continue;
+		who_format(job, m, who);
+		if (has_one)
+			printf(", %s", who);
+		else
+			printf("  %-8s %s", state, who);
+		has_one = true;
+	}
+	if (has_one)
+		printf("\n");
+}
+
+static void wait_print(
+	const struct sw_daemon_job *job, const struct sw_daemon_wait *w)
+{
+	char who[WHO];
+	bool has_one = false;
+
+	printf("  waits    %s %s: %u chunk%s",
+		w->is_stream ? "group" : "tensor", w->name, w->n_chunks,
+		w->n_chunks == 1 ? "" : "s");
+	for (uint32_t m = 0; m < job->n_members; m++) {
+		if (!(w->lacks >> m & 1))
+			continue;
+		who_format(job, m, who);
+		printf("%s%s", has_one ? ", " : " for ", who);
+		has_one = true;
+	}
+	printf("\n");
+}
+
+static void job_print(
+	const struct sw_found_daemon *d, const struct sw_daemon_job *job)
+{
+	printf("job %s at server %s (pid %ld): %s, %u of %u agents", job->name,
+		d->name ? d->name : "-", (long)d->pid, sw_find_state(d, job),
+		job->n_here, job->n_all);
+	if (job->size)
+		printf(", %u of %u ranks", job->n_ranks, job->size);
+	if (job->has_idle && job->idle_s)
+		printf(", last push %llu s ago",
+			(unsigned long long)job->idle_s);
+	printf("\n");
+	members_print(job, "here");
+	members_print(job, "missing");
+	members_print(job, "left");
+	if (job->text)
+		printf("  says     %s\n", job->text);
+	for (uint32_t i = 0; i < job->n_waits; i++)
+		wait_print(job, &job->waits[i]);
+	if (job->n_more)
+		printf("  waits    %llu more\n",
+			(unsigned long long)job->n_more);
+}
+
+static void member_write(
+	struct sw_json *j, const struct sw_daemon_job *job, uint32_t m)
+{
+	const struct sw_daemon_member *x = &job->members[m];
+
+	sw_json_object_open(j, NULL);
+	sw_json_u64(j, "agent", m);
+	sw_json_text(j, "state", x->state);
+	sw_json_text(j, "node", strcmp(x->node, "-") ? x->node : NULL);
+	if (x->n_ranks)
+		sw_json_u64(j, "ranks", x->n_ranks);
+	if (x->n_ranks && x->first != UINT32_MAX)
+		sw_json_u64(j, "first_rank", x->first);
+	sw_json_close(j);
+}
+
+static void wait_write(struct sw_json *j, const struct sw_daemon_wait *w)
+{
+	sw_json_object_open(j, NULL);
+	sw_json_text(j, "name", w->name);
+	sw_json_text(j, "kind", w->is_stream ? "group" : "tensor");
+	sw_json_u64(j, "chunks", w->n_chunks);
+	sw_json_array_open(j, "missing_agents");
+	for (uint32_t m = 0; m < SW_MAX_MEMBERS; m++)
+		if (w->lacks >> m & 1)
+			sw_json_u64(j, NULL, m);
+	sw_json_close(j);
+	sw_json_close(j);
+}
+
+static void job_write(struct sw_json *j, const struct sw_found_daemon *d,
+	const struct sw_daemon_job *job)
+{
+	sw_json_object_open(j, NULL);
+	sw_json_text(j, "name", job->name);
+	sw_json_text(j, "server", d->name);
+	sw_json_u64(j, "pid", (uint64_t)d->pid);
+	sw_json_text(j, "state", sw_find_state(d, job));
+	sw_json_u64(j, "age_s", job->age_s);
+	if (job->has_idle)
+		sw_json_u64(j, "idle_s", job->idle_s);
+	sw_json_u64(j, "open_chunks", job->open_chunks);
+	if (job->text)
+		sw_json_text(j, "text", job->text);
+	sw_json_array_open(j, "agents");
+	for (uint32_t m = 0; m < job->n_members; m++)
+		member_write(j, job, m);
+	sw_json_close(j);
+	sw_json_array_open(j, "waits");
+	for (uint32_t i = 0; i < job->n_waits; i++)
+		wait_write(j, &job->waits[i]);
+	sw_json_close(j);
+	sw_json_close(j);
+}
+
+/* Is it one of the jobs that are asked for?  @name also names a daemon. */
+static bool is_asked(const struct sw_found_daemon *d,
+	const struct sw_daemon_job *job, const char *name)
+{
+	char pid[24];
+
+	snprintf(pid, sizeof(pid), "%ld", (long)d->pid);
+	return job->is_served &&
+	       (!name || !strcmp(job->name, name) || !strcmp(pid, name) ||
+		       (d->name && !strcmp(d->name, name)));
+}
+
+static uint32_t show_all(const struct sw_found_daemons *found, const char *name,
+	struct sw_json *j)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < found->n; i++)
+		for (uint32_t k = 0; k < found->all[i].n_jobs; k++) {
+			const struct sw_found_daemon *d = &found->all[i];
+
+			if (!is_asked(d, &d->jobs[k], name))
+				continue;
+			if (j)
+				job_write(j, d, &d->jobs[k]);
+			else
+				job_print(d, &d->jobs[k]);
+			n++;
+		}
+	return n;
+}
+
+/* Say why nothing was shown. */
+static int show_none(const struct sw_found_daemons *found, const char *name)
+{
+	uint32_t at;
+
+	if (!name || sw_daemons_match(found, name, &at)) {
+		fprintf(stderr,
+			"sumwire status: no server of this machine has "
+			"a job%s\n",
+			name ? " of this name" : "");
+		return name ? 1 : 0;
+	}
+	return sw_find_unknown("sumwire status", name, found);
+}
+
+int sw_cmd_status(int argc, char **argv)
+{
+	bool is_json = false;
+	struct sw_arg_list names = {0};
+	const struct sw_arg rows[] = {
+		{"--json", SW_ARG_FLAG, {.flag = &is_json}, 0, 0,
+			"one JSON object"},
+	};
+	const struct sw_args args = {.name = "sumwire status",
+		.summary = "show the ranks that the jobs of this machine's "
+			   "servers have, and which tensors wait for whom",
+		.rows = rows,
+		.n_rows = 1,
+		.positional = "JOB",
+		.max_positionals = 1,
+		.positionals = &names};
+	struct sw_found_daemons found;
+	struct sw_json j;
+	const char *name;
+	int err = sw_args_parse(&args, argc, argv);
+	uint32_t n;
+
+	if (err)
+		return err == SW_ARGS_HELP ? 0 : 2;
+	name = names.n ? names.items[0] : NULL;
+	if (sw_daemons_find(&found)) {
+		fprintf(stderr, "sumwire status: no memory\n");
+		sw_daemons_free(&found);
+		return 1;
+	}
+	sw_json_init(&j, stdout);
+	if (is_json) {
+		sw_json_object_open(&j, NULL);
+		sw_json_array_open(&j, "jobs");
+	}
+	n = show_all(&found, name, is_json ? &j : NULL);
+	if (is_json) {
+		sw_json_close(&j);
+		sw_json_close(&j);
+	}
+	sw_json_fini(&j);
+	err = n ? 0 : show_none(&found, name);
+	sw_daemons_free(&found);
+	return err ? 1 : 0;
+}

@@ -1,0 +1,109 @@
+/* describe.c - describe jobs, and what their sums wait for, to the control
+ * thread. SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/server/server_int.h"
+
+_Static_assert((int)SW_LOOK_JOBS == (int)SW_MAX_JOBS, "all have a place");
+
+enum { LOOK_BURST = 1024 }; /* tensors and chunks that a call looks at */
+
+static bool is_open(const struct sw_job *job)
+{
+	return job->n_sessions || job->is_closing;
+}
+
+static void describe_member(
+	const struct sw_job *job, uint32_t m, struct sw_server_job *out)
+{
+	const struct sw_member *from = &job->members[m];
+	struct sw_server_member *to = &out->members[m];
+
+	*to = (struct sw_server_member){.n_local = from->n_local,
+		.is_ranked = sw_shard_is_ranked(&job->shard, m),
+		.first = sw_shard_rank_of(&job->shard, m),
+		.is_here = from->session != NULL,
+		.has_left = job->left >> m & 1};
+	memcpy(to->node, from->node, sizeof(to->node));
+	out->size += from->n_local;
+	if (to->is_here) {
+		out->n_here++;
+		out->n_ranks += from->n_local;
+	} else {
+		out->missing |= 1ULL << m;
+	}
+}
+
+static void describe_job(
+	const struct sw_job *job, uint64_t now_ns, struct sw_server_job *out)
+{
+	bool is_active = job->n_folded != sw_shard_n_folded(&job->shard);
+	bool is_known = true; /* every member has said its number of ranks */
+
+	*out = (struct sw_server_job){.state = job->status.state,
+		.is_coordinated = job->is_coordinated,
+		.is_closing = job->is_closing,
+		.n_members = job->n_members,
+		.age_ns = now_ns - sw_min64(now_ns, job->opened_ns),
+		.open_chunks = sw_shard_n_open(&job->shard)};
+	if (!is_active)
+		out->idle_ns =
+			now_ns - sw_min64(now_ns, job->active_ns
+							  ? job->active_ns
+							  : job->opened_ns);
+	for (uint32_t m = 0; m < job->n_members; m++) {
+		describe_member(job, m, out);
+		is_known &= job->members[m].n_local > 0;
+	}
+	if (!is_known)
+		out->size = 0;
+	memcpy(out->name, job->name, sizeof(out->name));
+	memcpy(out->text, job->status.text, sizeof(out->text));
+}
+
+static void add_wait(struct sw_server_view *l, const struct sw_shard_wait *wait)
+{
+	struct sw_server_wait *w = &l->waits[l->n_waits];
+
+	if (l->n_waits == SW_LOOK_WAITS) {
+		l->n_more++;
+		return;
+	}
+	l->n_waits++;
+	*w = (struct sw_server_wait){.job = l->n_jobs - 1,
+		.n_open = wait->n_open,
+		.is_stream = wait->is_stream,
+		.lacks = wait->lacks};
+	memcpy(w->name, wait->name, sizeof(w->name));
+}
+
+/* Returns whether all of the job has been looked at. */
+static bool look_at_job(
+	const struct sw_job *job, struct sw_server_view *l, uint32_t *budget)
+{
+	struct sw_shard_wait wait;
+
+	while (sw_shard_next_wait(&job->shard, &l->index, budget, &wait))
+		add_wait(l, &wait);
+	return l->index >= sw_shard_n_keys(&job->shard);
+}
+
+bool sw_server_describe(
+	const struct sw_server *srv, uint64_t now_ns, struct sw_server_view *l)
+{
+	uint32_t budget = LOOK_BURST;
+
+	for (; l->slot < SW_MAX_JOBS; l->slot++, l->index = 0) {
+		const struct sw_job *job = &srv->jobs[l->slot];
+
+		if (!is_open(job))
+			continue;
+		if (!budget)
+			return false;
+		if (!l->index)
+			describe_job(job, now_ns, &l->jobs[l->n_jobs++]);
+		if (job->is_closing)
+			continue;
+		if (!look_at_job(job, l, &budget))
+			return false;
+	}
+	return true;
+}
