@@ -80,10 +80,20 @@ static bool look_at_job(
 	const struct sw_job *job, struct sw_server_view *l, uint32_t *budget)
 {
 	struct sw_shard_wait wait;
+	struct sw_shard_look at = {.index = l->index,
+		.chunk = l->chunk,
+		.n_found = l->n_found,
+		.lacks = l->lacks};
+	bool is_over;
 
-	while (sw_shard_next_wait(&job->shard, &l->index, budget, &wait))
+	while (sw_shard_next_wait(&job->shard, &at, budget, &wait))
 		add_wait(l, &wait);
-	return l->index >= sw_shard_n_keys(&job->shard);
+	is_over = sw_shard_look_is_over(&job->shard, &at);
+	l->index = at.index;
+	l->chunk = at.chunk;
+	l->n_found = at.n_found;
+	l->lacks = at.lacks;
+	return is_over;
 }
 
 bool sw_server_describe(
@@ -91,19 +101,21 @@ bool sw_server_describe(
 {
 	uint32_t budget = LOOK_BURST;
 
-	for (; l->slot < SW_MAX_JOBS; l->slot++, l->index = 0) {
+	for (; l->slot < SW_MAX_JOBS; l->slot++) {
 		const struct sw_job *job = &srv->jobs[l->slot];
 
-		if (!is_open(job))
-			continue;
 		if (!budget)
 			return false;
-		if (!l->index)
+		if (is_open(job) && !l->is_begun)
 			describe_job(job, now_ns, &l->jobs[l->n_jobs++]);
-		if (job->is_closing)
-			continue;
-		if (!look_at_job(job, l, &budget))
-			return false;
+		if (is_open(job) && !job->is_closing) {
+			l->is_begun = true;
+			if (!look_at_job(job, l, &budget))
+				return false;
+		}
+		l->is_begun = false;
+		l->index = l->chunk = l->n_found = 0;
+		l->lacks = 0;
 	}
 	return true;
 }

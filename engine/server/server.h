@@ -139,7 +139,11 @@ struct sw_server_view {
 	uint32_t n_more; /* tensors that wait, beside those listed */
 	struct sw_server_job jobs[SW_LOOK_JOBS];
 	struct sw_server_wait waits[SW_LOOK_WAITS];
-	uint32_t slot, index;
+	/* Position: the job's slot, whether it is in @jobs, and within it. */
+	uint32_t slot;
+	bool is_begun;
+	uint32_t index, chunk, n_found;
+	uint64_t lacks;
 };
 
 /* sw_server_describe - describe the open jobs, and what their sums wait for.

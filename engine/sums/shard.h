@@ -283,18 +283,20 @@ struct sw_shard_wait {
 	const char *name; /* valid as long as the tensor */
 };
 
-/* sw_shard_next_wait - find the next tensor that waits, from index *@i on, and
- * set *@i behind it.  Looks at most at *@budget tensors and chunks, and
- * subtracts them.  Returns false if the budget is used up or no index below
- * sw_shard_n_keys is left. */
-bool sw_shard_next_wait(const struct sw_shard *sh, uint32_t *i,
-	uint32_t *budget, struct sw_shard_wait *out);
+/* Position of a look that goes on; zeroed: at the beginning. */
+struct sw_shard_look {
+	uint32_t index, chunk; /* of the tensor, and in it */
+	uint32_t n_found;      /* its open chunks so far, */
+	uint64_t lacks;        /* and what they lack */
+};
 
-/* sw_shard_n_keys - return 1 + the highest index used so far. */
-static inline uint32_t sw_shard_n_keys(const struct sw_shard *sh)
-{
-	return sh->n_keys;
-}
+/* sw_shard_next_wait - find the next tensor that waits.  Looks at most at
+ * *@budget tensors and chunks, and subtracts them.  Returns false if the budget
+ * is used up or, as sw_shard_look_is_over then says, no tensor is left. */
+bool sw_shard_next_wait(const struct sw_shard *sh, struct sw_shard_look *at,
+	uint32_t *budget, struct sw_shard_wait *out);
+bool sw_shard_look_is_over(
+	const struct sw_shard *sh, const struct sw_shard_look *at);
 
 /* sw_shard_n_folded - return the number of contributions folded so far. */
 static inline uint64_t sw_shard_n_folded(const struct sw_shard *sh)

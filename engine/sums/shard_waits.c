@@ -14,43 +14,55 @@ static uint64_t stream_lacks(
 	return lacks;
 }
 
-/* Members that an open chunk lacks, of as many chunks as @budget allows. */
-static uint64_t chunks_lack(
-	const struct sw_shard *sh, const struct sw_stensor *t, uint32_t *budget)
+/* Collect the members that open chunks lack.  Returns false when the budget is
+ * used up first. */
+static bool chunks_lack(const struct sw_shard *sh, const struct sw_stensor *t,
+	struct sw_shard_look *at, uint32_t *budget)
 {
-	uint64_t lacks = 0;
-	uint32_t n_found = 0;
-
-	for (uint32_t i = 0; i < t->place.n_local && *budget; i++, --*budget)
+	for (; at->chunk < t->place.n_local && at->n_found < t->n_open;
+		at->chunk++) {
+		if (!*budget)
+			return false;
+		--*budget;
 		for (uint32_t k = 0; k < 2; k++) {
-			const struct sw_cell *c = &t->chunks[i].cell[k];
+			const struct sw_cell *c = &t->chunks[at->chunk].cell[k];
 
 			if (!c->got || c->is_done)
 				continue;
-			lacks |= sh->expected & ~c->got;
-			if (++n_found == t->n_open)
-				return lacks;
+			at->lacks |= sh->expected & ~c->got;
+			at->n_found++;
 		}
-	return lacks;
+	}
+	return true;
 }
 
-bool sw_shard_next_wait(const struct sw_shard *sh, uint32_t *i,
+bool sw_shard_next_wait(const struct sw_shard *sh, struct sw_shard_look *at,
 	uint32_t *budget, struct sw_shard_wait *out)
 {
-	while (*i < sh->n_keys && *budget) {
-		const struct sw_stensor *t = &sh->tensors[(*i)++];
+	for (; at->index < sh->n_keys && *budget;
+		*at = (struct sw_shard_look){.index = at->index + 1}) {
+		const struct sw_stensor *t = &sh->tensors[at->index];
 
 		--*budget;
 		if (!t->rules || !t->n_open)
 			continue;
+		if (t->window)
+			at->lacks = stream_lacks(sh, t);
+		else if (t->mode != SW_MODE_ASYNC &&
+			 !chunks_lack(sh, t, at, budget))
+			return false;
 		*out = (struct sw_shard_wait){.n_open = t->n_open,
 			.is_stream = t->window,
+			.lacks = at->lacks,
 			.name = t->name};
-		if (t->window)
-			out->lacks = stream_lacks(sh, t);
-		else if (t->mode != SW_MODE_ASYNC)
-			out->lacks = chunks_lack(sh, t, budget);
+		*at = (struct sw_shard_look){.index = at->index + 1};
 		return true;
 	}
 	return false;
+}
+
+bool sw_shard_look_is_over(
+	const struct sw_shard *sh, const struct sw_shard_look *at)
+{
+	return at->index >= sh->n_keys;
 }

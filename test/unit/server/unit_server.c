@@ -1,5 +1,7 @@
 /* unit_server.c - frames in, frames out of a server that sums one job.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
 #include "test/support/server_rig.h"
 
 /* @n_members with tensor "a" of @n_chunks full chunks. */
@@ -404,6 +406,62 @@ static void tick__buries_the_silent(void **state)
 
 /* --- the rest --- */
 
+/* Describe until it is done; return the calls that it took. */
+static uint32_t describe(struct server_rig *r, struct sw_server_view *v)
+{
+	uint32_t n = 1;
+
+	*v = (struct sw_server_view){0};
+	while (!sw_server_describe(r->srv, r->now_ns, v))
+		n++;
+	return n;
+}
+
+static void describe__members_and_waits(void **state)
+{
+	struct server_rig *r = open_rig(2, 3);
+	struct sw_server_view *v = malloc(sizeof(*v));
+
+	describe(r, v);
+	assert_int_equal(v->n_jobs, 1);
+	assert_int_equal(v->n_waits, 0);
+	assert_string_equal(v->jobs[0].name, "job");
+	assert_int_equal(v->jobs[0].n_here, 2);
+	assert_int_equal(v->jobs[0].missing, 0);
+	assert_int_equal(v->jobs[0].members[1].first, 1);
+	assert_string_equal(v->jobs[0].members[1].node, "node1");
+	peer_push(&r->w[0], 0, 1, 0, 1);
+	peer_push(&r->w[1], 0, 1, 1, 1);
+	describe(r, v);
+	assert_int_equal(v->n_waits, 1);
+	assert_int_equal(v->waits[0].n_open, 2);
+	assert_int_equal(v->waits[0].lacks, 3);
+	peer_push(&r->w[0], 0, 1, 1, 1);
+	describe(r, v);
+	assert_int_equal(v->waits[0].n_open, 1);
+	assert_int_equal(v->waits[0].lacks, 2);
+	peer_push(&r->w[1], 0, 1, 0, 1);
+	describe(r, v);
+	assert_int_equal(v->n_waits, 0);
+	free(v);
+	server_rig_close(r);
+}
+
+/* A call looks at a bounded number of chunks, wherever the open one is. */
+static void describe__a_large_tensor(void **state)
+{
+	struct server_rig *r = open_rig(2, 3000);
+	struct sw_server_view *v = malloc(sizeof(*v));
+
+	peer_push(&r->w[0], 0, 1, 2999, 1);
+	assert_in_range(describe(r, v), 3, 4);
+	assert_int_equal(v->n_waits, 1);
+	assert_int_equal(v->waits[0].n_open, 1);
+	assert_int_equal(v->waits[0].lacks, 2);
+	free(v);
+	server_rig_close(r);
+}
+
 static void is_busy__while_something_is_open(void **state)
 {
 	struct server_rig *r = open_rig(2, 1);
@@ -545,6 +603,8 @@ int main(void)
 		cmocka_unit_test(ack__of_what_was_never_sent),
 		cmocka_unit_test(tick__keepalive),
 		cmocka_unit_test(tick__buries_the_silent),
+		cmocka_unit_test(describe__members_and_waits),
+		cmocka_unit_test(describe__a_large_tensor),
 		cmocka_unit_test(is_busy__while_something_is_open),
 		cmocka_unit_test(fail_all__tells_every_member),
 		cmocka_unit_test(result__members_take_turns),
