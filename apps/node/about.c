@@ -104,7 +104,7 @@ static void write_waits(const struct sw_server_view *l, uint32_t job, FILE *to)
 
 static void write_served(const struct sw_serve *s, FILE *to)
 {
-	char agents[SW_AGENTS_TEXT];
+	char agents[SW_AGENTS_TEXT], why[SW_TEXT_MAX];
 
 	for (uint32_t i = 0; i < s->now.n_jobs; i++) {
 		const struct sw_server_job *j = &s->now.jobs[i];
@@ -122,8 +122,9 @@ static void write_served(const struct sw_serve *s, FILE *to)
 		if (j->missing && j->state != SW_JOB_FAILED)
 			fprintf(to, "missing %s\n",
 				sw_agents_text(j->missing, agents));
-		if (j->state != SW_JOB_RUNNING && j->text[0])
-			fprintf(to, "text %s\n", j->text);
+		sw_fault_text(&j->why, false, NULL, why);
+		if (j->state != SW_JOB_RUNNING && why[0])
+			fprintf(to, "text %s\n", why);
 		fprintf(to, "idle %llu\n",
 			(unsigned long long)(j->idle_ns / SW_S));
 		write_members(j, to);

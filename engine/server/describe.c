@@ -56,7 +56,7 @@ static void describe_job(
 	if (!is_known)
 		out->size = 0;
 	memcpy(out->name, job->name, sizeof(out->name));
-	memcpy(out->text, job->status.text, sizeof(out->text));
+	out->why = job->status.why;
 }
 
 static void add_wait(struct sw_server_view *l, const struct sw_shard_wait *wait)

@@ -12,6 +12,7 @@
 #include "engine/base/params.h"
 #include "engine/base/stats.h"
 #include "engine/loop/engine.h"
+#include "engine/wire/wire.h"
 
 /* A job's share of a server. */
 struct sw_share {
@@ -117,8 +118,8 @@ struct sw_server_job {
 	uint16_t size;              /* ranks of the job; 0: not known yet */
 	uint64_t age_ns, idle_ns; /* since it was opened; since the last push */
 	uint64_t open_chunks;
-	uint64_t missing;       /* members that are not connected, a bit each */
-	char text[SW_TEXT_MAX]; /* who is here while it forms; why it failed */
+	uint64_t missing;    /* members that are not connected, a bit each */
+	struct sw_fault why; /* who is here while it forms; why it failed */
 	struct sw_server_member members[SW_MAX_MEMBERS];
 };
 
