@@ -12,6 +12,7 @@
 
 #include "conf/value.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "pmd/client/folder.h"
 
 enum { COLUMNS = 8, CELL = 128 };
@@ -176,15 +177,19 @@ static int complain(const char *who, const char *name, const char *what,
 	const struct sw_found_daemons *found)
 {
 	struct sw_nearest near;
+	char shown[CELL];
 
 	sw_nearest_init(&near, name ? name : "");
 	for (uint32_t i = 0; i < found->n; i++)
 		if (found->all[i].name)
 			sw_nearest_add(&near, found->all[i].name);
 	fprintf(stderr, "%s: ", who);
-	for (const char *p = name; p && *p; p++)
-		fputc((unsigned char)*p < ' ' || *p == 0x7f ? '?' : *p, stderr);
-	fprintf(stderr, "%s%s", name ? ": " : "", what);
+	if (name) {
+		snprintf(shown, sizeof(shown), "%s", name);
+		sw_text_clean(shown, sizeof(shown));
+		fprintf(stderr, "%s: ", shown);
+	}
+	fprintf(stderr, "%s", what);
 	if (name && near.best && strcmp(near.best, name))
 		fprintf(stderr, "; did you mean %s?", near.best);
 	if (!found->n) {
@@ -240,7 +245,10 @@ static int choose(const char *who, const char *name, enum sw_find kind,
 				     : found->all[at].socket;
 	if (!path || strlen(path) >= SW_FIND_BYTES)
 		return complain(who, name,
-			found->all[at].found    ? "does not answer"
+			found->all[at].found == SW_FOUND_DENIED
+				? "permission denied: only its user and root "
+				  "may read it"
+			: found->all[at].found  ? "does not answer"
 			: kind == SW_FIND_STATS ? "has no counters"
 						: "is no agent",
 			found);

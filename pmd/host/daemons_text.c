@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/text.h"
 #include "pmd/host/daemons.h"
 
 void sw_daemons_write_job(FILE *to, const struct sw_daemon_job *j)
@@ -130,24 +131,15 @@ static void take_line(const char *key, char *value, struct sw_found_daemon *d)
 		take_job_line(key, value, job);
 }
 
-/* Terminals obey control characters. */
-static void clean(char *text)
-{
-	for (; *text; text++)
-		if (((unsigned char)*text < ' ' && *text != '\n') ||
-			*text == 0x7f)
-			*text = '?';
-}
-
 bool sw_daemons_parse(char *text, struct sw_found_daemon *d)
 {
 	uint64_t format;
 	char *line, *value;
 
-	clean(text);
 	line = strsep(&text, "\n");
 	if (!text || strncmp(line, "sumwire ", 8))
 		return false;
+	sw_text_clean(line, strlen(line) + 1);
 	line += 8;
 	if (!number(&line, UINT32_MAX, &format) || !line || !*line)
 		return false;
@@ -158,6 +150,7 @@ bool sw_daemons_parse(char *text, struct sw_found_daemon *d)
 		if (!value || !text) /* the last line lacks its end: cut */
 			continue;
 		*value++ = '\0';
+		sw_text_clean(value, strlen(value) + 1);
 		take_line(line, value, d);
 	}
 	return true;

@@ -236,12 +236,12 @@ static void parse__odd_characters_and_numbers(void **state)
 	struct sw_found_daemon d;
 	char room[256];
 
-	assert_true(parse("sumwire 1 1.0\nname a\x1b[2Jb\n"
+	assert_true(parse("sumwire 1 1.0\nname a\x1b[2Jb\xff\n"
 			  "job server running -1 1 1 1 0 5 0 x\n"
 			  "job server running 4294967296 1 1 1 0 5 0 x\n"
 			  "missing nobody\n",
 		&d, room));
-	assert_string_equal(d.name, "a?[2Jb");
+	assert_string_equal(d.name, "a?[2Jb?");
 	assert_int_equal(d.n_jobs, 0);
 }
 
