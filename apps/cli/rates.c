@@ -33,6 +33,22 @@ struct table {
 	uint64_t at_ns, before_ns; /* of the values */
 };
 
+const char *sw_stats_error(int err)
+{
+	switch (err) {
+	case SW_ECLOSED:
+		return "no daemon is listening there";
+	case SW_EPERM:
+		return "permission denied: only the user that runs the daemon "
+		       "and root may read its counters";
+	case SW_EPROTO:
+		return "this socket is not for counters: give the one that the "
+		       "daemon's log names";
+	default:
+		return sw_error_text(err);
+	}
+}
+
 static void column_add(struct table *t, const char *name)
 {
 	struct sw_counter c;

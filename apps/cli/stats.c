@@ -27,22 +27,6 @@ static void each(void *ctx, const char *name, uint64_t value)
 		printf("%20" PRIu64 "  %s\n", value, name);
 }
 
-const char *sw_stats_error(int err)
-{
-	switch (err) {
-	case SW_ECLOSED:
-		return "no daemon is listening there";
-	case SW_EPERM:
-		return "permission denied: only the user that runs the daemon "
-		       "and root may read its counters";
-	case SW_EPROTO:
-		return "this socket is not for counters: give the one that the "
-		       "daemon's log names";
-	default:
-		return sw_error_text(err);
-	}
-}
-
 static int print_once(struct out *o, const char *path)
 {
 	int err;

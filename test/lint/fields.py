@@ -22,6 +22,12 @@ OPEN = [
     ("engine/sched", "sw_policy sw_job_tuning", "a policy and its numbers"),
     ("engine/sched", "sw_task", "who schedules fills it (CONTRIBUTING.md)"),
     ("engine/sums", "sw_begun sw_pushed sw_sgroup sw_stensor_view", "answers"),
+    ("engine/sums", "sw_shard_look sw_shard_wait", "a look that goes on"),
+    ("engine/server", "sw_server_view sw_server_job sw_server_member "
+                      "sw_server_wait", "what a daemon shows of it"),
+    ("pmd/host", "sw_found_daemon sw_found_daemons sw_daemon_job "
+                 "sw_daemon_member sw_daemon_wait",
+     "what a daemon says of itself"),
     ("engine/worker", "sw_worker_job sw_worker_round", "questions"),
     ("engine/worker", "sw_worker_view", "an answer"),
     ("pmd/client", "sw_submit sw_completion sw_edge_attach sw_edge_attached sw_edge_control "
