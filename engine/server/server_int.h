@@ -249,7 +249,7 @@ void sw_server_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 uint32_t sw_server_tx(struct sw_engine *engine, uint64_t now_ns,
 	uint32_t port_i, struct sw_tx_frame *out, uint32_t max);
 
-/* --- admit.c, admit_declare.c, admit_check.c --- */
+/* --- admit.c, admit_declare.c --- */
 
 /* The handlers below get headers that have been checked. */
 void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f);
@@ -260,12 +260,6 @@ void sw_admit_declare(struct sw_session *s, const struct sw_rx_frame *f,
 /* sw_admit_aside - look again at the DECLAREs that are put aside, if it is
  * time.  Returns when to call again; UINT64_MAX: none. */
 uint64_t sw_admit_aside(struct sw_server *srv);
-/* sw_admit_check - may the worker behind @p join now?  If not, tells it why. */
-bool sw_admit_check(struct sw_server *srv, const struct sw_pending *p);
-/* sw_admit_refuse - tell the worker behind a JOIN why it may not join.  Returns
- * false. */
-bool sw_admit_refuse(struct sw_server *srv, const struct sw_pending *p, int err,
-	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* sw_pending_drop - forget the JOIN at @i. */
 void sw_pending_drop(struct sw_server *srv, uint32_t i);
 /* sw_pending_confirm - make the worker behind the JOIN at @i a member, since a

@@ -1,9 +1,11 @@
-/* piece.c - divide a collective into chunks, and describe each of them.
+/* piece.c - divide a collective into chunks; what each gives and takes.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
 #include "engine/base/bytes.h"
+#include "engine/base/ticks.h"
 #include "engine/worker/stream.h"
+#include "sum/sum.h"
 
 static bool is_by_part(const struct sw_coll *c)
 {
@@ -55,7 +57,8 @@ static struct sw_local_list root_alone(
 	return (struct sw_local_list){&root_of(s, p->coll, p->part)->local, 1};
 }
 
-struct sw_local_list sw_piece_givers(
+/* Return the local ranks whose bytes this member contributes. */
+static struct sw_local_list givers_of(
 	const struct sw_stream *s, const struct sw_piece *p)
 {
 	return sw_coll_is_sum(p->coll->ask.kind) ? all_here(s)
@@ -85,7 +88,8 @@ static uint64_t offset_in_all(
 	return p->part * l->stride + offset_in_part(p);
 }
 
-const uint8_t *sw_piece_source(const struct sw_piece *p, uint32_t local)
+/* Return where a local rank has its bytes. */
+static const uint8_t *source_of(const struct sw_piece *p, uint32_t local)
 {
 	const struct sw_coll_local *l = &p->coll->locals[local];
 
@@ -118,8 +122,7 @@ void sw_piece_take(const struct sw_stream *s, const struct sw_piece *p,
 
 void sw_piece_copy_own(const struct sw_stream *s, const struct sw_piece *p)
 {
-	sw_piece_take(
-		s, p, sw_piece_source(p, root_of(s, p->coll, p->part)->local));
+	sw_piece_take(s, p, source_of(p, root_of(s, p->coll, p->part)->local));
 }
 
 /* Do parts lie at their member's own server?  They do if all servers are
@@ -202,4 +205,79 @@ uint32_t sw_coll_divide(const struct sw_worker *w, const struct sw_stream *s,
 			*lanes |= 1u << w->lane_of[i] >> 1;
 	}
 	return mine;
+}
+
+/* --- combine the local ranks' bytes of a chunk into one contribution --- */
+
+/* The local ranks' bytes of one chunk. */
+struct given {
+	uint32_t n, n_elems;
+	const void **from;
+	double *scale; /* SW_PREMUL_SUM */
+};
+
+/* Scale a rank's bytes by its factor into w->payload; return them as they are
+ * if the factor is 1. */
+static const void *scaled_given(struct sw_worker *w,
+	const struct sw_sum_ops *ops, const struct given *g, uint32_t i)
+{
+	if (g->scale[i] == 1)
+		return g->from[i];
+	ops->scale(w->payload, g->from[i], g->scale[i], g->n_elems);
+	return w->payload;
+}
+
+/* Fold the bytes into w->sums: sums in one pass, other operations rank by rank.
+ */
+static void fold_given(struct sw_worker *w, const struct sw_sum_ops *ops,
+	enum sw_reduce_op op, const struct given *g)
+{
+	sw_fold_fn *fn = ops->put;
+
+	if (op == SW_SUM || op == SW_AVG) {
+		ops->sum(w->sums, g->from, g->n, g->n_elems);
+		return;
+	}
+	for (uint32_t i = 0; i < g->n; i++) {
+		fn(w->sums,
+			op == SW_PREMUL_SUM ? scaled_given(w, ops, g, i)
+					    : g->from[i],
+			g->n_elems);
+		fn = sw_coll_fold(ops, op);
+	}
+}
+
+/* Combine the bytes into w->payload.  Without a server an average is divided
+ * here. */
+static void combine_given(struct sw_worker *w, const struct sw_stream *s,
+	const struct sw_worker_coll *ask, const struct given *g)
+{
+	const struct sw_sum_ops *ops = &w->env->sum->ops[ask->dtype];
+
+	fold_given(w, ops, ask->op, g);
+	if (ask->op == SW_AVG && sw_stream_is_here(w, s))
+		ops->divide(w->sums, w->sums, g->n, g->n_elems);
+	(ops->round ? ops->round : ops->copy)(w->payload, w->sums, g->n_elems);
+}
+
+uint16_t sw_piece_give(struct sw_worker *w, const struct sw_stream *s,
+	const struct sw_piece *p, const uint8_t **bytes)
+{
+	const struct sw_worker_coll *ask = &p->coll->ask;
+	struct sw_local_list givers = givers_of(s, p);
+	struct given g = {.n = givers.n,
+		.n_elems = p->bytes / sw_dtype_bytes(ask->dtype),
+		.from = w->sources,
+		.scale = w->scales};
+
+	for (uint32_t i = 0; i < g.n; i++) {
+		g.from[i] = source_of(p, givers.list[i]);
+		g.scale[i] = p->coll->locals[givers.list[i]].scale;
+	}
+	*bytes = g.from[0];
+	if (g.n > 1 || ask->op == SW_PREMUL_SUM) {
+		*bytes = w->payload;
+		SW_TIMED(w->stats.ticks_sum, combine_given(w, s, ask, &g));
+	}
+	return (uint16_t)g.n;
 }

@@ -203,13 +203,8 @@ void sw_piece_go_on(const struct sw_coll_share *share, struct sw_piece *p);
  * lanes behind lane 0 have some, a bit each. */
 uint32_t sw_coll_divide(const struct sw_worker *w, const struct sw_stream *s,
 	const struct sw_coll *c, uint32_t *lanes);
-/* sw_piece_givers - return the local ranks whose bytes this member contributes.
- * sw_piece_source - return where a local rank has its bytes. */
-struct sw_local_list sw_piece_givers(
-	const struct sw_stream *s, const struct sw_piece *p);
-const uint8_t *sw_piece_source(const struct sw_piece *p, uint32_t local);
 /* sw_piece_give - set *bytes to this member's contribution: a local rank's
- * memory, or w->payload if several are combined or scaled (combine.c).  Returns
+ * memory, or w->payload if several are combined or scaled.  Returns
  * the number of givers.
  * sw_piece_take - write the result to the local ranks that get it.
  * sw_piece_copy_own - do so with the root's own bytes, which no server sends

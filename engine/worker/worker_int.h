@@ -326,9 +326,6 @@ void sw_links_skip_refused(struct sw_worker *w);
 uint32_t sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *zero);
 /* sw_tensor_follow - catch up, in another lane, with lane 0's words of @t. */
 void sw_tensor_follow(struct sw_worker *w, struct sw_wtensor *t);
-/* sw_tensors_give - give back @t, and its batch's memory if @t is the first of
- * the batch. */
-void sw_tensors_give(const struct sw_worker *w, struct sw_wtensor *t);
 
 /* --- deaths.c --- */
 

@@ -237,7 +237,7 @@ struct sw_wtensor {
 	uint64_t before; /* bytes given before the scheduler's task began */
 	uint64_t lacks;  /* lane 0's: the most that a local rank lacks */
 	uint64_t *words, n_words; /* memory of the sets */
-	void *mem; /* memory of the block, if this tensor owns it (batch.c) */
+	void *mem; /* memory of the block, if this tensor owns it (tensors.c) */
 	uint64_t mem_bytes;
 	struct sw_stream *stream; /* the windows; NULL: a tensor */
 	struct sw_worker *worker; /* the worker that has it */
