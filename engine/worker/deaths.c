@@ -75,7 +75,8 @@ static uint32_t look_at(struct sw_worker *w, struct sw_wtensor *t)
 {
 	sw_bitmap_remove(&w->lacking, t->index);
 	if (w->deaths.step == SW_DEATHS_JUDGED) {
-		w->deaths.is_needed |= t->kind->goes_on(w, t);
+		w->deaths.is_needed |=
+			t->kind->goes_on && t->kind->goes_on(w, t);
 		return 1;
 	}
 	if (w->deaths.step)

@@ -27,7 +27,7 @@ bool sw_worker_uses(const struct sw_worker *w, uint32_t local, const void *base,
 		}
 		*at = i + 1;
 		t = &w->tensors[i];
-		if (t->kind->uses(t, local, base, bytes))
+		if (t->kind->uses && t->kind->uses(t, local, base, bytes))
 			return true;
 	}
 	return false;

@@ -83,25 +83,9 @@ static bool tensor_lacks(
 	       (!sw_bits_has(t->asked, local) || sw_grow_lacks(t, local));
 }
 
-static const uint64_t *tensor_ranks(const struct sw_wtensor *t)
-{
-	return NULL;
-}
-
 static uint64_t tensor_needs(const struct sw_wtensor *t, uint64_t awaited)
 {
 	return awaited;
-}
-
-static bool tensor_uses(const struct sw_wtensor *t, uint32_t local,
-	const void *base, uint64_t bytes)
-{
-	return false;
-}
-
-static bool tensor_compare(struct sw_worker *w, struct sw_wtensor *t)
-{
-	return false;
 }
 
 /* Return the local ranks that have not asked, or have not written all of their
@@ -148,12 +132,6 @@ static void tensor_lane_said(struct sw_worker *w, struct sw_wtensor *t,
 	t->is_edited |= theirs->is_edited;
 	if (!t->busy_lanes && !t->n_missing)
 		sw_round_end(w, t, 0);
-}
-
-static bool tensor_goes_on(
-	const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	return false;
 }
 
 /* Kill the tensor from the first round on that lacks a dead local rank: the
@@ -234,14 +212,10 @@ const struct sw_kind sw_tensor_kind = {.differs = SW_FAULT_DECLARED,
 	.lacks_locals = tensor_lacks_locals,
 	.lagging = tensor_lagging,
 	.lacks = tensor_lacks,
-	.ranks = tensor_ranks,
 	.needs = tensor_needs,
-	.uses = tensor_uses,
-	.compare = tensor_compare,
 	.follow = tensor_follow,
 	.lane_said = tensor_lane_said,
 	.end_some = sw_round_end,
-	.goes_on = tensor_goes_on,
 	.die = tensor_die,
 	.is_known = tensor_is_known,
 	.killed = tensor_killed,

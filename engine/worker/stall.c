@@ -111,7 +111,8 @@ const char *sw_missing_text(const struct sw_worker *w,
 	for (; t; t = of_kin ? sw_wtensor_next(of, t) : NULL)
 		if (t->is_open)
 			add_missing(w, t, &missing);
-	list_ranks(w, of->kind->ranks(of), &missing, &ranks);
+	list_ranks(w, of->kind->ranks ? of->kind->ranks(of) : NULL, &missing,
+		&ranks);
 	name_ranks(&ranks, w->size, room, out);
 	return out;
 }
@@ -195,7 +196,7 @@ static void look_at(struct sw_worker *w, uint32_t i)
 {
 	struct sw_wtensor *t = &w->tensors[i];
 
-	w->look.is_still |= t->kind->compare(w, t);
+	w->look.is_still |= t->kind->compare && t->kind->compare(w, t);
 	w->look.is_slow |= is_slow(w, t);
 	/* A server that named a member before the death may have its push by
 	 * now, so only later WAITs count. */

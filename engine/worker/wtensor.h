@@ -102,11 +102,12 @@ struct sw_kind {
 	/* Does the next round, or a collective, lack local rank @local? */
 	bool (*lacks)(const struct sw_worker *w, const struct sw_wtensor *t,
 		uint32_t local);
-	/* Return the set of ranks that it is for, NULL: all of the job; and the
-	 * members that it needs, of whom WAIT named @awaited. */
+	/* Return the set of ranks that it is for (NULL: all of the job); and
+	 * the members that it needs, of whom WAIT named @awaited. */
 	const uint64_t *(*ranks)(const struct sw_wtensor *t);
 	uint64_t (*needs)(const struct sw_wtensor *t, uint64_t awaited);
-	/* Does a local rank's open collective use this memory? */
+	/* Does a local rank's open collective use this memory?  NULL for a
+	 * tensor, as the next one is. */
 	bool (*uses)(const struct sw_wtensor *t, uint32_t local,
 		const void *base, uint64_t bytes);
 	/* Compare a stalled stream with the others of its group.  Returns
@@ -122,9 +123,9 @@ struct sw_kind {
 	void (*drop)(struct sw_worker *w, struct sw_wtensor *t);
 	/* End the round, or the oldest open collective, with @err. */
 	void (*end_some)(struct sw_worker *w, struct sw_wtensor *t, int err);
-	/* Local ranks have died: is it a living group without them?  End what
-	 * they are in.  Close the group if all have closed it or are gone; NULL
-	 * for a tensor. */
+	/* Local ranks have died: is it a living group without them (NULL: no)?
+	 * End what they are in.  Close the group if all have closed it or are
+	 * gone; NULL for a tensor. */
 	bool (*goes_on)(const struct sw_worker *w, const struct sw_wtensor *t);
 	void (*die)(struct sw_worker *w, struct sw_wtensor *t);
 	void (*check_left)(struct sw_worker *w, struct sw_wtensor *t);
