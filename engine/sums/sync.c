@@ -132,20 +132,6 @@ static enum sw_push_verdict fit(const struct sw_shard *sh,
 		       : SW_PUSH_FOLD;
 }
 
-static void fold_bytes(struct sw_shard *sh, struct sw_stensor *t,
-	struct sw_cell *cell, const struct sw_push *p, bool is_first)
-{
-	const struct sw_header *h = p->h;
-	struct sw_open_sum sum =
-		open_sum(t, p->local, h->round, h->payload_len);
-
-	if (h->op == SW_ROUND_COPY)
-		fold_copy(sh, t, p->local, cell, p->member, h, p->payload);
-	else
-		SW_TIMED(sh->stats->ticks_fold,
-			sw_sum_add(sh, &sum, p->payload, is_first, p->is_lent));
-}
-
 static void complete(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_cell *cell, const struct sw_push *p)
 {
@@ -167,7 +153,15 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	sw_marks_remove(sh, t, p->member, p->local);
 	if (is_first)
 		begin(sh, t, cell, h);
-	fold_bytes(sh, t, cell, p, is_first);
+	if (h->op == SW_ROUND_COPY) {
+		fold_copy(sh, t, p->local, cell, p->member, h, p->payload);
+	} else {
+		struct sw_open_sum sum =
+			open_sum(t, p->local, h->round, h->payload_len);
+
+		SW_TIMED(sh->stats->ticks_fold,
+			sw_sum_add(sh, &sum, p->payload, is_first, p->is_lent));
+	}
 	c->inflight &= ~(1ULL << p->member);
 	if (!sw_cell_fold(cell, p->member, h->weight, sh->expected))
 		return SW_PUSH_FOLD;
