@@ -75,15 +75,23 @@ static uint32_t payload_crc(struct test_frame *f)
 	return f->h.type ? frame_crc(f, f->seed) : 0;
 }
 
-static void mend_head(struct test_frame *f)
+/* What the header's checksum is beside the CRC: the seed of its session. */
+static uint32_t head_seed(const struct test_frame *f)
 {
-	sw_store32(f->bytes + AT_HEAD_CRC, sw_crc32c(0, f->bytes, AT_HEAD_CRC));
+	return sw_load32(f->bytes + AT_HEAD_CRC) ^
+	       sw_crc32c(0, f->bytes, AT_HEAD_CRC);
+}
+
+static void mend_head(struct test_frame *f, uint32_t seed)
+{
+	sw_store32(f->bytes + AT_HEAD_CRC,
+		seed ^ sw_crc32c(0, f->bytes, AT_HEAD_CRC));
 }
 
 void fuzz_mend(
 	struct fuzz_input *in, const struct fuzz_step *s, struct test_frame *f)
 {
-	uint32_t n = 0, less = s->d ? s->d : 4;
+	uint32_t n = 0, less = s->d ? s->d : 4, seed = head_seed(f);
 
 	for (uint32_t i = 0; i < s->n_patches; i++)
 		fuzz_patch(in, f->bytes, sizeof(f->bytes));
@@ -95,10 +103,10 @@ void fuzz_mend(
 	f->len = SW_HEAD_BYTES + n;
 	if (s->who & FUZZ_AS_IS)
 		return;
-	mend_head(f);
+	mend_head(f, seed);
 	sw_store32(f->bytes + AT_PAYLOAD_CRC,
 		payload_crc(f) + !!(s->who & FUZZ_BAD_CRC));
-	mend_head(f);
+	mend_head(f, seed);
 }
 
 void fuzz_show(const char *what, const struct test_frame *f)

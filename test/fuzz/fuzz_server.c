@@ -215,6 +215,24 @@ static struct sw_header tune(struct fuzz *x, const struct fuzz_step *s)
 	return h;
 }
 
+/* Of a: how many units of 64 bytes, b: more bytes. */
+static struct sw_header probe(struct fuzz *x, const struct fuzz_step *s)
+{
+	uint32_t n = 64u * s->a + s->b;
+
+	n = n < SW_PAYLOAD_MAX ? n : SW_PAYLOAD_MAX;
+	memset(x->payload, 0, n);
+	return of_type(SW_PROBE, n);
+}
+
+static struct sw_header paths(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct sw_paths m = {.payload = (uint16_t)(64 * s->a + s->b)};
+
+	memcpy(x->payload, &m, sizeof(m));
+	return of_type(SW_PATHS, sizeof(m));
+}
+
 /* A header of any type; patches fill it. */
 static struct sw_header any(struct fuzz *x, const struct fuzz_step *s)
 {
@@ -282,9 +300,9 @@ static void again(struct fuzz *x, const struct fuzz_step *s)
 
 /* --- all --- */
 
-static struct sw_header (*const makers[])(
-	struct fuzz *, const struct fuzz_step *) = {hello, join, keepalive,
-	declare, push, query, ack, fault, tune, any, open_stream, call};
+static struct sw_header (*const makers[])(struct fuzz *,
+	const struct fuzz_step *) = {hello, join, keepalive, declare, push,
+	query, ack, fault, tune, any, open_stream, call, probe, paths};
 static void (*const calls[])(struct fuzz *, const struct fuzz_step *) = {
 	later, own, enter, again};
 

@@ -121,6 +121,7 @@ static struct sw_header status(struct fuzz *x, const struct fuzz_step *s)
 		.first = (uint16_t)(x->r.s[0].first + (s->d & 15)),
 		.member = s->d >> 4,
 		.epoch = 9,
+		.payload = s->b ? (uint16_t)(64 * s->b) : PEER_PAYLOAD,
 		.n_local = {(uint16_t)x->n_local, (uint16_t)x->n_local},
 		.why = {.err = (int16_t) - (s->a >> 2),
 			.kind = s->b,
@@ -180,6 +181,16 @@ static struct sw_header keepalive(struct fuzz *x, const struct fuzz_step *s)
 		.key = s->b,
 		.round = s->c,
 		.grant = (uint32_t)s->d << 8};
+}
+
+/* The answer to the last PROBE, or of a: as many units of 64 bytes more. */
+static struct sw_header probe(struct fuzz *x, const struct fuzz_step *s)
+{
+	uint32_t n = x->r.last[SW_PROBE].h.payload_len + 64u * s->a + s->b;
+
+	n = n < SW_PAYLOAD_MAX ? n : SW_PAYLOAD_MAX;
+	memset(x->payload, 0, n);
+	return (struct sw_header){.type = SW_PROBE, .payload_len = (uint16_t)n};
 }
 
 static struct sw_header fault(struct fuzz *x, const struct fuzz_step *s)
@@ -469,7 +480,7 @@ static void again(struct fuzz *x, const struct fuzz_step *s)
 
 static struct sw_header (*const makers[])(struct fuzz *,
 	const struct fuzz_step *) = {cookie, accept, status, declared, left,
-	keepalive, fault, result, ack, answer, any, call_result};
+	keepalive, fault, result, ack, answer, any, call_result, probe};
 static void (*const calls[])(struct fuzz *, const struct fuzz_step *) = {
 	later, own, enter, again};
 

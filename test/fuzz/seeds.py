@@ -78,7 +78,7 @@ def control_seeds():
 # Steps of fuzz_server.c, and bits of who (fuzz_frames.h).
 TIME, OWN, ENTER, AGAIN = range(4)
 HELLO, JOIN, KEEPALIVE, DECLARE, PUSH, QUERY, ACK, FAULT, TUNE, ANY, OPEN, \
-    CALL = range(4, 16)
+    CALL, PROBE, PATHS = range(4, 18)
 LENT, BAD_CRC = 32, 64
 ASYNC, NO_CRC, SMALL, INNER, BY_RANK = 4, 8, 16, 32, 64
 ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BCAST, REDUCE, BARRIER = range(6)
@@ -143,6 +143,11 @@ def server_seeds():
         pushes(1, [2]) + pushes(1, [2], 1, 3, LENT)
     yield "tuning", bytes([1]) + members(2) + step(TUNE, 0, 1, 1, 16, 64) + \
         step(KEEPALIVE, 0, 0, 1, 9) + step(KEEPALIVE, 1, 0, 1, 9) + wait_ms(9)
+    yield "probes", bytes([1]) + step(ENTER, 0) + step(PROBE, 0, 21) + \
+        step(PATHS, 0, 18) + step(ENTER, 1) + step(PROBE, 1, 128) + \
+        step(PATHS, 1, 21) + step(PATHS, 1, 20, 1) + members(2) + \
+        step(PROBE, 0, 18) + step(PROBE, 0, 1) + wait_ms(20) + \
+        step(PROBE, 0, 1) + step(PROBE, 0, 128) + pushes(2, [1])
     # 2: i32; a window has 16 slots
     yield "stream", bytes([1]) + streams(2) + calls(2, [1, 2]) + \
         step(ACK, 0, 0, 2) + step(ACK, 1, 0, 2) + calls(2, [3, 18, 19]) + \
@@ -178,7 +183,7 @@ def server_seeds():
 # --- worker ---
 
 COOKIE, ACCEPT, STATUS, DECLARED, LEFT, ALIVE, ERROR, RESULT, SACK, ANSWER, \
-    OTHER, CALLED = range(4, 16)
+    OTHER, CALLED, PROBED = range(4, 17)
 LOCALS, LAST = 8, 16
 OWN_DECLARE, OWN_BEGIN, OWN_TUNE, OWN_LEFT, OWN_LEAVE, OWN_SHORT, \
     OWN_PREPARING, OWN_OPEN, OWN_CALL, OWN_END, OWN_DRAIN = range(11)
@@ -257,6 +262,15 @@ def worker_seeds():
         step(OWN, 0, OWN_TUNE, 128, 4, 9) + step(STATUS, 0, 1, 2, patches=[
             (54 + 184, struct.pack("<IIQQI", 1, 3, 65536, 0, 1))]) + \
         results([1, 2, 3, 4])
+    # STATUS with PROBING, then RUNNING with that payload
+    yield "probes", bytes([0]) + step(TIME) + step(COOKIE) + step(ACCEPT) + \
+        step(STATUS, 0, 3) + step(PROBED, 0, 1) + wait_ms(30) + step(PROBED) + \
+        step(STATUS, 0, 1, 18) + results([1, 2])
+    # a tensor stalls; PROBEs come back, or only the small ones (type 22)
+    for name, answer in (("good", step(PROBED)), ("narrow", step(
+            OTHER, 0, 22, 64))):
+        yield name + "_path", bytes([0]) + running(1) + begin(0) + (
+            wait_ms(255) + answer + wait_ms(100) + step(ALIVE)) * 30
     yield "acked", bytes([0]) + running(1, 4) + begin(3) + \
         step(SACK, 0, 0, 8, 3) + step(SACK, 0, 7, 9) + wait_ms(5) + \
         step(ALIVE, 0, 0, 0, 0, 255) + step(OTHER, 0, 19, 24) + \
