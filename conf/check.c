@@ -218,10 +218,13 @@ static void gateway_check(
 	const struct check *c, const struct sw_conf_port *p, const char *header)
 {
 	char ip[SW_IP_TEXT];
+	bool is_on_link =
+		!sw_ip_is_v4(p->subnet.ip) && sw_ip_is_link_local(p->gateway);
 
 	if (sw_ip_is_none(p->gateway))
 		return;
-	if (sw_ip_is_same(p->gateway, p->subnet.ip) || !is_near(p, p->gateway))
+	if (sw_ip_is_same(p->gateway, p->subnet.ip) ||
+		(!is_on_link && !is_near(p, p->gateway)))
 		sw_report_error(c->report, line_of(c, header, "gateway"),
 			header, "gateway",
 			"%s: another host of the port's network %s expected",

@@ -149,15 +149,16 @@ static int number_parse(
 	return 0;
 }
 
-/* Return why no port can have @ip, or NULL. */
-static const char *unfit(struct sw_ip ip)
+/* Return why @o cannot be @ip, or NULL. A port has one gateway, so that alone
+ * may be link-local, as routers of IPv6 are. */
+static const char *unfit(const struct sw_option *o, struct sw_ip ip)
 {
 	if (sw_ip_is_v4(ip))
 		return (uint32_t)ip.low >> 24 == 0 ||
 				       (uint32_t)ip.low >> 28 >= 14
 			       ? "is not a host address"
 			       : NULL;
-	if (ip.high >> 54 == 0xfe80 >> 6)
+	if (sw_ip_is_link_local(ip) && strcmp(o->key, "gateway") != 0)
 		return "is link-local, so it means another host on each "
 		       "interface: give a global or unique local (fd00::/8) "
 		       "address";
@@ -188,8 +189,9 @@ static int ip_parse(
 			text);
 		return SW_ECONF;
 	}
-	if (unfit(ip)) {
-		snprintf(why, SW_WHY_BYTES, "\"%.40s\" %s", text, unfit(ip));
+	if (unfit(o, ip)) {
+		snprintf(why, SW_WHY_BYTES, "\"%.40s\" %s", text,
+			unfit(o, ip));
 		return SW_ECONF;
 	}
 	memcpy(field, &ip, sizeof(ip));

@@ -35,6 +35,13 @@ static inline bool sw_ip_is_same(struct sw_ip a, struct sw_ip b)
 	return !((a.high ^ b.high) | (a.low ^ b.low));
 }
 
+/* sw_ip_is_link_local - return whether @ip is in fe80::/10, where routers of
+ * IPv6 are. */
+static inline bool sw_ip_is_link_local(struct sw_ip ip)
+{
+	return ip.high >> 54 == 0xfe80 >> 6;
+}
+
 /* sw_ip_bits - return the length of a whole address: 32 or 128 bits. */
 static inline uint32_t sw_ip_bits(struct sw_ip ip)
 {

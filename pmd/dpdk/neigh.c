@@ -182,7 +182,8 @@ bool sw_neigh_heard(
 		SET(t->rival, mac);
 		return false;
 	}
-	if (sw_ip_is_none(from) || !sw_ip_is_near(from, t->ip, t->bits))
+	if (sw_ip_is_none(from) || (!sw_ip_is_near(from, t->ip, t->bits) &&
+					   !sw_ip_is_same(from, t->gateway)))
 		return true;
 	p = is_for_us ? make(t, from, false) : find(t, from);
 	if (p)

@@ -183,6 +183,21 @@ static void find__far_goes_by_the_gateway(void **state)
 	assert_int_equal(due(b), 0);
 }
 
+/* A router of IPv6 has an address of the link, and asks with it. */
+static void find__gateway_on_the_link(void **state)
+{
+	struct sw_ip router = {UINT64_C(0xfe80) << 48, 1};
+	struct bed *b = *state;
+
+	b->table.gateway = router;
+	find(b, FAR_IP);
+	assert_int_equal(due(b), 1);
+	sw_outer_init(&b->peer, PEER_MAC, router, 1, 0);
+	assert_true(take(b, OUR_IP, 0));
+	assert_false(take(b, OUR_IP, OUR_MAC));
+	assert_int_equal(find(b, FAR_IP), PEER_MAC);
+}
+
 static void find__more_peers_than_slots(void **state)
 {
 	struct bed *b = *state;
@@ -526,6 +541,7 @@ int main(void)
 		BOTH(find__unknown_is_asked_once),
 		BOTH(find__answered),
 		BOTH(find__far_goes_by_the_gateway),
+		V6(find__gateway_on_the_link),
 		BOTH(find__more_peers_than_slots),
 		BOTH(find__in_the_place_of_another),
 		BOTH(take__question_is_answered_and_learnt),

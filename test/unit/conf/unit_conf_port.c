@@ -79,6 +79,11 @@ static void conf_load__ipv6(void **state)
 	assert_int_equal(conf.ports[0].subnet.bits, 64);
 	assert_int_equal(conf.ports[0].gateway.low, 0xfe);
 	assert_int_equal(conf.servers[0].ip.high, 0xfd000001ull << 32);
+	assert_int_equal(load(NODE "[port a]\ntype = af_packet\ndevice = eth0\n"
+				   "ip = fd00::2/64\ngateway = fe80::1\n"
+				   "[server s]\nip = fd00:1::1\nport = a\n",
+				 &conf, &said),
+		0);
 	refused(NODE "[port a]\ntype = af_packet\ndevice = eth0\n"
 		     "ip = fd00::2/64\n[server s]\nip = fd00:1::1\nport = a\n",
 		"fd00:1::1 is not in the network of [port a], fd00::/64, which "
