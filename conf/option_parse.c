@@ -190,8 +190,7 @@ static int ip_parse(
 		return SW_ECONF;
 	}
 	if (unfit(o, ip)) {
-		snprintf(why, SW_WHY_BYTES, "\"%.40s\" %s", text,
-			unfit(o, ip));
+		snprintf(why, SW_WHY_BYTES, "\"%.40s\" %s", text, unfit(o, ip));
 		return SW_ECONF;
 	}
 	memcpy(field, &ip, sizeof(ip));
