@@ -195,10 +195,12 @@ static void miss(
 	why = sw_member_gone(
 		job, (uint32_t)__builtin_ctzll(gone), SW_FAULT_GONE);
 	why.key = query->key;
-	if (t.mode == SW_MODE_STREAM)
+	if (t.mode == SW_MODE_STREAM) {
 		sw_group_end(job, t.group, 1, &why);
-	else
+	} else {
+		why.one.number = query->round;
 		sw_session_fail_for(s, &why);
+	}
 }
 
 static void query_one(struct sw_session *s, const struct sw_query *query)

@@ -170,10 +170,12 @@ static const char *ranks_text(const struct sw_fault *f, char out[80])
 static void say_gone(const struct sw_fault *f, const char *what, char *out)
 {
 	static const char *const ways[] = {"is gone", "left", "died"};
-	char who[80];
+	char who[80], round[24] = "";
 
-	snprintf(out, SW_TEXT_MAX, "%s %s; %s cannot complete",
-		ranks_text(f, who), ways[f->one.op % 3], what);
+	if (f->one.number)
+		snprintf(round, sizeof(round), "round %u of ", f->one.number);
+	snprintf(out, SW_TEXT_MAX, "%s %s; %s%s cannot complete",
+		ranks_text(f, who), ways[f->one.op % 3], round, what);
 }
 
 const char *sw_silence_text(enum sw_silence how)

@@ -26,7 +26,9 @@ enum sw_fault_kind {
 	/* Rank one waits for rank other, which has closed the group. */
 	SW_FAULT_CLOSED,
 	SW_FAULT_UNDONE, /* rank one closed the group with work open */
-	SW_FAULT_GONE,   /* ranks one to other of the node; op: sw_gone */
+	/* Ranks one to other of the node; op: sw_gone, number: the round that
+	 * lacks them, 0: any. */
+	SW_FAULT_GONE,
 	SW_FAULT_SILENT, /* the same; op: sw_silence, number: seconds */
 	/* The process of rank one ended; number: of the process, step: 1 + the
 	 * local rank, 0 if it is alone; text: how it ended. */

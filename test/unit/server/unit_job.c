@@ -281,7 +281,7 @@ static void gone__is_named_by_its_ranks(void **state)
 	rig_declare(r, 0, "a", SW_I32, PEER_CHUNK, 0);
 	leave_and_wait(r);
 	assert_contains(rig_tx(r), "w0 ERROR SW_EPEER ranks 1-3 (node node1) "
-				   "left; tensor k0 cannot");
+				   "left; round 1 of tensor k0 cannot");
 	rig_tick(r, r->params.dead_after / 2);
 	peer_send(&r->w[0], (struct sw_header){.type = SW_KEEPALIVE}, NULL);
 	rig_tick(r, r->params.dead_after / 2);
@@ -452,7 +452,7 @@ static void left__is_named_to_who_waits(void **state)
 
 	leave_and_wait(r);
 	assert_contains(rig_tx(r), "w0 ERROR SW_EPEER rank 1 (node node1) "
-				   "left; tensor k0 cannot");
+				   "left; round 1 of tensor k0 cannot");
 	server_rig_close(r);
 }
 
@@ -473,7 +473,7 @@ static void leave__asynchronous_goes_on(void **state)
 	rig_tx(r);
 	peer_query(&r->w[0], 0, 1, 0);
 	assert_contains(rig_tx(r), "w0 ERROR SW_EPEER rank 1 (node node1) "
-				   "left; tensor k0 cannot");
+				   "left; round 1 of tensor k0 cannot");
 	server_rig_close(r);
 }
 
