@@ -222,7 +222,7 @@ void sw_worker_tick_joining(struct sw_worker *w)
 	char text[SW_TEXT_MAX + SW_NAME_MAX];
 
 	if (w->state != SW_WORKER_JOINING || w->left_by_ns ||
-		(w->lane_i && !w->size) || /* lane 0 waits */
+		(w->lane_i && (!w->size || w->has_joined)) || /* lane 0 waits */
 		(waited < w->params.join_timeout &&
 			w->now_ns - w->warned_ns < TELL_EVERY_NS))
 		return;
