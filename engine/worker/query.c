@@ -85,8 +85,8 @@ uint64_t sw_query_search(struct sw_worker *w, struct sw_link *l)
 	has_ended = search(w, l);
 	if (l->n_queries) {
 		sw_link_owe(w, l, SW_OWE_QUERY);
-		l->query_wait_ns =
-			sw_min64(2 * l->query_wait_ns, w->params.query_max);
+		l->query_wait_ns = sw_max64(l->query_wait_ns,
+			sw_min64(2 * l->query_wait_ns, w->params.query_max));
 	}
 	if (l->n_queries || has_ended) /* else the next tick continues */
 		l->query_from_ns = w->now_ns;
