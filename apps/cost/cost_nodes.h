@@ -15,7 +15,9 @@
 #include "engine/worker/worker.h"
 #include "sum/sum.h"
 
-enum { COST_WARM_ROUNDS = 2 }; /* both generations of a cell are present */
+/* Both generations of a cell are present, and the windows of senders are open.
+ */
+enum { COST_WARM_ROUNDS = 4 };
 
 struct cost_shape {
 	uint32_t n_members; /* 1 to 64 */

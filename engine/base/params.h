@@ -71,7 +71,7 @@ static inline void sw_params_init(struct sw_params *p)
 		.retry_min = 5 * SW_MS,
 		.retry_max = 500 * SW_MS,
 		.cookie_life = 2500 * SW_MS,
-		.rto_first = 20 * SW_MS,
+		.rto_first = 4 * SW_MS,
 		.rto_min = 1 * SW_MS,
 		.rto_max = 100 * SW_MS,
 		.reorder = 20 * SW_US,

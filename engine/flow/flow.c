@@ -21,6 +21,7 @@ void sw_flow_set_window(struct sw_flow *f, uint32_t bytes)
 	if (f->backlog) /* then its window is among theirs */
 		f->grants->windows += (uint64_t)window - f->window;
 	f->window = window;
+	sw_congestion_refit(&f->congestion, f->frame);
 	/* A window of few frames must not wait for the sixteenth. */
 	f->ack_every = (uint32_t)sw_max64(
 		1, sw_min64(f->params->ack_every, frames / 6));
@@ -42,6 +43,7 @@ void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
 	f->tick_at_ns = UINT64_MAX;
 	f->may_ask = true;
 	sw_flow_set_window(f, params->window_bytes);
+	sw_congestion_init(&f->congestion, f->frame, f->window, grants != NULL);
 	f->ctl_next = n_ctl + 1;
 	for (uint32_t c = 0; c < SW_N_CLASSES; c++) {
 		f->space[c].next_psn = 1;
@@ -236,6 +238,7 @@ void sw_flow_rest(struct sw_flow *f)
 {
 	if (f->granted > f->consumed) {
 		f->returned += f->granted - f->consumed;
+		sw_congestion_skip(&f->congestion, f->granted - f->consumed);
 		f->consumed = f->granted;
 	}
 	f->rested = f->consumed;

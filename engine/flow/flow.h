@@ -32,6 +32,7 @@
 #define SW_ENGINE_FLOW_FLOW_H
 
 #include "engine/base/params.h"
+#include "engine/flow/congestion.h"
 #include "engine/wire/wire.h"
 
 enum {
@@ -146,6 +147,8 @@ struct sw_flow {
 	bool is_waiting;      /* waits for its turn to receive a grant */
 	bool is_patient;      /* the peer knows what we have to send */
 	bool may_ask;         /* may send a frame without credit */
+	bool is_asked;        /* the peer wants an ACK at once */
+	struct sw_congestion congestion;
 	struct sw_space space[SW_N_CLASSES];
 	uint64_t far_psn[SW_N_SPACES]; /* not yet believed, if above rx_psn */
 };
@@ -184,7 +187,8 @@ static inline bool sw_flow_can_send(const struct sw_flow *f, uint32_t class)
 {
 	const struct sw_space *s = &f->space[class];
 
-	return (f->consumed < f->granted ||
+	return ((f->consumed < f->granted &&
+			f->consumed < f->congestion.limit) ||
 		       (f->may_ask && !f->open_mask &&
 			       (f->granted || f->is_patient))) &&
 	       s->next_psn - s->oldest < SW_SENT_RING;
@@ -199,6 +203,12 @@ void sw_flow_block(struct sw_flow *f, uint64_t now_ns);
 static inline bool sw_flow_may_ask(const struct sw_flow *f)
 {
 	return f->may_ask;
+}
+
+/* sw_flow_is_paced - return whether sw_flow_tick may release frames. */
+static inline bool sw_flow_is_paced(const struct sw_flow *f)
+{
+	return f->congestion.rate != 0;
 }
 
 /* sw_flow_wait - do not ask for credit at once, because the peer knows what we
@@ -247,7 +257,10 @@ static inline uint32_t sw_flow_quanta(const struct sw_flow *f, uint32_t bytes)
 static inline void sw_flow_open(
 	struct sw_flow *f, uint32_t class, uint64_t now_ns)
 {
-	uint64_t at_ns = now_ns + f->params->rto_min;
+	uint64_t at_ns = sw_congestion_start(&f->congestion, now_ns);
+
+	if (now_ns + f->params->rto_min < at_ns)
+		at_ns = now_ns + f->params->rto_min;
 
 	f->may_ask = !f->is_patient;
 	f->blocked_ns = 0;
@@ -263,6 +276,7 @@ static inline void sw_flow_send(
 {
 	struct sw_space *s = &f->space[h->class];
 	struct sw_sent *e = &s->sent[s->next_psn % SW_SENT_RING];
+	uint32_t quanta = sw_flow_quanta(f, h->payload_len);
 
 	h->psn = s->next_psn++;
 	e->t_ns = now_ns;
@@ -271,9 +285,14 @@ static inline void sw_flow_send(
 	e->cell = cell;
 	e->round = h->round;
 	e->is_open = true;
+	e->is_lost = false;
+	e->quanta = (uint16_t)quanta;
 	if (!s->n_open++)
 		sw_flow_open(f, h->class, now_ns);
-	f->consumed += sw_flow_quanta(f, h->payload_len);
+	f->consumed += quanta;
+	if (f->consumed >= f->congestion.ask_at &&
+		sw_congestion_ask(&f->congestion, f->consumed, f->granted))
+		h->flags |= SW_FLAG_ACK;
 	h->consumed = (uint32_t)f->consumed;
 	h->grant = (uint32_t)f->given;
 }
@@ -376,6 +395,7 @@ static inline uint32_t sw_flow_within(
 {
 	uint32_t from = (uint32_t)f->given + SW_CREDIT_SLACK + 1, i = 0;
 	uint64_t since = f->n_since_given, most = sw_flow_most_since(f);
+	uint8_t flags = 0;
 
 	for (; i < n; i++) {
 		uint64_t more = since + sw_flow_quanta(f, h[i].payload_len);
@@ -384,8 +404,10 @@ static inline uint32_t sw_flow_within(
 			more > most)
 			break;
 		since = more;
+		flags |= h[i].flags;
 	}
 	f->n_since_given = since;
+	f->is_asked |= (flags & SW_FLAG_ACK) != 0;
 	return i;
 }
 

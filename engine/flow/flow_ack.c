@@ -3,6 +3,9 @@
 #include "engine/base/bytes.h"
 #include "engine/flow/flow.h"
 
+/* A multiplier that mixes all bits into the highest ones. */
+static const uint64_t HASH = 0x9e3779b97f4a7c15;
+
 /* --- timers --- */
 
 static void wake(struct sw_flow *f, uint64_t at_ns)
@@ -18,6 +21,15 @@ static uint64_t overtaken_after(
 	return s->srtt_ns + s->srtt_ns / 4 + f->params->reorder;
 }
 
+/* Return up to a quarter of @ns, by the time of the oldest frame: senders that
+ * lost frames together must not send again together. */
+static uint64_t spread(const struct sw_space *s, uint64_t ns)
+{
+	uint64_t x = s->sent[s->oldest % SW_SENT_RING].t_ns * HASH;
+
+	return (ns >> 10) * (x >> 56);
+}
+
 static uint64_t rto_of(const struct sw_flow *f, const struct sw_space *s)
 {
 	const struct sw_params *p = f->params;
@@ -25,9 +37,18 @@ static uint64_t rto_of(const struct sw_flow *f, const struct sw_space *s)
 		s->srtt_ns ? s->srtt_ns + 4 * s->rttvar_ns + p->ack_delay_late
 			   : p->rto_first;
 
+	/* The frames of a small window ask for their ACKs, and a probe costs
+	 * little. */
+	if (!s->backoff && s->srtt_ns && !sw_congestion_is_open(&f->congestion))
+		return sw_max64(sw_max64(s->srtt_ns + 4 * s->rttvar_ns,
+					2 * s->srtt_ns + p->ack_delay),
+			2 * f->peer_gap_ns);
 	/* A peer that polls late is not a loss. */
 	rto = sw_max64(sw_max64(rto, p->rto_min), 2 * f->peer_gap_ns);
-	return sw_min64(rto << s->backoff, sw_max64(p->rto_max, rto));
+	if (!s->backoff && s->srtt_ns)
+		return rto;
+	rto = sw_min64(rto << s->backoff, sw_max64(p->rto_max, rto));
+	return rto - spread(s, rto);
 }
 
 /* Time at which the oldest frame in flight of a space is lost. */
@@ -147,7 +168,7 @@ uint64_t sw_flow_ack_at(const struct sw_flow *f)
 {
 	uint64_t at = UINT64_MAX;
 
-	if (f->unacked_mask && sw_flow_is_starved(f))
+	if (f->unacked_mask && (f->is_asked || sw_flow_is_starved(f)))
 		return 0;
 	for (uint32_t m = f->unacked_mask; m; m &= m - 1) {
 		const struct sw_space *s = &f->space[__builtin_ctz(m)];
@@ -183,7 +204,8 @@ uint32_t sw_flow_build_ack(struct sw_flow *f, uint64_t now_ns, uint64_t gap_ns,
 		n++;
 	}
 	f->unacked_mask = 0;
-	f->tick_at_ns = UINT64_MAX;
+	f->is_asked = false;
+	f->tick_at_ns = sw_congestion_release_at(&f->congestion);
 	for (uint32_t m = f->open_mask; m; m &= m - 1)
 		wake(f, look_at(f, &f->space[__builtin_ctz(m)]));
 	if (f->blocked_ns)
@@ -193,10 +215,11 @@ uint32_t sw_flow_build_ack(struct sw_flow *f, uint64_t now_ns, uint64_t gap_ns,
 
 /* --- frames out: what became of them --- */
 
-static void sample_rtt(struct sw_space *s, uint64_t rtt)
+static void sample_rtt(struct sw_flow *f, struct sw_space *s, uint64_t rtt)
 {
 	uint64_t err;
 
+	sw_congestion_sample(&f->congestion, rtt);
 	if (!s->srtt_ns) { /* RFC 6298 §2.2 */
 		s->srtt_ns = rtt;
 		s->rttvar_ns = rtt / 2;
@@ -205,6 +228,22 @@ static void sample_rtt(struct sw_space *s, uint64_t rtt)
 	err = rtt > s->srtt_ns ? rtt - s->srtt_ns : s->srtt_ns - rtt;
 	s->rttvar_ns += err / 4 - s->rttvar_ns / 4;
 	s->srtt_ns += rtt / 8 - s->srtt_ns / 8;
+}
+
+/* Note that the window has changed: frames may leave at its pace. */
+static __attribute__((noinline)) void settle_some(struct sw_flow *f,
+	const struct sw_space *s, uint32_t quanta, uint64_t now_ns)
+{
+	sw_congestion_settle(
+		&f->congestion, f->consumed, f->granted, quanta, s->srtt_ns);
+	wake(f, sw_congestion_start(&f->congestion, now_ns));
+}
+
+static void settle(struct sw_flow *f, const struct sw_space *s, uint32_t quanta,
+	uint64_t now_ns)
+{
+	if (!sw_congestion_count(&f->congestion, f->consumed, quanta))
+		settle_some(f, s, quanta, now_ns);
 }
 
 /* Close @n entries. */
@@ -246,18 +285,23 @@ void sw_flow_resolve_open(struct sw_flow *f, uint32_t class, struct sw_sent *e,
 	 * only if it is close to the others, or the first. */
 	if (is_first && (!s->srtt_ns || now_ns - e->t_ns <=
 						s->srtt_ns + 4 * s->rttvar_ns))
-		sample_rtt(s, now_ns - e->t_ns);
+		sample_rtt(f, s, now_ns - e->t_ns);
 	close_entry(f, class, e);
+	settle(f, s, e->quanta, now_ns);
 	if (s->backoff)
 		end_backoff(f, s);
 }
 
 static void lose(struct sw_flow *f, uint32_t class, struct sw_sent *e,
-	sw_fate_fn fate, void *ctx)
+	uint64_t now_ns, sw_fate_fn fate, void *ctx)
 {
 	const struct sw_sent copy = *e, *lost = &copy;
 
 	close_entry(f, class, e);
+	e->is_lost = true;
+	sw_congestion_lose(&f->congestion, f->consumed, f->granted, copy.quanta,
+		f->space[class].srtt_ns);
+	wake(f, sw_congestion_start(&f->congestion, now_ns));
 	fate(ctx, &lost, 1, SW_LOST);
 }
 
@@ -274,8 +318,22 @@ static void lose_older(struct sw_flow *f, uint32_t class, uint64_t end,
 			continue;
 		if (now_ns - e->t_ns < age)
 			return; /* the ones after it are younger */
-		lose(f, class, e, fate, ctx);
+		lose(f, class, e, now_ns, fate, ctx);
 	}
+}
+
+/* Send the oldest frame again, as a probe: its ACK tells what else was lost, if
+ * anything was. */
+static void probe(struct sw_flow *f, uint32_t class, uint64_t now_ns,
+	sw_fate_fn fate, void *ctx)
+{
+	struct sw_space *s = &f->space[class];
+	struct sw_sent *e = &s->sent[s->oldest % SW_SENT_RING];
+	const struct sw_sent copy = *e, *lost = &copy;
+
+	close_entry(f, class, e);
+	settle(f, s, copy.quanta, now_ns);
+	fate(ctx, &lost, 1, SW_LOST);
 }
 
 static bool is_sacked(const struct sw_sack *k, uint64_t psn)
@@ -312,12 +370,12 @@ static uint64_t sacked_from(const struct sw_sack *k)
 /* Close the open frames of a space up to @largest that @k acknowledges. Returns
  * how many. */
 static uint32_t close_sacked(struct sw_flow *f, const struct sw_sack *k,
-	uint64_t largest, sw_fate_fn fate, void *ctx)
+	uint64_t largest, uint64_t now_ns, sw_fate_fn fate, void *ctx)
 {
 	struct sw_space *s = &f->space[k->class];
 	const struct sw_sent *closed[SW_SENT_RING];
 	uint64_t from = sacked_from(k);
-	uint32_t n = 0;
+	uint32_t n = 0, quanta = 0;
 
 	for (uint64_t psn = s->oldest; psn <= largest; psn++) {
 		struct sw_sent *e = &s->sent[psn % SW_SENT_RING];
@@ -325,10 +383,13 @@ static uint32_t close_sacked(struct sw_flow *f, const struct sw_sack *k,
 		if (!e->is_open || (psn < from && !is_sacked(k, psn)))
 			continue;
 		e->is_open = false;
+		quanta += e->quanta;
 		closed[n++] = e;
 	}
-	if (n)
-		fate(ctx, closed, n, SW_ACKED);
+	if (!n)
+		return 0;
+	settle(f, s, quanta, now_ns);
+	fate(ctx, closed, n, SW_ACKED);
 	return n;
 }
 
@@ -342,9 +403,13 @@ static void take_sack(struct sw_flow *f, const struct sw_sack *k,
 		k->largest < s->next_psn ? k->largest : largest_sent(s, k);
 	uint32_t n;
 
+	if (e->is_lost && e->psn == k->largest) {
+		e->is_lost = false;
+		sw_congestion_undo(&f->congestion);
+	}
 	if (e->is_open && e->psn == k->largest && now_ns - e->t_ns > delay)
-		sample_rtt(s, now_ns - e->t_ns - delay);
-	n = close_sacked(f, k, largest, fate, ctx);
+		sample_rtt(f, s, now_ns - e->t_ns - delay);
+	n = close_sacked(f, k, largest, now_ns, fate, ctx);
 	if (n) {
 		s->backoff = 0;
 		note_closed(f, k->class, n);
@@ -399,9 +464,15 @@ static void tick_space(struct sw_flow *f, uint32_t class, uint64_t now_ns,
 	if (s->n_open &&
 		now_ns - s->sent[s->oldest % SW_SENT_RING].t_ns >= rto) {
 		f->n_timeouts++;
-		if (s->backoff < 16)
-			s->backoff++;
-		lose_older(f, class, s->next_psn, rto, now_ns, fate, ctx);
+		if (s->backoff++ < 2 && f->consumed < f->granted)
+			probe(f, class, now_ns, fate, ctx);
+		if (s->n_open && (s->backoff > 2 || f->consumed >= f->granted ||
+					 !sw_congestion_has_room(
+						 &f->congestion, f->consumed)))
+			lose_older(
+				f, class, s->next_psn, rto, now_ns, fate, ctx);
+		if (s->backoff > 16)
+			s->backoff = 16;
 	}
 	if (s->n_open)
 		wake(f, lost_at(f, s));
@@ -431,6 +502,8 @@ bool sw_flow_tick(
 	uint64_t ack_at = sw_flow_ack_at(f);
 
 	f->tick_at_ns = ack_at > now_ns ? ack_at : UINT64_MAX;
+	wake(f, sw_congestion_tick(&f->congestion, f->consumed,
+			f->open_mask != 0, now_ns));
 	for (uint32_t m = f->open_mask; m; m &= m - 1)
 		tick_space(f, (uint32_t)__builtin_ctz(m), now_ns, fate, ctx);
 	if (f->blocked_ns)

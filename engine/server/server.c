@@ -35,7 +35,7 @@ static void tick_flow(struct sw_session *s)
 
 	sw_peer_tick_flow(&s->peer, srv->due, srv->now_ns, sw_session_fate, s,
 		&srv->stats);
-	if (sw_flow_may_ask(&s->peer.flow))
+	if (sw_flow_may_ask(&s->peer.flow) || sw_flow_is_paced(&s->peer.flow))
 		sw_session_touch(s);
 }
 

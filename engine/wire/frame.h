@@ -131,7 +131,9 @@ struct sw_sent {
 	uint64_t t_ns;
 	uint64_t psn;
 	uint32_t key, cell, round;
-	bool is_open; /* neither acknowledged nor lost */
+	bool is_open;    /* neither acknowledged nor lost */
+	bool is_lost;    /* declared lost */
+	uint16_t quanta; /* that it consumed */
 };
 
 #endif

@@ -75,6 +75,8 @@ static enum verdict check_type(const struct sw_header *h)
 	if ((h->version < SW_VERSION_MIN || h->version > SW_VERSION_MAX) &&
 		type != SW_HELLO && type != SW_JOIN)
 		return VERSION;
+	if (is_data)
+		flags |= SW_FLAG_ACK;
 	if (type == SW_PUSH || type == SW_KEEPALIVE)
 		flags |= 15 * SW_FLAG_BACKLOG;
 	if (type >= SW_N_TYPES || (h->flags & ~flags))

@@ -142,6 +142,7 @@ const char *sw_mode_name(uint32_t mode);
 enum sw_frame_flag {
 	SW_FLAG_NO_CRC = 1, /* data payload without CRC (job option) */
 	SW_FLAG_RETX = 2,   /* sent before; for counters only */
+	SW_FLAG_ACK = 4,    /* data: acknowledge at once */
 	/* PUSH: unit of the backlog field, 0…15: number of binary digits of the
 	 * quanta that the sender still has to push on this flow. */
 	SW_FLAG_BACKLOG = 16,

@@ -233,8 +233,12 @@ static void header_decode__unknown_type_flag_class(void **state)
 		h = header(SW_PUSH, 8);
 		h.flags = (uint8_t)flags;
 		assert_int_equal(
-			judge(&h), flags & 12 ? HEADER_TYPE : HEADER_GOOD);
+			judge(&h), flags & 8 ? HEADER_TYPE : HEADER_GOOD);
 		h = header(SW_RESULT, 8);
+		h.flags = (uint8_t)flags;
+		assert_int_equal(
+			judge(&h), flags >= 8 ? HEADER_TYPE : HEADER_GOOD);
+		h = header(SW_ACK, 0);
 		h.flags = (uint8_t)flags;
 		assert_int_equal(judge(&h), HEADER_TYPE);
 	}

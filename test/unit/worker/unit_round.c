@@ -92,6 +92,7 @@ static void push__what_was_lost_goes_first(void **state)
 	assert_string_equal(wrig_tx_one(r), "s0 PUSH k0 r1 c0 +1344");
 	assert_string_equal(wrig_tx_one(r), "s0 PUSH k0 r1 c1 +1344");
 	wrig_tick(r, SW_S);
+	wrig_tick(r, SW_S); /* one after the other */
 	sw_worker_push(&r->w, 1, 1, 0);
 	sw_worker_push(&r->w, 2, 1, 0);
 	assert_contains(wrig_tx(r),

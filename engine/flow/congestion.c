@@ -1,0 +1,314 @@
+/* congestion.c - the sender's window of a flow, which follows loss and delay.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/flow/congestion.h"
+
+#include <string.h>
+
+#include "engine/base/bytes.h"
+
+enum {
+	RATE_SHIFT = 20,
+	CURVE = 11,      /* it is at rounds^3 / 2^11 frames from the top */
+	FLAT = 32,       /* least rounds until it is at the top */
+	ROUNDS = 1 << 12 /* after which it grows no steeper */
+};
+
+static void begin_round(struct sw_congestion *c, uint64_t consumed)
+{
+	c->from = c->settled;
+	c->end = consumed;
+	c->min_ns = sw_min64(c->min_ns, c->round_ns);
+	c->round_ns = UINT64_MAX;
+	c->n_lost = 0;
+	c->peak = 0;
+	c->is_used = false;
+}
+
+static void set_limit(struct sw_congestion *c)
+{
+	uint64_t window = c->window / SW_CONGESTION_UNIT;
+
+	c->half = (uint32_t)window / 2;
+	c->limit = c->settled + (window ? window : 1);
+	if (c->rate)
+		c->limit = sw_min64(c->limit, c->paced);
+}
+
+static void open_window(struct sw_congestion *c)
+{
+	c->window = c->full * SW_CONGESTION_UNIT;
+	c->is_open = true;
+	c->rate = 0;
+	c->release_ns = c->limit = c->ask_at = UINT64_MAX;
+}
+
+void sw_congestion_init(
+	struct sw_congestion *c, uint32_t frame, uint32_t full, bool is_far)
+{
+	memset(c, 0, sizeof(*c));
+	c->frame = frame;
+	c->full = full;
+	c->window = SW_CONGESTION_START * SW_CONGESTION_UNIT;
+	c->min_ns = c->round_ns = c->release_ns = UINT64_MAX;
+	c->is_slow = c->is_calm = true;
+	begin_round(c, 0);
+	set_limit(c);
+	if (!is_far)
+		open_window(c);
+}
+
+void sw_congestion_skip(struct sw_congestion *c, uint64_t quanta)
+{
+	c->settled += quanta;
+	c->from += quanta;
+	c->end += quanta;
+	c->paced += quanta;
+	if (!c->is_open)
+		set_limit(c);
+}
+
+bool sw_congestion_ask(
+	struct sw_congestion *c, uint64_t consumed, uint64_t granted)
+{
+	c->ask_at = consumed + c->window / SW_CONGESTION_UNIT / 4;
+	return c->limit <= granted &&
+	       (!c->is_calm || consumed - c->settled >= c->half);
+}
+
+/* Set the pace: 5/4 of the window per round trip, in steps of a frame or a 16th
+ * of the window. */
+static void set_pace(struct sw_congestion *c, uint64_t consumed, uint64_t srtt)
+{
+	uint64_t step = sw_max64(
+		(uint64_t)c->frame * SW_CONGESTION_UNIT, c->window / 16);
+
+	if (!srtt)
+		return;
+	if (!c->rate)
+		c->paced = consumed;
+	c->rate = (c->window * 5ULL << (RATE_SHIFT - 10)) / srtt;
+	c->rate = c->rate ? c->rate : 1;
+	c->gap_ns = srtt * step / c->window * 4 / 5;
+}
+
+/* Return the time that frames of this round spent in queues at least. */
+static uint64_t queue_of(const struct sw_congestion *c)
+{
+	return c->round_ns != UINT64_MAX && c->round_ns > c->min_ns
+		       ? c->round_ns - c->min_ns
+		       : 0;
+}
+
+static bool has_queue(const struct sw_congestion *c)
+{
+	return queue_of(c) > c->min_ns / 16;
+}
+
+/* Return the lost part of the round, of 2^16. */
+static uint32_t lost_part(const struct sw_congestion *c)
+{
+	return (uint32_t)(((uint64_t)c->n_lost << 16) / (c->settled - c->from));
+}
+
+/* Begin a cubic curve that leads from the window to the top and beyond. */
+static void start_curve(struct sw_congestion *c)
+{
+	uint64_t frame = (uint64_t)c->frame * SW_CONGESTION_UNIT;
+	uint64_t step = c->top > c->window ? c->top - c->window : 0;
+	uint32_t n = 0;
+
+	for (uint32_t bit = 1 << 7; bit; bit >>= 1) {
+		uint64_t x = n + bit;
+
+		if (x * x * x * frame >> CURVE <= step)
+			n += bit;
+	}
+	c->n_flat = n > FLAT ? n : FLAT;
+	c->step = (uint32_t)step;
+	c->n_rounds = 0;
+}
+
+/* Shrink the window, or what was in use of it, by 1/8 to 1/2: by twice the lost
+ * part, or so that half of the queue is left. */
+static void decrease(struct sw_congestion *c, uint32_t part)
+{
+	uint64_t least = (uint64_t)c->frame * SW_CONGESTION_UNIT / 4;
+	uint64_t peak = sw_max64(c->peak, SW_CONGESTION_START);
+	uint64_t used = sw_min64(c->window, peak * SW_CONGESTION_UNIT);
+	uint32_t by = 2 * part;
+
+	if (c->round_ns != UINT64_MAX)
+		by = (uint32_t)sw_max64(by, (queue_of(c) << 15) / c->round_ns);
+	by = by < 1 << 13 ? 1 << 13 : by > 1 << 15 ? 1 << 15 : by;
+	c->before = (uint32_t)used;
+	c->was_slow = c->is_slow;
+	c->top = (uint32_t)(used < c->top ? used - (used >> 4) : used);
+	c->window = (uint32_t)sw_max64(used - (used * by >> 16), least);
+	start_curve(c);
+	c->is_slow = false;
+	c->is_cut = true;
+}
+
+/* Grow along a cubic curve, which is flat where frames were lost last.  Without
+ * a queue the path has room, so the curve is followed faster. */
+static void increase(struct sw_congestion *c)
+{
+	uint32_t frame = c->frame * SW_CONGESTION_UNIT;
+	uint64_t least;
+	int64_t x, to;
+
+	if (c->n_rounds < ROUNDS)
+		c->n_rounds += has_queue(c) ? 1 : 4;
+	x = (int64_t)c->n_rounds - c->n_flat;
+	to = c->top +
+	     (int64_t)c->step * x * x * x / c->n_flat / c->n_flat / c->n_flat;
+	to = sw_min64(
+		(uint64_t)(to > 0 ? to : 0), c->window + (c->window >> 2));
+	least = has_queue(c) ? sw_min64(frame >> 3, c->window >> 6)
+			     : sw_min64(frame, c->window >> 4);
+	c->window = (uint32_t)sw_max64((uint64_t)to, c->window + least);
+}
+
+/* A window that was not used tells nothing about the path: let it fall. */
+static void decay(struct sw_congestion *c)
+{
+	if (c->window <= SW_CONGESTION_START * SW_CONGESTION_UNIT)
+		return;
+	c->window -= c->window >> 4;
+	c->top = c->window;
+	c->n_rounds = c->n_flat = FLAT;
+	c->step =
+		FLAT * FLAT * FLAT * (uint64_t)c->frame * SW_CONGESTION_UNIT >>
+		CURVE;
+}
+
+void sw_congestion_undo(struct sw_congestion *c)
+{
+	if (c->before <= c->window || c->is_open)
+		return;
+	c->window = c->before;
+	c->is_slow = c->is_calm = c->was_slow;
+	c->before = 0;
+	c->n_lost = 0;
+	c->lost_part = 0;
+	if (c->is_slow)
+		c->rate = 0;
+	set_limit(c);
+}
+
+static bool is_congestion(const struct sw_congestion *c)
+{
+	uint64_t queue = queue_of(c);
+
+	/* A queue that overflows while the window doubles drops many. */
+	if (!c->n_lost || (c->is_slow && c->n_lost <= c->frame))
+		return false;
+	return c->lost_part > SW_CONGESTION_RANDOM ||
+	       c->round_ns == UINT64_MAX ||
+	       (has_queue(c) && queue >= c->queue_ns - c->queue_ns / 4);
+}
+
+/* In a slow start, grants may be the tighter limit, or the window is so large
+ * that the path seems free. */
+static bool may_open(const struct sw_congestion *c, uint64_t granted)
+{
+	uint32_t window = c->window / SW_CONGESTION_UNIT;
+
+	if (c->is_slow && !c->n_lost &&
+		(window >= c->full / 16 * 3 || c->limit > granted))
+		return true;
+	return window >= c->full;
+}
+
+static void end_round(struct sw_congestion *c, uint64_t consumed,
+	uint64_t granted, uint64_t srtt)
+{
+	uint32_t part = lost_part(c);
+	bool was_cut = c->is_cut;
+
+	c->is_cut = false;
+	c->min_ns = sw_min64(c->min_ns, c->round_ns);
+	c->queue_ns -= c->queue_ns >> 8;
+	c->queue_ns = sw_max64(c->queue_ns, queue_of(c));
+	if (!was_cut)
+		c->lost_part += part / 8 - c->lost_part / 8;
+	if (!was_cut && is_congestion(c))
+		decrease(c, part);
+	else if (!c->is_slow && !c->n_lost)
+		(c->is_used ? increase : decay)(c);
+	if (!c->is_slow)
+		set_pace(c, consumed, sw_min64(srtt, c->round_ns));
+	if (may_open(c, granted))
+		open_window(c);
+	begin_round(c, consumed);
+}
+
+void sw_congestion_settle(struct sw_congestion *c, uint64_t consumed,
+	uint64_t granted, uint32_t quanta, uint64_t srtt_ns)
+{
+	uint64_t flight = consumed - c->settled;
+
+	if (c->end <= c->settled) { /* nothing was in flight */
+		c->from = c->settled;
+		c->end = consumed;
+	}
+	c->is_used |= flight >= c->half;
+	if (c->is_slow && c->is_used && !c->n_lost)
+		c->window += quanta * SW_CONGESTION_UNIT;
+	c->settled += quanta;
+	if (c->settled >= c->end && c->settled > c->from)
+		end_round(c, consumed, granted, srtt_ns);
+	if (!c->is_open)
+		set_limit(c);
+}
+
+void sw_congestion_lose(struct sw_congestion *c, uint64_t consumed,
+	uint64_t granted, uint32_t quanta, uint64_t srtt_ns)
+{
+	uint32_t flight = (uint32_t)(consumed - c->settled);
+
+	if (c->is_open) {
+		c->is_open = false;
+		c->ask_at = consumed;
+		begin_round(c, consumed);
+	}
+	c->is_calm = false;
+	c->peak = flight > c->peak ? flight : c->peak;
+	c->n_lost += quanta;
+	sw_congestion_settle(c, consumed, granted, quanta, srtt_ns);
+}
+
+/* Return a time about @ns, at random. */
+static uint64_t about(const struct sw_congestion *c, uint64_t ns, uint64_t now)
+{
+	uint64_t x = (now ^ c->settled << 7) * 0x9e3779b97f4a7c15;
+
+	return ns / 2 + (ns >> 10) * (x >> 54);
+}
+
+uint64_t sw_congestion_tick(struct sw_congestion *c, uint64_t consumed,
+	bool is_busy, uint64_t now_ns)
+{
+	uint64_t past = now_ns - c->paced_ns, n, most;
+
+	if (now_ns < c->release_ns)
+		return c->release_ns;
+	c->release_ns = UINT64_MAX;
+	if (!c->rate)
+		return UINT64_MAX;
+	most = c->window / SW_CONGESTION_UNIT / (consumed < c->paced ? 16 : 4);
+	most = sw_max64(c->frame, most);
+	past = past >> 30 ? 1 << 30 : past;
+	n = past * c->rate >> RATE_SHIFT;
+	if (n) {
+		c->paced = sw_min64(c->paced + n, consumed + most);
+		c->paced_ns = now_ns;
+	}
+	set_limit(c);
+	if (is_busy || consumed >= c->paced)
+		c->release_ns =
+			now_ns + (c->window < c->frame * SW_CONGESTION_UNIT
+						 ? about(c, c->gap_ns, now_ns)
+						 : c->gap_ns);
+	return c->release_ns;
+}

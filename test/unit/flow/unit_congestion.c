@@ -1,0 +1,360 @@
+/* unit_congestion.c - the window of a flow's sender.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/base/params.h"
+#include "engine/flow/congestion.h"
+#include "test/support/unit.h"
+
+enum { FRAME = 23, FULL = 8192, RTT = 100 * 1000, FAR = 1 << 30 };
+
+/* A sender with as much data as the window takes. */
+struct sender {
+	struct sw_congestion c;
+	uint64_t consumed, now_ns, rtt;
+};
+
+static struct sender *open_sender(void)
+{
+	static struct sender s;
+
+	memset(&s, 0, sizeof(s));
+	s.now_ns = SW_S;
+	s.rtt = RTT;
+	sw_congestion_init(&s.c, FRAME, FULL, true);
+	return &s;
+}
+
+static uint32_t window(const struct sender *s)
+{
+	return s->c.window / SW_CONGESTION_UNIT;
+}
+
+static void acknowledge(struct sender *s, uint32_t quanta)
+{
+	if (!sw_congestion_count(&s->c, s->consumed, quanta))
+		sw_congestion_settle(&s->c, s->consumed, FAR, quanta, s->rtt);
+}
+
+/* Send what the window takes, whatever the pace; then all but @n_lost frames
+ * are acknowledged. */
+static void round_trip(struct sender *s, uint32_t n_lost)
+{
+	uint64_t end;
+
+	while (s->consumed - s->c.settled < window(s))
+		s->consumed += FRAME;
+	end = s->consumed;
+	s->now_ns += s->rtt;
+	sw_congestion_sample(&s->c, s->rtt);
+	for (; n_lost; n_lost--)
+		sw_congestion_lose(&s->c, s->consumed, FAR, FRAME, s->rtt);
+	sw_congestion_sample(&s->c, s->rtt);
+	while (s->c.settled < end)
+		acknowledge(s, FRAME);
+}
+
+/* Let the window grow to about @quanta, and lose a frame there. */
+static struct sender *open_cut(uint32_t quanta, uint64_t rtt_there)
+{
+	struct sender *s = open_sender();
+
+	while (window(s) < quanta)
+		round_trip(s, 0);
+	s->rtt = rtt_there;
+	round_trip(s, 2);
+	return s;
+}
+
+static void init__starts_small(void **state)
+{
+	struct sender *s = open_sender();
+
+	assert_int_equal(s->c.limit, SW_CONGESTION_START);
+	assert_false(sw_congestion_is_open(&s->c));
+	sw_congestion_init(&s->c, FRAME, FULL, false);
+	assert_true(sw_congestion_is_open(&s->c)); /* inside a machine */
+}
+
+static void slow_start__doubles_until_it_is_open(void **state)
+{
+	struct sender *s = open_sender();
+	uint32_t before;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		before = window(s);
+		round_trip(s, 0);
+		assert_in_range(
+			window(s), 2 * before - FRAME, 2 * before + 2 * FRAME);
+	}
+	round_trip(s, 0);
+	round_trip(s, 0);
+	assert_true(sw_congestion_is_open(&s->c));
+	assert_true(s->c.limit == UINT64_MAX);
+}
+
+static void slow_start__needs_use(void **state)
+{
+	struct sender *s = open_sender();
+
+	for (uint32_t i = 0; i < 20; i++) {
+		s->consumed += FRAME;
+		acknowledge(s, FRAME);
+	}
+	assert_int_equal(window(s), SW_CONGESTION_START);
+}
+
+/* A frame is lost while the queue is full: 1/8 at least, 1/2 at most. */
+static void lose__shrinks_by_the_part(void **state)
+{
+	uint32_t of[] = {1, 10, 100}, left[] = {88, 80, 50};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		struct sender *s = open_sender();
+		uint32_t before;
+
+		while (window(s) < 1000)
+			round_trip(s, 0);
+		s->rtt = RTT + RTT / 8;
+		before = window(s);
+		round_trip(s, 2 + before / FRAME * of[i] / 105);
+		assert_in_range(100 * window(s) / before, left[i] - 9, left[i]);
+	}
+}
+
+/* A queue as long as the path: half of what was in flight fills it. */
+static void lose__shrinks_more_with_a_long_queue(void **state)
+{
+	struct sender *s = open_sender();
+	uint32_t before;
+
+	while (window(s) < 1000)
+		round_trip(s, 0);
+	s->rtt = 10 * RTT;
+	before = window(s);
+	round_trip(s, 2);
+	assert_in_range(100 * window(s) / before, 54, 56);
+}
+
+/* The next round tells of frames sent before the decrease. */
+static void lose__once_per_round_trip(void **state)
+{
+	struct sender *s = open_cut(1000, 2 * RTT);
+	uint32_t before = window(s);
+
+	round_trip(s, 5);
+	assert_int_equal(window(s), before);
+	round_trip(s, 5);
+	assert_true(window(s) < before);
+}
+
+/* Nothing waits in a queue, and few frames are lost. */
+static void lose__at_random_is_no_congestion(void **state)
+{
+	struct sender *s = open_sender();
+	uint32_t before;
+
+	while (window(s) < 1000)
+		round_trip(s, 0);
+	round_trip(s, 10); /* ends the slow start */
+	before = window(s);
+	for (uint32_t i = 0; i < 200; i++)
+		round_trip(s, i % 10 == 9 && window(s) > 500);
+	assert_true(window(s) >= before);
+}
+
+static void lose__much_is_congestion(void **state)
+{
+	struct sender *s = open_sender();
+	uint32_t before;
+
+	while (window(s) < 4000)
+		round_trip(s, 0);
+	before = window(s);
+	for (uint32_t i = 0; i < 20; i++)
+		round_trip(s, window(s) / FRAME / 10);
+	assert_true(window(s) < before / 2);
+}
+
+static void lose__ends_an_open_window(void **state)
+{
+	struct sender *s = open_sender();
+
+	while (!sw_congestion_is_open(&s->c))
+		round_trip(s, 0);
+	s->consumed += 4000;
+	s->rtt = 2 * RTT;
+	sw_congestion_sample(&s->c, s->rtt);
+	sw_congestion_lose(&s->c, s->consumed, FAR, 2 * FRAME, RTT);
+	assert_false(sw_congestion_is_open(&s->c));
+	acknowledge(s, 4000 - 2 * FRAME);
+	assert_in_range(window(s), 2000, 3500);
+}
+
+static void increase__flat_where_frames_were_lost(void **state)
+{
+	struct sender *s = open_cut(1000, 2 * RTT);
+	uint32_t top = s->c.top / SW_CONGESTION_UNIT, before = window(s), at;
+
+	round_trip(s, 0); /* does not count */
+	round_trip(s, 0);
+	assert_true(window(s) > before);
+	while (window(s) < top - 5)
+		round_trip(s, 0);
+	at = window(s);
+	round_trip(s, 0);
+	assert_in_range(window(s) - at, 0, 5);
+	for (uint32_t i = 0; i < 100; i++)
+		round_trip(s, 0);
+	assert_true(window(s) > 2 * top);
+}
+
+static void decay__when_not_used(void **state)
+{
+	struct sender *s = open_cut(4000, 2 * RTT);
+
+	for (uint32_t i = 0; i < 100; i++) {
+		s->consumed += FRAME;
+		acknowledge(s, FRAME);
+	}
+	assert_in_range(window(s), 200, SW_CONGESTION_START);
+}
+
+/* The frame had only been late. */
+static void undo__restores_the_window(void **state)
+{
+	struct sender *s = open_sender();
+	uint32_t before;
+
+	while (window(s) < 1000)
+		round_trip(s, 0);
+	before = window(s);
+	round_trip(s, 40);
+	assert_true(window(s) < before);
+	sw_congestion_undo(&s->c);
+	assert_int_equal(window(s), before);
+	assert_true(s->c.limit == s->c.settled + before);
+	sw_congestion_undo(&s->c); /* once */
+	assert_int_equal(window(s), before);
+	round_trip(s, 0);
+	assert_true(window(s) > before + before / 2); /* it doubles again */
+}
+
+static void ask__four_in_a_window(void **state)
+{
+	struct sw_congestion c;
+	uint64_t consumed = 0, n = 0;
+
+	sw_congestion_init(&c, FRAME, FULL, true);
+	for (; consumed < c.limit; consumed += FRAME)
+		if (consumed >= c.ask_at)
+			n += sw_congestion_ask(&c, consumed, FULL);
+	assert_in_range(n, 2, 4);
+	c.ask_at = 0;
+	assert_false(sw_congestion_ask(&c, consumed, c.limit - 1));
+}
+
+/* --- the pace --- */
+
+static void pace__spreads_a_window(void **state)
+{
+	struct sender *s = open_cut(1000, 2 * RTT);
+	struct sw_congestion *c = &s->c;
+	uint64_t begin = s->now_ns, at, n = 0;
+
+	c->paced = s->consumed;
+	c->paced_ns = begin;
+	c->release_ns = begin;
+	for (at = begin; at < begin + 2 * RTT;) {
+		uint64_t next = sw_congestion_tick(c, s->consumed, true, at);
+
+		assert_in_range(next, at + 1, at + RTT / 2);
+		assert_in_range(c->paced - s->consumed, 0, window(s) / 4);
+		n += c->paced - s->consumed;
+		s->consumed = c->paced;
+		at = next;
+	}
+	/* 5/4 of the window in a round trip */
+	assert_in_range(n, window(s), window(s) * 3 / 2);
+}
+
+static void pace__of_less_than_a_frame(void **state)
+{
+	struct sender *s = open_sender();
+	struct sw_congestion *c = &s->c;
+	uint64_t at = s->now_ns, least = UINT64_MAX, most = 0;
+
+	s->rtt = 2 * RTT;
+	round_trip(s, 0);
+	for (uint32_t i = 0; i < 20; i++)
+		round_trip(s, window(s) / FRAME + 1);
+	assert_true(window(s) < FRAME / 2);
+	assert_true(window(s) > 0);
+	c->paced = s->consumed;
+	c->paced_ns = c->release_ns = at;
+	for (uint32_t i = 0; i < 50; i++) {
+		uint64_t from = at, next = at;
+
+		c->release_ns = sw_min64(c->release_ns, at);
+		while (c->paced <= s->consumed) {
+			at = next;
+			next = sw_congestion_tick(c, s->consumed, false, at);
+		}
+		s->consumed += FRAME;
+		if (i && at - from < least)
+			least = at - from;
+		if (i && at - from > most)
+			most = at - from;
+	}
+	assert_true(least > RTT);
+	assert_true(most > least + RTT / 4); /* at random */
+}
+
+static void pace__ends_when_nothing_is_sent(void **state)
+{
+	struct sender *s = open_cut(1000, 2 * RTT);
+	struct sw_congestion *c = &s->c;
+
+	c->release_ns = s->now_ns;
+	c->paced = s->consumed;
+	c->paced_ns = s->now_ns - RTT;
+	assert_true(sw_congestion_tick(c, s->consumed, false, s->now_ns) ==
+		    UINT64_MAX);
+	assert_true(c->limit > s->consumed);
+	assert_true(sw_congestion_start(c, s->now_ns) > s->now_ns);
+}
+
+/* What was returned was never in flight. */
+static void skip__moves_all_counts(void **state)
+{
+	struct sender *s = open_cut(1000, 2 * RTT);
+	uint64_t left = s->c.limit - s->consumed;
+
+	sw_congestion_skip(&s->c, 500);
+	s->consumed += 500;
+	assert_true(s->c.limit - s->consumed == left);
+	assert_true(s->c.settled == s->consumed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(init__starts_small),
+		cmocka_unit_test(slow_start__doubles_until_it_is_open),
+		cmocka_unit_test(slow_start__needs_use),
+		cmocka_unit_test(lose__shrinks_by_the_part),
+		cmocka_unit_test(lose__shrinks_more_with_a_long_queue),
+		cmocka_unit_test(lose__once_per_round_trip),
+		cmocka_unit_test(lose__at_random_is_no_congestion),
+		cmocka_unit_test(lose__much_is_congestion),
+		cmocka_unit_test(lose__ends_an_open_window),
+		cmocka_unit_test(increase__flat_where_frames_were_lost),
+		cmocka_unit_test(decay__when_not_used),
+		cmocka_unit_test(undo__restores_the_window),
+		cmocka_unit_test(ask__four_in_a_window),
+		cmocka_unit_test(pace__spreads_a_window),
+		cmocka_unit_test(pace__of_less_than_a_frame),
+		cmocka_unit_test(pace__ends_when_nothing_is_sent),
+		cmocka_unit_test(skip__moves_all_counts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
