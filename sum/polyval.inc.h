@@ -25,7 +25,7 @@ enum {
 	BLOCK = SW_POLYVAL_BLOCK,
 	POWERS = SW_POLYVAL_POWERS,
 	ROUND = 32 * BLOCK,
-	/* What is left by rounds, with the lengths, needs no reduction. */
+	/* The rest after all rounds, with the lengths, needs no reduction. */
 	FITS = 1 / (ROUND / BLOCK + VB / BLOCK <= POWERS),
 };
 

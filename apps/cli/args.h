@@ -72,8 +72,9 @@ enum { SW_ARGS_HELP = 1 };
 #define SW_ARGS_COMPLETE "--complete"
 
 /* sw_args_parse - read @argv[1] on into the variables the rows point to.
- * Takes "--name value" and "--name=value"; "--" ends the options.  Of an
- * option given twice the last value counts; a list has all.  Every command has
+ * Takes "--name value" and "--name=value"; "--" ends the options.  If an
+ * option is given twice, the last value counts; a list has all.  Every command
+ * has
  * --help and --version.  Returns 0: go on; SW_ARGS_HELP: one of them was
  * printed to stdout, exit 0; SW_EINVAL: the error was printed to stderr with
  * the nearest name, exit 2 (variables may have changed). Thread: any, one at a

@@ -15,7 +15,7 @@ enum {
 	FRAME_HEADS_BYTES = 192, /* around a payload in a ring */
 };
 
-/* Who owns the description of the jobs. */
+/* The thread that owns the description of the jobs. */
 enum look { LOOK_NONE, LOOK_ASKED, LOOK_TOLD };
 
 /* Return the memory that this process needs besides jobs: its resident memory,

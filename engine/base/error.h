@@ -11,7 +11,7 @@ enum sw_error {
 #undef SW_ERROR
 };
 
-/* What the calls of two ranks contradict each other in. */
+/* The way in which the calls of two ranks contradict each other. */
 enum sw_conflict {
 	SW_CONFLICT_NONE,
 	SW_CONFLICT_DECLARED, /* size, dtype or priority of a tensor */

@@ -118,8 +118,9 @@ struct sw_server_job {
 	uint16_t size;              /* ranks of the job; 0: not known yet */
 	uint64_t age_ns, idle_ns; /* since it was opened; since the last push */
 	uint64_t open_chunks;
-	uint64_t missing;    /* members that are not connected, a bit each */
-	struct sw_fault why; /* who is here while it forms; why it failed */
+	uint64_t missing; /* members that are not connected, a bit each */
+	struct sw_fault
+		why; /* members present while it forms; reason of a failure */
 	struct sw_server_member members[SW_MAX_MEMBERS];
 };
 
@@ -134,7 +135,7 @@ struct sw_server_wait {
 
 enum { SW_LOOK_JOBS = 8, SW_LOOK_WAITS = 32 };
 
-/* What a server does now, and the position of a look that goes on. */
+/* The state of a server, and the position of a look that goes on. */
 struct sw_server_view {
 	uint32_t n_jobs, n_waits;
 	uint32_t n_more; /* tensors that wait, beside those listed */

@@ -285,7 +285,7 @@ struct sw_shard_wait {
 
 /* Position of a look that goes on; zeroed: at the beginning. */
 struct sw_shard_look {
-	uint32_t index, chunk; /* of the tensor, and in it */
+	uint32_t index, chunk; /* the tensor, and the chunk in it */
 	uint32_t n_found;      /* its open chunks so far, */
 	uint64_t lacks;        /* and what they lack */
 };

@@ -32,7 +32,7 @@ struct sw_path_check {
 	uint32_t n_tries;    /* PROBEs sent: full, small, full, ... */
 	uint32_t n_small;    /* small ones that came back */
 	bool is_good;        /* a full one came back */
-	uint64_t n_timeouts; /* of the flow, when the check began */
+	uint64_t n_timeouts; /* the flow had when the check began */
 };
 
 struct sw_link {

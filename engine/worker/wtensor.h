@@ -64,7 +64,7 @@ struct sw_local {
 	uint64_t lacks;
 };
 
-/* What tensors and streams do differently, off the packet path. */
+/* Tensors and streams differ in this, off the packet path. */
 struct sw_kind {
 	bool is_group;   /* its faults are those of a group */
 	uint8_t differs; /* the fault of two declarations, enum sw_fault_kind */

@@ -108,7 +108,7 @@ struct sw_edge_tuning {
 struct sw_edge_why {
 	uint32_t conflict;    /* enum sw_conflict */
 	uint32_t rank, other; /* whose calls contradict each other */
-	uint32_t number;      /* of the collective in its group */
+	uint32_t number;      /* the collective's, in its group */
 	char text[SW_EDGE_WHY_BYTES];
 };
 

@@ -20,11 +20,11 @@
 
 enum { LIMIT_MS = 1000, RETRY_MS = 10, TEXT_BYTES = 160 << 10, OPEN = 256 };
 
-/* One that is being asked. */
+/* A daemon that is being asked. */
 struct asked {
 	struct sw_found_daemon *d;
 	int fd;     /* -1: done */
-	size_t len; /* of its text, so far */
+	size_t len; /* bytes of its text so far */
 };
 
 static uint64_t now_ms(void)

@@ -26,8 +26,8 @@
 
 enum {
 	SW_DAEMON_FORMAT = 1,
-	SW_DAEMON_JOBS = 9,   /* those that it serves, and an agent's own */
-	SW_DAEMON_WAITS = 32, /* of one job that are kept */
+	SW_DAEMON_JOBS = 9,   /* jobs that it serves, and an agent's own */
+	SW_DAEMON_WAITS = 32, /* kept of one job */
 	SW_DAEMONS_MAX = 1024,
 };
 
@@ -52,7 +52,7 @@ struct sw_daemon_job {
 	const char *state;      /* "running" */
 	uint32_t n_here, n_all; /* agents at a server, processes at an agent */
 	uint32_t n_ranks;       /* connected here */
-	uint32_t size, first;   /* of the job; its first rank at this agent */
+	uint32_t size, first;   /* ranks of the job; first rank at this agent */
 	uint64_t age_s, open_chunks;
 	const char *name, *missing, *text; /* NULL: none */
 	bool has_idle;

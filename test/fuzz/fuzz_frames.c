@@ -75,7 +75,7 @@ static uint32_t payload_crc(struct test_frame *f)
 	return f->h.type ? frame_crc(f, f->seed) : 0;
 }
 
-/* What the header's checksum is beside the CRC: the seed of its session. */
+/* Return the seed of the session: the header's checksum without the CRC. */
 static uint32_t head_seed(const struct test_frame *f)
 {
 	return sw_load32(f->bytes + AT_HEAD_CRC) ^

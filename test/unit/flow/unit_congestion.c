@@ -322,7 +322,7 @@ static void pace__ends_when_nothing_is_sent(void **state)
 	assert_true(sw_congestion_start(c, s->now_ns) > s->now_ns);
 }
 
-/* What was returned was never in flight. */
+/* Returned grants were never in flight. */
 static void skip__moves_all_counts(void **state)
 {
 	struct sender *s = open_cut(1000, 2 * RTT);

@@ -4,7 +4,7 @@
 
 enum { STEP_MS = 50 };
 
-/* What the path returns of the worker's PROBEs, and whether it carries pushes
+/* The PROBEs that the path returns, and whether it carries pushes
  * to the server, whose ACKs are small. */
 struct path {
 	bool has_small, has_full, has_pushes;
