@@ -42,7 +42,7 @@ static uint64_t rto_of(const struct sw_flow *f, const struct sw_space *s)
 	if (!s->backoff && s->srtt_ns && !sw_congestion_is_open(&f->congestion))
 		return sw_max64(sw_max64(s->srtt_ns + 4 * s->rttvar_ns,
 					2 * s->srtt_ns + p->ack_delay),
-			2 * f->peer_gap_ns);
+			sw_max64(2 * f->peer_gap_ns, p->rto_min / 2));
 	/* A peer that polls late is not a loss. */
 	rto = sw_max64(sw_max64(rto, p->rto_min), 2 * f->peer_gap_ns);
 	if (!s->backoff && s->srtt_ns)

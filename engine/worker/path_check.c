@@ -65,11 +65,11 @@ static bool is_narrow(const struct sw_link *l)
 	       c->n_tries >= LEAST_TRIES && c->n_small >= c->n_tries / 4;
 }
 
-/* Fail. If pushes have timed out meanwhile, the direction to the server is the
- * one that lost them, else results do not come back. */
+/* Fail. If pushes are still not acknowledged, the direction to the server lost
+ * them, else results do not come back. */
 static void fail(struct sw_worker *w, const struct sw_link *l)
 {
-	bool is_out = sw_flow_n_timeouts(&l->peer.flow) != l->check.n_timeouts;
+	bool is_out = l->n_todo || sw_flow_is_open(&l->peer.flow);
 	struct sw_ip there = l->peer.path.ip;
 	uint32_t heads = SW_HEAD_BYTES + (sw_ip_is_v4(there) ? 28 : 48);
 	char us[SW_IP_TEXT], ip[SW_IP_TEXT], far[SW_IP_TEXT + 64];
@@ -90,8 +90,7 @@ static void begin(struct sw_worker *w)
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		struct sw_link *l = &w->links[i];
 
-		l->check = (struct sw_path_check){
-			.n_timeouts = sw_flow_n_timeouts(&l->peer.flow)};
+		l->check = (struct sw_path_check){.n_tries = 0};
 	}
 }
 

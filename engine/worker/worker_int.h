@@ -29,10 +29,9 @@ enum sw_link_state {
 
 /* A check of a path while the job runs (path_check.c). */
 struct sw_path_check {
-	uint32_t n_tries;    /* PROBEs sent: full, small, full, ... */
-	uint32_t n_small;    /* small ones that came back */
-	bool is_good;        /* a full one came back */
-	uint64_t n_timeouts; /* the flow had when the check began */
+	uint32_t n_tries; /* PROBEs sent: full, small, full, ... */
+	uint32_t n_small; /* small ones that came back */
+	bool is_good;     /* a full one came back */
 };
 
 struct sw_link {

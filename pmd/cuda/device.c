@@ -52,6 +52,13 @@ static const char *net_why(void *ctx)
 	return sw_last_error(d->client);
 }
 
+static void net_conflict(void *ctx, uint32_t out[3])
+{
+	const struct sw_device *d = ctx;
+
+	out[0] = sw_last_conflict(d->client, &out[1], &out[2]);
+}
+
 static void net_rest(void *ctx, const _Atomic bool *has_mail, uint64_t until_ns)
 {
 	struct sw_device *d = ctx;
@@ -152,6 +159,7 @@ static int open_pipeline(struct sw_device *d, int32_t number)
 			.granule = SW_GRANULE,
 			.poll = net_poll,
 			.why = net_why,
+			.conflict = net_conflict,
 			.rest = net_rest,
 			.wake = net_wake,
 			.serve = sw_device_serve,

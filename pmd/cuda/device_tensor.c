@@ -220,8 +220,16 @@ int sw_broadcast_device(
 static int report(
 	struct sw_device_tensor *t, int err, bool has_waited, const char *why)
 {
+	const uint32_t *conflict = t->t.conflict;
+	struct sw_edge_why between = {.conflict = conflict[0],
+		.rank = conflict[1],
+		.other = conflict[2]};
+
 	if (err == SW_EAGAIN && has_waited)
 		err = SW_ETIMEDOUT;
+	if (err == SW_EMISMATCH)
+		return sw_client_fail_for(
+			t->device->client, err, &between, why);
 	return err ? sw_client_fail(t->device->client, err, "%s", why) : 0;
 }
 

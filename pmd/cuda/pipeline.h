@@ -77,6 +77,9 @@ struct sw_pipeline_net {
 	uint64_t granule;
 	int (*poll)(void *ctx, uint64_t handle); /* 0, SW_EAGAIN, an error */
 	const char *(*why)(void *ctx);           /* this thread's last error */
+	/* Its conflict, as sw_last_conflict returns it, and the two ranks.
+	 * NULL: no error has one. */
+	void (*conflict)(void *ctx, uint32_t out[3]);
 	/* Sleep until a handle may have ended or more has come, until wake, or
 	 * @until_ns; not at all if *has_mail, which is set before wake. */
 	void (*rest)(
@@ -136,6 +139,7 @@ struct sw_pipeline_tensor {
 	int status;    /* result of the last call that ended */
 	bool is_known; /* the caller knows it */
 	char why[SW_PIPELINE_WHY];
+	uint32_t conflict[3]; /* of the net's error */
 };
 
 struct sw_pipeline_params {

@@ -298,6 +298,8 @@ static bool poll_one(struct sw_pipeline *l, struct sw_pipeline_tensor *t)
 		return false;
 	t->is_pushed = false;
 	t->is_summed = !err;
+	if (err && !t->status && n->conflict)
+		n->conflict(n->ctx, t->conflict);
 	note_error(t, err, err ? n->why(n->ctx) : "");
 	return true;
 }

@@ -136,7 +136,7 @@ static void kill_after(struct check *c, struct sim_job *job, uint64_t ns)
 	/* In a job with parameters the others learn it when they need its sum.
 	 */
 	check_text(c, w->text,
-		job->async ? "rank 0 (node gpu0) left; tensor"
+		job->async ? "rank 0 (node gpu0) left; round"
 			   : "rank 0: training process 7 died");
 	check_eq(c, n_lent(job, 0), 0, "chunks still lent");
 	check_eq(c, job->n_bad_results + job->n_bad_pushes, 0, "bad frames");
