@@ -239,7 +239,8 @@ static void big_frames_are_lost_later(struct check *c)
 	sim_job_pass(job, job->params.dead_after);
 	for (uint32_t r = 0; r < 2; r++)
 		outcome_expect(c, job, r, SW_EIO,
-			"packets of 1426 B (payload 1344) no longer pass from ");
+			"packets of 1426 B (payload 1344) no longer pass "
+			"from ");
 	outcome_end(job);
 }
 
