@@ -138,7 +138,8 @@ static void decrease(struct sw_congestion *c, uint32_t part)
 	uint32_t by = 2 * part;
 
 	if (c->round_ns != UINT64_MAX)
-		by = (uint32_t)sw_max64(by, (queue_of(c) << 15) / c->round_ns);
+		by = (uint32_t)sw_max64(
+			by, (queue_of(c) << 15) / (c->round_ns + 1));
 	by = by < 1 << 13 ? 1 << 13 : by > 1 << 15 ? 1 << 15 : by;
 	c->before = (uint32_t)used;
 	c->was_slow = c->is_slow;

@@ -120,6 +120,14 @@ static void lose__shrinks_by_the_part(void **state)
 	}
 }
 
+/* A forged delay may make a round trip of no time. */
+static void lose__in_no_time(void **state)
+{
+	struct sender *s = open_cut(1000, 0);
+
+	assert_in_range(window(s), 700, 1100);
+}
+
 /* A queue as long as the path: half of what was in flight fills it. */
 static void lose__shrinks_more_with_a_long_queue(void **state)
 {
@@ -342,6 +350,7 @@ int main(void)
 		cmocka_unit_test(slow_start__needs_use),
 		cmocka_unit_test(lose__shrinks_by_the_part),
 		cmocka_unit_test(lose__shrinks_more_with_a_long_queue),
+		cmocka_unit_test(lose__in_no_time),
 		cmocka_unit_test(lose__once_per_round_trip),
 		cmocka_unit_test(lose__at_random_is_no_congestion),
 		cmocka_unit_test(lose__much_is_congestion),
