@@ -30,8 +30,8 @@
 	}
 
 /* name: acc[i] += src[i] of floats.  Sums are stored as they come; four vectors
- * later those that had a NaN are stored again with the one NaN, so that nothing
- * lies between the addition and the store. */
+ * later the ones that had a NaN are stored again with the one NaN, so that
+ * nothing lies between the addition and the store. */
 #define FOLD_ADD(                                                              \
 	name, acc, acc_bytes, vec, src, src_bytes, add, has_nan, canon)        \
 	INLINE void name##_step(uint8_t *a, const uint8_t *s, const void *arg) \

@@ -26,12 +26,12 @@ struct sw_counter {
 	bool is_engine; /* an agent that sums has it twice: "server.NAME" */
 };
 
-/* sw_counter_at - write row @i of all tables to @out; false: there is none. */
+/* sw_counter_at - write row @i of all tables to @out; false: no such row. */
 bool sw_counter_at(uint32_t i, struct sw_counter *out);
 
 /* sw_counter_find - write the row of counter @name to @out: as a daemon prints
- * it ("port.lan.rx_frames"), or as the row has it.  Returns false if there is
- * none. */
+ * it ("port.lan.rx_frames"), or as the row has it.  Returns false if no
+ * row has it. */
 bool sw_counter_find(const char *name, struct sw_counter *out);
 
 /* sw_counter_kind - return the word for a kind. */

@@ -9,7 +9,7 @@
  * Errors: SW_EIO, said on stderr. */
 int sw_proc_start(struct sw_crew *c, uint32_t i);
 
-/* sw_proc_signal - send a signal to a process and those that it has started. */
+/* sw_proc_signal - send a signal to a process and its children. */
 void sw_proc_signal(const struct sw_proc *p, int number);
 
 /* sw_proc_reap - return whether @p has ended since the last call.  If so, set

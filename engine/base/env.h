@@ -26,7 +26,7 @@ struct sw_env {
 	 * mem_ready is. */
 	void (*mem_drop)(void *ctx, uint32_t owner);
 	/* Allocate @bytes of zeroed memory, 64-byte aligned, pages present;
-	 * NULL if there is none. Called at admission only, never on the packet
+	 * NULL if it has none. Called at admission only, never on the packet
 	 * path, for the batch that mem_ready was asked about last. */
 	void *(*mem_get)(void *ctx, uint64_t bytes);
 	void (*mem_put)(void *ctx, void *mem, uint64_t bytes);

@@ -9,8 +9,8 @@
  * reused; a retransmission gets a new number. Each space has its own SACK, RTT
  * and loss detection, because a switch that honours DSCP reorders between
  * classes. Control frames have a ninth space, which is not acknowledged. A flow
- * believes a number far ahead only when a second one follows it, so that one
- * forged frame cannot invalidate the peer's true frames.
+ * believes a number far ahead only when a second one follows it. A single
+ * forged frame therefore cannot invalidate the peer's true frames.
  *
  * Credit. Every frame carries two cumulative counts in quanta (wire.h):
  * consumed, which includes lost frames so that losses do not leak credit, and

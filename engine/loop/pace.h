@@ -5,7 +5,7 @@
  * will have drained at the configured rate. A frame may leave while that time
  * is less than 20 us ahead. So at most 20 us of bytes and one frame lie below
  * the scheduler, where nothing can overtake them. If a late turn missed time
- * while data waited, the port makes up for it at no more than twice the rate.
+ * while data waited, the port makes up for it at twice the rate at most.
  */
 #ifndef SW_ENGINE_LOOP_PACE_H
 #define SW_ENGINE_LOOP_PACE_H

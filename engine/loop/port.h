@@ -33,7 +33,7 @@ enum sw_steering {
 struct sw_port;
 
 struct sw_port_ops {
-	/* Receive up to @max frames; return 0 if there are none or the link is
+	/* Receive up to @max frames; return 0 if none came or the link is
 	 * down. Never blocks. */
 	uint32_t (*rx)(struct sw_port *, struct sw_rx_frame *out, uint32_t max);
 	/* Release every frame of the last rx. */

@@ -44,8 +44,8 @@ static inline bool sw_coll_is_sum(enum sw_coll_kind kind)
 }
 
 /* sw_coll_from, sw_coll_to - return the members that give bytes to a chunk of
- * @root in a group of @members, and those that get its result. The only giver
- * of a copy needs no result. */
+ * @root in a group of @members, and the members that get its result. The only
+ * giver of a copy needs no result. */
 static inline uint64_t sw_coll_from(
 	enum sw_coll_kind kind, uint64_t members, uint32_t root)
 {

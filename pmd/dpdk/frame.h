@@ -30,7 +30,7 @@ enum {
 
 /* Our addresses on one port, and the constant part of all frames that it sends.
  * An Ethernet address is a number whose lowest byte goes first on the wire; 0
- * is none. */
+ * means no address. */
 struct sw_outer {
 	uint8_t bytes[SW_OUTER_MAX];
 	uint32_t n_bytes; /* bytes before our header */

@@ -49,8 +49,8 @@ __attribute__((visibility("default"))) int munmap(void *at, size_t bytes)
 }
 
 /* A peer that is gone before memif has greeted it (memif_listener_handler): the
- * driver closes the socket but leaves it among those that DPDK polls, and DPDK
- * then ends the process.  To see it: agents killed while they connect (of
+ * driver closes the socket but leaves it among the sockets that DPDK polls, and
+ * DPDK then ends the process.  To see it: agents killed while they connect (of
  * proc_death, again and again), where the server ends (23 of 142).
  * Told that the greeting went out, it reads the end of the connection and
  * handles that well.  Only the driver's messages are sent on the interrupt
@@ -120,9 +120,9 @@ static bool listens_at(int fd, const char *path)
 }
 
 /* memif (memif_socket_remove_device) frees a listener whose last device is
- * removed but neither closes its socket nor takes it from those that DPDK
- * polls: a peer that dials at that moment calls a handler of freed memory, for
- * ever.  To see it: a server that stops while agents dial hangs (once in a
+ * removed but neither closes its socket nor takes it from the sockets that
+ * DPDK polls: a peer that dials at that moment calls a handler of freed memory,
+ * for ever.  To see it: a server that stops while agents dial hangs (once in a
  * full run of the tests under load). */
 void sw_gate_silence(const char *path)
 {

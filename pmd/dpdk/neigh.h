@@ -75,8 +75,8 @@ uint64_t sw_neigh_find(struct sw_neigh *t, struct sw_ip ip);
 
 /* sw_neigh_take - learn from the packet of @n bytes at @at, for which
  * sw_outer_check said SW_OUTER_NEIGHBOUR. Returns true if @reply_to and
- * @reply_mac expect an answer; @reply_to is none where somebody asks whether
- * our address is free. Thread: an lcore. */
+ * @reply_mac expect an answer; @reply_to is no address where somebody asks
+ * whether our address is free. Thread: an lcore. */
 bool sw_neigh_take(struct sw_neigh *t, const uint8_t *at, uint32_t n,
 	struct sw_ip *reply_to, uint64_t *reply_mac);
 

@@ -35,7 +35,8 @@ void sw_netif_names(char *out, size_t size);
 
 /* sw_netif_of_ip - find the interface that has @ip and write it into @name:
  * @wanted if that has it, else, or if @wanted is NULL, the first. Returns false
- * if there is none. A loopback interface has its whole IPv4 network. */
+ * if it has no such network. A loopback interface has its whole IPv4 network.
+ */
 bool sw_netif_of_ip(
 	struct sw_ip ip, const char *wanted, char *name, size_t size);
 

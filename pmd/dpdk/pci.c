@@ -17,7 +17,7 @@ enum { PATH_BYTES = 512, NETWORK = 0x02 };
 #define DEVICES "/sys/bus/pci/devices"
 #define HUGE    "/sys/kernel/mm/hugepages"
 
-/* The number in a file of sysfs; 0 where there is none. */
+/* The number in a file of sysfs; 0 without such a file. */
 static uint64_t number_in(const char *path)
 {
 	FILE *f = fopen(path, "r");

@@ -66,7 +66,7 @@ static void take_first(
 }
 
 /* Take a waiting collective of a stream that may have room; return false if
- * there is none. */
+ * none waits. */
 static bool take_waiting(struct sw_host_client *p, struct sw_host_coll *out)
 {
 	const struct sw_waiting *w = &p->waiting;
@@ -150,7 +150,7 @@ static bool check_coll(struct sw_host_client *p, const struct sw_edge_coll *m,
 	return out->from && out->to;
 }
 
-/* Take a new, valid collective; return false if there is none. */
+/* Take a new, valid collective; return false if none came. */
 static bool take_new(struct sw_host_client *p, struct sw_host_coll *out)
 {
 	struct sw_edge_coll m;

@@ -191,7 +191,7 @@ static int compare(const void *a, const void *b)
 	return order ? order : (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* Ask those from @first on; drop those that have ended. */
+/* Ask those from @first on; drop ended ones. */
 static void ask(struct sw_found_daemons *out, uint32_t first)
 {
 	uint32_t kept = first;

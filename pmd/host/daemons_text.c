@@ -15,7 +15,7 @@ void sw_daemons_write_job(FILE *to, const struct sw_daemon_job *j)
 		j->open_chunks, j->name);
 }
 
-/* Cut the next word off *rest; NULL: there is none. */
+/* Cut the next word off *rest; NULL: none. */
 static char *word(char **rest)
 {
 	char *w = strsep(rest, " ");

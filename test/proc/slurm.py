@@ -53,7 +53,7 @@ PartitionName=all Nodes={host} Default=YES MaxTime=INFINITE State=UP
 
 
 def free_port():
-    """Below those that the kernel gives to whoever asks for any: it is to be free
+    """Below the ports that the kernel gives to whoever asks for any: it is to be free
     until a program has it that begins in some seconds."""
     while True:
         port = random.randrange(11000, 32000)

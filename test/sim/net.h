@@ -99,7 +99,7 @@ struct sim_trunk {
  * between the nodes of two masks whose header and payload have more bytes. */
 struct sim_narrow {
 	uint64_t from_mask, to_mask; /* nodes 0 to 63 */
-	uint32_t max_len;            /* 0: there is none */
+	uint32_t max_len;            /* 0: none */
 };
 
 struct sim_net;

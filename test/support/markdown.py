@@ -78,9 +78,10 @@ def fault_of(block):
 
 
 def pattern_of(line):
-    """A regular expression for a line of expected output."""
-    return ".*".join(re.escape(part.strip()) if part.strip() else ""
-                     for part in line.split("…"))
+    """A regular expression for a line of expected output.  It ends early, since
+    programs side by side may print on one line (python -u under torchrun)."""
+    return ".*?".join(re.escape(part.strip()) if part.strip() else ""
+                      for part in line.split("…"))
 
 
 def missing(expected, printed):

@@ -180,7 +180,7 @@ class Counting(dist.Store):
         self.store, self.counts = store, {}
 
     def n(self):
-        """Count requests without those that wait."""
+        """Count requests that do not wait."""
         return sum(self.counts.values()) - self.counts.get("check", 0)
 
 
