@@ -192,8 +192,8 @@ void sw_counter_reference(FILE *to)
 		"the largest value so far, and a gauge is the value now. "
 		"N is a number, P the name of a `[port P]`. An agent with "
 		"`role = both` has the counters of the engine twice, those of "
-		"its server with `server.` in front. Of engines, cores and "
-		"queues, the sum counts.\n");
+		"its server with `server.` in front. Several engines, cores "
+		"or queues are added up.\n");
 	for (uint32_t part = 0; part < 3; part++) {
 		static const char *const heads[] = {
 			"The engine", "The daemon", "Its ports"};

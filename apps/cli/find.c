@@ -15,7 +15,7 @@
 #include "engine/base/text.h"
 #include "pmd/client/folder.h"
 
-enum { COLUMNS = 8, CELL = 128 };
+enum { COLUMNS = 8, CELL = 128, RANKS = 48 };
 
 static const char *const heads[COLUMNS] = {
 	"NAME", "ROLE", "PID", "USER", "JOB", "STATE", "RANKS", "SINCE"};
@@ -34,27 +34,24 @@ const char *sw_find_state(
 	return job ? job->state : "idle";
 }
 
-const char *sw_find_ranks(const struct sw_found_daemon *d,
-	const struct sw_daemon_job *job, char out[SW_FIND_RANKS])
+/* Describe the ranks of a job as a daemon knows them; "-" without a job. */
+static const char *ranks_format(
+	const struct sw_daemon_job *job, char out[RANKS])
 {
-	(void)d;
-	snprintf(out, SW_FIND_RANKS, "-");
+	snprintf(out, RANKS, "-");
 	if (!job)
 		return out;
 	if (job->is_served && job->size)
-		snprintf(out, SW_FIND_RANKS, "%u of %u", job->n_ranks,
-			job->size);
+		snprintf(out, RANKS, "%u of %u", job->n_ranks, job->size);
 	else if (job->is_served)
-		snprintf(out, SW_FIND_RANKS, "%u; %u of %u agents",
-			job->n_ranks, job->n_here, job->n_all);
+		snprintf(out, RANKS, "%u; %u of %u agents", job->n_ranks,
+			job->n_here, job->n_all);
 	else if (!job->size)
-		snprintf(out, SW_FIND_RANKS, "%u of %u local", job->n_here,
-			job->n_all);
+		snprintf(out, RANKS, "%u of %u local", job->n_here, job->n_all);
 	else if (job->n_all == 1)
-		snprintf(out, SW_FIND_RANKS, "rank %u of %u", job->first,
-			job->size);
+		snprintf(out, RANKS, "rank %u of %u", job->first, job->size);
 	else
-		snprintf(out, SW_FIND_RANKS, "ranks %u-%u of %u", job->first,
+		snprintf(out, RANKS, "ranks %u-%u of %u", job->first,
 			job->first + job->n_all - 1, job->size);
 	return out;
 }
@@ -83,7 +80,7 @@ static void cells_fill(char cells[COLUMNS][CELL],
 	const struct sw_found_daemon *d, const struct sw_daemon_job *job)
 {
 	const struct passwd *user = getpwuid(d->uid);
-	char ranks[SW_FIND_RANKS], other[CELL] = "";
+	char ranks[RANKS], other[CELL] = "";
 	uint64_t now_s = (uint64_t)time(NULL);
 
 	if (d->version && strcmp(d->version, SW_VERSION))
@@ -97,7 +94,7 @@ static void cells_fill(char cells[COLUMNS][CELL],
 		snprintf(cells[3], CELL, "%u", d->uid);
 	snprintf(cells[4], CELL, "%s", job ? job->name : "-");
 	snprintf(cells[5], CELL, "%s%s", sw_find_state(d, job), other);
-	snprintf(cells[6], CELL, "%s", sw_find_ranks(d, job, ranks));
+	snprintf(cells[6], CELL, "%s", ranks_format(job, ranks));
 	if (job)
 		age_format(job->age_s, cells[7]);
 	else if (d->since_s && d->since_s <= now_s)

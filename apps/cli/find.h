@@ -31,12 +31,9 @@ int sw_find_unknown(const char *who, const char *name,
 /* sw_find_print - print a table of daemons and their jobs. */
 void sw_find_print(FILE *to, const struct sw_found_daemons *found);
 
-/* sw_find_state, sw_find_ranks - write a daemon's state, and what it knows of
- * its job @job's ranks; NULL: it has no job. */
+/* sw_find_state - return the word for a daemon's state, or for that of its job
+ * @job; NULL: it has no job. */
 const char *sw_find_state(
 	const struct sw_found_daemon *d, const struct sw_daemon_job *job);
-enum { SW_FIND_RANKS = 48 };
-const char *sw_find_ranks(const struct sw_found_daemon *d,
-	const struct sw_daemon_job *job, char out[SW_FIND_RANKS]);
 
 #endif

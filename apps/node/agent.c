@@ -128,7 +128,6 @@ static void write_job(void *ctx, FILE *to)
 			.size = c->is_admitted ? c->size : 0,
 			.first = c->is_admitted ? c->first : 0,
 			.age_s = (sw_now_ns() - c->group.since_ns) / SW_S,
-			.open_chunks = 0,
 			.name = c->shared->daemon.conf.job.name});
 }
 

@@ -171,8 +171,8 @@ void sw_agent_on_attach(
 	*r = (struct agent_rank){.id = id, .pid = pid, .is_here = true};
 	g->n_here++;
 	if (g->n_here == 1) {
-		g->since_ns = sw_now_ns();
 		/* a new job: an error was an earlier one's */
+		g->since_ns = sw_now_ns();
 		sw_log_sink_forget(&c->shared->daemon.log_sink);
 	}
 	g->tell_at_ns = sw_now_ns() + TELL_FIRST_NS;

@@ -114,13 +114,12 @@ struct sw_server_job {
 	bool is_coordinated;        /* by this lcore */
 	bool is_closing;            /* its last member has left */
 	uint16_t n_members, n_here; /* members expected; connected */
-	uint16_t n_ranks;           /* of the connected members */
+	uint16_t n_ranks;           /* ranks of connected members */
 	uint16_t size;              /* ranks of the job; 0: not known yet */
 	uint64_t age_ns, idle_ns; /* since it was opened; since the last push */
 	uint64_t open_chunks;
-	uint64_t missing; /* members that are not connected, a bit each */
-	struct sw_fault
-		why; /* members present while it forms; reason of a failure */
+	uint64_t missing;    /* members that are not connected, a bit each */
+	struct sw_fault why; /* who is missing, or why the job failed */
 	struct sw_server_member members[SW_MAX_MEMBERS];
 };
 

@@ -139,7 +139,7 @@ struct sw_pipeline_tensor {
 	int status;    /* result of the last call that ended */
 	bool is_known; /* the caller knows it */
 	char why[SW_PIPELINE_WHY];
-	uint32_t conflict[3]; /* of the net's error */
+	uint32_t conflict[3]; /* the conflict in the net's error */
 };
 
 struct sw_pipeline_params {

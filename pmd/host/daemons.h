@@ -1,9 +1,9 @@
-/* daemons.h - find the daemons of this machine, and what they say of
- *themselves. SPDX-License-Identifier: BSD-3-Clause
+/* daemons.h - find the daemons of this machine, and ask them about themselves.
+ * SPDX-License-Identifier: BSD-3-Clause
  *
  * A daemon answers each connection to its socket daemon-PID.sock with lines
  * "KEY VALUE", then closes it.  Readers ignore unknown keys, so that daemons of
- * other versions show what is common:
+ * other versions show what is common.  The lines are:
  *
  *	sumwire FORMAT VERSION, name, role, pid, state, since (s of the epoch),
  *	stats and socket (paths), then for each job

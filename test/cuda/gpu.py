@@ -82,17 +82,15 @@ def case_collectives():
         check(torch.equal(part, want[rank * N:(rank + 1) * N]),
               f"reduce_scatter of {dtype}")
     x = sample(torch.float32)
+    dist.reduce(x, 0)
     if rank == 0:
-        dist.reduce(x, 0)
         check(torch.equal(x, all_samples(torch.float32).sum(0)), "reduce")
-    else:
-        dist.reduce(x, 0)
     dist.barrier()
 
 
 def case_streams():
-    """A call follows the work in its stream, and wait() holds up that stream,
-    not the thread."""
+    """A call follows the work in its stream, and later work in that stream
+    sees the sum, also where wait() does not block the thread."""
     size = dist.get_world_size()
     total = size * (size + 1) / 2
     side = torch.cuda.Stream() if PLACE.type == "cuda" else None

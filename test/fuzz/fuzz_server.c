@@ -215,7 +215,7 @@ static struct sw_header tune(struct fuzz *x, const struct fuzz_step *s)
 	return h;
 }
 
-/* Of a: how many units of 64 bytes, b: more bytes. */
+/* a counts units of 64 bytes, b more bytes. */
 static struct sw_header probe(struct fuzz *x, const struct fuzz_step *s)
 {
 	uint32_t n = 64u * s->a + s->b;

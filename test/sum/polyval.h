@@ -5,10 +5,11 @@
 
 #include "sum/polyval.h"
 
-/* polyval_row_is_right - against the definition, bit by bit, and a vector of
- * RFC 8452: all lengths up to 2,200, some up to 20,000, all places in a line,
- * at page ends; so are the copies, and nothing is written beside them.
- * @is_quick: a part. */
+/* polyval_row_is_right - compare a kernel with the definition, bit by bit, and
+ * with a vector of RFC 8452. Lengths are all up to 2,200 and some up to 20,000,
+ * at all places in a line and at page ends. Copies are compared as well, and
+ * write nothing beside them.
+ * @is_quick  try a part */
 bool polyval_row_is_right(const struct sw_polyval *polyval, bool is_quick);
 
 /* polyval_is_of_rfc - dot has the values of RFC 8452, appendix A. */

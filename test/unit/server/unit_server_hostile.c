@@ -553,8 +553,8 @@ static void jobs__are_apart(void **state)
 }
 
 /* While the job runs, PROBEs are answered with as many bytes, but none larger
- * than its payload, and not in a row; PATHS count once, before it runs, with a
- * valid size; and a declaration with another payload is dropped (I4, I5). */
+ * than its payload, and not in a row. PATHS count once, before it runs, with a
+ * valid size. A declaration with another payload is dropped (I4, I5). */
 static void jobs__forged_probes_and_paths(void **state)
 {
 	static const uint8_t zeros[SW_PAYLOAD_MAX];
