@@ -167,22 +167,32 @@ static const char *unfit(const struct sw_option *o, struct sw_ip ip)
 	return NULL;
 }
 
+/* Read an address of either family. */
+static bool ip_read(const char *text, struct sw_ip *ip)
+{
+	struct in6_addr v6;
+	struct in_addr v4;
+
+	*ip = (struct sw_ip){0};
+	if (inet_pton(AF_INET, text, &v4) == 1)
+		ip->low = SW_IP_V4_MAPPED | ntohl(v4.s_addr);
+	else if (inet_pton(AF_INET6, text, &v6) == 1)
+		*ip = sw_ip_load(v6.s6_addr);
+	else
+		return false;
+	return true;
+}
+
 static int ip_parse(
 	const struct sw_option *o, const char *text, void *field, char *why)
 {
 	struct sw_ip ip = {0, 0};
-	struct in_addr v4;
-	struct in6_addr v6;
 
 	if (!*text && o->def && !*o->def) {
 		memcpy(field, &ip, sizeof(ip));
 		return 0;
 	}
-	if (inet_pton(AF_INET, text, &v4) == 1) {
-		ip.low = SW_IP_V4_MAPPED | ntohl(v4.s_addr);
-	} else if (inet_pton(AF_INET6, text, &v6) == 1) {
-		ip = sw_ip_load(v6.s6_addr);
-	} else {
+	if (!ip_read(text, &ip)) {
 		snprintf(why, SW_WHY_BYTES,
 			"\"%.40s\" is not an IPv4 or IPv6 address like "
 			"10.0.0.1 or fd00::1",
@@ -338,54 +348,46 @@ static int socket_parse(
 	return SW_ECONF;
 }
 
+/* Is it a list of names of at most @longest bytes, separated by commas?  With
+ * @has_star, '*' may end a name, or stand alone. */
+static bool is_list(const char *text, size_t longest, bool has_star)
+{
+	while (*text) {
+		size_t name = strspn(text, name_chars);
+		size_t n = name + (has_star && text[name] == '*');
+
+		if (!n || name > longest ||
+			(text[n] && (text[n] != ',' || !text[n + 1])))
+			return false;
+		text += n + (text[n] == ',');
+	}
+	return true;
+}
+
 static int users_parse(
 	const struct sw_option *o, const char *text, void *field, char *why)
 {
-	const char *s = text;
-
-	while (*s) {
-		size_t n = strspn(s, name_chars);
-
-		if (!n || n > 32 || (s[n] && (s[n] != ',' || !s[n + 1]))) {
-			snprintf(why, SW_WHY_BYTES,
-				"\"%.80s\" is not a list "
-				"of users like alice,bob,1001",
-				text);
-			return SW_ECONF;
-		}
-		s += n + (s[n] == ',');
-	}
-	return text_copy(o, text, field, why);
+	if (is_list(text, 32, false))
+		return text_copy(o, text, field, why);
+	snprintf(why, SW_WHY_BYTES,
+		"\"%.80s\" is not a list of users like alice,bob,1001", text);
+	return SW_ECONF;
 }
 
 static int jobs_parse(
 	const struct sw_option *o, const char *text, void *field, char *why)
 {
-	const char *s = text;
-
-	while (*s) {
-		size_t name = strspn(s, name_chars),
-		       n = name + (s[name] == '*');
-
-		if (!n || name >= SW_CONF_NAME_BYTES ||
-			(s[n] && (s[n] != ',' || !s[n + 1]))) {
-			snprintf(why, SW_WHY_BYTES,
-				"\"%.80s\" is not a list of jobs like "
-				"llm,vision-*",
-				text);
-			return SW_ECONF;
-		}
-		s += n + (s[n] == ',');
-	}
-	return text_copy(o, text, field, why);
+	if (is_list(text, SW_CONF_NAME_BYTES - 1, true))
+		return text_copy(o, text, field, why);
+	snprintf(why, SW_WHY_BYTES,
+		"\"%.80s\" is not a list of jobs like llm,vision-*", text);
+	return SW_ECONF;
 }
 
 /* Read "10.5.8.0/24", @n bytes. */
 static bool network_read(const char *text, size_t n, struct sw_conf_subnet *net)
 {
 	char at[INET6_ADDRSTRLEN + sizeof("/128")], *slash, *end;
-	struct in6_addr v6;
-	struct in_addr v4;
 	unsigned long bits;
 
 	if (!n || n >= sizeof(at))
@@ -396,11 +398,7 @@ static bool network_read(const char *text, size_t n, struct sw_conf_subnet *net)
 	if (slash)
 		*slash = '\0';
 	*net = (struct sw_conf_subnet){.unused = 0};
-	if (inet_pton(AF_INET, at, &v4) == 1)
-		net->ip.low = SW_IP_V4_MAPPED | ntohl(v4.s_addr);
-	else if (inet_pton(AF_INET6, at, &v6) == 1)
-		net->ip = sw_ip_load(v6.s6_addr);
-	else
+	if (!ip_read(at, &net->ip))
 		return false;
 	net->bits = sw_ip_bits(net->ip);
 	if (!slash)

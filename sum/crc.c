@@ -1,43 +1,8 @@
 /* crc.c - the table of CRC-32C's kernels: what each needs, which one to take.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "sum/clmul.h"
 #include "sum/crc.h"
 #include "sum/sum.h"
-
-/* The built-ins read what was found out before main(), and so cost a test; they
- * also ask whether the operating system keeps the registers. */
-#if SW_CRC_HAS_CLMUL128
-static bool has_clmul128(void)
-{
-	return __builtin_cpu_supports("sse4.2") &&
-	       __builtin_cpu_supports("pclmul") &&
-	       __builtin_cpu_supports("avx");
-}
-#endif
-
-#if SW_CRC_HAS_CLMUL256
-static bool has_clmul256(void)
-{
-	return __builtin_cpu_supports("sse4.2") &&
-	       __builtin_cpu_supports("avx2") &&
-	       __builtin_cpu_supports("pclmul") &&
-	       __builtin_cpu_supports("vpclmulqdq");
-}
-#endif
-
-#if SW_CRC_HAS_CLMUL512
-static bool has_clmul512(void)
-{
-	return __builtin_cpu_supports("sse4.2") &&
-	       __builtin_cpu_supports("avx512f") &&
-	       __builtin_cpu_supports("pclmul") &&
-	       __builtin_cpu_supports("vpclmulqdq");
-}
-#endif
-
-static bool has_any(void)
-{
-	return true;
-}
 
 #if SW_CRC_HAS_CLMUL128_SLOW
 /* AMD's until Zen 2, and Haswell's: a product every other cycle.  They have no
@@ -53,18 +18,18 @@ static const struct {
 	const struct sw_crc *crc;
 	bool (*runs)(void);
 } rows[] = {
-	{&sw_crc_scalar, has_any},
+	{&sw_crc_scalar, sw_has_any},
 #if SW_CRC_HAS_CLMUL128_SLOW
-	{&sw_crc_clmul128_slow, has_clmul128},
+	{&sw_crc_clmul128_slow, sw_has_clmul128},
 #endif
 #if SW_CRC_HAS_CLMUL128
-	{&sw_crc_clmul128, has_clmul128},
+	{&sw_crc_clmul128, sw_has_clmul128},
 #endif
 #if SW_CRC_HAS_CLMUL256
-	{&sw_crc_clmul256, has_clmul256},
+	{&sw_crc_clmul256, sw_has_clmul256},
 #endif
 #if SW_CRC_HAS_CLMUL512
-	{&sw_crc_clmul512, has_clmul512},
+	{&sw_crc_clmul512, sw_has_clmul512},
 #endif
 };
 
@@ -83,19 +48,19 @@ const struct sw_crc *sw_crc_row(uint32_t i, bool *runs)
 static inline const struct sw_crc *best(void)
 {
 #if SW_CRC_HAS_CLMUL512
-	if (has_clmul512())
+	if (sw_has_clmul512())
 		return &sw_crc_clmul512;
 #endif
 #if SW_CRC_HAS_CLMUL256
-	if (has_clmul256())
+	if (sw_has_clmul256())
 		return &sw_crc_clmul256;
 #endif
 #if SW_CRC_HAS_CLMUL128_SLOW
-	if (has_clmul128() && is_clmul128_slow())
+	if (sw_has_clmul128() && is_clmul128_slow())
 		return &sw_crc_clmul128_slow;
 #endif
 #if SW_CRC_HAS_CLMUL128
-	if (has_clmul128())
+	if (sw_has_clmul128())
 		return &sw_crc_clmul128;
 #endif
 	return &sw_crc_scalar;

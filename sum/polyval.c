@@ -4,51 +4,22 @@
 
 #include <string.h>
 
-#if SW_CRC_HAS_CLMUL128
-static bool has_clmul128(void)
-{
-	return __builtin_cpu_supports("pclmul") &&
-	       __builtin_cpu_supports("avx");
-}
-#endif
-
-#if SW_CRC_HAS_CLMUL256
-static bool has_clmul256(void)
-{
-	return __builtin_cpu_supports("avx2") &&
-	       __builtin_cpu_supports("pclmul") &&
-	       __builtin_cpu_supports("vpclmulqdq");
-}
-#endif
-
-#if SW_CRC_HAS_CLMUL512
-static bool has_clmul512(void)
-{
-	return __builtin_cpu_supports("avx512f") &&
-	       __builtin_cpu_supports("pclmul") &&
-	       __builtin_cpu_supports("vpclmulqdq");
-}
-#endif
-
-static bool has_any(void)
-{
-	return true;
-}
+#include "sum/clmul.h"
 
 /* A new kernel is one file and one row; the widest last. */
 static const struct {
 	const struct sw_polyval *polyval;
 	bool (*runs)(void);
 } rows[] = {
-	{&sw_polyval_scalar, has_any},
+	{&sw_polyval_scalar, sw_has_any},
 #if SW_CRC_HAS_CLMUL128
-	{&sw_polyval_clmul128, has_clmul128},
+	{&sw_polyval_clmul128, sw_has_clmul128},
 #endif
 #if SW_CRC_HAS_CLMUL256
-	{&sw_polyval_clmul256, has_clmul256},
+	{&sw_polyval_clmul256, sw_has_clmul256},
 #endif
 #if SW_CRC_HAS_CLMUL512
-	{&sw_polyval_clmul512, has_clmul512},
+	{&sw_polyval_clmul512, sw_has_clmul512},
 #endif
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/base/bytes.h"
+#include "engine/base/random.h"
 
 enum {
 	RATE_SHIFT = 20,
@@ -282,9 +283,9 @@ void sw_congestion_lose(struct sw_congestion *c, uint64_t consumed,
 /* Return a time about @ns, at random. */
 static uint64_t about(const struct sw_congestion *c, uint64_t ns, uint64_t now)
 {
-	uint64_t x = (now ^ c->settled << 7) * 0x9e3779b97f4a7c15;
+	uint64_t seed = now ^ c->settled << 7;
 
-	return ns / 2 + (ns >> 10) * (x >> 54);
+	return ns / 2 + (ns >> 10) * (sw_random_next(&seed) >> 54);
 }
 
 uint64_t sw_congestion_tick(struct sw_congestion *c, uint64_t consumed,

@@ -1,10 +1,8 @@
 /* flow_ack.c - SACK, RTT, loss and timers of a flow.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/bytes.h"
+#include "engine/base/random.h"
 #include "engine/flow/flow.h"
-
-/* A multiplier that mixes all bits into the highest ones. */
-static const uint64_t HASH = 0x9e3779b97f4a7c15;
 
 /* --- timers --- */
 
@@ -25,9 +23,9 @@ static uint64_t overtaken_after(
  * lost frames together must not send again together. */
 static uint64_t spread(const struct sw_space *s, uint64_t ns)
 {
-	uint64_t x = s->sent[s->oldest % SW_SENT_RING].t_ns * HASH;
+	uint64_t seed = s->sent[s->oldest % SW_SENT_RING].t_ns;
 
-	return (ns >> 10) * (x >> 56);
+	return (ns >> 10) * (sw_random_next(&seed) >> 56);
 }
 
 static uint64_t rto_of(const struct sw_flow *f, const struct sw_space *s)

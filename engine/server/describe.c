@@ -75,6 +75,8 @@ static void add_wait(struct sw_server_view *l, const struct sw_shard_wait *wait)
 	memcpy(w->name, wait->name, sizeof(w->name));
 }
 
+_Static_assert((int)SW_LOOK_JOBS >= (int)SW_MAX_JOBS, "each has a place");
+
 /* Returns whether all of the job has been looked at. */
 static bool look_at_job(
 	const struct sw_job *job, struct sw_server_view *l, uint32_t *budget)
