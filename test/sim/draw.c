@@ -291,10 +291,26 @@ void sim_job_draw_nodes(struct sim_job *job)
 			sw_min64(n->turn_ns << (1 + below(job, 9)), SLOWEST_NS);
 }
 
+static void describe_faults(
+	const struct sim_faults *x, const struct sim_job *job)
+{
+	printf("# ppm: loss %u dup %u late %u corrupt %u truncate %u nap %u, "
+	       "false acks %u, burst %u of %u, types %x %u last %u\n",
+		x->loss, x->dup, x->late, x->corrupt, x->truncate, x->nap,
+		x->false_ack, x->burst_enter, x->burst_loss, x->type_mask,
+		x->type_loss, x->last_only);
+	printf("# us: jitter %llu gather %llu burst %llu; cut %x to %x for "
+	       "%llu us; queue %u bytes; node %u stops for %llu s\n",
+		(unsigned long long)x->jitter_ns / 1000,
+		(unsigned long long)x->gather_ns / 1000,
+		(unsigned long long)x->burst_ns / 1000, x->cut_from, x->cut_to,
+		(unsigned long long)(x->cut_until_ns - x->cut_at_ns) / 1000,
+		x->queue_bytes, job->freeze_node,
+		(unsigned long long)(job->freeze_ns / SW_S));
+}
+
 void sim_job_describe(const struct sim_job *job)
 {
-	const struct sim_faults *x = &job->net.faults;
-
 	printf("# seed %llu: %u jobs, %u workers, %u servers (%u colocated) of "
 	       "%u lcores, %u tensors (%u first), %u rounds of %s, %u ppm "
 	       "broadcasts, async %x, payload %u, crc %u, window %u KiB, "
@@ -316,19 +332,7 @@ void sim_job_describe(const struct sim_job *job)
 	for (uint32_t r = 0; r < job->n_workers; r++)
 		printf(" %u", job->n_lanes[r]);
 	printf("\n");
-	printf("# ppm: loss %u dup %u late %u corrupt %u truncate %u nap %u, "
-	       "false acks %u, burst %u of %u, types %x %u last %u\n",
-		x->loss, x->dup, x->late, x->corrupt, x->truncate, x->nap,
-		x->false_ack, x->burst_enter, x->burst_loss, x->type_mask,
-		x->type_loss, x->last_only);
-	printf("# us: jitter %llu gather %llu burst %llu; cut %x to %x for "
-	       "%llu us; queue %u bytes; node %u stops for %llu s\n",
-		(unsigned long long)x->jitter_ns / 1000,
-		(unsigned long long)x->gather_ns / 1000,
-		(unsigned long long)x->burst_ns / 1000, x->cut_from, x->cut_to,
-		(unsigned long long)(x->cut_until_ns - x->cut_at_ns) / 1000,
-		x->queue_bytes, job->freeze_node,
-		(unsigned long long)(job->freeze_ns / SW_S));
+	describe_faults(&job->net.faults, job);
 	printf("# bursts of %u in, %u out\n", job->net.rx_burst,
 		job->net.tx_burst);
 	printf("# policy %s, partition %llu, credit %llu, priorities by %u%s; "

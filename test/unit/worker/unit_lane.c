@@ -432,6 +432,31 @@ static void order__a_job_from_start_to_end(void **state)
 	close_lane(r);
 }
 
+/* Another lane may wait for a server that is dead, and names it at its limit:
+ * a lane that has joined must not give up before, without a name. */
+static void order__who_has_joined_waits(void **state)
+{
+	static const uint8_t zeros[PEER_PAYLOAD];
+	struct worker_rig *r = open_lane(1);
+
+	r->w.params.dead_after = 10000 * SW_S;
+	r->zero.epoch = 9;
+	r->zero.joined = 3;
+	r->zero.size = 8;
+	order(r, SW_LANE_START);
+	assert_string_equal(wrig_tx(r), "s1 HELLO");
+	peer_cookie(&r->s[1]);
+	wrig_tx(r);
+	peer_accept(&r->s[1]);
+	assert_contains(wrig_tx(r), "s1 PROBE +1344");
+	peer_say(&r->s[1], SW_PROBE, zeros, sizeof(zeros));
+	wrig_hear(&lane->reports, SW_LANE_JOINED);
+	wrig_tick(r, 2 * r->params.join_timeout);
+	assert_int_equal(r->w.state, SW_WORKER_JOINING);
+	assert_false(sw_lane_has_reports(lane));
+	close_lane(r);
+}
+
 static void order__leave_before_start(void **state)
 {
 	struct worker_rig *r = open_lane(1);
@@ -685,6 +710,7 @@ int main(void)
 		cmocka_unit_test(leave__left_when_all_lanes_have),
 		cmocka_unit_test(hear__one_line_at_a_time),
 		cmocka_unit_test(order__a_job_from_start_to_end),
+		cmocka_unit_test(order__who_has_joined_waits),
 		cmocka_unit_test(order__leave_before_start),
 		cmocka_unit_test(order__what_comes_after_a_failure),
 		cmocka_unit_test(order__a_round_and_a_death_at_once),
