@@ -21,6 +21,7 @@ DOCUMENTS = {
     "doc/pytorch.md": 2500,
     "doc/c-api.md": 1000,
     "doc/operations.md": 2800,
+    "doc/observe.md": 1500,
     "doc/nics.md": 1000,
     "doc/lab.md": 1100,
     "doc/arithmetic.md": 250,

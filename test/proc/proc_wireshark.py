@@ -1,0 +1,151 @@
+# proc_wireshark.py - Wireshark's dissector, on frames of real runs
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import re
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+
+import lan
+import rig
+from lan import Lan
+from proc_coll import start
+from rig import check, program
+
+TOP = os.path.join(os.path.dirname(__file__), "../..")
+LUA = os.path.join(TOP, "conf/wireshark/sumwire.lua")
+PAGE = os.path.join(TOP, "doc/observe.md")
+# Frame types that a run without losses has not: a QUERY asks why a result is late, and
+# ANSWER and WANT need one that is, or a group whose members only get.
+RARE = {"QUERY", "ANSWER", "WANT", "ERROR", "TUNE"}
+BROKEN = "_ws.malformed || _ws.lua.error || sumwire.crc || sumwire.short || sumwire.length"
+
+# Header of a capture file: microseconds, Ethernet.
+FILE_HEAD = struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1)
+
+
+class Pcap:
+    """A file of all frames of an interface, both ways."""
+
+    def __init__(self, interface, path):
+        self.path, self.count, self.is_over = path, 0, False
+        self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
+                                  socket.htons(lan.ETH_P_ALL))
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+        self.sock.bind((interface, lan.ETH_P_ALL))
+        self.sock.settimeout(0.1)
+        self.thread = threading.Thread(target=self.copy)
+        self.thread.start()
+
+    def copy(self):
+        with open(self.path, "wb") as out:
+            out.write(FILE_HEAD)
+            while not self.is_over:
+                try:
+                    frame = self.sock.recv(65536)
+                except TimeoutError:
+                    continue
+                self.count += 1
+                out.write(struct.pack("<IIII", self.count // 1000000, self.count % 1000000,
+                                      len(frame), len(frame)))
+                out.write(frame)
+
+    def end(self):
+        self.is_over = True
+        self.thread.join()
+
+
+def tshark(path, *args):
+    p = subprocess.run(["tshark", "-r", path, "-X", "lua_script:" + LUA, *args],
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, text=True,
+                       timeout=600)
+    said = [line for line in p.stderr.splitlines() if "Running as user" not in line]
+    check(p.returncode == 0 and not said, f"tshark ends with {p.returncode}: {said}")
+    return p.stdout.splitlines()
+
+
+def run_jobs(net, steps):
+    """Tensors, collectives, a group that is closed, and one that one rank closes."""
+    tensors = (*rig.SMALL, "--steps", str(steps))
+    await_all([net.client(r, *tensors) for r in range(2)])
+    colls = ("--seed", "1", "--colls", str(steps))
+    await_all([start(net, r, *colls) for r in range(2)])
+    for how in "reopen", "close":
+        await_all([net.run(f"{how}{r}", program("test/proc/proc_ends"), "--agent",
+                           net.socket(f"agent{r}"), "--do", how) for r in range(2)])
+
+
+def await_all(procs):
+    for p in procs:
+        p.wait_ok()
+
+
+def test_each_frame_is_decoded():
+    with Lan(agents=2, mtu=1500) as net, tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "run.pcap")
+        seen = Pcap("agent0-lan", path)
+        try:
+            net.start_all()
+            run_jobs(net, 10 if rig.IS_QUICK else 100)
+            net.stop("agent0")
+        finally:
+            seen.end()
+        check(seen.count > (5000 if rig.IS_QUICK else 100000), f"{seen.count} frames came")
+        check_names(path)
+        bad = tshark(path, "-Y", BROKEN)
+        check(not bad, f"{len(bad)} of {seen.count} frames, such as {bad[:3]}")
+
+
+def check_names(path):
+    """Every UDP datagram is ours, and every usual type is there with its name."""
+    lines = tshark(path, "-Y", "udp", "-T", "fields", "-e", "frame.protocols", "-e",
+                   "_ws.col.Info")
+    others = [x for x in lines if not x.split("\t")[0].endswith(":udp:sumwire")]
+    check(not others, f"{len(others)} datagrams are not ours: {others[:3]}")
+    names = {re.match(r"[A-Z]+", x.split("\t")[1]).group() for x in lines}
+    with open(LUA, encoding="utf-8") as f:
+        table = re.search(r"local TYPES = \{(.*?)\}", f.read(), re.DOTALL)
+    missing = set(re.findall(r'"(\w+)"', table.group(1))) - names - RARE
+    check(not missing, f"of {sorted(names)} are missing {missing}")
+
+
+def test_wrong_frames_are_seen():
+    """A wrong CRC, a frame that is cut, one that lies about its length, and two in one
+    datagram, as an interface shows them that cuts trains itself. The page's filters are
+    filters."""
+    frame = struct.pack("<HBBBBH", 0x4d53, 1, 1, 0, 8, 64) + bytes(46 + 64)
+    cases = {"sumwire.crc": frame, "sumwire.short": cut(frame, 40),
+             "sumwire.length": frame[:100],
+             "count(sumwire.type) == 2": frame + frame}
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (query, data) in enumerate(cases.items()):
+            path = os.path.join(folder, str(number))
+            with open(path, "wb") as f:
+                f.write(FILE_HEAD)
+                packet = headers(len(data)) + data
+                f.write(struct.pack("<IIII", 0, 0, len(packet), len(packet)) + packet)
+            lines = tshark(path, "-Y", query)
+            check(len(lines) == 1, f"{query}: {lines}")
+        with open(PAGE, encoding="utf-8") as f:
+            filters = re.findall(r"^\|.*\| `(.*)` \|$", f.read(), re.MULTILINE)
+        tshark(path, "-Y", " || ".join(x.replace("\\", "") for x in filters))
+
+
+def cut(frame, n):
+    """The frame with a payload of @n bytes, and a header that says so."""
+    return frame[:6] + struct.pack("<H", n) + frame[8:54 + n]
+
+
+def headers(n):
+    """Ethernet, IPv4 and UDP before @n bytes."""
+    return (bytes(12) + b"\x08\x00" +
+            struct.pack(">BBHHHBBH4s4s", 0x45, 0, 28 + n, 0, 0x4000, 64, 17, 0,
+                        bytes((10, 0, 0, 1)), bytes((10, 0, 0, 2))) +
+            struct.pack(">HHHH", 20000, 20000, 8 + n, 0))
+
+
+if __name__ == "__main__":
+    lan.enter()
+    rig.main(dict(globals()))
