@@ -3,10 +3,13 @@
 import copy
 import datetime
 import gc
+import importlib.util
 import os
 import pickle
 import signal
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest.mock
@@ -62,6 +65,56 @@ def case_timeouts_are_named():
               again.code == error.code, repr(again))
     dist.barrier()
     check_sum()
+
+
+def case_flight_recorder():
+    """PyTorch's analyser names the rank that called too late, from files that all ranks
+    write when the group's timeout ends a collective."""
+    me, folder = dist.get_rank(), common_folder()
+    os.environ["TORCH_FR_DUMP_TEMP_FILE"] = os.path.join(folder, "rank_")
+    group = dist.new_group(timeout=datetime.timedelta(seconds=1))
+    for _ in range(3):
+        dist.all_reduce(torch.ones(5), group=group)
+    dist.all_gather([torch.ones(2, 3)] * dist.get_world_size(), torch.ones(2, 3), group=group)
+    if me == 1:
+        time.sleep(4)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        caught(lambda: dist.all_reduce(torch.ones(7), group=group), "timed out")
+    path = os.path.join(folder, f"rank_{me}")
+    check(any(path in str(w.message) for w in said), f"{[str(w.message) for w in said]}")
+    dist.barrier()
+    with open(path, "rb") as f:
+        dump = pickle.load(f)
+    last = dump["entries"][-1]
+    states = [e["state"] for e in dump["entries"]
+              if e["process_group"] == last["process_group"]]
+    check(states == ["completed"] * 4 + ["scheduled" if me else "started"], states)
+    check(last["input_sizes"] == [[7]] and last["input_dtypes"] == ["Float"] and
+          last["timeout_ms"] == 1000 and
+          "case_flight_recorder" in [f["name"] for f in last["frames"]], last)
+    if me == 0 and importlib.util.find_spec("torch.distributed.flight_recorder"):
+        p = subprocess.run([sys.executable, "-m", "torch.distributed.flight_recorder.fr_trace",
+                            folder, "-p", "rank_"], check=True, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, text=True, timeout=120)
+        check("Culprit rank 1" in p.stdout, p.stdout)
+    dist.barrier()
+
+
+def common_folder():
+    folder = [tempfile.mkdtemp() if dist.get_rank() == 0 else None]
+    dist.broadcast_object_list(folder)
+    return folder[0]
+
+
+def case_profiler():
+    """Its trace has our collectives by name, with their time."""
+    with torch.profiler.profile() as seen:
+        for _ in range(3):
+            dist.all_reduce(torch.ones(5))
+        dist.barrier()
+    counts = {e.key: e.count for e in seen.key_averages() if e.key.startswith("sumwire:")}
+    check(counts == {"sumwire:all_reduce": 3, "sumwire:barrier": 1}, counts)
 
 
 def case_errors_are_torchs():

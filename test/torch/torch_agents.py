@@ -28,7 +28,7 @@ def test_a_signal_to_all():
                 os.kill(pid, number)
             for p in ranks:
                 p.wait_ok()
-            net.remove_stores()
+            net.remove_files()
             net.await_nothing()
 
 

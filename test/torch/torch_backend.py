@@ -57,9 +57,10 @@ def test_errors():
     with Net(2) as net:
         net.start_all()
         net.ranks_ok("cases_errors.py", "timeouts_are_named", "errors_are_torchs",
+                     "flight_recorder",
                      "barrier_blocks_nobody", "interrupted_start",
                      "forked_while_locked", "ends_are_told",
-                     "group_that_cannot_have_a_timeout")
+                     "group_that_cannot_have_a_timeout", "profiler")
 
 
 def test_four_ranks():
@@ -106,7 +107,7 @@ def test_detail():
             os.path.join(torch_rig.HERE, "train_backend.py"), "sumwire",
             "plain", "fsdp", env={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}))
         check([len(each) for each in both] == [12, 12], f"losses: {both}")
-        net.remove_stores()
+        net.remove_files()
 
 
 def trained(n, *kinds):
@@ -115,7 +116,7 @@ def trained(n, *kinds):
         net.start_all()
         each = losses(net.ranks(os.path.join(
             torch_rig.HERE, "train_backend.py"), "gloo,sumwire", *kinds))
-        net.remove_stores()
+        net.remove_files()
     for rank, both in enumerate(each):
         check(len(both) == 12 * len(kinds), f"{len(both)} losses")
         half = len(both) // 2
@@ -154,7 +155,7 @@ def test_no_agent():
         for p in net.cases("cases_backend.py", "no_agent"):
             p.wait_ok()
             check("ok no_agent" in p.out(), p.out())
-        net.remove_stores()
+        net.remove_files()
         net.await_nothing()
 
 

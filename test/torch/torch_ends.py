@@ -51,7 +51,7 @@ def survivor_says(case, code):
         n_said = zero.log().count("SumwireError:")
         check(n_said == 1, f"rank 0 says {n_said} sentences")
         check(" silent for " not in zero.log(), "nobody has to be silent")
-        net.remove_stores()
+        net.remove_files()
         net.await_nothing()
 
 
@@ -87,7 +87,7 @@ def others_go_on(net, **env):
     check(len(said) == 1 and re.match(
         r"rank 2 \(node \S+\).*: training process \d+: ", *said),
         f"they say {said}")
-    net.remove_stores()
+    net.remove_files()
     net.await_nothing()
 
 
@@ -117,7 +117,7 @@ def test_a_machine_dies():
         check(got == -signal.SIGKILL, f"rank 2 ended with {got}")
         for p in rest:
             p.wait_ok(rig.RUN_S)
-        net.remove_stores()
+        net.remove_files()
         for folder in folders_in(net.path("tmp")):
             os.utime(folder, (0, 0))
         net.ranks_ok("cases_agents.py", "sums")

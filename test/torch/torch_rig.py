@@ -68,6 +68,7 @@ class TorchNet(Net):
                 "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
                 "RANK": str(rank), "WORLD_SIZE": str(len(self.places)),
                 "GLOO_SOCKET_IFNAME": "lo",
+                "TORCH_FR_DUMP_TEMP_FILE": self.path("flight_rank_"),
                 "TEST_STORE": self.path(f"store{self.n_runs}")}
 
     def namespaces(self, rank):
@@ -97,16 +98,16 @@ class TorchNet(Net):
         for p in started:
             for name in names:
                 check(f"ok {name}\n" in p.out(), f"{p.name} skipped {name}")
-        self.remove_stores()
+        self.remove_files()
         return started
 
-    def remove_stores(self):
+    def remove_files(self):
         for name in os.listdir(self.folder):
-            if name.startswith("store"):
+            if name.startswith(("store", "flight_rank_")):
                 os.remove(self.path(name))
 
     def __exit__(self, kind, value, trace):
-        self.remove_stores()
+        self.remove_files()
         return super().__exit__(kind, value, trace)
 
 

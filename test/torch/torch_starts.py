@@ -16,7 +16,7 @@ def test_servers():
         net.ranks_ok("cases_backend.py", "sums", env={
             **net.start_server(), "TEST_RANKS_PER_AGENT": "1"})
         check(net.stats("a")["chunks_done"] > 0, "the server has summed")
-        net.remove_stores()
+        net.remove_files()
         net.await_nothing()
 
 
@@ -24,7 +24,7 @@ def test_lcores():
     with Alone() as net:
         net.ranks_ok("cases_backend.py", "sums", "gathers", env={
             "SUMWIRE_LCORES": "2", "TEST_RANKS_PER_AGENT": "1"})
-        net.remove_stores()
+        net.remove_files()
         net.await_nothing()
 
 
@@ -39,7 +39,7 @@ def refused(envs, *texts, limit_s=60):
             p.wait_error(*texts, code=1)
             n_said = p.log().count("SumwireError:")
             check(n_said == 1, f"{p.name} says {n_said} sentences")
-        net.remove_stores()
+        net.remove_files()
         net.await_nothing()
 
 
@@ -109,7 +109,7 @@ def test_two_jobs():
             for p in ranks:
                 p.wait_ok()
         for n in net, other:
-            n.remove_stores()
+            n.remove_files()
             n.await_nothing()
 
 

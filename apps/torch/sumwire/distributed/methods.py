@@ -15,7 +15,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from sumwire import library
 from sumwire.distributed import (
-    attachment, contacts, gloo, homes, layout, machines)
+    attachment, contacts, flight, gloo, homes, layout, machines)
 from sumwire.distributed.local import DTYPES
 from sumwire.distributed.meeting import Meeting
 from sumwire.distributed.monitored import Monitored
@@ -87,8 +87,11 @@ class Methods:
         self.opts = opts
         self.me, self.n = opts.group_rank, opts.group_size
         self.limit_s = opts.timeout.total_seconds()
-        self.n_calls = 0
+        self.n_calls = self.n_parts = 0
         self.error = None
+        members = list(opts.global_ranks_in_group)
+        self.global_rank = members[self.me] if members else self.me
+        flight.open_group(str(opts.group_id), members, self.n)
         self.attachment = self.group = self.machines = None
         if self.n > 1:
             self._meet()
@@ -192,9 +195,10 @@ class Methods:
         how = operation("all_reduce", tensors, opts.reduceOp)
         flat, back = layout.targets(tensors)
         layout.check_apart(flat, "all_reduce")
-        work = self.work(tensors, back)
+        work = self.work("all_reduce", tensors, back)
         for t in flat:
             if self.machines and self.machines.takes(t, how["op"]):
+                self.record(work, opts, "all_reduce", t, t)
                 self.machines.start(work, t, how)
             else:
                 self.add(work, opts, "all_reduce", t, t, **how)
@@ -221,7 +225,7 @@ class Methods:
         how = operation("reduce", tensors, opts.reduceOp)
         flat, back = layout.targets(tensors)
         layout.check_apart(flat, "reduce")
-        work = self.work(tensors, back)
+        work = self.work("reduce", tensors, back)
         for t in flat:
             self.add(work, opts, "reduce", t,
                      t if self.me == root else None, root=root, **how)
@@ -253,7 +257,7 @@ class Methods:
             self.parted(out, t, "reduce_scatter")
         wholes = layout.apart(wholes, flat, "reduce_scatter", [
             self.is_own(out, t) for out, t in zip(flat, wholes)])
-        work = self.work(outputs, back)
+        work = self.work("reduce_scatter", outputs, back)
         for out, t in zip(flat, wholes):
             self.add(work, opts, "reduce_scatter", t, out, **how)
         return work.seal()
@@ -267,7 +271,7 @@ class Methods:
                        timeout=timeout)
         flat, back = layout.targets(tensors)
         layout.check_apart(flat, "broadcast")
-        work = self.work(tensors, back)
+        work = self.work("broadcast", tensors, back)
         for t in flat:
             self.add(work, opts, "broadcast", t, t, root=opts.rootRank)
         return work.seal()
@@ -296,7 +300,7 @@ class Methods:
         as with NCCL."""
         flat, back = layout.targets(sum(outputs, []))
         layout.check_apart(flat, "all_gather")
-        work = self.work(outputs, back)
+        work = self.work("all_gather", outputs, back)
         for i, out in enumerate(flat):
             mine = inputs[i // self.n] if i % self.n == self.me else None
             self.add(work, opts, "broadcast", out if mine is None else
@@ -327,7 +331,7 @@ class Methods:
             self.parted(t, whole, "all_gather")
         parts = layout.apart(parts, wholes, "all_gather", [
             self.is_own(t, whole) for whole, t in zip(wholes, parts)])
-        work = self.work(results, after)
+        work = self.work("all_gather", results, after)
         for whole, t in zip(wholes, parts):
             self.add(work, opts, "all_gather", t, whole)
         return work.seal()
@@ -340,11 +344,12 @@ class Methods:
         before = self.calls.open_of(self.group) if self.n > 1 else []
         if self.machines and self.machines.last:
             before.append(self.machines.last)
-        work = self.work([])
+        work = self.work("barrier", [])
         work.blocks = True
         for call in before:
             work.begin(None, call.follow)
         if self.n > 1:
+            self.record(work, opts, "barrier", None, None)
             work.add(self.group, "barrier", "u8", 1, None, None,
                      limit_s=self.limit(opts))
         return work.seal()
@@ -367,13 +372,22 @@ class Methods:
 
     # --- shared parts ---
 
-    def work(self, results, after=None):
+    def work(self, kind, results, after=None):
         self.n_calls += 1
         return Work(self.calls if self.n > 1 else None, results, after,
-                    self.failed)
+                    self.failed, flight.profile(kind))
 
     def failed(self, error):
-        self.error = self.error or error
+        if not self.error:
+            self.error = error
+            flight.failed(self.global_rank, error)
+
+    def record(self, work, opts, kind, send, recv):
+        """Keep a part of work for the flight recorder."""
+        self.n_parts += 1
+        work.records.append(flight.begin(
+            str(self.opts.group_id), self.n_parts, kind, send, recv,
+            seconds(getattr(opts, "timeout", None)) or self.limit_s))
 
     def add(self, work, opts, kind, send, recv, root=0, **how):
         """Start a collective of plain tensors as a part of work.  In a group of
@@ -387,6 +401,7 @@ class Methods:
             if "scale" in how:
                 recv.mul_(how["scale"])
             return
+        self.record(work, opts, kind, send, recv)
         count, dtype = send.numel(), DTYPES.get(send.dtype)
         if kind == "reduce_scatter":
             count //= self.n

@@ -10,6 +10,7 @@ import torch
 from torch import distributed as dist
 
 from sumwire import locks
+from sumwire.distributed import flight
 from sumwire.distributed.errors import SumwireError
 
 # Works that Python has dropped while C++ still refers to them, as DDP does for
@@ -93,10 +94,12 @@ class Work(Kept):
     device reads and writes, so that their memory is not reused.  Device work
     that completes the results has a mark (follow)."""
 
-    def __init__(self, calls, results, after, on_error):
+    def __init__(self, calls, results, after, on_error, shown=None):
         super().__init__()
         self.calls, self.results, self.after = calls, results, after
         self.on_error = on_error  # (error)
+        self.shown = shown  # range of PyTorch's profiler
+        self.records = []  # flight.Records
         self.parts, self.marks = [], []  # Calls; local.Marks
         self.error = None
         self.device = None  # devices.Place
@@ -143,6 +146,8 @@ class Work(Kept):
 
     def seal(self):
         """Close the list of parts, and return the work."""
+        if self.shown:
+            self.shown._call_end_callbacks_on_future(self.get_future())
         self._end_of_part(None)
         return self
 
@@ -162,6 +167,7 @@ class Work(Kept):
                     self.after()
             except Exception as e:  # wait() raises it
                 self.error = e
+        flight.ended(self.records, self.error)
         if self.error:
             self.on_error(self.error)
         self.after, self._kept, self.on_error = None, [], None

@@ -1,0 +1,153 @@
+# flight.py - the last collectives of this process, in the form of PyTorch's own recorder
+# SPDX-License-Identifier: BSD-3-Clause
+"""PyTorch's flight recorder keeps the last collectives of NCCL and gloo, and writes them
+to a file when one times out.  torchfrtrace compares the files of all ranks and says which
+rank did not call, or called differently.  This module does the same for sumwire, with the
+same variables (TORCH_FR_BUFFER_SIZE, TORCH_FR_DUMP_TEMP_FILE) and the same format:
+torch/csrc/distributed/c10d/FlightRecorder.hpp."""
+import collections
+import itertools
+import os
+import pickle
+import sys
+import time
+import warnings
+
+import torch
+from torch.autograd import profiler
+
+VERSION = "2.10"  # of the format
+SIZE = 2000  # collectives to keep
+DEPTH = 12  # callers to keep of each
+# torchfrtrace refuses operations of libraries that it does not know.
+LIBRARY = "gloo"
+# Part of its timeout within which only a collective of a group that is over ends with one.
+SOON = 0.1
+# Errors that mean that a rank did not call, or called differently.
+WRITTEN = ("SW_ETIMEDOUT", "SW_EEXPIRED", "SW_ESTALL", "SW_EMISMATCH")
+
+_size = int(os.environ.get("TORCH_FR_BUFFER_SIZE", SIZE))
+_records = collections.deque(maxlen=max(_size, 0))
+_numbers = itertools.count()
+_OURS = os.path.dirname(os.path.abspath(__file__))
+_groups = {}  # group's name: (description, ranks of the default group)
+os.register_at_fork(after_in_child=_records.clear)
+
+
+class Record:
+    """Hold one collective.  sent and received are (shape, dtype).  is_late: it began when
+    the group had timed out, so others waited for this rank."""
+    __slots__ = ("number", "group", "seq", "kind", "sent", "received", "limit_s",
+                 "callers", "created", "completed", "is_late")
+
+
+def open_group(name, ranks, size):
+    """Note a group of that size, by torch's name and its ranks in the default group; no
+    ranks: it is the default group."""
+    _groups[name] = ("undefined", ranks) if ranks else ("default_pg", list(range(size)))
+
+
+def begin(group, seq, kind, sent, received, limit_s):
+    """Keep a collective that begins now, and return its Record; None: recording is off."""
+    if not _records.maxlen:
+        return None
+    r = Record()
+    r.number, r.group, r.seq, r.kind = next(_numbers), group, seq, kind
+    r.sent = (sent.shape, sent.dtype) if sent is not None else ((1,), torch.uint8)
+    r.received = r.sent if received is None else (received.shape, received.dtype)
+    r.limit_s, r.callers = limit_s, callers()
+    r.created, r.completed, r.is_late = time.time_ns(), None, False
+    _records.append(r)
+    return r
+
+
+def ended(records, error):
+    """Note that all of a work's records have ended, well or with an error."""
+    now = time.time_ns()
+    for r in filter(None, records):
+        if not error:
+            r.completed = now
+        elif getattr(error, "name", None) in WRITTEN:
+            r.is_late = now - r.created < r.limit_s * SOON * 1e9
+
+
+def callers():
+    """Return (code, line) of the functions that called torch.distributed."""
+    frame = sys._getframe(2)
+    while frame and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    found = []
+    while frame and len(found) < DEPTH:
+        found.append((frame.f_code, frame.f_lineno))
+        frame = frame.f_back
+    return found
+
+
+def dump():
+    """Return the recorded collectives as PyTorch's recorder does, not yet pickled."""
+    return {"version": VERSION,
+            "pg_config": {name: {"name": name, "desc": desc, "ranks": str(list(ranks))}
+                          for name, (desc, ranks) in _groups.items()},
+            "pg_status": {},
+            "entries": [_entry(r) for r in list(_records)]}
+
+
+def _entry(r):
+    shown = f"{LIBRARY}:{r.kind}"
+    return {"record_id": r.number, "pg_id": int(r.group) if r.group.isdigit() else 0,
+            "process_group": (r.group, _groups[r.group][0]), "collective_seq_id": r.seq,
+            "p2p_seq_id": 0, "op_id": r.seq, "is_p2p": False, "profiling_name": shown,
+            "time_created_ns": r.created, "time_discovered_started_ns": r.created,
+            "time_discovered_completed_ns": r.completed,
+            "duration_ms": r.completed and (r.completed - r.created) / 1e6,
+            "input_sizes": [list(r.sent[0])], "input_dtypes": [_name(r.sent[1])],
+            "output_sizes": [list(r.received[0])], "output_dtypes": [_name(r.received[1])],
+            "state": "completed" if r.completed else (
+                "scheduled" if r.is_late else "started"), "retired": bool(r.completed),
+            "timeout_ms": int(r.limit_s * 1000), "frames": [
+                {"name": code.co_name, "filename": code.co_filename, "line": line}
+                for code, line in r.callers]}
+
+
+def _name(dtype):
+    """Return "Float", "BFloat16", ..."""
+    return torch.empty(0, dtype=dtype).type().rpartition(".")[2][:-len("Tensor")]
+
+
+def write(rank, prefix=None):
+    """Write the collectives to prefix + rank, and return the path.  Without a prefix,
+    take PyTorch's: TORCH_FR_DUMP_TEMP_FILE, or a file in the user's cache."""
+    prefix = prefix or os.environ.get("TORCH_FR_DUMP_TEMP_FILE") or os.environ.get(
+        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE") or os.path.join(
+            os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
+            "torch", "comm_lib_trace_rank_")
+    path = f"{prefix}{rank}"
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(path + ".new", "wb") as f:
+        pickle.dump(dump(), f)
+    os.replace(path + ".new", path)
+    return path
+
+
+def failed(rank, error):
+    """Write the collectives if the error is one that they explain."""
+    if not _records or getattr(error, "name", None) not in WRITTEN:
+        return
+    try:
+        path = write(rank)
+    except OSError as e:
+        warnings.warn(f"the flight recorder was not written: {e}")
+        return
+    warnings.warn(f"the last {len(_records)} collectives of rank {rank} are in {path}: "
+                  f"torchfrtrace compares those of all ranks")
+
+
+# --- PyTorch's profiler ---
+
+def profile(kind):
+    """Begin a range of PyTorch's profiler, and return it; None: no profiler runs."""
+    if not profiler._is_profiler_enabled:
+        return None
+    shown = profiler.record_function(f"sumwire:{kind}")
+    shown.__enter__()
+    return shown
