@@ -9,16 +9,16 @@ from tree import Fault
 # Rooms that a room may include and call, beside itself.
 MAY_USE = {
     "engine/base": "",
-    "engine/wire": "engine/base sum",
+    "engine/wire": "engine/base keys sum",
     "engine/flow": "engine/base engine/wire",
     "engine/sched": "engine/base",
     "engine/sums": "engine/base engine/wire engine/sched sum",
     "engine/loop": "engine/base engine/wire",
-    "engine/peer": "engine/base engine/wire engine/flow engine/sched",
+    "engine/peer": "engine/base engine/wire engine/flow engine/sched keys",
     "engine/server": "engine/base engine/wire engine/flow engine/sched "
-                     "engine/sums engine/loop engine/peer sum",
+                     "engine/sums engine/loop engine/peer keys sum",
     "engine/worker": "engine/base engine/wire engine/flow engine/sched "
-                     "engine/loop engine/peer sum",
+                     "engine/loop engine/peer keys sum",
     "apps/cli": "",
     "apps/node": "apps/cli",
     "apps/launch": "apps/cli",
@@ -135,7 +135,7 @@ def law_rooms(tree):
             other = room_of(what) or what.split("/")[0]
             if kind == '"' and "/" in what and other not in may and (
                     other.startswith(top) or
-                    (top == "engine" and other == "sum")):
+                    (top == "engine" and other in ("keys", "sum"))):
                 yield Fault(path, line, f"{room} must not use {other}")
 
 

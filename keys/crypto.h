@@ -1,0 +1,84 @@
+/* crypto.h - the primitives that keys are made of, all from libcrypto.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * crypto.c is the only file that calls libcrypto.  A false return says that it
+ * failed, which happens without memory or with a damaged input. */
+#ifndef SW_KEYS_CRYPTO_H
+#define SW_KEYS_CRYPTO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	SW_HASH_BYTES = 32,   /* of SHA-256 */
+	SW_SECRET_BYTES = 32, /* of a job's secret, and of AES-256 and X25519 */
+	SW_BLOCK_BYTES = 16,  /* of AES, its 128-bit keys and its MACs */
+	SW_PRF_BYTES = 64,    /* input of sw_prf */
+};
+
+/* sw_crypto_random - fill @out with @n unpredictable bytes. */
+bool sw_crypto_random(void *out, size_t n);
+
+/* sw_crypto_wipe - overwrite a secret; the compiler does not drop the call. */
+void sw_crypto_wipe(void *p, size_t n);
+
+/* sw_crypto_is_same - compare in a time that does not depend on the bytes. */
+bool sw_crypto_is_same(const void *a, const void *b, size_t n);
+
+/* sw_crypto_get - return @bytes of zeroed memory for secrets, which is not
+ * swapped as far as limits allow, and which core dumps leave out; NULL: none.
+ * sw_crypto_put - wipe it and give it back. */
+void *sw_crypto_get(size_t bytes);
+void sw_crypto_put(void *p, size_t bytes);
+
+/* sw_sha256 - hash two parts, one after the other. */
+bool sw_sha256(const void *a, size_t n_a, const void *b, size_t n_b,
+	uint8_t out[SW_HASH_BYTES]);
+
+/* sw_hmac_sha256 - the MAC of @p under a key of 32 bytes. */
+bool sw_hmac_sha256(const uint8_t key[SW_HASH_BYTES], const void *p, size_t n,
+	uint8_t out[SW_HASH_BYTES]);
+
+/* sw_hkdf_expand - derive @n bytes, at most 32, for the purpose that @label
+ * names: HKDF-Expand of RFC 5869 with SHA-256, the label as info. */
+bool sw_hkdf_expand(const uint8_t key[SW_HASH_BYTES], const char *label,
+	uint8_t *out, size_t n);
+
+/* sw_x25519_public - compute the public key of @private.
+ * sw_x25519 - compute the shared secret.  False: it is zero, because @public is
+ * of small order. */
+bool sw_x25519_public(const uint8_t private[32], uint8_t public[32]);
+bool sw_x25519(const uint8_t private[32], const uint8_t public[32],
+	uint8_t shared[32]);
+
+/* sw_gcm_seal - encrypt @n bytes under AES-256-GCM; the tag of 16 bytes follows
+ * them in @out.
+ * sw_gcm_open - decrypt @n bytes, of which the last 16 are the tag.  False: the
+ * tag is wrong. */
+bool sw_gcm_seal(const uint8_t key[32], uint64_t number, const void *aad,
+	size_t n_aad, const void *p, size_t n, uint8_t *out);
+bool sw_gcm_open(const uint8_t key[32], uint64_t number, const void *aad,
+	size_t n_aad, const uint8_t *p, size_t n, void *out);
+
+/* sw_cmac - AES-128-CMAC (RFC 4493) of @n bytes. */
+bool sw_cmac(const uint8_t key[SW_BLOCK_BYTES], const void *p, size_t n,
+	uint8_t out[SW_BLOCK_BYTES]);
+
+/* AES-128-CMAC of exactly SW_PRF_BYTES, for each frame.  Its context of
+ * libcrypto is made once; one lcore uses it. */
+struct sw_prf {
+	void *ctx;
+	uint8_t last[SW_BLOCK_BYTES]; /* the chain goes on from here */
+	uint8_t subkey[SW_BLOCK_BYTES];
+};
+
+/* sw_prf_open - prepare it for a key; false: no memory.  sw_prf_close takes one
+ * that is zeroed as well. */
+bool sw_prf_open(struct sw_prf *prf, const uint8_t key[SW_BLOCK_BYTES]);
+void sw_prf_close(struct sw_prf *prf);
+
+/* sw_prf - return the first 64 bits of the MAC of @block, which it changes. */
+uint64_t sw_prf(struct sw_prf *prf, uint8_t block[SW_PRF_BYTES]);
+
+#endif

@@ -1,0 +1,53 @@
+/* keyring.h - the secrets that a node may speak with.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A secret is 32 random bytes that all agents and servers of a job hold.  An
+ * agent has one entry, which it speaks with.  A server has several and accepts
+ * each that is valid for a job's name. */
+#ifndef SW_KEYS_KEYRING_H
+#define SW_KEYS_KEYRING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "keys/crypto.h"
+
+enum {
+	SW_KEY_ID_BYTES = 8,
+	SW_KEY_JOB_MAX = 128, /* a job's name, with its end */
+};
+
+struct sw_secret {
+	uint8_t id[SW_KEY_ID_BYTES]; /* of the secret; tells nothing of it */
+	uint8_t bytes[SW_SECRET_BYTES];
+};
+
+struct sw_keyring_entry {
+	char job[SW_KEY_JOB_MAX]; /* "": every job */
+	struct sw_secret secret;
+	uint64_t until_ns; /* by the clock of the loop; 0: without end */
+};
+
+/* An empty keyring is that of a node without keys. */
+struct sw_keyring {
+	const struct sw_keyring_entry *entries;
+	uint32_t n;
+	bool is_required; /* a server admits no job without a key */
+};
+
+/* sw_secret_init - make the secret of these 32 bytes.  Its id, the first 8
+ * bytes of HKDF-Expand(secret, "sumwire key id"), is never zero. False: that
+ * of these bytes would be, or libcrypto failed. */
+bool sw_secret_init(
+	struct sw_secret *s, const uint8_t bytes[SW_SECRET_BYTES]);
+
+/* sw_keyring_find - return the secret with @id, or NULL.
+ * sw_keyring_has - may a worker of @job use it at @now_ns?
+ * sw_keyring_has_job - is there a secret for @job alone? */
+const struct sw_secret *sw_keyring_find(
+	const struct sw_keyring *k, const uint8_t id[SW_KEY_ID_BYTES]);
+bool sw_keyring_has(const struct sw_keyring *k, const struct sw_secret *s,
+	const char *job, uint64_t now_ns);
+bool sw_keyring_has_job(const struct sw_keyring *k, const char *job);
+
+#endif

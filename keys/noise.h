@@ -1,0 +1,51 @@
+/* noise.h - the handshake Noise_NNpsk0_25519_AESGCM_SHA256 (noiseprotocol.org).
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Both ends hold the secret, so no end needs a key of its own.  The first
+ * message is the worker's, in its JOIN; the second is the server's, in ACCEPT.
+ * The keys of the session depend on an X25519 exchange: whoever learns the
+ * secret later cannot read sessions of before. */
+#ifndef SW_KEYS_NOISE_H
+#define SW_KEYS_NOISE_H
+
+#include "keys/crypto.h"
+
+enum {
+	SW_NOISE_E_BYTES = 32,   /* an ephemeral public key, which comes first */
+	SW_NOISE_TAG_BYTES = 16, /* behind the payload */
+	SW_NOISE_MORE_BYTES = SW_NOISE_E_BYTES + SW_NOISE_TAG_BYTES,
+};
+
+/* The state of one end. Secret: wipe it when the handshake is over. */
+struct sw_noise {
+	uint8_t chain[SW_HASH_BYTES], hash[SW_HASH_BYTES];
+	uint8_t key[32];
+	uint64_t number; /* of the next payload under this key */
+	uint8_t e[32];   /* our ephemeral private key */
+	uint8_t far_e[32];
+};
+
+/* sw_noise_init - begin; both ends give the same @prologue.
+ * @e  32 random bytes */
+bool sw_noise_init(struct sw_noise *s, const void *prologue, size_t n,
+	const uint8_t secret[SW_SECRET_BYTES], const uint8_t e[32]);
+
+/* sw_noise_ask - the worker writes e and the sealed payload, n + 48 bytes.
+ * sw_noise_asked - the server reads them: @n bytes at @in.  False: the secret
+ * or the prologue is another one, or bytes have changed.
+ * sw_noise_answer, sw_noise_answered - the same for the way back. */
+bool sw_noise_ask(struct sw_noise *s, const void *payload, size_t n,
+	uint8_t *out);
+bool sw_noise_asked(
+	struct sw_noise *s, const uint8_t *in, size_t n, void *payload);
+bool sw_noise_answer(struct sw_noise *s, const void *payload, size_t n,
+	uint8_t *out);
+bool sw_noise_answered(
+	struct sw_noise *s, const uint8_t *in, size_t n, void *payload);
+
+/* sw_noise_split - derive the keys of the session, from worker to server and
+ * back. */
+bool sw_noise_split(
+	const struct sw_noise *s, uint8_t to_server[32], uint8_t to_worker[32]);
+
+#endif
