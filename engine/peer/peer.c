@@ -7,6 +7,61 @@
 
 #include "engine/base/bytes.h"
 
+/* Has the frame the session's tag and a new number, which it takes? */
+static bool has_tag(struct sw_seal *seal, const struct sw_rx_frame *f,
+	const struct sw_header *h, struct sw_stats *st)
+{
+	const struct sw_polyval_key *key = &seal->rx_hash;
+
+	if (h->type == SW_RESULT)
+		key = &seal->result_hash;
+	if (!sw_seal_is_good(seal, f->data, key, f->payload, h->payload_len)) {
+		sw_count(&st->rx_tag, 1);
+		return false;
+	}
+	if (!sw_taken_is_new(&seal->taken[h->class], h->psn)) {
+		sw_count(&st->rx_replay, 1);
+		return false;
+	}
+	sw_taken_add(&seal->taken[h->class], h->psn);
+	return true;
+}
+
+bool sw_frame_is_true(struct sw_seal *seal, uint32_t seed,
+	const struct sw_rx_frame *f, struct sw_header *h, struct sw_stats *st)
+{
+	if (seal)
+		return has_tag(seal, f, h, st);
+	if (!sw_frame_judge(f, h))
+		sw_count(&st->rx_payload_crc, 1);
+	else if (h->head_crc != seed)
+		sw_count(&st->rx_head_crc, 1);
+	else
+		return true;
+	return false;
+}
+
+uint32_t sw_peer_run_true(struct sw_peer *p, const struct sw_rx_frame *f,
+	struct sw_header *h, uint32_t n, uint8_t type, struct sw_stats *st)
+{
+	uint32_t i = 1;
+
+	if (h->type != type)
+		return 1;
+	for (; i < n; i++) {
+		if (h[i].type != type || h[i].session != h->session ||
+			h[i].class != h->class ||
+			h[i].psn - h[i - 1].psn - 1 >= SW_PSN_SKIP ||
+			!sw_path_is_same(&f[i].from, &f->from))
+			return i;
+		if (!sw_frame_is_true(p->seal, p->seed, &f[i], &h[i], st)) {
+			h[i].type = 0;
+			return i;
+		}
+	}
+	return i;
+}
+
 void sw_peers_grant_some(struct sw_grants *g, struct sw_due *due)
 {
 	struct sw_flow *f;
@@ -51,13 +106,34 @@ uint32_t sw_peer_build_ack(struct sw_peer *p, uint64_t now_ns, uint64_t gap_ns,
 	return n * (uint32_t)sizeof(*sacks);
 }
 
+void sw_peer_tag(struct sw_peer *p, struct sw_tx_frame *out,
+	const void *payload, bool is_stable,
+	const uint8_t hash[SW_POLYVAL_BLOCK], struct sw_stats *st)
+{
+	sw_frame_tag(out, p->path, payload, is_stable, p->seal, hash);
+	sw_frames_note(st, 1, SW_HEAD_BYTES + out->payload_len);
+}
+
+void sw_peer_build(struct sw_peer *p, struct sw_tx_frame *out,
+	const void *payload, bool is_stable, struct sw_stats *st)
+{
+	uint8_t type = out->header.type, hash[SW_POLYVAL_BLOCK];
+
+	if (!p->seal || type == SW_HELLO || type == SW_JOIN) {
+		sw_frame_build(out, p->path, payload, is_stable, st);
+		return;
+	}
+	sw_polyval(&p->seal->tx_hash, payload, out->header.payload_len, hash);
+	sw_peer_tag(p, out, payload, is_stable, hash, st);
+}
+
 void sw_peer_send(struct sw_peer *p, const uint8_t *payload, uint64_t now_ns,
 	struct sw_tx_frame *out, struct sw_stats *st)
 {
 	sw_flow_send_ctl(&p->flow, &out->header);
 	out->header.ctl.taken = (uint16_t)p->control.n_taken;
 	p->sent_ns = now_ns;
-	sw_frame_build(out, p->path, payload, false, st);
+	sw_peer_build(p, out, payload, false, st);
 	out->way = p->way;
 }
 

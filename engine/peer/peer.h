@@ -51,6 +51,7 @@ struct sw_peer {
 	uint32_t id;     /* session id in frames to us */
 	uint32_t far_id; /* session id in frames to the peer */
 	uint32_t seed;   /* sw_session_seed, for headers both ways */
+	struct sw_seal *seal; /* keys of the session; NULL: frames have CRCs */
 	uint32_t owed;   /* bits of enum sw_owed */
 	uint32_t held;   /* bits that wait for room in the window */
 	/* The set of peers with data that it is in; SW_N_CLASSES: none. */
@@ -84,6 +85,16 @@ static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
 		i++;
 	return i;
 }
+
+/* sw_frame_is_true - at an engine with keys: is the frame of the session with
+ * @seal, or else with @seed, the peer's?  One with a tag must also be new; its
+ * packet number is taken.  Counts what is not.
+ * sw_peer_run_true - like sw_peer_run, at such an engine, behind a first frame
+ * that is true.  One that is not gets type 0. */
+bool sw_frame_is_true(struct sw_seal *seal, uint32_t seed,
+	const struct sw_rx_frame *f, struct sw_header *h, struct sw_stats *st);
+uint32_t sw_peer_run_true(struct sw_peer *p, const struct sw_rx_frame *f,
+	struct sw_header *h, uint32_t n, uint8_t type, struct sw_stats *st);
 
 /* sw_peer_may_send - return the control frames that may leave to it now, as
  * bits of enum sw_owed. */
@@ -179,6 +190,15 @@ void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,
  */
 uint32_t sw_peer_build_ack(struct sw_peer *p, uint64_t now_ns, uint64_t gap_ns,
 	struct sw_header *h, uint8_t *payload, struct sw_stats *st);
+
+/* sw_peer_build - complete a frame, with CRCs or with a tag, as its type and the
+ * session have it.
+ * sw_peer_tag - complete one of a keyed session, whose payload has @hash. */
+void sw_peer_build(struct sw_peer *p, struct sw_tx_frame *out,
+	const void *payload, bool is_stable, struct sw_stats *st);
+void sw_peer_tag(struct sw_peer *p, struct sw_tx_frame *out,
+	const void *payload, bool is_stable,
+	const uint8_t hash[SW_POLYVAL_BLOCK], struct sw_stats *st);
 
 /* sw_peer_send - send the control frame whose header @out has.
  * sw_peer_send_message - send it as the next message of the control stream.

@@ -27,16 +27,45 @@ static uint64_t make_cookie(const struct sw_server *srv, struct sw_path path,
 	return sw_siphash(srv->secret, words, SW_ARRAY_SIZE(words));
 }
 
+/* May one more HELLO be answered?  While sessions are open, a flood must not
+ * take their time. */
+static bool allows_hello(struct sw_server *srv)
+{
+	const uint64_t every = SW_HELLO_EVERY_US * SW_US;
+	uint64_t full_ns = sw_max64(srv->hello_full_ns, srv->now_ns) + every;
+
+	if (full_ns - srv->now_ns > SW_HELLO_BURST * every &&
+		sw_server_has_job(srv)) {
+		sw_count(&srv->stats.hellos_limited, 1);
+		return false;
+	}
+	srv->hello_full_ns = full_ns;
+	return true;
+}
+
 void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f)
 {
+	uint8_t payload[sizeof(struct sw_cookie) + SW_MAC_BYTES];
 	struct sw_cookie cookie = {
 		.landed = (uint8_t)f->landed, .is_misrouted = f->is_misrouted};
 	struct sw_header reply = {
 		.type = SW_COOKIE, .payload_len = sizeof(cookie)};
+	const struct sw_secret *secret;
+	struct sw_hello hello;
 
-	memcpy(&cookie.nonce, f->payload, sizeof(cookie.nonce));
+	if (!allows_hello(srv))
+		return;
+	memcpy(&hello, f->payload, sizeof(hello));
+	secret = sw_admit_secret(srv, hello.key_id);
+	if (secret && !sw_admit_know(srv, secret, f))
+		return;
+	cookie.nonce = hello.nonce;
 	cookie.cookie = make_cookie(srv, f->from, cookie.nonce, 0);
-	sw_server_reply(srv, f->from, &reply, &cookie);
+	memcpy(payload, &cookie, sizeof(cookie));
+	if (secret)
+		reply.payload_len = (uint16_t)sw_admit_prove(srv, secret,
+			&f->from, SW_LABEL_COOKIE, payload, sizeof(cookie));
+	sw_server_reply(srv, f->from, &reply, payload);
 }
 
 /* --- may a worker join? ---
@@ -58,6 +87,8 @@ static bool refuse(struct sw_server *srv, const struct sw_pending *p, int err,
 	struct sw_fault fault = {.nonce = p->join.nonce,
 		.err = (int16_t)err,
 		.key = SW_KEY_NONE};
+	const struct sw_secret *secret = sw_admit_secret(srv, p->join.key_id);
+	uint8_t payload[sizeof(fault) + SW_MAC_BYTES];
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -65,7 +96,11 @@ static bool refuse(struct sw_server *srv, const struct sw_pending *p, int err,
 	va_end(ap);
 	sw_count(&srv->stats.joins_refused, 1);
 	sw_job_note_refused(srv, p, err, fault.text);
-	sw_server_reply(srv, p->path, &reply, &fault);
+	memcpy(payload, &fault, sizeof(fault));
+	if (secret)
+		reply.payload_len = (uint16_t)sw_admit_prove(srv, secret,
+			&p->path, SW_LABEL_REFUSE, payload, sizeof(fault));
+	sw_server_reply(srv, p->path, &reply, payload);
 	return false;
 }
 
@@ -288,10 +323,15 @@ void sw_server_limit(struct sw_server *srv, const struct sw_guests *guests)
 static bool may_join(struct sw_server *srv, const struct sw_pending *p)
 {
 	const struct sw_job *job;
+	const char *why;
 
 	if (!check_worker(srv, p) || !check_guest(srv, p) ||
 		!check_servers(srv, p) || !check_options(srv, p))
 		return false;
+	why = sw_admit_key(srv, p);
+	if (why)
+		return refuse(srv, p, SW_EREFUSED, "agent %u of job %.32s: %s",
+			p->join.member, p->join.job, why);
 	if (srv->is_stopping)
 		return refuse(srv, p, SW_EREFUSED, "the server is stopping");
 	job = sw_job_find(srv, p->join.job);
@@ -399,6 +439,7 @@ void sw_pending_drop(struct sw_server *srv, uint32_t i)
 {
 	owe(srv, i, false);
 	srv->tick_at_ns[i] = UINT64_MAX;
+	sw_seal_free(srv->pending[i].seal);
 	srv->pending[i] = (struct sw_pending){0};
 	sw_places_note(srv, i);
 }
@@ -409,18 +450,33 @@ static void forget(struct sw_server *srv, uint32_t i)
 	sw_pending_drop(srv, i);
 }
 
-/* Keep the JOIN and offer a session; a duplicate gets the same offer.  Returns
- * false if sessions take all places. */
-static bool put_pending(struct sw_server *srv, const struct sw_pending *from)
+void sw_pending_owe(struct sw_server *srv, uint32_t i)
+{
+	srv->pending[i].rx_ns = srv->now_ns;
+	srv->tick_at_ns[i] = srv->now_ns;
+	owe(srv, i, true);
+}
+
+/* Keep the JOIN and offer a session; a duplicate gets the same offer.  @noise:
+ * of a keyed JOIN, which is never a duplicate here.  Returns false if sessions
+ * take all places. */
+static bool put_pending(struct sw_server *srv, const struct sw_pending *from,
+	struct sw_noise *noise)
 {
 	uint32_t i = place_for(srv, &from->path);
 	struct sw_pending *p = &srv->pending[i];
 
 	if (i == SW_MAX_SESSIONS)
 		return false;
-	if (!is_of(p, &from->path) || p->join.nonce != from->join.nonce) {
+	if (!is_of(p, &from->path) || p->join.nonce != from->join.nonce ||
+		noise) {
 		if (p->id)
 			forget(srv, i);
+		/* Random bits of an id that has keys keep strangers out before
+		 * the tag does. */
+		if (noise)
+			srv->generations[i] ^=
+				(uint16_t)srv->env->random(srv->env->ctx);
 		/* A generation is never 0, so no session id is. */
 		if (!++srv->generations[i])
 			srv->generations[i] = 1;
@@ -428,11 +484,13 @@ static bool put_pending(struct sw_server *srv, const struct sw_pending *from)
 		p->id = i << 16 | srv->generations[i];
 		p->accept_wait_ns = srv->params.retry_min;
 		sw_places_note(srv, i);
+		if (noise && !sw_admit_answer(srv, p, noise)) {
+			forget(srv, i);
+			return true; /* the worker will ask again */
+		}
 	}
-	p->rx_ns = srv->now_ns;
 	p->join_bytes = from->join_bytes;
-	srv->tick_at_ns[i] = srv->now_ns;
-	owe(srv, i, true);
+	sw_pending_owe(srv, i);
 	return true;
 }
 
@@ -451,25 +509,50 @@ static bool is_late(const struct sw_server *srv, const struct sw_pending *p)
 	return false;
 }
 
+/* Read a JOIN with a secret.  Returns false if it is dropped, or done. */
+static bool read_keyed(struct sw_server *srv, const struct sw_rx_frame *f,
+	struct sw_pending *p, struct sw_noise *noise)
+{
+	const struct sw_secret *secret =
+		sw_admit_secret(srv, p->join.key_id);
+
+	memcpy(p->e, f->payload + SW_JOIN_CLEAR, sizeof(p->e));
+	if (sw_admit_again(srv, p))
+		return false;
+	if (sw_admit_unseal(srv, f, secret, p, noise))
+		return true;
+	if (!secret)
+		refuse(srv, p, SW_EREFUSED, "it has no such key");
+	return false;
+}
+
 void sw_admit_join(struct sw_server *srv, const struct sw_rx_frame *f,
 	const struct sw_header *h)
 {
 	struct sw_pending p = {.path = f->from, .join_bytes = h->payload_len};
 	const struct sw_join *j = &p.join;
+	struct sw_noise noise;
 
-	memcpy(&p.join, f->payload, sizeof(p.join));
+	memcpy(&p.join, f->payload, SW_JOIN_CLEAR);
 	if (j->cookie != make_cookie(srv, p.path, j->nonce, 0) &&
 		j->cookie != make_cookie(srv, p.path, j->nonce, 1)) {
 		sw_count(&srv->stats.rx_state, 1);
 		return;
 	}
 	if ((!srv->is_inner[p.path.port_i] && !allows(srv, p.path.ip)) ||
-		is_late(srv, &p) || !may_join(srv, &p))
+		is_late(srv, &p))
 		return;
-	if (!put_pending(srv, &p))
+	if (!j->key_id)
+		memcpy(&p.join, f->payload, sizeof(p.join));
+	else if (!read_keyed(srv, f, &p, &noise))
+		return;
+	if (may_join(srv, &p) &&
+		!put_pending(srv, &p, j->key_id ? &noise : NULL))
 		refuse(srv, &p, SW_EREFUSED,
 			"the server is full: it has at most %u sessions",
 			SW_MAX_SESSIONS);
+	if (j->key_id)
+		sw_crypto_wipe(&noise, sizeof(noise));
 }
 
 /* --- confirmed and expired JOINs --- */
@@ -491,6 +574,7 @@ static void begin(
 	s->member = p->join.member;
 	s->peer.due_class = SW_N_CLASSES;
 	s->peer.has_crc = job->params.has_crc && !srv->is_inner[p->path.port_i];
+	s->peer.seal = p->seal;
 	s->nonce = p->join.nonce;
 	s->error_at_ns = UINT64_MAX;
 	sw_bitmap_init(&s->ends, SW_MAX_TENSORS, s->end_words);
@@ -516,15 +600,20 @@ struct sw_session *sw_pending_confirm(struct sw_server *srv, uint32_t i)
 
 	if (may && !job && !sw_job_is_ready(srv, &p.join))
 		return NULL;
+	srv->pending[i].seal = NULL; /* the session's */
 	sw_pending_drop(srv, i);
-	if (!may)
-		return NULL;
-	if (!job)
+	if (may && !job)
 		job = sw_job_open(srv, &p.join);
-	if (!job) {
-		refuse(srv, &p, SW_EREFUSED,
+	if (may && !job)
+		may = refuse(srv, &p, SW_EREFUSED,
 			"the server has no memory for agent %u of job %.64s",
 			p.join.member, p.join.job);
+	if (may && !sw_job_keyed(job, &p))
+		may = refuse(srv, &p, SW_EBUSY,
+			"agent %u of job %.64s has keys of an earlier run",
+			p.join.member, p.join.job);
+	if (!may) {
+		sw_seal_free(p.seal);
 		return NULL;
 	}
 	s = &job->sessions[p.join.member];
@@ -533,15 +622,22 @@ struct sw_session *sw_pending_confirm(struct sw_server *srv, uint32_t i)
 	return s;
 }
 
-void sw_pending_build(
-	struct sw_server *srv, uint32_t i, struct sw_tx_frame *out)
+struct sw_accept sw_pending_accept(
+	const struct sw_server *srv, const struct sw_pending *p)
 {
-	struct sw_pending *p = &srv->pending[i];
-	struct sw_accept a = {.nonce = p->join.nonce,
+	return (struct sw_accept){.nonce = p->join.nonce,
 		.session = p->id,
 		.version = SW_VERSION_MAX,
 		.payload = (uint16_t)sw_min64(
 			srv->params.payload, srv->max_payload[p->path.port_i])};
+}
+
+void sw_pending_build(
+	struct sw_server *srv, uint32_t i, struct sw_tx_frame *out)
+{
+	struct sw_pending *p = &srv->pending[i];
+	struct sw_accept a = sw_pending_accept(srv, p);
+	uint32_t n = p->seal ? (uint32_t)sizeof(p->accept) : sizeof(a);
 
 	out->header = (struct sw_header){.type = SW_ACCEPT,
 		.class = SW_CLASS_CTL,
@@ -554,9 +650,9 @@ void sw_pending_build(
 	p->accept_wait_ns =
 		sw_min64(2 * p->accept_wait_ns, srv->params.retry_max);
 	srv->tick_at_ns[i] = sw_min64(srv->tick_at_ns[i], p->accept_at_ns);
-	memcpy(srv->next, &a, sizeof(a));
+	memcpy(srv->next, p->seal ? p->accept : (const uint8_t *)&a, n);
 	/* Check that the way back carries this length as well. */
-	memset(srv->next + sizeof(a), 0, p->join_bytes - sizeof(a));
+	memset(srv->next + n, 0, p->join_bytes - n);
 	sw_frame_build(out, p->path, srv->next, false, &srv->stats);
 }
 

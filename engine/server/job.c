@@ -353,6 +353,8 @@ static void close_session(struct sw_session *s)
 	s->job->asking &= ~(1ULL << s->member);
 	s->job->n_sessions--;
 	sw_flow_fini(&s->peer.flow);
+	sw_seal_free(s->peer.seal);
+	s->peer.seal = NULL;
 }
 
 static void close_some(struct sw_job *job)
@@ -363,6 +365,8 @@ static void close_some(struct sw_job *job)
 	if (job->is_closing)
 		return;
 	sw_share_give(job, job->quota.used_bytes);
+	sw_results_free(job->results);
+	job->results = NULL;
 	env->mem_put(env->ctx, job->sessions, sessions_bytes(job->n_members));
 	sw_log(env->log, SW_LOG_INFO, "job %s: closed", job->name);
 }

@@ -139,6 +139,7 @@ int sw_server_open(struct sw_server **out, const struct sw_params *params,
 	for (uint32_t i = 0; i < n_ports; i++) {
 		srv->max_payload[i] = ports[i]->max_payload;
 		srv->is_inner[i] = ports[i]->is_inner;
+		srv->ip[i] = ports[i]->ip;
 	}
 	srv->secret[0] = env->random(env->ctx);
 	srv->secret[1] = env->random(env->ctx);
@@ -156,6 +157,11 @@ void sw_server_set_lcores(
 	srv->n_lcores = n;
 	sw_grants_init(&srv->grants, sw_params_queue(&srv->params, n));
 	srv->quota.all_used = all_used;
+}
+
+void sw_server_set_keys(struct sw_server *srv, const struct sw_keyring *keyring)
+{
+	srv->keyring = keyring;
 }
 
 struct sw_engine *sw_server_engine(struct sw_server *srv)
@@ -177,6 +183,8 @@ void sw_server_close(struct sw_server *srv)
 			sw_job_leave(srv->sessions[i], NULL);
 	while (sw_jobs_end(srv))
 		;
+	for (uint32_t i = 0; i < SW_MAX_SESSIONS; i++)
+		sw_seal_free(srv->pending[i].seal);
 	for (uint32_t i = 0; i < SW_MAX_JOBS && srv->env->mem_drop; i++)
 		srv->env->mem_drop(srv->env->ctx, i);
 	free(srv);

@@ -41,6 +41,12 @@ int sw_server_open(struct sw_server **out, const struct sw_params *params,
 void sw_server_set_lcores(
 	struct sw_server *srv, uint32_t n, _Atomic uint64_t *all_used);
 
+/* sw_server_set_keys - admit members of keyed jobs, by the secrets in @keyring,
+ * which is borrowed until close. Call before the first frame. */
+struct sw_keyring;
+void sw_server_set_keys(
+	struct sw_server *srv, const struct sw_keyring *keyring);
+
 /* sw_server_engine - return the part that a loop drives. */
 struct sw_engine *sw_server_engine(struct sw_server *srv);
 

@@ -12,6 +12,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
+#include "engine/peer/handshake.h"
 #include "engine/peer/peer.h"
 #include "engine/sched/drr.h"
 #include "engine/sched/due.h"
@@ -33,6 +34,10 @@ enum {
 	SW_JOIN_BURST = 64,
 	SW_JOIN_EVERY_MS = 125,
 	SW_JOIN_SOURCES = 256,
+	/* HELLOs answered at once, and the time in which one more is, while
+	 * sessions are open. */
+	SW_HELLO_BURST = 256,
+	SW_HELLO_EVERY_US = 250,
 	/* Words of a set of sessions. */
 	SW_SESSION_WORDS = SW_MAX_SESSIONS / 64,
 	SW_MEMBER_TEXT = 80, /* size of sw_member_text */
@@ -99,6 +104,11 @@ struct sw_job {
 	/* Its payload is settled as soon as the coordinator has said it. */
 	struct sw_params params;
 	bool is_settled;
+	/* Its members on other machines have tags, or CRCs, once one of them
+	 * has joined; a keyed job's results are hashed under a key of this run.
+	 */
+	bool is_keyed, is_plain;
+	struct sw_results *results; /* NULL: no member has tags */
 	uint64_t probed; /* members that have said what their paths carry */
 	struct sw_shard shard;
 	struct sw_session *sessions;     /* by member; zeroed if never used */
@@ -147,6 +157,13 @@ struct sw_pending {
 	struct sw_join join;
 	uint16_t join_bytes; /* payload length of the JOIN, and so of ACCEPT */
 	bool is_owed;        /* ACCEPT is due */
+	/* Keyed: the session's keys, the ACCEPT, which is built once, and the
+	 * two keys of results that it tells (admit_keys.c). */
+	struct sw_seal *seal;
+	uint8_t e[SW_NOISE_E_BYTES]; /* the worker's */
+	uint8_t accept[SW_ACCEPT_KEYED];
+	uint8_t results[2 * SW_BLOCK_BYTES];
+	bool is_of_run; /* these are those of a job that was open then */
 	uint32_t n_accepts;  /* ACCEPTs sent; the packet number of the last */
 	uint64_t rx_ns, accept_at_ns, accept_wait_ns;
 };
@@ -160,8 +177,9 @@ struct sw_source {
 /* A reply to a sender without a session. */
 struct sw_reply {
 	struct sw_path path;
+	bool is_tagged; /* the header has its tag */
 	struct sw_header header;
-	uint8_t payload[sizeof(struct sw_fault)];
+	uint8_t payload[sizeof(struct sw_fault) + SW_MAC_BYTES];
 };
 
 struct sw_replies {
@@ -180,10 +198,14 @@ struct sw_server {
 	uint64_t now_ns, gap_ns;
 	struct sw_quota quota;
 	uint64_t secret[2];
+	const struct sw_keyring *keyring; /* NULL: it has no keys */
+	uint64_t hello_full_ns; /* the bucket of HELLOs, as that of a source */
+	uint64_t key_line_ns;   /* when the next line about keys may follow */
 	uint32_t n_lcores; /* lcores of this process that serve; 1 after open */
 	uint32_t n_ports;
 	uint32_t max_payload[SW_MAX_PORTS];
 	bool is_inner[SW_MAX_PORTS];
+	struct sw_ip ip[SW_MAX_PORTS]; /* ours */
 	const struct sw_share *shares;
 	uint32_t n_shares;
 	const struct sw_guests *guests; /* NULL: everybody may join */
@@ -262,6 +284,11 @@ void sw_admit_declare(struct sw_session *s, const struct sw_rx_frame *f,
 uint64_t sw_admit_aside(struct sw_server *srv);
 /* sw_pending_drop - forget the JOIN at @i. */
 void sw_pending_drop(struct sw_server *srv, uint32_t i);
+/* sw_pending_owe - its worker has asked once more: ACCEPT is due.
+ * sw_pending_accept - return what the ACCEPT says. */
+void sw_pending_owe(struct sw_server *srv, uint32_t i);
+struct sw_accept sw_pending_accept(
+	const struct sw_server *srv, const struct sw_pending *p);
 /* sw_pending_confirm - make the worker behind the JOIN at @i a member, since a
  * frame arrived under the offered id.  NULL: it may not join now, and was told
  * why, or the job's memory is being prepared. */
@@ -271,6 +298,36 @@ void sw_pending_build(
 	struct sw_server *srv, uint32_t i, struct sw_tx_frame *out);
 /* sw_pending_tick - run the timers of a JOIN; returns when to look again. */
 uint64_t sw_pending_tick(struct sw_server *srv, uint32_t i);
+
+/* --- admit_keys.c: what a secret changes --- */
+
+/* sw_admit_secret - return the secret that a HELLO or JOIN names; NULL: it is
+ * unknown here.
+ * sw_admit_know - is the HELLO by one that has the secret?
+ * sw_admit_prove - append to @cookie, of @n bytes with room for it, the MAC. */
+const struct sw_secret *sw_admit_secret(
+	const struct sw_server *srv, uint64_t key_id);
+bool sw_admit_know(struct sw_server *srv, const struct sw_secret *secret,
+	const struct sw_rx_frame *f);
+uint32_t sw_admit_prove(const struct sw_server *srv,
+	const struct sw_secret *secret, const struct sw_path *path,
+	const char *label, void *payload, uint32_t n);
+/* sw_admit_again - is it a copy of a keyed JOIN that has its place?  Then the
+ * same ACCEPT is due. */
+bool sw_admit_again(struct sw_server *srv, const struct sw_pending *p);
+/* sw_admit_unseal - read a keyed JOIN into p->join; false: it is dropped.
+ * sw_admit_answer - make the ACCEPT and the keys of the session. */
+bool sw_admit_unseal(struct sw_server *srv, const struct sw_rx_frame *f,
+	const struct sw_secret *secret, struct sw_pending *p,
+	struct sw_noise *noise);
+bool sw_admit_answer(
+	struct sw_server *srv, struct sw_pending *p, struct sw_noise *noise);
+/* sw_admit_key - may the worker behind @p join with the key that it has, or
+ * without one?  Returns the reason, or NULL.
+ * sw_job_keyed - @p, which has confirmed its session, is a member of @job.
+ * False: it knows keys of another run. */
+const char *sw_admit_key(struct sw_server *srv, const struct sw_pending *p);
+bool sw_job_keyed(struct sw_job *job, const struct sw_pending *p);
 
 /* --- job.c --- */
 
@@ -410,6 +467,10 @@ bool sw_session_fail(struct sw_session *s, int err, uint32_t key,
  * many wait, since the sender will ask again. */
 void sw_server_reply(struct sw_server *srv, struct sw_path path,
 	const struct sw_header *h, const void *payload);
+/* sw_server_reply_tagged - do so with the tag of the session; without a
+ * payload. */
+void sw_server_reply_tagged(struct sw_server *srv, struct sw_path path,
+	struct sw_seal *seal, const struct sw_header *h);
 
 /* --- groups.c: tensors and groups end, and groups are closed --- */
 

@@ -13,6 +13,18 @@ enum {
 
 /* --- sessions --- */
 
+/* Tell a worker that its keyed session is closed. */
+static void say_left_tagged(struct sw_server *srv, struct sw_path path,
+	uint32_t peer, uint32_t id, uint64_t psn, struct sw_seal *seal)
+{
+	struct sw_header h = {.type = SW_LEFT,
+		.session = peer,
+		.ctl.left = id,
+		.psn = psn};
+
+	sw_server_reply_tagged(srv, path, seal, &h);
+}
+
 /* Tell @peer that session @id is unknown or closed here.  @seed is that of the
  * session, or of the frame that is answered. */
 static void say_left(struct sw_server *srv, struct sw_path path, uint32_t peer,
@@ -35,22 +47,35 @@ static struct sw_session *confirm(
 
 	if (h->type != SW_LEAVE)
 		return sw_pending_confirm(srv, i);
-	say_left(srv, p->path, p->join.session, p->id, h->head_crc);
+	if (p->seal)
+		say_left_tagged(srv, p->path, p->join.session, p->id,
+			p->n_accepts + 1, p->seal);
+	else
+		say_left(srv, p->path, p->join.session, p->id, h->head_crc);
 	sw_pending_drop(srv, i);
 	return NULL;
 }
 
-static struct sw_session *session_of(struct sw_server *srv,
-	const struct sw_path *path, const struct sw_header *h)
+/* An engine with keys looks at a frame of no session only now.  Does it have
+ * CRCs, and so may be answered?  A tag is none. */
+static bool is_answered(
+	struct sw_server *srv, const struct sw_rx_frame *f, struct sw_header *h)
 {
-	uint32_t i = h->session >> 16;
+	return h->session && (!srv->keyring || sw_frame_judge(f, h));
+}
+
+static struct sw_session *session_of(struct sw_server *srv,
+	const struct sw_rx_frame *f, struct sw_header *h)
+{
+	const struct sw_path *path = &f->from;
+	uint32_t i = h->session >> 16, seed;
 	bool is_known = h->session && i < srv->n_sessions;
 	struct sw_session *s = is_known ? srv->sessions[i] : NULL;
 	const struct sw_pending *p = is_known ? &srv->pending[i] : NULL;
 
 	if (!is_known || h->session != (s ? s->peer.id : p->id)) {
 		sw_count(&srv->stats.rx_session, 1);
-		if (h->session)
+		if (is_answered(srv, f, h))
 			say_left(srv, *path, 0, h->session, h->head_crc);
 		return NULL;
 	}
@@ -58,8 +83,12 @@ static struct sw_session *session_of(struct sw_server *srv,
 		sw_count(&srv->stats.rx_source, 1);
 		return NULL;
 	}
-	if (h->head_crc !=
-		(s ? s->peer.seed : sw_session_seed(p->join.nonce))) {
+	seed = s ? s->peer.seed : sw_session_seed(p->join.nonce);
+	if (srv->keyring) {
+		if (!sw_frame_is_true(s ? s->peer.seal : p->seal, seed, f, h,
+			    &srv->stats))
+			return NULL;
+	} else if (h->head_crc != seed) {
 		sw_count(&srv->stats.rx_head_crc, 1);
 		return NULL;
 	}
@@ -251,6 +280,20 @@ static void on_query(struct sw_session *s, const struct sw_rx_frame *f,
 	}
 }
 
+/* Answer a LEAVE. */
+static void tell_left(struct sw_session *s)
+{
+	struct sw_peer *p = &s->peer;
+	struct sw_header h = {0};
+
+	if (!p->seal) {
+		say_left(s->srv, p->path, p->far_id, p->id, p->seed);
+		return;
+	}
+	sw_flow_send_ctl(&p->flow, &h); /* for its number */
+	say_left_tagged(s->srv, p->path, p->far_id, p->id, h.psn, p->seal);
+}
+
 static void on_leave(struct sw_session *s, const uint8_t *payload)
 {
 	struct sw_server *srv = s->srv;
@@ -266,7 +309,7 @@ static void on_leave(struct sw_session *s, const uint8_t *payload)
 	if (fault.err && !fault.kind && !fault.text[0])
 		snprintf(fault.text, sizeof(fault.text), "%s left: %s", who,
 			sw_error_text(fault.err));
-	say_left(srv, s->peer.path, s->peer.far_id, s->peer.id, s->peer.seed);
+	tell_left(s);
 	/* do not repeat what we have told it */
 	is_new = fault.err && !s->fault.err &&
 		 s->job->status.state != SW_JOB_FAILED;
@@ -401,8 +444,12 @@ static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
 }
 
 static void on_stranger(struct sw_server *srv, const struct sw_rx_frame *f,
-	const struct sw_header *h)
+	struct sw_header *h)
 {
+	if (srv->keyring && !sw_frame_judge(f, h)) {
+		sw_count(&srv->stats.rx_payload_crc, 1);
+		return;
+	}
 	if (h->head_crc)
 		sw_count(&srv->stats.rx_head_crc, 1);
 	else if (h->type == SW_HELLO)
@@ -414,7 +461,7 @@ static void on_stranger(struct sw_server *srv, const struct sw_rx_frame *f,
 /* Handle the first of @n frames, and the run that shares its lookup; returns
  * how many. */
 static uint32_t rx_some(struct sw_server *srv, const struct sw_rx_frame *f,
-	const struct sw_header *h, uint32_t n)
+	struct sw_header *h, uint32_t n)
 {
 	struct sw_session *s;
 
@@ -424,10 +471,12 @@ static uint32_t rx_some(struct sw_server *srv, const struct sw_rx_frame *f,
 		on_stranger(srv, f, h);
 		return 1;
 	}
-	s = session_of(srv, &f->from, h);
+	s = session_of(srv, f, h);
 	if (!s)
 		return 1;
-	n = sw_peer_run(f, h, n, SW_PUSH);
+	n = srv->keyring ? sw_peer_run_true(&s->peer, f, h, n, SW_PUSH,
+				   &srv->stats)
+			 : sw_peer_run(f, h, n, SW_PUSH);
 	on_session(s, f, h, n);
 	return n;
 }
@@ -440,7 +489,8 @@ void sw_server_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 
 	srv->now_ns = now_ns;
 	srv->n_looked = 0;
-	sw_frames_open(frames, n, heads, &srv->stats);
+	(srv->keyring ? sw_frames_open_raw : sw_frames_open)(
+		frames, n, heads, &srv->stats);
 	for (uint32_t i = 0; i < n;)
 		i += rx_some(srv, &frames[i], &heads[i], n - i);
 	sw_server_look(srv);

@@ -110,6 +110,11 @@ static uint32_t tx_reply(
 	q->n--;
 	out->header = r->header;
 	out->header.class = SW_CLASS_CTL;
+	if (r->is_tagged) {
+		sw_frame_address(out, r->path, NULL, false);
+		sw_frames_note(&srv->stats, 1, SW_HEAD_BYTES);
+		return 1;
+	}
 	sw_frame_build(out, r->path, r->payload, false, &srv->stats);
 	return 1;
 }
@@ -217,6 +222,37 @@ static bool is_of_push(const struct sw_header *h)
 	return !kind || sw_coll_is_sum(kind);
 }
 
+/* Return the hash of a result's payload: kept for the other members, unless the
+ * bytes may change. */
+static const uint8_t *hash_of_result(struct sw_session *s,
+	const struct sw_header *h, const void *payload)
+{
+	struct sw_results *r = s->job->results;
+	struct sw_result_row *row =
+		sw_results_row(r, h->key, h->round, h->chunk);
+
+	if (row->is_in && row->key == h->key && row->round == h->round &&
+		row->chunk == h->chunk)
+		return row->hash;
+	sw_count(&s->srv->stats.result_hashes, 1);
+	row->key = h->key;
+	row->round = h->round;
+	row->chunk = h->chunk;
+	row->is_in = is_stable(h);
+	sw_polyval(&r->hash, payload, h->payload_len, row->hash);
+	return row->hash;
+}
+
+/* Complete a RESULT of a keyed session. */
+static __attribute__((noinline)) void tag_result(
+	struct sw_session *s, const void *payload, struct sw_tx_frame *out)
+{
+	const uint8_t *hash = hash_of_result(s, &out->header, payload);
+
+	sw_frame_tag(out, s->peer.path, payload, is_stable(&out->header),
+		s->peer.seal, hash);
+}
+
 /* Build the next result of a tensor.  Returns whether it answers a PUSH. */
 static bool build_result(
 	struct sw_session *s, uint32_t order, struct sw_tx_frame *out)
@@ -231,7 +267,10 @@ static bool build_result(
 	h->head_crc = s->peer.seed;
 	h->flags = s->peer.has_crc ? 0 : SW_FLAG_NO_CRC;
 	sw_flow_send(&s->peer.flow, h, cell, srv->now_ns);
-	sw_frame_fill(out, s->peer.path, payload, is_stable(h));
+	if (s->peer.seal)
+		tag_result(s, payload, out);
+	else
+		sw_frame_fill(out, s->peer.path, payload, is_stable(h));
 	return is_of_push(h);
 }
 

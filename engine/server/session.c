@@ -100,9 +100,26 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
 		return;
 	r = &q->ring[(q->first + q->n++) % SW_REPLIES];
 	r->path = path;
+	r->is_tagged = false;
 	r->header = *h;
 	if (payload)
 		memcpy(r->payload, payload, h->payload_len);
+}
+
+void sw_server_reply_tagged(struct sw_server *srv, struct sw_path path,
+	struct sw_seal *seal, const struct sw_header *h)
+{
+	struct sw_replies *q = &srv->replies[path.port_i];
+	uint32_t n = q->n;
+	uint8_t hash[SW_POLYVAL_BLOCK];
+	struct sw_tx_frame frame = {.header = *h};
+
+	frame.header.class = SW_CLASS_CTL;
+	sw_polyval(&seal->tx_hash, NULL, 0, hash);
+	sw_frame_tag(&frame, path, NULL, false, seal, hash);
+	sw_server_reply(srv, path, &frame.header, NULL);
+	if (q->n != n)
+		q->ring[(q->first + n) % SW_REPLIES].is_tagged = true;
 }
 
 void sw_session_answer(struct sw_session *s, const struct sw_answer *a)

@@ -27,6 +27,7 @@ _Static_assert(offsetof(struct sw_header, session) == sizeof(uint64_t),
 /* Valid payload lengths per type: in [min, max], and min plus a multiple of
  * unit; unit 0: no such type. */
 #define EXACTLY(payload) sizeof(payload), sizeof(payload), 1
+#define OR_MAC(payload)  sizeof(payload), sizeof(payload) + 16, 16
 #define FROM(payload)    sizeof(payload), SW_PAYLOAD_MAX, 1
 #define ITEMS(min, max, item) \
 	(min) * sizeof(item), (max) * sizeof(item), sizeof(item)
@@ -34,7 +35,7 @@ static const struct {
 	uint16_t min, max, unit;
 } frame_rules[SW_N_TYPES] = {
 	[SW_HELLO] = {EXACTLY(struct sw_hello)},
-	[SW_COOKIE] = {EXACTLY(struct sw_cookie)},
+	[SW_COOKIE] = {OR_MAC(struct sw_cookie)},
 	[SW_JOIN] = {FROM(struct sw_join)},
 	[SW_ACCEPT] = {FROM(struct sw_accept)},
 	[SW_DECLARE] = {sizeof(struct sw_declare_head), SW_ORDERED_MAX, 1},
@@ -43,7 +44,7 @@ static const struct {
 	[SW_LEAVE] = {EXACTLY(struct sw_fault)},
 	[SW_LEFT] = {0, 0, 1},
 	[SW_KEEPALIVE] = {0, 0, 1},
-	[SW_ERROR] = {EXACTLY(struct sw_fault)},
+	[SW_ERROR] = {OR_MAC(struct sw_fault)},
 	[SW_TUNE] = {EXACTLY(struct sw_tune_ask)},
 	[SW_END] = {EXACTLY(struct sw_fault)},
 	[SW_CLOSE] = {EXACTLY(struct sw_fault)},
@@ -94,7 +95,7 @@ static enum verdict check_type(const struct sw_header *h)
 /* The header as it lies there; what is written to @out is not read before it is
  * found right.  *known is how one began that was: so may others. */
 static inline enum verdict decode(const uint8_t *data, uint32_t len,
-	struct sw_header *out, uint64_t *known)
+	struct sw_header *out, uint64_t *known, bool is_raw)
 {
 	enum verdict verdict;
 	uint64_t begin;
@@ -105,7 +106,8 @@ static inline enum verdict decode(const uint8_t *data, uint32_t len,
 	memcpy(&begin, out, sizeof(begin));
 	if (out->magic != SW_MAGIC)
 		return FOREIGN;
-	out->head_crc ^= sw_crc32c(0, data, SW_HEAD_COVERED);
+	if (!is_raw)
+		out->head_crc ^= sw_crc32c(0, data, SW_HEAD_COVERED);
 	if (out->payload_len != len - SW_HEAD_BYTES)
 		return LENGTH;
 	out->psn = out->psn_low | (uint64_t)out->psn_high << 32;
@@ -136,25 +138,38 @@ static void count_bad(enum verdict verdict, struct sw_stats *st)
 	sw_count(counters[verdict], 1);
 }
 
-static inline bool open_one(const struct sw_rx_frame *f, struct sw_header *h,
-	uint64_t *known, struct sw_stats *st)
+/* Has a control frame the CRC of its payload? */
+static inline bool is_intact(
+	const struct sw_rx_frame *f, const struct sw_header *h)
 {
-	enum verdict verdict = decode(f->data, f->len, h, known);
+	return h->class != SW_CLASS_CTL ||
+	       sw_crc32c(0, f->payload, h->payload_len) == h->payload_crc;
+}
+
+bool sw_frame_judge(const struct sw_rx_frame *f, struct sw_header *h)
+{
+	h->head_crc ^= sw_crc32c(0, f->data, SW_HEAD_COVERED);
+	return is_intact(f, h);
+}
+
+static inline bool open_one(const struct sw_rx_frame *f, struct sw_header *h,
+	uint64_t *known, bool is_raw, struct sw_stats *st)
+{
+	enum verdict verdict = decode(f->data, f->len, h, known, is_raw);
 
 	if (verdict != RIGHT) {
 		count_bad(verdict, st);
 		return false;
 	}
-	if (h->class == SW_CLASS_CTL &&
-		sw_crc32c(0, f->payload, h->payload_len) != h->payload_crc) {
-		sw_count(&st->rx_payload_crc, 1);
-		return false;
-	}
-	return true;
+	if (is_raw || is_intact(f, h))
+		return true;
+	sw_count(&st->rx_payload_crc, 1);
+	return false;
 }
 
-void sw_frames_open(const struct sw_rx_frame *frames, uint32_t n,
-	struct sw_header *heads, struct sw_stats *st)
+static inline __attribute__((always_inline)) void open_all(
+	const struct sw_rx_frame *frames, uint32_t n, struct sw_header *heads,
+	bool is_raw, struct sw_stats *st)
 {
 	uint64_t bytes = 0, known = 0;
 
@@ -164,9 +179,21 @@ void sw_frames_open(const struct sw_rx_frame *frames, uint32_t n,
 		if (i + AHEAD < n)
 			__builtin_prefetch(frames[i + AHEAD].data);
 		bytes += frames[i].len;
-		if (!open_one(&frames[i], &heads[i], &known, st))
+		if (!open_one(&frames[i], &heads[i], &known, is_raw, st))
 			heads[i].type = 0;
 	}
 	sw_count(&st->rx_frames, n);
 	sw_count(&st->rx_bytes, bytes);
+}
+
+void sw_frames_open(const struct sw_rx_frame *frames, uint32_t n,
+	struct sw_header *heads, struct sw_stats *st)
+{
+	open_all(frames, n, heads, false, st);
+}
+
+void sw_frames_open_raw(const struct sw_rx_frame *frames, uint32_t n,
+	struct sw_header *heads, struct sw_stats *st)
+{
+	open_all(frames, n, heads, true, st);
 }

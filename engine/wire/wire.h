@@ -19,6 +19,7 @@
 #include "engine/base/stats.h"
 #include "engine/wire/fault.h"
 #include "engine/wire/frame.h"
+#include "keys/seal.h"
 #include "sum/sum.h"
 
 enum {
@@ -235,11 +236,32 @@ static inline uint32_t sw_data_crc_far(uint32_t seed, const struct sw_header *h,
 void sw_frames_open(const struct sw_rx_frame *frames, uint32_t n,
 	struct sw_header *heads, struct sw_stats *st);
 
+/* sw_frames_open_raw - do so at an engine with keys, where a session says
+ * whether its frames have CRCs or a tag: neither is looked at.
+ * sw_frame_judge - do the rest for a frame with CRCs.  False: its payload has
+ * another one. */
+void sw_frames_open_raw(const struct sw_rx_frame *frames, uint32_t n,
+	struct sw_header *heads, struct sw_stats *st);
+bool sw_frame_judge(const struct sw_rx_frame *f, struct sw_header *h);
+
 /* sw_frame_fill - complete a frame for a port. The caller has filled in the
  * header except the version, the fields of sw_header_seal, and a control
  * frame's payload CRC. @payload as in sw_tx_frame.
  * sw_frames_note - count @n frames of @bytes including their headers.
  * sw_frame_build - do both. */
+static inline void sw_frame_address(struct sw_tx_frame *out, struct sw_path to,
+	const void *payload, bool is_stable)
+{
+	const struct sw_header *h = &out->header;
+
+	out->payload = payload;
+	out->payload_len = h->payload_len;
+	out->is_stable = is_stable;
+	out->way = 0;
+	out->class = h->class == SW_CLASS_CTL ? 0 : h->class;
+	out->to = to;
+}
+
 static inline void sw_frame_fill(struct sw_tx_frame *out, struct sw_path to,
 	const void *payload, bool is_stable)
 {
@@ -249,12 +271,25 @@ static inline void sw_frame_fill(struct sw_tx_frame *out, struct sw_path to,
 	if (h->class == SW_CLASS_CTL)
 		h->payload_crc = sw_crc32c(0, payload, h->payload_len);
 	sw_header_seal(h);
-	out->payload = payload;
-	out->payload_len = h->payload_len;
-	out->is_stable = is_stable;
-	out->way = 0;
-	out->class = h->class == SW_CLASS_CTL ? 0 : h->class;
-	out->to = to;
+	sw_frame_address(out, to, payload, is_stable);
+}
+
+/* sw_frame_tag - complete a frame of a keyed session, whose payload has @hash:
+ * a tag stands in the place of both CRCs. */
+static inline void sw_frame_tag(struct sw_tx_frame *out, struct sw_path to,
+	const void *payload, bool is_stable, struct sw_seal *seal,
+	const uint8_t hash[SW_POLYVAL_BLOCK])
+{
+	struct sw_header *h = &out->header;
+	uint64_t tag;
+
+	h->version = SW_VERSION_MAX;
+	h->magic = SW_MAGIC;
+	h->psn_low = (uint32_t)h->psn;
+	h->psn_high = (uint16_t)(h->psn >> 32);
+	tag = sw_seal_tag(&seal->tx, out->head, seal->direction, hash);
+	memcpy(out->head + SW_SEAL_HEAD_BYTES, &tag, sizeof(tag));
+	sw_frame_address(out, to, payload, is_stable);
 }
 
 static inline void sw_frames_note(
@@ -275,9 +310,12 @@ static inline void sw_frame_build(struct sw_tx_frame *out, struct sw_path to,
  * payload_crc (plain CRC32C) covers them. */
 struct sw_hello {
 	uint64_t nonce;  /* worker's; echoed */
-	uint8_t pad[56]; /* an answer is never larger than its request */
+	uint64_t key_id; /* of the secret that it speaks with; 0: none */
+	uint8_t mac[16]; /* under that secret */
+	uint8_t pad[32]; /* an answer is never larger than its request */
 };
 
+/* To a HELLO with a good MAC, a MAC of 16 bytes follows. */
 struct sw_cookie {
 	uint64_t nonce;
 	uint64_t cookie;
@@ -290,7 +328,8 @@ struct sw_cookie {
 struct sw_join {
 	uint64_t nonce;
 	uint64_t cookie;
-	uint64_t pad1;
+	uint64_t key_id;  /* 0: none; else what follows is sealed
+			     (engine/peer/handshake.h) */
 	uint64_t epoch;   /* 0 to the coordinator, else the coordinator's */
 	uint32_t session; /* worker's, for the frames that it receives */
 	uint8_t version_min, version_max;

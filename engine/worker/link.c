@@ -57,6 +57,8 @@ static uint32_t build_hello(
 
 	h->type = SW_HELLO;
 	memcpy(w->payload, &hello, sizeof(hello));
+	if (l->is_keyed)
+		sw_link_prove(w, l);
 	return sizeof(hello);
 }
 
@@ -91,6 +93,8 @@ static uint32_t build_join(
 	/* Make JOIN, and so ACCEPT, as long as the shortest full frames: a path
 	 * that cannot carry these fails here. */
 	memset(w->payload + sizeof(j), 0, SW_PAYLOAD_MIN - sizeof(j));
+	if (l->is_keyed)
+		sw_link_seal(w, l);
 	return SW_PAYLOAD_MIN;
 }
 

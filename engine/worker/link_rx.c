@@ -59,6 +59,17 @@ static bool probe_again(
 
 /* --- answers --- */
 
+void sw_link_take_cookie(
+	struct sw_worker *w, struct sw_link *l, const struct sw_cookie *c)
+{
+	if (probe_again(w, l, c))
+		return;
+	l->cookie = c->cookie;
+	l->n_cookies++;
+	l->state = SW_LINK_JOIN;
+	sw_link_request(w, l);
+}
+
 static void on_cookie(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
@@ -69,12 +80,25 @@ static void on_cookie(struct sw_worker *w, struct sw_link *l,
 		sw_count(&w->stats.rx_state, 1);
 		return;
 	}
-	if (probe_again(w, l, &c))
-		return;
-	l->cookie = c.cookie;
-	l->n_cookies++;
-	l->state = SW_LINK_JOIN;
-	sw_link_request(w, l);
+	sw_link_take_cookie(w, l, &c);
+}
+
+void sw_link_take_accept(
+	struct sw_worker *w, struct sw_link *l, const struct sw_accept *a)
+{
+	l->peer.far_id = a->session;
+	l->far_payload = a->payload;
+	l->probe.good = l->probe.size = 0;
+	sw_peer_begin(&l->peer);
+	l->state = SW_LINK_OPEN;
+	l->n_cookies = 0;
+	sw_link_request(w, l); /* cancel JOIN */
+	l->peer.rx_ns = w->now_ns;
+	w->is_refused = false;
+	sw_link_owe(w, l, SW_OWE_KEEPALIVE); /* this confirms the session */
+	sw_count(&w->stats.sessions_opened, 1);
+	sw_link_probe(w, l);
+	sw_worker_check_running(w);
 }
 
 static void on_accept(struct sw_worker *w, struct sw_link *l,
@@ -93,20 +117,8 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 		sw_count(&w->stats.rx_state, 1);
 		return;
 	}
-	l->peer.far_id = a.session;
-	l->far_payload = a.payload;
-	l->probe.good = l->probe.size = 0;
-	sw_peer_begin(&l->peer);
-	l->state = SW_LINK_OPEN;
-	l->n_cookies = 0;
-	sw_link_request(w, l); /* cancel JOIN */
-	l->peer.rx_ns = w->now_ns;
-	w->is_refused = false;
 	sw_flow_rx(&l->peer.flow, h);
-	sw_link_owe(w, l, SW_OWE_KEEPALIVE); /* this confirms the session */
-	sw_count(&w->stats.sessions_opened, 1);
-	sw_link_probe(w, l);
-	sw_worker_check_running(w);
+	sw_link_take_accept(w, l, &a);
 }
 
 /* Return the error that a server named; valid ones are negative. */
@@ -121,6 +133,7 @@ static void forget_session(struct sw_worker *w, struct sw_link *l)
 	uint16_t generation = (uint16_t)(l->peer.id + 1);
 
 	sw_flow_restart(&l->peer.flow);
+	sw_link_forget_keys(l);
 	l->peer.id = l->peer.index << 16 | (generation ? generation : 1);
 }
 
@@ -168,6 +181,12 @@ static void on_error(struct sw_worker *w, struct sw_link *l,
 		sw_worker_fail_for(w, &fault);
 	else
 		sw_count(&w->stats.rx_state, 1);
+}
+
+void sw_link_take_refusal(
+	struct sw_worker *w, struct sw_link *l, const uint8_t *payload)
+{
+	on_error(w, l, NULL, payload);
 }
 
 static void on_left(struct sw_worker *w, struct sw_link *l,
@@ -400,6 +419,11 @@ uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l)
 
 	if (!sw_link_has_session(l))
 		return at;
+	if (l->is_keyed && sw_link_is_deaf(w, l)) {
+		forget_session(w, l);
+		sw_link_start(w, l);
+		return sw_link_tick_request(w, l);
+	}
 	how = sw_peer_tick_control(&l->peer, w->due, &w->params, w->now_ns);
 	if (!how)
 		how = sw_peer_silence(&l->peer, &w->params, w->now_ns);

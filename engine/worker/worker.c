@@ -209,7 +209,8 @@ static struct sw_link *link_at(struct sw_worker *w, const struct sw_path *from,
 {
 	for (uint32_t i = 0; i < w->n_links; i++)
 		if (sw_path_is_same(&w->links[i].peer.path, from) &&
-			(h->type == SW_COOKIE || h->type == SW_LEFT))
+			(h->type == SW_COOKIE || h->type == SW_LEFT ||
+				(h->type == SW_ERROR && w->links[i].is_keyed)))
 			return &w->links[i];
 	sw_count(&w->stats.rx_session, 1);
 	return NULL;
@@ -217,9 +218,10 @@ static struct sw_link *link_at(struct sw_worker *w, const struct sw_path *from,
 
 /* Find the link of a frame, by our session id, or without one by address.  A
  * COOKIE belongs to no session. */
-static struct sw_link *link_of(struct sw_worker *w, const struct sw_path *from,
-	const struct sw_header *h)
+static struct sw_link *link_of(struct sw_worker *w, const struct sw_rx_frame *f,
+	struct sw_header *h)
 {
+	const struct sw_path *from = &f->from;
 	uint32_t i = h->session >> 16;
 	struct sw_link *l;
 
@@ -234,6 +236,8 @@ static struct sw_link *link_of(struct sw_worker *w, const struct sw_path *from,
 	} else {
 		l = &w->links[i];
 	}
+	if (l && w->secret)
+		return sw_link_is_true(w, l, f, h) ? l : NULL;
 	if (l && h->head_crc != (h->type == SW_COOKIE ? 0 : l->peer.seed)) {
 		sw_count(&w->stats.rx_head_crc, 1);
 		return NULL;
@@ -293,17 +297,22 @@ static void on_link(struct sw_worker *w, struct sw_link *l,
 /* Handle the first of @n frames, and the run that shares its lookup; returns
  * how many. */
 static uint32_t rx_some(struct sw_worker *w, const struct sw_rx_frame *f,
-	const struct sw_header *h, uint32_t n)
+	struct sw_header *h, uint32_t n)
 {
 	struct sw_link *l;
 
 	if (!h->type) /* dropped */
 		return 1;
 	w->is_misrouted = f->is_misrouted;
-	l = link_of(w, &f->from, h);
+	l = link_of(w, f, h);
 	if (!l || w->state == SW_WORKER_LEFT)
 		return 1;
-	n = sw_peer_run(f, h, n, SW_RESULT);
+	if (l->is_keyed && sw_link_is_handshake(l, h)) {
+		sw_link_on_handshake(w, l, h, f->payload);
+		return 1;
+	}
+	n = w->secret ? sw_peer_run_true(&l->peer, f, h, n, SW_RESULT, &w->stats)
+		      : sw_peer_run(f, h, n, SW_RESULT);
 	on_link(w, l, f, h, n);
 	return n;
 }
@@ -334,7 +343,8 @@ void sw_worker_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 	struct sw_header heads[SW_RX_BURST];
 
 	w->now_ns = now_ns;
-	sw_frames_open(frames, n, heads, &w->stats);
+	(w->secret ? sw_frames_open_raw : sw_frames_open)(
+		frames, n, heads, &w->stats);
 	for (uint32_t i = 0; i < n;)
 		i += rx_some(w, &frames[i], &heads[i], n - i);
 	settle(w);

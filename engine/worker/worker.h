@@ -45,6 +45,8 @@ struct sw_worker_server {
 	uint16_t udp; /* for messages; 0: path.udp */
 };
 
+struct sw_secret; /* keys/keyring.h */
+
 struct sw_worker_job {
 	const char *job, *node; /* 1 to 127 bytes; copied */
 	uint16_t member, n_members, n_local;
@@ -60,6 +62,9 @@ struct sw_worker_job {
 	/* The n_lanes - 1 channels between lane 0 and the others, each set up
 	 * by sw_lane_init; borrowed until all lanes are closed. */
 	struct sw_lane *lanes;
+	/* The secret of the job, borrowed until close; NULL: frames have no
+	 * tags. */
+	const struct sw_secret *secret;
 };
 
 enum sw_worker_state {
@@ -252,6 +257,7 @@ struct sw_worker {
 	uint16_t groups[2 * SW_TENSORS];
 	uint32_t order_words[SW_ORDERS_WORDS * SW_TENSORS];
 	char job[SW_NAME_MAX], node_name[SW_NAME_MAX];
+	const struct sw_secret *secret; /* NULL: frames have no tags */
 	/* The sources of one chunk at the local ranks, and their factors
 	 * (SW_PREMUL_SUM). */
 	const void *sources[SW_LOCAL_RANKS];

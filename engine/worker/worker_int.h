@@ -6,6 +6,7 @@
 #include "engine/base/bitmap.h"
 #include "engine/base/bits.h"
 #include "engine/base/ticks.h"
+#include "engine/peer/handshake.h"
 #include "engine/peer/peer.h"
 #include "engine/worker/probe.h"
 #include "engine/worker/wtensor.h"
@@ -81,6 +82,11 @@ struct sw_link {
 	uint64_t words[SW_LINK_WORDS]; /* memory of these sets */
 	uint16_t udp;                  /* the server's UDP port, for messages */
 	char name[SW_NAME_MAX];
+	/* Frames have tags. Until the session is open: the handshake after the
+	 * JOIN, its ephemeral key, and whether a MAC proves the COOKIE. */
+	bool is_keyed, is_proven;
+	struct sw_noise noise;
+	uint8_t e[32];
 };
 
 static inline void sw_link_owe(
@@ -163,6 +169,37 @@ static inline bool sw_result_verify(
 		sw_count(&w->stats.rx_payload_crc, 1);
 	return crc == h->payload_crc;
 }
+
+/* --- link_keys.c: what a secret changes --- */
+
+/* sw_link_prove - set the MAC of a HELLO of @bytes in w->payload.
+ * sw_link_seal - seal the JOIN in w->payload.
+ * sw_link_is_true - is a frame that is said to be the link's its server's?  At
+ * a worker with a secret.
+ * sw_link_is_handshake - does the frame belong to the handshake, so that it has
+ * CRCs, although the link is keyed?
+ * sw_link_on_handshake - handle it.
+ * sw_link_forget_keys - forget those of the session.
+ * sw_link_is_deaf - has the session that ACCEPT offered not spoken for so long
+ * that the server has dropped it? */
+void sw_link_prove(struct sw_worker *w, struct sw_link *l);
+void sw_link_seal(struct sw_worker *w, struct sw_link *l);
+bool sw_link_is_true(struct sw_worker *w, struct sw_link *l,
+	const struct sw_rx_frame *f, struct sw_header *h);
+bool sw_link_is_handshake(const struct sw_link *l, const struct sw_header *h);
+void sw_link_on_handshake(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload);
+void sw_link_forget_keys(struct sw_link *l);
+bool sw_link_is_deaf(const struct sw_worker *w, const struct sw_link *l);
+
+/* --- link_rx.c: the same with CRCs and with a secret --- */
+
+void sw_link_take_cookie(struct sw_worker *w, struct sw_link *l,
+	const struct sw_cookie *c);
+void sw_link_take_accept(struct sw_worker *w, struct sw_link *l,
+	const struct sw_accept *a);
+void sw_link_take_refusal(struct sw_worker *w, struct sw_link *l,
+	const uint8_t *payload);
 
 /* --- worker.c, worker_tx.c: the engine's calls (engine/loop/engine.h) --- */
 

@@ -45,6 +45,9 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 	l->peer.path = server->path;
 	l->peer.has_crc =
 		w->params.has_crc && !ports[l->peer.path.port_i]->is_inner;
+	l->is_keyed = w->secret && !ports[l->peer.path.port_i]->is_inner;
+	if (l->is_keyed) /* tags protect more than CRCs */
+		l->peer.has_crc = false;
 	l->peer.due_class = SW_N_CLASSES;
 	l->here = ports[l->peer.path.port_i]->ip;
 	l->peer.rx_ns = l->peer.sent_ns = w->now_ns;
@@ -137,6 +140,7 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 	w->n_awaited = w->n_staying = w->n_others;
 	w->lanes = job->lane_i ? &job->lanes[job->lane_i - 1] : job->lanes;
 	w->n_ways = job->n_ways ? job->n_ways : 1;
+	w->secret = job->secret;
 	if (!w->params.policy)
 		w->params.policy = &sw_policies[SW_POLICY_BYTESCHEDULER];
 	w->place = (struct sw_place_job){.n_members = job->n_members,
@@ -164,6 +168,8 @@ void sw_worker_close(struct sw_worker *w)
 	sw_tensors_close(w);
 	sw_place_map_close(&w->map);
 	sw_place_map_close(&w->lane_map);
+	for (uint32_t i = 0; i < w->n_links; i++)
+		sw_link_forget_keys(&w->links[i]);
 	free(w->links);
 	clear(w);
 }

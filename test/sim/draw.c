@@ -241,6 +241,16 @@ static void draw_groups(struct sim_job *job)
 	sim_groups_draw(job);
 }
 
+/* A quarter of the jobs has a secret. Nobody else can change an ACK of these. */
+static void draw_keys(struct sim_job *job)
+{
+	uint64_t x = job->seed ^ 0x6b657973;
+
+	job->is_keyed = getenv("SIM_KEYS") || !sim_below(&x, 4);
+	if (job->is_keyed)
+		job->net.faults.false_ack = 0;
+}
+
 void sim_job_draw(struct sim_job *job, uint64_t seed)
 {
 	sim_job_init(job, seed);
@@ -260,6 +270,7 @@ void sim_job_draw(struct sim_job *job, uint64_t seed)
 	draw_groups(job);
 	sim_mismatch_draw(job);
 	sim_clash_draw(job);
+	draw_keys(job);
 }
 
 /* Bursts of 1 to 64, and often nodes that poll so seldom that frames gather. */
@@ -313,14 +324,16 @@ void sim_job_describe(const struct sim_job *job)
 {
 	printf("# seed %llu: %u jobs, %u workers, %u servers (%u colocated) of "
 	       "%u lcores, %u tensors (%u first), %u rounds of %s, %u ppm "
-	       "broadcasts, async %x, payload %u, crc %u, window %u KiB, "
+	       "broadcasts, async %x, payload %u, crc %u, keyed %u, window "
+	       "%u KiB, "
 	       "leaves %u, %u "
 	       "ppm tunes, %u grows\n",
 		(unsigned long long)job->seed, job->n_jobs, job->n_workers,
 		job->n_servers, job->n_colocated, job->n_lcores, job->n_tensors,
 		job->n_first, job->n_rounds, sw_dtype_name(job->dtype),
 		job->copies, job->async, job->params.payload,
-		job->params.has_crc, job->params.window_bytes >> 10,
+		job->params.has_crc, job->is_keyed,
+		job->params.window_bytes >> 10,
 		job->leaves, job->tunes, job->grows);
 	printf("# payloads of the machines:");
 	for (uint32_t i = 0; i < job->net.n_nodes; i++)

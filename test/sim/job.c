@@ -86,6 +86,18 @@ void sim_job_init(struct sim_job *job, uint64_t seed)
 		job->n_local[r] = job->n_lanes[r] = 1;
 }
 
+/* A secret that everybody on the network knows of, but nobody knows. */
+static void take_secret(struct sim_job *job)
+{
+	uint8_t bytes[SW_SECRET_BYTES] = "the secret of the simulator";
+
+	memcpy(bytes + 28, &job->seed, 4);
+	if (!sw_secret_init(&job->entry.secret, bytes))
+		abort();
+	job->keyring = (struct sw_keyring){
+		.entries = &job->entry, .n = 1, .is_required = true};
+}
+
 static void start_engine(struct sim_job *job, uint32_t e, uint32_t lcore)
 {
 	struct sim_node *n = job->lcores[e];
@@ -98,6 +110,10 @@ static void start_engine(struct sim_job *job, uint32_t e, uint32_t lcore)
 		sw_server_share(job->servers[e], job->shares, job->n_shares))
 		abort();
 	sw_server_set_lcores(job->servers[e], job->n_lcores, NULL);
+	if (job->is_keyed) {
+		take_secret(job);
+		sw_server_set_keys(job->servers[e], &job->keyring);
+	}
 	if (lcore < n_queues)
 		n->ports[0]->rate_bit_s = job->server_bit_s / n_queues;
 	sim_node_start(
@@ -213,6 +229,7 @@ void sim_worker_start(struct sim_job *job, uint32_t rank)
 		.lanes = w->lanes,
 		.n_lcores = (uint8_t)job->n_lcores,
 		.n_ways = SIM_WAYS,
+		.secret = job->is_keyed ? &job->entry.secret : NULL,
 		.n_colocated = (uint16_t)(job->n_colocated * job->n_lcores)};
 
 	if (rank == job->odd_one && job->odd_members)

@@ -100,7 +100,8 @@ static enum sim_fate judge(struct sim_net *net, struct sim_frame *f)
 	struct sim_node *from = &net->nodes[f->from];
 	enum sim_fate fate = SIM_PASS;
 	struct sw_header h;
-	bool is_ours = header_decode(f->bytes, f->len, &h) == HEADER_GOOD;
+	bool is_ours = header_decode(f->bytes, f->len, &h) == HEADER_GOOD ||
+		       header_read(f->bytes, f->len, &h);
 
 	if (net->hook)
 		fate = net->hook(net->hook_ctx, f);

@@ -49,4 +49,17 @@ static inline enum header_verdict header_decode(
 	return HEADER_GOOD;
 }
 
+/* header_read - read the header of a frame that has CRCs or a tag; false: it
+ * has no right form. */
+static inline bool header_read(
+	const uint8_t *data, uint32_t len, struct sw_header *h)
+{
+	struct sw_rx_frame f = {
+		.data = data, .len = len, .payload = data + SW_HEAD_BYTES};
+	struct sw_stats st = {0};
+
+	sw_frames_open_raw(&f, 1, h, &st);
+	return h->type != 0;
+}
+
 #endif

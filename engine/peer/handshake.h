@@ -1,0 +1,64 @@
+/* handshake.h - what HELLO, COOKIE, JOIN and ACCEPT of a keyed job carry.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Both ends compute the same MACs and the same Noise state (PROTOCOL.md,
+ * section 14).  Thread: the lcore of the engine. */
+#ifndef SW_ENGINE_PEER_HANDSHAKE_H
+#define SW_ENGINE_PEER_HANDSHAKE_H
+
+#include "engine/base/env.h"
+#include "engine/base/ip.h"
+#include "engine/wire/wire.h"
+#include "keys/keyring.h"
+#include "keys/noise.h"
+#include "keys/seal.h"
+
+/* The addresses of both ends. */
+struct sw_hand_path {
+	struct sw_ip worker, server;
+};
+
+/* sw_hand_random - fill 32 bytes from the environment. */
+void sw_hand_random(const struct sw_env *env, uint8_t out[32]);
+
+/* sw_hand_mac - set the MAC, the last 16 of the @n bytes at @payload, or those
+ * at @payload + @at, to that of @label, the other bytes and the path.
+ * sw_hand_is_good - is it that MAC? */
+enum { SW_MAC_BYTES = 16 };
+bool sw_hand_mac(const struct sw_secret *secret, const char *label,
+	const struct sw_hand_path *path, uint8_t *payload, uint32_t n,
+	uint32_t at);
+bool sw_hand_is_good(const struct sw_secret *secret, const char *label,
+	const struct sw_hand_path *path, const uint8_t *payload, uint32_t n,
+	uint32_t at);
+
+#define SW_LABEL_HELLO  "sumwire hello"
+#define SW_LABEL_COOKIE "sumwire cookie"
+#define SW_LABEL_REFUSE "sumwire refuse"
+
+/* sw_hand_begin - begin the handshake of the JOIN at @join, whose clear fields
+ * are set, of @n bytes. */
+bool sw_hand_begin(struct sw_noise *s, const struct sw_secret *secret,
+	const struct sw_hand_path *path, const uint8_t *join, uint32_t n,
+	const uint8_t e[32]);
+
+/* Layout of a keyed JOIN and ACCEPT. */
+enum {
+	SW_JOIN_CLEAR = 24,  /* nonce, cookie, key id */
+	SW_JOIN_SEALED = 344, /* bytes of struct sw_join behind them */
+	SW_JOIN_NOISE = SW_JOIN_SEALED + SW_NOISE_MORE_BYTES,
+	SW_JOIN_KEYED = SW_JOIN_CLEAR + SW_JOIN_NOISE,
+	SW_ACCEPT_CLEAR = 8, /* nonce */
+	SW_ACCEPT_SEALED = 8 + 2 * SW_BLOCK_BYTES,
+	SW_ACCEPT_NOISE = SW_ACCEPT_SEALED + SW_NOISE_MORE_BYTES,
+	SW_ACCEPT_KEYED = SW_ACCEPT_CLEAR + SW_ACCEPT_NOISE,
+};
+
+_Static_assert(SW_JOIN_CLEAR + SW_JOIN_SEALED == sizeof(struct sw_join) &&
+		       (int)SW_JOIN_KEYED <= (int)SW_PAYLOAD_MIN,
+	"all of a JOIN is sealed");
+
+/* sw_hand_finish - derive the session's keys, and wipe @s; NULL: it failed. */
+struct sw_seal *sw_hand_finish(struct sw_noise *s, bool is_server);
+
+#endif

@@ -1,0 +1,188 @@
+/* admit_keys.c - admit workers that have a secret (PROTOCOL.md, section 14).
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A JOIN that this server's secrets do not open costs some hashes and leaves
+ * nothing behind.  The exchange of keys happens once, for a JOIN that opened and
+ * may have a place; a copy of it gets the same ACCEPT. */
+#include <string.h>
+
+#include "engine/server/server_int.h"
+
+enum { QUIET_S = 60 };
+
+static struct sw_hand_path path_of(
+	const struct sw_server *srv, const struct sw_path *path)
+{
+	return (struct sw_hand_path){
+		.worker = path->ip, .server = srv->ip[path->port_i]};
+}
+
+const struct sw_secret *sw_admit_secret(
+	const struct sw_server *srv, uint64_t key_id)
+{
+	return sw_keyring_find(srv->keyring, (const uint8_t *)&key_id);
+}
+
+bool sw_admit_know(struct sw_server *srv, const struct sw_secret *secret,
+	const struct sw_rx_frame *f)
+{
+	struct sw_hand_path path = path_of(srv, &f->from);
+
+	if (sw_hand_is_good(secret, SW_LABEL_HELLO, &path, f->payload,
+		    sizeof(struct sw_hello), offsetof(struct sw_hello, mac)))
+		return true;
+	sw_count(&srv->stats.rx_tag, 1);
+	return false;
+}
+
+uint32_t sw_admit_prove(const struct sw_server *srv,
+	const struct sw_secret *secret, const struct sw_path *path,
+	const char *label, void *payload, uint32_t n)
+{
+	struct sw_hand_path both = path_of(srv, path);
+
+	return sw_hand_mac(secret, label, &both, payload, n + SW_MAC_BYTES, n)
+		       ? n + SW_MAC_BYTES
+		       : n;
+}
+
+bool sw_admit_again(struct sw_server *srv, const struct sw_pending *p)
+{
+	for (uint32_t i = 0; i < srv->n_sessions; i++) {
+		struct sw_pending *has = &srv->pending[i];
+
+		if (has->id && has->seal && has->join.nonce == p->join.nonce &&
+			!memcmp(has->e, p->e, sizeof(p->e)) &&
+			sw_path_is_same(&has->path, &p->path)) {
+			sw_pending_owe(srv, i);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Tell the operator, at most once in QUIET_S, that a worker has no key of ours:
+ * that worker cannot be told by any proof. */
+static void tell(struct sw_server *srv, const struct sw_pending *p)
+{
+	char ip[SW_IP_TEXT];
+
+	sw_count(&srv->stats.rx_tag, 1);
+	if (srv->now_ns < srv->key_line_ns)
+		return;
+	srv->key_line_ns = srv->now_ns + QUIET_S * SW_S;
+	sw_log(srv->env->log, SW_LOG_WARN,
+		"an agent at %s has another key than this server (next report "
+		"after %u s)",
+		sw_ip_text(p->path.ip, ip), QUIET_S);
+}
+
+bool sw_admit_unseal(struct sw_server *srv, const struct sw_rx_frame *f,
+	const struct sw_secret *secret, struct sw_pending *p,
+	struct sw_noise *noise)
+{
+	struct sw_hand_path path = path_of(srv, &f->from);
+	uint8_t e[32];
+	bool is_good;
+
+	if (!secret || p->join_bytes < SW_JOIN_KEYED) {
+		tell(srv, p);
+		return false;
+	}
+	sw_hand_random(srv->env, e);
+	is_good = sw_hand_begin(noise, secret, &path, f->payload, p->join_bytes,
+			  e) &&
+		  sw_noise_asked(noise, f->payload + SW_JOIN_CLEAR,
+			  SW_JOIN_NOISE, (uint8_t *)&p->join + SW_JOIN_CLEAR);
+	sw_crypto_wipe(e, sizeof(e));
+	if (!is_good)
+		tell(srv, p);
+	return is_good;
+}
+
+/* Choose the keys of results: those of the job that is open, those that another
+ * worker of a job to come was told, or new ones. */
+static void choose_results(struct sw_server *srv, struct sw_pending *p)
+{
+	const struct sw_job *job = sw_job_find(srv, p->join.job);
+
+	p->is_of_run = job && job->results;
+	if (p->is_of_run) {
+		memcpy(p->results, job->results->secret, sizeof(p->results));
+		return;
+	}
+	for (uint32_t i = 0; i < srv->n_sessions; i++) {
+		const struct sw_pending *other = &srv->pending[i];
+
+		if (other->seal && !other->is_of_run &&
+			!strncmp(other->join.job, p->join.job,
+				sizeof(p->join.job))) {
+			memcpy(p->results, other->results, sizeof(p->results));
+			return;
+		}
+	}
+	sw_hand_random(srv->env, p->results);
+}
+
+bool sw_admit_answer(
+	struct sw_server *srv, struct sw_pending *p, struct sw_noise *noise)
+{
+	struct sw_accept a = sw_pending_accept(srv, p);
+	uint8_t sealed[SW_ACCEPT_SEALED];
+
+	choose_results(srv, p);
+	memcpy(sealed, (uint8_t *)&a + SW_ACCEPT_CLEAR,
+		sizeof(a) - SW_ACCEPT_CLEAR);
+	memcpy(sealed + sizeof(a) - SW_ACCEPT_CLEAR, p->results,
+		sizeof(p->results));
+	memcpy(p->accept, &a, SW_ACCEPT_CLEAR);
+	if (sw_noise_answer(noise, sealed, sizeof(sealed),
+		    p->accept + SW_ACCEPT_CLEAR))
+		p->seal = sw_hand_finish(noise, true);
+	sw_crypto_wipe(sealed, sizeof(sealed));
+	sw_crypto_wipe(noise, sizeof(*noise));
+	return p->seal != NULL;
+}
+
+const char *sw_admit_key(struct sw_server *srv, const struct sw_pending *p)
+{
+	const struct sw_job *job = sw_job_find(srv, p->join.job);
+	const struct sw_keyring *k = srv->keyring;
+	const struct sw_secret *secret;
+
+	if (srv->is_inner[p->path.port_i])
+		return NULL;
+	if (!p->join.key_id) {
+		if (k && (k->is_required ||
+				 sw_keyring_has_job(k, p->join.job)))
+			return "the server takes no agent without a key: give "
+			       "it [job] key_file";
+		return job && job->is_keyed
+			       ? "the job's other agents have a key: give it "
+				 "[job] key_file"
+			       : NULL;
+	}
+	secret = sw_admit_secret(srv, p->join.key_id);
+	if (!secret || !sw_keyring_has(k, secret, p->join.job, srv->now_ns))
+		return "the server has no such key for this job";
+	return job && job->is_plain ? "the job's other agents have no key"
+				    : NULL;
+}
+
+bool sw_job_keyed(struct sw_job *job, const struct sw_pending *p)
+{
+	if (job->srv->is_inner[p->path.port_i])
+		return true;
+	if (!p->seal) {
+		job->is_plain = true;
+		return true;
+	}
+	if (!job->results && !p->is_of_run)
+		job->results = sw_results_new(p->results);
+	if (!job->results || memcmp(job->results->secret, p->results,
+				     sizeof(p->results)) != 0)
+		return false;
+	job->is_keyed = true;
+	job->params.has_crc = false; /* none of its members reads CRCs */
+	return true;
+}

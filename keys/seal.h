@@ -1,0 +1,133 @@
+/* seal.h - the keys of a session, and the tags of its frames.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A tag is the first 64 bits of AES-128-CMAC over 64 bytes: the header without
+ * its two checksums (46), the direction (1), a zero byte, and h, the POLYVAL of
+ * the payload (16).  RESULTs of a run of a job share one hash key, so that h of
+ * a result serves all members; the CMAC's key is the session's own.
+ *
+ * Thread: the lcore of the session. */
+#ifndef SW_KEYS_SEAL_H
+#define SW_KEYS_SEAL_H
+
+#include <string.h>
+
+#include "keys/crypto.h"
+#include "sum/polyval.h"
+
+enum {
+	SW_SEAL_HEAD_BYTES = 46, /* of the header, which the tag covers */
+	SW_SEAL_SPACES = 9,      /* of packet numbers */
+	SW_TAKEN_WORDS = 4,
+	SW_TAKEN_BITS = 64 * SW_TAKEN_WORDS,
+};
+
+/* The packet numbers of one space that were taken: the largest, and those up to
+ * 255 below it. */
+struct sw_taken {
+	uint64_t largest;
+	uint64_t bits[SW_TAKEN_WORDS]; /* a ring, by number */
+};
+
+/* sw_taken_is_new - may @psn be taken?  It was not, and is not too far behind.
+ * sw_taken_add - take it, once it is known to be the peer's. */
+static inline bool sw_taken_is_new(const struct sw_taken *t, uint64_t psn)
+{
+	return psn > t->largest ||
+	       (t->largest - psn < SW_TAKEN_BITS &&
+		       !(t->bits[psn / 64 % SW_TAKEN_WORDS] >> psn % 64 & 1));
+}
+
+void sw_taken_skip(struct sw_taken *t, uint64_t psn);
+
+static inline void sw_taken_add(struct sw_taken *t, uint64_t psn)
+{
+	if (psn > t->largest)
+		sw_taken_skip(t, psn);
+	t->bits[psn / 64 % SW_TAKEN_WORDS] |= 1ULL << psn % 64;
+}
+
+/* What sw_seal_hash needs of a payload's hash key. */
+struct sw_seal {
+	struct sw_polyval_key tx_hash, rx_hash;
+	/* A worker's: the key of the results that it gets. A server's results
+	 * have the key of their job (sw_results). */
+	struct sw_polyval_key result_hash;
+	struct sw_prf tx, rx;
+	struct sw_taken taken[SW_SEAL_SPACES];
+	uint8_t direction; /* of our frames: 0 worker to server, 1 back */
+};
+
+/* sw_seal_new - make the keys of a session out of those of the handshake; NULL:
+ * no memory.
+ * sw_seal_free - wipe them; takes NULL. */
+struct sw_seal *sw_seal_new(const uint8_t to_server[32],
+	const uint8_t to_worker[32], bool is_server);
+void sw_seal_free(struct sw_seal *s);
+
+/* sw_seal_tag - compute the tag of a frame.
+ * @head  the first SW_SEAL_HEAD_BYTES of its header
+ * @hash  of its payload */
+static inline uint64_t sw_seal_tag(struct sw_prf *prf, const void *head,
+	uint8_t direction, const uint8_t hash[SW_POLYVAL_BLOCK])
+{
+	_Alignas(16) uint8_t block[SW_PRF_BYTES];
+
+	memcpy(block, head, SW_SEAL_HEAD_BYTES);
+	block[SW_SEAL_HEAD_BYTES] = direction;
+	block[SW_SEAL_HEAD_BYTES + 1] = 0;
+	memcpy(block + SW_SEAL_HEAD_BYTES + 2, hash, SW_POLYVAL_BLOCK);
+	return sw_prf(prf, block);
+}
+
+/* sw_seal_is_good - does the frame have its peer's tag, which stands behind the
+ * first SW_SEAL_HEAD_BYTES of @head? */
+static inline bool sw_seal_is_good(struct sw_seal *s, const uint8_t *head,
+	const struct sw_polyval_key *key, const void *payload, size_t n)
+{
+	uint8_t hash[SW_POLYVAL_BLOCK];
+	uint64_t tag, got;
+
+	sw_polyval(key, payload, n, hash);
+	tag = sw_seal_tag(&s->rx, head, !s->direction, hash);
+	memcpy(&got, head + SW_SEAL_HEAD_BYTES, sizeof(got));
+	return !(tag ^ got); /* of 64 bits: no time tells which differ */
+}
+
+/* --- the results of one run of a job at one lcore of a server --- */
+
+enum { SW_RESULT_ROWS = 2048 }; /* hashes of results that are kept */
+
+/* A result by its place: key, round and chunk, or what a stream has there. */
+struct sw_result_row {
+	uint32_t key, round, chunk;
+	uint32_t is_in;
+	uint8_t hash[SW_POLYVAL_BLOCK];
+};
+
+struct sw_results {
+	struct sw_polyval_key hash;
+	uint8_t secret[2][SW_BLOCK_BYTES]; /* keys that members are told: to
+					      hash, to encrypt */
+	struct sw_result_row rows[SW_RESULT_ROWS];
+};
+
+/* sw_results_new - draw no key, but keep the two of 16 bytes at @secret.
+ * sw_results_free - wipe them; takes NULL. */
+struct sw_results *sw_results_new(const uint8_t secret[2 * SW_BLOCK_BYTES]);
+void sw_results_free(struct sw_results *r);
+
+/* sw_results_row - return the row of a result; its hash is right if the fields
+ * are those of the result, and is_in. */
+static inline struct sw_result_row *sw_results_row(
+	struct sw_results *r, uint32_t key, uint32_t round, uint32_t chunk)
+{
+	uint32_t at = key * 2654435761u + round * 2246822519u +
+		      chunk * 3266489917u;
+
+	return &r->rows[at >> 21];
+}
+
+_Static_assert(SW_RESULT_ROWS == 1 << (32 - 21), "the highest bits");
+
+#endif
