@@ -54,9 +54,9 @@ void sw_seal_free(struct sw_seal *s)
 	sw_crypto_put(s, sizeof(*s));
 }
 
-struct sw_results *sw_results_new(const uint8_t secret[2 * SW_BLOCK_BYTES])
+struct sw_result_keys *sw_result_keys_new(const uint8_t secret[2 * SW_BLOCK_BYTES])
 {
-	struct sw_results *r = sw_crypto_get(sizeof(*r));
+	struct sw_result_keys *r = sw_crypto_get(sizeof(*r));
 
 	if (!r)
 		return NULL;
@@ -65,7 +65,7 @@ struct sw_results *sw_results_new(const uint8_t secret[2 * SW_BLOCK_BYTES])
 	return r;
 }
 
-void sw_results_free(struct sw_results *r)
+void sw_result_keys_free(struct sw_result_keys *r)
 {
 	sw_crypto_put(r, sizeof(*r));
 }

@@ -51,7 +51,7 @@ static inline void sw_taken_add(struct sw_taken *t, uint64_t psn)
 struct sw_seal {
 	struct sw_polyval_key tx_hash, rx_hash;
 	/* A worker's: the key of the results that it gets. A server's results
-	 * have the key of their job (sw_results). */
+	 * have the key of their job (sw_result_keys). */
 	struct sw_polyval_key result_hash;
 	struct sw_prf tx, rx;
 	struct sw_taken taken[SW_SEAL_SPACES];
@@ -105,22 +105,22 @@ struct sw_result_row {
 	uint8_t hash[SW_POLYVAL_BLOCK];
 };
 
-struct sw_results {
+struct sw_result_keys {
 	struct sw_polyval_key hash;
 	uint8_t secret[2][SW_BLOCK_BYTES]; /* keys that members are told: to
 					      hash, to encrypt */
 	struct sw_result_row rows[SW_RESULT_ROWS];
 };
 
-/* sw_results_new - draw no key, but keep the two of 16 bytes at @secret.
- * sw_results_free - wipe them; takes NULL. */
-struct sw_results *sw_results_new(const uint8_t secret[2 * SW_BLOCK_BYTES]);
-void sw_results_free(struct sw_results *r);
+/* sw_result_keys_new - draw no key, but keep the two of 16 bytes at @secret.
+ * sw_result_keys_free - wipe them; takes NULL. */
+struct sw_result_keys *sw_result_keys_new(const uint8_t secret[2 * SW_BLOCK_BYTES]);
+void sw_result_keys_free(struct sw_result_keys *r);
 
-/* sw_results_row - return the row of a result; its hash is right if the fields
+/* sw_result_keys_row - return the row of a result; its hash is right if the fields
  * are those of the result, and is_in. */
-static inline struct sw_result_row *sw_results_row(
-	struct sw_results *r, uint32_t key, uint32_t round, uint32_t chunk)
+static inline struct sw_result_row *sw_result_keys_row(
+	struct sw_result_keys *r, uint32_t key, uint32_t round, uint32_t chunk)
 {
 	uint32_t at = key * 2654435761u + round * 2246822519u +
 		      chunk * 3266489917u;

@@ -178,7 +178,7 @@ bool sw_job_keyed(struct sw_job *job, const struct sw_pending *p)
 		return true;
 	}
 	if (!job->results && !p->is_of_run)
-		job->results = sw_results_new(p->results);
+		job->results = sw_result_keys_new(p->results);
 	if (!job->results || memcmp(job->results->secret, p->results,
 				     sizeof(p->results)) != 0)
 		return false;

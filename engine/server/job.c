@@ -365,7 +365,7 @@ static void close_some(struct sw_job *job)
 	if (job->is_closing)
 		return;
 	sw_share_give(job, job->quota.used_bytes);
-	sw_results_free(job->results);
+	sw_result_keys_free(job->results);
 	job->results = NULL;
 	env->mem_put(env->ctx, job->sessions, sessions_bytes(job->n_members));
 	sw_log(env->log, SW_LOG_INFO, "job %s: closed", job->name);

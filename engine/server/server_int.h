@@ -108,7 +108,7 @@ struct sw_job {
 	 * has joined; a keyed job's results are hashed under a key of this run.
 	 */
 	bool is_keyed, is_plain;
-	struct sw_results *results; /* NULL: no member has tags */
+	struct sw_result_keys *results; /* NULL: no member has tags */
 	uint64_t probed; /* members that have said what their paths carry */
 	struct sw_shard shard;
 	struct sw_session *sessions;     /* by member; zeroed if never used */

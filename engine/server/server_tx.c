@@ -227,9 +227,9 @@ static bool is_of_push(const struct sw_header *h)
 static const uint8_t *hash_of_result(struct sw_session *s,
 	const struct sw_header *h, const void *payload)
 {
-	struct sw_results *r = s->job->results;
+	struct sw_result_keys *r = s->job->results;
 	struct sw_result_row *row =
-		sw_results_row(r, h->key, h->round, h->chunk);
+		sw_result_keys_row(r, h->key, h->round, h->chunk);
 
 	if (row->is_in && row->key == h->key && row->round == h->round &&
 		row->chunk == h->chunk)
