@@ -29,7 +29,7 @@ DOCUMENTS = {
     "doc/lessons.md": 2500,
     "doc/threads.md": 1500,
     "ARCHITECTURE.md": 4000,
-    "PROTOCOL.md": 10700,
+    "PROTOCOL.md": 11700,
     "apps/torch/README.md": 500,
     "conf/README.md": 400,
     "pmd/client/README.md": 400,
