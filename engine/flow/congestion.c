@@ -229,6 +229,9 @@ static void end_round(struct sw_congestion *c, uint64_t consumed,
 	bool was_cut = c->is_cut;
 
 	c->is_cut = false;
+	c->all_lost += c->n_lost;
+	if (has_queue(c) || c->round_ns == UINT64_MAX)
+		c->all_queued += c->n_lost;
 	c->min_ns = sw_min64(c->min_ns, c->round_ns);
 	c->queue_ns -= c->queue_ns >> 8;
 	c->queue_ns = sw_max64(c->queue_ns, queue_of(c));
@@ -278,6 +281,13 @@ void sw_congestion_lose(struct sw_congestion *c, uint64_t consumed,
 	c->peak = flight > c->peak ? flight : c->peak;
 	c->n_lost += quanta;
 	sw_congestion_settle(c, consumed, granted, quanta, srtt_ns);
+}
+
+void sw_congestion_delays(
+	const struct sw_congestion *c, uint64_t *least_ns, uint64_t *most_ns)
+{
+	*least_ns = c->min_ns == UINT64_MAX ? 0 : c->min_ns;
+	*most_ns = *least_ns + c->queue_ns;
 }
 
 /* Return a time about @ns, at random. */

@@ -47,6 +47,8 @@ struct sw_congestion {
 	uint64_t queue_ns;   /* longest time in queues of late */
 	uint64_t rate;       /* quanta in 2^20 ns; 0: no pace */
 	uint64_t gap_ns;     /* time between releases */
+	uint64_t all_lost;   /* quanta */
+	uint64_t all_queued; /* part of them lost while a queue was long */
 	uint32_t window;     /* units */
 	uint32_t half;       /* quanta of half of it */
 	uint32_t before;     /* units, before the last decrease; 0: unknown */
@@ -140,6 +142,11 @@ static inline void sw_congestion_sample(struct sw_congestion *c, uint64_t ns)
 	if (ns < c->round_ns)
 		c->round_ns = ns;
 }
+
+/* sw_congestion_delays - find the least round-trip time, and the longest one of
+ * late; 0: unknown. */
+void sw_congestion_delays(
+	const struct sw_congestion *c, uint64_t *least_ns, uint64_t *most_ns);
 
 /* sw_congestion_start - if the flow is paced, make sure that the next release
  * is due, because a frame was sent with none in flight. Returns its time. */

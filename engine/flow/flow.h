@@ -140,6 +140,7 @@ struct sw_flow {
 	uint64_t ctl_next;
 	uint64_t peer_gap_ns;
 	uint64_t n_timeouts;
+	uint64_t n_missed;    /* the peer's frames that have not arrived */
 	uint64_t blocked_ns;  /* time since it is blocked, 0: it is not */
 	uint64_t tick_at_ns;  /* time of the first timer */
 	uint8_t open_mask;    /* spaces with open entries */
@@ -538,6 +539,16 @@ static inline uint64_t sw_flow_n_timeouts(const struct sw_flow *f)
 {
 	return f->n_timeouts;
 }
+
+/* Frames of both ways since the flow began, about. */
+struct sw_flow_losses {
+	uint64_t sent, lost; /* ours */
+	uint64_t queued;     /* those of lost for which a queue had grown */
+	uint64_t numbered, missed; /* the peer's, up to the newest one */
+};
+
+/* sw_flow_losses - count what was lost. */
+struct sw_flow_losses sw_flow_losses(const struct sw_flow *f);
 
 /* sw_flow_srtt - return the largest smoothed RTT of all spaces; 0: no sample.
  */

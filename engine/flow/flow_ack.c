@@ -125,8 +125,13 @@ static void accept_if(struct sw_flow *f, uint32_t class, uint64_t psn,
 		return;
 	s->is_ack_urgent |= psn != s->largest + 1; /* a gap, late, or twice */
 	if (psn > s->largest || s->largest - psn > SW_SACK_BITS) {
+		if (psn > s->largest)
+			f->n_missed += psn - s->largest - 1;
 		skip_to(s, psn);
 		s->t_largest_ns = now_ns;
+	} else if (!(*sw_space_word(s, psn) & sw_space_bit(psn)) &&
+		   f->n_missed) {
+		f->n_missed--; /* it was only late */
 	}
 	*sw_space_word(s, psn) |= sw_space_bit(psn);
 	if (s->n_unacked++)
@@ -507,6 +512,20 @@ bool sw_flow_tick(
 	if (f->blocked_ns)
 		tick_blocked(f, now_ns);
 	return ack_at <= now_ns;
+}
+
+struct sw_flow_losses sw_flow_losses(const struct sw_flow *f)
+{
+	struct sw_flow_losses all = {
+		.sent = (f->consumed - f->returned) / f->frame,
+		.lost = f->congestion.all_lost / f->frame,
+		.queued = f->congestion.all_queued / f->frame,
+		.missed = f->n_missed,
+	};
+
+	for (uint32_t c = 0; c < SW_N_CLASSES; c++)
+		all.numbered += f->space[c].largest;
+	return all;
 }
 
 uint64_t sw_flow_srtt(const struct sw_flow *f)

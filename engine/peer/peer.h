@@ -13,6 +13,7 @@
 #include "engine/base/bitmap.h"
 #include "engine/flow/flow.h"
 #include "engine/peer/control.h"
+#include "engine/peer/losses.h"
 #include "engine/sched/due.h"
 
 /* Data frames that one peer gets in a row, which share the decision and the
@@ -65,6 +66,7 @@ struct sw_peer {
 	uint64_t tick_at_ns; /* no timer except the flow's is due earlier */
 	struct sw_flow flow;
 	struct sw_control control;
+	struct sw_losses losses;
 };
 
 /* sw_peer_run - return how many of the first frames form a run, at least 1:

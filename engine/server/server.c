@@ -39,12 +39,36 @@ static void tick_flow(struct sw_session *s)
 		sw_session_touch(s);
 }
 
+/* Warn of a path to or from a member that loses many frames. */
+static void warn_of_losses(const struct sw_session *s, uint32_t ways)
+{
+	char far[SW_MEMBER_TEXT], text[SW_LOSSES_TEXT];
+
+	sw_member_text(s->job, s->member, far);
+	for (; ways; ways &= ways - 1)
+		sw_log(s->srv->env->log, SW_LOG_WARN, "job %s: %s",
+			s->job->name,
+			sw_losses_text(&s->peer.losses, &s->peer.flow,
+				(uint32_t)__builtin_ctz(ways), far, text));
+}
+
+static void look_for_losses(struct sw_session *s)
+{
+	uint32_t ways = sw_losses_look(
+		&s->peer.losses, &s->peer.flow, s->srv->now_ns);
+
+	if (ways)
+		warn_of_losses(s, ways);
+}
+
 static enum sw_silence tick_session(struct sw_session *s)
 {
 	struct sw_server *srv = s->srv;
 
 	sw_peer_sleep(&s->peer);
 	sw_peer_tick_alive(&s->peer, srv->due, &srv->params, srv->now_ns);
+	if (sw_losses_are_due(&s->peer.losses, srv->now_ns))
+		look_for_losses(s);
 	return sw_peer_tick_control(
 		&s->peer, srv->due, &srv->params, srv->now_ns);
 }

@@ -4,6 +4,7 @@
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/bytes.h"
@@ -352,6 +353,31 @@ void sw_worker_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 
 /* --- timers --- */
 
+/* Warn of a path to or from a server that loses many frames. */
+static void warn_of_losses(
+	const struct sw_worker *w, const struct sw_link *l, uint32_t ways)
+{
+	char far[SW_NAME_MAX + SW_IP_TEXT + 16], ip[SW_IP_TEXT];
+	char text[SW_LOSSES_TEXT];
+
+	snprintf(far, sizeof(far), "server %.64s (%s)", l->name,
+		sw_ip_text(l->peer.path.ip, ip));
+	for (; ways; ways &= ways - 1)
+		sw_log(w->env->log, SW_LOG_WARN, "job %s, agent %u: %s", w->job,
+			w->member,
+			sw_losses_text(&l->peer.losses, &l->peer.flow,
+				(uint32_t)__builtin_ctz(ways), far, text));
+}
+
+static void look_for_losses(const struct sw_worker *w, struct sw_link *l)
+{
+	uint32_t ways = sw_losses_look(
+		&l->peer.losses, &l->peer.flow, w->now_ns);
+
+	if (ways)
+		warn_of_losses(w, l, ways);
+}
+
 static void tick_link(struct sw_worker *w, struct sw_link *l)
 {
 	sw_peer_sleep(&l->peer);
@@ -359,6 +385,8 @@ static void tick_link(struct sw_worker *w, struct sw_link *l)
 		sw_peer_tick_flow(
 			&l->peer, w->due, w->now_ns, on_fate, l, &w->stats);
 		sw_peer_tick_alive(&l->peer, w->due, &w->params, w->now_ns);
+		if (sw_losses_are_due(&l->peer.losses, w->now_ns))
+			look_for_losses(w, l);
 		sw_peer_wake(&l->peer, sw_query_tick(w, l));
 		sw_peer_wake(&l->peer, sw_link_tick_rest(w, l));
 		sw_link_touch(l);
