@@ -139,6 +139,7 @@ struct sw_flow {
 					 verdict */
 	uint64_t ctl_next;
 	uint64_t peer_gap_ns;
+	uint64_t srtt_ns; /* smoothed over the samples of all spaces */
 	uint64_t n_timeouts;
 	uint64_t n_missed;    /* the peer's frames that have not arrived */
 	uint64_t blocked_ns;  /* time since it is blocked, 0: it is not */

@@ -41,8 +41,11 @@ static uint64_t rto_of(const struct sw_flow *f, const struct sw_space *s)
 		return sw_max64(sw_max64(s->srtt_ns + 4 * s->rttvar_ns,
 					2 * s->srtt_ns + p->ack_delay),
 			sw_max64(2 * f->peer_gap_ns, p->rto_min / 2));
-	/* A peer that polls late is not a loss. */
+	/* A peer that polls late is not a loss, nor is a queue that has grown
+	 * since the last sample of this space. */
 	rto = sw_max64(sw_max64(rto, p->rto_min), 2 * f->peer_gap_ns);
+	if (s->backoff || !s->srtt_ns)
+		rto = sw_max64(rto, 2 * f->srtt_ns);
 	if (!s->backoff && s->srtt_ns)
 		return rto;
 	rto = sw_min64(rto << s->backoff, sw_max64(p->rto_max, rto));
@@ -223,6 +226,7 @@ static void sample_rtt(struct sw_flow *f, struct sw_space *s, uint64_t rtt)
 	uint64_t err;
 
 	sw_congestion_sample(&f->congestion, rtt);
+	f->srtt_ns = f->srtt_ns ? f->srtt_ns - f->srtt_ns / 8 + rtt / 8 : rtt;
 	if (!s->srtt_ns) { /* RFC 6298 §2.2 */
 		s->srtt_ns = rtt;
 		s->rttvar_ns = rtt / 2;
@@ -406,12 +410,13 @@ static void take_sack(struct sw_flow *f, const struct sw_sack *k,
 		k->largest < s->next_psn ? k->largest : largest_sent(s, k);
 	uint32_t n;
 
+	if ((e->is_open || e->is_lost) && e->psn == k->largest &&
+		now_ns - e->t_ns > delay)
+		sample_rtt(f, s, now_ns - e->t_ns - delay);
 	if (e->is_lost && e->psn == k->largest) {
 		e->is_lost = false;
 		sw_congestion_undo(&f->congestion);
 	}
-	if (e->is_open && e->psn == k->largest && now_ns - e->t_ns > delay)
-		sample_rtt(f, s, now_ns - e->t_ns - delay);
 	n = close_sacked(f, k, largest, now_ns, fate, ctx);
 	if (n) {
 		s->backoff = 0;
