@@ -180,6 +180,18 @@ int sw_counter_explain(const char *name, bool is_json)
 	return 0;
 }
 
+/* The part of the page that has the row. */
+static uint32_t part_of(const struct sw_counter *c)
+{
+	if (c->is_engine)
+		return 0;
+	if (!strncmp(c->name, "port.", 5))
+		return 2;
+	return !strncmp(c->name, "job.", 4) || !strncmp(c->name, "daemon.", 7)
+		       ? 3
+		       : 1;
+}
+
 void sw_counter_reference(FILE *to)
 {
 	struct sw_counter c;
@@ -194,18 +206,16 @@ void sw_counter_reference(FILE *to)
 		"`role = both` has the counters of the engine twice, those of "
 		"its server with `server.` in front. Several engines, cores "
 		"or queues are added up.\n");
-	for (uint32_t part = 0; part < 3; part++) {
-		static const char *const heads[] = {
-			"The engine", "The daemon", "Its ports"};
+	for (uint32_t part = 0; part < 4; part++) {
+		static const char *const heads[] = {"The engine", "The daemon",
+			"Its ports", "Its state and jobs (`sumwire metrics`)"};
 
 		fprintf(to,
 			"\n## %s\n\n| counter | kind | unit | meaning |\n"
 			"|---|---|---|---|\n",
 			heads[part]);
 		for (uint32_t i = 0; sw_counter_at(i, &c); i++) {
-			bool is_port = !strncmp(c.name, "port.", 5);
-
-			if (part == (c.is_engine ? 0 : is_port ? 2 : 1))
+			if (part == part_of(&c))
 				fprintf(to, "| `%s` | %s | %s | %s |\n", c.name,
 					sw_counter_kind(c.kind), c.unit,
 					c.text);

@@ -43,10 +43,12 @@ OPEN = [
     ("pmd/dpdk", "sw_dpdk_params sw_dpdk_port_params "
      "sw_raw", "parameters"),
     ("pmd/host", "sw_host_coll sw_host_submit sw_host_tensor sw_host_tuning", "passed on"),
+    ("pmd/host", "sw_http_page", "an answer"),
     ("pmd/host", "sw_numa_facts sw_numa_plan", "question and answer"),
     ("pmd/host", "sw_machine sw_machine_device sw_machine_numa_node "
      "sw_machine_switch", "an answer"),
     ("apps/cli", "sw_arg_list sw_args", "a command line"),
+    ("apps/cli", "sw_counter", "a row of the tables"),
     ("apps/cli", "sw_quartiles", "three figures"),
     ("apps/cli", "sw_scratch", "its path"),
     ("apps/lab", "sw_plan_share", "an answer"),

@@ -22,6 +22,7 @@ HOMES = [
     (r"cuda.*|nvml.*", ("pmd/cuda/",), "CUDA"),
     (r"iniparser.*|dictionary\.h", ("conf/",), "iniparser"),
     (r"[a-z]*intrin\.h|cpuid\.h", ("sum/",), "intrinsics"),
+    (r"microhttpd\.h", ("pmd/host/http.c",), "HTTP"),
     (r"cmocka.*", ("test/",), "cmocka"),
 ]
 # Exceptions, each with its reason.

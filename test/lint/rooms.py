@@ -27,6 +27,7 @@ MAY_USE = {
     "apps/lab": "apps/cli apps/launch",
     "apps/examples": "apps/cli apps/launch",
     "apps/topo": "apps/cli apps/lab",
+    "apps/watch": "apps/cli",
 }
 # A room's headers for those outside it, but tests; all others are its own.  One,
 # unless those outside do different things with it: then each says for whom it
@@ -82,6 +83,7 @@ FRONTS = {
         "memory.h": "pages before they are used",
         "nodes.h": "NUMA nodes of memory",
         "daemons.h": "what a daemon says of itself, and who reads it",
+        "http.h": "metrics: a text over HTTP",
         "machine.h": "topo: a machine's devices",
         "stale.h": "sockets that killed daemons left",
         "stats_serve.h": "daemons: their counters",
@@ -99,6 +101,7 @@ FRONTS = {
     "apps/lab": {"plan_share.h": ""},
     "apps/examples": {},
     "apps/topo": {},
+    "apps/watch": {},
 }
 # The agent's threads: their files, and whose headers those include.  agent.c,
 # agent_parts.c and agent_mail.c begin and connect the threads: they see all.

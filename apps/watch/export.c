@@ -1,0 +1,248 @@
+/* export.c - metrics as the text that Prometheus reads.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/watch/export.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/watch/metric.h"
+#include "engine/base/error.h"
+
+struct row {
+	char *family; /* and behind its end the labels */
+	const char *labels, *text, *unit;
+	bool is_counter, is_known;
+	double scale;
+	uint64_t value;
+};
+
+struct rows {
+	struct row *all;
+	uint32_t n, room;
+	bool has_failed;
+};
+
+/* --- the rows --- */
+
+static void row_fill(struct row *row, const char *name, const char *labels)
+{
+	struct sw_metric m;
+	size_t n, n_all;
+
+	sw_metric_of(name, &m);
+	n = strlen(m.family) + 1;
+	n_all = n + strlen(labels) + strlen(m.labels) + 2;
+	*row = (struct row){.family = malloc(n_all),
+		.text = m.text,
+		.unit = m.unit,
+		.is_counter = m.is_counter,
+		.is_known = m.is_known,
+		.scale = m.scale};
+	if (!row->family)
+		return;
+	strcpy(row->family, m.family);
+	snprintf(row->family + n, n_all - n, "%s%s%s", labels,
+		m.labels[0] ? "," : "", m.labels);
+	row->labels = row->family + n;
+}
+
+static void row_add(
+	struct rows *r, const char *name, const char *labels, uint64_t value)
+{
+	if (r->n == r->room) {
+		uint32_t room = r->room ? 2 * r->room : 1024;
+		void *more = realloc(r->all, room * sizeof(*r->all));
+
+		if (!more) {
+			r->has_failed = true;
+			return;
+		}
+		r->all = more;
+		r->room = room;
+	}
+	row_fill(&r->all[r->n], name, labels);
+	r->all[r->n].value = value;
+	if (r->all[r->n].family)
+		r->n++;
+	else
+		r->has_failed = true;
+}
+
+/* A row with one more label. */
+static void state_add(struct rows *r, const char *name, const char *labels,
+	const char *label, const char *value)
+{
+	char more[SW_METRIC_LABELS];
+
+	snprintf(more, sizeof(more), "%s", labels);
+	sw_label_add(more, sizeof(more), label, value);
+	row_add(r, name, more, 1);
+}
+
+static void member_add(struct rows *r, const struct sw_daemon_job *job,
+	uint32_t m, const char *labels)
+{
+	const struct sw_daemon_member *x = &job->members[m];
+	char more[SW_METRIC_LABELS], text[32];
+	uint64_t n = 0;
+
+	snprintf(more, sizeof(more), "%s", labels);
+	snprintf(text, sizeof(text), "%u", m);
+	sw_label_add(more, sizeof(more), "agent", text);
+	sw_label_add(more, sizeof(more), "node",
+		strcmp(x->node, "-") ? x->node : "");
+	if (x->n_ranks && x->first != UINT32_MAX) {
+		snprintf(text, sizeof(text), x->n_ranks > 1 ? "%u-%u" : "%u",
+			x->first, x->first + x->n_ranks - 1);
+		sw_label_add(more, sizeof(more), "ranks", text);
+	}
+	for (uint32_t i = 0; i < job->n_waits; i++)
+		if (job->waits[i].lacks >> m & 1)
+			n += job->waits[i].n_chunks;
+	row_add(r, "job.J.member.M.present", more, !strcmp(x->state, "here"));
+	row_add(r, "job.J.member.M.waited_chunks", more, n);
+}
+
+static void job_add(
+	struct rows *r, const struct sw_daemon_job *job, const char *labels)
+{
+	char more[SW_METRIC_LABELS];
+
+	snprintf(more, sizeof(more), "%s", labels);
+	sw_label_add(more, sizeof(more), "job_name", job->name);
+	sw_label_add(more, sizeof(more), "part",
+		job->is_served ? "server" : "agent");
+	state_add(r, "job.J.state", more, "state", job->state);
+	row_add(r, "job.J.ranks", more, job->n_ranks);
+	if (job->size)
+		row_add(r, "job.J.size", more, job->size);
+	row_add(r, "job.J.age_s", more, job->age_s);
+	if (!job->is_served)
+		return;
+	if (job->has_idle)
+		row_add(r, "job.J.idle_s", more, job->idle_s);
+	row_add(r, "job.J.open_chunks", more, job->open_chunks);
+	row_add(r, "job.J.waiting_tensors", more, job->n_waits + job->n_more);
+	for (uint32_t m = 0; m < job->n_members; m++)
+		member_add(r, job, m, more);
+}
+
+/* Counters of an engine say of which: an agent that sums has two. */
+static void counter_add(struct rows *r, const struct sw_found_daemon *d,
+	const struct sw_scan_value *v, const char *labels)
+{
+	bool is_second = !strncmp(v->name, "server.", 7);
+	struct sw_counter c;
+	char more[SW_METRIC_LABELS];
+
+	snprintf(more, sizeof(more), "%s", labels);
+	if (sw_counter_find(v->name, &c) && c.is_engine)
+		sw_label_add(more, sizeof(more), "part",
+			is_second || !strcmp(d->role, "server") ? "server"
+								: "agent");
+	row_add(r, v->name, more, v->value);
+}
+
+/* A name that several daemons have is completed by the pid. */
+static void name_write(
+	const struct sw_scan *scan, uint32_t i, char *out, size_t size)
+{
+	const struct sw_found_daemon *d = &scan->found.all[i];
+	bool is_alone = d->name != NULL;
+
+	for (uint32_t k = 0; k < scan->found.n && is_alone; k++)
+		is_alone = k == i || !scan->found.all[k].name ||
+			   strcmp(scan->found.all[k].name, d->name);
+	snprintf(out, size, is_alone ? "%s" : "%s:%ld", d->name ? d->name : "",
+		(long)d->pid);
+}
+
+static void daemon_add(struct rows *r, const struct sw_scan *scan, uint32_t at)
+{
+	const struct sw_scan_daemon *s = &scan->all[at];
+	const struct sw_found_daemon *d = s->d;
+	char labels[SW_METRIC_LABELS] = "", more[SW_METRIC_LABELS];
+	char text[256];
+
+	name_write(scan, at, text, sizeof(text));
+	sw_label_add(labels, sizeof(labels), "daemon", text);
+	row_add(r, "daemon.up", labels, d->found == SW_FOUND);
+	if (d->found != SW_FOUND || !d->role)
+		return;
+	snprintf(more, sizeof(more), "%s", labels);
+	snprintf(text, sizeof(text), "%ld", (long)d->pid);
+	sw_label_add(more, sizeof(more), "role", d->role);
+	sw_label_add(more, sizeof(more), "pid", text);
+	state_add(r, "daemon.info", more, "version", d->version);
+	if (d->state)
+		state_add(r, "daemon.state", labels, "state", d->state);
+	if (d->since_s)
+		row_add(r, "daemon.start_time_s", labels, d->since_s);
+	for (uint32_t i = 0; i < s->n; i++)
+		counter_add(r, d, &s->values[i], labels);
+	for (uint32_t i = 0; i < d->n_jobs; i++)
+		job_add(r, &d->jobs[i], labels);
+}
+
+/* --- the text --- */
+
+static int compare(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	int order = strcmp(x->family, y->family);
+
+	return order ? order : strcmp(x->labels, y->labels);
+}
+
+/* Text of ours: no quotes or backslashes to escape. */
+static void head_write(const struct row *m, bool is_open, FILE *to)
+{
+	const char *suffix = m->is_counter && !is_open ? "_total" : "";
+
+	fprintf(to, "# HELP %s%s %s\n# TYPE %s%s %s\n", m->family, suffix,
+		m->text, m->family, suffix,
+		m->is_counter ? "counter"
+		: m->is_known ? "gauge"
+		: is_open     ? "unknown"
+			      : "untyped");
+	if (is_open && m->unit)
+		fprintf(to, "# UNIT %s %s\n", m->family, m->unit);
+}
+
+static void row_write(const struct row *row, FILE *to)
+{
+	fprintf(to, "%s%s{%s} ", row->family, row->is_counter ? "_total" : "",
+		row->labels);
+	if (row->scale == 1)
+		fprintf(to, "%" PRIu64 "\n", row->value);
+	else
+		fprintf(to, "%.12g\n", (double)row->value * row->scale);
+}
+
+int sw_export(const struct sw_scan *scan, bool is_open, FILE *to)
+{
+	struct rows r = {0};
+	const struct row *last = NULL;
+
+	for (uint32_t i = 0; i < scan->found.n; i++)
+		daemon_add(&r, scan, i);
+	if (r.n)
+		qsort(r.all, r.n, sizeof(*r.all), compare);
+	for (uint32_t i = 0; i < r.n && !r.has_failed; i++) {
+		const struct row *row = &r.all[i];
+
+		if (last && !compare(last, row))
+			continue;
+		if (!last || strcmp(last->family, row->family))
+			head_write(row, is_open, to);
+		row_write(row, to);
+		last = row;
+	}
+	if (is_open)
+		fprintf(to, "# EOF\n");
+	for (uint32_t i = 0; i < r.n; i++)
+		free(r.all[i].family);
+	free(r.all);
+	return r.has_failed ? SW_ENOMEM : 0;
+}

@@ -1,0 +1,210 @@
+# proc_metrics.py - sumwire metrics: files and HTTP, read by Prometheus
+# SPDX-License-Identifier: BSD-3-Clause
+"""One job runs beside all readers.  promtool and prometheus are Debian's."""
+import concurrent.futures
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+
+import rig
+from proc_ps import UNIQUE, named, unique
+from rig import SMALL, Net, check
+
+OPEN = "application/openmetrics-text; version=1.0.0"
+CONF = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../conf")
+
+
+def tool(*args, text=None):
+    if not shutil.which(args[0]):
+        raise rig.Skip(f"there is no {args[0]}")
+    p = subprocess.run(args, input=text, stdout=subprocess.PIPE, check=False,
+                       stderr=subprocess.STDOUT, timeout=rig.START_S, text=True)
+    check(p.returncode == 0, f"{args}: {p.stdout}")
+    return p.stdout
+
+
+def metrics(*args):
+    return subprocess.run([rig.sumwire(), "metrics", *args], check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=rig.START_S, text=True)
+
+
+def get(url, accept="", method="GET"):
+    request = urllib.request.Request(url, headers={"Accept": accept},
+                                     method=method)
+    with urllib.request.urlopen(request, timeout=rig.START_S) as answer:
+        return answer.headers["Content-Type"], answer.read().decode()
+
+
+def code_of(url, method="GET"):
+    try:
+        get(url, method=method)
+    except urllib.error.HTTPError as e:
+        return e.code
+    return 200
+
+
+def listen(net, name, *args):
+    """A process that serves, and its address."""
+    p = net.run(name, rig.sumwire(), "metrics", "--listen", "127.0.0.1:0",
+                *args)
+    return p, p.await_text(r"(http://127\.0\.0\.1:\d+/metrics)").group(1)
+
+
+def values(text, family):
+    return {labels: float(value) for labels, value in re.findall(
+        rf"^{family}{{(.*)}} (\S+)$", text, re.MULTILINE)}
+
+
+def check_open(text):
+    """The rules of OpenMetrics that promtool does not check."""
+    check(text.endswith("\n# EOF\n") and text.count("# EOF") == 1, "no end")
+    ended, family, rows = set(), None, set()
+    for line in text.splitlines()[:-1]:
+        if line.startswith("# HELP"):
+            family = line.split()[2]
+            check(family not in ended, f"{family} comes in two parts")
+            ended.add(family)
+        elif not line.startswith("#"):
+            name, key = line.split("{")[0], line.rsplit(" ", 1)[0]
+            check(re.fullmatch(f"{family}(_total)?", name), line)
+            check(key not in rows, f"twice: {key}")
+            rows.add(key)
+    check(len(rows) > 300, f"{len(rows)} rows")
+
+
+def check_file(folder):
+    path = os.path.join(folder, "sumwire.prom")
+    p = metrics("--textfile", path)
+    check(p.returncode == 0 and not p.stdout and not p.stderr, f"{p}")
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    left = [n for n in os.listdir(folder) if n.startswith("sumwire.prom.")]
+    check(not left and os.stat(path).st_mode & 0o777 == 0o644, f"{left}")
+    check(values(text, "sumwire_memory_quota_bytes")[
+        f'daemon="{unique("a")}"'] > 0, "no quota")
+    tool("promtool", "check", "metrics", text=text)
+    check_open(metrics("--openmetrics").stdout)
+    for args, said in ((("--textfile", "/nowhere/x"), "No such file"),
+                       (("--listen", "127.0.0.1"), "no address like"),
+                       (("--listen", "::1:80"), "no address like"),
+                       (("--listen", "localhost:80"), "no address like"),
+                       (("--listen", "192.0.2.1:80"), "assign requested")):
+        p = metrics(*args)
+        check(p.returncode in (1, 2) and said in p.stderr, f"{args}: {p}")
+
+
+def check_http(url):
+    kind, text = get(url)
+    check(kind.startswith("text/plain; version=0.0.4"), kind)
+    ranks = values(text, "sumwire_job_ranks")
+    check(ranks[f'daemon="{unique("a")}",job_name="{UNIQUE}",part="server"']
+          == 2, f"{ranks}")
+    kind, text = get(url, OPEN)
+    check(kind.startswith("application/openmetrics-text"), kind)
+    check_open(text)
+    check(get(url, method="HEAD")[1] == "", "HEAD has a body")
+    check(code_of(url + "/x") == 404 and code_of(url, "POST") == 405, "codes")
+    busy = url.split("/")[2]
+    p = metrics("--listen", busy)
+    check(p.returncode == 1 and "in use" in p.stderr, f"{p}")
+
+
+def check_crowd(url):
+    """Two hundred readers, and twenty that never read."""
+    host, port = url.split("/")[2].split(":")
+    idle = [socket.create_connection((host, int(port))) for _ in range(20)]
+    for s in idle[:10]:
+        s.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 50)
+    with concurrent.futures.ThreadPoolExecutor(200) as pool:
+        texts = list(pool.map(lambda _: get(url)[1], range(200)))
+    check(all("sumwire_daemon_up" in t for t in texts), "a reader got less")
+    for s in idle:
+        s.close()
+
+
+def query(url, expr):
+    text = get(f"{url}/api/v1/query?query={urllib.request.quote(expr)}")[1]
+    return json.loads(text)["data"]["result"]
+
+
+def check_prometheus(net, folder, url):
+    """The real one reads us, and evaluates our rules and dashboard."""
+    if not shutil.which("prometheus"):
+        raise rig.Skip("there is no prometheus")
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        at = f"127.0.0.1:{s.getsockname()[1]}"
+    conf = os.path.join(folder, "prometheus.yml")
+    with open(conf, "w", encoding="utf-8") as f:
+        json.dump({"global": {"scrape_interval": "1s",
+                              "evaluation_interval": "1s"},
+                   "rule_files": [os.path.join(CONF, "prometheus/alerts.yml")],
+                   "scrape_configs": [{"job_name": "sumwire", "static_configs":
+                                       [{"targets": [url.split("/")[2]]}]}]}, f)
+    p = net.run("prometheus", "prometheus", "--config.file", conf,
+                "--storage.tsdb.path", os.path.join(folder, "tsdb"),
+                "--web.listen-address", at)
+    p.await_text("ready to receive")
+    api = f"http://{at}"
+    rig.wait_until(lambda: query(
+        api, f'rate(sumwire_push_bytes_total{{daemon="{unique("a")}"}}[30s]) '
+        "> 0"), rig.START_S, "rate in Prometheus")
+    up = query(api, f'sumwire_daemon_up{{daemon=~"{UNIQUE}.*"}}')
+    check(len(up) == 3 and all(r["value"][1] == "1" for r in up), f"{up}")
+    with open(os.path.join(CONF, "grafana/sumwire.json"),
+              encoding="utf-8") as f:
+        board = json.load(f)
+    for panel in board["panels"]:
+        for target in panel["targets"]:
+            expr = target["expr"].replace("$instance", ".*").replace(
+                "$daemon", UNIQUE + ".*").replace("$__rate_interval", "30s")
+            check(query(api, expr), f"nothing for {panel['title']}: {expr}")
+    p.signal(signal.SIGTERM)
+    p.wait_ok()
+
+
+def test_rules():
+    folder = os.path.join(CONF, "prometheus")
+    tool("promtool", "check", "rules", os.path.join(folder, "alerts.yml"))
+    tool("promtool", "test", "rules", os.path.join(folder, "alerts_test.yml"))
+
+
+def test_readers_of_a_job():
+    with named(Net(agents=2)) as net:
+        net.start_all()
+        clients = rig.start_forever(net, *SMALL)
+        p, url = listen(net, "http")
+        with tempfile.TemporaryDirectory() as folder:
+            check_file(folder)
+            check_http(url)
+            check_crowd(url)
+            check_prometheus(net, folder, url)
+        for i, c in enumerate(clients):  # scrapes while the job ends
+            c.kill()
+            for _ in range(4):
+                get(url, OPEN if i else "")
+        net.daemons["agent1"].signal(signal.SIGSTOP)
+        rig.wait_until(lambda: f'{net.daemons["agent1"].pid}"' in " ".join(
+            labels for labels, v in values(
+                get(url)[1], "sumwire_daemon_up").items() if v == 0),
+            rig.START_S, "a silent daemon is down")
+        net.daemons["agent1"].signal(signal.SIGCONT)
+        net.kill("a")
+        rig.wait_until(lambda: f'"{unique("a")}"' not in get(url)[1], rig.START_S,
+                       "a dead server is gone")
+        net.check_alive("agent0", "agent1")
+        net.start("a")  # collects what the other has left
+        p.signal(signal.SIGTERM)
+        p.wait_ok()
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))
