@@ -14,6 +14,7 @@ static const struct sw_command commands[] = {
 	{"ps", sw_cmd_ps, "list the daemons and jobs of this machine"},
 	{"status", sw_cmd_status, "show which ranks a job has and waits for"},
 	{"stats", sw_cmd_stats, "print the counters of a running daemon"},
+	{"top", sw_cmd_top, "show live what daemons and jobs do"},
 	{"metrics", sw_cmd_metrics, "give all counters to Prometheus"},
 	{"conf", sw_cmd_conf, "check, explain and print configurations"},
 };

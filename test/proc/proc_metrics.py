@@ -1,15 +1,19 @@
-# proc_metrics.py - sumwire metrics: files and HTTP, read by Prometheus
+# proc_metrics.py - sumwire metrics and top, and Prometheus itself
 # SPDX-License-Identifier: BSD-3-Clause
 """One job runs beside all readers.  promtool and prometheus are Debian's."""
 import concurrent.futures
+import fcntl
 import json
 import os
+import pty
 import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
+import termios
 import urllib.error
 import urllib.request
 
@@ -130,6 +134,36 @@ def check_crowd(url):
         s.close()
 
 
+def check_top(net):
+    """One frame, and a terminal: keys sort and end it."""
+    p = subprocess.run([rig.sumwire(), "top", "--once", "--interval", "0.3"],
+                       check=True, stdout=subprocess.PIPE, timeout=rig.START_S,
+                       text=True)
+    rate = re.search(rf"^{unique('a')[:13]} *server +up +([\d.]+)", p.stdout,
+                     re.MULTILINE)
+    check(rate and float(rate[1]) > 0.1 and "\x1b" not in p.stdout and
+          all(len(line) <= 80 for line in p.stdout.splitlines()), p.stdout)
+    inside, outside = pty.openpty()
+    fcntl.ioctl(outside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    modes = termios.tcgetattr(outside)
+    with subprocess.Popen([rig.sumwire(), "top", "--interval", "0.2", UNIQUE],
+                          stdin=outside, stdout=outside) as top:
+        text = ""
+        while "by loss" not in text:
+            text += os.read(inside, 4096).decode()
+            if text.count("sumwire top") == 2:
+                os.write(inside, b"s")
+                text += "\x1b[Hsumwire top"  # once
+        os.write(inside, b"q")
+        check(top.wait(rig.STOP_S) == 0, "top did not end")
+    check(termios.tcgetattr(outside) == modes, "top has left the modes")
+    screen = text.split("\x1b[H")[2]
+    check(screen.count("\x1b[K") <= 24 and "agent0" in screen, screen)
+    os.close(inside)
+    os.close(outside)
+    net.check_alive("a", "agent0", "agent1")
+
+
 def query(url, expr):
     text = get(f"{url}/api/v1/query?query={urllib.request.quote(expr)}")[1]
     return json.loads(text)["data"]["result"]
@@ -187,6 +221,7 @@ def test_readers_of_a_job():
             check_http(url)
             check_crowd(url)
             check_prometheus(net, folder, url)
+        check_top(net)
         for i, c in enumerate(clients):  # scrapes while the job ends
             c.kill()
             for _ in range(4):

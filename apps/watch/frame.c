@@ -1,0 +1,382 @@
+/* frame.c - the lines of sumwire top.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/watch/frame.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+
+enum { TEXT = 160, MB = 1000000 };
+
+enum part { JOBS, MEMBERS, DAEMONS, PORTS, CORES, PARTS };
+
+static const char *const heads[PARTS] = {
+	[JOBS] = "JOB           SERVER        STATE     RANKS       AGENTS   "
+		 "IDLE s  OPEN  WAITING",
+	[MEMBERS] = "  RANKS       NODE            JOB           STATE     "
+		    "WAITED FOR (chunks)",
+	[DAEMONS] = "DAEMON        ROLE    STATE     PUSH MB/s  RESULT MB/s  "
+		    "LOST/s RESENT/s MEM %",
+	[PORTS] = "PORT                        RX MB/s    TX MB/s     RX/s     "
+		  "TX/s   DROPPED/s",
+	[CORES] = "CORE               TURNS/s   PUSH MB/s   P99 us   >100us/s  "
+		  "  >1ms/s",
+};
+
+/* A row; tables are sorted by a number, the largest first, then by text. */
+struct row {
+	char text[TEXT];
+	double rate, loss;
+};
+
+struct table {
+	struct row *rows;
+	uint32_t n, room;
+	uint32_t shown;
+};
+
+struct frame {
+	const struct sw_frame *f;
+	struct table tables[PARTS];
+	struct row none; /* in place of a row without memory; never read */
+	bool has_failed;
+};
+
+const char *sw_frame_sort_name(enum sw_frame_sort sort)
+{
+	static const char *const names[SW_SORTS] = {"rate", "loss", "name"};
+
+	return names[sort];
+}
+
+static struct row *row_add(struct frame *fr, enum part part)
+{
+	struct table *t = &fr->tables[part];
+
+	if (t->n == t->room) {
+		uint32_t room = t->room ? 2 * t->room : 16;
+		void *more = realloc(t->rows, room * sizeof(*t->rows));
+
+		if (!more) {
+			fr->has_failed = true;
+			return &fr->none;
+		}
+		t->rows = more;
+		t->room = room;
+	}
+	t->rows[t->n] = (struct row){0};
+	return &t->rows[t->n++];
+}
+
+/* --- rates --- */
+
+/* A daemon in both scans. */
+struct pair {
+	const struct sw_scan_daemon *before, *now;
+};
+
+static struct pair pair_of(const struct frame *fr, uint32_t i)
+{
+	struct pair p = {.now = &fr->f->now->all[i]};
+
+	for (uint32_t k = 0; k < fr->f->before->found.n; k++) {
+		const struct sw_scan_daemon *b = &fr->f->before->all[k];
+
+		if (b->n && b->d->pid == p.now->d->pid &&
+			b->d->since_s == p.now->d->since_s)
+			p.before = b;
+	}
+	return p;
+}
+
+/* What counter PREFIX.NAME has grown by per second. */
+static double rate(const struct pair *p, const char *prefix, const char *name)
+{
+	char whole[SW_COUNTER_NAME];
+	uint64_t now, before;
+
+	if (!p->before || p->now->at_ns <= p->before->at_ns)
+		return 0;
+	snprintf(whole, sizeof(whole), "%s%s", prefix, name);
+	now = sw_scan_value(p->now, whole, 0);
+	before = sw_scan_value(p->before, whole, now);
+	return now <= before
+		       ? 0
+		       : (double)(now - before) * 1e9 /
+				 (double)(p->now->at_ns - p->before->at_ns);
+}
+
+/* --- the tables --- */
+
+static const char *or_dash(const char *text)
+{
+	return text ? text : "-";
+}
+
+static void ranks_format(
+	const struct sw_daemon_member *x, uint32_t m, char out[32])
+{
+	if (!x->n_ranks || x->first == UINT32_MAX)
+		snprintf(out, 32, "agent %u", m);
+	else if (x->n_ranks == 1)
+		snprintf(out, 32, "%u", x->first);
+	else
+		snprintf(out, 32, "%u-%u", x->first, x->first + x->n_ranks - 1);
+}
+
+static void members_add(struct frame *fr, const struct sw_daemon_job *job)
+{
+	char ranks[32];
+
+	for (uint32_t m = 0; m < job->n_members; m++) {
+		const struct sw_daemon_member *x = &job->members[m];
+		struct row *row = row_add(fr, MEMBERS);
+		unsigned n = 0;
+
+		for (uint32_t i = 0; i < job->n_waits; i++)
+			if (job->waits[i].lacks >> m & 1)
+				n += job->waits[i].n_chunks;
+		ranks_format(x, m, ranks);
+		snprintf(row->text, TEXT,
+			"  %-11.11s %-15.15s %-13.13s %-9.9s "
+			"%u",
+			ranks, x->node, job->name, x->state, n);
+		row->rate = row->loss = n;
+	}
+}
+
+static void job_add(struct frame *fr, const struct sw_found_daemon *d,
+	const struct sw_daemon_job *job, double rate_bytes)
+{
+	struct row *row = row_add(fr, JOBS);
+	char ranks[32], agents[32];
+
+	snprintf(ranks, sizeof(ranks), "%u of %u", job->n_ranks, job->size);
+	snprintf(agents, sizeof(agents), "%u of %u", job->n_here, job->n_all);
+	snprintf(row->text, TEXT,
+		"%-13.13s %-13.13s %-9.9s %-11.11s %-8.8s %6llu %5llu  %llu",
+		job->name, or_dash(d->name), job->state, ranks, agents,
+		(unsigned long long)job->idle_s,
+		(unsigned long long)job->open_chunks,
+		(unsigned long long)(job->n_waits + job->n_more));
+	row->rate = rate_bytes;
+	row->loss = (double)(job->n_waits + job->n_more);
+	members_add(fr, job);
+}
+
+static void daemon_add(struct frame *fr, const struct pair *p)
+{
+	static const char *const found[] = {[SW_FOUND] = "",
+		[SW_FOUND_SILENT] = "no answer",
+		[SW_FOUND_DENIED] = "no access",
+		[SW_FOUND_OTHER] = "unknown"};
+	const struct sw_found_daemon *d = p->now->d;
+	struct row *row = row_add(fr, DAEMONS);
+	uint64_t quota = sw_scan_value(p->now, "memory_quota_bytes", 0);
+	double push =
+		rate(p, "", "push_bytes") + rate(p, "server.", "push_bytes");
+	double result = rate(p, "", "result_bytes") +
+			rate(p, "server.", "result_bytes");
+	double lost = rate(p, "", "lost") + rate(p, "server.", "lost");
+	double again = rate(p, "", "retransmissions") +
+		       rate(p, "server.", "retransmissions");
+	char name[32], memory[16] = "-";
+
+	if (d->name)
+		snprintf(name, sizeof(name), "%s", d->name);
+	else
+		snprintf(name, sizeof(name), "pid %ld", (long)d->pid);
+	if (quota)
+		snprintf(memory, sizeof(memory), "%.0f",
+			100.0 *
+				(double)sw_scan_value(
+					p->now, "memory_used_bytes", 0) /
+				(double)quota);
+	snprintf(row->text, TEXT,
+		"%-13.13s %-7.7s %-9.9s %9.1f %12.1f %7.0f %8.0f %5s", name,
+		or_dash(d->role),
+		d->found ? found[d->found] : or_dash(d->state), push / MB,
+		result / MB, lost, again, memory);
+	row->rate = push;
+	row->loss = lost;
+}
+
+/* Frames that a port has dropped, by all reasons. */
+static double dropped(const struct pair *p, const char *prefix)
+{
+	static const char *const names[] = {"rx_overrun", "rx_not_ours",
+		"rx_bad_ip", "rx_bad_udp", "rx_options", "rx_fragment",
+		"rx_short", "rx_segments", "tx_no_buffer", "tx_refused",
+		"tx_denied", "tx_link_down", "tx_no_neighbour"};
+	double sum = 0;
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(names); i++)
+		sum += rate(p, prefix, names[i]);
+	return sum;
+}
+
+static void port_add(struct frame *fr, const struct pair *p, const char *prefix)
+{
+	struct row *row = row_add(fr, PORTS);
+	double rx = rate(p, prefix, "rx_bytes"),
+	       tx = rate(p, prefix, "tx_bytes");
+	char name[96];
+
+	snprintf(name, sizeof(name), "%.30s %.*s", or_dash(p->now->d->name),
+		(int)strlen(prefix + 5) - 1, prefix + 5);
+	row->rate = rx + tx;
+	row->loss = dropped(p, prefix);
+	snprintf(row->text, TEXT, "%-24.24s %10.1f %10.1f %8.0f %8.0f %11.0f",
+		name, rx / MB, tx / MB, rate(p, prefix, "rx_frames"),
+		rate(p, prefix, "tx_frames"), row->loss);
+}
+
+static void core_add(struct frame *fr, const struct pair *p, const char *prefix)
+{
+	struct row *row = row_add(fr, CORES);
+	char name[96], whole[SW_COUNTER_NAME + 16];
+	double push = rate(p, prefix, "push_bytes");
+
+	snprintf(name, sizeof(name), "%.30s %.*s", or_dash(p->now->d->name),
+		(int)strlen(prefix + 5) - 1, prefix + 5);
+	snprintf(whole, sizeof(whole), "%sturn_p99_ns", prefix);
+	row->rate = rate(p, prefix, "turns");
+	row->loss = rate(p, prefix, "turns_over_1ms");
+	snprintf(row->text, TEXT, "%-17.17s %8.0f %11.1f %8.1f %10.0f %9.0f",
+		name, row->rate, push / MB,
+		(double)sw_scan_value(p->now, whole, 0) / 1e3,
+		rate(p, prefix, "turns_over_100us"), row->loss);
+}
+
+/* Write to @prefix the part of @name before @suffix, if it ends so. */
+static bool ends_in(
+	const char *name, const char *suffix, char prefix[SW_COUNTER_NAME])
+{
+	size_t n = strlen(name), cut = strlen(suffix);
+
+	if (n <= cut + 5 || strcmp(name + n - cut, suffix))
+		return false;
+	snprintf(prefix, SW_COUNTER_NAME, "%.*s", (int)(n - cut), name);
+	return true;
+}
+
+static void counters_add(struct frame *fr, const struct pair *p)
+{
+	char prefix[SW_COUNTER_NAME];
+
+	for (uint32_t i = 0; i < p->now->n; i++) {
+		const char *name = p->now->values[i].name;
+
+		if (!strncmp(name, "port.", 5) &&
+			ends_in(name, "rx_not_ours", prefix))
+			port_add(fr, p, prefix);
+		else if (!strncmp(name, "lcore", 5) &&
+			 isdigit((unsigned char)name[5]) &&
+			 ends_in(name, "turns", prefix))
+			core_add(fr, p, prefix);
+	}
+}
+
+static void all_add(struct frame *fr)
+{
+	for (uint32_t i = 0; i < fr->f->now->found.n; i++) {
+		struct pair p = pair_of(fr, i);
+		const struct sw_found_daemon *d = p.now->d;
+		bool is_both = d->role && !strcmp(d->role, "both");
+
+		daemon_add(fr, &p);
+		for (uint32_t k = 0; k < d->n_jobs; k++)
+			if (d->jobs[k].is_served)
+				job_add(fr, d, &d->jobs[k],
+					rate(&p, is_both ? "server." : "",
+						"push_bytes"));
+		counters_add(fr, &p);
+	}
+}
+
+/* --- the lines --- */
+
+static int by_rate(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	return x->rate != y->rate ? (x->rate < y->rate ? 1 : -1)
+				  : strcmp(x->text, y->text);
+}
+
+static int by_loss(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	return x->loss != y->loss ? (x->loss < y->loss ? 1 : -1)
+				  : by_rate(a, b);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	return strcmp(x->text, y->text);
+}
+
+/* Give each table that has rows a head, and row after row to each in turn. */
+static void share(struct frame *fr)
+{
+	uint32_t left = fr->f->lines ? fr->f->lines : UINT32_MAX;
+	bool has_given = true;
+
+	for (int i = 0; i < PARTS; i++)
+		left -= fr->tables[i].n && left;
+	while (left && has_given) {
+		has_given = false;
+		for (int i = 0; i < PARTS; i++) {
+			struct table *t = &fr->tables[i];
+
+			if (!left || t->shown == t->n)
+				continue;
+			t->shown++;
+			left--;
+			has_given = true;
+		}
+	}
+}
+
+static void table_write(const struct frame *fr, enum part part, FILE *to)
+{
+	static int (*const orders[SW_SORTS])(const void *, const void *) = {
+		by_rate, by_loss, by_text};
+	const struct table *t = &fr->tables[part];
+	int width = (int)fr->f->columns;
+	char head[TEXT];
+
+	if (!t->n)
+		return;
+	qsort(t->rows, t->n, sizeof(*t->rows), orders[fr->f->sort]);
+	if (t->shown < t->n)
+		snprintf(head, TEXT, "%.*s (+%u)", width - 8, heads[part],
+			t->n - t->shown);
+	else
+		snprintf(head, TEXT, "%s", heads[part]);
+	if (fr->f->is_terminal)
+		fprintf(to, "\033[7m%-*.*s\033[0m\n", width, width, head);
+	else
+		fprintf(to, "%.*s\n", width, head);
+	for (uint32_t i = 0; i < t->shown; i++)
+		fprintf(to, "%.*s\n", width, t->rows[i].text);
+}
+
+int sw_frame_write(const struct sw_frame *f, FILE *to)
+{
+	struct frame fr = {.f = f};
+
+	all_add(&fr);
+	share(&fr);
+	for (int i = 0; i < PARTS; i++) {
+		table_write(&fr, (enum part)i, to);
+		free(fr.tables[i].rows);
+	}
+	return fr.has_failed ? SW_ENOMEM : 0;
+}

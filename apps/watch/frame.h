@@ -1,0 +1,29 @@
+/* frame.h - the lines of sumwire top.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_APPS_WATCH_FRAME_H
+#define SW_APPS_WATCH_FRAME_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "apps/watch/scan.h"
+
+enum sw_frame_sort { SW_SORT_RATE, SW_SORT_LOSS, SW_SORT_NAME, SW_SORTS };
+
+struct sw_frame {
+	const struct sw_scan *before, *now; /* rates are between them */
+	uint32_t lines, columns;            /* room; lines 0: for all rows */
+	enum sw_frame_sort sort;
+	bool is_terminal; /* heads of tables in reverse video */
+};
+
+/* sw_frame_sort_name - return "rate", "loss" or "name". */
+const char *sw_frame_sort_name(enum sw_frame_sort sort);
+
+/* sw_frame_write - write tables of jobs, members, daemons, ports and polling
+ * cores to @to, at most @f->lines lines of at most @f->columns characters.
+ * Tables share the room; the head of one that is cut says how many rows more
+ * there are.  Errors: SW_ENOMEM. */
+int sw_frame_write(const struct sw_frame *f, FILE *to);
+
+#endif
