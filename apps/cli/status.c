@@ -9,7 +9,7 @@
 #include "apps/cli/json.h"
 #include "engine/base/bytes.h"
 
-enum { WHO = 96, NODE = 40 };
+enum { WHO = 96, NODE = 40, LATE_SAMPLES = 20 };
 
 /* "ranks 4-7 (node gpu1)"; "agent 1" before it has joined. */
 static void who_format(
@@ -57,9 +57,11 @@ static void wait_print(
 	char who[WHO];
 	bool has_one = false;
 
-	printf("  waits    %s %s: %u chunk%s",
-		w->is_stream ? "group" : "tensor", w->name, w->n_chunks,
-		w->n_chunks == 1 ? "" : "s");
+	printf("  waits    %s %s", w->is_stream ? "group" : "tensor", w->name);
+	if (w->kind)
+		printf(", %s %u, %.1f s", w->is_stream ? w->kind : "round",
+			w->number, (double)w->still_ms / 1e3);
+	printf(": %u chunk%s", w->n_chunks, w->n_chunks == 1 ? "" : "s");
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		if (!(w->lacks >> m & 1))
 			continue;
@@ -68,6 +70,30 @@ static void wait_print(
 		has_one = true;
 	}
 	printf("\n");
+}
+
+/* The member that was last most often, if one stands out. */
+static void late_print(const struct sw_daemon_job *job)
+{
+	uint64_t n = 0;
+	uint32_t worst = 0;
+	char who[WHO];
+
+	for (uint32_t m = 0; m < job->n_members; m++) {
+		n += job->members[m].n_last;
+		if (job->members[m].late_ns > job->members[worst].late_ns)
+			worst = m;
+	}
+	if (job->n_members < 2 || n < LATE_SAMPLES ||
+		!job->members[worst].n_last)
+		return;
+	who_format(job, worst, who);
+	printf("  late     %s: last in %.0f %% of %llu samples, then %.3g ms "
+	       "after the first\n",
+		who, 100.0 * (double)job->members[worst].n_last / (double)n,
+		(unsigned long long)n,
+		(double)job->members[worst].late_ns /
+			(double)job->members[worst].n_last / 1e6);
 }
 
 static void job_print(
@@ -85,6 +111,7 @@ static void job_print(
 	members_print(job, "here");
 	members_print(job, "missing");
 	members_print(job, "left");
+	late_print(job);
 	if (job->text)
 		printf("  says     %s\n", job->text);
 	for (uint32_t i = 0; i < job->n_waits; i++)
@@ -107,6 +134,8 @@ static void member_write(
 		sw_json_u64(j, "ranks", x->n_ranks);
 	if (x->n_ranks && x->first != UINT32_MAX)
 		sw_json_u64(j, "first_rank", x->first);
+	sw_json_u64(j, "last", x->n_last);
+	sw_json_u64(j, "late_ns", x->late_ns);
 	sw_json_close(j);
 }
 
@@ -116,6 +145,11 @@ static void wait_write(struct sw_json *j, const struct sw_daemon_wait *w)
 	sw_json_text(j, "name", w->name);
 	sw_json_text(j, "kind", w->is_stream ? "group" : "tensor");
 	sw_json_u64(j, "chunks", w->n_chunks);
+	if (w->kind) {
+		sw_json_text(j, "call", w->kind);
+		sw_json_u64(j, "number", w->number);
+		sw_json_u64(j, "still_ms", w->still_ms);
+	}
 	sw_json_array_open(j, "missing_agents");
 	for (uint32_t m = 0; m < SW_MAX_MEMBERS; m++)
 		if (w->lacks >> m & 1)

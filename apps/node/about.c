@@ -9,6 +9,7 @@
 #include <sumwire/version.h>
 
 #include "apps/node/serve.h"
+#include "engine/base/coll_kind.h"
 #include "engine/wire/wire.h"
 #include "pmd/client/folder.h"
 #include "pmd/host/daemons.h"
@@ -85,6 +86,10 @@ static void write_members(const struct sw_server_job *j, FILE *to)
 				      : "missing",
 			x->n_local, x->is_ranked ? x->first : UINT32_MAX,
 			x->node[0] ? x->node : "-");
+		if (x->n_last)
+			fprintf(to, "last %llu %llu\n",
+				(unsigned long long)x->n_last,
+				(unsigned long long)x->late_ns);
 	}
 }
 
@@ -93,10 +98,14 @@ static void write_waits(const struct sw_server_view *l, uint32_t job, FILE *to)
 	for (uint32_t i = 0; i < l->n_waits; i++) {
 		const struct sw_server_wait *w = &l->waits[i];
 
-		if (w->job == job)
-			fprintf(to, "wait %s %u %llx %s\n",
-				w->is_stream ? "stream" : "tensor", w->n_open,
-				(unsigned long long)w->lacks, w->name);
+		if (w->job != job)
+			continue;
+		fprintf(to, "wait %s %u %llx %s\n",
+			w->is_stream ? "stream" : "tensor", w->n_open,
+			(unsigned long long)w->lacks, w->name);
+		fprintf(to, "still %llu %u %s\n",
+			(unsigned long long)(w->still_ns / SW_MS), w->number,
+			sw_coll_name(w->kind));
 	}
 	if (l->n_more && job + 1 == l->n_jobs)
 		fprintf(to, "more %u\n", l->n_more);

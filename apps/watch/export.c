@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "apps/watch/metric.h"
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
 
 struct row {
@@ -102,6 +103,18 @@ static void member_add(struct rows *r, const struct sw_daemon_job *job,
 			n += job->waits[i].n_chunks;
 	row_add(r, "job.J.member.M.present", more, !strcmp(x->state, "here"));
 	row_add(r, "job.J.member.M.waited_chunks", more, n);
+	row_add(r, "job.J.member.M.last", more, x->n_last);
+	row_add(r, "job.J.member.M.late_ns", more, x->late_ns);
+}
+
+/* The longest that a tensor has been without progress. */
+static uint64_t still_ms(const struct sw_daemon_job *job)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < job->n_waits; i++)
+		most = sw_max64(most, job->waits[i].still_ms);
+	return most;
 }
 
 static void job_add(
@@ -124,6 +137,7 @@ static void job_add(
 		row_add(r, "job.J.idle_s", more, job->idle_s);
 	row_add(r, "job.J.open_chunks", more, job->open_chunks);
 	row_add(r, "job.J.waiting_tensors", more, job->n_waits + job->n_more);
+	row_add(r, "job.J.longest_wait_ms", more, still_ms(job));
 	for (uint32_t m = 0; m < job->n_members; m++)
 		member_add(r, job, m, more);
 }

@@ -17,7 +17,7 @@ static const char *const heads[PARTS] = {
 	[JOBS] = "JOB           SERVER        STATE     RANKS       AGENTS   "
 		 "IDLE s  OPEN  WAITING",
 	[MEMBERS] = "  RANKS       NODE            JOB           STATE     "
-		    "WAITED FOR (chunks)",
+		    "OPEN  LAST %  LATE ms",
 	[DAEMONS] = "DAEMON        ROLE    STATE     PUSH MB/s  RESULT MB/s  "
 		    "LOST/s RESENT/s MEM %",
 	[PORTS] = "PORT                        RX MB/s    TX MB/s     RX/s     "
@@ -127,30 +127,67 @@ static void ranks_format(
 		snprintf(out, 32, "%u-%u", x->first, x->first + x->n_ranks - 1);
 }
 
-static void members_add(struct frame *fr, const struct sw_daemon_job *job)
+/* The same job at the same daemon before; NULL: it is new. */
+static const struct sw_daemon_job *job_before(
+	const struct pair *p, const struct sw_daemon_job *job)
 {
-	char ranks[32];
+	const struct sw_found_daemon *d = p->before ? p->before->d : NULL;
 
+	for (uint32_t k = 0; d && k < d->n_jobs; k++)
+		if (d->jobs[k].is_served &&
+			d->jobs[k].n_members == job->n_members &&
+			d->jobs[k].age_s <= job->age_s &&
+			!strcmp(d->jobs[k].name, job->name))
+			return &d->jobs[k];
+	return NULL;
+}
+
+/* What was counted between the scans, of samples and of lateness. */
+static struct sw_daemon_member grown(const struct sw_daemon_job *job,
+	const struct sw_daemon_job *before, uint32_t m)
+{
+	struct sw_daemon_member x = job->members[m];
+
+	if (!before || before->members[m].n_last > x.n_last)
+		return x;
+	x.n_last -= before->members[m].n_last;
+	x.late_ns -= before->members[m].late_ns;
+	return x;
+}
+
+static void members_add(
+	struct frame *fr, const struct pair *p, const struct sw_daemon_job *job)
+{
+	const struct sw_daemon_job *before = job_before(p, job);
+	char ranks[32];
+	uint64_t n_all = 0;
+
+	for (uint32_t m = 0; m < job->n_members; m++)
+		n_all += grown(job, before, m).n_last;
 	for (uint32_t m = 0; m < job->n_members; m++) {
-		const struct sw_daemon_member *x = &job->members[m];
+		struct sw_daemon_member x = grown(job, before, m);
 		struct row *row = row_add(fr, MEMBERS);
 		unsigned n = 0;
 
 		for (uint32_t i = 0; i < job->n_waits; i++)
 			if (job->waits[i].lacks >> m & 1)
 				n += job->waits[i].n_chunks;
-		ranks_format(x, m, ranks);
+		ranks_format(&x, m, ranks);
+		row->rate =
+			n_all ? 100.0 * (double)x.n_last / (double)n_all : 0;
+		row->loss = n;
 		snprintf(row->text, TEXT,
-			"  %-11.11s %-15.15s %-13.13s %-9.9s "
-			"%u",
-			ranks, x->node, job->name, x->state, n);
-		row->rate = row->loss = n;
+			"  %-11.11s %-15.15s %-13.13s %-9.9s %4u %7.0f %8.2f",
+			ranks, x.node, job->name, x.state, n, row->rate,
+			x.n_last ? (double)x.late_ns / (double)x.n_last / 1e6
+				 : 0);
 	}
 }
 
-static void job_add(struct frame *fr, const struct sw_found_daemon *d,
+static void job_add(struct frame *fr, const struct pair *p,
 	const struct sw_daemon_job *job, double rate_bytes)
 {
+	const struct sw_found_daemon *d = p->now->d;
 	struct row *row = row_add(fr, JOBS);
 	char ranks[32], agents[32];
 
@@ -164,7 +201,7 @@ static void job_add(struct frame *fr, const struct sw_found_daemon *d,
 		(unsigned long long)(job->n_waits + job->n_more));
 	row->rate = rate_bytes;
 	row->loss = (double)(job->n_waits + job->n_more);
-	members_add(fr, job);
+	members_add(fr, p, job);
 }
 
 static void daemon_add(struct frame *fr, const struct pair *p)
@@ -290,7 +327,7 @@ static void all_add(struct frame *fr)
 		daemon_add(fr, &p);
 		for (uint32_t k = 0; k < d->n_jobs; k++)
 			if (d->jobs[k].is_served)
-				job_add(fr, d, &d->jobs[k],
+				job_add(fr, &p, &d->jobs[k],
 					rate(&p, is_both ? "server." : "",
 						"push_bytes"));
 		counters_add(fr, &p);

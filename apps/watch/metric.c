@@ -20,6 +20,7 @@ static const struct unit {
 	{"bytes", "_bytes", "bytes", 1},
 	{"ns", "_ns", "seconds", 1e-9},
 	{"us", "_us", "seconds", 1e-6},
+	{"ms", "_ms", "seconds", 1e-3},
 	{"s", "_s", "seconds", 1},
 	{"bit/s", "_bit_s", "bytes_per_second", 0.125},
 };

@@ -21,7 +21,9 @@ static void describe_member(
 		.is_ranked = sw_shard_is_ranked(&job->shard, m),
 		.first = sw_shard_rank_of(&job->shard, m),
 		.is_here = from->session != NULL,
-		.has_left = job->left >> m & 1};
+		.has_left = job->left >> m & 1,
+		.n_last = sw_shard_late(&job->shard, m).n_last,
+		.late_ns = sw_shard_late(&job->shard, m).ns};
 	memcpy(to->node, from->node, sizeof(to->node));
 	out->size += from->n_local;
 	if (to->is_here) {
@@ -59,7 +61,8 @@ static void describe_job(
 	out->why = job->status.why;
 }
 
-static void add_wait(struct sw_server_view *l, const struct sw_shard_wait *wait)
+static void add_wait(struct sw_server_view *l, const struct sw_shard_wait *wait,
+	uint64_t now_ns)
 {
 	struct sw_server_wait *w = &l->waits[l->n_waits];
 
@@ -71,6 +74,9 @@ static void add_wait(struct sw_server_view *l, const struct sw_shard_wait *wait)
 	*w = (struct sw_server_wait){.job = l->n_jobs - 1,
 		.n_open = wait->n_open,
 		.is_stream = wait->is_stream,
+		.kind = wait->kind,
+		.number = wait->number,
+		.still_ns = now_ns - sw_min64(now_ns, wait->since_ns),
 		.lacks = wait->lacks};
 	memcpy(w->name, wait->name, sizeof(w->name));
 }
@@ -78,22 +84,24 @@ static void add_wait(struct sw_server_view *l, const struct sw_shard_wait *wait)
 _Static_assert((int)SW_LOOK_JOBS >= (int)SW_MAX_JOBS, "each has a place");
 
 /* Returns whether all of the job has been looked at. */
-static bool look_at_job(
-	const struct sw_job *job, struct sw_server_view *l, uint32_t *budget)
+static bool look_at_job(const struct sw_job *job, uint64_t now_ns,
+	struct sw_server_view *l, uint32_t *budget)
 {
 	struct sw_shard_wait wait;
 	struct sw_shard_look at = {.index = l->index,
 		.chunk = l->chunk,
 		.n_found = l->n_found,
+		.round = l->round,
 		.lacks = l->lacks};
 	bool is_over;
 
 	while (sw_shard_next_wait(&job->shard, &at, budget, &wait))
-		add_wait(l, &wait);
+		add_wait(l, &wait, now_ns);
 	is_over = sw_shard_look_is_over(&job->shard, &at);
 	l->index = at.index;
 	l->chunk = at.chunk;
 	l->n_found = at.n_found;
+	l->round = at.round;
 	l->lacks = at.lacks;
 	return is_over;
 }
@@ -112,11 +120,11 @@ bool sw_server_describe(
 			describe_job(job, now_ns, &l->jobs[l->n_jobs++]);
 		if (is_open(job) && !job->is_closing) {
 			l->is_begun = true;
-			if (!look_at_job(job, l, &budget))
+			if (!look_at_job(job, now_ns, l, &budget))
 				return false;
 		}
 		l->is_begun = false;
-		l->index = l->chunk = l->n_found = 0;
+		l->index = l->chunk = l->n_found = l->round = 0;
 		l->lacks = 0;
 	}
 	return true;

@@ -194,7 +194,8 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 		sw_drr_open(&srv->drr[p], sw_job_index(job), job->weight);
 	memcpy(job->name, join->job, sizeof(job->name));
 	if (sw_shard_open(&job->shard, &job->params, srv->env, &srv->stats,
-		    &place, join->server_i, sw_epoch_seed(job->status.epoch)))
+		    &place, join->server_i, sw_epoch_seed(job->status.epoch),
+		    &srv->now_ns))
 		return NULL;
 	job->sessions = srv->env->mem_get(
 		srv->env->ctx, sessions_bytes(job->n_members));

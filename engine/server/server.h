@@ -110,6 +110,9 @@ struct sw_server_member {
 	uint16_t first, n_local; /* its ranks; n_local 0: it has not joined */
 	bool is_ranked;          /* first is known */
 	bool is_here, has_left;
+	/* Samples in which its contribution was the last of all, and in these
+	 * the time since the first one. */
+	uint64_t n_last, late_ns;
 	char node[SW_NAME_MAX];
 };
 
@@ -134,7 +137,10 @@ struct sw_server_wait {
 	uint32_t job; /* index of its job below */
 	uint32_t n_open;
 	bool is_stream;
-	uint64_t lacks; /* members that it waits for; 0: not known */
+	uint8_t kind;      /* stream: enum sw_coll_kind of its oldest */
+	uint32_t number;   /* of that in the group; tensor: the round */
+	uint64_t still_ns; /* time without progress */
+	uint64_t lacks;    /* members that it waits for; 0: not known */
 	char name[SW_NAME_MAX];
 };
 
@@ -149,7 +155,7 @@ struct sw_server_view {
 	/* Position: the job's slot, whether it is in @jobs, and within it. */
 	uint32_t slot;
 	bool is_begun;
-	uint32_t index, chunk, n_found;
+	uint32_t index, chunk, n_found, round;
 	uint64_t lacks;
 };
 

@@ -46,6 +46,8 @@ static enum sw_push_verdict start(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_kept *k, uint32_t member, uint32_t local)
 {
 	t->newest = 1;
+	if (!k->got)
+		sw_late_begin(sh, t, local);
 	t->n_open += !k->got;
 	sh->n_open += !k->got;
 	k->got |= 1ULL << member;
@@ -54,6 +56,7 @@ static enum sw_push_verdict start(struct sw_shard *sh, struct sw_stensor *t,
 		return SW_PUSH_FOLD;
 	t->n_open--;
 	sh->n_open--;
+	sw_late_end(sh, t, local, member);
 	sw_marks_add_all(sh, t, sh->n_members, local);
 	return SW_PUSH_COMPLETE;
 }

@@ -52,12 +52,14 @@ static void lay_tables(struct sw_shard *sh)
 
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 	const struct sw_env *env, struct sw_stats *stats,
-	const struct sw_place_job *job, uint16_t server_i, uint32_t seed)
+	const struct sw_place_job *job, uint16_t server_i, uint32_t seed,
+	const uint64_t *now_ns)
 {
 	uint32_t n_members = job->n_members;
 
 	*sh = (struct sw_shard){.params = params,
 		.env = env,
+		.now_ns = now_ns,
 		.stats = stats,
 		.n_members = n_members,
 		.expected = ~0ULL >> (64 - n_members),

@@ -79,6 +79,10 @@ struct sw_stensor {
 	/* Stream: chunks begun, and chunks pushed by each member. Done chunks
 	 * count as pushed by all members. */
 	uint32_t n_begun, *n_pushed;
+	/* When it began to wait: all chunks before were complete, or, of a
+	 * stream, one of them has completed last.  When the first contribution
+	 * to the last sample came (sw_late_begin). */
+	uint64_t since_ns, first_ns;
 	/* Contributions of each member, slot by slot, if [job] order = rank;
 	 * NULL: sums are in order of arrival. */
 	uint8_t *apart;
@@ -93,6 +97,13 @@ struct sw_stensor {
 };
 
 _Static_assert(sizeof(struct sw_stensor) == 512, "found by a shift");
+
+/* How late a member was, by samples: one chunk per tensor in each fourth round,
+ * and one per window of a stream. */
+struct sw_late {
+	uint64_t n_last; /* samples in which its contribution was the last */
+	uint64_t ns;     /* in these, from the first contribution to its own */
+};
 
 /* Position at which sw_shard_copy_lent continues. */
 struct sw_lent {
@@ -117,6 +128,8 @@ struct sw_shard {
 	uint64_t n_lent; /* chunks that borrow their first contribution */
 	struct sw_lent lent;
 	const struct sw_env *env;
+	const uint64_t *now_ns; /* the server's clock */
+	struct sw_late late[SW_MAX_MEMBERS];
 	bool is_draining; /* accept no push that begins a chunk */
 	uint16_t server_i;
 	uint16_t weights[SW_MAX_MEMBERS]; /* weight of a push: the member's
@@ -151,10 +164,12 @@ static inline uint64_t sw_item_bytes(const struct sw_declare_item *item)
 
 /* sw_shard_open - open an empty shard. The caller has checked @job and asked
  * env.mem_ready for sw_shard_bytes. @seed seeds payload CRCs (sw_epoch_seed).
+ * @now_ns is borrowed: the time of the frame that is being handled.
  * Errors: SW_ENOMEM. */
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 	const struct sw_env *env, struct sw_stats *stats,
-	const struct sw_place_job *job, uint16_t server_i, uint32_t seed);
+	const struct sw_place_job *job, uint16_t server_i, uint32_t seed,
+	const uint64_t *now_ns);
 
 /* sw_shard_close - free the memory of some tensors; return true when all is
  * freed. The first call also ends every open chunk. */
@@ -279,14 +294,18 @@ static inline uint64_t sw_shard_n_open(const struct sw_shard *sh)
 struct sw_shard_wait {
 	uint32_t n_open; /* chunks that wait */
 	bool is_stream;
-	uint64_t lacks;   /* members that have not pushed some of them */
-	const char *name; /* valid as long as the tensor */
+	uint8_t kind;      /* stream: enum sw_coll_kind of the oldest, and */
+	uint32_t number;   /* its number in the group; tensor: the round */
+	uint64_t since_ns; /* its last progress */
+	uint64_t lacks;    /* members that have not pushed some of them */
+	const char *name;  /* valid as long as the tensor */
 };
 
 /* Position of a look that goes on; zeroed: at the beginning. */
 struct sw_shard_look {
 	uint32_t index, chunk; /* the tensor, and the chunk in it */
 	uint32_t n_found;      /* its open chunks so far, */
+	uint32_t round;        /* their newest round, */
 	uint64_t lacks;        /* and what they lack */
 };
 
@@ -297,6 +316,13 @@ bool sw_shard_next_wait(const struct sw_shard *sh, struct sw_shard_look *at,
 	uint32_t *budget, struct sw_shard_wait *out);
 bool sw_shard_look_is_over(
 	const struct sw_shard *sh, const struct sw_shard_look *at);
+
+/* sw_shard_late - return how late @member was. */
+static inline struct sw_late sw_shard_late(
+	const struct sw_shard *sh, uint32_t member)
+{
+	return sh->late[member];
+}
 
 /* sw_shard_n_folded - return the number of contributions folded so far. */
 static inline uint64_t sw_shard_n_folded(const struct sw_shard *sh)

@@ -1,6 +1,7 @@
 /* shard_waits.c - which tensors and streams have chunks that wait, for whom.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sums/shard.h"
+#include "engine/sums/stream.h"
 
 /* Members that have not pushed as many chunks as were begun. */
 static uint64_t stream_lacks(
@@ -12,6 +13,18 @@ static uint64_t stream_lacks(
 		if (t->members >> m & 1 && t->n_pushed[m] != t->n_begun)
 			lacks |= 1ULL << m;
 	return lacks;
+}
+
+/* Name the collective of the oldest chunk that is not done. */
+static void name_oldest(const struct sw_stensor *t, struct sw_shard_wait *out)
+{
+	const struct sw_slot *s = (const struct sw_slot *)t->records +
+				  (t->base & (t->window - 1));
+
+	if (s->chunk != t->base) /* nobody has pushed it */
+		return;
+	out->number = s->number;
+	out->kind = sw_coll_kind_of(s->op);
 }
 
 /* Collect the members that open chunks lack.  Returns false when the budget is
@@ -30,6 +43,8 @@ static bool chunks_lack(const struct sw_shard *sh, const struct sw_stensor *t,
 			if (!c->got || c->is_done)
 				continue;
 			at->lacks |= sh->expected & ~c->got;
+			if (sw_round_before(at->round, c->round))
+				at->round = c->round;
 			at->n_found++;
 		}
 	}
@@ -53,8 +68,12 @@ bool sw_shard_next_wait(const struct sw_shard *sh, struct sw_shard_look *at,
 			return false;
 		*out = (struct sw_shard_wait){.n_open = t->n_open,
 			.is_stream = t->window,
+			.number = at->round,
 			.lacks = at->lacks,
+			.since_ns = t->since_ns,
 			.name = t->name};
+		if (t->window)
+			name_oldest(t, out);
 		*at = (struct sw_shard_look){.index = at->index + 1};
 		return true;
 	}

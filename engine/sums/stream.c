@@ -47,8 +47,9 @@ static uint8_t *result_of(
 }
 
 static void begin(struct sw_shard *sh, struct sw_stensor *t, struct sw_slot *s,
-	const struct sw_header *h)
+	uint32_t local, const struct sw_header *h)
 {
+	sw_late_begin(sh, t, local);
 	*s = (struct sw_slot){.chunk = h->stream.j,
 		.number = h->stream.collective,
 		.tag = h->stream.tag,
@@ -160,6 +161,7 @@ static void complete(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 	uint64_t to = sw_slot_to(s, t->members) & s->got;
 
 	t->n_open--;
+	t->since_ns = *sh->now_ns;
 	sh->n_open--;
 	sw_count(&sh->stats->chunks_done, 1);
 	make_result(sh, t, local);
@@ -204,10 +206,11 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	sw_marks_remove(sh, t, p->member, p->local);
 	t->n_pushed[p->member]++;
 	if (s->chunk != p->h->stream.j)
-		begin(sh, t, s, p->h);
+		begin(sh, t, s, p->local, p->h);
 	if (p->h->payload_len)
 		SW_TIMED(sh->stats->ticks_fold, fold_bytes(sh, t, p));
 	if (sw_slot_note(s, t->members, p->member, p->h->weight)) {
+		sw_late_end(sh, t, p->local, p->member);
 		complete(sh, t, p->local);
 		note_held(t, s); /* it may have no receiver */
 		return SW_PUSH_COMPLETE;

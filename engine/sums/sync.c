@@ -104,8 +104,9 @@ static void complete_copy(
 }
 
 static void begin(struct sw_shard *sh, struct sw_stensor *t,
-	struct sw_cell *cell, const struct sw_header *h)
+	struct sw_cell *cell, uint32_t local, const struct sw_header *h)
 {
+	sw_late_begin(sh, t, sw_late_number(local, h->round));
 	cell->op = h->op;
 	cell->root = h->aux;
 	cell->crc = h->payload_crc;
@@ -139,6 +140,7 @@ static void complete(struct sw_shard *sh, struct sw_stensor *t,
 		complete_copy(t, cell, p->local);
 	else
 		complete_sum(sh, t, cell, p->local, p->h);
+	sw_late_end(sh, t, sw_late_number(p->local, p->h->round), p->member);
 	freeze(sh, t, cell, p->local);
 }
 
@@ -152,7 +154,7 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	/* its pusher holds the previous result */
 	sw_marks_remove(sh, t, p->member, p->local);
 	if (is_first)
-		begin(sh, t, cell, h);
+		begin(sh, t, cell, p->local, h);
 	if (h->op == SW_ROUND_COPY) {
 		fold_copy(sh, t, p->local, cell, p->member, h, p->payload);
 	} else {

@@ -10,7 +10,10 @@
  *	job agent|server STATE HERE ALL RANKS SIZE FIRST AGE_S CHUNKS NAME
  *	missing AGENTS, text SENTENCE, idle S, more N,
  *	member here|missing|left N_RANKS FIRST NODE (in their order),
- *	wait tensor|stream CHUNKS MEMBERS_IN_HEX NAME (of the job above)
+ *	last SAMPLES NS (of the member above: was the last, and how late),
+ *	wait tensor|stream CHUNKS MEMBERS_IN_HEX NAME (of the job above),
+ *	still MS NUMBER KIND (of the wait above: without progress, at which
+ *call)
  */
 #ifndef SW_PMD_HOST_DAEMONS_H
 #define SW_PMD_HOST_DAEMONS_H
@@ -36,13 +39,19 @@ struct sw_daemon_member {
 	const char *state;       /* "here", "missing", "left" */
 	uint32_t n_ranks, first; /* n_ranks 0: not known; first: UINT32_MAX */
 	const char *node;        /* "-": not known */
+	/* Samples in which its contribution was the last of all, and in these
+	 * the time since the first one. */
+	uint64_t n_last, late_ns;
 };
 
 /* A tensor, or a stream of collectives, with chunks that wait. */
 struct sw_daemon_wait {
 	bool is_stream;
 	uint32_t n_chunks;
-	uint64_t lacks; /* members, a bit each; 0: not known */
+	uint64_t lacks;    /* members, a bit each; 0: not known */
+	uint64_t still_ms; /* without progress */
+	uint32_t number;   /* collective in its group, or round */
+	const char *kind;  /* "all_reduce"; NULL: not known */
 	const char *name;
 };
 

@@ -93,6 +93,31 @@ static void take_wait(char *rest, struct sw_daemon_job *job)
 	job->waits[job->n_waits++] = w;
 }
 
+static void take_last(char *rest, struct sw_daemon_job *job)
+{
+	uint32_t m = job->n_members;
+	uint64_t n, ns;
+
+	if (!m || !number(&rest, UINT64_MAX, &n) ||
+		!number(&rest, UINT64_MAX, &ns))
+		return;
+	job->members[m - 1].n_last = n;
+	job->members[m - 1].late_ns = ns;
+}
+
+static void take_still(char *rest, struct sw_daemon_job *job)
+{
+	struct sw_daemon_wait *w = job->waits + job->n_waits;
+	uint64_t ms, n;
+
+	if (w == job->waits || !number(&rest, UINT64_MAX, &ms) ||
+		!number(&rest, UINT32_MAX, &n) || !rest || !*rest)
+		return;
+	w[-1].still_ms = ms;
+	w[-1].number = (uint32_t)n;
+	w[-1].kind = rest;
+}
+
 static void take_job_line(
 	const char *key, char *value, struct sw_daemon_job *job)
 {
@@ -106,8 +131,12 @@ static void take_job_line(
 		number(&value, INT64_MAX, &job->n_more);
 	else if (!strcmp(key, "member"))
 		take_member(value, job);
+	else if (!strcmp(key, "last"))
+		take_last(value, job);
 	else if (!strcmp(key, "wait"))
 		take_wait(value, job);
+	else if (!strcmp(key, "still"))
+		take_still(value, job);
 }
 
 static void take_line(const char *key, char *value, struct sw_found_daemon *d)

@@ -210,11 +210,15 @@ def test_status_names_who_is_late():
         waits = {w["name"]: w for w in job["waits"]}
         check(waits["w"]["missing_agents"] == [2] == waits["b"][
             "missing_agents"] and waits["b"]["chunks"] == 1 and
-            waits["w"]["chunks"] > 1, f"waits {job['waits']}")
+            waits["w"]["chunks"] > 1 and waits["w"]["number"] == 1 and
+            waits["w"]["call"] == "push_pull", f"waits {job['waits']}")
+        rig.wait_until(lambda: status_of(server)["waits"][0]["still_ms"] >
+                       1500, rig.START_S, "tensors wait ever longer")
         check([a["first_rank"] for a in job["agents"]] == [0, 1, 2] and
               job["agents"][2]["node"] == unique("agent2"), f"{job}")
         said = status(UNIQUE).stdout
-        check(re.search(rf"tensor w: \d+ chunks for rank 2 \(node "
+        check(re.search(rf"tensor w, round 1, [\d.]+ s: \d+ chunks for rank "
+                        rf"2 \(node "
                         rf"{unique('agent2')}\)", said) and
               "3 of 3 ranks" in said, said)
         late.signal(signal.SIGKILL)

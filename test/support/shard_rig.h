@@ -18,6 +18,7 @@ struct fixture {
 	struct sw_params params;
 	struct sw_stats stats;
 	struct sw_shard sh;
+	uint64_t now_ns;
 	struct sw_header h; /* header of the last result taken */
 	uint32_t cell;
 };
@@ -34,7 +35,7 @@ static inline struct fixture *open_shard(
 	sw_params_init(&x.params);
 	x.params.payload = PAYLOAD;
 	assert_int_equal(sw_shard_open(&x.sh, &x.params, &x.env.env, &x.stats,
-				 &job, server_i, 0),
+				 &job, server_i, 0, &x.now_ns),
 		0);
 	for (uint32_t m = 0; m < n_members; m++)
 		x.sh.weights[m] = 1;

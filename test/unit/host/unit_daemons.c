@@ -245,6 +245,32 @@ static void parse__odd_characters_and_numbers(void **state)
 	assert_int_equal(d.n_jobs, 0);
 }
 
+/* Lines about a member or a wait belong to the one above, if there is one. */
+static void parse__who_is_late(void **state)
+{
+	struct sw_found_daemon d;
+	const struct sw_daemon_job *job = d.jobs;
+	char room[512];
+
+	assert_true(parse("sumwire 1 1.0\n"
+			  "job server running 2 2 2 2 0 5 9 x\n"
+			  "last 9 9\nstill 9 9 nothing\n"
+			  "member here 1 0 a\n"
+			  "member here 1 1 b\nlast 20 3000\nlast x 1\n"
+			  "wait stream 3 2 g\nstill 1500 7 all_reduce\n"
+			  "wait tensor 4 1 w\nstill 1 -1 push_pull\n",
+		&d, room));
+	assert_int_equal(job->n_members, 2);
+	assert_int_equal(job->members[0].n_last, 0);
+	assert_int_equal(job->members[1].n_last, 20);
+	assert_int_equal(job->members[1].late_ns, 3000);
+	assert_int_equal(job->n_waits, 2);
+	assert_int_equal(job->waits[0].still_ms, 1500);
+	assert_int_equal(job->waits[0].number, 7);
+	assert_string_equal(job->waits[0].kind, "all_reduce");
+	assert_null(job->waits[1].kind);
+}
+
 static void match__name_then_pid_then_job(void **state)
 {
 	struct sw_found_daemon all[] = {
@@ -283,6 +309,7 @@ int main(void)
 		cmocka_unit_test(parse__what_is_no_daemon),
 		cmocka_unit_test(parse__another_version),
 		cmocka_unit_test(parse__odd_characters_and_numbers),
+		cmocka_unit_test(parse__who_is_late),
 		cmocka_unit_test(match__name_then_pid_then_job),
 	};
 

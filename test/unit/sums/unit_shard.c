@@ -344,6 +344,39 @@ static void push__another_step(void **state)
 }
 
 /* f16: 2048 + 1 + 1 is 2050 when summed in f32, 2048 when rounded each time. */
+/* Every fourth round is a sample; a tensor waits from its first contribution.
+ */
+static void late__who_was_last(void **state)
+{
+	struct fixture *x = open_one(2 * FULL);
+	struct sw_shard_look at = {0};
+	struct sw_shard_wait wait;
+	uint32_t budget = 100;
+
+	for (uint32_t round = 1; round <= 8; round++)
+		for (uint32_t chunk = 0; chunk < 2; chunk++) {
+			x->now_ns = 1000 * round;
+			push(x, round == 8, round, chunk, 1);
+			x->now_ns += 300;
+			push(x, round != 8, round, chunk, 1);
+		}
+	assert_int_equal(sw_shard_late(&x->sh, 0).n_last, 1);
+	assert_int_equal(sw_shard_late(&x->sh, 0).ns, 300);
+	assert_int_equal(sw_shard_late(&x->sh, 1).n_last, 1);
+	x->now_ns = 20000;
+	push(x, 0, 9, 1, 1);
+	x->now_ns = 30000;
+	push(x, 0, 9, 0, 1);
+	assert_true(sw_shard_next_wait(&x->sh, &at, &budget, &wait));
+	assert_int_equal(wait.n_open, 2);
+	assert_int_equal(wait.lacks, 2);
+	assert_int_equal(wait.number, 9);
+	assert_int_equal(wait.since_ns, 20000);
+	assert_int_equal(wait.kind, SW_COLL_NONE);
+	assert_false(sw_shard_next_wait(&x->sh, &at, &budget, &wait));
+	close_shard(x);
+}
+
 static void push__f16_is_rounded_once(void **state)
 {
 	struct fixture *x = open_shard(3, 0, 1);
@@ -414,6 +447,7 @@ int main(void)
 		cmocka_unit_test(push__duplicate_with_other_bytes),
 		cmocka_unit_test(push__without_crc),
 		cmocka_unit_test(push__another_step),
+		cmocka_unit_test(late__who_was_last),
 		cmocka_unit_test(push__f16_is_rounded_once),
 		cmocka_unit_test(push__any_alignment),
 	};

@@ -152,9 +152,15 @@ static void export__jobs_and_who_is_late(void **state)
 		.n_ranks = 5,
 		.size = 5,
 		.n_members = 2,
-		.members = {{"here", 1, 0, "a"}, {"left", 4, 1, "b"}},
+		.members = {{"here", 1, 0, "a", 0, 0},
+			{"left", 4, 1, "b", 7, 2500000}},
 		.n_waits = 2,
-		.waits = {{false, 10, 2, "w"}, {true, 3, 3, "g"}}};
+		.waits = {{.n_chunks = 10, .lacks = 2, .name = "w"},
+			{.is_stream = true,
+				.n_chunks = 3,
+				.lacks = 3,
+				.still_ms = 1500,
+				.name = "g"}}};
 	text = export(&all, found, 1, false);
 #define JOB "daemon=\"s\",job_name=\"t\\\"1\",part=\"server\""
 	assert_non_null(strstr(text, "sumwire_job_waiting_tensors{" JOB "} 2"));
@@ -166,6 +172,12 @@ static void export__jobs_and_who_is_late(void **state)
 			     ",agent=\"1\",node=\"b\",ranks=\"1-4\"} 13\n"));
 	assert_non_null(strstr(text,
 		"present{" JOB ",agent=\"1\",node=\"b\",ranks=\"1-4\"} 0\n"));
+	assert_contains(text, "longest_wait_seconds{" JOB "} 1.5\n");
+	assert_contains(text, "member_last_total{" JOB
+			      ",agent=\"1\",node=\"b\",ranks=\"1-4\"} 7\n");
+	assert_contains(text,
+		"member_late_seconds_total{" JOB
+		",agent=\"1\",node=\"b\",ranks=\"1-4\"} 0.0025\n");
 	free(text);
 	free(found);
 }
