@@ -1,18 +1,235 @@
-/* group_end.c - abort or close a group for a local rank.
+/* group_end.c - abort, close, release and free groups.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * An abort kills the group's streams, as if members had called them differently
- * (tensor_end.c), and so does a close with work open.  Closed streams are freed
- * (stream_gone.c).  The worker tells the servers, and they tell the other
- * members. */
+ * (faults.c), and so does a close with work open.  The collectives of an ended
+ * group end between turns, when no frame borrows a buffer.
+ *
+ * A group is closed when all local ranks have closed it, nothing of it is open,
+ * and all servers have admitted its streams.  Each lane forgets it when its
+ * servers have acknowledged CLOSE.  Lane 0 does so last, and tells the
+ * coordinator then: the coordinator may give the indices of its keys to other
+ * streams, and a lane or a server that still had the old ones could not take
+ * these.  The control thread frees the streams' memory.  Frames that still come
+ * under the old keys are acknowledged and ignored. */
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/sweep.h"
+#include "engine/worker/todo.h"
 
-enum { USES_BURST = 16 }; /* streams looked at in one call */
+enum {
+	USES_BURST = 16, /* streams looked at in one call */
+	LOOK_MAX = 16,   /* closed groups that a turn looks at */
+};
+
+/* --- an ended group --- */
+
+void sw_dead_released(struct sw_worker *w, const struct sw_wtensor *t)
+{
+	sw_bitmap_add(&w->dying, sw_wtensor_slot(t)->index);
+}
+
+/* Is nothing of the ended group borrowed?  Nothing of it leaves after its end,
+ * so once true it stays true. */
+static bool is_kept(const struct sw_worker *w, const struct sw_wtensor *slot)
+{
+	const struct sw_wtensor *u = NULL;
+	struct sw_life *g = slot->life;
+	bool is_kept = true;
+
+	while (is_kept && !g->is_kept && w->events.keep &&
+		(u = sw_wtensor_next(slot, u)))
+		is_kept = w->events.keep(w->events.ctx, u->key);
+	g->is_kept = is_kept;
+	return is_kept;
+}
+
+static uint32_t end_dead(struct sw_worker *w, struct sw_wtensor *slot)
+{
+	struct sw_wtensor *u = NULL;
+
+	if (!is_kept(w, slot))
+		return SW_SWEEP_BURST; /* the next turn continues */
+	while ((u = sw_wtensor_next(slot, u)))
+		if (u->is_open)
+			return sw_round_end_some(
+				w, u, sw_wtensor_why(slot)->err);
+	sw_bitmap_remove(&w->dying, slot->index);
+	if (w->lane_i) {
+		slot->life->busy_lanes = 0;
+		atomic_store(&slot->said.is_released, true);
+		sw_lane_tell(w, slot);
+	}
+	return 1;
+}
+
+uint32_t sw_dead_work(struct sw_worker *w)
+{
+	return sw_sweep(w, &w->dying, end_dead);
+}
+
+/* --- a closed group --- */
+
+void sw_life_closed(struct sw_worker *w, struct sw_wtensor *slot)
+{
+	slot->own_life.is_closed = true;
+	sw_life_retire(w, slot);
+	sw_bitmap_add(&w->closing, slot->index);
+	for (uint32_t i = 0; i < w->n_links; i++)
+		if (w->links[i].server_i)
+			sw_link_close(&w->links[i], slot);
+}
+
+/* May a stream of the group still open something, or be declared, or be ended
+ * for a dead rank? */
+static bool is_busy(const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	return (t->is_open && !t->life->from) || t->number >= w->n_admitted ||
+	       w->deaths.step == SW_DEATHS_JUDGED ||
+	       sw_bitmap_has(&w->lacking, t->index);
+}
+
+void sw_life_check_left(struct sw_worker *w, struct sw_wtensor *t)
+{
+	const struct sw_wtensor *u = NULL;
+	struct sw_life *g = t->life;
+
+	if (g->is_closed || sw_worker_end_of(w))
+		return;
+	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
+		if (t->stream->group.has_local[i] & ~g->closed[i] &
+			~w->deaths.gone[i])
+			return;
+	while ((u = sw_wtensor_next(t, u)))
+		if (is_busy(w, u))
+			return;
+	atomic_store(&sw_wtensor_slot(t)->said.is_closed, true);
+	sw_lane_tell(w, sw_wtensor_slot(t));
+	sw_life_closed(w, sw_wtensor_slot(t));
+}
+
+void sw_life_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
+{
+	struct sw_life *g = t->life;
+
+	if (sw_wgroup_has_local(&t->stream->group, local) &&
+		!sw_bits_has(g->closed, local)) {
+		sw_bits_add(g->closed, local);
+		g->n_closed++;
+	}
+	sw_life_check_left(w, t);
+}
+
+/* Is this lane done with the group, and do its servers, except the coordinator,
+ * know that it is closed? */
+static bool is_through(const struct sw_worker *w, const struct sw_wtensor *slot)
+{
+	const struct sw_wtensor *u = NULL;
+
+	if (slot->own_life.busy_lanes ||
+		sw_bitmap_has(&w->ended, slot->index) ||
+		sw_bitmap_has(&w->dying, slot->index))
+		return false;
+	while ((u = sw_wtensor_next(slot, u)))
+		if (u->is_open)
+			return false;
+	for (uint32_t i = 0; i < w->n_links; i++)
+		if (w->links[i].server_i &&
+			!sw_link_knows_closed(&w->links[i], slot))
+			return false;
+	return true;
+}
+
+/* Have the other lanes forgotten the group? */
+static bool have_others(
+	const struct sw_worker *w, const struct sw_wtensor *slot)
+{
+	for (uint32_t i = 0; i < w->n_others; i++)
+		if (!atomic_load(&slot->stream->lanes[i].has_gone))
+			return false;
+	return true;
+}
+
+static void forget_stream(struct sw_worker *w, struct sw_wtensor *t)
+{
+	uint32_t i = t->index;
+
+	if (t->key != SW_KEY_NONE) {
+		/* lane 0 dropped the key when it told the coordinator */
+		if (w->lane_i)
+			w->by_key[sw_key_index(t->key)] = SW_KEY_NONE;
+		sw_todo_forget(w, t);
+	}
+	sw_stream_remove(w, t);
+	sw_bitmap_remove(&w->lacking, i);
+	sw_bitmap_remove(&w->added, i);
+	if (w->look.worst == i)
+		w->look.worst = SW_TENSORS;
+}
+
+static void forget(struct sw_worker *w, struct sw_wtensor *slot)
+{
+	struct sw_wtensor *u = slot->own_life.streams, *next;
+
+	sw_bitmap_remove(&w->closing, slot->index);
+	w->n_dead -= slot->own_life.from != 0;
+	if (slot->own_life.key != SW_KEY_NONE &&
+		w->by_group[sw_key_index(slot->own_life.key)] == slot->index)
+		w->by_group[sw_key_index(slot->own_life.key)] = SW_KEY_NONE;
+	for (; u; u = next) {
+		next = u->stream->next;
+		forget_stream(w, u);
+		if (!w->lane_i && w->events.gone)
+			w->events.gone(w->events.ctx, u->id);
+	}
+	if (w->lane_i)
+		atomic_store(&sw_stream_lane(w, slot->index)->has_gone, true);
+}
+
+/* Forget a closed group if nothing needs it.  Returns whether it did.  A member
+ * that leaves the job need not tell the coordinator last. */
+static bool work_on(struct sw_worker *w, struct sw_wtensor *slot)
+{
+	struct sw_link *l = &w->links[0];
+	bool is_leaving = w->left_by_ns && !w->lane_i;
+
+	if (!is_leaving && (!is_through(w, slot) || !have_others(w, slot)))
+		return false;
+	if (!w->lane_i)
+		sw_link_close(l, slot);
+	if (is_leaving && !sw_bitmap_has(&l->closes, slot->index)) {
+		sw_bitmap_remove(&w->closing, slot->index);
+		sw_peer_wake(&l->peer, 0); /* LEAVE may wait for this */
+		return true;
+	}
+	if (is_leaving || (!w->lane_i && !sw_link_knows_closed(l, slot)))
+		return false;
+	forget(w, slot);
+	return true;
+}
+
+uint32_t sw_stream_gone_work(struct sw_worker *w)
+{
+	uint32_t n = 0;
+
+	for (uint32_t looks = 0; looks < LOOK_MAX; looks++) {
+		uint32_t i = sw_bitmap_next(&w->closing, w->close_turn);
+
+		w->close_turn = i == SW_BITMAP_NONE ? 0 : i + 1;
+		if (i == SW_BITMAP_NONE)
+			break;
+		n += work_on(w, &w->tensors[i]);
+	}
+	if (n)
+		sw_todo_renumber(w);
+	return n;
+}
+
+/* --- calls of local ranks --- */
 
 bool sw_worker_uses(const struct sw_worker *w, uint32_t local, const void *base,
 	uint64_t bytes, uint32_t *at)

@@ -269,7 +269,7 @@ static struct sw_query stream_ask(
 }
 
 /* Ask for the base of a stream that is blocked or stalled.  If it is stalled,
- * also say which number it waits for (tensor_end.c). */
+ * also say which number it waits for (faults.c). */
 static void stream_ask_more(
 	struct sw_worker *w, struct sw_link *l, const struct sw_wtensor *t)
 {

@@ -120,15 +120,19 @@ static uint32_t take_reports(struct sw_worker *w, uint32_t lane)
 
 uint32_t sw_worker_take(struct sw_worker *w)
 {
-	uint32_t n = w->left_by_ns ? sw_rounds_end(w) : sw_dead_work(w);
+	uint32_t n = sw_worker_settle_ends(w); /* of calls between turns */
 
-	if (w->lane_i)
-		return n + take_commands(w) + sw_stream_gone_work(w);
-	n += sw_deaths_work(w);
-	if (w->here && !w->left_by_ns)
-		n += sw_stream_local_work(w);
-	for (uint32_t i = 0; i < w->n_others; i++)
-		n += take_reports(w, i);
-	n += sw_granules_tell(w);
-	return n + sw_stream_gone_work(w);
+	n += w->left_by_ns ? sw_rounds_end(w) : sw_dead_work(w);
+	if (w->lane_i) {
+		n += take_commands(w);
+	} else {
+		n += sw_deaths_work(w);
+		if (w->here && !w->left_by_ns)
+			n += sw_stream_local_work(w);
+		for (uint32_t i = 0; i < w->n_others; i++)
+			n += take_reports(w, i);
+		n += sw_granules_tell(w);
+	}
+	n += sw_stream_gone_work(w);
+	return n + sw_worker_settle_ends(w);
 }

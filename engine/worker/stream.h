@@ -324,7 +324,7 @@ static inline bool sw_coll_has_asked(
 	return c->n_asked && (int32_t)(s->n_asked[local] - c->turn) > 0;
 }
 
-/* --- stream_gone.c --- */
+/* --- group_end.c --- */
 
 /* sw_life_close - close the group of stream @t for local rank @local.
  * sw_life_check_left - close the group for this member if all local ranks have

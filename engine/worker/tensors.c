@@ -318,6 +318,7 @@ int sw_tensors_open(struct sw_worker *w)
 	if (!w->tensors)
 		return SW_ENOMEM;
 	words = sw_bitmap_init(&w->open, SW_TENSORS, words);
+	words = sw_bitmap_init(&w->ended, SW_TENSORS, words);
 	words = sw_bitmap_init(&w->dying, SW_TENSORS, words);
 	words = sw_bitmap_init(&w->lacking, SW_TENSORS, words);
 	words = sw_bitmap_init(&w->closing, SW_TENSORS, words);

@@ -335,6 +335,7 @@ static void settle(struct sw_worker *w)
 				sw_link_owe(w, l, SW_OWE_ACK);
 		}
 	sw_peers_grant(&w->grants, w->due);
+	sw_worker_settle_ends(w);
 }
 
 void sw_worker_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
@@ -411,6 +412,7 @@ uint64_t sw_worker_tick(
 	w->now_ns = now_ns;
 	w->gap_ns = gap_ns;
 	sw_worker_tick_joining(w);
+	sw_worker_settle_ends(w);
 	sw_worker_check_left(w);
 	if (w->state == SW_WORKER_JOINING || w->left_by_ns)
 		at = now_ns + w->params.retry_max;
@@ -424,5 +426,8 @@ uint64_t sw_worker_tick(
 	if (w->n_open)
 		at = sw_min64(at, now_ns < w->look.at_ns ? w->look.at_ns
 							 : sw_stall_tick(w));
+	sw_worker_settle_ends(w);
+	if (w->has_ends)
+		at = now_ns;
 	return sw_look_again(at, now_ns, w->n_links);
 }

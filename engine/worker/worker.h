@@ -183,6 +183,11 @@ struct sw_worker {
 	/* The deadline of LEAVING; 0: the job has not ended. */
 	uint64_t left_by_ns;
 	struct sw_fault fault; /* the payload of LEAVE; err 0: a clean end */
+	/* Ends are noted and not settled yet (faults.c): of the worker, of
+	 * tensors and groups in ended, of any of these.  The sentence is
+	 * longer than a fault's; "": the fault says it. */
+	bool is_failing, has_ends;
+	char sentence[SW_TEXT_MAX + SW_NAME_MAX];
 	/* The coordinator's sentence about missing members. */
 	char known[SW_TEXT_MAX];
 	/* The link whose JOIN was last refused for now (SW_EBUSY), when, and
@@ -214,18 +219,19 @@ struct sw_worker {
 	/* The index of a number, modulo SW_TENSORS. */
 	uint16_t by_number[SW_TENSORS];
 	uint32_t n_tensors, n_admitted;
-	/* Sets of indices: with something open; where ended groups lie whose
-	 * collectives are to end (tensor_end.c); to check for gone ranks
-	 * (deaths.c); where closed groups lie (stream_gone.c). sw_worker_take
-	 * works on the last three. */
-	struct sw_bitmap open, dying, lacking, closing;
+	/* Sets of indices: with something open; where lives lie that have
+	 * ended and are to be settled (faults.c); where ended groups lie whose
+	 * collectives are to end (group_end.c); to check for gone ranks
+	 * (deaths.c); where closed groups lie (group_end.c). sw_worker_take
+	 * works on the last four. */
+	struct sw_bitmap open, ended, dying, lacking, closing;
 	/* Indices that this lane has; at others the control thread may be
 	 * building. */
 	struct sw_bitmap added;
 	/* Streams built but not added.  The control thread owns the set; the
 	 * lcore does from sw_worker_add to events.declared. */
 	struct sw_bitmap new_streams;
-	uint64_t set_words[6 * (SW_TENSORS / 64 + 1)];
+	uint64_t set_words[7 * (SW_TENSORS / 64 + 1)];
 	uint32_t close_turn; /* where the look at closed streams continues */
 	uint32_t n_dead;     /* dead tensors and streams */
 	/* In other lanes: tensors that lane 0 has declared. */

@@ -302,11 +302,18 @@ bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 /* sw_link_tick - run the timers of the handshake and of liveness. */
 uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);
 
-/* --- tensor_end.c --- */
+/* --- faults.c --- */
 
-/* sw_tensor_kill - end the life of @t from @round on for @why: fail these
- * rounds of the tensor, or all streams of the group; tell the other lanes and
- * the servers. */
+/* sw_worker_fail_for - note that the job fails: every open push_pull ends with
+ * the fault's error, and the servers are told.
+ * sw_worker_fail - do so for the reason @fmt. */
+void sw_worker_fail_for(struct sw_worker *w, const struct sw_fault *why);
+void sw_worker_fail(struct sw_worker *w, int err, uint32_t key, const char *fmt,
+	...) __attribute__((format(printf, 4, 5)));
+
+/* sw_tensor_kill - note that the life of @t ends from @round on for @why: these
+ * rounds of the tensor fail, or all streams of the group; the other lanes and
+ * the servers are told. */
 void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	const struct sw_fault *why);
 
@@ -315,12 +322,6 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
  * the coordinator sends. */
 void sw_stream_propose(
 	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why);
-
-/* sw_dead_released - queue the ended group of @t, to end its collectives. Lane
- * 0 does so when all other lanes have released it, another lane at once.
- * sw_dead_work - end some of these in each turn; returns the work done. */
-void sw_dead_released(struct sw_worker *w, const struct sw_wtensor *t);
-uint32_t sw_dead_work(struct sw_worker *w);
 
 /* sw_stream_compare - if stream @t makes no progress, kill it if local ranks of
  * its group wait in two of its streams under one number.  Returns whether it
@@ -342,6 +343,22 @@ void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 /* sw_link_build_end - build the next END or CLOSE; returns 0 if none is due. */
 uint32_t sw_link_build_end(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
+
+/* --- group_end.c --- */
+
+/* sw_dead_released - queue the ended group of @t, to end its collectives. Lane
+ * 0 does so when all other lanes have released it, another lane at once.
+ * sw_dead_work - end some of these in each turn; returns the work done. */
+void sw_dead_released(struct sw_worker *w, const struct sw_wtensor *t);
+uint32_t sw_dead_work(struct sw_worker *w);
+
+/* sw_life_closed - note that all local ranks have closed the group whose life
+ * lies in @slot, and tell the servers. */
+void sw_life_closed(struct sw_worker *w, struct sw_wtensor *slot);
+
+/* sw_stream_gone_work - free closed streams that all servers and lanes know to
+ * be closed.  Looks at some in each turn; returns how many it freed. */
+uint32_t sw_stream_gone_work(struct sw_worker *w);
 
 /* --- tensors.c --- */
 
@@ -392,16 +409,6 @@ void sw_deaths_check_members(
 void sw_deaths_on_wait(struct sw_worker *w, const struct sw_link *l,
 	const struct sw_wtensor *t, uint64_t awaited);
 void sw_deaths_tick(struct sw_worker *w);
-
-/* --- stream_gone.c --- */
-
-/* sw_life_closed - note that all local ranks have closed the group whose life
- * lies in @slot, and tell the servers. */
-void sw_life_closed(struct sw_worker *w, struct sw_wtensor *slot);
-
-/* sw_stream_gone_work - free closed streams that all servers and lanes know to
- * be closed.  Looks at some in each turn; returns how many it freed. */
-uint32_t sw_stream_gone_work(struct sw_worker *w);
 
 /* --- stream_local.c --- */
 
@@ -499,12 +506,14 @@ uint64_t sw_stall_tick(struct sw_worker *w);
 
 /* --- worker_life.c --- */
 
-/* sw_worker_fail_for - fail the job: end every open push_pull with the fault's
- * error, tell the servers.
- * sw_worker_fail - do so for the reason @fmt. */
-void sw_worker_fail_for(struct sw_worker *w, const struct sw_fault *why);
-void sw_worker_fail(struct sw_worker *w, int err, uint32_t key, const char *fmt,
-	...) __attribute__((format(printf, 4, 5)));
+/* sw_worker_settle_ends - apply what faults.c has noted: end first tensors and
+ * groups, then the worker.  Called at the end of rx, tick and take, and where
+ * take begins. Returns the work done. */
+uint32_t sw_worker_apply_ends(struct sw_worker *w);
+static inline uint32_t sw_worker_settle_ends(struct sw_worker *w)
+{
+	return w->has_ends ? sw_worker_apply_ends(w) : 0;
+}
 
 /* sw_worker_check_running - start RUNNING if all servers and lanes are
  * connected. */

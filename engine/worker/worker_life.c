@@ -1,22 +1,39 @@
 /* worker_life.c - a worker waits for its job to run, fails, and leaves.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/worker_int.h"
+#include "engine/worker/sweep.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "engine/base/error.h"
 
 enum {
 	TELL_EVERY_NS = 2000000000,
+	SETTLE_COST = 4, /* of an end, as sw_sweep counts work */
 };
 
 /* --- the end --- */
 
-static void end(struct sw_worker *w, const struct sw_fault *why)
+/* Say that the worker has failed.  Lane 0 also speaks for the others. */
+static void say_failed(struct sw_worker *w)
 {
-	w->left_by_ns = w->now_ns + SW_LEAVE_FOR_NS;
-	w->fault = *why;
+	const struct sw_wtensor *t =
+		w->fault.key == SW_KEY_NONE ? NULL
+					    : sw_tensor_of_key(w, w->fault.key);
+	char text[SW_TEXT_MAX];
+	const char *said = w->sentence;
+
+	if (!*said)
+		said = sw_fault_text(&w->fault, t && t->kind->is_group,
+			t ? t->name : NULL, text);
+	if (!w->lane_i)
+		sw_log(w->env->log, SW_LOG_ERROR, "job %s, agent %u: %s",
+			w->job, w->member, said);
+	sw_lane_say(w, w->fault.err, said);
+}
+
+/* Begin to leave. */
+static void end(struct sw_worker *w)
+{
 	sw_lanes_command(w, SW_LANE_LEAVE);
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		struct sw_link *l = &w->links[i];
@@ -30,66 +47,38 @@ static void end(struct sw_worker *w, const struct sw_fault *why)
 	sw_rounds_end(w);
 }
 
-int sw_worker_end_of(const struct sw_worker *w)
+static uint32_t settle_one(struct sw_worker *w, struct sw_wtensor *t)
 {
-	if (!w->left_by_ns)
-		return 0;
-	return w->fault.err ? w->fault.err : SW_ECLOSED;
+	sw_bitmap_remove(&w->ended, t->index);
+	t->kind->killed(w, t);
+	return SETTLE_COST;
 }
 
-static const char *fault_text(const struct sw_worker *w, char out[SW_TEXT_MAX])
+uint32_t sw_worker_apply_ends(struct sw_worker *w)
 {
-	const struct sw_wtensor *t =
-		w->fault.key == SW_KEY_NONE ? NULL
-					    : sw_tensor_of_key(w, w->fault.key);
+	uint32_t n = 1 + sw_sweep(w, &w->ended, settle_one);
 
-	return sw_fault_text(
-		&w->fault, t && t->kind->is_group, t ? t->name : NULL, out);
-}
-
-/* Fail for @why, which @text says if it is longer than a fault's. */
-static void fail(
-	struct sw_worker *w, const struct sw_fault *why, const char *text)
-{
-	char said[SW_TEXT_MAX];
-
-	if (w->left_by_ns)
-		return;
-	w->state = SW_WORKER_FAILED;
-	end(w, why);
-	text = text ? text : fault_text(w, said);
-	if (!w->lane_i) /* lane 0 also speaks for the others */
-		sw_log(w->env->log, SW_LOG_ERROR, "job %s, agent %u: %s",
-			w->job, w->member, text);
-	sw_lane_say(w, why->err, text);
-}
-
-void sw_worker_fail_for(struct sw_worker *w, const struct sw_fault *why)
-{
-	fail(w, why, NULL);
-}
-
-void sw_worker_fail(
-	struct sw_worker *w, int err, uint32_t key, const char *fmt, ...)
-{
-	char text[SW_TEXT_MAX + SW_NAME_MAX];
-	struct sw_fault why;
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	why = sw_fault_said(err, text);
-	why.key = key;
-	fail(w, &why, text);
+	if (!sw_bitmap_is_empty(&w->ended))
+		return n; /* the next turn continues */
+	w->has_ends = false;
+	if (w->is_failing) {
+		w->is_failing = false;
+		w->state = SW_WORKER_FAILED;
+		end(w);
+		say_failed(w);
+	}
+	return n;
 }
 
 void sw_worker_leave(struct sw_worker *w, const struct sw_fault *why)
 {
 	static const struct sw_fault nothing = {.key = SW_KEY_NONE};
 
-	if (!w->left_by_ns)
-		end(w, why ? why : &nothing);
+	if (w->left_by_ns)
+		return;
+	w->left_by_ns = w->now_ns + SW_LEAVE_FOR_NS;
+	w->fault = why ? *why : nothing;
+	end(w);
 }
 
 /* --- JOINING --- */
@@ -241,6 +230,7 @@ void sw_worker_check_left(struct sw_worker *w)
 	bool is_late = w->now_ns >= w->left_by_ns;
 
 	if (!w->left_by_ns || w->state == SW_WORKER_LEFT || w->n_open ||
+		w->has_ends ||
 		w->n_staying) /* the other lanes have limits of their own */
 		return;
 	for (uint32_t i = 0; i < w->n_links; i++)

@@ -157,8 +157,8 @@ struct sw_kind {
 extern const struct sw_kind sw_tensor_kind, sw_stream_kind;
 
 /* The life of a tensor, or of a group, whose streams end and are closed
- * together.  It is live or has ended (tensor_end.c); a group is freed when its
- * members have closed it (stream_gone.c). */
+ * together.  It is live or has ended (faults.c); a group is freed when its
+ * members have closed it (group_end.c). */
 struct sw_life {
 	/* A group: its first stream's key at the coordinator, SW_KEY_NONE until
 	 * it is known; its streams here, in the order of declaration. */

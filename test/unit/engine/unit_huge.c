@@ -96,12 +96,14 @@ static void walk_worker(const struct sw_policy *policy)
 	check_few(&before, "result");
 	sw_tensor_kill(&r->w, &r->w.tensors[0], 1,
 		&(struct sw_fault){.err = SW_EMISMATCH});
+	wrig_tick(r, 0);
 	check_few(&before, "kill");
 	/* Later frames of it are stale. */
 	peer_result(&r->s[0], 0, 1, 1, 5);
 	assert_int_equal(r->w.stats.result_again, 1);
 	assert_int_equal(r->w.stats.results, 1);
 	sw_worker_fail(&r->w, SW_ESERVER, SW_KEY_NONE, "the server is silent");
+	wrig_tick(r, 0);
 	check_few(&before, "fail");
 	wrig_close(r);
 	check_few(&before, "close");

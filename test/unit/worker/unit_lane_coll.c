@@ -150,6 +150,7 @@ static void dead__when_all_lanes_have_released_it(void **state)
 	assert_int_equal(submit(r, SW_ALL_REDUCE, BOTH, 7), 0);
 	wrig_hear_of(&lane->commands);
 	sw_worker_abort(&r->w, 0, 0, SW_EABORTED, "enough");
+	assert_true(sw_worker_take(&r->w));
 	wrig_hear_of(&lane->commands);
 	assert_int_equal(r->w.tensors[0].said.dead_from, 1);
 	assert_int_equal(sw_worker_take(&r->w), 0);

@@ -1,7 +1,11 @@
-/* tensor_end.c - end tensors and groups early, and tell servers and lanes.
+/* faults.c - note what has failed: the worker, a tensor or a group.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A server finds the difference, or this worker if its local ranks differ.  The
+ * Whoever finds a fault only notes it here, and the first one counts.  The
+ * servers are owed END at once.  What is open ends later, at one place: when
+ * rx, tick or take is about to return (sw_worker_settle_ends).
+ *
+ * A server finds a difference, or this worker if its local ranks differ.  The
  * tensor is dead from the first round that differs.  Nobody can complete that
  * round, since a chunk is done only when all have pushed the same; everybody
  * completes the round before.  So the same call fails at all members.
@@ -26,12 +30,55 @@
  * A server tells its members; a worker tells its lanes and the servers that did
  * not tell it.  END and CLOSE are messages of the control stream
  * (peer/control.h): each is owed as a bit and said once. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
-#include "engine/worker/sweep.h"
-#include "sum/sum.h"
+
+/* --- the worker --- */
+
+int sw_worker_end_of(const struct sw_worker *w)
+{
+	if (!w->left_by_ns)
+		return 0;
+	return w->fault.err ? w->fault.err : SW_ECLOSED;
+}
+
+/* Note the end for @why, which @text says if it is longer than a fault's. */
+static void fail(
+	struct sw_worker *w, const struct sw_fault *why, const char *text)
+{
+	if (w->left_by_ns)
+		return;
+	w->left_by_ns = w->now_ns + SW_LEAVE_FOR_NS;
+	w->fault = *why;
+	snprintf(w->sentence, sizeof(w->sentence), "%s", text);
+	w->is_failing = w->has_ends = true;
+}
+
+void sw_worker_fail_for(struct sw_worker *w, const struct sw_fault *why)
+{
+	fail(w, why, "");
+}
+
+void sw_worker_fail(
+	struct sw_worker *w, int err, uint32_t key, const char *fmt, ...)
+{
+	char text[sizeof(w->sentence)];
+	struct sw_fault why;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	why = sw_fault_said(err, text);
+	why.key = key;
+	fail(w, &why, text);
+}
+
+/* --- tensors and groups --- */
 
 const struct sw_fault *sw_worker_fault(
 	const struct sw_worker *w, uint32_t tensor)
@@ -130,7 +177,8 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 				t->name, text));
 	for (uint32_t i = 0; i < w->n_links; i++)
 		tell(&w->links[i], t);
-	t->kind->killed(w, t);
+	sw_bitmap_add(&w->ended, sw_wtensor_slot(t)->index);
+	w->has_ends = true;
 }
 
 /* Propose the end of a group whose key is known; other lanes do so through lane
@@ -155,50 +203,6 @@ void sw_stream_propose(
 		sw_tensor_kill(w, t, 1, why);
 	else
 		ask_coordinator(w, t, why);
-}
-
-void sw_dead_released(struct sw_worker *w, const struct sw_wtensor *t)
-{
-	sw_bitmap_add(&w->dying, sw_wtensor_slot(t)->index);
-}
-
-/* Is nothing of the ended group borrowed?  Nothing of it leaves after its end,
- * so once true it stays true. */
-static bool is_kept(const struct sw_worker *w, const struct sw_wtensor *slot)
-{
-	const struct sw_wtensor *u = NULL;
-	struct sw_life *g = slot->life;
-	bool is_kept = true;
-
-	while (is_kept && !g->is_kept && w->events.keep &&
-		(u = sw_wtensor_next(slot, u)))
-		is_kept = w->events.keep(w->events.ctx, u->key);
-	g->is_kept = is_kept;
-	return is_kept;
-}
-
-static uint32_t end_dead(struct sw_worker *w, struct sw_wtensor *slot)
-{
-	struct sw_wtensor *u = NULL;
-
-	if (!is_kept(w, slot))
-		return SW_SWEEP_BURST; /* the next turn continues */
-	while ((u = sw_wtensor_next(slot, u)))
-		if (u->is_open)
-			return sw_round_end_some(
-				w, u, sw_wtensor_why(slot)->err);
-	sw_bitmap_remove(&w->dying, slot->index);
-	if (w->lane_i) {
-		slot->life->busy_lanes = 0;
-		atomic_store(&slot->said.is_released, true);
-		sw_lane_tell(w, slot);
-	}
-	return 1;
-}
-
-uint32_t sw_dead_work(struct sw_worker *w)
-{
-	return sw_sweep(w, &w->dying, end_dead);
 }
 
 static uint32_t priority_of(const struct sw_wtensor *t, uint32_t declared)
