@@ -273,13 +273,13 @@ static void header_decode__length_of_every_type(void **state)
 	static const struct {
 		uint8_t type;
 		uint16_t min, max, unit;
-	} rows[] = {{SW_HELLO, 64, 64, 1}, {SW_COOKIE, 24, 24, 1},
+	} rows[] = {{SW_HELLO, 64, 64, 1}, {SW_COOKIE, 24, 40, 16},
 		{SW_JOIN, 368, SW_PAYLOAD_MAX, 1},
 		{SW_ACCEPT, 16, SW_PAYLOAD_MAX, 1},
 		{SW_DECLARE, 8, SW_ORDERED_MAX, 1},
 		{SW_DECLARED, 8, SW_ORDERED_MAX, 4}, {SW_STATUS, 440, 440, 1},
 		{SW_LEAVE, 264, 264, 1}, {SW_LEFT, 0, 0, 1},
-		{SW_KEEPALIVE, 0, 0, 1}, {SW_ERROR, 264, 264, 1},
+		{SW_KEEPALIVE, 0, 0, 1}, {SW_ERROR, 264, 280, 16},
 		{SW_TUNE, 24, 24, 1}, {SW_PUSH, 0, SW_PAYLOAD_MAX, 1},
 		{SW_RESULT, 1, SW_PAYLOAD_MAX, 1}, {SW_ACK, 0, 8 * 48, 48},
 		{SW_QUERY, 12, 64 * 12, 12}, {SW_ANSWER, 24, 64 * 24, 24},
