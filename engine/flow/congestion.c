@@ -230,7 +230,8 @@ static void end_round(struct sw_congestion *c, uint64_t consumed,
 
 	c->is_cut = false;
 	c->all_lost += c->n_lost;
-	if (has_queue(c) || c->round_ns == UINT64_MAX)
+	if (c->round_ns == UINT64_MAX ||
+		(has_queue(c) && queue_of(c) >= c->queue_ns / 4))
 		c->all_queued += c->n_lost;
 	c->min_ns = sw_min64(c->min_ns, c->round_ns);
 	c->queue_ns -= c->queue_ns >> 8;

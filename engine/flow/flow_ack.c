@@ -4,6 +4,10 @@
 #include "engine/base/random.h"
 #include "engine/flow/flow.h"
 
+/* Timeouts in a row that repeat the oldest frame alone.  A queue may grow by
+ * many round-trip times at once, so the others need not be lost. */
+enum { PROBES = 4 };
+
 /* --- timers --- */
 
 static void wake(struct sw_flow *f, uint64_t at_ns)
@@ -339,6 +343,7 @@ static void probe(struct sw_flow *f, uint32_t class, uint64_t now_ns,
 	const struct sw_sent copy = *e, *lost = &copy;
 
 	close_entry(f, class, e);
+	f->congestion.all_lost += copy.quanta;
 	settle(f, s, copy.quanta, now_ns);
 	fate(ctx, &lost, 1, SW_LOST);
 }
@@ -472,11 +477,12 @@ static void tick_space(struct sw_flow *f, uint32_t class, uint64_t now_ns,
 	if (s->n_open &&
 		now_ns - s->sent[s->oldest % SW_SENT_RING].t_ns >= rto) {
 		f->n_timeouts++;
-		if (s->backoff++ < 2 && f->consumed < f->granted)
+		if (s->backoff++ < PROBES && f->consumed < f->granted)
 			probe(f, class, now_ns, fate, ctx);
-		if (s->n_open && (s->backoff > 2 || f->consumed >= f->granted ||
-					 !sw_congestion_has_room(
-						 &f->congestion, f->consumed)))
+		if (s->n_open &&
+			(s->backoff > PROBES || f->consumed >= f->granted ||
+				!sw_congestion_has_room(
+					&f->congestion, f->consumed)))
 			lose_older(
 				f, class, s->next_psn, rto, now_ns, fate, ctx);
 		if (s->backoff > 16)

@@ -12,6 +12,7 @@
 
 #include "engine/base/bitmap.h"
 #include "engine/flow/flow.h"
+#include "engine/flow/losses.h"
 #include "engine/peer/control.h"
 #include "engine/peer/losses.h"
 #include "engine/sched/due.h"

@@ -54,8 +54,8 @@ static void warn_of_losses(const struct sw_session *s, uint32_t ways)
 
 static void look_for_losses(struct sw_session *s)
 {
-	uint32_t ways = sw_losses_look(
-		&s->peer.losses, &s->peer.flow, s->srv->now_ns);
+	uint32_t ways =
+		sw_losses_look(&s->peer.losses, &s->peer.flow, s->srv->now_ns);
 
 	if (ways)
 		warn_of_losses(s, ways);

@@ -372,8 +372,8 @@ static void warn_of_losses(
 
 static void look_for_losses(const struct sw_worker *w, struct sw_link *l)
 {
-	uint32_t ways = sw_losses_look(
-		&l->peer.losses, &l->peer.flow, w->now_ns);
+	uint32_t ways =
+		sw_losses_look(&l->peer.losses, &l->peer.flow, w->now_ns);
 
 	if (ways)
 		warn_of_losses(w, l, ways);

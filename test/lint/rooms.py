@@ -37,7 +37,9 @@ FRONTS = {
         "frame.h": "ports: a frame, whatever it says",
         "wire.h": "both ends: what frames say",
         "coll.h": "streams: what they say of collectives"},
-    "engine/flow": {"flow.h": ""},
+    "engine/flow": {
+        "flow.h": "what comes and goes",
+        "losses.h": "warnings of paths that lose many frames"},
     "engine/sched": {
         "sched.h": "what starts parts of tensors",
         "policy.h": "options and tuning: the numbers that it goes by",

@@ -48,7 +48,7 @@ static void send__charges_quanta(void **state)
 	assert_int_equal(h.consumed, FRAME + 18 + SW_QUANTA_MIN);
 	h.payload_len = 0;
 	sw_flow_send(&x->f, &h, 0, x->now_ns);
-	for (uint32_t i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		tick(x, SW_S); /* at last all are lost */
 	assert_int_equal(x->n_lost, 4);
 	sw_flow_send_ctl(&x->f, &h);
