@@ -5,8 +5,9 @@
  * measures, after some time to settle: goodput as a part of what the trunk
  * carries of payload, dropped frames, and retransmissions that were needless.
  * Sums must be exact.  With SIM_WHOLE in the environment every rate and queue
- * is tried, and each figure is held against its target.  The rounds of the two
- * ways wait for each other, so goodput also shows how evenly flows share.
+ * is tried, and each figure is held against its target.  SIM_SEED makes paths a
+ * little longer, for figures that do not hang on one case.  The rounds of the
+ * two ways wait for each other, so goodput also shows how evenly flows share.
  */
 #include <stdio.h>
 
@@ -103,6 +104,8 @@ static void put_trunks(struct sim_net *net, const struct path *p, uint64_t left,
 static struct sim_job *open_job(const struct path *p, uint32_t n_workers,
 	uint32_t n_servers, uint32_t bytes)
 {
+	const char *text = getenv("SIM_SEED");
+	uint64_t seed = text ? strtoull(text, NULL, 10) : 0;
 	struct sim_job *job = new_job(0, 1 << 20);
 
 	/* Several tensors, so that both ways have something to carry. */
@@ -115,7 +118,8 @@ static struct sim_job *open_job(const struct path *p, uint32_t n_workers,
 	job->dtype = SW_I64;
 	job->is_in_order = true; /* no member dawdles */
 	job->params.payload = p->payload;
-	job->net.latency_ns = p->rtt_us * SW_US / 2;
+	job->net.latency_ns = p->rtt_us * SW_US / 2 + 137 * seed;
+	job->net.rng += seed;
 	job->net.faults.loss = p->loss;
 	return job;
 }
