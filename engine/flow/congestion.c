@@ -299,20 +299,6 @@ static uint64_t about(const struct sw_congestion *c, uint64_t ns, uint64_t now)
 	return ns / 2 + (ns >> 10) * (sw_random_next(&seed) >> 54);
 }
 
-/* Return the quanta that may leave at once: a part of the window, or half of
- * what the queue on the way holds, so that a sender that was polled late keeps
- * the path busy. */
-static uint64_t burst_of(const struct sw_congestion *c, bool is_behind)
-{
-	uint64_t window = c->window / SW_CONGESTION_UNIT;
-	uint64_t part = window / (is_behind ? 16 : 4);
-
-	if (c->min_ns == UINT64_MAX || is_behind)
-		return sw_max64(c->frame, part);
-	return sw_max64(sw_max64(c->frame, part),
-		window * c->queue_ns / (c->min_ns + c->queue_ns + 1) / 2);
-}
-
 uint64_t sw_congestion_tick(struct sw_congestion *c, uint64_t consumed,
 	bool is_busy, uint64_t now_ns)
 {
@@ -323,7 +309,8 @@ uint64_t sw_congestion_tick(struct sw_congestion *c, uint64_t consumed,
 	c->release_ns = UINT64_MAX;
 	if (!c->rate)
 		return UINT64_MAX;
-	most = burst_of(c, consumed < c->paced);
+	most = c->window / SW_CONGESTION_UNIT / (consumed < c->paced ? 16 : 4);
+	most = sw_max64(c->frame, most);
 	past = past >> 30 ? 1 << 30 : past;
 	n = past * c->rate >> RATE_SHIFT;
 	if (n) {

@@ -14,7 +14,6 @@
 #include "engine/flow/flow.h"
 #include "engine/flow/losses.h"
 #include "engine/peer/control.h"
-#include "engine/peer/losses.h"
 #include "engine/sched/due.h"
 
 /* Data frames that one peer gets in a row, which share the decision and the
