@@ -92,13 +92,13 @@ bool sw_x25519_public(const uint8_t private[32], uint8_t public[32])
 	return is_good;
 }
 
-bool sw_x25519(const uint8_t private[32], const uint8_t public[32],
-	uint8_t shared[32])
+bool sw_x25519(
+	const uint8_t private[32], const uint8_t public[32], uint8_t shared[32])
 {
 	EVP_PKEY *ours = EVP_PKEY_new_raw_private_key(
 		EVP_PKEY_X25519, NULL, private, 32);
-	EVP_PKEY *theirs = EVP_PKEY_new_raw_public_key(
-		EVP_PKEY_X25519, NULL, public, 32);
+	EVP_PKEY *theirs =
+		EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, NULL, public, 32);
 	EVP_PKEY_CTX *ctx = ours ? EVP_PKEY_CTX_new(ours, NULL) : NULL;
 	static const uint8_t zero[32];
 	size_t n = 32;
@@ -131,13 +131,12 @@ bool sw_gcm_seal(const uint8_t key[32], uint64_t number, const void *aad,
 	int len = 0;
 
 	make_iv(number, iv);
-	is_good =
-		ctx &&
-		EVP_EncryptInit_ex(ctx, EVP_aes_256_gcm(), NULL, key, iv) &&
-		EVP_EncryptUpdate(ctx, NULL, &len, aad, (int)n_aad) &&
-		(!n || EVP_EncryptUpdate(ctx, out, &len, p, (int)n)) &&
-		EVP_EncryptFinal_ex(ctx, &none, &len) &&
-		EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_GET_TAG, 16, out + n);
+	is_good = ctx &&
+		  EVP_EncryptInit_ex(ctx, EVP_aes_256_gcm(), NULL, key, iv) &&
+		  EVP_EncryptUpdate(ctx, NULL, &len, aad, (int)n_aad) &&
+		  (!n || EVP_EncryptUpdate(ctx, out, &len, p, (int)n)) &&
+		  EVP_EncryptFinal_ex(ctx, &none, &len) &&
+		  EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_GET_TAG, 16, out + n);
 	EVP_CIPHER_CTX_free(ctx);
 	return is_good;
 }
@@ -154,13 +153,14 @@ bool sw_gcm_open(const uint8_t key[32], uint64_t number, const void *aad,
 		make_iv(number, iv);
 		n -= sizeof(tag);
 		memcpy(tag, p + n, sizeof(tag));
-		is_good = EVP_DecryptInit_ex(
-				  ctx, EVP_aes_256_gcm(), NULL, key, iv) &&
-			  EVP_DecryptUpdate(ctx, NULL, &len, aad, (int)n_aad) &&
-			  (!n || EVP_DecryptUpdate(ctx, out, &len, p, (int)n)) &&
-			  EVP_CIPHER_CTX_ctrl(
-				  ctx, EVP_CTRL_AEAD_SET_TAG, 16, tag) &&
-			  EVP_DecryptFinal_ex(ctx, &none, &len) > 0;
+		is_good =
+			EVP_DecryptInit_ex(
+				ctx, EVP_aes_256_gcm(), NULL, key, iv) &&
+			EVP_DecryptUpdate(ctx, NULL, &len, aad, (int)n_aad) &&
+			(!n || EVP_DecryptUpdate(ctx, out, &len, p, (int)n)) &&
+			EVP_CIPHER_CTX_ctrl(
+				ctx, EVP_CTRL_AEAD_SET_TAG, 16, tag) &&
+			EVP_DecryptFinal_ex(ctx, &none, &len) > 0;
 	}
 	EVP_CIPHER_CTX_free(ctx);
 	return is_good;
@@ -174,7 +174,8 @@ static EVP_CIPHER_CTX *open_cbc(const uint8_t key[SW_BLOCK_BYTES])
 	static const uint8_t zero[SW_BLOCK_BYTES];
 	EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
 
-	if (ctx && EVP_EncryptInit_ex(ctx, EVP_aes_128_cbc(), NULL, key, zero) &&
+	if (ctx &&
+		EVP_EncryptInit_ex(ctx, EVP_aes_128_cbc(), NULL, key, zero) &&
 		EVP_CIPHER_CTX_set_padding(ctx, 0))
 		return ctx;
 	EVP_CIPHER_CTX_free(ctx);

@@ -38,8 +38,7 @@ struct sw_keyring {
 /* sw_secret_init - make the secret of these 32 bytes.  Its id, the first 8
  * bytes of HKDF-Expand(secret, "sumwire key id"), is never zero. False: that
  * of these bytes would be, or libcrypto failed. */
-bool sw_secret_init(
-	struct sw_secret *s, const uint8_t bytes[SW_SECRET_BYTES]);
+bool sw_secret_init(struct sw_secret *s, const uint8_t bytes[SW_SECRET_BYTES]);
 
 /* sw_keyring_find - return the secret with @id, or NULL.
  * sw_keyring_has - may a worker of @job use it at @now_ns?

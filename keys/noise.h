@@ -11,7 +11,7 @@
 #include "keys/crypto.h"
 
 enum {
-	SW_NOISE_E_BYTES = 32,   /* an ephemeral public key, which comes first */
+	SW_NOISE_E_BYTES = 32, /* an ephemeral public key, which comes first */
 	SW_NOISE_TAG_BYTES = 16, /* behind the payload */
 	SW_NOISE_MORE_BYTES = SW_NOISE_E_BYTES + SW_NOISE_TAG_BYTES,
 };
@@ -34,12 +34,12 @@ bool sw_noise_init(struct sw_noise *s, const void *prologue, size_t n,
  * sw_noise_asked - the server reads them: @n bytes at @in.  False: the secret
  * or the prologue is another one, or bytes have changed.
  * sw_noise_answer, sw_noise_answered - the same for the way back. */
-bool sw_noise_ask(struct sw_noise *s, const void *payload, size_t n,
-	uint8_t *out);
+bool sw_noise_ask(
+	struct sw_noise *s, const void *payload, size_t n, uint8_t *out);
 bool sw_noise_asked(
 	struct sw_noise *s, const uint8_t *in, size_t n, void *payload);
-bool sw_noise_answer(struct sw_noise *s, const void *payload, size_t n,
-	uint8_t *out);
+bool sw_noise_answer(
+	struct sw_noise *s, const void *payload, size_t n, uint8_t *out);
 bool sw_noise_answered(
 	struct sw_noise *s, const uint8_t *in, size_t n, void *payload);
 

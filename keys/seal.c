@@ -13,18 +13,17 @@ void sw_taken_skip(struct sw_taken *t, uint64_t psn)
 	t->largest = psn;
 }
 
-static bool derive(const uint8_t from[32], struct sw_prf *prf,
-	struct sw_polyval_key *hash)
+static bool derive(
+	const uint8_t from[32], struct sw_prf *prf, struct sw_polyval_key *hash)
 {
 	uint8_t key[SW_BLOCK_BYTES];
-	bool is_good =
-		sw_hkdf_expand(from, "sumwire hash", key, sizeof(key));
+	bool is_good = sw_hkdf_expand(from, "sumwire hash", key, sizeof(key));
 
 	if (is_good) {
 		sw_polyval_prepare(hash, key);
-		is_good = sw_hkdf_expand(
-				  from, "sumwire tag", key, sizeof(key)) &&
-			  sw_prf_open(prf, key);
+		is_good =
+			sw_hkdf_expand(from, "sumwire tag", key, sizeof(key)) &&
+			sw_prf_open(prf, key);
 	}
 	sw_crypto_wipe(key, sizeof(key));
 	return is_good;
@@ -54,7 +53,8 @@ void sw_seal_free(struct sw_seal *s)
 	sw_crypto_put(s, sizeof(*s));
 }
 
-struct sw_result_keys *sw_result_keys_new(const uint8_t secret[2 * SW_BLOCK_BYTES])
+struct sw_result_keys *sw_result_keys_new(
+	const uint8_t secret[2 * SW_BLOCK_BYTES])
 {
 	struct sw_result_keys *r = sw_crypto_get(sizeof(*r));
 

@@ -114,16 +114,17 @@ struct sw_result_keys {
 
 /* sw_result_keys_new - draw no key, but keep the two of 16 bytes at @secret.
  * sw_result_keys_free - wipe them; takes NULL. */
-struct sw_result_keys *sw_result_keys_new(const uint8_t secret[2 * SW_BLOCK_BYTES]);
+struct sw_result_keys *sw_result_keys_new(
+	const uint8_t secret[2 * SW_BLOCK_BYTES]);
 void sw_result_keys_free(struct sw_result_keys *r);
 
-/* sw_result_keys_row - return the row of a result; its hash is right if the fields
- * are those of the result, and is_in. */
+/* sw_result_keys_row - return the row of a result; its hash is right if the
+ * fields are those of the result, and is_in. */
 static inline struct sw_result_row *sw_result_keys_row(
 	struct sw_result_keys *r, uint32_t key, uint32_t round, uint32_t chunk)
 {
-	uint32_t at = key * 2654435761u + round * 2246822519u +
-		      chunk * 3266489917u;
+	uint32_t at =
+		key * 2654435761u + round * 2246822519u + chunk * 3266489917u;
 
 	return &r->rows[at >> 21];
 }

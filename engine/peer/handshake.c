@@ -75,8 +75,7 @@ bool sw_hand_begin(struct sw_noise *s, const struct sw_secret *secret,
 	at += PATH_BYTES;
 	at[0] = (uint8_t)n;
 	at[1] = (uint8_t)(n >> 8);
-	return sw_noise_init(
-		s, prologue, sizeof(prologue), secret->bytes, e);
+	return sw_noise_init(s, prologue, sizeof(prologue), secret->bytes, e);
 }
 
 struct sw_seal *sw_hand_finish(struct sw_noise *s, bool is_server)

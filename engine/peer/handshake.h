@@ -44,7 +44,7 @@ bool sw_hand_begin(struct sw_noise *s, const struct sw_secret *secret,
 
 /* Layout of a keyed JOIN and ACCEPT. */
 enum {
-	SW_JOIN_CLEAR = 24,  /* nonce, cookie, key id */
+	SW_JOIN_CLEAR = 24,   /* nonce, cookie, key id */
 	SW_JOIN_SEALED = 344, /* bytes of struct sw_join behind them */
 	SW_JOIN_NOISE = SW_JOIN_SEALED + SW_NOISE_MORE_BYTES,
 	SW_JOIN_KEYED = SW_JOIN_CLEAR + SW_JOIN_NOISE,
@@ -52,6 +52,8 @@ enum {
 	SW_ACCEPT_SEALED = 8 + 2 * SW_BLOCK_BYTES,
 	SW_ACCEPT_NOISE = SW_ACCEPT_SEALED + SW_NOISE_MORE_BYTES,
 	SW_ACCEPT_KEYED = SW_ACCEPT_CLEAR + SW_ACCEPT_NOISE,
+	/* An ERROR that refuses a JOIN, with its MAC. */
+	SW_REFUSAL_BYTES = sizeof(struct sw_fault) + SW_MAC_BYTES,
 };
 
 _Static_assert(SW_JOIN_CLEAR + SW_JOIN_SEALED == sizeof(struct sw_join) &&

@@ -48,13 +48,13 @@ enum sw_owed {
 
 struct sw_peer {
 	struct sw_path path;
-	uint32_t index;  /* its index in its engine */
-	uint32_t id;     /* session id in frames to us */
-	uint32_t far_id; /* session id in frames to the peer */
-	uint32_t seed;   /* sw_session_seed, for headers both ways */
+	uint32_t index;       /* its index in its engine */
+	uint32_t id;          /* session id in frames to us */
+	uint32_t far_id;      /* session id in frames to the peer */
+	uint32_t seed;        /* sw_session_seed, for headers both ways */
 	struct sw_seal *seal; /* keys of the session; NULL: frames have CRCs */
-	uint32_t owed;   /* bits of enum sw_owed */
-	uint32_t held;   /* bits that wait for room in the window */
+	uint32_t owed;        /* bits of enum sw_owed */
+	uint32_t held;        /* bits that wait for room in the window */
 	/* The set of peers with data that it is in; SW_N_CLASSES: none. */
 	uint8_t due_class;
 	bool has_crc;        /* data payloads in both directions have a CRC */
@@ -193,9 +193,9 @@ void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,
 uint32_t sw_peer_build_ack(struct sw_peer *p, uint64_t now_ns, uint64_t gap_ns,
 	struct sw_header *h, uint8_t *payload, struct sw_stats *st);
 
-/* sw_peer_build - complete a frame, with CRCs or with a tag, as its type and the
- * session have it.
- * sw_peer_tag - complete one of a keyed session, whose payload has @hash. */
+/* sw_peer_build - complete a frame, with CRCs or with a tag, as its type and
+ * the session have it. sw_peer_tag - complete one of a keyed session, whose
+ * payload has @hash. */
 void sw_peer_build(struct sw_peer *p, struct sw_tx_frame *out,
 	const void *payload, bool is_stable, struct sw_stats *st);
 void sw_peer_tag(struct sw_peer *p, struct sw_tx_frame *out,

@@ -27,6 +27,14 @@ static uint64_t make_cookie(const struct sw_server *srv, struct sw_path path,
 	return sw_siphash(srv->secret, words, SW_ARRAY_SIZE(words));
 }
 
+static bool has_sessions(const struct sw_server *srv)
+{
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
+		if (srv->jobs[i].n_sessions)
+			return true;
+	return false;
+}
+
 /* May one more HELLO be answered?  While sessions are open, a flood must not
  * take their time. */
 static bool allows_hello(struct sw_server *srv)
@@ -35,7 +43,7 @@ static bool allows_hello(struct sw_server *srv)
 	uint64_t full_ns = sw_max64(srv->hello_full_ns, srv->now_ns) + every;
 
 	if (full_ns - srv->now_ns > SW_HELLO_BURST * every &&
-		sw_server_has_job(srv)) {
+		has_sessions(srv)) {
 		sw_count(&srv->stats.hellos_limited, 1);
 		return false;
 	}
@@ -450,7 +458,8 @@ static void forget(struct sw_server *srv, uint32_t i)
 	sw_pending_drop(srv, i);
 }
 
-void sw_pending_owe(struct sw_server *srv, uint32_t i)
+/* Its worker has asked once more: ACCEPT is due. */
+static void offer(struct sw_server *srv, uint32_t i)
 {
 	srv->pending[i].rx_ns = srv->now_ns;
 	srv->tick_at_ns[i] = srv->now_ns;
@@ -490,7 +499,7 @@ static bool put_pending(struct sw_server *srv, const struct sw_pending *from,
 		}
 	}
 	p->join_bytes = from->join_bytes;
-	sw_pending_owe(srv, i);
+	offer(srv, i);
 	return true;
 }
 
@@ -513,12 +522,15 @@ static bool is_late(const struct sw_server *srv, const struct sw_pending *p)
 static bool read_keyed(struct sw_server *srv, const struct sw_rx_frame *f,
 	struct sw_pending *p, struct sw_noise *noise)
 {
-	const struct sw_secret *secret =
-		sw_admit_secret(srv, p->join.key_id);
+	const struct sw_secret *secret = sw_admit_secret(srv, p->join.key_id);
+	uint32_t i;
 
 	memcpy(p->e, f->payload + SW_JOIN_CLEAR, sizeof(p->e));
-	if (sw_admit_again(srv, p))
+	i = sw_admit_again(srv, p);
+	if (i < SW_MAX_SESSIONS) {
+		offer(srv, i);
 		return false;
+	}
 	if (sw_admit_unseal(srv, f, secret, p, noise))
 		return true;
 	if (!secret)
@@ -620,16 +632,6 @@ struct sw_session *sw_pending_confirm(struct sw_server *srv, uint32_t i)
 	begin(s, &p, job);
 	sw_job_enter(job, s, &p.join);
 	return s;
-}
-
-struct sw_accept sw_pending_accept(
-	const struct sw_server *srv, const struct sw_pending *p)
-{
-	return (struct sw_accept){.nonce = p->join.nonce,
-		.session = p->id,
-		.version = SW_VERSION_MAX,
-		.payload = (uint16_t)sw_min64(
-			srv->params.payload, srv->max_payload[p->path.port_i])};
 }
 
 void sw_pending_build(

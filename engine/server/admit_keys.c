@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A JOIN that this server's secrets do not open costs some hashes and leaves
- * nothing behind.  The exchange of keys happens once, for a JOIN that opened and
- * may have a place; a copy of it gets the same ACCEPT. */
+ * nothing behind.  The exchange of keys happens once, for a JOIN that opened
+ * and may have a place; a copy of it gets the same ACCEPT. */
 #include <string.h>
 
 #include "engine/server/server_int.h"
@@ -46,19 +46,17 @@ uint32_t sw_admit_prove(const struct sw_server *srv,
 		       : n;
 }
 
-bool sw_admit_again(struct sw_server *srv, const struct sw_pending *p)
+uint32_t sw_admit_again(const struct sw_server *srv, const struct sw_pending *p)
 {
 	for (uint32_t i = 0; i < srv->n_sessions; i++) {
-		struct sw_pending *has = &srv->pending[i];
+		const struct sw_pending *has = &srv->pending[i];
 
 		if (has->id && has->seal && has->join.nonce == p->join.nonce &&
 			!memcmp(has->e, p->e, sizeof(p->e)) &&
-			sw_path_is_same(&has->path, &p->path)) {
-			sw_pending_owe(srv, i);
-			return true;
-		}
+			sw_path_is_same(&has->path, &p->path))
+			return i;
 	}
-	return false;
+	return SW_MAX_SESSIONS;
 }
 
 /* Tell the operator, at most once in QUIET_S, that a worker has no key of ours:
@@ -90,8 +88,8 @@ bool sw_admit_unseal(struct sw_server *srv, const struct sw_rx_frame *f,
 		return false;
 	}
 	sw_hand_random(srv->env, e);
-	is_good = sw_hand_begin(noise, secret, &path, f->payload, p->join_bytes,
-			  e) &&
+	is_good = sw_hand_begin(
+			  noise, secret, &path, f->payload, p->join_bytes, e) &&
 		  sw_noise_asked(noise, f->payload + SW_JOIN_CLEAR,
 			  SW_JOIN_NOISE, (uint8_t *)&p->join + SW_JOIN_CLEAR);
 	sw_crypto_wipe(e, sizeof(e));
@@ -124,6 +122,16 @@ static void choose_results(struct sw_server *srv, struct sw_pending *p)
 	sw_hand_random(srv->env, p->results);
 }
 
+struct sw_accept sw_pending_accept(
+	const struct sw_server *srv, const struct sw_pending *p)
+{
+	return (struct sw_accept){.nonce = p->join.nonce,
+		.session = p->id,
+		.version = SW_VERSION_MAX,
+		.payload = (uint16_t)sw_min64(
+			srv->params.payload, srv->max_payload[p->path.port_i])};
+}
+
 bool sw_admit_answer(
 	struct sw_server *srv, struct sw_pending *p, struct sw_noise *noise)
 {
@@ -136,8 +144,8 @@ bool sw_admit_answer(
 	memcpy(sealed + sizeof(a) - SW_ACCEPT_CLEAR, p->results,
 		sizeof(p->results));
 	memcpy(p->accept, &a, SW_ACCEPT_CLEAR);
-	if (sw_noise_answer(noise, sealed, sizeof(sealed),
-		    p->accept + SW_ACCEPT_CLEAR))
+	if (sw_noise_answer(
+		    noise, sealed, sizeof(sealed), p->accept + SW_ACCEPT_CLEAR))
 		p->seal = sw_hand_finish(noise, true);
 	sw_crypto_wipe(sealed, sizeof(sealed));
 	sw_crypto_wipe(noise, sizeof(*noise));
@@ -153,8 +161,7 @@ const char *sw_admit_key(struct sw_server *srv, const struct sw_pending *p)
 	if (srv->is_inner[p->path.port_i])
 		return NULL;
 	if (!p->join.key_id) {
-		if (k && (k->is_required ||
-				 sw_keyring_has_job(k, p->join.job)))
+		if (k && (k->is_required || sw_keyring_has_job(k, p->join.job)))
 			return "the server takes no agent without a key: give "
 			       "it [job] key_file";
 		return job && job->is_keyed

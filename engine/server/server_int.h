@@ -163,8 +163,8 @@ struct sw_pending {
 	uint8_t e[SW_NOISE_E_BYTES]; /* the worker's */
 	uint8_t accept[SW_ACCEPT_KEYED];
 	uint8_t results[2 * SW_BLOCK_BYTES];
-	bool is_of_run; /* these are those of a job that was open then */
-	uint32_t n_accepts;  /* ACCEPTs sent; the packet number of the last */
+	bool is_of_run;     /* these are those of a job that was open then */
+	uint32_t n_accepts; /* ACCEPTs sent; the packet number of the last */
 	uint64_t rx_ns, accept_at_ns, accept_wait_ns;
 };
 
@@ -284,9 +284,7 @@ void sw_admit_declare(struct sw_session *s, const struct sw_rx_frame *f,
 uint64_t sw_admit_aside(struct sw_server *srv);
 /* sw_pending_drop - forget the JOIN at @i. */
 void sw_pending_drop(struct sw_server *srv, uint32_t i);
-/* sw_pending_owe - its worker has asked once more: ACCEPT is due.
- * sw_pending_accept - return what the ACCEPT says. */
-void sw_pending_owe(struct sw_server *srv, uint32_t i);
+/* sw_pending_accept - return what the ACCEPT says. */
 struct sw_accept sw_pending_accept(
 	const struct sw_server *srv, const struct sw_pending *p);
 /* sw_pending_confirm - make the worker behind the JOIN at @i a member, since a
@@ -312,9 +310,10 @@ bool sw_admit_know(struct sw_server *srv, const struct sw_secret *secret,
 uint32_t sw_admit_prove(const struct sw_server *srv,
 	const struct sw_secret *secret, const struct sw_path *path,
 	const char *label, void *payload, uint32_t n);
-/* sw_admit_again - is it a copy of a keyed JOIN that has its place?  Then the
- * same ACCEPT is due. */
-bool sw_admit_again(struct sw_server *srv, const struct sw_pending *p);
+/* sw_admit_again - return the place of a keyed JOIN that has come before, whose
+ * ACCEPT is due again; SW_MAX_SESSIONS: it has none. */
+uint32_t sw_admit_again(
+	const struct sw_server *srv, const struct sw_pending *p);
 /* sw_admit_unseal - read a keyed JOIN into p->join; false: it is dropped.
  * sw_admit_answer - make the ACCEPT and the keys of the session. */
 bool sw_admit_unseal(struct sw_server *srv, const struct sw_rx_frame *f,

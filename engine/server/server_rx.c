@@ -17,10 +17,8 @@ enum {
 static void say_left_tagged(struct sw_server *srv, struct sw_path path,
 	uint32_t peer, uint32_t id, uint64_t psn, struct sw_seal *seal)
 {
-	struct sw_header h = {.type = SW_LEFT,
-		.session = peer,
-		.ctl.left = id,
-		.psn = psn};
+	struct sw_header h = {
+		.type = SW_LEFT, .session = peer, .ctl.left = id, .psn = psn};
 
 	sw_server_reply_tagged(srv, path, seal, &h);
 }
@@ -64,8 +62,8 @@ static bool is_answered(
 	return h->session && (!srv->keyring || sw_frame_judge(f, h));
 }
 
-static struct sw_session *session_of(struct sw_server *srv,
-	const struct sw_rx_frame *f, struct sw_header *h)
+static struct sw_session *session_of(
+	struct sw_server *srv, const struct sw_rx_frame *f, struct sw_header *h)
 {
 	const struct sw_path *path = &f->from;
 	uint32_t i = h->session >> 16, seed;
@@ -443,8 +441,8 @@ static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
 		on_data(s, f, h, n);
 }
 
-static void on_stranger(struct sw_server *srv, const struct sw_rx_frame *f,
-	struct sw_header *h)
+static void on_stranger(
+	struct sw_server *srv, const struct sw_rx_frame *f, struct sw_header *h)
 {
 	if (srv->keyring && !sw_frame_judge(f, h)) {
 		sw_count(&srv->stats.rx_payload_crc, 1);
@@ -474,9 +472,9 @@ static uint32_t rx_some(struct sw_server *srv, const struct sw_rx_frame *f,
 	s = session_of(srv, f, h);
 	if (!s)
 		return 1;
-	n = srv->keyring ? sw_peer_run_true(&s->peer, f, h, n, SW_PUSH,
-				   &srv->stats)
-			 : sw_peer_run(f, h, n, SW_PUSH);
+	n = srv->keyring
+		    ? sw_peer_run_true(&s->peer, f, h, n, SW_PUSH, &srv->stats)
+		    : sw_peer_run(f, h, n, SW_PUSH);
 	on_session(s, f, h, n);
 	return n;
 }

@@ -224,8 +224,8 @@ static bool is_of_push(const struct sw_header *h)
 
 /* Return the hash of a result's payload: kept for the other members, unless the
  * bytes may change. */
-static const uint8_t *hash_of_result(struct sw_session *s,
-	const struct sw_header *h, const void *payload)
+static const uint8_t *hash_of_result(
+	struct sw_session *s, const struct sw_header *h, const void *payload)
 {
 	struct sw_result_keys *r = s->job->results;
 	struct sw_result_row *row =

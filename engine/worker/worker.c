@@ -219,8 +219,8 @@ static struct sw_link *link_at(struct sw_worker *w, const struct sw_path *from,
 
 /* Find the link of a frame, by our session id, or without one by address.  A
  * COOKIE belongs to no session. */
-static struct sw_link *link_of(struct sw_worker *w, const struct sw_rx_frame *f,
-	struct sw_header *h)
+static struct sw_link *link_of(
+	struct sw_worker *w, const struct sw_rx_frame *f, struct sw_header *h)
 {
 	const struct sw_path *from = &f->from;
 	uint32_t i = h->session >> 16;
@@ -312,8 +312,9 @@ static uint32_t rx_some(struct sw_worker *w, const struct sw_rx_frame *f,
 		sw_link_on_handshake(w, l, h, f->payload);
 		return 1;
 	}
-	n = w->secret ? sw_peer_run_true(&l->peer, f, h, n, SW_RESULT, &w->stats)
-		      : sw_peer_run(f, h, n, SW_RESULT);
+	n = w->secret
+		    ? sw_peer_run_true(&l->peer, f, h, n, SW_RESULT, &w->stats)
+		    : sw_peer_run(f, h, n, SW_RESULT);
 	on_link(w, l, f, h, n);
 	return n;
 }

@@ -170,9 +170,10 @@ static inline bool sw_result_verify(
 	return crc == h->payload_crc;
 }
 
-/* --- link_keys.c: what a secret changes --- */
+/* --- link_keys.c, link_keys_rx.c: what a secret changes --- */
 
-/* sw_link_prove - set the MAC of a HELLO of @bytes in w->payload.
+/* sw_link_path - return the addresses of both ends.
+ * sw_link_prove - set the MAC of a HELLO of @bytes in w->payload.
  * sw_link_seal - seal the JOIN in w->payload.
  * sw_link_is_true - is a frame that is said to be the link's its server's?  At
  * a worker with a secret.
@@ -182,6 +183,7 @@ static inline bool sw_result_verify(
  * sw_link_forget_keys - forget those of the session.
  * sw_link_is_deaf - has the session that ACCEPT offered not spoken for so long
  * that the server has dropped it? */
+struct sw_hand_path sw_link_path(const struct sw_link *l);
 void sw_link_prove(struct sw_worker *w, struct sw_link *l);
 void sw_link_seal(struct sw_worker *w, struct sw_link *l);
 bool sw_link_is_true(struct sw_worker *w, struct sw_link *l,
@@ -194,12 +196,12 @@ bool sw_link_is_deaf(const struct sw_worker *w, const struct sw_link *l);
 
 /* --- link_rx.c: the same with CRCs and with a secret --- */
 
-void sw_link_take_cookie(struct sw_worker *w, struct sw_link *l,
-	const struct sw_cookie *c);
-void sw_link_take_accept(struct sw_worker *w, struct sw_link *l,
-	const struct sw_accept *a);
-void sw_link_take_refusal(struct sw_worker *w, struct sw_link *l,
-	const uint8_t *payload);
+void sw_link_take_cookie(
+	struct sw_worker *w, struct sw_link *l, const struct sw_cookie *c);
+void sw_link_take_accept(
+	struct sw_worker *w, struct sw_link *l, const struct sw_accept *a);
+void sw_link_take_refusal(
+	struct sw_worker *w, struct sw_link *l, const uint8_t *payload);
 
 /* --- worker.c, worker_tx.c: the engine's calls (engine/loop/engine.h) --- */
 

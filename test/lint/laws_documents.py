@@ -38,6 +38,7 @@ DOCUMENTS = {
     "pmd/host/README.md": 600,
     "pmd/dpdk/README.md": 400,
     "sum/README.md": 550,
+    "keys/README.md": 350,
     "pmd/cuda/README.md": 600,
     "pmd/lcores/README.md": 400,
     "pmd/README.md": 400,
@@ -66,7 +67,7 @@ DOCUMENTS = {
     "doc/measurements/README.md": 300,
 }
 GENERATED = ("doc/configuration.md", "doc/counters.md")
-TOTAL = 40000  # words of all documents, except generated ones
+TOTAL = 41500  # words of all documents, except generated ones
 README_MAX = 40  # lines of a folder's README
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell

@@ -23,6 +23,7 @@ HOMES = [
     (r"iniparser.*|dictionary\.h", ("conf/",), "iniparser"),
     (r"[a-z]*intrin\.h|cpuid\.h", ("sum/",), "intrinsics"),
     (r"microhttpd\.h", ("pmd/host/http.c",), "HTTP"),
+    (r"openssl/.*", ("keys/crypto.c",), "libcrypto"),
     (r"cmocka.*", ("test/",), "cmocka"),
 ]
 # Exceptions, each with its reason.
@@ -46,12 +47,14 @@ MAY_INCLUDE = {
     ("pmd/dpdk/udp_open.c", "sys/socket.h"): "a port over the kernel's sockets",
     ("pmd/dpdk/raw.c", "sys/mman.h"): "tensors of the raw echo, huge pages",
     ("conf/scan.c", "sys/mman.h"): "a file in memory for iniparser",
+    ("keys/crypto.c", "sys/mman.h"): "memory for secrets: locked, in no dump",
     ("sum/bench.c", "sys/mman.h"): "arrays of the kernel benchmark, huge pages",
 }
 # Which rooms a room may include from; pmd/dpdk and pmd/host not each other.
 DOWNWARD = {
     "sum": ("sum",),
-    "engine": ("engine", "sum"),
+    "keys": ("keys", "sum"),
+    "engine": ("engine", "keys", "sum"),
     "conf": ("conf", "engine"),
     "pmd/dpdk": ("pmd/dpdk", "engine", "sum"),
     "pmd/client": ("pmd/client", "engine", "sum"),
@@ -60,7 +63,7 @@ DOWNWARD = {
     "pmd/lcores": ("pmd/lcores", "engine"),
     "pmd/nccl": ("pmd/nccl", "pmd/client"),
     "apps": ("apps", "conf", "pmd/client", "pmd/dpdk", "pmd/host", "pmd/lcores",
-             "engine", "sum"),
+             "engine", "keys", "sum"),
 }
 
 # Includes that point elsewhere, each with its reason.

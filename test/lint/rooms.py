@@ -52,7 +52,9 @@ FRONTS = {
         "loop.h": "daemons, which turn it",
         "engine.h": "server and worker, which are turned",
         "port.h": "pmd/, over which it turns"},
-    "engine/peer": {"peer.h": ""},
+    "engine/peer": {
+        "peer.h": "server and worker: sessions and links",
+        "handshake.h": "those of keyed jobs, before they are open"},
     "engine/server": {"server.h": ""},
     "engine/worker": {"worker.h": ""},
     "pmd/client": {

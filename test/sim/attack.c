@@ -48,8 +48,8 @@ struct attacker {
 
 static struct sim_frame *copy(const struct sim_frame *f)
 {
-	struct sim_frame *c = malloc(sizeof(*c) + SW_HEAD_BYTES +
-				     SW_PAYLOAD_MAX);
+	struct sim_frame *c =
+		malloc(sizeof(*c) + SW_HEAD_BYTES + SW_PAYLOAD_MAX);
 
 	if (!c)
 		abort();
@@ -73,10 +73,9 @@ static void load(const struct sim_frame *f, struct sw_header *h)
 /* Give the frame CRCs of a session whose nonce was seen, or of none. */
 static void seal(struct attacker *a, struct sim_frame *f, struct sw_header *h)
 {
-	uint64_t nonce =
-		a->n_nonces ? a->nonces[sim_below(&a->rng,
-				      sw_min64(a->n_nonces, NONCES))]
-			    : 0;
+	uint64_t nonce = a->n_nonces ? a->nonces[sim_below(&a->rng,
+					       sw_min64(a->n_nonces, NONCES))]
+				     : 0;
 
 	h->payload_crc = sw_crc32c(0, f->bytes + SW_HEAD_BYTES, h->payload_len);
 	h->head_crc = h->type == SW_COOKIE ? 0 : sw_session_seed(nonce);
@@ -166,9 +165,8 @@ static void change(struct attacker *a, struct sim_frame *f, enum kind kind)
 		f->to_udp = other->to_udp;
 		break;
 	case CUT:
-		f->len = SW_HEAD_BYTES +
-			 (uint32_t)sim_below(
-				 &a->rng, f->len - SW_HEAD_BYTES + 1ULL);
+		f->len = SW_HEAD_BYTES + (uint32_t)sim_below(&a->rng,
+						 f->len - SW_HEAD_BYTES + 1ULL);
 		n = f->len - SW_HEAD_BYTES;
 		memcpy(f->bytes + 6, &n, 2);
 		break;

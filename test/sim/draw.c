@@ -241,7 +241,8 @@ static void draw_groups(struct sim_job *job)
 	sim_groups_draw(job);
 }
 
-/* A quarter of the jobs has a secret. Nobody else can change an ACK of these. */
+/* A quarter of the jobs has a secret. Nobody else can change an ACK of these.
+ */
 static void draw_keys(struct sim_job *job)
 {
 	uint64_t x = job->seed ^ 0x6b657973;
@@ -333,8 +334,8 @@ void sim_job_describe(const struct sim_job *job)
 		job->n_first, job->n_rounds, sw_dtype_name(job->dtype),
 		job->copies, job->async, job->params.payload,
 		job->params.has_crc, job->is_keyed,
-		job->params.window_bytes >> 10,
-		job->leaves, job->tunes, job->grows);
+		job->params.window_bytes >> 10, job->leaves, job->tunes,
+		job->grows);
 	printf("# payloads of the machines:");
 	for (uint32_t i = 0; i < job->net.n_nodes; i++)
 		printf(" %u", job->carries[i]);

@@ -133,8 +133,8 @@ struct sim_job {
 	uint64_t quota_bytes;
 	uint32_t priority_step;              /* 0: 1 from tensor to tensor */
 	uint64_t worker_bit_s, server_bit_s; /* paced to; 0: not */
-	uint64_t absent;  /* workers that are not opened with the others */
-	bool is_keyed;    /* frames between machines have tags */
+	uint64_t absent; /* workers that are not opened with the others */
+	bool is_keyed;   /* frames between machines have tags */
 	struct sw_keyring_entry entry;
 	struct sw_keyring keyring;
 	bool is_by_use;   /* tensors have no priorities of their own */

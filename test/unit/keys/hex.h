@@ -18,11 +18,11 @@ static inline size_t from_hex(uint8_t *out, const char *hex)
 	return n;
 }
 
-#define assert_hex_equal(bytes, hex)                                    \
-	do {                                                            \
-		uint8_t want_[512];                                     \
-		size_t n_ = from_hex(want_, hex);                       \
-		assert_memory_equal(bytes, want_, n_);                  \
+#define assert_hex_equal(bytes, hex)                   \
+	do {                                           \
+		uint8_t want_[512];                    \
+		size_t n_ = from_hex(want_, hex);      \
+		assert_memory_equal(bytes, want_, n_); \
 	} while (0)
 
 #endif

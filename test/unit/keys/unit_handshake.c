@@ -66,8 +66,8 @@ static void handshake__needs_the_secret_and_the_prologue(void **state)
 	assert_true(sw_noise_ask(&worker, "the first payload", 17, one));
 	count_up(secret, 0x41);
 	count_up(e, 0xa1);
-	assert_true(sw_noise_init(
-		&server, prologue, strlen(prologue), secret, e));
+	assert_true(
+		sw_noise_init(&server, prologue, strlen(prologue), secret, e));
 	assert_false(sw_noise_asked(&server, one, sizeof(one), text));
 	count_up(secret, 0x40);
 	assert_true(sw_noise_init(
