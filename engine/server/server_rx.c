@@ -54,12 +54,16 @@ static struct sw_session *confirm(
 	return NULL;
 }
 
-/* An engine with keys looks at a frame of no session only now.  Does it have
- * CRCs, and so may be answered?  A tag is none. */
+/* May a frame of no session be answered?  An engine with keys looks at its CRCs
+ * only now: a tag is none.  Where keys are required, no LEFT would count. */
 static bool is_answered(
 	struct sw_server *srv, const struct sw_rx_frame *f, struct sw_header *h)
 {
-	return h->session && (!srv->keyring || sw_frame_judge(f, h));
+	const struct sw_keyring *k = srv->keyring;
+
+	return h->session &&
+	       (!k || ((!k->is_required || srv->is_inner[f->from.port_i]) &&
+			      sw_frame_judge(f, h)));
 }
 
 static struct sw_session *session_of(

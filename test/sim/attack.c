@@ -1,5 +1,4 @@
-/* attack.c - keyed jobs under an attacker who reads, keeps, replays, reflects,
- * reorders and changes every frame.
+/* attack.c - keyed jobs under an attacker who reads and changes every frame.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The attacker knows the protocol and the source, and seals CRCs as it likes.

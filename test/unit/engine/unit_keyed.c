@@ -1,0 +1,718 @@
+/* unit_keyed.c - a keyed job of two workers: no frame of an attacker changes a
+ * byte of the server's or a worker's state.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Frames go between the real engines as bytes.  The last one of each type and
+ * direction is kept, for the tests to send again and to change. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/server/server_int.h"
+#include "engine/worker/worker_int.h"
+#include "keys/keyring.h"
+#include "test/support/env.h"
+#include "test/support/unit.h"
+
+enum { N = 2, ELEMS = 3 * 288, FRAME = SW_HEAD_BYTES + SW_PAYLOAD_MAX };
+
+struct kept {
+	uint8_t bytes[FRAME];
+	uint32_t len;
+	struct sw_path from;
+};
+
+struct rig {
+	struct test_env env;
+	struct sw_params params;
+	struct sw_port server_port, ports[N];
+	struct sw_server *srv;
+	struct sw_worker w[N];
+	struct sw_keyring_entry entries[2];
+	struct sw_keyring keyring;
+	struct sw_secret secrets[N]; /* the workers' */
+	uint64_t now_ns;
+	bool is_plain[N];
+	uint32_t n_done;
+	struct kept to_server[N][SW_N_TYPES], to_worker[N][SW_N_TYPES];
+	int32_t data[N][ELEMS];
+	char text[N][512]; /* the last state's */
+	enum sw_worker_state state[N];
+};
+
+static struct rig rig;
+
+static void on_state(
+	void *ctx, enum sw_worker_state state, int err, const char *text)
+{
+	uint32_t i =
+		(uint32_t)((struct sw_worker **)ctx - (struct sw_worker **)0);
+
+	rig.state[i] = state;
+	if (*text)
+		snprintf(rig.text[i], sizeof(rig.text[i]), "%s", text);
+}
+
+static void on_declared(void *ctx)
+{
+}
+
+static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
+	int err, uint32_t weight)
+{
+	assert_int_equal(err, 0);
+	rig.n_done++;
+}
+
+static uint64_t draw(void *ctx)
+{
+	return test_random(&rig.env.rng);
+}
+
+static struct sw_ip ip_of(uint32_t i)
+{
+	return sw_ip_v4(0x0a000001 + i);
+}
+
+/* The server's frames come from its path, the workers' from theirs. */
+static struct sw_path path_of(uint32_t i)
+{
+	return (struct sw_path){
+		.ip = ip_of(i), .udp = (uint16_t)(i ? 6000 : 5000)};
+}
+
+static void set_secret(struct sw_secret *s, uint8_t first)
+{
+	uint8_t bytes[SW_SECRET_BYTES] = {first, 1, 2, 3};
+
+	assert_true(sw_secret_init(s, bytes));
+}
+
+static void open_worker(uint32_t i)
+{
+	struct sw_worker_server server = {.name = "s0", .path = path_of(0)};
+	struct sw_worker_job job = {.job = "job",
+		.node = i ? "n1" : "n0",
+		.member = (uint16_t)i,
+		.n_members = N,
+		.n_local = 1,
+		.servers = &server,
+		.n_servers = 1,
+		.secret = rig.is_plain[i] ? NULL : &rig.secrets[i]};
+	struct sw_worker_events events = {.state = on_state,
+		.declared = on_declared,
+		.done = on_done,
+		.ctx = (struct sw_worker **)0 + i};
+	struct sw_port *ports[] = {&rig.ports[i]};
+
+	assert_int_equal(sw_worker_open(&rig.w[i], &rig.params, &rig.env.env,
+				 &events, &job, ports, 1, rig.now_ns),
+		0);
+}
+
+/* Both workers and the server have one secret, until a test says otherwise. */
+static void init(void)
+{
+	memset(&rig, 0, sizeof(rig));
+	test_env_init(&rig.env);
+	rig.env.env.random = draw;
+	sw_params_init(&rig.params);
+	rig.params.payload = SW_PAYLOAD_MIN;
+	rig.now_ns = SW_S;
+	rig.server_port =
+		(struct sw_port){.ip = ip_of(0), .max_payload = SW_PAYLOAD_MAX};
+	set_secret(&rig.entries[0].secret, 1);
+	for (uint32_t i = 0; i < N; i++) {
+		rig.ports[i] = (struct sw_port){
+			.ip = ip_of(1 + i), .max_payload = SW_PAYLOAD_MAX};
+		set_secret(&rig.secrets[i], 1);
+	}
+	rig.keyring = (struct sw_keyring){.entries = rig.entries, .n = 1};
+}
+
+static void open_all(void)
+{
+	struct sw_port *ports[] = {&rig.server_port};
+
+	assert_int_equal(sw_server_open(&rig.srv, &rig.params, &rig.env.env,
+				 ports, 1, UINT64_MAX / 2),
+		0);
+	sw_server_set_keys(rig.srv, &rig.keyring);
+	for (uint32_t i = 0; i < N; i++)
+		open_worker(i);
+}
+
+static void close_all(void)
+{
+	for (uint32_t i = 0; i < N; i++)
+		sw_worker_close(&rig.w[i]);
+	sw_server_close(rig.srv);
+}
+
+static void put(struct kept *k, const struct sw_tx_frame *f, uint32_t from)
+{
+	memcpy(k->bytes, f->head, SW_HEAD_BYTES);
+	if (f->payload_len)
+		memcpy(k->bytes + SW_HEAD_BYTES, f->payload, f->payload_len);
+	k->len = SW_HEAD_BYTES + f->payload_len;
+	k->from = path_of(from);
+}
+
+static void give(struct sw_engine *e, const struct kept *k)
+{
+	struct sw_rx_frame f = {.data = k->bytes,
+		.payload = k->bytes + SW_HEAD_BYTES,
+		.len = k->len,
+		.from = k->from};
+
+	e->rx(e, rig.now_ns, 0, &f, 1);
+}
+
+static struct sw_engine *server(void)
+{
+	return sw_server_engine(rig.srv);
+}
+
+static struct sw_engine *worker(uint32_t i)
+{
+	return &rig.w[i].engine;
+}
+
+/* Which worker has the address. */
+static uint32_t owner(struct sw_path to)
+{
+	return (uint32_t)(to.ip.low - ip_of(1).low);
+}
+
+static bool pump_once(void)
+{
+	struct sw_tx_frame f;
+	struct kept *k;
+	bool any = false;
+
+	while (server()->tx(server(), rig.now_ns, 0, &f, 1)) {
+		uint32_t i = owner(f.to);
+
+		k = &rig.to_worker[i][f.header.type];
+		put(k, &f, 0);
+		give(worker(i), k);
+		any = true;
+	}
+	for (uint32_t i = 0; i < N; i++)
+		while (worker(i)->tx(worker(i), rig.now_ns, 0, &f, 1)) {
+			k = &rig.to_server[i][f.header.type];
+			put(k, &f, 1 + i);
+			give(server(), k);
+			any = true;
+		}
+	return any;
+}
+
+/* Let @ns pass, and all frames that are due. */
+static void pass(uint64_t ns)
+{
+	for (uint64_t end = rig.now_ns + ns; rig.now_ns < end;
+		rig.now_ns += 100 * SW_US) {
+		server()->tick(server(), rig.now_ns, 0);
+		for (uint32_t i = 0; i < N; i++)
+			worker(i)->tick(worker(i), rig.now_ns, 0);
+		while (pump_once())
+			;
+	}
+}
+
+static void declare(void)
+{
+	for (uint32_t i = 0; i < N; i++) {
+		struct sw_worker_tensor t = {.name = "t",
+			.n_elems = ELEMS,
+			.dtype = SW_I32,
+			.base = rig.data[i]};
+
+		assert_int_equal(sw_worker_declare(&rig.w[i], &t, 1), 0);
+	}
+	pass(100 * SW_MS);
+}
+
+static void sum(uint32_t step)
+{
+	for (uint32_t i = 0; i < N; i++) {
+		for (uint32_t e = 0; e < ELEMS; e++)
+			rig.data[i][e] = (int32_t)(e + 1000 * i + step);
+		assert_int_equal(sw_worker_push(&rig.w[i], 0, step, 0), 0);
+	}
+	rig.n_done = 0;
+	pass(100 * SW_MS);
+	assert_int_equal(rig.n_done, N);
+	for (uint32_t e = 0; e < ELEMS; e++)
+		for (uint32_t i = 0; i < N; i++)
+			assert_int_equal(
+				rig.data[i][e], 2 * e + 1000 + 2 * step);
+}
+
+static void run(void)
+{
+	init();
+	rig.keyring.is_required = true; /* so no LEFT answers a stranger */
+	open_all();
+	pass(200 * SW_MS);
+	for (uint32_t i = 0; i < N; i++)
+		assert_int_equal(rig.w[i].state, SW_WORKER_RUNNING);
+	declare();
+	sum(1);
+}
+
+/* --- an engine's whole state, but counters --- */
+
+struct image {
+	struct sw_server *srv;
+	struct sw_worker *w;
+	struct sw_link *link;
+};
+
+static struct sw_stats counters_of(uint32_t who)
+{
+	return who ? rig.w[who - 1].stats : rig.srv->stats;
+}
+
+static void *image_of(const void *p, size_t n)
+{
+	void *copy = malloc(n);
+
+	assert_non_null(copy);
+	return memcpy(copy, p, n);
+}
+
+/* Give a frame to the server (@who 0) or a worker, and compare its state
+ * before and after.  It must not answer. */
+static void nothing_changes(uint32_t who, const struct kept *k)
+{
+	struct sw_server *srv = NULL;
+	struct sw_worker *w = NULL;
+	struct sw_link *l = NULL;
+	struct sw_seal *seal;
+	struct sw_taken taken[SW_SEAL_SPACES];
+	struct sw_tx_frame out;
+
+	if (!who) {
+		seal = rig.srv->sessions[0]->peer.seal;
+		memcpy(taken, seal->taken, sizeof(taken));
+		srv = image_of(rig.srv, sizeof(*srv));
+		give(server(), k);
+		srv->stats = rig.srv->stats;
+		srv->next = rig.srv->next;
+		srv->now_ns = rig.now_ns;
+		assert_memory_equal(srv, rig.srv, sizeof(*srv));
+		assert_int_equal(
+			server()->tx(server(), rig.now_ns, 0, &out, 1), 0);
+	} else {
+		struct sw_worker *to = &rig.w[who - 1];
+
+		seal = to->links[0].peer.seal;
+		memcpy(taken, seal->taken, sizeof(taken));
+		w = image_of(to, sizeof(*w));
+		l = image_of(to->links, sizeof(*l));
+		give(worker(who - 1), k);
+		w->stats = to->stats;
+		w->now_ns = rig.now_ns;
+		w->is_misrouted = to->is_misrouted;
+		assert_memory_equal(w, to, sizeof(*w));
+		assert_memory_equal(l, to->links, sizeof(*l));
+		assert_int_equal(worker(who - 1)->tx(worker(who - 1),
+					 rig.now_ns, 0, &out, 1),
+			0);
+	}
+	assert_memory_equal(taken, seal->taken, sizeof(taken));
+	free(srv);
+	free(w);
+	free(l);
+}
+
+static bool is_session_type(uint32_t type)
+{
+	return type && type != SW_HELLO && type != SW_JOIN &&
+	       type != SW_COOKIE && type != SW_ACCEPT;
+}
+
+/* All types that were seen in a session, in both directions. */
+static void each_kept(void (*fn)(uint32_t who, const struct kept *k))
+{
+	uint32_t n = 0;
+
+	for (uint32_t type = 1; type < SW_N_TYPES; type++)
+		if (is_session_type(type)) {
+			if (rig.to_server[0][type].len) {
+				fn(0, &rig.to_server[0][type]);
+				n++;
+			}
+			if (rig.to_worker[0][type].len) {
+				fn(1, &rig.to_worker[0][type]);
+				n++;
+			}
+		}
+	assert_int_equal(n, 10);
+}
+
+static void flip(uint32_t who, const struct kept *k)
+{
+	static struct kept bad;
+	/* All bits of the header, some of the payload. */
+	for (uint32_t i = 0; i < 8 * k->len;
+		i += i < 8 * SW_HEAD_BYTES ? 1 : 97) {
+		bad = *k;
+		bad.bytes[i / 8] ^= (uint8_t)(1 << i % 8);
+		nothing_changes(who, &bad);
+	}
+}
+
+static void keyed__no_flipped_bit_changes_anything(void **state)
+{
+	run();
+	each_kept(flip);
+	sum(2);
+	close_all();
+}
+
+static void replay(uint32_t who, const struct kept *k)
+{
+	uint64_t before = counters_of(who).rx_replay;
+
+	nothing_changes(who, k);
+	assert_int_equal(counters_of(who).rx_replay, before + 1);
+}
+
+static void keyed__no_replay_changes_anything(void **state)
+{
+	run();
+	each_kept(replay);
+	sum(2);
+	each_kept(replay);
+	close_all();
+}
+
+static void cut_and_zero(uint32_t who, const struct kept *k)
+{
+	static struct kept bad;
+	uint16_t n = 0;
+
+	bad = *k;
+	memset(bad.bytes + SW_SEAL_HEAD_BYTES, 0, 8);
+	nothing_changes(who, &bad);
+	for (uint32_t len = 0; len < k->len; len += len < 60 ? 1 : 61) {
+		bad = *k;
+		bad.len = len;
+		nothing_changes(who, &bad);
+		if (len < SW_HEAD_BYTES)
+			continue;
+		n = (uint16_t)(len - SW_HEAD_BYTES); /* and says so */
+		memcpy(bad.bytes + 6, &n, sizeof(n));
+		nothing_changes(who, &bad);
+	}
+}
+
+static void keyed__no_truncated_frame_and_no_tag_of_zeros(void **state)
+{
+	run();
+	each_kept(cut_and_zero);
+	sum(2);
+	close_all();
+}
+
+/* A frame comes back to its sender, under the sender's own session id, from the
+ * address that it was sent to. */
+static void reflect(uint32_t who, const struct kept *k)
+{
+	static struct kept bad;
+	uint32_t id =
+		who ? rig.srv->sessions[0]->peer.id : rig.w[0].links[0].peer.id;
+	uint64_t before = counters_of(!who).rx_tag;
+
+	bad = *k;
+	memcpy(bad.bytes + 8, &id, sizeof(id));
+	bad.from = path_of(!who ? 0 : 1);
+	nothing_changes(!who, &bad);
+	assert_true(counters_of(!who).rx_tag >= before);
+}
+
+static void keyed__no_reflection_changes_anything(void **state)
+{
+	run();
+	each_kept(reflect);
+	sum(2);
+	close_all();
+}
+
+/* A frame of worker 0 under the session and from the address of worker 1. */
+static void cross(uint32_t who, const struct kept *k)
+{
+	static struct kept bad;
+	uint32_t id = who ? rig.w[1].links[0].peer.id
+			  : rig.srv->jobs[0].members[1].session->peer.id;
+
+	bad = *k;
+	memcpy(bad.bytes + 8, &id, sizeof(id));
+	if (!who)
+		bad.from = path_of(2);
+	nothing_changes(who ? 2 : 0, &bad);
+}
+
+static void keyed__no_frame_of_another_session_changes_anything(void **state)
+{
+	run();
+	each_kept(cross);
+	sum(2);
+	close_all();
+}
+
+/* As an attacker without a key seals it: with the CRCs of the session's nonce,
+ * which every JOIN tells. */
+static void reseal(uint32_t who, const struct kept *k)
+{
+	static struct kept bad;
+	struct sw_header h;
+	struct sw_peer *p = &rig.w[0].links[0].peer;
+
+	bad = *k;
+	memcpy(&h, bad.bytes, SW_HEAD_BYTES);
+	h.psn = (h.psn_low | (uint64_t)h.psn_high << 32) + 5;
+	h.payload_crc = sw_crc32c(0, bad.bytes + SW_HEAD_BYTES, h.payload_len);
+	h.head_crc = p->seed;
+	sw_header_seal(&h);
+	memcpy(bad.bytes, &h, SW_HEAD_BYTES);
+	nothing_changes(who, &bad);
+}
+
+static void keyed__no_crc_takes_the_place_of_a_tag(void **state)
+{
+	run();
+	each_kept(reseal);
+	sum(2);
+	close_all();
+}
+
+/* Frames of an earlier run, with the same secret, paths and members. */
+static void keyed__no_frame_of_an_earlier_run_changes_anything(void **state)
+{
+	static struct kept old[2][SW_N_TYPES];
+
+	run();
+	memcpy(old[0], rig.to_server[0], sizeof(old[0]));
+	memcpy(old[1], rig.to_worker[0], sizeof(old[1]));
+	close_all();
+	run();
+	rig.env.rng += 99;
+	close_all();
+	init();
+	rig.env.rng = 12345;
+	open_all();
+	pass(200 * SW_MS);
+	declare();
+	sum(1);
+	for (uint32_t type = 1; type < SW_N_TYPES; type++) {
+		struct sw_header h;
+
+		if (!is_session_type(type))
+			continue;
+		for (uint32_t who = 0; who < 2; who++) {
+			struct kept *k = &old[who][type];
+			uint32_t id = who ? rig.w[0].links[0].peer.id
+					  : rig.srv->sessions[0]->peer.id;
+
+			if (!k->len)
+				continue;
+			/* Were the id the same by chance: */
+			memcpy(k->bytes + 8, &id, sizeof(id));
+			memcpy(&h, k->bytes, SW_HEAD_BYTES);
+			nothing_changes(who, k);
+		}
+	}
+	close_all();
+}
+
+/* Two members get each result: its bytes are hashed once. */
+static void keyed__results_are_hashed_once(void **state)
+{
+	run();
+	assert_int_equal(rig.srv->stats.chunks_done, 3);
+	assert_int_equal(rig.srv->stats.results, 6);
+	assert_int_equal(rig.srv->stats.result_hashes, 3);
+	sum(2);
+	assert_int_equal(rig.srv->stats.result_hashes, 6);
+	close_all();
+}
+
+/* A JOIN that comes again gets the same ACCEPT; another X25519 would give
+ * another one. */
+static void keyed__a_join_again_gets_the_same_accept(void **state)
+{
+	struct kept *join = &rig.to_server[0][SW_JOIN];
+	static struct kept first;
+	struct sw_tx_frame f;
+
+	init();
+	open_all();
+	for (int i = 0; i < 100 && !join->len; i++) {
+		worker(0)->tick(worker(0), rig.now_ns, 0);
+		while (worker(0)->tx(worker(0), rig.now_ns, 0, &f, 1)) {
+			put(&rig.to_server[0][f.header.type], &f, 1);
+			give(server(), &rig.to_server[0][f.header.type]);
+		}
+		if (join->len)
+			break;
+		while (server()->tx(server(), rig.now_ns, 0, &f, 1)) {
+			put(&rig.to_worker[0][f.header.type], &f, 0);
+			give(worker(0), &rig.to_worker[0][f.header.type]);
+		}
+	}
+	assert_true(join->len > 0);
+	assert_int_equal(server()->tx(server(), rig.now_ns, 0, &f, 1), 1);
+	assert_int_equal(f.header.type, SW_ACCEPT);
+	put(&first, &f, 0);
+	give(server(), join);
+	assert_int_equal(server()->tx(server(), rig.now_ns, 0, &f, 1), 1);
+	assert_int_equal(f.header.type, SW_ACCEPT);
+	assert_int_equal(f.payload_len, first.len - SW_HEAD_BYTES);
+	assert_memory_equal(
+		f.payload, first.bytes + SW_HEAD_BYTES, f.payload_len);
+	/* Each flipped bit of the sealed part makes it worthless. */
+	for (uint32_t i = SW_JOIN_CLEAR; i < SW_JOIN_KEYED; i++) {
+		static struct kept bad;
+		struct sw_header h;
+
+		bad = *join;
+		bad.bytes[SW_HEAD_BYTES + i] ^= 4;
+		memcpy(&h, bad.bytes, SW_HEAD_BYTES);
+		h.psn = h.psn_low;
+		h.head_crc = 0;
+		h.payload_crc =
+			sw_crc32c(0, bad.bytes + SW_HEAD_BYTES, h.payload_len);
+		sw_header_seal(&h);
+		memcpy(bad.bytes, &h, SW_HEAD_BYTES);
+		rig.now_ns += SW_S; /* sources may not ask more often */
+		rig.srv->params.cookie_life = 1000 * SW_S;
+		give(server(), &bad);
+	}
+	rig.now_ns += 10 * SW_MS;
+	pass(200 * SW_MS);
+	close_all();
+}
+
+/* --- keys that do not fit --- */
+
+static void keyed__another_key_is_a_hint_until_time_is_up(void **state)
+{
+	init();
+	set_secret(&rig.secrets[0], 2);
+	set_secret(&rig.secrets[1], 2);
+	rig.params.join_timeout = 5 * SW_S;
+	open_all();
+	pass(3 * SW_S);
+	assert_int_equal(rig.w[0].state, SW_WORKER_JOINING);
+	assert_true(rig.srv->stats.rx_tag > 0);
+	assert_contains(rig.env.lines, "another key than this server");
+	pass(4 * SW_S);
+	assert_int_not_equal(sw_worker_end_of(&rig.w[0]), 0);
+	assert_contains(rig.text[0], "it says, without a proof: it has no such "
+				     "key");
+	close_all();
+}
+
+static void keyed__a_server_that_requires_keys_refuses_others(void **state)
+{
+	init();
+	rig.keyring.is_required = true;
+	rig.is_plain[0] = rig.is_plain[1] = true;
+	open_all();
+	pass(SW_S);
+	assert_int_not_equal(sw_worker_end_of(&rig.w[0]), 0);
+	assert_contains(rig.text[0], "takes no agent without a key");
+	close_all();
+}
+
+static void keyed__a_job_has_members_with_keys_or_without(void **state)
+{
+	init();
+	rig.is_plain[1] = true;
+	open_all();
+	pass(SW_S);
+	assert_true(
+		!sw_worker_end_of(&rig.w[0]) != !sw_worker_end_of(&rig.w[1]));
+	close_all();
+}
+
+/* The old key and the new one are both good, until the old one's time. */
+static void keyed__a_key_is_replaced(void **state)
+{
+	init();
+	rig.entries[1] = rig.entries[0];
+	set_secret(&rig.entries[0].secret, 2);
+	rig.entries[1].until_ns = 10 * SW_S;
+	rig.keyring.n = 2;
+	set_secret(&rig.secrets[0], 2);
+	open_all();
+	pass(200 * SW_MS);
+	for (uint32_t i = 0; i < N; i++)
+		assert_int_equal(rig.w[i].state, SW_WORKER_RUNNING);
+	declare();
+	sum(1);
+	close_all();
+	init();
+	rig.entries[0].until_ns = SW_S / 2;
+	open_all();
+	pass(SW_S);
+	assert_int_not_equal(sw_worker_end_of(&rig.w[0]), 0);
+	assert_contains(rig.text[0], "no such key for this job");
+	close_all();
+}
+
+/* A worker with a key takes no session of a server that has none. */
+static void keyed__a_worker_falls_back_to_nothing(void **state)
+{
+	init();
+	rig.keyring.n = 0;
+	rig.params.join_timeout = 2 * SW_S;
+	open_all();
+	pass(SW_S);
+	assert_int_equal(rig.w[0].links[0].state == SW_LINK_OPEN, false);
+	pass(3 * SW_S);
+	assert_int_not_equal(sw_worker_end_of(&rig.w[0]), 0);
+	close_all();
+}
+
+/* LEAVE is answered with a tag, and both ends are done. */
+static void keyed__leaves(void **state)
+{
+	run();
+	for (uint32_t i = 0; i < N; i++)
+		sw_worker_leave(&rig.w[i], NULL);
+	pass(100 * SW_MS);
+	for (uint32_t i = 0; i < N; i++)
+		assert_int_equal(rig.w[i].state, SW_WORKER_LEFT);
+	close_all();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(keyed__no_flipped_bit_changes_anything),
+		cmocka_unit_test(keyed__no_replay_changes_anything),
+		cmocka_unit_test(keyed__no_truncated_frame_and_no_tag_of_zeros),
+		cmocka_unit_test(keyed__no_reflection_changes_anything),
+		cmocka_unit_test(
+			keyed__no_frame_of_another_session_changes_anything),
+		cmocka_unit_test(keyed__no_crc_takes_the_place_of_a_tag),
+		cmocka_unit_test(
+			keyed__no_frame_of_an_earlier_run_changes_anything),
+		cmocka_unit_test(keyed__results_are_hashed_once),
+		cmocka_unit_test(keyed__a_join_again_gets_the_same_accept),
+		cmocka_unit_test(keyed__another_key_is_a_hint_until_time_is_up),
+		cmocka_unit_test(
+			keyed__a_server_that_requires_keys_refuses_others),
+		cmocka_unit_test(keyed__a_job_has_members_with_keys_or_without),
+		cmocka_unit_test(keyed__a_key_is_replaced),
+		cmocka_unit_test(keyed__a_worker_falls_back_to_nothing),
+		cmocka_unit_test(keyed__leaves),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
