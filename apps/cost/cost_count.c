@@ -34,6 +34,7 @@ static const struct {
 } kernels[] = {
 	{"sw_crc32c", COST_CRC},
 	{"crc", COST_CRC},
+	{"hash_only", COST_CRC}, /* POLYVAL, in the place of the CRC */
 	{"f32_", COST_ADD},
 	{"copy_", COST_COPY},
 	{"stream", COST_COPY},
@@ -147,7 +148,11 @@ static void become_valgrind(const struct cost_shape *shape, const char *self,
 		"--separate-callers=" CALLERS, "--compress-strings=no",
 		"--compress-pos=no", out, self, "engine", "--stepped", "--size",
 		bytes, "--tensors", tensors, "--members", members,
-		shape->is_collective ? "--collective" : (char *)NULL,
+		shape->is_keyed        ? "--keyed"
+		: shape->is_collective ? "--collective"
+				       : (char *)NULL,
+		shape->is_keyed && shape->is_collective ? "--collective"
+							: (char *)NULL,
 		(char *)NULL);
 	_exit(errno == ENOENT ? NO_VALGRIND : 1);
 }

@@ -63,13 +63,14 @@ static void print_table(const struct cost_shape *s, const struct cost_counts *c)
 {
 	uint64_t chunks = c->steps.units[COST_SERVER_PUSH];
 
-	printf("%u members, %u %s of %llu bytes; instructions each, AVX2\n"
+	printf("%u members, %u %s of %llu bytes%s; instructions each, AVX2\n"
 	       "%-7s %-22s %9s %9s %9s %9s %9s %9s %10s\n",
 		s->n_members, s->n_tensors,
 		s->is_collective ? "all_reduces" : "tensors",
-		(unsigned long long)s->bytes, "", "stage", "in round",
-		parts[COST_ENGINE], parts[COST_CRC], parts[COST_ADD],
-		parts[COST_COPY], parts[COST_PORT], "of a chunk");
+		(unsigned long long)s->bytes, s->is_keyed ? ", keyed" : "", "",
+		"stage", "in round", parts[COST_ENGINE], parts[COST_CRC],
+		parts[COST_ADD], parts[COST_COPY], parts[COST_PORT],
+		"of a chunk");
 	for (uint32_t i = 0; i <= COST_N_STAGES; i++) {
 		const char *side = is_server(i) ? "server" : "worker";
 		struct row row;
@@ -110,6 +111,7 @@ static void write_shape(struct sw_json *j, const struct cost_shape *s,
 	sw_json_u64(j, "tensors", s->n_tensors);
 	sw_json_u64(j, "size_bytes", s->bytes);
 	sw_json_bool(j, "is_collective", s->is_collective);
+	sw_json_bool(j, "is_keyed", s->is_keyed);
 	sw_json_u64(j, "rounds", COST_STEP_ROUNDS);
 	sw_json_u64(j, "chunks", c->steps.units[COST_SERVER_PUSH]);
 	sw_json_array_open(j, "stages");

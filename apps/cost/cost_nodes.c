@@ -63,7 +63,8 @@ static int open_worker(struct cost_nodes *x, uint32_t rank)
 		.n_members = (uint16_t)x->shape->n_members,
 		.n_local = 1,
 		.servers = &server,
-		.n_servers = 1};
+		.n_servers = 1,
+		.secret = x->shape->is_keyed ? &x->entry.secret : NULL};
 	int err = sw_worker_open(&x->workers[rank], &x->params, &x->env,
 		&events, &job, &x->ports[COST_WORKERS], 1,
 		sw_loop_then(&x->loops[COST_WORKERS]));
@@ -123,6 +124,15 @@ static int declare(struct cost_nodes *x)
 	return err;
 }
 
+static int set_keys(struct cost_nodes *x)
+{
+	static const uint8_t bytes[SW_SECRET_BYTES] = "known to everybody";
+
+	x->keyring = (struct sw_keyring){.entries = &x->entry, .n = 1};
+	sw_server_set_keys(x->server, &x->keyring);
+	return sw_secret_init(&x->entry.secret, bytes) ? 0 : SW_EIO;
+}
+
 static int open_nodes(struct cost_nodes *x, bool is_sorted, uint64_t now_ns)
 {
 	int err;
@@ -142,6 +152,8 @@ static int open_nodes(struct cost_nodes *x, bool is_sorted, uint64_t now_ns)
 	}
 	err = sw_server_open(&x->server, &x->params, &x->env,
 		&x->ports[COST_SERVER], 1, UINT64_MAX / 2);
+	if (!err && x->shape->is_keyed)
+		err = set_keys(x);
 	if (!err)
 		sw_loop_set(
 			&x->loops[COST_SERVER], 0, sw_server_engine(x->server));

@@ -13,6 +13,7 @@
 #include "engine/loop/loop.h"
 #include "engine/server/server.h"
 #include "engine/worker/worker.h"
+#include "keys/keyring.h"
 #include "sum/sum.h"
 
 /* Both generations of a cell are present, and the windows of senders are open.
@@ -25,6 +26,7 @@ struct cost_shape {
 	uint64_t bytes;     /* size of a tensor of f32, a multiple of 64 */
 	bool is_collective; /* all_reduces of one stream in place of tensors; 64
 			       at most */
+	bool is_keyed;      /* frames have tags in place of CRCs */
 };
 
 /* Zeroed before it is opened, except for fields that the caller sets; 64-byte
@@ -48,6 +50,8 @@ struct cost_nodes {
 	char *memory;
 	uint64_t memory_bytes;
 	uint64_t n_random; /* nothing here has to be secret */
+	struct sw_keyring_entry entry;
+	struct sw_keyring keyring;
 	uint32_t n_running, n_declared, n_done;
 	int err; /* why a job failed was printed */
 };

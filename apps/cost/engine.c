@@ -154,6 +154,8 @@ static int parse(struct options *o, int argc, char **argv)
 		{"--collective", SW_ARG_FLAG, {.flag = &s->is_collective}, 0, 0,
 			"all_reduces of one stream in place of tensors; 64 at "
 			"most"},
+		{"--keyed", SW_ARG_FLAG, {.flag = &s->is_keyed}, 0, 0,
+			"frames have tags in place of CRCs"},
 		{"--instructions", SW_ARG_FLAG, {.flag = &o->is_instructions},
 			0, 0,
 			"count instructions by stage in place of time, with "
@@ -190,9 +192,11 @@ static int parse(struct options *o, int argc, char **argv)
 /* The shapes that are measured where none is asked for. */
 static int count(struct options *o, bool has_shape)
 {
-	static const struct cost_shape shapes[] = {{2, 4, 128 << 10, false},
-		{8, 4, 128 << 10, false}, {32, 4, 128 << 10, false},
-		{2, 256, 64, false}, {2, 4, 128 << 10, true}};
+	static const struct cost_shape shapes[] = {
+		{2, 4, 128 << 10, false, false},
+		{8, 4, 128 << 10, false, false},
+		{32, 4, 128 << 10, false, false}, {2, 256, 64, false, false},
+		{2, 4, 128 << 10, true, false}, {8, 4, 128 << 10, false, true}};
 
 	return has_shape ? sw_cost_instructions(&o->shape, 1, o->is_json)
 			 : sw_cost_instructions(shapes,

@@ -15,7 +15,7 @@ HEAD = """\
 #
 # Written by: test/counts/run --renew.  One line: members, bytes of a tensor, stage;
 # then, for each chunk of a member, instructions of the engine, of crc, add and copy.
-# coll/: of all_reduces in place of tensors.
+# coll/: of all_reduces in place of tensors; keyed/: with tags in place of CRCs.
 """
 
 
@@ -27,6 +27,7 @@ def measure(build):
     found = json.loads(out)
     return found["compiler"], {
         (r["members"], r["size_bytes"],
+         ("keyed/" if r["is_keyed"] else "") +
          ("coll/" if r["is_collective"] else "") + s["name"]):
         [round(s[p] / r["chunks"], 1) for p in PARTS]
         for r in found["results"] for s in r["stages"] if s["units"]}
