@@ -519,6 +519,24 @@ static void own_server_check(const struct check *c)
 			place + 1);
 }
 
+/* A server that refuses all jobs is a mistake. */
+static void keys_check(const struct check *c)
+{
+	const struct sw_conf *conf = c->conf;
+	bool has_job_key =
+		conf->node.role == SW_ROLE_BOTH && *conf->job.key_file;
+
+	if (!conf->serve.require_key || *conf->serve.key_file ||
+		*conf->serve.key_dir || has_job_key)
+		return;
+	sw_report_error(c->report, line_of(c, "serve", "require_key"), "serve",
+		"require_key",
+		"refuses every job, because no secret is known: give %s, "
+		"[serve] key_file or [serve] key_dir",
+		conf->node.role == SW_ROLE_BOTH ? "[job] key_file"
+						: "SUMWIRE_KEY_FILE");
+}
+
 void sw_check_run(const struct sw_conf *conf, const struct sw_scan *scan,
 	struct sw_report *r)
 {
@@ -531,6 +549,7 @@ void sw_check_run(const struct sw_conf *conf, const struct sw_scan *scan,
 	agent_lcores_check(&c);
 	cpus_check(&c);
 	tuning_check(&c);
+	keys_check(&c);
 	own_server_check(&c);
 	udp_check(&c);
 }

@@ -121,7 +121,7 @@ struct sw_conf_origin {
 	uint32_t offset;      /* offset of the field in struct sw_conf */
 	uint32_t line;        /* line of the file; 0: not from there */
 	const char *variable; /* environment variable, static; NULL: as above */
-	const char *launcher; /* launcher that has set it */
+	const char *launcher; /* launcher that has set it; NULL: the user */
 };
 
 struct sw_conf_origins {

@@ -176,6 +176,27 @@ void sw_environ_apply(const struct sw_launch *launch, struct sw_conf *conf,
 			value_of(&a, SW_LAUNCH_ROOT_PORT));
 }
 
+void sw_environ_key_file(const char *path, struct sw_conf *conf,
+	const struct sw_scan *scan, struct sw_report *r,
+	struct sw_conf_origins *origins)
+{
+	bool is_server = conf->node.role == SW_ROLE_SERVER;
+	const char *header = is_server ? "serve" : "job";
+	const struct sw_section *s = sw_section_find(header);
+	const struct sw_option *o = sw_option_find(s, "key_file");
+	const struct sw_launch_value v = {.variable = "SUMWIRE_KEY_FILE"};
+	char *field = (char *)conf + s->offset + o->offset;
+	char why[SW_WHY_BYTES];
+
+	if (!path || !*path || sw_scan_has(scan, header, o->key))
+		return;
+	if (sw_option_parse(o, path, field, why) < 0)
+		sw_report_error(r, 0, header, o->key,
+			"in the environment SUMWIRE_KEY_FILE: %s", why);
+	else
+		sw_origin_add(origins, conf, field, 0, &v);
+}
+
 void sw_environ_note(
 	const struct sw_conf_origins *origins, const struct sw_report *r)
 {
@@ -184,7 +205,9 @@ void sw_environ_note(
 
 		if (row->variable)
 			sw_log(r->log, SW_LOG_ERROR,
-				"%s: %s of %s was taken from the environment",
-				r->path, row->variable, row->launcher);
+				"%s: %s%s%s was taken from the environment",
+				r->path, row->variable,
+				row->launcher ? " of " : "",
+				row->launcher ? row->launcher : "");
 	}
 }

@@ -15,6 +15,13 @@ void sw_environ_apply(const struct sw_launch *launch, struct sw_conf *conf,
 	const struct sw_scan *scan, struct sw_report *r,
 	struct sw_conf_origins *origins);
 
+/* sw_environ_key_file - use the key file at @path, which SUMWIRE_KEY_FILE
+ * names, if the file @scan has no key_file for this role.  @path may be NULL.
+ */
+void sw_environ_key_file(const char *path, struct sw_conf *conf,
+	const struct sw_scan *scan, struct sw_report *r,
+	struct sw_conf_origins *origins);
+
 /* sw_environ_note - for a file with errors: log which values are not in it, but
  * come from the environment. */
 void sw_environ_note(

@@ -14,8 +14,10 @@ static void origin_print(const struct sw_conf_origin *from, FILE *f)
 {
 	if (!from)
 		fprintf(f, "; by default");
-	else if (from->variable)
+	else if (from->variable && from->launcher)
 		fprintf(f, "; %s of %s", from->variable, from->launcher);
+	else if (from->variable)
+		fprintf(f, "; %s", from->variable);
 	else
 		fprintf(f, "; line %u", from->line);
 }

@@ -89,6 +89,36 @@ static void environ_apply__server_of_dmlc(void **state)
 	(void)state;
 }
 
+static void environ_key_file__fills_in(void **state)
+{
+	static const struct {
+		const char *env, *text, *job, *serve;
+	} rows[] = {
+		{"SUMWIRE_KEY_FILE=/k", GOOD, "/k", ""},
+		{"SUMWIRE_KEY_FILE=/k SUMWIRE_LAUNCHER=none", GOOD, "/k", ""},
+		{"SUMWIRE_KEY_FILE=", GOOD, "", ""},
+		{"SUMWIRE_KEY_FILE=/k", GOOD "[job]\nkey_file = /j\n", "/j",
+			""},
+		{"SUMWIRE_KEY_FILE=/k", GOOD "[job]\nkey_file =\n", "", ""},
+		{"SUMWIRE_KEY_FILE=/k", SERVE PORT, "", "/k"},
+		{"SUMWIRE_KEY_FILE=/k",
+			SERVE PORT "[serve]\nrequire_key = yes\n", "", "/k"},
+		{"SUMWIRE_KEY_FILE=/k", SERVE PORT "[serve]\nkey_file = /s\n",
+			"", "/s"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct sw_conf conf;
+		struct said said;
+
+		if (load_in(rows[i].env, rows[i].text, &conf, &said))
+			fail_msg("%s: %s", rows[i].env, said.text);
+		assert_string_equal(conf.job.key_file, rows[i].job);
+		assert_string_equal(conf.serve.key_file, rows[i].serve);
+	}
+	(void)state;
+}
+
 static void environ_apply__refused(void **state)
 {
 	static const struct {
@@ -130,6 +160,12 @@ static void environ_apply__refused(void **state)
 			"IPv4"},
 		{"DMLC_ROLE=scheduler", GOOD, "there is no scheduler"},
 		{"SUMWIRE_LAUNCHER=no", GOOD, "SUMWIRE_LAUNCHER=no is not one"},
+		{"SUMWIRE_KEY_FILE=k", GOOD,
+			"[job] key_file: in the environment SUMWIRE_KEY_FILE: "
+			"\"k\" is not an absolute path"},
+		{"SUMWIRE_KEY_FILE=/k",
+			SERVE PORT "[serve]\nrequire_key = yes\nkey_file =\n",
+			"[serve] require_key: refuses every job"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -159,15 +195,16 @@ static void conf_print__origins(void **state)
 
 	assert_int_equal(write(fd, GOOD, strlen(GOOD)), strlen(GOOD));
 	close(fd);
-	environ_set(OMPI, true);
+	environ_set(OMPI " SUMWIRE_KEY_FILE=/k", true);
 	assert_int_equal(sw_conf_load_origins(path, &conf, origins, NULL), 0);
-	environ_set(OMPI, false);
+	environ_set(OMPI " SUMWIRE_KEY_FILE=/k", false);
 	unlink(path);
 	sw_conf_print(&conf, origins, f);
 	fclose(f);
 	assert_non_null(strstr(text, "role = agent "));
 	assert_non_null(strstr(text, "; line 2\n"));
 	assert_non_null(strstr(text, "; OMPI_COMM_WORLD_RANK of OpenMPI\n"));
+	assert_non_null(strstr(text, "; SUMWIRE_KEY_FILE\n"));
 	assert_non_null(strstr(text, "; by default\n"));
 	assert_int_equal(load(text, &again, &said), 0);
 	assert_memory_equal(&conf, &again, sizeof(conf));
@@ -181,6 +218,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(environ_apply__fills_in),
 		cmocka_unit_test(environ_apply__server_of_dmlc),
+		cmocka_unit_test(environ_key_file__fills_in),
 		cmocka_unit_test(environ_apply__refused),
 		cmocka_unit_test(conf_print__origins),
 	};
