@@ -17,6 +17,7 @@ static const struct sw_command commands[] = {
 	{"top", sw_cmd_top, "show live what daemons and jobs do"},
 	{"metrics", sw_cmd_metrics, "give all counters to Prometheus"},
 	{"conf", sw_cmd_conf, "check, explain and print configurations"},
+	{"key", sw_cmd_key, "make a job's secret"},
 };
 
 #ifdef __x86_64__

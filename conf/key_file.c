@@ -263,3 +263,10 @@ int sw_key_file_write(
 	close(fd);
 	return err;
 }
+
+const char *sw_key_id_text(const uint8_t id[8], char out[SW_KEY_ID_TEXT])
+{
+	for (uint32_t i = 0; i < SW_KEY_ID_TEXT / 2; i++)
+		snprintf(out + 2 * i, 3, "%02x", id[i]);
+	return out;
+}

@@ -14,6 +14,7 @@ enum {
 	SW_KEY_FILE_SECRET = 32,     /* bytes of the secret */
 	SW_KEY_FILE_MAX = 4096,      /* bytes of a file, comments included */
 	SW_KEY_FILE_WHY_BYTES = 512, /* room for what is wrong */
+	SW_KEY_ID_TEXT = 17,         /* room for an id of 8 bytes as text */
 };
 
 /* sw_key_file_read - read the secret in the file at @path.  The file must be a
@@ -31,5 +32,9 @@ int sw_key_file_read(const char *path, uint8_t *secret, char *why);
  * Errors: SW_EBUSY there is a file; SW_EIO. */
 int sw_key_file_write(const char *path, const uint8_t *secret,
 	const char *comment, char *why);
+
+/* sw_key_id_text - write the id of a secret as people read it, 16 digits.
+ * Returns @out. */
+const char *sw_key_id_text(const uint8_t id[8], char out[SW_KEY_ID_TEXT]);
 
 #endif

@@ -9,9 +9,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "conf/key_file.h"
 #include "engine/base/error.h"
 #include "engine/base/ip.h"
 #include "engine/base/log.h"
+#include "keys/crypto.h"
 
 #define IP     (10u << 24 | 77u << 16)
 #define FOLDER "sumwire-run"
@@ -80,6 +82,12 @@ void sw_net_stats(const struct sw_net *net, uint32_t i, char *out)
 	path(net, i, "stats", out);
 }
 
+static void key_path(const struct sw_net *net, char out[SW_NET_PATH_BYTES])
+{
+	snprintf(out, SW_NET_PATH_BYTES, "%.*s/job.key", SW_NET_DIR_BYTES - 1,
+		net->scratch.path);
+}
+
 static const char *text_of(const char *keys)
 {
 	return keys ? keys : "";
@@ -94,7 +102,7 @@ static uint32_t n_lcores(const struct sw_net *net)
 static void common_write(const struct sw_net *net, uint32_t i, FILE *f)
 {
 	const char *cpus = net->ends[i > 0].cpus;
-	char stats[SW_NET_PATH_BYTES];
+	char stats[SW_NET_PATH_BYTES], key[SW_NET_PATH_BYTES];
 
 	sw_net_stats(net, i, stats);
 	/* Signals for all of a job reach its daemons; the ranks need them. */
@@ -113,8 +121,11 @@ static void common_write(const struct sw_net *net, uint32_t i, FILE *f)
 	fprintf(f,
 		"[job]\nagents = %u\nserver_lcores = %u\ndead_after = 60s\n%s",
 		net->n_agents, n_lcores(net), text_of(net->job_keys));
+	key_path(net, key);
 	if (!is_server(net, i))
 		fprintf(f, "agent = %u\n", i - first_agent(net));
+	if (net->is_keyed && !is_server(net, i))
+		fprintf(f, "key_file = %s\n", key);
 }
 
 /* The address of end @end of link @link. */
@@ -146,8 +157,15 @@ static void port_write(
 /* Write the sections of a daemon that sums. */
 static void serve_write(const struct sw_net *net, FILE *f)
 {
+	char key[SW_NET_PATH_BYTES];
+
+	key_path(net, key);
 	fprintf(f, "[serve]\nquota = %" PRIu64 "B\nlcores = %u\n",
 		net->quota_bytes, n_lcores(net));
+	if (net->is_keyed && net->is_colocated)
+		fprintf(f, "require_key = yes\n");
+	else if (net->is_keyed)
+		fprintf(f, "key_file = %s\nrequire_key = yes\n", key);
 }
 
 static void server_write(const struct sw_net *net, FILE *f)
@@ -205,6 +223,22 @@ static int conf_write(const struct sw_net *net, uint32_t i)
 	return fclose(f) || is_bad ? SW_EIO : 0;
 }
 
+/* Draw the job's secret.  It reaches the daemons in a file that only our user
+ * can read, so neither arguments nor variables show it. */
+static int key_write(const struct sw_net *net)
+{
+	char path[SW_NET_PATH_BYTES], why[SW_KEY_FILE_WHY_BYTES];
+	uint8_t secret[SW_SECRET_BYTES];
+	int err = SW_EIO;
+
+	key_path(net, path);
+	if (sw_crypto_random(secret, sizeof(secret)))
+		err = sw_key_file_write(
+			path, secret, "secret of this job", why);
+	sw_crypto_wipe(secret, sizeof(secret));
+	return err;
+}
+
 int sw_net_open(struct sw_net *net)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -218,6 +252,8 @@ int sw_net_open(struct sw_net *net)
 	err = sw_scratch_open(&net->scratch, tmp, FOLDER);
 	for (uint32_t i = 0; i < sw_net_daemons(net) && !err; i++)
 		err = conf_write(net, i);
+	if (!err && net->is_keyed)
+		err = key_write(net);
 	if (!err)
 		return 0;
 	fprintf(stderr, "sumwire: cannot write configurations into %s: %s\n",

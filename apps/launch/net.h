@@ -36,6 +36,9 @@ struct sw_net {
 	uint32_t n_lcores;     /* polling lcores of each daemon; 0: 1 */
 	const char *log_level; /* log level of all daemons: "warn" */
 	uint64_t quota_bytes;  /* memory for tensors at each daemon */
+	/* All daemons get a secret, drawn for this job, in a file in their
+	 * folder. */
+	bool is_keyed;
 	/* Lines for all [job] and [agent] sections; NULL: none. */
 	const char *job_keys, *agent_keys;
 	/* Each agent has a link to the server, with a /24 of its own.  A type

@@ -87,6 +87,7 @@ int sw_cmd_run(int argc, char **argv)
 		return 2;
 	if (r.is_async)
 		r.net.job_keys = "mode = asynchronous\n";
+	r.net.is_keyed = true;
 	r.net.log_level = is_verbose ? "info" : "warn";
 	return sw_run_all(&r);
 }

@@ -176,7 +176,29 @@ int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 	err = choose_kernels(d, o->level);
 	for (uint32_t i = 0; i < d->n_lcores && !err; i++)
 		err = sw_lines_open(&d->lines[i], &d->log);
+	if (!err)
+		err = sw_secrets_open(
+			&d->secrets, &d->conf, NULL, sw_now_ns(), &d->log);
+	if (!err)
+		sw_secrets_log(d->secrets, &d->conf, &d->log);
 	return err ? err : sw_daemon_open_system(d);
+}
+
+int sw_daemon_reload_secrets(struct sw_daemon *d)
+{
+	struct sw_secrets *s;
+	int err =
+		sw_secrets_open(&s, &d->conf, d->secrets, sw_now_ns(), &d->log);
+
+	if (err) {
+		sw_log(&d->log, SW_LOG_WARN, "the current keys stay valid");
+		return err;
+	}
+	s->older = d->secrets;
+	d->secrets = s;
+	sw_log(&d->log, SW_LOG_INFO, "read the key files again");
+	sw_secrets_log(s, &d->conf, &d->log);
+	return 0;
 }
 
 void sw_daemon_env(const struct sw_daemon *d, uint32_t i, struct sw_reserve *r,
@@ -259,5 +281,11 @@ void sw_daemon_close(struct sw_daemon *d)
 	if (d->owns_runtime_dir && rmdir(d->runtime_dir))
 		sw_log(&d->log, SW_LOG_WARN, "runtime folder %s: %s",
 			d->runtime_dir, strerror(errno));
+	while (d->secrets) {
+		struct sw_secrets *older = d->secrets->older;
+
+		sw_secrets_close(d->secrets);
+		d->secrets = older;
+	}
 	sw_log_sink_close(&d->log_sink);
 }

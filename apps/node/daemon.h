@@ -12,6 +12,7 @@
 #include "apps/node/idle.h"
 #include "apps/node/log_lines.h"
 #include "apps/node/reserve.h"
+#include "apps/node/secrets.h"
 #include "apps/node/turns.h"
 #include "conf/conf.h"
 #include "engine/base/env.h"
@@ -67,6 +68,7 @@ struct sw_daemon {
 	struct sw_log_sink log_sink;
 	struct sw_env env;
 	struct sw_params params;
+	struct sw_secrets *secrets; /* current; older ones hang from it */
 	struct sw_dpdk *dpdk;
 	/* Queue pairs of each lcore; NULL: the lcore has none of that port.
 	 * DPDK's come first, then the loopback of an agent that also serves. */
@@ -195,6 +197,12 @@ int sw_daemon_open_system(struct sw_daemon *d);
  * SIGINT, SIGHUP, SIGQUIT) until sw_daemon_must_end takes them, and the ignored
  * signals for ever (signals.h). */
 void sw_daemon_block_signals(void);
+
+/* sw_daemon_reload_secrets - read the key files again.  Joins from now on use
+ * the new secrets; replaced ones are accepted for [serve] key_grace.  On error,
+ * which is logged, the current secrets stay.  Returns 0 or a negative error.
+ * Thread: control. */
+int sw_daemon_reload_secrets(struct sw_daemon *d);
 
 /* sw_daemon_env - set @env for engines of lcore @i: memory comes from @r, and
  * log lines go to the control thread.  sw_daemon_write_lines - write the queued
