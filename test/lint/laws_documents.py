@@ -44,6 +44,7 @@ DOCUMENTS = {
     "pmd/README.md": 400,
     "pmd/nccl/README.md": 450,
     "test/README.md": 550,
+    "test/conformance/README.md": 300,
     "test/sim/README.md": 550,
     "test/model/README.md": 550,
     "test/fuzz/README.md": 450,

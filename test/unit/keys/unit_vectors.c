@@ -1,0 +1,209 @@
+/* unit_vectors.c - test/vectors/keys.txt, which another implementation wrote.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/unit.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "keys/keyring.h"
+#include "keys/noise.h"
+#include "sum/polyval.h"
+
+enum { HEAD_BYTES = 46, ROWS = 256, BYTES_MAX = 512 };
+
+static struct row {
+	char name[32];
+	uint8_t bytes[BYTES_MAX];
+	size_t n;
+} rows[ROWS];
+static uint32_t n_rows;
+
+static void row_read(const char *line)
+{
+	struct row *row = &rows[n_rows++];
+	static char digits[2 * BYTES_MAX + 1];
+	unsigned byte;
+
+	assert_true(n_rows < ROWS);
+	assert_int_equal(sscanf(line, "%31s %1024s", row->name, digits), 2);
+	for (const char *s = digits; *s && *s != '-'; s += 2) {
+		assert_int_equal(sscanf(s, "%2x", &byte), 1);
+		row->bytes[row->n++] = (uint8_t)byte;
+	}
+}
+
+static int rows_read(void **state)
+{
+	static char line[4 * BYTES_MAX], path[1024];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/test/vectors/keys.txt",
+		(const char *)*state);
+	f = fopen(path, "r");
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f))
+		if (*line != '#')
+			row_read(line);
+	fclose(f);
+	return 0;
+}
+
+/* The only row of this name, which has @n bytes; 0: any number. */
+static const struct row *row_of(const char *name, size_t n)
+{
+	const struct row *found = NULL;
+
+	for (uint32_t i = 0; i < n_rows; i++)
+		if (!strcmp(rows[i].name, name)) {
+			assert_null(found);
+			found = &rows[i];
+		}
+	if (!found || (n && found->n != n))
+		fail_msg("%s: missing, or of another length", name);
+	return found;
+}
+
+static void assert_row(const char *name, const void *bytes, size_t n)
+{
+	assert_memory_equal(row_of(name, n)->bytes, bytes, n);
+}
+
+static void vectors__keys_of_the_secret(void **state)
+{
+	const uint8_t *bytes = row_of("secret", 32)->bytes;
+	uint8_t key[16], mac[16], text[154];
+	struct sw_secret secret;
+
+	for (uint8_t i = 0; i < sizeof(text); i++)
+		text[i] = i;
+	assert_true(sw_secret_init(&secret, bytes));
+	assert_row("key_id", secret.id, sizeof(secret.id));
+	assert_true(sw_hkdf_expand(bytes, "sumwire hello", key, sizeof(key)));
+	assert_row("hello_key", key, sizeof(key));
+	assert_true(sw_cmac(key, text, sizeof(text), mac));
+	assert_row("hello_mac", mac, sizeof(mac));
+	assert_true(sw_hkdf_expand(bytes, "sumwire cookie", key, sizeof(key)));
+	assert_row("cookie_key", key, sizeof(key));
+	assert_true(sw_cmac(key, text, sizeof(text), mac));
+	assert_row("cookie_mac", mac, sizeof(mac));
+}
+
+static void vectors__handshake(void **state)
+{
+	const struct row *prologue = row_of("prologue", 0);
+	const struct row *ask = row_of("ask_payload", 0);
+	const struct row *answer = row_of("answer_payload", 0);
+	const uint8_t *secret = row_of("secret", 32)->bytes;
+	uint8_t message[BYTES_MAX], text[BYTES_MAX], keys[2][2][32];
+	struct sw_noise worker, server;
+
+	assert_true(sw_noise_init(&worker, prologue->bytes, prologue->n, secret,
+		row_of("worker_e", 32)->bytes));
+	assert_true(sw_noise_init(&server, prologue->bytes, prologue->n, secret,
+		row_of("server_e", 32)->bytes));
+	assert_true(sw_noise_ask(&worker, ask->bytes, ask->n, message));
+	assert_row("ask", message, ask->n + SW_NOISE_MORE_BYTES);
+	assert_true(sw_noise_asked(
+		&server, message, ask->n + SW_NOISE_MORE_BYTES, text));
+	assert_memory_equal(text, ask->bytes, ask->n);
+	assert_true(
+		sw_noise_answer(&server, answer->bytes, answer->n, message));
+	assert_row("answer", message, answer->n + SW_NOISE_MORE_BYTES);
+	assert_true(sw_noise_answered(
+		&worker, message, answer->n + SW_NOISE_MORE_BYTES, text));
+	assert_memory_equal(text, answer->bytes, answer->n);
+	assert_true(sw_noise_split(&worker, keys[0][0], keys[0][1]));
+	assert_true(sw_noise_split(&server, keys[1][0], keys[1][1]));
+	for (int i = 0; i < 2; i++) {
+		assert_row("to_server", keys[i][0], 32);
+		assert_row("to_worker", keys[i][1], 32);
+	}
+}
+
+static const char *const ways[] = {"to_server", "to_worker"};
+
+/* A name of a way's row. */
+static const char *name_of(int way, const char *what)
+{
+	static char names[4][32];
+	static uint32_t i;
+	char *name = names[i++ % 4];
+
+	snprintf(name, sizeof(names[0]), "%s_%s", ways[way], what);
+	return name;
+}
+
+static void vectors__keys_of_the_session(void **state)
+{
+	for (int way = 0; way < 2; way++) {
+		const uint8_t *key = row_of(ways[way], 32)->bytes;
+		uint8_t out[32];
+
+		assert_true(sw_hkdf_expand(key, "tag", out, 16));
+		assert_row(name_of(way, "tag_key"), out, 16);
+		assert_true(sw_hkdf_expand(key, "hash", out, 16));
+		assert_row(name_of(way, "hash_key"), out, 16);
+		assert_true(sw_hkdf_expand(key, "encrypt", out, 32));
+		assert_row(name_of(way, "encrypt_key"), out, 32);
+	}
+}
+
+/* Check the tag of rows @i to @i + 3: payload_bytes, head, hash, tag. */
+static void tag_check(uint32_t i, int way)
+{
+	static _Alignas(64) uint8_t payload[8192];
+	uint8_t hash[16], block[SW_PRF_BYTES] = {0};
+	struct sw_polyval_key key;
+	struct sw_prf prf;
+	uint32_t n;
+	uint64_t tag;
+
+	memcpy(&n, rows[i].bytes, sizeof(n));
+	assert_true(n <= sizeof(payload));
+	for (uint32_t k = 0; k < n; k++)
+		payload[k] = (uint8_t)(n + (uint32_t)way + k);
+	sw_polyval_prepare(&key, row_of(name_of(way, "hash_key"), 16)->bytes);
+	sw_polyval(&key, payload, n, hash);
+	assert_string_equal(rows[i + 2].name, name_of(way, "hash"));
+	assert_memory_equal(hash, rows[i + 2].bytes, sizeof(hash));
+
+	assert_int_equal(rows[i + 1].n, HEAD_BYTES);
+	memcpy(block, rows[i + 1].bytes, HEAD_BYTES);
+	block[HEAD_BYTES] = (uint8_t)way;
+	memcpy(block + HEAD_BYTES + 2, hash, sizeof(hash));
+	assert_true(
+		sw_prf_open(&prf, row_of(name_of(way, "tag_key"), 16)->bytes));
+	tag = sw_prf(&prf, block);
+	sw_prf_close(&prf);
+	assert_string_equal(rows[i + 3].name, name_of(way, "tag"));
+	assert_memory_equal(&tag, rows[i + 3].bytes, sizeof(tag));
+}
+
+static void vectors__tags(void **state)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i + 3 < n_rows; i++)
+		if (!strcmp(rows[i].name, "payload_bytes"))
+			tag_check(i, (int)(n++ % 2));
+	assert_int_equal(n, 18);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(vectors__keys_of_the_secret),
+		cmocka_unit_test(vectors__handshake),
+		cmocka_unit_test(vectors__keys_of_the_session),
+		cmocka_unit_test(vectors__tags),
+	};
+	void *root = argv[1];
+
+	assert_int_equal(argc, 2);
+	if (rows_read(&root))
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
