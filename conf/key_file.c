@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -95,7 +96,8 @@ static int content_read(struct reading *r, int fd)
 	ssize_t n;
 
 	while (r->n < sizeof(r->text)) {
-		n = read(fd, r->text + r->n, sizeof(r->text) - r->n);
+		n = pread(fd, r->text + r->n, sizeof(r->text) - r->n,
+			(off_t)r->n);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -189,13 +191,28 @@ static int lines_take(const struct reading *r, uint8_t *secret)
 	return err;
 }
 
+/* Open the file.  The name of an inherited descriptor is a link, so the
+ * descriptor is used as it is; it goes to no child of ours. */
+static int file_open(const char *path)
+{
+	static const char prefix[] = "/dev/fd/";
+	const char *number = path + sizeof(prefix) - 1;
+	int fd;
+
+	/* A pipe or a terminal must not hold up a daemon. */
+	if (strncmp(path, prefix, sizeof(prefix) - 1) != 0 || !*number ||
+		number[strspn(number, "0123456789")] || strlen(number) > 6)
+		return open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC |
+					  O_NONBLOCK | O_NOCTTY);
+	fd = atoi(number);
+	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	return fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
 int sw_key_file_read(const char *path, uint8_t *secret, char *why)
 {
 	struct reading r = {.path = path, .why = why};
-	/* A pipe or a terminal must not hold up a daemon. */
-	int fd = open(path,
-		    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY),
-	    err;
+	int fd = file_open(path), err;
 
 	if (fd < 0)
 		err = cannot_open(&r);

@@ -20,7 +20,9 @@ enum {
 /* sw_key_file_read - read the secret in the file at @path.  The file must be a
  * regular file, no symbolic link, of mode 0600 or 0400, and belong to root or
  * to the user of this process.  All checks are made on the open file, so it
- * does not matter if another one takes its name meanwhile.
+ * does not matter if another one takes its name meanwhile.  /dev/fd/N is the
+ * inherited descriptor N, for a starter that hands over a file without a name;
+ * it can be read again.
  * @secret  SW_KEY_FILE_SECRET bytes; zeros on error
  * @why     on error, what is wrong and what to do (SW_KEY_FILE_WHY_BYTES)
  * Errors: SW_ENOENT it does not exist; SW_ECONF all others. */

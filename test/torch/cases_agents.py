@@ -3,6 +3,7 @@
 """By torch_agents.py.  Each case starts the group by itself."""
 import gc
 import os
+import re
 import resource
 import shutil
 import signal
@@ -35,6 +36,41 @@ def case_sums():
     start()
     sums()
     dist.destroy_process_group()
+
+
+def case_is_keyed():
+    """The agent has a secret of its own job, which nothing shows: not its
+    arguments, its environment, or the environment of this rank."""
+    start()
+    sums()
+    path, conf = agent_of_rank()
+    pid = agent_pid(path)
+    [fd] = re.findall(r"^key_file = /dev/fd/(\d+)$", conf, re.M)
+    with open(f"/proc/{pid}/fd/{fd}", encoding="ascii") as f:
+        key = f.read().strip()
+    check(re.fullmatch("[0-9a-f]{64}", key), "the key has 64 digits")
+    for which, each in ("self", "environ"), (pid, "environ"), (pid, "cmdline"):
+        with open(f"/proc/{which}/{each}", "rb") as f:
+            check(key.encode() not in f.read(), f"{each} of {which} shows it")
+    check(key not in conf, "its configuration shows it")
+    keys = [None] * dist.get_world_size()
+    dist.all_gather_object(keys, key)
+    check(len(set(keys)) == 1, "each rank's agent has the same key")
+    dist.destroy_process_group()
+
+
+def case_has_a_key_file():
+    """The user gives a secret: each agent reads it."""
+    start()
+    sums()
+    check("key_file" not in agent_of_rank()[1], "the backend drew a key")
+    dist.destroy_process_group()
+
+
+def case_has_a_bad_key_file():
+    with raises(SumwireError, "the agent of this machine did not start",
+                "has mode 0644: it must be 0600"):
+        start()
 
 
 def case_checkpoint():

@@ -37,6 +37,20 @@ def test_port_is_taken():
         ok(net, "port_is_taken")
 
 
+def test_keys():
+    """Jobs are keyed by default, or by SUMWIRE_KEY_FILE."""
+    with Alone() as net:
+        path = net.path("job.key")
+        subprocess.run([rig.sumwire(), "key", path], check=True)
+        net.ranks_ok(CASES, "is_keyed")
+        net.ranks_ok(CASES, "has_a_key_file", env={"SUMWIRE_KEY_FILE": path})
+        os.chmod(path, 0o644)
+        net.ranks_ok(CASES, "has_a_bad_key_file",
+                     env={"SUMWIRE_KEY_FILE": path})
+        os.unlink(path)
+        net.await_nothing()
+
+
 def test_agent_is_killed():
     with Alone() as net:
         ok(net, "agent_is_killed")

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -202,6 +203,33 @@ static void key_file_read__refuses_what_is_no_file(void **state)
 	unlink(path);
 }
 
+/* A starter hands over a file without a name. */
+static void key_file_read__takes_a_descriptor(void **state)
+{
+	int fd = memfd_create("key", 0), ends[2];
+
+	assert_int_equal(write(fd, HEX, strlen(HEX)), strlen(HEX));
+	assert_int_equal(lseek(fd, 0, SEEK_CUR), strlen(HEX));
+	snprintf(path, sizeof(path), "/dev/fd/%d", fd);
+	refused(SW_ECONF, "mode 0777");
+	assert_int_equal(fchmod(fd, 0600), 0);
+	taken();
+	taken(); /* again: a key may be read again */
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	close(fd);
+	refused(SW_ECONF, "cannot be opened");
+	assert_int_equal(pipe(ends), 0);
+	snprintf(path, sizeof(path), "/dev/fd/%d", ends[0]);
+	refused(SW_ECONF, "pipe");
+	close(ends[0]);
+	close(ends[1]);
+	strcpy(path, "/dev/fd/");
+	refused(SW_ECONF, "folder");
+	strcpy(path, "/dev/fd/0x0");
+	refused(SW_ENOENT, "does not exist");
+	snprintf(path, sizeof(path), "%s/key", folder);
+}
+
 /* --- a file that changes while it is read --- */
 
 static atomic_bool stop;
@@ -312,6 +340,7 @@ int main(void)
 		cmocka_unit_test(key_file_read__refuses_open_rights),
 		cmocka_unit_test(key_file_read__refuses_other_owners),
 		cmocka_unit_test(key_file_read__refuses_what_is_no_file),
+		cmocka_unit_test(key_file_read__takes_a_descriptor),
 		cmocka_unit_test(key_file_read__is_replaced_meanwhile),
 		cmocka_unit_test(key_file_write__makes_one),
 		cmocka_unit_test(key_file_write__overwrites_nothing),

@@ -56,6 +56,7 @@ PORT_TRIES = 8  # number of starts, if another program takes a port meanwhile
 IN_USE = os.strerror(errno.EADDRINUSE)
 RUN_BYTES = 8  # part of torchrun's run id in a job's name of at most 31 bytes
 FOLDER = "sumwire-torch-"
+KEY_BYTES = 32
 STALE_S = 600  # age of a stale folder; an agent starts much faster
 # Signals that a running agent handles or ignores; blocked while it starts.
 SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP,
@@ -76,7 +77,7 @@ dead_after = {dead_s}s
 stall_limit = 86400s
 join_timeout = {open_s}s
 payload = {payload}
-[agent]
+{key_line}[agent]
 socket = {socket}
 local_ranks = {n_local}
 lcores = {lcores}
@@ -304,21 +305,45 @@ def memory_file(name):
                            ) from None
 
 
-class Agent:
-    """Start and end the agent of this rank."""
+def draw_key(servers):
+    """Return the secret of a new job, on rank 0 for all ranks, as hexadecimal
+    digits; "" if SUMWIRE_KEY_FILE gives each agent its secret, or if there are
+    SUMWIRE_SERVERS, which cannot know a new one."""
+    if servers or os.environ.get("SUMWIRE_KEY_FILE"):
+        return ""
+    return secrets.token_hex(KEY_BYTES)
 
-    def __init__(self, conf, servers):
+
+def key_file(key):
+    """Return a file with the secret, which only the agent inherits, or None for
+    no secret.  It has no name, so nobody else can read it."""
+    if not key:
+        return None
+    f = open(memory_file("job.key"), "wb", buffering=0)
+    os.fchmod(f.fileno(), 0o600)
+    f.write(key.encode() + b"\n")
+    return f
+
+
+class Agent:
+    """Start and end the agent of this rank.  key: the job's secret, or ""."""
+
+    def __init__(self, conf, servers, key):
         self.folder = scratch()
         self.socket = os.path.join(self.folder, "agent.sock")
-        ini = AGENT.format(folder=self.folder, socket=self.socket,
-                           level=level(), **conf) + "".join(
-            SERVER.format(i=i, ip=ip, udp_port=udp_port)
-            for i, (ip, udp_port) in enumerate(servers))
         self.log = Log()
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.log.close)
+            self.key = key_file(key)
+            if self.key:
+                stack.enter_context(self.key)
+            ini = AGENT.format(
+                folder=self.folder, socket=self.socket, level=level(),
+                key_line=f"key_file = /dev/fd/{self.key.fileno()}\n"
+                if self.key else "", **conf) + "".join(
+                SERVER.format(i=i, ip=ip, udp_port=udp_port)
+                for i, (ip, udp_port) in enumerate(servers))
             self.process = self._start(ini.encode())
-        finally:
-            self.log.close()
 
     def _start(self, ini):
         """Start the agent in a process group of its own, so that Ctrl-C reaches
@@ -338,6 +363,7 @@ class Agent:
                     [library.command(), "agent", "--config", "/dev/stdin"],
                     stdin=stdin, stdout=self.log.fd, stderr=self.log.fd,
                     cwd="/", **apart, close_fds=True,
+                    pass_fds=[self.key.fileno()] if self.key else [],
                     # its ranks are those of the group
                     env={**os.environ, "SUMWIRE_LAUNCHER": "none"})
             except OSError as e:
@@ -403,12 +429,12 @@ def job_name():
 
 
 def plan(homes, timeout_s):
-    """Choose the job's name, servers, cores, ports, patience and payload, on
-    rank 0 for all ranks."""
+    """Choose the job's name, servers, cores, ports, patience, payload and
+    secret, on rank 0 for all ranks."""
     servers = appliances()
     n_lcores = lcores(homes, servers)
     return [job_name(), servers, n_lcores, ports(n_lcores),
-            dead_seconds(timeout_s), payload()]
+            dead_seconds(timeout_s), payload(), draw_key(servers)]
 
 
 class Layout:
@@ -418,7 +444,7 @@ class Layout:
     def __init__(self, home, open_s):
         self.home, self.me, self.open_s = home, home.me, open_s
         (self.job, self.servers, self.n_lcores, self.ports,
-         self.dead_s, self.payload) = home.plan
+         self.dead_s, self.payload, self.key) = home.plan
         self.n_machines = len(set(home.machines))
         self.found = places(home.machines)
         self.agent, self.here = self.found[self.me]
@@ -497,7 +523,7 @@ class Layout:
         numa.warn_of_quota(len(self.here), self.n_lcores)
         gpus = [self.home.gpus[r] for r in self.here]
         with numa.bound(numa.cpus_near(numa.interface_of(ip), gpus)):
-            return Agent(conf, [*self.servers, *nodes])
+            return Agent(conf, [*self.servers, *nodes], self.key)
 
 
 def start(meeting, home):
