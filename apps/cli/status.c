@@ -104,6 +104,8 @@ static void job_print(
 		job->n_here, job->n_all);
 	if (job->size)
 		printf(", %u of %u ranks", job->n_ranks, job->size);
+	if (job->has_key)
+		printf(", %s", job->is_keyed ? "keyed" : "without a key");
 	if (job->has_idle && job->idle_s)
 		printf(", last push %llu s ago",
 			(unsigned long long)job->idle_s);
@@ -167,6 +169,8 @@ static void job_write(struct sw_json *j, const struct sw_found_daemon *d,
 	sw_json_u64(j, "pid", (uint64_t)d->pid);
 	sw_json_text(j, "state", sw_find_state(d, job));
 	sw_json_u64(j, "age_s", job->age_s);
+	if (job->has_key)
+		sw_json_bool(j, "keyed", job->is_keyed);
 	if (job->has_idle)
 		sw_json_u64(j, "idle_s", job->idle_s);
 	sw_json_u64(j, "open_chunks", job->open_chunks);

@@ -46,6 +46,7 @@ static void fill_stats(void *ctx,
 			&sum, sw_worker_stats(&a->shared.others[i].worker));
 	sw_daemon_put_stats(&a->shared.daemon, &sum, put, out);
 	put(out, "attached", a->control.group.n_here);
+	put(out, "keyed", a->shared.daemon.secrets->job.n);
 	sw_agent_put_lanes(a, put, out);
 	put(out, "partition_bytes", atomic_load(&a->shared.partition_bytes));
 	put(out, "credit_bytes", atomic_load(&a->shared.credit_bytes));
@@ -310,6 +311,7 @@ int sw_cmd_agent(int argc, char **argv)
 	if (a->has_error_file)
 		sw_agent_error_remove(a->shared.daemon.conf.agent.socket);
 	sw_daemon_close(&a->shared.daemon);
+	sw_crypto_put(a->shared.secret, sizeof(*a->shared.secret));
 	free(a->shared.others);
 	free(a->shared.lanes);
 	free(a->shared.rings);

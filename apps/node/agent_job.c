@@ -59,6 +59,20 @@ static uint32_t list_servers(const struct sw_daemon *d,
 	return n;
 }
 
+/* Are all ports memifs, whose other ends are processes of this machine? */
+static bool is_trusted(const struct sw_daemon *d)
+{
+	for (uint32_t i = 0; i < d->conf.n_ports; i++)
+		if (d->conf.ports[i].type != SW_PORT_MEMIF)
+			return false;
+	return true;
+}
+
+static bool has_secret(const struct agent_shared *shared)
+{
+	return shared->daemon.secrets && shared->daemon.secrets->job.n;
+}
+
 static void describe_job(const struct agent_shared *shared,
 	struct sw_worker_job *job,
 	struct sw_worker_server servers[SW_CONF_ENDPOINTS_MAX],
@@ -76,7 +90,8 @@ static void describe_job(const struct agent_shared *shared,
 		.n_lcores = (uint8_t)c->job.server_lcores,
 		.n_ways = (uint16_t)sw_conf_n_ways(c),
 		.n_lanes = (uint8_t)(shared->n_others + 1),
-		.lanes = shared->lanes};
+		.lanes = shared->lanes,
+		.secret = has_secret(shared) ? shared->secret : NULL};
 	if (shared->is_serving)
 		job->n_colocated =
 			(uint16_t)(c->job.agents * c->job.server_lcores);
@@ -102,9 +117,31 @@ static int open_part(struct agent_shared *shared, uint32_t i)
 		shared->daemon.n_ports, sw_now_ns());
 }
 
+/* The worker keeps its secret until it closes, also if the operator replaces
+ * it meanwhile. */
+static int take_secret(struct agent_shared *shared)
+{
+	const struct sw_daemon *d = &shared->daemon;
+
+	if (!has_secret(shared)) {
+		sw_log(&d->log, is_trusted(d) ? SW_LOG_INFO : SW_LOG_WARN,
+			"job %s has no key: whoever reaches its network can "
+			"change its sums ([job] key_file; sumwire key makes "
+			"one)",
+			d->conf.job.name);
+		return 0;
+	}
+	if (!shared->secret)
+		shared->secret = sw_crypto_get(sizeof(*shared->secret));
+	if (!shared->secret)
+		return SW_ENOMEM;
+	*shared->secret = d->secrets->job.entries[0].secret;
+	return 0;
+}
+
 int sw_agent_open_worker(struct agent_shared *shared)
 {
-	int err = 0;
+	int err = take_secret(shared);
 
 	for (uint32_t i = 0; i <= shared->n_others && !err; i++)
 		err = open_part(shared, i);

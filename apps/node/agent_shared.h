@@ -32,6 +32,9 @@ struct agent_shared {
 	struct agent_lane *others;
 	struct sw_lane *lanes;             /* between lcore 0 and each */
 	struct agent_part parts[SW_LANES]; /* control's */
+	/* The secret of the worker, in locked memory; NULL: none was ever
+	 * used.  Control changes it while no worker is open. */
+	struct sw_secret *secret;
 
 	/* Read and written while they run; each says who writes. */
 	struct agent_rings *rings; /* one puts, one takes */

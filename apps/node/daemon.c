@@ -198,7 +198,19 @@ int sw_daemon_reload_secrets(struct sw_daemon *d)
 	d->secrets = s;
 	sw_log(&d->log, SW_LOG_INFO, "read the key files again");
 	sw_secrets_log(s, &d->conf, &d->log);
+	if (d->conf.node.role == SW_ROLE_AGENT) /* its worker has a copy */
+		sw_daemon_drop_secrets(d);
 	return 0;
+}
+
+void sw_daemon_drop_secrets(struct sw_daemon *d)
+{
+	while (d->secrets->older) {
+		struct sw_secrets *old = d->secrets->older;
+
+		d->secrets->older = old->older;
+		sw_secrets_close(old);
+	}
 }
 
 void sw_daemon_env(const struct sw_daemon *d, uint32_t i, struct sw_reserve *r,
@@ -281,11 +293,8 @@ void sw_daemon_close(struct sw_daemon *d)
 	if (d->owns_runtime_dir && rmdir(d->runtime_dir))
 		sw_log(&d->log, SW_LOG_WARN, "runtime folder %s: %s",
 			d->runtime_dir, strerror(errno));
-	while (d->secrets) {
-		struct sw_secrets *older = d->secrets->older;
-
-		sw_secrets_close(d->secrets);
-		d->secrets = older;
-	}
+	if (d->secrets)
+		sw_daemon_drop_secrets(d);
+	sw_secrets_close(d->secrets);
 	sw_log_sink_close(&d->log_sink);
 }

@@ -200,9 +200,12 @@ void sw_daemon_block_signals(void);
 
 /* sw_daemon_reload_secrets - read the key files again.  Joins from now on use
  * the new secrets; replaced ones are accepted for [serve] key_grace.  On error,
- * which is logged, the current secrets stay.  Returns 0 or a negative error.
- * Thread: control. */
+ * which is logged, the current secrets stay.  The lcores follow by themselves
+ * (sw_serve_work).  Returns 0 or a negative error.
+ * sw_daemon_drop_secrets - wipe the sets that were replaced and that nobody
+ * uses.  Thread: control, both. */
 int sw_daemon_reload_secrets(struct sw_daemon *d);
+void sw_daemon_drop_secrets(struct sw_daemon *d);
 
 /* sw_daemon_env - set @env for engines of lcore @i: memory comes from @r, and
  * log lines go to the control thread.  sw_daemon_write_lines - write the queued

@@ -97,6 +97,8 @@ static int open_core(struct sw_serve *s, uint32_t i)
 		return err;
 	sw_server_set_lcores(c->engine, s->n_cores, &s->used);
 	sw_server_limit(c->engine, &s->guests);
+	atomic_store(&c->keys, atomic_load(&s->keys));
+	sw_server_set_keys(c->engine, atomic_load(&c->keys));
 	return open_shares(c, &d->conf);
 }
 
@@ -111,6 +113,7 @@ int sw_serve_open(struct sw_serve *s, struct sw_daemon *d)
 		return SW_ENOMEM;
 	s->n_cores = n;
 	open_guests(s, &d->conf);
+	atomic_store(&s->keys, &d->secrets->serve);
 	snprintf(s->farewell, sizeof(s->farewell),
 		"the server at node %s stops", d->conf.node.name);
 	for (uint32_t i = 0; i < n && !err; i++)
@@ -163,11 +166,24 @@ static uint32_t follow(struct sw_serve_core *c)
 	return 1;
 }
 
+/* Use the newest secrets for all frames of this turn. */
+static void follow_keys(struct sw_serve_core *c)
+{
+	const struct sw_keyring *keys =
+		atomic_load_explicit(&c->serve->keys, memory_order_acquire);
+
+	if (keys == atomic_load_explicit(&c->keys, memory_order_relaxed))
+		return;
+	sw_server_set_keys(c->engine, keys);
+	atomic_store_explicit(&c->keys, keys, memory_order_release);
+}
+
 static uint32_t core_turn(void *ctx, uint64_t now_ns)
 {
 	struct sw_serve_core *c = ctx;
 
 	(void)now_ns;
+	follow_keys(c);
 	sw_reserve_turn(c->reserve);
 	if (sw_reserve_is_leaving(c->reserve) && !atomic_load(&c->is_released))
 		atomic_store(&c->is_released,
@@ -230,10 +246,32 @@ void sw_serve_start(struct sw_serve *s)
 	}
 }
 
+/* Give new secrets to the lcores, and free old ones that no lcore uses. */
+static void pass_secrets(struct sw_serve *s)
+{
+	const struct sw_keyring *keys = &s->daemon->secrets->serve;
+
+	if (!s->daemon->secrets->older)
+		return;
+	atomic_store_explicit(&s->keys, keys, memory_order_release);
+	for (uint32_t i = 0; i < s->n_cores; i++) {
+		struct sw_bell *bell = &s->daemon->pollers[i].bell;
+
+		if (atomic_load_explicit(
+			    &s->cores[i].keys, memory_order_acquire) == keys)
+			continue;
+		if (sw_bell_is_awaited(bell))
+			sw_bell_ring(bell);
+		return;
+	}
+	sw_daemon_drop_secrets(s->daemon);
+}
+
 bool sw_serve_work(struct sw_serve *s)
 {
 	bool has_worked = false;
 
+	pass_secrets(s);
 	for (uint32_t i = 0; i < s->n_cores; i++)
 		has_worked |= sw_reserve_work(s->cores[i].reserve);
 	return has_worked;
@@ -323,6 +361,7 @@ void sw_serve_put_stats(const struct sw_serve *s,
 	put(out, "memory_used_bytes", atomic_load(&s->used));
 	put(out, "memory_quota_bytes", s->daemon->conf.serve.quota_bytes);
 	put(out, "memory_resident_bytes", sw_memory_resident());
+	put(out, "keys", s->daemon->secrets->serve.n);
 	put(out, "lcores", s->n_cores);
 	for (uint32_t i = 0; i < s->n_cores; i++) {
 		snprintf(name, sizeof(name), "lcore%u.push_bytes", i);

@@ -26,6 +26,7 @@ struct sw_serve_core {
 	struct sw_share shares[SW_CONF_MANY_MAX];
 	struct sw_env env;
 	struct sw_reserve *reserve;
+	_Atomic(const struct sw_keyring *) keys; /* that the engine has */
 	/* Its own queue pairs have released the memory that it gives back;
 	 * next, lcore 0's must release it. */
 	_Atomic bool is_released;
@@ -43,6 +44,8 @@ struct sw_serve {
 	_Atomic uint64_t used, share_used[SW_CONF_MANY_MAX];
 	struct sw_net nets[SW_CONF_NETWORKS_MAX]; /* [serve] from */
 	struct sw_guests guests;
+	/* Secrets that the lcores have to use from their next turn on. */
+	_Atomic(const struct sw_keyring *) keys;
 	uint32_t n_cores;
 	struct sw_serve_core *cores;
 	/* Lcore 0's jobs: the control thread asks, lcore 0 describes them,
@@ -63,7 +66,7 @@ void sw_serve_start(struct sw_serve *s);
 void sw_serve_close(struct sw_serve *s);
 
 /* sw_serve_work - do the control thread's part of the service, in slices of
- * milliseconds.  Call it regularly.  Returns whether there may be more to do at
+ * milliseconds, and let the lcores follow new secrets.  Call it regularly.  Returns whether there may be more to do at
  * once. */
 bool sw_serve_work(struct sw_serve *s);
 

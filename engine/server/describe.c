@@ -43,6 +43,7 @@ static void describe_job(
 	*out = (struct sw_server_job){.state = job->status.state,
 		.is_coordinated = job->is_coordinated,
 		.is_closing = job->is_closing,
+		.is_keyed = job->is_keyed,
 		.n_members = job->n_members,
 		.age_ns = now_ns - sw_min64(now_ns, job->opened_ns),
 		.open_chunks = sw_shard_n_open(&job->shard)};

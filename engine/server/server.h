@@ -42,7 +42,9 @@ void sw_server_set_lcores(
 	struct sw_server *srv, uint32_t n, _Atomic uint64_t *all_used);
 
 /* sw_server_set_keys - admit members of keyed jobs, by the secrets in @keyring,
- * which is borrowed until close. Call before the first frame. */
+ * which is borrowed until close or until another one is set.  Call it before
+ * the first frame, or from the server's lcore: then JOINs from now on need the
+ * new one. */
 struct sw_keyring;
 void sw_server_set_keys(
 	struct sw_server *srv, const struct sw_keyring *keyring);
@@ -122,6 +124,7 @@ struct sw_server_job {
 	uint8_t state;              /* enum sw_job_state */
 	bool is_coordinated;        /* by this lcore */
 	bool is_closing;            /* its last member has left */
+	bool is_keyed;              /* frames of its members have tags */
 	uint16_t n_members, n_here; /* members expected; connected */
 	uint16_t n_ranks;           /* ranks of connected members */
 	uint16_t size;              /* ranks of the job; 0: not known yet */

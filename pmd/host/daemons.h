@@ -8,7 +8,7 @@
  *	sumwire FORMAT VERSION, name, role, pid, state, since (s of the epoch),
  *	stats and socket (paths), then for each job
  *	job agent|server STATE HERE ALL RANKS SIZE FIRST AGE_S CHUNKS NAME
- *	missing AGENTS, text SENTENCE, idle S, more N,
+ *	missing AGENTS, text SENTENCE, idle S, more N, keyed 0|1,
  *	member here|missing|left N_RANKS FIRST NODE (in their order),
  *	last SAMPLES NS (of the member above: was the last, and how late),
  *	wait tensor|stream CHUNKS MEMBERS_IN_HEX NAME (of the job above),
@@ -64,6 +64,7 @@ struct sw_daemon_job {
 	uint32_t size, first;   /* ranks of the job; first rank at this agent */
 	uint64_t age_s, open_chunks;
 	const char *name, *missing, *text; /* NULL: none */
+	bool has_key, is_keyed; /* known whether; frames have tags */
 	bool has_idle;
 	uint64_t idle_s; /* since the last push */
 	uint64_t n_more; /* tensors that wait beside those below */

@@ -127,7 +127,10 @@ static void take_job_line(
 		job->text = value;
 	else if (!strcmp(key, "idle"))
 		job->has_idle = number(&value, INT64_MAX, &job->idle_s);
-	else if (!strcmp(key, "more"))
+	else if (!strcmp(key, "keyed")) {
+		job->has_key = true;
+		job->is_keyed = !strcmp(value, "1");
+	} else if (!strcmp(key, "more"))
 		number(&value, INT64_MAX, &job->n_more);
 	else if (!strcmp(key, "member"))
 		take_member(value, job);
