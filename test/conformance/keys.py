@@ -175,9 +175,8 @@ class Direction:
 
     def __init__(self, key, number):
         self.number = number
-        self.tag_key = expand(key, "tag", 16)
-        self.hash_key = expand(key, "hash", 16)
-        self.encrypt_key = expand(key, "encrypt", 32)
+        self.tag_key = expand(key, "sumwire tag", 16)
+        self.hash_key = expand(key, "sumwire hash", 16)
         self.polyval = Polyval(self.hash_key)
 
     def tag(self, head, h):

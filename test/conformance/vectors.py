@@ -55,7 +55,6 @@ def lines():
     for name, way in zip(("to_server", "to_worker"), ways):
         yield f"{name}_tag_key", way.tag_key
         yield f"{name}_hash_key", way.hash_key
-        yield f"{name}_encrypt_key", way.encrypt_key
 
     # RFC 8452, appendix A, without the block of lengths
     h = bytes.fromhex("25629347589242761d31f826ba4b757b")
