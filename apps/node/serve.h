@@ -66,8 +66,8 @@ void sw_serve_start(struct sw_serve *s);
 void sw_serve_close(struct sw_serve *s);
 
 /* sw_serve_work - do the control thread's part of the service, in slices of
- * milliseconds, and let the lcores follow new secrets.  Call it regularly.  Returns whether there may be more to do at
- * once. */
+ * milliseconds, and let the lcores follow new secrets.  Call it regularly.
+ * Returns whether there may be more to do at once. */
 bool sw_serve_work(struct sw_serve *s);
 
 /* sw_serve_is_idle - return whether the service has no job.  Thread: any. */

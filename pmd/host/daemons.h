@@ -64,7 +64,7 @@ struct sw_daemon_job {
 	uint32_t size, first;   /* ranks of the job; first rank at this agent */
 	uint64_t age_s, open_chunks;
 	const char *name, *missing, *text; /* NULL: none */
-	bool has_key, is_keyed; /* known whether; frames have tags */
+	bool has_key, is_keyed;            /* known whether; frames have tags */
 	bool has_idle;
 	uint64_t idle_s; /* since the last push */
 	uint64_t n_more; /* tensors that wait beside those below */

@@ -61,14 +61,14 @@ DOCUMENTS = {
     "apps/lab/README.md": 300,
     "apps/examples/README.md": 400,
     "conf/models/README.md": 450,
-    "SECURITY.md": 600,
+    "SECURITY.md": 1000,
     "PERFORMANCE.md": 1500,
-    "CHANGELOG.md": 400,
+    "CHANGELOG.md": 420,
     "apps/examples/data/README.md": 150,
     "doc/measurements/README.md": 300,
 }
 GENERATED = ("doc/configuration.md", "doc/counters.md")
-TOTAL = 41500  # words of all documents, except generated ones
+TOTAL = 42000  # words of all documents, except generated ones
 README_MAX = 40  # lines of a folder's README
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
