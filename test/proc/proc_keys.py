@@ -1,0 +1,176 @@
+# proc_keys.py - jobs with a secret: on the wire, with bad keys, with new keys
+# SPDX-License-Identifier: BSD-3-Clause
+"""The attacker sees each frame, because the bridge forgets at once where
+addresses are.  SUMWIRE_TEST_ATTEMPTS sets how often it tries."""
+import os
+import re
+import subprocess
+
+import lan
+import rig
+from hosts import Hosts
+from rig import check, check_goes_on, end, is_long, program, start_forever
+
+ATTEMPTS = int(os.environ.get("SUMWIRE_TEST_ATTEMPTS", "0")) or (
+    50000 if rig.IS_QUICK else 1000000)
+TENSORS = "--tensor", "w:200000:f32", "--tensor", "v:3:f32"
+MEMORY_GROWS = 8 << 20  # bytes, at most, of a daemon that is attacked
+
+
+class Keyed(Hosts):
+    """All nodes have the same secret, unless a case says otherwise."""
+
+    def __init__(self, *args, required=True, **keys):
+        super().__init__(*args, **keys)
+        for name in self.hosts:
+            self.give(name, "job.key")
+            if name in self.servers and required:
+                self.ini[name].setdefault("serve", {})["require_key"] = "yes"
+
+    def key(self, name):
+        """A file with a secret."""
+        path = self.path(name)
+        if not os.path.exists(path):
+            subprocess.run([rig.sumwire(), "key", path], check=True,
+                           stdout=subprocess.DEVNULL)
+        return path
+
+    def give(self, node, name):
+        section = "serve" if node in self.servers else "job"
+        self.ini[node].setdefault(section, {})["key_file"] = self.key(name)
+
+    def check_clean(self):
+        for name in os.listdir(self.folder):
+            if name.endswith(".key"):
+                os.unlink(self.path(name))
+        super().check_clean()
+
+
+def attack(net, attempts, seed):
+    lan.ip("link", "set", "dev", "lan", "type", "bridge", "ageing_time", "0")
+    lan.batch("link add name mallory type veth peer name mallory-lan\n"
+              "link set dev mallory mtu 9000 up\n"
+              "link set dev mallory-lan mtu 9000 master lan up\n")
+    net.interfaces.append("mallory-lan")
+    return net.run("mallory", program("test/proc/proc_attack"), "mallory",
+                   str(attempts), str(seed))
+
+
+def memory(net, name):
+    with open(f"/proc/{net.daemons[name].pid}/statm", encoding="ascii") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def attacked(attempts, **keys):
+    """Each sum that ranks get during the attack is right, the job goes on, and
+    memory stays."""
+    with Keyed(mtu=1500, agents=2, **keys) as net:
+        for name in net.hosts:  # the attacker sees each frame alone
+            net.ip(name, "link", "set", "dev", name, "gso_max_segs", "1")
+        net.start_all()
+        clients = start_forever(net, *TENSORS)
+        nodes = [*net.servers, *net.agents]
+        before = {n: memory(net, n) for n in nodes}
+        mallory = attack(net, attempts, 1)
+        mallory.wait_ok(600)
+        print(mallory.out(), end="")
+        check(f"attempts {attempts}," in mallory.out(), "all were made")
+        check_goes_on(clients)
+        stats = {n: net.stats(n) for n in nodes}
+        for name in nodes:
+            s = {**stats[name]}
+            tag, replay = s["rx_tag"], s["rx_replay"]
+            print(f"{name}: rx_tag {tag}, rx_replay {replay}, rx_session "
+                  f"{s['rx_session']}")
+            check(tag > attempts / 100 and replay > 0, "frames were refused")
+            grown = memory(net, name) - before[name]
+            check(grown < MEMORY_GROWS, f"{name} has {grown} bytes more")
+            log = net.daemons[name].log()
+            check(not re.search(" error | left| dead", log), log)
+        for name in net.servers:
+            check(stats[name]["sessions_opened"] == 2, "both sessions live")
+        end(net, clients)
+
+
+def test_attack():
+    attacked(ATTEMPTS)
+
+
+@is_long
+def test_attack_on_colocated():
+    attacked(ATTEMPTS // 4, servers=0, colocated=True)
+
+
+@is_long
+def test_the_attack_ends_a_job_without_a_key():
+    """It is one: without a secret, a forged message suffices."""
+    with Keyed(mtu=1500, agents=2, required=False) as net:
+        for name in net.hosts:
+            for section in net.ini[name].values():
+                section.pop("key_file", None)
+            net.ip(name, "link", "set", "dev", name, "gso_max_segs", "1")
+        net.start_all()
+        clients = start_forever(net, *TENSORS)
+        attack(net, ATTEMPTS, 1).wait_ok(600)
+        for c in clients:
+            c.wait_error("error")
+            check("has no key: whoever" in net.daemons["agent0"].log(),
+                  "the agent warned")
+
+
+def test_keyed_by_files():
+    """Agents have [job] key_file, the server the job's file in key_dir."""
+    with Keyed(agents=2) as net:
+        del net.ini["a"]["serve"]["key_file"]
+        net.ini["a"]["serve"]["key_dir"] = net.folder
+        net.start_all()
+        clients = start_forever(net)
+        check(net.stats("agent0")["keyed"] == 1, "keyed")
+        out = subprocess.run([rig.sumwire(), "status"], check=True, text=True,
+                             stdout=subprocess.PIPE).stdout
+        check(re.search(r"job job at server a .*, keyed", out), out)
+        end(net, clients)
+
+
+def refused(change, *patterns, **keys):
+    """The job never forms; agents say why before join_timeout is over."""
+    with Keyed(agents=1, job={"join_timeout": "3s"}, **keys) as net:
+        change(net)
+        net.start_all()
+        client = net.client(0, "--steps", "1")
+        client.wait_error(*patterns)
+        check(not net.stats("a")["sessions_opened"], "no session")
+        return net.daemons["a"].log()
+
+
+def test_another_key():
+    log = refused(lambda net: net.give("agent0", "other.key"), "server|key")
+    check("has another key than this server" in log, log)
+
+
+def test_no_key_where_one_is_required():
+    def change(net):
+        del net.ini["agent0"]["job"]["key_file"]
+    refused(change, "no agent without a key: give it .job. key_file")
+
+
+def test_a_key_where_nobody_has_one():
+    def change(net):
+        del net.ini["a"]["serve"]["key_file"]
+    refused(change, "server", required=False)
+
+
+def test_bad_key_files():
+    with Keyed(agents=1) as net:
+        path = net.key("job.key")
+        os.chmod(path, 0o640)
+        for name in "a", "agent0":
+            rig.run_refused(net, name, "has mode 0640: it must be 0600")
+        os.unlink(path)
+        for name in "a", "agent0":
+            rig.run_refused(net, name, "job.key does not exist")
+
+
+if __name__ == "__main__":
+    lan.enter()
+    rig.main(dict(globals()))
