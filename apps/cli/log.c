@@ -6,14 +6,16 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/base/error.h"
 #include "pmd/client/agent_error.h"
 
-enum { TIME_BYTES = 40 };
+enum { TIME_BYTES = 40, LINE_BYTES = 1200 };
 
 static const char *const level_names[] = {
 	[SW_LOG_ERROR] = "error",
@@ -32,20 +34,6 @@ static bool try_write(
 	return poll(&p, 1, 0) == 1 && write(sink->fd, line, n) == (ssize_t)n;
 }
 
-static void tell_dropped(struct sw_log_sink *sink)
-{
-	unsigned long dropped = atomic_exchange(&sink->n_dropped, 0);
-	char line[80];
-	int n;
-
-	if (!dropped)
-		return;
-	n = snprintf(line, sizeof(line),
-		"(%lu log lines dropped: stderr was full)\n", dropped);
-	if (!try_write(sink, line, (size_t)n))
-		atomic_fetch_add(&sink->n_dropped, dropped);
-}
-
 /* "2026-11-22T09:49:34.123Z": the same on all nodes, wherever they are. */
 static void time_write(char out[TIME_BYTES])
 {
@@ -60,16 +48,95 @@ static void time_write(char out[TIME_BYTES])
 		(int)(now.tv_nsec / 1000000));
 }
 
+int sw_log_format_parse(const char *word, enum sw_log_format *out)
+{
+	static const char *const words[] = {[SW_LOG_TEXT] = "text",
+		[SW_LOG_JSON] = "json",
+		[SW_LOG_JOURNAL] = "journal"};
+	const char *journal = getenv("JOURNAL_STREAM");
+	unsigned long long dev, ino;
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcmp(word, words[i])) {
+			*out = (enum sw_log_format)i;
+			return 0;
+		}
+	if (strcmp(word, "auto"))
+		return SW_EINVAL;
+	/* The variable is inherited; the stream may be another one by now. */
+	*out = journal && sscanf(journal, "%llu:%llu", &dev, &ino) == 2 &&
+			       !fstat(STDERR_FILENO, &st) && st.st_dev == dev &&
+			       st.st_ino == ino
+		       ? SW_LOG_JOURNAL
+		       : SW_LOG_TEXT;
+	return 0;
+}
+
+/* Lines have no control characters (sw_log), so two need an escape. */
+static size_t json_write(char *line, size_t n, const char *when,
+	const char *level, const char *text)
+{
+	size_t at = (size_t)snprintf(line, n,
+		"{\"time\": \"%s\", \"level\": \"%s\", \"text\": \"", when,
+		level);
+
+	for (; *text && at + 4 < n; text++) {
+		if (*text == '"' || *text == '\\')
+			line[at++] = '\\';
+		line[at++] = *text;
+	}
+	line[at++] = '"';
+	line[at++] = '}';
+	return at;
+}
+
+/* Returns its length, without an end of line. */
+static size_t line_format(char line[LINE_BYTES], enum sw_log_format format,
+	enum sw_log_level level, const char *text)
+{
+	static const int priorities[] = {[SW_LOG_ERROR] = 3,
+		[SW_LOG_WARN] = 4,
+		[SW_LOG_INFO] = 6,
+		[SW_LOG_DEBUG] = 7}; /* of syslog(3) */
+	char when[TIME_BYTES];
+
+	time_write(when);
+	if (format == SW_LOG_JSON)
+		return json_write(
+			line, LINE_BYTES - 1, when, level_names[level], text);
+	if (format == SW_LOG_JOURNAL)
+		snprintf(line, LINE_BYTES - 1, "<%d>%s", priorities[level],
+			text);
+	else
+		snprintf(line, LINE_BYTES - 1, "%s %s %s", when,
+			level_names[level], text);
+	return strlen(line);
+}
+
+static void tell_dropped(struct sw_log_sink *sink)
+{
+	unsigned long dropped = atomic_exchange(&sink->n_dropped, 0);
+	char line[LINE_BYTES], text[80];
+	size_t n;
+
+	if (!dropped)
+		return;
+	snprintf(text, sizeof(text), "%lu log lines dropped: stderr was full",
+		dropped);
+	n = line_format(line, sink->format, SW_LOG_WARN, text);
+	line[n++] = '\n';
+	if (!try_write(sink, line, n))
+		atomic_fetch_add(&sink->n_dropped, dropped);
+}
+
 static void line_write(void *ctx, enum sw_log_level level, const char *text)
 {
 	struct sw_log_sink *sink = ctx;
-	char line[600], when[TIME_BYTES];
-	size_t n;
+	char line[LINE_BYTES];
+	size_t n = line_format(
+		line, sink ? sink->format : SW_LOG_TEXT, level, text);
 
-	time_write(when);
-	snprintf(line, sizeof(line) - 1, "%s %s %s", when, level_names[level],
-		text);
-	n = strlen(line);
 	line[n++] = '\n';
 	if (!sink) {
 		fwrite(line, 1, n, stderr);

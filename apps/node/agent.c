@@ -136,6 +136,7 @@ static void turn(struct agent_control *c, uint32_t timeout_ms)
 {
 	sw_host_poll(c->shared->host, c->is_busy ? 0 : timeout_ms);
 	sw_daemon_write_lines(&c->shared->daemon);
+	sw_daemon_is_alive(&c->shared->daemon);
 	sw_agent_take_reports(c);
 	sw_agent_tell_waiting(c);
 	sw_agent_build(c);
@@ -207,6 +208,7 @@ static void control(struct agent_control *c)
 	c->used_at_ns = sw_now_ns();
 	while (!must_end(c))
 		turn(c, POLL_MS);
+	sw_daemon_is_ending(&c->shared->daemon);
 	sw_log(&c->shared->daemon.log, SW_LOG_INFO,
 		"shutting down: draining open requests");
 	sw_agent_stop_gathering(c);
@@ -276,6 +278,7 @@ static int run(struct agent *a)
 			"agent %s (agent %u of %u) is ready at %s",
 			d->conf.node.name, d->conf.job.agent,
 			d->conf.job.agents, d->conf.agent.socket);
+		sw_daemon_is_ready(d);
 		control(&a->control);
 	}
 	err2 = sw_daemon_join(d);
@@ -291,6 +294,7 @@ int sw_cmd_agent(int argc, char **argv)
 		"until SIGTERM",
 		argc, argv);
 	struct agent *a;
+	int code;
 
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
@@ -298,6 +302,7 @@ int sw_cmd_agent(int argc, char **argv)
 	if (!a)
 		return 1;
 	err = sw_daemon_open(&a->shared.daemon, &o, SW_ROLE_AGENT);
+	code = sw_daemon_exit_code(err);
 	if (!err)
 		err = sw_agent_open_rings(a);
 	if (!err)
@@ -306,6 +311,8 @@ int sw_cmd_agent(int argc, char **argv)
 		sw_agent_init_parts(a);
 		err = run(a);
 	}
+	if (err && !code)
+		code = 1;
 	sw_serve_close(&a->shared.serve);
 	sw_host_close(&a->shared.host);
 	if (a->has_error_file)
@@ -316,5 +323,5 @@ int sw_cmd_agent(int argc, char **argv)
 	free(a->shared.lanes);
 	free(a->shared.rings);
 	free(a);
-	return err ? 1 : 0;
+	return code;
 }

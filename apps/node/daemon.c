@@ -13,8 +13,11 @@
 #include "conf/options.h"
 #include "engine/base/error.h"
 #include "engine/sched/policy.h"
+#include "pmd/host/notify.h"
 #include "pmd/host/stale.h"
 #include "sum/sum.h"
+
+enum { WRONG_CONFIGURATION = 78 }; /* EX_CONFIG of sysexits.h */
 
 static uint64_t env_random(void *ctx)
 {
@@ -124,14 +127,17 @@ static int open_dpdk(struct sw_daemon *d)
 int sw_daemon_parse(struct sw_daemon_options *o, const char *name,
 	const char *summary, int argc, char **argv)
 {
+	const char *format = "auto";
+	char program[32], help[112];
 	const struct sw_arg rows[] = {
-		{"--config", SW_ARG_PATH, {.string = &o->config}, 0, 0,
-			"configuration file (INI)"},
+		{"--config", SW_ARG_PATH, {.string = &o->config}, 0, 0, help},
+		{"--log-format", SW_ARG_STRING, {.string = &format}, 0, 0,
+			"text, json (a line each), journal or auto: the "
+			"journal's if stderr is the journal"},
 		{"--level", SW_ARG_STRING, {.string = &o->level}, 0, 0,
 			"summation kernels: scalar, avx2, avx512 or auto, "
 			"instead of [sum] level"},
 	};
-	char program[32];
 	const struct sw_args args = {.name = program,
 		.summary = summary,
 		.rows = rows,
@@ -139,15 +145,37 @@ int sw_daemon_parse(struct sw_daemon_options *o, const char *name,
 	int err;
 
 	*o = (struct sw_daemon_options){0};
+	snprintf(o->path, sizeof(o->path), "/etc/sumwire/%s.ini", name);
+	snprintf(help, sizeof(help), "configuration file (INI); default %s",
+		o->path);
 	snprintf(program, sizeof(program), "sumwire %s", name);
 	err = sw_args_parse(&args, argc, argv);
-	if (err || o->config)
+	if (err)
 		return err;
+	if (sw_log_format_parse(format, &o->format)) {
+		fprintf(stderr,
+			"sumwire %s: --log-format %s: text, json, journal or "
+			"auto\n",
+			name, format);
+		return SW_EINVAL;
+	}
+	if (o->config)
+		return 0;
+	o->config = o->path;
+	if (!access(o->path, F_OK))
+		return 0;
 	fprintf(stderr,
-		"sumwire %s: --config FILE is missing (conf/loopback-%s.ini "
-		"is an example)\n",
-		name, name);
+		"sumwire %s: --config FILE is missing, and there is no %s "
+		"(conf/loopback-%s.ini is an example)\n",
+		name, o->path, name);
 	return SW_EINVAL;
+}
+
+int sw_daemon_exit_code(int err)
+{
+	if (!err)
+		return 0;
+	return err == SW_ECONF || err == SW_ENOENT ? WRONG_CONFIGURATION : 1;
 }
 
 int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
@@ -158,10 +186,17 @@ int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 	memset(d, 0, sizeof(*d));
 	sw_daemon_block_signals(); /* first: from now on they end in order */
 	sw_log_sink_open(&d->log_sink);
+	sw_log_sink_format(&d->log_sink, o->format);
 	sw_log_init(&d->log, &d->log_sink, SW_LOG_INFO);
 	err = sw_conf_load(o->config, &d->conf, &d->log);
 	if (err)
 		return err;
+	d->path = o->config;
+	d->file = malloc(sizeof(*d->file));
+	if (!d->file)
+		return SW_ENOMEM;
+	*d->file = d->conf;
+	d->has_reload = sw_notify_is_wanted();
 	d->log.level = (enum sw_log_level)d->conf.log.level;
 	name_node(d);
 	if ((d->conf.node.role == SW_ROLE_SERVER) != (role == SW_ROLE_SERVER)) {
@@ -297,4 +332,5 @@ void sw_daemon_close(struct sw_daemon *d)
 		sw_daemon_drop_secrets(d);
 	sw_secrets_close(d->secrets);
 	sw_log_sink_close(&d->log_sink);
+	free(d->file);
 }

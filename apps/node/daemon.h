@@ -64,6 +64,16 @@ struct sw_poller {
 
 struct sw_daemon {
 	struct sw_conf conf;
+	/* As the file at @path says, since the last reload. */
+	struct sw_conf *file;
+	const char *path;
+	bool has_reload; /* SIGHUP does not end it */
+	/* Of each [share], as of the last of n_reloads; control writes. */
+	struct {
+		_Atomic uint32_t weight;
+		_Atomic uint64_t quota;
+	} shares[SW_CONF_MANY_MAX];
+	_Atomic uint32_t n_reloads;
 	struct sw_log log;
 	struct sw_log_sink log_sink;
 	struct sw_env env;
@@ -98,20 +108,29 @@ struct sw_daemon {
 	struct sw_lines *lines[SW_MAX_LCORES]; /* log lines of each */
 	char runtime_dir[SW_CONF_PATH_BYTES];
 	bool owns_runtime_dir;
-	uint64_t drained_ns;  /* end of [node] drain; 0: not told to end */
+	uint64_t drained_ns; /* end of [node] drain; 0: not told to end */
+	/* Longest time between two signs of life, and when the next is due;
+	 * 0: nobody wants them. */
+	uint64_t watchdog_ns, alive_at_ns;
 	uint32_t trusted_uid; /* UINT32_MAX: no user is trusted */
 };
 
 /* The command line of a daemon. */
 struct sw_daemon_options {
 	const char *config;
+	char path[48];     /* of the default */
 	const char *level; /* NULL: as the configuration says */
+	enum sw_log_format format;
 };
 
-/* sw_daemon_parse - read the command line of daemon @name into @o.  Returns as
- * sw_args_parse. */
+/* sw_daemon_parse - read the command line of daemon @name into @o.  Without
+ * --config the file is /etc/sumwire/@name.ini.  Returns as sw_args_parse. */
 int sw_daemon_parse(struct sw_daemon_options *o, const char *name,
 	const char *summary, int argc, char **argv);
+
+/* sw_daemon_exit_code - return the exit code for @err of sw_daemon_open: a
+ * configuration that is wrong stays so, and nobody should try again. */
+int sw_daemon_exit_code(int err);
 
 /* sw_daemon_open - read the configuration, which must be of @role (an agent's
  * may be of SW_ROLE_BOTH), and block the signals that end it.  Logs every
@@ -213,6 +232,19 @@ void sw_daemon_drop_secrets(struct sw_daemon *d);
 void sw_daemon_env(const struct sw_daemon *d, uint32_t i, struct sw_reserve *r,
 	struct sw_env *env);
 void sw_daemon_write_lines(const struct sw_daemon *d);
+
+/* sw_daemon_reload - read the file again: take the level of the log and the
+ * shares of jobs, and name changes that only a restart takes.  An error leaves
+ * all as it was. */
+void sw_daemon_reload(struct sw_daemon *d);
+
+/* sw_daemon_is_ready - tell the service manager that the daemon serves.
+ * sw_daemon_is_alive - tell it that the control thread takes its turns, as
+ * often as it wants to hear it; called in each turn.  sw_daemon_is_ending -
+ * tell it that the daemon ends. */
+void sw_daemon_is_ready(struct sw_daemon *d);
+void sw_daemon_is_alive(struct sw_daemon *d);
+void sw_daemon_is_ending(struct sw_daemon *d);
 
 /* sw_daemon_must_end - return whether a signal has ended this daemon.  Call it
  * each turn; it waits at most @ms for a signal.  After the first signal it

@@ -16,6 +16,7 @@
 #include "engine/base/error.h"
 #include "pmd/client/folder.h"
 #include "pmd/client/user.h"
+#include "pmd/host/notify.h"
 
 enum {
 	DESCRIPTORS = 65536, /* more than any daemon opens */
@@ -25,8 +26,8 @@ enum {
 	MAPPED_BYTES = 128 << 10,
 };
 
-/* Set the signals that end a daemon in order.  A daemon reloads nothing, so
- * SIGHUP is one of these signals. */
+/* Set the signals that end a daemon in order.  SIGHUP does so unless a service
+ * manager has started it: then it means to reload. */
 static void ends_list(sigset_t *set)
 {
 	sigemptyset(set);
@@ -71,13 +72,42 @@ static void begin_drain(struct sw_daemon *d, int number)
 			"signal %d (%s): draining attached processes and open "
 			"jobs (up to %.0f s)",
 			number, strsignal(number), (double)drain_ns / 1e9);
+	if (is_first && drain_ns)
+		sw_notify("STATUS=draining attached processes and open jobs");
+}
+
+void sw_daemon_is_ready(struct sw_daemon *d)
+{
+	d->watchdog_ns = sw_notify_watchdog_ns() / 2;
+	sw_notify("READY=1\nSTATUS=serving");
+}
+
+void sw_daemon_is_alive(struct sw_daemon *d)
+{
+	uint64_t now_ns;
+
+	if (!d->watchdog_ns)
+		return;
+	now_ns = sw_now_ns();
+	if (now_ns < d->alive_at_ns)
+		return;
+	d->alive_at_ns = now_ns + d->watchdog_ns;
+	sw_notify("WATCHDOG=1");
+}
+
+void sw_daemon_is_ending(struct sw_daemon *d)
+{
+	d->watchdog_ns = 0;
+	sw_notify("STOPPING=1\nSTATUS=draining open requests");
 }
 
 bool sw_daemon_must_end(struct sw_daemon *d, bool is_idle, uint32_t ms)
 {
 	int number = take_signal(ms);
 
-	if (number)
+	if (number == SIGHUP && d->has_reload)
+		sw_daemon_reload(d);
+	else if (number)
 		begin_drain(d, number);
 	return d->drained_ns && (is_idle || sw_now_ns() >= d->drained_ns);
 }
@@ -90,8 +120,11 @@ void sw_daemon_write_lines(const struct sw_daemon *d)
 
 bool sw_daemon_hurried(const struct sw_daemon *d, uint32_t ms)
 {
+	int number;
+
 	sw_daemon_write_lines(d);
-	if (!take_signal(ms))
+	number = take_signal(ms);
+	if (!number || (number == SIGHUP && d->has_reload))
 		return false;
 	sw_log(&d->log, SW_LOG_WARN, "stopping at once: a second signal came");
 	return true;

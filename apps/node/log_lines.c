@@ -56,6 +56,11 @@ const struct sw_log *sw_lines_log(const struct sw_lines *l)
 	return &l->log;
 }
 
+void sw_lines_set_level(struct sw_lines *l, enum sw_log_level level)
+{
+	sw_log_set_level(&l->log, level);
+}
+
 void sw_lines_write(struct sw_lines *l)
 {
 	struct line line;

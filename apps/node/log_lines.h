@@ -18,6 +18,9 @@ int sw_lines_open(struct sw_lines **out, const struct sw_log *to);
 /* sw_lines_log - return the lcore's log, for one thread at a time. */
 const struct sw_log *sw_lines_log(const struct sw_lines *l);
 
+/* sw_lines_set_level - change the level; the control thread. */
+void sw_lines_set_level(struct sw_lines *l, enum sw_log_level level);
+
 /* sw_lines_write - write the queued lines.  The control thread calls it
  * regularly. */
 void sw_lines_write(struct sw_lines *l);

@@ -54,15 +54,22 @@ static void print_budget(const struct sw_daemon *d)
 			d->queues[0][i]->max_payload);
 }
 
+static struct sw_share share_of(
+	struct sw_serve_core *c, uint32_t i, uint32_t weight, uint64_t quota)
+{
+	return (struct sw_share){.job = c->serve->daemon->conf.shares[i].label,
+		.weight = weight,
+		.quota_bytes = quota,
+		.all_used = &c->serve->share_used[i]};
+}
+
 /* Every lcore has the job's weight; its quota is theirs together, since the
  * parts of a job that lie at each are not equal to the byte. */
 static int open_shares(struct sw_serve_core *c, const struct sw_conf *conf)
 {
 	for (uint32_t i = 0; i < conf->n_shares; i++)
-		c->shares[i] = (struct sw_share){.job = conf->shares[i].label,
-			.weight = conf->shares[i].weight,
-			.quota_bytes = conf->shares[i].quota_bytes,
-			.all_used = &c->serve->share_used[i]};
+		c->shares[i] = share_of(c, i, conf->shares[i].weight,
+			conf->shares[i].quota_bytes);
 	return sw_server_share(c->engine, c->shares, conf->n_shares);
 }
 
@@ -141,6 +148,21 @@ void sw_serve_close(struct sw_serve *s)
 
 /* --- on the lcores --- */
 
+/* Use the shares of the last reload. */
+static void follow_shares(struct sw_serve_core *c)
+{
+	struct sw_daemon *d = c->serve->daemon;
+	uint32_t n = atomic_load_explicit(&d->n_reloads, memory_order_acquire);
+
+	if (c->n_reloads == n)
+		return;
+	c->n_reloads = n;
+	for (uint32_t i = 0; i < d->conf.n_shares; i++)
+		c->shares[i] = share_of(c, i, atomic_load(&d->shares[i].weight),
+			atomic_load(&d->shares[i].quota));
+	sw_server_reshare(c->engine);
+}
+
 /* Publish this lcore's state, and enter the stage that the control thread has
  * ordered. */
 static uint32_t follow(struct sw_serve_core *c)
@@ -153,6 +175,7 @@ static uint32_t follow(struct sw_serve_core *c)
 		memory_order_relaxed);
 	atomic_store_explicit(&c->has_job, sw_server_has_job(c->engine),
 		memory_order_relaxed);
+	follow_shares(c);
 	if (wanted == SW_SERVE_RUN)
 		return 0;
 	atomic_store(&c->is_quiet, !engine->is_busy(engine));

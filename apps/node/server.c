@@ -34,8 +34,10 @@ static void control(struct server *s)
 		sw_stats_serve_poll(s->daemon.stats);
 		sw_about_poll(&s->daemon, &s->serve, NULL, NULL);
 		sw_daemon_write_lines(&s->daemon);
+		sw_daemon_is_alive(&s->daemon);
 		is_busy = sw_serve_work(&s->serve);
 	}
+	sw_daemon_is_ending(&s->daemon);
 	sw_log(&s->daemon.log, SW_LOG_INFO,
 		"shutting down: draining open requests");
 	sw_serve_finish(&s->serve, false);
@@ -58,6 +60,7 @@ static int run(struct server *s)
 		sw_about_open(d);
 		sw_log(&d->log, SW_LOG_INFO, "server %s is ready",
 			d->conf.node.name);
+		sw_daemon_is_ready(d);
 		control(s);
 	}
 	err2 = sw_daemon_join(d);
@@ -70,6 +73,7 @@ int sw_cmd_server(int argc, char **argv)
 	int err = sw_daemon_parse(&o, "server",
 		"sum what agents push, until SIGTERM", argc, argv);
 	struct server *s;
+	int code;
 
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
@@ -77,10 +81,11 @@ int sw_cmd_server(int argc, char **argv)
 	if (!s)
 		return 1;
 	err = sw_daemon_open(&s->daemon, &o, SW_ROLE_SERVER);
+	code = sw_daemon_exit_code(err);
 	if (!err)
-		err = run(s);
+		code = run(s) ? 1 : 0;
 	sw_serve_close(&s->serve);
 	sw_daemon_close(&s->daemon);
 	free(s);
-	return err ? 1 : 0;
+	return code;
 }

@@ -14,7 +14,8 @@ void sw_log(
 	char text[512];
 	va_list ap;
 
-	if (!log || !log->line || level > log->level)
+	if (!log || !log->line ||
+		level > __atomic_load_n(&log->level, __ATOMIC_RELAXED))
 		return;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);

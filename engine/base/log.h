@@ -16,6 +16,12 @@ struct sw_log {
 	enum sw_log_level level; /* lines above it are not formatted */
 };
 
+/* sw_log_set_level - change the level of a log that other threads may use. */
+static inline void sw_log_set_level(struct sw_log *log, enum sw_log_level level)
+{
+	__atomic_store_n(&log->level, level, __ATOMIC_RELAXED);
+}
+
 /* sw_log - format one line and hand it to @log (NULL: dropped).
  * Never on the packet path.  Lines are cut at 511 bytes, and what does
  * not print is a '?' (text.h). */

@@ -34,6 +34,13 @@ static inline void sw_drr_open(struct sw_drr *d, uint32_t job, uint32_t weight)
 	d->weight[job] = weight;
 }
 
+/* sw_drr_set_weight - change the weight of a job from its next turn on. */
+static inline void sw_drr_set_weight(
+	struct sw_drr *d, uint32_t job, uint32_t weight)
+{
+	d->weight[job] = weight;
+}
+
 /* sw_drr_put - note whether the job has data to send. */
 static inline void sw_drr_put(struct sw_drr *d, uint32_t job, bool is_ready)
 {

@@ -61,6 +61,11 @@ const struct sw_stats *sw_server_stats(const struct sw_server *srv);
 int sw_server_share(
 	struct sw_server *srv, const struct sw_share *shares, uint32_t n);
 
+/* sw_server_reshare - use changed weights and quotas in the borrowed @shares,
+ * in open jobs, too.  A job that exceeds its new quota keeps what it has.
+ * Thread: the server's. */
+void sw_server_reshare(struct sw_server *srv);
+
 /* A network: addresses whose first @bits bits are those of @ip. */
 struct sw_net {
 	struct sw_ip ip;

@@ -41,12 +41,28 @@ void sw_share_open(struct sw_job *job, const char *name)
 	job->quota.all_used = share.all_used;
 }
 
+void sw_server_reshare(struct sw_server *srv)
+{
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++) {
+		struct sw_job *job = &srv->jobs[i];
+
+		if (!job->n_sessions)
+			continue;
+		sw_share_open(job, job->name);
+		for (uint32_t p = 0; p < srv->n_ports; p++)
+			sw_drr_set_weight(&srv->drr[p], i, job->weight);
+	}
+	srv->has_changed = true;
+}
+
 /* --- quotas --- */
 
+/* A quota that was reduced may be exceeded. */
 static uint64_t left_of(const struct sw_quota *q)
 {
-	return q->bytes -
-	       (q->all_used ? atomic_load(q->all_used) : q->used_bytes);
+	uint64_t used = q->all_used ? atomic_load(q->all_used) : q->used_bytes;
+
+	return q->bytes - sw_min64(q->bytes, used);
 }
 
 static bool take(struct sw_quota *q, uint64_t need)
@@ -54,7 +70,7 @@ static bool take(struct sw_quota *q, uint64_t need)
 	uint64_t left = left_of(q), used = q->bytes - left;
 
 	do
-		if (need > q->bytes - used)
+		if (used > q->bytes || need > q->bytes - used)
 			return false;
 	while (q->all_used &&
 		!atomic_compare_exchange_weak(q->all_used, &used, used + need));

@@ -89,6 +89,7 @@ FRONTS = {
         "daemons.h": "what a daemon says of itself, and who reads it",
         "http.h": "metrics: a text over HTTP",
         "machine.h": "topo: a machine's devices",
+        "notify.h": "daemons: what systemd hears of them",
         "stale.h": "sockets that killed daemons left",
         "stats_serve.h": "daemons: their counters",
         "stats_read.h": "those of another process",

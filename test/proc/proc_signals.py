@@ -1,9 +1,13 @@
 # proc_signals.py - daemons that are told to end, by which signal and how often
 # SPDX-License-Identifier: BSD-3-Clause
+import json
 import os
 import signal
+import socket
 import sys
+import tempfile
 import time
+import unittest.mock
 
 import rig
 from rig import Net, check
@@ -96,6 +100,44 @@ def test_drain():
         run_drained(net, numbers, told=[*net.servers, *net.agents])
     with Net(servers=0, colocated=True) as net:
         run_drained(net, numbers, told=net.agents)
+
+
+def test_service_manager():
+    """It hears of the start, of life and of the end; SIGHUP reloads."""
+    with Net(agents=1) as net, tempfile.TemporaryDirectory() as folder, \
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(os.path.join(folder, "notify"))
+        manager.settimeout(rig.START_S)
+        net.ini["a"]["share x"] = {"weight": 2}
+        net.options["a"] = ("--log-format", "json")
+        for name in "a", "agent0":
+            with unittest.mock.patch.dict(os.environ, {
+                    "NOTIFY_SOCKET": manager.getsockname(),
+                    "WATCHDOG_USEC": "200000"}):
+                net.launch(name)
+            for word in b"READY=1\nSTATUS=serving", b"WATCHDOG=1":
+                rig.wait_until(lambda w=word: manager.recv(999) == w,
+                               rig.START_S, f"{word} of {name}")
+        p = net.daemons["a"]
+        net.ini["a"]["share x"] = {"weight": 3}
+        net.ini["a"]["log"] = {"level": "warn"}
+        net.ini["a"]["serve"] = {"quota": "1GiB"}
+        net.write_ini("a")
+        p.signal(signal.SIGHUP)
+        p.await_text(r"only a restart takes these changes: \[serve\] quota")
+        p.await_text(r"reloaded: \[log\] level, \[share x\] weight|"
+                     r"reloaded: \[share x\] weight, \[log\] level")
+        net.ini["a"]["share x"] = {"wait": 4}
+        net.write_ini("a")
+        p.signal(signal.SIGHUP)
+        p.await_text(r"is not reloaded; what was read before stays")
+        rig.run_steps(net, *rig.SMALL)
+        check("opened" not in p.log(), f"level info:\n{p.log()}")
+        for row in p.log().splitlines():
+            check(set(json.loads(row)) == {"time", "level", "text"}, row)
+        net.stop("a")
+        rig.wait_until(lambda: b"STOPPING=1" in manager.recv(999), rig.STOP_S,
+                       "word of its end")
 
 
 ATTACH = """\

@@ -50,6 +50,8 @@ done
 ip addr add 10.5.8.102/24 dev w1
 agents="sumwire-agent@w0 sumwire-agent@w1"
 units="sumwire-server $agents"
+echo '[node]' > /etc/sumwire/wrong.ini
+systemctl start sumwire-agent@wrong || echo "wrong: refused"
 systemctl start $units && echo started
 for i in {1..300}; do
     [ -S /run/sumwire/w0.sock -a -S /run/sumwire/w1.sock ] && break
@@ -85,6 +87,9 @@ train
 for s in /run/sumwire/stats-*.sock; do
     timeout 30 sumwire stats "$s" > /dev/null && echo counters
 done
+systemctl reload sumwire-server && echo "reload: $?"
+echo "wrong: $(systemctl show -p NRestarts,ExecMainStatus sumwire-agent@wrong |
+    sort | tr '\n' ' ')"
 systemctl stop $units
 systemctl show -p ActiveState,Result $units
 journalctl --no-pager -q -u 'sumwire*'
@@ -177,7 +182,10 @@ def test_units():
     if not text:
         raise Skip(f"no systemd comes up in namespaces here: {why[-200:]}")
     for want in ("started", "seen to the end", "restarts: 1",
-                 "User=sumwire"):
+                 "User=sumwire", "wrong: refused", "reload: 0",
+                 "wrong: ExecMainStatus=78 NRestarts=0 ",
+                 "]: server s0 is ready",
+                 "]: /etc/sumwire/server.ini reloaded: nothing else"):
         check(want in text, f"no \"{want}\" in\n{text}")
     check(text.count("trained: 0") == 2, text)
     check(text.count("user sumwire") == 3, text)

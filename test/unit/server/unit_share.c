@@ -43,6 +43,28 @@ static void share__by_name(void **state)
 	server_rig_close(r);
 }
 
+/* An open job follows; one above its new quota keeps what it has. */
+static void share__changes_while_jobs_run(void **state)
+{
+	static struct sw_share shares[] = {
+		{.job = "job", .weight = 5, .quota_bytes = 1}};
+	struct server_rig *r = open_rig();
+	const struct sw_job *job = sw_job_find(r->srv, "job");
+	uint64_t used = job->quota.used_bytes;
+	char text[SW_TEXT_MAX];
+
+	assert_true(used > 1);
+	assert_int_equal(sw_server_share(r->srv, shares, 1), 0);
+	sw_server_reshare(r->srv);
+	assert_int_equal(job->weight, 5);
+	assert_int_equal(r->srv->drr[0].weight[sw_job_index(job)], 5);
+	assert_int_equal(sw_job_find(r->srv, "other")->weight, 1);
+	assert_false(sw_share_take(sw_job_find(r->srv, "job"), 1 << 20, text));
+	assert_contains(text, "0 of 0 MiB are left");
+	assert_int_equal(job->quota.used_bytes, used);
+	server_rig_close(r);
+}
+
 static void share__weight_out_of_range(void **state)
 {
 	struct sw_share share = {.job = "job", .weight = 0};
@@ -131,6 +153,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(share__by_name),
+		cmocka_unit_test(share__changes_while_jobs_run),
 		cmocka_unit_test(share__weight_out_of_range),
 		cmocka_unit_test(tick__windows_of_the_busy),
 		cmocka_unit_test(tick__windows_of_who_came),
