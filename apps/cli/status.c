@@ -58,10 +58,13 @@ static void wait_print(
 	bool has_one = false;
 
 	printf("  waits    %s %s", w->is_stream ? "group" : "tensor", w->name);
+	if (w->kind && w->number)
+		printf(", %s %u", w->is_stream ? w->kind : "round", w->number);
 	if (w->kind)
-		printf(", %s %u, %.1f s", w->is_stream ? w->kind : "round",
-			w->number, (double)w->still_ms / 1e3);
+		printf(", %.1f s", (double)w->still_ms / 1e3);
 	printf(": %u chunk%s", w->n_chunks, w->n_chunks == 1 ? "" : "s");
+	if (w->who)
+		printf(" for %s", w->who);
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		if (!(w->lacks >> m & 1))
 			continue;
@@ -99,10 +102,13 @@ static void late_print(const struct sw_daemon_job *job)
 static void job_print(
 	const struct sw_found_daemon *d, const struct sw_daemon_job *job)
 {
-	printf("job %s at server %s (pid %ld): %s, %u of %u agents", job->name,
-		d->name ? d->name : "-", (long)d->pid, sw_find_state(d, job),
-		job->n_here, job->n_all);
-	if (job->size)
+	printf("job %s at %s %s (pid %ld): %s, %u of %u %s", job->name,
+		job->is_served ? "server" : "agent", d->name ? d->name : "-",
+		(long)d->pid, sw_find_state(d, job), job->n_here, job->n_all,
+		job->is_served ? "agents" : "local ranks");
+	if (job->size && !job->is_served)
+		printf(", from rank %u of %u on", job->first, job->size);
+	else if (job->size)
 		printf(", %u of %u ranks", job->n_ranks, job->size);
 	if (job->has_key)
 		printf(", %s", job->is_keyed ? "keyed" : "without a key");
@@ -152,6 +158,8 @@ static void wait_write(struct sw_json *j, const struct sw_daemon_wait *w)
 		sw_json_u64(j, "number", w->number);
 		sw_json_u64(j, "still_ms", w->still_ms);
 	}
+	if (w->who)
+		sw_json_text(j, "for", w->who);
 	sw_json_array_open(j, "missing_agents");
 	for (uint32_t m = 0; m < SW_MAX_MEMBERS; m++)
 		if (w->lacks >> m & 1)
@@ -165,7 +173,7 @@ static void job_write(struct sw_json *j, const struct sw_found_daemon *d,
 {
 	sw_json_object_open(j, NULL);
 	sw_json_text(j, "name", job->name);
-	sw_json_text(j, "server", d->name);
+	sw_json_text(j, job->is_served ? "server" : "at_agent", d->name);
 	sw_json_u64(j, "pid", (uint64_t)d->pid);
 	sw_json_text(j, "state", sw_find_state(d, job));
 	sw_json_u64(j, "age_s", job->age_s);
@@ -194,9 +202,8 @@ static bool is_asked(const struct sw_found_daemon *d,
 	char pid[24];
 
 	snprintf(pid, sizeof(pid), "%ld", (long)d->pid);
-	return job->is_served &&
-	       (!name || !strcmp(job->name, name) || !strcmp(pid, name) ||
-		       (d->name && !strcmp(d->name, name)));
+	return (!name || !strcmp(job->name, name) || !strcmp(pid, name) ||
+		(d->name && !strcmp(d->name, name)));
 }
 
 static uint32_t show_all(const struct sw_found_daemons *found, const char *name,
@@ -226,7 +233,7 @@ static int show_none(const struct sw_found_daemons *found, const char *name)
 
 	if (!name || sw_daemons_match(found, name, &at)) {
 		fprintf(stderr,
-			"sumwire status: no server of this machine has "
+			"sumwire status: no daemon of this machine has "
 			"a job%s\n",
 			name ? " of this name" : "");
 		return name ? 1 : 0;
@@ -244,7 +251,7 @@ int sw_cmd_status(int argc, char **argv)
 	};
 	const struct sw_args args = {.name = "sumwire status",
 		.summary = "show the ranks that the jobs of this machine's "
-			   "servers have, and which tensors wait for whom",
+			   "daemons have, and which tensors wait for whom",
 		.rows = rows,
 		.n_rows = 1,
 		.positional = "JOB",

@@ -59,8 +59,7 @@ struct text {
 	const struct sw_daemon *daemon;
 	struct sw_serve *serve; /* NULL: its jobs are not known */
 	bool is_stuck;
-	sw_tell_fn jobs;
-	void *ctx;
+	const struct sw_about_job *job;
 };
 
 static const char *state_of(const struct sw_server_job *job)
@@ -161,31 +160,34 @@ static void write_all(void *ctx, FILE *to)
 		(long long)d->about.began, sw_stats_serve_path(d->stats));
 	if (d->conf.node.role != SW_ROLE_SERVER)
 		fprintf(to, "socket %s\n", d->conf.agent.socket);
-	if (t->jobs)
-		t->jobs(t->ctx, to);
+	if (t->job)
+		t->job->write(t->job->ctx, to);
 	if (t->serve)
 		write_served(t->serve, to);
 }
 
-void sw_about_poll(
-	struct sw_daemon *d, struct sw_serve *serve, sw_tell_fn jobs, void *ctx)
+bool sw_about_poll(struct sw_daemon *d, struct sw_serve *serve,
+	const struct sw_about_job *job)
 {
 	struct sw_about *a = &d->about;
-	struct text t = {.daemon = d, .jobs = jobs, .ctx = ctx};
+	struct text t = {.daemon = d, .job = job};
+	bool has_served, has_job;
 	uint64_t now_ns;
 
 	if (!sw_tell_has_reader(&a->tell))
-		return;
+		return false;
 	now_ns = sw_now_ns();
 	if (!a->asked_ns)
 		a->asked_ns = now_ns;
-	if (serve && sw_serve_look(serve))
-		t.serve = serve;
-	else if (serve && now_ns - a->asked_ns < LOOK_MS * SW_MS)
-		return;
-	t.is_stuck = serve && !t.serve;
+	has_served = !serve || sw_serve_look(serve);
+	has_job = !job || job->look(job->ctx);
+	if (!(has_served && has_job) && now_ns - a->asked_ns < LOOK_MS * SW_MS)
+		return false;
+	t.serve = has_served ? serve : NULL;
+	t.is_stuck = !(has_served && has_job);
 	sw_tell_poll(&a->tell, write_all, &t);
 	a->asked_ns = 0;
 	if (t.serve)
 		sw_serve_looked(serve);
+	return has_job;
 }

@@ -28,10 +28,19 @@ struct sw_about {
  * killed.  If that fails, the daemon runs, and ps lacks it. */
 void sw_about_open(struct sw_daemon *d);
 
+/* The job of an agent's processes. */
+struct sw_about_job {
+	/* Ask the lcore what waits; return whether it has answered. */
+	bool (*look)(void *ctx);
+	sw_tell_fn write; /* its lines */
+	void *ctx;
+};
+
 /* sw_about_poll - answer readers.  Called in each turn of the control thread.
  * @serve  NULL: the daemon does not sum
- * @jobs   writes "job" lines in addition; may be NULL */
-void sw_about_poll(struct sw_daemon *d, struct sw_serve *serve, sw_tell_fn jobs,
-	void *ctx);
+ * @job    NULL: it serves no processes
+ * Returns whether it has answered, so that a look is over. */
+bool sw_about_poll(struct sw_daemon *d, struct sw_serve *serve,
+	const struct sw_about_job *job);
 
 #endif

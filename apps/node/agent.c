@@ -107,6 +107,39 @@ static int open_host(struct agent *a)
 
 /* --- the control thread --- */
 
+/* Ask lcore 0 what waits; returns whether it has said so. */
+static bool look(void *ctx)
+{
+	const struct agent_control *c = ctx;
+	struct agent_shared *s = c->shared;
+	struct sw_bell *bell = &s->daemon.pollers[0].bell;
+	int state = atomic_load_explicit(&s->look, memory_order_acquire);
+
+	if (state == AGENT_LOOK_TOLD)
+		return true;
+	if (state == AGENT_LOOK_NONE) {
+		s->waits = (struct sw_worker_waits){0};
+		atomic_store(&s->look, AGENT_LOOK_ASKED);
+	}
+	if (sw_bell_is_awaited(bell))
+		sw_bell_ring(bell);
+	return false;
+}
+
+static void write_waits(const struct sw_worker_waits *l, FILE *to)
+{
+	for (uint32_t i = 0; i < l->n; i++) {
+		const struct sw_worker_wait *w = &l->all[i];
+
+		fprintf(to, "wait %s %u 0 %s\nstill %llu 0 -\nfor %s\n",
+			w->is_stream ? "stream" : "tensor", w->n_missing,
+			w->name, (unsigned long long)(w->still_ns / SW_MS),
+			w->who);
+	}
+	if (l->n_more)
+		fprintf(to, "more %u\n", l->n_more);
+}
+
 /* For sumwire ps: the job of this agent's processes. */
 static void write_job(void *ctx, FILE *to)
 {
@@ -130,6 +163,8 @@ static void write_job(void *ctx, FILE *to)
 			.first = c->is_admitted ? c->first : 0,
 			.age_s = (sw_now_ns() - c->group.since_ns) / SW_S,
 			.name = c->shared->daemon.conf.job.name});
+	if (atomic_load(&c->shared->look) == AGENT_LOOK_TOLD)
+		write_waits(&c->shared->waits, to);
 }
 
 static void turn(struct agent_control *c, uint32_t timeout_ms)
@@ -141,8 +176,10 @@ static void turn(struct agent_control *c, uint32_t timeout_ms)
 	sw_agent_tell_waiting(c);
 	sw_agent_build(c);
 	sw_stats_serve_poll(c->shared->daemon.stats);
-	sw_about_poll(&c->shared->daemon,
-		c->shared->is_serving ? &c->shared->serve : NULL, write_job, c);
+	if (sw_about_poll(&c->shared->daemon,
+		    c->shared->is_serving ? &c->shared->serve : NULL,
+		    &(struct sw_about_job){look, write_job, c}))
+		atomic_store(&c->shared->look, AGENT_LOOK_NONE);
 	c->is_busy = sw_agent_make_memory(c->shared);
 	if (c->shared->is_serving)
 		c->is_busy |= sw_serve_work(&c->shared->serve);

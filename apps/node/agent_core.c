@@ -13,7 +13,8 @@ enum {
 	SUBMITS = 32,   /* taken at once from a client's ring */
 	TURN_MAX = 256, /* taken in a turn, before the next client's turn */
 	BURST = 512,    /* declarations looked at in a turn */
-	CLASH = 32,     /* how many of them may differ between local ranks */
+	WAIT_NS = 200000000, /* without progress, before anybody is told */
+	CLASH = 32, /* how many of them may differ between local ranks */
 };
 
 /* --- the other lcores' lanes of the worker --- */
@@ -467,6 +468,20 @@ static uint32_t take_clients(struct agent_core *core)
 
 /* --- the poller's functions --- */
 
+/* Describe what waits, if the control thread has asked. */
+static void show_waits(struct agent_core *core)
+{
+	struct agent_shared *s = core->shared;
+
+	if (atomic_load_explicit(&s->look, memory_order_acquire) !=
+		AGENT_LOOK_ASKED)
+		return;
+	if (core->has_worker && !sw_agent_is_over(core) &&
+		!sw_worker_describe(&core->worker, WAIT_NS, &s->waits))
+		return; /* goes on in the next turn */
+	atomic_store_explicit(&s->look, AGENT_LOOK_TOLD, memory_order_release);
+}
+
 uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 {
 	struct agent_core *core = ctx;
@@ -485,6 +500,7 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 		n += take_clients(core);
 	sw_agent_show_tuning(core);
 	n += tell_if_ended(core);
+	show_waits(core);
 	finish_leaving(core);
 	atomic_store_explicit(&core->shared->n_open,
 		core->has_worker ? sw_worker_view(&core->worker).n_open : 0,

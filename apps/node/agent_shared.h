@@ -20,6 +20,8 @@ struct agent_part {
 	struct sw_env env;
 };
 
+enum agent_look { AGENT_LOOK_NONE, AGENT_LOOK_ASKED, AGENT_LOOK_TOLD };
+
 /* State that several threads use. */
 struct agent_shared {
 	/* Made before the lcores run; later each header says who may use it. */
@@ -48,6 +50,10 @@ struct agent_shared {
 	_Atomic uint32_t n_open;  /* push_pulls; lcore 0 */
 	_Atomic uint32_t n_freed; /* memory of clients, so far; lcore 0 */
 	atomic_bool is_draining;  /* take no push_pull; control */
+	/* The control thread asks what waits, lcore 0 describes it, and then
+	 * it is the control thread's, until that asks again. */
+	_Atomic int look; /* enum agent_look */
+	struct sw_worker_waits waits;
 };
 
 /* sw_agent_n_local - local ranks, as configured.  Any thread. */

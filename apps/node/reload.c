@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-/* What changed: options that are in use now, and those that are not. */
+/* Changed options: those that are taken now, and those that are not. */
 struct changes {
 	struct sw_daemon *daemon;
 	const struct sw_conf *now;

@@ -32,7 +32,7 @@ static void control(struct server *s)
 	while (!sw_daemon_must_end(&s->daemon, sw_serve_is_idle(&s->serve),
 		is_busy ? 0 : POLL_MS)) {
 		sw_stats_serve_poll(s->daemon.stats);
-		sw_about_poll(&s->daemon, &s->serve, NULL, NULL);
+		(void)!sw_about_poll(&s->daemon, &s->serve, NULL);
 		sw_daemon_write_lines(&s->daemon);
 		sw_daemon_is_alive(&s->daemon);
 		is_busy = sw_serve_work(&s->serve);

@@ -92,7 +92,7 @@ static struct pair pair_of(const struct frame *fr, uint32_t i)
 	return p;
 }
 
-/* What counter PREFIX.NAME has grown by per second. */
+/* Return by how much counter PREFIX.NAME has grown per second. */
 static double rate(const struct pair *p, const char *prefix, const char *name)
 {
 	char whole[SW_COUNTER_NAME];
@@ -142,7 +142,7 @@ static const struct sw_daemon_job *job_before(
 	return NULL;
 }
 
-/* What was counted between the scans, of samples and of lateness. */
+/* Return the member with what was counted between the scans. */
 static struct sw_daemon_member grown(const struct sw_daemon_job *job,
 	const struct sw_daemon_job *before, uint32_t m)
 {

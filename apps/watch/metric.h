@@ -13,7 +13,7 @@ enum { SW_METRIC_FAMILY = 128, SW_METRIC_LABELS = 1024 };
 /* The rows of all metrics that have the same name. */
 struct sw_metric {
 	char family[SW_METRIC_FAMILY]; /* "sumwire_rx_bytes"; no "_total" */
-	/* What the counter's name says beside: port="lan",queue="0". */
+	/* The counter's name as labels: port="lan",queue="0". */
 	char labels[SW_METRIC_LABELS];
 	const char *text; /* of the counter's row */
 	const char *unit; /* "bytes", "seconds"; NULL: the family has none */

@@ -230,6 +230,43 @@ static void conclude(struct sw_worker *w)
 	warn(w, t, w->look.n);
 }
 
+static void describe(const struct sw_worker *w, const struct sw_wtensor *t,
+	uint64_t still_ns, struct sw_worker_waits *out)
+{
+	struct sw_worker_wait *x = &out->all[out->n];
+
+	if (out->n == SW_ARRAY_SIZE(out->all)) {
+		out->n_more++;
+		return;
+	}
+	out->n++;
+	*x = (struct sw_worker_wait){.is_stream = t->kind == &sw_stream_kind,
+		.n_missing = t->n_missing,
+		.still_ns = still_ns};
+	memcpy(x->name, t->name, sizeof(x->name));
+	sw_missing_text(w, t, false, sizeof(x->who), x->who);
+}
+
+bool sw_worker_describe(const struct sw_worker *w, uint64_t least_ns,
+	struct sw_worker_waits *out)
+{
+	for (uint32_t n = 0; n < LOOK_BURST; n++) {
+		uint32_t i = sw_bitmap_next(&w->open, out->next);
+		const struct sw_wtensor *t;
+		uint64_t still_ns;
+
+		if (i == SW_BITMAP_NONE)
+			return true;
+		out->next = i + 1;
+		t = &w->tensors[i];
+		still_ns = w->now_ns - sw_min64(w->now_ns, t->progress_ns);
+		if (t->is_open && still_ns >= least_ns &&
+			(lacks_results(t) || t->kind->lacks_locals(w, t)))
+			describe(w, t, still_ns, out);
+	}
+	return false;
+}
+
 uint64_t sw_stall_tick(struct sw_worker *w)
 {
 	uint32_t i;

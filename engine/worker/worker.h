@@ -514,6 +514,27 @@ struct sw_worker_view {
 	uint64_t now_ns;    /* the time of its last turn, or of open */
 };
 
+/* A tensor or stream of a group that has made no progress for a while. */
+struct sw_worker_wait {
+	char name[SW_NAME_MAX];
+	bool is_stream;
+	uint32_t n_missing; /* chunks without a result */
+	uint64_t still_ns;
+	char who[96]; /* "ranks 4-7 of 8", as far as they are known */
+};
+
+/* What waits, and the position of a look that goes on; zeroed: at the begin. */
+struct sw_worker_waits {
+	uint32_t n, n_more; /* n_more beside those below */
+	struct sw_worker_wait all[8];
+	uint32_t next;
+};
+
+/* sw_worker_describe - find the tensors without progress for @least_ns.  Each
+ * call looks at some; returns true when all were.  Thread: the worker's. */
+bool sw_worker_describe(const struct sw_worker *w, uint64_t least_ns,
+	struct sw_worker_waits *out);
+
 /* sw_worker_payload - return the bytes of a full chunk, once the job runs, in
  * any lane.  The control thread may ask, too. */
 static inline uint32_t sw_worker_payload(const struct sw_worker *w)

@@ -12,8 +12,8 @@
  *	member here|missing|left N_RANKS FIRST NODE (in their order),
  *	last SAMPLES NS (of the member above: was the last, and how late),
  *	wait tensor|stream CHUNKS MEMBERS_IN_HEX NAME (of the job above),
- *	still MS NUMBER KIND (of the wait above: without progress, at which
- *call)
+ *	still MS NUMBER KIND (of the wait above: without progress, its call),
+ *	for RANKS (of the wait above, at an agent: whom it waits for)
  */
 #ifndef SW_PMD_HOST_DAEMONS_H
 #define SW_PMD_HOST_DAEMONS_H
@@ -52,6 +52,7 @@ struct sw_daemon_wait {
 	uint64_t still_ms; /* without progress */
 	uint32_t number;   /* collective in its group, or round */
 	const char *kind;  /* "all_reduce"; NULL: not known */
+	const char *who;   /* at an agent: "ranks 4-7 of 8"; NULL: not known */
 	const char *name;
 };
 

@@ -140,6 +140,8 @@ static void take_job_line(
 		take_wait(value, job);
 	else if (!strcmp(key, "still"))
 		take_still(value, job);
+	else if (!strcmp(key, "for") && job->n_waits)
+		job->waits[job->n_waits - 1].who = value;
 }
 
 static void take_line(const char *key, char *value, struct sw_found_daemon *d)

@@ -216,6 +216,10 @@ def test_status_names_who_is_late():
                        1500, rig.START_S, "tensors wait ever longer")
         check([a["first_rank"] for a in job["agents"]] == [0, 1, 2] and
               job["agents"][2]["node"] == unique("agent2"), f"{job}")
+        said = status(str(net.daemons["agent0"].pid)).stdout
+        check(re.search(r"from rank 0 of 3 on\n", said) and
+              re.search(r"tensor w, [\d.]+ s: \d+ chunks for rank 2 of 3", said),
+              said)
         said = status(UNIQUE).stdout
         check(re.search(rf"tensor w, round 1, [\d.]+ s: \d+ chunks for rank "
                         rf"2 \(node "

@@ -258,6 +258,7 @@ static void parse__who_is_late(void **state)
 			  "member here 1 0 a\n"
 			  "member here 1 1 b\nlast 20 3000\nlast x 1\n"
 			  "wait stream 3 2 g\nstill 1500 7 all_reduce\n"
+			  "for ranks 4-7 of 8\n"
 			  "wait tensor 4 1 w\nstill 1 -1 push_pull\n",
 		&d, room));
 	assert_int_equal(job->n_members, 2);
@@ -268,7 +269,9 @@ static void parse__who_is_late(void **state)
 	assert_int_equal(job->waits[0].still_ms, 1500);
 	assert_int_equal(job->waits[0].number, 7);
 	assert_string_equal(job->waits[0].kind, "all_reduce");
+	assert_string_equal(job->waits[0].who, "ranks 4-7 of 8");
 	assert_null(job->waits[1].kind);
+	assert_null(job->waits[1].who);
 }
 
 static void match__name_then_pid_then_job(void **state)
