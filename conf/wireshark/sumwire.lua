@@ -7,7 +7,8 @@
 --     sumwire.type == PUSH && sumwire.key.index == 3
 --     sumwire.flags.retx == 1
 -- It checks the CRCs that need no seed of a session: the header's of HELLO, COOKIE and
--- JOIN, and the payload's of control frames.
+-- JOIN, and the payload's of control frames. Frames of a session whose JOIN named a key
+-- have a tag in the place of both, and their JOIN and ACCEPT are encrypted.
 
 local HEAD, CONTROL = 54, 8
 
@@ -79,7 +80,7 @@ field("uint32", "chunk", "Chunk")
 field("uint32", "j", "Chunk number at this server")
 field("uint32", "collective", "Collective")
 field("uint16", "step", "Step")
-field("uint16", "tag", "Tag of count and root", base.HEX)
+field("uint16", "call_tag", "Tag of count and root", base.HEX)
 field("uint16", "weight", "Weight (local ranks)")
 field("uint16", "n", "Chunks")
 field("uint8", "dtype", "Element type", base.DEC, DTYPES)
@@ -98,10 +99,15 @@ field("uint32", "consumed", "Consumed quanta")
 field("uint32", "grant", "Granted quanta")
 field("uint32", "payload_crc", "Payload CRC", base.HEX)
 field("uint32", "head_crc", "Header CRC xor seed", base.HEX)
+field("uint64", "tag", "Tag", base.HEX)
 field("bytes", "payload", "Payload")
 -- Fields of control payloads; several types share some.
 field("uint64", "nonce", "Nonce", base.HEX)
 field("uint64", "cookie", "Cookie", base.HEX)
+field("uint64", "key_id", "Key id", base.HEX)
+field("bytes", "mac", "MAC")
+field("bytes", "e", "Ephemeral public key")
+field("bytes", "sealed", "Encrypted")
 field("bytes", "reserved", "Reserved")
 field("uint8", "core", "Core")
 field("bool", "is_misrouted", "Another source port may help")
@@ -204,10 +210,10 @@ local FAULT = {
 }
 
 local LAYOUTS = {
-	HELLO = { { 0, 8, "nonce" }, { 8, 56, "reserved" } },
+	HELLO = { { 0, 8, "nonce" }, { 8, 8, "key_id" }, { 16, 16, "mac" } },
 	COOKIE = { { 0, 8, "nonce" }, { 8, 8, "cookie" }, { 16, 1, "core" },
 		{ 17, 1, "is_misrouted" } },
-	JOIN = { { 0, 8, "nonce" }, { 8, 8, "cookie" }, { 16, 8, "reserved" }, { 24, 8, "epoch" },
+	JOIN = { { 0, 8, "nonce" }, { 8, 8, "cookie" }, { 16, 8, "key_id" }, { 24, 8, "epoch" },
 		{ 32, 4, "own" }, { 36, 1, "version.lowest" }, { 37, 1, "version.highest" },
 		{ 38, 2, "member" }, { 40, 2, "members" }, { 42, 2, "local" }, { 44, 2, "server" },
 		{ 46, 2, "servers" }, { 48, 2, "payload_max" }, { 50, 1, "has_crc" },
@@ -224,6 +230,15 @@ local LAYOUTS = {
 	LEAVE = FAULT, ERROR = FAULT, END = FAULT, CLOSE = FAULT,
 	KEEPALIVE = {}, LEFT = {}, PROBE = {},
 }
+
+-- The layouts of a keyed job's JOIN and ACCEPT (PROTOCOL.md 14.3).
+local SEALED = {
+	JOIN = { { 0, 8, "nonce" }, { 8, 8, "cookie" }, { 16, 8, "key_id" }, { 24, 32, "e" },
+		{ 56, 360, "sealed" } },
+	ACCEPT = { { 0, 8, "nonce" }, { 8, 32, "e" }, { 40, 56, "sealed" } },
+}
+-- Bytes of COOKIE and ERROR behind which a keyed one has its MAC.
+local MAC_AT = { COOKIE = 24, ERROR = 264 }
 
 -- Types whose payload is a list of entries of one layout.
 local ENTRIES = {
@@ -290,9 +305,16 @@ local LEAST = {
 	ACK = 0, QUERY = 12, ANSWER = 24, PROBE = 64,
 }
 
-local function add_body(tree, body, name)
-	if LAYOUTS[name] then
+local function add_body(tree, body, name, is_keyed)
+	if is_keyed and SEALED[name] then
+		if body:len() < 416 then return false end
+		add_all(tree, body:tvb(), SEALED[name])
+		return true
+	elseif LAYOUTS[name] then
 		add_all(tree, body:tvb(), LAYOUTS[name])
+		if MAC_AT[name] and body:len() == MAC_AT[name] + 16 then
+			tree:add(F.mac, body(MAC_AT[name], 16))
+		end
 		if name == "STATUS" then
 			add_all(tree:add(body(176, 264), "Fault"), body(176, 264):tvb(), FAULT)
 		end
@@ -328,7 +350,7 @@ local function add_call(tree, tvb, name, is_control)
 	key:add_le(F["key.generation"], tvb(16, 4))
 	if is_stream then
 		add_all(tree, tvb, {
-			{ 20, 4, "j" }, { 24, 4, "collective" }, { 28, 2, "tag" },
+			{ 20, 4, "j" }, { 24, 4, "collective" }, { 28, 2, "call_tag" },
 			{ 30, 2, name == "WANT" and "n" or "weight" }, { 32, 1, "dtype" },
 			{ 33, 1, "coll" }, { 33, 1, "reduce" },
 			{ 34, 2, name == "RESULT" and "base" or "root" },
@@ -364,7 +386,35 @@ local function summary(tvb, name, len)
 		tvb(12, 4):le_uint(), len, bit.band(tvb(4, 1):uint(), 2) ~= 0 and ", again" or "")
 end
 
-local function add_checks(tree, tvb, name, is_control, len)
+-- Paths on which a JOIN named a key, by both ends.
+local keyed = {}
+
+-- learn notes a JOIN, and returns whether the frame is of a keyed session.
+local function learn(tvb, name, pinfo)
+	local a = tostring(pinfo.src) .. ":" .. pinfo.src_port
+	local b = tostring(pinfo.dst) .. ":" .. pinfo.dst_port
+	local path = a < b and a .. " " .. b or b .. " " .. a
+
+	if name == "JOIN" and tvb:len() >= HEAD + 24 then
+		keyed[path] = tvb(HEAD + 16, 8):le_uint64() ~= UInt64.new(0)
+	end
+	return keyed[path] or false
+end
+
+function proto.init()
+	keyed = {}
+end
+
+-- Frames that have CRCs even in a keyed job.
+local HAS_CRC = { HELLO = true, COOKIE = true, JOIN = true, ACCEPT = true }
+
+local function add_checks(tree, tvb, name, is_control, len, is_keyed)
+	local is_refusal = name == "ERROR" and len == MAC_AT.ERROR + 16
+
+	if is_keyed and not HAS_CRC[name] and not is_refusal then
+		tree:add_le(F.tag, tvb(46, 8))
+		return
+	end
 	local sum = tree:add_le(F.payload_crc, tvb(46, 4))
 	local head = tree:add_le(F.head_crc, tvb(50, 4))
 
@@ -376,12 +426,12 @@ local function add_checks(tree, tvb, name, is_control, len)
 	end
 end
 
-local function add_payload(tree, tvb, name, is_control, len)
+local function add_payload(tree, tvb, name, is_control, len, is_keyed)
 	local body = tvb(HEAD, len)
 	local part = tree:add(body, name .. ", " .. len .. " bytes")
 
-	add_checks(tree, tvb, name, is_control, len)
-	if len < (LEAST[name] or 0) or not add_body(part, body, name) then
+	add_checks(tree, tvb, name, is_control, len, is_keyed)
+	if len < (LEAST[name] or 0) or not add_body(part, body, name, is_keyed) then
 		part:add_proto_expert_info(X.short)
 	elseif LAYOUTS[name] == FAULT and body(8, 2):le_int() ~= 0 then
 		part:add_proto_expert_info(X.fault)
@@ -389,7 +439,7 @@ local function add_payload(tree, tvb, name, is_control, len)
 end
 
 -- dissect_frame shows the one frame of @tvb, and returns its line of the packet list.
-local function dissect_frame(tvb, root)
+local function dissect_frame(tvb, pinfo, root)
 	local name, class = TYPES[tvb(3, 1):uint()], tvb(5, 1):uint()
 	local len = tvb:len() - HEAD
 	local is_control = class == CONTROL
@@ -408,7 +458,8 @@ local function dissect_frame(tvb, root)
 		UInt64.new(tvb(12, 4):le_uint(), tvb(44, 2):le_uint()))
 	add_call(tree, tvb, name, is_control)
 	add_all(tree, tvb, { { 36, 4, "consumed" }, { 40, 4, "grant" } })
-	if len > 0 then add_payload(tree, tvb, name, is_control, len) end
+	local is_keyed = learn(tvb, name, pinfo)
+	if len > 0 then add_payload(tree, tvb, name, is_control, len, is_keyed) end
 	return summary(tvb, name, len)
 end
 
@@ -426,7 +477,7 @@ local function dissect(tvb, pinfo, root)
 	while at < tvb:len() do
 		local last = at + HEAD + tvb(at + 6, 2):le_uint()
 		if not is_ours(tvb, last) then last = tvb:len() end
-		local text = dissect_frame(tvb(at, last - at):tvb(), root)
+		local text = dissect_frame(tvb(at, last - at):tvb(), pinfo, root)
 		line, n, at = line or text, n + 1, last
 	end
 	pinfo.cols.protocol = "sumwire"

@@ -82,20 +82,39 @@ def await_all(procs):
         p.wait_ok()
 
 
-def test_each_frame_is_decoded():
+def give_key(net, folder):
+    """All nodes get the same secret."""
+    path = os.path.join(folder, "job.key")
+    subprocess.run([rig.sumwire(), "key", path], check=True, stdout=subprocess.DEVNULL)
+    for name, ini in net.ini.items():
+        ini.setdefault("serve" if name in net.servers else "job", {})["key_file"] = path
+
+
+def check_all_decoded(steps, least, is_keyed=False):
     with Lan(agents=2, mtu=1500) as net, tempfile.TemporaryDirectory() as folder:
+        if is_keyed:
+            give_key(net, folder)
         path = os.path.join(folder, "run.pcap")
         seen = Pcap("agent0-lan", path)
         try:
             net.start_all()
-            run_jobs(net, 10 if rig.IS_QUICK else 100)
+            run_jobs(net, steps)
             net.stop("agent0")
         finally:
             seen.end()
-        check(seen.count > (5000 if rig.IS_QUICK else 100000), f"{seen.count} frames came")
+        check(seen.count > least, f"{seen.count} frames came")
         check_names(path)
         bad = tshark(path, "-Y", BROKEN)
         check(not bad, f"{len(bad)} of {seen.count} frames, such as {bad[:3]}")
+        check(bool(tshark(path, "-Y", "sumwire.tag")) == is_keyed, "tags")
+
+
+def test_each_frame_is_decoded():
+    check_all_decoded(*((10, 5000) if rig.IS_QUICK else (100, 100000)))
+
+
+def test_each_frame_of_a_keyed_job_is_decoded():
+    check_all_decoded(10, 5000, is_keyed=True)
 
 
 def check_names(path):
