@@ -73,6 +73,20 @@ def control_seeds():
     yield "forged", start + once + bytes([forged, 1, forged + 1, 1])
 
 
+# --- keyed ---
+
+def keyed_seeds():
+    """Each type that a job has, one bit of it changed, one way and the other."""
+    for kind, name in enumerate(("old_tag", "new_tag", "crcs")):
+        for is_running in range(2):
+            steps = b"".join(
+                struct.pack("<BBBBHHBHB", kind, t, way, 0, 0, 54 * (t & 1) + t,
+                            1 << t % 8, 30, 0)
+                for t in range(1, 23) for way in range(2))
+            yield f"{name}_{is_running}", bytes([is_running]) + steps
+    yield "sums", bytes([1]) + 3 * struct.pack("<B11x", 4)
+
+
 # --- server ---
 
 # Steps of fuzz_server.c, and bits of who (fuzz_frames.h).
@@ -368,6 +382,7 @@ def words():
 # --- all ---
 
 TARGETS = {"frame": frame_seeds, "control": control_seeds,
+           "keyed": keyed_seeds,
            "server": server_seeds, "worker": worker_seeds,
            "host": host_seeds, "ini": ini_seeds, "stats": stats_seeds}
 
