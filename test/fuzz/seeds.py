@@ -84,6 +84,9 @@ def keyed_seeds():
                             1 << t % 8, 30, 0)
                 for t in range(1, 23) for way in range(2))
             yield f"{name}_{is_running}", bytes([is_running]) + steps
+        # a KEEPALIVE with another number becomes a LEAVE of 264 bytes
+        yield f"{name}_leave", bytes([1]) + struct.pack(
+            "<BBBBHHBHB", kind, 10, 1, 3, 264, 12, 64, 54, 0)
     yield "sums", bytes([1]) + 3 * struct.pack("<B11x", 4)
 
 
