@@ -155,7 +155,10 @@ static void divide(struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c)
 	if (w->lane_i || !lanes)
 		return;
 	c->n_left += (uint32_t)__builtin_popcount(lanes);
-	sw_lanes_begin_coll(w, t, c, lanes);
+	for (uint32_t m = lanes; m; m &= m - 1)
+		atomic_fetch_or(&t->stream->lanes[__builtin_ctz(m)].begun,
+			1ULL << c->turn % SW_COLLS);
+	sw_lanes_tell(w, t, lanes);
 }
 
 /* Start a collective that all local ranks of the group have submitted. */

@@ -3,7 +3,7 @@
  *
  * Whoever finds a fault only notes it here, and the first one counts.  The
  * servers are owed END at once.  What is open ends later, at one place: when
- * rx, tick or take is about to return (sw_worker_settle_ends).
+ * rx, tick or take is about to return (settle in worker.c).
  *
  * A server finds a difference, or this worker if its local ranks differ.  The
  * tensor is dead from the first round that differs.  Nobody can complete that
@@ -46,16 +46,24 @@ int sw_worker_end_of(const struct sw_worker *w)
 	return w->fault.err ? w->fault.err : SW_ECLOSED;
 }
 
+void sw_worker_end(struct sw_worker *w, const struct sw_fault *why)
+{
+	if (w->left_by_ns)
+		return;
+	w->left_by_ns = w->now_ns + SW_LEAVE_FOR_NS;
+	w->fault = *why;
+	w->is_ending = w->is_unsettled = true;
+}
+
 /* Note the end for @why, which @text says if it is longer than a fault's. */
 static void fail(
 	struct sw_worker *w, const struct sw_fault *why, const char *text)
 {
 	if (w->left_by_ns)
 		return;
-	w->left_by_ns = w->now_ns + SW_LEAVE_FOR_NS;
-	w->fault = *why;
+	sw_worker_end(w, why);
 	snprintf(w->sentence, sizeof(w->sentence), "%s", text);
-	w->is_failing = w->has_ends = true;
+	w->is_failing = true;
 }
 
 void sw_worker_fail_for(struct sw_worker *w, const struct sw_fault *why)
@@ -76,6 +84,32 @@ void sw_worker_fail(
 	why = sw_fault_said(err, text);
 	why.key = key;
 	fail(w, &why, text);
+}
+
+/* --- what the user hears --- */
+
+/* Pass a line to lane 0.  Drops it while the last one waits: all lines are
+ * repeated. */
+static void tell_line(struct sw_lane *lane, const char *text)
+{
+	if (atomic_load(&lane->has_line))
+		return;
+	snprintf(lane->line, sizeof(lane->line), "%s", text);
+	atomic_store(&lane->has_line, true);
+}
+
+void sw_lane_say(struct sw_worker *w, int err, const char *text)
+{
+	if (!w->lane_i) {
+		w->events.state(w->events.ctx, w->state, err, text);
+	} else if (w->state == SW_WORKER_FAILED) {
+		w->lanes->fault = w->fault;
+		sw_lane_report(w, SW_LANE_FAILED);
+	} else if (w->state == SW_WORKER_LEFT) {
+		sw_lane_report(w, SW_LANE_LEFT);
+	} else {
+		tell_line(w->lanes, text);
+	}
 }
 
 /* --- tensors and groups --- */
@@ -178,7 +212,7 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	for (uint32_t i = 0; i < w->n_links; i++)
 		tell(&w->links[i], t);
 	sw_bitmap_add(&w->ended, sw_wtensor_slot(t)->index);
-	w->has_ends = true;
+	w->is_unsettled = true;
 }
 
 /* Propose the end of a group whose key is known; other lanes do so through lane

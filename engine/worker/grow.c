@@ -18,11 +18,6 @@
 
 /* --- buffers --- */
 
-bool sw_grow_is_possible(const struct sw_wtensor *t, uint64_t lacks)
-{
-	return lacks <= sw_grow_bytes(t) && lacks % t->elem_bytes == 0;
-}
-
 static uint64_t most_lacking(
 	const struct sw_worker *w, const struct sw_wtensor *t)
 {

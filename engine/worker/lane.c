@@ -2,8 +2,6 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/stream.h"
 
-#include <stdio.h>
-
 _Static_assert((int)SW_TENSORS == (int)SW_FLAGS, "a flag for each tensor");
 
 void sw_lane_init(struct sw_lane *lane, const struct sw_worker *zero)
@@ -27,137 +25,115 @@ bool sw_lane_has_reports(const struct sw_lane *lane)
 	return !is_empty(&lane->reports) || atomic_load(&lane->has_line);
 }
 
-/* --- another lane reports --- */
+enum { BATCH = 32 }; /* tensors that a turn takes from one side */
 
-void sw_lane_report(struct sw_worker *w, uint32_t bits)
+/* Take some tensors that the other side has something to say about.  Take them
+ * before the bits: what was said in bits before a tensor applies to it. */
+static uint32_t take_tensors(struct sw_lane_news *news, uint32_t list[BATCH])
 {
-	atomic_fetch_or(&w->lanes->reports.bits, bits);
+	uint32_t n = 0;
+
+	while (n < BATCH &&
+		(list[n] = sw_flags_take(&news->tensors)) != SW_FLAGS)
+		n++;
+	return n;
 }
 
-/* Pass a line to lane 0.  Drops it while the last one waits: all lines are
- * repeated. */
-static void tell_line(struct sw_lane *lane, const char *text)
+static uint32_t take_bits(struct sw_lane_news *news)
 {
-	if (atomic_load(&lane->has_line))
+	return atomic_load(&news->bits) ? atomic_exchange(&news->bits, 0) : 0;
+}
+
+/* --- another lane follows --- */
+
+static void on_start(struct sw_worker *w)
+{
+	const struct sw_worker *zero = w->lanes->zero;
+
+	if (w->left_by_ns)
 		return;
-	snprintf(lane->line, sizeof(lane->line), "%s", text);
-	atomic_store(&lane->has_line, true);
+	w->epoch = zero->epoch;
+	w->joined = zero->joined;
+	w->size = zero->size;
+	w->first = zero->first;
+	memcpy(w->firsts, zero->firsts, sizeof(w->firsts));
+	w->started_ns = w->warned_ns = w->now_ns;
+	for (uint32_t i = 0; i < w->n_links; i++)
+		sw_link_start(w, &w->links[i]);
 }
 
-void sw_lane_say(struct sw_worker *w, int err, const char *text)
+static void on_commands(struct sw_worker *w, uint32_t bits)
 {
-	if (!w->lane_i) {
-		w->events.state(w->events.ctx, w->state, err, text);
-	} else if (w->state == SW_WORKER_FAILED) {
-		w->lanes->fault = w->fault;
-		sw_lane_report(w, SW_LANE_FAILED);
-	} else if (w->state == SW_WORKER_LEFT) {
-		sw_lane_report(w, SW_LANE_LEFT);
-	} else {
-		tell_line(w->lanes, text);
+	const struct sw_lane *lane = w->lanes;
+	const struct sw_lane_tuning *k = &lane->tuning;
+
+	if (bits & SW_LANE_TUNING)
+		(void)!sw_tuning_use(w, atomic_load(&k->policy),
+			atomic_load(&k->part_bytes),
+			atomic_load(&k->credit_bytes));
+	if (bits & SW_LANE_START)
+		on_start(w);
+	if (bits & SW_LANE_SETTLE) {
+		sw_worker_use_payload(w, lane->zero->payload_bytes);
+		w->is_unsettled = true;
+	}
+	if (bits & SW_LANE_DECLARE)
+		w->n_wanted = atomic_load(&lane->n_wanted);
+	if (bits & SW_LANE_LEAVE)
+		sw_worker_end(w, &lane->zero->fault);
+}
+
+uint32_t sw_lane_take_commands(struct sw_worker *w)
+{
+	struct sw_lane_news *news = &w->lanes->commands;
+	uint32_t list[BATCH], n = take_tensors(news, list);
+	uint32_t bits = take_bits(news), n_taken = n + (bits != 0);
+
+	on_commands(w, bits);
+	for (uint32_t i = 0; i < n; i++) /* new tensors are copied below */
+		if (sw_bitmap_has(&w->added, list[i]))
+			sw_tensor_follow(w, &w->tensors[list[i]]);
+	if (w->n_tensors < w->n_wanted)
+		n_taken += sw_tensors_copy(w, w->lanes->zero->tensors);
+	return n_taken;
+}
+
+/* --- lane 0 takes reports --- */
+
+static void on_reports(struct sw_worker *w, struct sw_lane *lane, uint32_t bits)
+{
+	if (bits & SW_LANE_JOINED) {
+		w->carried = (uint32_t)sw_min64(w->carried, lane->carried);
+		w->n_awaited--;
+	}
+	if (bits & SW_LANE_DECLARED)
+		w->n_declaring--;
+	w->is_unsettled |= bits & (SW_LANE_JOINED | SW_LANE_DECLARED);
+	w->has_summed |= bits & SW_LANE_SUMMED;
+	if (bits & SW_LANE_FAILED)
+		sw_worker_fail_for(w, &lane->fault);
+	if (bits & SW_LANE_LEFT)
+		w->n_staying--;
+	if (atomic_load(&lane->has_line)) {
+		if (w->state < SW_WORKER_FAILED)
+			w->events.state(w->events.ctx, w->state, 0, lane->line);
+		atomic_store(&lane->has_line, false);
 	}
 }
 
-void sw_lane_joined(struct sw_worker *w)
+uint32_t sw_lane_take_reports(struct sw_worker *w, uint32_t lane)
 {
-	w->lanes->theirs = w->tensors;
-	w->lanes->carried =
-		w->payload_bytes ? w->payload_bytes : sw_worker_carries(w);
-	sw_lane_report(w, SW_LANE_JOINED);
-}
+	struct sw_lane *l = &w->lanes[lane];
+	uint32_t list[BATCH], n = take_tensors(&l->reports, list);
+	uint32_t bits = take_bits(&l->reports);
 
-void sw_lane_admitted(struct sw_worker *w)
-{
-	if (w->lane_i) {
-		sw_lane_report(w, SW_LANE_DECLARED);
-		return;
+	on_reports(w, l, bits);
+	for (uint32_t i = 0; i < n; i++) {
+		struct sw_wtensor *t = &w->tensors[list[i]];
+
+		/* else it is late: nobody needs it here */
+		if (sw_bitmap_has(&w->added, list[i]))
+			t->kind->lane_said(w, t, lane, &l->theirs[list[i]]);
 	}
-	for (; w->n_admitted != w->n_tensors; w->n_admitted++) {
-		const struct sw_wtensor *t =
-			sw_wtensor_numbered(w, w->n_admitted);
-
-		/* its group may wait for this to be closed */
-		if (t->life->n_closed || w->deaths.n_gone)
-			sw_bitmap_add(&w->lacking, t->index);
-	}
-	w->events.declared(w->events.ctx);
-}
-
-/* --- any lane says something of a tensor --- */
-
-void sw_lane_tell(struct sw_worker *w, const struct sw_wtensor *t)
-{
-	if (w->lane_i)
-		sw_flags_raise(&w->lanes->reports.tensors, t->index);
-	else
-		sw_lanes_tell(w, t, sw_lanes_all(w));
-}
-
-void sw_lane_dead(struct sw_worker *w, struct sw_wtensor *slot)
-{
-	atomic_store(&slot->said.dead_from, slot->own_life.from);
-	sw_lane_tell(w, slot);
-}
-
-void sw_lane_coll_done(struct sw_worker *w, const struct sw_wtensor *t,
-	const struct sw_coll *c)
-{
-	struct sw_stream_lane *l = sw_stream_lane(w, t->index);
-	uint32_t at = c->turn % SW_COLLS;
-
-	l->weights[at] = c->weight;
-	l->are_edited[at] = c->is_edited;
-	atomic_fetch_or(&l->done, 1ULL << at);
-	sw_lane_tell(w, t);
-}
-
-/* --- lane 0 commands --- */
-
-void sw_lanes_command(struct sw_worker *w, uint32_t bits)
-{
-	for (uint32_t i = 0; i < w->n_others; i++)
-		atomic_fetch_or(&w->lanes[i].commands.bits, bits);
-}
-
-void sw_lanes_settle(struct sw_worker *w)
-{
-	sw_lanes_command(w, SW_LANE_SETTLE);
-}
-
-void sw_lanes_declare(struct sw_worker *w)
-{
-	w->n_declaring = w->n_others;
-	for (uint32_t i = 0; i < w->n_others; i++)
-		atomic_store(&w->lanes[i].n_wanted, w->n_tensors);
-	sw_lanes_command(w, SW_LANE_DECLARE);
-}
-
-void sw_lanes_tell(
-	struct sw_worker *w, const struct sw_wtensor *t, uint32_t lanes)
-{
-	for (; lanes; lanes &= lanes - 1)
-		sw_flags_raise(&w->lanes[__builtin_ctz(lanes)].commands.tensors,
-			t->index);
-}
-
-void sw_lanes_begin_coll(struct sw_worker *w, const struct sw_wtensor *t,
-	const struct sw_coll *c, uint32_t lanes)
-{
-	for (uint32_t m = lanes; m; m &= m - 1)
-		atomic_fetch_or(&t->stream->lanes[__builtin_ctz(m)].begun,
-			1ULL << c->turn % SW_COLLS);
-	sw_lanes_tell(w, t, lanes);
-}
-
-void sw_lanes_set_tuning(
-	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes)
-{
-	for (uint32_t i = 0; i < w->n_others; i++) {
-		struct sw_lane_tuning *k = &w->lanes[i].tuning;
-
-		atomic_store(&k->policy, sw_sched_policy(&w->sched));
-		atomic_store(&k->part_bytes, part_bytes);
-		atomic_store(&k->credit_bytes, credit_bytes);
-	}
-	sw_lanes_command(w, SW_LANE_TUNING);
+	return n + (bits != 0);
 }

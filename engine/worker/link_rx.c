@@ -98,7 +98,7 @@ void sw_link_take_accept(
 	sw_link_owe(w, l, SW_OWE_KEEPALIVE); /* this confirms the session */
 	sw_count(&w->stats.sessions_opened, 1);
 	sw_link_probe(w, l);
-	sw_worker_check_running(w);
+	w->is_unsettled = true;
 }
 
 static void on_accept(struct sw_worker *w, struct sw_link *l,
@@ -199,7 +199,7 @@ static void on_left(struct sw_worker *w, struct sw_link *l,
 	if (l->state == SW_LINK_LEAVING) {
 		l->state = SW_LINK_CLOSED;
 		sw_count(&w->stats.sessions_closed, 1);
-		sw_worker_check_left(w);
+		w->is_unsettled = true;
 	} else if (l->state == SW_LINK_OPEN && w->state == SW_WORKER_JOINING &&
 		   (l->server_i || !w->size)) {
 		forget_session(w, l);
@@ -255,8 +255,8 @@ static void take_payload(
 		return;
 	if (sw_payload_is_good(st->payload) &&
 		st->payload <= w->params.payload) {
-		sw_worker_settle(w, st->payload);
-		sw_lanes_settle(w);
+		sw_worker_use_payload(w, st->payload);
+		sw_lanes_command(w, SW_LANE_SETTLE);
 		return;
 	}
 	sw_worker_fail(w, SW_EPROTO, SW_KEY_NONE,
@@ -285,7 +285,7 @@ static void on_status(struct sw_worker *w, struct sw_link *l,
 	if (w->size) { /* other lanes may read the rest, so it stays */
 		sw_deaths_learn(w, &st);
 		take_payload(w, l, &st);
-		sw_worker_check_running(w);
+		w->is_unsettled = true;
 		return;
 	}
 	w->joined = st.joined;
@@ -300,7 +300,7 @@ static void on_status(struct sw_worker *w, struct sw_link *l,
 	for (uint32_t i = 1; i < w->n_links; i++)
 		if (w->links[i].state == SW_LINK_IDLE)
 			sw_link_start(w, &w->links[i]);
-	sw_worker_check_running(w);
+	w->is_unsettled = true;
 }
 
 /* Kill a tensor that a server refuses.  The batch continues behind it. */
@@ -362,8 +362,7 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 		sw_lanes_declare(w);
 	for (uint32_t i = 0; i < w->n_links; i++)
 		sw_link_declare(w, &w->links[i]);
-	if (sw_tensors_are_admitted(w))
-		sw_lane_admitted(w);
+	w->is_unsettled = true;
 }
 
 static void on_probe(struct sw_worker *w, struct sw_link *l,
@@ -374,7 +373,7 @@ static void on_probe(struct sw_worker *w, struct sw_link *l,
 		return;
 	}
 	sw_link_on_probe(w, l, h, payload);
-	sw_worker_check_running(w);
+	w->is_unsettled = true;
 }
 
 static void (*const handlers[SW_N_TYPES])(struct sw_worker *, struct sw_link *,
@@ -431,6 +430,6 @@ uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l)
 		bury(w, l, how);
 	at = sw_min64(at, sw_link_tick_probe(w, l));
 	if (w->state == SW_WORKER_JOINING)
-		sw_worker_check_running(w);
+		w->is_unsettled = true;
 	return at;
 }

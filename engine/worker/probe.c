@@ -99,7 +99,7 @@ uint32_t sw_link_build_paths(
 	return sizeof(said);
 }
 
-void sw_worker_settle(struct sw_worker *w, uint32_t payload)
+void sw_worker_use_payload(struct sw_worker *w, uint32_t payload)
 {
 	w->payload_bytes = w->params.payload = payload;
 	for (uint32_t i = 0; i < w->n_links; i++) {

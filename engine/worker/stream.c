@@ -45,6 +45,19 @@ void sw_stream_remove(struct sw_worker *w, struct sw_wtensor *t)
 
 /* --- the end of a collective --- */
 
+/* Report that this lane holds all its chunks of a collective. */
+static void tell_lane_0(struct sw_worker *w, const struct sw_wtensor *t,
+	const struct sw_coll *c)
+{
+	struct sw_stream_lane *l = sw_stream_lane(w, t->index);
+	uint32_t at = c->turn % SW_COLLS;
+
+	l->weights[at] = c->weight;
+	l->are_edited[at] = c->is_edited;
+	atomic_fetch_or(&l->done, 1ULL << at);
+	sw_lane_tell(w, t);
+}
+
 void sw_coll_end(
 	struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c, int err)
 {
@@ -56,7 +69,7 @@ void sw_coll_end(
 	if (w->deaths.n_gone && !t->is_open)
 		sw_bitmap_add(&w->lacking, t->index);
 	if (w->lane_i && !err)
-		sw_lane_coll_done(w, t, c);
+		tell_lane_0(w, t, c);
 	if (!err && c->is_edited)
 		err = SW_ECORRUPT;
 	for (uint32_t i = 0; i < g->n_here; i++)

@@ -495,8 +495,7 @@ static void end_copy(struct sw_worker *w)
 	sw_links_skip_refused(w);
 	for (uint32_t l = 0; l < w->n_links; l++)
 		sw_link_declare(w, &w->links[l]);
-	if (sw_tensors_are_admitted(w)) /* all were refused */
-		sw_lane_admitted(w);
+	w->is_unsettled = true; /* all may be refused */
 }
 
 uint32_t sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *zero)

@@ -16,6 +16,20 @@ uint64_t sw_tuning_credit(const struct sw_worker *w,
 	return sw_max64(whole / w->n_lanes, SW_CREDIT_MIN);
 }
 
+/* Tell the other lanes. */
+static void tell_lanes(
+	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes)
+{
+	for (uint32_t i = 0; i < w->n_others; i++) {
+		struct sw_lane_tuning *k = &w->lanes[i].tuning;
+
+		atomic_store(&k->policy, sw_sched_policy(&w->sched));
+		atomic_store(&k->part_bytes, part_bytes);
+		atomic_store(&k->credit_bytes, credit_bytes);
+	}
+	sw_lanes_command(w, SW_LANE_TUNING);
+}
+
 int sw_tuning_use(struct sw_worker *w, const struct sw_policy *policy,
 	uint64_t part_bytes, uint64_t credit_bytes)
 {
@@ -24,7 +38,7 @@ int sw_tuning_use(struct sw_worker *w, const struct sw_policy *policy,
 
 	if (err)
 		return err;
-	sw_lanes_set_tuning(w, part_bytes, credit_bytes);
+	tell_lanes(w, part_bytes, credit_bytes);
 	sw_sched_run(&w->sched); /* there may be more credit */
 	return 0;
 }

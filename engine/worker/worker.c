@@ -1,355 +1,183 @@
-/* worker.c - a worker's data path: takes results, repairs losses, runs timers.
+/* worker.c - a worker: open, close, and the steps of a turn.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/query.h"
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
 
+#include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/ticks.h"
-#include "sum/sum.h"
+#include "engine/base/zeros.h"
+#include "engine/worker/sweep.h"
 
 enum {
-	/* A tensor of this size does not fit the caches. */
-	STREAM_BYTES = 4 << 20,
+	SETTLE_COST = 4, /* of an end, as sw_sweep counts work */
 };
 
-/* --- results --- */
+/* --- what is noted is settled --- */
 
-/* Does the chunk wait for exactly this result?  Counts a duplicate. */
-static bool is_wanted(struct sw_worker *w, const struct sw_wtensor *t,
-	const struct sw_wchunk *c, const struct sw_header *h)
+/* The lane, and for lane 0 all lanes, have connected and probed. */
+static void tell_joined(struct sw_worker *w)
 {
-	if (!t->is_open || !t->n_missing || h->round != t->round ||
-		c->state == SW_HELD || !c->n_sent) {
-		sw_count(&w->stats.result_again, 1);
-		return false;
-	}
-	return true;
-}
-
-static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
-	uint32_t record, const struct sw_header *h)
-{
-	uint8_t op = t->mode == SW_MODE_ASYNC ? SW_ROUND_COPY : t->op;
-
-	/* A duplicate of an earlier round may have another operation, also
-	 * while the next round waits for local ranks. */
-	if (h->dtype != t->decl.dtype ||
-		(h->op != op && h->round == t->round && t->is_begun)) {
-		sw_count(&w->stats.rx_dtype, 1);
-		return false;
-	}
-	return sw_result_fits(w, h, sw_wtensor_bytes(t, record));
-}
-
-/* Write a result.  Only the local ranks read it, so for a tensor larger than
- * the caches, stores that bypass the caches are cheaper. */
-static void write_result(const struct sw_worker *w, const struct sw_wtensor *t,
-	void *to, const uint8_t *payload, uint32_t n)
-{
-	if (w->n_local > 1 && t->decl.n_elems * t->elem_bytes >= STREAM_BYTES)
-		w->env->sum->stream(to, payload, n);
-	else
-		memcpy(to, payload, n);
-}
-
-static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
-	uint32_t record, const struct sw_header *h, const uint8_t *payload)
-{
-	struct sw_wchunk *c = &t->chunks[record];
-
-	/* The chunk must be HELD before the first byte is written. */
-	sw_todo_hold(l, t, record);
-	sw_wtensor_folded(w, t, record, h->payload_len);
-	sw_flow_resolve(
-		&l->peer.flow, t->class, c->psn, c->n_sent == 1, w->now_ns);
-	SW_TIMED(w->stats.ticks_fold,
-		write_result(w, t,
-			(uint8_t *)t->decl.base +
-				(uint64_t)h->chunk * t->chunk_bytes,
-			payload, h->payload_len));
-	if (t->left)
-		sw_granules_held(w, t, h->chunk);
-	t->weight = h->weight;
-	t->progress_ns = w->now_ns;
-	sw_set_word(&t->awaited, 0);
-	sw_link_came(l);
-	sw_count(&w->stats.results, 1);
-	sw_count(&w->stats.result_bytes, h->payload_len);
-	if (--t->n_missing == 0)
-		sw_round_held(w, t);
-}
-
-/* Acknowledge a result that was written; accept_again: one that was held
- * already. settle does the rest at the end of the burst. */
-static inline void accept(
-	struct sw_worker *w, struct sw_link *l, const struct sw_header *h)
-{
-	sw_flow_accept(&l->peer.flow, h->class, h->psn, w->now_ns);
-	sw_link_touch(l);
-}
-
-static void accept_again(
-	struct sw_worker *w, struct sw_link *l, const struct sw_header *h)
-{
-	sw_flow_accept_again(&l->peer.flow, h->class, h->psn, w->now_ns);
-	sw_link_touch(l);
-}
-
-static void on_result(struct sw_worker *w, struct sw_link *l,
-	const struct sw_header *h, const uint8_t *payload)
-{
-	struct sw_wtensor *t = sw_link_tensor(l, h->key);
-	uint32_t record;
-	bool is_new;
-
-	if (!sw_flow_within(&l->peer.flow, h, 1)) {
-		sw_peer_overdrew(&l->peer, w->due, &w->stats);
-		return;
-	}
-	if (!t) {
-		if (sw_key_is_past(w, h->key))
-			accept_again(w, l, h);
-		return;
-	}
-	if (t->stream) {
-		if (sw_stream_on_result(l, t, h, payload, &is_new))
-			(is_new ? accept : accept_again)(w, l, h);
-		return;
-	}
-	if (!sw_link_has(l, t, h->chunk, &record) ||
-		!is_well_formed(w, t, record, h))
-		return;
-	if (!is_wanted(w, t, &t->chunks[record], h)) {
-		accept_again(w, l, h);
-		return;
-	}
-	if (!sw_result_verify(l, h, payload))
-		return; /* not acknowledged, so the server retransmits it */
-	hold(w, l, t, record, h, payload);
-	accept(w, l, h);
-}
-
-/* --- the fate of pushes --- */
-
-static inline __attribute__((always_inline)) void chunk_fate(struct sw_link *l,
-	struct sw_wtensor *t, uint32_t record, uint64_t psn, enum sw_fate fate)
-{
-	struct sw_worker *w = l->worker;
-	struct sw_wchunk *c = &t->chunks[record];
-
-	if (c->state != SW_PUSHED || c->psn != psn)
-		return;
-	if (fate == SW_LOST) {
-		sw_todo_again(l, t, record);
-		return;
-	}
-	c->t_ns = w->now_ns;
-	if (t->stream) {
-		sw_stream_folded(l, t, record);
-	} else {
-		sw_wtensor_folded(w, t, record, sw_wtensor_bytes(t, record));
-		sw_todo_fold(l, t, record);
+	w->has_joined = true;
+	if (w->lane_i) {
+		w->lanes->theirs = w->tensors;
+		w->lanes->carried = w->payload_bytes ? w->payload_bytes
+						     : sw_worker_carries(w);
+		sw_lane_report(w, SW_LANE_JOINED);
+	} else if (!w->payload_bytes) {
+		sw_link_owe(w, &w->links[0], SW_OWE_PATHS);
 	}
 }
 
-static __attribute__((noinline)) void want_fate(struct sw_link *l,
-	struct sw_wtensor *t, const struct sw_sent *sent, enum sw_fate fate)
+static void check_running(struct sw_worker *w)
 {
-	uint32_t record;
-
-	for (uint32_t i = 0; i < sent->cell - SW_CELL_WANT; i++)
-		if (sw_stream_find(t, l, sent->round + i, &record))
-			chunk_fate(l, t, record, sent->psn, fate);
-}
-
-static void note_fate(
-	struct sw_link *l, const struct sw_sent *sent, enum sw_fate fate)
-{
-	struct sw_worker *w = l->worker;
-	struct sw_wtensor *t = sw_tensor_of_key(w, sent->key);
-
-	sw_count(&w->stats.lost, fate == SW_LOST);
-	if (!t) /* the stream was closed */
+	if (w->state != SW_WORKER_JOINING || !w->size || w->left_by_ns ||
+		w->n_awaited || !sw_links_are_open(w) ||
+		(!w->payload_bytes && !sw_worker_carries(w)))
 		return;
-	if (sent->cell >= SW_CELL_WANT)
-		want_fate(l, t, sent, fate);
-	else if (t->is_open && t->n_missing &&
-		 (t->stream || t->round == sent->round))
-		chunk_fate(l, t, sent->cell, sent->psn, fate);
-}
-
-static void on_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
-	enum sw_fate fate)
-{
-	for (uint32_t i = 0; i < n; i++)
-		note_fate(ctx, sent[i], fate);
-}
-
-static void on_ack(struct sw_worker *w, struct sw_link *l,
-	const struct sw_header *h, const uint8_t *payload, bool is_newer)
-{
-	if (is_newer)
-		sw_peer_on_control(
-			&l->peer, w->due, h, &w->params, w->now_ns, &w->stats);
-	sw_peer_on_ack(&l->peer, h, payload, is_newer, w->now_ns, on_fate, l,
-		&w->stats);
-	sw_peer_wake(&l->peer, sw_query_at(w, l));
-	sw_link_touch(l);
-}
-
-/* --- received frames --- */
-
-/* Find the link of a server that speaks without a session, by its address. */
-static struct sw_link *link_at(struct sw_worker *w, const struct sw_path *from,
-	const struct sw_header *h)
-{
+	if (!w->has_joined)
+		tell_joined(w);
+	if (!w->payload_bytes)
+		return;
+	w->state = SW_WORKER_RUNNING;
+	if (!w->lane_i)
+		sw_lane_say(w, 0, "");
 	for (uint32_t i = 0; i < w->n_links; i++)
-		if (sw_path_is_same(&w->links[i].peer.path, from) &&
-			(h->type == SW_COOKIE || h->type == SW_LEFT ||
-				(h->type == SW_ERROR && w->links[i].is_keyed)))
-			return &w->links[i];
-	sw_count(&w->stats.rx_session, 1);
-	return NULL;
+		sw_link_declare(w, &w->links[i]);
 }
 
-/* Find the link of a frame, by our session id, or without one by address.  A
- * COOKIE belongs to no session. */
-static struct sw_link *link_of(
-	struct sw_worker *w, const struct sw_rx_frame *f, struct sw_header *h)
+/* Report that all tensors are admitted: lane 0 to the user, when all lanes are
+ * done; another lane to lane 0. */
+static void check_admitted(struct sw_worker *w)
 {
-	const struct sw_path *from = &f->from;
-	uint32_t i = h->session >> 16;
-	struct sw_link *l;
-
-	if (!h->session) {
-		l = link_at(w, from, h);
-	} else if (i >= w->n_links || w->links[i].peer.id != h->session) {
-		sw_count(&w->stats.rx_session, 1);
-		return NULL;
-	} else if (!sw_path_is_same(&w->links[i].peer.path, from)) {
-		sw_count(&w->stats.rx_source, 1);
-		return NULL;
-	} else {
-		l = &w->links[i];
+	if (w->n_admitted == w->n_tensors || w->left_by_ns ||
+		(w->lane_i && w->n_tensors != w->n_wanted) ||
+		!sw_tensors_are_admitted(w))
+		return;
+	if (w->lane_i) {
+		w->n_admitted = w->n_tensors;
+		sw_lane_report(w, SW_LANE_DECLARED);
+		return;
 	}
-	if (l && w->secret)
-		return sw_link_is_true(w, l, f, h) ? l : NULL;
-	if (l && h->head_crc != (h->type == SW_COOKIE ? 0 : l->peer.seed)) {
-		sw_count(&w->stats.rx_head_crc, 1);
-		return NULL;
+	for (; w->n_admitted != w->n_tensors; w->n_admitted++) {
+		const struct sw_wtensor *t =
+			sw_wtensor_numbered(w, w->n_admitted);
+
+		/* its group may wait for this to be closed */
+		if (t->life->n_closed || w->deaths.n_gone)
+			sw_bitmap_add(&w->lacking, t->index);
 	}
-	return l;
+	w->events.declared(w->events.ctx);
 }
 
-/* Handle a frame that is no part of the data path. */
-static void on_control(struct sw_worker *w, struct sw_link *l,
-	const struct sw_header *h, const uint8_t *payload, bool is_newer)
+/* Say that the worker has failed.  Lane 0 also speaks for the others. */
+static void say_failed(struct sw_worker *w)
 {
-	sw_peer_wake(&l->peer, 0);
-	if (sw_link_has_session(l) && h->type != SW_LEFT &&
-		h->class == SW_CLASS_CTL &&
-		((!is_newer && sw_peer_is_past(&l->peer, h)) ||
-			!sw_peer_on_control(&l->peer, w->due, h, &w->params,
-				w->now_ns, &w->stats)))
-		return; /* stale, or not the next message */
-	if (h->type == SW_ANSWER && l->state == SW_LINK_OPEN)
-		sw_query_answered(w, l, h, payload);
-	else if (!sw_link_rx(w, l, h, payload) && l->state == SW_LINK_OPEN)
-		sw_count(&w->stats.rx_state, 1);
+	const struct sw_wtensor *t =
+		w->fault.key == SW_KEY_NONE ? NULL
+					    : sw_tensor_of_key(w, w->fault.key);
+	char text[SW_TEXT_MAX];
+	const char *said = w->sentence;
+
+	if (!*said)
+		said = sw_fault_text(&w->fault, t && t->kind->is_group,
+			t ? t->name : NULL, text);
+	if (!w->lane_i)
+		sw_log(w->env->log, SW_LOG_ERROR, "job %s, agent %u: %s",
+			w->job, w->member, said);
+	sw_lane_say(w, w->fault.err, said);
 }
 
-static void on_data(struct sw_worker *w, struct sw_link *l,
-	const struct sw_header *h, const uint8_t *payload, bool is_newer)
+/* Begin to leave. */
+static void begin_to_leave(struct sw_worker *w)
 {
-	if (h->type == SW_RESULT && l->state == SW_LINK_OPEN)
-		on_result(w, l, h, payload);
-	else if (h->type == SW_ACK && l->state == SW_LINK_OPEN)
-		on_ack(w, l, h, payload, is_newer);
-	else
-		on_control(w, l, h, payload, is_newer);
+	sw_lanes_command(w, SW_LANE_LEAVE);
+	for (uint32_t i = 0; i < w->n_links; i++) {
+		struct sw_link *l = &w->links[i];
+
+		l->state = l->state == SW_LINK_OPEN ? SW_LINK_LEAVING
+						    : SW_LINK_CLOSED;
+		l->peer.owed &= ~(1u << SW_OWE_DECLARE);
+		sw_link_request(w, l);
+		sw_link_touch(l);
+	}
+	sw_rounds_end(w);
 }
 
-/* Handle one frame, or a run of RESULTs. */
-static void on_link(struct sw_worker *w, struct sw_link *l,
-	const struct sw_rx_frame *f, const struct sw_header *h, uint32_t n)
+static uint32_t settle_one(struct sw_worker *w, struct sw_wtensor *t)
 {
-	bool is_newer = sw_flow_is_newer(&l->peer.flow, &h[n - 1]);
+	sw_bitmap_remove(&w->ended, t->index);
+	t->kind->killed(w, t);
+	return SETTLE_COST;
+}
 
-	if (sw_link_has_session(l)) {
-		if (!h->session) { /* only LEFT comes without one */
-			if (h->type == SW_LEFT)
-				sw_link_rx(w, l, h, f->payload);
+static void check_left(struct sw_worker *w)
+{
+	bool is_late = w->now_ns >= w->left_by_ns;
+
+	if (!w->left_by_ns || w->state == SW_WORKER_LEFT || w->n_open ||
+		w->is_unsettled ||
+		w->n_staying) /* the other lanes have limits of their own */
+		return;
+	for (uint32_t i = 0; i < w->n_links; i++)
+		if (w->links[i].state == SW_LINK_LEAVING && !is_late)
 			return;
-		}
-		if (is_newer) /* an older one may be a replay */
-			l->peer.rx_ns = w->now_ns;
-		if (sw_flow_rx(&l->peer.flow, &h[n - 1]))
-			sw_link_touch(l);
-	}
-	for (uint32_t i = 0; i < n; i++)
-		on_data(w, l, &h[i], f[i].payload, is_newer);
+	for (uint32_t i = 0; i < w->n_links; i++)
+		w->links[i].state = SW_LINK_CLOSED;
+	w->state = SW_WORKER_LEFT;
+	sw_lane_say(w, w->fault.err, "");
 }
 
-/* Handle the first of @n frames, and the run that shares its lookup; returns
- * how many. */
-static uint32_t rx_some(struct sw_worker *w, const struct sw_rx_frame *f,
-	struct sw_header *h, uint32_t n)
+static __attribute__((noinline)) uint32_t apply(struct sw_worker *w)
 {
-	struct sw_link *l;
+	uint32_t n = 1 + sw_sweep(w, &w->ended, settle_one);
 
-	if (!h->type) /* dropped */
-		return 1;
-	w->is_misrouted = f->is_misrouted;
-	l = link_of(w, f, h);
-	if (!l || w->state == SW_WORKER_LEFT)
-		return 1;
-	if (l->is_keyed && sw_link_is_handshake(l, h)) {
-		sw_link_on_handshake(w, l, h, f->payload);
-		return 1;
+	if (!sw_bitmap_is_empty(&w->ended))
+		return n; /* the next turn continues */
+	w->is_unsettled = false;
+	if (w->is_ending) {
+		w->is_ending = false;
+		w->state = w->is_failing ? SW_WORKER_FAILED : w->state;
+		begin_to_leave(w);
+		if (w->is_failing)
+			say_failed(w);
+		return n;
 	}
-	n = w->secret
-		    ? sw_peer_run_true(&l->peer, f, h, n, SW_RESULT, &w->stats)
-		    : sw_peer_run(f, h, n, SW_RESULT);
-	on_link(w, l, f, h, n);
+	check_running(w);
+	check_admitted(w);
+	check_left(w);
 	return n;
 }
 
-/* Finish a burst, once for all its frames: start what the moved window and the
- * returned credit allow, and owe the ACKs that are due at once. */
-static void settle(struct sw_worker *w)
+/* Do what the files below have noted: end first tensors and groups, then the
+ * worker; go on with joining and declaring.  Called at the end of rx, tick and
+ * take, and where take begins.  Returns the work done. */
+static inline uint32_t settle(struct sw_worker *w)
 {
-	sw_stream_settle(w);
-	sw_sched_run(&w->sched);
-	for (uint32_t i = 0; i < SW_ARRAY_SIZE(w->touched); i++)
-		for (uint64_t m = w->touched[i]; m; m &= m - 1) {
-			struct sw_link *l =
-				&w->links[64 * i +
-					  (uint32_t)__builtin_ctzll(m)];
-
-			if (l->state == SW_LINK_OPEN &&
-				sw_flow_ack_at(&l->peer.flow) == 0)
-				sw_link_owe(w, l, SW_OWE_ACK);
-		}
-	sw_peers_grant(&w->grants, w->due);
-	sw_worker_settle_ends(w);
+	return w->is_unsettled ? apply(w) : 0;
 }
 
-void sw_worker_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
+void sw_worker_leave(struct sw_worker *w, const struct sw_fault *why)
+{
+	static const struct sw_fault nothing = {.key = SW_KEY_NONE};
+
+	sw_worker_end(w, why ? why : &nothing);
+	settle(w);
+}
+
+static void rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n)
 {
 	struct sw_worker *w = (struct sw_worker *)engine;
-	struct sw_header heads[SW_RX_BURST];
 
 	w->now_ns = now_ns;
-	(w->secret ? sw_frames_open_raw : sw_frames_open)(
-		frames, n, heads, &w->stats);
-	for (uint32_t i = 0; i < n;)
-		i += rx_some(w, &frames[i], &heads[i], n - i);
+	sw_worker_frames(w, frames, n);
 	settle(w);
 }
 
@@ -384,8 +212,8 @@ static void tick_link(struct sw_worker *w, struct sw_link *l)
 {
 	sw_peer_sleep(&l->peer);
 	if (l->state == SW_LINK_OPEN) {
-		sw_peer_tick_flow(
-			&l->peer, w->due, w->now_ns, on_fate, l, &w->stats);
+		sw_peer_tick_flow(&l->peer, w->due, w->now_ns,
+			sw_worker_on_fate, l, &w->stats);
 		sw_peer_tick_alive(&l->peer, w->due, &w->params, w->now_ns);
 		if (sw_losses_are_due(&l->peer.losses, w->now_ns))
 			look_for_losses(w, l);
@@ -404,8 +232,7 @@ static uint64_t tick_at(const struct sw_link *l)
 					: l->peer.tick_at_ns;
 }
 
-uint64_t sw_worker_tick(
-	struct sw_engine *engine, uint64_t now_ns, uint64_t gap_ns)
+static uint64_t tick(struct sw_engine *engine, uint64_t now_ns, uint64_t gap_ns)
 {
 	struct sw_worker *w = (struct sw_worker *)engine;
 	uint64_t at = UINT64_MAX;
@@ -413,8 +240,8 @@ uint64_t sw_worker_tick(
 	w->now_ns = now_ns;
 	w->gap_ns = gap_ns;
 	sw_worker_tick_joining(w);
-	sw_worker_settle_ends(w);
-	sw_worker_check_left(w);
+	settle(w);
+	check_left(w);
 	if (w->state == SW_WORKER_JOINING || w->left_by_ns)
 		at = now_ns + w->params.retry_max;
 	for (uint32_t i = 0; i < w->n_links; i++) {
@@ -427,8 +254,201 @@ uint64_t sw_worker_tick(
 	if (w->n_open)
 		at = sw_min64(at, now_ns < w->look.at_ns ? w->look.at_ns
 							 : sw_stall_tick(w));
-	sw_worker_settle_ends(w);
-	if (w->has_ends)
+	settle(w);
+	if (w->is_unsettled)
 		at = now_ns;
 	return sw_look_again(at, now_ns, w->n_links);
+}
+
+static bool is_busy(const struct sw_engine *engine)
+{
+	const struct sw_worker *w = (const struct sw_worker *)engine;
+
+	return w->n_open ||
+	       (w->state != SW_WORKER_RUNNING && w->state != SW_WORKER_LEFT);
+}
+
+uint32_t sw_worker_take(struct sw_worker *w)
+{
+	uint32_t n = settle(w); /* of calls between turns */
+
+	n += w->left_by_ns ? sw_rounds_end(w) : sw_dead_work(w);
+	if (w->lane_i) {
+		n += sw_lane_take_commands(w);
+	} else {
+		n += sw_deaths_work(w);
+		if (w->here && !w->left_by_ns)
+			n += sw_stream_local_work(w);
+		for (uint32_t i = 0; i < w->n_others; i++)
+			n += sw_lane_take_reports(w, i);
+		n += sw_granules_tell(w);
+	}
+	n += sw_stream_gone_work(w);
+	return n + settle(w);
+}
+
+/* --- open, close --- */
+
+/* Limit what servers on other machines have in flight to us to the queue before
+ * us, of which each lane has its part.  Returns NULL for one such server: its
+ * window is limit enough. */
+static struct sw_grants *share_grants(struct sw_worker *w,
+	const struct sw_worker_job *job, struct sw_port *const *ports)
+{
+	uint32_t n = 0;
+
+	for (uint32_t s = 0; s < job->n_servers; s++)
+		n += !ports[job->servers[s].path.port_i]->is_inner;
+	sw_grants_init(&w->grants, sw_params_queue(&w->params, w->n_lanes));
+	return n > 1 ? &w->grants : NULL;
+}
+
+static void open_link(struct sw_worker *w, uint32_t server_i,
+	const struct sw_worker_server *server, struct sw_port *const *ports,
+	struct sw_grants *grants)
+{
+	uint32_t i = w->n_links++;
+	struct sw_link *l = &w->links[i];
+	uint64_t generation = w->env->random(w->env->ctx) & 0xffff;
+	uint64_t *words = l->words;
+
+	for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
+		words = sw_bitmap_init(&l->sets[s], SW_TENSORS, words);
+	words = sw_bitmap_init(&l->ends, SW_TENSORS, words);
+	words = sw_bitmap_init(&l->closes, SW_TENSORS, words);
+	assert(words == l->words + SW_LINK_WORDS);
+	l->worker = w;
+	l->peer.index = i;
+	l->server_i = server_i;
+	l->peer.id = i << 16 | (uint32_t)(generation ? generation : 1);
+	l->peer.path = server->path;
+	l->peer.has_crc =
+		w->params.has_crc && !ports[l->peer.path.port_i]->is_inner;
+	l->is_keyed = w->secret && !ports[l->peer.path.port_i]->is_inner;
+	if (l->is_keyed) /* tags protect more than CRCs */
+		l->peer.has_crc = false;
+	l->peer.due_class = SW_N_CLASSES;
+	l->here = ports[l->peer.path.port_i]->ip;
+	l->peer.rx_ns = l->peer.sent_ns = w->now_ns;
+	l->udp = server->udp ? server->udp : server->path.udp;
+	snprintf(l->name, sizeof(l->name), "%s", server->name);
+	sw_flow_init(&l->peer.flow, &w->params,
+		ports[l->peer.path.port_i]->is_inner ? NULL : grants, 0);
+	w->link_of[server_i] = (uint8_t)i;
+}
+
+/* Open links to this lane's servers. */
+static int open_links(struct sw_worker *w, const struct sw_worker_job *job,
+	struct sw_port *const *ports)
+{
+	struct sw_grants *grants = share_grants(w, job, ports);
+	int err;
+
+	sw_place_lanes(&w->place, w->n_lanes, w->lane_of);
+	err = sw_place_map_fold(&w->lane_map, &w->map, w->n_lanes, w->lane_of);
+	if (err)
+		return err;
+	w->links = sw_zeros_new(job->n_servers * sizeof(*w->links));
+	if (!w->links)
+		return SW_ENOMEM;
+	for (uint32_t s = 0; s < job->n_servers; s++)
+		if (w->lane_of[s] == w->lane_i)
+			open_link(w, s, &job->servers[s], ports, grants);
+	return 0;
+}
+
+static bool is_name(const char *name)
+{
+	return name[0] && strnlen(name, SW_NAME_MAX) < SW_NAME_MAX;
+}
+
+static bool is_valid(
+	const struct sw_worker_job *job, uint32_t n_lanes, uint32_t n_ports)
+{
+	if (n_ports == 0 || n_ports > SW_MAX_PORTS || job->n_servers == 0 ||
+		job->n_servers > SW_MAX_SERVERS || job->n_members == 0 ||
+		job->n_members > SW_MAX_MEMBERS ||
+		job->member >= job->n_members || job->n_local == 0 ||
+		job->n_local > SW_LOCAL_RANKS || n_lanes > SW_LANES ||
+		n_lanes > job->n_servers || job->lane_i >= n_lanes ||
+		(n_lanes > 1 && !job->lanes))
+		return false;
+	for (uint32_t i = 0; i < job->n_servers; i++)
+		if (job->servers[i].path.port_i >= n_ports)
+			return false;
+	return is_name(job->job) && is_name(job->node);
+}
+
+/* Clear all fields except the counters, which continue: another thread may be
+ * reading them. */
+static void clear(struct sw_worker *w)
+{
+	size_t from = offsetof(struct sw_worker, stats) + sizeof(w->stats);
+
+	memset(w, 0, offsetof(struct sw_worker, stats));
+	memset((char *)w + from, 0, sizeof(*w) - from);
+}
+
+int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
+	const struct sw_env *env, const struct sw_worker_events *events,
+	const struct sw_worker_job *job, struct sw_port *const *ports,
+	uint32_t n_ports, uint64_t now_ns)
+{
+	uint32_t n_lanes = job->n_lanes ? job->n_lanes : 1;
+	int err;
+
+	if (!is_valid(job, n_lanes, n_ports))
+		return SW_EINVAL;
+	clear(w);
+	w->engine = (struct sw_engine){.stats = &w->stats,
+		.rx = rx,
+		.tick = tick,
+		.tx = sw_worker_tx,
+		.is_busy = is_busy};
+	w->params = *params;
+	w->carried = params->payload;
+	w->env = env;
+	w->events = *events;
+	w->now_ns = w->started_ns = w->warned_ns = now_ns;
+	w->member = job->member;
+	w->n_members = job->n_members;
+	w->n_local = job->n_local;
+	w->lane_i = job->lane_i;
+	w->n_lanes = n_lanes;
+	w->n_others = job->lane_i ? 0 : n_lanes - 1;
+	w->n_awaited = w->n_staying = w->n_others;
+	w->lanes = job->lane_i ? &job->lanes[job->lane_i - 1] : job->lanes;
+	w->n_ways = job->n_ways ? job->n_ways : 1;
+	w->secret = job->secret;
+	if (!w->params.policy)
+		w->params.policy = &sw_policies[SW_POLICY_BYTESCHEDULER];
+	w->place = (struct sw_place_job){.n_members = job->n_members,
+		.n_servers = (uint16_t)job->n_servers,
+		.n_colocated = job->n_colocated,
+		.n_lcores = job->n_lcores};
+	snprintf(w->job, sizeof(w->job), "%s", job->job);
+	snprintf(w->node_name, sizeof(w->node_name), "%s", job->node);
+	err = sw_place_map_open(&w->map, &w->place);
+	if (!err)
+		err = open_links(w, job, ports);
+	if (!err)
+		err = sw_tensors_open(w);
+	if (err) {
+		sw_worker_close(w);
+		return err;
+	}
+	if (!w->lane_i) /* the others wait until the job runs */
+		sw_link_start(w, &w->links[0]);
+	return 0;
+}
+
+void sw_worker_close(struct sw_worker *w)
+{
+	sw_tensors_close(w);
+	sw_place_map_close(&w->map);
+	sw_place_map_close(&w->lane_map);
+	for (uint32_t i = 0; i < w->n_links; i++)
+		sw_link_forget_keys(&w->links[i]);
+	free(w->links);
+	clear(w);
 }

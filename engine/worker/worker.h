@@ -7,9 +7,9 @@
  * PUSH, and writes the result to a separate buffer; a single local rank has one
  * buffer for both.
  *
- * A push passes four files. local.c takes the requests of local ranks, round.c
+ * A push passes three files. round.c takes the requests of local ranks and
  * makes each round a task of the scheduler, todo.c keeps the started chunks by
- * link, and worker_tx.c sends them. worker.c takes the results.
+ * link, and worker_tx.c sends them. worker_rx.c takes the results.
  *
  * Thread: the lcore of the worker, except sw_worker_stats, open, build, close.
  */
@@ -183,10 +183,11 @@ struct sw_worker {
 	/* The deadline of LEAVING; 0: the job has not ended. */
 	uint64_t left_by_ns;
 	struct sw_fault fault; /* the payload of LEAVE; err 0: a clean end */
-	/* Ends are noted and not settled yet (faults.c): of the worker, of
-	 * tensors and groups in ended, of any of these.  The sentence is
-	 * longer than a fault's; "": the fault says it. */
-	bool is_failing, has_ends;
+	/* Something is noted and not settled yet (settle in worker.c): the
+	 * worker's end (with a failure), ends of tensors and groups in ended,
+	 * or a step of joining or declaring.  The sentence is longer than a
+	 * fault's; "": the fault says it. */
+	bool is_unsettled, is_ending, is_failing;
 	char sentence[SW_TEXT_MAX + SW_NAME_MAX];
 	/* The coordinator's sentence about missing members. */
 	char known[SW_TEXT_MAX];

@@ -203,13 +203,17 @@ void sw_link_take_accept(
 void sw_link_take_refusal(
 	struct sw_worker *w, struct sw_link *l, const uint8_t *payload);
 
-/* --- worker.c, worker_tx.c: the engine's calls (engine/loop/engine.h) --- */
+/* --- worker_rx.c --- */
 
-void sw_worker_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
-	const struct sw_rx_frame *frames, uint32_t n);
-uint64_t sw_worker_tick(
-	struct sw_engine *engine, uint64_t now_ns, uint64_t gap_ns);
-bool sw_worker_is_busy(const struct sw_engine *engine);
+/* sw_worker_frames - take a burst of received frames.
+ * sw_worker_on_fate - note the fate of frames of link @ctx, for its flow. */
+void sw_worker_frames(
+	struct sw_worker *w, const struct sw_rx_frame *frames, uint32_t n);
+void sw_worker_on_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
+	enum sw_fate fate);
+
+/* --- worker_tx.c: the engine's call (engine/loop/engine.h) --- */
+
 uint32_t sw_worker_tx(struct sw_engine *engine, uint64_t now_ns,
 	uint32_t port_i, struct sw_tx_frame *out, uint32_t max);
 
@@ -237,7 +241,7 @@ uint32_t sw_link_build_request(
  * again.
  * sw_worker_carries - return the payload that all paths of the lane carry, or 0
  * while some are not probed.
- * sw_worker_settle - the job's payload is @payload. */
+ * sw_worker_use_payload - the job's payload is @payload. */
 void sw_link_probe(struct sw_worker *w, struct sw_link *l);
 uint32_t sw_link_build_probe(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
@@ -247,7 +251,7 @@ uint64_t sw_link_tick_probe(struct sw_worker *w, struct sw_link *l);
 uint32_t sw_worker_carries(const struct sw_worker *w);
 uint32_t sw_link_build_paths(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
-void sw_worker_settle(struct sw_worker *w, uint32_t payload);
+void sw_worker_use_payload(struct sw_worker *w, uint32_t payload);
 
 /* --- path_check.c --- */
 
@@ -305,6 +309,10 @@ bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);
 
 /* --- faults.c --- */
+
+/* sw_worker_end - note that the worker leaves, with the fault that LEAVE has.
+ */
+void sw_worker_end(struct sw_worker *w, const struct sw_fault *why);
 
 /* sw_worker_fail_for - note that the job fails: every open push_pull ends with
  * the fault's error, and the servers are told.
@@ -420,16 +428,19 @@ uint32_t sw_stream_local_work(struct sw_worker *w);
 
 /* --- grow.c --- */
 
-/* sw_grow_is_possible - can @lacks bytes be missing at the end of a buffer of
- * the tensor? */
-bool sw_grow_is_possible(const struct sw_wtensor *t, uint64_t lacks);
-
 /* sw_grow_bytes - return the bytes of a buffer.
+ * sw_grow_is_possible - can @lacks bytes be missing at its end?
  * sw_grow_say - in lane 0, publish how many chunks are written, and return it.
  * sw_grow_lacks - does the round wait for more of the buffer of @local? */
 static inline uint64_t sw_grow_bytes(const struct sw_wtensor *t)
 {
 	return t->decl.n_elems * t->elem_bytes;
+}
+
+static inline bool sw_grow_is_possible(
+	const struct sw_wtensor *t, uint64_t lacks)
+{
+	return lacks <= sw_grow_bytes(t) && lacks % t->elem_bytes == 0;
 }
 
 static inline uint32_t sw_grow_say(struct sw_wtensor *t)
@@ -506,28 +517,13 @@ const char *sw_missing_text(const struct sw_worker *w,
  * returns when to call again. */
 uint64_t sw_stall_tick(struct sw_worker *w);
 
-/* --- worker_life.c --- */
-
-/* sw_worker_settle_ends - apply what faults.c has noted: end first tensors and
- * groups, then the worker.  Called at the end of rx, tick and take, and where
- * take begins. Returns the work done. */
-uint32_t sw_worker_apply_ends(struct sw_worker *w);
-static inline uint32_t sw_worker_settle_ends(struct sw_worker *w)
-{
-	return w->has_ends ? sw_worker_apply_ends(w) : 0;
-}
-
-/* sw_worker_check_running - start RUNNING if all servers and lanes are
- * connected. */
-void sw_worker_check_running(struct sw_worker *w);
+/* --- joining.c --- */
 
 /* sw_worker_tick_joining - report what a joining worker waits for; fail at the
- * deadline. */
+ * deadline.
+ * sw_links_are_open - are all servers of this lane connected? */
 void sw_worker_tick_joining(struct sw_worker *w);
-
-/* sw_worker_check_left - become LEFT if every server and lane knows that we
- * left, or the deadline has passed. */
-void sw_worker_check_left(struct sw_worker *w);
+bool sw_links_are_open(const struct sw_worker *w);
 
 /* --- tuning.c --- */
 
@@ -545,49 +541,70 @@ void sw_tuning_received(struct sw_worker *w, const struct sw_status *st);
 
 /* --- lane.c: what lanes tell each other (lane.h) --- */
 
-/* sw_lane_joined - report SW_LANE_JOINED, in another lane than 0.
- * sw_lanes_settle - tell the other lanes the job's payload. */
-void sw_lane_joined(struct sw_worker *w);
-void sw_lanes_settle(struct sw_worker *w);
+/* sw_lane_take_commands - in another lane, take what lane 0 says.
+ * sw_lane_take_reports - in lane 0, take what a lane says.  Both take some and
+ * return the work done. */
+uint32_t sw_lane_take_commands(struct sw_worker *w);
+uint32_t sw_lane_take_reports(struct sw_worker *w, uint32_t lane);
 
-/* sw_lane_say - tell the user of a state or a line; another lane does so
- * through lane 0. */
+/* sw_lane_say (faults.c) - tell the user of a state or a line; another lane
+ * does so through lane 0. */
 void sw_lane_say(struct sw_worker *w, int err, const char *text);
 
-/* sw_lane_admitted - report that all tensors are admitted: lane 0 to the user,
- * when all lanes are done; another lane to lane 0. */
-void sw_lane_admitted(struct sw_worker *w);
-
 /* sw_lanes_command - set bits at all other lanes, in lane 0.
- * sw_lane_report - set bits at lane 0, in another lane.
- * sw_lanes_declare - say that tensors have keys. */
-void sw_lanes_command(struct sw_worker *w, uint32_t bits);
-void sw_lane_report(struct sw_worker *w, uint32_t bits);
-void sw_lanes_declare(struct sw_worker *w);
-void sw_lanes_set_tuning(
-	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes);
+ * sw_lanes_declare - say, in lane 0, that tensors have keys.
+ * sw_lane_report - set bits at lane 0, in another lane. */
+static inline void sw_lanes_command(struct sw_worker *w, uint32_t bits)
+{
+	for (uint32_t i = 0; i < w->n_others; i++)
+		atomic_fetch_or(&w->lanes[i].commands.bits, bits);
+}
 
-/* sw_lane_tell - raise a tensor's flag after a word of it has changed. Lane 0
- * raises it at all others, another lane at lane 0.
- * sw_lanes_tell - raise it in lane 0 at some @lanes, a bit each.
- * sw_lanes_all - return the bits of all other lanes. */
-void sw_lane_tell(struct sw_worker *w, const struct sw_wtensor *t);
-void sw_lanes_tell(
-	struct sw_worker *w, const struct sw_wtensor *t, uint32_t lanes);
+static inline void sw_lanes_declare(struct sw_worker *w)
+{
+	w->n_declaring = w->n_others;
+	for (uint32_t i = 0; i < w->n_others; i++)
+		atomic_store(&w->lanes[i].n_wanted, w->n_tensors);
+	sw_lanes_command(w, SW_LANE_DECLARE);
+}
+
+static inline void sw_lane_report(struct sw_worker *w, uint32_t bits)
+{
+	atomic_fetch_or(&w->lanes->reports.bits, bits);
+}
+
+/* sw_lanes_all - return the bits of all other lanes.
+ * sw_lanes_tell - raise a tensor's flag in lane 0 at some @lanes, a bit each,
+ * after a word of it has changed.
+ * sw_lane_tell - raise it in lane 0 at all others, in another lane at lane 0.
+ */
 static inline uint16_t sw_lanes_all(const struct sw_worker *w)
 {
 	return (uint16_t)((1u << w->n_others) - 1);
 }
 
+static inline void sw_lanes_tell(
+	struct sw_worker *w, const struct sw_wtensor *t, uint32_t lanes)
+{
+	for (; lanes; lanes &= lanes - 1)
+		sw_flags_raise(&w->lanes[__builtin_ctz(lanes)].commands.tensors,
+			t->index);
+}
+
+static inline void sw_lane_tell(struct sw_worker *w, const struct sw_wtensor *t)
+{
+	if (w->lane_i)
+		sw_flags_raise(&w->lanes->reports.tensors, t->index);
+	else
+		sw_lanes_tell(w, t, sw_lanes_all(w));
+}
+
 /* sw_lane_dead - say that a tensor is dead.  For a stream, another lane passes
  * on the server's reason, and lane 0 decides. */
-void sw_lane_dead(struct sw_worker *w, struct sw_wtensor *slot);
-
-/* sw_lanes_begin_coll - begin a collective of which @lanes have chunks.
- * sw_lane_coll_done - report that this lane holds all its chunks of one. */
-void sw_lanes_begin_coll(struct sw_worker *w, const struct sw_wtensor *t,
-	const struct sw_coll *c, uint32_t lanes);
-void sw_lane_coll_done(struct sw_worker *w, const struct sw_wtensor *t,
-	const struct sw_coll *c);
+static inline void sw_lane_dead(struct sw_worker *w, struct sw_wtensor *slot)
+{
+	atomic_store(&slot->said.dead_from, slot->own_life.from);
+	sw_lane_tell(w, slot);
+}
 
 #endif

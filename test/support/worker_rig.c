@@ -59,7 +59,7 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 const char *wrig_events(struct worker_rig *r)
 {
 	/* its lcore's next turn begins */
-	if (r->w.has_ends || !sw_bitmap_is_empty(&r->w.dying))
+	if (r->w.is_unsettled || !sw_bitmap_is_empty(&r->w.dying))
 		sw_worker_take(&r->w);
 	memcpy(r->seen, r->events, sizeof(r->seen));
 	r->events[0] = 0;

@@ -23,8 +23,8 @@ static void admit_all(struct sw_worker *w)
 	for (uint32_t l = 0; l < w->n_links; l++)
 		w->links[l].n_declared = w->n_tensors;
 	w->n_declaring = 0;
-	if (w->n_admitted != w->n_tensors)
-		sw_lane_admitted(w);
+	w->is_unsettled = true;
+	sw_worker_take(w);
 }
 
 /* The answer to process @i's declaration. */

@@ -1,122 +1,19 @@
-/* worker_life.c - a worker waits for its job to run, fails, and leaves.
+/* joining.c - what a joining worker waits for, and until when.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/sweep.h"
+#include "engine/worker/worker_int.h"
 
 #include <stdio.h>
 
 #include "engine/base/error.h"
 
-enum {
-	TELL_EVERY_NS = 2000000000,
-	SETTLE_COST = 4, /* of an end, as sw_sweep counts work */
-};
+enum { TELL_EVERY_NS = 2000000000 };
 
-/* --- the end --- */
-
-/* Say that the worker has failed.  Lane 0 also speaks for the others. */
-static void say_failed(struct sw_worker *w)
-{
-	const struct sw_wtensor *t =
-		w->fault.key == SW_KEY_NONE ? NULL
-					    : sw_tensor_of_key(w, w->fault.key);
-	char text[SW_TEXT_MAX];
-	const char *said = w->sentence;
-
-	if (!*said)
-		said = sw_fault_text(&w->fault, t && t->kind->is_group,
-			t ? t->name : NULL, text);
-	if (!w->lane_i)
-		sw_log(w->env->log, SW_LOG_ERROR, "job %s, agent %u: %s",
-			w->job, w->member, said);
-	sw_lane_say(w, w->fault.err, said);
-}
-
-/* Begin to leave. */
-static void end(struct sw_worker *w)
-{
-	sw_lanes_command(w, SW_LANE_LEAVE);
-	for (uint32_t i = 0; i < w->n_links; i++) {
-		struct sw_link *l = &w->links[i];
-
-		l->state = l->state == SW_LINK_OPEN ? SW_LINK_LEAVING
-						    : SW_LINK_CLOSED;
-		l->peer.owed &= ~(1u << SW_OWE_DECLARE);
-		sw_link_request(w, l);
-		sw_link_touch(l);
-	}
-	sw_rounds_end(w);
-}
-
-static uint32_t settle_one(struct sw_worker *w, struct sw_wtensor *t)
-{
-	sw_bitmap_remove(&w->ended, t->index);
-	t->kind->killed(w, t);
-	return SETTLE_COST;
-}
-
-uint32_t sw_worker_apply_ends(struct sw_worker *w)
-{
-	uint32_t n = 1 + sw_sweep(w, &w->ended, settle_one);
-
-	if (!sw_bitmap_is_empty(&w->ended))
-		return n; /* the next turn continues */
-	w->has_ends = false;
-	if (w->is_failing) {
-		w->is_failing = false;
-		w->state = SW_WORKER_FAILED;
-		end(w);
-		say_failed(w);
-	}
-	return n;
-}
-
-void sw_worker_leave(struct sw_worker *w, const struct sw_fault *why)
-{
-	static const struct sw_fault nothing = {.key = SW_KEY_NONE};
-
-	if (w->left_by_ns)
-		return;
-	w->left_by_ns = w->now_ns + SW_LEAVE_FOR_NS;
-	w->fault = why ? *why : nothing;
-	end(w);
-}
-
-/* --- JOINING --- */
-
-/* Are all servers of this lane connected? */
-static bool are_open(const struct sw_worker *w)
+bool sw_links_are_open(const struct sw_worker *w)
 {
 	for (uint32_t i = 0; i < w->n_links; i++)
 		if (w->links[i].state != SW_LINK_OPEN)
 			return false;
 	return true;
-}
-
-/* The lane, and for lane 0 all lanes, have connected and probed. */
-static void tell_joined(struct sw_worker *w)
-{
-	w->has_joined = true;
-	if (w->lane_i)
-		sw_lane_joined(w);
-	else if (!w->payload_bytes)
-		sw_link_owe(w, &w->links[0], SW_OWE_PATHS);
-}
-
-void sw_worker_check_running(struct sw_worker *w)
-{
-	if (w->state != SW_WORKER_JOINING || !w->size || w->left_by_ns ||
-		w->n_awaited || !are_open(w) ||
-		(!w->payload_bytes && !sw_worker_carries(w)))
-		return;
-	if (!w->has_joined)
-		tell_joined(w);
-	if (!w->payload_bytes)
-		return;
-	w->state = SW_WORKER_RUNNING;
-	if (!w->lane_i)
-		sw_lane_say(w, 0, "");
-	for (uint32_t i = 0; i < w->n_links; i++)
-		sw_link_declare(w, &w->links[i]);
 }
 
 /* Describe why a server is not connected yet. */
@@ -155,7 +52,7 @@ static void describe_missing(
  * name the server that is missing. */
 static bool waits_for_lanes(const struct sw_worker *w)
 {
-	return w->n_awaited && w->size && are_open(w);
+	return w->n_awaited && w->size && sw_links_are_open(w);
 }
 
 /* Describe what a joining worker waits for. */
@@ -223,29 +120,4 @@ void sw_worker_tick_joining(struct sw_worker *w)
 	}
 	snprintf(text, sizeof(text), "waiting for %s", what);
 	sw_lane_say(w, 0, text);
-}
-
-void sw_worker_check_left(struct sw_worker *w)
-{
-	bool is_late = w->now_ns >= w->left_by_ns;
-
-	if (!w->left_by_ns || w->state == SW_WORKER_LEFT || w->n_open ||
-		w->has_ends ||
-		w->n_staying) /* the other lanes have limits of their own */
-		return;
-	for (uint32_t i = 0; i < w->n_links; i++)
-		if (w->links[i].state == SW_LINK_LEAVING && !is_late)
-			return;
-	for (uint32_t i = 0; i < w->n_links; i++)
-		w->links[i].state = SW_LINK_CLOSED;
-	w->state = SW_WORKER_LEFT;
-	sw_lane_say(w, w->fault.err, "");
-}
-
-bool sw_worker_is_busy(const struct sw_engine *engine)
-{
-	const struct sw_worker *w = (const struct sw_worker *)engine;
-
-	return w->n_open ||
-	       (w->state != SW_WORKER_RUNNING && w->state != SW_WORKER_LEFT);
 }
