@@ -21,8 +21,20 @@ static void begin_round(struct sw_congestion *c, uint64_t consumed)
 	c->min_ns = sw_min64(c->min_ns, c->round_ns);
 	c->round_ns = UINT64_MAX;
 	c->n_lost = 0;
+	c->n_marked = 0;
 	c->peak = 0;
 	c->is_used = false;
+}
+
+/* Something limits the path: no window that is open or doubles, any more. */
+static void close_window(struct sw_congestion *c, uint64_t consumed)
+{
+	if (c->is_open) {
+		c->is_open = false;
+		c->ask_at = consumed;
+		begin_round(c, consumed);
+	}
+	c->is_calm = false;
 }
 
 static void set_limit(struct sw_congestion *c)
@@ -105,10 +117,11 @@ static bool has_queue(const struct sw_congestion *c)
 	return queue_of(c) > c->min_ns / 16;
 }
 
-/* Return the lost part of the round, of 2^16. */
-static uint32_t lost_part(const struct sw_congestion *c)
+/* Return the part of the round that @n quanta are, of 2^16. */
+static uint32_t part_of(const struct sw_congestion *c, uint32_t n)
 {
-	return (uint32_t)(((uint64_t)c->n_lost << 16) / (c->settled - c->from));
+	return (uint32_t)sw_min64(
+		((uint64_t)n << 16) / (c->settled - c->from), 1 << 16);
 }
 
 /* Begin a cubic curve that leads from the window to the top and beyond. */
@@ -129,19 +142,13 @@ static void start_curve(struct sw_congestion *c)
 	c->n_rounds = 0;
 }
 
-/* Shrink the window, or what was in use of it, by 1/8 to 1/2: by twice the lost
- * part, or so that half of the queue is left. */
-static void decrease(struct sw_congestion *c, uint32_t part)
+/* Shrink the window, or what was in use of it, by a part of 2^16. */
+static void shrink(struct sw_congestion *c, uint32_t by)
 {
 	uint64_t least = (uint64_t)c->frame * SW_CONGESTION_UNIT / 4;
 	uint64_t peak = sw_max64(c->peak, SW_CONGESTION_START);
 	uint64_t used = sw_min64(c->window, peak * SW_CONGESTION_UNIT);
-	uint32_t by = 2 * part;
 
-	if (c->round_ns != UINT64_MAX)
-		by = (uint32_t)sw_max64(
-			by, (queue_of(c) << 15) / (c->round_ns + 1));
-	by = by < 1 << 13 ? 1 << 13 : by > 1 << 15 ? 1 << 15 : by;
 	c->before = (uint32_t)used;
 	c->was_slow = c->is_slow;
 	c->top = (uint32_t)(used < c->top ? used - (used >> 4) : used);
@@ -149,6 +156,28 @@ static void decrease(struct sw_congestion *c, uint32_t part)
 	start_curve(c);
 	c->is_slow = false;
 	c->is_cut = true;
+}
+
+/* Frames were lost: shrink by 1/8 to 1/2, by twice the lost part, or so that
+ * half of the queue is left. */
+static void decrease(struct sw_congestion *c, uint32_t part)
+{
+	uint32_t by = 2 * part;
+
+	if (c->round_ns != UINT64_MAX)
+		by = (uint32_t)sw_max64(
+			by, (queue_of(c) << 15) / (c->round_ns + 1));
+	shrink(c, by < 1 << 13 ? 1 << 13 : by > 1 << 15 ? 1 << 15 : by);
+}
+
+/* Frames were marked. The average begins with the first marks, since a window
+ * that doubles marks many at once. */
+static void heed_marks(struct sw_congestion *c, uint32_t part)
+{
+	if (c->is_slow || !c->marked_part)
+		c->marked_part = part;
+	shrink(c, c->marked_part / 2);
+	c->before = 0; /* a late frame does not undo it */
 }
 
 /* Grow along a cubic curve, which is flat where frames were lost last.  Without
@@ -225,7 +254,8 @@ static bool may_open(const struct sw_congestion *c, uint64_t granted)
 static void end_round(struct sw_congestion *c, uint64_t consumed,
 	uint64_t granted, uint64_t srtt)
 {
-	uint32_t part = lost_part(c);
+	uint32_t part = part_of(c, c->n_lost);
+	uint32_t marked = part_of(c, c->n_marked);
 	bool was_cut = c->is_cut;
 
 	c->is_cut = false;
@@ -238,8 +268,12 @@ static void end_round(struct sw_congestion *c, uint64_t consumed,
 	c->queue_ns = sw_max64(c->queue_ns, queue_of(c));
 	if (!was_cut)
 		c->lost_part += part / 8 - c->lost_part / 8;
+	if (marked | c->marked_part)
+		c->marked_part += marked / 16 - c->marked_part / 16;
 	if (!was_cut && is_congestion(c))
 		decrease(c, part);
+	else if (!was_cut && marked)
+		heed_marks(c, marked);
 	else if (!c->is_slow && !c->n_lost)
 		(c->is_used ? increase : decay)(c);
 	if (!c->is_slow)
@@ -268,17 +302,22 @@ void sw_congestion_settle(struct sw_congestion *c, uint64_t consumed,
 		set_limit(c);
 }
 
+void sw_congestion_mark(
+	struct sw_congestion *c, uint64_t consumed, uint32_t quanta)
+{
+	uint32_t flight = (uint32_t)(consumed - c->settled);
+
+	close_window(c, consumed);
+	c->peak = flight > c->peak ? flight : c->peak;
+	c->n_marked += quanta;
+}
+
 void sw_congestion_lose(struct sw_congestion *c, uint64_t consumed,
 	uint64_t granted, uint32_t quanta, uint64_t srtt_ns)
 {
 	uint32_t flight = (uint32_t)(consumed - c->settled);
 
-	if (c->is_open) {
-		c->is_open = false;
-		c->ask_at = consumed;
-		begin_round(c, consumed);
-	}
-	c->is_calm = false;
+	close_window(c, consumed);
 	c->peak = flight > c->peak ? flight : c->peak;
 	c->n_lost += quanta;
 	sw_congestion_settle(c, consumed, granted, quanta, srtt_ns);

@@ -18,6 +18,10 @@
  * lost part below SW_CONGESTION_RANDOM causes no decrease unless the queue is
  * about as long as it ever was.
  *
+ * Marks. Where switches mark (ECN), a round with marks shrinks the window by
+ * half of the part that is marked on average (RFC 8257), and others let it grow
+ * by a frame. The window loses frames only where marks come too late.
+ *
  * Pace. After the first decrease, frames leave at 5/4 of the window per
  * smoothed round-trip time. A window below a frame sends single frames, spaced
  * at random about that pace.
@@ -60,13 +64,15 @@ struct sw_congestion {
 	uint32_t full;       /* quanta at which the window is open */
 	uint32_t peak;       /* quanta in flight when a frame was lost */
 	uint32_t n_lost;     /* quanta of this round */
+	uint32_t n_marked;   /* quanta of this round */
 	uint32_t lost_part;  /* average lost part of 2^16 */
-	bool is_open;        /* no window limits the flow */
-	bool is_slow;        /* doubles per round */
-	bool is_calm;        /* so it does, and nothing was lost */
-	bool was_slow;       /* it did before the last decrease */
-	bool is_used;        /* the window was the limit in this round */
-	bool is_cut;         /* the last round ended with a decrease */
+	uint32_t marked_part; /* average marked part of 2^16 */
+	bool is_open;         /* no window limits the flow */
+	bool is_slow;         /* doubles per round */
+	bool is_calm;         /* so it does, and nothing was lost */
+	bool was_slow;        /* it did before the last decrease */
+	bool is_used;         /* the window was the limit in this round */
+	bool is_cut;          /* the last round ended with a decrease */
 };
 
 /* sw_congestion_init - begin with a small window.
@@ -131,6 +137,10 @@ static inline bool sw_congestion_has_room(
 /* sw_congestion_lose - note that @quanta were lost. */
 void sw_congestion_lose(struct sw_congestion *c, uint64_t consumed,
 	uint64_t granted, uint32_t quanta, uint64_t srtt_ns);
+
+/* sw_congestion_mark - note that @quanta of those in flight were marked. */
+void sw_congestion_mark(
+	struct sw_congestion *c, uint64_t consumed, uint32_t quanta);
 
 /* sw_congestion_undo - restore the window of before the last decrease: a frame
  * that was declared lost had only been late. */

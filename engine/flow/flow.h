@@ -104,6 +104,8 @@ struct sw_space {
 				   frames */
 	uint32_t n_unacked;
 	bool is_ack_urgent;
+	uint16_t n_marked; /* received with a mark */
+	uint16_t n_told;   /* of ours, as the peer said last */
 	struct sw_sent sent[SW_SENT_RING];
 };
 
@@ -463,6 +465,14 @@ static inline void sw_flow_accept_run(struct sw_flow *f,
 		s->came[at / 64 % SW_CAME_WORDS] |= ~0ULL >> (64 - m)
 								     << at % 64;
 	}
+}
+
+/* sw_flow_mark - note that @n frames of the flow came marked by ECN: the next
+ * ACK says so, if they are data. */
+static inline void sw_flow_mark(struct sw_flow *f, uint32_t class, uint32_t n)
+{
+	if (class < SW_N_CLASSES)
+		f->space[class].n_marked += (uint16_t)n;
 }
 
 /* sw_flow_answered - note that a frame that we send implicitly acknowledges @n

@@ -207,7 +207,8 @@ uint32_t sw_flow_build_ack(struct sw_flow *f, uint64_t now_ns, uint64_t gap_ns,
 		out[n] = (struct sw_sack){.largest = s->largest,
 			.class = (uint8_t) class,
 			.delay_us = to_us(now_ns - s->t_largest_ns),
-			.gap_us = to_us(gap_ns)};
+			.gap_us = to_us(gap_ns),
+			.n_marked = s->n_marked};
 		read_came(s, out[n].bits);
 		s->n_unacked = 0;
 		s->is_ack_urgent = false;
@@ -405,6 +406,16 @@ static uint32_t close_sacked(struct sw_flow *f, const struct sw_sack *k,
 	return n;
 }
 
+/* A queue on the way has marked some of our frames. */
+static __attribute__((noinline)) void note_marks(
+	struct sw_flow *f, struct sw_space *s, uint16_t n_marked)
+{
+	uint32_t n = (uint16_t)(n_marked - s->n_told);
+
+	s->n_told = n_marked;
+	sw_congestion_mark(&f->congestion, f->consumed, n * f->frame);
+}
+
 static void take_sack(struct sw_flow *f, const struct sw_sack *k,
 	uint64_t now_ns, sw_fate_fn fate, void *ctx)
 {
@@ -422,6 +433,8 @@ static void take_sack(struct sw_flow *f, const struct sw_sack *k,
 		e->is_lost = false;
 		sw_congestion_undo(&f->congestion);
 	}
+	if (k->n_marked != s->n_told)
+		note_marks(f, s, k->n_marked);
 	n = close_sacked(f, k, largest, now_ns, fate, ctx);
 	if (n) {
 		s->backoff = 0;

@@ -52,6 +52,7 @@ uint32_t sw_peer_run_true(struct sw_peer *p, const struct sw_rx_frame *f,
 		if (h[i].type != type || h[i].session != h->session ||
 			h[i].class != h->class ||
 			h[i].psn - h[i - 1].psn - 1 >= SW_PSN_SKIP ||
+			f[i].is_marked != f->is_marked ||
 			!sw_path_is_same(&f[i].from, &f->from))
 			return i;
 		if (!sw_frame_is_true(p->seal, p->seed, &f[i], &h[i], st)) {

@@ -70,7 +70,7 @@ struct sw_peer {
 };
 
 /* sw_peer_run - return how many of the first frames form a run, at least 1:
- * data of one @type, session, seed, class and source, each number at most
+ * data of one @type, session, seed, class, mark and source, each number at most
  * SW_PSN_SKIP above the last.  One lookup serves all.  The last one has the
  * newest credit. */
 static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
@@ -83,6 +83,7 @@ static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
 	while (i < n && h[i].type == type && h[i].session == h->session &&
 		h[i].class == h->class && h[i].head_crc == h->head_crc &&
 		h[i].psn - h[i - 1].psn - 1 < SW_PSN_SKIP &&
+		f[i].is_marked == f->is_marked &&
 		sw_path_is_same(&f[i].from, &f->from))
 		i++;
 	return i;

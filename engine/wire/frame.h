@@ -106,6 +106,7 @@ struct sw_rx_frame {
 	/* It arrived on the wrong lcore, and another source port may reach the
 	 * right one. */
 	bool is_misrouted;
+	bool is_marked; /* a queue on the way was long (ECN) */
 	struct sw_path from;
 };
 
@@ -120,6 +121,7 @@ struct sw_tx_frame {
 	bool is_stable;    /* the payload's memory stays mapped until the port
 			      is told otherwise, so the port may gather it;
 			      otherwise tx copies it before it returns */
+	bool is_marked;    /* handed to another lcore: as received */
 	uint8_t class;     /* 0 most urgent … 7 */
 	uint16_t endpoint; /* our endpoint that sends it; set by the loop */
 	uint16_t way; /* index among that endpoint's UDP ports; usually 0 */

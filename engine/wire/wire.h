@@ -450,7 +450,8 @@ struct sw_sack {          /* an ACK holds one per space with new frames */
 	uint8_t class, pad;
 	uint16_t delay_us; /* since the largest arrived */
 	uint16_t gap_us;   /* longest recent gap in the receiver's polling */
-	uint16_t pad1;
+	uint16_t n_marked; /* frames of the space that came marked, cumulative
+			    */
 };
 
 enum sw_answer_kind {

@@ -286,6 +286,8 @@ static void on_link(struct sw_worker *w, struct sw_link *l,
 			l->peer.rx_ns = w->now_ns;
 		if (sw_flow_rx(&l->peer.flow, &h[n - 1]))
 			sw_link_touch(l);
+		if (f->is_marked)
+			sw_flow_mark(&l->peer.flow, h->class, n);
 	}
 	for (uint32_t i = 0; i < n; i++)
 		on_data(w, l, &h[i], f[i].payload, is_newer);

@@ -284,6 +284,7 @@ static enum sw_outer_verdict ip_check(const struct sw_outer *o, const void *at,
 		if (v != SW_OUTER_OURS)
 			return v;
 		out->from.ip = sw_ip_v4(rte_be_to_cpu_32(in->ip.src_addr));
+		out->is_marked = sw_outer_is_marked(in->ip.type_of_service);
 		bytes = rte_be_to_cpu_16(in->ip.total_length) -
 			(uint32_t)sizeof(in->ip);
 		return udp_check(o, &in->udp, bytes, done, out);
@@ -296,6 +297,8 @@ static enum sw_outer_verdict ip_check(const struct sw_outer *o, const void *at,
 	if (v != SW_OUTER_OURS)
 		return v;
 	out->from.ip = sw_ip_load(in6->ip.src_addr);
+	out->is_marked = sw_outer_is_marked(
+		rte_be_to_cpu_32(in6->ip.vtc_flow) >> TCLASS_SHIFT);
 	return udp_check(
 		o, &in6->udp, rte_be_to_cpu_16(in6->ip.payload_len), done, out);
 }

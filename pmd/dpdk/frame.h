@@ -23,6 +23,9 @@ enum {
 	SW_TAG_BYTES = 4,
 	SW_OUTER_MAX = SW_OUTER_BYTES + SW_V6_MORE + SW_TAG_BYTES,
 	SW_VLAN_NONE = 0, /* no tag, or a priority tag */
+	/* ECN field (RFC 3168, section 5). */
+	SW_ECN_CAPABLE = 2,
+	SW_ECN_MARKED = 3,
 	/* ICMPv6 types of neighbour discovery (RFC 4861, sections 4.3, 4.4). */
 	SW_ND_SOLICITATION = 135,
 	SW_ND_ADVERTISEMENT = 136,
@@ -48,10 +51,17 @@ struct sw_outer {
 };
 
 /* sw_outer_tos - return the IPv4 TOS or IPv6 traffic class byte of a frame of
- * @class: DSCP CS7 for 0 … CS0 for 7; higher classes wrap. */
+ * @class: DSCP CS7 for 0 … CS0 for 7, higher classes wrap; and ECT(0), so that
+ * switches may mark it in place of dropping it (RFC 3168).
+ * sw_outer_is_marked - has one done so? */
 static inline uint8_t sw_outer_tos(uint8_t class)
 {
-	return (uint8_t)((7 - (class & 7)) << 5);
+	return (uint8_t)((7 - (class & 7)) << 5 | SW_ECN_CAPABLE);
+}
+
+static inline bool sw_outer_is_marked(uint32_t tos)
+{
+	return (tos & SW_ECN_MARKED) == SW_ECN_MARKED;
 }
 
 enum sw_outer_verdict {

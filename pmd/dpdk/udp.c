@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "engine/wire/wire.h"
 #include "pmd/dpdk/udp.h"
 #include "pmd/dpdk/udp_address.h"
 
@@ -22,13 +23,15 @@ enum { SINGLES = 1024 };
 
 /* --- receiving --- */
 
-/* Read the ancillary data of a datagram: the length of the joined frames, and
- * how many frames were dropped at this socket so far. */
+/* Read the ancillary data of a datagram: the length of the joined frames,
+ * whether a switch has marked them, and how many frames were dropped at this
+ * socket so far. */
 static void read_notes(struct queue *q, struct msghdr *m)
 {
 	struct sw_udp_queue *u = q->udp;
 
 	u->unit = u->len;
+	u->is_marked = false;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
 		uint32_t value;
 
@@ -36,6 +39,11 @@ static void read_notes(struct queue *q, struct msghdr *m)
 		if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO &&
 			value)
 			u->unit = value;
+		/* TOS is a byte, and the space behind it is there. */
+		if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) ||
+			(c->cmsg_level == IPPROTO_IPV6 &&
+				c->cmsg_type == IPV6_TCLASS))
+			u->is_marked = sw_outer_is_marked(value);
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SO_RXQ_OVFL)
 			continue;
 		COUNT(q, rx_overrun, value - u->n_overruns[u->endpoint]);
@@ -47,8 +55,8 @@ static void read_notes(struct queue *q, struct msghdr *m)
 static bool read_one(struct queue *q, uint16_t endpoint)
 {
 	struct sw_udp_queue *u = q->udp;
-	_Alignas(struct cmsghdr) char
-		notes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t))];
+	_Alignas(struct cmsghdr) char notes[2 * CMSG_SPACE(sizeof(int)) +
+					    CMSG_SPACE(sizeof(uint32_t))];
 	struct iovec to = {u->in, sizeof(u->in)};
 	union sw_udp_address from;
 	struct msghdr m = {.msg_name = &from,
@@ -112,6 +120,7 @@ static uint32_t udp_rx(
 			.len = len,
 			.endpoint = u->endpoint,
 			.landed = q->index,
+			.is_marked = u->is_marked,
 			.from = u->from};
 		bytes += len + q->port->me.n_bytes;
 	}
@@ -181,8 +190,10 @@ static bool is_same_way(const struct sw_udp_out *a, const struct sw_udp_out *b)
 }
 
 /* Choose the held frames of the next datagram: the first one and those with the
- * same path, all of equal length except the last, which may be shorter. Keeps
- * their order. Returns how many. */
+ * same path, all of equal length except the last, which may be shorter. A frame
+ * that asks for an ACK is the last one, too: a queue may drop the datagram as a
+ * whole, and then a part of the window gets through. Keeps their order. Returns
+ * how many. */
 static uint32_t join(const struct queue *q, uint8_t which[SW_UDP_JOINED])
 {
 	struct sw_udp_queue *u = q->udp;
@@ -191,7 +202,7 @@ static uint32_t join(const struct queue *q, uint8_t which[SW_UDP_JOINED])
 
 	most = RTE_MIN(most, (uint32_t)SW_UDP_JOINED);
 	which[0] = 0;
-	if (u->n_single)
+	if (u->n_single || first->asks)
 		return 1;
 	for (uint32_t i = 1; i < q->n_tx_held && n < most; i++) {
 		const struct sw_udp_out *o = held(u, i);
@@ -201,7 +212,7 @@ static uint32_t join(const struct queue *q, uint8_t which[SW_UDP_JOINED])
 		if (o->len > first->len)
 			break;
 		which[n++] = (uint8_t)i;
-		if (o->len < first->len)
+		if (o->len < first->len || o->asks)
 			break;
 	}
 	return n;
@@ -337,7 +348,8 @@ static void hold(struct queue *q, const struct sw_tx_frame *f)
 		.len = SW_HEAD_BYTES + f->payload_len,
 		.to = {.ip = f->to.ip, .udp = f->to.udp},
 		.endpoint = f->endpoint,
-		.class = f->class};
+		.class = f->class,
+		.asks = f->header.flags & SW_FLAG_ACK};
 	memcpy(slot, f->head, SW_HEAD_BYTES);
 	if (!is_copied)
 		rte_mbuf_ext_refcnt_update(queue_refs(q), 1);

@@ -19,6 +19,7 @@ struct sw_udp_out {
 	struct sw_path to;
 	uint16_t endpoint;
 	uint8_t class;
+	bool asks; /* for an ACK, as some four frames per window do */
 };
 
 /* State of a queue pair besides struct queue. */
@@ -36,6 +37,7 @@ struct sw_udp_queue {
 	/* Receive side: the datagram read last, with frames of @unit bytes. */
 	uint32_t at, len, unit;
 	uint16_t endpoint;
+	bool is_marked; /* its frames are, by ECN */
 	struct sw_path from;
 	_Alignas(64) uint8_t in[65536];
 };

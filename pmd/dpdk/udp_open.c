@@ -53,6 +53,8 @@ static int options_set(int fd, bool is_v6)
 		    is_v6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &probe,
 		    sizeof(probe)))
 		return -1;
+	setsockopt(fd, is_v6 ? IPPROTO_IPV6 : IPPROTO_IP,
+		is_v6 ? IPV6_RECVTCLASS : IP_RECVTOS, &on, sizeof(on));
 	/* Older kernels have neither: frames come one by one, uncounted. */
 	setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on));
 	setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on));

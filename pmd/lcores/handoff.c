@@ -50,6 +50,7 @@ static struct sw_tx_frame *put(
 
 	assert(filled(r) + i < r->size && f->payload_len <= SW_PAYLOAD_MAX);
 	s->frame = *f;
+	s->frame.is_marked = false;
 	if (!f->is_stable || !f->payload_len)
 		copy_payload(s);
 	return &s->frame;
@@ -116,6 +117,7 @@ static void other_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 		s->frame.payload_len = f->len - SW_HEAD_BYTES;
 		s->frame.endpoint = f->endpoint;
 		s->frame.to = f->from;
+		s->frame.is_marked = f->is_marked;
 		copy_payload(s);
 		taken++;
 	}
@@ -195,6 +197,7 @@ static uint32_t take(struct sw_handoff_port *p, uint32_t i,
 			.endpoint = f->endpoint,
 			.landed = (uint16_t)i,
 			.is_lent = f->is_stable,
+			.is_marked = f->is_marked,
 			.is_misrouted =
 				p->own && p->port.steering == SW_STEER_RSS,
 			.from = f->to};

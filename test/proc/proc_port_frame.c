@@ -101,8 +101,8 @@ static void write__bytes(void **state)
 {
 	static const uint8_t want[SW_OUTER_BYTES] = {0x02, 0x53, 10, 0, 0, 1,
 		0x02, 0x53, 10, 0, 0, 2, 0x08, 0, /* Ethernet */
-		0x45, 0xe0, 0, 146, 0, 0, 0x40, 0, 64, 17, 0x25,
-		0x79,                            /* IPv4 */
+		0x45, 0xe2, 0, 146, 0, 0, 0x40, 0, 64, 17, 0x25,
+		0x77,                            /* IPv4 */
 		10, 0, 0, 2, 10, 0, 0, 1,        /* addresses */
 		0, 9, 0x1b, 0x58, 0, 126, 0, 0}; /* UDP, no checksum */
 	uint8_t at[FRAME];
@@ -110,6 +110,23 @@ static void write__bytes(void **state)
 	(void)state;
 	make(at);
 	assert_memory_equal(at, want, sizeof(want));
+}
+
+static void check__is_marked_by_a_switch(void **state)
+{
+	uint8_t at[FRAME];
+	struct sw_rx_frame out;
+
+	(void)state;
+	for (uint8_t ecn = 0; ecn < 4; ecn++) {
+		make(at);
+		at[15] = (uint8_t)((at[15] & ~3u) | ecn);
+		mend(at);
+		assert_int_equal(sw_outer_check(us(0), at, FRAME,
+					 (struct sw_outer_done){0}, &out),
+			SW_OUTER_OURS);
+		assert_int_equal(out.is_marked, ecn == 3);
+	}
 }
 
 static void write__checksum_of_many(void **state)
@@ -282,6 +299,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(write__is_read),
 		cmocka_unit_test(write__bytes),
+		cmocka_unit_test(check__is_marked_by_a_switch),
 		cmocka_unit_test(write__checksum_of_many),
 		cmocka_unit_test(write__tagged_is_read_on_its_vlan_alone),
 		cmocka_unit_test(check__what_the_driver_did),

@@ -4,6 +4,7 @@
  * The plain socket shows what is on the wire.  Both are on lo, at addresses
  * that are this process's own.  Argument: the name of the only case to run. */
 #include "proc_port_node.h"
+#include "engine/wire/wire.h"
 
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -18,6 +19,7 @@ enum {
 	FULL = SW_HEAD_BYTES + SW_PAYLOAD_MAX,
 	FIT = 7, /* so many of them a datagram takes */
 	ENDPOINTS = 3,
+	ASKING = 40,
 	WAIT_MS = WAIT_S * 1000,
 };
 
@@ -58,8 +60,11 @@ static void up(struct node *n)
 	need(!strcmp(n->p->name, "p0") && n->p->max_payload == SW_PAYLOAD_MAX);
 }
 
+/* The fifth is the flags: from ASKING on, each fourth frame asks for an ACK. */
 static uint8_t byte_of(uint32_t frame, uint32_t at)
 {
+	if (at == 4)
+		return frame >= ASKING && frame % 4 == 3 ? SW_FLAG_ACK : 0;
 	return (uint8_t)(frame * 151 + at * 7 + (at >> 8));
 }
 
@@ -160,6 +165,24 @@ static void joined_run(struct node *n)
 	node_down(n);
 }
 
+/* A queue on the way may drop a datagram as a whole: a frame that asks for an
+ * ACK is its last. */
+static void asking_run(struct node *n)
+{
+	struct sw_path to = {.ip = sw_ip_v4(ip_of(2)), .udp = UDP};
+	int a = plain(2, UDP);
+
+	n->port.burst = 32;
+	up(n);
+	for (uint32_t i = ASKING; i < ASKING + 12; i++)
+		tx(n, i, 1344, i & 1, to, 5);
+	n->p->ops->tx_flush(n->p);
+	for (uint32_t i = ASKING; i < ASKING + 12; i++)
+		need_datagram(a, SW_HEAD_BYTES + 1344, i);
+	need(counter(n, SW_DPDK_I_tx_writes) == 3);
+	node_down(n);
+}
+
 /* The port's socket for endpoint @e. */
 static int socket_of(uint32_t e)
 {
@@ -254,6 +277,26 @@ static void split_run(struct node *n)
 	need(counter(n, SW_DPDK_I_rx_frames) == FIT + 1);
 	need(counter(n, SW_DPDK_I_rx_reads) <= 2);
 	need(counter(n, SW_DPDK_I_rx_bytes) == sizeof(out) + (FIT + 1) * 42);
+	node_down(n);
+}
+
+/* A switch has marked all frames of a joined datagram, or none. */
+static void marked_run(struct node *n)
+{
+	static uint8_t out[2 * FULL];
+	struct sw_rx_frame in[SW_RX_BURST];
+	int fd = plain(2, UDP + 9);
+
+	up(n);
+	for (int tos = 0; tos < 8; tos++) {
+		need(!setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos)));
+		plain_send(fd, 1, out, sizeof(out), FULL);
+		for (uint32_t i = 0; i < 2; i++) {
+			need(rx(n, in, 1) == 1);
+			need(in->is_marked == (tos % 4 == 3));
+			n->p->ops->rx_release(n->p);
+		}
+	}
 	node_down(n);
 }
 
@@ -401,8 +444,10 @@ static void conf_run(struct node *n)
 		free(n);                             \
 	}
 CASE(joined)
+CASE(asking)
 CASE(uncut)
 CASE(split)
+CASE(marked)
 CASE(short)
 CASE(overrun)
 CASE(denied)
@@ -420,8 +465,10 @@ int main(int argc, char **argv)
 		return 1;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(udp__joined, &s),
+		cmocka_unit_test_prestate(udp__asking, &s),
 		cmocka_unit_test_prestate(udp__uncut, &s),
 		cmocka_unit_test_prestate(udp__split, &s),
+		cmocka_unit_test_prestate(udp__marked, &s),
 		cmocka_unit_test_prestate(udp__short, &s),
 		cmocka_unit_test_prestate(udp__overrun, &s),
 		cmocka_unit_test_prestate(udp__denied, &s),

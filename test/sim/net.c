@@ -45,6 +45,7 @@ static uint32_t port_rx(
 			.endpoint = (uint16_t)((f->to_udp - SIM_UDP) %
 					       SIM_ENDPOINTS),
 			.landed = (uint16_t)n->lcore,
+			.is_marked = f->is_marked,
 			.len = f->len,
 			.from = {.ip = sw_ip_v4(sim_ip(f->from)),
 				.udp = f->from_udp}};

@@ -65,6 +65,7 @@ struct sim_frame {
 	uint32_t from, to, len;
 	uint16_t from_udp, to_udp; /* UDP ports */
 	bool is_leaving;           /* it has not left its sender yet */
+	bool is_marked;            /* by a trunk */
 	const void *payload;       /* then: bytes to gather, NULL: gathered */
 	uint8_t bytes[];
 };
@@ -90,9 +91,11 @@ struct sim_trunk {
 	uint64_t from_mask, to_mask; /* nodes 0 to 63 */
 	uint64_t rate_bits_s;        /* 0: there is no trunk */
 	uint32_t queue_bytes;
+	uint32_t mark_bytes; /* 1 + queue from which on it marks; 0: never */
 	uint64_t busy_until_ns;
 	uint64_t n_data, n_dropped; /* data frames offered; frames dropped */
-	uint64_t max_queued;        /* bytes */
+	uint64_t n_marked;
+	uint64_t max_queued; /* bytes */
 };
 
 /* A part of the network's core with a smaller MTU, one way: it drops frames

@@ -142,7 +142,7 @@ static struct sim_trunk *trunk_of(
 /* Wait in the trunk's queue, and set *@at_ns to when the frame leaves it.
  * Returns false if the queue is full. */
 static bool pass_trunk(
-	struct sim_trunk *t, const struct sim_frame *f, uint64_t *at_ns)
+	struct sim_trunk *t, struct sim_frame *f, uint64_t *at_ns)
 {
 	uint64_t busy = sw_max64(t->busy_until_ns, *at_ns);
 	uint64_t queued = (busy - *at_ns) * t->rate_bits_s / 8 / SW_S;
@@ -153,6 +153,8 @@ static bool pass_trunk(
 		t->n_dropped++;
 		return false;
 	}
+	f->is_marked = t->mark_bytes && queued + 1 >= t->mark_bytes;
+	t->n_marked += f->is_marked;
 	t->busy_until_ns =
 		busy + (f->len + SIM_WIRE_BYTES) * 8 * SW_S / t->rate_bits_s;
 	*at_ns = t->busy_until_ns;

@@ -22,6 +22,7 @@ struct path {
 	uint64_t rate_mbit, rtt_us;
 	uint32_t queue, payload;
 	uint32_t loss; /* at random, ppm */
+	uint32_t mark; /* 1 + queue from which on frames are marked; 0: never */
 };
 
 /* The effect of a path on a job. */
@@ -97,6 +98,7 @@ static void put_trunks(struct sim_net *net, const struct path *p, uint64_t left,
 		net->trunks[i] =
 			(struct sim_trunk){.rate_bits_s = p->rate_mbit * MBIT,
 				.queue_bytes = p->queue,
+				.mark_bytes = p->mark,
 				.from_mask = masks[i],
 				.to_mask = masks[!i]};
 }
@@ -319,6 +321,44 @@ static void congestion_random_loss(struct check *c)
 	}
 }
 
+/* --- switches that mark (ECN) --- */
+
+static void congestion_marks(struct check *c)
+{
+	static const struct path of[] = {
+		{.rate_mbit = 200, .rtt_us = 200, .payload = 1344},
+		{.rate_mbit = 1000, .rtt_us = 100, .payload = 1344},
+		{.rate_mbit = 10000, .rtt_us = 100, .payload = 8192},
+	};
+
+	for (uint32_t i = 0; i < SW_ARRAY_SIZE(of); i++) {
+		struct path p = of[i];
+		struct outcome out;
+
+		p.queue = 512 << 10;
+		p.mark = 64 << 10;
+		out = alone(c, &p);
+		check(c, out.goodput >= (has_targets() ? 0.9 : 0.7),
+			"the trunk is full");
+		check(c, out.drops == 0, "marks come in time");
+	}
+}
+
+/* Who marks everything makes the job slow and does no other harm. */
+static void congestion_forged_marks(struct check *c)
+{
+	struct path p = {.rate_mbit = 1000,
+		.rtt_us = 100,
+		.queue = 512 << 10,
+		.mark = 1,
+		.payload = 1344};
+	struct outcome out;
+
+	out = alone(c, &p);
+	check(c, out.goodput >= 0.01, "the job goes on");
+	check(c, out.drops == 0, "nothing is dropped");
+}
+
 const struct check_case trace_congestion[] = {
 	{"congestion_alone", congestion_alone},
 	{"congestion_alone_everywhere", congestion_alone_everywhere},
@@ -327,6 +367,8 @@ const struct check_case trace_congestion[] = {
 	{"congestion_incast_60", congestion_incast_60},
 	{"congestion_incast_60_jumbo", congestion_incast_60_jumbo},
 	{"congestion_random_loss", congestion_random_loss},
+	{"congestion_marks", congestion_marks},
+	{"congestion_forged_marks", congestion_forged_marks},
 };
 const uint32_t n_trace_congestion =
 	sizeof(trace_congestion) / sizeof(trace_congestion[0]);

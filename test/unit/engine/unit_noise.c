@@ -451,7 +451,8 @@ static void worker__wild_fields(void **state)
 		r = open_worker();
 	}
 	results += r->w.stats.results;
-	assert_true(results > 1000);
+	/* Wild ACKs say that all frames came marked: the window is small. */
+	assert_true(results > 200);
 	close_worker(r);
 }
 

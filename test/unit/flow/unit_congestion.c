@@ -227,6 +227,70 @@ static void decay__when_not_used(void **state)
 	assert_in_range(window(s), 200, SW_CONGESTION_START);
 }
 
+/* A round trip in which the last @n_marked frames are marked. */
+static void marked_round(struct sender *s, uint32_t n_marked)
+{
+	while (s->consumed - s->c.settled < window(s))
+		s->consumed += FRAME;
+	if (n_marked)
+		sw_congestion_mark(&s->c, s->consumed, n_marked * FRAME);
+	round_trip(s, 0);
+}
+
+static void mark__ends_the_slow_start(void **state)
+{
+	struct sender *s = open_sender();
+	uint32_t before;
+
+	while (window(s) < 1000)
+		round_trip(s, 0);
+	before = window(s);
+	marked_round(s, before / FRAME / 2);
+	assert_in_range(100 * window(s) / before, 70, 80); /* less a quarter */
+	assert_false(s->c.is_slow);
+}
+
+static void mark__ends_an_open_window(void **state)
+{
+	struct sender *s = open_sender();
+
+	while (!sw_congestion_is_open(&s->c))
+		round_trip(s, 0);
+	s->consumed += 4000;
+	sw_congestion_mark(&s->c, s->consumed, FRAME);
+	assert_false(sw_congestion_is_open(&s->c));
+	acknowledge(s, 4000);
+	assert_in_range(window(s), 2000, 4000);
+}
+
+/* Few marks shrink the window by little (RFC 8257). */
+static void mark__shrinks_by_the_part(void **state)
+{
+	struct sender *s = open_cut(4000, RTT);
+	uint32_t n = window(s) / FRAME, before;
+
+	round_trip(s, 0); /* does not count */
+	for (uint32_t i = 0; i < 100; i++)
+		marked_round(s, i % 2 ? n / 20 : 0);
+	before = window(s);
+	marked_round(s, n / 20);
+	assert_in_range(100 * window(s) / before, 95, 102);
+	assert_true(s->c.marked_part < 1 << 13);
+}
+
+/* More marks than frames, each time: the window has an end. */
+static void mark__forged(void **state)
+{
+	struct sender *s = open_sender();
+
+	for (uint32_t i = 0; i < 100; i++)
+		marked_round(s, UINT16_MAX);
+	assert_in_range(window(s), 1, FRAME);
+	for (uint32_t i = 0; i < 400; i++)
+		marked_round(s, 0);
+	assert_true(window(s) > 10 * FRAME);
+}
+
 /* The frame had only been late. */
 static void undo__restores_the_window(void **state)
 {
@@ -358,6 +422,10 @@ int main(void)
 		cmocka_unit_test(lose__ends_an_open_window),
 		cmocka_unit_test(increase__flat_where_frames_were_lost),
 		cmocka_unit_test(decay__when_not_used),
+		cmocka_unit_test(mark__ends_the_slow_start),
+		cmocka_unit_test(mark__ends_an_open_window),
+		cmocka_unit_test(mark__shrinks_by_the_part),
+		cmocka_unit_test(mark__forged),
 		cmocka_unit_test(undo__restores_the_window),
 		cmocka_unit_test(ask__four_in_a_window),
 		cmocka_unit_test(pace__spreads_a_window),

@@ -68,6 +68,36 @@ static void on_ack__of_some_that_were_sent(void **state)
 	assert_int_equal(x->f.space[1].n_open, 0);
 }
 
+/* Marks are counted up, so that a lost ACK takes none with it. */
+static void on_ack__tells_marks(void **state)
+{
+	struct fixture *x = open_flow();
+	struct sw_sack out[SW_N_CLASSES];
+
+	accept(x, 3, 1);
+	sw_flow_mark(&x->f, 3, 1);
+	sw_flow_mark(&x->f, SW_CLASS_CTL, 1); /* no space of data */
+	assert_int_equal(sw_flow_build_ack(&x->f, x->now_ns, 0, out), 1);
+	assert_int_equal(out[0].n_marked, 1);
+	sw_flow_mark(&x->f, 3, 2);
+	accept(x, 3, 2);
+	assert_int_equal(sw_flow_build_ack(&x->f, x->now_ns, 0, out), 1);
+	assert_int_equal(out[0].n_marked, 3);
+
+	sw_congestion_init(&x->f.congestion, FRAME, 8192, true);
+	for (uint32_t i = 0; i < 3; i++)
+		send(x, 3);
+	x->now_ns += 100 * SW_US;
+	out[0].largest = 1;
+	x->f.rx_psn[SW_CLASS_CTL] = 1;
+	assert_true(sw_flow_on_ack(&x->f, 1, out, 1, x->now_ns, on_fate, x));
+	assert_int_equal(x->f.congestion.n_marked, 3 * FRAME);
+	out[0].n_marked = 2; /* behind 65,535 more */
+	x->f.rx_psn[SW_CLASS_CTL] = 2;
+	assert_true(sw_flow_on_ack(&x->f, 2, out, 1, x->now_ns, on_fate, x));
+	assert_int_equal(x->f.congestion.n_marked, (3 + 65535) * FRAME);
+}
+
 /* Bits below the first number and beyond 256 mean nothing. */
 static void on_ack__wild_bits(void **state)
 {
@@ -391,6 +421,7 @@ int main(void)
 		cmocka_unit_test(on_ack__duplicate),
 		cmocka_unit_test(on_ack__of_what_was_never_sent),
 		cmocka_unit_test(on_ack__of_some_that_were_sent),
+		cmocka_unit_test(on_ack__tells_marks),
 		cmocka_unit_test(on_ack__wild_bits),
 		cmocka_unit_test(on_ack__overtaken_is_lost),
 		cmocka_unit_test(on_ack__newer_per_class),
