@@ -124,7 +124,22 @@ def urgent_chart(data):
         ticks=(1, 10, 100, 1000), even=1, x_name="port and direction of the load")
 
 
-CHARTS = {"all_reduce": all_reduce_chart, "step": step_chart,
+def queue_chart(data):
+    file = "zen5/congestion-40a5601c"
+    series = []
+    for name in "drops when full", "marks from 16 KiB on":
+        v = data.value(file, "queue of 64 KiB, " + name)
+        points = list(enumerate(v["kib"], 1))
+        dropped = [0] + v["dropped"]
+        series.append((name, points, [
+            (ms, kib) for ms, kib in points if dropped[ms] > dropped[ms - 1]]))
+    return svg.lines(
+        "Simulated link of 200 Mb/s: queue, and milliseconds with drops",
+        "KiB in the queue", "ms", series, (0, 50, 100, 150, 200, 250, 300),
+        (0, 16, 32, 48, 64))
+
+
+CHARTS = {"queue": queue_chart, "all_reduce": all_reduce_chart, "step": step_chart,
           "cpu_time": cpu_chart, "urgent": urgent_chart}
 
 

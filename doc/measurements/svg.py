@@ -1,7 +1,8 @@
-# svg.py - a chart of dots with their spreads, as SVG
+# svg.py - charts as SVG: dots with their spreads, lines over time
 # SPDX-License-Identifier: BSD-3-Clause
-"""One kind of chart: for each category, a mark of each series at its middle value,
-with a line from its low to its high one, on a logarithmic axis."""
+"""Two kinds of charts.  dots: for each category, a mark of each series at its middle
+value, with a line from its low to its high one, on a logarithmic axis.  lines: a line
+for each series on linear axes, with marks at some of its points."""
 import math
 from html import escape
 
@@ -58,6 +59,42 @@ def axes(names, y_name, x_name, ticks, even, down):
     return out
 
 
+def head(title):
+    return [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" '
+            f'height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
+            'font-family="sans-serif">',
+            f"<title>{escape(title)}</title>",
+            f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
+            text(LEFT, 22, title, "start", "#000", 15)]
+
+
+def lines(title, y_name, x_name, series, x_ticks, y_ticks):
+    """The chart.  @series: (name, points (x, y), points to mark)."""
+    def across(x):
+        return LEFT + (WIDTH - LEFT - RIGHT) * x / x_ticks[-1]
+
+    def down(y):
+        return HEIGHT - LOW - (HEIGHT - TOP - LOW) * y / y_ticks[-1]
+
+    out = [*head(title), text(LEFT, TOP - 10, y_name, "start")]
+    for tick in y_ticks:
+        out += [line(LEFT, down(tick), WIDTH - RIGHT, down(tick), "#ddd"),
+                text(LEFT - 8, down(tick) + 4, f"{tick:,g}", "end")]
+    out += [text(across(tick), HEIGHT - LOW + 18, f"{tick:,g}", size=11)
+            for tick in x_ticks]
+    out.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, x_name))
+    for k, (name, points, marked) in enumerate(series):
+        colour, shape = SERIES[k]
+        path = "L".join(f"{across(x):.1f} {down(y):.1f}" for x, y in points)
+        out.append(f'<path d="M{path}" stroke="{colour}" stroke-width="1.5" '
+                   'fill="none"/>')
+        out += [mark(across(x), down(y), colour, shape) for x, y in marked]
+        y = TOP + 10 + 20 * k
+        out += [mark(WIDTH - RIGHT + 20, y, colour, shape),
+                text(WIDTH - RIGHT + 32, y + 4, name, "start")]
+    return "\n".join(out + ["</svg>", ""])
+
+
 def dots(title, y_name, names, series, ticks, even=None, x_name=""):
     """The chart.  @series: (name, [(low, middle, high) or None for each of @names])."""
     low, high = ends(series, ticks)
@@ -66,12 +103,7 @@ def dots(title, y_name, names, series, ticks, even=None, x_name=""):
         return HEIGHT - LOW - (HEIGHT - TOP - LOW) * (
             math.log(y / low) / math.log(high / low))
 
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" '
-           f'height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
-           'font-family="sans-serif">',
-           f"<title>{escape(title)}</title>",
-           f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
-           text(LEFT, 22, title, "start", "#000", 15),
+    out = [*head(title),
            *axes(names, y_name, x_name, ticks, even, down)]
     step = (WIDTH - LEFT - RIGHT) / len(names)
     for k, (name, points) in enumerate(series):

@@ -344,6 +344,41 @@ static void congestion_marks(struct check *c)
 	}
 }
 
+/* Queue and drops of the way there, each millisecond from the begin on, as
+ * "# MS KIB DROPS"; for figures, with SIM_PLOT in the environment: the queue
+ * from which on frames are marked, or 0. */
+static void congestion_plot(struct check *c)
+{
+	const char *mark = getenv("SIM_PLOT");
+	struct path p = {.rate_mbit = 200,
+		.rtt_us = 200,
+		.queue = 64 << 10,
+		.payload = 1344};
+	struct sim_job *job;
+
+	(void)c;
+	if (!mark)
+		return;
+	p.mark = (uint32_t)strtoul(mark, NULL, 10);
+	job = open_job(&p, 2, 2, 8 << 20);
+	job->n_colocated = 2;
+	sim_job_open(job);
+	put_trunks(&job->net, &p, 1, 2);
+	for (uint32_t ms = 1; ms <= 300; ms++) {
+		const struct sim_trunk *t = &job->net.trunks[0];
+		uint64_t left;
+
+		sim_job_pass(job, SW_MS);
+		left = t->busy_until_ns > job->net.now_ns
+			       ? t->busy_until_ns - job->net.now_ns
+			       : 0;
+		printf("# %u %.1f %llu\n", ms,
+			(double)(left * t->rate_bits_s / 8 / SW_S) / 1024,
+			(unsigned long long)t->n_dropped);
+	}
+	close_job(job);
+}
+
 /* Who marks everything makes the job slow and does no other harm. */
 static void congestion_forged_marks(struct check *c)
 {
@@ -369,6 +404,7 @@ const struct check_case trace_congestion[] = {
 	{"congestion_random_loss", congestion_random_loss},
 	{"congestion_marks", congestion_marks},
 	{"congestion_forged_marks", congestion_forged_marks},
+	{"congestion_plot", congestion_plot},
 };
 const uint32_t n_trace_congestion =
 	sizeof(trace_congestion) / sizeof(trace_congestion[0]);
