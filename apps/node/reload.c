@@ -1,4 +1,4 @@
-/* reload.c - SIGHUP: take changes of the configuration that need no restart.
+/* reload.c - SIGHUP: take changes of configuration and keys without a restart.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,9 +16,20 @@ struct changes {
 	char taken[256], left[256];
 };
 
+/* Options about keys that are taken; key files are always read again. */
+static bool is_of_keys(const struct sw_option *o)
+{
+	return !strcmp(o->key, "key_file") ||
+	       (!strcmp(o->section, "serve") &&
+		       (!strcmp(o->key, "key_dir") ||
+			       !strcmp(o->key, "key_grace") ||
+			       !strcmp(o->key, "require_key")));
+}
+
 static bool is_taken(const struct sw_option *o)
 {
-	return (!strcmp(o->section, "log") && !strcmp(o->key, "level")) ||
+	return is_of_keys(o) ||
+	       (!strcmp(o->section, "log") && !strcmp(o->key, "level")) ||
 	       (!strcmp(o->section, "share") &&
 		       (!strcmp(o->key, "weight") || !strcmp(o->key, "quota")));
 }
@@ -97,6 +108,29 @@ static void take(struct sw_daemon *d, const struct sw_conf *now)
 	atomic_fetch_add(&d->n_reloads, 1);
 }
 
+static void keys_copy(struct sw_conf *to, const struct sw_conf *from)
+{
+	memcpy(to->job.key_file, from->job.key_file, sizeof(to->job.key_file));
+	memcpy(to->serve.key_file, from->serve.key_file,
+		sizeof(to->serve.key_file));
+	memcpy(to->serve.key_dir, from->serve.key_dir,
+		sizeof(to->serve.key_dir));
+	to->serve.require_key = from->serve.require_key;
+	to->serve.key_grace_ns = from->serve.key_grace_ns;
+}
+
+/* Read the key files that @now names, or keep all as it is. */
+static void take_keys(struct sw_daemon *d, const struct sw_conf *now)
+{
+	struct sw_conf *was = d->file;
+
+	keys_copy(&d->conf, now);
+	if (sw_daemon_reload_secrets(d))
+		keys_copy(&d->conf, was);
+	else
+		keys_copy(was, now);
+}
+
 void sw_daemon_reload(struct sw_daemon *d)
 {
 	struct sw_conf *now = malloc(sizeof(*now));
@@ -118,5 +152,6 @@ void sw_daemon_reload(struct sw_daemon *d)
 	sw_log(&d->log, SW_LOG_INFO, "%s reloaded: %s", d->path,
 		c.taken[0] ? c.taken : "nothing else has changed");
 	take(d, now);
+	take_keys(d, now);
 	free(now);
 }

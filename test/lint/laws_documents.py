@@ -20,7 +20,7 @@ DOCUMENTS = {
     "doc/tutorial.md": 1200,
     "doc/pytorch.md": 2500,
     "doc/c-api.md": 1000,
-    "doc/operations.md": 2800,
+    "doc/operations.md": 3000,
     "doc/observe.md": 1500,
     "doc/nics.md": 1000,
     "doc/lab.md": 1100,
@@ -61,14 +61,14 @@ DOCUMENTS = {
     "apps/lab/README.md": 300,
     "apps/examples/README.md": 400,
     "conf/models/README.md": 450,
-    "SECURITY.md": 1000,
+    "SECURITY.md": 1050,
     "PERFORMANCE.md": 1500,
     "CHANGELOG.md": 420,
     "apps/examples/data/README.md": 150,
     "doc/measurements/README.md": 300,
 }
 GENERATED = ("doc/configuration.md", "doc/counters.md")
-TOTAL = 42000  # words of all documents, except generated ones
+TOTAL = 42500  # words of all documents, except generated ones
 README_MAX = 40  # lines of a folder's README
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell

@@ -4,7 +4,9 @@
 addresses are.  SUMWIRE_TEST_ATTEMPTS sets how often it tries."""
 import os
 import re
+import signal
 import subprocess
+import time
 
 import lan
 import rig
@@ -137,7 +139,7 @@ def refused(change, *patterns, **keys):
     with Keyed(agents=1, job={"join_timeout": "3s"}, **keys) as net:
         change(net)
         net.start_all()
-        client = net.client(0, "--steps", "1")
+        client = net.client(0, *TENSORS, "--steps", "1")
         client.wait_error(*patterns)
         check(not net.stats("a")["sessions_opened"], "no session")
         return net.daemons["a"].log()
@@ -158,6 +160,65 @@ def test_a_key_where_nobody_has_one():
     def change(net):
         del net.ini["a"]["serve"]["key_file"]
     refused(change, "server", required=False)
+
+
+def reload(net, name, pattern):
+    """The n-th reload says so."""
+    daemon = net.daemons[name]
+    n = len(re.findall(pattern, daemon.log()))
+    daemon.signal(signal.SIGHUP)
+    rig.wait_until(lambda: len(re.findall(pattern, daemon.log())) > n,
+                   rig.START_S, pattern)
+
+
+def one_job(net, name):
+    """A whole job of the agent, whose process is called so."""
+    net.client(0, *TENSORS, "--steps", "2", name=name).wait_ok()
+
+
+def test_key_is_replaced():
+    """The server takes the new key and, for a while, the old one. A job that
+    runs goes on."""
+    os.environ["NOTIFY_SOCKET"] = "@sumwire-nobody"
+    try:
+        with Keyed(agents=1) as net:
+            net.ini["a"]["serve"]["key_grace"] = "3s"
+            net.start_all()
+            clients = start_forever(net)
+            old = net.key("job.key")
+            os.rename(old, net.path("old.key"))
+            net.key("job.key")
+            reload(net, "a", "still knows the replaced key")
+            check_goes_on(clients)
+            for c in clients:
+                c.kill()
+            one_job(net, "by_the_old")
+            check(net.stats("a")["keys"] == 2, "both are valid")
+            reload(net, "agent0", "read the key files again")
+            one_job(net, "by_the_new")
+            net.stop("agent0")
+            net.give("agent0", "old.key")
+            net.ini["agent0"]["job"]["join_timeout"] = "2s"
+            time.sleep(3)
+            net.start("agent0")
+            client = net.client(0, *TENSORS, "--steps", "1", name="late")
+            client.wait_error("server")
+    finally:
+        del os.environ["NOTIFY_SOCKET"]
+
+
+def test_bad_key_while_running():
+    """It is named, and the current one stays."""
+    os.environ["NOTIFY_SOCKET"] = "@sumwire-nobody"
+    try:
+        with Keyed(agents=1) as net:
+            net.start_all()
+            os.chmod(net.key("job.key"), 0o644)
+            reload(net, "a", "the current keys stay valid")
+            check("has mode 0644" in net.daemons["a"].log(), "the reason")
+            one_job(net, "goes_on")
+    finally:
+        del os.environ["NOTIFY_SOCKET"]
 
 
 def test_bad_key_files():
