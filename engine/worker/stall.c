@@ -240,7 +240,7 @@ static void describe(const struct sw_worker *w, const struct sw_wtensor *t,
 		return;
 	}
 	out->n++;
-	*x = (struct sw_worker_wait){.is_stream = t->kind == &sw_stream_kind,
+	*x = (struct sw_worker_wait){.is_stream = t->kind->ranks != NULL,
 		.n_missing = t->n_missing,
 		.still_ns = still_ns};
 	memcpy(x->name, t->name, sizeof(x->name));
