@@ -13,6 +13,7 @@ int sw_cmd_conf(int argc, char **argv);
 int sw_cmd_key(int argc, char **argv);
 int sw_cmd_metrics(int argc, char **argv);
 int sw_cmd_ps(int argc, char **argv);
+int sw_cmd_ras(int argc, char **argv);
 int sw_cmd_run(int argc, char **argv);
 int sw_cmd_server(int argc, char **argv);
 int sw_cmd_status(int argc, char **argv);

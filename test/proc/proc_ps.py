@@ -189,6 +189,34 @@ def status_of(daemon):
     return job
 
 
+def ras(*lines):
+    p = subprocess.run([rig.sumwire(), "ras"], check=True, text=True,
+                       input="".join(line + "\n" for line in lines),
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                       timeout=rig.START_S)
+    return p.stdout
+
+
+def check_ras():
+    """What NCCL's readers ask and need; rank 2 is a collective behind."""
+    head, _, text = ras("CLIENT PROTOCOL 2", "timeout 5", "nonsense",
+                        "SET FORMAT json", "VERBOSE STATUS", "STATUS"
+                        ).partition("{")
+    check(head == "SERVER PROTOCOL 2\nOK\nERROR: unknown command\nOK\n", head)
+    found = json.loads("{" + text)
+    comms = [c for c in found["communicators"] if c["job"] == UNIQUE]
+    check(found["communicators_count"] >= len(comms) == 2 and
+          len({c["hash"] for c in comms}) == 2, f"{comms}")
+    for c in comms:
+        counts = [r["collective_counts"]["AllReduce"] for r in c["ranks"]]
+        check(counts == [1, 1, 0] and not c["missing_ranks"] and
+              c["size"] == 3 == c["ranks_count"], f"{c}")
+    check(f"job {UNIQUE} at server" in ras("STATUS"), "no text")
+    said = ras("MONITOR")
+    check(f"BEGIN: job {UNIQUE}: w waits for agents 0x4\n" in said and
+          f"BEGIN: job {UNIQUE} is running\n" in said, said)
+
+
 def test_status_names_who_is_late():
     with named(Net(agents=3)) as net:
         net.start_all()
@@ -216,6 +244,7 @@ def test_status_names_who_is_late():
                        1500, rig.START_S, "tensors wait ever longer")
         check([a["first_rank"] for a in job["agents"]] == [0, 1, 2] and
               job["agents"][2]["node"] == unique("agent2"), f"{job}")
+        check_ras()
         said = status(str(net.daemons["agent0"].pid)).stdout
         check(re.search(r"from rank 0 of 3 on\n", said) and
               re.search(r"tensor w, [\d.]+ s: \d+ chunks for rank 2 of 3", said),

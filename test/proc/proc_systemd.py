@@ -87,6 +87,10 @@ train
 for s in /run/sumwire/stats-*.sock; do
     timeout 30 sumwire stats "$s" > /dev/null && echo counters
 done
+ip link set lo up
+systemctl start sumwire-ras.socket && exec 3<>/dev/tcp/127.0.0.1/28028
+printf 'CLIENT PROTOCOL 2\nSET FORMAT json\nSTATUS\n' >&3
+timeout 20 cat <&3
 systemctl reload sumwire-server && echo "reload: $?"
 echo "wrong: $(systemctl show -p NRestarts,ExecMainStatus sumwire-agent@wrong |
     sort | tr '\n' ' ')"
@@ -183,6 +187,7 @@ def test_units():
         raise Skip(f"no systemd comes up in namespaces here: {why[-200:]}")
     for want in ("started", "seen to the end", "restarts: 1",
                  "User=sumwire", "wrong: refused", "reload: 0",
+                 "SERVER PROTOCOL 2", '"communicators": []',
                  "wrong: ExecMainStatus=78 NRestarts=0 ",
                  "]: server s0 is ready",
                  "]: /etc/sumwire/server.ini reloaded: nothing else"):
