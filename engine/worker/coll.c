@@ -4,12 +4,12 @@
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
-#include "engine/worker/sweep.h"
 #include "sum/sum.h"
 
-#define BYTES_MAX                                                  \
-	(64ULL << 30) /* of a buffer, and between two of its parts \
-		       */
+/* Bytes of a buffer, and between two of its parts. */
+#define BYTES_MAX (64ULL << 30)
+
+enum { TURN_BYTES = 128 << 10 }; /* of one local stream in a turn */
 
 /* Return 16 bits of CRC over count and root, which each push carries: the
  * header itself has room only for the root's member. */
@@ -226,6 +226,56 @@ int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *ask)
 	if (t->number >= w->n_admitted)
 		return SW_EAGAIN;
 	return ask_for(w, t, ask);
+}
+
+/* --- groups whose ranks are all local ---
+ *
+ * They need no server.  Each turn does some chunks of each stream, so that a
+ * large collective does not keep the lcore from its frames. */
+
+static void do_chunk(struct sw_worker *w, const struct sw_stream *s,
+	struct sw_coll *c, uint32_t chunk)
+{
+	const struct sw_piece p = sw_piece_of(w, s, c, chunk);
+	const uint8_t *bytes;
+
+	if (sw_coll_is_sum(c->ask.kind)) {
+		c->weight = sw_piece_give(w, s, &p, &bytes);
+		sw_piece_take(s, &p, bytes);
+	} else {
+		c->weight = 1;
+		sw_piece_copy_own(s, &p);
+	}
+}
+
+static uint32_t work_here(struct sw_worker *w, struct sw_wtensor *t)
+{
+	struct sw_stream *s = t->stream;
+	uint32_t n = 0;
+
+	while (t->is_open && !t->life->from && s->here_coll != s->n_colls &&
+		n * w->params.payload < TURN_BYTES) {
+		struct sw_coll *c = &s->colls[s->here_coll % SW_COLLS];
+
+		do_chunk(w, s, c, s->here_at++);
+		n++;
+		t->progress_ns = w->now_ns;
+		if (--c->n_left)
+			continue;
+		s->here_coll++;
+		s->here_at = 0;
+		sw_coll_end(w, t, c, 0);
+	}
+	return n;
+}
+
+uint32_t sw_stream_local_work(struct sw_worker *w)
+{
+	uint32_t n = 0;
+
+	for (struct sw_wtensor *t = w->here; t; t = t->stream->next_here)
+		n += work_here(w, t);
+	return n;
 }
 
 /* --- lanes --- */

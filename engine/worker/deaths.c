@@ -21,7 +21,6 @@
 #include "engine/base/bits.h"
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
-#include "engine/worker/sweep.h"
 
 /* Kill the tensor from its open round on, or the stream's group. */
 static void end(
@@ -137,15 +136,6 @@ void sw_worker_local_died(
 
 /* --- members --- */
 
-static void learn_left(struct sw_worker *w, uint64_t left)
-{
-	if (left == w->deaths.left)
-		return;
-	w->deaths.left = left;
-	w->deaths.past_at_ns =
-		w->now_ns + 3 * w->params.dead_after + SW_LEAVE_FOR_NS;
-}
-
 void sw_deaths_tick(struct sw_worker *w)
 {
 	if (w->deaths.past != w->deaths.left &&
@@ -175,7 +165,10 @@ void sw_deaths_learn(struct sw_worker *w, const struct sw_status *st)
 			~(1ULL << w->member);
 
 	if (w->params.mode == SW_MODE_ASYNC) {
-		learn_left(w, gone);
+		if (gone != w->deaths.left)
+			w->deaths.past_at_ns = w->now_ns + SW_LEAVE_FOR_NS +
+					       3 * w->params.dead_after;
+		w->deaths.left = gone;
 		return;
 	}
 	if (gone & ~w->deaths.members)
@@ -200,7 +193,8 @@ static void end_for(struct sw_worker *w, struct sw_wtensor *t, uint64_t who)
 void sw_deaths_check_members(
 	struct sw_worker *w, struct sw_wtensor *t, uint64_t awaited)
 {
-	uint64_t who = w->deaths.members & t->kind->needs(t, awaited);
+	const struct sw_wgroup *g = sw_group_of(t);
+	uint64_t who = w->deaths.members & (g ? g->members : awaited);
 
 	if (who)
 		end_for(w, t, who);

@@ -100,7 +100,9 @@ static uint16_t rank_in(
 	return g->list[g->by_member[g->start[r.member]]];
 }
 
-void sw_wgroup_name_ranks(const struct sw_worker *w, const struct sw_wgroup *g,
+/* Replace the first ranks of members, by which a server names them, by their
+ * first ranks in the group. */
+static void name_ranks(const struct sw_worker *w, const struct sw_wgroup *g,
 	struct sw_fault *f)
 {
 	struct sw_fault_call *calls[] = {&f->one, &f->other};
@@ -118,8 +120,8 @@ void sw_fault_received(const struct sw_worker *w, const struct sw_wtensor *t,
 	struct sw_fault *f)
 {
 	f->err = (int16_t)sw_fault_death(f->err);
-	if (t->kind->name_ranks)
-		t->kind->name_ranks(w, t, f);
+	if (sw_group_of(t))
+		name_ranks(w, sw_group_of(t), f);
 }
 
 /* --- the streams of one group --- */

@@ -48,12 +48,8 @@ static inline bool sw_wgroup_has_local(
 	return sw_bits_has(g->has_local, local);
 }
 
-/* sw_wgroup_name_ranks - finish a server's fault about the group. A server
- * names a member by its first rank; if that is not in the group, take the
- * member's first rank in the list. */
-void sw_wgroup_name_ranks(const struct sw_worker *w, const struct sw_wgroup *g,
-	struct sw_fault *f);
-/* sw_fault_received - finish a server's fault about @t. */
+/* sw_fault_received - finish a server's fault about @t.  A server names a
+ * member by its first rank, which need not be in the group. */
 void sw_fault_received(const struct sw_worker *w, const struct sw_wtensor *t,
 	struct sw_fault *f);
 

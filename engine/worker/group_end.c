@@ -18,7 +18,6 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
-#include "engine/worker/sweep.h"
 #include "engine/worker/todo.h"
 
 enum {

@@ -42,11 +42,6 @@ static int tensor_divide(
 	return 0;
 }
 
-static uint32_t tensor_life_key(uint32_t key, uint32_t first)
-{
-	return key;
-}
-
 static struct sw_place tensor_place_at(const struct sw_worker *w,
 	const struct sw_wtensor *t, const struct sw_link *l)
 {
@@ -81,11 +76,6 @@ static bool tensor_lacks(
 {
 	return !w->lane_i && /* lane 0 has begun the round */
 	       (!sw_bits_has(t->asked, local) || sw_grow_lacks(t, local));
-}
-
-static uint64_t tensor_needs(const struct sw_wtensor *t, uint64_t awaited)
-{
-	return awaited;
 }
 
 /* Return the local ranks that have not asked, or have not written all of their
@@ -205,14 +195,12 @@ const struct sw_kind sw_tensor_kind = {.differs = SW_FAULT_DECLARED,
 	.build = tensor_build,
 	.declare = tensor_declare,
 	.divide = tensor_divide,
-	.life_key = tensor_life_key,
 	.place_at = tensor_place_at,
 	.ask = tensor_ask,
 	.answered = tensor_answered,
 	.lacks_locals = tensor_lacks_locals,
 	.lagging = tensor_lagging,
 	.lacks = tensor_lacks,
-	.needs = tensor_needs,
 	.follow = tensor_follow,
 	.lane_said = tensor_lane_said,
 	.end_some = sw_round_end,
@@ -239,18 +227,6 @@ static void stream_declare(const struct sw_worker *w,
 	item->stream.window_log2 = sw_stream_is_here(w, s)
 					   ? SW_WINDOW_MIN_LOG2
 					   : t->decl.window_log2;
-}
-
-/* Each collective is divided by itself. */
-static int stream_divide(
-	const struct sw_worker *w, struct sw_wtensor *t, uint32_t first)
-{
-	return 0;
-}
-
-static uint32_t stream_life_key(uint32_t key, uint32_t first)
-{
-	return first;
 }
 
 static struct sw_place stream_place_at(const struct sw_worker *w,
@@ -302,16 +278,6 @@ static bool stream_lacks(
 
 	return !w->lane_i && sw_wgroup_has_local(&s->group, local) &&
 	       s->n_asked[local] != s->n_newest;
-}
-
-static const uint64_t *stream_ranks(const struct sw_wtensor *t)
-{
-	return t->stream->group.bits;
-}
-
-static uint64_t stream_needs(const struct sw_wtensor *t, uint64_t awaited)
-{
-	return t->stream->group.members;
 }
 
 static bool is_in(const void *p, const void *base, uint64_t bytes)
@@ -484,12 +450,6 @@ static void stream_refused(
 		(void)sw_life_identify(w, t, why->key);
 }
 
-static void stream_name_ranks(const struct sw_worker *w,
-	const struct sw_wtensor *t, struct sw_fault *f)
-{
-	sw_wgroup_name_ranks(w, &t->stream->group, f);
-}
-
 static void stream_miss(
 	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
 {
@@ -501,8 +461,6 @@ const struct sw_kind sw_stream_kind = {.is_group = true,
 	.build = sw_stream_build,
 	.add = sw_stream_add,
 	.declare = stream_declare,
-	.divide = stream_divide,
-	.life_key = stream_life_key,
 	.place_at = stream_place_at,
 	.ask = stream_ask,
 	.ask_more = stream_ask_more,
@@ -510,8 +468,6 @@ const struct sw_kind sw_stream_kind = {.is_group = true,
 	.lacks_locals = stream_lacks_locals,
 	.lagging = stream_lagging,
 	.lacks = stream_lacks,
-	.ranks = stream_ranks,
-	.needs = stream_needs,
 	.uses = stream_uses,
 	.compare = sw_stream_compare,
 	.follow = stream_follow,
@@ -525,6 +481,5 @@ const struct sw_kind sw_stream_kind = {.is_group = true,
 	.killed = stream_killed,
 	.on_end = stream_on_end,
 	.refused = stream_refused,
-	.name_ranks = stream_name_ranks,
 	.give_up = sw_stream_propose,
 	.miss = stream_miss};

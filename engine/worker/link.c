@@ -4,7 +4,6 @@
 
 #include "engine/base/bytes.h"
 #include "engine/worker/stream.h"
-#include "engine/worker/sweep.h"
 
 enum { JOIN_TRIES = 8 }; /* JOINs with one cookie: 0.6 s */
 

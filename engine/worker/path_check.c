@@ -84,16 +84,6 @@ static void fail(struct sw_worker *w, const struct sw_link *l)
 		is_out ? far : us);
 }
 
-static void begin(struct sw_worker *w)
-{
-	w->checked_ns = w->now_ns;
-	for (uint32_t i = 0; i < w->n_links; i++) {
-		struct sw_link *l = &w->links[i];
-
-		l->check = (struct sw_path_check){.n_tries = 0};
-	}
-}
-
 void sw_paths_check(struct sw_worker *w, bool is_slow)
 {
 	if (!is_slow) {
@@ -108,10 +98,14 @@ void sw_paths_check(struct sw_worker *w, bool is_slow)
 			}
 		w->checked_ns = 0;
 	}
+	for (uint32_t i = 0; i < w->n_links; i++) {
+		struct sw_link *l = &w->links[i];
+
+		if (!w->checked_ns)
+			l->check = (struct sw_path_check){.n_tries = 0};
+		if (l->state == SW_LINK_OPEN && !l->check.is_good)
+			sw_link_owe(w, l, SW_OWE_PROBE);
+	}
 	if (!w->checked_ns)
-		begin(w);
-	for (uint32_t i = 0; i < w->n_links; i++)
-		if (w->links[i].state == SW_LINK_OPEN &&
-			!w->links[i].check.is_good)
-			sw_link_owe(w, &w->links[i], SW_OWE_PROBE);
+		w->checked_ns = w->now_ns;
 }

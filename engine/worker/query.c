@@ -5,7 +5,6 @@
  * set holds such chunks: a cursor of each link searches the open tensors for
  * them, some in each tick, and continues behind the last QUERY, so that no 64
  * results hold up others. */
-#include "engine/worker/query.h"
 
 #include <string.h>
 

@@ -5,7 +5,6 @@
  * may start.  Its chunks then wait in todo.c, and leave by class and order as
  * the servers' grants allow (worker_tx.c).  A started chunk that was not sent
  * can still be overtaken.  Credit returns as chunks are folded. */
-#include "engine/worker/sweep.h"
 
 #include <assert.h>
 

@@ -105,14 +105,14 @@ const char *sw_missing_text(const struct sw_worker *w,
 	char out[SW_MISSING_TEXT])
 {
 	const struct sw_wtensor *t = of_kin ? sw_wtensor_next(of, NULL) : of;
+	const struct sw_wgroup *g = sw_group_of(of);
 	struct missing missing = {0};
 	struct ranks ranks = {0};
 
 	for (; t; t = of_kin ? sw_wtensor_next(of, t) : NULL)
 		if (t->is_open)
 			add_missing(w, t, &missing);
-	list_ranks(w, of->kind->ranks ? of->kind->ranks(of) : NULL, &missing,
-		&ranks);
+	list_ranks(w, g ? g->bits : NULL, &missing, &ranks);
 	name_ranks(&ranks, w->size, room, out);
 	return out;
 }
@@ -146,18 +146,8 @@ static bool is_stalled(const struct sw_worker *w, const struct sw_wtensor *t)
 	       (lacks_results(t) || t->kind->lacks_locals(w, t));
 }
 
-/* Give up: end the stream's group, or the job for a tensor. */
-static void give_up(struct sw_worker *w, struct sw_wtensor *t,
-	uint64_t still_ns, const char *who)
-{
-	struct sw_fault f = sw_fault_said(SW_ESTALL, who);
-
-	f.kind = SW_FAULT_WAITED;
-	f.one.number = (uint32_t)(still_ns / SW_S);
-	t->kind->give_up(w, t, &f);
-}
-
-/* Warn in one line, since most stalled tensors wait for the same rank. */
+/* Warn in one line, since most stalled tensors wait for the same rank; or give
+ * up, which ends the stream's group, or the job for a tensor. */
 static void warn(struct sw_worker *w, struct sw_wtensor *t, uint32_t n)
 {
 	char who[SW_MISSING_TEXT], text[SW_TEXT_MAX + SW_NAME_MAX];
@@ -166,7 +156,11 @@ static void warn(struct sw_worker *w, struct sw_wtensor *t, uint32_t n)
 
 	sw_missing_text(w, t, false, sizeof(who), who);
 	if (still_ns >= w->params.stall_limit) {
-		give_up(w, t, still_ns, who);
+		struct sw_fault f = sw_fault_said(SW_ESTALL, who);
+
+		f.kind = SW_FAULT_WAITED;
+		f.one.number = (uint32_t)(still_ns / SW_S);
+		t->kind->give_up(w, t, &f);
 		return;
 	}
 	if (n > 1)

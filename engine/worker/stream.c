@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
-#include "engine/worker/sweep.h"
 
 #include "engine/base/error.h"
 

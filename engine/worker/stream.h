@@ -128,7 +128,7 @@ struct sw_stream {
 	uint32_t n_colls; /* collectives that all of them have submitted */
 	uint32_t n_open;
 	uint32_t first; /* the next collective's place on the line */
-	/* If all ranks of the group are local (stream_local.c): the next such
+	/* If all ranks of the group are local (coll.c): the next such
 	 * stream, and the collective and chunk to do next. */
 	struct sw_wtensor *next_here;
 	uint32_t here_coll, here_at;
@@ -139,6 +139,12 @@ struct sw_stream {
 	uint32_t n_entered, head, tail;
 	struct sw_stream_link links[];
 };
+
+/* sw_group_of - return the group of a stream, NULL for a tensor. */
+static inline const struct sw_wgroup *sw_group_of(const struct sw_wtensor *t)
+{
+	return t->kind->is_group ? &t->stream->group : NULL;
+}
 
 /* sw_stream_lane - return another lane's channel of a stream, by index. */
 static inline struct sw_stream_lane *sw_stream_lane(
@@ -333,7 +339,7 @@ static inline bool sw_coll_has_asked(
 void sw_life_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local);
 void sw_life_check_left(struct sw_worker *w, struct sw_wtensor *t);
 
-/* --- stream_local.c --- */
+/* --- coll.c --- */
 
 /* sw_stream_is_here - are all ranks of its group at this member? */
 static inline bool sw_stream_is_here(

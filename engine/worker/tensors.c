@@ -9,7 +9,6 @@
 #include "engine/base/error.h"
 #include "engine/base/zeros.h"
 #include "engine/worker/stream.h"
-#include "engine/worker/sweep.h"
 #include "engine/worker/todo.h"
 #include "sum/sum.h"
 
@@ -409,7 +408,8 @@ int sw_tensors_keyed(
 	uint32_t from = 0;
 
 	if (key == SW_KEY_NONE || w->by_key[at] != SW_KEY_NONE ||
-		sw_key_is_past(w, key) || t->kind->divide(w, t, first))
+		sw_key_is_past(w, key) ||
+		(t->kind->divide && t->kind->divide(w, t, first)))
 		return SW_EPROTO;
 	t->first = first;
 	for (uint32_t l = 0; l < w->n_links; l++) {
@@ -427,7 +427,7 @@ int sw_tensors_keyed(
 	}
 	assert(words <= t->words + t->n_words);
 	t->key = key;
-	if (!sw_life_identify(w, t, t->kind->life_key(key, first)))
+	if (!sw_life_identify(w, t, t->kind->is_group ? first : key))
 		return SW_EPROTO;
 	t->decl.priority = sw_priority_of(t->decl.priority, key);
 	t->class = sw_class_of(t->decl.priority);

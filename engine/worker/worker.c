@@ -1,6 +1,5 @@
 /* worker.c - a worker: open, close, and the steps of a turn.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/query.h"
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
 
@@ -13,7 +12,6 @@
 #include "engine/base/error.h"
 #include "engine/base/ticks.h"
 #include "engine/base/zeros.h"
-#include "engine/worker/sweep.h"
 
 enum {
 	SETTLE_COST = 4, /* of an end, as sw_sweep counts work */

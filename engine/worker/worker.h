@@ -247,7 +247,7 @@ struct sw_worker {
 	 * NULL: none. */
 	struct sw_wtensor *moved;
 	struct sw_link *moved_at;
-	/* The list of streams whose ranks are all local (stream_local.c). */
+	/* The list of streams whose ranks are all local (coll.c). */
 	struct sw_wtensor *here;
 	struct sw_sched sched;
 	struct sw_worker_tuning tuning;

@@ -5,6 +5,7 @@
 
 #include "engine/base/bitmap.h"
 #include "engine/base/bits.h"
+#include "engine/base/bytes.h"
 #include "engine/base/ticks.h"
 #include "engine/peer/handshake.h"
 #include "engine/peer/peer.h"
@@ -203,6 +204,41 @@ void sw_link_take_accept(
 void sw_link_take_refusal(
 	struct sw_worker *w, struct sw_link *l, const uint8_t *payload);
 
+/* --- work on many tensors, a bounded part of it in each turn --- */
+
+/* sw_keys_some - return how many tensors may get their keys in one turn.  The
+ * work grows with the links, since each tensor has a part at each link. */
+static inline uint32_t sw_keys_some(const struct sw_worker *w)
+{
+	return 1 + 256 / w->n_links;
+}
+
+/* sw_wtensor_set_open - note whether something of the tensor is open. */
+static inline void sw_wtensor_set_open(struct sw_wtensor *t, bool is_open)
+{
+	t->is_open = is_open;
+	if (is_open)
+		sw_bitmap_add(&t->worker->open, t->index);
+	else
+		sw_bitmap_remove(&t->worker->open, t->index);
+}
+
+/* sw_sweep - call @one for the tensors in @set, lowest index first, up to a
+ * turn's share of work.  Returns the work of all calls.  @one returns its own,
+ * and removes the tensor from the set when nothing is left. */
+enum { SW_SWEEP_BURST = 64 };
+static inline uint32_t sw_sweep(struct sw_worker *w,
+	const struct sw_bitmap *set,
+	uint32_t (*one)(struct sw_worker *w, struct sw_wtensor *t))
+{
+	uint32_t n = 0, i;
+
+	while (n < SW_SWEEP_BURST &&
+		(i = sw_bitmap_first(set)) != SW_BITMAP_NONE)
+		n += one(w, &w->tensors[i]);
+	return n;
+}
+
 /* --- worker_rx.c --- */
 
 /* sw_worker_frames - take a burst of received frames.
@@ -307,6 +343,39 @@ bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 
 /* sw_link_tick - run the timers of the handshake and of liveness. */
 uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);
+
+/* --- query.c --- */
+
+/* sw_query_at - return when to look for late results at the link.  The pause
+ * doubles while nothing arrives, so that a straggler costs few bytes. */
+static inline uint64_t sw_query_at(const struct sw_worker *w, struct sw_link *l)
+{
+	if (!l->n_folded && !l->n_blocked && !w->is_still)
+		return UINT64_MAX;
+	if (!l->query_wait_ns)
+		l->query_wait_ns = sw_max64(
+			4 * sw_flow_srtt(&l->peer.flow), w->params.query_min);
+	return l->query_from_ns + l->query_wait_ns;
+}
+
+/* sw_query_search - look for some, and owe a QUERY about those found.
+ * sw_query_tick - do so if that time has come; returns when to call again.
+ * sw_query_build - build that QUERY; returns payload bytes.
+ * sw_query_answered - take the server's ANSWER. */
+uint64_t sw_query_search(struct sw_worker *w, struct sw_link *l);
+static inline uint64_t sw_query_tick(struct sw_worker *w, struct sw_link *l)
+{
+	uint64_t at = sw_query_at(w, l);
+
+	if (l->peer.owed & 1u << SW_OWE_QUERY)
+		return UINT64_MAX; /* until the QUERY has left */
+	return w->now_ns < at ? at : sw_query_search(w, l);
+}
+
+uint32_t sw_query_build(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
+void sw_query_answered(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload);
 
 /* --- faults.c --- */
 
@@ -420,7 +489,7 @@ void sw_deaths_on_wait(struct sw_worker *w, const struct sw_link *l,
 	const struct sw_wtensor *t, uint64_t awaited);
 void sw_deaths_tick(struct sw_worker *w);
 
-/* --- stream_local.c --- */
+/* --- coll.c --- */
 
 /* sw_stream_local_work - do some chunks of the collectives whose ranks are all
  * local; returns how many. */

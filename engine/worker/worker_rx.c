@@ -1,6 +1,5 @@
 /* worker_rx.c - take a worker's frames: results, and the fate of pushes.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/query.h"
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
 

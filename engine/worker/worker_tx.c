@@ -4,7 +4,6 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/ticks.h"
-#include "engine/worker/query.h"
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
 #include "sum/sum.h"

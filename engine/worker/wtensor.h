@@ -66,7 +66,7 @@ struct sw_local {
 
 /* Tensors and streams differ in this, off the packet path. */
 struct sw_kind {
-	bool is_group;   /* its faults are those of a group */
+	bool is_group;   /* a stream, which lives and ends with its group */
 	uint8_t differs; /* the fault of two declarations, enum sw_fault_kind */
 	/* Build the rest of @t, whose memory is laid out. */
 	void (*build)(struct sw_worker *w, struct sw_wtensor *t);
@@ -76,11 +76,10 @@ struct sw_kind {
 	void (*declare)(const struct sw_worker *w, const struct sw_wtensor *t,
 		struct sw_declare_item *item);
 	/* Divide the chunks among the lanes, for a place on the line.  Errors:
-	 * SW_EPROTO the line has no such place. */
+	 * SW_EPROTO the line has no such place.  NULL for a stream, each of
+	 * whose collectives is divided by itself. */
 	int (*divide)(const struct sw_worker *w, struct sw_wtensor *t,
 		uint32_t first);
-	/* Return the key of its life, for its own key and place. */
-	uint32_t (*life_key)(uint32_t key, uint32_t first);
 	/* Return the placement of its chunks at a link. */
 	struct sw_place (*place_at)(const struct sw_worker *w,
 		const struct sw_wtensor *t, const struct sw_link *l);
@@ -102,10 +101,6 @@ struct sw_kind {
 	/* Does the next round, or a collective, lack local rank @local? */
 	bool (*lacks)(const struct sw_worker *w, const struct sw_wtensor *t,
 		uint32_t local);
-	/* Return the set of ranks that it is for (NULL: all of the job); and
-	 * the members that it needs, of whom WAIT named @awaited. */
-	const uint64_t *(*ranks)(const struct sw_wtensor *t);
-	uint64_t (*needs)(const struct sw_wtensor *t, uint64_t awaited);
 	/* Does a local rank's open collective use this memory?  NULL for a
 	 * tensor, as the next one is. */
 	bool (*uses)(const struct sw_wtensor *t, uint32_t local,
@@ -140,10 +135,6 @@ struct sw_kind {
 		const struct sw_fault *why);
 	void (*refused)(struct sw_worker *w, struct sw_wtensor *t,
 		const struct sw_fault *why);
-	/* Replace the first ranks of members by ranks of the group; NULL: the
-	 * fault says it as it is. */
-	void (*name_ranks)(const struct sw_worker *w,
-		const struct sw_wtensor *t, struct sw_fault *f);
 	/* End what waits for it: the job, or the stream's group.
 	 * give_up: no rank is known to be gone.  miss: a local rank has left.
 	 */
