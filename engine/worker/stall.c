@@ -234,7 +234,7 @@ static void describe(const struct sw_worker *w, const struct sw_wtensor *t,
 		return;
 	}
 	out->n++;
-	*x = (struct sw_worker_wait){.is_stream = t->kind->ranks != NULL,
+	*x = (struct sw_worker_wait){.is_stream = sw_group_of(t) != NULL,
 		.n_missing = t->n_missing,
 		.still_ns = still_ns};
 	memcpy(x->name, t->name, sizeof(x->name));
