@@ -588,6 +588,7 @@ static void begin(
 	s->peer.has_crc = job->params.has_crc && !srv->is_inner[p->path.port_i];
 	s->peer.seal = p->seal;
 	s->nonce = p->join.nonce;
+	s->key_id = p->seal ? p->join.key_id : 0;
 	s->error_at_ns = UINT64_MAX;
 	sw_bitmap_init(&s->ends, SW_MAX_TENSORS, s->end_words);
 	s->peer.rx_ns = s->peer.sent_ns = srv->now_ns;

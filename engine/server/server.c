@@ -183,9 +183,40 @@ void sw_server_set_lcores(
 	srv->quota.all_used = all_used;
 }
 
+/* End a session whose secret was taken away, and tell its worker once. */
+static void expel(struct sw_session *s)
+{
+	struct sw_server *srv = s->srv;
+	struct sw_header h = {.type = SW_ERROR,
+		.session = s->peer.far_id,
+		.payload_len = sizeof(struct sw_fault)};
+	struct sw_fault why = {.err = SW_EREFUSED,
+		.key = SW_KEY_NONE,
+		.text = "the server has taken this agent's key away"};
+
+	sw_flow_send_ctl(&s->peer.flow, &h); /* for its number */
+	sw_server_reply_tagged(srv, s->peer.path, s->peer.seal, &h, &why);
+	snprintf(why.text, sizeof(why.text),
+		"the key of agent %u was taken away", s->member);
+	sw_log(srv->env->log, SW_LOG_WARN, "job %s: %s", s->job->name,
+		why.text);
+	sw_job_leave(s, &why);
+}
+
 void sw_server_set_keys(struct sw_server *srv, const struct sw_keyring *keyring)
 {
 	srv->keyring = keyring;
+	/* Tags stay what they are while a session may have one. */
+	srv->has_tags |= keyring && (keyring->n || keyring->is_required);
+	for (uint32_t i = 0; i < srv->n_sessions; i++) {
+		struct sw_session *s = srv->sessions[i];
+		const struct sw_pending *p = &srv->pending[i];
+
+		if (s && s->peer.seal && !sw_admit_secret(srv, s->key_id))
+			expel(s);
+		else if (!s && p->seal && !sw_admit_secret(srv, p->join.key_id))
+			sw_pending_drop(srv, i);
+	}
 }
 
 struct sw_engine *sw_server_engine(struct sw_server *srv)

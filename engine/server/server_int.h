@@ -133,6 +133,7 @@ struct sw_session {
 	struct sw_peer peer;   /* its id is index << 16 | generation */
 	struct sw_fault fault; /* err 0: none */
 	uint64_t nonce;        /* the nonce of its JOIN */
+	uint64_t key_id;       /* of its secret; 0: none */
 	uint32_t n_answers;
 	struct sw_bitmap ends; /* indices of groups whose END it is owed */
 	uint64_t end_words[SW_KEY_WORDS];
@@ -199,6 +200,7 @@ struct sw_server {
 	struct sw_quota quota;
 	uint64_t secret[2];
 	const struct sw_keyring *keyring; /* NULL: it has no keys */
+	bool has_tags; /* sessions may have tags, so each says what it has */
 	uint64_t hello_full_ns; /* the bucket of HELLOs, as that of a source */
 	uint64_t key_line_ns;   /* when the next line about keys may follow */
 	uint32_t n_lcores; /* lcores of this process that serve; 1 after open */
@@ -466,10 +468,9 @@ bool sw_session_fail(struct sw_session *s, int err, uint32_t key,
  * many wait, since the sender will ask again. */
 void sw_server_reply(struct sw_server *srv, struct sw_path path,
 	const struct sw_header *h, const void *payload);
-/* sw_server_reply_tagged - do so with the tag of the session; without a
- * payload. */
+/* sw_server_reply_tagged - do so with the tag of the session. */
 void sw_server_reply_tagged(struct sw_server *srv, struct sw_path path,
-	struct sw_seal *seal, const struct sw_header *h);
+	struct sw_seal *seal, const struct sw_header *h, const void *payload);
 
 /* --- groups.c: tensors and groups end, and groups are closed --- */
 

@@ -20,7 +20,7 @@ static void say_left_tagged(struct sw_server *srv, struct sw_path path,
 	struct sw_header h = {
 		.type = SW_LEFT, .session = peer, .ctl.left = id, .psn = psn};
 
-	sw_server_reply_tagged(srv, path, seal, &h);
+	sw_server_reply_tagged(srv, path, seal, &h, NULL);
 }
 
 /* Tell @peer that session @id is unknown or closed here.  @seed is that of the
@@ -62,8 +62,9 @@ static bool is_answered(
 	const struct sw_keyring *k = srv->keyring;
 
 	return h->session &&
-	       (!k || ((!k->is_required || srv->is_inner[f->from.port_i]) &&
-			      sw_frame_judge(f, h)));
+	       (!srv->has_tags ||
+		       ((!k->is_required || srv->is_inner[f->from.port_i]) &&
+			       sw_frame_judge(f, h)));
 }
 
 static struct sw_session *session_of(
@@ -86,7 +87,7 @@ static struct sw_session *session_of(
 		return NULL;
 	}
 	seed = s ? s->peer.seed : sw_session_seed(p->join.nonce);
-	if (srv->keyring) {
+	if (srv->has_tags) {
 		if (!sw_frame_is_true(s ? s->peer.seal : p->seal, seed, f, h,
 			    &srv->stats))
 			return NULL;
@@ -450,7 +451,7 @@ static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
 static void on_stranger(
 	struct sw_server *srv, const struct sw_rx_frame *f, struct sw_header *h)
 {
-	if (srv->keyring && !sw_frame_judge(f, h)) {
+	if (srv->has_tags && !sw_frame_judge(f, h)) {
 		sw_count(&srv->stats.rx_payload_crc, 1);
 		return;
 	}
@@ -478,7 +479,7 @@ static uint32_t rx_some(struct sw_server *srv, const struct sw_rx_frame *f,
 	s = session_of(srv, f, h);
 	if (!s)
 		return 1;
-	n = srv->keyring
+	n = srv->has_tags
 		    ? sw_peer_run_true(&s->peer, f, h, n, SW_PUSH, &srv->stats)
 		    : sw_peer_run(f, h, n, SW_PUSH);
 	on_session(s, f, h, n);
@@ -493,7 +494,7 @@ void sw_server_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 
 	srv->now_ns = now_ns;
 	srv->n_looked = 0;
-	(srv->keyring ? sw_frames_open_raw : sw_frames_open)(
+	(srv->has_tags ? sw_frames_open_raw : sw_frames_open)(
 		frames, n, heads, &srv->stats);
 	for (uint32_t i = 0; i < n;)
 		i += rx_some(srv, &frames[i], &heads[i], n - i);

@@ -111,8 +111,9 @@ static uint32_t tx_reply(
 	out->header = r->header;
 	out->header.class = SW_CLASS_CTL;
 	if (r->is_tagged) {
-		sw_frame_address(out, r->path, NULL, false);
-		sw_frames_note(&srv->stats, 1, SW_HEAD_BYTES);
+		sw_frame_address(out, r->path, r->payload, false);
+		sw_frames_note(
+			&srv->stats, 1, SW_HEAD_BYTES + out->payload_len);
 		return 1;
 	}
 	sw_frame_build(out, r->path, r->payload, false, &srv->stats);

@@ -107,7 +107,7 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
 }
 
 void sw_server_reply_tagged(struct sw_server *srv, struct sw_path path,
-	struct sw_seal *seal, const struct sw_header *h)
+	struct sw_seal *seal, const struct sw_header *h, const void *payload)
 {
 	struct sw_replies *q = &srv->replies[path.port_i];
 	uint32_t n = q->n;
@@ -115,9 +115,9 @@ void sw_server_reply_tagged(struct sw_server *srv, struct sw_path path,
 	struct sw_tx_frame frame = {.header = *h};
 
 	frame.header.class = SW_CLASS_CTL;
-	sw_polyval(&seal->tx_hash, NULL, 0, hash);
-	sw_frame_tag(&frame, path, NULL, false, seal, hash);
-	sw_server_reply(srv, path, &frame.header, NULL);
+	sw_polyval(&seal->tx_hash, payload, h->payload_len, hash);
+	sw_frame_tag(&frame, path, payload, false, seal, hash);
+	sw_server_reply(srv, path, &frame.header, payload);
 	if (q->n != n)
 		q->ring[(q->first + n) % SW_REPLIES].is_tagged = true;
 }

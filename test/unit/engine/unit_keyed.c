@@ -1,5 +1,4 @@
-/* unit_keyed.c - a keyed job of two workers: no frame of an attacker changes a
- * byte of the server's or a worker's state.
+/* unit_keyed.c - no frame of an attacker changes a byte of a keyed job's state.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/keyed_rig.h"
 
@@ -406,6 +405,27 @@ static void keyed__a_key_is_replaced(void **state)
 	close_all();
 }
 
+/* A key that is taken away ends its sessions at once; one whose time is over
+ * keeps them. */
+static void keyed__a_key_is_taken_away(void **state)
+{
+	static const struct sw_keyring none = {.is_required = true};
+
+	run();
+	rig.entries[0].until_ns = rig.now_ns;
+	sw_server_set_keys(rig.srv, &rig.keyring);
+	sum(2);
+	sw_server_set_keys(rig.srv, &none);
+	for (uint32_t i = 0; i < SW_MAX_SESSIONS; i++)
+		assert_null(rig.srv->sessions[i]);
+	pass(10 * SW_MS);
+	for (uint32_t i = 0; i < N; i++) {
+		assert_int_equal(sw_worker_end_of(&rig.w[i]), SW_EREFUSED);
+		assert_contains(rig.text[i], "has taken this agent's key away");
+	}
+	close_all();
+}
+
 /* A worker with a key takes no session of a server that has none. */
 static void keyed__a_worker_falls_back_to_nothing(void **state)
 {
@@ -451,6 +471,7 @@ int main(void)
 			keyed__a_server_that_requires_keys_refuses_others),
 		cmocka_unit_test(keyed__a_job_has_members_with_keys_or_without),
 		cmocka_unit_test(keyed__a_key_is_replaced),
+		cmocka_unit_test(keyed__a_key_is_taken_away),
 		cmocka_unit_test(keyed__a_worker_falls_back_to_nothing),
 		cmocka_unit_test(keyed__leaves),
 	};
