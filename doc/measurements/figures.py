@@ -125,7 +125,7 @@ def urgent_chart(data):
 
 
 def queue_chart(data):
-    file = "zen5/congestion-40a5601c"
+    file = "zen5/congestion-ba9c4b3c"
     series = []
     for name in "drops when full", "marks from 16 KiB on":
         v = data.value(file, "queue of 64 KiB, " + name)
