@@ -12,6 +12,7 @@ queues.
 """
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -185,6 +186,7 @@ def test_many_losses_are_logged():
 @rig.is_long
 def test_table():
     """MBIT, KIB and ONLY in the environment choose rates, queues and rows."""
+    signal.alarm(3 * rig.TEST_S)
     for mbit in map(int, os.environ.get("MBIT", "50 200").split()):
         for kib in map(int, os.environ.get("KIB", "16 64 256 1024").split()):
             for name, keys in (("alone", {}), ("two jobs", {"jobs": 2}),
