@@ -79,31 +79,32 @@ static inline bool sw_stensor_is_given_up(const struct sw_stensor *t)
 }
 
 /* sw_late_begin - note the first contribution to a chunk of @t; the caller
- * counts it in t->n_open afterwards.  The chunk is a sample if @number is 0:
- * the slot of a stream, or sw_late_number.  sw_late_end - note its last
- * contribution, of @member. */
-static inline void sw_late_begin(
-	const struct sw_shard *sh, struct sw_stensor *t, uint32_t number)
+ * counts it in t->n_open afterwards.  The first chunk after a time without open
+ * ones is a sample; sw_late_sample makes another chunk one. */
+static inline void sw_late_sample(
+	const struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 {
-	if (!t->n_open)
-		t->since_ns = *sh->now_ns;
-	if (!number)
-		t->first_ns = *sh->now_ns;
+	t->first_ns = *sh->now_ns;
+	t->sample = local;
 }
 
-static inline void sw_late_end(struct sw_shard *sh, const struct sw_stensor *t,
-	uint32_t number, uint32_t member)
+static inline void sw_late_begin(
+	const struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 {
-	if (number)
+	if (t->n_open)
+		return;
+	t->since_ns = *sh->now_ns;
+	sw_late_sample(sh, t, local);
+}
+
+/* sw_late_end - note the last contribution to chunk @local, of @member. */
+static inline void sw_late_end(struct sw_shard *sh, const struct sw_stensor *t,
+	uint32_t local, uint32_t member)
+{
+	if (local != t->sample)
 		return;
 	sh->late[member].n_last++;
 	sh->late[member].ns += *sh->now_ns - t->first_ns;
-}
-
-/* sw_late_number - return 0 for chunk 0 of each fourth round. */
-static inline uint32_t sw_late_number(uint32_t local, uint32_t round)
-{
-	return local | (round & 3);
 }
 
 /* sw_stensor_bytes - return the bytes of a chunk, given its index in the

@@ -83,6 +83,7 @@ struct sw_stensor {
 	 * stream, one of them has completed last.  When the first contribution
 	 * to the last sample came (sw_late_begin). */
 	uint64_t since_ns, first_ns;
+	uint32_t sample; /* local index of that chunk */
 	/* Contributions of each member, slot by slot, if [job] order = rank;
 	 * NULL: sums are in order of arrival. */
 	uint8_t *apart;
@@ -98,8 +99,8 @@ struct sw_stensor {
 
 _Static_assert(sizeof(struct sw_stensor) == 512, "found by a shift");
 
-/* How late a member was, by samples: one chunk per tensor in each fourth round,
- * and one per window of a stream. */
+/* How late a member was, by samples: in each fourth round of a tensor the
+ * chunks that begin while no other is open, and one per window of a stream. */
 struct sw_late {
 	uint64_t n_last; /* samples in which its contribution was the last */
 	uint64_t ns;     /* in these, from the first contribution to its own */

@@ -50,6 +50,8 @@ static void begin(struct sw_shard *sh, struct sw_stensor *t, struct sw_slot *s,
 	uint32_t local, const struct sw_header *h)
 {
 	sw_late_begin(sh, t, local);
+	if (!local) /* also of a stream that never rests */
+		sw_late_sample(sh, t, local);
 	*s = (struct sw_slot){.chunk = h->stream.j,
 		.number = h->stream.collective,
 		.tag = h->stream.tag,
