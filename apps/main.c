@@ -17,6 +17,8 @@ static const struct sw_command commands[] = {
 	{"top", sw_cmd_top, "show live what daemons and jobs do"},
 	{"ras", sw_cmd_ras, "answer readers of NCCL's RAS"},
 	{"metrics", sw_cmd_metrics, "give all counters to Prometheus"},
+	{"doctor", sw_cmd_doctor,
+		"find what is wrong with this machine or a path"},
 	{"conf", sw_cmd_conf, "check, explain and print configurations"},
 	{"key", sw_cmd_key, "make a job's secret"},
 };

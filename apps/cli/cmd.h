@@ -10,6 +10,7 @@
 int sw_cmd_agent(int argc, char **argv);
 int sw_cmd_bench(int argc, char **argv);
 int sw_cmd_conf(int argc, char **argv);
+int sw_cmd_doctor(int argc, char **argv);
 int sw_cmd_key(int argc, char **argv);
 int sw_cmd_metrics(int argc, char **argv);
 int sw_cmd_ps(int argc, char **argv);

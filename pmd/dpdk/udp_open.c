@@ -13,25 +13,18 @@
 #include "engine/wire/wire.h"
 #include "pmd/dpdk/udp.h"
 #include "pmd/dpdk/udp_address.h"
+#include "pmd/dpdk/udp_need.h"
 
 enum {
-	/* The kernel's charge for a frame in a receive buffer (skb->truesize):
-	 * a power of two that holds the frame, its headroom and its fragments'
-	 * list, plus the sk_buff; and the minimum for a small frame. */
-	SKB_REST_BYTES = 64 + 320,
-	SKB_BYTES = 256,
-	SKB_MIN_BYTES = 1280,
 	/* A burst where nobody says: an agent's and a server's. */
 	DATAGRAMS = 2,
-	/* Send buffer: nothing overtakes frames between us and the wire. */
-	SEND_BYTES = 8 * 65536,
 };
 
 /* Ask for @bytes to receive, with the right to pass the machine's limit if we
  * have it.  Returns what was got; the kernel doubles, for its own use. */
 static uint32_t buffers_set(int fd, uint32_t bytes)
 {
-	int want = (int)bytes, sent = SEND_BYTES, got = 0;
+	int want = (int)bytes, sent = SW_UDP_SEND_BYTES, got = 0;
 	socklen_t n = sizeof(got);
 
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &want, sizeof(want)))
@@ -98,23 +91,14 @@ static uint32_t quanta_of(const struct port *p)
 	return sw_quanta(p->params.payload_bytes);
 }
 
-/* Return the largest charge to a receive buffer of a full frame, or of as many
- * small ones as its credit allows. */
-static uint32_t charge_of(const struct port *p)
-{
-	uint32_t bytes = rte_align32pow2(p->frame_max + SKB_REST_BYTES);
-
-	return RTE_MAX(bytes + SKB_BYTES,
-		quanta_of(p) * SKB_MIN_BYTES / SW_QUANTA_MIN);
-}
-
 /* Make its buffers, and note what the machine's limit leaves of them.  Half of
  * what the kernel gives is counted on: it frees a part late. */
 static void buffers_make(struct port *p, const struct sw_udp_queue *u)
 {
-	uint32_t quanta = quanta_of(p), charge = charge_of(p);
-	uint32_t slots = RTE_MAX(p->params.ring_slots,
-		p->params.queue_bytes / (quanta * SW_QUANTUM) + 1);
+	uint32_t quanta = quanta_of(p),
+		 slots = sw_udp_slots(p->params.ring_slots,
+			 p->params.queue_bytes, p->params.payload_bytes);
+	uint32_t charge = sw_udp_charge(p->params.payload_bytes, p->frame_max);
 	uint32_t got = slots * charge;
 
 	p->rmem_bytes = got;

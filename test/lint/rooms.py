@@ -28,6 +28,7 @@ MAY_USE = {
     "apps/examples": "apps/cli apps/launch",
     "apps/topo": "apps/cli apps/lab",
     "apps/watch": "apps/cli",
+    "apps/doctor": "apps/cli",
 }
 # A room's headers for those outside it, but tests; all others are its own.  One,
 # unless those outside do different things with it: then each says for whom it
@@ -80,6 +81,8 @@ FRONTS = {
         "eal.h": "DPDK's start and end, lcores",
         "port.h": "ports",
         "cpus.h": "which CPUs there are",
+        "netif.h": "doctor: whose an address is",
+        "udp_need.h": "doctor: the buffer of a socket",
         "raw.h": "bench: what to compare with"},
     "pmd/host": {
         "attach.h": "the agent: all of its clients",
@@ -107,6 +110,7 @@ FRONTS = {
     "apps/examples": {},
     "apps/topo": {},
     "apps/watch": {},
+    "apps/doctor": {},
 }
 # The agent's threads: their files, and whose headers those include.  agent.c,
 # agent_parts.c and agent_mail.c begin and connect the threads: they see all.

@@ -1,0 +1,65 @@
+/* eyes.h - how the checks of doctor see this machine.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_APPS_DOCTOR_EYES_H
+#define SW_APPS_DOCTOR_EYES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "conf/conf.h"
+
+enum { SW_EYES_CPUS = 1024, SW_EYES_PATH = 512 };
+
+/* Everything that is not a file below @root was tried by doctor.c, so that a
+ * test may say what came of it. */
+struct sw_eyes {
+	const char *root; /* before /proc, /sys and /dev; "" but in tests */
+	const struct sw_conf *conf; /* NULL: none was given */
+	const char *level;          /* of the summation kernels */
+	bool is_level_low;          /* this build has a better one */
+	int memfd_errno;            /* 0: shared memory can be made */
+};
+
+/* sw_eyes_read - read the first line of the file at @root + @path into @out,
+ * without its end.  False: there is no such file, or it is empty. */
+bool sw_eyes_read(
+	const struct sw_eyes *e, const char *path, char *out, uint32_t size);
+
+/* sw_eyes_number - read a number from a file; @absent if there is none. */
+int64_t sw_eyes_number(
+	const struct sw_eyes *e, const char *path, int64_t absent);
+
+/* sw_eyes_field - find the line of @path that begins with @name and copy the
+ * rest of it without leading blanks.  False: there is none. */
+bool sw_eyes_field(const struct sw_eyes *e, const char *path, const char *name,
+	char *out, uint32_t size);
+
+/* sw_eyes_exists - is there a file at @root + @path? */
+bool sw_eyes_exists(const struct sw_eyes *e, const char *path);
+
+/* sw_eyes_path - write @root and the formatted path to @out. */
+void sw_eyes_path(const struct sw_eyes *e, char out[SW_EYES_PATH],
+	const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* sw_eyes_cpus - read a list like "0-3,8" into @out; returns how many. */
+uint32_t sw_eyes_cpus(const char *list, uint32_t out[SW_EYES_CPUS]);
+
+/* sw_eyes_has - return whether @list, like "0-3,8", has @cpu. */
+bool sw_eyes_has(const char *list, uint32_t cpu);
+
+/* sw_eyes_capability - may this process do what capability @bit allows? */
+bool sw_eyes_capability(const struct sw_eyes *e, uint32_t bit);
+
+/* sw_eyes_own_cpus - CPUs that the configuration gives to polling cores, into
+ * @out; 0: they float, or there is no configuration. */
+uint32_t sw_eyes_own_cpus(
+	const struct sw_eyes *e, uint32_t out[SW_CONF_CPUS_MAX]);
+
+/* sw_eyes_has_port - does the configuration have a port of @type? */
+bool sw_eyes_has_port(const struct sw_eyes *e, enum sw_conf_port_type type);
+
+/* sw_eyes_device - name the interface of port @p: its device, or the one with
+ * its address.  False: none is known. */
+bool sw_eyes_device(const struct sw_conf_port *p, char *out, uint32_t size);
+
+#endif
