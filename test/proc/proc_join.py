@@ -34,7 +34,8 @@ def run_mismatch(first, second, *patterns):
         check(len(said) == 1, f"they say {said}")
         declared = [c for c in clients if "mismatch declare: tensor w: "
                     in c.out()]
-        check(len(declared) == 1, "one of them is told by sw_declare")
+        # the first one, too, if the other declares before its answer came
+        check(declared, "none is told by sw_declare")
 
 
 def test_other_size():
