@@ -40,6 +40,7 @@ OPEN = [
     ("pmd/client", "sw_rows", "what is to be copied"),
     ("pmd/client", "sw_segment", "memory: where, how much, its descriptor"),
     ("pmd/client", "sw_tune sw_tune_live sw_tuner", "lab/ studies the tuner from inside"),
+    ("pmd/dpdk", "sw_netif", "an answer"),
     ("pmd/dpdk", "sw_dpdk_params sw_dpdk_port_params "
      "sw_raw", "parameters"),
     ("pmd/host", "sw_host_coll sw_host_submit sw_host_tensor sw_host_tuning", "passed on"),

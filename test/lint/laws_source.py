@@ -16,7 +16,8 @@ HOMES = [
     (r"rte_.*|dpdk/.*", ("pmd/dpdk/",), "DPDK"),
     (r"libmnl/.*|linux/rtnetlink\.h", ("pmd/dpdk/netif.c",), "rtnetlink"),
     (r"sys/(socket|un|mman|shm|eventfd|epoll)\.h|netinet/.*|arpa/inet\.h"
-     r"|netdb\.h|net/.*|mqueue\.h", ("pmd/client/", "pmd/host/", "pmd/nccl/"),
+     r"|netdb\.h|net/.*|mqueue\.h", ("pmd/client/", "pmd/host/", "pmd/nccl/",
+                                      "apps/doctor/"),  # probes without a port
      "sockets and shared memory"),
     (r"numa.*|hwloc.*", ("pmd/host/",), "topology"),
     (r"cuda.*|nvml.*", ("pmd/cuda/",), "CUDA"),
