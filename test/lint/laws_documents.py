@@ -20,7 +20,7 @@ DOCUMENTS = {
     "doc/tutorial.md": 1200,
     "doc/pytorch.md": 2500,
     "doc/c-api.md": 1000,
-    "doc/operations.md": 3000,
+    "doc/operations.md": 3100,
     "doc/observe.md": 1500,
     "doc/nics.md": 1000,
     "doc/lab.md": 1100,
