@@ -33,7 +33,7 @@ struct bench_options {
 	uint32_t net;               /* their addresses, /24, host order */
 	struct sw_arg_list devices; /* the ports' devices, then the echo's */
 	bool is_loopback, is_colocated, is_raw, is_json, is_polling, is_staged,
-		is_in_place, has_no_crc;
+		is_in_place, has_no_crc, is_keyed;
 	bool is_both; /* collectives out of place, then in place */
 	bool is_urgent, is_results; /* a small tensor behind a large one */
 	bool is_turns;              /* sizes come by standard input */

@@ -105,6 +105,7 @@ int sw_bench_loopback(const struct bench_options *o,
 			.log_level = "warn",
 			.quota_bytes = QUOTA,
 			.job_keys = job,
+			.is_keyed = o->is_keyed,
 			.port_type = o->port,
 			.ip = o->net}};
 

@@ -35,6 +35,7 @@ static const char *loopback_option(const struct bench_options *o)
 	       : o->n_lcores > 1    ? "--lcores"
 	       : o->local_ranks > 1 ? "--local-ranks"
 	       : o->has_no_crc      ? "--no-crc"
+	       : o->is_keyed        ? "--keyed"
 	       : o->faults          ? "--faults"
 	       : o->rate_bit_s      ? "--rate"
 	       : o->policy          ? "--policy"
@@ -208,6 +209,9 @@ static uint32_t list_loopback(struct bench_options *o, struct sw_arg *out)
 			"loopback: processes of its agent"},
 		{"--no-crc", SW_ARG_FLAG, {.flag = &o->has_no_crc}, 0, 0,
 			"loopback without payload CRC"},
+		{"--keyed", SW_ARG_FLAG, {.flag = &o->is_keyed}, 0, 0,
+			"loopback whose daemons share a secret: frames have "
+			"tags in place of CRCs"},
 		{"--faults", SW_ARG_STRING, {.string = &o->faults}, 0, 0,
 			"loopback: percentage of frames to drop, to duplicate "
 			"and to reorder, each, such as 0.1%"},
