@@ -1,6 +1,7 @@
 # cases_horovod.py - what Horovod's scripts call; run by torch_horovod.py
 # SPDX-License-Identifier: BSD-3-Clause
 """Ranks have tensors whose values say where they come from."""
+import json
 import os
 import time
 import warnings
@@ -33,6 +34,31 @@ def same(a, b):
 
 def ranks():
     return range(hvd.size())
+
+
+def case_timeline():
+    """A Chrome trace: a row for each tensor and group, pairs with all bytes, in order."""
+    path = os.environ["TORCH_FR_DUMP_TEMP_FILE"] + "timeline_%r"
+    hvd.start_timeline(path)
+    with raises(ValueError):
+        hvd.start_timeline(path)
+    for i in range(3):
+        hvd.allreduce(torch.ones(1000), name="traced")
+    hvd.allgather(torch.ones(10, 4))
+    hvd.stop_timeline()
+    hvd.allreduce(torch.ones(1000), name="traced")
+    with open(path.replace("%r", str(hvd.rank())), encoding="utf-8") as f:
+        events = json.load(f)
+    rows = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    spans = {e["id"]: [x for x in events if x.get("id") == e["id"]]
+             for e in events if "id" in e}
+    check(all([e["ph"] for e in pair] == ["b", "e"] and pair[0]["ts"] <= pair[1]["ts"]
+              for pair in spans.values()), spans)
+    ours = [pair[0] for pair in spans.values() if "traced" in rows[pair[0]["tid"]]]
+    check([e["args"]["bytes"] for e in ours] == [4000] * 3 and
+          [e["ts"] for e in ours] == sorted(e["ts"] for e in ours), events)
+    check(all(e["pid"] == hvd.rank() for e in events), events)
+    check(len(spans) > 3, "the gathering has no bar")
 
 
 def case_reductions():

@@ -4,7 +4,7 @@ import torch_rig
 import rig
 from torch_rig import TorchNet
 
-CASES = ["join_refuses", "reductions", "allgather", "allgather_gradient",
+CASES = ["join_refuses", "timeline", "reductions", "allgather", "allgather_gradient",
          "differences", "alltoall", "reducescatter", "process_sets", "sparse", "compressors",
          "optimizers", "join", "join_training", "again"]
 

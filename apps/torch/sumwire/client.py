@@ -16,7 +16,7 @@ import math
 import os
 import threading
 
-from sumwire import library, locks
+from sumwire import library, locks, timeline
 
 DEFAULT_AGENT = "agent.sock"  # libsumwire knows its directory
 TEXT_BYTES = 200  # limit of an abort reason, which other ranks get
@@ -75,12 +75,12 @@ class Tensor:
             from memory, and take_result() copies the sum
     handle  handle of the open push_pull, or None"""
     __slots__ = ("name", "n", "dtype", "pointer", "memory", "result", "handle",
-                 "lock")
+                 "lock", "begun")
 
     def __init__(self, client, desc, pointer):
         self.name, self.n, self.dtype = desc[:3]
         self.pointer = pointer
-        self.handle = None
+        self.handle = self.begun = None  # begun: of its bar in a timeline
         self.lock = locks.make()  # held while a thread polls the handle
         n_bytes = self.n * library.DTYPES[self.dtype][1]
         self.memory = (ctypes.c_uint8 * n_bytes).from_address(
@@ -138,6 +138,7 @@ class Client:
         self.is_async = bool(self.lib.sw_is_async(self.pointer))  # [job] mode
         self.failure = None  # error that ended the job; never a mismatch
         self.devices = []  # open Devices
+        self.timeline = timeline.from_environment(self.rank, self.local_rank)
         self.idle = lambda: None  # called while a thread waits for a sum
         self._tuner = ctypes.c_void_p()
         self._handle = ctypes.c_uint64()
@@ -211,20 +212,23 @@ class Client:
         """Start to replace the tensor by its sum over all ranks.  Do not push
         it again before the push has ended."""
         with self.lock:
-            self._begun(tensor, self.lib.sw_push_pull(
+            self._begun(tensor, "push_pull", step, self.lib.sw_push_pull(
                 self.pointer, tensor.pointer, step, self._handle_at))
 
     def broadcast(self, tensor, root, step):
         """Start to replace the tensor by the root's.  The rules of push()
         hold."""
         with self.lock:
-            self._begun(tensor, self.lib.sw_broadcast(
+            self._begun(tensor, "broadcast", step, self.lib.sw_broadcast(
                 self.pointer, tensor.pointer, root, step, self._handle_at))
 
-    def _begun(self, tensor, code):
+    def _begun(self, tensor, kind, step, code):
         if code:
             raise self.error(code)
         tensor.handle = self._handle.value
+        if self.timeline:
+            tensor.begun = self.timeline.begin(
+                tensor.name, kind, len(tensor.memory), step)
 
     def is_done(self, tensor):
         """Return True if no push of the tensor is open.  Raise the error of a
@@ -276,6 +280,10 @@ class Client:
             return False
         if tensor.handle is not None and not code:
             tensor.take_result()
+        if tensor.begun and self.timeline:
+            self.timeline.end(tensor.begun, self.lib.sw_error_name(code).decode()
+                              if code else None)
+        tensor.begun = None
         tensor.handle = None
         if code == library.EMISMATCH:
             raise self.error(code)  # the job goes on
@@ -320,3 +328,10 @@ class Client:
             if self._tuner:
                 self.lib.sw_autotune_close(ctypes.byref(self._tuner))
             self.lib.sw_leave(self.pointer)
+        self.trace(None)
+
+    def trace(self, new):
+        """Close the timeline, and go on with a new one, or with None."""
+        old, self.timeline = self.timeline, new
+        if old:
+            old.close()

@@ -57,6 +57,15 @@ class Call:
     def handle(self):
         return self.box.value
 
+    def trace(self, timeline, row, kind, n_bytes):
+        """Show the call in a timeline, from now to its end."""
+        begun, on_end = timeline.begin(row, kind, n_bytes), self.on_end
+
+        def ended(error):
+            timeline.end(begun, error)
+            return on_end(error)
+        self.on_end = ended
+
     def end(self, error, run=lambda then: then()):
         on_end, self.on_end = self.on_end, None  # break a reference cycle
         thens = []
@@ -183,6 +192,9 @@ class Calls:
         until = time.monotonic() + limit_s
         call = Call(None, group, f"{kind} of group '{group.name}'", until,
                     on_end, device, limit_s)
+        if self.client.timeline:
+            call.trace(self.client.timeline, group.name, kind,
+                       count * library.DTYPES[dtype][1])
         try:  # keep track of the call even if Ctrl-C interrupts this thread
             self.starting.add(call)
             self._start(call, args)

@@ -26,7 +26,8 @@ from sumwire.torch.group import (
     grouped_allreduce, grouped_allreduce_, grouped_allreduce_async,
     grouped_allreduce_async_)
 from sumwire.torch.job import (
-    init, is_initialized, local_rank, local_size, rank, shutdown, size)
+    init, is_initialized, local_rank, local_size, rank, shutdown, size,
+    start_timeline, stop_timeline)
 from sumwire.torch.joining import join
 from sumwire.torch.ops import (
     allreduce, allreduce_, allreduce_async, allreduce_async_, barrier, poll,
@@ -60,7 +61,7 @@ __all__ = [
     "push_pull_async", "push_pull_async_inplace", "push_pull_inplace", "rank",
     "reducescatter", "reducescatter_async", "remove_process_set",
     "rocm_built", "shutdown", "size", "sparse_allreduce",
-    "sparse_allreduce_async", "synchronize"]
+    "sparse_allreduce_async", "start_timeline", "stop_timeline", "synchronize"]
 
 
 def __getattr__(name):

@@ -12,6 +12,7 @@ from sumwire.client import Client, SumwireError
 from sumwire.collectives import Calls
 from sumwire.distributed.local import DTYPES
 from sumwire.memory import Memory
+from sumwire.timeline import Timeline
 from sumwire.torch import environment
 from sumwire.torch.joining import Joins
 from sumwire.torch.unsupported import refuse
@@ -236,6 +237,24 @@ def end():
 
 def is_initialized():
     return _job is not None
+
+
+def start_timeline(file_path, mark_cycles=False):
+    """Write a Chrome trace of this process's sums to file_path, until
+    stop_timeline().  As in Horovod, only rank 0 writes, unless the path contains
+    %r, which stands for the rank.  mark_cycles changes nothing: sumwire has no
+    cycles."""
+    client = current().client
+    if client.timeline:
+        raise ValueError(f"a timeline is written to {client.timeline.path}: call "
+                         f"stop_timeline() first")
+    if client.rank == 0 or "%r" in file_path:
+        client.trace(Timeline(file_path.replace("%r", str(client.rank)), client.rank))
+
+
+def stop_timeline():
+    """Finish the trace of start_timeline(), or of HOROVOD_TIMELINE."""
+    current().client.trace(None)
 
 
 def rank():

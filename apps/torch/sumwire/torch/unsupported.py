@@ -17,9 +17,7 @@ NEAREST = {
     "is_homogeneous": "compare local_size() of all ranks by allreduce",
     "cross_size": "use size() // local_size()",
     "cross_rank": "use rank() // local_size()",
-    "start_timeline": "read counters with: sumwire stats SOCKET",
-    "stop_timeline": "read counters with: sumwire stats SOCKET",
-    "get_pushpull_speed": "read counters with: sumwire stats SOCKET",
+    "get_pushpull_speed": "read rates with: sumwire top",
 }
 
 
