@@ -17,7 +17,7 @@
 
 #define MS       UINT64_C(1000000)
 #define TRY_NS   (200 * MS)  /* between tries to find somebody */
-#define PROBE_NS (100 * MS)  /* for the answer to one probe of a size */
+#define PROBE_NS (70 * MS)   /* for the answer to one probe of a size */
 #define PING_NS  (100 * MS)  /* for that to one round trip */
 #define LOAD_NS  (1000 * MS) /* frames in a window, for so long */
 #define IDLE_NS  (1000 * MS) /* all round trips without load */
@@ -284,11 +284,13 @@ static void check_mtu(struct path *p)
 	snprintf(mend, sizeof(mend),
 		"raise the MTU of switches and tunnels between; or here and "
 		"there: sudo ip link set dev %s mtu %u",
-		*p->name ? p->name : "INTERFACE", back ? back : 1500);
-	if (!back)
+		*p->name ? p->name : "INTERFACE",
+		back >= MTU_LEAST ? back : 1500);
+	if (back < MTU_LEAST)
 		sw_doctor_wrong(p->r, "MTU", "no tensor passes", mend,
 			"packets of %d bytes do not pass %s", MTU_LEAST,
-			there ? "back from the peer" : "to the peer");
+			there >= MTU_LEAST ? "back from the peer"
+					   : "to the peer");
 	else if (p->claimed && back < most)
 		sw_doctor_wrong(p->r, "MTU",
 			"larger packets vanish without a word; a job finds "
@@ -350,6 +352,13 @@ static void check_idle(struct path *p)
 			"the default queue",
 			at(us, n, 0.5), at(us, n, 0.99),
 			params.queue_bytes * 8 / at(us, n, 0.5));
+	else if ((sent - n) * 50 > sent)
+		sw_doctor_wrong(p->r, "round trip",
+			"each lost frame waits for a retransmission",
+			"look for bad cables and filters: ethtool -S, ip -s "
+			"link",
+			"%u of %u packets were lost without any load", sent - n,
+			sent);
 	else
 		sw_doctor_ok(p->r, "round trip",
 			"idle: p50 %.0f us, p99 %.0f us, %u of %u lost",

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Nodes agent0 and a are namespaces of their own behind a bridge (hosts.py)."""
 import contextlib
+import itertools
 import json
 import signal
 import socket
@@ -107,10 +108,8 @@ def test_server_answers():
         check("MTU" not in found, "an MTU that nobody measured")
 
 
-def test_hosts_that_are_not_there():
+def test_no_way():
     with Hosts(agents=1, mtu=1500) as net:
-        found = from_agent(net, "10.9.0.77")
-        expect(found, "UDP", "wrong")
         found = from_agent(net, "192.0.2.1")
         expect(found, "UDP", "wrong", "unreachable")
 
@@ -121,7 +120,23 @@ def answer_all(sock, make):
         data, where = sock.recvfrom(65536)
         if len(data) == 1:
             return
-        sock.sendto(make(data), where)
+        answer = make(data)
+        if answer:
+            sock.sendto(answer, where)
+
+
+def with_answers(make):
+    """What it finds at a peer that answers with make(request)."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        thread = threading.Thread(target=answer_all, args=(sock, make),
+                                  daemon=True)
+        thread.start()
+        try:
+            return doctor("127.0.0.1:%d" % sock.getsockname()[1])
+        finally:
+            sock.sendto(b"x", sock.getsockname())
+            thread.join(rig.START_S)
 
 
 def test_strange_answers():
@@ -134,17 +149,24 @@ def test_strange_answers():
             "<II", 3, 0) + data[32:]
 
     for make in (lambda data: b"?" * 300), larger, other:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            sock.bind(("127.0.0.1", 0))
-            thread = threading.Thread(target=answer_all, args=(sock, make),
-                                      daemon=True)
-            thread.start()
-            try:
-                found = doctor("127.0.0.1:%d" % sock.getsockname()[1])
-            finally:
-                sock.sendto(b"x", sock.getsockname())
-                thread.join(rig.START_S)
-        expect(found, "UDP", "wrong", "neither a doctor nor a sumwire server")
+        expect(with_answers(make), "UDP", "wrong",
+               "neither a doctor nor a sumwire server")
+
+
+def test_loss():
+    """A peer that answers as a doctor, but only nine of ten times."""
+    count = itertools.count()
+
+    def most(data):
+        head = data[:24] + struct.pack("<II", 3, 1500)
+        if data[24] == 2 or next(count) % 10:
+            return head + (data[32:] if data[24] == 1 else b"")
+        return b""
+
+    found = with_answers(most)
+    expect(found, "UDP", "ok")
+    expect(found, "round trip", "wrong", "lost without any load")
+    expect(found, "loss", "wrong", "were lost")
 
 
 def test_bad_command_lines():
