@@ -54,12 +54,19 @@ static bool limit_read(const struct sw_eyes *e, const char *row, uint64_t *soft,
 static void check_memlock(
 	const struct sw_eyes *e, const char *name, struct sw_doctor_report *r)
 {
+	bool has_rings = sw_eyes_has_port(e, SW_PORT_AF_PACKET) ||
+			 sw_eyes_has_port(e, SW_PORT_AF_XDP);
 	uint64_t soft, hard;
 
 	if (sw_eyes_capability(e, CAP_IPC_LOCK))
 		sw_doctor_ok(r, name, "no limit (CAP_IPC_LOCK)");
 	else if (!limit_read(e, "Max locked memory", &soft, &hard))
 		sw_doctor_ok(r, name, "the limit is not known");
+	else if (!has_rings && hard >= UINT64_C(64) << 10)
+		sw_doctor_ok(r, name,
+			"%" PRIu64 " KiB may be locked; only ports of type "
+			"af_packet and af_xdp need more",
+			hard >> 10);
 	else if (hard >= UINT64_C(64) << 20)
 		sw_doctor_ok(
 			r, name, "%" PRIu64 " MiB may be locked", hard >> 20);
