@@ -66,8 +66,8 @@ def test_left_folders():
             if not i:
                 os.utime(name, (0, 0))
         net.ranks_ok(CASES, "sums")
-        check(folders_in(net.path("tmp")) == names[1:],
-              folders_in(net.path("tmp")))
+        rig.wait_until(lambda: folders_in(net.path("tmp")) == names[1:],
+                       rig.STOP_S, "the old folder alone is gone")
         os.rmdir(names[1])
         net.await_nothing()
 

@@ -14,6 +14,7 @@ A program of several ranks ends well only if all do.  python() is the interprete
 $SUMWIRE_TEST_PYTHON, else /usr/bin/python3, where Debian's python3-torch is.
 """
 import os
+import shutil
 import subprocess
 import sys
 
@@ -68,7 +69,7 @@ class TorchNet(Net):
                 "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
                 "RANK": str(rank), "WORLD_SIZE": str(len(self.places)),
                 "GLOO_SOCKET_IFNAME": "lo",
-                "TORCH_FR_DUMP_TEMP_FILE": self.path("flight_rank_"),
+                "TORCH_FR_DUMP_TEMP_FILE": self.path("flight/rank_"),
                 "TEST_STORE": self.path(f"store{self.n_runs}")}
 
     def namespaces(self, rank):
@@ -103,8 +104,9 @@ class TorchNet(Net):
 
     def remove_files(self):
         for name in os.listdir(self.folder):
-            if name.startswith(("store", "flight_rank_")):
+            if name.startswith("store"):
                 os.remove(self.path(name))
+        shutil.rmtree(self.path("flight"), ignore_errors=True)
 
     def __exit__(self, kind, value, trace):
         self.remove_files()
