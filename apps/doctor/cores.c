@@ -145,7 +145,7 @@ static void list_add(char out[LIST], uint32_t cpu)
 	snprintf(out + n, LIST - n, "%s%u", n ? "," : "", cpu);
 }
 
-/* Those of our CPUs that are not in the file's list. */
+/* Return our CPUs that are not in the file's list. */
 static uint32_t missing(const struct sw_eyes *e, const char *path,
 	const uint32_t *own, uint32_t n, char out[LIST])
 {

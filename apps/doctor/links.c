@@ -16,7 +16,7 @@
 
 enum { NAME = 64, MTU_LEAST = 1280, MTU_JUMBO = 9000, INTERFACES = 32 };
 
-/* What sysfs says of interface @name; the speed is in Mb/s, 0: not known. */
+/* Read interface @name in sysfs; the speed is in Mb/s, 0: not known. */
 struct link {
 	char state[32];
 	int64_t mtu, speed;

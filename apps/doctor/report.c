@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-/* NULL: the report is full.  What is wrong counts in any case. */
+/* NULL: the report is full.  A wrong line counts in any case. */
 static struct sw_doctor_line *line_add(
 	struct sw_doctor_report *r, const char *check, bool is_wrong)
 {

@@ -254,7 +254,7 @@ static uint32_t payload_of(
 	return payload > 8192 ? 8192 : payload < 1152 ? 1152 : payload;
 }
 
-/* What one socket of the port asks for (pmd/dpdk/udp_open.c). */
+/* Bytes that one socket of the port asks for (pmd/dpdk/udp_open.c). */
 static uint32_t receive_bytes(
 	const struct sw_eyes *e, const struct sw_conf_port *p)
 {

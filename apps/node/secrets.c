@@ -66,7 +66,7 @@ static bool job_of(const char *name, char job[SW_CONF_NAME_BYTES])
 	return sw_label_is_good(job);
 }
 
-/* Whoever may write into the folder could take keys away. */
+/* A user who may write into the folder could take keys away. */
 static int folder_check(const struct reading *r, int fd, const char *path)
 {
 	struct stat st;

@@ -93,7 +93,7 @@ static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
  * @seal, or else with @seed, the peer's?  One with a tag must also be new; its
  * packet number is taken.  Counts what is not.
  * sw_peer_run_true - like sw_peer_run, at such an engine, behind a first frame
- * that is true.  One that is not gets type 0. */
+ * that is true.  A frame that is not gets type 0. */
 bool sw_frame_is_true(struct sw_seal *seal, uint32_t seed,
 	const struct sw_rx_frame *f, struct sw_header *h, struct sw_stats *st);
 uint32_t sw_peer_run_true(struct sw_peer *p, const struct sw_rx_frame *f,
