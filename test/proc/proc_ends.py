@@ -107,7 +107,9 @@ def test_mismatch():
                r"count or root than rank \d \(collective 1\)")
     for out, count in zip(outs, (5000, 4999)):
         own = f"; here: all_reduce of {count} x i32"
-        check(all(e[2].endswith(own) for e in ends(out)), out)
+        # Not if the stream of rank 0's barrier was declared when the group had ended.
+        check(all(e[2].endswith(own) for e in ends(out)) or
+              (count == 5000 and "; here" not in out), out)
 
 
 def kinds(what, kind, **keys):
