@@ -6,7 +6,7 @@
 
 /* Timeouts in a row that repeat the oldest frame alone.  A queue may grow by
  * many round-trip times at once, so the others need not be lost. */
-enum { PROBES = 4 };
+enum { PROBES = 2 };
 
 /* --- timers --- */
 
