@@ -24,8 +24,8 @@ struct sw_log_sink {
 };
 
 /* sw_log_format_parse - read "text", "json", "journal" or "auto", which is the
- * journal's form if stderr is the journal, else text.  Returns SW_EINVAL if
- * @word is none of them. */
+ * journal's form if stderr is the journal, else text.  Returns SW_EINVAL for
+ * another word. */
 int sw_log_format_parse(const char *word, enum sw_log_format *out);
 
 /* sw_log_init - make @log write "TIME LEVEL TEXT" to stderr, one write per

@@ -30,4 +30,19 @@ static inline void sw_signals_ignored(sigset_t *set)
 		sigaddset(set, numbers[i]);
 }
 
+/* sw_signals_take_ends - block what a command ignores and what ends it, and set
+ * @ends to the latter, for sigwait or signalfd. */
+static inline void sw_signals_take_ends(sigset_t *ends)
+{
+	sigset_t all;
+
+	sigemptyset(ends);
+	sigaddset(ends, SIGINT);
+	sigaddset(ends, SIGTERM);
+	sw_hangup_add(ends);
+	all = *ends;
+	sw_signals_ignored(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+}
+
 #endif

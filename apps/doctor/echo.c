@@ -28,7 +28,7 @@ static void ip_of(const union sw_echo_address *a, uint8_t out[16])
 }
 
 /* Take a token of the source.  A new source takes the place of one that has
- * been silent for a second; while there is none, it has no answer. */
+ * been silent for a second; if none has, it gets no answer. */
 static bool token_take(struct sw_echo_limits *l,
 	const union sw_echo_address *from, uint64_t now_ns)
 {

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 enum {
-	SW_ECHO_MOST = 9216,        /* of a packet, with the headers of IP */
+	SW_ECHO_MOST = 9216, /* bytes of a packet, IP's headers included */
 	SW_ECHO_PER_SECOND = 20000, /* answers to one source */
 	SW_ECHO_SOURCES = 256,
 };

@@ -15,7 +15,7 @@ enum { SW_EYES_CPUS = 1024, SW_EYES_PATH = 512 };
 struct sw_eyes {
 	const char *root; /* before /proc, /sys and /dev; "" but in tests */
 	const struct sw_conf *conf; /* NULL: none was given */
-	const char *level;          /* of the summation kernels */
+	const char *level;          /* level of the summation kernels */
 	bool is_level_low;          /* this build has a better one */
 	int memfd_errno;            /* 0: shared memory can be made */
 };
@@ -25,12 +25,12 @@ struct sw_eyes {
 bool sw_eyes_read(
 	const struct sw_eyes *e, const char *path, char *out, uint32_t size);
 
-/* sw_eyes_number - read a number from a file; @absent if there is none. */
+/* sw_eyes_number - read a number from a file, or return @absent. */
 int64_t sw_eyes_number(
 	const struct sw_eyes *e, const char *path, int64_t absent);
 
 /* sw_eyes_field - find the line of @path that begins with @name and copy the
- * rest of it without leading blanks.  False: there is none. */
+ * rest of it without leading blanks.  False: no line does. */
 bool sw_eyes_field(const struct sw_eyes *e, const char *path, const char *name,
 	char *out, uint32_t size);
 

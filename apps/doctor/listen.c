@@ -40,23 +40,6 @@ static void answer(int fd, struct sw_echo_limits *limits, uint64_t *n_answers)
 	}
 }
 
-static int ends_open(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sw_hangup_add(&set);
-	sw_signals_ignored(&set);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sw_hangup_add(&set);
-	return signalfd(-1, &set, SFD_CLOEXEC);
-}
-
 static void serve(int fd, int ends, uint64_t end_ns)
 {
 	struct sw_echo_limits *limits = calloc(1, sizeof(*limits));
@@ -82,6 +65,7 @@ int sw_doctor_listen(const char *address, uint64_t limit_ns)
 	union sw_echo_address at;
 	char why[400];
 	socklen_t n = sw_echo_address(address, 0, &at, why, sizeof(why));
+	sigset_t set;
 	int fd, ends;
 
 	if (!n) {
@@ -99,13 +83,14 @@ int sw_doctor_listen(const char *address, uint64_t limit_ns)
 		fprintf(stderr, "sumwire doctor: --listen %s: %s%s\n", address,
 			strerror(errno),
 			errno == EADDRINUSE
-				? "; a daemon that has it answers doctors too"
+				? "; if a daemon has it, ask that one"
 				: "");
 		if (fd >= 0)
 			close(fd);
 		return 1;
 	}
-	ends = ends_open();
+	sw_signals_take_ends(&set);
+	ends = signalfd(-1, &set, SFD_CLOEXEC);
 	fprintf(stderr,
 		"sumwire doctor: answering at %s for %.0f s; on the other "
 		"machine: sumwire doctor PEER[:PORT]\n",

@@ -48,7 +48,7 @@ struct path {
 	uint32_t mtu; /* carried both ways */
 	uint64_t token;
 	uint32_t number, asked; /* bytes of the last request */
-	uint32_t n_strange;     /* answers that are none of ours */
+	uint32_t n_strange;     /* answers that others sent */
 	bool is_refused, is_unreachable;
 	int why; /* errno of the last refusal */
 	uint8_t out[SW_ECHO_MOST], in[65536];

@@ -68,7 +68,8 @@ struct sw_daemon {
 	struct sw_conf *file;
 	const char *path;
 	bool has_reload; /* SIGHUP does not end it */
-	/* Of each [share], as of the last of n_reloads; control writes. */
+	/* Each [share]'s values, as of the last of n_reloads; control writes.
+	 */
 	struct {
 		_Atomic uint32_t weight;
 		_Atomic uint64_t quota;

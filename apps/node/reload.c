@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-/* Changed options: those that are taken now, and those that are not. */
+/* Changed options: taken now, or left for a restart. */
 struct changes {
 	struct sw_daemon *daemon;
 	const struct sw_conf *now;

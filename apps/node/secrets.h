@@ -13,8 +13,8 @@
 #include "keys/keyring.h"
 
 struct sw_secrets {
-	/* The secret that an agent speaks with, or none; and those that a
-	 * server accepts. */
+	/* An agent speaks with one secret, or none; a server accepts
+	 * several. */
 	struct sw_keyring job, serve;
 	struct sw_keyring_entry *entries; /* locked memory */
 	uint32_t n, room;                 /* entries: used, allocated */

@@ -24,10 +24,10 @@ struct sw_serve_core {
 	uint32_t i;
 	struct sw_server *engine;
 	struct sw_share shares[SW_CONF_MANY_MAX];
-	uint32_t n_reloads; /* that it has followed */
+	uint32_t n_reloads; /* reloads that it has followed */
 	struct sw_env env;
 	struct sw_reserve *reserve;
-	_Atomic(const struct sw_keyring *) keys; /* that the engine has */
+	_Atomic(const struct sw_keyring *) keys; /* the engine's, now */
 	/* Its own queue pairs have released the memory that it gives back;
 	 * next, lcore 0's must release it. */
 	_Atomic bool is_released;

@@ -15,10 +15,10 @@ struct sw_metric {
 	char family[SW_METRIC_FAMILY]; /* "sumwire_rx_bytes"; no "_total" */
 	/* The counter's name as labels: port="lan",queue="0". */
 	char labels[SW_METRIC_LABELS];
-	const char *text; /* of the counter's row */
+	const char *text; /* help, from the counter's row */
 	const char *unit; /* "bytes", "seconds"; NULL: the family has none */
 	bool is_counter, is_known; /* unknown: a counter of no table */
-	double scale;              /* of the value; 1: it stays whole */
+	double scale;              /* factor of the value; 1: it stays whole */
 };
 
 /* sw_metric_of - write to @out how the counter @name of a daemon is called in

@@ -23,7 +23,7 @@ enum { PATH = 4096 };
 
 /* A text of each format, and when it was made. */
 struct metrics {
-	const char *name; /* of a daemon; NULL: all */
+	const char *name; /* the daemon's; NULL: all daemons */
 	struct {
 		char *text;
 		size_t len;
@@ -151,26 +151,17 @@ static int serve(const char *name, const char *address)
 	struct metrics m = {.name = name};
 	struct sw_http *http = NULL;
 	char at[SW_HTTP_ADDRESS], why[SW_HTTP_WHY];
-	sigset_t set;
+	sigset_t ends;
 	int number, err;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sw_hangup_add(&set);
-	sw_signals_ignored(&set);
-	sigprocmask(SIG_BLOCK, &set, NULL);
+	sw_signals_take_ends(&ends);
 	err = sw_http_open(address, page_make, &m, at, why, &http);
 	if (err) {
 		fprintf(stderr, "sumwire metrics: --listen %s\n", why);
 		return err == SW_EINVAL ? 2 : 1;
 	}
 	fprintf(stderr, "sumwire metrics: http://%s/metrics\n", at);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sw_hangup_add(&set);
-	sigwait(&set, &number);
+	sigwait(&ends, &number);
 	sw_http_close(&http);
 	free(m.made[0].text);
 	free(m.made[1].text);

@@ -1,9 +1,9 @@
 /* ras.c - sumwire ras: the status in the form of NCCL's RAS.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * It answers commands from stdin, a line each, as ncclras and its readers give
- * them to NCCL at TCP port 28028.  systemd, or another super-server, connects
- * each reader to a process of its own, so no reader waits for another one.
+ * It answers commands from stdin, a line each.  ncclras and similar readers
+ * send such lines to NCCL at TCP port 28028.  systemd, or another super-server,
+ * gives each reader a process of its own, so no reader waits for another one.
  *
  * A tensor or group that waits is a communicator: members whose contribution is
  * missing have made one collective less than the others. */
@@ -83,7 +83,7 @@ static void status_write(struct sw_json *j, const char *state)
 	sw_json_close(j);
 }
 
-/* Write the ranks that are here, or those that are not; return how many. */
+/* Write the ranks that are here, or the missing ones; return how many. */
 static uint32_t ranks_write(struct sw_json *j, const struct sw_daemon_job *job,
 	const struct sw_daemon_wait *w, bool are_here)
 {

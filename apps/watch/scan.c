@@ -65,8 +65,8 @@ int sw_scan_daemons(const char *name, struct sw_scan *out)
 		struct sw_scan_daemon *s = &out->all[i];
 
 		s->d = &out->found.all[i];
-		/* one that has not answered would not do so now, either; part
-		 * of an answer is as good as none */
+		/* a silent daemon would not answer now, either; an answer
+		 * that was cut is not used */
 		if (s->d->found == SW_FOUND && s->d->stats &&
 			sw_stats_read(s->d->stats, each, s))
 			s->n = 0;

@@ -27,7 +27,7 @@ struct top {
 	bool is_once, is_terminal, has_keys;
 	enum sw_frame_sort sort;
 	struct sw_scan before, now;
-	struct termios was; /* of the terminal, if has_keys */
+	struct termios was; /* the terminal's, if has_keys */
 	int signals;        /* SIGINT, SIGTERM, SIGHUP, SIGWINCH */
 };
 

@@ -156,6 +156,7 @@ field("uint64", "largest", "Largest packet number")
 field("bytes", "received", "Received before it, a bit each")
 field("uint16", "delay", "Microseconds since largest arrived")
 field("uint16", "gap", "Longest gap in polling, microseconds")
+field("uint16", "marked", "Frames with an ECN mark")
 field("uint64", "missing", "Missing members", base.HEX)
 field("uint8", "answer", "Answer", base.DEC, ANSWERS)
 
@@ -243,7 +244,7 @@ local MAC_AT = { COOKIE = 24, ERROR = 264 }
 -- Types whose payload is a list of entries of one layout.
 local ENTRIES = {
 	ACK = { 48, { { 0, 8, "largest" }, { 8, 32, "received" }, { 40, 1, "class" },
-		{ 42, 2, "delay" }, { 44, 2, "gap" } } },
+		{ 42, 2, "delay" }, { 44, 2, "gap" }, { 46, 2, "marked" } } },
 	QUERY = { 12, { { 0, 4, "key" }, { 4, 4, "round" }, { 8, 4, "chunk" } } },
 	ANSWER = { 24, { { 0, 8, "missing" }, { 8, 4, "key" }, { 12, 4, "round" },
 		{ 16, 4, "chunk" }, { 20, 1, "answer" } } },

@@ -141,15 +141,43 @@ def test_wrong_frames_are_seen():
     with tempfile.TemporaryDirectory() as folder:
         for number, (query, data) in enumerate(cases.items()):
             path = os.path.join(folder, str(number))
-            with open(path, "wb") as f:
-                f.write(FILE_HEAD)
-                packet = headers(len(data)) + data
-                f.write(struct.pack("<IIII", 0, 0, len(packet), len(packet)) + packet)
+            save(path, data)
             lines = tshark(path, "-Y", query)
             check(len(lines) == 1, f"{query}: {lines}")
         with open(PAGE, encoding="utf-8") as f:
             filters = re.findall(r"^\|.*\| `(.*)` \|$", f.read(), re.MULTILINE)
         tshark(path, "-Y", " || ".join(x.replace("\\", "") for x in filters))
+
+
+def test_fields_are_where_the_protocol_has_them():
+    """Each field of the header and of an ACK has a value of its own."""
+    push = struct.pack("<HBBBBHIIIIIHHBBHIIHQ", 0x4d53, 1, 16, 0x36, 5, 64, 0x70001, 0x11223344,
+                       0x2003, 7, 9, 11, 13, 10, 1, 15, 17, 19, 0x55, 0) + bytes(64)
+    ack = struct.pack("<HBBBBHIIIIIHHBBHIIHQ", 0x4d53, 1, 18, 0, 8, 48, 0x70002, 21, 0, 0, 23, 25,
+                      0, 0, 0, 27, 29, 31, 0, 0) + struct.pack("<Q32sBBHHH", 33, bytes(32), 3, 0,
+                                                               35, 37, 39)
+    wants = {
+        push: {"type": "16", "class": "5", "flags.retx": "1", "flags.ack": "1",
+               "flags.backlog": "3", "session": "0x00070001",
+               "psn": str(0x55 << 32 | 0x11223344), "key.index": "3", "key.generation": "2",
+               "round": "7", "chunk": "9", "step": "11", "weight": "13", "dtype": "10",
+               "op": "1", "aux": "15", "consumed": "17", "grant": "19"},
+        ack: {"type": "18", "psn": "21", "returned": "23", "taken": "27", "consumed": "29",
+              "grant": "31", "largest": "33", "delay": "35", "gap": "37", "marked": "39"}}
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "one")
+        for frame, want in wants.items():
+            save(path, frame)
+            names = [arg for name in want for arg in ("-e", "sumwire." + name)]
+            got = tshark(path, "-T", "fields", "-E", "occurrence=f", *names)[0].split("\t")
+            check(got == list(want.values()), f"{dict(zip(want, got))}, not {want}")
+
+
+def save(path, data):
+    """A capture of one datagram."""
+    packet = headers(len(data)) + data
+    with open(path, "wb") as f:
+        f.write(FILE_HEAD + struct.pack("<IIII", 0, 0, len(packet), len(packet)) + packet)
 
 
 def cut(frame, n):

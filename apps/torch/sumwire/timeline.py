@@ -91,24 +91,29 @@ class Timeline:
             self.file = None
 
 
+def for_rank(path, rank):
+    """Return the Timeline of this rank, or None if another rank writes the only one."""
+    if rank and "%r" not in path:
+        return None
+    return Timeline(path.replace("%r", str(rank)), rank)
+
+
 def from_environment(rank, local_rank):
     """Return the Timeline that the environment asks for, or None."""
-    path = os.environ.get("HOROVOD_TIMELINE", "")
-    first, last = 0, math.inf
-    if not path and os.environ.get("BYTEPS_TRACE_ON") == "1":
-        path = os.path.join(os.environ.get("BYTEPS_TRACE_DIR", "."), str(local_rank),
-                            "comm.json")
-        first = number("BYTEPS_TRACE_START_STEP", 10)
-        last = number("BYTEPS_TRACE_END_STEP", 20)
-    elif rank and "%r" not in path or path == "DYNAMIC":
+    path = os.environ.get("HOROVOD_TIMELINE", "DYNAMIC")
+    if path != "DYNAMIC":  # Horovod's word for start_timeline()
+        return for_rank(path, rank)
+    if os.environ.get("BYTEPS_TRACE_ON") != "1":
         return None
-    if not path:
-        return None
-    return Timeline(path.replace("%r", str(rank)), rank, first, last)
+    folder = os.environ.get("BYTEPS_TRACE_DIR", ".")
+    return Timeline(os.path.join(folder, str(local_rank), "comm.json"), rank,
+                    number("BYTEPS_TRACE_START_STEP", 10),
+                    number("BYTEPS_TRACE_END_STEP", 20))
 
 
 def number(variable, default):
+    """Return the number in an environment variable.  Raise ValueError for other text."""
     text = os.environ.get(variable, str(default))
     if not text.isdigit():
-        raise ValueError(f"{variable}={text}: a number of a round was expected")
+        raise ValueError(f"{variable}={text}: a number, 0 or more, was expected")
     return int(text)

@@ -16,6 +16,8 @@ import warnings
 import torch
 from torch.autograd import profiler
 
+from sumwire import timeline
+
 VERSION = "2.10"  # of the format
 SIZE = 2000  # collectives to keep
 DEPTH = 12  # callers to keep of each
@@ -26,8 +28,7 @@ SOON = 0.1
 # Errors that mean that a rank did not call, or called differently.
 WRITTEN = ("SW_ETIMEDOUT", "SW_EEXPIRED", "SW_ESTALL", "SW_EMISMATCH")
 
-_size = int(os.environ.get("TORCH_FR_BUFFER_SIZE", SIZE))
-_records = collections.deque(maxlen=max(_size, 0))
+_records = collections.deque(maxlen=timeline.number("TORCH_FR_BUFFER_SIZE", SIZE))
 _numbers = itertools.count()
 _OURS = os.path.dirname(os.path.abspath(__file__))
 _groups = {}  # group's name: (description, ranks of the default group)

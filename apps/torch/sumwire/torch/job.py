@@ -8,11 +8,11 @@ import weakref
 
 import torch
 
+from sumwire import timeline
 from sumwire.client import Client, SumwireError
 from sumwire.collectives import Calls
 from sumwire.distributed.local import DTYPES
 from sumwire.memory import Memory
-from sumwire.timeline import Timeline
 from sumwire.torch import environment
 from sumwire.torch.joining import Joins
 from sumwire.torch.unsupported import refuse
@@ -248,8 +248,7 @@ def start_timeline(file_path, mark_cycles=False):
     if client.timeline:
         raise ValueError(f"a timeline is written to {client.timeline.path}: call "
                          f"stop_timeline() first")
-    if client.rank == 0 or "%r" in file_path:
-        client.trace(Timeline(file_path.replace("%r", str(client.rank)), client.rank))
+    client.trace(timeline.for_rank(file_path, client.rank))
 
 
 def stop_timeline():
