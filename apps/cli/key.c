@@ -1,6 +1,6 @@
 /* key.c - sumwire key: make a job's secret, or show which one a file has.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "keys/keyring.h"
+#include "engine/keys/keyring.h"
 
 #include <stdio.h>
 #include <string.h>

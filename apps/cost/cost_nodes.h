@@ -13,7 +13,7 @@
 #include "engine/loop/loop.h"
 #include "engine/server/server.h"
 #include "engine/worker/worker.h"
-#include "keys/keyring.h"
+#include "engine/keys/keyring.h"
 #include "sum/sum.h"
 
 /* Both generations of a cell are present, and the windows of senders are open.

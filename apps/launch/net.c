@@ -13,7 +13,7 @@
 #include "engine/base/error.h"
 #include "engine/base/ip.h"
 #include "engine/base/log.h"
-#include "keys/crypto.h"
+#include "engine/keys/crypto.h"
 
 #define IP     (10u << 24 | 77u << 16)
 #define FOLDER "sumwire-run"

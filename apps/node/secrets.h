@@ -10,7 +10,7 @@
 
 #include "conf/conf.h"
 #include "engine/base/log.h"
-#include "keys/keyring.h"
+#include "engine/keys/keyring.h"
 
 struct sw_secrets {
 	/* An agent speaks with one secret, or none; a server accepts

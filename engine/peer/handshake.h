@@ -9,9 +9,9 @@
 #include "engine/base/env.h"
 #include "engine/base/ip.h"
 #include "engine/wire/wire.h"
-#include "keys/keyring.h"
-#include "keys/noise.h"
-#include "keys/seal.h"
+#include "engine/keys/keyring.h"
+#include "engine/keys/noise.h"
+#include "engine/keys/seal.h"
 
 /* The addresses of both ends. */
 struct sw_hand_path {

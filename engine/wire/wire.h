@@ -19,7 +19,7 @@
 #include "engine/base/stats.h"
 #include "engine/wire/fault.h"
 #include "engine/wire/frame.h"
-#include "keys/seal.h"
+#include "engine/keys/seal.h"
 #include "sum/sum.h"
 
 enum {

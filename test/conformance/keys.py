@@ -1,7 +1,7 @@
 # keys.py - keys and tags of PROTOCOL.md, section 14, by another library
 # SPDX-License-Identifier: BSD-3-Clause
 """Everything here follows PROTOCOL.md, RFC 8452 (POLYVAL), RFC 5869 (HKDF) and
-revision 34 of the Noise Protocol Framework; no line comes from keys/.  The
+revision 34 of the Noise Protocol Framework; no line comes from engine/.  The
 primitives are those of the package cryptography."""
 import hashlib
 import hmac

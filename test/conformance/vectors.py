@@ -3,7 +3,7 @@
 """usage: vectors.py [--renew]
 
 test/vectors/keys.txt has a name and bytes in hexadecimal on each line; "-" are
-no bytes.  unit_vectors.c computes the same with keys/ and sum/."""
+no bytes.  unit_vectors.c computes the same with engine/keys/ and sum/."""
 import os
 import sys
 

@@ -14,8 +14,9 @@ from collections import defaultdict, deque
 import compiles
 from tree import Fault
 
-# keys/ allocates when a session begins or ends: contexts of libcrypto, keys.
 ROOMS = ("engine", "sum", "pmd")
+# It allocates when a session begins or ends: contexts of libcrypto, and keys.
+KEYS = "engine/keys/"
 
 # (file, function): what a turn of an lcore enters.
 ROOTS = [
@@ -232,6 +233,7 @@ def law_hotpath(tree, roots=None, lcore=None):
     compiled = compiles.of(tree, [
         o for o in tree.objects(*ROOMS, "apps")
         if os.path.exists(tree.abs(o.source)) and
+        not o.source.startswith(KEYS) and
         (not o.source.startswith("apps/") or
          o.source.startswith("apps/node/"))])
     yield from (c.fault for c in compiled if c.fault)

@@ -38,7 +38,7 @@ DOCUMENTS = {
     "pmd/host/README.md": 600,
     "pmd/dpdk/README.md": 400,
     "sum/README.md": 550,
-    "keys/README.md": 350,
+    "engine/keys/README.md": 350,
     "pmd/cuda/README.md": 600,
     "pmd/lcores/README.md": 400,
     "pmd/README.md": 400,

@@ -12,7 +12,7 @@ Fault = namedtuple("Fault", "path line text")
 # A compiled file: its path in the checkout, its object, how it was compiled.
 Object = namedtuple("Object", "source path folder args")
 
-ROOMS = ("engine", "keys", "sum", "conf", "pmd", "apps")
+ROOMS = ("engine", "sum", "conf", "pmd", "apps")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 

@@ -12,7 +12,7 @@
 
 #include "engine/server/server_int.h"
 #include "engine/worker/worker_int.h"
-#include "keys/keyring.h"
+#include "engine/keys/keyring.h"
 #include "test/support/env.h"
 #include "test/support/unit.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "keys/crypto.h"
+#include "engine/keys/crypto.h"
 #include "test/unit/keys/hex.h"
 
 static const char cmac_key[] = "2b7e151628aed2a6abf7158809cf4f3c";

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "keys/noise.h"
+#include "engine/keys/noise.h"
 #include "test/unit/keys/hex.h"
 
 static const char prologue[] = "sumwire 1 test prologue";

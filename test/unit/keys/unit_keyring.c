@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "keys/keyring.h"
+#include "engine/keys/keyring.h"
 #include "test/unit/keys/hex.h"
 
 /* hmac.new(bytes(range(32)), b"sumwire key id\x01", "sha256") in Python */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "keys/seal.h"
+#include "engine/keys/seal.h"
 #include "test/unit/keys/hex.h"
 
 enum { BYTES = 54 + 100 };

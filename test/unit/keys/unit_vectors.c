@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "keys/keyring.h"
-#include "keys/noise.h"
+#include "engine/keys/keyring.h"
+#include "engine/keys/noise.h"
 #include "sum/polyval.h"
 
 enum { HEAD_BYTES = 46, ROWS = 256, BYTES_MAX = 512 };

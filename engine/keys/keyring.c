@@ -1,6 +1,6 @@
 /* keyring.c - find the secret that a peer names.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "keys/keyring.h"
+#include "engine/keys/keyring.h"
 
 #include <string.h>
 

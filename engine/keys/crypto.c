@@ -1,6 +1,6 @@
 /* crypto.c - primitives by libcrypto; the only file that calls it.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "keys/crypto.h"
+#include "engine/keys/crypto.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>

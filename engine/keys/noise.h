@@ -5,10 +5,10 @@
  * message is the worker's, in its JOIN; the second is the server's, in ACCEPT.
  * The keys of the session depend on an X25519 exchange: whoever learns the
  * secret later cannot read sessions of before. */
-#ifndef SW_KEYS_NOISE_H
-#define SW_KEYS_NOISE_H
+#ifndef SW_ENGINE_KEYS_NOISE_H
+#define SW_ENGINE_KEYS_NOISE_H
 
-#include "keys/crypto.h"
+#include "engine/keys/crypto.h"
 
 enum {
 	SW_NOISE_E_BYTES = 32, /* an ephemeral public key, which comes first */

@@ -1,6 +1,6 @@
 /* noise.c - the symmetric state and the two messages of NNpsk0.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "keys/noise.h"
+#include "engine/keys/noise.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  *
  * crypto.c is the only file that calls libcrypto.  A false return says that it
  * failed, which happens without memory or with a damaged input. */
-#ifndef SW_KEYS_CRYPTO_H
-#define SW_KEYS_CRYPTO_H
+#ifndef SW_ENGINE_KEYS_CRYPTO_H
+#define SW_ENGINE_KEYS_CRYPTO_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* seal.c - derive the keys of a session, and give them back.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "keys/seal.h"
+#include "engine/keys/seal.h"
 
 void sw_taken_skip(struct sw_taken *t, uint64_t psn)
 {

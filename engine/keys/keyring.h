@@ -4,13 +4,13 @@
  * A secret is 32 random bytes that all agents and servers of a job hold.  An
  * agent has one entry, which it speaks with.  A server has several and accepts
  * each that is valid for a job's name. */
-#ifndef SW_KEYS_KEYRING_H
-#define SW_KEYS_KEYRING_H
+#ifndef SW_ENGINE_KEYS_KEYRING_H
+#define SW_ENGINE_KEYS_KEYRING_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "keys/crypto.h"
+#include "engine/keys/crypto.h"
 
 enum {
 	SW_KEY_ID_BYTES = 8,

@@ -7,12 +7,12 @@
  * a result serves all members; the CMAC's key is the session's own.
  *
  * Thread: the lcore of the session. */
-#ifndef SW_KEYS_SEAL_H
-#define SW_KEYS_SEAL_H
+#ifndef SW_ENGINE_KEYS_SEAL_H
+#define SW_ENGINE_KEYS_SEAL_H
 
 #include <string.h>
 
-#include "keys/crypto.h"
+#include "engine/keys/crypto.h"
 #include "sum/polyval.h"
 
 enum {
@@ -47,7 +47,7 @@ static inline void sw_taken_add(struct sw_taken *t, uint64_t psn)
 	t->bits[psn / 64 % SW_TAKEN_WORDS] |= 1ULL << psn % 64;
 }
 
-/* What sw_seal_hash needs of a payload's hash key. */
+/* The keys of a session, and the packet numbers that it has taken. */
 struct sw_seal {
 	struct sw_polyval_key tx_hash, rx_hash;
 	/* A worker's: the key of the results that it gets. A server's results
