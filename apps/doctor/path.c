@@ -20,6 +20,7 @@
 #define PROBE_NS (70 * MS)   /* for the answer to one probe of a size */
 #define PING_NS  (100 * MS)  /* for that to one round trip */
 #define LOAD_NS  (1000 * MS) /* frames in a window, for so long */
+#define LATE_NS  (500 * MS)  /* for an answer under load; then it is lost */
 #define IDLE_NS  (1000 * MS) /* all round trips without load */
 #define TCP_NS   (1000 * MS) /* for any answer of the host's TCP */
 #define FAR_NS   (10 * MS)   /* round trips of a network that is not local */
@@ -365,7 +366,8 @@ static void check_idle(struct path *p)
 			at(us, n, 0.5), at(us, n, 0.99), sent - n, sent);
 }
 
-/* Requests on their way; a slot without an answer is lost after PING_NS. */
+/* Requests on their way; a slot without an answer is lost after LATE_NS: a busy
+ * machine may answer late. */
 struct window {
 	uint32_t size, n_sent, n_back;
 	uint64_t sent_ns[WINDOW_MAX];
@@ -378,7 +380,7 @@ static void window_fill(struct path *p, struct window *w, uint64_t from_ns)
 	for (uint32_t i = 0; i < w->size; i++) {
 		uint64_t now_ns = sw_now_ns();
 
-		if (w->number[i] && now_ns - w->sent_ns[i] < PING_NS)
+		if (w->number[i] && now_ns - w->sent_ns[i] < LATE_NS)
 			continue;
 		if (w->n_sent >= SAMPLES ||
 			w->n_sent >= 1 + (now_ns - from_ns) * LOAD_PER_SECOND /
@@ -447,7 +449,7 @@ static void check_load(struct path *p)
 		window_fill(p, &w, from_ns);
 		window_take(p, &w, MS / 10);
 	}
-	while (sw_now_ns() < end_ns + PING_NS && w.n_back < w.n_sent)
+	while (sw_now_ns() < end_ns + LATE_NS && w.n_back < w.n_sent)
 		window_take(p, &w, MS);
 	tell_load(p, &w, (double)LOAD_NS / 1e9);
 	free(w.us);
