@@ -232,9 +232,10 @@ static bool must_end(struct agent_control *c)
 {
 	struct sw_daemon *d = &c->shared->daemon;
 
+	sw_daemon_await_signal(d, 0);
 	if (d->conf.agent.stay)
-		return sw_daemon_must_end(d, is_idle(c), 0);
-	return is_over(c) || sw_daemon_must_end(d, false, 0);
+		return sw_daemon_must_end(d, is_idle(c));
+	return is_over(c) || sw_daemon_must_end(d, false);
 }
 
 static void control(struct agent_control *c)

@@ -214,8 +214,8 @@ void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
 int sw_daemon_open_system(struct sw_daemon *d);
 
 /* sw_daemon_block_signals - block the signals that end a daemon (SIGTERM,
- * SIGINT, SIGHUP, SIGQUIT) until sw_daemon_must_end takes them, and the ignored
- * signals for ever (signals.h). */
+ * SIGINT, SIGHUP, SIGQUIT) until sw_daemon_await_signal takes them, and the
+ * ignored signals for ever (signals.h). */
 void sw_daemon_block_signals(void);
 
 /* sw_daemon_reload_secrets - read the key files again.  Joins from now on use
@@ -247,12 +247,16 @@ void sw_daemon_is_ready(struct sw_daemon *d);
 void sw_daemon_is_alive(struct sw_daemon *d);
 void sw_daemon_is_ending(struct sw_daemon *d);
 
-/* sw_daemon_must_end - return whether a signal has ended this daemon.  Call it
- * each turn; it waits at most @ms for a signal.  After the first signal it
- * returns true at once without [node] drain; with it, when the drain time is
- * over or the daemon is idle.
- * @is_idle  no process is attached and no job is open */
-bool sw_daemon_must_end(struct sw_daemon *d, bool is_idle, uint32_t ms);
+/* sw_daemon_await_signal - wait at most @ms for a signal that ends or reloads
+ * this daemon, and act on it.  Call it each turn. */
+void sw_daemon_await_signal(struct sw_daemon *d, uint32_t ms);
+
+/* sw_daemon_must_end - return whether a signal has ended this daemon.  After
+ * the first signal it returns true at once without [node] drain; with it, when
+ * the drain time is over or the daemon is idle.
+ * @is_idle  no process is attached and no job is open; found after the signal,
+ *           since a job may have opened while this thread waited */
+bool sw_daemon_must_end(const struct sw_daemon *d, bool is_idle);
 
 /* sw_daemon_hurried - return whether another signal has arrived during the
  * stop, and log it.  The daemon then stops without further waits.  Waits at

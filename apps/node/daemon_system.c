@@ -101,7 +101,7 @@ void sw_daemon_is_ending(struct sw_daemon *d)
 	sw_notify("STOPPING=1\nSTATUS=draining open requests");
 }
 
-bool sw_daemon_must_end(struct sw_daemon *d, bool is_idle, uint32_t ms)
+void sw_daemon_await_signal(struct sw_daemon *d, uint32_t ms)
 {
 	int number = take_signal(ms);
 
@@ -109,6 +109,10 @@ bool sw_daemon_must_end(struct sw_daemon *d, bool is_idle, uint32_t ms)
 		sw_daemon_reload(d);
 	else if (number)
 		begin_drain(d, number);
+}
+
+bool sw_daemon_must_end(const struct sw_daemon *d, bool is_idle)
+{
 	return d->drained_ns && (is_idle || sw_now_ns() >= d->drained_ns);
 }
 

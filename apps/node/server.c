@@ -25,12 +25,17 @@ static void fill_stats(void *ctx,
 	sw_serve_put_stats(&s->serve, put, out);
 }
 
+static bool must_end(struct server *s, uint32_t ms)
+{
+	sw_daemon_await_signal(&s->daemon, ms);
+	return sw_daemon_must_end(&s->daemon, sw_serve_is_idle(&s->serve));
+}
+
 static void control(struct server *s)
 {
 	bool is_busy = false;
 
-	while (!sw_daemon_must_end(&s->daemon, sw_serve_is_idle(&s->serve),
-		is_busy ? 0 : POLL_MS)) {
+	while (!must_end(s, is_busy ? 0 : POLL_MS)) {
 		sw_stats_serve_poll(s->daemon.stats);
 		(void)!sw_about_poll(&s->daemon, &s->serve, NULL);
 		sw_daemon_write_lines(&s->daemon);
