@@ -97,6 +97,18 @@ static void on_refusal(struct sw_worker *w, struct sw_link *l,
 		sw_count(&w->stats.rx_tag, 1);
 }
 
+/* An ACCEPT came again: our KEEPALIVE may have been lost.  A server that waits
+ * for it still knows the session, so this one need not join anew.  A replay of
+ * the ACCEPT gains nothing: the open timeout stays. */
+static void on_repeated(struct sw_worker *w, struct sw_link *l)
+{
+	if (w->state == SW_WORKER_JOINING &&
+		!l->peer.seal->taken[SW_CLASS_CTL].largest)
+		l->peer.rx_ns = w->now_ns;
+	if (w->now_ns - l->peer.sent_ns >= w->params.retry_min)
+		sw_link_owe(w, l, SW_OWE_KEEPALIVE);
+}
+
 void sw_link_on_handshake(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
@@ -112,9 +124,7 @@ void sw_link_on_handshake(struct sw_worker *w, struct sw_link *l,
 		sw_count(&w->stats.rx_state, 1);
 	} else if (l->state == SW_LINK_JOIN) {
 		on_accept(w, l, payload);
-	} else if (l->state == SW_LINK_OPEN &&
-		   w->now_ns - l->peer.sent_ns >= w->params.retry_min) {
-		/* Our KEEPALIVE may have been lost. */
-		sw_link_owe(w, l, SW_OWE_KEEPALIVE);
+	} else if (l->state == SW_LINK_OPEN) {
+		on_repeated(w, l);
 	}
 }

@@ -177,6 +177,11 @@ static bool is_missed(const struct sim_worker *w, uint32_t group, uint32_t rank)
 	return here && rank != w->rank && is_gone(job, rank);
 }
 
+static bool is_of_server(const struct sim_job *job)
+{
+	return job->doom == SIM_SERVER_DIES || job->doom == SIM_RESTARTS;
+}
+
 bool sim_doom_is_in(const struct sim_worker *w, uint32_t group)
 {
 	for (uint32_t r = 0; r < w->job->n_workers; r++)
@@ -188,6 +193,8 @@ bool sim_doom_is_in(const struct sim_worker *w, uint32_t group)
 bool sim_doom_is_named(
 	const struct sim_worker *w, uint32_t group, const char *why)
 {
+	if (is_of_server(w->job) && names_server(w->job, why, w->job->victim))
+		return true;
 	for (uint32_t r = 0; r < w->job->n_workers; r++) {
 		uint32_t member = sim_job_rank(w->job, r);
 		char first[32];
@@ -231,7 +238,7 @@ static bool is_named(const struct sim_job *job, const struct sim_worker *w)
 	if (w->err != SW_EPEER && w->err != SW_ESERVER &&
 		w->err != SW_ETIMEDOUT)
 		return false;
-	if (job->doom == SIM_SERVER_DIES || job->doom == SIM_RESTARTS)
+	if (is_of_server(job))
 		return names_server(job, w->text, job->victim) ||
 		       names_ended(job, w) || may_be_silent(job, w->text);
 	return names_worker(job, w->text, job->victim) ||
@@ -243,7 +250,7 @@ static bool is_named(const struct sim_job *job, const struct sim_worker *w)
 
 static bool is_concerned(const struct sim_job *job, uint32_t rank)
 {
-	return job->doom == SIM_SERVER_DIES || job->doom == SIM_RESTARTS ||
+	return is_of_server(job) ||
 	       sim_job_of(job, rank) == sim_job_of(job, job->victim);
 }
 
