@@ -58,6 +58,15 @@ struct sw_client_batch {
 	char (*names)[SW_EDGE_NAME_BYTES];
 };
 
+/* An object that uses a client and is closed before it; others embed it. */
+struct sw_client_part {
+	struct sw_client_part *next;
+	void (*close)(struct sw_client_part *);
+	/* Unpin the stages at @base, whose memory is about to be unmapped.
+	 * Called without the lock, by one thread at a time. */
+	void (*unpin)(struct sw_client_part *, const void *base);
+};
+
 struct sw_client {
 	struct sw_settings settings; /* its texts are copies: */
 	char *agent, *agent_user;

@@ -10,7 +10,6 @@
 #include "pmd/client/client_declare.h"
 #include "pmd/client/client_form.h"
 #include "pmd/client/client_group_end.h"
-#include "pmd/client/client_memory.h"
 #include "pmd/client/sized.h"
 #include <sumwire/coll.h>
 

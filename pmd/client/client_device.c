@@ -6,7 +6,6 @@
 
 #include "pmd/client/client_declare.h"
 #include "pmd/client/client_group_end.h"
-#include "pmd/client/client_push.h"
 #include "pmd/client/client_turn.h"
 
 enum {
@@ -81,54 +80,10 @@ void sw_client_give_up(struct sw_client *c, int err, const char *why)
 	sw_client_unlock(c);
 }
 
-/* --- growing tensors --- */
-
 int sw_client_declare_growing(struct sw_client *c,
 	const struct sw_tensor_desc *descs, uint32_t n, struct sw_tensor **out)
 {
 	return sw_client_declare(c, descs, n, true, out);
-}
-
-static const _Atomic uint32_t *granules_of(const struct sw_tensor *t)
-{
-	return (const void *)((const char *)t->result +
-			      sw_edge_granules(t->bytes));
-}
-
-int sw_client_push(struct sw_client *c, struct sw_tensor *t, uint32_t root,
-	uint32_t step, uint64_t lacks, uint64_t *handle)
-{
-	int err = sw_client_enter(c);
-
-	if (err)
-		return err;
-	if (t->state == SW_TENSOR_IDLE) {
-		/* between two rounds all have the number of the last one */
-		t->old_round = atomic_load(granules_of(t));
-		atomic_store(&c->control->lacks[t->i], lacks);
-	}
-	err = sw_client_submit(c, t, root, step, handle);
-	sw_client_unlock(c);
-	return err;
-}
-
-int sw_client_grow(struct sw_client *c, struct sw_tensor *t, uint64_t lacks)
-{
-	int err = sw_client_enter(c);
-
-	if (err)
-		return err;
-	atomic_store(&c->control->lacks[t->i], lacks);
-	sw_flags_raise(&c->control->grown, t->i);
-	sw_client_ring(c, &c->control->agent_sleeps);
-	sw_client_unlock(c);
-	return 0;
-}
-
-bool sw_client_is_summed(const struct sw_tensor *t, uint32_t granule)
-{
-	return atomic_load_explicit(&granules_of(t)[granule],
-		       memory_order_acquire) != t->old_round;
 }
 
 /* --- collectives of a device --- */

@@ -4,7 +4,6 @@
 #define SW_PMD_CLIENT_CLIENT_DEVICE_H
 
 #include "pmd/client/client.h"
-#include "pmd/client/client_memory.h"
 
 /* sw_client_say - write a line to the caller's log. */
 void sw_client_say(const struct sw_client *c, const char *line);
@@ -44,25 +43,10 @@ void sw_client_wake(struct sw_client *c);
  * whether there were any, or why the attachment is over. */
 int sw_client_serve(struct sw_client *c);
 
-/* --- growing tensors: they are pushed before all of them is written --- */
-
-/* sw_client_declare_growing - as sw_declare. */
+/* sw_client_declare_growing - as sw_declare, for tensors that are pushed before
+ * all of them is written (client_push.h). */
 int sw_client_declare_growing(struct sw_client *c,
 	const struct sw_tensor_desc *descs, uint32_t n, struct sw_tensor **out);
-
-/* sw_client_push - as sw_push_pull, or with @root, which is 1 + a rank, as
- * sw_broadcast, while the last @lacks bytes of @t are not written yet. */
-int sw_client_push(struct sw_client *c, struct sw_tensor *t, uint32_t root,
-	uint32_t step, uint64_t lacks, uint64_t *handle);
-
-/* sw_client_grow - tell the agent that only the last @lacks bytes are not
- * written, less than before.  The push ends only after a call with 0.
- * Errors: why the attachment is over. */
-int sw_client_grow(struct sw_client *c, struct sw_tensor *t, uint64_t lacks);
-
-/* sw_client_is_summed - has the result of this granule, SW_GRANULE bytes, of
- * the open call arrived?  Thread: the one that called sw_client_push. */
-bool sw_client_is_summed(const struct sw_tensor *t, uint32_t granule);
 
 /* --- collectives of a device --- */
 

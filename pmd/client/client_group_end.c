@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "pmd/client/client_declare.h"
-#include "pmd/client/client_memory.h"
 #include "pmd/client/client_turn.h"
 #include "pmd/client/release.h"
 

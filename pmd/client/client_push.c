@@ -15,7 +15,7 @@ enum { RX_EVERY_POLLS = 64 }; /* fruitless sw_poll per look at the socket */
 /* --- submit --- */
 
 /* @root  0: sum; else 1 + the rank that broadcasts */
-int sw_client_submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
+static int submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 	uint32_t step, uint64_t *handle)
 {
 	struct sw_submit s = {.tensor = t->id,
@@ -59,7 +59,7 @@ static int enter_and_submit(struct sw_client *c, struct sw_tensor *t,
 
 	if (err)
 		return err;
-	err = sw_client_submit(c, t, root, step, handle);
+	err = submit(c, t, root, step, handle);
 	sw_client_unlock(c);
 	return err;
 }
@@ -79,6 +79,50 @@ int sw_broadcast(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 			"%u",
 			t->name, root, c->size - 1);
 	return enter_and_submit(c, t, 1 + root, step, handle);
+}
+
+/* --- growing tensors --- */
+
+static const _Atomic uint32_t *granules_of(const struct sw_tensor *t)
+{
+	return (const void *)((const char *)t->result +
+			      sw_edge_granules(t->bytes));
+}
+
+int sw_client_push(struct sw_client *c, struct sw_tensor *t, uint32_t root,
+	uint32_t step, uint64_t lacks, uint64_t *handle)
+{
+	int err = sw_client_enter(c);
+
+	if (err)
+		return err;
+	if (t->state == SW_TENSOR_IDLE) {
+		/* between two rounds all have the number of the last one */
+		t->old_round = atomic_load(granules_of(t));
+		atomic_store(&c->control->lacks[t->i], lacks);
+	}
+	err = submit(c, t, root, step, handle);
+	sw_client_unlock(c);
+	return err;
+}
+
+int sw_client_grow(struct sw_client *c, struct sw_tensor *t, uint64_t lacks)
+{
+	int err = sw_client_enter(c);
+
+	if (err)
+		return err;
+	atomic_store(&c->control->lacks[t->i], lacks);
+	sw_flags_raise(&c->control->grown, t->i);
+	sw_client_ring(c, &c->control->agent_sleeps);
+	sw_client_unlock(c);
+	return 0;
+}
+
+bool sw_client_is_summed(const struct sw_tensor *t, uint32_t granule)
+{
+	return atomic_load_explicit(&granules_of(t)[granule],
+		       memory_order_acquire) != t->old_round;
 }
 
 /* --- look at a handle --- */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pmd/client/client_device.h"
+#include "pmd/client/client_push.h"
 #include "pmd/client/sized.h"
 #include "pmd/cuda/device_coll.h"
 #include "pmd/cuda/device_memory.h"

@@ -75,6 +75,7 @@ FRONTS = {
         "client.h": "pmd/cuda: a client from inside of libsumwire",
         "client_coll.h": "pmd/cuda: collectives of a device",
         "client_device.h": "pmd/cuda: what a device needs of a client",
+        "client_push.h": "pmd/cuda: tensors that grow",
         "rows.h": "pmd/cuda: what is copied of a piece",
         "sized.h": "pmd/cuda: structs of callers",
         "release.h": "pmd/nccl: a group at once out of use",

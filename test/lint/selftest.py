@@ -58,7 +58,7 @@ TEXT_PLANTS = [
     ("fronts", "apps/cli/args.c", after('#include "pmd/dpdk/port_int.h"')),
     ("fronts", "apps/node/agent.c", after('#include "engine/worker/worker_int.h"')),
     ("fronts", "apps/node/serve.c", after('#include "engine/server/server_int.h"')),
-    ("fronts", "pmd/host/slot.c", after('#include "pmd/client/client_memory.h"')),
+    ("fronts", "pmd/host/slot.c", after('#include "pmd/client/client_declare.h"')),
     ("fronts", "engine/server/job.c", after('#include "engine/sums/rules.h"')),
     ("threads", "apps/node/agent_group.c", after('#include "apps/node/agent_core.h"')),
     ("threads", "apps/node/agent_core.c", after('#include "apps/node/agent_job.h"')),

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "pmd/client/client_device.h"
+#include "pmd/client/client_push.h"
 #include "pmd/client/client_turn.h"
 #include "test/proc/proc_say.h"
 #include "sum/half.h"

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "pmd/client/client_device.h"
+#include "pmd/client/client_push.h"
 #include "pmd/host/host.h"
 #include <sumwire/coll.h>
 
