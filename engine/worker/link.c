@@ -49,6 +49,41 @@ void sw_link_request(struct sw_worker *w, struct sw_link *l)
 		l->peer.owed &= ~(1u << SW_OWE_REQUEST);
 }
 
+/* --- requests --- */
+
+struct sw_hand_path sw_link_path(const struct sw_link *l)
+{
+	return (struct sw_hand_path){
+		.worker = l->here, .server = l->peer.path.ip};
+}
+
+/* Set the MAC of the HELLO in w->payload. */
+static void prove(struct sw_worker *w, struct sw_link *l)
+{
+	struct sw_hand_path path = sw_link_path(l);
+
+	memcpy(w->payload + offsetof(struct sw_hello, key_id), w->secret->id,
+		sizeof(w->secret->id));
+	sw_hand_mac(w->secret, SW_LABEL_HELLO, &path, w->payload,
+		sizeof(struct sw_hello), offsetof(struct sw_hello, mac));
+}
+
+/* Seal the JOIN in w->payload. */
+static void seal(struct sw_worker *w, struct sw_link *l)
+{
+	struct sw_hand_path path = sw_link_path(l);
+	uint8_t plain[SW_JOIN_SEALED];
+
+	memcpy(w->payload + offsetof(struct sw_join, key_id), w->secret->id,
+		sizeof(w->secret->id));
+	memcpy(plain, w->payload + SW_JOIN_CLEAR, sizeof(plain));
+	/* If libcrypto fails, the server drops the JOIN. */
+	if (sw_hand_begin(&l->noise, w->secret, &path, w->payload,
+		    SW_PAYLOAD_MIN, l->e))
+		sw_noise_ask(&l->noise, plain, sizeof(plain),
+			w->payload + SW_JOIN_CLEAR);
+}
+
 static uint32_t build_hello(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
@@ -57,7 +92,7 @@ static uint32_t build_hello(
 	h->type = SW_HELLO;
 	memcpy(w->payload, &hello, sizeof(hello));
 	if (l->is_keyed)
-		sw_link_prove(w, l);
+		prove(w, l);
 	return sizeof(hello);
 }
 
@@ -93,7 +128,7 @@ static uint32_t build_join(
 	 * that cannot carry these fails here. */
 	memset(w->payload + sizeof(j), 0, SW_PAYLOAD_MIN - sizeof(j));
 	if (l->is_keyed)
-		sw_link_seal(w, l);
+		seal(w, l);
 	return SW_PAYLOAD_MIN;
 }
 
@@ -229,4 +264,34 @@ uint64_t sw_link_tick_rest(struct sw_worker *w, struct sw_link *l)
 	sw_flow_rest(f);
 	sw_link_owe(w, l, SW_OWE_KEEPALIVE);
 	return UINT64_MAX;
+}
+
+/* --- what a secret changes (PROTOCOL.md, section 14) --- */
+
+void sw_link_forget_keys(struct sw_link *l)
+{
+	sw_seal_free(l->peer.seal);
+	l->peer.seal = NULL;
+	sw_crypto_wipe(&l->noise, sizeof(l->noise));
+	sw_crypto_wipe(l->e, sizeof(l->e));
+}
+
+bool sw_link_is_handshake(const struct sw_link *l, const struct sw_header *h)
+{
+	return h->type == SW_COOKIE || h->type == SW_ACCEPT ||
+	       (h->type == SW_ERROR &&
+		       (!l->peer.seal || h->payload_len == SW_REFUSAL_BYTES));
+}
+
+bool sw_link_is_true(struct sw_worker *w, struct sw_link *l,
+	const struct sw_rx_frame *f, struct sw_header *h)
+{
+	uint32_t seed = h->type == SW_COOKIE ? 0 : l->peer.seed;
+
+	if (!l->is_keyed || sw_link_is_handshake(l, h))
+		return sw_frame_is_true(NULL, seed, f, h, &w->stats);
+	if (l->peer.seal)
+		return sw_frame_is_true(l->peer.seal, seed, f, h, &w->stats);
+	sw_count(&w->stats.rx_tag, 1);
+	return false;
 }

@@ -221,7 +221,7 @@ void sw_piece_take(const struct sw_stream *s, const struct sw_piece *p,
 	const uint8_t *bytes);
 void sw_piece_copy_own(const struct sw_stream *s, const struct sw_piece *p);
 
-/* --- stream_window.c: chunks enter the window --- */
+/* --- stream.c: chunks enter the window --- */
 
 /* sw_stream_window - return the number of slots at each link. */
 static inline uint32_t sw_stream_window(const struct sw_wtensor *t)

@@ -171,38 +171,22 @@ static inline bool sw_result_verify(
 	return crc == h->payload_crc;
 }
 
-/* --- link_keys.c, link_keys_rx.c: what a secret changes --- */
+/* --- what a secret changes: link.c, and link_rx.c for the handshake --- */
 
 /* sw_link_path - return the addresses of both ends.
- * sw_link_prove - set the MAC of a HELLO of @bytes in w->payload.
- * sw_link_seal - seal the JOIN in w->payload.
  * sw_link_is_true - is a frame that is said to be the link's its server's?  At
  * a worker with a secret.
  * sw_link_is_handshake - does the frame belong to the handshake, so that it has
  * CRCs, although the link is keyed?
  * sw_link_on_handshake - handle it.
- * sw_link_forget_keys - forget those of the session.
- * sw_link_is_deaf - has the session that ACCEPT offered not spoken for so long
- * that the server has dropped it? */
+ * sw_link_forget_keys - forget those of the session. */
 struct sw_hand_path sw_link_path(const struct sw_link *l);
-void sw_link_prove(struct sw_worker *w, struct sw_link *l);
-void sw_link_seal(struct sw_worker *w, struct sw_link *l);
 bool sw_link_is_true(struct sw_worker *w, struct sw_link *l,
 	const struct sw_rx_frame *f, struct sw_header *h);
 bool sw_link_is_handshake(const struct sw_link *l, const struct sw_header *h);
 void sw_link_on_handshake(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload);
 void sw_link_forget_keys(struct sw_link *l);
-bool sw_link_is_deaf(const struct sw_worker *w, const struct sw_link *l);
-
-/* --- link_rx.c: the same with CRCs and with a secret --- */
-
-void sw_link_take_cookie(
-	struct sw_worker *w, struct sw_link *l, const struct sw_cookie *c);
-void sw_link_take_accept(
-	struct sw_worker *w, struct sw_link *l, const struct sw_accept *a);
-void sw_link_take_refusal(
-	struct sw_worker *w, struct sw_link *l, const uint8_t *payload);
 
 /* --- work on many tensors, a bounded part of it in each turn --- */
 

@@ -57,7 +57,7 @@ OFF_PATH = {
     ("engine/worker/link_rx.c", "on_refused"): "the end of a job, with its reason",
     ("engine/worker/faults.c", "sw_tensor_kill"): "the end of a tensor, with its reason",
     ("engine/worker/faults.c", "ask_coordinator"): "the same",
-    ("engine/worker/link_keys_rx.c", "sw_link_on_handshake"): "before a job runs",
+    ("engine/worker/link_rx.c", "sw_link_on_handshake"): "before a job runs",
     ("engine/worker/link_rx.c", "stop_probing"): "before a job runs",
     ("engine/server/server_rx.c", "on_leave"): "the end of a session, perhaps of a job",
     ("engine/server/groups.c", "sw_group_end"):
