@@ -56,13 +56,15 @@ void sw_link_on_check(
 		sw_count(&w->stats.rx_state, 1);
 }
 
-/* Return whether small frames return and full ones do not. */
+/* Return whether small frames return and full ones do not.  Where one of four
+ * small ones is lost, full ones may be lost by chance as well. */
 static bool is_narrow(const struct sw_link *l)
 {
 	const struct sw_path_check *c = &l->check;
 
 	return l->state == SW_LINK_OPEN && !c->is_good &&
-	       c->n_tries >= LEAST_TRIES && c->n_small >= c->n_tries / 4;
+	       c->n_tries >= LEAST_TRIES &&
+	       c->n_small >= c->n_tries / 2 * 3 / 4;
 }
 
 /* Fail. If pushes are still not acknowledged, the direction to the server lost
