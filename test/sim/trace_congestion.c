@@ -321,6 +321,31 @@ static void congestion_random_loss(struct check *c)
 	}
 }
 
+/* For a round trip one frame in twenty is lost.  Five milliseconds later the
+ * path is as full as it was. */
+static void congestion_recovers(struct check *c)
+{
+	static const struct path p = {.rate_mbit = 10000,
+		.rtt_us = 100,
+		.queue = 256 << 10,
+		.payload = 1344};
+	uint64_t some = time_of(&p, 16 << 20);
+	struct sim_job *job = open_job(&p, 2, 2, 8 << 20);
+	struct outcome before, after;
+
+	job->n_colocated = 2;
+	sim_job_open(job);
+	put_trunks(&job->net, &p, 1, 2);
+	before = measure(c, job, &p, 0.5, some, 2 * some);
+	job->net.faults.loss = 50000;
+	sim_job_pass(job, 100 * SW_US);
+	job->net.faults.loss = 0;
+	after = measure(c, job, &p, 0.5, 5 * SW_MS, 5 * SW_MS);
+	check(c, after.goodput >= 0.9 * before.goodput,
+		"the path is full again");
+	close_job(job);
+}
+
 /* --- switches that mark (ECN) --- */
 
 static void congestion_marks(struct check *c)
@@ -402,6 +427,7 @@ const struct check_case trace_congestion[] = {
 	{"congestion_incast_60", congestion_incast_60},
 	{"congestion_incast_60_jumbo", congestion_incast_60_jumbo},
 	{"congestion_random_loss", congestion_random_loss},
+	{"congestion_recovers", congestion_recovers},
 	{"congestion_marks", congestion_marks},
 	{"congestion_forged_marks", congestion_forged_marks},
 	{"congestion_plot", congestion_plot},
