@@ -29,8 +29,4 @@ void sw_agent_init_parts(struct agent *a);
  * struct sw_daemon; @ctx is a struct agent. */
 bool sw_agent_has_mail(const void *ctx, uint32_t from, uint32_t to);
 
-/* sw_agent_put_lanes - put the counters of each lane. */
-void sw_agent_put_lanes(const struct agent *a,
-	void (*put)(void *out, const char *name, uint64_t value), void *out);
-
 #endif

@@ -58,6 +58,14 @@ struct sw_worker_events sw_agent_events(struct agent_core *core);
  * tensors is dead.  @ctx is the core. */
 void sw_agent_on_declared(void *ctx);
 
+/* sw_agent_find_use - look whether collectives use core->freed.  Each call
+ * looks at some of them; the last one clears core->freed.client. */
+void sw_agent_find_use(struct agent_core *core);
+
+/* sw_agent_work_free - answer the local ranks in core->is_freeing, once no port
+ * refers to their memory. */
+void sw_agent_work_free(struct agent_core *core);
+
 /* Functions for struct sw_poller; @ctx is the core. */
 uint32_t sw_agent_work(void *ctx, uint64_t now_ns);
 void sw_agent_rest(void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns);

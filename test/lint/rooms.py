@@ -121,18 +121,18 @@ FRONTS = {
     "apps/watch": {},
     "apps/doctor": {},
 }
-# The agent's threads: their files, and whose headers those include.  agent.c,
-# agent_parts.c and agent_mail.c begin and connect the threads: they see all.
+# The agent's threads: their files, and whose headers those include.  agent.c
+# and agent_mail.c begin and connect the threads: they see all.
 THREADS = {
     "several threads": ("agent_shared.c agent_shared.h agent_mail.h",
                         "agent_shared"),
     "control": ("agent_group.c agent_group.h agent_job.c agent_job.h",
                 "agent_shared agent_mail agent_group agent_job"),
-    "lcore 0": ("agent_core.c agent_core.h agent_request.c agent_request.h",
-                "agent_shared agent_mail agent_core agent_request agent_lane"),
+    "lcore 0": ("agent_core.c agent_core.h",
+                "agent_shared agent_mail agent_core agent_lane"),
     "the other lcores": ("agent_lane.c agent_lane.h",
                          "agent_shared agent_lane"),
-    "all": ("agent.c agent.h agent_parts.c agent_mail.c", ""),
+    "all": ("agent.c agent.h agent_mail.c", ""),
 }
 
 

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/dpdk/port_int.h"
 #include "test/unit/node/agent_rig.h"
-#include "apps/node/agent_request.h"
 
 enum {
 	RING = 64, /* frames that the driver holds */
