@@ -133,7 +133,8 @@ static int read_units(const char *path, struct cost_counts *out)
 static void become_valgrind(const struct cost_shape *shape, const char *self,
 	const char *profile, const char *units)
 {
-	char out[FILE_BYTES + 32], bytes[24], tensors[12], members[12];
+	char out[FILE_BYTES + 32], bytes[24], tensors[12], members[12],
+		local[12];
 	int fd = open(units, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
 	snprintf(out, sizeof(out), "--callgrind-out-file=%s", profile);
@@ -141,6 +142,7 @@ static void become_valgrind(const struct cost_shape *shape, const char *self,
 		bytes, sizeof(bytes), "%llu", (unsigned long long)shape->bytes);
 	snprintf(tensors, sizeof(tensors), "%u", shape->n_tensors);
 	snprintf(members, sizeof(members), "%u", shape->n_members);
+	snprintf(local, sizeof(local), "%u", shape->n_local);
 	setenv("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-ERMS,-FSRM", 1);
 	if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0)
 		_exit(1);
@@ -148,6 +150,7 @@ static void become_valgrind(const struct cost_shape *shape, const char *self,
 		"--separate-callers=" CALLERS, "--compress-strings=no",
 		"--compress-pos=no", out, self, "engine", "--stepped", "--size",
 		bytes, "--tensors", tensors, "--members", members,
+		"--local-ranks", local,
 		shape->is_keyed        ? "--keyed"
 		: shape->is_collective ? "--collective"
 				       : (char *)NULL,

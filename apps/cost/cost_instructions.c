@@ -63,9 +63,10 @@ static void print_table(const struct cost_shape *s, const struct cost_counts *c)
 {
 	uint64_t chunks = c->steps.units[COST_SERVER_PUSH];
 
-	printf("%u members, %u %s of %llu bytes%s; instructions each, AVX2\n"
+	printf("%u members of %u local ranks, %u %s of %llu bytes%s; "
+	       "instructions each, AVX2\n"
 	       "%-7s %-22s %9s %9s %9s %9s %9s %9s %10s\n",
-		s->n_members, s->n_tensors,
+		s->n_members, s->n_local, s->n_tensors,
 		s->is_collective ? "all_reduces" : "tensors",
 		(unsigned long long)s->bytes, s->is_keyed ? ", keyed" : "", "",
 		"stage", "in round", parts[COST_ENGINE], parts[COST_CRC],
@@ -108,6 +109,7 @@ static void write_shape(struct sw_json *j, const struct cost_shape *s,
 
 	sw_json_object_open(j, NULL);
 	sw_json_u64(j, "members", s->n_members);
+	sw_json_u64(j, "local_ranks", s->n_local);
 	sw_json_u64(j, "tensors", s->n_tensors);
 	sw_json_u64(j, "size_bytes", s->bytes);
 	sw_json_bool(j, "is_collective", s->is_collective);

@@ -61,7 +61,7 @@ static int open_worker(struct cost_nodes *x, uint32_t rank)
 		.node = "worker",
 		.member = (uint16_t)rank,
 		.n_members = (uint16_t)x->shape->n_members,
-		.n_local = 1,
+		.n_local = (uint16_t)x->shape->n_local,
 		.servers = &server,
 		.n_servers = 1,
 		.secret = x->shape->is_keyed ? &x->entry.secret : NULL};
@@ -77,24 +77,37 @@ static int open_worker(struct cost_nodes *x, uint32_t rank)
 	return 0;
 }
 
-static char *data_of(const struct cost_nodes *x, uint32_t member, uint32_t i)
+/* Return where a rank has its bytes. */
+static char *data_of(
+	const struct cost_nodes *x, uint32_t member, uint32_t local, uint32_t i)
+{
+	const struct cost_shape *s = x->shape;
+	uint64_t rank = member * s->n_local + local;
+
+	return x->memory + (rank * s->n_tensors + i) * s->bytes;
+}
+
+/* Return where a tensor's results go: a single local rank has one buffer. */
+static char *results_of(const struct cost_nodes *x, uint32_t member, uint32_t i)
 {
 	const struct cost_shape *s = x->shape;
 
-	return x->memory + (member * s->n_tensors + i) * s->bytes;
+	uint64_t first = s->n_local > 1 ? s->n_members * s->n_local : 0;
+
+	return x->memory + ((first + member) * s->n_tensors + i) * s->bytes;
 }
 
 /* A window as libsumwire's. */
 static int open_stream(struct cost_nodes *x)
 {
-	uint16_t ranks[SW_MAX_MEMBERS];
+	uint16_t ranks[SW_MAX_MEMBERS * COST_LOCAL_MAX];
 	struct sw_worker_tensor stream = {.name = "stream",
 		.window_log2 = 7,
-		.n_ranks = x->shape->n_members,
+		.n_ranks = x->shape->n_members * x->shape->n_local,
 		.ranks = ranks};
 	int err = 0;
 
-	for (uint16_t i = 0; i < SW_MAX_MEMBERS; i++)
+	for (uint16_t i = 0; i < stream.n_ranks; i++)
 		ranks[i] = i;
 	for (uint32_t w = 0; w < x->shape->n_members && !err; w++)
 		err = sw_worker_declare(&x->workers[w], &stream, 1);
@@ -115,7 +128,7 @@ static int declare(struct cost_nodes *x)
 				.n_elems = s->bytes / sizeof(float),
 				.dtype = SW_F32,
 				.priority = i,
-				.base = data_of(x, w, i)};
+				.base = results_of(x, w, i)};
 		}
 		err = sw_worker_declare(&x->workers[w], list, s->n_tensors);
 	}
@@ -166,11 +179,27 @@ int sw_cost_nodes_open(struct cost_nodes *x, const struct cost_shape *shape,
 	bool is_sorted, uint64_t now_ns)
 {
 	x->shape = shape;
-	x->memory_bytes = shape->bytes * shape->n_tensors * shape->n_members;
+	x->memory_bytes = shape->bytes * shape->n_tensors * shape->n_members *
+			  (shape->n_local + (shape->n_local > 1));
 	x->memory = sw_memory_get(x->memory_bytes, SW_NUMA_ANY);
 	x->workers = aligned_alloc(64, shape->n_members * sizeof(*x->workers));
 	return x->memory && x->workers ? open_nodes(x, is_sorted, now_ns)
 				       : SW_ENOMEM;
+}
+
+/* Several local ranks say where each has its bytes. */
+static void name_sources(struct cost_nodes *x)
+{
+	const struct cost_shape *s = x->shape;
+	uint32_t n = s->n_local > 1 ? sw_cost_submits(s) : 0;
+
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t rank = k / s->n_tensors, i = k % s->n_tensors;
+		uint32_t member = rank / s->n_local, local = rank % s->n_local;
+
+		sw_worker_source(&x->workers[member], i, local,
+			data_of(x, member, local, i));
+	}
 }
 
 int sw_cost_nodes_start(struct cost_nodes *x)
@@ -179,13 +208,17 @@ int sw_cost_nodes_start(struct cost_nodes *x)
 	if (!x->err)
 		x->err = x->shape->is_collective ? open_stream(x) : declare(x);
 	x->turns(x, &x->n_declared, x->shape->n_members);
+	if (!x->err && !x->shape->is_collective)
+		name_sources(x);
 	return x->err;
 }
 
-static int submit(struct cost_nodes *x, uint32_t member, uint32_t i)
+static int submit(
+	struct cost_nodes *x, uint32_t member, uint32_t local, uint32_t i)
 {
-	char *data = data_of(x, member, i);
-	const struct sw_worker_coll coll = {.kind = SW_ALL_REDUCE,
+	char *data = data_of(x, member, local, i);
+	const struct sw_worker_coll coll = {.local = local,
+		.kind = SW_ALL_REDUCE,
 		.dtype = SW_F32,
 		.n_elems = x->shape->bytes / sizeof(float),
 		.from = data,
@@ -199,15 +232,21 @@ static int submit(struct cost_nodes *x, uint32_t member, uint32_t i)
 void sw_cost_nodes_push(struct cost_nodes *x, uint32_t round)
 {
 	const struct cost_shape *s = x->shape;
-	uint32_t n = s->n_members * s->n_tensors;
+	uint32_t n = sw_cost_submits(s);
 
 	x->n_done = 0;
-	for (uint32_t i = 0; i < n && !x->err; i++)
-		if (s->is_collective)
-			x->err = submit(x, i % s->n_members, i / s->n_members);
-		else
-			x->err = sw_worker_push(&x->workers[i % s->n_members],
-				i / s->n_members, round, i);
+	for (uint32_t k = 0; k < n && !x->err; k++) {
+		uint32_t member = k % s->n_members, at = k / s->n_members;
+		uint32_t local = at % s->n_local, i = at / s->n_local;
+		const struct sw_worker_round ask = {.tensor = i,
+			.step = round,
+			.local = local,
+			.cookie = k};
+
+		x->err = s->is_collective
+				 ? submit(x, member, local, i)
+				 : sw_worker_begin(&x->workers[member], &ask);
+	}
 }
 
 void sw_cost_nodes_close(struct cost_nodes *x)

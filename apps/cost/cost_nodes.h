@@ -18,7 +18,7 @@
 
 /* Both generations of a cell are present, and the windows of senders are open.
  */
-enum { COST_WARM_ROUNDS = 4 };
+enum { COST_WARM_ROUNDS = 4, COST_LOCAL_MAX = 8 };
 
 struct cost_shape {
 	uint32_t n_members; /* 1 to 64 */
@@ -27,6 +27,7 @@ struct cost_shape {
 	bool is_collective; /* all_reduces of one stream in place of tensors; 64
 			       at most */
 	bool is_keyed;      /* frames have tags in place of CRCs */
+	uint32_t n_local; /* local ranks of each member, 1 to COST_LOCAL_MAX */
 };
 
 /* Zeroed before it is opened, except for fields that the caller sets; 64-byte
@@ -47,7 +48,7 @@ struct cost_nodes {
 	struct sw_server *server;
 	struct sw_worker *workers;
 	uint32_t n_workers; /* that are open */
-	char *memory;
+	char *memory; /* of the ranks, then results of several local ranks */
 	uint64_t memory_bytes;
 	uint64_t n_random; /* nothing here has to be secret */
 	struct sw_keyring_entry entry;
@@ -60,6 +61,13 @@ struct cost_nodes {
  * (cost_wire.h).  Close them whatever it returns. */
 int sw_cost_nodes_open(struct cost_nodes *x, const struct cost_shape *shape,
 	bool is_sorted, uint64_t now_ns);
+
+/* sw_cost_submits - return how many tensors or all_reduces all ranks submit in
+ * a round. */
+static inline uint32_t sw_cost_submits(const struct cost_shape *s)
+{
+	return s->n_members * s->n_local * s->n_tensors;
+}
 
 /* sw_cost_nodes_start - all have joined and declared their tensors. */
 int sw_cost_nodes_start(struct cost_nodes *x);

@@ -105,10 +105,8 @@ TURN(COST_WORKER_TURN, worker_turn)
 
 static void worker_submit(struct step *x, uint32_t round)
 {
-	const struct cost_shape *s = x->nodes.shape;
-
 	sw_cost_nodes_push(&x->nodes, round);
-	x->units[COST_WORKER_SUBMIT] += s->n_members * s->n_tensors;
+	x->units[COST_WORKER_SUBMIT] += sw_cost_submits(x->nodes.shape);
 }
 
 static void submit(struct step *x, uint32_t round)
@@ -248,7 +246,7 @@ static void turn_until(
 
 static int run_rounds(struct step *x, bool is_counted)
 {
-	uint32_t n = x->nodes.shape->n_members * x->nodes.shape->n_tensors;
+	uint32_t n = sw_cost_submits(x->nodes.shape);
 
 	for (uint32_t i = 0; i < COST_WARM_ROUNDS + COST_STEP_ROUNDS; i++) {
 		x->is_counted = is_counted && i >= COST_WARM_ROUNDS;

@@ -178,7 +178,7 @@ static void sample(struct threads *x, uint32_t round, struct samples *out)
 	x->port_ns[COST_SERVER] = 0;
 	sw_cost_nodes_push(nodes, round);
 	from = sw_cpu_ns() - from; /* time to submit */
-	turn_until(nodes, &nodes->n_done, s->n_members * s->n_tensors);
+	turn_until(nodes, &nodes->n_done, sw_cost_submits(s));
 	t.server = (double)x->spent_ns[COST_SERVER];
 	t.worker = (double)(from + x->spent_ns[COST_WORKERS]);
 	t.port = (double)x->port_ns[COST_SERVER];

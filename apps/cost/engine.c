@@ -151,6 +151,8 @@ static int parse(struct options *o, int argc, char **argv)
 			SW_MAX_MEMBERS,
 			"from 2 on: measure 2, 4, 8 … members up to this; "
 			"default 1"},
+		{"--local-ranks", SW_ARG_U32, {.u32 = &s->n_local}, 1,
+			COST_LOCAL_MAX, "of each member; default 1"},
 		{"--collective", SW_ARG_FLAG, {.flag = &s->is_collective}, 0, 0,
 			"all_reduces of one stream in place of tensors; 64 at "
 			"most"},
@@ -159,9 +161,7 @@ static int parse(struct options *o, int argc, char **argv)
 		{"--instructions", SW_ARG_FLAG, {.flag = &o->is_instructions},
 			0, 0,
 			"count instructions by stage in place of time, with "
-			"valgrind; by default of chunks of 8 KiB of 2, 8 and "
-			"32 members, of tensors of 64 bytes of 2, and of "
-			"all_reduces of 2"},
+			"valgrind; by default of several shapes"},
 		{"--stepped", SW_ARG_FLAG, {.flag = &o->is_stepped}, 0, 0,
 			"only run the stages of --instructions: both ends in "
 			"one thread, by a virtual clock"},
@@ -193,10 +193,16 @@ static int parse(struct options *o, int argc, char **argv)
 static int count(struct options *o, bool has_shape)
 {
 	static const struct cost_shape shapes[] = {
-		{2, 4, 128 << 10, false, false},
-		{8, 4, 128 << 10, false, false},
-		{32, 4, 128 << 10, false, false}, {2, 256, 64, false, false},
-		{2, 4, 128 << 10, true, false}, {8, 4, 128 << 10, false, true}};
+		{2, 4, 128 << 10, false, false, 1},
+		{8, 4, 128 << 10, false, false, 1},
+		{32, 4, 128 << 10, false, false, 1},
+		{2, 256, 64, false, false, 1},
+		{2, 4, 128 << 10, true, false, 1},
+		{8, 4, 128 << 10, false, true, 1},
+		{2, 4, 128 << 10, false, false, 2},
+		{2, 4, 128 << 10, false, false, 4},
+		{2, 4, 128 << 10, false, false, 8},
+		{2, 4, 128 << 10, true, false, 8}};
 
 	return has_shape ? sw_cost_instructions(&o->shape, 1, o->is_json)
 			 : sw_cost_instructions(shapes,
@@ -232,10 +238,11 @@ int sw_cmd_engine(int argc, char **argv)
 
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
-	has_shape = s->bytes || s->n_tensors || s->n_members;
+	has_shape = s->bytes || s->n_tensors || s->n_members || s->n_local;
 	s->bytes = s->bytes ? s->bytes : 256;
 	s->n_tensors = s->n_tensors ? s->n_tensors : 1000;
 	s->n_members = s->n_members ? s->n_members : 1;
+	s->n_local = s->n_local ? s->n_local : 1;
 	if (o.is_stepped)
 		err = sw_cost_stepped(s);
 	else if (o.is_instructions)

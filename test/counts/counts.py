@@ -5,7 +5,7 @@ import os
 import subprocess
 
 RECORD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recorded")
-PARTS = ("engine", "crc", "add", "copy")
+PARTS = ("engine", "crc", "add", "copy", "port")
 RISE = 0.03  # more than this, and
 SLACK = 2.0  # more than so many instructions of a chunk, is refused
 
@@ -14,7 +14,8 @@ HEAD = """\
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Written by: test/counts/run --renew.  One line: members, bytes of a tensor, stage;
-# then, for each chunk of a member, instructions of the engine, of crc, add and copy.
+# then, for each chunk of a member, instructions of the engine, of crc, add and copy,
+# and of the wire's copies, in place of a port's.  localN/: N local ranks of a member;
 # coll/: of all_reduces in place of tensors; keyed/: with tags in place of CRCs.
 """
 
@@ -27,6 +28,7 @@ def measure(build):
     found = json.loads(out)
     return found["compiler"], {
         (r["members"], r["size_bytes"],
+         (f"local{r['local_ranks']}/" if r["local_ranks"] > 1 else "") +
          ("keyed/" if r["is_keyed"] else "") +
          ("coll/" if r["is_collective"] else "") + s["name"]):
         [round(s[p] / r["chunks"], 1) for p in PARTS]
