@@ -54,25 +54,6 @@ static uint32_t wire_tx_room(struct sw_port *port)
 	return SW_RX_BURST - e->peer->n_slots - e->sent.n;
 }
 
-static void wire_tx(
-	struct sw_port *port, const struct sw_tx_frame *frames, uint32_t n)
-{
-	struct cost_queue *q = &((struct cost_end *)port)->sent;
-
-	for (const struct sw_tx_frame *f = frames; f < frames + n; f++) {
-		struct cost_slot *s = &q->slots[q->n++];
-
-		memcpy(s->head, f->head, SW_HEAD_BYTES);
-		s->payload_len = f->payload_len;
-		s->from = f->endpoint;
-		s->to = f->to.udp;
-		s->gathered = f->payload;
-		if (f->payload_len && !f->is_stable)
-			s->gathered =
-				memcpy(s->payload, f->payload, f->payload_len);
-	}
-}
-
 static void wire_put(struct cost_end *to, const struct cost_slot *from)
 {
 	enum cost_kind kind =
@@ -91,6 +72,30 @@ void sw_cost_wire_carry(struct cost_end *end)
 	for (uint32_t i = 0; i < end->sent.n; i++)
 		wire_put(end->peer, &end->sent.slots[i]);
 	end->sent.n = 0;
+}
+
+static void wire_tx(
+	struct sw_port *port, const struct sw_tx_frame *frames, uint32_t n)
+{
+	struct cost_end *e = (struct cost_end *)port;
+	struct cost_queue *q = &e->sent;
+	bool is_passing = false;
+
+	for (const struct sw_tx_frame *f = frames; f < frames + n; f++) {
+		struct cost_slot *s = &q->slots[q->n++];
+
+		memcpy(s->head, f->head, SW_HEAD_BYTES);
+		s->payload_len = f->payload_len;
+		s->from = f->endpoint;
+		s->to = f->to.udp;
+		s->gathered = f->payload;
+		if (f->payload_len && !f->is_stable && e->is_apart)
+			s->gathered =
+				memcpy(s->payload, f->payload, f->payload_len);
+		is_passing |= f->payload_len && !f->is_stable;
+	}
+	if (is_passing && !e->is_apart)
+		sw_cost_wire_carry(e);
 }
 
 static void wire_tx_flush(struct sw_port *port)

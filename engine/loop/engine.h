@@ -11,8 +11,9 @@
 #include "engine/loop/port.h"
 
 enum {
-	SW_MAX_PORTS = 33, /* 32 to other nodes and one to itself */
-	SW_MAX_LCORES = 16 /* polling lcores of a process */
+	SW_MAX_PORTS = 33,  /* 32 to other nodes and one to itself */
+	SW_MAX_LCORES = 16, /* polling lcores of a process */
+	SW_TX_BURST = 16 /* most frames that an engine is asked for at once */
 };
 
 /* A server or a worker embeds it as its first member. All calls come from the
@@ -30,9 +31,9 @@ struct sw_engine {
 	/* Fire due timers. @gap_ns is the longest recent gap in polling.
 	 * Returns when to call again. */
 	uint64_t (*tick)(struct sw_engine *, uint64_t now_ns, uint64_t gap_ns);
-	/* Fill at most @max frames to send on port @port_i; return how many, 0
-	 * if none is due there. Their payloads stay unchanged until the next
-	 * call. */
+	/* Fill at most @max frames, SW_TX_BURST or fewer, to send on port
+	 * @port_i; return how many, 0 if none is due there. Their payloads stay
+	 * unchanged until the next call. */
 	uint32_t (*tx)(struct sw_engine *, uint64_t now_ns, uint32_t port_i,
 		struct sw_tx_frame *out, uint32_t max);
 	/* Return whether anything is outstanding, so that the loop must not

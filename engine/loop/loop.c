@@ -9,7 +9,6 @@
 enum {
 	DRAIN_TURNS = 64, /* after a gap; a port cannot hold more bursts */
 	TICK_NS = 50000,  /* the shortest timer: sw_params.ack_delay */
-	TX_BURST = 16,    /* frames that an engine is asked for at once */
 	STOP_PART = 5,    /* divisor of stop_gap_ns for a longer gap */
 };
 
@@ -113,11 +112,12 @@ static uint32_t tx_engine(struct sw_loop *l, uint32_t port_i, uint32_t endpoint,
 {
 	struct sw_engine *engine = l->engines[endpoint];
 	struct sw_pace *pace = &l->pace[port_i];
-	struct sw_tx_frame frames[TX_BURST];
+	struct sw_tx_frame frames[SW_TX_BURST];
 	uint32_t sum = 0, n;
 
 	while (engine && sum < room) {
-		uint32_t max = room - sum < TX_BURST ? room - sum : TX_BURST;
+		uint32_t max =
+			room - sum < SW_TX_BURST ? room - sum : SW_TX_BURST;
 
 		engine->holds_data = !sw_pace_may(pace, now_ns);
 		max = sw_pace_frames(pace, now_ns, max);

@@ -120,7 +120,8 @@ struct sw_tx_frame {
 	uint32_t payload_len;
 	bool is_stable;    /* the payload's memory stays mapped until the port
 			      is told otherwise, so the port may gather it;
-			      otherwise tx copies it before it returns */
+			      otherwise it may change once tx returns: tx sends
+			      it at once, or copies it */
 	bool is_marked;    /* handed to another lcore: as received */
 	uint8_t class;     /* 0 most urgent … 7 */
 	uint16_t endpoint; /* our endpoint that sends it; set by the loop */

@@ -240,6 +240,7 @@ static void do_chunk(struct sw_worker *w, const struct sw_stream *s,
 	const uint8_t *bytes;
 
 	if (sw_coll_is_sum(c->ask.kind)) {
+		w->made_at = w->made[0];
 		c->weight = sw_piece_give(w, s, &p, &bytes);
 		sw_piece_take(s, &p, bytes);
 	} else {

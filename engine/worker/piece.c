@@ -227,19 +227,18 @@ static const void *scaled_given(struct sw_worker *w,
 	return w->payload;
 }
 
-/* Fold the bytes into w->sums: sums in one pass, other operations rank by rank.
- */
+/* Fold the bytes into @to: sums in one pass, other operations rank by rank. */
 static void fold_given(struct sw_worker *w, const struct sw_sum_ops *ops,
-	enum sw_reduce_op op, const struct given *g)
+	enum sw_reduce_op op, const struct given *g, void *to)
 {
 	sw_fold_fn *fn = ops->put;
 
 	if (op == SW_SUM || op == SW_AVG) {
-		ops->sum(w->sums, g->from, g->n, g->n_elems);
+		ops->sum(to, g->from, g->n, g->n_elems);
 		return;
 	}
 	for (uint32_t i = 0; i < g->n; i++) {
-		fn(w->sums,
+		fn(to,
 			op == SW_PREMUL_SUM ? scaled_given(w, ops, g, i)
 					    : g->from[i],
 			g->n_elems);
@@ -247,17 +246,19 @@ static void fold_given(struct sw_worker *w, const struct sw_sum_ops *ops,
 	}
 }
 
-/* Combine the bytes into w->payload.  Without a server an average is divided
+/* Combine the bytes into w->made_at.  Without a server an average is divided
  * here. */
 static void combine_given(struct sw_worker *w, const struct sw_stream *s,
 	const struct sw_worker_coll *ask, const struct given *g)
 {
 	const struct sw_sum_ops *ops = &w->env->sum->ops[ask->dtype];
+	void *to = ops->round ? (void *)w->sums : w->made_at;
 
-	fold_given(w, ops, ask->op, g);
+	fold_given(w, ops, ask->op, g, to);
 	if (ask->op == SW_AVG && sw_stream_is_here(w, s))
-		ops->divide(w->sums, w->sums, g->n, g->n_elems);
-	(ops->round ? ops->round : ops->copy)(w->payload, w->sums, g->n_elems);
+		ops->divide(to, to, g->n, g->n_elems);
+	if (ops->round)
+		ops->round(w->made_at, to, g->n_elems);
 }
 
 uint16_t sw_piece_give(struct sw_worker *w, const struct sw_stream *s,
@@ -276,7 +277,7 @@ uint16_t sw_piece_give(struct sw_worker *w, const struct sw_stream *s,
 	}
 	*bytes = g.from[0];
 	if (g.n > 1 || ask->op == SW_PREMUL_SUM) {
-		*bytes = w->payload;
+		*bytes = w->made_at;
 		SW_TIMED(w->stats.ticks_sum, combine_given(w, s, ask, &g));
 	}
 	return (uint16_t)g.n;

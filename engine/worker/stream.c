@@ -336,7 +336,9 @@ const uint8_t *sw_stream_fill(const struct sw_wtensor *t, uint32_t chunk,
 	h->stream.collective = c->number;
 	h->stream.tag = c->tag;
 	h->weight = p->gives ? sw_piece_give(w, t->stream, p, &bytes) : 0;
-	*is_stable = bytes != w->payload;
+	*is_stable = bytes != w->made_at;
+	if (!*is_stable)
+		sw_worker_make(w);
 	h->dtype = (uint8_t)c->ask.dtype;
 	h->op = sw_coll_op(c->ask.kind, c->ask.op);
 	h->stream.root = p->root;

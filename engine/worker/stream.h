@@ -210,9 +210,8 @@ void sw_piece_go_on(const struct sw_coll_share *share, struct sw_piece *p);
 uint32_t sw_coll_divide(const struct sw_worker *w, const struct sw_stream *s,
 	const struct sw_coll *c, uint32_t *lanes);
 /* sw_piece_give - set *bytes to this member's contribution: a local rank's
- * memory, or w->payload if several are combined or scaled.  Returns
- * the number of givers.
- * sw_piece_take - write the result to the local ranks that get it.
+ * memory, or w->made_at if several are combined or scaled.  Returns the number
+ * of givers. sw_piece_take - write the result to the local ranks that get it.
  * sw_piece_copy_own - do so with the root's own bytes, which no server sends
  * back. */
 uint16_t sw_piece_give(struct sw_worker *w, const struct sw_stream *s,
@@ -248,8 +247,8 @@ void sw_coll_end(
 	struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c, int err);
 
 /* sw_stream_fill - fill @h for the piece in a slot.  Returns the bytes to push,
- * NULL if this member gives none. *is_stable is false if they lie in
- * w->payload, combined or scaled. */
+ * NULL if this member gives none. *is_stable is false if they lie in a made
+ * payload, combined or scaled. */
 const uint8_t *sw_stream_fill(const struct sw_wtensor *t, uint32_t chunk,
 	struct sw_header *h, bool *is_stable);
 

@@ -384,7 +384,7 @@ static void clear(struct sw_worker *w)
 	size_t from = offsetof(struct sw_worker, stats) + sizeof(w->stats);
 
 	memset(w, 0, offsetof(struct sw_worker, stats));
-	memset((char *)w + from, 0, sizeof(*w) - from);
+	memset((char *)w + from, 0, offsetof(struct sw_worker, made) - from);
 }
 
 int sw_worker_open(struct sw_worker *w, const struct sw_params *params,

@@ -37,6 +37,9 @@ enum {
 	SW_GROUP_RANKS = SW_MAX_MEMBERS * SW_LOCAL_RANKS,
 	/* Words of a set of local ranks. */
 	SW_LOCAL_WORDS = SW_LOCAL_RANKS / 64 + 1,
+	/* A payload's room: the largest, in whole cache lines, and one line
+	 * more, so that equal offsets lie in different sets of the cache. */
+	SW_MADE_BYTES = (SW_PAYLOAD_MAX + 127) / 64 * 64,
 };
 
 struct sw_worker_server {
@@ -269,10 +272,14 @@ struct sw_worker {
 	 * (SW_PREMUL_SUM). */
 	const void *sources[SW_LOCAL_RANKS];
 	double scales[SW_LOCAL_RANKS];
-	/* holds a control frame, a copy, or the sum of the local ranks */
+	/* holds a control frame, or one scaled source */
 	_Alignas(64) uint8_t payload[SW_PAYLOAD_MAX];
 	/* 32-bit sums of 16-bit types. */
 	_Alignas(64) float sums[SW_PAYLOAD_MAX / 2];
+	/* Payloads of the frames of one tx: sums of the local ranks, and
+	 * copies. Those before made_at are in use.  Not zeroed. */
+	uint8_t *made_at;
+	_Alignas(64) uint8_t made[SW_TX_BURST][SW_MADE_BYTES];
 };
 
 /* sw_worker_open - open a worker that starts to join at the first tick.

@@ -116,6 +116,15 @@ static inline void sw_link_touch(struct sw_link *l)
 	sw_bits_add(l->worker->touched, l->peer.index);
 }
 
+/* sw_worker_make - return room for the payload of a frame of this tx. */
+static inline uint8_t *sw_worker_make(struct sw_worker *w)
+{
+	uint8_t *made = w->made_at;
+
+	w->made_at += SW_MADE_BYTES;
+	return made;
+}
+
 /* sw_link_tensor - look up the tensor that a frame names; NULL if it is unknown
  * or freed.  Counts an unknown one.
  * sw_link_has - does @chunk of a tensor, not of a stream, lie at the link, and

@@ -135,23 +135,24 @@ static uint32_t tx_control(
 	return 1;
 }
 
-/* Sum the local ranks' bytes from @at on into w->payload. */
+/* Sum the local ranks' bytes from @at on into a made payload. */
 static const uint8_t *sum_locals(struct sw_worker *w,
 	const struct sw_wtensor *t, uint64_t at, uint32_t bytes)
 {
 	const struct sw_sum_ops *ops = &w->env->sum->ops[t->decl.dtype];
 	uint32_t n = bytes / t->elem_bytes;
-	void *to = ops->round ? (void *)w->sums : w->payload;
+	uint8_t *made = sw_worker_make(w);
+	void *to = ops->round ? (void *)w->sums : made;
 
 	for (uint32_t i = 0; i < w->n_local; i++)
 		w->sources[i] = t->locals[i].from + at;
 	SW_TIMED(w->stats.ticks_sum, ops->sum(to, w->sources, w->n_local, n);
-		 if (ops->round) ops->round(w->payload, to, n));
-	return w->payload;
+		 if (ops->round) ops->round(made, to, n));
+	return made;
 }
 
-/* Return this node's contribution to a chunk: in a buffer, or summed in
- * w->payload (*is_stable false). */
+/* Return this node's contribution to a chunk: in a buffer, or summed into a
+ * made payload (*is_stable false). */
 static inline const uint8_t *local_bytes(struct sw_worker *w,
 	const struct sw_wtensor *t, uint32_t chunk, uint32_t bytes,
 	bool *is_stable)
@@ -171,7 +172,7 @@ static const uint8_t *copy_to_push(
 {
 	*is_stable = false;
 	sw_count(&w->stats.push_copied, 1);
-	return memcpy(w->payload, p, bytes);
+	return memcpy(sw_worker_make(w), p, bytes);
 }
 
 /* Note the CRC of a PUSH.  If it differs from the first one's, the process has
@@ -368,13 +369,14 @@ static struct sw_wtensor *tensor_to_push(
 							 : most_urgent(w, l);
 }
 
-/* Send a run of chunks of one tensor to one link.  As long as the tensor has
- * more, they stay the most urgent ones. */
+/* Send a run of chunks of one tensor to one link, behind @n frames in @out.  As
+ * long as the tensor has more, they stay the most urgent ones.  Returns how
+ * many frames there are then. */
 static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
-	struct sw_tx_frame *out, uint32_t max)
+	struct sw_tx_frame *out, uint32_t n, uint32_t max)
 {
 	struct sw_due *due = &w->due[port_i];
-	uint32_t i, n = 0;
+	uint32_t i, from = n;
 	struct sw_link *l;
 	struct sw_wtensor *t;
 	bool is_turn;
@@ -382,30 +384,31 @@ static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
 	sw_links_refresh(w);
 	i = sw_due_take_data(due, w->turn_keys, &is_turn);
 	if (i == SW_MAX_SESSIONS)
-		return 0;
+		return n;
 	l = &w->links[i];
 	t = tensor_to_push(w, l, is_turn);
 	sw_flow_give(&l->peer.flow);
-	max = is_turn ? 1 : 1 + sw_due_run(due, sw_min64(max, SW_RUN) - 1);
+	max = n +
+	      (is_turn ? 1
+		       : 1 + sw_due_run(due, sw_min64(max - n, SW_RUN) - 1));
+	w->made_at = w->made[n]; /* a frame has one at most */
 	do
 		push(w, l, t, sw_todo_take(l, t), &out[n++]);
-	while (n < max && out[n - 1].is_stable && sw_todo_has(l, t) &&
+	while (n < max && sw_todo_has(l, t) &&
 		sw_flow_can_send(&l->peer.flow, t->class));
-	sw_due_note_run(due, n - 1);
+	sw_due_note_run(due, n - from - 1);
 	return n;
 }
 
-/* Send runs until a payload is not stable: it lies in memory that the next
- * frame needs. */
 static uint32_t tx_pushes(struct sw_worker *w, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max)
 {
-	uint32_t n = 0, more;
+	uint32_t n = 0, before;
 
 	do {
-		more = tx_run(w, port_i, out + n, max - n);
-		n += more;
-	} while (more && n < max && out[n - 1].is_stable);
+		before = n;
+		n = tx_run(w, port_i, out, n, max);
+	} while (n != before && n < max);
 	return n;
 }
 

@@ -256,30 +256,34 @@ static void stock_give_back(struct stock *s)
 /* A burst on its way into the ring's buffers. */
 struct burst {
 	struct stock gathered, copied;
+	uint32_t n_stable, n_passing; /* gathered frames, by their memory */
 	/* The frame before and where it lies, behind whose headers many a next
 	 * one goes, too; NULL: none. */
 	const struct sw_tx_frame *last;
 	const uint8_t *last_at;
 };
 
+/* Memory that changes after tx may be gathered if the driver copies. */
 static bool is_gathered(const struct queue *q, const struct sw_tx_frame *f)
 {
-	return f->is_stable && q->port->can_gather &&
-	       f->payload_len >= GATHER_MIN_BYTES;
+	return q->port->can_gather && f->payload_len >= GATHER_MIN_BYTES &&
+	       (f->is_stable || q->port->type->is_sync);
 }
 
 /* Header in one segment, the caller's memory as the other. */
 static struct rte_mbuf *tx_gather(
-	struct queue *q, struct stock *s, const struct sw_tx_frame *f)
+	struct queue *q, struct burst *b, const struct sw_tx_frame *f)
 {
-	struct rte_mbuf **m = stock_next(s, 2);
+	struct rte_mbuf **m = stock_next(&b->gathered, 2);
 
 	if (!m)
 		return NULL;
+	b->n_stable += f->is_stable;
+	b->n_passing += !f->is_stable;
 	/* Drivers that do DMA run with IO addresses equal to ours. */
 	rte_pktmbuf_attach_extbuf(m[1], (void *)(uintptr_t)f->payload,
 		(rte_iova_t)(uintptr_t)f->payload, (uint16_t)f->payload_len,
-		queue_refs(q));
+		f->is_stable ? queue_refs(q) : &q->passing);
 	m[1]->data_off = 0;
 	m[1]->data_len = (uint16_t)f->payload_len;
 	m[0]->data_len = (uint16_t)q->port->head_bytes;
@@ -298,6 +302,7 @@ static struct rte_mbuf *tx_copy(
 		return NULL;
 	m[0]->data_len = (uint16_t)(q->port->head_bytes + f->payload_len);
 	m[0]->pkt_len = m[0]->data_len;
+	COUNT(q, tx_copied, f->payload_len >= GATHER_MIN_BYTES);
 	if (f->payload_len)
 		memcpy(rte_pktmbuf_mtod_offset(
 			       m[0], uint8_t *, q->port->head_bytes),
@@ -352,8 +357,7 @@ static void tx_one(
 
 	if (!is_same && !mac)
 		return;
-	m = is_gathered(q, f) ? tx_gather(q, &b->gathered, f)
-			      : tx_copy(q, &b->copied, f);
+	m = is_gathered(q, f) ? tx_gather(q, b, f) : tx_copy(q, &b->copied, f);
 	if (!m) {
 		COUNT(q, tx_no_buffer, 1);
 		return;
@@ -364,6 +368,46 @@ static void tx_one(
 	m->l3_len = p->me.n_inner - (uint32_t)sizeof(struct rte_udp_hdr);
 	q->tx_held[q->n_tx_held] = m;
 	q->tx_bytes[q->n_tx_held++] = (uint16_t)m->pkt_len;
+}
+
+/* Copy the payload of a held frame whose memory is about to change.  Returns
+ * false if there is no buffer. */
+static bool keep(struct queue *q, struct rte_mbuf *m)
+{
+	struct rte_mbuf *from = m->next, *to = rte_pktmbuf_alloc(q->copy_pool);
+
+	if (!to)
+		return false;
+	to->data_len = from->data_len;
+	memcpy(rte_pktmbuf_mtod(to, void *),
+		rte_pktmbuf_mtod(from, const void *), from->data_len);
+	m->next = to;
+	rte_pktmbuf_free_seg(from);
+	return true;
+}
+
+/* Send frames whose memory changes after tx, and copy what the driver leaves.
+ */
+static void pass(struct queue *q)
+{
+	uint32_t n = 0;
+
+	io_tx_flush(&q->base);
+	for (uint32_t i = 0; i < q->n_tx_held; i++) {
+		struct rte_mbuf *m = q->tx_held[i];
+
+		if (m->next && m->next->shinfo == &q->passing) {
+			COUNT(q, tx_copied, 1);
+			if (!keep(q, m)) {
+				COUNT(q, tx_no_buffer, 1);
+				rte_pktmbuf_free(m);
+				continue;
+			}
+		}
+		q->tx_held[n] = m;
+		q->tx_bytes[n++] = q->tx_bytes[i];
+	}
+	q->n_tx_held = n;
 }
 
 /* How many of @n frames there is room for; the others are refused, and so is
@@ -391,15 +435,19 @@ static void io_tx(
 	for (uint32_t i = 0; i < fit; i++)
 		n_gathered += is_gathered(q, &frames[i]);
 	b.last = NULL;
+	b.n_stable = b.n_passing = 0;
 	stock_take(&b.gathered, q->head_pool, 2 * n_gathered);
 	stock_take(&b.copied, q->copy_pool, fit - n_gathered);
 	for (uint32_t i = 0; i < fit; i++)
 		tx_one(q, &b, &frames[i]);
-	if (b.gathered.n_used)
-		rte_mbuf_ext_refcnt_update(
-			queue_refs(q), (int16_t)(b.gathered.n_used / 2));
+	if (b.n_stable)
+		rte_mbuf_ext_refcnt_update(queue_refs(q), (int16_t)b.n_stable);
 	stock_give_back(&b.gathered);
 	stock_give_back(&b.copied);
+	if (b.n_passing) {
+		rte_mbuf_ext_refcnt_update(&q->passing, (int16_t)b.n_passing);
+		pass(q);
+	}
 }
 
 const struct sw_port_ops sw_dpdk_ops = {

@@ -91,7 +91,8 @@ struct port_type {
 	/* Rings are locked memory, which is scarce for a user, so the queue
 	 * pairs share it. */
 	bool is_locked;
-	bool is_sync; /* a frame is copied when tx_burst returns */
+	bool is_sync; /* a frame is copied when tx_burst returns, so it may
+			 refer to memory that changes afterwards */
 	/* A link to one other process, which has no ARP, and whose connects and
 	 * disconnects the driver reports. */
 	bool is_link;
@@ -137,6 +138,9 @@ struct queue {
 	 * segment, at once or much later. The current epoch uses refs[epoch &
 	 * 1]; of earlier epochs only the last has any. */
 	struct rte_mbuf_ext_shared_info refs[2];
+	/* References to payloads that change after tx; 1, none, outside of tx.
+	 */
+	struct rte_mbuf_ext_shared_info passing;
 	uint32_t epoch;
 	_Atomic uint64_t counters[SW_DPDK_N_COUNTERS];
 };
@@ -221,6 +225,7 @@ static inline void queue_refs_init(struct queue *q)
 {
 	rte_mbuf_ext_refcnt_set(&q->refs[0], 1);
 	rte_mbuf_ext_refcnt_set(&q->refs[1], 1);
+	rte_mbuf_ext_refcnt_set(&q->passing, 1);
 }
 
 /* Add to a counter; only the owning lcore writes it, so no locked instruction

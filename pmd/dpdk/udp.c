@@ -329,17 +329,18 @@ static uint32_t udp_tx_room(struct sw_port *base)
 	return q->is_up ? q->port->burst - q->n_tx_held : 0;
 }
 
-static void hold(struct queue *q, const struct sw_tx_frame *f)
+/* Hold a frame.  Returns whether its payload is to leave before it changes. */
+static bool hold(struct queue *q, const struct sw_tx_frame *f)
 {
 	struct sw_udp_queue *u = q->udp;
-	bool is_copied = !f->is_stable || f->payload_len < GATHER_MIN_BYTES;
+	bool is_copied = f->payload_len < GATHER_MIN_BYTES;
 	struct sw_udp_out *o;
 	uint8_t *slot;
 
 	if (q->n_tx_held == q->port->burst || u->fds[f->endpoint] < 0 ||
 		f->payload_len + FRAME_HEAD_BYTES > q->port->frame_max) {
 		COUNT(q, tx_refused, 1);
-		return;
+		return false;
 	}
 	o = held(u, q->n_tx_held);
 	slot = slot_of(u, o);
@@ -349,20 +350,48 @@ static void hold(struct queue *q, const struct sw_tx_frame *f)
 		.to = {.ip = f->to.ip, .udp = f->to.udp},
 		.endpoint = f->endpoint,
 		.class = f->class,
-		.asks = f->header.flags & SW_FLAG_ACK};
+		.asks = f->header.flags & SW_FLAG_ACK,
+		.is_passing = !is_copied && !f->is_stable};
 	memcpy(slot, f->head, SW_HEAD_BYTES);
 	if (!is_copied)
 		rte_mbuf_ext_refcnt_update(queue_refs(q), 1);
 	else if (f->payload_len)
 		memcpy(slot + SW_HEAD_BYTES, f->payload, f->payload_len);
 	q->n_tx_held++;
+	return o->is_passing;
+}
+
+/* Send frames whose memory changes after tx, and copy what the kernel leaves.
+ */
+static void pass(struct queue *q)
+{
+	struct sw_udp_queue *u = q->udp;
+
+	udp_tx_flush(&q->base);
+	for (uint32_t i = 0; i < q->n_tx_held; i++) {
+		struct sw_udp_out *o = held(u, i);
+
+		if (!o->is_passing)
+			continue;
+		memcpy(slot_of(u, o) + SW_HEAD_BYTES, o->payload,
+			o->payload_len);
+		rte_mbuf_ext_refcnt_update(queue_refs(q), -1);
+		o->payload = NULL;
+		o->is_passing = false;
+		COUNT(q, tx_copied, 1);
+	}
 }
 
 static void udp_tx(
 	struct sw_port *base, const struct sw_tx_frame *frames, uint32_t n)
 {
+	struct queue *q = queue_of(base);
+	bool is_passing = false;
+
 	for (uint32_t i = 0; i < n; i++)
-		hold(queue_of(base), &frames[i]);
+		is_passing |= hold(q, &frames[i]);
+	if (is_passing)
+		pass(q);
 }
 
 const struct sw_port_ops sw_udp_ops = {

@@ -19,7 +19,8 @@ struct sw_udp_out {
 	struct sw_path to;
 	uint16_t endpoint;
 	uint8_t class;
-	bool asks; /* for an ACK, as some four frames per window do */
+	bool asks;       /* for an ACK, as some four frames per window do */
+	bool is_passing; /* the payload's memory changes after tx */
 };
 
 /* State of a queue pair besides struct queue. */

@@ -6,13 +6,19 @@
 #include "proc_port_node.h"
 #include "engine/wire/wire.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
@@ -86,7 +92,7 @@ static void tx(struct node *n, uint32_t i, uint32_t payload_len, bool is_stable,
 	for (uint32_t k = 0; k < payload_len; k++)
 		payload[k] = byte_of(i, SW_HEAD_BYTES + k);
 	n->p->ops->tx(n->p, &f, 1);
-	memset(passing, 0, sizeof(passing)); /* tx has copied it */
+	memset(passing, 0, sizeof(passing)); /* tx has copied or sent it */
 }
 
 static bool is_frame(const uint8_t *at, uint32_t len, uint32_t i)
@@ -135,13 +141,13 @@ static void joined_run(struct node *n)
 	n->port.burst = 32;
 	up(n);
 	for (; i < 10; i++) /* a full one and 3 */
-		tx(n, i, SW_PAYLOAD_MAX, i & 1, to_a, 5);
-	tx(n, i++, 100, true, to_a, 5); /* with them, shorter: their last */
+		tx(n, i, SW_PAYLOAD_MAX, true, to_a, 5);
+	tx(n, i++, 100, false, to_a, 5); /* with them, shorter: their last */
 	tx(n, i++, 100, true, to_a, 5); /* starts a new datagram, and ends it */
 	tx(n, i++, 8000, true, to_a, 5);
-	tx(n, i++, 0, true, to_a, 5);    /* with that: a header alone */
-	tx(n, i++, 300, true, to_a, 4);  /* another class */
-	tx(n, i++, 300, false, to_b, 4); /* another peer, in turns */
+	tx(n, i++, 0, true, to_a, 5);   /* with that: a header alone */
+	tx(n, i++, 300, true, to_a, 4); /* another class */
+	tx(n, i++, 300, true, to_b, 4); /* another peer, in turns */
 	tx(n, i++, 300, true, to_a, 4);
 	tx(n, i++, 300, true, to_b, 4);
 	need(!sw_dpdk_port_is_drained(n->p));
@@ -175,11 +181,67 @@ static void asking_run(struct node *n)
 	n->port.burst = 32;
 	up(n);
 	for (uint32_t i = ASKING; i < ASKING + 12; i++)
-		tx(n, i, 1344, i & 1, to, 5);
+		tx(n, i, 1344, true, to, 5);
 	n->p->ops->tx_flush(n->p);
 	for (uint32_t i = ASKING; i < ASKING + 12; i++)
 		need_datagram(a, SW_HEAD_BYTES + 1344, i);
 	need(counter(n, SW_DPDK_I_tx_writes) == 3);
+	node_down(n);
+}
+
+/* From now on the kernel takes no datagram of this process. */
+static void refuse_to_send(void)
+{
+	struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+					     offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_sendmsg, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog filter = {SW_ARRAY_SIZE(code), code};
+
+	need(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	need(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter));
+}
+
+/* Send @n_frames, whose memory changes when tx returns. */
+static void tx_passing(struct node *n, uint32_t n_frames, struct sw_path to)
+{
+	static uint8_t memory[SW_RX_BURST][SW_PAYLOAD_MAX];
+	struct sw_tx_frame f[SW_RX_BURST] = {0};
+
+	for (uint32_t i = 0; i < n_frames; i++) {
+		f[i] = (struct sw_tx_frame){.payload = memory[i],
+			.payload_len = SW_PAYLOAD_MAX,
+			.endpoint = 1,
+			.to = to};
+		for (uint32_t k = 0; k < SW_HEAD_BYTES; k++)
+			f[i].head[k] = byte_of(i, k);
+		for (uint32_t k = 0; k < SW_PAYLOAD_MAX; k++)
+			memory[i][k] = byte_of(i, SW_HEAD_BYTES + k);
+	}
+	n->p->ops->tx(n->p, f, n_frames);
+	memset(memory, 0, sizeof(memory));
+}
+
+/* Frames whose memory changes leave at once, without a copy; only those that
+ * the kernel refuses are copied. */
+static void passing_run(struct node *n)
+{
+	struct sw_path to = {.ip = sw_ip_v4(ip_of(2)), .udp = UDP};
+	int a = plain(2, UDP);
+
+	n->port.burst = 32;
+	up(n);
+	tx_passing(n, 10, to);
+	for (uint32_t i = 0; i < 10; i++)
+		need_datagram(a, FULL, i);
+	need(counter(n, SW_DPDK_I_tx_writes) == 2);
+	need(counter(n, SW_DPDK_I_tx_copied) == 0);
+	refuse_to_send();
+	tx_passing(n, 3, to);
+	need(counter(n, SW_DPDK_I_tx_copied) == 3);
+	need(sw_dpdk_port_is_drained(n->p));
+	need(n->p->ops->tx_room(n->p) == 32 - 3);
 	node_down(n);
 }
 
@@ -211,7 +273,7 @@ static void uncut_run(struct node *n)
 	need(!setsockopt(
 		socket_of(1), SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on)));
 	for (uint32_t i = 0; i < 10; i++)
-		tx(n, i, SW_PAYLOAD_MAX, i & 1, to, 5);
+		tx(n, i, SW_PAYLOAD_MAX, true, to, 5);
 	n->p->ops->tx_flush(n->p);
 	need(sw_dpdk_port_is_drained(n->p));
 	for (uint32_t i = 0; i < 10; i++)
@@ -445,6 +507,7 @@ static void conf_run(struct node *n)
 	}
 CASE(joined)
 CASE(asking)
+CASE(passing)
 CASE(uncut)
 CASE(split)
 CASE(marked)
@@ -466,6 +529,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(udp__joined, &s),
 		cmocka_unit_test_prestate(udp__asking, &s),
+		cmocka_unit_test_prestate(udp__passing, &s),
 		cmocka_unit_test_prestate(udp__uncut, &s),
 		cmocka_unit_test_prestate(udp__split, &s),
 		cmocka_unit_test_prestate(udp__marked, &s),
