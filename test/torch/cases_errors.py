@@ -147,7 +147,7 @@ def case_barrier_blocks_nobody():
     for each in group, other:
         dist.barrier(each)
     calls = attached().calls
-    earlier = collectives.Call(None, None, "an earlier one", float("inf"),
+    earlier = collectives.Call(None, "an earlier one", float("inf"),
                                lambda error: None, None)
     with unittest.mock.patch.object(calls, "open_of", lambda _: [earlier]):
         barrier = dist.barrier(group, async_op=True)

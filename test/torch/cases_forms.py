@@ -33,8 +33,9 @@ def case_looked_at_late():
     lib = unittest.mock.Mock(**{"sw_poll.return_value": 0})
     calls = collectives.Calls(unittest.mock.Mock(lib=lib))
     group, ends = collectives.Group("g", 1), []
-    calls.open[1] = collectives.Call(1, group, "all_reduce of group 'g'", 0,
-                                     ends.append, None)
+    call = collectives.Call(group, "all_reduce", 0, ends.append, None)
+    call.box.value = 1
+    calls.open[1] = call
     calls.look()
     check(ends == [None] and not calls.open, f"ends {ends}")
     check(not lib.sw_group_abort.called, "it was given up")

@@ -189,7 +189,7 @@ class Calls:
             try:
                 return self.real.start(*args, on_end=on_end, **how)
             except SumwireError as e:
-                collectives.Call(None, None, "", 0, on_end, None).end(e)
+                collectives.Call(None, "", 0, on_end, None).end(e)
                 return None
         return Call(current().do(begin))
 

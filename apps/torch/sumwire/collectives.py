@@ -31,6 +31,21 @@ class Group:
     def __init__(self, name, pointer):
         self.name, self.pointer = name, pointer  # None: closed
         self.lock = locks.make()
+        self._args = {}  # CollArgs by everything except count and addresses
+
+    def args(self, kind, dtype, count, send, recv, root, op, scale):
+        """Return (CollArgs, its reference), which the next call overwrites: the
+        library copies it.  The caller holds the lock."""
+        key = kind, dtype, root, op
+        args = self._args.get(key)
+        if args is None:
+            made = library.CollArgs(
+                ctypes.sizeof(library.CollArgs), library.COLLECTIVES[kind],
+                library.DTYPES[dtype][0], root=root, op=library.OPERATIONS[op])
+            args = self._args[key] = made, ctypes.byref(made)
+        args[0].count, args[0].scale = count, scale
+        args[0].send, args[0].recv = send, recv
+        return args
 
 
 class Call:
@@ -41,21 +56,25 @@ class Call:
                function, end() runs that function after waiters are released
     handle     the library's handle; 0: the library has not begun it
     limit_s    the limit from which until was computed
+    is_ended   on_end has returned
     followers  functions that follow() added"""
-    __slots__ = ("box", "group", "what", "until", "on_end", "ended", "device",
-                 "limit_s", "followers")
+    __slots__ = ("box", "group", "kind", "until", "on_end", "is_ended",
+                 "device", "limit_s", "followers", "_event")
 
-    def __init__(self, handle, group, what, until, on_end, device,
-                 limit_s=math.inf):
-        self.box = ctypes.c_uint64(handle or 0)  # the library writes it
+    def __init__(self, group, kind, until, on_end, device, limit_s=math.inf):
+        self.box = ctypes.c_uint64()  # the library writes it
         self.group, self.device = group, device
-        self.what, self.until, self.limit_s = what, until, limit_s
-        self.on_end, self.followers = on_end, []
-        self.ended = threading.Event()
+        self.kind, self.until, self.limit_s = kind, until, limit_s
+        self.on_end, self.followers = on_end, None
+        self.is_ended, self._event = False, None  # of threads in await_end
 
     @property
     def handle(self):
         return self.box.value
+
+    @property
+    def what(self):
+        return f"{self.kind} of group '{self.group.name}'"
 
     def trace(self, timeline, row, kind, n_bytes):
         """Show the call in a timeline, from now to its end."""
@@ -73,20 +92,37 @@ class Call:
             thens.append(on_end(error))
         finally:
             with _ends:
-                self.ended.set()
-                followers, self.followers = self.followers, []
-        thens += [follower(None) for follower in followers]
-        for then in filter(None, thens):
-            run(then)
+                self.is_ended, event = True, self._event
+                followers, self.followers = self.followers, None
+            if event:
+                event.set()
+        for follower in followers or ():
+            thens.append(follower(None))
+        for then in thens:
+            if then:
+                run(then)
+
+    def await_end(self, limit_s=None):
+        """Wait until another thread has ended the call, for at most limit_s
+        seconds.  Return False if it has not by then."""
+        with _ends:
+            if self.is_ended:
+                return True
+            self._event = event = self._event or threading.Event()
+        return event.wait(limit_s)
+
+    def disown(self):
+        """Forget in a forked child the threads that wait for the end."""
+        self._event = None
 
     def follow(self, on_end):
         """Call on_end(None) when this call ends, with or without an error.  A
         function that on_end returns is run as in Call.  Return the call; if it
         had ended before, run everything now and return None."""
         with _ends:
-            has_ended = self.ended.is_set()
+            has_ended = self.is_ended
             if not has_ended:
-                self.followers.append(on_end)
+                self.followers = [*(self.followers or ()), on_end]
         if not has_ended:
             return self
         then = on_end(None)
@@ -185,31 +221,27 @@ class Calls:
         limit_s     seconds after which the group is aborted
         device      Device that holds the buffers; the collective begins after
                     the work in the device's current stream"""
-        args = library.CollArgs(
-            ctypes.sizeof(library.CollArgs), library.COLLECTIVES[kind],
-            library.DTYPES[dtype][0], count, root,
-            library.OPERATIONS[op], send, recv, scale)
-        until = time.monotonic() + limit_s
-        call = Call(None, group, f"{kind} of group '{group.name}'", until,
-                    on_end, device, limit_s)
+        call = Call(group, kind, time.monotonic() + limit_s, on_end, device,
+                    limit_s)
         if self.client.timeline:
             call.trace(self.client.timeline, group.name, kind,
                        count * library.DTYPES[dtype][1])
         try:  # keep track of the call even if Ctrl-C interrupts this thread
             self.starting.add(call)
-            self._start(call, args)
+            self._start(call, kind, dtype, count, send, recv, root, op, scale)
         finally:
             self._started(call)
         if device or len(self.open) > MANY:  # a stream may wait, not a thread
             self.look()
         return call
 
-    def _start(self, call, args):
+    def _start(self, call, *what):
         start = call.device.collective if call.device else self.lib.sw_coll
+        group, box = call.group, ctypes.byref(call.box)
         while True:
-            with call.group.lock:
-                code = start(self.opened(call.group), ctypes.byref(args),
-                             ctypes.byref(call.box))
+            with group.lock:
+                code = start(group.pointer or self.opened(group),
+                             group.args(*what)[1], box)
                 if not code:
                     return
                 error = self.client.error(code)
@@ -221,9 +253,10 @@ class Calls:
     def _started(self, call):
         """Move a call to open if the library has begun it and its end was not
         reported yet."""
+        handle = call.box.value
         with self.lock:
-            if call.handle and call in self.starting:
-                self.open[call.handle] = call
+            if handle and call in self.starting:
+                self.open[handle] = call
             self.starting.discard(call)
 
     # --- end ---
@@ -232,10 +265,11 @@ class Calls:
         """End the call whose end the library has reported."""
         with self.lock:
             call = self.open.pop(handle, None)
-            for early in tuple(self.starting):
-                if early.handle == handle:
-                    self.starting.discard(early)
-                    call = early
+            if not call:
+                for early in tuple(self.starting):
+                    if early.handle == handle:
+                        self.starting.discard(early)
+                        call = early
         if call:
             call.end(error)
 
@@ -244,7 +278,7 @@ class Calls:
         took the end and may not have published it yet."""
         code = self.lib.sw_poll(self.client.pointer, call.handle)
         if code in (library.EAGAIN, library.EINVAL):
-            return call.ended.is_set()
+            return call.is_ended
         self._take(call.handle, self.client.error(code) if code else None)
         return True
 
@@ -280,7 +314,7 @@ class Calls:
 
     def is_done(self, call):
         if call.handle not in self.open:
-            return call.ended.is_set()
+            return call.is_ended
         return self._look_at(call)
 
     def wait(self, call, limit_s=None):
@@ -288,7 +322,7 @@ class Calls:
         False if it has not ended by then.  Without limit_s the wait ends at the
         call's own limit: the group is aborted, and its calls end."""
         until = time.monotonic() + limit_s if limit_s else math.inf
-        while not self._wait_a_moment(call, min(until, call.until)):
+        while not self._wait_a_moment(call, until):
             now = time.monotonic()
             if now > until:
                 return False
@@ -298,21 +332,22 @@ class Calls:
 
     def _wait_a_moment(self, call, until):
         """Wait for at most SLICE_S, and return True if the call has ended."""
-        if call.handle in self.open:
-            code = self._wait(call)
+        handle = call.box.value
+        if handle in self.open:
+            code = self._wait(call, handle)
             if code == library.ETIMEDOUT:
                 return False
             if code != library.EINVAL:
-                self._take(call.handle, self.client.error(code) if code else None)
+                self._take(handle, self.client.error(code) if code else None)
                 return True
-        left = min(until - time.monotonic(), SLICE_S)  # another thread took it
-        return call.ended.wait(max(0, left))
+        # Another thread took it.
+        left = min(min(until, call.until) - time.monotonic(), SLICE_S)
+        return call.await_end(max(0, left))
 
-    def _wait(self, call):
+    def _wait(self, call, handle):
         """Return the library's code for the call, within SLICE_S."""
         try:
-            return self.lib.sw_wait_for(self.client.pointer, call.handle,
-                                        SLICE_MS)
+            return self.lib.sw_wait_for(self.client.pointer, handle, SLICE_MS)
         except BaseException:  # Ctrl-C
             self._resume(call)
             raise
@@ -322,7 +357,7 @@ class Calls:
         library may have reported the end to another thread, or to the
         interrupted wait, which lost it."""
         code = self.lib.sw_poll(self.client.pointer, call.handle)
-        if code == library.EINVAL and call.ended.wait(SLICE_S):
+        if code == library.EINVAL and call.await_end(SLICE_S):
             return
         if code != library.EAGAIN:
             self._take(call.handle, self.client.error(code) if code else None)
@@ -332,7 +367,7 @@ class Calls:
         This thread does not wait if the stream can."""
         code = call.device.hold(call.handle)
         if code == library.EINVAL:  # another thread took its end
-            call.ended.wait()
+            call.await_end()
         elif code:
             raise self.client.error(code)
 
@@ -371,7 +406,7 @@ class Calls:
         only this thread.  Later calls return the library's error."""
         self.is_over = True
         for call in (*self.open.values(), *self.starting):
-            call.ended = threading.Event()  # its lock may have been held
+            call.disown()
 
     def close(self):
         """Leave the job.  Open calls end with an error.  An on_end may call

@@ -46,13 +46,14 @@ class Places:
         self.client = client
         self.lock = locks.make()
         self.by_device = {}
+        self.is_fake = is_host()
 
     def of(self, tensor):
         """Return the Place of a tensor, or None if the tensor is in host
         memory. """
-        device = tensor.device
-        if device.type == "cpu" and not is_host():
+        if tensor.is_cpu and not self.is_fake:
             return None
+        device = tensor.device
         with self.lock:
             if device not in self.by_device:
                 self.by_device[device] = Place(self.client, device)

@@ -6,6 +6,7 @@ rank did not call, or called differently.  This module does the same for sumwire
 same variables (TORCH_FR_BUFFER_SIZE, TORCH_FR_DUMP_TEMP_FILE) and the same format:
 torch/csrc/distributed/c10d/FlightRecorder.hpp."""
 import collections
+import dis
 import itertools
 import os
 import pickle
@@ -55,7 +56,8 @@ def begin(group, seq, kind, sent, received, limit_s):
     r = Record()
     r.number, r.group, r.seq, r.kind = next(_numbers), group, seq, kind
     r.sent = (sent.shape, sent.dtype) if sent is not None else ((1,), torch.uint8)
-    r.received = r.sent if received is None else (received.shape, received.dtype)
+    r.received = r.sent if received is None or received is sent else (
+        received.shape, received.dtype)
     r.limit_s, r.callers = limit_s, callers()
     r.created, r.completed, r.is_late = time.time_ns(), None, False
     _records.append(r)
@@ -65,7 +67,9 @@ def begin(group, seq, kind, sent, received, limit_s):
 def ended(records, error):
     """Note that all of a work's records have ended, well or with an error."""
     now = time.time_ns()
-    for r in filter(None, records):
+    for r in records:
+        if r is None:
+            continue
         if not error:
             r.completed = now
         elif getattr(error, "name", None) in WRITTEN:
@@ -73,14 +77,27 @@ def ended(records, error):
 
 
 def callers():
-    """Return (code, line) of the functions that called torch.distributed."""
+    """Return code and offset of the instruction, in turn, of the functions that
+    called torch.distributed.  One tuple costs the garbage collector least."""
     frame = sys._getframe(2)
     while frame and frame.f_code.co_filename.startswith(_OURS):
         frame = frame.f_back
     found = []
-    while frame and len(found) < DEPTH:
-        found.append((frame.f_code, frame.f_lineno))
+    for _ in range(DEPTH):
+        if not frame:
+            break
+        found += frame.f_code, frame.f_lasti
         frame = frame.f_back
+    return tuple(found)
+
+
+def line_of(code, offset):
+    """Return the line of an instruction; None: it has none."""
+    found = code.co_firstlineno
+    for start, line in dis.findlinestarts(code):
+        if start > offset:
+            break
+        found = line
     return found
 
 
@@ -106,8 +123,9 @@ def _entry(r):
             "state": "completed" if r.completed else (
                 "scheduled" if r.is_late else "started"), "retired": bool(r.completed),
             "timeout_ms": int(r.limit_s * 1000), "frames": [
-                {"name": code.co_name, "filename": code.co_filename, "line": line}
-                for code, line in r.callers]}
+                {"name": code.co_name, "filename": code.co_filename,
+                 "line": line_of(code, offset)} for code, offset in
+                zip(r.callers[::2], r.callers[1::2])]}
 
 
 def _name(dtype):

@@ -124,8 +124,8 @@ class Machines:
 
     def _put(self, work, *more):
         def start(on_end):
-            call = Call(None, self.group.group, "all_reduce of machines",
-                        math.inf, on_end, None)
+            call = Call(self.group.group, "all_reduce of machines", math.inf,
+                        on_end, None)
             self.queue.put((call, *more))
             self.last = call
             return call

@@ -21,13 +21,12 @@ from sumwire.distributed.meeting import Meeting
 from sumwire.distributed.monitored import Monitored
 from sumwire.distributed.work import Work, seconds
 
-OPERATIONS = {
-    dist.ReduceOp.SUM: "sum", dist.ReduceOp.AVG: "avg",
-    dist.ReduceOp.MIN: "min", dist.ReduceOp.MAX: "max",
-    dist.ReduceOp.PRODUCT: "prod", dist.ReduceOp.BAND: "band",
-    dist.ReduceOp.BOR: "bor", dist.ReduceOp.BXOR: "bxor",
-    dist.ReduceOp.PREMUL_SUM: "premul_sum"}
-
+OPERATIONS = {kind.value: name for kind, name in (
+    (dist.ReduceOp.SUM, "sum"), (dist.ReduceOp.AVG, "avg"),
+    (dist.ReduceOp.MIN, "min"), (dist.ReduceOp.MAX, "max"),
+    (dist.ReduceOp.PRODUCT, "prod"), (dist.ReduceOp.BAND, "band"),
+    (dist.ReduceOp.BOR, "bor"), (dist.ReduceOp.BXOR, "bxor"),
+    (dist.ReduceOp.PREMUL_SUM, "premul_sum"))}
 
 GRACE_S = 10  # time past the group's timeout for the library to end collectives
 
@@ -50,9 +49,10 @@ def not_compiled(method):
     """Exclude a method from torch.compile, by torch.compiler.disable().  Do so
     only after the compiler has been imported, because its import is slow."""
     @functools.wraps(method)
-    def on_memory(*arguments, **more):
-        return method(*map(in_memory, arguments),
-                      **{k: in_memory(v) for k, v in more.items()})
+    def on_memory(self, *arguments, **more):
+        if more:
+            more = {k: in_memory(v) for k, v in more.items()}
+        return method(self, *map(in_memory, arguments), **more)
     chosen = on_memory
 
     @functools.wraps(method)
@@ -68,9 +68,10 @@ def in_memory(argument):
     """Return an argument, or a list of arguments, with tensors that lie in
     memory.  The result of a functional collective only wraps such a tensor:
     wait for it, because the wrapper itself has no address."""
-    if isinstance(argument, (list, tuple)):
+    kind = type(argument)
+    if kind is list or kind is tuple:
         return [in_memory(each) for each in argument]
-    if not hasattr(argument, "__tensor_flatten__"):
+    if kind is torch.Tensor or not is_wrapper(kind):
         return argument
     if hasattr(argument, "trigger_wait"):
         return argument.trigger_wait()
@@ -79,19 +80,25 @@ def in_memory(argument):
                      f"to_local()")
 
 
+@functools.lru_cache(maxsize=64)
+def is_wrapper(kind):
+    """Return True for a class whose tensors only wrap others."""
+    return hasattr(kind, "__tensor_flatten__")
+
+
 class Methods:
     """Carry out the collectives of a group.  self.ranks has the job's rank of
     each member, in the group's order."""
 
     def begin(self, opts):
-        self.opts = opts
+        self.opts, self.name = opts, str(opts.group_id)
         self.me, self.n = opts.group_rank, opts.group_size
         self.limit_s = opts.timeout.total_seconds()
         self.n_calls = self.n_parts = 0
         self.error = None
         members = list(opts.global_ranks_in_group)
         self.global_rank = members[self.me] if members else self.me
-        flight.open_group(str(opts.group_id), members, self.n)
+        flight.open_group(self.name, members, self.n)
         self.attachment = self.group = self.machines = None
         if self.n > 1:
             self._meet()
@@ -120,7 +127,7 @@ class Methods:
 
         def build():
             self.group = self.attachment.open_group(
-                str(self.opts.group_id), self.ranks, self.limit_s)
+                self.name, self.ranks, self.limit_s)
             self.machines = find_machines and find_machines()
             self._open_gloo(meeting.store, home)
         meeting.exchange(build, lambda _: None)
@@ -190,15 +197,16 @@ class Methods:
     def allreduce(self, tensors, opts=None, timeout=None, *, op=None):
         tensors, opts = listed(tensors), options(
             c10d.AllreduceOptions, opts, reduceOp=op, timeout=timeout)
-        if any(t.layout == torch.sparse_coo for t in tensors):
-            return self._allreduce_sparse(tensors, opts)
+        for t in tensors:
+            if t.layout is torch.sparse_coo:
+                return self._allreduce_sparse(tensors, opts)
         how = operation("all_reduce", tensors, opts.reduceOp)
         flat, back = layout.targets(tensors)
         layout.check_apart(flat, "all_reduce")
         work = self.work("all_reduce", tensors, back)
         for t in flat:
             if self.machines and self.machines.takes(t, how["op"]):
-                self.record(work, opts, "all_reduce", t, t)
+                self.record(work, seconds(opts.timeout), "all_reduce", t, t)
                 self.machines.start(work, t, how)
             else:
                 self.add(work, opts, "all_reduce", t, t, **how)
@@ -349,9 +357,10 @@ class Methods:
         for call in before:
             work.begin(None, call.follow)
         if self.n > 1:
-            self.record(work, opts, "barrier", None, None)
+            limit_s = seconds(getattr(opts, "timeout", None))
+            self.record(work, limit_s, "barrier", None, None)
             work.add(self.group, "barrier", "u8", 1, None, None,
-                     limit_s=self.limit(opts))
+                     limit_s=limit_s or self.limit_s + GRACE_S)
         return work.seal()
 
     def monitored_barrier(self, opts=None, wait_all_ranks=False):
@@ -382,17 +391,19 @@ class Methods:
             self.error = error
             flight.failed(self.global_rank, error)
 
-    def record(self, work, opts, kind, send, recv):
-        """Keep a part of work for the flight recorder."""
+    def record(self, work, limit_s, kind, send, recv):
+        """Keep a part of work for the flight recorder.  limit_s: the call's own
+        limit, or None."""
         self.n_parts += 1
         work.records.append(flight.begin(
-            str(self.opts.group_id), self.n_parts, kind, send, recv,
-            seconds(getattr(opts, "timeout", None)) or self.limit_s))
+            self.name, self.n_parts, kind, send, recv, limit_s or self.limit_s))
 
     def add(self, work, opts, kind, send, recv, root=0, **how):
         """Start a collective of plain tensors as a part of work.  In a group of
-        one member, copy instead."""
-        if recv is not None and recv.device != send.device:
+        one member, copy instead.  Without a timeout in opts, add GRACE_S to the
+        group's, because the library enforces that one itself."""
+        if recv is not send and recv is not None and (
+                recv.device != send.device):
             raise ValueError(f"{kind} from {send.device} to {recv.device}: "
                              f"sumwire takes tensors of one device")
         if self.n == 1:
@@ -401,7 +412,9 @@ class Methods:
             if "scale" in how:
                 recv.mul_(how["scale"])
             return
-        self.record(work, opts, kind, send, recv)
+        limit_s = seconds(getattr(opts, "timeout", None))
+        self.record(work, limit_s, kind, send, recv)
+        limit_s = limit_s or self.limit_s + GRACE_S
         count, dtype = send.numel(), DTYPES.get(send.dtype)
         if kind == "reduce_scatter":
             count //= self.n
@@ -409,16 +422,11 @@ class Methods:
             count, dtype = count * send.element_size(), "u8"
         if count:
             work.add(self.group, kind, dtype, count, send, recv,
-                     root=self.ranks[root], limit_s=self.limit(opts),
+                     root=self.ranks[root], limit_s=limit_s,
                      device=self.places.of(send), **how)
         else:  # take part, so that a mismatch with other ranks is detected
             work.add(self.group, "barrier", "u8", 1, None, None,
-                     limit_s=self.limit(opts))
-
-    def limit(self, opts):
-        """Return the limit of a call in seconds.  Without a timeout in opts add
-        GRACE_S, because the library enforces the group's timeout itself."""
-        return seconds(getattr(opts, "timeout", None)) or self.limit_s + GRACE_S
+                     limit_s=limit_s)
 
     # arguments as torch names them
     @not_compiled
@@ -507,9 +515,9 @@ def operation(what, tensors, op):
     """Return the library's arguments for an operation of torch.  Raise
     ValueError if the library lacks it for a tensor's dtype."""
     kind = getattr(op, "op", op)
-    name = OPERATIONS.get(kind)
+    name = OPERATIONS.get(kind.value)
     for t in tensors:
-        if not has(name, t.dtype):
+        if (name, t.dtype) not in PAIRS:
             raise ValueError(f"{what}: sumwire has no {name or kind} of "
                              f"{t.dtype}")
     if name != "premul_sum":
@@ -518,10 +526,13 @@ def operation(what, tensors, op):
 
 
 def has(name, dtype):
-    if name is None or dtype not in DTYPES:
-        return False
+    """Return True if the library has the operation for the dtype."""
     if name == "premul_sum":
         return dtype.is_floating_point
     if name == "avg":
         return dtype != torch.bool
     return name not in ("band", "bor", "bxor") or not dtype.is_floating_point
+
+
+PAIRS = {(name, dtype) for name in OPERATIONS.values() for dtype in DTYPES
+         if has(name, dtype)}

@@ -94,39 +94,47 @@ class Work(Kept):
     device reads and writes, so that their memory is not reused.  Device work
     that completes the results has a mark (follow)."""
 
+    # Until a call needs others.
+    error = device = _end = _future = None  # devices.Place; _end: set at the end
+    blocks = False  # wait() blocks this thread, never a stream
+    marks = ()  # local.Marks
+    _is_ended = False
+
     def __init__(self, calls, results, after, on_error, shown=None):
         super().__init__()
         self.calls, self.results, self.after = calls, results, after
         self.on_error = on_error  # (error)
         self.shown = shown  # range of PyTorch's profiler
         self.records = []  # flight.Records
-        self.parts, self.marks = [], []  # Calls; local.Marks
-        self.error = None
-        self.device = None  # devices.Place
-        self.blocks = False  # wait() blocks this thread, never a stream
+        self.parts = []  # Calls
         self._kept = []  # tensors that the library reads and writes
         self._n_open = 1  # open parts; one more until seal()
-        self._end = self._future = None  # _end is set at the end
-        self._is_ended = False
 
     # --- by the group that makes it ---
 
     def add(self, group, kind, dtype, count, send, recv, **more):
         """Add a collective between tensors."""
         self.device = more.get("device")
+        self._open((send, recv))
         try:
-            self.begin((send, recv), lambda on_end: self.calls.start(
+            self.parts.append(self.calls.start(
                 group, kind, dtype, count, address(send), address(recv),
-                on_end=on_end, **more))
+                on_end=self._end_of_part, **more))
         except SumwireError as e:
-            self.fail(e)
+            self._end_of_part(e)
+        except Exception:
+            self._end_of_part(None)
+            raise
+
+    def _open(self, kept):
+        self._kept.append(kept)
+        with _lock:
+            self._n_open += 1
 
     def begin(self, kept, start):
         """Add a part.  start(on_end) begins it and returns its Call, or None if
         it has ended.  Keep the objects in kept until the work ends."""
-        self._kept.append(kept)
-        with _lock:
-            self._n_open += 1
+        self._open(kept)
         try:
             call = start(self._end_of_part)
         except Exception:
@@ -137,7 +145,7 @@ class Work(Kept):
 
     def follow(self, mark):
         """Complete the results only after a mark of a stream."""
-        self.marks.append(mark)
+        self.marks = (*self.marks, mark)
 
     def fail(self, error):
         """Record the error of a part that could not begin."""
