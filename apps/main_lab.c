@@ -9,6 +9,7 @@ static const struct sw_command commands[] = {
 	{"tune", sw_cmd_tune, "search for the best partition and credit"},
 	{"replay", sw_cmd_replay,
 		"replay a model's iterations over real daemons"},
+	{"sim", sw_cmd_sim, "run the engine in a simulated network"},
 	{"engine", sw_cmd_engine, "measure what packets cost the engine"},
 	{"kernels", sw_cmd_kernels, "measure the summation kernels alone"},
 };

@@ -26,6 +26,7 @@ int sw_cmd_engine(int argc, char **argv);
 int sw_cmd_kernels(int argc, char **argv);
 int sw_cmd_plan(int argc, char **argv);
 int sw_cmd_replay(int argc, char **argv);
+int sw_cmd_sim(int argc, char **argv);
 int sw_cmd_topo(int argc, char **argv);
 int sw_cmd_tune(int argc, char **argv);
 

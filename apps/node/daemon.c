@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "apps/cli/args.h"
+#include "apps/cli/params.h"
 #include "apps/cli/scratch.h"
 #include "conf/options.h"
 #include "engine/base/error.h"
-#include "engine/sched/policy.h"
 #include "pmd/host/notify.h"
 #include "pmd/host/stale.h"
 #include "sum/sum.h"
@@ -64,19 +64,7 @@ static void fill_params(struct sw_daemon *d)
 {
 	const struct sw_conf *c = &d->conf;
 
-	sw_params_init(&d->params);
-	d->params.dead_after = c->job.dead_after_ns;
-	d->params.stall_warn = c->job.stall_warn_ns;
-	d->params.stall_limit = c->job.stall_limit_ns;
-	d->params.join_timeout = c->job.join_timeout_ns;
-	d->params.has_crc = c->job.crc;
-	d->params.mode = (uint8_t)c->job.mode;
-	d->params.is_by_rank = c->job.order;
-	d->params.policy = sw_policy_at((uint32_t)c->job.policy);
-	d->params.credit_bytes = c->job.credit_bytes;
-	d->params.part_bytes = c->agent.part_bytes;
-	if (c->node.queue_bytes)
-		d->params.queue_bytes = (uint32_t)c->node.queue_bytes;
+	sw_params_of_conf(&d->params, &c->job, &c->agent, &c->node);
 	if (c->node.role == SW_ROLE_BOTH) /* a server and a worker */
 		d->params.queue_bytes /= 2;
 	d->env =

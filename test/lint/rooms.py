@@ -115,7 +115,9 @@ FRONTS = {
         "run.h": "those that start daemons and ranks"},
     "apps/bench": {},
     "apps/cost": {},
-    "apps/lab": {"plan_share.h": ""},
+    "apps/lab": {
+        "plan_share.h": "topo: shares of servers",
+        "model.h": "sim: networks to train"},
     "apps/examples": {},
     "apps/topo": {},
     "apps/watch": {},

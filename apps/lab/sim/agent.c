@@ -1,0 +1,308 @@
+/* agent.c - a training process in virtual time: computes, pushes, waits.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/lab/sim/sim.h"
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+
+static void fail(struct sw_sim *s, const char *what, const char *why)
+{
+	if (!s->why[0])
+		snprintf(s->why, sizeof(s->why), "%s: %s", what, why);
+	s->net.is_over = true;
+}
+
+static void on_state(
+	void *ctx, enum sw_worker_state state, int err, const char *text)
+{
+	struct sw_sim_agent *a = ctx;
+
+	(void)err;
+	if (state == SW_WORKER_RUNNING)
+		a->is_running = true;
+	if (state == SW_WORKER_FAILED) {
+		a->is_failed = true;
+		fail(a->job->sim, a->node->name, text);
+	}
+}
+
+static void on_declared(void *ctx)
+{
+	struct sw_sim_agent *a = ctx;
+
+	a->is_admitted = true;
+	for (uint32_t t = 0; t < a->job->n_tensors; t++)
+		for (uint32_t l = 0; l < a->n_local; l++)
+			sw_worker_source(
+				a->worker, t, l, a->from[t * a->n_local + l]);
+}
+
+/* --- rounds --- */
+
+static void end_round(struct sw_sim_job *j)
+{
+	struct sw_sim *s = j->sim;
+
+	j->n_done = 0;
+	j->round_ends[j->n_rounds++] = s->net.now_ns;
+	if (j->n_rounds < j->desc->n_rounds)
+		return;
+	j->is_done = true;
+	s->net.is_over = ++s->n_done == s->n_jobs;
+	for (uint32_t i = 0; i < j->n_agents && !s->net.is_over; i++) {
+		sw_worker_leave(j->agents[i].worker, NULL);
+		sw_loop_look(j->agents[i].node->loop);
+		sw_sim_node_poke(j->agents[i].node);
+	}
+}
+
+static void check(struct sw_sim_agent *a, uint32_t tensor, uint32_t round)
+{
+	struct sw_sim_job *j = a->job;
+	uint64_t wrong;
+	char what[128];
+
+	if (j->sim->net.is_bare)
+		return;
+	wrong = sw_sim_truth_wrong(
+		&j->truth, tensor, round, a->to[tensor], j->n_elems[tensor]);
+	j->n_wrong += wrong;
+	if (!wrong)
+		return;
+	snprintf(what, sizeof(what),
+		"%llu of %llu elements of tensor %u are wrong in round %u",
+		(unsigned long long)wrong,
+		(unsigned long long)j->n_elems[tensor], tensor, round);
+	fail(j->sim, a->node->name, what);
+}
+
+static uint32_t layer_of(const struct sw_sim_job *j, uint32_t tensor)
+{
+	uint32_t low = 0, high = j->n_layers - 1;
+
+	while (low < high) {
+		uint32_t middle = (low + high + 1) / 2;
+
+		if (j->layers[middle].first <= tensor)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+/* The cookie counts local ranks down: the last one ends the tensor. */
+static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
+	int err, uint32_t weight)
+{
+	struct sw_sim_agent *a = ctx;
+	struct sw_sim_job *j = a->job;
+	char why[SW_TEXT_MAX];
+
+	(void)weight;
+	if (err) {
+		if (!j->is_done)
+			fail(j->sim, a->node->name,
+				sw_worker_why(a->worker, tensor, why)
+					? why
+					: sw_error_text(err));
+		return;
+	}
+	if (local + 1 < a->n_local)
+		return;
+	check(a, tensor, (uint32_t)cookie);
+	a->n_open[layer_of(j, tensor)]--;
+	if (!tensor && cookie >= j->desc->n_warm)
+		j->urgent[j->n_urgent++] = j->sim->net.now_ns - a->urgent_ns;
+	if (++a->n_done < j->n_tensors)
+		return;
+	a->n_done = 0;
+	if (++j->n_done == j->n_agents)
+		end_round(j);
+}
+
+/* --- computing --- */
+
+static void push(struct sw_sim_agent *a, uint32_t tensor)
+{
+	struct sw_sim_job *j = a->job;
+	int err = 0;
+
+	for (uint32_t l = 0; l < a->n_local && !err; l++) {
+		if (!j->sim->net.is_bare)
+			sw_sim_truth_fill(&j->truth, a->rank * a->n_local + l,
+				tensor, a->round,
+				a->from[tensor * a->n_local + l],
+				j->n_elems[tensor]);
+		err = sw_worker_begin(
+			a->worker, &(struct sw_worker_round){.tensor = tensor,
+					   .step = a->round,
+					   .local = l,
+					   .cookie = a->round});
+	}
+	if (err)
+		fail(j->sim, a->node->name, sw_error_text(err));
+	if (!tensor)
+		a->urgent_ns = j->sim->net.now_ns;
+	sw_loop_look(a->node->loop);
+}
+
+static void push_layer(struct sw_sim_agent *a, uint32_t i)
+{
+	const struct sw_sim_layer *l = &a->job->layers[i];
+
+	a->n_open[i] = l->n;
+	for (uint32_t t = l->first + l->n; t > l->first; t--)
+		push(a, t - 1);
+}
+
+static uint64_t time_of(struct sw_sim_agent *a)
+{
+	const struct sw_sim_job *j = a->job;
+	uint32_t n = j->n_layers;
+	uint64_t late = 0;
+
+	if (a->stage < n)
+		return j->layers[a->stage].forward_ns;
+	if (a->stage == n && sw_sim_chance(&a->rng, j->desc->straggler))
+		late = sw_sim_below(&a->rng, j->desc->straggler_ns + 1);
+	return j->layers[2 * n - 1 - a->stage].backward_ns + late;
+}
+
+static void end_stage(struct sw_sim_agent *a)
+{
+	uint32_t n = a->job->n_layers;
+
+	a->is_computing = false;
+	if (a->stage >= n)
+		push_layer(a, 2 * n - 1 - a->stage);
+	if (++a->stage < 2 * n)
+		return;
+	a->stage = 0;
+	a->round++;
+}
+
+/* Go on until something has to be waited for; returns until when. */
+static uint64_t compute(struct sw_sim_agent *a, uint64_t now_ns)
+{
+	struct sw_sim_job *j = a->job;
+	bool has_pushed = false;
+
+	for (;;) {
+		if (a->is_computing && a->stage_end_ns > now_ns)
+			return has_pushed ? now_ns : a->stage_end_ns;
+		if (a->is_computing) {
+			has_pushed |= a->stage >= j->n_layers;
+			end_stage(a);
+		}
+		if (a->round == j->desc->n_rounds ||
+			(a->stage < j->n_layers && a->n_open[a->stage]))
+			return has_pushed ? now_ns : UINT64_MAX;
+		a->is_computing = true;
+		a->stage_end_ns = now_ns + time_of(a);
+	}
+}
+
+/* --- the control thread's part --- */
+
+static void declare(struct sw_sim_agent *a)
+{
+	const struct sw_sim_job *j = a->job;
+	struct sw_worker_tensor *all = calloc(j->n_tensors, sizeof(*all));
+	char(*names)[16] = calloc(j->n_tensors, sizeof(*names));
+	int err;
+
+	if (!all || !names)
+		abort();
+	for (uint32_t t = 0; t < j->n_tensors; t++) {
+		snprintf(names[t], sizeof(names[t]), "t%u", t);
+		all[t] = (struct sw_worker_tensor){.name = names[t],
+			.n_elems = j->n_elems[t],
+			.dtype = SW_F32,
+			.priority = t,
+			.base = a->to[t]};
+	}
+	err = sw_worker_declare(a->worker, all, j->n_tensors);
+	a->is_declared = err != SW_EAGAIN;
+	if (err && a->is_declared)
+		fail(j->sim, a->node->name, sw_error_text(err));
+	free(all);
+	free(names);
+	sw_loop_look(a->node->loop);
+}
+
+static uint64_t step(void *ctx, uint64_t now_ns)
+{
+	struct sw_sim_agent *a = ctx;
+
+	if (sw_worker_take(a->worker))
+		sw_loop_look(a->node->loop);
+	if (!a->is_running || sw_worker_end_of(a->worker))
+		return UINT64_MAX;
+	if (!a->is_declared)
+		declare(a);
+	return a->is_admitted ? compute(a, now_ns) : UINT64_MAX;
+}
+
+/* --- its start --- */
+
+static bool on_keep(void *ctx, uint32_t key)
+{
+	(void)ctx;
+	(void)key;
+	return true; /* there are no streams */
+}
+
+static struct sw_worker_server server_of(
+	const struct sw_sim_agent *a, uint32_t i)
+{
+	struct sw_sim *s = a->job->sim;
+	struct sw_sim_node *n = &s->net.nodes[a->job->servers[i]];
+
+	return (struct sw_worker_server){.name = n->name,
+		.path = n == a->node
+				? (struct sw_path){.ip = sw_ip_v4(0x7f000001),
+					  .udp = 0,
+					  .port_i = SW_SIM_LOOPBACK}
+				: (struct sw_path){
+					  .ip = sw_ip_v4(sw_sim_ip(n->index)),
+					  .udp = SW_SIM_UDP}};
+}
+
+void sw_sim_agent_open(struct sw_sim_agent *a)
+{
+	struct sw_sim_job *j = a->job;
+	struct sw_worker_server servers[SW_MAX_SERVERS];
+	struct sw_worker_events events = {.state = on_state,
+		.declared = on_declared,
+		.done = on_done,
+		.keep = on_keep,
+		.ctx = a};
+	struct sw_worker_job wj = {.job = j->desc->label,
+		.node = a->node->name,
+		.member = (uint16_t)a->rank,
+		.n_members = (uint16_t)j->n_agents,
+		.n_local = (uint16_t)a->n_local,
+		.servers = servers,
+		.n_servers = j->n_servers,
+		.n_lcores = 1,
+		.n_colocated = (uint16_t)j->n_colocated};
+	int err;
+
+	for (uint32_t i = 0; i < j->n_servers; i++)
+		servers[i] = server_of(a, i);
+	err = sw_worker_open(a->worker, &j->params, &j->sim->env, &events, &wj,
+		a->node->ports, a->node->n_ports, j->sim->net.now_ns);
+	if (err) {
+		fail(j->sim, a->node->name, sw_error_text(err));
+		return;
+	}
+	sw_loop_set(a->node->loop, a->node->n_endpoints++,
+		sw_worker_engine(a->worker));
+	a->node->step = step;
+	a->node->ctx = a;
+	sw_sim_node_poke(a->node);
+}

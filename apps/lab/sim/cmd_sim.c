@@ -1,0 +1,119 @@
+/* cmd_sim.c - sumwire-lab sim: the engine in a simulated network.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "apps/cli/args.h"
+#include "apps/cli/clock.h"
+#include "apps/cli/cmd.h"
+#include "apps/lab/sim/sim.h"
+#include "engine/base/error.h"
+
+struct options {
+	struct sw_arg_list files;
+	bool is_json, has_profile, is_reference;
+};
+
+static int parse(struct options *o, int argc, char **argv)
+{
+	const struct sw_arg rows[] = {
+		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
+			"one JSON object"},
+		{"--profile", SW_ARG_FLAG, {.flag = &o->has_profile}, 0, 0,
+			"also print what the run took, to stderr"},
+		{"--reference", SW_ARG_FLAG, {.flag = &o->is_reference}, 0, 0,
+			"print the sections and keys of a description"},
+	};
+	const struct sw_args args = {.name = "sumwire-lab sim",
+		.summary = "run an experiment in a simulated network, with "
+			   "the engine of the daemons",
+		.rows = rows,
+		.n_rows = sizeof(rows) / sizeof(rows[0]),
+		.positional = "FILE",
+		.max_positionals = 1,
+		.positionals = &o->files};
+	int err = sw_args_parse(&args, argc, argv);
+
+	if (!err && !o->is_reference && !o->files.n) {
+		fprintf(stderr, "sumwire-lab sim: name a description, or try "
+				"--reference\n");
+		return SW_EINVAL;
+	}
+	return err;
+}
+
+static void say(void *ctx, enum sw_log_level level, const char *text)
+{
+	(void)ctx;
+	(void)level;
+	fprintf(stderr, "sumwire-lab sim: %s\n", text);
+}
+
+static void print_profile(const struct sw_sim_result *r, uint64_t ns)
+{
+	fprintf(stderr,
+		"%.3f s, %llu hops of frames (%.0f per second), %llu events, "
+		"at most %llu frames in flight\n",
+		(double)ns / 1e9, (unsigned long long)r->n_hops,
+		(double)r->n_hops * 1e9 / (double)ns,
+		(unsigned long long)r->n_events,
+		(unsigned long long)r->most_frames);
+}
+
+static int run_one(const struct options *o, const struct sw_sim_desc *d)
+{
+	struct sw_sim *s = malloc(sizeof(*s));
+	struct sw_sim_result *r = calloc(1, sizeof(*r));
+	uint64_t from = sw_now_ns();
+	int err;
+
+	if (!s || !r)
+		abort();
+	err = sw_sim_open(s, d);
+	if (err) {
+		fprintf(stderr, "sumwire-lab sim: %s: %s\n", o->files.items[0],
+			s->why);
+	} else {
+		sw_sim_go(s, r);
+		if (o->is_json)
+			err = sw_sim_print_json(r, stdout);
+		else
+			sw_sim_print(r);
+		if (o->has_profile)
+			print_profile(r, sw_now_ns() - from);
+		if (r->why[0]) {
+			fprintf(stderr, "sumwire-lab sim: %s\n", r->why);
+			err = SW_EIO;
+		}
+	}
+	sw_sim_end(s);
+	free(s);
+	free(r);
+	return err;
+}
+
+int sw_cmd_sim(int argc, char **argv)
+{
+	const struct sw_log log = {.line = say, .level = SW_LOG_ERROR};
+	struct options o = {0};
+	struct sw_sim_file file;
+	struct sw_sim_desc *d;
+	int err = parse(&o, argc, argv);
+
+	if (err)
+		return err == SW_ARGS_HELP ? 0 : 2;
+	if (o.is_reference) {
+		sw_sim_reference(stdout);
+		return 0;
+	}
+	err = sw_sim_file_open(&file, o.files.items[0], &log);
+	if (err)
+		return 1;
+	err = sw_sim_desc_read(&file, 0, &d);
+	if (!err)
+		err = run_one(&o, d);
+	sw_sim_desc_free(d);
+	sw_sim_file_close(&file);
+	return err ? 1 : 0;
+}

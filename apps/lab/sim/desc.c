@@ -1,0 +1,501 @@
+/* desc.c - a description, read from its file and checked.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/lab/sim/desc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/lab/sim/desc_rows.h"
+#include "apps/lab/sim/net.h"
+#include "conf/value.h"
+#include "engine/base/error.h"
+#include "engine/base/limits.h"
+
+#define WRONG(f, e, ...) \
+	sw_report_error( \
+		&(f)->report, (e)->line, (e)->section, (e)->key, __VA_ARGS__)
+
+/* --- a file, and its axes --- */
+
+static bool is_text(const struct sw_option *o)
+{
+	return o->type == SW_OPTION_PATH;
+}
+
+/* The section "job" of "job a"; *@label is "a", or "". */
+static const struct sw_sim_section *section_of(
+	const char *name, const char **label)
+{
+	const struct sw_sim_section *s = sw_sim_sections;
+
+	for (; s->name; s++) {
+		size_t n = strlen(s->name);
+
+		if (strncmp(s->name, name, n) || (name[n] && name[n] != ' '))
+			continue;
+		*label = name[n] ? name + n + 1 : "";
+		return s->most || !name[n] ? s : NULL;
+	}
+	return NULL;
+}
+
+/* The row of a key; *@base_at is where its struct lies in the section's. */
+static const struct sw_option *row_of(const struct sw_sim_section *s,
+	const char *key, size_t *base_at, struct sw_nearest *near)
+{
+	*base_at = 0;
+	for (uint32_t i = 0; i < s->n_rows; i++) {
+		if (!strcmp(s->rows[i].key, key))
+			return &s->rows[i];
+		sw_nearest_add(near, s->rows[i].key);
+	}
+	if (strcmp(s->name, "job") != 0)
+		return NULL;
+	for (const struct sw_sim_borrowed *b = sw_sim_borrowed; b->key; b++) {
+		if (!strcmp(b->key, key)) {
+			*base_at = sw_sim_borrowed_at(b->section);
+			return sw_option_find(sw_section_find(b->section), key);
+		}
+		sw_nearest_add(near, b->key);
+	}
+	return NULL;
+}
+
+static void axis_add(struct sw_sim_file *f, const struct sw_scan_entry *e)
+{
+	struct sw_sim_axis *a = &f->axes[f->n_axes];
+	uint64_t n = 1;
+
+	if (f->n_axes == SW_SIM_AXES) {
+		WRONG(f, e, "has several values; at most %d keys may",
+			SW_SIM_AXES);
+		return;
+	}
+	for (const char *s = e->value; *s; s++)
+		n += *s == ',';
+	if (n * f->n_points > SW_SIM_POINTS) {
+		WRONG(f, e, "makes a sweep of %llu points; at most %d",
+			(unsigned long long)(n * f->n_points), SW_SIM_POINTS);
+		return;
+	}
+	*a = (struct sw_sim_axis){
+		e->section, e->key, e->value, e->line, (uint32_t)n};
+	f->n_points *= (uint32_t)n;
+	f->n_axes++;
+}
+
+int sw_sim_file_open(
+	struct sw_sim_file *f, const char *path, const struct sw_log *log)
+{
+	int err;
+
+	*f = (struct sw_sim_file){
+		.report = {.log = log, .path = path}, .n_points = 1};
+	err = sw_scan_open(&f->report, &f->scan);
+	for (uint32_t i = 0; !err && i < f->scan.n_entries; i++) {
+		const struct sw_scan_entry *e = &f->scan.entries[i];
+		struct sw_nearest near;
+		const struct sw_sim_section *s;
+		const struct sw_option *o;
+		const char *label;
+		size_t at;
+
+		if (!e->key || !strchr(e->value, ','))
+			continue;
+		s = section_of(e->section, &label);
+		sw_nearest_init(&near, e->key);
+		o = s ? row_of(s, e->key, &at, &near) : NULL;
+		if (o && !is_text(o))
+			axis_add(f, e);
+	}
+	return err;
+}
+
+void sw_sim_file_close(struct sw_sim_file *f)
+{
+	sw_scan_close(&f->scan);
+}
+
+const char *sw_sim_axis_value(const struct sw_sim_file *f, uint32_t i,
+	uint32_t point, char out[SW_SIM_TEXT])
+{
+	const char *s = f->axes[i].values;
+	size_t n;
+
+	for (uint32_t k = i + 1; k < f->n_axes; k++)
+		point /= f->axes[k].n;
+	for (point %= f->axes[i].n; point; point--)
+		s = strchr(s, ',') + 1;
+	s += strspn(s, " \t");
+	n = strcspn(s, ",");
+	while (n && (s[n - 1] == ' ' || s[n - 1] == '\t'))
+		n--;
+	snprintf(out, SW_SIM_TEXT, "%.*s", (int)n, s);
+	return out;
+}
+
+/* --- keys --- */
+
+static const char *value_at(const struct sw_sim_file *f,
+	const struct sw_scan_entry *e, uint32_t point, char buf[SW_SIM_TEXT])
+{
+	for (uint32_t i = 0; i < f->n_axes; i++)
+		if (f->axes[i].line == e->line)
+			return sw_sim_axis_value(f, i, point, buf);
+	return e->value;
+}
+
+static void defaults(const struct sw_sim_section *s, char *base)
+{
+	char why[SW_WHY_BYTES];
+
+	for (uint32_t i = 0; i < s->n_rows; i++)
+		if (s->rows[i].def && !is_text(&s->rows[i]))
+			(void)sw_option_parse(&s->rows[i], s->rows[i].def,
+				base + s->rows[i].offset, why);
+	for (const struct sw_sim_borrowed *b = sw_sim_borrowed;
+		b->key && !strcmp(s->name, "job"); b++)
+		sw_section_defaults(sw_section_find(b->section),
+			base + sw_sim_borrowed_at(b->section));
+}
+
+/* Where a section's struct lies; NULL: an error was reported. */
+static char *base_of(struct sw_sim_file *f, struct sw_sim_desc *d,
+	const struct sw_sim_section *s, const struct sw_scan_entry *e,
+	const char *label)
+{
+	char *base = (char *)d + s->offset;
+	uint32_t *n = (uint32_t *)((char *)d + s->n_offset), i;
+
+	if (!s->most)
+		return base;
+	for (i = 0; i < *n; i++, base += s->bytes)
+		if (!strcmp(base, *label ? label : s->name))
+			return base;
+	if (e->key) /* its header was refused */
+		return NULL;
+	if (*n == s->most || strlen(label) >= SW_SIM_NAME) {
+		WRONG(f, e, "at most %u of these, with names of 1 to %d bytes",
+			s->most, SW_SIM_NAME - 1);
+		return NULL;
+	}
+	++*n;
+	snprintf(base, SW_SIM_NAME, "%s", *label ? label : s->name);
+	defaults(s, base);
+	return base;
+}
+
+static void key_take(struct sw_sim_file *f, const struct sw_sim_section *s,
+	char *base, const struct sw_scan_entry *e, uint32_t point)
+{
+	char why[SW_WHY_BYTES], buf[SW_SIM_TEXT];
+	const char *value = value_at(f, e, point, buf);
+	const struct sw_option *o;
+	struct sw_nearest near;
+	size_t at;
+
+	sw_nearest_init(&near, e->key);
+	o = row_of(s, e->key, &at, &near);
+	if (!o)
+		WRONG(f, e, "unknown key%s%s%s",
+			near.best ? "; did you mean " : "",
+			near.best ? near.best : "", near.best ? "?" : "");
+	else if (is_text(o) && strlen(value) >= o->bytes)
+		WRONG(f, e, "is longer than %zu bytes", o->bytes - 1);
+	else if (is_text(o))
+		strcpy(base + at + o->offset, value);
+	else if (sw_option_parse(o, value, base + at + o->offset, why))
+		WRONG(f, e, "%s", why);
+}
+
+static void entry_take(struct sw_sim_file *f, struct sw_sim_desc *d,
+	const struct sw_scan_entry *e, uint32_t point)
+{
+	const char *label = "";
+	const struct sw_sim_section *s = section_of(e->section, &label);
+	struct sw_nearest near;
+	char *base;
+
+	if (!s) {
+		if (e->key)
+			return;
+		sw_nearest_init(&near, e->section);
+		for (s = sw_sim_sections; s->name; s++)
+			sw_nearest_add(&near, s->name);
+		WRONG(f, e, "unknown section%s%s%s",
+			near.best ? "; did you mean [" : "",
+			near.best ? near.best : "", near.best ? "]?" : "");
+		return;
+	}
+	base = base_of(f, d, s, e, label);
+	if (base && e->key)
+		key_take(f, s, base, e, point);
+}
+
+/* --- names --- */
+
+static bool add_range(const char *name, size_t n, uint64_t low, uint64_t high,
+	bool (*add)(void *ctx, const char *name), void *ctx, uint32_t *n_added)
+{
+	char one[SW_SIM_NAME + 32];
+
+	for (uint64_t i = low; i <= high; i++, ++*n_added) {
+		snprintf(one, sizeof(one), "%.*s%llu", (int)n, name,
+			(unsigned long long)i);
+		if (strlen(one) >= SW_SIM_NAME || !add(ctx, one))
+			return false;
+	}
+	return true;
+}
+
+static bool is_named(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+}
+
+/* One item of @n bytes, a name or a range; false: @why says what is wrong. */
+static bool add_item(const char *s, size_t n,
+	bool (*add)(void *ctx, const char *name), void *ctx, uint32_t *n_added,
+	char *why, size_t why_len)
+{
+	char one[SW_SIM_NAME];
+	unsigned long long low, high;
+	size_t len = 0;
+	int end = 0;
+
+	while (len < n && is_named(s[len]))
+		len++;
+	if (len == n && n && n < SW_SIM_NAME) {
+		snprintf(one, sizeof(one), "%.*s", (int)n, s);
+		++*n_added;
+		if (add(ctx, one))
+			return true;
+	} else if (len && len < n && s[len] == '[' &&
+		   sscanf(s + len, "[%9llu-%9llu]%n", &low, &high, &end) == 2 &&
+		   (size_t)end + len == n && low <= high) {
+		if (high - low >= SW_SIM_NODES_MAX) {
+			snprintf(why, why_len,
+				"%llu nodes; a network has at most %d",
+				high - low + 1, SW_SIM_NODES_MAX);
+			return false;
+		}
+		if (add_range(s, len, low, high, add, ctx, n_added))
+			return true;
+	} else {
+		snprintf(why, why_len,
+			"\"%.*s\" is not a name or a range, like gpu[0-3]",
+			(int)n, s);
+		return false;
+	}
+	snprintf(why, why_len,
+		"more than %d nodes, or a name of more than %d "
+		"bytes",
+		SW_SIM_NODES_MAX, SW_SIM_NAME - 1);
+	return false;
+}
+
+uint32_t sw_sim_names(const char *list,
+	bool (*add)(void *ctx, const char *name), void *ctx, char *why,
+	size_t why_len)
+{
+	uint32_t n_added = 0;
+
+	for (const char *s = list;; s++) {
+		size_t n, cut;
+
+		s += strspn(s, " \t");
+		n = cut = strcspn(s, ",");
+		while (cut && (s[cut - 1] == ' ' || s[cut - 1] == '\t'))
+			cut--;
+		if (!add_item(s, cut, add, ctx, &n_added, why, why_len))
+			return 0;
+		s += n;
+		if (!*s)
+			return n_added;
+	}
+}
+
+uint32_t sw_sim_find(const struct sw_sim_desc *d, const char *name)
+{
+	for (uint32_t i = 0; i < d->n_nodes + d->n_switches; i++)
+		if (!strcmp(d->names[i], name))
+			return i;
+	return UINT32_MAX;
+}
+
+static bool add_node(void *ctx, const char *name)
+{
+	struct sw_sim_desc *d = ctx;
+
+	if (sw_sim_find(d, name) != UINT32_MAX)
+		return true;
+	if (d->n_nodes == SW_SIM_NODES_MAX)
+		return false;
+	strcpy(d->names[d->n_nodes++], name);
+	return true;
+}
+
+static bool add_switch(void *ctx, const char *name)
+{
+	struct sw_sim_desc *d = ctx;
+
+	if (sw_sim_find(d, name) != UINT32_MAX || d->n_switches == 512)
+		return false;
+	strcpy(d->names[d->n_nodes + d->n_switches++], name);
+	return true;
+}
+
+/* "job a", as the file has it. */
+static const char *section_name(
+	const char *kind, const char *label, char out[SW_SIM_NAME * 2])
+{
+	if (!strcmp(kind, label))
+		snprintf(out, SW_SIM_NAME * 2, "%s", kind);
+	else
+		snprintf(out, SW_SIM_NAME * 2, "%s %s", kind, label);
+	return out;
+}
+
+static void wrong_at(struct sw_sim_file *f, const char *section,
+	const char *key, const char *why)
+{
+	sw_report_error(&f->report, sw_scan_line(&f->scan, section, key),
+		section, key, "%s", why);
+}
+
+static void take_names(struct sw_sim_file *f, struct sw_sim_desc *d,
+	const char *section, const char *key, const char *list,
+	bool (*add)(void *ctx, const char *name))
+{
+	char why[SW_WHY_BYTES] = "";
+
+	if (!sw_sim_names(list, add, d, why, sizeof(why)))
+		wrong_at(f, section, key,
+			*list ? why : "must be given, like gpu[0-3]");
+}
+
+static void name_nodes(struct sw_sim_file *f, struct sw_sim_desc *d)
+{
+	char at[SW_SIM_NAME * 2];
+
+	for (uint32_t i = 0; i < d->n_jobs; i++) {
+		const struct sw_sim_desc_job *j = &d->jobs[i];
+
+		section_name("job", j->label, at);
+		take_names(f, d, at, "agents", j->agents, add_node);
+		take_names(f, d, at, "servers", j->servers, add_node);
+	}
+	for (uint32_t i = 0; i < d->n_traffic; i++) {
+		const struct sw_sim_desc_traffic *t = &d->traffic[i];
+
+		section_name("traffic", t->label, at);
+		take_names(f, d, at, "from", t->from, add_node);
+		take_names(f, d, at, "to", t->to, add_node);
+	}
+	if (d->net.topology == SW_SIM_EXPLICIT)
+		take_names(
+			f, d, "net", "switches", d->net.switches, add_switch);
+}
+
+/* --- checks --- */
+
+static void check_net(struct sw_sim_file *f, struct sw_sim_desc *d)
+{
+	struct sw_sim_desc_net *n = &d->net;
+	char why[SW_WHY_BYTES];
+
+	if (!n->ecn_most_bytes)
+		n->ecn_most_bytes = n->ecn_bytes;
+	if (n->ecn_most_bytes < n->ecn_bytes)
+		wrong_at(f, "net", "ecn_all", "is less than ecn");
+	d->payload = sw_payload_within(n->mtu - 28 - SW_HEAD_BYTES);
+	if (n->buffer_bytes < n->mtu + 18) {
+		snprintf(why, sizeof(why),
+			"%llu bytes are less than one frame of %u (mtu, and 18 "
+			"of Ethernet)",
+			(unsigned long long)n->buffer_bytes, n->mtu + 18);
+		wrong_at(f, "net", "buffer", why);
+	}
+	if (!n->alpha)
+		wrong_at(f, "net", "alpha", "is 0: no port could queue");
+	for (uint32_t i = 0; i < d->n_jobs; i++) {
+		const struct sw_sim_desc_job *j = &d->jobs[i];
+		char at[SW_SIM_NAME * 2];
+
+		if (j->job.payload_bytes <= d->payload)
+			continue;
+		snprintf(why, sizeof(why), "does not fit [net] mtu: at most %u",
+			d->payload);
+		wrong_at(f, section_name("job", j->label, at), "payload", why);
+	}
+}
+
+int sw_sim_desc_read(
+	struct sw_sim_file *f, uint32_t point, struct sw_sim_desc **out)
+{
+	struct sw_sim_desc *d = calloc(1, sizeof(*d));
+
+	*out = NULL;
+	if (d)
+		d->names = calloc(SW_SIM_NODES_MAX + 512, SW_SIM_NAME);
+	if (!d || !d->names) {
+		free(d);
+		return SW_ENOMEM;
+	}
+	for (const struct sw_sim_section *s = sw_sim_sections; s->name; s++)
+		if (!s->most)
+			defaults(s, (char *)d + s->offset);
+	for (uint32_t i = 0; i < f->scan.n_entries; i++)
+		entry_take(f, d, &f->scan.entries[i], point);
+	if (!f->report.n_errors && !d->n_jobs && !d->n_traffic)
+		sw_report_error(&f->report, 0, NULL, NULL,
+			"there is no [job] and no [traffic NAME]");
+	if (!f->report.n_errors)
+		name_nodes(f, d);
+	if (!f->report.n_errors)
+		check_net(f, d);
+	if (f->report.n_errors) {
+		sw_sim_desc_free(d);
+		return SW_ECONF;
+	}
+	*out = d;
+	return 0;
+}
+
+void sw_sim_desc_free(struct sw_sim_desc *d)
+{
+	if (d)
+		free(d->names);
+	free(d);
+}
+
+/* --- the reference --- */
+
+static void print_row(FILE *f, const struct sw_option *o)
+{
+	fprintf(f, "  %-16s %s\n", o->key, o->text);
+	if (!is_text(o)) {
+		fprintf(f, "  %-16s   ", "");
+		sw_option_allowed_print(o, f);
+		if (o->def)
+			fprintf(f, "; default %s", o->def);
+		fputc('\n', f);
+	}
+}
+
+void sw_sim_reference(FILE *f)
+{
+	for (const struct sw_sim_section *s = sw_sim_sections; s->name; s++) {
+		fprintf(f, "[%s]%s%s\n", s->name, *s->text ? "  " : "",
+			s->text);
+		for (uint32_t i = 0; i < s->n_rows; i++)
+			print_row(f, &s->rows[i]);
+		for (const struct sw_sim_borrowed *b = sw_sim_borrowed;
+			b->key && !strcmp(s->name, "job"); b++)
+			fprintf(f, "  %-16s as [%s] %s of a daemon\n", b->key,
+				b->section, b->key);
+		fputc('\n', f);
+	}
+}

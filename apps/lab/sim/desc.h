@@ -1,0 +1,147 @@
+/* desc.h - the description of an experiment, as its file says it.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Rows are those of a configuration (conf/options.h), so errors read alike. A
+ * number with commas, "1Gb/s, 10Gb/s", is an axis of a sweep: a description is
+ * read once for each point.
+ */
+#ifndef SW_APPS_LAB_SIM_DESC_H
+#define SW_APPS_LAB_SIM_DESC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "conf/conf.h"
+#include "conf/report.h"
+#include "conf/scan.h"
+
+enum {
+	SW_SIM_NAME = 32,
+	SW_SIM_TEXT = 512,
+	SW_SIM_JOBS = 16,
+	SW_SIM_LINKS = 256,
+	SW_SIM_FLAPS = 16,
+	SW_SIM_TRAFFIC = 16,
+	SW_SIM_AXES = 4,
+	SW_SIM_POINTS = 4096,
+	SW_SIM_NODES_MAX = 4096,
+};
+
+enum sw_sim_topology { SW_SIM_SWITCH, SW_SIM_LEAF_SPINE, SW_SIM_EXPLICIT };
+
+struct sw_sim_desc_net {
+	uint32_t topology, mtu, leaves, spines, oversubscription;
+	uint64_t rate_bit_s, delay_ns, buffer_bytes;
+	bool is_shared, is_paced;
+	uint64_t ecn_bytes, ecn_most_bytes, turn_ns, frame_ns, reorder_ns;
+	uint32_t alpha, loss, corrupt, reorder, bad, good, bad_loss;
+	char switches[SW_SIM_TEXT];
+};
+
+struct sw_sim_desc_job {
+	char label[SW_SIM_NAME];
+	char agents[SW_SIM_TEXT], servers[SW_SIM_TEXT], sizes[SW_SIM_TEXT];
+	char model[SW_SIM_TEXT];
+	uint32_t n_tensors, n_rounds, n_warm, straggler;
+	uint64_t bytes, compute_ns, start_ns, straggler_ns;
+	/* Options of daemons. */
+	struct sw_conf_job job;
+	struct sw_conf_agent agent;
+	struct sw_conf_node node;
+};
+
+struct sw_sim_desc_run {
+	uint64_t seed, duration_ns;
+	bool has_oracle;
+};
+
+struct sw_sim_desc_link {
+	char label[SW_SIM_NAME];
+	char from[SW_SIM_TEXT], to[SW_SIM_TEXT];
+	uint64_t rate_bit_s, delay_ns; /* 0: [net]'s */
+};
+
+struct sw_sim_desc_flap {
+	char label[SW_SIM_NAME];
+	char from[SW_SIM_TEXT], to[SW_SIM_TEXT];
+	uint64_t at_ns, for_ns, every_ns;
+};
+
+struct sw_sim_desc_traffic {
+	char label[SW_SIM_NAME];
+	char from[SW_SIM_TEXT], to[SW_SIM_TEXT];
+	uint32_t kind, n_flows;
+	uint64_t start_ns, stop_ns, on_ns, off_ns, rate_bit_s, bytes;
+	bool has_ecn;
+};
+
+enum sw_sim_traffic_kind { SW_SIM_RENO, SW_SIM_CUBIC, SW_SIM_UDP_ON_OFF };
+
+struct sw_sim_desc_record {
+	uint64_t every_ns;
+	char csv[SW_SIM_TEXT], pcapng[SW_SIM_TEXT];
+	char from[SW_SIM_TEXT], to[SW_SIM_TEXT];
+};
+
+struct sw_sim_desc {
+	struct sw_sim_desc_net net;
+	struct sw_sim_desc_run run;
+	struct sw_sim_desc_record record;
+	struct sw_sim_desc_job jobs[SW_SIM_JOBS];
+	uint32_t n_jobs;
+	struct sw_sim_desc_link links[SW_SIM_LINKS];
+	uint32_t n_links;
+	struct sw_sim_desc_flap flaps[SW_SIM_FLAPS];
+	uint32_t n_flaps;
+	struct sw_sim_desc_traffic traffic[SW_SIM_TRAFFIC];
+	uint32_t n_traffic;
+	uint32_t payload; /* the largest that the MTU carries */
+	/* All nodes, then all switches of explicit links. */
+	char (*names)[SW_SIM_NAME];
+	uint32_t n_nodes, n_switches;
+};
+
+/* A key with several values. */
+struct sw_sim_axis {
+	const char *section, *key, *values; /* borrowed from the scan */
+	uint32_t line, n;
+};
+
+/* A file, and the axes of its sweep. */
+struct sw_sim_file {
+	struct sw_report report;
+	struct sw_scan scan;
+	struct sw_sim_axis axes[SW_SIM_AXES];
+	uint32_t n_axes, n_points;
+};
+
+/* sw_sim_file_open - read a file; errors go to @log.  Errors: those of
+ * sw_scan_open.  After 0 the caller closes @f. */
+int sw_sim_file_open(
+	struct sw_sim_file *f, const char *path, const struct sw_log *log);
+void sw_sim_file_close(struct sw_sim_file *f);
+
+/* sw_sim_axis_value - write the value of axis @i at @point into @out. */
+const char *sw_sim_axis_value(const struct sw_sim_file *f, uint32_t i,
+	uint32_t point, char out[SW_SIM_TEXT]);
+
+/* sw_sim_desc_read - read the description of @point, and check it.  Errors:
+ * SW_ECONF, reported.  The caller frees *@out by sw_sim_desc_free. */
+int sw_sim_desc_read(
+	struct sw_sim_file *f, uint32_t point, struct sw_sim_desc **out);
+void sw_sim_desc_free(struct sw_sim_desc *d);
+
+/* sw_sim_names - call @add for each name of a list like "gpu[0-3], cpu0".
+ * Returns the number of names; 0: @why says what is wrong. */
+uint32_t sw_sim_names(const char *list,
+	bool (*add)(void *ctx, const char *name), void *ctx, char *why,
+	size_t why_len);
+
+/* sw_sim_find - return the number of the node, or the switch behind the nodes,
+ * called @name; UINT32_MAX: there is none. */
+uint32_t sw_sim_find(const struct sw_sim_desc *d, const char *name);
+
+/* sw_sim_reference - print all sections and keys. */
+void sw_sim_reference(FILE *f);
+
+#endif

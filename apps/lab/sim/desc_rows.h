@@ -1,0 +1,33 @@
+/* desc_rows.h - the sections and keys of a description as tables.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_APPS_LAB_SIM_DESC_ROWS_H
+#define SW_APPS_LAB_SIM_DESC_ROWS_H
+
+#include <stddef.h>
+
+#include "apps/lab/sim/desc.h"
+#include "conf/options.h"
+
+/* A row of type PATH is any text here. */
+struct sw_sim_section {
+	const char *name; /* NULL: the end */
+	const struct sw_option *rows;
+	uint32_t n_rows;
+	size_t offset, bytes;
+	/* The number of these, and the most; 0, 0: there is one. */
+	size_t n_offset;
+	uint32_t most;
+	const char *text;
+};
+
+struct sw_sim_borrowed {
+	const char *section, *key;
+};
+
+extern const struct sw_sim_section sw_sim_sections[];
+extern const struct sw_sim_borrowed sw_sim_borrowed[];
+
+/* sw_sim_borrowed_at - where a [job] has the options of a daemon's section. */
+size_t sw_sim_borrowed_at(const char *section);
+
+#endif

@@ -1,0 +1,409 @@
+/* jobs.c - agents and servers of a description, and their memory.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/cli/params.h"
+#include "apps/lab/model.h"
+#include "apps/lab/sim/sim.h"
+#include "conf/value.h"
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+
+enum { ALIGN = 64 };
+
+/* Large blocks of calloc are pages that nobody has touched. */
+void *sw_sim_memory(uint64_t bytes)
+{
+	uint8_t *mem = calloc(1, bytes + 2 * ALIGN);
+	uint8_t *at;
+
+	if (!mem)
+		return NULL;
+	at = mem + ALIGN + ALIGN - (uintptr_t)mem % ALIGN;
+	memcpy(at - sizeof(mem), &mem, sizeof(mem));
+	return at;
+}
+
+void sw_sim_memory_free(void *at)
+{
+	void *mem;
+
+	if (!at)
+		return;
+	memcpy(&mem, (uint8_t *)at - sizeof(mem), sizeof(mem));
+	free(mem);
+}
+
+/* --- which nodes --- */
+
+struct list {
+	const struct sw_sim_desc *d;
+	uint32_t *nodes, n;
+};
+
+static bool add_to(void *ctx, const char *name)
+{
+	struct list *l = ctx;
+
+	if (l->n < SW_SIM_NODES_MAX)
+		l->nodes[l->n++] = sw_sim_find(l->d, name);
+	return true;
+}
+
+static uint32_t list_of(
+	const struct sw_sim_desc *d, const char *names, uint32_t *nodes)
+{
+	struct list l = {.d = d, .nodes = nodes};
+	char why[8];
+
+	sw_sim_names(names, add_to, &l, why, sizeof(why));
+	return l.n;
+}
+
+static bool is_among(uint32_t node, const uint32_t *nodes, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (nodes[i] == node)
+			return true;
+	return false;
+}
+
+static int refuse(
+	struct sw_sim *s, const struct sw_sim_desc_job *d, const char *what)
+{
+	snprintf(s->why, sizeof(s->why), "[job %s] %s", d->label, what);
+	return SW_ECONF;
+}
+
+/* Servers on agents' machines are last, and on all of them or none. */
+static int check_places(
+	struct sw_sim_job *j, const uint32_t *agents, uint32_t n_servers)
+{
+	const struct sw_sim_desc_job *d = j->desc;
+
+	if (j->n_agents > SW_MAX_MEMBERS)
+		return refuse(j->sim, d, "agents: a job has at most 64");
+	if (n_servers > SW_MAX_SERVERS)
+		return refuse(j->sim, d, "servers: a job has at most 128");
+	for (uint32_t i = 0; i < n_servers; i++)
+		if (is_among(j->servers[i], agents, j->n_agents))
+			j->n_colocated++;
+		else if (j->n_colocated)
+			return refuse(j->sim, d,
+				"servers: those on nodes of agents come last");
+	if (j->n_colocated && j->n_colocated != j->n_agents)
+		return refuse(j->sim, d,
+			"servers: on all nodes of agents, or on none");
+	for (uint32_t i = 0; i < j->n_agents; i++) {
+		if (is_among(agents[i], agents, i))
+			return refuse(j->sim, d, "agents: a node twice");
+		if (j->sim->net.nodes[agents[i]].step)
+			return refuse(j->sim, d,
+				"agents: a node has an agent of another job");
+	}
+	return 0;
+}
+
+/* --- tensors --- */
+
+static void *array(uint64_t n, size_t bytes)
+{
+	void *mem = calloc(n ? n : 1, bytes);
+
+	if (!mem)
+		abort();
+	return mem;
+}
+
+static void one_layer(struct sw_sim_job *j)
+{
+	j->layers = array(1, sizeof(*j->layers));
+	j->n_layers = 1;
+	j->layers[0] = (struct sw_sim_layer){
+		.forward_ns = j->desc->compute_ns, .n = j->n_tensors};
+}
+
+static int take_sizes(struct sw_sim_job *j)
+{
+	const char *s = j->desc->sizes;
+
+	j->n_elems = array(SW_SIM_TEXT, sizeof(*j->n_elems));
+	for (; *s; s += *s == ',') {
+		char one[64], why[SW_SIM_TEXT - 100];
+		uint64_t bytes;
+		size_t n;
+
+		s += strspn(s, " \t");
+		n = strcspn(s, ",");
+		snprintf(one, sizeof(one), "%.*s", (int)n, s);
+		one[strcspn(one, " \t")] = '\0';
+		if (sw_value_parse(
+			    one, SW_UNIT_BYTES, &bytes, why, sizeof(why)) ||
+			bytes < 4 || bytes > 1ULL << 32) {
+			snprintf(j->sim->why, sizeof(j->sim->why),
+				"[job %s] sizes: \"%.40s\" is not a size from "
+				"4 to 4GiB",
+				j->desc->label, one);
+			return SW_ECONF;
+		}
+		j->n_elems[j->n_tensors++] = bytes / 4;
+		s += n;
+	}
+	one_layer(j);
+	return 0;
+}
+
+static int take_model(struct sw_sim_job *j)
+{
+	struct sw_model m;
+	char why[SW_SIM_TEXT - 100];
+	int err = sw_model_open(&m, j->desc->model, why, sizeof(why));
+
+	if (err) {
+		snprintf(j->sim->why, sizeof(j->sim->why), "[job %s] model: %s",
+			j->desc->label, why);
+		return err;
+	}
+	j->n_tensors = m.n_tensors;
+	j->n_layers = m.n_layers;
+	j->n_elems = array(m.n_tensors, sizeof(*j->n_elems));
+	j->layers = array(m.n_layers, sizeof(*j->layers));
+	for (uint32_t t = 0; t < m.n_tensors; t++)
+		j->n_elems[t] = m.tensors[t].n_elems;
+	for (uint32_t l = 0; l < m.n_layers; l++)
+		j->layers[l] = (struct sw_sim_layer){
+			.forward_ns = m.layers[l].forward_ns,
+			.backward_ns = m.layers[l].backward_ns,
+			.first = m.layers[l].first,
+			.n = m.layers[l].n_tensors};
+	sw_model_close(&m);
+	return 0;
+}
+
+static int take_tensors(struct sw_sim_job *j)
+{
+	int err = 0;
+
+	if (*j->desc->model)
+		err = take_model(j);
+	else if (*j->desc->sizes)
+		err = take_sizes(j);
+	else {
+		j->n_tensors = j->desc->n_tensors;
+		j->n_elems = array(j->n_tensors, sizeof(*j->n_elems));
+		for (uint32_t t = 0; t < j->n_tensors; t++)
+			j->n_elems[t] = j->desc->bytes / 4;
+		one_layer(j);
+	}
+	for (uint32_t t = 0; t < j->n_tensors && !err; t++)
+		j->bytes += j->n_elems[t] * 4;
+	return err;
+}
+
+/* --- agents --- */
+
+static void *buffer(const struct sw_sim_job *j, uint32_t t)
+{
+	void *mem;
+
+	/* Nobody looks at it: all share one. */
+	if (j->sim->net.is_bare)
+		return j->sim->scratch;
+	mem = sw_sim_memory(j->n_elems[t] * 4);
+	if (!mem)
+		abort();
+	return mem;
+}
+
+static void prepare_agent(struct sw_sim_job *j, uint32_t rank, uint32_t node)
+{
+	struct sw_sim_agent *a = &j->agents[rank];
+	uint32_t n = j->desc->agent.local_ranks;
+
+	*a = (struct sw_sim_agent){.job = j,
+		.node = &j->sim->net.nodes[node],
+		.worker = array(1, sizeof(*a->worker)),
+		.rank = rank,
+		.n_local = n,
+		.to = array(j->n_tensors, sizeof(*a->to)),
+		.from = array((uint64_t)j->n_tensors * n, sizeof(*a->from)),
+		.n_open = array(j->n_layers, sizeof(*a->n_open)),
+		.rng = j->sim->desc->run.seed ^ (uint64_t)node << 32};
+	for (uint32_t t = 0; t < j->n_tensors; t++) {
+		a->to[t] = buffer(j, t);
+		for (uint32_t l = 0; l < n; l++)
+			a->from[t * n + l] = n == 1 ? a->to[t] : buffer(j, t);
+	}
+}
+
+static void close_agent(struct sw_sim_agent *a)
+{
+	struct sw_sim_job *j = a->job;
+
+	if (!j)
+		return;
+	sw_worker_close(a->worker);
+	for (uint32_t t = 0; t < j->n_tensors && !j->sim->net.is_bare; t++) {
+		for (uint32_t l = 0; l < a->n_local && a->n_local > 1; l++)
+			sw_sim_memory_free(a->from[t * a->n_local + l]);
+		sw_sim_memory_free(a->to[t]);
+	}
+	free(a->worker);
+	free(a->to);
+	free(a->from);
+	free(a->n_open);
+}
+
+static uint64_t start_job(void *ctx, uint64_t now_ns)
+{
+	struct sw_sim_job *j = ctx;
+
+	(void)now_ns;
+	for (uint32_t r = 0; r < j->n_agents; r++)
+		sw_sim_agent_open(&j->agents[r]);
+	return UINT64_MAX;
+}
+
+/* --- servers --- */
+
+static int open_server(struct sw_sim *s, struct sw_sim_job *j, uint32_t node)
+{
+	struct sw_sim_node *n = &s->net.nodes[node];
+	struct sw_params params = j->params;
+	int err;
+
+	if (s->servers[node])
+		return 0;
+	params.queue_bytes /= n->loopback ? 2 : 1;
+	if (!n->loop)
+		sw_sim_node_open(n, s->desc->payload,
+			s->desc->net.is_paced ? n->up->rate_bit_s : 0, false,
+			params.stop_gap);
+	err = sw_server_open(&s->servers[node], &params, &s->env, n->ports,
+		n->n_ports, UINT64_MAX / 2);
+	if (err)
+		return err;
+	sw_server_set_lcores(s->servers[node], 1, NULL);
+	sw_loop_set(
+		n->loop, n->n_endpoints++, sw_server_engine(s->servers[node]));
+	sw_sim_node_poke(n);
+	return 0;
+}
+
+/* --- a job --- */
+
+static void take_scratch(struct sw_sim *s, const struct sw_sim_job *j)
+{
+	uint64_t most = 0;
+
+	for (uint32_t t = 0; t < j->n_tensors; t++)
+		most = sw_max64(most, j->n_elems[t] * 4);
+	if (!s->net.is_bare || most <= s->scratch_bytes)
+		return;
+	s->old_scratch[j - s->jobs] = s->scratch; /* other jobs have it */
+	s->scratch = sw_sim_memory(most);
+	s->scratch_bytes = most;
+	if (!s->scratch)
+		abort();
+}
+
+static void set_params(struct sw_sim_job *j)
+{
+	const struct sw_sim_desc_job *d = j->desc;
+
+	sw_params_of_conf(&j->params, &d->job, &d->agent, &d->node);
+	j->params.payload = d->job.payload_bytes ? d->job.payload_bytes
+						 : j->sim->desc->payload;
+	if (j->sim->net.is_bare)
+		j->params.has_crc = false;
+}
+
+/* Agents' nodes get their ports, with a loopback if they have servers. */
+static void open_nodes(struct sw_sim_job *j, const uint32_t *agents)
+{
+	for (uint32_t r = 0; r < j->n_agents; r++) {
+		struct sw_sim_node *n = &j->sim->net.nodes[agents[r]];
+
+		if (!n->loop)
+			sw_sim_node_open(n, j->sim->desc->payload,
+				j->sim->desc->net.is_paced ? n->up->rate_bit_s
+							   : 0,
+				j->n_colocated, j->params.stop_gap);
+	}
+	if (j->n_colocated)
+		j->params.queue_bytes /= 2;
+}
+
+static int open_job(struct sw_sim *s, uint32_t i, uint32_t *agents)
+{
+	struct sw_sim_job *j = &s->jobs[i];
+	int err;
+
+	j->sim = s;
+	j->desc = &s->desc->jobs[i];
+	j->servers = array(SW_SIM_NODES_MAX, sizeof(*j->servers));
+	j->n_agents = list_of(s->desc, j->desc->agents, agents);
+	j->n_servers = list_of(s->desc, j->desc->servers, j->servers);
+	err = check_places(j, agents, j->n_servers);
+	if (!err)
+		err = take_tensors(j);
+	if (err)
+		return err;
+	set_params(j);
+	take_scratch(s, j);
+	sw_sim_truth_init(&j->truth, s->desc->run.seed + i,
+		j->n_agents * j->desc->agent.local_ranks);
+	j->round_ends = array(j->desc->n_rounds, sizeof(*j->round_ends));
+	j->urgent = array(
+		(uint64_t)j->desc->n_rounds * j->n_agents, sizeof(*j->urgent));
+	j->agents = array(j->n_agents, sizeof(*j->agents));
+	for (uint32_t k = 0; k < j->n_servers && !j->n_colocated; k++)
+		err = err ? err : open_server(s, j, j->servers[k]);
+	open_nodes(j, agents);
+	for (uint32_t k = 0; k < j->n_servers && j->n_colocated; k++)
+		err = err ? err : open_server(s, j, j->servers[k]);
+	for (uint32_t r = 0; r < j->n_agents; r++)
+		prepare_agent(j, r, agents[r]);
+	sw_sim_timer_add(
+		&s->net, s->net.now_ns + j->desc->start_ns, start_job, j);
+	return err;
+}
+
+int sw_sim_jobs_open(struct sw_sim *s)
+{
+	uint32_t *agents = array(SW_SIM_NODES_MAX, sizeof(*agents));
+	int err = 0;
+
+	s->n_jobs = s->desc->n_jobs;
+	s->jobs = array(s->n_jobs, sizeof(*s->jobs));
+	s->servers = array(s->net.n_nodes, sizeof(*s->servers));
+	for (uint32_t i = 0; i < s->n_jobs && !err; i++)
+		err = open_job(s, i, agents);
+	free(agents);
+	return err;
+}
+
+void sw_sim_jobs_close(struct sw_sim *s)
+{
+	for (uint32_t i = 0; s->jobs && i < s->n_jobs; i++) {
+		struct sw_sim_job *j = &s->jobs[i];
+
+		for (uint32_t r = 0; j->agents && r < j->n_agents; r++)
+			close_agent(&j->agents[r]);
+		free(j->agents);
+		free(j->servers);
+		free(j->n_elems);
+		free(j->layers);
+		free(j->round_ends);
+		free(j->urgent);
+	}
+	for (uint32_t i = 0; s->servers && i < s->net.n_nodes; i++)
+		sw_server_close(s->servers[i]);
+	for (uint32_t i = 0; i < SW_SIM_JOBS; i++)
+		sw_sim_memory_free(s->old_scratch[i]);
+	sw_sim_memory_free(s->scratch);
+	free(s->jobs);
+	free(s->servers);
+}

@@ -1,0 +1,371 @@
+/* net.c - frames on their way through links and switches, and time.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/lab/sim/net.h"
+
+#include <string.h>
+
+#include "engine/base/bytes.h"
+#include "engine/base/params.h"
+#include "engine/base/random.h"
+#include "pmd/lcores/handoff.h"
+
+static const uint32_t sizes[SW_SIM_SIZES] = {512, 2048, SW_PAYLOAD_MAX};
+
+uint64_t sw_sim_below(uint64_t *rng, uint64_t n)
+{
+	return n ? sw_random_next(rng) % n : 0;
+}
+
+bool sw_sim_chance(uint64_t *rng, uint32_t ppm)
+{
+	return ppm && sw_sim_below(rng, 1000000) < ppm;
+}
+
+/* --- frames --- */
+
+struct sw_sim_frame *sw_sim_frame_new(struct sw_sim_net *net, uint32_t payload)
+{
+	struct sw_sim_frame *f;
+	uint8_t size = 0;
+
+	while (sizes[size] < payload)
+		size++;
+	f = net->free[size];
+	if (f)
+		net->free[size] = f->next;
+	else
+		f = aligned_alloc(64, sizeof(*f) + sizes[size]);
+	if (!f)
+		abort();
+	memset(f, 0, offsetof(struct sw_sim_frame, head));
+	f->size = size;
+	net->n_alive++;
+	net->most_alive = sw_max64(net->most_alive, net->n_alive);
+	return f;
+}
+
+void sw_sim_frame_free(struct sw_sim_net *net, struct sw_sim_frame *f)
+{
+	f->next = net->free[f->size];
+	net->free[f->size] = f;
+	net->n_alive--;
+}
+
+/* --- a link --- */
+
+uint64_t sw_sim_queued(const struct sw_sim_net *net, struct sw_sim_link *l)
+{
+	while (l->waiting && l->waiting->depart_ns <= net->now_ns) {
+		l->queued -= l->waiting->bytes;
+		if (l->pool)
+			l->pool->used -= l->waiting->bytes;
+		l->waiting = l->waiting->next;
+	}
+	return l->queued;
+}
+
+static bool has_room(const struct sw_sim_link *l, uint32_t bytes)
+{
+	const struct sw_sim_pool *p = l->pool;
+
+	if (!p)
+		return l->queued + bytes <= l->buffer_bytes;
+	return p->used + bytes <= p->bytes &&
+	       l->queued + bytes <=
+		       (p->bytes - p->used) * p->alpha_ppm / 1000000;
+}
+
+/* A step, or RED between two bounds. */
+static bool is_to_mark(struct sw_sim_link *l)
+{
+	uint64_t span = l->ecn_most_bytes - l->ecn_bytes;
+
+	if (!l->ecn_bytes || l->queued < l->ecn_bytes)
+		return false;
+	return l->queued >= l->ecn_most_bytes ||
+	       sw_sim_below(&l->rng, span) < l->queued - l->ecn_bytes;
+}
+
+static bool is_lost(struct sw_sim_link *l)
+{
+	const struct sw_sim_faults *x = l->faults;
+
+	if (!x)
+		return false;
+	if (x->bad && sw_sim_chance(&l->rng, l->is_bad ? x->good : x->bad))
+		l->is_bad = !l->is_bad;
+	return sw_sim_chance(&l->rng, x->loss) ||
+	       (l->is_bad && sw_sim_chance(&l->rng, x->bad_loss));
+}
+
+static void damage(struct sw_sim_link *l, struct sw_sim_frame *f)
+{
+	uint64_t bit = sw_sim_below(
+		&l->rng, 8ULL * (f->has_body ? f->len : SW_HEAD_BYTES));
+	uint8_t *at = bit / 8 < SW_HEAD_BYTES
+			      ? &f->head[bit / 8]
+			      : &f->body[bit / 8 - SW_HEAD_BYTES];
+
+	*at ^= (uint8_t)(1u << bit % 8);
+}
+
+static void serialize(
+	struct sw_sim_net *net, struct sw_sim_link *l, struct sw_sim_frame *f)
+{
+	uint64_t q16 = (f->bytes + SW_SIM_WIRE - SW_SIM_HEADS) * l->ns_q16;
+
+	if (l->free_ns < net->now_ns) {
+		l->free_ns = net->now_ns;
+		l->rest_q16 = 0;
+	}
+	q16 += l->rest_q16;
+	l->free_ns += q16 >> 16;
+	l->rest_q16 = q16 & 0xffff;
+	f->depart_ns = l->free_ns;
+	f->arrive_ns = l->free_ns + l->delay_ns;
+}
+
+static void append(
+	struct sw_sim_net *net, struct sw_sim_link *l, struct sw_sim_frame *f)
+{
+	bool was_empty = !l->first;
+
+	f->next = NULL;
+	*l->last = f;
+	l->last = &f->next;
+	if (was_empty)
+		sw_sim_put(&net->events, f->arrive_ns, SW_SIM_ARRIVE, l->index);
+	if (!l->waiting) {
+		l->waiting = f;
+		if (l->pool)
+			sw_sim_put(&net->events, f->depart_ns, SW_SIM_DEPART,
+				l->index);
+	}
+}
+
+void sw_sim_send(
+	struct sw_sim_net *net, struct sw_sim_link *l, struct sw_sim_frame *f)
+{
+	sw_sim_queued(net, l);
+	if (l->is_down || !has_room(l, f->bytes)) {
+		*(l->is_down ? &l->n.n_down : &l->n.n_dropped) += 1;
+		sw_sim_frame_free(net, f);
+		return;
+	}
+	if (is_to_mark(l)) {
+		f->is_marked = true;
+		l->n.n_marked++;
+	}
+	l->queued += f->bytes;
+	l->n.most = sw_max64(l->n.most, l->queued);
+	l->n.n_frames++;
+	l->n.bytes += f->bytes;
+	if (l->pool) {
+		l->pool->used += f->bytes;
+		l->pool->most = sw_max64(l->pool->most, l->pool->used);
+	}
+	serialize(net, l, f);
+	append(net, l, f);
+}
+
+/* --- the way --- */
+
+/* Flows keep to one of several equal ways. */
+static uint32_t hash_of(const struct sw_sim_frame *f)
+{
+	uint64_t x = (uint64_t)f->from << 48 ^ (uint64_t)f->to << 32 ^
+		     (uint64_t)f->from_udp << 16 ^ f->to_udp;
+
+	return (uint32_t)(sw_random_next(&x) >> 32);
+}
+
+/* From switch @s on. */
+static void forward(struct sw_sim_net *net, uint32_t s, struct sw_sim_frame *f)
+{
+	uint32_t t = net->switch_of[f->to];
+	const struct sw_sim_hops *h;
+	struct sw_sim_link *l;
+
+	if (s == t) {
+		sw_sim_send(net, &net->links[net->down[f->to]], f);
+		return;
+	}
+	h = &net->hops[s * net->n_switches + t];
+	l = &net->links[net->hop_links[h->first + hash_of(f) % h->n]];
+	/* Routes change at once when a link fails, if there is another. */
+	for (uint32_t i = 0; i < h->n && l->is_down; i++)
+		l = &net->links[net->hop_links[h->first + i]];
+	sw_sim_send(net, l, f);
+}
+
+static void reach(
+	struct sw_sim_net *net, struct sw_sim_link *l, struct sw_sim_frame *f)
+{
+	if (net->tap)
+		net->tap(net->tap_ctx, l, f);
+	net->n_arrived++;
+	if (l->to >= net->n_nodes)
+		forward(net, l->to - net->n_nodes, f);
+	else if (!f->is_other)
+		net->take(&net->nodes[l->to], f);
+	else {
+		net->other(net->other_ctx, &net->nodes[l->to], f);
+		sw_sim_frame_free(net, f);
+	}
+}
+
+static void stray(
+	struct sw_sim_net *net, struct sw_sim_link *l, struct sw_sim_frame *f)
+{
+	uint32_t i = 0;
+
+	while (i < net->n_strays && net->strays[i])
+		i++;
+	if (i == net->n_strays) {
+		net->n_strays = 2 * i + 16;
+		net->strays = realloc(
+			net->strays, net->n_strays * sizeof(*net->strays));
+		net->stray_links = realloc(net->stray_links,
+			net->n_strays * sizeof(*net->stray_links));
+		if (!net->strays || !net->stray_links)
+			abort();
+		memset(&net->strays[i], 0,
+			(net->n_strays - i) * sizeof(*net->strays));
+	}
+	net->strays[i] = f;
+	net->stray_links[i] = l;
+	sw_sim_put(&net->events,
+		net->now_ns + sw_sim_below(&l->rng, l->faults->reorder_ns),
+		SW_SIM_STRAY, i);
+}
+
+static void arrive(struct sw_sim_net *net, struct sw_sim_link *l)
+{
+	struct sw_sim_frame *f = l->first;
+
+	sw_sim_queued(net, l); /* it has left the queue */
+	l->first = f->next;
+	if (l->first)
+		sw_sim_put(&net->events, l->first->arrive_ns, SW_SIM_ARRIVE,
+			l->index);
+	else
+		l->last = &l->first;
+	if (is_lost(l)) {
+		l->n.n_lost++;
+		sw_sim_frame_free(net, f);
+		return;
+	}
+	if (l->faults && !f->is_other &&
+		sw_sim_chance(&l->rng, l->faults->corrupt))
+		damage(l, f);
+	if (l->faults && sw_sim_chance(&l->rng, l->faults->reorder))
+		stray(net, l, f);
+	else
+		reach(net, l, f);
+}
+
+static void depart(struct sw_sim_net *net, struct sw_sim_link *l)
+{
+	sw_sim_queued(net, l);
+	if (l->waiting)
+		sw_sim_put(&net->events, l->waiting->depart_ns, SW_SIM_DEPART,
+			l->index);
+}
+
+static void fire(struct sw_sim_net *net, uint32_t i)
+{
+	struct sw_sim_timer *t = &net->timers[i];
+	uint64_t at = t->fire(t->ctx, net->now_ns);
+
+	if (at != UINT64_MAX)
+		sw_sim_put(&net->events, sw_max64(at, net->now_ns + 1),
+			SW_SIM_TIMER, i);
+}
+
+void sw_sim_timer_add(struct sw_sim_net *net, uint64_t at_ns,
+	uint64_t (*fire_it)(void *ctx, uint64_t now_ns), void *ctx)
+{
+	uint32_t i = net->n_timers++;
+
+	if (i == SW_SIM_TIMERS)
+		abort();
+	net->timers[i] = (struct sw_sim_timer){.fire = fire_it, .ctx = ctx};
+	sw_sim_put(&net->events, at_ns, SW_SIM_TIMER, i);
+}
+
+static void happen(struct sw_sim_net *net, const struct sw_sim_event *e)
+{
+	uint32_t i = sw_sim_index_of(e);
+	struct sw_sim_frame *f;
+
+	switch (sw_sim_kind_of(e)) {
+	case SW_SIM_ARRIVE:
+		arrive(net, &net->links[i]);
+		break;
+	case SW_SIM_DEPART:
+		depart(net, &net->links[i]);
+		break;
+	case SW_SIM_STRAY:
+		f = net->strays[i];
+		net->strays[i] = NULL;
+		reach(net, net->stray_links[i], f);
+		break;
+	case SW_SIM_WAKE:
+		if (net->nodes[i].wake_ns == e->at_ns)
+			net->turn(&net->nodes[i]);
+		break;
+	case SW_SIM_TIMER:
+		fire(net, i);
+		break;
+	}
+}
+
+void sw_sim_run(struct sw_sim_net *net, uint64_t until_ns)
+{
+	while (!net->is_over && net->events.n &&
+		net->events.heap[0].at_ns <= until_ns) {
+		struct sw_sim_event e = sw_sim_take(&net->events);
+
+		net->now_ns = e.at_ns;
+		net->n_events++;
+		happen(net, &e);
+	}
+	if (!net->is_over)
+		net->now_ns = sw_max64(net->now_ns, until_ns);
+}
+
+static void free_list(struct sw_sim_frame *f)
+{
+	while (f) {
+		struct sw_sim_frame *next = f->next;
+
+		free(f);
+		f = next;
+	}
+}
+
+void sw_sim_close(struct sw_sim_net *net)
+{
+	for (uint32_t i = 0; i < net->n_nodes; i++) {
+		free_list(net->nodes[i].first);
+		sw_loopback_close(net->nodes[i].loopback);
+		free(net->nodes[i].loop);
+	}
+	for (uint32_t i = 0; i < net->n_links; i++)
+		free_list(net->links[i].first);
+	for (uint32_t i = 0; i < net->n_strays; i++)
+		free(net->strays[i]);
+	for (uint32_t i = 0; i < SW_SIM_SIZES; i++)
+		free_list(net->free[i]);
+	free(net->events.heap);
+	free(net->nodes);
+	free(net->links);
+	free(net->pools);
+	free(net->switch_of);
+	free(net->down);
+	free(net->hops);
+	free(net->hop_links);
+	free(net->strays);
+	free(net->stray_links);
+	*net = (struct sw_sim_net){0};
+}

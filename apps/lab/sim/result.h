@@ -1,0 +1,45 @@
+/* result.h - the figures of a run.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_APPS_LAB_SIM_RESULT_H
+#define SW_APPS_LAB_SIM_RESULT_H
+
+#include <stdint.h>
+
+#include "apps/lab/sim/desc.h"
+
+struct sw_sim_job_result {
+	char name[SW_SIM_NAME];
+	uint32_t n_agents, n_servers, n_rounds, n_wanted;
+	uint64_t bytes;         /* of a round, at an agent */
+	uint64_t goodput_bit_s; /* that an agent pushes */
+	uint64_t round_ns[3];   /* quartiles */
+	uint64_t urgent_ns[2];  /* most urgent tensor: median, 99 % */
+	uint64_t n_again, n_timeouts, n_wrong;
+};
+
+struct sw_sim_traffic_result {
+	char name[SW_SIM_NAME];
+	uint64_t goodput_bit_s; /* of all its flows */
+	uint64_t n_again, n_timeouts;
+};
+
+struct sw_sim_result {
+	struct sw_sim_job_result jobs[SW_SIM_JOBS];
+	uint32_t n_jobs;
+	struct sw_sim_traffic_result traffic[SW_SIM_TRAFFIC];
+	uint32_t n_traffic;
+	uint64_t time_ns; /* virtual */
+	uint64_t n_frames, n_dropped, n_lost, n_marked, n_full;
+	uint64_t most_queued; /* bytes, of all queues of switches */
+	char most_from[SW_SIM_NAME], most_to[SW_SIM_NAME];
+	char why[SW_SIM_TEXT]; /* "": all went well */
+	/* What the run itself took: not the same on every machine. */
+	uint64_t n_events, n_hops, most_frames, most_mem_bytes;
+};
+
+/* sw_sim_print - write the result as tables to stdout.
+ * sw_sim_print_json - as one JSON object.  Returns 0 or SW_EIO. */
+void sw_sim_print(const struct sw_sim_result *r);
+int sw_sim_print_json(const struct sw_sim_result *r, FILE *f);
+
+#endif

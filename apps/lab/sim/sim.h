@@ -1,0 +1,103 @@
+/* sim.h - one simulation: a network, and the jobs on it.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_APPS_LAB_SIM_SIM_H
+#define SW_APPS_LAB_SIM_SIM_H
+
+#include <stdio.h>
+
+#include "apps/lab/sim/desc.h"
+#include "apps/lab/sim/net.h"
+#include "apps/lab/sim/result.h"
+#include "apps/lab/sim/truth.h"
+#include "engine/server/server.h"
+#include "engine/worker/worker.h"
+#include "sum/sum.h"
+
+struct sw_sim;
+struct sw_sim_job;
+struct sw_sim_traffic;
+
+/* Tensors that become ready together, and the times of their layer. */
+struct sw_sim_layer {
+	uint64_t forward_ns, backward_ns;
+	uint32_t first, n;
+};
+
+struct sw_sim_agent {
+	struct sw_sim_job *job;
+	struct sw_sim_node *node;
+	struct sw_worker *worker;
+	uint32_t rank, n_local;
+	void **to;   /* [tensor] where sums go */
+	void **from; /* [tensor * n_local + local] */
+	bool is_running, is_declared, is_admitted, is_failed;
+	uint32_t round, stage; /* stages: forward layers, then backward */
+	bool is_computing;
+	uint64_t stage_end_ns;
+	uint32_t *n_open;   /* by layer: tensors that are being summed */
+	uint32_t n_done;    /* tensors of the round that are summed */
+	uint64_t urgent_ns; /* when the most urgent tensor was pushed */
+	uint64_t rng;
+	char text[SW_TEXT_MAX];
+};
+
+struct sw_sim_job {
+	struct sw_sim *sim;
+	const struct sw_sim_desc_job *desc;
+	struct sw_params params;
+	struct sw_sim_truth truth;
+	struct sw_sim_agent *agents;
+	uint32_t n_agents, *servers, n_servers, n_colocated;
+	uint64_t *n_elems; /* [n_tensors] */
+	uint32_t n_tensors;
+	struct sw_sim_layer *layers;
+	uint32_t n_layers;
+	uint64_t bytes;            /* of all tensors */
+	uint32_t n_rounds, n_done; /* agents that have ended the round */
+	uint64_t *round_ends;
+	uint64_t *urgent; /* times of the most urgent tensor */
+	uint64_t n_urgent, n_wrong;
+	bool is_done;
+};
+
+struct sw_sim {
+	const struct sw_sim_desc *desc;
+	struct sw_sim_net net;
+	struct sw_env env;
+	struct sw_sum kernels;
+	struct sw_log log;
+	uint64_t rng, mem_bytes, most_mem_bytes;
+	/* Buffer of all tensors when frames carry no payloads, and those that
+	 * were too small. */
+	void *scratch, *old_scratch[SW_SIM_JOBS];
+	uint64_t scratch_bytes;
+	struct sw_server **servers; /* by node; NULL: none */
+	struct sw_sim_job *jobs;
+	uint32_t n_jobs, n_done;
+	struct sw_sim_traffic *traffic; /* NULL: none */
+	char why[SW_SIM_TEXT];          /* "": it has not failed */
+};
+
+/* sw_sim_open - build the simulation of @d, which is borrowed.  Errors:
+ * SW_ECONF, SW_ENOENT, SW_ENOMEM; s->why has one sentence.  Close @s also
+ * then. */
+int sw_sim_open(struct sw_sim *s, const struct sw_sim_desc *d);
+
+/* sw_sim_go - let it run to its end, and fill @out. */
+void sw_sim_go(struct sw_sim *s, struct sw_sim_result *out);
+void sw_sim_end(struct sw_sim *s);
+
+/* --- jobs.c, between sim.c and itself --- */
+
+/* sw_sim_jobs_open - prepare all jobs and servers; as sw_sim_open. */
+int sw_sim_jobs_open(struct sw_sim *s);
+void sw_sim_jobs_close(struct sw_sim *s);
+
+/* sw_sim_agent_open - start an agent. */
+void sw_sim_agent_open(struct sw_sim_agent *a);
+
+/* sw_sim_memory - return zeros that take no pages before they are written. */
+void *sw_sim_memory(uint64_t bytes);
+void sw_sim_memory_free(void *mem);
+
+#endif

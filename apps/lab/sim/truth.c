@@ -1,0 +1,63 @@
+/* truth.c - the oracle: what ranks push, and what the sums must be.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/lab/sim/truth.h"
+
+#include <string.h>
+
+#include "engine/base/bytes.h"
+#include "engine/base/random.h"
+
+enum { RANK_STEP = 61 };
+
+void sw_sim_truth_init(struct sw_sim_truth *t, uint64_t seed, uint32_t n_ranks)
+{
+	uint64_t rng = seed ^ 0x7275746874ULL;
+
+	t->seed = seed;
+	t->n_ranks = n_ranks;
+	for (uint32_t i = 0; i < SW_SIM_PERIOD; i++)
+		t->values[i] = (float)(1 + sw_random_next(&rng) % 255);
+	for (uint32_t i = 0; i < SW_SIM_PERIOD; i++) {
+		t->sums[i] = 0;
+		for (uint32_t r = 0; r < n_ranks; r++)
+			t->sums[i] +=
+				t->values[(i + r * RANK_STEP) % SW_SIM_PERIOD];
+	}
+}
+
+static uint32_t start_of(
+	const struct sw_sim_truth *t, uint32_t tensor, uint32_t round)
+{
+	uint64_t x = t->seed ^ (uint64_t)tensor << 32 ^ round;
+
+	return (uint32_t)(sw_random_next(&x) % SW_SIM_PERIOD);
+}
+
+void sw_sim_truth_fill(const struct sw_sim_truth *t, uint32_t rank,
+	uint32_t tensor, uint32_t round, float *to, uint64_t n)
+{
+	uint64_t from =
+		(start_of(t, tensor, round) + rank * RANK_STEP) % SW_SIM_PERIOD;
+
+	for (uint64_t i = 0, k; i < n; i += k, from = 0) {
+		k = sw_min64(n - i, SW_SIM_PERIOD - from);
+		memcpy(to + i, t->values + from, k * sizeof(*to));
+	}
+}
+
+/* Equal values have equal bytes here: none is 0. */
+uint64_t sw_sim_truth_wrong(const struct sw_sim_truth *t, uint32_t tensor,
+	uint32_t round, const float *at, uint64_t n)
+{
+	uint64_t from = start_of(t, tensor, round), wrong = 0;
+
+	for (uint64_t i = 0, k; i < n; i += k, from = 0) {
+		k = sw_min64(n - i, SW_SIM_PERIOD - from);
+		if (!memcmp(at + i, t->sums + from, k * sizeof(*at)))
+			continue;
+		for (uint64_t e = 0; e < k; e++)
+			wrong += memcmp(at + i + e, t->sums + from + e,
+					 sizeof(*at)) != 0;
+	}
+	return wrong;
+}

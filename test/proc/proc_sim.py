@@ -1,0 +1,82 @@
+# proc_sim.py - sumwire-lab sim: the tutorial's descriptions, equal bytes, bad input
+# SPDX-License-Identifier: BSD-3-Clause
+import json
+import os
+import subprocess
+import tempfile
+
+import rig
+from rig import check
+
+CONF = os.path.join(os.path.dirname(__file__), "../../conf/lab")
+JOB = "[job]\nagents = gpu[0-1]\nservers = cpu0\nsize = 256KiB\nrounds = 3\n"
+
+
+def sim(*args, cwd=None):
+    return subprocess.run([os.path.abspath(rig.lab()), "sim", *args], capture_output=True,
+                          text=True, timeout=rig.RUN_S, check=False, cwd=cwd)
+
+
+def sim_text(text, *args):
+    with tempfile.TemporaryDirectory() as d:
+        with open(os.path.join(d, "x.ini"), "w", encoding="utf-8") as f:
+            f.write(text)
+        return sim("x.ini", *args, cwd=d)
+
+
+def result_of(text):
+    p = sim_text(text, "--json")
+    check(p.returncode == 0, f"exit {p.returncode}: {p.stderr}")
+    return json.loads(p.stdout)
+
+
+def test_descriptions():
+    """Those of conf/lab run, and give the same bytes twice."""
+    for name in sorted(os.listdir(CONF)):
+        first, second = (sim(os.path.join(CONF, name)) for _ in range(2))
+        check(first.returncode == 0, f"{name}: {first.stderr}")
+        check(first.stdout == second.stdout and first.stdout, f"{name}: not the same twice")
+
+
+def test_goodput():
+    """Two agents and a server fill its link; sums stay exact while frames are lost."""
+    clean = result_of("[net]\nrate = 1Gb/s\n" + JOB)["jobs"][0]
+    # The server's link carries 95 % less headers, for two agents.
+    check(0.42e9 < clean["goodput_bit_s"] < 0.475e9, clean)
+    check(clean["retransmissions"] < 10, clean)
+    bad = result_of("[net]\nrate = 1Gb/s\nloss = 1%\ncorrupt = 1%\nreorder = 1%\n"
+                    "burst_begin = 0.1%\n" + JOB)["jobs"][0]
+    check(bad["retransmissions"] > 10 and bad["wrong_elements"] == 0, bad)
+    check(bad["rounds"] == 3 and bad["goodput_bit_s"] < clean["goodput_bit_s"], bad)
+
+
+WRONG = [
+    ("[net]\nrate = 0Gb/s\n" + JOB, ["x.ini:2:", "[net] rate", "out of range"]),
+    ("[net]\nbuffer = 8000\n" + JOB, ["x.ini:2:", "buffer", "less than one frame"]),
+    ("[net]\nbufer = 1MiB\n" + JOB, ["x.ini:2:", "unknown key", "did you mean buffer?"]),
+    ("[nett]\n" + JOB, ["x.ini:1:", "unknown section", "[net]?"]),
+    (JOB.replace("gpu[0-1]", "gpu[0-99999]"), ["x.ini:2:", "100000 nodes", "4096"]),
+    (JOB.replace("gpu[0-1]", "gpu[0-1"), ["x.ini:2:", "not a name or a range"]),
+    (JOB.replace("servers = cpu0\n", ""), ["[job] servers", "must be given"]),
+    (JOB.replace("cpu0", "gpu0"), ["on all nodes of agents, or on none"]),
+    ("[net]\ntopology = links\nswitches = a, b\n[link 1]\nfrom = gpu[0-1]\nto = a\n"
+     "[link 2]\nfrom = cpu0\nto = b\n" + JOB, ["not connected", "gpu", "cpu0"]),
+    ("[run]\nduration = 1ms\n" + JOB, ["0 of 3 rounds"]),
+    ("[run]\n", ["there is no [job]"]),
+]
+
+
+def test_bad_input():
+    for text, parts in WRONG:
+        p = sim_text(text)
+        check(p.returncode == 1, f"exit {p.returncode} of {text!r}")
+        lines = p.stderr.strip().splitlines()
+        check(len(lines) == 1, f"{len(lines)} lines for {text!r}: {p.stderr}")
+        for part in parts:
+            check(part in p.stderr, f"{part!r} is not in {p.stderr!r}")
+    check(sim().returncode == 2, "no file")
+    check(sim("/nowhere/x.ini").returncode == 1, "a file that is absent")
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))
