@@ -92,7 +92,9 @@ struct sw_space {
 	uint64_t ack_psn; /* number of the newest ACK with a block for this
 			     space */
 	uint64_t srtt_ns, rttvar_ns; /* 0: no sample yet */
-	uint32_t backoff;            /* doublings of the RTO */
+	uint64_t swing_ns;           /* largest deviation of a sample of late */
+	uint64_t swing_psn; /* it falls when this number is acknowledged */
+	uint32_t backoff;   /* doublings of the RTO */
 	uint32_t n_open;
 	/* receiving */
 	uint64_t largest;

@@ -50,6 +50,10 @@ static uint64_t rto_of(const struct sw_flow *f, const struct sw_space *s)
 	rto = sw_max64(sw_max64(rto, p->rto_min), 2 * f->peer_gap_ns);
 	if (s->backoff || !s->srtt_ns)
 		rto = sw_max64(rto, 2 * f->srtt_ns);
+	/* Probes cost little, but all is lost after them. Many samples in a
+	 * round trip make the variance small where a queue fills and drains. */
+	if (s->backoff >= PROBES)
+		rto = sw_max64(rto, s->srtt_ns + 2 * s->swing_ns);
 	if (!s->backoff && s->srtt_ns)
 		return rto;
 	rto = sw_min64(rto << s->backoff, sw_max64(p->rto_max, rto));
@@ -239,6 +243,12 @@ static void sample_rtt(struct sw_flow *f, struct sw_space *s, uint64_t rtt)
 	}
 	err = rtt > s->srtt_ns ? rtt - s->srtt_ns : s->srtt_ns - rtt;
 	s->rttvar_ns += err / 4 - s->rttvar_ns / 4;
+	if (err > s->swing_ns) {
+		s->swing_ns = err;
+	} else if (s->largest_acked >= s->swing_psn) {
+		s->swing_ns -= s->swing_ns / 8 - err / 8;
+		s->swing_psn = s->next_psn;
+	}
 	s->srtt_ns += rtt / 8 - s->srtt_ns / 8;
 }
 

@@ -172,13 +172,15 @@ static struct outcome alone(struct check *c, const struct path *p)
 {
 	uint64_t some = time_of(p, 4 << 20) + 20 * p->rtt_us * SW_US;
 	struct sim_job *job = open_job(p, 2, 2, 8 << 20);
+	/* Of the begin, rounds of the first tensors; later, of all. */
+	uint64_t settle = has_targets() ? 8 : 1;
 	struct outcome out;
 
 	job->n_colocated = 2;
 	sim_job_open(job);
 	put_trunks(&job->net, p, 1, 2);
 	/* In each way half of a tensor goes, and half of the results. */
-	out = measure(c, job, p, 0.5, some, 8 * some);
+	out = measure(c, job, p, 0.5, settle * some, (8 + settle) * some);
 	close_job(job);
 	return out;
 }
