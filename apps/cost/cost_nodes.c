@@ -101,13 +101,14 @@ static char *results_of(const struct cost_nodes *x, uint32_t member, uint32_t i)
 static int open_stream(struct cost_nodes *x)
 {
 	uint16_t ranks[SW_MAX_MEMBERS * COST_LOCAL_MAX];
+	uint32_t n = x->shape->n_members * x->shape->n_local;
 	struct sw_worker_tensor stream = {.name = "stream",
 		.window_log2 = 7,
-		.n_ranks = x->shape->n_members * x->shape->n_local,
+		.n_ranks = n,
 		.ranks = ranks};
 	int err = 0;
 
-	for (uint16_t i = 0; i < stream.n_ranks; i++)
+	for (uint16_t i = 0; i < n; i++)
 		ranks[i] = i;
 	for (uint32_t w = 0; w < x->shape->n_members && !err; w++)
 		err = sw_worker_declare(&x->workers[w], &stream, 1);
