@@ -135,6 +135,8 @@ static void become_valgrind(const struct cost_shape *shape, const char *self,
 {
 	char out[FILE_BYTES + 32], bytes[24], tensors[12], members[12],
 		local[12];
+	const char *flags[3] = {NULL};
+	uint32_t n = 0;
 	int fd = open(units, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
 	snprintf(out, sizeof(out), "--callgrind-out-file=%s", profile);
@@ -143,6 +145,12 @@ static void become_valgrind(const struct cost_shape *shape, const char *self,
 	snprintf(tensors, sizeof(tensors), "%u", shape->n_tensors);
 	snprintf(members, sizeof(members), "%u", shape->n_members);
 	snprintf(local, sizeof(local), "%u", shape->n_local);
+	if (shape->is_keyed)
+		flags[n++] = "--keyed";
+	if (shape->is_collective)
+		flags[n++] = "--collective";
+	if (shape->is_gather)
+		flags[n++] = "--all-gather";
 	setenv("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-ERMS,-FSRM", 1);
 	if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0)
 		_exit(1);
@@ -150,12 +158,7 @@ static void become_valgrind(const struct cost_shape *shape, const char *self,
 		"--separate-callers=" CALLERS, "--compress-strings=no",
 		"--compress-pos=no", out, self, "engine", "--stepped", "--size",
 		bytes, "--tensors", tensors, "--members", members,
-		"--local-ranks", local,
-		shape->is_keyed        ? "--keyed"
-		: shape->is_collective ? "--collective"
-				       : (char *)NULL,
-		shape->is_keyed && shape->is_collective ? "--collective"
-							: (char *)NULL,
+		"--local-ranks", local, flags[0], flags[1], flags[2],
 		(char *)NULL);
 	_exit(errno == ENOENT ? NO_VALGRIND : 1);
 }

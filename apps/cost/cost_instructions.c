@@ -67,7 +67,9 @@ static void print_table(const struct cost_shape *s, const struct cost_counts *c)
 	       "instructions each, AVX2\n"
 	       "%-7s %-22s %9s %9s %9s %9s %9s %9s %10s\n",
 		s->n_members, s->n_local, s->n_tensors,
-		s->is_collective ? "all_reduces" : "tensors",
+		s->is_gather       ? "all_gathers"
+		: s->is_collective ? "all_reduces"
+				   : "tensors",
 		(unsigned long long)s->bytes, s->is_keyed ? ", keyed" : "", "",
 		"stage", "in round", parts[COST_ENGINE], parts[COST_CRC],
 		parts[COST_ADD], parts[COST_COPY], parts[COST_PORT],
@@ -113,6 +115,7 @@ static void write_shape(struct sw_json *j, const struct cost_shape *s,
 	sw_json_u64(j, "tensors", s->n_tensors);
 	sw_json_u64(j, "size_bytes", s->bytes);
 	sw_json_bool(j, "is_collective", s->is_collective);
+	sw_json_bool(j, "is_gather", s->is_gather);
 	sw_json_bool(j, "is_keyed", s->is_keyed);
 	sw_json_u64(j, "rounds", COST_STEP_ROUNDS);
 	sw_json_u64(j, "chunks", c->steps.units[COST_SERVER_PUSH]);

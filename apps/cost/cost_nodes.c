@@ -217,14 +217,18 @@ int sw_cost_nodes_start(struct cost_nodes *x)
 static int submit(
 	struct cost_nodes *x, uint32_t member, uint32_t local, uint32_t i)
 {
+	const struct cost_shape *s = x->shape;
+	uint32_t n_parts = s->is_gather ? s->n_members * s->n_local : 1;
+	uint64_t part = s->bytes / n_parts / sizeof(float) * sizeof(float);
 	char *data = data_of(x, member, local, i);
 	const struct sw_worker_coll coll = {.local = local,
-		.kind = SW_ALL_REDUCE,
+		.kind = s->is_gather ? SW_ALL_GATHER : SW_ALL_REDUCE,
 		.dtype = SW_F32,
-		.n_elems = x->shape->bytes / sizeof(float),
-		.from = data,
+		.n_elems = part / sizeof(float),
+		.from = data +
+			(s->is_gather ? member * s->n_local + local : 0) * part,
 		.to = data,
-		.from_bytes = x->shape->bytes,
+		.from_bytes = part,
 		.to_bytes = x->shape->bytes};
 
 	return sw_worker_coll(&x->workers[member], &coll);

@@ -26,6 +26,7 @@ struct cost_shape {
 	uint64_t bytes;     /* size of a tensor of f32, a multiple of 64 */
 	bool is_collective; /* all_reduces of one stream in place of tensors; 64
 			       at most */
+	bool is_gather;     /* all_gathers in place of the all_reduces */
 	bool is_keyed;      /* frames have tags in place of CRCs */
 	uint32_t n_local; /* local ranks of each member, 1 to COST_LOCAL_MAX */
 };

@@ -156,6 +156,8 @@ static int parse(struct options *o, int argc, char **argv)
 		{"--collective", SW_ARG_FLAG, {.flag = &s->is_collective}, 0, 0,
 			"all_reduces of one stream in place of tensors; 64 at "
 			"most"},
+		{"--all-gather", SW_ARG_FLAG, {.flag = &s->is_gather}, 0, 0,
+			"with --collective: all_gathers"},
 		{"--keyed", SW_ARG_FLAG, {.flag = &s->is_keyed}, 0, 0,
 			"frames have tags in place of CRCs"},
 		{"--instructions", SW_ARG_FLAG, {.flag = &o->is_instructions},
@@ -193,16 +195,17 @@ static int parse(struct options *o, int argc, char **argv)
 static int count(struct options *o, bool has_shape)
 {
 	static const struct cost_shape shapes[] = {
-		{2, 4, 128 << 10, false, false, 1},
-		{8, 4, 128 << 10, false, false, 1},
-		{32, 4, 128 << 10, false, false, 1},
-		{2, 256, 64, false, false, 1},
-		{2, 4, 128 << 10, true, false, 1},
-		{8, 4, 128 << 10, false, true, 1},
-		{2, 4, 128 << 10, false, false, 2},
-		{2, 4, 128 << 10, false, false, 4},
-		{2, 4, 128 << 10, false, false, 8},
-		{2, 4, 128 << 10, true, false, 8}};
+		{2, 4, 128 << 10, false, false, false, 1},
+		{8, 4, 128 << 10, false, false, false, 1},
+		{32, 4, 128 << 10, false, false, false, 1},
+		{2, 256, 64, false, false, false, 1},
+		{2, 4, 128 << 10, true, false, false, 1},
+		{2, 4, 128 << 10, true, true, false, 1},
+		{8, 4, 128 << 10, false, false, true, 1},
+		{2, 4, 128 << 10, false, false, false, 2},
+		{2, 4, 128 << 10, false, false, false, 4},
+		{2, 4, 128 << 10, false, false, false, 8},
+		{2, 4, 128 << 10, true, false, false, 8}};
 
 	return has_shape ? sw_cost_instructions(&o->shape, 1, o->is_json)
 			 : sw_cost_instructions(shapes,

@@ -91,6 +91,11 @@ static struct sw_open_sum open_sum(
 		.n = sw_elems(ops, s->bytes)};
 }
 
+static bool is_sum(const struct sw_slot *s)
+{
+	return sw_coll_is_sum(sw_coll_kind_of(s->op));
+}
+
 /* Fold a payload. A copy goes straight to the result, because nothing is
  * rounded. A member that does not wait for the result lends nothing: it gets
  * its buffer back as soon as it is folded. */
@@ -102,8 +107,10 @@ static void fold_bytes(
 	struct sw_open_sum sum;
 
 	s->bytes = p->h->payload_len;
-	if (!sw_coll_is_sum(sw_coll_kind_of(s->op))) {
+	if (!is_sum(s)) {
 		memcpy(result_of(sh, t, p->local), p->payload, s->bytes);
+		s->crc = p->h->payload_crc;
+		s->has_crc = p->has_crc;
 		return;
 	}
 	if (t->apart) {
@@ -142,7 +149,7 @@ static void make_result(
 	const struct sw_slot *s = slot_of(t, local);
 	struct sw_open_sum sum = open_sum(sh, t, local);
 
-	if (!sw_coll_is_sum(sw_coll_kind_of(s->op)))
+	if (!is_sum(s))
 		return;
 	if (t->apart)
 		SW_TIMED(sh->stats->ticks_fold,
@@ -167,7 +174,7 @@ static void complete(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 	sh->n_open--;
 	sw_count(&sh->stats->chunks_done, 1);
 	make_result(sh, t, local);
-	if (sh->params->has_crc)
+	if (sh->params->has_crc && !s->has_crc)
 		SW_TIMED(sh->stats->ticks_crc_result,
 			s->crc = sw_data_crc(sh->seed, &place,
 				result_of(sh, t, local), s->bytes));

@@ -16,7 +16,7 @@ HEAD = """\
 # Written by: test/counts/run --renew.  One line: members, bytes of a tensor, stage;
 # then, for each chunk of a member, instructions of the engine, of crc, add and copy,
 # and of the wire's copies, in place of a port's.  localN/: N local ranks of a member;
-# coll/: of all_reduces in place of tensors; keyed/: with tags in place of CRCs.
+# coll/, gather/: of all_reduces, all_gathers in place of tensors; keyed/: with tags in place of CRCs.
 """
 
 
@@ -30,7 +30,8 @@ def measure(build):
         (r["members"], r["size_bytes"],
          (f"local{r['local_ranks']}/" if r["local_ranks"] > 1 else "") +
          ("keyed/" if r["is_keyed"] else "") +
-         ("coll/" if r["is_collective"] else "") + s["name"]):
+         ("gather/" if r["is_gather"] else
+          "coll/" if r["is_collective"] else "") + s["name"]):
         [round(s[p] / r["chunks"], 1) for p in PARTS]
         for r in found["results"] for s in r["stages"] if s["units"]}
 
