@@ -3,7 +3,8 @@
 """usage: works.py BACKEND RANK SIZE, with MASTER_ADDR and MASTER_PORT.
 Each line on standard input is a turn: the number of a work in work_list.py,
 and iterations. Rank 0 answers with that number, median seconds, wrong
-elements. It knows only sumwire's name and import, except in fsdp_memory."""
+elements. It knows only sumwire's name and import, except in fsdp_memory and
+ddp_hook."""
 import os
 import sys
 
@@ -86,8 +87,11 @@ def sharded(model, has_memory):
 def training(how, net):
     torch.manual_seed(1)
     model, loss_of = NETS[net]()
-    model = (DistributedDataParallel(model) if how == "ddp"
+    model = (DistributedDataParallel(model) if how.startswith("ddp")
              else sharded(model, how == "fsdp_memory"))
+    if how == "ddp_hook" and dist.get_backend() != "gloo":
+        import sumwire.distributed
+        model.register_comm_hook(None, sumwire.distributed.shared_hook)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     torch.manual_seed(2 + dist.get_rank())
 

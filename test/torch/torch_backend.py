@@ -13,8 +13,8 @@ CASES = ["sums", "averages", "operations", "premultiplied", "broadcasts",
          "gathers", "scatters", "by_gloo", "of_any", "asked", "objects",
          "dtensors", "asynchronous", "futures", "coalesced", "empty",
          "compiled_ones", "threads", "refused", "late", "differing", "given_up",
-         "given_up_by_another", "aborted", "timeouts", "allocated", "monitored",
-         "split"]
+         "given_up_by_another", "aborted", "timeouts", "allocated", "hooked",
+         "monitored", "split"]
 
 
 def losses(ranks):

@@ -49,6 +49,22 @@ def create_group(store, rank, size, timeout=TIMEOUT, name="group"):
         group_id=name, global_ranks_in_group=list(range(size))), None)
 
 
+def shared_hook(group, bucket):
+    """Average a bucket of torch's DistributedDataParallel with one copy less.
+    Register it on every rank, right after the model is made:
+
+        model.register_comm_hook(None, sumwire.distributed.shared_hook)
+
+    group   the model's process_group; None: the default group
+    bucket  from DDP
+
+    Each bucket leaves as soon as it is ready.  The last one waits for all, as
+    DDP itself would.  Returns torch's future of the averages, which lie in
+    memory that the agent writes."""
+    from sumwire.distributed.ddp import average
+    return average(group, bucket)
+
+
 def creator():
     """Return the function that makes a group for this PyTorch."""
     if version() >= BACKENDS_SINCE:

@@ -96,6 +96,7 @@ class Methods:
         self.limit_s = opts.timeout.total_seconds()
         self.n_calls = self.n_parts = 0
         self.error = None
+        self.buckets = []  # (work, result, future) of ddp.average
         members = list(opts.global_ranks_in_group)
         self.global_rank = members[self.me] if members else self.me
         flight.open_group(self.name, members, self.n)
@@ -211,6 +212,28 @@ class Methods:
             else:
                 self.add(work, opts, "all_reduce", t, t, **how)
         return work.seal()
+
+    def average(self, tensor):
+        """Begin to average a tensor, whose content is then undefined.  Return a
+        work, and the tensor that holds the average after the work: in shared
+        memory if possible."""
+        if tensor.layout is torch.sparse_coo:
+            return self.allreduce([tensor.div_(self.n)]), tensor
+        if tensor.is_complex():
+            work, result = self.average(torch.view_as_real(tensor))
+            return work, torch.view_as_complex(result)
+        opts = c10d.AllreduceOptions()
+        opts.reduceOp = dist.ReduceOp.AVG
+        how = operation("all_reduce", [tensor], opts.reduceOp)
+        if self.n == 1 or not tensor.numel() or not layout.is_usual(tensor) or (
+                self.places.of(tensor) or
+                self.machines and self.machines.takes(tensor, how["op"])):
+            return self.allreduce([tensor], opts), tensor
+        result = self.allocate_tensor(tensor.numel(), dtype=tensor.dtype,
+                                      device=tensor.device).view(tensor.shape)
+        work = self.work("all_reduce", [result])
+        self.add(work, opts, "all_reduce", tensor, result, **how)
+        return work.seal(), result
 
     def _allreduce_sparse(self, tensors, opts):
         """Sum sparse tensors with gloo, which gathers the indices and values of
