@@ -563,6 +563,15 @@ struct sw_flow_losses {
 /* sw_flow_losses - count what was lost. */
 struct sw_flow_losses sw_flow_losses(const struct sw_flow *f);
 
+/* What limits a sender now, in bytes of frames. */
+struct sw_flow_view {
+	uint64_t window;  /* congestion's; 0: it does not limit the flow */
+	uint64_t granted; /* granted and not consumed */
+	uint64_t srtt_ns; /* 0: no sample */
+};
+
+struct sw_flow_view sw_flow_view(const struct sw_flow *f);
+
 /* sw_flow_srtt - return the largest smoothed RTT of all spaces; 0: no sample.
  */
 uint64_t sw_flow_srtt(const struct sw_flow *f);

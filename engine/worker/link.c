@@ -295,3 +295,18 @@ bool sw_link_is_true(struct sw_worker *w, struct sw_link *l,
 	sw_count(&w->stats.rx_tag, 1);
 	return false;
 }
+
+bool sw_worker_path(
+	const struct sw_worker *w, uint32_t i, struct sw_worker_path *out)
+{
+	struct sw_flow_view v;
+
+	if (i >= w->n_links)
+		return false;
+	v = sw_flow_view(&w->links[i].peer.flow);
+	*out = (struct sw_worker_path){.server = w->links[i].name,
+		.window_bytes = v.window,
+		.granted_bytes = v.granted,
+		.srtt_ns = v.srtt_ns};
+	return true;
+}

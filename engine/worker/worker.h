@@ -578,6 +578,17 @@ static inline struct sw_engine *sw_worker_engine(struct sw_worker *w)
 	return &w->engine;
 }
 
+/* What limits a worker's pushes to one server (sw_flow_view). */
+struct sw_worker_path {
+	const char *server; /* its name */
+	uint64_t window_bytes, granted_bytes, srtt_ns;
+};
+
+/* sw_worker_path - describe the path to server @i of the lane; false: it has
+ * fewer. */
+bool sw_worker_path(
+	const struct sw_worker *w, uint32_t i, struct sw_worker_path *out);
+
 /* sw_worker_stats - return the counters.  The lcore writes them; other threads
  * read by sw_word. */
 static inline const struct sw_stats *sw_worker_stats(const struct sw_worker *w)

@@ -32,7 +32,8 @@ OPEN = [
                  "sw_daemon_member sw_daemon_wait",
      "what a daemon says of itself"),
     ("engine/worker", "sw_worker_job sw_worker_round", "questions"),
-    ("engine/worker", "sw_worker_view sw_worker_wait sw_worker_waits", "answers"),
+    ("engine/worker", "sw_worker_path sw_worker_view sw_worker_wait sw_worker_waits", "answers"),
+    ("engine/flow", "sw_flow_view", "an answer"),
     ("pmd/client", "sw_submit sw_completion sw_edge_attach sw_edge_attached sw_edge_control "
      "sw_edge_coll sw_edge_place_at sw_edge_declare sw_edge_declared sw_edge_desc sw_edge_msg sw_edge_open sw_edge_request sw_edge_tune "
      "sw_edge_end sw_edge_free sw_edge_text sw_edge_why "

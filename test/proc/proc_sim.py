@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 
@@ -50,6 +51,47 @@ def test_goodput():
     check(bad["rounds"] == 3 and bad["goodput_bit_s"] < clean["goodput_bit_s"], bad)
 
 
+LUA = os.path.join(CONF, "../wireshark/sumwire.lua")
+BROKEN = "_ws.malformed || _ws.lua.error || sumwire.crc || sumwire.short || sumwire.length"
+
+
+def test_records():
+    """Figures over time, and a link's frames as Wireshark reads them."""
+    with tempfile.TemporaryDirectory() as d:
+        with open(os.path.join(d, "x.ini"), "w", encoding="utf-8") as f:
+            f.write("[net]\nbuffer = 64KiB\n" + JOB + "[record]\ncsv = x.csv\n"
+                    "every = 100us\npcapng = x.pcapng\nfrom = switch\nto = cpu0\n")
+        p = sim("x.ini", cwd=d)
+        check(p.returncode == 0, p.stderr)
+        with open(os.path.join(d, "x.csv"), encoding="utf-8") as f:
+            head, *rows = f.read().splitlines()
+        check(head == "time_us,figure,from,to,value", head)
+        figures = {row.split(",")[1] for row in rows}
+        check(figures == {"queue_bytes", "window_bytes", "grant_bytes", "rtt_ns",
+                          "retransmissions"}, figures)
+        if not shutil.which("tshark"):
+            return
+        tshark = ["tshark", "-X", "lua_script:" + os.path.abspath(LUA), "-r", "x.pcapng"]
+        frames, bad = (subprocess.run([*tshark, *more], capture_output=True, text=True, cwd=d,
+                                      timeout=rig.RUN_S, check=True).stdout
+                       for more in ([], ["-Y", BROKEN]))
+        check("PUSH key" in frames and "JOIN" in frames and not bad, bad or frames[:500])
+
+
+def test_traffic():
+    """Flows of others share a queue, a link that fails is left and used again."""
+    alone = result_of("[net]\nrate = 1Gb/s\n" + JOB)["jobs"][0]["goodput_bit_s"]
+    both = result_of("[net]\nrate = 1Gb/s\n" + JOB + "[traffic x]\nkind = udp\nfrom = o\n"
+                     "to = cpu0\nrate = 500Mb/s\n")
+    check(0.4 * alone < both["jobs"][0]["goodput_bit_s"] < 0.6 * alone, both)
+    flows = result_of("[net]\nrate = 1Gb/s\nbuffer = 256KiB\necn = 64KiB\n[run]\n"
+                      "duration = 500ms\n[traffic a]\nfrom = a, b\nto = c\necn = yes\n")
+    check(flows["traffic"][0]["goodput_bit_s"] > 0.9e9 and not flows["dropped"], flows)
+    flap = result_of("[net]\ntopology = leaf-spine\n" + JOB + "[flap x]\nfrom = leaf0\n"
+                     "to = spine0\nat = 500us\nfor = 200us\nevery = 500us\n")
+    check(flap["jobs"][0]["rounds"] == 3, flap)
+
+
 WRONG = [
     ("[net]\nrate = 0Gb/s\n" + JOB, ["x.ini:2:", "[net] rate", "out of range"]),
     ("[net]\nbuffer = 8000\n" + JOB, ["x.ini:2:", "buffer", "less than one frame"]),
@@ -63,6 +105,10 @@ WRONG = [
      "[link 2]\nfrom = cpu0\nto = b\n" + JOB, ["not connected", "gpu", "cpu0"]),
     ("[run]\nduration = 1ms\n" + JOB, ["0 of 3 rounds"]),
     ("[run]\n", ["there is no [job]"]),
+    (JOB + "[record]\npcapng = x\nfrom = gpu0\nto = gpu1\n", ["no link from", "switch"]),
+    (JOB + "[record]\ncsv = /dev/full\n", ["csv", "not complete"]),
+    (JOB + "[flap x]\nfrom = gpu0\nto = gpu1\n", ["[flap x]", "no link between"]),
+    (JOB + "[traffic x]\nfrom = a\nto = a\n", ["[traffic x]", "to itself"]),
 ]
 
 

@@ -152,7 +152,7 @@ void sw_sim_send(
 		sw_sim_frame_free(net, f);
 		return;
 	}
-	if (is_to_mark(l)) {
+	if (!f->is_plain && is_to_mark(l)) {
 		f->is_marked = true;
 		l->n.n_marked++;
 	}

@@ -53,6 +53,7 @@ struct sw_sim_frame {
 	uint16_t from_udp, to_udp;
 	uint8_t size;             /* which of the sizes its memory has */
 	bool is_marked, is_other; /* other: not of an engine */
+	bool is_plain;            /* its sender does not know ECN */
 	bool has_body;            /* the payload is in it */
 	struct sw_sim_segment other;
 	uint8_t head[SW_HEAD_BYTES];

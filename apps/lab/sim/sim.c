@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "apps/lab/sim/kernels.h"
+#include "apps/lab/sim/record.h"
 #include "apps/lab/sim/route.h"
+#include "apps/lab/sim/traffic.h"
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/random.h"
@@ -62,6 +64,12 @@ int sw_sim_open(struct sw_sim *s, const struct sw_sim_desc *d)
 	sw_sim_nodes_init(&s->net);
 	if (!err)
 		err = sw_sim_jobs_open(s);
+	if (!err)
+		err = sw_sim_flaps_open(&s->net, d, s->flaps, s->why);
+	if (!err)
+		err = sw_sim_traffic_open(&s->net, d, &s->traffic, s->why);
+	if (!err)
+		err = sw_sim_record_open(s, &s->record);
 	if (err && !s->why[0])
 		snprintf(s->why, sizeof(s->why), "%s", sw_error_text(err));
 	return err;
@@ -188,12 +196,18 @@ void sw_sim_go(struct sw_sim *s, struct sw_sim_result *r)
 	r->n_jobs = s->n_jobs;
 	for (uint32_t i = 0; i < s->n_jobs; i++)
 		count_job(s, &s->jobs[i], &r->jobs[i]);
+	if (s->traffic)
+		sw_sim_traffic_count(s->traffic, r);
 	count_net(s, r);
+	sw_sim_record_close(s, s->record);
+	s->record = NULL;
 	judge(s, r);
 }
 
 void sw_sim_end(struct sw_sim *s)
 {
+	sw_sim_record_close(s, s->record);
 	sw_sim_jobs_close(s);
+	sw_sim_traffic_close(s->traffic);
 	sw_sim_close(&s->net);
 }

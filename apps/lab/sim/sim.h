@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "apps/lab/sim/desc.h"
+#include "apps/lab/sim/flap.h"
 #include "apps/lab/sim/net.h"
 #include "apps/lab/sim/result.h"
 #include "apps/lab/sim/truth.h"
@@ -16,6 +17,7 @@
 struct sw_sim;
 struct sw_sim_job;
 struct sw_sim_traffic;
+struct sw_sim_record;
 
 /* Tensors that become ready together, and the times of their layer. */
 struct sw_sim_layer {
@@ -75,7 +77,9 @@ struct sw_sim {
 	struct sw_sim_job *jobs;
 	uint32_t n_jobs, n_done;
 	struct sw_sim_traffic *traffic; /* NULL: none */
-	char why[SW_SIM_TEXT];          /* "": it has not failed */
+	struct sw_sim_record *record;   /* NULL: nothing */
+	struct sw_sim_flap flaps[SW_SIM_FLAPS];
+	char why[SW_SIM_TEXT]; /* "": it has not failed */
 };
 
 /* sw_sim_open - build the simulation of @d, which is borrowed.  Errors:

@@ -1,0 +1,183 @@
+/* record.c - figures over time, as CSV with a row for each that has changed.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/lab/sim/record.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/lab/sim/pcapng.h"
+#include "apps/lab/sim/route.h"
+#include "engine/base/error.h"
+
+struct sw_sim_record {
+	struct sw_sim *sim;
+	FILE *csv, *pcapng;
+	const struct sw_sim_link *link; /* of pcapng */
+	uint64_t *last; /* figures, in the order of their rows */
+	uint32_t at;
+};
+
+static void put(struct sw_sim_record *r, const char *what, const char *from,
+	const char *to, uint64_t value)
+{
+	uint64_t *last = &r->last[r->at++];
+
+	if (*last == value)
+		return;
+	*last = value;
+	fprintf(r->csv, "%llu.%03llu,%s,%s,%s,%llu\n",
+		(unsigned long long)((r->sim->net.now_ns - SW_S) / 1000),
+		(unsigned long long)(r->sim->net.now_ns % 1000), what, from, to,
+		(unsigned long long)value);
+}
+
+static void put_agent(struct sw_sim_record *r, const struct sw_sim_agent *a)
+{
+	const char *name = a->node->name;
+	struct sw_worker_path p;
+
+	for (uint32_t i = 0; i < a->job->n_servers; i++) {
+		if (!sw_worker_path(a->worker, i, &p)) {
+			r->at += 3;
+			continue;
+		}
+		put(r, "window_bytes", name, p.server, p.window_bytes);
+		put(r, "grant_bytes", name, p.server, p.granted_bytes);
+		put(r, "rtt_ns", name, p.server, p.srtt_ns);
+	}
+	put(r, "retransmissions", name, "",
+		sw_word(&sw_worker_stats(a->worker)->retransmissions));
+}
+
+static uint64_t sample(void *ctx, uint64_t now_ns)
+{
+	struct sw_sim_record *r = ctx;
+	struct sw_sim *s = r->sim;
+	char from[SW_SIM_NAME], to[SW_SIM_NAME];
+
+	r->at = 0;
+	for (uint32_t i = 0; i < s->net.n_links; i++) {
+		struct sw_sim_link *l = &s->net.links[i];
+
+		put(r, "queue_bytes",
+			sw_sim_name_of(&s->net, s->desc, l->from, from),
+			sw_sim_name_of(&s->net, s->desc, l->to, to),
+			sw_sim_queued(&s->net, l));
+	}
+	for (uint32_t j = 0; j < s->n_jobs; j++)
+		for (uint32_t i = 0; i < s->jobs[j].n_agents; i++)
+			put_agent(r, &s->jobs[j].agents[i]);
+	for (uint32_t i = 0; i < s->net.n_nodes; i++)
+		if (s->servers && s->servers[i])
+			put(r, "retransmissions", s->net.nodes[i].name, "",
+				sw_word(&sw_server_stats(s->servers[i])
+						 ->retransmissions));
+	return now_ns + s->desc->record.every_ns;
+}
+
+static void tap(
+	void *ctx, const struct sw_sim_link *l, const struct sw_sim_frame *f)
+{
+	const struct sw_sim_record *r = ctx;
+
+	if (l == r->link)
+		sw_sim_pcapng_frame(r->pcapng, r->sim->net.now_ns, f);
+}
+
+static FILE *open_file(struct sw_sim *s, const char *key, const char *path)
+{
+	FILE *f = fopen(path, "w");
+
+	if (!f)
+		snprintf(s->why, sizeof(s->why),
+			"[record] %s: %.200s cannot be written: %s", key, path,
+			strerror(errno));
+	return f;
+}
+
+static uint32_t n_figures(const struct sw_sim *s)
+{
+	uint32_t n = s->net.n_links + s->net.n_nodes;
+
+	for (uint32_t j = 0; j < s->n_jobs; j++)
+		n += s->jobs[j].n_agents * (3 * s->jobs[j].n_servers + 1);
+	return n;
+}
+
+static int open_csv(struct sw_sim *s, struct sw_sim_record *r)
+{
+	r->csv = open_file(s, "csv", s->desc->record.csv);
+	if (!r->csv)
+		return SW_EIO;
+	r->last = calloc(n_figures(s), sizeof(*r->last));
+	if (!r->last)
+		abort();
+	fputs("time_us,figure,from,to,value\n", r->csv);
+	sw_sim_timer_add(&s->net, s->net.now_ns, sample, r);
+	return 0;
+}
+
+static int open_pcapng(struct sw_sim *s, struct sw_sim_record *r)
+{
+	const struct sw_sim_desc_record *d = &s->desc->record;
+
+	r->link = sw_sim_link_between(&s->net, s->desc, d->from, d->to);
+	if (!r->link) {
+		snprintf(s->why, sizeof(s->why),
+			"[record] pcapng: there is no link from \"%.40s\" to "
+			"\"%.40s\"; from and to name a node or a switch, like "
+			"switch, leaf0 or spine0",
+			d->from, d->to);
+		return SW_ECONF;
+	}
+	r->pcapng = open_file(s, "pcapng", d->pcapng);
+	if (!r->pcapng)
+		return SW_EIO;
+	sw_sim_pcapng_begin(r->pcapng);
+	s->net.tap = tap;
+	s->net.tap_ctx = r;
+	return 0;
+}
+
+int sw_sim_record_open(struct sw_sim *s, struct sw_sim_record **out)
+{
+	const struct sw_sim_desc_record *d = &s->desc->record;
+	struct sw_sim_record *r;
+	int err = 0;
+
+	*out = NULL;
+	if (!*d->csv && !*d->pcapng)
+		return 0;
+	*out = r = calloc(1, sizeof(*r));
+	if (!r)
+		return SW_ENOMEM;
+	r->sim = s;
+	if (*d->csv)
+		err = open_csv(s, r);
+	if (*d->pcapng && !err)
+		err = open_pcapng(s, r);
+	return err;
+}
+
+static void close_file(struct sw_sim *s, const char *key, FILE *f)
+{
+	bool is_bad = f && ferror(f);
+
+	if (f && fclose(f))
+		is_bad = true;
+	if (is_bad && !s->why[0])
+		snprintf(s->why, sizeof(s->why),
+			"[record] %s: the file is not complete: %s", key,
+			strerror(errno));
+}
+
+void sw_sim_record_close(struct sw_sim *s, struct sw_sim_record *r)
+{
+	if (!r)
+		return;
+	close_file(s, "csv", r->csv);
+	close_file(s, "pcapng", r->pcapng);
+	free(r->last);
+	free(r);
+}

@@ -1,0 +1,54 @@
+/* tcp.h - a model of a TCP sender: window, loss, marks, timeouts.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The model has SACK, fast retransmission after three later segments, one
+ * decrease per round trip, a retransmission timeout of at least 200 ms as
+ * Linux has it, and the windows of Reno (RFC 5681) or CUBIC (RFC 9438). It
+ * lacks the handshake, delayed ACKs, pacing and HyStart. A marked segment
+ * (RFC 3168) decreases the window as a loss does. A flow whose own link is just
+ * as fast as the bottleneck may lock others out of a full queue, because
+ * nothing disturbs its rhythm (Floyd and Jacobson, phase effects).
+ */
+#ifndef SW_APPS_LAB_SIM_TCP_H
+#define SW_APPS_LAB_SIM_TCP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { SW_SIM_TCP_RING = 8192, SW_SIM_TCP_UNIT = 1000 };
+
+enum sw_sim_tcp_state { SW_SIM_FREE, SW_SIM_SENT, SW_SIM_LOST, SW_SIM_SACKED };
+
+struct sw_sim_tcp {
+	bool is_cubic;
+	uint8_t state[SW_SIM_TCP_RING]; /* by segment */
+	uint64_t oldest, next, highest; /* segments; highest: acknowledged */
+	uint64_t recover; /* no second decrease below this segment */
+	uint32_t n_open, n_lost;
+	uint64_t window, threshold;        /* thousandths of a segment */
+	uint64_t top, epoch_ns, origin_ms; /* CUBIC */
+	uint64_t reno;                     /* its window, for CUBIC's floor */
+	uint64_t srtt_ns, var_ns, timer_ns;
+	uint32_t backoff;
+	uint64_t n_again, n_timeouts;
+	uint8_t came[SW_SIM_TCP_RING]; /* at the receiver */
+	uint64_t received;             /* all below have arrived */
+};
+
+void sw_sim_tcp_init(struct sw_sim_tcp *t, bool is_cubic);
+
+/* sw_sim_tcp_send - return whether a segment may leave, and which one. */
+bool sw_sim_tcp_send(struct sw_sim_tcp *t, uint64_t now_ns, uint64_t *number);
+
+/* sw_sim_tcp_ack - take the ACK of @number: all below @next have arrived.
+ * @sent_ns  when the segment left */
+void sw_sim_tcp_ack(struct sw_sim_tcp *t, uint64_t number, uint64_t next,
+	bool has_echo, uint64_t sent_ns, uint64_t now_ns);
+
+/* sw_sim_tcp_tick - declare all segments lost if the timer has expired. */
+void sw_sim_tcp_tick(struct sw_sim_tcp *t, uint64_t now_ns);
+
+/* sw_sim_tcp_receive - receive @number.  Returns the next one missing. */
+uint64_t sw_sim_tcp_receive(struct sw_sim_tcp *t, uint64_t number);
+
+#endif
