@@ -183,6 +183,7 @@ struct port {
 	uint32_t n_dial_ticks;      /* ticks until the next dial or reopening */
 	uint32_t n_shy_ticks; /* ticks until a stranger is dialled again */
 	uint32_t said_uid;    /* last stranger reported, 0: none */
+	uint32_t said_mtu;    /* the last one seen */
 	bool is_started, was_connected;
 	/* By queue pair: descriptor that is readable while frames wait; -1:
 	 * none. */

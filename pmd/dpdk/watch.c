@@ -155,9 +155,23 @@ static bool is_ours(struct port *p, const struct sw_netif *now)
 	return false;
 }
 
+/* Warn once per MTU that carries less than the port may send.  The link stays
+ * up: smaller frames pass, and a worker whose frames do not fit names the path
+ * (engine/worker/path_check.c). */
+static void say_narrow(struct port *p, uint32_t mtu, uint32_t payload)
+{
+	if (payload < p->params.payload_bytes && mtu != p->said_mtu)
+		sw_log(p->log, SW_LOG_WARN,
+			"port %s: %s has an MTU of %u now: frames with a "
+			"payload of more than %u B are lost",
+			p->params.name, p->params.device, mtu, payload);
+	p->said_mtu = mtu;
+}
+
 static void look(struct port *p)
 {
 	struct sw_netif now;
+	uint32_t payload;
 
 	if (sw_netif_get(p->params.device, &now)) {
 		link_set(p, false, "was removed; waiting for it to return");
@@ -172,13 +186,15 @@ static void look(struct port *p)
 		if (now.index != p->if_index || !p->dev_name)
 			return; /* not yet: lcores have to see it down */
 	}
-	if (sw_dpdk_port_payload(now.mtu, p->params.ip) <
-		p->params.payload_bytes)
+	payload = sw_dpdk_port_payload(now.mtu, p->params.ip);
+	if (!payload)
 		link_set(p, false, "has an MTU that is too small now");
 	else if (!now.is_up)
 		link_set(p, false, "is down");
 	else
 		link_set(p, true, "is up");
+	if (payload)
+		say_narrow(p, now.mtu, payload);
 }
 
 /* Read the link state of the device. */

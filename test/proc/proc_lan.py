@@ -239,6 +239,28 @@ def test_mtus():
         run_unlike(9216, 1500, mtu)
 
 
+def shrink(name):
+    """The MTU of a node's interface falls in mid-job; small frames pass."""
+    with Lan(agents=1, job={"dead_after": "8s"}) as net:
+        net.start_all()
+        clients = start_forever(net)
+        ip("link", "set", "dev", name, "mtu", "1400")
+        net.daemons[name].await_text(
+            f"port lan: {name} has an MTU of 1400 now: frames with a payload "
+            f"of more than 1280 B are lost")
+        clients[0].wait_error(
+            r"SW_EIO: .*packets of 8274 B \(payload 8192\) no longer pass "
+            r"from .*10\.9\.0\.1\b.*, smaller ones do")
+
+
+def test_mtu_of_the_server_falls():
+    shrink("a")
+
+
+def test_mtu_of_the_agent_falls():
+    shrink("agent0")
+
+
 def test_path_below_the_least():
     with Lan(agents=1, job={"join_timeout": "4s"}) as net:
         ip("link", "set", "dev", "a-lan", "mtu", "1200")
