@@ -10,6 +10,7 @@
 
 #include "apps/cli/quartiles.h"
 #include "apps/cli/args.h"
+#include "engine/base/ip.h"
 #include "sum/dtype.h"
 
 enum {
@@ -30,10 +31,10 @@ struct bench_options {
 	uint64_t rate_bit_s;      /* payload rate of these ports; 0: no limit */
 	enum sw_dtype dtype;
 	const char *port;           /* type of the loopback's ports */
-	uint32_t net;               /* their addresses, /24, host order */
+	struct sw_ip net;           /* network of their addresses */
 	struct sw_arg_list devices; /* the ports' devices, then the echo's */
 	bool is_loopback, is_colocated, is_raw, is_json, is_polling, is_staged,
-		is_in_place, has_no_crc, is_keyed;
+		is_in_place, has_no_crc, is_keyed, is_ipv6;
 	bool is_both; /* collectives out of place, then in place */
 	bool is_urgent, is_results; /* a small tensor behind a large one */
 	bool is_turns;              /* sizes come by standard input */
@@ -124,8 +125,8 @@ int sw_bench_urgent(const struct bench_options *o, const char *path);
 int sw_bench_loopback(const struct bench_options *o,
 	int (*measure)(const struct bench_options *o));
 
-/* sw_bench_net - return the address of the loopback's /24. */
-uint32_t sw_bench_net(const struct bench_options *o);
+/* sw_bench_net - return the network of the loopback. */
+struct sw_ip sw_bench_net(const struct bench_options *o);
 
 /* sw_bench_device - return the interface of side @i (0 server, 1 agent; 2 and 3
  * of the raw echo): as in --device, or else sw0 … sw3, which test/veth makes.

@@ -43,11 +43,14 @@ const char *sw_bench_device(const struct bench_options *o, uint32_t i)
 }
 
 /* Ports of type udp are on lo, where each benchmark has its own network. */
-uint32_t sw_bench_net(const struct bench_options *o)
+struct sw_ip sw_bench_net(const struct bench_options *o)
 {
-	return strcmp(o->port, "udp")
-		       ? 10u << 24 | 77u << 16
-		       : 127u << 24 | ((uint32_t)getpid() & 0xffff) << 8;
+	if (o->is_ipv6)
+		return (struct sw_ip){.high = UINT64_C(0xfd00000000000077)};
+	return sw_ip_v4(
+		strcmp(o->port, "udp")
+			? 10u << 24 | 77u << 16
+			: 127u << 24 | ((uint32_t)getpid() & 0xffff) << 8);
 }
 
 static void write_keys(const struct bench_options *o, bool is_server, char *out)

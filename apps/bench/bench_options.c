@@ -36,6 +36,7 @@ static const char *loopback_option(const struct bench_options *o)
 	       : o->local_ranks > 1 ? "--local-ranks"
 	       : o->has_no_crc      ? "--no-crc"
 	       : o->is_keyed        ? "--keyed"
+	       : o->is_ipv6         ? "--ipv6"
 	       : o->faults          ? "--faults"
 	       : o->rate_bit_s      ? "--rate"
 	       : o->policy          ? "--policy"
@@ -62,6 +63,9 @@ static int check_loopback(const struct bench_options *o)
 	if (o->devices.n && is_udp(o))
 		return complain("--device: with --port udp the loopback is "
 				"always on lo");
+	if (o->is_ipv6 && is_udp(o))
+		return complain("--ipv6: with --port udp the loopback is on "
+				"lo, which has one IPv6 address; use memif");
 	if (o->faults && is_udp(o))
 		return complain("--faults: ports of type udp cannot inject "
 				"faults; use memif");
@@ -215,6 +219,9 @@ static uint32_t list_loopback(struct bench_options *o, struct sw_arg *out)
 		{"--faults", SW_ARG_STRING, {.string = &o->faults}, 0, 0,
 			"loopback: percentage of frames to drop, to duplicate "
 			"and to reorder, each, such as 0.1%"},
+		{"--ipv6", SW_ARG_FLAG, {.flag = &o->is_ipv6}, 0, 0,
+			"loopback and echo have IPv6 addresses; not of udp, "
+			"since lo has one"},
 		{"--ring", SW_ARG_U32, {.u32 = &o->ring}, 0, 1024,
 			"slots of the loopback's rings; 0: by type"},
 		{"--burst", SW_ARG_U32, {.u32 = &o->burst}, 0, 64,

@@ -108,7 +108,10 @@ static int on_lcore(void *arg)
 
 static struct sw_ip ip_of(const struct side *s, bool is_server)
 {
-	return sw_ip_v4(s->o->net + SERVER_HOST + !is_server);
+	struct sw_ip ip = s->o->net;
+
+	ip.low += SERVER_HOST + !is_server;
+	return ip;
 }
 
 static void nap_ms(uint32_t ms)

@@ -15,7 +15,7 @@
 #include "engine/base/log.h"
 #include "engine/keys/crypto.h"
 
-#define IP     (10u << 24 | 77u << 16)
+#define IP     sw_ip_v4(10u << 24 | 77u << 16)
 #define FOLDER "sumwire-run"
 
 /* The first agent's number among the daemons. */
@@ -132,9 +132,10 @@ static void common_write(const struct sw_net *net, uint32_t i, FILE *f)
 static const char *ip_of(const struct sw_net *net, uint32_t link, uint32_t end,
 	char out[SW_IP_TEXT])
 {
-	uint32_t ip = net->ip ? net->ip : IP;
+	struct sw_ip ip = sw_ip_is_none(net->ip) ? IP : net->ip;
 
-	return sw_ip_text(sw_ip_v4(ip + (link << 8) + 1 + end), out);
+	ip.low += (link << 8) + 1 + end;
+	return sw_ip_text(ip, out);
 }
 
 static void port_write(
@@ -143,9 +144,11 @@ static void port_write(
 	const struct sw_net_end *e = &net->ends[end];
 	char ip[SW_IP_TEXT];
 
-	fprintf(f, "[port link%u]\ntype = %s\nip = %s/24\n%s", link,
+	fprintf(f, "[port link%u]\ntype = %s\nip = %s/%u\n%s", link,
 		net->port_type ? net->port_type : "memif",
-		ip_of(net, link, end, ip), text_of(e->keys));
+		ip_of(net, link, end, ip),
+		sw_ip_is_none(net->ip) || sw_ip_is_v4(net->ip) ? 24 : 120,
+		text_of(e->keys));
 	if (e->device)
 		fprintf(f, "device = %s\n", e->device);
 	if (!net->port_type || !strcmp(net->port_type, "memif"))

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "apps/cli/scratch.h"
+#include "engine/base/ip.h"
 
 enum {
 	SW_NET_AGENTS_MAX = 32, /* a server has at most 32 ports */
@@ -41,10 +42,11 @@ struct sw_net {
 	bool is_keyed;
 	/* Lines for all [job] and [agent] sections; NULL: none. */
 	const char *job_keys, *agent_keys;
-	/* Each agent has a link to the server, with a /24 of its own.  A type
+	/* Each agent has a link to the server, with a network of its own: a
+	 * /24, or a /120 of IPv6.  A type
 	 * other than memif has one link, so there is one agent. */
-	const char *port_type;     /* NULL: memif */
-	uint32_t ip;               /* address of the first /24; 0: 10.77.0.0 */
+	const char *port_type; /* NULL: memif */
+	struct sw_ip ip; /* address of the first network; none: 10.77.0.0 */
 	struct sw_net_end ends[2]; /* the server's, or first agent's; agents' */
 };
 

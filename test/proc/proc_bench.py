@@ -58,9 +58,9 @@ def test_over_udp():
 
 
 def test_beside_the_raw_echo():
-    """In slices, alone and with another rank that waits meanwhile."""
+    """In slices; alone, and over IPv6 with a rank that waits meanwhile."""
     with Net(agents=1) as net:
-        for name, more in (("one", ()), ("two", ("--colocated",))):
+        for name, more in (("one", ()), ("two", ("--colocated", "--ipv6"))):
             p = net.run(name, rig.sumwire(), "bench", "--loopback", "--raw",
                         "--min", "64KiB", "--max", "64KiB", "--iters", "20",
                         "--json", *more)
