@@ -15,6 +15,7 @@ static const struct sw_command commands[] = {
 	{"status", sw_cmd_status, "show which ranks a job has and waits for"},
 	{"stats", sw_cmd_stats, "print the counters of a running daemon"},
 	{"top", sw_cmd_top, "show live what daemons and jobs do"},
+	{"trace", sw_cmd_trace, "record what happens to each tensor and chunk"},
 	{"ras", sw_cmd_ras, "answer readers of NCCL's RAS"},
 	{"metrics", sw_cmd_metrics, "give all counters to Prometheus"},
 	{"doctor", sw_cmd_doctor,

@@ -20,6 +20,7 @@ int sw_cmd_server(int argc, char **argv);
 int sw_cmd_status(int argc, char **argv);
 int sw_cmd_stats(int argc, char **argv);
 int sw_cmd_top(int argc, char **argv);
+int sw_cmd_trace(int argc, char **argv);
 
 /* sumwire-lab */
 int sw_cmd_engine(int argc, char **argv);

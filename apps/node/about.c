@@ -44,6 +44,7 @@ void sw_about_open(struct sw_daemon *d)
 	if (choose_folder(folder, &d->log))
 		return;
 	sw_stale_sweep(folder, SW_DAEMON_PREFIX);
+	sw_stale_sweep(folder, "trace-");
 	n = snprintf(path, sizeof(path), "%s/" SW_DAEMON_PREFIX "%ld.sock",
 		folder, (long)getpid());
 	if (n >= SW_FOLDER_BYTES ||
@@ -51,6 +52,7 @@ void sw_about_open(struct sw_daemon *d)
 		sw_log(&d->log, SW_LOG_INFO,
 			"sumwire ps will not find this daemon: no socket in %s",
 			folder);
+	sw_trace_open(d, folder);
 }
 
 /* --- the text --- */
@@ -158,6 +160,8 @@ static void write_all(void *ctx, FILE *to)
 		: d->drained_ns ? "draining"
 				: "up",
 		(long long)d->about.began, sw_stats_serve_path(d->stats));
+	if (*sw_feed_path(&d->trace.feed))
+		fprintf(to, "trace %s\n", sw_feed_path(&d->trace.feed));
 	if (d->conf.node.role != SW_ROLE_SERVER)
 		fprintf(to, "socket %s\n", d->conf.agent.socket);
 	if (t->job)

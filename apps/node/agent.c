@@ -242,7 +242,10 @@ static void write_job(void *ctx, FILE *to)
 
 static void turn(struct agent_control *c, uint32_t timeout_ms)
 {
-	sw_host_poll(c->shared->host, c->is_busy ? 0 : timeout_ms);
+	sw_host_poll(c->shared->host,
+		c->is_busy ? 0
+			   : sw_trace_wait_ms(&c->shared->daemon, timeout_ms));
+	sw_trace_poll(&c->shared->daemon);
 	sw_daemon_write_lines(&c->shared->daemon);
 	sw_daemon_is_alive(&c->shared->daemon);
 	sw_agent_take_reports(c);

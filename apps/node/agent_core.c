@@ -367,6 +367,21 @@ static void on_state(
 	sw_agent_tell(core, &report);
 }
 
+/* Note a call of a rank, or its end, if this lcore is traced. */
+static void trace_call(struct agent_core *core, uint32_t local, uint32_t tensor,
+	uint64_t cookie, const struct sw_completion *end)
+{
+	struct sw_tracer *tracer = core->shared->daemon.pollers[0].tracer;
+	struct sw_trace_call call = {.local = local,
+		.cookie = (uint32_t)cookie,
+		.is_done = end,
+		.has_failed = end && end->status};
+
+	if (tracer &&
+		sw_worker_call(&core->worker, tensor, &call.key, &call.number))
+		sw_trace_call(tracer, &call);
+}
+
 static void complete(struct agent_core *core, uint32_t local, uint32_t tensor,
 	const struct sw_completion *c)
 {
@@ -374,6 +389,7 @@ static void complete(struct agent_core *core, uint32_t local, uint32_t tensor,
 		c->status ? sw_worker_fault(&core->worker, tensor) : NULL;
 	struct sw_edge_why why;
 
+	trace_call(core, local, tensor, c->handle, c);
 	if (f && f->err == c->status) {
 		why = (struct sw_edge_why){.conflict = sw_fault_conflict(f),
 			.rank = f->one.rank,
@@ -461,7 +477,7 @@ static uint32_t join(struct agent_core *core, uint64_t now_ns)
 	core->has_worker = true;
 	for (uint32_t i = 0; i < core->shared->n_others; i++)
 		atomic_store(&core->shared->others[i].stage, AGENT_LANE_OPEN);
-	sw_loop_set(sw_agent_loop(core->shared),
+	sw_poller_set(&core->shared->daemon.pollers[0],
 		sw_daemon_endpoint(&core->shared->daemon, 0),
 		sw_worker_engine(&core->worker));
 	sw_loop_look(sw_agent_loop(core->shared));
@@ -546,7 +562,7 @@ static void finish_leaving(struct agent_core *core)
 		return;
 	if (!end_lanes(core))
 		return;
-	sw_loop_set(sw_agent_loop(core->shared),
+	sw_poller_set(&core->shared->daemon.pollers[0],
 		sw_daemon_endpoint(&core->shared->daemon, 0), NULL);
 	core->has_worker = false;
 	memset(core->clients, 0, sizeof(core->clients));
@@ -574,6 +590,7 @@ static uint32_t take_submits(struct agent_core *core, uint32_t local)
 			round.op = SW_ROUND_COPY;
 			round.root = (uint16_t)(list[i].root - 1);
 		}
+		trace_call(core, local, list[i].tensor, list[i].handle, NULL);
 		err = sw_worker_begin(&core->worker, &round);
 		struct sw_completion c = {
 			.handle = list[i].handle, .status = err};
@@ -636,6 +653,7 @@ static bool begin_coll(
 
 	if (c.status == SW_EAGAIN)
 		return false;
+	trace_call(core, local, m->stream, m->handle, NULL);
 	if (c.status)
 		complete(core, local, m->stream, &c);
 	return true;

@@ -35,7 +35,8 @@ static void open_lane(struct agent_lane *l, uint64_t now_ns)
 	if (now_ns < sw_worker_view(&l->worker).now_ns)
 		return;
 	l->is_open = true;
-	sw_loop_set(loop_of(l), sw_daemon_endpoint(&l->shared->daemon, l->i),
+	sw_poller_set(&l->shared->daemon.pollers[l->i],
+		sw_daemon_endpoint(&l->shared->daemon, l->i),
 		sw_worker_engine(&l->worker));
 }
 
@@ -45,8 +46,8 @@ static void close_lane(struct agent_lane *l)
 
 	if (!sw_daemon_release(&shared->daemon, l->i, &l->ending))
 		return; /* ask again */
-	sw_loop_set(
-		loop_of(l), sw_daemon_endpoint(&shared->daemon, l->i), NULL);
+	sw_poller_set(&shared->daemon.pollers[l->i],
+		sw_daemon_endpoint(&shared->daemon, l->i), NULL);
 	l->is_open = false;
 	atomic_store(&l->is_kept, false);
 	atomic_store(&l->stage, AGENT_LANE_CLOSED);

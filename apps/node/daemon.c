@@ -271,6 +271,7 @@ int sw_daemon_serve_stats(struct sw_daemon *d, sw_stats_fill_fn fill, void *ctx)
 void sw_daemon_close(struct sw_daemon *d)
 {
 	sw_tell_close(&d->about.tell);
+	sw_trace_close(d);
 	sw_stats_serve_close(&d->stats);
 	sw_handoff_close(&d->handoff);
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)

@@ -13,6 +13,7 @@
 #include "apps/node/log_lines.h"
 #include "apps/node/reserve.h"
 #include "apps/node/secrets.h"
+#include "apps/node/trace.h"
 #include "apps/node/turns.h"
 #include "conf/conf.h"
 #include "engine/base/env.h"
@@ -43,9 +44,11 @@ struct sw_poller {
 	struct sw_loop loop;
 	struct sw_turns turns;
 	struct sw_bell bell; /* rings when other threads have work for it */
-	uint32_t n_rates;    /* number of rate changes that it has followed */
-	bool is_serving;     /* frames may come at any time: never sleep long */
-	bool has_woken;      /* works: a process, which may share our core */
+	/* Orders that it has followed: rates, traces. */
+	_Atomic uint32_t n_orders;
+	struct sw_tracer *tracer; /* NULL: it is not traced */
+	bool is_serving; /* frames may come at any time: never sleep long */
+	bool has_woken;  /* works: a process, which may share our core */
 	struct sw_idle idle;
 	atomic_bool stop;
 	struct sw_work works[SW_WORKS];
@@ -85,10 +88,12 @@ struct sw_daemon {
 	 * DPDK's come first, then the loopback of an agent that also serves. */
 	struct sw_port *queues[SW_MAX_LCORES][SW_MAX_PORTS];
 	uint32_t n_dpdk_ports, n_ports;
-	/* Total rate of all ports, 0: no limit; number of times that lcore 0
-	 * has set it. */
+	/* Total rate of all ports, 0: no limit. */
 	_Atomic uint64_t rate_bit_s;
-	_Atomic uint32_t n_rates;
+	/* Times that lcore 0 has set it, and the control thread has changed
+	 * what is traced. */
+	_Atomic uint32_t n_orders;
+	struct sw_trace trace;
 	struct sw_handoff handoff; /* between the lcores */
 	/* Loopback of each lcore of an agent that also serves; else NULL. */
 	struct sw_handoff_port *loopbacks[SW_MAX_LCORES];
@@ -278,6 +283,11 @@ int sw_poller_run(void *poller);
  * as sw_bell_open.  sw_poller_close - close the poller; zeros are accepted. */
 int sw_poller_open(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore);
 void sw_poller_close(struct sw_poller *p);
+
+/* sw_poller_set - give @endpoint to @engine; NULL: to none.  Thread: its lcore.
+ */
+void sw_poller_set(
+	struct sw_poller *p, uint32_t endpoint, struct sw_engine *engine);
 
 /* sw_poller_add - add a function that runs before each turn.  Call it before
  * the lcore runs. */

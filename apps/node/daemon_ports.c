@@ -142,7 +142,7 @@ void sw_daemon_set_rate(struct sw_daemon *d, uint64_t bit_s)
 			d->queues[0][i], bit_s && !rate ? 1 : rate);
 	}
 	atomic_store(&d->rate_bit_s, bit_s);
-	atomic_fetch_add(&d->n_rates, 1);
+	atomic_fetch_add(&d->n_orders, 1);
 }
 
 /* Limit the window to the size of the smallest receive buffer. */

@@ -38,6 +38,14 @@ void sw_poller_add(struct sw_poller *p,
 	p->works[p->n_works++] = (struct sw_work){.turn = turn, .ctx = ctx};
 }
 
+void sw_poller_set(
+	struct sw_poller *p, uint32_t endpoint, struct sw_engine *engine)
+{
+	if (p->tracer && engine)
+		engine = sw_trace_tap(p->tracer, endpoint, engine);
+	sw_loop_set(&p->loop, endpoint, engine);
+}
+
 static void sleep_ns(uint64_t ns)
 {
 	struct timespec t = {
@@ -190,19 +198,28 @@ static void step_aside(struct sw_poller *p)
 		sw_idle_yield(&p->idle, now_ns);
 }
 
-/* Pace this lcore's queue pairs as the ports' rates say, if one was set.  Where
- * it has none, the lcore that sends for it is paced instead. */
+/* Pace this lcore's queue pairs as the ports' rates say.  Where it has none,
+ * the lcore that sends for it is paced instead. */
 static void pace(struct sw_poller *p)
 {
 	const struct sw_daemon *d = p->daemon;
-	uint32_t n = atomic_load_explicit(&d->n_rates, memory_order_acquire);
 
-	if (n == p->n_rates)
-		return;
-	p->n_rates = n;
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
 		sw_loop_set_rate(
 			&p->loop, i, sw_dpdk_port_rate(d->queues[p->lcore][i]));
+}
+
+/* Follow new orders: rates, traces. */
+static void follow(struct sw_poller *p)
+{
+	uint32_t n = atomic_load_explicit(
+		&p->daemon->n_orders, memory_order_acquire);
+
+	if (n == atomic_load_explicit(&p->n_orders, memory_order_relaxed))
+		return;
+	pace(p);
+	sw_trace_follow(p);
+	atomic_store_explicit(&p->n_orders, n, memory_order_release);
 }
 
 static uint32_t turn(struct sw_poller *p, uint64_t now_ns)
@@ -212,7 +229,7 @@ static uint32_t turn(struct sw_poller *p, uint64_t now_ns)
 
 	for (uint32_t i = 0; i < p->n_works; i++)
 		n += p->works[i].turn(p->works[i].ctx, then_ns);
-	pace(p);
+	follow(p);
 	step_aside(p);
 	return n + sw_loop_turn(&p->loop, now_ns);
 }

@@ -35,9 +35,11 @@ static void control(struct server *s)
 {
 	bool is_busy = false;
 
-	while (!must_end(s, is_busy ? 0 : POLL_MS)) {
+	while (!must_end(
+		s, is_busy ? 0 : sw_trace_wait_ms(&s->daemon, POLL_MS))) {
 		sw_stats_serve_poll(s->daemon.stats);
 		(void)!sw_about_poll(&s->daemon, &s->serve, NULL);
+		sw_trace_poll(&s->daemon);
 		sw_daemon_write_lines(&s->daemon);
 		sw_daemon_is_alive(&s->daemon);
 		is_busy = sw_serve_work(&s->serve);

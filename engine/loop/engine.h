@@ -16,6 +16,21 @@ enum {
 	SW_TX_BURST = 16 /* most frames that an engine is asked for at once */
 };
 
+/* A session, as a trace names it. */
+struct sw_engine_peer {
+	uint32_t id, far_id; /* in frames to us, in frames to the peer */
+	uint32_t seed;       /* the same at both ends (sw_session_seed) */
+	struct sw_path path;
+	uint64_t epoch;  /* of the job */
+	uint16_t member; /* the worker's number in the job */
+	char job[SW_NAME_MAX];
+};
+
+struct sw_engine_tensor {
+	const char *name; /* valid until the engine runs */
+	bool is_stream;
+};
+
 /* A server or a worker embeds it as its first member. All calls come from the
  * lcore that owns it; now_ns never goes back. */
 struct sw_engine {
@@ -39,6 +54,13 @@ struct sw_engine {
 	/* Return whether anything is outstanding, so that the loop must not
 	 * sleep long. */
 	bool (*is_busy)(const struct sw_engine *);
+	/* Describe session @i, below SW_MAX_SESSIONS; false: there is none.
+	 * NULL: the engine has no sessions. */
+	bool (*peer)(const struct sw_engine *, uint32_t i,
+		struct sw_engine_peer *out);
+	/* Describe tensor @key of session @i; false: there is none. */
+	bool (*tensor)(const struct sw_engine *, uint32_t i, uint32_t key,
+		struct sw_engine_tensor *out);
 };
 
 enum { SW_LOOK_NS = 1500 }; /* pause after a look at the timers of one */

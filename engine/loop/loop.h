@@ -46,6 +46,13 @@ static inline const struct sw_stats *sw_loop_stats(const struct sw_loop *l)
 void sw_loop_set(
 	struct sw_loop *l, uint32_t endpoint, struct sw_engine *engine);
 
+/* sw_loop_engine - return the engine of @endpoint, or NULL. */
+static inline struct sw_engine *sw_loop_engine(
+	const struct sw_loop *l, uint32_t endpoint)
+{
+	return endpoint < l->n_engines ? l->engines[endpoint] : NULL;
+}
+
 /* sw_loop_set_rate - pace a port to @rate_bit_s of payload from its next frame
  * on; 0: to its link's rate. */
 void sw_loop_set_rate(struct sw_loop *l, uint32_t port_i, uint64_t rate_bit_s);

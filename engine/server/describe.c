@@ -130,3 +130,44 @@ bool sw_server_describe(
 	}
 	return true;
 }
+
+static const struct sw_session *session_at(
+	const struct sw_engine *engine, uint32_t i)
+{
+	const struct sw_server *srv = (const struct sw_server *)engine;
+
+	return i < srv->n_sessions ? srv->sessions[i] : NULL;
+}
+
+bool sw_server_peer(
+	const struct sw_engine *engine, uint32_t i, struct sw_engine_peer *out)
+{
+	const struct sw_session *s = session_at(engine, i);
+
+	if (!s)
+		return false;
+	*out = (struct sw_engine_peer){.id = s->peer.id,
+		.far_id = s->peer.far_id,
+		.seed = s->peer.seed,
+		.path = s->peer.path,
+		.epoch = s->job->status.epoch,
+		.member = s->member};
+	memcpy(out->job, s->job->name, sizeof(out->job));
+	return true;
+}
+
+bool sw_server_tensor(const struct sw_engine *engine, uint32_t i, uint32_t key,
+	struct sw_engine_tensor *out)
+{
+	const struct sw_session *s = session_at(engine, i);
+	const struct sw_stensor *t =
+		s ? sw_shard_tensor(&s->job->shard, key) : NULL;
+
+	struct sw_stensor_view v;
+
+	if (!t)
+		return false;
+	v = sw_stensor_view(&s->job->shard, t);
+	*out = (struct sw_engine_tensor){v.name, v.mode == SW_MODE_STREAM};
+	return true;
+}

@@ -118,6 +118,13 @@ struct sw_job {
 	char name[SW_NAME_MAX];
 };
 
+/* sw_server_peer, sw_server_tensor - as struct sw_engine has them (describe.c).
+ */
+bool sw_server_peer(
+	const struct sw_engine *engine, uint32_t i, struct sw_engine_peer *out);
+bool sw_server_tensor(const struct sw_engine *engine, uint32_t i, uint32_t key,
+	struct sw_engine_tensor *out);
+
 struct sw_session {
 	struct sw_server *srv;
 	struct sw_job *job;

@@ -402,7 +402,9 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 		.rx = rx,
 		.tick = tick,
 		.tx = sw_worker_tx,
-		.is_busy = is_busy};
+		.is_busy = is_busy,
+		.peer = sw_worker_peer,
+		.tensor = sw_worker_tensor};
 	w->params = *params;
 	w->carried = params->payload;
 	w->env = env;

@@ -569,6 +569,12 @@ static inline struct sw_worker_view sw_worker_view(const struct sw_worker *w)
 		.now_ns = w->now_ns};
 }
 
+/* sw_worker_call - name the newest call of tensor or stream @id, for a trace:
+ * the wire key, and the number of its round or collective.  Returns false if
+ * there is none.  Thread: the worker's. */
+bool sw_worker_call(const struct sw_worker *w, uint32_t id, uint32_t *key,
+	uint32_t *number);
+
 /* sw_worker_tuning - return the tuning in use, with the credit of all lanes
  * together. */
 struct sw_job_tuning sw_worker_tuning(const struct sw_worker *w);

@@ -36,6 +36,12 @@ struct sw_path_check {
 	bool is_good;     /* a full one came back */
 };
 
+/* sw_worker_peer, sw_worker_tensor - as struct sw_engine has them (peers.c). */
+bool sw_worker_peer(
+	const struct sw_engine *engine, uint32_t i, struct sw_engine_peer *out);
+bool sw_worker_tensor(const struct sw_engine *engine, uint32_t i, uint32_t key,
+	struct sw_engine_tensor *out);
+
 struct sw_link {
 	struct sw_worker *worker;
 	enum sw_link_state state;

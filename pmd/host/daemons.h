@@ -6,7 +6,7 @@
  * other versions show what is common.  The lines are:
  *
  *	sumwire FORMAT VERSION, name, role, pid, state, since (s of the epoch),
- *	stats and socket (paths), then for each job
+ *	stats, trace and socket (paths), then for each job
  *	job agent|server STATE HERE ALL RANKS SIZE FIRST AGE_S CHUNKS NAME
  *	missing AGENTS, text SENTENCE, idle S, more N, keyed 0|1,
  *	member here|missing|left N_RANKS FIRST NODE (in their order),
@@ -92,7 +92,7 @@ struct sw_found_daemon {
 	uint32_t format;
 	uint64_t since_s;
 	/* Without control characters; NULL: not known. */
-	const char *version, *name, *role, *state, *stats, *socket;
+	const char *version, *name, *role, *state, *stats, *socket, *trace;
 	uint32_t n_jobs;
 	struct sw_daemon_job jobs[SW_DAEMON_JOBS];
 	char *text; /* holds the strings */

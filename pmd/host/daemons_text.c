@@ -151,7 +151,7 @@ static void take_line(const char *key, char *value, struct sw_found_daemon *d)
 		const char **to;
 	} texts[] = {{"name", &d->name}, {"role", &d->role},
 		{"state", &d->state}, {"stats", &d->stats},
-		{"socket", &d->socket}};
+		{"socket", &d->socket}, {"trace", &d->trace}};
 	struct sw_daemon_job *job = d->n_jobs ? &d->jobs[d->n_jobs - 1] : NULL;
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)

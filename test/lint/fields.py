@@ -19,6 +19,7 @@ OPEN = [
     ("engine/keys", "sw_result_keys sw_result_row", "a run's keys of results"),
     ("engine/wire", "*", "what frames say"),
     ("engine/loop", "sw_engine sw_port sw_port_ops", "others implement them"),
+    ("engine/loop", "sw_engine_peer sw_engine_tensor", "answers"),
     ("engine/peer", "sw_peer", "a session and a link are one each"),
     ("engine/sched", "sw_place sw_place_job sw_place_map",
      "where chunks are: plain results"),
@@ -55,6 +56,8 @@ OPEN = [
     ("apps/cli", "sw_arg_list sw_args", "a command line"),
     ("apps/cli", "sw_counter", "a row of the tables"),
     ("apps/cli", "sw_quartiles", "three figures"),
+    ("apps/cli", "sw_trace_block sw_trace_event sw_trace_hello sw_trace_name "
+                 "sw_trace_peer", "what a trace consists of"),
     ("apps/cli", "sw_scratch", "its path"),
     ("apps/lab", "sw_plan_share", "an answer"),
     ("apps/launch", "sw_crew sw_net sw_proc sw_run",

@@ -31,6 +31,7 @@ MAY_USE = {
     "apps/examples": "apps/cli apps/launch",
     "apps/topo": "apps/cli apps/lab",
     "apps/watch": "apps/cli",
+    "apps/trace": "apps/cli",
     "apps/doctor": "apps/cli",
 }
 # A room's headers for those outside it, but tests; all others are its own.  One,
@@ -99,6 +100,7 @@ FRONTS = {
         "memory.h": "pages before they are used",
         "nodes.h": "NUMA nodes of memory",
         "daemons.h": "what a daemon says of itself, and who reads it",
+        "feed.h": "daemons and trace: a stream for one reader",
         "http.h": "metrics: a text over HTTP",
         "machine.h": "topo: a machine's devices",
         "notify.h": "daemons: what systemd hears of them",
@@ -121,6 +123,7 @@ FRONTS = {
     "apps/examples": {},
     "apps/topo": {},
     "apps/watch": {},
+    "apps/trace": {},
     "apps/doctor": {},
 }
 # The agent's threads: their files, and whose headers those include.  agent.c

@@ -1,0 +1,103 @@
+/* trace_format.h - what a daemon records for sumwire trace.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A trace is SW_TRACE_MAGIC and then blocks: a struct sw_trace_block and its
+ * bytes.  All is in the byte order of the daemon's machine.  The first block of
+ * a daemon is its SW_TRACE_HELLO, the last one SW_TRACE_END.
+ */
+#ifndef SW_APPS_CLI_TRACE_FORMAT_H
+#define SW_APPS_CLI_TRACE_FORMAT_H
+
+#include <stdint.h>
+
+#include "engine/base/limits.h"
+
+#define SW_TRACE_MAGIC "SWTRACE1"
+
+enum {
+	SW_TRACE_MAGIC_BYTES = 8,
+	SW_TRACE_BLOCK_MAX = 1 << 16, /* bytes of a block */
+	SW_TRACE_PEERS = 256,         /* of an lcore */
+	SW_TRACE_NAMES = 4096,
+	SW_TRACE_NO_PEER = UINT16_MAX,
+};
+
+enum sw_trace_block_kind {
+	SW_TRACE_HELLO = 1, /* struct sw_trace_hello */
+	SW_TRACE_PEER,      /* struct sw_trace_peer of the lcore, in order */
+	SW_TRACE_NAME,      /* struct sw_trace_name */
+	SW_TRACE_EVENTS,    /* struct sw_trace_event of the lcore, in order */
+	SW_TRACE_END,       /* nothing; the daemon has said all */
+	SW_TRACE_BUSY,      /* nothing; somebody else traces this daemon */
+};
+
+struct sw_trace_block {
+	uint32_t kind;
+	uint16_t daemon; /* set by the reader: counts the daemons of a trace */
+	uint16_t lcore;
+	uint32_t bytes;     /* that follow */
+	uint32_t n_dropped; /* events of the lcore so far: the ring was full */
+};
+
+struct sw_trace_hello {
+	char node[SW_NAME_MAX];
+	char role[8];
+	char boot[40]; /* names the machine's clock: its boot id */
+	int64_t pid;
+	uint64_t began_ns;
+};
+
+/* A session of an lcore. */
+struct sw_trace_peer {
+	char job[SW_NAME_MAX];
+	uint64_t epoch;
+	char address[64];
+	uint32_t seed;     /* the same at both ends */
+	uint16_t member;   /* the worker's number in the job */
+	uint8_t is_worker; /* this end of the session is the worker */
+	uint8_t unused;
+};
+
+struct sw_trace_name {
+	uint64_t epoch;
+	uint32_t key;
+	char name[SW_NAME_MAX];
+	uint32_t is_stream;
+};
+
+enum sw_trace_kind {
+	SW_TRACE_RX,     /* a burst was handled; chunk: its frames */
+	SW_TRACE_TX,     /* a burst was built; chunk: its frames */
+	SW_TRACE_CALL,   /* a rank's call; chunk: its cookie */
+	SW_TRACE_DONE,   /* the rank was told; the same */
+	SW_TRACE_PUSH,   /* a worker sent a contribution */
+	SW_TRACE_FOLD,   /* a server folded it */
+	SW_TRACE_RESULT, /* a server sent a result */
+	SW_TRACE_HOLD,   /* a worker took it */
+	SW_TRACE_AGAIN,  /* a contribution or result that was there already */
+	SW_TRACE_KINDS
+};
+
+enum {
+	SW_TRACE_COMPLETE = 1, /* FOLD: the sum is complete */
+	SW_TRACE_RETX = 2,     /* sent again */
+	SW_TRACE_ERROR = 4,    /* DONE: with an error */
+};
+
+struct sw_trace_event {
+	uint64_t t_ns; /* its end, by CLOCK_MONOTONIC */
+	uint32_t ns;   /* its length */
+	uint32_t key;  /* wire key of the tensor */
+	/* Tensors: round and chunk; streams: the chunk at its server, and the
+	 * collective. */
+	uint32_t round, chunk;
+	uint16_t peer; /* index of the lcore's peer, or SW_TRACE_NO_PEER */
+	uint16_t bytes;
+	uint16_t step; /* the call's tag; RX and TX: 0 */
+	uint8_t kind, flags;
+};
+
+_Static_assert(sizeof(struct sw_trace_event) == 32, "no padding");
+_Static_assert(sizeof(struct sw_trace_block) == 16, "no padding");
+
+#endif

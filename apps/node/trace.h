@@ -1,0 +1,59 @@
+/* trace.h - record what the lcores do, for sumwire trace.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * An lcore that is traced has a tap between its loop and each of its engines.
+ * An lcore that is not traced calls its engines directly, so that tracing costs
+ * its packets nothing.
+ */
+#ifndef SW_APPS_NODE_TRACE_H
+#define SW_APPS_NODE_TRACE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "engine/loop/engine.h"
+#include "pmd/host/feed.h"
+
+struct sw_daemon;
+struct sw_poller;
+struct sw_tracer; /* of one lcore */
+
+/* Zeroed: closed.  Thread: control, except as said. */
+struct sw_trace {
+	struct sw_feed feed;
+	struct sw_tracer *tracers[SW_MAX_LCORES]; /* NULL: none */
+	bool is_on;                               /* there are tracers */
+	bool has_said_end;                        /* to the reader */
+	uint64_t end_by_ns; /* the reader has had enough; 0: it has not */
+	_Atomic bool is_recording; /* the lcores shall be traced */
+};
+
+/* sw_trace_open - listen for sumwire trace in @folder.  If that fails, the
+ * daemon runs and cannot be traced.
+ * sw_trace_poll - begin, feed or end a trace; called in each turn.
+ * sw_trace_wait_ms - return how long the control thread may wait, at most @ms.
+ * sw_trace_close - the lcores have ended. */
+void sw_trace_open(struct sw_daemon *d, const char *folder);
+void sw_trace_poll(struct sw_daemon *d);
+uint32_t sw_trace_wait_ms(const struct sw_daemon *d, uint32_t ms);
+void sw_trace_close(struct sw_daemon *d);
+
+/* sw_trace_follow - begin or end to trace as the control thread has said.
+ * sw_trace_tap - return what the loop drives in place of @engine.
+ * Thread: the lcore. */
+void sw_trace_follow(struct sw_poller *p);
+struct sw_engine *sw_trace_tap(
+	struct sw_tracer *t, uint32_t endpoint, struct sw_engine *engine);
+
+/* A call of a rank, or its end. */
+struct sw_trace_call {
+	uint32_t key, number; /* sw_worker_call */
+	uint32_t local, cookie;
+	bool is_done, has_failed;
+	uint16_t step;
+};
+
+/* sw_trace_call - note it.  Thread: the lcore. */
+void sw_trace_call(struct sw_tracer *t, const struct sw_trace_call *call);
+
+#endif

@@ -1,0 +1,315 @@
+/* chrome.c - a trace as Chrome's JSON, which Perfetto opens.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A process for each daemon.  Its tracks are the lcores, with the bursts that
+ * they handled; the links, with a slice for each chunk; and the tensors, with a
+ * slice for each call.  Slices of a track do not overlap, and come in the order
+ * of their begin.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/trace/load.h"
+#include "engine/base/bytes.h"
+#include "engine/base/text.h"
+
+enum {
+	TID_LCORE = 1,    /* + lcore */
+	TID_LINK = 100,   /* + lcore x SW_TRACE_PEERS + peer */
+	TID_CALL = 10000, /* + their number */
+	NAME = 2 * SW_NAME_MAX
+};
+
+struct out {
+	const struct sw_trace_data *t;
+	FILE *to;
+	bool has_one;
+};
+
+/* The text of a JSON string: what does not print is a '?' already. */
+static const char *escape(const char *text, char out[NAME])
+{
+	size_t n = 0;
+
+	for (; *text && n < NAME - 3; text++) {
+		if (*text == '"' || *text == '\\')
+			out[n++] = '\\';
+		out[n++] = *text & 0x80 ? '?' : *text;
+	}
+	out[n] = '\0';
+	return out;
+}
+
+static const char *tensor_name(
+	const struct out *o, uint64_t epoch, uint32_t key, char out[NAME])
+{
+	const struct sw_trace_name *n = sw_trace_named(o->t, epoch, key);
+
+	if (n && n->name[0])
+		return escape(n->name, out);
+	snprintf(out, NAME, "key %u", key);
+	return out;
+}
+
+static void event_begin(
+	struct out *o, const char *phase, uint32_t daemon, uint32_t tid)
+{
+	fprintf(o->to, "%s{\"ph\":\"%s\",\"pid\":%u,\"tid\":%u",
+		o->has_one ? ",\n" : "\n", phase, daemon + 1, tid);
+	o->has_one = true;
+}
+
+/* Microseconds with three digits; never negative. */
+static void time_put(struct out *o, const char *key, int64_t ns)
+{
+	fprintf(o->to, ",\"%s\":%" PRId64 ".%03u", key, ns / 1000,
+		(unsigned)(ns % 1000));
+}
+
+static void track_name(struct out *o, uint32_t daemon, uint32_t tid,
+	const char *what, const char *name)
+{
+	event_begin(o, "M", daemon, tid);
+	fprintf(o->to, ",\"name\":\"%s\",\"args\":{\"name\":\"%s\"}}", what,
+		name);
+}
+
+static void slice_begin(struct out *o, uint32_t daemon, uint32_t tid,
+	int64_t from_ns, int64_t to_ns)
+{
+	event_begin(o, "X", daemon, tid);
+	time_put(o, "ts", from_ns - o->t->zero_ns);
+	time_put(o, "dur", to_ns - from_ns);
+}
+
+/* --- lcores and links --- */
+
+static uint32_t link_tid(uint32_t lcore, uint32_t peer)
+{
+	return TID_LINK + lcore * SW_TRACE_PEERS + peer;
+}
+
+static void burst_put(struct out *o, uint32_t daemon, uint32_t lcore,
+	const struct sw_trace_event *e, int64_t to_ns)
+{
+	slice_begin(o, daemon, TID_LCORE + lcore, to_ns - e->ns, to_ns);
+	fprintf(o->to, ",\"name\":\"%s\",\"args\":{\"frames\":%u}}",
+		e->kind == SW_TRACE_RX ? "receive" : "send", e->chunk);
+}
+
+static void chunk_put(struct out *o, uint32_t daemon, uint32_t lcore,
+	const struct sw_trace_peer *p, const struct sw_trace_event *e,
+	int64_t to_ns)
+{
+	static const char *const verbs[SW_TRACE_KINDS] = {
+		[SW_TRACE_PUSH] = "push",
+		[SW_TRACE_FOLD] = "fold",
+		[SW_TRACE_RESULT] = "result",
+		[SW_TRACE_HOLD] = "hold",
+		[SW_TRACE_AGAIN] = "duplicate"};
+	const struct sw_trace_name *n = sw_trace_named(o->t, p->epoch, e->key);
+	bool is_stream = n && n->is_stream;
+	char name[NAME];
+
+	slice_begin(o, daemon, link_tid(lcore, e->peer), to_ns - e->ns, to_ns);
+	fprintf(o->to,
+		",\"name\":\"%s\",\"cat\":\"chunk\",\"args\":{\"tensor\":"
+		"\"%s\",\"%s\":%u,\"chunk\":%u,\"bytes\":%u",
+		verbs[e->kind], tensor_name(o, p->epoch, e->key, name),
+		is_stream ? "collective" : "round",
+		is_stream ? e->chunk : e->round,
+		is_stream ? e->round : e->chunk, e->bytes);
+	if (!is_stream)
+		fprintf(o->to, ",\"step\":%u", e->step);
+	if (e->flags & SW_TRACE_COMPLETE)
+		fprintf(o->to, ",\"complete\":true");
+	if (e->flags & SW_TRACE_RETX)
+		fprintf(o->to, ",\"retransmission\":true");
+	fprintf(o->to, "}}");
+}
+
+static void lcore_put(struct out *o, uint32_t daemon, uint32_t lcore)
+{
+	const struct sw_trace_daemon *d = &o->t->daemons[daemon];
+	const struct sw_trace_lcore *l = &d->lcores[lcore];
+	char name[NAME], job[NAME], address[NAME];
+
+	if (!l->n_events)
+		return;
+	snprintf(name, sizeof(name), "lcore %u", lcore);
+	track_name(o, daemon, TID_LCORE + lcore, "thread_name", name);
+	for (uint32_t i = 0; i < l->n_peers; i++) {
+		const struct sw_trace_peer *p = &l->peers[i];
+
+		if (p->is_worker)
+			snprintf(name, sizeof(name),
+				"link to server %.64s, job %.100s",
+				escape(p->address, address),
+				escape(p->job, job));
+		else
+			snprintf(name, sizeof(name),
+				"link to agent %u %.64s, job %.100s", p->member,
+				escape(p->address, address),
+				escape(p->job, job));
+		track_name(o, daemon, link_tid(lcore, i), "thread_name", name);
+	}
+	for (uint32_t i = 0; i < l->n_events; i++) {
+		const struct sw_trace_event *e = &l->events[i];
+		int64_t to_ns = sw_trace_time(o->t, d, e->t_ns);
+
+		if (e->kind == SW_TRACE_RX || e->kind == SW_TRACE_TX)
+			burst_put(o, daemon, lcore, e, to_ns);
+		else if (e->kind >= SW_TRACE_PUSH && e->peer < l->n_peers)
+			chunk_put(
+				o, daemon, lcore, &l->peers[e->peer], e, to_ns);
+	}
+}
+
+/* --- arrows --- */
+
+static void arrow_put(struct out *o, const char *phase, uint32_t id,
+	const struct sw_trace_mark *m)
+{
+	event_begin(o, phase, m->daemon, link_tid(m->lcore, m->event->peer));
+	time_put(o, "ts", m->from_ns - o->t->zero_ns);
+	fprintf(o->to, ",\"name\":\"chunk\",\"cat\":\"flow\",\"id\":%u%s}", id,
+		*phase == 'f' ? ",\"bp\":\"e\"" : "");
+}
+
+/* Arrows join what was seen of a piece, in its order. */
+static void arrows_put(struct out *o, uint32_t id)
+{
+	const struct sw_trace_piece *p = &o->t->pieces[id];
+	int n = 0, at = 0;
+
+	for (int s = 0; s < SW_STAGES; s++)
+		n += p->stages[s].event != NULL;
+	if (n < 2)
+		return;
+	for (int s = 0; s < SW_STAGES; s++) {
+		if (!p->stages[s].event)
+			continue;
+		arrow_put(o,
+			!at           ? "s"
+			: at == n - 1 ? "f"
+				      : "t",
+			id + 1, &p->stages[s]);
+		at++;
+	}
+}
+
+/* --- calls --- */
+
+static bool is_same_row(
+	const struct sw_trace_span *a, const struct sw_trace_span *b)
+{
+	return a->daemon == b->daemon && a->key == b->key &&
+	       a->local == b->local;
+}
+
+/* Put calls of one tensor and rank: those that overlap, as collectives may, are
+ * in several tracks.  Returns the number of tracks. */
+static uint32_t row_put(struct out *o, const struct sw_trace_span *s,
+	uint32_t n, uint32_t tid, int64_t *ends)
+{
+	uint32_t n_tracks = 0;
+	char name[NAME], label[2 * NAME];
+
+	tensor_name(o, s->epoch, s->key, name);
+	snprintf(label, sizeof(label), "%s, local rank %u", name, s->local);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t k = 0;
+
+		while (k < n_tracks && ends[k] > s[i].from_ns)
+			k++;
+		if (k == n_tracks) {
+			track_name(o, s->daemon, tid + k, "thread_name", label);
+			n_tracks++;
+		}
+		ends[k] = s[i].to_ns;
+		slice_begin(o, s->daemon, tid + k, s[i].from_ns, s[i].to_ns);
+		fprintf(o->to,
+			",\"name\":\"%s\",\"cat\":\"call\",\"args\":{"
+			"\"number\":%u%s}}",
+			name, s[i].number,
+			s[i].has_failed ? ",\"failed\":true" : "");
+	}
+	return n_tracks;
+}
+
+static int calls_put(struct out *o)
+{
+	const struct sw_trace_data *t = o->t;
+	int64_t *ends = malloc((t->n_spans + 1) * sizeof(*ends));
+	uint32_t tid = TID_CALL;
+
+	if (!ends)
+		return 1;
+	for (uint32_t i = 0, n; i < t->n_spans; i += n) {
+		for (n = 1; i + n < t->n_spans &&
+			    is_same_row(&t->spans[i], &t->spans[i + n]);
+			n++)
+			;
+		tid += row_put(o, &t->spans[i], n, tid, ends);
+	}
+	free(ends);
+	return 0;
+}
+
+/* --- the whole --- */
+
+static void head_put(struct out *o)
+{
+	const struct sw_trace_data *t = o->t;
+	char name[NAME];
+
+	fprintf(o->to, "{\"displayTimeUnit\":\"ns\",\"otherData\":{"
+		       "\"daemons\":[");
+	for (uint32_t i = 0; i < t->n_daemons; i++) {
+		const struct sw_trace_daemon *d = &t->daemons[i];
+		const struct sw_trace_clock *c = &t->clocks[d->clock];
+		uint64_t n_dropped = 0;
+
+		for (uint32_t k = 0; k < SW_MAX_LCORES; k++)
+			n_dropped += d->lcores[k].n_lost;
+		fprintf(o->to,
+			"%s{\"node\":\"%s\",\"pid\":%" PRId64
+			",\"dropped\":%" PRIu64
+			",\"complete\":%s,\"aligned\":%s,\"offset_ns\":%" PRId64
+			",\"error_ns\":%" PRId64 "}",
+			i ? "," : "", escape(d->hello.node, name), d->hello.pid,
+			n_dropped, d->has_ended ? "true" : "false",
+			c->is_known ? "true" : "false", c->offset_ns,
+			c->error_ns);
+	}
+	fprintf(o->to, "]},\"traceEvents\":[");
+}
+
+int sw_trace_chrome(const struct sw_trace_data *t, FILE *to, const char *path)
+{
+	struct out o = {.t = t, .to = to};
+	char label[2 * NAME], name[NAME];
+	int err;
+
+	head_put(&o);
+	for (uint32_t i = 0; i < t->n_daemons; i++) {
+		const struct sw_trace_hello *h = &t->daemons[i].hello;
+
+		snprintf(label, sizeof(label), "%s %s (pid %" PRId64 ")",
+			h->role, escape(h->node, name), h->pid);
+		track_name(&o, i, 0, "process_name", label);
+		for (uint32_t k = 0; k < SW_MAX_LCORES; k++)
+			lcore_put(&o, i, k);
+	}
+	for (uint32_t i = 0; i < t->n_pieces; i++)
+		arrows_put(&o, i);
+	err = calls_put(&o);
+	fprintf(to, "\n]}\n");
+	if (!err && !fflush(to) && !ferror(to))
+		return 0;
+	fprintf(stderr, "sumwire trace: cannot write %s: %s\n", path,
+		err ? "no memory" : strerror(errno));
+	return 1;
+}

@@ -1,0 +1,410 @@
+/* join.c - find what belongs together in traces, and align their clocks.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/trace/load.h"
+#include "engine/base/bytes.h"
+
+/* A chunk's event, by what it belongs to. */
+struct item {
+	uint64_t epoch, t_ns;
+	uint32_t seed, key, round, chunk;
+	uint16_t member, daemon, lcore;
+	uint8_t stage;
+	const struct sw_trace_event *event;
+};
+
+static const uint8_t stages[SW_TRACE_KINDS] = {
+	[SW_TRACE_PUSH] = 1 + SW_STAGE_PUSH,
+	[SW_TRACE_FOLD] = 1 + SW_STAGE_FOLD,
+	[SW_TRACE_RESULT] = 1 + SW_STAGE_RESULT,
+	[SW_TRACE_HOLD] = 1 + SW_STAGE_HOLD};
+
+static int order(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+/* Order the events of one piece, and pieces as struct sw_trace_data has them.
+ */
+static int compare_pieces(const struct item *x, const struct item *y)
+{
+	int o = order(x->epoch, y->epoch);
+
+	if (!o)
+		o = order(x->key, y->key);
+	if (!o)
+		o = order(x->round, y->round);
+	if (!o)
+		o = order(x->chunk, y->chunk);
+	return o ? o : order(x->seed, y->seed);
+}
+
+static int compare_items(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+	int o = compare_pieces(x, y);
+
+	if (!o)
+		o = order(x->stage, y->stage);
+	return o ? o : order(x->t_ns, y->t_ns);
+}
+
+/* --- clocks --- */
+
+/* Bounds of the offset of clock b against clock a. */
+struct bounds {
+	int64_t least, most;
+};
+
+static void find_clocks(struct sw_trace_data *t)
+{
+	for (uint32_t i = 0; i < t->n_daemons; i++) {
+		struct sw_trace_daemon *d = &t->daemons[i];
+		uint32_t c = 0;
+
+		while (c < t->n_clocks &&
+			strcmp(t->clocks[c].boot, d->hello.boot) != 0)
+			c++;
+		if (c == t->n_clocks)
+			t->clocks[t->n_clocks++] = (struct sw_trace_clock){
+				.boot = d->hello.boot, .is_known = !c};
+		d->clock = c;
+	}
+}
+
+/* Narrow the bounds between two clocks: a frame arrives after it has left. */
+static void note_flight(struct sw_trace_data *t, struct bounds *all,
+	const struct item *sent, const struct item *came)
+{
+	uint32_t a = t->daemons[sent->daemon].clock;
+	uint32_t b = t->daemons[came->daemon].clock;
+	int64_t most = (int64_t)(came->t_ns - sent->t_ns);
+	struct bounds *ab = &all[a * t->n_clocks + b];
+	struct bounds *ba = &all[b * t->n_clocks + a];
+
+	if (a == b)
+		return;
+	if (most < ab->most)
+		ab->most = most;
+	if (-most > ba->least)
+		ba->least = -most;
+}
+
+/* A frame of which there is one left under its own name. */
+static const struct item *only(
+	const struct item *items, uint32_t n, enum sw_trace_stage stage)
+{
+	const struct item *found = NULL;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (items[i].stage == stage) {
+			if (found || items[i].event->flags & SW_TRACE_RETX)
+				return NULL;
+			found = &items[i];
+		}
+	return found;
+}
+
+static void note_piece(struct sw_trace_data *t, struct bounds *all,
+	const struct item *items, uint32_t n)
+{
+	const struct item *x[SW_STAGES];
+
+	for (int s = 0; s < SW_STAGES; s++)
+		x[s] = only(items, n, (enum sw_trace_stage)s);
+	if (x[SW_STAGE_PUSH] && x[SW_STAGE_FOLD])
+		note_flight(t, all, x[SW_STAGE_PUSH], x[SW_STAGE_FOLD]);
+	if (x[SW_STAGE_RESULT] && x[SW_STAGE_HOLD])
+		note_flight(t, all, x[SW_STAGE_RESULT], x[SW_STAGE_HOLD]);
+}
+
+/* Align a clock by that of @from, which is known. */
+static bool align_by(struct sw_trace_data *t, const struct bounds *all,
+	uint32_t from, uint32_t to)
+{
+	const struct bounds *b = &all[from * t->n_clocks + to];
+	struct sw_trace_clock *a = &t->clocks[from], *c = &t->clocks[to];
+
+	if (b->least == INT64_MIN || b->most == INT64_MAX)
+		return false;
+	c->offset_ns = a->offset_ns + b->least + (b->most - b->least) / 2;
+	c->error_ns = a->error_ns + llabs(b->most - b->least) / 2 + 1;
+	return c->is_known = true;
+}
+
+static void align(struct sw_trace_data *t, const struct bounds *all)
+{
+	bool has_more = true;
+
+	while (has_more) {
+		has_more = false;
+		for (uint32_t a = 0; a < t->n_clocks; a++)
+			for (uint32_t b = 0; b < t->n_clocks; b++)
+				if (t->clocks[a].is_known &&
+					!t->clocks[b].is_known)
+					has_more |= align_by(t, all, a, b);
+	}
+}
+
+/* --- pieces --- */
+
+/* Return how many events from @items on are of one piece. */
+static uint32_t run(const struct item *items, uint32_t n)
+{
+	uint32_t i = 1;
+
+	while (i < n && !compare_pieces(&items[0], &items[i]))
+		i++;
+	return i;
+}
+
+static struct sw_trace_mark mark_of(
+	const struct sw_trace_data *t, const struct item *x)
+{
+	int64_t to_ns =
+		sw_trace_time(t, &t->daemons[x->daemon], x->event->t_ns);
+
+	return (struct sw_trace_mark){.from_ns = to_ns - x->event->ns,
+		.to_ns = to_ns,
+		.daemon = x->daemon,
+		.lcore = x->lcore,
+		.event = x->event};
+}
+
+/* Take the last of several sent frames that may have had the effect. */
+static void take_sent(struct sw_trace_piece *p, const struct sw_trace_mark *m,
+	enum sw_trace_stage stage)
+{
+	const struct sw_trace_mark *effect = &p->stages[stage + 1];
+	struct sw_trace_mark *now = &p->stages[stage];
+
+	if (!now->event || !effect->event || m->to_ns <= effect->from_ns)
+		*now = *m;
+}
+
+static void make_piece(const struct sw_trace_data *t, const struct item *items,
+	uint32_t n, struct sw_trace_piece *p)
+{
+	*p = (struct sw_trace_piece){.epoch = items->epoch,
+		.seed = items->seed,
+		.key = items->key,
+		.round = items->round,
+		.chunk = items->chunk,
+		.member = items->member};
+	for (uint32_t i = 0; i < n; i++) {
+		struct sw_trace_mark m = mark_of(t, &items[i]);
+		enum sw_trace_stage s = items[i].stage;
+
+		if (s == SW_STAGE_FOLD || s == SW_STAGE_HOLD)
+			p->stages[s] = m;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		struct sw_trace_mark m = mark_of(t, &items[i]);
+		enum sw_trace_stage s = items[i].stage;
+
+		if (s == SW_STAGE_PUSH || s == SW_STAGE_RESULT)
+			take_sent(p, &m, s);
+	}
+}
+
+static uint32_t list_lcore(const struct sw_trace_data *t, uint16_t daemon,
+	uint16_t lcore, struct item *out)
+{
+	const struct sw_trace_lcore *l = &t->daemons[daemon].lcores[lcore];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < l->n_events; i++) {
+		const struct sw_trace_event *e = &l->events[i];
+		const struct sw_trace_peer *p;
+
+		if (!stages[e->kind] || e->peer >= l->n_peers)
+			continue;
+		p = &l->peers[e->peer];
+		if (out)
+			out[n] = (struct item){.epoch = p->epoch,
+				.t_ns = e->t_ns,
+				.seed = p->seed,
+				.key = e->key,
+				.round = e->round,
+				.chunk = e->chunk,
+				.member = p->member,
+				.daemon = daemon,
+				.lcore = lcore,
+				.stage = (uint8_t)(stages[e->kind] - 1),
+				.event = e};
+		n++;
+	}
+	return n;
+}
+
+static uint32_t list(const struct sw_trace_data *t, struct item *out)
+{
+	uint32_t n = 0;
+
+	for (uint16_t d = 0; d < t->n_daemons; d++)
+		for (uint16_t l = 0; l < SW_MAX_LCORES; l++)
+			n += list_lcore(t, d, l, out ? out + n : NULL);
+	return n;
+}
+
+static void make_pieces(struct sw_trace_data *t, struct item *items, uint32_t n)
+{
+	for (uint32_t i = 0, some; i < n; i += some) {
+		some = run(&items[i], n - i);
+		make_piece(t, &items[i], some, &t->pieces[t->n_pieces++]);
+	}
+}
+
+static int join_pieces(struct sw_trace_data *t)
+{
+	uint32_t n = list(t, NULL), n_pairs;
+	struct item *items = malloc((n + 1) * sizeof(*items));
+	struct bounds *all;
+
+	t->clocks = calloc(t->n_daemons + 1, sizeof(*t->clocks));
+	t->pieces = malloc((n + 1) * sizeof(*t->pieces));
+	all = NULL;
+	if (t->clocks) {
+		find_clocks(t);
+		n_pairs = t->n_clocks * t->n_clocks;
+		all = malloc((n_pairs + 1) * sizeof(*all));
+		for (uint32_t i = 0; all && i < n_pairs; i++)
+			all[i] = (struct bounds){INT64_MIN, INT64_MAX};
+	}
+	if (!items || !t->pieces || !all) {
+		free(items);
+		free(all);
+		return 1;
+	}
+	list(t, items);
+	qsort(items, n, sizeof(*items), compare_items);
+	for (uint32_t i = 0, some; i < n; i += some) {
+		some = run(&items[i], n - i);
+		note_piece(t, all, &items[i], some);
+	}
+	align(t, all);
+	make_pieces(t, items, n);
+	free(items);
+	free(all);
+	return 0;
+}
+
+/* --- calls --- */
+
+static int compare_spans(const void *a, const void *b)
+{
+	const struct sw_trace_span *x = a, *y = b;
+	int o = order(x->daemon, y->daemon);
+
+	if (!o)
+		o = order(x->key, y->key);
+	if (!o)
+		o = order(x->local, y->local);
+	return o ? o : (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
+}
+
+static bool has_ended(const struct sw_trace_span *s)
+{
+	return s->to_ns != INT64_MIN;
+}
+
+/* An end may have been noted before its call, which ended at once. */
+static void note_end(struct sw_trace_span *spans, uint32_t n,
+	const struct sw_trace_event *e, int64_t at_ns)
+{
+	for (uint32_t i = n; i-- > 0;) {
+		struct sw_trace_span *s = &spans[i];
+
+		if (s->cookie != e->chunk || s->local != e->peer ||
+			s->key != e->key || has_ended(s))
+			continue;
+		s->to_ns = at_ns;
+		s->has_failed = e->flags & SW_TRACE_ERROR;
+		return;
+	}
+}
+
+/* The job of an agent's calls: that of the last session of the lcore. */
+static const struct sw_trace_peer *job_of(const struct sw_trace_lcore *l)
+{
+	for (uint32_t i = l->n_peers; i-- > 0;)
+		if (l->peers[i].is_worker)
+			return &l->peers[i];
+	return NULL;
+}
+
+static void join_calls(struct sw_trace_data *t, uint16_t daemon, uint16_t lcore)
+{
+	const struct sw_trace_daemon *d = &t->daemons[daemon];
+	const struct sw_trace_lcore *l = &d->lcores[lcore];
+	const struct sw_trace_peer *job = job_of(l);
+	uint32_t first = t->n_spans;
+
+	for (uint32_t i = 0; i < l->n_events; i++) {
+		const struct sw_trace_event *e = &l->events[i];
+		int64_t at_ns = sw_trace_time(t, d, e->t_ns);
+
+		if (e->kind == SW_TRACE_DONE)
+			note_end(
+				t->spans + first, t->n_spans - first, e, at_ns);
+		if (e->kind != SW_TRACE_CALL)
+			continue;
+		t->spans[t->n_spans++] =
+			(struct sw_trace_span){.epoch = job ? job->epoch : 0,
+				.member = job ? job->member : 0,
+				.key = e->key,
+				.number = e->round,
+				.local = e->peer,
+				.cookie = e->chunk,
+				.daemon = daemon,
+				.lcore = lcore,
+				.from_ns = at_ns,
+				.to_ns = INT64_MIN};
+	}
+}
+
+static int join_spans(struct sw_trace_data *t)
+{
+	uint32_t n = 0, kept = 0;
+
+	t->zero_ns = INT64_MAX;
+	for (uint32_t i = 0; i < t->n_daemons; i++)
+		for (uint32_t k = 0; k < SW_MAX_LCORES; k++) {
+			const struct sw_trace_lcore *l =
+				&t->daemons[i].lcores[k];
+
+			for (uint32_t e = 0; e < l->n_events; e++) {
+				int64_t at = sw_trace_time(t, &t->daemons[i],
+						     l->events[e].t_ns) -
+					     l->events[e].ns;
+
+				n += l->events[e].kind == SW_TRACE_CALL;
+				if (at < t->zero_ns)
+					t->zero_ns = at;
+			}
+		}
+	t->spans = malloc((n + 1) * sizeof(*t->spans));
+	if (!t->spans)
+		return 1;
+	for (uint16_t i = 0; i < t->n_daemons; i++)
+		for (uint16_t k = 0; k < SW_MAX_LCORES; k++)
+			join_calls(t, i, k);
+	for (uint32_t i = 0; i < t->n_spans; i++)
+		if (has_ended(&t->spans[i])) /* else it was still open */
+			t->spans[kept++] = t->spans[i];
+	t->n_spans = kept;
+	qsort(t->spans, kept, sizeof(*t->spans), compare_spans);
+	return 0;
+}
+
+int sw_trace_join(struct sw_trace_data *t)
+{
+	sw_trace_sort_names(t);
+	if (!join_pieces(t) && !join_spans(t))
+		return 0;
+	fprintf(stderr, "sumwire trace: no memory\n");
+	return 1;
+}

@@ -1,0 +1,239 @@
+/* load.c - read recorded traces.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/trace/load.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/bytes.h"
+#include "engine/base/text.h"
+
+/* A file's reading. */
+struct reading {
+	struct sw_trace_data *t;
+	/* Our number of the file's daemons, plus 1; 0: none yet. */
+	uint16_t daemons[SW_TRACE_DAEMONS];
+};
+
+static int no_memory(void)
+{
+	fprintf(stderr, "sumwire trace: no memory\n");
+	return 1;
+}
+
+/* Make room for one more entry in a list. */
+static bool grow(void *list, uint32_t n, uint32_t *room, size_t bytes)
+{
+	void **at = list, *more;
+	uint32_t wanted = *room ? 2 * *room : 64;
+
+	if (n < *room)
+		return true;
+	more = realloc(*at, wanted * bytes);
+	if (!more)
+		return false;
+	*at = more;
+	*room = wanted;
+	return true;
+}
+
+/* Text from a file ends, and prints. */
+static void clean(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+	sw_text_clean(text, size);
+}
+
+static int on_hello(
+	struct reading *r, const struct sw_trace_block *b, const void *bytes)
+{
+	struct sw_trace_daemon *all, *d;
+
+	if (b->bytes != sizeof(d->hello) || r->daemons[b->daemon] ||
+		r->t->n_daemons == SW_TRACE_DAEMONS)
+		return 1;
+	all = realloc(r->t->daemons, (r->t->n_daemons + 1) * sizeof(*all));
+	if (!all)
+		return 1;
+	r->t->daemons = all;
+	d = &all[r->t->n_daemons++];
+	r->daemons[b->daemon] = (uint16_t)r->t->n_daemons;
+	*d = (struct sw_trace_daemon){0};
+	memcpy(&d->hello, bytes, sizeof(d->hello));
+	clean(d->hello.node, sizeof(d->hello.node));
+	clean(d->hello.role, sizeof(d->hello.role));
+	clean(d->hello.boot, sizeof(d->hello.boot));
+	return 0;
+}
+
+static int on_peer(struct sw_trace_lcore *l, const struct sw_trace_block *b,
+	const void *bytes)
+{
+	struct sw_trace_peer *p;
+
+	if (b->bytes != sizeof(*p) || l->n_peers == SW_TRACE_PEERS)
+		return 1;
+	if (!l->peers)
+		l->peers = calloc(SW_TRACE_PEERS, sizeof(*p));
+	if (!l->peers)
+		return 1;
+	p = &l->peers[l->n_peers++];
+	memcpy(p, bytes, sizeof(*p));
+	clean(p->job, sizeof(p->job));
+	clean(p->address, sizeof(p->address));
+	return 0;
+}
+
+static int on_name(struct sw_trace_data *t, const struct sw_trace_block *b,
+	const void *bytes)
+{
+	struct sw_trace_name *n;
+
+	if (b->bytes != sizeof(*n) ||
+		!grow(&t->names, t->n_names, &t->names_room, sizeof(*n)))
+		return 1;
+	n = &t->names[t->n_names++];
+	memcpy(n, bytes, sizeof(*n));
+	clean(n->name, sizeof(n->name));
+	return 0;
+}
+
+static int on_events(struct sw_trace_lcore *l, const struct sw_trace_block *b,
+	const void *bytes)
+{
+	uint32_t n = b->bytes / sizeof(*l->events);
+
+	if (b->bytes % sizeof(*l->events))
+		return 1;
+	l->n_lost = b->n_dropped;
+	for (uint32_t i = 0; i < n; i++) {
+		struct sw_trace_event e;
+
+		memcpy(&e, (const char *)bytes + i * sizeof(e), sizeof(e));
+		if (e.kind >= SW_TRACE_KINDS)
+			return 1;
+		if (!grow(&l->events, l->n_events, &l->room, sizeof(e)))
+			return 1;
+		l->events[l->n_events++] = e;
+	}
+	return 0;
+}
+
+static int on_block(
+	struct reading *r, const struct sw_trace_block *b, const void *bytes)
+{
+	struct sw_trace_daemon *d;
+
+	if (b->daemon >= SW_TRACE_DAEMONS || b->lcore >= SW_MAX_LCORES)
+		return 1;
+	if (b->kind == SW_TRACE_HELLO)
+		return on_hello(r, b, bytes);
+	if (!r->daemons[b->daemon])
+		return 1;
+	d = &r->t->daemons[r->daemons[b->daemon] - 1];
+	switch (b->kind) {
+	case SW_TRACE_PEER:
+		return on_peer(&d->lcores[b->lcore], b, bytes);
+	case SW_TRACE_NAME:
+		return on_name(r->t, b, bytes);
+	case SW_TRACE_EVENTS:
+		return on_events(&d->lcores[b->lcore], b, bytes);
+	case SW_TRACE_END:
+		d->has_ended = true;
+		return 0;
+	default:
+		return 1;
+	}
+}
+
+int sw_trace_load(struct sw_trace_data *t, FILE *f, const char *path)
+{
+	struct reading r = {.t = t};
+	char *bytes = malloc(SW_TRACE_BLOCK_MAX);
+	char magic[SW_TRACE_MAGIC_BYTES] = "";
+	struct sw_trace_block b;
+	int err;
+
+	if (!bytes)
+		return no_memory();
+	err = fread(magic, sizeof(magic), 1, f) != 1 ||
+	      memcmp(magic, SW_TRACE_MAGIC, sizeof(magic)) != 0;
+	while (!err && fread(&b, sizeof(b), 1, f) == 1) {
+		err = b.bytes > SW_TRACE_BLOCK_MAX;
+		if (err || fread(bytes, 1, b.bytes, f) != b.bytes)
+			break;
+		err = on_block(&r, &b, bytes);
+	}
+	free(bytes);
+	if (err)
+		fprintf(stderr,
+			"sumwire trace: %s: not a trace of this version\n",
+			path);
+	return err;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct sw_trace_name *x = a, *y = b;
+
+	if (x->epoch != y->epoch)
+		return x->epoch < y->epoch ? -1 : 1;
+	return (x->key > y->key) - (x->key < y->key);
+}
+
+const struct sw_trace_name *sw_trace_named(
+	const struct sw_trace_data *t, uint64_t epoch, uint32_t key)
+{
+	struct sw_trace_name wanted = {.epoch = epoch, .key = key};
+
+	return t->n_names ? bsearch(&wanted, t->names, t->n_names,
+				    sizeof(wanted), compare_names)
+			  : NULL;
+}
+
+void sw_trace_sort_names(struct sw_trace_data *t)
+{
+	if (t->n_names)
+		qsort(t->names, t->n_names, sizeof(*t->names), compare_names);
+}
+
+void sw_trace_free(struct sw_trace_data *t)
+{
+	for (uint32_t i = 0; i < t->n_daemons; i++)
+		for (uint32_t k = 0; k < SW_MAX_LCORES; k++) {
+			free(t->daemons[i].lcores[k].events);
+			free(t->daemons[i].lcores[k].peers);
+		}
+	free(t->daemons);
+	free(t->names);
+	free(t->clocks);
+	free(t->pieces);
+	free(t->spans);
+	*t = (struct sw_trace_data){0};
+}
+
+void sw_trace_print(const struct sw_trace_data *t, FILE *to)
+{
+	for (uint32_t i = 0; i < t->n_daemons; i++) {
+		const struct sw_trace_daemon *d = &t->daemons[i];
+		const struct sw_trace_clock *c = &t->clocks[d->clock];
+		unsigned long long n = 0, n_dropped = 0;
+
+		for (uint32_t k = 0; k < SW_MAX_LCORES; k++) {
+			n += d->lcores[k].n_events;
+			n_dropped += d->lcores[k].n_lost;
+		}
+		fprintf(to, "%s %s (pid %lld): %llu events", d->hello.role,
+			d->hello.node, (long long)d->hello.pid, n);
+		if (n_dropped)
+			fprintf(to, ", %llu more were dropped", n_dropped);
+		if (!d->has_ended)
+			fprintf(to, ", ended early");
+		if (!c->is_known)
+			fprintf(to, ", clock not aligned");
+		else if (c->error_ns)
+			fprintf(to, ", clock aligned within %.1f us",
+				(double)c->error_ns / 1e3);
+		fprintf(to, "\n");
+	}
+}

@@ -1,0 +1,407 @@
+/* report.c - the slowest steps of a trace, and what bound each.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The critical path of a step ends at the chunk that arrived last.  It leads
+ * back over the contribution that completed this chunk's sum, to the call of
+ * the rank that made it.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/trace/load.h"
+#include "engine/base/bytes.h"
+
+enum { SHOWN = 5, WHO = 192 };
+
+enum bound { COMPUTE, STRAGGLER, CREDIT, LINK, SUM, COPY, BOUNDS };
+
+static const char *const bound_names[BOUNDS] = {
+	"compute", "straggler", "credit", "link", "sum", "copy"};
+
+/* Calls that belong together: a training step's tensors, or a collective. */
+struct step {
+	uint64_t epoch;
+	uint32_t key;    /* streams: of the stream */
+	uint32_t number; /* step or round; collective */
+	bool is_stream;
+	int64_t from_ns, to_ns;
+	int64_t ns[BOUNDS];
+	const struct sw_trace_piece *last; /* the contribution waited for */
+	uint16_t daemon;                   /* where its result came last */
+};
+
+struct report {
+	const struct sw_trace_data *t;
+	struct step *steps;
+	uint32_t n_steps;
+	bool has_tags;
+	struct sw_trace_span *calls; /* by tensor and number */
+};
+
+static bool is_stream(const struct report *r, uint64_t epoch, uint32_t key)
+{
+	const struct sw_trace_name *n = sw_trace_named(r->t, epoch, key);
+
+	return n && n->is_stream;
+}
+
+/* The tag of the call that a piece is of. */
+static uint32_t tag_of(const struct sw_trace_piece *p)
+{
+	for (int i = 0; i < SW_STAGES; i++)
+		if (p->stages[i].event)
+			return p->stages[i].event->step;
+	return 0;
+}
+
+/* Do calls have tags?  Callers that give none leave all of them 0. */
+static bool has_tags(const struct report *r)
+{
+	const struct sw_trace_data *t = r->t;
+
+	for (uint32_t i = 0; i < t->n_pieces; i++)
+		if (tag_of(&t->pieces[i]) &&
+			!is_stream(r, t->pieces[i].epoch, t->pieces[i].key))
+			return true;
+	return false;
+}
+
+/* The step of a piece: its tag, or without tags its round; or its collective.
+ */
+static struct step step_of(
+	const struct report *r, const struct sw_trace_piece *p)
+{
+	struct step s = {.epoch = p->epoch};
+
+	s.is_stream = is_stream(r, p->epoch, p->key);
+	s.key = s.is_stream ? p->key : 0;
+	s.number = s.is_stream ? p->chunk : r->has_tags ? tag_of(p) : p->round;
+	return s;
+}
+
+static int compare_steps(const struct step *a, const struct step *b)
+{
+	if (a->epoch != b->epoch)
+		return a->epoch < b->epoch ? -1 : 1;
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	return (a->number > b->number) - (a->number < b->number);
+}
+
+struct sorted {
+	struct step step;
+	const struct sw_trace_piece *piece;
+};
+
+static int compare_sorted(const void *a, const void *b)
+{
+	const struct sorted *x = a, *y = b;
+	int o = compare_steps(&x->step, &y->step);
+
+	return o ? o : (x->piece > y->piece) - (x->piece < y->piece);
+}
+
+/* --- one step's path --- */
+
+static int compare_calls(const void *a, const void *b)
+{
+	const struct sw_trace_span *x = a, *y = b;
+
+	if (x->epoch != y->epoch)
+		return x->epoch < y->epoch ? -1 : 1;
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Return the calls to which @p contributes, of all ranks: *n of them. */
+static const struct sw_trace_span *calls_of(
+	const struct report *r, const struct sw_trace_piece *p, uint32_t *n)
+{
+	struct sw_trace_span wanted = {.epoch = p->epoch,
+		.key = p->key,
+		.number = is_stream(r, p->epoch, p->key) ? p->chunk : p->round};
+	const struct sw_trace_span *s = bsearch(&wanted, r->calls,
+		r->t->n_spans, sizeof(wanted), compare_calls);
+
+	*n = 0;
+	if (!s)
+		return NULL;
+	while (s > r->calls && !compare_calls(s - 1, &wanted))
+		s--;
+	while (s + *n < r->calls + r->t->n_spans &&
+		!compare_calls(s + *n, &wanted))
+		++*n;
+	return s;
+}
+
+/* Return the call of the contributing member, of several local ranks the last
+ * one, which was waited for; NULL: it was not seen. */
+static const struct sw_trace_span *call_of(
+	const struct report *r, const struct sw_trace_piece *p)
+{
+	const struct sw_trace_span *last = NULL;
+	uint32_t n;
+	const struct sw_trace_span *s = calls_of(r, p, &n);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (s[i].member == p->member &&
+			(!last || s[i].from_ns > last->from_ns))
+			last = &s[i];
+	return last;
+}
+
+/* When the first member called what @p contributes to. */
+static int64_t first_call(
+	const struct report *r, const struct sw_trace_piece *p, int64_t or_ns)
+{
+	uint32_t n;
+	const struct sw_trace_span *s = calls_of(r, p, &n);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (s[i].from_ns < or_ns)
+			or_ns = s[i].from_ns;
+	return or_ns;
+}
+
+static bool has(const struct sw_trace_piece *p, enum sw_trace_stage s)
+{
+	return p->stages[s].event;
+}
+
+/* Do both belong to the same sum? */
+static bool is_same_sum(
+	const struct sw_trace_piece *a, const struct sw_trace_piece *b)
+{
+	const struct sw_trace_mark *x = &a->stages[SW_STAGE_FOLD];
+	const struct sw_trace_mark *y = &b->stages[SW_STAGE_FOLD];
+
+	return a->key == b->key && a->round == b->round &&
+	       a->chunk == b->chunk && x->event && y->event &&
+	       x->daemon == y->daemon && x->lcore == y->lcore;
+}
+
+static void add(struct step *s, enum bound b, int64_t ns)
+{
+	if (ns > 0)
+		s->ns[b] += ns;
+}
+
+/* Share out the time from the step's begin to the push of @p, which was waited
+ * for. */
+static void share_call(struct report *r, struct step *s,
+	const struct sw_trace_piece *p, int64_t push_ns)
+{
+	const struct sw_trace_span *call = call_of(r, p);
+	int64_t first_ns;
+
+	if (!call)
+		return;
+	first_ns = first_call(r, p, call->from_ns);
+	if (first_ns < s->from_ns)
+		first_ns = s->from_ns;
+	add(s, COMPUTE, first_ns - s->from_ns);
+	add(s, STRAGGLER, call->from_ns - first_ns);
+	add(s, CREDIT, push_ns - call->from_ns);
+}
+
+static void find_path(struct report *r, struct step *s,
+	const struct sorted *items, uint32_t n)
+{
+	const struct sw_trace_piece *end = NULL, *last, *first;
+	const struct sw_trace_mark *hold, *fold;
+	const struct sw_trace_span *call;
+	const struct sw_trace_mark *m;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct sw_trace_piece *p = items[i].piece;
+
+		if (has(p, SW_STAGE_HOLD) && has(p, SW_STAGE_FOLD) &&
+			has(p, SW_STAGE_RESULT) && has(p, SW_STAGE_PUSH) &&
+			(!end || p->stages[SW_STAGE_HOLD].to_ns >
+					 end->stages[SW_STAGE_HOLD].to_ns))
+			end = p;
+	}
+	if (!end)
+		return;
+	last = first = end;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct sw_trace_piece *p = items[i].piece;
+
+		if (!is_same_sum(p, end))
+			continue;
+		if (p->stages[SW_STAGE_FOLD].to_ns >
+			last->stages[SW_STAGE_FOLD].to_ns)
+			last = p;
+		if (p->stages[SW_STAGE_FOLD].to_ns <
+			first->stages[SW_STAGE_FOLD].to_ns)
+			first = p;
+	}
+	hold = &end->stages[SW_STAGE_HOLD];
+	fold = &last->stages[SW_STAGE_FOLD];
+	s->last = last;
+	s->daemon = hold->daemon;
+	if (has(last, SW_STAGE_PUSH)) {
+		m = &last->stages[SW_STAGE_PUSH];
+		share_call(r, s, last, m->to_ns);
+		add(s, LINK, fold->from_ns - m->to_ns);
+	} else { /* its agent was not traced */
+		add(s, STRAGGLER,
+			fold->from_ns - first->stages[SW_STAGE_FOLD].to_ns);
+	}
+	add(s, SUM, fold->to_ns - fold->from_ns);
+	m = &end->stages[SW_STAGE_RESULT];
+	add(s, CREDIT, m->to_ns - fold->to_ns);
+	add(s, LINK, hold->from_ns - m->to_ns);
+	call = call_of(r, end);
+	add(s, COPY, (call ? call->to_ns : hold->to_ns) - hold->from_ns);
+	s->to_ns =
+		call && call->to_ns > hold->to_ns ? call->to_ns : hold->to_ns;
+}
+
+static int64_t begin_of(
+	const struct report *r, const struct sorted *items, uint32_t n)
+{
+	int64_t ns = INT64_MAX;
+
+	for (uint32_t i = 0; i < n; i++)
+		for (int s = 0; s < SW_STAGES; s++) {
+			const struct sw_trace_mark *m =
+				&items[i].piece->stages[s];
+
+			if (m->event && m->from_ns < ns)
+				ns = m->from_ns;
+		}
+	return first_call(r, items->piece, ns);
+}
+
+static int find_steps(struct report *r)
+{
+	const struct sw_trace_data *t = r->t;
+	struct sorted *items = malloc((t->n_pieces + 1) * sizeof(*items));
+
+	r->steps = malloc((t->n_pieces + 1) * sizeof(*r->steps));
+	r->calls = malloc((t->n_spans + 1) * sizeof(*r->calls));
+	if (!items || !r->steps || !r->calls) {
+		free(items);
+		return 1;
+	}
+	if (t->n_spans)
+		memcpy(r->calls, t->spans, t->n_spans * sizeof(*r->calls));
+	qsort(r->calls, t->n_spans, sizeof(*r->calls), compare_calls);
+	r->has_tags = has_tags(r);
+	for (uint32_t i = 0; i < t->n_pieces; i++)
+		items[i] = (struct sorted){
+			step_of(r, &t->pieces[i]), &t->pieces[i]};
+	qsort(items, t->n_pieces, sizeof(*items), compare_sorted);
+	for (uint32_t i = 0, n; i < t->n_pieces; i += n) {
+		struct step *s = &r->steps[r->n_steps];
+
+		for (n = 1; i + n < t->n_pieces &&
+			    !compare_steps(&items[i].step, &items[i + n].step);
+			n++)
+			;
+		*s = items[i].step;
+		s->from_ns = begin_of(r, &items[i], n);
+		find_path(r, s, &items[i], n);
+		r->n_steps += s->last != NULL;
+	}
+	free(items);
+	return 0;
+}
+
+/* --- the text --- */
+
+static int compare_length(const void *a, const void *b)
+{
+	const struct step *x = a, *y = b;
+	int64_t m = x->to_ns - x->from_ns, n = y->to_ns - y->from_ns;
+
+	return (m < n) - (m > n);
+}
+
+static enum bound largest(const int64_t ns[BOUNDS])
+{
+	enum bound most = COMPUTE;
+
+	for (enum bound b = 0; b < BOUNDS; b++)
+		if (ns[b] > ns[most])
+			most = b;
+	return most;
+}
+
+/* Where the contribution came from that the step waited for. */
+static const char *who(
+	const struct report *r, const struct step *s, char out[WHO])
+{
+	const struct sw_trace_mark *push = &s->last->stages[SW_STAGE_PUSH];
+
+	if (push->event)
+		snprintf(out, WHO, "agent %u (node %.100s)", s->last->member,
+			r->t->daemons[push->daemon].hello.node);
+	else
+		snprintf(out, WHO, "agent %u", s->last->member);
+	return out;
+}
+
+static void step_print(const struct report *r, const struct step *s, FILE *to)
+{
+	const struct sw_trace_name *n =
+		sw_trace_named(r->t, s->last->epoch, s->last->key);
+	enum bound most = largest(s->ns);
+	char agent[WHO];
+
+	fprintf(to,
+		"%s %u: %.3f ms, bound by %s (%.3f ms); last chunk %u of "
+		"%s, from %s\n ",
+		s->is_stream ? "collective" : "step", s->number,
+		(double)(s->to_ns - s->from_ns) / 1e6, bound_names[most],
+		(double)s->ns[most] / 1e6,
+		s->is_stream ? s->last->round : s->last->chunk,
+		n ? n->name : "a tensor", who(r, s, agent));
+	for (enum bound b = 0; b < BOUNDS; b++)
+		fprintf(to, " %s %.3f", bound_names[b], (double)s->ns[b] / 1e6);
+	fprintf(to, "\n");
+}
+
+static void all_print(const struct report *r, FILE *to)
+{
+	int64_t sums[BOUNDS] = {0}, all = 0;
+	uint32_t n[BOUNDS] = {0};
+
+	for (uint32_t i = 0; i < r->n_steps; i++) {
+		n[largest(r->steps[i].ns)]++;
+		for (enum bound b = 0; b < BOUNDS; b++) {
+			sums[b] += r->steps[i].ns[b];
+			all += r->steps[i].ns[b];
+		}
+	}
+	fprintf(to, "%u steps:", r->n_steps);
+	for (enum bound b = 0; b < BOUNDS && all; b++)
+		fprintf(to, "%s %s %.0f %% (bound %u)", b ? "," : "",
+			bound_names[b], 100.0 * (double)sums[b] / (double)all,
+			n[b]);
+	fprintf(to, "\n");
+}
+
+int sw_trace_report(const struct sw_trace_data *t, FILE *to)
+{
+	struct report r = {.t = t};
+	int err = find_steps(&r);
+
+	if (err) {
+		fprintf(stderr, "sumwire trace: no memory\n");
+	} else if (!r.n_steps) {
+		fprintf(to,
+			"no chunk was traced from its push to its result\n");
+	} else {
+		all_print(&r, to);
+		qsort(r.steps, r.n_steps, sizeof(*r.steps), compare_length);
+		for (uint32_t i = 0; i < r.n_steps && i < SHOWN; i++)
+			step_print(&r, &r.steps[i], to);
+	}
+	free(r.steps);
+	free(r.calls);
+	return err;
+}

@@ -1,0 +1,142 @@
+/* trace.c - sumwire trace: what happened to each tensor and chunk, and when.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/cli/args.h"
+#include "apps/cli/cmd.h"
+#include "apps/trace/load.h"
+#include "apps/trace/record.h"
+#include "engine/base/bytes.h"
+#include "engine/base/params.h"
+
+struct options {
+	const char *out;
+	uint64_t time_ns, max_bytes;
+	bool is_reading, has_report;
+	struct sw_arg_list names;
+};
+
+static int parse(struct options *o, int argc, char **argv)
+{
+	const struct sw_arg rows[] = {
+		{"-o, --output", SW_ARG_PATH, {.string = &o->out}, 0, 0,
+			"FILE.json for Perfetto; others keep it for --read"},
+		{"--time", SW_ARG_TIME, {.u64 = &o->time_ns}, 0, 0,
+			"how long to record; 0: until Ctrl-C"},
+		{"--size", SW_ARG_BYTES, {.u64 = &o->max_bytes}, 1, 1e15,
+			"recorded bytes that end the trace"},
+		{"--read", SW_ARG_FLAG, {.flag = &o->is_reading}, 0, 0,
+			"read recorded files, which may be of several "
+			"machines"},
+		{"--report", SW_ARG_FLAG, {.flag = &o->has_report}, 0, 0,
+			"print the slowest steps, and what bound them"},
+	};
+	const struct sw_args args = {.name = "sumwire trace",
+		.summary = "record what happens to tensors and chunks at the "
+			   "daemons of this machine",
+		.rows = rows,
+		.n_rows = SW_ARRAY_SIZE(rows),
+		.positional = "JOB|FILE",
+		.max_positionals = SW_ARG_LIST_MAX,
+		.positionals = &o->names};
+	int err = sw_args_parse(&args, argc, argv);
+
+	if (err)
+		return err == SW_ARGS_HELP ? 0 : 2;
+	if (!o->is_reading || o->names.n)
+		return -1;
+	fprintf(stderr, "sumwire trace: --read needs files\n");
+	return 2;
+}
+
+static bool is_json(const char *path)
+{
+	size_t n = path ? strlen(path) : 0;
+
+	return n > 5 && !strcmp(path + n - 5, ".json");
+}
+
+static int complain(const char *path)
+{
+	fprintf(stderr, "sumwire trace: %s: %s\n", path, strerror(errno));
+	return 1;
+}
+
+/* Write what was read, as JSON and as a report. */
+static int show(const struct options *o, struct sw_trace_data *t)
+{
+	FILE *to;
+	int err = sw_trace_join(t);
+
+	if (err)
+		return err;
+	sw_trace_print(t, stderr);
+	if (is_json(o->out)) {
+		to = fopen(o->out, "w");
+		if (!to)
+			return complain(o->out);
+		err = sw_trace_chrome(t, to, o->out);
+		if (fclose(to) && !err)
+			err = complain(o->out);
+	}
+	if (o->has_report)
+		err |= sw_trace_report(t, stdout);
+	return err;
+}
+
+static int read_files(const struct options *o, struct sw_trace_data *t)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < o->names.n && !err; i++) {
+		FILE *f = fopen(o->names.items[i], "r");
+
+		if (!f)
+			return complain(o->names.items[i]);
+		err = sw_trace_load(t, f, o->names.items[i]);
+		fclose(f);
+	}
+	return err;
+}
+
+/* Record into a file that is kept, or into one without a name. */
+static int record(const struct options *o, struct sw_trace_data *t)
+{
+	bool is_kept = !is_json(o->out);
+	struct sw_record r = {.names = &o->names,
+		.time_ns = o->time_ns,
+		.max_bytes = o->max_bytes,
+		.path = is_kept ? o->out : "the temporary file"};
+	int err;
+
+	r.to = is_kept ? fopen(o->out, "w+") : tmpfile();
+	if (!r.to)
+		return complain(r.path);
+	err = sw_record_run(&r);
+	rewind(r.to);
+	if (ftell(r.to) == 0)
+		err |= sw_trace_load(t, r.to, r.path);
+	fclose(r.to);
+	return err;
+}
+
+int sw_cmd_trace(int argc, char **argv)
+{
+	struct options o = {
+		.out = NULL, .time_ns = 10 * SW_S, .max_bytes = 32 << 20};
+	struct sw_trace_data t = {0};
+	int code = parse(&o, argc, argv), err;
+
+	if (code >= 0)
+		return code;
+	if (!o.out && !o.is_reading)
+		o.out = "trace.json";
+	err = o.is_reading ? read_files(&o, &t) : record(&o, &t);
+	if (t.n_daemons)
+		err |= show(&o, &t);
+	sw_trace_free(&t);
+	return err ? 1 : 0;
+}

@@ -1,0 +1,239 @@
+# proc_trace.py - sumwire trace: every event of a job, read back one by one
+# SPDX-License-Identifier: BSD-3-Clause
+"""A trace of a whole job must agree with the counters of its daemons."""
+import collections
+import json
+import os
+import re
+import signal
+import struct
+import subprocess
+import tempfile
+
+import rig
+from proc_ps import named, unique
+from rig import Net, check
+
+TENSORS = ("--tensor", "w:100000:f32", "--tensor", "v:3000:f16")
+BLOCK = struct.Struct("=IHHII")
+
+
+def trace(*args, code=0):
+    p = subprocess.run([rig.sumwire(), "trace", *args], check=False,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                       timeout=rig.RUN_S, text=True)
+    check(p.returncode == code, f"trace {args}: {p}")
+    return p
+
+
+def begin(net, path, name="trace"):
+    """Record all daemons of @net until the process is told to end."""
+    p = net.run(name, rig.sumwire(), "trace", "--time", "0", "--output", path,
+                *(unique(n) for n in net.daemons))
+    p.await_text(r"recording \d+ daemons")
+    for n in net.daemons:
+        net.daemons[n].await_text("trace: recording")
+    return p
+
+
+def read(*files, path):
+    p = trace("--read", *files, "--output", path, "--report")
+    with open(path, encoding="utf-8") as f:
+        return p, json.load(f)
+
+
+# --- one event after the other ---
+
+def check_slices(events):
+    """Slices of a track do not overlap, and come in their order."""
+    ends, begun = {}, {}
+    for e in events:
+        if e["ph"] != "X":
+            continue
+        track = e["pid"], e["tid"]
+        from_us, to_us = e["ts"], e["ts"] + e["dur"]
+        check(from_us >= 0 and e["dur"] >= 0, f"time: {e}")
+        check(from_us >= begun.get(track, 0), f"goes back: {e}")
+        check(from_us >= ends.get(track, 0) - 0.002, f"overlaps: {e}")
+        begun[track], ends[track] = from_us, to_us
+
+
+def check_names(events):
+    """Every track has a name, every event a known kind."""
+    named_tracks = {(e["pid"], e["tid"]) for e in events
+                    if e["ph"] == "M" and e["args"]["name"]}
+    for e in events:
+        check(e["ph"] in "MXstf", f"kind: {e}")
+        check((e["pid"], e["tid"]) in named_tracks, f"no name: {e}")
+
+
+def check_arrows(events):
+    """An arrow begins once, ends once, and touches slices in the order of a
+    chunk's life.  Returns how many go the whole way."""
+    slices = {(e["pid"], e["tid"], e["ts"]): e for e in events
+              if e["ph"] == "X"}
+    arrows = collections.defaultdict(list)
+    for e in events:
+        if e["ph"] in "stf":
+            at = slices.get((e["pid"], e["tid"], e["ts"]))
+            check(at, f"an arrow touches nothing: {e}")
+            arrows[e["id"]].append((e, at))
+    stages = ["push", "fold", "result", "hold"]
+    n_whole = 0
+    for way in arrows.values():
+        kinds = "".join(e["ph"] for e, _ in way)
+        check(re.fullmatch("st*f", kinds), f"an arrow goes {kinds}")
+        names = [at["name"] for _, at in way]
+        check(names == [s for s in stages if s in names], f"{names}")
+        chunks = {(a["args"]["tensor"], a["args"]["chunk"],
+                   a["args"].get("round")) for _, a in way}
+        check(len(chunks) == 1, f"an arrow joins {chunks}")
+        times = [e["ts"] for e, _ in way]
+        check(times == sorted(times), f"an arrow goes back: {way}")
+        n_whole += names == stages
+    return n_whole
+
+
+def sums(events, pid, name, is_new=False):
+    """Count and bytes of a daemon's slices of this name."""
+    got = [e["args"] for e in events if e["ph"] == "X" and e["pid"] == pid and
+           e["name"] == name and e.get("cat") == "chunk" and
+           not (is_new and e["args"].get("retransmission"))]
+    return len(got), sum(a["bytes"] for a in got)
+
+
+def check_sums(events, pids, stats):
+    """Traced events agree with the counters."""
+    for name, pid in pids.items():
+        s = stats[name]
+        pushed = "fold" if name == "a" else "push"
+        check(sums(events, pid, pushed, is_new=name != "a") ==
+              (s["push_folded"], s["push_bytes"]), f"{name}: pushes differ")
+        taken = "result" if name == "a" else "hold"
+        check(sums(events, pid, taken) == (s["results"], s["result_bytes"]),
+              f"{name}: results differ")
+    done = [e for e in events if e["ph"] == "X" and
+            e["args"].get("complete")]
+    check(len(done) == stats["a"]["chunks_done"], "completed sums differ")
+
+
+def pids_of(net, data):
+    """A daemon's process in the trace."""
+    nodes = {d["pid"]: i + 1 for i, d in enumerate(data["otherData"]["daemons"])}
+    return {n: nodes[p.pid] for n, p in net.daemons.items()}
+
+
+def check_calls(events, pids, steps):
+    for name in "agent0", "agent1":
+        calls = collections.Counter(
+            e["name"] for e in events if e.get("cat") == "call" and
+            e["pid"] == pids[name])
+        check(calls == {"w": steps, "v": steps}, f"calls of {name}: {calls}")
+
+
+def move_clock(path, moved, pid, by_ns):
+    """Let the daemon @pid of a trace be of another machine."""
+    with open(path, "rb") as f:
+        data = bytearray(f.read())
+    at, mine = 8, None
+    while at < len(data):
+        kind, daemon, _, n, _ = BLOCK.unpack_from(data, at)
+        at += BLOCK.size
+        if kind == 1:
+            if struct.unpack_from("=q", data, at + 176)[0] == pid:
+                mine = daemon
+                data[at + 136:at + 140] = b"else"
+        elif kind == 4 and daemon == mine:
+            for i in range(at, at + n, 32):
+                t, = struct.unpack_from("=Q", data, i)
+                struct.pack_into("=Q", data, i, t + by_ns)
+        at += n
+    with open(moved, "wb") as f:
+        f.write(data)
+
+
+def check_clocks(net, raw, folder):
+    """A clock that is 5 s ahead is found, within the bound that is printed."""
+    moved, path = os.path.join(folder, "moved"), os.path.join(folder, "m.json")
+    move_clock(raw, moved, net.daemons["agent1"].pid, 5_000_000_000)
+    p, data = read(moved, path=path)
+    check(re.search(r"clock aligned within [\d.]+ us", p.stderr), p.stderr)
+    clocks = {d["pid"]: d for d in data["otherData"]["daemons"]}
+    a, moved = (clocks[net.daemons[n].pid] for n in ("a", "agent1"))
+    error_ns = a["error_ns"] + moved["error_ns"]  # one is the measure
+    ahead_ns = moved["offset_ns"] - a["offset_ns"]
+    check(a["aligned"] and moved["aligned"] and
+          0 < abs(ahead_ns - 5_000_000_000) + error_ns <= 2 * error_ns,
+          f"{a} {moved}")
+    check_slices(data["traceEvents"])
+
+
+def check_bad_files(raw, folder):
+    """Files that are cut or are no trace."""
+    with open(raw, "rb") as f:
+        data = f.read()
+    path = os.path.join(folder, "cut")
+    for n in range(0, 200, 13):
+        with open(path, "wb") as f:
+            f.write(data[:len(data) - n])
+        read(path, path=path + ".json")
+    for bad in b"", b"SWTRACE0" + data[8:], data[:8] + b"\xff" * 64:
+        with open(path, "wb") as f:
+            f.write(bad)
+        p = trace("--read", path, code=1)
+        check("not a trace" in p.stderr, f"{p}")
+    check("No such file" in trace("--read", "/nowhere/x", code=1).stderr, "")
+    check("needs files" in trace("--read", code=2).stderr, "")
+
+
+def check_bad_ends(net, folder):
+    """A full disk, and a daemon that dies, end a trace with what it has."""
+    p = trace(unique("a"), "--output", "/dev/full", code=1)
+    check("No space left" in p.stderr, f"{p}")
+    raw, path = os.path.join(folder, "early"), os.path.join(folder, "e.json")
+    p = begin(net, raw, "early")
+    clients = rig.start_forever(net, *TENSORS)
+    net.kill("agent1")
+    p.await_text("ended while it was traced")
+    p.signal(signal.SIGINT)
+    check(p.wait(rig.STOP_S) == 1, "a trace without an end is not whole")
+    p, data = read(raw, path=path)
+    check(re.search(r"agent1.*ended early", p.stderr), p.stderr)
+    check_slices(data["traceEvents"])
+    check(check_arrows(data["traceEvents"]) > 0, "no arrow")
+    for c in clients:
+        c.destroy()
+    net.start("agent1")  # collects what the other has left
+
+
+def test_events():
+    """A whole job; then what cannot be traced, or read."""
+    with named(Net(agents=2)) as net, tempfile.TemporaryDirectory() as folder:
+        net.start_all()
+        raw, path = os.path.join(folder, "raw"), os.path.join(folder, "t.json")
+        p = begin(net, raw)
+        busy = trace(unique("a"), "--output", path, code=1)
+        check("traced by another" in busy.stderr, f"{busy}")
+        rig.run_steps(net, *TENSORS, steps=20)
+        net.await_stats("a", lambda s: s["open_chunks"] == 0, "no open chunk")
+        p.signal(signal.SIGINT)
+        p.wait_ok()
+        stats = {n: net.stats(n) for n in net.daemons}
+        p, data = read(raw, path=path)
+        events = data["traceEvents"]
+        check("dropped" not in p.stderr and "early" not in p.stderr, p.stderr)
+        pids = pids_of(net, data)
+        check_names(events)
+        check_slices(events)
+        check_sums(events, pids, stats)
+        check_calls(events, pids, 20)
+        n = check_arrows(events)
+        check(n == stats["a"]["push_folded"], f"{n} whole arrows")
+        check("20 steps:" in p.stdout and "bound by" in p.stdout, p.stdout)
+        check_clocks(net, raw, folder)
+        check_bad_files(raw, folder)
+        check_bad_ends(net, folder)
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))
