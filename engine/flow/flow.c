@@ -310,17 +310,3 @@ bool sw_flow_rx(struct sw_flow *f, const struct sw_header *h)
 	f->granted += (uint32_t)more;
 	return true;
 }
-
-struct sw_flow_view sw_flow_view(const struct sw_flow *f)
-{
-	const struct sw_congestion *c = &f->congestion;
-	uint64_t window = (uint64_t)c->window * SW_QUANTUM_WIRE;
-
-	return (struct sw_flow_view){
-		.window = c->is_open ? 0 : window / SW_CONGESTION_UNIT,
-		.granted =
-			f->granted > f->consumed
-				? (f->granted - f->consumed) * SW_QUANTUM_WIRE
-				: 0,
-		.srtt_ns = sw_flow_srtt(f)};
-}

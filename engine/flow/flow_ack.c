@@ -570,3 +570,17 @@ uint64_t sw_flow_srtt(const struct sw_flow *f)
 		srtt = sw_max64(srtt, f->space[c].srtt_ns);
 	return srtt;
 }
+
+struct sw_flow_view sw_flow_view(const struct sw_flow *f)
+{
+	const struct sw_congestion *c = &f->congestion;
+	uint64_t window = (uint64_t)c->window * SW_QUANTUM_WIRE;
+
+	return (struct sw_flow_view){
+		.window = c->is_open ? 0 : window / SW_CONGESTION_UNIT,
+		.granted =
+			f->granted > f->consumed
+				? (f->granted - f->consumed) * SW_QUANTUM_WIRE
+				: 0,
+		.srtt_ns = sw_flow_srtt(f)};
+}
