@@ -148,7 +148,7 @@ def case_broadcasts():
 
 def case_gathers():
     for group, gloo in twins():
-        n = dist.get_world_size(group)
+        n, me = dist.get_world_size(group), dist.get_rank(group)
         for dtype in [*FLOATS, torch.int64, torch.int16]:
             for shape in SHAPES:
                 x = sample(dtype, shape)
@@ -159,8 +159,13 @@ def case_gathers():
                 dist.all_gather(got, x, group=group)
                 whole = torch.empty((n, *shape), dtype=dtype)
                 dist.all_gather_into_tensor(whole, x, group=group)
+                rows = torch.empty((n + 2, *shape), dtype=dtype)[1:-1]
+                dist.all_gather(list(rows), x, group=group)
+                rows[me] = x
+                dist.all_gather(list(rows), rows[me], group=group)
                 check(torch.equal(torch.stack(got), want) and
-                      torch.equal(whole, want), f"all_gather of {dtype} {shape}")
+                      torch.equal(rows, want) and torch.equal(whole, want),
+                      f"all_gather of {dtype} {shape}")
 
 
 def case_scatters():
@@ -171,11 +176,15 @@ def case_scatters():
                 x = sample(dtype, (n, 7001))
                 a, b = torch.empty(7001, dtype=dtype), torch.empty(
                     7001, dtype=dtype)
+                c = x.clone()
                 dist.reduce_scatter(a, list(x), op, group=group)
                 dist.reduce_scatter_tensor(b, x, op, group=group)
+                dist.reduce_scatter(c[me], list(c), op, group=group)
+                d = [t.clone().requires_grad_() for t in x]
+                dist.reduce_scatter(d[me].detach(), d, op, group=group)
                 whole = x.clone()
                 dist.all_reduce(whole, op, group=group)
-                for got in a, b:
+                for got in a, b, c[me], d[me].detach():
                     whole[me] = got
                     check_sum(whole, x, gloo, f"reduce_scatter of {dtype}",
                               n if op == ReduceOp.AVG else 1)

@@ -48,6 +48,21 @@ def targets(tensors):
     return flat, (lambda: copy(copied)) if copied else None
 
 
+def joined(tensors):
+    """Return one plain tensor whose parts are these plain tensors, if they lie
+    one after the other in one storage, such as the rows of a matrix or the
+    result of chunk(); otherwise None."""
+    first = tensors[0]
+    place, dtype, end = first.untyped_storage(), first.dtype, first.data_ptr()
+    for t in tensors:
+        if t.data_ptr() != end or t.dtype != dtype or not is_usual(t) or (
+                t.untyped_storage().data_ptr() != place.data_ptr()):
+            return None
+        end += t.numel() * t.element_size()
+    count = (end - first.data_ptr()) // first.element_size()
+    return first.detach().as_strided((count,), (1,))
+
+
 @torch.inference_mode()  # lets this thread write inference tensors
 def copy(pairs):
     for to, tensor in pairs:

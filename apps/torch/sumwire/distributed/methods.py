@@ -28,6 +28,8 @@ OPERATIONS = {kind.value: name for kind, name in (
     (dist.ReduceOp.BOR, "bor"), (dist.ReduceOp.BXOR, "bxor"),
     (dist.ReduceOp.PREMUL_SUM, "premul_sum"))}
 
+# Bytes of a list's tensors that travel through one block of shared memory.
+SCRATCH_MIN, SCRATCH_MAX = 16 << 10, 64 << 20
 GRACE_S = 10  # time past the group's timeout for the library to end collectives
 
 # Open groups by id: torch keeps no reference to the Python half of a group.
@@ -270,9 +272,20 @@ class Methods:
                        timeout=timeout)
         for out, parts in zip(outputs, inputs):
             self.check_list(parts, out, "reduce_scatter")
-        flat = [torch.cat([layout.source(t).reshape(-1) for t in parts])
-                for parts in inputs]
-        return self.reduce_scatter_single_coalesced(outputs, flat, opts)
+        return self.reduce_scatter_single_coalesced(
+            outputs, [self._one(parts) for parts in inputs], opts)
+
+    def _one(self, parts):
+        """Return the tensors as one: without a copy if they lie one after the
+        other, otherwise with one copy, to where the library takes it."""
+        parts = [layout.source(t) for t in parts]
+        whole = layout.joined(parts)
+        if whole is None:
+            sizes = [t.numel() for t in parts]
+            whole = self.scratch(sum(sizes), parts[0])
+            layout.copy((to, t.view(-1))
+                        for to, t in zip(whole.split(sizes), parts))
+        return whole
 
     @not_compiled
     def reduce_scatter_single(self, output, tensor, opts=None):
@@ -317,13 +330,15 @@ class Methods:
                 layout.check_result(out)
         if any(o.shape != parts[0].shape for parts in outputs for o in parts):
             return self._gather_uneven(outputs, inputs, opts)
-        flat = [torch.empty(self.n * t.numel(), dtype=t.dtype, device=t.device)
-                for t in inputs]
-
-        def after():
-            for parts, f in zip(outputs, flat):
-                layout.copy([(out, part.view(out.shape))
-                             for out, part in zip(parts, f.chunk(self.n))])
+        flat, copied = [], []
+        for parts, t in zip(outputs, inputs):
+            whole = layout.joined(parts)
+            if whole is None:
+                whole = self.scratch(self.n * t.numel(), t)
+                copied += [(out, part.view(out.shape)) for out, part in
+                           zip(parts, whole.chunk(self.n))]
+            flat.append(whole)
+        after = (lambda: layout.copy(copied)) if copied else None
         return self._gather(flat, inputs, opts, outputs, after)
 
     def _gather_uneven(self, outputs, inputs, opts):
@@ -461,6 +476,18 @@ class Methods:
     def recv(self, tensors, srcRank, tag):
         return self.contacts.call("recv", srcRank, layout.for_gloo(
             "recv", [tensors, srcRank, tag]))
+
+    def scratch(self, count, like):
+        """Return a tensor of count elements for one call, in shared memory if
+        that saves a copy.  Sizes are powers of two, because the library keeps
+        such memory for later calls."""
+        n_bytes = count * like.element_size()
+        if like.is_cpu and self.n > 1 and (
+                SCRATCH_MIN <= n_bytes <= SCRATCH_MAX):
+            size = (1 << (n_bytes - 1).bit_length()) // like.element_size()
+            return self.allocate_tensor(size, dtype=like.dtype,
+                                        device=like.device)[:count]
+        return torch.empty(count, dtype=like.dtype, device=like.device)
 
     def parted(self, part, whole, what):
         if part.numel() * self.n != whole.numel() or part.dtype != whole.dtype:
