@@ -48,25 +48,9 @@ class Group:
         return args
 
 
-class Call:
-    """Hold a collective that was started.
-
-    on_end     on_end(error or None) is called once, by the thread that sees the
-               end; the caller then owns the buffers again.  If it returns a
-               function, end() runs that function after waiters are released
-    handle     the library's handle; 0: the library has not begun it
-    limit_s    the limit from which until was computed
-    is_ended   on_end has returned
-    followers  functions that follow() added"""
-    __slots__ = ("box", "group", "kind", "until", "on_end", "is_ended",
-                 "device", "limit_s", "followers", "_event")
-
-    def __init__(self, group, kind, until, on_end, device, limit_s=math.inf):
-        self.box = ctypes.c_uint64()  # the library writes it
-        self.group, self.device = group, device
-        self.kind, self.until, self.limit_s = kind, until, limit_s
-        self.on_end, self.followers = on_end, None
-        self.is_ended, self._event = False, None  # of threads in await_end
+class Ending:
+    """Be the end of a Call, or of a work that is a Call as well."""
+    __slots__ = ()
 
     @property
     def handle(self):
@@ -129,6 +113,27 @@ class Call:
         if then:
             then()
         return None
+
+
+class Call(Ending):
+    """Hold a collective that was started.
+
+    on_end     on_end(error or None) is called once, by the thread that sees the
+               end; the caller then owns the buffers again.  If it returns a
+               function, end() runs that function after waiters are released
+    handle     the library's handle; 0: the library has not begun it
+    limit_s    the limit from which until was computed
+    is_ended   on_end has returned
+    followers  functions that follow() added"""
+    __slots__ = ("box", "group", "kind", "until", "on_end", "is_ended",
+                 "device", "limit_s", "followers", "_event")
+
+    def __init__(self, group, kind, until, on_end, device, limit_s=math.inf):
+        self.box = ctypes.c_uint64()  # the library writes it
+        self.group, self.device = group, device
+        self.kind, self.until, self.limit_s = kind, until, limit_s
+        self.on_end, self.followers = on_end, None
+        self.is_ended, self._event = False, None  # of threads in await_end
 
 
 class Calls:
@@ -226,16 +231,20 @@ class Calls:
         if self.client.timeline:
             call.trace(self.client.timeline, group.name, kind,
                        count * library.DTYPES[dtype][1])
-        try:  # keep track of the call even if Ctrl-C interrupts this thread
-            self.starting.add(call)
-            self._start(call, kind, dtype, count, send, recv, root, op, scale)
-        finally:
-            self._started(call)
-        if device or len(self.open) > MANY:  # a stream may wait, not a thread
-            self.look()
+        self.begin(call, kind, dtype, count, send, recv, root, op, scale)
         return call
 
-    def _start(self, call, *what):
+    def begin(self, call, *what):
+        """Start what a new call is for, as start() does."""
+        try:  # keep track of the call even if Ctrl-C interrupts this thread
+            self.starting.add(call)
+            self._start(call, what)
+        finally:
+            self._started(call)
+        if call.device or len(self.open) > MANY:  # a stream may wait, no thread
+            self.look()
+
+    def _start(self, call, what):
         start = call.device.collective if call.device else self.lib.sw_coll
         group, box = call.group, ctypes.byref(call.box)
         while True:

@@ -163,6 +163,10 @@ def failed(rank, error):
 
 # --- PyTorch's profiler ---
 
+def is_profiled():
+    return profiler._is_profiler_enabled
+
+
 def profile(kind):
     """Begin a range of PyTorch's profiler, and return it; None: no profiler runs."""
     if not profiler._is_profiler_enabled:

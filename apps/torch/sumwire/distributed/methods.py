@@ -16,10 +16,11 @@ from torch.distributed import distributed_c10d as c10d
 from sumwire import library
 from sumwire.distributed import (
     attachment, contacts, flight, gloo, homes, layout, machines)
+from sumwire.distributed.errors import SumwireError
 from sumwire.distributed.local import DTYPES
 from sumwire.distributed.meeting import Meeting
 from sumwire.distributed.monitored import Monitored
-from sumwire.distributed.work import Work, seconds
+from sumwire.distributed.work import One, Work, seconds
 
 OPERATIONS = {kind.value: name for kind, name in (
     (dist.ReduceOp.SUM, "sum"), (dist.ReduceOp.AVG, "avg"),
@@ -71,9 +72,12 @@ def in_memory(argument):
     memory.  The result of a functional collective only wraps such a tensor:
     wait for it, because the wrapper itself has no address."""
     kind = type(argument)
+    if kind is torch.Tensor:
+        return argument
     if kind is list or kind is tuple:
-        return [in_memory(each) for each in argument]
-    if kind is torch.Tensor or not is_wrapper(kind):
+        return [each if type(each) is torch.Tensor else in_memory(each)
+                for each in argument]
+    if not is_wrapper(kind):
         return argument
     if hasattr(argument, "trigger_wait"):
         return argument.trigger_wait()
@@ -204,6 +208,9 @@ class Methods:
             if t.layout is torch.sparse_coo:
                 return self._allreduce_sparse(tensors, opts)
         how = operation("all_reduce", tensors, opts.reduceOp)
+        if len(tensors) == 1 and "scale" not in how and (
+                self.is_quick(tensors[0])):
+            return self.one("all_reduce", tensors, opts, how["op"])
         flat, back = layout.targets(tensors)
         layout.check_apart(flat, "all_reduce")
         work = self.work("all_reduce", tensors, back)
@@ -313,6 +320,8 @@ class Methods:
         tensors = listed(tensors)
         opts = options(c10d.BroadcastOptions, opts, rootRank=root,
                        timeout=timeout)
+        if len(tensors) == 1 and self.is_quick(tensors[0]):
+            return self.one("broadcast", tensors, opts, "sum", opts.rootRank)
         flat, back = layout.targets(tensors)
         layout.check_apart(flat, "broadcast")
         work = self.work("broadcast", tensors, back)
@@ -423,6 +432,33 @@ class Methods:
         self.n_calls += 1
         return Work(self.calls if self.n > 1 else None, results, after,
                     self.failed, flight.profile(kind))
+
+    def is_quick(self, tensor):
+        """Return True for a tensor in host memory as most are, if nothing
+        watches the calls of this group."""
+        return (self.n > 1 and not self.machines and not self.places.is_fake and
+                layout.is_usual(tensor) and tensor.numel() > 0 and
+                not flight.is_profiled() and not self.calls.client.timeline)
+
+    def one(self, kind, tensors, opts, op, root=0):
+        """Start a collective in place of a list of one quick tensor, and return
+        its work.  It does what work(), add() and seal() do, with less."""
+        self.n_calls += 1
+        self.n_parts += 1
+        t = tensors[0]
+        limit_s = seconds(opts.timeout)
+        work = One(self, kind, tensors, limit_s or self.limit_s + GRACE_S,
+                   flight.begin(self.name, self.n_parts, kind, t, t,
+                                limit_s or self.limit_s))
+        count, dtype, place = t.numel(), DTYPES.get(t.dtype), t.data_ptr()
+        if dtype is None:  # the collective only moves data
+            count, dtype = count * t.element_size(), "u8"
+        try:
+            self.calls.begin(work, kind, dtype, count, place, place,
+                             self.ranks[root], op, 1.0)
+        except SumwireError as e:
+            work.end(e)
+        return work
 
     def failed(self, error):
         if not self.error:

@@ -4,12 +4,14 @@ import collections
 import ctypes
 import functools
 import os
+import time
 import warnings
 
 import torch
 from torch import distributed as dist
 
 from sumwire import locks
+from sumwire.collectives import Ending
 from sumwire.distributed import flight
 from sumwire.distributed.errors import SumwireError
 
@@ -86,7 +88,103 @@ class Kept(dist.Work):
             _held.add(self)
 
 
-class Work(Kept):
+class Future(Kept):
+    """Serve torch with the end of a work, whose class has wait() and _join()."""
+    error = _end = _future = None  # _end: completed at the end
+    _is_ended = False
+
+    def _finish(self):
+        """Note the end.  Return a function that completes the future, or
+        None."""
+        with _lock:
+            self._is_ended = True
+            end = self._end
+        return end and (lambda: end.set_result(None))
+
+    def _value(self, _):
+        """Return the value of the future; torch has set a current stream.
+        Raise an error here: set_exception() reaches Python only, and DDP, which
+        is C++, would take the error for results."""
+        self._join()
+        return self.results
+
+    def synchronize(self):
+        self.wait()
+
+    def is_success(self):
+        return self.is_completed() and not self.error
+
+    def exception(self):
+        return self.error
+
+    def result(self):
+        return self.results
+
+    def source_rank(self):
+        return 0
+
+    def get_future(self):
+        with _lock:
+            is_new = self._future is None
+            if is_new:
+                self._end = torch.futures.Future(
+                    devices=cuda_devices(self.results))
+                self._future = self._end.then(self._value)
+            is_ended = self._is_ended
+        if is_new and is_ended:
+            self._end.set_result(None)
+        elif not is_ended:
+            self.calls.watch()
+        return self._future
+
+
+class One(Future, Ending):
+    """Be both the work and the Call of one collective of host tensors that needs
+    nothing to finish its result.  Calls.begin() starts it."""
+    device = followers = _event = None
+    is_ended = False
+
+    def __init__(self, owner, kind, kept, limit_s, record):
+        dist.Work.__init__(self)
+        if _held:
+            release()
+        self.owner, self.calls, self.group = owner, owner.calls, owner.group
+        self.kind, self.results, self.record = kind, kept, record
+        self.limit_s, self.until = limit_s, time.monotonic() + limit_s
+        self.box = ctypes.c_uint64()  # the library writes it
+
+    def on_end(self, error):
+        """Keep the error.  Ending.end() calls it, once."""
+        self.error = error
+        if self.record:
+            flight.ended((self.record,), error)
+        if error:
+            self.owner.failed(error)
+        self.owner = None
+        return self._finish()
+
+    def _join(self):
+        if self.error:
+            raise self.error
+
+    def wait(self, timeout=None):
+        limit_s = timeout and seconds(timeout)
+        if not self.is_ended and not self.calls.wait(self, limit_s):
+            raise late(self, limit_s)
+        if self.error:
+            raise self.error
+        return True
+
+    def is_completed(self):
+        return self.calls.is_done(self)
+
+
+def late(call, limit_s):
+    return SumwireError("SW_ETIMEDOUT", f"{call.what} timed out: it has not ended "
+                        f"in {limit_s:g} s")
+
+
+class Work(Future):
     """Join several collectives into one work.
 
     When the last collective ends, the thread that sees the end calls after(),
@@ -95,10 +193,9 @@ class Work(Kept):
     that completes the results has a mark (follow)."""
 
     # Until a call needs others.
-    error = device = _end = _future = None  # devices.Place; _end: set at the end
+    device = None  # devices.Place
     blocks = False  # wait() blocks this thread, never a stream
     marks = ()  # local.Marks
-    _is_ended = False
 
     def __init__(self, calls, results, after, on_error, shown=None):
         super().__init__()
@@ -179,17 +276,7 @@ class Work(Kept):
         if self.error:
             self.on_error(self.error)
         self.after, self._kept, self.on_error = None, [], None
-        with _lock:
-            self._is_ended = True
-            end = self._end
-        return end and (lambda: end.set_result(None))
-
-    def _value(self, _):
-        """Return the value of the future; torch has set a current stream.
-        Raise an error here: set_exception() reaches Python only, and DDP, which
-        is C++, would take the error for results."""
-        self._join()
-        return self.results
+        return self._finish()
 
     def _join(self):
         """Make the current stream wait for all marks.  If the work has failed,
@@ -207,8 +294,7 @@ class Work(Kept):
             if self._is_for_stream(call) and not limit_s:
                 self.calls.hold(call)
             elif not self.calls.wait(call, limit_s):
-                raise SumwireError("SW_ETIMEDOUT", f"{call.what} timed out: it "
-                                   f"has not ended in {limit_s:g} s")
+                raise late(call, limit_s)
         self._join()
         return True
 
@@ -219,39 +305,10 @@ class Work(Kept):
         return call.device and call.device.can_hold and not (
             self.after or self.blocks)
 
-    def synchronize(self):
-        self.wait()
-
     def is_completed(self):
         return all([self.calls.is_done(call) for call in self.parts]) and (
             self.error is not None or
             all(mark.is_reached() for mark in self.marks))
-
-    def is_success(self):
-        return self.is_completed() and not self.error
-
-    def exception(self):
-        return self.error
-
-    def result(self):
-        return self.results
-
-    def source_rank(self):
-        return 0
-
-    def get_future(self):
-        with _lock:
-            is_new = self._future is None
-            if is_new:
-                self._end = torch.futures.Future(
-                    devices=cuda_devices(self.results))
-                self._future = self._end.then(self._value)
-            is_ended = self._is_ended
-        if is_new and is_ended:
-            self._end.set_result(None)
-        elif not is_ended:
-            self.calls.watch()
-        return self._future
 
 
 def cuda_devices(results):
