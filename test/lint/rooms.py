@@ -119,7 +119,8 @@ FRONTS = {
     "apps/cost": {},
     "apps/lab": {
         "plan_share.h": "topo: shares of servers",
-        "model.h": "sim: networks to train"},
+        "model.h": "sim: networks to train",
+        "svg.h": "sim: plots"},
     "apps/examples": {},
     "apps/topo": {},
     "apps/watch": {},

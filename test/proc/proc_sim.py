@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import xml.etree.ElementTree
 
 import rig
 from rig import check
@@ -34,9 +35,41 @@ def result_of(text):
 def test_descriptions():
     """Those of conf/lab run, and give the same bytes twice."""
     for name in sorted(os.listdir(CONF)):
-        first, second = (sim(os.path.join(CONF, name)) for _ in range(2))
+        with tempfile.TemporaryDirectory() as a, tempfile.TemporaryDirectory() as b:
+            path = os.path.abspath(os.path.join(CONF, name))
+            first, second = (sim(path, cwd=d) for d in (a, b))
         check(first.returncode == 0, f"{name}: {first.stderr}")
         check(first.stdout == second.stdout and first.stdout, f"{name}: not the same twice")
+
+
+def test_sweep():
+    """A sweep goes on where it was interrupted, with any number of threads."""
+    text = "[net]\nrate = 1Gb/s, 10Gb/s\n" + JOB + "policy = fifo, p3\n"
+    with tempfile.TemporaryDirectory() as d:
+        with open(os.path.join(d, "x.ini"), "w", encoding="utf-8") as f:
+            f.write(text)
+        whole = sim("x.ini", "--threads", "1", "--out", "a.csv", cwd=d)
+        check(whole.returncode == 0 and whole.stdout.count("\n") == 5, whole)
+        with open(os.path.join(d, "a.csv"), encoding="utf-8") as f:
+            rows = f.read()
+        # Two points are done, a third one's line was being written.
+        with open(os.path.join(d, "b.csv"), "w", encoding="utf-8") as f:
+            f.write("\n".join(rows.split("\n")[:4]) + "\n2,job,0,1")
+        again = sim("x.ini", "--out", "b.csv", "--plot", "p.svg", "--y", "round", cwd=d)
+        check(again.stdout == whole.stdout, again)
+        check("2 of 4 points are in b.csv" in again.stderr, again.stderr)
+        with open(os.path.join(d, "b.csv"), encoding="utf-8") as f:
+            check(f.read() == rows, "rows differ")
+        texts = [t.text for t in xml.etree.ElementTree.parse(
+            os.path.join(d, "p.svg")).iter("{http://www.w3.org/2000/svg}text")]
+        check("rate, Gb/s" in texts and "policy fifo" in texts, texts)
+        with open(os.path.join(d, "x.ini"), "a", encoding="utf-8") as f:
+            f.write("credit = 1MiB\n")
+        other = sim("x.ini", "--out", "b.csv", cwd=d)
+        check(other.returncode == 1 and "of another description" in other.stderr, other)
+        full = sim("x.ini", "--out", "nowhere/x.csv", cwd=d)
+        check(full.returncode == 1 and "nowhere/x.csv cannot be written" in full.stderr, full)
+        check(sim("x.ini", "--json", cwd=d).returncode == 1, "a sweep as JSON")
 
 
 def test_goodput():

@@ -2,17 +2,21 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+#include <string.h>
 
 #include "apps/cli/args.h"
 #include "apps/cli/clock.h"
 #include "apps/cli/cmd.h"
 #include "apps/lab/sim/sim.h"
+#include "apps/lab/sim/sweep.h"
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
 
 struct options {
 	struct sw_arg_list files;
 	bool is_json, has_profile, is_reference;
+	const char *out, *plot, *y;
+	uint32_t n_threads;
 };
 
 static int parse(struct options *o, int argc, char **argv)
@@ -22,6 +26,16 @@ static int parse(struct options *o, int argc, char **argv)
 			"one JSON object"},
 		{"--profile", SW_ARG_FLAG, {.flag = &o->has_profile}, 0, 0,
 			"also print what the run took, to stderr"},
+		{"--out", SW_ARG_PATH, {.string = &o->out}, 0, 0,
+			"of a sweep: CSV of its rows, where a second run goes "
+			"on [NAME.sweep.csv]"},
+		{"--plot", SW_ARG_PATH, {.string = &o->plot}, 0, 0,
+			"of a sweep: write a plot as SVG"},
+		{"--y", SW_ARG_STRING, {.string = &o->y}, 0, 0,
+			"plot this: goodput, round, urgent, again, dropped, "
+			"queue"},
+		{"--threads", SW_ARG_U32, {.u32 = &o->n_threads}, 0, 256,
+			"points at a time; 0: as many as cores"},
 		{"--reference", SW_ARG_FLAG, {.flag = &o->is_reference}, 0, 0,
 			"print the sections and keys of a description"},
 	};
@@ -93,12 +107,57 @@ static int run_one(const struct options *o, const struct sw_sim_desc *d)
 	return err;
 }
 
+static int run_all(const struct options *o, struct sw_sim_file *file)
+{
+	const char *name = strrchr(o->files.items[0], '/');
+	struct sw_sim_sweep s = {
+		.file = file, .out = o->out, .n_threads = o->n_threads};
+	char out[300];
+	int err;
+
+	name = name ? name + 1 : o->files.items[0];
+	snprintf(out, sizeof(out), "%.*s.sweep.csv",
+		(int)sw_min64(strcspn(name, "."), 250), name);
+	if (!s.out)
+		s.out = out;
+	err = sw_sim_sweep_run(&s);
+	if (!err)
+		sw_sim_table_print(&s.table, file);
+	if (!err && o->plot)
+		err = sw_sim_table_plot(&s.table, file, o->y, o->plot);
+	sw_sim_table_free(&s.table);
+	return err;
+}
+
+static int run_file(const struct options *o, struct sw_sim_file *file)
+{
+	struct sw_sim_desc *d;
+	int err;
+
+	if (file->n_points > 1 && !o->is_json)
+		return run_all(o, file);
+	if (file->n_points > 1 || o->plot || o->out) {
+		fprintf(stderr, "sumwire-lab sim: %s\n",
+			file->n_points > 1
+				? "--json is for a single run: a sweep's rows "
+				  "are in the file of --out"
+				: "--out and --plot are for a sweep: give a "
+				  "key several values, like rate = 1Gb/s, "
+				  "10Gb/s");
+		return SW_EINVAL;
+	}
+	err = sw_sim_desc_read(file, 0, &d);
+	if (!err)
+		err = run_one(o, d);
+	sw_sim_desc_free(d);
+	return err;
+}
+
 int sw_cmd_sim(int argc, char **argv)
 {
 	const struct sw_log log = {.line = say, .level = SW_LOG_ERROR};
-	struct options o = {0};
+	struct options o = {.y = "goodput"};
 	struct sw_sim_file file;
-	struct sw_sim_desc *d;
 	int err = parse(&o, argc, argv);
 
 	if (err)
@@ -110,10 +169,7 @@ int sw_cmd_sim(int argc, char **argv)
 	err = sw_sim_file_open(&file, o.files.items[0], &log);
 	if (err)
 		return 1;
-	err = sw_sim_desc_read(&file, 0, &d);
-	if (!err)
-		err = run_one(&o, d);
-	sw_sim_desc_free(d);
+	err = file.report.n_errors ? SW_ECONF : run_file(&o, &file);
 	sw_sim_file_close(&file);
 	return err ? 1 : 0;
 }

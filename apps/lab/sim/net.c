@@ -125,6 +125,16 @@ static void serialize(
 	f->arrive_ns = l->free_ns + l->delay_ns;
 }
 
+/* A shared buffer gets its room back in time. */
+static void await_depart(struct sw_sim_net *net, struct sw_sim_link *l)
+{
+	if (!l->pool || !l->waiting || l->is_departing)
+		return;
+	l->is_departing = true;
+	sw_sim_put(
+		&net->events, l->waiting->depart_ns, SW_SIM_DEPART, l->index);
+}
+
 static void append(
 	struct sw_sim_net *net, struct sw_sim_link *l, struct sw_sim_frame *f)
 {
@@ -135,12 +145,9 @@ static void append(
 	l->last = &f->next;
 	if (was_empty)
 		sw_sim_put(&net->events, f->arrive_ns, SW_SIM_ARRIVE, l->index);
-	if (!l->waiting) {
+	if (!l->waiting)
 		l->waiting = f;
-		if (l->pool)
-			sw_sim_put(&net->events, f->depart_ns, SW_SIM_DEPART,
-				l->index);
-	}
+	await_depart(net, l);
 }
 
 void sw_sim_send(
@@ -267,9 +274,8 @@ static void arrive(struct sw_sim_net *net, struct sw_sim_link *l)
 static void depart(struct sw_sim_net *net, struct sw_sim_link *l)
 {
 	sw_sim_queued(net, l);
-	if (l->waiting)
-		sw_sim_put(&net->events, l->waiting->depart_ns, SW_SIM_DEPART,
-			l->index);
+	l->is_departing = false;
+	await_depart(net, l);
 }
 
 static void fire(struct sw_sim_net *net, uint32_t i)

@@ -91,6 +91,7 @@ struct sw_sim_link {
 	struct sw_sim_pool *pool;           /* NULL: a buffer of its own */
 	const struct sw_sim_faults *faults;
 	bool is_bad, is_down;
+	bool is_departing; /* an event waits for its first frame to leave */
 	uint64_t rng;
 	uint64_t free_ns; /* when the queue is empty */
 	uint32_t rest_q16;

@@ -1,0 +1,242 @@
+/* plot.c - a plot of a sweep.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/lab/sim/table.h"
+#include "apps/lab/svg.h"
+#include "conf/value.h"
+#include "engine/base/error.h"
+
+enum { LINES = 8 };
+
+struct figure {
+	const char *name; /* as --y has it */
+	enum sw_sim_column column;
+	double unit;
+	const char *axis;
+};
+
+static const struct figure figures[] = {
+	{"goodput", SW_SIM_GOODPUT, 1e9, "goodput of an agent, Gb/s"},
+	{"round", SW_SIM_ROUND, 1e6, "median time of a round, ms"},
+	{"urgent", SW_SIM_URGENT_P99, 1e6,
+		"99 % of the most urgent tensor's times, ms"},
+	{"again", SW_SIM_AGAIN, 1, "retransmissions, frames"},
+	{"dropped", SW_SIM_DROPPED, 1, "frames dropped by switches"},
+	{"queue", SW_SIM_QUEUE, 1024, "longest queue, KiB"},
+};
+
+struct scale {
+	enum sw_unit unit;
+	double per;
+	const char *name;
+};
+
+/* Numbers of an axis, each in the unit that people use for its kind. */
+static const struct scale scales[] = {
+	{SW_UNIT_NONE, 1, ""},
+	{SW_UNIT_RATE, 1e9, ", Gb/s"},
+	{SW_UNIT_TIME, 1e6, ", ms"},
+	{SW_UNIT_PERCENT, 1e4, ", %"},
+	{SW_UNIT_BYTES, 1024, ", KiB"},
+};
+
+struct plot {
+	const struct sw_sim_table *t;
+	const struct sw_sim_file *file;
+	const struct figure *figure;
+	const struct scale *scale;
+	uint32_t axis, n_x, n_lines;
+	double *x, *y[LINES];
+	char names[LINES][SW_SIM_TEXT];
+};
+
+/* The scale that fits all values of an axis; NULL: they are no numbers. */
+static const struct scale *scale_of(const struct sw_sim_file *file, uint32_t a)
+{
+	char value[SW_SIM_TEXT], why[SW_SIM_TEXT];
+	uint64_t n;
+
+	for (uint32_t s = 0; s < sizeof(scales) / sizeof(scales[0]); s++) {
+		bool fits = true;
+
+		for (uint32_t p = 0; p < file->n_points && fits; p++)
+			fits = !sw_value_parse(
+				sw_sim_axis_value(file, a, p, value),
+				scales[s].unit, &n, why, sizeof(why));
+		if (fits)
+			return &scales[s];
+	}
+	return NULL;
+}
+
+static double number_at(const struct plot *p, uint32_t point)
+{
+	char value[SW_SIM_TEXT], why[SW_SIM_TEXT];
+	uint64_t n = 0;
+
+	sw_value_parse(sw_sim_axis_value(p->file, p->axis, point, value),
+		p->scale->unit, &n, why, sizeof(why));
+	return (double)n / p->scale->per;
+}
+
+static void name_line(const struct plot *p, const struct sw_sim_row *r,
+	char *out, size_t size)
+{
+	char value[SW_SIM_TEXT];
+	size_t at = 0;
+
+	out[0] = '\0';
+	for (uint32_t a = 0; a < p->file->n_axes && at < size; a++)
+		if (a != p->axis)
+			at += (size_t)snprintf(out + at, size - at, "%s%s %s",
+				at ? ", " : "", p->file->axes[a].key,
+				sw_sim_axis_value(p->file, a, r->point, value));
+	if (at < size && (!at || strcmp(r->job, "job") != 0))
+		snprintf(out + at, size - at, "%s%s", at ? ", " : "", r->job);
+}
+
+/* Where a line's value goes; NULL: there are more lines than colours. */
+static double *line_of(struct plot *p, const struct sw_sim_row *r)
+{
+	char name[SW_SIM_TEXT];
+	uint32_t i = 0;
+
+	name_line(p, r, name, sizeof(name));
+	while (i < p->n_lines && strcmp(p->names[i], name) != 0)
+		i++;
+	if (i == LINES)
+		return NULL;
+	if (i == p->n_lines) {
+		memcpy(p->names[p->n_lines++], name, sizeof(name));
+		for (uint32_t k = 0; k < p->n_x; k++)
+			p->y[i][k] = NAN;
+	}
+	return p->y[i];
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void take_x(struct plot *p)
+{
+	for (uint32_t i = 0; i < p->file->n_points; i++) {
+		double x = number_at(p, i);
+		uint32_t k = 0;
+
+		while (k < p->n_x && p->x[k] != x)
+			k++;
+		if (k == p->n_x)
+			p->x[p->n_x++] = x;
+	}
+	qsort(p->x, p->n_x, sizeof(*p->x), by_value);
+}
+
+static bool take_rows(struct plot *p)
+{
+	for (uint32_t i = 0; i < p->t->n; i++) {
+		const struct sw_sim_row *r = &p->t->rows[i];
+		double *y = line_of(p, r), x = number_at(p, r->point);
+		uint32_t k = 0;
+
+		if (!y)
+			return false;
+		while (p->x[k] != x)
+			k++;
+		y[k] = (double)r->values[p->figure->column] / p->figure->unit;
+	}
+	return true;
+}
+
+static int write_plot(const struct plot *p, const char *path)
+{
+	struct sw_svg_line lines[LINES];
+	char x_name[SW_SIM_TEXT];
+	struct sw_svg_plot svg = {.title = p->figure->axis,
+		.x_name = x_name,
+		.y_name = strrchr(p->figure->axis, ',')
+				  ? strrchr(p->figure->axis, ',') + 2
+				  : "frames",
+		.x = p->x,
+		.n = p->n_x,
+		.lines = lines,
+		.n_lines = p->n_lines};
+	FILE *f = fopen(path, "w");
+	int err;
+
+	snprintf(x_name, sizeof(x_name), "%s%s", p->file->axes[p->axis].key,
+		p->scale->name);
+	for (uint32_t i = 0; i < p->n_lines; i++)
+		lines[i] = (struct sw_svg_line){p->names[i], p->y[i]};
+	err = f ? sw_svg_write(&svg, f) : SW_EIO;
+	if (f && fclose(f))
+		err = SW_EIO;
+	if (err)
+		fprintf(stderr, "sumwire-lab sim: %s cannot be written: %s\n",
+			path, strerror(errno));
+	return err;
+}
+
+static int choose(struct plot *p, const char *column)
+{
+	uint32_t n = sizeof(figures) / sizeof(figures[0]), i = 0;
+
+	while (i < n && strcmp(figures[i].name, column) != 0)
+		i++;
+	p->figure = &figures[i];
+	if (i == n) {
+		fprintf(stderr,
+			"sumwire-lab sim: --y %s is none of goodput, "
+			"round, urgent, again, dropped, queue\n",
+			column);
+		return SW_ECONF;
+	}
+	for (p->axis = 0; p->axis < p->file->n_axes; p->axis++) {
+		p->scale = scale_of(p->file, p->axis);
+		if (p->scale)
+			return 0;
+	}
+	fprintf(stderr, "sumwire-lab sim: no key of the sweep has numbers "
+			"alone, so there is nothing to plot along\n");
+	return SW_ECONF;
+}
+
+int sw_sim_table_plot(const struct sw_sim_table *t,
+	const struct sw_sim_file *file, const char *column, const char *path)
+{
+	struct plot *p = calloc(1, sizeof(*p));
+	int err;
+
+	if (!p)
+		return SW_ENOMEM;
+	p->t = t;
+	p->file = file;
+	err = choose(p, column);
+	p->x = calloc((LINES + 1) * (size_t)file->n_points, sizeof(*p->x));
+	for (uint32_t i = 0; i < LINES && p->x; i++)
+		p->y[i] = p->x + (size_t)(i + 1) * file->n_points;
+	if (!p->x && !err)
+		err = SW_ENOMEM;
+	if (!err) {
+		take_x(p);
+		if (!take_rows(p)) {
+			fprintf(stderr,
+				"sumwire-lab sim: more than %d lines "
+				"in one plot\n",
+				LINES);
+			err = SW_ECONF;
+		}
+	}
+	if (!err)
+		err = write_plot(p, path);
+	free(p->x);
+	free(p);
+	return err;
+}

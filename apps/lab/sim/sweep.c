@@ -1,0 +1,257 @@
+/* sweep.c - the points of a sweep on all cores, interrupted and resumed.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A simulation has no state outside its handle, so threads run one each. What a
+ * point has found is in the file before the next one begins.
+ */
+#include "apps/lab/sim/sweep.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "apps/cli/clock.h"
+#include "apps/lab/sim/sim.h"
+#include "engine/base/error.h"
+
+enum { THREADS = 256 };
+
+struct work {
+	struct sw_sim_sweep *sweep;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	FILE *f;
+	bool *is_done; /* by point */
+	uint32_t next, n_done, n_running, n_here;
+	bool is_full; /* the file takes no more */
+	char why[SW_SIM_TEXT];
+};
+
+static void run_point(const struct sw_sim_desc *d, struct sw_sim_result *r)
+{
+	struct sw_sim *s = malloc(sizeof(*s));
+
+	if (!s)
+		abort();
+	if (sw_sim_open(s, d)) {
+		memset(r, 0, sizeof(*r));
+		memcpy(r->why, s->why, sizeof(r->why));
+	} else
+		sw_sim_go(s, r);
+	sw_sim_end(s);
+	free(s);
+}
+
+/* With the lock. */
+static void keep(struct work *w, uint32_t point, const struct sw_sim_result *r)
+{
+	struct sw_sim_table *t = &w->sweep->table;
+	uint32_t from = t->n;
+
+	if (r->why[0] && !r->n_jobs && !r->n_traffic) {
+		memcpy(w->why, r->why, sizeof(w->why));
+		return;
+	}
+	sw_sim_table_add(t, point, r);
+	sw_sim_table_write(t, from, w->sweep->file, w->f);
+	w->is_full |= fflush(w->f) || ferror(w->f);
+	w->n_done++;
+	w->n_here++;
+}
+
+static void *work(void *ctx)
+{
+	struct work *w = ctx;
+	struct sw_sim_file *file = w->sweep->file;
+	struct sw_sim_result *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		abort();
+	pthread_mutex_lock(&w->lock);
+	while (w->next < file->n_points && !w->is_full && !w->why[0]) {
+		uint32_t point = w->next++;
+		struct sw_sim_desc *d;
+
+		if (w->is_done[point])
+			continue;
+		if (sw_sim_desc_read(file, point, &d))
+			break;
+		pthread_mutex_unlock(&w->lock);
+		run_point(d, r);
+		sw_sim_desc_free(d);
+		pthread_mutex_lock(&w->lock);
+		keep(w, point, r);
+		pthread_cond_signal(&w->changed);
+	}
+	w->n_running--;
+	pthread_cond_signal(&w->changed);
+	pthread_mutex_unlock(&w->lock);
+	free(r);
+	return NULL;
+}
+
+static void show(const struct work *w, uint64_t ns, bool is_end)
+{
+	uint32_t n = w->sweep->file->n_points;
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	fprintf(stderr, "\r%u of %u points", w->n_done, n);
+	if (w->n_here && !is_end)
+		fprintf(stderr, ", about %llu s left   ",
+			(unsigned long long)(ns / 1000000000 / w->n_here *
+					     (n - w->n_done)));
+	fputs(is_end ? "                      \n" : "", stderr);
+}
+
+static void run_threads(struct work *w, uint32_t n)
+{
+	uint64_t from = sw_now_ns();
+	pthread_t threads[THREADS];
+	uint32_t n_begun = 0;
+
+	while (n_begun < n && !pthread_create(&threads[n_begun], NULL, work, w))
+		n_begun++;
+	pthread_mutex_lock(&w->lock);
+	w->n_running -= n - n_begun;
+	while (w->n_running) {
+		show(w, sw_now_ns() - from, false);
+		pthread_cond_wait(&w->changed, &w->lock);
+	}
+	pthread_mutex_unlock(&w->lock);
+	for (uint32_t i = 0; i < n_begun; i++)
+		pthread_join(threads[i], NULL);
+	show(w, 0, true);
+}
+
+/* --- before and after --- */
+
+static int check_all(struct sw_sim_file *file)
+{
+	for (uint32_t p = 0; p < file->n_points; p++) {
+		struct sw_sim_desc *d;
+		int err = sw_sim_desc_read(file, p, &d);
+
+		if (!err && (*d->record.csv || *d->record.pcapng)) {
+			fprintf(stderr, "sumwire-lab sim: a sweep writes no "
+					"[record]: its points would share the "
+					"files\n");
+			err = SW_ECONF;
+		}
+		sw_sim_desc_free(d);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int resume(struct work *w)
+{
+	struct sw_sim_sweep *s = w->sweep;
+	int err = sw_sim_table_read(&s->table, s->file, s->out);
+
+	if (err == SW_ECONF) {
+		fprintf(stderr,
+			"sumwire-lab sim: %s has rows of another "
+			"description: remove it, or choose another "
+			"file by --out\n",
+			s->out);
+		return err;
+	}
+	for (uint32_t i = 0; i < s->table.n; i++) {
+		bool *is_done = &w->is_done[s->table.rows[i].point];
+
+		w->n_done += !*is_done;
+		*is_done = true;
+	}
+	if (w->n_done)
+		fprintf(stderr, "sumwire-lab sim: %u of %u points are in %s\n",
+			w->n_done, s->file->n_points, s->out);
+	return 0;
+}
+
+/* Replace the file by what there is, sorted; the old one stays if that fails.
+ */
+static int rewrite(const struct sw_sim_sweep *s)
+{
+	char path[4096];
+	FILE *f = NULL;
+	bool is_bad = true;
+
+	if (snprintf(path, sizeof(path), "%s.new", s->out) < (int)sizeof(path))
+		f = fopen(path, "w");
+	if (f) {
+		sw_sim_table_write(&s->table, 0, s->file, f);
+		is_bad = ferror(f);
+		is_bad |= fclose(f) != 0;
+	}
+	if (!is_bad && !rename(path, s->out))
+		return 0;
+	fprintf(stderr, "sumwire-lab sim: %s cannot be written: %s\n", s->out,
+		strerror(errno));
+	return SW_EIO;
+}
+
+static int finish(struct work *w)
+{
+	struct sw_sim_sweep *s = w->sweep;
+
+	if (fclose(w->f))
+		w->is_full = true;
+	w->f = NULL;
+	if (w->is_full) {
+		fprintf(stderr,
+			"sumwire-lab sim: %s takes no more; the same "
+			"command goes on there\n",
+			s->out);
+		return SW_EIO;
+	}
+	if (w->why[0]) {
+		fprintf(stderr, "sumwire-lab sim: %s\n", w->why);
+		return SW_ECONF;
+	}
+	sw_sim_table_sort(&s->table);
+	return rewrite(s);
+}
+
+static uint32_t n_threads(const struct sw_sim_sweep *s, const struct work *w)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	uint32_t n =
+		s->n_threads ? s->n_threads : (uint32_t)(cores > 0 ? cores : 1);
+	uint32_t left = s->file->n_points - w->n_done;
+
+	n = n < left ? n : left;
+	return n < THREADS ? n : THREADS;
+}
+
+int sw_sim_sweep_run(struct sw_sim_sweep *s)
+{
+	struct work w = {.sweep = s,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.changed = PTHREAD_COND_INITIALIZER};
+	int err = check_all(s->file);
+
+	if (err)
+		return err;
+	w.is_done = calloc(s->file->n_points, sizeof(*w.is_done));
+	if (!w.is_done)
+		return SW_ENOMEM;
+	err = resume(&w);
+	if (!err)
+		err = rewrite(s);
+	if (!err)
+		w.f = fopen(s->out, "a");
+	if (!err && w.f) {
+		w.n_running = n_threads(s, &w);
+		run_threads(&w, w.n_running);
+		err = finish(&w);
+	}
+	if (w.f)
+		fclose(w.f);
+	free(w.is_done);
+	return err;
+}

@@ -1,0 +1,67 @@
+/* table.h - the rows of a sweep: one for each point and job.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_APPS_LAB_SIM_TABLE_H
+#define SW_APPS_LAB_SIM_TABLE_H
+
+#include <stdio.h>
+
+#include "apps/lab/sim/desc.h"
+#include "apps/lab/sim/result.h"
+
+enum sw_sim_column {
+	SW_SIM_GOODPUT, /* bits a second */
+	SW_SIM_ROUND,   /* ns: median, quartiles */
+	SW_SIM_ROUND_LOW,
+	SW_SIM_ROUND_HIGH,
+	SW_SIM_URGENT,
+	SW_SIM_URGENT_P99,
+	SW_SIM_AGAIN, /* frames */
+	SW_SIM_TIMEOUTS,
+	SW_SIM_DROPPED,
+	SW_SIM_LOST,
+	SW_SIM_MARKED,
+	SW_SIM_QUEUE, /* bytes */
+	SW_SIM_COLUMNS
+};
+
+struct sw_sim_row {
+	uint32_t point;
+	char job[SW_SIM_NAME]; /* or the name of traffic */
+	uint64_t values[SW_SIM_COLUMNS];
+	bool has_failed;
+};
+
+struct sw_sim_table {
+	struct sw_sim_row *rows;
+	uint32_t n, size;
+};
+
+/* sw_sim_table_add - add the rows of a point. */
+void sw_sim_table_add(
+	struct sw_sim_table *t, uint32_t point, const struct sw_sim_result *r);
+
+/* sw_sim_table_write - write the rows from @from on, as sw_sim_table_read reads
+ * them; from 0 with the head.
+ * sw_sim_table_read - read them back.  Returns 0, SW_ENOENT, or SW_ECONF: the
+ * file is of another description. */
+void sw_sim_table_write(const struct sw_sim_table *t, uint32_t from,
+	const struct sw_sim_file *file, FILE *f);
+int sw_sim_table_read(struct sw_sim_table *t, const struct sw_sim_file *file,
+	const char *path);
+
+/* sw_sim_table_sort - sort by points. */
+void sw_sim_table_sort(struct sw_sim_table *t);
+
+/* sw_sim_table_print - print the table to stdout. */
+void sw_sim_table_print(
+	const struct sw_sim_table *t, const struct sw_sim_file *file);
+
+/* sw_sim_table_plot - plot @column against the first axis of numbers, with a
+ * line for each value of the others.  Errors: SW_ECONF, SW_EIO, said on
+ * stderr. */
+int sw_sim_table_plot(const struct sw_sim_table *t,
+	const struct sw_sim_file *file, const char *column, const char *path);
+
+void sw_sim_table_free(struct sw_sim_table *t);
+
+#endif
