@@ -64,12 +64,13 @@ static void say(void *ctx, enum sw_log_level level, const char *text)
 	fprintf(stderr, "sumwire-lab sim: %s\n", text);
 }
 
+/* @ns is CPU time of this thread, so other load does not count. */
 static void print_profile(const struct sw_sim_result *r, uint64_t ns)
 {
 	fprintf(stderr,
-		"%.3f s, %llu hops of frames (%.0f per second), %llu events, "
-		"at most %llu frames in flight\n",
-		(double)ns / 1e9, (unsigned long long)r->n_hops,
+		"%.3f s of CPU: %.0f frames per second, %.0f hops; %llu "
+		"events, at most %llu frames in flight\n",
+		(double)ns / 1e9, (double)r->n_frames * 1e9 / (double)ns,
 		(double)r->n_hops * 1e9 / (double)ns,
 		(unsigned long long)r->n_events,
 		(unsigned long long)r->most_frames);
@@ -79,7 +80,7 @@ static int run_one(const struct options *o, const struct sw_sim_desc *d)
 {
 	struct sw_sim *s = malloc(sizeof(*s));
 	struct sw_sim_result *r = calloc(1, sizeof(*r));
-	uint64_t from = sw_now_ns();
+	uint64_t from = sw_cpu_ns();
 	int err;
 
 	if (!s || !r)
@@ -95,7 +96,7 @@ static int run_one(const struct options *o, const struct sw_sim_desc *d)
 		else
 			sw_sim_print(r);
 		if (o->has_profile)
-			print_profile(r, sw_now_ns() - from);
+			print_profile(r, sw_cpu_ns() - from);
 		if (r->why[0]) {
 			fprintf(stderr, "sumwire-lab sim: %s\n", r->why);
 			err = SW_EIO;
