@@ -94,13 +94,13 @@ class Alone(Net):
 class WithServer(Alone):
     """A server that somebody else has started."""
 
-    def start_server(self):
+    def start_server(self, name="a", ip="127.0.0.1/8"):
         """Settings that the ranks need."""
         port = free_port()
-        self.ini["a"] = {**self.common("server", "a", 0),
-                         "serve": {"udp_port": port},
-                         "port udp": {"type": "udp", "ip": "127.0.0.1/8"}}
-        self.start("a")
+        self.ini[name] = {**self.common("server", name, 0),
+                          "serve": {"udp_port": port},
+                          "port udp": {"type": "udp", "ip": ip}}
+        self.start(name)
         return {"SUMWIRE_SERVERS": f"localhost:{port}"}
 
 

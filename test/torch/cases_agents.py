@@ -21,6 +21,7 @@ from deny import deny
 from own_agent import agent_of_rank, agent_pid
 from sumwire import SumwireError
 from sumwire.distributed import agents, numa
+from sumwire.distributed.servers import appliances
 from torch_rig import check, raises, run_cases
 
 AFTER_S = 3  # seconds that a checkpoint takes
@@ -210,6 +211,31 @@ def case_two_agents():
     paths = [None] * dist.get_world_size()
     dist.all_gather_object(paths, agent_of_rank()[0])
     check(len(set(paths)) == 2 and paths[0] not in paths[1:], paths)
+
+
+def case_families():
+    """The host's name is localhost, of both families."""
+    def look(host, *_args, **_kw):
+        return [(0, 0, 0, "", (ip, 0)) for ip in hosts[host]]
+    def chosen(servers):
+        os.environ["SUMWIRE_SERVERS"] = servers
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            return [ip for ip, _ in appliances()], [str(w.message) for w in said]
+    hosts = {"localhost": ["::1", "127.0.0.1"], "six": ["::1"]}
+    socket.getaddrinfo = look
+    v4, v6 = os.environ["TEST_V4"], os.environ["TEST_V6"]
+    check(chosen(v4) == (["127.0.0.1"], []), "IPv4 comes first")
+    ips, said = chosen(v6)
+    check(ips == ["::1"], f"the server is at ::1 alone: {ips}")
+    check(len(said) == 1 and re.fullmatch(
+        r"SUMWIRE_SERVERS: no answer over UDP from 127\.0\.0\.1:\d+; this job "
+        r"uses \[::1\]:\d+", said[0]), f"{said}")
+    check(chosen(f"{v4},six:9") == (["::1", "::1"], []), "one has only IPv6")
+    began = time.monotonic()
+    check(chosen("localhost:9") == (["127.0.0.1"], []), "neither answers")
+    check(chosen(f"{v4},{v6}") == (["127.0.0.1"] * 2, []), "not all of one")
+    check(time.monotonic() - began < 4, "it took too long")
 
 
 def case_wrong_level():

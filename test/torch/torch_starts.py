@@ -20,6 +20,17 @@ def test_servers():
         net.await_nothing()
 
 
+def test_servers_of_both_families():
+    """A host of which one address works, the other, or neither."""
+    with WithServer() as net:
+        v4 = net.start_server("a")["SUMWIRE_SERVERS"]
+        v6 = net.start_server("b", "::1/64")["SUMWIRE_SERVERS"]
+        net.rank(0, os.path.join(torch_rig.HERE, "cases_agents.py"), "families",
+                 env={"TEST_V4": v4, "TEST_V6": v6}).wait_ok()
+        net.remove_files()
+        net.await_nothing()
+
+
 def test_lcores():
     with Alone() as net:
         net.ranks_ok("cases_backend.py", "sums", "gathers", env={

@@ -32,13 +32,13 @@ from sumwire.distributed import addresses, numa
 from sumwire.distributed.agent_log import Log, level
 from sumwire.distributed.errors import SumwireError
 from sumwire.distributed.meeting import safely
+from sumwire.distributed.servers import appliances
 
 RANKS_PER_AGENT = 64  # [agent] local_ranks
 LCORES_MAX = 16  # [agent] lcores, [serve] lcores
 PAYLOAD_MIN, PAYLOAD_MAX, PAYLOAD_UNIT = 1152, 8192, 64  # [job] payload
 # Below the kernel's ephemeral ports.
 PORTS = (20000, 31999)
-SERVER_PORT = 5700  # [server] udp_port
 PARENT_MAX = 60  # bytes of the parent folder; a socket's path has at most 107
 # Do not start a new session if Python can avoid it: Linux schedules each
 # session as a whole and wakes processes of other sessions later
@@ -141,33 +141,6 @@ def places(machines):
                 places[rank] = (at, here)
             at += 1
     return places
-
-
-def appliances():
-    """Return (address, port) of each server in SUMWIRE_SERVERS=host[:port],…
-    The host may be an address of either family: fd00::1, [fd00::1]:5700."""
-    found = []
-    text = os.environ.get("SUMWIRE_SERVERS", "")
-    for each in filter(None, map(str.strip, text.split(","))):
-        whole = re.fullmatch(r"\[(.*)\](?::(.*))?", each)
-        if whole:
-            host, port = whole.groups()
-        else:  # several colons: an IPv6 address
-            host, _, port = ((each, "", "") if each.count(":") > 1 else
-                             each.partition(":"))
-        try:
-            ips = [at[0] for *_, at in socket.getaddrinfo(
-                host, None, type=socket.SOCK_DGRAM)]
-            found.append((min(ips, key=lambda ip: ":" in ip),
-                          int(port or SERVER_PORT)))
-        except OSError as e:
-            raise SumwireError("SW_ECONF", f"SUMWIRE_SERVERS={text}: machine "
-                               f"{socket.gethostname()} finds no address of "
-                               f"{host}: {e.strerror}") from None
-        except ValueError as e:
-            raise SumwireError("SW_ECONF", f"SUMWIRE_SERVERS={text}: {each} is "
-                               f"not host[:port]: {e}") from None
-    return found
 
 
 def lcores(homes, servers):
