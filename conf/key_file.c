@@ -25,6 +25,7 @@ static const char made_by[] = "make one with \"sumwire key FILE\"";
 /* A file while it is read. */
 struct reading {
 	const char *path;
+	uint32_t own; /* besides root's */
 	char *why;
 	struct stat st;
 	char text[SW_KEY_FILE_MAX + 1];
@@ -70,11 +71,11 @@ static int rights_check(const struct reading *r)
 			S_ISDIR(st->st_mode)    ? "folder"
 			: S_ISFIFO(st->st_mode) ? "pipe"
 						: "device");
-	if (st->st_uid && st->st_uid != geteuid())
+	if (st->st_uid && st->st_uid != r->own)
 		return REFUSE(r,
 			"belongs to user %u: it must belong to user %u, who "
 			"runs this process, or to root",
-			st->st_uid, geteuid());
+			st->st_uid, r->own);
 	if (mode != 0600 && mode != 0400)
 		return REFUSE(r,
 			"has mode %04o: it must be 0600 or 0400, so that its "
@@ -209,9 +210,9 @@ static int file_open(const char *path)
 	return fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
-int sw_key_file_read(const char *path, uint8_t *secret, char *why)
+int sw_key_file_read(const char *path, uint32_t own, uint8_t *secret, char *why)
 {
-	struct reading r = {.path = path, .why = why};
+	struct reading r = {.path = path, .own = own, .why = why};
 	int fd = file_open(path), err;
 
 	if (fd < 0)

@@ -19,14 +19,16 @@ enum {
 
 /* sw_key_file_read - read the secret in the file at @path.  The file must be a
  * regular file, no symbolic link, of mode 0600 or 0400, and belong to root or
- * to the user of this process.  All checks are made on the open file, so it
+ * to user @own.  All checks are made on the open file, so it
  * does not matter if another one takes its name meanwhile.  /dev/fd/N is the
  * inherited descriptor N, for a starter that hands over a file without a name;
  * it can be read again.
+ * @own     the user that runs this process, or will run it
  * @secret  SW_KEY_FILE_SECRET bytes; zeros on error
  * @why     on error, what is wrong and what to do (SW_KEY_FILE_WHY_BYTES)
  * Errors: SW_ENOENT it does not exist; SW_ECONF all others. */
-int sw_key_file_read(const char *path, uint8_t *secret, char *why);
+int sw_key_file_read(
+	const char *path, uint32_t own, uint8_t *secret, char *why);
 
 /* sw_key_file_write - write @secret into a new file at @path, with mode 0600,
  * and with @comment, one line.  An existing file is never changed.

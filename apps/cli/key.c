@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "apps/cli/args.h"
 #include "apps/cli/cmd.h"
@@ -49,7 +50,7 @@ static int show(const char *path, struct sw_secret *secret)
 {
 	char id[SW_KEY_ID_TEXT], why[SW_KEY_FILE_WHY_BYTES] = "no id";
 	uint8_t bytes[SW_KEY_FILE_SECRET];
-	bool is_good = !sw_key_file_read(path, bytes, why) &&
+	bool is_good = !sw_key_file_read(path, geteuid(), bytes, why) &&
 		       sw_secret_init(secret, bytes);
 
 	sw_crypto_wipe(bytes, sizeof(bytes));

@@ -232,7 +232,7 @@ int sw_daemon_start(struct sw_daemon *d)
 
 int sw_daemon_launch(struct sw_daemon *d)
 {
-	int err = 0;
+	int err = sw_daemon_confine(d);
 
 	for (uint32_t i = 0; i < d->n_lcores && !err; i++)
 		err = sw_dpdk_launch(d->dpdk, i, sw_poller_run, &d->pollers[i]);

@@ -9,6 +9,7 @@
 #include "apps/cli/clock.h"
 #include "apps/cli/log.h"
 #include "apps/node/about.h"
+#include "pmd/host/confine.h"
 #include "apps/node/idle.h"
 #include "apps/node/log_lines.h"
 #include "apps/node/reserve.h"
@@ -118,7 +119,8 @@ struct sw_daemon {
 	/* Longest time between two signs of life, and when the next is due;
 	 * 0: nobody wants them. */
 	uint64_t watchdog_ns, alive_at_ns;
-	uint32_t trusted_uid; /* UINT32_MAX: no user is trusted */
+	uint32_t trusted_uid;      /* UINT32_MAX: no user is trusted */
+	struct sw_confine confine; /* from the launch on */
 };
 
 /* The command line of a daemon. */
@@ -172,7 +174,8 @@ int sw_daemon_open_ports(struct sw_daemon *d);
  */
 void sw_daemon_set_rate(struct sw_daemon *d, uint64_t bit_s);
 
-/* sw_daemon_launch - start the polling of all lcores. */
+/* sw_daemon_launch - give up rights that only the start needs, and start the
+ * polling of all lcores.  Returns 0 or a negative error. */
 int sw_daemon_launch(struct sw_daemon *d);
 
 /* sw_daemon_join - stop and join the polling lcores.  Returns 0 or the first
@@ -215,8 +218,11 @@ void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
 
 /* sw_daemon_open_system - prepare the system for the configured daemon: raise
  * the limit of descriptors, make the runtime folder, give sockets without a
- * path their place there, and look up the trusted user.  Part of open. */
+ * path their place there, and look up users.  Part of open.
+ * sw_daemon_confine - become [node] user, and give up capabilities and system
+ * calls (confine.h), once ports and stats socket are open.  Part of launch. */
 int sw_daemon_open_system(struct sw_daemon *d);
+int sw_daemon_confine(struct sw_daemon *d);
 
 /* sw_daemon_block_signals - block the signals that end a daemon (SIGTERM,
  * SIGINT, SIGHUP, SIGQUIT) until sw_daemon_await_signal takes them, and the

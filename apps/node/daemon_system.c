@@ -1,6 +1,7 @@
 /* daemon_system.c - what a daemon has of its system: signals, folder, users.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <linux/capability.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "apps/cli/clock.h"
 #include "apps/cli/signals.h"
@@ -18,12 +20,16 @@
 #include "pmd/client/user.h"
 #include "pmd/host/notify.h"
 
+#define ROOTS_DIR "/run/sumwire"
+
 enum {
 	DESCRIPTORS = 65536, /* more than any daemon opens */
 	/* Larger blocks get a mapping of their own, which is zero.  Without a
 	 * fixed value glibc raises this threshold, and an lcore that opens a
 	 * job then has to zero its tables. */
 	MAPPED_BYTES = 128 << 10,
+	/* Of coredump_filter: private memory, file headers, huge pages. */
+	UNSHARED = 1 << 0 | 1 << 2 | 1 << 4 | 1 << 5 | 1 << 7,
 };
 
 /* Set the signals that end a daemon in order.  SIGHUP does so unless a service
@@ -134,6 +140,42 @@ bool sw_daemon_hurried(const struct sw_daemon *d, uint32_t ms)
 	return true;
 }
 
+/* Give the folder, which root has just made, to [node] user.  That user takes
+ * sockets away at the end, so an older folder must be its own. */
+static int give_runtime_dir(struct sw_daemon *d)
+{
+	const struct sw_confine *c = &d->confine;
+	struct stat st;
+
+	if (!c->has_user)
+		return 0;
+	if (d->owns_runtime_dir && chown(d->runtime_dir, c->uid, c->gid))
+		goto fail;
+	if (stat(d->runtime_dir, &st))
+		goto fail;
+	if (st.st_uid == c->uid)
+		return 0;
+	sw_log(&d->log, SW_LOG_ERROR,
+		"runtime folder %s belongs to user %u: [node] user could not "
+		"remove its sockets there; change its owner, or set [node] "
+		"runtime_dir",
+		d->runtime_dir, st.st_uid);
+	return SW_ECONF;
+fail:
+	sw_log(&d->log, SW_LOG_ERROR, "runtime folder %s: %s", d->runtime_dir,
+		strerror(errno));
+	return SW_EIO;
+}
+
+/* Root's default folder outlives the daemon, so it is made for good. */
+static void give_default_dir(const struct sw_daemon *d)
+{
+	const struct sw_confine *c = &d->confine;
+
+	if (c->has_user && !mkdir(ROOTS_DIR, 0755))
+		(void)!chown(ROOTS_DIR, c->uid, c->gid);
+}
+
 /* The one of the file, else the one that a service manager made for us
  * (systemd.exec, RuntimeDirectory=), else the user's own, which stays. */
 static int make_runtime_dir(struct sw_daemon *d)
@@ -147,6 +189,7 @@ static int make_runtime_dir(struct sw_daemon *d)
 		strlen(env) < sizeof(d->runtime_dir))
 		dir = env;
 	if (!dir[0]) {
+		give_default_dir(d);
 		err = sw_folder_make(d->runtime_dir, why);
 		if (err)
 			sw_log(&d->log, SW_LOG_ERROR, "runtime folder: %s",
@@ -206,6 +249,33 @@ static int find_trusted(struct sw_daemon *d)
 	return SW_ECONF;
 }
 
+/* A daemon that root did not start cannot become anybody else. */
+static int find_user(struct sw_daemon *d)
+{
+	struct sw_confine *c = &d->confine;
+	const char *name = d->conf.node.user;
+
+	if (!name[0])
+		return 0;
+	if (!sw_user_find(name, &c->uid)) {
+		sw_log(&d->log, SW_LOG_ERROR,
+			"[node] user: unknown user \"%s\"", name);
+		return SW_ECONF;
+	}
+	if (geteuid() && geteuid() != c->uid) {
+		sw_log(&d->log, SW_LOG_ERROR,
+			"[node] user: only root's daemons can become \"%s\", "
+			"and user %u has started this one",
+			name, geteuid());
+		return SW_ECONF;
+	}
+	c->gid = sw_user_group(c->uid);
+	c->has_user = !geteuid() && c->uid;
+	if (c->has_user && d->trusted_uid == UINT32_MAX)
+		d->trusted_uid = c->uid; /* its other daemons */
+	return 0;
+}
+
 /* Return the number of descriptors that the daemon always needs: for DPDK, the
  * pipes of its lcores, rings and sockets of ports, and the attached processes
  * of all local ranks. */
@@ -245,14 +315,104 @@ static int raise_descriptors(const struct sw_daemon *d)
 	return SW_ECONF;
 }
 
+/* Memory that processes share has tensors and frames, also where a driver maps
+ * it.  Leave it out of core dumps (core(5)); best effort. */
+static void shrink_dumps(void)
+{
+	FILE *f = fopen("/proc/self/coredump_filter", "r+");
+	unsigned int kinds;
+
+	if (!f)
+		return;
+	if (fscanf(f, "%x", &kinds) == 1) {
+		rewind(f);
+		fprintf(f, "0x%x\n", kinds & UNSHARED);
+	}
+	fclose(f);
+}
+
 int sw_daemon_open_system(struct sw_daemon *d)
 {
 	int err = raise_descriptors(d);
 
+	shrink_dumps();
 	mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
 	if (!err)
 		err = find_trusted(d);
 	if (!err)
+		err = find_user(d);
+	if (!err)
 		err = make_runtime_dir(d);
+	if (!err)
+		err = give_runtime_dir(d);
 	return err ? err : place_sockets(d);
+}
+
+/* Return the capabilities that ports need to open again, when their interface
+ * comes back, and to close.  To load the program of an AF_XDP port takes
+ * CAP_SYS_ADMIN in some containers. */
+static uint64_t caps_of_ports(const struct sw_conf *c)
+{
+	const uint64_t nic = 1ull << CAP_NET_RAW | 1ull << CAP_NET_ADMIN |
+			     1ull << CAP_BPF | 1ull << CAP_IPC_LOCK |
+			     1ull << CAP_SYS_RAWIO;
+	uint64_t kept = 0;
+
+	for (uint32_t i = 0; i < c->n_ports; i++) {
+		enum sw_conf_port_type type = c->ports[i].type;
+
+		if (type != SW_PORT_UDP && type != SW_PORT_MEMIF)
+			kept |= nic;
+		if (type == SW_PORT_AF_XDP)
+			kept |= 1ull << CAP_SYS_ADMIN;
+	}
+	return kept;
+}
+
+/* Give a socket that root has opened to the user. */
+static int give(const struct sw_daemon *d, const char *path)
+{
+	if (!lchown(path, d->confine.uid, d->confine.gid))
+		return 0;
+	sw_log(&d->log, SW_LOG_ERROR, "socket %s: %s", path, strerror(errno));
+	return SW_EIO;
+}
+
+/* Its other daemons connect to ports, so those sockets are given, too. */
+static int give_sockets(const struct sw_daemon *d)
+{
+	int err = give(d, sw_stats_serve_path(d->stats));
+
+	for (uint32_t i = 0; i < d->conf.n_ports && !err; i++) {
+		const struct sw_conf_port *p = &d->conf.ports[i];
+
+		if (p->type == SW_PORT_MEMIF && p->side == SW_SIDE_LISTEN)
+			err = give(d, p->socket_path);
+	}
+	return err;
+}
+
+int sw_daemon_confine(struct sw_daemon *d)
+{
+	struct sw_confine *c = &d->confine;
+	char who[SW_USER_BYTES];
+	int err = 0;
+	bool has_filter = false;
+
+	c->kept = d->conf.node.confine ? caps_of_ports(&d->conf) : UINT64_MAX;
+	if (c->has_user)
+		err = give_sockets(d);
+	if (!err && (c->has_user || d->conf.node.confine))
+		err = sw_confine_threads(c, &d->log);
+	if (!err && d->conf.node.confine)
+		has_filter = sw_confine_calls(c->kept != 0);
+	if (!err)
+		sw_log(&d->log, SW_LOG_INFO,
+			"user %s, %s capabilities, system calls %sfiltered",
+			sw_user_text(geteuid(), who),
+			!d->conf.node.confine ? "all"
+			: c->kept             ? "only the ports'"
+					      : "no",
+			has_filter ? "" : "not ");
+	return err;
 }

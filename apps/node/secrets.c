@@ -14,6 +14,7 @@
 #include "conf/key_file.h"
 #include "conf/options.h"
 #include "engine/base/error.h"
+#include "pmd/client/user.h"
 
 #define SUFFIX ".key"
 
@@ -28,6 +29,16 @@ struct reading {
 
 /* --- files --- */
 
+/* Return the user that will run the daemon: it reads the files again. */
+static uint32_t own_uid(const struct sw_conf *c)
+{
+	uint32_t uid;
+
+	if (!*c->node.user || geteuid() || !sw_user_find(c->node.user, &uid))
+		return geteuid();
+	return uid;
+}
+
 /* Add the secret in the file at @path, for @job or, with "", for all jobs. */
 static int file_take(struct reading *r, const char *job, const char *path)
 {
@@ -36,7 +47,7 @@ static int file_take(struct reading *r, const char *job, const char *path)
 	uint8_t bytes[SW_KEY_FILE_SECRET];
 	bool is_good;
 
-	if (sw_key_file_read(path, bytes, why)) {
+	if (sw_key_file_read(path, own_uid(r->conf), bytes, why)) {
 		sw_log(r->log, SW_LOG_ERROR, "%s", why);
 		return SW_ECONF;
 	}
@@ -76,12 +87,12 @@ static int folder_check(const struct reading *r, int fd, const char *path)
 			strerror(errno));
 		return SW_ECONF;
 	}
-	if ((st.st_uid && st.st_uid != geteuid()) || st.st_mode & 022) {
+	if ((st.st_uid && st.st_uid != own_uid(r->conf)) || st.st_mode & 022) {
 		sw_log(r->log, SW_LOG_ERROR,
 			"[serve] key_dir %s has mode %04o and belongs to user "
 			"%u: only user %u or root may write there (chown, "
 			"chmod 700)",
-			path, st.st_mode & 07777, st.st_uid, geteuid());
+			path, st.st_mode & 07777, st.st_uid, own_uid(r->conf));
 		return SW_ECONF;
 	}
 	return 0;

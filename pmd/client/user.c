@@ -33,6 +33,16 @@ bool sw_user_find(const char *name, uint32_t *uid)
 	return true;
 }
 
+uint32_t sw_user_group(uint32_t uid)
+{
+	struct passwd pw, *found = NULL;
+	char entry[ENTRY_BYTES];
+
+	if (getpwuid_r(uid, &pw, entry, sizeof(entry), &found) || !found)
+		return uid;
+	return pw.pw_gid;
+}
+
 const char *sw_user_text(uint32_t uid, char out[SW_USER_BYTES])
 {
 	struct passwd pw, *found = NULL;

@@ -15,6 +15,10 @@ enum {
  * name. Returns false if unknown. */
 bool sw_user_find(const char *name, uint32_t *uid);
 
+/* sw_user_group - return the group of user @uid, or @uid itself if it has no
+ * name. */
+uint32_t sw_user_group(uint32_t uid);
+
 /* sw_user_text - write "alice (1000)", or "1000" for a user without a name;
  * return @out. */
 const char *sw_user_text(uint32_t uid, char out[SW_USER_BYTES]);

@@ -1,6 +1,7 @@
 /* pool.c - the buffers of a queue pair.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
+#include <sys/mman.h>
 
 #include <rte_errno.h>
 #include <rte_malloc.h>
@@ -106,6 +107,21 @@ int sw_dpdk_port_node(const struct port *p)
 	return probe ? node : SOCKET_ID_ANY;
 }
 
+/* Leave buffers, which hold frames, out of core dumps, and what shares their
+ * first and last page. */
+static void hide_from_dumps(struct rte_mempool *pool, void *arg,
+	struct rte_mempool_memhdr *mem, unsigned int i)
+{
+	uintptr_t from = RTE_ALIGN_FLOOR((uintptr_t)mem->addr, PAGE_BYTES);
+	uintptr_t to = RTE_ALIGN_CEIL(
+		(uintptr_t)mem->addr + mem->len, (uintptr_t)PAGE_BYTES);
+
+	(void)pool;
+	(void)arg;
+	(void)i;
+	(void)!madvise((void *)from, to - from, MADV_DONTDUMP);
+}
+
 static struct rte_mempool *pool_open(
 	const struct queue *q, const char *what, uint32_t n, uint32_t room)
 {
@@ -129,6 +145,8 @@ static struct rte_mempool *pool_open(
 		sw_log(p->log, SW_LOG_ERROR,
 			"port %s: no memory for %u %s buffers of %u bytes: %s",
 			p->params.name, n, what, room, rte_strerror(rte_errno));
+	else
+		rte_mempool_mem_iter(pool, hide_from_dumps, NULL);
 	return pool;
 }
 

@@ -48,10 +48,9 @@ void *sw_memory_map(uint64_t bytes, int node)
 	/* Before the first touch.  Where it is refused memory is farther away,
 	 * not missing. */
 	(void)!sw_numa_bind(mem, size, node);
-	if (bytes < SW_HUGE_PAGE_BYTES)
-		return mem;
-	madvise(mem, size, MADV_HUGEPAGE);
-	madvise(mem, size, MADV_DONTDUMP); /* tensors are that large */
+	madvise(mem, size, MADV_DONTDUMP); /* tensors and sums */
+	if (bytes >= SW_HUGE_PAGE_BYTES)
+		madvise(mem, size, MADV_HUGEPAGE);
 	return mem;
 }
 

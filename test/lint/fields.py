@@ -49,6 +49,7 @@ OPEN = [
     ("pmd/dpdk", "sw_dpdk_params sw_dpdk_port_params "
      "sw_raw", "parameters"),
     ("pmd/host", "sw_host_coll sw_host_submit sw_host_tensor sw_host_tuning", "passed on"),
+    ("pmd/host", "sw_confine", "parameters"),
     ("pmd/host", "sw_http_page", "an answer"),
     ("pmd/host", "sw_numa_facts sw_numa_plan", "question and answer"),
     ("pmd/host", "sw_machine sw_machine_device sw_machine_numa_node "

@@ -61,7 +61,7 @@ DOCUMENTS = {
     "apps/lab/README.md": 300,
     "apps/examples/README.md": 400,
     "conf/models/README.md": 450,
-    "SECURITY.md": 1050,
+    "SECURITY.md": 1150,
     "PERFORMANCE.md": 1700,
     "CHANGELOG.md": 420,
     "apps/examples/data/README.md": 150,

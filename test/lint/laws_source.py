@@ -31,6 +31,7 @@ HOMES = [
 MAY_INCLUDE = {
     ("conf/option_parse.c", "arpa/inet.h"): "inet_pton: text to number, no I/O",
     ("pmd/dpdk/gate.c", "sys/mman.h"): "stands in for munmap",
+    ("pmd/dpdk/pool.c", "sys/mman.h"): "madvise: frames are not dumped",
     ("pmd/dpdk/gate.c", "sys/eventfd.h"): "in place of memif's listener",
     ("pmd/dpdk/gate.c", "sys/un.h"): "finds memif's listener",
     ("pmd/dpdk/gate.c", "sys/socket.h"): "stands in for sendmsg and setsockopt",

@@ -104,6 +104,7 @@ FRONTS = {
         "http.h": "metrics: a text over HTTP",
         "machine.h": "topo: a machine's devices",
         "notify.h": "daemons: what systemd hears of them",
+        "confine.h": "rights that a daemon gives up",
         "stale.h": "sockets that killed daemons left",
         "stats_serve.h": "daemons: their counters",
         "stats_read.h": "those of another process",

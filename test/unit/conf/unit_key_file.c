@@ -61,7 +61,7 @@ static int read_it(uint8_t secret[SW_KEY_FILE_SECRET], char *why)
 {
 	memset(secret, 0x5a, SW_KEY_FILE_SECRET);
 	why[0] = '\0';
-	return sw_key_file_read(path, secret, why);
+	return sw_key_file_read(path, geteuid(), secret, why);
 }
 
 /* The file at path is good and has the secret 0, 1, 2, … */
