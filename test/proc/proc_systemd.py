@@ -193,7 +193,9 @@ def test_units():
                  "]: /etc/sumwire/server.ini reloaded: nothing else"):
         check(want in text, f"no \"{want}\" in\n{text}")
     check(text.count("trained: 0") == 2, text)
-    check(text.count("user sumwire") == 3, text)
+    check(text.count("user sumwire CapEff") == 3, text)
+    check(text.count("system calls filtered") >= 3 and
+          "not filtered" not in text, text)
     check(text.count("CapEff:\t0000000000000000") == 1, text)
     check(text.count("little exposed") == 2, text)
     check(len(re.findall(r"^counters$", text, re.M)) >= 3, text)
