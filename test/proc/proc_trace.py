@@ -10,6 +10,7 @@ import struct
 import subprocess
 import tempfile
 
+import proc_coll
 import rig
 from proc_ps import named, unique
 from rig import Net, check
@@ -204,6 +205,39 @@ def check_bad_ends(net, folder):
     for c in clients:
         c.destroy()
     net.start("agent1")  # collects what the other has left
+
+
+def test_collectives():
+    """Agents that also sum, on two lcores, with faults; bytes agree."""
+    local = (2, 1)
+    faults = {"fault_loss": "0.5%", "fault_dup": "0.5%"}
+    with named(Net(agents=2, servers=0, colocated=True, lcores=2,
+                   lanes=(2, 2), local=local, port=faults)) as net, \
+            tempfile.TemporaryDirectory() as folder:
+        net.start_all()
+        raw, path = os.path.join(folder, "raw"), os.path.join(folder, "t.json")
+        p = begin(net, raw)
+        for c in proc_coll.start_local(net, local, "--seed", "7", "--colls",
+                                       "30"):
+            c.wait_ok()
+        p.signal(signal.SIGINT)
+        p.wait_ok()
+        stats = {n: net.stats(n) for n in net.daemons}
+        p, data = read(raw, path=path)
+        events = data["traceEvents"]
+        check("dropped" not in p.stderr, p.stderr)
+        check_names(events)
+        check_slices(events)
+        check(check_arrows(events) > 0, "no arrow goes the whole way")
+        for name, pid in pids_of(net, data).items():
+            for kind, key in (("push", "push_bytes"),
+                              ("hold", "result_bytes"),
+                              ("fold", "server.push_bytes"),
+                              ("result", "server.result_bytes")):
+                got = sums(events, pid, kind, is_new=kind == "push")[1]
+                check(got == stats[name][key],
+                      f"{name}: {kind}: {got} of {stats[name][key]} {key}")
+        check("bound by" in p.stdout and "collective" in p.stdout, p.stdout)
 
 
 def test_events():
