@@ -61,9 +61,10 @@ static void event_begin(
 	o->has_one = true;
 }
 
-/* Microseconds with three digits; never negative. */
+/* Put microseconds with three digits; not below zero. */
 static void time_put(struct out *o, const char *key, int64_t ns)
 {
+	ns = ns > 0 ? ns : 0;
 	fprintf(o->to, ",\"%s\":%" PRId64 ".%03u", key, ns / 1000,
 		(unsigned)(ns % 1000));
 }

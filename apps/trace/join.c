@@ -130,6 +130,9 @@ static bool align_by(struct sw_trace_data *t, const struct bounds *all,
 
 	if (b->least == INT64_MIN || b->most == INT64_MAX)
 		return false;
+	if (llabs(a->offset_ns) > SW_TRACE_TIME_MAX ||
+		a->error_ns > SW_TRACE_TIME_MAX)
+		return false;
 	c->offset_ns = a->offset_ns + b->least + (b->most - b->least) / 2;
 	c->error_ns = a->error_ns + llabs(b->most - b->least) / 2 + 1;
 	return c->is_known = true;

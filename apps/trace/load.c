@@ -110,7 +110,8 @@ static int on_events(struct sw_trace_lcore *l, const struct sw_trace_block *b,
 		struct sw_trace_event e;
 
 		memcpy(&e, (const char *)bytes + i * sizeof(e), sizeof(e));
-		if (e.kind >= SW_TRACE_KINDS)
+		if (e.kind >= SW_TRACE_KINDS || e.t_ns < e.ns ||
+			e.t_ns > (uint64_t)SW_TRACE_TIME_MAX)
 			return 1;
 		if (!grow(&l->events, l->n_events, &l->room, sizeof(e)))
 			return 1;

@@ -10,7 +10,11 @@
 #include "apps/cli/trace_format.h"
 #include "engine/loop/engine.h"
 
-enum { SW_TRACE_DAEMONS = 256, SW_TRACE_ABSENT = -1 };
+enum { SW_TRACE_DAEMONS = 256 };
+
+/* Nine years of uptime: later times are no times, and sums of them may not
+ * overflow. */
+#define SW_TRACE_TIME_MAX (INT64_C(1) << 58)
 
 struct sw_trace_lcore {
 	struct sw_trace_event *events;

@@ -14,6 +14,8 @@
 
 enum { SHOWN = 5, WHO = 192 };
 
+#define PART_NS_MAX (INT64_C(1) << 38)
+
 enum bound { COMPUTE, STRAGGLER, CREDIT, LINK, SUM, COPY, BOUNDS };
 
 static const char *const bound_names[BOUNDS] = {
@@ -182,10 +184,11 @@ static bool is_same_sum(
 	       x->daemon == y->daemon && x->lcore == y->lcore;
 }
 
+/* Add to a part of the way.  A trace lasts minutes at most. */
 static void add(struct step *s, enum bound b, int64_t ns)
 {
 	if (ns > 0)
-		s->ns[b] += ns;
+		s->ns[b] += ns < PART_NS_MAX ? ns : PART_NS_MAX;
 }
 
 /* Share out the time from the step's begin to the push of @p, which was waited

@@ -1,0 +1,231 @@
+/* unit_trace.c - traces that are made by hand: their report, and damaged ones.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Two agents on machines of their own and a server push one chunk in one round.
+ */
+#include "test/support/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/trace/load.h"
+#include "test/support/random.h"
+
+enum { US = 1000, BYTES = 4096, SERVER = 2, KEY = 7 };
+
+/* When the parts of the way happened, in us on the server's clock. */
+struct way {
+	uint64_t called[2], pushed[2], folded[2], result, held, done;
+	int64_t ahead[2]; /* lead of the agents' clocks, in us */
+};
+
+static const struct way usual = {.called = {1000, 1010},
+	.pushed = {1020, 1030},
+	.folded = {1040, 1050},
+	.result = 1060,
+	.held = 1080,
+	.done = 1090};
+
+static void block_put(FILE *f, enum sw_trace_block_kind kind, uint16_t daemon,
+	const void *bytes, size_t n)
+{
+	struct sw_trace_block b = {
+		.kind = kind, .daemon = daemon, .bytes = (uint32_t)n};
+
+	fwrite(&b, sizeof(b), 1, f);
+	fwrite(bytes, 1, n, f);
+}
+
+static void event_put(FILE *f, uint16_t daemon, uint16_t peer,
+	enum sw_trace_kind kind, uint64_t us, int64_t ahead, uint8_t flags)
+{
+	struct sw_trace_event e = {
+		.t_ns = (us + (uint64_t)ahead) * US + 1000000000,
+		.ns = 500,
+		.key = KEY,
+		.round = 1,
+		.peer = peer,
+		.bytes = 64,
+		.kind = (uint8_t)kind,
+		.flags = flags};
+
+	if (kind == SW_TRACE_CALL || kind == SW_TRACE_DONE)
+		e.ns = 0;
+	block_put(f, SW_TRACE_EVENTS, daemon, &e, sizeof(e));
+}
+
+static void daemon_put(FILE *f, uint16_t i)
+{
+	struct sw_trace_hello h = {.pid = 100 + i};
+	struct sw_trace_peer p = {.job = "j", .epoch = 5, .is_worker = 1};
+
+	snprintf(h.node, sizeof(h.node), i == SERVER ? "s" : "node%u", i);
+	strcpy(h.role, i == SERVER ? "server" : "agent");
+	snprintf(h.boot, sizeof(h.boot), "boot%u", i);
+	block_put(f, SW_TRACE_HELLO, i, &h, sizeof(h));
+	for (uint16_t m = 0; m < 2; m++) {
+		p.member = m;
+		p.seed = 10u + m;
+		p.is_worker = i != SERVER;
+		if (i == SERVER || i == m)
+			block_put(f, SW_TRACE_PEER, i, &p, sizeof(p));
+	}
+}
+
+static void agent_put(FILE *f, uint16_t i, const struct way *w)
+{
+	event_put(f, i, 0, SW_TRACE_CALL, w->called[i], w->ahead[i], 0);
+	event_put(f, i, 0, SW_TRACE_PUSH, w->pushed[i], w->ahead[i], 0);
+	event_put(f, i, 0, SW_TRACE_HOLD, w->held, w->ahead[i], 0);
+	event_put(f, i, 0, SW_TRACE_DONE, w->done, w->ahead[i], 0);
+}
+
+static size_t trace_make(const struct way *w, char out[BYTES])
+{
+	struct sw_trace_name name = {.epoch = 5, .key = KEY, .name = "w\"1"};
+	FILE *f = fmemopen(out, BYTES, "w");
+	uint16_t last = w->folded[1] > w->folded[0];
+	size_t n;
+
+	fwrite(SW_TRACE_MAGIC, 1, SW_TRACE_MAGIC_BYTES, f);
+	for (uint16_t i = 0; i < 3; i++)
+		daemon_put(f, i);
+	block_put(f, SW_TRACE_NAME, SERVER, &name, sizeof(name));
+	agent_put(f, 0, w);
+	agent_put(f, 1, w);
+	event_put(f, SERVER, !last, SW_TRACE_FOLD, w->folded[!last], 0, 0);
+	event_put(f, SERVER, last, SW_TRACE_FOLD, w->folded[last], 0,
+		SW_TRACE_COMPLETE);
+	event_put(f, SERVER, 0, SW_TRACE_RESULT, w->result, 0, 0);
+	event_put(f, SERVER, 1, SW_TRACE_RESULT, w->result, 0, 0);
+	for (uint16_t i = 0; i < 3; i++)
+		block_put(f, SW_TRACE_END, i, "", 0);
+	n = (size_t)ftell(f);
+	fclose(f);
+	return n;
+}
+
+/* Read a trace, and write what sumwire trace writes.  Returns its report, which
+ * the caller frees; NULL: it is no trace. */
+static char *show(struct sw_trace_data *t, char *trace, size_t n)
+{
+	FILE *f = fmemopen(trace, n, "r"), *to, *none;
+	char *text = NULL;
+	size_t bytes = 0;
+	int err = sw_trace_load(t, f, "it");
+
+	fclose(f);
+	if (err)
+		return NULL;
+	assert_int_equal(sw_trace_join(t), 0);
+	to = open_memstream(&text, &bytes);
+	none = fopen("/dev/null", "w");
+	sw_trace_print(t, none);
+	assert_int_equal(sw_trace_chrome(t, none, "it"), 0);
+	assert_int_equal(sw_trace_report(t, to), 0);
+	fclose(none);
+	fclose(to);
+	return text;
+}
+
+static void expect(const struct way *w, const char *bound, const char *agent)
+{
+	struct sw_trace_data t = {0};
+	char trace[BYTES], *text;
+	size_t n = trace_make(w, trace);
+
+	text = show(&t, trace, n);
+	assert_non_null(text);
+	assert_contains(text, bound);
+	assert_contains(text, agent);
+	free(text);
+	sw_trace_free(&t);
+}
+
+static void trace__names_what_bound_a_step(void **state)
+{
+	struct way w = usual;
+
+	w.called[1] = 1500; /* rank 1 called late */
+	w.pushed[1] = 1510;
+	w.folded[1] = 1520;
+	w.result = 1530;
+	w.held = 1540;
+	w.done = 1550;
+	expect(&w, "bound by straggler (0.4", "agent 1 (node node1)");
+	w.called[1] = 1010;
+	expect(&w, "bound by credit (0.5", "agent 1 (node node1)");
+	w.pushed[1] = 1020;
+	expect(&w, "bound by link (0.5", "agent 1 (node node1)");
+	w = usual;
+	w.folded[0] = 1700; /* the link of agent 0 is slow */
+	w.result = 1710;
+	w.held = 1720;
+	w.done = 1730;
+	expect(&w, "bound by link (0.6", "agent 0 (node node0)");
+	w = usual;
+	w.done = 2000;
+	expect(&w, "bound by copy (0.9", "agent 1");
+}
+
+/* Every frame arrives after it was sent, so clocks lie within their bounds. */
+static void trace__aligns_clocks(void **state)
+{
+	static const int64_t ahead[] = {0, 1, -1, 500000, -500000, 40000000};
+	struct sw_trace_data t = {0};
+	struct way w = usual;
+	char trace[BYTES];
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(ahead); i++) {
+		size_t n;
+		int64_t found;
+
+		w.ahead[1] = ahead[i];
+		n = trace_make(&w, trace);
+		free(show(&t, trace, n));
+		assert_int_equal(t.n_clocks, 3);
+		found = t.clocks[1].offset_ns - t.clocks[0].offset_ns;
+		assert_true(t.clocks[1].is_known);
+		assert_true(llabs(found - ahead[i] * US) <=
+			    t.clocks[1].error_ns + t.clocks[0].error_ns);
+		assert_in_range(t.clocks[1].error_ns, 1, 50 * US);
+		sw_trace_free(&t);
+	}
+}
+
+static void trace__survives_damage(void **state)
+{
+	static const uint8_t bad[] = {0, 1, 0x7f, 0x80, 0xff};
+	char trace[BYTES], cut[BYTES];
+	size_t n = trace_make(&usual, trace);
+	uint32_t n_read = 0;
+	uint64_t rng = 1;
+
+	for (uint32_t i = 0; i < 3000; i++) {
+		struct sw_trace_data t = {0};
+		size_t some = i % 4 ? n : 9 + test_random(&rng) % (n - 9);
+		char *text;
+
+		memcpy(cut, trace, some);
+		for (uint64_t k = test_random(&rng) % 8; k; k--)
+			cut[8 + test_random(&rng) % (some - 8)] =
+				(char)bad[test_random(&rng) % sizeof(bad)];
+		text = show(&t, cut, some);
+		n_read += text != NULL;
+		free(text);
+		sw_trace_free(&t);
+	}
+	assert_in_range(n_read, 500, 2900);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(trace__names_what_bound_a_step),
+		cmocka_unit_test(trace__aligns_clocks),
+		cmocka_unit_test(trace__survives_damage),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
