@@ -276,6 +276,8 @@ class Work(Future):
         if self.error:
             self.on_error(self.error)
         self.after, self._kept, self.on_error = None, [], None
+        if not self.device:  # for which a stream may still have to wait
+            self.parts = ()  # a part may hold tensors of its own
         return self._finish()
 
     def _join(self):
