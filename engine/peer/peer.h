@@ -18,7 +18,7 @@
 
 /* Data frames that one peer gets in a row, which share the decision and the
  * lookups. */
-enum { SW_RUN = 4 };
+enum { SW_RUN = 8 };
 
 /* Control frames that a peer is owed; the lowest bit leaves first. */
 enum sw_owed {
