@@ -1,8 +1,14 @@
 /* coll.c - collectives as local ranks submit them.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/stream.h"
 
 #include "engine/base/error.h"
-#include "engine/worker/stream.h"
+#include "engine/worker/deaths.h"
+#include "engine/worker/faults.h"
+#include "engine/worker/group.h"
+#include "engine/worker/lanes.h"
+#include "engine/worker/piece.h"
+#include "engine/worker/sweep.h"
 #include "engine/worker/todo.h"
 #include "sum/sum.h"
 

@@ -16,11 +16,16 @@
  * all servers must know: a member that leaves may notice after dead_after, then
  * says LEAVE; a server that misses the LEAVE gives up after another dead_after;
  * a third allows for clocks that stood still. */
+#include "engine/worker/deaths.h"
+
 #include <string.h>
 
 #include "engine/base/bits.h"
 #include "engine/base/error.h"
+#include "engine/worker/faults.h"
+#include "engine/worker/group.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/sweep.h"
 
 /* Kill the tensor from its open round on, or the stream's group. */
 static void end(

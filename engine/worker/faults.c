@@ -30,11 +30,15 @@
  * A server tells its members; a worker tells its lanes and the servers that did
  * not tell it.  END and CLOSE are messages of the control stream
  * (peer/control.h): each is owed as a bit and said once. */
+#include "engine/worker/faults.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/worker/group.h"
+#include "engine/worker/lanes.h"
 #include "engine/worker/stream.h"
 
 /* --- the worker --- */

@@ -1,9 +1,10 @@
 /* group.c - the ranks of a stream, as a worker knows them.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/stream.h"
+#include "engine/worker/group.h"
 
 #include <string.h>
 
+#include "engine/worker/stream.h"
 #include "sum/sum.h"
 
 /* Find the member and the local rank of @rank.  Returns false if there is no

@@ -57,4 +57,40 @@ void sw_fault_received(const struct sw_worker *w, const struct sw_wtensor *t,
  * there. */
 uint32_t sw_wgroup_find(const struct sw_wgroup *g, uint32_t rank);
 
+/* --- the life that the streams of a group share --- */
+
+/* sw_life_enter - put added stream @t into its group. Lane 0 takes the open
+ * group of its name, or a new one; another lane takes lane 0's choice.
+ * sw_life_retire - let no later stream enter the group of @t. */
+void sw_life_enter(struct sw_worker *w, struct sw_wtensor *t);
+void sw_life_retire(struct sw_worker *w, const struct sw_wtensor *t);
+
+/* sw_life_identify - note the identifier of a tensor, or of a stream's group.
+ * Returns false if the group has another one. */
+bool sw_life_identify(
+	struct sw_worker *w, const struct sw_wtensor *t, uint32_t id);
+
+/* --- group_end.c: its end --- */
+
+/* sw_dead_released - queue the ended group of @t, to end its collectives. Lane
+ * 0 does so when all other lanes have released it, another lane at once.
+ * sw_dead_work - end some of these in each turn; returns the work done. */
+void sw_dead_released(struct sw_worker *w, const struct sw_wtensor *t);
+uint32_t sw_dead_work(struct sw_worker *w);
+
+/* sw_life_closed - note that all local ranks have closed the group whose life
+ * lies in @slot, and tell the servers. */
+void sw_life_closed(struct sw_worker *w, struct sw_wtensor *slot);
+
+/* sw_stream_gone_work - free closed streams that all servers and lanes know to
+ * be closed.  Looks at some in each turn; returns how many it freed. */
+uint32_t sw_stream_gone_work(struct sw_worker *w);
+
+/* sw_life_close - close the group of stream @t for local rank @local.
+ * sw_life_check_left - close the group for this member if all local ranks have
+ * closed it or are gone, and nothing is open. Tells the servers and the other
+ * lanes. */
+void sw_life_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local);
+void sw_life_check_left(struct sw_worker *w, struct sw_wtensor *t);
+
 #endif

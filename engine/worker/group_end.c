@@ -12,12 +12,19 @@
  * streams, and a lane or a server that still had the old ones could not take
  * these.  The control thread frees the streams' memory.  Frames that still come
  * under the old keys are acknowledged and ignored. */
+#include "engine/worker/group.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
+#include "engine/worker/faults.h"
+#include "engine/worker/lanes.h"
+#include "engine/worker/round.h"
+#include "engine/worker/stall.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/sweep.h"
 #include "engine/worker/todo.h"
 
 enum {

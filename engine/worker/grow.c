@@ -11,10 +11,11 @@
  * granule are written, its word in the local ranks' memory becomes the number
  * of the round.  Each lane counts its own missing chunks; a shared count shows
  * which lane is the last. */
-#include "engine/worker/worker_int.h"
+#include "engine/worker/round.h"
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
+#include "engine/worker/lanes.h"
 
 /* --- buffers --- */
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "engine/base/error.h"
+#include "engine/worker/faults.h"
 
 enum { TELL_EVERY_NS = 2000000000 };
 

@@ -2,9 +2,16 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * They are called off the packet path, which tests t->stream itself. */
+#include "engine/worker/wtensor.h"
+
 #include "engine/base/bits.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/worker/deaths.h"
+#include "engine/worker/faults.h"
+#include "engine/worker/group.h"
+#include "engine/worker/lanes.h"
+#include "engine/worker/round.h"
 #include "engine/worker/stream.h"
 
 /* --- tensors --- */

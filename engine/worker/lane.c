@@ -1,6 +1,11 @@
 /* lane.c - lanes of one worker tell each other of changes.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/stream.h"
+#include "engine/worker/lanes.h"
+
+#include "engine/worker/faults.h"
+#include "engine/worker/probe.h"
+#include "engine/worker/tensors.h"
+#include "engine/worker/tuning.h"
 
 _Static_assert((int)SW_TENSORS == (int)SW_FLAGS, "a flag for each tensor");
 

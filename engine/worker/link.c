@@ -1,9 +1,11 @@
 /* link.c - send requests to servers: HELLO, JOIN, LEAVE, DECLARE, TUNE.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/link.h"
+
 #include <string.h>
 
 #include "engine/base/bytes.h"
-#include "engine/worker/stream.h"
+#include "engine/worker/sweep.h"
 
 enum { JOIN_TRIES = 8 }; /* JOINs with one cookie: 0.6 s */
 

@@ -1,13 +1,22 @@
 /* link_rx.c - handle servers' answers, and their silence.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/link.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/worker/stream.h"
+#include "engine/worker/deaths.h"
+#include "engine/worker/faults.h"
+#include "engine/worker/group.h"
+#include "engine/worker/lanes.h"
+#include "engine/worker/path_check.h"
+#include "engine/worker/probe.h"
+#include "engine/worker/tensors.h"
 #include "engine/worker/todo.h"
+#include "engine/worker/tuning.h"
 
 /* --- source ports (PROTOCOL.md, section 4.4) ---
  *

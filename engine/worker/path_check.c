@@ -7,13 +7,14 @@
  * made no progress for some time, the worker sends each server PROBEs of the
  * job's payload and small ones in turn. A server echoes both. If only the small
  * ones return, the worker fails and names the path. */
-#include "engine/worker/worker_int.h"
+#include "engine/worker/path_check.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
+#include "engine/worker/faults.h"
 
 enum {
 	SMALL_BYTES = SW_PAYLOAD_UNIT,

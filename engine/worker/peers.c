@@ -1,5 +1,7 @@
 /* peers.c - a worker's sessions, tensors and calls, as a trace names them.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/worker_int.h"
+
 #include <string.h>
 
 #include "engine/worker/stream.h"

@@ -1,10 +1,12 @@
 /* piece.c - divide a collective into chunks; what each gives and takes.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/piece.h"
+
 #include <string.h>
 
 #include "engine/base/bytes.h"
 #include "engine/base/ticks.h"
-#include "engine/worker/stream.h"
+#include "engine/worker/group.h"
 #include "sum/sum.h"
 
 static bool is_by_part(const struct sw_coll *c)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "engine/base/bytes.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/link.h"
 
 static void send_first(struct sw_worker *w, struct sw_link *l)
 {

@@ -12,10 +12,10 @@
 #ifndef SW_ENGINE_WORKER_PROBE_H
 #define SW_ENGINE_WORKER_PROBE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "engine/base/limits.h"
+#include "engine/worker/worker.h"
+
+struct sw_link;
 
 enum {
 	SW_PROBE_TRIES = 24,   /* frames, before a size may fail */
@@ -88,5 +88,24 @@ static inline bool sw_probe_is_over(const struct sw_probe *p)
 {
 	return p->good && !p->size;
 }
+
+/* sw_link_probe - begin to probe the path of an open link. Does nothing once
+ * the job's payload is settled.
+ * sw_link_on_probe - take an answer.
+ * sw_link_tick_probe - try again, or a smaller size. Returns when to call it
+ * again.
+ * sw_worker_carries - return the payload that all paths of the lane carry, or 0
+ * while some are not probed.
+ * sw_worker_use_payload - the job's payload is @payload. */
+void sw_link_probe(struct sw_worker *w, struct sw_link *l);
+uint32_t sw_link_build_probe(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
+void sw_link_on_probe(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload);
+uint64_t sw_link_tick_probe(struct sw_worker *w, struct sw_link *l);
+uint32_t sw_worker_carries(const struct sw_worker *w);
+uint32_t sw_link_build_paths(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
+void sw_worker_use_payload(struct sw_worker *w, uint32_t payload);
 
 #endif

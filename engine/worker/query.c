@@ -5,12 +5,14 @@
  * set holds such chunks: a cursor of each link searches the open tensors for
  * them, some in each tick, and continues behind the last QUERY, so that no 64
  * results hold up others. */
+#include "engine/worker/query.h"
 
 #include <string.h>
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/stream.h"
+#include "engine/worker/deaths.h"
+#include "engine/worker/faults.h"
 #include "engine/worker/todo.h"
 
 enum {

@@ -5,13 +5,17 @@
  * may start.  Its chunks then wait in todo.c, and leave by class and order as
  * the servers' grants allow (worker_tx.c).  A started chunk that was not sent
  * can still be overtaken.  Credit returns as chunks are folded. */
+#include "engine/worker/round.h"
 
 #include <assert.h>
 
 #include "engine/base/bits.h"
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/stream.h"
+#include "engine/worker/deaths.h"
+#include "engine/worker/faults.h"
+#include "engine/worker/lanes.h"
+#include "engine/worker/sweep.h"
 #include "engine/worker/todo.h"
 
 /* --- a round as a task --- */

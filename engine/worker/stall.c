@@ -1,5 +1,7 @@
 /* stall.c - report tensors without progress, and the ranks that they wait for.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/stall.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +9,10 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/worker/deaths.h"
+#include "engine/worker/faults.h"
+#include "engine/worker/group.h"
+#include "engine/worker/path_check.h"
 #include "engine/worker/stream.h"
 
 /* --- the ranks that tensors wait for --- */

@@ -6,6 +6,10 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
+#include "engine/worker/group.h"
+#include "engine/worker/lanes.h"
+#include "engine/worker/piece.h"
+#include "engine/worker/sweep.h"
 #include "engine/worker/todo.h"
 
 /* --- chunks enter the windows --- */

@@ -12,7 +12,7 @@
 #include "engine/base/bits.h"
 #include "engine/wire/coll.h"
 #include "engine/worker/group.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/link.h"
 
 enum {
 	SW_COLLS = 64,        /* open collectives of a stream */
@@ -163,18 +163,7 @@ void sw_stream_build(struct sw_worker *w, struct sw_wtensor *t);
 void sw_stream_add(struct sw_worker *w, struct sw_wtensor *t);
 void sw_stream_remove(struct sw_worker *w, struct sw_wtensor *t);
 
-/* --- group.c: the streams of one group --- */
-
-/* sw_life_enter - put added stream @t into its group. Lane 0 takes the open
- * group of its name, or a new one; another lane takes lane 0's choice.
- * sw_life_retire - let no later stream enter the group of @t. */
-void sw_life_enter(struct sw_worker *w, struct sw_wtensor *t);
-void sw_life_retire(struct sw_worker *w, const struct sw_wtensor *t);
-
-/* sw_life_identify - note the identifier of a tensor, or of a stream's group.
- * Returns false if the group has another one. */
-bool sw_life_identify(
-	struct sw_worker *w, const struct sw_wtensor *t, uint32_t id);
+/* --- the streams of one group --- */
 
 /* sw_wtensor_next - return the stream behind @last in the life of @t, which
  * includes @t; the first for NULL.  Returns NULL at the end, and for a tensor.
@@ -184,41 +173,6 @@ static inline struct sw_wtensor *sw_wtensor_next(
 {
 	return last ? last->stream->next : t->life->streams;
 }
-
-/* --- piece.c: how a collective divides --- */
-
-/* sw_coll_has_root - does the caller name a root? */
-bool sw_coll_has_root(enum sw_coll_kind kind);
-/* sw_piece_of - return chunk @chunk of collective @c. */
-struct sw_piece sw_piece_of(const struct sw_worker *w,
-	const struct sw_stream *s, struct sw_coll *c, uint32_t chunk);
-/* sw_coll_share - return the chunks of @c that lie at @server_i.
- * sw_coll_share_at - return the number, in the collective, of chunk @i of the
- * share. */
-struct sw_coll_share sw_coll_share(const struct sw_worker *w,
-	const struct sw_stream *s, const struct sw_coll *c, uint32_t server_i);
-uint32_t sw_coll_share_at(
-	const struct sw_coll *c, const struct sw_coll_share *share, uint32_t i);
-/* sw_coll_share_run - return how many of the share's chunks, from number @i on,
- * which is @p, follow each other in one part.
- * sw_piece_go_on - advance @p to the next of them. */
-uint32_t sw_coll_share_run(const struct sw_coll_share *share,
-	const struct sw_piece *p, uint32_t i);
-void sw_piece_go_on(const struct sw_coll_share *share, struct sw_piece *p);
-/* sw_coll_divide - return how many chunks of @c are this lane's; *lanes: which
- * lanes behind lane 0 have some, a bit each. */
-uint32_t sw_coll_divide(const struct sw_worker *w, const struct sw_stream *s,
-	const struct sw_coll *c, uint32_t *lanes);
-/* sw_piece_give - set *bytes to this member's contribution: a local rank's
- * memory, or w->made_at if several are combined or scaled.  Returns the number
- * of givers. sw_piece_take - write the result to the local ranks that get it.
- * sw_piece_copy_own - do so with the root's own bytes, which no server sends
- * back. */
-uint16_t sw_piece_give(struct sw_worker *w, const struct sw_stream *s,
-	const struct sw_piece *p, const uint8_t **bytes);
-void sw_piece_take(const struct sw_stream *s, const struct sw_piece *p,
-	const uint8_t *bytes);
-void sw_piece_copy_own(const struct sw_stream *s, const struct sw_piece *p);
 
 /* --- stream.c: chunks enter the window --- */
 
@@ -329,16 +283,11 @@ static inline bool sw_coll_has_asked(
 	return c->n_asked && (int32_t)(s->n_asked[local] - c->turn) > 0;
 }
 
-/* --- group_end.c --- */
+/* --- coll.c: a group at this member alone --- */
 
-/* sw_life_close - close the group of stream @t for local rank @local.
- * sw_life_check_left - close the group for this member if all local ranks have
- * closed it or are gone, and nothing is open. Tells the servers and the other
- * lanes. */
-void sw_life_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local);
-void sw_life_check_left(struct sw_worker *w, struct sw_wtensor *t);
-
-/* --- coll.c --- */
+/* sw_stream_local_work - do some chunks of the collectives whose ranks are all
+ * local; returns how many. */
+uint32_t sw_stream_local_work(struct sw_worker *w);
 
 /* sw_stream_is_here - are all ranks of its group at this member? */
 static inline bool sw_stream_is_here(

@@ -1,5 +1,7 @@
 /* tensors.c - the worker's tensors: build, declare, give keys, close.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/tensors.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +10,13 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/zeros.h"
+#include "engine/worker/faults.h"
+#include "engine/worker/group.h"
+#include "engine/worker/round.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/sweep.h"
 #include "engine/worker/todo.h"
+#include "engine/worker/tuning.h"
 #include "sum/sum.h"
 
 /* --- the records of new tensors, which the control thread builds ---

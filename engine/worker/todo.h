@@ -3,7 +3,7 @@
 #ifndef SW_ENGINE_WORKER_TODO_H
 #define SW_ENGINE_WORKER_TODO_H
 
-#include "engine/worker/worker_int.h"
+#include "engine/worker/link.h"
 
 /* sw_links_refresh - offer each touched link by its most urgent push, once per
  * burst.  In a class the more urgent tensor goes first, and its links by

@@ -1,8 +1,11 @@
 /* tuning.c - set a worker's tuning: its own, and the job's.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/tuning.h"
+
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/faults.h"
+#include "engine/worker/lanes.h"
 
 /* Divide the credit among the lanes if the policy is tunable.  An invalid
  * credit stays as it is: the scheduler refuses it. */

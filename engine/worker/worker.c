@@ -1,7 +1,6 @@
 /* worker.c - a worker: open, close, and the steps of a turn.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/stream.h"
-#include "engine/worker/todo.h"
+#include "engine/worker/worker_int.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -12,6 +11,17 @@
 #include "engine/base/error.h"
 #include "engine/base/ticks.h"
 #include "engine/base/zeros.h"
+#include "engine/worker/deaths.h"
+#include "engine/worker/faults.h"
+#include "engine/worker/group.h"
+#include "engine/worker/lanes.h"
+#include "engine/worker/probe.h"
+#include "engine/worker/query.h"
+#include "engine/worker/round.h"
+#include "engine/worker/stall.h"
+#include "engine/worker/stream.h"
+#include "engine/worker/sweep.h"
+#include "engine/worker/tensors.h"
 
 enum {
 	SETTLE_COST = 4, /* of an end, as sw_sweep counts work */

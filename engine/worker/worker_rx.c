@@ -1,12 +1,15 @@
 /* worker_rx.c - take a worker's frames: results, and the fate of pushes.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/stream.h"
-#include "engine/worker/todo.h"
+#include "engine/worker/worker_int.h"
 
 #include <string.h>
 
 #include "engine/base/bytes.h"
 #include "engine/base/ticks.h"
+#include "engine/worker/query.h"
+#include "engine/worker/round.h"
+#include "engine/worker/stream.h"
+#include "engine/worker/todo.h"
 #include "sum/sum.h"
 
 /* A tensor of this size does not fit the caches. */

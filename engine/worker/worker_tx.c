@@ -1,9 +1,15 @@
 /* worker_tx.c - send a worker's frames: owed control frames, then pushes.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/worker_int.h"
+
 #include <string.h>
 
 #include "engine/base/bytes.h"
 #include "engine/base/ticks.h"
+#include "engine/worker/faults.h"
+#include "engine/worker/path_check.h"
+#include "engine/worker/probe.h"
+#include "engine/worker/query.h"
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
 #include "sum/sum.h"

@@ -31,7 +31,7 @@ struct sw_wchunk {
 };
 
 struct sw_coll; /* stream.h */
-struct sw_link; /* worker_int.h */
+struct sw_link; /* link.h */
 struct sw_wtensor;
 
 /* The sets of a tensor's chunks at one link, by local index. */

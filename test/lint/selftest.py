@@ -56,7 +56,7 @@ TEXT_PLANTS = [
     ("includes", "pmd/client/edge.c", after('#include "pmd/dpdk/port.h"')),
     ("includes", "pmd/client/edge.c", after('#include "apps/cli/args.h"')),
     ("fronts", "apps/cli/args.c", after('#include "pmd/dpdk/port_int.h"')),
-    ("fronts", "apps/node/agent.c", after('#include "engine/worker/worker_int.h"')),
+    ("fronts", "apps/node/agent.c", after('#include "engine/worker/link.h"')),
     ("fronts", "apps/node/serve.c", after('#include "engine/server/server_int.h"')),
     ("fronts", "pmd/host/slot.c", after('#include "pmd/client/client_declare.h"')),
     ("fronts", "engine/server/job.c", after('#include "engine/sums/rules.h"')),

@@ -8,6 +8,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/link.h"
 #include "test/sim/job.h"
 
 /* --- ranks --- */

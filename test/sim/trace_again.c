@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "engine/worker/stream.h"
+#include "engine/worker/link.h"
 #include "test/sim/trace_job.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* trace_flow.c - traces about acknowledgement, credit and time.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/bytes.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/link.h"
 #include "test/sim/hand.h"
 #include "test/sim/trace_job.h"
 #include "test/support/header.h"

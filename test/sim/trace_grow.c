@@ -6,7 +6,7 @@
  * reports it as summed (grow.c).
  */
 #include "engine/base/error.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/link.h"
 #include "test/sim/trace_job.h"
 
 enum {

@@ -14,7 +14,7 @@
 
 #include "engine/base/error.h"
 #include "engine/server/server_int.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/link.h"
 #include "test/sim/net.h"
 #include "test/sim/traces.h"
 #include "test/support/steps.h"

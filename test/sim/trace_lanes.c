@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "engine/base/error.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/wtensor.h"
 #include "test/sim/trace_job.h"
 
 enum { CHUNK = 1344 / 4 };

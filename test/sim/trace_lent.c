@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/link.h"
 #include "test/sim/trace_job.h"
 
 enum { CHUNK = 1344 / 4, N_CHUNKS = 16 * 64 };

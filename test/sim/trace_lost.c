@@ -1,6 +1,7 @@
 /* trace_lost.c - members and local ranks die: groups of others go on.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/error.h"
+#include "engine/worker/faults.h"
 #include "engine/worker/stream.h"
 #include "test/sim/trace_job.h"
 

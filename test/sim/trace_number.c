@@ -4,7 +4,7 @@
  * A frame that was seen on the wire comes once more under another number.
  */
 #include "engine/base/bytes.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/link.h"
 #include "test/sim/hand.h"
 #include "test/sim/trace_job.h"
 #include "test/support/header.h"

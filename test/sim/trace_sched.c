@@ -15,7 +15,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/loop/pace.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/link.h"
 #include "test/sim/job.h"
 #include "test/sim/traces.h"
 

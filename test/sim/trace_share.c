@@ -1,7 +1,7 @@
 /* trace_share.c - several jobs on one server: fair shares, isolation (A13c,
  * I9). SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/error.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/faults.h"
 #include "test/sim/trace_job.h"
 
 /* Jobs without end that share the link of one server, of 10 Gb/s. */

@@ -4,6 +4,7 @@
  * By hand (hand.h) for what a server does; in a simulated job where what counts
  * is that workers come through.
  */
+#include "engine/worker/piece.h"
 #include "engine/worker/stream.h"
 #include "test/sim/hand.h"
 #include "test/sim/trace_job.h"

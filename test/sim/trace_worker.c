@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/link.h"
+#include "engine/worker/wtensor.h"
 #include "test/sim/trace_job.h"
 #include "test/support/header.h"
 

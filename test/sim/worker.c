@@ -6,7 +6,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/link.h"
 #include "test/sim/job.h"
 
 /* Copy payloads lent by the node's server at its lcore, as an agent's lcores do

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "engine/server/server_int.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/link.h"
 #include "engine/keys/keyring.h"
 #include "test/support/env.h"
 #include "test/support/unit.h"

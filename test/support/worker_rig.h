@@ -3,7 +3,7 @@
 #ifndef SW_TEST_SUPPORT_WORKER_RIG_H
 #define SW_TEST_SUPPORT_WORKER_RIG_H
 
-#include "engine/worker/worker_int.h"
+#include "engine/worker/link.h"
 #include "test/support/env.h"
 #include "test/support/peer.h"
 #include "test/support/unit.h"

@@ -13,7 +13,11 @@
 #include <sys/mman.h>
 
 #include "engine/wire/coll.h"
+#include "engine/worker/faults.h"
+#include "engine/worker/stall.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/tuning.h"
+#include "engine/worker/link.h"
 
 /* Instructions of one call; about 26,000 are needed. A walk over all tensors
  * takes 400,000, one over the chunks of the large tensor millions. */

@@ -5,6 +5,8 @@
  * behind: whoever walks over it, or over what is kept of its chunks, takes a
  * page fault for each page.
  */
+#include "engine/worker/faults.h"
+#include "engine/worker/tuning.h"
 #include "test/support/server_rig.h"
 #include "test/support/worker_rig.h"
 

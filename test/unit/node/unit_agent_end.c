@@ -1,6 +1,6 @@
 /* unit_agent_end.c - when the processes of an agent are told that it is over.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/worker_int.h"
+#include "engine/worker/faults.h"
 #include "test/unit/node/agent_rig.h"
 
 /* A process dies: the other is told when both lcores have left its tensors. */

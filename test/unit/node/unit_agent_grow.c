@@ -1,5 +1,6 @@
 /* unit_agent_grow.c - what an agent does about growth that cannot be.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/tensors.h"
 #include "engine/worker/todo.h"
 #include "pmd/host/host.h"
 #include "test/support/unit.h"

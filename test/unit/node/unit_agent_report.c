@@ -1,6 +1,7 @@
 /* unit_agent_report.c - a control thread that is late misses lines, nothing
  * else. SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/worker_int.h"
+#include "engine/worker/faults.h"
+#include "engine/worker/link.h"
 #include "test/unit/node/agent_rig.h"
 
 enum { TENSORS = 600, LINES = 20000, JOBS = 3 };

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "engine/worker/worker_int.h"
+#include "engine/worker/link.h"
 #include "engine/worker/stream.h"
 
 enum { LOG2 = SW_WINDOW_MIN_LOG2, W = 1 << LOG2, CREDIT = 1 << 20 };

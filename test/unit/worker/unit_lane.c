@@ -1,5 +1,6 @@
 /* unit_lane.c - one lane of two; the test plays the other one.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/faults.h"
 #include "sum/sum.h"
 #include "test/support/worker_rig.h"
 

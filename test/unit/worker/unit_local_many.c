@@ -1,5 +1,6 @@
 /* unit_local_many.c - as many local ranks in one worker as there may be.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/stall.h"
 #include "test/unit/worker/coll_rig.h"
 
 #include "engine/base/bytes.h"

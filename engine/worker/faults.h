@@ -1,0 +1,56 @@
+/* faults.h - faults: what ends tensors, groups and the job, and who is told.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_ENGINE_WORKER_FAULTS_H
+#define SW_ENGINE_WORKER_FAULTS_H
+
+#include "engine/worker/link.h"
+
+/* sw_worker_end - note that the worker leaves, with the fault that LEAVE has.
+ */
+void sw_worker_end(struct sw_worker *w, const struct sw_fault *why);
+
+/* sw_worker_fail_for - note that the job fails: every open push_pull ends with
+ * the fault's error, and the servers are told.
+ * sw_worker_fail - do so for the reason @fmt. */
+void sw_worker_fail_for(struct sw_worker *w, const struct sw_fault *why);
+void sw_worker_fail(struct sw_worker *w, int err, uint32_t key, const char *fmt,
+	...) __attribute__((format(printf, 4, 5)));
+
+/* sw_tensor_kill - note that the life of @t ends from @round on for @why: these
+ * rounds of the tensor fail, or all streams of the group; the other lanes and
+ * the servers are told. */
+void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
+	const struct sw_fault *why);
+
+/* sw_stream_propose - ask the coordinator to end the group of stream @t.  It
+ * may name another reason that came first; the group ends with the reason that
+ * the coordinator sends. */
+void sw_stream_propose(
+	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why);
+
+/* sw_stream_compare - if stream @t makes no progress, kill it if local ranks of
+ * its group wait in two of its streams under one number.  Returns whether it
+ * makes no progress; then QUERY asks the servers the same (w->is_still). */
+bool sw_stream_compare(struct sw_worker *w, struct sw_wtensor *t);
+
+/* sw_link_declared - note that @l knows the first @n tensors.
+ * sw_link_close - owe the server CLOSE of the group whose life lies in @slot.
+ * sw_link_knows_closed - has the server acknowledged that, or does it not know
+ * the group? */
+void sw_link_declared(struct sw_link *l, uint32_t n);
+void sw_link_close(struct sw_link *l, const struct sw_wtensor *slot);
+bool sw_link_knows_closed(
+	const struct sw_link *l, const struct sw_wtensor *slot);
+
+/* sw_link_on_end - handle END: a server says that a tensor is dead. */
+void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload);
+/* sw_link_build_end - build the next END or CLOSE; returns 0 if none is due. */
+uint32_t sw_link_build_end(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
+
+/* sw_lane_say - tell the user of a state or a line; another lane
+ * does so through lane 0. */
+void sw_lane_say(struct sw_worker *w, int err, const char *text);
+
+#endif

@@ -1,0 +1,71 @@
+/* lanes.h - what the lanes of a worker tell each other (lane.h).
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_ENGINE_WORKER_LANES_H
+#define SW_ENGINE_WORKER_LANES_H
+
+#include "engine/base/bits.h"
+#include "engine/worker/wtensor.h"
+
+/* sw_lane_take_commands - in another lane, take what lane 0 says.
+ * sw_lane_take_reports - in lane 0, take what a lane says.  Both take some and
+ * return the work done. */
+uint32_t sw_lane_take_commands(struct sw_worker *w);
+uint32_t sw_lane_take_reports(struct sw_worker *w, uint32_t lane);
+
+/* sw_lanes_command - set bits at all other lanes, in lane 0.
+ * sw_lanes_declare - say, in lane 0, that tensors have keys.
+ * sw_lane_report - set bits at lane 0, in another lane. */
+static inline void sw_lanes_command(struct sw_worker *w, uint32_t bits)
+{
+	for (uint32_t i = 0; i < w->n_others; i++)
+		atomic_fetch_or(&w->lanes[i].commands.bits, bits);
+}
+
+static inline void sw_lanes_declare(struct sw_worker *w)
+{
+	w->n_declaring = w->n_others;
+	for (uint32_t i = 0; i < w->n_others; i++)
+		atomic_store(&w->lanes[i].n_wanted, w->n_tensors);
+	sw_lanes_command(w, SW_LANE_DECLARE);
+}
+
+static inline void sw_lane_report(struct sw_worker *w, uint32_t bits)
+{
+	atomic_fetch_or(&w->lanes->reports.bits, bits);
+}
+
+/* sw_lanes_all - return the bits of all other lanes.
+ * sw_lanes_tell - raise a tensor's flag in lane 0 at some @lanes, a bit each,
+ * after a word of it has changed.
+ * sw_lane_tell - raise it in lane 0 at all others, in another lane at lane 0.
+ */
+static inline uint16_t sw_lanes_all(const struct sw_worker *w)
+{
+	return (uint16_t)((1u << w->n_others) - 1);
+}
+
+static inline void sw_lanes_tell(
+	struct sw_worker *w, const struct sw_wtensor *t, uint32_t lanes)
+{
+	for (; lanes; lanes &= lanes - 1)
+		sw_flags_raise(&w->lanes[__builtin_ctz(lanes)].commands.tensors,
+			t->index);
+}
+
+static inline void sw_lane_tell(struct sw_worker *w, const struct sw_wtensor *t)
+{
+	if (w->lane_i)
+		sw_flags_raise(&w->lanes->reports.tensors, t->index);
+	else
+		sw_lanes_tell(w, t, sw_lanes_all(w));
+}
+
+/* sw_lane_dead - say that a tensor is dead.  For a stream, another lane passes
+ * on the server's reason, and lane 0 decides. */
+static inline void sw_lane_dead(struct sw_worker *w, struct sw_wtensor *slot)
+{
+	atomic_store(&slot->said.dead_from, slot->own_life.from);
+	sw_lane_tell(w, slot);
+}
+
+#endif

@@ -1,0 +1,40 @@
+/* query.h - ask a server about late results.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_ENGINE_WORKER_QUERY_H
+#define SW_ENGINE_WORKER_QUERY_H
+
+#include "engine/base/bytes.h"
+#include "engine/worker/link.h"
+
+/* sw_query_at - return when to look for late results at the link.  The pause
+ * doubles while nothing arrives, so that a straggler costs few bytes. */
+static inline uint64_t sw_query_at(const struct sw_worker *w, struct sw_link *l)
+{
+	if (!l->n_folded && !l->n_blocked && !w->is_still)
+		return UINT64_MAX;
+	if (!l->query_wait_ns)
+		l->query_wait_ns = sw_max64(
+			4 * sw_flow_srtt(&l->peer.flow), w->params.query_min);
+	return l->query_from_ns + l->query_wait_ns;
+}
+
+/* sw_query_search - look for some, and owe a QUERY about those found.
+ * sw_query_tick - do so if that time has come; returns when to call again.
+ * sw_query_build - build that QUERY; returns payload bytes.
+ * sw_query_answered - take the server's ANSWER. */
+uint64_t sw_query_search(struct sw_worker *w, struct sw_link *l);
+static inline uint64_t sw_query_tick(struct sw_worker *w, struct sw_link *l)
+{
+	uint64_t at = sw_query_at(w, l);
+
+	if (l->peer.owed & 1u << SW_OWE_QUERY)
+		return UINT64_MAX; /* until the QUERY has left */
+	return w->now_ns < at ? at : sw_query_search(w, l);
+}
+
+uint32_t sw_query_build(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
+void sw_query_answered(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload);
+
+#endif

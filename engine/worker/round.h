@@ -1,0 +1,85 @@
+/* round.h - a round of a tensor, from its first request to its end.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_ENGINE_WORKER_ROUND_H
+#define SW_ENGINE_WORKER_ROUND_H
+
+#include "engine/base/bits.h"
+#include "engine/worker/wtensor.h"
+
+/* sw_round_open - open a round as the first local rank asks for it, with its
+ * operation. */
+void sw_round_open(struct sw_worker *w, struct sw_wtensor *t, uint8_t op,
+	uint16_t step, uint16_t root);
+
+/* sw_round_start - begin the round when all local ranks have asked: count it,
+ * tell the other lanes, give this lane's written chunks to the scheduler. */
+void sw_round_start(struct sw_worker *w, struct sw_wtensor *t);
+
+/* sw_round_extend - give the scheduler the chunks that were written since.
+ * Does nothing if the round is over or dead. */
+void sw_round_extend(struct sw_worker *w, struct sw_wtensor *t);
+
+/* sw_round_held - end the round if all lanes are done: this lane holds all its
+ * chunks. */
+void sw_round_held(struct sw_worker *w, struct sw_wtensor *t);
+
+/* sw_round_drop - cancel all that this lane still does for a dead round. */
+void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t);
+
+/* sw_round_end - end the round for all local ranks that asked for it.
+ * sw_rounds_end - end what is open when the worker has ended, some in each
+ * turn; returns the work done. */
+void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err);
+uint32_t sw_rounds_end(struct sw_worker *w);
+
+/* sw_round_end_some - end the round of a tensor, or the oldest open collective
+ * of a stream, with @err; returns an upper bound of the work, n_local. */
+uint32_t sw_round_end_some(struct sw_worker *w, struct sw_wtensor *t, int err);
+
+/* --- grow.c: buffers that are written while the round runs --- */
+
+/* sw_grow_bytes - return the bytes of a buffer.
+ * sw_grow_is_possible - can @lacks bytes be missing at its end?
+ * sw_grow_say - in lane 0, publish how many chunks are written, and return it.
+ * sw_grow_lacks - does the round wait for more of the buffer of @local? */
+static inline uint64_t sw_grow_bytes(const struct sw_wtensor *t)
+{
+	return t->decl.n_elems * t->elem_bytes;
+}
+
+static inline bool sw_grow_is_possible(
+	const struct sw_wtensor *t, uint64_t lacks)
+{
+	return lacks <= sw_grow_bytes(t) && lacks % t->elem_bytes == 0;
+}
+
+static inline uint32_t sw_grow_say(struct sw_wtensor *t)
+{
+	uint64_t there = sw_grow_bytes(t) - t->lacks;
+	uint32_t n =
+		t->lacks ? (uint32_t)(there / t->chunk_bytes) : t->n_chunks;
+
+	atomic_store_explicit(&t->n_ready, n, memory_order_release);
+	return n;
+}
+
+static inline bool sw_grow_lacks(const struct sw_wtensor *t, uint32_t local)
+{
+	return t->lacks && sw_bits_has(t->asked, local) &&
+	       t->locals[local].lacks;
+}
+
+/* sw_granules_of - return how many granules a growing tensor of @bytes has. */
+static inline uint32_t sw_granules_of(uint64_t bytes)
+{
+	return (uint32_t)((bytes + SW_GRANULE - 1) / SW_GRANULE);
+}
+
+/* sw_granules_held - note that this lane holds @chunk of a growing tensor.
+ * sw_granules_tell - in lane 0, call events.summed if a granule was completed
+ * since the last call; returns whether it did. */
+void sw_granules_held(
+	struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk);
+bool sw_granules_tell(struct sw_worker *w);
+
+#endif
