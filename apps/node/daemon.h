@@ -9,7 +9,6 @@
 #include "apps/cli/clock.h"
 #include "apps/cli/log.h"
 #include "apps/node/about.h"
-#include "pmd/host/confine.h"
 #include "apps/node/idle.h"
 #include "apps/node/log_lines.h"
 #include "apps/node/reserve.h"
@@ -25,6 +24,7 @@
 #include "pmd/dpdk/eal.h"
 #include "pmd/dpdk/port.h"
 #include "pmd/host/bell.h"
+#include "pmd/host/confine.h"
 #include "pmd/host/nodes.h"
 #include "pmd/host/stats_serve.h"
 

@@ -1,9 +1,11 @@
 /* trace.c - sumwire trace: what happened to each tensor and chunk, and when.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "apps/cli/args.h"
 #include "apps/cli/cmd.h"
@@ -102,6 +104,18 @@ static int read_files(const struct options *o, struct sw_trace_data *t)
 	return err;
 }
 
+/* A recording has the sessions' seeds, with which frames of a job without a
+ * secret can be forged: only its owner may read it. */
+static FILE *open_private(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w+");
+
+	if (!f && fd >= 0)
+		close(fd);
+	return f;
+}
+
 /* Record into a file that is kept, or into one without a name. */
 static int record(const struct options *o, struct sw_trace_data *t)
 {
@@ -112,7 +126,7 @@ static int record(const struct options *o, struct sw_trace_data *t)
 		.path = is_kept ? o->out : "the temporary file"};
 	int err;
 
-	r.to = is_kept ? fopen(o->out, "w+") : tmpfile();
+	r.to = is_kept ? open_private(o->out) : tmpfile();
 	if (!r.to)
 		return complain(r.path);
 	err = sw_record_run(&r);

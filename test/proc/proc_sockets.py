@@ -62,9 +62,9 @@ def test_ready_files():
         home = Home(net)
         server, agent = home.daemon("server"), home.daemon("agent")
         here = {"agent.sock", "agent.sock.error", "loopback.sock",
-                "loopback.sock.lock", f"stats-{server.pid}.sock",
-                f"stats-{agent.pid}.sock", f"daemon-{server.pid}.sock",
-                f"daemon-{agent.pid}.sock"}
+                "loopback.sock.lock",
+                *(f"{what}-{p.pid}.sock" for p in (server, agent)
+                  for what in ("stats", "daemon", "trace"))}
         check(home.files() - home.before == here, f"{home.files()}")
         mode = os.stat(home.folder).st_mode
         check(not mode & 0o022, f"{home.folder} has mode {mode:o}")
