@@ -404,13 +404,17 @@ int sw_daemon_confine(struct sw_daemon *d)
 		err = give_sockets(d);
 	if (!err && (c->has_user || d->conf.node.confine))
 		err = sw_confine_threads(c, &d->log);
+	if (err == SW_EPERM && !c->has_user) { /* nobody asked for it */
+		c->kept = UINT64_MAX;
+		err = 0;
+	}
 	if (!err && d->conf.node.confine)
-		has_filter = sw_confine_calls(c->kept != 0);
+		has_filter = sw_confine_calls(caps_of_ports(&d->conf) != 0);
 	if (!err)
 		sw_log(&d->log, SW_LOG_INFO,
 			"user %s, %s capabilities, system calls %sfiltered",
 			sw_user_text(geteuid(), who),
-			!d->conf.node.confine ? "all"
+			c->kept == UINT64_MAX ? "all"
 			: c->kept             ? "only the ports'"
 					      : "no",
 			has_filter ? "" : "not ");

@@ -159,8 +159,13 @@ int sw_confine_threads(const struct sw_confine *c, const struct sw_log *log)
 		free(o);
 		return 0;
 	}
-	sw_log(log, SW_LOG_ERROR,
-		"cannot give up rights%s: %s; [node] confine = no keeps them",
-		has_user ? " and become [node] user" : "", strerror(err));
+	if (has_user)
+		sw_log(log, SW_LOG_ERROR,
+			"cannot give up rights and become [node] user: %s",
+			strerror(err));
+	else
+		sw_log(log, SW_LOG_WARN,
+			"not all threads could give up capabilities: %s",
+			strerror(err));
 	return SW_EPERM;
 }

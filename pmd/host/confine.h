@@ -21,8 +21,9 @@ struct sw_confine {
 };
 
 /* sw_confine_threads - become the user and give up capabilities, in all threads
- * of this process, and let no thread get them back.
- * Errors, which are logged: SW_EPERM. */
+ * of this process, and let no thread get them back.  Threads obey in a handler
+ * of SIGRTMAX, so this fails if one of them blocks it. Errors, which are
+ * logged: SW_EPERM; some threads may have lost theirs. */
 int sw_confine_threads(const struct sw_confine *c, const struct sw_log *log);
 
 /* sw_confine_calls - refuse with EPERM each system call that no daemon makes

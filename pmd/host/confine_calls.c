@@ -25,11 +25,11 @@
 #define OWN_ARCH AUDIT_ARCH_AARCH64
 #endif
 
-/* The leak checker makes a process that looks at this one. */
-#if defined(__SANITIZE_ADDRESS__)
+/* Sanitizers make processes: one looks for leaks, one knows names. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #undef OWN_ARCH
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #undef OWN_ARCH
 #endif
 #endif
