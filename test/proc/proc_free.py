@@ -27,7 +27,7 @@ def free(n=2, k=0, local=None, again=False, **keys):
         for _ in range(1 + again):
             procs = start(net, local or (1,) * n)
             for p in procs:
-                p.await_out("exact")
+                p.await_out("exact", rig.RUN_S)
             for agent in net.agents:
                 # the streams' few bytes are left
                 m = n_mapped(net, agent)
