@@ -133,7 +133,7 @@ class Future(Kept):
             is_ended = self._is_ended
         if is_new and is_ended:
             self._end.set_result(None)
-        elif not is_ended:
+        elif not is_ended and self.calls:  # a group of one has no calls
             self.calls.watch()
         return self._future
 
