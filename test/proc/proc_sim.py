@@ -72,6 +72,24 @@ def test_sweep():
         check(sim("x.ini", "--json", cwd=d).returncode == 1, "a sweep as JSON")
 
 
+def test_cut_point():
+    """A point runs again if only some of its rows are in the file."""
+    text = ("[net]\nrate = 1Gb/s, 10Gb/s\n" + JOB +
+            "[traffic x]\nkind = udp\nfrom = gpu0\nto = cpu0\n")
+    with tempfile.TemporaryDirectory() as d:
+        with open(os.path.join(d, "x.ini"), "w", encoding="utf-8") as f:
+            f.write(text)
+        whole = sim("x.ini", "--out", "a.csv", cwd=d)
+        with open(os.path.join(d, "a.csv"), encoding="utf-8") as f:
+            rows = f.read().splitlines(keepends=True)
+        check(len(rows) == 6, rows)
+        with open(os.path.join(d, "b.csv"), "w", encoding="utf-8") as f:
+            f.writelines(rows[:5])
+        again = sim("x.ini", "--out", "b.csv", cwd=d)
+        check("1 of 2 points are in b.csv" in again.stderr, again.stderr)
+        check(again.stdout == whole.stdout, again)
+
+
 def test_goodput():
     """Two agents and a server fill its link; sums stay exact while frames are lost."""
     clean = result_of("[net]\nrate = 1Gb/s\n" + JOB)["jobs"][0]

@@ -325,6 +325,30 @@ uint32_t sw_sim_find(const struct sw_sim_desc *d, const char *name)
 	return UINT32_MAX;
 }
 
+struct found {
+	const struct sw_sim_desc *d;
+	uint32_t *nodes, n;
+};
+
+static bool add_found(void *ctx, const char *name)
+{
+	struct found *x = ctx;
+
+	if (x->n < SW_SIM_NODES_MAX)
+		x->nodes[x->n++] = sw_sim_find(x->d, name);
+	return true;
+}
+
+uint32_t sw_sim_find_all(const struct sw_sim_desc *d, const char *list,
+	uint32_t out[SW_SIM_NODES_MAX])
+{
+	struct found x = {.d = d, .nodes = out};
+	char why[SW_WHY_BYTES]; /* the list was checked before */
+
+	sw_sim_names(list, add_found, &x, why, sizeof(why));
+	return x.n;
+}
+
 static bool add_node(void *ctx, const char *name)
 {
 	struct sw_sim_desc *d = ctx;
@@ -341,7 +365,8 @@ static bool add_switch(void *ctx, const char *name)
 {
 	struct sw_sim_desc *d = ctx;
 
-	if (sw_sim_find(d, name) != UINT32_MAX || d->n_switches == 512)
+	if (sw_sim_find(d, name) != UINT32_MAX ||
+		d->n_switches == SW_SIM_SWITCHES_MAX)
 		return false;
 	strcpy(d->names[d->n_nodes + d->n_switches++], name);
 	return true;
@@ -439,7 +464,8 @@ int sw_sim_desc_read(
 
 	*out = NULL;
 	if (d)
-		d->names = calloc(SW_SIM_NODES_MAX + 512, SW_SIM_NAME);
+		d->names = calloc(
+			SW_SIM_NODES_MAX + SW_SIM_SWITCHES_MAX, SW_SIM_NAME);
 	if (!d || !d->names) {
 		free(d);
 		return SW_ENOMEM;

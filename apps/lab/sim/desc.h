@@ -25,6 +25,7 @@ enum {
 	SW_SIM_AXES = 4,
 	SW_SIM_POINTS = 4096,
 	SW_SIM_NODES_MAX = 4096,
+	SW_SIM_SWITCHES_MAX = 512, /* with topology = links */
 };
 
 enum sw_sim_topology { SW_SIM_SWITCH, SW_SIM_LEAF_SPINE, SW_SIM_EXPLICIT };
@@ -71,7 +72,7 @@ struct sw_sim_desc_traffic {
 	char label[SW_SIM_NAME];
 	char from[SW_SIM_TEXT], to[SW_SIM_TEXT];
 	uint32_t kind, n_flows;
-	uint64_t start_ns, stop_ns, on_ns, off_ns, rate_bit_s, bytes;
+	uint64_t start_ns, stop_ns, on_ns, off_ns, rate_bit_s;
 	bool has_ecn;
 };
 
@@ -137,9 +138,13 @@ uint32_t sw_sim_names(const char *list,
 	bool (*add)(void *ctx, const char *name), void *ctx, char *why,
 	size_t why_len);
 
-/* sw_sim_find - return the number of the node, or the switch behind the nodes,
- * called @name; UINT32_MAX: there is none. */
+/* sw_sim_find - return the number of the node or switch @name, or UINT32_MAX.
+ * Switches are counted after the nodes.
+ * sw_sim_find_all - write the numbers of the nodes in a list to @out, and
+ * return how many there are. */
 uint32_t sw_sim_find(const struct sw_sim_desc *d, const char *name);
+uint32_t sw_sim_find_all(const struct sw_sim_desc *d, const char *list,
+	uint32_t out[SW_SIM_NODES_MAX]);
 
 /* sw_sim_reference - print all sections and keys. */
 void sw_sim_reference(FILE *f);

@@ -38,30 +38,6 @@ void sw_sim_memory_free(void *at)
 
 /* --- which nodes --- */
 
-struct list {
-	const struct sw_sim_desc *d;
-	uint32_t *nodes, n;
-};
-
-static bool add_to(void *ctx, const char *name)
-{
-	struct list *l = ctx;
-
-	if (l->n < SW_SIM_NODES_MAX)
-		l->nodes[l->n++] = sw_sim_find(l->d, name);
-	return true;
-}
-
-static uint32_t list_of(
-	const struct sw_sim_desc *d, const char *names, uint32_t *nodes)
-{
-	struct list l = {.d = d, .nodes = nodes};
-	char why[8];
-
-	sw_sim_names(names, add_to, &l, why, sizeof(why));
-	return l.n;
-}
-
 static bool is_among(uint32_t node, const uint32_t *nodes, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -344,8 +320,8 @@ static int open_job(struct sw_sim *s, uint32_t i, uint32_t *agents)
 	j->sim = s;
 	j->desc = &s->desc->jobs[i];
 	j->servers = array(SW_SIM_NODES_MAX, sizeof(*j->servers));
-	j->n_agents = list_of(s->desc, j->desc->agents, agents);
-	j->n_servers = list_of(s->desc, j->desc->servers, j->servers);
+	j->n_agents = sw_sim_find_all(s->desc, j->desc->agents, agents);
+	j->n_servers = sw_sim_find_all(s->desc, j->desc->servers, j->servers);
 	err = check_places(j, agents, j->n_servers);
 	if (!err)
 		err = take_tensors(j);

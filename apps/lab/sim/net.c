@@ -166,11 +166,8 @@ void sw_sim_send(
 	l->queued += f->bytes;
 	l->n.most = sw_max64(l->n.most, l->queued);
 	l->n.n_frames++;
-	l->n.bytes += f->bytes;
-	if (l->pool) {
+	if (l->pool)
 		l->pool->used += f->bytes;
-		l->pool->most = sw_max64(l->pool->most, l->pool->used);
-	}
 	serialize(net, l, f);
 	append(net, l, f);
 }

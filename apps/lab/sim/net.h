@@ -25,7 +25,6 @@ enum {
 	SW_SIM_HEADS = 46,   /* Ethernet with FCS, IPv4, UDP */
 	SW_SIM_WIRE = 66,    /* these, and preamble and gap */
 	SW_SIM_INBOX = 4096, /* frames that a node's ring holds */
-	SW_SIM_NODES = 8192, /* nodes and switches */
 	SW_SIM_LOOPBACK = 1, /* a node's port to itself */
 	SW_SIM_PORTS = 2,
 	SW_SIM_SIZES = 3, /* sizes of frames' memory */
@@ -39,7 +38,7 @@ struct sw_sim_link;
 struct sw_sim_segment {
 	uint32_t flow; /* its index */
 	bool is_ack, has_echo;
-	uint64_t number; /* of the segment; of an ACK: the one acknowledged */
+	uint64_t number; /* ACK: the segment that it acknowledges */
 	uint64_t next;   /* ACK: all below have arrived */
 	uint64_t sent_ns;
 };
@@ -49,7 +48,7 @@ struct sw_sim_frame {
 	uint64_t depart_ns, arrive_ns;
 	uint32_t from, to; /* nodes */
 	uint32_t len;      /* header and payload */
-	uint32_t bytes;    /* that it takes in a buffer */
+	uint32_t bytes;    /* its room in a buffer */
 	uint16_t from_udp, to_udp;
 	uint8_t size;             /* which of the sizes its memory has */
 	bool is_marked, is_other; /* other: not of an engine */
@@ -63,7 +62,7 @@ struct sw_sim_frame {
 /* Memory that the ports of a switch share. A port may queue alpha times what
  * is free (dynamic thresholds). */
 struct sw_sim_pool {
-	uint64_t bytes, used, most;
+	uint64_t bytes, used;
 	uint64_t alpha_ppm;
 };
 
@@ -77,7 +76,7 @@ struct sw_sim_faults {
 };
 
 struct sw_sim_counts {
-	uint64_t n_frames, bytes, n_dropped, n_lost, n_marked, n_down;
+	uint64_t n_frames, n_dropped, n_lost, n_marked, n_down;
 	uint64_t most; /* bytes in the queue */
 };
 

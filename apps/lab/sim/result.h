@@ -10,8 +10,8 @@
 struct sw_sim_job_result {
 	char name[SW_SIM_NAME];
 	uint32_t n_agents, n_servers, n_rounds, n_wanted;
-	uint64_t bytes;         /* of a round, at an agent */
-	uint64_t goodput_bit_s; /* that an agent pushes */
+	uint64_t bytes;         /* an agent's, in a round */
+	uint64_t goodput_bit_s; /* an agent's */
 	uint64_t round_ns[3];   /* quartiles */
 	uint64_t urgent_ns[2];  /* most urgent tensor: median, 99 % */
 	uint64_t n_again, n_timeouts, n_wrong;
@@ -19,7 +19,7 @@ struct sw_sim_job_result {
 
 struct sw_sim_traffic_result {
 	char name[SW_SIM_NAME];
-	uint64_t goodput_bit_s; /* of all its flows */
+	uint64_t goodput_bit_s; /* all flows together */
 	uint64_t n_again, n_timeouts;
 };
 
@@ -33,7 +33,7 @@ struct sw_sim_result {
 	uint64_t most_queued; /* bytes, of all queues of switches */
 	char most_from[SW_SIM_NAME], most_to[SW_SIM_NAME];
 	char why[SW_SIM_TEXT]; /* "": all went well */
-	/* What the run itself took: not the same on every machine. */
+	/* The run's own cost, for --profile. */
 	uint64_t n_events, n_hops, most_frames, most_mem_bytes;
 };
 

@@ -11,8 +11,8 @@
 int sw_sim_build(
 	struct sw_sim_net *net, const struct sw_sim_desc *d, char *why);
 
-/* sw_sim_link_between - return the link from one node or switch to another,
- * both by name; NULL: there is none. */
+/* sw_sim_link_between - return the link between two nodes or switches, by name,
+ * or NULL. */
 struct sw_sim_link *sw_sim_link_between(struct sw_sim_net *net,
 	const struct sw_sim_desc *d, const char *from, const char *to);
 

@@ -69,8 +69,8 @@ struct sw_sim {
 	struct sw_sum kernels;
 	struct sw_log log;
 	uint64_t rng, mem_bytes, most_mem_bytes;
-	/* Buffer of all tensors when frames carry no payloads, and those that
-	 * were too small. */
+	/* The buffer that all tensors share when frames carry no payloads, and
+	 * the smaller ones of earlier jobs. */
 	void *scratch, *old_scratch[SW_SIM_JOBS];
 	uint64_t scratch_bytes;
 	struct sw_server **servers; /* by node; NULL: none */

@@ -1,8 +1,8 @@
 /* sweep.c - the points of a sweep on all cores, interrupted and resumed.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A simulation has no state outside its handle, so threads run one each. What a
- * point has found is in the file before the next one begins.
+ * A simulation has no state outside its handle, so threads run one each. A
+ * thread writes the rows of a point to the file before it begins the next one.
  */
 #include "apps/lab/sim/sweep.h"
 
@@ -26,7 +26,7 @@ struct work {
 	FILE *f;
 	bool *is_done; /* by point */
 	uint32_t next, n_done, n_running, n_here;
-	bool is_full; /* the file takes no more */
+	bool is_full; /* the file refused a row */
 	char why[SW_SIM_TEXT];
 };
 
@@ -129,7 +129,8 @@ static void run_threads(struct work *w, uint32_t n)
 
 /* --- before and after --- */
 
-static int check_all(struct sw_sim_file *file)
+/* *n_rows: rows of a point. */
+static int check_all(struct sw_sim_file *file, uint32_t *n_rows)
 {
 	for (uint32_t p = 0; p < file->n_points; p++) {
 		struct sw_sim_desc *d;
@@ -141,6 +142,8 @@ static int check_all(struct sw_sim_file *file)
 					"files\n");
 			err = SW_ECONF;
 		}
+		if (!err)
+			*n_rows = d->n_jobs + d->n_traffic;
 		sw_sim_desc_free(d);
 		if (err)
 			return err;
@@ -148,7 +151,29 @@ static int check_all(struct sw_sim_file *file)
 	return 0;
 }
 
-static int resume(struct work *w)
+/* Drop the rows of points that a full disk has cut short; they run again. */
+static void take_whole(struct work *w, uint32_t n_rows)
+{
+	struct sw_sim_table *t = &w->sweep->table;
+	uint32_t *n = calloc(w->sweep->file->n_points, sizeof(*n));
+	uint32_t n_kept = 0;
+
+	if (!n)
+		abort();
+	for (uint32_t i = 0; i < t->n; i++)
+		w->n_done += ++n[t->rows[i].point] == n_rows;
+	for (uint32_t i = 0; i < t->n; i++) {
+		uint32_t point = t->rows[i].point;
+
+		w->is_done[point] = n[point] >= n_rows;
+		if (w->is_done[point])
+			t->rows[n_kept++] = t->rows[i];
+	}
+	t->n = n_kept;
+	free(n);
+}
+
+static int resume(struct work *w, uint32_t n_rows)
 {
 	struct sw_sim_sweep *s = w->sweep;
 	int err = sw_sim_table_read(&s->table, s->file, s->out);
@@ -161,12 +186,7 @@ static int resume(struct work *w)
 			s->out);
 		return err;
 	}
-	for (uint32_t i = 0; i < s->table.n; i++) {
-		bool *is_done = &w->is_done[s->table.rows[i].point];
-
-		w->n_done += !*is_done;
-		*is_done = true;
-	}
+	take_whole(w, n_rows);
 	if (w->n_done)
 		fprintf(stderr, "sumwire-lab sim: %u of %u points are in %s\n",
 			w->n_done, s->file->n_points, s->out);
@@ -233,14 +253,15 @@ int sw_sim_sweep_run(struct sw_sim_sweep *s)
 	struct work w = {.sweep = s,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.changed = PTHREAD_COND_INITIALIZER};
-	int err = check_all(s->file);
+	uint32_t n_rows = 0;
+	int err = check_all(s->file, &n_rows);
 
 	if (err)
 		return err;
 	w.is_done = calloc(s->file->n_points, sizeof(*w.is_done));
 	if (!w.is_done)
 		return SW_ENOMEM;
-	err = resume(&w);
+	err = resume(&w, n_rows);
 	if (!err)
 		err = rewrite(s);
 	if (!err)

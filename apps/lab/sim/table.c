@@ -70,7 +70,7 @@ void sw_sim_table_add(
 
 /* --- the file --- */
 
-/* What the description says, whatever its comments and blanks are. */
+/* Descriptions that differ in comments and blanks alone have one hash. */
 static uint64_t hash_of(const struct sw_sim_file *file)
 {
 	uint64_t hash = 0;

@@ -163,28 +163,15 @@ static void add_flow(struct sw_sim_traffic *t,
 }
 
 struct list {
-	const struct sw_sim_desc *d;
 	uint32_t nodes[SW_SIM_NODES_MAX], n;
 };
-
-static bool add_node(void *ctx, const char *name)
-{
-	struct list *l = ctx;
-
-	if (l->n < SW_SIM_NODES_MAX)
-		l->nodes[l->n++] = sw_sim_find(l->d, name);
-	return true;
-}
 
 static int open_one(struct sw_sim_traffic *t,
 	const struct sw_sim_desc_traffic *d, struct list *from, struct list *to,
 	char *why)
 {
-	char unused[8];
-
-	from->n = to->n = 0;
-	sw_sim_names(d->from, add_node, from, unused, sizeof(unused));
-	sw_sim_names(d->to, add_node, to, unused, sizeof(unused));
+	from->n = sw_sim_find_all(t->desc, d->from, from->nodes);
+	to->n = sw_sim_find_all(t->desc, d->to, to->nodes);
 	if (t->n + (uint64_t)from->n * d->n_flows > SW_SIM_TIMERS / 2) {
 		snprintf(why, SW_SIM_TEXT, "[traffic %s] more than %d flows",
 			d->label, SW_SIM_TIMERS / 2);
@@ -222,7 +209,6 @@ int sw_sim_traffic_open(struct sw_sim_net *net, const struct sw_sim_desc *d,
 	t->flows = calloc(SW_SIM_TIMERS / 2, sizeof(*t->flows));
 	if (!t->flows)
 		abort();
-	lists[0].d = lists[1].d = d;
 	t->net = net;
 	t->desc = d;
 	t->begun_ns = net->now_ns;

@@ -9,8 +9,8 @@
 
 struct sw_sim_traffic;
 
-/* sw_sim_traffic_open - schedule all flows of @d; *@out is NULL if there are
- * none.  Errors: SW_ECONF, and one sentence in @why (SW_SIM_TEXT bytes). */
+/* sw_sim_traffic_open - schedule all flows of @d.  Without any, *@out is NULL.
+ * Errors: SW_ECONF, and one sentence in @why (SW_SIM_TEXT bytes). */
 int sw_sim_traffic_open(struct sw_sim_net *net, const struct sw_sim_desc *d,
 	struct sw_sim_traffic **out, char *why);
 

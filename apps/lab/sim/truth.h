@@ -16,7 +16,7 @@ enum { SW_SIM_PERIOD = 4099 }; /* elements after which values repeat; a prime */
 struct sw_sim_truth {
 	uint64_t seed;
 	uint32_t n_ranks;
-	float values[SW_SIM_PERIOD]; /* of rank 0; rank r begins at r * 61 */
+	float values[SW_SIM_PERIOD]; /* rank r begins at r * 61 */
 	float sums[SW_SIM_PERIOD];
 };
 
