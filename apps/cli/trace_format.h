@@ -35,7 +35,7 @@ struct sw_trace_block {
 	uint32_t kind;
 	uint16_t daemon; /* set by the reader: counts the daemons of a trace */
 	uint16_t lcore;
-	uint32_t bytes;     /* that follow */
+	uint32_t bytes;     /* they follow */
 	uint32_t n_dropped; /* events of the lcore so far: the ring was full */
 };
 
@@ -93,7 +93,7 @@ struct sw_trace_event {
 	uint32_t round, chunk;
 	uint16_t peer; /* index of the lcore's peer, or SW_TRACE_NO_PEER */
 	uint16_t bytes;
-	uint16_t step; /* the call's tag; RX and TX: 0 */
+	uint16_t step; /* a frame's tag of the call; else 0 */
 	uint8_t kind, flags;
 };
 

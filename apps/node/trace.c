@@ -305,10 +305,8 @@ static struct sw_engine *tap_in(
 	return &tap->engine;
 }
 
-struct sw_engine *sw_trace_tap(
-	struct sw_tracer *t, uint32_t endpoint, struct sw_engine *engine)
+struct sw_engine *sw_trace_tap(struct sw_tracer *t, struct sw_engine *engine)
 {
-	(void)endpoint;
 	return tap_in(t, true, engine);
 }
 
@@ -348,7 +346,6 @@ void sw_trace_call(struct sw_tracer *t, const struct sw_trace_call *call)
 		       .round = call->number,
 		       .chunk = call->cookie,
 		       .peer = (uint16_t)call->local,
-		       .step = call->step,
 		       .kind = call->is_done ? SW_TRACE_DONE : SW_TRACE_CALL,
 		       .flags = call->has_failed ? SW_TRACE_ERROR : 0});
 }

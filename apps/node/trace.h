@@ -29,28 +29,29 @@ struct sw_trace {
 };
 
 /* sw_trace_open - listen for sumwire trace in @folder.  If that fails, the
- * daemon runs and cannot be traced.
- * sw_trace_poll - begin, feed or end a trace; called in each turn.
- * sw_trace_wait_ms - return how long the control thread may wait, at most @ms.
- * sw_trace_close - the lcores have ended. */
+ * daemon runs and cannot be traced. */
 void sw_trace_open(struct sw_daemon *d, const char *folder);
+
+/* sw_trace_poll - begin, feed or end a trace.  Call it each turn.
+ * sw_trace_wait_ms - return how long the control thread may wait, at most @ms.
+ */
 void sw_trace_poll(struct sw_daemon *d);
 uint32_t sw_trace_wait_ms(const struct sw_daemon *d, uint32_t ms);
+
+/* sw_trace_close - free all, after the lcores have ended. */
 void sw_trace_close(struct sw_daemon *d);
 
 /* sw_trace_follow - begin or end to trace as the control thread has said.
- * sw_trace_tap - return what the loop drives in place of @engine.
+ * sw_trace_tap - return what the loop drives in place of @engine, a worker's.
  * Thread: the lcore. */
 void sw_trace_follow(struct sw_poller *p);
-struct sw_engine *sw_trace_tap(
-	struct sw_tracer *t, uint32_t endpoint, struct sw_engine *engine);
+struct sw_engine *sw_trace_tap(struct sw_tracer *t, struct sw_engine *engine);
 
 /* A call of a rank, or its end. */
 struct sw_trace_call {
 	uint32_t key, number; /* sw_worker_call */
 	uint32_t local, cookie;
 	bool is_done, has_failed;
-	uint16_t step;
 };
 
 /* sw_trace_call - note it.  Thread: the lcore. */

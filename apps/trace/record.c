@@ -140,25 +140,12 @@ static void take(struct recording *rec, struct source *s)
 	take_blocks(rec, s);
 }
 
-static bool is_called(const struct sw_found_daemon *d, const char *name)
-{
-	char pid[24];
-
-	snprintf(pid, sizeof(pid), "%ld", (long)d->pid);
-	if ((d->name && !strcmp(d->name, name)) || !strcmp(pid, name))
-		return true;
-	for (uint32_t i = 0; i < d->n_jobs; i++)
-		if (!strcmp(d->jobs[i].name, name))
-			return true;
-	return false;
-}
-
 /* Is it one of those that are asked for? */
 static bool is_asked(
 	const struct sw_found_daemon *d, const struct sw_arg_list *names)
 {
 	for (uint32_t i = 0; i < names->n; i++)
-		if (is_called(d, names->items[i]))
+		if (sw_daemon_is_called(d, names->items[i]))
 			return true;
 	return !names->n;
 }

@@ -117,6 +117,11 @@ int sw_daemons_find_in(const char *folder, struct sw_found_daemons *out);
  * Returns whether it is understood. */
 bool sw_daemons_parse(char *text, struct sw_found_daemon *d);
 
+/* sw_daemon_is_called - is @name that of the daemon, of a job of it, or its
+ * pid?
+ */
+bool sw_daemon_is_called(const struct sw_found_daemon *d, const char *name);
+
 /* sw_daemons_match - return how many daemons @name may mean, and the first of
  * them in *at: those of that name; else the one of that pid; else those of that
  * job. */

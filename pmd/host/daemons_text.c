@@ -211,6 +211,12 @@ static bool is_meant(
 	return !strcmp(pid, name);
 }
 
+bool sw_daemon_is_called(const struct sw_found_daemon *d, const char *name)
+{
+	return is_meant(d, name, 0) || is_meant(d, name, 1) ||
+	       is_meant(d, name, 2);
+}
+
 uint32_t sw_daemons_match(
 	const struct sw_found_daemons *found, const char *name, uint32_t *at)
 {
