@@ -91,7 +91,6 @@ static char *data_of(
 static char *results_of(const struct cost_nodes *x, uint32_t member, uint32_t i)
 {
 	const struct cost_shape *s = x->shape;
-
 	uint64_t first = s->n_local > 1 ? s->n_members * s->n_local : 0;
 
 	return x->memory + ((first + member) * s->n_tensors + i) * s->bytes;

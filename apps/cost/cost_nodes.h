@@ -49,7 +49,8 @@ struct cost_nodes {
 	struct sw_server *server;
 	struct sw_worker *workers;
 	uint32_t n_workers; /* that are open */
-	char *memory; /* of the ranks, then results of several local ranks */
+	/* The ranks' tensors, then the results of several local ranks. */
+	char *memory;
 	uint64_t memory_bytes;
 	uint64_t n_random; /* nothing here has to be secret */
 	struct sw_keyring_entry entry;
