@@ -262,11 +262,10 @@ void sw_daemon_is_ending(struct sw_daemon *d);
  * this daemon, and act on it.  Call it each turn. */
 void sw_daemon_await_signal(struct sw_daemon *d, uint32_t ms);
 
-/* sw_daemon_must_end - return whether a signal has ended this daemon.  After
- * the first signal it returns true at once without [node] drain; with it, when
- * the drain time is over or the daemon is idle.
- * @is_idle  no process is attached and no job is open; found after the signal,
- *           since a job may have opened while this thread waited */
+/* sw_daemon_must_end - return whether a signal has ended this daemon: at once,
+ * or with [node] drain when that time is over or the daemon is idle.
+ * @is_idle  No process is attached and no job is open.  Look after the signal:
+ * a job may have opened while this thread waited. */
 bool sw_daemon_must_end(const struct sw_daemon *d, bool is_idle);
 
 /* sw_daemon_hurried - return whether another signal has arrived during the

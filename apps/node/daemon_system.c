@@ -28,7 +28,8 @@ enum {
 	 * fixed value glibc raises this threshold, and an lcore that opens a
 	 * job then has to zero its tables. */
 	MAPPED_BYTES = 128 << 10,
-	/* Of coredump_filter: private memory, file headers, huge pages. */
+	/* Bits of coredump_filter: private memory, file headers, huge pages.
+	 */
 	UNSHARED = 1 << 0 | 1 << 2 | 1 << 4 | 1 << 5 | 1 << 7,
 };
 
@@ -140,8 +141,8 @@ bool sw_daemon_hurried(const struct sw_daemon *d, uint32_t ms)
 	return true;
 }
 
-/* Give the folder, which root has just made, to [node] user.  That user takes
- * sockets away at the end, so an older folder must be its own. */
+/* Give the folder, which root has just made, to [node] user.  An older folder
+ * must be this user's, who removes the sockets at the end. */
 static int give_runtime_dir(struct sw_daemon *d)
 {
 	const struct sw_confine *c = &d->confine;
