@@ -422,6 +422,7 @@ int sw_tensors_keyed(
 	for (uint32_t l = 0; l < w->n_links; l++) {
 		struct sw_part *p = &t->parts[l];
 
+		p->near = (struct sw_place_near){0};
 		p->place = t->kind->place_at(w, t, &w->links[l]);
 		p->from = from;
 		from += p->place.n_local;

@@ -212,13 +212,13 @@ static uint8_t push_flags(const struct sw_link *l, const struct sw_wtensor *t,
 /* Fill the header of a tensor's push; returns its bytes, NULL if it has none.
  */
 static const uint8_t *fill(struct sw_worker *w, struct sw_wtensor *t,
-	const struct sw_part *p, uint32_t record, struct sw_header *h,
+	struct sw_part *p, uint32_t record, struct sw_header *h,
 	bool *is_stable)
 {
 	bool has = has_bytes(w, t);
 
 	h->round = t->round;
-	h->chunk = sw_place_global(&p->place, record - p->from);
+	h->chunk = sw_place_global_near(&p->near, &p->place, record - p->from);
 	h->step = t->step;
 	h->weight = t->op == SW_ROUND_SUM ? w->n_local : has;
 	h->dtype = (uint8_t)t->decl.dtype;

@@ -44,6 +44,7 @@ enum sw_todo_set {
 /* The chunks of a tensor at one link.  Their records follow those of the
  * previous link: local chunk i has record from + i. */
 struct sw_part {
+	struct sw_place_near near; /* chunks of recent frames */
 	struct sw_place place;
 	uint32_t from, n_awaited; /* quanta of expected results */
 	uint32_t turn_step; /* a local chunk's step in a turn key: 2^32 / all */
@@ -360,9 +361,9 @@ static inline struct sw_wtensor *sw_wtensor_numbered(
 
 /* sw_part_record - return the record of a tensor's chunk, SW_PLACE_NONE if it
  * does not lie at the link. */
-static inline uint32_t sw_part_record(const struct sw_part *p, uint32_t chunk)
+static inline uint32_t sw_part_record(struct sw_part *p, uint32_t chunk)
 {
-	uint32_t local = sw_place_find(&p->place, chunk);
+	uint32_t local = sw_place_find_near(&p->near, &p->place, chunk);
 
 	return local == SW_PLACE_NONE ? SW_PLACE_NONE : p->from + local;
 }
