@@ -29,6 +29,13 @@ enum sw_link_state {
 	SW_LINK_CLOSED,
 };
 
+/* What became of a RESULT. */
+enum sw_receipt {
+	SW_NOT_TAKEN, /* invalid: not acknowledged */
+	SW_HAD_IT,    /* a duplicate: acknowledged */
+	SW_TAKEN,     /* written: acknowledged */
+};
+
 struct sw_link {
 	struct sw_worker *worker;
 	enum sw_link_state state;

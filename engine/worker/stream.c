@@ -450,20 +450,20 @@ static bool is_well_formed(struct sw_worker *w, const struct sw_piece *p,
 	return sw_result_fits(w, h, p->bytes);
 }
 
-bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
-	const struct sw_header *h, const uint8_t *payload, bool *is_new)
+enum sw_receipt sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
+	const struct sw_header *h, const uint8_t *payload)
 {
 	struct sw_worker *w = l->worker;
 	uint32_t base = h->stream.j - (uint16_t)(h->stream.j - h->stream.base);
 	uint32_t chunk;
 	struct sw_wchunk *c = sw_stream_find(t, l, h->stream.j, &chunk);
 	struct sw_piece *p = &t->stream->pieces[chunk];
+	bool is_new = c && c->n_sent && p->gets;
 
-	*is_new = c && c->n_sent && p->gets;
-	if (*is_new) {
+	if (is_new) {
 		if (!is_well_formed(w, p, h) ||
 			!sw_result_verify(l, h, payload))
-			return false;
+			return SW_NOT_TAKEN;
 		sw_todo_hold(l, t, chunk);
 		give_credit(w, t, chunk);
 		if (p->gives) /* one WANT covers several */
@@ -471,13 +471,10 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 				c->n_sent == 1, w->now_ns);
 		sw_piece_take(t->stream, p, payload);
 		p->coll->weight = h->weight;
-		sw_link_came(l);
-		sw_count(&w->stats.results, 1);
-		sw_count(&w->stats.result_bytes, h->payload_len);
 		finish(l, t, chunk);
 	} else {
 		sw_count(&w->stats.result_again, 1);
 	}
 	sw_stream_on_base(l, t, base);
-	return true;
+	return is_new ? SW_TAKEN : SW_HAD_IT;
 }

@@ -221,10 +221,9 @@ void sw_stream_folded(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk);
 struct sw_wchunk *sw_stream_find(const struct sw_wtensor *t,
 	const struct sw_link *l, uint32_t j, uint32_t *chunk);
 
-/* sw_stream_on_result - take a RESULT of the stream.  Returns whether to
- * acknowledge it; *is_new: a chunk waited for it. */
-bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
-	const struct sw_header *h, const uint8_t *payload, bool *is_new);
+/* sw_stream_on_result - take a RESULT of the stream. */
+enum sw_receipt sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
+	const struct sw_header *h, const uint8_t *payload);
 
 /* sw_stream_on_base - note that all chunks below @base are done at the server.
  * Call sw_stream_settle next. */

@@ -75,61 +75,72 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	t->weight = h->weight;
 	t->progress_ns = w->now_ns;
 	sw_set_word(&t->awaited, 0);
-	sw_link_came(l);
-	sw_count(&w->stats.results, 1);
-	sw_count(&w->stats.result_bytes, h->payload_len);
 	if (--t->n_missing == 0)
 		sw_round_held(w, t);
 }
 
-/* Acknowledge a result that was written; accept_again: one that was held
- * already. finish_burst does the rest at the end of the burst. */
-static inline void accept(
-	struct sw_worker *w, struct sw_link *l, const struct sw_header *h)
+/* Take a RESULT of @t, which is NULL if the key is unknown or retired. */
+static inline enum sw_receipt on_result(struct sw_worker *w, struct sw_link *l,
+	struct sw_wtensor *t, const struct sw_header *h, const uint8_t *payload)
 {
-	sw_flow_accept(&l->peer.flow, h->class, h->psn, w->now_ns);
-	sw_link_touch(l);
-}
-
-static void accept_again(
-	struct sw_worker *w, struct sw_link *l, const struct sw_header *h)
-{
-	sw_flow_accept_again(&l->peer.flow, h->class, h->psn, w->now_ns);
-	sw_link_touch(l);
-}
-
-static void on_result(struct sw_worker *w, struct sw_link *l,
-	const struct sw_header *h, const uint8_t *payload)
-{
-	struct sw_wtensor *t = sw_link_tensor(l, h->key);
 	uint32_t record;
-	bool is_new;
 
-	if (!sw_flow_within(&l->peer.flow, h, 1)) {
-		sw_peer_overdrew(&l->peer, w->due, &w->stats);
-		return;
-	}
-	if (!t) {
-		if (sw_key_is_past(w, h->key))
-			accept_again(w, l, h);
-		return;
-	}
-	if (t->stream) {
-		if (sw_stream_on_result(l, t, h, payload, &is_new))
-			(is_new ? accept : accept_again)(w, l, h);
-		return;
-	}
+	if (!t)
+		return sw_key_is_past(w, h->key) ? SW_HAD_IT : SW_NOT_TAKEN;
+	if (t->stream)
+		return sw_stream_on_result(l, t, h, payload);
 	if (!sw_link_has(l, t, h->chunk, &record) ||
 		!is_well_formed(w, t, record, h))
-		return;
-	if (!is_wanted(w, t, &t->chunks[record], h)) {
-		accept_again(w, l, h);
-		return;
-	}
+		return SW_NOT_TAKEN;
+	if (!is_wanted(w, t, &t->chunks[record], h))
+		return SW_HAD_IT;
 	if (!sw_result_verify(l, h, payload))
-		return; /* not acknowledged, so the server retransmits it */
+		return SW_NOT_TAKEN; /* so the server retransmits it */
 	hold(w, l, t, record, h, payload);
-	accept(w, l, h);
+	return SW_TAKEN;
+}
+
+/* Acknowledge the @n results before @h, which were taken.  finish_burst does
+ * the rest at the end of the burst. */
+static inline void accept_before(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, uint32_t n)
+{
+	if (n)
+		sw_flow_accept_run(&l->peer.flow, h - n, n, w->now_ns);
+}
+
+/* Take a run of RESULTs, which are within the grant. */
+static inline void on_results(struct sw_worker *w, struct sw_link *l,
+	const struct sw_rx_frame *f, const struct sw_header *h, uint32_t n)
+{
+	struct sw_wtensor *t = NULL;
+	uint32_t n_taken = 0, row = 0, bytes = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		enum sw_receipt receipt;
+
+		if (!t || t->key != h[i].key)
+			t = sw_link_tensor(l, h[i].key);
+		receipt = on_result(w, l, t, &h[i], f[i].payload);
+		if (receipt == SW_TAKEN) {
+			row++;
+			n_taken++;
+			bytes += h[i].payload_len;
+			continue;
+		}
+		accept_before(w, l, &h[i], row);
+		row = 0;
+		if (receipt == SW_HAD_IT)
+			sw_flow_accept_again(
+				&l->peer.flow, h->class, h[i].psn, w->now_ns);
+	}
+	accept_before(w, l, &h[n], row);
+	sw_link_touch(l);
+	if (!n_taken)
+		return;
+	sw_link_came(l);
+	sw_count(&w->stats.results, n_taken);
+	sw_count(&w->stats.result_bytes, bytes);
 }
 
 /* --- the fate of pushes --- */
@@ -261,15 +272,19 @@ static void on_control(struct sw_worker *w, struct sw_link *l,
 		sw_count(&w->stats.rx_state, 1);
 }
 
+/* Handle a run of RESULTs. */
 static void on_data(struct sw_worker *w, struct sw_link *l,
-	const struct sw_header *h, const uint8_t *payload, bool is_newer)
+	const struct sw_rx_frame *f, const struct sw_header *h, uint32_t n)
 {
-	if (h->type == SW_RESULT && l->state == SW_LINK_OPEN)
-		on_result(w, l, h, payload);
-	else if (h->type == SW_ACK && l->state == SW_LINK_OPEN)
-		on_ack(w, l, h, payload, is_newer);
-	else
-		on_control(w, l, h, payload, is_newer);
+	for (uint32_t i = 0, some; i < n; i += some) {
+		some = sw_flow_within(&l->peer.flow, &h[i], n - i);
+		if (some) {
+			on_results(w, l, &f[i], &h[i], some);
+		} else {
+			sw_peer_overdrew(&l->peer, w->due, &w->stats);
+			some = 1;
+		}
+	}
 }
 
 /* Handle one frame, or a run of RESULTs. */
@@ -291,8 +306,13 @@ static void on_link(struct sw_worker *w, struct sw_link *l,
 		if (f->is_marked)
 			sw_flow_mark(&l->peer.flow, h->class, n);
 	}
-	for (uint32_t i = 0; i < n; i++)
-		on_data(w, l, &h[i], f[i].payload, is_newer);
+	if (h->type == SW_RESULT && l->state == SW_LINK_OPEN)
+		on_data(w, l, f, h, n);
+	else if (h->type == SW_ACK && l->state == SW_LINK_OPEN)
+		on_ack(w, l, h, f->payload, is_newer);
+	else
+		for (uint32_t i = 0; i < n; i++)
+			on_control(w, l, &h[i], f[i].payload, is_newer);
 }
 
 /* Handle the first of @n frames, and the run that shares its lookup; returns
