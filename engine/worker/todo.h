@@ -37,15 +37,21 @@ void sw_todo_expect(struct sw_link *l, const struct sw_wtensor *t,
 	uint32_t record, bool is_away);
 
 /* sw_todo_fold - note that the server has folded a pushed chunk, whose result
- * is missing.
+ * is missing.  sw_todo_note_folded - count @n that are in FOLDED now.
  * sw_todo_unwait - stop waiting for the result of a chunk, if it was pushed.
  * sw_todo_hold - make a chunk HELD, whatever it waited for. */
+static inline void sw_todo_note_folded(
+	struct sw_link *l, struct sw_wtensor *t, uint32_t n)
+{
+	t->parts[l->peer.index].n_folded += n;
+	l->n_folded += n;
+}
+
 static inline void sw_todo_fold(
 	struct sw_link *l, struct sw_wtensor *t, uint32_t record)
 {
 	t->chunks[record].state = SW_FOLDED;
-	t->parts[l->peer.index].n_folded++;
-	l->n_folded++;
+	sw_todo_note_folded(l, t, 1);
 }
 
 static inline void sw_todo_unwait(

@@ -176,15 +176,9 @@ static __attribute__((noinline)) void want_fate(struct sw_link *l,
 			chunk_fate(l, t, record, sent->psn, fate);
 }
 
-static void note_fate(
-	struct sw_link *l, const struct sw_sent *sent, enum sw_fate fate)
+static void note_fate(struct sw_link *l, struct sw_wtensor *t,
+	const struct sw_sent *sent, enum sw_fate fate)
 {
-	struct sw_worker *w = l->worker;
-	struct sw_wtensor *t = sw_tensor_of_key(w, sent->key);
-
-	sw_count(&w->stats.lost, fate == SW_LOST);
-	if (!t) /* the stream was closed */
-		return;
 	if (sent->cell >= SW_CELL_WANT)
 		want_fate(l, t, sent, fate);
 	else if (t->is_open && t->n_missing &&
@@ -192,11 +186,58 @@ static void note_fate(
 		chunk_fate(l, t, sent->cell, sent->psn, fate);
 }
 
+/* Fold the first of @n acknowledged pushes that await results of @t, and return
+ * their credit at once.  Returns how many they are. */
+static uint32_t fold_run(struct sw_link *l, struct sw_wtensor *t,
+	const struct sw_sent *const *sent, uint32_t n)
+{
+	const struct sw_piece *pieces = t->stream ? t->stream->pieces : NULL;
+	uint64_t credit = 0;
+	uint32_t n_folded = 0, i = 0;
+
+	if (!t->is_open || !t->n_missing)
+		return 0;
+	for (; i < n && sent[i]->key == t->key; i++) {
+		uint32_t record = sent[i]->cell;
+		struct sw_wchunk *c;
+
+		if (pieces ? record >= SW_CELL_WANT || !pieces[record].gets
+			   : sent[i]->round != t->round)
+			break;
+		c = &t->chunks[record];
+		if (c->state != SW_PUSHED || c->psn != sent[i]->psn)
+			continue;
+		c->state = SW_FOLDED;
+		c->t_ns = l->worker->now_ns;
+		if (c->is_charged)
+			credit += pieces ? pieces[record].cost
+					 : sw_wtensor_bytes(t, record);
+		c->is_charged = false;
+		n_folded++;
+	}
+	sw_todo_note_folded(l, t, n_folded);
+	sw_wtensor_credit(l->worker, t, credit);
+	return i;
+}
+
 void sw_worker_on_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
 	enum sw_fate fate)
 {
-	for (uint32_t i = 0; i < n; i++)
-		note_fate(ctx, sent[i], fate);
+	struct sw_link *l = ctx;
+	struct sw_worker *w = l->worker;
+
+	if (fate == SW_LOST)
+		sw_count(&w->stats.lost, n);
+	for (uint32_t i = 0, some; i < n; i += some) {
+		struct sw_wtensor *t = sw_tensor_of_key(w, sent[i]->key);
+
+		/* without one the stream was closed */
+		some = t && fate == SW_ACKED ? fold_run(l, t, &sent[i], n - i)
+					     : 0;
+		if (t && !some)
+			note_fate(l, t, sent[i], fate);
+		some += !some;
+	}
 }
 
 static void on_ack(struct sw_worker *w, struct sw_link *l,

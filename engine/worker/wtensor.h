@@ -277,21 +277,28 @@ static inline struct sw_wtensor *sw_wtensor_of(const struct sw_task *t)
 				     offsetof(struct sw_wtensor, task));
 }
 
-/* sw_wtensor_folded - return the @cost bytes of credit that a chunk took, since
- * the server has its push.  Does nothing if it has none.  Call sw_sched_run
- * next. */
+/* sw_wtensor_credit - return @bytes of credit that chunks took.  Call
+ * sw_sched_run next.
+ * sw_wtensor_folded - return the @cost that a chunk took, since the server has
+ * its push.  Does nothing if it has none. */
+static inline void sw_wtensor_credit(
+	struct sw_worker *w, struct sw_wtensor *t, uint64_t bytes)
+{
+	int err = bytes ? sw_task_finish(&w->sched, &t->task, bytes) : 0;
+
+	assert(!err);
+	(void)err;
+}
+
 static inline void sw_wtensor_folded(struct sw_worker *w, struct sw_wtensor *t,
 	uint32_t record, uint64_t cost)
 {
 	struct sw_wchunk *c = &t->chunks[record];
-	int err;
 
 	if (!c->is_charged)
 		return;
 	c->is_charged = false;
-	err = sw_task_finish(&w->sched, &t->task, cost);
-	assert(!err);
-	(void)err;
+	sw_wtensor_credit(w, t, cost);
 }
 
 /* sw_wtensor_bytes - return the bytes of a record's chunk. */
