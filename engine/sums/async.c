@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sums/async.h"
 
-#include "engine/sums/rules.h"
+#include "engine/sums/push.h"
 
 static struct sw_queried judge_query(const struct sw_shard *sh,
 	const struct sw_stensor *t, uint32_t member, uint32_t local,
@@ -103,6 +103,13 @@ static enum sw_push_verdict push(
 	return differs(sh, k, p) ? SW_PUSH_DIFFERS : fold(sh, t, k, p);
 }
 
+static struct sw_pushed push_run(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, const struct sw_header *h, const struct sw_rx_frame *f,
+	uint32_t n)
+{
+	return sw_push_run(sh, t, member, h, f, n, push);
+}
+
 static void settle(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
 	const struct sw_sent *const *sent, uint32_t n, bool is_lost)
 {
@@ -143,7 +150,7 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 	return bytes;
 }
 
-const struct sw_rules sw_rules_async = {.push = push,
+const struct sw_rules sw_rules_async = {.push = push_run,
 	.judge_query = judge_query,
 	.begun = begun,
 	.settle = settle,

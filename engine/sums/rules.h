@@ -23,7 +23,7 @@ struct sw_queried {
 	uint64_t missing;  /* members that the round waits for */
 };
 
-/* One contribution to a chunk, as sw_shard_push passes it. */
+/* One contribution to a chunk. */
 struct sw_push {
 	const struct sw_header *h;
 	const uint8_t *payload;
@@ -44,10 +44,10 @@ struct sw_open_sum {
 struct sw_rules {
 	bool has_results;      /* results lie apart from the accumulators */
 	uint32_t record_bytes; /* bytes per chunk; 0: use sw_kept_bytes */
-	/* Judge a push; fold it if it is new and valid (sw_push_check), else
-	 * change nothing. */
-	enum sw_push_verdict (*push)(struct sw_shard *sh, struct sw_stensor *t,
-		const struct sw_push *p);
+	/* Handle the pushes to @t at the begin of a run (push.h). */
+	struct sw_pushed (*push)(struct sw_shard *sh, struct sw_stensor *t,
+		uint32_t member, const struct sw_header *h,
+		const struct sw_rx_frame *f, uint32_t n);
 	struct sw_queried (*judge_query)(const struct sw_shard *sh,
 		const struct sw_stensor *t, uint32_t member, uint32_t local,
 		uint32_t round);

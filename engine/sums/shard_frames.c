@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "engine/sums/rules.h"
+#include "engine/sums/push.h"
 
 /* Return the tensor with @key, and in *local the local index of a chunk that
  * lies here; NULL: not found, and counted. */
@@ -84,20 +84,6 @@ static bool has_weight(const struct sw_shard *sh, const struct sw_stensor *t,
 						    : sh->weights[member]);
 }
 
-/* Return whether @h equals @last, the valid push before it, in all fields that
- * describe the stream's collective. */
-static inline bool is_like(
-	const struct sw_header *h, const struct sw_header *last)
-{
-	enum { SAME = 8 }; /* step, weight, dtype, op, aux */
-	_Static_assert(offsetof(struct sw_header, consumed) -
-				       offsetof(struct sw_header, step) ==
-			       SAME,
-		"what it says");
-	return h->key == last->key && h->payload_len == last->payload_len &&
-	       !memcmp(&h->step, &last->step, SAME);
-}
-
 /* Send the result of a duplicate push again, unless the result is in flight or
  * the member holds it. */
 static void send_again(struct sw_shard *sh, struct sw_stensor *t,
@@ -110,9 +96,7 @@ static void send_again(struct sw_shard *sh, struct sw_stensor *t,
 		sw_marks_add(sh, t, member, local);
 }
 
-/* Count a push that was not folded; answer a duplicate whose result is
- * complete. */
-static void note_refused(struct sw_shard *sh, struct sw_stensor *t,
+void sw_push_note_refused(struct sw_shard *sh, struct sw_stensor *t,
 	const struct sw_push *p, enum sw_push_verdict verdict)
 {
 	if (verdict == SW_PUSH_VIOLATION)
@@ -125,59 +109,48 @@ static void note_refused(struct sw_shard *sh, struct sw_stensor *t,
 		send_again(sh, t, p->member, p->local, p->h->round);
 }
 
-/* Handle one push; all fields of @p except local are set. @last: the previous
- * push; NULL: none. */
-static inline __attribute__((always_inline)) enum sw_push_verdict push_one(
-	struct sw_shard *sh, struct sw_push *p, const struct sw_header *last)
+enum sw_push_verdict sw_push_judge_header(struct sw_shard *sh,
+	const struct sw_stensor *t, uint32_t member, const struct sw_header *h)
 {
-	const struct sw_header *h = p->h;
-	struct sw_stensor *t = find(sh, h->key, h->round, h->chunk, &p->local);
-	enum sw_push_verdict verdict;
-	bool is_known = t && t->window && last && is_like(h, last);
-
-	if (!t && sw_shard_is_past(sh, h->key))
-		return SW_PUSH_OLD;
-	if (!t || (!is_known && !matches(sh, t, p->member, h)))
+	if (!matches(sh, t, member, h))
 		return SW_PUSH_DROP;
-	if (!is_known && !has_weight(sh, t, p->member, h)) {
+	if (!has_weight(sh, t, member, h)) {
 		sw_count(&sh->stats->rx_weight, 1);
 		return SW_PUSH_DROP;
 	}
-	if (sw_stensor_is_over(t, h->round, p->member))
-		return SW_PUSH_DEAD;
-	verdict = t->rules->push(sh, t, p);
-	if (verdict != SW_PUSH_FOLD && verdict != SW_PUSH_COMPLETE)
-		note_refused(sh, t, p, verdict);
-	return verdict;
+	return sw_stensor_is_over(t, h->round, member) ? SW_PUSH_DEAD
+						       : SW_PUSH_FOLD;
+}
+
+/* Judge a push to a tensor that is not here. */
+static struct sw_pushed push_nowhere(struct sw_shard *sh, uint32_t key)
+{
+	if (sw_shard_is_past(sh, key))
+		return (struct sw_pushed){
+			.n_held = 1, .verdict = SW_PUSH_OLD, .has_again = true};
+	sw_count(&sh->stats->rx_key, 1);
+	return (struct sw_pushed){.verdict = SW_PUSH_DROP};
 }
 
 struct sw_pushed sw_shard_push(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const struct sw_rx_frame *f, uint32_t n)
 {
-	struct sw_push p = {.member = member,
-		.has_crc = sw_shard_has_crc(sh, member) && h->type != SW_WANT};
 	struct sw_pushed out = {0};
-	uint64_t n_folded = 0, bytes = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
-		p.h = &h[i];
-		p.payload = f[i].payload;
-		p.is_lent = f[i].is_lent;
-		out.verdict = push_one(sh, &p, i ? &h[i - 1] : NULL);
-		if (!sw_push_is_held(out.verdict))
+	while (out.n_held < n) {
+		uint32_t i = out.n_held;
+		struct sw_stensor *t = sw_shard_tensor(sh, h[i].key);
+		struct sw_pushed some =
+			t ? t->rules->push(sh, t, member, &h[i], &f[i], n - i)
+			  : push_nowhere(sh, h[i].key);
+
+		out.n_held += some.n_held;
+		out.verdict = some.verdict;
+		out.has_completed |= some.has_completed;
+		out.has_again |= some.has_again;
+		if (!sw_push_is_held(some.verdict))
 			break;
-		out.n_held++;
-		if (out.verdict > SW_PUSH_COMPLETE) {
-			out.has_again = true;
-			continue;
-		}
-		n_folded++;
-		bytes += h[i].payload_len;
-		out.has_completed |= out.verdict == SW_PUSH_COMPLETE;
 	}
-	sh->n_folded += n_folded;
-	sw_count(&sh->stats->push_folded, n_folded);
-	sw_count(&sh->stats->push_bytes, bytes);
 	return out;
 }
 

@@ -2,9 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sums/stream.h"
 
-#include <string.h>
-
-#include "engine/sums/rules.h"
+#include "engine/sums/push.h"
 
 static struct sw_slot *slot_of(const struct sw_stensor *t, uint32_t local)
 {
@@ -249,6 +247,13 @@ static enum sw_push_verdict push(
 	return fold(sh, t, s, p);
 }
 
+static struct sw_pushed push_run(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, const struct sw_header *h, const struct sw_rx_frame *f,
+	uint32_t n)
+{
+	return sw_push_run(sh, t, member, h, f, n, push);
+}
+
 static void settle_one(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, const struct sw_sent *sent, bool is_lost)
 {
@@ -300,7 +305,7 @@ static bool keep(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 
 const struct sw_rules sw_rules_stream = {.has_results = true,
 	.record_bytes = sizeof(struct sw_slot),
-	.push = push,
+	.push = push_run,
 	.judge_query = judge_query,
 	.begun = begun,
 	.settle = settle,

@@ -1,8 +1,6 @@
 /* sync.c - rules of synchronous tensors, which are summed in rounds.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <string.h>
-
-#include "engine/sums/rules.h"
+#include "engine/sums/push.h"
 
 /* Return the chunk of a frame. */
 static struct sw_chunk *chunk_of(const struct sw_stensor *t, uint32_t local)
@@ -188,6 +186,13 @@ static enum sw_push_verdict push(
 	return verdict == SW_PUSH_FOLD ? fold(sh, t, c, p) : verdict;
 }
 
+static struct sw_pushed push_run(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, const struct sw_header *h, const struct sw_rx_frame *f,
+	uint32_t n)
+{
+	return sw_push_run(sh, t, member, h, f, n, push);
+}
+
 static void settle(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
 	const struct sw_sent *const *sent, uint32_t n, bool is_lost)
 {
@@ -228,7 +233,7 @@ static bool keep(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 
 const struct sw_rules sw_rules_sync = {.has_results = true,
 	.record_bytes = sizeof(struct sw_chunk),
-	.push = push,
+	.push = push_run,
 	.judge_query = judge_query,
 	.begun = begun,
 	.settle = settle,
