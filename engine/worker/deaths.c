@@ -25,7 +25,6 @@
 #include "engine/worker/faults.h"
 #include "engine/worker/group.h"
 #include "engine/worker/stream.h"
-#include "engine/worker/sweep.h"
 
 /* Kill the tensor from its open round on, or the stream's group. */
 static void end(

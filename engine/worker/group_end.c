@@ -24,7 +24,6 @@
 #include "engine/worker/round.h"
 #include "engine/worker/stall.h"
 #include "engine/worker/stream.h"
-#include "engine/worker/sweep.h"
 #include "engine/worker/todo.h"
 
 enum {

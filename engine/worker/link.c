@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "engine/base/bytes.h"
-#include "engine/worker/sweep.h"
 
 enum { JOIN_TRIES = 8 }; /* JOINs with one cookie: 0.6 s */
 

@@ -8,7 +8,6 @@
 #include "engine/base/ticks.h"
 #include "engine/peer/handshake.h"
 #include "engine/peer/peer.h"
-#include "engine/worker/path_check.h"
 #include "engine/worker/probe.h"
 #include "engine/worker/wtensor.h"
 

@@ -12,7 +12,6 @@
 #include "engine/worker/faults.h"
 #include "engine/worker/group.h"
 #include "engine/worker/lanes.h"
-#include "engine/worker/path_check.h"
 #include "engine/worker/probe.h"
 #include "engine/worker/tensors.h"
 #include "engine/worker/todo.h"

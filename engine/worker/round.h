@@ -36,7 +36,7 @@ uint32_t sw_rounds_end(struct sw_worker *w);
  * of a stream, with @err; returns an upper bound of the work, n_local. */
 uint32_t sw_round_end_some(struct sw_worker *w, struct sw_wtensor *t, int err);
 
-/* --- grow.c: buffers that are written while the round runs --- */
+/* --- buffers that are written while the round runs --- */
 
 /* sw_grow_bytes - return the bytes of a buffer.
  * sw_grow_is_possible - can @lacks bytes be missing at its end?

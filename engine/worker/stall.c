@@ -12,7 +12,7 @@
 #include "engine/worker/deaths.h"
 #include "engine/worker/faults.h"
 #include "engine/worker/group.h"
-#include "engine/worker/path_check.h"
+#include "engine/worker/probe.h"
 #include "engine/worker/stream.h"
 
 /* --- the ranks that tensors wait for --- */

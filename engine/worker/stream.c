@@ -9,7 +9,6 @@
 #include "engine/worker/group.h"
 #include "engine/worker/lanes.h"
 #include "engine/worker/piece.h"
-#include "engine/worker/sweep.h"
 #include "engine/worker/todo.h"
 
 /* --- chunks enter the windows --- */

@@ -14,7 +14,6 @@
 #include "engine/worker/group.h"
 #include "engine/worker/round.h"
 #include "engine/worker/stream.h"
-#include "engine/worker/sweep.h"
 #include "engine/worker/todo.h"
 #include "engine/worker/tuning.h"
 #include "sum/sum.h"

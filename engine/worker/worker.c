@@ -20,14 +20,23 @@
 #include "engine/worker/round.h"
 #include "engine/worker/stall.h"
 #include "engine/worker/stream.h"
-#include "engine/worker/sweep.h"
 #include "engine/worker/tensors.h"
 
 enum {
 	SETTLE_COST = 4, /* of an end, as sw_sweep counts work */
+	/* The pause between two lines about what joining waits for. */
+	TELL_EVERY_NS = 2000000000,
 };
 
 /* --- what is noted is settled --- */
+
+static bool links_are_open(const struct sw_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_links; i++)
+		if (w->links[i].state != SW_LINK_OPEN)
+			return false;
+	return true;
+}
 
 /* The lane, and for lane 0 all lanes, have connected and probed. */
 static void tell_joined(struct sw_worker *w)
@@ -46,7 +55,7 @@ static void tell_joined(struct sw_worker *w)
 static void check_running(struct sw_worker *w)
 {
 	if (w->state != SW_WORKER_JOINING || !w->size || w->left_by_ns ||
-		w->n_awaited || !sw_links_are_open(w) ||
+		w->n_awaited || !links_are_open(w) ||
 		(!w->payload_bytes && !sw_worker_carries(w)))
 		return;
 	if (!w->has_joined)
@@ -189,6 +198,115 @@ static void rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 	settle(w);
 }
 
+/* --- what a joining worker waits for, and until when --- */
+
+/* Describe why a server is not connected yet. */
+static const char *describe_silence(const struct sw_worker *w,
+	const struct sw_link *l, char text[SW_TEXT_MAX + 2])
+{
+	if (w->is_refused && w->refused_link == l) {
+		snprintf(text, SW_TEXT_MAX + 2, ": %s", w->refused);
+		return text;
+	}
+	if (l->n_cookies < 2)
+		return ", which does not answer";
+	snprintf(text, SW_TEXT_MAX + 2,
+		", which answers, but not to packets of %u B (payload %u): an "
+		"MTU on the path is smaller than the least that sumwire uses, "
+		"1280",
+		SW_PAYLOAD_MIN + SW_HEAD_BYTES + 28, SW_PAYLOAD_MIN);
+	return text;
+}
+
+/* Name the agents that have not joined, what is known of them, and the server
+ * that they do not reach. */
+static void describe_missing(
+	const struct sw_worker *w, uint64_t missing, char *out, size_t size)
+{
+	const struct sw_link *l = &w->links[0];
+	char agents[SW_AGENTS_TEXT], at[SW_IP_PORT_TEXT];
+
+	snprintf(out, size, "%s of %u at server %.40s (%s)%s%s",
+		sw_agents_text(missing, agents), w->n_members, l->name,
+		sw_ip_port_text(l->peer.path.ip, l->udp, at),
+		w->known[0] ? "; " : "", w->known);
+}
+
+/* Does lane 0 wait only for other lanes?  These have limits of their own, and
+ * name the server that is missing. */
+static bool waits_for_lanes(const struct sw_worker *w)
+{
+	return w->n_awaited && w->size && links_are_open(w);
+}
+
+/* Describe what a joining worker waits for. */
+static void describe_wait(const struct sw_worker *w, char *out, size_t size)
+{
+	uint64_t missing = ~w->joined & (~0ULL >> (64 - w->n_members));
+
+	for (uint32_t i = 0; i < w->n_links; i++) {
+		const struct sw_link *l = &w->links[i];
+		char why[SW_TEXT_MAX + 2], at[SW_IP_PORT_TEXT];
+
+		if (l->state == SW_LINK_OPEN || l->state == SW_LINK_IDLE)
+			continue;
+		snprintf(out, size, "server %.40s (%s)%s", l->name,
+			sw_ip_port_text(l->peer.path.ip, l->udp, at),
+			describe_silence(w, l, why));
+		return;
+	}
+	if (waits_for_lanes(w))
+		snprintf(out, size, "servers of the node's other lcores");
+	else if (missing)
+		describe_missing(w, missing, out, size);
+	else
+		snprintf(out, size,
+			"the coordinator to start the job, when all agents "
+			"have probed their paths");
+}
+
+/* Fail at the deadline.  If a server refused the worker until the other members
+ * had given up, name that refusal, not the members that are missing now. */
+static void give_up(struct sw_worker *w, uint64_t waited, const char *what)
+{
+	bool was_refused = w->refused_link && !w->is_refused;
+
+	if (was_refused)
+		sw_worker_fail(w, SW_ETIMEDOUT, SW_KEY_NONE,
+			"waited %llu s; until %llu s ago server %.40s refused: "
+			"%s; now for %s",
+			(unsigned long long)(waited / SW_S),
+			(unsigned long long)((w->now_ns - w->refused_ns) /
+					     SW_S),
+			w->refused_link->name, w->refused, what);
+	else
+		sw_worker_fail(w, SW_ETIMEDOUT, SW_KEY_NONE,
+			"waited %llu s for %s",
+			(unsigned long long)(waited / SW_S), what);
+}
+
+/* Report what a joining worker waits for; fail at the deadline. */
+static void tick_joining(struct sw_worker *w)
+{
+	uint64_t waited = w->now_ns - w->started_ns;
+	char what[SW_TEXT_MAX + SW_NAME_MAX - 16];
+	char text[SW_TEXT_MAX + SW_NAME_MAX];
+
+	if (w->state != SW_WORKER_JOINING || w->left_by_ns ||
+		(w->lane_i && (!w->size || w->has_joined)) || /* lane 0 waits */
+		(waited < w->params.join_timeout &&
+			w->now_ns - w->warned_ns < TELL_EVERY_NS))
+		return;
+	w->warned_ns = w->now_ns;
+	describe_wait(w, what, sizeof(what));
+	if (waited >= w->params.join_timeout && !waits_for_lanes(w)) {
+		give_up(w, waited, what);
+		return;
+	}
+	snprintf(text, sizeof(text), "waiting for %s", what);
+	sw_lane_say(w, 0, text);
+}
+
 /* --- timers --- */
 
 /* Warn of a path to or from a server that loses many frames. */
@@ -247,7 +365,7 @@ static uint64_t tick(struct sw_engine *engine, uint64_t now_ns, uint64_t gap_ns)
 
 	w->now_ns = now_ns;
 	w->gap_ns = gap_ns;
-	sw_worker_tick_joining(w);
+	tick_joining(w);
 	settle(w);
 	check_left(w);
 	if (w->state == SW_WORKER_JOINING || w->left_by_ns)
@@ -293,6 +411,54 @@ uint32_t sw_worker_take(struct sw_worker *w)
 	}
 	n += sw_stream_gone_work(w);
 	return n + settle(w);
+}
+
+/* --- sessions, tensors and calls, as a trace names them --- */
+
+static bool peer(
+	const struct sw_engine *engine, uint32_t i, struct sw_engine_peer *out)
+{
+	const struct sw_worker *w = (const struct sw_worker *)engine;
+	const struct sw_link *l = i < w->n_links ? &w->links[i] : NULL;
+
+	if (!l || !sw_link_has_session(l))
+		return false;
+	*out = (struct sw_engine_peer){.id = l->peer.id,
+		.far_id = l->peer.far_id,
+		.seed = l->peer.seed,
+		.path = l->peer.path,
+		.epoch = w->epoch,
+		.member = w->member};
+	memcpy(out->job, w->job, sizeof(out->job));
+	return true;
+}
+
+static bool tensor(const struct sw_engine *engine, uint32_t i, uint32_t key,
+	struct sw_engine_tensor *out)
+{
+	const struct sw_wtensor *t =
+		sw_tensor_of_key((const struct sw_worker *)engine, key);
+
+	(void)i;
+	if (!t)
+		return false;
+	*out = (struct sw_engine_tensor){t->name, t->stream != NULL};
+	return true;
+}
+
+bool sw_worker_call(
+	const struct sw_worker *w, uint32_t id, uint32_t *key, uint32_t *number)
+{
+	const struct sw_wtensor *t = sw_wtensor_at(w, id);
+
+	if (!t)
+		return false;
+	*key = t->key;
+	*number = t->round + !t->is_begun;
+	if (t->stream)
+		*number = t->stream->colls[(t->stream->n_newest - 1) % SW_COLLS]
+				  .number;
+	return true;
 }
 
 /* --- open, close --- */
@@ -413,8 +579,8 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 		.tick = tick,
 		.tx = sw_worker_tx,
 		.is_busy = is_busy,
-		.peer = sw_worker_peer,
-		.tensor = sw_worker_tensor};
+		.peer = peer,
+		.tensor = tensor};
 	w->params = *params;
 	w->carried = params->payload;
 	w->env = env;

@@ -19,20 +19,4 @@ void sw_worker_on_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
 uint32_t sw_worker_tx(struct sw_engine *engine, uint64_t now_ns,
 	uint32_t port_i, struct sw_tx_frame *out, uint32_t max);
 
-/* --- peers.c --- */
-
-/* sw_worker_peer, sw_worker_tensor - as struct sw_engine has them. */
-bool sw_worker_peer(
-	const struct sw_engine *engine, uint32_t i, struct sw_engine_peer *out);
-bool sw_worker_tensor(const struct sw_engine *engine, uint32_t i, uint32_t key,
-	struct sw_engine_tensor *out);
-
-/* --- joining.c --- */
-
-/* sw_worker_tick_joining - report what a joining worker waits for; fail at the
- * deadline.
- * sw_links_are_open - are all servers of this lane connected? */
-void sw_worker_tick_joining(struct sw_worker *w);
-bool sw_links_are_open(const struct sw_worker *w);
-
 #endif

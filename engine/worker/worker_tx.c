@@ -7,7 +7,6 @@
 #include "engine/base/bytes.h"
 #include "engine/base/ticks.h"
 #include "engine/worker/faults.h"
-#include "engine/worker/path_check.h"
 #include "engine/worker/probe.h"
 #include "engine/worker/query.h"
 #include "engine/worker/stream.h"

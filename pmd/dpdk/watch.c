@@ -157,7 +157,7 @@ static bool is_ours(struct port *p, const struct sw_netif *now)
 
 /* Warn once per MTU that carries less than the port may send.  The link stays
  * up: smaller frames pass, and a worker whose frames do not fit names the path
- * (engine/worker/path_check.c). */
+ * (engine/worker/probe.c). */
 static void say_narrow(struct port *p, uint32_t mtu, uint32_t payload)
 {
 	if (payload < p->params.payload_bytes && mtu != p->said_mtu)
