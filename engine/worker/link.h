@@ -53,7 +53,6 @@ struct sw_link {
 	uint64_t nonce, cookie;
 	uint32_t far_payload; /* the largest that the server's port carries */
 	struct sw_probe probe;
-	struct sw_path_check check;
 	struct sw_ip here; /* our address on the path */
 	/* When the next request leaves, and the pause after it. */
 	uint64_t request_at_ns, request_wait_ns;

@@ -367,24 +367,13 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 	w->is_unsettled = true;
 }
 
-static void on_probe(struct sw_worker *w, struct sw_link *l,
-	const struct sw_header *h, const uint8_t *payload)
-{
-	if (w->payload_bytes) {
-		sw_link_on_check(w, l, h);
-		return;
-	}
-	sw_link_on_probe(w, l, h, payload);
-	w->is_unsettled = true;
-}
-
 static void (*const handlers[SW_N_TYPES])(struct sw_worker *, struct sw_link *,
 	const struct sw_header *, const uint8_t *) = {
 	[SW_COOKIE] = on_cookie,
 	[SW_ACCEPT] = on_accept,
 	[SW_DECLARED] = on_declared,
 	[SW_STATUS] = on_status,
-	[SW_PROBE] = on_probe,
+	[SW_PROBE] = sw_link_on_probe,
 	[SW_LEFT] = on_left,
 	[SW_ERROR] = on_error,
 	[SW_END] = sw_link_on_end,

@@ -21,7 +21,7 @@ void sw_link_probe(struct sw_worker *w, struct sw_link *l)
 	if (!w->size || w->payload_bytes || l->state != SW_LINK_OPEN ||
 		l->probe.good)
 		return;
-	sw_probe_begin(&l->probe,
+	sw_probe_begin(&l->probe, SW_PAYLOAD_MIN,
 		(uint32_t)sw_min64(w->params.payload, l->far_payload));
 	send_first(w, l);
 }
@@ -32,7 +32,6 @@ uint32_t sw_link_build_probe(
 	struct sw_probe *p = &l->probe;
 	uint32_t bytes = sw_probe_bytes(p);
 
-	h->type = SW_KEEPALIVE;
 	if (!p->size)
 		return 0;
 	h->type = SW_PROBE;
@@ -53,6 +52,7 @@ void sw_link_on_probe(struct sw_worker *w, struct sw_link *l,
 		sw_count(&w->stats.rx_state, 1);
 	else if (l->probe.good != good)
 		send_first(w, l);
+	w->is_unsettled = true;
 }
 
 uint64_t sw_link_tick_probe(struct sw_worker *w, struct sw_link *l)
@@ -121,7 +121,7 @@ void sw_worker_use_payload(struct sw_worker *w, uint32_t payload)
 
 enum {
 	SMALL_BYTES = SW_PAYLOAD_UNIT,
-	LEAST_TRIES = 4, /* PROBEs of both sizes before a verdict */
+	LEAST_SENT = 4, /* PROBEs of both sizes before a verdict */
 };
 
 static uint64_t limit_ns(const struct sw_worker *w)
@@ -134,41 +134,14 @@ uint64_t sw_paths_doubt_ns(const struct sw_worker *w)
 	return limit_ns(w) / 4;
 }
 
-uint32_t sw_link_build_check(
-	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
-{
-	struct sw_path_check *c = &l->check;
-	uint32_t bytes = c->n_tries % 2 ? SMALL_BYTES : w->payload_bytes;
-
-	c->n_tries++;
-	h->type = SW_PROBE;
-	memset(w->payload, 0, bytes);
-	return bytes;
-}
-
-void sw_link_on_check(
-	struct sw_worker *w, struct sw_link *l, const struct sw_header *h)
-{
-	struct sw_path_check *c = &l->check;
-
-	/* late answers change nothing: the next check begins anew */
-	if (h->payload_len == w->payload_bytes)
-		c->is_good |= c->n_tries > 0;
-	else if (h->payload_len == SMALL_BYTES)
-		c->n_small += c->n_tries > 0;
-	else
-		sw_count(&w->stats.rx_state, 1);
-}
-
 /* Return whether small frames return and full ones do not.  Where one of four
  * small ones is lost, full ones may be lost by chance as well. */
 static bool is_narrow(const struct sw_link *l)
 {
-	const struct sw_path_check *c = &l->check;
+	const struct sw_probe *p = &l->probe;
 
-	return l->state == SW_LINK_OPEN && !c->is_good &&
-	       c->n_tries >= LEAST_TRIES &&
-	       c->n_small >= c->n_tries / 2 * 3 / 4;
+	return l->state == SW_LINK_OPEN && p->size && p->n_sent >= LEAST_SENT &&
+	       p->n_alive >= p->n_sent / 2 * 3 / 4;
 }
 
 /* Fail. If pushes are still not acknowledged, the direction to the server lost
@@ -208,8 +181,9 @@ void sw_paths_check(struct sw_worker *w, bool is_slow)
 		struct sw_link *l = &w->links[i];
 
 		if (!w->checked_ns)
-			l->check = (struct sw_path_check){.n_tries = 0};
-		if (l->state == SW_LINK_OPEN && !l->check.is_good)
+			sw_probe_begin(
+				&l->probe, SMALL_BYTES, w->payload_bytes);
+		if (l->state == SW_LINK_OPEN && l->probe.size)
 			sw_link_owe(w, l, SW_OWE_PROBE);
 	}
 	if (!w->checked_ns)

@@ -1,4 +1,4 @@
-/* probe.h - find the largest payload that the path to a server carries.
+/* probe.h - the payload that the path to a server carries: find it, check it.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The worker sends a PROBE as large as both ends allow, and the server answers
@@ -8,7 +8,9 @@
  *
  * Every other PROBE has the size that is known to pass. A size fails only if
  * several of those were answered meanwhile, so that a server that stands still,
- * or a path that is down for a second, makes no payload small. */
+ * or a path that is down for a second, makes no payload small.
+ *
+ * While the job runs, a probe of its payload checks a path in the same way. */
 #ifndef SW_ENGINE_WORKER_PROBE_H
 #define SW_ENGINE_WORKER_PROBE_H
 
@@ -41,11 +43,13 @@ static inline void sw_probe_next(struct sw_probe *p)
 		p->size = 0;
 }
 
-/* sw_probe_begin - probe up to @most, which is a valid payload. */
-static inline void sw_probe_begin(struct sw_probe *p, uint32_t most)
+/* sw_probe_begin - probe from @least, which passes, up to @most, which is a
+ * valid payload. */
+static inline void sw_probe_begin(
+	struct sw_probe *p, uint32_t least, uint32_t most)
 {
-	*p = (struct sw_probe){.size = most > SW_PAYLOAD_MIN ? most : 0,
-		.good = SW_PAYLOAD_MIN,
+	*p = (struct sw_probe){.size = most > least ? most : 0,
+		.good = least,
 		.bad = most + SW_PAYLOAD_UNIT};
 }
 
@@ -91,6 +95,7 @@ static inline bool sw_probe_is_over(const struct sw_probe *p)
 
 /* sw_link_probe - begin to probe the path of an open link. Does nothing once
  * the job's payload is settled.
+ * sw_link_build_probe - build the next PROBE; returns 0 if nothing is probed.
  * sw_link_on_probe - take an answer.
  * sw_link_tick_probe - try again, or a smaller size. Returns when to call it
  * again.
@@ -108,25 +113,12 @@ uint32_t sw_link_build_paths(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 void sw_worker_use_payload(struct sw_worker *w, uint32_t payload);
 
-/* A check of a path while the job runs. */
-struct sw_path_check {
-	uint32_t n_tries; /* PROBEs sent: full, small, full, ... */
-	uint32_t n_small; /* small ones that came back */
-	bool is_good;     /* a full one came back */
-};
-
 /* sw_paths_doubt_ns - return how long a tensor may lack results before the
  * paths are checked.
  * sw_paths_check - check them while @is_slow, a tensor does; called in each
  * sweep (sw_stall_tick). Fails the worker if a path stops carrying the job's
- * payload, within dead_after.
- * sw_link_build_check, sw_link_on_check - build the next PROBE; take an answer.
- */
+ * payload, within dead_after. */
 uint64_t sw_paths_doubt_ns(const struct sw_worker *w);
 void sw_paths_check(struct sw_worker *w, bool is_slow);
-uint32_t sw_link_build_check(
-	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
-void sw_link_on_check(
-	struct sw_worker *w, struct sw_link *l, const struct sw_header *h);
 
 #endif

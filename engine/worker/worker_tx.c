@@ -22,30 +22,6 @@ static uint64_t backlog_of(const struct sw_link *l)
 	return l->n_todo * (uint64_t)sw_flow_frame(&l->peer.flow);
 }
 
-static uint32_t build_keepalive(
-	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
-{
-	h->flags = sw_backlog_flags(backlog_of(l));
-	h->type = SW_KEEPALIVE;
-	return 0;
-}
-
-static uint32_t build_end(
-	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
-{
-	uint32_t bytes = sw_link_build_end(w, l, h);
-
-	return bytes ? bytes : build_keepalive(w, l, h);
-}
-
-static uint32_t build_declare(
-	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
-{
-	uint32_t bytes = sw_link_build_declare(w, l, h);
-
-	return bytes ? bytes : build_keepalive(w, l, h);
-}
-
 static uint32_t build_ack(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
@@ -53,23 +29,15 @@ static uint32_t build_ack(
 		&l->peer, w->now_ns, w->gap_ns, h, w->payload, &w->stats);
 }
 
-static uint32_t build_probe(
-	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
-{
-	return w->payload_bytes ? sw_link_build_check(w, l, h)
-				: sw_link_build_probe(w, l, h);
-}
-
+/* A builder that has nothing to say leaves the header as it is. */
 static uint32_t (*const builders[SW_N_OWED])(
 	struct sw_worker *, struct sw_link *, struct sw_header *) = {
 	[SW_OWE_REQUEST] = sw_link_build_request,
-	[SW_OWE_END] = build_end,
+	[SW_OWE_END] = sw_link_build_end,
 	[SW_OWE_TUNE] = sw_link_build_tune,
 	[SW_OWE_PATHS] = sw_link_build_paths,
-	[SW_OWE_PROBE] = build_probe,
-	[SW_OWE_DECLARE] = build_declare,
-	[SW_OWE_KEEPALIVE] = build_keepalive,
-	[SW_OWE_TAKEN] = build_keepalive,
+	[SW_OWE_PROBE] = sw_link_build_probe,
+	[SW_OWE_DECLARE] = sw_link_build_declare,
 	[SW_OWE_ACK] = build_ack,
 	[SW_OWE_QUERY] = sw_query_build,
 };
@@ -95,12 +63,15 @@ static struct sw_link *link_that_owes(struct sw_worker *w, struct sw_due *due)
 static void build(struct sw_worker *w, struct sw_link *l, enum sw_owed what,
 	struct sw_header *h)
 {
-	*h = (struct sw_header){0};
+	*h = (struct sw_header){.type = SW_KEEPALIVE};
 	if (sw_link_has_session(l)) {
 		h->session = l->peer.far_id;
 		h->head_crc = l->peer.seed;
 	}
-	h->payload_len = (uint16_t)builders[what](w, l, h);
+	if (builders[what])
+		h->payload_len = (uint16_t)builders[what](w, l, h);
+	if (h->type == SW_KEEPALIVE)
+		h->flags = sw_backlog_flags(backlog_of(l));
 }
 
 /* Send a message of the control stream, a new one or a retransmission. */

@@ -9,7 +9,7 @@ static uint32_t found(uint32_t most, uint32_t path, uint32_t *n_sizes)
 	struct sw_probe p = {0};
 
 	*n_sizes = 0;
-	for (sw_probe_begin(&p, most); p.size; ++*n_sizes) {
+	for (sw_probe_begin(&p, SW_PAYLOAD_MIN, most); p.size; ++*n_sizes) {
 		assert_true(sw_payload_is_good(p.size));
 		assert_true(p.size <= most);
 		p.n_sent = 1;
