@@ -51,14 +51,17 @@ struct sw_fault sw_deaths_why(const struct sw_worker *w, uint32_t local)
 	return f;
 }
 
+/* End what waits for local rank @local: of a tensor the job, if it left. */
 static void miss(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 {
 	struct sw_fault why = sw_deaths_why(w, local);
 
-	if (sw_bits_has(w->deaths.died, local))
+	if (t->kind->is_group || sw_bits_has(w->deaths.died, local)) {
 		end(w, t, &why);
-	else
-		t->kind->miss(w, t, &why);
+		return;
+	}
+	why.key = t->key;
+	sw_worker_fail_for(w, &why);
 }
 
 void sw_deaths_check_local(struct sw_worker *w, struct sw_wtensor *t)
@@ -74,16 +77,66 @@ void sw_deaths_check_local(struct sw_worker *w, struct sw_wtensor *t)
 		miss(w, t, i);
 }
 
+/* Return a dead local rank of the group, preferably the last; SW_LOCAL_RANKS if
+ * it has none. */
+static uint32_t find_dead(const struct sw_worker *w, const struct sw_wgroup *g)
+{
+	if (sw_wgroup_has_local(g, w->deaths.local))
+		return w->deaths.local;
+	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++) {
+		uint64_t dead = w->deaths.died[i] & g->has_local[i];
+
+		if (dead)
+			return 64 * i + (uint32_t)__builtin_ctzll(dead);
+	}
+	return SW_LOCAL_RANKS;
+}
+
+/* Kill the tensor from the first round on that lacks a dead local rank: the
+ * current one (the next if none has begun), or the one after it. */
+static void tensor_die(struct sw_worker *w, struct sw_wtensor *t)
+{
+	uint32_t round = t->round + !t->is_begun;
+	bool have_given = true;
+
+	if (t->mode != SW_MODE_SYNC)
+		return;
+	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
+		for (uint64_t m = w->deaths.died[i]; m; m &= m - 1)
+			have_given &= !t->kind->lacks(
+				w, t, 64 * i + (uint32_t)__builtin_ctzll(m));
+	sw_tensor_kill(w, t, round + have_given, &w->deaths.why);
+}
+
+static void stream_die(struct sw_worker *w, struct sw_wtensor *t)
+{
+	uint32_t dead = find_dead(w, &t->stream->group);
+	struct sw_fault why;
+
+	if (dead == SW_LOCAL_RANKS || t->life->is_closed)
+		return;
+	why = sw_deaths_why(w, dead);
+	sw_tensor_kill(w, t, 1, &why);
+}
+
+/* Is it a living group without dead local ranks? */
+static bool goes_on(const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	return t->kind->is_group && !t->life->from && !t->life->is_closed &&
+	       find_dead(w, &t->stream->group) == SW_LOCAL_RANKS;
+}
+
 static uint32_t look_at(struct sw_worker *w, struct sw_wtensor *t)
 {
 	sw_bitmap_remove(&w->lacking, t->index);
 	if (w->deaths.step == SW_DEATHS_JUDGED) {
-		w->deaths.is_needed |=
-			t->kind->goes_on && t->kind->goes_on(w, t);
+		w->deaths.is_needed |= goes_on(w, t);
 		return 1;
 	}
-	if (w->deaths.step)
-		t->kind->die(w, t);
+	if (w->deaths.step && t->kind->is_group)
+		stream_die(w, t);
+	else if (w->deaths.step)
+		tensor_die(w, t);
 	sw_deaths_check_local(w, t);
 	if (t->kind->check_left)
 		t->kind->check_left(w, t);

@@ -275,7 +275,8 @@ void sw_worker_clash(struct sw_worker *w, uint32_t tensor, uint32_t local,
 
 	if (!t)
 		return;
-	why.kind = d->window_log2 ? SW_FAULT_OPENED : t->kind->differs;
+	why.kind = d->window_log2 || t->kind->is_group ? SW_FAULT_OPENED
+						       : SW_FAULT_DECLARED;
 	why.one = (struct sw_fault_call){.n_elems = d->n_elems,
 		.number = priority_of(t, d->priority),
 		.rank = (uint16_t)(w->first + local),

@@ -236,6 +236,28 @@ uint32_t sw_stream_gone_work(struct sw_worker *w)
 
 /* --- calls of local ranks --- */
 
+static bool is_in(const void *p, const void *base, uint64_t bytes)
+{
+	return (uintptr_t)p - (uintptr_t)base < bytes;
+}
+
+/* Does an open collective of a local rank use this memory? */
+static bool uses(const struct sw_wtensor *t, uint32_t local, const void *base,
+	uint64_t bytes)
+{
+	const struct sw_stream *s = t->stream;
+
+	for (uint32_t i = 0; i < SW_COLLS; i++) {
+		const struct sw_coll *c = &s->colls[i];
+
+		if (c->is_open && sw_coll_has_asked(s, c, local) &&
+			(is_in(c->locals[local].from, base, bytes) ||
+				is_in(c->locals[local].to, base, bytes)))
+			return true;
+	}
+	return false;
+}
+
 bool sw_worker_uses(const struct sw_worker *w, uint32_t local, const void *base,
 	uint64_t bytes, uint32_t *at)
 {
@@ -249,7 +271,7 @@ bool sw_worker_uses(const struct sw_worker *w, uint32_t local, const void *base,
 		}
 		*at = i + 1;
 		t = &w->tensors[i];
-		if (t->kind->uses && t->kind->uses(t, local, base, bytes))
+		if (t->kind->is_group && uses(t, local, base, bytes))
 			return true;
 	}
 	return false;

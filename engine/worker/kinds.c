@@ -6,7 +6,6 @@
 
 #include "engine/base/bits.h"
 #include "engine/base/error.h"
-#include "engine/base/text.h"
 #include "engine/worker/deaths.h"
 #include "engine/worker/faults.h"
 #include "engine/worker/group.h"
@@ -16,60 +15,12 @@
 
 /* --- tensors --- */
 
-static void tensor_build(struct sw_worker *w, struct sw_wtensor *t)
-{
-	uint32_t elem = sw_dtype_bytes(t->decl.dtype);
-	uint32_t per_chunk = sw_worker_payload(w) / elem;
-
-	t->elem_bytes = elem;
-	t->chunk_bytes = per_chunk * elem;
-	t->last_bytes = (uint32_t)(t->decl.n_elems -
-				   (t->n_chunks - 1) * (uint64_t)per_chunk) *
-			elem;
-}
-
 static void tensor_declare(const struct sw_worker *w,
 	const struct sw_wtensor *t, struct sw_declare_item *item)
 {
 	item->n_elems = t->decl.n_elems;
 	item->first = t->first;
 	item->dtype = (uint8_t)t->decl.dtype;
-}
-
-static int tensor_divide(
-	const struct sw_worker *w, struct sw_wtensor *t, uint32_t first)
-{
-	if (first >= sw_place_line(&w->map))
-		return SW_EPROTO;
-	t->own = sw_place_init(&w->lane_map, first, t->n_chunks, w->lane_i);
-	for (uint32_t i = 0; i < w->n_others; i++)
-		if (sw_place_init(&w->lane_map, first, t->n_chunks, i + 1)
-				.n_local)
-			t->lanes |= (uint16_t)(1u << i);
-	return 0;
-}
-
-static struct sw_place tensor_place_at(const struct sw_worker *w,
-	const struct sw_wtensor *t, const struct sw_link *l)
-{
-	return sw_place_init(&w->map, t->first, t->n_chunks, l->server_i);
-}
-
-static struct sw_query tensor_ask(
-	const struct sw_wtensor *t, const struct sw_part *p, uint32_t local)
-{
-	return (struct sw_query){.key = t->key,
-		.round = t->round,
-		.chunk = sw_place_global(&p->place, local)};
-}
-
-static struct sw_wchunk *tensor_answered(struct sw_link *l,
-	struct sw_wtensor *t, const struct sw_answer *a, uint32_t *record)
-{
-	return sw_link_has(l, t, a->chunk, record) && t->is_open &&
-			       t->n_missing && t->round == a->round
-		       ? &t->chunks[*record]
-		       : NULL;
 }
 
 static bool tensor_lacks_locals(
@@ -131,22 +82,6 @@ static void tensor_lane_said(struct sw_worker *w, struct sw_wtensor *t,
 		sw_round_end(w, t, 0);
 }
 
-/* Kill the tensor from the first round on that lacks a dead local rank: the
- * current one (the next if none has begun), or the one after it. */
-static void tensor_die(struct sw_worker *w, struct sw_wtensor *t)
-{
-	uint32_t round = t->round + !t->is_begun;
-	bool have_given = true;
-
-	if (t->mode != SW_MODE_SYNC)
-		return;
-	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
-		for (uint64_t m = w->deaths.died[i]; m; m &= m - 1)
-			have_given &= !tensor_lacks(
-				w, t, 64 * i + (uint32_t)__builtin_ctzll(m));
-	sw_tensor_kill(w, t, round + have_given, &w->deaths.why);
-}
-
 static bool tensor_is_known(const struct sw_link *l, const struct sw_wtensor *t)
 {
 	return t->key != SW_KEY_NONE && t->number < l->n_declared &&
@@ -173,51 +108,15 @@ static void tensor_on_end(struct sw_worker *w, struct sw_link *l,
 		sw_bitmap_remove(&l->ends, t->index); /* the server knows */
 }
 
-static void tensor_refused(
-	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
-{
-	sw_tensor_kill(w, t, 1, why);
-}
-
-static void tensor_miss(
-	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
-{
-	struct sw_fault f = *why;
-
-	f.key = t->key;
-	sw_worker_fail_for(w, &f);
-}
-
-/* A member that has not declared the tensor learns its name from the text. */
-static void tensor_give_up(
-	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
-{
-	struct sw_fault f = *why;
-
-	sw_text_add(f.text, sizeof(f.text), ", tensor %.40s", t->name);
-	sw_worker_fail_for(w, &f);
-}
-
-const struct sw_kind sw_tensor_kind = {.differs = SW_FAULT_DECLARED,
-	.build = tensor_build,
-	.declare = tensor_declare,
-	.divide = tensor_divide,
-	.place_at = tensor_place_at,
-	.ask = tensor_ask,
-	.answered = tensor_answered,
+const struct sw_kind sw_tensor_kind = {.declare = tensor_declare,
 	.lacks_locals = tensor_lacks_locals,
 	.lagging = tensor_lagging,
 	.lacks = tensor_lacks,
 	.follow = tensor_follow,
 	.lane_said = tensor_lane_said,
-	.end_some = sw_round_end,
-	.die = tensor_die,
 	.is_known = tensor_is_known,
 	.killed = tensor_killed,
-	.on_end = tensor_on_end,
-	.refused = tensor_refused,
-	.give_up = tensor_give_up,
-	.miss = tensor_miss};
+	.on_end = tensor_on_end};
 
 /* --- streams --- */
 
@@ -236,42 +135,6 @@ static void stream_declare(const struct sw_worker *w,
 					   : t->decl.window_log2;
 }
 
-static struct sw_place stream_place_at(const struct sw_worker *w,
-	const struct sw_wtensor *t, const struct sw_link *l)
-{
-	uint32_t log2 = t->decl.window_log2;
-
-	return sw_place_row(l->peer.index << log2, 1u << log2);
-}
-
-static struct sw_query stream_ask(
-	const struct sw_wtensor *t, const struct sw_part *p, uint32_t local)
-{
-	return (struct sw_query){
-		.key = t->key, .round = t->stream->pieces[p->from + local].j};
-}
-
-/* Ask for the base of a stream that is blocked or stalled.  If it is stalled,
- * also say which number it waits for (faults.c). */
-static void stream_ask_more(
-	struct sw_worker *w, struct sw_link *l, const struct sw_wtensor *t)
-{
-	const struct sw_stream_link *sl = &t->stream->links[l->peer.index];
-	uint32_t number = sw_stream_awaits(w, t);
-
-	if (sl->is_blocked || number)
-		l->queries[l->n_queries++] = (struct sw_query){
-			.key = t->key, .round = sl->base - 1, .chunk = number};
-}
-
-/* Each ANSWER about a stream has its base. */
-static struct sw_wchunk *stream_answered(struct sw_link *l,
-	struct sw_wtensor *t, const struct sw_answer *a, uint32_t *record)
-{
-	sw_stream_on_base(l, t, a->chunk);
-	return sw_stream_find(t, l, a->round, record);
-}
-
 static bool stream_lacks_locals(
 	const struct sw_worker *w, const struct sw_wtensor *t)
 {
@@ -285,27 +148,6 @@ static bool stream_lacks(
 
 	return !w->lane_i && sw_wgroup_has_local(&s->group, local) &&
 	       s->n_asked[local] != s->n_newest;
-}
-
-static bool is_in(const void *p, const void *base, uint64_t bytes)
-{
-	return (uintptr_t)p - (uintptr_t)base < bytes;
-}
-
-static bool stream_uses(const struct sw_wtensor *t, uint32_t local,
-	const void *base, uint64_t bytes)
-{
-	const struct sw_stream *s = t->stream;
-
-	for (uint32_t i = 0; i < SW_COLLS; i++) {
-		const struct sw_coll *c = &s->colls[i];
-
-		if (c->is_open && sw_coll_has_asked(s, c, local) &&
-			(is_in(c->locals[local].from, base, bytes) ||
-				is_in(c->locals[local].to, base, bytes)))
-			return true;
-	}
-	return false;
 }
 
 /* Return the local ranks that have submitted less than others. */
@@ -353,55 +195,6 @@ static void stream_lane_said(struct sw_worker *w, struct sw_wtensor *t,
 		sw_dead_released(w, t);
 }
 
-static void stream_drop(struct sw_worker *w, struct sw_wtensor *t)
-{
-	struct sw_stream *s = t->stream;
-
-	s->head = s->tail;
-	for (uint32_t l = 0; l < w->n_links; l++)
-		sw_stream_block(&w->links[l], &s->links[l], false);
-}
-
-static void stream_end_some(struct sw_worker *w, struct sw_wtensor *t, int err)
-{
-	if (t->n_missing)
-		sw_round_drop(w, t);
-	sw_coll_end(w, t, sw_stream_oldest(t->stream), err);
-}
-
-/* Return a dead local rank of the group, preferably the last; SW_LOCAL_RANKS if
- * it has none. */
-static uint32_t find_dead(const struct sw_worker *w, const struct sw_wgroup *g)
-{
-	if (sw_wgroup_has_local(g, w->deaths.local))
-		return w->deaths.local;
-	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++) {
-		uint64_t dead = w->deaths.died[i] & g->has_local[i];
-
-		if (dead)
-			return 64 * i + (uint32_t)__builtin_ctzll(dead);
-	}
-	return SW_LOCAL_RANKS;
-}
-
-static bool stream_goes_on(
-	const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	return !t->life->from && !t->life->is_closed &&
-	       find_dead(w, &t->stream->group) == SW_LOCAL_RANKS;
-}
-
-static void stream_die(struct sw_worker *w, struct sw_wtensor *t)
-{
-	uint32_t dead = find_dead(w, &t->stream->group);
-	struct sw_fault why;
-
-	if (dead == SW_LOCAL_RANKS || t->life->is_closed)
-		return;
-	why = sw_deaths_why(w, dead);
-	sw_tensor_kill(w, t, 1, &why);
-}
-
 /* The coordinator has named the group, also if it has refused the streams. */
 static bool stream_is_known(const struct sw_link *l, const struct sw_wtensor *t)
 {
@@ -444,49 +237,14 @@ static void stream_on_end(struct sw_worker *w, struct sw_link *l,
 	sw_bitmap_remove(&l->ends, sw_wtensor_slot(t)->index);
 }
 
-/* The coordinator has the group, and frees it when all close it. */
-static void stream_refused(
-	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
-{
-	if (w->lane_i) {
-		sw_stream_propose(w, t, why);
-		return;
-	}
-	sw_tensor_kill(w, t, 1, why);
-	if (why->key != SW_KEY_NONE)
-		(void)sw_life_identify(w, t, why->key);
-}
-
-static void stream_miss(
-	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
-{
-	sw_tensor_kill(w, t, 1, why);
-}
-
 const struct sw_kind sw_stream_kind = {.is_group = true,
-	.differs = SW_FAULT_OPENED,
-	.build = sw_stream_build,
-	.add = sw_stream_add,
 	.declare = stream_declare,
-	.place_at = stream_place_at,
-	.ask = stream_ask,
-	.ask_more = stream_ask_more,
-	.answered = stream_answered,
 	.lacks_locals = stream_lacks_locals,
 	.lagging = stream_lagging,
 	.lacks = stream_lacks,
-	.uses = stream_uses,
-	.compare = sw_stream_compare,
 	.follow = stream_follow,
 	.lane_said = stream_lane_said,
-	.drop = stream_drop,
-	.end_some = stream_end_some,
-	.goes_on = stream_goes_on,
-	.die = stream_die,
 	.check_left = sw_life_check_left,
 	.is_known = stream_is_known,
 	.killed = stream_killed,
-	.on_end = stream_on_end,
-	.refused = stream_refused,
-	.give_up = sw_stream_propose,
-	.miss = stream_miss};
+	.on_end = stream_on_end};

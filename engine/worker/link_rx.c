@@ -310,7 +310,14 @@ static void on_refused_tensor(
 	struct sw_worker *w, struct sw_wtensor *t, struct sw_fault *why)
 {
 	sw_fault_received(w, t, why);
-	t->kind->refused(w, t, why);
+	if (t->kind->is_group && w->lane_i) {
+		sw_stream_propose(w, t, why);
+		return;
+	}
+	sw_tensor_kill(w, t, 1, why);
+	/* The coordinator has the group, and frees it when all close it. */
+	if (t->kind->is_group && why->key != SW_KEY_NONE)
+		(void)sw_life_identify(w, t, why->key);
 }
 
 /* Has the answer the length that it should have, and a known reason? */

@@ -32,6 +32,7 @@ uint32_t sw_link_build_probe(
 	struct sw_probe *p = &l->probe;
 	uint32_t bytes = sw_probe_bytes(p);
 
+	h->type = SW_KEEPALIVE;
 	if (!p->size)
 		return 0;
 	h->type = SW_PROBE;

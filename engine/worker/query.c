@@ -13,12 +13,38 @@
 #include "engine/base/error.h"
 #include "engine/worker/deaths.h"
 #include "engine/worker/faults.h"
+#include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
 
 enum {
 	LOOKS = 256,      /* a tick's chunks and tensors; */
 	TENSOR_LOOKS = 4, /* a tensor costs this many */
 };
+
+/* Return the question about a chunk of a tensor's part at a link. */
+static struct sw_query ask(
+	const struct sw_wtensor *t, const struct sw_part *p, uint32_t local)
+{
+	return t->kind->is_group
+		       ? (struct sw_query){.key = t->key,
+				 .round = t->stream->pieces[p->from + local].j}
+		       : (struct sw_query){.key = t->key,
+				 .round = t->round,
+				 .chunk = sw_place_global(&p->place, local)};
+}
+
+/* Ask for the base of a stream that is blocked or stalled.  If it is stalled,
+ * also say which number it waits for (faults.c). */
+static void ask_for_base(
+	struct sw_worker *w, struct sw_link *l, const struct sw_wtensor *t)
+{
+	const struct sw_stream_link *sl = &t->stream->links[l->peer.index];
+	uint32_t number = sw_stream_awaits(w, t);
+
+	if (sl->is_blocked || number)
+		l->queries[l->n_queries++] = (struct sw_query){
+			.key = t->key, .round = sl->base - 1, .chunk = number};
+}
 
 /* Ask for the result of a chunk in FOLDED if it is late. */
 static void ask_if_late(struct sw_worker *w, struct sw_link *l,
@@ -30,7 +56,7 @@ static void ask_if_late(struct sw_worker *w, struct sw_link *l,
 	if (w->now_ns - c->t_ns < l->query_wait_ns)
 		return;
 	c->t_ns = w->now_ns;
-	l->queries[l->n_queries++] = t->kind->ask(t, p, local);
+	l->queries[l->n_queries++] = ask(t, p, local);
 }
 
 /* Ask about a tensor from local chunk query_local on.  Returns false if it runs
@@ -45,8 +71,8 @@ static bool ask_about(struct sw_worker *w, struct sw_link *l,
 		return false;
 	*looks -= TENSOR_LOOKS;
 	i = l->query_local;
-	if (t->kind->ask_more && !i)
-		t->kind->ask_more(w, l, t);
+	if (t->kind->is_group && !i)
+		ask_for_base(w, l, t);
 	end = (uint32_t)sw_min64(p->place.n_local, i + *looks);
 	*looks += i;
 	for (; left && i < end && l->n_queries < SW_QUERY_MAX; i++)
@@ -107,6 +133,21 @@ uint32_t sw_query_build(
 
 /* --- answers --- */
 
+/* Find the chunk that an ANSWER is about, NULL if none waits for it.  Each
+ * ANSWER about a stream has its base. */
+static struct sw_wchunk *find(struct sw_link *l, struct sw_wtensor *t,
+	const struct sw_answer *a, uint32_t *record)
+{
+	if (t->kind->is_group) {
+		sw_stream_on_base(l, t, a->chunk);
+		return sw_stream_find(t, l, a->round, record);
+	}
+	return sw_link_has(l, t, a->chunk, record) && t->is_open &&
+			       t->n_missing && t->round == a->round
+		       ? &t->chunks[*record]
+		       : NULL;
+}
+
 static void on_answer(
 	struct sw_worker *w, struct sw_link *l, const struct sw_answer *a)
 {
@@ -114,7 +155,7 @@ static void on_answer(
 	struct sw_wchunk *c;
 	uint32_t record;
 
-	c = t ? t->kind->answered(l, t, a, &record) : NULL;
+	c = t ? find(l, t, a, &record) : NULL;
 	if (!c || c->state < SW_PUSHED)
 		return; /* stale */
 	switch (a->kind) {

@@ -15,6 +15,7 @@
 #include "engine/worker/deaths.h"
 #include "engine/worker/faults.h"
 #include "engine/worker/lanes.h"
+#include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
 
 /* --- a round as a task --- */
@@ -242,8 +243,8 @@ void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t)
 {
 	sw_task_cancel(&w->sched, &t->task);
 	sw_todo_drop(w, t);
-	if (t->kind->drop)
-		t->kind->drop(w, t);
+	if (t->kind->is_group)
+		sw_stream_drop(w, t);
 	t->n_missing = 0; /* whatever arrives later is stale */
 }
 
@@ -275,7 +276,13 @@ void sw_round_held(struct sw_worker *w, struct sw_wtensor *t)
 
 uint32_t sw_round_end_some(struct sw_worker *w, struct sw_wtensor *t, int err)
 {
-	t->kind->end_some(w, t, err);
+	if (t->kind->is_group) {
+		if (t->n_missing)
+			sw_round_drop(w, t);
+		sw_coll_end(w, t, sw_stream_oldest(t->stream), err);
+	} else {
+		sw_round_end(w, t, err);
+	}
 	return w->n_local;
 }
 

@@ -166,7 +166,13 @@ static void warn(struct sw_worker *w, struct sw_wtensor *t, uint32_t n)
 
 		f.kind = SW_FAULT_WAITED;
 		f.one.number = (uint32_t)(still_ns / SW_S);
-		t->kind->give_up(w, t, &f);
+		if (t->kind->is_group) {
+			sw_stream_propose(w, t, &f);
+			return;
+		}
+		/* A member that has not declared it learns its name. */
+		sw_text_add(f.text, sizeof(f.text), ", tensor %.40s", t->name);
+		sw_worker_fail_for(w, &f);
 		return;
 	}
 	if (n > 1)
@@ -196,7 +202,7 @@ static void look_at(struct sw_worker *w, uint32_t i)
 {
 	struct sw_wtensor *t = &w->tensors[i];
 
-	w->look.is_still |= t->kind->compare && t->kind->compare(w, t);
+	w->look.is_still |= t->kind->is_group && sw_stream_compare(w, t);
 	w->look.is_slow |= is_slow(w, t);
 	/* A server that named a member before the death may have its push by
 	 * now, so only later WAITs count. */

@@ -13,8 +13,7 @@
 
 /* --- chunks enter the windows --- */
 
-void sw_stream_block(
-	struct sw_link *l, struct sw_stream_link *sl, bool is_blocked)
+static void block(struct sw_link *l, struct sw_stream_link *sl, bool is_blocked)
 {
 	if (is_blocked)
 		sw_peer_wake(&l->peer, 0);
@@ -104,7 +103,7 @@ static uint64_t enter_some(
 		struct sw_coll *c = coll_to_enter(w, t, l);
 
 		n = c ? enter(w, t, l, c, left, &cost) : 0;
-		sw_stream_block(l, sl, c && !n);
+		block(l, sl, c && !n);
 		if (!n)
 			break;
 	}
@@ -236,6 +235,15 @@ void sw_stream_settle(struct sw_worker *w)
 }
 
 /* --- its life --- */
+
+void sw_stream_drop(struct sw_worker *w, struct sw_wtensor *t)
+{
+	struct sw_stream *s = t->stream;
+
+	s->head = s->tail;
+	for (uint32_t l = 0; l < w->n_links; l++)
+		block(&w->links[l], &s->links[l], false);
+}
 
 void sw_stream_build(struct sw_worker *w, struct sw_wtensor *t)
 {

@@ -189,9 +189,8 @@ static inline uint32_t sw_stream_window(const struct sw_wtensor *t)
 void sw_stream_enter(struct sw_worker *w, struct sw_wtensor *t);
 void sw_stream_settle(struct sw_worker *w);
 
-/* sw_stream_block - note whether chunks wait for the window at @l to move. */
-void sw_stream_block(
-	struct sw_link *l, struct sw_stream_link *sl, bool is_blocked);
+/* sw_stream_drop - forget what waits to enter or to be started. */
+void sw_stream_drop(struct sw_worker *w, struct sw_wtensor *t);
 
 /* --- stream.c: the slots of the windows --- */
 

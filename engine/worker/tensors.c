@@ -196,6 +196,19 @@ static bool is_valid(
 		       SW_BITMAP_MAX;
 }
 
+/* Divide a tensor into chunks. */
+static void shape(const struct sw_worker *w, struct sw_wtensor *t)
+{
+	uint32_t elem = sw_dtype_bytes(t->decl.dtype);
+	uint32_t per_chunk = sw_worker_payload(w) / elem;
+
+	t->elem_bytes = elem;
+	t->chunk_bytes = per_chunk * elem;
+	t->last_bytes = (uint32_t)(t->decl.n_elems -
+				   (t->n_chunks - 1) * (uint64_t)per_chunk) *
+			elem;
+}
+
 static void build(
 	struct sw_worker *w, const struct sw_worker_tensor *in, struct block *b)
 {
@@ -224,7 +237,10 @@ static void build(
 	lay(w, t, b);
 	if (w->n_local == 1 && !w->lane_i)
 		t->locals[0].from = in->base;
-	t->kind->build(w, t);
+	if (in->window_log2)
+		sw_stream_build(w, t);
+	else
+		shape(w, t);
 }
 
 void sw_worker_free(struct sw_worker *w, uint32_t tensor)
@@ -406,6 +422,36 @@ static uint32_t set_size(const struct sw_place *p)
 	return p->n_local ? p->n_local : 1;
 }
 
+/* Divide a tensor's chunks among the lanes, for a place on the line; each
+ * collective of a stream is divided by itself.  Errors: SW_EPROTO the line has
+ * no such place. */
+static int divide(
+	const struct sw_worker *w, struct sw_wtensor *t, uint32_t first)
+{
+	if (t->kind->is_group)
+		return 0;
+	if (first >= sw_place_line(&w->map))
+		return SW_EPROTO;
+	t->own = sw_place_init(&w->lane_map, first, t->n_chunks, w->lane_i);
+	for (uint32_t i = 0; i < w->n_others; i++)
+		if (sw_place_init(&w->lane_map, first, t->n_chunks, i + 1)
+				.n_local)
+			t->lanes |= (uint16_t)(1u << i);
+	return 0;
+}
+
+/* Return the placement of a tensor's chunks at a link: of a stream its slots.
+ */
+static struct sw_place place_at(const struct sw_worker *w,
+	const struct sw_wtensor *t, const struct sw_link *l)
+{
+	uint32_t log2 = t->decl.window_log2;
+
+	return log2 ? sw_place_row(l->peer.index << log2, 1u << log2)
+		    : sw_place_init(
+			      &w->map, t->first, t->n_chunks, l->server_i);
+}
+
 int sw_tensors_keyed(
 	struct sw_worker *w, struct sw_wtensor *t, uint32_t key, uint32_t first)
 {
@@ -414,15 +460,14 @@ int sw_tensors_keyed(
 	uint32_t from = 0;
 
 	if (key == SW_KEY_NONE || w->by_key[at] != SW_KEY_NONE ||
-		sw_key_is_past(w, key) ||
-		(t->kind->divide && t->kind->divide(w, t, first)))
+		sw_key_is_past(w, key) || divide(w, t, first))
 		return SW_EPROTO;
 	t->first = first;
 	for (uint32_t l = 0; l < w->n_links; l++) {
 		struct sw_part *p = &t->parts[l];
 
 		p->near = (struct sw_place_near){0};
-		p->place = t->kind->place_at(w, t, &w->links[l]);
+		p->place = place_at(w, t, &w->links[l]);
 		p->from = from;
 		from += p->place.n_local;
 		p->turn_step = UINT32_MAX / set_size(&p->place);
@@ -467,8 +512,8 @@ static int copy_one(struct sw_worker *w, const struct sw_wtensor *zero)
 	int err = 0;
 
 	sw_bitmap_add(&w->added, t->index);
-	if (t->kind->add)
-		t->kind->add(w, t);
+	if (t->kind->is_group)
+		sw_stream_add(w, t);
 	t->locals = from->locals;
 	t->held = from->held;
 	if (from->key != SW_KEY_NONE) /* else the coordinator refused it */

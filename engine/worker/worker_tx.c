@@ -22,6 +22,14 @@ static uint64_t backlog_of(const struct sw_link *l)
 	return l->n_todo * (uint64_t)sw_flow_frame(&l->peer.flow);
 }
 
+static uint32_t build_keepalive(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	h->flags = sw_backlog_flags(backlog_of(l));
+	h->type = SW_KEEPALIVE;
+	return 0;
+}
+
 static uint32_t build_ack(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
@@ -29,7 +37,6 @@ static uint32_t build_ack(
 		&l->peer, w->now_ns, w->gap_ns, h, w->payload, &w->stats);
 }
 
-/* A builder that has nothing to say leaves the header as it is. */
 static uint32_t (*const builders[SW_N_OWED])(
 	struct sw_worker *, struct sw_link *, struct sw_header *) = {
 	[SW_OWE_REQUEST] = sw_link_build_request,
@@ -38,6 +45,8 @@ static uint32_t (*const builders[SW_N_OWED])(
 	[SW_OWE_PATHS] = sw_link_build_paths,
 	[SW_OWE_PROBE] = sw_link_build_probe,
 	[SW_OWE_DECLARE] = sw_link_build_declare,
+	[SW_OWE_KEEPALIVE] = build_keepalive,
+	[SW_OWE_TAKEN] = build_keepalive,
 	[SW_OWE_ACK] = build_ack,
 	[SW_OWE_QUERY] = sw_query_build,
 };
@@ -63,15 +72,12 @@ static struct sw_link *link_that_owes(struct sw_worker *w, struct sw_due *due)
 static void build(struct sw_worker *w, struct sw_link *l, enum sw_owed what,
 	struct sw_header *h)
 {
-	*h = (struct sw_header){.type = SW_KEEPALIVE};
+	*h = (struct sw_header){0};
 	if (sw_link_has_session(l)) {
 		h->session = l->peer.far_id;
 		h->head_crc = l->peer.seed;
 	}
-	if (builders[what])
-		h->payload_len = (uint16_t)builders[what](w, l, h);
-	if (h->type == SW_KEEPALIVE)
-		h->flags = sw_backlog_flags(backlog_of(l));
+	h->payload_len = (uint16_t)builders[what](w, l, h);
 }
 
 /* Send a message of the control stream, a new one or a retransmission. */
@@ -83,11 +89,13 @@ static __attribute__((noinline)) void tx_message(struct sw_worker *w,
 		return;
 	}
 	build(w, l, what, &out->header);
-	if (sw_type_is_ordered(out->header.type))
+	if (out->header.type) {
 		sw_peer_send_message(&l->peer, w->payload, &w->params,
 			w->now_ns, out, &w->stats);
-	else /* a KEEPALIVE: there was nothing to say */
-		sw_peer_send(&l->peer, w->payload, w->now_ns, out, &w->stats);
+		return;
+	}
+	build(w, l, SW_OWE_KEEPALIVE, &out->header); /* nothing to say */
+	sw_peer_send(&l->peer, w->payload, w->now_ns, out, &w->stats);
 }
 
 static uint32_t tx_control(

@@ -67,32 +67,10 @@ struct sw_local {
 
 /* Tensors and streams differ in this, off the packet path. */
 struct sw_kind {
-	bool is_group;   /* a stream, which lives and ends with its group */
-	uint8_t differs; /* the fault of two declarations, enum sw_fault_kind */
-	/* Build the rest of @t, whose memory is laid out. */
-	void (*build)(struct sw_worker *w, struct sw_wtensor *t);
-	/* Add it to the lcore's structures; NULL: there is nothing to do. */
-	void (*add)(struct sw_worker *w, struct sw_wtensor *t);
+	bool is_group; /* a stream, which lives and ends with its group */
 	/* Fill the kind's part of a declaration. */
 	void (*declare)(const struct sw_worker *w, const struct sw_wtensor *t,
 		struct sw_declare_item *item);
-	/* Divide the chunks among the lanes, for a place on the line.  Errors:
-	 * SW_EPROTO the line has no such place.  NULL for a stream, each of
-	 * whose collectives is divided by itself. */
-	int (*divide)(const struct sw_worker *w, struct sw_wtensor *t,
-		uint32_t first);
-	/* Return the placement of its chunks at a link. */
-	struct sw_place (*place_at)(const struct sw_worker *w,
-		const struct sw_wtensor *t, const struct sw_link *l);
-	/* Return the question to a server about a chunk of its part. */
-	struct sw_query (*ask)(const struct sw_wtensor *t,
-		const struct sw_part *p, uint32_t local);
-	/* Ask what else a QUERY may ask; NULL: nothing. */
-	void (*ask_more)(struct sw_worker *w, struct sw_link *l,
-		const struct sw_wtensor *t);
-	/* Find the chunk that an ANSWER is about, NULL if none waits for it. */
-	struct sw_wchunk *(*answered)(struct sw_link *l, struct sw_wtensor *t,
-		const struct sw_answer *a, uint32_t *record);
 	/* In lane 0: does it wait for local ranks, and for which of the @i-th
 	 * 64?  @which: those of interest. */
 	bool (*lacks_locals)(
@@ -102,46 +80,23 @@ struct sw_kind {
 	/* Does the next round, or a collective, lack local rank @local? */
 	bool (*lacks)(const struct sw_worker *w, const struct sw_wtensor *t,
 		uint32_t local);
-	/* Does a local rank's open collective use this memory?  NULL for a
-	 * tensor, as the next one is. */
-	bool (*uses)(const struct sw_wtensor *t, uint32_t local,
-		const void *base, uint64_t bytes);
-	/* Compare a stalled stream with the others of its group.  Returns
-	 * whether it is stalled. */
-	bool (*compare)(struct sw_worker *w, struct sw_wtensor *t);
 	/* In another lane: go on with what lane 0 has begun or said.
 	 * In lane 0: take what lane @lane + 1 says in @theirs. */
 	void (*follow)(struct sw_worker *w, struct sw_wtensor *t,
 		const struct sw_wtensor *zero);
 	void (*lane_said)(struct sw_worker *w, struct sw_wtensor *t,
 		uint32_t lane, const struct sw_wtensor *theirs);
-	/* Forget what waits to be started; NULL: nothing does. */
-	void (*drop)(struct sw_worker *w, struct sw_wtensor *t);
-	/* End the round, or the oldest open collective, with @err. */
-	void (*end_some)(struct sw_worker *w, struct sw_wtensor *t, int err);
-	/* Local ranks have died: is it a living group without them (NULL: no)?
-	 * End what they are in.  Close the group if all have closed it or are
-	 * gone; NULL for a tensor. */
-	bool (*goes_on)(const struct sw_worker *w, const struct sw_wtensor *t);
-	void (*die)(struct sw_worker *w, struct sw_wtensor *t);
+	/* Close the group if all local ranks have closed it or are gone; NULL
+	 * for a tensor. */
 	void (*check_left)(struct sw_worker *w, struct sw_wtensor *t);
 	/* Does the server have chunks of it, or a stream of its group, and has
 	 * it answered our declaration? */
 	bool (*is_known)(const struct sw_link *l, const struct sw_wtensor *t);
 	/* It has just ended: stop what is open. */
 	void (*killed)(struct sw_worker *w, struct sw_wtensor *t);
-	/* A server says END, or refuses the declaration. */
+	/* A server says END. */
 	void (*on_end)(struct sw_worker *w, struct sw_link *l,
 		struct sw_wtensor *t, uint32_t round,
-		const struct sw_fault *why);
-	void (*refused)(struct sw_worker *w, struct sw_wtensor *t,
-		const struct sw_fault *why);
-	/* End what waits for it: the job, or the stream's group.
-	 * give_up: no rank is known to be gone.  miss: a local rank has left.
-	 */
-	void (*give_up)(struct sw_worker *w, struct sw_wtensor *t,
-		const struct sw_fault *why);
-	void (*miss)(struct sw_worker *w, struct sw_wtensor *t,
 		const struct sw_fault *why);
 };
 

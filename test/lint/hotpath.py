@@ -80,7 +80,6 @@ OFF_PATH = {
     ("engine/server/groups.c", "sw_session_differs"): "the same",
     ("engine/worker/probe.c", "sw_link_tick_probe"): "probes, before a job runs",
     ("engine/worker/probe.c", "fail"): "the end of a job, its path narrower",
-    ("engine/worker/kinds.c", "tensor_give_up"): "the end of a job, stalled",
     ("engine/worker/faults.c", "sw_worker_fail"):
         "the end of a job, with its reason",
     ("engine/worker/faults.c", "sw_worker_fail_for"): "the same",
