@@ -73,7 +73,7 @@ void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f)
 	if (secret)
 		reply.payload_len = (uint16_t)sw_admit_prove(srv, secret,
 			&f->from, SW_LABEL_COOKIE, payload, sizeof(cookie));
-	sw_server_reply(srv, f->from, &reply, payload);
+	sw_server_reply(srv, f->from, NULL, &reply, payload);
 }
 
 /* --- may a worker join? ---
@@ -108,7 +108,7 @@ static bool refuse(struct sw_server *srv, const struct sw_pending *p, int err,
 	if (secret)
 		reply.payload_len = (uint16_t)sw_admit_prove(srv, secret,
 			&p->path, SW_LABEL_REFUSE, payload, sizeof(fault));
-	sw_server_reply(srv, p->path, &reply, payload);
+	sw_server_reply(srv, p->path, NULL, &reply, payload);
 	return false;
 }
 

@@ -85,7 +85,7 @@ static uint8_t manner_of(uint8_t mode)
  * member declared. */
 static struct sw_fault describe_known(const struct sw_session *s,
 	const struct declaration *d, uint32_t priority,
-	const struct sw_stensor_view *t)
+	const struct sw_stensor *t)
 {
 	bool is_opened =
 		t->mode == SW_MODE_STREAM || d->item.mode == SW_MODE_STREAM;
@@ -99,7 +99,8 @@ static struct sw_fault describe_known(const struct sw_session *s,
 			.dtype = d->item.dtype},
 		.other = {.n_elems = t->n_elems,
 			.number = t->priority,
-			.rank = (uint16_t)t->rank,
+			.rank = sw_shard_rank_of(
+				&s->job->shard, t->declared_by),
 			.op = manner_of(t->mode),
 			.dtype = t->dtype}};
 }
@@ -107,7 +108,7 @@ static struct sw_fault describe_known(const struct sw_session *s,
 /* Does the declaration have the key, and the place or group, that the
  * coordinator gave? */
 static bool has_place(const struct sw_job *job, const struct declaration *d,
-	const struct sw_stensor_view *t)
+	const struct sw_stensor *t)
 {
 	return job->is_coordinated ||
 	       (t->key == d->item.key && t->first == d->item.first);
@@ -124,7 +125,7 @@ static bool fits_group(const struct sw_job *job, const struct declaration *d,
 
 /* Does the member declare the tensor as another did?  If not, kills it. */
 static bool check_known(struct sw_session *s, const struct declaration *d,
-	const struct sw_stensor_view *t)
+	const struct sw_stensor *t)
 {
 	uint32_t priority = sw_priority_of(d->item.priority, t->key);
 	struct sw_fault why;
@@ -239,18 +240,18 @@ static bool refuse(struct sw_session *s, uint32_t i, const struct sw_fault *why)
 /* Take item @i, which is tensor @t.  Returns false if it is dead, which ends
  * the batch. */
 static bool take_known(struct sw_session *s, const struct declaration *d,
-	uint32_t i, struct sw_stensor_view t)
+	uint32_t i, const struct sw_stensor *t)
 {
-	bool is_good = check_known(s, d, &t);
+	bool is_good = check_known(s, d, t);
 	struct sw_fault why;
 
-	s->declared[i] = t.key;
-	s->firsts[i] = t.first;
+	s->declared[i] = t->key;
+	s->firsts[i] = t->first;
 	if (is_good)
 		return true;
-	why = *sw_sgroup_why(&s->job->shard, t.group);
+	why = *sw_sgroup_why(&s->job->shard, t->group);
 	/* the member that is refused completes no round */
-	sw_group_end(s->job, t.group, 1, &why);
+	sw_group_end(s->job, t->group, 1, &why);
 	return refuse(s, i, &why);
 }
 
@@ -349,7 +350,7 @@ static bool take_item(
 	struct sw_sgroup *g = NULL;
 
 	if (t)
-		return take_known(s, d, i, sw_stensor_view(sh, t));
+		return take_known(s, d, i, t);
 	if (d->item.mode == SW_MODE_STREAM)
 		g = group_of(s, d);
 	if (g && !check_kin(s, d, i, g))

@@ -162,11 +162,9 @@ bool sw_server_tensor(const struct sw_engine *engine, uint32_t i, uint32_t key,
 	const struct sw_session *s = session_at(engine, i);
 	const struct sw_stensor *t =
 		s ? sw_shard_tensor(&s->job->shard, key) : NULL;
-	struct sw_stensor_view v;
 
 	if (!t)
 		return false;
-	v = sw_stensor_view(&s->job->shard, t);
-	*out = (struct sw_engine_tensor){v.name, v.mode == SW_MODE_STREAM};
+	*out = (struct sw_engine_tensor){t->name, t->mode == SW_MODE_STREAM};
 	return true;
 }

@@ -157,21 +157,20 @@ static void note_collectives(const struct sw_shard *sh,
 void sw_session_differs(struct sw_session *s, const struct sw_header *h)
 {
 	const struct sw_shard *sh = &s->job->shard;
-	const struct sw_stensor_view t =
-		sw_stensor_view(sh, sw_shard_tensor(sh, h->key));
+	const struct sw_stensor *t = sw_shard_tensor(sh, h->key);
 	struct sw_fault why = {.err = SW_EMISMATCH,
 		.one = {.rank = sw_shard_rank_of(sh, s->member), .op = h->op}};
 	struct sw_begun b;
 
-	if (t.mode != SW_MODE_STREAM && !sw_shard_has_root(sh, s->member, h)) {
-		fail_giver(s, h, t.name);
+	if (t->mode != SW_MODE_STREAM && !sw_shard_has_root(sh, s->member, h)) {
+		fail_giver(s, h, t->name);
 		return;
 	}
 	sw_flow_accept_again(&s->peer.flow, h->class, h->psn, s->srv->now_ns);
 	b = sw_shard_begun(sh, h);
 	why.other.rank = sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(b.got));
 	why.other.op = b.op;
-	if (t.mode == SW_MODE_STREAM) {
+	if (t->mode == SW_MODE_STREAM) {
 		note_collectives(sh, h, &b, &why);
 	} else {
 		why.one.root = h->aux;
@@ -180,29 +179,28 @@ void sw_session_differs(struct sw_session *s, const struct sw_header *h)
 		why.other.step = b.step;
 		why.kind = (uint8_t)sw_fault_rounds(&why.one, &why.other);
 	}
-	sw_group_end(s->job, t.group, h->round, &why);
+	sw_group_end(s->job, t->group, h->round, &why);
 }
 
 bool sw_session_check_call(
 	struct sw_session *s, const struct sw_stensor *t, uint32_t number)
 {
 	const struct sw_shard *sh = &s->job->shard;
-	struct sw_stensor_view v = sw_stensor_view(sh, t);
 	struct sw_fault why = {.err = SW_EMISMATCH,
 		.kind = SW_FAULT_KINDS,
 		.one.rank = sw_shard_rank_of(sh, s->member)};
 	struct sw_begun other;
 
-	if (v.mode != SW_MODE_STREAM || v.group->from)
+	if (t->mode != SW_MODE_STREAM || t->group->from)
 		return false;
 	other = sw_shard_other_call(sh, t, number);
 	if (!other.got)
 		return true;
-	snprintf(why.text, sizeof(why.text), "%s", sw_coll_last(v.name));
+	snprintf(why.text, sizeof(why.text), "%s", sw_coll_last(t->name));
 	why.other = (struct sw_fault_call){.number = number,
 		.rank = sw_shard_rank_of(
 			sh, (uint32_t)__builtin_ctzll(other.got)),
 		.op = other.op};
-	sw_group_end(s->job, v.group, 1, &why);
+	sw_group_end(s->job, t->group, 1, &why);
 	return true;
 }

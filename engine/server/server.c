@@ -40,8 +40,10 @@ static void tick_flow(struct sw_session *s)
 }
 
 /* Warn of a path to or from a member that loses many frames. */
-static void warn_of_losses(const struct sw_session *s, uint32_t ways)
+static void look_for_losses(struct sw_session *s)
 {
+	uint32_t ways =
+		sw_losses_look(&s->peer.losses, &s->peer.flow, s->srv->now_ns);
 	char far[SW_MEMBER_TEXT], text[SW_LOSSES_TEXT];
 
 	sw_member_text(s->job, s->member, far);
@@ -50,15 +52,6 @@ static void warn_of_losses(const struct sw_session *s, uint32_t ways)
 			s->job->name,
 			sw_losses_text(&s->peer.losses, &s->peer.flow,
 				(uint32_t)__builtin_ctz(ways), far, text));
-}
-
-static void look_for_losses(struct sw_session *s)
-{
-	uint32_t ways =
-		sw_losses_look(&s->peer.losses, &s->peer.flow, s->srv->now_ns);
-
-	if (ways)
-		warn_of_losses(s, ways);
 }
 
 static enum sw_silence tick_session(struct sw_session *s)
@@ -197,7 +190,7 @@ static void expel(struct sw_session *s)
 		.text = "the server has taken this agent's key away"};
 
 	sw_flow_send_ctl(&s->peer.flow, &h); /* for its number */
-	sw_server_reply_tagged(srv, s->peer.path, s->peer.seal, &h, &why);
+	sw_server_reply(srv, s->peer.path, s->peer.seal, &h, &why);
 	snprintf(why.text, sizeof(why.text),
 		"the key of agent %u was taken away", s->member);
 	sw_log(srv->env->log, SW_LOG_WARN, "job %s: %s", s->job->name,

@@ -472,11 +472,9 @@ bool sw_session_fail(struct sw_session *s, int err, uint32_t key,
 	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* sw_server_reply - answer a sender without a session; drops the reply if too
- * many wait, since the sender will ask again. */
+ * many wait, since the sender will ask again.
+ * @seal  the keys of the session that it had, for a tag; NULL: none */
 void sw_server_reply(struct sw_server *srv, struct sw_path path,
-	const struct sw_header *h, const void *payload);
-/* sw_server_reply_tagged - do so with the tag of the session. */
-void sw_server_reply_tagged(struct sw_server *srv, struct sw_path path,
 	struct sw_seal *seal, const struct sw_header *h, const void *payload);
 
 /* --- groups.c: tensors and groups end, and groups are closed --- */

@@ -13,27 +13,19 @@ enum {
 
 /* --- sessions --- */
 
-/* Tell a worker that its keyed session is closed. */
-static void say_left_tagged(struct sw_server *srv, struct sw_path path,
-	uint32_t peer, uint32_t id, uint64_t psn, struct sw_seal *seal)
-{
-	struct sw_header h = {
-		.type = SW_LEFT, .session = peer, .ctl.left = id, .psn = psn};
-
-	sw_server_reply_tagged(srv, path, seal, &h, NULL);
-}
-
-/* Tell @peer that session @id is unknown or closed here.  @seed is that of the
- * session, or of the frame that is answered. */
+/* Tell @peer that session @id is unknown or closed here.
+ * @seed  of the session, or of the frame that is answered
+ * @seal  a keyed session's, in which the frame has number @psn */
 static void say_left(struct sw_server *srv, struct sw_path path, uint32_t peer,
-	uint32_t id, uint32_t seed)
+	uint32_t id, uint32_t seed, struct sw_seal *seal, uint64_t psn)
 {
 	struct sw_header h = {.type = SW_LEFT,
 		.session = peer,
 		.ctl.left = id,
-		.head_crc = seed};
+		.head_crc = seed,
+		.psn = psn};
 
-	sw_server_reply(srv, path, &h, NULL);
+	sw_server_reply(srv, path, seal, &h, NULL);
 }
 
 /* Turn the JOIN at @i into a session, since a frame arrived under the offered
@@ -45,11 +37,8 @@ static struct sw_session *confirm(
 
 	if (h->type != SW_LEAVE)
 		return sw_pending_confirm(srv, i);
-	if (p->seal)
-		say_left_tagged(srv, p->path, p->join.session, p->id,
-			p->n_accepts + 1, p->seal);
-	else
-		say_left(srv, p->path, p->join.session, p->id, h->head_crc);
+	say_left(srv, p->path, p->join.session, p->id, h->head_crc, p->seal,
+		p->seal ? p->n_accepts + 1 : 0);
 	sw_pending_drop(srv, i);
 	return NULL;
 }
@@ -79,7 +68,8 @@ static struct sw_session *session_of(
 	if (!is_known || h->session != (s ? s->peer.id : p->id)) {
 		sw_count(&srv->stats.rx_session, 1);
 		if (is_answered(srv, f, h))
-			say_left(srv, *path, 0, h->session, h->head_crc);
+			say_left(srv, *path, 0, h->session, h->head_crc, NULL,
+				0);
 		return NULL;
 	}
 	if (!sw_path_is_same(s ? &s->peer.path : &p->path, path)) {
@@ -103,8 +93,7 @@ static struct sw_session *session_of(
 static void on_closed(struct sw_session *s, const struct sw_header *h)
 {
 	const struct sw_shard *sh = &s->job->shard;
-	struct sw_sgroup *g =
-		sw_stensor_view(sh, sw_shard_tensor(sh, h->key)).group;
+	struct sw_sgroup *g = sw_shard_tensor(sh, h->key)->group;
 	uint64_t closed = g->closed & ~sw_shard_begun(sh, h).got;
 
 	sw_group_awaits_closed(
@@ -217,8 +206,7 @@ static void miss(
 {
 	struct sw_job *job = s->job;
 	const struct sw_shard *sh = &job->shard;
-	struct sw_stensor_view t =
-		sw_stensor_view(sh, sw_shard_tensor(sh, query->key));
+	const struct sw_stensor *t = sw_shard_tensor(sh, query->key);
 	uint64_t gone = missing & job->done;
 	struct sw_fault why;
 
@@ -227,8 +215,8 @@ static void miss(
 	why = sw_member_gone(
 		job, (uint32_t)__builtin_ctzll(gone), SW_FAULT_GONE);
 	why.key = query->key;
-	if (t.mode == SW_MODE_STREAM) {
-		sw_group_end(job, t.group, 1, &why);
+	if (t->mode == SW_MODE_STREAM) {
+		sw_group_end(job, t->group, 1, &why);
 	} else {
 		why.one.number = query->round;
 		sw_session_fail_for(s, &why);
@@ -289,12 +277,9 @@ static void tell_left(struct sw_session *s)
 	struct sw_peer *p = &s->peer;
 	struct sw_header h = {0};
 
-	if (!p->seal) {
-		say_left(s->srv, p->path, p->far_id, p->id, p->seed);
-		return;
-	}
-	sw_flow_send_ctl(&p->flow, &h); /* for its number */
-	say_left_tagged(s->srv, p->path, p->far_id, p->id, h.psn, p->seal);
+	if (p->seal)
+		sw_flow_send_ctl(&p->flow, &h); /* for its number */
+	say_left(s->srv, p->path, p->far_id, p->id, p->seed, p->seal, h.psn);
 }
 
 static void on_leave(struct sw_session *s, const uint8_t *payload)

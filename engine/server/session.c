@@ -90,9 +90,11 @@ bool sw_session_fail(
 }
 
 void sw_server_reply(struct sw_server *srv, struct sw_path path,
-	const struct sw_header *h, const void *payload)
+	struct sw_seal *seal, const struct sw_header *h, const void *payload)
 {
 	struct sw_replies *q = &srv->replies[path.port_i];
+	struct sw_tx_frame frame = {.header = *h};
+	uint8_t hash[SW_POLYVAL_BLOCK];
 	struct sw_reply *r;
 
 	/* Frames of unknown sessions must not keep COOKIEs out. */
@@ -100,26 +102,15 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
 		return;
 	r = &q->ring[(q->first + q->n++) % SW_REPLIES];
 	r->path = path;
-	r->is_tagged = false;
-	r->header = *h;
+	r->is_tagged = seal != NULL;
+	if (seal) {
+		frame.header.class = SW_CLASS_CTL;
+		sw_polyval(&seal->tx_hash, payload, h->payload_len, hash);
+		sw_frame_tag(&frame, path, payload, false, seal, hash);
+	}
+	r->header = frame.header;
 	if (payload)
 		memcpy(r->payload, payload, h->payload_len);
-}
-
-void sw_server_reply_tagged(struct sw_server *srv, struct sw_path path,
-	struct sw_seal *seal, const struct sw_header *h, const void *payload)
-{
-	struct sw_replies *q = &srv->replies[path.port_i];
-	uint32_t n = q->n;
-	uint8_t hash[SW_POLYVAL_BLOCK];
-	struct sw_tx_frame frame = {.header = *h};
-
-	frame.header.class = SW_CLASS_CTL;
-	sw_polyval(&seal->tx_hash, payload, h->payload_len, hash);
-	sw_frame_tag(&frame, path, payload, false, seal, hash);
-	sw_server_reply(srv, path, &frame.header, payload);
-	if (q->n != n)
-		q->ring[(q->first + n) % SW_REPLIES].is_tagged = true;
 }
 
 void sw_session_answer(struct sw_session *s, const struct sw_answer *a)
@@ -135,7 +126,7 @@ static void tell_base(struct sw_job *job, uint32_t key)
 {
 	const struct sw_shard *sh = &job->shard;
 	struct sw_answer a = sw_shard_answer(sh, key, 0, 0, SW_ANSWER_BASE);
-	uint64_t m = sw_stensor_view(sh, sw_shard_tensor(sh, key)).n_elems;
+	uint64_t m = sw_shard_tensor(sh, key)->members;
 
 	for (m &= job->status.joined; m; m &= m - 1) {
 		struct sw_session *s = job->members[__builtin_ctzll(m)].session;

@@ -284,20 +284,6 @@ void sw_shard_admit_without(struct sw_shard *sh,
 	enter(sh, &t);
 }
 
-struct sw_stensor_view sw_stensor_view(
-	const struct sw_shard *sh, const struct sw_stensor *t)
-{
-	return (struct sw_stensor_view){.key = t->key,
-		.first = t->first,
-		.priority = t->priority,
-		.dtype = t->dtype,
-		.mode = t->mode,
-		.n_elems = t->n_elems,
-		.rank = sw_shard_rank_of(sh, t->declared_by),
-		.group = t->group,
-		.name = t->name};
-}
-
 /* Return the next key: a free index above that of @last, or the lowest one in
  * the next generation. */
 static uint32_t next_key(const struct sw_shard *sh, uint32_t last)

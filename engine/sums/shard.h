@@ -236,20 +236,6 @@ static inline bool sw_shard_is_busy(const struct sw_shard *sh, uint32_t key)
 	       (t->own.n_streams && t->own.key < key);
 }
 
-/* Read-only view of a tensor for other modules. */
-struct sw_stensor_view {
-	uint32_t key, first, priority;
-	uint8_t dtype, mode;
-	uint64_t n_elems;
-	uint32_t rank; /* rank that declared it first (sw_shard_rank_of) */
-	struct sw_sgroup *group;
-	const char *name; /* valid as long as the tensor */
-};
-
-/* sw_stensor_view - return the view of @t, a tensor of @sh. */
-struct sw_stensor_view sw_stensor_view(
-	const struct sw_shard *sh, const struct sw_stensor *t);
-
 /* Keys given so far to a batch that is not yet admitted. */
 struct sw_given {
 	uint32_t n, last_key; /* number of keys, and the last key; SW_KEY_NONE:

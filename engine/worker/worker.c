@@ -310,9 +310,10 @@ static void tick_joining(struct sw_worker *w)
 /* --- timers --- */
 
 /* Warn of a path to or from a server that loses many frames. */
-static void warn_of_losses(
-	const struct sw_worker *w, const struct sw_link *l, uint32_t ways)
+static void look_for_losses(const struct sw_worker *w, struct sw_link *l)
 {
+	uint32_t ways =
+		sw_losses_look(&l->peer.losses, &l->peer.flow, w->now_ns);
 	char far[SW_NAME_MAX + SW_IP_TEXT + 16], ip[SW_IP_TEXT];
 	char text[SW_LOSSES_TEXT];
 
@@ -323,15 +324,6 @@ static void warn_of_losses(
 			w->member,
 			sw_losses_text(&l->peer.losses, &l->peer.flow,
 				(uint32_t)__builtin_ctz(ways), far, text));
-}
-
-static void look_for_losses(const struct sw_worker *w, struct sw_link *l)
-{
-	uint32_t ways =
-		sw_losses_look(&l->peer.losses, &l->peer.flow, w->now_ns);
-
-	if (ways)
-		warn_of_losses(w, l, ways);
 }
 
 static void tick_link(struct sw_worker *w, struct sw_link *l)
