@@ -54,6 +54,8 @@ struct sw_params {
 	uint64_t part_bytes, credit_bytes;
 	/* Data payloads carry a CRC32C. */
 	bool has_crc;
+	/* Payloads of a keyed job are encrypted. */
+	bool is_encrypted;
 	/* Mode of the job, enum sw_mode. */
 	uint8_t mode;
 	/* Sum contributions to streams in the order of members. */

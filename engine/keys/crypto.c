@@ -274,3 +274,28 @@ bool sw_cmac(const uint8_t key[SW_BLOCK_BYTES], const void *p, size_t n,
 	sw_prf_close(&prf);
 	return is_good;
 }
+
+/* --- AES-128-CTR --- */
+
+bool sw_ctr_open(struct sw_ctr *ctr, const uint8_t key[SW_BLOCK_BYTES])
+{
+	ctr->ctx = EVP_CIPHER_CTX_new();
+	if (ctr->ctx && EVP_EncryptInit_ex(
+				ctr->ctx, EVP_aes_128_ctr(), NULL, key, NULL))
+		return true;
+	sw_ctr_close(ctr);
+	return false;
+}
+
+void sw_ctr_close(struct sw_ctr *ctr)
+{
+	EVP_CIPHER_CTX_free(ctr->ctx);
+	ctr->ctx = NULL;
+}
+
+void sw_ctr(struct sw_ctr *ctr, const uint8_t block[SW_BLOCK_BYTES],
+	const void *p, size_t n, void *out)
+{
+	EVP_EncryptInit_ex(ctr->ctx, NULL, NULL, NULL, block);
+	encrypt(ctr->ctx, out, p, n);
+}

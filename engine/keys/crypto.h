@@ -81,4 +81,21 @@ void sw_prf_close(struct sw_prf *prf);
 /* sw_prf - return the first 64 bits of the MAC of @block, which it changes. */
 uint64_t sw_prf(struct sw_prf *prf, uint8_t block[SW_PRF_BYTES]);
 
+/* AES-128-CTR (NIST SP 800-38A) for each frame of an encrypted session. Its
+ * context of libcrypto is made once; one lcore uses it. */
+struct sw_ctr {
+	void *ctx;
+};
+
+/* sw_ctr_open - prepare it for a key; false: no memory.  sw_ctr_close takes one
+ * that is zeroed as well. */
+bool sw_ctr_open(struct sw_ctr *ctr, const uint8_t key[SW_BLOCK_BYTES]);
+void sw_ctr_close(struct sw_ctr *ctr);
+
+/* sw_ctr - encrypt or decrypt @n bytes from @p to @out, which may be @p.  The
+ * last four bytes of @block, the first counter block, count in big-endian, and
+ * do not wrap.  Never use a block twice under one key. */
+void sw_ctr(struct sw_ctr *ctr, const uint8_t block[SW_BLOCK_BYTES],
+	const void *p, size_t n, void *out);
+
 #endif

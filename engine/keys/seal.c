@@ -13,6 +13,17 @@ void sw_taken_skip(struct sw_taken *t, uint64_t psn)
 	t->largest = psn;
 }
 
+static bool derive_cipher(const uint8_t from[32], struct sw_ctr *ctr)
+{
+	uint8_t key[SW_BLOCK_BYTES];
+	bool is_good =
+		sw_hkdf_expand(from, "sumwire encrypt", key, sizeof(key)) &&
+		sw_ctr_open(ctr, key);
+
+	sw_crypto_wipe(key, sizeof(key));
+	return is_good;
+}
+
 static bool derive(
 	const uint8_t from[32], struct sw_prf *prf, struct sw_polyval_key *hash)
 {
@@ -30,31 +41,47 @@ static bool derive(
 }
 
 struct sw_seal *sw_seal_new(const uint8_t to_server[32],
-	const uint8_t to_worker[32], bool is_server)
+	const uint8_t to_worker[32], bool is_server, bool is_encrypted)
 {
+	const uint8_t *tx = is_server ? to_worker : to_server;
+	const uint8_t *rx = is_server ? to_server : to_worker;
 	struct sw_seal *s = sw_crypto_get(sizeof(*s));
 
 	if (!s)
 		return NULL;
 	s->direction = is_server;
-	if (derive(is_server ? to_worker : to_server, &s->tx, &s->tx_hash) &&
-		derive(is_server ? to_server : to_worker, &s->rx, &s->rx_hash))
+	s->is_encrypted = is_encrypted;
+	if (derive(tx, &s->tx, &s->tx_hash) &&
+		derive(rx, &s->rx, &s->rx_hash) &&
+		(!is_encrypted || (derive_cipher(tx, &s->tx_cipher) &&
+					  derive_cipher(rx, &s->rx_cipher))))
 		return s;
 	sw_seal_free(s);
 	return NULL;
+}
+
+bool sw_seal_set_results(
+	struct sw_seal *s, const uint8_t secret[2 * SW_BLOCK_BYTES])
+{
+	sw_polyval_prepare(&s->result_hash, secret);
+	return !s->is_encrypted ||
+	       sw_ctr_open(&s->result_cipher, secret + SW_BLOCK_BYTES);
 }
 
 void sw_seal_free(struct sw_seal *s)
 {
 	if (!s)
 		return;
+	sw_ctr_close(&s->tx_cipher);
+	sw_ctr_close(&s->rx_cipher);
+	sw_ctr_close(&s->result_cipher);
 	sw_prf_close(&s->tx);
 	sw_prf_close(&s->rx);
 	sw_crypto_put(s, sizeof(*s));
 }
 
 struct sw_result_keys *sw_result_keys_new(
-	const uint8_t secret[2 * SW_BLOCK_BYTES])
+	const uint8_t secret[2 * SW_BLOCK_BYTES], bool is_encrypted)
 {
 	struct sw_result_keys *r = sw_crypto_get(sizeof(*r));
 
@@ -62,10 +89,15 @@ struct sw_result_keys *sw_result_keys_new(
 		return NULL;
 	memcpy(r->secret, secret, sizeof(r->secret));
 	sw_polyval_prepare(&r->hash, r->secret[0]);
-	return r;
+	if (!is_encrypted || sw_ctr_open(&r->cipher, r->secret[1]))
+		return r;
+	sw_result_keys_free(r);
+	return NULL;
 }
 
 void sw_result_keys_free(struct sw_result_keys *r)
 {
+	if (r)
+		sw_ctr_close(&r->cipher);
 	sw_crypto_put(r, sizeof(*r));
 }

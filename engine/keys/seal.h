@@ -18,6 +18,7 @@
 enum {
 	SW_SEAL_HEAD_BYTES = 46, /* of the header, which the tag covers */
 	SW_SEAL_SPACES = 9,      /* of packet numbers */
+	SW_NONCE_BYTES = 12,     /* before the four bytes that count blocks */
 	SW_TAKEN_WORDS = 4,
 	SW_TAKEN_BITS = 64 * SW_TAKEN_WORDS,
 };
@@ -47,23 +48,52 @@ static inline void sw_taken_add(struct sw_taken *t, uint64_t psn)
 	t->bits[psn / 64 % SW_TAKEN_WORDS] |= 1ULL << psn % 64;
 }
 
-/* The keys of a session, and the packet numbers that it has taken. */
+/* The keys of a session, and the packet numbers that it has taken.  Contexts of
+ * encryption are open if the session is encrypted. */
 struct sw_seal {
 	struct sw_polyval_key tx_hash, rx_hash;
 	/* A worker's: the key of the results that it gets. A server's results
 	 * have the key of their job (sw_result_keys). */
 	struct sw_polyval_key result_hash;
 	struct sw_prf tx, rx;
+	struct sw_ctr tx_cipher, rx_cipher, result_cipher;
 	struct sw_taken taken[SW_SEAL_SPACES];
 	uint8_t direction; /* of our frames: 0 worker to server, 1 back */
+	bool is_encrypted; /* payloads are */
 };
 
 /* sw_seal_new - make the keys of a session out of those of the handshake; NULL:
  * no memory.
+ * sw_seal_set_results - take the two keys of results that a worker was told.
  * sw_seal_free - wipe them; takes NULL. */
 struct sw_seal *sw_seal_new(const uint8_t to_server[32],
-	const uint8_t to_worker[32], bool is_server);
+	const uint8_t to_worker[32], bool is_server, bool is_encrypted);
+bool sw_seal_set_results(
+	struct sw_seal *s, const uint8_t secret[2 * SW_BLOCK_BYTES]);
 void sw_seal_free(struct sw_seal *s);
+
+/* sw_seal_crypt - encrypt or decrypt the payload of a frame under the key of
+ * its direction.  No two frames of a direction have the same space and number.
+ */
+static inline void sw_seal_crypt(struct sw_ctr *ctr, uint8_t space,
+	uint64_t psn, const void *p, size_t n, void *out)
+{
+	uint8_t block[SW_BLOCK_BYTES] = {space};
+
+	memcpy(block + 4, &psn, sizeof(psn));
+	sw_ctr(ctr, block, p, n, out);
+}
+
+/* sw_seal_crypt_result - do so under the key of results.  @place: key, round
+ * and chunk in the header, which name the same bytes for all members. */
+static inline void sw_seal_crypt_result(struct sw_ctr *ctr, const void *place,
+	const void *p, size_t n, void *out)
+{
+	uint8_t block[SW_BLOCK_BYTES] = {0};
+
+	memcpy(block, place, SW_NONCE_BYTES);
+	sw_ctr(ctr, block, p, n, out);
+}
 
 /* sw_seal_tag - compute the tag of a frame.
  * @head  the first SW_SEAL_HEAD_BYTES of its header
@@ -107,6 +137,7 @@ struct sw_result_row {
 
 struct sw_result_keys {
 	struct sw_polyval_key hash;
+	struct sw_ctr cipher;              /* open if the job is encrypted */
 	uint8_t secret[2][SW_BLOCK_BYTES]; /* keys that members are told: to
 					      hash, to encrypt */
 	struct sw_result_row rows[SW_RESULT_ROWS];
@@ -115,7 +146,7 @@ struct sw_result_keys {
 /* sw_result_keys_new - draw no key, but keep the two of 16 bytes at @secret.
  * sw_result_keys_free - wipe them; takes NULL. */
 struct sw_result_keys *sw_result_keys_new(
-	const uint8_t secret[2 * SW_BLOCK_BYTES]);
+	const uint8_t secret[2 * SW_BLOCK_BYTES], bool is_encrypted);
 void sw_result_keys_free(struct sw_result_keys *r);
 
 /* sw_result_keys_row - return the row of a result; its hash is right if the

@@ -78,13 +78,14 @@ bool sw_hand_begin(struct sw_noise *s, const struct sw_secret *secret,
 	return sw_noise_init(s, prologue, sizeof(prologue), secret->bytes, e);
 }
 
-struct sw_seal *sw_hand_finish(struct sw_noise *s, bool is_server)
+struct sw_seal *sw_hand_finish(
+	struct sw_noise *s, bool is_server, bool is_encrypted)
 {
 	uint8_t keys[2][32];
 	struct sw_seal *seal = NULL;
 
 	if (sw_noise_split(s, keys[0], keys[1]))
-		seal = sw_seal_new(keys[0], keys[1], is_server);
+		seal = sw_seal_new(keys[0], keys[1], is_server, is_encrypted);
 	sw_crypto_wipe(keys, sizeof(keys));
 	sw_crypto_wipe(s, sizeof(*s));
 	return seal;

@@ -61,6 +61,7 @@ _Static_assert(SW_JOIN_CLEAR + SW_JOIN_SEALED == sizeof(struct sw_join) &&
 	"all of a JOIN is sealed");
 
 /* sw_hand_finish - derive the session's keys, and wipe @s; NULL: it failed. */
-struct sw_seal *sw_hand_finish(struct sw_noise *s, bool is_server);
+struct sw_seal *sw_hand_finish(
+	struct sw_noise *s, bool is_server, bool is_encrypted);
 
 #endif

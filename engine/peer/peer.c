@@ -6,6 +6,27 @@
 #include <string.h>
 
 #include "engine/base/bytes.h"
+#include "engine/wire/cipher.h"
+
+/* Decrypt a payload where it lies: only the engine reads it.  False: the
+ * numbers of results have wrapped, and a nonce would come twice. */
+static __attribute__((noinline)) bool decrypt(struct sw_seal *seal,
+	const struct sw_rx_frame *f, const struct sw_header *h)
+{
+	uint8_t *payload = (uint8_t *)f->payload;
+
+	if (sw_type_is_data(h->type) && sw_result_has_wrapped(h))
+		return false;
+	if (!h->payload_len)
+		return true;
+	if (h->type == SW_RESULT && sw_result_is_shared(h))
+		sw_seal_crypt_result(&seal->result_cipher, &h->key, payload,
+			h->payload_len, payload);
+	else
+		sw_seal_crypt(&seal->rx_cipher, h->class, h->psn, payload,
+			h->payload_len, payload);
+	return true;
+}
 
 /* Has the frame the session's tag and a new number, which it takes? */
 static bool has_tag(struct sw_seal *seal, const struct sw_rx_frame *f,
@@ -24,7 +45,10 @@ static bool has_tag(struct sw_seal *seal, const struct sw_rx_frame *f,
 		return false;
 	}
 	sw_taken_add(&seal->taken[h->class], h->psn);
-	return true;
+	if (!seal->is_encrypted || decrypt(seal, f, h))
+		return true;
+	sw_count(&st->rx_round, 1);
+	return false;
 }
 
 bool sw_frame_is_true(struct sw_seal *seal, uint32_t seed,
@@ -115,20 +139,23 @@ void sw_peer_tag(struct sw_peer *p, struct sw_tx_frame *out,
 	sw_frames_note(st, 1, SW_HEAD_BYTES + out->payload_len);
 }
 
-void sw_peer_build(struct sw_peer *p, struct sw_tx_frame *out,
-	const void *payload, bool is_stable, struct sw_stats *st)
+void sw_peer_build(struct sw_peer *p, struct sw_tx_frame *out, void *payload,
+	bool is_stable, struct sw_stats *st)
 {
-	uint8_t type = out->header.type, hash[SW_POLYVAL_BLOCK];
+	struct sw_header *h = &out->header;
+	uint8_t type = h->type, hash[SW_POLYVAL_BLOCK];
 
 	if (!p->seal || type == SW_HELLO || type == SW_JOIN) {
 		sw_frame_build(out, p->path, payload, is_stable, st);
 		return;
 	}
-	sw_polyval(&p->seal->tx_hash, payload, out->header.payload_len, hash);
+	if (p->seal->is_encrypted && h->payload_len)
+		sw_encrypt(p->seal, h, payload, payload);
+	sw_polyval(&p->seal->tx_hash, payload, h->payload_len, hash);
 	sw_peer_tag(p, out, payload, is_stable, hash, st);
 }
 
-void sw_peer_send(struct sw_peer *p, const uint8_t *payload, uint64_t now_ns,
+void sw_peer_send(struct sw_peer *p, uint8_t *payload, uint64_t now_ns,
 	struct sw_tx_frame *out, struct sw_stats *st)
 {
 	sw_flow_send_ctl(&p->flow, &out->header);
@@ -143,7 +170,7 @@ static void hold(struct sw_peer *p)
 	p->held = sw_control_is_full(&p->control) ? SW_OWED_ORDERED : 0;
 }
 
-void sw_peer_send_message(struct sw_peer *p, const uint8_t *payload,
+void sw_peer_send_message(struct sw_peer *p, uint8_t *payload,
 	const struct sw_params *params, uint64_t now_ns,
 	struct sw_tx_frame *out, struct sw_stats *st)
 {
@@ -153,14 +180,17 @@ void sw_peer_send_message(struct sw_peer *p, const uint8_t *payload,
 	sw_peer_send(p, payload, now_ns, out, st);
 }
 
-void sw_peer_send_again(struct sw_peer *p, struct sw_due *due, uint64_t now_ns,
-	struct sw_tx_frame *out, struct sw_stats *st)
+void sw_peer_send_again(struct sw_peer *p, struct sw_due *due, uint8_t *room,
+	uint64_t now_ns, struct sw_tx_frame *out, struct sw_stats *st)
 {
 	const struct sw_message *m = sw_control_again(&p->control);
 
 	sw_count(&st->control_again, 1);
 	out->header = m->head;
-	sw_peer_send(p, m->payload, now_ns, out, st);
+	/* The window keeps the message as it is: under its next number it is
+	 * encrypted anew. */
+	memcpy(room, m->payload, m->head.payload_len);
+	sw_peer_send(p, room, now_ns, out, st);
 	if (sw_control_has_again(&p->control))
 		sw_peer_owe(p, due, SW_OWE_AGAIN);
 }

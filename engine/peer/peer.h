@@ -195,24 +195,25 @@ uint32_t sw_peer_build_ack(struct sw_peer *p, uint64_t now_ns, uint64_t gap_ns,
 	struct sw_header *h, uint8_t *payload, struct sw_stats *st);
 
 /* sw_peer_build - complete a frame, with CRCs or with a tag, as its type and
- * the session have it. sw_peer_tag - complete one of a keyed session, whose
- * payload has @hash. */
-void sw_peer_build(struct sw_peer *p, struct sw_tx_frame *out,
-	const void *payload, bool is_stable, struct sw_stats *st);
+ * the session have it; a payload may be encrypted where it lies.
+ * sw_peer_tag - complete one of a keyed session, whose payload has @hash. */
+void sw_peer_build(struct sw_peer *p, struct sw_tx_frame *out, void *payload,
+	bool is_stable, struct sw_stats *st);
 void sw_peer_tag(struct sw_peer *p, struct sw_tx_frame *out,
 	const void *payload, bool is_stable,
 	const uint8_t hash[SW_POLYVAL_BLOCK], struct sw_stats *st);
 
 /* sw_peer_send - send the control frame whose header @out has.
  * sw_peer_send_message - send it as the next message of the control stream.
- * sw_peer_send_again - retransmit the next message of the window. */
-void sw_peer_send(struct sw_peer *p, const uint8_t *payload, uint64_t now_ns,
+ * sw_peer_send_again - retransmit the next message of the window; @room, for
+ * its payload, has SW_ORDERED_MAX bytes. */
+void sw_peer_send(struct sw_peer *p, uint8_t *payload, uint64_t now_ns,
 	struct sw_tx_frame *out, struct sw_stats *st);
-void sw_peer_send_message(struct sw_peer *p, const uint8_t *payload,
+void sw_peer_send_message(struct sw_peer *p, uint8_t *payload,
 	const struct sw_params *params, uint64_t now_ns,
 	struct sw_tx_frame *out, struct sw_stats *st);
-void sw_peer_send_again(struct sw_peer *p, struct sw_due *due, uint64_t now_ns,
-	struct sw_tx_frame *out, struct sw_stats *st);
+void sw_peer_send_again(struct sw_peer *p, struct sw_due *due, uint8_t *room,
+	uint64_t now_ns, struct sw_tx_frame *out, struct sw_stats *st);
 
 /* sw_peer_begin - begin a new session, with an empty control stream. */
 static inline void sw_peer_begin(struct sw_peer *p)

@@ -186,10 +186,12 @@ static bool check_options(struct sw_server *srv, const struct sw_pending *p)
 			"payload %u: a multiple of %u from %u to %u expected",
 			j->payload, SW_PAYLOAD_UNIT, SW_PAYLOAD_MIN,
 			SW_PAYLOAD_MAX);
-	if (j->has_crc > 1 || j->mode > SW_MODE_ASYNC || j->is_by_rank > 1)
+	if (j->has_crc > 1 || j->mode > SW_MODE_ASYNC || j->is_by_rank > 1 ||
+		j->is_encrypted > 1)
 		return refuse(srv, p, SW_EINVAL,
-			"crc %u, mode %u, order %u: 0 or 1 expected",
-			j->has_crc, j->mode, j->is_by_rank);
+			"crc %u, mode %u, order %u, encrypt %u: 0 or 1 "
+			"expected",
+			j->has_crc, j->mode, j->is_by_rank, j->is_encrypted);
 	return true;
 }
 
@@ -205,6 +207,11 @@ struct term {
 static const char *order_name(bool is_by_rank)
 {
 	return is_by_rank ? "rank" : "arrival";
+}
+
+static const char *yes_or_no(bool is)
+{
+	return is ? "yes" : "no";
 }
 
 /* Does the JOIN have the same terms as @job?  If not, refuses it. */
@@ -230,6 +237,9 @@ static bool check_terms(struct sw_server *srv, const struct sw_pending *p,
 			sw_mode_name(has->mode)},
 		{"order", j->is_by_rank, has->is_by_rank,
 			order_name(j->is_by_rank), order_name(has->is_by_rank)},
+		{"encrypt", j->is_encrypted, has->is_encrypted,
+			yes_or_no(j->is_encrypted),
+			yes_or_no(has->is_encrypted)},
 	};
 
 	for (size_t i = 0; i < SW_ARRAY_SIZE(terms); i++) {

@@ -128,6 +128,7 @@ struct sw_accept sw_pending_accept(
 	return (struct sw_accept){.nonce = p->join.nonce,
 		.session = p->id,
 		.version = SW_VERSION_MAX,
+		.is_encrypted = p->join.is_encrypted,
 		.payload = (uint16_t)sw_min64(
 			srv->params.payload, srv->max_payload[p->path.port_i])};
 }
@@ -146,7 +147,7 @@ bool sw_admit_answer(
 	memcpy(p->accept, &a, SW_ACCEPT_CLEAR);
 	if (sw_noise_answer(
 		    noise, sealed, sizeof(sealed), p->accept + SW_ACCEPT_CLEAR))
-		p->seal = sw_hand_finish(noise, true);
+		p->seal = sw_hand_finish(noise, true, p->join.is_encrypted);
 	sw_crypto_wipe(sealed, sizeof(sealed));
 	sw_crypto_wipe(noise, sizeof(*noise));
 	return p->seal != NULL;
@@ -164,16 +165,34 @@ const char *sw_admit_key(struct sw_server *srv, const struct sw_pending *p)
 		if (k && (k->is_required || sw_keyring_has_job(k, p->join.job)))
 			return "the server takes no agent without a key: give "
 			       "it [job] key_file";
-		return job && job->is_keyed
-			       ? "the job's other agents have a key: give it "
-				 "[job] key_file"
-			       : NULL;
+		if (job && job->is_keyed)
+			return "the job's other agents have a key: give it "
+			       "[job] key_file";
+		return p->join.is_encrypted ? "it encrypts, but has no key: "
+					      "give it [job] key_file"
+					    : NULL;
 	}
 	secret = sw_admit_secret(srv, p->join.key_id);
 	if (!secret || !sw_keyring_has(k, secret, p->join.job, srv->now_ns))
 		return "the server has no such key for this job";
 	return job && job->is_plain ? "the job's other agents have no key"
 				    : NULL;
+}
+
+/* Use the keys of results that @p was told, in this run alone: a nonce of the
+ * next run must not meet them again. */
+static void open_results(struct sw_job *job, const struct sw_pending *p)
+{
+	struct sw_server *srv = job->srv;
+
+	job->results = sw_result_keys_new(p->results, job->params.is_encrypted);
+	for (uint32_t i = 0; i < SW_MAX_SESSIONS; i++) {
+		struct sw_pending *other = &srv->pending[i];
+
+		if (other->seal &&
+			!memcmp(other->results, p->results, sizeof(p->results)))
+			other->is_of_run = true;
+	}
 }
 
 bool sw_job_keyed(struct sw_job *job, const struct sw_pending *p)
@@ -185,7 +204,7 @@ bool sw_job_keyed(struct sw_job *job, const struct sw_pending *p)
 		return true;
 	}
 	if (!job->results && !p->is_of_run)
-		job->results = sw_result_keys_new(p->results);
+		open_results(job, p);
 	if (!job->results || memcmp(job->results->secret, p->results,
 				     sizeof(p->results)) != 0)
 		return false;

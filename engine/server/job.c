@@ -186,6 +186,7 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 		.opened_ns = srv->now_ns,
 		.params = srv->params};
 	job->params.has_crc = join->has_crc;
+	job->params.is_encrypted = join->is_encrypted;
 	job->params.is_by_rank = join->is_by_rank;
 	job->params.policy = sw_policy_at(join->policy);
 	job->params.credit_bytes = join->credit_bytes;

@@ -255,6 +255,9 @@ struct sw_server {
 	/* Payloads of the control frames being sent, and where the next one
 	 * goes. */
 	uint8_t payload[2 * SW_PAYLOAD_MAX], *next;
+	/* Encrypted payloads of the results being sent, in turn. */
+	uint32_t n_ciphers;
+	_Alignas(64) uint8_t ciphers[SW_TX_BURST][SW_PAYLOAD_MAX];
 };
 
 static inline uint32_t sw_job_index(const struct sw_job *job)

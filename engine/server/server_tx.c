@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/server/server_int.h"
+#include "engine/wire/cipher.h"
 
 /* --- control frames: each builder fills the payload and returns its bytes ---
  */
@@ -139,8 +140,8 @@ static __attribute__((noinline)) void tx_message(
 	struct sw_server *srv = s->srv;
 
 	if (what == SW_OWE_AGAIN) {
-		sw_peer_send_again(
-			&s->peer, srv->due, srv->now_ns, out, &srv->stats);
+		sw_peer_send_again(&s->peer, srv->due, srv->next, srv->now_ns,
+			out, &srv->stats);
 		return;
 	}
 	build(s, what, out);
@@ -244,14 +245,32 @@ static const uint8_t *hash_of_result(
 	return row->hash;
 }
 
+/* Encrypt a RESULT of an encrypted session into room of this tx. */
+static const void *encrypt_result(
+	struct sw_session *s, const void *payload, struct sw_header *h)
+{
+	struct sw_server *srv = s->srv;
+	void *to = srv->ciphers[srv->n_ciphers++ % SW_TX_BURST];
+
+	if (sw_result_is_shared(h))
+		sw_encrypt_result(&s->job->results->cipher, h, payload, to);
+	else
+		sw_encrypt(s->peer.seal, h, payload, to);
+	return to;
+}
+
 /* Complete a RESULT of a keyed session. */
 static __attribute__((noinline)) void tag_result(
 	struct sw_session *s, const void *payload, struct sw_tx_frame *out)
 {
-	const uint8_t *hash = hash_of_result(s, &out->header, payload);
+	struct sw_seal *seal = s->peer.seal;
+	struct sw_header *h = &out->header;
+	bool may_stay = is_stable(h) && !seal->is_encrypted;
 
-	sw_frame_tag(out, s->peer.path, payload, is_stable(&out->header),
-		s->peer.seal, hash);
+	if (seal->is_encrypted)
+		payload = encrypt_result(s, payload, h);
+	sw_frame_tag(out, s->peer.path, payload, may_stay, seal,
+		hash_of_result(s, h, payload));
 }
 
 /* Build the next result of a tensor.  Returns whether it answers a PUSH. */

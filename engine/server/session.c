@@ -6,6 +6,7 @@
 
 #include "engine/base/text.h"
 #include "engine/server/server_int.h"
+#include "engine/wire/cipher.h"
 
 /* Return the class of the session's next result. */
 static uint32_t class_to_send(const struct sw_session *s)
@@ -103,14 +104,16 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
 	r = &q->ring[(q->first + q->n++) % SW_REPLIES];
 	r->path = path;
 	r->is_tagged = seal != NULL;
-	if (seal) {
-		frame.header.class = SW_CLASS_CTL;
-		sw_polyval(&seal->tx_hash, payload, h->payload_len, hash);
-		sw_frame_tag(&frame, path, payload, false, seal, hash);
-	}
-	r->header = frame.header;
 	if (payload)
 		memcpy(r->payload, payload, h->payload_len);
+	if (seal) {
+		frame.header.class = SW_CLASS_CTL;
+		if (h->payload_len && seal->is_encrypted)
+			sw_encrypt(seal, &frame.header, r->payload, r->payload);
+		sw_polyval(&seal->tx_hash, r->payload, h->payload_len, hash);
+		sw_frame_tag(&frame, path, r->payload, false, seal, hash);
+	}
+	r->header = frame.header;
 }
 
 void sw_session_answer(struct sw_session *s, const struct sw_answer *a)

@@ -70,7 +70,7 @@ enum verdict {
 static enum verdict check_type(const struct sw_header *h)
 {
 	uint32_t type = h->type, len = h->payload_len, unit;
-	uint32_t flags = SW_FLAG_NO_CRC | SW_FLAG_RETX;
+	uint32_t flags = SW_FLAG_NO_CRC | SW_FLAG_RETX | SW_FLAG_CIPHER;
 	bool is_data = sw_type_is_data(h->type);
 
 	if ((h->version < SW_VERSION_MIN || h->version > SW_VERSION_MAX) &&

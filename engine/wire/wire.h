@@ -144,6 +144,7 @@ enum sw_frame_flag {
 	SW_FLAG_NO_CRC = 1, /* data payload without CRC (job option) */
 	SW_FLAG_RETX = 2,   /* sent before; for counters only */
 	SW_FLAG_ACK = 4,    /* data: acknowledge at once */
+	SW_FLAG_CIPHER = 8, /* encrypted payload; for those who look on */
 	/* PUSH: unit of the backlog field, 0…15: number of binary digits of the
 	 * quanta that the sender still has to push on this flow. */
 	SW_FLAG_BACKLOG = 16,
@@ -337,7 +338,7 @@ struct sw_join {
 	uint16_t server_i, n_servers; /* the receiver's place in the list */
 	uint16_t payload;             /* the largest that the node carries */
 	uint8_t has_crc;
-	uint8_t pad0;
+	uint8_t is_encrypted; /* 1: payloads are to be */
 	char job[SW_NAME_MAX];
 	char node[SW_NAME_MAX];
 	uint16_t n_colocated;  /* servers on the workers' machines */
@@ -354,8 +355,9 @@ struct sw_join {
 struct sw_accept {
 	uint64_t nonce;
 	uint32_t session; /* server's, for the frames that it receives */
-	uint8_t version, pad;
-	uint16_t payload; /* the largest that the server's port carries */
+	uint8_t version;
+	uint8_t is_encrypted; /* as in the JOIN */
+	uint16_t payload;     /* the largest that the server's port carries */
 };
 
 enum sw_job_state {

@@ -113,6 +113,7 @@ static uint32_t build_join(
 		.n_servers = w->place.n_servers,
 		.payload = (uint16_t)w->params.payload,
 		.has_crc = w->params.has_crc,
+		.is_encrypted = w->params.is_encrypted,
 		.n_colocated = w->place.n_colocated,
 		.n_lcores = w->place.n_lcores,
 		.policy = (uint8_t)sw_policy_id(w->params.policy),

@@ -425,6 +425,20 @@ static void on_keyed_cookie(struct sw_worker *w, struct sw_link *l,
 	take_cookie(w, l, &c);
 }
 
+/* Does the server encrypt if this worker does?  It is the true one, so the
+ * worker ends here. */
+static bool is_as_private(
+	struct sw_worker *w, const struct sw_link *l, const struct sw_accept *a)
+{
+	if (a->is_encrypted == w->params.is_encrypted)
+		return true;
+	sw_worker_fail(w, SW_EMISMATCH, SW_KEY_NONE,
+		"server %.64s does not encrypt, and [job] encrypt = yes: "
+		"update that server",
+		l->name);
+	return false;
+}
+
 static void on_keyed_accept(
 	struct sw_worker *w, struct sw_link *l, const uint8_t *payload)
 {
@@ -438,14 +452,19 @@ static void on_keyed_accept(
 		memcpy(&a, payload, SW_ACCEPT_CLEAR);
 		memcpy((uint8_t *)&a + SW_ACCEPT_CLEAR, sealed,
 			sizeof(a) - SW_ACCEPT_CLEAR);
-		if (a.session && sw_payload_is_good(a.payload))
-			seal = sw_hand_finish(&noise, false);
+		if (a.session && sw_payload_is_good(a.payload) &&
+			is_as_private(w, l, &a))
+			seal = sw_hand_finish(
+				&noise, false, w->params.is_encrypted);
 	} else {
 		sw_count(&w->stats.rx_tag, 1);
 	}
+	if (seal && !sw_seal_set_results(
+			    seal, sealed + sizeof(a) - SW_ACCEPT_CLEAR)) {
+		sw_seal_free(seal);
+		seal = NULL;
+	}
 	if (seal) {
-		sw_polyval_prepare(&seal->result_hash,
-			sealed + sizeof(a) - SW_ACCEPT_CLEAR);
 		sw_link_forget_keys(l);
 		l->peer.seal = seal;
 		take_accept(w, l, &a);

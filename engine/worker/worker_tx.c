@@ -6,6 +6,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/ticks.h"
+#include "engine/wire/cipher.h"
 #include "engine/worker/faults.h"
 #include "engine/worker/probe.h"
 #include "engine/worker/query.h"
@@ -85,7 +86,8 @@ static __attribute__((noinline)) void tx_message(struct sw_worker *w,
 	struct sw_link *l, enum sw_owed what, struct sw_tx_frame *out)
 {
 	if (what == SW_OWE_AGAIN) {
-		sw_peer_send_again(&l->peer, w->due, w->now_ns, out, &w->stats);
+		sw_peer_send_again(&l->peer, w->due, w->payload, w->now_ns, out,
+			&w->stats);
 		return;
 	}
 	build(w, l, what, &out->header);
@@ -161,11 +163,12 @@ static const uint8_t *copy_to_push(
 
 /* Note the CRC of a PUSH.  If it differs from the first one's, the process has
  * written the buffer. */
-static void note_crc(struct sw_wtensor *t, uint32_t record, uint32_t crc)
+static void note_crc(
+	struct sw_wtensor *t, uint32_t record, uint32_t crc, bool is_first)
 {
 	struct sw_wchunk *c = &t->chunks[record];
 
-	if (!c->n_sent)
+	if (is_first)
 		c->crc = crc;
 	else if (c->crc != crc)
 		*(t->stream ? &t->stream->pieces[record].coll->is_edited
@@ -261,20 +264,48 @@ static void want(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	out->way = l->peer.way;
 }
 
-/* Hash a PUSH. As with a CRC, another hash than the first one's tells that the
- * process has written the buffer; its server cannot tell. */
-static __attribute__((noinline)) void hash_push(struct sw_link *l,
-	struct sw_wtensor *t, uint32_t record, const void *payload, uint32_t n,
-	uint8_t hash[SW_POLYVAL_BLOCK])
+/* Encrypt a PUSH into room of this tx: a buffer that the process writes
+ * meanwhile is read once. */
+static const void *encrypt_push(struct sw_worker *w, struct sw_link *l,
+	const void *payload, bool is_stable, struct sw_header *h)
+{
+	void *to = is_stable ? sw_worker_make(w) : (void *)payload;
+
+	if (sw_result_has_wrapped(h))
+		sw_worker_fail(w, SW_EPROTO, h->key,
+			"job %.64s has used all rounds that one key encrypts: "
+			"start it again",
+			w->job);
+	sw_encrypt(l->peer.seal, h, payload, to);
+	return to;
+}
+
+/* Complete a PUSH with a tag.  As with a CRC, another hash than the first one's
+ * tells that the process has written the buffer; its server cannot tell. */
+static __attribute__((noinline)) void push_keyed(struct sw_worker *w,
+	struct sw_link *l, struct sw_wtensor *t, uint32_t record,
+	const void *payload, bool is_stable, struct sw_tx_frame *out)
 {
 	struct sw_wchunk *c = &t->chunks[record];
+	struct sw_header *h = &out->header;
+	struct sw_seal *seal = l->peer.seal;
+	uint8_t hash[SW_POLYVAL_BLOCK];
 	uint32_t some;
 
-	sw_polyval(&l->peer.seal->tx_hash, payload, n, hash);
+	if (seal->is_encrypted && h->payload_len) {
+		payload = encrypt_push(w, l, payload, is_stable, h);
+		is_stable = false;
+	}
+	sw_polyval(&seal->tx_hash, payload, h->payload_len, hash);
 	memcpy(&some, hash, sizeof(some));
-	if (c->n_sent && c->crc != some)
-		c->n_refused += c->n_refused < UINT8_MAX;
-	note_crc(t, record, some);
+	if (!seal->is_encrypted) {
+		bool is_first = c->n_sent == 1;
+
+		if (!is_first && c->crc != some)
+			c->n_refused += c->n_refused < UINT8_MAX;
+		note_crc(t, record, some, is_first);
+	}
+	sw_peer_tag(&l->peer, out, payload, is_stable, hash, &w->stats);
 }
 
 static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
@@ -284,7 +315,6 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	struct sw_header *h = &out->header;
 	bool is_stable = true;
 	const uint8_t *payload;
-	uint8_t hash[SW_POLYVAL_BLOCK];
 
 	*h = (struct sw_header){.type = SW_PUSH,
 		.flags = push_flags(l, t, c),
@@ -310,14 +340,12 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 				(is_stable ? sw_data_crc_far : sw_data_crc)(
 					sw_epoch_seed(w->epoch), h, payload,
 					h->payload_len));
-		note_crc(t, record, h->payload_crc);
-	} else if (l->peer.seal) {
-		hash_push(l, t, record, payload, h->payload_len, hash);
+		note_crc(t, record, h->payload_crc, !c->n_sent);
 	}
 	sw_flow_send(&l->peer.flow, h, record, w->now_ns);
 	note_sent(w, c, h);
 	if (l->peer.seal)
-		sw_peer_tag(&l->peer, out, payload, is_stable, hash, &w->stats);
+		push_keyed(w, l, t, record, payload, is_stable, out);
 	else
 		sw_frame_build(
 			out, l->peer.path, payload, is_stable, &w->stats);

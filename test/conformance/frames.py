@@ -15,6 +15,8 @@ FORMING, RUNNING, FAILED, PROBING = range(4)
 HEAD = struct.Struct("<HBBBBHIIIIIHHBBHIIH")  # up to the checksums or the tag
 HEAD_BYTES = HEAD.size + 8
 NONE = 0xffffffff
+CIPHER = 8  # a flag
+COPY = 1  # an operation
 JOIN_BYTES = 1152
 JOIN_CLEAR, JOIN_SEALED = 24, 344  # bytes in the clear, and sealed
 

@@ -104,8 +104,8 @@ def serving(build, **options):
         server.close()
 
 
-def members(server, secret, n=2, job="py"):
-    return [Worker(f"127.81.4.{i + 1}", server.at, job, i, n, secret)
+def members(server, secret, n=2, job="py", encrypts=False):
+    return [Worker(f"127.81.4.{i + 1}", server.at, job, i, n, secret, encrypts)
             for i in range(n)]
 
 
@@ -145,15 +145,16 @@ def leave(workers):
 TITLES = [("small", 3), ("chunk", 336), ("large", 5000)]
 
 
-def trains(build, secret, **options):
+def trains(build, secret, encrypts=False, **options):
     with serving(build, **options) as server:
-        workers = members(server, secret)
+        workers = members(server, secret, encrypts=encrypts)
         start(workers, TITLES)
         for i in range(5):
             sum_once(workers, i)
         found = server.counters()
         leave(workers)
     assert not any(w.n_tags for w in workers)
+    assert all(bool(w.n_encrypted) == encrypts for w in workers)
     return found
 
 
@@ -165,6 +166,12 @@ def test_with_a_key(build):
     secret = random.randbytes(32)
     found = trains(build, secret, keys={"": secret},
                    options="require_key = yes\n")
+    assert found["rx_tag"] == found["rx_replay"] == 0, found
+
+
+def test_encrypted(build):
+    secret = random.randbytes(32)
+    found = trains(build, secret, encrypts=True, keys={"": secret})
     assert found["rx_tag"] == found["rx_replay"] == 0, found
 
 

@@ -10,8 +10,10 @@ import struct
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import (
     X25519PrivateKey, X25519PublicKey)
+from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CTR
 from cryptography.hazmat.primitives.cmac import CMAC
 from cryptography.hazmat.primitives.serialization import (
     Encoding, PublicFormat)
@@ -170,6 +172,16 @@ class Noise:
 
 # --- a session ---
 
+def crypt(key, nonce, text):
+    """Encrypt or decrypt under a nonce of 12 bytes."""
+    c = Cipher(AES(key), CTR(nonce + bytes(4))).encryptor()
+    return c.update(text) + c.finalize()
+
+
+def nonce_of(cls, psn):
+    return struct.pack("<B3xQ", cls, psn)
+
+
 class Direction:
     """The keys of one direction of a session, from its key of split()."""
 
@@ -177,6 +189,7 @@ class Direction:
         self.number = number
         self.tag_key = expand(key, "sumwire tag", 16)
         self.hash_key = expand(key, "sumwire hash", 16)
+        self.cipher_key = expand(key, "sumwire encrypt", 16)
         self.polyval = Polyval(self.hash_key)
 
     def tag(self, head, h):
@@ -186,4 +199,5 @@ class Direction:
 
 
 __all__ = ["Direction", "InvalidTag", "Noise", "Polyval", "TO_SERVER",
-           "TO_WORKER", "cmac", "expand", "key_id", "mac_key"]
+           "TO_WORKER", "cmac", "crypt", "expand", "key_id", "mac_key",
+           "nonce_of"]

@@ -55,6 +55,7 @@ def lines():
     for name, way in zip(("to_server", "to_worker"), ways):
         yield f"{name}_tag_key", way.tag_key
         yield f"{name}_hash_key", way.hash_key
+        yield f"{name}_cipher_key", way.cipher_key
 
     # RFC 8452, appendix A, without the block of lengths
     h = bytes.fromhex("25629347589242761d31f826ba4b757b")
@@ -72,6 +73,11 @@ def lines():
             yield "head", head
             yield f"{name}_hash", digest
             yield f"{name}_tag", way.tag(head, digest)
+            if n <= 64:  # encrypted as a frame, and as a result
+                yield f"{name}_cipher", keys.crypt(
+                    way.cipher_key, keys.nonce_of(n % 9, n << 30), payload)
+                yield f"{name}_result", keys.crypt(
+                    way.cipher_key, count(12, n), payload)
 
 
 def text():

@@ -3,6 +3,7 @@
 """Rules of the protocol that only serve speed are left out: it has one link, no
 congestion window, one class, and it repeats what is not answered in time."""
 import collections
+import dataclasses
 import random
 import secrets
 import socket
@@ -11,10 +12,11 @@ import time
 
 import keys
 from frames import (
-    ACCEPT, ACK, CONTROL, COOKIE, DATA, DECLARE, DECLARED, END, ERROR, FAILED,
-    HELLO, JOIN, JOIN_BYTES, JOIN_CLEAR, JOIN_SEALED, KEEPALIVE, LEAVE, LEFT,
-    MESSAGES, NONE, PATHS, PROBE, PROBING, PUSH, RESULT, RUNNING, STATUS, Frame,
-    fold64, has_crcs, ip_bytes, name, parse, quanta)
+    ACCEPT, ACK, CIPHER, CONTROL, COOKIE, COPY, DATA, DECLARE, DECLARED, END,
+    ERROR, FAILED, HELLO, JOIN, JOIN_BYTES, JOIN_CLEAR, JOIN_SEALED,
+    KEEPALIVE, LEAVE, LEFT, MESSAGES, NONE, PATHS, PROBE, PROBING, PUSH,
+    RESULT, RUNNING, STATUS, Frame, fold64, has_crcs, ip_bytes, name, parse,
+    quanta)
 
 PAYLOAD = 1344
 CLASS = 3
@@ -65,12 +67,14 @@ class Tensor:
 class Worker:
     """Member of a job with one server.  secret: 32 bytes, or None."""
 
-    def __init__(self, ip, server, job, member, n_members, secret=None):
+    def __init__(self, ip, server, job, member, n_members, secret=None,
+                 encrypts=False):
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.sock.bind((ip, 0))
         self.sock.setblocking(False)
         self.server, self.job, self.secret = server, job, secret
         self.member, self.n_members = member, n_members
+        self.encrypts = encrypts
         self.path = ip_bytes(ip) + ip_bytes(server[0])
         self.nonce = random.getrandbits(64)
         self.id = random.randrange(1, 1 << 16)  # link 0
@@ -82,6 +86,8 @@ class Worker:
         self.grant = 256
         self.state = HELLO
         self.tx = self.rx = self.results = None  # keys of the session
+        self.result_cipher = b""
+        self.n_encrypted = 0  # frames received that were
         self.out = collections.deque()  # messages: (number, type, payload)
         self.n_out = self.n_in = 0
         self.status = None
@@ -104,6 +110,8 @@ class Worker:
         else:
             frame.aux = self.n_in & 0xffff
         frame.consumed = self.consumed
+        if self.tx and self.encrypts and frame.payload:
+            frame = self.encrypted(frame)
         if self.tx:
             text = frame.with_tag(self.tx, self.tx.polyval.hash(frame.payload))
         else:
@@ -113,6 +121,20 @@ class Worker:
         self.sock.sendto(text, self.server)
         self.sent = time.monotonic()
         return text
+
+    def encrypted(self, frame):
+        nonce = keys.nonce_of(frame.cls, frame.psn)
+        return dataclasses.replace(
+            frame, flags=frame.flags | CIPHER,
+            payload=keys.crypt(self.tx.cipher_key, nonce, frame.payload))
+
+    def decrypt(self, f):
+        if f.type == RESULT and f.op != COPY:
+            key, nonce = self.result_cipher, f.head[16:28]
+        else:
+            key, nonce = self.rx.cipher_key, keys.nonce_of(f.cls, f.psn)
+        f.payload = keys.crypt(key, nonce, f.payload)
+        self.n_encrypted += 1
 
     def epoch(self):
         return self.status["epoch"] if self.status else 0
@@ -136,8 +158,8 @@ class Worker:
 
     def join(self):
         fields = struct.pack(
-            "<QIBBHHHHHHBx128s128sHBBQBBH", 0, self.id, 1, 1, self.member,
-            self.n_members, 1, 0, 1, PAYLOAD, 1, name(self.job),
+            "<QIBBHHHHHHBB128s128sHBBQBBH", 0, self.id, 1, 1, self.member,
+            self.n_members, 1, 0, 1, PAYLOAD, 1, self.encrypts, name(self.job),
             name(f"python{self.member}"), 0, 0, 1, 0, 0, 0, 0)
         fields = fields.ljust(JOIN_SEALED, b"\0")
         clear = struct.pack("<QQ", self.nonce, self.cookie)
@@ -230,6 +252,9 @@ class Worker:
             except keys.InvalidTag:
                 return
             told = sealed[:8]
+            if told[5] != self.encrypts:
+                raise Refused("the server does not encrypt")
+            self.result_cipher = sealed[24:40]
             self.results = keys.Polyval(sealed[8:24])
             to_server, to_worker = self.noise.split()
             self.tx = keys.Direction(to_server, keys.TO_SERVER)
@@ -252,6 +277,8 @@ class Worker:
                 f.type != ACK and not is_newest):
             return
         space.take(f.psn)
+        if self.encrypts and f.payload:
+            self.decrypt(f)
         self.alive = time.monotonic()
         if is_newest:
             self.grant = f.grant

@@ -29,7 +29,7 @@ DOCUMENTS = {
     "doc/lessons.md": 2500,
     "doc/threads.md": 1500,
     "ARCHITECTURE.md": 4000,
-    "PROTOCOL.md": 11700,
+    "PROTOCOL.md": 12100,  # encryption
     "apps/torch/README.md": 500,
     "conf/README.md": 400,
     "pmd/client/README.md": 400,
@@ -68,7 +68,7 @@ DOCUMENTS = {
     "doc/measurements/README.md": 300,
 }
 GENERATED = ("doc/configuration.md", "doc/counters.md")
-TOTAL = 44000  # words of all documents, except generated ones
+TOTAL = 44800  # words of all documents, except generated ones
 README_MAX = 40  # lines of a folder's README
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell

@@ -46,7 +46,8 @@ FRONTS = {
     "engine/wire": {
         "frame.h": "ports: a frame, whatever it says",
         "wire.h": "both ends: what frames say",
-        "coll.h": "streams: what they say of collectives"},
+        "coll.h": "streams: what they say of collectives",
+        "cipher.h": "encrypted sessions: nonces of payloads"},
     "engine/flow": {
         "flow.h": "what comes and goes",
         "losses.h": "warnings of paths that lose many frames"},

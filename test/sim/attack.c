@@ -259,6 +259,7 @@ static bool run_seed(struct attacker *a, uint64_t seed, uint64_t counts[3])
 		abort();
 	sim_job_draw(job, seed);
 	job->is_keyed = true;
+	job->params.is_encrypted = seed % 2;
 	job->net.faults.false_ack = 0;
 	if (job->doom || job->mismatch || job->clash.how) {
 		free(job);

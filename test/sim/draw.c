@@ -248,6 +248,7 @@ static void draw_keys(struct sim_job *job)
 	uint64_t x = job->seed ^ 0x6b657973;
 
 	job->is_keyed = getenv("SIM_KEYS") || !sim_below(&x, 4);
+	job->params.is_encrypted = job->is_keyed && sim_below(&x, 2);
 	if (job->is_keyed)
 		job->net.faults.false_ack = 0;
 }
@@ -325,15 +326,15 @@ void sim_job_describe(const struct sim_job *job)
 {
 	printf("# seed %llu: %u jobs, %u workers, %u servers (%u colocated) of "
 	       "%u lcores, %u tensors (%u first), %u rounds of %s, %u ppm "
-	       "broadcasts, async %x, payload %u, crc %u, keyed %u, window "
-	       "%u KiB, "
+	       "broadcasts, async %x, payload %u, crc %u, keyed %u, "
+	       "encrypted %u, window %u KiB, "
 	       "leaves %u, %u "
 	       "ppm tunes, %u grows\n",
 		(unsigned long long)job->seed, job->n_jobs, job->n_workers,
 		job->n_servers, job->n_colocated, job->n_lcores, job->n_tensors,
 		job->n_first, job->n_rounds, sw_dtype_name(job->dtype),
 		job->copies, job->async, job->params.payload,
-		job->params.has_crc, job->is_keyed,
+		job->params.has_crc, job->is_keyed, job->params.is_encrypted,
 		job->params.window_bytes >> 10, job->leaves, job->tunes,
 		job->grows);
 	printf("# payloads of the machines:");

@@ -28,6 +28,7 @@ enum {
 	SIM_ENGINES = 32, /* servers times their lcores */
 	SIM_TENSORS = 32,
 	SIM_KEYS = SIM_TENSORS + SIM_GROUPS,
+	SIM_NONCES = 1 << 14,
 	SIM_LANES = 4,
 	SIM_JOBS = 4,
 	SIM_GRANULES = 16, /* granules of a growing tensor */
@@ -52,6 +53,13 @@ enum sim_mismatch {
 	SIM_OTHER_OPERATION,
 	SIM_OTHER_ROOT, /* of a broadcast */
 	SIM_OTHER_SIZE, /* it declares one element more */
+};
+
+/* What a key of results has encrypted. */
+struct sim_nonce {
+	uint8_t key[8]; /* of its bytes */
+	uint32_t place[3];
+	uint32_t crc; /* of the encrypted bytes */
 };
 
 struct sim_worker {
@@ -137,6 +145,8 @@ struct sim_job {
 	bool is_keyed;   /* frames between machines have tags */
 	struct sw_keyring_entry entry;
 	struct sw_keyring keyring;
+	struct sim_nonce nonces[SIM_NONCES]; /* the last, by hash */
+	uint8_t plain[SW_PAYLOAD_MAX];       /* of the frame that is judged */
 	bool is_by_use;   /* tensors have no priorities of their own */
 	bool is_in_order; /* a worker pushes in the order of its tensors */
 	bool is_reversed; /* odd ranks in the reversed order */
@@ -358,6 +368,11 @@ void sim_oracle_check(struct sim_worker *w, uint32_t tensor, uint32_t weight);
 void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t);
 uint32_t sim_oracle_n_chunks(void *ctx, uint32_t key);
 uint32_t sim_job_chunks(const struct sim_job *job, uint32_t tensor);
+
+/* cipher.c: sim_cipher_open - set @out to the frame as its receiver reads it.
+ * False: it cannot. */
+bool sim_cipher_open(struct sim_job *job, uint32_t from,
+	const struct sw_tx_frame *t, struct sw_tx_frame *out);
 
 /* oracle_async.c: the same of asynchronous tensors. Return the number of
  * errors; @worker sends or receives; the frame's first element is

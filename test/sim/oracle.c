@@ -260,18 +260,21 @@ static void check_mismatch(struct sim_job *job, bool is_push)
 /* A push carries its rank's gradient and nothing else (A6), or nothing when
  * another rank broadcasts; a result the whole sum or the root's bytes, always
  * the same (I2, I3, A2). */
-void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t)
+void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *sent)
 {
 	struct sim_job *job = ctx;
+	struct sw_tx_frame open;
+	const struct sw_tx_frame *t = &open;
 	uint32_t tensor, worker, i, weight, per, bytes;
 	uint64_t first, wrong;
 	const uint64_t *want;
 	struct sw_header h;
-	uint8_t type = t->head[3];
+	uint8_t type = sent->head[3];
 	bool is_push = type != SW_RESULT;
 	char name[SW_NAME_MAX];
 
-	if (!sw_type_is_data(type) || job->is_edited)
+	if (!sw_type_is_data(type) || job->is_edited ||
+		!sim_cipher_open(job, from, sent, &open))
 		return;
 	/* The rest of the head is read as an engine would write it. */
 	memcpy(&h.key, t->head + 16, 4);

@@ -38,11 +38,15 @@ struct rig {
 	uint32_t n_done;
 	struct kept to_server[N][SW_N_TYPES], to_worker[N][SW_N_TYPES];
 	int32_t data[N][ELEMS];
+	/* Called with each frame, if not NULL. */
+	void (*seen)(const struct kept *k);
+	const char *tensor_name;
 	char text[N][512]; /* the last state's */
 	enum sw_worker_state state[N];
 };
 
 static struct rig rig;
+static bool rig_encrypts; /* of all jobs from now on */
 
 static inline void on_state(
 	void *ctx, enum sw_worker_state state, int err, const char *text)
@@ -120,7 +124,9 @@ static inline void init(void)
 	rig.env.env.random = draw;
 	sw_params_init(&rig.params);
 	rig.params.payload = SW_PAYLOAD_MIN;
+	rig.params.is_encrypted = rig_encrypts;
 	rig.now_ns = SW_S;
+	rig.tensor_name = "t";
 	rig.server_port =
 		(struct sw_port){.ip = ip_of(0), .max_payload = SW_PAYLOAD_MAX};
 	set_secret(&rig.entries[0].secret, 1);
@@ -159,15 +165,20 @@ static inline void put(
 		memcpy(k->bytes + SW_HEAD_BYTES, f->payload, f->payload_len);
 	k->len = SW_HEAD_BYTES + f->payload_len;
 	k->from = path_of(from);
+	if (rig.seen)
+		rig.seen(k);
 }
 
+/* An engine decrypts in the frame, so it gets a copy. */
 static inline void give(struct sw_engine *e, const struct kept *k)
 {
-	struct sw_rx_frame f = {.data = k->bytes,
-		.payload = k->bytes + SW_HEAD_BYTES,
+	uint8_t bytes[FRAME];
+	struct sw_rx_frame f = {.data = bytes,
+		.payload = bytes + SW_HEAD_BYTES,
 		.len = k->len,
 		.from = k->from};
 
+	memcpy(bytes, k->bytes, k->len);
 	e->rx(e, rig.now_ns, 0, &f, 1);
 }
 
@@ -227,7 +238,7 @@ static inline void pass(uint64_t ns)
 static inline void declare(void)
 {
 	for (uint32_t i = 0; i < N; i++) {
-		struct sw_worker_tensor t = {.name = "t",
+		struct sw_worker_tensor t = {.name = rig.tensor_name,
 			.n_elems = ELEMS,
 			.dtype = SW_I32,
 			.base = rig.data[i]};

@@ -440,6 +440,50 @@ static void keyed__a_worker_falls_back_to_nothing(void **state)
 	close_all();
 }
 
+/* --- encryption --- */
+
+static const char secret_name[] = "a name that nobody may read";
+static uint32_t n_clear; /* frames that show what the test looks for */
+
+static void looks(const struct kept *k)
+{
+	int32_t few[4];
+	uint32_t sum = 1;
+
+	n_clear += memmem(k->bytes + SW_HEAD_BYTES, k->len - SW_HEAD_BYTES,
+			   secret_name, strlen(secret_name)) != NULL;
+	for (uint32_t i = 0; i < 3; i++) { /* both members' bytes, the sum */
+		for (int32_t e = 0; e < 4; e++)
+			few[e] = i < 2 ? (int32_t)(80 + e + 1000 * i + sum)
+				       : 2 * (80 + e) + 1000 + 2 * (int32_t)sum;
+		n_clear +=
+			memmem(k->bytes + SW_HEAD_BYTES, k->len - SW_HEAD_BYTES,
+				few, sizeof(few)) != NULL;
+	}
+}
+
+/* One frame of each kind shows its bytes in a job that is not encrypted: the
+ * looks find them. */
+static void keyed__no_frame_shows_plaintext(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		rig_encrypts = i;
+		init();
+		rig.seen = looks;
+		n_clear = 0;
+		open_all();
+		pass(200 * SW_MS);
+		rig.tensor_name = secret_name;
+		declare();
+		sum(1);
+		close_all();
+		if (i)
+			assert_int_equal(n_clear, 0);
+		else /* two DECLAREs, two PUSHes, two RESULTs */
+			assert_int_equal(n_clear, 6);
+	}
+}
+
 /* LEAVE is answered with a tag, and both ends are done. */
 static void keyed__leaves(void **state)
 {
@@ -450,6 +494,12 @@ static void keyed__leaves(void **state)
 	for (uint32_t i = 0; i < N; i++)
 		assert_int_equal(rig.w[i].state, SW_WORKER_LEFT);
 	close_all();
+}
+
+static int encrypts(void **state)
+{
+	rig_encrypts = true;
+	return 0;
 }
 
 int main(void)
@@ -474,7 +524,9 @@ int main(void)
 		cmocka_unit_test(keyed__a_key_is_taken_away),
 		cmocka_unit_test(keyed__a_worker_falls_back_to_nothing),
 		cmocka_unit_test(keyed__leaves),
+		cmocka_unit_test(keyed__no_frame_shows_plaintext),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("keyed", tests, NULL, NULL) ||
+	       cmocka_run_group_tests_name("encrypted", tests, encrypts, NULL);
 }

@@ -34,6 +34,31 @@ static void cmac__has_the_vectors_of_rfc_4493(void **state)
 	}
 }
 
+/* NIST SP 800-38A, F.5.1 and F.5.2; in place, and any part of it. */
+static void ctr__has_the_vectors_of_nist_sp_800_38a(void **state)
+{
+	static const char cipher[] = "874d6191b620e3261bef6864990db6ce9806f66b7"
+				     "970fdff8617187bb9fffdff"
+				     "5ae4df3edbd5d35e5b4f09020db03eab1e031dda2"
+				     "fbe03d1792170a0f3009cee";
+	uint8_t key[16], block[16], m[64], want[64], out[64];
+	struct sw_ctr ctr;
+
+	from_hex(key, cmac_key);
+	from_hex(block, "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff");
+	from_hex(m, message);
+	from_hex(want, cipher);
+	assert_true(sw_ctr_open(&ctr, key));
+	for (size_t n = 0; n <= sizeof(m); n++) {
+		memset(out, 0, sizeof(out));
+		sw_ctr(&ctr, block, m, n, out);
+		assert_memory_equal(out, want, n);
+		sw_ctr(&ctr, block, out, n, out);
+		assert_memory_equal(out, m, n);
+	}
+	sw_ctr_close(&ctr);
+}
+
 /* Its chain goes on from MAC to MAC, which must not show. */
 static void prf__is_the_cmac_again_and_again(void **state)
 {
@@ -122,6 +147,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cmac__has_the_vectors_of_rfc_4493),
+		cmocka_unit_test(ctr__has_the_vectors_of_nist_sp_800_38a),
 		cmocka_unit_test(prf__is_the_cmac_again_and_again),
 		cmocka_unit_test(hkdf__has_the_vector_of_rfc_5869),
 		cmocka_unit_test(gcm__opens_what_it_sealed_and_nothing_else),

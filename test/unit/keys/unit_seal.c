@@ -17,7 +17,7 @@ static struct sw_seal *open_end(bool is_server)
 {
 	for (int i = 0; i < 64; i++)
 		keys[i / 32][i % 32] = (uint8_t)(3 * i);
-	return sw_seal_new(keys[0], keys[1], is_server);
+	return sw_seal_new(keys[0], keys[1], is_server, false);
 }
 
 /* A frame of the worker's: header, tag, payload. */
@@ -83,11 +83,11 @@ static void tag__binds_direction_and_session(void **state)
 	seal(worker, frame);
 	assert_false(is_good(worker, frame, 100));
 	keys[0][31] ^= 1;
-	other = sw_seal_new(keys[0], keys[1], true);
+	other = sw_seal_new(keys[0], keys[1], true, false);
 	assert_false(is_good(other, frame, 100));
 	sw_seal_free(other);
 	/* Were both keys one, the byte of the direction still tells. */
-	other = sw_seal_new(keys[0], keys[0], false);
+	other = sw_seal_new(keys[0], keys[0], false, false);
 	seal(other, frame);
 	assert_false(is_good(other, frame, 100));
 	sw_seal_free(other);
@@ -166,7 +166,7 @@ static void results__keep_their_secret(void **state)
 
 	for (int i = 0; i < 32; i++)
 		secret[i] = (uint8_t)i;
-	r = sw_result_keys_new(secret);
+	r = sw_result_keys_new(secret, false);
 	assert_memory_equal(r->secret, secret, sizeof(secret));
 	for (uint32_t i = 0; i < 100000; i++) {
 		const struct sw_result_row *row =

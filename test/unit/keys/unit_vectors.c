@@ -9,6 +9,7 @@
 
 #include "engine/keys/keyring.h"
 #include "engine/keys/noise.h"
+#include "engine/keys/seal.h"
 #include "sum/polyval.h"
 
 enum { HEAD_BYTES = 46, ROWS = 256, BYTES_MAX = 512 };
@@ -146,7 +147,31 @@ static void vectors__keys_of_the_session(void **state)
 		assert_row(name_of(way, "tag_key"), out, 16);
 		assert_true(sw_hkdf_expand(key, "sumwire hash", out, 16));
 		assert_row(name_of(way, "hash_key"), out, 16);
+		assert_true(sw_hkdf_expand(key, "sumwire encrypt", out, 16));
+		assert_row(name_of(way, "cipher_key"), out, 16);
 	}
+}
+
+/* Encrypt the @n bytes as a frame and as a result: rows @i and @i + 1. */
+static void cipher_check(
+	uint32_t i, int way, const uint8_t *payload, uint32_t n)
+{
+	uint8_t out[64], place[SW_NONCE_BYTES];
+	struct sw_ctr ctr;
+
+	for (uint32_t k = 0; k < sizeof(place); k++)
+		place[k] = (uint8_t)(n + k);
+	assert_true(sw_ctr_open(
+		&ctr, row_of(name_of(way, "cipher_key"), 16)->bytes));
+	assert_string_equal(rows[i].name, name_of(way, "cipher"));
+	assert_int_equal(rows[i].n, n);
+	sw_seal_crypt(
+		&ctr, (uint8_t)(n % 9), (uint64_t)n << 30, payload, n, out);
+	assert_memory_equal(out, rows[i].bytes, n);
+	assert_string_equal(rows[i + 1].name, name_of(way, "result"));
+	sw_seal_crypt_result(&ctr, place, payload, n, out);
+	assert_memory_equal(out, rows[i + 1].bytes, n);
+	sw_ctr_close(&ctr);
 }
 
 /* Check the tag of rows @i to @i + 3: payload_bytes, head, hash, tag. */
@@ -178,6 +203,8 @@ static void tag_check(uint32_t i, int way)
 	sw_prf_close(&prf);
 	assert_string_equal(rows[i + 3].name, name_of(way, "tag"));
 	assert_memory_equal(&tag, rows[i + 3].bytes, sizeof(tag));
+	if (n <= 64)
+		cipher_check(i + 4, way, payload, n);
 }
 
 static void vectors__tags(void **state)

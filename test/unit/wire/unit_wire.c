@@ -229,18 +229,18 @@ static void header_decode__unknown_type_flag_class(void **state)
 		else
 			assert_int_not_equal(judge(&h), HEADER_TYPE);
 	}
-	for (uint32_t flags = 4; flags < 256; flags++) {
+	for (uint32_t flags = 0; flags < 256; flags++) {
 		h = header(SW_PUSH, 8);
 		h.flags = (uint8_t)flags;
-		assert_int_equal(
-			judge(&h), flags & 8 ? HEADER_TYPE : HEADER_GOOD);
+		assert_int_equal(judge(&h), HEADER_GOOD);
 		h = header(SW_RESULT, 8);
 		h.flags = (uint8_t)flags;
 		assert_int_equal(
-			judge(&h), flags >= 8 ? HEADER_TYPE : HEADER_GOOD);
+			judge(&h), flags >= 16 ? HEADER_TYPE : HEADER_GOOD);
 		h = header(SW_ACK, 0);
 		h.flags = (uint8_t)flags;
-		assert_int_equal(judge(&h), HEADER_TYPE);
+		assert_int_equal(
+			judge(&h), flags & ~11u ? HEADER_TYPE : HEADER_GOOD);
 	}
 	for (uint32_t class = 0; class < 256; class ++) {
 		h = header(SW_PUSH, 8);
@@ -329,7 +329,7 @@ static void join__keeps_the_layout(void **state)
 		{offsetof(struct sw_join, n_servers), 46},
 		{offsetof(struct sw_join, payload), 48},
 		{offsetof(struct sw_join, has_crc), 50},
-		{offsetof(struct sw_join, pad0), 51},
+		{offsetof(struct sw_join, is_encrypted), 51},
 		{offsetof(struct sw_join, job), 52},
 		{offsetof(struct sw_join, node), 180},
 		{offsetof(struct sw_join, n_colocated), 308},
