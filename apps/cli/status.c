@@ -7,40 +7,21 @@
 #include "apps/cli/cmd.h"
 #include "apps/cli/find.h"
 #include "apps/cli/json.h"
+#include "apps/cli/suspects.h"
 #include "engine/base/bytes.h"
 
-enum { WHO = 96, NODE = 40, LATE_SAMPLES = 20 };
-
-/* "ranks 4-7 (node gpu1)"; "agent 1" before it has joined. */
-static void who_format(
-	const struct sw_daemon_job *job, uint32_t m, char out[WHO])
-{
-	const struct sw_daemon_member *x = &job->members[m];
-	char ranks[48];
-
-	if (!x->n_ranks || x->first == UINT32_MAX)
-		snprintf(ranks, sizeof(ranks), "agent %u", m);
-	else if (x->n_ranks == 1)
-		snprintf(ranks, sizeof(ranks), "rank %u", x->first);
-	else
-		snprintf(ranks, sizeof(ranks), "ranks %u-%u", x->first,
-			x->first + x->n_ranks - 1);
-	if (strcmp(x->node, "-"))
-		snprintf(out, WHO, "%s (node %.*s)", ranks, NODE, x->node);
-	else
-		snprintf(out, WHO, "%s", ranks);
-}
+enum { LATE_SAMPLES = 20 };
 
 /* Print the members of state @state in a line, if there are any. */
 static void members_print(const struct sw_daemon_job *job, const char *state)
 {
-	char who[WHO];
+	char who[SW_WHO];
 	bool has_one = false;
 
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		if (strcmp(job->members[m].state, state))
 			continue;
-		who_format(job, m, who);
+		sw_suspects_who(job, m, who);
 		if (has_one)
 			printf(", %s", who);
 		else
@@ -54,7 +35,7 @@ static void members_print(const struct sw_daemon_job *job, const char *state)
 static void wait_print(
 	const struct sw_daemon_job *job, const struct sw_daemon_wait *w)
 {
-	char who[WHO];
+	char who[SW_WHO];
 	bool has_one = false;
 
 	printf("  waits    %s %s", w->is_stream ? "group" : "tensor", w->name);
@@ -68,7 +49,7 @@ static void wait_print(
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		if (!(w->lacks >> m & 1))
 			continue;
-		who_format(job, m, who);
+		sw_suspects_who(job, m, who);
 		printf("%s%s", has_one ? ", " : " for ", who);
 		has_one = true;
 	}
@@ -80,7 +61,7 @@ static void late_print(const struct sw_daemon_job *job)
 {
 	uint64_t n = 0;
 	uint32_t worst = 0;
-	char who[WHO];
+	char who[SW_WHO];
 
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		n += job->members[m].n_last;
@@ -90,7 +71,7 @@ static void late_print(const struct sw_daemon_job *job)
 	if (job->n_members < 2 || n < LATE_SAMPLES ||
 		!job->members[worst].n_last)
 		return;
-	who_format(job, worst, who);
+	sw_suspects_who(job, worst, who);
 	printf("  late     %s: last in %.0f %% of %llu samples, then %.3g ms "
 	       "after the first\n",
 		who, 100.0 * (double)job->members[worst].n_last / (double)n,
@@ -120,6 +101,7 @@ static void job_print(
 	members_print(job, "missing");
 	members_print(job, "left");
 	late_print(job);
+	sw_suspects_print(job, stdout);
 	if (job->text)
 		printf("  says     %s\n", job->text);
 	for (uint32_t i = 0; i < job->n_waits; i++)
@@ -127,6 +109,36 @@ static void job_print(
 	if (job->n_more)
 		printf("  waits    %llu more\n",
 			(unsigned long long)job->n_more);
+}
+
+static void path_write(struct sw_json *j, const struct sw_daemon_path *p)
+{
+	sw_json_object_open(j, "path");
+	sw_json_u64(j, "rtt_ns", p->srtt_ns);
+	sw_json_u64(j, "least_rtt_ns", p->least_ns);
+	sw_json_u64(j, "window_bytes", p->window_bytes);
+	sw_json_u64(j, "sent", p->sent);
+	sw_json_u64(j, "lost", p->lost);
+	sw_json_u64(j, "numbered", p->numbered);
+	sw_json_u64(j, "missed", p->missed);
+	sw_json_u64(j, "payload", p->payload);
+	sw_json_u64(j, "lost_of_10000", p->lost_part);
+	sw_json_u64(j, "missed_of_10000", p->missed_part);
+	sw_json_close(j);
+}
+
+static void processes_write(struct sw_json *j, const struct sw_daemon_job *job)
+{
+	sw_json_array_open(j, "processes");
+	for (uint32_t i = 0; i < job->n_processes; i++) {
+		sw_json_object_open(j, NULL);
+		sw_json_u64(j, "pid", (uint64_t)job->processes[i].pid);
+		sw_json_u64(j, "local_rank", job->processes[i].local);
+		sw_json_text(
+			j, "state", sw_suspects_process(job->processes[i].pid));
+		sw_json_close(j);
+	}
+	sw_json_close(j);
 }
 
 static void member_write(
@@ -144,6 +156,7 @@ static void member_write(
 		sw_json_u64(j, "first_rank", x->first);
 	sw_json_u64(j, "last", x->n_last);
 	sw_json_u64(j, "late_ns", x->late_ns);
+	path_write(j, &x->path);
 	sw_json_close(j);
 }
 
@@ -184,6 +197,11 @@ static void job_write(struct sw_json *j, const struct sw_found_daemon *d,
 	sw_json_u64(j, "open_chunks", job->open_chunks);
 	if (job->text)
 		sw_json_text(j, "text", job->text);
+	if (job->most_payload) {
+		sw_json_u64(j, "payload", job->payload);
+		sw_json_u64(j, "most_payload", job->most_payload);
+	}
+	processes_write(j, job);
 	sw_json_array_open(j, "agents");
 	for (uint32_t m = 0; m < job->n_members; m++)
 		member_write(j, job, m);
@@ -211,18 +229,23 @@ static uint32_t show_all(const struct sw_found_daemons *found, const char *name,
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < found->n; i++)
-		for (uint32_t k = 0; k < found->all[i].n_jobs; k++) {
-			const struct sw_found_daemon *d = &found->all[i];
+	for (uint32_t i = 0; i < found->n; i++) {
+		const struct sw_found_daemon *d = &found->all[i];
+		bool has_one = false;
 
+		for (uint32_t k = 0; k < d->n_jobs; k++) {
 			if (!is_asked(d, &d->jobs[k], name))
 				continue;
 			if (j)
 				job_write(j, d, &d->jobs[k]);
 			else
 				job_print(d, &d->jobs[k]);
+			if (!j && !has_one)
+				sw_suspects_print_daemon(d, stdout);
+			has_one = true;
 			n++;
 		}
+	}
 	return n;
 }
 

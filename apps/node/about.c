@@ -15,7 +15,10 @@
 #include "pmd/host/daemons.h"
 #include "pmd/host/stale.h"
 
-enum { LOOK_MS = 300 }; /* for lcore 0 to describe its jobs */
+enum {
+	LOOK_MS = 300,       /* for lcore 0 to describe its jobs */
+	LOOK_EVERY_MS = 250, /* at ports and cores */
+};
 
 /* A service's folder is the system's; another RUNTIME_DIRECTORY is not ours. */
 static int choose_folder(char out[SW_FOLDER_BYTES], const struct sw_log *log)
@@ -76,6 +79,18 @@ static const char *state_of(const struct sw_server_job *job)
 	return job->state < SW_ARRAY_SIZE(names) ? names[job->state] : "-";
 }
 
+static void write_path(const struct sw_server_path *p, FILE *to)
+{
+	const uint64_t fields[] = {p->srtt_ns, p->least_ns, p->window_bytes,
+		p->sent, p->lost, p->numbered, p->missed, p->payload,
+		p->lost_part, p->missed_part};
+
+	fprintf(to, "path");
+	for (size_t i = 0; i < SW_ARRAY_SIZE(fields); i++)
+		fprintf(to, " %llu", (unsigned long long)fields[i]);
+	fprintf(to, "\n");
+}
+
 static void write_members(const struct sw_server_job *j, FILE *to)
 {
 	for (uint32_t m = 0; m < j->n_members; m++) {
@@ -91,6 +106,7 @@ static void write_members(const struct sw_server_job *j, FILE *to)
 			fprintf(to, "last %llu %llu\n",
 				(unsigned long long)x->n_last,
 				(unsigned long long)x->late_ns);
+		write_path(&x->path, to);
 	}
 }
 
@@ -135,12 +151,57 @@ static void write_served(const struct sw_serve *s, FILE *to)
 		sw_fault_text(&j->why, false, NULL, why);
 		if (j->state != SW_JOB_RUNNING && why[0])
 			fprintf(to, "text %s\n", why);
-		fprintf(to, "keyed %d\n", j->is_keyed);
+		fprintf(to, "keyed %d\npayload %u %u\n", j->is_keyed,
+			j->payload, j->most_payload);
 		fprintf(to, "idle %llu\n",
 			(unsigned long long)(j->idle_ns / SW_S));
 		write_members(j, to);
 		write_waits(&s->now, i, to);
 	}
+}
+
+/* --- ports and cores --- */
+
+/* Compare the times that each port's link came up with those before. */
+static void look_at_ports(struct sw_daemon *d, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < d->n_dpdk_ports; i++) {
+		struct sw_about_port *p = &d->about.ports[i];
+		struct sw_dpdk_port_stats ps;
+
+		sw_dpdk_port_stats_get(d->queues[0][i], &ps);
+		if (ps.link_ups != p->n_ups)
+			p->at_ns = now_ns;
+		p->n_ups = ps.link_ups;
+	}
+}
+
+static void look_at_cores(struct sw_daemon *d, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < d->n_lcores; i++)
+		sw_cpu_wait_look(&d->about.waits[i],
+			atomic_load_explicit(
+				&d->pollers[i].tid, memory_order_relaxed),
+			now_ns);
+}
+
+/* The first time that a link comes up is no news. */
+static void write_ports(const struct sw_daemon *d, FILE *to)
+{
+	for (uint32_t i = 0; i < d->n_dpdk_ports; i++) {
+		const struct sw_about_port *p = &d->about.ports[i];
+
+		if (p->n_ups > 1)
+			fprintf(to, "port %llu %llu %s\n",
+				(unsigned long long)p->n_ups - 1,
+				(unsigned long long)((sw_now_ns() - p->at_ns) /
+						     SW_MS),
+				d->conf.ports[i].label);
+	}
+	for (uint32_t i = 0; i < d->n_lcores; i++)
+		fprintf(to, "core %llu %llu\n",
+			(unsigned long long)d->about.waits[i].waited_ns,
+			(unsigned long long)d->about.waits[i].period_ns);
 }
 
 static void write_all(void *ctx, FILE *to)
@@ -164,6 +225,7 @@ static void write_all(void *ctx, FILE *to)
 		fprintf(to, "trace %s\n", sw_feed_path(&d->trace.feed));
 	if (d->conf.node.role != SW_ROLE_SERVER)
 		fprintf(to, "socket %s\n", d->conf.agent.socket);
+	write_ports(d, to);
 	if (t->job)
 		t->job->write(t->job->ctx, to);
 	if (t->serve)
@@ -178,9 +240,14 @@ bool sw_about_poll(struct sw_daemon *d, struct sw_serve *serve,
 	bool has_served, has_job;
 	uint64_t now_ns;
 
+	now_ns = sw_now_ns();
+	if (now_ns >= a->look_at_ns) {
+		a->look_at_ns = now_ns + LOOK_EVERY_MS * SW_MS;
+		look_at_ports(d, now_ns);
+		look_at_cores(d, now_ns);
+	}
 	if (!sw_tell_has_reader(&a->tell))
 		return false;
-	now_ns = sw_now_ns();
 	if (!a->asked_ns)
 		a->asked_ns = now_ns;
 	has_served = !serve || sw_serve_look(serve);

@@ -12,15 +12,25 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "apps/node/cpu_wait.h"
+#include "engine/loop/engine.h"
 #include "pmd/host/tell.h"
 
 struct sw_daemon;
 struct sw_serve;
 
+/* How often the link of a port came up, and the last time that was seen. */
+struct sw_about_port {
+	uint64_t n_ups, at_ns;
+};
+
 /* Zeroed: closed. */
 struct sw_about {
 	struct sw_tell tell;
 	time_t began;
+	uint64_t look_at_ns; /* the next look at the ports and cores */
+	struct sw_about_port ports[SW_MAX_PORTS];
+	struct sw_cpu_wait waits[SW_MAX_LCORES];
 	uint64_t asked_ns; /* when the oldest reader was seen; 0: none waits */
 };
 

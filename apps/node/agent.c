@@ -236,6 +236,10 @@ static void write_job(void *ctx, FILE *to)
 			.first = c->is_admitted ? c->first : 0,
 			.age_s = (sw_now_ns() - c->group.since_ns) / SW_S,
 			.name = c->shared->daemon.conf.job.name});
+	for (uint32_t i = 0; i < sw_agent_n_local(c->shared); i++)
+		if (c->group.ranks[i].is_here && !c->group.ranks[i].is_gone)
+			fprintf(to, "process %u %u\n", c->group.ranks[i].pid,
+				i);
 	if (atomic_load(&c->shared->look) == AGENT_LOOK_TOLD)
 		write_waits(&c->shared->waits, to);
 }

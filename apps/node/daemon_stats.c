@@ -82,6 +82,19 @@ static void put_port(const struct sw_daemon *d, uint32_t i,
 		&(struct device_out){label, put, out});
 }
 
+static void put_cpu_wait(const struct sw_poller *p, const char *prefix,
+	void (*put)(void *out, const char *name, uint64_t value), void *out)
+{
+	char name[64];
+	uint64_t ns;
+
+	if (!sw_cpu_wait_read(
+		    atomic_load_explicit(&p->tid, memory_order_relaxed), &ns))
+		return;
+	snprintf(name, sizeof(name), "%scpu_wait_ns", prefix);
+	put(out, name, ns);
+}
+
 void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
 	void (*put)(void *out, const char *name, uint64_t value), void *out)
 {
@@ -92,6 +105,7 @@ void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
 	for (uint32_t i = 0; i < d->n_lcores; i++) {
 		snprintf(prefix, sizeof(prefix), "lcore%u.", i);
 		sw_turns_put(&d->pollers[i].turns, prefix, put, out);
+		put_cpu_wait(&d->pollers[i], prefix, put, out);
 	}
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
 		put_port(d, i, put, out);

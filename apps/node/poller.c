@@ -1,6 +1,7 @@
 /* poller.c - the polling lcore: turn, and step back when there is nothing.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <time.h>
+#include <unistd.h>
 
 #include "apps/cli/clock.h"
 #include "apps/node/daemon.h"
@@ -239,6 +240,8 @@ int sw_poller_run(void *poller)
 	struct sw_poller *p = poller;
 	uint64_t now = sw_now_ns(), worked = now, end;
 
+	atomic_store_explicit(
+		&p->tid, (uint32_t)gettid(), memory_order_relaxed);
 	sw_turns_look(&p->turns, now, now, sw_cpu_ns());
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
 		uint32_t n = turn(p, now);

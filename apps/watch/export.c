@@ -105,6 +105,14 @@ static void member_add(struct rows *r, const struct sw_daemon_job *job,
 	row_add(r, "job.J.member.M.waited_chunks", more, n);
 	row_add(r, "job.J.member.M.last", more, x->n_last);
 	row_add(r, "job.J.member.M.late_ns", more, x->late_ns);
+	if (strcmp(x->state, "here"))
+		return;
+	row_add(r, "job.J.member.M.rtt_ns", more, x->path.srtt_ns);
+	row_add(r, "job.J.member.M.tx_frames", more, x->path.sent);
+	row_add(r, "job.J.member.M.tx_lost", more, x->path.lost);
+	row_add(r, "job.J.member.M.rx_frames", more, x->path.numbered);
+	row_add(r, "job.J.member.M.rx_missed", more, x->path.missed);
+	row_add(r, "job.J.member.M.window_bytes", more, x->path.window_bytes);
 }
 
 /* The longest that a tensor has been without progress. */

@@ -16,14 +16,14 @@ enum part { JOBS, MEMBERS, DAEMONS, PORTS, CORES, PARTS };
 static const char *const heads[PARTS] = {
 	[JOBS] = "JOB           SERVER        STATE     RANKS       AGENTS   "
 		 "IDLE s  OPEN  WAITING",
-	[MEMBERS] = "  RANKS       NODE            JOB           STATE     "
-		    "OPEN  LAST %  LATE ms",
+	[MEMBERS] = "  RANKS     NODE          JOB           STATE     OPEN "
+		    "LAST %  LATE ms  RTT ms",
 	[DAEMONS] = "DAEMON        ROLE    STATE     PUSH MB/s  RESULT MB/s  "
 		    "LOST/s RESENT/s MEM %",
-	[PORTS] = "PORT                        RX MB/s    TX MB/s     RX/s     "
-		  "TX/s   DROPPED/s",
-	[CORES] = "CORE               TURNS/s   PUSH MB/s   P99 us   >100us/s  "
-		  "  >1ms/s",
+	[PORTS] = "PORT                     RX MB/s  TX MB/s     RX/s     TX/s "
+		  " DROPPED/s   UPS",
+	[CORES] = "CORE              TURNS/s  PUSH MB/s   P99 us  >100us/s   "
+		  ">1ms/s  NO CPU %",
 };
 
 /* A row; tables are sorted by a number, the largest first, then by text. */
@@ -177,10 +177,12 @@ static void members_add(
 			n_all ? 100.0 * (double)x.n_last / (double)n_all : 0;
 		row->loss = n;
 		snprintf(row->text, TEXT,
-			"  %-11.11s %-15.15s %-13.13s %-9.9s %4u %7.0f %8.2f",
+			"  %-9.9s %-13.13s %-13.13s %-9.9s %4u %6.0f %8.2f "
+			"%7.2f",
 			ranks, x.node, job->name, x.state, n, row->rate,
 			x.n_last ? (double)x.late_ns / (double)x.n_last / 1e6
-				 : 0);
+				 : 0,
+			(double)x.path.srtt_ns / 1e6);
 	}
 }
 
@@ -260,15 +262,18 @@ static void port_add(struct frame *fr, const struct pair *p, const char *prefix)
 	struct row *row = row_add(fr, PORTS);
 	double rx = rate(p, prefix, "rx_bytes"),
 	       tx = rate(p, prefix, "tx_bytes");
-	char name[96];
+	char name[96], whole[SW_COUNTER_NAME + 16];
 
 	snprintf(name, sizeof(name), "%.30s %.*s", or_dash(p->now->d->name),
 		(int)strlen(prefix + 5) - 1, prefix + 5);
 	row->rate = rx + tx;
 	row->loss = dropped(p, prefix);
-	snprintf(row->text, TEXT, "%-24.24s %10.1f %10.1f %8.0f %8.0f %11.0f",
-		name, rx / MB, tx / MB, rate(p, prefix, "rx_frames"),
-		rate(p, prefix, "tx_frames"), row->loss);
+	snprintf(whole, sizeof(whole), "%slink_ups", prefix);
+	snprintf(row->text, TEXT,
+		"%-23.23s %8.1f %8.1f %8.0f %8.0f %10.0f %5llu", name, rx / MB,
+		tx / MB, rate(p, prefix, "rx_frames"),
+		rate(p, prefix, "tx_frames"), row->loss,
+		(unsigned long long)sw_scan_value(p->now, whole, 0));
 }
 
 static void core_add(struct frame *fr, const struct pair *p, const char *prefix)
@@ -282,10 +287,12 @@ static void core_add(struct frame *fr, const struct pair *p, const char *prefix)
 	snprintf(whole, sizeof(whole), "%sturn_p99_ns", prefix);
 	row->rate = rate(p, prefix, "turns");
 	row->loss = rate(p, prefix, "turns_over_1ms");
-	snprintf(row->text, TEXT, "%-17.17s %8.0f %11.1f %8.1f %10.0f %9.0f",
-		name, row->rate, push / MB,
+	snprintf(row->text, TEXT,
+		"%-16.16s %8.0f %10.1f %8.1f %9.0f %8.0f %9.0f", name,
+		row->rate, push / MB,
 		(double)sw_scan_value(p->now, whole, 0) / 1e3,
-		rate(p, prefix, "turns_over_100us"), row->loss);
+		rate(p, prefix, "turns_over_100us"), row->loss,
+		rate(p, prefix, "cpu_wait_ns") / 1e7);
 }
 
 /* Write to @prefix the part of @name before @suffix, if it ends so. */

@@ -567,7 +567,7 @@ struct sw_flow_losses sw_flow_losses(const struct sw_flow *f);
 struct sw_flow_view {
 	uint64_t window;  /* congestion's; 0: it does not limit the flow */
 	uint64_t granted; /* granted and not consumed */
-	uint64_t srtt_ns; /* 0: no sample */
+	uint64_t srtt_ns, least_ns; /* round trips; 0: no sample */
 };
 
 struct sw_flow_view sw_flow_view(const struct sw_flow *f);

@@ -582,5 +582,6 @@ struct sw_flow_view sw_flow_view(const struct sw_flow *f)
 			f->granted > f->consumed
 				? (f->granted - f->consumed) * SW_QUANTUM_WIRE
 				: 0,
-		.srtt_ns = sw_flow_srtt(f)};
+		.srtt_ns = sw_flow_srtt(f),
+		.least_ns = c->min_ns == UINT64_MAX ? 0 : c->min_ns};
 }

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "engine/base/bytes.h"
+
 enum {
 	FRAMES = 200, /* fewer in a period say nothing */
 	BEGIN_PPM = 10000,
@@ -46,6 +48,15 @@ uint32_t sw_losses_look(
 			&l->ways[SW_LOSSES_CAME], now.numbered, now.missed)
 		<< SW_LOSSES_CAME;
 	return ways;
+}
+
+uint32_t sw_losses_part(const struct sw_losses *l, enum sw_losses_way way)
+{
+	const struct sw_losses_count *c = &l->ways[way];
+
+	if (c->n_all < FRAMES)
+		return 0;
+	return (uint32_t)(sw_min64(c->n_lost, c->n_all) * 10000 / c->n_all);
 }
 
 static const char *cause_text(

@@ -41,6 +41,10 @@ static inline bool sw_losses_are_due(const struct sw_losses *l, uint64_t now_ns)
 uint32_t sw_losses_look(
 	struct sw_losses *l, const struct sw_flow *f, uint64_t now_ns);
 
+/* sw_losses_part - return how many of 10,000 frames of @way were lost in the
+ * last period; 0 of a period with few frames. */
+uint32_t sw_losses_part(const struct sw_losses *l, enum sw_losses_way way);
+
 /* sw_losses_text - describe the last period of @way, which sw_losses_look
  * returned, with @far as the name of the peer.  Returns @out. */
 const char *sw_losses_text(const struct sw_losses *l, const struct sw_flow *f,

@@ -11,6 +11,29 @@ static bool is_open(const struct sw_job *job)
 	return job->n_sessions || job->is_closing;
 }
 
+static struct sw_server_path path_of(const struct sw_member *m)
+{
+	struct sw_flow_losses losses;
+	struct sw_flow_view v;
+
+	if (!m->session)
+		return (struct sw_server_path){0};
+	v = sw_flow_view(&m->session->peer.flow);
+	losses = sw_flow_losses(&m->session->peer.flow);
+	return (struct sw_server_path){.srtt_ns = v.srtt_ns,
+		.least_ns = v.least_ns,
+		.window_bytes = v.window,
+		.sent = losses.sent,
+		.lost = losses.lost,
+		.numbered = losses.numbered,
+		.missed = losses.missed,
+		.lost_part = sw_losses_part(
+			&m->session->peer.losses, SW_LOSSES_SENT),
+		.missed_part = sw_losses_part(
+			&m->session->peer.losses, SW_LOSSES_CAME),
+		.payload = m->payload};
+}
+
 static void describe_member(
 	const struct sw_job *job, uint32_t m, struct sw_server_job *out)
 {
@@ -23,7 +46,8 @@ static void describe_member(
 		.is_here = from->session != NULL,
 		.has_left = job->left >> m & 1,
 		.n_last = sw_shard_late(&job->shard, m).n_last,
-		.late_ns = sw_shard_late(&job->shard, m).ns};
+		.late_ns = sw_shard_late(&job->shard, m).ns,
+		.path = path_of(from)};
 	memcpy(to->node, from->node, sizeof(to->node));
 	out->size += from->n_local;
 	if (to->is_here) {
@@ -45,6 +69,8 @@ static void describe_job(
 		.is_closing = job->is_closing,
 		.is_keyed = job->is_keyed,
 		.n_members = job->n_members,
+		.payload = job->is_settled ? job->params.payload : 0,
+		.most_payload = job->srv->params.payload,
 		.age_ns = now_ns - sw_min64(now_ns, job->opened_ns),
 		.open_chunks = sw_shard_n_open(&job->shard)};
 	if (!is_active)

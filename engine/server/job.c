@@ -317,6 +317,7 @@ void sw_job_on_paths(struct sw_session *s, const struct sw_rx_frame *f,
 		return;
 	}
 	job->probed |= 1ULL << s->member;
+	job->members[s->member].payload = said.payload;
 	if (said.payload < job->status.payload)
 		job->status.payload = said.payload;
 	check_probed(job);

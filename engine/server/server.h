@@ -113,6 +113,17 @@ uint64_t sw_job_bytes(uint32_t n_members);
  * tensors yet. */
 bool sw_server_has_job(const struct sw_server *srv);
 
+/* The path to a connected member.  Zeros: nothing is known yet. */
+struct sw_server_path {
+	uint64_t srtt_ns, least_ns; /* round trips: smoothed, the least */
+	uint64_t window_bytes;      /* congestion's; 0: it does not limit */
+	uint64_t sent, lost;        /* result frames */
+	uint64_t numbered, missed;  /* the member's frames; not arrived */
+	/* Of 10,000 frames of the last seconds: lost, not arrived. */
+	uint32_t lost_part, missed_part;
+	uint32_t payload; /* the largest that it carries */
+};
+
 /* A member of a job, as the server knows it. */
 struct sw_server_member {
 	uint16_t first, n_local; /* its ranks; n_local 0: it has not joined */
@@ -121,6 +132,7 @@ struct sw_server_member {
 	/* Samples in which its contribution was the last of all, and in these
 	 * the time since the first one. */
 	uint64_t n_last, late_ns;
+	struct sw_server_path path;
 	char node[SW_NAME_MAX];
 };
 
@@ -134,6 +146,9 @@ struct sw_server_job {
 	uint16_t n_members, n_here; /* members expected; connected */
 	uint16_t n_ranks;           /* ranks of connected members */
 	uint16_t size;              /* ranks of the job; 0: not known yet */
+	/* Largest payload that the members agreed on, 0: not yet, and that this
+	 * server's ports carry. */
+	uint32_t payload, most_payload;
 	uint64_t age_ns, idle_ns; /* since it was opened; since the last push */
 	uint64_t open_chunks;
 	uint64_t missing;    /* members that are not connected, a bit each */

@@ -46,7 +46,8 @@ enum {
 struct sw_member {
 	struct sw_session *session; /* NULL: the member is not connected */
 	uint16_t n_local;
-	struct sw_ip ip; /* the last session's address, also after its end */
+	uint16_t payload; /* the largest that its paths carry; 0: unknown */
+	struct sw_ip ip;  /* the last session's address, also after its end */
 	/* The last JOIN, if it was refused; err 0: it was not. */
 	struct sw_ip refused_ip;
 	int16_t refused_err;

@@ -6,11 +6,16 @@
  * other versions show what is common.  The lines are:
  *
  *	sumwire FORMAT VERSION, name, role, pid, state, since (s of the epoch),
- *	stats, trace and socket (paths), then for each job
+ *	stats, trace and socket (paths), port UPS AGO_MS LABEL (the link came up
+ *	so often; the last time), core WAITED_NS PERIOD_NS (of each polling core
+ *	in its order: without a CPU although it was ready), then for each job
  *	job agent|server STATE HERE ALL RANKS SIZE FIRST AGE_S CHUNKS NAME
  *	missing AGENTS, text SENTENCE, idle S, more N, keyed 0|1,
+ *	payload AGREED MOST (bytes), process PID LOCAL (an agent's),
  *	member here|missing|left N_RANKS FIRST NODE (in their order),
  *	last SAMPLES NS (of the member above: was the last, and how late),
+ *	path SRTT_NS LEAST_NS WINDOW SENT LOST NUMBERED MISSED PAYLOAD LOST_PART
+ *	MISSED_PART (to it),
  *	wait tensor|stream CHUNKS MEMBERS_IN_HEX NAME (of the job above),
  *	still MS NUMBER KIND (of the wait above: without progress, its call),
  *	for RANKS (of the wait above, at an agent: whom it waits for)
@@ -31,7 +36,21 @@ enum {
 	SW_DAEMON_FORMAT = 1,
 	SW_DAEMON_JOBS = 9,   /* jobs that it serves, and an agent's own */
 	SW_DAEMON_WAITS = 32, /* kept of one job */
+	SW_DAEMON_PROCESSES = 64,
+	SW_DAEMON_CORES = 16,
+	SW_DAEMON_PORTS = 32,
 	SW_DAEMONS_MAX = 1024,
+};
+
+/* The path between a server and a member.  Zeros are not known. */
+struct sw_daemon_path {
+	uint64_t srtt_ns, least_ns; /* round trips: smoothed, the least */
+	uint64_t window_bytes;      /* congestion's; 0: it does not limit */
+	uint64_t sent, lost;        /* the server's frames */
+	uint64_t numbered, missed;  /* the member's; those that did not come */
+	uint64_t payload;           /* the largest that it carries */
+	/* Of 10,000 frames of the last seconds: lost, not come. */
+	uint64_t lost_part, missed_part;
 };
 
 /* A member of a job: an agent with its ranks. */
@@ -42,6 +61,13 @@ struct sw_daemon_member {
 	/* Samples in which its contribution was the last of all, and in these
 	 * the time since the first one. */
 	uint64_t n_last, late_ns;
+	struct sw_daemon_path path;
+};
+
+/* A training process at an agent. */
+struct sw_daemon_process {
+	pid_t pid;
+	uint32_t local; /* rank at the agent */
 };
 
 /* A tensor, or a stream of collectives, with chunks that wait. */
@@ -69,13 +95,27 @@ struct sw_daemon_job {
 	bool has_idle;
 	uint64_t idle_s; /* since the last push */
 	uint64_t n_more; /* tensors that wait beside those below */
-	uint32_t n_members, n_waits;
+	/* That the members agreed on, and that the server's ports carry. */
+	uint64_t payload, most_payload;
+	uint32_t n_members, n_waits, n_processes;
 	struct sw_daemon_member members[SW_MAX_MEMBERS];
 	struct sw_daemon_wait waits[SW_DAEMON_WAITS];
+	struct sw_daemon_process processes[SW_DAEMON_PROCESSES];
 };
 
 /* sw_daemons_write_job - write the line of @job. */
 void sw_daemons_write_job(FILE *to, const struct sw_daemon_job *job);
+
+/* A port whose link has come up again since the daemon's start. */
+struct sw_daemon_port {
+	uint64_t n_ups, ago_ms; /* ago: the last of them */
+	const char *label;
+};
+
+/* A polling core's time without a CPU although it had work, of late. */
+struct sw_daemon_core {
+	uint64_t waited_ns, period_ns;
+};
 
 enum sw_found {
 	SW_FOUND,        /* it has answered */
@@ -93,7 +133,9 @@ struct sw_found_daemon {
 	uint64_t since_s;
 	/* Without control characters; NULL: not known. */
 	const char *version, *name, *role, *state, *stats, *socket, *trace;
-	uint32_t n_jobs;
+	uint32_t n_ports, n_cores, n_jobs;
+	struct sw_daemon_port ports[SW_DAEMON_PORTS];
+	struct sw_daemon_core cores[SW_DAEMON_CORES];
 	struct sw_daemon_job jobs[SW_DAEMON_JOBS];
 	char *text; /* holds the strings */
 };

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/bytes.h"
 #include "engine/base/text.h"
 #include "pmd/host/daemons.h"
 
@@ -105,6 +106,67 @@ static void take_last(char *rest, struct sw_daemon_job *job)
 	job->members[m - 1].late_ns = ns;
 }
 
+static void take_path(char *rest, struct sw_daemon_job *job)
+{
+	struct sw_daemon_path p;
+	uint64_t *const fields[] = {&p.srtt_ns, &p.least_ns, &p.window_bytes,
+		&p.sent, &p.lost, &p.numbered, &p.missed, &p.payload,
+		&p.lost_part, &p.missed_part};
+
+	if (!job->n_members)
+		return;
+	for (size_t i = 0; i < SW_ARRAY_SIZE(fields); i++)
+		if (!number(&rest, UINT64_MAX, fields[i]))
+			return;
+	job->members[job->n_members - 1].path = p;
+}
+
+static void take_payload(char *rest, struct sw_daemon_job *job)
+{
+	uint64_t agreed, most;
+
+	if (!number(&rest, UINT32_MAX, &agreed) ||
+		!number(&rest, UINT32_MAX, &most))
+		return;
+	job->payload = agreed;
+	job->most_payload = most;
+}
+
+static void take_process(char *rest, struct sw_daemon_job *job)
+{
+	uint64_t pid, local;
+
+	if (job->n_processes == SW_DAEMON_PROCESSES ||
+		!number(&rest, INT32_MAX, &pid) ||
+		!number(&rest, UINT32_MAX, &local))
+		return;
+	job->processes[job->n_processes++] =
+		(struct sw_daemon_process){(pid_t)pid, (uint32_t)local};
+}
+
+static void take_port(char *rest, struct sw_found_daemon *d)
+{
+	struct sw_daemon_port p;
+
+	if (d->n_ports == SW_DAEMON_PORTS ||
+		!number(&rest, UINT64_MAX, &p.n_ups) ||
+		!number(&rest, UINT64_MAX, &p.ago_ms) || !rest || !*rest)
+		return;
+	p.label = rest;
+	d->ports[d->n_ports++] = p;
+}
+
+static void take_core(char *rest, struct sw_found_daemon *d)
+{
+	struct sw_daemon_core c;
+
+	if (d->n_cores == SW_DAEMON_CORES ||
+		!number(&rest, UINT64_MAX, &c.waited_ns) ||
+		!number(&rest, UINT64_MAX, &c.period_ns))
+		return;
+	d->cores[d->n_cores++] = c;
+}
+
 static void take_still(char *rest, struct sw_daemon_job *job)
 {
 	struct sw_daemon_wait *w = job->waits + job->n_waits;
@@ -136,6 +198,12 @@ static void take_job_line(
 		take_member(value, job);
 	else if (!strcmp(key, "last"))
 		take_last(value, job);
+	else if (!strcmp(key, "path"))
+		take_path(value, job);
+	else if (!strcmp(key, "payload"))
+		take_payload(value, job);
+	else if (!strcmp(key, "process"))
+		take_process(value, job);
 	else if (!strcmp(key, "wait"))
 		take_wait(value, job);
 	else if (!strcmp(key, "still"))
@@ -159,6 +227,10 @@ static void take_line(const char *key, char *value, struct sw_found_daemon *d)
 			*texts[i].to = value;
 	if (!strcmp(key, "since"))
 		number(&value, INT64_MAX, &d->since_s);
+	else if (!strcmp(key, "port"))
+		take_port(value, d);
+	else if (!strcmp(key, "core"))
+		take_core(value, d);
 	else if (!strcmp(key, "job"))
 		take_job(value, d);
 	else if (job)

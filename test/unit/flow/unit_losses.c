@@ -74,6 +74,8 @@ static void look__once_per_episode(void **state)
 	for (uint32_t i = 0; i < 2; i++) {
 		send_some(x, 400, 20, 0);
 		assert_int_equal(look(x), 1 << SW_LOSSES_SENT);
+		assert_in_range(
+			sw_losses_part(&losses, SW_LOSSES_SENT), 240, 260);
 		send_some(x, 400, 20, 0);
 		assert_int_equal(look(x), 0);
 		send_some(x, 400, 60, 0); /* less, and it goes on */

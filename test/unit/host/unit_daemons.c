@@ -245,6 +245,42 @@ static void parse__odd_characters_and_numbers(void **state)
 	assert_int_equal(d.n_jobs, 0);
 }
 
+/* What they lack or have too much of leaves out their line alone. */
+static void parse__paths_ports_and_cores(void **state)
+{
+	struct sw_found_daemon d;
+	const struct sw_daemon_job *job = d.jobs;
+	char room[1024];
+
+	assert_true(parse("sumwire 1 1.0\n"
+			  "port 3 1500 lan 0\nport 3 lan\nport 1 1\n"
+			  "core 9 10\ncore 9\n"
+			  "path 1 2 3 4 5 6 7 8 9 10\n"
+			  "job server running 2 2 2 2 0 5 9 x\n"
+			  "path 1 2 3 4 5 6 7 8 9 10\n"
+			  "payload 1408 8192\npayload 1\n"
+			  "process 77 3\nprocess x 3\nprocess 4294967296 1\n"
+			  "member here 1 0 a\n"
+			  "path 11 12 13 14 15 16 17 18 19 20\n"
+			  "path 1 2 3 4 5 6 7 8 9\n",
+		&d, room));
+	assert_int_equal(d.n_ports, 1);
+	assert_int_equal(d.ports[0].n_ups, 3);
+	assert_int_equal(d.ports[0].ago_ms, 1500);
+	assert_string_equal(d.ports[0].label, "lan 0");
+	assert_int_equal(d.n_cores, 1);
+	assert_int_equal(d.cores[0].waited_ns, 9);
+	assert_int_equal(d.cores[0].period_ns, 10);
+	assert_int_equal(job->payload, 1408);
+	assert_int_equal(job->most_payload, 8192);
+	assert_int_equal(job->n_processes, 1);
+	assert_int_equal(job->processes[0].pid, 77);
+	assert_int_equal(job->processes[0].local, 3);
+	assert_int_equal(job->members[0].path.srtt_ns, 11);
+	assert_int_equal(job->members[0].path.payload, 18);
+	assert_int_equal(job->members[0].path.missed_part, 20);
+}
+
 /* Lines about a member or a wait belong to the one above, if there is one. */
 static void parse__who_is_late(void **state)
 {
@@ -313,6 +349,7 @@ int main(void)
 		cmocka_unit_test(parse__another_version),
 		cmocka_unit_test(parse__odd_characters_and_numbers),
 		cmocka_unit_test(parse__who_is_late),
+		cmocka_unit_test(parse__paths_ports_and_cores),
 		cmocka_unit_test(match__name_then_pid_then_job),
 	};
 

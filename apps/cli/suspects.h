@@ -1,0 +1,30 @@
+/* suspects.h - who and what slows a job down, in sentences.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_APPS_CLI_SUSPECTS_H
+#define SW_APPS_CLI_SUSPECTS_H
+
+#include <stdio.h>
+
+#include "pmd/host/daemons.h"
+
+enum { SW_WHO = 96 };
+
+/* sw_suspects_who - write the name of member @m: "ranks 4-7 (node gpu1)", or
+ * "agent 1" before it has joined. */
+void sw_suspects_who(
+	const struct sw_daemon_job *job, uint32_t m, char out[SW_WHO]);
+
+/* sw_suspects_process - return how process @pid is: "running", "stopped",
+ * "in a debugger", "waiting for a disk", "dead"; "unknown" if /proc does not
+ * say. */
+const char *sw_suspects_process(pid_t pid);
+
+/* sw_suspects_print - print a line for each member whose path stands out, for a
+ * payload that is smaller than the ports carry, and for each process that
+ * cannot run.
+ * sw_suspects_print_daemon - print a line for each port whose link comes and
+ * goes, and for each polling core that lacks a CPU. */
+void sw_suspects_print(const struct sw_daemon_job *job, FILE *to);
+void sw_suspects_print_daemon(const struct sw_found_daemon *d, FILE *to);
+
+#endif
