@@ -10,6 +10,7 @@ static const struct sw_command commands[] = {
 	{"replay", sw_cmd_replay,
 		"replay a model's iterations over real daemons"},
 	{"sim", sw_cmd_sim, "run the engine in a simulated network"},
+	{"figures", sw_cmd_figures, "put the papers' numbers beside ours"},
 	{"engine", sw_cmd_engine, "measure what packets cost the engine"},
 	{"kernels", sw_cmd_kernels, "measure the summation kernels alone"},
 };

@@ -24,6 +24,7 @@ int sw_cmd_trace(int argc, char **argv);
 
 /* sumwire-lab */
 int sw_cmd_engine(int argc, char **argv);
+int sw_cmd_figures(int argc, char **argv);
 int sw_cmd_kernels(int argc, char **argv);
 int sw_cmd_plan(int argc, char **argv);
 int sw_cmd_replay(int argc, char **argv);

@@ -212,8 +212,8 @@ static void print_table(const struct plan *p)
 static int write_svg(const struct plan *p)
 {
 	double x[MACHINES + 1], y[3][MACHINES + 1];
-	const struct sw_svg_line lines[] = {
-		{"optimal", y[0]}, {"all-reduce", y[1]}, {"PS", y[2]}};
+	const struct sw_svg_line lines[] = {{"optimal", y[0], false},
+		{"all-reduce", y[1], false}, {"PS", y[2], false}};
 	char title[160];
 	struct sw_svg_plot plot = {.title = title,
 		.x_name = "CPU machines",

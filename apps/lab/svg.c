@@ -6,7 +6,9 @@
 
 #include "engine/base/error.h"
 
-enum { WIDTH = 720, HEIGHT = 440, LEFT = 80, RIGHT = 200, TOP = 50, LOW = 60 };
+enum { WIDTH = 760, HEIGHT = 400, LEFT = 80, RIGHT = 240, TOP = 56, LOW = 60 };
+
+#define DASHES(line) ((line).is_dashed ? "stroke-dasharray=\"6 4\" " : "")
 
 /* Blue, vermilion, green, …: the palette of Okabe and Ito, for all eyes. */
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73",
@@ -14,11 +16,14 @@ static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73",
 
 struct frame {
 	double x0, x1, y1; /* the axes go from (x0, 0) to (x1, y1) */
+	bool is_log;       /* x0 and x1 are logarithms of what they show */
 	FILE *f;
 };
 
 static double across(const struct frame *a, double x)
 {
+	if (a->is_log)
+		x = log10(x);
 	return LEFT + (x - a->x0) / (a->x1 - a->x0) * (WIDTH - LEFT - RIGHT);
 }
 
@@ -57,6 +62,31 @@ static double step_for(double end)
 	return unit * (n < 1.5 ? 1 : n < 3.5 ? 2 : n < 7.5 ? 5 : 10);
 }
 
+static void write_tick(const struct frame *a, double x)
+{
+	char label[32];
+
+	fprintf(a->f, "<path d=\"M%.1f %dv4\" stroke=\"#333\"/>\n",
+		across(a, x), HEIGHT - LOW);
+	snprintf(label, sizeof(label), "%.4g", x);
+	write_text(a, across(a, x), HEIGHT - LOW + 18, "middle", "#333", label);
+}
+
+/* Below a logarithmic axis each point has its number, if there is room. */
+static void write_ticks(const struct frame *a, const struct sw_svg_plot *p)
+{
+	double step = step_for(a->x1 - a->x0), last = 0;
+
+	for (uint32_t i = 0; i < p->n && a->is_log; i++)
+		if (across(a, p->x[i]) > last + 28) {
+			write_tick(a, p->x[i]);
+			last = across(a, p->x[i]);
+		}
+	for (double x = ceil(a->x0 / step) * step;
+		!a->is_log && x <= a->x1 * 1.0001; x += step)
+		write_tick(a, x);
+}
+
 static void write_axes(const struct frame *a, const struct sw_svg_plot *p)
 {
 	double step = step_for(a->y1);
@@ -68,17 +98,11 @@ static void write_axes(const struct frame *a, const struct sw_svg_plot *p)
 		snprintf(label, sizeof(label), "%.4g", y);
 		write_text(a, LEFT - 8, down(a, y) + 4, "end", "#333", label);
 	}
-	step = step_for(a->x1 - a->x0);
-	for (double x = ceil(a->x0 / step) * step; x <= a->x1 * 1.0001;
-		x += step) {
-		snprintf(label, sizeof(label), "%.4g", x);
-		write_text(a, across(a, x), HEIGHT - LOW + 18, "middle", "#333",
-			label);
-	}
-	write_text(a, LEFT, 24, "start", "#000", p->title);
-	write_text(a, LEFT, TOP - 8, "middle", "#333", p->y_name);
-	write_text(a, across(a, a->x1), HEIGHT - LOW + 40, "end", "#333",
-		p->x_name);
+	write_ticks(a, p);
+	write_text(a, LEFT, 22, "start", "#000", p->title);
+	write_text(a, LEFT - 24, TOP - 8, "start", "#333", p->y_name);
+	write_text(
+		a, WIDTH - RIGHT, HEIGHT - LOW + 40, "end", "#333", p->x_name);
 }
 
 static void write_line(
@@ -89,9 +113,9 @@ static void write_line(
 	char move = 'M';
 
 	fprintf(a->f,
-		"<path fill=\"none\" stroke=\"%s\" stroke-width=\"2\" "
+		"<path fill=\"none\" stroke=\"%s\" stroke-width=\"2\" %s"
 		"d=\"",
-		colour);
+		colour, DASHES(p->lines[i]));
 	for (uint32_t k = 0; k < p->n; k++) {
 		if (!isfinite(y[k]))
 			continue;
@@ -100,14 +124,32 @@ static void write_line(
 		move = 'L';
 	}
 	fputs("\"/>\n", a->f);
-	write_text(a, WIDTH - RIGHT + 12, TOP + 20.0 * (i + 1), "start", colour,
+	for (uint32_t k = 0; k < p->n && !p->lines[i].is_dashed; k++)
+		if (isfinite(y[k]))
+			fprintf(a->f,
+				"<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" "
+				"fill=\"%s\"/>\n",
+				across(a, p->x[k]), down(a, y[k]), colour);
+	fprintf(a->f,
+		"<path stroke=\"%s\" stroke-width=\"2\" %sd=\"M%d "
+		"%.1fh20\"/>\n",
+		colour, DASHES(p->lines[i]), WIDTH - RIGHT + 12,
+		TOP + 20.0 * (i + 1) - 4);
+	write_text(a, WIDTH - RIGHT + 38, TOP + 20.0 * (i + 1), "start", "#333",
 		p->lines[i].name);
 }
 
 int sw_svg_write(const struct sw_svg_plot *p, FILE *f)
 {
-	struct frame a = {.x0 = p->x[0], .x1 = p->x[p->n - 1], .f = f};
+	struct frame a = {.x0 = p->x[0],
+		.x1 = p->x[p->n - 1],
+		.is_log = p->is_log,
+		.f = f};
 
+	if (a.is_log) {
+		a.x0 = log10(a.x0);
+		a.x1 = log10(a.x1);
+	}
 	if (a.x1 <= a.x0)
 		a.x1 = a.x0 + 1;
 	for (uint32_t i = 0; i < p->n_lines; i++)

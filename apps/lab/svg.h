@@ -3,23 +3,27 @@
 #ifndef SW_APPS_LAB_SVG_H
 #define SW_APPS_LAB_SVG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
 struct sw_svg_line {
 	const char *name;
 	const double *y; /* [plot.n]; what is not finite is left out */
+	bool is_dashed;  /* a formula's */
 };
 
 struct sw_svg_plot {
 	const char *title, *x_name, *y_name;
-	const double *x; /* [n], ascending */
+	const double *x; /* [n], ascending; above 0 if is_log */
+	bool is_log;     /* the x axis is logarithmic */
 	uint32_t n;
 	const struct sw_svg_line *lines; /* at most 8 */
 	uint32_t n_lines;
 };
 
-/* sw_svg_write - write the plot to @f; the y axis begins at 0.  Returns 0, or
+/* sw_svg_write - write the plot to @f; the y axis begins at 0, and each
+ * point has a mark.  Returns 0, or
  * SW_EIO when the file did not take everything. */
 int sw_svg_write(const struct sw_svg_plot *plot, FILE *f);
 

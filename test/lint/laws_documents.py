@@ -23,7 +23,8 @@ DOCUMENTS = {
     "doc/operations.md": 3100,
     "doc/observe.md": 1500,
     "doc/nics.md": 1000,
-    "doc/lab.md": 1600,  # a tutorial for sim
+    "doc/lab.md": 1700,  # a tutorial for sim, and figures
+    "doc/figures.md": 1200,
     "doc/arithmetic.md": 250,
     "doc/ports.md": 500,
     "doc/lessons.md": 2500,

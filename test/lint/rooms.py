@@ -120,7 +120,8 @@ FRONTS = {
     "apps/bench": {},
     "apps/cost": {},
     "apps/lab": {
-        "plan_share.h": "topo: shares of servers",
+        "plan_share.h": "topo, figures: shares of servers",
+        "plan_sim.h": "figures: iterations at best",
         "model.h": "sim: networks to train",
         "svg.h": "sim: plots"},
     "apps/examples": {},

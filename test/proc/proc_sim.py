@@ -34,7 +34,7 @@ def result_of(text):
 
 def test_descriptions():
     """Those of conf/lab run, and give the same bytes twice."""
-    for name in sorted(os.listdir(CONF)):
+    for name in sorted(n for n in os.listdir(CONF) if n.endswith(".ini")):
         with tempfile.TemporaryDirectory() as a, tempfile.TemporaryDirectory() as b:
             path = os.path.abspath(os.path.join(CONF, name))
             first, second = (sim(path, cwd=d) for d in (a, b))
@@ -141,6 +141,50 @@ def test_traffic():
     flap = result_of("[net]\ntopology = leaf-spine\n" + JOB + "[flap x]\nfrom = leaf0\n"
                      "to = spine0\nat = 500us\nfor = 200us\nevery = 500us\n")
     check(flap["jobs"][0]["rounds"] == 3, flap)
+
+
+def figures(*args):
+    return subprocess.run([os.path.abspath(rig.lab()), "figures", *args], capture_output=True,
+                          text=True, timeout=rig.RUN_S, check=False)
+
+
+def test_figures():
+    """One figure of the papers: its gain, its plot, its page; all are in the document."""
+    with tempfile.TemporaryDirectory() as a, tempfile.TemporaryDirectory() as b:
+        name = "bytescheduler-02"
+        shutil.copy(os.path.join(CONF, "figures", name + ".ini"), a)
+        page = figures("--from", a, "--out", b, "--commit", "12ab")
+        check(page.returncode == 0, page.stderr)
+        gain = float(page.stdout.split("44.4 % | ")[1].split(" %")[0])
+        check(40 < gain < 46, page.stdout)
+        with open(os.path.join(b, "figures.md"), encoding="utf-8") as f:
+            text = f.read()
+        check("commit 12ab" in text and f"| 44.4 % | {gain} % |" in text, text)
+        check(sorted(os.listdir(os.path.join(b, "figures"))) == [name + ".svg"], "files")
+        with open(os.path.join(b, "figures", name + ".svg"), encoding="utf-8") as f:
+            svg = f.read()
+        check("policy p3" in svg and "stroke-dasharray" in svg, svg)
+        for wrong, why in [("of = policy p4\n", 'policy is never "p4"'),
+                           ("curve = no\nshow = gain\n", "no [curve no]"),
+                           ("show = gain\n", "over or curve"), ("y = no\n", '"no" is unknown')]:
+            with open(os.path.join(a, "x.ini"), "w", encoding="utf-8") as f:
+                f.write(JOB + "policy = p3, fifo\n[figure]\ntitle = t\ny = round\n"
+                        "[claim x]\ntext = t\n" + wrong)
+            p = figures("--from", a, "--out", b, "x")
+            check(p.returncode == 1 and why in p.stderr, p.stderr)
+    with open(os.path.join(CONF, "../../doc/figures.md"), encoding="utf-8") as f:
+        text = f.read()
+    for name in os.listdir(os.path.join(CONF, "figures")):
+        check(f"figures/{name})" in text, f"doc/figures.md lacks {name}: make it again")
+
+
+def test_lists():
+    """Lists of nodes step together."""
+    text = (JOB.replace("gpu[0-1]", "gpu0 | gpu[0-1]").replace("cpu0", "cpu0 | cpu[0-1]"))
+    p = sim_text(text, "--out", "x.csv")
+    check(p.returncode == 0 and p.stdout.count("\n") == 3, p)
+    p = sim_text(text.replace("cpu0 |", "cpu0 | cpu1 |"))
+    check(p.returncode == 1 and "x.ini:3:" in p.stderr and "step together" in p.stderr, p)
 
 
 WRONG = [

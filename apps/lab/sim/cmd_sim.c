@@ -32,8 +32,8 @@ static int parse(struct options *o, int argc, char **argv)
 		{"--plot", SW_ARG_PATH, {.string = &o->plot}, 0, 0,
 			"of a sweep: write a plot as SVG"},
 		{"--y", SW_ARG_STRING, {.string = &o->y}, 0, 0,
-			"plot this: goodput, round, urgent, again, dropped, "
-			"queue"},
+			"plot this: goodput, round, urgent, wait, again, "
+			"dropped, queue"},
 		{"--threads", SW_ARG_U32, {.u32 = &o->n_threads}, 0, 256,
 			"points at a time; 0: as many as cores"},
 		{"--reference", SW_ARG_FLAG, {.flag = &o->is_reference}, 0, 0,
@@ -125,7 +125,12 @@ static int run_all(const struct options *o, struct sw_sim_file *file)
 	if (!err)
 		sw_sim_table_print(&s.table, file);
 	if (!err && o->plot)
-		err = sw_sim_table_plot(&s.table, file, o->y, o->plot);
+		err = sw_sim_table_plot(&s.table, file,
+			&(struct sw_sim_plot){.y = o->y,
+				.title = "",
+				.x_name = "",
+				.over = ""},
+			o->plot);
 	sw_sim_table_free(&s.table);
 	return err;
 }

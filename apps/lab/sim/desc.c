@@ -23,6 +23,12 @@ static bool is_text(const struct sw_option *o)
 	return o->type == SW_OPTION_PATH;
 }
 
+/* May a key's commas separate values of a sweep? */
+static bool is_axis(const struct sw_option *o)
+{
+	return !is_text(o) || !strcmp(o->key, "model");
+}
+
 /* The section "job" of "job a"; *@label is "a", or "". */
 static const struct sw_sim_section *section_of(
 	const char *name, const char **label)
@@ -62,25 +68,53 @@ static const struct sw_option *row_of(const struct sw_sim_section *s,
 	return NULL;
 }
 
-static void axis_add(struct sw_sim_file *f, const struct sw_scan_entry *e)
+static bool is_list(const char *key)
+{
+	for (const char *const *s = sw_sim_lists; *s; s++)
+		if (!strcmp(*s, key))
+			return true;
+	return false;
+}
+
+/* Of lists the first one is the axis. */
+static const struct sw_sim_axis *list_axis(const struct sw_sim_file *f)
+{
+	for (uint32_t i = 0; i < f->n_axes; i++)
+		if (f->axes[i].is_list)
+			return &f->axes[i];
+	return NULL;
+}
+
+static void axis_add(
+	struct sw_sim_file *f, const struct sw_scan_entry *e, char separator)
 {
 	struct sw_sim_axis *a = &f->axes[f->n_axes];
+	const struct sw_sim_axis *lists = list_axis(f);
 	uint64_t n = 1;
 
+	for (const char *s = e->value; *s; s++)
+		n += *s == separator;
+	if (separator == '|' && lists) {
+		if (n != lists->n)
+			WRONG(f, e,
+				"has %llu values, [%s] %s %u: lists step "
+				"together",
+				(unsigned long long)n, lists->section,
+				lists->key, lists->n);
+		return;
+	}
 	if (f->n_axes == SW_SIM_AXES) {
 		WRONG(f, e, "has several values; at most %d keys may",
 			SW_SIM_AXES);
 		return;
 	}
-	for (const char *s = e->value; *s; s++)
-		n += *s == ',';
 	if (n * f->n_points > SW_SIM_POINTS) {
 		WRONG(f, e, "makes a sweep of %llu points; at most %d",
 			(unsigned long long)(n * f->n_points), SW_SIM_POINTS);
 		return;
 	}
-	*a = (struct sw_sim_axis){
-		e->section, e->key, e->value, e->line, (uint32_t)n};
+	*a = (struct sw_sim_axis){e->section, e->key, e->value, e->line,
+		(uint32_t)n, separator == '|'};
 	f->n_points *= (uint32_t)n;
 	f->n_axes++;
 }
@@ -101,13 +135,15 @@ int sw_sim_file_open(
 		const char *label;
 		size_t at;
 
-		if (!e->key || !strchr(e->value, ','))
+		if (!e->key || !strpbrk(e->value, ",|"))
 			continue;
 		s = section_of(e->section, &label);
 		sw_nearest_init(&near, e->key);
 		o = s ? row_of(s, e->key, &at, &near) : NULL;
-		if (o && !is_text(o))
-			axis_add(f, e);
+		if (o && is_list(o->key) && strchr(e->value, '|'))
+			axis_add(f, e, '|');
+		else if (o && is_axis(o) && strchr(e->value, ','))
+			axis_add(f, e, ',');
 	}
 	return err;
 }
@@ -117,22 +153,37 @@ void sw_sim_file_close(struct sw_sim_file *f)
 	sw_scan_close(&f->scan);
 }
 
-const char *sw_sim_axis_value(const struct sw_sim_file *f, uint32_t i,
-	uint32_t point, char out[SW_SIM_TEXT])
+static const char *pick(
+	const char *s, char separator, uint32_t index, char out[SW_SIM_TEXT])
 {
-	const char *s = f->axes[i].values;
+	const char stop[] = {separator, '\0'};
 	size_t n;
 
-	for (uint32_t k = i + 1; k < f->n_axes; k++)
-		point /= f->axes[k].n;
-	for (point %= f->axes[i].n; point; point--)
-		s = strchr(s, ',') + 1;
+	for (; index; index--)
+		s = strchr(s, separator) + 1;
 	s += strspn(s, " \t");
-	n = strcspn(s, ",");
+	n = strcspn(s, stop);
 	while (n && (s[n - 1] == ' ' || s[n - 1] == '\t'))
 		n--;
 	snprintf(out, SW_SIM_TEXT, "%.*s", (int)n, s);
 	return out;
+}
+
+static uint32_t index_at(const struct sw_sim_file *f,
+	const struct sw_sim_axis *a, uint32_t point)
+{
+	for (uint32_t k = (uint32_t)(a - f->axes) + 1; k < f->n_axes; k++)
+		point /= f->axes[k].n;
+	return point % a->n;
+}
+
+const char *sw_sim_axis_value(const struct sw_sim_file *f, uint32_t i,
+	uint32_t point, char out[SW_SIM_TEXT])
+{
+	const struct sw_sim_axis *a = &f->axes[i];
+
+	return pick(
+		a->values, a->is_list ? '|' : ',', index_at(f, a, point), out);
 }
 
 /* --- keys --- */
@@ -140,9 +191,13 @@ const char *sw_sim_axis_value(const struct sw_sim_file *f, uint32_t i,
 static const char *value_at(const struct sw_sim_file *f,
 	const struct sw_scan_entry *e, uint32_t point, char buf[SW_SIM_TEXT])
 {
+	const struct sw_sim_axis *lists = list_axis(f);
+
 	for (uint32_t i = 0; i < f->n_axes; i++)
 		if (f->axes[i].line == e->line)
 			return sw_sim_axis_value(f, i, point, buf);
+	if (lists && is_list(e->key) && strchr(e->value, '|'))
+		return pick(e->value, '|', index_at(f, lists, point), buf);
 	return e->value;
 }
 
@@ -347,6 +402,51 @@ uint32_t sw_sim_find_all(const struct sw_sim_desc *d, const char *list,
 
 	sw_sim_names(list, add_found, &x, why, sizeof(why));
 	return x.n;
+}
+
+static bool ignore_name(void *ctx, const char *name)
+{
+	(void)ctx;
+	(void)name;
+	return true;
+}
+
+/* Counts names that are no agents of the first job. */
+struct beside {
+	const struct sw_sim_desc *d;
+	uint32_t n;
+};
+
+static bool add_beside(void *ctx, const char *name)
+{
+	struct beside *b = ctx;
+	uint32_t agents[SW_SIM_NODES_MAX];
+	uint32_t n = sw_sim_find_all(b->d, b->d->jobs[0].agents, agents);
+	bool is_agent = false;
+
+	for (uint32_t i = 0; i < n; i++)
+		is_agent |= agents[i] == sw_sim_find(b->d, name);
+	b->n += !is_agent;
+	return true;
+}
+
+uint32_t sw_sim_axis_count(
+	const struct sw_sim_file *f, uint32_t i, uint32_t point)
+{
+	char list[SW_SIM_TEXT], why[SW_WHY_BYTES];
+	struct sw_sim_file copy = *f;
+	struct beside b = {0};
+	struct sw_sim_desc *d;
+
+	sw_sim_axis_value(f, i, point, list);
+	if (strcmp(f->axes[i].key, "servers") != 0)
+		return sw_sim_names(list, ignore_name, NULL, why, sizeof(why));
+	if (sw_sim_desc_read(&copy, point, &d))
+		return 0;
+	b.d = d;
+	sw_sim_names(list, add_beside, &b, why, sizeof(why));
+	sw_sim_desc_free(d);
+	return b.n;
 }
 
 static bool add_node(void *ctx, const char *name)

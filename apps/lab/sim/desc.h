@@ -3,7 +3,8 @@
  *
  * Rows are those of a configuration (conf/options.h), so errors read alike. A
  * number with commas, "1Gb/s, 10Gb/s", is an axis of a sweep: a description is
- * read once for each point.
+ * read once for each point. Lists of nodes have commas of their own, so "|"
+ * separates the values of theirs; all lists step together, as one axis.
  */
 #ifndef SW_APPS_LAB_SIM_DESC_H
 #define SW_APPS_LAB_SIM_DESC_H
@@ -22,6 +23,8 @@ enum {
 	SW_SIM_LINKS = 256,
 	SW_SIM_FLAPS = 16,
 	SW_SIM_TRAFFIC = 16,
+	SW_SIM_CLAIMS = 8,
+	SW_SIM_CURVES = 4,
 	SW_SIM_AXES = 4,
 	SW_SIM_POINTS = 4096,
 	SW_SIM_NODES_MAX = 4096,
@@ -42,7 +45,7 @@ struct sw_sim_desc_net {
 struct sw_sim_desc_job {
 	char label[SW_SIM_NAME];
 	char agents[SW_SIM_TEXT], servers[SW_SIM_TEXT], sizes[SW_SIM_TEXT];
-	char model[SW_SIM_TEXT];
+	char model[SW_SIM_TEXT], forward[SW_SIM_TEXT], backward[SW_SIM_TEXT];
 	uint32_t n_tensors, n_rounds, n_warm, straggler;
 	uint64_t bytes, compute_ns, start_ns, straggler_ns;
 	/* Options of daemons. */
@@ -84,10 +87,40 @@ struct sw_sim_desc_record {
 	char from[SW_SIM_TEXT], to[SW_SIM_TEXT];
 };
 
+/* The plot and the page of a sweep (apps/lab/figures). */
+struct sw_sim_desc_figure {
+	char title[SW_SIM_TEXT], paper[SW_SIM_TEXT], differs[SW_SIM_TEXT];
+	char y[SW_SIM_NAME], over[SW_SIM_TEXT], x_name[SW_SIM_TEXT];
+	bool is_log;
+};
+
+enum sw_sim_show { SW_SIM_VALUE, SW_SIM_RATIO, SW_SIM_GAIN, SW_SIM_BEHIND };
+
+/* A number of a paper beside those of rows. */
+struct sw_sim_desc_claim {
+	char label[SW_SIM_NAME];
+	char text[SW_SIM_TEXT], paper[SW_SIM_TEXT];
+	char of[SW_SIM_TEXT], over[SW_SIM_TEXT], curve[SW_SIM_NAME];
+	char y[SW_SIM_NAME];
+	uint32_t show;
+};
+
+/* A line that a formula draws for the rows of a sweep. */
+struct sw_sim_desc_curve {
+	char label[SW_SIM_NAME];
+	char of[SW_SIM_TEXT];
+	uint32_t formula;
+};
+
 struct sw_sim_desc {
 	struct sw_sim_desc_net net;
 	struct sw_sim_desc_run run;
 	struct sw_sim_desc_record record;
+	struct sw_sim_desc_figure figure;
+	struct sw_sim_desc_claim claims[SW_SIM_CLAIMS];
+	uint32_t n_claims;
+	struct sw_sim_desc_curve curves[SW_SIM_CURVES];
+	uint32_t n_curves;
 	struct sw_sim_desc_job jobs[SW_SIM_JOBS];
 	uint32_t n_jobs;
 	struct sw_sim_desc_link links[SW_SIM_LINKS];
@@ -106,6 +139,7 @@ struct sw_sim_desc {
 struct sw_sim_axis {
 	const char *section, *key, *values; /* borrowed from the scan */
 	uint32_t line, n;
+	bool is_list; /* of nodes: all lists step with it */
 };
 
 /* A file, and the axes of its sweep. */
@@ -125,6 +159,11 @@ void sw_sim_file_close(struct sw_sim_file *f);
 /* sw_sim_axis_value - write the value of axis @i at @point into @out. */
 const char *sw_sim_axis_value(const struct sw_sim_file *f, uint32_t i,
 	uint32_t point, char out[SW_SIM_TEXT]);
+
+/* sw_sim_axis_count - return how many nodes the list of axis @i names at
+ * @point; of servers those that have no agent. */
+uint32_t sw_sim_axis_count(
+	const struct sw_sim_file *f, uint32_t i, uint32_t point);
 
 /* sw_sim_desc_read - read the description of @point, and check it.  Errors:
  * SW_ECONF, reported.  The caller frees *@out by sw_sim_desc_free. */

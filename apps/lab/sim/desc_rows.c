@@ -81,6 +81,10 @@ static const struct sw_option job_rows[] = {
 	ROW("job", "model", PATH, job, model, "", 0, 0, "",
 		"a network with its layers' times, in place of sizes: vgg16, "
 		"resnet50, transformer, bert-large or a file"),
+	ROW("job", "forward", PATH, job, forward, "", 0, 0, "",
+		"times of layers, one for each of sizes: the forward pass"),
+	ROW("job", "backward", PATH, job, backward, "", 0, 0, "",
+		"the same: the backward pass, after which tensors are pushed"),
 	ROW("job", "rounds", U32, job, n_rounds, "10", 1, 1000000, "rounds",
 		"rounds to run"),
 	ROW("job", "warmup", U32, job, n_warm, "1", 0, 1000, "rounds",
@@ -163,6 +167,53 @@ static const struct sw_option record_rows[] = {
 	ROW("record", "to", PATH, record, to, "", 0, 0, "", "its end"),
 };
 
+static const struct sw_option figure_rows[] = {
+	ROW("figure", "title", PATH, figure, title, "", 0, 0, "",
+		"heading of the figure"),
+	ROW("figure", "paper", PATH, figure, paper, "", 0, 0, "",
+		"paper and figure that it is compared with"),
+	ROW("figure", "differs", PATH, figure, differs, "", 0, 0, "",
+		"what differs from the paper, and why"),
+	ROW("figure", "y", PATH, figure, y, "", 0, 0, "",
+		"what to plot, as sim --y has it"),
+	ROW("figure", "over", PATH, figure, over, "", 0, 0, "",
+		"plot how many times as fast rows are as those with these "
+		"values, like policy fifo"),
+	ROW("figure", "x_name", PATH, figure, x_name, "", 0, 0, "",
+		"name and unit of the other axis; empty: the key's"),
+	ROW("figure", "log", BOOL, figure, is_log, "no", 0, 0, "yes|no",
+		"that axis is logarithmic"),
+};
+
+static const struct sw_option claim_rows[] = {
+	ROW("claim", "text", PATH, claim, text, NULL, 0, 0, "",
+		"what is compared"),
+	ROW("claim", "paper", PATH, claim, paper, "", 0, 0, "",
+		"the paper's number, or two, like 1 to 9 %"),
+	ROW("claim", "show", CHOICE, claim, show, "value", 0, 0,
+		"value|ratio|gain|behind",
+		"the number itself; over the other one; percent faster; "
+		"percent slower"),
+	ROW("claim", "y", PATH, claim, y, "", 0, 0, "",
+		"the number, as in [figure]; empty: that one"),
+	ROW("claim", "of", PATH, claim, of, "", 0, 0, "",
+		"rows with these values, like policy p3, rate 1Gb/s; all by "
+		"default"),
+	ROW("claim", "over", PATH, claim, over, "", 0, 0, "",
+		"the rows compared with them: what differs"),
+	ROW("claim", "curve", PATH, claim, curve, "", 0, 0, "",
+		"the same: a [curve]"),
+};
+
+static const struct sw_option curve_rows[] = {
+	ROW("curve", "formula", CHOICE, curve, formula, NULL, 0, 0,
+		"optimal|ring|server|ideal|bound",
+		"optimal, ring and server: communication after BytePS; ideal "
+		"and bound: iterations after ByteScheduler"),
+	ROW("curve", "of", PATH, curve, of, "", 0, 0, "",
+		"rows from whose values it is computed, as in [claim]"),
+};
+
 #define SECTION(name, s, rows, text)                                     \
 	{                                                                \
 		name, rows, sizeof(rows) / sizeof(rows[0]),              \
@@ -188,8 +239,13 @@ const struct sw_sim_section sw_sim_sections[] = {
 	MANY("link", links, link_rows, "links, for topology = links"),
 	MANY("flap", flaps, flap_rows, "a link that fails by schedule"),
 	MANY("traffic", traffic, traffic_rows, "other traffic"),
+	SECTION("figure", figure, figure_rows, "plot and page of a sweep"),
+	MANY("claim", claims, claim_rows, "a number beside a paper's"),
+	MANY("curve", curves, curve_rows, "a formula in the plot"),
 	{0},
 };
+
+const char *const sw_sim_lists[] = {"agents", "servers", "from", "to", NULL};
 
 /* Options of daemons that a [job] has, too. */
 const struct sw_sim_borrowed sw_sim_borrowed[] = {{"job", "policy"},

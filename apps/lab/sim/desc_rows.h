@@ -26,6 +26,7 @@ struct sw_sim_borrowed {
 
 extern const struct sw_sim_section sw_sim_sections[];
 extern const struct sw_sim_borrowed sw_sim_borrowed[];
+extern const char *const sw_sim_lists[]; /* keys of lists of nodes; NULL */
 
 /* sw_sim_borrowed_at - where a [job] has the options of a daemon's section. */
 size_t sw_sim_borrowed_at(const char *section);

@@ -13,6 +13,9 @@
 
 enum { ALIGN = 64 };
 
+/* A tensor's bytes, or a layer's nanoseconds. */
+static const uint64_t VALUE_MOST = 1ULL << 32;
+
 /* Large blocks of calloc are pages that nobody has touched. */
 void *sw_sim_memory(uint64_t bytes)
 {
@@ -101,23 +104,71 @@ static void one_layer(struct sw_sim_job *j)
 		.forward_ns = j->desc->compute_ns, .n = j->n_tensors};
 }
 
+/* Take the next value of a list; false: it is not one of @unit from @min on. */
+static bool take_value(const char **s, enum sw_unit unit, uint64_t min,
+	uint64_t *out, char one[64])
+{
+	char why[SW_SIM_TEXT];
+	size_t n;
+
+	*s += strspn(*s, " \t");
+	n = strcspn(*s, ",");
+	snprintf(one, 64, "%.*s", (int)n, *s);
+	one[strcspn(one, " \t")] = '\0';
+	*s += n;
+	*s += **s == ',';
+	return !sw_value_parse(one, unit, out, why, sizeof(why)) &&
+	       *out >= min && *out <= VALUE_MOST;
+}
+
+/* The times of one pass. */
+static int take_times(
+	struct sw_sim_job *j, const char *key, const char *s, bool is_forward)
+{
+	for (uint32_t i = 0; i < j->n_layers; i++) {
+		char one[64];
+		uint64_t ns;
+
+		if (!take_value(&s, SW_UNIT_TIME, 0, &ns, one)) {
+			snprintf(j->sim->why, sizeof(j->sim->why),
+				"[job %s] %s: a time for each of %u sizes, not "
+				"\"%.40s\"",
+				j->desc->label, key, j->n_layers, one);
+			return SW_ECONF;
+		}
+		*(is_forward ? &j->layers[i].forward_ns
+			     : &j->layers[i].backward_ns) = ns;
+	}
+	return 0;
+}
+
+/* With times each size is a layer of its own. */
+static int take_layers(struct sw_sim_job *j)
+{
+	int err;
+
+	if (!*j->desc->forward && !*j->desc->backward) {
+		one_layer(j);
+		return 0;
+	}
+	j->layers = array(j->n_tensors, sizeof(*j->layers));
+	j->n_layers = j->n_tensors;
+	for (uint32_t i = 0; i < j->n_layers; i++)
+		j->layers[i] = (struct sw_sim_layer){.first = i, .n = 1};
+	err = take_times(j, "forward", j->desc->forward, true);
+	return err ? err : take_times(j, "backward", j->desc->backward, false);
+}
+
 static int take_sizes(struct sw_sim_job *j)
 {
 	const char *s = j->desc->sizes;
 
 	j->n_elems = array(SW_SIM_TEXT, sizeof(*j->n_elems));
-	for (; *s; s += *s == ',') {
-		char one[64], why[SW_SIM_TEXT - 100];
+	while (*s) {
+		char one[64];
 		uint64_t bytes;
-		size_t n;
 
-		s += strspn(s, " \t");
-		n = strcspn(s, ",");
-		snprintf(one, sizeof(one), "%.*s", (int)n, s);
-		one[strcspn(one, " \t")] = '\0';
-		if (sw_value_parse(
-			    one, SW_UNIT_BYTES, &bytes, why, sizeof(why)) ||
-			bytes < 4 || bytes > 1ULL << 32) {
+		if (!take_value(&s, SW_UNIT_BYTES, 4, &bytes, one)) {
 			snprintf(j->sim->why, sizeof(j->sim->why),
 				"[job %s] sizes: \"%.40s\" is not a size from "
 				"4 to 4GiB",
@@ -125,10 +176,8 @@ static int take_sizes(struct sw_sim_job *j)
 			return SW_ECONF;
 		}
 		j->n_elems[j->n_tensors++] = bytes / 4;
-		s += n;
 	}
-	one_layer(j);
-	return 0;
+	return take_layers(j);
 }
 
 static int take_model(struct sw_sim_job *j)

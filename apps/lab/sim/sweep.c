@@ -99,7 +99,8 @@ static void show(const struct work *w, uint64_t ns, bool is_end)
 
 	if (!isatty(STDERR_FILENO))
 		return;
-	fprintf(stderr, "\r%u of %u points", w->n_done, n);
+	fprintf(stderr, "\r%s%u of %u points",
+		w->sweep->label ? w->sweep->label : "", w->n_done, n);
 	if (w->n_here && !is_end)
 		fprintf(stderr, ", about %llu s left   ",
 			(unsigned long long)(ns / 1000000000 / w->n_here *

@@ -56,11 +56,36 @@ void sw_sim_table_sort(struct sw_sim_table *t);
 void sw_sim_table_print(
 	const struct sw_sim_table *t, const struct sw_sim_file *file);
 
-/* sw_sim_table_plot - plot @column against the first axis of numbers, with a
- * line for each value of the others.  Errors: SW_ECONF, SW_EIO, said on
- * stderr. */
+/* A number that is plotted, by the name that --y has. */
+struct sw_sim_measure {
+	const char *name;
+	enum sw_sim_column column;
+	double unit;
+	const char *text, *unit_name;
+	bool is_rate; /* more is better */
+};
+
+/* sw_sim_measure_find - return the one called @name; NULL: there is none, which
+ * was said on stderr. */
+const struct sw_sim_measure *sw_sim_measure_find(const char *name);
+
+/* What to plot; "" as a text stands for the default. */
+struct sw_sim_plot {
+	const char *y, *title, *x_name;
+	const char *over; /* a selector: plot speeds over these rows' */
+	bool is_log;      /* the axis below */
+	/* Lines beside those of rows: a value for each row of the table, in the
+	 * base unit of @y; NAN: none. */
+	const double *curves[SW_SIM_CURVES];
+	const char *curve_names[SW_SIM_CURVES];
+	uint32_t n_curves;
+};
+
+/* sw_sim_table_plot - plot against the first axis of numbers, with a line for
+ * each value of the others.  Errors: SW_ECONF, SW_EIO, said on stderr. */
 int sw_sim_table_plot(const struct sw_sim_table *t,
-	const struct sw_sim_file *file, const char *column, const char *path);
+	const struct sw_sim_file *file, const struct sw_sim_plot *plot,
+	const char *path);
 
 void sw_sim_table_free(struct sw_sim_table *t);
 

@@ -1,0 +1,80 @@
+/* figure.h - a figure: a description with a sweep, formulas and a paper's
+ * numbers. SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A figure is a description of sumwire-lab sim (apps/lab/sim/desc.h) with the
+ * sections [figure], [curve NAME] and [claim NAME].
+ */
+#ifndef SW_APPS_LAB_FIGURES_FIGURE_H
+#define SW_APPS_LAB_FIGURES_FIGURE_H
+
+#include "apps/lab/sim/desc.h"
+#include "apps/lab/sim/table.h"
+
+enum { SW_FIGURE_NAME = 64, SW_FIGURE_PATH = 512 };
+
+struct sw_figure {
+	char name[SW_FIGURE_NAME]; /* of the file, without its suffix */
+	char path[SW_FIGURE_PATH];
+	struct sw_sim_file file;
+	struct sw_sim_desc *desc; /* of point 0 */
+	struct sw_sim_table table;
+	double *curves[SW_SIM_CURVES]; /* by row, in base units; NAN: none */
+};
+
+/* The smallest and the largest number of a claim's rows. */
+struct sw_figure_claim {
+	double low, high;
+	const char *unit; /* "" for ratios */
+};
+
+/* sw_figure_open - read and check the description at @path.  Errors are said on
+ * stderr.  The caller closes @f also then. */
+int sw_figure_open(
+	struct sw_figure *f, const char *path, const struct sw_log *log);
+void sw_figure_close(struct sw_figure *f);
+
+/* sw_figure_run - run the points that the file @rows lacks, and compute the
+ * curves.
+ * @label      begins the line of progress
+ * @n_threads  0: one for each core */
+int sw_figure_run(struct sw_figure *f, const char *rows, const char *label,
+	uint32_t n_threads);
+
+/* sw_figure_plot - write the plot as SVG. */
+int sw_figure_plot(const struct sw_figure *f, const char *path);
+
+/* --- claim.c --- */
+
+/* sw_figure_claim_check - does claim @i name rows and curves that there are?
+ * False: @why says what is wrong. */
+bool sw_figure_claim_check(const struct sw_figure *f, uint32_t i, char *why);
+
+/* sw_figure_claim - compute claim @i.  Returns 0, or SW_ENOENT: it has no
+ * rows. */
+int sw_figure_claim(
+	const struct sw_figure *f, uint32_t i, struct sw_figure_claim *out);
+
+/* sw_figure_here - write the numbers of a claim as text.
+ * sw_figure_deviation - write what separates them from the paper's. */
+const char *sw_figure_here(const struct sw_figure_claim *c, char out[64]);
+const char *sw_figure_deviation(
+	const struct sw_figure_claim *c, const char *paper, char out[64]);
+
+/* --- formula.c --- */
+
+/* sw_figure_formula - compute the formula of curve @c for @point: nanoseconds
+ * of a round, or for @is_rate bits a second.  NAN: the formula says nothing
+ * there. */
+double sw_figure_formula(
+	const struct sw_figure *f, uint32_t c, uint32_t point, bool is_rate);
+
+/* --- page.c --- */
+
+/* sw_figures_page - write the page about all figures. */
+int sw_figures_page(const struct sw_figure *figures, uint32_t n,
+	const char *command, const char *commit, FILE *f);
+
+/* sw_figure_print - print the claims of a figure to stdout. */
+void sw_figure_print(const struct sw_figure *f);
+
+#endif

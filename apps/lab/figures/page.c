@@ -1,0 +1,98 @@
+/* page.c - the page about all figures, and the claims of one.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include "apps/lab/figures/figure.h"
+#include "engine/base/error.h"
+
+enum { COLUMNS = 110 };
+
+/* Write a paragraph in lines of at most COLUMNS. */
+static void write_text(const char *text, FILE *f)
+{
+	size_t column = 0;
+
+	while (*text) {
+		size_t n = strcspn(text, " ");
+
+		if (column && column + 1 + n > COLUMNS) {
+			fputc('\n', f);
+			column = 0;
+		}
+		column += (size_t)fprintf(
+			f, "%s%.*s", column ? " " : "", (int)n, text);
+		text += n;
+		text += strspn(text, " ");
+	}
+	fputc('\n', f);
+}
+
+static void write_claim(const struct sw_figure *f, uint32_t i, FILE *out)
+{
+	const struct sw_sim_desc_claim *c = &f->desc->claims[i];
+	struct sw_figure_claim claim;
+	char here[64] = "–", deviation[64] = "–";
+
+	if (!sw_figure_claim(f, i, &claim)) {
+		sw_figure_here(&claim, here);
+		sw_figure_deviation(&claim, c->paper, deviation);
+	}
+	fprintf(out, "| %s | %s | %s | %s |\n", c->text,
+		*c->paper ? c->paper : "–", here, deviation);
+}
+
+static void write_figure(const struct sw_figure *f, FILE *out)
+{
+	const struct sw_sim_desc_figure *d = &f->desc->figure;
+
+	fprintf(out, "\n## %s\n\n![%s](figures/%s.svg)\n", d->title, d->title,
+		f->name);
+	if (f->desc->n_claims) {
+		fprintf(out,
+			"\n| [description](../conf/lab/figures/%s.ini) | %s | "
+			"here | deviation |\n|---|---|---|---|\n",
+			f->name, *d->paper ? d->paper : "paper");
+		for (uint32_t i = 0; i < f->desc->n_claims; i++)
+			write_claim(f, i, out);
+	}
+	if (!*d->differs)
+		return;
+	fputc('\n', out);
+	write_text(d->differs, out);
+}
+
+int sw_figures_page(const struct sw_figure *figures, uint32_t n,
+	const char *command, const char *commit, FILE *f)
+{
+	char text[512];
+
+	fputs("# The papers' figures\n\n", f);
+	write_text("This page is for researchers. It puts numbers of the "
+		   "papers about ByteScheduler (SOSP 2019) and BytePS (OSDI "
+		   "2020) beside those of sumwire's engine, which runs in a "
+		   "[simulated network](lab.md#sumwire-lab-sim).",
+		f);
+	fprintf(f, "\n```text\n%s\n```\n\n", command);
+	snprintf(text, sizeof(text),
+		"The command writes this page and its plots; commit %s wrote "
+		"these. Results depend on descriptions and seeds alone, so "
+		"they are equal on every machine.",
+		commit);
+	write_text(text, f);
+	fputc('\n', f);
+	write_text("Deviations are differences: in points between percents, "
+		   "otherwise in percent of the paper's number. Two numbers "
+		   "are the smallest and the largest of several rows.",
+		f);
+	for (uint32_t i = 0; i < n; i++)
+		write_figure(&figures[i], f);
+	return fflush(f) || ferror(f) ? SW_EIO : 0;
+}
+
+void sw_figure_print(const struct sw_figure *f)
+{
+	printf("%s: %s\n", f->name, f->desc->figure.title);
+	for (uint32_t i = 0; i < f->desc->n_claims; i++)
+		write_claim(f, i, stdout);
+}

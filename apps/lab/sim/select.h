@@ -1,0 +1,28 @@
+/* select.h - rows of a sweep by the values of their axes.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A selector is text like "policy p3, rate 1Gb/s". Each item names an axis and
+ * one of its values, or "job" and a name; of a list of nodes the value is their
+ * number. The empty selector fits all rows.
+ */
+#ifndef SW_APPS_LAB_SIM_SELECT_H
+#define SW_APPS_LAB_SIM_SELECT_H
+
+#include "apps/lab/sim/table.h"
+
+/* sw_sim_select_check - return whether each item is a value of an axis; false:
+ * @why (SW_SIM_TEXT bytes) says what is wrong. */
+bool sw_sim_select_check(
+	const struct sw_sim_file *file, const char *selector, char *why);
+
+/* sw_sim_select_fits - has @row all values of the selector? */
+bool sw_sim_select_fits(const struct sw_sim_file *file,
+	const struct sw_sim_row *row, const char *selector);
+
+/* sw_sim_select_partner - return the row that has the values of @selector, and
+ * otherwise those of @row; NULL: there is none. */
+const struct sw_sim_row *sw_sim_select_partner(const struct sw_sim_table *t,
+	const struct sw_sim_file *file, const struct sw_sim_row *row,
+	const char *selector);
+
+#endif
