@@ -290,7 +290,7 @@ static void join__impossible(void **state)
 		{"with 0 local ranks", SW_EINVAL, no_local},
 		{"with 65535 local ranks", SW_EINVAL, many_local},
 		{"agent 1 has ranks from 0 on", SW_EINVAL, first_low},
-		{"crc 2, mode 0, order 0: 0 or 1 expected", SW_EINVAL, odd_crc},
+		{"crc 2, mode 0, order 0, encrypt 0: 0 or 1 expected", SW_EINVAL, odd_crc},
 		{"crc 1, mode 0, order 2: 0 or", SW_EINVAL, odd_order},
 		{"server 0 of 0", SW_EINVAL, no_servers},
 		{"server 0 of 129", SW_EINVAL, many_servers},
