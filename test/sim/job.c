@@ -338,6 +338,8 @@ static bool is_over(void *ctx)
 	for (uint32_t r = 0; r < job->n_workers; r++) {
 		const struct sim_worker *w = &job->workers[r];
 
+		if (sim_mismatch_has_failed(w))
+			continue;
 		if (w->has_failed)
 			return true;
 		all = all && sim_worker_has_completed(w) &&
@@ -364,8 +366,10 @@ bool sim_job_run(struct sim_job *job, uint64_t limit_ns)
 		freeze(job);
 	all = sim_net_run(&job->net, until_ns, is_over, job);
 	for (uint32_t r = 0; r < job->n_workers; r++)
-		all = all && sim_worker_has_completed(&job->workers[r]) &&
-		      !job->workers[r].has_failed;
+		all = all &&
+		      (sim_mismatch_has_failed(&job->workers[r]) ||
+			      (sim_worker_has_completed(&job->workers[r]) &&
+				      !job->workers[r].has_failed));
 	return all;
 }
 

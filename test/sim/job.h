@@ -169,6 +169,9 @@ struct sim_job {
 	uint32_t mismatch_by, mismatch_at, mismatch_tensor, mismatch_in;
 	/* The rest is the simulation's. */
 	uint32_t most; /* payload that all paths of the job carry */
+	/* What each job agreed on once it runs, by what its probes found; 0:
+	 * not yet. */
+	uint32_t agreed[SIM_JOBS];
 	uint64_t rng, rng_mem;
 	bool has_late_memory; /* two of three times that an engine asks */
 	struct sw_env env;
@@ -249,6 +252,11 @@ void sim_mismatch_apply(
 /* After a complete run: NULL, or how it did not end as it must: that round
  * fails at all members of that job, and nothing else does. */
 const char *sim_mismatch_wrong(struct sim_job *job);
+/* Has it failed because others left, whose declarations were refused?  Servers
+ * other than the coordinator do not know that the tensor has ended, since those
+ * never declared it there: if the coordinator's END is lost, such a server may
+ * name them first. */
+bool sim_mismatch_has_failed(const struct sim_worker *w);
 
 /* Push a tensor of a local rank by hand, for a job of 0 rounds; its bit is in
  * asked while it is open. */
@@ -291,6 +299,12 @@ static inline uint16_t sim_job_members(const struct sim_job *job, uint32_t i)
 void sim_mtus_draw(struct sim_job *job);
 /* The parameters of an engine on a machine. */
 struct sw_params sim_mtu_params(const struct sim_job *job, uint32_t machine);
+/* The payload of job @i: the agreed one, once it runs. */
+static inline uint32_t sim_job_payload(const struct sim_job *job, uint32_t i)
+{
+	return job->agreed[i] ? job->agreed[i] : job->params.payload;
+}
+
 /* The payload that all paths of the job carry. */
 uint32_t sim_mtus_most(const struct sim_job *job);
 /* A worker runs: the job has the payload that it must have. */
@@ -367,7 +381,8 @@ void sim_oracle_check(struct sim_worker *w, uint32_t tensor, uint32_t weight);
 /* A frame that node @from gave to its port. */
 void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t);
 uint32_t sim_oracle_n_chunks(void *ctx, uint32_t key);
-uint32_t sim_job_chunks(const struct sim_job *job, uint32_t tensor);
+/* Chunks of a tensor in job @i. */
+uint32_t sim_job_chunks(const struct sim_job *job, uint32_t i, uint32_t tensor);
 
 /* cipher.c: sim_cipher_open - set @out to the frame as its receiver reads it.
  * False: it cannot. */

@@ -117,6 +117,17 @@ void sim_mismatch_apply(
 	}
 }
 
+bool sim_mismatch_has_failed(const struct sim_worker *w)
+{
+	const struct sim_job *job = w->job;
+	char name[SW_NAME_MAX], text[SW_TEXT_MAX];
+
+	snprintf(text, sizeof(text), " left; round 1 of tensor %.40s",
+		sim_job_name(job, job->mismatch_tensor, name));
+	return w->has_failed && job->mismatch == SIM_OTHER_SIZE &&
+	       job->leaves && w->err == SW_EPEER && strstr(w->text, text);
+}
+
 static const char *check(
 	struct sim_job *job, const struct sim_worker *w, uint32_t tensor)
 {
@@ -128,6 +139,8 @@ static const char *check(
 	const char *why = sw_worker_why(&w->engine, other, text);
 	char name[SW_NAME_MAX];
 
+	if (sim_mismatch_has_failed(w))
+		return NULL;
 	sim_job_name(job, tensor, name);
 	name[40] = 0; /* the error text has so much of a long name */
 	if (w->dead_in[tensor] != want)

@@ -92,7 +92,7 @@ void sim_mtus_check(struct sim_worker *w)
 	struct sim_job *job = w->job;
 	uint32_t payload = sw_worker_payload(&w->engine);
 
-	job->params.payload = payload;
+	job->agreed[sim_job_of(job, w->rank)] = payload;
 	if (payload == job->most || (payload < job->most && is_unsure(job)) ||
 		job->oracle[0])
 		return;

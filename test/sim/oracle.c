@@ -221,9 +221,9 @@ void sim_oracle_check(struct sim_worker *w, uint32_t tensor, uint32_t weight)
 			w->round[tensor] + 1, sim_job_name(job, tensor, name));
 }
 
-uint32_t sim_job_chunks(const struct sim_job *job, uint32_t tensor)
+uint32_t sim_job_chunks(const struct sim_job *job, uint32_t i, uint32_t tensor)
 {
-	uint32_t per = job->params.payload / job->elem_bytes;
+	uint32_t per = sim_job_payload(job, i) / job->elem_bytes;
 
 	return (job->n_elems[tensor] - 1) / per + 1;
 }
@@ -233,7 +233,7 @@ uint32_t sim_oracle_n_chunks(void *ctx, uint32_t key)
 	const struct sim_job *job = ctx;
 
 	return key < SIM_KEYS && job->by_key[0][key] != SW_KEY_NONE
-		       ? sim_job_chunks(job, job->by_key[0][key])
+		       ? sim_job_chunks(job, 0, job->by_key[0][key])
 		       : 0;
 }
 
@@ -294,7 +294,7 @@ void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *sent)
 		return;
 	}
 	want = outcome(job, i, tensor, h.round - 1, &weight);
-	per = job->params.payload / job->elem_bytes;
+	per = sim_job_payload(job, i) / job->elem_bytes;
 	first = (uint64_t)h.chunk * per;
 	bytes = job->elem_bytes *
 		(uint32_t)sw_min64(per, job->n_elems[tensor] - first);
@@ -346,7 +346,7 @@ static uint64_t n_chunks_done(
 {
 	bool dies = sim_mismatch_is_in(job, i, tensor, job->mismatch_in);
 
-	return (uint64_t)sim_job_chunks(job, tensor) *
+	return (uint64_t)sim_job_chunks(job, i, tensor) *
 	       (dies ? job->mismatch_in : job->n_rounds);
 }
 
@@ -365,9 +365,11 @@ const char *sim_job_wrong(struct sim_job *job)
 			folds += n * sim_job_members(job, i);
 			sums += sim_job_is_async(job, t) ? 0 : n;
 		}
-	more = job->mismatch ? sim_job_chunks(job, job->mismatch_tensor) *
-				       job->n_workers
-			     : 0;
+	more = job->mismatch
+		       ? sim_job_chunks(job, sim_job_of(job, job->mismatch_by),
+				 job->mismatch_tensor) *
+				 job->n_workers
+		       : 0;
 	for (uint32_t i = 0; i < job->n_servers * job->n_lcores; i++)
 		open += sw_server_open_chunks(job->servers[i]);
 	if (job->oracle[0])

@@ -309,7 +309,8 @@ static uint64_t n_chunks_of(const struct sim_job *job, uint32_t group)
 		return 0;
 	for (uint32_t k = 0; k < g->n_colls; k++) {
 		const struct sim_coll *c = &g->colls[k];
-		uint64_t per = job->params.payload / sw_dtype_bytes(c->dtype);
+		uint64_t per =
+			sim_job_payload(job, 0) / sw_dtype_bytes(c->dtype);
 
 		n += ((c->n_elems - 1) / per + 1) * sim_coll_n_parts(g, c);
 	}
@@ -352,8 +353,8 @@ static const char *stream_wrong(const struct sim_job *job, uint32_t group,
 	if (t->window != window || t->members != g->members)
 		return "a stream with another window or members";
 	if (t->mem_bytes !=
-		window * (3 * job->params.payload + 64 +
-				 apart * (job->params.payload + 192)) +
+		window * (3 * sim_job_payload(job, 0) + 64 +
+				 apart * (sim_job_payload(job, 0) + 192)) +
 			(marks * 8 + 4) * job->n_workers)
 		return "a stream with more memory than its window";
 	if (t->group->from)
