@@ -183,7 +183,7 @@ uint32_t sw_conf_n_ways(const struct sw_conf *conf);
 uint32_t sw_conf_n_udp(const struct sw_conf *conf);
 
 /* sw_conf_n_lcores - return this process's number of polling lcores: a server's
- * and a worker's share may be one. */
+ * and an agent's share may be one. */
 uint32_t sw_conf_n_lcores(const struct sw_conf *conf);
 
 /* sw_conf_is_own - is @s this process itself?  With role = both one of the

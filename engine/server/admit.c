@@ -35,20 +35,29 @@ static bool has_sessions(const struct sw_server *srv)
 	return false;
 }
 
+/* Take a token of a bucket of @burst tokens, kept as the time when it is full.
+ * Returns false if it is empty. */
+static bool take_token(const struct sw_server *srv, uint64_t *full_ns,
+	uint64_t every_ns, uint32_t burst)
+{
+	uint64_t at_ns = sw_max64(*full_ns, srv->now_ns) + every_ns;
+
+	if (at_ns - srv->now_ns > burst * every_ns)
+		return false;
+	*full_ns = at_ns;
+	return true;
+}
+
 /* May one more HELLO be answered?  While sessions are open, a flood must not
  * take their time. */
 static bool allows_hello(struct sw_server *srv)
 {
-	const uint64_t every = SW_HELLO_EVERY_US * SW_US;
-	uint64_t full_ns = sw_max64(srv->hello_full_ns, srv->now_ns) + every;
-
-	if (full_ns - srv->now_ns > SW_HELLO_BURST * every &&
-		has_sessions(srv)) {
-		sw_count(&srv->stats.hellos_limited, 1);
-		return false;
-	}
-	srv->hello_full_ns = full_ns;
-	return true;
+	if (take_token(srv, &srv->hello_full_ns, SW_HELLO_EVERY_US * SW_US,
+		    SW_HELLO_BURST) ||
+		!has_sessions(srv))
+		return true;
+	sw_count(&srv->stats.hellos_limited, 1);
+	return false;
 }
 
 void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f)
@@ -370,8 +379,6 @@ static bool may_join(struct sw_server *srv, const struct sw_pending *p)
 
 enum { QUIET_S = 60 };
 
-static const uint64_t every_ns = SW_JOIN_EVERY_MS * SW_MS;
-
 /* Return the bucket of @ip, or a full one, which is free.  If none is full,
  * return the one that all other sources share. */
 static struct sw_source *source_of(struct sw_server *srv, struct sw_ip ip)
@@ -395,14 +402,11 @@ static struct sw_source *source_of(struct sw_server *srv, struct sw_ip ip)
  * and logs it at most once in QUIET_S. */
 static bool allows(struct sw_server *srv, struct sw_ip ip)
 {
-	struct sw_source *s = source_of(srv, ip);
-	uint64_t full_ns = sw_max64(s->full_ns, srv->now_ns) + every_ns;
 	char text[SW_IP_TEXT];
 
-	if (full_ns - srv->now_ns <= SW_JOIN_BURST * every_ns) {
-		s->full_ns = full_ns;
+	if (take_token(srv, &source_of(srv, ip)->full_ns,
+		    SW_JOIN_EVERY_MS * SW_MS, SW_JOIN_BURST))
 		return true;
-	}
 	sw_count(&srv->stats.joins_limited, 1);
 	if (srv->now_ns < srv->limit_line_ns)
 		return false;

@@ -327,18 +327,6 @@ static bool is_early(const struct sw_job *job, const struct declaration *d)
 			       sw_shard_is_busy(sh, d->item.first)));
 }
 
-static bool admit_new(struct sw_session *s, const struct declaration *d)
-{
-	struct sw_shard *sh = &s->job->shard;
-
-	if (sw_shard_admit(sh, &d->item, d->name, s->member))
-		return sw_session_fail(s, SW_ENOMEM, SW_KEY_NONE,
-			"tensor %.64s: the server has no memory for it",
-			d->name);
-	note_ranks(sh, d);
-	return true;
-}
-
 /* Take item @i, which may be in the batch twice.  Returns false if the batch
  * ends: with a dead tensor, before an early one, or because the worker was told
  * an error. */
@@ -360,10 +348,16 @@ static bool take_item(
 	w->is_early = is_early(s->job, d);
 	if (w->is_early || !check_new(s, d))
 		return false;
-	if (w->is_admitting)
-		return admit_new(s, d);
-	sw_given_note(&w->given, &d->item);
-	w->need += sw_shard_need(sh, &d->item);
+	if (!w->is_admitting) {
+		sw_given_note(&w->given, &d->item);
+		w->need += sw_shard_need(sh, &d->item);
+		return true;
+	}
+	if (sw_shard_admit(sh, &d->item, d->name, s->member))
+		return sw_session_fail(s, SW_ENOMEM, SW_KEY_NONE,
+			"tensor %.64s: the server has no memory for it",
+			d->name);
+	note_ranks(sh, d);
 	return true;
 }
 

@@ -24,6 +24,7 @@
 #include "engine/base/error.h"
 #include "engine/worker/faults.h"
 #include "engine/worker/group.h"
+#include "engine/worker/round.h"
 #include "engine/worker/stream.h"
 
 /* Kill the tensor from its open round on, or the stream's group. */
@@ -64,6 +65,20 @@ static void miss(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 	sw_worker_fail_for(w, &why);
 }
 
+/* Does the next round, or a collective, lack local rank @local? */
+static bool lacks(
+	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t local)
+{
+	const struct sw_stream *s = t->stream;
+
+	if (w->lane_i)
+		return false; /* lane 0 has begun it */
+	if (t->kind->is_group)
+		return sw_wgroup_has_local(&s->group, local) &&
+		       s->n_asked[local] != s->n_newest;
+	return !sw_bits_has(t->asked, local) || sw_grow_lacks(t, local);
+}
+
 void sw_deaths_check_local(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t i = 0;
@@ -71,7 +86,7 @@ void sw_deaths_check_local(struct sw_worker *w, struct sw_wtensor *t)
 	if (!t->is_open || !w->deaths.n_gone)
 		return;
 	while (i < w->n_local &&
-		!(sw_bits_has(w->deaths.gone, i) && t->kind->lacks(w, t, i)))
+		!(sw_bits_has(w->deaths.gone, i) && lacks(w, t, i)))
 		i++;
 	if (i < w->n_local)
 		miss(w, t, i);
@@ -103,7 +118,7 @@ static void tensor_die(struct sw_worker *w, struct sw_wtensor *t)
 		return;
 	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
 		for (uint64_t m = w->deaths.died[i]; m; m &= m - 1)
-			have_given &= !t->kind->lacks(
+			have_given &= !lacks(
 				w, t, 64 * i + (uint32_t)__builtin_ctzll(m));
 	sw_tensor_kill(w, t, round + have_given, &w->deaths.why);
 }
@@ -149,27 +164,21 @@ static void look_at_all(struct sw_worker *w, enum sw_deaths_step step)
 	sw_bitmap_add_all(&w->lacking, &w->added);
 }
 
-/* Go to the next step, when all tensors have been looked at. */
-static void go_on(struct sw_worker *w)
-{
-	if (w->deaths.step == SW_DEATHS_JUDGED && w->deaths.is_needed)
-		look_at_all(w, SW_DEATHS_ENDED);
-	else if (w->deaths.step == SW_DEATHS_JUDGED)
-		sw_worker_fail_for(w, &w->deaths.why);
-	else
-		w->deaths.step = SW_DEATHS_NOBODY;
-}
-
 uint32_t sw_deaths_work(struct sw_worker *w)
 {
 	uint32_t n = sw_sweep(w, &w->lacking, look_at);
 
-	if (w->deaths.step && sw_bitmap_is_empty(&w->lacking) &&
-		!sw_worker_end_of(w)) {
-		go_on(w);
-		n++;
-	}
-	return n;
+	if (!w->deaths.step || !sw_bitmap_is_empty(&w->lacking) ||
+		sw_worker_end_of(w))
+		return n;
+	/* All tensors have been looked at: go to the next step. */
+	if (w->deaths.step == SW_DEATHS_ENDED)
+		w->deaths.step = SW_DEATHS_NOBODY;
+	else if (w->deaths.is_needed)
+		look_at_all(w, SW_DEATHS_ENDED);
+	else
+		sw_worker_fail_for(w, &w->deaths.why);
+	return n + 1;
 }
 
 void sw_worker_local_left(struct sw_worker *w, uint32_t local)
@@ -235,24 +244,17 @@ void sw_deaths_learn(struct sw_worker *w, const struct sw_status *st)
 	w->deaths.last = st->why;
 }
 
-/* End @t for the gone members @who.  The worker keeps the fault only of the
- * member that died last. */
-static void end_for(struct sw_worker *w, struct sw_wtensor *t, uint64_t who)
-{
-	struct sw_fault gone = {.err = SW_EPEER,
-		.kind = SW_FAULT_GONE,
-		.one.rank = w->firsts[__builtin_ctzll(who)]};
-
-	sw_fault_received(w, t, &gone);
-	end(w, t, who >> w->deaths.member & 1 ? &w->deaths.last : &gone);
-}
-
 void sw_deaths_check_members(
 	struct sw_worker *w, struct sw_wtensor *t, uint64_t awaited)
 {
 	const struct sw_wgroup *g = sw_group_of(t);
 	uint64_t who = w->deaths.members & (g ? g->members : awaited);
+	struct sw_fault gone = {.err = SW_EPEER, .kind = SW_FAULT_GONE};
 
-	if (who)
-		end_for(w, t, who);
+	if (!who)
+		return;
+	/* The worker keeps the fault only of the member that died last. */
+	gone.one.rank = w->firsts[__builtin_ctzll(who)];
+	sw_fault_received(w, t, &gone);
+	end(w, t, who >> w->deaths.member & 1 ? &w->deaths.last : &gone);
 }

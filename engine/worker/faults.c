@@ -59,48 +59,31 @@ void sw_worker_end(struct sw_worker *w, const struct sw_fault *why)
 	w->is_ending = w->is_unsettled = true;
 }
 
-/* Note the end for @why, which @text says if it is longer than a fault's. */
-static void fail(
-	struct sw_worker *w, const struct sw_fault *why, const char *text)
+void sw_worker_fail_for(struct sw_worker *w, const struct sw_fault *why)
 {
 	if (w->left_by_ns)
 		return;
 	sw_worker_end(w, why);
-	snprintf(w->sentence, sizeof(w->sentence), "%s", text);
 	w->is_failing = true;
-}
-
-void sw_worker_fail_for(struct sw_worker *w, const struct sw_fault *why)
-{
-	fail(w, why, "");
 }
 
 void sw_worker_fail(
 	struct sw_worker *w, int err, uint32_t key, const char *fmt, ...)
 {
-	char text[sizeof(w->sentence)];
 	struct sw_fault why;
 	va_list ap;
 
+	if (w->left_by_ns)
+		return;
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	vsnprintf(w->sentence, sizeof(w->sentence), fmt, ap);
 	va_end(ap);
-	why = sw_fault_said(err, text);
+	why = sw_fault_said(err, w->sentence);
 	why.key = key;
-	fail(w, &why, text);
+	sw_worker_fail_for(w, &why);
 }
 
 /* --- what the user hears --- */
-
-/* Pass a line to lane 0.  Drops it while the last one waits: all lines are
- * repeated. */
-static void tell_line(struct sw_lane *lane, const char *text)
-{
-	if (atomic_load(&lane->has_line))
-		return;
-	snprintf(lane->line, sizeof(lane->line), "%s", text);
-	atomic_store(&lane->has_line, true);
-}
 
 void sw_lane_say(struct sw_worker *w, int err, const char *text)
 {
@@ -111,8 +94,11 @@ void sw_lane_say(struct sw_worker *w, int err, const char *text)
 		sw_lane_report(w, SW_LANE_FAILED);
 	} else if (w->state == SW_WORKER_LEFT) {
 		sw_lane_report(w, SW_LANE_LEFT);
-	} else {
-		tell_line(w->lanes, text);
+	} else if (!atomic_load(&w->lanes->has_line)) {
+		/* While the last line waits, drop this one: all are repeated.
+		 */
+		snprintf(w->lanes->line, sizeof(w->lanes->line), "%s", text);
+		atomic_store(&w->lanes->has_line, true);
 	}
 }
 
@@ -219,28 +205,20 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	w->is_unsettled = true;
 }
 
-/* Propose the end of a group whose key is known; other lanes do so through lane
- * 0.  It ends when the coordinator says so, or names another reason that came
- * first. */
-static void ask_coordinator(
-	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
-{
-	if (t->life->from || sw_wtensor_why(t)->err)
-		return;
-	sw_wtensor_blame(t, why);
-	if (w->lane_i)
-		sw_lane_dead(w, sw_wtensor_slot(t));
-	else
-		tell(&w->links[0], t);
-}
-
 void sw_stream_propose(
 	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
 {
-	if (!w->lane_i && !t->kind->is_known(&w->links[0], t))
+	if (!w->lane_i && !t->kind->is_known(&w->links[0], t)) {
 		sw_tensor_kill(w, t, 1, why);
+		return;
+	}
+	if (t->life->from || sw_wtensor_why(t)->err)
+		return; /* it has ended, or an end is proposed */
+	sw_wtensor_blame(t, why);
+	if (w->lane_i)
+		sw_lane_dead(w, sw_wtensor_slot(t)); /* lane 0 proposes it */
 	else
-		ask_coordinator(w, t, why);
+		tell(&w->links[0], t);
 }
 
 static uint32_t priority_of(const struct sw_wtensor *t, uint32_t declared)
@@ -303,33 +281,24 @@ static const struct sw_worker_coll *find_call(
 	return NULL;
 }
 
-static void kill_other(struct sw_worker *w, struct sw_wtensor *t,
-	const struct sw_worker_coll *a, const struct sw_worker_coll *b)
-{
-	struct sw_fault why =
-		sw_fault_said(SW_EMISMATCH, sw_coll_name(a->kind));
-
-	why.kind = SW_FAULT_KINDS;
-	why.one = sw_call_of(w, a);
-	why.other = sw_call_of(w, b);
-	sw_tensor_kill(w, t, 1, &why);
-}
-
 bool sw_stream_compare(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t call = sw_stream_awaits(w, t);
-	const struct sw_wtensor *u = call ? sw_wtensor_next(t, NULL) : NULL;
+	const struct sw_worker_coll *one, *other = NULL;
+	const struct sw_wtensor *u = NULL;
+	struct sw_fault why;
 
-	for (; u; u = sw_wtensor_next(t, u)) {
-		const struct sw_worker_coll *other =
-			u != t ? find_call(u, call) : NULL;
-
-		if (!other)
-			continue;
-		kill_other(w, t, find_call(t, call), other);
-		break;
-	}
-	return call != 0;
+	while (call && !other && (u = sw_wtensor_next(t, u)))
+		other = u != t ? find_call(u, call) : NULL;
+	if (!other)
+		return call != 0;
+	one = find_call(t, call);
+	why = sw_fault_said(SW_EMISMATCH, sw_coll_name(one->kind));
+	why.kind = SW_FAULT_KINDS;
+	why.one = sw_call_of(w, one);
+	why.other = sw_call_of(w, other);
+	sw_tensor_kill(w, t, 1, &why);
+	return true;
 }
 
 /* --- END and CLOSE, received and sent --- */
@@ -350,7 +319,13 @@ void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 	if (!t || t->own_life.key != fault.key)
 		return; /* its declaration will be refused, or it was freed */
 	sw_fault_received(w, t, &fault);
-	t->kind->on_end(w, l, t, h->round, &fault);
+	if (t->kind->is_group && l->server_i) {
+		sw_stream_propose(w, t, &fault); /* the coordinator decides */
+		return;
+	}
+	sw_tensor_kill(w, t, h->round, &fault);
+	if (t->kind->is_group || t->own_life.from == h->round)
+		sw_bitmap_remove(&l->ends, i); /* the server knows */
 }
 
 /* Note that CLOSE of a group leaves.  The coordinator gets it last, and may

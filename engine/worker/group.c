@@ -144,20 +144,12 @@ static uint16_t *place_of(struct sw_worker *w, const char *name)
 	return &w->groups[i];
 }
 
-static uint32_t n_streams(const struct sw_wtensor *slot)
-{
-	const struct sw_wtensor *u = NULL;
-	uint32_t n = 0;
-
-	while ((u = sw_wtensor_next(slot, u)))
-		n++;
-	return n;
-}
-
 /* Choose where the life of the group of new stream @t lies.  A stream beyond
  * the group's limit has its own, and the coordinator refuses it. */
 static uint32_t slot_for(struct sw_worker *w, const struct sw_wtensor *t)
 {
+	const struct sw_wtensor *u = NULL;
+	uint32_t n = 0;
 	uint16_t *place;
 
 	if (w->lane_i)
@@ -166,9 +158,9 @@ static uint32_t slot_for(struct sw_worker *w, const struct sw_wtensor *t)
 	place = place_of(w, t->name);
 	if (!*place)
 		*place = (uint16_t)(t->index + 1);
-	return n_streams(&w->tensors[*place - 1]) < SW_GROUP_STREAMS
-		       ? *place - 1u
-		       : t->index;
+	while ((u = sw_wtensor_next(&w->tensors[*place - 1], u)))
+		n++;
+	return n < SW_GROUP_STREAMS ? *place - 1u : t->index;
 }
 
 void sw_life_enter(struct sw_worker *w, struct sw_wtensor *t)

@@ -129,8 +129,8 @@ void sw_life_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 	sw_life_check_left(w, t);
 }
 
-/* Is this lane done with the group, and do its servers, except the coordinator,
- * know that it is closed? */
+/* Is this lane done with the group, do its servers, except the coordinator,
+ * know that it is closed, and have other lanes forgotten it? */
 static bool is_through(const struct sw_worker *w, const struct sw_wtensor *slot)
 {
 	const struct sw_wtensor *u = NULL;
@@ -146,13 +146,6 @@ static bool is_through(const struct sw_worker *w, const struct sw_wtensor *slot)
 		if (w->links[i].server_i &&
 			!sw_link_knows_closed(&w->links[i], slot))
 			return false;
-	return true;
-}
-
-/* Have the other lanes forgotten the group? */
-static bool have_others(
-	const struct sw_worker *w, const struct sw_wtensor *slot)
-{
 	for (uint32_t i = 0; i < w->n_others; i++)
 		if (!atomic_load(&slot->stream->lanes[i].has_gone))
 			return false;
@@ -202,7 +195,7 @@ static bool work_on(struct sw_worker *w, struct sw_wtensor *slot)
 	struct sw_link *l = &w->links[0];
 	bool is_leaving = w->left_by_ns && !w->lane_i;
 
-	if (!is_leaving && (!is_through(w, slot) || !have_others(w, slot)))
+	if (!is_leaving && !is_through(w, slot))
 		return false;
 	if (!w->lane_i)
 		sw_link_close(l, slot);

@@ -3,7 +3,10 @@
 #include "engine/worker/lanes.h"
 
 #include "engine/worker/faults.h"
+#include "engine/worker/group.h"
 #include "engine/worker/probe.h"
+#include "engine/worker/round.h"
+#include "engine/worker/stream.h"
 #include "engine/worker/tensors.h"
 #include "engine/worker/tuning.h"
 
@@ -126,6 +129,43 @@ static void on_reports(struct sw_worker *w, struct sw_lane *lane, uint32_t bits)
 	}
 }
 
+static void on_tensor(struct sw_worker *w, struct sw_wtensor *t, uint32_t lane,
+	const struct sw_wtensor *theirs)
+{
+	uint32_t dead_from = atomic_load(&theirs->said.dead_from);
+
+	if (dead_from && dead_from != t->life->from)
+		sw_tensor_kill(w, t, dead_from, sw_wtensor_why(theirs));
+	if (sw_worker_end_of(w) || !(t->busy_lanes >> lane & 1) ||
+		atomic_load(&theirs->said.round) != t->round)
+		return;
+	t->busy_lanes &= (uint16_t) ~(1u << lane);
+	t->weight = theirs->weight;
+	t->is_edited |= theirs->is_edited;
+	if (!t->busy_lanes && !t->n_missing)
+		sw_round_end(w, t, 0);
+}
+
+/* Lane 0 waits until the other lanes have released an ended group.  The
+ * coordinator decides about a death that another lane's server reports. */
+static void on_stream(struct sw_worker *w, struct sw_wtensor *t, uint32_t lane,
+	const struct sw_wtensor *theirs)
+{
+	struct sw_stream_lane *l = &t->stream->lanes[lane];
+
+	if (atomic_load(&theirs->life->n_whys) && !t->life->from &&
+		!t->life->is_closed)
+		sw_stream_propose(w, t, sw_wtensor_why(theirs));
+	if (atomic_load(&l->done) && !sw_worker_end_of(w))
+		sw_colls_done(w, t, l);
+	if (!(t->life->busy_lanes >> lane & 1) ||
+		!atomic_load(&theirs->said.is_released))
+		return;
+	t->life->busy_lanes &= (uint16_t) ~(1u << lane);
+	if (!t->life->busy_lanes)
+		sw_dead_released(w, t);
+}
+
 uint32_t sw_lane_take_reports(struct sw_worker *w, uint32_t lane)
 {
 	struct sw_lane *l = &w->lanes[lane];
@@ -136,9 +176,12 @@ uint32_t sw_lane_take_reports(struct sw_worker *w, uint32_t lane)
 	for (uint32_t i = 0; i < n; i++) {
 		struct sw_wtensor *t = &w->tensors[list[i]];
 
-		/* else it is late: nobody needs it here */
-		if (sw_bitmap_has(&w->added, list[i]))
-			t->kind->lane_said(w, t, lane, &l->theirs[list[i]]);
+		if (!sw_bitmap_has(&w->added, list[i]))
+			continue; /* it is late: nobody needs it here */
+		if (t->kind->is_group)
+			on_stream(w, t, lane, &l->theirs[list[i]]);
+		else
+			on_tensor(w, t, lane, &l->theirs[list[i]]);
 	}
 	return n + (bits != 0);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/base/bytes.h"
+#include "engine/worker/stream.h"
 
 enum { JOIN_TRIES = 8 }; /* JOINs with one cookie: 0.6 s */
 
@@ -142,23 +143,27 @@ static uint32_t build_leave(
 	return sizeof(w->fault);
 }
 
-static struct sw_declare_item item_of(
-	const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	struct sw_declare_item item = {.key = t->key,
-		.priority = t->decl.priority,
-		.mode = t->mode,
-		.name_len = (uint16_t)strlen(t->name)};
-
-	t->kind->declare(w, t, &item);
-	return item;
-}
-
 void sw_link_declare(struct sw_worker *w, struct sw_link *l)
 {
 	if (w->state == SW_WORKER_RUNNING && l->state == SW_LINK_OPEN &&
 		!l->n_asked && wants_declare(w, l))
 		sw_link_owe(w, l, SW_OWE_DECLARE);
+}
+
+/* Fill a stream's part of a declaration. */
+static void declare_stream(const struct sw_worker *w,
+	const struct sw_wtensor *t, struct sw_declare_item *item)
+{
+	const struct sw_stream *s = t->stream;
+
+	item->stream.members = s->group.members;
+	if (t->key == SW_KEY_NONE)
+		item->stream.ranks_crc = s->group.crc;
+	else
+		item->stream.group = t->first;
+	item->stream.window_log2 = sw_stream_is_here(w, s)
+					   ? SW_WINDOW_MIN_LOG2
+					   : t->decl.window_log2;
 }
 
 /* Declare as many tensors as fit into one message and get their keys in one
@@ -174,8 +179,18 @@ uint32_t sw_link_build_declare(
 		most = (uint32_t)sw_min64(most, sw_keys_some(w));
 	for (; i < w->n_tensors && head.n < most; i++) {
 		const struct sw_wtensor *t = sw_wtensor_numbered(w, i);
-		struct sw_declare_item item = item_of(w, t);
+		struct sw_declare_item item = {.key = t->key,
+			.priority = t->decl.priority,
+			.mode = t->mode,
+			.name_len = (uint16_t)strlen(t->name)};
 
+		if (t->kind->is_group) {
+			declare_stream(w, t, &item);
+		} else {
+			item.n_elems = t->decl.n_elems;
+			item.first = t->first;
+			item.dtype = (uint8_t)t->decl.dtype;
+		}
 		if (at + sizeof(item) + item.name_len > SW_ORDERED_MAX ||
 			(l->server_i && t->key == SW_KEY_NONE))
 			break;

@@ -23,45 +23,32 @@
  * on a wrong one here.  Until the first JOIN the server has no state, so the
  * next HELLO may leave from another of our ports. */
 
-/* Send the next HELLO from the next source port, until one lands on the right
- * lcore or all were tried. */
-static void next_way(struct sw_worker *w, struct sw_link *l)
-{
-	l->peer.way = (uint16_t)((l->peer.way + 1) % w->n_ways);
-	l->n_probes++;
-	sw_link_draw_nonce(w, l); /* so late COOKIEs do not match */
-	sw_count(&w->stats.probes, 1);
-	sw_link_request(w, l);
-}
-
-static void stop_probing(
+/* Probe another source port instead of joining from this one, if a frame landed
+ * on a wrong lcore, until all were tried.  Returns whether it did. */
+static bool probe_again(
 	struct sw_worker *w, struct sw_link *l, const struct sw_cookie *c)
 {
+	bool is_misrouted = c->is_misrouted || w->is_misrouted;
+
+	if (l->is_settled)
+		return false;
+	if (is_misrouted && l->n_probes + 1u < w->n_ways) {
+		l->peer.way = (uint16_t)((l->peer.way + 1) % w->n_ways);
+		l->n_probes++;
+		sw_link_draw_nonce(w, l); /* so late COOKIEs do not match */
+		sw_count(&w->stats.probes, 1);
+		sw_link_request(w, l);
+		return true;
+	}
 	l->is_settled = true;
+	if (!is_misrouted)
+		return false;
 	sw_count(&w->stats.probes_failed, 1);
 	sw_log(w->env->log, SW_LOG_INFO,
 		"job %s, agent %u: none of %u source ports leads to the right "
 		"lcore of server %s and back (the last: to its lcore %u): "
 		"frames are handed over",
 		w->job, w->member, w->n_ways, l->name, c->landed);
-}
-
-/* Probe another source port instead of joining from this one, if a frame landed
- * on a wrong lcore.  Returns whether it did. */
-static bool probe_again(
-	struct sw_worker *w, struct sw_link *l, const struct sw_cookie *c)
-{
-	bool is_misrouted = c->is_misrouted || w->is_misrouted;
-
-	if (l->is_settled || !is_misrouted) {
-		l->is_settled = true;
-		return false;
-	}
-	if (l->n_probes + 1u < w->n_ways) {
-		next_way(w, l);
-		return true;
-	}
-	stop_probing(w, l, c);
 	return false;
 }
 

@@ -46,19 +46,6 @@ static void ask_for_base(
 			.key = t->key, .round = sl->base - 1, .chunk = number};
 }
 
-/* Ask for the result of a chunk in FOLDED if it is late. */
-static void ask_if_late(struct sw_worker *w, struct sw_link *l,
-	const struct sw_wtensor *t, uint32_t local)
-{
-	const struct sw_part *p = &t->parts[l->peer.index];
-	struct sw_wchunk *c = &t->chunks[p->from + local];
-
-	if (w->now_ns - c->t_ns < l->query_wait_ns)
-		return;
-	c->t_ns = w->now_ns;
-	l->queries[l->n_queries++] = ask(t, p, local);
-}
-
 /* Ask about a tensor from local chunk query_local on.  Returns false if it runs
  * out of *looks, or the QUERY is full. */
 static bool ask_about(struct sw_worker *w, struct sw_link *l,
@@ -75,11 +62,17 @@ static bool ask_about(struct sw_worker *w, struct sw_link *l,
 		ask_for_base(w, l, t);
 	end = (uint32_t)sw_min64(p->place.n_local, i + *looks);
 	*looks += i;
-	for (; left && i < end && l->n_queries < SW_QUERY_MAX; i++)
-		if (t->chunks[p->from + i].state == SW_FOLDED) {
-			left--;
-			ask_if_late(w, l, t, i);
-		}
+	for (; left && i < end && l->n_queries < SW_QUERY_MAX; i++) {
+		struct sw_wchunk *c = &t->chunks[p->from + i];
+
+		if (c->state != SW_FOLDED)
+			continue;
+		left--;
+		if (w->now_ns - c->t_ns < l->query_wait_ns)
+			continue; /* it is not late */
+		c->t_ns = w->now_ns;
+		l->queries[l->n_queries++] = ask(t, p, i);
+	}
 	*looks -= i;
 	l->query_local = i;
 	return !left || i == p->place.n_local;

@@ -339,22 +339,15 @@ static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 	return SW_EMISMATCH;
 }
 
-/* Note how much of its buffer is not written yet.  If this is not called,
- * nothing lacks, as after a round. */
-static int note_lacks(struct sw_wtensor *t, const struct sw_worker_round *round)
-{
-	if (!sw_grow_is_possible(t, round->lacks))
-		return SW_EINVAL;
-	t->locals[round->local].lacks = round->lacks;
-	t->lacks = sw_max64(t->lacks, round->lacks);
-	return 0;
-}
-
 static int ask(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_worker_round *round)
 {
-	if (round->lacks && note_lacks(t, round))
-		return SW_EINVAL;
+	if (round->lacks) { /* else nothing lacks, as after a round */
+		if (!sw_grow_is_possible(t, round->lacks))
+			return SW_EINVAL;
+		t->locals[round->local].lacks = round->lacks;
+		t->lacks = sw_max64(t->lacks, round->lacks);
+	}
 	if (!t->n_asked)
 		sw_round_open(w, t, (uint8_t)round->op, (uint16_t)round->step,
 			round->root);
@@ -420,22 +413,12 @@ static uint64_t most_lacking(
 	return most;
 }
 
-static void grow(struct sw_worker *w, struct sw_wtensor *t)
-{
-	uint32_t before =
-		atomic_load_explicit(&t->n_ready, memory_order_relaxed);
-
-	if (sw_grow_say(t) == before)
-		return;
-	sw_lanes_tell(w, t, t->lanes);
-	sw_round_extend(w, t);
-}
-
 int sw_worker_grow(
 	struct sw_worker *w, uint32_t tensor, uint32_t local, uint64_t lacks)
 {
 	struct sw_wtensor *t = sw_tensor_at(w, tensor);
 	uint64_t before;
+	uint32_t n;
 
 	if (!t || local >= w->n_local)
 		return SW_EINVAL;
@@ -451,8 +434,11 @@ int sw_worker_grow(
 	if (before != t->lacks)
 		return 0;
 	t->lacks = most_lacking(w, t);
-	if (t->is_begun)
-		grow(w, t);
+	n = atomic_load_explicit(&t->n_ready, memory_order_relaxed);
+	if (!t->is_begun || sw_grow_say(t) == n)
+		return 0;
+	sw_lanes_tell(w, t, t->lanes);
+	sw_round_extend(w, t);
 	return 0;
 }
 

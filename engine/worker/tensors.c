@@ -542,14 +542,6 @@ void sw_links_skip_refused(struct sw_worker *w)
 	}
 }
 
-static void end_copy(struct sw_worker *w)
-{
-	sw_links_skip_refused(w);
-	for (uint32_t l = 0; l < w->n_links; l++)
-		sw_link_declare(w, &w->links[l]);
-	w->is_unsettled = true; /* all may be refused */
-}
-
 uint32_t sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *zero)
 {
 	uint32_t n = 0;
@@ -566,7 +558,11 @@ uint32_t sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *zero)
 	if (!n || err)
 		return n;
 	sw_todo_renumber(w);
-	if (w->n_tensors == w->n_wanted)
-		end_copy(w);
+	if (w->n_tensors != w->n_wanted)
+		return n;
+	sw_links_skip_refused(w);
+	for (uint32_t l = 0; l < w->n_links; l++)
+		sw_link_declare(w, &w->links[l]);
+	w->is_unsettled = true; /* all may be refused */
 	return n;
 }

@@ -68,24 +68,15 @@ struct sw_local {
 /* Tensors and streams differ in this, off the packet path. */
 struct sw_kind {
 	bool is_group; /* a stream, which lives and ends with its group */
-	/* Fill the kind's part of a declaration. */
-	void (*declare)(const struct sw_worker *w, const struct sw_wtensor *t,
-		struct sw_declare_item *item);
 	/* In lane 0: does it wait for local ranks, and for which of the @i-th
 	 * 64?  @which: those of interest. */
 	bool (*lacks_locals)(
 		const struct sw_worker *w, const struct sw_wtensor *t);
 	uint64_t (*lagging)(const struct sw_worker *w,
 		const struct sw_wtensor *t, uint32_t i, uint64_t which);
-	/* Does the next round, or a collective, lack local rank @local? */
-	bool (*lacks)(const struct sw_worker *w, const struct sw_wtensor *t,
-		uint32_t local);
-	/* In another lane: go on with what lane 0 has begun or said.
-	 * In lane 0: take what lane @lane + 1 says in @theirs. */
+	/* In another lane: go on with what lane 0 has begun or said. */
 	void (*follow)(struct sw_worker *w, struct sw_wtensor *t,
 		const struct sw_wtensor *zero);
-	void (*lane_said)(struct sw_worker *w, struct sw_wtensor *t,
-		uint32_t lane, const struct sw_wtensor *theirs);
 	/* Close the group if all local ranks have closed it or are gone; NULL
 	 * for a tensor. */
 	void (*check_left)(struct sw_worker *w, struct sw_wtensor *t);
@@ -94,10 +85,6 @@ struct sw_kind {
 	bool (*is_known)(const struct sw_link *l, const struct sw_wtensor *t);
 	/* It has just ended: stop what is open. */
 	void (*killed)(struct sw_worker *w, struct sw_wtensor *t);
-	/* A server says END. */
-	void (*on_end)(struct sw_worker *w, struct sw_link *l,
-		struct sw_wtensor *t, uint32_t round,
-		const struct sw_fault *why);
 };
 
 /* kinds.c */
