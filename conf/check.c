@@ -519,6 +519,27 @@ static void own_server_check(const struct check *c)
 			place + 1);
 }
 
+/* Encryption without a secret protects nothing. */
+static void encrypt_check(const struct check *c)
+{
+	const struct sw_conf *conf = c->conf;
+
+	if (conf->node.role != SW_ROLE_SERVER && conf->job.encrypt &&
+		!*conf->job.key_file)
+		sw_report_error(c->report, line_of(c, "job", "encrypt"), "job",
+			"encrypt",
+			"needs the secret of the job: give [job] key_file or "
+			"SUMWIRE_KEY_FILE (sumwire key makes one)");
+	if (conf->node.role == SW_ROLE_BOTH &&
+		conf->serve.encrypt == (conf->job.encrypt ? SW_ENCRYPT_REFUSE
+							  : SW_ENCRYPT_REQUIRE))
+		sw_report_error(c->report, line_of(c, "serve", "encrypt"),
+			"serve", "encrypt",
+			"does not fit this node's own job, which has [job] "
+			"encrypt = %s",
+			conf->job.encrypt ? "yes" : "no");
+}
+
 /* A server that refuses all jobs is a mistake. */
 static void keys_check(const struct check *c)
 {
@@ -526,6 +547,7 @@ static void keys_check(const struct check *c)
 	bool has_job_key =
 		conf->node.role == SW_ROLE_BOTH && *conf->job.key_file;
 
+	encrypt_check(c);
 	if (!conf->serve.require_key || *conf->serve.key_file ||
 		*conf->serve.key_dir || has_job_key)
 		return;

@@ -249,6 +249,9 @@ static void environment_take(struct load *l)
 	if (!l->report.n_errors)
 		sw_environ_key_file(getenv("SUMWIRE_KEY_FILE"), l->conf,
 			&l->scan, &l->report, l->origins);
+	if (!l->report.n_errors)
+		sw_environ_encrypt(getenv("SUMWIRE_ENCRYPT"), l->conf, &l->scan,
+			&l->report, l->origins);
 }
 
 static int file_take(struct load *l)

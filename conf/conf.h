@@ -45,6 +45,11 @@ enum sw_conf_steering {
 	SW_STEERING_RSS,
 	SW_STEERING_HANDOFF
 };
+enum sw_conf_encrypt {
+	SW_ENCRYPT_ALLOW,
+	SW_ENCRYPT_REQUIRE,
+	SW_ENCRYPT_REFUSE
+};
 enum sw_conf_side { SW_SIDE_NONE, SW_SIDE_LISTEN, SW_SIDE_CONNECT };
 /* Above auto: enum sw_sum_level + 1. */
 enum sw_conf_level {

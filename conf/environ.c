@@ -176,25 +176,44 @@ void sw_environ_apply(const struct sw_launch *launch, struct sw_conf *conf,
 			value_of(&a, SW_LAUNCH_ROOT_PORT));
 }
 
+/* Option @key of section @header is what @variable says, unless the file says
+ * it. */
+static void variable_take(const struct apply *a, const char *header,
+	const char *key, const char *variable, const char *value)
+{
+	const struct sw_section *s = sw_section_find(header);
+	const struct sw_option *o = sw_option_find(s, key);
+	const struct sw_launch_value v = {.variable = variable};
+	char *field = (char *)a->conf + s->offset + o->offset;
+	char why[SW_WHY_BYTES];
+
+	if (!value || !*value || sw_scan_has(a->scan, header, o->key))
+		return;
+	if (sw_option_parse(o, value, field, why) < 0)
+		sw_report_error(a->report, 0, header, o->key,
+			"in the environment %s: %s", variable, why);
+	else
+		sw_origin_add(a->origins, a->conf, field, 0, &v);
+}
+
 void sw_environ_key_file(const char *path, struct sw_conf *conf,
 	const struct sw_scan *scan, struct sw_report *r,
 	struct sw_conf_origins *origins)
 {
-	bool is_server = conf->node.role == SW_ROLE_SERVER;
-	const char *header = is_server ? "serve" : "job";
-	const struct sw_section *s = sw_section_find(header);
-	const struct sw_option *o = sw_option_find(s, "key_file");
-	const struct sw_launch_value v = {.variable = "SUMWIRE_KEY_FILE"};
-	char *field = (char *)conf + s->offset + o->offset;
-	char why[SW_WHY_BYTES];
+	struct apply a = {NULL, conf, scan, r, origins};
 
-	if (!path || !*path || sw_scan_has(scan, header, o->key))
-		return;
-	if (sw_option_parse(o, path, field, why) < 0)
-		sw_report_error(r, 0, header, o->key,
-			"in the environment SUMWIRE_KEY_FILE: %s", why);
-	else
-		sw_origin_add(origins, conf, field, 0, &v);
+	variable_take(&a, conf->node.role == SW_ROLE_SERVER ? "serve" : "job",
+		"key_file", "SUMWIRE_KEY_FILE", path);
+}
+
+void sw_environ_encrypt(const char *value, struct sw_conf *conf,
+	const struct sw_scan *scan, struct sw_report *r,
+	struct sw_conf_origins *origins)
+{
+	struct apply a = {NULL, conf, scan, r, origins};
+
+	if (conf->node.role != SW_ROLE_SERVER)
+		variable_take(&a, "job", "encrypt", "SUMWIRE_ENCRYPT", value);
 }
 
 void sw_environ_note(

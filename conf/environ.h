@@ -22,6 +22,12 @@ void sw_environ_key_file(const char *path, struct sw_conf *conf,
 	const struct sw_scan *scan, struct sw_report *r,
 	struct sw_conf_origins *origins);
 
+/* sw_environ_encrypt - use @value of SUMWIRE_ENCRYPT in the same way, as
+ * encrypt of an agent's [job]. */
+void sw_environ_encrypt(const char *value, struct sw_conf *conf,
+	const struct sw_scan *scan, struct sw_report *r,
+	struct sw_conf_origins *origins);
+
 /* sw_environ_note - for a file with errors: log which values are not in it, but
  * come from the environment. */
 void sw_environ_note(

@@ -34,7 +34,7 @@ struct bench_options {
 	struct sw_ip net;           /* network of their addresses */
 	struct sw_arg_list devices; /* the ports' devices, then the echo's */
 	bool is_loopback, is_colocated, is_raw, is_json, is_polling, is_staged,
-		is_in_place, has_no_crc, is_keyed, is_ipv6;
+		is_in_place, has_no_crc, is_keyed, is_encrypted, is_ipv6;
 	bool is_both; /* collectives out of place, then in place */
 	bool is_urgent, is_results; /* a small tensor behind a large one */
 	bool is_turns;              /* sizes come by standard input */

@@ -95,7 +95,7 @@ int sw_bench_loopback(const struct bench_options *o,
 {
 	bool has_device = strcmp(o->port, "memif") && strcmp(o->port, "udp");
 	struct work w = {.o = o, .measure = measure};
-	char job[64], keys[2][KEYS], cpus[2][BENCH_CPUS];
+	char job[80], keys[2][KEYS], cpus[2][BENCH_CPUS];
 	struct sw_run run = {.who = "sumwire bench",
 		.n_ranks = 1,
 		.work = work,
@@ -108,12 +108,14 @@ int sw_bench_loopback(const struct bench_options *o,
 			.log_level = "warn",
 			.quota_bytes = QUOTA,
 			.job_keys = job,
-			.is_keyed = o->is_keyed,
+			.is_keyed = o->is_keyed || o->is_encrypted,
 			.port_type = o->port,
 			.ip = o->net}};
 
-	snprintf(job, sizeof(job), "policy = %s\ncrc = %s\norder = %s\n",
-		o->policy, o->has_no_crc ? "no" : "yes", o->order);
+	snprintf(job, sizeof(job),
+		"policy = %s\ncrc = %s\norder = %s\nencrypt = %s\n", o->policy,
+		o->has_no_crc ? "no" : "yes", o->order,
+		o->is_encrypted ? "yes" : "no");
 	for (uint32_t i = 0; i < 2; i++) {
 		write_keys(o, i == 0, keys[i]);
 		run.net.ends[i] = (struct sw_net_end){

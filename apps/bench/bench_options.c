@@ -36,6 +36,7 @@ static const char *loopback_option(const struct bench_options *o)
 	       : o->local_ranks > 1 ? "--local-ranks"
 	       : o->has_no_crc      ? "--no-crc"
 	       : o->is_keyed        ? "--keyed"
+	       : o->is_encrypted    ? "--encrypted"
 	       : o->is_ipv6         ? "--ipv6"
 	       : o->faults          ? "--faults"
 	       : o->rate_bit_s      ? "--rate"
@@ -216,6 +217,8 @@ static uint32_t list_loopback(struct bench_options *o, struct sw_arg *out)
 		{"--keyed", SW_ARG_FLAG, {.flag = &o->is_keyed}, 0, 0,
 			"loopback whose daemons share a secret: frames have "
 			"tags in place of CRCs"},
+		{"--encrypted", SW_ARG_FLAG, {.flag = &o->is_encrypted}, 0, 0,
+			"loopback as with --keyed, its payloads encrypted"},
 		{"--faults", SW_ARG_STRING, {.string = &o->faults}, 0, 0,
 			"loopback: percentage of frames to drop, to duplicate "
 			"and to reorder, each, such as 0.1%"},

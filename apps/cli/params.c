@@ -13,6 +13,7 @@ void sw_params_of_conf(struct sw_params *p, const struct sw_conf_job *job,
 	p->stall_limit = job->stall_limit_ns;
 	p->join_timeout = job->join_timeout_ns;
 	p->has_crc = job->crc;
+	p->is_encrypted = job->encrypt;
 	p->mode = (uint8_t)job->mode;
 	p->is_by_rank = job->order;
 	p->policy = sw_policy_at((uint32_t)job->policy);

@@ -92,7 +92,8 @@ static void job_print(
 	else if (job->size)
 		printf(", %u of %u ranks", job->n_ranks, job->size);
 	if (job->has_key)
-		printf(", %s", job->is_keyed ? "keyed" : "without a key");
+		printf(", %s%s", job->is_keyed ? "keyed" : "without a key",
+			job->is_encrypted ? ", encrypted" : "");
 	if (job->has_idle && job->idle_s)
 		printf(", last push %llu s ago",
 			(unsigned long long)job->idle_s);
@@ -192,6 +193,8 @@ static void job_write(struct sw_json *j, const struct sw_found_daemon *d,
 	sw_json_u64(j, "age_s", job->age_s);
 	if (job->has_key)
 		sw_json_bool(j, "keyed", job->is_keyed);
+	if (job->has_key)
+		sw_json_bool(j, "encrypted", job->is_encrypted);
 	if (job->has_idle)
 		sw_json_u64(j, "idle_s", job->idle_s);
 	sw_json_u64(j, "open_chunks", job->open_chunks);

@@ -145,7 +145,9 @@ static void become_valgrind(const struct cost_shape *shape, const char *self,
 	snprintf(tensors, sizeof(tensors), "%u", shape->n_tensors);
 	snprintf(members, sizeof(members), "%u", shape->n_members);
 	snprintf(local, sizeof(local), "%u", shape->n_local);
-	if (shape->is_keyed)
+	if (shape->is_encrypted)
+		flags[n++] = "--encrypted";
+	else if (shape->is_keyed)
 		flags[n++] = "--keyed";
 	if (shape->is_collective)
 		flags[n++] = "--collective";

@@ -70,8 +70,11 @@ static void print_table(const struct cost_shape *s, const struct cost_counts *c)
 		s->is_gather       ? "all_gathers"
 		: s->is_collective ? "all_reduces"
 				   : "tensors",
-		(unsigned long long)s->bytes, s->is_keyed ? ", keyed" : "", "",
-		"stage", "in round", parts[COST_ENGINE], parts[COST_CRC],
+		(unsigned long long)s->bytes,
+		s->is_encrypted ? ", encrypted"
+		: s->is_keyed   ? ", keyed"
+				: "",
+		"", "stage", "in round", parts[COST_ENGINE], parts[COST_CRC],
 		parts[COST_ADD], parts[COST_COPY], parts[COST_PORT],
 		"of a chunk");
 	for (uint32_t i = 0; i <= COST_N_STAGES; i++) {
@@ -117,6 +120,7 @@ static void write_shape(struct sw_json *j, const struct cost_shape *s,
 	sw_json_bool(j, "is_collective", s->is_collective);
 	sw_json_bool(j, "is_gather", s->is_gather);
 	sw_json_bool(j, "is_keyed", s->is_keyed);
+	sw_json_bool(j, "is_encrypted", s->is_encrypted);
 	sw_json_u64(j, "rounds", COST_STEP_ROUNDS);
 	sw_json_u64(j, "chunks", c->steps.units[COST_SERVER_PUSH]);
 	sw_json_array_open(j, "stages");

@@ -151,6 +151,7 @@ static int open_nodes(struct cost_nodes *x, bool is_sorted, uint64_t now_ns)
 	int err;
 
 	sw_params_init(&x->params);
+	x->params.is_encrypted = x->shape->is_encrypted;
 	x->env = (struct sw_env){.log = &x->log,
 		.sum = sw_sum_best(x->level),
 		.ctx = x,

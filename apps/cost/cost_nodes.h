@@ -28,6 +28,7 @@ struct cost_shape {
 			       at most */
 	bool is_gather;     /* all_gathers in place of the all_reduces */
 	bool is_keyed;      /* frames have tags in place of CRCs */
+	bool is_encrypted;  /* and their payloads are encrypted */
 	uint32_t n_local; /* local ranks of each member, 1 to COST_LOCAL_MAX */
 };
 

@@ -160,6 +160,8 @@ static int parse(struct options *o, int argc, char **argv)
 			"with --collective: all_gathers"},
 		{"--keyed", SW_ARG_FLAG, {.flag = &s->is_keyed}, 0, 0,
 			"frames have tags in place of CRCs"},
+		{"--encrypted", SW_ARG_FLAG, {.flag = &s->is_encrypted}, 0, 0,
+			"they have tags and encrypted payloads"},
 		{"--instructions", SW_ARG_FLAG, {.flag = &o->is_instructions},
 			0, 0,
 			"count instructions by stage in place of time, with "
@@ -178,6 +180,7 @@ static int parse(struct options *o, int argc, char **argv)
 
 	if (err)
 		return err;
+	s->is_keyed |= s->is_encrypted;
 	if (s->bytes % 64)
 		fprintf(stderr,
 			"sumwire-lab engine: --size %llu is not a multiple "
@@ -223,6 +226,12 @@ static int count(struct options *o, bool has_shape)
 			.bytes = 128 << 10,
 			.n_local = 1,
 			.is_keyed = true},
+		{.n_members = 8,
+			.n_tensors = 4,
+			.bytes = 128 << 10,
+			.n_local = 1,
+			.is_keyed = true,
+			.is_encrypted = true},
 		{.n_members = 2,
 			.n_tensors = 4,
 			.bytes = 128 << 10,

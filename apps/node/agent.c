@@ -120,6 +120,7 @@ static void fill_stats(void *ctx,
 	sw_daemon_put_stats(&a->shared.daemon, &sum, put, out);
 	put(out, "attached", a->control.group.n_here);
 	put(out, "keyed", a->shared.daemon.secrets->job.n);
+	put(out, "encrypted", a->shared.daemon.params.is_encrypted);
 	put_lanes(a, put, out);
 	put(out, "partition_bytes", atomic_load(&a->shared.partition_bytes));
 	put(out, "credit_bytes", atomic_load(&a->shared.credit_bytes));

@@ -23,6 +23,7 @@ static bool is_of_keys(const struct sw_option *o)
 	       (!strcmp(o->section, "serve") &&
 		       (!strcmp(o->key, "key_dir") ||
 			       !strcmp(o->key, "key_grace") ||
+			       !strcmp(o->key, "encrypt") ||
 			       !strcmp(o->key, "require_key")));
 }
 
@@ -116,6 +117,7 @@ static void keys_copy(struct sw_conf *to, const struct sw_conf *from)
 	memcpy(to->serve.key_dir, from->serve.key_dir,
 		sizeof(to->serve.key_dir));
 	to->serve.require_key = from->serve.require_key;
+	to->serve.encrypt = from->serve.encrypt;
 	to->serve.key_grace_ns = from->serve.key_grace_ns;
 }
 

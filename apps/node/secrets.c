@@ -224,7 +224,8 @@ int sw_secrets_open(struct sw_secrets **out, const struct sw_conf *conf,
 	old_take(&r, old, now_ns);
 	s->serve = (struct sw_keyring){.entries = s->entries,
 		.n = conf->node.role == SW_ROLE_AGENT ? 0 : s->n,
-		.is_required = conf->serve.require_key};
+		.is_required = conf->serve.require_key,
+		.encrypting = (enum sw_encrypting)conf->serve.encrypt};
 	*out = s;
 	return 0;
 }

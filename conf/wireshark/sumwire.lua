@@ -67,6 +67,7 @@ field("uint8", "flags", "Flags", base.HEX)
 field("bool", "flags.no_crc", "Payload without CRC", 8, nil, 0x01)
 field("bool", "flags.retx", "Sent before", 8, nil, 0x02)
 field("bool", "flags.ack", "Acknowledge at once", 8, nil, 0x04)
+field("bool", "flags.cipher", "Payload is encrypted", 8, nil, 0x08)
 field("uint8", "flags.backlog", "Backlog, binary digits of quanta", base.DEC, nil, 0xf0)
 field("uint8", "class", "Class")
 field("uint16", "payload_len", "Payload length")
@@ -365,6 +366,10 @@ local function add_call(tree, tvb, name, is_control)
 end
 
 -- summary is the line of the packet list.
+local function is_encrypted(tvb)
+	return bit.band(tvb(4, 1):uint(), 8) ~= 0
+end
+
 local function summary(tvb, name, len)
 	local text = name
 
@@ -374,6 +379,8 @@ local function summary(tvb, name, len)
 			is_stream and "%s key %d.%d j %d collective %d" or "%s key %d.%d round %d chunk %d",
 			name, key % 4096, math.floor(key / 4096), tvb(20, 4):le_uint(),
 			tvb(24, 4):le_uint())
+	elseif is_encrypted(tvb) then
+		text = name .. ", encrypted"
 	elseif name == "STATUS" and len >= 440 then
 		text = "STATUS " .. (STATES[tvb(HEAD + 8, 1):uint()] or "?")
 	elseif LAYOUTS[name] == FAULT and len >= 264 then
@@ -432,7 +439,9 @@ local function add_payload(tree, tvb, name, is_control, len, is_keyed)
 	local part = tree:add(body, name .. ", " .. len .. " bytes")
 
 	add_checks(tree, tvb, name, is_control, len, is_keyed)
-	if len < (LEAST[name] or 0) or not add_body(part, body, name, is_keyed) then
+	if is_encrypted(tvb) then
+		part:add(F.payload, body)
+	elseif len < (LEAST[name] or 0) or not add_body(part, body, name, is_keyed) then
 		part:add_proto_expert_info(X.short)
 	elseif LAYOUTS[name] == FAULT and body(8, 2):le_int() ~= 0 then
 		part:add_proto_expert_info(X.fault)
@@ -449,7 +458,7 @@ local function dissect_frame(tvb, pinfo, root)
 	add_all(tree, tvb, { { 0, 2, "magic" }, { 2, 1, "version" }, { 3, 1, "type" } })
 	local flags = tree:add_le(F.flags, tvb(4, 1))
 	add_all(flags, tvb, { { 4, 1, "flags.no_crc" }, { 4, 1, "flags.retx" },
-		{ 4, 1, "flags.ack" }, { 4, 1, "flags.backlog" } })
+		{ 4, 1, "flags.ack" }, { 4, 1, "flags.cipher" }, { 4, 1, "flags.backlog" } })
 	if bit.band(tvb(4, 1):uint(), 2) ~= 0 then flags:add_proto_expert_info(X.retx) end
 	tree:add_le(F.class, tvb(5, 1))
 	local stated = tree:add_le(F.payload_len, tvb(6, 2))

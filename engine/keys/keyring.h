@@ -28,11 +28,15 @@ struct sw_keyring_entry {
 	uint64_t until_ns; /* by the clock of the loop; 0: without end */
 };
 
+/* Which jobs a server takes. */
+enum sw_encrypting { SW_MAY_ENCRYPT, SW_MUST_ENCRYPT, SW_MUST_NOT_ENCRYPT };
+
 /* An empty keyring is that of a node without keys. */
 struct sw_keyring {
 	const struct sw_keyring_entry *entries;
 	uint32_t n;
 	bool is_required; /* a server admits no job without a key */
+	enum sw_encrypting encrypting;
 };
 
 /* sw_secret_init - make the secret of these 32 bytes.  Its id, the first 8

@@ -161,6 +161,12 @@ const char *sw_admit_key(struct sw_server *srv, const struct sw_pending *p)
 
 	if (srv->is_inner[p->path.port_i])
 		return NULL;
+	if (k && k->encrypting == SW_MUST_ENCRYPT && !p->join.is_encrypted)
+		return "the server takes only encrypted jobs: give all agents "
+		       "[job] encrypt = yes";
+	if (k && k->encrypting == SW_MUST_NOT_ENCRYPT && p->join.is_encrypted)
+		return "the server takes no encrypted job ([serve] encrypt = "
+		       "refuse): give all agents [job] encrypt = no";
 	if (!p->join.key_id) {
 		if (k && (k->is_required || sw_keyring_has_job(k, p->join.job)))
 			return "the server takes no agent without a key: give "

@@ -68,6 +68,7 @@ static void describe_job(
 		.is_coordinated = job->is_coordinated,
 		.is_closing = job->is_closing,
 		.is_keyed = job->is_keyed,
+		.is_encrypted = job->params.is_encrypted,
 		.n_members = job->n_members,
 		.payload = job->is_settled ? job->params.payload : 0,
 		.most_payload = job->srv->params.payload,

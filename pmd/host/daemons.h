@@ -10,7 +10,7 @@
  *	so often; the last time), core WAITED_NS PERIOD_NS (of each polling core
  *	in its order: without a CPU although it was ready), then for each job
  *	job agent|server STATE HERE ALL RANKS SIZE FIRST AGE_S CHUNKS NAME
- *	missing AGENTS, text SENTENCE, idle S, more N, keyed 0|1,
+ *	missing AGENTS, text SENTENCE, idle S, more N, keyed 0|1, encrypted 0|1,
  *	payload AGREED MOST (bytes), process PID LOCAL (an agent's),
  *	member here|missing|left N_RANKS FIRST NODE (in their order),
  *	last SAMPLES NS (of the member above: was the last, and how late),
@@ -92,6 +92,7 @@ struct sw_daemon_job {
 	uint64_t age_s, open_chunks;
 	const char *name, *missing, *text; /* NULL: none */
 	bool has_key, is_keyed;            /* known whether; frames have tags */
+	bool is_encrypted;
 	bool has_idle;
 	uint64_t idle_s; /* since the last push */
 	uint64_t n_more; /* tensors that wait beside those below */

@@ -192,7 +192,9 @@ static void take_job_line(
 	else if (!strcmp(key, "keyed")) {
 		job->has_key = true;
 		job->is_keyed = !strcmp(value, "1");
-	} else if (!strcmp(key, "more"))
+	} else if (!strcmp(key, "encrypted"))
+		job->is_encrypted = !strcmp(value, "1");
+	else if (!strcmp(key, "more"))
 		number(&value, INT64_MAX, &job->n_more);
 	else if (!strcmp(key, "member"))
 		take_member(value, job);

@@ -16,7 +16,8 @@ HEAD = """\
 # Written by: test/counts/run --renew.  One line: members, bytes of a tensor, stage;
 # then, for each chunk of a member, instructions of the engine, of crc, add and copy,
 # and of the wire's copies, in place of a port's.  localN/: N local ranks of a member;
-# coll/, gather/: of all_reduces, all_gathers in place of tensors; keyed/: with tags in place of CRCs.
+# coll/, gather/: of all_reduces, all_gathers in place of tensors; keyed/: with tags in place of CRCs;
+# encrypted/: so, and encrypted.
 """
 
 
@@ -29,7 +30,8 @@ def measure(build):
     return found["compiler"], {
         (r["members"], r["size_bytes"],
          (f"local{r['local_ranks']}/" if r["local_ranks"] > 1 else "") +
-         ("keyed/" if r["is_keyed"] else "") +
+         ("encrypted/" if r["is_encrypted"] else
+          "keyed/" if r["is_keyed"] else "") +
          ("gather/" if r["is_gather"] else
           "coll/" if r["is_collective"] else "") + s["name"]):
         [round(s[p] / r["chunks"], 1) for p in PARTS]

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The attacker sees each frame, because the bridge forgets at once where
 addresses are.  SUMWIRE_TEST_ATTEMPTS sets how often it tries."""
+import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 
@@ -132,6 +134,39 @@ def test_keyed_by_files():
                              stdout=subprocess.PIPE).stdout
         check(re.search(r"job job at server a .*, keyed", out), out)
         end(net, clients)
+
+
+def seen(encrypts):
+    """Captured frames of a job: how many show its tensor's name, and which
+    part of the large frames' bytes is zero."""
+    with Keyed(agents=2, job={"encrypt": encrypts}) as net, socket.socket(
+            socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 20)
+        sock.setblocking(False)
+        net.start_all()
+        clients = start_forever(net, "--tensor", "nobody-reads-it:3000:f32")
+        check(net.stats("agent0")["encrypted"] == (encrypts == "yes"), "said")
+        out = subprocess.run([rig.sumwire(), "status"], check=True, text=True,
+                             stdout=subprocess.PIPE).stdout
+        check(("keyed, encrypted" in out) == (encrypts == "yes"), out)
+        frames = []
+        with contextlib.suppress(BlockingIOError):
+            while len(frames) < 20000:
+                frames.append(sock.recv(1 << 16)[96:])
+        end(net, clients)
+    large = b"".join(f for f in frames if len(f) > 1000)
+    check(len(large) > 100000, f"{len(large)} bytes")
+    return (sum(b"nobody-reads-it" in f for f in frames),
+            large.count(0) / len(large))
+
+
+def test_encrypted():
+    """Nothing that a captured frame carries can be read; without encryption all
+    of it can."""
+    names, zeros = seen("no")
+    check(names >= 2 and zeros > 0.1, f"{names} names, {zeros:.3f} zeros")
+    names, zeros = seen("yes")
+    check(not names and zeros < 0.02, f"{names} names, {zeros:.3f} zeros")
 
 
 def refused(change, *patterns, **keys):

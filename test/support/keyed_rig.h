@@ -138,7 +138,7 @@ static inline void init(void)
 	rig.keyring = (struct sw_keyring){.entries = rig.entries, .n = 1};
 }
 
-static inline void open_all(void)
+static inline void open_server(void)
 {
 	struct sw_port *ports[] = {&rig.server_port};
 
@@ -146,6 +146,11 @@ static inline void open_all(void)
 				 ports, 1, UINT64_MAX / 2),
 		0);
 	sw_server_set_keys(rig.srv, &rig.keyring);
+}
+
+static inline void open_all(void)
+{
+	open_server();
 	for (uint32_t i = 0; i < N; i++)
 		open_worker(i);
 }

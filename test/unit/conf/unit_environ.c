@@ -119,6 +119,31 @@ static void environ_key_file__fills_in(void **state)
 	(void)state;
 }
 
+static void environ_encrypt__agents(void **state)
+{
+	static const struct {
+		const char *env, *text;
+		bool encrypts;
+	} rows[] = {
+		{"SUMWIRE_KEY_FILE=/k SUMWIRE_ENCRYPT=yes", GOOD, true},
+		{"SUMWIRE_KEY_FILE=/k SUMWIRE_ENCRYPT=no", GOOD, false},
+		{"SUMWIRE_KEY_FILE=/k SUMWIRE_ENCRYPT=", GOOD, false},
+		{"SUMWIRE_ENCRYPT=yes", GOOD "[job]\nencrypt = no\n", false},
+		{"SUMWIRE_ENCRYPT=yes", SERVE PORT, false},
+		{"SUMWIRE_KEY_FILE=/k", GOOD "[job]\nencrypt = yes\n", true},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct sw_conf conf;
+		struct said said;
+
+		if (load_in(rows[i].env, rows[i].text, &conf, &said))
+			fail_msg("%s: %s", rows[i].env, said.text);
+		assert_int_equal(conf.job.encrypt, rows[i].encrypts);
+	}
+	(void)state;
+}
+
 static void environ_apply__refused(void **state)
 {
 	static const struct {
@@ -166,6 +191,10 @@ static void environ_apply__refused(void **state)
 		{"SUMWIRE_KEY_FILE=/k",
 			SERVE PORT "[serve]\nrequire_key = yes\nkey_file =\n",
 			"[serve] require_key: refuses every job"},
+		{"SUMWIRE_ENCRYPT=yes", GOOD,
+			"[job] encrypt: needs the secret of the job"},
+		{"SUMWIRE_ENCRYPT=maybe", GOOD,
+			"[job] encrypt: in the environment SUMWIRE_ENCRYPT: "},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -219,6 +248,7 @@ int main(void)
 		cmocka_unit_test(environ_apply__fills_in),
 		cmocka_unit_test(environ_apply__server_of_dmlc),
 		cmocka_unit_test(environ_key_file__fills_in),
+		cmocka_unit_test(environ_encrypt__agents),
 		cmocka_unit_test(environ_apply__refused),
 		cmocka_unit_test(conf_print__origins),
 	};

@@ -484,6 +484,37 @@ static void keyed__no_frame_shows_plaintext(void **state)
 	}
 }
 
+/* Members that differ, and a server that wants others, say so. */
+static void keyed__encryption_is_agreed(void **state)
+{
+	bool was = rig_encrypts;
+
+	for (int refuses = 0; refuses < 2; refuses++) {
+		rig_encrypts = refuses;
+		init();
+		rig.keyring.encrypting =
+			refuses ? SW_MUST_NOT_ENCRYPT : SW_MUST_ENCRYPT;
+		open_all();
+		pass(SW_S);
+		assert_int_equal(sw_worker_end_of(&rig.w[0]), SW_EREFUSED);
+		assert_contains(rig.text[0], refuses ? "takes no encrypted job"
+						     : "only encrypted jobs");
+		close_all();
+	}
+	init();
+	open_server();
+	for (uint32_t i = 0; i < N; i++) {
+		rig.params.is_encrypted = i;
+		open_worker(i);
+	}
+	pass(SW_S);
+	assert_int_equal(sw_worker_end_of(&rig.w[1]), SW_EMISMATCH);
+	assert_contains(rig.text[1], "agent 1 has encrypt = yes, job job "
+				     "has no");
+	close_all();
+	rig_encrypts = was;
+}
+
 /* LEAVE is answered with a tag, and both ends are done. */
 static void keyed__leaves(void **state)
 {
@@ -525,6 +556,7 @@ int main(void)
 		cmocka_unit_test(keyed__a_worker_falls_back_to_nothing),
 		cmocka_unit_test(keyed__leaves),
 		cmocka_unit_test(keyed__no_frame_shows_plaintext),
+		cmocka_unit_test(keyed__encryption_is_agreed),
 	};
 
 	return cmocka_run_group_tests_name("keyed", tests, NULL, NULL) ||
