@@ -25,6 +25,7 @@ bool sw_counter_at(uint32_t i, struct sw_counter *out)
 {
 	uint32_t n;
 	const struct sw_stat_row *rows = sw_stats_rows(&n);
+	const struct sw_stat_times *times;
 
 	*out = (struct sw_counter){.kind = SW_COUNTER_COUNTER};
 	if (i < n) {
@@ -33,6 +34,16 @@ bool sw_counter_at(uint32_t i, struct sw_counter *out)
 					   : SW_COUNTER_COUNTER;
 		out->unit = rows[i].unit;
 		out->text = rows[i].text;
+		out->is_engine = true;
+		return true;
+	}
+	i -= n;
+	times = sw_stats_times(&n);
+	if (i < n) {
+		snprintf(out->name, sizeof(out->name), "%s", times[i].name);
+		out->kind = SW_COUNTER_TIMES;
+		out->unit = "ns";
+		out->text = times[i].text;
 		out->is_engine = true;
 		return true;
 	}
@@ -54,7 +65,15 @@ bool sw_counter_at(uint32_t i, struct sw_counter *out)
 	return true;
 }
 
-/* "lcore3.turns" becomes "lcoreN.turns"; ports' labels may have points. */
+/* ".bucket7" */
+static bool is_bucket(const char *end)
+{
+	return !strncmp(end, ".bucket", 7) && end[7] &&
+	       !end[7 + strspn(end + 7, "0123456789")];
+}
+
+/* "rtt_ns.sum" becomes "rtt_ns", "lcore3.turns" becomes "lcoreN.turns"; ports'
+ * labels may have points. */
 static void pattern_of(const char *name, char out[SW_COUNTER_NAME])
 {
 	static const char *const counted[] = {"lcore", "lane", "queue"};
@@ -77,6 +96,10 @@ static void pattern_of(const char *name, char out[SW_COUNTER_NAME])
 			snprintf(out, SW_COUNTER_NAME, "port.P.queueN%s", last);
 		else
 			snprintf(out, SW_COUNTER_NAME, "port.P%s", last);
+		return;
+	}
+	if (!strcmp(last, ".sum") || is_bucket(last)) {
+		out[last - name] = '\0';
 		return;
 	}
 	for (size_t i = 0; i < SW_ARRAY_SIZE(counted); i++) {
@@ -103,9 +126,9 @@ bool sw_counter_find(const char *name, struct sw_counter *out)
 {
 	char pattern[SW_COUNTER_NAME];
 
-	if (!strncmp(name, "server.", 7))
-		return row_find(name + 7, true, out);
 	pattern_of(name, pattern);
+	if (!strncmp(name, "server.", 7))
+		return row_find(pattern + 7, true, out);
 	return row_find(name, false, out) || row_find(pattern, false, out);
 }
 
@@ -113,7 +136,8 @@ const char *sw_counter_kind(enum sw_counter_kind kind)
 {
 	static const char *const words[] = {[SW_COUNTER_COUNTER] = "counter",
 		[SW_COUNTER_MAXIMUM] = "maximum",
-		[SW_COUNTER_GAUGE] = "gauge"};
+		[SW_COUNTER_GAUGE] = "gauge",
+		[SW_COUNTER_TIMES] = "histogram"};
 
 	return words[kind];
 }
@@ -202,6 +226,9 @@ void sw_counter_reference(FILE *to)
 		"it; do not edit it.\n\n"
 		"A counter grows since the start of the daemon, a maximum is "
 		"the largest value so far, and a gauge is the value now. "
+		"A histogram counts times: `NAME.bucketN` those of up to "
+		"2^(10 + N) ns that no lower bucket counts (the last one: all "
+		"longer ones), and `NAME.sum` is their sum. "
 		"N is a number, P the name of a `[port P]`. An agent with "
 		"`role = both` has the counters of the engine twice, those of "
 		"its server with `server.` in front. Several engines, cores "

@@ -13,6 +13,7 @@ enum sw_counter_kind {
 	SW_COUNTER_COUNTER, /* grows since the daemon's start */
 	SW_COUNTER_MAXIMUM, /* the largest so far */
 	SW_COUNTER_GAUGE,   /* the value now */
+	SW_COUNTER_TIMES,   /* a histogram: NAME.bucket0, ..., NAME.sum */
 };
 
 enum { SW_COUNTER_NAME = 96 };

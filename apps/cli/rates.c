@@ -57,7 +57,8 @@ static void column_add(struct table *t, const char *name)
 	if (!sw_counter_find(name, &c)) /* perhaps of a newer daemon */
 		c = (struct sw_counter){.unit = ""};
 	*k = (struct column){.name = name,
-		.is_gauge = c.kind != SW_COUNTER_COUNTER,
+		.is_gauge = c.kind != SW_COUNTER_COUNTER &&
+			    c.kind != SW_COUNTER_TIMES,
 		.is_bytes = c.kind == SW_COUNTER_COUNTER &&
 			    !strcmp(c.unit, "bytes")};
 }

@@ -112,6 +112,22 @@ static void job_print(
 			(unsigned long long)job->n_more);
 }
 
+/* The buckets that are not empty: how many, up to how long. */
+static void late_write(struct sw_json *j, const struct sw_daemon_member *x)
+{
+	sw_json_array_open(j, "late_buckets");
+	for (uint32_t i = 0; i < SW_HISTOGRAM_BUCKETS; i++) {
+		if (!x->late[i])
+			continue;
+		sw_json_object_open(j, NULL);
+		sw_json_u64(j, "n", x->late[i]);
+		if (sw_histogram_bound(i) != UINT64_MAX)
+			sw_json_u64(j, "most_ns", sw_histogram_bound(i));
+		sw_json_close(j);
+	}
+	sw_json_close(j);
+}
+
 static void path_write(struct sw_json *j, const struct sw_daemon_path *p)
 {
 	sw_json_object_open(j, "path");
@@ -157,6 +173,7 @@ static void member_write(
 		sw_json_u64(j, "first_rank", x->first);
 	sw_json_u64(j, "last", x->n_last);
 	sw_json_u64(j, "late_ns", x->late_ns);
+	late_write(j, x);
 	path_write(j, &x->path);
 	sw_json_close(j);
 }

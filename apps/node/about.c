@@ -79,6 +79,19 @@ static const char *state_of(const struct sw_server_job *job)
 	return job->state < SW_ARRAY_SIZE(names) ? names[job->state] : "-";
 }
 
+static void write_late(const struct sw_histogram *h, FILE *to)
+{
+	uint64_t n = sw_histogram_count(h);
+
+	if (!n)
+		return;
+	fprintf(to, "last %llu %llu\nlate", (unsigned long long)n,
+		(unsigned long long)h->sum_ns);
+	for (uint32_t i = 0; i < SW_HISTOGRAM_BUCKETS; i++)
+		fprintf(to, " %llu", (unsigned long long)h->n[i]);
+	fprintf(to, "\n");
+}
+
 static void write_path(const struct sw_server_path *p, FILE *to)
 {
 	const uint64_t fields[] = {p->srtt_ns, p->least_ns, p->window_bytes,
@@ -102,10 +115,7 @@ static void write_members(const struct sw_server_job *j, FILE *to)
 				      : "missing",
 			x->n_local, x->is_ranked ? x->first : UINT32_MAX,
 			x->node[0] ? x->node : "-");
-		if (x->n_last)
-			fprintf(to, "last %llu %llu\n",
-				(unsigned long long)x->n_last,
-				(unsigned long long)x->late_ns);
+		write_late(&x->late, to);
 		write_path(&x->path, to);
 	}
 }

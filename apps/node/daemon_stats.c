@@ -16,6 +16,27 @@ void sw_daemon_add_stats(const struct sw_daemon *d, struct sw_stats *sum)
 	sw_handoff_add_stats(&d->handoff, sum);
 }
 
+static void put_times(const struct sw_stats *st, const char *prefix,
+	void (*put)(void *out, const char *name, uint64_t value), void *out)
+{
+	uint32_t n;
+	const struct sw_stat_times *rows = sw_stats_times(&n);
+	char name[128];
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct sw_histogram *h =
+			(const void *)((const char *)st + rows[i].offset);
+
+		for (uint32_t k = 0; k < SW_HISTOGRAM_BUCKETS; k++) {
+			snprintf(name, sizeof(name), "%s%s.bucket%u", prefix,
+				rows[i].name, k);
+			put(out, name, h->n[k]);
+		}
+		snprintf(name, sizeof(name), "%s%s.sum", prefix, rows[i].name);
+		put(out, name, h->sum_ns);
+	}
+}
+
 void sw_daemon_put_engine(const struct sw_stats *st, const char *prefix,
 	void (*put)(void *out, const char *name, uint64_t value), void *out)
 {
@@ -28,6 +49,7 @@ void sw_daemon_put_engine(const struct sw_stats *st, const char *prefix,
 		put(out, name,
 			*(const uint64_t *)((const char *)st + rows[i].offset));
 	}
+	put_times(st, prefix, put, out);
 }
 
 struct device_out {

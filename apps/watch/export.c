@@ -14,13 +14,19 @@ struct row {
 	char *family; /* and behind its end the labels */
 	const char *labels, *text, *unit;
 	bool is_counter, is_known;
+	/* A histogram's: its buckets, then the sum and the number. */
+	bool is_times;
+	uint32_t part;
 	double scale;
 	uint64_t value;
 };
 
+enum { SUM = SW_HISTOGRAM_BUCKETS, COUNT };
+
 struct rows {
 	struct row *all;
 	uint32_t n, room;
+	uint64_t n_times; /* of the histogram whose rows come now */
 	bool has_failed;
 };
 
@@ -39,6 +45,8 @@ static void row_fill(struct row *row, const char *name, const char *labels)
 		.unit = m.unit,
 		.is_counter = m.is_counter,
 		.is_known = m.is_known,
+		.is_times = m.is_times,
+		.part = m.is_sum ? (uint32_t)SUM : m.bucket,
 		.scale = m.scale};
 	if (!row->family)
 		return;
@@ -48,26 +56,54 @@ static void row_fill(struct row *row, const char *name, const char *labels)
 	row->labels = row->family + n;
 }
 
-static void row_add(
+/* Returns the new row; NULL: there is no memory. */
+static struct row *row_new(
 	struct rows *r, const char *name, const char *labels, uint64_t value)
 {
+	struct row *row;
+
 	if (r->n == r->room) {
 		uint32_t room = r->room ? 2 * r->room : 1024;
 		void *more = realloc(r->all, room * sizeof(*r->all));
 
-		if (!more) {
-			r->has_failed = true;
-			return;
-		}
+		r->has_failed |= !more;
+		if (!more)
+			return NULL;
 		r->all = more;
 		r->room = room;
 	}
-	row_fill(&r->all[r->n], name, labels);
-	r->all[r->n].value = value;
-	if (r->all[r->n].family)
-		r->n++;
-	else
-		r->has_failed = true;
+	row = &r->all[r->n];
+	row_fill(row, name, labels);
+	row->value = value;
+	r->has_failed |= !row->family;
+	if (!row->family)
+		return NULL;
+	r->n++;
+	return row;
+}
+
+/* Daemons say how many times each bucket of a histogram has, then their sum;
+ * Prometheus wants to know how many it and those below have, and the number. */
+static void row_add(
+	struct rows *r, const char *name, const char *labels, uint64_t value)
+{
+	struct row *row = row_new(r, name, labels, value);
+
+	if (!row || !row->is_times)
+		return;
+	if (row->part == SUM) {
+		row = row_new(r, name, labels, r->n_times);
+		if (row)
+			row->part = COUNT;
+		return;
+	}
+	if (row->part > SUM) { /* of a version that has more */
+		free(row->family);
+		r->n--;
+		return;
+	}
+	r->n_times = row->part ? r->n_times + value : value;
+	row->value = r->n_times;
 }
 
 /* A row with one more label. */
@@ -79,6 +115,19 @@ static void state_add(struct rows *r, const char *name, const char *labels,
 	snprintf(more, sizeof(more), "%s", labels);
 	sw_label_add(more, sizeof(more), label, value);
 	row_add(r, name, more, 1);
+}
+
+static void late_add(
+	struct rows *r, const struct sw_daemon_member *x, const char *labels)
+{
+	char name[SW_COUNTER_NAME];
+
+	for (uint32_t i = 0; i < SW_HISTOGRAM_BUCKETS; i++) {
+		snprintf(name, sizeof(name), "job.J.member.M.late_ns.bucket%u",
+			i);
+		row_add(r, name, labels, x->late[i]);
+	}
+	row_add(r, "job.J.member.M.late_ns.sum", labels, x->late_ns);
 }
 
 static void member_add(struct rows *r, const struct sw_daemon_job *job,
@@ -103,8 +152,7 @@ static void member_add(struct rows *r, const struct sw_daemon_job *job,
 			n += job->waits[i].n_chunks;
 	row_add(r, "job.J.member.M.present", more, !strcmp(x->state, "here"));
 	row_add(r, "job.J.member.M.waited_chunks", more, n);
-	row_add(r, "job.J.member.M.last", more, x->n_last);
-	row_add(r, "job.J.member.M.late_ns", more, x->late_ns);
+	late_add(r, x, more);
 	if (strcmp(x->state, "here"))
 		return;
 	row_add(r, "job.J.member.M.rtt_ns", more, x->path.srtt_ns);
@@ -214,7 +262,9 @@ static int compare(const void *a, const void *b)
 	const struct row *x = a, *y = b;
 	int order = strcmp(x->family, y->family);
 
-	return order ? order : strcmp(x->labels, y->labels);
+	if (!order)
+		order = strcmp(x->labels, y->labels);
+	return order ? order : (x->part > y->part) - (x->part < y->part);
 }
 
 /* Text of ours: no quotes or backslashes to escape. */
@@ -224,16 +274,44 @@ static void head_write(const struct row *m, bool is_open, FILE *to)
 
 	fprintf(to, "# HELP %s%s %s\n# TYPE %s%s %s\n", m->family, suffix,
 		m->text, m->family, suffix,
-		m->is_counter ? "counter"
-		: m->is_known ? "gauge"
-		: is_open     ? "unknown"
-			      : "untyped");
+		m->is_times     ? "histogram"
+		: m->is_counter ? "counter"
+		: m->is_known   ? "gauge"
+		: is_open       ? "unknown"
+				: "untyped");
 	if (is_open && m->unit)
 		fprintf(to, "# UNIT %s %s\n", m->family, m->unit);
 }
 
+/* Write the name of a histogram's row, and its labels. */
+static void part_write(const struct row *row, FILE *to)
+{
+	uint64_t bound;
+
+	if (row->part >= SUM) {
+		fprintf(to, "%s_%s{%s} ", row->family,
+			row->part == SUM ? "sum" : "count", row->labels);
+		return;
+	}
+	bound = sw_histogram_bound(row->part);
+	fprintf(to, "%s_bucket{%s%sle=\"", row->family, row->labels,
+		*row->labels ? "," : "");
+	if (bound == UINT64_MAX)
+		fprintf(to, "+Inf\"} ");
+	else
+		fprintf(to, "%.12g\"} ", (double)bound * row->scale);
+}
+
 static void row_write(const struct row *row, FILE *to)
 {
+	if (row->is_times) {
+		part_write(row, to);
+		if (row->part == SUM)
+			fprintf(to, "%.12g\n", (double)row->value * row->scale);
+		else
+			fprintf(to, "%" PRIu64 "\n", row->value);
+		return;
+	}
 	fprintf(to, "%s%s{%s} ", row->family, row->is_counter ? "_total" : "",
 		row->labels);
 	if (row->scale == 1)

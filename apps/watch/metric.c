@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/bytes.h"
@@ -146,13 +147,31 @@ static bool is_name(const char *s)
 	return true;
 }
 
+/* Cut ".bucket7" or ".sum" off the name of a histogram's counter. */
+static void part_cut(char name[SW_COUNTER_NAME], struct sw_metric *m)
+{
+	char *end = strrchr(name, '.');
+
+	m->is_times = true;
+	if (!end || (strcmp(end, ".sum") && strncmp(end, ".bucket", 7)))
+		return; /* the row itself */
+	m->is_sum = end[1] == 's';
+	if (!m->is_sum)
+		m->bucket = (uint32_t)strtoul(end + 7, NULL, 10);
+	*end = '\0';
+}
+
 void sw_metric_of(const char *name, struct sw_metric *m)
 {
 	struct sw_counter row;
-	const char *rest = name, *begin;
+	char whole[SW_COUNTER_NAME];
+	const char *rest = whole, *begin;
 
 	*m = (struct sw_metric){.scale = 1, .text = ""};
 	m->is_known = sw_counter_find(name, &row);
+	snprintf(whole, sizeof(whole), "%s", name);
+	if (m->is_known && row.kind == SW_COUNTER_TIMES)
+		part_cut(whole, m);
 	if (m->is_known && !strncmp(rest, "server.", 7))
 		rest += 7;
 	begin = m->is_known ? begin_cut(&rest, m) : NULL;

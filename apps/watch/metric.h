@@ -18,7 +18,10 @@ struct sw_metric {
 	const char *text; /* help, from the counter's row */
 	const char *unit; /* "bytes", "seconds"; NULL: the family has none */
 	bool is_counter, is_known; /* unknown: a counter of no table */
-	double scale;              /* factor of the value; 1: it stays whole */
+	/* One of a histogram's: its bucket (histogram.h), or the sum. */
+	bool is_times, is_sum;
+	uint32_t bucket;
+	double scale; /* factor of the value; 1: it stays whole */
 };
 
 /* sw_metric_of - write to @out how the counter @name of a daemon is called in

@@ -13,10 +13,31 @@ static const struct sw_stat_row rows[] = {
 #undef SW_STAT
 };
 
+static const struct sw_stat_times times[] = {
+#define SW_STAT(name, unit, text)
+#define SW_STAT_TIMES(name, text) \
+	{#name, text, offsetof(struct sw_stats, name)},
+#include "engine/base/stats.def"
+#undef SW_STAT
+};
+
+const struct sw_stat_times *sw_stats_times(uint32_t *n)
+{
+	*n = SW_ARRAY_SIZE(times);
+	return times;
+}
+
 const struct sw_stat_row *sw_stats_rows(uint32_t *n)
 {
 	*n = SW_ARRAY_SIZE(rows);
 	return rows;
+}
+
+static void add_times(struct sw_histogram *sum, const struct sw_histogram *more)
+{
+	sw_count(&sum->sum_ns, sw_word(&more->sum_ns));
+	for (uint32_t i = 0; i < SW_HISTOGRAM_BUCKETS; i++)
+		sw_count(&sum->n[i], sw_word(&more->n[i]));
 }
 
 void sw_stats_add(struct sw_stats *sum, const struct sw_stats *more)
@@ -28,4 +49,9 @@ void sw_stats_add(struct sw_stats *sum, const struct sw_stats *more)
 
 		sw_set_word(a, rows[i].is_max ? sw_max64(*a, b) : *a + b);
 	}
+	for (uint32_t i = 0; i < SW_ARRAY_SIZE(times); i++)
+		add_times(
+			(struct sw_histogram *)((char *)sum + times[i].offset),
+			(const struct sw_histogram *)((const char *)more +
+						      times[i].offset));
 }

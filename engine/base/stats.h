@@ -7,11 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/base/histogram.h"
+
 /* Free-running; written by the owning lcore only, by sw_count.  Another thread
  * may read them at any time, by sw_stats_add: each is one aligned word, a
  * snapshot is not consistent. */
 struct sw_stats {
 #define SW_STAT(name, unit, text) uint64_t name;
+#define SW_STAT_TIMES(name, text) struct sw_histogram name;
 #include "engine/base/stats.def"
 #undef SW_STAT
 };
@@ -42,6 +45,15 @@ static inline void sw_count(uint64_t *counter, uint64_t n)
 
 /* sw_stats_rows - the table of all counters, *n rows.  Static. */
 const struct sw_stat_row *sw_stats_rows(uint32_t *n);
+
+/* A histogram of times in ns. */
+struct sw_stat_times {
+	const char *name, *text;
+	size_t offset; /* of its struct sw_histogram in struct sw_stats */
+};
+
+/* sw_stats_times - the table of all histograms, *n rows.  Static. */
+const struct sw_stat_times *sw_stats_times(uint32_t *n);
 
 /* sw_stats_add - add the counters of another instance to @sum.  Thread: the
  * owner of @sum. */

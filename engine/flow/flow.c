@@ -54,9 +54,11 @@ void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
 void sw_flow_restart(struct sw_flow *f)
 {
 	struct sw_grants *grants = f->grants;
+	struct sw_histogram *rtts = f->rtts;
 
 	sw_flow_fini(f);
 	sw_flow_init(f, f->params, grants, f->ctl_next - 1);
+	f->rtts = rtts;
 }
 
 /* --- grants that are shared --- */

@@ -31,6 +31,7 @@
 #ifndef SW_ENGINE_FLOW_FLOW_H
 #define SW_ENGINE_FLOW_FLOW_H
 
+#include "engine/base/histogram.h"
 #include "engine/base/params.h"
 #include "engine/flow/congestion.h"
 #include "engine/wire/wire.h"
@@ -157,6 +158,8 @@ struct sw_flow {
 	struct sw_congestion congestion;
 	struct sw_space space[SW_N_CLASSES];
 	uint64_t far_psn[SW_N_SPACES]; /* not yet believed, if above rx_psn */
+	/* Round trips of all flows of an engine; NULL: nobody counts them. */
+	struct sw_histogram *rtts;
 };
 
 enum sw_fate { SW_ACKED, SW_LOST };
@@ -177,6 +180,14 @@ void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
 /* sw_flow_restart - reset the flow for a peer that starts anew. Our control
  * frames keep counting, so that late frames are recognized. */
 void sw_flow_restart(struct sw_flow *f);
+
+/* sw_flow_note_rtts - count round-trip times in @h, which is borrowed: one in
+ * each round trip, and each that deviates more than those before. */
+static inline void sw_flow_note_rtts(struct sw_flow *f, struct sw_histogram *h)
+{
+	f->rtts = h;
+}
+
 void sw_flow_fini(struct sw_flow *f);
 
 /* sw_flow_set_window - grant at most @bytes from now on; earlier grants remain

@@ -230,6 +230,13 @@ uint32_t sw_flow_build_ack(struct sw_flow *f, uint64_t now_ns, uint64_t gap_ns,
 
 /* --- frames out: what became of them --- */
 
+static __attribute__((noinline)) void note_rtt(
+	const struct sw_flow *f, uint64_t rtt)
+{
+	if (f->rtts)
+		sw_histogram_note(f->rtts, rtt);
+}
+
 static void sample_rtt(struct sw_flow *f, struct sw_space *s, uint64_t rtt)
 {
 	uint64_t err;
@@ -239,13 +246,16 @@ static void sample_rtt(struct sw_flow *f, struct sw_space *s, uint64_t rtt)
 	if (!s->srtt_ns) { /* RFC 6298 §2.2 */
 		s->srtt_ns = rtt;
 		s->rttvar_ns = rtt / 2;
+		note_rtt(f, rtt);
 		return;
 	}
 	err = rtt > s->srtt_ns ? rtt - s->srtt_ns : s->srtt_ns - rtt;
 	s->rttvar_ns += err / 4 - s->rttvar_ns / 4;
 	if (err > s->swing_ns) {
 		s->swing_ns = err;
+		note_rtt(f, rtt);
 	} else if (s->largest_acked >= s->swing_psn) {
+		note_rtt(f, rtt);
 		s->swing_ns -= s->swing_ns / 8 - err / 8;
 		s->swing_psn = s->next_psn;
 	}

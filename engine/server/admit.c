@@ -609,6 +609,7 @@ static void begin(
 	sw_flow_init(&s->peer.flow, &job->params,
 		srv->is_inner[p->path.port_i] ? NULL : &srv->grants,
 		p->n_accepts);
+	sw_flow_note_rtts(&s->peer.flow, &srv->stats.rtt_ns);
 	sw_flow_wait(&s->peer.flow);
 	srv->sessions[s->peer.index] = s;
 	sw_sessions_note(srv, s->peer.index);

@@ -45,8 +45,7 @@ static void describe_member(
 		.first = sw_shard_rank_of(&job->shard, m),
 		.is_here = from->session != NULL,
 		.has_left = job->left >> m & 1,
-		.n_last = sw_shard_late(&job->shard, m).n_last,
-		.late_ns = sw_shard_late(&job->shard, m).ns,
+		.late = *sw_shard_late(&job->shard, m),
 		.path = path_of(from)};
 	memcpy(to->node, from->node, sizeof(to->node));
 	out->size += from->n_local;

@@ -129,9 +129,9 @@ struct sw_server_member {
 	uint16_t first, n_local; /* its ranks; n_local 0: it has not joined */
 	bool is_ranked;          /* first is known */
 	bool is_here, has_left;
-	/* Samples in which its contribution was the last of all, and in these
-	 * the time since the first one. */
-	uint64_t n_last, late_ns;
+	/* Samples in which its contribution was the last of all: the time since
+	 * the first one. */
+	struct sw_histogram late;
 	struct sw_server_path path;
 	char node[SW_NAME_MAX];
 };

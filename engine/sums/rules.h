@@ -103,8 +103,8 @@ static inline void sw_late_end(struct sw_shard *sh, const struct sw_stensor *t,
 {
 	if (local != t->sample)
 		return;
-	sh->late[member].n_last++;
-	sh->late[member].ns += *sh->now_ns - t->first_ns;
+	sw_histogram_note(&sh->late[member], *sh->now_ns - t->first_ns);
+	sw_histogram_note(&sh->stats->late_ns, *sh->now_ns - t->first_ns);
 }
 
 /* sw_stensor_bytes - return the bytes of a chunk, given its index in the

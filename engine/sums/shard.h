@@ -99,13 +99,6 @@ struct sw_stensor {
 
 _Static_assert(sizeof(struct sw_stensor) == 512, "found by a shift");
 
-/* How late a member was, by samples: in each fourth round of a tensor the
- * chunks that begin while no other is open, and one per window of a stream. */
-struct sw_late {
-	uint64_t n_last; /* samples in which its contribution was the last */
-	uint64_t ns;     /* in these, from the first contribution to its own */
-};
-
 /* Position at which sw_shard_copy_lent continues. */
 struct sw_lent {
 	uint32_t index, local;
@@ -130,8 +123,7 @@ struct sw_shard {
 	struct sw_lent lent;
 	const struct sw_env *env;
 	const uint64_t *now_ns; /* the server's clock */
-	struct sw_late late[SW_MAX_MEMBERS];
-	bool is_draining; /* accept no push that begins a chunk */
+	bool is_draining;       /* accept no push that begins a chunk */
 	uint16_t server_i;
 	uint16_t weights[SW_MAX_MEMBERS]; /* weight of a push: the member's
 					     local ranks */
@@ -150,6 +142,11 @@ struct sw_shard {
 	uint32_t *by_group; /* coordinator: groups, in the same way */
 	uint32_t n_keys;    /* 1 + highest index used so far */
 	uint32_t last_key;  /* key admitted last; SW_KEY_NONE: none yet */
+	/* By member, samples in which its contribution was the last: the time
+	 * since the first one.  In each fourth round of a tensor the chunks
+	 * that begin while no other is open are samples, and one per window of
+	 * a stream. */
+	struct sw_histogram late[SW_MAX_MEMBERS];
 	/* a value rounded to a 16-bit type for sending */
 	_Alignas(64) uint8_t rounded[SW_PAYLOAD_MAX];
 };
@@ -305,10 +302,10 @@ bool sw_shard_look_is_over(
 	const struct sw_shard *sh, const struct sw_shard_look *at);
 
 /* sw_shard_late - return how late @member was. */
-static inline struct sw_late sw_shard_late(
+static inline const struct sw_histogram *sw_shard_late(
 	const struct sw_shard *sh, uint32_t member)
 {
-	return sh->late[member];
+	return &sh->late[member];
 }
 
 /* sw_shard_n_folded - return the number of contributions folded so far. */

@@ -47,7 +47,8 @@ static void shape(const struct sw_worker *w, const struct sw_stream *s,
 		.root = sw_coll_has_root(ask->kind)
 				? sw_wgroup_find(&s->group, ask->root)
 				: 0,
-		.tag = tag_of(ask)};
+		.tag = tag_of(ask),
+		.opened_ns = w->now_ns};
 	c->n_per_part = (uint32_t)((c->part_bytes - 1) / c->chunk_bytes + 1);
 	c->n_chunks = c->n_left = c->n_per_part * n_parts(&s->group, ask->kind);
 }

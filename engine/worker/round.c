@@ -18,6 +18,8 @@
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
 
+enum { SAMPLES = 16 }; /* of so many rounds of a tensor one is timed */
+
 /* --- a round as a task --- */
 
 /* Find the link and the record of this lane's chunk @c. */
@@ -177,7 +179,7 @@ void sw_round_open(struct sw_worker *w, struct sw_wtensor *t, uint8_t op,
 	t->op = op;
 	t->step = step;
 	t->root = op == SW_ROUND_COPY ? root : 0;
-	t->progress_ns = w->now_ns;
+	t->progress_ns = t->opened_ns = w->now_ns;
 	w->n_open++;
 }
 
@@ -248,6 +250,12 @@ void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t)
 	t->n_missing = 0; /* whatever arrives later is stale */
 }
 
+static __attribute__((noinline)) void note_time(
+	struct sw_worker *w, const struct sw_wtensor *t)
+{
+	sw_histogram_note(&w->stats.round_ns, w->now_ns - t->opened_ns);
+}
+
 void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 {
 	if (!err && sw_wtensor_is_dead(t, t->round))
@@ -259,6 +267,8 @@ void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 	w->n_open--;
 	sw_task_cancel(&w->sched, &t->task);
 	if (!w->lane_i) {
+		if (!(t->round & (SAMPLES - 1)) && !err)
+			note_time(w, t);
 		end_local(w, t, err);
 		return;
 	}

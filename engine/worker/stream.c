@@ -311,6 +311,8 @@ void sw_coll_end(
 		tell_lane_0(w, t, c);
 	if (!err && c->is_edited)
 		err = SW_ECORRUPT;
+	if (!err && !w->lane_i)
+		sw_histogram_note(&w->stats.coll_ns, w->now_ns - c->opened_ns);
 	for (uint32_t i = 0; i < g->n_here; i++)
 		if (sw_coll_has_asked(t->stream, c, g->here[i]))
 			w->events.done(w->events.ctx, t->id, g->here[i],

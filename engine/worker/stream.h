@@ -56,6 +56,7 @@ struct sw_coll {
 	uint64_t part_bytes;
 	uint32_t root; /* the root's place in the group; 0: no root */
 	uint16_t tag, weight;
+	uint64_t opened_ns;
 };
 
 /* The chunks of a collective that lie at one server: whole parts, or placed as

@@ -500,6 +500,7 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 	snprintf(l->name, sizeof(l->name), "%s", server->name);
 	sw_flow_init(&l->peer.flow, &w->params,
 		ports[l->peer.path.port_i]->is_inner ? NULL : grants, 0);
+	sw_flow_note_rtts(&l->peer.flow, &w->stats.rtt_ns);
 	w->link_of[server_i] = (uint8_t)i;
 }
 

@@ -152,6 +152,7 @@ struct sw_wtensor {
 	uint32_t n_asked;
 	uint64_t *asked;
 	uint64_t progress_ns; /* time of the last result, or of the submit */
+	uint64_t opened_ns;   /* when the first local rank asked (lane 0) */
 	/* Members that the last WAIT named, and when it came; lane 0 reads
 	 * both. */
 	uint64_t awaited, awaited_ns;

@@ -14,6 +14,7 @@
  *	payload AGREED MOST (bytes), process PID LOCAL (an agent's),
  *	member here|missing|left N_RANKS FIRST NODE (in their order),
  *	last SAMPLES NS (of the member above: was the last, and how late),
+ *	late N N ... (these samples by the buckets of engine/base/histogram.h),
  *	path SRTT_NS LEAST_NS WINDOW SENT LOST NUMBERED MISSED PAYLOAD LOST_PART
  *	MISSED_PART (to it),
  *	wait tensor|stream CHUNKS MEMBERS_IN_HEX NAME (of the job above),
@@ -28,6 +29,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "engine/base/histogram.h"
 #include "engine/base/limits.h"
 
 #define SW_DAEMON_PREFIX "daemon-"
@@ -59,8 +61,9 @@ struct sw_daemon_member {
 	uint32_t n_ranks, first; /* n_ranks 0: not known; first: UINT32_MAX */
 	const char *node;        /* "-": not known */
 	/* Samples in which its contribution was the last of all, and in these
-	 * the time since the first one. */
+	 * the time since the first one; the same by buckets. */
 	uint64_t n_last, late_ns;
+	uint64_t late[SW_HISTOGRAM_BUCKETS];
 	struct sw_daemon_path path;
 };
 

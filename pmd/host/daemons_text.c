@@ -106,6 +106,18 @@ static void take_last(char *rest, struct sw_daemon_job *job)
 	job->members[m - 1].late_ns = ns;
 }
 
+static void take_late(char *rest, struct sw_daemon_job *job)
+{
+	uint64_t n[SW_HISTOGRAM_BUCKETS];
+
+	if (!job->n_members)
+		return;
+	for (size_t i = 0; i < SW_HISTOGRAM_BUCKETS; i++)
+		if (!number(&rest, UINT64_MAX, &n[i]))
+			return;
+	memcpy(job->members[job->n_members - 1].late, n, sizeof(n));
+}
+
 static void take_path(char *rest, struct sw_daemon_job *job)
 {
 	struct sw_daemon_path p;
@@ -200,6 +212,8 @@ static void take_job_line(
 		take_member(value, job);
 	else if (!strcmp(key, "last"))
 		take_last(value, job);
+	else if (!strcmp(key, "late"))
+		take_late(value, job);
 	else if (!strcmp(key, "path"))
 		take_path(value, job);
 	else if (!strcmp(key, "payload"))

@@ -13,7 +13,7 @@ from tree import Fault
 OPEN = [
     ("engine/base", "sw_env sw_log sw_params", "given to an engine"),
     ("engine/base", "sw_ip", "two numbers"),
-    ("engine/base", "sw_stat_row", "names of counters"),
+    ("engine/base", "sw_stat_row sw_stat_times sw_histogram", "counters and their names"),
     ("engine/keys", "sw_secret sw_keyring sw_keyring_entry", "daemons fill them"),
     ("engine/keys", "sw_seal sw_taken", "a session's keys, and what it has taken"),
     ("engine/keys", "sw_result_keys sw_result_row", "a run's keys of results"),
@@ -27,7 +27,7 @@ OPEN = [
     ("engine/sched", "sw_task", "who schedules fills it (CONTRIBUTING.md)"),
     ("engine/sums", "sw_begun sw_pushed sw_sgroup", "answers"),
     ("engine/sums", "sw_stensor", "the server reads what was declared"),
-    ("engine/sums", "sw_late sw_shard_look sw_shard_wait", "a look that goes on"),
+    ("engine/sums", "sw_shard_look sw_shard_wait", "a look that goes on"),
     ("engine/server", "sw_server_view sw_server_job sw_server_member "
                       "sw_server_wait sw_server_path", "what a daemon shows of it"),
     ("pmd/host", "sw_found_daemon sw_found_daemons sw_daemon_job "

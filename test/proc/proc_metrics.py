@@ -78,7 +78,8 @@ def check_open(text):
             ended.add(family)
         elif not line.startswith("#"):
             name, key = line.split("{")[0], line.rsplit(" ", 1)[0]
-            check(re.fullmatch(f"{family}(_total)?", name), line)
+            check(re.fullmatch(f"{family}(_total|_bucket|_sum|_count)?",
+                               name), line)
             check(key not in rows, f"twice: {key}")
             rows.add(key)
     check(len(rows) > 300, f"{len(rows)} rows")
@@ -105,6 +106,25 @@ def check_file(folder):
         check(p.returncode in (1, 2) and said in p.stderr, f"{args}: {p}")
 
 
+def check_times(text):
+    """Buckets of a histogram grow, and the last one has all."""
+    for family, mine in (("rtt_seconds", f'daemon="{unique("a")}"'),
+                         ("late_seconds", f'daemon="{unique("a")}"'),
+                         ("round_seconds", f'daemon="{unique("agent0")}"'),
+                         ("job_member_late_seconds", f'node="{unique("agent0")}"')):
+        buckets = [(row, n) for row, n in values(
+            text, f"sumwire_{family}_bucket").items() if mine in row]
+        check(len(buckets) >= 26, f"{family}: {buckets}")
+        for (row, n), (after, more) in zip(buckets, buckets[1:]):
+            check(n <= more or "+Inf" in row, f"{family}: {row}, {after}")
+        n = sum(n for row, n in buckets if 'le="+Inf"' in row)
+        count = sum(n for row, n in values(
+            text, f"sumwire_{family}_count").items() if mine in row)
+        took = sum(n for row, n in values(
+            text, f"sumwire_{family}_sum").items() if mine in row)
+        check(n == count > 0 and took > 0, f"{family}: {n}, {count}, {took}")
+
+
 def check_http(url):
     kind, text = get(url)
     check(kind.startswith("text/plain; version=0.0.4"), kind)
@@ -114,6 +134,7 @@ def check_http(url):
     kind, text = get(url, OPEN)
     check(kind.startswith("application/openmetrics-text"), kind)
     check_open(text)
+    check_times(text)
     check(get(url, method="HEAD")[1] == "", "HEAD has a body")
     check(code_of(url + "/x") == 404 and code_of(url, "POST") == 405, "codes")
     busy = url.split("/")[2]

@@ -7,10 +7,16 @@
 /* Each counter has one row and each row its own counter. */
 static void rows__cover_the_struct(void **state)
 {
-	uint32_t n;
+	uint32_t n, n_times;
 	const struct sw_stat_row *rows = sw_stats_rows(&n);
+	const struct sw_stat_times *times = sw_stats_times(&n_times);
 
-	assert_int_equal(n * sizeof(uint64_t), sizeof(struct sw_stats));
+	assert_int_equal(
+		n * sizeof(uint64_t) + n_times * sizeof(struct sw_histogram),
+		sizeof(struct sw_stats));
+	for (uint32_t i = 0; i < n_times; i++)
+		assert_int_equal(times[i].offset,
+			n * sizeof(uint64_t) + i * sizeof(struct sw_histogram));
 	for (uint32_t i = 0; i < n; i++) {
 		assert_int_equal(rows[i].offset, i * sizeof(uint64_t));
 		assert_true(
@@ -42,12 +48,45 @@ static void add__sums_and_maxima(void **state)
 	assert_int_equal(more.poll_gap_max_us, 40);
 }
 
+static void add__histograms(void **state)
+{
+	struct sw_stats sum = {0}, more = {0};
+
+	sw_histogram_note(&sum.rtt_ns, 3000);
+	sw_histogram_note(&more.rtt_ns, 4000);
+	sw_histogram_note(&more.late_ns, 5);
+	sw_stats_add(&sum, &more);
+	assert_int_equal(sum.rtt_ns.n[2], 2);
+	assert_int_equal(sum.rtt_ns.sum_ns, 7000);
+	assert_int_equal(sum.late_ns.n[0], 1);
+	assert_int_equal(sw_histogram_count(&sum.rtt_ns), 2);
+}
+
+/* Each bucket ends with its bound, and the next begins behind it. */
+static void histogram__bounds(void **state)
+{
+	uint32_t last = SW_HISTOGRAM_BUCKETS - 1;
+
+	assert_int_equal(sw_histogram_bucket(0), 0);
+	assert_int_equal(sw_histogram_bound(0), 1024);
+	for (uint32_t i = 0; i < last; i++) {
+		uint64_t bound = sw_histogram_bound(i);
+
+		assert_int_equal(sw_histogram_bucket(bound), i);
+		assert_int_equal(sw_histogram_bucket(bound + 1), i + 1);
+	}
+	assert_true(sw_histogram_bound(last) == UINT64_MAX);
+	assert_int_equal(sw_histogram_bucket(UINT64_MAX), last);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows__cover_the_struct),
 		cmocka_unit_test(rows__name_what_they_count),
 		cmocka_unit_test(add__sums_and_maxima),
+		cmocka_unit_test(add__histograms),
+		cmocka_unit_test(histogram__bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

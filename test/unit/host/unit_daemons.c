@@ -293,6 +293,7 @@ static void parse__who_is_late(void **state)
 			  "last 9 9\nstill 9 9 nothing\n"
 			  "member here 1 0 a\n"
 			  "member here 1 1 b\nlast 20 3000\nlast x 1\n"
+			  "late 1 2 3\n" /* too few */
 			  "wait stream 3 2 g\nstill 1500 7 all_reduce\n"
 			  "for ranks 4-7 of 8\n"
 			  "wait tensor 4 1 w\nstill 1 -1 push_pull\n",
@@ -301,6 +302,7 @@ static void parse__who_is_late(void **state)
 	assert_int_equal(job->members[0].n_last, 0);
 	assert_int_equal(job->members[1].n_last, 20);
 	assert_int_equal(job->members[1].late_ns, 3000);
+	assert_int_equal(job->members[1].late[1], 0);
 	assert_int_equal(job->n_waits, 2);
 	assert_int_equal(job->waits[0].still_ms, 1500);
 	assert_int_equal(job->waits[0].number, 7);

@@ -50,6 +50,9 @@ static void find__names_as_daemons_print_them(void **state)
 	find_case("lcore31.turns_over_1ms", "lcoreN.turns_over_1ms");
 	find_case("lcores", "lcores");
 	find_case("lane3.push_bytes", "laneN.push_bytes");
+	find_case("rtt_ns.bucket25", "rtt_ns");
+	find_case("server.rtt_ns.sum", "rtt_ns");
+	find_case("rtt_ns.bucket", NULL);
 	find_case("port.lan.rx_frames", "port.P.rx_frames");
 	find_case("port.a.b.c.rx_frames", "port.P.rx_frames");
 	find_case("port.queue1.rx_frames", "port.P.rx_frames");

@@ -361,9 +361,9 @@ static void late__who_was_last(void **state)
 			push(x, round != 8, round, chunk, 1);
 		}
 	/* both chunks of rounds 4 and 8, since none was open before them */
-	assert_int_equal(sw_shard_late(&x->sh, 0).n_last, 2);
-	assert_int_equal(sw_shard_late(&x->sh, 0).ns, 600);
-	assert_int_equal(sw_shard_late(&x->sh, 1).n_last, 2);
+	assert_int_equal(sw_histogram_count(sw_shard_late(&x->sh, 0)), 2);
+	assert_int_equal(sw_shard_late(&x->sh, 0)->sum_ns, 600);
+	assert_int_equal(sw_histogram_count(sw_shard_late(&x->sh, 1)), 2);
 	x->now_ns = 20000;
 	push(x, 0, 9, 1, 1);
 	x->now_ns = 30000;

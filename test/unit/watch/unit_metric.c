@@ -32,6 +32,12 @@ static void metric__names_units_and_labels(void **state)
 			"port=\"a.b\",queue=\"2\"", NULL, true, 1},
 		{"port.a.device.rx_q0packets", "sumwire_port_device",
 			"port=\"a\",counter=\"rx_q0packets\"", NULL, true, 1},
+		{"server.rtt_ns.bucket3", "sumwire_rtt_seconds", "", "seconds",
+			false, 1e-9},
+		{"rtt_ns.sum", "sumwire_rtt_seconds", "", "seconds", false,
+			1e-9},
+		{"rtt_ns.bucketx", "sumwire_other",
+			"counter=\"rtt_ns.bucketx\"", NULL, false, 1},
 		{"job.J.member.M.present", "sumwire_job_member_present", "",
 			NULL, false, 1},
 		/* of another version, or no daemon of ours */
@@ -153,7 +159,7 @@ static void export__jobs_and_who_is_late(void **state)
 		.size = 5,
 		.n_members = 2,
 		.members = {{"here", 1, 0, "a", 0, 0},
-			{"left", 4, 1, "b", 7, 2500000}},
+			{"left", 4, 1, "b", 7, 2500000, {3, [7] = 4}}},
 		.n_waits = 2,
 		.waits = {{.n_chunks = 10, .lacks = 2, .name = "w"},
 			{.is_stream = true,
@@ -173,11 +179,16 @@ static void export__jobs_and_who_is_late(void **state)
 	assert_non_null(strstr(text,
 		"present{" JOB ",agent=\"1\",node=\"b\",ranks=\"1-4\"} 0\n"));
 	assert_contains(text, "longest_wait_seconds{" JOB "} 1.5\n");
-	assert_contains(text, "member_last_total{" JOB
-			      ",agent=\"1\",node=\"b\",ranks=\"1-4\"} 7\n");
-	assert_contains(text,
-		"member_late_seconds_total{" JOB
-		",agent=\"1\",node=\"b\",ranks=\"1-4\"} 0.0025\n");
+#define LATE "member_late_seconds_"
+#define WHO  JOB ",agent=\"1\",node=\"b\",ranks=\"1-4\""
+	assert_contains(
+		text, "# TYPE sumwire_job_member_late_seconds histogram\n");
+	assert_contains(text, LATE "bucket{" WHO ",le=\"1.024e-06\"} 3\n");
+	assert_contains(text, LATE "bucket{" WHO ",le=\"6.5536e-05\"} 3\n");
+	assert_contains(text, LATE "bucket{" WHO ",le=\"0.000131072\"} 7\n");
+	assert_contains(text, LATE "bucket{" WHO ",le=\"+Inf\"} 7\n"
+				   "sumwire_job_" LATE "sum{" WHO "} 0.0025\n"
+				   "sumwire_job_" LATE "count{" WHO "} 7\n");
 	free(text);
 	free(found);
 }
