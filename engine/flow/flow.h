@@ -211,6 +211,23 @@ static inline bool sw_flow_can_send(const struct sw_flow *f, uint32_t class)
 	       s->next_psn - s->oldest < SW_SENT_RING;
 }
 
+/* sw_flow_room - return how many of @max full frames of @class may be sent, if
+ * sw_flow_can_send. */
+static inline uint32_t sw_flow_room(
+	const struct sw_flow *f, uint32_t class, uint32_t max)
+{
+	const struct sw_space *s = &f->space[class];
+	uint64_t ring = s->oldest + SW_SENT_RING - s->next_psn, n = 1;
+	uint64_t limit = f->granted < f->congestion.limit ? f->granted
+							  : f->congestion.limit;
+	uint64_t at = f->consumed + f->frame;
+
+	max = ring < max ? (uint32_t)ring : max;
+	for (; n < max && at < limit; at += f->frame)
+		n++;
+	return (uint32_t)n;
+}
+
 /* sw_flow_block - note that data waits. If there is no credit, and no frame in
  * flight that could bring some, a frame may ask for it after rto_min
  * (sw_flow_tick). */
@@ -287,11 +304,17 @@ static inline void sw_flow_open(
 
 /* sw_flow_send - number a data frame and charge its credit. Fills psn, consumed
  * and grant of @h, whose class, key, round and payload_len are set. @cell is
- * returned with the frame's fate. */
-static inline void sw_flow_send(
-	struct sw_flow *f, struct sw_header *h, uint32_t cell, uint64_t now_ns)
+ * returned with the frame's fate.
+ * sw_flow_send_in - do so in sw_flow_space of the frame's class, which is found
+ * once for a run. */
+static inline struct sw_space *sw_flow_space(struct sw_flow *f, uint32_t class)
 {
-	struct sw_space *s = &f->space[h->class];
+	return &f->space[class];
+}
+
+static inline void sw_flow_send_in(struct sw_flow *f, struct sw_space *s,
+	struct sw_header *h, uint32_t cell, uint64_t now_ns)
+{
 	struct sw_sent *e = &s->sent[s->next_psn % SW_SENT_RING];
 	uint32_t quanta = sw_flow_quanta(f, h->payload_len);
 
@@ -312,6 +335,12 @@ static inline void sw_flow_send(
 		h->flags |= SW_FLAG_ACK;
 	h->consumed = (uint32_t)f->consumed;
 	h->grant = (uint32_t)f->given;
+}
+
+static inline void sw_flow_send(
+	struct sw_flow *f, struct sw_header *h, uint32_t cell, uint64_t now_ns)
+{
+	sw_flow_send_in(f, sw_flow_space(f, h->class), h, cell, now_ns);
 }
 
 /* sw_flow_is_shared - return whether the flow shares a budget of grants. */

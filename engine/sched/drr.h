@@ -69,20 +69,10 @@ static inline uint32_t sw_drr_take(struct sw_drr *d)
 	return d->turn;
 }
 
+/* sw_drr_is_alone - is every other job idle? */
 static inline bool sw_drr_is_alone(const struct sw_drr *d, uint32_t job)
 {
 	return d->ready == 1u << job;
-}
-
-/* sw_drr_left - return the bytes left in the turn of @job; UINT32_MAX if every
- * other job is idle. */
-static inline uint32_t sw_drr_left(const struct sw_drr *d, uint32_t job)
-{
-	int32_t left = d->deficit[job];
-
-	if (sw_drr_is_alone(d, job))
-		return UINT32_MAX;
-	return left > 0 ? (uint32_t)left : 0;
 }
 
 /* sw_drr_charge - charge @bytes to the job. It owes nothing if no other job

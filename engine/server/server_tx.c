@@ -207,14 +207,6 @@ static uint32_t order_to_send(struct sw_session *s, bool is_turn)
 		       : first;
 }
 
-/* May the frame refer to the result's memory?  An asynchronous value may change
- * before it leaves.  A slot is reused only after every receiver has
- * acknowledged its result. */
-static bool is_stable(const struct sw_header *h)
-{
-	return h->op == SW_ROUND_SUM || sw_coll_kind_of(h->op);
-}
-
 /* Does the result answer a PUSH?  A member without bytes to give sends one WANT
  * for many results. */
 static bool is_of_push(const struct sw_header *h)
@@ -240,7 +232,7 @@ static const uint8_t *hash_of_result(
 	row->key = h->key;
 	row->round = h->round;
 	row->chunk = h->chunk;
-	row->is_in = is_stable(h);
+	row->is_in = sw_result_is_stable(h);
 	sw_polyval(&r->hash, payload, h->payload_len, row->hash);
 	return row->hash;
 }
@@ -261,45 +253,63 @@ static const void *encrypt_result(
 
 /* Complete a RESULT of a keyed session. */
 static __attribute__((noinline)) void tag_result(
-	struct sw_session *s, const void *payload, struct sw_tx_frame *out)
+	struct sw_session *s, struct sw_tx_frame *out)
 {
 	struct sw_seal *seal = s->peer.seal;
-	struct sw_header *h = &out->header;
-	bool may_stay = is_stable(h) && !seal->is_encrypted;
+	const void *payload = out->payload;
 
 	if (seal->is_encrypted)
-		payload = encrypt_result(s, payload, h);
-	sw_frame_tag(out, s->peer.path, payload, may_stay, seal,
-		hash_of_result(s, h, payload));
+		payload = encrypt_result(s, payload, &out->header);
+	sw_frame_tag(out, s->peer.path, payload,
+		out->is_stable && !seal->is_encrypted, seal,
+		hash_of_result(s, &out->header, payload));
 }
 
-/* Build the next result of a tensor.  Returns whether it answers a PUSH. */
-static bool build_result(
-	struct sw_session *s, uint32_t order, struct sw_tx_frame *out)
+/* Send a result that sw_shard_take has built. */
+static inline void send_result(struct sw_session *s, struct sw_space *space,
+	uint32_t cell, struct sw_tx_frame *out)
 {
-	struct sw_server *srv = s->srv;
 	struct sw_header *h = &out->header;
-	uint32_t cell;
-	const void *payload =
-		sw_shard_take(&s->job->shard, s->member, order, h, &cell);
 
 	h->session = s->peer.far_id;
 	h->head_crc = s->peer.seed;
 	h->flags = s->peer.has_crc ? 0 : SW_FLAG_NO_CRC;
-	sw_flow_send(&s->peer.flow, h, cell, srv->now_ns);
+	sw_flow_send_in(&s->peer.flow, space, h, cell, s->srv->now_ns);
 	if (s->peer.seal)
-		tag_result(s, payload, out);
+		tag_result(s, out);
 	else
-		sw_frame_fill(out, s->peer.path, payload, is_stable(h));
-	return is_of_push(h);
+		sw_frame_fill_data(out, s->peer.path, 0);
+}
+
+/* What tx_results has sent. */
+struct sent_run {
+	uint32_t n, bytes, n_answers;
+};
+
+/* Send up to @max - r->n results of the tensor at @order and of @class. */
+static inline void send_some(struct sw_session *s, uint32_t order,
+	uint8_t class, struct sw_tx_frame *out, uint32_t max,
+	struct sent_run *r)
+{
+	struct sw_space *space = sw_flow_space(&s->peer.flow, class);
+	uint32_t cells[SW_RUN], *cell = cells;
+	struct sw_tx_frame *f = out + r->n, *end;
+
+	end = f + sw_shard_take(&s->job->shard, s->member, order, f, cells,
+			  max - r->n);
+	for (r->n = (uint32_t)(end - out); f != end; f++) {
+		send_result(s, space, *cell++, f);
+		r->bytes += f->payload_len;
+		r->n_answers += is_of_push(&f->header);
+	}
 }
 
 /* Count a run of results. */
-static void note_results(struct sw_server *srv, uint32_t n, uint32_t bytes)
+static void note_results(struct sw_server *srv, const struct sent_run *r)
 {
-	sw_frames_note(&srv->stats, n, bytes);
-	sw_count(&srv->stats.results, n);
-	sw_count(&srv->stats.result_bytes, bytes - n * SW_HEAD_BYTES);
+	sw_frames_note(&srv->stats, r->n, r->bytes + r->n * SW_HEAD_BYTES);
+	sw_count(&srv->stats.results, r->n);
+	sw_count(&srv->stats.result_bytes, r->bytes);
 }
 
 /* Return the order of the most urgent tensor with results for the session, if
@@ -314,23 +324,26 @@ static __attribute__((noinline)) uint32_t order_of_class(
 }
 
 /* Return the order of the next result, after one of @order and @class;
- * SW_BITMAP_NONE: it is of another class, or has no credit. */
+ * SW_BITMAP_NONE: it is of another class. */
 static inline uint32_t next_order(
 	const struct sw_session *s, uint32_t order, uint8_t class)
 {
-	if (!sw_bitmap_has(sw_shard_ready(&s->job->shard, s->member), order))
-		order = order_of_class(s, class);
-	return sw_flow_can_send(&s->peer.flow, class) ? order : SW_BITMAP_NONE;
+	return sw_bitmap_has(sw_shard_ready(&s->job->shard, s->member), order)
+		       ? order
+		       : order_of_class(s, class);
 }
 
 /* Return how many frames one session may get in a row.  If several jobs are
  * active, it is one: windows share the port, and small ones suffer when grants
  * arrive in bursts. */
-static uint32_t run_of(const struct sw_server *srv, uint32_t max)
+static uint32_t run_of(const struct sw_server *srv, const struct sw_drr *drr,
+	uint32_t job_i, uint32_t max)
 {
 	bool is_shared = srv->active & (srv->active - 1);
 
-	return is_shared ? 1 : (uint32_t)sw_min64(max, SW_RUN);
+	return is_shared || !sw_drr_is_alone(drr, job_i)
+		       ? 1
+		       : (uint32_t)sw_min64(max, SW_RUN);
 }
 
 /* Send results of one class to one session, of the job whose turn it is.  They
@@ -339,10 +352,11 @@ static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max)
 {
 	struct sw_drr *drr = &srv->drr[port_i];
-	uint32_t job_i = sw_drr_take(drr), order, bytes = 0, left, n = 0;
-	uint32_t n_answers = 0;
+	uint32_t job_i = sw_drr_take(drr), order;
+	struct sent_run r = {0};
 	struct sw_due *due;
 	struct sw_session *s;
+	uint8_t class;
 	bool is_turn;
 
 	if (job_i == SW_MAX_JOBS)
@@ -350,23 +364,25 @@ static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
 	due = &srv->jobs[job_i].due[port_i];
 	s = srv->sessions[sw_due_take_data(due, NULL, &is_turn)];
 	order = order_to_send(s, is_turn);
+	class = (uint8_t)sw_shard_class(&s->job->shard, order);
 	sw_flow_give(&s->peer.flow);
-	max = is_turn ? 1 : 1 + sw_due_run(due, run_of(srv, max) - 1);
-	left = sw_drr_left(drr, job_i);
+	max = is_turn ? 1
+		      : 1 + sw_due_run(due, run_of(srv, drr, job_i, max) - 1);
+	max = sw_flow_room(&s->peer.flow, class, max);
 	do {
-		n_answers += build_result(s, order, &out[n]);
-		bytes += SW_HEAD_BYTES + out[n++].payload_len;
-		order = next_order(s, order, out->class);
-	} while (order != SW_BITMAP_NONE && n < max && out[n - 1].is_stable &&
-		 bytes < left);
-	note_results(srv, n, bytes);
-	sw_flow_answered(&s->peer.flow, out->class, n_answers, srv->now_ns);
-	sw_drr_charge(drr, job_i, bytes);
-	sw_due_note_run(due, n - 1);
+		send_some(s, order, class, out, max, &r);
+		order = next_order(s, order, class);
+	} while (
+		order != SW_BITMAP_NONE && r.n < max && out[r.n - 1].is_stable);
+	note_results(srv, &r);
+	sw_flow_answered(&s->peer.flow, class, r.n_answers, srv->now_ns);
+	sw_drr_charge(drr, job_i, r.bytes + r.n * SW_HEAD_BYTES);
+	sw_due_note_run(due, r.n - 1);
 	sw_session_note_timer(s);
-	if (is_turn || order == SW_BITMAP_NONE)
+	if (is_turn || order == SW_BITMAP_NONE ||
+		!sw_flow_can_send(&s->peer.flow, class))
 		sw_session_refresh(s);
-	return n;
+	return r.n;
 }
 
 /* Send runs until a payload is not stable: it may lie in memory that the next

@@ -3,6 +3,7 @@
 #include "engine/sums/async.h"
 
 #include "engine/sums/push.h"
+#include "engine/sums/take.h"
 
 static struct sw_queried judge_query(const struct sw_shard *sh,
 	const struct sw_stensor *t, uint32_t member, uint32_t local,
@@ -103,11 +104,10 @@ static enum sw_push_verdict push(
 	return differs(sh, k, p) ? SW_PUSH_DIFFERS : fold(sh, t, k, p);
 }
 
-static struct sw_pushed push_run(struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t member, const struct sw_header *h, const struct sw_rx_frame *f,
-	uint32_t n)
+static enum sw_push_verdict push_run(
+	struct sw_shard *sh, struct sw_stensor *t, struct sw_pushes *r)
 {
-	return sw_push_run(sh, t, member, h, f, n, push);
+	return sw_push_run(sh, t, r, push);
 }
 
 static void settle(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
@@ -150,8 +150,14 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 	return bytes;
 }
 
+static uint32_t take_run(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, struct sw_tx_frame *out, uint32_t *cells, uint32_t n)
+{
+	return sw_take_run(sh, t, member, out, cells, n, take);
+}
+
 const struct sw_rules sw_rules_async = {.push = push_run,
 	.judge_query = judge_query,
 	.begun = begun,
 	.settle = settle,
-	.take = take};
+	.take = take_run};

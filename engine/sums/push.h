@@ -15,17 +15,61 @@
 typedef enum sw_push_verdict sw_push_fn(
 	struct sw_shard *sh, struct sw_stensor *t, const struct sw_push *p);
 
-/* sw_push_judge_header - return SW_PUSH_FOLD if @h is a valid push of @member
- * and its round may still be folded, else the reason, which is counted.
+/* sw_push_fits_stream - return whether @h is a valid collective of a member of
+ * the group, with bytes if and only if this member gives some.
  * sw_push_note_refused - count a push that was not folded; answer a duplicate
  * whose result is complete. */
-enum sw_push_verdict sw_push_judge_header(struct sw_shard *sh,
-	const struct sw_stensor *t, uint32_t member, const struct sw_header *h);
+bool sw_push_fits_stream(struct sw_shard *sh, const struct sw_stensor *t,
+	uint32_t member, const struct sw_header *h);
 void sw_push_note_refused(struct sw_shard *sh, struct sw_stensor *t,
 	const struct sw_push *p, enum sw_push_verdict verdict);
 
-/* Return whether @h, behind a push to the same tensor with header @last, would
- * be judged as that was. */
+/* Return whether @h is a valid round of a tensor. */
+static inline bool sw_push_fits_tensor(struct sw_shard *sh,
+	const struct sw_stensor *t, const struct sw_header *h)
+{
+	if (h->dtype != t->dtype || h->op >= SW_N_ROUND_KINDS) {
+		sw_count(&sh->stats->rx_dtype, 1);
+		return false;
+	}
+	if (h->payload_len != sw_stensor_bytes(t, h->chunk) &&
+		(h->payload_len || h->op != SW_ROUND_COPY)) {
+		sw_count(&sh->stats->rx_length, 1);
+		return false;
+	}
+	return true;
+}
+
+/* Check the weight: of a sum, the member's local ranks; of a broadcast, 1 with
+ * bytes; of a stream, at most the local ranks, and 0 without bytes. */
+static inline bool sw_push_has_weight(const struct sw_shard *sh,
+	const struct sw_stensor *t, uint32_t member, const struct sw_header *h)
+{
+	if (t->window)
+		return h->weight <= sh->weights[member] &&
+		       (h->weight > 0) == (h->payload_len > 0);
+	return h->weight == (h->op == SW_ROUND_COPY ? h->payload_len > 0
+						    : sh->weights[member]);
+}
+
+/* Return SW_PUSH_FOLD if @h is a valid push of @member and its round may still
+ * be folded, else the reason, which is counted. */
+static inline enum sw_push_verdict sw_push_judge_header(struct sw_shard *sh,
+	const struct sw_stensor *t, uint32_t member, const struct sw_header *h)
+{
+	if (!(t->window ? sw_push_fits_stream(sh, t, member, h)
+			: sw_push_fits_tensor(sh, t, h)))
+		return SW_PUSH_DROP;
+	if (!sw_push_has_weight(sh, t, member, h)) {
+		sw_count(&sh->stats->rx_weight, 1);
+		return SW_PUSH_DROP;
+	}
+	return sw_stensor_is_over(t, h->round, member) ? SW_PUSH_DEAD
+						       : SW_PUSH_FOLD;
+}
+
+/* Return whether @h, behind a push to @t with header @last, would be judged as
+ * that was. */
 static inline bool sw_push_is_like(const struct sw_stensor *t,
 	const struct sw_header *h, const struct sw_header *last)
 {
@@ -34,7 +78,7 @@ static inline bool sw_push_is_like(const struct sw_stensor *t,
 				       offsetof(struct sw_header, step) ==
 			       SAME,
 		"what it says");
-	return h->payload_len == last->payload_len &&
+	return h->key == last->key && h->payload_len == last->payload_len &&
 	       !memcmp(&h->step, &last->step, SAME) &&
 	       (t->window || (h->round == last->round &&
 				     h->chunk + 1 != t->place.n_chunks));
@@ -54,48 +98,61 @@ static inline uint32_t sw_push_find(
 	return local;
 }
 
-/* sw_push_run - handle the pushes of @member to @t at the begin of a run, each
- * by @push, as sw_shard_push does. */
-static inline __attribute__((always_inline)) struct sw_pushed sw_push_run(
-	struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
-	const struct sw_header *h, const struct sw_rx_frame *f, uint32_t n,
+/* sw_push_run - handle the pushes of a run to tensors of one mode from r->at
+ * on, the first to @t, each by @push. */
+static inline __attribute__((always_inline)) enum sw_push_verdict sw_push_run(
+	struct sw_shard *sh, struct sw_stensor *t, struct sw_pushes *r,
 	sw_push_fn *push)
 {
-	struct sw_push p = {.member = member,
-		.has_crc = sw_shard_has_crc(sh, member) && h->type != SW_WANT};
-	struct sw_pushed out = {0};
-	uint64_t n_folded = 0, bytes = 0;
+	const struct sw_rules *rules = t->rules;
+	struct sw_push p = {.member = r->member, .has_crc = r->has_crc};
+	enum sw_push_verdict verdict = SW_PUSH_FOLD;
+	uint64_t bytes = 0;
+	bool has_completed = false;
+	uint32_t i = r->at;
 
-	for (uint32_t i = 0; i < n && h[i].key == t->key; i++) {
-		p.h = &h[i];
-		p.payload = f[i].payload;
-		p.is_lent = f[i].is_lent;
-		p.local = sw_push_find(sh, t, p.h);
-		out.verdict =
-			p.local == SW_PLACE_NONE ? SW_PUSH_DROP
-			: i && sw_push_is_like(t, p.h, p.h - 1)
-				? SW_PUSH_FOLD
-				: sw_push_judge_header(sh, t, member, p.h);
-		if (out.verdict != SW_PUSH_FOLD)
-			break;
-		out.verdict = push(sh, t, &p);
-		if (out.verdict <= SW_PUSH_COMPLETE) {
-			out.n_held++;
-			n_folded++;
+	for (; i < r->n; i++) {
+		p.h = &r->h[i];
+		p.payload = r->f[i].payload;
+		p.is_lent = r->f[i].is_lent;
+		if (i == r->at || !sw_push_is_like(t, p.h, p.h - 1)) {
+			if (p.h->key != t->key) {
+				struct sw_stensor *next =
+					sw_shard_tensor(sh, p.h->key);
+
+				if (!next || next->rules != rules)
+					break;
+				t = next;
+			}
+			p.local = sw_push_find(sh, t, p.h);
+			verdict = p.local == SW_PLACE_NONE
+					  ? SW_PUSH_DROP
+					  : sw_push_judge_header(
+						    sh, t, p.member, p.h);
+			if (verdict != SW_PUSH_FOLD)
+				break;
+		} else {
+			p.local = sw_push_find(sh, t, p.h);
+			if (p.local == SW_PLACE_NONE) {
+				verdict = SW_PUSH_DROP;
+				break;
+			}
+		}
+		verdict = push(sh, t, &p);
+		if (verdict <= SW_PUSH_COMPLETE) {
 			bytes += p.h->payload_len;
-			out.has_completed |= out.verdict == SW_PUSH_COMPLETE;
+			has_completed |= verdict == SW_PUSH_COMPLETE;
 			continue;
 		}
-		sw_push_note_refused(sh, t, &p, out.verdict);
-		if (!sw_push_is_held(out.verdict))
+		sw_push_note_refused(sh, t, &p, verdict);
+		if (!sw_push_is_held(verdict))
 			break;
-		out.n_held++;
-		out.has_again = true;
+		r->n_again++;
 	}
-	sh->n_folded += n_folded;
-	sw_count(&sh->stats->push_folded, n_folded);
-	sw_count(&sh->stats->push_bytes, bytes);
-	return out;
+	r->at = i;
+	r->bytes += bytes;
+	r->has_completed |= has_completed;
+	return verdict;
 }
 
 #endif

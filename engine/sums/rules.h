@@ -23,6 +23,16 @@ struct sw_queried {
 	uint64_t missing;  /* members that the round waits for */
 };
 
+/* A run of pushes, as sw_shard_push gets it, and what became of it. */
+struct sw_pushes {
+	const struct sw_header *h;
+	const struct sw_rx_frame *f;
+	uint32_t n, member;
+	bool has_crc, has_completed;
+	uint32_t at, n_again; /* those that are held, and duplicates of these */
+	uint64_t bytes;       /* folded */
+};
+
 /* One contribution to a chunk. */
 struct sw_push {
 	const struct sw_header *h;
@@ -44,10 +54,11 @@ struct sw_open_sum {
 struct sw_rules {
 	bool has_results;      /* results lie apart from the accumulators */
 	uint32_t record_bytes; /* bytes per chunk; 0: use sw_kept_bytes */
-	/* Handle the pushes to @t at the begin of a run (push.h). */
-	struct sw_pushed (*push)(struct sw_shard *sh, struct sw_stensor *t,
-		uint32_t member, const struct sw_header *h,
-		const struct sw_rx_frame *f, uint32_t n);
+	/* Handle pushes from r->at on, the first to @t; stop behind the last,
+	 * or at one that is neither folded nor a duplicate, or to a tensor of
+	 * another mode.  Return the verdict on the last one (push.h). */
+	enum sw_push_verdict (*push)(
+		struct sw_shard *sh, struct sw_stensor *t, struct sw_pushes *r);
 	struct sw_queried (*judge_query)(const struct sw_shard *sh,
 		const struct sw_stensor *t, uint32_t member, uint32_t local,
 		uint32_t round);
@@ -60,10 +71,10 @@ struct sw_rules {
 	void (*settle)(struct sw_shard *sh, struct sw_stensor *t,
 		uint32_t member, const struct sw_sent *const *sent, uint32_t n,
 		bool is_lost);
-	/* Fill the fields of @h that depend on the round or slot; return the
-	 * payload. */
-	const void *(*take)(struct sw_shard *sh, struct sw_stensor *t,
-		uint32_t member, uint32_t local, struct sw_header *h);
+	/* Take results for @member, of which there must be one (take.h). */
+	uint32_t (*take)(struct sw_shard *sh, struct sw_stensor *t,
+		uint32_t member, struct sw_tx_frame *out, uint32_t *cells,
+		uint32_t n);
 	/* Stop borrowing a chunk's first contribution: copy it, or drop it if
 	 * the chunk is dead. Returns false if nothing was borrowed. NULL: this
 	 * mode never borrows. */

@@ -529,12 +529,21 @@ static inline uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t order)
 		       : sh->tensors[sw_orders_at(&sh->orders, order)].class;
 }
 
-/* sw_shard_take - take the next result for @member of the tensor at @order,
- * which must have one. Fills key, round, chunk, step, weight, dtype, op, class,
- * payload_len and payload_crc of @h, and *cell for sw_shard_fate. Returns the
- * payload. */
-const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
-	struct sw_header *h, uint32_t *cell);
+/* sw_result_is_stable - may the frame refer to the result's memory? An
+ * asynchronous value may change before it leaves. A slot is reused only after
+ * every receiver has acknowledged its result. */
+static inline bool sw_result_is_stable(const struct sw_header *h)
+{
+	return h->op == SW_ROUND_SUM || sw_coll_kind_of(h->op);
+}
+
+/* sw_shard_take - take up to @n results for @member of the tensor at @order,
+ * which must have one; an unstable one is the last. Fills payload, is_stable,
+ * and key, round, chunk, step, weight, dtype, op, class, payload_len and
+ * payload_crc of each header; zeroes the other fields of the header. Fills
+ * @cells for sw_shard_fate. Returns how many. */
+uint32_t sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
+	struct sw_tx_frame *out, uint32_t *cells, uint32_t n);
 
 /* sw_shard_fate - settle the first of @n results sent to @member, and those
  * behind it that can be settled with it, as arrived or lost; return how many.

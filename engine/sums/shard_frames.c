@@ -24,9 +24,7 @@ static struct sw_stensor *find(const struct sw_shard *sh, uint32_t key,
 	return t;
 }
 
-/* Return whether @h is a valid collective of a member of the group, with bytes
- * if and only if this member gives some. */
-static bool matches_stream(struct sw_shard *sh, const struct sw_stensor *t,
+bool sw_push_fits_stream(struct sw_shard *sh, const struct sw_stensor *t,
 	uint32_t member, const struct sw_header *h)
 {
 	enum sw_coll_kind kind = sw_coll_kind_of(h->op);
@@ -51,37 +49,6 @@ static bool matches_stream(struct sw_shard *sh, const struct sw_stensor *t,
 		return false;
 	}
 	return true;
-}
-
-static bool matches(struct sw_shard *sh, const struct sw_stensor *t,
-	uint32_t member, const struct sw_header *h)
-{
-	bool may_be_empty = h->op == SW_ROUND_COPY;
-
-	if (t->window)
-		return matches_stream(sh, t, member, h);
-	if (h->dtype != t->dtype || h->op >= SW_N_ROUND_KINDS) {
-		sw_count(&sh->stats->rx_dtype, 1);
-		return false;
-	}
-	if (h->payload_len != sw_stensor_bytes(t, h->chunk) &&
-		!(may_be_empty && !h->payload_len)) {
-		sw_count(&sh->stats->rx_length, 1);
-		return false;
-	}
-	return true;
-}
-
-/* Check the weight: of a sum, the member's local ranks; of a broadcast, 1 with
- * bytes; of a stream, at most the local ranks, and 0 without bytes. */
-static bool has_weight(const struct sw_shard *sh, const struct sw_stensor *t,
-	uint32_t member, const struct sw_header *h)
-{
-	if (t->window)
-		return h->weight <= sh->weights[member] &&
-		       (h->weight > 0) == (h->payload_len > 0);
-	return h->weight == (h->op == SW_ROUND_COPY ? h->payload_len > 0
-						    : sh->weights[member]);
 }
 
 /* Send the result of a duplicate push again, unless the result is in flight or
@@ -109,49 +76,37 @@ void sw_push_note_refused(struct sw_shard *sh, struct sw_stensor *t,
 		send_again(sh, t, p->member, p->local, p->h->round);
 }
 
-enum sw_push_verdict sw_push_judge_header(struct sw_shard *sh,
-	const struct sw_stensor *t, uint32_t member, const struct sw_header *h)
-{
-	if (!matches(sh, t, member, h))
-		return SW_PUSH_DROP;
-	if (!has_weight(sh, t, member, h)) {
-		sw_count(&sh->stats->rx_weight, 1);
-		return SW_PUSH_DROP;
-	}
-	return sw_stensor_is_over(t, h->round, member) ? SW_PUSH_DEAD
-						       : SW_PUSH_FOLD;
-}
-
-/* Judge a push to a tensor that is not here. */
-static struct sw_pushed push_nowhere(struct sw_shard *sh, uint32_t key)
-{
-	if (sw_shard_is_past(sh, key))
-		return (struct sw_pushed){
-			.n_held = 1, .verdict = SW_PUSH_OLD, .has_again = true};
-	sw_count(&sh->stats->rx_key, 1);
-	return (struct sw_pushed){.verdict = SW_PUSH_DROP};
-}
-
 struct sw_pushed sw_shard_push(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const struct sw_rx_frame *f, uint32_t n)
 {
-	struct sw_pushed out = {0};
+	struct sw_pushes r = {.h = h,
+		.f = f,
+		.n = n,
+		.member = member,
+		.has_crc = sw_shard_has_crc(sh, member) && h->type != SW_WANT};
+	enum sw_push_verdict verdict = SW_PUSH_FOLD;
 
-	while (out.n_held < n) {
-		uint32_t i = out.n_held;
-		struct sw_stensor *t = sw_shard_tensor(sh, h[i].key);
-		struct sw_pushed some =
-			t ? t->rules->push(sh, t, member, &h[i], &f[i], n - i)
-			  : push_nowhere(sh, h[i].key);
+	while (r.at < n && sw_push_is_held(verdict)) {
+		struct sw_stensor *t = sw_shard_tensor(sh, h[r.at].key);
 
-		out.n_held += some.n_held;
-		out.verdict = some.verdict;
-		out.has_completed |= some.has_completed;
-		out.has_again |= some.has_again;
-		if (!sw_push_is_held(some.verdict))
-			break;
+		if (t) {
+			verdict = t->rules->push(sh, t, &r);
+		} else if (sw_shard_is_past(sh, h[r.at].key)) {
+			verdict = SW_PUSH_OLD;
+			r.at++;
+			r.n_again++;
+		} else {
+			verdict = SW_PUSH_DROP;
+			sw_count(&sh->stats->rx_key, 1);
+		}
 	}
-	return out;
+	sh->n_folded += r.at - r.n_again;
+	sw_count(&sh->stats->push_folded, r.at - r.n_again);
+	sw_count(&sh->stats->push_bytes, r.bytes);
+	return (struct sw_pushed){.n_held = r.at,
+		.verdict = verdict,
+		.has_completed = r.has_completed,
+		.has_again = r.n_again > 0};
 }
 
 bool sw_shard_may_want(const struct sw_shard *sh, const struct sw_header *h)
@@ -290,26 +245,12 @@ bool sw_shard_query(struct sw_shard *sh, uint32_t member,
 	return true;
 }
 
-const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
-	struct sw_header *h, uint32_t *cell_out)
+uint32_t sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
+	struct sw_tx_frame *out, uint32_t *cells, uint32_t n)
 {
 	struct sw_stensor *t = &sh->tensors[sw_orders_at(&sh->orders, order)];
-	size_t at = sw_marks_at(t, member);
-	uint32_t local = sw_bitmap_least_in(&t->marks, at);
-	uint64_t *word = sw_bitmap_word(&t->marks, local) + at;
 
-	*word &= *word - 1;
-	if (!*word)
-		sw_marks_end(sh, t, member, local);
-	*cell_out = local;
-	*h = (struct sw_header){
-		.type = SW_RESULT, .class = t->class, .key = t->key};
-	if (!t->window) {
-		h->chunk = sw_place_global_near(&t->near, &t->place, local);
-		h->dtype = t->dtype;
-		h->payload_len = (uint16_t)sw_stensor_bytes(t, h->chunk);
-	}
-	return t->rules->take(sh, t, member, local, h);
+	return t->rules->take(sh, t, member, out, cells, n);
 }
 
 /* Tell members after every quarter of a window that is done: a member that

@@ -3,6 +3,7 @@
 #include "engine/sums/stream.h"
 
 #include "engine/sums/push.h"
+#include "engine/sums/take.h"
 
 static struct sw_slot *slot_of(const struct sw_stensor *t, uint32_t local)
 {
@@ -247,11 +248,10 @@ static enum sw_push_verdict push(
 	return fold(sh, t, s, p);
 }
 
-static struct sw_pushed push_run(struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t member, const struct sw_header *h, const struct sw_rx_frame *f,
-	uint32_t n)
+static enum sw_push_verdict push_run(
+	struct sw_shard *sh, struct sw_stensor *t, struct sw_pushes *r)
 {
-	return sw_push_run(sh, t, member, h, f, n, push);
+	return sw_push_run(sh, t, r, push);
 }
 
 static void settle_one(struct sw_shard *sh, struct sw_stensor *t,
@@ -296,6 +296,12 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 	return result_of(sh, t, local);
 }
 
+static uint32_t take_run(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, struct sw_tx_frame *out, uint32_t *cells, uint32_t n)
+{
+	return sw_take_run(sh, t, member, out, cells, n, take);
+}
+
 static bool keep(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 {
 	struct sw_open_sum sum = open_sum(sh, t, local);
@@ -309,5 +315,5 @@ const struct sw_rules sw_rules_stream = {.has_results = true,
 	.judge_query = judge_query,
 	.begun = begun,
 	.settle = settle,
-	.take = take,
+	.take = take_run,
 	.keep = keep};

@@ -1,6 +1,7 @@
 /* sync.c - rules of synchronous tensors, which are summed in rounds.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sums/push.h"
+#include "engine/sums/take.h"
 
 /* Return the chunk of a frame. */
 static struct sw_chunk *chunk_of(const struct sw_stensor *t, uint32_t local)
@@ -186,11 +187,10 @@ static enum sw_push_verdict push(
 	return verdict == SW_PUSH_FOLD ? fold(sh, t, c, p) : verdict;
 }
 
-static struct sw_pushed push_run(struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t member, const struct sw_header *h, const struct sw_rx_frame *f,
-	uint32_t n)
+static enum sw_push_verdict push_run(
+	struct sw_shard *sh, struct sw_stensor *t, struct sw_pushes *r)
 {
-	return sw_push_run(sh, t, member, h, f, n, push);
+	return sw_push_run(sh, t, r, push);
 }
 
 static void settle(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
@@ -218,6 +218,12 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 	return sw_stensor_result(t, cell->round, local);
 }
 
+static uint32_t take_run(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, struct sw_tx_frame *out, uint32_t *cells, uint32_t n)
+{
+	return sw_take_run(sh, t, member, out, cells, n, take);
+}
+
 static bool keep(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 {
 	const struct sw_chunk *c = &t->chunks[local];
@@ -237,5 +243,5 @@ const struct sw_rules sw_rules_sync = {.has_results = true,
 	.judge_query = judge_query,
 	.begun = begun,
 	.settle = settle,
-	.take = take,
+	.take = take_run,
 	.keep = keep};

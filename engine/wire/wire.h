@@ -269,10 +269,25 @@ static inline void sw_frame_fill(struct sw_tx_frame *out, struct sw_path to,
 	struct sw_header *h = &out->header;
 
 	h->version = SW_VERSION_MAX;
+	sw_frame_address(out, to, payload, is_stable);
 	if (h->class == SW_CLASS_CTL)
 		h->payload_crc = sw_crc32c(0, payload, h->payload_len);
 	sw_header_seal(h);
-	sw_frame_address(out, to, payload, is_stable);
+}
+
+/* sw_frame_fill_data - do so for a data frame whose payload and is_stable are
+ * set. */
+static inline void sw_frame_fill_data(
+	struct sw_tx_frame *out, struct sw_path to, uint16_t way)
+{
+	struct sw_header *h = &out->header;
+
+	h->version = SW_VERSION_MAX;
+	out->payload_len = h->payload_len;
+	out->way = way;
+	out->class = h->class;
+	out->to = to;
+	sw_header_seal(h);
 }
 
 /* sw_frame_tag - complete a frame of a keyed session, whose payload has @hash:

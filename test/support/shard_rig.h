@@ -132,6 +132,18 @@ static inline uint32_t class_for(const struct fixture *x, uint32_t member)
 		&x->sh, sw_bitmap_first(sw_shard_ready(&x->sh, member)));
 }
 
+/* Take the next result for @member of the tensor at @order: its bytes. */
+static inline const void *take_bytes(
+	struct fixture *x, uint32_t member, uint32_t order)
+{
+	struct sw_tx_frame out;
+	uint32_t n = sw_shard_take(&x->sh, member, order, &out, &x->cell, 1);
+
+	assert_int_equal(n, 1);
+	x->h = out.header;
+	return out.payload;
+}
+
 /* Take the next result of @member: its only value, or -1 if nothing is left. */
 static inline int32_t take(struct fixture *x, uint32_t member)
 {
@@ -140,7 +152,7 @@ static inline int32_t take(struct fixture *x, uint32_t member)
 
 	if (order == SW_BITMAP_NONE)
 		return -1;
-	elems = sw_shard_take(&x->sh, member, order, &x->h, &x->cell);
+	elems = take_bytes(x, member, order);
 	for (uint32_t i = 1; i < x->h.payload_len / 4u; i++)
 		assert_int_equal(elems[i], elems[0]);
 	assert_int_equal(x->h.payload_crc,

@@ -134,13 +134,13 @@ static void copy__any_bits_in_16_bit_types(void **state)
 		shard_push(&x->sh, m, &h, (uint8_t *)ones, false);
 	}
 	copy_from(x, ROOT, 2, ROOT, odd, PAYLOAD);
-	got = sw_shard_take(&x->sh, C, 0, &x->h, &x->cell); /* lacks 1 */
+	got = take_bytes(x, C, 0); /* lacks 1 */
 	assert_int_equal(x->h.round, 1);
 	assert_int_equal(got[5], 0x4200);
 	ask(x, A, 2);
 	ask(x, C, 2);
 	for (uint32_t m = 0; m < 3; m++) {
-		got = sw_shard_take(&x->sh, m, 0, &x->h, &x->cell);
+		got = take_bytes(x, m, 0);
 		assert_int_equal(x->h.round, 2);
 		assert_memory_equal(got, odd, PAYLOAD);
 	}
@@ -148,7 +148,7 @@ static void copy__any_bits_in_16_bit_types(void **state)
 	h.payload_crc = sw_data_crc(0, &h, ones, PAYLOAD);
 	shard_push(&x->sh, A, &h, (uint8_t *)ones, false);
 	fate(x, C, true); /* round 2 again, while 3 accumulates */
-	got = sw_shard_take(&x->sh, C, 0, &x->h, &x->cell);
+	got = take_bytes(x, C, 0);
 	assert_memory_equal(got, odd, PAYLOAD);
 	close_shard(x);
 }

@@ -68,6 +68,30 @@ static void can_send__credit_ends(void **state)
 	assert_false(sw_flow_can_send(&x->f, 7));
 }
 
+/* As many full frames as may be sent one by one: by credit, by the congestion
+ * window, by numbers. */
+static void room__agrees_with_can_send(void **state)
+{
+	const uint64_t limits[][2] = {{1, 1 << 19}, {FRAME, 1 << 19},
+		{FRAME + 1, 1 << 19}, {1 << 19, 5 * FRAME - 1},
+		{1 << 19, 1 << 19}};
+	const uint32_t wanted[] = {1, 1, 2, 5, SW_SENT_RING};
+
+	for (uint32_t i = 0; i < 5; i++) {
+		struct fixture *x = open_flow();
+		uint32_t room;
+
+		x->f.granted = limits[i][0];
+		x->f.congestion.limit = limits[i][1];
+		assert_int_equal(sw_flow_room(&x->f, 3, 1), 1);
+		room = sw_flow_room(&x->f, 3, 1000);
+		assert_int_equal(room, wanted[i]);
+		while (room--)
+			send(x, 3);
+		assert_false(sw_flow_can_send(&x->f, 3));
+	}
+}
+
 /* Without credit one frame may go when nothing is on its way, whatever became
  * of the ones before; but none before there was any credit. */
 static void can_send__one_without_credit(void **state)
@@ -311,6 +335,7 @@ int main(void)
 		cmocka_unit_test(send__numbers_per_class),
 		cmocka_unit_test(send__charges_quanta),
 		cmocka_unit_test(can_send__credit_ends),
+		cmocka_unit_test(room__agrees_with_can_send),
 		cmocka_unit_test(can_send__one_without_credit),
 		cmocka_unit_test(can_send__ring_is_full),
 		cmocka_unit_test(is_overdrawn__by_what_it_says),

@@ -25,6 +25,36 @@ static void take__most_urgent_first(void **state)
 	close_shard(x);
 }
 
+/* A run ends behind the last result, or as many as are asked for, or with a
+ * word of marks. */
+static void take__runs(void **state)
+{
+	enum { N = 70 };
+	struct fixture *x = open_shard(1, 0, 1);
+	struct sw_tx_frame out[N];
+	uint32_t cells[N], order, next = 0;
+	const uint32_t wanted[] = {5, 59, 6};
+
+	admit(x, 0, SW_I32, N * FULL, 0);
+	for (uint32_t i = 0; i < N; i++)
+		push(x, 0, 1, i, (int32_t)i);
+	order = sw_bitmap_first(sw_shard_ready(&x->sh, 0));
+	for (uint32_t r = 0; r < 3; r++) {
+		uint32_t n =
+			sw_shard_take(&x->sh, 0, order, out, cells, r ? N : 5);
+
+		assert_int_equal(n, wanted[r]);
+		for (uint32_t i = 0; i < n; i++, next++) {
+			assert_int_equal(out[i].header.chunk, next);
+			assert_int_equal(cells[i], next);
+			assert_true(out[i].is_stable);
+			assert_int_equal(*(int32_t *)out[i].payload, next);
+		}
+	}
+	assert_int_equal(take(x, 0), -1);
+	close_shard(x);
+}
+
 /* Marked results move along when a more urgent tensor is admitted. */
 static void admit__while_results_wait(void **state)
 {
@@ -180,6 +210,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(take__most_urgent_first),
+		cmocka_unit_test(take__runs),
 		cmocka_unit_test(admit__while_results_wait),
 		cmocka_unit_test(admit__anywhere_while_results_wait),
 		cmocka_unit_test(fate__lost_is_sent_again),

@@ -86,8 +86,7 @@ static void sum__lent_alone(void **state)
 		assert_int_equal(x->sh.n_lent, 0);
 		order = sw_bitmap_first(sw_shard_ready(&x->sh, A));
 		assert_memory_equal(
-			sw_shard_take(&x->sh, A, order, &x->h, &x->cell), elems,
-			sizeof(elems));
+			take_bytes(x, A, order), elems, sizeof(elems));
 	}
 	close_shard(x);
 }
@@ -112,8 +111,7 @@ static void sum__lent_bf16(void **state)
 	assert_int_equal(
 		shard_push(&x->sh, B, &h, (const uint8_t *)twos, false),
 		SW_PUSH_COMPLETE);
-	got = sw_shard_take(&x->sh, B,
-		sw_bitmap_first(sw_shard_ready(&x->sh, B)), &x->h, &x->cell);
+	got = take_bytes(x, B, sw_bitmap_first(sw_shard_ready(&x->sh, B)));
 	for (uint32_t i = 0; i < 2 * FULL; i++)
 		assert_int_equal(got[i], three);
 	close_shard(x);
