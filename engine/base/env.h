@@ -15,6 +15,9 @@ struct sw_sum; /* the kernels: sum/sum.h */
 struct sw_env {
 	const struct sw_log *log;
 	const struct sw_sum *sum;
+	/* Pages of tables may be mapped as they are used, because no lcore
+	 * waits for them: a simulation of many nodes has no memory to waste. */
+	bool is_lazy;
 	void *ctx; /* first argument of the functions below */
 	/* Return whether @bytes of memory for a batch of @owner are ready.
 	 * False: they are being prepared, ask again. After true, take them in

@@ -3,17 +3,20 @@
 #ifndef SW_ENGINE_BASE_ZEROS_H
 #define SW_ENGINE_BASE_ZEROS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 
-/* sw_zeros_new - @bytes of zeros, which are written here, so that whoever uses
- * them first takes no page fault; free gives them back.  NULL: there is no
- * memory.  Control. */
-static inline void *sw_zeros_new(size_t bytes)
+/* sw_zeros_new - @bytes of zeros, which are written here unless @is_lazy, so
+ * that whoever uses them first takes no page fault; free gives them back.
+ * NULL: there is no memory.  Control. */
+static inline void *sw_zeros_new(size_t bytes, bool is_lazy)
 {
 	enum { PAGE = 4096 };
 	char *mem = calloc(1, bytes);
 
+	if (is_lazy)
+		return mem;
 	for (size_t at = 0; mem && at < bytes; at += PAGE)
 		((volatile char *)mem)[at] = 0;
 	if (mem && bytes) /* its last page, wherever the first begins */

@@ -157,8 +157,8 @@ static void lay(struct sw_place_map *map, uint32_t period, uint32_t n_servers,
 static int open_map(
 	struct sw_place_map *map, uint32_t period, uint32_t n_servers)
 {
-	uint16_t *words =
-		sw_zeros_new(map_words(period, n_servers) * sizeof(*words));
+	uint16_t *words = sw_zeros_new(
+		map_words(period, n_servers) * sizeof(*words), false);
 
 	if (!words)
 		return SW_ENOMEM;

@@ -104,7 +104,7 @@ int sw_sched_open(
 		.size = max_tasks};
 	if (!max_tasks)
 		return SW_EINVAL;
-	s->heap = sw_zeros_new(max_tasks * sizeof(struct sw_task *));
+	s->heap = sw_zeros_new(max_tasks * sizeof(struct sw_task *), false);
 	return s->heap ? 0 : SW_ENOMEM;
 }
 

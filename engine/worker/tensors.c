@@ -335,7 +335,8 @@ int sw_tensors_open(struct sw_worker *w)
 {
 	uint64_t *words = w->set_words;
 
-	w->tensors = sw_zeros_new(SW_TENSORS * sizeof(*w->tensors));
+	w->tensors =
+		sw_zeros_new(SW_TENSORS * sizeof(*w->tensors), w->env->is_lazy);
 	if (!w->tensors)
 		return SW_ENOMEM;
 	words = sw_bitmap_init(&w->open, SW_TENSORS, words);

@@ -515,7 +515,8 @@ static int open_links(struct sw_worker *w, const struct sw_worker_job *job,
 	err = sw_place_map_fold(&w->lane_map, &w->map, w->n_lanes, w->lane_of);
 	if (err)
 		return err;
-	w->links = sw_zeros_new(job->n_servers * sizeof(*w->links));
+	w->links = sw_zeros_new(
+		job->n_servers * sizeof(*w->links), w->env->is_lazy);
 	if (!w->links)
 		return SW_ENOMEM;
 	for (uint32_t s = 0; s < job->n_servers; s++)

@@ -1,10 +1,15 @@
-/* events.h - what happens next: a heap by time, then by order of entry.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* events.h - what happens next: a queue by time, then by order of entry.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A wheel of slots, each a list of the events of some nanoseconds. The events
+ * of the current slot lie in a heap, as do those behind the wheel's horizon.
+ * Entering and taking an event costs O(1) as long as slots have few events.
+ */
 #ifndef SW_APPS_LAB_SIM_EVENTS_H
 #define SW_APPS_LAB_SIM_EVENTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 enum sw_sim_kind {
 	SW_SIM_ARRIVE, /* the first frame of a link reaches its end */
@@ -14,7 +19,10 @@ enum sw_sim_kind {
 	SW_SIM_TIMER,
 };
 
-enum { SW_SIM_INDEX_BITS = 20 };
+enum {
+	SW_SIM_INDEX_BITS = 20,
+	SW_SIM_WHEEL = 8192, /* slots */
+};
 
 struct sw_sim_event {
 	uint64_t at_ns;
@@ -23,10 +31,27 @@ struct sw_sim_event {
 	uint64_t tag;
 };
 
-struct sw_sim_events {
-	struct sw_sim_event *heap;
+struct sw_sim_heap {
+	struct sw_sim_event *all; /* [0] is the first; four children each */
 	uint32_t n, size;
+};
+
+/* An event in the list of its slot. */
+struct sw_sim_waiting {
+	struct sw_sim_event event;
+	uint32_t next; /* 1 + its index; 0: the last one */
+};
+
+struct sw_sim_events {
+	struct sw_sim_heap now; /* those of the current slot and before it */
+	struct sw_sim_heap far; /* those behind the horizon when they came */
+	uint64_t slot;          /* the current one: time >> shift */
+	uint32_t shift;
 	uint64_t n_entered;
+	struct sw_sim_waiting *waiting;
+	uint32_t free, n_waiting, size; /* of waiting; free: as next */
+	uint32_t lists[SW_SIM_WHEEL];   /* by slot: as next */
+	uint64_t used[SW_SIM_WHEEL / 64];
 };
 
 static inline enum sw_sim_kind sw_sim_kind_of(const struct sw_sim_event *e)
@@ -39,55 +64,23 @@ static inline uint32_t sw_sim_index_of(const struct sw_sim_event *e)
 	return (uint32_t)e->tag & ((1u << SW_SIM_INDEX_BITS) - 1);
 }
 
-static inline int sw_sim_is_earlier(
-	const struct sw_sim_event *a, const struct sw_sim_event *b)
-{
-	return a->at_ns < b->at_ns || (a->at_ns == b->at_ns && a->tag < b->tag);
-}
+/* sw_sim_events_init - an empty queue; slots hold 2^@shift nanoseconds.
+ * sw_sim_events_close - free its memory. */
+void sw_sim_events_init(struct sw_sim_events *q, uint32_t shift);
+void sw_sim_events_close(struct sw_sim_events *q);
 
-/* sw_sim_put - enter an event.  Exits the process when memory is short, as all
- * of the simulation does: nothing can be saved then. */
-static inline void sw_sim_put(struct sw_sim_events *q, uint64_t at_ns,
-	enum sw_sim_kind kind, uint32_t index)
-{
-	struct sw_sim_event e = {.at_ns = at_ns,
-		.tag = q->n_entered++ << (SW_SIM_INDEX_BITS + 4) |
-		       (uint64_t)kind << SW_SIM_INDEX_BITS | index};
-	uint32_t i = q->n++;
+/* sw_sim_put - enter an event, which is not before the last one taken. Exits
+ * the process when memory is short, as all of the simulation does: nothing can
+ * be saved then. */
+void sw_sim_put(struct sw_sim_events *q, uint64_t at_ns, enum sw_sim_kind kind,
+	uint32_t index);
 
-	if (q->n > q->size) {
-		q->size = 2 * q->size + 64;
-		q->heap = realloc(q->heap, q->size * sizeof(*q->heap));
-		if (!q->heap)
-			abort();
-	}
-	for (; i && sw_sim_is_earlier(&e, &q->heap[(i - 1) / 4]);
-		i = (i - 1) / 4)
-		q->heap[i] = q->heap[(i - 1) / 4];
-	q->heap[i] = e;
-}
+/* sw_sim_turn_wheel - make the next slot with events the current one, whose
+ * events are all taken. Returns false if there are no more. */
+bool sw_sim_turn_wheel(struct sw_sim_events *q);
 
-/* sw_sim_take - remove and return the first event; there must be one. */
-static inline struct sw_sim_event sw_sim_take(struct sw_sim_events *q)
-{
-	struct sw_sim_event first = q->heap[0], last = q->heap[--q->n];
-	uint32_t i = 0;
-
-	for (;;) {
-		uint32_t c = 4 * i + 1, best = c;
-
-		if (c >= q->n)
-			break;
-		for (uint32_t k = c + 1; k < c + 4 && k < q->n; k++)
-			if (sw_sim_is_earlier(&q->heap[k], &q->heap[best]))
-				best = k;
-		if (!sw_sim_is_earlier(&q->heap[best], &last))
-			break;
-		q->heap[i] = q->heap[best];
-		i = best;
-	}
-	q->heap[i] = last;
-	return first;
-}
+/* sw_sim_take - remove and return the first event of the current slot, which
+ * has one (q->now). */
+struct sw_sim_event sw_sim_take(struct sw_sim_events *q);
 
 #endif

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/net.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/bytes.h"
@@ -9,7 +10,9 @@
 #include "engine/base/random.h"
 #include "pmd/lcores/handoff.h"
 
-static const uint32_t sizes[SW_SIM_SIZES] = {512, 2048, SW_PAYLOAD_MAX};
+enum { ALIGN = 64, SLAB = 64 };
+
+static const uint32_t sizes[SW_SIM_SIZES] = {0, 512, 2048, SW_PAYLOAD_MAX};
 
 uint64_t sw_sim_below(uint64_t *rng, uint64_t n)
 {
@@ -23,6 +26,24 @@ bool sw_sim_chance(uint64_t *rng, uint32_t ppm)
 
 /* --- frames --- */
 
+/* Put more frames of @size on their free list: memory grows in slabs. */
+static void add_slab(struct sw_sim_net *net, uint8_t size)
+{
+	size_t bytes = sizeof(struct sw_sim_frame) + sizes[size];
+	uint8_t *mem = aligned_alloc(ALIGN, ALIGN + SLAB * bytes);
+
+	if (!mem)
+		abort();
+	memcpy(mem, &net->slabs, sizeof(net->slabs));
+	net->slabs = mem;
+	for (uint32_t i = SLAB; i--;) {
+		struct sw_sim_frame *f = (void *)(mem + ALIGN + i * bytes);
+
+		f->next = net->free[size];
+		net->free[size] = f;
+	}
+}
+
 struct sw_sim_frame *sw_sim_frame_new(struct sw_sim_net *net, uint32_t payload)
 {
 	struct sw_sim_frame *f;
@@ -30,13 +51,10 @@ struct sw_sim_frame *sw_sim_frame_new(struct sw_sim_net *net, uint32_t payload)
 
 	while (sizes[size] < payload)
 		size++;
+	if (!net->free[size])
+		add_slab(net, size);
 	f = net->free[size];
-	if (f)
-		net->free[size] = f->next;
-	else
-		f = aligned_alloc(64, sizeof(*f) + sizes[size]);
-	if (!f)
-		abort();
+	net->free[size] = f->next;
 	memset(f, 0, offsetof(struct sw_sim_frame, head));
 	f->size = size;
 	net->n_alive++;
@@ -325,9 +343,11 @@ static void happen(struct sw_sim_net *net, const struct sw_sim_event *e)
 
 void sw_sim_run(struct sw_sim_net *net, uint64_t until_ns)
 {
-	while (!net->is_over && net->events.n &&
-		net->events.heap[0].at_ns <= until_ns) {
-		struct sw_sim_event e = sw_sim_take(&net->events);
+	struct sw_sim_events *q = &net->events;
+
+	while (!net->is_over && (q->now.n || sw_sim_turn_wheel(q)) &&
+		q->now.all[0].at_ns <= until_ns) {
+		struct sw_sim_event e = sw_sim_take(q);
 
 		net->now_ns = e.at_ns;
 		net->n_events++;
@@ -337,30 +357,25 @@ void sw_sim_run(struct sw_sim_net *net, uint64_t until_ns)
 		net->now_ns = sw_max64(net->now_ns, until_ns);
 }
 
-static void free_list(struct sw_sim_frame *f)
+static void free_slabs(void *mem)
 {
-	while (f) {
-		struct sw_sim_frame *next = f->next;
+	while (mem) {
+		void *next;
 
-		free(f);
-		f = next;
+		memcpy(&next, mem, sizeof(next));
+		free(mem);
+		mem = next;
 	}
 }
 
 void sw_sim_close(struct sw_sim_net *net)
 {
 	for (uint32_t i = 0; i < net->n_nodes; i++) {
-		free_list(net->nodes[i].first);
 		sw_loopback_close(net->nodes[i].loopback);
 		free(net->nodes[i].loop);
 	}
-	for (uint32_t i = 0; i < net->n_links; i++)
-		free_list(net->links[i].first);
-	for (uint32_t i = 0; i < net->n_strays; i++)
-		free(net->strays[i]);
-	for (uint32_t i = 0; i < SW_SIM_SIZES; i++)
-		free_list(net->free[i]);
-	free(net->events.heap);
+	free_slabs(net->slabs);
+	sw_sim_events_close(&net->events);
 	free(net->nodes);
 	free(net->links);
 	free(net->pools);

@@ -5,8 +5,8 @@
  * seeds give equal results on every machine. A node runs the loop of a daemon
  * (engine/loop/loop.h) over a port of this network. A frame waits in the queue
  * of each link on its way and leaves it whole (store and forward). Links keep
- * frames in order, so the heap of events has one entry per link and node, and
- * memory grows with the frames in flight.
+ * frames in order, so there is one event per link and node, and memory grows
+ * with the frames in flight.
  */
 #ifndef SW_APPS_LAB_SIM_NET_H
 #define SW_APPS_LAB_SIM_NET_H
@@ -27,7 +27,7 @@ enum {
 	SW_SIM_INBOX = 4096, /* frames that a node's ring holds */
 	SW_SIM_LOOPBACK = 1, /* a node's port to itself */
 	SW_SIM_PORTS = 2,
-	SW_SIM_SIZES = 3, /* sizes of frames' memory */
+	SW_SIM_SIZES = 4, /* sizes of frames' memory */
 	SW_SIM_TIMERS = 4096,
 };
 
@@ -54,8 +54,10 @@ struct sw_sim_frame {
 	bool is_marked, is_other; /* other: not of an engine */
 	bool is_plain;            /* its sender does not know ECN */
 	bool has_body;            /* the payload is in it */
-	struct sw_sim_segment other;
-	uint8_t head[SW_HEAD_BYTES];
+	union {
+		struct sw_sim_segment other; /* is_other */
+		uint8_t head[SW_HEAD_BYTES];
+	};
 	_Alignas(64) uint8_t body[];
 };
 
@@ -150,6 +152,7 @@ struct sw_sim_net {
 	struct sw_sim_timer timers[SW_SIM_TIMERS];
 	uint32_t n_timers;
 	struct sw_sim_frame *free[SW_SIM_SIZES];
+	void *slabs; /* memory of frames, as a list */
 	struct sw_sim_frame **strays;
 	struct sw_sim_link **stray_links;
 	uint32_t n_strays;

@@ -2,16 +2,19 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/net.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/bytes.h"
 #include "engine/base/params.h"
+#include "engine/wire/wire.h"
 #include "pmd/lcores/handoff.h"
 
 enum {
 	QUEUE_NS = 20000, /* the queue below the scheduler, as ports keep it */
 	TX_BURST = 16,
 	SLEEP_NS = 100000000,
+	TYPE_AT = offsetof(struct sw_header, type),
 	GAP_NS = 400000, /* less than what a loop calls a gap in polling */
 };
 
@@ -85,7 +88,7 @@ static uint32_t port_tx_room(struct sw_port *port)
 static void send(struct sw_sim_node *n, const struct sw_tx_frame *t)
 {
 	struct sw_sim_net *net = n->net;
-	bool is_bare = net->is_bare && t->is_stable;
+	bool is_bare = net->is_bare && sw_type_is_data(t->head[TYPE_AT]);
 	struct sw_sim_frame *f =
 		sw_sim_frame_new(net, is_bare ? 0 : t->payload_len);
 

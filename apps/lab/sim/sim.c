@@ -56,6 +56,7 @@ int sw_sim_open(struct sw_sim *s, const struct sw_sim_desc *d)
 				       : sw_sim_kernels();
 	s->env = (struct sw_env){.log = &s->log,
 		.sum = &s->kernels,
+		.is_lazy = true,
 		.ctx = s,
 		.mem_get = mem_get,
 		.mem_put = mem_put,
