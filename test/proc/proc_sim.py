@@ -143,6 +143,24 @@ def test_traffic():
     check(flap["jobs"][0]["rounds"] == 3, flap)
 
 
+PLAIN = ("[net]\nrate = 1Gb/s\nbuffer = 16MiB\n[job]\nagents = gpu[0-3]\nsize = 8MiB\nrounds = 4\n"
+         "transport = ")
+
+
+def test_plain():
+    """A ring sends 3/2 of the bytes; servers return a tensor when all of it was pushed."""
+    for transport, servers, share in [("ring", "cpu0", 2 / 3), ("server", "cpu[0-3]", 1),
+                                      ("server", "gpu[0-3]", 2 / 3), ("server", "cpu0", 1 / 4)]:
+        job = result_of(f"{PLAIN}{transport}\nservers = {servers}\n")["jobs"][0]
+        check(0.75 * share < job["goodput_bit_s"] / 1e9 < share, f"{transport}, {servers}: {job}")
+    beside = result_of(f"{PLAIN}ring\nservers = cpu0\n[job b]\nagents = gpu4\nservers = gpu5\n"
+                       "size = 1MiB\n[traffic x]\nfrom = gpu0\nto = gpu1\nkind = udp\n"
+                       "rate = 500Mb/s\n")
+    check(beside["jobs"][0]["goodput_bit_s"] < 0.4e9 < beside["jobs"][1]["goodput_bit_s"], beside)
+    p = sim_text(PLAIN.replace("[0-3]", "0") + "ring\nservers = cpu0\n")
+    check(p.returncode == 1 and "needs two agents" in p.stderr, p.stderr)
+
+
 def figures(*args):
     return subprocess.run([os.path.abspath(rig.lab()), "figures", *args], capture_output=True,
                           text=True, timeout=rig.RUN_S, check=False)

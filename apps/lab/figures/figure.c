@@ -126,7 +126,8 @@ int sw_figure_plot(const struct sw_figure *f, const char *path)
 
 	for (uint32_t i = 0; i < d->n_curves; i++) {
 		plot.curves[i] = f->curves[i];
-		plot.curve_names[i] = d->curves[i].label;
+		plot.curve_names[i] = *d->curves[i].text ? d->curves[i].text
+							 : d->curves[i].label;
 	}
 	return sw_sim_table_plot(&f->table, &f->file, &plot, path);
 }

@@ -52,7 +52,8 @@ static void end_round(struct sw_sim_job *j)
 		return;
 	j->is_done = true;
 	s->net.is_over = ++s->n_done == s->n_jobs;
-	for (uint32_t i = 0; i < j->n_agents && !s->net.is_over; i++) {
+	for (uint32_t i = 0; i < j->n_agents && !s->net.is_over && !j->plain;
+		i++) {
 		sw_worker_leave(j->agents[i].worker, NULL);
 		sw_loop_look(j->agents[i].node->loop);
 		sw_sim_node_poke(j->agents[i].node);
@@ -94,6 +95,20 @@ static uint32_t layer_of(const struct sw_sim_job *j, uint32_t tensor)
 	return low;
 }
 
+static void take_done(struct sw_sim_agent *a, uint32_t tensor, uint64_t round)
+{
+	struct sw_sim_job *j = a->job;
+
+	a->n_open[layer_of(j, tensor)]--;
+	if (!tensor && round >= j->desc->n_warm)
+		j->urgent[j->n_urgent++] = j->sim->net.now_ns - a->urgent_ns;
+	if (++a->n_done < j->n_tensors)
+		return;
+	a->n_done = 0;
+	if (++j->n_done == j->n_agents)
+		end_round(j);
+}
+
 /* The cookie counts local ranks down: the last one ends the tensor. */
 static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	int err, uint32_t weight)
@@ -114,14 +129,12 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	if (local + 1 < a->n_local)
 		return;
 	check(a, tensor, (uint32_t)cookie);
-	a->n_open[layer_of(j, tensor)]--;
-	if (!tensor && cookie >= j->desc->n_warm)
-		j->urgent[j->n_urgent++] = j->sim->net.now_ns - a->urgent_ns;
-	if (++a->n_done < j->n_tensors)
-		return;
-	a->n_done = 0;
-	if (++j->n_done == j->n_agents)
-		end_round(j);
+	take_done(a, tensor, cookie);
+}
+
+void sw_sim_agent_done(struct sw_sim_agent *a, uint32_t tensor)
+{
+	take_done(a, tensor, a->job->n_rounds);
 }
 
 /* --- computing --- */
@@ -131,6 +144,12 @@ static void push(struct sw_sim_agent *a, uint32_t tensor)
 	struct sw_sim_job *j = a->job;
 	int err = 0;
 
+	if (!tensor)
+		a->urgent_ns = j->sim->net.now_ns;
+	if (j->plain) {
+		j->push(a, tensor);
+		return;
+	}
 	for (uint32_t l = 0; l < a->n_local && !err; l++) {
 		if (!j->sim->net.is_bare)
 			sw_sim_truth_fill(&j->truth, a->rank * a->n_local + l,
@@ -145,8 +164,6 @@ static void push(struct sw_sim_agent *a, uint32_t tensor)
 	}
 	if (err)
 		fail(j->sim, a->node->name, sw_error_text(err));
-	if (!tensor)
-		a->urgent_ns = j->sim->net.now_ns;
 	sw_loop_look(a->node->loop);
 }
 
@@ -185,8 +202,7 @@ static void end_stage(struct sw_sim_agent *a)
 	a->round++;
 }
 
-/* Go on until something has to be waited for; returns until when. */
-static uint64_t compute(struct sw_sim_agent *a, uint64_t now_ns)
+uint64_t sw_sim_agent_compute(struct sw_sim_agent *a, uint64_t now_ns)
 {
 	struct sw_sim_job *j = a->job;
 	bool has_pushed = false;
@@ -244,7 +260,7 @@ static uint64_t step(void *ctx, uint64_t now_ns)
 		return UINT64_MAX;
 	if (!a->is_declared)
 		declare(a);
-	return a->is_admitted ? compute(a, now_ns) : UINT64_MAX;
+	return a->is_admitted ? sw_sim_agent_compute(a, now_ns) : UINT64_MAX;
 }
 
 /* --- its start --- */

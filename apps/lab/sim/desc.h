@@ -46,13 +46,15 @@ struct sw_sim_desc_job {
 	char label[SW_SIM_NAME];
 	char agents[SW_SIM_TEXT], servers[SW_SIM_TEXT], sizes[SW_SIM_TEXT];
 	char model[SW_SIM_TEXT], forward[SW_SIM_TEXT], backward[SW_SIM_TEXT];
-	uint32_t n_tensors, n_rounds, n_warm, straggler;
+	uint32_t transport, n_tensors, n_rounds, n_warm, straggler;
 	uint64_t bytes, compute_ns, start_ns, straggler_ns;
 	/* Options of daemons. */
 	struct sw_conf_job job;
 	struct sw_conf_agent agent;
 	struct sw_conf_node node;
 };
+
+enum sw_sim_transport { SW_SIM_SUMWIRE, SW_SIM_RING, SW_SIM_SERVER };
 
 struct sw_sim_desc_run {
 	uint64_t seed, duration_ns;
@@ -108,7 +110,7 @@ struct sw_sim_desc_claim {
 /* A line that a formula draws for the rows of a sweep. */
 struct sw_sim_desc_curve {
 	char label[SW_SIM_NAME];
-	char of[SW_SIM_TEXT];
+	char text[SW_SIM_TEXT], of[SW_SIM_TEXT];
 	uint32_t formula;
 };
 

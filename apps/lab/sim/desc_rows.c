@@ -71,6 +71,10 @@ static const struct sw_option job_rows[] = {
 	ROW("job", "servers", PATH, job, servers, NULL, 0, 0, "",
 		"nodes with servers; those with agents come last, and are all "
 		"of these or none"),
+	ROW("job", "transport", CHOICE, job, transport, "sumwire", 0, 0,
+		"sumwire|ring|server",
+		"the engine; or TCP flows of a ring all-reduce, without "
+		"servers, or of a parameter server"),
 	ROW("job", "tensors", U32, job, n_tensors, "4", 1, 4096, "tensors",
 		"tensors of one size"),
 	ROW("job", "size", BYTES, job, bytes, "4MiB", 4, 1ULL << 32, "",
@@ -206,6 +210,8 @@ static const struct sw_option claim_rows[] = {
 };
 
 static const struct sw_option curve_rows[] = {
+	ROW("curve", "text", PATH, curve, text, "", 0, 0, "",
+		"its name in the plot; empty: NAME"),
 	ROW("curve", "formula", CHOICE, curve, formula, NULL, 0, 0,
 		"optimal|ring|server|ideal|bound",
 		"optimal, ring and server: communication after BytePS; ideal "

@@ -269,7 +269,8 @@ static void close_agent(struct sw_sim_agent *a)
 
 	if (!j)
 		return;
-	sw_worker_close(a->worker);
+	if (!j->plain)
+		sw_worker_close(a->worker);
 	for (uint32_t t = 0; t < j->n_tensors && !j->sim->net.is_bare; t++) {
 		for (uint32_t l = 0; l < a->n_local && a->n_local > 1; l++)
 			sw_sim_memory_free(a->from[t * a->n_local + l]);
@@ -286,7 +287,9 @@ static uint64_t start_job(void *ctx, uint64_t now_ns)
 	struct sw_sim_job *j = ctx;
 
 	(void)now_ns;
-	for (uint32_t r = 0; r < j->n_agents; r++)
+	if (j->plain)
+		sw_sim_plain_start(j);
+	for (uint32_t r = 0; r < j->n_agents && !j->plain; r++)
 		sw_sim_agent_open(&j->agents[r]);
 	return UINT64_MAX;
 }
@@ -361,6 +364,19 @@ static void open_nodes(struct sw_sim_job *j, const uint32_t *agents)
 		j->params.queue_bytes /= 2;
 }
 
+static int open_engines(
+	struct sw_sim *s, struct sw_sim_job *j, const uint32_t *agents)
+{
+	int err = 0;
+
+	for (uint32_t k = 0; k < j->n_servers && !j->n_colocated; k++)
+		err = err ? err : open_server(s, j, j->servers[k]);
+	open_nodes(j, agents);
+	for (uint32_t k = 0; k < j->n_servers && j->n_colocated; k++)
+		err = err ? err : open_server(s, j, j->servers[k]);
+	return err;
+}
+
 static int open_job(struct sw_sim *s, uint32_t i, uint32_t *agents)
 {
 	struct sw_sim_job *j = &s->jobs[i];
@@ -384,11 +400,8 @@ static int open_job(struct sw_sim *s, uint32_t i, uint32_t *agents)
 	j->urgent = array(
 		(uint64_t)j->desc->n_rounds * j->n_agents, sizeof(*j->urgent));
 	j->agents = array(j->n_agents, sizeof(*j->agents));
-	for (uint32_t k = 0; k < j->n_servers && !j->n_colocated; k++)
-		err = err ? err : open_server(s, j, j->servers[k]);
-	open_nodes(j, agents);
-	for (uint32_t k = 0; k < j->n_servers && j->n_colocated; k++)
-		err = err ? err : open_server(s, j, j->servers[k]);
+	if (j->desc->transport == SW_SIM_SUMWIRE)
+		err = open_engines(s, j, agents);
 	for (uint32_t r = 0; r < j->n_agents; r++)
 		prepare_agent(j, r, agents[r]);
 	sw_sim_timer_add(
@@ -423,6 +436,7 @@ void sw_sim_jobs_close(struct sw_sim *s)
 		free(j->layers);
 		free(j->round_ends);
 		free(j->urgent);
+		sw_sim_plain_close(j->plain);
 	}
 	for (uint32_t i = 0; s->servers && i < s->net.n_nodes; i++)
 		sw_server_close(s->servers[i]);

@@ -70,6 +70,8 @@ int sw_sim_open(struct sw_sim *s, const struct sw_sim_desc *d)
 	if (!err)
 		err = sw_sim_traffic_open(&s->net, d, &s->traffic, s->why);
 	if (!err)
+		err = sw_sim_plain_open(s);
+	if (!err)
 		err = sw_sim_record_open(s, &s->record);
 	if (err && !s->why[0])
 		snprintf(s->why, sizeof(s->why), "%s", sw_error_text(err));
@@ -116,16 +118,9 @@ static void measure_rounds(
 				      SW_S / sw_max64(span, 1));
 }
 
-static void count_job(const struct sw_sim *s, struct sw_sim_job *j,
+static void count_engine(const struct sw_sim *s, const struct sw_sim_job *j,
 	struct sw_sim_job_result *r)
 {
-	snprintf(r->name, sizeof(r->name), "%s", j->desc->label);
-	r->n_agents = j->n_agents;
-	r->n_servers = j->n_servers;
-	r->n_rounds = j->n_rounds;
-	r->n_wanted = j->desc->n_rounds;
-	r->bytes = j->bytes;
-	r->n_wrong = j->n_wrong;
 	for (uint32_t i = 0; i < j->n_agents; i++) {
 		const struct sw_stats *st =
 			sw_worker_stats(j->agents[i].worker);
@@ -140,6 +135,22 @@ static void count_job(const struct sw_sim *s, struct sw_sim_job *j,
 		r->n_again += sw_word(&st->retransmissions);
 		r->n_timeouts += sw_word(&st->timeouts);
 	}
+}
+
+static void count_job(const struct sw_sim *s, struct sw_sim_job *j,
+	struct sw_sim_job_result *r)
+{
+	snprintf(r->name, sizeof(r->name), "%s", j->desc->label);
+	r->n_agents = j->n_agents;
+	r->n_servers = j->n_servers;
+	r->n_rounds = j->n_rounds;
+	r->n_wanted = j->desc->n_rounds;
+	r->bytes = j->bytes;
+	r->n_wrong = j->n_wrong;
+	if (j->plain)
+		sw_sim_plain_count(j->plain, r);
+	else
+		count_engine(s, j, r);
 	qsort(j->urgent, j->n_urgent, sizeof(*j->urgent), compare);
 	r->urgent_ns[0] = rank_of(j->urgent, j->n_urgent, 50);
 	r->urgent_ns[1] = rank_of(j->urgent, j->n_urgent, 99);

@@ -8,6 +8,7 @@
 #include "apps/lab/sim/desc.h"
 #include "apps/lab/sim/flap.h"
 #include "apps/lab/sim/net.h"
+#include "apps/lab/sim/plain.h"
 #include "apps/lab/sim/result.h"
 #include "apps/lab/sim/truth.h"
 #include "engine/server/server.h"
@@ -59,6 +60,9 @@ struct sw_sim_job {
 	uint64_t *round_ends;
 	uint64_t *urgent; /* times of the most urgent tensor */
 	uint64_t n_urgent, n_wrong;
+	struct sw_sim_plain *plain; /* NULL: the engine sums */
+	/* Set with it: an agent has pushed @tensor, in the order of all. */
+	void (*push)(struct sw_sim_agent *a, uint32_t tensor);
 	bool is_done;
 };
 
@@ -99,6 +103,12 @@ void sw_sim_jobs_close(struct sw_sim *s);
 
 /* sw_sim_agent_open - start an agent. */
 void sw_sim_agent_open(struct sw_sim_agent *a);
+
+/* sw_sim_agent_compute - go on until something has to be waited for; returns
+ * until when.
+ * sw_sim_agent_done - a tensor has been summed. */
+uint64_t sw_sim_agent_compute(struct sw_sim_agent *a, uint64_t now_ns);
+void sw_sim_agent_done(struct sw_sim_agent *a, uint32_t tensor);
 
 /* sw_sim_memory - return zeros that take no pages before they are written. */
 void *sw_sim_memory(uint64_t bytes);
