@@ -161,10 +161,7 @@ static void write_served(const struct sw_serve *s, FILE *to)
 		sw_fault_text(&j->why, false, NULL, why);
 		if (j->state != SW_JOB_RUNNING && why[0])
 			fprintf(to, "text %s\n", why);
-		fprintf(to, "keyed %d
-encrypted %d
-payload %u %u
-",
+		fprintf(to, "keyed %d\nencrypted %d\npayload %u %u\n",
 			j->is_keyed, j->is_encrypted, j->payload,
 			j->most_payload);
 		fprintf(to, "idle %llu\n",
