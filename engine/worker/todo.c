@@ -129,8 +129,8 @@ static __attribute__((noinline)) void begin_word(struct sw_link *l,
 		link_add(l, t, set);
 }
 
-static __attribute__((noinline)) void end_word(struct sw_link *l,
-	const struct sw_wtensor *t, enum sw_todo_set set, uint32_t local)
+void sw_todo_end_word(struct sw_link *l, const struct sw_wtensor *t,
+	enum sw_todo_set set, uint32_t local)
 {
 	if (sw_bitmap_remove_above_in(
 		    &t->parts[l->peer.index].sets[set], 0, local))
@@ -150,7 +150,7 @@ static inline void leave(struct sw_link *l, const struct sw_wtensor *t,
 {
 	if (!sw_bitmap_remove_word_in(
 		    &t->parts[l->peer.index].sets[set], 0, local))
-		end_word(l, t, set, local);
+		sw_todo_end_word(l, t, set, local);
 }
 
 static void count_todo(struct sw_link *l, struct sw_part *p, uint32_t n)
@@ -185,21 +185,13 @@ void sw_todo_again(struct sw_link *l, struct sw_wtensor *t, uint32_t record)
 	enter(l, t, SW_AGAIN, record - p->from);
 }
 
-uint32_t sw_todo_take(struct sw_link *l, struct sw_wtensor *t)
+uint32_t sw_todo_take_again(struct sw_link *l, struct sw_wtensor *t)
 {
-	struct sw_part *p = &t->parts[l->peer.index];
-	uint32_t local;
+	const struct sw_part *p = &t->parts[l->peer.index];
+	uint32_t record = p->from + sw_bitmap_least_in(&p->sets[SW_AGAIN], 0);
 
-	if (!sw_bitmap_is_empty(&p->sets[SW_AGAIN])) {
-		local = sw_bitmap_least_in(&p->sets[SW_AGAIN], 0);
-		sw_todo_remove(l, t, p->from + local);
-		return p->from + local;
-	}
-	local = sw_bitmap_least_in(&p->sets[SW_TODO], 0);
-	t->chunks[p->from + local].is_todo = false;
-	count_todo(l, p, UINT32_MAX);
-	leave(l, t, SW_TODO, local);
-	return p->from + local;
+	sw_todo_remove(l, t, record);
+	return record;
 }
 
 void sw_todo_start(

@@ -10,19 +10,32 @@
  * progress, so all servers get their last chunk at about the same time. */
 void sw_links_refresh(struct sw_worker *w);
 
-/* sw_todo_has - does the link have chunks of the tensor to push?
- * sw_todo_take - take the lowest record to push out of the sets,
- * retransmissions first.  Touches @l.
+/* sw_todo_take - take the lowest record to push out of the sets of @p, which is
+ * that of @t at @l, retransmissions first.  Touch @l next.
+ * sw_todo_take_again - the same, if there are retransmissions.
+ * sw_todo_end_word - finish the removal of the last chunk in a word of a set.
  * sw_todo_remove - take a record out of the sets, in which it is.  Touches @l.
  */
-static inline bool sw_todo_has(
-	const struct sw_link *l, const struct sw_wtensor *t)
-{
-	return !sw_bitmap_is_empty(&t->parts[l->peer.index].sets[SW_TODO]);
-}
-
-uint32_t sw_todo_take(struct sw_link *l, struct sw_wtensor *t);
+uint32_t sw_todo_take_again(struct sw_link *l, struct sw_wtensor *t);
+void sw_todo_end_word(struct sw_link *l, const struct sw_wtensor *t,
+	enum sw_todo_set set, uint32_t local);
 void sw_todo_remove(struct sw_link *l, struct sw_wtensor *t, uint32_t record);
+
+static inline uint32_t sw_todo_take(
+	struct sw_link *l, struct sw_wtensor *t, struct sw_part *p)
+{
+	uint32_t local;
+
+	if (!sw_bitmap_is_empty(&p->sets[SW_AGAIN]))
+		return sw_todo_take_again(l, t);
+	local = sw_bitmap_least_in(&p->sets[SW_TODO], 0);
+	t->chunks[p->from + local].is_todo = false;
+	p->n_todo--;
+	l->n_todo--;
+	if (!sw_bitmap_remove_word_in(&p->sets[SW_TODO], 0, local))
+		sw_todo_end_word(l, t, SW_TODO, local);
+	return p->from + local;
+}
 
 /* sw_todo_start - start @n chunks in a row at @l, which are in no set: put them
  * into SW_TODO.  Touches @l.

@@ -210,16 +210,31 @@ static const uint8_t *fill(struct sw_worker *w, struct sw_wtensor *t,
 		   : NULL;
 }
 
-static void note_sent(
-	struct sw_worker *w, struct sw_wchunk *c, const struct sw_header *h)
+/* PUSHes that are not counted yet: all, and retransmissions of these. */
+struct pushed {
+	uint32_t n, bytes, n_again, again_bytes;
+};
+
+static inline void note_sent(struct sw_worker *w, struct sw_wchunk *c,
+	const struct sw_header *h, struct pushed *sum)
 {
-	sw_count(&w->stats.retransmissions, c->n_sent != 0);
-	sw_count(&w->stats.push_folded, c->n_sent == 0);
-	sw_count(&w->stats.push_bytes, c->n_sent ? 0 : h->payload_len);
+	sum->n++;
+	sum->bytes += h->payload_len;
+	if (c->n_sent) {
+		sum->n_again++;
+		sum->again_bytes += h->payload_len;
+	}
 	c->n_sent += c->n_sent < UINT8_MAX;
 	c->psn = h->psn;
 	c->t_ns = w->now_ns;
 	c->state = SW_PUSHED;
+}
+
+static void count_pushed(struct sw_worker *w, const struct pushed *sum)
+{
+	sw_count(&w->stats.retransmissions, sum->n_again);
+	sw_count(&w->stats.push_folded, sum->n - sum->n_again);
+	sw_count(&w->stats.push_bytes, sum->bytes - sum->again_bytes);
 }
 
 /* Grant what the server needs to send the result of this push. */
@@ -252,6 +267,7 @@ static void want(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	struct sw_tx_frame *out)
 {
 	struct sw_header *h = &out->header;
+	struct pushed sum = {0};
 	uint32_t record;
 
 	h->type = SW_WANT;
@@ -259,7 +275,9 @@ static void want(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	await_run(l, t, h);
 	sw_flow_send(&l->peer.flow, h, SW_CELL_WANT + h->stream.n, w->now_ns);
 	for (uint32_t i = 0; i < h->stream.n; i++)
-		note_sent(w, sw_stream_find(t, l, h->stream.j + i, &record), h);
+		note_sent(w, sw_stream_find(t, l, h->stream.j + i, &record), h,
+			&sum);
+	count_pushed(w, &sum);
 	sw_peer_build(&l->peer, out, NULL, true, &w->stats);
 	out->way = l->peer.way;
 }
@@ -305,12 +323,24 @@ static __attribute__((noinline)) void push_keyed(struct sw_worker *w,
 			c->n_refused += c->n_refused < UINT8_MAX;
 		note_crc(t, record, some, is_first);
 	}
-	sw_peer_tag(&l->peer, out, payload, is_stable, hash, &w->stats);
+	sw_frame_tag(out, l->peer.path, payload, is_stable, seal, hash);
 }
 
-static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
-	uint32_t record, struct sw_tx_frame *out)
+/* A run of PUSHes of one tensor to one link. */
+struct run {
+	struct sw_link *l;
+	struct sw_wtensor *t;
+	struct sw_part *p;
+	struct sw_space *space; /* of the tensor's class */
+	struct pushed *sum;
+};
+
+static inline void push(
+	struct sw_worker *w, struct run *r, struct sw_tx_frame *out)
 {
+	struct sw_link *l = r->l;
+	struct sw_wtensor *t = r->t;
+	uint32_t record = sw_todo_take(l, t, r->p);
 	struct sw_wchunk *c = &t->chunks[record];
 	struct sw_header *h = &out->header;
 	bool is_stable = true;
@@ -323,8 +353,7 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 		.head_crc = l->peer.seed,
 		.key = t->key};
 	payload = t->stream ? sw_stream_fill(t, record, h, &is_stable)
-			    : fill(w, t, &t->parts[l->peer.index], record, h,
-				      &is_stable);
+			    : fill(w, t, r->p, record, h, &is_stable);
 	if (t->stream && !payload) {
 		want(w, l, t, out);
 		return;
@@ -342,14 +371,16 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 					h->payload_len));
 		note_crc(t, record, h->payload_crc, !c->n_sent);
 	}
-	sw_flow_send(&l->peer.flow, h, record, w->now_ns);
-	note_sent(w, c, h);
-	if (l->peer.seal)
+	sw_flow_send_in(&l->peer.flow, r->space, h, record, w->now_ns);
+	note_sent(w, c, h, r->sum);
+	if (l->peer.seal) {
 		push_keyed(w, l, t, record, payload, is_stable, out);
-	else
-		sw_frame_build(
-			out, l->peer.path, payload, is_stable, &w->stats);
-	out->way = l->peer.way;
+		out->way = l->peer.way;
+		return;
+	}
+	out->payload = payload;
+	out->is_stable = is_stable;
+	sw_frame_fill_data(out, l->peer.path, l->peer.way);
 }
 
 /* Return the link's most urgent tensor, of which there must be one.  Within a
@@ -385,29 +416,32 @@ static struct sw_wtensor *tensor_to_push(
  * long as the tensor has more, they stay the most urgent ones.  Returns how
  * many frames there are then. */
 static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
-	struct sw_tx_frame *out, uint32_t n, uint32_t max)
+	struct sw_tx_frame *out, uint32_t n, uint32_t max, struct pushed *sum)
 {
 	struct sw_due *due = &w->due[port_i];
 	uint32_t i, from = n;
-	struct sw_link *l;
-	struct sw_wtensor *t;
+	struct sw_flow *flow;
+	struct run r = {.sum = sum};
 	bool is_turn;
 
 	sw_links_refresh(w);
 	i = sw_due_take_data(due, w->turn_keys, &is_turn);
 	if (i == SW_MAX_SESSIONS)
 		return n;
-	l = &w->links[i];
-	t = tensor_to_push(w, l, is_turn);
-	sw_flow_give(&l->peer.flow);
-	max = n +
-	      (is_turn ? 1
-		       : 1 + sw_due_run(due, sw_min64(max - n, SW_RUN) - 1));
+	r.l = &w->links[i];
+	r.t = tensor_to_push(w, r.l, is_turn);
+	r.p = &r.t->parts[i];
+	flow = &r.l->peer.flow;
+	r.space = sw_flow_space(flow, r.t->class);
+	sw_flow_give(flow);
+	max = sw_min64(sw_min64(max - n, SW_RUN), r.p->n_todo);
+	max = is_turn ? 1 : 1 + sw_due_run(due, max - 1);
+	max = n + sw_flow_room(flow, r.t->class, max);
 	w->made_at = w->made[n]; /* a frame has one at most */
 	do
-		push(w, l, t, sw_todo_take(l, t), &out[n++]);
-	while (n < max && sw_todo_has(l, t) &&
-		sw_flow_can_send(&l->peer.flow, t->class));
+		push(w, &r, &out[n++]);
+	while (n < max && r.p->n_todo); /* a WANT takes several */
+	sw_link_touch(r.l);
 	sw_due_note_run(due, n - from - 1);
 	return n;
 }
@@ -415,12 +449,17 @@ static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
 static uint32_t tx_pushes(struct sw_worker *w, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max)
 {
+	struct pushed sum = {0};
 	uint32_t n = 0, before;
 
 	do {
 		before = n;
-		n = tx_run(w, port_i, out, n, max);
+		n = tx_run(w, port_i, out, n, max, &sum);
 	} while (n != before && n < max);
+	if (!sum.n)
+		return n;
+	count_pushed(w, &sum);
+	sw_frames_note(&w->stats, sum.n, sum.bytes + sum.n * SW_HEAD_BYTES);
 	return n;
 }
 
