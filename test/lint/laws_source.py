@@ -25,6 +25,7 @@ HOMES = [
     (r"[a-z]*intrin\.h|cpuid\.h", ("sum/",), "intrinsics"),
     (r"microhttpd\.h", ("pmd/host/http.c",), "HTTP"),
     (r"openssl/.*", ("engine/keys/crypto.c",), "libcrypto"),
+    (r"Python\.h|structmember\.h", ("apps/torch/",), "Python"),
     (r"cmocka.*", ("test/",), "cmocka"),
 ]
 # Exceptions, each with its reason.

@@ -27,6 +27,7 @@ LIMIT_S = 240
 BUILD_S = 900
 BENCH = ("bench", "--loopback", "--colocated", "--min", "4KiB", "--max", "4KiB",
          "--iters", "10", "--port")
+QUICK = "%s/sumwire/lib/quick.abi3.so"
 
 
 def run(*args, limit_s=LIMIT_S, **options):
@@ -104,13 +105,22 @@ def test_contents():
                for path in glob.glob(f"{V.site}/{part}/*")]
     # libcrypto is inside the command, or beside it as the system has it
     n_crypto = sum("libcrypto" in path for path in natives)
-    check(len(natives) == 5 + n_crypto, natives)
+    check(len(natives) == 6 + n_crypto, natives)
     for path in natives:
         out = run("ldd", path)
         lost = [line for line in out.splitlines() if "/" in line and
                 "/sumwire.libs/" not in line and not re.search(
                     r"(libc|libm|libdl|libpthread|ld-linux-x86-64)\.so", line)]
         check(not lost and "not found" not in out, f"{path}: {out}")
+
+
+def test_quick():
+    """Python finds the module, which needs no symbol of a newer one."""
+    V.run("python", "-c", "from importlib import machinery, util; "
+          f"loader = machinery.ExtensionFileLoader('quick', {QUICK!r} % "
+          f"{V.site!r}); spec = util.spec_from_file_location('quick', "
+          "loader.path, loader=loader); "
+          "loader.exec_module(util.module_from_spec(spec))")
 
 
 def test_command():

@@ -268,6 +268,18 @@ class Calls:
                 self.open[handle] = call
             self.starting.discard(call)
 
+    def adopt(self, call, code):
+        """Go on with a call in starting that C has begun.  Its wait there has
+        returned code."""
+        error = None
+        try:
+            if code not in (library.ETIMEDOUT, library.EINVAL):
+                error = self.client.error(code)
+        finally:
+            self._started(call)
+            if error:
+                self._take(call.handle, error)
+
     # --- end ---
 
     def _take(self, handle, error):

@@ -31,7 +31,9 @@ WRITTEN = ("SW_ETIMEDOUT", "SW_EEXPIRED", "SW_ESTALL", "SW_EMISMATCH")
 
 _records = collections.deque(maxlen=timeline.number("TORCH_FR_BUFFER_SIZE", SIZE))
 _numbers = itertools.count()
-_OURS = os.path.dirname(os.path.abspath(__file__))
+# Functions of these files are no callers: torch.compiler.disable() wraps ours.
+_SKIPPED = (os.path.dirname(os.path.abspath(__file__)),
+            os.path.join(os.path.dirname(torch.__file__), "_dynamo"))
 _groups = {}  # group's name: (description, ranks of the default group)
 os.register_at_fork(after_in_child=_records.clear)
 
@@ -47,6 +49,19 @@ def open_group(name, ranks, size):
     """Note a group of that size, by torch's name and its ranks in the default group; no
     ranks: it is the default group."""
     _groups[name] = ("undefined", ranks) if ranks else ("default_pg", list(range(size)))
+
+
+def is_recording():
+    return bool(_records.maxlen)
+
+
+def records():
+    """Return the records, for quick.c, which begins some of them itself."""
+    return _records
+
+
+def numbers():
+    return _numbers
 
 
 def begin(group, seq, kind, sent, received, limit_s):
@@ -80,7 +95,7 @@ def callers():
     """Return code and offset of the instruction, in turn, of the functions that
     called torch.distributed.  One tuple costs the garbage collector least."""
     frame = sys._getframe(2)
-    while frame and frame.f_code.co_filename.startswith(_OURS):
+    while frame and frame.f_code.co_filename.startswith(_SKIPPED):
         frame = frame.f_back
     found = []
     for _ in range(DEPTH):

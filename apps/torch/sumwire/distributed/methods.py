@@ -15,12 +15,12 @@ from torch.distributed import distributed_c10d as c10d
 
 from sumwire import library
 from sumwire.distributed import (
-    attachment, contacts, flight, gloo, homes, layout, machines)
+    attachment, contacts, flight, gloo, homes, layout, machines, quick)
 from sumwire.distributed.errors import SumwireError
 from sumwire.distributed.local import DTYPES
 from sumwire.distributed.meeting import Meeting
 from sumwire.distributed.monitored import Monitored
-from sumwire.distributed.work import One, Work, seconds
+from sumwire.distributed.work import One, Work, held, release, seconds
 
 OPERATIONS = {kind.value: name for kind, name in (
     (dist.ReduceOp.SUM, "sum"), (dist.ReduceOp.AVG, "avg"),
@@ -48,23 +48,28 @@ def keep_for_ever():
 os.register_at_fork(after_in_child=keep_for_ever)
 
 
-def not_compiled(method):
+def outermost(method):
     """Exclude a method from torch.compile, by torch.compiler.disable().  Do so
     only after the compiler has been imported, because its import is slow."""
+    chosen = method
+
+    @functools.wraps(method)
+    def call(*arguments, **more):
+        nonlocal chosen
+        if chosen is method and "torch._dynamo" in sys.modules:
+            chosen = torch.compiler.disable(method)
+        return chosen(*arguments, **more)
+    return call
+
+
+def not_compiled(method):
+    """Exclude a method from torch.compile, and give it tensors in memory."""
     @functools.wraps(method)
     def on_memory(self, *arguments, **more):
         if more:
             more = {k: in_memory(v) for k, v in more.items()}
         return method(self, *map(in_memory, arguments), **more)
-    chosen = on_memory
-
-    @functools.wraps(method)
-    def call(*arguments, **more):
-        nonlocal chosen
-        if chosen is on_memory and "torch._dynamo" in sys.modules:
-            chosen = torch.compiler.disable(on_memory)
-        return chosen(*arguments, **more)
-    return call
+    return outermost(on_memory)
 
 
 def in_memory(argument):
@@ -107,6 +112,7 @@ class Methods:
         self.global_rank = members[self.me] if members else self.me
         flight.open_group(self.name, members, self.n)
         self.attachment = self.group = self.machines = None
+        self.quick = quick.Slow()
         if self.n > 1:
             self._meet()
         else:
@@ -137,6 +143,7 @@ class Methods:
                 self.name, self.ranks, self.limit_s)
             self.machines = find_machines and find_machines()
             self._open_gloo(meeting.store, home)
+            self.quick = quick.make(self, OPERATIONS, PAIRS)
         meeting.exchange(build, lambda _: None)
 
     def _open_gloo(self, store, home):
@@ -148,6 +155,7 @@ class Methods:
     def shutdown(self):
         """Close the group for this process."""
         _groups.pop(id(self), None)
+        self.quick = quick.Slow()
         if self.attachment:
             attached, self.attachment = self.attachment, None
             if self.machines:
@@ -174,6 +182,7 @@ class Methods:
         """Set the timeout of later collectives."""
         self.limit_s = timeout.total_seconds()
         self.gloo._set_default_timeout(timeout)
+        self.quick.limit_s = self.limit_s
         if self.group:
             self.calls.set_timeout(self.group, self.limit_s)
 
@@ -200,8 +209,19 @@ class Methods:
 
     # --- reductions ---
 
-    @not_compiled
+    @outermost
     def allreduce(self, tensors, opts=None, timeout=None, *, op=None):
+        if held:
+            release()
+        begun = self.quick.all_reduce(self, tensors, opts)
+        if begun is None:
+            return None
+        if begun is NotImplemented:
+            return self._allreduce(tensors, opts, timeout, op=op)
+        return quick.finish(self, begun, GRACE_S)
+
+    @not_compiled
+    def _allreduce(self, tensors, opts, timeout, *, op):
         tensors, opts = listed(tensors), options(
             c10d.AllreduceOptions, opts, reduceOp=op, timeout=timeout)
         for t in tensors:
@@ -315,8 +335,19 @@ class Methods:
 
     # --- movement of data ---
 
-    @not_compiled
+    @outermost
     def broadcast(self, tensors, opts=None, timeout=None, *, root=None):
+        if held:
+            release()
+        begun = self.quick.broadcast(self, tensors, opts)
+        if begun is None:
+            return None
+        if begun is NotImplemented:
+            return self._broadcast(tensors, opts, timeout, root=root)
+        return quick.finish(self, begun, GRACE_S)
+
+    @not_compiled
+    def _broadcast(self, tensors, opts, timeout, *, root):
         tensors = listed(tensors)
         opts = options(c10d.BroadcastOptions, opts, rootRank=root,
                        timeout=timeout)

@@ -18,7 +18,7 @@ from sumwire.distributed.errors import SumwireError
 # Works that Python has dropped while C++ still refers to them, as DDP does for
 # its join.  A work without its Python half would answer C++ with the empty
 # methods of the base class.
-_held = set()
+held = set()
 KEPT = 1024
 _recent = collections.deque(maxlen=KEPT)  # works dropped, if counts fail
 _lock = locks.make()  # guards the state of all works; held briefly
@@ -62,9 +62,9 @@ def is_counted():
 
 def release():
     """Drop the works that C++ does not refer to."""
-    for work in _held.copy():
+    for work in held.copy():
         if references(work) == 1:
-            _held.discard(work)
+            held.discard(work)
 
 
 def seconds(timeout):
@@ -78,14 +78,14 @@ class Kept(dist.Work):
 
     def __init__(self):
         super().__init__()
-        if is_counted() and _held:
+        if is_counted() and held:
             release()
 
     def __del__(self):
         if not is_counted():
             _recent.append(self)
         elif references(self) > 1:
-            _held.add(self)
+            held.add(self)
 
 
 class Future(Kept):
@@ -146,7 +146,7 @@ class One(Future, Ending):
 
     def __init__(self, owner, kind, kept, limit_s, record):
         dist.Work.__init__(self)
-        if _held:
+        if held:
             release()
         self.owner, self.calls, self.group = owner, owner.calls, owner.group
         self.kind, self.results, self.record = kind, kept, record
