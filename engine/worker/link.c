@@ -1,21 +1,22 @@
-/* link.c - send requests to servers: HELLO, JOIN, LEAVE, DECLARE, TUNE.
+/* link.c - a link to a server: requests, answers, timers, silence.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/link.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/bytes.h"
-#include "engine/worker/stream.h"
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/worker/deaths.h"
+#include "engine/worker/faults.h"
+#include "engine/worker/lanes.h"
+#include "engine/worker/probe.h"
+#include "engine/worker/tensors.h"
+#include "engine/worker/todo.h"
+#include "engine/worker/tuning.h"
 
 enum { JOIN_TRIES = 8 }; /* JOINs with one cookie: 0.6 s */
-
-static bool wants_declare(const struct sw_worker *w, const struct sw_link *l)
-{
-	return l->n_declared < w->n_tensors &&
-	       (l->server_i == 0 ||
-		       sw_wtensor_numbered(w, l->n_declared)->key !=
-			       SW_KEY_NONE);
-}
 
 static bool has_request(const struct sw_worker *w, const struct sw_link *l)
 {
@@ -53,7 +54,8 @@ void sw_link_request(struct sw_worker *w, struct sw_link *l)
 
 /* --- requests --- */
 
-struct sw_hand_path sw_link_path(const struct sw_link *l)
+/* Return the addresses of both ends. */
+static struct sw_hand_path path_of(const struct sw_link *l)
 {
 	return (struct sw_hand_path){
 		.worker = l->here, .server = l->peer.path.ip};
@@ -62,7 +64,7 @@ struct sw_hand_path sw_link_path(const struct sw_link *l)
 /* Set the MAC of the HELLO in w->payload. */
 static void prove(struct sw_worker *w, struct sw_link *l)
 {
-	struct sw_hand_path path = sw_link_path(l);
+	struct sw_hand_path path = path_of(l);
 
 	memcpy(w->payload + offsetof(struct sw_hello, key_id), w->secret->id,
 		sizeof(w->secret->id));
@@ -73,7 +75,7 @@ static void prove(struct sw_worker *w, struct sw_link *l)
 /* Seal the JOIN in w->payload. */
 static void seal(struct sw_worker *w, struct sw_link *l)
 {
-	struct sw_hand_path path = sw_link_path(l);
+	struct sw_hand_path path = path_of(l);
 	uint8_t plain[SW_JOIN_SEALED];
 
 	memcpy(w->payload + offsetof(struct sw_join, key_id), w->secret->id,
@@ -143,70 +145,6 @@ static uint32_t build_leave(
 	return sizeof(w->fault);
 }
 
-void sw_link_declare(struct sw_worker *w, struct sw_link *l)
-{
-	if (w->state == SW_WORKER_RUNNING && l->state == SW_LINK_OPEN &&
-		!l->n_asked && wants_declare(w, l))
-		sw_link_owe(w, l, SW_OWE_DECLARE);
-}
-
-/* Fill a stream's part of a declaration. */
-static void declare_stream(const struct sw_worker *w,
-	const struct sw_wtensor *t, struct sw_declare_item *item)
-{
-	const struct sw_stream *s = t->stream;
-
-	item->stream.members = s->group.members;
-	if (t->key == SW_KEY_NONE)
-		item->stream.ranks_crc = s->group.crc;
-	else
-		item->stream.group = t->first;
-	item->stream.window_log2 = sw_stream_is_here(w, s)
-					   ? SW_WINDOW_MIN_LOG2
-					   : t->decl.window_log2;
-}
-
-/* Declare as many tensors as fit into one message and get their keys in one
- * turn. */
-uint32_t sw_link_build_declare(
-	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
-{
-	struct sw_declare_head head = {.payload = (uint16_t)w->params.payload};
-	uint32_t at = sizeof(head), i = l->n_declared;
-	uint32_t most = SW_DECLARE_MAX;
-
-	if (!l->server_i)
-		most = (uint32_t)sw_min64(most, sw_keys_some(w));
-	for (; i < w->n_tensors && head.n < most; i++) {
-		const struct sw_wtensor *t = sw_wtensor_numbered(w, i);
-		struct sw_declare_item item = {.key = t->key,
-			.priority = t->decl.priority,
-			.mode = t->mode,
-			.name_len = (uint16_t)strlen(t->name)};
-
-		if (t->kind->is_group) {
-			declare_stream(w, t, &item);
-		} else {
-			item.n_elems = t->decl.n_elems;
-			item.first = t->first;
-			item.dtype = (uint8_t)t->decl.dtype;
-		}
-		if (at + sizeof(item) + item.name_len > SW_ORDERED_MAX ||
-			(l->server_i && t->key == SW_KEY_NONE))
-			break;
-		memcpy(w->payload + at, &item, sizeof(item));
-		memcpy(w->payload + at + sizeof(item), t->name, item.name_len);
-		at += (uint32_t)sizeof(item) + item.name_len;
-		head.n++;
-	}
-	if (!head.n) /* the coordinator has refused them meanwhile */
-		return 0;
-	l->n_asked = head.n;
-	h->type = SW_DECLARE;
-	memcpy(w->payload, &head, sizeof(head));
-	return at;
-}
-
 uint32_t sw_link_build_tune(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
@@ -243,7 +181,8 @@ uint32_t sw_link_build_request(
 	}
 }
 
-void sw_link_draw_nonce(struct sw_worker *w, struct sw_link *l)
+/* Draw a nonce for a new session, which also seeds its header CRCs. */
+static void draw_nonce(struct sw_worker *w, struct sw_link *l)
 {
 	l->nonce = w->env->random(w->env->ctx);
 	l->peer.seed = sw_session_seed(l->nonce);
@@ -251,12 +190,13 @@ void sw_link_draw_nonce(struct sw_worker *w, struct sw_link *l)
 
 void sw_link_start(struct sw_worker *w, struct sw_link *l)
 {
-	sw_link_draw_nonce(w, l);
+	draw_nonce(w, l);
 	l->state = SW_LINK_HELLO;
 	sw_link_request(w, l);
 }
 
-uint64_t sw_link_tick_request(struct sw_worker *w, struct sw_link *l)
+/* Repeat the request if it is due; returns when to call again. */
+static uint64_t tick_request(struct sw_worker *w, struct sw_link *l)
 {
 	if (!has_request(w, l))
 		return UINT64_MAX;
@@ -326,4 +266,491 @@ bool sw_worker_path(
 		.granted_bytes = v.granted,
 		.srtt_ns = v.srtt_ns};
 	return true;
+}
+
+/* --- source ports (PROTOCOL.md, section 4.4) ---
+ *
+ * A COOKIE says whether its HELLO landed on a wrong lcore, and may itself land
+ * on a wrong one here.  Until the first JOIN the server has no state, so the
+ * next HELLO may leave from another of our ports. */
+
+/* Probe another source port instead of joining from this one, if a frame landed
+ * on a wrong lcore, until all were tried.  Returns whether it did. */
+static bool probe_again(
+	struct sw_worker *w, struct sw_link *l, const struct sw_cookie *c)
+{
+	bool is_misrouted = c->is_misrouted || w->is_misrouted;
+
+	if (l->is_settled)
+		return false;
+	if (is_misrouted && l->n_probes + 1u < w->n_ways) {
+		l->peer.way = (uint16_t)((l->peer.way + 1) % w->n_ways);
+		l->n_probes++;
+		draw_nonce(w, l); /* so late COOKIEs do not match */
+		sw_count(&w->stats.probes, 1);
+		sw_link_request(w, l);
+		return true;
+	}
+	l->is_settled = true;
+	if (!is_misrouted)
+		return false;
+	sw_count(&w->stats.probes_failed, 1);
+	sw_log(w->env->log, SW_LOG_INFO,
+		"job %s, agent %u: none of %u source ports leads to the right "
+		"lcore of server %s and back (the last: to its lcore %u): "
+		"frames are handed over",
+		w->job, w->member, w->n_ways, l->name, c->landed);
+	return false;
+}
+
+/* --- answers --- */
+
+static void take_cookie(
+	struct sw_worker *w, struct sw_link *l, const struct sw_cookie *c)
+{
+	if (probe_again(w, l, c))
+		return;
+	l->cookie = c->cookie;
+	l->n_cookies++;
+	l->state = SW_LINK_JOIN;
+	sw_link_request(w, l);
+}
+
+static void on_cookie(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_cookie c;
+
+	memcpy(&c, payload, sizeof(c));
+	if (l->state != SW_LINK_HELLO || c.nonce != l->nonce) {
+		sw_count(&w->stats.rx_state, 1);
+		return;
+	}
+	take_cookie(w, l, &c);
+}
+
+static void take_accept(
+	struct sw_worker *w, struct sw_link *l, const struct sw_accept *a)
+{
+	l->peer.far_id = a->session;
+	l->far_payload = a->payload;
+	l->probe.good = l->probe.size = 0;
+	sw_peer_begin(&l->peer);
+	l->state = SW_LINK_OPEN;
+	l->n_cookies = 0;
+	sw_link_request(w, l); /* cancel JOIN */
+	l->peer.rx_ns = w->now_ns;
+	w->is_refused = false;
+	sw_link_owe(w, l, SW_OWE_KEEPALIVE); /* this confirms the session */
+	sw_count(&w->stats.sessions_opened, 1);
+	sw_link_probe(w, l);
+	w->is_unsettled = true;
+}
+
+static void on_accept(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_accept a;
+
+	memcpy(&a, payload, sizeof(a));
+	if (l->state == SW_LINK_OPEN && a.session == l->peer.far_id) {
+		/* Our KEEPALIVE was lost. */
+		sw_link_owe(w, l, SW_OWE_KEEPALIVE);
+		return;
+	}
+	if (l->state != SW_LINK_JOIN || a.nonce != l->nonce || !a.session ||
+		!sw_payload_is_good(a.payload)) {
+		sw_count(&w->stats.rx_state, 1);
+		return;
+	}
+	sw_flow_rx(&l->peer.flow, h);
+	take_accept(w, l, &a);
+}
+
+/* Return the error that a server named; valid ones are negative. */
+static int error_of(int err)
+{
+	return err < 0 ? err : SW_EPROTO;
+}
+
+/* Forget an offered session that the server has dropped. */
+static void forget_session(struct sw_worker *w, struct sw_link *l)
+{
+	uint16_t generation = (uint16_t)(l->peer.id + 1);
+
+	sw_flow_restart(&l->peer.flow);
+	sw_link_forget_keys(l);
+	l->peer.id = l->peer.index << 16 | (generation ? generation : 1);
+}
+
+/* Handle a refused JOIN.  If the place is taken (SW_EBUSY), it may become free:
+ * ask again. */
+static void on_refused(
+	struct sw_worker *w, struct sw_link *l, struct sw_fault *fault)
+{
+	if (fault->err != SW_EBUSY) {
+		sw_worker_fail(w, fault->err, SW_KEY_NONE, "server %.32s: %s",
+			l->name, fault->text);
+		return;
+	}
+	snprintf(w->refused, sizeof(w->refused), "%s", fault->text);
+	w->refused_link = l;
+	w->refused_ns = w->now_ns;
+	w->is_refused = true;
+	if (l->state == SW_LINK_OPEN)
+		forget_session(w, l);
+	l->state = SW_LINK_HELLO;
+	draw_nonce(w, l);
+	l->request_wait_ns = w->params.retry_max;
+	l->request_at_ns = w->now_ns + l->request_wait_ns;
+}
+
+/* Is the link joining?  It still is when a session was offered: others may have
+ * confirmed theirs first. */
+static bool is_joining(const struct sw_worker *w, const struct sw_link *l)
+{
+	return l->state == SW_LINK_JOIN ||
+	       (l->state == SW_LINK_OPEN && w->state == SW_WORKER_JOINING);
+}
+
+static void on_error(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_fault fault;
+
+	if (!sw_fault_read(&fault, payload))
+		fault.kind = SW_FAULT_SAID;
+	fault.err = (int16_t)error_of(fault.err);
+	if (fault.nonce == l->nonce && is_joining(w, l))
+		on_refused(w, l, &fault);
+	else if (l->state == SW_LINK_OPEN && !fault.nonce)
+		sw_worker_fail_for(w, &fault);
+	else
+		sw_count(&w->stats.rx_state, 1);
+}
+
+static void on_left(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	if (h->ctl.left != l->peer.far_id) {
+		sw_count(&w->stats.rx_state, 1);
+		return;
+	}
+	if (l->state == SW_LINK_LEAVING) {
+		l->state = SW_LINK_CLOSED;
+		sw_count(&w->stats.sessions_closed, 1);
+		w->is_unsettled = true;
+	} else if (l->state == SW_LINK_OPEN && w->state == SW_WORKER_JOINING &&
+		   (l->server_i || !w->size)) {
+		forget_session(w, l);
+		sw_link_start(w, l);
+	} else if (l->state == SW_LINK_OPEN) {
+		l->state = SW_LINK_CLOSED;
+		sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,
+			"server %.64s no longer knows this agent: it was "
+			"restarted, or received nothing from it for %llu s",
+			l->name,
+			(unsigned long long)(w->params.dead_after / SW_S));
+	}
+}
+
+/* Do the ranks add up to those of all members?  They index sets, so wrong ones
+ * must not pass. */
+static bool add_up(const struct sw_worker *w, const struct sw_status *st)
+{
+	uint32_t size = 0, first = 0;
+
+	for (uint32_t m = 0; m < w->n_members; m++) {
+		first = m == w->member ? size : first;
+		size += st->n_local[m];
+	}
+	return size == st->size && first == st->first &&
+	       st->n_local[w->member] == w->n_local;
+}
+
+/* All members have joined: connect to the other servers.  Returns false if the
+ * ranks are wrong, which ends the worker. */
+static bool take_members(
+	struct sw_worker *w, struct sw_link *l, const struct sw_status *st)
+{
+	if (!add_up(w, st)) {
+		sw_worker_fail(w, SW_EPROTO, SW_KEY_NONE,
+			"server %.64s: %u ranks, ours from %u on, are not "
+			"those of %u members with %u here",
+			l->name, st->size, st->first, w->n_members, w->n_local);
+		return false;
+	}
+	w->size = st->size;
+	w->first = st->first;
+	for (uint32_t m = 0; m < w->n_members; m++)
+		w->firsts[m + 1] = (uint16_t)(w->firsts[m] + st->n_local[m]);
+	return true;
+}
+
+/* Take the job's payload from the coordinator. */
+static void take_payload(
+	struct sw_worker *w, struct sw_link *l, const struct sw_status *st)
+{
+	if (st->state != SW_JOB_RUNNING || w->payload_bytes)
+		return;
+	if (sw_payload_is_good(st->payload) &&
+		st->payload <= w->params.payload) {
+		sw_worker_use_payload(w, st->payload);
+		sw_lanes_command(w, SW_LANE_SETTLE);
+		return;
+	}
+	sw_worker_fail(w, SW_EPROTO, SW_KEY_NONE,
+		"server %.64s: the job has a payload of %u, and this node "
+		"carries up to %u",
+		l->name, st->payload, w->params.payload);
+}
+
+static void on_status(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_status st;
+
+	if (l->server_i || l->state != SW_LINK_OPEN)
+		return;
+	memcpy(&st, payload, sizeof(st));
+	if (!sw_fault_read(&st.why, payload + offsetof(struct sw_status, why)))
+		st.why.kind = SW_FAULT_SAID;
+	st.why.err = (int16_t)(st.state == SW_JOB_FAILED ? error_of(st.why.err)
+							 : SW_EPEER);
+	if (st.state == SW_JOB_FAILED) {
+		sw_worker_fail_for(w, &st.why);
+		return;
+	}
+	sw_tuning_received(w, &st);
+	if (w->size) { /* other lanes may read the rest, so it stays */
+		sw_deaths_learn(w, &st);
+		take_payload(w, l, &st);
+		w->is_unsettled = true;
+		return;
+	}
+	w->joined = st.joined;
+	w->epoch = st.epoch;
+	memcpy(w->known, st.why.text, sizeof(w->known));
+	if (st.state == SW_JOB_FORMING || !st.size || !take_members(w, l, &st))
+		return;
+	sw_deaths_learn(w, &st); /* a member may be gone already */
+	sw_lanes_command(w, SW_LANE_START);
+	take_payload(w, l, &st);
+	sw_link_probe(w, l);
+	for (uint32_t i = 1; i < w->n_links; i++)
+		if (w->links[i].state == SW_LINK_IDLE)
+			sw_link_start(w, &w->links[i]);
+	w->is_unsettled = true;
+}
+
+static void (*const handlers[SW_N_TYPES])(struct sw_worker *, struct sw_link *,
+	const struct sw_header *, const uint8_t *) = {
+	[SW_COOKIE] = on_cookie,
+	[SW_ACCEPT] = on_accept,
+	[SW_DECLARED] = sw_link_on_declared,
+	[SW_STATUS] = on_status,
+	[SW_PROBE] = sw_link_on_probe,
+	[SW_LEFT] = on_left,
+	[SW_ERROR] = on_error,
+	[SW_END] = sw_link_on_end,
+};
+
+bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	if (!handlers[h->type])
+		return h->type == SW_KEEPALIVE;
+	handlers[h->type](w, l, h, payload);
+	return true;
+}
+
+/* --- the handshake of a keyed link: COOKIE, ACCEPT, refusals ---
+ *
+ * These frames have CRCs and prove themselves by a MAC or by Noise. One that
+ * proves nothing is at most a hint: it opens, refuses and ends nothing. */
+
+/* Without a MAC it is the COOKIE of a server that lacks our secret, or a forged
+ * one: JOIN with it, until a proven one comes. */
+static void on_keyed_cookie(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_hand_path path = path_of(l);
+	struct sw_cookie c;
+	bool is_proven = h->payload_len > sizeof(c) &&
+			 sw_hand_is_good(w->secret, SW_LABEL_COOKIE, &path,
+				 payload, h->payload_len, sizeof(c));
+	bool may = l->state == SW_LINK_HELLO ||
+		   (l->state == SW_LINK_JOIN && is_proven && !l->is_proven);
+
+	memcpy(&c, payload, sizeof(c));
+	if (!may || c.nonce != l->nonce) {
+		sw_count(&w->stats.rx_state, 1);
+		return;
+	}
+	l->is_proven = is_proven;
+	if (!is_proven) /* it must not choose a source port */
+		c.is_misrouted = false;
+	sw_hand_random(w->env, l->e);
+	take_cookie(w, l, &c);
+}
+
+/* Does the server encrypt if this worker does?  It is the true one, so the
+ * worker ends here. */
+static bool is_as_private(
+	struct sw_worker *w, const struct sw_link *l, const struct sw_accept *a)
+{
+	if (a->is_encrypted == w->params.is_encrypted)
+		return true;
+	sw_worker_fail(w, SW_EMISMATCH, SW_KEY_NONE,
+		"server %.64s does not encrypt, and [job] encrypt = yes: "
+		"update that server",
+		l->name);
+	return false;
+}
+
+static void on_keyed_accept(
+	struct sw_worker *w, struct sw_link *l, const uint8_t *payload)
+{
+	struct sw_noise noise = l->noise;
+	uint8_t sealed[SW_ACCEPT_SEALED];
+	struct sw_seal *seal = NULL;
+	struct sw_accept a;
+
+	if (sw_noise_answered(&noise, payload + SW_ACCEPT_CLEAR,
+		    SW_ACCEPT_NOISE, sealed)) {
+		memcpy(&a, payload, SW_ACCEPT_CLEAR);
+		memcpy((uint8_t *)&a + SW_ACCEPT_CLEAR, sealed,
+			sizeof(a) - SW_ACCEPT_CLEAR);
+		if (a.session && sw_payload_is_good(a.payload) &&
+			is_as_private(w, l, &a))
+			seal = sw_hand_finish(
+				&noise, false, w->params.is_encrypted);
+	} else {
+		sw_count(&w->stats.rx_tag, 1);
+	}
+	if (seal && !sw_seal_set_results(
+			    seal, sealed + sizeof(a) - SW_ACCEPT_CLEAR)) {
+		sw_seal_free(seal);
+		seal = NULL;
+	}
+	if (seal) {
+		sw_link_forget_keys(l);
+		l->peer.seal = seal;
+		take_accept(w, l, &a);
+	}
+	sw_crypto_wipe(&noise, sizeof(noise));
+	sw_crypto_wipe(sealed, sizeof(sealed));
+}
+
+/* Keep what a server says that cannot prove who it is, for the message when
+ * time is up. */
+static void note_hint(
+	struct sw_worker *w, struct sw_link *l, const uint8_t *payload)
+{
+	struct sw_fault fault;
+
+	if (!sw_fault_read(&fault, payload) || fault.nonce != l->nonce ||
+		l->state != SW_LINK_JOIN)
+		return;
+	snprintf(w->refused, sizeof(w->refused),
+		"it says, without a proof: %.100s", fault.text);
+	w->refused_link = l;
+	w->refused_ns = w->now_ns;
+	w->is_refused = true;
+}
+
+static void on_refusal(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_hand_path path = path_of(l);
+	uint64_t nonce;
+
+	memcpy(&nonce, payload, sizeof(nonce));
+	if (h->payload_len != SW_REFUSAL_BYTES)
+		note_hint(w, l, payload);
+	else if (nonce && nonce == l->nonce &&
+		 sw_hand_is_good(w->secret, SW_LABEL_REFUSE, &path, payload,
+			 SW_REFUSAL_BYTES, sizeof(struct sw_fault)))
+		on_error(w, l, h, payload);
+	else
+		sw_count(&w->stats.rx_tag, 1);
+}
+
+/* An ACCEPT came again: our KEEPALIVE may have been lost.  A server that waits
+ * for it still knows the session, so this one need not join anew.  A replay of
+ * the ACCEPT gains nothing: the open timeout stays. */
+static void on_repeated(struct sw_worker *w, struct sw_link *l)
+{
+	if (w->state == SW_WORKER_JOINING &&
+		!l->peer.seal->taken[SW_CLASS_CTL].largest)
+		l->peer.rx_ns = w->now_ns;
+	if (w->now_ns - l->peer.sent_ns >= w->params.retry_min)
+		sw_link_owe(w, l, SW_OWE_KEEPALIVE);
+}
+
+void sw_link_on_handshake(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	uint64_t nonce;
+
+	memcpy(&nonce, payload, sizeof(nonce));
+	sw_peer_wake(&l->peer, 0);
+	if (h->type == SW_COOKIE) {
+		on_keyed_cookie(w, l, h, payload);
+	} else if (h->type == SW_ERROR) {
+		on_refusal(w, l, h, payload);
+	} else if (nonce != l->nonce || h->payload_len < SW_ACCEPT_KEYED) {
+		sw_count(&w->stats.rx_state, 1);
+	} else if (l->state == SW_LINK_JOIN) {
+		on_keyed_accept(w, l, payload);
+	} else if (l->state == SW_LINK_OPEN) {
+		on_repeated(w, l);
+	}
+}
+
+/* --- timers --- */
+
+/* A server that has confirmed the session gives a sign of life several times
+ * within this time. */
+static bool is_deaf(const struct sw_worker *w, const struct sw_link *l)
+{
+	return l->state == SW_LINK_OPEN && w->state == SW_WORKER_JOINING &&
+	       (l->server_i || !w->size) &&
+	       !l->peer.seal->taken[SW_CLASS_CTL].largest &&
+	       w->now_ns - l->peer.rx_ns >= w->params.dead_after / 2;
+}
+
+static void bury(struct sw_worker *w, struct sw_link *l, enum sw_silence how)
+{
+	char ip[SW_IP_TEXT];
+
+	l->state = SW_LINK_CLOSED;
+	sw_count(&w->stats.sessions_dead, 1);
+	sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,
+		"server %.64s (%s) %s for %llu s", l->name,
+		sw_ip_text(l->peer.path.ip, ip), sw_silence_text(how),
+		(unsigned long long)(w->params.dead_after / SW_S));
+}
+
+uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l)
+{
+	uint64_t at = tick_request(w, l);
+	enum sw_silence how;
+
+	if (!sw_link_has_session(l))
+		return at;
+	if (l->is_keyed && is_deaf(w, l)) {
+		forget_session(w, l);
+		sw_link_start(w, l);
+		return tick_request(w, l);
+	}
+	how = sw_peer_tick_control(&l->peer, w->due, &w->params, w->now_ns);
+	if (!how)
+		how = sw_peer_silence(&l->peer, &w->params, w->now_ns);
+	if (how && l->state == SW_LINK_OPEN)
+		bury(w, l, how);
+	at = sw_min64(at, sw_link_tick_probe(w, l));
+	if (w->state == SW_WORKER_JOINING)
+		w->is_unsettled = true;
+	return at;
 }

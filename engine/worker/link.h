@@ -178,16 +178,11 @@ static inline bool sw_result_verify(
 	return crc == h->payload_crc;
 }
 
-/* --- link.c: requests to a server --- */
-
 /* sw_link_request - send the request of the link's new state at once, or cancel
  * the pending one if that state has none. */
 void sw_link_request(struct sw_worker *w, struct sw_link *l);
 
-/* sw_link_draw_nonce - draw a nonce for a new session, which also seeds its
- * header CRCs.
- * sw_link_start - begin the handshake with HELLO. */
-void sw_link_draw_nonce(struct sw_worker *w, struct sw_link *l);
+/* sw_link_start - begin the handshake with HELLO. */
 void sw_link_start(struct sw_worker *w, struct sw_link *l);
 
 /* sw_link_build_request - build the request that is due; returns payload bytes.
@@ -195,20 +190,9 @@ void sw_link_start(struct sw_worker *w, struct sw_link *l);
 uint32_t sw_link_build_request(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 
-/* sw_link_declare - owe the server a DECLARE if tensors are left to declare
- * there and it has answered the last DECLARE.
- * sw_link_build_declare - build it; returns 0 if no tensor is left. */
-void sw_link_declare(struct sw_worker *w, struct sw_link *l);
-uint32_t sw_link_build_declare(
-	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
-
 /* sw_link_build_tune - build the TUNE that asks for worker->tuning.wanted. */
 uint32_t sw_link_build_tune(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
-
-/* sw_link_tick_request - repeat the request if it is due; returns when to call
- * again. */
-uint64_t sw_link_tick_request(struct sw_worker *w, struct sw_link *l);
 
 /* sw_link_tick_rest - return what is left of the server's grant when nothing
  * was pushed for rto_min, so that other workers can use it; returns when to
@@ -223,8 +207,6 @@ static inline bool sw_link_is_acked(const struct sw_link *l)
 	       sw_control_is_idle(&l->peer.control);
 }
 
-/* --- link_rx.c: frames from a server --- */
-
 /* sw_link_rx - handle a frame of the handshake or the session's control.  The
  * caller has checked @h and the payload's CRC.  Returns false if the type
  * belongs to neither. */
@@ -234,16 +216,14 @@ bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 /* sw_link_tick - run the timers of the handshake and of liveness. */
 uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);
 
-/* --- what a secret changes: link.c, and link_rx.c for the handshake --- */
+/* --- what a secret changes --- */
 
-/* sw_link_path - return the addresses of both ends.
- * sw_link_is_true - is a frame that is said to be the link's its server's?  At
+/* sw_link_is_true - is a frame that is said to be the link's its server's?  At
  * a worker with a secret.
  * sw_link_is_handshake - does the frame belong to the handshake, so that it has
  * CRCs, although the link is keyed?
  * sw_link_on_handshake - handle it.
  * sw_link_forget_keys - forget those of the session. */
-struct sw_hand_path sw_link_path(const struct sw_link *l);
 bool sw_link_is_true(struct sw_worker *w, struct sw_link *l,
 	const struct sw_rx_frame *f, struct sw_header *h);
 bool sw_link_is_handshake(const struct sw_link *l, const struct sw_header *h);

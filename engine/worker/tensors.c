@@ -1,4 +1,4 @@
-/* tensors.c - the worker's tensors: build, declare, give keys, close.
+/* tensors.c - the worker's tensors: build, declare, give keys, free.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/tensors.h"
 
@@ -12,6 +12,7 @@
 #include "engine/base/zeros.h"
 #include "engine/worker/faults.h"
 #include "engine/worker/group.h"
+#include "engine/worker/lanes.h"
 #include "engine/worker/round.h"
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
@@ -365,6 +366,87 @@ void sw_tensors_close(struct sw_worker *w)
 	sw_sched_close(&w->sched);
 }
 
+/* --- DECLARE and its answer --- */
+
+static bool wants_declare(const struct sw_worker *w, const struct sw_link *l)
+{
+	return l->n_declared < w->n_tensors &&
+	       (l->server_i == 0 ||
+		       sw_wtensor_numbered(w, l->n_declared)->key !=
+			       SW_KEY_NONE);
+}
+
+void sw_link_declare(struct sw_worker *w, struct sw_link *l)
+{
+	if (w->state == SW_WORKER_RUNNING && l->state == SW_LINK_OPEN &&
+		!l->n_asked && wants_declare(w, l))
+		sw_link_owe(w, l, SW_OWE_DECLARE);
+}
+
+/* Return how many tensors may get their keys in one turn.  The work grows with
+ * the links, since each tensor has a part at each link. */
+static uint32_t keys_some(const struct sw_worker *w)
+{
+	return 1 + 256 / w->n_links;
+}
+
+/* Fill a stream's part of a declaration. */
+static void declare_stream(const struct sw_worker *w,
+	const struct sw_wtensor *t, struct sw_declare_item *item)
+{
+	const struct sw_stream *s = t->stream;
+
+	item->stream.members = s->group.members;
+	if (t->key == SW_KEY_NONE)
+		item->stream.ranks_crc = s->group.crc;
+	else
+		item->stream.group = t->first;
+	item->stream.window_log2 = sw_stream_is_here(w, s)
+					   ? SW_WINDOW_MIN_LOG2
+					   : t->decl.window_log2;
+}
+
+/* Declare as many tensors as fit into one message and get their keys in one
+ * turn. */
+uint32_t sw_link_build_declare(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	struct sw_declare_head head = {.payload = (uint16_t)w->params.payload};
+	uint32_t at = sizeof(head), i = l->n_declared;
+	uint32_t most = SW_DECLARE_MAX;
+
+	if (!l->server_i)
+		most = (uint32_t)sw_min64(most, keys_some(w));
+	for (; i < w->n_tensors && head.n < most; i++) {
+		const struct sw_wtensor *t = sw_wtensor_numbered(w, i);
+		struct sw_declare_item item = {.key = t->key,
+			.priority = t->decl.priority,
+			.mode = t->mode,
+			.name_len = (uint16_t)strlen(t->name)};
+
+		if (t->kind->is_group) {
+			declare_stream(w, t, &item);
+		} else {
+			item.n_elems = t->decl.n_elems;
+			item.first = t->first;
+			item.dtype = (uint8_t)t->decl.dtype;
+		}
+		if (at + sizeof(item) + item.name_len > SW_ORDERED_MAX ||
+			(l->server_i && t->key == SW_KEY_NONE))
+			break;
+		memcpy(w->payload + at, &item, sizeof(item));
+		memcpy(w->payload + at + sizeof(item), t->name, item.name_len);
+		at += (uint32_t)sizeof(item) + item.name_len;
+		head.n++;
+	}
+	if (!head.n) /* the coordinator has refused them meanwhile */
+		return 0;
+	l->n_asked = head.n;
+	h->type = SW_DECLARE;
+	memcpy(w->payload, &head, sizeof(head));
+	return at;
+}
+
 /* --- lane 0 declares, the others follow --- */
 
 bool sw_tensors_are_admitted(const struct sw_worker *w)
@@ -532,7 +614,8 @@ static bool is_refused(const struct sw_worker *w, const struct sw_wtensor *t)
 	       (w->lane_i || t->number < w->links[0].n_declared);
 }
 
-void sw_links_skip_refused(struct sw_worker *w)
+/* Declare no tensor that the coordinator has refused. */
+static void skip_refused(struct sw_worker *w)
 {
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		struct sw_link *l = &w->links[i];
@@ -543,6 +626,75 @@ void sw_links_skip_refused(struct sw_worker *w)
 	}
 }
 
+/* Kill a tensor that a server refuses.  The batch continues behind it. */
+static void on_refused_tensor(
+	struct sw_worker *w, struct sw_wtensor *t, struct sw_fault *why)
+{
+	sw_fault_received(w, t, why);
+	if (t->kind->is_group && w->lane_i) {
+		sw_stream_propose(w, t, why);
+		return;
+	}
+	sw_tensor_kill(w, t, 1, why);
+	/* The coordinator has the group, and frees it when all close it. */
+	if (t->kind->is_group && why->key != SW_KEY_NONE)
+		(void)sw_life_identify(w, t, why->key);
+}
+
+/* Has the answer the length that it should have, and a known reason? */
+static bool is_formed(const struct sw_declared *d, const struct sw_header *h,
+	const uint8_t *payload, struct sw_fault *why)
+{
+	uint32_t len = (uint32_t)sizeof(*d) + 8u * d->n;
+
+	return d->is_refused ? h->payload_len == len + sizeof(*why) &&
+				       sw_fault_read(why, payload + len)
+			     : h->payload_len == len;
+}
+
+void sw_link_on_declared(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_declared d;
+	struct sw_fault why;
+	uint32_t n_keys = 0;
+
+	memcpy(&d, payload, sizeof(d));
+	if (l->state != SW_LINK_OPEN || !d.n || d.n > l->n_asked ||
+		!is_formed(&d, h, payload, &why)) {
+		sw_count(&w->stats.rx_state, 1);
+		return;
+	}
+	if (l->server_i == 0)
+		n_keys = d.is_refused ? d.n - 1u : d.n;
+	for (uint32_t i = 0; i < n_keys; i++) {
+		const uint8_t *p = payload + sizeof(d) + 4 * i;
+		uint32_t key = sw_load32(p);
+		struct sw_wtensor *t =
+			sw_wtensor_numbered(w, l->n_declared + i);
+		int err = sw_tensors_keyed(w, t, key, sw_load32(p + 4 * d.n));
+
+		if (err) {
+			sw_worker_fail(w, err, key,
+				"server %.64s: key %u for tensor %.64s",
+				l->name, key, t->name);
+			return;
+		}
+	}
+	sw_todo_renumber(w);
+	sw_link_declared(l, l->n_declared + d.n);
+	l->n_asked = 0;
+	if (d.is_refused)
+		on_refused_tensor(
+			w, sw_wtensor_numbered(w, l->n_declared - 1), &why);
+	skip_refused(w);
+	if (l->server_i == 0 && l->n_declared == w->n_tensors)
+		sw_lanes_declare(w);
+	for (uint32_t i = 0; i < w->n_links; i++)
+		sw_link_declare(w, &w->links[i]);
+	w->is_unsettled = true;
+}
+
 uint32_t sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *zero)
 {
 	uint32_t n = 0;
@@ -550,7 +702,7 @@ uint32_t sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *zero)
 
 	if (sw_worker_end_of(w))
 		w->n_wanted = w->n_tensors;
-	for (; n < sw_keys_some(w) && w->n_tensors < w->n_wanted && !err; n++)
+	for (; n < keys_some(w) && w->n_tensors < w->n_wanted && !err; n++)
 		err = copy_one(w, zero);
 	if (err)
 		sw_worker_fail(w, err, SW_KEY_NONE,
@@ -561,7 +713,7 @@ uint32_t sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *zero)
 	sw_todo_renumber(w);
 	if (w->n_tensors != w->n_wanted)
 		return n;
-	sw_links_skip_refused(w);
+	skip_refused(w);
 	for (uint32_t l = 0; l < w->n_links; l++)
 		sw_link_declare(w, &w->links[l]);
 	w->is_unsettled = true; /* all may be refused */

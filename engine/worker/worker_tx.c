@@ -11,6 +11,7 @@
 #include "engine/worker/probe.h"
 #include "engine/worker/query.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/tensors.h"
 #include "engine/worker/todo.h"
 #include "sum/sum.h"
 

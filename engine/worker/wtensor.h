@@ -328,13 +328,6 @@ static inline bool sw_wtensor_is_dead(
 
 /* --- work on many tensors, a bounded part of it in each turn --- */
 
-/* sw_keys_some - return how many tensors may get their keys in one turn.  The
- * work grows with the links, since each tensor has a part at each link. */
-static inline uint32_t sw_keys_some(const struct sw_worker *w)
-{
-	return 1 + 256 / w->n_links;
-}
-
 /* sw_wtensor_set_open - note whether something of the tensor is open. */
 static inline void sw_wtensor_set_open(struct sw_wtensor *t, bool is_open)
 {
