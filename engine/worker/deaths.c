@@ -36,7 +36,9 @@ static void end(
 
 /* --- local ranks --- */
 
-struct sw_fault sw_deaths_why(const struct sw_worker *w, uint32_t local)
+/* Return why local rank @local is missing.  The worker keeps the fault only of
+ * the local rank that died last. */
+static struct sw_fault why_gone(const struct sw_worker *w, uint32_t local)
 {
 	bool has_died = sw_bits_has(w->deaths.died, local);
 	struct sw_fault f;
@@ -55,7 +57,7 @@ struct sw_fault sw_deaths_why(const struct sw_worker *w, uint32_t local)
 /* End what waits for local rank @local: of a tensor the job, if it left. */
 static void miss(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 {
-	struct sw_fault why = sw_deaths_why(w, local);
+	struct sw_fault why = why_gone(w, local);
 
 	if (t->kind->is_group || sw_bits_has(w->deaths.died, local)) {
 		end(w, t, &why);
@@ -130,7 +132,7 @@ static void stream_die(struct sw_worker *w, struct sw_wtensor *t)
 
 	if (dead == SW_LOCAL_RANKS || t->life->is_closed)
 		return;
-	why = sw_deaths_why(w, dead);
+	why = why_gone(w, dead);
 	sw_tensor_kill(w, t, 1, &why);
 }
 

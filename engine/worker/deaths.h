@@ -12,10 +12,6 @@
 void sw_deaths_check_local(struct sw_worker *w, struct sw_wtensor *t);
 uint32_t sw_deaths_work(struct sw_worker *w);
 
-/* sw_deaths_why - return why local rank @local is missing.  The worker keeps
- * the fault only of the local rank that died last. */
-struct sw_fault sw_deaths_why(const struct sw_worker *w, uint32_t local);
-
 /* sw_deaths_learn - take from STATUS which members are gone, and why the last
  * one is.
  * sw_deaths_check_members - end what is open of @t if it needs a gone member: a

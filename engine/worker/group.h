@@ -86,11 +86,9 @@ void sw_life_closed(struct sw_worker *w, struct sw_wtensor *slot);
  * be closed.  Looks at some in each turn; returns how many it freed. */
 uint32_t sw_stream_gone_work(struct sw_worker *w);
 
-/* sw_life_close - close the group of stream @t for local rank @local.
- * sw_life_check_left - close the group for this member if all local ranks have
- * closed it or are gone, and nothing is open. Tells the servers and the other
+/* sw_life_check_left - close the group for this member if all local ranks have
+ * closed it or are gone, and nothing is open.  Tells the servers and the other
  * lanes. */
-void sw_life_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local);
 void sw_life_check_left(struct sw_worker *w, struct sw_wtensor *t);
 
 #endif

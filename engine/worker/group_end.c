@@ -117,18 +117,6 @@ void sw_life_check_left(struct sw_worker *w, struct sw_wtensor *t)
 	sw_life_closed(w, sw_wtensor_slot(t));
 }
 
-void sw_life_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
-{
-	struct sw_life *g = t->life;
-
-	if (sw_wgroup_has_local(&t->stream->group, local) &&
-		!sw_bits_has(g->closed, local)) {
-		sw_bits_add(g->closed, local);
-		g->n_closed++;
-	}
-	sw_life_check_left(w, t);
-}
-
 /* Is this lane done with the group, do its servers, except the coordinator,
  * know that it is closed, and have other lanes forgotten it? */
 static bool is_through(const struct sw_worker *w, const struct sw_wtensor *slot)
@@ -319,5 +307,9 @@ void sw_worker_close_group(struct sw_worker *w, uint32_t stream, uint32_t local)
 	while ((u = sw_wtensor_next(t, u)))
 		if (u->is_open)
 			sw_tensor_kill(w, t, 1, &why);
-	sw_life_close(w, t, local);
+	if (!sw_bits_has(t->life->closed, local)) {
+		sw_bits_add(t->life->closed, local);
+		t->life->n_closed++;
+	}
+	sw_life_check_left(w, t);
 }

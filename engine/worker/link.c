@@ -29,7 +29,9 @@ static bool has_request(const struct sw_worker *w, const struct sw_link *l)
 		 * closed streams.  Else it would tell members that wait for one
 		 * of these that we left. */
 		return w->fault.err ||
-		       (sw_link_is_acked(l) &&
+		       (sw_bitmap_is_empty(&l->ends) &&
+			       sw_bitmap_is_empty(&l->closes) &&
+			       sw_control_is_idle(&l->peer.control) &&
 			       (l->server_i ||
 				       sw_bitmap_is_empty(&w->closing)));
 	case SW_LINK_OPEN:

@@ -199,14 +199,6 @@ uint32_t sw_link_build_tune(
  * look again. */
 uint64_t sw_link_tick_rest(struct sw_worker *w, struct sw_link *l);
 
-/* sw_link_is_acked - has the server acknowledged all ENDs and CLOSEs that it
- * was owed? */
-static inline bool sw_link_is_acked(const struct sw_link *l)
-{
-	return sw_bitmap_is_empty(&l->ends) && sw_bitmap_is_empty(&l->closes) &&
-	       sw_control_is_idle(&l->peer.control);
-}
-
 /* sw_link_rx - handle a frame of the handshake or the session's control.  The
  * caller has checked @h and the payload's CRC.  Returns false if the type
  * belongs to neither. */

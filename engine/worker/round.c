@@ -110,6 +110,30 @@ static uint64_t own_bytes(const struct sw_wtensor *t, uint32_t n)
 		       : bytes;
 }
 
+/* --- a buffer that is not fully written yet (growing tensors, below) --- */
+
+static uint64_t buffer_bytes(const struct sw_wtensor *t)
+{
+	return t->decl.n_elems * t->elem_bytes;
+}
+
+/* Can @lacks bytes be missing at its end? */
+static bool may_lack(const struct sw_wtensor *t, uint64_t lacks)
+{
+	return lacks <= buffer_bytes(t) && lacks % t->elem_bytes == 0;
+}
+
+/* Publish, in lane 0, how many chunks are written, and return it. */
+static uint32_t say_ready(struct sw_wtensor *t)
+{
+	uint64_t there = buffer_bytes(t) - t->lacks;
+	uint32_t n =
+		t->lacks ? (uint32_t)(there / t->chunk_bytes) : t->n_chunks;
+
+	atomic_store_explicit(&t->n_ready, n, memory_order_release);
+	return n;
+}
+
 /* Return how many chunks of the tensor all local ranks have written. */
 static uint32_t n_ready(const struct sw_worker *w, const struct sw_wtensor *t)
 {
@@ -197,7 +221,7 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 	t->is_begun = true;
 	t->weight = 0;
 	t->n_missing = t->own.n_local;
-	n = w->lane_i ? n_ready(w, t) : sw_grow_say(t);
+	n = w->lane_i ? n_ready(w, t) : say_ready(t);
 	sw_set_word(&t->awaited, 0);
 	t->progress_ns = w->now_ns;
 	t->busy_lanes = t->lanes;
@@ -353,7 +377,7 @@ static int ask(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_worker_round *round)
 {
 	if (round->lacks) { /* else nothing lacks, as after a round */
-		if (!sw_grow_is_possible(t, round->lacks))
+		if (!may_lack(t, round->lacks))
 			return SW_EINVAL;
 		t->locals[round->local].lacks = round->lacks;
 		t->lacks = sw_max64(t->lacks, round->lacks);
@@ -435,7 +459,7 @@ int sw_worker_grow(
 	if (sw_worker_end_of(w) || !sw_bits_has(t->asked, local))
 		return 0;
 	before = t->locals[local].lacks;
-	if (lacks > before || !sw_grow_is_possible(t, lacks))
+	if (lacks > before || !may_lack(t, lacks))
 		return SW_EINVAL;
 	if (lacks == before) /* a repetition */
 		return 0;
@@ -445,7 +469,7 @@ int sw_worker_grow(
 		return 0;
 	t->lacks = most_lacking(w, t);
 	n = atomic_load_explicit(&t->n_ready, memory_order_relaxed);
-	if (!t->is_begun || sw_grow_say(t) == n)
+	if (!t->is_begun || say_ready(t) == n)
 		return 0;
 	sw_lanes_tell(w, t, t->lanes);
 	sw_round_extend(w, t);
@@ -500,7 +524,7 @@ static void hold_in(struct sw_worker *w, struct sw_wtensor *t, uint32_t granule)
 void sw_granules_held(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
 {
 	uint64_t at = (uint64_t)chunk * t->chunk_bytes;
-	uint64_t end = sw_min64(at + t->chunk_bytes, sw_grow_bytes(t));
+	uint64_t end = sw_min64(at + t->chunk_bytes, buffer_bytes(t));
 	uint32_t first = (uint32_t)(at / SW_GRANULE);
 	uint32_t last = (uint32_t)((end - 1) / SW_GRANULE);
 

@@ -38,41 +38,11 @@ uint32_t sw_round_end_some(struct sw_worker *w, struct sw_wtensor *t, int err);
 
 /* --- buffers that are written while the round runs --- */
 
-/* sw_grow_bytes - return the bytes of a buffer.
- * sw_grow_is_possible - can @lacks bytes be missing at its end?
- * sw_grow_say - in lane 0, publish how many chunks are written, and return it.
- * sw_grow_lacks - does the round wait for more of the buffer of @local? */
-static inline uint64_t sw_grow_bytes(const struct sw_wtensor *t)
-{
-	return t->decl.n_elems * t->elem_bytes;
-}
-
-static inline bool sw_grow_is_possible(
-	const struct sw_wtensor *t, uint64_t lacks)
-{
-	return lacks <= sw_grow_bytes(t) && lacks % t->elem_bytes == 0;
-}
-
-static inline uint32_t sw_grow_say(struct sw_wtensor *t)
-{
-	uint64_t there = sw_grow_bytes(t) - t->lacks;
-	uint32_t n =
-		t->lacks ? (uint32_t)(there / t->chunk_bytes) : t->n_chunks;
-
-	atomic_store_explicit(&t->n_ready, n, memory_order_release);
-	return n;
-}
-
+/* sw_grow_lacks - does the round wait for more of the buffer of @local? */
 static inline bool sw_grow_lacks(const struct sw_wtensor *t, uint32_t local)
 {
 	return t->lacks && sw_bits_has(t->asked, local) &&
 	       t->locals[local].lacks;
-}
-
-/* sw_granules_of - return how many granules a growing tensor of @bytes has. */
-static inline uint32_t sw_granules_of(uint64_t bytes)
-{
-	return (uint32_t)((bytes + SW_GRANULE - 1) / SW_GRANULE);
 }
 
 /* sw_granules_held - note that this lane holds @chunk of a growing tensor.

@@ -104,8 +104,8 @@ static void lay_stream(
 static void lay_granules(
 	const struct sw_worker *w, struct sw_wtensor *t, struct block *b)
 {
-	uint32_t n =
-		sw_granules_of(t->decl.n_elems * sw_dtype_bytes(t->decl.dtype));
+	uint64_t bytes = t->decl.n_elems * sw_dtype_bytes(t->decl.dtype);
+	uint32_t n = (uint32_t)((bytes + SW_GRANULE - 1) / SW_GRANULE);
 
 	t->left = cut(b, n, sizeof(*t->left));
 	if (!w->lane_i)

@@ -68,7 +68,7 @@ OFF_PATH = {
     ("engine/server/job.c", "close_some"): "the end of a job",
     ("engine/worker/tensors.c", "sw_tensors_copy"): "declares: all memory",
     ("engine/worker/deaths.c", "miss"): "the end of what a rank that is gone was in",
-    ("engine/worker/deaths.c", "sw_deaths_why"): "the same",
+    ("engine/worker/deaths.c", "why_gone"): "the same",
     ("engine/worker/deaths.c", "end_for"): "the same, of a member",
     ("engine/server/server_rx.c", "miss"): "the same, at a server",
     ("engine/server/job.c", "judge"): "the end of a job, or of its tensors",

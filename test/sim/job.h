@@ -169,8 +169,7 @@ struct sim_job {
 	uint32_t mismatch_by, mismatch_at, mismatch_tensor, mismatch_in;
 	/* The rest is the simulation's. */
 	uint32_t most; /* payload that all paths of the job carry */
-	/* What each job agreed on once it runs, by what its probes found; 0:
-	 * not yet. */
+	/* The payload that each job has agreed on; 0: it does not run yet. */
 	uint32_t agreed[SIM_JOBS];
 	uint64_t rng, rng_mem;
 	bool has_late_memory; /* two of three times that an engine asks */
