@@ -516,8 +516,9 @@ static void tick_space(struct sw_flow *f, uint32_t class, uint64_t now_ns,
 			(s->backoff > PROBES || f->consumed >= f->granted ||
 				!sw_congestion_has_room(
 					&f->congestion, f->consumed)))
-			lose_older(
-				f, class, s->next_psn, rto, now_ns, fate, ctx);
+			/* All frames of a burst are lost, not the first. */
+			lose_older(f, class, s->next_psn, rto - rto / 8, now_ns,
+				fate, ctx);
 		if (s->backoff > 16)
 			s->backoff = 16;
 	}

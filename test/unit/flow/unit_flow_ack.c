@@ -336,6 +336,20 @@ static void tick__without_credit_all_is_lost(void **state)
 	assert_true(sw_flow_can_send(&x->f, 0));
 }
 
+/* A burst that is lost as a whole is given up at once, not frame by frame with
+ * timeouts that double. */
+static void tick__a_burst_is_lost_together(void **state)
+{
+	struct fixture *x = open_flow();
+
+	x->f.granted = 2 * FRAME;
+	send(x, 0);
+	x->now_ns += 100 * SW_US;
+	send(x, 0);
+	tick(x, 4 * SW_MS - 50 * SW_US);
+	assert_string_equal(x->fates, "-1 -2");
+}
+
 static void tick__timeout_allows_a_probe(void **state)
 {
 	struct fixture *x = open_flow();
@@ -436,6 +450,7 @@ int main(void)
 		cmocka_unit_test(tick__probes_first),
 		cmocka_unit_test(tick__ack_of_the_probe_tells),
 		cmocka_unit_test(tick__without_credit_all_is_lost),
+		cmocka_unit_test(tick__a_burst_is_lost_together),
 		cmocka_unit_test(tick__timeout_allows_a_probe),
 		cmocka_unit_test(tick__waits_for_a_peer_that_polls_late),
 		cmocka_unit_test(tick__next_deadline_of_an_overtaken_one),
