@@ -293,6 +293,7 @@ void sw_congestion_settle(struct sw_congestion *c, uint64_t consumed,
 		c->end = consumed;
 	}
 	c->is_used |= flight >= c->half;
+	c->peak = (uint32_t)sw_max64(c->peak, flight);
 	if (c->is_slow && c->is_used && !c->n_lost)
 		c->window += quanta * SW_CONGESTION_UNIT;
 	c->settled += quanta;
@@ -305,20 +306,14 @@ void sw_congestion_settle(struct sw_congestion *c, uint64_t consumed,
 void sw_congestion_mark(
 	struct sw_congestion *c, uint64_t consumed, uint32_t quanta)
 {
-	uint32_t flight = (uint32_t)(consumed - c->settled);
-
 	close_window(c, consumed);
-	c->peak = flight > c->peak ? flight : c->peak;
 	c->n_marked += quanta;
 }
 
 void sw_congestion_lose(struct sw_congestion *c, uint64_t consumed,
 	uint64_t granted, uint32_t quanta, uint64_t srtt_ns)
 {
-	uint32_t flight = (uint32_t)(consumed - c->settled);
-
 	close_window(c, consumed);
-	c->peak = flight > c->peak ? flight : c->peak;
 	c->n_lost += quanta;
 	sw_congestion_settle(c, consumed, granted, quanta, srtt_ns);
 }

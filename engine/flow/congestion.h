@@ -62,7 +62,7 @@ struct sw_congestion {
 	uint32_t n_flat;     /* rounds after which the window is at the top */
 	uint32_t frame;      /* quanta of a full frame */
 	uint32_t full;       /* quanta at which the window is open */
-	uint32_t peak;       /* quanta in flight when a frame was lost */
+	uint32_t peak;       /* most quanta in flight in this round */
 	uint32_t n_lost;     /* quanta of this round */
 	uint32_t n_marked;   /* quanta of this round */
 	uint32_t lost_part;  /* average lost part of 2^16 */
