@@ -33,7 +33,7 @@ void sw_flow_refit(struct sw_flow *f)
 }
 
 void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
-	struct sw_grants *grants, uint64_t n_ctl)
+	struct sw_grants *grants, bool is_far, uint64_t n_ctl)
 {
 	memset(f, 0, sizeof(*f));
 	f->params = params;
@@ -42,8 +42,9 @@ void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
 		grants->n_idle++;
 	f->tick_at_ns = UINT64_MAX;
 	f->may_ask = true;
+	f->is_far = is_far;
 	sw_flow_set_window(f, params->window_bytes);
-	sw_congestion_init(&f->congestion, f->frame, f->window, grants != NULL);
+	sw_congestion_init(&f->congestion, f->frame, f->window, is_far);
 	f->ctl_next = n_ctl + 1;
 	for (uint32_t c = 0; c < SW_N_CLASSES; c++) {
 		f->space[c].next_psn = 1;
@@ -57,7 +58,7 @@ void sw_flow_restart(struct sw_flow *f)
 	struct sw_histogram *rtts = f->rtts;
 
 	sw_flow_fini(f);
-	sw_flow_init(f, f->params, grants, f->ctl_next - 1);
+	sw_flow_init(f, f->params, grants, f->is_far, f->ctl_next - 1);
 	f->rtts = rtts;
 }
 

@@ -155,6 +155,7 @@ struct sw_flow {
 	bool is_patient;      /* the peer knows what we have to send */
 	bool may_ask;         /* may send a frame without credit */
 	bool is_asked;        /* the peer wants an ACK at once */
+	bool is_far;          /* frames leave the machine */
 	struct sw_congestion congestion;
 	struct sw_space space[SW_N_CLASSES];
 	uint64_t far_psn[SW_N_SPACES]; /* not yet believed, if above rx_psn */
@@ -173,9 +174,10 @@ typedef void (*sw_fate_fn)(void *ctx, const struct sw_sent *const *sent,
  * @params  borrowed
  * @grants  shared budget, borrowed until sw_flow_fini, which returns what the
  *          flow holds; NULL: none
+ * @is_far  frames leave the machine, so a window limits what is in flight
  * @n_ctl   control frames already numbered elsewhere */
 void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
-	struct sw_grants *grants, uint64_t n_ctl);
+	struct sw_grants *grants, bool is_far, uint64_t n_ctl);
 
 /* sw_flow_restart - reset the flow for a peer that starts anew. Our control
  * frames keep counting, so that late frames are recognized. */

@@ -587,6 +587,7 @@ static void begin(
 	struct sw_session *s, const struct sw_pending *p, struct sw_job *job)
 {
 	struct sw_server *srv = job->srv;
+	bool is_far = !srv->is_inner[p->path.port_i];
 
 	if (s->srv) /* a member that left had used it */
 		memset(s, 0, sizeof(*s));
@@ -599,16 +600,15 @@ static void begin(
 	s->job = job;
 	s->member = p->join.member;
 	s->peer.due_class = SW_N_CLASSES;
-	s->peer.has_crc = job->params.has_crc && !srv->is_inner[p->path.port_i];
+	s->peer.has_crc = job->params.has_crc && is_far;
 	s->peer.seal = p->seal;
 	s->nonce = p->join.nonce;
 	s->key_id = p->seal ? p->join.key_id : 0;
 	s->error_at_ns = UINT64_MAX;
 	sw_bitmap_init(&s->ends, SW_MAX_TENSORS, s->end_words);
 	s->peer.rx_ns = s->peer.sent_ns = srv->now_ns;
-	sw_flow_init(&s->peer.flow, &job->params,
-		srv->is_inner[p->path.port_i] ? NULL : &srv->grants,
-		p->n_accepts);
+	sw_flow_init(&s->peer.flow, &job->params, is_far ? &srv->grants : NULL,
+		is_far, p->n_accepts);
 	sw_flow_note_rtts(&s->peer.flow, &srv->stats.rtt_ns);
 	sw_flow_wait(&s->peer.flow);
 	srv->sessions[s->peer.index] = s;

@@ -477,6 +477,7 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 	struct sw_link *l = &w->links[i];
 	uint64_t generation = w->env->random(w->env->ctx) & 0xffff;
 	uint64_t *words = l->words;
+	bool is_far = !ports[server->path.port_i]->is_inner;
 
 	for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
 		words = sw_bitmap_init(&l->sets[s], SW_TENSORS, words);
@@ -488,9 +489,8 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 	l->server_i = server_i;
 	l->peer.id = i << 16 | (uint32_t)(generation ? generation : 1);
 	l->peer.path = server->path;
-	l->peer.has_crc =
-		w->params.has_crc && !ports[l->peer.path.port_i]->is_inner;
-	l->is_keyed = w->secret && !ports[l->peer.path.port_i]->is_inner;
+	l->peer.has_crc = w->params.has_crc && is_far;
+	l->is_keyed = w->secret && is_far;
 	if (l->is_keyed) /* tags protect more than CRCs */
 		l->peer.has_crc = false;
 	l->peer.due_class = SW_N_CLASSES;
@@ -498,8 +498,8 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 	l->peer.rx_ns = l->peer.sent_ns = w->now_ns;
 	l->udp = server->udp ? server->udp : server->path.udp;
 	snprintf(l->name, sizeof(l->name), "%s", server->name);
-	sw_flow_init(&l->peer.flow, &w->params,
-		ports[l->peer.path.port_i]->is_inner ? NULL : grants, 0);
+	sw_flow_init(
+		&l->peer.flow, &w->params, is_far ? grants : NULL, is_far, 0);
 	sw_flow_note_rtts(&l->peer.flow, &w->stats.rtt_ns);
 	w->link_of[server_i] = (uint8_t)i;
 }

@@ -30,7 +30,7 @@ static inline struct fixture *open_with(uint32_t payload, uint32_t window_bytes)
 	x.params.payload = payload;
 	x.params.window_bytes = window_bytes;
 	x.now_ns = SW_S;
-	sw_flow_init(&x.f, &x.params, NULL, 0);
+	sw_flow_init(&x.f, &x.params, NULL, false, 0);
 	x.f.granted = 1 << 19;
 	return &x;
 }

@@ -307,7 +307,7 @@ static void credit__losses_do_not_leak(void **state)
 	struct sw_header h = {.type = SW_PUSH, .payload_len = 1344};
 	struct sw_flow b;
 
-	sw_flow_init(&b, &a->params, NULL, 0);
+	sw_flow_init(&b, &a->params, NULL, false, 0);
 	a->f.granted = b.window;
 	for (uint32_t i = 0; i < 1000; i++) {
 		if (!sw_flow_can_send(&a->f, 0))

@@ -23,7 +23,7 @@ static void open_shared(struct sw_flow *flows, uint32_t n, struct sw_grants *g)
 
 	*g = (struct sw_grants){.start = SW_FLOW_START, .total = 9600};
 	for (uint32_t i = 0; i < n; i++)
-		sw_flow_init(&flows[i], &x->params, g, 0);
+		sw_flow_init(&flows[i], &x->params, g, true, 0);
 }
 
 /* A flow wants its backlog beyond the initial allowance, rounded up; whole
