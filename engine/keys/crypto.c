@@ -279,6 +279,11 @@ bool sw_cmac(const uint8_t key[SW_BLOCK_BYTES], const void *p, size_t n,
 
 bool sw_ctr_open(struct sw_ctr *ctr, const uint8_t key[SW_BLOCK_BYTES])
 {
+	*ctr = (struct sw_ctr){.kernel = sw_aes_best()};
+	if (ctr->kernel) {
+		sw_aes_prepare(&ctr->key, key);
+		return true;
+	}
 	ctr->ctx = EVP_CIPHER_CTX_new();
 	if (ctr->ctx && EVP_EncryptInit_ex(
 				ctr->ctx, EVP_aes_128_ctr(), NULL, key, NULL))
@@ -290,12 +295,16 @@ bool sw_ctr_open(struct sw_ctr *ctr, const uint8_t key[SW_BLOCK_BYTES])
 void sw_ctr_close(struct sw_ctr *ctr)
 {
 	EVP_CIPHER_CTX_free(ctr->ctx);
-	ctr->ctx = NULL;
+	OPENSSL_cleanse(ctr, sizeof(*ctr));
 }
 
 void sw_ctr(struct sw_ctr *ctr, const uint8_t block[SW_BLOCK_BYTES],
 	const void *p, size_t n, void *out)
 {
+	if (ctr->kernel) {
+		ctr->kernel->ctr(&ctr->key, block, p, n, out);
+		return;
+	}
 	EVP_EncryptInit_ex(ctr->ctx, NULL, NULL, NULL, block);
 	encrypt(ctr->ctx, out, p, n);
 }

@@ -346,6 +346,16 @@ static uint32_t run_of(const struct sw_server *srv, const struct sw_drr *drr,
 		       : (uint32_t)sw_min64(max, SW_RUN);
 }
 
+/* Does the payload stay while further frames of this tx are built? */
+static inline bool stays(
+	const struct sw_server *srv, const struct sw_tx_frame *f)
+{
+	const uint8_t *p = f->payload;
+
+	return f->is_stable ||
+	       (p >= srv->ciphers[0] && p < srv->ciphers[SW_TX_BURST]);
+}
+
 /* Send results of one class to one session, of the job whose turn it is.  They
  * stay the most urgent ones, since no frame arrives meanwhile. */
 static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
@@ -372,8 +382,8 @@ static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
 	do {
 		send_some(s, order, class, out, max, &r);
 		order = next_order(s, order, class);
-	} while (
-		order != SW_BITMAP_NONE && r.n < max && out[r.n - 1].is_stable);
+	} while (order != SW_BITMAP_NONE && r.n < max &&
+		 stays(srv, &out[r.n - 1]));
 	note_results(srv, &r);
 	sw_flow_answered(&s->peer.flow, class, r.n_answers, srv->now_ns);
 	sw_drr_charge(drr, job_i, r.bytes + r.n * SW_HEAD_BYTES);
@@ -395,7 +405,7 @@ static uint32_t tx_data(struct sw_server *srv, uint32_t port_i,
 	do {
 		more = tx_results(srv, port_i, out + n, max - n);
 		n += more;
-	} while (more && n < max && out[n - 1].is_stable);
+	} while (more && n < max && stays(srv, &out[n - 1]));
 	return n;
 }
 

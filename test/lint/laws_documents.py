@@ -38,7 +38,7 @@ DOCUMENTS = {
     "CONTRIBUTING.md": 1200,
     "pmd/host/README.md": 600,
     "pmd/dpdk/README.md": 400,
-    "sum/README.md": 550,
+    "sum/README.md": 560,
     "engine/keys/README.md": 350,
     "pmd/cuda/README.md": 600,
     "pmd/lcores/README.md": 400,

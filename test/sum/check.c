@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "test/sum/crc.h"
+#include "test/sum/aes.h"
 #include "test/sum/polyval.h"
 #include "test/sum/truth.h"
 #include "test/sum/walk.h"
@@ -144,6 +145,20 @@ static void check_polyval(struct check *c)
 				++c->n_lines, k->name);
 }
 
+static void check_aes(struct check *c)
+{
+	const struct sw_aes *k;
+	bool runs;
+
+	line(c, aes_is_of_nist(), "AES", "of", "SP 800-38A");
+	for (uint32_t i = 0; (k = sw_aes_row(i, &runs)); i++)
+		if (runs)
+			line(c, aes_row_is_right(k), "AES", "by", k->name);
+		else
+			printf("ok %d - AES by %s # SKIP not on this CPU\n",
+				++c->n_lines, k->name);
+}
+
 /* A read beyond the page must kill; else page ends prove nothing. */
 static void check_guard(struct check *c)
 {
@@ -200,6 +215,7 @@ static int run(struct check *c)
 		line(c, truth_table(), "table", "of", "levels");
 		check_crc(c);
 		check_polyval(c);
+		check_aes(c);
 		check_guard(c);
 	}
 	check_levels(c);

@@ -1,0 +1,47 @@
+/* aes.h - AES-128 in counter mode, by the CPU's AES instructions.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * There is no kernel for a CPU without these instructions: a table in memory
+ * would tell of the key by its caches, so the caller asks its library then.
+ * The time of a kernel depends on the length alone. */
+#ifndef SW_SUM_AES_H
+#define SW_SUM_AES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SW_AES_BLOCK = 16, SW_AES_KEYS = 11 };
+
+/* The keys of the rounds: secret, as the key of 16 bytes. */
+struct sw_aes_key {
+	_Alignas(16) uint8_t rounds[SW_AES_KEYS][SW_AES_BLOCK];
+};
+
+/* A kernel. */
+struct sw_aes {
+	const char *name; /* "aesni", "vaes256", …; the files' */
+	/* Encrypt or decrypt @n bytes from @p to @out, which may be @p, and
+	 * does not overlap it otherwise.  The last four bytes of @block, the
+	 * first counter block, count in big-endian and do not wrap. */
+	void (*ctr)(const struct sw_aes_key *key, const uint8_t *block,
+		const void *p, size_t n, void *out);
+};
+
+/* sw_aes_best - return the widest kernel that this CPU has; NULL: none.
+ * sw_aes_prepare - prepare the key of SW_AES_BLOCK bytes at @bytes, for a CPU
+ * that has a kernel.
+ * sw_aes_row - return row @i of the table of kernels, NULL past its end; the
+ * widest last.  @runs (or NULL) tells whether this CPU has what the kernel
+ * needs. */
+const struct sw_aes *sw_aes_best(void);
+void sw_aes_prepare(struct sw_aes_key *key, const uint8_t *bytes);
+const struct sw_aes *sw_aes_row(uint32_t i, bool *runs);
+
+/* Inside sum/ only: the rows, and what prepares a key. */
+extern const struct sw_aes sw_aes_aesni;
+extern const struct sw_aes sw_aes_vaes256;
+extern const struct sw_aes sw_aes_vaes512;
+void sw_aes_prepare_aesni(struct sw_aes_key *key, const uint8_t *bytes);
+
+#endif

@@ -1,0 +1,89 @@
+/* aes.inc.h - counter mode by AES rounds of vectors.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A round needs the one before it, so WIDE vectors go through the rounds side
+ * by side.
+ *
+ * The file that includes this one defines VEC, VB (bytes of it), SPREAD (128
+ * bits in all of a vector), ROUND(v, key), LAST(v, key), ADD (of 32-bit
+ * elements), SHUFFLE (bytes within each 128 bits), ROW and NAME. */
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum { BLOCK = SW_AES_BLOCK, WIDE = 8, LANES = VB / BLOCK };
+
+INLINE VEC load(const void *p)
+{
+	VEC v;
+
+	memcpy(&v, p, VB);
+	return v;
+}
+
+/* Swap the bytes of the last element of a block. */
+INLINE VEC swapped(VEC v)
+{
+	static const uint8_t order[BLOCK] = {
+		0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15, 14, 13, 12};
+
+	return SHUFFLE(v, SPREAD(order));
+}
+
+/* Elements for the counters of the lanes: @first and up by @by, 0 elsewhere. */
+INLINE VEC counters(uint32_t first, uint32_t by)
+{
+	uint32_t e[4 * LANES] = {0};
+
+	for (uint32_t i = 0; i < LANES; i++)
+		e[4 * i + 3] = first + i * by;
+	return load(e);
+}
+
+/* Encrypt @n vectors, whose counters follow *count. */
+INLINE void some(const VEC keys[SW_AES_KEYS], VEC *count, uint32_t n,
+	const uint8_t *p, uint8_t *out)
+{
+	const VEC step = counters(LANES, 0);
+	VEC v[WIDE];
+
+	for (uint32_t i = 0; i < n; i++) {
+		v[i] = swapped(*count) ^ keys[0];
+		*count = ADD(*count, step);
+	}
+	for (uint32_t k = 1; k < SW_AES_KEYS - 1; k++)
+		for (uint32_t i = 0; i < n; i++)
+			v[i] = ROUND(v[i], keys[k]);
+	for (uint32_t i = 0; i < n; i++) {
+		VEC sum = LAST(v[i], keys[SW_AES_KEYS - 1]) ^ load(p + i * VB);
+
+		memcpy(out + i * VB, &sum, VB);
+	}
+}
+
+static void ctr(const struct sw_aes_key *key, const uint8_t *block,
+	const void *from, size_t n, void *to)
+{
+	VEC keys[SW_AES_KEYS], count;
+	const uint8_t *p = from;
+	uint8_t *out = to, rest[VB] = {0};
+
+	for (uint32_t k = 0; k < SW_AES_KEYS; k++)
+		keys[k] = SPREAD(key->rounds[k]);
+	count = ADD(swapped(SPREAD(block)), counters(0, 1));
+	for (; n >= WIDE * VB; n -= WIDE * VB, p += WIDE * VB, out += WIDE * VB)
+		some(keys, &count, WIDE, p, out);
+	if (n >= WIDE / 2 * VB) {
+		some(keys, &count, WIDE / 2, p, out);
+		n -= WIDE / 2 * VB, p += WIDE / 2 * VB, out += WIDE / 2 * VB;
+	}
+	for (; n >= VB; n -= VB, p += VB, out += VB)
+		some(keys, &count, 1, p, out);
+	if (!n)
+		return;
+	memcpy(rest, p, n);
+	some(keys, &count, 1, rest, rest);
+	memcpy(out, rest, n);
+}
+
+const struct sw_aes ROW = {.name = NAME, .ctr = ctr};
