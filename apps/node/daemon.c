@@ -86,12 +86,13 @@ static void name_node(struct sw_daemon *d)
 static int open_dpdk(struct sw_daemon *d)
 {
 	struct sw_dpdk_params p;
-	struct sw_scratch scratch;
+	struct sw_scratch *scratch = &d->telemetry.scratch;
 	int err;
 
 	sw_dpdk_params_init(&p);
 	p.name = d->conf.node.name;
-	p.runtime_dir = scratch.path;
+	p.runtime_dir = scratch->path;
+	p.has_telemetry = d->conf.node.telemetry;
 	p.cpus = d->conf.lcore.cpus;
 	p.n_lcores = d->n_lcores;
 	p.log = &d->log;
@@ -102,13 +103,16 @@ static int open_dpdk(struct sw_daemon *d)
 		p.ports_bytes += sw_dpdk_port_bytes(&port);
 		p.has_nics |= port.type == SW_DPDK_PCI;
 	}
-	if (sw_scratch_open(&scratch, d->runtime_dir, "dpdk")) {
+	if (sw_scratch_open(scratch, d->runtime_dir, "dpdk")) {
 		sw_log(&d->log, SW_LOG_ERROR, "runtime folder %s: %s",
 			d->runtime_dir, strerror(errno));
 		return SW_EIO;
 	}
 	err = sw_dpdk_open(&p, &d->dpdk);
-	sw_scratch_close(&scratch);
+	if (err || !p.has_telemetry)
+		sw_scratch_close(scratch);
+	else
+		sw_telemetry_open(d);
 	return err;
 }
 
@@ -270,6 +274,7 @@ int sw_daemon_serve_stats(struct sw_daemon *d, sw_stats_fill_fn fill, void *ctx)
 
 void sw_daemon_close(struct sw_daemon *d)
 {
+	sw_telemetry_close(d);
 	sw_tell_close(&d->about.tell);
 	sw_trace_close(d);
 	sw_stats_serve_close(&d->stats);

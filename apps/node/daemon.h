@@ -13,6 +13,7 @@
 #include "apps/node/log_lines.h"
 #include "apps/node/reserve.h"
 #include "apps/node/secrets.h"
+#include "apps/node/telemetry.h"
 #include "apps/node/trace.h"
 #include "apps/node/turns.h"
 #include "conf/conf.h"
@@ -96,6 +97,7 @@ struct sw_daemon {
 	 * what is traced. */
 	_Atomic uint32_t n_orders;
 	struct sw_trace trace;
+	struct sw_telemetry telemetry;
 	struct sw_handoff handoff; /* between the lcores */
 	/* Loopback of each lcore of an agent that also serves; else NULL. */
 	struct sw_handoff_port *loopbacks[SW_MAX_LCORES];

@@ -28,7 +28,11 @@ enum {
 	ARG_BYTES = 8192,               /* the longest --lcores list fits */
 	ARGS_MAX = 16,
 	JOIN_POLL_US = 1000,
+	SUN_BYTES = 108, /* of a socket's path */
 };
+
+/* The socket, below the runtime directory. */
+#define TELEMETRY "/dpdk//dpdk_telemetry.v2"
 
 /* An address that no device has. */
 #define NO_DEVICE "ffff:ff:1f.7"
@@ -136,14 +140,17 @@ static int runtime_make(
 	const struct sw_dpdk_params *p, char *dir, size_t size, char **old)
 {
 	const char *env = getenv("RUNTIME_DIRECTORY");
+	int n = snprintf(dir, size, p->has_telemetry ? "%s" : "%s/%s-XXXXXX",
+		p->runtime_dir, p->name);
 
-	if (snprintf(dir, size, "%s/%s-XXXXXX", p->runtime_dir, p->name) >=
-		(int)size) {
+	if (n >= (int)size ||
+		(p->has_telemetry &&
+			n + strlen(p->name) + sizeof(TELEMETRY) >= SUN_BYTES)) {
 		sw_log(p->log, SW_LOG_ERROR, "runtime directory %s: too long",
 			p->runtime_dir);
 		return SW_ECONF;
 	}
-	if (!mkdtemp(dir)) {
+	if (!p->has_telemetry && !mkdtemp(dir)) {
 		sw_log(p->log, SW_LOG_ERROR,
 			"runtime directory %s: %s; it must exist and be "
 			"writable",
@@ -156,10 +163,13 @@ static int runtime_make(
 }
 
 /* DPDK has opened and mapped all it needs there when rte_eal_init returns, so
- * the directory goes at once: then nothing stays behind a killed process. */
-static void runtime_remove(const char *dir, char *old)
+ * the directory goes at once: then nothing stays behind a killed process. That
+ * of telemetry has its socket, and stays. */
+static void runtime_remove(
+	const struct sw_dpdk_params *p, const char *dir, char *old)
 {
-	nftw(dir, entry_remove, 8, FTW_DEPTH | FTW_PHYS);
+	if (!p->has_telemetry)
+		nftw(dir, entry_remove, 8, FTW_DEPTH | FTW_PHYS);
 	if (old)
 		setenv("RUNTIME_DIRECTORY", old, 1);
 	else
@@ -224,7 +234,8 @@ static int eal_init(const struct sw_dpdk_params *p, char *lcores)
 		argv[argc++] = "--no-huge";
 		argv[argc++] = "--no-shconf";
 	}
-	argv[argc++] = "--no-telemetry";
+	if (!p->has_telemetry)
+		argv[argc++] = "--no-telemetry";
 	argv[argc++] = "--iova-mode=va";
 	argv[argc++] = "--log-level=notice";
 	argv[argc++] = "-m";
@@ -273,7 +284,7 @@ static int start(struct sw_dpdk *d, const struct sw_dpdk_params *p)
 		return err;
 	if (eal_init(p, lcores) < 0)
 		err = eal_error(d, p);
-	runtime_remove(dir, old);
+	runtime_remove(p, dir, old);
 	return err;
 }
 

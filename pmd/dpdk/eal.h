@@ -24,6 +24,9 @@ struct sw_dpdk_params {
 				     that this process may use; else as many
 				     CPUs as lcores, like "2,4-6" */
 	uint64_t ports_bytes;     /* sum of sw_dpdk_port_bytes over the ports */
+	bool has_telemetry;       /* DPDK's telemetry listens at its
+				     dpdk/NAME/dpdk_telemetry.v2; the directory
+				     is used as it is, and stays */
 	bool has_nics;            /* a port is SW_DPDK_PCI: memory is hugepages
 				     then, and the PCI bus is there */
 	const struct sw_log *log; /* kept; its line() is called from DPDK's own

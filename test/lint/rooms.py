@@ -94,7 +94,8 @@ FRONTS = {
         "cpus.h": "which CPUs there are",
         "netif.h": "doctor: whose an address is",
         "udp_need.h": "doctor: the buffer of a socket",
-        "raw.h": "bench: what to compare with"},
+        "raw.h": "bench: what to compare with",
+        "telemetry.h": "daemons: commands of DPDK's telemetry"},
     "pmd/host": {
         "attach.h": "the agent: all of its clients",
         "bell.h": "what ends an lcore's sleep",

@@ -232,6 +232,55 @@ def test_rules():
     tool("promtool", "test", "rules", os.path.join(folder, "alerts_test.yml"))
 
 
+class Telemetry:
+    """What dpdk-telemetry.py does (usertools of DPDK)."""
+
+    def __init__(self, runtime_dir, prefix):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.sock.settimeout(rig.START_S)
+        self.sock.connect(f"{runtime_dir}/dpdk/{prefix}/dpdk_telemetry.v2")
+        self.size = json.loads(self.sock.recv(1024))["max_output_len"]
+
+    def ask(self, command):
+        self.sock.send(command.encode())
+        return json.loads(self.sock.recv(self.size))[command.split(",")[0]]
+
+
+def test_telemetry():
+    """DPDK's own commands and ours, also after the daemon gave up its rights; a
+    killed daemon's link is replaced."""
+    with named(Net(agents=1)) as net:
+        net.ini["a"]["node"]["telemetry"] = "yes"
+        net.start_all()
+        net.client(0, *SMALL, "--steps", "20").wait_ok()
+        at = net.path("a.run")
+        seen = [Telemetry(at, unique("a")) for _ in range(5)]
+        t = seen[0]
+        commands = t.ask("/")
+        check({"/ethdev/stats", "/sumwire/counters", "/sumwire/ports",
+               "/sumwire/lcores", "/sumwire/times"} <= set(commands),
+              f"{commands}")
+        mine = t.ask("/sumwire/counters")
+        stats = net.stats("a")
+        check(mine["push_folded"] == stats["push_folded"] > 0 and
+              mine["memory_quota_bytes"] == stats["memory_quota_bytes"],
+              f"{mine}")
+        some = t.ask("/sumwire/counters,rx_")
+        check(some and all(name.startswith("rx_") for name in some), f"{some}")
+        label = next(s for s in net.ini["a"] if s.startswith("port "))[5:]
+        check(t.ask(f"/sumwire/ports,{label}")[f"port/{label}/rx_frames"] > 0,
+              "ports")
+        check(t.ask("/sumwire/lcores")["lcore0/turns"] > 0, "lcores")
+        times = t.ask("/sumwire/times,rtt")
+        check(len(times) == 27 and times["rtt_ns/sum"] > 0, f"{times}")
+        check(all(s.ask("/sumwire/counters") for s in seen), "five readers")
+        net.daemons.pop("a").kill()
+        net.start("a")  # collects what the other has left
+        check(Telemetry(at, unique("a")).ask("/sumwire/counters"), "again")
+        net.stop("a")
+        os.rmdir(at)  # the first one made it; nothing else is left
+
+
 def test_readers_of_a_job():
     with named(Net(agents=2)) as net:
         net.start_all()

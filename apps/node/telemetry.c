@@ -1,0 +1,125 @@
+/* telemetry.c - this daemon's counters for dpdk-telemetry.py.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A thread of DPDK answers.  It reads the stats socket as every other reader
+ * does, so that the counters have one owner, the control thread. */
+#include "apps/node/telemetry.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "apps/node/daemon.h"
+#include "engine/base/error.h"
+#include "pmd/dpdk/telemetry.h"
+#include "pmd/host/stats_read.h"
+
+enum command { COUNTERS, PORTS, LCORES, TIMES, COMMANDS };
+
+static const struct sw_dpdk_command commands[COMMANDS] = {
+	[COUNTERS] = {"/sumwire/counters",
+		"Counters of the engine and the daemon. Parameter: the begin "
+		"of their names"},
+	[PORTS] = {"/sumwire/ports",
+		"Counters of the ports. Parameter: the name of a [port]"},
+	[LCORES] = {"/sumwire/lcores", "Turns of the polling cores"},
+	[TIMES] = {"/sumwire/times",
+		"Histograms of times. Parameter: the begin of their names"},
+};
+
+struct answer {
+	enum command command;
+	const char *params;
+	sw_dpdk_put_fn put;
+	void *out;
+};
+
+static enum command command_of(const char *name)
+{
+	const char *end = strrchr(name, '.');
+
+	if (!strncmp(name, "port.", 5))
+		return PORTS;
+	if (!strncmp(name, "lcore", 5) && end)
+		return LCORES;
+	return end && (!strcmp(end, ".sum") || !strncmp(end, ".bucket", 7))
+		       ? TIMES
+		       : COUNTERS;
+}
+
+static void each(void *ctx, const char *name, uint64_t value)
+{
+	const struct answer *a = ctx;
+	const char *from = a->command == PORTS ? name + 5 : name;
+
+	if (command_of(name) == a->command &&
+		!strncmp(from, a->params, strlen(a->params)))
+		a->put(a->out, name, value);
+}
+
+static int answer(void *ctx, uint32_t i, const char *params, sw_dpdk_put_fn put,
+	void *out)
+{
+	const struct sw_daemon *d = ctx;
+	struct answer a = {(enum command)i, params, put, out};
+
+	return sw_stats_read(sw_stats_serve_path(d->stats), each, &a);
+}
+
+/* Let the folder be found at RUNTIME_DIR/dpdk/NAME, where dpdk-telemetry.py
+ * looks.  A link that a killed daemon left is replaced. */
+static int link_make(struct sw_daemon *d)
+{
+	struct sw_telemetry *t = &d->telemetry;
+	char to[SW_CONF_PATH_BYTES], folder[SW_CONF_PATH_BYTES];
+
+	if (snprintf(to, sizeof(to), "%s/dpdk/%s", t->scratch.path,
+		    d->conf.node.name) >= (int)sizeof(to) ||
+		snprintf(folder, sizeof(folder), "%s/dpdk", d->runtime_dir) >=
+			(int)sizeof(folder) ||
+		snprintf(t->link, sizeof(t->link), "%s/%s", folder,
+			d->conf.node.name) >= (int)sizeof(t->link)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	if (mkdir(folder, 0755) && errno != EEXIST)
+		return -1;
+	if (access(t->link, F_OK) && errno == ENOENT)
+		unlink(t->link);
+	return symlink(to, t->link);
+}
+
+void sw_telemetry_open(struct sw_daemon *d)
+{
+	struct sw_telemetry *t = &d->telemetry;
+	int err;
+
+	if (!d->conf.node.telemetry)
+		return;
+	err = sw_dpdk_telemetry_open(
+		commands, COMMANDS, answer, d, &t->commands);
+	if (err || link_make(d)) {
+		sw_log(&d->log, SW_LOG_WARN, "telemetry: %s",
+			err ? sw_error_text(err) : strerror(errno));
+		t->link[0] = '\0';
+		return;
+	}
+	sw_log(&d->log, SW_LOG_INFO,
+		"telemetry: RUNTIME_DIRECTORY=%s dpdk-telemetry.py -f %s",
+		d->runtime_dir, d->conf.node.name);
+}
+
+void sw_telemetry_close(struct sw_daemon *d)
+{
+	struct sw_telemetry *t = &d->telemetry;
+
+	sw_dpdk_telemetry_close(&t->commands);
+	if (t->link[0]) {
+		unlink(t->link);
+		*strrchr(t->link, '/') = '\0';
+		rmdir(t->link); /* other daemons may have links there */
+	}
+	sw_scratch_close(&t->scratch);
+}
