@@ -390,6 +390,7 @@ static int give_sockets(const struct sw_daemon *d)
 		if (p->type == SW_PORT_MEMIF && p->side == SW_SIDE_LISTEN)
 			err = give(d, p->socket_path);
 	}
+	sw_telemetry_give(d);
 	return err;
 }
 

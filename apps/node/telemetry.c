@@ -111,6 +111,25 @@ void sw_telemetry_open(struct sw_daemon *d)
 		d->runtime_dir, d->conf.node.name);
 }
 
+void sw_telemetry_give(const struct sw_daemon *d)
+{
+	const struct sw_telemetry *t = &d->telemetry;
+	const char *const below[][3] = {{"", "", ""}, {"/dpdk", "", ""},
+		{"/dpdk/", d->conf.node.name, ""},
+		{"/dpdk/", d->conf.node.name, "/dpdk_telemetry.v2"}};
+	char path[SW_CONF_PATH_BYTES + 64];
+
+	if (!t->link[0])
+		return;
+	for (size_t i = 0; i < SW_ARRAY_SIZE(below); i++) {
+		snprintf(path, sizeof(path), "%s%s%s%s", t->scratch.path,
+			below[i][0], below[i][1], below[i][2]);
+		(void)!lchown(path, d->confine.uid, d->confine.gid);
+	}
+	snprintf(path, sizeof(path), "%s/dpdk", d->runtime_dir);
+	(void)!lchown(path, d->confine.uid, d->confine.gid);
+}
+
 void sw_telemetry_close(struct sw_daemon *d)
 {
 	struct sw_telemetry *t = &d->telemetry;

@@ -18,9 +18,11 @@ struct sw_telemetry {
 
 /* sw_telemetry_open - answer /sumwire commands, once DPDK runs with its folder
  * in d->telemetry.scratch.  If that fails, the daemon runs without them.
+ * sw_telemetry_give - give what root has made to [node] user.
  * sw_telemetry_close - stop before anything is freed that answers read.
  * Thread: control. */
 void sw_telemetry_open(struct sw_daemon *d);
+void sw_telemetry_give(const struct sw_daemon *d);
 void sw_telemetry_close(struct sw_daemon *d);
 
 #endif

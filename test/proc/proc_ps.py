@@ -5,7 +5,10 @@ import json
 import os
 import re
 import signal
+import socket
+import socketserver
 import subprocess
+import threading
 import time
 
 import rig
@@ -197,6 +200,74 @@ def ras(*lines):
     return p.stdout
 
 
+class Inetd(socketserver.ForkingTCPServer):
+    """Gives each reader a process of its own, as sumwire-ras.socket does."""
+
+    class RequestHandlerClass(socketserver.BaseRequestHandler):
+        def handle(self):
+            subprocess.run([rig.sumwire(), "ras"], stdin=self.request,
+                           stdout=self.request, check=False)
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), self.RequestHandlerClass)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class NcclRas:
+    """The steps of ncclras (NCCL, src/ras/client.cc): its handshake first, each
+    answer awaited, then the status until the connection ends."""
+
+    def __init__(self, address, timeout_s=5):
+        self.sock = socket.create_connection(address, rig.START_S)
+        self.file = self.sock.makefile("rw", encoding="utf-8")
+        said = self.ask("CLIENT PROTOCOL 2")
+        check(re.fullmatch(r"SERVER PROTOCOL \d+\n", said), said)
+        check(int(said.split()[2]) >= 2, said)
+        check(self.ask(f"TIMEOUT {timeout_s}") == "OK\n", "TIMEOUT")
+
+    def ask(self, line):
+        self.file.write(line + "\n")
+        self.file.flush()
+        return self.file.readline()
+
+    def status(self, command, form="text"):
+        check(self.ask(f"SET FORMAT {form}") == "OK\n", "SET FORMAT")
+        self.file.write(command + "\n")
+        self.file.flush()
+        self.sock.shutdown(socket.SHUT_WR)
+        return self.file.read()
+
+    def monitor(self, pattern):
+        """Events, until one matches."""
+        check(self.ask("MONITOR") == "OK\n", "MONITOR")
+        for line in self.file:
+            check(re.match(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] \w+: ", line),
+                  line)
+            if re.search(pattern, line):
+                break
+        self.sock.shutdown(socket.SHUT_RDWR)  # forks of ours have it, too
+
+
+def check_ncclras():
+    """What ncclras prints, what its JSON form must have, and its monitor."""
+    with Inetd() as inetd:
+        at = inetd.server_address
+        for command in "STATUS", "VERBOSE STATUS":
+            check(f"job {UNIQUE} at server" in NcclRas(at).status(command),
+                  command)
+        found = json.loads(NcclRas(at).status("VERBOSE STATUS", "json"))
+        check({"nccl_version", "timestamp", "communicators_count",
+               "communicators", "ras"} <= set(found), f"{set(found)}")
+        for c in found["communicators"]:
+            check({"hash", "size", "ranks_count", "missing_ranks_count",
+                   "ranks", "missing_ranks"} <= set(c), f"{set(c)}")
+            for r in c["ranks"]:
+                check({"rank", "host", "pid", "cuda_dev", "nvml_dev", "status",
+                       "collective_counts"} <= set(r), f"{r}")
+        NcclRas(at).monitor(f"BEGIN: job {UNIQUE} is running")
+        inetd.shutdown()
+
+
 def check_ras():
     """What NCCL's readers ask and need; rank 2 is a collective behind."""
     head, _, text = ras("CLIENT PROTOCOL 2", "timeout 5", "nonsense",
@@ -245,6 +316,7 @@ def test_status_names_who_is_late():
         check([a["first_rank"] for a in job["agents"]] == [0, 1, 2] and
               job["agents"][2]["node"] == unique("agent2"), f"{job}")
         check_ras()
+        check_ncclras()
         said = status(str(net.daemons["agent0"].pid)).stdout
         check(re.search(r"from rank 0 of 3 on\n", said) and
               re.search(r"tensor w, [\d.]+ s: \d+ chunks for rank 2 of 3", said),
