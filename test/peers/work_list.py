@@ -4,6 +4,7 @@
 # By name: iterations of a turn, and the ratio to gloo that is asked for.
 WORKS = {"all_reduce 25 MB": (5, 1.2), "all_reduce 256 MB": (1, 1.2),
          "reduce_scatter 25 MB": (5, 1.5), "reduce_scatter 256 MB": (1, 1.5),
+         "all_reduce 16 floats": (1000, 6), "sw_coll 16 floats": (1000, None),
          "all_reduce 64 floats": (200, 1), "future 64 floats": (200, 1),
          "all_reduce 1 MB": (50, 1), "future 1 MB": (50, 1),
          "ddp digits": (10, 0.95), "ddp digits-wide": (5, 1.2),
@@ -11,3 +12,5 @@ WORKS = {"all_reduce 25 MB": (5, 1.2), "all_reduce 256 MB": (1, 1.2),
          "ddp text": (3, 0.95), "ddp text-wide": (3, 0.95),
          "fsdp text-wide": (3, 1.2),
          "fsdp_memory text-wide": (3, 1.2)}
+# From C; beside the all_reduce of that size.
+C_WORKS = [work for work in WORKS if work.startswith("sw_coll")]

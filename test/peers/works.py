@@ -3,9 +3,11 @@
 """usage: works.py BACKEND RANK SIZE, with MASTER_ADDR and MASTER_PORT.
 Each line on standard input is a turn: the number of a work in work_list.py,
 and iterations. Rank 0 answers with that number, median seconds, wrong
-elements. It knows only sumwire's name and import, except in fsdp_memory and
-ddp_hook."""
+elements. It knows only sumwire's name and import, except in fsdp_memory,
+ddp_hook and sw_coll, for which PEERS_COLL names the library of coll.c."""
+import ctypes
 import os
+import statistics
 import sys
 
 import torch
@@ -30,6 +32,27 @@ def all_reduce(n):
     wrong = int((x != dist.get_world_size()).sum())
     x.zero_()  # or it grows
     return lambda: dist.all_reduce(x), wrong
+
+
+class InC:
+    """All_reduces by sw_coll in the C of coll.c."""
+
+    def __init__(self, n):
+        self.x, pointer = torch.zeros(n), ctypes.c_void_p
+        self.lib = ctypes.CDLL(os.environ["PEERS_COLL"])
+        self.lib.sw_peer_turn.argtypes = [pointer, pointer, pointer,
+                                          ctypes.c_uint64, ctypes.c_uint32,
+                                          pointer]
+
+    def turn(self, iterations):
+        """Median seconds, as take_turn's."""
+        ours, seconds = dist.group.WORLD, (ctypes.c_double * iterations)()
+        ours = ours._get_backend(torch.device("cpu"))
+        if self.lib.sw_peer_turn(
+                ours.calls.client.pointer, ours.group.pointer,
+                self.x.data_ptr(), self.x.numel(), iterations, seconds):
+            raise RuntimeError("sw_coll has failed")
+        return statistics.median(seconds)
 
 
 def future(n):
@@ -103,14 +126,15 @@ def training(how, net):
 
 
 COLLECTIVES = {"all_reduce": all_reduce, "reduce_scatter": reduce_scatter,
-               "future": future}
+               "future": future, "sw_coll": InC}
 
 
 def begin(work):
     what, size, *unit = work.split()
     if what in COLLECTIVES:
         n = int(size) * (250000 if unit == ["MB"] else 1)
-        return COLLECTIVES[what](n)
+        made = COLLECTIVES[what](n)
+        return (made, 0) if isinstance(made, InC) else made
     return training(what, size)
 
 
@@ -126,7 +150,8 @@ def main():
         if i not in known:
             known[i] = begin(list(WORKS)[i])
         call, wrong = known[i]
-        seconds = take_turn(call, iterations)
+        seconds = call.turn(iterations) if isinstance(call, InC) else take_turn(
+            call, iterations)
         if rank == 0:
             print(i, seconds, wrong, flush=True)
     dist.destroy_process_group()
