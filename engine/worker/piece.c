@@ -77,54 +77,53 @@ static struct sw_local_list takers_of(
 							      : all_here(s);
 }
 
-/* Return where a piece begins in a buffer of one part; offset_in_all: of all
- * parts. */
-static uint64_t offset_in_part(const struct sw_piece *p)
+/* Where a piece begins in the buffers of local ranks: @at bytes behind the
+ * begin of a part. */
+struct spot {
+	uint64_t at, part;
+};
+
+static inline struct spot source_of(const struct sw_piece *p)
 {
-	return (uint64_t)p->at * p->coll->chunk_bytes;
+	return (struct spot){.at = (uint64_t)p->at * p->coll->chunk_bytes,
+		.part = p->coll->ask.kind == SW_ALL_GATHER ? 0 : p->part};
 }
 
-static uint64_t offset_in_all(
-	const struct sw_piece *p, const struct sw_coll_local *l)
+static inline struct spot target_of(const struct sw_piece *p)
 {
-	return p->part * l->stride + offset_in_part(p);
+	return (struct spot){.at = (uint64_t)p->at * p->coll->chunk_bytes,
+		.part = p->coll->ask.kind == SW_REDUCE_SCATTER ? 0 : p->part};
 }
 
-/* Return where a local rank has its bytes. */
-static const uint8_t *source_of(const struct sw_piece *p, uint32_t local)
+static inline uint64_t offset_at(
+	struct spot spot, const struct sw_coll_local *l)
 {
-	const struct sw_coll_local *l = &p->coll->locals[local];
-
-	return l->from + (p->coll->ask.kind == SW_ALL_GATHER
-					 ? offset_in_part(p)
-					 : offset_in_all(p, l));
-}
-
-static uint8_t *target_of(const struct sw_piece *p, uint32_t local)
-{
-	const struct sw_coll_local *l = &p->coll->locals[local];
-
-	return l->to + (p->coll->ask.kind == SW_REDUCE_SCATTER
-				       ? offset_in_part(p)
-				       : offset_in_all(p, l));
+	return spot.part * l->stride + spot.at;
 }
 
 void sw_piece_take(const struct sw_stream *s, const struct sw_piece *p,
 	const uint8_t *bytes)
 {
+	const struct sw_coll_local *locals = p->coll->locals;
 	struct sw_local_list to = takers_of(s, p);
+	struct spot spot = target_of(p);
+	uint32_t n = p->bytes;
 
 	for (uint32_t i = 0; i < to.n; i++) {
-		uint8_t *at = target_of(p, to.list[i]);
+		const struct sw_coll_local *l = &locals[to.list[i]];
+		uint8_t *at = l->to + offset_at(spot, l);
 
 		if (at != bytes)
-			memcpy(at, bytes, p->bytes);
+			memcpy(at, bytes, n);
 	}
 }
 
 void sw_piece_copy_own(const struct sw_stream *s, const struct sw_piece *p)
 {
-	sw_piece_take(s, p, source_of(p, root_of(s, p->coll, p->part)->local));
+	const struct sw_coll_local *l =
+		&p->coll->locals[root_of(s, p->coll, p->part)->local];
+
+	sw_piece_take(s, p, l->from + offset_at(source_of(p), l));
 }
 
 /* Do parts lie at their member's own server?  They do if all servers are
@@ -267,16 +266,21 @@ uint16_t sw_piece_give(struct sw_worker *w, const struct sw_stream *s,
 	const struct sw_piece *p, const uint8_t **bytes)
 {
 	const struct sw_worker_coll *ask = &p->coll->ask;
+	const struct sw_coll_local *locals = p->coll->locals;
 	struct sw_local_list givers = givers_of(s, p);
+	struct spot spot = source_of(p);
 	struct given g = {.n = givers.n,
 		.n_elems = p->bytes / sw_dtype_bytes(ask->dtype),
 		.from = w->sources,
 		.scale = w->scales};
 
 	for (uint32_t i = 0; i < g.n; i++) {
-		g.from[i] = source_of(p, givers.list[i]);
-		g.scale[i] = p->coll->locals[givers.list[i]].scale;
+		const struct sw_coll_local *l = &locals[givers.list[i]];
+
+		g.from[i] = l->from + offset_at(spot, l);
 	}
+	for (uint32_t i = 0; ask->op == SW_PREMUL_SUM && i < g.n; i++)
+		g.scale[i] = locals[givers.list[i]].scale;
 	*bytes = g.from[0];
 	if (g.n > 1 || ask->op == SW_PREMUL_SUM) {
 		*bytes = w->made_at;
