@@ -225,6 +225,8 @@ static inline uint32_t sw_flow_room(
 	uint64_t at = f->consumed + f->frame;
 
 	max = ring < max ? (uint32_t)ring : max;
+	if (f->consumed + (max - 1) * (uint64_t)f->frame < limit)
+		return max;
 	for (; n < max && at < limit; at += f->frame)
 		n++;
 	return (uint32_t)n;

@@ -45,21 +45,23 @@ void sw_loop_set(struct sw_loop *l, uint32_t endpoint, struct sw_engine *engine)
 
 /* Hand each run of frames for one engine to it. */
 static void give(struct sw_loop *l, uint64_t now_ns, uint32_t port_i,
-	const struct sw_rx_frame *frames, uint32_t n)
+	struct sw_rx_frame *frames, uint32_t n)
 {
-	for (uint32_t i = 0, end; i < n; i = end) {
-		uint32_t to = frames[i].endpoint;
+	struct sw_rx_frame *last = frames + n;
+
+	for (struct sw_rx_frame *f = frames, *end = f; f != last; f = end) {
+		uint32_t to = f->endpoint;
 		struct sw_engine *engine =
 			to < l->n_engines ? l->engines[to] : NULL;
 
-		for (end = i + 1; end < n && frames[end].endpoint == to; end++)
-			;
+		for (; end != last && end->endpoint == to; end++)
+			end->from.port_i = (uint16_t)port_i;
+		n = (uint32_t)(end - f);
 		if (engine)
 			SW_TIMED(engine->stats->ticks_engine_rx,
-				engine->rx(engine, now_ns, port_i, &frames[i],
-					end - i));
+				engine->rx(engine, now_ns, port_i, f, n));
 		else
-			sw_count(&l->stats.rx_endpoint, end - i);
+			sw_count(&l->stats.rx_endpoint, n);
 	}
 }
 
@@ -71,8 +73,6 @@ static uint32_t rx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
 
 	SW_TIMED(l->stats.ticks_port_rx,
 		n = port->ops->rx(port, frames, SW_RX_BURST));
-	for (uint32_t i = 0; i < n; i++)
-		frames[i].from.port_i = (uint16_t)port_i;
 	if (n) {
 		give(l, now_ns, port_i, frames, n);
 		port->ops->rx_release(port);

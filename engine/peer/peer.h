@@ -76,17 +76,22 @@ struct sw_peer {
 static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
 	const struct sw_header *h, uint32_t n, uint8_t type)
 {
-	uint32_t i = 1;
+	const struct sw_header *first = h, *end = h + n;
+	const struct sw_path *from = &f->from;
+	uint64_t last = h->psn;
+	bool is_marked = f->is_marked;
 
 	if (h->type != type)
 		return 1;
-	while (i < n && h[i].type == type && h[i].session == h->session &&
-		h[i].class == h->class && h[i].head_crc == h->head_crc &&
-		h[i].psn - h[i - 1].psn - 1 < SW_PSN_SKIP &&
-		f[i].is_marked == f->is_marked &&
-		sw_path_is_same(&f[i].from, &f->from))
-		i++;
-	return i;
+	while (++f, ++h != end && h->type == type &&
+			    h->session == first->session &&
+			    h->class == first->class &&
+			    h->head_crc == first->head_crc &&
+			    h->psn - last - 1 < SW_PSN_SKIP &&
+			    f->is_marked == is_marked &&
+			    sw_path_is_same(&f->from, from))
+		last = h->psn;
+	return (uint32_t)(h - first);
 }
 
 /* sw_frame_is_true - at an engine with keys: is the frame of the session with

@@ -207,13 +207,24 @@ static uint32_t order_to_send(struct sw_session *s, bool is_turn)
 		       : first;
 }
 
-/* Does the result answer a PUSH?  A member without bytes to give sends one WANT
- * for many results. */
+/* Does the result of a stream answer a PUSH?  A member without bytes to give
+ * sends one WANT for many results. */
 static bool is_of_push(const struct sw_header *h)
 {
-	enum sw_coll_kind kind = sw_coll_kind_of(h->op);
+	return sw_coll_is_sum(sw_coll_kind_of(h->op));
+}
 
-	return !kind || sw_coll_is_sum(kind);
+/* Count the results of one tensor or stream that answer PUSHes. */
+static inline uint32_t count_answers(
+	const struct sw_tx_frame *f, const struct sw_tx_frame *end)
+{
+	uint32_t n = 0;
+
+	if (!sw_coll_kind_of(f->header.op)) /* a tensor's */
+		return (uint32_t)(end - f);
+	for (; f != end; f++)
+		n += is_of_push(&f->header);
+	return n;
 }
 
 /* Return the hash of a result's payload: kept for the other members, unless the
@@ -267,14 +278,14 @@ static __attribute__((noinline)) void tag_result(
 
 /* Send a result that sw_shard_take has built. */
 static inline void send_result(struct sw_session *s, struct sw_space *space,
-	uint32_t cell, struct sw_tx_frame *out)
+	uint32_t cell, struct sw_tx_frame *out, uint64_t now_ns)
 {
 	struct sw_header *h = &out->header;
 
 	h->session = s->peer.far_id;
 	h->head_crc = s->peer.seed;
 	h->flags = s->peer.has_crc ? 0 : SW_FLAG_NO_CRC;
-	sw_flow_send_in(&s->peer.flow, space, h, cell, s->srv->now_ns);
+	sw_flow_send_in(&s->peer.flow, space, h, cell, now_ns);
 	if (s->peer.seal)
 		tag_result(s, out);
 	else
@@ -293,15 +304,17 @@ static inline void send_some(struct sw_session *s, uint32_t order,
 {
 	struct sw_space *space = sw_flow_space(&s->peer.flow, class);
 	uint32_t cells[SW_RUN], *cell = cells;
-	struct sw_tx_frame *f = out + r->n, *end;
+	struct sw_tx_frame *first = out + r->n, *end;
+	uint64_t now_ns = s->srv->now_ns;
 
-	end = f + sw_shard_take(&s->job->shard, s->member, order, f, cells,
-			  max - r->n);
-	for (r->n = (uint32_t)(end - out); f != end; f++) {
-		send_result(s, space, *cell++, f);
+	end = first + sw_shard_take(&s->job->shard, s->member, order, first,
+			      cells, max - r->n);
+	for (struct sw_tx_frame *f = first; f != end; f++) {
+		send_result(s, space, *cell++, f, now_ns);
 		r->bytes += f->payload_len;
-		r->n_answers += is_of_push(&f->header);
 	}
+	r->n = (uint32_t)(end - out);
+	r->n_answers += count_answers(first, end);
 }
 
 /* Count a run of results. */

@@ -73,7 +73,7 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 		add_bytes(t, k, p->local, p->h, p->payload));
 	k->last[p->member] = p->h->round;
 	/* its pusher holds the last answer */
-	k->inflight &= ~(1ULL << p->member);
+	k->inflight &= ~p->bit;
 	if (!k->is_ready)
 		return start(sh, t, k, p->member, p->local);
 	sw_marks_add(sh, t, p->member, p->local);
@@ -107,7 +107,7 @@ static enum sw_push_verdict push(
 static enum sw_push_verdict push_run(
 	struct sw_shard *sh, struct sw_stensor *t, struct sw_pushes *r)
 {
-	return sw_push_run(sh, t, r, push);
+	return sw_push_run(sh, t, r, push, false);
 }
 
 static void settle(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
@@ -153,7 +153,7 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 static uint32_t take_run(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, struct sw_tx_frame *out, uint32_t *cells, uint32_t n)
 {
-	return sw_take_run(sh, t, member, out, cells, n, take);
+	return sw_take_run(sh, t, member, out, cells, n, take, false);
 }
 
 const struct sw_rules sw_rules_async = {.push = push_run,

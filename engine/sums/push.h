@@ -43,9 +43,10 @@ static inline bool sw_push_fits_tensor(struct sw_shard *sh,
 /* Check the weight: of a sum, the member's local ranks; of a broadcast, 1 with
  * bytes; of a stream, at most the local ranks, and 0 without bytes. */
 static inline bool sw_push_has_weight(const struct sw_shard *sh,
-	const struct sw_stensor *t, uint32_t member, const struct sw_header *h)
+	const struct sw_stensor *t, uint32_t member, const struct sw_header *h,
+	bool is_stream)
 {
-	if (t->window)
+	if (is_stream)
 		return h->weight <= sh->weights[member] &&
 		       (h->weight > 0) == (h->payload_len > 0);
 	return h->weight == (h->op == SW_ROUND_COPY ? h->payload_len > 0
@@ -55,12 +56,13 @@ static inline bool sw_push_has_weight(const struct sw_shard *sh,
 /* Return SW_PUSH_FOLD if @h is a valid push of @member and its round may still
  * be folded, else the reason, which is counted. */
 static inline enum sw_push_verdict sw_push_judge_header(struct sw_shard *sh,
-	const struct sw_stensor *t, uint32_t member, const struct sw_header *h)
+	const struct sw_stensor *t, uint32_t member, const struct sw_header *h,
+	bool is_stream)
 {
-	if (!(t->window ? sw_push_fits_stream(sh, t, member, h)
+	if (!(is_stream ? sw_push_fits_stream(sh, t, member, h)
 			: sw_push_fits_tensor(sh, t, h)))
 		return SW_PUSH_DROP;
-	if (!sw_push_has_weight(sh, t, member, h)) {
+	if (!sw_push_has_weight(sh, t, member, h, is_stream)) {
 		sw_count(&sh->stats->rx_weight, 1);
 		return SW_PUSH_DROP;
 	}
@@ -71,7 +73,7 @@ static inline enum sw_push_verdict sw_push_judge_header(struct sw_shard *sh,
 /* Return whether @h, behind a push to @t with header @last, would be judged as
  * that was. */
 static inline bool sw_push_is_like(const struct sw_stensor *t,
-	const struct sw_header *h, const struct sw_header *last)
+	const struct sw_header *h, const struct sw_header *last, bool is_stream)
 {
 	enum { SAME = 8 }; /* step, weight, dtype, op, aux */
 	_Static_assert(offsetof(struct sw_header, consumed) -
@@ -80,17 +82,17 @@ static inline bool sw_push_is_like(const struct sw_stensor *t,
 		"what it says");
 	return h->key == last->key && h->payload_len == last->payload_len &&
 	       !memcmp(&h->step, &last->step, SAME) &&
-	       (t->window || (h->round == last->round &&
+	       (is_stream || (h->round == last->round &&
 				     h->chunk + 1 != t->place.n_chunks));
 }
 
 /* Return the local index of the chunk of a push; SW_PLACE_NONE: it does not lie
  * here, which is counted. */
-static inline uint32_t sw_push_find(
-	struct sw_shard *sh, struct sw_stensor *t, const struct sw_header *h)
+static inline uint32_t sw_push_find(struct sw_shard *sh, struct sw_stensor *t,
+	const struct sw_header *h, bool is_stream)
 {
 	uint32_t local =
-		t->window ? h->round & (t->window - 1)
+		is_stream ? h->round & (t->window - 1)
 			  : sw_place_find_near(&t->near, &t->place, h->chunk);
 
 	if (local == SW_PLACE_NONE)
@@ -102,42 +104,37 @@ static inline uint32_t sw_push_find(
  * on, the first to @t, each by @push. */
 static inline __attribute__((always_inline)) enum sw_push_verdict sw_push_run(
 	struct sw_shard *sh, struct sw_stensor *t, struct sw_pushes *r,
-	sw_push_fn *push)
+	sw_push_fn *push, bool is_stream)
 {
 	const struct sw_rules *rules = t->rules;
-	struct sw_push p = {.member = r->member, .has_crc = r->has_crc};
+	const struct sw_header *first = r->h + r->at, *end = r->h + r->n;
+	const struct sw_rx_frame *f = r->f + r->at;
+	struct sw_push p = {.h = first,
+		.member = r->member,
+		.bit = 1ULL << r->member,
+		.has_crc = r->has_crc};
 	enum sw_push_verdict verdict = SW_PUSH_FOLD;
 	uint64_t bytes = 0;
 	bool has_completed = false;
-	uint32_t i = r->at;
 
-	for (; i < r->n; i++) {
-		p.h = &r->h[i];
-		p.payload = r->f[i].payload;
-		p.is_lent = r->f[i].is_lent;
-		if (i == r->at || !sw_push_is_like(t, p.h, p.h - 1)) {
-			if (p.h->key != t->key) {
-				struct sw_stensor *next =
-					sw_shard_tensor(sh, p.h->key);
+	for (; p.h != end; p.h++, f++) {
+		bool is_like = p.h != first &&
+			       sw_push_is_like(t, p.h, p.h - 1, is_stream);
 
-				if (!next || next->rules != rules)
-					break;
-				t = next;
-			}
-			p.local = sw_push_find(sh, t, p.h);
-			verdict = p.local == SW_PLACE_NONE
-					  ? SW_PUSH_DROP
-					  : sw_push_judge_header(
-						    sh, t, p.member, p.h);
-			if (verdict != SW_PUSH_FOLD)
+		if (!is_like && p.h->key != t->key) {
+			t = sw_shard_tensor(sh, p.h->key);
+			if (!t || t->rules != rules)
 				break;
-		} else {
-			p.local = sw_push_find(sh, t, p.h);
-			if (p.local == SW_PLACE_NONE) {
-				verdict = SW_PUSH_DROP;
-				break;
-			}
 		}
+		p.payload = f->payload;
+		p.is_lent = f->is_lent;
+		p.local = sw_push_find(sh, t, p.h, is_stream);
+		verdict = p.local == SW_PLACE_NONE ? SW_PUSH_DROP
+			  : is_like                ? SW_PUSH_FOLD
+						   : sw_push_judge_header(
+							     sh, t, p.member, p.h, is_stream);
+		if (verdict != SW_PUSH_FOLD)
+			break;
 		verdict = push(sh, t, &p);
 		if (verdict <= SW_PUSH_COMPLETE) {
 			bytes += p.h->payload_len;
@@ -149,7 +146,7 @@ static inline __attribute__((always_inline)) enum sw_push_verdict sw_push_run(
 			break;
 		r->n_again++;
 	}
-	r->at = i;
+	r->at = (uint32_t)(p.h - r->h);
 	r->bytes += bytes;
 	r->has_completed |= has_completed;
 	return verdict;

@@ -38,6 +38,7 @@ struct sw_push {
 	const struct sw_header *h;
 	const uint8_t *payload;
 	uint32_t member, local;
+	uint64_t bit; /* of the member */
 	bool is_lent, has_crc;
 };
 
@@ -230,7 +231,8 @@ static inline void sw_marks_add_all(
 	uint64_t begun = 0;
 
 	for (uint32_t m = 0; m < n; m++, word += stride) {
-		begun |= (uint64_t) !*word << m;
+		if (!*word)
+			begun |= 1ULL << m;
 		*word |= bit;
 	}
 	if (begun)

@@ -265,14 +265,15 @@ static bool has_moved(const struct sw_stensor *t, uint32_t before)
 static uint32_t settle_rounds(const struct sw_shard *sh, uint32_t member,
 	const struct sw_sent *const *sent, uint32_t n)
 {
+	const struct sw_stensor *t = NULL;
 	uint32_t i = 0;
 
 	for (; i < n; i++) {
-		const struct sw_stensor *t =
-			&sh->tensors[sw_key_index(sent[i]->key)];
-
-		if (t->mode != SW_MODE_SYNC || t->key != sent[i]->key)
-			break;
+		if (!t || t->key != sent[i]->key) {
+			t = &sh->tensors[sw_key_index(sent[i]->key)];
+			if (t->mode != SW_MODE_SYNC || t->key != sent[i]->key)
+				break;
+		}
 		sw_chunk_settle(
 			&t->chunks[sent[i]->cell], member, sent[i]->round);
 	}

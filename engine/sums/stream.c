@@ -251,7 +251,7 @@ static enum sw_push_verdict push(
 static enum sw_push_verdict push_run(
 	struct sw_shard *sh, struct sw_stensor *t, struct sw_pushes *r)
 {
-	return sw_push_run(sh, t, r, push);
+	return sw_push_run(sh, t, r, push, true);
 }
 
 static void settle_one(struct sw_shard *sh, struct sw_stensor *t,
@@ -299,7 +299,7 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 static uint32_t take_run(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, struct sw_tx_frame *out, uint32_t *cells, uint32_t n)
 {
-	return sw_take_run(sh, t, member, out, cells, n, take);
+	return sw_take_run(sh, t, member, out, cells, n, take, true);
 }
 
 static bool keep(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)

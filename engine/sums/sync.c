@@ -78,18 +78,23 @@ static void freeze(struct sw_shard *sh, struct sw_stensor *t,
 static void complete_sum(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_cell *cell, uint32_t local, const struct sw_header *h)
 {
-	const uint8_t *res = sw_stensor_result(t, cell->round, local);
 	bool is_sum = (cell->got & (cell->got - 1)) || t->ops->round;
-	struct sw_open_sum sum = open_sum(t, local, h->round, h->payload_len);
 
-	sw_sum_keep(sh, &sum, false); /* a sum of one */
-	if (t->ops->round)
-		t->ops->round(sw_stensor_result(t, 0, local), sum.acc, sum.n);
+	if (t->chunks[local].lent || t->ops->round) {
+		struct sw_open_sum sum =
+			open_sum(t, local, h->round, h->payload_len);
+
+		sw_sum_keep(sh, &sum, false); /* a sum of one */
+		if (t->ops->round)
+			t->ops->round(
+				sw_stensor_result(t, 0, local), sum.acc, sum.n);
+	}
 	/* A sum of one is the contribution, and so is its CRC. */
 	if (is_sum && sh->params->has_crc)
 		SW_TIMED(sh->stats->ticks_crc_result,
-			cell->crc =
-				sw_data_crc(sh->seed, h, res, h->payload_len));
+			cell->crc = sw_data_crc(sh->seed, h,
+				sw_stensor_result(t, cell->round, local),
+				h->payload_len));
 }
 
 /* Complete a broadcast. A single result slot holds the last sum until all
@@ -145,16 +150,17 @@ static void complete(struct sw_shard *sh, struct sw_stensor *t,
 }
 
 static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
-	struct sw_chunk *c, const struct sw_push *p)
+	struct sw_chunk *c, struct sw_cell *cell, const struct sw_push *p,
+	bool is_first)
 {
 	const struct sw_header *h = p->h;
-	bool is_first;
-	struct sw_cell *cell = sw_cell_open(c, h->round, h->step, &is_first);
 
 	/* its pusher holds the previous result */
 	sw_marks_remove(sh, t, p->member, p->local);
-	if (is_first)
+	if (is_first) {
+		sw_cell_open(c, h->round, h->step, &is_first);
 		begin(sh, t, cell, p->local, h);
+	}
 	if (h->op == SW_ROUND_COPY) {
 		fold_copy(sh, t, p->local, cell, p->member, h, p->payload);
 	} else {
@@ -164,7 +170,7 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 		SW_TIMED(sh->stats->ticks_fold,
 			sw_sum_add(sh, &sum, p->payload, is_first, p->is_lent));
 	}
-	c->inflight &= ~(1ULL << p->member);
+	c->inflight &= ~p->bit;
 	if (!sw_cell_fold(cell, p->member, h->weight, sh->expected))
 		return SW_PUSH_FOLD;
 	complete(sh, t, cell, p);
@@ -175,7 +181,7 @@ static enum sw_push_verdict push(
 	struct sw_shard *sh, struct sw_stensor *t, const struct sw_push *p)
 {
 	struct sw_chunk *c = chunk_of(t, p->local);
-	const struct sw_cell *cell = &c->cell[p->h->round & 1];
+	struct sw_cell *cell = &c->cell[p->h->round & 1];
 	bool has_begun = cell->round == p->h->round && cell->got;
 	enum sw_push_verdict verdict =
 		sw_cell_judge_push(c, p->h->round, p->member);
@@ -184,13 +190,14 @@ static enum sw_push_verdict push(
 		verdict = sw_push_check(sh, t, p, has_begun);
 	if (verdict == SW_PUSH_FOLD)
 		verdict = fit(sh, cell, p, has_begun);
-	return verdict == SW_PUSH_FOLD ? fold(sh, t, c, p) : verdict;
+	return verdict == SW_PUSH_FOLD ? fold(sh, t, c, cell, p, !has_begun)
+				       : verdict;
 }
 
 static enum sw_push_verdict push_run(
 	struct sw_shard *sh, struct sw_stensor *t, struct sw_pushes *r)
 {
-	return sw_push_run(sh, t, r, push);
+	return sw_push_run(sh, t, r, push, false);
 }
 
 static void settle(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
@@ -221,7 +228,7 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 static uint32_t take_run(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, struct sw_tx_frame *out, uint32_t *cells, uint32_t n)
 {
-	return sw_take_run(sh, t, member, out, cells, n, take);
+	return sw_take_run(sh, t, member, out, cells, n, take, false);
 }
 
 static bool keep(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)

@@ -14,10 +14,12 @@ typedef const void *sw_take_fn(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, uint32_t local, struct sw_header *h);
 
 /* sw_take_run - take results for @member of @t, each by @take, as sw_shard_take
- * does. A run ends where a word of marks does. */
+ * does; @take tells of a stream what place and declaration tell of a tensor. A
+ * run ends where a word of marks does. */
 static inline __attribute__((always_inline)) uint32_t sw_take_run(
 	struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
-	struct sw_tx_frame *out, uint32_t *cells, uint32_t n, sw_take_fn *take)
+	struct sw_tx_frame *out, uint32_t *cells, uint32_t n, sw_take_fn *take,
+	bool is_stream)
 {
 	size_t at = sw_marks_at(t, member);
 	uint32_t local = sw_bitmap_least_in(&t->marks, at), i = 0;
@@ -33,7 +35,7 @@ static inline __attribute__((always_inline)) uint32_t sw_take_run(
 		cells[i] = local;
 		*h = (struct sw_header){
 			.type = SW_RESULT, .class = t->class, .key = t->key};
-		if (!t->window) {
+		if (!is_stream) {
 			h->chunk = sw_place_global_near(
 				&t->near, &t->place, local);
 			h->dtype = t->dtype;

@@ -175,12 +175,12 @@ static inline __attribute__((always_inline)) void open_all(
 
 	for (uint32_t i = 0; i < n && i < AHEAD; i++)
 		__builtin_prefetch(frames[i].data);
-	for (uint32_t i = 0; i < n; i++) {
-		if (i + AHEAD < n)
-			__builtin_prefetch(frames[i + AHEAD].data);
-		bytes += frames[i].len;
-		if (!open_one(&frames[i], &heads[i], &known, is_raw, st))
-			heads[i].type = 0;
+	for (uint32_t left = n; left; left--, frames++, heads++) {
+		if (left > AHEAD)
+			__builtin_prefetch(frames[AHEAD].data);
+		bytes += frames->len;
+		if (!open_one(frames, heads, &known, is_raw, st))
+			heads->type = 0;
 	}
 	sw_count(&st->rx_frames, n);
 	sw_count(&st->rx_bytes, bytes);
