@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import tempfile
 import xml.etree.ElementTree
@@ -70,6 +71,21 @@ def test_sweep():
         full = sim("x.ini", "--out", "nowhere/x.csv", cwd=d)
         check(full.returncode == 1 and "nowhere/x.csv cannot be written" in full.stderr, full)
         check(sim("x.ini", "--json", cwd=d).returncode == 1, "a sweep as JSON")
+
+
+def test_seeds():
+    """A range of seeds is a sweep, whose means come with their confidence."""
+    text = ("[net]\nrate = 1Gb/s\nloss = 0.5%\n" + JOB + "policy = fifo, p3\n[run]\n"
+            "seed = 4-7\n")
+    rows = sim_text(text).stdout.splitlines()
+    means = rows.index("means over seeds, and half of their 95 % interval")
+    check(means == 10 and len(rows) == 14, rows)
+    for policy, mean in zip(("fifo", "p3"), rows[-2:]):
+        values = [float(r.split()[3]) for r in rows[1:9] if r.startswith(policy)]
+        half = 3.182 * statistics.stdev(values) / 2
+        check(mean.split()[:3] == [policy, "job", "4"], mean)
+        check(abs(float(mean.split()[3]) - statistics.mean(values)) < 0.002, mean)
+        check(abs(float(mean.split()[4]) - half) < 0.002 and half > 0, mean)
 
 
 def test_cut_point():
@@ -218,6 +234,8 @@ WRONG = [
      "[link 2]\nfrom = cpu0\nto = b\n" + JOB, ["not connected", "gpu", "cpu0"]),
     ("[run]\nduration = 1ms\n" + JOB, ["0 of 3 rounds"]),
     ("[run]\n", ["there is no [job]"]),
+    (JOB + "[run]\nseed = 3-1\n", ["x.ini:7:", "seed"]),
+    (JOB + "[run]\nseed = 1-10000\n", ["x.ini:7:", "10000 points"]),
     (JOB + "[record]\npcapng = x\nfrom = gpu0\nto = gpu1\n", ["no link from", "switch"]),
     (JOB + "[record]\ncsv = /dev/full\n", ["csv", "not complete"]),
     (JOB + "[flap x]\nfrom = gpu0\nto = gpu1\n", ["[flap x]", "no link between"]),

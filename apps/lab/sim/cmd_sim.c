@@ -7,6 +7,7 @@
 #include "apps/cli/args.h"
 #include "apps/cli/clock.h"
 #include "apps/cli/cmd.h"
+#include "apps/lab/sim/means.h"
 #include "apps/lab/sim/sim.h"
 #include "apps/lab/sim/sweep.h"
 #include "engine/base/bytes.h"
@@ -124,6 +125,8 @@ static int run_all(const struct options *o, struct sw_sim_file *file)
 	err = sw_sim_sweep_run(&s);
 	if (!err)
 		sw_sim_table_print(&s.table, file);
+	if (!err)
+		sw_sim_means_print(&s.table, file);
 	if (!err && o->plot)
 		err = sw_sim_table_plot(&s.table, file,
 			&(struct sw_sim_plot){.y = o->y,

@@ -85,14 +85,29 @@ static const struct sw_sim_axis *list_axis(const struct sw_sim_file *f)
 	return NULL;
 }
 
+/* A range like 1-10, which only seeds may have: return how many it holds, and
+ * its first. */
+static uint64_t range_of(const struct sw_scan_entry *e, uint64_t *first)
+{
+	unsigned long long from, to;
+	int end = 0;
+
+	if (strcmp(e->section, "run") != 0 || strcmp(e->key, "seed") != 0 ||
+		sscanf(e->value, "%19llu-%19llu%n", &from, &to, &end) != 2 ||
+		e->value[end] || to < from)
+		return 0;
+	*first = from;
+	return to - from + 1;
+}
+
 static void axis_add(
 	struct sw_sim_file *f, const struct sw_scan_entry *e, char separator)
 {
 	struct sw_sim_axis *a = &f->axes[f->n_axes];
 	const struct sw_sim_axis *lists = list_axis(f);
-	uint64_t n = 1;
+	uint64_t first = 0, n = separator == '-' ? range_of(e, &first) : 1;
 
-	for (const char *s = e->value; *s; s++)
+	for (const char *s = e->value; *s && separator != '-'; s++)
 		n += *s == separator;
 	if (separator == '|' && lists) {
 		if (n != lists->n)
@@ -108,13 +123,16 @@ static void axis_add(
 			SW_SIM_AXES);
 		return;
 	}
-	if (n * f->n_points > SW_SIM_POINTS) {
+	if (n > SW_SIM_POINTS || n * f->n_points > SW_SIM_POINTS) {
 		WRONG(f, e, "makes a sweep of %llu points; at most %d",
-			(unsigned long long)(n * f->n_points), SW_SIM_POINTS);
+			(unsigned long long)(n > SW_SIM_POINTS
+						     ? n
+						     : n * f->n_points),
+			SW_SIM_POINTS);
 		return;
 	}
 	*a = (struct sw_sim_axis){e->section, e->key, e->value, e->line,
-		(uint32_t)n, separator == '|'};
+		(uint32_t)n, separator == '|', separator == '-', first};
 	f->n_points *= (uint32_t)n;
 	f->n_axes++;
 }
@@ -135,6 +153,10 @@ int sw_sim_file_open(
 		const char *label;
 		size_t at;
 
+		uint64_t first;
+
+		if (e->key && range_of(e, &first) > 1)
+			axis_add(f, e, '-');
 		if (!e->key || !strpbrk(e->value, ",|"))
 			continue;
 		s = section_of(e->section, &label);
@@ -182,6 +204,11 @@ const char *sw_sim_axis_value(const struct sw_sim_file *f, uint32_t i,
 {
 	const struct sw_sim_axis *a = &f->axes[i];
 
+	if (a->is_range) {
+		snprintf(out, SW_SIM_TEXT, "%llu",
+			(unsigned long long)(a->first + index_at(f, a, point)));
+		return out;
+	}
 	return pick(
 		a->values, a->is_list ? '|' : ',', index_at(f, a, point), out);
 }

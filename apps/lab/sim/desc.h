@@ -141,7 +141,9 @@ struct sw_sim_desc {
 struct sw_sim_axis {
 	const char *section, *key, *values; /* borrowed from the scan */
 	uint32_t line, n;
-	bool is_list; /* of nodes: all lists step with it */
+	bool is_list;  /* of nodes: all lists step with it */
+	bool is_range; /* of seeds, from first on */
+	uint64_t first;
 };
 
 /* A file, and the axes of its sweep. */

@@ -105,7 +105,7 @@ static const struct sw_option job_rows[] = {
 
 static const struct sw_option run_rows[] = {
 	ROW("run", "seed", U64, run, seed, "1", 0, 0, "",
-		"start of all random numbers"),
+		"start of all random numbers; 1-10: a sweep, with means"),
 	ROW("run", "duration", TIME, run, duration_ns, "60s", 1, 3600000000000,
 		"", "longest virtual time"),
 	ROW("run", "oracle", BOOL, run, has_oracle, "yes", 0, 0, "yes|no",
