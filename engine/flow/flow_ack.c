@@ -35,16 +35,19 @@ static uint64_t spread(const struct sw_space *s, uint64_t ns)
 static uint64_t rto_of(const struct sw_flow *f, const struct sw_space *s)
 {
 	const struct sw_params *p = f->params;
-	uint64_t rto =
-		s->srtt_ns ? s->srtt_ns + 4 * s->rttvar_ns + p->ack_delay_late
-			   : p->rto_first;
+	uint64_t asked = s->srtt_ns + 4 * s->rttvar_ns;
+	uint64_t rto = s->srtt_ns ? asked + p->ack_delay_late : p->rto_first;
 
 	/* The frames of a small window ask for their ACKs, and a probe costs
-	 * little. */
-	if (!s->backoff && s->srtt_ns && !sw_congestion_is_open(&f->congestion))
-		return sw_max64(sw_max64(s->srtt_ns + 4 * s->rttvar_ns,
-					2 * s->srtt_ns + p->ack_delay),
+	 * little.  If data has run out before the window was full, the last
+	 * frame has not asked, perhaps, and its ACK may be late. */
+	if (!s->backoff && s->srtt_ns &&
+		!sw_congestion_is_open(&f->congestion)) {
+		if (sw_congestion_has_room(&f->congestion, f->consumed))
+			asked = rto;
+		return sw_max64(sw_max64(asked, 2 * s->srtt_ns + p->ack_delay),
 			sw_max64(2 * f->peer_gap_ns, p->rto_min / 2));
+	}
 	/* A peer that polls late is not a loss, nor is a queue that has grown
 	 * since the last sample of this space. */
 	rto = sw_max64(sw_max64(rto, p->rto_min), 2 * f->peer_gap_ns);

@@ -118,6 +118,15 @@ def test_goodput():
     check(bad["rounds"] == 3 and bad["goodput_bit_s"] < clean["goodput_bit_s"], bad)
 
 
+def test_late_acks():
+    """A sender whose data runs out before its window is full waits for a late ACK."""
+    out = result_of("[net]\nshared = yes\nbuffer = 2MiB\necn = 128KiB\n[run]\noracle = no\n"
+                    "[job]\nagents = gpu[0-3]\nservers = cpu[0-1]\ntensors = 2\nsize = 4MiB\n"
+                    "rounds = 3\npolicy = p3\n")
+    check(not out["dropped"] and out["marked"] > 100, out)
+    check(out["jobs"][0]["timeouts"] < 10, out)
+
+
 LUA = os.path.join(CONF, "../wireshark/sumwire.lua")
 BROKEN = "_ws.malformed || _ws.lua.error || sumwire.crc || sumwire.short || sumwire.length"
 
