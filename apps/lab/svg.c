@@ -68,7 +68,7 @@ static void write_tick(const struct frame *a, double x)
 
 	fprintf(a->f, "<path d=\"M%.1f %dv4\" stroke=\"#333\"/>\n",
 		across(a, x), HEIGHT - LOW);
-	snprintf(label, sizeof(label), "%.4g", x);
+	snprintf(label, sizeof(label), "%.6g", x);
 	write_text(a, across(a, x), HEIGHT - LOW + 18, "middle", "#333", label);
 }
 

@@ -68,6 +68,18 @@ int sw_landscape_search(struct sw_landscape *l, const struct sw_tune_options *o,
 /* sw_tune_bytes_text - "3.5 MiB"; returns @out. */
 const char *sw_tune_bytes_text(uint64_t bytes, char out[32]);
 
+/* Trials that a method took on several landscapes. */
+struct sw_tune_cost {
+	double sum, squares;
+	uint32_t n_missed; /* runs that did not come close */
+};
+
+/* sw_tune_costs - search o->n_seeds random landscapes by each method.
+ * @spread_min  the smallest spread between best and worst of a landscape
+ * Errors, which are said: SW_ENOENT, SW_ENOMEM. */
+int sw_tune_costs(const struct sw_tune_options *o,
+	struct sw_tune_cost costs[SW_N_TUNE_METHODS], double *spread_min);
+
 /* sw_tune_study - print the cost of each method on random landscapes, on
  * stdout. Returns the exit code. */
 int sw_tune_study(const struct sw_tune_options *o);

@@ -7,13 +7,8 @@
 #include "apps/lab/tune.h"
 #include "engine/base/error.h"
 
-struct cost {
-	double sum, squares;
-	uint32_t n_missed; /* runs that did not come close */
-};
-
 static void report_costs(const struct sw_tune_options *o,
-	const struct cost *costs, double spread_min)
+	const struct sw_tune_cost *costs, double spread_min)
 {
 	struct sw_json j;
 
@@ -60,12 +55,12 @@ static void say(int err)
 		fprintf(stderr, "sumwire-lab tune: %s\n", sw_error_text(err));
 }
 
-int sw_tune_study(const struct sw_tune_options *o)
+int sw_tune_costs(const struct sw_tune_options *o,
+	struct sw_tune_cost costs[SW_N_TUNE_METHODS], double *spread_min)
 {
-	struct cost costs[SW_N_TUNE_METHODS] = {{0}};
-	double spread_min = INFINITY;
 	static const uint64_t salt = 104729;
 
+	*spread_min = INFINITY;
 	for (uint32_t i = 0; i < o->n_seeds; i++) {
 		struct sw_landscape l;
 		int err = sw_landscape_draw(&l, o, o->seed + i);
@@ -80,13 +75,23 @@ int sw_tune_study(const struct sw_tune_options *o)
 			costs[m].squares += (double)n * n;
 			costs[m].n_missed += n > o->n_trials;
 		}
-		spread_min = fmin(spread_min, l.worst_s / l.best_s - 1);
+		*spread_min = fmin(*spread_min, l.worst_s / l.best_s - 1);
 		sw_model_close(&l.model);
 		if (err) {
 			say(err);
-			return 1;
+			return err;
 		}
 	}
+	return 0;
+}
+
+int sw_tune_study(const struct sw_tune_options *o)
+{
+	struct sw_tune_cost costs[SW_N_TUNE_METHODS] = {{0}};
+	double spread_min;
+
+	if (sw_tune_costs(o, costs, &spread_min))
+		return 1;
 	report_costs(o, costs, spread_min);
 	return 0;
 }

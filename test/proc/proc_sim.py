@@ -196,7 +196,7 @@ def test_figures():
     with tempfile.TemporaryDirectory() as a, tempfile.TemporaryDirectory() as b:
         name = "bytescheduler-02"
         shutil.copy(os.path.join(CONF, "figures", name + ".ini"), a)
-        page = figures("--from", a, "--out", b, "--commit", "12ab")
+        page = figures("--from", a, "--out", b, "--commit", "12ab", "--landscapes", "1")
         check(page.returncode == 0, page.stderr)
         gain = float(page.stdout.split("44.4 % | ")[1].split(" %")[0])
         check(40 < gain < 46, page.stdout)

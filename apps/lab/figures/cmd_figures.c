@@ -19,7 +19,7 @@ enum { FIGURES = 64 };
 struct options {
 	struct sw_arg_list names;
 	const char *from, *out, *commit;
-	uint32_t n_threads;
+	uint32_t n_threads, n_landscapes;
 };
 
 struct all {
@@ -38,6 +38,8 @@ static int parse(struct options *o, int argc, char **argv)
 			"commit to name in the page"},
 		{"--threads", SW_ARG_U32, {.u32 = &o->n_threads}, 0, 256,
 			"points at a time; 0: as many as cores"},
+		{"--landscapes", SW_ARG_U32, {.u32 = &o->n_landscapes}, 1, 1000,
+			"landscapes on which the tuner searches"},
 	};
 	const struct sw_args args = {.name = "sumwire-lab figures",
 		.summary = "run the descriptions of all figures, or of NAMEs "
@@ -145,7 +147,8 @@ static int run_one(
 	return 0;
 }
 
-static int write_page(const struct all *a, const struct options *o)
+static int write_page(const struct all *a, const struct options *o,
+	const struct sw_figure_trials *trials)
 {
 	char path[SW_FIGURE_PATH];
 	FILE *f;
@@ -155,8 +158,7 @@ static int write_page(const struct all *a, const struct options *o)
 	f = fopen(path, "w");
 	if (!f)
 		return fail("cannot be written", path);
-	err = sw_figures_page(a->figures, a->n,
-		"build/apps/sumwire-lab figures", o->commit, f);
+	err = sw_figures_page(a->figures, a->n, trials, o->commit, f);
 	if (fclose(f))
 		err = SW_EIO;
 	return err ? fail("cannot be written", path) : 0;
@@ -175,6 +177,7 @@ static void remove_rows(const struct all *a, const struct options *o)
 
 static int run_all(struct all *a, const struct options *o)
 {
+	struct sw_figure_trials trials = {.n_landscapes = o->n_landscapes};
 	char folder[SW_FIGURE_PATH];
 	int err = 0;
 
@@ -184,7 +187,9 @@ static int run_all(struct all *a, const struct options *o)
 	for (uint32_t i = 0; i < a->n && !err; i++)
 		err = run_one(&a->figures[i], o, i, a->n);
 	if (!err && !o->names.n)
-		err = write_page(a, o);
+		err = sw_figure_trials(&trials);
+	if (!err && !o->names.n)
+		err = write_page(a, o, &trials);
 	if (!err)
 		remove_rows(a, o);
 	return err;
@@ -192,8 +197,10 @@ static int run_all(struct all *a, const struct options *o)
 
 int sw_cmd_figures(int argc, char **argv)
 {
-	struct options o = {
-		.from = "conf/lab/figures", .out = "doc", .commit = "unknown"};
+	struct options o = {.from = "conf/lab/figures",
+		.out = "doc",
+		.commit = "unknown",
+		.n_landscapes = 10};
 	struct all *a = calloc(1, sizeof(*a));
 	int err = parse(&o, argc, argv);
 

@@ -97,6 +97,7 @@ int sw_figure_run(struct sw_figure *f, const char *rows, const char *label,
 	struct sw_sim_sweep s = {.file = &f->file,
 		.out = rows,
 		.label = label,
+		.drops_other = true,
 		.n_threads = n_threads};
 	int err = sw_sim_sweep_run(&s);
 

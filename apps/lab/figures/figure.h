@@ -68,11 +68,26 @@ const char *sw_figure_deviation(
 double sw_figure_formula(
 	const struct sw_figure *f, uint32_t c, uint32_t point, bool is_rate);
 
+/* --- trials.c --- */
+
+/* Claims about the tuner's search: a study of its own, no sweep. */
+enum { SW_FIGURE_TRIALS = 2 };
+struct sw_figure_trials {
+	uint32_t n_landscapes; /* set by the caller */
+	struct sw_figure_claim claims[SW_FIGURE_TRIALS];
+};
+
+extern const char *const sw_figure_trial_texts[SW_FIGURE_TRIALS][2];
+
+/* sw_figure_trials - search out->n_landscapes random landscapes.  Errors are
+ * said. */
+int sw_figure_trials(struct sw_figure_trials *out);
+
 /* --- page.c --- */
 
-/* sw_figures_page - write the page about all figures. */
+/* sw_figures_page - write the page about all figures, and @trials. */
 int sw_figures_page(const struct sw_figure *figures, uint32_t n,
-	const char *command, const char *commit, FILE *f);
+	const struct sw_figure_trials *trials, const char *commit, FILE *f);
 
 /* sw_figure_print - print the claims of a figure to stdout. */
 void sw_figure_print(const struct sw_figure *f);

@@ -179,7 +179,7 @@ static int resume(struct work *w, uint32_t n_rows)
 	struct sw_sim_sweep *s = w->sweep;
 	int err = sw_sim_table_read(&s->table, s->file, s->out);
 
-	if (err == SW_ECONF) {
+	if (err == SW_ECONF && !s->drops_other) {
 		fprintf(stderr,
 			"sumwire-lab sim: %s has rows of another "
 			"description: remove it, or choose another "

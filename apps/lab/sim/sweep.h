@@ -10,6 +10,7 @@ struct sw_sim_sweep {
 	struct sw_sim_file *file;
 	const char *out;    /* file of the rows: a later run goes on there */
 	const char *label;  /* begins the line of progress; NULL: nothing */
+	bool drops_other;   /* rows of another description in @out */
 	uint32_t n_threads; /* 0: one for each core */
 	struct sw_sim_table table;
 };
