@@ -86,6 +86,16 @@ static double number_at(const struct plot *p, uint32_t point)
 	return (double)n / p->scale->per;
 }
 
+/* Does a line's name need its value of an axis? If lines are compared with one
+ * of two values, all have the other one. */
+static bool is_told(const struct plot *p, uint32_t axis)
+{
+	bool is_compared =
+		sw_sim_select_has(p->wanted->over, p->file->axes[axis].key);
+
+	return axis != p->axis && !(is_compared && p->file->axes[axis].n == 2);
+}
+
 static void name_line(const struct plot *p, const struct sw_sim_row *r,
 	char *out, size_t size)
 {
@@ -94,7 +104,7 @@ static void name_line(const struct plot *p, const struct sw_sim_row *r,
 
 	out[0] = '\0';
 	for (uint32_t a = 0; a < p->file->n_axes && at < size; a++)
-		if (a != p->axis)
+		if (is_told(p, a))
 			at += (size_t)snprintf(out + at, size - at, "%s%s %s",
 				at ? ", " : "", p->file->axes[a].key,
 				sw_sim_axis_value(p->file, a, r->point, value));

@@ -107,7 +107,7 @@ bool sw_sim_select_fits(const struct sw_sim_file *file,
 	}
 }
 
-static bool is_given(const char *selector, const char *key)
+bool sw_sim_select_has(const char *selector, const char *key)
 {
 	struct item item;
 
@@ -123,10 +123,10 @@ static bool are_alike(const struct sw_sim_file *file,
 {
 	char a[SW_SIM_TEXT], b[SW_SIM_TEXT];
 
-	if (!is_given(except, "job") && strcmp(x->job, y->job) != 0)
+	if (!sw_sim_select_has(except, "job") && strcmp(x->job, y->job) != 0)
 		return false;
 	for (uint32_t i = 0; i < file->n_axes; i++)
-		if (!is_given(except, file->axes[i].key) &&
+		if (!sw_sim_select_has(except, file->axes[i].key) &&
 			strcmp(sw_sim_axis_value(file, i, x->point, a),
 				sw_sim_axis_value(file, i, y->point, b)) != 0)
 			return false;
