@@ -217,14 +217,30 @@ def test_switch_with_a_smaller_mtu():
         check_agreed(net, 1408)
 
 
-def run_unlike(*mtus):
-    """A server and two agents, each with an MTU of its own."""
+def run_unlike(*mtus, seconds=0):
+    """A server and two agents, each with an MTU of its own.  Returns the payload
+    and the Mb/s of results that an agent gets in @seconds."""
     with Lan(agents=2) as net:
         for name, mtu in zip(("a", "agent0", "agent1"), mtus):
             ip("link", "set", "dev", name, "mtu", str(mtu))
         net.start_all()
         run_all(net)
-        check_agreed(net, min(8192, (min(mtus) - 98) // 64 * 64))
+        payload = min(8192, (min(mtus) - 98) // 64 * 64)
+        check_agreed(net, payload)
+        return payload, rate_of(net, seconds) if seconds else 0
+
+
+def rate_of(net, seconds):
+    clients = [net.client(r, "--tensor", "w:1000000:f32", "--steps", "1000000")
+               for r in range(net.n_agents)]
+    for c in clients:
+        c.await_out("step 1 exact")
+    begin, had = time.monotonic(), net.stats("agent0")["result_bytes"]
+    time.sleep(seconds)
+    took = time.monotonic() - begin
+    rate = (net.stats("agent0")["result_bytes"] - had) * 8e-6 / took
+    end(net, clients)
+    return rate
 
 
 def test_unlike_mtus():
@@ -233,10 +249,11 @@ def test_unlike_mtus():
 
 @rig.is_long
 def test_mtus():
-    """Each MTU, alone and beside others."""
+    """Print the rate with each MTU, alone and beside others."""
     for mtu in (1280, 1400, 1420, 1450, 1500, 4096, 9000, 9216):
-        run_unlike(mtu, mtu, mtu)
-        run_unlike(9216, 1500, mtu)
+        for mtus in (mtu, mtu, mtu), (9216, 1500, mtu):
+            payload, rate = run_unlike(*mtus, seconds=2)
+            print(f"MTU {mtus}: payload {payload}, {rate:.0f} Mb/s", flush=True)
 
 
 def shrink(name):
