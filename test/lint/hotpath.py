@@ -62,7 +62,8 @@ OFF_PATH = {
     ("engine/server/groups.c", "sw_group_end"):
         "the end of a tensor or group, with its reason",
     ("engine/server/job.c", "check_probed"): "a job begins",
-    ("engine/server/server.c", "warn_of_losses"): "once per episode of losses",
+    ("engine/server/server.c", "look_for_losses"): "every ten seconds",
+    ("engine/worker/worker.c", "look_for_losses"): "every ten seconds",
     ("engine/server/server.c", "bury"): "the end of a silent session",
     ("engine/server/job.c", "close_some"): "the end of a job",
     ("engine/worker/tensors.c", "sw_tensors_copy"): "declares: all memory",
