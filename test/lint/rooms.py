@@ -123,6 +123,7 @@ FRONTS = {
     "apps/lab": {
         "plan_share.h": "topo, figures: shares of servers",
         "plan_sim.h": "figures: iterations at best",
+        "tune.h": "figures: what a search costs",
         "model.h": "sim: networks to train",
         "svg.h": "sim: plots"},
     "apps/examples": {},
