@@ -4,7 +4,8 @@
  * Input: steps of STEP bytes.  A step takes the last frame of a type that went
  * one way, patches it, and gives it to its receiver: under the old tag, with
  * CRCs as somebody without the secret seals it, or with a new tag, as a member
- * that lies.  Without such a member the job's next sum must be right. */
+ * that lies.  Without such a member the job's next sum must be right.  Half of
+ * the jobs are encrypted. */
 #include <assert.h>
 
 #include "test/fuzz/fuzz.h"
@@ -116,6 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bool lies = false, is_right = true;
 	uint32_t step = 1;
 
+	rig_encrypts = size && data[0] & 2;
 	init();
 	rig.keyring.is_required = true;
 	rig.may_fail = true;

@@ -78,16 +78,17 @@ def control_seeds():
 def keyed_seeds():
     """Each type that a job has, one bit of it changed, one way and the other."""
     for kind, name in enumerate(("old_tag", "new_tag", "crcs")):
-        for is_running in range(2):
+        for first in range(4):  # it runs, it is encrypted
             steps = b"".join(
                 struct.pack("<BBBBHHBHB", kind, t, way, 0, 0, 54 * (t & 1) + t,
                             1 << t % 8, 30, 0)
                 for t in range(1, 23) for way in range(2))
-            yield f"{name}_{is_running}", bytes([is_running]) + steps
+            yield f"{name}_{first}", bytes([first]) + steps
         # a KEEPALIVE with another number becomes a LEAVE of 264 bytes
         yield f"{name}_leave", bytes([1]) + struct.pack(
             "<BBBBHHBHB", kind, 10, 1, 3, 264, 12, 64, 54, 0)
     yield "sums", bytes([1]) + 3 * struct.pack("<B11x", 4)
+    yield "encrypted_sums", bytes([3]) + 3 * struct.pack("<B11x", 4)
 
 
 # --- server ---

@@ -515,6 +515,60 @@ static void keyed__encryption_is_agreed(void **state)
 	rig_encrypts = was;
 }
 
+/* Carry frames until each worker has an ACCEPT, which none of them gets yet. */
+static void offer_both(void)
+{
+	struct sw_tx_frame f;
+
+	for (int turn = 0; turn < 10; turn++) {
+		for (uint32_t i = 0; i < N; i++) {
+			worker(i)->tick(worker(i), rig.now_ns, 0);
+			while (worker(i)->tx(worker(i), rig.now_ns, 0, &f, 1)) {
+				put(&rig.to_server[i][f.header.type], &f,
+					1 + i);
+				give(server(),
+					&rig.to_server[i][f.header.type]);
+			}
+		}
+		while (server()->tx(server(), rig.now_ns, 0, &f, 1)) {
+			uint32_t i = owner(f.to);
+			struct kept *k = &rig.to_worker[i][f.header.type];
+
+			put(k, &f, 0);
+			if (k->bytes[3] != SW_ACCEPT)
+				give(worker(i), k);
+		}
+	}
+}
+
+/* A worker that was told the keys of results, and confirms after their run, is
+ * no member of the next one: their nonces would come again. */
+static void keyed__keys_of_results_are_of_one_run(void **state)
+{
+	struct sw_tx_frame f;
+	uint32_t n = 0;
+
+	init();
+	open_all();
+	offer_both();
+	for (uint32_t i = 0; i < SW_MAX_SESSIONS; i++)
+		n += rig.srv->pending[i].seal != NULL;
+	assert_int_equal(n, N);
+	give(worker(0), &rig.to_worker[0][SW_ACCEPT]);
+	while (worker(0)->tx(worker(0), rig.now_ns, 0, &f, 1)) {
+		put(&rig.to_server[0][f.header.type], &f, 1);
+		give(server(), &rig.to_server[0][f.header.type]);
+	}
+	assert_int_equal(rig.srv->jobs[0].n_sessions, 1);
+	for (uint32_t i = 0; i < SW_MAX_SESSIONS; i++)
+		if (rig.srv->pending[i].seal)
+			assert_true(rig.srv->pending[i].is_of_run);
+	pass(100 * SW_MS); /* it is a member of this run */
+	for (uint32_t i = 0; i < N; i++)
+		assert_int_equal(rig.w[i].state, SW_WORKER_RUNNING);
+	close_all();
+}
+
 /* LEAVE is answered with a tag, and both ends are done. */
 static void keyed__leaves(void **state)
 {
@@ -557,6 +611,7 @@ int main(void)
 		cmocka_unit_test(keyed__leaves),
 		cmocka_unit_test(keyed__no_frame_shows_plaintext),
 		cmocka_unit_test(keyed__encryption_is_agreed),
+		cmocka_unit_test(keyed__keys_of_results_are_of_one_run),
 	};
 
 	return cmocka_run_group_tests_name("keyed", tests, NULL, NULL) ||
