@@ -62,7 +62,7 @@ DOCUMENTS = {
     "apps/lab/README.md": 300,
     "apps/examples/README.md": 400,
     "conf/models/README.md": 450,
-    "SECURITY.md": 1200,
+    "SECURITY.md": 1220,
     "PERFORMANCE.md": 1700,
     "CHANGELOG.md": 425,
     "apps/examples/data/README.md": 150,
