@@ -8,7 +8,7 @@
 struct sw_dpdk_telemetry;
 
 /* Put a number into the answer; a character that DPDK refuses in names becomes
- * '/'.  What does not fit is left out. */
+ * '/'.  An answer that is full stays as it is. */
 typedef void (*sw_dpdk_put_fn)(void *out, const char *name, uint64_t value);
 
 /* Answer command @i of the list with @params ("" if there are none).  Returns 0

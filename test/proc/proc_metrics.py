@@ -233,7 +233,7 @@ def test_rules():
 
 
 class Telemetry:
-    """What dpdk-telemetry.py does (usertools of DPDK)."""
+    """Reads as dpdk-telemetry.py does (usertools of DPDK)."""
 
     def __init__(self, runtime_dir, prefix):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -8,7 +8,9 @@ import re
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
+import xml.etree.ElementTree
 
 import proc_coll
 import rig
@@ -16,6 +18,8 @@ from proc_ps import named, unique
 from rig import Net, check
 
 TENSORS = ("--tensor", "w:100000:f32", "--tensor", "v:3000:f16")
+PICTURE = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                       "../../doc/measurements/trace_picture.py")
 BLOCK = struct.Struct("=IHHII")
 
 
@@ -240,6 +244,17 @@ def test_collectives():
         check("bound by" in p.stdout and "collective" in p.stdout, p.stdout)
 
 
+def check_pictures(path):
+    """A round as SVG, with the slices of all its chunks."""
+    for how in "quick", "late":
+        p = subprocess.run([sys.executable, PICTURE, path, how], check=True,
+                           stdout=subprocess.PIPE, text=True,
+                           timeout=rig.RUN_S)
+        root = xml.etree.ElementTree.fromstring(p.stdout)
+        boxes = [e for e in root if e.get("y") and e.tag.endswith("rect")]
+        check(len(boxes) > 13 * 2 * 4, f"{how}: {len(boxes)} slices")
+
+
 def test_events():
     """A whole job; then what cannot be traced, or read."""
     with named(Net(agents=2)) as net, tempfile.TemporaryDirectory() as folder:
@@ -263,6 +278,7 @@ def test_events():
         check_calls(events, pids, 20)
         n = check_arrows(events)
         check(n == stats["a"]["push_folded"], f"{n} whole arrows")
+        check_pictures(path)
         check("20 steps:" in p.stdout and "bound by" in p.stdout, p.stdout)
         check_clocks(net, raw, folder)
         check_bad_files(raw, folder)
