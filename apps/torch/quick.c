@@ -12,6 +12,8 @@
  *   a tuple         The collective has begun, and methods.py waits for its end.
  *
  * Thread: the interpreter's lock is held, except while the caller waits.
+ * References: by Python's functions, because its macros are those of the
+ * version that compiles this file, and later versions count None differently.
  */
 #define Py_LIMITED_API 0x03090000
 #define PY_SSIZE_T_CLEAN
@@ -84,7 +86,7 @@ static int truth(PyObject *answer)
 {
 	int is_true = answer ? PyObject_IsTrue(answer) : -1;
 
-	Py_XDECREF(answer);
+	Py_DecRef(answer);
 	return is_true;
 }
 
@@ -92,7 +94,7 @@ static long long number(PyObject *answer)
 {
 	long long n = answer ? PyLong_AsLongLong(answer) : -1;
 
-	Py_XDECREF(answer);
+	Py_DecRef(answer);
 	return n;
 }
 
@@ -101,7 +103,7 @@ static bool is_same(struct quick *q, PyObject *o, enum name name, PyObject *is)
 {
 	PyObject *found = attribute(q, o, name);
 
-	Py_XDECREF(found);
+	Py_DecRef(found);
 	return found == is;
 }
 
@@ -131,7 +133,7 @@ static bool has_memory(
 		return false;
 	storage = method(q, t, NAME_untyped_storage);
 	bytes = storage ? number(method(q, storage, NAME_nbytes)) : -1;
-	Py_XDECREF(storage);
+	Py_DecRef(storage);
 	if (bytes < 0)
 		return false;
 	offset = number(method(q, t, NAME_storage_offset));
@@ -160,7 +162,7 @@ static bool read_tensor(struct quick *q, struct task *k)
 	k->args.dtype = code ? (enum sw_dtype)PyLong_AsLong(code) : SW_U8;
 	place = method(q, t, NAME_data_ptr);
 	k->args.send = k->args.recv = place ? PyLong_AsVoidPtr(place) : NULL;
-	Py_XDECREF(place);
+	Py_DecRef(place);
 	return k->args.send != NULL;
 }
 
@@ -177,7 +179,7 @@ static bool is_plain(struct quick *q, PyObject *opts)
 	timeout = attribute(q, opts, NAME_timeout);
 	is_unset = timeout ? PyObject_RichCompareBool(timeout, q->unset, Py_EQ)
 			   : -1;
-	Py_XDECREF(timeout);
+	Py_DecRef(timeout);
 	return is_unset == 1;
 }
 
@@ -188,12 +190,12 @@ static bool read_operation(struct quick *q, struct task *k, PyObject *opts)
 	PyObject *pair;
 	int has;
 
-	Py_XDECREF(op);
+	Py_DecRef(op);
 	if (hash < 0 || hash >= N_OPERATIONS || q->operations[hash] < 0)
 		return false;
 	pair = Py_BuildValue("(nO)", (Py_ssize_t)hash, k->dtype);
 	has = pair ? PySet_Contains(q->pairs, pair) : -1;
-	Py_XDECREF(pair);
+	Py_DecRef(pair);
 	k->args.op = (enum sw_reduce_op)q->operations[hash];
 	return has == 1;
 }
@@ -227,13 +229,13 @@ static bool set(struct quick *q, PyObject *o, enum name name, PyObject *value)
 {
 	int err = value ? PyObject_SetAttr(o, q->names[name], value) : -1;
 
-	Py_XDECREF(value);
+	Py_DecRef(value);
 	return !err;
 }
 
 static PyObject *kept(PyObject *o)
 {
-	Py_INCREF(o);
+	Py_IncRef(o);
 	return o;
 }
 
@@ -250,9 +252,10 @@ static PyObject *above(struct quick *q, PyObject *frame)
 {
 	PyObject *back = attribute(q, frame, NAME_f_back);
 
-	if (back == Py_None)
-		Py_CLEAR(back);
-	return back;
+	if (back != Py_None)
+		return back;
+	Py_DecRef(back);
+	return NULL;
 }
 
 /* Return a new reference to the frame that called the group's method, NULL if
@@ -262,17 +265,18 @@ static PyObject *caller(struct quick *q)
 	PyObject *frame = (PyObject *)PyEval_GetFrame();
 	bool is_entry = false;
 
-	Py_XINCREF(frame);
+	Py_IncRef(frame);
 	for (int i = 0; frame && !is_entry && i < ENTRY_DEPTH; i++) {
 		PyObject *next = above(q, frame);
 
 		is_entry = is_same(q, frame, NAME_f_code, q->entry);
-		Py_DECREF(frame);
+		Py_DecRef(frame);
 		frame = next;
 	}
-	if (!is_entry)
-		Py_CLEAR(frame);
-	return frame;
+	if (is_entry)
+		return frame;
+	Py_DecRef(frame);
+	return NULL;
 }
 
 /* Return code and offset of the functions that called the group's method, as
@@ -287,22 +291,22 @@ static PyObject *callers(struct quick *q)
 
 		found[n] = attribute(q, frame, NAME_f_code);
 		found[n + 1] = attribute(q, frame, NAME_f_lasti);
-		Py_DECREF(frame);
+		Py_DecRef(frame);
 		frame = next;
 		if (!found[n] || !found[n + 1]) {
-			Py_XDECREF(found[n]);
-			Py_XDECREF(found[n + 1]);
+			Py_DecRef(found[n]);
+			Py_DecRef(found[n + 1]);
 			break;
 		}
 		n += 2;
 	}
-	Py_XDECREF(frame);
+	Py_DecRef(frame);
 	all = PyTuple_New(n);
 	for (Py_ssize_t i = 0; i < n; i++) {
 		if (all)
 			PyTuple_SetItem(all, i, found[i]);
 		else
-			Py_DECREF(found[i]);
+			Py_DecRef(found[i]);
 	}
 	return all;
 }
@@ -342,15 +346,15 @@ static PyObject *record(struct quick *q, PyObject *owner, const struct task *k)
 {
 	PyObject *seq = count(q, owner, NAME_n_parts), *r = NULL, *added;
 
-	Py_XDECREF(count(q, owner, NAME_n_calls));
+	Py_DecRef(count(q, owner, NAME_n_calls));
 	if (seq && q->record_type != Py_None)
 		r = PyObject_CallObject(q->record_type, NULL);
 	if (r && fill_record(q, r, k, seq)) {
 		added = PyObject_CallMethodObjArgs(
 			q->records, q->names[NAME_append], r, NULL);
-		Py_XDECREF(added);
+		Py_DecRef(added);
 	}
-	Py_XDECREF(seq);
+	Py_DecRef(seq);
 	PyErr_Clear(); /* without memory there is no record */
 	return r ? r : kept(Py_None);
 }
@@ -370,7 +374,7 @@ static bool has_call(struct quick *q)
 	q->call = kept(PyTuple_GetItem(made, 0));
 	address = PyTuple_GetItem(made, 1);
 	q->handle = PyLong_AsVoidPtr(address);
-	Py_DECREF(made);
+	Py_DecRef(made);
 	return true;
 }
 
@@ -390,7 +394,7 @@ static bool begin(struct quick *q, const struct task *k)
 	 * look for the call. */
 	if (has_begun)
 		PySet_Add(q->starting, q->call);
-	Py_XDECREF(method(q, q->lock, NAME_release));
+	Py_DecRef(method(q, q->lock, NAME_release));
 	return has_begun;
 }
 
@@ -429,7 +433,7 @@ static PyObject *begin_and_wait(
 			set(q, r, NAME_completed, now());
 		result = kept(Py_None);
 	}
-	Py_DECREF(r);
+	Py_DecRef(r);
 	return result;
 }
 
@@ -448,7 +452,7 @@ static PyObject *run(PyObject *self, PyObject *arguments, enum name kind)
 		result = begin_and_wait(q, owner, &k);
 		q->is_busy = false;
 	}
-	Py_XDECREF(k.dtype);
+	Py_DecRef(k.dtype);
 	PyErr_Clear(); /* methods.py finds the error, too */
 	return result ? result : kept(Py_NotImplemented);
 }
@@ -528,7 +532,7 @@ static int init(PyObject *self, PyObject *arguments, PyObject *unused)
 			PyErr_SetString(PyExc_KeyError, given[i]);
 			return -1;
 		}
-		Py_INCREF(*to[i]);
+		Py_IncRef(*to[i]);
 	}
 	if (q->depth > CALLERS_MAX)
 		q->depth = CALLERS_MAX;
@@ -545,15 +549,15 @@ static void drop(PyObject *self)
 	PyTypeObject *type = Py_TYPE(self);
 	freefunc give_back = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
-#define GIVEN(name) Py_XDECREF(q->name);
+#define GIVEN(name) Py_DecRef(q->name);
 #include "quick.def"
 #undef GIVEN
 	for (int i = 0; i < N_NAMES; i++)
-		Py_XDECREF(q->names[i]);
-	Py_XDECREF(q->call);
+		Py_DecRef(q->names[i]);
+	Py_DecRef(q->call);
 	PyMem_Free(q->ranks);
 	give_back(self);
-	Py_DECREF(type);
+	Py_DecRef((PyObject *)type);
 }
 
 static const PyMethodDef methods[] = {
@@ -588,7 +592,7 @@ static int add_type(PyObject *module)
 
 	if (type && !PyModule_AddObject(module, "Quick", type))
 		return 0;
-	Py_XDECREF(type);
+	Py_DecRef((PyObject *)type);
 	return -1;
 }
 

@@ -1,10 +1,30 @@
 # torch_quick.py - small collectives of the backend in C (apps/torch/quick.c)
 # SPDX-License-Identifier: BSD-3-Clause
+import os
+import shutil
+import subprocess
+
+import torch_rig
+import rig
 from backend_rig import Net, main
 from rig import RUN_S, check
 
 CASES = ["equal", "others", "recorded", "late", "differing", "expired", "aborted",
          "threads", "seen_by_another", "interrupted", "forked"]
+
+
+def test_alone():
+    """Without PyTorch, in each Python that there is."""
+    names = {f"python3.{i}" for i in range(9, 15)} | {torch_rig.python()}
+    for python in filter(None, map(shutil.which, names)):
+        if subprocess.run([python, "-c", ""], check=False,
+                          stderr=subprocess.DEVNULL).returncode:
+            continue  # a name that pyenv has for a Python that is not chosen
+        p = subprocess.run(
+            [python, os.path.join(torch_rig.HERE, "quick_alone.py"),
+             os.path.join(rig.BUILD, "apps", "quick.abi3.so")], check=False,
+            capture_output=True, text=True, timeout=RUN_S)
+        check(not p.returncode, f"{python}: {p.stderr}")
 
 
 def test_all():

@@ -1,0 +1,201 @@
+# quick_alone.py MODULE - quick.c without PyTorch: any Python runs it
+# SPDX-License-Identifier: BSD-3-Clause
+"""Objects of this file stand for PyTorch's, and Python functions for
+libsumwire's.  Exits with 0 if each call did what quick.c says, kept no reference
+and dropped none."""
+import collections
+import ctypes
+import gc
+import importlib.machinery
+import importlib.util
+import itertools
+import sys
+import threading
+
+ETIMEDOUT, EBUSY, CODE = -5, -4, 7
+COLL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p,
+                        ctypes.POINTER(ctypes.c_uint64))
+WAIT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64,
+                        ctypes.c_uint32)
+ROUNDS = 2000
+UNSET = object()
+FEW = 100  # references that come and go by themselves
+
+
+@COLL
+def begins(_group, _args, handle):
+    handle[0] = CODE
+    return 0
+
+
+COLLS = {0: begins, EBUSY: COLL(lambda *_: EBUSY)}
+WAITS = {0: WAIT(lambda _client, handle, _ms: handle - CODE),
+         ETIMEDOUT: WAIT(lambda *_: ETIMEDOUT)}
+
+
+class Storage:
+    def nbytes(self):
+        return 64
+
+
+class Tensor:
+    is_cpu, layout, dtype, shape = True, "strided", "f32", (16,)
+    is_nested = is_quantized = False
+
+    def is_contiguous(self):
+        return True
+
+    def is_neg(self):
+        return False
+    is_conj = _is_zerotensor = is_neg
+
+    def untyped_storage(self):
+        return Storage()
+
+    def storage_offset(self):
+        return 0
+
+    def numel(self):
+        return 16
+
+    def element_size(self):
+        return 4
+
+    def data_ptr(self):
+        return 1 << 47
+
+
+class Options:
+    asyncOp, timeout, reduceOp, rootRank = False, UNSET, 0, 1
+
+
+class Profiler:
+    _is_profiler_enabled = False
+
+
+class Client:
+    timeline = None
+
+
+class Group:
+    def __init__(self):
+        self.pointer = 1
+
+
+class Owner:
+    n_calls = n_parts = 0
+
+
+class Record:
+    pass
+
+
+class Call:
+    def __init__(self):
+        self.box = ctypes.c_uint64()
+
+
+def loaded(path):
+    loader = importlib.machinery.ExtensionFileLoader("quick", path)
+    module = importlib.util.module_from_spec(
+        importlib.util.spec_from_file_location("quick", path, loader=loader))
+    loader.exec_module(module)
+    return module
+
+
+module = loaded(sys.argv[1])
+group = Group()
+records, starting = collections.deque(maxlen=10), set()
+
+
+def new_call():
+    call = Call()
+    return call, ctypes.addressof(call.box)
+
+
+def made(coll=0, wait=0):
+    return module.Quick(
+        {"tensor_type": Tensor, "strided": Tensor.layout, "dtypes": {"f32": 0},
+         "pairs": {(0, "f32")}, "unset": UNSET, "profiler": Profiler,
+         "client": Client, "group": group, "lock": threading.Lock(),
+         "starting": starting, "new_call": new_call, "record_type": Record,
+         "records": records, "numbers": itertools.count(),
+         "entry": entry.__code__, "name": "g", "limit_s": 3},
+        (*(ctypes.cast(f, ctypes.c_void_p).value
+           for f in (COLLS[coll], WAITS[wait])), 1, 1),
+        [5, 6], [0] + [-1] * 15, 12)
+
+
+def entry(method, *arguments):
+    return method(*arguments)
+
+
+def refused(call, error):
+    try:
+        call()
+    except error:
+        return
+    raise AssertionError(f"no {error.__name__}")
+
+
+def run(owner, tensor):
+    """Every way through a method once."""
+    good, late, busy = made(), made(wait=ETIMEDOUT), made(coll=EBUSY)
+    for method in good.all_reduce, good.broadcast:
+        assert entry(method, owner, [tensor], Options) is None
+    code, call = entry(late.all_reduce, owner, [tensor], Options)
+    assert code == ETIMEDOUT and starting == {call}, (code, starting)
+    assert call.kept == [tensor] and call.record is records[-1], vars(call)
+    assert call.box.value == CODE and call.kind == "all_reduce", vars(call)
+    starting.clear()
+    wrong = [(busy, [tensor]), (good, [tensor, tensor]), (good, []),
+             (good, [3]), (good, None), (good, (tensor,))]
+    for quick, tensors in wrong:
+        got = entry(quick.all_reduce, owner, tensors, Options)
+        assert got is NotImplemented and not starting, (tensors, got)
+    assert entry(good.all_reduce, owner, [tensor], 3) is NotImplemented
+    group.pointer = None
+    assert entry(good.all_reduce, owner, [tensor], Options) is NotImplemented
+    group.pointer = 1
+    refused(lambda: good.all_reduce(owner), TypeError)
+
+
+def main():
+    owner, tensor = Owner(), Tensor()
+    run(owner, tensor)
+    first = records[0]
+    assert vars(first) == {
+        "number": 0, "group": "g", "seq": 1, "kind": "all_reduce",
+        "sent": ((16,), "f32"), "received": ((16,), "f32"), "limit_s": 3,
+        "callers": first.callers, "created": first.created,
+        "completed": first.completed, "is_late": False}, vars(first)
+    assert first.callers[0] is run.__code__ and (
+        first.callers[2] is main.__code__), first.callers
+    assert first.completed >= first.created > 1e18, vars(first)
+    assert owner.n_calls == owner.n_parts == 3, vars(owner)
+    for name in "numel", "data_ptr", "untyped_storage", "is_neg", "dtype":
+        kept, good = getattr(Tensor, name), made()
+        setattr(Tensor, name, property(lambda self: 1 / 0))
+        got = entry(good.all_reduce, owner, [tensor], Options)
+        assert got is NotImplemented, name
+        setattr(Tensor, name, kept)
+    refused(module.Quick, TypeError)
+    refused(lambda: module.Quick({}, (1, 2, 3, 4), [1], [0] * 16, 3), KeyError)
+    seen = (None, NotImplemented, tensor, owner, Options, Tensor, Client, group,
+            Record, Profiler, True, False, begins, UNSET)
+    for _ in range(FEW):
+        run(owner, tensor)
+    gc.collect()
+    before = [sys.getrefcount(each) for each in seen]
+    blocks = sys.getallocatedblocks()
+    for _ in range(ROUNDS):
+        run(owner, tensor)
+    gc.collect()
+    blocks = sys.getallocatedblocks() - blocks
+    assert abs(blocks) < FEW, f"{blocks} blocks of memory"
+    for each, n in zip(seen, before):
+        change = sys.getrefcount(each) - n
+        assert abs(change) < FEW, f"{each}: {change} references"
+
+
+main()
