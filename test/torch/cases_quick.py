@@ -16,7 +16,7 @@ import torch.distributed as dist
 from cases_backend import sample, start
 from cases_errors import attached, check_sum
 from sumwire import SumwireError
-from sumwire.distributed import flight, methods, quick
+from sumwire.distributed import flight, methods, quick, work as works
 from sumwire.distributed.local import DTYPES
 from torch_rig import check, raises, run_cases
 
@@ -166,6 +166,21 @@ def case_recorded():
     n = group._get_sequence_number_for_group()
     dist.all_reduce(x)
     check(group._get_sequence_number_for_group() == n + 1, "number of calls")
+
+
+def case_ended():
+    """Where torch's C++ calls a group, the call returns a work."""
+    group, opts, x = ours(), dist.AllreduceOptions(), torch.ones(2)
+    opts.asyncOp = False
+    group.ended = works.Ended
+    with Only() as asked:
+        work = group.allreduce([x], opts)
+        dist.all_reduce(x)
+    del group.ended
+    check(asked.n == 0 and x.tolist() == [N * N] * 2, f"{asked.n} {x}")
+    check(work.wait() and work.is_completed() and work.is_success() and
+          work.exception() is None, "the end of a work")
+    check(work.get_future().wait()[0] is x and work.result()[0] is x, "results")
 
 
 def case_late():

@@ -9,7 +9,7 @@ import rig
 from backend_rig import Net, main
 from rig import RUN_S, check
 
-CASES = ["equal", "others", "recorded", "late", "differing", "expired", "aborted",
+CASES = ["equal", "others", "recorded", "ended", "late", "differing", "expired", "aborted",
          "threads", "seen_by_another", "interrupted", "forked"]
 
 

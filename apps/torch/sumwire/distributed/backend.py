@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from torch._C._distributed_c10d import Backend as Base, ErrorType
 
 from sumwire.distributed.methods import Methods, by_gloo
+from sumwire.distributed.work import Ended
 
 ERRORS = {"SW_ETIMEDOUT": ErrorType.TIMEOUT,
           "SW_EABORTED": ErrorType.REMOTE_ERROR,
@@ -13,6 +14,7 @@ ERRORS = {"SW_ETIMEDOUT": ErrorType.TIMEOUT,
 
 
 class Backend(Methods, Base):
+    ended = Ended  # torch's C++ takes a work from Python
     supports_splitting = True
     # Without these attributes, 2.14.1 recurses without end.
     supports_coalescing = supports_reconfigure = supports_shrinking = False
