@@ -61,14 +61,23 @@ struct quick {
 	PyObject *call;
 	uint64_t *handle; /* the call's */
 	bool is_busy;     /* another thread uses the call */
+	bool has_reduce,
+		has_broadcast; /* a collective of the kind was called */
 };
 
 /* One collective. */
 struct task {
 	enum name kind;
-	PyObject *tensors, *tensor, *dtype; /* all except dtype are borrowed */
+	PyObject *tensors; /* borrowed */
+	PyObject *tensor, *dtype;
 	struct sw_coll_args args;
 };
+
+static PyObject *kept(PyObject *o)
+{
+	Py_IncRef(o);
+	return o;
+}
 
 /* --- questions to objects: the answer, or -1 with an error set --- */
 
@@ -214,7 +223,7 @@ static bool read_arguments(struct quick *q, struct task *k, PyObject *opts)
 {
 	if (!PyList_CheckExact(k->tensors) || PyList_Size(k->tensors) != 1)
 		return false;
-	k->tensor = PyList_GetItem(k->tensors, 0);
+	k->tensor = kept(PyList_GetItem(k->tensors, 0));
 	if (!is_plain(q, opts) || !read_tensor(q, k))
 		return false;
 	return k->kind == NAME_broadcast ? read_root(q, k, opts)
@@ -231,12 +240,6 @@ static bool set(struct quick *q, PyObject *o, enum name name, PyObject *value)
 
 	Py_DecRef(value);
 	return !err;
-}
-
-static PyObject *kept(PyObject *o)
-{
-	Py_IncRef(o);
-	return o;
 }
 
 static PyObject *now(void)
@@ -405,7 +408,7 @@ static PyObject *pass_on(
 	PyObject *call = q->call;
 
 	q->call = NULL;
-	set(q, call, NAME_kept, kept(k->tensors));
+	set(q, call, NAME_kept, kept(k->tensor));
 	set(q, call, NAME_record, kept(r));
 	set(q, call, NAME_kind, kept(q->names[k->kind]));
 	PyErr_Clear();
@@ -415,19 +418,19 @@ static PyObject *pass_on(
 static PyObject *begin_and_wait(
 	struct quick *q, PyObject *owner, const struct task *k)
 {
+	PyThreadState *thread;
 	PyObject *r, *result;
 	int code;
 
 	if (!has_call(q) || !begin(q, k))
 		return NULL;
 	r = record(q, owner, k); /* while the collective is under way */
-	Py_BEGIN_ALLOW_THREADS code = q->wait_for(q->c, *q->handle, SLICE_MS);
-	Py_END_ALLOW_THREADS if (code)
-	{
+	thread = PyEval_SaveThread();
+	code = q->wait_for(q->c, *q->handle, SLICE_MS);
+	PyEval_RestoreThread(thread);
+	if (code) {
 		result = pass_on(q, k, code, r);
-	}
-	else
-	{
+	} else {
 		PySet_Discard(q->starting, q->call);
 		if (r != Py_None)
 			set(q, r, NAME_completed, now());
@@ -435,6 +438,17 @@ static PyObject *begin_and_wait(
 	}
 	Py_DecRef(r);
 	return result;
+}
+
+/* The first collective of a kind opens its stream, which may take long: leave
+ * it to methods.py, which waits without the interpreter's lock. */
+static bool has_stream(struct quick *q, enum name kind)
+{
+	bool *has = kind == NAME_broadcast ? &q->has_broadcast : &q->has_reduce;
+	bool had = *has;
+
+	*has = true;
+	return had;
 }
 
 static PyObject *run(PyObject *self, PyObject *arguments, enum name kind)
@@ -446,13 +460,15 @@ static PyObject *run(PyObject *self, PyObject *arguments, enum name kind)
 	k.args.kind = kind == NAME_broadcast ? SW_BCAST : SW_ALL_REDUCE;
 	if (!PyArg_ParseTuple(arguments, "OOO", &owner, &k.tensors, &opts))
 		return NULL;
-	/* PyTorch's methods let other threads run. */
-	if (read_arguments(q, &k, opts) && !q->is_busy) {
+	/* PyTorch's methods let other threads run: look at is_busy after them.
+	 */
+	if (read_arguments(q, &k, opts) && has_stream(q, kind) && !q->is_busy) {
 		q->is_busy = true;
 		result = begin_and_wait(q, owner, &k);
 		q->is_busy = false;
 	}
 	Py_DecRef(k.dtype);
+	Py_DecRef(k.tensor);
 	PyErr_Clear(); /* methods.py finds the error, too */
 	return result ? result : kept(Py_NotImplemented);
 }
