@@ -23,7 +23,7 @@ DOCUMENTS = {
     "doc/operations.md": 3120,
     "doc/observe.md": 1500,
     "doc/nics.md": 1000,
-    "doc/lab.md": 1700,  # a tutorial for sim, and figures
+    "doc/lab.md": 1950,  # a tutorial for sim, figures, its accuracy and speed
     "doc/figures.md": 1200,
     "doc/arithmetic.md": 250,
     "doc/ports.md": 500,

@@ -43,14 +43,15 @@ struct sw_sim_waiting {
 };
 
 struct sw_sim_events {
-	struct sw_sim_heap now; /* those of the current slot and before it */
-	struct sw_sim_heap far; /* those behind the horizon when they came */
+	struct sw_sim_heap now; /* the current slot and before it */
+	struct sw_sim_heap far; /* behind the horizon when entered */
 	uint64_t slot;          /* the current one: time >> shift */
 	uint32_t shift;
 	uint64_t n_entered;
 	struct sw_sim_waiting *waiting;
-	uint32_t free, n_waiting, size; /* of waiting; free: as next */
-	uint32_t lists[SW_SIM_WHEEL];   /* by slot: as next */
+	/* The free list, as next; entries of waiting in use, and its room. */
+	uint32_t free, n_waiting, size;
+	uint32_t lists[SW_SIM_WHEEL]; /* by slot: as next */
 	uint64_t used[SW_SIM_WHEEL / 64];
 };
 
@@ -76,7 +77,7 @@ void sw_sim_put(struct sw_sim_events *q, uint64_t at_ns, enum sw_sim_kind kind,
 	uint32_t index);
 
 /* sw_sim_turn_wheel - make the next slot with events the current one, whose
- * events are all taken. Returns false if there are no more. */
+ * events are all taken. Returns false if the queue is empty. */
 bool sw_sim_turn_wheel(struct sw_sim_events *q);
 
 /* sw_sim_take - remove and return the first event of the current slot, which
