@@ -281,24 +281,29 @@ static const struct sw_worker_coll *find_call(
 	return NULL;
 }
 
+static void kill_other(struct sw_worker *w, struct sw_wtensor *t,
+	const struct sw_worker_coll *a, const struct sw_worker_coll *b)
+{
+	struct sw_fault why =
+		sw_fault_said(SW_EMISMATCH, sw_coll_name(a->kind));
+
+	why.kind = SW_FAULT_KINDS;
+	why.one = sw_call_of(w, a);
+	why.other = sw_call_of(w, b);
+	sw_tensor_kill(w, t, 1, &why);
+}
+
 bool sw_stream_compare(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t call = sw_stream_awaits(w, t);
-	const struct sw_worker_coll *one, *other = NULL;
+	const struct sw_worker_coll *other = NULL;
 	const struct sw_wtensor *u = NULL;
-	struct sw_fault why;
 
 	while (call && !other && (u = sw_wtensor_next(t, u)))
 		other = u != t ? find_call(u, call) : NULL;
-	if (!other)
-		return call != 0;
-	one = find_call(t, call);
-	why = sw_fault_said(SW_EMISMATCH, sw_coll_name(one->kind));
-	why.kind = SW_FAULT_KINDS;
-	why.one = sw_call_of(w, one);
-	why.other = sw_call_of(w, other);
-	sw_tensor_kill(w, t, 1, &why);
-	return true;
+	if (other)
+		kill_other(w, t, find_call(t, call), other);
+	return call != 0;
 }
 
 /* --- END and CLOSE, received and sent --- */

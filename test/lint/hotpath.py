@@ -73,6 +73,7 @@ OFF_PATH = {
     ("engine/server/job.c", "judge"): "the end of a job, or of its tensors",
     ("engine/worker/stall.c", "warn"): "once a stall has lasted 30 s",
     ("engine/worker/stall.c", "all_clear"): "the end of such a stall",
+    ("engine/worker/faults.c", "kill_other"): "the end of a group",
     ("engine/server/groups.c", "sw_session_check_call"): "the same",
     ("engine/server/groups.c", "sw_session_differs"): "the same",
     ("engine/worker/probe.c", "sw_link_tick_probe"): "probes, before a job runs",
