@@ -101,7 +101,7 @@ TEXT_PLANTS = [
     ("prose", "doc/why.md", after("\n" + "More is said. " * 400)),
     ("prose", "doc/why.md", after("\n| a" + " long" * 16 + " | cell |")),
     ("prose", "sum/README.md", after("\nx\n" * 40)),
-    ("total", "README.md", after("\n" + "More is said. " * 15000)),
+    ("total", "README.md", after("\n" + "More is said. " * 20000)),
     ("figures", "PERFORMANCE.md", instead("| Zen 3 |", "| Zen 9 |")),
     ("figures", "PERFORMANCE.md", after("\nIt is 1.2345 times as fast.")),
     ("figures", "README.md", instead(" × gloo |", "0 × gloo |")),
