@@ -4,6 +4,10 @@
  * The built-ins read what was found out before main(), and so cost a test. */
 #include "sum/aes.h"
 
+#if SW_AES_HAS_VAES256
+#include <cpuid.h>
+#endif
+
 #if SW_AES_HAS_AESNI
 static bool has_aesni(void)
 {
@@ -12,10 +16,17 @@ static bool has_aesni(void)
 #endif
 
 #if SW_AES_HAS_VAES256
+/* clang's built-in does not know this one. */
+static bool has_vaes(void)
+{
+	unsigned int a, b, c, d;
+
+	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & bit_VAES;
+}
+
 static bool has_vaes256(void)
 {
-	return has_aesni() && __builtin_cpu_supports("avx2") &&
-	       __builtin_cpu_supports("vaes");
+	return has_aesni() && __builtin_cpu_supports("avx2") && has_vaes();
 }
 #endif
 

@@ -104,7 +104,9 @@ static void type(struct forge *f)
 static void flag(struct forge *f)
 {
 	forge_push(f);
-	f->frame.h.flags = 8; /* the bit that stands for nothing */
+	f->frame.h.type = SW_ACK;
+	f->frame.h.class = SW_CLASS_CTL;
+	f->frame.h.flags = SW_FLAG_ACK; /* which only data may have */
 	frame_seal(&f->frame);
 }
 
