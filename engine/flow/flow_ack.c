@@ -452,8 +452,9 @@ static void take_sack(struct sw_flow *f, const struct sw_sack *k,
 	if ((e->is_open || e->is_lost) && e->psn == k->largest &&
 		now_ns - e->t_ns > delay)
 		sample_rtt(f, s, now_ns - e->t_ns - delay);
-	if (e->is_lost && e->psn == k->largest) {
+	if (e->is_lost && e->psn == k->largest) { /* it was late */
 		e->is_lost = false;
+		s->backoff = 0;
 		sw_congestion_undo(&f->congestion);
 	}
 	if (k->n_marked != s->n_told)
@@ -520,8 +521,10 @@ static void tick_space(struct sw_flow *f, uint32_t class, uint64_t now_ns,
 				!sw_congestion_has_room(
 					&f->congestion, f->consumed)))
 			/* All frames of a burst are lost, not the first. */
-			lose_older(f, class, s->next_psn, rto - rto / 8, now_ns,
-				fate, ctx);
+			lose_older(f, class, s->next_psn,
+				rto - sw_min64(rto / 8,
+					      f->params->ack_delay_late),
+				now_ns, fate, ctx);
 		if (s->backoff > 16)
 			s->backoff = 16;
 	}
