@@ -69,8 +69,8 @@ static void expect_nothing_open(struct check *c, struct sim_job *job)
 			0, "PUSHes that are not acknowledged");
 }
 
-/* Whatever frame it is, rounds go on at their pace, all is acknowledged, and
- * members can leave. */
+/* Whatever frame it is, rounds go on, all is acknowledged, and members can
+ * leave. */
 static void survive(struct check *c, struct forger x)
 {
 	struct sim_job *job = new_job(400 * 336, 24);
@@ -80,7 +80,8 @@ static void survive(struct check *c, struct forger x)
 	job->net.hook_ctx = &x;
 	job->pause_ns = 5 * SW_MS; /* so that some ask for what is late */
 	sim_job_open(job);
-	check(c, sim_job_run(job, SW_S), "the job ends within a second");
+	/* 0.6 s without; a number far ahead looks like loss to a window */
+	check(c, sim_job_run(job, 2 * SW_S), "the job ends within two seconds");
 	check(c, x.n >= FIRST, x.name);
 	sim_job_pass(job, SW_S);
 	expect_nothing_open(c, job);
