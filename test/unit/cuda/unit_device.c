@@ -379,7 +379,7 @@ static void child__waits_for_nothing(void **state)
 {
 	struct scene *s = *state;
 	struct sw_device_tensor *t;
-	float x[4] = {0};
+	static float x[4]; /* the device reads it, also after the test */
 	pid_t pid;
 
 	open_device(s, "fake", 0);
