@@ -63,7 +63,7 @@ DOCUMENTS = {
     "apps/examples/README.md": 400,
     "conf/models/README.md": 450,
     "SECURITY.md": 1220,
-    "PERFORMANCE.md": 1700,
+    "PERFORMANCE.md": 1760,  # small sums of PyTorch
     "CHANGELOG.md": 425,
     "apps/examples/data/README.md": 150,
     "doc/measurements/README.md": 300,
