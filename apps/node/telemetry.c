@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "apps/cli/counters.h"
 #include "apps/node/daemon.h"
 #include "engine/base/error.h"
 #include "pmd/dpdk/telemetry.h"
@@ -38,13 +39,13 @@ struct answer {
 
 static enum command command_of(const char *name)
 {
-	const char *end = strrchr(name, '.');
+	struct sw_counter c;
 
 	if (!strncmp(name, "port.", 5))
 		return PORTS;
-	if (!strncmp(name, "lcore", 5) && end)
+	if (!strncmp(name, "lcore", 5) && strchr(name, '.'))
 		return LCORES;
-	return end && (!strcmp(end, ".sum") || !strncmp(end, ".bucket", 7))
+	return sw_counter_find(name, &c) && c.kind == SW_COUNTER_TIMES
 		       ? TIMES
 		       : COUNTERS;
 }

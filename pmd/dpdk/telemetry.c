@@ -74,8 +74,10 @@ int sw_dpdk_telemetry_open(const struct sw_dpdk_command *commands, uint32_t n,
 	pthread_mutex_init(&t->lock, NULL);
 	for (uint32_t i = 0; i < n; i++)
 		if (rte_telemetry_register_cmd(
-			    commands[i].name, on_command, commands[i].help))
+			    commands[i].name, on_command, commands[i].help)) {
+			sw_dpdk_telemetry_close(&t); /* those before it */
 			return SW_ENOMEM;
+		}
 	*out = t;
 	return 0;
 }
