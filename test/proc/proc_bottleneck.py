@@ -19,60 +19,37 @@ import time
 
 import lan
 import rig
-from hosts import Hosts
 from lan import Lan, ip
 from rig import check, end, start_forever
+from trunk import FRAME, PAYLOAD, Trunk
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FRAME, PAYLOAD = 14 + 20 + 8 + 54 + 1344, 1344  # with MTU 1500
 TENSOR = "w:1000000:f32"  # 32 Mb go in each direction in a step
-TRUNK = "trunk0", "trunk1"
 
 
-class Bottleneck(Hosts):
-    """@jobs jobs of two agents, one at each end of a link of @mbit with a queue
-    of @kib in both directions."""
+class Bottleneck(Trunk):
+    """@jobs jobs of two agents, one at each end of the link."""
 
     def __init__(self, mbit, kib, jobs=1):
-        super().__init__(mtu=1500, agents=2 * jobs, servers=0, colocated=True)
+        super().__init__(mbit, kib, [f"agent{i}" for i in range(1, 2 * jobs, 2)],
+                         agents=2 * jobs, servers=0, colocated=True)
         self.mbit = mbit
-        ip("link", "add", "name", "far", "type", "bridge")
-        ip("link", "set", "dev", "far", "up")
-        ip("link", "add", TRUNK[0], "type", "veth", "peer", "name", TRUNK[1])
-        for end_, bridge in zip(TRUNK, ("lan", "far")):
-            ip("link", "set", "dev", end_, "master", bridge, "up")
-            subprocess.run(
-                ["tc", "qdisc", "add", "dev", end_, "root", "tbf", "rate",
-                 f"{mbit}mbit", "burst", "3000", "limit", str(kib << 10)],
-                check=True)
         for i, name in enumerate(self.agents):
             self.split(i, name, jobs)
 
     def split(self, i, name, jobs):
-        """Put it into its job and to its side, and cut its frames as a NIC does
-        before they reach a switch."""
+        """Put it into its job."""
         mates = self.agents[i // 2 * 2:i // 2 * 2 + 2]
         for other in set(self.agents) - set(mates):
             del self.ini[name][f"server {other}"]
         if jobs > 1:
             self.ini[name]["job"].update(name=f"job{i // 2}", agents=2,
                                          agent=i % 2)
-        self.ip(name, "link", "set", "dev", name, "gso_max_segs", "1")
-        if i % 2:
-            ip("link", "set", "dev", name + "-lan", "master", "far")
-
-    def link(self, which=0, agent=None):
-        """Counters of a direction; with @agent, as in class Net."""
-        if agent is not None:
-            return super().link(which, agent)
-        out = subprocess.run(["tc", "-s", "-j", "qdisc", "show", "dev",
-                              TRUNK[which]], capture_output=True, check=True)
-        return json.loads(out.stdout)[0]
 
     def count(self):
         """Counters of the link and the daemons now."""
         stats = {name: self.stats(name) for name in self.agents}
-        links = [self.link(0), self.link(1)]
+        links = self.trunk()
         both = [[s.get(k, 0) + s.get("server." + k, 0) for s in stats.values()]
                 for k in ("result_again", "push_again", "retransmissions",
                           "timeouts")]
@@ -97,13 +74,6 @@ class Bottleneck(Hosts):
                 "needless": n["needless"] / max(n["sent"], 1),
                 "retx": n["retx"] / max(n["sent"], 1),
                 "timeouts": n["timeouts"]}
-
-    def __exit__(self, kind, value, trace):
-        try:
-            super().__exit__(kind, value, trace)
-        finally:
-            for name in TRUNK[0], "far":
-                subprocess.run(["ip", "link", "del", "dev", name], check=False)
 
 
 def jain(shares):

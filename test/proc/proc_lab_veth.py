@@ -17,68 +17,33 @@ import time
 
 import lan
 import rig
-from hosts import Hosts
-from lan import ip
 from rig import check, end
+from trunk import FRAME, Trunk
 
-MTU, PAYLOAD = 1500, 1344
-FRAME = 14 + 20 + 8 + 54 + PAYLOAD  # as TBF counts it
 WIRE = FRAME + 24  # the simulator adds FCS, preamble and gap
 BYTES = 4000000
 MBIT = int(os.environ.get("MBIT", "20"))
-TRUNK = "trunk0", "trunk1"
 
 
-class Trunk(Hosts):
-    """Two bridges joined by a slow link; nodes of @far are behind it."""
-
-    def __init__(self, kib, far, **keys):
-        super().__init__(mtu=MTU, **keys)
-        ip("link", "add", "name", "far", "type", "bridge")
-        ip("link", "set", "dev", "far", "up")
-        ip("link", "add", TRUNK[0], "type", "veth", "peer", "name", TRUNK[1])
-        for end_, bridge in zip(TRUNK, ("lan", "far")):
-            ip("link", "set", "dev", end_, "master", bridge, "up")
-            subprocess.run(
-                ["tc", "qdisc", "add", "dev", end_, "root", "tbf", "rate", f"{MBIT}mbit",
-                 "burst", "3000", "limit", str(kib << 10)], check=True)
-        for name in self.hosts:  # frames are cut as a NIC does it
-            self.ip(name, "link", "set", "dev", name, "gso_max_segs", "1")
-        for name in far:
-            ip("link", "set", "dev", name + "-lan", "master", "far")
-
-    def trunk(self):
-        """Counters of both directions."""
-        return [json.loads(subprocess.run(["tc", "-s", "-j", "qdisc", "show", "dev", name],
-                                          capture_output=True, check=True).stdout)[0]
-                for name in TRUNK]
-
-    def results(self):
-        return [self.stats(name)["result_bytes"] for name in self.agents]
-
-    def __exit__(self, kind, value, trace):
-        try:
-            super().__exit__(kind, value, trace)
-        finally:
-            for name in TRUNK[0], "far":
-                subprocess.run(["ip", "link", "del", "dev", name], check=False)
+def results(net):
+    return [net.stats(name)["result_bytes"] for name in net.agents]
 
 
 def real(kib, seconds=30, **keys):
-    with Trunk(kib, **keys) as net:
+    with Trunk(MBIT, kib, **keys) as net:
         net.start_all()
         clients = [net.client(i, "--tensor", f"w:{BYTES // 4}:f32", "--steps", "1000000")
                    for i in range(len(net.agents))]
         for c in clients:
             c.await_out("step 2 exact")
-        from_, got, before = time.monotonic(), net.results(), net.trunk()
+        from_, got, before = time.monotonic(), results(net), net.trunk()
         queues = [[], []]
         while time.monotonic() < from_ + seconds:
             for queue, counters in zip(queues, net.trunk()):
                 queue.append(counters["backlog"])
             time.sleep(0.02)
         took = time.monotonic() - from_
-        bytes_ = sum(b - a for a, b in zip(got, net.results())) / len(got)
+        bytes_ = sum(b - a for a, b in zip(got, results(net))) / len(got)
         sent, drops = (sum(b[k] - a[k] for a, b in zip(before, net.trunk()))
                        for k in ("packets", "drops"))
         end(net, clients)
@@ -103,7 +68,7 @@ def mean_queue(path, from_, to):
 
 def simulated(kib, job, near, far):
     text = (f"[net]\ntopology = links\nswitches = near, far\nrate = 10Gb/s\ndelay = 20us\n"
-            f"mtu = {MTU}\nbuffer = {kib}KiB\n[run]\noracle = no\n"
+            f"mtu = 1500\nbuffer = {kib}KiB\n[run]\noracle = no\n"
             "duration = 600s\n"
             f"[link near]\nfrom = {near}\nto = near\n[link far]\nfrom = {far}\nto = far\n"
             f"[link trunk]\nfrom = near\nto = far\nrate = {MBIT * WIRE // FRAME}Mb/s\n"
