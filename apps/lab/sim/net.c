@@ -62,6 +62,20 @@ struct sw_sim_frame *sw_sim_frame_new(struct sw_sim_net *net, uint32_t payload)
 	return f;
 }
 
+struct sw_sim_frame *sw_sim_frame_other(struct sw_sim_net *net, uint32_t from,
+	uint32_t to, uint32_t bytes, const struct sw_sim_segment *segment)
+{
+	struct sw_sim_frame *f = sw_sim_frame_new(net, 0);
+
+	f->from = from;
+	f->to = to;
+	f->bytes = bytes;
+	f->len = bytes - SW_SIM_HEADS;
+	f->is_other = true;
+	f->other = *segment;
+	return f;
+}
+
 void sw_sim_frame_free(struct sw_sim_net *net, struct sw_sim_frame *f)
 {
 	f->next = net->free[f->size];

@@ -188,8 +188,11 @@ void sw_sim_node_open(struct sw_sim_node *n, uint32_t max_payload,
 void sw_sim_node_poke(struct sw_sim_node *n);
 
 /* sw_sim_frame_new - return a frame with room for @payload bytes.
+ * sw_sim_frame_other - return a frame of @bytes that no engine sends.
  * sw_sim_frame_free - give it back. */
 struct sw_sim_frame *sw_sim_frame_new(struct sw_sim_net *net, uint32_t payload);
+struct sw_sim_frame *sw_sim_frame_other(struct sw_sim_net *net, uint32_t from,
+	uint32_t to, uint32_t bytes, const struct sw_sim_segment *segment);
 void sw_sim_frame_free(struct sw_sim_net *net, struct sw_sim_frame *f);
 
 /* sw_sim_send - put a frame into a link's queue, or drop it. */

@@ -30,7 +30,7 @@ static const uint64_t WATCH_NS = 10 * SW_MS;
 
 /* Messages that a flow carries in each round, as numbers of segments. */
 struct list {
-	uint32_t *segments, *what; /* what: tensor, or bucket */
+	uint32_t *segments, *tensors; /* tensors: a server's */
 	uint32_t n;
 };
 
@@ -128,15 +128,10 @@ static void emit(struct flow *f, uint32_t from, uint32_t to, uint32_t bytes,
 	const struct sw_sim_segment *segment)
 {
 	struct sw_sim_net *net = net_of(f->plain);
-	struct sw_sim_frame *frame = sw_sim_frame_new(net, 0);
+	struct sw_sim_frame *frame =
+		sw_sim_frame_other(net, from, to, bytes, segment);
 
-	frame->from = from;
-	frame->to = to;
 	frame->from_udp = (uint16_t)f->index; /* so that ways differ */
-	frame->bytes = bytes;
-	frame->len = bytes - SW_SIM_HEADS;
-	frame->is_other = true;
-	frame->other = *segment;
 	frame->other.flow = f->plain->base | f->index;
 	sw_sim_send(net, net->nodes[from].up, frame);
 }
@@ -314,7 +309,7 @@ static void return_parts(struct sw_sim_plain *p, uint32_t server)
 static void take_part(struct flow *f, uint64_t message)
 {
 	struct member *m = &f->plain->members[f->receiver];
-	uint32_t tensor = f->list->what[message % f->list->n];
+	uint32_t tensor = f->list->tensors[message % f->list->n];
 
 	if (!--m->n_missing[tensor])
 		finish(m, tensor);
@@ -485,14 +480,14 @@ static void fill_list(struct sw_sim_plain *p, uint32_t server)
 	struct list *l = &p->lists[server];
 
 	l->segments = array(j->n_tensors, sizeof(*l->segments));
-	l->what = array(j->n_tensors, sizeof(*l->what));
+	l->tensors = array(j->n_tensors, sizeof(*l->tensors));
 	for (uint32_t i = 0; i < j->n_tensors; i++) {
 		uint32_t t = p->order[i];
 		uint64_t bytes = j->n_elems[t] * 4;
 
 		if (!is_on(p, t, server))
 			continue;
-		l->what[l->n] = t;
+		l->tensors[l->n] = t;
 		l->segments[l->n++] = (uint32_t)segments_of(
 			p, is_split(p, t) ? bytes / j->n_servers : bytes);
 	}
@@ -572,7 +567,7 @@ void sw_sim_plain_close(struct sw_sim_plain *p)
 		free(p->hosts[i].flows);
 	for (uint32_t i = 0; i < p->n_lists; i++) {
 		free(p->lists[i].segments);
-		free(p->lists[i].what);
+		free(p->lists[i].tensors);
 	}
 	for (uint32_t r = 0; r < p->job->n_agents; r++)
 		free(p->members[r].n_missing);

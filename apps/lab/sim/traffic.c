@@ -38,19 +38,13 @@ struct sw_sim_traffic {
 static void emit(struct flow *f, uint32_t from, uint32_t to, uint32_t bytes,
 	const struct sw_sim_segment *segment)
 {
-	struct sw_sim_net *net = f->traffic->net;
-	struct sw_sim_frame *frame = sw_sim_frame_new(net, 0);
+	struct sw_sim_frame *frame =
+		sw_sim_frame_other(f->traffic->net, from, to, bytes, segment);
 
-	frame->from = from;
-	frame->to = to;
 	frame->from_udp = (uint16_t)f->index; /* so that ways differ */
-	frame->bytes = bytes;
-	frame->len = bytes - SW_SIM_HEADS;
-	frame->is_other = true;
 	frame->is_plain = !f->desc->has_ecn;
-	frame->other = *segment;
 	frame->other.flow = f->index;
-	sw_sim_send(net, net->nodes[from].up, frame);
+	sw_sim_send(f->traffic->net, f->traffic->net->nodes[from].up, frame);
 }
 
 static uint64_t end_of(const struct flow *f)
