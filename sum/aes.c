@@ -1,7 +1,5 @@
 /* aes.c - the table of AES's kernels, and which one to take.
- * SPDX-License-Identifier: BSD-3-Clause
- *
- * The built-ins read what was found out before main(), and so cost a test. */
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include "sum/aes.h"
 
 #if SW_AES_HAS_VAES256

@@ -94,7 +94,7 @@ static void loss_print(const struct sw_daemon_job *job, uint32_t m, FILE *to)
 		who, (double)p->lost_part / 100, (double)p->missed_part / 100);
 }
 
-/* Name the members whose paths carry no more than the payload agreed on. */
+/* Name the members whose paths keep the job's payload small. */
 static void payload_print(const struct sw_daemon_job *job, FILE *to)
 {
 	char who[SW_WHO];

@@ -19,9 +19,8 @@ void sw_suspects_who(
  * say. */
 const char *sw_suspects_process(pid_t pid);
 
-/* sw_suspects_print - print a line for each member whose path stands out, for a
- * payload that is smaller than the ports carry, and for each process that
- * cannot run.
+/* sw_suspects_print - print what slows the job down, a line each: slow or lossy
+ * paths, a small payload, processes that cannot run.
  * sw_suspects_print_daemon - print a line for each port whose link comes and
  * goes, and for each polling core that lacks a CPU. */
 void sw_suspects_print(const struct sw_daemon_job *job, FILE *to);

@@ -22,9 +22,9 @@ struct sw_svg_plot {
 	uint32_t n_lines;
 };
 
-/* sw_svg_write - write the plot to @f; the y axis begins at 0, and each
- * point has a mark.  Returns 0, or
- * SW_EIO when the file did not take everything. */
+/* sw_svg_write - write the plot to @f.  The y axis begins at 0, and each point
+ * of a line that is not dashed has a mark.  Returns 0, or SW_EIO when the file
+ * did not take everything. */
 int sw_svg_write(const struct sw_svg_plot *plot, FILE *f);
 
 #endif

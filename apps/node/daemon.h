@@ -43,7 +43,7 @@ enum { SW_WORKS = 2 }; /* to sum, and to push */
 struct sw_poller {
 	struct sw_daemon *daemon;
 	uint32_t lcore;
-	_Atomic uint32_t tid; /* of its thread; 0: it does not run */
+	_Atomic uint32_t tid; /* its thread's; 0: it does not run */
 	struct sw_loop loop;
 	struct sw_turns turns;
 	struct sw_bell bell; /* rings when other threads have work for it */

@@ -624,7 +624,7 @@ static PyModuleDef module = {
 	.m_slots = (PyModuleDef_Slot *)parts,
 };
 
-PyMODINIT_FUNC PyInit_quick(void); /* what Python looks for */
+PyMODINIT_FUNC PyInit_quick(void); /* Python calls it by this name */
 
 PyMODINIT_FUNC PyInit_quick(void)
 {

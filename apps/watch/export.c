@@ -26,7 +26,7 @@ enum { SUM = SW_HISTOGRAM_BUCKETS, COUNT };
 struct rows {
 	struct row *all;
 	uint32_t n, room;
-	uint64_t n_times; /* of the histogram whose rows come now */
+	uint64_t n_times; /* so far, in the histogram whose rows come */
 	bool has_failed;
 };
 
@@ -97,7 +97,7 @@ static void row_add(
 			row->part = COUNT;
 		return;
 	}
-	if (row->part > SUM) { /* of a version that has more */
+	if (row->part > SUM) { /* another version has more buckets */
 		free(row->family);
 		r->n--;
 		return;

@@ -365,11 +365,11 @@ local function add_call(tree, tvb, name, is_control)
 	end
 end
 
--- summary is the line of the packet list.
 local function is_encrypted(tvb)
 	return bit.band(tvb(4, 1):uint(), 8) ~= 0
 end
 
+-- summary is the line of the packet list.
 local function summary(tvb, name, len)
 	local text = name
 

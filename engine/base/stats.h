@@ -49,7 +49,7 @@ const struct sw_stat_row *sw_stats_rows(uint32_t *n);
 /* A histogram of times in ns. */
 struct sw_stat_times {
 	const char *name, *text;
-	size_t offset; /* of its struct sw_histogram in struct sw_stats */
+	size_t offset; /* its struct sw_histogram, in struct sw_stats */
 };
 
 /* sw_stats_times - the table of all histograms, *n rows.  Static. */

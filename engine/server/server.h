@@ -119,7 +119,7 @@ struct sw_server_path {
 	uint64_t window_bytes;      /* congestion's; 0: it does not limit */
 	uint64_t sent, lost;        /* result frames */
 	uint64_t numbered, missed;  /* the member's frames; not arrived */
-	/* Of 10,000 frames of the last seconds: lost, not arrived. */
+	/* Frames lost, and not arrived, of each 10,000 in the last seconds. */
 	uint32_t lost_part, missed_part;
 	uint32_t payload; /* the largest that it carries */
 };

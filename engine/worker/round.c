@@ -428,8 +428,8 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
  * A local rank may ask for a round before all of its buffer is written, and say
  * later how much more is.  The least of all local ranks counts: lane 0 writes
  * it to a word that the other lanes read, and each lane gives its chunks up to
- * there to its scheduler (round.c).  Chunks beyond stay HELD, as before the
- * round, and so are never pushed.
+ * there to its scheduler.  Chunks beyond stay HELD, as before the round, and so
+ * are never pushed.
  *
  * Results are reported by granules of SW_GRANULE bytes.  When all results of a
  * granule are written, its word in the local ranks' memory becomes the number

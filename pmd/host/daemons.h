@@ -51,7 +51,7 @@ struct sw_daemon_path {
 	uint64_t sent, lost;        /* the server's frames */
 	uint64_t numbered, missed;  /* the member's; those that did not come */
 	uint64_t payload;           /* the largest that it carries */
-	/* Of 10,000 frames of the last seconds: lost, not come. */
+	/* Frames lost, and not arrived, of each 10,000 in the last seconds. */
 	uint64_t lost_part, missed_part;
 };
 

@@ -13,7 +13,7 @@
 enum { SW_FIGURE_NAME = 64, SW_FIGURE_PATH = 512 };
 
 struct sw_figure {
-	char name[SW_FIGURE_NAME]; /* of the file, without its suffix */
+	char name[SW_FIGURE_NAME]; /* the file's, without its suffix */
 	char path[SW_FIGURE_PATH];
 	struct sw_sim_file file;
 	struct sw_sim_desc *desc; /* of point 0 */

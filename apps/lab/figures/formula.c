@@ -10,7 +10,8 @@
 
 enum formula { OPTIMAL, RING, SERVER, IDEAL, BOUND };
 
-static const double PACED = 0.95; /* of a link's rate (node.c, is_paced) */
+/* The part of a link's rate at which nodes send (node.c, is_paced). */
+static const double PACED = 0.95;
 
 /* Bytes of tensors that a link carries in a second, beside all headers: as
  * BytePS draws its optimum for the goodput of two nodes. */

@@ -76,7 +76,7 @@ static bool is_list(const char *key)
 	return false;
 }
 
-/* Of lists the first one is the axis. */
+/* All lists step with the first one, which is the axis. */
 static const struct sw_sim_axis *list_axis(const struct sw_sim_file *f)
 {
 	for (uint32_t i = 0; i < f->n_axes; i++)
@@ -100,6 +100,8 @@ static uint64_t range_of(const struct sw_scan_entry *e, uint64_t *first)
 	return to - from + 1;
 }
 
+/* Make an axis of a key.  @separator: ',' of values, '|' of lists of nodes, '-'
+ * of a range of seeds. */
 static void axis_add(
 	struct sw_sim_file *f, const struct sw_scan_entry *e, char separator)
 {
@@ -151,9 +153,8 @@ int sw_sim_file_open(
 		const struct sw_sim_section *s;
 		const struct sw_option *o;
 		const char *label;
-		size_t at;
-
 		uint64_t first;
+		size_t at;
 
 		if (e->key && range_of(e, &first) > 1)
 			axis_add(f, e, '-');

@@ -141,8 +141,8 @@ struct sw_sim_desc {
 struct sw_sim_axis {
 	const char *section, *key, *values; /* borrowed from the scan */
 	uint32_t line, n;
-	bool is_list;  /* of nodes: all lists step with it */
-	bool is_range; /* of seeds, from first on */
+	bool is_list;  /* each value is a list of nodes */
+	bool is_range; /* values are seeds, from first on */
 	uint64_t first;
 };
 
@@ -164,8 +164,8 @@ void sw_sim_file_close(struct sw_sim_file *f);
 const char *sw_sim_axis_value(const struct sw_sim_file *f, uint32_t i,
 	uint32_t point, char out[SW_SIM_TEXT]);
 
-/* sw_sim_axis_count - return how many nodes the list of axis @i names at
- * @point; of servers those that have no agent. */
+/* sw_sim_axis_count - count the nodes in the list of axis @i at @point.  A list
+ * of servers counts only nodes without an agent. */
 uint32_t sw_sim_axis_count(
 	const struct sw_sim_file *f, uint32_t i, uint32_t point);
 

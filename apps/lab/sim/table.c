@@ -70,7 +70,7 @@ void sw_sim_table_add(
 
 /* --- the file --- */
 
-/* What a figure says of its rows does not change them. */
+/* A figure's titles and claims do not change its rows. */
 static bool is_told(const char *section)
 {
 	return !strncmp(section, "figure", 6) ||

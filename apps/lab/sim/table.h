@@ -65,11 +65,11 @@ struct sw_sim_measure {
 	bool is_rate; /* more is better */
 };
 
-/* sw_sim_measure_find - return the one called @name; NULL: there is none, which
- * was said on stderr. */
+/* sw_sim_measure_find - find a measure by name.  NULL: there is none, and
+ * stderr says so. */
 const struct sw_sim_measure *sw_sim_measure_find(const char *name);
 
-/* What to plot; "" as a text stands for the default. */
+/* A plot; "" as a text stands for the default. */
 struct sw_sim_plot {
 	const char *y, *title, *x_name;
 	const char *over; /* a selector: plot speeds over these rows' */

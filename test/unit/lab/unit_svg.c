@@ -9,6 +9,18 @@
 
 #include "apps/lab/svg.h"
 
+/* The plot as SVG; the caller frees it. */
+static char *written(const struct sw_svg_plot *plot)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_int_equal(sw_svg_write(plot, f), 0);
+	fclose(f);
+	return text;
+}
+
 static void write__lines_and_gaps(void **state)
 {
 	const double x[] = {0, 1, 2}, y[] = {NAN, 10, 20};
@@ -20,12 +32,8 @@ static void write__lines_and_gaps(void **state)
 		.n = 3,
 		.lines = &line,
 		.n_lines = 1};
-	char *text = NULL;
-	size_t len = 0;
-	FILE *f = open_memstream(&text, &len);
+	char *text = written(&plot);
 
-	assert_int_equal(sw_svg_write(&plot, f), 0);
-	fclose(f);
 	assert_non_null(strstr(text, "<svg "));
 	assert_non_null(strstr(text, "a&lt;b"));
 	/* two points: the first is left out; y 20 of 21 lies near the top */
@@ -46,12 +54,8 @@ static void write__nothing_but_zero(void **state)
 		.n = 1,
 		.lines = &line,
 		.n_lines = 1};
-	char *text = NULL;
-	size_t len = 0;
-	FILE *f = open_memstream(&text, &len);
+	char *text = written(&plot);
 
-	assert_int_equal(sw_svg_write(&plot, f), 0);
-	fclose(f);
 	assert_null(strstr(text, "nan"));
 	assert_null(strstr(text, "inf"));
 	free(text);
@@ -71,12 +75,8 @@ static void write__a_logarithmic_axis(void **state)
 		.n = 3,
 		.lines = &line,
 		.n_lines = 1};
-	char *text = NULL;
-	size_t len = 0;
-	FILE *f = open_memstream(&text, &len);
+	char *text = written(&plot);
 
-	assert_int_equal(sw_svg_write(&plot, f), 0);
-	fclose(f);
 	assert_non_null(strstr(text, "d=\"M80.0 69.5L300.0 69.5L520.0 69.5\""));
 	assert_non_null(strstr(text, ">100</text>"));
 	assert_non_null(strstr(text, "stroke-dasharray"));
