@@ -642,6 +642,8 @@ struct sw_session *sw_pending_confirm(struct sw_server *srv, uint32_t i)
 			p.join.member, p.join.job);
 	if (!may) {
 		sw_seal_free(p.seal);
+		if (job && !job->n_sessions) /* opened for it alone */
+			sw_job_close(job);
 		return NULL;
 	}
 	s = &job->sessions[p.join.member];

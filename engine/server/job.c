@@ -426,6 +426,13 @@ bool sw_jobs_end(struct sw_server *srv)
 	return is_more;
 }
 
+void sw_job_close(struct sw_job *job)
+{
+	job->srv->has_gone = true;
+	sw_share_drop(job);
+	close_some(job);
+}
+
 void sw_job_leave(struct sw_session *s, const struct sw_fault *why)
 {
 	struct sw_job *job = s->job;
@@ -436,8 +443,7 @@ void sw_job_leave(struct sw_session *s, const struct sw_fault *why)
 	s->srv->has_gone = true;
 	close_session(s);
 	if (!job->n_sessions) {
-		sw_share_drop(job);
-		close_some(job);
+		sw_job_close(job);
 		return;
 	}
 	if (job->status.state == SW_JOB_FORMING && !why) {

@@ -366,6 +366,9 @@ void sw_job_enter(
  * @why fails the job, unless there are groups without gone members; NULL: it
  * left without an error.  With its last session the job closes. */
 void sw_job_leave(struct sw_session *s, const struct sw_fault *why);
+
+/* sw_job_close - free a job without members, some of it in later turns. */
+void sw_job_close(struct sw_job *job);
 /* sw_jobs_end - do some of the work for members and jobs that have gone, if
  * srv->has_gone; returns whether there is more. */
 bool sw_jobs_end(struct sw_server *srv);
