@@ -20,13 +20,15 @@ enum { PIECES_MAX = 16 }; /* most pieces of a channel at the agent */
 
 /* --- where the bytes of a piece lie --- */
 
+/* The rows of args.parts are the stage's alone. */
 static struct sw_rows rows_in(const struct sw_call_piece *p)
 {
 	const struct sw_call *k = p->call;
+	const char *send = k->args.send;
 	uint64_t elem = elem_bytes(k);
 
 	return (struct sw_rows){.to = p->stage->base,
-		.from = (const char *)k->args.send + p->at * elem,
+		.from = send ? send + p->at * elem : NULL,
 		.bytes = p->n * elem,
 		.n = parts_in(k),
 		.to_stride = p->n * elem,
@@ -36,9 +38,10 @@ static struct sw_rows rows_in(const struct sw_call_piece *p)
 static struct sw_rows rows_out(const struct sw_call_piece *p)
 {
 	const struct sw_call *k = p->call;
+	char *recv = k->args.recv;
 	uint64_t elem = elem_bytes(k);
 
-	return (struct sw_rows){.to = (char *)k->args.recv + p->at * elem,
+	return (struct sw_rows){.to = recv ? recv + p->at * elem : NULL,
 		.from = p->stage->base + out_offset(k, p->n),
 		.bytes = p->n * elem,
 		.n = parts_out(k),
@@ -64,7 +67,7 @@ static struct sw_edge_coll message_of(const struct sw_call_piece *p)
 	struct sw_edge_coll m = {.handle = p->handle,
 		.count = p->n,
 		.whole = k->args.count,
-		.stride = (is_shared ? k->args.count : p->n) * elem,
+		.stride = is_shared ? k->stride : p->n * elem,
 		.stream = k->channel->stream->id,
 		.op = (uint8_t)k->args.op,
 		.root = (uint16_t)k->args.root,
@@ -112,12 +115,33 @@ static bool has_copy_out(const struct sw_call *k)
 					k->args.send == k->args.recv);
 }
 
-static void copy_rows(struct sw_client *c, const struct sw_group *g,
+/* Copy between a stage and parts that lie anywhere. */
+static void copy_parts(
+	const struct sw_call_piece *p, const struct sw_rows *r, bool is_into)
+{
+	uint64_t at = p->at * elem_bytes(p->call);
+
+	for (uint64_t i = 0; i < r->n; i++) {
+		char *part = (char *)p->call->args.parts[i] + at;
+
+		if (is_into)
+			memcpy(r->to + i * r->to_stride, part, r->bytes);
+		else
+			memcpy(part, r->from + i * r->from_stride, r->bytes);
+	}
+}
+
+static void copy_rows(struct sw_client *c, const struct sw_call_piece *p,
 	const struct sw_rows *rows)
 {
-	c->calls.copying = g;
+	bool is_into = !p->is_back;
+
+	c->calls.copying = p->call->group;
 	sw_client_unlock(c);
-	sw_rows_copy(rows);
+	if (is_into ? rows->from : rows->to)
+		sw_rows_copy(rows);
+	else
+		copy_parts(p, rows, is_into);
 	(void)!sw_client_lock(c);
 	c->calls.copying = NULL;
 	if (c->calls.n_releasing)
@@ -338,7 +362,7 @@ static void fill_piece(
 			copy_by_device(c, p, &rows);
 			return;
 		}
-		copy_rows(c, p->call->group, &rows);
+		copy_rows(c, p, &rows);
 		p->is_full = true;
 	}
 	send_filled(c, ch);
@@ -420,7 +444,7 @@ static uint64_t copy_one_out(struct sw_client *c)
 		return 1;
 	}
 	rows = rows_out(p);
-	copy_rows(c, p->call->group, &rows);
+	copy_rows(c, p, &rows);
 	end_piece(c, p);
 	return parts_out(p->call) * p->n * elem_bytes(p->call);
 }

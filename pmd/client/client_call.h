@@ -86,6 +86,7 @@ struct sw_call {
 	uint64_t deadline_ns; /* time at which the group is aborted; 0: never */
 	struct sw_coll_args args;
 	uint64_t piece;  /* elements of each part in a piece */
+	uint64_t stride; /* bytes between parts; 0: it differs */
 	uint64_t next;   /* first element not yet put */
 	uint32_t n_open; /* pieces that have not ended */
 	/* Buffers that lie in memory of sw_alloc, and their places. */

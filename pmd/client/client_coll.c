@@ -52,10 +52,32 @@ static int check_count(
 		return sw_client_fail(c, SW_EINVAL,
 			"group '%s': rank %u, the root, is not in it", g->name,
 			a->root);
-	if (!a->send && (a->kind != SW_BCAST || a->root == c->rank))
+	return 0;
+}
+
+/* A buffer that this rank needs is there, or the address of each part of it. */
+static int check_buffers(struct sw_group *g, const struct sw_coll_args *a)
+{
+	struct sw_client *c = g->client;
+	bool scatters = a->parts && a->kind == SW_REDUCE_SCATTER;
+	bool gathers = a->parts && a->kind == SW_ALL_GATHER;
+
+	if (a->parts && ((!scatters && !gathers) || (scatters && a->send) ||
+				(gathers && a->recv)))
+		return sw_client_fail(c, SW_EINVAL,
+			"group '%s': parts replace send of reduce_scatter or "
+			"recv of all_gather, which is NULL then",
+			g->name);
+	for (uint32_t i = 0; a->parts && i < g->n; i++)
+		if (!a->parts[i])
+			return sw_client_fail(c, SW_EINVAL,
+				"group '%s': parts[%u] is NULL", g->name, i);
+	if (!a->send && !scatters &&
+		(a->kind != SW_BCAST || a->root == c->rank))
 		return sw_client_fail(
 			c, SW_EINVAL, "group '%s': send is NULL", g->name);
-	if (!a->recv && (a->kind != SW_REDUCE || a->root == c->rank))
+	if (!a->recv && !gathers &&
+		(a->kind != SW_REDUCE || a->root == c->rank))
 		return sw_client_fail(
 			c, SW_EINVAL, "group '%s': recv is NULL", g->name);
 	return 0;
@@ -69,6 +91,24 @@ static bool has_both(const struct sw_client *c, const struct sw_coll_args *a)
 		       (a->kind != SW_BCAST && a->kind != SW_REDUCE));
 }
 
+/* Is each part apart from the other buffer, or this rank's own and the same? */
+static bool are_parts_apart(
+	const struct sw_group *g, const struct sw_coll_args *a, uint64_t bytes)
+{
+	uintptr_t other =
+		(uintptr_t)(a->kind == SW_ALL_GATHER ? a->send : a->recv);
+	uint32_t own = sw_group_place(g, g->client->rank);
+
+	for (uint32_t i = 0; i < g->n; i++) {
+		uintptr_t part = (uintptr_t)a->parts[i];
+
+		if (part < other + bytes && other < part + bytes &&
+			(i != own || part != other))
+			return false;
+	}
+	return true;
+}
+
 /* Two buffers may share the elements that are the same ones, else none: results
  * would be written over what is still to be sent. */
 static int check_overlap(
@@ -80,11 +120,13 @@ static int check_overlap(
 	uintptr_t send = (uintptr_t)a->send, recv = (uintptr_t)a->recv;
 	uint64_t part = a->count * each, own;
 
-	if (!has_both(c, a) || send + part * (scatters ? g->n : 1) <= recv ||
-		recv + part * (gathers ? g->n : 1) <= send)
-		return 0;
 	own = sw_group_place(g, c->rank) * part;
-	if (send + own * scatters == recv + own * gathers)
+	if (a->parts && are_parts_apart(g, a, part))
+		return 0;
+	if (!a->parts && (!has_both(c, a) ||
+				 send + part * (scatters ? g->n : 1) <= recv ||
+				 recv + part * (gathers ? g->n : 1) <= send ||
+				 send + own * scatters == recv + own * gathers))
 		return 0;
 	return sw_client_fail(c, SW_EINVAL,
 		"group '%s': the buffers of %s overlap: they may be apart, or "
@@ -106,12 +148,15 @@ static int check_args(struct sw_group *g, const struct sw_coll_args *a)
 	if (a->kind == SW_BARRIER)
 		return 0;
 	err = check_count(g, a, each);
+	if (!err)
+		err = check_buffers(g, a);
 	return err ? err : check_overlap(g, a, each);
 }
 
 /* Copy and check the caller's arguments, and open the stream. */
 static int prepare(struct sw_client *c, struct sw_group *g,
-	const struct sw_coll_args *args, struct sw_coll_args *a)
+	const struct sw_coll_args *args, bool has_device,
+	struct sw_coll_args *a)
 {
 	char why[SW_SIZED_WHY_BYTES];
 	int err;
@@ -123,6 +168,10 @@ static int prepare(struct sw_client *c, struct sw_group *g,
 		    SW_UP_TO(struct sw_coll_args, recv), "sw_coll_args", why))
 		return sw_client_fail(
 			c, SW_EINVAL, "group '%s': %s", g->name, why);
+	if (a->parts && has_device)
+		return sw_client_fail(c, SW_EINVAL,
+			"group '%s': parts lie in host memory, not on a device",
+			g->name);
 	err = sw_group_fail(g);
 	if (!err)
 		err = check_args(g, a);
@@ -165,19 +214,46 @@ static void show_buffers(const struct sw_call *k)
 	k->device->received_bytes = gets ? parts_out(k) * part : 0;
 }
 
-/* Find the buffers in memory of sw_alloc, and open stages for the others. */
-static int place_buffers(struct sw_client *c, struct sw_call *k)
+/* Return the distance between the parts if they are apart by one; else 0. */
+static uint64_t stride_of(const struct sw_call *k)
+{
+	uint64_t each = k->args.count * elem_bytes(k), stride;
+	const uintptr_t *at = (const uintptr_t *)k->args.parts;
+	uint32_t n = k->group->n;
+
+	if (!at || n == 1)
+		return each;
+	stride = at[1] - at[0];
+	if (at[1] < at[0] || stride < each || stride > SW_EDGE_TENSOR_BYTES_MAX)
+		return 0;
+	for (uint32_t i = 2; i < n; i++)
+		if (at[i] - at[i - 1] != stride)
+			return 0;
+	return stride;
+}
+
+/* Find a buffer of @parts in memory of sw_alloc. */
+static bool find(struct sw_client *c, const struct sw_call *k, const void *p,
+	uint64_t parts, struct sw_edge_place_at *at)
 {
 	uint64_t each = k->args.count * elem_bytes(k);
 
+	if (!p && k->args.parts)
+		p = k->args.parts[0];
+	return (k->stride || parts == 1) &&
+	       sw_client_find_memory(c, p, each + k->stride * (parts - 1), at);
+}
+
+/* Find the buffers in memory of sw_alloc, and open stages for the others. */
+static int place_buffers(struct sw_client *c, struct sw_call *k)
+{
 	k->piece = piece_elems(k);
+	k->stride = stride_of(k);
 	if (k->device)
 		show_buffers(k);
 	if (!is_on_device(k)) {
-		k->has_from = sw_client_find_memory(
-			c, k->args.send, parts_in(k) * each, &k->from);
-		k->has_to = sw_client_find_memory(
-			c, k->args.recv, parts_out(k) * each, &k->to);
+		k->has_from = find(c, k, k->args.send, parts_in(k), &k->from);
+		k->has_to = find(c, k, k->args.recv, parts_out(k), &k->to);
 	}
 	if (!is_staged(k))
 		return 0;
@@ -253,7 +329,7 @@ int sw_client_ready(struct sw_client *c, struct sw_group *g,
 	const struct sw_coll_args *args, void **base, uint64_t *bytes)
 {
 	struct sw_coll_args own;
-	int err = prepare(c, g, args, &own);
+	int err = prepare(c, g, args, true, &own);
 
 	*bytes = 0;
 	if (err || own.kind == SW_BARRIER)
@@ -278,7 +354,7 @@ int sw_client_coll(struct sw_client *c, struct sw_group *g,
 	uint64_t *handle)
 {
 	struct sw_coll_args own;
-	int err = prepare(c, g, args, &own);
+	int err = prepare(c, g, args, device, &own);
 
 	if (!err)
 		err = begin_call(

@@ -6,6 +6,7 @@ stays usable."""
 import torch
 import torch.distributed as dist
 from torch.distributed import ReduceOp
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from cases_backend import start, twins
 from sumwire import SumwireError, distributed
@@ -362,6 +363,65 @@ def case_shared():
           raises(ValueError, "dense and contiguous")):
         dist.broadcast(torch.quantize_per_tensor(x, 1., 0, torch.qint8), 0)
     dist.barrier()
+
+
+class Copies(TorchDispatchMode):
+    """Count the operations that make or write a tensor."""
+    n = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func.name().partition("::")[2].partition(".")[0]
+        self.n += name in ("cat", "stack", "clone", "copy_", "_to_copy",
+                           "contiguous", "empty", "new_empty", "zeros")
+        return func(*args, **kwargs or {})
+
+
+def rows_anywhere(n, count):
+    """Lists of n tensors: each alone, with gaps, backwards, with gaps in shared
+    memory, the second one elsewhere."""
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    shared = backend.allocate_tensor(
+        2 * n * count, dtype=torch.float32,
+        device=torch.device("cpu")).view(2 * n, count)
+    matrix = torch.empty(2 * n, count)
+    return [[torch.empty(count) for _ in range(n)], list(matrix[::2]),
+            list(matrix[:n])[::-1], list(shared[1::2]),
+            [*matrix[:1], torch.empty(count), *matrix[2:n]]]
+
+
+def case_rows():
+    """The library takes the tensors of a list where they lie."""
+    n, me = dist.get_world_size(), dist.get_rank()
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    for count in 5, 70_000:
+        mine = torch.arange(float(count))
+        for rows in rows_anywhere(n, count):
+            with Copies() as copies:
+                backend.allgather([rows], [mine + me]).wait()
+                check(copies.n == 0, f"all_gather: {copies.n} copies")
+            check(all(torch.equal(row, mine + r) for r, row in enumerate(rows)),
+                  "all_gather")
+            out = torch.empty(count)
+            with Copies() as copies:
+                backend.reduce_scatter([out], [rows]).wait()
+                check(copies.n == 0, f"reduce_scatter: {copies.n} copies")
+            check(torch.equal(out, n * (mine + me)), "reduce_scatter")
+            backend.reduce_scatter([rows[me]], [rows]).wait()  # in place
+            check(torch.equal(rows[me], out), "reduce_scatter in place")
+            rows[me].fill_(me)
+            backend.allgather([rows], [rows[me]]).wait()
+            check(all(bool((row == r).all()) for r, row in enumerate(rows)),
+                  "all_gather in place")
+    x = torch.ones(count)
+    backend.reduce_scatter([x], [[x] * n]).wait()  # x is read by all parts
+    check(bool((x == n).all()), x)
+    with raises(ValueError, "share memory"):
+        backend.allgather([[x] * n], [mine])
+    with Copies() as copies:  # Copies sees a copy
+        odd = [torch.empty(7, 10).t() for _ in range(n)]
+        backend.allgather([odd], [torch.full((10, 7), float(me))]).wait()
+        check(copies.n > 2 * n, copies.n)
+    check(all(bool((t == r).all()) for r, t in enumerate(odd)), "transposed")
 
 
 def case_lists():

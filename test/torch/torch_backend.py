@@ -93,7 +93,7 @@ def test_layouts():
     with Net(2) as net:
         net.start_all()
         net.ranks_ok("cases_layout.py", "layouts", "layouts_by_gloo", "shared",
-                     "lists", "elsewhere")
+                     "rows", "lists", "elsewhere")
 
 
 @rig.is_long

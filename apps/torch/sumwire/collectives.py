@@ -33,7 +33,8 @@ class Group:
         self.lock = locks.make()
         self._args = {}  # CollArgs by everything except count and addresses
 
-    def args(self, kind, dtype, count, send, recv, root, op, scale):
+    def args(self, kind, dtype, count, send, recv, root, op, scale,
+             parts=None):
         """Return (CollArgs, its reference), which the next call overwrites: the
         library copies it.  The caller holds the lock."""
         key = kind, dtype, root, op
@@ -44,7 +45,7 @@ class Group:
                 library.DTYPES[dtype][0], root=root, op=library.OPERATIONS[op])
             args = self._args[key] = made, ctypes.byref(made)
         args[0].count, args[0].scale = count, scale
-        args[0].send, args[0].recv = send, recv
+        args[0].send, args[0].recv, args[0].parts = send, recv, parts
         return args
 
 
@@ -216,12 +217,13 @@ class Calls:
             warnings.warn(str(error), RuntimeWarning, stacklevel=3)
 
     def start(self, group, kind, dtype="u8", count=1, send=None, recv=None, *,
-              root=0, op="sum", scale=1.0, limit_s=600, on_end=lambda error: None,
-              device=None):
+              parts=None, root=0, op="sum", scale=1.0, limit_s=600,
+              on_end=lambda error: None, device=None):
         """Start a collective of count elements of dtype, and return its Call.
         Raise an error if it cannot start.
 
         send, recv  addresses; the buffers must stay valid until on_end runs
+        parts       address of an array of addresses, in place of send or recv
         root        a rank of the job
         limit_s     seconds after which the group is aborted
         device      Device that holds the buffers; the collective begins after
@@ -231,7 +233,7 @@ class Calls:
         if self.client.timeline:
             call.trace(self.client.timeline, group.name, kind,
                        count * library.DTYPES[dtype][1])
-        self.begin(call, kind, dtype, count, send, recv, root, op, scale)
+        self.begin(call, kind, dtype, count, send, recv, root, op, scale, parts)
         return call
 
     def begin(self, call, *what):

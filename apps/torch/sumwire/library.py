@@ -81,7 +81,8 @@ class CollArgs(ctypes.Structure):
                 ("op", ctypes.c_int),
                 ("send", ctypes.c_void_p),
                 ("recv", ctypes.c_void_p),
-                ("scale", ctypes.c_double)]
+                ("scale", ctypes.c_double),
+                ("parts", ctypes.c_void_p)]
 
 
 class DeviceSettings(ctypes.Structure):

@@ -98,12 +98,15 @@ struct sw_coll_args {
 	const void *send;
 	void *recv;
 	double scale; /* factor of SW_PREMUL_SUM */
+	/* In host memory, in place of @send of SW_REDUCE_SCATTER or @recv of
+	 * SW_ALL_GATHER, which is then NULL; else NULL. */
+	void *const *parts;
 };
 
 #define SW_COLL_ARGS_INIT                                                \
 	{                                                                \
 		sizeof(struct sw_coll_args), SW_COLL_NONE, SW_F32, 0, 0, \
-			SW_SUM, NULL, NULL, 1                            \
+			SW_SUM, NULL, NULL, 1, NULL                      \
 	}
 
 /* sw_coll - start a collective on @g.

@@ -321,6 +321,40 @@ static void coll__no_memory(void **state)
 	refused(s, a, "send is NULL");
 }
 
+/* Rank 3 of 4. */
+static void coll__bad_parts(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s);
+	char *m = s->mem;
+	void *parts[RANKS] = {m, m + 32, m + 64, m + 96};
+
+	a.count = 4;
+	a.parts = parts;
+	refused(s, a, "parts replace send of reduce_scatter or recv");
+	a.kind = SW_ALL_GATHER;
+	refused(s, a, "parts replace send of reduce_scatter or recv");
+	a.recv = NULL;
+	refused(s, a, "the buffers of all_gather overlap");
+	a.send = m + 96; /* its own */
+	ends_well(s, s->g, &a);
+	a.send = m + 92;
+	refused(s, a, "the buffers of all_gather overlap");
+	a.send = m + 112;
+	ends_well(s, s->g, &a);
+	a.kind = SW_REDUCE_SCATTER;
+	refused(s, a, "parts replace send of reduce_scatter or recv");
+	a.send = NULL;
+	a.recv = m + 20;
+	refused(s, a, "the buffers of reduce_scatter overlap");
+	a.recv = m + 96;
+	ends_well(s, s->g, &a);
+	parts[2] = NULL;
+	refused(s, a, "group 'all': parts[2] is NULL");
+	a.size = offsetof(struct sw_coll_args, parts); /* an older program's */
+	refused(s, a, "send is NULL");
+}
+
 /* A rank that only gives or only gets needs no buffer for the rest. */
 static void coll__half(void **state)
 {
@@ -443,6 +477,7 @@ int main(void)
 		cmocka_unit_test(coll__factor),
 		cmocka_unit_test(coll__root_of_another_group),
 		cmocka_unit_test(coll__no_memory),
+		cmocka_unit_test(coll__bad_parts),
 		cmocka_unit_test(coll__half),
 		cmocka_unit_test(coll__handles),
 		cmocka_unit_test(coll__members_differ),

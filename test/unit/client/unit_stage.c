@@ -25,7 +25,7 @@ struct scene {
 static int scene_open(void **state)
 {
 	struct scene *s = calloc(1, sizeof(*s));
-	size_t bytes = 4ULL * RIG_SIZE * COUNT_MAX;
+	size_t bytes = 4ULL * RIG_SIZE * (COUNT_MAX + 16);
 
 	s->r = rig_open(&(struct rig_how){.quota_bytes = 1ULL << 30});
 	s->c = rig_client(s->r);
@@ -162,6 +162,80 @@ static void coll__of_another_root(void **state)
 		if (a.kind == SW_REDUCE) /* untouched */
 			assert_int_equal(*(uint32_t *)a.recv, 0x55555555);
 	}
+}
+
+/* --- parts at addresses of their own --- */
+
+enum { GAP = 48 / 4 };
+
+/* Where part @i lies: reversed and apart in own memory, or in shared memory
+ * with gaps, reversed, or with uneven gaps. */
+static float *part_at(
+	const struct scene *s, uint32_t how, uint32_t i, uint64_t count)
+{
+	uint32_t last = RIG_SIZE - 1 - i;
+
+	switch (how) {
+	case 0:
+		return s->own[1] + last * (count + 7);
+	case 1:
+		return s->shared[1] + i * (count + GAP);
+	case 2:
+		return s->shared[1] + last * count;
+	default:
+		return s->shared[1] + i * (count + GAP) + (i == 2);
+	}
+}
+
+static void check_parts(
+	struct scene *s, enum sw_coll_kind kind, uint32_t how, uint64_t count)
+{
+	bool gathers = kind == SW_ALL_GATHER, fits = true;
+	struct sw_coll_args a = args_of(s, kind, 0);
+	void *parts[RIG_SIZE];
+	uint64_t h;
+
+	a.count = count;
+	a.parts = parts;
+	if (gathers)
+		a.recv = NULL;
+	else
+		a.send = NULL;
+	for (uint32_t i = 0; i < RIG_SIZE; i++) {
+		float *part = part_at(s, how, i, count);
+
+		parts[i] = part;
+		for (uint64_t k = 0; k < count; k++)
+			part[k] = gathers ? 0 : given(i * count + k);
+	}
+	for (uint64_t k = 0; gathers && k < count; k++)
+		s->own[0][k] = given(k);
+	if (!gathers)
+		a.recv = s->own[0];
+	assert_int_equal(sw_coll(s->g, &a, &h), 0);
+	assert_int_equal(sw_wait(s->c, h), 0);
+	for (uint32_t i = 0; gathers && i < RIG_SIZE; i++)
+		for (uint64_t k = 0; k < count; k++)
+			fits &= ((float *)parts[i])[k] == given(k);
+	for (uint64_t k = 0; !gathers && k < count; k++)
+		fits &= s->own[0][k] == given(RIG_RANK * count + k);
+	if (!fits)
+		fail_msg("kind %d, case %u, %llu elements", kind, how,
+			(unsigned long long)count);
+	/* only shared parts with even gaps reach the agent as they lie */
+	if (how == 1)
+		assert_int_equal(s->r->coll.stride, 4 * (count + GAP));
+	else
+		assert_true(s->r->coll.stride <= 4 * count);
+}
+
+static void parts__lie_anywhere(void **state)
+{
+	static const enum sw_coll_kind kinds[] = {
+		SW_REDUCE_SCATTER, SW_ALL_GATHER};
+
+	for (uint32_t i = 0; i < 2 * 4 * 8; i++)
+		check_parts(*state, kinds[i % 2], i / 2 % 4, counts[i / 8]);
 }
 
 static void barrier__needs_nothing(void **state)
@@ -523,6 +597,8 @@ int main(void)
 			coll__in_place, scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(
 			coll__of_another_root, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			parts__lie_anywhere, scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(
 			barrier__needs_nothing, scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(

@@ -4,6 +4,8 @@
 return a tensor whose bytes are its elements, in order.  It is the caller's own
 tensor if possible, otherwise a copy."""
 import bisect
+import ctypes
+import math
 
 import torch
 
@@ -61,6 +63,35 @@ def joined(tensors):
         end += t.numel() * t.element_size()
     count = (end - first.data_ptr()) // first.element_size()
     return first.detach().as_strided((count,), (1,))
+
+
+class Rows:
+    """Stand for one tensor by its parts, plain tensors of one size that lie
+    anywhere in host memory.  me: the index of this rank's own part."""
+    is_cpu = True
+
+    def __init__(self, tensors, me):
+        first = tensors[0]
+        self.tensors, self.me = tensors, me
+        self.shape = torch.Size((len(tensors), first.numel()))
+        self.dtype, self.device = first.dtype, first.device
+        self.addresses = (ctypes.c_void_p * len(tensors))(
+            *(t.data_ptr() for t in tensors))
+
+    def numel(self):
+        return math.prod(self.shape)
+
+    def element_size(self):
+        return self.tensors[0].element_size()
+
+    def clone(self):
+        return torch.cat([t.detach().reshape(-1) for t in self.tensors])
+
+
+def are_rows(tensors):
+    """Return True if Rows can hold the tensors."""
+    return all(is_usual(t) and t.numel() == tensors[0].numel() > 0
+               for t in tensors)
 
 
 @torch.inference_mode()  # lets this thread write inference tensors
@@ -133,12 +164,19 @@ def span(t):
     return t.data_ptr(), t.data_ptr() + t.numel() * t.element_size()
 
 
+def spans_of(t, is_own):
+    """Return the spans of a plain tensor or Rows, except, if is_own, of this
+    rank's part."""
+    if isinstance(t, Rows):
+        return [span(row) for i, row in enumerate(t.tensors)
+                if not (is_own and i == t.me)]
+    return [] if is_own or not t.numel() else [span(t)]
+
+
 def check_apart(results, what):
     """Raise ValueError if two plain results share memory.  Return their sorted
     spans."""
-    if len(results) == 1:
-        return [span(t) for t in results if t.numel()]
-    spans = sorted(span(t) for t in results if t.numel())
+    spans = sorted(s for t in results for s in spans_of(t, False))
     for (_, end), (start, _) in zip(spans, spans[1:]):
         if start < end:
             raise ValueError(f"{what}: two of its results share memory: pass "
@@ -151,11 +189,10 @@ def apart(tensors, results, what, is_own):
     result, unless is_own says that it is its own part of the result."""
     spans = check_apart(results, what)
 
-    def has_shared(t):
-        first, end = span(t)
+    def has_shared(first, end):
         i = bisect.bisect_left(spans, (end,))
         return i > 0 and first < spans[i - 1][1] and first < end
-    return [t.clone() if not own and has_shared(t) else t
+    return [t.clone() if any(has_shared(*s) for s in spans_of(t, own)) else t
             for t, own in zip(tensors, is_own)]
 
 

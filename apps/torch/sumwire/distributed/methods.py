@@ -309,14 +309,24 @@ class Methods:
 
     def _one(self, parts):
         """Return the tensors as one: without a copy if they lie one after the
-        other, otherwise with one copy, to where the library takes it."""
+        other or the library takes their addresses, otherwise with one copy, to
+        where the library takes it."""
         parts = [layout.source(t) for t in parts]
-        whole = layout.joined(parts)
+        whole = self._whole(parts)
         if whole is None:
             sizes = [t.numel() for t in parts]
             whole = self.scratch(sum(sizes), parts[0])
             layout.copy((to, t.view(-1))
                         for to, t in zip(whole.split(sizes), parts))
+        return whole
+
+    def _whole(self, parts):
+        """Return one tensor, or Rows, that these tensors are; None if they need
+        a copy."""
+        whole = layout.joined(parts)
+        if whole is None and self.n > 1 and layout.are_rows(parts) and (
+                not self.places.of(parts[0])):
+            return layout.Rows(parts, self.me)
         return whole
 
     @not_compiled
@@ -328,7 +338,8 @@ class Methods:
         opts = options(c10d.ReduceScatterOptions, opts, reduceOp=None)
         how = operation("reduce_scatter", outputs, opts.reduceOp)
         flat, back = layout.targets(outputs)
-        wholes = [layout.source(t) for t in inputs]
+        wholes = [t if isinstance(t, layout.Rows) else layout.source(t)
+                  for t in inputs]
         for out, t in zip(flat, wholes):
             self.parted(out, t, "reduce_scatter")
         wholes = layout.apart(wholes, flat, "reduce_scatter", [
@@ -378,7 +389,7 @@ class Methods:
             return self._gather_uneven(outputs, inputs, opts)
         flat, copied = [], []
         for parts, t in zip(outputs, inputs):
-            whole = layout.joined(parts)
+            whole = self._whole(parts)
             if whole is None:
                 whole = self.scratch(self.n * t.numel(), t)
                 copied += [(out, part.view(out.shape)) for out, part in
@@ -572,6 +583,8 @@ class Methods:
     def is_own(self, part, whole):
         """Return True if part is this rank's part of whole, as in a collective
         in place."""
+        if isinstance(whole, layout.Rows):
+            return part.data_ptr() == whole.addresses[self.me]
         return part.data_ptr() == (whole.data_ptr() + self.me * part.numel() *
                                    part.element_size())
 

@@ -12,7 +12,7 @@ from torch import distributed as dist
 
 from sumwire import locks
 from sumwire.collectives import Ending
-from sumwire.distributed import flight
+from sumwire.distributed import flight, layout
 from sumwire.distributed.errors import SumwireError
 
 # Works that Python has dropped while C++ still refers to them, as DDP does for
@@ -232,9 +232,11 @@ class Work(Future):
         self.device = more.get("device")
         self._open((send, recv))
         try:
+            parts = next((ctypes.addressof(t.addresses) for t in (send, recv)
+                          if isinstance(t, layout.Rows)), None)
             self.parts.append(self.calls.start(
                 group, kind, dtype, count, address(send), address(recv),
-                on_end=self._end_of_part, **more))
+                parts=parts, on_end=self._end_of_part, **more))
         except SumwireError as e:
             self._end_of_part(e)
         except Exception:
@@ -341,4 +343,6 @@ def cuda_devices(results):
 
 
 def address(tensor):
-    return None if tensor is None else tensor.data_ptr()
+    if tensor is None or isinstance(tensor, layout.Rows):
+        return None
+    return tensor.data_ptr()
