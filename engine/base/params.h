@@ -60,6 +60,9 @@ struct sw_params {
 	uint8_t mode;
 	/* Sum contributions to streams in the order of members. */
 	bool is_by_rank;
+	/* No congestion window limits a flow, whatever is lost or marked: for
+	 * experiments. */
+	bool is_unlimited;
 };
 
 /* sw_params_init - the defaults. */

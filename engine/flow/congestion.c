@@ -70,6 +70,12 @@ void sw_congestion_init(
 		open_window(c);
 }
 
+void sw_congestion_disable(struct sw_congestion *c)
+{
+	open_window(c);
+	c->is_off = true;
+}
+
 void sw_congestion_skip(struct sw_congestion *c, uint64_t quanta)
 {
 	c->settled += quanta;
@@ -306,6 +312,8 @@ void sw_congestion_settle(struct sw_congestion *c, uint64_t consumed,
 void sw_congestion_mark(
 	struct sw_congestion *c, uint64_t consumed, uint32_t quanta)
 {
+	if (c->is_off)
+		return;
 	close_window(c, consumed);
 	c->n_marked += quanta;
 }
@@ -313,6 +321,11 @@ void sw_congestion_mark(
 void sw_congestion_lose(struct sw_congestion *c, uint64_t consumed,
 	uint64_t granted, uint32_t quanta, uint64_t srtt_ns)
 {
+	if (c->is_off) {
+		c->settled += quanta;
+		c->all_lost += quanta;
+		return;
+	}
 	close_window(c, consumed);
 	c->n_lost += quanta;
 	sw_congestion_settle(c, consumed, granted, quanta, srtt_ns);

@@ -68,6 +68,7 @@ struct sw_congestion {
 	uint32_t lost_part;  /* average lost part of 2^16 */
 	uint32_t marked_part; /* average marked part of 2^16 */
 	bool is_open;         /* no window limits the flow */
+	bool is_off;          /* and none ever will */
 	bool is_slow;         /* doubles per round */
 	bool is_calm;         /* so it does, and nothing was lost */
 	bool was_slow;        /* it did before the last decrease */
@@ -81,6 +82,9 @@ struct sw_congestion {
  * @is_far  frames leave the machine; else the window is open */
 void sw_congestion_init(
 	struct sw_congestion *c, uint32_t frame, uint32_t full, bool is_far);
+
+/* sw_congestion_disable - let no window limit the flow from now on. */
+void sw_congestion_disable(struct sw_congestion *c);
 
 /* sw_congestion_refit - the quanta of a full frame have changed. */
 static inline void sw_congestion_refit(struct sw_congestion *c, uint32_t frame)

@@ -45,6 +45,8 @@ void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
 	f->is_far = is_far;
 	sw_flow_set_window(f, params->window_bytes);
 	sw_congestion_init(&f->congestion, f->frame, f->window, is_far);
+	if (params->is_unlimited)
+		sw_congestion_disable(&f->congestion);
 	f->ctl_next = n_ctl + 1;
 	for (uint32_t c = 0; c < SW_N_CLASSES; c++) {
 		f->space[c].next_psn = 1;

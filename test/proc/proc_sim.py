@@ -118,6 +118,23 @@ def test_goodput():
     check(bad["rounds"] == 3 and bad["goodput_bit_s"] < clean["goodput_bit_s"], bad)
 
 
+def test_options():
+    """Congestion control can be off; keyed jobs keep equal bytes; a job's weight counts."""
+    rounds = {c: result_of("[net]\nrate = 1Gb/s\nbuffer = 64KiB\n[job]\nagents = gpu[0-7]\n"
+                           f"servers = cpu0\nsize = 256KiB\nrounds = 2\ncongestion = {c}\n")
+              for c in ("yes", "no")}
+    check(rounds["no"]["dropped"] > 4 * rounds["yes"]["dropped"], rounds)
+    keyed = [result_of("[net]\nloss = 1%\n" + JOB + "key = yes\nencrypt = yes\n")
+             for _ in range(2)]
+    check(keyed[0] == keyed[1] and keyed[0]["jobs"][0]["retransmissions"], keyed)
+    two = "".join(f"[job {n}]\nagents = {n}[0-1]\nservers = cpu0\nsize = 1MiB\nrounds = 100\n"
+                  for n in "ab")
+    p = sim_text("[net]\nrate = 1Gb/s\n[run]\nduration = 600ms\noracle = no\n" + two +
+                 "weight = 4\n", "--json")
+    jobs = json.loads(p.stdout)["jobs"]
+    check(jobs[1]["rounds"] > 1.2 * jobs[0]["rounds"] > 0, jobs)
+
+
 def test_late_acks():
     """A sender whose data runs out before its window is full waits for a late ACK."""
     out = result_of("[net]\nshared = yes\nbuffer = 2MiB\necn = 128KiB\n[run]\noracle = no\n"
@@ -248,6 +265,9 @@ WRONG = [
     (JOB + "[record]\npcapng = x\nfrom = gpu0\nto = gpu1\n", ["no link from", "switch"]),
     (JOB + "[record]\ncsv = /dev/full\n", ["csv", "not complete"]),
     (JOB + "[flap x]\nfrom = gpu0\nto = gpu1\n", ["[flap x]", "no link between"]),
+    (JOB + "encrypt = yes\n", ["x.ini:6:", "encrypt", "key = yes"]),
+    (JOB + "key = yes\n[run]\noracle = no\n", ["x.ini:6:", "[job] key", "oracle = yes"]),
+    (JOB + "quota = 1MiB\n", ["quota of job job", "1 MiB"]),
     (JOB + "[traffic x]\nfrom = a\nto = a\n", ["[traffic x]", "to itself"]),
 ]
 

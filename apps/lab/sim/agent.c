@@ -305,7 +305,9 @@ void sw_sim_agent_open(struct sw_sim_agent *a)
 		.servers = servers,
 		.n_servers = j->n_servers,
 		.n_lcores = 1,
-		.n_colocated = (uint16_t)j->n_colocated};
+		.n_colocated = (uint16_t)j->n_colocated,
+		.secret = sw_sim_guests_secret(
+			&j->sim->guests, (uint32_t)(j - j->sim->jobs))};
 	int err;
 
 	for (uint32_t i = 0; i < j->n_servers; i++)

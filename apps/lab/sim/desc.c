@@ -577,11 +577,19 @@ static void check_net(struct sw_sim_file *f, struct sw_sim_desc *d)
 		const struct sw_sim_desc_job *j = &d->jobs[i];
 		char at[SW_SIM_NAME * 2];
 
-		if (j->job.payload_bytes <= d->payload)
-			continue;
-		snprintf(why, sizeof(why), "does not fit [net] mtu: at most %u",
-			d->payload);
-		wrong_at(f, section_name("job", j->label, at), "payload", why);
+		section_name("job", j->label, at);
+		if (j->job.payload_bytes > d->payload) {
+			snprintf(why, sizeof(why),
+				"does not fit [net] mtu: at most %u",
+				d->payload);
+			wrong_at(f, at, "payload", why);
+		}
+		if (j->is_keyed && !d->run.has_oracle)
+			wrong_at(f, at, "key",
+				"needs [run] oracle = yes: tags cover "
+				"payloads, which frames do not carry without");
+		if (j->job.encrypt && !j->is_keyed)
+			wrong_at(f, at, "encrypt", "needs key = yes");
 	}
 }
 

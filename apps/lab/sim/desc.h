@@ -48,8 +48,10 @@ struct sw_sim_desc_job {
 	char model[SW_SIM_TEXT], forward[SW_SIM_TEXT], backward[SW_SIM_TEXT];
 	uint32_t transport, n_tensors, n_rounds, n_warm, straggler;
 	uint64_t bytes, compute_ns, start_ns, straggler_ns;
+	bool has_congestion, is_keyed;
 	/* Options of daemons. */
 	struct sw_conf_job job;
+	struct sw_conf_share share;
 	struct sw_conf_agent agent;
 	struct sw_conf_node node;
 };

@@ -101,6 +101,13 @@ static const struct sw_option job_rows[] = {
 		"chance that an agent is late in a round"),
 	ROW("job", "straggler_time", TIME, job, straggler_ns, "10ms", 0,
 		3600000000000, "", "longest time by which it is late"),
+	ROW("job", "congestion", BOOL, job, has_congestion, "yes", 0, 0,
+		"yes|no",
+		"no: grants alone limit senders, whatever is lost or marked; "
+		"a server takes the value of its first job"),
+	ROW("job", "key", BOOL, job, is_keyed, "no", 0, 0, "yes|no",
+		"the job has a secret: each frame has a tag in place of its "
+		"checks"),
 };
 
 static const struct sw_option run_rows[] = {
@@ -257,12 +264,14 @@ const char *const sw_sim_lists[] = {"agents", "servers", "from", "to", NULL};
 const struct sw_sim_borrowed sw_sim_borrowed[] = {{"job", "policy"},
 	{"job", "credit"}, {"job", "crc"}, {"job", "order"}, {"job", "payload"},
 	{"job", "dead_after"}, {"job", "stall_warn"}, {"job", "stall_limit"},
-	{"job", "join_timeout"}, {"agent", "partition"},
-	{"agent", "local_ranks"}, {"node", "queue"}, {0}};
+	{"job", "join_timeout"}, {"job", "encrypt"}, {"share", "weight"},
+	{"share", "quota"}, {"agent", "partition"}, {"agent", "local_ranks"},
+	{"node", "queue"}, {0}};
 
 size_t sw_sim_borrowed_at(const char *section)
 {
 	return *section == 'j'   ? offsetof(struct sw_sim_desc_job, job)
+	       : *section == 's' ? offsetof(struct sw_sim_desc_job, share)
 	       : *section == 'a' ? offsetof(struct sw_sim_desc_job, agent)
 				 : offsetof(struct sw_sim_desc_job, node);
 }

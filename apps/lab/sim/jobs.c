@@ -314,6 +314,9 @@ static int open_server(struct sw_sim *s, struct sw_sim_job *j, uint32_t node)
 	if (err)
 		return err;
 	sw_server_set_lcores(s->servers[node], 1, NULL);
+	err = sw_sim_guests_tell(&s->guests, s->servers[node]);
+	if (err)
+		return err;
 	sw_loop_set(
 		n->loop, n->n_endpoints++, sw_server_engine(s->servers[node]));
 	sw_sim_node_poke(n);
@@ -344,6 +347,7 @@ static void set_params(struct sw_sim_job *j)
 	sw_params_of_conf(&j->params, &d->job, &d->agent, &d->node);
 	j->params.payload = d->job.payload_bytes ? d->job.payload_bytes
 						 : j->sim->desc->payload;
+	j->params.is_unlimited = !d->has_congestion;
 	if (j->sim->net.is_bare)
 		j->params.has_crc = false;
 }
@@ -417,6 +421,7 @@ int sw_sim_jobs_open(struct sw_sim *s)
 	s->n_jobs = s->desc->n_jobs;
 	s->jobs = array(s->n_jobs, sizeof(*s->jobs));
 	s->servers = array(s->net.n_nodes, sizeof(*s->servers));
+	err = sw_sim_guests_init(&s->guests, s->desc);
 	for (uint32_t i = 0; i < s->n_jobs && !err; i++)
 		err = open_job(s, i, agents);
 	free(agents);

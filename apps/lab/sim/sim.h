@@ -7,6 +7,7 @@
 
 #include "apps/lab/sim/desc.h"
 #include "apps/lab/sim/flap.h"
+#include "apps/lab/sim/guests.h"
 #include "apps/lab/sim/net.h"
 #include "apps/lab/sim/plain.h"
 #include "apps/lab/sim/result.h"
@@ -78,6 +79,7 @@ struct sw_sim {
 	void *scratch, *old_scratch[SW_SIM_JOBS];
 	uint64_t scratch_bytes;
 	struct sw_server **servers; /* by node; NULL: none */
+	struct sw_sim_guests guests;
 	struct sw_sim_job *jobs;
 	uint32_t n_jobs, n_done;
 	struct sw_sim_traffic *traffic; /* NULL: none */

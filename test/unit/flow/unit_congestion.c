@@ -74,6 +74,20 @@ static void init__starts_small(void **state)
 	assert_true(sw_congestion_is_open(&s->c)); /* inside a machine */
 }
 
+static void disable__neither_loss_nor_marks_limit(void **state)
+{
+	struct sender *s = open_sender();
+
+	sw_congestion_disable(&s->c);
+	s->consumed = 100 * FRAME;
+	sw_congestion_lose(&s->c, s->consumed, FAR, FRAME, s->rtt);
+	sw_congestion_mark(&s->c, s->consumed, FRAME);
+	acknowledge(s, 99 * FRAME);
+	assert_true(sw_congestion_is_open(&s->c));
+	assert_true(s->c.limit == UINT64_MAX && s->c.settled == s->consumed);
+	assert_int_equal(s->c.all_lost, FRAME);
+}
+
 static void slow_start__doubles_until_it_is_open(void **state)
 {
 	struct sender *s = open_sender();
@@ -411,6 +425,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(init__starts_small),
+		cmocka_unit_test(disable__neither_loss_nor_marks_limit),
 		cmocka_unit_test(slow_start__doubles_until_it_is_open),
 		cmocka_unit_test(slow_start__needs_use),
 		cmocka_unit_test(lose__shrinks_by_the_part),
