@@ -135,6 +135,18 @@ def test_options():
     check(jobs[1]["rounds"] > 1.2 * jobs[0]["rounds"] > 0, jobs)
 
 
+def test_collectives():
+    """Collectives of several ranks of an agent stay exact; parts travel one way alone."""
+    for servers in ("cpu[0-1]", "gpu[0-1]"):
+        p = sim_text("[net]\nloss = 0.5%\n[job]\nagents = gpu[0-1]\nservers = " + servers +
+                     "\nsizes = 3MiB, 1KiB\nlocal_ranks = 2\nrounds = 3\ncollective = "
+                     "all_reduce, reduce_scatter, all_gather, broadcast\n", "--threads", "1")
+        check(p.returncode == 0, p.stderr)
+        goodput = {r.split()[0]: float(r.split()[2]) for r in p.stdout.splitlines()[1:]}
+        check(len(goodput) == 4 and min(goodput.values()) > 1, p.stdout)
+        check(goodput["all_gather"] > 1.2 * goodput["all_reduce"], p.stdout)
+
+
 def test_late_acks():
     """A sender whose data runs out before its window is full waits for a late ACK."""
     out = result_of("[net]\nshared = yes\nbuffer = 2MiB\necn = 128KiB\n[run]\noracle = no\n"
@@ -265,6 +277,8 @@ WRONG = [
     (JOB + "[record]\npcapng = x\nfrom = gpu0\nto = gpu1\n", ["no link from", "switch"]),
     (JOB + "[record]\ncsv = /dev/full\n", ["csv", "not complete"]),
     (JOB + "[flap x]\nfrom = gpu0\nto = gpu1\n", ["[flap x]", "no link between"]),
+    (JOB + "collective = broadcast\ntransport = ring\n", ["[job job] collective", "sumwire"]),
+    (JOB.replace("256KiB", "4") + "collective = all_gather\n", ["collective", "fewer elements"]),
     (JOB + "encrypt = yes\n", ["x.ini:6:", "encrypt", "key = yes"]),
     (JOB + "key = yes\n[run]\noracle = no\n", ["x.ini:6:", "[job] key", "oracle = yes"]),
     (JOB + "quota = 1MiB\n", ["quota of job job", "1 MiB"]),

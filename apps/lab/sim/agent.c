@@ -34,7 +34,7 @@ static void on_declared(void *ctx)
 	struct sw_sim_agent *a = ctx;
 
 	a->is_admitted = true;
-	for (uint32_t t = 0; t < a->job->n_tensors; t++)
+	for (uint32_t t = 0; t < a->job->n_tensors && !a->colls; t++)
 		for (uint32_t l = 0; l < a->n_local; l++)
 			sw_worker_source(
 				a->worker, t, l, a->from[t * a->n_local + l]);
@@ -68,8 +68,10 @@ static void check(struct sw_sim_agent *a, uint32_t tensor, uint32_t round)
 
 	if (j->sim->net.is_bare)
 		return;
-	wrong = sw_sim_truth_wrong(
-		&j->truth, tensor, round, a->to[tensor], j->n_elems[tensor]);
+	wrong = a->colls ? sw_sim_colls_wrong(a, tensor, round)
+			 : sw_sim_truth_wrong(&j->truth, SW_SIM_ALL_RANKS,
+				   tensor, round, 0, a->to[tensor],
+				   j->n_elems[tensor]);
 	j->n_wrong += wrong;
 	if (!wrong)
 		return;
@@ -126,8 +128,14 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 					: sw_error_text(err));
 		return;
 	}
-	if (local + 1 < a->n_local)
+	if (a->colls) {
+		tensor = sw_sim_colls_done(a, cookie);
+		cookie >>= 32;
+		if (tensor == UINT32_MAX)
+			return;
+	} else if (local + 1 < a->n_local) {
 		return;
+	}
 	check(a, tensor, (uint32_t)cookie);
 	take_done(a, tensor, cookie);
 }
@@ -150,18 +158,18 @@ static void push(struct sw_sim_agent *a, uint32_t tensor)
 		j->push(a, tensor);
 		return;
 	}
-	for (uint32_t l = 0; l < a->n_local && !err; l++) {
-		if (!j->sim->net.is_bare)
-			sw_sim_truth_fill(&j->truth, a->rank * a->n_local + l,
-				tensor, a->round,
-				a->from[tensor * a->n_local + l],
-				j->n_elems[tensor]);
+	for (uint32_t l = 0; l < a->n_local && !j->sim->net.is_bare; l++)
+		sw_sim_truth_fill(&j->truth, a->rank * a->n_local + l, tensor,
+			a->round, a->from[tensor * a->n_local + l],
+			j->n_elems[tensor]);
+	if (a->colls)
+		sw_sim_colls_call(a, tensor);
+	for (uint32_t l = 0; l < a->n_local && !err && !a->colls; l++)
 		err = sw_worker_begin(
 			a->worker, &(struct sw_worker_round){.tensor = tensor,
 					   .step = a->round,
 					   .local = l,
 					   .cookie = a->round});
-	}
 	if (err)
 		fail(j->sim, a->node->name, sw_error_text(err));
 	sw_loop_look(a->node->loop);
@@ -224,7 +232,7 @@ uint64_t sw_sim_agent_compute(struct sw_sim_agent *a, uint64_t now_ns)
 
 /* --- the control thread's part --- */
 
-static void declare(struct sw_sim_agent *a)
+static int declare_tensors(struct sw_sim_agent *a)
 {
 	const struct sw_sim_job *j = a->job;
 	struct sw_worker_tensor *all = calloc(j->n_tensors, sizeof(*all));
@@ -242,17 +250,34 @@ static void declare(struct sw_sim_agent *a)
 			.base = a->to[t]};
 	}
 	err = sw_worker_declare(a->worker, all, j->n_tensors);
-	a->is_declared = err != SW_EAGAIN;
-	if (err && a->is_declared)
-		fail(j->sim, a->node->name, sw_error_text(err));
 	free(all);
 	free(names);
+	return err;
+}
+
+static void declare(struct sw_sim_agent *a)
+{
+	int err = a->colls ? sw_sim_colls_declare(a) : declare_tensors(a);
+
+	a->is_declared = err != SW_EAGAIN;
+	if (err && a->is_declared)
+		fail(a->job->sim, a->node->name, sw_error_text(err));
+	sw_loop_look(a->node->loop);
+}
+
+static void submit(struct sw_sim_agent *a)
+{
+	int err = sw_sim_colls_submit(a);
+
+	if (err)
+		fail(a->job->sim, a->node->name, sw_error_text(err));
 	sw_loop_look(a->node->loop);
 }
 
 static uint64_t step(void *ctx, uint64_t now_ns)
 {
 	struct sw_sim_agent *a = ctx;
+	uint64_t at;
 
 	if (sw_worker_take(a->worker))
 		sw_loop_look(a->node->loop);
@@ -260,7 +285,12 @@ static uint64_t step(void *ctx, uint64_t now_ns)
 		return UINT64_MAX;
 	if (!a->is_declared)
 		declare(a);
-	return a->is_admitted ? sw_sim_agent_compute(a, now_ns) : UINT64_MAX;
+	if (!a->is_admitted)
+		return UINT64_MAX;
+	at = sw_sim_agent_compute(a, now_ns);
+	if (a->colls)
+		submit(a);
+	return at;
 }
 
 /* --- its start --- */

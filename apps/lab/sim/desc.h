@@ -46,7 +46,7 @@ struct sw_sim_desc_job {
 	char label[SW_SIM_NAME];
 	char agents[SW_SIM_TEXT], servers[SW_SIM_TEXT], sizes[SW_SIM_TEXT];
 	char model[SW_SIM_TEXT], forward[SW_SIM_TEXT], backward[SW_SIM_TEXT];
-	uint32_t transport, n_tensors, n_rounds, n_warm, straggler;
+	uint32_t transport, collective, n_tensors, n_rounds, n_warm, straggler;
 	uint64_t bytes, compute_ns, start_ns, straggler_ns;
 	bool has_congestion, is_keyed;
 	/* Options of daemons. */
@@ -54,6 +54,15 @@ struct sw_sim_desc_job {
 	struct sw_conf_share share;
 	struct sw_conf_agent agent;
 	struct sw_conf_node node;
+};
+
+/* In the order of the row's choices. */
+enum sw_sim_collective {
+	SW_SIM_PUSH_PULL,
+	SW_SIM_ALL_REDUCE,
+	SW_SIM_REDUCE_SCATTER,
+	SW_SIM_ALL_GATHER,
+	SW_SIM_BROADCAST,
 };
 
 enum sw_sim_transport { SW_SIM_SUMWIRE, SW_SIM_RING, SW_SIM_SERVER };

@@ -75,6 +75,11 @@ static const struct sw_option job_rows[] = {
 		"sumwire|ring|server",
 		"the engine; or TCP flows of a ring all-reduce, without "
 		"servers, or of a parameter server"),
+	ROW("job", "collective", CHOICE, job, collective, "push_pull", 0, 0,
+		"push_pull|all_reduce|reduce_scatter|all_gather|broadcast",
+		"the call for each tensor, of all ranks, whose buffers have "
+		"its "
+		"size; only push_pull knows priorities"),
 	ROW("job", "tensors", U32, job, n_tensors, "4", 1, 4096, "tensors",
 		"tensors of one size"),
 	ROW("job", "size", BYTES, job, bytes, "4MiB", 4, 1ULL << 32, "",

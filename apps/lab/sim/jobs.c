@@ -207,6 +207,36 @@ static int take_model(struct sw_sim_job *j)
 	return 0;
 }
 
+static const enum sw_coll_kind kinds[] = {[SW_SIM_ALL_REDUCE] = SW_ALL_REDUCE,
+	[SW_SIM_REDUCE_SCATTER] = SW_REDUCE_SCATTER,
+	[SW_SIM_ALL_GATHER] = SW_ALL_GATHER,
+	[SW_SIM_BROADCAST] = SW_BCAST};
+
+/* Parts of ranks are whole elements and equal. */
+static int take_kinds(struct sw_sim_job *j)
+{
+	uint32_t n_ranks = j->n_agents * j->desc->agent.local_ranks;
+
+	if (!j->desc->collective)
+		return 0;
+	if (j->desc->transport != SW_SIM_SUMWIRE)
+		return refuse(j->sim, j->desc,
+			"collective: needs transport = sumwire");
+	j->kinds = array(j->n_tensors, sizeof(*j->kinds));
+	for (uint32_t t = 0; t < j->n_tensors; t++) {
+		j->kinds[t] = (uint8_t)kinds[j->desc->collective];
+		if (j->kinds[t] != SW_ALL_GATHER &&
+			j->kinds[t] != SW_REDUCE_SCATTER)
+			continue;
+		j->n_elems[t] -= j->n_elems[t] % n_ranks;
+		if (!j->n_elems[t])
+			return refuse(j->sim, j->desc,
+				"collective: a tensor has fewer elements than "
+				"the job has ranks");
+	}
+	return 0;
+}
+
 static int take_tensors(struct sw_sim_job *j)
 {
 	int err = 0;
@@ -222,6 +252,8 @@ static int take_tensors(struct sw_sim_job *j)
 			j->n_elems[t] = j->desc->bytes / 4;
 		one_layer(j);
 	}
+	if (!err)
+		err = take_kinds(j);
 	for (uint32_t t = 0; t < j->n_tensors && !err; t++)
 		j->bytes += j->n_elems[t] * 4;
 	return err;
@@ -254,6 +286,7 @@ static void prepare_agent(struct sw_sim_job *j, uint32_t rank, uint32_t node)
 		.n_local = n,
 		.to = array(j->n_tensors, sizeof(*a->to)),
 		.from = array((uint64_t)j->n_tensors * n, sizeof(*a->from)),
+		.colls = j->kinds ? sw_sim_colls_open(j) : NULL,
 		.n_open = array(j->n_layers, sizeof(*a->n_open)),
 		.rng = j->sim->desc->run.seed ^ (uint64_t)node << 32};
 	for (uint32_t t = 0; t < j->n_tensors; t++) {
@@ -276,6 +309,7 @@ static void close_agent(struct sw_sim_agent *a)
 			sw_sim_memory_free(a->from[t * a->n_local + l]);
 		sw_sim_memory_free(a->to[t]);
 	}
+	sw_sim_colls_close(a->colls);
 	free(a->worker);
 	free(a->to);
 	free(a->from);
@@ -438,6 +472,7 @@ void sw_sim_jobs_close(struct sw_sim *s)
 		free(j->agents);
 		free(j->servers);
 		free(j->n_elems);
+		free(j->kinds);
 		free(j->layers);
 		free(j->round_ends);
 		free(j->urgent);

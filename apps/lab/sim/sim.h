@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "apps/lab/sim/coll.h"
 #include "apps/lab/sim/desc.h"
 #include "apps/lab/sim/flap.h"
 #include "apps/lab/sim/guests.h"
@@ -38,6 +39,7 @@ struct sw_sim_agent {
 	uint32_t round, stage; /* stages: forward layers, then backward */
 	bool is_computing;
 	uint64_t stage_end_ns;
+	struct sw_sim_colls *colls; /* NULL: it has push_pulls */
 	uint32_t *n_open;   /* by layer: tensors that are being summed */
 	uint32_t n_done;    /* tensors of the round that are summed */
 	uint64_t urgent_ns; /* when the most urgent tensor was pushed */
@@ -53,6 +55,7 @@ struct sw_sim_job {
 	struct sw_sim_agent *agents;
 	uint32_t n_agents, *servers, n_servers, n_colocated;
 	uint64_t *n_elems; /* [n_tensors] */
+	uint8_t *kinds;    /* the same; NULL: all are push_pulls */
 	uint32_t n_tensors;
 	struct sw_sim_layer *layers;
 	uint32_t n_layers;

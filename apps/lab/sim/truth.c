@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/truth.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "engine/base/bytes.h"
@@ -46,17 +47,22 @@ void sw_sim_truth_fill(const struct sw_sim_truth *t, uint32_t rank,
 }
 
 /* Equal values have equal bytes here: none is 0. */
-uint64_t sw_sim_truth_wrong(const struct sw_sim_truth *t, uint32_t tensor,
-	uint32_t round, const float *at, uint64_t n)
+uint64_t sw_sim_truth_wrong(const struct sw_sim_truth *t, uint32_t rank,
+	uint32_t tensor, uint32_t round, uint64_t first, const float *at,
+	uint64_t n)
 {
-	uint64_t from = start_of(t, tensor, round), wrong = 0;
+	bool is_sum = rank == SW_SIM_ALL_RANKS;
+	const float *right = is_sum ? t->sums : t->values;
+	uint64_t skip = first + (is_sum ? 0 : (uint64_t)rank * RANK_STEP);
+	uint64_t from = (start_of(t, tensor, round) + skip) % SW_SIM_PERIOD;
+	uint64_t wrong = 0;
 
 	for (uint64_t i = 0, k; i < n; i += k, from = 0) {
 		k = sw_min64(n - i, SW_SIM_PERIOD - from);
-		if (!memcmp(at + i, t->sums + from, k * sizeof(*at)))
+		if (!memcmp(at + i, right + from, k * sizeof(*at)))
 			continue;
 		for (uint64_t e = 0; e < k; e++)
-			wrong += memcmp(at + i + e, t->sums + from + e,
+			wrong += memcmp(at + i + e, right + from + e,
 					 sizeof(*at)) != 0;
 	}
 	return wrong;

@@ -11,7 +11,10 @@
 
 #include <stdint.h>
 
-enum { SW_SIM_PERIOD = 4099 }; /* elements after which values repeat; a prime */
+enum {
+	SW_SIM_PERIOD = 4099, /* elements after which values repeat; a prime */
+	SW_SIM_ALL_RANKS = UINT32_MAX,
+};
 
 struct sw_sim_truth {
 	uint64_t seed;
@@ -27,8 +30,11 @@ void sw_sim_truth_init(struct sw_sim_truth *t, uint64_t seed, uint32_t n_ranks);
 void sw_sim_truth_fill(const struct sw_sim_truth *t, uint32_t rank,
 	uint32_t tensor, uint32_t round, float *to, uint64_t n);
 
-/* sw_sim_truth_wrong - count elements that are not the sum. */
-uint64_t sw_sim_truth_wrong(const struct sw_sim_truth *t, uint32_t tensor,
-	uint32_t round, const float *at, uint64_t n);
+/* sw_sim_truth_wrong - count those of @n elements at @at, the first of which is
+ * element @first of the tensor, that differ from what @rank pushed, or from the
+ * sum of SW_SIM_ALL_RANKS. */
+uint64_t sw_sim_truth_wrong(const struct sw_sim_truth *t, uint32_t rank,
+	uint32_t tensor, uint32_t round, uint64_t first, const float *at,
+	uint64_t n);
 
 #endif
