@@ -81,39 +81,6 @@ static uint8_t manner_of(uint8_t mode)
 	return mode == SW_MODE_ASYNC ? SW_DECLARED_ASYNC : SW_DECLARED_SYNC;
 }
 
-/* Return how a declaration differs from tensor or stream @t, which another
- * member declared. */
-static struct sw_fault describe_known(const struct sw_session *s,
-	const struct declaration *d, uint32_t priority,
-	const struct sw_stensor *t)
-{
-	bool is_opened =
-		t->mode == SW_MODE_STREAM || d->item.mode == SW_MODE_STREAM;
-
-	return (struct sw_fault){.err = SW_EMISMATCH,
-		.kind = is_opened ? SW_FAULT_OPENED : SW_FAULT_DECLARED,
-		.one = {.n_elems = d->item.n_elems,
-			.number = priority,
-			.rank = sw_shard_rank_of(&s->job->shard, s->member),
-			.op = manner_of(d->item.mode),
-			.dtype = d->item.dtype},
-		.other = {.n_elems = t->n_elems,
-			.number = t->priority,
-			.rank = sw_shard_rank_of(
-				&s->job->shard, t->declared_by),
-			.op = manner_of(t->mode),
-			.dtype = t->dtype}};
-}
-
-/* Does the declaration have the key, and the place or group, that the
- * coordinator gave? */
-static bool has_place(const struct sw_job *job, const struct declaration *d,
-	const struct sw_stensor *t)
-{
-	return job->is_coordinated ||
-	       (t->key == d->item.key && t->first == d->item.first);
-}
-
 /* Does the stream have the group's members, in the same order of ranks?  Only
  * the coordinator is told the ranks. */
 static bool fits_group(const struct sw_job *job, const struct declaration *d,
@@ -128,36 +95,31 @@ static bool check_known(struct sw_session *s, const struct declaration *d,
 	const struct sw_stensor *t)
 {
 	uint32_t priority = sw_priority_of(d->item.priority, t->key);
-	struct sw_fault why;
+	const struct sw_shard *sh = &s->job->shard;
+	/* The coordinator gave the key, and the place or the group. */
+	bool has_place = s->job->is_coordinated ||
+			 (t->key == d->item.key && t->first == d->item.first);
+	bool is_group =
+		t->mode == SW_MODE_STREAM || d->item.mode == SW_MODE_STREAM;
+	struct sw_fault why = {.err = SW_EMISMATCH,
+		.kind = is_group ? SW_FAULT_OPENED : SW_FAULT_DECLARED,
+		.one = {.n_elems = d->item.n_elems,
+			.number = priority,
+			.rank = sw_shard_rank_of(sh, s->member),
+			.op = manner_of(d->item.mode),
+			.dtype = d->item.dtype},
+		.other = {.n_elems = t->n_elems,
+			.number = t->priority,
+			.rank = sw_shard_rank_of(sh, t->declared_by),
+			.op = manner_of(t->mode),
+			.dtype = t->dtype}};
 
 	if (t->n_elems == d->item.n_elems && t->dtype == d->item.dtype &&
 		t->priority == priority && t->mode == d->item.mode &&
-		has_place(s->job, d, t) &&
-		(t->mode != SW_MODE_STREAM || fits_group(s->job, d, t->group)))
+		has_place && (!is_group || fits_group(s->job, d, t->group)))
 		return !t->group->from;
-	why = describe_known(s, d, priority, t);
 	sw_group_end(s->job, t->group, 1, &why);
 	return false;
-}
-
-/* Does the group consist of members of the job, with this one among them? */
-static bool check_group(struct sw_session *s, const struct declaration *d)
-{
-	if (d->item.stream.members & ~sw_job_all(s->job) ||
-		!(d->item.stream.members >> s->member & 1))
-		return sw_session_fail(s, SW_EINVAL, SW_KEY_NONE,
-			"stream %.64s: its group is not one of the %u members "
-			"of job %.32s with member %u in it",
-			d->name, s->job->n_members, s->job->name, s->member);
-	return true;
-}
-
-/* May tensors of @mode be in the job?  Asynchronous ones and streams exclude
- * each other. */
-static bool has_mode(const struct sw_job *job, uint8_t mode)
-{
-	return mode == SW_MODE_SYNC ||
-	       (mode == SW_MODE_ASYNC) == (job->terms.mode == SW_MODE_ASYNC);
 }
 
 /* Note the ranks of a group at the coordinator. */
@@ -167,45 +129,54 @@ static void note_ranks(const struct sw_shard *sh, const struct declaration *d)
 		sw_shard_group(sh, d->item.first)->ranks_crc = d->ranks_crc;
 }
 
-/* Is there a group with identifier @first, or may there be one? */
-static bool may_be_in(const struct sw_shard *sh, uint32_t first)
+/* May the item, which is new here, have its key, and its place or group? */
+static bool is_place_free(
+	const struct sw_shard *sh, const struct sw_declare_item *item)
 {
-	const struct sw_sgroup *g = sw_shard_group(sh, first);
+	const struct sw_sgroup *g = sw_shard_group(sh, item->first);
 
-	return g ? g->n_streams : sw_shard_is_free(sh, first);
+	if (item->key == SW_KEY_NONE || !sw_shard_is_free(sh, item->key))
+		return false;
+	if (item->mode != SW_MODE_STREAM)
+		return item->first < sw_shard_line(sh) &&
+		       !sw_shard_group(sh, item->key);
+	return g ? g->n_streams : sw_shard_is_free(sh, item->first);
 }
 
-/* May a tensor that is new here have this key and this size? */
+/* May a tensor that is new here have this key and this size?  Asynchronous
+ * tensors and streams exclude each other. */
 static bool check_new(struct sw_session *s, const struct declaration *d)
 {
 	const struct sw_shard *sh = &s->job->shard;
 	uint32_t payload = s->job->params.payload;
+	bool is_stream = d->item.mode == SW_MODE_STREAM;
+	bool is_async = s->job->terms.mode == SW_MODE_ASYNC;
 
 	if (s->job->is_coordinated && d->item.key == SW_KEY_NONE)
 		return sw_session_fail(s, SW_EREFUSED, SW_KEY_NONE,
 			"tensor %.64s: the job has %u tensors and open streams "
 			"already",
 			d->name, SW_MAX_TENSORS);
-	if (d->item.key == SW_KEY_NONE || !sw_shard_is_free(sh, d->item.key) ||
-		!(d->item.mode == SW_MODE_STREAM
-				? may_be_in(sh, d->item.first)
-				: d->item.first < sw_shard_line(sh) &&
-					  !sw_shard_group(sh, d->item.key)))
+	if (!is_place_free(sh, &d->item))
 		return sw_session_fail(s, SW_EREFUSED, SW_KEY_NONE,
 			"tensor %.64s: key %u is taken, or place %u is beyond "
 			"%u",
 			d->name, d->item.key, d->item.first, sw_shard_line(sh));
-	if (!has_mode(s->job, d->item.mode))
+	if (is_stream ? is_async : d->item.mode == SW_MODE_ASYNC && !is_async)
 		return sw_session_fail(s, SW_EINVAL, SW_KEY_NONE,
 			"%s %.64s: job %.32s is %s ([job] mode)",
-			d->item.mode == SW_MODE_STREAM ? "stream"
-						       : "asynchronous tensor",
-			d->name, s->job->name,
-			sw_mode_name(s->job->terms.mode));
-	if (d->item.mode == SW_MODE_STREAM)
-		return check_group(s, d);
-	if ((d->item.n_elems - 1) / (payload / sw_dtype_bytes(d->item.dtype)) >=
-		SW_BITMAP_MAX)
+			is_stream ? "stream" : "asynchronous tensor", d->name,
+			s->job->name, sw_mode_name(s->job->terms.mode));
+	if (is_stream && (d->item.stream.members & ~sw_job_all(s->job) ||
+				 !(d->item.stream.members >> s->member & 1)))
+		return sw_session_fail(s, SW_EINVAL, SW_KEY_NONE,
+			"stream %.64s: its group is not one of the %u members "
+			"of job %.32s with member %u in it",
+			d->name, s->job->n_members, s->job->name, s->member);
+	if (!is_stream &&
+		(d->item.n_elems - 1) /
+				(payload / sw_dtype_bytes(d->item.dtype)) >=
+			SW_BITMAP_MAX)
 		return sw_session_fail(s, SW_EREFUSED, SW_KEY_NONE,
 			"tensor %.64s: %llu x %s are more than %u chunks of "
 			"%u bytes",
@@ -502,14 +473,6 @@ uint64_t sw_admit_aside(struct sw_server *srv)
 	return srv->aside_at_ns;
 }
 
-/* May the worker declare?  It must have the answer to its last DECLARE. */
-static bool may_declare(
-	const struct sw_session *s, const struct sw_declare_head *head)
-{
-	return !s->fault.err && head->n && head->n <= SW_DECLARE_MAX &&
-	       !s->declare_len && !(s->peer.owed >> SW_OWE_DECLARED & 1);
-}
-
 void sw_admit_declare(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h)
 {
@@ -517,7 +480,10 @@ void sw_admit_declare(struct sw_session *s, const struct sw_rx_frame *f,
 	struct sw_declare_head head;
 
 	memcpy(&head, f->payload, sizeof(head));
-	if (!may_declare(s, &head) || !sw_job_settle(s->job, head.payload)) {
+	/* The worker must have the answer to its last DECLARE. */
+	if (s->declare_len || s->peer.owed >> SW_OWE_DECLARED & 1 ||
+		s->fault.err || !head.n || head.n > SW_DECLARE_MAX ||
+		!sw_job_settle(s->job, head.payload)) {
 		sw_count(&s->srv->stats.rx_state, 1);
 		return;
 	}

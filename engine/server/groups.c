@@ -123,20 +123,6 @@ void sw_group_on_end(struct sw_session *s, const struct sw_rx_frame *f,
 
 /* --- members that call differently --- */
 
-/* Fail a node that pushes a broadcast's bytes without the root, or none with
- * it. */
-static void fail_giver(
-	struct sw_session *s, const struct sw_header *h, const char *name)
-{
-	uint32_t first = sw_shard_rank_of(&s->job->shard, s->member);
-
-	sw_session_fail(s, SW_EPROTO, h->key,
-		"tensor %.64s: rank %u pushes %u B of a broadcast from rank "
-		"%u, and has local ranks %u to %u",
-		name, first, h->payload_len, h->aux, first,
-		first + s->job->members[s->member].n_local - 1);
-}
-
 /* Note two collectives in one chunk.  A frame names the root by its member. */
 static void note_collectives(const struct sw_shard *sh,
 	const struct sw_header *h, const struct sw_begun *b,
@@ -158,12 +144,17 @@ void sw_session_differs(struct sw_session *s, const struct sw_header *h)
 {
 	const struct sw_shard *sh = &s->job->shard;
 	const struct sw_stensor *t = sw_shard_tensor(sh, h->key);
-	struct sw_fault why = {.err = SW_EMISMATCH,
-		.one = {.rank = sw_shard_rank_of(sh, s->member), .op = h->op}};
+	uint16_t first = sw_shard_rank_of(sh, s->member);
+	struct sw_fault why = {
+		.err = SW_EMISMATCH, .one = {.rank = first, .op = h->op}};
 	struct sw_begun b;
 
 	if (t->mode != SW_MODE_STREAM && !sw_shard_has_root(sh, s->member, h)) {
-		fail_giver(s, h, t->name);
+		sw_session_fail(s, SW_EPROTO, h->key,
+			"tensor %.64s: rank %u pushes %u B of a broadcast from "
+			"rank %u, and has local ranks %u to %u",
+			t->name, first, h->payload_len, h->aux, first,
+			first + s->job->members[s->member].n_local - 1);
 		return;
 	}
 	sw_flow_accept_again(&s->peer.flow, h->class, h->psn, s->srv->now_ns);

@@ -488,21 +488,6 @@ void sw_job_status(
 
 /* --- tuning: numbered here; STATUS says the newest --- */
 
-/* Do all connected members know the last state?  The next change waits for
- * that, so a member that asks without end costs one state per round trip. */
-static bool all_know(const struct sw_job *job)
-{
-	for (uint32_t m = 0; m < job->n_members; m++) {
-		const struct sw_session *s = job->members[m].session;
-
-		if (s && (s->peer.owed >> SW_OWE_STATUS & 1 ||
-				 !sw_control_has_acked(
-					 &s->peer.control, s->status_number)))
-			return false;
-	}
-	return true;
-}
-
 static void number(struct sw_job *job, const struct sw_tune_ask *ask)
 {
 	job->status.number++;
@@ -519,13 +504,23 @@ static void number(struct sw_job *job, const struct sw_tune_ask *ask)
 	announce(job);
 }
 
-/* Number the next TUNE.  Members take turns, from the one behind the last. */
+/* Number the next TUNE when all connected members know the last state: so a
+ * member that asks without end costs one state per round trip.  Members take
+ * turns, from the one behind the last. */
 void sw_job_on_acked(struct sw_job *job)
 {
 	uint64_t later = job->asking & ~((2ULL << job->asked_last) - 1);
 
-	if (!job->asking || !all_know(job))
+	if (!job->asking)
 		return;
+	for (uint32_t m = 0; m < job->n_members; m++) {
+		const struct sw_session *s = job->members[m].session;
+
+		if (s && (s->peer.owed >> SW_OWE_STATUS & 1 ||
+				 !sw_control_has_acked(
+					 &s->peer.control, s->status_number)))
+			return;
+	}
 	job->asked_last =
 		(uint16_t)__builtin_ctzll(later ? later : job->asking);
 	job->asking &= ~(1ULL << job->asked_last);

@@ -29,16 +29,6 @@ static void bury(struct sw_session *s, enum sw_silence how)
 	sw_job_leave(s, is_forming ? NULL : &why);
 }
 
-static void tick_flow(struct sw_session *s)
-{
-	struct sw_server *srv = s->srv;
-
-	sw_peer_tick_flow(&s->peer, srv->due, srv->now_ns, sw_session_fate, s,
-		&srv->stats);
-	if (sw_flow_may_ask(&s->peer.flow) || sw_flow_is_paced(&s->peer.flow))
-		sw_session_touch(s);
-}
-
 /* Warn of a path to or from a member that loses many frames. */
 static void look_for_losses(struct sw_session *s)
 {
@@ -54,37 +44,30 @@ static void look_for_losses(struct sw_session *s)
 				(uint32_t)__builtin_ctz(ways), far, text));
 }
 
-static enum sw_silence tick_session(struct sw_session *s)
+static void tick_session(struct sw_session *s)
 {
 	struct sw_server *srv = s->srv;
+	struct sw_peer *p = &s->peer;
+	enum sw_silence how = sw_peer_silence(p, &srv->params, srv->now_ns);
 
-	sw_peer_sleep(&s->peer);
-	sw_peer_tick_alive(&s->peer, srv->due, &srv->params, srv->now_ns);
-	if (sw_losses_are_due(&s->peer.losses, srv->now_ns))
-		look_for_losses(s);
-	return sw_peer_tick_control(
-		&s->peer, srv->due, &srv->params, srv->now_ns);
-}
-
-static void look(struct sw_server *srv, uint32_t i)
-{
-	struct sw_session *s = srv->sessions[i];
-	enum sw_silence how;
-
-	if (!s) {
-		srv->tick_at_ns[i] = sw_pending_tick(srv, i);
-		return;
+	if (!how && sw_flow_tick_at(&p->flow) <= srv->now_ns) {
+		sw_peer_tick_flow(p, srv->due, srv->now_ns, sw_session_fate, s,
+			&srv->stats);
+		if (sw_flow_may_ask(&p->flow) || sw_flow_is_paced(&p->flow))
+			sw_session_touch(s);
 	}
-	how = sw_peer_silence(&s->peer, &srv->params, srv->now_ns);
-	if (!how && sw_flow_tick_at(&s->peer.flow) <= srv->now_ns)
-		tick_flow(s);
-	if (!how && s->peer.tick_at_ns <= srv->now_ns)
-		how = tick_session(s);
-	if (how) {
+	if (!how && p->tick_at_ns <= srv->now_ns) {
+		sw_peer_sleep(p);
+		sw_peer_tick_alive(p, srv->due, &srv->params, srv->now_ns);
+		if (sw_losses_are_due(&p->losses, srv->now_ns))
+			look_for_losses(s);
+		how = sw_peer_tick_control(
+			p, srv->due, &srv->params, srv->now_ns);
+	}
+	if (how)
 		bury(s, how);
-		return;
-	}
-	srv->tick_at_ns[i] = sw_peer_tick_at(&s->peer);
+	else
+		srv->tick_at_ns[p->index] = sw_peer_tick_at(p);
 }
 
 static uint64_t on_tick(
@@ -100,8 +83,10 @@ static uint64_t on_tick(
 	at = sw_min64(sw_share_tick(srv), srv->wait_at_ns);
 	at = sw_min64(at, sw_admit_aside(srv));
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
-		if (srv->tick_at_ns[i] <= now_ns)
-			look(srv, i);
+		if (srv->tick_at_ns[i] <= now_ns && srv->sessions[i])
+			tick_session(srv->sessions[i]);
+		else if (srv->tick_at_ns[i] <= now_ns)
+			srv->tick_at_ns[i] = sw_pending_tick(srv, i);
 	if (srv->has_gone && sw_jobs_end(srv))
 		at = now_ns;
 	sw_server_look(srv); /* a dead member may change what others get */

@@ -8,21 +8,14 @@
 #include "engine/server/server_int.h"
 #include "engine/wire/cipher.h"
 
-/* Return the class of the session's next result. */
-static uint32_t class_to_send(const struct sw_session *s)
-{
-	const struct sw_shard *sh = &s->job->shard;
-
-	return s->job->status.state == SW_JOB_RUNNING
-		       ? sw_shard_class(sh,
-				 sw_bitmap_first(sw_shard_ready(sh, s->member)))
-		       : SW_N_CLASSES;
-}
-
 void sw_session_refresh(struct sw_session *s)
 {
-	uint32_t class = class_to_send(s);
+	const struct sw_shard *sh = &s->job->shard;
+	uint32_t class = SW_N_CLASSES;
 
+	if (s->job->status.state == SW_JOB_RUNNING)
+		class = sw_shard_class(
+			sh, sw_bitmap_first(sw_shard_ready(sh, s->member)));
 	sw_count(&s->srv->stats.session_looks, 1);
 	sw_session_offer(s, class);
 	if (class == SW_N_CLASSES || s->peer.due_class < SW_N_CLASSES)
@@ -31,17 +24,7 @@ void sw_session_refresh(struct sw_session *s)
 	sw_session_note_timer(s);
 }
 
-/* Look at one session.  An ACK is due if the whole burst has made it so. */
-static void look(struct sw_session *s, bool had_frames)
-{
-	sw_session_refresh(s);
-	if (!had_frames)
-		return;
-	sw_session_note_timer(s);
-	if (sw_flow_ack_at(&s->peer.flow) == 0)
-		sw_session_owe(s, SW_OWE_ACK);
-}
-
+/* Look at sessions.  An ACK is due if the whole burst has made it so. */
 static void look_at_word(struct sw_server *srv, uint32_t w)
 {
 	uint64_t received = srv->received[w], word = received | srv->touched[w];
@@ -51,8 +34,14 @@ static void look_at_word(struct sw_server *srv, uint32_t w)
 		uint32_t bit = (uint32_t)__builtin_ctzll(word);
 		struct sw_session *s = srv->sessions[w * 64 + bit];
 
-		if (s) /* the session may have ended since */
-			look(s, received >> bit & 1);
+		if (!s) /* it has ended since */
+			continue;
+		sw_session_refresh(s);
+		if (!(received >> bit & 1))
+			continue;
+		sw_session_note_timer(s);
+		if (sw_flow_ack_at(&s->peer.flow) == 0)
+			sw_session_owe(s, SW_OWE_ACK);
 	}
 }
 
@@ -129,14 +118,11 @@ static void tell_base(struct sw_job *job, uint32_t key)
 {
 	const struct sw_shard *sh = &job->shard;
 	struct sw_answer a = sw_shard_answer(sh, key, 0, 0, SW_ANSWER_BASE);
-	uint64_t m = sw_shard_tensor(sh, key)->members;
+	struct sw_session *s;
 
-	for (m &= job->status.joined; m; m &= m - 1) {
-		struct sw_session *s = job->members[__builtin_ctzll(m)].session;
-
-		if (s)
+	for (uint64_t m = sw_shard_tensor(sh, key)->members; m; m &= m - 1)
+		if ((s = job->members[__builtin_ctzll(m)].session))
 			sw_session_answer(s, &a);
-	}
 }
 
 void sw_session_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,

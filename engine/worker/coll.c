@@ -3,7 +3,6 @@
 #include "engine/worker/stream.h"
 
 #include "engine/base/error.h"
-#include "engine/worker/deaths.h"
 #include "engine/worker/faults.h"
 #include "engine/worker/group.h"
 #include "engine/worker/lanes.h"

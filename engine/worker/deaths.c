@@ -16,13 +16,12 @@
  * all servers must know: a member that leaves may notice after dead_after, then
  * says LEAVE; a server that misses the LEAVE gives up after another dead_after;
  * a third allows for clocks that stood still. */
-#include "engine/worker/deaths.h"
+#include "engine/worker/faults.h"
 
 #include <string.h>
 
 #include "engine/base/bits.h"
 #include "engine/base/error.h"
-#include "engine/worker/faults.h"
 #include "engine/worker/group.h"
 #include "engine/worker/round.h"
 #include "engine/worker/stream.h"
@@ -136,18 +135,14 @@ static void stream_die(struct sw_worker *w, struct sw_wtensor *t)
 	sw_tensor_kill(w, t, 1, &why);
 }
 
-/* Is it a living group without dead local ranks? */
-static bool goes_on(const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	return t->kind->is_group && !t->life->from && !t->life->is_closed &&
-	       find_dead(w, &t->stream->group) == SW_LOCAL_RANKS;
-}
-
 static uint32_t look_at(struct sw_worker *w, struct sw_wtensor *t)
 {
 	sw_bitmap_remove(&w->lacking, t->index);
 	if (w->deaths.step == SW_DEATHS_JUDGED) {
-		w->deaths.is_needed |= goes_on(w, t);
+		w->deaths.is_needed |=
+			t->kind->is_group && !t->life->from &&
+			!t->life->is_closed &&
+			find_dead(w, &t->stream->group) == SW_LOCAL_RANKS;
 		return 1;
 	}
 	if (w->deaths.step && t->kind->is_group)

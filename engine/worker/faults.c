@@ -169,18 +169,6 @@ void sw_link_declared(struct sw_link *l, uint32_t n)
 
 /* --- a tensor or group ends --- */
 
-/* May @g end from @round on: is that earlier than before, and not @now or
- * later if it has ended now? */
-static bool may_end(const struct sw_worker *w, const struct sw_wtensor *t,
-	uint32_t round, uint32_t now)
-{
-	const struct sw_life *g = t->life;
-
-	return !sw_worker_end_of(w) && !g->is_closed &&
-	       !sw_wtensor_is_dead(t, now) &&
-	       (!g->from || (int32_t)(round - g->from) < 0);
-}
-
 void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	const struct sw_fault *why)
 {
@@ -190,7 +178,8 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 
 	if (t->mode != SW_MODE_SYNC || !round)
 		round = 1; /* members share no round number */
-	if (!may_end(w, t, round, now))
+	if (sw_worker_end_of(w) || g->is_closed || sw_wtensor_is_dead(t, now) ||
+		sw_wtensor_is_dead(t, round))
 		return;
 	sw_wtensor_blame(t, why);
 	w->n_dead += !g->from;
@@ -221,23 +210,6 @@ void sw_stream_propose(
 		tell(&w->links[0], t);
 }
 
-static uint32_t priority_of(const struct sw_wtensor *t, uint32_t declared)
-{
-	return t->key == SW_KEY_NONE ? declared
-				     : sw_priority_of(declared, t->key);
-}
-
-/* Return a rank whose declaration made the tensor known. */
-static uint32_t who_declared(
-	const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	uint32_t l = 0;
-
-	while (l + 1 < w->n_local && !t->locals[l].from)
-		l++;
-	return w->first + l;
-}
-
 static uint8_t manner_of(const struct sw_worker_tensor *d)
 {
 	if (d->granules)
@@ -250,19 +222,24 @@ void sw_worker_clash(struct sw_worker *w, uint32_t tensor, uint32_t local,
 {
 	struct sw_wtensor *t = sw_wtensor_at(w, tensor);
 	struct sw_fault why = {.err = SW_EMISMATCH};
+	uint32_t known = 0; /* a local rank whose declaration counts */
 
 	if (!t)
 		return;
+	while (known + 1 < w->n_local && !t->locals[known].from)
+		known++;
 	why.kind = d->window_log2 || t->kind->is_group ? SW_FAULT_OPENED
 						       : SW_FAULT_DECLARED;
 	why.one = (struct sw_fault_call){.n_elems = d->n_elems,
-		.number = priority_of(t, d->priority),
+		.number = t->key == SW_KEY_NONE
+				  ? d->priority
+				  : sw_priority_of(d->priority, t->key),
 		.rank = (uint16_t)(w->first + local),
 		.op = manner_of(d),
 		.dtype = (uint8_t)d->dtype};
 	why.other = (struct sw_fault_call){.n_elems = t->decl.n_elems,
 		.number = t->decl.priority,
-		.rank = (uint16_t)who_declared(w, t),
+		.rank = (uint16_t)(w->first + known),
 		.op = manner_of(&t->decl),
 		.dtype = (uint8_t)t->decl.dtype};
 	sw_tensor_kill(w, t, 1, &why);
@@ -333,22 +310,9 @@ void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 		sw_bitmap_remove(&l->ends, i); /* the server knows */
 }
 
-/* Note that CLOSE of a group leaves.  The coordinator gets it last, and may
- * then reuse the indices of the group's keys. */
-static void note_close(struct sw_link *l, const struct sw_wtensor *slot)
-{
-	struct sw_worker *w = l->worker;
-	struct sw_wtensor *u = NULL;
-
-	slot->parts[l->peer.index].close_number =
-		sw_control_next(&l->peer.control);
-	while (!l->server_i && (u = sw_wtensor_next(slot, u)))
-		if (u->key != SW_KEY_NONE)
-			w->by_key[sw_key_index(u->key)] = SW_KEY_NONE;
-}
-
 /* Build the next END or CLOSE.  ENDs go first, since a closed group cannot end.
- */
+ * The coordinator gets CLOSE last, and may then reuse the indices of the
+ * group's keys. */
 uint32_t sw_link_build_end(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
@@ -356,7 +320,7 @@ uint32_t sw_link_build_end(
 	struct sw_bitmap *set = is_end ? &l->ends : &l->closes;
 	uint32_t i = sw_bitmap_first(set);
 	struct sw_fault fault = {0};
-	const struct sw_wtensor *slot;
+	const struct sw_wtensor *slot, *u = NULL;
 
 	if (i == SW_BITMAP_NONE)
 		return 0;
@@ -369,7 +333,11 @@ uint32_t sw_link_build_end(
 		h->round = slot->own_life.from ? slot->own_life.from : 1;
 		fault = *sw_wtensor_why(slot);
 	} else {
-		note_close(l, slot);
+		slot->parts[l->peer.index].close_number =
+			sw_control_next(&l->peer.control);
+		while (!l->server_i && (u = sw_wtensor_next(slot, u)))
+			if (u->key != SW_KEY_NONE)
+				w->by_key[sw_key_index(u->key)] = SW_KEY_NONE;
 	}
 	fault.key = slot->own_life.key;
 	memcpy(w->payload, &fault, sizeof(fault));

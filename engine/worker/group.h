@@ -72,10 +72,8 @@ bool sw_life_identify(
 
 /* --- group_end.c: its end --- */
 
-/* sw_dead_released - queue the ended group of @t, to end its collectives. Lane
- * 0 does so when all other lanes have released it, another lane at once.
- * sw_dead_work - end some of these in each turn; returns the work done. */
-void sw_dead_released(struct sw_worker *w, const struct sw_wtensor *t);
+/* sw_dead_work - end collectives of the ended groups in w->dying, some in each
+ * turn; returns the work done. */
 uint32_t sw_dead_work(struct sw_worker *w);
 
 /* sw_life_closed - note that all local ranks have closed the group whose life

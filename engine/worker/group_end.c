@@ -33,39 +33,25 @@ enum {
 
 /* --- an ended group --- */
 
-void sw_dead_released(struct sw_worker *w, const struct sw_wtensor *t)
-{
-	sw_bitmap_add(&w->dying, sw_wtensor_slot(t)->index);
-}
-
-/* Is nothing of the ended group borrowed?  Nothing of it leaves after its end,
- * so once true it stays true. */
-static bool is_kept(const struct sw_worker *w, const struct sw_wtensor *slot)
-{
-	const struct sw_wtensor *u = NULL;
-	struct sw_life *g = slot->life;
-	bool is_kept = true;
-
-	while (is_kept && !g->is_kept && w->events.keep &&
-		(u = sw_wtensor_next(slot, u)))
-		is_kept = w->events.keep(w->events.ctx, u->key);
-	g->is_kept = is_kept;
-	return is_kept;
-}
-
+/* End an open collective of an ended group, when nothing of the group is
+ * borrowed.  Nothing of it leaves after its end, so that stays so. */
 static uint32_t end_dead(struct sw_worker *w, struct sw_wtensor *slot)
 {
-	struct sw_wtensor *u = NULL;
+	struct sw_life *g = &slot->own_life;
+	struct sw_wtensor *u;
 
-	if (!is_kept(w, slot))
-		return SW_SWEEP_BURST; /* the next turn continues */
-	while ((u = sw_wtensor_next(slot, u)))
+	for (u = g->streams; u && !g->is_kept && w->events.keep;
+		u = u->stream->next)
+		if (!w->events.keep(w->events.ctx, u->key))
+			return SW_SWEEP_BURST; /* the next turn continues */
+	g->is_kept = true;
+	for (u = g->streams; u; u = u->stream->next)
 		if (u->is_open)
 			return sw_round_end_some(
 				w, u, sw_wtensor_why(slot)->err);
 	sw_bitmap_remove(&w->dying, slot->index);
 	if (w->lane_i) {
-		slot->life->busy_lanes = 0;
+		g->busy_lanes = 0;
 		atomic_store(&slot->said.is_released, true);
 		sw_lane_tell(w, slot);
 	}
@@ -89,28 +75,22 @@ void sw_life_closed(struct sw_worker *w, struct sw_wtensor *slot)
 			sw_link_close(&w->links[i], slot);
 }
 
-/* May a stream of the group still open something, or be declared, or be ended
- * for a dead rank? */
-static bool is_busy(const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	return (t->is_open && !t->life->from) || t->number >= w->n_admitted ||
-	       w->deaths.step == SW_DEATHS_JUDGED ||
-	       sw_bitmap_has(&w->lacking, t->index);
-}
-
 void sw_life_check_left(struct sw_worker *w, struct sw_wtensor *t)
 {
 	const struct sw_wtensor *u = NULL;
 	struct sw_life *g = t->life;
 
-	if (g->is_closed || sw_worker_end_of(w))
+	if (g->is_closed || sw_worker_end_of(w) ||
+		w->deaths.step == SW_DEATHS_JUDGED)
 		return;
 	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
 		if (t->stream->group.has_local[i] & ~g->closed[i] &
 			~w->deaths.gone[i])
 			return;
+	/* A stream may still be open, or be declared, or lack a dead rank. */
 	while ((u = sw_wtensor_next(t, u)))
-		if (is_busy(w, u))
+		if ((u->is_open && !g->from) || u->number >= w->n_admitted ||
+			sw_bitmap_has(&w->lacking, u->index))
 			return;
 	atomic_store(&sw_wtensor_slot(t)->said.is_closed, true);
 	sw_lane_tell(w, sw_wtensor_slot(t));

@@ -6,7 +6,6 @@
 
 #include "engine/base/bits.h"
 #include "engine/base/error.h"
-#include "engine/worker/deaths.h"
 #include "engine/worker/faults.h"
 #include "engine/worker/group.h"
 #include "engine/worker/lanes.h"
@@ -120,15 +119,15 @@ static bool stream_is_known(const struct sw_link *l, const struct sw_wtensor *t)
 	return false;
 }
 
-/* Open collectives end in the next turns, when all lanes have released the
- * group. */
+/* Open collectives end in the next turns: in lane 0 when all other lanes have
+ * released the group. */
 static void stream_killed(struct sw_worker *w, struct sw_wtensor *t)
 {
 	struct sw_wtensor *u = NULL;
 
 	t->life->busy_lanes = w->lane_i ? 1 : sw_lanes_all(w);
 	if (w->lane_i || !t->life->busy_lanes)
-		sw_dead_released(w, t);
+		sw_bitmap_add(&w->dying, sw_wtensor_slot(t)->index);
 	if (!w->lane_i) /* another lane's server says it through lane 0 */
 		sw_lane_dead(w, sw_wtensor_slot(t));
 	while ((u = sw_wtensor_next(t, u)))

@@ -8,13 +8,11 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/worker/deaths.h"
 #include "engine/worker/faults.h"
 #include "engine/worker/lanes.h"
 #include "engine/worker/probe.h"
 #include "engine/worker/tensors.h"
 #include "engine/worker/todo.h"
-#include "engine/worker/tuning.h"
 
 enum { JOIN_TRIES = 8 }; /* JOINs with one cookie: 0.6 s */
 

@@ -30,7 +30,7 @@ uint32_t sw_link_build_probe(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
 	struct sw_probe *p = &l->probe;
-	uint32_t bytes = sw_probe_bytes(p);
+	uint32_t bytes = p->n_sent % 2 ? p->good : p->size;
 
 	h->type = SW_KEEPALIVE;
 	if (!p->size)
@@ -64,7 +64,7 @@ uint64_t sw_link_tick_probe(struct sw_worker *w, struct sw_link *l)
 		return UINT64_MAX;
 	if (w->now_ns < p->at_ns)
 		return p->at_ns;
-	if (!sw_probe_has_failed(p)) {
+	if (p->n_sent < SW_PROBE_TRIES || p->n_alive < SW_PROBE_ALIVE) {
 		sw_link_owe(w, l, SW_OWE_PROBE);
 		return UINT64_MAX;
 	}

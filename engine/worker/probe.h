@@ -53,12 +53,6 @@ static inline void sw_probe_begin(
 		.bad = most + SW_PAYLOAD_UNIT};
 }
 
-/* sw_probe_bytes - return the size of the next frame. */
-static inline uint32_t sw_probe_bytes(const struct sw_probe *p)
-{
-	return p->n_sent % 2 ? p->good : p->size;
-}
-
 /* sw_probe_answered - take an answer of @bytes. Returns false if no frame asked
  * for it. */
 static inline bool sw_probe_answered(struct sw_probe *p, uint32_t bytes)
@@ -72,12 +66,6 @@ static inline bool sw_probe_answered(struct sw_probe *p, uint32_t bytes)
 	p->good = bytes;
 	sw_probe_next(p);
 	return true;
-}
-
-/* sw_probe_has_failed - return whether the size under way does not pass. */
-static inline bool sw_probe_has_failed(const struct sw_probe *p)
-{
-	return p->n_sent >= SW_PROBE_TRIES && p->n_alive >= SW_PROBE_ALIVE;
 }
 
 /* sw_probe_failed - go on with a smaller size. */

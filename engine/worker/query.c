@@ -11,7 +11,6 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/deaths.h"
 #include "engine/worker/faults.h"
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
@@ -20,18 +19,6 @@ enum {
 	LOOKS = 256,      /* a tick's chunks and tensors; */
 	TENSOR_LOOKS = 4, /* a tensor costs this many */
 };
-
-/* Return the question about a chunk of a tensor's part at a link. */
-static struct sw_query ask(
-	const struct sw_wtensor *t, const struct sw_part *p, uint32_t local)
-{
-	return t->kind->is_group
-		       ? (struct sw_query){.key = t->key,
-				 .round = t->stream->pieces[p->from + local].j}
-		       : (struct sw_query){.key = t->key,
-				 .round = t->round,
-				 .chunk = sw_place_global(&p->place, local)};
-}
 
 /* Ask for the base of a stream that is blocked or stalled.  If it is stalled,
  * also say which number it waits for (faults.c). */
@@ -53,6 +40,7 @@ static bool ask_about(struct sw_worker *w, struct sw_link *l,
 {
 	const struct sw_part *p = &t->parts[l->peer.index];
 	uint32_t left = p->n_folded, i, end;
+	struct sw_query *q;
 
 	if (*looks < TENSOR_LOOKS || l->n_queries == SW_QUERY_MAX)
 		return false;
@@ -71,7 +59,12 @@ static bool ask_about(struct sw_worker *w, struct sw_link *l,
 		if (w->now_ns - c->t_ns < l->query_wait_ns)
 			continue; /* it is not late */
 		c->t_ns = w->now_ns;
-		l->queries[l->n_queries++] = ask(t, p, i);
+		q = &l->queries[l->n_queries++];
+		*q = (struct sw_query){.key = t->key, .round = t->round};
+		if (t->kind->is_group)
+			q->round = t->stream->pieces[p->from + i].j;
+		else
+			q->chunk = sw_place_global(&p->place, i);
 	}
 	*looks -= i;
 	l->query_local = i;

@@ -12,7 +12,6 @@
 #include "engine/base/bits.h"
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/deaths.h"
 #include "engine/worker/faults.h"
 #include "engine/worker/lanes.h"
 #include "engine/worker/stream.h"
@@ -436,22 +435,11 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
  * of the round.  Each lane counts its own missing chunks; a shared count shows
  * which lane is the last. */
 
-static uint64_t most_lacking(
-	const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	uint64_t most = 0;
-
-	for (uint32_t i = 0; i < w->n_local; i++)
-		if (sw_grow_lacks(t, i))
-			most = sw_max64(most, t->locals[i].lacks);
-	return most;
-}
-
 int sw_worker_grow(
 	struct sw_worker *w, uint32_t tensor, uint32_t local, uint64_t lacks)
 {
 	struct sw_wtensor *t = sw_tensor_at(w, tensor);
-	uint64_t before;
+	uint64_t before, most = 0;
 	uint32_t n;
 
 	if (!t || local >= w->n_local)
@@ -467,25 +455,16 @@ int sw_worker_grow(
 	t->progress_ns = w->now_ns;
 	if (before != t->lacks)
 		return 0;
-	t->lacks = most_lacking(w, t);
+	for (uint32_t i = 0; i < w->n_local; i++)
+		if (sw_grow_lacks(t, i))
+			most = sw_max64(most, t->locals[i].lacks);
+	t->lacks = most;
 	n = atomic_load_explicit(&t->n_ready, memory_order_relaxed);
 	if (!t->is_begun || say_ready(t) == n)
 		return 0;
 	sw_lanes_tell(w, t, t->lanes);
 	sw_round_extend(w, t);
 	return 0;
-}
-
-/* Report a granule, all of whose chunks are held. */
-static void note_summed(
-	struct sw_worker *w, const struct sw_wtensor *t, uint32_t granule)
-{
-	atomic_store_explicit(
-		&t->decl.granules[granule], t->round, memory_order_release);
-	if (w->lane_i)
-		sw_lane_report(w, SW_LANE_SUMMED);
-	else
-		w->has_summed = true;
 }
 
 /* Return how many chunks lie in a granule, wholly or partly; *own: how many are
@@ -502,7 +481,7 @@ static uint32_t chunks_in(
 	return end - first;
 }
 
-/* Count one more held chunk of a granule. */
+/* Count one more held chunk of a granule.  Report it when all are held. */
 static void hold_in(struct sw_worker *w, struct sw_wtensor *t, uint32_t granule)
 {
 	uint32_t n, own;
@@ -518,7 +497,12 @@ static void hold_in(struct sw_worker *w, struct sw_wtensor *t, uint32_t granule)
 		atomic_fetch_add(&t->held[granule], own) + own < n)
 		return;
 	atomic_store(&t->held[granule], 0); /* for the next round */
-	note_summed(w, t, granule);
+	atomic_store_explicit(
+		&t->decl.granules[granule], t->round, memory_order_release);
+	if (w->lane_i)
+		sw_lane_report(w, SW_LANE_SUMMED);
+	else
+		w->has_summed = true;
 }
 
 void sw_granules_held(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)

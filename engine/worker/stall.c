@@ -9,7 +9,6 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/worker/deaths.h"
 #include "engine/worker/faults.h"
 #include "engine/worker/group.h"
 #include "engine/worker/probe.h"
@@ -50,16 +49,6 @@ static uint64_t named(const struct sw_worker *w, const struct sw_wtensor *t,
 	return all;
 }
 
-static void add_missing(const struct sw_worker *w, const struct sw_wtensor *t,
-	struct missing *out)
-{
-	out->members |= named(w, t, 0) & ~(1ULL << w->member);
-	if (w->lane_i || !t->kind->lacks_locals(w, t))
-		return; /* lane 0 has begun it */
-	for (uint32_t i = 0; i <= (w->n_local - 1u) / 64; i++)
-		out->locals[i] |= t->kind->lagging(w, t, i, ~out->locals[i]);
-}
-
 /* Add the ranks from @from up to @end, exclusive; with @set only those in it.
  */
 static void add_range(
@@ -93,33 +82,32 @@ static void list_ranks(const struct sw_worker *w, const uint64_t *set,
 					(uint32_t)__builtin_ctzll(l));
 }
 
-/* Write "rank 5 of 8", "ranks 1, 4-7 of 8"; "a server" if no rank is known. */
-static void name_ranks(
-	const struct ranks *r, uint32_t size, uint32_t room, char *out)
-{
-	char list[SW_MISSING_TEXT];
-	uint32_t n = sw_text_runs(list, room - FRAME_BYTES, r->bits, size);
-
-	snprintf(out, room, "rank%s %.*s of %u", n > 1 ? "s" : "",
-		(int)(room - FRAME_BYTES - 1), list, (uint16_t)size);
-	if (!n)
-		snprintf(out, room, "a server");
-}
-
 const char *sw_missing_text(const struct sw_worker *w,
 	const struct sw_wtensor *of, bool of_kin, uint32_t room,
 	char out[SW_MISSING_TEXT])
 {
 	const struct sw_wtensor *t = of_kin ? sw_wtensor_next(of, NULL) : of;
 	const struct sw_wgroup *g = sw_group_of(of);
-	struct missing missing = {0};
+	struct missing m = {0};
 	struct ranks ranks = {0};
+	char list[SW_MISSING_TEXT];
+	uint32_t n;
 
-	for (; t; t = of_kin ? sw_wtensor_next(of, t) : NULL)
-		if (t->is_open)
-			add_missing(w, t, &missing);
-	list_ranks(w, g ? g->bits : NULL, &missing, &ranks);
-	name_ranks(&ranks, w->size, room, out);
+	for (; t; t = of_kin ? sw_wtensor_next(of, t) : NULL) {
+		if (!t->is_open)
+			continue;
+		m.members |= named(w, t, 0) & ~(1ULL << w->member);
+		if (w->lane_i || !t->kind->lacks_locals(w, t))
+			continue; /* lane 0 has begun it */
+		for (uint32_t i = 0; i <= (w->n_local - 1u) / 64; i++)
+			m.locals[i] |= t->kind->lagging(w, t, i, ~m.locals[i]);
+	}
+	list_ranks(w, g ? g->bits : NULL, &m, &ranks);
+	n = sw_text_runs(list, room - FRAME_BYTES, ranks.bits, w->size);
+	snprintf(out, room, "rank%s %.*s of %u", n > 1 ? "s" : "",
+		(int)(room - FRAME_BYTES - 1), list, w->size);
+	if (!n) /* no rank is known */
+		snprintf(out, room, "a server");
 	return out;
 }
 
@@ -134,14 +122,6 @@ static uint64_t every_ns(const struct sw_worker *w)
 static bool lacks_results(const struct sw_wtensor *t)
 {
 	return t->n_missing > t->own.n_local - t->n_given;
-}
-
-/* Has it lacked results for so long that a path may have failed? */
-static bool is_slow(const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	return t->is_open &&
-	       w->now_ns - t->progress_ns >= sw_paths_doubt_ns(w) &&
-	       lacks_results(t);
 }
 
 /* Has it made no progress for long enough to say so?  Each lane looks at its
@@ -203,7 +183,8 @@ static void look_at(struct sw_worker *w, uint32_t i)
 	struct sw_wtensor *t = &w->tensors[i];
 
 	w->look.is_still |= t->kind->is_group && sw_stream_compare(w, t);
-	w->look.is_slow |= is_slow(w, t);
+	w->look.is_slow |= t->is_open && lacks_results(t) &&
+			   w->now_ns - t->progress_ns >= sw_paths_doubt_ns(w);
 	/* A server that named a member before the death may have its push by
 	 * now, so only later WAITs count. */
 	sw_deaths_check_members(w, t, named(w, t, w->deaths.learned_ns));

@@ -16,7 +16,6 @@
 #include "engine/worker/round.h"
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
-#include "engine/worker/tuning.h"
 #include "sum/sum.h"
 
 /* --- the records of new tensors, which the control thread builds ---
@@ -56,26 +55,6 @@ static uint32_t n_chunks_of(
 	return (uint32_t)((in->n_elems - 1) / per_chunk + 1);
 }
 
-/* Return the words of one set for each link, at most: the placement of chunks
- * is known only with the key. */
-static uint64_t most_words(const struct sw_worker *w, uint32_t n_chunks)
-{
-	uint64_t divided = (n_chunks + w->n_links) / 63 + 1 +
-			   SW_BITMAP_LEVELS * w->n_links;
-
-	return sw_min64(divided, w->n_links * sw_bitmap_words(n_chunks));
-}
-
-/* Round up to a power of two, which a ring's size must be. */
-static uint32_t ring_of(uint32_t n)
-{
-	uint32_t ring = 1;
-
-	while (ring < n)
-		ring *= 2;
-	return ring;
-}
-
 static void lay_stream(
 	const struct sw_worker *w, struct sw_wtensor *t, struct block *b)
 {
@@ -87,7 +66,8 @@ static void lay_stream(
 	if (!s)
 		s = &measured;
 	s->pieces = cut(b, t->n_chunks, sizeof(*s->pieces));
-	s->n_entered = ring_of(t->n_chunks);
+	for (s->n_entered = 1; s->n_entered < t->n_chunks;)
+		s->n_entered *= 2;
 	s->entered = cut(b, s->n_entered, sizeof(*s->entered));
 	s->locals = cut(b, SW_COLLS * w->n_local, sizeof(*s->locals));
 	s->n_asked = cut(b, w->n_local, sizeof(*s->n_asked));
@@ -101,30 +81,30 @@ static void lay_stream(
 	g->bits = cut(b, w->size / 64 + 1, sizeof(*g->bits));
 }
 
-static void lay_granules(
-	const struct sw_worker *w, struct sw_wtensor *t, struct block *b)
-{
-	uint64_t bytes = t->decl.n_elems * sw_dtype_bytes(t->decl.dtype);
-	uint32_t n = (uint32_t)((bytes + SW_GRANULE - 1) / SW_GRANULE);
-
-	t->left = cut(b, n, sizeof(*t->left));
-	if (!w->lane_i)
-		t->held = cut(b, n, sizeof(*t->held));
-}
-
 /* Lay out a tensor in whole cache lines. */
 static void lay(
 	const struct sw_worker *w, struct sw_wtensor *t, struct block *b)
 {
+	uint64_t bytes = t->decl.n_elems * sw_dtype_bytes(t->decl.dtype);
+	uint64_t n_granules = (bytes + SW_GRANULE - 1) / SW_GRANULE;
+	/* Of one set for each link: the placement of chunks is known only with
+	 * the key. */
+	uint64_t most_words = (t->n_chunks + w->n_links) / 63 + 1 +
+			      SW_BITMAP_LEVELS * w->n_links;
+
 	t->chunks = cut(b, t->n_chunks, sizeof(*t->chunks));
 	if (!w->lane_i) {
 		t->locals = cut(b, w->n_local, sizeof(*t->locals));
 		t->asked = cut(b, w->n_local / 64 + 1, sizeof(*t->asked));
 	}
 	if (t->decl.granules)
-		lay_granules(w, t, b);
+		t->left = cut(b, n_granules, sizeof(*t->left));
+	if (t->decl.granules && !w->lane_i)
+		t->held = cut(b, n_granules, sizeof(*t->held));
 	t->parts = cut(b, w->n_links, sizeof(*t->parts));
-	t->n_words = SW_N_TODO_SETS * most_words(w, t->n_chunks);
+	t->n_words =
+		SW_N_TODO_SETS *
+		sw_min64(most_words, w->n_links * sw_bitmap_words(t->n_chunks));
 	t->words = cut(b, t->n_words, sizeof(*t->words));
 	if (t->decl.window_log2)
 		lay_stream(w, t, b);
@@ -165,14 +145,6 @@ static void give_memory(const struct sw_worker *w, struct sw_wtensor *t)
 
 /* --- declarations --- */
 
-static bool is_stream(
-	const struct sw_worker *w, const struct sw_worker_tensor *in)
-{
-	return in->window_log2 >= SW_WINDOW_MIN_LOG2 &&
-	       in->window_log2 <= SW_WINDOW_MAX_LOG2 &&
-	       sw_wgroup_check(w, in->ranks, in->n_ranks);
-}
-
 /* Does @id follow the last id at its index, which is free? */
 static bool may_follow(const struct sw_worker *w, uint32_t id)
 {
@@ -191,23 +163,12 @@ static bool is_valid(
 		(in->again && !may_follow(w, in->again)))
 		return false;
 	if (in->window_log2)
-		return is_stream(w, in);
+		return in->window_log2 >= SW_WINDOW_MIN_LOG2 &&
+		       in->window_log2 <= SW_WINDOW_MAX_LOG2 &&
+		       sw_wgroup_check(w, in->ranks, in->n_ranks);
 	return elem && in->n_elems > 0 && in->n_elems <= (64ULL << 30) / elem &&
 	       (in->n_elems - 1) / (sw_worker_payload(w) / elem) <
 		       SW_BITMAP_MAX;
-}
-
-/* Divide a tensor into chunks. */
-static void shape(const struct sw_worker *w, struct sw_wtensor *t)
-{
-	uint32_t elem = sw_dtype_bytes(t->decl.dtype);
-	uint32_t per_chunk = sw_worker_payload(w) / elem;
-
-	t->elem_bytes = elem;
-	t->chunk_bytes = per_chunk * elem;
-	t->last_bytes = (uint32_t)(t->decl.n_elems -
-				   (t->n_chunks - 1) * (uint64_t)per_chunk) *
-			elem;
 }
 
 static void build(
@@ -238,10 +199,15 @@ static void build(
 	lay(w, t, b);
 	if (w->n_local == 1 && !w->lane_i)
 		t->locals[0].from = in->base;
-	if (in->window_log2)
+	if (in->window_log2) {
 		sw_stream_build(w, t);
-	else
-		shape(w, t);
+		return;
+	}
+	t->elem_bytes = sw_dtype_bytes(in->dtype);
+	t->chunk_bytes = sw_worker_payload(w) / t->elem_bytes * t->elem_bytes;
+	t->last_bytes =
+		(uint32_t)(in->n_elems * t->elem_bytes -
+			   (t->n_chunks - 1) * (uint64_t)t->chunk_bytes);
 }
 
 void sw_worker_free(struct sw_worker *w, uint32_t tensor)
@@ -368,18 +334,12 @@ void sw_tensors_close(struct sw_worker *w)
 
 /* --- DECLARE and its answer --- */
 
-static bool wants_declare(const struct sw_worker *w, const struct sw_link *l)
-{
-	return l->n_declared < w->n_tensors &&
-	       (l->server_i == 0 ||
-		       sw_wtensor_numbered(w, l->n_declared)->key !=
-			       SW_KEY_NONE);
-}
-
 void sw_link_declare(struct sw_worker *w, struct sw_link *l)
 {
 	if (w->state == SW_WORKER_RUNNING && l->state == SW_LINK_OPEN &&
-		!l->n_asked && wants_declare(w, l))
+		!l->n_asked && l->n_declared < w->n_tensors &&
+		(!l->server_i || sw_wtensor_numbered(w, l->n_declared)->key !=
+					 SW_KEY_NONE))
 		sw_link_owe(w, l, SW_OWE_DECLARE);
 }
 
@@ -465,25 +425,20 @@ static int why_not(const struct sw_worker *w)
 	return sw_tensors_are_admitted(w) ? 0 : SW_EBUSY;
 }
 
-static void add_all(struct sw_worker *w)
+int sw_worker_add(struct sw_worker *w)
 {
+	int err = why_not(w);
 	uint32_t i;
 
+	if (err)
+		return err;
 	for (; w->n_tensors != w->n_built; w->n_tensors++)
 		sw_bitmap_add(
 			&w->added, w->by_number[w->n_tensors % SW_TENSORS]);
 	while ((i = sw_bitmap_first(&w->new_streams)) != SW_BITMAP_NONE)
 		sw_stream_add(w, &w->tensors[i]);
 	sw_link_declare(w, &w->links[0]);
-}
-
-int sw_worker_add(struct sw_worker *w)
-{
-	int err = why_not(w);
-
-	if (!err)
-		add_all(w);
-	return err;
+	return 0;
 }
 
 int sw_worker_declare(
@@ -493,16 +448,7 @@ int sw_worker_declare(
 
 	if (!err)
 		err = sw_worker_build(w, tensors, n);
-	if (!err)
-		add_all(w);
-	return err;
-}
-
-/* Return the size of a set.  A set over no chunks gets one, which never enters.
- */
-static uint32_t set_size(const struct sw_place *p)
-{
-	return p->n_local ? p->n_local : 1;
+	return err ? err : sw_worker_add(w);
 }
 
 /* Divide a tensor's chunks among the lanes, for a place on the line; each
@@ -523,24 +469,12 @@ static int divide(
 	return 0;
 }
 
-/* Return the placement of a tensor's chunks at a link: of a stream its slots.
- */
-static struct sw_place place_at(const struct sw_worker *w,
-	const struct sw_wtensor *t, const struct sw_link *l)
-{
-	uint32_t log2 = t->decl.window_log2;
-
-	return log2 ? sw_place_row(l->peer.index << log2, 1u << log2)
-		    : sw_place_init(
-			      &w->map, t->first, t->n_chunks, l->server_i);
-}
-
 int sw_tensors_keyed(
 	struct sw_worker *w, struct sw_wtensor *t, uint32_t key, uint32_t first)
 {
-	uint32_t at = sw_key_index(key);
+	uint32_t at = sw_key_index(key), log2 = t->decl.window_log2;
 	uint64_t *words = t->words;
-	uint32_t from = 0;
+	uint32_t from = 0, n;
 
 	if (key == SW_KEY_NONE || w->by_key[at] != SW_KEY_NONE ||
 		sw_key_is_past(w, key) || divide(w, t, first))
@@ -550,15 +484,19 @@ int sw_tensors_keyed(
 		struct sw_part *p = &t->parts[l];
 
 		p->near = (struct sw_place_near){0};
-		p->place = place_at(w, t, &w->links[l]);
+		/* Of a stream all its slots here. */
+		p->place = log2 ? sw_place_row(l << log2, 1u << log2)
+				: sw_place_init(&w->map, first, t->n_chunks,
+					  w->links[l].server_i);
 		p->from = from;
 		from += p->place.n_local;
-		p->turn_step = UINT32_MAX / set_size(&p->place);
+		/* A set over no chunks gets one, which never enters. */
+		n = p->place.n_local ? p->place.n_local : 1;
+		p->turn_step = UINT32_MAX / n;
 		if (t->last == SW_PLACE_NONE)
 			t->last = sw_part_record(p, t->n_chunks - 1);
 		for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
-			words = sw_bitmap_init(
-				&p->sets[s], set_size(&p->place), words);
+			words = sw_bitmap_init(&p->sets[s], n, words);
 	}
 	assert(words <= t->words + t->n_words);
 	t->key = key;

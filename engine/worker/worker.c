@@ -11,7 +11,6 @@
 #include "engine/base/error.h"
 #include "engine/base/ticks.h"
 #include "engine/base/zeros.h"
-#include "engine/worker/deaths.h"
 #include "engine/worker/faults.h"
 #include "engine/worker/group.h"
 #include "engine/worker/lanes.h"
@@ -218,20 +217,6 @@ static const char *describe_silence(const struct sw_worker *w,
 	return text;
 }
 
-/* Name the agents that have not joined, what is known of them, and the server
- * that they do not reach. */
-static void describe_missing(
-	const struct sw_worker *w, uint64_t missing, char *out, size_t size)
-{
-	const struct sw_link *l = &w->links[0];
-	char agents[SW_AGENTS_TEXT], at[SW_IP_PORT_TEXT];
-
-	snprintf(out, size, "%s of %u at server %.40s (%s)%s%s",
-		sw_agents_text(missing, agents), w->n_members, l->name,
-		sw_ip_port_text(l->peer.path.ip, l->udp, at),
-		w->known[0] ? "; " : "", w->known);
-}
-
 /* Does lane 0 wait only for other lanes?  These have limits of their own, and
  * name the server that is missing. */
 static bool waits_for_lanes(const struct sw_worker *w)
@@ -239,15 +224,15 @@ static bool waits_for_lanes(const struct sw_worker *w)
 	return w->n_awaited && w->size && links_are_open(w);
 }
 
-/* Describe what a joining worker waits for. */
+/* Describe what a joining worker waits for: a server; the agents that have not
+ * joined, with what is known of them, and the server that they do not reach. */
 static void describe_wait(const struct sw_worker *w, char *out, size_t size)
 {
 	uint64_t missing = ~w->joined & (~0ULL >> (64 - w->n_members));
+	const struct sw_link *l = w->links;
+	char why[SW_TEXT_MAX + 2], at[SW_IP_PORT_TEXT], agents[SW_AGENTS_TEXT];
 
-	for (uint32_t i = 0; i < w->n_links; i++) {
-		const struct sw_link *l = &w->links[i];
-		char why[SW_TEXT_MAX + 2], at[SW_IP_PORT_TEXT];
-
+	for (; l != w->links + w->n_links; l++) {
 		if (l->state == SW_LINK_OPEN || l->state == SW_LINK_IDLE)
 			continue;
 		snprintf(out, size, "server %.40s (%s)%s", l->name,
@@ -255,10 +240,14 @@ static void describe_wait(const struct sw_worker *w, char *out, size_t size)
 			describe_silence(w, l, why));
 		return;
 	}
+	l = w->links;
 	if (waits_for_lanes(w))
 		snprintf(out, size, "servers of the node's other lcores");
 	else if (missing)
-		describe_missing(w, missing, out, size);
+		snprintf(out, size, "%s of %u at server %.40s (%s)%s%s",
+			sw_agents_text(missing, agents), w->n_members, l->name,
+			sw_ip_port_text(l->peer.path.ip, l->udp, at),
+			w->known[0] ? "; " : "", w->known);
 	else
 		snprintf(out, size,
 			"the coordinator to start the job, when all agents "
@@ -455,20 +444,6 @@ bool sw_worker_call(
 
 /* --- open, close --- */
 
-/* Limit what servers on other machines have in flight to us to the queue before
- * us, of which each lane has its part.  Returns NULL for one such server: its
- * window is limit enough. */
-static struct sw_grants *share_grants(struct sw_worker *w,
-	const struct sw_worker_job *job, struct sw_port *const *ports)
-{
-	uint32_t n = 0;
-
-	for (uint32_t s = 0; s < job->n_servers; s++)
-		n += !ports[job->servers[s].path.port_i]->is_inner;
-	sw_grants_init(&w->grants, sw_params_queue(&w->params, w->n_lanes));
-	return n > 1 ? &w->grants : NULL;
-}
-
 static void open_link(struct sw_worker *w, uint32_t server_i,
 	const struct sw_worker_server *server, struct sw_port *const *ports,
 	struct sw_grants *grants)
@@ -504,13 +479,18 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 	w->link_of[server_i] = (uint8_t)i;
 }
 
-/* Open links to this lane's servers. */
+/* Open links to this lane's servers.  Grants limit what servers on other
+ * machines have in flight to us to the queue before us, of which each lane has
+ * its part.  The window of a single such server is limit enough. */
 static int open_links(struct sw_worker *w, const struct sw_worker_job *job,
 	struct sw_port *const *ports)
 {
-	struct sw_grants *grants = share_grants(w, job, ports);
+	uint32_t n_far = 0;
 	int err;
 
+	for (uint32_t s = 0; s < job->n_servers; s++)
+		n_far += !ports[job->servers[s].path.port_i]->is_inner;
+	sw_grants_init(&w->grants, sw_params_queue(&w->params, w->n_lanes));
 	sw_place_lanes(&w->place, w->n_lanes, w->lane_of);
 	err = sw_place_map_fold(&w->lane_map, &w->map, w->n_lanes, w->lane_of);
 	if (err)
@@ -521,7 +501,8 @@ static int open_links(struct sw_worker *w, const struct sw_worker_job *job,
 		return SW_ENOMEM;
 	for (uint32_t s = 0; s < job->n_servers; s++)
 		if (w->lane_of[s] == w->lane_i)
-			open_link(w, s, &job->servers[s], ports, grants);
+			open_link(w, s, &job->servers[s], ports,
+				n_far > 1 ? &w->grants : NULL);
 	return 0;
 }
 
