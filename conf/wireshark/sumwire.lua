@@ -212,7 +212,8 @@ local FAULT = {
 }
 
 local LAYOUTS = {
-	HELLO = { { 0, 8, "nonce" }, { 8, 8, "key_id" }, { 16, 16, "mac" } },
+	HELLO = { { 0, 8, "nonce" }, { 8, 8, "key_id" }, { 16, 16, "mac" },
+		{ 32, 4, "session" }, { 36, 2, "udp" } },
 	COOKIE = { { 0, 8, "nonce" }, { 8, 8, "cookie" }, { 16, 1, "core" },
 		{ 17, 1, "is_misrouted" } },
 	JOIN = { { 0, 8, "nonce" }, { 8, 8, "cookie" }, { 16, 8, "key_id" }, { 24, 8, "epoch" },

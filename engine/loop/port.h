@@ -53,6 +53,7 @@ struct sw_port {
 	const struct sw_port_ops *ops;
 	const char *name;     /* as configured */
 	struct sw_ip ip;      /* our address there */
+	uint16_t udp;         /* the UDP port of our first endpoint */
 	uint32_t max_payload; /* largest payload that fits its frames */
 	uint64_t rate_bit_s;  /* payload to pace to; 0: no limit */
 	uint64_t link_bit_s;  /* rate of the link; 0: unknown */

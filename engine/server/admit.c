@@ -78,6 +78,8 @@ void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f)
 		return;
 	cookie.nonce = hello.nonce;
 	cookie.cookie = make_cookie(srv, f->from, cookie.nonce, 0);
+	if (secret)
+		cookie.unknown = sw_admit_unknown(srv, f, &hello);
 	memcpy(payload, &cookie, sizeof(cookie));
 	if (secret)
 		reply.payload_len = (uint16_t)sw_admit_prove(srv, secret,

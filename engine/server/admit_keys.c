@@ -35,6 +35,21 @@ bool sw_admit_know(struct sw_server *srv, const struct sw_secret *secret,
 	return false;
 }
 
+/* The answer ends the session at its worker, so it must be of the endpoint that
+ * had the session: a neighbour with the same secret knows nothing of it. */
+uint32_t sw_admit_unknown(const struct sw_server *srv,
+	const struct sw_rx_frame *f, const struct sw_hello *hello)
+{
+	uint32_t id = hello->session, i = id >> 16;
+	bool is_ours = hello->udp == srv->udp[f->from.port_i] + f->endpoint;
+
+	if (!is_ours || i >= SW_MAX_SESSIONS)
+		return 0;
+	if (srv->sessions[i])
+		return srv->sessions[i]->peer.id == id ? 0 : id;
+	return srv->pending[i].id == id ? 0 : id;
+}
+
 uint32_t sw_admit_prove(const struct sw_server *srv,
 	const struct sw_secret *secret, const struct sw_path *path,
 	const char *label, void *payload, uint32_t n)

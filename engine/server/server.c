@@ -144,6 +144,7 @@ int sw_server_open(struct sw_server **out, const struct sw_params *params,
 		srv->max_payload[i] = ports[i]->max_payload;
 		srv->is_inner[i] = ports[i]->is_inner;
 		srv->ip[i] = ports[i]->ip;
+		srv->udp[i] = ports[i]->udp;
 	}
 	srv->secret[0] = env->random(env->ctx);
 	srv->secret[1] = env->random(env->ctx);

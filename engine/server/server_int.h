@@ -216,6 +216,7 @@ struct sw_server {
 	uint32_t max_payload[SW_MAX_PORTS];
 	bool is_inner[SW_MAX_PORTS];
 	struct sw_ip ip[SW_MAX_PORTS]; /* ours */
+	uint16_t udp[SW_MAX_PORTS];    /* of our first endpoint */
 	const struct sw_share *shares;
 	uint32_t n_shares;
 	const struct sw_guests *guests; /* NULL: everybody may join */
@@ -323,6 +324,10 @@ bool sw_admit_know(struct sw_server *srv, const struct sw_secret *secret,
 uint32_t sw_admit_prove(const struct sw_server *srv,
 	const struct sw_secret *secret, const struct sw_path *path,
 	const char *label, void *payload, uint32_t n);
+/* sw_admit_unknown - return the session that @hello, whose MAC is right, asks
+ * for if it is unknown at this endpoint; else 0. */
+uint32_t sw_admit_unknown(const struct sw_server *srv,
+	const struct sw_rx_frame *f, const struct sw_hello *hello);
 /* sw_admit_again - return the place of a keyed JOIN that has come before, whose
  * ACCEPT is due again; SW_MAX_SESSIONS: it has none. */
 uint32_t sw_admit_again(

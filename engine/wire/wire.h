@@ -328,7 +328,11 @@ struct sw_hello {
 	uint64_t nonce;  /* worker's; echoed */
 	uint64_t key_id; /* of the secret that it speaks with; 0: none */
 	uint8_t mac[16]; /* under that secret */
-	uint8_t pad[32]; /* an answer is never larger than its request */
+	/* A question (PROTOCOL.md, section 14.8): does the server still know
+	 * this session of its own, at this UDP port of its own?  0: none. */
+	uint32_t session;
+	uint16_t udp;
+	uint8_t pad[26]; /* an answer is never larger than its request */
 };
 
 /* To a HELLO with a good MAC, a MAC of 16 bytes follows. */
@@ -338,7 +342,9 @@ struct sw_cookie {
 	uint8_t landed;       /* lcore on which the HELLO landed */
 	uint8_t is_misrouted; /* another source port may reach the right lcore
 			       */
-	uint8_t pad[6];
+	uint8_t pad[2];
+	uint32_t unknown; /* the session that the HELLO asked for, if the server
+			     does not know it; else 0 */
 };
 
 struct sw_join {
@@ -500,6 +506,7 @@ _Static_assert(sizeof(struct sw_hello) >= sizeof(struct sw_cookie), "I5");
 _Static_assert(sizeof(struct sw_join) >= sizeof(struct sw_accept), "I5");
 _Static_assert(sizeof(struct sw_join) >= sizeof(struct sw_fault), "I5");
 _Static_assert(sizeof(struct sw_join) == 368, "no holes");
+_Static_assert(sizeof(struct sw_hello) == 64, "no holes");
 _Static_assert(sizeof(struct sw_cookie) == 24, "no holes");
 _Static_assert(sizeof(struct sw_accept) == 16, "no holes");
 _Static_assert(sizeof(struct sw_status) == 440, "no holes");

@@ -100,6 +100,22 @@ static uint32_t build_hello(
 	return sizeof(hello);
 }
 
+/* Ask the server whether it still knows the session. The nonce is that of the
+ * JOIN: a HELLO with this session follows only ACCEPT, so no answer to it is
+ * older than the session. */
+static uint32_t build_question(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	struct sw_hello hello = {.nonce = l->nonce,
+		.session = l->peer.far_id,
+		.udp = l->peer.path.udp};
+
+	*h = (struct sw_header){.type = SW_HELLO};
+	memcpy(w->payload, &hello, sizeof(hello));
+	prove(w, l);
+	return sizeof(hello);
+}
+
 static uint32_t build_join(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
@@ -161,6 +177,8 @@ uint32_t sw_link_build_tune(
 uint32_t sw_link_build_request(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
+	if (l->state == SW_LINK_OPEN)
+		return build_question(w, l, h);
 	l->n_requests++;
 	l->request_at_ns = w->now_ns + l->request_wait_ns;
 	l->request_wait_ns =
@@ -429,28 +447,32 @@ static void on_error(struct sw_worker *w, struct sw_link *l,
 		sw_count(&w->stats.rx_state, 1);
 }
 
+/* The server does not know our session. */
+static void on_unknown(struct sw_worker *w, struct sw_link *l)
+{
+	if (w->state == SW_WORKER_JOINING && (l->server_i || !w->size)) {
+		forget_session(w, l);
+		sw_link_start(w, l);
+		return;
+	}
+	l->state = SW_LINK_CLOSED;
+	sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,
+		"server %.64s no longer knows this agent: it was "
+		"restarted, or received nothing from it for %llu s",
+		l->name, (unsigned long long)(w->params.dead_after / SW_S));
+}
+
 static void on_left(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
 	if (h->ctl.left != l->peer.far_id) {
 		sw_count(&w->stats.rx_state, 1);
-		return;
-	}
-	if (l->state == SW_LINK_LEAVING) {
+	} else if (l->state == SW_LINK_LEAVING) {
 		l->state = SW_LINK_CLOSED;
 		sw_count(&w->stats.sessions_closed, 1);
 		w->is_unsettled = true;
-	} else if (l->state == SW_LINK_OPEN && w->state == SW_WORKER_JOINING &&
-		   (l->server_i || !w->size)) {
-		forget_session(w, l);
-		sw_link_start(w, l);
 	} else if (l->state == SW_LINK_OPEN) {
-		l->state = SW_LINK_CLOSED;
-		sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,
-			"server %.64s no longer knows this agent: it was "
-			"restarted, or received nothing from it for %llu s",
-			l->name,
-			(unsigned long long)(w->params.dead_after / SW_S));
+		on_unknown(w, l);
 	}
 }
 
@@ -569,20 +591,33 @@ bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
  * These frames have CRCs and prove themselves by a MAC or by Noise. One that
  * proves nothing is at most a hint: it opens, refuses and ends nothing. */
 
+static bool has_mac(const struct sw_worker *w, const struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_hand_path path = path_of(l);
+
+	return h->payload_len > sizeof(struct sw_cookie) &&
+	       sw_hand_is_good(w->secret, SW_LABEL_COOKIE, &path, payload,
+		       h->payload_len, sizeof(struct sw_cookie));
+}
+
 /* Without a MAC it is the COOKIE of a server that lacks our secret, or a forged
  * one: JOIN with it, until a proven one comes. */
 static void on_keyed_cookie(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
-	struct sw_hand_path path = path_of(l);
 	struct sw_cookie c;
-	bool is_proven = h->payload_len > sizeof(c) &&
-			 sw_hand_is_good(w->secret, SW_LABEL_COOKIE, &path,
-				 payload, h->payload_len, sizeof(c));
-	bool may = l->state == SW_LINK_HELLO ||
-		   (l->state == SW_LINK_JOIN && is_proven && !l->is_proven);
+	bool is_proven, may;
 
 	memcpy(&c, payload, sizeof(c));
+	is_proven = c.nonce == l->nonce && has_mac(w, l, h, payload);
+	if (l->state == SW_LINK_OPEN && is_proven && c.unknown &&
+		c.unknown == l->peer.far_id) {
+		on_unknown(w, l);
+		return;
+	}
+	may = l->state == SW_LINK_HELLO ||
+	      (l->state == SW_LINK_JOIN && is_proven && !l->is_proven);
 	if (!may || c.nonce != l->nonce) {
 		sw_count(&w->stats.rx_state, 1);
 		return;
@@ -720,6 +755,24 @@ static bool is_deaf(const struct sw_worker *w, const struct sw_link *l)
 	       w->now_ns - l->peer.rx_ns >= w->params.dead_after / 2;
 }
 
+/* A server that was restarted cannot answer frames of a session that it does
+ * not know, because it lacks the keys.  Ask it when it has been silent for
+ * longer than one that knows the session is.  Returns when to call again. */
+static uint64_t tick_question(struct sw_worker *w, struct sw_link *l)
+{
+	uint64_t at = l->peer.rx_ns + w->params.dead_after / 8;
+
+	if (!l->is_keyed || l->state != SW_LINK_OPEN)
+		return UINT64_MAX;
+	if (at <= w->now_ns && l->question_at_ns <= w->now_ns) {
+		l->question_at_ns = w->now_ns + w->params.retry_max;
+		sw_link_owe(w, l, SW_OWE_REQUEST);
+		/* A HELLO is no sign of life to a server that is there. */
+		sw_link_owe(w, l, SW_OWE_KEEPALIVE);
+	}
+	return sw_max64(at, l->question_at_ns);
+}
+
 static void bury(struct sw_worker *w, struct sw_link *l, enum sw_silence how)
 {
 	char ip[SW_IP_TEXT];
@@ -749,6 +802,7 @@ uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l)
 		how = sw_peer_silence(&l->peer, &w->params, w->now_ns);
 	if (how && l->state == SW_LINK_OPEN)
 		bury(w, l, how);
+	at = sw_min64(at, tick_question(w, l));
 	at = sw_min64(at, sw_link_tick_probe(w, l));
 	if (w->state == SW_WORKER_JOINING)
 		w->is_unsettled = true;

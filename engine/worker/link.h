@@ -56,6 +56,9 @@ struct sw_link {
 	struct sw_ip here; /* our address on the path */
 	/* When the next request leaves, and the pause after it. */
 	uint64_t request_at_ns, request_wait_ns;
+	/* When the next question may leave, whether a silent server still knows
+	 * the session. */
+	uint64_t question_at_ns;
 	uint32_t n_cookies;  /* COOKIEs received before the session opened */
 	uint16_t n_probes;   /* source ports tried in this handshake */
 	bool is_settled;     /* the source port is chosen */

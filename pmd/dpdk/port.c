@@ -125,6 +125,7 @@ static int queue_new(struct port *p, uint16_t i)
 	q->base = (struct sw_port){.ops = &sw_dpdk_ops,
 		.name = p->params.name,
 		.ip = p->params.ip,
+		.udp = p->params.udp,
 		.max_payload = p->params.payload_bytes};
 	q->port = p;
 	q->index = i;

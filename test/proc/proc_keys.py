@@ -242,6 +242,21 @@ def test_key_is_replaced():
         del os.environ["NOTIFY_SOCKET"]
 
 
+def test_server_is_restarted():
+    """It lacks the keys of its former sessions, but proves that they are gone:
+    no agent waits until the server counts as dead."""
+    with Keyed(agents=2, job={"dead_after": "30s"}) as net:
+        net.start_all()
+        clients = start_forever(net, *TENSORS)
+        net.kill("a")
+        net.start("a")
+        for c in clients:
+            c.wait_error("server a no longer knows this agent: it was "
+                         "restarted")
+            check("silent" not in c.log(), c.log())
+        rig.run_steps(net, *TENSORS)
+
+
 def test_bad_key_while_running():
     """It is named, and the current one stays."""
     os.environ["NOTIFY_SOCKET"] = "@sumwire-nobody"

@@ -113,9 +113,15 @@ static void forge(struct attacker *a, struct sim_frame *f)
 		payload[8] = SW_JOB_FAILED;
 		h.payload_len = sizeof(struct sw_status);
 	} else if (type == SW_COOKIE) {
+		/* Half say that the server does not know a session. */
+		if (sim_below(&a->rng, 2))
+			memcpy(&cookie.unknown, any(a)->bytes + 8,
+				sizeof(cookie.unknown));
 		memcpy(payload, &cookie, sizeof(cookie));
 		h.session = 0;
 		h.payload_len = sizeof(cookie);
+		if (sim_below(&a->rng, 2))
+			h.payload_len += 16; /* as if there were a MAC */
 	}
 	f->len = SW_HEAD_BYTES + h.payload_len;
 	seal(a, f, &h);

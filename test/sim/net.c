@@ -214,6 +214,7 @@ struct sim_node *sim_net_add(struct sim_net *net, uint32_t max_payload)
 	n->port = (struct sw_port){.ops = &port_ops,
 		.name = "sim",
 		.ip = sw_ip_v4(sim_ip(n->index)),
+		.udp = SIM_UDP,
 		.max_payload = max_payload};
 	n->ports[0] = &n->port;
 	n->main = n->index;

@@ -146,13 +146,18 @@ static void silent_second_server(struct check *c)
 	expect_silent_server(c, 1, "server s1 (10.0.0.2) silent for 10 s");
 }
 
+/* With keys, it lacks those of the sessions, and workers ask it. */
 static void restarted_server(struct check *c)
 {
-	for (uint32_t i = 0; i < 2; i++) {
+	for (uint32_t n = 0; n < 4; n++) {
 		struct sim_job *job = outcome_job(3, 2);
+		uint32_t i = n % 2;
 
+		job->is_keyed = n / 2;
 		sim_job_open(job);
-		sim_job_pass(job, 5 * SW_MS);
+		sim_job_pass(job, (job->is_keyed ? 50 : 5) * SW_MS);
+		check_eq(c, job->workers[0].engine.state, SW_WORKER_RUNNING,
+			"state");
 		sim_server_kill(job, i);
 		sim_job_pass(job, 100 * SW_MS);
 		sim_server_start(job, i);

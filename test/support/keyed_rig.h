@@ -127,8 +127,9 @@ static inline void init(void)
 	rig.params.is_encrypted = rig_encrypts;
 	rig.now_ns = SW_S;
 	rig.tensor_name = "t";
-	rig.server_port =
-		(struct sw_port){.ip = ip_of(0), .max_payload = SW_PAYLOAD_MAX};
+	rig.server_port = (struct sw_port){.ip = ip_of(0),
+		.udp = path_of(0).udp,
+		.max_payload = SW_PAYLOAD_MAX};
 	set_secret(&rig.entries[0].secret, 1);
 	for (uint32_t i = 0; i < N; i++) {
 		rig.ports[i] = (struct sw_port){

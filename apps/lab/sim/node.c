@@ -134,6 +134,7 @@ void sw_sim_node_open(struct sw_sim_node *n, uint32_t max_payload,
 	n->port = (struct sw_port){.ops = &port_ops,
 		.name = n->name,
 		.ip = sw_ip_v4(sw_sim_ip(n->index)),
+		.udp = SW_SIM_UDP,
 		.max_payload = max_payload,
 		.link_bit_s = link_bit_s};
 	n->ports[0] = &n->port;
