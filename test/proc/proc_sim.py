@@ -197,6 +197,24 @@ def test_traffic():
     check(flap["jobs"][0]["rounds"] == 3, flap)
 
 
+ROSTERS = ("[job]\nagents = gpu[0-2]\nservers = cpu[0-2], gpu[0-2]\ntensors = 1\nsize = 8MiB\n"
+           "rounds = 20\ndead_after = 1s\n")
+
+
+def test_rosters():
+    """Servers come and go between rounds; a job joins again without those cut off."""
+    goodput = {}
+    for key, more in [("all", ""), ("none", ""), ("some", "[roster x]\nservers = gpu[0-2]\n"
+                      "at = 30ms\nfor = 30ms\nevery = 60ms\n[run]\noracle = no\n")]:
+        text = ROSTERS if key != "none" else ROSTERS.replace("cpu[0-2], ", "")
+        goodput[key] = result_of(text + more)["jobs"][0]["goodput_bit_s"]
+    check(goodput["none"] < goodput["some"] < 0.98 * goodput["all"], goodput)
+    for work in ("", "collective = all_reduce\nlocal_ranks = 2\n"):
+        out = result_of(ROSTERS + work + "[roster x]\nservers = cpu[0-1], gpu[0-2]\nat = 30ms\n"
+                        "for = 2s\ncut = yes\n")
+        check(out["jobs"][0]["rounds"] == 20 and 1e9 < out["time_ns"] < 3e9, out)
+
+
 PLAIN = ("[net]\nrate = 1Gb/s\nbuffer = 16MiB\n[job]\nagents = gpu[0-3]\nsize = 8MiB\nrounds = 4\n"
          "transport = ")
 
@@ -279,6 +297,9 @@ WRONG = [
     (JOB + "[flap x]\nfrom = gpu0\nto = gpu1\n", ["[flap x]", "no link between"]),
     (JOB + "collective = broadcast\ntransport = ring\n", ["[job job] collective", "sumwire"]),
     (JOB.replace("256KiB", "4") + "collective = all_gather\n", ["collective", "fewer elements"]),
+    (JOB + "[roster x]\nservers = gpu[0-1]\n", ["[roster x] servers", "neither come nor go"]),
+    (JOB + "[roster x]\nservers = cpu1\njob = b\n", ["[roster x] job", "no such job"]),
+    (JOB + "[roster x]\nservers = cpu1\nfor = 2s\nevery = 1s\n", ["every", "not longer"]),
     (JOB + "encrypt = yes\n", ["x.ini:6:", "encrypt", "key = yes"]),
     (JOB + "key = yes\n[run]\noracle = no\n", ["x.ini:6:", "[job] key", "oracle = yes"]),
     (JOB + "quota = 1MiB\n", ["quota of job job", "1 MiB"]),

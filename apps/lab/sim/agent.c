@@ -23,9 +23,12 @@ static void on_state(
 	(void)err;
 	if (state == SW_WORKER_RUNNING)
 		a->is_running = true;
+	if (state == SW_WORKER_LEFT)
+		sw_sim_change_left(a->job);
 	if (state == SW_WORKER_FAILED) {
 		a->is_failed = true;
-		fail(a->job->sim, a->node->name, text);
+		if (!a->job->change.is_on)
+			fail(a->job->sim, a->node->name, text);
 	}
 }
 
@@ -48,8 +51,10 @@ static void end_round(struct sw_sim_job *j)
 
 	j->n_done = 0;
 	j->round_ends[j->n_rounds++] = s->net.now_ns;
-	if (j->n_rounds < j->desc->n_rounds)
+	if (j->n_rounds < j->desc->n_rounds) {
+		sw_sim_change_round(j);
 		return;
+	}
 	j->is_done = true;
 	s->net.is_over = ++s->n_done == s->n_jobs;
 	for (uint32_t i = 0; i < j->n_agents && !s->net.is_over && !j->plain;
@@ -102,7 +107,8 @@ static void take_done(struct sw_sim_agent *a, uint32_t tensor, uint64_t round)
 	struct sw_sim_job *j = a->job;
 
 	a->n_open[layer_of(j, tensor)]--;
-	if (!tensor && round >= j->desc->n_warm)
+	if (!tensor && round >= j->desc->n_warm &&
+		j->n_urgent < (uint64_t)j->desc->n_rounds * j->n_agents)
 		j->urgent[j->n_urgent++] = j->sim->net.now_ns - a->urgent_ns;
 	if (++a->n_done < j->n_tensors)
 		return;
@@ -121,7 +127,7 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 
 	(void)weight;
 	if (err) {
-		if (!j->is_done)
+		if (!j->is_done && !j->change.is_on)
 			fail(j->sim, a->node->name,
 				sw_worker_why(a->worker, tensor, why)
 					? why
@@ -222,7 +228,7 @@ uint64_t sw_sim_agent_compute(struct sw_sim_agent *a, uint64_t now_ns)
 			has_pushed |= a->stage >= j->n_layers;
 			end_stage(a);
 		}
-		if (a->round == j->desc->n_rounds ||
+		if (a->round == j->stop_round ||
 			(a->stage < j->n_layers && a->n_open[a->stage]))
 			return has_pushed ? now_ns : UINT64_MAX;
 		a->is_computing = true;
@@ -340,6 +346,11 @@ void sw_sim_agent_open(struct sw_sim_agent *a)
 			&j->sim->guests, (uint32_t)(j - j->sim->jobs))};
 	int err;
 
+	if (a->is_open) {
+		sw_loop_set(a->node->loop, a->endpoint, NULL);
+		sw_worker_close(a->worker);
+	}
+	a->is_running = a->is_declared = a->is_admitted = a->is_failed = false;
 	for (uint32_t i = 0; i < j->n_servers; i++)
 		servers[i] = server_of(a, i);
 	err = sw_worker_open(a->worker, &j->params, &j->sim->env, &events, &wj,
@@ -348,8 +359,10 @@ void sw_sim_agent_open(struct sw_sim_agent *a)
 		fail(j->sim, a->node->name, sw_error_text(err));
 		return;
 	}
-	sw_loop_set(a->node->loop, a->node->n_endpoints++,
-		sw_worker_engine(a->worker));
+	if (!a->is_open)
+		a->endpoint = a->node->n_endpoints++;
+	a->is_open = true;
+	sw_loop_set(a->node->loop, a->endpoint, sw_worker_engine(a->worker));
 	a->node->step = step;
 	a->node->ctx = a;
 	sw_sim_node_poke(a->node);

@@ -83,6 +83,16 @@ struct sw_sim_colls *sw_sim_colls_open(const struct sw_sim_job *j)
 	return c;
 }
 
+void sw_sim_colls_reset(struct sw_sim_colls *c)
+{
+	for (uint32_t k = 0; k < SW_N_COLL_KINDS; k++) {
+		struct channel *ch = &c->channels[k];
+
+		ch->n = ch->local = 0;
+		ch->at = 0;
+	}
+}
+
 void sw_sim_colls_close(struct sw_sim_colls *c)
 {
 	for (uint32_t k = 0; c && k < SW_N_COLL_KINDS; k++)

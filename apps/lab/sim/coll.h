@@ -16,8 +16,10 @@ struct sw_sim_job;
 
 /* sw_sim_colls_open - prepare the collectives of an agent, once its job's kinds
  * are known.
+ * sw_sim_colls_reset - forget those that wait, once the job has ended.
  * sw_sim_colls_close - free them; may be NULL. */
 struct sw_sim_colls *sw_sim_colls_open(const struct sw_sim_job *j);
+void sw_sim_colls_reset(struct sw_sim_colls *c);
 void sw_sim_colls_close(struct sw_sim_colls *c);
 
 /* sw_sim_colls_declare - declare the streams.  Errors: those of

@@ -540,6 +540,11 @@ static void name_nodes(struct sw_sim_file *f, struct sw_sim_desc *d)
 		take_names(f, d, at, "agents", j->agents, add_node);
 		take_names(f, d, at, "servers", j->servers, add_node);
 	}
+	for (uint32_t i = 0; i < d->n_rosters; i++) {
+		section_name("roster", d->rosters[i].label, at);
+		take_names(
+			f, d, at, "servers", d->rosters[i].servers, add_node);
+	}
 	for (uint32_t i = 0; i < d->n_traffic; i++) {
 		const struct sw_sim_desc_traffic *t = &d->traffic[i];
 

@@ -22,6 +22,7 @@ enum {
 	SW_SIM_JOBS = 16,
 	SW_SIM_LINKS = 256,
 	SW_SIM_FLAPS = 16,
+	SW_SIM_ROSTERS = 16,
 	SW_SIM_TRAFFIC = 16,
 	SW_SIM_CLAIMS = 8,
 	SW_SIM_CURVES = 4,
@@ -84,6 +85,14 @@ struct sw_sim_desc_flap {
 	uint64_t at_ns, for_ns, every_ns;
 };
 
+/* Servers of a job for some time. */
+struct sw_sim_desc_roster {
+	char label[SW_SIM_NAME];
+	char job[SW_SIM_NAME], servers[SW_SIM_TEXT];
+	uint64_t at_ns, for_ns, every_ns;
+	bool is_cut;
+};
+
 struct sw_sim_desc_traffic {
 	char label[SW_SIM_NAME];
 	char from[SW_SIM_TEXT], to[SW_SIM_TEXT];
@@ -140,6 +149,8 @@ struct sw_sim_desc {
 	uint32_t n_links;
 	struct sw_sim_desc_flap flaps[SW_SIM_FLAPS];
 	uint32_t n_flaps;
+	struct sw_sim_desc_roster rosters[SW_SIM_ROSTERS];
+	uint32_t n_rosters;
 	struct sw_sim_desc_traffic traffic[SW_SIM_TRAFFIC];
 	uint32_t n_traffic;
 	uint32_t payload; /* the largest that the MTU carries */

@@ -146,6 +146,23 @@ static const struct sw_option flap_rows[] = {
 		"when it fails again; 0: once"),
 };
 
+static const struct sw_option roster_rows[] = {
+	ROW("roster", "job", PATH, roster, job, "", 0, 0, "",
+		"the job, by its NAME; empty: the first one"),
+	ROW("roster", "servers", PATH, roster, servers, NULL, 0, 0, "",
+		"nodes with servers, in place of the job's own"),
+	ROW("roster", "at", TIME, roster, at_ns, "0s", 0, 3600000000000, "",
+		"when the job changes to them: all agents leave it after the "
+		"current round, and join it again"),
+	ROW("roster", "for", TIME, roster, for_ns, "0s", 0, 3600000000000, "",
+		"how long, until it changes back; 0: to the end"),
+	ROW("roster", "every", TIME, roster, every_ns, "0s", 0, 3600000000000,
+		"", "when it changes again; 0: once"),
+	ROW("roster", "cut", BOOL, roster, is_cut, "no", 0, 0, "yes|no",
+		"cut the leaving servers off the network: agents learn by "
+		"silence, and repeat the round"),
+};
+
 static const struct sw_option traffic_rows[] = {
 	ROW("traffic", "kind", CHOICE, traffic, kind, "cubic", 0, 0,
 		"reno|cubic|udp",
@@ -256,6 +273,7 @@ const struct sw_sim_section sw_sim_sections[] = {
 	SECTION("record", record, record_rows, "files to write"),
 	MANY("link", links, link_rows, "links, for topology = links"),
 	MANY("flap", flaps, flap_rows, "a link that fails by schedule"),
+	MANY("roster", rosters, roster_rows, "servers that come and go"),
 	MANY("traffic", traffic, traffic_rows, "other traffic"),
 	SECTION("figure", figure, figure_rows, "plot and page of a sweep"),
 	MANY("claim", claims, claim_rows, "a number beside a paper's"),

@@ -57,24 +57,32 @@ static int refuse(
 }
 
 /* Servers on agents' machines are last, and on all of them or none. */
-static int check_places(
-	struct sw_sim_job *j, const uint32_t *agents, uint32_t n_servers)
+int sw_sim_servers_check(const struct sw_sim_job *j, const uint32_t *servers,
+	uint32_t n, uint32_t *n_colocated)
+{
+	const struct sw_sim_desc_job *d = j->desc;
+
+	*n_colocated = 0;
+	if (n > SW_MAX_SERVERS)
+		return refuse(j->sim, d, "servers: a job has at most 128");
+	for (uint32_t i = 0; i < n; i++)
+		if (is_among(servers[i], j->nodes, j->n_agents))
+			++*n_colocated;
+		else if (*n_colocated)
+			return refuse(j->sim, d,
+				"servers: those on nodes of agents come last");
+	if (*n_colocated && *n_colocated != j->n_agents)
+		return refuse(j->sim, d,
+			"servers: on all nodes of agents, or on none");
+	return 0;
+}
+
+static int check_agents(const struct sw_sim_job *j, const uint32_t *agents)
 {
 	const struct sw_sim_desc_job *d = j->desc;
 
 	if (j->n_agents > SW_MAX_MEMBERS)
 		return refuse(j->sim, d, "agents: a job has at most 64");
-	if (n_servers > SW_MAX_SERVERS)
-		return refuse(j->sim, d, "servers: a job has at most 128");
-	for (uint32_t i = 0; i < n_servers; i++)
-		if (is_among(j->servers[i], agents, j->n_agents))
-			j->n_colocated++;
-		else if (j->n_colocated)
-			return refuse(j->sim, d,
-				"servers: those on nodes of agents come last");
-	if (j->n_colocated && j->n_colocated != j->n_agents)
-		return refuse(j->sim, d,
-			"servers: on all nodes of agents, or on none");
 	for (uint32_t i = 0; i < j->n_agents; i++) {
 		if (is_among(agents[i], agents, i))
 			return refuse(j->sim, d, "agents: a node twice");
@@ -330,12 +338,14 @@ static uint64_t start_job(void *ctx, uint64_t now_ns)
 
 /* --- servers --- */
 
-static int open_server(struct sw_sim *s, struct sw_sim_job *j, uint32_t node)
+int sw_sim_server_open(struct sw_sim_job *j, uint32_t node)
 {
+	struct sw_sim *s = j->sim;
 	struct sw_sim_node *n = &s->net.nodes[node];
 	struct sw_params params = j->params;
 	int err;
 
+	j->has_used[node] = true;
 	if (s->servers[node])
 		return 0;
 	params.queue_bytes /= n->loopback ? 2 : 1;
@@ -402,30 +412,38 @@ static void open_nodes(struct sw_sim_job *j, const uint32_t *agents)
 		j->params.queue_bytes /= 2;
 }
 
-static int open_engines(
-	struct sw_sim *s, struct sw_sim_job *j, const uint32_t *agents)
+static int open_engines(struct sw_sim_job *j, const uint32_t *agents)
 {
 	int err = 0;
 
 	for (uint32_t k = 0; k < j->n_servers && !j->n_colocated; k++)
-		err = err ? err : open_server(s, j, j->servers[k]);
+		err = err ? err : sw_sim_server_open(j, j->servers[k]);
 	open_nodes(j, agents);
 	for (uint32_t k = 0; k < j->n_servers && j->n_colocated; k++)
-		err = err ? err : open_server(s, j, j->servers[k]);
+		err = err ? err : sw_sim_server_open(j, j->servers[k]);
 	return err;
 }
 
-static int open_job(struct sw_sim *s, uint32_t i, uint32_t *agents)
+static int open_job(struct sw_sim *s, uint32_t i)
 {
 	struct sw_sim_job *j = &s->jobs[i];
+	uint32_t *agents = array(SW_SIM_NODES_MAX, sizeof(*agents));
 	int err;
 
 	j->sim = s;
 	j->desc = &s->desc->jobs[i];
-	j->servers = array(SW_SIM_NODES_MAX, sizeof(*j->servers));
+	j->servers = j->home = array(SW_SIM_NODES_MAX, sizeof(*j->home));
 	j->n_agents = sw_sim_find_all(s->desc, j->desc->agents, agents);
-	j->n_servers = sw_sim_find_all(s->desc, j->desc->servers, j->servers);
-	err = check_places(j, agents, j->n_servers);
+	j->n_home = j->n_servers =
+		sw_sim_find_all(s->desc, j->desc->servers, j->home);
+	j->most_servers = j->n_servers;
+	j->nodes = agents;
+	j->has_used = array(s->net.n_nodes, sizeof(*j->has_used));
+	j->stop_round = j->desc->n_rounds;
+	err = sw_sim_servers_check(
+		j, j->servers, j->n_servers, &j->n_colocated);
+	if (!err)
+		err = check_agents(j, agents);
 	if (!err)
 		err = take_tensors(j);
 	if (err)
@@ -439,7 +457,7 @@ static int open_job(struct sw_sim *s, uint32_t i, uint32_t *agents)
 		(uint64_t)j->desc->n_rounds * j->n_agents, sizeof(*j->urgent));
 	j->agents = array(j->n_agents, sizeof(*j->agents));
 	if (j->desc->transport == SW_SIM_SUMWIRE)
-		err = open_engines(s, j, agents);
+		err = open_engines(j, agents);
 	for (uint32_t r = 0; r < j->n_agents; r++)
 		prepare_agent(j, r, agents[r]);
 	sw_sim_timer_add(
@@ -449,7 +467,6 @@ static int open_job(struct sw_sim *s, uint32_t i, uint32_t *agents)
 
 int sw_sim_jobs_open(struct sw_sim *s)
 {
-	uint32_t *agents = array(SW_SIM_NODES_MAX, sizeof(*agents));
 	int err = 0;
 
 	s->n_jobs = s->desc->n_jobs;
@@ -457,8 +474,7 @@ int sw_sim_jobs_open(struct sw_sim *s)
 	s->servers = array(s->net.n_nodes, sizeof(*s->servers));
 	err = sw_sim_guests_init(&s->guests, s->desc);
 	for (uint32_t i = 0; i < s->n_jobs && !err; i++)
-		err = open_job(s, i, agents);
-	free(agents);
+		err = open_job(s, i);
 	return err;
 }
 
@@ -470,7 +486,9 @@ void sw_sim_jobs_close(struct sw_sim *s)
 		for (uint32_t r = 0; j->agents && r < j->n_agents; r++)
 			close_agent(&j->agents[r]);
 		free(j->agents);
-		free(j->servers);
+		free(j->nodes);
+		free(j->home);
+		free(j->has_used);
 		free(j->n_elems);
 		free(j->kinds);
 		free(j->layers);

@@ -37,7 +37,7 @@ static void put_agent(struct sw_sim_record *r, const struct sw_sim_agent *a)
 	const char *name = a->node->name;
 	struct sw_worker_path p;
 
-	for (uint32_t i = 0; i < a->job->n_servers; i++) {
+	for (uint32_t i = 0; i < a->job->most_servers; i++) {
 		if (!sw_worker_path(a->worker, i, &p)) {
 			r->at += 3;
 			continue;
@@ -101,7 +101,7 @@ static uint32_t n_figures(const struct sw_sim *s)
 	uint32_t n = s->net.n_links + s->net.n_nodes;
 
 	for (uint32_t j = 0; j < s->n_jobs; j++)
-		n += s->jobs[j].n_agents * (3 * s->jobs[j].n_servers + 1);
+		n += s->jobs[j].n_agents * (3 * s->jobs[j].most_servers + 1);
 	return n;
 }
 

@@ -66,6 +66,8 @@ int sw_sim_open(struct sw_sim *s, const struct sw_sim_desc *d)
 	if (!err)
 		err = sw_sim_jobs_open(s);
 	if (!err)
+		err = sw_sim_rosters_open(s);
+	if (!err)
 		err = sw_sim_flaps_open(&s->net, d, s->flaps, s->why);
 	if (!err)
 		err = sw_sim_traffic_open(&s->net, d, &s->traffic, s->why);
@@ -128,9 +130,12 @@ static void count_engine(const struct sw_sim *s, const struct sw_sim_job *j,
 		r->n_again += sw_word(&st->retransmissions);
 		r->n_timeouts += sw_word(&st->timeouts);
 	}
-	for (uint32_t i = 0; i < j->n_servers; i++) {
-		const struct sw_stats *st =
-			sw_server_stats(s->servers[j->servers[i]]);
+	for (uint32_t i = 0; i < s->net.n_nodes; i++) {
+		const struct sw_stats *st;
+
+		if (!j->has_used[i])
+			continue;
+		st = sw_server_stats(s->servers[i]);
 
 		r->n_again += sw_word(&st->retransmissions);
 		r->n_timeouts += sw_word(&st->timeouts);
@@ -219,6 +224,7 @@ void sw_sim_go(struct sw_sim *s, struct sw_sim_result *r)
 void sw_sim_end(struct sw_sim *s)
 {
 	sw_sim_record_close(s, s->record);
+	sw_sim_rosters_close(s);
 	sw_sim_jobs_close(s);
 	sw_sim_traffic_close(s->traffic);
 	sw_sim_close(&s->net);

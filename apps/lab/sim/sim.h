@@ -12,6 +12,7 @@
 #include "apps/lab/sim/net.h"
 #include "apps/lab/sim/plain.h"
 #include "apps/lab/sim/result.h"
+#include "apps/lab/sim/roster.h"
 #include "apps/lab/sim/truth.h"
 #include "engine/server/server.h"
 #include "engine/worker/worker.h"
@@ -32,10 +33,10 @@ struct sw_sim_agent {
 	struct sw_sim_job *job;
 	struct sw_sim_node *node;
 	struct sw_worker *worker;
-	uint32_t rank, n_local;
+	uint32_t rank, n_local, endpoint;
 	void **to;   /* [tensor] where sums go */
 	void **from; /* [tensor * n_local + local] */
-	bool is_running, is_declared, is_admitted, is_failed;
+	bool is_open, is_running, is_declared, is_admitted, is_failed;
 	uint32_t round, stage; /* stages: forward layers, then backward */
 	bool is_computing;
 	uint64_t stage_end_ns;
@@ -53,9 +54,16 @@ struct sw_sim_job {
 	struct sw_params params;
 	struct sw_sim_truth truth;
 	struct sw_sim_agent *agents;
-	uint32_t n_agents, *servers, n_servers, n_colocated;
-	uint64_t *n_elems; /* [n_tensors] */
-	uint8_t *kinds;    /* the same; NULL: all are push_pulls */
+	uint32_t n_agents, n_servers, n_colocated, n_home;
+	uint32_t *nodes;         /* of agents */
+	const uint32_t *servers; /* of now: home, or a roster's */
+	uint32_t *home;
+	bool *has_used;        /* by node: its server was one of the job's */
+	uint32_t most_servers; /* of all rosters */
+	struct sw_sim_change change;
+	uint32_t stop_round; /* agents do not begin this one */
+	uint64_t *n_elems;   /* [n_tensors] */
+	uint8_t *kinds;      /* the same; NULL: all are push_pulls */
 	uint32_t n_tensors;
 	struct sw_sim_layer *layers;
 	uint32_t n_layers;
@@ -88,6 +96,7 @@ struct sw_sim {
 	struct sw_sim_traffic *traffic; /* NULL: none */
 	struct sw_sim_record *record;   /* NULL: nothing */
 	struct sw_sim_flap flaps[SW_SIM_FLAPS];
+	struct sw_sim_roster rosters[SW_SIM_ROSTERS];
 	char why[SW_SIM_TEXT]; /* "": it has not failed */
 };
 
@@ -106,7 +115,15 @@ void sw_sim_end(struct sw_sim *s);
 int sw_sim_jobs_open(struct sw_sim *s);
 void sw_sim_jobs_close(struct sw_sim *s);
 
-/* sw_sim_agent_open - start an agent. */
+/* sw_sim_servers_check - check the servers that a job has or will have, and
+ * count those on its agents' nodes.  Errors: as sw_sim_open.
+ * sw_sim_server_open - let a node serve, which may do so already. */
+int sw_sim_servers_check(const struct sw_sim_job *j, const uint32_t *servers,
+	uint32_t n, uint32_t *n_colocated);
+int sw_sim_server_open(struct sw_sim_job *j, uint32_t node);
+
+/* sw_sim_agent_open - start an agent, or start it again with the job's servers
+ * of now. */
 void sw_sim_agent_open(struct sw_sim_agent *a);
 
 /* sw_sim_agent_compute - go on until something has to be waited for; returns

@@ -1,0 +1,48 @@
+/* roster.h - servers of a job that come and go by schedule.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The engine changes the servers of a job between two of its lives alone: all
+ * agents leave, and join again with another list. They keep their memory. A
+ * change waits for the end of the current round. If servers were cut off, the
+ * agents' workers fail when these have been silent for dead_after; then all
+ * agents join again and repeat the round.
+ */
+#ifndef SW_APPS_LAB_SIM_ROSTER_H
+#define SW_APPS_LAB_SIM_ROSTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sw_sim;
+struct sw_sim_job;
+struct sw_sim_desc_roster;
+
+/* A job's change to other servers. */
+struct sw_sim_change {
+	bool is_on;
+	const uint32_t *servers; /* from then on */
+	uint32_t n_servers;
+	uint32_t n_left; /* agents that have left */
+	uint32_t timer;  /* joins again */
+};
+
+struct sw_sim_roster {
+	const struct sw_sim_desc_roster *desc;
+	struct sw_sim_job *job;
+	uint32_t *servers, n_servers;
+	uint64_t begun_ns;
+	bool is_in; /* the job has, or changes to, these servers */
+};
+
+/* sw_sim_rosters_open - check all rosters, open their servers and set their
+ * timers.  Errors: as sw_sim_open.
+ * sw_sim_rosters_close - free them. */
+int sw_sim_rosters_open(struct sw_sim *s);
+void sw_sim_rosters_close(struct sw_sim *s);
+
+/* sw_sim_change_round - note that a round of the job has ended.
+ * sw_sim_change_left - note that an agent's worker has left. */
+void sw_sim_change_round(struct sw_sim_job *j);
+void sw_sim_change_left(struct sw_sim_job *j);
+
+#endif
