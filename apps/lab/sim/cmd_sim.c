@@ -77,7 +77,8 @@ static void print_profile(const struct sw_sim_result *r, uint64_t ns)
 		(unsigned long long)r->most_frames);
 }
 
-static int run_one(const struct options *o, const struct sw_sim_desc *d)
+static int run_one(const struct options *o, struct sw_sim_file *file,
+	const struct sw_sim_desc *d)
 {
 	struct sw_sim *s = malloc(sizeof(*s));
 	struct sw_sim_result *r = calloc(1, sizeof(*r));
@@ -88,8 +89,7 @@ static int run_one(const struct options *o, const struct sw_sim_desc *d)
 		abort();
 	err = sw_sim_open(s, d);
 	if (err) {
-		fprintf(stderr, "sumwire-lab sim: %s: %s\n", o->files.items[0],
-			s->why);
+		sw_sim_file_refuse(file, s->why);
 	} else {
 		sw_sim_go(s, r);
 		if (o->is_json)
@@ -157,7 +157,7 @@ static int run_file(const struct options *o, struct sw_sim_file *file)
 	}
 	err = sw_sim_desc_read(file, 0, &d);
 	if (!err)
-		err = run_one(o, d);
+		err = run_one(o, file, d);
 	sw_sim_desc_free(d);
 	return err;
 }

@@ -638,6 +638,25 @@ void sw_sim_desc_free(struct sw_sim_desc *d)
 	free(d);
 }
 
+void sw_sim_file_refuse(struct sw_sim_file *f, const char *why)
+{
+	char section[SW_SIM_NAME * 2] = "", key[SW_SIM_NAME] = "";
+	char kind[SW_SIM_NAME], label[SW_SIM_NAME];
+	int end = 0, key_end = 0;
+
+	if (sscanf(why, "[%63[^]]] %n", section, &end) != 1 || !end) {
+		sw_report_error(&f->report, 0, NULL, NULL, "%s", why);
+		return;
+	}
+	if (sscanf(section, "%31s %31s", kind, label) == 2)
+		section_name(kind, label, section);
+	if (sscanf(why + end, "%31[a-z_]: %n", key, &key_end) != 1)
+		key_end = 0;
+	sw_report_error(&f->report,
+		sw_scan_line(&f->scan, section, key_end ? key : NULL), section,
+		key_end ? key : NULL, "%s", why + end + key_end);
+}
+
 /* --- the reference --- */
 
 static void print_row(FILE *f, const struct sw_option *o)

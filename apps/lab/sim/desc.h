@@ -182,6 +182,10 @@ int sw_sim_file_open(
 	struct sw_sim_file *f, const char *path, const struct sw_log *log);
 void sw_sim_file_close(struct sw_sim_file *f);
 
+/* sw_sim_file_refuse - report @why a simulation of the file was refused, like
+ * "[job a] servers: TEXT", with the line of that key. */
+void sw_sim_file_refuse(struct sw_sim_file *f, const char *why);
+
 /* sw_sim_axis_value - write the value of axis @i at @point into @out. */
 const char *sw_sim_axis_value(const struct sw_sim_file *f, uint32_t i,
 	uint32_t point, char out[SW_SIM_TEXT]);

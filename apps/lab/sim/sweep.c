@@ -45,13 +45,22 @@ static void run_point(const struct sw_sim_desc *d, struct sw_sim_result *r)
 	free(s);
 }
 
-/* With the lock. */
+static bool is_wrong(const struct sw_sim_result *r)
+{
+	for (uint32_t i = 0; i < r->n_jobs; i++)
+		if (r->jobs[i].n_wrong)
+			return true;
+	return false;
+}
+
+/* Keep the rows of a point that came to its end, or to that of its time.  With
+ * the lock. */
 static void keep(struct work *w, uint32_t point, const struct sw_sim_result *r)
 {
 	struct sw_sim_table *t = &w->sweep->table;
 	uint32_t from = t->n;
 
-	if (r->why[0] && !r->n_jobs && !r->n_traffic) {
+	if (r->why[0] && ((!r->n_jobs && !r->n_traffic) || is_wrong(r))) {
 		memcpy(w->why, r->why, sizeof(w->why));
 		return;
 	}
@@ -231,7 +240,7 @@ static int finish(struct work *w)
 		return SW_EIO;
 	}
 	if (w->why[0]) {
-		fprintf(stderr, "sumwire-lab sim: %s\n", w->why);
+		sw_sim_file_refuse(s->file, w->why);
 		return SW_ECONF;
 	}
 	sw_sim_table_sort(&s->table);
