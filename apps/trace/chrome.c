@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apps/cli/chrome.h"
 #include "apps/trace/load.h"
 #include "engine/base/bytes.h"
 #include "engine/base/text.h"
@@ -24,23 +25,8 @@ enum {
 
 struct out {
 	const struct sw_trace_data *t;
-	FILE *to;
-	bool has_one;
+	struct sw_chrome c;
 };
-
-/* The text of a JSON string: what does not print is a '?' already. */
-static const char *escape(const char *text, char out[NAME])
-{
-	size_t n = 0;
-
-	for (; *text && n < NAME - 3; text++) {
-		if (*text == '"' || *text == '\\')
-			out[n++] = '\\';
-		out[n++] = *text & 0x80 ? '?' : *text;
-	}
-	out[n] = '\0';
-	return out;
-}
 
 static const char *tensor_name(
 	const struct out *o, uint64_t epoch, uint32_t key, char out[NAME])
@@ -48,41 +34,22 @@ static const char *tensor_name(
 	const struct sw_trace_name *n = sw_trace_named(o->t, epoch, key);
 
 	if (n && n->name[0])
-		return escape(n->name, out);
+		return sw_chrome_escape(n->name, out, NAME);
 	snprintf(out, NAME, "key %u", key);
 	return out;
 }
 
-static void event_begin(
-	struct out *o, const char *phase, uint32_t daemon, uint32_t tid)
-{
-	fprintf(o->to, "%s{\"ph\":\"%s\",\"pid\":%u,\"tid\":%u",
-		o->has_one ? ",\n" : "\n", phase, daemon + 1, tid);
-	o->has_one = true;
-}
-
-/* Put microseconds with three digits; not below zero. */
-static void time_put(struct out *o, const char *key, int64_t ns)
-{
-	ns = ns > 0 ? ns : 0;
-	fprintf(o->to, ",\"%s\":%" PRId64 ".%03u", key, ns / 1000,
-		(unsigned)(ns % 1000));
-}
-
+/* A daemon is a process. */
 static void track_name(struct out *o, uint32_t daemon, uint32_t tid,
 	const char *what, const char *name)
 {
-	event_begin(o, "M", daemon, tid);
-	fprintf(o->to, ",\"name\":\"%s\",\"args\":{\"name\":\"%s\"}}", what,
-		name);
+	sw_chrome_name(&o->c, daemon + 1, tid, what, name);
 }
 
 static void slice_begin(struct out *o, uint32_t daemon, uint32_t tid,
 	int64_t from_ns, int64_t to_ns)
 {
-	event_begin(o, "X", daemon, tid);
-	time_put(o, "ts", from_ns - o->t->zero_ns);
-	time_put(o, "dur", to_ns - from_ns);
+	sw_chrome_slice(&o->c, daemon + 1, tid, from_ns, to_ns);
 }
 
 /* --- lcores and links --- */
@@ -96,7 +63,7 @@ static void burst_put(struct out *o, uint32_t daemon, uint32_t lcore,
 	const struct sw_trace_event *e, int64_t to_ns)
 {
 	slice_begin(o, daemon, TID_LCORE + lcore, to_ns - e->ns, to_ns);
-	fprintf(o->to, ",\"name\":\"%s\",\"args\":{\"frames\":%u}}",
+	fprintf(o->c.to, ",\"name\":\"%s\",\"args\":{\"frames\":%u}}",
 		e->kind == SW_TRACE_RX ? "receive" : "send", e->chunk);
 }
 
@@ -115,7 +82,7 @@ static void chunk_put(struct out *o, uint32_t daemon, uint32_t lcore,
 	char name[NAME];
 
 	slice_begin(o, daemon, link_tid(lcore, e->peer), to_ns - e->ns, to_ns);
-	fprintf(o->to,
+	fprintf(o->c.to,
 		",\"name\":\"%s\",\"cat\":\"chunk\",\"args\":{\"tensor\":"
 		"\"%s\",\"%s\":%u,\"chunk\":%u,\"bytes\":%u",
 		verbs[e->kind], tensor_name(o, p->epoch, e->key, name),
@@ -123,12 +90,12 @@ static void chunk_put(struct out *o, uint32_t daemon, uint32_t lcore,
 		is_stream ? e->chunk : e->round,
 		is_stream ? e->round : e->chunk, e->bytes);
 	if (!is_stream)
-		fprintf(o->to, ",\"step\":%u", e->step);
+		fprintf(o->c.to, ",\"step\":%u", e->step);
 	if (e->flags & SW_TRACE_COMPLETE)
-		fprintf(o->to, ",\"complete\":true");
+		fprintf(o->c.to, ",\"complete\":true");
 	if (e->flags & SW_TRACE_RETX)
-		fprintf(o->to, ",\"retransmission\":true");
-	fprintf(o->to, "}}");
+		fprintf(o->c.to, ",\"retransmission\":true");
+	fprintf(o->c.to, "}}");
 }
 
 static void lcore_put(struct out *o, uint32_t daemon, uint32_t lcore)
@@ -147,13 +114,13 @@ static void lcore_put(struct out *o, uint32_t daemon, uint32_t lcore)
 		if (p->is_worker)
 			snprintf(name, sizeof(name),
 				"link to server %.64s, job %.100s",
-				escape(p->address, address),
-				escape(p->job, job));
+				sw_chrome_escape(p->address, address, NAME),
+				sw_chrome_escape(p->job, job, NAME));
 		else
 			snprintf(name, sizeof(name),
 				"link to agent %u %.64s, job %.100s", p->member,
-				escape(p->address, address),
-				escape(p->job, job));
+				sw_chrome_escape(p->address, address, NAME),
+				sw_chrome_escape(p->job, job, NAME));
 		track_name(o, daemon, link_tid(lcore, i), "thread_name", name);
 	}
 	for (uint32_t i = 0; i < l->n_events; i++) {
@@ -173,10 +140,11 @@ static void lcore_put(struct out *o, uint32_t daemon, uint32_t lcore)
 static void arrow_put(struct out *o, const char *phase, uint32_t id,
 	const struct sw_trace_mark *m)
 {
-	event_begin(o, phase, m->daemon, link_tid(m->lcore, m->event->peer));
-	time_put(o, "ts", m->from_ns - o->t->zero_ns);
-	fprintf(o->to, ",\"name\":\"chunk\",\"cat\":\"flow\",\"id\":%u%s}", id,
-		*phase == 'f' ? ",\"bp\":\"e\"" : "");
+	sw_chrome_event(&o->c, phase, m->daemon + 1,
+		link_tid(m->lcore, m->event->peer));
+	sw_chrome_time(&o->c, "ts", m->from_ns - o->t->zero_ns);
+	fprintf(o->c.to, ",\"name\":\"chunk\",\"cat\":\"flow\",\"id\":%u%s}",
+		id, *phase == 'f' ? ",\"bp\":\"e\"" : "");
 }
 
 /* Arrows join what was seen of a piece, in its order. */
@@ -231,7 +199,7 @@ static uint32_t row_put(struct out *o, const struct sw_trace_span *s,
 		}
 		ends[k] = s[i].to_ns;
 		slice_begin(o, s->daemon, tid + k, s[i].from_ns, s[i].to_ns);
-		fprintf(o->to,
+		fprintf(o->c.to,
 			",\"name\":\"%s\",\"cat\":\"call\",\"args\":{"
 			"\"number\":%u%s}}",
 			name, s[i].number,
@@ -266,8 +234,8 @@ static void head_put(struct out *o)
 	const struct sw_trace_data *t = o->t;
 	char name[NAME];
 
-	fprintf(o->to, "{\"displayTimeUnit\":\"ns\",\"otherData\":{"
-		       "\"daemons\":[");
+	sw_chrome_begin(&o->c);
+	fprintf(o->c.to, "\"daemons\":[");
 	for (uint32_t i = 0; i < t->n_daemons; i++) {
 		const struct sw_trace_daemon *d = &t->daemons[i];
 		const struct sw_trace_clock *c = &t->clocks[d->clock];
@@ -275,22 +243,25 @@ static void head_put(struct out *o)
 
 		for (uint32_t k = 0; k < SW_MAX_LCORES; k++)
 			n_dropped += d->lcores[k].n_lost;
-		fprintf(o->to,
+		fprintf(o->c.to,
 			"%s{\"node\":\"%s\",\"pid\":%" PRId64
 			",\"dropped\":%" PRIu64
 			",\"complete\":%s,\"aligned\":%s,\"offset_ns\":%" PRId64
 			",\"error_ns\":%" PRId64 "}",
-			i ? "," : "", escape(d->hello.node, name), d->hello.pid,
-			n_dropped, d->has_ended ? "true" : "false",
+			i ? "," : "",
+			sw_chrome_escape(d->hello.node, name, NAME),
+			d->hello.pid, n_dropped,
+			d->has_ended ? "true" : "false",
 			c->is_known ? "true" : "false", c->offset_ns,
 			c->error_ns);
 	}
-	fprintf(o->to, "]},\"traceEvents\":[");
+	fprintf(o->c.to, "]");
+	sw_chrome_events(&o->c);
 }
 
 int sw_trace_chrome(const struct sw_trace_data *t, FILE *to, const char *path)
 {
-	struct out o = {.t = t, .to = to};
+	struct out o = {.t = t, .c = {.to = to, .zero_ns = t->zero_ns}};
 	char label[2 * NAME], name[NAME];
 	int err;
 
@@ -299,7 +270,7 @@ int sw_trace_chrome(const struct sw_trace_data *t, FILE *to, const char *path)
 		const struct sw_trace_hello *h = &t->daemons[i].hello;
 
 		snprintf(label, sizeof(label), "%s %s (pid %" PRId64 ")",
-			h->role, escape(h->node, name), h->pid);
+			h->role, sw_chrome_escape(h->node, name, NAME), h->pid);
 		track_name(&o, i, 0, "process_name", label);
 		for (uint32_t k = 0; k < SW_MAX_LCORES; k++)
 			lcore_put(&o, i, k);
@@ -307,7 +278,7 @@ int sw_trace_chrome(const struct sw_trace_data *t, FILE *to, const char *path)
 	for (uint32_t i = 0; i < t->n_pieces; i++)
 		arrows_put(&o, i);
 	err = calls_put(&o);
-	fprintf(to, "\n]}\n");
+	sw_chrome_end(&o.c);
 	if (!err && !fflush(to) && !ferror(to))
 		return 0;
 	fprintf(stderr, "sumwire trace: cannot write %s: %s\n", path,

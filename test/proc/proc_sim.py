@@ -1,5 +1,6 @@
 # proc_sim.py - sumwire-lab sim: the tutorial's descriptions, equal bytes, bad input
 # SPDX-License-Identifier: BSD-3-Clause
+import collections
 import json
 import os
 import shutil
@@ -161,11 +162,11 @@ BROKEN = "_ws.malformed || _ws.lua.error || sumwire.crc || sumwire.short || sumw
 
 
 def test_records():
-    """Figures over time, and a link's frames as Wireshark reads them."""
+    """Figures over time, a trace, and a link's frames as Wireshark reads them."""
     with tempfile.TemporaryDirectory() as d:
         with open(os.path.join(d, "x.ini"), "w", encoding="utf-8") as f:
-            f.write("[net]\nbuffer = 64KiB\n" + JOB + "[record]\ncsv = x.csv\n"
-                    "every = 100us\npcapng = x.pcapng\nfrom = switch\nto = cpu0\n")
+            f.write("[net]\nbuffer = 64KiB\n" + JOB + "compute = 50us\n[record]\n"
+                    "csv = x.csv\ntrace = x.json\nevery = 100us\npcapng = x.pcapng\nfrom = switch\nto = cpu0\n")
         p = sim("x.ini", cwd=d)
         check(p.returncode == 0, p.stderr)
         with open(os.path.join(d, "x.csv"), encoding="utf-8") as f:
@@ -174,6 +175,13 @@ def test_records():
         figures = {row.split(",")[1] for row in rows}
         check(figures == {"queue_bytes", "window_bytes", "grant_bytes", "rtt_ns",
                           "retransmissions"}, figures)
+        with open(os.path.join(d, "x.json"), encoding="utf-8") as f:
+            events = json.load(f)["traceEvents"]
+        slices = collections.Counter((e["pid"], e["name"]) for e in events if e["ph"] == "X")
+        check(slices[2, "forward 0"] == slices[3, "tensor 3"] == 3, slices)
+        last = [e["args"]["value"] for e in events if e["name"] == "queue_bytes switch to cpu0"]
+        check(len(last) == sum(row.split(",")[1:4] == ["queue_bytes", "switch", "cpu0"]
+                               for row in rows) > 1, last)
         if not shutil.which("tshark"):
             return
         tshark = ["tshark", "-X", "lua_script:" + os.path.abspath(LUA), "-r", "x.pcapng"]

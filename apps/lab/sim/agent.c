@@ -109,7 +109,11 @@ static void take_done(struct sw_sim_agent *a, uint32_t tensor, uint64_t round)
 	a->n_open[layer_of(j, tensor)]--;
 	if (!tensor && round >= j->desc->n_warm &&
 		j->n_urgent < (uint64_t)j->desc->n_rounds * j->n_agents)
-		j->urgent[j->n_urgent++] = j->sim->net.now_ns - a->urgent_ns;
+		j->urgent[j->n_urgent++] =
+			j->sim->net.now_ns - a->pushed_ns[tensor];
+	if (j->sim->trace.to)
+		sw_sim_perfetto_tensor(
+			&j->sim->trace, a, tensor, round, a->pushed_ns[tensor]);
 	if (++a->n_done < j->n_tensors)
 		return;
 	a->n_done = 0;
@@ -158,8 +162,7 @@ static void push(struct sw_sim_agent *a, uint32_t tensor)
 	struct sw_sim_job *j = a->job;
 	int err = 0;
 
-	if (!tensor)
-		a->urgent_ns = j->sim->net.now_ns;
+	a->pushed_ns[tensor] = j->sim->net.now_ns;
 	if (j->plain) {
 		j->push(a, tensor);
 		return;
@@ -208,6 +211,9 @@ static void end_stage(struct sw_sim_agent *a)
 	uint32_t n = a->job->n_layers;
 
 	a->is_computing = false;
+	if (a->job->sim->trace.to && a->stage_end_ns > a->stage_begin_ns)
+		sw_sim_perfetto_stage(
+			&a->job->sim->trace, a, a->stage_begin_ns);
 	if (a->stage >= n)
 		push_layer(a, 2 * n - 1 - a->stage);
 	if (++a->stage < 2 * n)
@@ -232,6 +238,7 @@ uint64_t sw_sim_agent_compute(struct sw_sim_agent *a, uint64_t now_ns)
 			(a->stage < j->n_layers && a->n_open[a->stage]))
 			return has_pushed ? now_ns : UINT64_MAX;
 		a->is_computing = true;
+		a->stage_begin_ns = now_ns;
 		a->stage_end_ns = now_ns + time_of(a);
 	}
 }

@@ -105,7 +105,7 @@ enum sw_sim_traffic_kind { SW_SIM_RENO, SW_SIM_CUBIC, SW_SIM_UDP_ON_OFF };
 
 struct sw_sim_desc_record {
 	uint64_t every_ns;
-	char csv[SW_SIM_TEXT], pcapng[SW_SIM_TEXT];
+	char csv[SW_SIM_TEXT], trace[SW_SIM_TEXT], pcapng[SW_SIM_TEXT];
 	char from[SW_SIM_TEXT], to[SW_SIM_TEXT];
 };
 

@@ -191,6 +191,9 @@ static const struct sw_option record_rows[] = {
 	ROW("record", "csv", PATH, record, csv, "", 0, 0, "",
 		"file for queues, windows, grants, round-trip times and "
 		"retransmissions over time"),
+	ROW("record", "trace", PATH, record, trace, "", 0, 0, "",
+		"file for the same, and for what agents compute and push, as "
+		"JSON that Perfetto opens"),
 	ROW("record", "every", TIME, record, every_ns, "1ms", 1000,
 		3600000000000, "", "time between two records"),
 	ROW("record", "pcapng", PATH, record, pcapng, "", 0, 0, "",

@@ -296,6 +296,7 @@ static void prepare_agent(struct sw_sim_job *j, uint32_t rank, uint32_t node)
 		.from = array((uint64_t)j->n_tensors * n, sizeof(*a->from)),
 		.colls = j->kinds ? sw_sim_colls_open(j) : NULL,
 		.n_open = array(j->n_layers, sizeof(*a->n_open)),
+		.pushed_ns = array(j->n_tensors, sizeof(*a->pushed_ns)),
 		.rng = j->sim->desc->run.seed ^ (uint64_t)node << 32};
 	for (uint32_t t = 0; t < j->n_tensors; t++) {
 		a->to[t] = buffer(j, t);
@@ -322,6 +323,7 @@ static void close_agent(struct sw_sim_agent *a)
 	free(a->to);
 	free(a->from);
 	free(a->n_open);
+	free(a->pushed_ns);
 }
 
 static uint64_t start_job(void *ctx, uint64_t now_ns)

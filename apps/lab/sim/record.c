@@ -1,4 +1,4 @@
-/* record.c - figures over time, as CSV with a row for each that has changed.
+/* record.c - figures over time: a row, or a count, for each that has changed.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/record.h"
 
@@ -12,7 +12,7 @@
 
 struct sw_sim_record {
 	struct sw_sim *sim;
-	FILE *csv, *pcapng;
+	FILE *csv, *trace, *pcapng;     /* NULL: not written */
 	const struct sw_sim_link *link; /* of pcapng */
 	uint64_t *last; /* figures, in the order of their rows */
 	uint32_t at;
@@ -26,6 +26,11 @@ static void put(struct sw_sim_record *r, const char *what, const char *from,
 	if (*last == value)
 		return;
 	*last = value;
+	if (r->trace)
+		sw_sim_perfetto_count(&r->sim->trace, r->sim->net.now_ns, what,
+			from, to, value);
+	if (!r->csv)
+		return;
 	fprintf(r->csv, "%llu.%03llu,%s,%s,%s,%llu\n",
 		(unsigned long long)((r->sim->net.now_ns - SW_S) / 1000),
 		(unsigned long long)(r->sim->net.now_ns % 1000), what, from, to,
@@ -110,12 +115,25 @@ static int open_csv(struct sw_sim *s, struct sw_sim_record *r)
 	r->csv = open_file(s, "csv", s->desc->record.csv);
 	if (!r->csv)
 		return SW_EIO;
+	fputs("time_us,figure,from,to,value\n", r->csv);
+	return 0;
+}
+
+static int open_trace(struct sw_sim *s, struct sw_sim_record *r)
+{
+	r->trace = open_file(s, "trace", s->desc->record.trace);
+	if (!r->trace)
+		return SW_EIO;
+	sw_sim_perfetto_begin(&s->trace, r->trace, s);
+	return 0;
+}
+
+static void start(struct sw_sim *s, struct sw_sim_record *r)
+{
 	r->last = calloc(n_figures(s), sizeof(*r->last));
 	if (!r->last)
 		abort();
-	fputs("time_us,figure,from,to,value\n", r->csv);
 	sw_sim_timer_add(&s->net, s->net.now_ns, sample, r);
-	return 0;
 }
 
 static int open_pcapng(struct sw_sim *s, struct sw_sim_record *r)
@@ -147,7 +165,7 @@ int sw_sim_record_open(struct sw_sim *s, struct sw_sim_record **out)
 	int err = 0;
 
 	*out = NULL;
-	if (!*d->csv && !*d->pcapng)
+	if (!*d->csv && !*d->trace && !*d->pcapng)
 		return 0;
 	*out = r = calloc(1, sizeof(*r));
 	if (!r)
@@ -155,6 +173,10 @@ int sw_sim_record_open(struct sw_sim *s, struct sw_sim_record **out)
 	r->sim = s;
 	if (*d->csv)
 		err = open_csv(s, r);
+	if (*d->trace && !err)
+		err = open_trace(s, r);
+	if ((r->csv || r->trace) && !err)
+		start(s, r);
 	if (*d->pcapng && !err)
 		err = open_pcapng(s, r);
 	return err;
@@ -176,7 +198,11 @@ void sw_sim_record_close(struct sw_sim *s, struct sw_sim_record *r)
 {
 	if (!r)
 		return;
+	if (s->trace.to)
+		sw_sim_perfetto_end(&s->trace);
+	s->trace.to = NULL;
 	close_file(s, "csv", r->csv);
+	close_file(s, "trace", r->trace);
 	close_file(s, "pcapng", r->pcapng);
 	free(r->last);
 	free(r);

@@ -10,6 +10,7 @@
 #include "apps/lab/sim/flap.h"
 #include "apps/lab/sim/guests.h"
 #include "apps/lab/sim/net.h"
+#include "apps/lab/sim/perfetto.h"
 #include "apps/lab/sim/plain.h"
 #include "apps/lab/sim/result.h"
 #include "apps/lab/sim/roster.h"
@@ -39,11 +40,11 @@ struct sw_sim_agent {
 	bool is_open, is_running, is_declared, is_admitted, is_failed;
 	uint32_t round, stage; /* stages: forward layers, then backward */
 	bool is_computing;
-	uint64_t stage_end_ns;
+	uint64_t stage_end_ns, stage_begin_ns;
 	struct sw_sim_colls *colls; /* NULL: it has push_pulls */
-	uint32_t *n_open;   /* by layer: tensors that are being summed */
-	uint32_t n_done;    /* tensors of the round that are summed */
-	uint64_t urgent_ns; /* when the most urgent tensor was pushed */
+	uint32_t *n_open;    /* by layer: tensors that are being summed */
+	uint32_t n_done;     /* tensors of the round that are summed */
+	uint64_t *pushed_ns; /* by tensor: when it was last pushed */
 	uint64_t rng;
 	char text[SW_TEXT_MAX];
 };
@@ -95,6 +96,7 @@ struct sw_sim {
 	uint32_t n_jobs, n_done;
 	struct sw_sim_traffic *traffic; /* NULL: none */
 	struct sw_sim_record *record;   /* NULL: nothing */
+	struct sw_chrome trace;         /* its part; .to NULL: none */
 	struct sw_sim_flap flaps[SW_SIM_FLAPS];
 	struct sw_sim_roster rosters[SW_SIM_ROSTERS];
 	char why[SW_SIM_TEXT]; /* "": it has not failed */

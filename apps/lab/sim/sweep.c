@@ -146,7 +146,8 @@ static int check_all(struct sw_sim_file *file, uint32_t *n_rows)
 		struct sw_sim_desc *d;
 		int err = sw_sim_desc_read(file, p, &d);
 
-		if (!err && (*d->record.csv || *d->record.pcapng)) {
+		if (!err && (*d->record.csv || *d->record.trace ||
+				    *d->record.pcapng)) {
 			fprintf(stderr, "sumwire-lab sim: a sweep writes no "
 					"[record]: its points would share the "
 					"files\n");

@@ -1,0 +1,35 @@
+/* perfetto.h - what agents compute and push, as JSON that Perfetto opens.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Each agent is a process: a track with the stages that it computes, and one
+ * for each tensor. Counters are of the process "network".
+ */
+#ifndef SW_APPS_LAB_SIM_PERFETTO_H
+#define SW_APPS_LAB_SIM_PERFETTO_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "apps/cli/chrome.h"
+
+struct sw_sim;
+struct sw_sim_agent;
+
+/* sw_sim_perfetto_begin - write the head and the names of all tracks.
+ * sw_sim_perfetto_end - write the end. */
+void sw_sim_perfetto_begin(
+	struct sw_chrome *c, FILE *to, const struct sw_sim *s);
+void sw_sim_perfetto_end(struct sw_chrome *c);
+
+/* sw_sim_perfetto_stage - an agent has computed a stage, from @from_ns on.
+ * sw_sim_perfetto_tensor - @tensor was pushed at @from_ns, and is summed. */
+void sw_sim_perfetto_stage(
+	struct sw_chrome *c, const struct sw_sim_agent *a, uint64_t from_ns);
+void sw_sim_perfetto_tensor(struct sw_chrome *c, const struct sw_sim_agent *a,
+	uint32_t tensor, uint64_t round, uint64_t from_ns);
+
+/* sw_sim_perfetto_count - a figure has changed; @to may be "". */
+void sw_sim_perfetto_count(struct sw_chrome *c, uint64_t now_ns,
+	const char *what, const char *from, const char *to, uint64_t value);
+
+#endif
