@@ -68,16 +68,4 @@ static inline void sw_lane_dead(struct sw_worker *w, struct sw_wtensor *slot)
 	sw_lane_tell(w, slot);
 }
 
-/* sw_tuning_use - set this lane's scheduler, and tell the other lanes.  Errors:
- * SW_EINVAL (sw_sched_check says why). */
-int sw_tuning_use(struct sw_worker *w, const struct sw_policy *policy,
-	uint64_t part_bytes, uint64_t credit_bytes);
-/* sw_tuning_credit - return this lane's part of the job's credit; 0: the
- * policy's. */
-uint64_t sw_tuning_credit(const struct sw_worker *w,
-	const struct sw_policy *policy, uint64_t credit_bytes);
-/* sw_tuning_received - apply the job's tuning in STATUS, if it is newer than
- * ours. */
-void sw_tuning_received(struct sw_worker *w, const struct sw_status *st);
-
 #endif

@@ -13,6 +13,7 @@
 #include "engine/worker/probe.h"
 #include "engine/worker/tensors.h"
 #include "engine/worker/todo.h"
+#include "engine/worker/tuning.h"
 
 enum { JOIN_TRIES = 8 }; /* JOINs with one cookie: 0.6 s */
 

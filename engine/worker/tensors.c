@@ -16,6 +16,7 @@
 #include "engine/worker/round.h"
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
+#include "engine/worker/tuning.h"
 #include "sum/sum.h"
 
 /* --- the records of new tensors, which the control thread builds ---

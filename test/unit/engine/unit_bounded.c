@@ -16,7 +16,7 @@
 #include "engine/worker/faults.h"
 #include "engine/worker/stall.h"
 #include "engine/worker/stream.h"
-#include "engine/worker/lanes.h"
+#include "engine/worker/tuning.h"
 #include "engine/worker/link.h"
 
 /* Instructions of one call; about 26,000 are needed. A walk over all tensors

@@ -6,7 +6,7 @@
  * page fault for each page.
  */
 #include "engine/worker/faults.h"
-#include "engine/worker/lanes.h"
+#include "engine/worker/tuning.h"
 #include "test/support/server_rig.h"
 #include "test/support/worker_rig.h"
 

@@ -1,7 +1,7 @@
 /* unit_round.c - push_pull under the scheduler: parts, credit, order.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/faults.h"
-#include "engine/worker/lanes.h"
+#include "engine/worker/tuning.h"
 #include "sum/sum.h"
 #include "test/support/worker_rig.h"
 
