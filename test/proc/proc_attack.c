@@ -8,6 +8,9 @@
  * or back to its sender.  Checksums of IP and UDP are right, and so are the
  * CRCs of every second change: an attacker knows the protocol, but not the
  * secret. Prints the number of attempts of each kind.
+ *
+ * After SIGUSR1 it sends its frames to an address that nobody has, and counts
+ * none, until SIGUSR2: the difference is the work of the attacked.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,6 +18,7 @@
 #include <net/ethernet.h>
 #include <net/if.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +56,13 @@ struct attack {
 	struct frame now;
 	uint8_t mac[6];
 };
+
+static volatile sig_atomic_t is_aside;
+
+static void on_signal(int number)
+{
+	is_aside = number == SIGUSR1;
+}
 
 static uint32_t below(struct attack *a, uint32_t n)
 {
@@ -297,9 +308,11 @@ static void set_crcs(struct attack *a, const struct frame *was)
 	memcpy(f->bytes + HEAD_AT + CRC_AT + 4, &crc, sizeof(crc));
 }
 
+/* Returns whether somebody got the frame; negative: it was not sent. */
 static int attempt(struct attack *a, uint64_t counts[2][KINDS])
 {
 	uint32_t kind = below(a, KINDS), is_back = below(a, 4) == 0;
+	bool is_counted = !is_aside;
 
 	const struct frame *was = other(a);
 
@@ -309,8 +322,10 @@ static int attempt(struct attack *a, uint64_t counts[2][KINDS])
 		set_crcs(a, was);
 	if (is_back)
 		reflect(a);
-	counts[is_back][kind]++;
-	return out(a) ? 0 : -1;
+	counts[is_back][kind] += is_counted;
+	if (!is_counted)
+		memcpy(a->now.bytes, "\x02\x66\x66\x66\x66\x67", 6);
+	return out(a) ? is_counted : -1;
 }
 
 /* --- begin and end --- */
@@ -348,13 +363,19 @@ static int attack(struct attack *a, uint64_t n)
 		fprintf(stderr, "proc_attack: no frames\n");
 		return 1;
 	}
-	for (uint64_t i = 0; i < n; i++) {
+	printf("attacks\n");
+	fflush(stdout);
+	for (uint64_t i = 0, done = 0; done < n; i++) {
+		int got;
+
 		if (i % BURST == 0)
 			look(a);
-		if (attempt(a, counts)) {
+		got = attempt(a, counts);
+		if (got < 0) {
 			perror("proc_attack: sendto");
 			return 1;
 		}
+		done += (uint64_t)got;
 	}
 	for (int k = 0; k < KINDS; k++)
 		printf("%s %llu, reflected %llu\n", kinds[k].name,
@@ -371,6 +392,8 @@ int main(int argc, char **argv)
 
 	if (argc != 4 || !a)
 		return 2;
+	signal(SIGUSR1, on_signal);
+	signal(SIGUSR2, on_signal);
 	a->kept = calloc(KEPT, sizeof(*a->kept));
 	a->rng = strtoull(argv[3], NULL, 10);
 	if (!a->kept || open_wire(a, argv[1])) {

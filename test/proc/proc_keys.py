@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import statistics
 import subprocess
 import time
 
@@ -18,6 +19,8 @@ from rig import check, check_goes_on, end, is_long, program, start_forever
 ATTEMPTS = int(os.environ.get("SUMWIRE_TEST_ATTEMPTS", "0")) or (
     50000 if rig.IS_QUICK else 1000000)
 TENSORS = "--tensor", "w:200000:f32", "--tensor", "v:3:f32"
+SLICE_S = 0.2
+GOODPUT = 0.3  # of the rate without the attack, at least; others take cores
 MEMORY_GROWS = 8 << 20  # bytes, at most, of a daemon that is attacked
 
 
@@ -65,9 +68,37 @@ def memory(net, name):
         return int(f.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
+def results(net, name):
+    return time.monotonic(), net.stats(name)["results"]
+
+
+def goodput(net, mallory, name):
+    """Results per second under the attack, of those while the attacker sends
+    the same frames to nobody: short slices in turn, until it ends."""
+    mallory.await_out("attacks")
+    rates = {signal.SIGUSR1: [], signal.SIGUSR2: []}
+    while mallory.code() is None:
+        for mode, of_mode in rates.items():
+            mallory.signal(mode)
+            from_s, before = results(net, name)
+            time.sleep(SLICE_S)
+            to_s, after = results(net, name)
+            if mallory.code() is None:
+                of_mode.append((after - before) / (to_s - from_s))
+    if len(rates[signal.SIGUSR2]) < 3:
+        print("the attack was too short for a rate")
+        return
+    aside, under = (statistics.quantiles(r, n=4) for r in rates.values())
+    print(f"{name}: {under[1]:.0f} results/s under attack (quartiles "
+          f"{under[0]:.0f} to {under[2]:.0f}), {aside[1]:.0f} beside "
+          f"({aside[0]:.0f} to {aside[2]:.0f}): {under[1] / aside[1]:.3f} in "
+          f"{len(rates[signal.SIGUSR2])} slices each")
+    check(under[1] > GOODPUT * aside[1], "the attack takes the goodput")
+
+
 def attacked(attempts, **keys):
     """Each sum that ranks get during the attack is right, the job goes on, and
-    memory stays."""
+    memory and most of the goodput stay."""
     with Keyed(mtu=1500, agents=2, **keys) as net:
         for name in net.hosts:  # the attacker sees each frame alone
             net.ip(name, "link", "set", "dev", name, "gso_max_segs", "1")
@@ -76,6 +107,7 @@ def attacked(attempts, **keys):
         nodes = [*net.servers, *net.agents]
         before = {n: memory(net, n) for n in nodes}
         mallory = attack(net, attempts, 1)
+        goodput(net, mallory, nodes[0])
         mallory.wait_ok(600)
         print(mallory.out(), end="")
         check(f"attempts {attempts}," in mallory.out(), "all were made")
