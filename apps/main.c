@@ -16,6 +16,8 @@ static const struct sw_command commands[] = {
 	{"stats", sw_cmd_stats, "print the counters of a running daemon"},
 	{"top", sw_cmd_top, "show live what daemons and jobs do"},
 	{"trace", sw_cmd_trace, "record what happens to each tensor and chunk"},
+	{"capture", sw_cmd_capture,
+		"write the frames of daemons for Wireshark"},
 	{"ras", sw_cmd_ras, "answer readers of NCCL's RAS"},
 	{"metrics", sw_cmd_metrics, "give all counters to Prometheus"},
 	{"doctor", sw_cmd_doctor,

@@ -9,6 +9,7 @@
 /* sumwire */
 int sw_cmd_agent(int argc, char **argv);
 int sw_cmd_bench(int argc, char **argv);
+int sw_cmd_capture(int argc, char **argv);
 int sw_cmd_conf(int argc, char **argv);
 int sw_cmd_doctor(int argc, char **argv);
 int sw_cmd_key(int argc, char **argv);

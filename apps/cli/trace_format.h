@@ -1,9 +1,10 @@
-/* trace_format.h - what a daemon records for sumwire trace.
+/* trace_format.h - what a daemon records for sumwire trace and sumwire capture.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A trace is SW_TRACE_MAGIC and then blocks: a struct sw_trace_block and its
- * bytes.  All is in the byte order of the daemon's machine.  The first block of
- * a daemon is its SW_TRACE_HELLO, the last one SW_TRACE_END.
+ * The reader begins with its struct sw_trace_ask.  A trace is SW_TRACE_MAGIC
+ * and then blocks: a struct sw_trace_block and its bytes.  All is in the byte
+ * order of the daemon's machine.  The first block of a daemon is its
+ * SW_TRACE_HELLO, the last one SW_TRACE_END.
  */
 #ifndef SW_APPS_CLI_TRACE_FORMAT_H
 #define SW_APPS_CLI_TRACE_FORMAT_H
@@ -11,6 +12,7 @@
 #include <stdint.h>
 
 #include "engine/base/limits.h"
+#include "engine/wire/frame.h"
 
 #define SW_TRACE_MAGIC "SWTRACE1"
 
@@ -20,6 +22,17 @@ enum {
 	SW_TRACE_PEERS = 256,         /* of an lcore */
 	SW_TRACE_NAMES = 4096,
 	SW_TRACE_NO_PEER = UINT16_MAX,
+	SW_TRACE_KEPT_MAX = 1 << 14, /* bytes of a captured frame */
+};
+
+enum { SW_TRACE_ASK_EVENTS = 1, SW_TRACE_ASK_FRAMES };
+
+struct sw_trace_ask {
+	uint32_t kind;
+	uint32_t most; /* frames: bytes to keep of each */
+	uint8_t has_received, has_sent;
+	uint8_t unused[6];
+	char job[SW_NAME_MAX]; /* frames: of its sessions; "": all */
 };
 
 enum sw_trace_block_kind {
@@ -28,7 +41,9 @@ enum sw_trace_block_kind {
 	SW_TRACE_NAME,      /* struct sw_trace_name */
 	SW_TRACE_EVENTS,    /* struct sw_trace_event of the lcore, in order */
 	SW_TRACE_END,       /* nothing; the daemon has said all */
-	SW_TRACE_BUSY,      /* nothing; somebody else traces this daemon */
+	SW_TRACE_BUSY,      /* nothing; somebody else records this daemon */
+	SW_TRACE_PORT,      /* a name, and its NUL; ports count from 0 */
+	SW_TRACE_FRAMES,    /* whole frames of the lcore, in order */
 };
 
 struct sw_trace_block {
@@ -36,7 +51,7 @@ struct sw_trace_block {
 	uint16_t daemon; /* set by the reader: counts the daemons of a trace */
 	uint16_t lcore;
 	uint32_t bytes;     /* they follow */
-	uint32_t n_dropped; /* events of the lcore so far: the ring was full */
+	uint32_t n_dropped; /* of the lcore so far: the ring was full */
 };
 
 struct sw_trace_hello {
@@ -97,7 +112,31 @@ struct sw_trace_event {
 	uint8_t kind, flags;
 };
 
+/* A frame in the ring: then its first bytes, from our header on, and zeros up
+ * to a whole number of struct sw_trace_event. */
+struct sw_trace_frame {
+	uint64_t t_ns; /* when its burst was received or built */
+	struct sw_ip from, to;
+	uint16_t from_udp, to_udp;
+	uint32_t bytes, kept; /* of header and payload */
+	uint16_t port;
+	uint8_t is_sent, is_marked;
+	uint64_t unused;
+};
+
+enum { SW_TRACE_FRAME_MAX = sizeof(struct sw_trace_frame) + SW_TRACE_KEPT_MAX };
+
 _Static_assert(sizeof(struct sw_trace_event) == 32, "no padding");
+_Static_assert(sizeof(struct sw_trace_frame) == 64, "no padding");
+
+/* sw_trace_frame_entries - return the length of a frame, in events. */
+static inline uint32_t sw_trace_frame_entries(uint32_t kept)
+{
+	uint32_t n = sizeof(struct sw_trace_frame) + kept;
+
+	return (n + sizeof(struct sw_trace_event) - 1) /
+	       sizeof(struct sw_trace_event);
+}
 _Static_assert(sizeof(struct sw_trace_block) == 16, "no padding");
 
 #endif

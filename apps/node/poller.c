@@ -43,7 +43,7 @@ void sw_poller_set(
 	struct sw_poller *p, uint32_t endpoint, struct sw_engine *engine)
 {
 	if (p->tracer && engine)
-		engine = sw_trace_tap(p->tracer, engine);
+		engine = sw_trace_tap(p->tracer, endpoint, engine);
 	sw_loop_set(&p->loop, endpoint, engine);
 }
 

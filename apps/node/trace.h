@@ -1,9 +1,10 @@
-/* trace.h - record what the lcores do, for sumwire trace.
+/* trace.h - record what the lcores do, for sumwire trace and sumwire capture.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * An lcore that is traced has a tap between its loop and each of its engines.
- * An lcore that is not traced calls its engines directly, so that tracing costs
- * its packets nothing.
+ * An lcore that is recorded has a tap between its loop and each of its engines:
+ * one notes events (trace_events.c), another one frames (capture.c).  An lcore
+ * that is not recorded calls its engines directly, so that its packets pay
+ * nothing.
  */
 #ifndef SW_APPS_NODE_TRACE_H
 #define SW_APPS_NODE_TRACE_H
@@ -11,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "apps/cli/trace_format.h"
 #include "engine/loop/engine.h"
 #include "pmd/host/feed.h"
 
@@ -21,18 +23,20 @@ struct sw_tracer; /* of one lcore */
 /* Zeroed: closed.  Thread: control, except as said. */
 struct sw_trace {
 	struct sw_feed feed;
+	struct sw_trace_ask ask;                  /* what the reader wants */
+	uint64_t ask_by_ns;                       /* it must say so by then */
 	struct sw_tracer *tracers[SW_MAX_LCORES]; /* NULL: none */
 	bool is_on;                               /* there are tracers */
 	bool has_said_end;                        /* to the reader */
 	uint64_t end_by_ns; /* the reader has had enough; 0: it has not */
-	_Atomic bool is_recording; /* the lcores shall be traced */
+	_Atomic bool is_recording; /* the lcores shall record */
 };
 
-/* sw_trace_open - listen for sumwire trace in @folder.  If that fails, the
- * daemon runs and cannot be traced. */
+/* sw_trace_open - listen for readers in @folder.  If that fails, the daemon
+ * runs and cannot be recorded. */
 void sw_trace_open(struct sw_daemon *d, const char *folder);
 
-/* sw_trace_poll - begin, feed or end a trace.  Call it each turn.
+/* sw_trace_poll - begin, feed or end a recording.  Call it each turn.
  * sw_trace_wait_ms - return how long the control thread may wait, at most @ms.
  */
 void sw_trace_poll(struct sw_daemon *d);
@@ -41,11 +45,12 @@ uint32_t sw_trace_wait_ms(const struct sw_daemon *d, uint32_t ms);
 /* sw_trace_close - free all, after the lcores have ended. */
 void sw_trace_close(struct sw_daemon *d);
 
-/* sw_trace_follow - begin or end to trace as the control thread has said.
- * sw_trace_tap - return what the loop drives in place of @engine, a worker's.
- * Thread: the lcore. */
+/* sw_trace_follow - begin or end to record as the control thread has said.
+ * sw_trace_tap - return what the loop drives in place of @engine, a worker's at
+ * @endpoint.  Thread: the lcore. */
 void sw_trace_follow(struct sw_poller *p);
-struct sw_engine *sw_trace_tap(struct sw_tracer *t, struct sw_engine *engine);
+struct sw_engine *sw_trace_tap(
+	struct sw_tracer *t, uint32_t endpoint, struct sw_engine *engine);
 
 /* A call of a rank, or its end. */
 struct sw_trace_call {

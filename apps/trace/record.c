@@ -32,7 +32,7 @@ enum {
 struct source {
 	const struct sw_found_daemon *d;
 	int fd; /* -1: it has said all, or ended */
-	bool has_ended;
+	bool has_begun, has_ended;
 	size_t n; /* bytes in the buffer */
 	char buffer[BUFFER];
 };
@@ -59,30 +59,43 @@ static void drop(struct recording *rec, struct source *s)
 
 static void fail(struct recording *rec, const struct source *s, const char *why)
 {
-	fprintf(stderr, "sumwire trace: %s (pid %ld): %s\n", name_of(s),
+	fprintf(stderr, "%s: %s (pid %ld): %s\n", rec->r->who, name_of(s),
 		(long)s->d->pid, why);
 	rec->has_failed = true;
 }
 
-/* Append to the file.  A part of a block is no use to anybody. */
-static void append(struct recording *rec, const void *bytes, size_t n)
+/* Note that the file is full, or that nobody reads the pipe.  A part of a block
+ * is no use to anybody. */
+static void end_file(struct recording *rec)
 {
+	const struct sw_record *r = rec->r;
+
+	rec->is_full = true;
+	if (errno == EPIPE)
+		return;
+	fprintf(stderr, "%s: cannot write %s: %s; it ends here\n", r->who,
+		r->path, strerror(errno));
+	rec->has_failed = true;
+	clearerr(r->to);
+	if (ftruncate(fileno(r->to), (off_t)rec->n_bytes) &&
+		errno != EINVAL) /* a device has no size */
+		fprintf(stderr, "%s: %s: %s\n", r->who, r->path,
+			strerror(errno));
+}
+
+static void append(struct recording *rec, const struct source *s,
+	const struct sw_trace_block *b)
+{
+	const struct sw_record *r = rec->r;
+	size_t n;
+
 	if (rec->is_full)
 		return;
-	if (fwrite(bytes, 1, n, rec->r->to) == n && !fflush(rec->r->to)) {
+	n = r->write(r->ctx, r->to, s->d, b, s->buffer + sizeof(*b));
+	if (ferror(r->to) || fflush(r->to))
+		end_file(rec);
+	else
 		rec->n_bytes += n;
-		return;
-	}
-	fprintf(stderr,
-		"sumwire trace: cannot write %s: %s; the trace ends "
-		"here\n",
-		rec->r->path, strerror(errno));
-	rec->has_failed = rec->is_full = true;
-	clearerr(rec->r->to);
-	if (ftruncate(fileno(rec->r->to), (off_t)rec->n_bytes) &&
-		errno != EINVAL) /* a device has no size */
-		fprintf(stderr, "sumwire trace: %s: %s\n", rec->r->path,
-			strerror(errno));
 }
 
 /* Take a whole block at the begin of the buffer. */
@@ -90,14 +103,15 @@ static void take_block(
 	struct recording *rec, struct source *s, struct sw_trace_block *b)
 {
 	if (b->kind == SW_TRACE_BUSY) {
-		fail(rec, s, "is being traced by another sumwire trace");
+		fail(rec, s,
+			"another sumwire trace or capture records this daemon");
 		s->has_ended = true;
 		return;
 	}
+	s->has_begun = true;
 	s->has_ended = b->kind == SW_TRACE_END;
 	b->daemon = (uint16_t)(s - rec->all);
-	memcpy(s->buffer, b, sizeof(*b));
-	append(rec, s->buffer, sizeof(*b) + b->bytes);
+	append(rec, s, b);
 }
 
 static void take_blocks(struct recording *rec, struct source *s)
@@ -108,7 +122,7 @@ static void take_blocks(struct recording *rec, struct source *s)
 	while (s->fd >= 0 && s->n >= sizeof(b)) {
 		memcpy(&b, s->buffer, sizeof(b));
 		if (b.bytes > SW_TRACE_BLOCK_MAX) {
-			fail(rec, s, "sends what is no trace");
+			fail(rec, s, "sends what is no recording");
 			drop(rec, s);
 			return;
 		}
@@ -126,13 +140,19 @@ static void take_blocks(struct recording *rec, struct source *s)
 static void take(struct recording *rec, struct source *s)
 {
 	ssize_t n = read(s->fd, s->buffer + s->n, BUFFER - s->n);
+	char why[80];
 
 	if (n < 0 && errno == EINTR)
 		return;
 	if (n <= 0) {
-		fail(rec, s,
-			"ended while it was traced; what it said before "
-			"is kept");
+		snprintf(why, sizeof(why),
+			s->has_begun
+				? "ended while it was %s; what it said "
+				  "before is kept"
+				: "cannot be %s: it ends, or is of another "
+				  "version",
+			rec->r->verb);
+		fail(rec, s, why);
 		drop(rec, s);
 		return;
 	}
@@ -150,6 +170,21 @@ static bool is_asked(
 	return !names->n;
 }
 
+/* Say what we want.  A daemon that is gone is seen when it is read. */
+static void ask(const struct recording *rec, const struct source *s)
+{
+	(void)!write(s->fd, rec->r->ask, sizeof(*rec->r->ask));
+}
+
+static void refuse(struct recording *rec, struct source *s, const char *format)
+{
+	char why[80];
+
+	snprintf(why, sizeof(why), format, rec->r->verb);
+	s->fd = -1;
+	fail(rec, s, why);
+}
+
 static void open_one(struct recording *rec, const struct sw_found_daemon *d)
 {
 	struct source *s = &rec->all[rec->n];
@@ -161,16 +196,16 @@ static void open_one(struct recording *rec, const struct sw_found_daemon *d)
 	rec->n++;
 	if (d->trace)
 		err = sw_feed_dial(d->trace, &s->fd);
-	if (!err) {
+	if (err == SW_EPERM || d->found == SW_FOUND_DENIED) {
+		refuse(rec, s, "only its user and root may have it %s");
+	} else if (!d->trace) {
+		refuse(rec, s, "cannot be %s");
+	} else if (err) {
+		refuse(rec, s, "cannot be %s: it does not answer");
+	} else {
 		rec->n_open++;
-		return;
+		ask(rec, s);
 	}
-	s->fd = -1;
-	fail(rec, s,
-		err == SW_EPERM || d->found == SW_FOUND_DENIED
-			? "only its user and root may trace it"
-		: !d->trace ? "cannot be traced"
-			    : "does not answer");
 }
 
 /* --- until it is over --- */
@@ -213,12 +248,12 @@ static void run(struct recording *rec, const sigset_t *ends)
 	struct timespec none = {0};
 
 	while (rec->n_open && !rec->is_full && sw_now_ns() < until_ns &&
+		!(r->has_enough && r->has_enough(r->ctx)) &&
 		sigtimedwait(ends, NULL, &none) < 0) {
 		poll_all(rec);
 		if (rec->n_bytes <= r->max_bytes)
 			continue;
-		fprintf(stderr,
-			"sumwire trace: %s has its size, the trace ends here\n",
+		fprintf(stderr, "%s: %s has its size, it ends here\n", r->who,
 			r->path);
 		break;
 	}
@@ -233,15 +268,14 @@ static int begin(struct recording *rec, const struct sw_found_daemons *found)
 		if (is_asked(&found->all[i], names))
 			open_one(rec, &found->all[i]);
 	if (!rec->n)
-		return sw_find_unknown("sumwire trace",
-			names->n ? names->items[0] : NULL, found);
-	append(rec, SW_TRACE_MAGIC, SW_TRACE_MAGIC_BYTES);
+		return sw_find_unknown(
+			rec->r->who, names->n ? names->items[0] : NULL, found);
 	return 0;
 }
 
-int sw_record_run(const struct sw_record *r)
+int sw_record_run(const struct sw_record *r, size_t n_head)
 {
-	struct recording rec = {.r = r};
+	struct recording rec = {.r = r, .n_bytes = n_head};
 	struct sw_found_daemons found;
 	sigset_t ends;
 	int err;
@@ -249,7 +283,7 @@ int sw_record_run(const struct sw_record *r)
 	sw_signals_take_ends(&ends);
 	rec.all = calloc(DAEMONS, sizeof(*rec.all));
 	if (sw_daemons_find(&found) || !rec.all) {
-		fprintf(stderr, "sumwire trace: no memory\n");
+		fprintf(stderr, "%s: no memory\n", r->who);
 		sw_daemons_free(&found);
 		free(rec.all);
 		return 1;

@@ -116,11 +116,25 @@ static FILE *open_private(const char *path)
 	return f;
 }
 
+/* Keep a block as it is. */
+static size_t keep(void *ctx, FILE *to, const struct sw_found_daemon *d,
+	const struct sw_trace_block *b, const void *bytes)
+{
+	(void)ctx;
+	(void)d;
+	return fwrite(b, 1, sizeof(*b), to) + fwrite(bytes, 1, b->bytes, to);
+}
+
 /* Record into a file that is kept, or into one without a name. */
 static int record(const struct options *o, struct sw_trace_data *t)
 {
 	bool is_kept = !is_json(o->out);
-	struct sw_record r = {.names = &o->names,
+	static const struct sw_trace_ask ask = {.kind = SW_TRACE_ASK_EVENTS};
+	struct sw_record r = {.who = "sumwire trace",
+		.verb = "traced",
+		.ask = &ask,
+		.write = keep,
+		.names = &o->names,
 		.time_ns = o->time_ns,
 		.max_bytes = o->max_bytes,
 		.path = is_kept ? o->out : "the temporary file"};
@@ -129,7 +143,8 @@ static int record(const struct options *o, struct sw_trace_data *t)
 	r.to = is_kept ? open_private(o->out) : tmpfile();
 	if (!r.to)
 		return complain(r.path);
-	err = sw_record_run(&r);
+	err = sw_record_run(
+		&r, fwrite(SW_TRACE_MAGIC, 1, SW_TRACE_MAGIC_BYTES, r.to));
 	rewind(r.to);
 	if (ftell(r.to) == 0)
 		err |= sw_trace_load(t, r.to, r.path);

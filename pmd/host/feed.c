@@ -56,6 +56,15 @@ bool sw_feed_begin(struct sw_feed *f, const void *refusal, size_t n)
 	return true;
 }
 
+int sw_feed_ask(struct sw_feed *f, void *bytes, size_t n)
+{
+	ssize_t got = recv(f->fd, bytes, n, MSG_DONTWAIT);
+
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	return got == (ssize_t)n ? 1 : -1;
+}
+
 bool sw_feed_is_over(struct sw_feed *f)
 {
 	char c;

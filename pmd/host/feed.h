@@ -35,9 +35,20 @@ static inline const char *sw_feed_path(const struct sw_feed *f)
  * reader gets @refusal, @n bytes, and is closed.  Never blocks. */
 bool sw_feed_begin(struct sw_feed *f, const void *refusal, size_t n);
 
+/* sw_feed_ask - take the first @n bytes that the reader says, which it must
+ * write at once.  Returns 1; 0: not yet; -1: it has said something else, or is
+ * gone. */
+int sw_feed_ask(struct sw_feed *f, void *bytes, size_t n);
+
 /* sw_feed_is_over - return whether the reader has said that it has enough, or
  * is gone. */
 bool sw_feed_is_over(struct sw_feed *f);
+
+/* sw_feed_has_reader - return whether there is a reader. */
+static inline bool sw_feed_has_reader(const struct sw_feed *f)
+{
+	return f->has_reader;
+}
 
 /* sw_feed_room - return how many bytes may be put. */
 static inline size_t sw_feed_room(const struct sw_feed *f)
@@ -56,7 +67,8 @@ void sw_feed_end(struct sw_feed *f);
 void sw_feed_close(struct sw_feed *f);
 
 /* sw_feed_dial - become the reader at @path, *fd: read(2) takes the stream, and
- * a byte that is written ends it.  Errors: SW_EINVAL, SW_EPERM, SW_ECLOSED
+ * a byte that is written after
+ * what sw_feed_ask takes ends it.  Errors: SW_EINVAL, SW_EPERM, SW_ECLOSED
  * nobody listens there. */
 int sw_feed_dial(const char *path, int *fd);
 

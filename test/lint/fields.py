@@ -58,9 +58,10 @@ OPEN = [
      "sw_machine_switch", "an answer"),
     ("apps/cli", "sw_arg_list sw_args", "a command line"),
     ("apps/cli", "sw_counter", "a row of the tables"),
+    ("apps/cli", "sw_pcapng_packet", "what a file says of a packet"),
     ("apps/cli", "sw_quartiles", "three figures"),
-    ("apps/cli", "sw_trace_block sw_trace_event sw_trace_hello sw_trace_name "
-                 "sw_trace_peer", "what a trace consists of"),
+    ("apps/cli", "sw_trace_ask sw_trace_block sw_trace_event sw_trace_frame "
+                 "sw_trace_hello sw_trace_name sw_trace_peer", "what a trace consists of"),
     ("apps/cli", "sw_scratch", "its path"),
     ("apps/lab", "sw_plan_share", "an answer"),
     ("apps/launch", "sw_crew sw_net sw_proc sw_run",

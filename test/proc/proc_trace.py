@@ -31,13 +31,14 @@ def trace(*args, code=0):
     return p
 
 
-def begin(net, path, name="trace"):
+def begin(net, path, name="trace", what="trace"):
     """Record all daemons of @net until the process is told to end."""
-    p = net.run(name, rig.sumwire(), "trace", "--time", "0", "--output", path,
+    output = {"trace": "--output", "capture": "--write"}[what]
+    p = net.run(name, rig.sumwire(), what, "--time", "0", output, path,
                 *(unique(n) for n in net.daemons))
     p.await_text(r"recording \d+ daemons")
     for n in net.daemons:
-        net.daemons[n].await_text("trace: recording")
+        net.daemons[n].await_text(f"{what}: recording")
     return p
 
 
@@ -262,7 +263,7 @@ def test_events():
         raw, path = os.path.join(folder, "raw"), os.path.join(folder, "t.json")
         p = begin(net, raw)
         busy = trace(unique("a"), "--output", path, code=1)
-        check("traced by another" in busy.stderr, f"{busy}")
+        check("another sumwire trace or capture" in busy.stderr, f"{busy}")
         rig.run_steps(net, *TENSORS, steps=20)
         net.await_stats("a", lambda s: s["open_chunks"] == 0, "no open chunk")
         p.signal(signal.SIGINT)

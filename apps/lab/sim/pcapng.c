@@ -2,119 +2,59 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/pcapng.h"
 
-#include <string.h>
-
-#include "engine/base/bytes.h"
+#include "apps/cli/pcapng.h"
 
 enum {
-	SECTION = 0x0a0d0d0a,
-	INTERFACE = 1,
-	PACKET = 6,
-	MAGIC = 0x1a2b3c4d,
-	ETHERNET = 1,
-	TIME_UNIT = 9, /* option: 10^-n seconds */
-	HEADS = 42,
+	ETHERNET = 14,
 	OTHER_UDP = 9, /* other traffic goes to the port of discard */
 };
 
-static void put32(FILE *f, uint32_t v)
-{
-	uint8_t b[4] = {(uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16),
-		(uint8_t)(v >> 24)};
-
-	fwrite(b, sizeof(b), 1, f);
-}
-
 void sw_sim_pcapng_begin(FILE *f)
 {
-	put32(f, SECTION);
-	put32(f, 28);
-	put32(f, MAGIC);
-	put32(f, 1); /* version 1.0 */
-	put32(f, UINT32_MAX);
-	put32(f, UINT32_MAX); /* length unknown */
-	put32(f, 28);
-	put32(f, INTERFACE);
-	put32(f, 32);
-	put32(f, ETHERNET);
-	put32(f, 0);
-	put32(f, 1 << 16 | TIME_UNIT);
-	put32(f, 9);
-	put32(f, 0); /* end of options */
-	put32(f, 32);
+	sw_pcapng_begin(f);
+	sw_pcapng_interface(f, SW_PCAPNG_ETHERNET, NULL);
 }
 
-static void be16(uint8_t *at, uint32_t v)
-{
-	at[0] = (uint8_t)(v >> 8);
-	at[1] = (uint8_t)v;
-}
-
+/* The address of a node: local. */
 static void mac(uint8_t *at, uint32_t node)
 {
-	at[0] = 2; /* local */
-	be16(at + 2, node >> 16);
-	be16(at + 4, node);
+	at[0] = 2;
+	at[1] = 0;
+	for (uint32_t i = 0; i < 4; i++)
+		at[2 + i] = (uint8_t)(node >> (24 - 8 * i));
 }
 
-static void address(uint8_t *at, uint32_t node)
+static size_t heads(uint8_t *b, const struct sw_sim_frame *f)
 {
-	be16(at, sw_sim_ip(node) >> 16);
-	be16(at + 2, sw_sim_ip(node));
-}
+	const struct sw_pcapng_udp udp = {.from = sw_ip_v4(sw_sim_ip(f->from)),
+		.to = sw_ip_v4(sw_sim_ip(f->to)),
+		.from_udp = f->is_other ? OTHER_UDP : f->from_udp,
+		.to_udp = f->is_other ? OTHER_UDP : f->to_udp,
+		.ecn = f->is_plain    ? 0
+		       : f->is_marked ? 3
+				      : 2, /* ECN: CE, ECT(0) */
+		.len = f->len};
 
-static uint32_t checksum(const uint8_t *at)
-{
-	uint32_t sum = 0;
-
-	for (uint32_t i = 0; i < 20; i += 2)
-		sum += (uint32_t)at[i] << 8 | at[i + 1];
-	sum = (sum & 0xffff) + (sum >> 16);
-	return ~(sum + (sum >> 16));
-}
-
-static void heads(uint8_t *b, const struct sw_sim_frame *f)
-{
-	uint8_t *ip = b + 14, *udp = b + 34;
-
-	memset(b, 0, HEADS);
 	mac(b, f->to);
 	mac(b + 6, f->from);
-	be16(b + 12, 0x0800);
-	ip[0] = 0x45;
-	ip[1] = f->is_plain ? 0 : f->is_marked ? 3 : 2; /* ECN: CE, ECT(0) */
-	be16(ip + 2, f->len + 28);
-	be16(ip + 6, 0x4000);
-	ip[8] = 64;
-	ip[9] = 17;
-	address(ip + 12, f->from);
-	address(ip + 16, f->to);
-	be16(ip + 10, checksum(ip));
-	be16(udp, f->is_other ? OTHER_UDP : f->from_udp);
-	be16(udp + 2, f->is_other ? OTHER_UDP : f->to_udp);
-	be16(udp + 4, f->len + 8); /* no checksum, as IPv4 allows */
+	b[12] = 0x08; /* IPv4 */
+	b[13] = 0x00;
+	return ETHERNET + sw_pcapng_heads(b + ETHERNET, &udp);
 }
 
 void sw_sim_pcapng_frame(
 	FILE *f, uint64_t at_ns, const struct sw_sim_frame *frame)
 {
-	static const uint8_t zeros[4];
-	uint32_t head = frame->is_other ? 0 : SW_HEAD_BYTES;
-	uint32_t body = frame->has_body ? frame->len - SW_HEAD_BYTES : 0;
-	uint32_t n = HEADS + head + body, whole = (n + 3) & ~3u;
-	uint8_t b[HEADS];
+	uint8_t b[ETHERNET + SW_PCAPNG_HEADS_MAX];
+	size_t n = heads(b, frame);
+	const struct sw_pcapng_packet p = {.at_ns = at_ns,
+		.len = (uint32_t)n + frame->len,
+		.n_parts = 3,
+		.parts = {{b, n},
+			{frame->head, frame->is_other ? 0 : SW_HEAD_BYTES},
+			{frame->body, frame->has_body
+					      ? frame->len - SW_HEAD_BYTES
+					      : 0}}};
 
-	heads(b, frame);
-	put32(f, PACKET);
-	put32(f, 32 + whole);
-	put32(f, 0);
-	put32(f, (uint32_t)(at_ns >> 32));
-	put32(f, (uint32_t)at_ns);
-	put32(f, n);
-	put32(f, HEADS + frame->len);
-	fwrite(b, HEADS, 1, f);
-	fwrite(frame->head, head, 1, f);
-	fwrite(frame->body, body, 1, f);
-	fwrite(zeros, whole - n, 1, f);
-	put32(f, 32 + whole);
+	sw_pcapng_packet(f, &p);
 }
