@@ -6,14 +6,17 @@ import json
 import os
 import re
 import signal
+import statistics
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree
 
 import proc_coll
 import rig
+from hosts import Lo
 from proc_ps import named, unique
 from rig import Net, check
 
@@ -21,6 +24,9 @@ TENSORS = ("--tensor", "w:100000:f32", "--tensor", "v:3000:f16")
 PICTURE = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                        "../../doc/measurements/trace_picture.py")
 BLOCK = struct.Struct("=IHHII")
+SLICE_S, PAIRS = 0.5, 21
+OUTPUT = {"trace": ("--output",), "capture": ("--write",)}
+MOST = {"trace": ("--output", "--size=10G"), "capture": ("--write", "--snaplen=54")}
 
 
 def trace(*args, code=0):
@@ -31,14 +37,16 @@ def trace(*args, code=0):
     return p
 
 
-def begin(net, path, name="trace", what="trace"):
+def begin(net, path, name="trace", what="trace", more=()):
     """Record all daemons of @net until the process is told to end."""
-    output = {"trace": "--output", "capture": "--write"}[what]
-    p = net.run(name, rig.sumwire(), what, "--time", "0", output, path,
+    output, *options = more or OUTPUT[what]
+    before = {n: net.daemons[n].log().count(f"{what}: recording") for n in net.daemons}
+    p = net.run(name, rig.sumwire(), what, "--time", "0", output, path, *options,
                 *(unique(n) for n in net.daemons))
     p.await_text(r"recording \d+ daemons")
     for n in net.daemons:
-        net.daemons[n].await_text(f"{what}: recording")
+        rig.wait_until(lambda: net.daemons[n].log().count(f"{what}: recording") > before[n],
+                       rig.START_S, f"{what} of {n}")
     return p
 
 
@@ -284,6 +292,37 @@ def test_events():
         check_clocks(net, raw, folder)
         check_bad_files(raw, folder)
         check_bad_ends(net, folder)
+
+
+def goodput(net):
+    """Bytes per second that the server folds, over a slice."""
+    was, then = net.stats("a")["push_bytes"], time.monotonic()
+    time.sleep(SLICE_S)
+    return (net.stats("a")["push_bytes"] - was) / (time.monotonic() - then)
+
+
+@rig.is_long
+def test_goodput_while_recorded():
+    """A trace, and a capture of headers, take turns with nothing, in short slices, over
+    udp ports of this machine.  Prints the ratios of each pair."""
+    ratios = collections.defaultdict(list)
+    with named(Lo(servers=1)) as net, tempfile.TemporaryDirectory() as folder:
+        net.start_all()
+        rig.start_forever(net, "--tensor", "w:1000001:f32")
+        for i in range(PAIRS):
+            for what in "trace", "capture":
+                without = goodput(net)
+                p = begin(net, os.path.join(folder, what), f"{what}{i}", what, MOST[what])
+                ratios[what].append(goodput(net) / without)
+                p.signal(signal.SIGINT)
+                p.wait(rig.STOP_S)
+        for c in net.processes:
+            if c.name.startswith("client"):
+                c.kill()
+    for what, all_of_it in ratios.items():
+        low, middle, high = statistics.quantiles(all_of_it, n=4)
+        print(f"goodput with {what}: median {middle:.3f} of that without, "
+              f"quartiles {low:.3f} to {high:.3f}, {PAIRS} pairs, load {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":
