@@ -246,6 +246,21 @@ class Telemetry:
         return json.loads(self.sock.recv(self.size))[command.split(",")[0]]
 
 
+def check_script(net, at):
+    """DPDK's own script, as the log says to start it."""
+    command = re.search(r"telemetry: RUNTIME_DIRECTORY=(\S+) (dpdk-telemetry.py) -f (\S+)",
+                        net.daemons["a"].log())
+    check(command and command[1] == at, "the log has no command line")
+    p = subprocess.run([command[2], "-f", command[3]], input="/sumwire/counters,push_\n"
+                       "/sumwire/lcores\n/ethdev/list\n", check=True, text=True,
+                       env={**os.environ, "RUNTIME_DIRECTORY": command[1]},
+                       stdout=subprocess.PIPE, timeout=rig.RUN_S)
+    counters, lcores, ports = map(json.loads, p.stdout.splitlines())
+    check(counters["/sumwire/counters"]["push_folded"] == net.stats("a")["push_folded"] and
+          lcores["/sumwire/lcores"]["lcore0/turns"] > 0 and ports["/ethdev/list"],
+          f"{p.stdout}")
+
+
 def test_telemetry():
     """DPDK's own commands and ours, also after the daemon gave up its rights; a
     killed daemon's link is replaced."""
@@ -274,6 +289,7 @@ def test_telemetry():
         times = t.ask("/sumwire/times,rtt")
         check(len(times) == 27 and times["rtt_ns/sum"] > 0, f"{times}")
         check(all(s.ask("/sumwire/counters") for s in seen), "five readers")
+        check_script(net, at)
         net.daemons.pop("a").kill()
         net.start("a")  # collects what the other has left
         check(Telemetry(at, unique("a")).ask("/sumwire/counters"), "again")
