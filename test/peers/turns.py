@@ -106,7 +106,7 @@ class Turns:
         return line[0]
 
     def take(self, what, n_bytes, iterations, tell=None):
-        """A turn: {seconds (median), cores, threads}."""
+        """A turn: {seconds (median), cores, threads, CPU seconds of a call}."""
         before, start = self.cpu()[0], time.monotonic()
         self.signal(signal.SIGCONT)
         for p in self.programs[:tell]:
@@ -122,7 +122,7 @@ class Turns:
         if int(wrong) or int(got) > n_bytes:
             raise RuntimeError(f"{what}: {wrong} wrong elements")
         return {"seconds": float(seconds), "cores": (after - before) / wall,
-                "threads": threads}
+                "threads": threads, "cpu": (after - before) / (1 + iterations)}
 
     def close(self):
         self.signal(signal.SIGCONT)

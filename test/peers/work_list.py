@@ -9,8 +9,13 @@ WORKS = {"all_reduce 25 MB": (5, 1.2), "all_reduce 256 MB": (1, 1.2),
          "all_reduce 1 MB": (50, 1), "future 1 MB": (50, 1),
          "ddp digits": (10, 0.95), "ddp digits-wide": (5, 1.2),
          "ddp_hook digits-wide": (5, 1.25),
+         "ddp digits-one": (5, 1.5), "ddp_hook digits-one": (5, 1.5),
          "ddp text": (3, 0.95), "ddp text-wide": (3, 0.95),
          "fsdp text-wide": (3, 1.2),
          "fsdp_memory text-wide": (3, 1.2)}
+# A step without communication; beside the steps of DDP.
+WORKS |= {f"ddp_alone {work.split()[1]}": (asked[0], None)
+          for work, asked in list(WORKS.items()) if work.startswith("ddp ")}
+ALONE_WORKS = [work for work in WORKS if work.startswith("ddp_alone")]
 # From C; beside the all_reduce of that size.
 C_WORKS = [work for work in WORKS if work.startswith("sw_coll")]

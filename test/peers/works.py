@@ -24,6 +24,7 @@ from turns import take_turn  # noqa: E402
 from work_list import WORKS  # noqa: E402
 
 BATCH = 8
+MOMENTUM = 0.9
 
 
 def all_reduce(n):
@@ -69,12 +70,12 @@ def reduce_scatter(n):
             int((part != size).sum()))
 
 
-def net_of_digits(width):
+def net_of_digits(width, batch):
     (images, labels), _ = digits.load()
     model = digits.build(width)
 
     def loss_of(net):
-        at = torch.randint(len(images), (BATCH,))
+        at = torch.randint(len(images), (batch,))
         return torch.nn.functional.cross_entropy(net(images[at]), labels[at])
     return model, loss_of
 
@@ -91,8 +92,13 @@ def net_of_text(width, length, batch):
     return model, loss_of
 
 
-NETS = {"digits": lambda: net_of_digits(256),
-        "digits-wide": lambda: net_of_digits(2048),
+# digits-one is bound by communication.  Computation reads and writes each
+# parameter a few times however small the batch is, so a step of digits-wide is
+# mostly computation where the ranks share memory.  With one sample and without
+# momentum, at least half of gloo's step is communication.
+NETS = {"digits": lambda: net_of_digits(256, BATCH),
+        "digits-wide": lambda: net_of_digits(2048, BATCH),
+        "digits-one": lambda: net_of_digits(2048, 1),
         "text": lambda: net_of_text(128, 64, BATCH),
         "text-wide": lambda: net_of_text(512, 16, 2)}
 
@@ -107,15 +113,26 @@ def sharded(model, has_memory):
     return model
 
 
+def sum_nothing(_, bucket):
+    """Be a hook of DDP that leaves all as it is, so that only DDP's own copies
+    to its buckets and back remain."""
+    done = torch.futures.Future()
+    done.set_result(bucket.buffer())
+    return done
+
+
 def training(how, net):
     torch.manual_seed(1)
     model, loss_of = NETS[net]()
     model = (DistributedDataParallel(model) if how.startswith("ddp")
              else sharded(model, how == "fsdp_memory"))
+    if how == "ddp_alone":
+        model.register_comm_hook(None, sum_nothing)
     if how == "ddp_hook" and dist.get_backend() != "gloo":
         import sumwire.distributed
         model.register_comm_hook(None, sumwire.distributed.shared_hook)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01,
+                                momentum=0 if net == "digits-one" else MOMENTUM)
     torch.manual_seed(2 + dist.get_rank())
 
     def step():
