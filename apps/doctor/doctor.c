@@ -1,6 +1,7 @@
 /* doctor.c - sumwire doctor: look for what will go wrong.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -70,6 +71,25 @@ static int memfd_try(void)
 	return err;
 }
 
+/* Is the module of apps/torch/quick.c where the Python package looks for it:
+ * in the build folder, or in the package that has this command? */
+static bool quick_exists(void)
+{
+	static const char *const places[] = {
+		"quick.abi3.so", "../lib/quick.abi3.so"};
+	char exe[PATH_MAX], path[PATH_MAX + 32];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+	for (uint32_t i = 0; n > 0 && i < 2; i++) {
+		exe[n] = '\0';
+		snprintf(path, sizeof(path), "%.*s/%s",
+			(int)(strrchr(exe, '/') - exe), exe, places[i]);
+		if (!access(path, R_OK))
+			return true;
+	}
+	return false;
+}
+
 static void eyes_open(struct sw_eyes *e, const struct sw_conf *conf)
 {
 	const struct sw_sum *best = sw_sum_best(SW_SUM_AVX512);
@@ -79,7 +99,8 @@ static void eyes_open(struct sw_eyes *e, const struct sw_conf *conf)
 		.level = best->name,
 		.is_level_low =
 			best->level == SW_SUM_SCALAR && sw_sum_row(1, NULL),
-		.memfd_errno = memfd_try()};
+		.memfd_errno = memfd_try(),
+		.has_quick = quick_exists()};
 }
 
 static int look(const struct doctor *o, const struct sw_conf *conf)

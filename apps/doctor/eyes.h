@@ -18,6 +18,7 @@ struct sw_eyes {
 	const char *level;          /* level of the summation kernels */
 	bool is_level_low;          /* this build has a better one */
 	int memfd_errno;            /* 0: shared memory can be made */
+	bool has_quick; /* the module for PyTorch's small sums is there */
 };
 
 /* sw_eyes_read - read the first line of the file at @root + @path into @out,

@@ -362,6 +362,20 @@ static void check_clock(
 		sw_doctor_ok(r, name, "%s", now);
 }
 
+/* A machine without PyTorch needs no module, so that its absence is no fault.
+ */
+static void check_quick(
+	const struct sw_eyes *e, const char *name, struct sw_doctor_report *r)
+{
+	if (e->has_quick)
+		sw_doctor_ok(r, name,
+			"quick.abi3.so carries small synchronous sums");
+	else
+		sw_doctor_ok(r, name,
+			"small sums go through Python and are slower: "
+			"quick.abi3.so is not beside this command");
+}
+
 const struct sw_doctor_check sw_doctor_system[] = {
 	{"kernels", check_kernels},
 	{"memlock", check_memlock},
@@ -372,5 +386,6 @@ const struct sw_doctor_check sw_doctor_system[] = {
 	{"rmem_max", check_rmem},
 	{"wmem_max", check_wmem},
 	{"clock", check_clock},
+	{"PyTorch", check_quick},
 	{NULL, NULL},
 };

@@ -254,6 +254,25 @@ static void check__red_by_a_try(void **state)
 	assert_red(m, "shared memory", "memfd_create");
 }
 
+static void check__module_for_pytorch(void **state)
+{
+	struct machine *m = *state;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct sw_doctor_line *l = NULL;
+
+		m->eyes.has_quick = i;
+		look(m);
+		for (uint32_t k = 0; k < m->report.n; k++)
+			if (!strcmp(m->report.lines[k].check, "PyTorch"))
+				l = &m->report.lines[k];
+		assert_non_null(l);
+		assert_false(l->is_wrong);
+		assert_non_null(strstr(
+			l->found, i ? "carries small" : "go through Python"));
+	}
+}
+
 /* Ports of NICs need huge pages and a driver. */
 static void check__nic_ports(void **state)
 {
@@ -335,6 +354,7 @@ int main(int argc, char **argv)
 		MACHINE(check__a_good_machine),
 		MACHINE(check__red_by_a_file),
 		MACHINE(check__red_by_a_try),
+		MACHINE(check__module_for_pytorch),
 		MACHINE(check__nic_ports),
 		MACHINE(check__ports),
 		MACHINE(check__an_empty_machine),
