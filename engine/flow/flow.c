@@ -35,7 +35,8 @@ void sw_flow_refit(struct sw_flow *f)
 void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
 	struct sw_grants *grants, bool is_far, uint64_t n_ctl)
 {
-	memset(f, 0, sizeof(*f));
+	memset(f, 0,
+		offsetof(struct sw_flow, many)); /* a ring clears its own */
 	f->params = params;
 	f->grants = grants;
 	if (grants)
@@ -51,7 +52,38 @@ void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
 	for (uint32_t c = 0; c < SW_N_CLASSES; c++) {
 		f->space[c].next_psn = 1;
 		f->space[c].oldest = 1;
+		f->space[c].mask = SW_SENT_FEW - 1;
+		f->space[c].most = SW_SENT_FEW / 2;
+		f->space[c].sent = f->few[c];
 	}
+}
+
+/* Double a ring into @to, which may be where it is: an entry keeps its index,
+ * or moves to the new half, and the other index gets an empty one. */
+static void double_ring(struct sw_space *s, struct sw_sent *to)
+{
+	uint32_t size = s->mask + 1;
+
+	for (uint32_t i = 0; i < size; i++) {
+		struct sw_sent e = s->sent[i];
+		uint32_t high = (uint32_t)e.psn & size;
+
+		to[i | (high ^ size)] = (struct sw_sent){0};
+		to[i | high] = e;
+	}
+	s->sent = to;
+	s->mask += size;
+	s->most = 2 * size < SW_SENT_RING ? size : 2 * size;
+}
+
+uint32_t sw_flow_grow(struct sw_flow *f, uint32_t class, uint32_t max)
+{
+	struct sw_space *s = &f->space[class];
+	uint64_t n_open = s->next_psn - s->oldest;
+
+	while (s->most < SW_SENT_RING && s->most - n_open < max)
+		double_ring(s, f->many[class]);
+	return (uint32_t)sw_min64(s->most - n_open, max);
 }
 
 void sw_flow_restart(struct sw_flow *f)

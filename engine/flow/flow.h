@@ -37,7 +37,8 @@
 #include "engine/wire/wire.h"
 
 enum {
-	SW_SENT_RING = 256,                /* frames in flight per space */
+	SW_SENT_RING = 256, /* frames in flight per space */
+	SW_SENT_FEW = 32,   /* entries with which a ring begins */
 	SW_CAME_WORDS = 2 * SW_SACK_WORDS, /* ring of received numbers */
 	/* Largest gap that one frame may open. It leaves half of a SACK for
 	 * numbers that were sent, should that frame be forged. */
@@ -109,8 +110,20 @@ struct sw_space {
 	bool is_ack_urgent;
 	uint16_t n_marked; /* received with a mark */
 	uint16_t n_told;   /* of ours, as the peer said last */
-	struct sw_sent sent[SW_SENT_RING];
+	/* Ring of the frames sent last, by number: SW_SENT_FEW to SW_SENT_RING
+	 * entries, a power of two. It grows when more than @most frames are in
+	 * flight, half of its size, so that it knows lost ones for a while. */
+	uint32_t mask, most; /* mask: one less than its entries */
+	struct sw_sent *sent;
 };
+
+/* sw_space_sent - return the entry of number @psn, or of one that is as many
+ * frames away as the ring has entries, or a multiple of that. */
+static inline struct sw_sent *sw_space_sent(
+	const struct sw_space *s, uint64_t psn)
+{
+	return &s->sent[psn & s->mask];
+}
 
 /* Received numbers are bits of a ring, newest first, so that the next number in
  * order moves no other bit. */
@@ -161,6 +174,10 @@ struct sw_flow {
 	uint64_t far_psn[SW_N_SPACES]; /* not yet believed, if above rx_psn */
 	/* Round trips of all flows of an engine; NULL: nobody counts them. */
 	struct sw_histogram *rtts;
+	/* Rings: all begin in few; one that grows moves to many, of which it
+	 * touches no more than it needs. */
+	struct sw_sent few[SW_N_CLASSES][SW_SENT_FEW];
+	struct sw_sent many[SW_N_CLASSES][SW_SENT_RING];
 };
 
 enum sw_fate { SW_ACKED, SW_LOST };
@@ -213,18 +230,23 @@ static inline bool sw_flow_can_send(const struct sw_flow *f, uint32_t class)
 	       s->next_psn - s->oldest < SW_SENT_RING;
 }
 
+/* sw_flow_grow - let the ring of @class grow until @max more frames may be in
+ * flight, or it has its full size. Returns how many of them may. */
+uint32_t sw_flow_grow(struct sw_flow *f, uint32_t class, uint32_t max);
+
 /* sw_flow_room - return how many of @max full frames of @class may be sent, if
- * sw_flow_can_send. */
+ * sw_flow_can_send. The ring has room for them then. */
 static inline uint32_t sw_flow_room(
-	const struct sw_flow *f, uint32_t class, uint32_t max)
+	struct sw_flow *f, uint32_t class, uint32_t max)
 {
 	const struct sw_space *s = &f->space[class];
-	uint64_t ring = s->oldest + SW_SENT_RING - s->next_psn, n = 1;
+	uint64_t ring = s->oldest + s->most - s->next_psn, n = 1;
 	uint64_t limit = f->granted < f->congestion.limit ? f->granted
 							  : f->congestion.limit;
 	uint64_t at = f->consumed + f->frame;
 
-	max = ring < max ? (uint32_t)ring : max;
+	if (ring < max)
+		max = sw_flow_grow(f, class, max);
 	if (f->consumed + (max - 1) * (uint64_t)f->frame < limit)
 		return max;
 	for (; n < max && at < limit; at += f->frame)
@@ -310,7 +332,7 @@ static inline void sw_flow_open(
  * and grant of @h, whose class, key, round and payload_len are set. @cell is
  * returned with the frame's fate.
  * sw_flow_send_in - do so in sw_flow_space of the frame's class, which is found
- * once for a run. */
+ * once for a run, for which sw_flow_room has made room. */
 static inline struct sw_space *sw_flow_space(struct sw_flow *f, uint32_t class)
 {
 	return &f->space[class];
@@ -319,7 +341,7 @@ static inline struct sw_space *sw_flow_space(struct sw_flow *f, uint32_t class)
 static inline void sw_flow_send_in(struct sw_flow *f, struct sw_space *s,
 	struct sw_header *h, uint32_t cell, uint64_t now_ns)
 {
-	struct sw_sent *e = &s->sent[s->next_psn % SW_SENT_RING];
+	struct sw_sent *e = sw_space_sent(s, s->next_psn);
 	uint32_t quanta = sw_flow_quanta(f, h->payload_len);
 
 	h->psn = s->next_psn++;
@@ -344,7 +366,11 @@ static inline void sw_flow_send_in(struct sw_flow *f, struct sw_space *s,
 static inline void sw_flow_send(
 	struct sw_flow *f, struct sw_header *h, uint32_t cell, uint64_t now_ns)
 {
-	sw_flow_send_in(f, sw_flow_space(f, h->class), h, cell, now_ns);
+	struct sw_space *s = sw_flow_space(f, h->class);
+
+	if (s->next_psn - s->oldest == s->most)
+		sw_flow_grow(f, h->class, 1);
+	sw_flow_send_in(f, s, h, cell, now_ns);
 }
 
 /* sw_flow_is_shared - return whether the flow shares a budget of grants. */
@@ -544,7 +570,7 @@ void sw_flow_resolve_open(struct sw_flow *f, uint32_t class, struct sw_sent *e,
 static inline void sw_flow_resolve(struct sw_flow *f, uint32_t class,
 	uint64_t psn, bool is_first, uint64_t now_ns)
 {
-	struct sw_sent *e = &f->space[class].sent[psn % SW_SENT_RING];
+	struct sw_sent *e = sw_space_sent(&f->space[class], psn);
 
 	if (e->is_open && e->psn == psn)
 		sw_flow_resolve_open(f, class, e, is_first, now_ns);

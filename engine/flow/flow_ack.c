@@ -27,7 +27,7 @@ static uint64_t overtaken_after(
  * lost frames together must not send again together. */
 static uint64_t spread(const struct sw_space *s, uint64_t ns)
 {
-	uint64_t seed = s->sent[s->oldest % SW_SENT_RING].t_ns;
+	uint64_t seed = sw_space_sent(s, s->oldest)->t_ns;
 
 	return (ns >> 10) * (sw_random_next(&seed) >> 56);
 }
@@ -66,7 +66,7 @@ static uint64_t rto_of(const struct sw_flow *f, const struct sw_space *s)
 /* Time at which the oldest frame in flight of a space is lost. */
 static uint64_t lost_at(const struct sw_flow *f, const struct sw_space *s)
 {
-	return s->sent[s->oldest % SW_SENT_RING].t_ns +
+	return sw_space_sent(s, s->oldest)->t_ns +
 	       (s->oldest < s->largest_acked ? overtaken_after(f, s)
 					     : rto_of(f, s));
 }
@@ -75,7 +75,7 @@ static uint64_t lost_at(const struct sw_flow *f, const struct sw_space *s)
  * at the earliest, or when later frames were acknowledged. */
 static uint64_t look_at(const struct sw_flow *f, const struct sw_space *s)
 {
-	return s->sent[s->oldest % SW_SENT_RING].t_ns +
+	return sw_space_sent(s, s->oldest)->t_ns +
 	       (s->oldest < s->largest_acked ? overtaken_after(f, s)
 					     : f->params->rto_min);
 }
@@ -292,7 +292,7 @@ static void note_closed(struct sw_flow *f, uint32_t class, uint32_t n)
 		s->oldest = s->next_psn;
 		return;
 	}
-	while (!s->sent[s->oldest % SW_SENT_RING].is_open)
+	while (!sw_space_sent(s, s->oldest)->is_open)
 		s->oldest++;
 }
 
@@ -347,7 +347,7 @@ static void lose_older(struct sw_flow *f, uint32_t class, uint64_t end,
 	struct sw_space *s = &f->space[class];
 
 	for (uint64_t psn = s->oldest; psn < end; psn++) {
-		struct sw_sent *e = &s->sent[psn % SW_SENT_RING];
+		struct sw_sent *e = sw_space_sent(s, psn);
 
 		if (!e->is_open)
 			continue;
@@ -363,7 +363,7 @@ static void probe(struct sw_flow *f, uint32_t class, uint64_t now_ns,
 	sw_fate_fn fate, void *ctx)
 {
 	struct sw_space *s = &f->space[class];
-	struct sw_sent *e = &s->sent[s->oldest % SW_SENT_RING];
+	struct sw_sent *e = sw_space_sent(s, s->oldest);
 	const struct sw_sent copy = *e, *lost = &copy;
 
 	close_entry(f, class, e);
@@ -414,7 +414,7 @@ static uint32_t close_sacked(struct sw_flow *f, const struct sw_sack *k,
 	uint32_t n = 0, quanta = 0;
 
 	for (uint64_t psn = s->oldest; psn <= largest; psn++) {
-		struct sw_sent *e = &s->sent[psn % SW_SENT_RING];
+		struct sw_sent *e = sw_space_sent(s, psn);
 
 		if (!e->is_open || (psn < from && !is_sacked(k, psn)))
 			continue;
@@ -443,7 +443,7 @@ static void take_sack(struct sw_flow *f, const struct sw_sack *k,
 	uint64_t now_ns, sw_fate_fn fate, void *ctx)
 {
 	struct sw_space *s = &f->space[k->class];
-	struct sw_sent *e = &s->sent[k->largest % SW_SENT_RING];
+	struct sw_sent *e = sw_space_sent(s, k->largest);
 	uint64_t delay = k->delay_us * SW_US;
 	uint64_t largest =
 		k->largest < s->next_psn ? k->largest : largest_sent(s, k);
@@ -511,8 +511,7 @@ static void tick_space(struct sw_flow *f, uint32_t class, uint64_t now_ns,
 	}
 	lose_older(f, class, s->largest_acked, overtaken_after(f, s), now_ns,
 		fate, ctx);
-	if (s->n_open &&
-		now_ns - s->sent[s->oldest % SW_SENT_RING].t_ns >= rto) {
+	if (s->n_open && now_ns - sw_space_sent(s, s->oldest)->t_ns >= rto) {
 		f->n_timeouts++;
 		if (s->backoff++ < PROBES && f->consumed < f->granted)
 			probe(f, class, now_ns, fate, ctx);

@@ -118,25 +118,20 @@ static inline enum sw_push_verdict sw_cell_judge_push(
 	return sw_cell_may_recycle(c, round) ? SW_PUSH_FOLD : SW_PUSH_VIOLATION;
 }
 
-/* sw_cell_open - return the cell for a push to be folded; recycle it if it
- * still holds @round - 2. *is_first: the push is the first of its round. */
-static inline struct sw_cell *sw_cell_open(
-	struct sw_chunk *c, uint32_t round, uint16_t step, bool *is_first)
+/* sw_cell_open - recycle the cell for the first push of @round, which is to be
+ * folded. */
+static inline void sw_cell_open(
+	struct sw_cell *cell, uint32_t round, uint16_t step)
 {
-	struct sw_cell *cell = &c->cell[round & 1];
-
-	if (cell->round != round)
-		*cell = (struct sw_cell){.round = round, .step = step};
-	*is_first = !cell->got;
-	return cell;
+	*cell = (struct sw_cell){.round = round, .step = step};
 }
 
-/* sw_cell_fold - note that the contribution of @member is folded. Returns
- * whether all @expected members have contributed. */
-static inline bool sw_cell_fold(struct sw_cell *cell, uint32_t member,
-	uint16_t weight, uint64_t expected)
+/* sw_cell_fold - note that the contribution of the member with @bit is folded.
+ * Returns whether all @expected members have contributed. */
+static inline bool sw_cell_fold(
+	struct sw_cell *cell, uint64_t bit, uint16_t weight, uint64_t expected)
 {
-	cell->got |= 1ULL << member;
+	cell->got |= bit;
 	cell->weight += weight;
 	return (cell->got & expected) == expected;
 }
@@ -160,18 +155,19 @@ static inline const struct sw_cell *sw_chunk_owed(
 	return sw_cell_is_for(&c->cell[!newer], member) ? &c->cell[!newer] : 0;
 }
 
-/* sw_chunk_settle - note that the result of @round is not in flight to @member.
- * Returns whether it was, and is the newest result that the member needs. */
+/* sw_chunk_settle - note that the result of @round is not in flight to the
+ * member with @bit. Returns whether it was, and is the newest result that the
+ * member needs. */
 static inline bool sw_chunk_settle(
-	struct sw_chunk *c, uint32_t member, uint32_t round)
+	struct sw_chunk *c, uint64_t bit, uint32_t round)
 {
 	const struct sw_cell *newer = &c->cell[~round & 1];
-	uint64_t bit = 1ULL << member;
 
 	if (!(c->inflight & bit) || c->cell[round & 1].round != round ||
-		(newer->round == round + 1 && sw_cell_is_for(newer, member)))
+		(newer->round == round + 1 && newer->is_done &&
+			(newer->got & bit)))
 		return false;
-	c->inflight &= ~bit;
+	c->inflight -= bit;
 	return true;
 }
 

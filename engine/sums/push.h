@@ -75,15 +75,21 @@ static inline enum sw_push_verdict sw_push_judge_header(struct sw_shard *sh,
 static inline bool sw_push_is_like(const struct sw_stensor *t,
 	const struct sw_header *h, const struct sw_header *last, bool is_stream)
 {
-	enum { SAME = 8 }; /* step, weight, dtype, op, aux */
-	_Static_assert(offsetof(struct sw_header, consumed) -
-				       offsetof(struct sw_header, step) ==
-			       SAME,
+	enum { SAME = 8 }; /* step, weight, dtype, op, aux; key and round */
+	_Static_assert(
+		offsetof(struct sw_header, consumed) -
+					offsetof(struct sw_header, step) ==
+				SAME &&
+			offsetof(struct sw_header, chunk) -
+					offsetof(struct sw_header, key) ==
+				SAME,
 		"what it says");
-	return h->key == last->key && h->payload_len == last->payload_len &&
-	       !memcmp(&h->step, &last->step, SAME) &&
-	       (is_stream || (h->round == last->round &&
-				     h->chunk + 1 != t->place.n_chunks));
+	if (h->payload_len != last->payload_len ||
+		memcmp(&h->step, &last->step, SAME))
+		return false;
+	return is_stream ? h->key == last->key
+			 : !memcmp(&h->key, &last->key, SAME) &&
+				   h->chunk + 1 != t->place.n_chunks;
 }
 
 /* Return the local index of the chunk of a push; SW_PLACE_NONE: it does not lie
@@ -112,6 +118,7 @@ static inline __attribute__((always_inline)) enum sw_push_verdict sw_push_run(
 	struct sw_push p = {.h = first,
 		.member = r->member,
 		.bit = 1ULL << r->member,
+		.marks = sw_marks_of(t, r->member),
 		.has_crc = r->has_crc};
 	enum sw_push_verdict verdict = SW_PUSH_FOLD;
 	uint64_t bytes = 0;
@@ -125,16 +132,21 @@ static inline __attribute__((always_inline)) enum sw_push_verdict sw_push_run(
 			t = sw_shard_tensor(sh, p.h->key);
 			if (!t || t->rules != rules)
 				break;
+			p.marks = sw_marks_of(t, p.member);
 		}
 		p.payload = f->payload;
 		p.is_lent = f->is_lent;
 		p.local = sw_push_find(sh, t, p.h, is_stream);
-		verdict = p.local == SW_PLACE_NONE ? SW_PUSH_DROP
-			  : is_like                ? SW_PUSH_FOLD
-						   : sw_push_judge_header(
-							     sh, t, p.member, p.h, is_stream);
-		if (verdict != SW_PUSH_FOLD)
+		if (p.local == SW_PLACE_NONE) {
+			verdict = SW_PUSH_DROP;
 			break;
+		}
+		if (!is_like) {
+			verdict = sw_push_judge_header(
+				sh, t, p.member, p.h, is_stream);
+			if (verdict != SW_PUSH_FOLD)
+				break;
+		}
 		verdict = push(sh, t, &p);
 		if (verdict <= SW_PUSH_COMPLETE) {
 			bytes += p.h->payload_len;

@@ -38,7 +38,8 @@ struct sw_push {
 	const struct sw_header *h;
 	const uint8_t *payload;
 	uint32_t member, local;
-	uint64_t bit; /* of the member */
+	uint64_t bit;          /* of the member */
+	const uint64_t *marks; /* of the member, of this tensor */
 	bool is_lent, has_crc;
 };
 
@@ -200,6 +201,14 @@ static inline size_t sw_marks_at(const struct sw_stensor *t, uint32_t member)
 	return (size_t)member * t->mark_stride;
 }
 
+/* sw_marks_of - return the words of @member's marks; NULL: no chunk is here. */
+static inline const uint64_t *sw_marks_of(
+	const struct sw_stensor *t, uint32_t member)
+{
+	return t->mem ? sw_bitmap_word(&t->marks, 0) + sw_marks_at(t, member)
+		      : NULL;
+}
+
 /* sw_marks_admit - insert @t into the orders. */
 void sw_marks_admit(struct sw_shard *sh, struct sw_stensor *t);
 
@@ -273,7 +282,9 @@ static inline enum sw_push_verdict sw_push_check(struct sw_shard *sh,
 		SW_TIMED(sh->stats->ticks_crc_in,
 			crc = sw_data_crc_far(
 				sh->seed, h, p->payload, h->payload_len));
-	return crc == h->payload_crc ? SW_PUSH_FOLD : SW_PUSH_CRC;
+	if (__builtin_expect(crc != h->payload_crc, 0))
+		return SW_PUSH_CRC;
+	return SW_PUSH_FOLD;
 }
 
 /* sw_marks_drop - clear all marks of @t: its results are not sent. */

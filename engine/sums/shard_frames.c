@@ -266,16 +266,21 @@ static uint32_t settle_rounds(const struct sw_shard *sh, uint32_t member,
 	const struct sw_sent *const *sent, uint32_t n)
 {
 	const struct sw_stensor *t = NULL;
-	uint32_t i = 0;
+	struct sw_chunk *chunks = NULL;
+	uint64_t bit = 1ULL << member;
+	uint32_t key = 0, i = 0;
 
 	for (; i < n; i++) {
-		if (!t || t->key != sent[i]->key) {
-			t = &sh->tensors[sw_key_index(sent[i]->key)];
-			if (t->mode != SW_MODE_SYNC || t->key != sent[i]->key)
+		const struct sw_sent *e = sent[i];
+
+		if (!t || key != e->key) {
+			key = e->key;
+			t = &sh->tensors[sw_key_index(key)];
+			if (t->mode != SW_MODE_SYNC || t->key != key)
 				break;
+			chunks = t->chunks;
 		}
-		sw_chunk_settle(
-			&t->chunks[sent[i]->cell], member, sent[i]->round);
+		sw_chunk_settle(&chunks[e->cell], bit, e->round);
 	}
 	return i;
 }

@@ -156,9 +156,10 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	const struct sw_header *h = p->h;
 
 	/* its pusher holds the previous result */
-	sw_marks_remove(sh, t, p->member, p->local);
+	if (p->marks[p->local / 64] >> p->local % 64 & 1)
+		sw_marks_remove(sh, t, p->member, p->local);
 	if (is_first) {
-		sw_cell_open(c, h->round, h->step, &is_first);
+		sw_cell_open(cell, h->round, h->step);
 		begin(sh, t, cell, p->local, h);
 	}
 	if (h->op == SW_ROUND_COPY) {
@@ -171,7 +172,7 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 			sw_sum_add(sh, &sum, p->payload, is_first, p->is_lent));
 	}
 	c->inflight &= ~p->bit;
-	if (!sw_cell_fold(cell, p->member, h->weight, sh->expected))
+	if (!sw_cell_fold(cell, p->bit, h->weight, sh->expected))
 		return SW_PUSH_FOLD;
 	complete(sh, t, cell, p);
 	return SW_PUSH_COMPLETE;
@@ -182,12 +183,15 @@ static enum sw_push_verdict push(
 {
 	struct sw_chunk *c = chunk_of(t, p->local);
 	struct sw_cell *cell = &c->cell[p->h->round & 1];
-	bool has_begun = cell->round == p->h->round && cell->got;
 	enum sw_push_verdict verdict =
 		sw_cell_judge_push(c, p->h->round, p->member);
+	bool has_begun;
 
-	if (verdict == SW_PUSH_FOLD)
-		verdict = sw_push_check(sh, t, p, has_begun);
+	if (verdict != SW_PUSH_FOLD)
+		return verdict;
+	/* a cell that was opened has a contribution */
+	has_begun = cell->round == p->h->round;
+	verdict = sw_push_check(sh, t, p, has_begun);
 	if (verdict == SW_PUSH_FOLD)
 		verdict = fit(sh, cell, p, has_begun);
 	return verdict == SW_PUSH_FOLD ? fold(sh, t, c, cell, p, !has_begun)
@@ -204,7 +208,7 @@ static void settle(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
 	const struct sw_sent *const *sent, uint32_t n, bool is_lost)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (sw_chunk_settle(&t->chunks[sent[i]->cell], member,
+		if (sw_chunk_settle(&t->chunks[sent[i]->cell], 1ULL << member,
 			    sent[i]->round) &&
 			is_lost)
 			sw_marks_again(sh, t, member, sent[i]->cell);

@@ -192,23 +192,25 @@ static uint32_t fold_run(struct sw_link *l, struct sw_wtensor *t,
 	const struct sw_sent *const *sent, uint32_t n)
 {
 	const struct sw_piece *pieces = t->stream ? t->stream->pieces : NULL;
-	uint64_t credit = 0;
-	uint32_t n_folded = 0, i = 0;
+	struct sw_wchunk *chunks = t->chunks;
+	uint64_t credit = 0, now_ns = l->worker->now_ns;
+	uint32_t key = t->key, round = t->round, n_folded = 0, i = 0;
 
 	if (!t->is_open || !t->n_missing)
 		return 0;
-	for (; i < n && sent[i]->key == t->key; i++) {
-		uint32_t record = sent[i]->cell;
+	for (; i < n && sent[i]->key == key; i++) {
+		const struct sw_sent *e = sent[i];
+		uint32_t record = e->cell;
 		struct sw_wchunk *c;
 
 		if (pieces ? record >= SW_CELL_WANT || !pieces[record].gets
-			   : sent[i]->round != t->round)
+			   : e->round != round)
 			break;
-		c = &t->chunks[record];
-		if (c->state != SW_PUSHED || c->psn != sent[i]->psn)
+		c = &chunks[record];
+		if (c->state != SW_PUSHED || c->psn != e->psn)
 			continue;
 		c->state = SW_FOLDED;
-		c->t_ns = l->worker->now_ns;
+		c->t_ns = now_ns;
 		if (c->is_charged)
 			credit += pieces ? pieces[record].cost
 					 : sw_wtensor_bytes(t, record);

@@ -125,6 +125,35 @@ static void can_send__ring_is_full(void **state)
 	assert_true(sw_flow_can_send(&x->f, 2));
 }
 
+/* The ring grows with the frames in flight, wherever it stands, and loses none
+ * of them: each is acknowledged once, with its own number. */
+static void ring__grows_with_what_is_in_flight(void **state)
+{
+	struct fixture *x = open_flow();
+	uint64_t next = 1;
+
+	for (; next <= 50; next++) { /* one at a time */
+		assert_int_equal(send(x, 1), next);
+		ack(x, 1, next, 0, 0);
+	}
+	assert_int_equal(x->f.space[1].mask, SW_SENT_FEW - 1);
+	assert_int_equal(
+		sw_flow_room(&x->f, 1, SW_SENT_FEW / 2), SW_SENT_FEW / 2);
+	assert_int_equal(x->f.space[1].mask, SW_SENT_FEW - 1);
+	for (; next <= 150; next++)
+		assert_int_equal(send(x, 1), next);
+	assert_int_equal(x->f.space[1].mask, SW_SENT_RING - 1);
+	x->n_acked = 0;
+	for (uint64_t psn = 51; psn < next; psn++) {
+		ack(x, 1, psn, 0, 0);
+		assert_int_equal(x->last.psn, psn);
+	}
+	assert_int_equal(x->n_acked, 100);
+	assert_int_equal(x->n_lost, 0);
+	assert_int_equal(x->f.space[1].n_open, 0);
+	assert_int_equal(x->f.space[2].mask, SW_SENT_FEW - 1);
+}
+
 /* --- hearing --- */
 
 static bool hear(struct fixture *x, uint8_t class, uint64_t psn,
@@ -338,6 +367,7 @@ int main(void)
 		cmocka_unit_test(room__agrees_with_can_send),
 		cmocka_unit_test(can_send__one_without_credit),
 		cmocka_unit_test(can_send__ring_is_full),
+		cmocka_unit_test(ring__grows_with_what_is_in_flight),
 		cmocka_unit_test(is_overdrawn__by_what_it_says),
 		cmocka_unit_test(is_overdrawn__by_what_comes),
 		cmocka_unit_test(within__up_to_the_first_beyond),

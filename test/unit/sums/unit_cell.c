@@ -22,13 +22,13 @@ static enum sw_push_verdict push(
 	struct sw_chunk *c, uint32_t round, uint32_t member, uint64_t expected)
 {
 	enum sw_push_verdict v = sw_cell_judge_push(c, round, member);
-	struct sw_cell *cell;
-	bool is_first;
+	struct sw_cell *cell = &c->cell[round & 1];
 
 	if (v != SW_PUSH_FOLD)
 		return v;
-	cell = sw_cell_open(c, round, (uint16_t)round, &is_first);
-	cell->is_done = sw_cell_fold(cell, member, 1, expected);
+	if (cell->round != round)
+		sw_cell_open(cell, round, (uint16_t)round);
+	cell->is_done = sw_cell_fold(cell, BIT(member), 1, expected);
 	return v;
 }
 
@@ -160,20 +160,14 @@ static void may_recycle__needs_the_other_done(void **state)
 static void open__forgets_the_round_before_last(void **state)
 {
 	struct sw_chunk c = after_rounds(2, 3);
-	bool is_first;
-	struct sw_cell *cell = sw_cell_open(&c, 3, 30, &is_first);
+	struct sw_cell *cell = &c.cell[1];
 
-	assert_true(is_first);
-	assert_ptr_equal(cell, &c.cell[1]);
+	sw_cell_open(cell, 3, 30);
 	assert_int_equal(cell->got, 0);
 	assert_int_equal(cell->weight, 0);
 	assert_int_equal(cell->round, 3);
 	assert_int_equal(cell->step, 30);
 	assert_false(cell->is_done);
-	sw_cell_fold(cell, A, 1, 3);
-	assert_ptr_equal(sw_cell_open(&c, 3, 31, &is_first), cell);
-	assert_false(is_first);
-	assert_int_equal(cell->step, 30); /* the first one's */
 	assert_true(c.cell[0].is_done);
 }
 
@@ -181,13 +175,13 @@ static void fold__covers_the_expected(void **state)
 {
 	struct sw_cell cell = {0};
 
-	assert_false(sw_cell_fold(&cell, 63, 2, BIT(0) | BIT(63)));
-	assert_true(sw_cell_fold(&cell, 0, 3, BIT(0) | BIT(63)));
+	assert_false(sw_cell_fold(&cell, BIT(63), 2, BIT(0) | BIT(63)));
+	assert_true(sw_cell_fold(&cell, BIT(0), 3, BIT(0) | BIT(63)));
 	assert_int_equal(cell.weight, 5);
 	cell = (struct sw_cell){0};
-	assert_false(sw_cell_fold(&cell, C, 1, 3));
-	assert_false(sw_cell_fold(&cell, A, 1, 3));
-	assert_true(sw_cell_fold(&cell, B, 1, 3)); /* C's is counted too */
+	assert_false(sw_cell_fold(&cell, BIT(C), 1, 3));
+	assert_false(sw_cell_fold(&cell, BIT(A), 1, 3));
+	assert_true(sw_cell_fold(&cell, BIT(B), 1, 3)); /* C's is counted too */
 	assert_int_equal(cell.weight, 3);
 }
 
@@ -212,15 +206,15 @@ static void settle__the_newest(void **state)
 {
 	struct sw_chunk c = after_rounds(1, 3);
 
-	assert_false(sw_chunk_settle(&c, A, 1)); /* it was not sent */
+	assert_false(sw_chunk_settle(&c, BIT(A), 1)); /* it was not sent */
 	c.inflight = 1 << A | 1 << B;
-	assert_false(sw_chunk_settle(&c, A, 2));
+	assert_false(sw_chunk_settle(&c, BIT(A), 2));
 	push(&c, 2, A, 3);
 	push(&c, 2, B, 3);
-	assert_false(sw_chunk_settle(&c, A, 1));
-	assert_false(sw_chunk_settle(&c, A, 3));
-	assert_true(sw_chunk_settle(&c, A, 2));
-	assert_false(sw_chunk_settle(&c, A, 2)); /* twice */
+	assert_false(sw_chunk_settle(&c, BIT(A), 1));
+	assert_false(sw_chunk_settle(&c, BIT(A), 3));
+	assert_true(sw_chunk_settle(&c, BIT(A), 2));
+	assert_false(sw_chunk_settle(&c, BIT(A), 2)); /* twice */
 	assert_int_equal(c.inflight, 1 << B);
 }
 
