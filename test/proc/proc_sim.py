@@ -262,14 +262,18 @@ def test_figures():
         with open(os.path.join(b, "figures", name + ".svg"), encoding="utf-8") as f:
             svg = f.read()
         check("policy p3" in svg and "stroke-dasharray" in svg, svg)
-        for wrong, why in [("of = policy p4\n", 'policy is never "p4"'),
+        for wrong, why in [("", '[figure] y: "nix" is none of goodput,'),
+                           ("of = policy p4\n", 'policy is never "p4"'),
                            ("curve = no\nshow = gain\n", "no [curve no]"),
-                           ("show = gain\n", "over or curve"), ("y = no\n", '"no" is unknown')]:
+                           ("show = gain\n", "over or curve"),
+                           ("y = no\n", '[claim x] y: "no" is none of goodput,'),
+                           ("[curve c]\nformula = ring\nof = rate 1Gb/s\n", "[curve c]")]:
             with open(os.path.join(a, "x.ini"), "w", encoding="utf-8") as f:
-                f.write(JOB + "policy = p3, fifo\n[figure]\ntitle = t\ny = round\n"
-                        "[claim x]\ntext = t\n" + wrong)
+                f.write(JOB + "policy = p3, fifo\n[figure]\ntitle = t\ny = "
+                        + ("round\n[claim x]\ntext = t\n" + wrong if wrong else "nix\n"))
             p = figures("--from", a, "--out", b, "x")
             check(p.returncode == 1 and why in p.stderr, p.stderr)
+            check(p.stderr.count("\n") == 1 and "x.ini:" in p.stderr, p.stderr)
     with open(os.path.join(CONF, "../../doc/figures.md"), encoding="utf-8") as f:
         text = f.read()
     for name in os.listdir(os.path.join(CONF, "figures")):

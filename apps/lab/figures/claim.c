@@ -32,7 +32,8 @@ bool sw_figure_claim_check(const struct sw_figure *f, uint32_t i, char *why)
 	bool has_curve = *c->curve;
 
 	if (!measure_of(f, c)) {
-		snprintf(why, SW_SIM_TEXT, "y: \"%s\" is unknown", c->y);
+		snprintf(why, SW_SIM_TEXT, "y: \"%.40s\" is none of %s", c->y,
+			SW_SIM_MEASURES);
 		return false;
 	}
 	if (has_curve && curve_of(f, c->curve) == f->desc->n_curves) {

@@ -71,7 +71,7 @@ static int fail(const char *what, const char *path)
 
 static int add(struct all *a, const char *path)
 {
-	const struct sw_log log = {.line = say, .level = SW_LOG_ERROR};
+	static const struct sw_log log = {.line = say, .level = SW_LOG_ERROR};
 
 	if (a->n == FIGURES) {
 		fprintf(stderr, "sumwire-lab figures: more than %d figures\n",

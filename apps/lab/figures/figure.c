@@ -11,11 +11,14 @@
 #include "apps/lab/sim/sweep.h"
 #include "engine/base/error.h"
 
-static int refuse(const struct sw_figure *f, const char *section,
-	const char *label, const char *why)
+static int refuse(struct sw_figure *f, const char *section, const char *label,
+	const char *why)
 {
-	fprintf(stderr, "sumwire-lab figures: %s: [%s%s%s] %s\n", f->path,
-		section, *label ? " " : "", label, why);
+	char text[2 * SW_SIM_TEXT];
+
+	snprintf(text, sizeof(text), "[%s%s%s] %s", section, *label ? " " : "",
+		label, why);
+	sw_sim_file_refuse(&f->file, text);
 	return SW_ECONF;
 }
 
@@ -24,7 +27,7 @@ static const struct sw_sim_measure *measure_of(const struct sw_figure *f)
 	return sw_sim_measure_find(f->desc->figure.y);
 }
 
-static int check(const struct sw_figure *f)
+static int check(struct sw_figure *f)
 {
 	const struct sw_sim_desc *d = f->desc;
 	char why[SW_SIM_TEXT];
@@ -34,8 +37,11 @@ static int check(const struct sw_figure *f)
 	if (f->file.n_points == 1)
 		return refuse(
 			f, "figure", "", "needs a key with several values");
-	if (!measure_of(f))
-		return SW_ECONF;
+	if (!measure_of(f)) {
+		snprintf(why, sizeof(why), "y: \"%.40s\" is none of %s",
+			d->figure.y, SW_SIM_MEASURES);
+		return refuse(f, "figure", "", why);
+	}
 	if (!sw_sim_select_check(&f->file, d->figure.over, why))
 		return refuse(f, "figure", "", why);
 	for (uint32_t i = 0; i < d->n_curves; i++)

@@ -155,7 +155,8 @@ static const struct sw_option roster_rows[] = {
 		"when the job changes to them: all agents leave it after the "
 		"current round, and join it again"),
 	ROW("roster", "for", TIME, roster, for_ns, "0s", 0, 3600000000000, "",
-		"how long, until it changes back; 0: to the end"),
+		"how long, until it changes back; 0: half of every, or to the "
+		"end"),
 	ROW("roster", "every", TIME, roster, every_ns, "0s", 0, 3600000000000,
 		"", "when it changes again; 0: once"),
 	ROW("roster", "cut", BOOL, roster, is_cut, "no", 0, 0, "yes|no",

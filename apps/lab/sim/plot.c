@@ -251,20 +251,17 @@ const struct sw_sim_measure *sw_sim_measure_find(const char *name)
 
 	while (i < n && strcmp(measures[i].name, name) != 0)
 		i++;
-	if (i < n)
-		return &measures[i];
-	fprintf(stderr,
-		"sumwire-lab sim: --y %s is none of goodput, round, "
-		"urgent, wait, again, dropped, queue\n",
-		name);
-	return NULL;
+	return i < n ? &measures[i] : NULL;
 }
 
 static int choose(struct plot *p)
 {
 	p->measure = sw_sim_measure_find(p->wanted->y);
-	if (!p->measure)
+	if (!p->measure) {
+		fprintf(stderr, "sumwire-lab sim: --y %s is none of %s\n",
+			p->wanted->y, SW_SIM_MEASURES);
 		return SW_ECONF;
+	}
 	for (p->axis = 0; p->axis < p->file->n_axes; p->axis++) {
 		p->scale = scale_of(p->file, p->axis);
 		if (p->scale)

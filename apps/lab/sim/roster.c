@@ -106,6 +106,12 @@ static void cut(struct sw_sim_roster *r, bool is_down)
 	}
 }
 
+/* 0: to the end. */
+static uint64_t for_ns(const struct sw_sim_desc_roster *d)
+{
+	return d->for_ns ? d->for_ns : d->every_ns / 2;
+}
+
 static uint64_t turn(void *ctx, uint64_t now_ns)
 {
 	struct sw_sim_roster *r = ctx;
@@ -124,7 +130,7 @@ static uint64_t turn(void *ctx, uint64_t now_ns)
 	if (!r->is_in)
 		return d->every_ns ? r->begun_ns + d->every_ns : UINT64_MAX;
 	r->begun_ns = now_ns;
-	return d->for_ns ? now_ns + d->for_ns : UINT64_MAX;
+	return for_ns(d) ? now_ns + for_ns(d) : UINT64_MAX;
 }
 
 /* --- from a description --- */
@@ -155,7 +161,7 @@ static int check(struct sw_sim *s, const struct sw_sim_roster *r)
 		return refuse(s, d, "job: there is no such job");
 	if (r->job->desc->transport != SW_SIM_SUMWIRE)
 		return refuse(s, d, "job: needs transport = sumwire");
-	if (d->every_ns && (!d->for_ns || d->every_ns <= d->for_ns))
+	if (d->every_ns && d->every_ns <= for_ns(d))
 		return refuse(s, d, "every: is not longer than for");
 	err = sw_sim_servers_check(
 		r->job, r->servers, r->n_servers, &n_colocated);

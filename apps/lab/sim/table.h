@@ -65,8 +65,10 @@ struct sw_sim_measure {
 	bool is_rate; /* more is better */
 };
 
-/* sw_sim_measure_find - find a measure by name.  NULL: there is none, and
- * stderr says so. */
+/* sw_sim_measure_find - find a measure by name, one of SW_SIM_MEASURES; NULL:
+ * there is none. */
+#define SW_SIM_MEASURES "goodput, round, urgent, wait, again, dropped, queue"
+
 const struct sw_sim_measure *sw_sim_measure_find(const char *name);
 
 /* A plot; "" as a text stands for the default. */
