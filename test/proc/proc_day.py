@@ -1,4 +1,4 @@
-# proc_day.py - a day in operation: six faults, and the commands that name them
+# proc_day.py - a day in operation: seven faults, and the commands that name them
 # SPDX-License-Identifier: BSD-3-Clause
 """A server and four agents, each in a namespace of its own behind a bridge.  A
 job runs; one fault comes after the other.  For each, one or two commands, as an
@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 
 import lan
@@ -21,7 +22,7 @@ from proc_ps import UNIQUE, named, unique
 from rig import check
 
 TENSOR = ("--tensor", "w:200000:f32")  # 25 or so chunks at the server
-STEP_S = 0.03
+STEP_S, LATE_S = 0.03, 0.1
 SUSPECTS = r"^  (payload|process|link) "  # others also name a busy machine
 HOG = "while True: pass"
 
@@ -36,6 +37,7 @@ class Day(Hosts):
         self.cpu = max(os.sched_getaffinity(0))
         self.ini["a"]["lcore"] = {"cpus": str(self.cpu)}
         self.said = []
+        self.late = None  # the rank that is told of each step later
 
     def sumwire(self, at, *args):
         """Run the command at the machine of daemon @at; return its output."""
@@ -63,6 +65,23 @@ class Day(Hosts):
     def status(self, at, pattern, **keys):
         return self.named(at, pattern, "status", unique(at), **keys)
 
+    def report(self, pattern, folder):
+        """All machines record at the same time; the merged report names the cause."""
+        files = {n: os.path.join(folder, n + ".trace") for n in self.daemons}
+
+        def look():
+            for p in [subprocess.Popen([*self.inside(n), rig.sumwire(), "trace", unique(n),
+                                        "--time", "1s", "-o", f], stderr=subprocess.DEVNULL)
+                      for n, f in files.items()]:
+                check(p.wait(rig.RUN_S) == 0, "a trace")
+            n = len(self.said)
+            text = self.sumwire("a", "trace", "--read", *files.values(), "--report")
+            if re.search(pattern, text, re.MULTILINE):
+                return True
+            del self.said[n:]
+            return False
+        rig.wait_until(look, rig.START_S, f"\"{pattern}\" from trace --report")
+
     def begins(self, fault):
         self.said.append(f"--- {fault} ---\n")
 
@@ -88,7 +107,9 @@ def job(net, name):
 
     def drive():
         while not over.wait(STEP_S):
-            for c in clients:
+            for c in sorted(clients, key=lambda c: c is net.late):
+                if c is net.late:
+                    over.wait(LATE_S)
                 with contextlib.suppress(OSError):
                     c.say()
 
@@ -132,6 +153,16 @@ def slow_link(net, clients):
     net.named("a", rf"^  2 +{UNIQUE}.age.* here .* [1-9]\d*\.\d+$", "top",
               "--once", unique("a"))
     net.speed_up("agent2")
+    await_steps(clients)
+
+
+def late_rank(net, clients):
+    net.begins("rank 3 calls 100 ms after the others, in each step")
+    net.late = clients[3]
+    with tempfile.TemporaryDirectory() as folder:
+        net.report(r"^step \d+: .*, bound by straggler .* from agent 3 "
+                   rf"\(node {UNIQUE}.agent3\)$", folder)
+    net.late = None
     await_steps(clients)
 
 
@@ -212,6 +243,7 @@ def test_day():
             with job(net, "rank") as clients:
                 await_steps(clients)
                 quiet(net, "a")
+                late_rank(net, clients)
                 slow_link(net, clients)
                 stopped_rank(net, clients)
                 flapping_port(net, clients)
