@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  *   measure copies BACKEND [MIB]
+ *   measure hold BACKEND
  *   sumwire run -np 2 measure sums BACKEND [MIB]
  *
  * BACKEND is "cuda", or "fake" with options (pmd/cuda/fake.h).
@@ -23,6 +24,8 @@ enum {
 	MIB = 1 << 20,
 	ROUNDS = 7,
 	WARM_UP = 4,
+	SLICE_MIN = 128 << 10,
+	SLICE_MAX = 2 * MIB,
 };
 
 void measure_must(bool is_so, const char *fmt, ...)
@@ -39,23 +42,14 @@ void measure_must(bool is_so, const char *fmt, ...)
 	exit(1);
 }
 
-/* Pinned memory of shared pages, and the device's: half of each for either
- * way. */
-struct ground {
-	const struct sw_back_ops *ops;
-	struct sw_back *back;
-	struct sw_segment pinned;
-	char *device;
-	uint64_t half; /* bytes */
-};
-
-static void open_ground(struct ground *g, const char *backend, uint64_t half)
+void measure_open(struct measure_ground *g, const char *backend, uint64_t half)
 {
 	const char *options;
 	char why[SW_BACK_WHY];
 	uint64_t from_ns;
+	double seconds;
 
-	*g = (struct ground){.half = half};
+	*g = (struct measure_ground){.half = half};
 	g->ops = sw_back_find(backend, &options);
 	measure_must(g->ops, "unknown back end %s", backend);
 	measure_must(!g->ops->open(options, -1, &g->back, why), "%s", why);
@@ -67,9 +61,12 @@ static void open_ground(struct ground *g, const char *backend, uint64_t half)
 	measure_must(
 		!g->ops->pin(g->back, g->pinned.base, 2 * half, false, why),
 		"%s", why);
+	seconds = 1e-9 * (double)(sw_edge_now_ns() - from_ns);
 	printf("pinned %llu MiB in %.1f ms\n",
+		(unsigned long long)(2 * half / MIB), 1e3 * seconds);
+	printf("{\"pinned_mib\": %llu, \"gib_s\": %.2f}\n",
 		(unsigned long long)(2 * half / MIB),
-		1e-6 * (double)(sw_edge_now_ns() - from_ns));
+		(double)(2 * half) / (1 << 30) / seconds);
 	measure_must(
 		!g->ops->alloc(g->back, 2 * half, (void **)&g->device, why),
 		"%s", why);
@@ -79,7 +76,7 @@ static void open_ground(struct ground *g, const char *backend, uint64_t half)
 		"%s", why);
 }
 
-static void close_ground(struct ground *g)
+void measure_close(struct measure_ground *g)
 {
 	g->ops->release(g->back, g->device);
 	g->ops->unpin(g->back, g->pinned.base);
@@ -90,7 +87,7 @@ static void close_ground(struct ground *g)
 /* --- bare copies --- */
 
 /* All of one half out, all of the other in, @each at once; seconds. */
-static double copy_bare(struct ground *g, uint64_t each)
+static double copy_bare(struct measure_ground *g, uint64_t each)
 {
 	char why[SW_BACK_WHY], *pinned = g->pinned.base;
 	uint64_t from_ns;
@@ -206,7 +203,7 @@ struct stage {
 	uint32_t n;
 };
 
-static void add_tensor(struct stage *s, struct ground *g, uint64_t each)
+static void add_tensor(struct stage *s, struct measure_ground *g, uint64_t each)
 {
 	struct item *i = &s->items[s->n];
 	char why[SW_BACK_WHY], *pinned = g->pinned.base;
@@ -218,7 +215,7 @@ static void add_tensor(struct stage *s, struct ground *g, uint64_t each)
 	measure_must(!sw_pipeline_add(&s->l, &i->t, why), "%s", why);
 }
 
-static void open_stage(struct stage *s, struct ground *g, uint64_t each)
+static void open_stage(struct stage *s, struct measure_ground *g, uint64_t each)
 {
 	struct sw_pipeline_params p = {.ops = g->ops,
 		.back = g->back,
@@ -249,7 +246,8 @@ static void close_stage(struct stage *s)
 }
 
 /* All tensors out and in; seconds. */
-static double copy_staged(struct stage *s, struct ground *g, uint64_t each)
+static double copy_staged(
+	struct stage *s, struct measure_ground *g, uint64_t each)
 {
 	uint64_t from_ns = sw_edge_now_ns();
 	uint64_t until_ns = from_ns + UINT64_C(60000000000);
@@ -271,7 +269,7 @@ static double copy_staged(struct stage *s, struct ground *g, uint64_t each)
 }
 
 /* In turns, when the pipeline knows how much to copy at once. */
-static void compare(struct ground *g, uint64_t each)
+static void compare(struct measure_ground *g, uint64_t each)
 {
 	double ratios[ROUNDS], bare[ROUNDS], gbit = 8e-9 * (double)g->half;
 	struct sw_quartiles q;
@@ -293,33 +291,61 @@ static void compare(struct ground *g, uint64_t each)
 		(unsigned long long)(each / MIB),
 		gbit / sw_quartiles_of(bare, ROUNDS).middle, q.middle, q.low,
 		q.high);
+	printf("{\"tensors_mib\": %llu, \"bare_gbit_s\": %.1f, "
+	       "\"pipeline_over_bare\": [%.3f, %.3f, %.3f]}\n",
+		(unsigned long long)(each / MIB),
+		gbit / sw_quartiles_of(bare, ROUNDS).middle, q.low, q.middle,
+		q.high);
 	fflush(stdout);
+}
+
+/* Bare copies of the sizes that the pipeline's slices have. */
+static void copy_slices(struct measure_ground *g)
+{
+	for (uint64_t each = SLICE_MIN; each <= SLICE_MAX; each *= 2) {
+		double rates[ROUNDS];
+		struct sw_quartiles q;
+
+		(void)copy_bare(g, each);
+		for (uint32_t i = 0; i < ROUNDS; i++)
+			rates[i] = 8e-9 * (double)g->half / copy_bare(g, each);
+		q = sw_quartiles_of(rates, ROUNDS);
+		printf("{\"slices_kib\": %llu, \"gbit_s_each_way\": [%.1f, "
+		       "%.1f, %.1f]}\n",
+			(unsigned long long)(each >> 10), q.low, q.middle,
+			q.high);
+	}
 }
 
 void measure_copies(const char *backend, uint32_t mib)
 {
-	struct ground g;
+	struct measure_ground g;
 
-	open_ground(&g, backend, 2 * (uint64_t)mib * MIB);
+	measure_open(&g, backend, 2 * (uint64_t)mib * MIB);
+	copy_slices(&g);
 	for (uint64_t each = MIB; each <= (uint64_t)mib * MIB; each *= 2)
 		compare(&g, each);
-	close_ground(&g);
+	measure_close(&g);
 }
 
 int main(int argc, char **argv)
 {
 	uint32_t mib = argc > 3 ? (uint32_t)atoi(argv[3]) : 256;
-	bool is_copies = argc > 1 && !strcmp(argv[1], "copies");
-	bool is_sums = argc > 1 && !strcmp(argv[1], "sums");
+	const char *what = argc > 1 ? argv[1] : "";
 
-	if (argc < 3 || argc > 4 || !mib || (!is_copies && !is_sums)) {
-		fprintf(stderr, "usage: measure copies|sums BACKEND [MIB]\n");
+	if (argc < 3 || argc > 4 || !mib)
+		what = "";
+	if (!strcmp(what, "copies")) {
+		measure_copies(argv[2], mib);
+	} else if (!strcmp(what, "sums")) {
+		measure_sums(argv[2], mib);
+	} else if (!strcmp(what, "hold")) {
+		measure_hold(argv[2]);
+	} else {
+		fprintf(stderr,
+			"usage: measure copies|sums|hold BACKEND [MIB]\n");
 		return 2;
 	}
-	if (is_copies)
-		measure_copies(argv[2], mib);
-	else
-		measure_sums(argv[2], mib);
 	printf("done\n");
 	return 0;
 }

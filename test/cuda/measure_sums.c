@@ -139,6 +139,11 @@ static void compare_places(struct rank *r)
 			8e-9 * (double)r->bytes /
 				sw_quartiles_of(here, ROUNDS).middle,
 			q.middle, q.low, q.high);
+	if (!sw_rank(r->c))
+		printf("{\"push_pull_mib\": %llu, \"device_over_host\": [%.3f, "
+		       "%.3f, %.3f]}\n",
+			(unsigned long long)(r->bytes >> 20), q.low, q.middle,
+			q.high);
 }
 
 /* Small ones that were over before the big one was; all ranks call as many. */
@@ -166,6 +171,9 @@ static void compare_small(struct rank *r)
 		1e6 * sw_quartiles_of(alone, ALONE).middle,
 		1e6 * sw_quartiles_of(under, n).middle,
 		(unsigned long long)(r->bytes >> 20), n);
+	printf("{\"small_us_alone\": %.1f, \"small_us_under_load\": %.1f}\n",
+		1e6 * sw_quartiles_of(alone, ALONE).middle,
+		1e6 * sw_quartiles_of(under, n).middle);
 }
 
 void measure_sums(const char *backend, uint32_t mib)

@@ -2,11 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The device is that of SUMWIRE_DEVICE=fake (pmd/cuda/fake.h): threads and
 memcpy; PyTorch has the CPU alone."""
+import json
 import os
+import subprocess
+import tempfile
 
 import torch_rig
+import torch_site
 import backend_rig
 import rig
+from rig import check
 from torch_rig import HERE, TorchNet
 
 # check: no gradient is written while it is summed
@@ -98,6 +103,32 @@ def test_backend():
 def test_backend_with_faults():
     check_ranks(backend_rig.Net(2), "cases_place.py", ["written", "lost"],
                 ["fake", FAULTY])
+
+
+def test_script_for_a_gpu():
+    """test/cuda/run over the fake device: each step passes and leaves values."""
+    quick = ["--step", "hold", "--step", "copies", "--step", "two agents"]
+    env = {**os.environ, "PYTHONPATH": torch_site.site() or ""}
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "cuda.json")
+        p = subprocess.run(
+            [torch_rig.python(), os.path.join(torch_rig.ROOT, "test/cuda/run"),
+             "--fake", "--build", rig.BUILD, "--json", file,
+             *(quick if rig.IS_QUICK else [])], env=env, text=True, check=False,
+            capture_output=True, timeout=480)
+        check(p.returncode == 0, p.stdout + p.stderr)
+        with open(file, encoding="utf-8") as f:
+            done = {step["name"]: step for step in json.load(f)["steps"]}
+    keys = {key for step in done.values() for value in step.get("values", ())
+            for key in value}
+    for key in ["pinned_mib", "word_us", "while_held", "slices_kib",
+                "tensors_mib", "streams"] + (
+                    [] if rig.IS_QUICK else ["push_pull_mib",
+                                             "all_reduce_bytes"]):
+        check(key in keys, f"{key} is not in {keys}")
+    waits = {value["while_held"]: value["waits_for_stream"]
+             for value in done["hold"]["values"] if "while_held" in value}
+    check(len(waits) == 4 and waits["cudaHostUnregister"], waits)
 
 
 if __name__ == "__main__":
