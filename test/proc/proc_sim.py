@@ -205,6 +205,59 @@ def test_traffic():
     check(flap["jobs"][0]["rounds"] == 3, flap)
 
 
+def varint(n):
+    return bytes([n & 127 | 128]) + varint(n >> 7) if n > 127 else bytes([n])
+
+
+def message(*fields):
+    """Protobuf's: (number, integer or bytes)."""
+    return b"".join(varint(f << 3) + varint(v) if isinstance(v, int)
+                    else varint(f << 3 | 2) + varint(len(v)) + v for f, v in fields)
+
+
+def chakra(*nodes):
+    """A trace of (id, micros, comm_type, comm_size, ids it depends on)."""
+    out = [message((1, b"0.0.4"))]
+    for number, micros, kind, size, deps in nodes:
+        attrs = [(10, message((1, name), (9, value))) for name, value in
+                 ((b"comm_type", kind), (b"comm_size", size)) if kind is not None]
+        out.append(message((1, number), (2, b"x"), (3, 4 if kind is None else 7),
+                           (5, b"".join(map(varint, deps))), (7, micros), *attrs))
+    return b"".join(varint(len(m)) + m for m in out)
+
+
+def chakra_run(trace, *args, more=""):
+    with tempfile.TemporaryDirectory() as d:
+        with open(os.path.join(d, "x.et"), "wb") as f:
+            f.write(trace)
+        with open(os.path.join(d, "x.ini"), "w", encoding="utf-8") as f:
+            f.write("[job]\nagents = gpu[0-1]\nservers = cpu0\nrounds = 4\ntrace = x.et\n" + more)
+        return sim("x.ini", *args, cwd=d)
+
+
+def test_chakra():
+    """A trace's computations and collectives; what is wrong with one has its node."""
+    nodes = [(1, 300, None, 0, []), (7, 200, None, 0, [1]), (3, 0, 0, 1 << 20, [1]),
+             (4, 0, 7, 1 << 20, [7, 3]), (5, 1000, None, 0, [4]), (6, 0, 2, 1 << 16, [5]),
+             (8, 0, 5, 4096, [1]), (9, 50, None, 0, [1])]
+    for more in ("", "straggler = 50%\nstraggler_time = 1ms\nlocal_ranks = 2\n[net]\nloss = 1%\n"):
+        p = chakra_run(chakra(*nodes), "--json", more=more)
+        check(p.returncode == 0, p.stderr)
+        job = json.loads(p.stdout)["jobs"][0]
+        # The longest chain has two computations and three collectives.
+        check(job["rounds"] == 4 and 1.3e6 < job["round_median_ns"] < 30e6, job)
+    for wrong, why in [
+            (chakra((1, 0, 6, 8, [])), "node 1 is a ALL_TO_ALL"),
+            (chakra((1, 0, 99, 8, [])), "node 1 has the unknown collective 99"),
+            (chakra((1, 0, 0, 8, [4])), "depends on node 4, which is not there"),
+            (chakra((1, 0, 0, 8, [2]), (2, 5, None, 0, [1])), "2 nodes depend on each other"),
+            (chakra((1, 5, None, 0, [])), "no collective"),
+            (chakra(*nodes)[:-3], "ends within a message"), (b"{}", "no trace of Chakra")]:
+        p = chakra_run(wrong)
+        check(p.returncode == 1 and "x.ini:5: [job] trace: x.et: " in p.stderr, p.stderr)
+        check(why in p.stderr and p.stderr.count("\n") == 1, p.stderr)
+
+
 ROSTERS = ("[job]\nagents = gpu[0-2]\nservers = cpu[0-2], gpu[0-2]\ntensors = 1\nsize = 8MiB\n"
            "rounds = 20\ndead_after = 1s\n")
 

@@ -107,6 +107,8 @@ static void take_done(struct sw_sim_agent *a, uint32_t tensor, uint64_t round)
 	struct sw_sim_job *j = a->job;
 
 	a->n_open[layer_of(j, tensor)]--;
+	if (a->graph)
+		sw_sim_graph_done(a->graph, tensor);
 	if (!tensor && round >= j->desc->n_warm &&
 		j->n_urgent < (uint64_t)j->desc->n_rounds * j->n_agents)
 		j->urgent[j->n_urgent++] =
@@ -193,17 +195,24 @@ static void push_layer(struct sw_sim_agent *a, uint32_t i)
 		push(a, t - 1);
 }
 
+uint64_t sw_sim_agent_late(struct sw_sim_agent *a)
+{
+	const struct sw_sim_desc_job *d = a->job->desc;
+
+	return sw_sim_chance(&a->rng, d->straggler)
+		       ? sw_sim_below(&a->rng, d->straggler_ns + 1)
+		       : 0;
+}
+
 static uint64_t time_of(struct sw_sim_agent *a)
 {
 	const struct sw_sim_job *j = a->job;
 	uint32_t n = j->n_layers;
-	uint64_t late = 0;
 
 	if (a->stage < n)
 		return j->layers[a->stage].forward_ns;
-	if (a->stage == n && sw_sim_chance(&a->rng, j->desc->straggler))
-		late = sw_sim_below(&a->rng, j->desc->straggler_ns + 1);
-	return j->layers[2 * n - 1 - a->stage].backward_ns + late;
+	return j->layers[2 * n - 1 - a->stage].backward_ns +
+	       (a->stage == n ? sw_sim_agent_late(a) : 0);
 }
 
 static void end_stage(struct sw_sim_agent *a)
@@ -212,8 +221,9 @@ static void end_stage(struct sw_sim_agent *a)
 
 	a->is_computing = false;
 	if (a->job->sim->trace.to && a->stage_end_ns > a->stage_begin_ns)
-		sw_sim_perfetto_stage(
-			&a->job->sim->trace, a, a->stage_begin_ns);
+		sw_sim_perfetto_stage(&a->job->sim->trace, a,
+			a->stage < n ? "forward" : "backward",
+			a->stage < n ? a->stage : 2 * n - 1 - a->stage);
 	if (a->stage >= n)
 		push_layer(a, 2 * n - 1 - a->stage);
 	if (++a->stage < 2 * n)
@@ -227,6 +237,8 @@ uint64_t sw_sim_agent_compute(struct sw_sim_agent *a, uint64_t now_ns)
 	struct sw_sim_job *j = a->job;
 	bool has_pushed = false;
 
+	if (a->graph)
+		return sw_sim_graph_compute(a, now_ns, push);
 	for (;;) {
 		if (a->is_computing && a->stage_end_ns > now_ns)
 			return has_pushed ? now_ns : a->stage_end_ns;

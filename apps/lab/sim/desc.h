@@ -46,7 +46,8 @@ struct sw_sim_desc_net {
 struct sw_sim_desc_job {
 	char label[SW_SIM_NAME];
 	char agents[SW_SIM_TEXT], servers[SW_SIM_TEXT], sizes[SW_SIM_TEXT];
-	char model[SW_SIM_TEXT], forward[SW_SIM_TEXT], backward[SW_SIM_TEXT];
+	char model[SW_SIM_TEXT], trace[SW_SIM_TEXT];
+	char forward[SW_SIM_TEXT], backward[SW_SIM_TEXT];
 	uint32_t transport, collective, n_tensors, n_rounds, n_warm, straggler;
 	uint64_t bytes, compute_ns, start_ns, straggler_ns;
 	bool has_congestion, is_keyed;

@@ -225,11 +225,15 @@ static int take_kinds(struct sw_sim_job *j)
 {
 	uint32_t n_ranks = j->n_agents * j->desc->agent.local_ranks;
 
-	if (!j->desc->collective)
+	if (!j->desc->collective && !j->trace.n_nodes)
 		return 0;
 	if (j->desc->transport != SW_SIM_SUMWIRE)
 		return refuse(j->sim, j->desc,
-			"collective: needs transport = sumwire");
+			j->trace.n_nodes
+				? "trace: needs transport = sumwire"
+				: "collective: needs transport = sumwire");
+	if (j->trace.n_nodes)
+		return 0;
 	j->kinds = array(j->n_tensors, sizeof(*j->kinds));
 	for (uint32_t t = 0; t < j->n_tensors; t++) {
 		j->kinds[t] = (uint8_t)kinds[j->desc->collective];
@@ -245,11 +249,47 @@ static int take_kinds(struct sw_sim_job *j)
 	return 0;
 }
 
+/* A tensor for each collective, in the order of their calls. */
+static int take_trace(struct sw_sim_job *j)
+{
+	uint32_t n_ranks = j->n_agents * j->desc->agent.local_ranks;
+	char why[SW_SIM_TEXT - 100];
+	int err = sw_chakra_open(&j->trace, j->desc->trace, why, sizeof(why));
+
+	if (err) {
+		snprintf(j->sim->why, sizeof(j->sim->why), "[job %s] trace: %s",
+			j->desc->label, why);
+		return err;
+	}
+	j->n_elems = array(j->trace.n_colls, sizeof(*j->n_elems));
+	j->kinds = array(j->trace.n_colls, sizeof(*j->kinds));
+	for (uint32_t i = 0; i < j->trace.n_nodes; i++) {
+		const struct sw_chakra_node *n = &j->trace.nodes[i];
+		uint32_t t = j->n_tensors;
+
+		if (!n->kind)
+			continue;
+		j->kinds[t] = (uint8_t)n->kind;
+		j->n_elems[t] = n->bytes / 4;
+		if (n->kind == SW_ALL_GATHER)
+			j->n_elems[t] *= n_ranks;
+		if (n->kind ==
+			SW_REDUCE_SCATTER) /* whole parts, at least one */
+			j->n_elems[t] +=
+				(n_ranks - j->n_elems[t] % n_ranks) % n_ranks;
+		j->n_tensors++;
+	}
+	one_layer(j);
+	return 0;
+}
+
 static int take_tensors(struct sw_sim_job *j)
 {
 	int err = 0;
 
-	if (*j->desc->model)
+	if (*j->desc->trace)
+		err = take_trace(j);
+	else if (*j->desc->model)
 		err = take_model(j);
 	else if (*j->desc->sizes)
 		err = take_sizes(j);
@@ -295,6 +335,7 @@ static void prepare_agent(struct sw_sim_job *j, uint32_t rank, uint32_t node)
 		.to = array(j->n_tensors, sizeof(*a->to)),
 		.from = array((uint64_t)j->n_tensors * n, sizeof(*a->from)),
 		.colls = j->kinds ? sw_sim_colls_open(j) : NULL,
+		.graph = j->trace.n_nodes ? sw_sim_graph_open(&j->trace) : NULL,
 		.n_open = array(j->n_layers, sizeof(*a->n_open)),
 		.pushed_ns = array(j->n_tensors, sizeof(*a->pushed_ns)),
 		.rng = j->sim->desc->run.seed ^ (uint64_t)node << 32};
@@ -319,6 +360,7 @@ static void close_agent(struct sw_sim_agent *a)
 		sw_sim_memory_free(a->to[t]);
 	}
 	sw_sim_colls_close(a->colls);
+	sw_sim_graph_close(a->graph);
 	free(a->worker);
 	free(a->to);
 	free(a->from);
@@ -493,6 +535,7 @@ void sw_sim_jobs_close(struct sw_sim *s)
 		free(j->has_used);
 		free(j->n_elems);
 		free(j->kinds);
+		sw_chakra_close(&j->trace);
 		free(j->layers);
 		free(j->round_ends);
 		free(j->urgent);

@@ -51,17 +51,13 @@ void sw_sim_perfetto_end(struct sw_chrome *c)
 	sw_chrome_end(c);
 }
 
-void sw_sim_perfetto_stage(
-	struct sw_chrome *c, const struct sw_sim_agent *a, uint64_t from_ns)
+void sw_sim_perfetto_stage(struct sw_chrome *c, const struct sw_sim_agent *a,
+	const char *what, uint64_t number)
 {
-	uint32_t n = a->job->n_layers;
-	bool is_forward = a->stage < n;
-
-	sw_chrome_slice(c, pid_of(a), TID_STAGES, (int64_t)from_ns,
+	sw_chrome_slice(c, pid_of(a), TID_STAGES, (int64_t)a->stage_begin_ns,
 		(int64_t)a->stage_end_ns);
-	fprintf(c->to, ",\"name\":\"%s %u\",\"args\":{\"round\":%u}}",
-		is_forward ? "forward" : "backward",
-		is_forward ? a->stage : 2 * n - 1 - a->stage, a->round);
+	fprintf(c->to, ",\"name\":\"%s %" PRIu64 "\",\"args\":{\"round\":%u}}",
+		what, number, a->round);
 }
 
 void sw_sim_perfetto_tensor(struct sw_chrome *c, const struct sw_sim_agent *a,

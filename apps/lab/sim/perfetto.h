@@ -21,10 +21,11 @@ void sw_sim_perfetto_begin(
 	struct sw_chrome *c, FILE *to, const struct sw_sim *s);
 void sw_sim_perfetto_end(struct sw_chrome *c);
 
-/* sw_sim_perfetto_stage - an agent has computed a stage, from @from_ns on.
- * sw_sim_perfetto_tensor - @tensor was pushed at @from_ns, and is summed. */
-void sw_sim_perfetto_stage(
-	struct sw_chrome *c, const struct sw_sim_agent *a, uint64_t from_ns);
+/* sw_sim_perfetto_stage - an agent has computed its stage, which is called
+ * @what and @number. sw_sim_perfetto_tensor - @tensor was pushed at @from_ns,
+ * and is summed. */
+void sw_sim_perfetto_stage(struct sw_chrome *c, const struct sw_sim_agent *a,
+	const char *what, uint64_t number);
 void sw_sim_perfetto_tensor(struct sw_chrome *c, const struct sw_sim_agent *a,
 	uint32_t tensor, uint64_t round, uint64_t from_ns);
 

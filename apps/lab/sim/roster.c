@@ -21,6 +21,8 @@ static void restart(struct sw_sim_agent *a)
 	memset(a->n_open, 0, a->job->n_layers * sizeof(*a->n_open));
 	if (a->colls)
 		sw_sim_colls_reset(a->colls);
+	if (a->graph)
+		sw_sim_graph_reset(a->graph);
 	sw_sim_agent_open(a);
 }
 

@@ -5,9 +5,11 @@
 
 #include <stdio.h>
 
+#include "apps/lab/sim/chakra.h"
 #include "apps/lab/sim/coll.h"
 #include "apps/lab/sim/desc.h"
 #include "apps/lab/sim/flap.h"
+#include "apps/lab/sim/graph.h"
 #include "apps/lab/sim/guests.h"
 #include "apps/lab/sim/net.h"
 #include "apps/lab/sim/perfetto.h"
@@ -42,6 +44,7 @@ struct sw_sim_agent {
 	bool is_computing;
 	uint64_t stage_end_ns, stage_begin_ns;
 	struct sw_sim_colls *colls; /* NULL: it has push_pulls */
+	struct sw_sim_graph *graph; /* NULL: it has layers */
 	uint32_t *n_open;    /* by layer: tensors that are being summed */
 	uint32_t n_done;     /* tensors of the round that are summed */
 	uint64_t *pushed_ns; /* by tensor: when it was last pushed */
@@ -62,9 +65,10 @@ struct sw_sim_job {
 	bool *has_used;        /* by node: its server was one of the job's */
 	uint32_t most_servers; /* of all rosters */
 	struct sw_sim_change change;
-	uint32_t stop_round; /* agents do not begin this one */
-	uint64_t *n_elems;   /* [n_tensors] */
-	uint8_t *kinds;      /* the same; NULL: all are push_pulls */
+	uint32_t stop_round;    /* agents do not begin this one */
+	uint64_t *n_elems;      /* [n_tensors] */
+	struct sw_chakra trace; /* without nodes: none */
+	uint8_t *kinds;         /* the same; NULL: all are push_pulls */
 	uint32_t n_tensors;
 	struct sw_sim_layer *layers;
 	uint32_t n_layers;
@@ -130,7 +134,9 @@ void sw_sim_agent_open(struct sw_sim_agent *a);
 
 /* sw_sim_agent_compute - go on until something has to be waited for; returns
  * until when.
+ * sw_sim_agent_late - draw the time by which an agent is late in a round.
  * sw_sim_agent_done - a tensor has been summed. */
+uint64_t sw_sim_agent_late(struct sw_sim_agent *a);
 uint64_t sw_sim_agent_compute(struct sw_sim_agent *a, uint64_t now_ns);
 void sw_sim_agent_done(struct sw_sim_agent *a, uint32_t tensor);
 

@@ -1,0 +1,38 @@
+/* chakra.h - execution traces of Chakra (schema/protobuf/et_def.proto).
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A file is a sequence of protobuf messages, each behind its length: metadata,
+ * then nodes. What counts of a node is its type, duration, dependencies, and
+ * the attributes comm_type and comm_size.
+ */
+#ifndef SW_APPS_LAB_SIM_CHAKRA_H
+#define SW_APPS_LAB_SIM_CHAKRA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SW_CHAKRA_NODES = 65536 };
+
+/* A computation, or a collective. */
+struct sw_chakra_node {
+	uint64_t id, duration_ns;
+	uint32_t kind;  /* enum sw_coll_kind; SW_COLL_NONE: it computes */
+	uint64_t bytes; /* a rank's input of a collective */
+	uint32_t first_dep, n_deps; /* in deps */
+};
+
+struct sw_chakra {
+	struct sw_chakra_node *nodes; /* each behind those it depends on */
+	uint32_t n_nodes, n_colls;
+	uint32_t *deps; /* indices of nodes */
+	uint32_t n_deps;
+};
+
+/* sw_chakra_open - read the trace of a rank.  @why  on error what is wrong,
+ * with file and node; @size bytes Errors: SW_ENOENT, SW_EIO, SW_ECONF.  After 0
+ * the caller closes @t. */
+int sw_chakra_open(
+	struct sw_chakra *t, const char *path, char *why, size_t size);
+void sw_chakra_close(struct sw_chakra *t);
+
+#endif
