@@ -3,7 +3,9 @@
 import collections
 import json
 import os
+import resource
 import shutil
+import signal
 import statistics
 import subprocess
 import tempfile
@@ -44,6 +46,12 @@ def test_descriptions():
         check(first.stdout == second.stdout and first.stdout, f"{name}: not the same twice")
 
 
+def limit_files(n):
+    """Let this process write no file of more than @n bytes."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n, n))
+
+
 def test_sweep():
     """A sweep goes on where it was interrupted, with any number of threads."""
     text = "[net]\nrate = 1Gb/s, 10Gb/s\n" + JOB + "policy = fifo, p3\n"
@@ -72,6 +80,17 @@ def test_sweep():
         full = sim("x.ini", "--out", "nowhere/x.csv", cwd=d)
         check(full.returncode == 1 and "nowhere/x.csv cannot be written" in full.stderr, full)
         check(sim("x.ini", "--json", cwd=d).returncode == 1, "a sweep as JSON")
+        p = sim("x.ini", "--out", "d.csv", cwd=d)
+        check("4 points are incomplete; point " in p.stderr and "gpu" in p.stderr, p)
+        with open(os.path.join(d, "x.ini"), "w", encoding="utf-8") as f:
+            f.write(text)
+        # The disk is full before the last points.
+        p = subprocess.run([os.path.abspath(rig.lab()), "sim", "x.ini", "--out", "c.csv",
+                            "--threads", "1"], capture_output=True, text=True, cwd=d, check=False,
+                           timeout=rig.RUN_S, preexec_fn=lambda: limit_files(len(rows)))
+        check(p.returncode == 1 and "c.csv takes no more; the same command" in p.stderr, p)
+        p = sim("x.ini", "--out", "c.csv", cwd=d)
+        check(p.returncode == 0 and "of 4 points are in c.csv" in p.stderr, p)
 
 
 def test_seeds():
@@ -173,8 +192,9 @@ def test_records():
             head, *rows = f.read().splitlines()
         check(head == "time_us,figure,from,to,value", head)
         figures = {row.split(",")[1] for row in rows}
-        check(figures == {"queue_bytes", "window_bytes", "grant_bytes", "rtt_ns",
-                          "retransmissions"}, figures)
+        check(figures == {"queue_bytes", "frames", "window_bytes", "grant_bytes", "rtt_ns",
+                          "retransmissions", "tensor_ns"}, figures)
+        check(sum("tensor_ns,gpu0,tensor 3," in row for row in rows) == 3, rows[-9:])
         with open(os.path.join(d, "x.json"), encoding="utf-8") as f:
             events = json.load(f)["traceEvents"]
         slices = collections.Counter((e["pid"], e["name"]) for e in events if e["ph"] == "X")

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apps/lab/sim/record.h"
 #include "apps/lab/sim/sim.h"
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
@@ -113,6 +114,8 @@ static void take_done(struct sw_sim_agent *a, uint32_t tensor, uint64_t round)
 		j->n_urgent < (uint64_t)j->desc->n_rounds * j->n_agents)
 		j->urgent[j->n_urgent++] =
 			j->sim->net.now_ns - a->pushed_ns[tensor];
+	if (j->sim->record)
+		sw_sim_record_tensor(j->sim->record, a, tensor);
 	if (j->sim->trace.to)
 		sw_sim_perfetto_tensor(
 			&j->sim->trace, a, tensor, round, a->pushed_ns[tensor]);

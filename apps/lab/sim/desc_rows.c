@@ -193,8 +193,8 @@ static const struct sw_option traffic_rows[] = {
 
 static const struct sw_option record_rows[] = {
 	ROW("record", "csv", PATH, record, csv, "", 0, 0, "",
-		"file for queues, windows, grants, round-trip times and "
-		"retransmissions over time"),
+		"file for queues, frames, windows, grants, round-trip times, "
+		"retransmissions and tensors over time"),
 	ROW("record", "trace", PATH, record, trace, "", 0, 0, "",
 		"file for the same, and for what agents compute and push, as "
 		"JSON that Perfetto opens"),

@@ -18,6 +18,27 @@ struct sw_sim_record {
 	uint32_t at;
 };
 
+static void write_row(struct sw_sim_record *r, const char *what,
+	const char *from, const char *to, uint64_t value)
+{
+	fprintf(r->csv, "%llu.%03llu,%s,%s,%s,%llu\n",
+		(unsigned long long)((r->sim->net.now_ns - SW_S) / 1000),
+		(unsigned long long)(r->sim->net.now_ns % 1000), what, from, to,
+		(unsigned long long)value);
+}
+
+void sw_sim_record_tensor(
+	struct sw_sim_record *r, const struct sw_sim_agent *a, uint32_t tensor)
+{
+	char name[24];
+
+	if (!r->csv)
+		return;
+	snprintf(name, sizeof(name), "tensor %u", tensor);
+	write_row(r, "tensor_ns", a->node->name, name,
+		r->sim->net.now_ns - a->pushed_ns[tensor]);
+}
+
 static void put(struct sw_sim_record *r, const char *what, const char *from,
 	const char *to, uint64_t value)
 {
@@ -29,12 +50,8 @@ static void put(struct sw_sim_record *r, const char *what, const char *from,
 	if (r->trace)
 		sw_sim_perfetto_count(&r->sim->trace, r->sim->net.now_ns, what,
 			from, to, value);
-	if (!r->csv)
-		return;
-	fprintf(r->csv, "%llu.%03llu,%s,%s,%s,%llu\n",
-		(unsigned long long)((r->sim->net.now_ns - SW_S) / 1000),
-		(unsigned long long)(r->sim->net.now_ns % 1000), what, from, to,
-		(unsigned long long)value);
+	if (r->csv)
+		write_row(r, what, from, to, value);
 }
 
 static void put_agent(struct sw_sim_record *r, const struct sw_sim_agent *a)
@@ -64,11 +81,12 @@ static uint64_t sample(void *ctx, uint64_t now_ns)
 	r->at = 0;
 	for (uint32_t i = 0; i < s->net.n_links; i++) {
 		struct sw_sim_link *l = &s->net.links[i];
+		const char *at =
+			sw_sim_name_of(&s->net, s->desc, l->from, from);
+		const char *end = sw_sim_name_of(&s->net, s->desc, l->to, to);
 
-		put(r, "queue_bytes",
-			sw_sim_name_of(&s->net, s->desc, l->from, from),
-			sw_sim_name_of(&s->net, s->desc, l->to, to),
-			sw_sim_queued(&s->net, l));
+		put(r, "queue_bytes", at, end, sw_sim_queued(&s->net, l));
+		put(r, "frames", at, end, l->n.n_frames);
 	}
 	for (uint32_t j = 0; j < s->n_jobs; j++)
 		for (uint32_t i = 0; i < s->jobs[j].n_agents; i++)
@@ -103,7 +121,7 @@ static FILE *open_file(struct sw_sim *s, const char *key, const char *path)
 
 static uint32_t n_figures(const struct sw_sim *s)
 {
-	uint32_t n = s->net.n_links + s->net.n_nodes;
+	uint32_t n = 2 * s->net.n_links + s->net.n_nodes;
 
 	for (uint32_t j = 0; j < s->n_jobs; j++)
 		n += s->jobs[j].n_agents * (3 * s->jobs[j].most_servers + 1);

@@ -28,6 +28,8 @@ struct work {
 	uint32_t next, n_done, n_running, n_here;
 	bool is_full; /* the file refused a row */
 	char why[SW_SIM_TEXT];
+	uint32_t n_failed, failed; /* points of this run; the first one */
+	char failed_why[SW_SIM_TEXT];
 };
 
 static void run_point(const struct sw_sim_desc *d, struct sw_sim_result *r)
@@ -63,6 +65,10 @@ static void keep(struct work *w, uint32_t point, const struct sw_sim_result *r)
 	if (r->why[0] && ((!r->n_jobs && !r->n_traffic) || is_wrong(r))) {
 		memcpy(w->why, r->why, sizeof(w->why));
 		return;
+	}
+	if (r->why[0] && !w->n_failed++) {
+		w->failed = point;
+		memcpy(w->failed_why, r->why, sizeof(w->failed_why));
 	}
 	sw_sim_table_add(t, point, r);
 	sw_sim_table_write(t, from, w->sweep->file, w->f);
@@ -244,6 +250,11 @@ static int finish(struct work *w)
 		sw_sim_file_refuse(s->file, w->why);
 		return SW_ECONF;
 	}
+	if (w->n_failed)
+		fprintf(stderr,
+			"sumwire-lab sim: %u points are incomplete; point %u: "
+			"%s\n",
+			w->n_failed, w->failed, w->failed_why);
 	sw_sim_table_sort(&s->table);
 	return rewrite(s);
 }
