@@ -31,7 +31,8 @@ struct sw_params {
 	 * acknowledged. */
 	uint64_t rto_first, rto_min, rto_max, reorder;
 	/* Acknowledge after this many frames, or this long: two SRTTs within
-	 * these bounds; late if answers acknowledge the frames. */
+	 * these bounds, or an eighth of an SRTT; late, or a quarter of it, if
+	 * answers acknowledge the frames. */
 	uint32_t ack_every;
 	uint64_t ack_delay, ack_delay_max, ack_delay_late;
 	/* Query a late result after max(4 SRTT, query_min), then double the

@@ -32,11 +32,18 @@ static uint64_t spread(const struct sw_space *s, uint64_t ns)
 	return (ns >> 10) * (sw_random_next(&seed) >> 56);
 }
 
+/* Return the longest delay of an ACK. On a slow path frames are so rare that a
+ * fixed delay would bring an ACK for each, which takes a tenth of the path. */
+static uint64_t late_after(const struct sw_flow *f, const struct sw_space *s)
+{
+	return sw_max64(f->params->ack_delay_late, s->srtt_ns / 4);
+}
+
 static uint64_t rto_of(const struct sw_flow *f, const struct sw_space *s)
 {
 	const struct sw_params *p = f->params;
 	uint64_t asked = s->srtt_ns + 4 * s->rttvar_ns;
-	uint64_t rto = s->srtt_ns ? asked + p->ack_delay_late : p->rto_first;
+	uint64_t rto = s->srtt_ns ? asked + late_after(f, s) : p->rto_first;
 
 	/* The frames of a small window ask for their ACKs, and a probe costs
 	 * little.  If data has run out before the window was full, the last
@@ -80,21 +87,25 @@ static uint64_t look_at(const struct sw_flow *f, const struct sw_space *s)
 					     : f->params->rto_min);
 }
 
-/* Delay of the ACK. Two RTTs are early enough; with many flows, more ACKs would
- * take the place of data. While answers flow, which acknowledge as well, the
- * delay counts from the last answer. The last frame was likely answered, so its
- * ACK may be late. */
+/* Delay of the ACK. Two RTTs are early enough, an eighth of a long one as well;
+ * with many flows, more ACKs would take the place of data. While answers flow,
+ * which acknowledge as well, the delay counts from the last answer. The last
+ * frame was likely answered, so its ACK may be late. */
 static uint64_t ack_at(const struct sw_flow *f, const struct sw_space *s)
 {
 	const struct sw_params *p = f->params;
-	uint64_t delay = sw_max64(
-		p->ack_delay, sw_min64(2 * s->srtt_ns, p->ack_delay_max));
-	uint64_t late = s->t_unacked_ns + p->ack_delay_late;
+	bool is_answered = s->t_answered_ns >= s->t_unacked_ns;
+	uint64_t delay = 2 * s->srtt_ns;
 
-	if (s->t_answered_ns < s->t_unacked_ns)
+	if (is_answered && s->n_unacked == 1)
+		return s->t_unacked_ns + late_after(f, s);
+	delay = delay > p->ack_delay_max
+			? sw_max64(p->ack_delay_max, s->srtt_ns / 8)
+			: sw_max64(p->ack_delay, delay);
+	if (!is_answered)
 		return s->t_unacked_ns + delay;
-	return s->n_unacked == 1 ? late
-				 : sw_min64(s->t_answered_ns + delay, late);
+	return sw_min64(
+		s->t_answered_ns + delay, s->t_unacked_ns + late_after(f, s));
 }
 
 /* --- frames in: what is acknowledged, and when --- */
@@ -521,8 +532,7 @@ static void tick_space(struct sw_flow *f, uint32_t class, uint64_t now_ns,
 					&f->congestion, f->consumed)))
 			/* All frames of a burst are lost, not the first. */
 			lose_older(f, class, s->next_psn,
-				rto - sw_min64(rto / 8,
-					      f->params->ack_delay_late),
+				rto - sw_min64(rto / 8, late_after(f, s)),
 				now_ns, fate, ctx);
 		if (s->backoff > 16)
 			s->backoff = 16;

@@ -168,8 +168,8 @@ static void ack_at__count_or_delay_or_gap(void **state)
 /* Once in two RTTs, within bounds. */
 static void ack_at__by_rtt(void **state)
 {
-	static const uint64_t rtts_us[] = {10, 60, 900};
-	static const uint64_t delays_us[] = {50, 120, 200};
+	static const uint64_t rtts_us[] = {10, 60, 900, 16000};
+	static const uint64_t delays_us[] = {50, 120, 200, 2000};
 
 	for (uint32_t i = 0; i < SW_ARRAY_SIZE(rtts_us); i++) {
 		struct fixture *x = open_flow();
