@@ -218,8 +218,10 @@ static void open_results(struct sw_job *job, const struct sw_pending *p)
 
 bool sw_job_keyed(struct sw_job *job, const struct sw_pending *p)
 {
-	if (job->srv->is_inner[p->path.port_i])
+	if (job->srv->is_inner[p->path.port_i]) {
+		job->has_inner = true;
 		return true;
+	}
 	if (!p->seal) {
 		job->is_plain = true;
 		return true;

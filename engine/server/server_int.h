@@ -109,6 +109,8 @@ struct sw_job {
 	 * has joined; a keyed job's results are hashed under a key of this run.
 	 */
 	bool is_keyed, is_plain;
+	/* Has it a member in this process, which reads results in the clear? */
+	bool has_inner;
 	struct sw_result_keys *results; /* NULL: no member has tags */
 	uint64_t probed; /* members that have said what their paths carry */
 	struct sw_shard shard;

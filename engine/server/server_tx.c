@@ -248,32 +248,61 @@ static const uint8_t *hash_of_result(
 	return row->hash;
 }
 
-/* Encrypt a RESULT of an encrypted session into room of this tx. */
-static const void *encrypt_result(
-	struct sw_session *s, const void *payload, struct sw_header *h)
+/* Return room for an encrypted payload of this tx. */
+static void *next_cipher(struct sw_server *srv)
 {
-	struct sw_server *srv = s->srv;
-	void *to = srv->ciphers[srv->n_ciphers++ % SW_TX_BURST];
+	return srv->ciphers[srv->n_ciphers++ % SW_TX_BURST];
+}
 
-	if (sw_result_is_shared(h))
-		sw_encrypt_result(&s->job->results->cipher, h, payload, to);
-	else
-		sw_encrypt(s->peer.seal, h, payload, to);
-	return to;
+/* Encrypt a RESULT that is the same for all members: where it lies, once, or
+ * into room of this tx if a member of this process reads it in the clear. The
+ * latter joined before the sum was complete. */
+static void encrypt_shared(
+	struct sw_session *s, uint32_t cell, struct sw_tx_frame *out)
+{
+	struct sw_job *job = s->job;
+	void *to = (void *)out->payload;
+
+	if (job->has_inner) {
+		to = next_cipher(s->srv);
+		out->is_stable = false;
+	} else if (sw_shard_seal(&job->shard, &out->header, cell)) {
+		out->header.flags |= SW_FLAG_CIPHER;
+		return;
+	}
+	sw_count(&s->srv->stats.result_ciphers, 1);
+	sw_encrypt_result(
+		&job->results->cipher, &out->header, out->payload, to);
+	out->payload = to;
+}
+
+/* Encrypt a RESULT of an encrypted session. */
+static void encrypt_result(
+	struct sw_session *s, uint32_t cell, struct sw_tx_frame *out)
+{
+	void *to;
+
+	if (sw_result_is_shared(&out->header)) {
+		encrypt_shared(s, cell, out);
+		return;
+	}
+	to = next_cipher(s->srv);
+	sw_count(&s->srv->stats.result_ciphers, 1);
+	sw_encrypt(s->peer.seal, &out->header, out->payload, to);
+	out->payload = to;
+	out->is_stable = false;
 }
 
 /* Complete a RESULT of a keyed session. */
 static __attribute__((noinline)) void tag_result(
-	struct sw_session *s, struct sw_tx_frame *out)
+	struct sw_session *s, uint32_t cell, struct sw_tx_frame *out)
 {
 	struct sw_seal *seal = s->peer.seal;
-	const void *payload = out->payload;
 
 	if (seal->is_encrypted)
-		payload = encrypt_result(s, payload, &out->header);
-	sw_frame_tag(out, s->peer.path, payload,
-		out->is_stable && !seal->is_encrypted, seal,
-		hash_of_result(s, &out->header, payload));
+		encrypt_result(s, cell, out);
+	sw_frame_tag(out, s->peer.path, out->payload, out->is_stable, seal,
+		hash_of_result(s, &out->header, out->payload));
 }
 
 /* Send a result that sw_shard_take has built. */
@@ -287,7 +316,7 @@ static inline void send_result(struct sw_session *s, struct sw_space *space,
 	h->flags = s->peer.has_crc ? 0 : SW_FLAG_NO_CRC;
 	sw_flow_send_in(&s->peer.flow, space, h, cell, now_ns);
 	if (s->peer.seal)
-		tag_result(s, out);
+		tag_result(s, cell, out);
 	else
 		sw_frame_fill_data(out, s->peer.path, 0);
 }

@@ -31,6 +31,7 @@ struct sw_cell {
 	uint8_t op;        /* enum sw_round_kind */
 	bool has_root : 1; /* copy: the root's bytes have arrived */
 	bool is_done : 1;
+	bool is_sealed : 1; /* done, and encrypted where it lies */
 };
 
 /* State of one chunk at the server; one cache line. */

@@ -253,6 +253,14 @@ uint32_t sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	return t->rules->take(sh, t, member, out, cells, n);
 }
 
+bool sw_shard_seal(
+	struct sw_shard *sh, const struct sw_header *h, uint32_t cell)
+{
+	struct sw_stensor *t = &sh->tensors[sw_key_index(h->key)];
+
+	return t->rules->seal(t, cell, h->round);
+}
+
 /* Tell members after every quarter of a window that is done: a member that
  * knows the last quarter has three quarters to use. */
 static bool has_moved(const struct sw_stensor *t, uint32_t before)

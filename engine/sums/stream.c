@@ -302,6 +302,15 @@ static uint32_t take_run(struct sw_shard *sh, struct sw_stensor *t,
 	return sw_take_run(sh, t, member, out, cells, n, take, true);
 }
 
+static bool seal(struct sw_stensor *t, uint32_t local, uint32_t round)
+{
+	struct sw_slot *s = slot_of(t, local);
+	bool was = s->is_sealed;
+
+	s->is_sealed = true;
+	return was;
+}
+
 static bool keep(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 {
 	struct sw_open_sum sum = open_sum(sh, t, local);
@@ -316,4 +325,5 @@ const struct sw_rules sw_rules_stream = {.has_results = true,
 	.begun = begun,
 	.settle = settle,
 	.take = take_run,
+	.seal = seal,
 	.keep = keep};

@@ -38,6 +38,7 @@ struct sw_slot {
 	bool is_ready : 1;
 	bool is_done : 1;
 	bool has_crc : 1;    /* crc is that of the copied PUSH */
+	bool is_sealed : 1;  /* ready, and encrypted where it lies */
 	const uint8_t *lent; /* as in struct sw_chunk; its sender waits for the
 				result */
 };

@@ -235,6 +235,15 @@ static uint32_t take_run(struct sw_shard *sh, struct sw_stensor *t,
 	return sw_take_run(sh, t, member, out, cells, n, take, false);
 }
 
+static bool seal(struct sw_stensor *t, uint32_t local, uint32_t round)
+{
+	struct sw_cell *cell = &t->chunks[local].cell[round & 1];
+	bool was = cell->is_sealed;
+
+	cell->is_sealed = true;
+	return was;
+}
+
 static bool keep(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 {
 	const struct sw_chunk *c = &t->chunks[local];
@@ -255,4 +264,5 @@ const struct sw_rules sw_rules_sync = {.has_results = true,
 	.begun = begun,
 	.settle = settle,
 	.take = take_run,
+	.seal = seal,
 	.keep = keep};

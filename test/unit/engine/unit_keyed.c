@@ -269,15 +269,18 @@ static void keyed__no_frame_of_an_earlier_run_changes_anything(void **state)
 	close_all();
 }
 
-/* Two members get each result: its bytes are hashed once. */
+/* Two members get each result: its bytes are hashed once, and encrypted once.
+ */
 static void keyed__results_are_hashed_once(void **state)
 {
 	run();
 	assert_int_equal(rig.srv->stats.chunks_done, 3);
 	assert_int_equal(rig.srv->stats.results, 6);
 	assert_int_equal(rig.srv->stats.result_hashes, 3);
+	assert_int_equal(rig.srv->stats.result_ciphers, rig_encrypts ? 3 : 0);
 	sum(2);
 	assert_int_equal(rig.srv->stats.result_hashes, 6);
+	assert_int_equal(rig.srv->stats.result_ciphers, rig_encrypts ? 6 : 0);
 	close_all();
 }
 
