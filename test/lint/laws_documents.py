@@ -24,7 +24,7 @@ DOCUMENTS = {
     "doc/observe.md": 1500,
     "doc/nics.md": 1000,
     "doc/lab.md": 1950,  # a tutorial for sim, figures, its accuracy and speed
-    "doc/figures.md": 1200,
+    "doc/figures.md": 1500,  # a command writes it, some 80 words for each figure
     "doc/arithmetic.md": 250,
     "doc/ports.md": 500,
     "doc/lessons.md": 2500,
@@ -69,7 +69,7 @@ DOCUMENTS = {
     "doc/measurements/README.md": 300,
 }
 GENERATED = ("doc/configuration.md", "doc/counters.md")
-TOTAL = 46800  # words of all documents, except generated ones
+TOTAL = 47300  # words of all documents, except generated ones
 README_MAX = 40  # lines of a folder's README
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
