@@ -155,6 +155,15 @@ def test_options():
     check(jobs[1]["rounds"] > 1.2 * jobs[0]["rounds"] > 0, jobs)
 
 
+def test_lcores():
+    """Polling cores of a server share its link, and the time that frames take."""
+    rows = sim_text("[net]\nrate = 100Gb/s\nbuffer = 4MiB\nframe = 1us\n[job]\nagents = gpu[0-3]\n"
+                    "servers = cpu0\ntensors = 2\nsize = 4MiB\nrounds = 3\n"
+                    "server_lcores = 1, 2, 4\n").stdout.splitlines()
+    goodput = [float(r.split()[2]) for r in rows[1:]]
+    check(goodput[1] > 1.5 * goodput[0] and goodput[2] > 1.4 * goodput[1], rows)
+
+
 def test_collectives():
     """Collectives of several ranks of an agent stay exact; parts travel one way alone."""
     for servers in ("cpu[0-1]", "gpu[0-1]"):
@@ -385,6 +394,8 @@ WRONG = [
     (JOB + "[roster x]\nservers = gpu[0-1]\n", ["[roster x] servers", "neither come nor go"]),
     (JOB + "[roster x]\nservers = cpu1\njob = b\n", ["x.ini:8:", "[roster x] job", "no such job"]),
     (JOB + "[roster x]\nservers = cpu1\nfor = 2s\nevery = 1s\n", ["every", "not longer"]),
+    (JOB.replace("cpu0", "gpu[0-1]") + "server_lcores = 2\n",
+     ["x.ini:6:", "[job] server_lcores", "without agents"]),
     (JOB + "encrypt = yes\n", ["x.ini:6:", "encrypt", "key = yes"]),
     (JOB + "key = yes\n[run]\noracle = no\n", ["x.ini:6:", "[job] key", "oracle = yes"]),
     (JOB + "quota = 1MiB\n", ["quota of job job", "1 MiB"]),

@@ -330,11 +330,13 @@ static bool on_keep(void *ctx, uint32_t key)
 	return true; /* there are no streams */
 }
 
+/* Core @i of the job's servers; cores of one server follow each other. */
 static struct sw_worker_server server_of(
 	const struct sw_sim_agent *a, uint32_t i)
 {
 	struct sw_sim *s = a->job->sim;
-	struct sw_sim_node *n = &s->net.nodes[a->job->servers[i]];
+	uint32_t n_lcores = a->job->desc->job.server_lcores;
+	struct sw_sim_node *n = &s->net.nodes[a->job->servers[i / n_lcores]];
 
 	return (struct sw_worker_server){.name = n->name,
 		.path = n == a->node
@@ -343,7 +345,8 @@ static struct sw_worker_server server_of(
 					  .port_i = SW_SIM_LOOPBACK}
 				: (struct sw_path){
 					  .ip = sw_ip_v4(sw_sim_ip(n->index)),
-					  .udp = SW_SIM_UDP}};
+					  .udp = (uint16_t)(SW_SIM_UDP +
+							    i % n_lcores)}};
 }
 
 void sw_sim_agent_open(struct sw_sim_agent *a)
@@ -361,8 +364,8 @@ void sw_sim_agent_open(struct sw_sim_agent *a)
 		.n_members = (uint16_t)j->n_agents,
 		.n_local = (uint16_t)a->n_local,
 		.servers = servers,
-		.n_servers = j->n_servers,
-		.n_lcores = 1,
+		.n_servers = j->n_servers * j->desc->job.server_lcores,
+		.n_lcores = (uint8_t)j->desc->job.server_lcores,
 		.n_colocated = (uint16_t)j->n_colocated,
 		.secret = sw_sim_guests_secret(
 			&j->sim->guests, (uint32_t)(j - j->sim->jobs))};
@@ -373,7 +376,7 @@ void sw_sim_agent_open(struct sw_sim_agent *a)
 		sw_worker_close(a->worker);
 	}
 	a->is_running = a->is_declared = a->is_admitted = a->is_failed = false;
-	for (uint32_t i = 0; i < j->n_servers; i++)
+	for (uint32_t i = 0; i < wj.n_servers; i++)
 		servers[i] = server_of(a, i);
 	err = sw_worker_open(a->worker, &j->params, &j->sim->env, &events, &wj,
 		a->node->ports, a->node->n_ports, j->sim->net.now_ns);

@@ -619,6 +619,10 @@ int sw_sim_desc_read(
 	if (!f->report.n_errors && !d->n_jobs && !d->n_traffic)
 		sw_report_error(&f->report, 0, NULL, NULL,
 			"there is no [job] and no [traffic NAME]");
+	d->most_lcores = 1;
+	for (uint32_t i = 0; i < d->n_jobs; i++)
+		if (d->jobs[i].job.server_lcores > d->most_lcores)
+			d->most_lcores = d->jobs[i].job.server_lcores;
 	if (!f->report.n_errors)
 		name_nodes(f, d);
 	if (!f->report.n_errors)

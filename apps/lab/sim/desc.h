@@ -154,7 +154,8 @@ struct sw_sim_desc {
 	uint32_t n_rosters;
 	struct sw_sim_desc_traffic traffic[SW_SIM_TRAFFIC];
 	uint32_t n_traffic;
-	uint32_t payload; /* the largest that the MTU carries */
+	uint32_t payload;     /* the largest that the MTU carries */
+	uint32_t most_lcores; /* of a node */
 	/* All nodes, then all switches of explicit links. */
 	char (*names)[SW_SIM_NAME];
 	uint32_t n_nodes, n_switches;

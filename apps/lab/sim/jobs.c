@@ -63,8 +63,10 @@ int sw_sim_servers_check(const struct sw_sim_job *j, const uint32_t *servers,
 	const struct sw_sim_desc_job *d = j->desc;
 
 	*n_colocated = 0;
-	if (n > SW_MAX_SERVERS)
-		return refuse(j->sim, d, "servers: a job has at most 128");
+	if (n * d->job.server_lcores > SW_MAX_SERVERS)
+		return refuse(j->sim, d,
+			"servers: a job has at most 128, each of server_lcores "
+			"counts");
 	for (uint32_t i = 0; i < n; i++)
 		if (is_among(servers[i], j->nodes, j->n_agents))
 			++*n_colocated;
@@ -382,33 +384,58 @@ static uint64_t start_job(void *ctx, uint64_t now_ns)
 
 /* --- servers --- */
 
+/* One of @n engines of a server's node. */
+static int open_core(struct sw_sim_job *j, const struct sw_params *params,
+	uint32_t node, uint32_t i, uint32_t n)
+{
+	struct sw_sim *s = j->sim;
+	struct sw_sim_node *core = sw_sim_core(&s->net.nodes[node], i);
+	struct sw_server **server = &s->servers[core - s->net.nodes];
+	int err = sw_server_open(server, params, &s->env, core->ports,
+		core->n_ports, UINT64_MAX / 2);
+
+	if (err)
+		return err;
+	sw_server_set_lcores(*server, n, n > 1 ? &s->all_used[node] : NULL);
+	err = sw_sim_guests_tell(&s->guests, *server);
+	if (err)
+		return err;
+	sw_loop_set(core->loop, s->net.nodes[node].n_endpoints++,
+		sw_server_engine(*server));
+	sw_sim_node_poke(core);
+	return 0;
+}
+
 int sw_sim_server_open(struct sw_sim_job *j, uint32_t node)
 {
 	struct sw_sim *s = j->sim;
 	struct sw_sim_node *n = &s->net.nodes[node];
 	struct sw_params params = j->params;
-	int err;
+	uint32_t n_lcores = j->desc->job.server_lcores;
+	int err = 0;
 
 	j->has_used[node] = true;
 	if (s->servers[node])
-		return 0;
+		return (n->n_lcores ? n->n_lcores : 1) == n_lcores
+			       ? 0
+			       : refuse(s, j->desc,
+					 "server_lcores: differs from that of "
+					 "another job at the same server");
+	if (n_lcores > 1 && n->loop)
+		return refuse(s, j->desc,
+			"server_lcores: more than 1 needs nodes without "
+			"agents");
 	params.queue_bytes /= n->loopback ? 2 : 1;
 	if (!n->loop)
 		sw_sim_node_open(n, s->desc->payload,
-			s->desc->net.is_paced ? n->up->rate_bit_s : 0, false,
-			params.stop_gap);
-	err = sw_server_open(&s->servers[node], &params, &s->env, n->ports,
-		n->n_ports, UINT64_MAX / 2);
-	if (err)
-		return err;
-	sw_server_set_lcores(s->servers[node], 1, NULL);
-	err = sw_sim_guests_tell(&s->guests, s->servers[node]);
-	if (err)
-		return err;
-	sw_loop_set(
-		n->loop, n->n_endpoints++, sw_server_engine(s->servers[node]));
-	sw_sim_node_poke(n);
-	return 0;
+			s->desc->net.is_paced ? n->up->rate_bit_s / n_lcores
+					      : 0,
+			false, params.stop_gap);
+	if (n_lcores > 1)
+		sw_sim_node_lcores(n, n_lcores, params.stop_gap);
+	for (uint32_t i = 0; i < n_lcores && !err; i++)
+		err = open_core(j, &params, node, i, n_lcores);
+	return err;
 }
 
 /* --- a job --- */
@@ -515,7 +542,8 @@ int sw_sim_jobs_open(struct sw_sim *s)
 
 	s->n_jobs = s->desc->n_jobs;
 	s->jobs = array(s->n_jobs, sizeof(*s->jobs));
-	s->servers = array(s->net.n_nodes, sizeof(*s->servers));
+	s->servers = array(s->net.n_cores, sizeof(*s->servers));
+	s->all_used = array(s->net.n_nodes, sizeof(*s->all_used));
 	err = sw_sim_guests_init(&s->guests, s->desc);
 	for (uint32_t i = 0; i < s->n_jobs && !err; i++)
 		err = open_job(s, i);
@@ -541,11 +569,12 @@ void sw_sim_jobs_close(struct sw_sim *s)
 		free(j->urgent);
 		sw_sim_plain_close(j->plain);
 	}
-	for (uint32_t i = 0; s->servers && i < s->net.n_nodes; i++)
+	for (uint32_t i = 0; s->servers && i < s->net.n_cores; i++)
 		sw_server_close(s->servers[i]);
 	for (uint32_t i = 0; i < SW_SIM_JOBS; i++)
 		sw_sim_memory_free(s->old_scratch[i]);
 	sw_sim_memory_free(s->scratch);
 	free(s->jobs);
 	free(s->servers);
+	free(s->all_used);
 }

@@ -384,7 +384,7 @@ static void free_slabs(void *mem)
 
 void sw_sim_close(struct sw_sim_net *net)
 {
-	for (uint32_t i = 0; i < net->n_nodes; i++) {
+	for (uint32_t i = 0; i < net->n_cores; i++) {
 		sw_loopback_close(net->nodes[i].loopback);
 		free(net->nodes[i].loop);
 	}

@@ -111,7 +111,8 @@ struct sw_sim_node {
 	struct sw_port *ports[SW_SIM_PORTS];
 	struct sw_handoff_port *loopback; /* NULL: it has one engine alone */
 	uint32_t n_ports, n_endpoints;
-	struct sw_loop *loop;               /* NULL: it runs no engine */
+	uint32_t n_lcores;    /* 0: one; the first endpoints have one each */
+	struct sw_loop *loop; /* NULL: it runs no engine */
 	struct sw_sim_frame *first, **last; /* received */
 	uint32_t n_inbox, n_taken, room, n_sent;
 	struct sw_sim_frame *taken[SW_RX_BURST];
@@ -139,8 +140,9 @@ struct sw_sim_net {
 	bool is_bare;               /* frames carry no payloads of tensors */
 	bool is_over;
 	struct sw_sim_events events;
+	/* [n_cores]: the nodes, then their second cores, and so on. */
 	struct sw_sim_node *nodes;
-	uint32_t n_nodes, n_switches;
+	uint32_t n_nodes, n_cores, n_switches;
 	struct sw_sim_link *links;
 	uint32_t n_links;
 	struct sw_sim_pool *pools; /* by switch; NULL: none */
@@ -183,6 +185,15 @@ void sw_sim_nodes_init(struct sw_sim_net *net);
  * with @has_loopback one to itself. */
 void sw_sim_node_open(struct sw_sim_node *n, uint32_t max_payload,
 	uint64_t link_bit_s, bool has_loopback, uint64_t stop_gap_ns);
+
+/* sw_sim_node_lcores - let an open node have more cores, with the same port.
+ * sw_sim_core - return a core, from 0: the node itself. */
+void sw_sim_node_lcores(
+	struct sw_sim_node *n, uint32_t n_lcores, uint64_t stop_gap_ns);
+static inline struct sw_sim_node *sw_sim_core(struct sw_sim_node *n, uint32_t i)
+{
+	return n + (uint64_t)i * n->net->n_nodes;
+}
 
 /* sw_sim_node_poke - let a node take a turn soon. */
 void sw_sim_node_poke(struct sw_sim_node *n);

@@ -154,12 +154,29 @@ void sw_sim_node_open(struct sw_sim_node *n, uint32_t max_payload,
 	n->wake_ns = UINT64_MAX;
 }
 
+void sw_sim_node_lcores(
+	struct sw_sim_node *n, uint32_t n_lcores, uint64_t stop_gap_ns)
+{
+	n->n_lcores = n_lcores;
+	for (uint32_t i = 1; i < n_lcores; i++) {
+		struct sw_sim_node *core = sw_sim_core(n, i);
+
+		memcpy(core->name, n->name, sizeof(core->name));
+		core->net = n->net;
+		core->index = n->index;
+		core->up = n->up;
+		sw_sim_node_open(core, n->port.max_payload, n->port.link_bit_s,
+			false, stop_gap_ns);
+	}
+}
+
 static void wake_at(struct sw_sim_node *n, uint64_t at_ns)
 {
 	if (at_ns >= n->wake_ns)
 		return;
 	n->wake_ns = at_ns;
-	sw_sim_put(&n->net->events, at_ns, SW_SIM_WAKE, n->index);
+	sw_sim_put(&n->net->events, at_ns, SW_SIM_WAKE,
+		(uint32_t)(n - n->net->nodes));
 }
 
 void sw_sim_node_poke(struct sw_sim_node *n)
@@ -169,6 +186,12 @@ void sw_sim_node_poke(struct sw_sim_node *n)
 
 static void take(struct sw_sim_node *n, struct sw_sim_frame *f)
 {
+	if (n->n_lcores) {
+		uint32_t endpoint = (f->to_udp - SW_SIM_UDP) % SW_LOOP_ENGINES;
+
+		if (endpoint < n->n_lcores)
+			n = sw_sim_core(n, endpoint);
+	}
 	if (!n->loop || n->n_inbox == SW_SIM_INBOX) {
 		n->n_full++;
 		sw_sim_frame_free(n->net, f);

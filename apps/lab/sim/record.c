@@ -57,9 +57,10 @@ static void put(struct sw_sim_record *r, const char *what, const char *from,
 static void put_agent(struct sw_sim_record *r, const struct sw_sim_agent *a)
 {
 	const char *name = a->node->name;
+	uint32_t n = a->job->most_servers * a->job->desc->job.server_lcores;
 	struct sw_worker_path p;
 
-	for (uint32_t i = 0; i < a->job->most_servers; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		if (!sw_worker_path(a->worker, i, &p)) {
 			r->at += 3;
 			continue;
@@ -91,7 +92,7 @@ static uint64_t sample(void *ctx, uint64_t now_ns)
 	for (uint32_t j = 0; j < s->n_jobs; j++)
 		for (uint32_t i = 0; i < s->jobs[j].n_agents; i++)
 			put_agent(r, &s->jobs[j].agents[i]);
-	for (uint32_t i = 0; i < s->net.n_nodes; i++)
+	for (uint32_t i = 0; i < s->net.n_cores; i++)
 		if (s->servers && s->servers[i])
 			put(r, "retransmissions", s->net.nodes[i].name, "",
 				sw_word(&sw_server_stats(s->servers[i])
@@ -121,10 +122,13 @@ static FILE *open_file(struct sw_sim *s, const char *key, const char *path)
 
 static uint32_t n_figures(const struct sw_sim *s)
 {
-	uint32_t n = 2 * s->net.n_links + s->net.n_nodes;
+	uint32_t n = 2 * s->net.n_links + s->net.n_cores;
 
 	for (uint32_t j = 0; j < s->n_jobs; j++)
-		n += s->jobs[j].n_agents * (3 * s->jobs[j].most_servers + 1);
+		n += s->jobs[j].n_agents *
+		     (3 * s->jobs[j].most_servers *
+				     s->jobs[j].desc->job.server_lcores +
+			     1);
 	return n;
 }
 

@@ -270,7 +270,8 @@ static void allocate(struct build *b)
 	net->n_nodes = b->d->n_nodes;
 	net->n_switches = n_switches(b->d);
 	b->size = 2 * (net->n_nodes + n->leaves * n->spines + 4096);
-	net->nodes = calloc(net->n_nodes, sizeof(*net->nodes));
+	net->n_cores = net->n_nodes * b->d->most_lcores;
+	net->nodes = calloc(net->n_cores, sizeof(*net->nodes));
 	net->links = calloc(b->size, sizeof(*net->links));
 	net->pools = calloc(net->n_switches, sizeof(*net->pools));
 	net->switch_of = calloc(net->n_nodes, sizeof(*net->switch_of));

@@ -130,13 +130,12 @@ static void count_engine(const struct sw_sim *s, const struct sw_sim_job *j,
 		r->n_again += sw_word(&st->retransmissions);
 		r->n_timeouts += sw_word(&st->timeouts);
 	}
-	for (uint32_t i = 0; i < s->net.n_nodes; i++) {
+	for (uint32_t i = 0; i < s->net.n_cores; i++) {
 		const struct sw_stats *st;
 
-		if (!j->has_used[i])
+		if (!s->servers[i] || !j->has_used[i % s->net.n_nodes])
 			continue;
 		st = sw_server_stats(s->servers[i]);
-
 		r->n_again += sw_word(&st->retransmissions);
 		r->n_timeouts += sw_word(&st->timeouts);
 	}
@@ -184,7 +183,7 @@ static void count_net(struct sw_sim *s, struct sw_sim_result *r)
 		snprintf(r->most_to, sizeof(r->most_to), "%s",
 			sw_sim_name_of(&s->net, s->desc, l->to, buf));
 	}
-	for (uint32_t i = 0; i < s->net.n_nodes; i++)
+	for (uint32_t i = 0; i < s->net.n_cores; i++)
 		r->n_full += s->net.nodes[i].n_full;
 	r->n_events = s->net.n_events;
 	r->n_hops = s->net.n_arrived;

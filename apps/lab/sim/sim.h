@@ -94,7 +94,8 @@ struct sw_sim {
 	 * the smaller ones of earlier jobs. */
 	void *scratch, *old_scratch[SW_SIM_JOBS];
 	uint64_t scratch_bytes;
-	struct sw_server **servers; /* by node; NULL: none */
+	struct sw_server **servers; /* by core of the network; NULL: none */
+	_Atomic uint64_t *all_used; /* by node: of its cores' quota */
 	struct sw_sim_guests guests;
 	struct sw_sim_job *jobs;
 	uint32_t n_jobs, n_done;
