@@ -426,25 +426,34 @@ static bool allows(struct sw_server *srv, struct sw_ip ip)
  * table and ACCEPT; a frame under the offered id makes it a session.  If the
  * table is full, the JOIN that has been silent longest is evicted. */
 
+/* Is it the place of a JOIN from @path without a key? */
 static bool is_of(const struct sw_pending *p, const struct sw_path *path)
 {
-	return p->id && sw_path_is_same(&p->path, path);
+	return p->id && !p->seal && sw_path_is_same(&p->path, path);
 }
 
-/* Find the place of @path: its own, else the first free one, else the oldest.
- */
+/* Must @p make room before @other?  Places with a proof of the secret last. */
+static bool goes_before(
+	const struct sw_pending *p, const struct sw_pending *other)
+{
+	return !p->seal != !other->seal ? !p->seal : p->rx_ns < other->rx_ns;
+}
+
+/* Find a place for a JOIN from @path: the one that the path has, else the first
+ * free one, else the oldest.  A JOIN that @is_keyed displaces none of its path,
+ * because it may be a replay; another one displaces none that has keys. */
 static uint32_t place_for(
-	const struct sw_server *srv, const struct sw_path *path)
+	const struct sw_server *srv, const struct sw_path *path, bool is_keyed)
 {
 	const struct sw_pending *all = srv->pending;
 	uint32_t best = SW_MAX_SESSIONS;
 
 	for (uint32_t i = 0; i < SW_MAX_SESSIONS; i++) {
-		if (is_of(&all[i], path))
+		if (!is_keyed && is_of(&all[i], path))
 			return i;
-		if (!srv->sessions[i] &&
-			(best == SW_MAX_SESSIONS ||
-				all[i].rx_ns < all[best].rx_ns))
+		if (srv->sessions[i] || (all[i].seal && !is_keyed))
+			continue;
+		if (best == SW_MAX_SESSIONS || goes_before(&all[i], &all[best]))
 			best = i;
 	}
 	return best;
@@ -488,7 +497,7 @@ static void offer(struct sw_server *srv, uint32_t i)
 static bool put_pending(struct sw_server *srv, const struct sw_pending *from,
 	struct sw_noise *noise)
 {
-	uint32_t i = place_for(srv, &from->path);
+	uint32_t i = place_for(srv, &from->path, noise != NULL);
 	struct sw_pending *p = &srv->pending[i];
 
 	if (i == SW_MAX_SESSIONS)

@@ -563,6 +563,77 @@ static void pump_one(uint32_t i)
 	rig.now_ns += 100 * SW_US;
 }
 
+/* Send the server a frame of the handshake from worker 0's path, as anybody
+ * can, and return what it answers, of @type. */
+static struct kept say(
+	uint8_t type, const void *payload, uint16_t n, uint8_t answer)
+{
+	struct sw_header h = {.type = type,
+		.class = SW_CLASS_CTL,
+		.psn = 1,
+		.payload_len = n};
+	struct kept k = {.len = SW_HEAD_BYTES + n, .from = path_of(1)};
+	struct kept got = {0};
+	struct sw_tx_frame f;
+
+	h.payload_crc = sw_crc32c(0, payload, n);
+	sw_header_seal(&h);
+	memcpy(k.bytes, &h, SW_HEAD_BYTES);
+	memcpy(k.bytes + SW_HEAD_BYTES, payload, n);
+	give(server(), &k);
+	while (server()->tx(server(), rig.now_ns, 0, &f, 1))
+		if (f.header.type == answer)
+			put(&got, &f, 0);
+	assert_true(got.len > 0);
+	return got;
+}
+
+/* An attacker who has no secret joins from the path of a worker, under a name
+ * of its own. */
+static void join_from_its_path(void)
+{
+	struct sw_hello hello = {.nonce = 4711};
+	struct sw_join join = {.version_min = SW_VERSION_MIN,
+		.version_max = SW_VERSION_MAX,
+		.nonce = hello.nonce,
+		.session = 1,
+		.n_members = 1,
+		.n_local = 1,
+		.n_servers = 1,
+		.payload = SW_PAYLOAD_MIN,
+		.job = "other",
+		.node = "n"};
+	struct sw_cookie c;
+	struct kept k = say(SW_HELLO, &hello, sizeof(hello), SW_COOKIE);
+
+	memcpy(&c, k.bytes + SW_HEAD_BYTES, sizeof(c));
+	join.cookie = c.cookie;
+	say(SW_JOIN, &join, sizeof(join), SW_ACCEPT);
+}
+
+/* Neither a replayed JOIN nor one without a key takes the place of a worker
+ * that has not confirmed its session yet. */
+static void keyed__no_join_displaces_a_worker(void **state)
+{
+	struct kept old;
+
+	init();
+	open_all();
+	offer_both();
+	old = rig.to_server[0][SW_JOIN];
+	sw_worker_close(&rig.w[0]);
+	open_worker(0); /* its agent has started again */
+	offer_both();
+	assert_memory_not_equal(old.bytes, rig.to_server[0][SW_JOIN].bytes,
+		SW_HEAD_BYTES + SW_JOIN_KEYED);
+	give(server(), &old);
+	join_from_its_path();
+	give(worker(0), &rig.to_worker[0][SW_ACCEPT]);
+	pump_one(0);
+	assert_int_equal(rig.srv->jobs[0].n_sessions, 1);
+	close_all();
+}
+
 /* Both were told the keys of results, and the first one has confirmed. */
 static void confirm_first(void)
 {
@@ -649,6 +720,7 @@ int main(void)
 		cmocka_unit_test(keyed__no_frame_shows_plaintext),
 		cmocka_unit_test(keyed__encryption_is_agreed),
 		cmocka_unit_test(keyed__keys_of_results_are_of_one_run),
+		cmocka_unit_test(keyed__no_join_displaces_a_worker),
 	};
 
 	enum { N_TESTS = SW_ARRAY_SIZE(tests) };
