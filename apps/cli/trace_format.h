@@ -97,6 +97,10 @@ enum {
 	SW_TRACE_COMPLETE = 1, /* FOLD: the sum is complete */
 	SW_TRACE_RETX = 2,     /* sent again */
 	SW_TRACE_ERROR = 4,    /* DONE: with an error */
+	/* FOLD: complete if it is the last one of its sum.  FOLD, HOLD: dropped
+	 * or a duplicate if there is another one of the same piece. */
+	SW_TRACE_MAYBE = 8,
+	SW_TRACE_UNSURE = 16,
 };
 
 struct sw_trace_event {

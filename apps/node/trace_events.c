@@ -7,10 +7,13 @@
 #include "apps/node/tracer.h"
 #include "engine/wire/wire.h"
 
-static void put(struct sw_tracer *t, const struct sw_trace_event *e)
+static void put(
+	struct sw_tracer *t, const struct sw_trace_event *events, uint32_t n)
 {
-	if (!sw_spsc_put(&t->to, e, 1))
-		sw_count(&t->n_untaken, 1);
+	int fits = sw_spsc_put(&t->to, events, n);
+
+	if (fits != (int)n)
+		sw_count(&t->n_untaken, n - (uint32_t)(fits > 0 ? fits : 0));
 }
 
 static uint16_t add_peer(struct sw_tracer *t, const struct sw_engine *engine,
@@ -22,7 +25,8 @@ static uint16_t add_peer(struct sw_tracer *t, const struct sw_engine *engine,
 
 	if (n == SW_TRACE_PEERS)
 		return SW_TRACE_NO_PEER;
-	t->peers[n] = (struct sw_tracer_peer){engine, *is, slot};
+	t->peers[n] = (struct sw_tracer_peer){
+		.engine = engine, .is = *is, .slot = slot};
 	*told = (struct sw_trace_peer){.epoch = is->epoch,
 		.seed = is->seed,
 		.member = is->member,
@@ -100,23 +104,22 @@ static void note_name(
 	atomic_store_explicit(&t->n_names, n + 1, memory_order_release);
 }
 
-static void note_frame(struct sw_tracer *t, const struct sw_engine *engine,
-	const struct sw_header *h, const struct sw_path *to,
-	struct sw_trace_event *e)
+/* Set what the frame of an event says of itself, and the event's peer. */
+static void say_frame(struct sw_tracer *t, const struct sw_header *h,
+	uint16_t peer, struct sw_trace_event *e)
 {
-	e->peer = sw_trace_find_peer(t, engine, h->session, to);
+	e->peer = peer;
 	e->key = h->key;
 	e->round = h->round;
 	e->chunk = h->chunk;
 	e->step = h->step;
 	if (h->flags & SW_FLAG_RETX)
 		e->flags |= SW_TRACE_RETX;
-	if (e->peer != SW_TRACE_NO_PEER)
-		note_name(t, &t->peers[e->peer], h->key);
-	put(t, e);
+	if (peer != SW_TRACE_NO_PEER)
+		note_name(t, &t->peers[peer], h->key);
 }
 
-/* Counters that tell what a frame did. */
+/* Counters that tell what frames did. */
 struct counts {
 	uint64_t folded, bytes, done, again, held, held_bytes, old;
 };
@@ -127,94 +130,195 @@ static struct counts count(const struct sw_stats *s)
 		s->push_again, s->results, s->result_bytes, s->result_again};
 }
 
-/* Note a received data frame by what it has changed. */
-static void note_received(struct sw_tap *tap, const struct sw_header *h,
-	const struct counts *was, uint64_t from_ns, uint64_t to_ns)
-{
-	struct counts is = count(tap->inner->stats);
-	struct sw_trace_event e = {.t_ns = to_ns,
-		.ns = (uint32_t)(to_ns - from_ns),
-		.kind = SW_TRACE_AGAIN};
+/* What a received frame has done.  kind SW_TRACE_RX: nothing that is noted. */
+struct fate {
+	uint8_t kind, flags;
+	uint16_t bytes;
+};
 
-	if (is.folded != was->folded) {
-		e.kind = SW_TRACE_FOLD;
-		e.bytes = (uint16_t)(is.bytes - was->bytes);
-		e.flags = is.done != was->done ? SW_TRACE_COMPLETE : 0;
-	} else if (is.held != was->held) {
-		e.kind = SW_TRACE_HOLD;
-		e.bytes = (uint16_t)(is.held_bytes - was->held_bytes);
-	} else if (is.again == was->again && is.old == was->old) {
-		return; /* dropped: a counter says why */
-	}
-	note_frame(tap->tracer, tap->inner, h, NULL, &e);
+static bool is_data(const struct sw_header *h)
+{
+	return h->type == SW_PUSH || h->type == SW_WANT || h->type == SW_RESULT;
 }
 
-static void note_burst(struct sw_tracer *t, enum sw_trace_kind kind, uint32_t n,
+/* Tell the fate of a frame that was handed on alone. */
+static struct fate fate_of_one(const struct sw_header *h,
+	const struct counts *was, const struct counts *is)
+{
+	if (!is_data(h))
+		return (struct fate){.kind = SW_TRACE_RX};
+	if (is->folded != was->folded)
+		return (struct fate){SW_TRACE_FOLD,
+			is->done != was->done ? SW_TRACE_COMPLETE : 0,
+			(uint16_t)(is->bytes - was->bytes)};
+	if (is->held != was->held)
+		return (struct fate){SW_TRACE_HOLD, 0,
+			(uint16_t)(is->held_bytes - was->held_bytes)};
+	if (is->again != was->again || is->old != was->old)
+		return (struct fate){.kind = SW_TRACE_AGAIN};
+	return (struct fate){.kind = SW_TRACE_RX}; /* dropped */
+}
+
+/* Tell the fates of frames that were handed on together, all new.  If some were
+ * dropped, the reader finds out which ones: they come again.  So it does with
+ * those that completed sums: nobody folds after them. */
+static void fates_of_some(const struct sw_header *h, uint32_t n,
+	const struct counts *was, const struct counts *is, struct fate *out)
+{
+	uint32_t n_data = 0;
+	uint64_t folded = is->folded - was->folded;
+	uint64_t held = is->held - was->held, done = is->done - was->done;
+	uint8_t flags = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		n_data += is_data(&h[i]);
+	if (folded + held != n_data)
+		flags = SW_TRACE_UNSURE;
+	if (done)
+		flags |= done == n_data ? SW_TRACE_COMPLETE : SW_TRACE_MAYBE;
+	for (uint32_t i = 0; i < n; i++) {
+		out[i] = (struct fate){.kind = SW_TRACE_RX};
+		if (is_data(&h[i]) && (folded || held))
+			out[i] = (struct fate){h[i].type == SW_PUSH
+						       ? SW_TRACE_FOLD
+						       : SW_TRACE_HOLD,
+				flags, h[i].payload_len};
+	}
+}
+
+/* A received burst. */
+struct burst {
+	struct sw_header h[SW_RX_BURST];
+	struct fate fates[SW_RX_BURST];
+	uint16_t peers[SW_RX_BURST]; /* of data frames */
+	struct sw_trace_event out[SW_RX_BURST + 1];
+};
+
+/* Is a frame surely no duplicate, and has it one chunk at most?  Notes its
+ * packet number. */
+static bool is_new(
+	struct sw_tracer *t, const struct sw_header *h, uint16_t peer)
+{
+	uint32_t *last;
+
+	if (h->type == SW_WANT || h->flags & SW_FLAG_RETX ||
+		h->class >= SW_N_CLASSES || peer == SW_TRACE_NO_PEER)
+		return false;
+	last = &t->peers[peer].last_psn[h->class];
+	if ((int32_t)(h->psn_low - *last) <= 0)
+		return false;
+	*last = h->psn_low;
+	return true;
+}
+
+/* Read the headers of the next frames that are handed on together: all new, or
+ * a single one that may be a duplicate. */
+static uint32_t next_some(struct sw_tap *tap, const struct sw_rx_frame *f,
+	uint32_t n, struct sw_header *h, uint16_t *peers)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		memcpy(&h[i], f[i].data, SW_HEAD_BYTES);
+		if (!is_data(&h[i]))
+			continue;
+		peers[i] = sw_trace_find_peer(
+			tap->tracer, tap->inner, h[i].session, NULL);
+		if (!is_new(tap->tracer, &h[i], peers[i]))
+			return i ? i : 1;
+	}
+	return n;
+}
+
+/* Note a burst whose @n_frames frames have the first @n events of @out. */
+static void note_burst(struct sw_tracer *t, enum sw_trace_kind kind,
+	uint32_t n_frames, struct sw_trace_event *out, uint32_t n,
 	uint64_t from_ns, uint64_t to_ns)
 {
-	put(t, &(struct sw_trace_event){.t_ns = to_ns,
-		       .ns = (uint32_t)(to_ns - from_ns),
-		       .chunk = n,
-		       .peer = SW_TRACE_NO_PEER,
-		       .kind = (uint8_t)kind});
+	out[n] = (struct sw_trace_event){.t_ns = to_ns,
+		.ns = (uint32_t)(to_ns - from_ns),
+		.chunk = n_frames,
+		.peer = SW_TRACE_NO_PEER,
+		.kind = (uint8_t)kind};
+	put(t, out, n + 1);
+}
+
+/* Note the data frames of a received burst, which share its time. */
+static void note_received(struct sw_tracer *t, struct burst *b, uint32_t n,
+	uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t ns = (to_ns - from_ns) / n;
+	uint32_t n_out = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct sw_trace_event *e = &b->out[n_out];
+
+		if (b->fates[i].kind == SW_TRACE_RX)
+			continue;
+		n_out++;
+		e->t_ns = from_ns + (i + 1) * ns;
+		e->ns = (uint32_t)ns;
+		e->kind = b->fates[i].kind;
+		e->flags = b->fates[i].flags;
+		e->bytes = b->fates[i].bytes;
+		say_frame(t, &b->h[i], b->peers[i], e);
+	}
+	note_burst(t, SW_TRACE_RX, n, b->out, n_out, from_ns, to_ns);
 }
 
 static void tap_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n)
 {
 	struct sw_tap *tap = (struct sw_tap *)engine;
-	uint64_t begin_ns = sw_now_ns(), from_ns = begin_ns;
-	struct sw_header h;
+	struct burst b;
+	uint64_t from_ns = sw_now_ns();
+	struct counts was = count(tap->inner->stats), is;
 
-	for (uint32_t i = 0; i < n; i++) {
-		struct counts was = count(tap->inner->stats);
-		uint64_t to_ns;
-
-		memcpy(&h, frames[i].data, SW_HEAD_BYTES);
-		tap->inner->rx(tap->inner, now_ns, port_i, &frames[i], 1);
-		to_ns = sw_now_ns();
-		if (h.type == SW_PUSH || h.type == SW_WANT ||
-			h.type == SW_RESULT)
-			note_received(tap, &h, &was, from_ns, to_ns);
-		from_ns = to_ns;
+	for (uint32_t i = 0, some; i < n; i += some) {
+		some = next_some(tap, &frames[i], n - i, &b.h[i], &b.peers[i]);
+		tap->inner->rx(tap->inner, now_ns, port_i, &frames[i], some);
+		is = count(tap->inner->stats);
+		if (some == 1)
+			b.fates[i] = fate_of_one(&b.h[i], &was, &is);
+		else
+			fates_of_some(&b.h[i], some, &was, &is, &b.fates[i]);
+		was = is;
 	}
-	note_burst(tap->tracer, SW_TRACE_RX, n, begin_ns, from_ns);
-}
-
-/* Note the data frames of a burst.  It was built as a whole, so each has a part
- * of its time. */
-static void note_sent(struct sw_tap *tap, const struct sw_tx_frame *out,
-	uint32_t n, uint64_t from_ns, uint64_t ns)
-{
-	struct sw_header h;
-
-	for (uint32_t i = 0; i < n; i++) {
-		struct sw_trace_event e = {.t_ns = from_ns + ns * (i + 1) / n,
-			.bytes = (uint16_t)out[i].payload_len};
-
-		memcpy(&h, out[i].head, SW_HEAD_BYTES);
-		e.ns = (uint32_t)(e.t_ns - (from_ns + ns * i / n));
-		e.kind = h.type == SW_RESULT ? SW_TRACE_RESULT : SW_TRACE_PUSH;
-		if (h.type == SW_RESULT || h.type == SW_PUSH ||
-			h.type == SW_WANT)
-			note_frame(tap->tracer, tap->inner, &h, &out[i].to, &e);
-	}
+	note_received(tap->tracer, &b, n, from_ns, sw_now_ns());
 }
 
 static uint32_t tap_tx(struct sw_engine *engine, uint64_t now_ns,
 	uint32_t port_i, struct sw_tx_frame *out, uint32_t max)
 {
 	struct sw_tap *tap = (struct sw_tap *)engine;
-	uint64_t from_ns = sw_now_ns(), to_ns;
-	uint32_t n;
+	struct sw_tracer *t = tap->tracer;
+	struct sw_trace_event events[SW_TX_BURST + 1];
+	uint64_t from_ns = sw_now_ns(), to_ns, ns;
+	uint32_t n, n_events = 0;
+	struct sw_header h;
 
 	tap->inner->holds_data = engine->holds_data;
 	n = tap->inner->tx(tap->inner, now_ns, port_i, out, max);
 	if (!n)
 		return 0;
 	to_ns = sw_now_ns();
-	note_sent(tap, out, n, from_ns, to_ns - from_ns);
-	note_burst(tap->tracer, SW_TRACE_TX, n, from_ns, to_ns);
+	ns = (to_ns - from_ns) / n; /* it was built as a whole */
+	for (uint32_t i = 0; i < n; i++) {
+		struct sw_trace_event *e = &events[n_events];
+
+		memcpy(&h, out[i].head, SW_HEAD_BYTES);
+		if (!is_data(&h))
+			continue;
+		n_events++;
+		*e = (struct sw_trace_event){.t_ns = from_ns + (i + 1) * ns,
+			.ns = (uint32_t)ns,
+			.bytes = (uint16_t)out[i].payload_len,
+			.kind = h.type == SW_RESULT ? SW_TRACE_RESULT
+						    : SW_TRACE_PUSH};
+		say_frame(t, &h,
+			sw_trace_find_peer(
+				t, tap->inner, h.session, &out[i].to),
+			e);
+	}
+	note_burst(t, SW_TRACE_TX, n, events, n_events, from_ns, to_ns);
 	return n;
 }
 
@@ -226,13 +330,16 @@ void sw_trace_events_tap(struct sw_engine *tap)
 
 void sw_trace_call(struct sw_tracer *t, const struct sw_trace_call *call)
 {
+	struct sw_trace_event e;
+
 	if (t->ask.kind != SW_TRACE_ASK_EVENTS)
 		return;
-	put(t, &(struct sw_trace_event){.t_ns = sw_now_ns(),
-		       .key = call->key,
-		       .round = call->number,
-		       .chunk = call->cookie,
-		       .peer = (uint16_t)call->local,
-		       .kind = call->is_done ? SW_TRACE_DONE : SW_TRACE_CALL,
-		       .flags = call->has_failed ? SW_TRACE_ERROR : 0});
+	e = (struct sw_trace_event){.t_ns = sw_now_ns(),
+		.key = call->key,
+		.round = call->number,
+		.chunk = call->cookie,
+		.peer = (uint16_t)call->local,
+		.kind = call->is_done ? SW_TRACE_DONE : SW_TRACE_CALL,
+		.flags = call->has_failed ? SW_TRACE_ERROR : 0};
+	put(t, &e, 1);
 }

@@ -28,6 +28,7 @@ struct sw_tracer_peer {
 	const struct sw_engine *engine; /* NULL: it has ended */
 	struct sw_engine_peer is;
 	uint32_t slot; /* index of the session in its engine */
+	uint32_t last_psn[SW_N_CLASSES]; /* low half, of received frames */
 };
 
 /* Of one lcore.  The control thread makes it and sets what it shall record. */

@@ -12,8 +12,8 @@ struct item {
 	uint64_t epoch, t_ns;
 	uint32_t seed, key, round, chunk;
 	uint16_t member, daemon, lcore;
-	uint8_t stage;
-	const struct sw_trace_event *event;
+	uint8_t stage; /* SW_STAGES: it is none */
+	struct sw_trace_event *event;
 };
 
 static const uint8_t stages[SW_TRACE_KINDS] = {
@@ -49,7 +49,9 @@ static int compare_items(const void *a, const void *b)
 
 	if (!o)
 		o = order(x->stage, y->stage);
-	return o ? o : order(x->t_ns, y->t_ns);
+	if (!o)
+		o = order(x->t_ns, y->t_ns);
+	return o ? o : order((uintptr_t)x->event, (uintptr_t)y->event);
 }
 
 /* --- clocks --- */
@@ -220,7 +222,7 @@ static uint32_t list_lcore(const struct sw_trace_data *t, uint16_t daemon,
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < l->n_events; i++) {
-		const struct sw_trace_event *e = &l->events[i];
+		struct sw_trace_event *e = &l->events[i];
 		const struct sw_trace_peer *p;
 
 		if (!stages[e->kind] || e->peer >= l->n_peers)
@@ -251,6 +253,78 @@ static uint32_t list(const struct sw_trace_data *t, struct item *out)
 		for (uint16_t l = 0; l < SW_MAX_LCORES; l++)
 			n += list_lcore(t, d, l, out ? out + n : NULL);
 	return n;
+}
+
+/* Of several folds, or holds, of a piece, one had an effect.  An unsure one
+ * gave way: it was dropped before, or came again after. */
+static void settle_piece(struct item *items, uint32_t n)
+{
+	for (uint32_t i = 0, some; i < n; i += some) {
+		uint32_t n_left = 0;
+
+		for (some = 1;
+			i + some < n && items[i].stage == items[i + some].stage;
+			some++)
+			;
+		for (uint32_t k = i; k < i + some; k++)
+			n_left += !(items[k].event->flags & SW_TRACE_UNSURE);
+		for (uint32_t k = i; k < i + some; k++) {
+			struct sw_trace_event *e = items[k].event;
+
+			if (!(e->flags & SW_TRACE_UNSURE) || !n_left++)
+				continue;
+			e->kind = SW_TRACE_AGAIN;
+			e->bytes = 0;
+			items[k].stage = SW_STAGES;
+		}
+	}
+}
+
+/* Are both of one sum? */
+static bool is_same_sum(const struct item *x, const struct item *y)
+{
+	return x->epoch == y->epoch && x->key == y->key &&
+	       x->round == y->round && x->chunk == y->chunk;
+}
+
+/* Find the fold that completed a sum, of which there is a result: the last one.
+ */
+static void settle_sum(struct item *items, uint32_t n)
+{
+	struct item *last = NULL;
+	bool has_result = false, is_known = false;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct item *x = &items[i];
+
+		has_result |= x->stage == SW_STAGE_RESULT;
+		if (x->stage != SW_STAGE_FOLD)
+			continue;
+		is_known |= x->event->flags & SW_TRACE_COMPLETE;
+		if (!last || x->t_ns > last->t_ns ||
+			(x->t_ns == last->t_ns && x->event > last->event))
+			last = x;
+	}
+	if (last && has_result && !is_known &&
+		last->event->flags & SW_TRACE_MAYBE)
+		last->event->flags |= SW_TRACE_COMPLETE;
+}
+
+static void settle(struct item *items, uint32_t n)
+{
+	uint32_t some;
+
+	for (uint32_t i = 0; i < n; i += some) {
+		some = run(&items[i], n - i);
+		settle_piece(&items[i], some);
+	}
+	for (uint32_t i = 0; i < n; i += some) {
+		for (some = 1; i + some < n &&
+			       is_same_sum(&items[i], &items[i + some]);
+			some++)
+			;
+		settle_sum(&items[i], some);
+	}
 }
 
 static void make_pieces(struct sw_trace_data *t, struct item *items, uint32_t n)
@@ -284,6 +358,7 @@ static int join_pieces(struct sw_trace_data *t)
 	}
 	list(t, items);
 	qsort(items, n, sizeof(*items), compare_items);
+	settle(items, n);
 	for (uint32_t i = 0, some; i < n; i += some) {
 		some = run(&items[i], n - i);
 		note_piece(t, all, &items[i], some);

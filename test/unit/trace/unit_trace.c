@@ -18,6 +18,7 @@ enum { US = 1000, BYTES = 4096, SERVER = 2, KEY = 7 };
 struct way {
 	uint64_t called[2], pushed[2], folded[2], result, held, done;
 	int64_t ahead[2]; /* lead of the agents' clocks, in us */
+	bool is_burst;    /* the daemon could not tell what each fold did */
 };
 
 static const struct way usual = {.called = {1000, 1010},
@@ -94,9 +95,13 @@ static size_t trace_make(const struct way *w, char out[BYTES])
 	block_put(f, SW_TRACE_NAME, SERVER, &name, sizeof(name));
 	agent_put(f, 0, w);
 	agent_put(f, 1, w);
-	event_put(f, SERVER, !last, SW_TRACE_FOLD, w->folded[!last], 0, 0);
+	if (w->is_burst) /* dropped, so that it came again */
+		event_put(f, SERVER, last, SW_TRACE_FOLD, w->folded[!last], 0,
+			SW_TRACE_UNSURE | SW_TRACE_MAYBE);
+	event_put(f, SERVER, !last, SW_TRACE_FOLD, w->folded[!last], 0,
+		w->is_burst ? SW_TRACE_UNSURE | SW_TRACE_MAYBE : 0);
 	event_put(f, SERVER, last, SW_TRACE_FOLD, w->folded[last], 0,
-		SW_TRACE_COMPLETE);
+		w->is_burst ? SW_TRACE_MAYBE : SW_TRACE_COMPLETE);
 	event_put(f, SERVER, 0, SW_TRACE_RESULT, w->result, 0, 0);
 	event_put(f, SERVER, 1, SW_TRACE_RESULT, w->result, 0, 0);
 	for (uint16_t i = 0; i < 3; i++)
@@ -194,6 +199,27 @@ static void trace__aligns_clocks(void **state)
 	}
 }
 
+static void trace__tells_what_the_frames_of_a_burst_did(void **state)
+{
+	struct way w = usual;
+	struct sw_trace_data t = {0};
+	const struct sw_trace_event *e;
+	char trace[BYTES];
+	size_t n;
+
+	w.is_burst = true;
+	n = trace_make(&w, trace);
+	free(show(&t, trace, n));
+	e = t.daemons[SERVER].lcores[0].events;
+	assert_int_equal(e[0].kind, SW_TRACE_AGAIN);
+	assert_int_equal(e[0].bytes, 0);
+	assert_int_equal(e[1].kind, SW_TRACE_FOLD);
+	assert_false(e[1].flags & SW_TRACE_COMPLETE);
+	assert_int_equal(e[2].kind, SW_TRACE_FOLD);
+	assert_true(e[2].flags & SW_TRACE_COMPLETE);
+	sw_trace_free(&t);
+}
+
 static void trace__survives_damage(void **state)
 {
 	static const uint8_t bad[] = {0, 1, 0x7f, 0x80, 0xff};
@@ -224,6 +250,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(trace__names_what_bound_a_step),
 		cmocka_unit_test(trace__aligns_clocks),
+		cmocka_unit_test(trace__tells_what_the_frames_of_a_burst_did),
 		cmocka_unit_test(trace__survives_damage),
 	};
 
