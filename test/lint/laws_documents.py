@@ -63,13 +63,13 @@ DOCUMENTS = {
     "apps/examples/README.md": 400,
     "conf/models/README.md": 450,
     "SECURITY.md": 1220,
-    "PERFORMANCE.md": 1760,  # small sums of PyTorch
+    "PERFORMANCE.md": 1810,  # small sums of PyTorch, bounds of DDP's steps
     "CHANGELOG.md": 425,
     "apps/examples/data/README.md": 150,
     "doc/measurements/README.md": 300,
 }
 GENERATED = ("doc/configuration.md", "doc/counters.md")
-TOTAL = 47300  # words of all documents, except generated ones
+TOTAL = 47340  # words of all documents, except generated ones
 README_MAX = 40  # lines of a folder's README
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
