@@ -172,6 +172,8 @@ def test_command_and_files():
             check_page(it, name)
         with open(it.one("man5/sumwire.conf.5"), encoding="ascii") as f:
             check(f.read().count(".TP") > 50, "sumwire.conf.5 has no options")
+        with open(it.one("man3/sumwire.3"), encoding="ascii") as f:
+            check(f.read().count(".SS sw_") > 50, "sumwire.3 has no functions")
         for name in ("operations", "configuration", "nics", "pytorch", "lab",
                      "arithmetic"):
             it.one(f"doc/sumwire/{name}.md")
