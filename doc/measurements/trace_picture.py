@@ -29,8 +29,10 @@ def rounds_of(events):
     first, last = min(rounds), max(rounds)
     for found in rounds.values():
         begin, end = ends(found)
+        number = found[0]["args"]["round"]
         found += [{**e, "name": "call"} for e in events if e.get("cat") == "call" and
-                  e["name"] == tensor and e["ts"] < end and e["ts"] + e["dur"] > begin]
+                  e["name"] == tensor and e["args"]["number"] == number and
+                  e["ts"] < end and e["ts"] + e["dur"] > begin]
     return [found for number, found in sorted(rounds.items())
             if first < number < last]
 
