@@ -172,16 +172,19 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 	}
 }
 
-/* A turn in which @n frames and commands came or went: 0 = none. */
-static void note_turn(
+/* Note a turn in which @n frames and commands came or went: 0 = none.  Returns
+ * whether it counts as one that did work. */
+static bool note_turn(
 	struct sw_turns *t, uint32_t n, uint64_t from_ns, uint64_t to_ns)
 {
 	uint64_t ns = to_ns - from_ns;
 
 	if (sw_turns_is_due(t, to_ns))
 		ns = sw_turns_look(t, from_ns, to_ns, sw_cpu_ns());
-	if (n || ns > SW_TURN_LONG_NS)
-		sw_turns_note(t, ns);
+	if (!n && ns <= SW_TURN_LONG_NS)
+		return false;
+	sw_turns_note(t, ns);
+	return true;
 }
 
 /* Whom we woke may share our core, and has waited long enough: it would get the
@@ -244,11 +247,13 @@ int sw_poller_run(void *poller)
 		&p->tid, (uint32_t)gettid(), memory_order_relaxed);
 	sw_turns_look(&p->turns, now, now, sw_cpu_ns());
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
+		uint64_t idle = now;
 		uint32_t n = turn(p, now);
 
 		wake_others(p);
 		end = sw_now_ns();
-		note_turn(&p->turns, n, now, end);
+		if (note_turn(&p->turns, n, now, end))
+			idle = end;
 		now = end;
 		if (n) {
 			worked = now;
@@ -256,6 +261,7 @@ int sw_poller_run(void *poller)
 		}
 		back_off(p, now - worked, now);
 		now = sw_now_ns();
+		sw_turns_note_idle(&p->turns, now - idle);
 	}
 	return 0;
 }

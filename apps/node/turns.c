@@ -70,6 +70,10 @@ void sw_turns_put(const struct sw_turns *t, const char *prefix,
 		n += counts[i] = sw_word(&t->n[i]);
 	snprintf(name, sizeof(name), "%sturns", prefix);
 	put(out, name, n);
+	snprintf(name, sizeof(name), "%sbusy_ns", prefix);
+	put(out, name, sw_word(&t->busy_ns));
+	snprintf(name, sizeof(name), "%sidle_ns", prefix);
+	put(out, name, sw_word(&t->spare_ns));
 	for (size_t i = 0; i < SW_ARRAY_SIZE(percentiles); i++) {
 		snprintf(name, sizeof(name), "%sturn_%s_ns", prefix,
 			percentiles[i].name);

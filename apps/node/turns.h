@@ -31,7 +31,8 @@ struct sw_turns {
 	uint64_t n[SW_TURN_BUCKETS];
 	uint64_t n_over[SW_TURN_LIMITS]; /* sw_turn_limits */
 	uint64_t max_ns;
-	uint64_t wall_ns, cpu_ns; /* both clocks at the last look */
+	uint64_t busy_ns, spare_ns; /* turns that counted; all else */
+	uint64_t wall_ns, cpu_ns;  /* both clocks at the last look */
 };
 
 struct sw_turn_limit {
@@ -72,12 +73,20 @@ void sw_turns_note_long(struct sw_turns *t, uint64_t ns);
 static inline void sw_turns_note(struct sw_turns *t, uint64_t ns)
 {
 	sw_count(&t->n[sw_turns_bucket(ns)], 1);
+	sw_count(&t->busy_ns, ns);
 	if (ns > SW_TURN_LONG_NS)
 		sw_turns_note_long(t, ns);
 }
 
+/* sw_turns_note_idle - count @ns without work. */
+static inline void sw_turns_note_idle(struct sw_turns *t, uint64_t ns)
+{
+	sw_count(&t->spare_ns, ns);
+}
+
 /* sw_turns_put - put the counters for `sumwire stats`; names begin with
- * @prefix: turns, percentiles and the longest in ns, number of long turns.
+ * @prefix: turns, percentiles and the longest in ns, number of long turns,
+ * busy and idle time.
  * Thread: any.
  */
 void sw_turns_put(const struct sw_turns *t, const char *prefix,

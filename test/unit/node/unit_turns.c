@@ -86,6 +86,10 @@ static void put__percentiles(void **state)
 	for (uint32_t i = 0; i < 10; i++)
 		sw_turns_note(&t, i < 8 ? 150000 : 20000000);
 	assert_int_equal(say(&t, "turns"), 10000);
+	assert_int_equal(say(&t, "busy_ns"),
+		5000 * 1000 + 4990 * 8000 + 8 * 150000 + 2 * 20000000);
+	sw_turns_note_idle(&t, 70);
+	assert_int_equal(say(&t, "idle_ns"), 70);
 	assert_int_equal(say(&t, "turn_p50_ns"), 1024);
 	assert_in_range(say(&t, "turn_p99_ns"), 8000, 9000);
 	assert_in_range(say(&t, "turn_p999_ns"), 8000, 9000);
