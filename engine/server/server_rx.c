@@ -421,8 +421,10 @@ static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
 		s->peer.rx_ns = srv->now_ns;
 	sw_session_set(srv->received, s, true);
 	sw_flow_rx(&s->peer.flow, &h[n - 1]);
-	if (f->is_marked)
+	if (f->is_marked) {
 		sw_flow_mark(&s->peer.flow, h->class, n);
+		sw_count(&srv->stats.rx_marked, n);
+	}
 	if (srv->now_ns >= s->error_at_ns)
 		say_error(s);
 	if (h->type != SW_PUSH && h->type != SW_WANT)

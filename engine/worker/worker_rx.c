@@ -346,8 +346,10 @@ static void on_link(struct sw_worker *w, struct sw_link *l,
 			l->peer.rx_ns = w->now_ns;
 		if (sw_flow_rx(&l->peer.flow, &h[n - 1]))
 			sw_link_touch(l);
-		if (f->is_marked)
+		if (f->is_marked) {
 			sw_flow_mark(&l->peer.flow, h->class, n);
+			sw_count(&w->stats.rx_marked, n);
+		}
 	}
 	if (h->type == SW_RESULT && l->state == SW_LINK_OPEN)
 		on_data(w, l, f, h, n);

@@ -29,10 +29,11 @@ struct path {
 struct outcome {
 	double goodput, drops, needless; /* parts of 1 */
 	double jain;                     /* fairness of the members' pushes */
+	uint64_t n_marked;               /* frames that arrived marked */
 };
 
 struct totals {
-	uint64_t n_data, n_dropped, n_needless, n_frames, bytes;
+	uint64_t n_data, n_dropped, n_needless, n_frames, n_marked, bytes;
 	uint64_t of_worker[SIM_WORKERS];
 };
 
@@ -51,11 +52,13 @@ static struct totals count(const struct sim_job *job)
 		sum.of_worker[r] = st.push_bytes;
 		sum.n_frames += st.tx_frames;
 		sum.n_needless += st.result_again;
+		sum.n_marked += st.rx_marked;
 	}
 	for (uint32_t i = 0; i < job->n_servers; i++) {
 		const struct sw_stats *st = &job->servers[i]->stats;
 
 		sum.n_needless += st->push_again;
+		sum.n_marked += st->rx_marked;
 		sum.n_frames += st->tx_frames;
 	}
 	return sum;
@@ -139,6 +142,7 @@ static struct outcome measure(struct check *c, struct sim_job *job,
 	sim_job_pass(job, ns);
 	to = count(job);
 	out.goodput = (double)(to.bytes - from.bytes) / capacity(p, ns) * ways;
+	out.n_marked = to.n_marked - from.n_marked;
 	out.drops = (double)(to.n_dropped - from.n_dropped) /
 		    (double)(to.n_data - from.n_data);
 	out.needless = (double)(to.n_needless - from.n_needless) /
@@ -368,6 +372,7 @@ static void congestion_marks(struct check *c)
 		check(c, out.goodput >= (has_targets() ? 0.9 : 0.7),
 			"the trunk is full");
 		check(c, out.drops == 0, "marks come in time");
+		check(c, out.n_marked > 0, "marked frames are counted");
 	}
 }
 
@@ -418,6 +423,7 @@ static void congestion_forged_marks(struct check *c)
 
 	out = alone(c, &p);
 	check(c, out.goodput >= 0.01, "the job goes on");
+	check(c, out.n_marked > 0, "marked frames are counted");
 	check(c, out.drops == 0, "nothing is dropped");
 }
 
