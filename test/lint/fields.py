@@ -57,6 +57,7 @@ OPEN = [
     ("pmd/host", "sw_machine sw_machine_device sw_machine_numa_node "
      "sw_machine_switch", "an answer"),
     ("apps/cli", "sw_arg_list sw_args", "a command line"),
+    ("apps/cli", "sw_chrome", "its file, to which callers add"),
     ("apps/cli", "sw_counter", "a row of the tables"),
     ("apps/cli", "sw_pcapng_packet", "what a file says of a packet"),
     ("apps/cli", "sw_quartiles", "three figures"),

@@ -24,8 +24,8 @@ static void on_state(
 	(void)err;
 	if (state == SW_WORKER_RUNNING)
 		a->is_running = true;
-	if (state == SW_WORKER_LEFT)
-		sw_sim_change_left(a->job);
+	if (state == SW_WORKER_LEFT && a->job->change.is_on)
+		a->job->change.on_left(a->job);
 	if (state == SW_WORKER_FAILED) {
 		a->is_failed = true;
 		if (!a->job->change.is_on)
@@ -53,7 +53,8 @@ static void end_round(struct sw_sim_job *j)
 	j->n_done = 0;
 	j->round_ends[j->n_rounds++] = s->net.now_ns;
 	if (j->n_rounds < j->desc->n_rounds) {
-		sw_sim_change_round(j);
+		if (j->change.is_on)
+			j->change.on_round(j);
 		return;
 	}
 	j->is_done = true;
@@ -198,7 +199,7 @@ static void push_layer(struct sw_sim_agent *a, uint32_t i)
 		push(a, t - 1);
 }
 
-uint64_t sw_sim_agent_late(struct sw_sim_agent *a)
+static uint64_t late_of(struct sw_sim_agent *a)
 {
 	const struct sw_sim_desc_job *d = a->job->desc;
 
@@ -215,7 +216,7 @@ static uint64_t time_of(struct sw_sim_agent *a)
 	if (a->stage < n)
 		return j->layers[a->stage].forward_ns;
 	return j->layers[2 * n - 1 - a->stage].backward_ns +
-	       (a->stage == n ? sw_sim_agent_late(a) : 0);
+	       (a->stage == n ? late_of(a) : 0);
 }
 
 static void end_stage(struct sw_sim_agent *a)
@@ -241,7 +242,7 @@ uint64_t sw_sim_agent_compute(struct sw_sim_agent *a, uint64_t now_ns)
 	bool has_pushed = false;
 
 	if (a->graph)
-		return sw_sim_graph_compute(a, now_ns, push);
+		return sw_sim_graph_compute(a, now_ns, push, late_of);
 	for (;;) {
 		if (a->is_computing && a->stage_end_ns > now_ns)
 			return has_pushed ? now_ns : a->stage_end_ns;

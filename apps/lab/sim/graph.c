@@ -128,7 +128,8 @@ static bool call_ready(struct sw_sim_agent *a,
 }
 
 /* Compute the next node.  False: there is none for now. */
-static bool compute_next(struct sw_sim_agent *a, uint64_t now_ns)
+static bool compute_next(struct sw_sim_agent *a, uint64_t now_ns,
+	uint64_t (*late)(struct sw_sim_agent *a))
 {
 	struct sw_sim_graph *g = a->graph;
 
@@ -139,7 +140,7 @@ static bool compute_next(struct sw_sim_agent *a, uint64_t now_ns)
 	a->stage_end_ns =
 		now_ns + g->trace->nodes[g->ready[g->n_begun++]].duration_ns;
 	if (g->n_begun == 1)
-		a->stage_end_ns += sw_sim_agent_late(a);
+		a->stage_end_ns += late(a);
 	return true;
 }
 
@@ -155,7 +156,8 @@ static void end_stage(struct sw_sim_agent *a)
 }
 
 uint64_t sw_sim_graph_compute(struct sw_sim_agent *a, uint64_t now_ns,
-	void (*call)(struct sw_sim_agent *a, uint32_t coll))
+	void (*call)(struct sw_sim_agent *a, uint32_t coll),
+	uint64_t (*late)(struct sw_sim_agent *a))
 {
 	struct sw_sim_graph *g = a->graph;
 	bool has_called = false;
@@ -173,7 +175,7 @@ uint64_t sw_sim_graph_compute(struct sw_sim_agent *a, uint64_t now_ns,
 			a->round++;
 			continue;
 		}
-		if (!a->is_computing && !compute_next(a, now_ns))
+		if (!a->is_computing && !compute_next(a, now_ns, late))
 			return has_called ? now_ns : UINT64_MAX;
 		if (a->stage_end_ns > now_ns)
 			return has_called ? now_ns : a->stage_end_ns;

@@ -45,18 +45,18 @@ static uint64_t join(void *ctx, uint64_t now_ns)
 	return UINT64_MAX;
 }
 
-void sw_sim_change_left(struct sw_sim_job *j)
+static void on_left(struct sw_sim_job *j)
 {
 	struct sw_sim_net *net = &j->sim->net;
 
-	if (j->change.is_on && ++j->change.n_left == j->n_agents)
+	if (++j->change.n_left == j->n_agents)
 		sw_sim_put(&net->events, net->now_ns, SW_SIM_TIMER,
 			j->change.timer);
 }
 
-void sw_sim_change_round(struct sw_sim_job *j)
+static void on_round(struct sw_sim_job *j)
 {
-	if (!j->change.is_on || j->n_rounds < j->stop_round)
+	if (j->n_rounds < j->stop_round)
 		return;
 	for (uint32_t r = 0; r < j->n_agents; r++) {
 		sw_worker_leave(j->agents[r].worker, NULL);
@@ -88,6 +88,8 @@ static void change(
 	if (!j->change.is_on && !is_cut)
 		j->stop_round = next_round(j);
 	j->change.is_on = true;
+	j->change.on_round = on_round;
+	j->change.on_left = on_left;
 }
 
 /* --- the schedule --- */

@@ -24,6 +24,9 @@ struct sw_sim_change {
 	uint32_t n_servers;
 	uint32_t n_left; /* agents that have left */
 	uint32_t timer;  /* joins again */
+	/* Set while it is on: a round has ended; an agent's worker has left. */
+	void (*on_round)(struct sw_sim_job *j);
+	void (*on_left)(struct sw_sim_job *j);
 };
 
 struct sw_sim_roster {
@@ -39,10 +42,5 @@ struct sw_sim_roster {
  * sw_sim_rosters_close - free them. */
 int sw_sim_rosters_open(struct sw_sim *s);
 void sw_sim_rosters_close(struct sw_sim *s);
-
-/* sw_sim_change_round - note that a round of the job has ended.
- * sw_sim_change_left - note that an agent's worker has left. */
-void sw_sim_change_round(struct sw_sim_job *j);
-void sw_sim_change_left(struct sw_sim_job *j);
 
 #endif

@@ -135,9 +135,7 @@ void sw_sim_agent_open(struct sw_sim_agent *a);
 
 /* sw_sim_agent_compute - go on until something has to be waited for; returns
  * until when.
- * sw_sim_agent_late - draw the time by which an agent is late in a round.
  * sw_sim_agent_done - a tensor has been summed. */
-uint64_t sw_sim_agent_late(struct sw_sim_agent *a);
 uint64_t sw_sim_agent_compute(struct sw_sim_agent *a, uint64_t now_ns);
 void sw_sim_agent_done(struct sw_sim_agent *a, uint32_t tensor);
 
