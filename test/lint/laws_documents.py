@@ -69,7 +69,7 @@ DOCUMENTS = {
     "doc/measurements/README.md": 300,
 }
 GENERATED = ("doc/configuration.md", "doc/counters.md")
-TOTAL = 47340  # words of all documents, except generated ones
+TOTAL = 47560  # words of all documents, except generated ones
 README_MAX = 40  # lines of a folder's README
 SENTENCE_MAX = 40  # words
 CELL_MAX = 15  # words of a table's cell
