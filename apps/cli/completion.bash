@@ -13,7 +13,7 @@ _sumwire()
 		words=$("$1" "$command" --complete 2>/dev/null)
 	elif [[ $prev == --explain ]]; then
 		words=$("$1" stats --explain 2>/dev/null | sed -n 's/^\([^ ]*\) (.*/\1/p')
-	elif [[ $command == stats || $prev == --agent ]]; then
+	elif [[ $command =~ ^(capture|metrics|stats|status|top|trace)$ || $prev == --agent ]]; then
 		words=$("$1" ps 2>/dev/null | awk 'NR > 1 && $1 != "-" { print $1 }')
 	fi
 	[[ $words ]] && mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")

@@ -367,8 +367,9 @@ def test_every_command_has_the_common_options():
 def test_completion():
     with named(Net(agents=1)) as net:
         net.start_all()
-        check(complete("stats", UNIQUE) == [unique("a"), unique("agent0")],
-              "daemons are not completed")
+        for command in "stats", "capture":
+            check(complete(command, UNIQUE) == [unique("a"), unique("agent0")],
+                  f"{command}: daemons are not completed")
         check(complete("bench", "--mi") == ["--min"], "no option")
         check(complete("stats", "--explain", "rx_b") == ["rx_bytes"],
               "no counter")
