@@ -14,12 +14,6 @@
 
 /* --- tensors --- */
 
-static bool tensor_lacks_locals(
-	const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	return t->n_asked != w->n_local || t->lacks;
-}
-
 /* Return the local ranks that have not asked, or have not written all of their
  * buffer. */
 static uint64_t tensor_lagging(const struct sw_worker *w,
@@ -67,19 +61,12 @@ static void tensor_killed(struct sw_worker *w, struct sw_wtensor *t)
 	sw_sched_run(&w->sched);
 }
 
-const struct sw_kind sw_tensor_kind = {.lacks_locals = tensor_lacks_locals,
-	.lagging = tensor_lagging,
+const struct sw_kind sw_tensor_kind = {.lagging = tensor_lagging,
 	.follow = tensor_follow,
 	.is_known = tensor_is_known,
 	.killed = tensor_killed};
 
 /* --- streams --- */
-
-static bool stream_lacks_locals(
-	const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	return t->stream->n_colls != t->stream->n_newest;
-}
 
 /* Return the local ranks that have submitted less than others. */
 static uint64_t stream_lagging(const struct sw_worker *w,
@@ -137,7 +124,6 @@ static void stream_killed(struct sw_worker *w, struct sw_wtensor *t)
 }
 
 const struct sw_kind sw_stream_kind = {.is_group = true,
-	.lacks_locals = stream_lacks_locals,
 	.lagging = stream_lagging,
 	.follow = stream_follow,
 	.check_left = sw_life_check_left,

@@ -97,9 +97,8 @@ const char *sw_missing_text(const struct sw_worker *w,
 		if (!t->is_open)
 			continue;
 		m.members |= named(w, t, 0) & ~(1ULL << w->member);
-		if (w->lane_i || !t->kind->lacks_locals(w, t))
-			continue; /* lane 0 has begun it */
-		for (uint32_t i = 0; i <= (w->n_local - 1u) / 64; i++)
+		/* What another lane has, lane 0 has begun. */
+		for (uint32_t i = 0; !w->lane_i && 64 * i < w->n_local; i++)
 			m.locals[i] |= t->kind->lagging(w, t, i, ~m.locals[i]);
 	}
 	list_ranks(w, g ? g->bits : NULL, &m, &ranks);
@@ -124,12 +123,18 @@ static bool lacks_results(const struct sw_wtensor *t)
 	return t->n_missing > t->own.n_local - t->n_given;
 }
 
-/* Has it made no progress for long enough to say so?  Each lane looks at its
- * own results; lane 0 also looks at local ranks. */
-static bool is_stalled(const struct sw_worker *w, const struct sw_wtensor *t)
+/* Has it made no progress for @least_ns?  Each lane looks at its own results;
+ * lane 0 also looks at local ranks. */
+static bool is_stalled(const struct sw_worker *w, const struct sw_wtensor *t,
+	uint64_t least_ns)
 {
-	return t->is_open && w->now_ns - t->progress_ns >= every_ns(w) &&
-	       (lacks_results(t) || t->kind->lacks_locals(w, t));
+	bool lacks = lacks_results(t);
+
+	if (!t->is_open || w->now_ns - t->progress_ns < least_ns)
+		return false;
+	for (uint32_t i = 0; !lacks && !w->lane_i && 64 * i < w->n_local; i++)
+		lacks = t->kind->lagging(w, t, i, ~0ULL);
+	return lacks;
 }
 
 /* Warn in one line, since most stalled tensors wait for the same rank; or give
@@ -188,7 +193,7 @@ static void look_at(struct sw_worker *w, uint32_t i)
 	/* A server that named a member before the death may have its push by
 	 * now, so only later WAITs count. */
 	sw_deaths_check_members(w, t, named(w, t, w->deaths.learned_ns));
-	if (!is_stalled(w, t))
+	if (!is_stalled(w, t, every_ns(w)))
 		return;
 	w->look.n++;
 	if (w->look.worst == SW_TENSORS ||
@@ -206,7 +211,7 @@ static void conclude(struct sw_worker *w)
 	w->is_still = w->look.is_still;
 	for (uint32_t i = 0; w->is_still && i < w->n_links; i++)
 		sw_peer_wake(&w->links[i].peer, w->now_ns);
-	if (w->look.worst == SW_TENSORS || !is_stalled(w, t)) {
+	if (w->look.worst == SW_TENSORS || !is_stalled(w, t, every_ns(w))) {
 		all_clear(w);
 		return;
 	}
@@ -218,7 +223,7 @@ static void conclude(struct sw_worker *w)
 }
 
 static void describe(const struct sw_worker *w, const struct sw_wtensor *t,
-	uint64_t still_ns, struct sw_worker_waits *out)
+	struct sw_worker_waits *out)
 {
 	struct sw_worker_wait *x = &out->all[out->n];
 
@@ -229,7 +234,7 @@ static void describe(const struct sw_worker *w, const struct sw_wtensor *t,
 	out->n++;
 	*x = (struct sw_worker_wait){.is_stream = sw_group_of(t) != NULL,
 		.n_missing = t->n_missing,
-		.still_ns = still_ns};
+		.still_ns = w->now_ns - t->progress_ns};
 	memcpy(x->name, t->name, sizeof(x->name));
 	sw_missing_text(w, t, false, sizeof(x->who), x->who);
 }
@@ -239,17 +244,12 @@ bool sw_worker_describe(const struct sw_worker *w, uint64_t least_ns,
 {
 	for (uint32_t n = 0; n < LOOK_BURST; n++) {
 		uint32_t i = sw_bitmap_next(&w->open, out->next);
-		const struct sw_wtensor *t;
-		uint64_t still_ns;
 
 		if (i == SW_BITMAP_NONE)
 			return true;
 		out->next = i + 1;
-		t = &w->tensors[i];
-		still_ns = w->now_ns - sw_min64(w->now_ns, t->progress_ns);
-		if (t->is_open && still_ns >= least_ns &&
-			(lacks_results(t) || t->kind->lacks_locals(w, t)))
-			describe(w, t, still_ns, out);
+		if (is_stalled(w, &w->tensors[i], least_ns))
+			describe(w, &w->tensors[i], out);
 	}
 	return false;
 }

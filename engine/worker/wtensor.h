@@ -68,10 +68,8 @@ struct sw_local {
 /* Tensors and streams differ in this, off the packet path. */
 struct sw_kind {
 	bool is_group; /* a stream, which lives and ends with its group */
-	/* In lane 0: does it wait for local ranks, and for which of the @i-th
-	 * 64?  @which: those of interest. */
-	bool (*lacks_locals)(
-		const struct sw_worker *w, const struct sw_wtensor *t);
+	/* In lane 0: for which of the @i-th 64 local ranks does it wait?
+	 * @which: those of interest. */
 	uint64_t (*lagging)(const struct sw_worker *w,
 		const struct sw_wtensor *t, uint32_t i, uint64_t which);
 	/* In another lane: go on with what lane 0 has begun or said. */
