@@ -31,11 +31,6 @@ static inline void sw_flags_raise(struct sw_flags *f, uint32_t i)
 	atomic_fetch_or(&f->words, UINT64_C(1) << i / 64);
 }
 
-static inline bool sw_flags_has(const struct sw_flags *f, uint32_t i)
-{
-	return atomic_load(&f->bits[i / 64]) >> i % 64 & 1;
-}
-
 static inline bool sw_flags_are_down(const struct sw_flags *f)
 {
 	return !atomic_load(&f->words);

@@ -80,15 +80,6 @@ static uint32_t rx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
 	return n;
 }
 
-static uint32_t rx_all(struct sw_loop *l, uint64_t now_ns)
-{
-	uint32_t sum = 0;
-
-	for (uint32_t p = 0; p < l->n_ports; p++)
-		sum += rx(l, l->ports[p], p, now_ns);
-	return sum;
-}
-
 /* @n frames of engine @endpoint leave. */
 static void send_all(struct sw_loop *l, uint32_t port_i, uint32_t endpoint,
 	struct sw_tx_frame *frames, uint32_t n, uint64_t now_ns)
@@ -199,8 +190,10 @@ uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)
 {
 	bool had_gap = note_gap(l, now_ns);
 	uint64_t now = sw_loop_now(l, now_ns);
-	uint32_t n = rx_all(l, now);
+	uint32_t n = 0;
 
+	for (uint32_t p = 0; p < l->n_ports; p++)
+		n += rx(l, l->ports[p], p, now);
 	if (had_gap && !l->n_drain)
 		l->n_drain = DRAIN_TURNS;
 	l->n_drain = n && l->n_drain ? l->n_drain - 1 : 0;

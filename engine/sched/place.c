@@ -29,24 +29,13 @@ bool sw_place_check(const struct sw_place_job *job)
 			       job->n_colocated <= job->n_servers));
 }
 
-static uint32_t divisor(uint32_t a, uint32_t b)
-{
-	while (b) {
-		uint32_t r = a % b;
-
-		a = b;
-		b = r;
-	}
-	return a;
-}
-
 /* Weights of one SS_CPU and of one SS_GPU: the numerators of equations 1 and 2.
  * Without SS_GPUs, and where the theorem says nothing, the SS_CPUs are equal.
  */
 static void two_weights(
 	const struct sw_place_job *job, uint32_t *cpu, uint32_t *gpu)
 {
-	uint32_t n = job->n_members, k = n_cpu(job) / n_lcores(job), d;
+	uint32_t n = job->n_members, k = n_cpu(job) / n_lcores(job), d, r, rest;
 
 	*cpu = 1;
 	*gpu = k == 0;
@@ -54,7 +43,8 @@ static void two_weights(
 		return;
 	*cpu = 2 * (n - 1);
 	*gpu = n - k;
-	d = divisor(*cpu, *gpu);
+	for (d = *cpu, r = *gpu; r; d = r, r = rest) /* Euclid's algorithm */
+		rest = d % r;
 	*cpu /= d;
 	*gpu /= d;
 }
@@ -83,17 +73,6 @@ static uint64_t deadline(const struct turn *t, uint64_t period, uint64_t at)
 	return ((t->got + 1) * period + t->weight - 1) / t->weight;
 }
 
-static uint32_t take_turn(struct turn *t)
-{
-	uint32_t who = t->first + t->next++;
-
-	if (t->next == t->n) {
-		t->next = 0;
-		t->got++;
-	}
-	return who;
-}
-
 /* Occurrence j of weight w lies within [j W / w, (j + 1) W / w): the earliest
  * deadline first keeps all of them, and then no prefix of the sequence gives a
  * server a whole stripe more or less than its share (Baruah et al.,
@@ -106,10 +85,16 @@ static void fill_exact(struct sw_place_map *map, const struct sw_place_job *job)
 
 	two_weights(job, &cpu.weight, &gpu.weight);
 	for (uint32_t at = 0; at < map->period; at++) {
-		bool is_cpu = deadline(&cpu, map->period, at) <=
-			      deadline(&gpu, map->period, at);
+		struct turn *t = deadline(&cpu, map->period, at) <=
+						 deadline(&gpu, map->period, at)
+					 ? &cpu
+					 : &gpu;
 
-		map->owner[at] = (uint16_t)take_turn(is_cpu ? &cpu : &gpu);
+		map->owner[at] = (uint16_t)(t->first + t->next++);
+		if (t->next == t->n) {
+			t->next = 0;
+			t->got++;
+		}
 	}
 }
 
@@ -135,12 +120,6 @@ static void index_owners(struct sw_place_map *map)
 	}
 }
 
-/* Of 16-bit words. */
-static size_t map_words(uint32_t period, uint32_t n_servers)
-{
-	return 3 * (size_t)period + n_servers + 1;
-}
-
 /* @words are zeros. */
 static void lay(struct sw_place_map *map, uint32_t period, uint32_t n_servers,
 	uint16_t *words)
@@ -157,8 +136,8 @@ static void lay(struct sw_place_map *map, uint32_t period, uint32_t n_servers,
 static int open_map(
 	struct sw_place_map *map, uint32_t period, uint32_t n_servers)
 {
-	uint16_t *words = sw_zeros_new(
-		map_words(period, n_servers) * sizeof(*words), false);
+	size_t n = 3 * (size_t)period + n_servers + 1;
+	uint16_t *words = sw_zeros_new(n * sizeof(*words), false);
 
 	if (!words)
 		return SW_ENOMEM;

@@ -48,18 +48,6 @@ static bool take_token(const struct sw_server *srv, uint64_t *full_ns,
 	return true;
 }
 
-/* May one more HELLO be answered?  While sessions are open, a flood must not
- * take their time. */
-static bool allows_hello(struct sw_server *srv)
-{
-	if (take_token(srv, &srv->hello_full_ns, SW_HELLO_EVERY_US * SW_US,
-		    SW_HELLO_BURST) ||
-		!has_sessions(srv))
-		return true;
-	sw_count(&srv->stats.hellos_limited, 1);
-	return false;
-}
-
 void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f)
 {
 	uint8_t payload[sizeof(struct sw_cookie) + SW_MAC_BYTES];
@@ -70,8 +58,13 @@ void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f)
 	const struct sw_secret *secret;
 	struct sw_hello hello;
 
-	if (!allows_hello(srv))
+	/* While sessions are open, a flood must not take their time. */
+	if (!take_token(srv, &srv->hello_full_ns, SW_HELLO_EVERY_US * SW_US,
+		    SW_HELLO_BURST) &&
+		has_sessions(srv)) {
+		sw_count(&srv->stats.hellos_limited, 1);
 		return;
+	}
 	memcpy(&hello, f->payload, sizeof(hello));
 	secret = sw_admit_secret(srv, hello.key_id);
 	if (secret && !sw_admit_know(srv, secret, f))

@@ -11,15 +11,11 @@ static bool is_open(const struct sw_job *job)
 	return job->n_sessions || job->is_closing;
 }
 
-static struct sw_server_path path_of(const struct sw_member *m)
+static struct sw_server_path path_of(const struct sw_peer *p, uint32_t payload)
 {
-	struct sw_flow_losses losses;
-	struct sw_flow_view v;
+	struct sw_flow_losses losses = sw_flow_losses(&p->flow);
+	struct sw_flow_view v = sw_flow_view(&p->flow);
 
-	if (!m->session)
-		return (struct sw_server_path){0};
-	v = sw_flow_view(&m->session->peer.flow);
-	losses = sw_flow_losses(&m->session->peer.flow);
 	return (struct sw_server_path){.srtt_ns = v.srtt_ns,
 		.least_ns = v.least_ns,
 		.window_bytes = v.window,
@@ -27,11 +23,9 @@ static struct sw_server_path path_of(const struct sw_member *m)
 		.lost = losses.lost,
 		.numbered = losses.numbered,
 		.missed = losses.missed,
-		.lost_part = sw_losses_part(
-			&m->session->peer.losses, SW_LOSSES_SENT),
-		.missed_part = sw_losses_part(
-			&m->session->peer.losses, SW_LOSSES_CAME),
-		.payload = m->payload};
+		.lost_part = sw_losses_part(&p->losses, SW_LOSSES_SENT),
+		.missed_part = sw_losses_part(&p->losses, SW_LOSSES_CAME),
+		.payload = payload};
 }
 
 static void describe_member(
@@ -45,11 +39,11 @@ static void describe_member(
 		.first = sw_shard_rank_of(&job->shard, m),
 		.is_here = from->session != NULL,
 		.has_left = job->left >> m & 1,
-		.late = *sw_shard_late(&job->shard, m),
-		.path = path_of(from)};
+		.late = *sw_shard_late(&job->shard, m)};
 	memcpy(to->node, from->node, sizeof(to->node));
 	out->size += from->n_local;
 	if (to->is_here) {
+		to->path = path_of(&from->session->peer, from->payload);
 		out->n_here++;
 		out->n_ranks += from->n_local;
 	} else {
@@ -107,8 +101,6 @@ static void add_wait(struct sw_server_view *l, const struct sw_shard_wait *wait,
 		.lacks = wait->lacks};
 	memcpy(w->name, wait->name, sizeof(w->name));
 }
-
-_Static_assert((int)SW_LOOK_JOBS >= (int)SW_MAX_JOBS, "each has a place");
 
 /* Returns whether all of the job has been looked at. */
 static bool look_at_job(const struct sw_job *job, uint64_t now_ns,

@@ -45,23 +45,11 @@ bool sw_wgroup_check(
 	return is_in;
 }
 
-/* Sort the places in the list by member. */
-static void sort(struct sw_wgroup *g)
-{
-	uint16_t next[SW_MAX_MEMBERS];
-
-	for (uint32_t i = 0; i < g->n; i++)
-		g->start[g->ranks[i].member + 1]++;
-	for (uint32_t m = 0; m < SW_MAX_MEMBERS; m++)
-		g->start[m + 1] = (uint16_t)(g->start[m + 1] + g->start[m]);
-	memcpy(next, g->start, sizeof(next));
-	for (uint32_t i = 0; i < g->n; i++)
-		g->by_member[next[g->ranks[i].member]++] = (uint16_t)i;
-}
-
 void sw_wgroup_fill(
 	const struct sw_worker *w, const uint16_t *ranks, struct sw_wgroup *g)
 {
+	uint16_t next[SW_MAX_MEMBERS];
+
 	g->crc = sw_crc32c(0, ranks, g->n * sizeof(*ranks));
 	memcpy(g->list, ranks, g->n * sizeof(*ranks));
 	for (uint32_t i = 0; i < g->n; i++) {
@@ -69,6 +57,7 @@ void sw_wgroup_fill(
 
 		(void)!resolve(w, ranks[i], r);
 		g->members |= 1ULL << r->member;
+		g->start[r->member + 1]++;
 		sw_bits_add(g->bits, r->rank);
 		if (r->member == w->member)
 			sw_bits_add(g->has_local, r->local);
@@ -76,7 +65,12 @@ void sw_wgroup_fill(
 	for (uint32_t i = 0; i < w->n_local; i++)
 		if (sw_wgroup_has_local(g, i))
 			g->here[g->n_here++] = (uint16_t)i;
-	sort(g);
+	/* Sort the places in the list by member. */
+	for (uint32_t m = 0; m < SW_MAX_MEMBERS; m++)
+		g->start[m + 1] = (uint16_t)(g->start[m + 1] + g->start[m]);
+	memcpy(next, g->start, sizeof(next));
+	for (uint32_t i = 0; i < g->n; i++)
+		g->by_member[next[g->ranks[i].member]++] = (uint16_t)i;
 }
 
 uint32_t sw_wgroup_find(const struct sw_wgroup *g, uint32_t rank)
@@ -103,26 +97,20 @@ static uint16_t rank_in(
 
 /* Replace the first ranks of members, by which a server names them, by their
  * first ranks in the group. */
-static void name_ranks(const struct sw_worker *w, const struct sw_wgroup *g,
+void sw_fault_received(const struct sw_worker *w, const struct sw_wtensor *t,
 	struct sw_fault *f)
 {
 	struct sw_fault_call *calls[] = {&f->one, &f->other};
+	const struct sw_wgroup *g = sw_group_of(t);
 
-	if (f->kind >= SW_FAULT_SILENT ||
+	f->err = (int16_t)sw_fault_death(f->err);
+	if (!g || f->kind >= SW_FAULT_SILENT ||
 		(f->kind == SW_FAULT_GONE && f->other.rank))
 		return; /* it names ranks, not members by their first rank */
 	for (uint32_t i = 0; i < SW_ARRAY_SIZE(calls); i++) {
 		calls[i]->rank = rank_in(w, g, calls[i]->rank);
 		calls[i]->root = rank_in(w, g, calls[i]->root);
 	}
-}
-
-void sw_fault_received(const struct sw_worker *w, const struct sw_wtensor *t,
-	struct sw_fault *f)
-{
-	f->err = (int16_t)sw_fault_death(f->err);
-	if (sw_group_of(t))
-		name_ranks(w, sw_group_of(t), f);
 }
 
 /* --- the streams of one group --- */

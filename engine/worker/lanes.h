@@ -13,20 +13,11 @@ uint32_t sw_lane_take_commands(struct sw_worker *w);
 uint32_t sw_lane_take_reports(struct sw_worker *w, uint32_t lane);
 
 /* sw_lanes_command - set bits at all other lanes, in lane 0.
- * sw_lanes_declare - say, in lane 0, that tensors have keys.
  * sw_lane_report - set bits at lane 0, in another lane. */
 static inline void sw_lanes_command(struct sw_worker *w, uint32_t bits)
 {
 	for (uint32_t i = 0; i < w->n_others; i++)
 		atomic_fetch_or(&w->lanes[i].commands.bits, bits);
-}
-
-static inline void sw_lanes_declare(struct sw_worker *w)
-{
-	w->n_declaring = w->n_others;
-	for (uint32_t i = 0; i < w->n_others; i++)
-		atomic_store(&w->lanes[i].n_wanted, w->n_tensors);
-	sw_lanes_command(w, SW_LANE_DECLARE);
 }
 
 static inline void sw_lane_report(struct sw_worker *w, uint32_t bits)

@@ -20,34 +20,31 @@ enum {
 	TENSOR_LOOKS = 4, /* a tensor costs this many */
 };
 
-/* Ask for the base of a stream that is blocked or stalled.  If it is stalled,
- * also say which number it waits for (faults.c). */
-static void ask_for_base(
-	struct sw_worker *w, struct sw_link *l, const struct sw_wtensor *t)
-{
-	const struct sw_stream_link *sl = &t->stream->links[l->peer.index];
-	uint32_t number = sw_stream_awaits(w, t);
-
-	if (sl->is_blocked || number)
-		l->queries[l->n_queries++] = (struct sw_query){
-			.key = t->key, .round = sl->base - 1, .chunk = number};
-}
-
-/* Ask about a tensor from local chunk query_local on.  Returns false if it runs
- * out of *looks, or the QUERY is full. */
+/* Ask about a tensor from local chunk query_local on.  Of a stream that is
+ * blocked or stalled, first ask for the base; if it is stalled, also say which
+ * number it waits for (faults.c).  Returns false if it runs out of *looks, or
+ * the QUERY is full. */
 static bool ask_about(struct sw_worker *w, struct sw_link *l,
 	const struct sw_wtensor *t, uint32_t *looks)
 {
 	const struct sw_part *p = &t->parts[l->peer.index];
-	uint32_t left = p->n_folded, i, end;
+	uint32_t left = p->n_folded, i, end, number;
+	const struct sw_stream_link *sl;
 	struct sw_query *q;
 
 	if (*looks < TENSOR_LOOKS || l->n_queries == SW_QUERY_MAX)
 		return false;
 	*looks -= TENSOR_LOOKS;
 	i = l->query_local;
-	if (t->kind->is_group && !i)
-		ask_for_base(w, l, t);
+	if (t->kind->is_group && !i) {
+		sl = &t->stream->links[l->peer.index];
+		number = sw_stream_awaits(w, t);
+		if (sl->is_blocked || number)
+			l->queries[l->n_queries++] =
+				(struct sw_query){.key = t->key,
+					.round = sl->base - 1,
+					.chunk = number};
+	}
 	end = (uint32_t)sw_min64(p->place.n_local, i + *looks);
 	*looks += i;
 	for (; left && i < end && l->n_queries < SW_QUERY_MAX; i++) {

@@ -175,18 +175,6 @@ static void give_all(struct sw_worker *w, struct sw_wtensor *t)
 	sw_sched_run(&w->sched);
 }
 
-static void ready(struct sw_worker *w, struct sw_wtensor *t, uint32_t n)
-{
-	sw_todo_set_class(w, t);
-	t->task = (struct sw_task){.ops = &ops, .priority = t->decl.priority};
-	if (n == t->n_chunks) {
-		give_all(w, t);
-	} else {
-		t->n_given = 0;
-		give(w, t);
-	}
-}
-
 void sw_round_extend(struct sw_worker *w, struct sw_wtensor *t)
 {
 	if (w->left_by_ns || !t->is_begun || !t->n_missing)
@@ -228,8 +216,16 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 		atomic_store(&t->said.round, t->round);
 		sw_lanes_tell(w, t, t->lanes);
 	}
-	if (t->n_missing) /* all are HELD until the scheduler starts them */
-		ready(w, t, n);
+	if (!t->n_missing)
+		return;
+	/* All are HELD until the scheduler starts them. */
+	sw_todo_set_class(w, t);
+	t->task = (struct sw_task){.ops = &ops, .priority = t->decl.priority};
+	t->n_given = 0;
+	if (n == t->n_chunks)
+		give_all(w, t);
+	else
+		give(w, t);
 }
 
 /* --- its end --- */

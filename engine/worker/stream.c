@@ -33,20 +33,6 @@ static bool fits(const struct sw_wtensor *t, const struct sw_stream_link *sl)
 	return sl->next - sl->base + more < sw_stream_window(t);
 }
 
-static void enter_one(struct sw_wtensor *t, const struct sw_link *l,
-	struct sw_stream_link *sl, struct sw_piece *p)
-{
-	struct sw_stream *s = t->stream;
-	uint32_t chunk = l->peer.index << t->decl.window_log2 |
-			 (sl->next & (sw_stream_window(t) - 1));
-
-	sl->at++;
-	p->j = sl->next++;
-	s->pieces[chunk] = *p;
-	t->chunks[chunk] = (struct sw_wchunk){.state = SW_GRAD};
-	s->entered[s->head++ % s->n_entered] = chunk;
-}
-
 /* Let the next contiguous chunks of @c enter, up to @max and as far as the
  * window allows.  Returns how many; adds the credit that they take to *cost. */
 static uint32_t enter(struct sw_worker *w, struct sw_wtensor *t,
@@ -54,7 +40,7 @@ static uint32_t enter(struct sw_worker *w, struct sw_wtensor *t,
 {
 	struct sw_stream *s = t->stream;
 	struct sw_stream_link *sl = &s->links[l->peer.index];
-	uint32_t n = sw_stream_window(t) - (sl->next - sl->base);
+	uint32_t n = sw_stream_window(t) - (sl->next - sl->base), chunk;
 	struct sw_piece p;
 
 	n = n < max ? n : max;
@@ -68,7 +54,13 @@ static uint32_t enter(struct sw_worker *w, struct sw_wtensor *t,
 	for (uint32_t i = 0; i < n; i++) {
 		if (i)
 			sw_piece_go_on(&sl->share, &p);
-		enter_one(t, l, sl, &p);
+		chunk = l->peer.index << t->decl.window_log2 |
+			(sl->next & (sw_stream_window(t) - 1));
+		sl->at++;
+		p.j = sl->next++;
+		s->pieces[chunk] = p;
+		t->chunks[chunk] = (struct sw_wchunk){.state = SW_GRAD};
+		s->entered[s->head++ % s->n_entered] = chunk;
 		*cost += p.cost;
 	}
 	return n;
@@ -284,31 +276,25 @@ void sw_stream_remove(struct sw_worker *w, struct sw_wtensor *t)
 
 /* --- the end of a collective --- */
 
-/* Report that this lane holds all its chunks of a collective. */
-static void tell_lane_0(struct sw_worker *w, const struct sw_wtensor *t,
-	const struct sw_coll *c)
-{
-	struct sw_stream_lane *l = sw_stream_lane(w, t->index);
-	uint32_t at = c->turn % SW_COLLS;
-
-	l->weights[at] = c->weight;
-	l->are_edited[at] = c->is_edited;
-	atomic_fetch_or(&l->done, 1ULL << at);
-	sw_lane_tell(w, t);
-}
-
 void sw_coll_end(
 	struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c, int err)
 {
 	const struct sw_wgroup *g = &t->stream->group;
+	uint32_t at = c->turn % SW_COLLS;
 
 	c->is_open = false;
 	sw_wtensor_set_open(t, --t->stream->n_open > 0);
 	w->n_open--;
 	if (w->deaths.n_gone && !t->is_open)
 		sw_bitmap_add(&w->lacking, t->index);
-	if (w->lane_i && !err)
-		tell_lane_0(w, t, c);
+	if (w->lane_i && !err) { /* this lane holds all its chunks of it */
+		struct sw_stream_lane *l = sw_stream_lane(w, t->index);
+
+		l->weights[at] = c->weight;
+		l->are_edited[at] = c->is_edited;
+		atomic_fetch_or(&l->done, 1ULL << at);
+		sw_lane_tell(w, t);
+	}
 	if (!err && c->is_edited)
 		err = SW_ECORRUPT;
 	if (!err && !w->lane_i)

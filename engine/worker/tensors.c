@@ -146,22 +146,17 @@ static void give_memory(const struct sw_worker *w, struct sw_wtensor *t)
 
 /* --- declarations --- */
 
-/* Does @id follow the last id at its index, which is free? */
-static bool may_follow(const struct sw_worker *w, uint32_t id)
-{
-	const struct sw_wtensor *t = &w->tensors[sw_id_index(id)];
-
-	return sw_id_index(id) < w->n_places && !t->worker &&
-	       sw_id_follows(id, t->id);
-}
-
 static bool is_valid(
 	const struct sw_worker *w, const struct sw_worker_tensor *in)
 {
-	uint32_t elem = sw_dtype_bytes(in->dtype);
+	uint32_t elem = sw_dtype_bytes(in->dtype), i = sw_id_index(in->again);
+	const struct sw_wtensor *last = &w->tensors[i];
 
-	if (!in->name[0] || strlen(in->name) >= SW_NAME_MAX ||
-		(in->again && !may_follow(w, in->again)))
+	if (!in->name[0] || strlen(in->name) >= SW_NAME_MAX)
+		return false;
+	/* An id follows the last one at its index, which is free. */
+	if (in->again && (i >= w->n_places || last->worker ||
+				 !sw_id_follows(in->again, last->id)))
 		return false;
 	if (in->window_log2)
 		return in->window_log2 >= SW_WINDOW_MIN_LOG2 &&
@@ -553,8 +548,9 @@ static bool is_refused(const struct sw_worker *w, const struct sw_wtensor *t)
 	       (w->lane_i || t->number < w->links[0].n_declared);
 }
 
-/* Declare no tensor that the coordinator has refused. */
-static void skip_refused(struct sw_worker *w)
+/* Go on to declare at all servers, but no tensor that the coordinator has
+ * refused. */
+static void declare_more(struct sw_worker *w)
 {
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		struct sw_link *l = &w->links[i];
@@ -562,7 +558,9 @@ static void skip_refused(struct sw_worker *w)
 		while (!l->n_asked && l->n_declared < w->n_tensors &&
 			is_refused(w, sw_wtensor_numbered(w, l->n_declared)))
 			sw_link_declared(l, l->n_declared + 1);
+		sw_link_declare(w, l);
 	}
+	w->is_unsettled = true; /* all may be refused */
 }
 
 /* Kill a tensor that a server refuses.  The batch continues behind it. */
@@ -580,27 +578,18 @@ static void on_refused_tensor(
 		(void)sw_life_identify(w, t, why->key);
 }
 
-/* Has the answer the length that it should have, and a known reason? */
-static bool is_formed(const struct sw_declared *d, const struct sw_header *h,
-	const uint8_t *payload, struct sw_fault *why)
-{
-	uint32_t len = (uint32_t)sizeof(*d) + 8u * d->n;
-
-	return d->is_refused ? h->payload_len == len + sizeof(*why) &&
-				       sw_fault_read(why, payload + len)
-			     : h->payload_len == len;
-}
-
 void sw_link_on_declared(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
 	struct sw_declared d;
 	struct sw_fault why;
-	uint32_t n_keys = 0;
+	uint32_t n_keys = 0, len;
 
 	memcpy(&d, payload, sizeof(d));
+	len = (uint32_t)sizeof(d) + 8u * d.n;
 	if (l->state != SW_LINK_OPEN || !d.n || d.n > l->n_asked ||
-		!is_formed(&d, h, payload, &why)) {
+		h->payload_len != len + (d.is_refused ? sizeof(why) : 0) ||
+		(d.is_refused && !sw_fault_read(&why, payload + len))) {
 		sw_count(&w->stats.rx_state, 1);
 		return;
 	}
@@ -626,12 +615,14 @@ void sw_link_on_declared(struct sw_worker *w, struct sw_link *l,
 	if (d.is_refused)
 		on_refused_tensor(
 			w, sw_wtensor_numbered(w, l->n_declared - 1), &why);
-	skip_refused(w);
-	if (l->server_i == 0 && l->n_declared == w->n_tensors)
-		sw_lanes_declare(w);
-	for (uint32_t i = 0; i < w->n_links; i++)
-		sw_link_declare(w, &w->links[i]);
-	w->is_unsettled = true;
+	declare_more(w);
+	if (l->server_i || l->n_declared != w->n_tensors)
+		return;
+	/* All have keys, so the other lanes declare them. */
+	w->n_declaring = w->n_others;
+	for (uint32_t i = 0; i < w->n_others; i++)
+		atomic_store(&w->lanes[i].n_wanted, w->n_tensors);
+	sw_lanes_command(w, SW_LANE_DECLARE);
 }
 
 uint32_t sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *zero)
@@ -650,11 +641,7 @@ uint32_t sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *zero)
 	if (!n || err)
 		return n;
 	sw_todo_renumber(w);
-	if (w->n_tensors != w->n_wanted)
-		return n;
-	skip_refused(w);
-	for (uint32_t l = 0; l < w->n_links; l++)
-		sw_link_declare(w, &w->links[l]);
-	w->is_unsettled = true; /* all may be refused */
+	if (w->n_tensors == w->n_wanted)
+		declare_more(w);
 	return n;
 }

@@ -8,18 +8,6 @@
 
 /* --- links by urgency --- */
 
-/* Return a link's key in its class: order, then progress.  If links have made
- * equal progress, members that began together begin at different links. */
-static uint64_t turn_key(
-	const struct sw_wtensor *t, uint32_t order, uint32_t link)
-{
-	const struct sw_part *p = &t->parts[link];
-	uint64_t local = sw_bitmap_first(&p->sets[SW_TODO]);
-
-	return (uint64_t)order << 32 |
-	       (local * p->turn_step + (link ^ t->worker->member));
-}
-
 /* Find the tensor that goes next at a link, and its order.  Chunks that started
  * under another order of the policy go first, so that they do not starve.
  * Returns false if the link has no chunk to push. */
@@ -39,15 +27,20 @@ static bool find_next(
 	return true;
 }
 
+/* Offer a link by its key in its class: order, then progress.  If links have
+ * made equal progress, members that began together begin at different ones. */
 static void refresh(struct sw_worker *w, struct sw_link *l)
 {
 	struct sw_due *due = &w->due[l->peer.path.port_i];
-	uint32_t class = SW_N_CLASSES, order;
+	uint32_t class = SW_N_CLASSES, order, i = l->peer.index;
 
 	if (l->state == SW_LINK_OPEN && find_next(w, l, &order)) {
+		const struct sw_part *p = &l->next->parts[i];
+		uint64_t local = sw_bitmap_first(&p->sets[SW_TODO]);
+
 		class = l->next->class;
-		w->turn_keys[l->peer.index] =
-			turn_key(l->next, order, l->peer.index);
+		w->turn_keys[i] = (uint64_t)order << 32 |
+				  (local * p->turn_step + (i ^ w->member));
 	}
 	sw_peer_offer(&l->peer, due, class);
 }
@@ -83,11 +76,6 @@ static __attribute__((noinline)) void list(
 	l->newest = t;
 }
 
-static bool is_listed(const struct sw_link *l, const struct sw_wtensor *t)
-{
-	return l->newest && (t->parts[l->peer.index].newer || l->newest == t);
-}
-
 static __attribute__((noinline)) void unlist(
 	struct sw_link *l, const struct sw_wtensor *t)
 {
@@ -113,7 +101,8 @@ static void link_add(
 static __attribute__((noinline)) void link_remove(
 	struct sw_link *l, const struct sw_wtensor *t, enum sw_todo_set set)
 {
-	if (set == SW_TODO && is_listed(l, t))
+	if (set == SW_TODO && l->newest &&
+		(t->parts[l->peer.index].newer || l->newest == t))
 		unlist(l, t);
 	else
 		sw_bitmap_remove(&l->sets[set], number_of(l, t));
