@@ -52,10 +52,16 @@ void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
 	for (uint32_t c = 0; c < SW_N_CLASSES; c++) {
 		f->space[c].next_psn = 1;
 		f->space[c].oldest = 1;
-		f->space[c].mask = SW_SENT_FEW - 1;
-		f->space[c].most = SW_SENT_FEW / 2;
-		f->space[c].sent = f->few[c];
+		f->space[c].sent = &f->none;
 	}
+}
+
+static void begin_ring(struct sw_space *s, struct sw_sent *few)
+{
+	memset(few, 0, SW_SENT_FEW * sizeof(*few));
+	s->sent = few;
+	s->mask = SW_SENT_FEW - 1;
+	s->most = SW_SENT_FEW / 2;
 }
 
 /* Double a ring into @to, which may be where it is: an entry keeps its index,
@@ -81,6 +87,8 @@ uint32_t sw_flow_grow(struct sw_flow *f, uint32_t class, uint32_t max)
 	struct sw_space *s = &f->space[class];
 	uint64_t n_open = s->next_psn - s->oldest;
 
+	if (!s->most)
+		begin_ring(s, f->few[class]);
 	while (s->most < SW_SENT_RING && s->most - n_open < max)
 		double_ring(s, f->many[class]);
 	return (uint32_t)sw_min64(s->most - n_open, max);

@@ -38,7 +38,7 @@
 
 enum {
 	SW_SENT_RING = 256, /* frames in flight per space */
-	SW_SENT_FEW = 32,   /* entries with which a ring begins */
+	SW_SENT_FEW = 16,   /* entries with which a ring begins */
 	SW_CAME_WORDS = 2 * SW_SACK_WORDS, /* ring of received numbers */
 	/* Largest gap that one frame may open. It leaves half of a SACK for
 	 * numbers that were sent, should that frame be forged. */
@@ -112,7 +112,8 @@ struct sw_space {
 	uint16_t n_told;   /* of ours, as the peer said last */
 	/* Ring of the frames sent last, by number: SW_SENT_FEW to SW_SENT_RING
 	 * entries, a power of two. It grows when more than @most frames are in
-	 * flight, half of its size, so that it knows lost ones for a while. */
+	 * flight, half of its size, so that it knows lost ones for a while. It
+	 * has one empty entry until the first frame. */
 	uint32_t mask, most; /* mask: one less than its entries */
 	struct sw_sent *sent;
 };
@@ -174,8 +175,9 @@ struct sw_flow {
 	uint64_t far_psn[SW_N_SPACES]; /* not yet believed, if above rx_psn */
 	/* Round trips of all flows of an engine; NULL: nobody counts them. */
 	struct sw_histogram *rtts;
-	/* Rings: all begin in few; one that grows moves to many, of which it
-	 * touches no more than it needs. */
+	/* Rings: all begin in few; one that grows moves to many. They touch no
+	 * more memory than they need. */
+	struct sw_sent none; /* of spaces that have sent nothing */
 	struct sw_sent few[SW_N_CLASSES][SW_SENT_FEW];
 	struct sw_sent many[SW_N_CLASSES][SW_SENT_RING];
 };

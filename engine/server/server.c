@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "engine/base/zeros.h"
 #include "engine/server/server_int.h"
 
 /* --- timers ---
@@ -117,28 +118,32 @@ int sw_server_open(struct sw_server **out, const struct sw_params *params,
 	const struct sw_env *env, struct sw_port *const *ports,
 	uint32_t n_ports, uint64_t quota_bytes)
 {
+	enum { ALIGN = 64 };
 	struct sw_server *srv;
+	uint8_t *mem;
 
 	*out = NULL;
 	if (n_ports == 0 || n_ports > SW_MAX_PORTS)
 		return SW_EINVAL;
-	srv = aligned_alloc(64, sizeof(*srv));
-	if (!srv)
+	mem = sw_zeros_new(sizeof(*srv) + ALIGN, env->is_lazy);
+	if (!mem)
 		return SW_ENOMEM;
-	*srv = (struct sw_server){.engine = {.stats = &srv->stats,
-					  .rx = sw_server_rx,
-					  .tick = on_tick,
-					  .tx = sw_server_tx,
-					  .is_busy = server_is_busy,
-					  .peer = sw_server_peer,
-					  .tensor = sw_server_tensor},
-		.params = *params,
-		.env = env,
-		.quota.bytes = quota_bytes,
-		.n_lcores = 1,
-		.wait_at_ns = UINT64_MAX,
-		.aside_at_ns = UINT64_MAX,
-		.n_ports = n_ports};
+	srv = (struct sw_server *)(mem + ALIGN - (uintptr_t)mem % ALIGN);
+	srv->mem = mem;
+	srv->engine = (struct sw_engine){.stats = &srv->stats,
+		.rx = sw_server_rx,
+		.tick = on_tick,
+		.tx = sw_server_tx,
+		.is_busy = server_is_busy,
+		.peer = sw_server_peer,
+		.tensor = sw_server_tensor};
+	srv->params = *params;
+	srv->env = env;
+	srv->quota.bytes = quota_bytes;
+	srv->n_lcores = 1;
+	srv->wait_at_ns = UINT64_MAX;
+	srv->aside_at_ns = UINT64_MAX;
+	srv->n_ports = n_ports;
 	sw_grants_init(&srv->grants, sw_params_queue(params, 1));
 	for (uint32_t i = 0; i < n_ports; i++) {
 		srv->max_payload[i] = ports[i]->max_payload;
@@ -223,7 +228,7 @@ void sw_server_close(struct sw_server *srv)
 		sw_seal_free(srv->pending[i].seal);
 	for (uint32_t i = 0; i < SW_MAX_JOBS && srv->env->mem_drop; i++)
 		srv->env->mem_drop(srv->env->ctx, i);
-	free(srv);
+	free(srv->mem);
 }
 
 bool sw_server_copy_lent(struct sw_server *srv)

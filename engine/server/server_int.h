@@ -205,6 +205,7 @@ struct sw_server {
 	struct sw_engine engine;
 	struct sw_params params;
 	const struct sw_env *env;
+	void *mem; /* it lies in this */
 	struct sw_stats stats;
 	uint64_t now_ns, gap_ns;
 	struct sw_quota quota;
