@@ -80,8 +80,11 @@ void sw_life_check_left(struct sw_worker *w, struct sw_wtensor *t)
 	const struct sw_wtensor *u = NULL;
 	struct sw_life *g = t->life;
 
+	/* Other lanes end no closed group: they must know first that it died.
+	 */
 	if (g->is_closed || sw_worker_end_of(w) ||
-		w->deaths.step == SW_DEATHS_JUDGED)
+		w->deaths.step == SW_DEATHS_JUDGED ||
+		sw_bitmap_has(&w->ended, sw_wtensor_slot(t)->index))
 		return;
 	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
 		if (t->stream->group.has_local[i] & ~g->closed[i] &

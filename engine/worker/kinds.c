@@ -121,6 +121,8 @@ static void stream_killed(struct sw_worker *w, struct sw_wtensor *t)
 		if (u->is_open)
 			sw_round_drop(w, u);
 	sw_sched_run(&w->sched);
+	if (!w->lane_i)
+		sw_life_check_left(w, t);
 }
 
 const struct sw_kind sw_stream_kind = {.is_group = true,

@@ -511,6 +511,7 @@ void sw_tensor_follow(struct sw_worker *w, struct sw_wtensor *t)
 	struct sw_wtensor *slot = sw_wtensor_slot(t);
 	const struct sw_wtensor *zero = w->lanes->zero->tensors;
 	const struct sw_said *said = &zero[slot->index].said;
+	bool is_closed = atomic_load(&said->is_closed); /* was said last */
 	uint32_t dead_from = atomic_load(&said->dead_from);
 
 	if (dead_from && dead_from != t->life->from)
@@ -518,7 +519,7 @@ void sw_tensor_follow(struct sw_worker *w, struct sw_wtensor *t)
 			w, t, dead_from, sw_wtensor_why(&zero[slot->index]));
 	if (!sw_worker_end_of(w))
 		t->kind->follow(w, t, &zero[t->index]);
-	if (atomic_load(&said->is_closed) && !t->life->is_closed)
+	if (is_closed && !t->life->is_closed)
 		sw_life_closed(w, slot);
 }
 

@@ -164,6 +164,28 @@ static void dead__when_all_lanes_have_released_it(void **state)
 	close_lane(r);
 }
 
+/* A lane ends no closed group, so it must not hear that this one is closed
+ * before it hears that it is dead. */
+static void close__is_said_after_the_death(void **state)
+{
+	struct worker_rig *r = open_zero();
+	const struct sw_said *said = &r->w.tensors[0].said;
+
+	assert_int_equal(submit(r, SW_ALL_REDUCE, BOTH, 7), 0);
+	wrig_hear_of(&lane->commands);
+	sw_worker_close_group(&r->w, 0, 0);
+	assert_false(said->is_closed && !said->dead_from);
+	assert_true(sw_worker_take(&r->w));
+	wrig_hear_of(&lane->commands);
+	assert_int_equal(said->dead_from, 1);
+	assert_true(said->is_closed);
+	theirs.said.is_released = true;
+	say_of(r);
+	assert_true(sw_worker_take(&r->w));
+	assert_string_equal(wrig_events(r), "done t0 #7 SW_EABORTED w0");
+	close_lane(r);
+}
+
 /* The coordinator is asked about an answer of the other lane's server. */
 static void dead__as_the_coordinator_says(void **state)
 {
@@ -363,6 +385,7 @@ int main(void)
 		cmocka_unit_test(done__when_all_lanes_are),
 		cmocka_unit_test(dead__when_all_lanes_have_released_it),
 		cmocka_unit_test(dead__as_the_coordinator_says),
+		cmocka_unit_test(close__is_said_after_the_death),
 		cmocka_unit_test(order__colls_in_their_order),
 		cmocka_unit_test(order__dead_is_released),
 		cmocka_unit_test(blame__rewrites_nothing),
