@@ -279,7 +279,7 @@ def test_chakra():
             (chakra((1, 0, 6, 8, [])), "node 1 is a ALL_TO_ALL"),
             (chakra((1, 0, 99, 8, [])), "node 1 has the unknown collective 99"),
             (chakra((1, 0, 0, 8, [4])), "depends on node 4, which is not there"),
-            (chakra((1, 0, 0, 8, [2]), (2, 5, None, 0, [1])), "2 nodes depend on each other"),
+            (chakra((1, 0, 0, 8, [2]), (2, 5, None, 0, [1])), "node 2 is in a circle of dependencies"),
             (chakra((1, 5, None, 0, [])), "no collective"),
             (chakra(*nodes)[:-3], "ends within a message"), (b"{}", "no trace of Chakra")]:
         p = chakra_run(wrong)

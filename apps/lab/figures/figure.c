@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apps/lab/array.h"
 #include "apps/lab/sim/select.h"
 #include "apps/lab/sim/sweep.h"
 #include "engine/base/error.h"
@@ -86,9 +87,7 @@ static void draw(struct sw_figure *f, uint32_t c)
 	const struct sw_sim_table *t = &f->table;
 	bool is_rate = measure_of(f)->is_rate;
 
-	f->curves[c] = calloc(t->n + 1, sizeof(double));
-	if (!f->curves[c])
-		abort();
+	f->curves[c] = sw_lab_array(t->n + 1, sizeof(double));
 	for (uint32_t i = 0; i < t->n; i++)
 		f->curves[c][i] = sw_sim_select_fits(&f->file, &t->rows[i],
 					  f->desc->curves[c].of)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "apps/lab/figures/figure.h"
+#include "apps/lab/array.h"
 #include "apps/lab/plan_share.h"
 #include "apps/lab/plan_sim.h"
 #include "apps/lab/sim/sim.h"
@@ -26,10 +27,8 @@ static double goodput_of(const struct sw_sim_job *j)
 
 static struct sw_model_tensor *tensors_of(const struct sw_sim_job *j)
 {
-	struct sw_model_tensor *t = calloc(j->n_tensors, sizeof(*t));
+	struct sw_model_tensor *t = sw_lab_array(j->n_tensors, sizeof(*t));
 
-	if (!t)
-		abort();
 	for (uint32_t l = 0; l < j->n_layers; l++)
 		for (uint32_t i = 0; i < j->layers[l].n; i++)
 			t[j->layers[l].first + i] = (struct sw_model_tensor){
@@ -40,10 +39,8 @@ static struct sw_model_tensor *tensors_of(const struct sw_sim_job *j)
 
 static struct sw_model_layer *layers_of(const struct sw_sim_job *j)
 {
-	struct sw_model_layer *l = calloc(j->n_layers, sizeof(*l));
+	struct sw_model_layer *l = sw_lab_array(j->n_layers, sizeof(*l));
 
-	if (!l)
-		abort();
 	for (uint32_t i = 0; i < j->n_layers; i++)
 		l[i] = (struct sw_model_layer){
 			.forward_ns = j->layers[i].forward_ns,

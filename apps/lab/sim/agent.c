@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "apps/lab/sim/record.h"
+#include "apps/lab/array.h"
 #include "apps/lab/sim/sim.h"
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
@@ -264,12 +265,10 @@ uint64_t sw_sim_agent_compute(struct sw_sim_agent *a, uint64_t now_ns)
 static int declare_tensors(struct sw_sim_agent *a)
 {
 	const struct sw_sim_job *j = a->job;
-	struct sw_worker_tensor *all = calloc(j->n_tensors, sizeof(*all));
-	char(*names)[16] = calloc(j->n_tensors, sizeof(*names));
+	struct sw_worker_tensor *all = sw_lab_array(j->n_tensors, sizeof(*all));
+	char(*names)[16] = sw_lab_array(j->n_tensors, sizeof(*names));
 	int err;
 
-	if (!all || !names)
-		abort();
 	for (uint32_t t = 0; t < j->n_tensors; t++) {
 		snprintf(names[t], sizeof(names[t]), "t%u", t);
 		all[t] = (struct sw_worker_tensor){.name = names[t],

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apps/lab/array.h"
 #include "engine/base/coll_kind.h"
 #include "engine/base/error.h"
 
@@ -260,9 +261,7 @@ static int find_deps(struct reader *r)
 	struct sw_chakra *t = r->t;
 
 	qsort(t->nodes, t->n_nodes, sizeof(*t->nodes), by_id);
-	t->deps = calloc(t->n_deps + 1, sizeof(*t->deps));
-	if (!t->deps)
-		abort();
+	t->deps = sw_lab_array(t->n_deps, sizeof(*t->deps));
 	for (uint32_t i = 0; i < t->n_nodes; i++) {
 		struct sw_chakra_node *n = &t->nodes[i];
 
@@ -287,46 +286,76 @@ static int find_deps(struct reader *r)
 	return 0;
 }
 
-static bool is_ready(const struct sw_chakra *t, const uint32_t *place,
-	const struct sw_chakra_node *n)
+enum { UNSEEN, OPEN, PLACED };
+
+/* Nodes on the way from a node to those that it depends on. */
+struct way {
+	uint32_t *nodes, n;
+	uint32_t *next; /* by node: its next dependency */
+	uint8_t *state; /* by node */
+};
+
+static void go_to(struct way *w, uint32_t node)
 {
-	for (uint32_t d = n->first_dep; d < n->first_dep + n->n_deps; d++)
-		if (place[t->deps[d]] == UINT32_MAX)
+	w->state[node] = OPEN;
+	w->nodes[w->n++] = node;
+}
+
+/* Place @from behind all that it depends on, which takes each node once.
+ * Returns false if the way comes to a node that it has come through. */
+static bool place_from(struct sw_chakra *t, struct way *w, uint32_t from,
+	uint32_t *place, uint32_t *n_placed)
+{
+	go_to(w, from);
+	while (w->n) {
+		uint32_t i = w->nodes[w->n - 1];
+		const struct sw_chakra_node *n = &t->nodes[i];
+
+		if (w->next[i] == n->n_deps) {
+			w->state[i] = PLACED;
+			place[i] = (*n_placed)++;
+			w->n--;
+			continue;
+		}
+		i = t->deps[n->first_dep + w->next[i]++];
+		if (w->state[i] == OPEN)
 			return false;
+		if (w->state[i] == UNSEEN)
+			go_to(w, i);
+	}
 	return true;
 }
 
-/* Put each node behind those that it depends on. A pass takes all that are
- * ready, in the order of ids; traces have them nearly so. */
+/* Put each node behind those that it depends on, else in the order of ids. */
 static int sort(struct reader *r)
 {
 	struct sw_chakra *t = r->t;
-	uint32_t *place = malloc((t->n_nodes + 1) * sizeof(*place));
+	uint32_t *place = sw_lab_array(t->n_nodes, sizeof(*place));
 	struct sw_chakra_node *sorted =
-		malloc((t->n_nodes + 1) * sizeof(*sorted));
-	uint32_t n = 0, before;
+		sw_lab_array(t->n_nodes, sizeof(*sorted));
+	struct way w = {.nodes = sw_lab_array(t->n_nodes, sizeof(*w.nodes)),
+		.next = sw_lab_array(t->n_nodes, sizeof(*w.next)),
+		.state = sw_lab_array(t->n_nodes, 1)};
+	uint32_t n = 0;
+	int err = 0;
 
-	if (!place || !sorted)
-		abort();
-	memset(place, 0xff, (t->n_nodes + 1) * sizeof(*place));
-	do {
-		before = n;
-		for (uint32_t i = 0; i < t->n_nodes; i++)
-			if (place[i] == UINT32_MAX &&
-				is_ready(t, place, &t->nodes[i])) {
-				sorted[n] = t->nodes[i];
-				place[i] = n++;
-			}
-	} while (n > before && n < t->n_nodes);
-	for (uint32_t d = 0; d < t->n_deps && n == t->n_nodes; d++)
+	for (uint32_t i = 0; i < t->n_nodes && !err; i++)
+		if (w.state[i] == UNSEEN && !place_from(t, &w, i, place, &n))
+			err = refuse(r,
+				"node %llu is in a circle of dependencies",
+				(unsigned long long)t->nodes[w.nodes[w.n - 1]]
+					.id);
+	for (uint32_t i = 0; i < t->n_nodes && !err; i++)
+		sorted[place[i]] = t->nodes[i];
+	for (uint32_t d = 0; d < t->n_deps && !err; d++)
 		t->deps[d] = place[t->deps[d]];
+	free(w.nodes);
+	free(w.next);
+	free(w.state);
 	free(place);
 	free(t->nodes);
 	t->nodes = sorted;
-	return n == t->n_nodes
-		       ? 0
-		       : refuse(r, "%u nodes depend on each other in a circle",
-				 t->n_nodes - n);
+	return err;
 }
 
 /* --- the file --- */
@@ -369,9 +398,7 @@ static int load(struct reader *r, uint8_t **text, size_t *len)
 		return f ? SW_EIO : SW_ENOENT;
 	}
 	rewind(f);
-	*text = malloc((size_t)size + 1);
-	if (!*text)
-		abort();
+	*text = sw_lab_array((size_t)size, 1);
 	*len = fread(*text, 1, (size_t)size, f);
 	fclose(f);
 	return 0;

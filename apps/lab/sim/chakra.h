@@ -28,9 +28,9 @@ struct sw_chakra {
 	uint32_t n_deps;
 };
 
-/* sw_chakra_open - read the trace of a rank.  @why  on error what is wrong,
- * with file and node; @size bytes Errors: SW_ENOENT, SW_EIO, SW_ECONF.  After 0
- * the caller closes @t. */
+/* sw_chakra_open - read the trace of a rank.  On an error @why, of @size bytes,
+ * says what is wrong, with file and node.  Errors: SW_ENOENT, SW_EIO, SW_ECONF.
+ * After 0 the caller closes @t. */
 int sw_chakra_open(
 	struct sw_chakra *t, const char *path, char *why, size_t size);
 void sw_chakra_close(struct sw_chakra *t);

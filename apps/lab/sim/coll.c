@@ -1,10 +1,11 @@
-/* coll.c - collectives of an agent: pieces into streams, as libsumwire cuts
- * them. SPDX-License-Identifier: BSD-3-Clause */
+/* coll.c - collectives of an agent, in libsumwire's pieces.
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/coll.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "apps/lab/array.h"
 #include "apps/lab/sim/sim.h"
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
@@ -33,15 +34,6 @@ struct sw_sim_colls {
 	/* By tensor: the round of its call; pieces of all local ranks. */
 	uint32_t *rounds, *n_left;
 };
-
-static void *array(uint64_t n, size_t bytes)
-{
-	void *mem = calloc(n ? n : 1, bytes);
-
-	if (!mem)
-		abort();
-	return mem;
-}
 
 /* --- forms --- */
 
@@ -72,14 +64,14 @@ static uint64_t piece_of(const struct sw_sim_job *j, uint32_t tensor)
 
 struct sw_sim_colls *sw_sim_colls_open(const struct sw_sim_job *j)
 {
-	struct sw_sim_colls *c = array(1, sizeof(*c));
+	struct sw_sim_colls *c = sw_lab_array(1, sizeof(*c));
 
-	c->n_left = array(j->n_tensors, sizeof(*c->n_left));
-	c->rounds = array(j->n_tensors, sizeof(*c->rounds));
+	c->n_left = sw_lab_array(j->n_tensors, sizeof(*c->n_left));
+	c->rounds = sw_lab_array(j->n_tensors, sizeof(*c->rounds));
 	for (uint32_t t = 0; t < j->n_tensors; t++)
 		if (!c->channels[j->kinds[t]].tensors)
 			c->channels[j->kinds[t]].tensors =
-				array(j->n_tensors, sizeof(uint32_t));
+				sw_lab_array(j->n_tensors, sizeof(uint32_t));
 	return c;
 }
 
@@ -119,7 +111,7 @@ int sw_sim_colls_declare(struct sw_sim_agent *a)
 	uint32_t n = n_ranks(a->job), n_streams = 0;
 	struct sw_worker_tensor streams[SW_N_COLL_KINDS];
 	char names[SW_N_COLL_KINDS][32];
-	uint16_t *ranks = array(n, sizeof(*ranks));
+	uint16_t *ranks = sw_lab_array(n, sizeof(*ranks));
 	int err;
 
 	for (uint32_t r = 0; r < n; r++)

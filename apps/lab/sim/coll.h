@@ -1,5 +1,5 @@
-/* coll.h - collectives of an agent: pieces into streams, as libsumwire cuts
- * them. SPDX-License-Identifier: BSD-3-Clause
+/* coll.h - collectives of an agent, in libsumwire's pieces.
+ * SPDX-License-Identifier: BSD-3-Clause
  *
  * Each kind of a job's collectives has a stream of all ranks. A collective
  * enters it in pieces of about 1 MiB, behind those that were called before.

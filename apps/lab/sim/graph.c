@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apps/lab/array.h"
 #include "apps/lab/sim/chakra.h"
 #include "apps/lab/sim/sim.h"
 
@@ -19,20 +20,11 @@ struct sw_sim_graph {
 	uint32_t n_ready, n_begun, n_called, n_left;
 };
 
-static void *array(uint64_t n, size_t bytes)
-{
-	void *mem = calloc(n ? n : 1, bytes);
-
-	if (!mem)
-		abort();
-	return mem;
-}
-
 /* Turn the dependencies around. */
 static void link_nodes(struct sw_sim_graph *g)
 {
 	const struct sw_chakra *t = g->trace;
-	uint32_t *at = array(t->n_nodes + 1, sizeof(*at)), n_colls = 0;
+	uint32_t *at = sw_lab_array(t->n_nodes + 1, sizeof(*at)), n_colls = 0;
 
 	for (uint32_t d = 0; d < t->n_deps; d++)
 		g->first[t->deps[d] + 1]++;
@@ -53,14 +45,14 @@ static void link_nodes(struct sw_sim_graph *g)
 
 struct sw_sim_graph *sw_sim_graph_open(const struct sw_chakra *t)
 {
-	struct sw_sim_graph *g = array(1, sizeof(*g));
+	struct sw_sim_graph *g = sw_lab_array(1, sizeof(*g));
 
 	g->trace = t;
-	g->first = array(t->n_nodes + 1, sizeof(*g->first));
-	g->after = array(t->n_deps, sizeof(*g->after));
-	g->colls = array(t->n_colls, sizeof(*g->colls));
-	g->n_deps = array(t->n_nodes, sizeof(*g->n_deps));
-	g->ready = array(t->n_nodes, sizeof(*g->ready));
+	g->first = sw_lab_array(t->n_nodes + 1, sizeof(*g->first));
+	g->after = sw_lab_array(t->n_deps, sizeof(*g->after));
+	g->colls = sw_lab_array(t->n_colls, sizeof(*g->colls));
+	g->n_deps = sw_lab_array(t->n_nodes, sizeof(*g->n_deps));
+	g->ready = sw_lab_array(t->n_nodes, sizeof(*g->ready));
 	link_nodes(g);
 	return g;
 }
@@ -167,9 +159,8 @@ uint64_t sw_sim_graph_compute(struct sw_sim_agent *a, uint64_t now_ns,
 			return has_called ? now_ns : UINT64_MAX;
 		if (!g->n_left)
 			begin_round(g);
-		if (a->is_computing && a->stage_end_ns <= now_ns) {
+		if (a->is_computing && a->stage_end_ns <= now_ns)
 			end_stage(a);
-		}
 		has_called |= call_ready(a, call);
 		if (!g->n_left) {
 			a->round++;

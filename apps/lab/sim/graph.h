@@ -23,8 +23,8 @@ void sw_sim_graph_close(struct sw_sim_graph *g);
 
 /* sw_sim_graph_compute - as sw_sim_agent_compute. It calls @call for each
  * collective, which counts from 0 in each round, and @late for the time by
- * which the agent is late in a round. sw_sim_graph_done - note that a
- * collective has ended. */
+ * which the agent is late in a round.
+ * sw_sim_graph_done - note that a collective has ended. */
 uint64_t sw_sim_graph_compute(struct sw_sim_agent *a, uint64_t now_ns,
 	void (*call)(struct sw_sim_agent *a, uint32_t coll),
 	uint64_t (*late)(struct sw_sim_agent *a));

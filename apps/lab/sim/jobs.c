@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "apps/cli/params.h"
+#include "apps/lab/array.h"
 #include "apps/lab/model.h"
 #include "apps/lab/sim/sim.h"
 #include "conf/value.h"
@@ -97,18 +98,9 @@ static int check_agents(const struct sw_sim_job *j, const uint32_t *agents)
 
 /* --- tensors --- */
 
-static void *array(uint64_t n, size_t bytes)
-{
-	void *mem = calloc(n ? n : 1, bytes);
-
-	if (!mem)
-		abort();
-	return mem;
-}
-
 static void one_layer(struct sw_sim_job *j)
 {
-	j->layers = array(1, sizeof(*j->layers));
+	j->layers = sw_lab_array(1, sizeof(*j->layers));
 	j->n_layers = 1;
 	j->layers[0] = (struct sw_sim_layer){
 		.forward_ns = j->desc->compute_ns, .n = j->n_tensors};
@@ -161,7 +153,7 @@ static int take_layers(struct sw_sim_job *j)
 		one_layer(j);
 		return 0;
 	}
-	j->layers = array(j->n_tensors, sizeof(*j->layers));
+	j->layers = sw_lab_array(j->n_tensors, sizeof(*j->layers));
 	j->n_layers = j->n_tensors;
 	for (uint32_t i = 0; i < j->n_layers; i++)
 		j->layers[i] = (struct sw_sim_layer){.first = i, .n = 1};
@@ -173,7 +165,7 @@ static int take_sizes(struct sw_sim_job *j)
 {
 	const char *s = j->desc->sizes;
 
-	j->n_elems = array(SW_SIM_TEXT, sizeof(*j->n_elems));
+	j->n_elems = sw_lab_array(SW_SIM_TEXT, sizeof(*j->n_elems));
 	while (*s) {
 		char one[64];
 		uint64_t bytes;
@@ -203,8 +195,8 @@ static int take_model(struct sw_sim_job *j)
 	}
 	j->n_tensors = m.n_tensors;
 	j->n_layers = m.n_layers;
-	j->n_elems = array(m.n_tensors, sizeof(*j->n_elems));
-	j->layers = array(m.n_layers, sizeof(*j->layers));
+	j->n_elems = sw_lab_array(m.n_tensors, sizeof(*j->n_elems));
+	j->layers = sw_lab_array(m.n_layers, sizeof(*j->layers));
 	for (uint32_t t = 0; t < m.n_tensors; t++)
 		j->n_elems[t] = m.tensors[t].n_elems;
 	for (uint32_t l = 0; l < m.n_layers; l++)
@@ -236,7 +228,7 @@ static int take_kinds(struct sw_sim_job *j)
 				: "collective: needs transport = sumwire");
 	if (j->trace.n_nodes)
 		return 0;
-	j->kinds = array(j->n_tensors, sizeof(*j->kinds));
+	j->kinds = sw_lab_array(j->n_tensors, sizeof(*j->kinds));
 	for (uint32_t t = 0; t < j->n_tensors; t++) {
 		j->kinds[t] = (uint8_t)kinds[j->desc->collective];
 		if (j->kinds[t] != SW_ALL_GATHER &&
@@ -263,8 +255,8 @@ static int take_trace(struct sw_sim_job *j)
 			j->desc->label, why);
 		return err;
 	}
-	j->n_elems = array(j->trace.n_colls, sizeof(*j->n_elems));
-	j->kinds = array(j->trace.n_colls, sizeof(*j->kinds));
+	j->n_elems = sw_lab_array(j->trace.n_colls, sizeof(*j->n_elems));
+	j->kinds = sw_lab_array(j->trace.n_colls, sizeof(*j->kinds));
 	for (uint32_t i = 0; i < j->trace.n_nodes; i++) {
 		const struct sw_chakra_node *n = &j->trace.nodes[i];
 		uint32_t t = j->n_tensors;
@@ -297,7 +289,7 @@ static int take_tensors(struct sw_sim_job *j)
 		err = take_sizes(j);
 	else {
 		j->n_tensors = j->desc->n_tensors;
-		j->n_elems = array(j->n_tensors, sizeof(*j->n_elems));
+		j->n_elems = sw_lab_array(j->n_tensors, sizeof(*j->n_elems));
 		for (uint32_t t = 0; t < j->n_tensors; t++)
 			j->n_elems[t] = j->desc->bytes / 4;
 		one_layer(j);
@@ -331,15 +323,16 @@ static void prepare_agent(struct sw_sim_job *j, uint32_t rank, uint32_t node)
 
 	*a = (struct sw_sim_agent){.job = j,
 		.node = &j->sim->net.nodes[node],
-		.worker = array(1, sizeof(*a->worker)),
+		.worker = sw_lab_array(1, sizeof(*a->worker)),
 		.rank = rank,
 		.n_local = n,
-		.to = array(j->n_tensors, sizeof(*a->to)),
-		.from = array((uint64_t)j->n_tensors * n, sizeof(*a->from)),
+		.to = sw_lab_array(j->n_tensors, sizeof(*a->to)),
+		.from = sw_lab_array(
+			(uint64_t)j->n_tensors * n, sizeof(*a->from)),
 		.colls = j->kinds ? sw_sim_colls_open(j) : NULL,
 		.graph = j->trace.n_nodes ? sw_sim_graph_open(&j->trace) : NULL,
-		.n_open = array(j->n_layers, sizeof(*a->n_open)),
-		.pushed_ns = array(j->n_tensors, sizeof(*a->pushed_ns)),
+		.n_open = sw_lab_array(j->n_layers, sizeof(*a->n_open)),
+		.pushed_ns = sw_lab_array(j->n_tensors, sizeof(*a->pushed_ns)),
 		.rng = j->sim->desc->run.seed ^ (uint64_t)node << 32};
 	for (uint32_t t = 0; t < j->n_tensors; t++) {
 		a->to[t] = buffer(j, t);
@@ -498,18 +491,18 @@ static int open_engines(struct sw_sim_job *j, const uint32_t *agents)
 static int open_job(struct sw_sim *s, uint32_t i)
 {
 	struct sw_sim_job *j = &s->jobs[i];
-	uint32_t *agents = array(SW_SIM_NODES_MAX, sizeof(*agents));
+	uint32_t *agents = sw_lab_array(SW_SIM_NODES_MAX, sizeof(*agents));
 	int err;
 
 	j->sim = s;
 	j->desc = &s->desc->jobs[i];
-	j->servers = j->home = array(SW_SIM_NODES_MAX, sizeof(*j->home));
+	j->servers = j->home = sw_lab_array(SW_SIM_NODES_MAX, sizeof(*j->home));
 	j->n_agents = sw_sim_find_all(s->desc, j->desc->agents, agents);
 	j->n_home = j->n_servers =
 		sw_sim_find_all(s->desc, j->desc->servers, j->home);
 	j->most_servers = j->n_servers;
 	j->nodes = agents;
-	j->has_used = array(s->net.n_nodes, sizeof(*j->has_used));
+	j->has_used = sw_lab_array(s->net.n_nodes, sizeof(*j->has_used));
 	j->stop_round = j->desc->n_rounds;
 	err = sw_sim_servers_check(
 		j, j->servers, j->n_servers, &j->n_colocated);
@@ -523,10 +516,10 @@ static int open_job(struct sw_sim *s, uint32_t i)
 	take_scratch(s, j);
 	sw_sim_truth_init(&j->truth, s->desc->run.seed + i,
 		j->n_agents * j->desc->agent.local_ranks);
-	j->round_ends = array(j->desc->n_rounds, sizeof(*j->round_ends));
-	j->urgent = array(
+	j->round_ends = sw_lab_array(j->desc->n_rounds, sizeof(*j->round_ends));
+	j->urgent = sw_lab_array(
 		(uint64_t)j->desc->n_rounds * j->n_agents, sizeof(*j->urgent));
-	j->agents = array(j->n_agents, sizeof(*j->agents));
+	j->agents = sw_lab_array(j->n_agents, sizeof(*j->agents));
 	if (j->desc->transport == SW_SIM_SUMWIRE)
 		err = open_engines(j, agents);
 	for (uint32_t r = 0; r < j->n_agents; r++)
@@ -541,9 +534,9 @@ int sw_sim_jobs_open(struct sw_sim *s)
 	int err = 0;
 
 	s->n_jobs = s->desc->n_jobs;
-	s->jobs = array(s->n_jobs, sizeof(*s->jobs));
-	s->servers = array(s->net.n_cores, sizeof(*s->servers));
-	s->all_used = array(s->net.n_nodes, sizeof(*s->all_used));
+	s->jobs = sw_lab_array(s->n_jobs, sizeof(*s->jobs));
+	s->servers = sw_lab_array(s->net.n_cores, sizeof(*s->servers));
+	s->all_used = sw_lab_array(s->net.n_nodes, sizeof(*s->all_used));
 	err = sw_sim_guests_init(&s->guests, s->desc);
 	for (uint32_t i = 0; i < s->n_jobs && !err; i++)
 		err = open_job(s, i);

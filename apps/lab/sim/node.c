@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apps/lab/array.h"
 #include "engine/base/bytes.h"
 #include "engine/base/params.h"
 #include "engine/wire/wire.h"
@@ -145,9 +146,7 @@ void sw_sim_node_open(struct sw_sim_node *n, uint32_t max_payload,
 			abort();
 		n->ports[n->n_ports++] = sw_loopback_port(n->loopback);
 	}
-	n->loop = calloc(1, sizeof(*n->loop));
-	if (!n->loop)
-		abort();
+	n->loop = sw_lab_array(1, sizeof(*n->loop));
 	n->last = &n->first;
 	sw_loop_init(
 		n->loop, n->ports, n->n_ports, stop_gap_ns, n->net->now_ns);

@@ -22,8 +22,8 @@ void sw_sim_perfetto_begin(
 void sw_sim_perfetto_end(struct sw_chrome *c);
 
 /* sw_sim_perfetto_stage - an agent has computed its stage, which is called
- * @what and @number. sw_sim_perfetto_tensor - @tensor was pushed at @from_ns,
- * and is summed. */
+ * @what and @number.
+ * sw_sim_perfetto_tensor - @tensor was pushed at @from_ns, and is summed. */
 void sw_sim_perfetto_stage(struct sw_chrome *c, const struct sw_sim_agent *a,
 	const char *what, uint64_t number);
 void sw_sim_perfetto_tensor(struct sw_chrome *c, const struct sw_sim_agent *a,

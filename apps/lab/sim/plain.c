@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apps/lab/array.h"
 #include "apps/lab/sim/sim.h"
 #include "apps/lab/sim/tcp.h"
 #include "engine/base/bytes.h"
@@ -87,15 +88,6 @@ struct sw_sim_plain {
 static struct sw_sim_net *net_of(struct sw_sim_plain *p)
 {
 	return &p->job->sim->net;
-}
-
-static void *array(uint64_t n, size_t bytes)
-{
-	void *mem = calloc(n ? n : 1, bytes);
-
-	if (!mem)
-		abort();
-	return mem;
 }
 
 /* Timers are the network's, which has no call to fire one earlier. */
@@ -196,7 +188,7 @@ static struct host *host_of(struct sw_sim_plain *p, uint32_t node)
 	if (i == p->n_hosts)
 		p->hosts[p->n_hosts++] = (struct host){.plain = p,
 			.node = node,
-			.flows = array(p->n_flows, sizeof(uint32_t))};
+			.flows = sw_lab_array(p->n_flows, sizeof(uint32_t))};
 	return &p->hosts[i];
 }
 
@@ -408,7 +400,7 @@ static void put_in_order(struct sw_sim_plain *p)
 	const struct sw_sim_job *j = p->job;
 	uint32_t n = 0;
 
-	p->order = array(j->n_tensors, sizeof(*p->order));
+	p->order = sw_lab_array(j->n_tensors, sizeof(*p->order));
 	for (uint32_t l = j->n_layers; l > 0; l--) {
 		const struct sw_sim_layer *layer = &j->layers[l - 1];
 
@@ -432,7 +424,7 @@ static void open_flow(struct sw_sim_plain *p, uint32_t i, uint32_t from,
 		.list = list};
 	if (from == to)
 		return;
-	f->tcp = array(1, sizeof(*f->tcp));
+	f->tcp = sw_lab_array(1, sizeof(*f->tcp));
 	sw_sim_tcp_init(f->tcp, true);
 	h = host_of(p, from);
 	h->flows[h->n_flows++] = i;
@@ -450,10 +442,10 @@ static void open_ring(struct sw_sim_plain *p)
 	uint32_t first = 0;
 
 	p->n_lists = 1;
-	p->lists = array(1, sizeof(*p->lists));
-	p->buckets = array(j->n_tensors, sizeof(*p->buckets));
-	p->lists[0].segments =
-		array(j->n_tensors * steps, sizeof(*p->lists[0].segments));
+	p->lists = sw_lab_array(1, sizeof(*p->lists));
+	p->buckets = sw_lab_array(j->n_tensors, sizeof(*p->buckets));
+	p->lists[0].segments = sw_lab_array(
+		j->n_tensors * steps, sizeof(*p->lists[0].segments));
 	for (uint32_t i = 0; i < j->n_tensors; i++) {
 		bytes += j->n_elems[p->order[i]] * 4;
 		if (bytes < BUCKET_BYTES && i + 1 < j->n_tensors)
@@ -467,8 +459,8 @@ static void open_ring(struct sw_sim_plain *p)
 		bytes = 0;
 	}
 	p->n_flows = j->n_agents;
-	p->flows = array(p->n_flows, sizeof(*p->flows));
-	p->hosts = array(j->n_agents, sizeof(*p->hosts));
+	p->flows = sw_lab_array(p->n_flows, sizeof(*p->flows));
+	p->hosts = sw_lab_array(j->n_agents, sizeof(*p->hosts));
 	for (uint32_t r = 0; r < j->n_agents; r++)
 		open_flow(p, r, node_of(j, r), (r + 1) % j->n_agents,
 			node_of(j, (r + 1) % j->n_agents), &p->lists[0]);
@@ -479,8 +471,8 @@ static void fill_list(struct sw_sim_plain *p, uint32_t server)
 	const struct sw_sim_job *j = p->job;
 	struct list *l = &p->lists[server];
 
-	l->segments = array(j->n_tensors, sizeof(*l->segments));
-	l->tensors = array(j->n_tensors, sizeof(*l->tensors));
+	l->segments = sw_lab_array(j->n_tensors, sizeof(*l->segments));
+	l->tensors = sw_lab_array(j->n_tensors, sizeof(*l->tensors));
 	for (uint32_t i = 0; i < j->n_tensors; i++) {
 		uint32_t t = p->order[i];
 		uint64_t bytes = j->n_elems[t] * 4;
@@ -498,10 +490,10 @@ static void open_servers(struct sw_sim_plain *p)
 	struct sw_sim_job *j = p->job;
 
 	p->n_lists = j->n_servers;
-	p->lists = array(p->n_lists, sizeof(*p->lists));
+	p->lists = sw_lab_array(p->n_lists, sizeof(*p->lists));
 	p->n_flows = 2 * j->n_agents * j->n_servers;
-	p->flows = array(p->n_flows, sizeof(*p->flows));
-	p->hosts = array(j->n_agents + j->n_servers, sizeof(*p->hosts));
+	p->flows = sw_lab_array(p->n_flows, sizeof(*p->flows));
+	p->hosts = sw_lab_array(j->n_agents + j->n_servers, sizeof(*p->hosts));
 	for (uint32_t s = 0; s < j->n_servers; s++)
 		fill_list(p, s);
 	for (uint32_t r = 0; r < j->n_agents; r++)
@@ -517,17 +509,18 @@ static void open_servers(struct sw_sim_plain *p)
 
 static int open_job(struct sw_sim *s, struct sw_sim_job *j)
 {
-	struct sw_sim_plain *p = j->plain = array(1, sizeof(*p));
+	struct sw_sim_plain *p = j->plain = sw_lab_array(1, sizeof(*p));
 
 	j->push = push;
 	p->job = j;
 	p->is_ring = j->desc->transport == SW_SIM_RING;
 	p->frame_bytes = s->desc->net.mtu + 18;
 	p->base = (uint32_t)(j - s->jobs + 1) << FLOW_BITS;
-	p->members = array(j->n_agents, sizeof(*p->members));
+	p->members = sw_lab_array(j->n_agents, sizeof(*p->members));
 	for (uint32_t r = 0; r < j->n_agents; r++) {
 		p->members[r].agent = &j->agents[r];
-		p->members[r].n_missing = array(j->n_tensors, sizeof(uint32_t));
+		p->members[r].n_missing =
+			sw_lab_array(j->n_tensors, sizeof(uint32_t));
 	}
 	if (p->is_ring && j->n_agents == 1) {
 		snprintf(s->why, sizeof(s->why),

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apps/lab/array.h"
 #include "apps/lab/sim/pcapng.h"
 #include "apps/lab/sim/route.h"
 #include "engine/base/error.h"
@@ -152,9 +153,7 @@ static int open_trace(struct sw_sim *s, struct sw_sim_record *r)
 
 static void start(struct sw_sim *s, struct sw_sim_record *r)
 {
-	r->last = calloc(n_figures(s), sizeof(*r->last));
-	if (!r->last)
-		abort();
+	r->last = sw_lab_array(n_figures(s), sizeof(*r->last));
 	sw_sim_timer_add(&s->net, s->net.now_ns, sample, r);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apps/lab/array.h"
 #include "apps/lab/sim/sim.h"
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
@@ -183,9 +184,7 @@ static int open_roster(struct sw_sim *s, uint32_t i)
 
 	r->desc = &s->desc->rosters[i];
 	r->job = job_of(s, r->desc);
-	r->servers = calloc(SW_SIM_NODES_MAX, sizeof(*r->servers));
-	if (!r->servers)
-		abort();
+	r->servers = sw_lab_array(SW_SIM_NODES_MAX, sizeof(*r->servers));
 	r->n_servers = sw_sim_find_all(s->desc, r->desc->servers, r->servers);
 	err = check(s, r);
 	for (uint32_t k = 0; k < r->n_servers && !err; k++)

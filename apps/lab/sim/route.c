@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apps/lab/array.h"
 #include "engine/base/error.h"
 #include "engine/base/params.h"
 
@@ -209,13 +210,11 @@ static int find_ways(struct build *b)
 {
 	struct sw_sim_net *net = b->net;
 	uint32_t n = net->n_switches, n_used = 0;
-	uint32_t *far = calloc(n + 1, sizeof(*far));
+	uint32_t *far = sw_lab_array(n + 1, sizeof(*far));
 
-	net->hops = calloc((size_t)n * n, sizeof(*net->hops));
-	net->hop_links =
-		calloc((size_t)n_core(net) * n + 1, sizeof(*net->hop_links));
-	if (!far || !net->hops || !net->hop_links)
-		abort();
+	net->hops = sw_lab_array((size_t)n * n, sizeof(*net->hops));
+	net->hop_links = sw_lab_array(
+		(size_t)n_core(net) * n + 1, sizeof(*net->hop_links));
 	for (uint32_t t = 0; t < n; t++) {
 		measure(net, t, far);
 		find_hops(net, t, far, &n_used);
@@ -271,14 +270,11 @@ static void allocate(struct build *b)
 	net->n_switches = n_switches(b->d);
 	b->size = 2 * (net->n_nodes + n->leaves * n->spines + 4096);
 	net->n_cores = net->n_nodes * b->d->most_lcores;
-	net->nodes = calloc(net->n_cores, sizeof(*net->nodes));
-	net->links = calloc(b->size, sizeof(*net->links));
-	net->pools = calloc(net->n_switches, sizeof(*net->pools));
-	net->switch_of = calloc(net->n_nodes, sizeof(*net->switch_of));
-	net->down = calloc(net->n_nodes, sizeof(*net->down));
-	if (!net->nodes || !net->links || !net->pools || !net->switch_of ||
-		!net->down)
-		abort();
+	net->nodes = sw_lab_array(net->n_cores, sizeof(*net->nodes));
+	net->links = sw_lab_array(b->size, sizeof(*net->links));
+	net->pools = sw_lab_array(net->n_switches, sizeof(*net->pools));
+	net->switch_of = sw_lab_array(net->n_nodes, sizeof(*net->switch_of));
+	net->down = sw_lab_array(net->n_nodes, sizeof(*net->down));
 	for (uint32_t i = 0; i < net->n_switches; i++)
 		net->pools[i] = (struct sw_sim_pool){
 			.bytes = n->buffer_bytes, .alpha_ppm = n->alpha};

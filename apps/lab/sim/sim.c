@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apps/lab/array.h"
 #include "apps/lab/sim/kernels.h"
 #include "apps/lab/sim/record.h"
 #include "apps/lab/sim/route.h"
@@ -105,9 +106,7 @@ static void measure_rounds(
 	if (j->n_rounds <= warm)
 		return;
 	n = j->n_rounds - warm;
-	times = malloc(n * sizeof(*times));
-	if (!times)
-		abort();
+	times = sw_lab_array(n, sizeof(*times));
 	for (uint32_t i = 0; i < n; i++)
 		times[i] =
 			j->round_ends[warm + i] - j->round_ends[warm + i - 1];

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "apps/cli/clock.h"
+#include "apps/lab/array.h"
 #include "apps/lab/sim/sim.h"
 #include "engine/base/error.h"
 
@@ -81,10 +82,8 @@ static void *work(void *ctx)
 {
 	struct work *w = ctx;
 	struct sw_sim_file *file = w->sweep->file;
-	struct sw_sim_result *r = calloc(1, sizeof(*r));
+	struct sw_sim_result *r = sw_lab_array(1, sizeof(*r));
 
-	if (!r)
-		abort();
 	pthread_mutex_lock(&w->lock);
 	while (w->next < file->n_points && !w->is_full && !w->why[0]) {
 		uint32_t point = w->next++;
@@ -172,11 +171,9 @@ static int check_all(struct sw_sim_file *file, uint32_t *n_rows)
 static void take_whole(struct work *w, uint32_t n_rows)
 {
 	struct sw_sim_table *t = &w->sweep->table;
-	uint32_t *n = calloc(w->sweep->file->n_points, sizeof(*n));
+	uint32_t *n = sw_lab_array(w->sweep->file->n_points, sizeof(*n));
 	uint32_t n_kept = 0;
 
-	if (!n)
-		abort();
 	for (uint32_t i = 0; i < t->n; i++)
 		w->n_done += ++n[t->rows[i].point] == n_rows;
 	for (uint32_t i = 0; i < t->n; i++) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apps/lab/array.h"
 #include "apps/lab/sim/tcp.h"
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
@@ -145,9 +146,7 @@ static void add_flow(struct sw_sim_traffic *t,
 		.frame_bytes = t->desc->net.mtu + 18,
 		.rng = t->net->seed ^ (uint64_t)t->n << 40};
 	if (d->kind != SW_SIM_UDP_ON_OFF) {
-		f->tcp = malloc(sizeof(*f->tcp));
-		if (!f->tcp)
-			abort();
+		f->tcp = sw_lab_array(1, sizeof(*f->tcp));
 		sw_sim_tcp_init(f->tcp, d->kind == SW_SIM_CUBIC);
 	}
 	/* Flows of one begin do not step in time. */
@@ -196,13 +195,9 @@ int sw_sim_traffic_open(struct sw_sim_net *net, const struct sw_sim_desc *d,
 	*out = NULL;
 	if (!d->n_traffic)
 		return 0;
-	*out = t = calloc(1, sizeof(*t));
-	lists = calloc(2, sizeof(*lists));
-	if (!t || !lists)
-		abort();
-	t->flows = calloc(SW_SIM_TIMERS / 2, sizeof(*t->flows));
-	if (!t->flows)
-		abort();
+	*out = t = sw_lab_array(1, sizeof(*t));
+	lists = sw_lab_array(2, sizeof(*lists));
+	t->flows = sw_lab_array(SW_SIM_TIMERS / 2, sizeof(*t->flows));
 	t->net = net;
 	t->desc = d;
 	t->begun_ns = net->now_ns;

@@ -1,0 +1,20 @@
+/* array.h - memory of the laboratory, which ends without it.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_APPS_LAB_ARRAY_H
+#define SW_APPS_LAB_ARRAY_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+/* sw_lab_array - return @n zeroed elements of @bytes, at least one; to be
+ * freed. */
+static inline void *sw_lab_array(uint64_t n, size_t bytes)
+{
+	void *mem = calloc(n ? n : 1, bytes);
+
+	if (!mem)
+		abort();
+	return mem;
+}
+
+#endif
