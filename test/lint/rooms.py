@@ -124,6 +124,7 @@ FRONTS = {
         "plan_share.h": "topo, figures: shares of servers",
         "plan_sim.h": "figures: iterations at best",
         "tune.h": "figures: what a search costs",
+        "array.h": "sim, figures: memory",
         "model.h": "sim: networks to train",
         "svg.h": "sim: plots"},
     "apps/examples": {},
