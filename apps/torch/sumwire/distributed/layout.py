@@ -88,10 +88,13 @@ class Rows:
         return torch.cat([t.detach().reshape(-1) for t in self.tensors])
 
 
-def are_rows(tensors):
-    """Return True if Rows can hold the tensors."""
-    return all(is_usual(t) and t.numel() == tensors[0].numel() > 0
-               for t in tensors)
+def are_rows(tensors, are_results):
+    """Return True if Rows can hold the tensors.  Results must be apart."""
+    n = tensors[0].numel()
+    if not all(is_usual(t) and t.numel() == n > 0 for t in tensors):
+        return False
+    spans = sorted(map(span, tensors)) if are_results else []
+    return all(end <= start for (_, end), (start, _) in zip(spans, spans[1:]))
 
 
 @torch.inference_mode()  # lets this thread write inference tensors

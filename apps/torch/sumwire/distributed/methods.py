@@ -320,12 +320,12 @@ class Methods:
                         for to, t in zip(whole.split(sizes), parts))
         return whole
 
-    def _whole(self, parts):
+    def _whole(self, parts, are_results=False):
         """Return one tensor, or Rows, that these tensors are; None if they need
         a copy."""
         whole = layout.joined(parts)
-        if whole is None and self.n > 1 and layout.are_rows(parts) and (
-                not self.places.of(parts[0])):
+        if whole is None and self.n > 1 and layout.are_rows(
+                parts, are_results) and not self.places.of(parts[0]):
             return layout.Rows(parts, self.me)
         return whole
 
@@ -389,7 +389,7 @@ class Methods:
             return self._gather_uneven(outputs, inputs, opts)
         flat, copied = [], []
         for parts, t in zip(outputs, inputs):
-            whole = self._whole(parts)
+            whole = self._whole(parts, are_results=True)
             if whole is None:
                 whole = self.scratch(self.n * t.numel(), t)
                 copied += [(out, part.view(out.shape)) for out, part in
