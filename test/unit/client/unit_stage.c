@@ -193,7 +193,7 @@ static void check_parts(
 	bool gathers = kind == SW_ALL_GATHER, fits = true;
 	struct sw_coll_args a = args_of(s, kind, 0);
 	void *parts[RIG_SIZE];
-	uint64_t h;
+	uint64_t h, stride;
 
 	a.count = count;
 	a.parts = parts;
@@ -223,10 +223,13 @@ static void check_parts(
 		fail_msg("kind %d, case %u, %llu elements", kind, how,
 			(unsigned long long)count);
 	/* only shared parts with even gaps reach the agent as they lie */
+	pthread_mutex_lock(&s->r->lock);
+	stride = s->r->coll.stride;
+	pthread_mutex_unlock(&s->r->lock);
 	if (how == 1)
-		assert_int_equal(s->r->coll.stride, 4 * (count + GAP));
+		assert_int_equal(stride, 4 * (count + GAP));
 	else
-		assert_true(s->r->coll.stride <= 4 * count);
+		assert_true(stride <= 4 * count);
 }
 
 static void parts__lie_anywhere(void **state)
