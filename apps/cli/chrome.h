@@ -12,7 +12,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Zeroed, but for the first two.  Thread: one at a time. */
+/* The caller sets @to and @zero_ns, and zeroes the rest.  Thread: one at a
+ * time.
+ */
 struct sw_chrome {
 	FILE *to;        /* borrowed */
 	int64_t zero_ns; /* times count from here */

@@ -14,10 +14,10 @@ enum {
 	PACKET = 6,
 	STATISTICS = 5,
 	MAGIC = 0x1a2b3c4d,
-	NAME = 2,      /* of an interface */
-	TIME_UNIT = 9, /* of an interface: 10^-n seconds */
-	FLAGS = 2,     /* of a packet: its direction */
-	DROPPED = 5,   /* of an interface's statistics */
+	NAME = 2,      /* option: an interface is called so */
+	TIME_UNIT = 9, /* option: times are in 10^-n seconds */
+	FLAGS = 2,     /* option: the direction of a packet */
+	DROPPED = 5,   /* option: an interface lost so many */
 	FRAME = 12,    /* bytes around the body of a block */
 	MOST = 256,    /* bytes of a block, except a packet's */
 	TTL = 64,

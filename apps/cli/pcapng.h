@@ -19,7 +19,7 @@ enum sw_pcapng_way { SW_PCAPNG_UNKNOWN, SW_PCAPNG_IN, SW_PCAPNG_OUT };
 
 enum {
 	SW_PCAPNG_PARTS = 4,
-	SW_PCAPNG_HEADS_MAX = 48, /* of IPv6 and UDP */
+	SW_PCAPNG_HEADS_MAX = 48, /* bytes: IPv6 and UDP */
 };
 
 struct sw_pcapng_part {
@@ -30,8 +30,8 @@ struct sw_pcapng_part {
 struct sw_pcapng_packet {
 	uint32_t interface; /* in the order of sw_pcapng_interface, from 0 */
 	enum sw_pcapng_way way;
-	uint64_t at_ns; /* of the clock that the file's reader shows */
-	uint32_t len;   /* of the packet; its parts may be fewer bytes */
+	uint64_t at_ns; /* by the clock that Wireshark shows */
+	uint32_t len;   /* the whole packet; the parts may hold less of it */
 	uint32_t n_parts;
 	struct sw_pcapng_part parts[SW_PCAPNG_PARTS];
 };
@@ -53,7 +53,7 @@ struct sw_pcapng_udp {
 	struct sw_ip from, to; /* both of one family */
 	uint16_t from_udp, to_udp;
 	uint8_t ecn;
-	uint32_t len; /* of the datagram's payload */
+	uint32_t len; /* bytes of payload */
 };
 
 /* sw_pcapng_heads - write the headers of IP and UDP, without a checksum of the

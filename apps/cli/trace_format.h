@@ -51,7 +51,7 @@ struct sw_trace_block {
 	uint16_t daemon; /* set by the reader: counts the daemons of a trace */
 	uint16_t lcore;
 	uint32_t bytes;     /* they follow */
-	uint32_t n_dropped; /* of the lcore so far: the ring was full */
+	uint32_t n_dropped; /* by the lcore so far, because its ring was full */
 };
 
 struct sw_trace_hello {
@@ -122,7 +122,7 @@ struct sw_trace_frame {
 	uint64_t t_ns; /* when its burst was received or built */
 	struct sw_ip from, to;
 	uint16_t from_udp, to_udp;
-	uint32_t bytes, kept; /* of header and payload */
+	uint32_t bytes, kept; /* header and payload: all, and those kept */
 	uint16_t port;
 	uint8_t is_sent, is_marked;
 	uint64_t unused;

@@ -1,4 +1,4 @@
-/* array.h - memory of the laboratory, which ends without it.
+/* array.h - zeroed memory for the laboratory, which aborts without it.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_APPS_LAB_ARRAY_H
 #define SW_APPS_LAB_ARRAY_H

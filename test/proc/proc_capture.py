@@ -101,10 +101,10 @@ def check_capture(steps, least):
         path = os.path.join(folder, "all.pcapng")
         before = {n: frames(net.stats(n)) for n in net.daemons}
         p = begin(net, path, what="capture")
-        for command in "capture", "trace":
-            busy = subprocess.run([rig.sumwire(), command, unique("a"), "-w"[:2 * (command[0] == "c")]
-                                   or "-o", os.path.join(folder, "busy")], check=False,
-                                  stderr=subprocess.PIPE, text=True, timeout=rig.RUN_S)
+        for command, output in ("capture", "-w"), ("trace", "-o"):
+            busy = subprocess.run(
+                [rig.sumwire(), command, unique("a"), output, os.path.join(folder, "busy")],
+                check=False, stderr=subprocess.PIPE, text=True, timeout=rig.RUN_S)
             check(busy.returncode == 1 and "another sumwire trace or capture" in busy.stderr,
                   f"{busy}")
         rig.run_steps(net, *TENSORS, steps=steps)

@@ -304,7 +304,7 @@ def goodput(net):
 @rig.is_long
 def test_goodput_while_recorded():
     """A trace, and a capture of headers, take turns with nothing, in short slices, over
-    udp ports of this machine.  Prints the ratios of each pair."""
+    udp ports of this machine.  The printed ratio holds on a quiet machine alone."""
     ratios = collections.defaultdict(list)
     with named(Lo(servers=1)) as net, tempfile.TemporaryDirectory() as folder:
         net.start_all()
@@ -323,6 +323,7 @@ def test_goodput_while_recorded():
         low, middle, high = statistics.quantiles(all_of_it, n=4)
         print(f"goodput with {what}: median {middle:.3f} of that without, "
               f"quartiles {low:.3f} to {high:.3f}, {PAIRS} pairs, load {os.getloadavg()[0]:.1f}")
+        check(middle > 0.5, all_of_it)
 
 
 if __name__ == "__main__":

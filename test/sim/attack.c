@@ -138,6 +138,16 @@ static void reflect(struct sim_frame *f)
 	f->to_udp = udp;
 }
 
+/* Cut a payload off somewhere, and tell its new length. */
+static void cut(struct attacker *a, struct sim_frame *f)
+{
+	uint32_t n =
+		(uint32_t)sim_below(&a->rng, f->len - SW_HEAD_BYTES + 1ULL);
+
+	f->len = SW_HEAD_BYTES + n;
+	memcpy(f->bytes + 6, &n, 2);
+}
+
 static void change(struct attacker *a, struct sim_frame *f, enum kind kind)
 {
 	const struct sim_frame *other = any(a);
@@ -170,10 +180,7 @@ static void change(struct attacker *a, struct sim_frame *f, enum kind kind)
 		f->to_udp = other->to_udp;
 		break;
 	case CUT:
-		f->len = SW_HEAD_BYTES + (uint32_t)sim_below(&a->rng,
-						 f->len - SW_HEAD_BYTES + 1ULL);
-		n = f->len - SW_HEAD_BYTES;
-		memcpy(f->bytes + 6, &n, 2);
+		cut(a, f);
 		break;
 	case RANDOM:
 		some = test_random(&a->rng);

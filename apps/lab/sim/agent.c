@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "apps/lab/sim/record.h"
 #include "apps/lab/array.h"
+#include "apps/lab/sim/record.h"
 #include "apps/lab/sim/sim.h"
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"

@@ -288,7 +288,7 @@ static int find_deps(struct reader *r)
 
 enum { UNSEEN, OPEN, PLACED };
 
-/* Nodes on the way from a node to those that it depends on. */
+/* A path along dependencies, and how far each node is placed. */
 struct way {
 	uint32_t *nodes, n;
 	uint32_t *next; /* by node: its next dependency */
@@ -301,8 +301,8 @@ static void go_to(struct way *w, uint32_t node)
 	w->nodes[w->n++] = node;
 }
 
-/* Place @from behind all that it depends on, which takes each node once.
- * Returns false if the way comes to a node that it has come through. */
+/* Place @from behind its dependencies.  Returns false if the path comes back to
+ * a node that is on it. */
 static bool place_from(struct sw_chakra *t, struct way *w, uint32_t from,
 	uint32_t *place, uint32_t *n_placed)
 {
@@ -326,7 +326,7 @@ static bool place_from(struct sw_chakra *t, struct way *w, uint32_t from,
 	return true;
 }
 
-/* Put each node behind those that it depends on, else in the order of ids. */
+/* Order the nodes: dependencies first, else by id. */
 static int sort(struct reader *r)
 {
 	struct sw_chakra *t = r->t;

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A file is a sequence of protobuf messages, each behind its length: metadata,
- * then nodes. What counts of a node is its type, duration, dependencies, and
- * the attributes comm_type and comm_size.
+ * then nodes. The reader uses a node's type, duration, dependencies and the
+ * attributes comm_type and comm_size, and skips the rest.
  */
 #ifndef SW_APPS_LAB_SIM_CHAKRA_H
 #define SW_APPS_LAB_SIM_CHAKRA_H
@@ -22,7 +22,7 @@ struct sw_chakra_node {
 };
 
 struct sw_chakra {
-	struct sw_chakra_node *nodes; /* each behind those it depends on */
+	struct sw_chakra_node *nodes; /* dependencies first */
 	uint32_t n_nodes, n_colls;
 	uint32_t *deps; /* indices of nodes */
 	uint32_t n_deps;

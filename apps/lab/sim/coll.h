@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Each kind of a job's collectives has a stream of all ranks. A collective
- * enters it in pieces of about 1 MiB, behind those that were called before.
+ * enters it in pieces of about 1 MiB, after earlier collectives.
  * Ranks use their buffers in place: an all_gather's rank gives its own part of
  * the buffer, a reduce_scatter's gets it.
  */
@@ -14,8 +14,8 @@
 struct sw_sim_agent;
 struct sw_sim_job;
 
-/* sw_sim_colls_open - prepare the collectives of an agent, once its job's kinds
- * are known.
+/* sw_sim_colls_open - prepare the collectives of an agent.  The job's kinds
+ * must be set.
  * sw_sim_colls_reset - forget those that wait, once the job has ended.
  * sw_sim_colls_close - free them; may be NULL. */
 struct sw_sim_colls *sw_sim_colls_open(const struct sw_sim_job *j);

@@ -77,8 +77,7 @@ static const struct sw_option job_rows[] = {
 		"servers, or of a parameter server"),
 	ROW("job", "collective", CHOICE, job, collective, "push_pull", 0, 0,
 		"push_pull|all_reduce|reduce_scatter|all_gather|broadcast",
-		"the call for each tensor, of all ranks, whose buffers have "
-		"its "
+		"the call of all ranks for each tensor, with buffers of its "
 		"size; only push_pull knows priorities"),
 	ROW("job", "tensors", U32, job, n_tensors, "4", 1, 4096, "tensors",
 		"tensors of one size"),

@@ -119,7 +119,7 @@ static bool call_ready(struct sw_sim_agent *a,
 	return g->n_called > before;
 }
 
-/* Compute the next node.  False: there is none for now. */
+/* Compute the next node.  Returns false if none is ready. */
 static bool compute_next(struct sw_sim_agent *a, uint64_t now_ns,
 	uint64_t (*late)(struct sw_sim_agent *a))
 {

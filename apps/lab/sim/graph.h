@@ -1,7 +1,7 @@
 /* graph.h - rounds of an agent that follow a trace (chakra.h).
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A round is all of the trace. A node begins when those that it depends on have
+ * A round is all of the trace. A node begins when its dependencies have
  * ended. Computations run one at a time. Collectives are called in the order of
  * the trace, as all ranks must: one that is ready waits for those before it.
  */

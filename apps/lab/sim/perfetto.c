@@ -46,11 +46,6 @@ void sw_sim_perfetto_begin(
 			name_agent(c, &s->jobs[j].agents[r]);
 }
 
-void sw_sim_perfetto_end(struct sw_chrome *c)
-{
-	sw_chrome_end(c);
-}
-
 void sw_sim_perfetto_stage(struct sw_chrome *c, const struct sw_sim_agent *a,
 	const char *what, uint64_t number)
 {

@@ -15,11 +15,10 @@
 struct sw_sim;
 struct sw_sim_agent;
 
-/* sw_sim_perfetto_begin - write the head and the names of all tracks.
- * sw_sim_perfetto_end - write the end. */
+/* sw_sim_perfetto_begin - write the head and the names of all tracks;
+ * sw_chrome_end ends it. */
 void sw_sim_perfetto_begin(
 	struct sw_chrome *c, FILE *to, const struct sw_sim *s);
-void sw_sim_perfetto_end(struct sw_chrome *c);
 
 /* sw_sim_perfetto_stage - an agent has computed its stage, which is called
  * @what and @number.

@@ -220,7 +220,7 @@ void sw_sim_record_close(struct sw_sim *s, struct sw_sim_record *r)
 	if (!r)
 		return;
 	if (s->trace.to)
-		sw_sim_perfetto_end(&s->trace);
+		sw_chrome_end(&s->trace);
 	s->trace.to = NULL;
 	close_file(s, "csv", r->csv);
 	close_file(s, "trace", r->trace);

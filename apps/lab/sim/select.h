@@ -22,8 +22,8 @@ bool sw_sim_select_fits(const struct sw_sim_file *file,
 /* sw_sim_select_has - does the selector give a value for @key? */
 bool sw_sim_select_has(const char *selector, const char *key);
 
-/* sw_sim_select_partner - find the row with the values of @selector that is
- * otherwise like @row; NULL: there is none. */
+/* sw_sim_select_partner - return the row that has the values of @selector, and
+ * of other axes those of @row; NULL if there is none. */
 const struct sw_sim_row *sw_sim_select_partner(const struct sw_sim_table *t,
 	const struct sw_sim_file *file, const struct sw_sim_row *row,
 	const char *selector);

@@ -60,15 +60,15 @@ struct sw_sim_job {
 	struct sw_sim_agent *agents;
 	uint32_t n_agents, n_servers, n_colocated, n_home;
 	uint32_t *nodes;         /* of agents */
-	const uint32_t *servers; /* of now: home, or a roster's */
+	const uint32_t *servers; /* the current ones: home, or a roster's */
 	uint32_t *home;
 	bool *has_used;        /* by node: its server was one of the job's */
 	uint32_t most_servers; /* of all rosters */
 	struct sw_sim_change change;
 	uint32_t stop_round;    /* agents do not begin this one */
 	uint64_t *n_elems;      /* [n_tensors] */
-	struct sw_chakra trace; /* without nodes: none */
-	uint8_t *kinds;         /* the same; NULL: all are push_pulls */
+	struct sw_chakra trace; /* n_nodes 0: none */
+	uint8_t *kinds; /* [n_tensors] enum sw_coll_kind; NULL: push_pulls */
 	uint32_t n_tensors;
 	struct sw_sim_layer *layers;
 	uint32_t n_layers;
