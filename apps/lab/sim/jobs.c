@@ -66,8 +66,8 @@ int sw_sim_servers_check(const struct sw_sim_job *j, const uint32_t *servers,
 	*n_colocated = 0;
 	if (n * d->job.server_lcores > SW_MAX_SERVERS)
 		return refuse(j->sim, d,
-			"servers: a job has at most 128, each of server_lcores "
-			"counts");
+			"servers: with their server_lcores, a job has at most "
+			"128");
 	for (uint32_t i = 0; i < n; i++)
 		if (is_among(servers[i], j->nodes, j->n_agents))
 			++*n_colocated;
@@ -267,8 +267,8 @@ static int take_trace(struct sw_sim_job *j)
 		j->n_elems[t] = n->bytes / 4;
 		if (n->kind == SW_ALL_GATHER)
 			j->n_elems[t] *= n_ranks;
-		if (n->kind ==
-			SW_REDUCE_SCATTER) /* whole parts, at least one */
+		/* Parts are whole elements, at least one. */
+		if (n->kind == SW_REDUCE_SCATTER)
 			j->n_elems[t] +=
 				(n_ranks - j->n_elems[t] % n_ranks) % n_ranks;
 		j->n_tensors++;

@@ -16,7 +16,6 @@ int sw_sim_record_open(struct sw_sim *s, struct sw_sim_record **out);
 void sw_sim_record_close(struct sw_sim *s, struct sw_sim_record *r);
 
 /* sw_sim_record_tensor - note that a tensor is summed at an agent. */
-struct sw_sim_agent;
 void sw_sim_record_tensor(
 	struct sw_sim_record *r, const struct sw_sim_agent *a, uint32_t tensor);
 
