@@ -4,6 +4,7 @@
 import collections
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -19,9 +20,10 @@ TENSORS = ("--tensor", "w:100000:f32", "--tensor", "v:3000:f16")
 IN, OUT = "0x00000001", "0x00000002"
 
 
-def capture(*args, code=0, text=True, **keys):
-    p = subprocess.run([rig.sumwire(), "capture", *args], check=False, stdout=subprocess.PIPE,
-                       stderr=subprocess.PIPE, timeout=rig.RUN_S, text=text, **keys)
+def capture(*args, code=0, text=True, program=None, **keys):
+    p = subprocess.run([program or rig.sumwire(), "capture", *args], check=False,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                       timeout=rig.RUN_S, text=text, **keys)
     check(p.returncode == code, f"capture {args}: {p}")
     return p
 
@@ -81,7 +83,7 @@ def check_parts(net, folder):
     check(p.stdout.strip() == b"100000", f"{p}")  # and then it ended, as head did
 
 
-def check_refused(net):
+def check_refused(net, folder):
     """A full disk, a stranger, a second one, and command lines that are wrong."""
     p = capture(unique("a"), "-w", "/dev/full", code=1)
     check("No space left" in p.stderr, f"{p}")
@@ -90,8 +92,9 @@ def check_refused(net):
         check(why in capture(*args, "-w", "/dev/null", code=2).stderr, f"{args}")
     if os.geteuid() == 0:
         pid = str(net.daemons["a"].pid)  # the names of others are theirs
+        os.chmod(folder, 0o755)  # others may be unable to reach the build folder
         p = capture(pid, "-w", "/dev/null", code=1, user=NOBODY, group=NOBODY,
-                    extra_groups=[])
+                    extra_groups=[], program=shutil.copy(rig.sumwire(), folder))
         check("only its user and root may have it captured" in p.stderr, f"{p}")
 
 
@@ -116,7 +119,7 @@ def check_capture(steps, least):
         check(n > least, f"{n} frames came")
         clients = rig.start_forever(net, *TENSORS)
         check_parts(net, folder)
-        check_refused(net)
+        check_refused(net, folder)
         rig.check_goes_on(clients)
         rig.end(net, clients)
 
