@@ -87,62 +87,40 @@ uint32_t sw_peer_run_true(struct sw_peer *p, const struct sw_rx_frame *f,
 	return i;
 }
 
-void sw_peers_grant_some(struct sw_grants *g, struct sw_due *due)
+void sw_peers_grant_some(struct sw_grants *g)
 {
 	struct sw_flow *f;
 
-	while ((f = sw_grants_next(g))) {
-		struct sw_peer *p =
-			(struct sw_peer *)((char *)f -
-					   offsetof(struct sw_peer, flow));
-
-		sw_peer_owe(p, due,
+	while ((f = sw_grants_next(g)))
+		sw_peer_owe((struct sw_peer *)((char *)f -
+					       offsetof(struct sw_peer, flow)),
 			sw_flow_owes_ack(f) ? SW_OWE_ACK : SW_OWE_KEEPALIVE);
-	}
 }
 
 void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,
-	const uint8_t *payload, bool is_newer, uint64_t now_ns, sw_fate_fn fate,
-	void *ctx, struct sw_stats *st)
+	const uint8_t *payload, bool is_newer)
 {
+	const struct sw_hub *hub = p->hub;
 	struct sw_sack sacks[SW_N_CLASSES];
 
 	/* An overtaken ACK still counts; an ACK with an implausible number does
 	 * not. */
 	if (!is_newer && !sw_flow_is_old(&p->flow, h)) {
-		sw_count(&st->rx_state, 1);
+		sw_count(&hub->stats->rx_state, 1);
 		return;
 	}
 	memcpy(sacks, payload, h->payload_len);
 	if (!sw_flow_on_ack(&p->flow, h->psn, sacks,
-		    h->payload_len / sizeof(*sacks), now_ns, fate, ctx))
-		sw_count(&st->rx_state, 1);
-}
-
-uint32_t sw_peer_build_ack(struct sw_peer *p, uint64_t now_ns, uint64_t gap_ns,
-	struct sw_header *h, uint8_t *payload, struct sw_stats *st)
-{
-	struct sw_sack sacks[SW_N_CLASSES];
-	uint32_t n = sw_flow_build_ack(&p->flow, now_ns, gap_ns, sacks);
-
-	h->type = SW_ACK;
-	memcpy(payload, sacks, n * sizeof(*sacks));
-	sw_count(&st->acks, 1);
-	return n * (uint32_t)sizeof(*sacks);
-}
-
-void sw_peer_tag(struct sw_peer *p, struct sw_tx_frame *out,
-	const void *payload, bool is_stable,
-	const uint8_t hash[SW_POLYVAL_BLOCK], struct sw_stats *st)
-{
-	sw_frame_tag(out, p->path, payload, is_stable, p->seal, hash);
-	sw_frames_note(st, 1, SW_HEAD_BYTES + out->payload_len);
+		    h->payload_len / sizeof(*sacks), *hub->now_ns, hub->fate,
+		    p))
+		sw_count(&hub->stats->rx_state, 1);
 }
 
 void sw_peer_build(struct sw_peer *p, struct sw_tx_frame *out, void *payload,
-	bool is_stable, struct sw_stats *st)
+	bool is_stable)
 {
 	struct sw_header *h = &out->header;
+	struct sw_stats *st = p->hub->stats;
 	uint8_t type = h->type, hash[SW_POLYVAL_BLOCK];
 
 	if (!p->seal || type == SW_HELLO || type == SW_JOIN) {
@@ -152,96 +130,140 @@ void sw_peer_build(struct sw_peer *p, struct sw_tx_frame *out, void *payload,
 	if (p->seal->is_encrypted && h->payload_len)
 		sw_encrypt(p->seal, h, payload, payload);
 	sw_polyval(&p->seal->tx_hash, payload, h->payload_len, hash);
-	sw_peer_tag(p, out, payload, is_stable, hash, st);
+	sw_frame_tag(out, p->path, payload, is_stable, p->seal, hash);
+	sw_frames_note(st, 1, SW_HEAD_BYTES + out->payload_len);
 }
 
-void sw_peer_send(struct sw_peer *p, uint8_t *payload, uint64_t now_ns,
-	struct sw_tx_frame *out, struct sw_stats *st)
+/* --- control frames leave --- */
+
+static uint32_t build_ack(
+	struct sw_peer *p, struct sw_header *h, uint8_t *payload)
 {
-	sw_flow_send_ctl(&p->flow, &out->header);
-	out->header.ctl.taken = (uint16_t)p->control.n_taken;
-	p->sent_ns = now_ns;
-	sw_peer_build(p, out, payload, false, st);
-	out->way = p->way;
+	const struct sw_hub *hub = p->hub;
+	struct sw_sack sacks[SW_N_CLASSES];
+	uint32_t n =
+		sw_flow_build_ack(&p->flow, *hub->now_ns, *hub->gap_ns, sacks);
+
+	h->type = SW_ACK;
+	memcpy(payload, sacks, n * sizeof(*sacks));
+	sw_count(&hub->stats->acks, 1);
+	return n * (uint32_t)sizeof(*sacks);
 }
 
+/* Note whether messages must wait for room in the window. */
 static void hold(struct sw_peer *p)
 {
 	p->held = sw_control_is_full(&p->control) ? SW_OWED_ORDERED : 0;
 }
 
-void sw_peer_send_message(struct sw_peer *p, uint8_t *payload,
-	const struct sw_params *params, uint64_t now_ns,
-	struct sw_tx_frame *out, struct sw_stats *st)
+static __attribute__((noinline)) void build(struct sw_peer *p,
+	enum sw_owed what, struct sw_header *h, uint8_t *payload)
 {
-	sw_control_put(&p->control, &out->header, payload, params, now_ns);
+	const struct sw_hub *hub = p->hub;
+
+	h->payload_len = (uint16_t)hub->build(p, what, h);
+	if (!sw_type_is_ordered(h->type))
+		return;
+	sw_control_put(&p->control, h, payload, hub->params, *hub->now_ns);
 	hold(p);
-	sw_peer_wake(p, now_ns + params->retry_min);
-	sw_peer_send(p, payload, now_ns, out, st);
+	sw_peer_wake(p, *hub->now_ns + hub->params->retry_min);
 }
 
-void sw_peer_send_again(struct sw_peer *p, struct sw_due *due, uint8_t *room,
-	uint64_t now_ns, struct sw_tx_frame *out, struct sw_stats *st)
+/* Retransmit the next message of the window, which keeps it as it is: under its
+ * next number it is encrypted anew. */
+static __attribute__((noinline)) void build_again(
+	struct sw_peer *p, struct sw_header *h, uint8_t *payload)
 {
 	const struct sw_message *m = sw_control_again(&p->control);
 
-	sw_count(&st->control_again, 1);
-	out->header = m->head;
-	/* The window keeps the message as it is: under its next number it is
-	 * encrypted anew. */
-	memcpy(room, m->payload, m->head.payload_len);
-	sw_peer_send(p, room, now_ns, out, st);
+	sw_count(&p->hub->stats->control_again, 1);
+	*h = m->head;
+	memcpy(payload, m->payload, m->head.payload_len);
 	if (sw_control_has_again(&p->control))
-		sw_peer_owe(p, due, SW_OWE_AGAIN);
+		p->owed |= 1u << SW_OWE_AGAIN;
 }
 
-bool sw_peer_on_message(struct sw_peer *p, struct sw_due *due,
-	const struct sw_header *h, const struct sw_params *params,
-	uint64_t now_ns, struct sw_stats *st)
+void sw_peer_tx(struct sw_peer *p, uint8_t *payload, struct sw_tx_frame *out)
 {
+	uint32_t what = (uint32_t)__builtin_ctz(sw_peer_may_send(p));
+	struct sw_header *h = &out->header;
+
+	p->owed &= ~(1u << what | 1u << SW_OWE_TAKEN);
+	*h = (struct sw_header){.session = p->far_id, .head_crc = p->seed};
+	if (what == SW_OWE_ACK)
+		h->payload_len = (uint16_t)build_ack(p, h, payload);
+	else if (what == SW_OWE_AGAIN)
+		build_again(p, h, payload);
+	else
+		build(p, what, h, payload);
+	sw_flow_send_ctl(&p->flow, h);
+	h->ctl.taken = (uint16_t)p->control.n_taken;
+	p->sent_ns = *p->hub->now_ns;
+	sw_peer_build(p, out, payload, false);
+	out->way = p->way;
+	sw_peer_put_due(p);
+}
+
+bool sw_peer_on_message(struct sw_peer *p, const struct sw_header *h)
+{
+	const struct sw_hub *hub = p->hub;
 	struct sw_control *c = &p->control;
 
-	if (sw_control_on_ack(c, h, params, now_ns, st)) {
+	if (sw_control_on_ack(c, h, hub->params, *hub->now_ns, hub->stats)) {
 		if (!sw_control_has_again(c))
 			p->owed &= ~(1u << SW_OWE_AGAIN);
 		hold(p);
-		sw_peer_put_due(p, due);
+		sw_peer_put_due(p);
 	}
 	if (!sw_type_is_ordered(h->type))
 		return true;
-	sw_peer_owe(p, due, SW_OWE_TAKEN);
-	return sw_control_take(c, h, st);
+	sw_peer_owe(p, SW_OWE_TAKEN);
+	return sw_control_take(c, h, hub->stats);
 }
 
-void sw_peer_tick_flow(struct sw_peer *p, struct sw_due *due, uint64_t now_ns,
-	sw_fate_fn fate, void *ctx, struct sw_stats *st)
+/* --- timers --- */
+
+void sw_peer_tick_flow(struct sw_peer *p)
 {
+	const struct sw_hub *hub = p->hub;
 	uint64_t n_timeouts = sw_flow_n_timeouts(&p->flow);
 
-	if (sw_flow_tick(&p->flow, now_ns, fate, ctx))
-		sw_peer_owe(p, due, SW_OWE_ACK);
-	sw_count(&st->timeouts, sw_flow_n_timeouts(&p->flow) - n_timeouts);
+	if (sw_flow_tick(&p->flow, *hub->now_ns, hub->fate, p))
+		sw_peer_owe(p, SW_OWE_ACK);
+	sw_count(&hub->stats->timeouts,
+		sw_flow_n_timeouts(&p->flow) - n_timeouts);
 }
 
-enum sw_silence sw_peer_tick_window(struct sw_peer *p, struct sw_due *due,
-	const struct sw_params *params, uint64_t now_ns)
+void sw_peer_tick_alive(struct sw_peer *p)
 {
-	sw_peer_wake(p, sw_control_tick(&p->control, params, now_ns));
-	if (sw_control_has_again(&p->control))
-		sw_peer_owe(p, due, SW_OWE_AGAIN);
-	return sw_control_is_stuck(&p->control, params, now_ns)
-		       ? SW_ACKS_NOTHING
-		       : SW_IS_HEARD;
-}
-
-void sw_peer_tick_alive(struct sw_peer *p, struct sw_due *due,
-	const struct sw_params *params, uint64_t now_ns)
-{
-	uint64_t alive_at = p->sent_ns + params->dead_after / 10;
+	uint64_t now_ns = *p->hub->now_ns;
+	uint64_t dead_after = p->hub->params->dead_after;
+	uint64_t alive_at = p->sent_ns + dead_after / 10;
 
 	if (alive_at <= now_ns) {
-		sw_peer_owe(p, due, SW_OWE_KEEPALIVE);
-		alive_at = now_ns + params->dead_after / 10;
+		sw_peer_owe(p, SW_OWE_KEEPALIVE);
+		alive_at = now_ns + dead_after / 10;
 	}
-	sw_peer_wake(p, sw_min64(alive_at, p->rx_ns + params->dead_after));
+	sw_peer_wake(p, sw_min64(alive_at, p->rx_ns + dead_after));
+}
+
+void sw_peer_tick_control(struct sw_peer *p)
+{
+	if (sw_control_is_idle(&p->control))
+		return;
+	sw_peer_wake(p,
+		sw_control_tick(&p->control, p->hub->params, *p->hub->now_ns));
+	if (sw_control_has_again(&p->control))
+		sw_peer_owe(p, SW_OWE_AGAIN);
+}
+
+enum sw_silence sw_peer_silence(const struct sw_peer *p)
+{
+	const struct sw_hub *hub = p->hub;
+
+	if (*hub->now_ns - p->rx_ns >= hub->params->dead_after)
+		return SW_SAYS_NOTHING;
+	return sw_control_is_stuck(&p->control, hub->params, *hub->now_ns)
+		       ? SW_ACKS_NOTHING
+		       : SW_IS_HEARD;
 }

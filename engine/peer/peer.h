@@ -3,8 +3,8 @@
  *
  * A peer is the engine instance at the other end: its path, its flow, the
  * control frames that it is owed, and its liveness.  A session and a link embed
- * one.  Sets of the engine hold both by index (engine/sched/due.h): @due is the
- * engine's, by port; a server keeps data in sets of its jobs.
+ * one.  Sets of the engine hold both by index (engine/sched/due.h); a server
+ * keeps data in sets of its jobs.
  *
  * Thread: the lcore of the engine. */
 #ifndef SW_ENGINE_PEER_PEER_H
@@ -46,7 +46,24 @@ enum sw_owed {
 	SW_OWED_STREAM = SW_OWED_ORDERED | 1 << SW_OWE_AGAIN,
 };
 
+struct sw_peer;
+
+/* An engine, as its peers see it.  Everything is borrowed. */
+struct sw_hub {
+	struct sw_due *due; /* peers that are owed control frames, by port */
+	const struct sw_params *params;
+	struct sw_stats *stats;
+	const uint64_t *now_ns, *gap_ns;
+	sw_fate_fn fate; /* of data frames; its ctx is the peer */
+	/* Build control frame @what for a peer: write its payload where
+	 * sw_peer_tx was told, and return its length; set the type.  @h has
+	 * the session's id and seed. */
+	uint32_t (*build)(
+		struct sw_peer *p, enum sw_owed what, struct sw_header *h);
+};
+
 struct sw_peer {
+	const struct sw_hub *hub;
 	struct sw_path path;
 	uint32_t index;       /* its index in its engine */
 	uint32_t id;          /* session id in frames to us */
@@ -113,28 +130,16 @@ static inline uint32_t sw_peer_may_send(const struct sw_peer *p)
 
 /* sw_peer_put_due - add the peer to the set of peers to which control frames
  * may leave, or remove it. */
-static inline void sw_peer_put_due(const struct sw_peer *p, struct sw_due *due)
+static inline void sw_peer_put_due(const struct sw_peer *p)
 {
-	sw_due_put(&due[p->path.port_i], SW_CLASS_CTL, p->index,
+	sw_due_put(&p->hub->due[p->path.port_i], SW_CLASS_CTL, p->index,
 		sw_peer_may_send(p) != 0);
 }
 
-static inline void sw_peer_owe(
-	struct sw_peer *p, struct sw_due *due, enum sw_owed what)
+static inline void sw_peer_owe(struct sw_peer *p, enum sw_owed what)
 {
 	p->owed |= 1u << what;
-	sw_peer_put_due(p, due);
-}
-
-/* sw_peer_take_owed - clear and return the most urgent bit that may leave;
- * there must be one.  Every frame acknowledges, so SW_OWE_TAKEN is cleared as
- * well.  Call sw_peer_put_due when the frame has left. */
-static inline enum sw_owed sw_peer_take_owed(struct sw_peer *p)
-{
-	uint32_t what = (uint32_t)__builtin_ctz(sw_peer_may_send(p));
-
-	p->owed &= ~(1u << what | 1u << SW_OWE_TAKEN);
-	return what;
+	sw_peer_put_due(p);
 }
 
 /* sw_peer_offer - put the peer into the set in @data of its most urgent @class,
@@ -170,55 +175,37 @@ static inline uint32_t sw_peer_turn(
 
 /* sw_peer_overdrew - count a data frame beyond the grant (sw_flow_within), and
  * tell the peer its grant. */
-static inline void sw_peer_overdrew(
-	struct sw_peer *p, struct sw_due *due, struct sw_stats *st)
+static inline void sw_peer_overdrew(struct sw_peer *p)
 {
-	sw_count(&st->rx_credit, 1);
-	sw_peer_owe(p, due, SW_OWE_KEEPALIVE); /* with a grant */
+	sw_count(&p->hub->stats->rx_credit, 1);
+	sw_peer_owe(p, SW_OWE_KEEPALIVE); /* with a grant */
 }
 
 /* sw_peers_grant - give grants to waiting peers in turn, as long as there is
  * room, and owe each a frame that says so.  Call after a burst. */
-void sw_peers_grant_some(struct sw_grants *g, struct sw_due *due);
+void sw_peers_grant_some(struct sw_grants *g);
 
-static inline void sw_peers_grant(struct sw_grants *g, struct sw_due *due)
+static inline void sw_peers_grant(struct sw_grants *g)
 {
 	if (sw_grants_are_awaited(g))
-		sw_peers_grant_some(g, due);
+		sw_peers_grant_some(g);
 }
 
-/* sw_peer_on_ack - handle the payload of an ACK: call @fate for the frames that
- * it decides.
+/* sw_peer_on_ack - handle the payload of an ACK: say the fate of the frames
+ * that it decides.
  * @is_newer  newer than all earlier control frames (sw_flow_is_newer) */
 void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,
-	const uint8_t *payload, bool is_newer, uint64_t now_ns, sw_fate_fn fate,
-	void *ctx, struct sw_stats *st);
-
-/* sw_peer_build_ack - fill @h and @payload with an ACK; returns payload bytes.
- */
-uint32_t sw_peer_build_ack(struct sw_peer *p, uint64_t now_ns, uint64_t gap_ns,
-	struct sw_header *h, uint8_t *payload, struct sw_stats *st);
+	const uint8_t *payload, bool is_newer);
 
 /* sw_peer_build - complete a frame, with CRCs or with a tag, as its type and
- * the session have it; a payload may be encrypted where it lies.
- * sw_peer_tag - complete one of a keyed session, whose payload has @hash. */
+ * the session have it; a payload may be encrypted where it lies. */
 void sw_peer_build(struct sw_peer *p, struct sw_tx_frame *out, void *payload,
-	bool is_stable, struct sw_stats *st);
-void sw_peer_tag(struct sw_peer *p, struct sw_tx_frame *out,
-	const void *payload, bool is_stable,
-	const uint8_t hash[SW_POLYVAL_BLOCK], struct sw_stats *st);
+	bool is_stable);
 
-/* sw_peer_send - send the control frame whose header @out has.
- * sw_peer_send_message - send it as the next message of the control stream.
- * sw_peer_send_again - retransmit the next message of the window; @room, for
- * its payload, has SW_ORDERED_MAX bytes. */
-void sw_peer_send(struct sw_peer *p, uint8_t *payload, uint64_t now_ns,
-	struct sw_tx_frame *out, struct sw_stats *st);
-void sw_peer_send_message(struct sw_peer *p, uint8_t *payload,
-	const struct sw_params *params, uint64_t now_ns,
-	struct sw_tx_frame *out, struct sw_stats *st);
-void sw_peer_send_again(struct sw_peer *p, struct sw_due *due, uint8_t *room,
-	uint64_t now_ns, struct sw_tx_frame *out, struct sw_stats *st);
+/* sw_peer_tx - send the most urgent control frame that may leave; there must be
+ * one.  Every frame acknowledges.
+ * @payload  where hub->build writes: room for SW_PAYLOAD_MAX bytes */
+void sw_peer_tx(struct sw_peer *p, uint8_t *payload, struct sw_tx_frame *out);
 
 /* sw_peer_begin - begin a new session, with an empty control stream. */
 static inline void sw_peer_begin(struct sw_peer *p)
@@ -249,25 +236,12 @@ static inline bool sw_peer_says_more(
 	       sw_type_is_ordered(h->type);
 }
 
-bool sw_peer_on_message(struct sw_peer *p, struct sw_due *due,
-	const struct sw_header *h, const struct sw_params *params,
-	uint64_t now_ns, struct sw_stats *st);
+bool sw_peer_on_message(struct sw_peer *p, const struct sw_header *h);
 
-static inline bool sw_peer_on_control(struct sw_peer *p, struct sw_due *due,
-	const struct sw_header *h, const struct sw_params *params,
-	uint64_t now_ns, struct sw_stats *st)
+static inline bool sw_peer_on_control(
+	struct sw_peer *p, const struct sw_header *h)
 {
-	return !sw_peer_says_more(p, h) ||
-	       sw_peer_on_message(p, due, h, params, now_ns, st);
-}
-
-/* sw_peer_silence - has nothing arrived for @params->dead_after?
- * sw_peer_tick_control finds the other kind of silence. */
-static inline enum sw_silence sw_peer_silence(const struct sw_peer *p,
-	const struct sw_params *params, uint64_t now_ns)
-{
-	return now_ns - p->rx_ns >= params->dead_after ? SW_SAYS_NOTHING
-						       : SW_IS_HEARD;
+	return !sw_peer_says_more(p, h) || sw_peer_on_message(p, h);
 }
 
 /* Timers are lazy: an event only brings the next look forward (wake), and a
@@ -293,23 +267,13 @@ static inline uint64_t sw_peer_tick_at(const struct sw_peer *p)
 }
 
 /* sw_peer_tick_flow - run the timers of its flow: losses, an ACK that is due.
- * sw_peer_tick_control - run the timer of the control stream.  Returns
- * SW_ACKS_NOTHING if the peer acknowledged nothing for dead_after.
- * sw_peer_tick_window - do so if the window is not empty.
- * sw_peer_tick_alive - owe a sign of life if it is time. */
-void sw_peer_tick_flow(struct sw_peer *p, struct sw_due *due, uint64_t now_ns,
-	sw_fate_fn fate, void *ctx, struct sw_stats *st);
-enum sw_silence sw_peer_tick_window(struct sw_peer *p, struct sw_due *due,
-	const struct sw_params *params, uint64_t now_ns);
-void sw_peer_tick_alive(struct sw_peer *p, struct sw_due *due,
-	const struct sw_params *params, uint64_t now_ns);
-
-static inline enum sw_silence sw_peer_tick_control(struct sw_peer *p,
-	struct sw_due *due, const struct sw_params *params, uint64_t now_ns)
-{
-	return sw_control_is_idle(&p->control)
-		       ? SW_IS_HEARD
-		       : sw_peer_tick_window(p, due, params, now_ns);
-}
+ * sw_peer_tick_alive - owe a sign of life if it is time.
+ * sw_peer_tick_control - run the timer of the control stream.
+ * sw_peer_silence - has nothing arrived for dead_after, or was nothing
+ * acknowledged? */
+void sw_peer_tick_flow(struct sw_peer *p);
+void sw_peer_tick_alive(struct sw_peer *p);
+void sw_peer_tick_control(struct sw_peer *p);
+enum sw_silence sw_peer_silence(const struct sw_peer *p);
 
 #endif

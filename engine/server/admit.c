@@ -596,6 +596,7 @@ static void begin(
 	if (s->srv) /* a member that left had used it */
 		memset(s, 0, sizeof(*s));
 	s->srv = srv;
+	s->peer.hub = &srv->hub;
 	s->peer.index = p->id >> 16;
 	s->peer.id = p->id;
 	s->peer.far_id = p->join.session;

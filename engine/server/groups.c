@@ -38,7 +38,7 @@ static void forget_end(struct sw_session *s, uint32_t key)
 	sw_bitmap_remove(&s->ends, sw_key_index(key));
 	if (sw_bitmap_is_empty(&s->ends))
 		s->peer.owed &= ~(1u << SW_OWE_END);
-	sw_peer_put_due(&s->peer, s->srv->due);
+	sw_peer_put_due(&s->peer);
 }
 
 /* Close a group for @members.  If that frees it, results marked in its windows

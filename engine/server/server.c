@@ -49,26 +49,25 @@ static void tick_session(struct sw_session *s)
 {
 	struct sw_server *srv = s->srv;
 	struct sw_peer *p = &s->peer;
-	enum sw_silence how = sw_peer_silence(p, &srv->params, srv->now_ns);
+	enum sw_silence how = sw_peer_silence(p);
 
-	if (!how && sw_flow_tick_at(&p->flow) <= srv->now_ns) {
-		sw_peer_tick_flow(p, srv->due, srv->now_ns, sw_session_fate, s,
-			&srv->stats);
+	if (how) {
+		bury(s, how);
+		return;
+	}
+	if (sw_flow_tick_at(&p->flow) <= srv->now_ns) {
+		sw_peer_tick_flow(p);
 		if (sw_flow_may_ask(&p->flow) || sw_flow_is_paced(&p->flow))
 			sw_session_touch(s);
 	}
-	if (!how && p->tick_at_ns <= srv->now_ns) {
+	if (p->tick_at_ns <= srv->now_ns) {
 		sw_peer_sleep(p);
-		sw_peer_tick_alive(p, srv->due, &srv->params, srv->now_ns);
+		sw_peer_tick_alive(p);
+		sw_peer_tick_control(p);
 		if (sw_losses_are_due(&p->losses, srv->now_ns))
 			look_for_losses(s);
-		how = sw_peer_tick_control(
-			p, srv->due, &srv->params, srv->now_ns);
 	}
-	if (how)
-		bury(s, how);
-	else
-		srv->tick_at_ns[p->index] = sw_peer_tick_at(p);
+	srv->tick_at_ns[p->index] = sw_peer_tick_at(p);
 }
 
 static uint64_t on_tick(
@@ -137,6 +136,13 @@ int sw_server_open(struct sw_server **out, const struct sw_params *params,
 		.is_busy = server_is_busy,
 		.peer = sw_server_peer,
 		.tensor = sw_server_tensor};
+	srv->hub = (struct sw_hub){.due = srv->due,
+		.params = &srv->params,
+		.stats = &srv->stats,
+		.now_ns = &srv->now_ns,
+		.gap_ns = &srv->gap_ns,
+		.fate = sw_session_fate,
+		.build = sw_server_build};
 	srv->params = *params;
 	srv->env = env;
 	srv->quota.bytes = quota_bytes;

@@ -203,6 +203,7 @@ _Static_assert(
 
 struct sw_server {
 	struct sw_engine engine;
+	struct sw_hub hub;
 	struct sw_params params;
 	const struct sw_env *env;
 	void *mem; /* it lies in this */
@@ -287,6 +288,10 @@ void sw_server_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
  * control frames; then results by class. */
 uint32_t sw_server_tx(struct sw_engine *engine, uint64_t now_ns,
 	uint32_t port_i, struct sw_tx_frame *out, uint32_t max);
+
+/* sw_server_build - build a control frame (hub.build). */
+uint32_t sw_server_build(
+	struct sw_peer *p, enum sw_owed what, struct sw_header *h);
 
 /* --- admit.c, admit_declare.c --- */
 
@@ -453,7 +458,7 @@ static inline void sw_session_note_timer(const struct sw_session *s)
 /* sw_session_owe - owe the session a control frame. */
 static inline void sw_session_owe(struct sw_session *s, enum sw_owed what)
 {
-	sw_peer_owe(&s->peer, s->srv->due, what);
+	sw_peer_owe(&s->peer, what);
 }
 
 /* sw_session_offer - note that its most urgent result is of @class;
@@ -475,8 +480,15 @@ void sw_session_refresh(struct sw_session *s);
  */
 void sw_session_answer(struct sw_session *s, const struct sw_answer *a);
 
-/* sw_session_fate - note which RESULTs were acknowledged or lost; @ctx is the
- * session. */
+/* sw_session_of - return the session of a peer.
+ * sw_session_fate - note which RESULTs were acknowledged or lost; @ctx is the
+ * peer. */
+static inline struct sw_session *sw_session_of(struct sw_peer *p)
+{
+	return (struct sw_session *)((char *)p -
+				     offsetof(struct sw_session, peer));
+}
+
 void sw_session_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
 	enum sw_fate fate);
 

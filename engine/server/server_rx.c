@@ -193,7 +193,7 @@ static void on_data(struct sw_session *s, const struct sw_rx_frame *f,
 		} else if (some) {
 			on_want(s, f, h);
 		} else {
-			sw_peer_overdrew(&s->peer, s->srv->due, &s->srv->stats);
+			sw_peer_overdrew(&s->peer);
 			some = 1;
 		}
 	}
@@ -366,10 +366,8 @@ static void (*const running[SW_N_TYPES])(struct sw_session *,
 static __attribute__((noinline)) bool on_message(
 	struct sw_session *s, const struct sw_header *h)
 {
-	struct sw_server *srv = s->srv;
 	uint32_t n_acked = sw_control_n_acked(&s->peer.control);
-	bool is_next = sw_peer_on_message(
-		&s->peer, srv->due, h, &srv->params, srv->now_ns, &srv->stats);
+	bool is_next = sw_peer_on_message(&s->peer, h);
 
 	if (sw_control_n_acked(&s->peer.control) != n_acked)
 		sw_job_on_acked(s->job);
@@ -380,7 +378,6 @@ static __attribute__((noinline)) bool on_message(
 static void on_control(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h, bool is_late)
 {
-	struct sw_server *srv = s->srv;
 	bool is_dropped = false;
 
 	if (is_late && sw_peer_is_past(&s->peer, h))
@@ -392,8 +389,7 @@ static void on_control(struct sw_session *s, const struct sw_rx_frame *f,
 	if (h->type == SW_LEAVE)
 		on_leave(s, f->payload);
 	else if (h->type == SW_ACK)
-		sw_peer_on_ack(&s->peer, h, f->payload, !is_late, srv->now_ns,
-			sw_session_fate, s, &srv->stats);
+		sw_peer_on_ack(&s->peer, h, f->payload, !is_late);
 	else if (h->type == SW_KEEPALIVE)
 		on_keepalive(s, h);
 	else if (probing[h->type])
@@ -401,7 +397,7 @@ static void on_control(struct sw_session *s, const struct sw_rx_frame *f,
 	else if (s->job->status.state == SW_JOB_RUNNING && running[h->type])
 		running[h->type](s, f, h);
 	else /* includes types that only a server sends */
-		sw_count(&srv->stats.rx_state, 1);
+		sw_count(&s->srv->stats.rx_state, 1);
 }
 
 static void say_error(struct sw_session *s)

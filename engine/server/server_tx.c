@@ -76,14 +76,6 @@ static uint32_t build_probe(struct sw_session *s, struct sw_header *h)
 	return s->probe_bytes;
 }
 
-static uint32_t build_ack(struct sw_session *s, struct sw_header *h)
-{
-	struct sw_server *srv = s->srv;
-
-	return sw_peer_build_ack(
-		&s->peer, srv->now_ns, srv->gap_ns, h, srv->next, &srv->stats);
-}
-
 static const struct builder {
 	uint8_t type;
 	uint32_t (*build)(struct sw_session *, struct sw_header *);
@@ -94,10 +86,18 @@ static const struct builder {
 	[SW_OWE_DECLARED] = {SW_DECLARED, build_declared},
 	[SW_OWE_PROBE] = {SW_PROBE, build_probe},
 	[SW_OWE_ANSWER] = {SW_ANSWER, build_answer},
-	[SW_OWE_ACK] = {SW_ACK, build_ack},
 	[SW_OWE_KEEPALIVE] = {SW_KEEPALIVE, NULL},
 	[SW_OWE_TAKEN] = {SW_KEEPALIVE, NULL},
 };
+
+uint32_t sw_server_build(
+	struct sw_peer *p, enum sw_owed what, struct sw_header *h)
+{
+	const struct builder *b = &builders[what];
+
+	h->type = b->type;
+	return b->build ? b->build(sw_session_of(p), h) : 0;
+}
 
 static uint32_t tx_reply(
 	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
@@ -121,40 +121,10 @@ static uint32_t tx_reply(
 	return 1;
 }
 
-static void build(
-	struct sw_session *s, enum sw_owed what, struct sw_tx_frame *out)
-{
-	const struct builder *b = &builders[what];
-	struct sw_header *h = &out->header;
-
-	*h = (struct sw_header){.type = b->type,
-		.session = s->peer.far_id,
-		.head_crc = s->peer.seed};
-	h->payload_len = b->build ? (uint16_t)b->build(s, h) : 0;
-}
-
-/* Send a message of the control stream, a new one or a retransmission. */
-static __attribute__((noinline)) void tx_message(
-	struct sw_session *s, enum sw_owed what, struct sw_tx_frame *out)
-{
-	struct sw_server *srv = s->srv;
-
-	if (what == SW_OWE_AGAIN) {
-		sw_peer_send_again(&s->peer, srv->due, srv->next, srv->now_ns,
-			out, &srv->stats);
-		return;
-	}
-	build(s, what, out);
-	sw_peer_send_message(&s->peer, srv->next, &srv->params, srv->now_ns,
-		out, &srv->stats);
-	sw_session_note_timer(s);
-}
-
 static uint32_t tx_control(
 	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
 {
 	uint32_t i = sw_due_take_turn(&srv->due[port_i], SW_CLASS_CTL);
-	enum sw_owed what;
 	struct sw_session *s;
 
 	if (i == SW_MAX_SESSIONS)
@@ -164,15 +134,9 @@ static uint32_t tx_control(
 		sw_pending_build(srv, i, out);
 		return 1;
 	}
-	what = sw_peer_take_owed(&s->peer);
-	if (1u << what & SW_OWED_STREAM) {
-		tx_message(s, what, out);
-	} else {
-		build(s, what, out);
-		sw_peer_send(
-			&s->peer, srv->next, srv->now_ns, out, &srv->stats);
-	}
-	sw_peer_put_due(&s->peer, srv->due);
+	sw_peer_tx(&s->peer, srv->next, out);
+	if (sw_type_is_ordered(out->header.type))
+		sw_session_note_timer(s);
 	return 1;
 }
 

@@ -49,7 +49,7 @@ void sw_server_look(struct sw_server *srv)
 {
 	for (uint32_t w = 0; w < SW_SESSION_WORDS; w++)
 		look_at_word(srv, w);
-	sw_peers_grant(&srv->grants, srv->due);
+	sw_peers_grant(&srv->grants);
 }
 
 bool sw_session_fail_for(struct sw_session *s, const struct sw_fault *why)
@@ -128,7 +128,7 @@ static void tell_base(struct sw_job *job, uint32_t key)
 void sw_session_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
 	enum sw_fate fate)
 {
-	struct sw_session *s = ctx;
+	struct sw_session *s = sw_session_of(ctx);
 	bool has_moved;
 
 	if (fate == SW_LOST)

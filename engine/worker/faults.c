@@ -135,7 +135,7 @@ static void tell(struct sw_link *l, const struct sw_wtensor *t)
 	if (!t->kind->is_known(l, t))
 		return;
 	sw_bitmap_add(&l->ends, sw_wtensor_slot(t)->index);
-	sw_link_owe(l->worker, l, SW_OWE_END);
+	sw_link_owe(l, SW_OWE_END);
 }
 
 void sw_link_close(struct sw_link *l, const struct sw_wtensor *slot)
@@ -144,7 +144,7 @@ void sw_link_close(struct sw_link *l, const struct sw_wtensor *slot)
 		slot->parts[l->peer.index].close_number)
 		return;
 	sw_bitmap_add(&l->closes, slot->index);
-	sw_link_owe(l->worker, l, SW_OWE_END);
+	sw_link_owe(l, SW_OWE_END);
 }
 
 bool sw_link_knows_closed(
@@ -326,7 +326,7 @@ uint32_t sw_link_build_end(
 		return 0;
 	sw_bitmap_remove(set, i);
 	if (!sw_bitmap_is_empty(&l->ends) || !sw_bitmap_is_empty(&l->closes))
-		sw_link_owe(w, l, SW_OWE_END);
+		sw_link_owe(l, SW_OWE_END);
 	slot = &w->tensors[i];
 	h->type = is_end ? SW_END : SW_CLOSE;
 	if (is_end) {

@@ -48,7 +48,7 @@ void sw_link_request(struct sw_worker *w, struct sw_link *l)
 	l->request_wait_ns = w->params.retry_min;
 	sw_peer_wake(&l->peer, 0);
 	if (has_request(w, l))
-		sw_link_owe(w, l, SW_OWE_REQUEST);
+		sw_link_owe(l, SW_OWE_REQUEST);
 	else /* cancel a repetition */
 		l->peer.owed &= ~(1u << SW_OWE_REQUEST);
 }
@@ -221,7 +221,7 @@ static uint64_t tick_request(struct sw_worker *w, struct sw_link *l)
 		return UINT64_MAX;
 	if (w->now_ns < l->request_at_ns)
 		return l->request_at_ns;
-	sw_link_owe(w, l, SW_OWE_REQUEST);
+	sw_link_owe(l, SW_OWE_REQUEST);
 	return UINT64_MAX;
 }
 
@@ -238,7 +238,7 @@ uint64_t sw_link_tick_rest(struct sw_worker *w, struct sw_link *l)
 		return l->rest_at_ns;
 	}
 	sw_flow_rest(f);
-	sw_link_owe(w, l, SW_OWE_KEEPALIVE);
+	sw_link_owe(l, SW_OWE_KEEPALIVE);
 	return UINT64_MAX;
 }
 
@@ -360,7 +360,7 @@ static void take_accept(
 	sw_link_request(w, l); /* cancel JOIN */
 	l->peer.rx_ns = w->now_ns;
 	w->is_refused = false;
-	sw_link_owe(w, l, SW_OWE_KEEPALIVE); /* this confirms the session */
+	sw_link_owe(l, SW_OWE_KEEPALIVE); /* this confirms the session */
 	sw_count(&w->stats.sessions_opened, 1);
 	sw_link_probe(w, l);
 	w->is_unsettled = true;
@@ -374,7 +374,7 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 	memcpy(&a, payload, sizeof(a));
 	if (l->state == SW_LINK_OPEN && a.session == l->peer.far_id) {
 		/* Our KEEPALIVE was lost. */
-		sw_link_owe(w, l, SW_OWE_KEEPALIVE);
+		sw_link_owe(l, SW_OWE_KEEPALIVE);
 		return;
 	}
 	if (l->state != SW_LINK_JOIN || a.nonce != l->nonce || !a.session ||
@@ -721,7 +721,7 @@ static void on_repeated(struct sw_worker *w, struct sw_link *l)
 		!l->peer.seal->taken[SW_CLASS_CTL].largest)
 		l->peer.rx_ns = w->now_ns;
 	if (w->now_ns - l->peer.sent_ns >= w->params.retry_min)
-		sw_link_owe(w, l, SW_OWE_KEEPALIVE);
+		sw_link_owe(l, SW_OWE_KEEPALIVE);
 }
 
 void sw_link_on_handshake(struct sw_worker *w, struct sw_link *l,
@@ -767,9 +767,9 @@ static uint64_t tick_question(struct sw_worker *w, struct sw_link *l)
 		return UINT64_MAX;
 	if (at <= w->now_ns && l->question_at_ns <= w->now_ns) {
 		l->question_at_ns = w->now_ns + w->params.retry_max;
-		sw_link_owe(w, l, SW_OWE_REQUEST);
+		sw_link_owe(l, SW_OWE_REQUEST);
 		/* A HELLO is no sign of life to a server that is there. */
-		sw_link_owe(w, l, SW_OWE_KEEPALIVE);
+		sw_link_owe(l, SW_OWE_KEEPALIVE);
 	}
 	return sw_max64(at, l->question_at_ns);
 }
@@ -798,9 +798,8 @@ uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l)
 		sw_link_start(w, l);
 		return tick_request(w, l);
 	}
-	how = sw_peer_tick_control(&l->peer, w->due, &w->params, w->now_ns);
-	if (!how)
-		how = sw_peer_silence(&l->peer, &w->params, w->now_ns);
+	sw_peer_tick_control(&l->peer);
+	how = sw_peer_silence(&l->peer);
 	if (how && l->state == SW_LINK_OPEN)
 		bury(w, l, how);
 	at = sw_min64(at, tick_question(w, l));

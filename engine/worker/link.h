@@ -91,10 +91,14 @@ struct sw_link {
 	uint8_t e[32];
 };
 
-static inline void sw_link_owe(
-	struct sw_worker *w, struct sw_link *l, enum sw_owed what)
+static inline struct sw_link *sw_link_of(struct sw_peer *p)
 {
-	sw_peer_owe(&l->peer, w->due, what);
+	return (struct sw_link *)((char *)p - offsetof(struct sw_link, peer));
+}
+
+static inline void sw_link_owe(struct sw_link *l, enum sw_owed what)
+{
+	sw_peer_owe(&l->peer, what);
 }
 
 static inline bool sw_link_has_session(const struct sw_link *l)

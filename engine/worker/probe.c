@@ -13,7 +13,7 @@ static void send_first(struct sw_worker *w, struct sw_link *l)
 {
 	l->probe.wait_ns = w->params.retry_min;
 	if (l->probe.size)
-		sw_link_owe(w, l, SW_OWE_PROBE);
+		sw_link_owe(l, SW_OWE_PROBE);
 }
 
 void sw_link_probe(struct sw_worker *w, struct sw_link *l)
@@ -32,7 +32,6 @@ uint32_t sw_link_build_probe(
 	struct sw_probe *p = &l->probe;
 	uint32_t bytes = p->n_sent % 2 ? p->good : p->size;
 
-	h->type = SW_KEEPALIVE;
 	if (!p->size)
 		return 0;
 	h->type = SW_PROBE;
@@ -65,7 +64,7 @@ uint64_t sw_link_tick_probe(struct sw_worker *w, struct sw_link *l)
 	if (w->now_ns < p->at_ns)
 		return p->at_ns;
 	if (p->n_sent < SW_PROBE_TRIES || p->n_alive < SW_PROBE_ALIVE) {
-		sw_link_owe(w, l, SW_OWE_PROBE);
+		sw_link_owe(l, SW_OWE_PROBE);
 		return UINT64_MAX;
 	}
 	sw_log(w->env->log, SW_LOG_INFO,
@@ -185,7 +184,7 @@ void sw_paths_check(struct sw_worker *w, bool is_slow)
 			sw_probe_begin(
 				&l->probe, SMALL_BYTES, w->payload_bytes);
 		if (l->state == SW_LINK_OPEN && l->probe.size)
-			sw_link_owe(w, l, SW_OWE_PROBE);
+			sw_link_owe(l, SW_OWE_PROBE);
 	}
 	if (!w->checked_ns)
 		w->checked_ns = w->now_ns;

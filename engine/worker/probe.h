@@ -83,7 +83,7 @@ static inline bool sw_probe_is_over(const struct sw_probe *p)
 
 /* sw_link_probe - begin to probe the path of an open link. Does nothing once
  * the job's payload is settled.
- * sw_link_build_probe - build the next PROBE; KEEPALIVE if nothing is probed.
+ * sw_link_build_probe - build the next PROBE; returns 0 if nothing is probed.
  * sw_link_on_probe - take an answer.
  * sw_link_tick_probe - try again, or a smaller size. Returns when to call it
  * again.

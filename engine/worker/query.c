@@ -94,7 +94,7 @@ uint64_t sw_query_search(struct sw_worker *w, struct sw_link *l)
 	l->n_queries = 0;
 	has_ended = search(w, l);
 	if (l->n_queries) {
-		sw_link_owe(w, l, SW_OWE_QUERY);
+		sw_link_owe(l, SW_OWE_QUERY);
 		l->query_wait_ns = sw_max64(l->query_wait_ns,
 			sw_min64(2 * l->query_wait_ns, w->params.query_max));
 	}

@@ -336,7 +336,7 @@ void sw_link_declare(struct sw_worker *w, struct sw_link *l)
 		!l->n_asked && l->n_declared < w->n_tensors &&
 		(!l->server_i || sw_wtensor_numbered(w, l->n_declared)->key !=
 					 SW_KEY_NONE))
-		sw_link_owe(w, l, SW_OWE_DECLARE);
+		sw_link_owe(l, SW_OWE_DECLARE);
 }
 
 /* Return how many tensors may get their keys in one turn.  The work grows with

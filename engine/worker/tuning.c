@@ -76,7 +76,7 @@ int sw_worker_tune(struct sw_worker *w, const struct sw_policy *policy,
 	k->wanted = (struct sw_job_tuning){.policy = policy,
 		.part_bytes = part_bytes,
 		.credit_bytes = credit_bytes};
-	sw_link_owe(w, &w->links[0], SW_OWE_TUNE);
+	sw_link_owe(&w->links[0], SW_OWE_TUNE);
 	return 0;
 }
 

@@ -47,7 +47,7 @@ static void tell_joined(struct sw_worker *w)
 						     : sw_worker_carries(w);
 		sw_lane_report(w, SW_LANE_JOINED);
 	} else if (!w->payload_bytes) {
-		sw_link_owe(w, &w->links[0], SW_OWE_PATHS);
+		sw_link_owe(&w->links[0], SW_OWE_PATHS);
 	}
 }
 
@@ -319,9 +319,8 @@ static void tick_link(struct sw_worker *w, struct sw_link *l)
 {
 	sw_peer_sleep(&l->peer);
 	if (l->state == SW_LINK_OPEN) {
-		sw_peer_tick_flow(&l->peer, w->due, w->now_ns,
-			sw_worker_on_fate, l, &w->stats);
-		sw_peer_tick_alive(&l->peer, w->due, &w->params, w->now_ns);
+		sw_peer_tick_flow(&l->peer);
+		sw_peer_tick_alive(&l->peer);
 		if (sw_losses_are_due(&l->peer.losses, w->now_ns))
 			look_for_losses(w, l);
 		sw_peer_wake(&l->peer, sw_query_tick(w, l));
@@ -460,6 +459,7 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 	words = sw_bitmap_init(&l->closes, SW_TENSORS, words);
 	assert(words == l->words + SW_LINK_WORDS);
 	l->worker = w;
+	l->peer.hub = &w->hub;
 	l->peer.index = i;
 	l->server_i = server_i;
 	l->peer.id = i << 16 | (uint32_t)(generation ? generation : 1);
@@ -556,6 +556,13 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 		.is_busy = is_busy,
 		.peer = peer,
 		.tensor = tensor};
+	w->hub = (struct sw_hub){.due = w->due,
+		.params = &w->params,
+		.stats = &w->stats,
+		.now_ns = &w->now_ns,
+		.gap_ns = &w->gap_ns,
+		.fate = sw_worker_on_fate,
+		.build = sw_worker_build_control};
 	w->params = *params;
 	w->carried = params->payload;
 	w->env = env;

@@ -22,6 +22,7 @@
 #include "engine/base/stats.h"
 #include "engine/flow/flow.h"
 #include "engine/loop/engine.h"
+#include "engine/peer/peer.h"
 #include "engine/sched/due.h"
 #include "engine/sched/order.h"
 #include "engine/sched/place.h"
@@ -143,6 +144,7 @@ struct sw_wtensor;
 /* To be embedded.  Only this folder uses its fields. */
 struct sw_worker {
 	struct sw_engine engine;
+	struct sw_hub hub; /* its links' */
 	struct sw_params params;
 	const struct sw_env *env;
 	struct sw_worker_events events;

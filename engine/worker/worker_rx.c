@@ -225,7 +225,7 @@ static uint32_t fold_run(struct sw_link *l, struct sw_wtensor *t,
 void sw_worker_on_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
 	enum sw_fate fate)
 {
-	struct sw_link *l = ctx;
+	struct sw_link *l = sw_link_of(ctx);
 	struct sw_worker *w = l->worker;
 
 	if (fate == SW_LOST)
@@ -246,10 +246,8 @@ static void on_ack(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload, bool is_newer)
 {
 	if (is_newer)
-		sw_peer_on_control(
-			&l->peer, w->due, h, &w->params, w->now_ns, &w->stats);
-	sw_peer_on_ack(&l->peer, h, payload, is_newer, w->now_ns,
-		sw_worker_on_fate, l, &w->stats);
+		sw_peer_on_control(&l->peer, h);
+	sw_peer_on_ack(&l->peer, h, payload, is_newer);
 	sw_peer_wake(&l->peer, sw_query_at(w, l));
 	sw_link_touch(l);
 }
@@ -306,8 +304,7 @@ static void on_control(struct sw_worker *w, struct sw_link *l,
 	if (sw_link_has_session(l) && h->type != SW_LEFT &&
 		h->class == SW_CLASS_CTL &&
 		((!is_newer && sw_peer_is_past(&l->peer, h)) ||
-			!sw_peer_on_control(&l->peer, w->due, h, &w->params,
-				w->now_ns, &w->stats)))
+			!sw_peer_on_control(&l->peer, h)))
 		return; /* stale, or not the next message */
 	if (h->type == SW_ANSWER && l->state == SW_LINK_OPEN)
 		sw_query_answered(w, l, h, payload);
@@ -324,7 +321,7 @@ static void on_data(struct sw_worker *w, struct sw_link *l,
 		if (some) {
 			on_results(w, l, &f[i], &h[i], some);
 		} else {
-			sw_peer_overdrew(&l->peer, w->due, &w->stats);
+			sw_peer_overdrew(&l->peer);
 			some = 1;
 		}
 	}
@@ -398,9 +395,9 @@ static void finish_burst(struct sw_worker *w)
 
 			if (l->state == SW_LINK_OPEN &&
 				sw_flow_ack_at(&l->peer.flow) == 0)
-				sw_link_owe(w, l, SW_OWE_ACK);
+				sw_link_owe(l, SW_OWE_ACK);
 		}
-	sw_peers_grant(&w->grants, w->due);
+	sw_peers_grant(&w->grants);
 }
 
 void sw_worker_frames(

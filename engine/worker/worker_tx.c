@@ -24,21 +24,7 @@ static uint64_t backlog_of(const struct sw_link *l)
 	return l->n_todo * (uint64_t)sw_flow_frame(&l->peer.flow);
 }
 
-static uint32_t build_keepalive(
-	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
-{
-	h->flags = sw_backlog_flags(backlog_of(l));
-	h->type = SW_KEEPALIVE;
-	return 0;
-}
-
-static uint32_t build_ack(
-	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
-{
-	return sw_peer_build_ack(
-		&l->peer, w->now_ns, w->gap_ns, h, w->payload, &w->stats);
-}
-
+/* The builders of control frames; KEEPALIVE has none. */
 static uint32_t (*const builders[SW_N_OWED])(
 	struct sw_worker *, struct sw_link *, struct sw_header *) = {
 	[SW_OWE_REQUEST] = sw_link_build_request,
@@ -47,9 +33,6 @@ static uint32_t (*const builders[SW_N_OWED])(
 	[SW_OWE_PATHS] = sw_link_build_paths,
 	[SW_OWE_PROBE] = sw_link_build_probe,
 	[SW_OWE_DECLARE] = sw_link_build_declare,
-	[SW_OWE_KEEPALIVE] = build_keepalive,
-	[SW_OWE_TAKEN] = build_keepalive,
-	[SW_OWE_ACK] = build_ack,
 	[SW_OWE_QUERY] = sw_query_build,
 };
 
@@ -71,54 +54,33 @@ static struct sw_link *link_that_owes(struct sw_worker *w, struct sw_due *due)
 	return NULL;
 }
 
-static void build(struct sw_worker *w, struct sw_link *l, enum sw_owed what,
-	struct sw_header *h)
+uint32_t sw_worker_build_control(
+	struct sw_peer *p, enum sw_owed what, struct sw_header *h)
 {
-	*h = (struct sw_header){0};
-	if (sw_link_has_session(l)) {
-		h->session = l->peer.far_id;
-		h->head_crc = l->peer.seed;
-	}
-	h->payload_len = (uint16_t)builders[what](w, l, h);
-}
+	struct sw_link *l = sw_link_of(p);
+	uint32_t bytes = 0;
 
-/* Send a message of the control stream, a new one or a retransmission. */
-static __attribute__((noinline)) void tx_message(struct sw_worker *w,
-	struct sw_link *l, enum sw_owed what, struct sw_tx_frame *out)
-{
-	if (what == SW_OWE_AGAIN) {
-		sw_peer_send_again(&l->peer, w->due, w->payload, w->now_ns, out,
-			&w->stats);
-		return;
+	if (!sw_link_has_session(l))
+		h->session = h->head_crc = 0;
+	if (builders[what])
+		bytes = builders[what](l->worker, l, h);
+	if (!h->type) { /* there is nothing to say */
+		h->type = SW_KEEPALIVE;
+		h->flags = sw_backlog_flags(backlog_of(l));
 	}
-	build(w, l, what, &out->header);
-	if (out->header.type) {
-		sw_peer_send_message(&l->peer, w->payload, &w->params,
-			w->now_ns, out, &w->stats);
-		return;
-	}
-	build(w, l, SW_OWE_KEEPALIVE, &out->header); /* nothing to say */
-	sw_peer_send(&l->peer, w->payload, w->now_ns, out, &w->stats);
+	return bytes;
 }
 
 static uint32_t tx_control(
 	struct sw_worker *w, uint32_t port_i, struct sw_tx_frame *out)
 {
 	struct sw_link *l = link_that_owes(w, &w->due[port_i]);
-	enum sw_owed what;
 
 	if (!l)
 		return 0;
-	what = sw_peer_take_owed(&l->peer);
-	if (1u << what & SW_OWED_STREAM) {
-		tx_message(w, l, what, out);
-	} else {
-		build(w, l, what, &out->header);
-		sw_peer_send(&l->peer, w->payload, w->now_ns, out, &w->stats);
-	}
-	if (what != SW_OWE_ACK)
+	sw_peer_tx(&l->peer, w->payload, out);
+	if (out->header.type != SW_ACK)
 		sw_peer_wake(&l->peer, 0);
-	sw_peer_put_due(&l->peer, w->due);
 	return 1;
 }
 
@@ -279,7 +241,7 @@ static void want(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 		note_sent(w, sw_stream_find(t, l, h->stream.j + i, &record), h,
 			&sum);
 	count_pushed(w, &sum);
-	sw_peer_build(&l->peer, out, NULL, true, &w->stats);
+	sw_peer_build(&l->peer, out, NULL, true);
 	out->way = l->peer.way;
 }
 
