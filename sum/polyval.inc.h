@@ -14,9 +14,10 @@
  * wait for the round before.
  *
  * The file that includes this one defines VEC, VB (bytes of it), CLMUL(a, b,
- * halves), SWAP (the halves of each 128 bits), LOWS(a, b) and HIGHS(a, b) (the
- * low and the high halves of both), SPREAD (128 bits in all of a vector), WIDEN
- * (128 bits and zeros), NARROW (the sum of all 128 bits), ROW and NAME. */
+ * halves), SWAP (the halves of each 128 bits), CROSS(x, p) (in the high halves
+ * the sum of both; @x was loaded from @p), SPREAD (128 bits in all of a
+ * vector), WIDEN (128 bits and zeros), NARROW (the sum of all 128 bits), ROW
+ * and NAME. */
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -43,50 +44,49 @@ INLINE VEC take(const void *p, uint8_t *to)
 	return v;
 }
 
-INLINE void add(struct products *s, VEC x, VEC power, VEC middle)
+/* The high halves of @cross are the sums of the halves of @x. */
+INLINE void add(struct products *s, VEC x, VEC cross, VEC power, VEC middle)
 {
 	s->low ^= CLMUL(x, power, 0x00);
 	s->high ^= CLMUL(x, power, 0x11);
-	s->middle ^= CLMUL(x ^ SWAP(x), middle, 0x00);
+	s->middle ^= CLMUL(cross, middle, 0x01);
 }
 
 /* Multiply all blocks of @x by the same power, whose number is @i. */
-INLINE void add_spread(
-	struct products *s, const struct sw_polyval_key *k, uint32_t i, VEC x)
+INLINE void add_spread(struct products *s, const struct sw_polyval_key *k,
+	uint32_t i, VEC x, VEC cross)
 {
-	add(s, x, SPREAD(k->powers[POWERS - i]),
+	add(s, x, cross, SPREAD(k->powers[POWERS - i]),
 		SPREAD(k->middles[POWERS - i]));
 }
 
 /* Multiply the blocks of @x by the powers from @i downwards. */
-INLINE void add_row(
-	struct products *s, const struct sw_polyval_key *k, uint32_t i, VEC x)
+INLINE void add_row(struct products *s, const struct sw_polyval_key *k,
+	uint32_t i, VEC x, VEC cross)
 {
-	add(s, x, take(k->powers[POWERS - i], NULL),
+	add(s, x, cross, take(k->powers[POWERS - i], NULL),
 		take(k->middles[POWERS - i], NULL));
 }
 
 INLINE void add_block(struct products *s, const struct sw_polyval_key *k,
 	uint32_t i, __m128i x)
 {
-	add(s, WIDEN(x),
+	VEC v = WIDEN(x);
+
+	add(s, v, v ^ SWAP(v),
 		WIDEN(_mm_load_si128((const void *)k->powers[POWERS - i])),
 		WIDEN(_mm_load_si128((const void *)k->middles[POWERS - i])));
 }
 
 /* Twice take away the multiple of the modulus that makes the lowest 64 bits
- * zero, and drop these. */
+ * zero, and drop these: the products in the middle then have their place. */
 INLINE VEC reduce(const struct products *s)
 {
 	static const uint64_t modulus[2] = {0, 0xc200000000000000};
-	VEC zero = s->low ^ s->low, low = s->low, high = s->high;
-	VEC middle = s->middle ^ low ^ high;
+	VEC m = SPREAD(modulus), sum = s->low;
 
-	low ^= LOWS(zero, middle);
-	high ^= HIGHS(middle, zero);
-	low = SWAP(low) ^ CLMUL(low, SPREAD(modulus), 0x10);
-	low = SWAP(low) ^ CLMUL(low, SPREAD(modulus), 0x10);
-	return low ^ high;
+	sum = SWAP(sum) ^ CLMUL(sum, m, 0x10) ^ s->middle ^ s->low ^ s->high;
+	return SWAP(sum) ^ CLMUL(sum, m, 0x10) ^ s->high;
 }
 
 INLINE VEC hash_round(
@@ -95,10 +95,13 @@ INLINE VEC hash_round(
 	VEC zero = hash ^ hash;
 	struct products s = {zero, zero, zero};
 
-	for (uint32_t i = VB; i < ROUND; i += VB)
-		add_spread(&s, k, (ROUND - i) / BLOCK,
-			take(p + i, to ? to + i : NULL));
-	add_spread(&s, k, ROUND / BLOCK, take(p, to) ^ hash);
+	for (uint32_t i = VB; i < ROUND; i += VB) {
+		VEC x = take(p + i, to ? to + i : NULL);
+
+		add_spread(&s, k, (ROUND - i) / BLOCK, x, CROSS(x, p + i));
+	}
+	hash ^= take(p, to);
+	add_spread(&s, k, ROUND / BLOCK, hash, hash ^ SWAP(hash));
 	return reduce(&s);
 }
 
@@ -107,21 +110,31 @@ INLINE VEC hash_round(
 INLINE void add_rest(struct products *s, const struct sw_polyval_key *k,
 	uint32_t i, VEC hash, const uint8_t *p, uint8_t *to, size_t n)
 {
+	VEC cross = hash ^ SWAP(hash);
+
 	for (; n >= VB; n -= VB, i -= VB / BLOCK, p += VB) {
-		add_row(s, k, i, take(p, to) ^ hash);
+		VEC x = take(p, to);
+
+		add_row(s, k, i, x ^ hash, CROSS(x, p) ^ cross);
 		hash ^= hash;
+		cross ^= cross;
 		to = to ? to + VB : NULL;
 	}
-	for (; n; i--, p += BLOCK) {
-		size_t some = n < BLOCK ? n : BLOCK;
-		__m128i x = _mm_setzero_si128();
+	for (; n >= BLOCK; n -= BLOCK, i--, p += BLOCK) {
+		__m128i x = _mm_loadu_si128((const void *)p);
 
-		memcpy(&x, p, some);
 		if (to)
-			memcpy(to, &x, some);
+			_mm_storeu_si128((void *)to, x);
 		add_block(s, k, i, x);
 		to = to ? to + BLOCK : NULL;
-		n -= some;
+	}
+	if (n) {
+		__m128i x = _mm_setzero_si128();
+
+		memcpy(&x, p, n);
+		if (to)
+			memcpy(to, &x, n);
+		add_block(s, k, i, x);
 	}
 }
 

@@ -10,8 +10,7 @@
 #define VB                  16
 #define CLMUL(a, b, halves) _mm_clmulepi64_si128(a, b, halves)
 #define SWAP(v)             _mm_shuffle_epi32(v, 0x4e)
-#define LOWS(a, b)          _mm_unpacklo_epi64(a, b)
-#define HIGHS(a, b)         _mm_unpackhi_epi64(a, b)
+#define CROSS(x, p)         ((x) ^ SWAP(x))
 #define SPREAD(p)           _mm_loadu_si128((const void *)(p))
 #define WIDEN(v)            (v)
 #define NARROW(v)           (v)

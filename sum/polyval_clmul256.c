@@ -10,8 +10,7 @@
 #define VB                  32
 #define CLMUL(a, b, halves) _mm256_clmulepi64_epi128(a, b, halves)
 #define SWAP(v)             _mm256_shuffle_epi32(v, 0x4e)
-#define LOWS(a, b)          _mm256_unpacklo_epi64(a, b)
-#define HIGHS(a, b)         _mm256_unpackhi_epi64(a, b)
+#define CROSS(x, p)         ((x) ^ SWAP(x))
 #define SPREAD(p) \
 	_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)(p)))
 #define WIDEN(v)  _mm256_zextsi128_si256(v)

@@ -10,13 +10,21 @@
 #define VB                  64
 #define CLMUL(a, b, halves) _mm512_clmulepi64_epi128(a, b, halves)
 #define SWAP(v)             _mm512_shuffle_epi32(v, 0x4e)
-#define LOWS(a, b)          _mm512_unpacklo_epi64(a, b)
-#define HIGHS(a, b)         _mm512_unpackhi_epi64(a, b)
+#define CROSS(x, p)         ((x) ^ duplicate(p))
 #define SPREAD(p)           _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)(p)))
 #define WIDEN(v)            _mm512_zextsi128_si512(v)
 #define NARROW(v)                                                      \
 	(_mm512_castsi512_si128(v) ^ _mm512_extracti32x4_epi32(v, 1) ^ \
 		_mm512_extracti32x4_epi32(v, 2) ^                      \
 		_mm512_extracti32x4_epi32(v, 3))
+
+/* The unit of products also swaps halves, so a load duplicates the low ones. */
+static inline VEC duplicate(const void *p)
+{
+	VEC v;
+
+	__asm__("vmovddup %1, %0" : "=v"(v) : "m"(*(const char(*)[VB])p));
+	return v;
+}
 
 #include "sum/polyval.inc.h"
