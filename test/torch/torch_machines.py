@@ -19,6 +19,7 @@ from rig import RUN_S, check
 from slurm import free_port
 
 N = 2  # machines, and ranks of each
+PORT = 29400  # of the rendezvous
 NETS = {"net": "10.78.0.", "second": "10.78.1."}
 NETS_V6 = {"net": "fd00:78::", "second": "fd00:78:1::"}
 # Its standard input keeps it.
@@ -39,6 +40,7 @@ class Machines(Alone):
         super().__init__(2 * N)
         nets = nets or NETS
         bits = ["/64", "nodad"] if nets is NETS_V6 else ["/24"]
+        self.stores = []
         self.holders = [self.hold(i, own) for i in range(N)]
         for name, net in nets.items():
             lan.ip("link", "add", name, "netns", self.pid(0), "type", "veth",
@@ -87,9 +89,18 @@ class Machines(Alone):
     def inside(self, i, *args):
         return ["nsenter", "-t", self.pid(i), "-n", "-u", "-m", *args]
 
+    def host_store(self):
+        """On the first machine, until the end."""
+        p = self.run("store", os.path.join(torch_rig.HERE, "rendezvous.py"), str(PORT),
+                     start=self.for_torchrun(namespaces=self.of_machine(0)))
+        p.await_out("listens", RUN_S)
+        self.stores.append(p)
+
     def torchruns(self, *args, rendezvous, env=None, n_cpus=None, ranks=N):
         """One on each machine, which has so many CPUs; or as many as this one.
         These machines have the same cores, so each agent polls on one."""
+        if rendezvous is by_name:
+            self.host_store()
         pairs = {"TEST_LIMIT_S": "90", "SUMWIRE_LCORES": "1",
                  "GLOO_SOCKET_IFNAME": None, **(env or {})}
         each = [{"TEST_CPUS": str(n)} for n in n_cpus or ()] or [{}] * N
@@ -116,6 +127,9 @@ class Machines(Alone):
         for i in range(N):
             for end in "boot", "hosts":
                 os.remove(self.path(f"tmp/machine{i}.{end}"))
+        for p in self.stores:
+            p.popen.stdin.close()
+            p.wait_ok(rig.STOP_S)
         super().await_nothing()
 
     def __exit__(self, kind, value, trace):
@@ -131,13 +145,13 @@ class Machines(Alone):
 def by_name(i):
     """As on many machines: the first one's name is of its loopback there."""
     del i
-    return ("--rdzv-backend=c10d", "--rdzv-endpoint=node0:29400",
-            "--rdzv-id=job")
+    return ("--rdzv-backend=c10d", f"--rdzv-endpoint=node0:{PORT}", "--rdzv-id=job",
+            f"--rdzv-conf=is_host=0,read_timeout={RUN_S},keep_alive_max_attempt=60")
 
 
 def by_address(i):
     return (f"--node-rank={i}", "--master-addr=" + NETS["net"] + "1",
-            "--master-port=29400")
+            f"--master-port={PORT}")
 
 
 def agents_are(agents, net, nets=None):
@@ -170,7 +184,7 @@ def test_ipv6():
     """No machine has an IPv4 address but the loopback's."""
     def rendezvous(i):
         return (f"--node-rank={i}", "--master-addr=" + NETS_V6["net"] + "1",
-                "--master-port=29400")
+                f"--master-port={PORT}")
     with Machines(nets=NETS_V6) as net:
         agents_are(net.torchruns_ok("places", "sums", "moves",
                                     rendezvous=rendezvous), "net", NETS_V6)
