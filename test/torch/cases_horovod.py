@@ -3,6 +3,7 @@
 """Ranks have tensors whose values say where they come from."""
 import json
 import os
+import tempfile
 import time
 import warnings
 
@@ -10,6 +11,7 @@ import torch
 from torch import nn
 
 import sumwire.torch as hvd
+from sumwire import timeline
 from torch_rig import check, raises, run_cases
 
 MOVED = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
@@ -59,6 +61,30 @@ def case_timeline():
           [e["ts"] for e in ours] == sorted(e["ts"] for e in ours), events)
     check(all(e["pid"] == hvd.rank() for e in events), events)
     check(len(spans) > 3, "the gathering has no bar")
+
+
+def case_rounds():
+    """A gradient, as often as a user of BYTEPS_TRACE_ON has it summed."""
+    for _ in range(25):
+        hvd.allreduce(torch.ones(1000), name="gradient")
+
+
+def case_variables():
+    """What BytePS's trace is by default; and what none understands."""
+    for name in "DIR", "START_STEP", "END_STEP":
+        del os.environ[f"BYTEPS_TRACE_{name}"]
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        made = timeline.from_environment(rank=3, local_rank=1)
+        check(os.path.samefile(made.path, os.path.join(folder, "trace/1/comm.json")) and
+              (made.first, made.last) == (10, 20), made.path)
+        made.close()
+        os.chdir("/")
+    os.environ["BYTEPS_TRACE_START_STEP"] = "x"
+    with raises(ValueError, "BYTEPS_TRACE_START_STEP=x: a number"):
+        timeline.from_environment(0, 0)
+    del os.environ["BYTEPS_TRACE_START_STEP"], os.environ["BYTEPS_TRACE_ON"]
+    check(timeline.from_environment(0, 0) is None, "nothing asks for a trace")
 
 
 def case_reductions():

@@ -1,7 +1,12 @@
 # torch_horovod.py - what Horovod's scripts call beside allreduce and broadcast
 # SPDX-License-Identifier: BSD-3-Clause
+import json
+import os
+import tempfile
+
 import torch_rig
 import rig
+from rig import check
 from torch_rig import TorchNet
 
 CASES = ["join_refuses", "timeline", "reductions", "allgather", "allgather_gradient",
@@ -20,6 +25,41 @@ def test_two_agents():
     with TorchNet(2) as net:
         net.start_all()
         net.ranks_ok("cases_horovod.py", *CASES)
+
+
+def rounds_of(path, rank):
+    """Rounds of the gradient in a finished trace of that rank, in their order."""
+    with open(path, encoding="utf-8") as f:
+        events = json.load(f)
+    check({e["pid"] for e in events} == {rank}, f"{path}: {events}")
+    rows = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    begun = [e for e in events if e["ph"] == "b" and "gradient" in rows[e["tid"]]]
+    ended = {e["id"]: e["ts"] for e in events if e["ph"] == "e"}
+    check(all(ended[e["id"]] >= e["ts"] and e["args"]["bytes"] == 4000 for e in begun),
+          f"{path}: {events}")
+    return [e["args"]["round"] for e in begun]
+
+
+def test_horovod_timeline():
+    """HOROVOD_TIMELINE: rank 0 writes the file, and nobody else."""
+    with TorchNet(1, local=(2,)) as net, tempfile.TemporaryDirectory() as folder:
+        net.start_all()
+        path = os.path.join(folder, "hvd.json")
+        net.ranks_ok("cases_horovod.py", "rounds", env={"HOROVOD_TIMELINE": path})
+        check(os.listdir(folder) == ["hvd.json"], "other files")
+        check(len(rounds_of(path, 0)) == 25, f"{rounds_of(path, 0)}")
+
+
+def test_byteps_trace():
+    """BYTEPS_TRACE_ON: DIR/LOCAL_RANK/comm.json has rounds START_STEP to END_STEP."""
+    with TorchNet(1, local=(2,)) as net, tempfile.TemporaryDirectory() as folder:
+        net.start_all()
+        net.ranks_ok("cases_horovod.py", "rounds", "variables", env={
+            "BYTEPS_TRACE_ON": "1", "BYTEPS_TRACE_DIR": folder,
+            "BYTEPS_TRACE_START_STEP": "3", "BYTEPS_TRACE_END_STEP": "12"})
+        for i in range(2):
+            got = rounds_of(os.path.join(folder, str(i), "comm.json"), i)
+            check(got == list(range(3, 13)), f"local rank {i}: {got}")
 
 
 BY_HOROVOD = ["sums", "averages", "extremes", "factors", "disagreements",

@@ -212,23 +212,23 @@ class Client:
         """Start to replace the tensor by its sum over all ranks.  Do not push
         it again before the push has ended."""
         with self.lock:
-            self._begun(tensor, "push_pull", step, self.lib.sw_push_pull(
+            self._begun(tensor, "push_pull", self.lib.sw_push_pull(
                 self.pointer, tensor.pointer, step, self._handle_at))
 
     def broadcast(self, tensor, root, step):
         """Start to replace the tensor by the root's.  The rules of push()
         hold."""
         with self.lock:
-            self._begun(tensor, "broadcast", step, self.lib.sw_broadcast(
+            self._begun(tensor, "broadcast", self.lib.sw_broadcast(
                 self.pointer, tensor.pointer, root, step, self._handle_at))
 
-    def _begun(self, tensor, kind, step, code):
+    def _begun(self, tensor, kind, code):
         if code:
             raise self.error(code)
         tensor.handle = self._handle.value
         if self.timeline:
             tensor.begun = self.timeline.begin(
-                tensor.name, kind, len(tensor.memory), step)
+                tensor.name, kind, len(tensor.memory), has_rounds=True)
 
     def is_done(self, tensor):
         """Return True if no push of the tensor is open.  Raise the error of a

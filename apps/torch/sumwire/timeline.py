@@ -5,9 +5,11 @@ group has a row.  A bar lasts from the call until the program, or the thread tha
 has learned of the end.  The variables are those of Horovod and BytePS:
 
     HOROVOD_TIMELINE=FILE    rank 0 writes FILE; if it contains %r, each rank writes one
-    BYTEPS_TRACE_ON=1        each rank writes BYTEPS_TRACE_DIR/LOCAL_RANK/comm.json, with
-                             rounds BYTEPS_TRACE_START_STEP to BYTEPS_TRACE_END_STEP (10, 20)
+    BYTEPS_TRACE_ON=1        each rank writes BYTEPS_TRACE_DIR/LOCAL_RANK/comm.json (trace),
+                             with rounds BYTEPS_TRACE_START_STEP to BYTEPS_TRACE_END_STEP
+                             (10, 20)
 """
+import collections
 import json
 import math
 import os
@@ -23,12 +25,13 @@ class Timeline:
 
     path         file, which is replaced
     rank         rank of this process in the job
-    first, last  rounds of a tensor to show, counted from 0"""
+    first, last  rounds of a tensor to show, counted from 0, with its first in the trace"""
 
     def __init__(self, path, rank, first=0, last=math.inf):
         self.path, self.rank, self.first, self.last = path, rank, first, last
         self.lock = threading.Lock()
         self.rows, self.events, self.n_spans = {}, [], 0
+        self.rounds = collections.Counter()  # of each tensor, so far
         self.pid = os.getpid()
         self.zero_ns = time.time_ns() - time.perf_counter_ns()
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
@@ -36,17 +39,22 @@ class Timeline:
         self.file.write("[\n")
         self._add({"name": "process_name", "ph": "M", "args": {"name": f"rank {rank}"}})
 
-    def begin(self, row, kind, n_bytes, step=None):
+    def begin(self, row, kind, n_bytes, has_rounds=False):
         """Return what end() takes, or None if this round is not shown."""
-        if step is not None and not self.first <= step <= self.last:
-            return None
-        return row, kind, n_bytes, step, time.perf_counter_ns()
+        number = None
+        if has_rounds:
+            with self.lock:
+                number = self.rounds[row]
+                self.rounds[row] += 1
+            if not self.first <= number <= self.last:
+                return None
+        return row, kind, n_bytes, number, time.perf_counter_ns()
 
     def end(self, begun, error=None):
-        row, kind, n_bytes, step, began_ns = begun
+        row, kind, n_bytes, number, began_ns = begun
         args = {"bytes": n_bytes}
-        if step is not None:
-            args["round"] = step
+        if number is not None:
+            args["round"] = number
         if error is not None:
             args["error"] = str(error)
         now_ns = time.perf_counter_ns()
@@ -105,7 +113,7 @@ def from_environment(rank, local_rank):
         return for_rank(path, rank)
     if os.environ.get("BYTEPS_TRACE_ON") != "1":
         return None
-    folder = os.environ.get("BYTEPS_TRACE_DIR", ".")
+    folder = os.environ.get("BYTEPS_TRACE_DIR", "trace")
     return Timeline(os.path.join(folder, str(local_rank), "comm.json"), rank,
                     number("BYTEPS_TRACE_START_STEP", 10),
                     number("BYTEPS_TRACE_END_STEP", 20))
