@@ -53,11 +53,11 @@ static const struct {
 	{NULL, NULL},
 };
 
-enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) - 1 };
+enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) }; /* with the empty one */
 
 const struct sw_aes *sw_aes_row(uint32_t i, bool *runs)
 {
-	if (i >= N_ROWS)
+	if (i >= N_ROWS || !rows[i].aes)
 		return NULL;
 	if (runs)
 		*runs = rows[i].runs();
@@ -67,7 +67,7 @@ const struct sw_aes *sw_aes_row(uint32_t i, bool *runs)
 const struct sw_aes *sw_aes_best(void)
 {
 	for (uint32_t i = N_ROWS; i--;)
-		if (rows[i].runs())
+		if (rows[i].aes && rows[i].runs())
 			return rows[i].aes;
 	return NULL;
 }

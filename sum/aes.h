@@ -1,4 +1,4 @@
-/* aes.h - AES-128 in counter mode, by the CPU's AES instructions.
+/* aes.h - AES-128 in counter mode and in chains, by the CPU's instructions.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * There is no kernel for a CPU without these instructions: a table in memory
@@ -26,6 +26,10 @@ struct sw_aes {
 	 * first counter block, count in big-endian and do not wrap. */
 	void (*ctr)(const struct sw_aes_key *key, const uint8_t *block,
 		const void *p, size_t n, void *out);
+	/* Go on with the CBC-MAC in @mac by @n blocks at @p.  A block needs the
+	 * one before it, so all rows have the same function. */
+	void (*chain)(const struct sw_aes_key *key, uint8_t *mac, const void *p,
+		size_t n);
 };
 
 /* sw_aes_best - return the widest kernel that this CPU has; NULL: none.
@@ -38,10 +42,12 @@ const struct sw_aes *sw_aes_best(void);
 void sw_aes_prepare(struct sw_aes_key *key, const uint8_t *bytes);
 const struct sw_aes *sw_aes_row(uint32_t i, bool *runs);
 
-/* Inside sum/ only: the rows, and what prepares a key. */
+/* Inside sum/ only: the rows, and the functions that need no row. */
 extern const struct sw_aes sw_aes_aesni;
 extern const struct sw_aes sw_aes_vaes256;
 extern const struct sw_aes sw_aes_vaes512;
 void sw_aes_prepare_aesni(struct sw_aes_key *key, const uint8_t *bytes);
+void sw_aes_chain_aesni(
+	const struct sw_aes_key *key, uint8_t *mac, const void *p, size_t n);
 
 #endif

@@ -86,4 +86,5 @@ static void ctr(const struct sw_aes_key *key, const uint8_t *block,
 	memcpy(out, rest, n);
 }
 
-const struct sw_aes ROW = {.name = NAME, .ctr = ctr};
+const struct sw_aes ROW = {
+	.name = NAME, .ctr = ctr, .chain = sw_aes_chain_aesni};

@@ -43,3 +43,18 @@ void sw_aes_prepare_aesni(struct sw_aes_key *key, const uint8_t *bytes)
 	NEXT(9, 0x1b);
 	NEXT(10, 0x36);
 }
+
+void sw_aes_chain_aesni(
+	const struct sw_aes_key *key, uint8_t *mac, const void *p, size_t n)
+{
+	const __m128i *keys = (const void *)key->rounds;
+	__m128i sum = SPREAD(mac);
+
+	for (size_t i = 0; i < n; i++) {
+		sum ^= SPREAD((const uint8_t *)p + i * BLOCK) ^ keys[0];
+		for (uint32_t k = 1; k < SW_AES_KEYS - 1; k++)
+			sum = ROUND(sum, keys[k]);
+		sum = LAST(sum, keys[SW_AES_KEYS - 1]);
+	}
+	memcpy(mac, &sum, BLOCK);
+}

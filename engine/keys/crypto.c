@@ -206,19 +206,24 @@ static void add(uint8_t *to, const uint8_t *from, size_t n)
 		to[i] ^= from[i];
 }
 
-bool sw_prf_open(struct sw_prf *prf, const uint8_t key[SW_BLOCK_BYTES])
+/* Go on with a MAC by whole blocks, at most SW_PRF_BYTES.  A context's chain
+ * goes on from the MAC before, which the first block therefore cancels. */
+static bool go_on(struct sw_prf *prf, const uint8_t *p, size_t n, bool is_first)
 {
-	static const uint8_t zero[SW_BLOCK_BYTES];
-	EVP_CIPHER_CTX *ctx = open_cbc(key);
+	uint8_t blocks[SW_PRF_BYTES];
 
-	*prf = (struct sw_prf){0};
-	if (!ctx || !encrypt(ctx, prf->subkey, zero, sizeof(zero))) {
-		EVP_CIPHER_CTX_free(ctx);
-		return false;
+	if (prf->kernel) {
+		if (is_first)
+			memset(prf->mac, 0, sizeof(prf->mac));
+		prf->kernel->chain(&prf->key, prf->mac, p, n / SW_BLOCK_BYTES);
+		return true;
 	}
-	memcpy(prf->last, prf->subkey, sizeof(prf->last));
-	twice(prf->subkey);
-	prf->ctx = ctx;
+	memcpy(blocks, p, n);
+	if (is_first)
+		add(blocks, prf->mac, SW_BLOCK_BYTES);
+	if (!encrypt(prf->ctx, blocks, blocks, n))
+		return false;
+	memcpy(prf->mac, blocks + n - SW_BLOCK_BYTES, SW_BLOCK_BYTES);
 	return true;
 }
 
@@ -228,49 +233,72 @@ void sw_prf_close(struct sw_prf *prf)
 	OPENSSL_cleanse(prf, sizeof(*prf));
 }
 
-/* The context's chain goes on from the last block of the MAC before, which the
- * first block therefore cancels. */
-uint64_t sw_prf(struct sw_prf *prf, uint8_t block[SW_PRF_BYTES])
+bool sw_prf_open(struct sw_prf *prf, const uint8_t key[SW_BLOCK_BYTES])
 {
-	uint8_t out[SW_PRF_BYTES];
+	static const uint8_t zero[SW_BLOCK_BYTES];
+
+	*prf = (struct sw_prf){.kernel = sw_aes_best()};
+	if (prf->kernel)
+		sw_aes_prepare(&prf->key, key);
+	else if (!(prf->ctx = open_cbc(key)))
+		return false;
+	if (!go_on(prf, zero, sizeof(zero), true)) {
+		sw_prf_close(prf);
+		return false;
+	}
+	memcpy(prf->subkey, prf->mac, sizeof(prf->subkey));
+	twice(prf->subkey);
+	return true;
+}
+
+void sw_prf_begin(
+	struct sw_prf *prf, const uint8_t head[SW_PRF_BYTES - SW_BLOCK_BYTES])
+{
+	go_on(prf, head, SW_PRF_BYTES - SW_BLOCK_BYTES, true);
+}
+
+/* End a MAC whose last block is whole, or filled up. */
+static bool end(
+	struct sw_prf *prf, const uint8_t last[SW_BLOCK_BYTES], bool is_first)
+{
+	uint8_t block[SW_BLOCK_BYTES];
+
+	memcpy(block, last, sizeof(block));
+	add(block, prf->subkey, sizeof(block));
+	return go_on(prf, block, sizeof(block), is_first);
+}
+
+uint64_t sw_prf_end(struct sw_prf *prf, const uint8_t last[SW_BLOCK_BYTES])
+{
 	uint64_t tag;
 
-	add(block, prf->last, SW_BLOCK_BYTES);
-	add(block + SW_PRF_BYTES - SW_BLOCK_BYTES, prf->subkey, SW_BLOCK_BYTES);
-	encrypt(prf->ctx, out, block, SW_PRF_BYTES);
-	memcpy(prf->last, out + SW_PRF_BYTES - SW_BLOCK_BYTES, SW_BLOCK_BYTES);
-	memcpy(&tag, prf->last, sizeof(tag));
+	end(prf, last, false);
+	memcpy(&tag, prf->mac, sizeof(tag));
 	return tag;
 }
 
 bool sw_cmac(const uint8_t key[SW_BLOCK_BYTES], const void *p, size_t n,
 	uint8_t out[SW_BLOCK_BYTES])
 {
+	uint8_t last[SW_BLOCK_BYTES] = {0};
 	const uint8_t *bytes = p;
-	uint8_t sum[SW_BLOCK_BYTES] = {0}, block[SW_BLOCK_BYTES];
 	struct sw_prf prf;
-	bool is_good = sw_prf_open(&prf, key);
+	bool is_first = true, is_good = sw_prf_open(&prf, key);
 
 	if (!is_good)
 		return false;
 	for (; n > SW_BLOCK_BYTES && is_good;
 		n -= SW_BLOCK_BYTES, bytes += SW_BLOCK_BYTES) {
-		memcpy(block, bytes, sizeof(block));
-		add(block, prf.last, sizeof(block)); /* cancel the chain */
-		add(block, sum, sizeof(block));
-		is_good = encrypt(prf.ctx, sum, block, sizeof(block));
-		memcpy(prf.last, sum, sizeof(sum));
+		is_good = go_on(&prf, bytes, SW_BLOCK_BYTES, is_first);
+		is_first = false;
 	}
-	memset(block, 0, sizeof(block));
-	memcpy(block, bytes, n);
+	memcpy(last, bytes, n);
 	if (n < SW_BLOCK_BYTES) {
-		block[n] = 0x80;
+		last[n] = 0x80;
 		twice(prf.subkey);
 	}
-	add(block, prf.subkey, sizeof(block));
-	add(block, prf.last, sizeof(block));
-	add(block, sum, sizeof(block));
-	is_good = is_good && encrypt(prf.ctx, out, block, sizeof(block));
+	is_good = is_good && end(&prf, last, is_first);
+	memcpy(out, prf.mac, SW_BLOCK_BYTES);
 	sw_prf_close(&prf);
 	return is_good;
 }

@@ -1,4 +1,4 @@
-/* crypto.h - the primitives that keys are made of, all from libcrypto.
+/* crypto.h - the primitives of keys, by libcrypto and sum/'s AES.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * crypto.c is the only file that calls libcrypto.  A false return says that it
@@ -16,7 +16,7 @@ enum {
 	SW_HASH_BYTES = 32,   /* of SHA-256 */
 	SW_SECRET_BYTES = 32, /* of a job's secret, and of AES-256 and X25519 */
 	SW_BLOCK_BYTES = 16,  /* of AES, its 128-bit keys and its MACs */
-	SW_PRF_BYTES = 64,    /* input of sw_prf */
+	SW_PRF_BYTES = 64,    /* input of a sw_prf */
 };
 
 /* sw_crypto_random - fill @out with @n unpredictable bytes. */
@@ -67,11 +67,14 @@ bool sw_gcm_open(const uint8_t key[32], uint64_t number, const void *aad,
 bool sw_cmac(const uint8_t key[SW_BLOCK_BYTES], const void *p, size_t n,
 	uint8_t out[SW_BLOCK_BYTES]);
 
-/* AES-128-CMAC of exactly SW_PRF_BYTES, for each frame.  Its context of
- * libcrypto is made once; one lcore uses it. */
+/* AES-128-CMAC of exactly SW_PRF_BYTES, for each frame, by a kernel of sum/.  A
+ * CPU without AES instructions has a context of libcrypto, which is made once.
+ * One lcore uses it. */
 struct sw_prf {
+	struct sw_aes_key key;
+	const struct sw_aes *kernel; /* NULL: by ctx */
 	void *ctx;
-	uint8_t last[SW_BLOCK_BYTES]; /* the chain goes on from here */
+	uint8_t mac[SW_BLOCK_BYTES]; /* of the blocks so far */
 	uint8_t subkey[SW_BLOCK_BYTES];
 };
 
@@ -80,8 +83,12 @@ struct sw_prf {
 bool sw_prf_open(struct sw_prf *prf, const uint8_t key[SW_BLOCK_BYTES]);
 void sw_prf_close(struct sw_prf *prf);
 
-/* sw_prf - return the first 64 bits of the MAC of @block, which it changes. */
-uint64_t sw_prf(struct sw_prf *prf, uint8_t block[SW_PRF_BYTES]);
+/* sw_prf_begin - begin a MAC with all blocks except the last.
+ * sw_prf_end - return the first 64 bits of the MAC, with the last block.  In
+ * between, the blocks before are encrypted while the caller makes the last. */
+void sw_prf_begin(
+	struct sw_prf *prf, const uint8_t head[SW_PRF_BYTES - SW_BLOCK_BYTES]);
+uint64_t sw_prf_end(struct sw_prf *prf, const uint8_t last[SW_BLOCK_BYTES]);
 
 /* AES-128-CTR (NIST SP 800-38A) for each frame of an encrypted session, by a
  * kernel of sum/: 0.5 of libcrypto's time for 8 KiB where the CPU has VAES, and

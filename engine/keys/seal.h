@@ -95,19 +95,26 @@ static inline void sw_seal_crypt_result(struct sw_ctr *ctr, const void *place,
 	sw_ctr(ctr, block, p, n, out);
 }
 
-/* sw_seal_tag - compute the tag of a frame.
- * @head  the first SW_SEAL_HEAD_BYTES of its header
- * @hash  of its payload */
-static inline uint64_t sw_seal_tag(struct sw_prf *prf, const void *head,
-	uint8_t direction, const uint8_t hash[SW_POLYVAL_BLOCK])
+/* sw_seal_begin - begin the tag of a frame: sw_prf_end, given the hash of its
+ * payload, ends it.
+ * @head  the first SW_SEAL_HEAD_BYTES of its header */
+static inline void sw_seal_begin(
+	struct sw_prf *prf, const void *head, uint8_t direction)
 {
-	_Alignas(16) uint8_t block[SW_PRF_BYTES];
+	uint8_t block[SW_PRF_BYTES - SW_POLYVAL_BLOCK];
 
 	memcpy(block, head, SW_SEAL_HEAD_BYTES);
 	block[SW_SEAL_HEAD_BYTES] = direction;
 	block[SW_SEAL_HEAD_BYTES + 1] = 0;
-	memcpy(block + SW_SEAL_HEAD_BYTES + 2, hash, SW_POLYVAL_BLOCK);
-	return sw_prf(prf, block);
+	sw_prf_begin(prf, block);
+}
+
+/* sw_seal_tag - do both, and return the tag. */
+static inline uint64_t sw_seal_tag(struct sw_prf *prf, const void *head,
+	uint8_t direction, const uint8_t hash[SW_POLYVAL_BLOCK])
+{
+	sw_seal_begin(prf, head, direction);
+	return sw_prf_end(prf, hash);
 }
 
 /* sw_seal_is_good - does the frame have its peer's tag, which stands behind the
@@ -118,8 +125,9 @@ static inline bool sw_seal_is_good(struct sw_seal *s, const uint8_t *head,
 	uint8_t hash[SW_POLYVAL_BLOCK];
 	uint64_t tag, got;
 
+	sw_seal_begin(&s->rx, head, !s->direction);
 	sw_polyval(key, payload, n, hash);
-	tag = sw_seal_tag(&s->rx, head, !s->direction, hash);
+	tag = sw_prf_end(&s->rx, hash);
 	memcpy(&got, head + SW_SEAL_HEAD_BYTES, sizeof(got));
 	return !(tag ^ got); /* of 64 bits: no time tells which differ */
 }
