@@ -74,7 +74,7 @@ struct sw_client {
 	int sock, bell, error_fd;         /* error_fd: agent_error.h */
 	struct sw_segment control_segment;
 	struct sw_edge_control *control;
-	struct sw_spsc submits, colls, completions;
+	struct sw_spsc submits, colls, completions, notes;
 	uint32_t rank, size, local_rank, local_size;
 	uint64_t epoch; /* of the job */
 	bool is_async;  /* the job is asynchronous */

@@ -15,6 +15,7 @@
 
 #include "pmd/client/client_form.h"
 #include "pmd/client/client_group.h"
+#include "pmd/client/client_note.h"
 
 enum { PIECES_MAX = 16 }; /* most pieces of a channel at the agent */
 
@@ -115,6 +116,20 @@ static bool has_copy_out(const struct sw_call *k)
 					k->args.send == k->args.recv);
 }
 
+/* Note a copy of a piece, for a trace. */
+static void note_copy(
+	struct sw_client *c, const struct sw_call_piece *p, uint64_t from_ns)
+{
+	const struct sw_call *k = p->call;
+	uint64_t parts = p->is_back ? parts_out(k) : parts_in(k);
+
+	if (from_ns && sw_client_is_traced(c))
+		sw_client_note(c,
+			p->is_back ? SW_EDGE_COPY_OUT : SW_EDGE_COPY_IN,
+			p->handle, from_ns, sw_edge_now_ns(),
+			parts * p->n * elem_bytes(k));
+}
+
 /* Copy between a stage and parts that lie anywhere. */
 static void copy_parts(
 	const struct sw_call_piece *p, const struct sw_rows *r, bool is_into)
@@ -134,6 +149,7 @@ static void copy_parts(
 static void copy_rows(struct sw_client *c, const struct sw_call_piece *p,
 	const struct sw_rows *rows)
 {
+	uint64_t from_ns = sw_client_is_traced(c) ? sw_edge_now_ns() : 0;
 	bool is_into = !p->is_back;
 
 	c->calls.copying = p->call->group;
@@ -144,6 +160,7 @@ static void copy_rows(struct sw_client *c, const struct sw_call_piece *p,
 		copy_parts(p, rows, is_into);
 	(void)!sw_client_lock(c);
 	c->calls.copying = NULL;
+	note_copy(c, p, from_ns);
 	if (c->calls.n_releasing)
 		sw_client_changed(c);
 }
@@ -317,10 +334,21 @@ static struct sw_call_piece *new_piece(struct sw_client *c, uint32_t stream)
 	return NULL;
 }
 
+/* Note since when a piece was ready, for a trace. */
+static void note_ready(struct sw_client *c, const struct sw_call_piece *p)
+{
+	const struct sw_call *k = p->call;
+	uint64_t ns = is_on_device(k) ? k->device->ready_ns : k->ready_ns;
+
+	if (ns && sw_client_is_traced(c))
+		sw_client_note(c, SW_EDGE_READY, p->handle, ns, ns, 0);
+}
+
 static void send_piece(struct sw_client *c, const struct sw_call_piece *p)
 {
 	struct sw_edge_coll m = message_of(p);
 
+	note_ready(c, p);
 	if (sw_spsc_put(&c->colls, &m, 1) != 1) {
 		sw_client_close(c, SW_EPROTO,
 			"the agent at %s corrupted the ring of collectives",
@@ -368,7 +396,8 @@ static void fill_piece(
 	send_filled(c, ch);
 }
 
-void sw_client_copied(struct sw_client *c, uint32_t piece, int err)
+void sw_client_copied(
+	struct sw_client *c, uint32_t piece, uint64_t from_ns, int err)
 {
 	struct sw_call_piece *p = &c->calls.pieces[piece];
 	struct sw_call *k = p->call;
@@ -376,6 +405,7 @@ void sw_client_copied(struct sw_client *c, uint32_t piece, int err)
 	if (!sw_client_lock(c))
 		return;
 	k->n_copying--;
+	note_copy(c, p, from_ns);
 	if (c->closed) {
 		sw_client_call_thread(c); /* which waits for this copy */
 	} else {

@@ -66,6 +66,7 @@ struct sw_call_device {
 	} * ops;
 	const void *owner; /* owner, if there are several devices */
 	bool is_ready;     /* its pieces may be put */
+	uint64_t ready_ns; /* since then */
 	/* Bytes that the call sends, set when it begins; 0 bytes: none. */
 	const char *sent;
 	uint64_t sent_bytes;
@@ -84,6 +85,7 @@ struct sw_call {
 	struct sw_channel *channel;
 	uint64_t number;      /* number in its group, from 1 */
 	uint64_t deadline_ns; /* time at which the group is aborted; 0: never */
+	uint64_t ready_ns;    /* begin; 0: nobody traces */
 	struct sw_coll_args args;
 	uint64_t piece;  /* elements of each part in a piece */
 	uint64_t stride; /* bytes between parts; 0: it differs */
@@ -153,9 +155,11 @@ bool sw_client_end_piece(struct sw_client *c, const struct sw_completion *done);
  * the lock during a copy.  Returns whether something was done. */
 bool sw_client_move(struct sw_client *c, uint64_t bytes);
 
-/* sw_client_copied - note that a copy which sw_call_device_ops.copy began is
- * complete, or has failed with @err.  Takes the lock. */
-void sw_client_copied(struct sw_client *c, uint32_t piece, int err);
+/* sw_client_copied - note that a copy which sw_call_device_ops.copy began, and
+ * the device at @from_ns, is complete, or has failed with @err.  Takes the
+ * lock. */
+void sw_client_copied(
+	struct sw_client *c, uint32_t piece, uint64_t from_ns, int err);
 
 /* sw_client_drop_call - end @k with @status; pieces that the agent does not
  * have yet are not put. */

@@ -10,6 +10,7 @@
 #include "pmd/client/client_declare.h"
 #include "pmd/client/client_form.h"
 #include "pmd/client/client_group_end.h"
+#include "pmd/client/client_note.h"
 #include "pmd/client/sized.h"
 #include <sumwire/coll.h>
 
@@ -299,6 +300,7 @@ static int begin_call(struct sw_group *g, struct sw_channel *ch,
 	k->group = g;
 	k->channel = ch;
 	k->number = g->n_called + 1;
+	k->ready_ns = sw_client_is_traced(c) ? sw_edge_now_ns() : 0;
 	k->args = *args;
 	if (args->kind == SW_BARRIER)
 		k->args.send = k->args.recv = k->token;

@@ -6,6 +6,7 @@
 
 #include "pmd/client/client_declare.h"
 #include "pmd/client/client_group_end.h"
+#include "pmd/client/client_note.h"
 #include "pmd/client/client_turn.h"
 
 enum {
@@ -160,6 +161,16 @@ void sw_client_drop_device(struct sw_client *c, const void *owner)
 }
 
 /* --- parts --- */
+
+void sw_client_note_now(struct sw_client *c, enum sw_edge_note_kind kind,
+	uint64_t handle, uint64_t from_ns, uint64_t bytes)
+{
+	if (!sw_client_is_traced(c) || !sw_client_lock(c))
+		return;
+	sw_client_note(c, kind, handle, from_ns,
+		kind == SW_EDGE_READY ? from_ns : sw_edge_now_ns(), bytes);
+	sw_client_unlock(c);
+}
 
 void sw_client_adopt(struct sw_client *c, struct sw_client_part *part)
 {

@@ -17,6 +17,12 @@ void sw_client_near(struct sw_client *c, int node);
  * to the sentence. */
 void sw_client_give_up(struct sw_client *c, int err, const char *why);
 
+/* sw_client_note_now - note for a trace what the call of @handle has done since
+ * @from_ns; SW_EDGE_READY: that it was ready then.  Takes the lock.  Does
+ * nothing if nobody traces. */
+void sw_client_note_now(struct sw_client *c, enum sw_edge_note_kind kind,
+	uint64_t handle, uint64_t from_ns, uint64_t bytes);
+
 /* sw_client_adopt - make @part, whose functions are set, a part of @c, which
  * sw_close closes first. */
 void sw_client_adopt(struct sw_client *c, struct sw_client_part *part);

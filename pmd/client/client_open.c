@@ -198,6 +198,8 @@ static int use_attached(
 		sizeof(struct sw_edge_coll));
 	sw_spsc_init(&c->completions, c->control->completions,
 		SW_EDGE_COMPLETIONS, sizeof(struct sw_completion));
+	sw_spsc_init(&c->notes, c->control->notes, SW_EDGE_NOTES,
+		sizeof(struct sw_edge_note));
 	c->rank = m->rank;
 	c->size = m->size;
 	c->local_rank = m->local_rank;

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 
 #include "pmd/client/client_group_end.h"
+#include "pmd/client/client_note.h"
 #include "pmd/client/client_turn.h"
 
 enum { RX_EVERY_POLLS = 64 }; /* fruitless sw_poll per look at the socket */
@@ -21,6 +22,7 @@ static int submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 	struct sw_submit s = {.tensor = t->id,
 		.step = (uint16_t)step,
 		.root = (uint16_t)root};
+	uint64_t now_ns = sw_client_is_traced(c) ? sw_edge_now_ns() : 0;
 	int n;
 
 	if (t->client != c)
@@ -44,6 +46,8 @@ static int submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 			c->settings.agent);
 		return sw_client_check(c);
 	}
+	if (now_ns)
+		sw_client_note(c, SW_EDGE_READY, s.handle, now_ns, now_ns, 0);
 	c->n_pushes++;
 	t->handle = s.handle;
 	t->state = SW_TENSOR_OPEN;

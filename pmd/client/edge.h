@@ -31,8 +31,8 @@
 enum {
 	SW_EDGE_MAGIC = 0x52495753, /* "SWIR" */
 	/* attachment versions that this code speaks */
-	SW_EDGE_VERSION_MIN = 13,
-	SW_EDGE_VERSION_MAX = 13,
+	SW_EDGE_VERSION_MIN = 14,
+	SW_EDGE_VERSION_MAX = 14,
 	SW_EDGE_TENSORS = SW_IDS, /* per client, so batches and ring entries */
 	SW_EDGE_TENSOR_BITS = SW_ID_BITS,
 	SW_EDGE_NAME_BYTES = 128,
@@ -48,6 +48,7 @@ enum {
 	SW_EDGE_RUNS = 64, /* local ranks with different stagger */
 	/* a power of two, with room for each tensor and collective */
 	SW_EDGE_COMPLETIONS = 2 * SW_EDGE_TENSORS,
+	SW_EDGE_NOTES = 2048,
 };
 
 /* Items that a client declares have ids (engine/base/ids.h); their indices rise
@@ -97,6 +98,22 @@ struct sw_completion {
 	uint32_t pad;
 };
 
+enum sw_edge_note_kind {
+	SW_EDGE_READY,    /* the rank handed over a call whose data are there */
+	SW_EDGE_COPY_IN,  /* copied into shared memory */
+	SW_EDGE_COPY_OUT, /* copied a result out of it */
+	SW_EDGE_N_NOTES
+};
+
+/* A client's note for a trace, from the client to the agent. */
+struct sw_edge_note {
+	uint64_t t_ns;   /* its end, by CLOCK_MONOTONIC */
+	uint64_t handle; /* the call's, as in the rings */
+	uint64_t bytes;  /* copied */
+	uint32_t ns;     /* its length */
+	uint32_t kind;   /* enum sw_edge_note_kind */
+};
+
 /* Current tuning; the agent's lcore writes the fields one by one. */
 struct sw_edge_tuning {
 	_Atomic uint64_t partition_bytes, credit_bytes, rate_bit_s;
@@ -135,6 +152,10 @@ struct sw_edge_control {
 	_Alignas(64) unsigned char completions[SW_SPSC_BYTES(
 		SW_EDGE_COMPLETIONS, sizeof(struct sw_completion))];
 	_Alignas(64) struct sw_edge_tuning tuning;
+	_Atomic uint32_t is_traced; /* the client shall write notes */
+	_Alignas(64) _Atomic uint32_t n_unnoted; /* the ring was full */
+	_Alignas(64) unsigned char notes[SW_SPSC_BYTES(
+		SW_EDGE_NOTES, sizeof(struct sw_edge_note))];
 	/* Reason why a push_pull or collective ended with SW_EMISMATCH,
 	 * SW_EABORTED, SW_EREFUSED, SW_EPEER, SW_ESTALL or SW_EEXPIRED,
 	 * terminated; written before its completion, by order of declaration.
@@ -287,6 +308,7 @@ struct sw_edge_declared {
 _Static_assert(sizeof(struct sw_submit) == 16, "shared");
 _Static_assert(sizeof(struct sw_edge_coll) == 88, "shared");
 _Static_assert(sizeof(struct sw_completion) == 16, "shared");
+_Static_assert(sizeof(struct sw_edge_note) == 32, "shared");
 _Static_assert(sizeof(struct sw_edge_attach) == 16, "shared");
 _Static_assert(
 	sizeof(struct sw_edge_text) == 16 + SW_EDGE_TEXT_BYTES, "shared");

@@ -159,7 +159,7 @@ void sw_pipeline_lane_close(struct sw_pipeline *l, enum sw_back_way way)
 void sw_pipeline_lane_put(struct sw_pipeline *l, struct sw_pipeline_copy *c)
 {
 	c->is_open = true;
-	c->put = c->there = 0;
+	c->put = c->there = c->begun_ns = 0;
 	queue_copy(&l->lanes[c->way].queue, c);
 }
 
@@ -246,6 +246,8 @@ static int begin_slice(
 	s->wanted = wanted;
 	s->bytes = r.n * r.bytes;
 	s->begun_ns = now_ns;
+	if (!c->put)
+		c->begun_ns = now_ns;
 	c->put += s->bytes;
 	if (c->put == c->rows.n * c->rows.bytes)
 		dequeue(&lane->queue);

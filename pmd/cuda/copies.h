@@ -29,6 +29,7 @@ struct sw_pipeline_copy {
 	/* the pipeline's: */
 	struct sw_pipeline_copy *next; /* in mail */
 	bool is_open;
+	uint64_t begun_ns;   /* when its first slice was; 0: none */
 	uint64_t put, there; /* bytes with the back end so far; done by it */
 };
 

@@ -46,6 +46,14 @@ static int net_poll(void *ctx, uint64_t handle)
 	return sw_poll(d->client, handle);
 }
 
+static void net_note(void *ctx, uint64_t handle, enum sw_edge_note_kind kind,
+	uint64_t from_ns, uint64_t bytes)
+{
+	const struct sw_device *d = ctx;
+
+	sw_client_note_now(d->client, kind, handle, from_ns, bytes);
+}
+
 static const char *net_why(void *ctx)
 {
 	const struct sw_device *d = ctx;
@@ -160,6 +168,7 @@ static int open_pipeline(struct sw_device *d, int32_t number)
 			.granule = SW_GRANULE,
 			.poll = net_poll,
 			.why = net_why,
+			.note = net_note,
 			.conflict = net_conflict,
 			.rest = net_rest,
 			.wake = net_wake,

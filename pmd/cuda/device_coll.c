@@ -64,7 +64,7 @@ static void end_copy(
 
 	if (!err && copy->way == SW_BACK_IN)
 		watch_result(l, d->copied[piece], &copy->rows);
-	sw_client_copied(d->client, piece, err);
+	sw_client_copied(d->client, piece, copy->begun_ns, err);
 }
 
 static void copy(struct sw_call_device *of, uint32_t piece,
@@ -157,6 +157,7 @@ static void start(struct sw_pipeline *l, struct sw_pipeline_start *s, int err)
 	if (o->is_open && !err)
 		watch(o);
 	o->of.is_ready = !err;
+	o->of.ready_ns = sw_edge_now_ns();
 	put_free(o);
 	sw_client_unlock(o->device->client);
 }

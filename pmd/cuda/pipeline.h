@@ -49,6 +49,7 @@
 
 #include <pthread.h>
 
+#include "pmd/client/edge.h"
 #include "pmd/client/segment.h"
 #include "pmd/cuda/copies.h"
 
@@ -77,6 +78,10 @@ struct sw_pipeline_net {
 	uint64_t granule;
 	int (*poll)(void *ctx, uint64_t handle); /* 0, SW_EAGAIN, an error */
 	const char *(*why)(void *ctx);           /* this thread's last error */
+	/* Note for a trace what the call @handle did since @from_ns; NULL:
+	 * nobody traces. */
+	void (*note)(void *ctx, uint64_t handle, enum sw_edge_note_kind kind,
+		uint64_t from_ns, uint64_t bytes);
 	/* Its conflict, as sw_last_conflict returns it, and the two ranks.
 	 * NULL: no error has one. */
 	void (*conflict)(void *ctx, uint32_t out[3]);
@@ -124,10 +129,11 @@ struct sw_pipeline_tensor {
 	_Atomic uint32_t *word; /* calls that have ended */
 	uint32_t n_calls;       /* so far */
 	struct sw_pipeline_copy copy_out, copies_in[SW_PIPELINE_BACK];
-	uint64_t handle; /* of net */
-	bool is_pushed;  /* net has it */
-	bool is_summed;  /* and has done with it, with no error */
-	uint32_t n_open; /* copies, and whether it is one of those in open */
+	uint64_t handle;   /* of net */
+	uint64_t ready_ns; /* when its producer was done */
+	bool is_pushed;    /* net has it */
+	bool is_summed;    /* and has done with it, with no error */
+	uint32_t n_open;   /* copies, and whether it is one of those in open */
 	uint32_t n_granules;
 	uint32_t first;    /* granule that is not on its way back; of those: */
 	uint64_t are_back; /* from there on, a bit each */

@@ -199,10 +199,25 @@ static void note_back(struct sw_pipeline_tensor *t, const struct run *r)
 	}
 }
 
+/* Note a copy of a tensor, for a trace. */
+static void note_copy(
+	const struct sw_pipeline *l, const struct sw_pipeline_copy *c)
+{
+	const struct sw_pipeline_net *n = &l->p.net;
+	const struct sw_pipeline_tensor *t = c->of;
+
+	if (n->note && t->handle)
+		n->note(n->ctx, t->handle,
+			c->way == SW_BACK_OUT ? SW_EDGE_COPY_IN
+					      : SW_EDGE_COPY_OUT,
+			c->begun_ns, c->rows.n * c->rows.bytes);
+}
+
 static void in_ended(struct sw_pipeline *l, struct sw_pipeline_copy *c, int err)
 {
 	if (err)
 		return;
+	note_copy(l, c);
 	watch_result(l, c->of, c->at, c->rows.bytes);
 	done_one(l, c->of);
 }
@@ -258,6 +273,8 @@ static void push_tensor(
 	note_error(t, err, err ? n->why(n->ctx) : "");
 	if (err)
 		return;
+	if (n->note)
+		n->note(n->ctx, t->handle, SW_EDGE_READY, t->ready_ns, 0);
 	t->is_pushed = true;
 	t->n_open++;
 	l->open[l->n_open++] = t;
@@ -282,6 +299,7 @@ static void out_ended(
 	if (err)
 		return;
 	out_moved(l, c);
+	note_copy(l, c);
 	done_one(l, c->of);
 }
 
@@ -352,6 +370,8 @@ void sw_pipeline_start(
 	if (err)
 		return;
 	t->n_open = 1;
+	t->handle = 0;
+	t->ready_ns = sw_edge_now_ns();
 	t->is_pushed = t->is_summed = false;
 	t->first = c->is_root && c->to == c->from ? t->n_granules : 0;
 	t->are_back = 0;

@@ -53,6 +53,10 @@ static int open_client(struct sw_slot *s, int *peer_bell)
 		close(bells[1]);
 		return err;
 	}
+	sw_spsc_init(&s->notes,
+		((struct sw_edge_control *)s->control.base)->notes,
+		SW_EDGE_NOTES, sizeof(struct sw_edge_note));
+	sw_slot_trace(s);
 	*peer_bell = bells[1];
 	return 0;
 }

@@ -187,6 +187,22 @@ void sw_host_end(struct sw_host *h, uint32_t id, int err, const char *text);
  * use (control). Call it after on_detach or sw_host_end. */
 void sw_host_release(struct sw_host *h, uint32_t id);
 
+/* sw_host_trace - have all clients note what sw_host_take_notes takes, or stop
+ * it (control).  Forgets older notes. */
+void sw_host_trace(struct sw_host *h, bool is_on);
+
+/* A note of the client of a local rank; unchecked, except its kind. */
+struct sw_host_note {
+	struct sw_edge_note note;
+	uint32_t local_rank;
+};
+
+/* sw_host_take_notes - take up to @max notes of all clients (control).
+ * @n_lost  becomes the notes that their rings did not take since
+ *          sw_host_trace */
+uint32_t sw_host_take_notes(struct sw_host *h, struct sw_host_note *out,
+	uint32_t max, uint32_t *n_lost);
+
 /* A push_pull or broadcast. */
 struct sw_host_submit {
 	uint64_t handle;

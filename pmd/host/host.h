@@ -162,6 +162,8 @@ struct sw_slot {
 	uint32_t version;     /* attachment version that both speak */
 	uint64_t deadline_ns; /* deadline of SW_SLOT_HELLO */
 	struct sw_segment control;
+	struct sw_spsc notes; /* for a trace */
+	uint32_t n_unnoted;   /* as the client said last */
 	struct sw_host_client *client;
 	struct sw_declared_list *declared;
 };
@@ -180,6 +182,8 @@ struct sw_host {
 	uint64_t epoch;             /* epoch of the job, as sent to clients */
 	bool is_async;              /* the job is asynchronous; sent too */
 	char job[SW_EDGE_NAME_BYTES];
+	bool is_traced;     /* clients write notes */
+	uint32_t n_unnoted; /* lost since that began */
 	uint32_t n_slots;
 	struct sw_slot slots[];
 };
@@ -204,9 +208,9 @@ static inline void sw_quota_give(struct sw_host *h, uint64_t bytes)
 	h->used_bytes -= bytes;
 }
 
-/* The files call down, in this order: poll.c; attach.c, declare.c; slot.c;
- * declared.c; results.c; batch.c.  On
- * the lcore: colls.c, which calls lcore.c. */
+/* The files call down, in this order: poll.c; attach.c, declare.c; notes.c;
+ * slot.c; declared.c; results.c; batch.c.  On the lcore: colls.c, which calls
+ * lcore.c. */
 
 /* slot.c: return whether one more line about an unattached process may be
  * logged; log how many were suppressed, once the period is over. */
@@ -251,6 +255,9 @@ int sw_results_enter(struct sw_host *h, struct sw_batch *b);
 void sw_results_admit(struct sw_host *h, const struct sw_batch *b);
 void sw_results_undo(struct sw_host *h, struct sw_batch *b);
 void sw_results_close(struct sw_host *h);
+
+/* notes.c: have a client write notes, if the others do. */
+void sw_slot_trace(struct sw_slot *s);
 
 /* batch.c: make a batch of @n tensors, NULL: no memory; copy and check one
  * description, and for a stream its @ranks; record its first fault; take @bytes

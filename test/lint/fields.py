@@ -39,7 +39,7 @@ OPEN = [
     ("engine/flow", "sw_flow_view sw_flow_losses", "answers"),
     ("pmd/client", "sw_submit sw_completion sw_edge_attach sw_edge_attached sw_edge_control "
      "sw_edge_coll sw_edge_place_at sw_edge_declare sw_edge_declared sw_edge_desc sw_edge_msg sw_edge_open sw_edge_request sw_edge_tune "
-     "sw_edge_end sw_edge_free sw_edge_text sw_edge_why "
+     "sw_edge_end sw_edge_free sw_edge_note sw_edge_text sw_edge_why "
      "sw_edge_tuning", "what agent and process say to each other"),
     ("pmd/client", "sw_tune_point sw_tune_space sw_tuner_settings",
      "questions and answers of the tuner"),
@@ -50,7 +50,7 @@ OPEN = [
     ("pmd/dpdk", "sw_netif", "an answer"),
     ("pmd/dpdk", "sw_dpdk_params sw_dpdk_port_params "
      "sw_raw", "parameters"),
-    ("pmd/host", "sw_host_coll sw_host_submit sw_host_tensor sw_host_tuning", "passed on"),
+    ("pmd/host", "sw_host_coll sw_host_note sw_host_submit sw_host_tensor sw_host_tuning", "passed on"),
     ("pmd/host", "sw_confine", "parameters"),
     ("pmd/host", "sw_http_page", "an answer"),
     ("pmd/host", "sw_numa_facts sw_numa_plan", "question and answer"),

@@ -567,6 +567,56 @@ static void users__are_checked(void **state)
 	user__must_be_admitted(65534, 0);
 }
 
+/* Take one note, or none.  Returns how many have been lost. */
+static uint32_t take_note(struct slow *s, struct sw_host_note *n, uint32_t want)
+{
+	uint32_t n_lost = 0;
+
+	assert_int_equal(sw_host_take_notes(s->host, n, 1, &n_lost), want);
+	return n_lost;
+}
+
+static void notes__are_taken_while_somebody_traces(void **state)
+{
+	struct sw_edge_note old = {.t_ns = 1, .kind = SW_EDGE_READY};
+	struct sw_edge_note odd = {.t_ns = 2, .kind = SW_EDGE_N_NOTES};
+	struct sw_edge_note good = {.t_ns = 3,
+		.handle = 77,
+		.bytes = 5,
+		.ns = 1,
+		.kind = SW_EDGE_COPY_OUT};
+	struct sw_host_note got;
+	struct sw_spsc ring;
+	struct slow s;
+
+	slow_open(&s);
+	admit(&s);
+	raw_attached(&s.w);
+	sw_spsc_init(&ring, s.w.control->notes, SW_EDGE_NOTES, sizeof(old));
+	assert_int_equal(atomic_load(&s.w.control->is_traced), 0);
+	sw_spsc_put(&ring, &old, 1); /* before the trace */
+	atomic_store(&s.w.control->n_unnoted, 4);
+	sw_host_trace(s.host, true);
+	assert_int_equal(atomic_load(&s.w.control->is_traced), 1);
+	assert_int_equal(take_note(&s, &got, 0), 0);
+	sw_spsc_put(&ring, &odd, 1);
+	sw_spsc_put(&ring, &good, 1);
+	atomic_fetch_add(&s.w.control->n_unnoted, 3);
+	assert_int_equal(take_note(&s, &got, 0), 3); /* of no kind */
+	assert_int_equal(take_note(&s, &got, 1), 3);
+	assert_memory_equal(&got.note, &good, sizeof(good));
+	assert_int_equal(got.local_rank, 0);
+	sw_host_trace(s.host, false);
+	assert_int_equal(atomic_load(&s.w.control->is_traced), 0);
+	atomic_store(&ring.shared->n_put, 123456789);
+	take_note(&s, &got, 0);
+	assert_int_equal(s.n_detach, 1);
+	assert_int_equal(s.why, SW_HOST_VIOLATION);
+	assert_non_null(strstr(s.text, "index into the ring of notes"));
+	sw_host_release(s.host, s.id);
+	slow_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -589,6 +639,7 @@ int main(void)
 		cmocka_unit_test(status__never_makes_a_client_deaf),
 		cmocka_unit_test(place__keeps_local_ranks_apart),
 		cmocka_unit_test(users__are_checked),
+		cmocka_unit_test(notes__are_taken_while_somebody_traces),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

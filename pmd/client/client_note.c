@@ -1,0 +1,18 @@
+/* client_note.c - libsumwire: notes for a trace of the agent.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "pmd/client/client_note.h"
+
+void sw_client_note(struct sw_client *c, enum sw_edge_note_kind kind,
+	uint64_t handle, uint64_t from_ns, uint64_t to_ns, uint64_t bytes)
+{
+	uint64_t ns = to_ns - from_ns;
+	struct sw_edge_note n = {.t_ns = to_ns,
+		.handle = handle,
+		.bytes = bytes,
+		.ns = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX,
+		.kind = kind};
+
+	if (sw_spsc_put(&c->notes, &n, 1) != 1)
+		atomic_fetch_add_explicit(
+			&c->control->n_unnoted, 1, memory_order_relaxed);
+}

@@ -1,0 +1,20 @@
+/* client_note.h - libsumwire: notes for a trace of the agent.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_PMD_CLIENT_CLIENT_NOTE_H
+#define SW_PMD_CLIENT_CLIENT_NOTE_H
+
+#include "pmd/client/client.h"
+
+/* sw_client_is_traced - return whether the agent wants notes. */
+static inline bool sw_client_is_traced(const struct sw_client *c)
+{
+	return c->control && atomic_load_explicit(&c->control->is_traced,
+				     memory_order_relaxed);
+}
+
+/* sw_client_note - note what the call of @handle did from @from_ns to @to_ns;
+ * call it with the lock.  A full ring counts it as lost. */
+void sw_client_note(struct sw_client *c, enum sw_edge_note_kind kind,
+	uint64_t handle, uint64_t from_ns, uint64_t to_ns, uint64_t bytes);
+
+#endif
