@@ -90,6 +90,11 @@ enum sw_trace_kind {
 	SW_TRACE_RESULT, /* a server sent a result */
 	SW_TRACE_HOLD,   /* a worker took it */
 	SW_TRACE_AGAIN,  /* a contribution or result that was there already */
+	/* Notes of a rank's process, on lcore 0; chunk: the call's cookie;
+	 * round: bytes. */
+	SW_TRACE_READY,    /* it handed over a call whose data are there */
+	SW_TRACE_COPY_IN,  /* it copied into shared memory */
+	SW_TRACE_COPY_OUT, /* it copied a result out of it */
 	SW_TRACE_KINDS
 };
 
@@ -110,7 +115,9 @@ struct sw_trace_event {
 	/* Tensors: round and chunk; streams: the chunk at its server, and the
 	 * collective. */
 	uint32_t round, chunk;
-	uint16_t peer; /* index of the lcore's peer, or SW_TRACE_NO_PEER */
+	/* Index of the lcore's peer, or SW_TRACE_NO_PEER; calls and notes: the
+	 * local rank. */
+	uint16_t peer;
 	uint16_t bytes;
 	uint16_t step; /* a frame's tag of the call; else 0 */
 	uint8_t kind, flags;

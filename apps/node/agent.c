@@ -176,7 +176,10 @@ static int open_host(struct agent *a)
 		.ctx = &a->control,
 		.log = &a->shared.daemon.log};
 
-	return n < 0 ? n : sw_host_open(&p, &a->shared.host);
+	int err = n < 0 ? n : sw_host_open(&p, &a->shared.host);
+
+	a->shared.daemon.trace.host = a->shared.host;
+	return err;
 }
 
 /* --- the control thread --- */

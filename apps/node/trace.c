@@ -8,12 +8,14 @@
 
 #include "apps/node/daemon.h"
 #include "apps/node/tracer.h"
+#include "pmd/host/attach.h"
 
 enum {
 	RING = 1 << 16,       /* events */
 	FRAME_RING = 1 << 19, /* entries of frames */
 	FAST_MS = 2,          /* between looks at the rings */
 	ROUNDS = 16,          /* over all lcores in one look */
+	NOTES = 256,          /* of processes, in one look */
 	PATIENCE_MS = 5000    /* for a reader to begin, and to take the rest */
 };
 
@@ -158,7 +160,8 @@ static void put_hello(struct sw_daemon *d)
 	static const char *const roles[] = {[SW_ROLE_SERVER] = "server",
 		[SW_ROLE_AGENT] = "agent",
 		[SW_ROLE_BOTH] = "both"};
-	struct sw_trace_hello h = {.pid = getpid(), .began_ns = sw_now_ns()};
+	struct sw_trace_hello h = {
+		.pid = getpid(), .began_ns = d->trace.began_ns};
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
 
 	if (f && !fgets(h.boot, sizeof(h.boot), f))
@@ -228,12 +231,16 @@ static void begin(struct sw_daemon *d)
 			return;
 		}
 	}
+	t->began_ns = sw_now_ns();
+	t->n_unnoted = 0;
 	put_hello(d);
 	if (t->ask.kind == SW_TRACE_ASK_FRAMES)
 		put_ports(d);
 	t->is_on = true;
 	t->end_by_ns = 0;
 	order(d, true);
+	if (t->host && t->ask.kind == SW_TRACE_ASK_EVENTS)
+		sw_host_trace(t->host, true);
 	sw_log(&d->log, SW_LOG_INFO, "%s: recording", name_of(t));
 }
 
@@ -310,9 +317,19 @@ static uint32_t whole_frames(const uint8_t *some, uint32_t n)
 	return at;
 }
 
-/* Returns whether there was something. */
-static bool pump(struct sw_feed *f, struct sw_tracer *t, uint16_t lcore)
+/* Return how many events an lcore's ring, or on lcore 0 a process's, did not
+ * take. */
+static uint64_t n_lost(const struct sw_trace *t, uint32_t lcore)
 {
+	return sw_word(&t->tracers[lcore]->n_untaken) +
+	       (lcore ? 0 : t->n_unnoted);
+}
+
+/* Returns whether there was something. */
+static bool pump(struct sw_trace *trace, uint16_t lcore)
+{
+	struct sw_feed *f = &trace->feed;
+	struct sw_tracer *t = trace->tracers[lcore];
 	bool is_frames = t->ask.kind == SW_TRACE_ASK_FRAMES;
 	uint32_t n, all;
 	int got;
@@ -327,11 +344,53 @@ static bool pump(struct sw_feed *f, struct sw_tracer *t, uint16_t lcore)
 	all = t->n_some + (uint32_t)got;
 	n = is_frames ? whole_frames(t->some, all) : all;
 	put_block(f, is_frames ? SW_TRACE_FRAMES : SW_TRACE_EVENTS, lcore,
-		sw_word(&t->n_untaken), t->some, n * SW_TRACE_ENTRY);
+		n_lost(trace, lcore), t->some, n * SW_TRACE_ENTRY);
 	t->n_some = all - n;
 	memmove(t->some, t->some + n * SW_TRACE_ENTRY,
 		t->n_some * SW_TRACE_ENTRY);
 	return true;
+}
+
+/* Make an event of a process's note.  Returns false for a time that cannot be.
+ */
+static bool note_event(const struct sw_trace *t, uint64_t now_ns,
+	const struct sw_host_note *n, struct sw_trace_event *e)
+{
+	static const uint8_t kinds[SW_EDGE_N_NOTES] = {
+		[SW_EDGE_READY] = SW_TRACE_READY,
+		[SW_EDGE_COPY_IN] = SW_TRACE_COPY_IN,
+		[SW_EDGE_COPY_OUT] = SW_TRACE_COPY_OUT};
+	uint64_t bytes = n->note.bytes;
+
+	*e = (struct sw_trace_event){.t_ns = n->note.t_ns,
+		.ns = n->note.ns,
+		.round = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX,
+		.chunk = (uint32_t)n->note.handle,
+		.peer = (uint16_t)n->local_rank,
+		.kind = kinds[n->note.kind]};
+	return e->t_ns <= now_ns && e->t_ns >= t->began_ns &&
+	       e->t_ns - t->began_ns >= e->ns;
+}
+
+/* Put what the processes noted.  Returns whether there was something. */
+static bool pump_notes(struct sw_trace *t)
+{
+	struct sw_host_note notes[NOTES];
+	struct sw_trace_event events[NOTES];
+	uint32_t n, n_good = 0;
+	uint64_t now_ns;
+
+	if (!t->host || t->ask.kind != SW_TRACE_ASK_EVENTS ||
+		sw_feed_room(&t->feed) < 2 * SW_TRACE_BLOCK_MAX)
+		return false;
+	n = sw_host_take_notes(t->host, notes, NOTES, &t->n_unnoted);
+	now_ns = sw_now_ns();
+	for (uint32_t i = 0; i < n; i++)
+		n_good += note_event(t, now_ns, &notes[i], &events[n_good]);
+	if (n_good)
+		put_block(&t->feed, SW_TRACE_EVENTS, 0, n_lost(t, 0), events,
+			n_good * sizeof(events[0]));
+	return n == NOTES;
 }
 
 static bool are_drained(const struct sw_daemon *d)
@@ -366,7 +425,7 @@ static void finish(struct sw_daemon *d)
 				t->ask.kind == SW_TRACE_ASK_FRAMES
 					? SW_TRACE_FRAMES
 					: SW_TRACE_EVENTS,
-				i, sw_word(&t->tracers[i]->n_untaken), NULL, 0);
+				i, n_lost(t, i), NULL, 0);
 		put_block(&t->feed, SW_TRACE_END, 0, 0, NULL, 0);
 		t->has_said_end = true;
 	}
@@ -389,12 +448,15 @@ void sw_trace_poll(struct sw_daemon *d)
 	for (uint32_t r = 0; r < ROUNDS && has_more; r++) {
 		has_more = false;
 		for (uint16_t i = 0; i < d->n_lcores; i++)
-			has_more |= pump(&t->feed, t->tracers[i], i);
+			has_more |= pump(t, i);
+		has_more |= pump_notes(t);
 		(void)sw_feed_send(&t->feed);
 	}
 	if (!t->end_by_ns && sw_feed_is_over(&t->feed)) {
 		t->end_by_ns = sw_now_ns() + PATIENCE_MS * SW_MS;
 		order(d, false);
+		if (t->host)
+			sw_host_trace(t->host, false);
 	}
 	if (t->end_by_ns)
 		finish(d);

@@ -17,18 +17,22 @@
 #include "pmd/host/feed.h"
 
 struct sw_daemon;
+struct sw_host;
 struct sw_poller;
 struct sw_tracer; /* of one lcore */
 
 /* Zeroed: closed.  Thread: control, except as said. */
 struct sw_trace {
 	struct sw_feed feed;
-	struct sw_trace_ask ask;                  /* what the reader wants */
-	uint64_t ask_by_ns;                       /* it must say so by then */
+	struct sw_host *host;    /* an agent's, whose processes note events */
+	struct sw_trace_ask ask; /* what the reader wants */
+	uint64_t ask_by_ns;      /* it must say so by then */
 	struct sw_tracer *tracers[SW_MAX_LCORES]; /* NULL: none */
 	bool is_on;                               /* there are tracers */
 	bool has_said_end;                        /* to the reader */
+	uint64_t began_ns;
 	uint64_t end_by_ns; /* the reader has had enough; 0: it has not */
+	uint32_t n_unnoted; /* notes of processes that were lost */
 	_Atomic bool is_recording; /* the lcores shall record */
 };
 

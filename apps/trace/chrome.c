@@ -2,9 +2,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A process for each daemon.  Its tracks are the lcores, with the bursts that
- * they handled; the links, with a slice for each chunk; and the tensors, with a
- * slice for each call.  Slices of a track do not overlap, and come in the order
- * of their begin.
+ * they handled; the links, with a slice for each chunk; the tensors, with a
+ * slice for each call and its states inside; and the ranks, with their copies.
+ * Other slices of a track do not overlap, and they come in the order of their
+ * begin.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +20,7 @@
 enum {
 	TID_LCORE = 1,    /* + lcore */
 	TID_LINK = 100,   /* + lcore x SW_TRACE_PEERS + peer */
-	TID_CALL = 10000, /* + their number */
+	TID_CALL = 10000, /* + their number: of calls, then of copies */
 	NAME = 2 * SW_NAME_MAX
 };
 
@@ -129,7 +130,8 @@ static void lcore_put(struct out *o, uint32_t daemon, uint32_t lcore)
 
 		if (e->kind == SW_TRACE_RX || e->kind == SW_TRACE_TX)
 			burst_put(o, daemon, lcore, e, to_ns);
-		else if (e->kind >= SW_TRACE_PUSH && e->peer < l->n_peers)
+		else if (e->kind >= SW_TRACE_PUSH &&
+			 e->kind <= SW_TRACE_AGAIN && e->peer < l->n_peers)
 			chunk_put(
 				o, daemon, lcore, &l->peers[e->peer], e, to_ns);
 	}
@@ -178,6 +180,44 @@ static bool is_same_row(
 	       a->local == b->local;
 }
 
+/* Find the first of @n tracks on which nothing lasts until @from_ns. */
+static uint32_t free_track(const int64_t *ends, uint32_t n, int64_t from_ns)
+{
+	uint32_t k = 0;
+
+	while (k < n && ends[k] > from_ns)
+		k++;
+	return k;
+}
+
+/* A state of a call, inside the call's slice. */
+static void state_put(struct out *o, const struct sw_trace_span *s,
+	uint32_t tid, const char *name, int64_t from_ns, int64_t to_ns)
+{
+	slice_begin(o, s->daemon, tid, from_ns, to_ns);
+	fprintf(o->c.to, ",\"name\":\"%s\",\"cat\":\"state\"}", name);
+}
+
+static void call_put(struct out *o, const struct sw_trace_span *s, uint32_t tid,
+	const char *name)
+{
+	bool has_started = s->started_ns != SW_TRACE_UNSEEN &&
+			   s->started_ns > s->from_ns &&
+			   s->started_ns < s->to_ns;
+	int64_t started_ns = has_started ? s->started_ns : s->to_ns;
+
+	slice_begin(o, s->daemon, tid, s->from_ns, s->end_ns);
+	fprintf(o->c.to,
+		",\"name\":\"%s\",\"cat\":\"call\",\"args\":{"
+		"\"number\":%u,\"queued_us\":%.3f%s}}",
+		name, s->number, (double)(s->taken_ns - s->from_ns) / 1e3,
+		s->has_failed ? ",\"failed\":true" : "");
+	if (started_ns > s->from_ns)
+		state_put(o, s, tid, "ready", s->from_ns, started_ns);
+	if (has_started)
+		state_put(o, s, tid, "started", started_ns, s->to_ns);
+}
+
 /* Put calls of one tensor and rank: those that overlap, as collectives may, are
  * in several tracks.  Returns the number of tracks. */
 static uint32_t row_put(struct out *o, const struct sw_trace_span *s,
@@ -189,21 +229,50 @@ static uint32_t row_put(struct out *o, const struct sw_trace_span *s,
 	tensor_name(o, s->epoch, s->key, name);
 	snprintf(label, sizeof(label), "%s, local rank %u", name, s->local);
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t k = 0;
+		uint32_t k = free_track(ends, n_tracks, s[i].from_ns);
 
-		while (k < n_tracks && ends[k] > s[i].from_ns)
-			k++;
 		if (k == n_tracks) {
 			track_name(o, s->daemon, tid + k, "thread_name", label);
 			n_tracks++;
 		}
-		ends[k] = s[i].to_ns;
-		slice_begin(o, s->daemon, tid + k, s[i].from_ns, s[i].to_ns);
-		fprintf(o->c.to,
-			",\"name\":\"%s\",\"cat\":\"call\",\"args\":{"
-			"\"number\":%u%s}}",
-			name, s[i].number,
-			s[i].has_failed ? ",\"failed\":true" : "");
+		ends[k] = s[i].end_ns;
+		call_put(o, &s[i], tid + k, name);
+	}
+	return n_tracks;
+}
+
+static void copy_put(struct out *o, const struct sw_trace_copy *c, uint32_t tid)
+{
+	char name[NAME];
+
+	slice_begin(o, c->daemon, tid, c->from_ns, c->to_ns);
+	fprintf(o->c.to,
+		",\"name\":\"%s\",\"cat\":\"copy\",\"args\":{\"bytes\":%u",
+		c->kind == SW_TRACE_COPY_IN ? "copy in" : "copy out", c->bytes);
+	if (c->call)
+		fprintf(o->c.to, ",\"tensor\":\"%s\",\"number\":%u",
+			tensor_name(o, c->call->epoch, c->call->key, name),
+			c->call->number);
+	fprintf(o->c.to, "}}");
+}
+
+/* Put the copies of one rank; a device makes several at once. */
+static uint32_t copies_put(struct out *o, const struct sw_trace_copy *c,
+	uint32_t n, uint32_t tid, int64_t *ends)
+{
+	uint32_t n_tracks = 0;
+	char label[NAME];
+
+	snprintf(label, sizeof(label), "copies of local rank %u", c->local);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t k = free_track(ends, n_tracks, c[i].from_ns);
+
+		if (k == n_tracks) {
+			track_name(o, c->daemon, tid + k, "thread_name", label);
+			n_tracks++;
+		}
+		ends[k] = c[i].to_ns;
+		copy_put(o, &c[i], tid + k);
 	}
 	return n_tracks;
 }
@@ -211,7 +280,8 @@ static uint32_t row_put(struct out *o, const struct sw_trace_span *s,
 static int calls_put(struct out *o)
 {
 	const struct sw_trace_data *t = o->t;
-	int64_t *ends = malloc((t->n_spans + 1) * sizeof(*ends));
+	uint32_t most = t->n_spans > t->n_copies ? t->n_spans : t->n_copies;
+	int64_t *ends = malloc((most + 1) * sizeof(*ends));
 	uint32_t tid = TID_CALL;
 
 	if (!ends)
@@ -222,6 +292,15 @@ static int calls_put(struct out *o)
 			n++)
 			;
 		tid += row_put(o, &t->spans[i], n, tid, ends);
+	}
+	for (uint32_t i = 0, n; i < t->n_copies; i += n) {
+		const struct sw_trace_copy *c = &t->copies[i];
+
+		for (n = 1; i + n < t->n_copies && c[n].daemon == c->daemon &&
+			    c[n].local == c->local;
+			n++)
+			;
+		tid += copies_put(o, c, n, tid, ends);
 	}
 	free(ends);
 	return 0;

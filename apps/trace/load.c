@@ -210,6 +210,7 @@ void sw_trace_free(struct sw_trace_data *t)
 	free(t->clocks);
 	free(t->pieces);
 	free(t->spans);
+	free(t->copies);
 	*t = (struct sw_trace_data){0};
 }
 

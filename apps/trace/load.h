@@ -64,14 +64,30 @@ struct sw_trace_piece {
 	struct sw_trace_mark stages[SW_STAGES];
 };
 
-/* A rank's call; an end of 0: not seen. */
+/* A time that was not seen. */
+#define SW_TRACE_UNSEEN INT64_MIN
+
+/* A rank's call.  Times are on the common clock. */
 struct sw_trace_span {
 	uint64_t epoch;
 	uint32_t key, number, local, cookie;
 	uint16_t daemon, lcore;
 	uint16_t member; /* the agent's number in its job */
 	bool has_failed;
+	int64_t from_ns;    /* the rank handed it over, or the agent took it */
+	int64_t taken_ns;   /* the agent took it */
+	int64_t started_ns; /* its first frame; SW_TRACE_UNSEEN: none */
+	int64_t to_ns;      /* the agent told the rank of its end */
+	int64_t end_ns;     /* the rank has copied its results as well */
+};
+
+/* A rank's copy into shared memory, or of a result out of it. */
+struct sw_trace_copy {
 	int64_t from_ns, to_ns;
+	uint32_t bytes;
+	uint16_t daemon, local;
+	uint8_t kind;               /* SW_TRACE_COPY_IN or SW_TRACE_COPY_OUT */
+	struct sw_trace_span *call; /* NULL: not seen */
 };
 
 struct sw_trace_data {
@@ -85,6 +101,8 @@ struct sw_trace_data {
 	uint32_t n_pieces;
 	struct sw_trace_span *spans; /* by daemon, then begin */
 	uint32_t n_spans;
+	struct sw_trace_copy *copies; /* by daemon, local rank, then begin */
+	uint32_t n_copies;
 	int64_t zero_ns; /* begin of the first event */
 };
 
@@ -96,6 +114,10 @@ int sw_trace_load(struct sw_trace_data *t, FILE *f, const char *path);
 /* sw_trace_sort_names - put the names into the order in which sw_trace_named
  * looks for them; part of join. */
 void sw_trace_sort_names(struct sw_trace_data *t);
+
+/* sw_trace_join_calls - find the calls of the ranks and their copies; part of
+ * join, with the pieces.  Returns 0, or 1: no memory. */
+int sw_trace_join_calls(struct sw_trace_data *t);
 
 /* sw_trace_join - find pieces and calls, and align the clocks.  Returns 0, or
  * 1: no memory, which was printed. */

@@ -39,6 +39,7 @@ struct report {
 	uint32_t n_steps;
 	bool has_tags;
 	struct sw_trace_span *calls; /* by tensor and number */
+	int64_t longest_copy_ns;
 };
 
 static bool is_stream(const struct report *r, uint64_t epoch, uint32_t key)
@@ -191,13 +192,63 @@ static void add(struct step *s, enum bound b, int64_t ns)
 		s->ns[b] += ns < PART_NS_MAX ? ns : PART_NS_MAX;
 }
 
+static bool is_before(const struct sw_trace_copy *c,
+	const struct sw_trace_span *call, int64_t from_ns)
+{
+	if (c->daemon != call->daemon)
+		return c->daemon < call->daemon;
+	if (c->local != call->local)
+		return c->local < call->local;
+	return c->from_ns < from_ns;
+}
+
+/* Find the first copy of the rank of @call that begins at @from_ns or later. */
+static uint32_t first_copy(const struct sw_trace_data *t,
+	const struct sw_trace_span *call, int64_t from_ns)
+{
+	uint32_t least = 0, most = t->n_copies;
+
+	while (least < most) {
+		uint32_t at = least + (most - least) / 2;
+
+		if (is_before(&t->copies[at], call, from_ns))
+			least = at + 1;
+		else
+			most = at;
+	}
+	return least;
+}
+
+/* Return how much of the time from @from_ns to @to_ns the rank of @call spent
+ * on copies. */
+static int64_t copied_ns(const struct report *r,
+	const struct sw_trace_span *call, int64_t from_ns, int64_t to_ns)
+{
+	const struct sw_trace_data *t = r->t;
+	int64_t ns = 0;
+
+	for (uint32_t i = first_copy(t, call, from_ns - r->longest_copy_ns);
+		i < t->n_copies && is_before(&t->copies[i], call, to_ns); i++) {
+		const struct sw_trace_copy *c = &t->copies[i];
+		int64_t end_ns = c->to_ns < to_ns ? c->to_ns : to_ns;
+
+		if (c->from_ns > from_ns)
+			from_ns = c->from_ns;
+		if (end_ns <= from_ns)
+			continue;
+		ns += end_ns - from_ns;
+		from_ns = end_ns;
+	}
+	return ns;
+}
+
 /* Share out the time from the step's begin to the push of @p, which was waited
  * for. */
 static void share_call(struct report *r, struct step *s,
 	const struct sw_trace_piece *p, int64_t push_ns)
 {
 	const struct sw_trace_span *call = call_of(r, p);
-	int64_t first_ns;
+	int64_t first_ns, ns;
 
 	if (!call)
 		return;
@@ -206,26 +257,57 @@ static void share_call(struct report *r, struct step *s,
 		first_ns = s->from_ns;
 	add(s, COMPUTE, first_ns - s->from_ns);
 	add(s, STRAGGLER, call->from_ns - first_ns);
-	add(s, CREDIT, push_ns - call->from_ns);
+	ns = copied_ns(r, call, call->from_ns, push_ns);
+	add(s, COPY, ns);
+	add(s, CREDIT, push_ns - call->from_ns - ns);
+}
+
+/* Return when a rank had the result of a piece: with the whole call, if that
+ * was seen. */
+static int64_t known_ns(const struct report *r, const struct sw_trace_piece *p)
+{
+	const struct sw_trace_span *call = call_of(r, p);
+	int64_t ns = p->stages[SW_STAGE_HOLD].to_ns;
+
+	return call && call->end_ns > ns ? call->end_ns : ns;
+}
+
+static bool is_whole(const struct sw_trace_piece *p)
+{
+	return has(p, SW_STAGE_HOLD) && has(p, SW_STAGE_FOLD) &&
+	       has(p, SW_STAGE_RESULT) && has(p, SW_STAGE_PUSH);
+}
+
+/* Find the piece with which a step ended: the last one of the rank that was the
+ * last to know.  NULL: none was seen from its push on. */
+static const struct sw_trace_piece *find_end(
+	const struct report *r, const struct sorted *items, uint32_t n)
+{
+	const struct sw_trace_piece *end = NULL;
+	int64_t last_ns = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct sw_trace_piece *p = items[i].piece;
+		int64_t ns = is_whole(p) ? known_ns(r, p) : 0;
+
+		if (!is_whole(p) || (end && ns < last_ns) ||
+			(end && ns == last_ns &&
+				p->stages[SW_STAGE_HOLD].to_ns <=
+					end->stages[SW_STAGE_HOLD].to_ns))
+			continue;
+		end = p;
+		last_ns = ns;
+	}
+	return end;
 }
 
 static void find_path(struct report *r, struct step *s,
 	const struct sorted *items, uint32_t n)
 {
-	const struct sw_trace_piece *end = NULL, *last, *first;
+	const struct sw_trace_piece *end = find_end(r, items, n), *last, *first;
 	const struct sw_trace_mark *hold, *fold;
-	const struct sw_trace_span *call;
 	const struct sw_trace_mark *m;
 
-	for (uint32_t i = 0; i < n; i++) {
-		const struct sw_trace_piece *p = items[i].piece;
-
-		if (has(p, SW_STAGE_HOLD) && has(p, SW_STAGE_FOLD) &&
-			has(p, SW_STAGE_RESULT) && has(p, SW_STAGE_PUSH) &&
-			(!end || p->stages[SW_STAGE_HOLD].to_ns >
-					 end->stages[SW_STAGE_HOLD].to_ns))
-			end = p;
-	}
 	if (!end)
 		return;
 	last = first = end;
@@ -257,10 +339,8 @@ static void find_path(struct report *r, struct step *s,
 	m = &end->stages[SW_STAGE_RESULT];
 	add(s, CREDIT, m->to_ns - fold->to_ns);
 	add(s, LINK, hold->from_ns - m->to_ns);
-	call = call_of(r, end);
-	add(s, COPY, (call ? call->to_ns : hold->to_ns) - hold->from_ns);
-	s->to_ns =
-		call && call->to_ns > hold->to_ns ? call->to_ns : hold->to_ns;
+	s->to_ns = known_ns(r, end);
+	add(s, COPY, s->to_ns - hold->from_ns);
 }
 
 static int64_t begin_of(
@@ -293,6 +373,11 @@ static int find_steps(struct report *r)
 	if (t->n_spans)
 		memcpy(r->calls, t->spans, t->n_spans * sizeof(*r->calls));
 	qsort(r->calls, t->n_spans, sizeof(*r->calls), compare_calls);
+	for (uint32_t i = 0; i < t->n_copies; i++)
+		if (t->copies[i].to_ns - t->copies[i].from_ns >
+			r->longest_copy_ns)
+			r->longest_copy_ns =
+				t->copies[i].to_ns - t->copies[i].from_ns;
 	r->has_tags = has_tags(r);
 	for (uint32_t i = 0; i < t->n_pieces; i++)
 		items[i] = (struct sorted){

@@ -59,8 +59,9 @@ def read(*files, path):
 # --- one event after the other ---
 
 def check_slices(events):
-    """Slices of a track do not overlap, and come in their order."""
-    ends, begun = {}, {}
+    """Slices of a track come in their order.  A call's states lie in the call's slice;
+    other slices do not overlap."""
+    around, begun = collections.defaultdict(list), {}
     for e in events:
         if e["ph"] != "X":
             continue
@@ -68,8 +69,15 @@ def check_slices(events):
         from_us, to_us = e["ts"], e["ts"] + e["dur"]
         check(from_us >= 0 and e["dur"] >= 0, f"time: {e}")
         check(from_us >= begun.get(track, 0), f"goes back: {e}")
-        check(from_us >= ends.get(track, 0) - 0.002, f"overlaps: {e}")
-        begun[track], ends[track] = from_us, to_us
+        outer = around[track]
+        while outer and from_us >= outer[-1]["ts"] + outer[-1]["dur"] - 0.002:
+            outer.pop()
+        is_state = e.get("cat") == "state"
+        check([o.get("cat") for o in outer] == ["call"] * is_state, f"overlaps {outer}: {e}")
+        check(not outer or to_us <= outer[-1]["ts"] + outer[-1]["dur"] + 0.002,
+              f"ends after {outer}: {e}")
+        begun[track] = from_us
+        outer.append(e)
 
 
 def check_names(events):
@@ -127,7 +135,7 @@ def check_sums(events, pids, stats):
         check(sums(events, pid, taken) == (s["results"], s["result_bytes"]),
               f"{name}: results differ")
     done = [e for e in events if e["ph"] == "X" and
-            e["args"].get("complete")]
+            e.get("args", {}).get("complete")]
     check(len(done) == stats["a"]["chunks_done"], "completed sums differ")
 
 
@@ -143,6 +151,14 @@ def check_calls(events, pids, steps):
             e["name"] for e in events if e.get("cat") == "call" and
             e["pid"] == pids[name])
         check(calls == {"w": steps, "v": steps}, f"calls of {name}: {calls}")
+        states = collections.Counter(
+            e["name"] for e in events if e.get("cat") == "state" and
+            e["pid"] == pids[name])
+        check(states == {"ready": 2 * steps, "started": 2 * steps},
+              f"states of {name}: {states}")
+        queued = [e["args"]["queued_us"] for e in events if e.get("cat") == "call" and
+                  e["pid"] == pids[name]]
+        check(all(us > 0 for us in queued), f"queued at {name}: {queued}")
 
 
 def move_clock(path, moved, pid, by_ns):
@@ -187,7 +203,7 @@ def check_bad_files(raw, folder):
     with open(raw, "rb") as f:
         data = f.read()
     path = os.path.join(folder, "cut")
-    for n in range(0, 200, 13):
+    for n in range(0, 200, 37):
         with open(path, "wb") as f:
             f.write(data[:len(data) - n])
         read(path, path=path + ".json")
@@ -220,6 +236,81 @@ def check_bad_ends(net, folder):
     net.start("agent1")  # collects what the other has left
 
 
+def check_copies(events):
+    """Processes copy into shared memory before the agent takes a call, and out of it
+    until the call ends."""
+    calls = collections.defaultdict(list)
+    for e in events:
+        if e.get("cat") == "call":
+            calls[e["pid"], e["name"], e["args"]["number"]].append(e)
+    copies = [e for e in events if e.get("cat") == "copy"]
+    check({e["name"] for e in copies} == {"copy in", "copy out"}, f"{len(copies)} copies")
+    for e in copies:
+        a = e["args"]
+        at = [c for c in calls[e["pid"], a.get("tensor"), a.get("number")]
+              if c["ts"] - 0.002 <= e["ts"] and
+              e["ts"] + e["dur"] <= c["ts"] + c["dur"] + 0.002]
+        check(at and a["bytes"], f"a copy of no call: {e}")
+
+
+def check_full_disk(net, folder):
+    """A disk that fills up: the file ends with the last whole block."""
+    raw, disk = os.path.join(folder, "full"), os.path.join(folder, "disk")
+    os.mkdir(disk)
+    clients = rig.start_forever(net, *TENSORS)
+    p = net.run("full", "unshare", "-Urm", "sh", "-c",
+                'mount -t tmpfs -o size=256k none "$1" && "$2" trace --time 0 -o "$1/t" "$4"; '
+                'code=$?; cp "$1/t" "$3"; exit $code', "sh", disk, rig.sumwire(), raw,
+                unique("a"))
+    check(p.wait(rig.RUN_S) == 1, "a full disk is an error")
+    check(re.search("cannot write .*/t: No space left on device; it ends here", p.log()),
+          p.log())
+    rig.check_goes_on(clients)
+    for c in clients:
+        c.kill()
+    p, data = read(raw, path=raw + ".json")
+    check_slices(data["traceEvents"])
+    check(sum(e.get("cat") == "chunk" for e in data["traceEvents"]) > 1000, p.stderr)
+
+
+def check_stopped_reader(net, folder):
+    """A reader that stops holds up nobody, and is waited for."""
+    raw = os.path.join(folder, "stopped")
+    p = begin(net, raw, "stopped")
+    p.signal(signal.SIGSTOP)
+    rig.run_steps(net, *TENSORS, steps=30, name="beside")
+    busy = trace(unique("a"), "--output", raw + "2", code=1)
+    check("another sumwire trace" in busy.stderr, f"{busy}")
+    p.signal(signal.SIGCONT)
+    p.signal(signal.SIGINT)
+    p.wait_ok()
+    p, data = read(raw, path=raw + ".json")
+    check_slices(data["traceEvents"])
+    check("early" not in p.stderr, p.stderr)
+    n = sum(d["dropped"] for d in data["otherData"]["daemons"])
+    check(bool(n) == ("were dropped" in p.stderr), p.stderr)
+
+
+def check_killed_reader(net, folder):
+    """The next reader follows one that was killed while it was stopped."""
+    raw = os.path.join(folder, "killed")
+    p = begin(net, raw, "gone")
+    p.signal(signal.SIGSTOP)
+    p.kill()
+    rig.wait_until(lambda: not subprocess.run(
+        [rig.sumwire(), "trace", "--time", "1ms", "-o", raw, unique("a")], check=False,
+        stderr=subprocess.DEVNULL).returncode, rig.STOP_S, "a trace after one that died")
+
+
+def test_readers():
+    """Readers whose disk is full, that stop, or die."""
+    with named(Net(agents=2)) as net, tempfile.TemporaryDirectory() as folder:
+        net.start_all()
+        check_full_disk(net, folder)
+        check_stopped_reader(net, folder)
+        check_killed_reader(net, folder)
+
+
 def test_collectives():
     """Agents that also sum, on two lcores, with faults; bytes agree."""
     local = (2, 1)
@@ -242,6 +333,7 @@ def test_collectives():
         check_names(events)
         check_slices(events)
         check(check_arrows(events) > 0, "no arrow goes the whole way")
+        check_copies(events)
         for name, pid in pids_of(net, data).items():
             for kind, key in (("push", "push_bytes"),
                               ("hold", "result_bytes"),

@@ -12,13 +12,16 @@
 #include "apps/trace/load.h"
 #include "test/support/random.h"
 
-enum { US = 1000, BYTES = 4096, SERVER = 2, KEY = 7 };
+enum { US = 1000, BYTES = 8192, SERVER = 2, KEY = 7 };
 
 /* When the parts of the way happened, in us on the server's clock. */
 struct way {
 	uint64_t called[2], pushed[2], folded[2], result, held, done;
-	int64_t ahead[2]; /* lead of the agents' clocks, in us */
-	bool is_burst;    /* the daemon could not tell what each fold did */
+	uint64_t ready; /* agent 1's rank was; 0: its process noted nothing */
+	uint64_t copied[2]; /* from, to: into shared memory; zeros: never */
+	uint64_t taken;     /* its copy of the result ended; 0: none */
+	int64_t ahead[2];   /* lead of the agents' clocks, in us */
+	bool is_burst;      /* the daemon could not tell what each fold did */
 };
 
 static const struct way usual = {.called = {1000, 1010},
@@ -74,8 +77,35 @@ static void daemon_put(FILE *f, uint16_t i)
 	}
 }
 
+/* Put a note of a rank's process. */
+static void note_put(FILE *f, uint16_t daemon, enum sw_trace_kind kind,
+	uint64_t from_us, uint64_t to_us, int64_t ahead)
+{
+	struct sw_trace_event e = {
+		.t_ns = (to_us + (uint64_t)ahead) * US + 1000000000,
+		.ns = (uint32_t)(to_us - from_us) * US,
+		.round = 64, /* bytes */
+		.kind = (uint8_t)kind};
+
+	block_put(f, SW_TRACE_EVENTS, daemon, &e, sizeof(e));
+}
+
+static void notes_put(FILE *f, uint16_t i, const struct way *w)
+{
+	if (w->ready)
+		note_put(f, i, SW_TRACE_READY, w->ready, w->ready, w->ahead[i]);
+	if (w->copied[1])
+		note_put(f, i, SW_TRACE_COPY_IN, w->copied[0], w->copied[1],
+			w->ahead[i]);
+	if (w->taken)
+		note_put(f, i, SW_TRACE_COPY_OUT, w->done, w->taken,
+			w->ahead[i]);
+}
+
 static void agent_put(FILE *f, uint16_t i, const struct way *w)
 {
+	if (i == 1)
+		notes_put(f, i, w);
 	event_put(f, i, 0, SW_TRACE_CALL, w->called[i], w->ahead[i], 0);
 	event_put(f, i, 0, SW_TRACE_PUSH, w->pushed[i], w->ahead[i], 0);
 	event_put(f, i, 0, SW_TRACE_HOLD, w->held, w->ahead[i], 0);
@@ -174,6 +204,37 @@ static void trace__names_what_bound_a_step(void **state)
 	expect(&w, "bound by copy (0.9", "agent 1");
 }
 
+/* Processes of ranks note since when a call is ready, and their copies. */
+static void trace__takes_notes_of_processes(void **state)
+{
+	struct sw_trace_data t = {0};
+	struct way w = usual;
+	char trace[BYTES], *text;
+	const struct sw_trace_span *call;
+	size_t n;
+
+	w.ready = 400; /* the agent took the call late */
+	expect(&w, "bound by credit (0.6", "agent 1 (node node1)");
+	w.copied[0] = 420; /* because its process copied */
+	w.copied[1] = 1000;
+	expect(&w, "bound by copy (0.5", "agent 1 (node node1)");
+	w.taken = 1200;
+	n = trace_make(&w, trace);
+	text = show(&t, trace, n);
+	assert_contains(text, "0.800 ms"); /* ready to copied out */
+	call = t.spans[0].member == 0 && t.n_spans > 1 ? &t.spans[1]
+						       : &t.spans[0];
+	assert_int_equal(t.n_spans, 2);
+	assert_int_equal(t.n_copies, 2);
+	assert_int_equal(call->taken_ns - call->from_ns, 610 * US);
+	assert_int_equal(call->started_ns - call->from_ns, 630 * US - 500);
+	assert_int_equal(call->end_ns - call->to_ns, 110 * US);
+	assert_ptr_equal(t.copies[1].call, call);
+	assert_int_equal(t.copies[1].kind, SW_TRACE_COPY_OUT);
+	free(text);
+	sw_trace_free(&t);
+}
+
 /* Every frame arrives after it was sent, so clocks lie within their bounds. */
 static void trace__aligns_clocks(void **state)
 {
@@ -224,10 +285,14 @@ static void trace__survives_damage(void **state)
 {
 	static const uint8_t bad[] = {0, 1, 0x7f, 0x80, 0xff};
 	char trace[BYTES], cut[BYTES];
-	size_t n = trace_make(&usual, trace);
+	struct way w = usual;
+	size_t n;
 	uint32_t n_read = 0;
 	uint64_t rng = 1;
 
+	w.ready = w.copied[0] = 900;
+	w.copied[1] = w.taken = 1200;
+	n = trace_make(&w, trace);
 	for (uint32_t i = 0; i < 3000; i++) {
 		struct sw_trace_data t = {0};
 		size_t some = i % 4 ? n : 9 + test_random(&rng) % (n - 9);
@@ -249,6 +314,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(trace__names_what_bound_a_step),
+		cmocka_unit_test(trace__takes_notes_of_processes),
 		cmocka_unit_test(trace__aligns_clocks),
 		cmocka_unit_test(trace__tells_what_the_frames_of_a_burst_did),
 		cmocka_unit_test(trace__survives_damage),

@@ -1,0 +1,295 @@
+/* calls.c - find the calls of ranks in traces, and what became of each.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The agent's lcore notes when it took a call and when it told the rank of the
+ * end.  The rank's process notes since when the call was ready, and its copies;
+ * the cookie tells which call they are of.
+ */
+#include <stdlib.h>
+
+#include "apps/trace/load.h"
+
+static int order(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int compare_spans(const void *a, const void *b)
+{
+	const struct sw_trace_span *x = a, *y = b;
+	int o = order(x->daemon, y->daemon);
+
+	if (!o)
+		o = order(x->key, y->key);
+	if (!o)
+		o = order(x->local, y->local);
+	return o ? o : (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
+}
+
+static bool has_ended(const struct sw_trace_span *s)
+{
+	return s->to_ns != SW_TRACE_UNSEEN;
+}
+
+/* An end may have been noted before its call, which ended at once. */
+static void note_end(struct sw_trace_span *spans, uint32_t n,
+	const struct sw_trace_event *e, int64_t at_ns)
+{
+	for (uint32_t i = n; i-- > 0;) {
+		struct sw_trace_span *s = &spans[i];
+
+		if (s->cookie != e->chunk || s->local != e->peer ||
+			s->key != e->key || has_ended(s))
+			continue;
+		s->to_ns = s->end_ns = at_ns;
+		s->has_failed = e->flags & SW_TRACE_ERROR;
+		return;
+	}
+}
+
+/* The job of an agent's calls: that of the last session of the lcore. */
+static const struct sw_trace_peer *job_of(const struct sw_trace_lcore *l)
+{
+	for (uint32_t i = l->n_peers; i-- > 0;)
+		if (l->peers[i].is_worker)
+			return &l->peers[i];
+	return NULL;
+}
+
+static void find_calls(struct sw_trace_data *t, uint16_t daemon, uint16_t lcore)
+{
+	const struct sw_trace_daemon *d = &t->daemons[daemon];
+	const struct sw_trace_lcore *l = &d->lcores[lcore];
+	const struct sw_trace_peer *job = job_of(l);
+	uint32_t first = t->n_spans;
+
+	for (uint32_t i = 0; i < l->n_events; i++) {
+		const struct sw_trace_event *e = &l->events[i];
+		int64_t at_ns = sw_trace_time(t, d, e->t_ns);
+
+		if (e->kind == SW_TRACE_DONE)
+			note_end(
+				t->spans + first, t->n_spans - first, e, at_ns);
+		if (e->kind != SW_TRACE_CALL)
+			continue;
+		t->spans[t->n_spans++] =
+			(struct sw_trace_span){.epoch = job ? job->epoch : 0,
+				.member = job ? job->member : 0,
+				.key = e->key,
+				.number = e->round,
+				.local = e->peer,
+				.cookie = e->chunk,
+				.daemon = daemon,
+				.lcore = lcore,
+				.from_ns = at_ns,
+				.taken_ns = at_ns,
+				.started_ns = SW_TRACE_UNSEEN,
+				.to_ns = SW_TRACE_UNSEEN};
+	}
+}
+
+static bool is_note(const struct sw_trace_event *e)
+{
+	return e->kind >= SW_TRACE_READY && e->kind <= SW_TRACE_COPY_OUT;
+}
+
+/* Count calls and copies, and find the begin of the first event. */
+static void count(struct sw_trace_data *t, uint32_t *n_calls, uint32_t *n_notes)
+{
+	*n_calls = *n_notes = 0;
+	t->zero_ns = INT64_MAX;
+	for (uint32_t i = 0; i < t->n_daemons; i++)
+		for (uint32_t k = 0; k < SW_MAX_LCORES; k++) {
+			const struct sw_trace_lcore *l =
+				&t->daemons[i].lcores[k];
+
+			for (uint32_t e = 0; e < l->n_events; e++) {
+				int64_t at = sw_trace_time(t, &t->daemons[i],
+						     l->events[e].t_ns) -
+					     l->events[e].ns;
+
+				*n_calls += l->events[e].kind == SW_TRACE_CALL;
+				*n_notes += is_note(&l->events[e]);
+				if (at < t->zero_ns)
+					t->zero_ns = at;
+			}
+		}
+}
+
+/* --- notes of the ranks' processes --- */
+
+static int compare_cookies(const void *a, const void *b)
+{
+	const struct sw_trace_span *x = *(struct sw_trace_span *const *)a;
+	const struct sw_trace_span *y = *(struct sw_trace_span *const *)b;
+	int o = order(x->daemon, y->daemon);
+
+	if (!o)
+		o = order(x->local, y->local);
+	return o ? o : order(x->cookie, y->cookie);
+}
+
+static struct sw_trace_span *call_of(struct sw_trace_span **by_cookie,
+	uint32_t n, uint16_t daemon, const struct sw_trace_event *e)
+{
+	struct sw_trace_span wanted = {
+		.daemon = daemon, .local = e->peer, .cookie = e->chunk};
+	struct sw_trace_span *key = &wanted, **at;
+
+	at = n ? bsearch(&key, by_cookie, n, sizeof(key), compare_cookies)
+	       : NULL;
+	return at ? *at : NULL;
+}
+
+/* Go through the notes, whose calls are @calls, @n by cookie. */
+static void each_note(struct sw_trace_data *t, struct sw_trace_span **calls,
+	uint32_t n,
+	void (*fn)(struct sw_trace_data *t, const struct sw_trace_copy *note))
+{
+	for (uint16_t i = 0; i < t->n_daemons; i++)
+		for (uint32_t k = 0; k < t->daemons[i].lcores[0].n_events;
+			k++) {
+			const struct sw_trace_event *e =
+				&t->daemons[i].lcores[0].events[k];
+			int64_t to_ns =
+				sw_trace_time(t, &t->daemons[i], e->t_ns);
+
+			if (is_note(e))
+				fn(t, &(struct sw_trace_copy){
+					      .from_ns = to_ns - e->ns,
+					      .to_ns = to_ns,
+					      .bytes = e->round,
+					      .daemon = i,
+					      .local = e->peer,
+					      .kind = e->kind,
+					      .call = call_of(calls, n, i, e)});
+		}
+}
+
+/* A call begins when the rank has handed it over, or a copy for it begins, and
+ * ends with the last copy of its results. */
+static void stretch(struct sw_trace_data *t, const struct sw_trace_copy *note)
+{
+	struct sw_trace_span *s = note->call;
+
+	(void)t;
+	if (!s)
+		return;
+	if (note->from_ns < s->from_ns)
+		s->from_ns = note->from_ns;
+	if (note->kind == SW_TRACE_COPY_OUT && note->to_ns > s->end_ns)
+		s->end_ns = note->to_ns;
+}
+
+static void keep_copy(struct sw_trace_data *t, const struct sw_trace_copy *note)
+{
+	if (note->kind != SW_TRACE_READY)
+		t->copies[t->n_copies++] = *note;
+}
+
+static int compare_copies(const void *a, const void *b)
+{
+	const struct sw_trace_copy *x = a, *y = b;
+	int o = order(x->daemon, y->daemon);
+
+	if (!o)
+		o = order(x->local, y->local);
+	return o ? o : (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
+}
+
+static void sort_calls(struct sw_trace_data *t, struct sw_trace_span **calls,
+	int (*compare)(const void *, const void *))
+{
+	for (uint32_t i = 0; i < t->n_spans; i++)
+		calls[i] = &t->spans[i];
+	if (t->n_spans)
+		qsort(calls, t->n_spans, sizeof(*calls), compare);
+}
+
+static void join_notes(struct sw_trace_data *t, struct sw_trace_span **calls)
+{
+	sort_calls(t, calls, compare_cookies);
+	each_note(t, calls, t->n_spans, stretch);
+	if (t->n_spans)
+		qsort(t->spans, t->n_spans, sizeof(*t->spans), compare_spans);
+	sort_calls(t, calls, compare_cookies);
+	each_note(t, calls, t->n_spans, keep_copy);
+	if (t->n_copies)
+		qsort(t->copies, t->n_copies, sizeof(*t->copies),
+			compare_copies);
+}
+
+/* --- the first frame of a call --- */
+
+static int compare_numbers(const void *a, const void *b)
+{
+	const struct sw_trace_span *x = *(struct sw_trace_span *const *)a;
+	const struct sw_trace_span *y = *(struct sw_trace_span *const *)b;
+	int o = order(x->epoch, y->epoch);
+
+	if (!o)
+		o = order(x->key, y->key);
+	if (!o)
+		o = order(x->number, y->number);
+	return o ? o : order(x->member, y->member);
+}
+
+/* Note that a frame of a piece went out for all calls that it is of. */
+static void note_start(struct sw_trace_span **calls, uint32_t n,
+	const struct sw_trace_span *of, int64_t at_ns)
+{
+	struct sw_trace_span **at =
+		n ? bsearch(&of, calls, n, sizeof(*calls), compare_numbers)
+		  : NULL;
+
+	while (at && at > calls && !compare_numbers(at - 1, &of))
+		at--;
+	for (; at && at < calls + n && !compare_numbers(at, &of); at++)
+		if ((*at)->started_ns == SW_TRACE_UNSEEN ||
+			at_ns < (*at)->started_ns)
+			(*at)->started_ns = at_ns;
+}
+
+static void find_starts(struct sw_trace_data *t, struct sw_trace_span **calls)
+{
+	sort_calls(t, calls, compare_numbers);
+	for (uint32_t i = 0; i < t->n_pieces; i++) {
+		const struct sw_trace_piece *p = &t->pieces[i];
+		const struct sw_trace_name *n =
+			sw_trace_named(t, p->epoch, p->key);
+		struct sw_trace_span of = {.epoch = p->epoch,
+			.key = p->key,
+			.number = n && n->is_stream ? p->chunk : p->round,
+			.member = p->member};
+
+		if (p->stages[SW_STAGE_PUSH].event)
+			note_start(calls, t->n_spans, &of,
+				p->stages[SW_STAGE_PUSH].from_ns);
+	}
+}
+
+int sw_trace_join_calls(struct sw_trace_data *t)
+{
+	uint32_t n_calls, n_notes, n_kept = 0;
+	struct sw_trace_span **calls;
+
+	count(t, &n_calls, &n_notes);
+	t->spans = malloc((n_calls + 1) * sizeof(*t->spans));
+	t->copies = malloc((n_notes + 1) * sizeof(*t->copies));
+	calls = malloc((n_calls + 1) * sizeof(struct sw_trace_span *));
+	if (!t->spans || !t->copies || !calls) {
+		free(calls);
+		return 1;
+	}
+	for (uint16_t i = 0; i < t->n_daemons; i++)
+		for (uint16_t k = 0; k < SW_MAX_LCORES; k++)
+			find_calls(t, i, k);
+	for (uint32_t i = 0; i < t->n_spans; i++)
+		if (has_ended(&t->spans[i])) /* else it was still open */
+			t->spans[n_kept++] = t->spans[i];
+	t->n_spans = n_kept;
+	join_notes(t, calls);
+	find_starts(t, calls);
+	free(calls);
+	return 0;
+}
