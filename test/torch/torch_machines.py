@@ -67,20 +67,22 @@ class Machines(Alone):
         p.stdout.readline()
         return p
 
-    def make_sys(self, interface, gpu):
-        """A /sys with two NUMA nodes of a CPU each, and on which the interface
-        and the GPU of cases_machines.py are; -1: on none.  Returns the CPUs."""
+    def make_sys(self, i, interface, gpu, node):
+        """A machine's /sys with two NUMA nodes of a CPU each, and on which the interface
+        and the GPU of cases_machines.py are; -1: on none.  Returns what its rank needs
+        to expect its agent on @node."""
         cpus = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
         for name, text in (("class/net/net/device/numa_node", interface),
                            ("bus/pci/devices/0000:3b:00.0/numa_node", gpu),
                            ("devices/system/node/online", "0-1"),
                            ("devices/system/node/node0/cpulist", cpus[0]),
                            ("devices/system/node/node1/cpulist", cpus[1])):
-            path = self.path(f"tmp/sys/{name}")
+            path = self.path(f"tmp/sys{i}/{name}")
             os.makedirs(os.path.dirname(path))
             with open(path, "w", encoding="ascii") as f:
                 f.write(f"{text}\n")
-        return cpus
+        return {"TEST_SYS": self.path(f"tmp/sys{i}"), "TEST_GPU": "1",
+                "TEST_CPU": str(cpus[node])}
 
     def of_machine(self, i):
         """Its namespaces."""
@@ -91,19 +93,19 @@ class Machines(Alone):
 
     def host_store(self):
         """On the first machine, until the end."""
-        p = self.run("store", os.path.join(torch_rig.HERE, "rendezvous.py"), str(PORT),
+        p = self.run("rendezvous", os.path.join(torch_rig.HERE, "rendezvous.py"), str(PORT),
                      start=self.for_torchrun(namespaces=self.of_machine(0)))
         p.await_out("listens", RUN_S)
         self.stores.append(p)
 
-    def torchruns(self, *args, rendezvous, env=None, n_cpus=None, ranks=N):
-        """One on each machine, which has so many CPUs; or as many as this one.
+    def torchruns(self, *args, rendezvous, env=None, each=None, ranks=N):
+        """One on each machine, with variables for all and of each.
         These machines have the same cores, so each agent polls on one."""
         if rendezvous is by_name:
             self.host_store()
         pairs = {"TEST_LIMIT_S": "90", "SUMWIRE_LCORES": "1",
                  "GLOO_SOCKET_IFNAME": None, **(env or {})}
-        each = [{"TEST_CPUS": str(n)} for n in n_cpus or ()] or [{}] * N
+        each = each or [{}] * N
         return [self.run(
             f"torchrun{i}", "-m", "torch.distributed.run", f"--nnodes={N}",
             f"--nproc-per-node={ranks}", *rendezvous(i),
@@ -195,7 +197,7 @@ def test_lcores():
     with Machines() as net:
         net.torchruns_ok("lcores", rendezvous=by_name, ranks=1,
                          env={"SUMWIRE_LCORES": None, "TEST_LCORES": "1"},
-                         n_cpus=(4, 1))
+                         each=[{"TEST_CPUS": "4"}, {"TEST_CPUS": "1"}])
 
 
 NO_UDP = """\
@@ -224,23 +226,13 @@ def test_no_udp():
 FIRST = {"SUMWIRE_HIERARCHICAL": "1"}
 
 
-def near(interface, gpu, node):
-    """The agent runs on the CPUs of that node."""
+def test_near():
+    """The agent of a machine runs on the CPUs near its interface, wherever the GPUs are;
+    that of the other one near its GPUs, for the interface is near no node."""
     with Machines() as net:
-        cpus = net.make_sys(interface, gpu)
-        net.torchruns_ok("near", rendezvous=by_name, ranks=1,
-                         env={"TEST_SYS": net.path("tmp/sys"), "TEST_GPU": "1",
-                              "TEST_CPU": str(cpus[node])})
-
-
-def test_near_the_interface():
-    """Wherever the GPUs are."""
-    near(interface=1, gpu=0, node=1)
-
-
-def test_near_the_gpus():
-    """The interface is near no node."""
-    near(interface=-1, gpu=1, node=1)
+        net.torchruns_ok("near", rendezvous=by_name, ranks=1, each=[
+            net.make_sys(0, interface=1, gpu=0, node=1),
+            net.make_sys(1, interface=-1, gpu=1, node=1)])
 
 
 def test_each_machine_first():
