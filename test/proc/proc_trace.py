@@ -253,6 +253,25 @@ def check_copies(events):
         check(at and a["bytes"], f"a copy of no call: {e}")
 
 
+def test_device():
+    """Tensors and collectives of a device; it makes several copies at once."""
+    with named(Net(agents=2)) as net, tempfile.TemporaryDirectory() as folder:
+        net.start_all()
+        raw = os.path.join(folder, "raw")
+        for what, args in ("device", ("--steps=3", "--seed=1")), \
+                          ("coll", ("--seed=18", "--device", "--colls=30")):
+            p = begin(net, raw, f"trace-{what}")
+            for c in [net.run(f"{what}{i}", "env", "SUMWIRE_DEVICE=fake:gbit=40,latency_us=10",
+                              rig.program(f"test/proc/proc_{what}"), "--agent",
+                              net.socket(a), *args) for i, a in enumerate(net.agents)]:
+                c.wait_ok()
+            p.signal(signal.SIGINT)
+            p.wait_ok()
+            p, data = read(raw, path=raw + ".json")
+            check_slices(data["traceEvents"])
+            check_copies(data["traceEvents"])
+
+
 def check_full_disk(net, folder):
     """A disk that fills up: the file ends with the last whole block."""
     raw, disk = os.path.join(folder, "full"), os.path.join(folder, "disk")
