@@ -202,6 +202,18 @@ static inline uint32_t sw_bitmap_next(const struct sw_bitmap *b, uint32_t from)
 	return SW_BITMAP_NONE;
 }
 
+/* sw_bitmap_turn - return the member whose turn is next, behind the last one's,
+ * which set *@at; 0 at first.  Returns SW_BITMAP_NONE if the set is empty. */
+static inline uint32_t sw_bitmap_turn(const struct sw_bitmap *b, uint32_t *at)
+{
+	uint32_t i = sw_bitmap_next(b, *at);
+
+	if (i == SW_BITMAP_NONE)
+		i = sw_bitmap_first(b);
+	*at = i + 1;
+	return i;
+}
+
 /* sw_bitmap_add_all - add the members of @from, a set of the same size. */
 static inline void sw_bitmap_add_all(
 	struct sw_bitmap *b, const struct sw_bitmap *from)

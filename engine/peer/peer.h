@@ -160,19 +160,6 @@ static inline bool sw_peer_offer(
 	return true;
 }
 
-/* sw_peer_turn - return the next tensor in turn behind the peer's last one, out
- * of @ready, which must not be empty. */
-static inline uint32_t sw_peer_turn(
-	struct sw_peer *p, const struct sw_bitmap *ready)
-{
-	uint32_t order = sw_bitmap_next(ready, p->turn_order);
-
-	if (order == SW_BITMAP_NONE)
-		order = sw_bitmap_first(ready);
-	p->turn_order = order + 1;
-	return order;
-}
-
 /* sw_peer_overdrew - count a data frame beyond the grant (sw_flow_within), and
  * tell the peer its grant. */
 static inline void sw_peer_overdrew(struct sw_peer *p)

@@ -90,32 +90,27 @@ static struct sw_session *session_of(
 
 /* --- received frames --- */
 
-static void on_closed(struct sw_session *s, const struct sw_header *h)
-{
-	const struct sw_shard *sh = &s->job->shard;
-	struct sw_sgroup *g = sw_shard_tensor(sh, h->key)->group;
-	uint64_t closed = g->closed & ~sw_shard_begun(sh, h).got;
-
-	sw_group_awaits_closed(
-		s->job, g, s->member, (uint32_t)__builtin_ctzll(closed));
-}
-
 /* Handle a PUSH that was not folded, now or before.  Returns whether to
  * acknowledge it. */
 static __attribute__((noinline)) bool refuse(struct sw_session *s,
 	const struct sw_header *h, enum sw_push_verdict verdict)
 {
+	const struct sw_shard *sh = &s->job->shard;
 	struct sw_answer refused;
+	struct sw_sgroup *g;
 
 	switch (verdict) {
 	case SW_PUSH_DEAD: /* the member is owed END, or has it */
 		return true;
 	case SW_PUSH_CLOSED:
-		on_closed(s, h);
+		g = sw_shard_tensor(sh, h->key)->group;
+		sw_group_awaits_closed(s->job, g, s->member,
+			(uint32_t)__builtin_ctzll(
+				g->closed & ~sw_shard_begun(sh, h).got));
 		return true;
 	case SW_PUSH_CRC:
-		refused = sw_shard_answer(&s->job->shard, h->key, h->round,
-			h->chunk, SW_ANSWER_CRC);
+		refused = sw_shard_answer(
+			sh, h->key, h->round, h->chunk, SW_ANSWER_CRC);
 		sw_session_answer(s, &refused);
 		return false;
 	case SW_PUSH_DIFFERS:
@@ -311,7 +306,8 @@ static void on_leave(struct sw_session *s, const uint8_t *payload)
 
 /* Handle KEEPALIVE: tell an idle worker that has returned its grant what it may
  * begin with. */
-static void on_keepalive(struct sw_session *s, const struct sw_header *h)
+static void on_keepalive(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h)
 {
 	if (sw_flow_is_spent(&s->peer.flow))
 		sw_session_owe(s, SW_OWE_KEEPALIVE);
@@ -347,6 +343,7 @@ static void on_probe(struct sw_session *s, const struct sw_rx_frame *f,
 /* Handlers of frames that may come before the job runs. */
 static void (*const probing[SW_N_TYPES])(struct sw_session *,
 	const struct sw_rx_frame *, const struct sw_header *) = {
+	[SW_KEEPALIVE] = on_keepalive,
 	[SW_PROBE] = on_probe,
 	[SW_PATHS] = sw_job_on_paths,
 };
@@ -390,20 +387,12 @@ static void on_control(struct sw_session *s, const struct sw_rx_frame *f,
 		on_leave(s, f->payload);
 	else if (h->type == SW_ACK)
 		sw_peer_on_ack(&s->peer, h, f->payload, !is_late);
-	else if (h->type == SW_KEEPALIVE)
-		on_keepalive(s, h);
 	else if (probing[h->type])
 		probing[h->type](s, f, h);
 	else if (s->job->status.state == SW_JOB_RUNNING && running[h->type])
 		running[h->type](s, f, h);
 	else /* includes types that only a server sends */
 		sw_count(&s->srv->stats.rx_state, 1);
-}
-
-static void say_error(struct sw_session *s)
-{
-	s->error_at_ns = s->srv->now_ns + s->srv->params.retry_min;
-	sw_session_owe(s, SW_OWE_ERROR);
 }
 
 /* Handle one frame, or a run of PUSHes. */
@@ -421,8 +410,10 @@ static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
 		sw_flow_mark(&s->peer.flow, h->class, n);
 		sw_count(&srv->stats.rx_marked, n);
 	}
-	if (srv->now_ns >= s->error_at_ns)
-		say_error(s);
+	if (srv->now_ns >= s->error_at_ns) {
+		s->error_at_ns = srv->now_ns + srv->params.retry_min;
+		sw_session_owe(s, SW_OWE_ERROR);
+	}
 	if (h->type != SW_PUSH && h->type != SW_WANT)
 		on_control(s, f, h, is_late);
 	else if (s->job->status.state != SW_JOB_RUNNING)

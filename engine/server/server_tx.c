@@ -94,9 +94,12 @@ uint32_t sw_server_build(
 	struct sw_peer *p, enum sw_owed what, struct sw_header *h)
 {
 	const struct builder *b = &builders[what];
+	struct sw_session *s = sw_session_of(p);
 
 	h->type = b->type;
-	return b->build ? b->build(sw_session_of(p), h) : 0;
+	if (sw_type_is_ordered(h->type)) /* its timer begins */
+		s->srv->tick_at_ns[p->index] = s->srv->now_ns;
+	return b->build ? b->build(s, h) : 0;
 }
 
 static uint32_t tx_reply(
@@ -135,8 +138,6 @@ static uint32_t tx_control(
 		return 1;
 	}
 	sw_peer_tx(&s->peer, srv->next, out);
-	if (sw_type_is_ordered(out->header.type))
-		sw_session_note_timer(s);
 	return 1;
 }
 
@@ -165,20 +166,14 @@ static uint32_t order_to_send(struct sw_session *s, bool is_turn)
 
 	if (!is_turn)
 		return first;
-	order = sw_peer_turn(&s->peer, ready);
+	order = sw_bitmap_turn(ready, &s->peer.turn_order);
 	return sw_flow_can_send(&s->peer.flow, sw_shard_class(sh, order))
 		       ? order
 		       : first;
 }
 
-/* Does the result of a stream answer a PUSH?  A member without bytes to give
- * sends one WANT for many results. */
-static bool is_of_push(const struct sw_header *h)
-{
-	return sw_coll_is_sum(sw_coll_kind_of(h->op));
-}
-
-/* Count the results of one tensor or stream that answer PUSHes. */
+/* Count the results of one tensor or stream that answer PUSHes: a member
+ * without bytes to give sends one WANT for many results. */
 static inline uint32_t count_answers(
 	const struct sw_tx_frame *f, const struct sw_tx_frame *end)
 {
@@ -187,7 +182,7 @@ static inline uint32_t count_answers(
 	if (!sw_coll_kind_of(f->header.op)) /* a tensor's */
 		return (uint32_t)(end - f);
 	for (; f != end; f++)
-		n += is_of_push(&f->header);
+		n += sw_coll_is_sum(sw_coll_kind_of(f->header.op));
 	return n;
 }
 
@@ -310,14 +305,6 @@ static inline void send_some(struct sw_session *s, uint32_t order,
 	r->n_answers += count_answers(first, end);
 }
 
-/* Count a run of results. */
-static void note_results(struct sw_server *srv, const struct sent_run *r)
-{
-	sw_frames_note(&srv->stats, r->n, r->bytes + r->n * SW_HEAD_BYTES);
-	sw_count(&srv->stats.results, r->n);
-	sw_count(&srv->stats.result_bytes, r->bytes);
-}
-
 /* Return the order of the most urgent tensor with results for the session, if
  * it is of @class; else SW_BITMAP_NONE. */
 static __attribute__((noinline)) uint32_t order_of_class(
@@ -390,7 +377,9 @@ static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
 		order = next_order(s, order, class);
 	} while (order != SW_BITMAP_NONE && r.n < max &&
 		 stays(srv, &out[r.n - 1]));
-	note_results(srv, &r);
+	sw_frames_note(&srv->stats, r.n, r.bytes + r.n * SW_HEAD_BYTES);
+	sw_count(&srv->stats.results, r.n);
+	sw_count(&srv->stats.result_bytes, r.bytes);
 	sw_flow_answered(&s->peer.flow, class, r.n_answers, srv->now_ns);
 	sw_drr_charge(drr, job_i, r.bytes + r.n * SW_HEAD_BYTES);
 	sw_due_note_run(due, r.n - 1);

@@ -177,7 +177,9 @@ static void start(struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c)
 		   sw_place_line(&w->map);
 	s->n_colls++;
 	t->is_begun = true;
-	if (!sw_stream_is_here(w, s))
+	if (sw_stream_is_here(w, s))
+		sw_bitmap_add(&w->here, t->index);
+	else
 		divide(w, t, c);
 	sw_stream_enter(w, t);
 }
@@ -235,7 +237,7 @@ int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *ask)
 
 /* --- groups whose ranks are all local ---
  *
- * They need no server.  Each turn does some chunks of each stream, so that a
+ * They need no server.  Each turn does some chunks of one stream, so that a
  * large collective does not keep the lcore from its frames. */
 
 static void do_chunk(struct sw_worker *w, const struct sw_stream *s,
@@ -254,33 +256,35 @@ static void do_chunk(struct sw_worker *w, const struct sw_stream *s,
 	}
 }
 
-static uint32_t work_here(struct sw_worker *w, struct sw_wtensor *t)
+static bool has_chunks(const struct sw_wtensor *t)
 {
-	struct sw_stream *s = t->stream;
-	uint32_t n = 0;
+	return t->is_open && !t->life->from &&
+	       t->stream->here_coll != t->stream->n_colls;
+}
 
-	while (t->is_open && !t->life->from && s->here_coll != s->n_colls &&
-		n * w->params.payload < TURN_BYTES) {
+uint32_t sw_stream_local_work(struct sw_worker *w)
+{
+	uint32_t i = sw_bitmap_turn(&w->here, &w->here_turn), n = 1;
+	struct sw_wtensor *t;
+	struct sw_stream *s;
+
+	if (i == SW_BITMAP_NONE)
+		return 0;
+	t = &w->tensors[i];
+	s = t->stream;
+	t->progress_ns = w->now_ns;
+	for (; has_chunks(t) && n * w->params.payload < TURN_BYTES; n++) {
 		struct sw_coll *c = &s->colls[s->here_coll % SW_COLLS];
 
 		do_chunk(w, s, c, s->here_at++);
-		n++;
-		t->progress_ns = w->now_ns;
 		if (--c->n_left)
 			continue;
 		s->here_coll++;
 		s->here_at = 0;
 		sw_coll_end(w, t, c, 0);
 	}
-	return n;
-}
-
-uint32_t sw_stream_local_work(struct sw_worker *w)
-{
-	uint32_t n = 0;
-
-	for (struct sw_wtensor *t = w->here; t; t = t->stream->next_here)
-		n += work_here(w, t);
+	if (!has_chunks(t))
+		sw_bitmap_remove(&w->here, i);
 	return n;
 }
 

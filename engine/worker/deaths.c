@@ -66,31 +66,12 @@ static void miss(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 	sw_worker_fail_for(w, &why);
 }
 
-/* Does the next round, or a collective, lack local rank @local? */
-static bool lacks(
-	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t local)
+void sw_deaths_miss(struct sw_worker *w, struct sw_wtensor *t)
 {
-	const struct sw_stream *s = t->stream;
+	uint32_t local = sw_wtensor_lags(w, t, w->deaths.gone);
 
-	if (w->lane_i)
-		return false; /* lane 0 has begun it */
-	if (t->kind->is_group)
-		return sw_wgroup_has_local(&s->group, local) &&
-		       s->n_asked[local] != s->n_newest;
-	return !sw_bits_has(t->asked, local) || sw_grow_lacks(t, local);
-}
-
-void sw_deaths_check_local(struct sw_worker *w, struct sw_wtensor *t)
-{
-	uint32_t i = 0;
-
-	if (!t->is_open || !w->deaths.n_gone)
-		return;
-	while (i < w->n_local &&
-		!(sw_bits_has(w->deaths.gone, i) && lacks(w, t, i)))
-		i++;
-	if (i < w->n_local)
-		miss(w, t, i);
+	if (local < SW_LOCAL_RANKS)
+		miss(w, t, local);
 }
 
 /* Return a dead local rank of the group, preferably the last; SW_LOCAL_RANKS if
@@ -113,15 +94,12 @@ static uint32_t find_dead(const struct sw_worker *w, const struct sw_wgroup *g)
 static void tensor_die(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t round = t->round + !t->is_begun;
-	bool have_given = true;
 
 	if (t->mode != SW_MODE_SYNC)
 		return;
-	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
-		for (uint64_t m = w->deaths.died[i]; m; m &= m - 1)
-			have_given &= !lacks(
-				w, t, 64 * i + (uint32_t)__builtin_ctzll(m));
-	sw_tensor_kill(w, t, round + have_given, &w->deaths.why);
+	if (sw_wtensor_lags(w, t, w->deaths.died) == SW_LOCAL_RANKS)
+		round++;
+	sw_tensor_kill(w, t, round, &w->deaths.why);
 }
 
 static void stream_die(struct sw_worker *w, struct sw_wtensor *t)

@@ -3,7 +3,7 @@
  *
  * Code that finds a fault only notes it here, and the first one counts.  The
  * servers are owed END at once.  Open rounds and collectives end later, at one
- * place: when rx, tick or take is about to return (settle in worker.c).
+ * place: when rx, tick or take is about to return (settle_noted in worker.c).
  *
  * A server finds a difference, or this worker if its local ranks differ.  The
  * tensor is dead from the first round that differs.  Nobody can complete that

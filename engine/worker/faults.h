@@ -57,9 +57,17 @@ void sw_lane_say(struct sw_worker *w, int err, const char *text);
 
 /* sw_deaths_check_local - end the open round of @t if it needs a local rank
  * that has left or died.
+ * sw_deaths_miss - do so, where something is open and a rank is gone.
  * sw_deaths_work - check some of the tensors in w->lacking; returns the work
  * done. */
-void sw_deaths_check_local(struct sw_worker *w, struct sw_wtensor *t);
+void sw_deaths_miss(struct sw_worker *w, struct sw_wtensor *t);
+static inline void sw_deaths_check_local(
+	struct sw_worker *w, struct sw_wtensor *t)
+{
+	if (t->is_open && w->deaths.n_gone)
+		sw_deaths_miss(w, t);
+}
+
 uint32_t sw_deaths_work(struct sw_worker *w);
 
 /* sw_deaths_learn - take from STATUS which members are gone, and why the last

@@ -133,14 +133,14 @@ static void forget_stream(struct sw_worker *w, struct sw_wtensor *t)
 			w->by_key[sw_key_index(t->key)] = SW_KEY_NONE;
 		sw_todo_forget(w, t);
 	}
-	sw_stream_remove(w, t);
 	sw_bitmap_remove(&w->lacking, i);
+	sw_bitmap_remove(&w->here, i);
 	sw_bitmap_remove(&w->added, i);
 	if (w->look.worst == i)
 		w->look.worst = SW_TENSORS;
 }
 
-static void forget(struct sw_worker *w, struct sw_wtensor *slot)
+static void forget_group(struct sw_worker *w, struct sw_wtensor *slot)
 {
 	struct sw_wtensor *u = slot->own_life.streams, *next;
 
@@ -177,7 +177,7 @@ static bool work_on(struct sw_worker *w, struct sw_wtensor *slot)
 	}
 	if (is_leaving || (!w->lane_i && !sw_link_knows_closed(l, slot)))
 		return false;
-	forget(w, slot);
+	forget_group(w, slot);
 	return true;
 }
 

@@ -170,7 +170,6 @@ uint32_t sw_link_build_tune(
 		.part_bytes = k->part_bytes,
 		.credit_bytes = k->credit_bytes};
 
-	h->type = SW_TUNE;
 	memcpy(w->payload, &ask, sizeof(ask));
 	return sizeof(ask);
 }

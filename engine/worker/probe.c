@@ -34,7 +34,6 @@ uint32_t sw_link_build_probe(
 
 	if (!p->size)
 		return 0;
-	h->type = SW_PROBE;
 	p->n_sent++;
 	p->at_ns = w->now_ns + p->wait_ns;
 	p->wait_ns = sw_min64(2 * p->wait_ns, SW_PROBE_WAIT_MS * SW_MS);
@@ -96,7 +95,6 @@ uint32_t sw_link_build_paths(
 	struct sw_paths said = {.payload = (uint16_t)sw_worker_carries(w)};
 
 	(void)l;
-	h->type = SW_PATHS;
 	memcpy(w->payload, &said, sizeof(said));
 	return sizeof(said);
 }

@@ -108,7 +108,6 @@ uint32_t sw_query_build(
 {
 	uint32_t bytes = l->n_queries * (uint32_t)sizeof(*l->queries);
 
-	h->type = SW_QUERY;
 	memcpy(w->payload, l->queries, bytes);
 	sw_count(&w->stats.queries, l->n_queries);
 	return bytes;

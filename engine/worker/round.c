@@ -143,7 +143,7 @@ static uint32_t n_ready(const struct sw_worker *w, const struct sw_wtensor *t)
 
 /* Give the scheduler this lane's newly written chunks.  If the task has
  * finished what it had, it begins anew. */
-static void give(struct sw_worker *w, struct sw_wtensor *t)
+static void give_written(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t n = sw_place_below(&t->own, n_ready(w, t));
 	uint64_t before = own_bytes(t, t->n_given);
@@ -180,7 +180,7 @@ void sw_round_extend(struct sw_worker *w, struct sw_wtensor *t)
 	if (w->left_by_ns || !t->is_begun || !t->n_missing)
 		return;
 	t->progress_ns = w->now_ns;
-	give(w, t);
+	give_written(w, t);
 }
 
 void sw_round_open(struct sw_worker *w, struct sw_wtensor *t, uint8_t op,
@@ -225,7 +225,7 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 	if (n == t->n_chunks)
 		give_all(w, t);
 	else
-		give(w, t);
+		give_written(w, t);
 }
 
 /* --- its end --- */

@@ -252,26 +252,10 @@ void sw_stream_build(struct sw_worker *w, struct sw_wtensor *t)
 
 void sw_stream_add(struct sw_worker *w, struct sw_wtensor *t)
 {
-	struct sw_stream *s = t->stream;
-
 	sw_bitmap_remove(&w->new_streams, t->index);
 	sw_life_enter(w, t);
 	if (w->deaths.n_gone)
 		sw_bitmap_add(&w->lacking, t->index);
-	if (sw_stream_is_here(w, s)) {
-		s->next_here = w->here;
-		w->here = t;
-	}
-}
-
-void sw_stream_remove(struct sw_worker *w, struct sw_wtensor *t)
-{
-	struct sw_wtensor **at = &w->here;
-
-	while (*at && *at != t)
-		at = &(*at)->stream->next_here;
-	if (*at)
-		*at = t->stream->next_here;
 }
 
 /* --- the end of a collective --- */

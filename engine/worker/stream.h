@@ -129,9 +129,8 @@ struct sw_stream {
 	uint32_t n_colls; /* collectives that all of them have submitted */
 	uint32_t n_open;
 	uint32_t first; /* the next collective's place on the line */
-	/* If all ranks of the group are local (coll.c): the next such
-	 * stream, and the collective and chunk to do next. */
-	struct sw_wtensor *next_here;
+	/* If all ranks of the group are local (coll.c): the collective and
+	 * chunk to do next. */
 	uint32_t here_coll, here_at;
 	struct sw_piece *pieces; /* by slot */
 	/* Slots that entered but have not started: a ring, whose size is a
@@ -158,11 +157,9 @@ static inline struct sw_stream_lane *sw_stream_lane(
 
 /* sw_stream_build - build stream @t from valid ranks and window_log2, in zeroed
  * memory for all of it; copies the ranks.
- * sw_stream_add, sw_stream_remove - add the stream to the lcore's structures,
- * remove it. */
+ * sw_stream_add - add the stream to the lcore's structures. */
 void sw_stream_build(struct sw_worker *w, struct sw_wtensor *t);
 void sw_stream_add(struct sw_worker *w, struct sw_wtensor *t);
-void sw_stream_remove(struct sw_worker *w, struct sw_wtensor *t);
 
 /* --- the streams of one group --- */
 
@@ -284,8 +281,8 @@ static inline bool sw_coll_has_asked(
 
 /* --- coll.c: a group at this member alone --- */
 
-/* sw_stream_local_work - do some chunks of the collectives whose ranks are all
- * local; returns how many. */
+/* sw_stream_local_work - do some chunks of a stream whose ranks are all local,
+ * of another one in each turn; returns the work done. */
 uint32_t sw_stream_local_work(struct sw_worker *w);
 
 /* sw_stream_is_here - are all ranks of its group at this member? */

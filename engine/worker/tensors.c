@@ -308,6 +308,7 @@ int sw_tensors_open(struct sw_worker *w)
 	words = sw_bitmap_init(&w->lacking, SW_TENSORS, words);
 	words = sw_bitmap_init(&w->closing, SW_TENSORS, words);
 	words = sw_bitmap_init(&w->added, SW_TENSORS, words);
+	words = sw_bitmap_init(&w->here, SW_TENSORS, words);
 	sw_bitmap_init(&w->new_streams, SW_TENSORS, words);
 	for (uint32_t i = 0; i < SW_KEY_INDICES; i++)
 		w->by_key[i] = w->newest[i] = w->by_group[i] = SW_KEY_NONE;
@@ -398,7 +399,6 @@ uint32_t sw_link_build_declare(
 	if (!head.n) /* the coordinator has refused them meanwhile */
 		return 0;
 	l->n_asked = head.n;
-	h->type = SW_DECLARE;
 	memcpy(w->payload, &head, sizeof(head));
 	return at;
 }

@@ -174,7 +174,7 @@ static __attribute__((noinline)) uint32_t apply(struct sw_worker *w)
 /* Do what the files below have noted: end first tensors and groups, then the
  * worker; go on with joining and declaring.  Called at the end of rx, tick and
  * take, and where take begins.  Returns the work done. */
-static inline uint32_t settle(struct sw_worker *w)
+static inline uint32_t settle_noted(struct sw_worker *w)
 {
 	return w->is_unsettled ? apply(w) : 0;
 }
@@ -184,7 +184,7 @@ void sw_worker_leave(struct sw_worker *w, const struct sw_fault *why)
 	static const struct sw_fault nothing = {.key = SW_KEY_NONE};
 
 	sw_worker_end(w, why ? why : &nothing);
-	settle(w);
+	settle_noted(w);
 }
 
 static void rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
@@ -194,7 +194,7 @@ static void rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 
 	w->now_ns = now_ns;
 	sw_worker_frames(w, frames, n);
-	settle(w);
+	settle_noted(w);
 }
 
 /* --- what a joining worker waits for, and until when --- */
@@ -346,7 +346,7 @@ static uint64_t tick(struct sw_engine *engine, uint64_t now_ns, uint64_t gap_ns)
 	w->now_ns = now_ns;
 	w->gap_ns = gap_ns;
 	tick_joining(w);
-	settle(w);
+	settle_noted(w);
 	check_left(w);
 	if (w->state == SW_WORKER_JOINING || w->left_by_ns)
 		at = now_ns + w->params.retry_max;
@@ -360,7 +360,7 @@ static uint64_t tick(struct sw_engine *engine, uint64_t now_ns, uint64_t gap_ns)
 	if (w->n_open)
 		at = sw_min64(at, now_ns < w->look.at_ns ? w->look.at_ns
 							 : sw_stall_tick(w));
-	settle(w);
+	settle_noted(w);
 	if (w->is_unsettled)
 		at = now_ns;
 	return sw_look_again(at, now_ns, w->n_links);
@@ -376,21 +376,21 @@ static bool is_busy(const struct sw_engine *engine)
 
 uint32_t sw_worker_take(struct sw_worker *w)
 {
-	uint32_t n = settle(w); /* of calls between turns */
+	uint32_t n = settle_noted(w); /* of calls between turns */
 
 	n += w->left_by_ns ? sw_rounds_end(w) : sw_dead_work(w);
 	if (w->lane_i) {
 		n += sw_lane_take_commands(w);
 	} else {
 		n += sw_deaths_work(w);
-		if (w->here && !w->left_by_ns)
+		if (!w->left_by_ns)
 			n += sw_stream_local_work(w);
 		for (uint32_t i = 0; i < w->n_others; i++)
 			n += sw_lane_take_reports(w, i);
 		n += sw_granules_tell(w);
 	}
 	n += sw_stream_gone_work(w);
-	return n + settle(w);
+	return n + settle_noted(w);
 }
 
 /* --- sessions, tensors and calls, as a trace names them --- */
@@ -422,7 +422,7 @@ static bool tensor(const struct sw_engine *engine, uint32_t i, uint32_t key,
 	(void)i;
 	if (!t)
 		return false;
-	*out = (struct sw_engine_tensor){t->name, t->stream != NULL};
+	*out = (struct sw_engine_tensor){t->name, t->kind->is_group};
 	return true;
 }
 
@@ -435,7 +435,7 @@ bool sw_worker_call(
 		return false;
 	*key = t->key;
 	*number = t->round + !t->is_begun;
-	if (t->stream)
+	if (t->kind->is_group)
 		*number = t->stream->colls[(t->stream->n_newest - 1) % SW_COLLS]
 				  .number;
 	return true;

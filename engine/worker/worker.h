@@ -188,10 +188,10 @@ struct sw_worker {
 	/* The deadline of LEAVING; 0: the job has not ended. */
 	uint64_t left_by_ns;
 	struct sw_fault fault; /* the payload of LEAVE; err 0: a clean end */
-	/* Something is noted and not settled yet (settle in worker.c): the
-	 * worker's end (with a failure), ends of tensors and groups in ended,
-	 * or a step of joining or declaring.  The sentence is longer than a
-	 * fault's; "": the fault says it. */
+	/* Something is noted and not settled yet (settle_noted in worker.c):
+	 * the worker's end (with a failure), ends of tensors and groups in
+	 * ended, or a step of joining or declaring.  The sentence is longer
+	 * than a fault's; "": the fault says it. */
 	bool is_unsettled, is_ending, is_failing;
 	char sentence[SW_TEXT_MAX + SW_NAME_MAX];
 	/* The coordinator's sentence about missing members. */
@@ -228,18 +228,20 @@ struct sw_worker {
 	/* Sets of indices: with something open; where lives lie that have
 	 * ended and are to be settled (faults.c); where ended groups lie whose
 	 * collectives are to end (group_end.c); to check for gone ranks
-	 * (deaths.c); where closed groups lie (group_end.c). sw_worker_take
-	 * works on the last four. */
-	struct sw_bitmap open, ended, dying, lacking, closing;
+	 * (deaths.c); where closed groups lie (group_end.c); streams whose
+	 * ranks are all local, with chunks to do (coll.c).  sw_worker_take
+	 * works on the last five. */
+	struct sw_bitmap open, ended, dying, lacking, closing, here;
 	/* Indices that this lane has; at others the control thread may be
 	 * building. */
 	struct sw_bitmap added;
 	/* Streams built but not added.  The control thread owns the set; the
 	 * lcore does from sw_worker_add to events.declared. */
 	struct sw_bitmap new_streams;
-	uint64_t set_words[7 * (SW_TENSORS / 64 + 1)];
-	uint32_t close_turn; /* where the look at closed streams continues */
-	uint32_t n_dead;     /* dead tensors and streams */
+	uint64_t set_words[8 * (SW_TENSORS / 64 + 1)];
+	/* Where the look at closed streams, and local work, continue. */
+	uint32_t close_turn, here_turn;
+	uint32_t n_dead; /* dead tensors and streams */
 	/* In other lanes: tensors that lane 0 has declared. */
 	uint32_t n_wanted;
 	/* The control thread's: tensors built, indices in use. */
@@ -252,8 +254,6 @@ struct sw_worker {
 	 * NULL: none. */
 	struct sw_wtensor *moved;
 	struct sw_link *moved_at;
-	/* The list of streams whose ranks are all local (coll.c). */
-	struct sw_wtensor *here;
 	struct sw_sched sched;
 	struct sw_worker_tuning tuning;
 	/* The highest round that any tensor has begun. */

@@ -24,16 +24,20 @@ static uint64_t backlog_of(const struct sw_link *l)
 	return l->n_todo * (uint64_t)sw_flow_frame(&l->peer.flow);
 }
 
-/* The builders of control frames; KEEPALIVE has none. */
-static uint32_t (*const builders[SW_N_OWED])(
-	struct sw_worker *, struct sw_link *, struct sw_header *) = {
-	[SW_OWE_REQUEST] = sw_link_build_request,
-	[SW_OWE_END] = sw_link_build_end,
-	[SW_OWE_TUNE] = sw_link_build_tune,
-	[SW_OWE_PATHS] = sw_link_build_paths,
-	[SW_OWE_PROBE] = sw_link_build_probe,
-	[SW_OWE_DECLARE] = sw_link_build_declare,
-	[SW_OWE_QUERY] = sw_query_build,
+/* A builder returns 0 if there is nothing to say.  Those without a type here
+ * choose it. */
+static const struct builder {
+	uint8_t type;
+	uint32_t (*build)(
+		struct sw_worker *, struct sw_link *, struct sw_header *);
+} builders[SW_N_OWED] = {
+	[SW_OWE_REQUEST] = {0, sw_link_build_request},
+	[SW_OWE_END] = {0, sw_link_build_end},
+	[SW_OWE_TUNE] = {SW_TUNE, sw_link_build_tune},
+	[SW_OWE_PATHS] = {SW_PATHS, sw_link_build_paths},
+	[SW_OWE_PROBE] = {SW_PROBE, sw_link_build_probe},
+	[SW_OWE_DECLARE] = {SW_DECLARE, sw_link_build_declare},
+	[SW_OWE_QUERY] = {SW_QUERY, sw_query_build},
 };
 
 /* Return the next link in turn that owes a frame; take links that owe none out
@@ -57,14 +61,15 @@ static struct sw_link *link_that_owes(struct sw_worker *w, struct sw_due *due)
 uint32_t sw_worker_build_control(
 	struct sw_peer *p, enum sw_owed what, struct sw_header *h)
 {
+	const struct builder *b = &builders[what];
 	struct sw_link *l = sw_link_of(p);
-	uint32_t bytes = 0;
+	uint32_t bytes;
 
 	if (!sw_link_has_session(l))
 		h->session = h->head_crc = 0;
-	if (builders[what])
-		bytes = builders[what](l->worker, l, h);
-	if (!h->type) { /* there is nothing to say */
+	h->type = b->type;
+	bytes = b->build ? b->build(l->worker, l, h) : 0;
+	if (!bytes) {
 		h->type = SW_KEEPALIVE;
 		h->flags = sw_backlog_flags(backlog_of(l));
 	}
@@ -144,13 +149,6 @@ static bool has_bytes(const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	return t->op == SW_ROUND_SUM ||
 	       (t->root >= w->first && t->root < w->first + w->n_local);
-}
-
-static uint8_t push_flags(const struct sw_link *l, const struct sw_wtensor *t,
-	const struct sw_wchunk *c)
-{
-	return (uint8_t)((l->peer.has_crc ? 0 : SW_FLAG_NO_CRC) |
-			 (c->n_sent ? SW_FLAG_RETX : 0));
 }
 
 /* Fill the header of a tensor's push; returns its bytes, NULL if it has none.
@@ -298,7 +296,7 @@ struct run {
 	struct pushed *sum;
 };
 
-static inline void push(
+static inline void push_chunk(
 	struct sw_worker *w, struct run *r, struct sw_tx_frame *out)
 {
 	struct sw_link *l = r->l;
@@ -310,7 +308,8 @@ static inline void push(
 	const uint8_t *payload;
 
 	*h = (struct sw_header){.type = SW_PUSH,
-		.flags = push_flags(l, t, c),
+		.flags = (uint8_t)((l->peer.has_crc ? 0 : SW_FLAG_NO_CRC) |
+				   (c->n_sent ? SW_FLAG_RETX : 0)),
 		.class = t->class,
 		.session = l->peer.far_id,
 		.head_crc = l->peer.seed,
@@ -369,8 +368,8 @@ static struct sw_wtensor *tensor_to_push(
 
 	if (!is_turn || sw_bitmap_is_empty(&l->sets[SW_TODO]))
 		return most_urgent(w, l); /* in the list none starves */
-	t = &w->tensors[sw_orders_at(
-		&w->orders, sw_peer_turn(&l->peer, &l->sets[SW_TODO]))];
+	t = &w->tensors[sw_orders_at(&w->orders,
+		sw_bitmap_turn(&l->sets[SW_TODO], &l->peer.turn_order))];
 	return sw_flow_can_send(&l->peer.flow, t->class) ? t
 							 : most_urgent(w, l);
 }
@@ -402,7 +401,7 @@ static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
 	max = n + sw_flow_room(flow, r.t->class, max);
 	w->made_at = w->made[n]; /* a frame has one at most */
 	do
-		push(w, &r, &out[n++]);
+		push_chunk(w, &r, &out[n++]);
 	while (n < max && r.p->n_todo); /* a WANT takes several */
 	sw_link_touch(r.l);
 	sw_due_note_run(due, n - from - 1);

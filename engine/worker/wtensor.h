@@ -288,7 +288,7 @@ static inline struct sw_wtensor *sw_tensor_at(
 {
 	struct sw_wtensor *t = sw_wtensor_at(w, id);
 
-	return t && !t->stream ? t : NULL;
+	return t && t->mode != SW_MODE_STREAM ? t : NULL;
 }
 
 static inline struct sw_wtensor *sw_stream_at(
@@ -296,7 +296,7 @@ static inline struct sw_wtensor *sw_stream_at(
 {
 	struct sw_wtensor *t = sw_wtensor_at(w, id);
 
-	return t && t->stream ? t : NULL;
+	return t && t->mode == SW_MODE_STREAM ? t : NULL;
 }
 
 /* sw_wtensor_numbered - look up one of the last SW_TENSORS declared by its
@@ -322,6 +322,21 @@ static inline bool sw_wtensor_is_dead(
 	uint32_t from = t->life->from;
 
 	return from && (int32_t)(round - from) >= 0;
+}
+
+/* sw_wtensor_lags - return the lowest local rank in set @who that the tensor
+ * waits for, SW_LOCAL_RANKS if none.  Another lane waits for none: lane 0 has
+ * begun what it has. */
+static inline uint32_t sw_wtensor_lags(const struct sw_worker *w,
+	const struct sw_wtensor *t, const uint64_t who[SW_LOCAL_WORDS])
+{
+	for (uint32_t i = 0; !w->lane_i && 64 * i < w->n_local; i++) {
+		uint64_t lags = t->kind->lagging(w, t, i, who[i]);
+
+		if (lags)
+			return 64 * i + (uint32_t)__builtin_ctzll(lags);
+	}
+	return SW_LOCAL_RANKS;
 }
 
 /* --- work on many tensors, a bounded part of it in each turn --- */
