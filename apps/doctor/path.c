@@ -87,7 +87,8 @@ static uint32_t ask(struct path *p, enum sw_echo_kind kind, uint32_t bytes)
 }
 
 /* Take one answer within @ns.  False: none came. */
-static bool take(struct path *p, uint64_t ns, struct sw_echo *out, uint32_t *n)
+static bool take_echo(
+	struct path *p, uint64_t ns, struct sw_echo *out, uint32_t *n)
 {
 	uint64_t end_ns = sw_now_ns() + ns, now_ns;
 
@@ -130,7 +131,8 @@ static bool take_of(
 	uint32_t n;
 
 	while ((now_ns = sw_now_ns()) < end_ns)
-		if (take(p, end_ns - now_ns, out, &n) && out->number == number)
+		if (take_echo(p, end_ns - now_ns, out, &n) &&
+			out->number == number)
 			return true;
 	return false;
 }
@@ -159,7 +161,7 @@ static enum who find(struct path *p)
 		ask(p, SW_ECHO_SHORT, SMALL);
 		note_error(p, sw_hello_send(p->fd, p->token));
 		while ((now_ns = sw_now_ns()) < end_ns && who != DOCTOR) {
-			if (!take(p, end_ns - now_ns, &e, &n))
+			if (!take_echo(p, end_ns - now_ns, &e, &n))
 				continue;
 			who = e.magic ? DOCTOR : SERVER;
 			if (who == DOCTOR)
@@ -397,7 +399,7 @@ static void window_take(struct path *p, struct window *w, uint64_t ns)
 	struct sw_echo e;
 	uint32_t n;
 
-	if (!take(p, ns, &e, &n))
+	if (!take_echo(p, ns, &e, &n))
 		return;
 	for (uint32_t i = 0; i < w->size; i++) {
 		if (!w->number[i] || w->number[i] != e.number)

@@ -371,7 +371,7 @@ static uint64_t caps_of_ports(const struct sw_conf *c)
 }
 
 /* Give a socket that root has opened to the user. */
-static int give(const struct sw_daemon *d, const char *path)
+static int give_path(const struct sw_daemon *d, const char *path)
 {
 	if (!lchown(path, d->confine.uid, d->confine.gid))
 		return 0;
@@ -382,13 +382,13 @@ static int give(const struct sw_daemon *d, const char *path)
 /* Its other daemons connect to ports, so those sockets are given, too. */
 static int give_sockets(const struct sw_daemon *d)
 {
-	int err = give(d, sw_stats_serve_path(d->stats));
+	int err = give_path(d, sw_stats_serve_path(d->stats));
 
 	for (uint32_t i = 0; i < d->conf.n_ports && !err; i++) {
 		const struct sw_conf_port *p = &d->conf.ports[i];
 
 		if (p->type == SW_PORT_MEMIF && p->side == SW_SIDE_LISTEN)
-			err = give(d, p->socket_path);
+			err = give_path(d, p->socket_path);
 	}
 	sw_telemetry_give(d);
 	return err;

@@ -89,7 +89,7 @@ static void section_compare(struct changes *c, const struct sw_section *s)
 			s->is_many ? is + i * s->bytes : "");
 }
 
-static void take(struct sw_daemon *d, const struct sw_conf *now)
+static void take_conf(struct sw_daemon *d, const struct sw_conf *now)
 {
 	enum sw_log_level level = (enum sw_log_level)now->log.level;
 
@@ -153,7 +153,7 @@ void sw_daemon_reload(struct sw_daemon *d)
 			c.left);
 	sw_log(&d->log, SW_LOG_INFO, "%s reloaded: %s", d->path,
 		c.taken[0] ? c.taken : "nothing else has changed");
-	take(d, now);
+	take_conf(d, now);
 	take_keys(d, now);
 	free(now);
 }

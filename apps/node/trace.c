@@ -37,7 +37,7 @@ static bool tap_is_busy(const struct sw_engine *engine)
 }
 
 /* Forget what the tap knows of an engine whose memory another one may have. */
-static void forget(struct sw_tracer *t, const struct sw_engine *engine)
+static void forget_engine(struct sw_tracer *t, const struct sw_engine *engine)
 {
 	for (uint32_t i = 0; i < SW_TRACE_PEERS; i++)
 		if (t->peers[i].engine == engine)
@@ -49,7 +49,7 @@ static struct sw_engine *tap_in(struct sw_tracer *t, bool is_worker,
 {
 	struct sw_tap *tap = &t->taps[is_worker];
 
-	forget(t, engine);
+	forget_engine(t, engine);
 	*tap = (struct sw_tap){.engine = {.stats = engine->stats,
 				       .holds_data = engine->holds_data,
 				       .tick = tap_tick,

@@ -310,7 +310,7 @@ static void settle_sum(struct item *items, uint32_t n)
 		last->event->flags |= SW_TRACE_COMPLETE;
 }
 
-static void settle(struct item *items, uint32_t n)
+static void settle_items(struct item *items, uint32_t n)
 {
 	uint32_t some;
 
@@ -358,7 +358,7 @@ static int join_pieces(struct sw_trace_data *t)
 	}
 	list(t, items);
 	qsort(items, n, sizeof(*items), compare_items);
-	settle(items, n);
+	settle_items(items, n);
 	for (uint32_t i = 0, some; i < n; i += some) {
 		some = run(&items[i], n - i);
 		note_piece(t, all, &items[i], some);

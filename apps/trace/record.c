@@ -137,7 +137,7 @@ static void take_blocks(struct recording *rec, struct source *s)
 	}
 }
 
-static void take(struct recording *rec, struct source *s)
+static void take_records(struct recording *rec, struct source *s)
 {
 	ssize_t n = read(s->fd, s->buffer + s->n, BUFFER - s->n);
 	char why[80];
@@ -221,7 +221,7 @@ static void poll_all(struct recording *rec)
 		return;
 	for (uint32_t i = 0; i < rec->n; i++)
 		if (polls[i].revents)
-			take(rec, &rec->all[i]);
+			take_records(rec, &rec->all[i]);
 }
 
 /* Take all that the daemons still say after they were told to end. */

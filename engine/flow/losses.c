@@ -13,7 +13,7 @@ enum {
 };
 
 /* Take the counts of a way.  Returns whether an episode begins. */
-static bool take(struct sw_losses_count *c, uint64_t all, uint64_t lost)
+static bool take_count(struct sw_losses_count *c, uint64_t all, uint64_t lost)
 {
 	uint64_t ppm;
 
@@ -42,9 +42,10 @@ uint32_t sw_losses_look(
 	l->from_ns = now_ns;
 	l->n_queued = now.queued >= l->queued ? now.queued - l->queued : 0;
 	l->queued = now.queued;
-	ways |= (uint32_t)take(&l->ways[SW_LOSSES_SENT], now.sent, now.lost)
+	ways |= (uint32_t)take_count(
+			&l->ways[SW_LOSSES_SENT], now.sent, now.lost)
 		<< SW_LOSSES_SENT;
-	ways |= (uint32_t)take(
+	ways |= (uint32_t)take_count(
 			&l->ways[SW_LOSSES_CAME], now.numbered, now.missed)
 		<< SW_LOSSES_CAME;
 	return ways;

@@ -44,7 +44,7 @@ void sw_loop_set(struct sw_loop *l, uint32_t endpoint, struct sw_engine *engine)
 }
 
 /* Hand each run of frames for one engine to it. */
-static void give(struct sw_loop *l, uint64_t now_ns, uint32_t port_i,
+static void give_frames(struct sw_loop *l, uint64_t now_ns, uint32_t port_i,
 	struct sw_rx_frame *frames, uint32_t n)
 {
 	struct sw_rx_frame *last = frames + n;
@@ -74,7 +74,7 @@ static uint32_t rx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
 	SW_TIMED(l->stats.ticks_port_rx,
 		n = port->ops->rx(port, frames, SW_RX_BURST));
 	if (n) {
-		give(l, now_ns, port_i, frames, n);
+		give_frames(l, now_ns, port_i, frames, n);
 		port->ops->rx_release(port);
 	}
 	return n;

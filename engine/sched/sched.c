@@ -86,7 +86,7 @@ static void enqueue(struct sw_sched *s, struct sw_task *t)
 }
 
 /* Stop considering @t for taking back. */
-static void forget(struct sw_sched *s, const struct sw_task *t)
+static void forget_task(struct sw_sched *s, const struct sw_task *t)
 {
 	if (s->last == t)
 		s->last = NULL;
@@ -276,7 +276,7 @@ int sw_task_finish(struct sw_sched *s, struct sw_task *t, uint64_t bytes)
 	t->finished += bytes;
 	s->credit += (int64_t)bytes;
 	if (t->finished == t->bytes) {
-		forget(s, t);
+		forget_task(s, t);
 		t->state = SW_TASK_IDLE;
 	}
 	return 0;
@@ -288,7 +288,7 @@ void sw_task_cancel(struct sw_sched *s, struct sw_task *t)
 		heap_remove(s, t);
 		list_remove(s, t);
 	}
-	forget(s, t);
+	forget_task(s, t);
 	s->credit += (int64_t)(t->started - t->finished);
 	t->finished = t->started;
 	t->state = SW_TASK_IDLE;

@@ -470,7 +470,7 @@ void sw_pending_drop(struct sw_server *srv, uint32_t i)
 	sw_places_note(srv, i);
 }
 
-static void forget(struct sw_server *srv, uint32_t i)
+static void forget_pending(struct sw_server *srv, uint32_t i)
 {
 	sw_count(&srv->stats.sessions_dropped, 1);
 	sw_pending_drop(srv, i);
@@ -498,7 +498,7 @@ static bool put_pending(struct sw_server *srv, const struct sw_pending *from,
 	if (!is_of(p, &from->path) || p->join.nonce != from->join.nonce ||
 		noise) {
 		if (p->id)
-			forget(srv, i);
+			forget_pending(srv, i);
 		/* Random bits of an id that has keys keep strangers out before
 		 * the tag does. */
 		if (noise)
@@ -512,7 +512,7 @@ static bool put_pending(struct sw_server *srv, const struct sw_pending *from,
 		p->accept_wait_ns = srv->params.retry_min;
 		sw_places_note(srv, i);
 		if (noise && !sw_admit_answer(srv, p, noise)) {
-			forget(srv, i);
+			forget_pending(srv, i);
 			return true; /* the worker will ask again */
 		}
 	}
@@ -689,7 +689,7 @@ uint64_t sw_pending_tick(struct sw_server *srv, uint32_t i)
 	if (!p->id)
 		return UINT64_MAX;
 	if (srv->now_ns >= dead_at_ns) { /* no worker confirmed the JOIN */
-		forget(srv, i);
+		forget_pending(srv, i);
 		return UINT64_MAX;
 	}
 	if (!p->is_owed && srv->now_ns >= p->accept_at_ns)

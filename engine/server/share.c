@@ -65,7 +65,7 @@ static uint64_t left_of(const struct sw_quota *q)
 	return q->bytes - sw_min64(q->bytes, used);
 }
 
-static bool take(struct sw_quota *q, uint64_t need)
+static bool take_bytes(struct sw_quota *q, uint64_t need)
 {
 	uint64_t left = left_of(q), used = q->bytes - left;
 
@@ -78,7 +78,7 @@ static bool take(struct sw_quota *q, uint64_t need)
 	return true;
 }
 
-static void give(struct sw_quota *q, uint64_t bytes)
+static void give_bytes(struct sw_quota *q, uint64_t bytes)
 {
 	if (q->all_used)
 		atomic_fetch_sub(q->all_used, bytes);
@@ -92,11 +92,11 @@ bool sw_share_take(struct sw_job *job, uint64_t need, char text[SW_TEXT_MAX])
 	char whose[48];
 
 	snprintf(whose, sizeof(whose), " of job %.32s", job->name);
-	if (take(q, need)) {
+	if (take_bytes(q, need)) {
 		q = &job->srv->quota;
-		if (take(q, need))
+		if (take_bytes(q, need))
 			return true;
-		give(&job->quota, need);
+		give_bytes(&job->quota, need);
 		whose[0] = 0;
 	}
 	/* Round the need up and the rest down. */
@@ -110,8 +110,8 @@ bool sw_share_take(struct sw_job *job, uint64_t need, char text[SW_TEXT_MAX])
 
 void sw_share_give(struct sw_job *job, uint64_t bytes)
 {
-	give(&job->srv->quota, bytes);
-	give(&job->quota, bytes);
+	give_bytes(&job->srv->quota, bytes);
+	give_bytes(&job->quota, bytes);
 }
 
 void sw_share_drop(struct sw_job *job)

@@ -90,7 +90,7 @@ static bool differs(const struct sw_shard *sh, const struct sw_kept *k,
 	       !sw_shard_has_root(sh, p->member, p->h);
 }
 
-static enum sw_push_verdict push(
+static enum sw_push_verdict push_one(
 	struct sw_shard *sh, struct sw_stensor *t, const struct sw_push *p)
 {
 	struct sw_kept *k = sw_async_chunk(sh, t, p->local);
@@ -107,11 +107,12 @@ static enum sw_push_verdict push(
 static enum sw_push_verdict push_run(
 	struct sw_shard *sh, struct sw_stensor *t, struct sw_pushes *r)
 {
-	return sw_push_run(sh, t, r, push, false);
+	return sw_push_run(sh, t, r, push_one, false);
 }
 
-static void settle(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
-	const struct sw_sent *const *sent, uint32_t n, bool is_lost)
+static void settle_sent(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, const struct sw_sent *const *sent, uint32_t n,
+	bool is_lost)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t local = sent[i]->cell;
@@ -126,7 +127,7 @@ static void settle(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
 	}
 }
 
-static const void *take(struct sw_shard *sh, struct sw_stensor *t,
+static const void *take_one(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, uint32_t local, struct sw_header *h)
 {
 	struct sw_kept *k = sw_async_chunk(sh, t, local);
@@ -153,11 +154,11 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 static uint32_t take_run(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, struct sw_tx_frame *out, uint32_t *cells, uint32_t n)
 {
-	return sw_take_run(sh, t, member, out, cells, n, take, false);
+	return sw_take_run(sh, t, member, out, cells, n, take_one, false);
 }
 
 const struct sw_rules sw_rules_async = {.push = push_run,
 	.judge_query = judge_query,
 	.begun = begun,
-	.settle = settle,
+	.settle = settle_sent,
 	.take = take_run};

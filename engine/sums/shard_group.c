@@ -174,7 +174,7 @@ uint32_t sw_sgroup_waits_for(
 }
 
 /* A stale result finds by its mode that the slot has no synchronous tensor. */
-static void forget(struct sw_shard *sh, struct sw_stensor *t)
+static void forget_stream(struct sw_shard *sh, struct sw_stensor *t)
 {
 	uint32_t i = sw_key_index(t->key);
 
@@ -197,7 +197,7 @@ static uint64_t free_window(struct sw_shard *sh, struct sw_stensor *t)
 	if (t->mem)
 		sh->env->mem_put(sh->env->ctx, t->mem, bytes);
 	sh->mem_bytes -= bytes;
-	forget(sh, t);
+	forget_stream(sh, t);
 	return bytes;
 }
 

@@ -228,7 +228,7 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	return SW_PUSH_FOLD;
 }
 
-static enum sw_push_verdict push(
+static enum sw_push_verdict push_one(
 	struct sw_shard *sh, struct sw_stensor *t, const struct sw_push *p)
 {
 	struct sw_slot *s = slot_of(t, p->local);
@@ -251,7 +251,7 @@ static enum sw_push_verdict push(
 static enum sw_push_verdict push_run(
 	struct sw_shard *sh, struct sw_stensor *t, struct sw_pushes *r)
 {
-	return sw_push_run(sh, t, r, push, true);
+	return sw_push_run(sh, t, r, push_one, true);
 }
 
 static void settle_one(struct sw_shard *sh, struct sw_stensor *t,
@@ -271,14 +271,15 @@ static void settle_one(struct sw_shard *sh, struct sw_stensor *t,
 	note_held(t, s);
 }
 
-static void settle(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
-	const struct sw_sent *const *sent, uint32_t n, bool is_lost)
+static void settle_sent(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, const struct sw_sent *const *sent, uint32_t n,
+	bool is_lost)
 {
 	for (uint32_t i = 0; i < n; i++)
 		settle_one(sh, t, member, sent[i], is_lost);
 }
 
-static const void *take(struct sw_shard *sh, struct sw_stensor *t,
+static const void *take_one(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, uint32_t local, struct sw_header *h)
 {
 	struct sw_slot *s = slot_of(t, local);
@@ -299,7 +300,7 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 static uint32_t take_run(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, struct sw_tx_frame *out, uint32_t *cells, uint32_t n)
 {
-	return sw_take_run(sh, t, member, out, cells, n, take, true);
+	return sw_take_run(sh, t, member, out, cells, n, take_one, true);
 }
 
 static bool seal(struct sw_stensor *t, uint32_t local, uint32_t round)
@@ -323,7 +324,7 @@ const struct sw_rules sw_rules_stream = {.has_results = true,
 	.push = push_run,
 	.judge_query = judge_query,
 	.begun = begun,
-	.settle = settle,
+	.settle = settle_sent,
 	.take = take_run,
 	.seal = seal,
 	.keep = keep};

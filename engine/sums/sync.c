@@ -178,7 +178,7 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	return SW_PUSH_COMPLETE;
 }
 
-static enum sw_push_verdict push(
+static enum sw_push_verdict push_one(
 	struct sw_shard *sh, struct sw_stensor *t, const struct sw_push *p)
 {
 	struct sw_chunk *c = chunk_of(t, p->local);
@@ -201,11 +201,12 @@ static enum sw_push_verdict push(
 static enum sw_push_verdict push_run(
 	struct sw_shard *sh, struct sw_stensor *t, struct sw_pushes *r)
 {
-	return sw_push_run(sh, t, r, push, false);
+	return sw_push_run(sh, t, r, push_one, false);
 }
 
-static void settle(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
-	const struct sw_sent *const *sent, uint32_t n, bool is_lost)
+static void settle_sent(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, const struct sw_sent *const *sent, uint32_t n,
+	bool is_lost)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (sw_chunk_settle(&t->chunks[sent[i]->cell], 1ULL << member,
@@ -214,7 +215,7 @@ static void settle(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
 			sw_marks_again(sh, t, member, sent[i]->cell);
 }
 
-static const void *take(struct sw_shard *sh, struct sw_stensor *t,
+static const void *take_one(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, uint32_t local, struct sw_header *h)
 {
 	struct sw_chunk *c = &t->chunks[local];
@@ -232,7 +233,7 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 static uint32_t take_run(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, struct sw_tx_frame *out, uint32_t *cells, uint32_t n)
 {
-	return sw_take_run(sh, t, member, out, cells, n, take, false);
+	return sw_take_run(sh, t, member, out, cells, n, take_one, false);
 }
 
 static bool seal(struct sw_stensor *t, uint32_t local, uint32_t round)
@@ -262,7 +263,7 @@ const struct sw_rules sw_rules_sync = {.has_results = true,
 	.push = push_run,
 	.judge_query = judge_query,
 	.begun = begun,
-	.settle = settle,
+	.settle = settle_sent,
 	.take = take_run,
 	.seal = seal,
 	.keep = keep};

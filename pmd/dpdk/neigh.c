@@ -258,7 +258,7 @@ static void warn(const struct sw_neigh *t, struct sw_neigh_peer *p,
 }
 
 /* Unless it was evicted meanwhile. */
-static void forget(struct sw_neigh_peer *p, uint32_t version)
+static void forget_answer(struct sw_neigh_peer *p, uint32_t version)
 {
 	SET(p->is_used, false);
 	SET(p->is_asked, false);
@@ -335,7 +335,7 @@ static void peer_tick(struct sw_neigh *t, struct sw_neigh_peer *p,
 		return;
 	}
 	if (now_ns - p->used_ns > (is_known ? FORGET : GIVE_UP)) {
-		forget(p, version);
+		forget_answer(p, version);
 		return;
 	}
 	if (!is_used || (is_known && now_ns - p->answered_ns < REFRESH) ||

@@ -176,7 +176,7 @@ static uint32_t collect(struct run *u)
 }
 
 /* Send what window, burst and room allow; returns the number. */
-static uint32_t push(struct run *u)
+static uint32_t push_run(struct run *u)
 {
 	struct sw_port *port = u->r->port;
 	struct sw_path to = {.ip = u->r->ip, .udp = u->r->udp};
@@ -201,7 +201,7 @@ static int echo(struct run *u)
 	while (u->n_back < u->n_total) {
 		uint32_t n = collect(u);
 
-		n += push(u);
+		n += push_run(u);
 		if (n) {
 			idle = 0;
 			continue;

@@ -70,7 +70,7 @@ static int dial(struct sw_found_daemon *d, uint64_t until_ms)
 }
 
 /* Read what has come; at the end, close and parse it. */
-static void take(struct asked *a)
+static void take_answer(struct asked *a)
 {
 	struct sw_found_daemon *d = a->d;
 	ssize_t n = recv(a->fd, d->text + a->len, TEXT_BYTES - 1 - a->len, 0);
@@ -112,7 +112,7 @@ static void ask_some(struct sw_found_daemon *all, uint32_t n)
 		if (n_open && poll(polls, n, left_ms(until_ms)) > 0)
 			for (uint32_t i = 0; i < n; i++)
 				if (polls[i].revents)
-					take(&asked[i]);
+					take_answer(&asked[i]);
 	} while (n_open && left_ms(until_ms));
 	for (uint32_t i = 0; i < n; i++)
 		if (asked[i].fd >= 0)

@@ -181,7 +181,7 @@ static struct sw_handoff_port *port_of(struct sw_port *port)
 }
 
 /* At most @max frames that landed at lcore @i. */
-static uint32_t take(struct sw_handoff_port *p, uint32_t i,
+static uint32_t take_frame(struct sw_handoff_port *p, uint32_t i,
 	struct sw_rx_frame *out, uint32_t max)
 {
 	struct sw_handoff_ring *r = p->in[i];
@@ -218,7 +218,7 @@ static uint32_t port_rx(
 		uint32_t from = i < p->n_lcores ? i : i - p->n_lcores;
 
 		if (p->in[from])
-			n += take(p, from, out + n, most - n);
+			n += take_frame(p, from, out + n, most - n);
 	}
 	if (p->own)
 		n += p->own->ops->rx(p->own, out + n, max - n);
