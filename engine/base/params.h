@@ -57,6 +57,9 @@ struct sw_params {
 	bool has_crc;
 	/* Payloads of a keyed job are encrypted. */
 	bool is_encrypted;
+	/* Contributions that a server core folds before it takes the next key
+	 * of results: fewer than one tensor's rounds need to begin again. */
+	uint32_t era_folds;
 	/* Mode of the job, enum sw_mode. */
 	uint8_t mode;
 	/* Sum contributions to streams in the order of members. */
@@ -92,6 +95,7 @@ static inline void sw_params_init(struct sw_params *p)
 		.queue_bytes = 1041 * 1024, /* 1 MiB, and headers */
 		.payload = 8192,
 		.has_crc = true,
+		.era_folds = 1u << 30,
 	};
 }
 

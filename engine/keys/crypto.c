@@ -320,6 +320,14 @@ bool sw_ctr_open(struct sw_ctr *ctr, const uint8_t key[SW_BLOCK_BYTES])
 	return false;
 }
 
+void sw_ctr_rekey(struct sw_ctr *ctr, const uint8_t key[SW_BLOCK_BYTES])
+{
+	if (ctr->kernel)
+		sw_aes_prepare(&ctr->key, key);
+	else
+		EVP_EncryptInit_ex(ctr->ctx, NULL, NULL, key, NULL);
+}
+
 void sw_ctr_close(struct sw_ctr *ctr)
 {
 	EVP_CIPHER_CTX_free(ctr->ctx);

@@ -101,8 +101,10 @@ struct sw_ctr {
 };
 
 /* sw_ctr_open - prepare it for a key; false: no memory.  sw_ctr_close takes one
- * that is zeroed as well. */
+ * that is zeroed as well.
+ * sw_ctr_rekey - prepare one that is open for another key. */
 bool sw_ctr_open(struct sw_ctr *ctr, const uint8_t key[SW_BLOCK_BYTES]);
+void sw_ctr_rekey(struct sw_ctr *ctr, const uint8_t key[SW_BLOCK_BYTES]);
 void sw_ctr_close(struct sw_ctr *ctr);
 
 /* sw_ctr - encrypt or decrypt @n bytes from @p to @out, which may be @p.  The

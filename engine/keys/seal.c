@@ -13,6 +13,31 @@ void sw_taken_skip(struct sw_taken *t, uint64_t psn)
 	t->largest = psn;
 }
 
+bool sw_era_keys_open(struct sw_era_keys *k, const uint8_t key[SW_BLOCK_BYTES])
+{
+	return sw_ctr_open(&k->first, key) && sw_ctr_open(&k->of[0], key) &&
+	       sw_ctr_open(&k->of[1], key);
+}
+
+void sw_era_keys_close(struct sw_era_keys *k)
+{
+	sw_ctr_close(&k->first);
+	sw_ctr_close(&k->of[0]);
+	sw_ctr_close(&k->of[1]);
+}
+
+/* No tensor has the key that this nonce names. */
+void sw_era_keys_turn(struct sw_era_keys *k, uint32_t era)
+{
+	const uint32_t place[3] = {UINT32_MAX, era, 0};
+	uint8_t key[SW_BLOCK_BYTES] = {0};
+
+	sw_seal_crypt_result(&k->first, place, key, sizeof(key), key);
+	sw_ctr_rekey(&k->of[era & 1], key);
+	k->era[era & 1] = era;
+	sw_crypto_wipe(key, sizeof(key));
+}
+
 static bool derive_cipher(const uint8_t from[32], struct sw_ctr *ctr)
 {
 	uint8_t key[SW_BLOCK_BYTES];
@@ -65,7 +90,7 @@ bool sw_seal_set_results(
 {
 	sw_polyval_prepare(&s->result_hash, secret);
 	return !s->is_encrypted ||
-	       sw_ctr_open(&s->result_cipher, secret + SW_BLOCK_BYTES);
+	       sw_era_keys_open(&s->results, secret + SW_BLOCK_BYTES);
 }
 
 void sw_seal_free(struct sw_seal *s)
@@ -74,7 +99,7 @@ void sw_seal_free(struct sw_seal *s)
 		return;
 	sw_ctr_close(&s->tx_cipher);
 	sw_ctr_close(&s->rx_cipher);
-	sw_ctr_close(&s->result_cipher);
+	sw_era_keys_close(&s->results);
 	sw_prf_close(&s->tx);
 	sw_prf_close(&s->rx);
 	sw_crypto_put(s, sizeof(*s));
@@ -89,7 +114,7 @@ struct sw_result_keys *sw_result_keys_new(
 		return NULL;
 	memcpy(r->secret, secret, sizeof(r->secret));
 	sw_polyval_prepare(&r->hash, r->secret[0]);
-	if (!is_encrypted || sw_ctr_open(&r->cipher, r->secret[1]))
+	if (!is_encrypted || sw_era_keys_open(&r->ciphers, r->secret[1]))
 		return r;
 	sw_result_keys_free(r);
 	return NULL;
@@ -98,6 +123,6 @@ struct sw_result_keys *sw_result_keys_new(
 void sw_result_keys_free(struct sw_result_keys *r)
 {
 	if (r)
-		sw_ctr_close(&r->cipher);
+		sw_era_keys_close(&r->ciphers);
 	sw_crypto_put(r, sizeof(*r));
 }

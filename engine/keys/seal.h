@@ -48,6 +48,39 @@ static inline void sw_taken_add(struct sw_taken *t, uint64_t psn)
 	t->bits[psn / 64 % SW_TAKEN_WORDS] |= 1ULL << psn % 64;
 }
 
+/* The keys that encrypt RESULTs, one for each era: no nonce, which has numbers
+ * of 32 bits, comes twice in an era.  The first key derives the others. */
+struct sw_era_keys {
+	struct sw_ctr first; /* of era 0 */
+	struct sw_ctr of[2]; /* of two others, by their lowest bit */
+	uint32_t era[2];
+};
+
+/* sw_era_keys_open - prepare them for the key of era 0; false: no memory.
+ * sw_era_keys_close takes zeroed ones as well.
+ * sw_era_key - return the key of @era, until it is called for another one.
+ * sw_era_near - return the era with these lowest 4 @bits, one above @newest at
+ * most. */
+bool sw_era_keys_open(struct sw_era_keys *k, const uint8_t key[SW_BLOCK_BYTES]);
+void sw_era_keys_close(struct sw_era_keys *k);
+void sw_era_keys_turn(struct sw_era_keys *k, uint32_t era);
+
+static inline struct sw_ctr *sw_era_key(struct sw_era_keys *k, uint32_t era)
+{
+	if (!era)
+		return &k->first;
+	if (k->era[era & 1] != era)
+		sw_era_keys_turn(k, era);
+	return &k->of[era & 1];
+}
+
+static inline uint32_t sw_era_near(uint32_t newest, uint32_t bits)
+{
+	uint32_t ahead = (bits - newest) & 15;
+
+	return newest + ahead - (ahead > 1 ? 16 : 0);
+}
+
 /* The keys of a session, and the packet numbers that it has taken.  Contexts of
  * encryption are open if the session is encrypted. */
 struct sw_seal {
@@ -56,11 +89,27 @@ struct sw_seal {
 	 * have the key of their job (sw_result_keys). */
 	struct sw_polyval_key result_hash;
 	struct sw_prf tx, rx;
-	struct sw_ctr tx_cipher, rx_cipher, result_cipher;
+	struct sw_ctr tx_cipher, rx_cipher;
+	struct sw_era_keys results; /* a worker's */
 	struct sw_taken taken[SW_SEAL_SPACES];
 	uint8_t direction; /* of our frames: 0 worker to server, 1 back */
 	bool is_encrypted; /* payloads are */
+	/* The newest era of results that this end knows; a server's: that its
+	 * worker has confirmed. */
+	uint32_t era, confirmed;
 };
+
+/* sw_seal_hear - take the lowest bits of the era that a true control frame
+ * says: a server's tells it, a worker's confirms it. */
+static inline void sw_seal_hear(struct sw_seal *s, uint16_t era)
+{
+	int16_t ahead = (int16_t)(era - (uint16_t)s->era);
+
+	if (!s->direction && ahead > 0)
+		s->era += (uint32_t)ahead;
+	else if (s->direction && !ahead)
+		s->confirmed = s->era;
+}
 
 /* sw_seal_new - make the keys of a session out of those of the handshake; NULL:
  * no memory.
@@ -139,13 +188,15 @@ enum { SW_RESULT_ROWS = 2048 }; /* hashes of results that are kept */
 /* A result by its place: key, round and chunk, or what a stream has there. */
 struct sw_result_row {
 	uint32_t key, round, chunk;
-	uint32_t is_in;
+	uint32_t era; /* in which it was computed, and 1; 0: do not keep it */
 	uint8_t hash[SW_POLYVAL_BLOCK];
 };
 
 struct sw_result_keys {
 	struct sw_polyval_key hash;
-	struct sw_ctr cipher;              /* open if the job is encrypted */
+	struct sw_era_keys ciphers; /* open if the job is encrypted */
+	uint32_t era;               /* of all results from now on */
+	uint64_t era_from, era_ns;  /* contributions before it; its begin */
 	uint8_t secret[2][SW_BLOCK_BYTES]; /* keys that members are told: to
 					      hash, to encrypt */
 	struct sw_result_row rows[SW_RESULT_ROWS];
@@ -158,7 +209,7 @@ struct sw_result_keys *sw_result_keys_new(
 void sw_result_keys_free(struct sw_result_keys *r);
 
 /* sw_result_keys_row - return the row of a result; its hash is right if the
- * fields are those of the result, and is_in. */
+ * fields are those of the result and of this era. */
 static inline struct sw_result_row *sw_result_keys_row(
 	struct sw_result_keys *r, uint32_t key, uint32_t round, uint32_t chunk)
 {

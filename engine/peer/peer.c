@@ -8,24 +8,21 @@
 #include "engine/base/bytes.h"
 #include "engine/wire/cipher.h"
 
-/* Decrypt a payload where it lies: only the engine reads it.  False: the
- * numbers of results have wrapped, and a nonce would come twice. */
-static __attribute__((noinline)) bool decrypt(struct sw_seal *seal,
+/* Decrypt a payload where it lies: only the engine reads it. */
+static __attribute__((noinline)) void decrypt(struct sw_seal *seal,
 	const struct sw_rx_frame *f, const struct sw_header *h)
 {
 	uint8_t *payload = (uint8_t *)f->payload;
+	uint32_t n = h->payload_len, era;
 
-	if (sw_type_is_data(h->type) && sw_result_has_wrapped(h))
-		return false;
-	if (!h->payload_len)
-		return true;
-	if (h->type == SW_RESULT && sw_result_is_shared(h))
-		sw_seal_crypt_result(&seal->result_cipher, &h->key, payload,
-			h->payload_len, payload);
-	else
-		sw_seal_crypt(&seal->rx_cipher, h->class, h->psn, payload,
-			h->payload_len, payload);
-	return true;
+	if (h->type == SW_RESULT && sw_result_is_shared(h)) {
+		era = sw_era_near(seal->era, h->flags / SW_FLAG_ERA);
+		sw_seal_crypt_result(sw_era_key(&seal->results, era), &h->key,
+			payload, n, payload);
+	} else {
+		sw_seal_crypt(&seal->rx_cipher, h->class, h->psn, payload, n,
+			payload);
+	}
 }
 
 /* Has the frame the session's tag and a new number, which it takes? */
@@ -45,10 +42,11 @@ static bool has_tag(struct sw_seal *seal, const struct sw_rx_frame *f,
 		return false;
 	}
 	sw_taken_add(&seal->taken[h->class], h->psn);
-	if (!seal->is_encrypted || decrypt(seal, f, h))
-		return true;
-	sw_count(&st->rx_round, 1);
-	return false;
+	if (h->class == SW_CLASS_CTL)
+		sw_seal_hear(seal, h->ctl.era);
+	if (seal->is_encrypted && h->payload_len)
+		decrypt(seal, f, h);
+	return true;
 }
 
 bool sw_frame_is_true(struct sw_seal *seal, uint32_t seed,
@@ -198,6 +196,8 @@ void sw_peer_tx(struct sw_peer *p, uint8_t *payload, struct sw_tx_frame *out)
 		build(p, what, h, payload);
 	sw_flow_send_ctl(&p->flow, h);
 	h->ctl.taken = (uint16_t)p->control.n_taken;
+	if (p->seal)
+		h->ctl.era = (uint16_t)p->seal->era;
 	p->sent_ns = *p->hub->now_ns;
 	sw_peer_build(p, out, payload, false);
 	out->way = p->way;

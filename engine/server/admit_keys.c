@@ -4,6 +4,7 @@
  * A JOIN that this server's secrets do not open costs some hashes and leaves
  * nothing behind.  The exchange of keys happens once, for a JOIN that opened
  * and may have a place; a copy of it gets the same ACCEPT. */
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/server/server_int.h"
@@ -232,6 +233,67 @@ bool sw_job_keyed(struct sw_job *job, const struct sw_pending *p)
 				     sizeof(p->results)) != 0)
 		return false;
 	job->is_keyed = true;
+	p->seal->era = job->results->era;
 	job->params.has_crc = false; /* none of its members reads CRCs */
 	return true;
+}
+
+/* Return a member that has not confirmed the era of @job; NULL: all have. */
+static struct sw_session *find_unconfirmed(const struct sw_job *job)
+{
+	for (uint32_t i = 0; i < job->n_members; i++) {
+		struct sw_session *s = job->members[i].session;
+
+		if (s && s->peer.seal &&
+			s->peer.seal->confirmed != job->results->era)
+			return s;
+	}
+	return NULL;
+}
+
+/* No key may wait for a member until its nonces come again. */
+static void end_unconfirmed(struct sw_session *s)
+{
+	struct sw_fault why = {.err = SW_EPROTO, .key = SW_KEY_NONE};
+	char who[SW_MEMBER_TEXT];
+
+	snprintf(why.text, sizeof(why.text),
+		"%s confirms no new key of results",
+		sw_member_text(s->job, s->member, who));
+	sw_log(s->srv->env->log, SW_LOG_WARN, "job %s: %s", s->job->name,
+		why.text);
+	sw_job_leave(s, &why);
+}
+
+static void renew(struct sw_job *job)
+{
+	struct sw_result_keys *r = job->results;
+	uint64_t n_folded = sw_shard_n_folded(&job->shard);
+	struct sw_session *s;
+
+	if (n_folded - r->era_from < job->params.era_folds)
+		return;
+	s = find_unconfirmed(job);
+	if (s) {
+		if (job->srv->now_ns - r->era_ns >= job->params.dead_after)
+			end_unconfirmed(s);
+		return;
+	}
+	r->era++;
+	r->era_from = n_folded;
+	r->era_ns = job->srv->now_ns;
+	for (uint32_t i = 0; i < job->n_members; i++) {
+		s = job->members[i].session;
+		if (!s || !s->peer.seal)
+			continue;
+		s->peer.seal->era = r->era;
+		sw_session_owe(s, SW_OWE_KEEPALIVE);
+	}
+}
+
+void sw_jobs_renew(struct sw_server *srv)
+{
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
+		if (srv->jobs[i].n_sessions && srv->jobs[i].results)
+			renew(&srv->jobs[i]);
 }

@@ -80,6 +80,8 @@ static uint64_t on_tick(
 	srv->gap_ns = gap_ns;
 	if (now_ns >= srv->wait_at_ns)
 		sw_job_tell_waiting(srv);
+	if (now_ns >= srv->look_at_ns)
+		sw_jobs_renew(srv);
 	at = sw_min64(sw_share_tick(srv), srv->wait_at_ns);
 	at = sw_min64(at, sw_admit_aside(srv));
 	for (uint32_t i = 0; i < srv->n_sessions; i++)

@@ -353,6 +353,9 @@ bool sw_admit_answer(
  * False: it knows keys of another run. */
 const char *sw_admit_key(struct sw_server *srv, const struct sw_pending *p);
 bool sw_job_keyed(struct sw_job *job, const struct sw_pending *p);
+/* sw_jobs_renew - begin the next era of results of each keyed job that needs it
+ * and whose members have all confirmed this one. */
+void sw_jobs_renew(struct sw_server *srv);
 
 /* --- job.c --- */
 

@@ -195,14 +195,14 @@ static const uint8_t *hash_of_result(
 	struct sw_result_row *row =
 		sw_result_keys_row(r, h->key, h->round, h->chunk);
 
-	if (row->is_in && row->key == h->key && row->round == h->round &&
-		row->chunk == h->chunk)
+	if (row->era == r->era + 1 && row->key == h->key &&
+		row->round == h->round && row->chunk == h->chunk)
 		return row->hash;
 	sw_count(&s->srv->stats.result_hashes, 1);
 	row->key = h->key;
 	row->round = h->round;
 	row->chunk = h->chunk;
-	row->is_in = sw_result_is_stable(h);
+	row->era = sw_result_is_stable(h) ? r->era + 1 : 0;
 	sw_polyval(&r->hash, payload, h->payload_len, row->hash);
 	return row->hash;
 }
@@ -219,19 +219,24 @@ static void *next_cipher(struct sw_server *srv)
 static void encrypt_shared(
 	struct sw_session *s, uint32_t cell, struct sw_tx_frame *out)
 {
-	struct sw_job *job = s->job;
+	struct sw_result_keys *r = s->job->results;
+	struct sw_header *h = &out->header;
 	void *to = (void *)out->payload;
+	uint32_t era = h->payload_crc;
 
-	if (job->has_inner) {
+	if (s->job->has_inner) {
 		to = next_cipher(s->srv);
 		out->is_stable = false;
-	} else if (sw_shard_seal(&job->shard, &out->header, cell)) {
-		out->header.flags |= SW_FLAG_CIPHER;
-		return;
+	} else if (sw_shard_seal(&s->job->shard, h, cell, r->era)) {
+		if (!sw_era_is_old(era, r->era)) {
+			sw_result_set_era(h, era);
+			return;
+		}
+		sw_encrypt_result(&r->ciphers, era, h, to, to); /* decrypt */
 	}
 	sw_count(&s->srv->stats.result_ciphers, 1);
-	sw_encrypt_result(
-		&job->results->cipher, &out->header, out->payload, to);
+	sw_encrypt_result(&r->ciphers, r->era, h, out->payload, to);
+	sw_result_set_era(h, r->era);
 	out->payload = to;
 }
 

@@ -24,7 +24,7 @@
 struct sw_cell {
 	uint64_t got; /* members whose contribution is folded */
 	uint32_t round;
-	uint32_t crc;      /* CRC of the result, when done */
+	uint32_t crc;      /* of the result, when done; sealed: its era */
 	uint16_t weight;   /* sum of the weights of all contributions */
 	uint16_t step;     /* step of the first contribution */
 	uint16_t root;     /* copy: the root's rank */

@@ -77,9 +77,9 @@ struct sw_rules {
 	uint32_t (*take)(struct sw_shard *sh, struct sw_stensor *t,
 		uint32_t member, struct sw_tx_frame *out, uint32_t *cells,
 		uint32_t n);
-	/* Return whether the result of @round is encrypted where it lies, and
-	 * note that it is from now on. NULL: results of this mode change. */
-	bool (*seal)(struct sw_stensor *t, uint32_t local, uint32_t round);
+	/* As sw_shard_seal. NULL: results of this mode change. */
+	bool (*seal)(struct sw_stensor *t, uint32_t local, uint32_t round,
+		uint32_t era);
 	/* Stop borrowing a chunk's first contribution: copy it, or drop it if
 	 * the chunk is dead. Returns false if nothing was borrowed. NULL: this
 	 * mode never borrows. */

@@ -546,10 +546,12 @@ uint32_t sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	struct sw_tx_frame *out, uint32_t *cells, uint32_t n);
 
 /* sw_shard_seal - return whether the result in @h, at local index @cell, is
- * encrypted where it lies, and note that it is from now on. Its bytes do not
- * change (sw_result_is_stable), and all that get it read them encrypted. */
-bool sw_shard_seal(
-	struct sw_shard *sh, const struct sw_header *h, uint32_t cell);
+ * encrypted where it lies; its payload_crc is then the era of the key. If not,
+ * or if that is too old (sw_era_is_old), note that it is encrypted under the
+ * key of @era from now on. Its bytes do not change otherwise
+ * (sw_result_is_stable), and all that get it read them encrypted. */
+bool sw_shard_seal(struct sw_shard *sh, const struct sw_header *h,
+	uint32_t cell, uint32_t era);
 
 /* sw_shard_fate - settle the first of @n results sent to @member, and those
  * behind it that can be settled with it, as arrived or lost; return how many.

@@ -253,12 +253,12 @@ uint32_t sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	return t->rules->take(sh, t, member, out, cells, n);
 }
 
-bool sw_shard_seal(
-	struct sw_shard *sh, const struct sw_header *h, uint32_t cell)
+bool sw_shard_seal(struct sw_shard *sh, const struct sw_header *h,
+	uint32_t cell, uint32_t era)
 {
 	struct sw_stensor *t = &sh->tensors[sw_key_index(h->key)];
 
-	return t->rules->seal(t, cell, h->round);
+	return t->rules->seal(t, cell, h->round, era);
 }
 
 /* Tell members after every quarter of a window that is done: a member that

@@ -4,6 +4,7 @@
 
 #include "engine/sums/push.h"
 #include "engine/sums/take.h"
+#include "engine/wire/cipher.h"
 
 static struct sw_slot *slot_of(const struct sw_stensor *t, uint32_t local)
 {
@@ -303,12 +304,14 @@ static uint32_t take_run(struct sw_shard *sh, struct sw_stensor *t,
 	return sw_take_run(sh, t, member, out, cells, n, take_one, true);
 }
 
-static bool seal(struct sw_stensor *t, uint32_t local, uint32_t round)
+static bool seal(
+	struct sw_stensor *t, uint32_t local, uint32_t round, uint32_t era)
 {
 	struct sw_slot *s = slot_of(t, local);
 	bool was = s->is_sealed;
 
 	s->is_sealed = true;
+	s->crc = sw_result_era(was, s->crc, era);
 	return was;
 }
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sums/push.h"
 #include "engine/sums/take.h"
+#include "engine/wire/cipher.h"
 
 /* Return the chunk of a frame. */
 static struct sw_chunk *chunk_of(const struct sw_stensor *t, uint32_t local)
@@ -236,12 +237,14 @@ static uint32_t take_run(struct sw_shard *sh, struct sw_stensor *t,
 	return sw_take_run(sh, t, member, out, cells, n, take_one, false);
 }
 
-static bool seal(struct sw_stensor *t, uint32_t local, uint32_t round)
+static bool seal(
+	struct sw_stensor *t, uint32_t local, uint32_t round, uint32_t era)
 {
 	struct sw_cell *cell = &t->chunks[local].cell[round & 1];
 	bool was = cell->is_sealed;
 
 	cell->is_sealed = true;
+	cell->crc = sw_result_era(was, cell->crc, era);
 	return was;
 }
 

@@ -12,17 +12,10 @@
 /* sw_result_is_shared - are these the bytes that all members get?  Key, round
  * and chunk are then the nonce.  A RESULT of an asynchronous tensor or of a
  * broadcast round is not: it has a nonce by its packet number, as all other
- * frames have.
- * sw_result_has_wrapped - has the round of a tensor, or the number of a
- * collective, begun again at 0?  The next nonces would be those of before. */
+ * frames have. */
 static inline bool sw_result_is_shared(const struct sw_header *h)
 {
 	return h->op != SW_ROUND_COPY;
-}
-
-static inline bool sw_result_has_wrapped(const struct sw_header *h)
-{
-	return !(sw_coll_kind_of(h->op) ? h->stream.collective : h->round);
 }
 
 /* sw_encrypt - encrypt the payload of a frame from @p to @out, which may be @p.
@@ -36,11 +29,31 @@ static inline void sw_encrypt(
 		&seal->tx_cipher, h->class, h->psn, p, h->payload_len, out);
 }
 
-static inline void sw_encrypt_result(
-	struct sw_ctr *cipher, struct sw_header *h, const void *p, void *out)
+static inline void sw_encrypt_result(struct sw_era_keys *keys, uint32_t era,
+	struct sw_header *h, const void *p, void *out)
 {
-	h->flags |= SW_FLAG_CIPHER;
-	sw_seal_crypt_result(cipher, &h->key, p, h->payload_len, out);
+	sw_seal_crypt_result(
+		sw_era_key(keys, era), &h->key, p, h->payload_len, out);
+}
+
+/* sw_era_is_old - is the key of @era too old at @now for the 4 bits that a
+ * frame has?  The worker knows @now or the era before it. sw_result_era -
+ * return the era of a result from now on: it was encrypted in
+ * @era, if it @was. */
+static inline bool sw_era_is_old(uint32_t era, uint32_t now)
+{
+	return now - era > 8;
+}
+
+static inline uint32_t sw_result_era(bool was, uint32_t era, uint32_t now)
+{
+	return was && !sw_era_is_old(era, now) ? era : now;
+}
+
+/* sw_result_set_era - say in a header the era of the key that encrypted it. */
+static inline void sw_result_set_era(struct sw_header *h, uint32_t era)
+{
+	h->flags |= (uint8_t)(SW_FLAG_CIPHER | (era & 15) * SW_FLAG_ERA);
 }
 
 #endif

@@ -64,7 +64,8 @@ struct sw_header {
 			 * this message, and of the last message that the sender
 			 * accepted. */
 			uint16_t number;
-			uint8_t unused2[4];
+			uint16_t era; /* keyed: of results; lowest bits */
+			uint8_t unused2[2];
 			uint16_t taken;
 		} ctl;
 	};

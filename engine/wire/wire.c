@@ -80,6 +80,8 @@ static enum verdict check_type(const struct sw_header *h)
 		flags |= SW_FLAG_ACK;
 	if (type == SW_PUSH || type == SW_KEEPALIVE)
 		flags |= 15 * SW_FLAG_BACKLOG;
+	if (type == SW_RESULT)
+		flags |= 15 * SW_FLAG_ERA;
 	if (type >= SW_N_TYPES || (h->flags & ~flags))
 		return TYPE;
 	unit = frame_rules[type].unit;

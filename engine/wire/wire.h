@@ -148,6 +148,8 @@ enum sw_frame_flag {
 	/* PUSH: unit of the backlog field, 0…15: number of binary digits of the
 	 * quanta that the sender still has to push on this flow. */
 	SW_FLAG_BACKLOG = 16,
+	/* RESULT, encrypted: unit of the lowest 4 bits of its key's era. */
+	SW_FLAG_ERA = 16,
 };
 
 /* sw_quanta - return the quanta of a frame with @bytes of payload: what it

@@ -250,11 +250,6 @@ static const void *encrypt_push(struct sw_worker *w, struct sw_link *l,
 {
 	void *to = is_stable ? sw_worker_make(w) : (void *)payload;
 
-	if (sw_result_has_wrapped(h))
-		sw_worker_fail(w, SW_EPROTO, h->key,
-			"job %.64s has used all rounds that one key encrypts: "
-			"start it again",
-			w->job);
 	sw_encrypt(l->peer.seal, h, payload, to);
 	return to;
 }

@@ -178,6 +178,18 @@ def crypt(key, nonce, text):
     return c.update(text) + c.finalize()
 
 
+def era_key(key, era):
+    """The key of results of an era."""
+    return key if not era else crypt(
+        key, struct.pack("<III", 0xffffffff, era & 0xffffffff, 0), bytes(16))
+
+
+def era_near(newest, bits):
+    """The era with these lowest 4 bits, one above the newest at most."""
+    ahead = (bits - newest) & 15
+    return newest + ahead - 16 * (ahead > 1)
+
+
 def nonce_of(cls, psn):
     return struct.pack("<B3xQ", cls, psn)
 

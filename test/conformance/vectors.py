@@ -57,6 +57,9 @@ def lines():
         yield f"{name}_hash_key", way.hash_key
         yield f"{name}_cipher_key", way.cipher_key
 
+    for era in (1, 2, 0x12345678):
+        yield f"era_{era}_key", keys.era_key(ways[0].cipher_key, era)
+
     # RFC 8452, appendix A, without the block of lengths
     h = bytes.fromhex("25629347589242761d31f826ba4b757b")
     text = bytes.fromhex("4f4f95668c83dfb6401762bb2d01a262"

@@ -88,6 +88,7 @@ class Worker:
         self.tx = self.rx = self.results = None  # keys of the session
         self.result_cipher = b""
         self.n_encrypted = 0  # frames received that were
+        self.era = 0  # of results, the newest that the server told
         self.out = collections.deque()  # messages: (number, type, payload)
         self.n_out = self.n_in = 0
         self.status = None
@@ -109,6 +110,7 @@ class Worker:
             self.consumed += quanta(len(frame.payload))
         else:
             frame.aux = self.n_in & 0xffff
+            frame.weight = self.era & 0xffff
         frame.consumed = self.consumed
         if self.tx and self.encrypts and frame.payload:
             frame = self.encrypted(frame)
@@ -130,7 +132,9 @@ class Worker:
 
     def decrypt(self, f):
         if f.type == RESULT and f.op != COPY:
-            key, nonce = self.result_cipher, f.head[16:28]
+            era = keys.era_near(self.era, f.flags >> 4)
+            key = keys.era_key(self.result_cipher, era)
+            nonce = f.head[16:28]
         else:
             key, nonce = self.rx.cipher_key, keys.nonce_of(f.cls, f.psn)
         f.payload = keys.crypt(key, nonce, f.payload)
@@ -284,6 +288,8 @@ class Worker:
             self.grant = f.grant
             self.far_consumed = f.consumed
         if f.cls == CONTROL:
+            if 0 < (f.weight - self.era) & 0xffff < 1 << 15:
+                self.era += (f.weight - self.era) & 0xffff
             while self.out and (f.aux - self.out[0][0]) & 0xffff < 1 << 15:
                 self.out.popleft()
         if f.type in MESSAGES:

@@ -64,6 +64,7 @@ OFF_PATH = {
     ("engine/server/job.c", "check_probed"): "a job begins",
     ("engine/server/server.c", "look_for_losses"): "every ten seconds",
     ("engine/worker/worker.c", "look_for_losses"): "every ten seconds",
+    ("engine/server/admit_keys.c", "end_unconfirmed"): "the end of a member",
     ("engine/server/server.c", "bury"): "the end of a silent session",
     ("engine/server/job.c", "close_some"): "the end of a job",
     ("engine/worker/tensors.c", "sw_tensors_copy"): "declares: all memory",

@@ -59,6 +59,7 @@ static void check_nonce(struct sim_job *job, const struct sw_result_keys *keys,
 		.crc = sw_crc32c(0, t->payload, h->payload_len)};
 	struct sim_nonce *has;
 
+	now.era = sw_era_near(keys->era, h->flags / SW_FLAG_ERA);
 	memcpy(now.key, keys->secret[1], sizeof(now.key));
 	memcpy(now.place, &h->key, sizeof(now.place));
 	has = &job->nonces[sw_crc32c(0, &now, offsetof(struct sim_nonce, crc)) %
@@ -94,8 +95,10 @@ bool sim_cipher_open(struct sim_job *job, uint32_t from,
 	out->payload = job->plain;
 	if (h.type == SW_RESULT && sw_result_is_shared(&h)) {
 		check_nonce(job, k.shared, &h, t);
-		sw_seal_crypt_result(&k.shared->cipher, &h.key, t->payload,
-			h.payload_len, job->plain);
+		sw_seal_crypt_result(sw_era_key(&k.shared->ciphers,
+					     sw_era_near(k.shared->era,
+						     h.flags / SW_FLAG_ERA)),
+			&h.key, t->payload, h.payload_len, job->plain);
 	} else {
 		sw_seal_crypt(&k.seal->tx_cipher, h.class, h.psn, t->payload,
 			h.payload_len, job->plain);

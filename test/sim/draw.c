@@ -249,6 +249,8 @@ static void draw_keys(struct sim_job *job)
 
 	job->is_keyed = getenv("SIM_KEYS") || !sim_below(&x, 4);
 	job->params.is_encrypted = job->is_keyed && sim_below(&x, 2);
+	if (sim_below(&x, 2))
+		job->params.era_folds = 20 + sim_below(&x, 400);
 	if (job->is_keyed)
 		job->net.faults.false_ack = 0;
 }

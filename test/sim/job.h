@@ -58,7 +58,7 @@ enum sim_mismatch {
 /* What a key of results has encrypted. */
 struct sim_nonce {
 	uint8_t key[8]; /* of its bytes */
-	uint32_t place[3];
+	uint32_t place[3], era;
 	uint32_t crc; /* of the encrypted bytes */
 };
 

@@ -1,5 +1,6 @@
 /* unit_wrap.c - keyed jobs whose numbers have come near their end.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/sums/rules.h"
 #include "engine/wire/cipher.h"
 #include "test/support/keyed_rig.h"
 
@@ -53,9 +54,11 @@ static void set_round(uint32_t round)
 		t->chunks[i].cell[(round - 1) & 1].round = round - 1;
 		t->chunks[i].cell[round & 1].round = round - 2;
 	}
-	/* The rounds between would have taken the places of these hashes. */
-	memset(rig.srv->jobs[0].results->rows, 0,
-		sizeof(rig.srv->jobs[0].results->rows));
+	/* The rounds between would have taken the places of these hashes, or
+	 * brought another era. */
+	if (!rig.srv->jobs[0].results->era)
+		memset(rig.srv->jobs[0].results->rows, 0,
+			sizeof(rig.srv->jobs[0].results->rows));
 }
 
 static void begin(void)
@@ -104,7 +107,7 @@ static void number__ends_at_2_to_48(void **state)
 	close_all();
 }
 
-/* Rounds count modulo 2^32, where a nonce does not depend on them. */
+/* Rounds count modulo 2^32. */
 static void round__passes_2_to_32(void **state)
 {
 	begin();
@@ -116,42 +119,104 @@ static void round__passes_2_to_32(void **state)
 	close_all();
 }
 
-/* A result's nonce is key, round and chunk.  Before they come again under one
- * key, the job ends, and tells why. */
-static void round__ends_an_encrypted_job(void **state)
+/* A result's nonce is key, round and chunk.  Rounds that come again meet
+ * another key, which all members know. */
+static void round__comes_again_in_another_era(void **state)
 {
+	uint8_t before[64];
+	uint32_t era;
+
 	begin();
 	set_round(UINT32_MAX - 1);
-	sum(3);
-	sum(4);
-	rig.may_fail = true;
-	for (uint32_t i = 0; i < N; i++)
-		assert_int_equal(sw_worker_push(&rig.w[i], 0, 5, 0), 0);
-	rig.n_done = 0;
-	pass(100 * SW_MS);
-	assert_int_equal(rig.n_done, 0);
-	for (uint32_t i = 0; i < N; i++) {
-		assert_int_equal(sw_worker_end_of(&rig.w[i]), SW_EPROTO);
-		assert_contains(rig.text[i], "has used all rounds that one key "
-					     "encrypts: start it again");
-	}
-	/* Each has sent one frame of the round, of another nonce; the server
-	 * has folded none. */
-	assert_int_equal(rig.srv->stats.rx_round, n_zero);
+	for (uint32_t i = 0; i < 3; i++)
+		sum(3 + i);
+	memcpy(before, rig.to_worker[0][SW_RESULT].bytes + SW_HEAD_BYTES,
+		sizeof(before));
+	rig.srv->jobs[0].params.era_folds = 1;
+	era = rig.srv->jobs[0].results->era;
+	for (uint32_t i = 0; i < 40; i++)
+		sum(3 + i);
+	assert_true(rig.srv->jobs[0].results->era >= era + 20);
+	/* A member may learn of the newest one by its next frame. */
+	assert_true(rig.srv->jobs[0].results->era -
+			    rig.w[0].links[0].peer.seal->era <=
+		    1);
+	set_round(UINT32_MAX - 1);
+	for (uint32_t i = 0; i < 3; i++)
+		sum(3 + i);
+	assert_int_equal(rig.w[0].tensors[0].round, 0);
+	assert_memory_not_equal(before,
+		rig.to_worker[0][SW_RESULT].bytes + SW_HEAD_BYTES,
+		sizeof(before));
+	assert_int_equal(rig.w[0].stats.rx_tag + rig.w[1].stats.rx_tag, 0);
 	close_all();
 }
 
-/* A stream's chunks begin again within a run; the number of the collective
- * tells them apart until it begins again as well. */
-static void collective__ends_an_encrypted_job(void **state)
+/* A member that does not confirm an era holds back the next one, and leaves
+ * before nonces of this one can come again. */
+static void era__does_not_wait_for_a_silent_member(void **state)
 {
-	struct sw_header h = {.stream.collective = UINT32_MAX,
-		.stream.op = sw_coll_op(SW_ALL_REDUCE, 0)};
+	struct sw_result_keys *r;
 
-	assert_false(sw_result_has_wrapped(&h));
-	h.stream.collective++;
-	h.stream.j = 7;
-	assert_true(sw_result_has_wrapped(&h));
+	begin();
+	rig.srv->jobs[0].params.era_folds = 1;
+	rig.may_fail = true;
+	rig.w[1].links[0].peer.seal->era = 1000; /* it confirms no other */
+	r = rig.srv->jobs[0].results;
+	sum(3);
+	sum(4);
+	assert_in_range(r->era, 0, 1);
+	for (uint32_t i = 0; i < 60 && rig.state[0] == SW_WORKER_RUNNING; i++) {
+		for (uint32_t w = 0; w < N; w++)
+			sw_worker_push(&rig.w[w], 0, 5 + i, 0);
+		pass(250 * SW_MS);
+	}
+	assert_int_not_equal(rig.state[0], SW_WORKER_RUNNING);
+	assert_contains(rig.text[0], "confirms no new key of results");
+	close_all();
+}
+
+/* A result that lies encrypted under a key too old to be named is encrypted
+ * anew, once. */
+static void era__of_an_old_result_is_renewed(void **state)
+{
+	struct sw_job *job;
+	struct sw_stensor *t;
+	struct sw_header h;
+	struct kept *k = &rig.to_worker[0][SW_RESULT];
+	int32_t got[288];
+
+	begin();
+	job = &rig.srv->jobs[0];
+	t = &job->shard.tensors[sw_key_index(rig.w[0].tensors[0].key)];
+	for (uint32_t ahead = 8; ahead <= 9; ahead++) {
+		uint64_t n_ciphers = rig.srv->stats.result_ciphers;
+
+		job->results->era = ahead;
+		for (uint32_t i = 0; i < N; i++)
+			session_of(i)->peer.seal->era =
+				rig.w[i].links[0].peer.seal->era = ahead;
+		for (uint32_t i = 0; i < 2; i++) {
+			sw_marks_add(&job->shard, t, 0, 0);
+			sw_session_touch(session_of(0));
+			k->len = 0;
+			pass(20 * SW_MS);
+			assert_int_equal(k->len, SW_HEAD_BYTES + sizeof(got));
+			memcpy(&h, k->bytes, SW_HEAD_BYTES);
+			assert_int_equal(
+				h.flags / SW_FLAG_ERA, ahead > 8 ? ahead : 0);
+			sw_seal_crypt_result(sw_era_key(&job->results->ciphers,
+						     ahead > 8 ? ahead : 0),
+				&h.key, k->bytes + SW_HEAD_BYTES, sizeof(got),
+				got);
+			assert_memory_equal(got, rig.data[0], sizeof(got));
+		}
+		assert_int_equal(
+			rig.srv->stats.result_ciphers - n_ciphers, ahead > 8);
+	}
+	assert_int_equal(rig.w[0].stats.rx_tag, 0);
+	sum(3);
+	close_all();
 }
 
 static int encrypts(void **state)
@@ -175,8 +240,13 @@ int main(void)
 		cmocka_unit_test_setup(number__ends_at_2_to_48, encrypts),
 		cmocka_unit_test_setup(
 			round__passes_2_to_32, only_authenticates),
-		cmocka_unit_test_setup(round__ends_an_encrypted_job, encrypts),
-		cmocka_unit_test(collective__ends_an_encrypted_job),
+		cmocka_unit_test_setup(round__passes_2_to_32, encrypts),
+		cmocka_unit_test_setup(
+			round__comes_again_in_another_era, encrypts),
+		cmocka_unit_test_setup(era__does_not_wait_for_a_silent_member,
+			only_authenticates),
+		cmocka_unit_test_setup(
+			era__of_an_old_result_is_renewed, encrypts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

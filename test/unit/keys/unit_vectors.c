@@ -152,6 +152,40 @@ static void vectors__keys_of_the_session(void **state)
 	}
 }
 
+static void vectors__keys_of_eras(void **state)
+{
+	static const uint32_t eras[] = {1, 2, 0x12345678, 1};
+	const uint8_t nonce[SW_BLOCK_BYTES] = {7};
+	struct sw_era_keys keys = {0};
+
+	assert_true(sw_era_keys_open(
+		&keys, row_of("to_server_cipher_key", 16)->bytes));
+	for (int i = 0; i < 4; i++) {
+		uint8_t got[32] = {0}, want[32] = {0};
+		struct sw_ctr ctr;
+		char name[32];
+
+		snprintf(name, sizeof(name), "era_%u_key", eras[i]);
+		assert_true(sw_ctr_open(&ctr, row_of(name, 16)->bytes));
+		sw_ctr(&ctr, nonce, want, sizeof(want), want);
+		sw_ctr(sw_era_key(&keys, eras[i]), nonce, got, sizeof(got),
+			got);
+		assert_memory_equal(got, want, sizeof(got));
+		sw_ctr_close(&ctr);
+	}
+	assert_true(sw_era_key(&keys, 0) == &keys.first);
+	sw_era_keys_close(&keys);
+}
+
+/* A frame says 4 bits: one era ahead at most, and 14 behind. */
+static void era__is_found_from_its_lowest_bits(void **state)
+{
+	for (uint32_t newest = 0; newest < 100; newest++)
+		for (uint32_t era = newest < 14 ? 0 : newest - 14;
+			era <= newest + 1; era++)
+			assert_int_equal(sw_era_near(newest, era & 15), era);
+}
+
 /* Encrypt the @n bytes as a frame and as a result: rows @i and @i + 1. */
 static void cipher_check(
 	uint32_t i, int way, const uint8_t *payload, uint32_t n)
@@ -223,6 +257,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(vectors__keys_of_the_secret),
 		cmocka_unit_test(vectors__handshake),
 		cmocka_unit_test(vectors__keys_of_the_session),
+		cmocka_unit_test(vectors__keys_of_eras),
+		cmocka_unit_test(era__is_found_from_its_lowest_bits),
 		cmocka_unit_test(vectors__tags),
 	};
 	void *root = argv[1];

@@ -235,6 +235,9 @@ static void header_decode__unknown_type_flag_class(void **state)
 		assert_int_equal(judge(&h), HEADER_GOOD);
 		h = header(SW_RESULT, 8);
 		h.flags = (uint8_t)flags;
+		assert_int_equal(judge(&h), HEADER_GOOD);
+		h = header(SW_WANT, 0);
+		h.flags = (uint8_t)flags;
 		assert_int_equal(
 			judge(&h), flags >= 16 ? HEADER_TYPE : HEADER_GOOD);
 		h = header(SW_ACK, 0);
