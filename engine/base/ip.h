@@ -52,6 +52,13 @@ static inline uint32_t sw_ip_bits(struct sw_ip ip)
  * in its family and is at most sw_ip_bits. */
 struct sw_ip sw_ip_mask(struct sw_ip ip, uint32_t bits);
 
+/* sw_ip_net - return a source that may have many addresses: an IPv4 address, or
+ * an IPv6 network of 64 bits. */
+static inline struct sw_ip sw_ip_net(struct sw_ip ip)
+{
+	return sw_ip_is_v4(ip) ? ip : sw_ip_mask(ip, 64);
+}
+
 /* sw_ip_is_near - return whether @a and @b have the same first @bits bits and
  * the same family. */
 bool sw_ip_is_near(struct sw_ip a, struct sw_ip b, uint32_t bits);

@@ -372,14 +372,12 @@ static bool may_join(struct sw_server *srv, const struct sw_pending *p)
  * tokens, kept as the time when it is full.  Only the address itself receives
  * its cookie, so nobody can empty the bucket of another. */
 
-enum { QUIET_S = 60 };
-
 /* Return the bucket of @ip, or a full one, which is free.  If none is full,
  * return the one that all other sources share. */
 static struct sw_source *source_of(struct sw_server *srv, struct sw_ip ip)
 {
 	struct sw_source *found = &srv->sources[0];
-	struct sw_ip net = sw_ip_is_v4(ip) ? ip : sw_ip_mask(ip, 64);
+	struct sw_ip net = sw_ip_net(ip);
 
 	for (uint32_t i = 1; i < SW_JOIN_SOURCES; i++) {
 		struct sw_source *s = &srv->sources[i];
@@ -393,8 +391,7 @@ static struct sw_source *source_of(struct sw_server *srv, struct sw_ip ip)
 	return found;
 }
 
-/* May @ip, which has shown a cookie, send one more JOIN?  If not, counts it,
- * and logs it at most once in QUIET_S. */
+/* May @ip, which has shown a cookie, send one more JOIN?  If not, counts it. */
 static bool allows(struct sw_server *srv, struct sw_ip ip)
 {
 	char text[SW_IP_TEXT];
@@ -403,13 +400,12 @@ static bool allows(struct sw_server *srv, struct sw_ip ip)
 		    SW_JOIN_EVERY_MS * SW_MS, SW_JOIN_BURST))
 		return true;
 	sw_count(&srv->stats.joins_limited, 1);
-	if (srv->now_ns < srv->limit_line_ns)
+	if (!sw_server_may_log(srv, ip, SW_LINE_JOINS))
 		return false;
-	srv->limit_line_ns = srv->now_ns + QUIET_S * SW_S;
 	sw_log(srv->env->log, SW_LOG_WARN,
 		"%s sends more than %u JOINs a second: dropping the others "
 		"(counter joins_limited; next report after %u s)",
-		sw_ip_text(ip, text), 1000 / SW_JOIN_EVERY_MS, QUIET_S);
+		sw_ip_text(ip, text), 1000 / SW_JOIN_EVERY_MS, SW_QUIET_S);
 	return false;
 }
 

@@ -9,8 +9,6 @@
 
 #include "engine/server/server_int.h"
 
-enum { QUIET_S = 60 };
-
 static struct sw_hand_path path_of(
 	const struct sw_server *srv, const struct sw_path *path)
 {
@@ -75,20 +73,19 @@ uint32_t sw_admit_again(const struct sw_server *srv, const struct sw_pending *p)
 	return SW_MAX_SESSIONS;
 }
 
-/* Tell the operator, at most once in QUIET_S, that a worker has no key of ours:
- * that worker cannot be told by any proof. */
+/* Tell the operator that a worker has no key of ours: that worker cannot be
+ * told by any proof. */
 static void tell(struct sw_server *srv, const struct sw_pending *p)
 {
 	char ip[SW_IP_TEXT];
 
 	sw_count(&srv->stats.rx_tag, 1);
-	if (srv->now_ns < srv->key_line_ns)
+	if (!sw_server_may_log(srv, p->path.ip, SW_LINE_KEY))
 		return;
-	srv->key_line_ns = srv->now_ns + QUIET_S * SW_S;
 	sw_log(srv->env->log, SW_LOG_WARN,
 		"an agent at %s has another key than this server (next report "
 		"after %u s)",
-		sw_ip_text(p->path.ip, ip), QUIET_S);
+		sw_ip_text(p->path.ip, ip), SW_QUIET_S);
 }
 
 bool sw_admit_unseal(struct sw_server *srv, const struct sw_rx_frame *f,

@@ -38,6 +38,10 @@ enum {
 	 * sessions are open. */
 	SW_HELLO_BURST = 256,
 	SW_HELLO_EVERY_US = 250,
+	/* Lines about strangers: one of a kind about a source in SW_QUIET_S,
+	 * and no more than these in all. */
+	SW_QUIET_S = 60,
+	SW_LINES = 64,
 	/* Words of a set of sessions. */
 	SW_SESSION_WORDS = SW_MAX_SESSIONS / 64,
 	SW_MEMBER_TEXT = 80, /* size of sw_member_text */
@@ -185,6 +189,13 @@ struct sw_source {
 	uint64_t full_ns;
 };
 
+/* A log line about a source, which is not repeated before @until_ns. */
+struct sw_line {
+	struct sw_ip net;
+	enum sw_line_kind { SW_LINE_JOINS, SW_LINE_KEY } kind;
+	uint64_t until_ns;
+};
+
 /* A reply to a sender without a session. */
 struct sw_reply {
 	struct sw_path path;
@@ -214,7 +225,6 @@ struct sw_server {
 	const struct sw_keyring *keyring; /* NULL: it has no keys */
 	bool has_tags; /* sessions may have tags, so each says what it has */
 	uint64_t hello_full_ns; /* the bucket of HELLOs, as that of a source */
-	uint64_t key_line_ns;   /* when the next line about keys may follow */
 	uint32_t n_lcores; /* lcores of this process that serve; 1 after open */
 	uint32_t n_ports;
 	uint32_t max_payload[SW_MAX_PORTS];
@@ -239,15 +249,16 @@ struct sw_server {
 	struct sw_pending pending[SW_MAX_SESSIONS];
 	/* The first one is shared by sources that find no other. */
 	struct sw_source sources[SW_JOIN_SOURCES];
-	/* When the next line about their limit may follow. */
-	uint64_t limit_line_ns;
+	struct sw_line lines[SW_LINES];
 	uint16_t generations[SW_MAX_SESSIONS];
 	uint32_t n_sessions; /* all sessions and JOINs have smaller indices */
 	/* No timer of the session is due earlier. */
 	uint64_t tick_at_ns[SW_MAX_SESSIONS];
 	struct sw_grants grants; /* shared by all sessions on other machines */
 	struct sw_job jobs[SW_MAX_JOBS];
-	struct sw_replies replies[SW_MAX_PORTS];
+	/* A flood of HELLOs must not keep other replies out. */
+	struct sw_replies cookies[SW_MAX_PORTS], replies[SW_MAX_PORTS];
+	bool has_cookie_turn;
 	/* Tensors of DECLAREs looked at in this burst or tick. */
 	uint32_t n_looked;
 	/* Sessions whose DECLARE is put aside, and when to look at these again.
@@ -506,6 +517,11 @@ bool sw_session_fail(struct sw_session *s, int err, uint32_t key,
  * @seal  the keys of the session that it had, for a tag; NULL: none */
 void sw_server_reply(struct sw_server *srv, struct sw_path path,
 	struct sw_seal *seal, const struct sw_header *h, const void *payload);
+
+/* sw_server_may_log - may a line of @kind about a stranger at @ip be logged
+ * now? If so, others must wait. */
+bool sw_server_may_log(
+	struct sw_server *srv, struct sw_ip ip, enum sw_line_kind kind);
 
 /* --- groups.c: tensors and groups end, and groups are closed --- */
 

@@ -102,14 +102,21 @@ uint32_t sw_server_build(
 	return b->build ? b->build(s, h) : 0;
 }
 
+/* Send a reply of each queue in turn. */
 static uint32_t tx_reply(
 	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
 {
-	struct sw_replies *q = &srv->replies[port_i];
-	struct sw_reply *r = &q->ring[q->first % SW_REPLIES];
+	struct sw_replies *both[] = {
+		&srv->replies[port_i], &srv->cookies[port_i]};
+	struct sw_replies *q = both[srv->has_cookie_turn];
+	struct sw_reply *r;
 
 	if (!q->n)
+		q = both[!srv->has_cookie_turn];
+	if (!q->n)
 		return 0;
+	srv->has_cookie_turn = q == both[0];
+	r = &q->ring[q->first % SW_REPLIES];
 	q->first++;
 	q->n--;
 	out->header = r->header;

@@ -82,12 +82,14 @@ bool sw_session_fail(
 void sw_server_reply(struct sw_server *srv, struct sw_path path,
 	struct sw_seal *seal, const struct sw_header *h, const void *payload)
 {
-	struct sw_replies *q = &srv->replies[path.port_i];
+	struct sw_replies *q = h->type == SW_COOKIE
+				       ? &srv->cookies[path.port_i]
+				       : &srv->replies[path.port_i];
 	struct sw_tx_frame frame = {.header = *h};
 	uint8_t hash[SW_POLYVAL_BLOCK];
 	struct sw_reply *r;
 
-	/* Frames of unknown sessions must not keep COOKIEs out. */
+	/* Frames of unknown sessions must not keep refusals out. */
 	if (q->n >= (h->type == SW_LEFT ? SW_REPLIES / 2 : SW_REPLIES))
 		return;
 	r = &q->ring[(q->first + q->n++) % SW_REPLIES];
@@ -103,6 +105,27 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
 		sw_frame_tag(&frame, path, r->payload, false, seal, hash);
 	}
 	r->header = frame.header;
+}
+
+bool sw_server_may_log(
+	struct sw_server *srv, struct sw_ip ip, enum sw_line_kind kind)
+{
+	struct sw_ip net = sw_ip_net(ip);
+	struct sw_line *place = NULL;
+
+	for (uint32_t i = 0; i < SW_LINES; i++) {
+		struct sw_line *l = &srv->lines[i];
+
+		if (l->until_ns <= srv->now_ns)
+			place = l;
+		else if (l->kind == kind && sw_ip_is_same(l->net, net))
+			return false;
+	}
+	if (place)
+		*place = (struct sw_line){.net = net,
+			.kind = kind,
+			.until_ns = srv->now_ns + SW_QUIET_S * SW_S};
+	return place != NULL;
 }
 
 void sw_session_answer(struct sw_session *s, const struct sw_answer *a)

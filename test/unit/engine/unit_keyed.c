@@ -352,7 +352,11 @@ static void keyed__another_key_is_a_hint_until_time_is_up(void **state)
 	pass(3 * SW_S);
 	assert_int_equal(rig.w[0].state, SW_WORKER_JOINING);
 	assert_true(rig.srv->stats.rx_tag > 0);
-	assert_contains(rig.env.lines, "another key than this server");
+	/* One line about each. */
+	assert_contains(rig.env.lines,
+		"agent at 10.0.0.2 has another key than this server");
+	assert_contains(rig.env.lines,
+		"agent at 10.0.0.3 has another key than this server");
 	pass(4 * SW_S);
 	assert_int_not_equal(sw_worker_end_of(&rig.w[0]), 0);
 	assert_contains(rig.text[0], "it says, without a proof: it has no such "

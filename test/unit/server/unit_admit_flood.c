@@ -196,6 +196,61 @@ static void addresses__leave_nothing(void **state)
 	server_rig_close(r);
 }
 
+static void say_hellos(struct server_rig *r, uint32_t i, uint32_t n)
+{
+	struct sw_hello hello = {.nonce = 7};
+
+	while (n--)
+		peer_say(&r->w[i], SW_HELLO, &hello, sizeof(hello));
+}
+
+/* A worker that leaves has its answer, and a stranger its COOKIE, whoever else
+ * asks meanwhile. */
+static void flood__of_hellos_keeps_no_other_reply_out(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	const char *sent;
+
+	assert_contains(rig_join(r, 0), "w0 STATUS running 1");
+	say_hellos(r, 3, 10 * SW_REPLIES);
+	peer_leave(&r->w[0], 0, "");
+	sent = rig_tx(r);
+	assert_contains(sent, "LEFT");
+	assert_int_equal(count(sent, "COOKIE"), SW_REPLIES);
+	/* The other way round: frames of sessions that are unknown. */
+	for (uint32_t i = 0; i < 10 * SW_REPLIES; i++)
+		peer_keepalive(&r->w[0]);
+	say_hellos(r, 3, 1);
+	assert_contains(rig_tx(r), "COOKIE");
+	server_rig_close(r);
+}
+
+/* One line about a source and a kind, until SW_QUIET_S have passed; and not
+ * more in all than there are places. */
+static void lines__are_limited_by_source(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	struct sw_server *srv = r->srv;
+	struct sw_ip a = sw_ip_v4(0x0a000001), b = sw_ip_v4(0x0a000002);
+	struct sw_ip a6 = {.high = 7, .low = 1}, b6 = {.high = 7, .low = 2};
+	uint32_t n = 0;
+
+	srv->now_ns = SW_S;
+	assert_true(sw_server_may_log(srv, a, SW_LINE_KEY));
+	assert_false(sw_server_may_log(srv, a, SW_LINE_KEY));
+	assert_true(sw_server_may_log(srv, b, SW_LINE_KEY));
+	assert_true(sw_server_may_log(srv, a, SW_LINE_JOINS));
+	assert_true(sw_server_may_log(srv, a6, SW_LINE_KEY));
+	assert_false(sw_server_may_log(srv, b6, SW_LINE_KEY)); /* of its /64 */
+	srv->now_ns += SW_QUIET_S * SW_S - 1;
+	assert_false(sw_server_may_log(srv, a, SW_LINE_KEY));
+	srv->now_ns++;
+	for (uint32_t i = 0; i < 1000; i++)
+		n += sw_server_may_log(srv, sw_ip_v4(i + 1), SW_LINE_KEY);
+	assert_int_equal(n, SW_LINES);
+	server_rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -206,6 +261,8 @@ int main(void)
 		cmocka_unit_test(names__hold_no_place),
 		cmocka_unit_test(addresses__hold_no_place),
 		cmocka_unit_test(addresses__leave_nothing),
+		cmocka_unit_test(flood__of_hellos_keeps_no_other_reply_out),
+		cmocka_unit_test(lines__are_limited_by_source),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
