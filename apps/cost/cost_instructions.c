@@ -21,9 +21,14 @@ static const struct row stages[] = {COST_STAGES(ROW)};
 static const char *const parts[COST_PARTS] = {
 	"engine", "crc", "add", "copy", "port"};
 
+static bool is_stranger(uint32_t stage)
+{
+	return stage >= COST_WRONG_SESSION;
+}
+
 static bool is_server(uint32_t stage)
 {
-	return stage < COST_WORKER_SUBMIT;
+	return stage < COST_WORKER_SUBMIT || is_stranger(stage);
 }
 
 static void add(struct row *to, const uint64_t *instructions)
@@ -32,7 +37,7 @@ static void add(struct row *to, const uint64_t *instructions)
 		to->instructions[p] += instructions[p];
 }
 
-/* All stages of one end; the unit is a chunk of one member. */
+/* All stages of one end that a job has; the unit is a chunk of one member. */
 static struct row total_of(const struct cost_counts *c, bool of_server)
 {
 	struct row row = {.name = of_server ? "server" : "worker",
@@ -40,7 +45,7 @@ static struct row total_of(const struct cost_counts *c, bool of_server)
 		.units = c->steps.units[COST_SERVER_PUSH]};
 
 	for (uint32_t i = 0; i < COST_N_STAGES; i++)
-		if (is_server(i) == of_server)
+		if (is_server(i) == of_server && !is_stranger(i))
 			add(&row, c->instructions[i]);
 	return row;
 }
@@ -77,15 +82,15 @@ static void print_table(const struct cost_shape *s, const struct cost_counts *c)
 		"", "stage", "in round", parts[COST_ENGINE], parts[COST_CRC],
 		parts[COST_ADD], parts[COST_COPY], parts[COST_PORT],
 		"of a chunk");
-	for (uint32_t i = 0; i <= COST_N_STAGES; i++) {
+	for (uint32_t i = 0; i < COST_N_STAGES; i++) {
 		const char *side = is_server(i) ? "server" : "worker";
 		struct row row;
 
-		if (i == COST_WORKER_SUBMIT || i == COST_N_STAGES) {
+		if (i == COST_WORKER_SUBMIT || i == COST_WRONG_SESSION) {
 			row = total_of(c, i == COST_WORKER_SUBMIT);
 			print_row(row.name, &row, chunks);
 		}
-		if (i == COST_N_STAGES || !c->steps.units[i])
+		if (!c->steps.units[i])
 			continue;
 		row = stages[i];
 		row.units = c->steps.units[i];

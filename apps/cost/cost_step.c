@@ -41,6 +41,9 @@ struct step {
 	uint64_t now_ns;
 	bool is_counted; /* a measured round of the second run */
 	uint64_t units[COST_N_STAGES];
+	/* A PUSH that the server took. */
+	uint8_t push[SW_HEAD_BYTES + SW_PAYLOAD_MAX];
+	struct sw_rx_frame pushed;
 	struct shim shims[COST_ENDS][SW_LOOP_ENGINES];
 };
 
@@ -84,6 +87,9 @@ struct step {
 RX(COST_SERVER_PUSH, server_push)
 RX(COST_SERVER_ACK_IN, server_ack_in)
 RX(COST_SERVER_OTHER_IN, server_other_in)
+RX(COST_WRONG_SESSION, wrong_session)
+RX(COST_WRONG_PATH, wrong_path)
+RX(COST_WRONG_TAG, wrong_tag)
 RX(COST_WORKER_RESULT, worker_result)
 RX(COST_WORKER_ACK_IN, worker_ack_in)
 RX(COST_WORKER_OTHER_IN, worker_other_in)
@@ -141,11 +147,24 @@ static void (*const submit_stages[2])(struct step *, uint32_t) = {
 
 /* --- the shim that the loop sees --- */
 
+static void keep(struct step *x, const struct sw_rx_frame *f)
+{
+	memcpy(x->push, f->data, SW_HEAD_BYTES);
+	memcpy(x->push + SW_HEAD_BYTES, f->payload, f->len - SW_HEAD_BYTES);
+	x->pushed = *f;
+	x->pushed.data = x->push;
+	x->pushed.payload = x->push + SW_HEAD_BYTES;
+}
+
 static void shim_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n)
 {
 	struct shim *s = (struct shim *)engine;
+	struct step *x = s->step;
 
+	if (s->side == COST_SERVER && !x->pushed.len &&
+		sw_cost_kind(frames->data) == COST_DATA)
+		keep(x, frames);
 	if (s->step->is_counted)
 		rx_stages[s->side][sw_cost_kind(frames->data)](
 			s, now_ns, port_i, frames, n);
@@ -256,6 +275,31 @@ static int run_rounds(struct step *x, bool is_counted)
 	return x->nodes.err;
 }
 
+/* Give a keyed server PUSHes with one thing wrong. */
+static void run_strangers(struct step *x)
+{
+	static void (*const stages[])(struct shim *, uint64_t, uint32_t,
+		const struct sw_rx_frame *,
+		uint32_t) = {wrong_session, wrong_path, wrong_tag};
+	enum { SESSION_BYTE = 8, TAG_BYTE = 46 };
+	static const uint32_t changed[] = {SESSION_BYTE, TAG_BYTE, TAG_BYTE};
+	struct sw_rx_frame burst[SW_TX_BURST];
+
+	for (uint32_t i = 0; i < 3; i++) {
+		struct sw_rx_frame f = x->pushed;
+
+		x->push[changed[i]] ^= 1;
+		f.from.udp ^= stages[i] == wrong_path;
+		for (uint32_t k = 0; k < SW_TX_BURST; k++)
+			burst[k] = f;
+		for (uint64_t n = 0; n < x->units[COST_SERVER_PUSH];
+			n += SW_TX_BURST)
+			stages[i](&x->shims[COST_SERVER][0], x->now_ns, 0,
+				burst, SW_TX_BURST);
+		x->push[changed[i]] ^= 1;
+	}
+}
+
 static int run(struct step *x, const struct cost_shape *shape)
 {
 	int err = sw_cost_nodes_open(&x->nodes, shape, true, x->now_ns);
@@ -267,7 +311,11 @@ static int run(struct step *x, const struct cost_shape *shape)
 		put_shim(x, COST_WORKERS, i,
 			sw_worker_engine(&x->nodes.workers[i]));
 	err = sw_cost_nodes_start(&x->nodes);
-	return err ? err : run_rounds(x, x->sent->is_known);
+	if (!err)
+		err = run_rounds(x, x->sent->is_known);
+	if (!err && shape->is_keyed && x->sent->is_known)
+		run_strangers(x);
+	return err;
 }
 
 static int run_one(const struct cost_shape *shape, struct sent *sent,
