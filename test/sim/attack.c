@@ -38,6 +38,7 @@ static const char *const names[N_KINDS] = {"replays", "flipped bits",
 struct attacker {
 	struct sim_job *job;
 	uint64_t rng, n, most, by_kind[N_KINDS];
+	uint64_t flipped[SW_N_TYPES]; /* by type before */
 	struct sim_frame *kept[KEPT]; /* any frames, replaced at random */
 	uint64_t n_seen;
 	uint64_t nonces[NONCES]; /* of JOINs, which CRCs are sealed with */
@@ -158,6 +159,7 @@ static void change(struct attacker *a, struct sim_frame *f, enum kind kind)
 	load(f, &h);
 	switch (kind) {
 	case BITS:
+		a->flipped[h.type < SW_N_TYPES ? h.type : 0]++;
 		while (n--) {
 			uint64_t bit = sim_below(&a->rng, 8ULL * f->len);
 
@@ -327,6 +329,10 @@ int main(int argc, char **argv)
 	}
 	while (a.n < a.most)
 		failed += !run_seed(&a, seed++, counts);
+	printf("# flipped by type:");
+	for (uint32_t t = 0; t < SW_N_TYPES; t++)
+		printf(" %llu", (unsigned long long)a.flipped[t]);
+	printf("\n");
 	for (uint32_t k = 0; k < N_KINDS; k++)
 		printf("# %llu %s\n", (unsigned long long)a.by_kind[k],
 			names[k]);
