@@ -225,6 +225,28 @@ static void flood__of_hellos_keeps_no_other_reply_out(void **state)
 	server_rig_close(r);
 }
 
+/* While a job is open, most HELLOs of a flood cost a look at a clock. */
+static void flood__of_hellos_is_limited_beside_a_job(void **state)
+{
+	struct server_rig *r = open_rig(1);
+
+	say_hellos(r, 3, 1000);
+	assert_int_equal(r->srv->stats.hellos_limited, 0);
+	rig_tx(r);
+	r->now_ns += SW_S;
+	assert_contains(rig_join(r, 0), "w0 STATUS running 1");
+	r->now_ns += SW_S;
+	say_hellos(r, 3, 1000);
+	assert_int_equal(r->srv->stats.hellos_limited, 1000 - SW_HELLO_BURST);
+	rig_tx(r);
+	r->now_ns += SW_HELLO_EVERY_US * SW_US;
+	say_hellos(r, 3, 2);
+	assert_int_equal(
+		r->srv->stats.hellos_limited, 1000 - SW_HELLO_BURST + 1);
+	assert_contains(rig_tx(r), "COOKIE");
+	server_rig_close(r);
+}
+
 /* One line about a source and a kind, until SW_QUIET_S have passed; and not
  * more in all than there are places. */
 static void lines__are_limited_by_source(void **state)
@@ -262,6 +284,7 @@ int main(void)
 		cmocka_unit_test(addresses__hold_no_place),
 		cmocka_unit_test(addresses__leave_nothing),
 		cmocka_unit_test(flood__of_hellos_keeps_no_other_reply_out),
+		cmocka_unit_test(flood__of_hellos_is_limited_beside_a_job),
 		cmocka_unit_test(lines__are_limited_by_source),
 	};
 
