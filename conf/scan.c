@@ -173,6 +173,16 @@ static bool quotes_match(const char *s)
 	return !*end || *end == ';' || *end == '#';
 }
 
+/* Does a comment follow a value without a blank?  iniparser would drop the rest
+ * of "gpu#0", which was perhaps meant as a part of the value. */
+static bool comment_touches(const char *s)
+{
+	const char *at = strpbrk(s, ";#"), *begin = s + strspn(s, " \t");
+
+	return at > begin && *begin != '"' && *begin != '\'' && at[-1] != ' ' &&
+	       at[-1] != '\t';
+}
+
 static void key_take(struct walk *w, char *s)
 {
 	char *value = strchr(s, '='), *key;
@@ -200,11 +210,16 @@ static void key_take(struct walk *w, char *s)
 			key);
 		return;
 	}
-	if (quotes_match(value))
-		entry_add(w, key);
-	else
+	if (!quotes_match(value))
 		sw_report_error(w->report, w->line, w->section, key,
 			"has a quote that does not end the value");
+	else if (comment_touches(value))
+		sw_report_error(w->report, w->line, w->section, key,
+			"\"%.60s\" has '#' or ';' in a value: put the value "
+			"in quotes, or a blank before a comment",
+			trim(value));
+	else
+		entry_add(w, key);
 }
 
 static void line_take(struct walk *w, char *s)

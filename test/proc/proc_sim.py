@@ -378,6 +378,7 @@ WRONG = [
     ("[nett]\n" + JOB, ["x.ini:1:", "unknown section", "[net]?"]),
     (JOB.replace("gpu[0-1]", "gpu[0-99999]"), ["x.ini:2:", "100000 nodes", "4096"]),
     (JOB.replace("gpu[0-1]", "gpu[0-1"), ["x.ini:2:", "not a name or a range"]),
+    (JOB.replace("cpu0", "cpu#0"), ["x.ini:3:", "[job] servers", "\"cpu#0\" has '#'"]),
     (JOB.replace("servers = cpu0\n", ""), ["[job] servers", "must be given"]),
     (JOB.replace("cpu0", "gpu0"), ["x.ini:3:", "on all nodes of agents, or on none"]),
     ("[net]\ntopology = links\nswitches = a, b\n[link 1]\nfrom = gpu[0-1]\nto = a\n"

@@ -43,7 +43,7 @@ static void conf_load__everything(void **state)
 	struct said said;
 
 	assert_int_equal(load("# comment\n; another\n\n"
-			      " [node]  \n\trole=server;c\nname = \"n1\" # c\n"
+			      " [node]  \n\trole=server ;c\nname = \"n1\" # c\n"
 			      "runtime_dir = '/run/x'\r\n"
 			      "[job]\ncrc = no\npayload=1344\nagents = 64\n"
 			      "stall_limit = 2 min\n"
@@ -294,6 +294,8 @@ static void conf_load__bad_name(void **state)
 		{"; joined \\\n", "lines are not joined"},
 		{"[job]\nname = \"x\n", "quote"},
 		{"[job]\nname = \"x\" y\n", "quote"},
+		{"[job]\nname = x#y\n", "\"x#y\" has '#'"},
+		{"[job]\nname = x y;z\n", "a blank before a comment"},
 		{"[job]\nname = ' x'\n", "[job] name:"},
 	};
 	char text[512];
