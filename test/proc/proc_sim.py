@@ -201,8 +201,15 @@ def test_records():
             head, *rows = f.read().splitlines()
         check(head == "time_us,figure,from,to,value", head)
         figures = {row.split(",")[1] for row in rows}
-        check(figures == {"queue_bytes", "frames", "window_bytes", "grant_bytes", "rtt_ns",
-                          "retransmissions", "tensor_ns"}, figures)
+        check(figures == {"queue_bytes", "frames", "rate_bit_s", "window_bytes", "grant_bytes",
+                          "rtt_ns", "retransmissions", "tensor_ns", "class_ns"}, figures)
+        times = {what: [int(row.split(",")[4]) for row in rows if f"_ns,gpu0,{what}," in row]
+                 for what in ("tensor 1", "tensor 2", "class 0", "class 1", "class 2")}
+        check(all(len(t) == 3 for t in times.values()), times)  # class 1: tensors 1 and 2
+        check(all(c >= max(t) for c, *t in zip(times["class 1"], times["tensor 1"],
+                                              times["tensor 2"])), times)
+        rates = [int(row.split(",")[4]) for row in rows if ",rate_bit_s,switch,cpu0," in row]
+        check(8e9 < max(rates) <= 10.8e9, rates)  # of 10 Gb/s, and one frame in 100 us
         check(sum("tensor_ns,gpu0,tensor 3," in row for row in rows) == 3, rows[-9:])
         with open(os.path.join(d, "x.json"), encoding="utf-8") as f:
             events = json.load(f)["traceEvents"]

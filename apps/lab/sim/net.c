@@ -89,6 +89,7 @@ uint64_t sw_sim_queued(const struct sw_sim_net *net, struct sw_sim_link *l)
 {
 	while (l->waiting && l->waiting->depart_ns <= net->now_ns) {
 		l->queued -= l->waiting->bytes;
+		l->n.bytes += l->waiting->bytes + SW_SIM_WIRE - SW_SIM_HEADS;
 		if (l->pool)
 			l->pool->used -= l->waiting->bytes;
 		l->waiting = l->waiting->next;

@@ -10,12 +10,14 @@
 #include "apps/lab/sim/pcapng.h"
 #include "apps/lab/sim/route.h"
 #include "engine/base/error.h"
+#include "engine/wire/wire.h"
 
 struct sw_sim_record {
 	struct sw_sim *sim;
 	FILE *csv, *trace, *pcapng;     /* NULL: not written */
 	const struct sw_sim_link *link; /* of pcapng */
 	uint64_t *last; /* figures, in the order of their rows */
+	uint64_t *sent; /* by link: bytes at the last sample */
 	uint32_t at;
 };
 
@@ -28,13 +30,38 @@ static void write_row(struct sw_sim_record *r, const char *what,
 		(unsigned long long)value);
 }
 
+/* A class is done with the last of its tensors, and took the time since the
+ * first of them was pushed. */
+static void note_class(
+	struct sw_sim_record *r, struct sw_sim_agent *a, uint32_t tensor)
+{
+	uint8_t class = sw_class_of(tensor);
+	uint64_t from_ns = a->pushed_ns[tensor];
+	uint32_t n = 0;
+	char name[24];
+
+	for (uint32_t t = 0; t < a->job->n_tensors; t++)
+		if (sw_class_of(t) == class) {
+			from_ns = sw_min64(from_ns, a->pushed_ns[t]);
+			n++;
+		}
+	if (++a->n_class_done[class] < n)
+		return;
+	a->n_class_done[class] = 0;
+	snprintf(name, sizeof(name), "class %u", class);
+	write_row(r, "class_ns", a->node->name, name,
+		r->sim->net.now_ns - from_ns);
+}
+
 void sw_sim_record_tensor(
-	struct sw_sim_record *r, const struct sw_sim_agent *a, uint32_t tensor)
+	struct sw_sim_record *r, struct sw_sim_agent *a, uint32_t tensor)
 {
 	char name[24];
 
 	if (!r->csv)
 		return;
+	if (!a->colls)
+		note_class(r, a, tensor);
 	snprintf(name, sizeof(name), "tensor %u", tensor);
 	write_row(r, "tensor_ns", a->node->name, name,
 		r->sim->net.now_ns - a->pushed_ns[tensor]);
@@ -74,6 +101,18 @@ static void put_agent(struct sw_sim_record *r, const struct sw_sim_agent *a)
 		sw_word(&sw_worker_stats(a->worker)->retransmissions));
 }
 
+/* Bits on the wire since the last sample, by the second. */
+static void put_rate(struct sw_sim_record *r, const struct sw_sim_link *l,
+	const char *from, const char *to)
+{
+	uint64_t bytes = l->n.bytes - r->sent[l->index];
+
+	r->sent[l->index] = l->n.bytes;
+	put(r, "rate_bit_s", from, to,
+		(uint64_t)((unsigned __int128)bytes * 8 * SW_S /
+			   r->sim->desc->record.every_ns));
+}
+
 static uint64_t sample(void *ctx, uint64_t now_ns)
 {
 	struct sw_sim_record *r = ctx;
@@ -89,6 +128,7 @@ static uint64_t sample(void *ctx, uint64_t now_ns)
 
 		put(r, "queue_bytes", at, end, sw_sim_queued(&s->net, l));
 		put(r, "frames", at, end, l->n.n_frames);
+		put_rate(r, l, at, end);
 	}
 	for (uint32_t j = 0; j < s->n_jobs; j++)
 		for (uint32_t i = 0; i < s->jobs[j].n_agents; i++)
@@ -123,7 +163,7 @@ static FILE *open_file(struct sw_sim *s, const char *key, const char *path)
 
 static uint32_t n_figures(const struct sw_sim *s)
 {
-	uint32_t n = 2 * s->net.n_links + s->net.n_cores;
+	uint32_t n = 3 * s->net.n_links + s->net.n_cores;
 
 	for (uint32_t j = 0; j < s->n_jobs; j++)
 		n += s->jobs[j].n_agents *
@@ -154,6 +194,7 @@ static int open_trace(struct sw_sim *s, struct sw_sim_record *r)
 static void start(struct sw_sim *s, struct sw_sim_record *r)
 {
 	r->last = sw_lab_array(n_figures(s), sizeof(*r->last));
+	r->sent = sw_lab_array(s->net.n_links, sizeof(*r->sent));
 	sw_sim_timer_add(&s->net, s->net.now_ns, sample, r);
 }
 
@@ -226,5 +267,6 @@ void sw_sim_record_close(struct sw_sim *s, struct sw_sim_record *r)
 	close_file(s, "trace", r->trace);
 	close_file(s, "pcapng", r->pcapng);
 	free(r->last);
+	free(r->sent);
 	free(r);
 }

@@ -15,8 +15,9 @@ int sw_sim_record_open(struct sw_sim *s, struct sw_sim_record **out);
  * so. */
 void sw_sim_record_close(struct sw_sim *s, struct sw_sim_record *r);
 
-/* sw_sim_record_tensor - note that a tensor is summed at an agent. */
+/* sw_sim_record_tensor - note that a tensor is summed at an agent, and its
+ * class when all of its tensors are. */
 void sw_sim_record_tensor(
-	struct sw_sim_record *r, const struct sw_sim_agent *a, uint32_t tensor);
+	struct sw_sim_record *r, struct sw_sim_agent *a, uint32_t tensor);
 
 #endif

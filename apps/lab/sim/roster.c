@@ -20,6 +20,7 @@ static void restart(struct sw_sim_agent *a)
 	a->stage = a->n_done = 0;
 	a->is_computing = false;
 	memset(a->n_open, 0, a->job->n_layers * sizeof(*a->n_open));
+	memset(a->n_class_done, 0, sizeof(a->n_class_done));
 	if (a->colls)
 		sw_sim_colls_reset(a->colls);
 	if (a->graph)

@@ -48,6 +48,8 @@ struct sw_sim_agent {
 	uint32_t *n_open;    /* by layer: tensors that are being summed */
 	uint32_t n_done;     /* tensors of the round that are summed */
 	uint64_t *pushed_ns; /* by tensor: when it was last pushed */
+	/* By class: tensors of the round that are summed; a record's. */
+	uint32_t n_class_done[SW_N_CLASSES];
 	uint64_t rng;
 	char text[SW_TEXT_MAX];
 };
