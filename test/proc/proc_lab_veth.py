@@ -51,19 +51,29 @@ def real(kib, seconds=30, **keys):
             "queue": max(sum(q) / len(q) for q in queues)}
 
 
-def mean_queue(path, from_, to):
-    """The mean over time of the fuller direction; each row is a change."""
-    sums, last, total = {}, {}, 0
+def steady(path, agent, from_, to):
+    """The mean over time of the fuller queue, and the part of frames that both
+    directions dropped, both after the second step of @agent, as real() looks
+    at them: the begin overshoots.  Each row is a change."""
     with open(path, encoding="utf-8") as f:
-        for row in csv.DictReader(f):
-            key = row["from"], row["to"]
-            if row["figure"] != "queue_bytes" or key not in ((from_, to), (to, from_)):
-                continue
-            t, value = float(row["time_us"]), int(row["value"])
-            at, before = last.get(key, (0, 0))
-            sums[key] = sums.get(key, 0) + (t - at) * before
-            last[key], total = (t, value), max(total, t)
-    return max(sums.values()) / total
+        rows = [(float(row["time_us"]), row["figure"], (row["from"], row["to"]), int(row["value"]))
+                for row in csv.DictReader(f)]
+    steps = [at for at, what, (node, _), _ in rows if what == "tensor_ns" and node == agent]
+    first, end_ = steps[1], steps[-1]
+    areas, last, ends = {}, {}, {}
+    for at, what, way, value in rows + [(end_, "queue_bytes", way, 0)
+                                        for way in ((from_, to), (to, from_))]:
+        if way not in ((from_, to), (to, from_)) or at > end_:
+            continue
+        if what == "queue_bytes":
+            since, before = last.get(way, (first, 0))
+            areas[way] = areas.get(way, 0) + max(at - max(since, first), 0) * before
+            last[way] = at, value
+        begin, now = ends.get((what, way), (0, 0))
+        ends[what, way] = (value if at <= first else begin), value
+    drops, frames = (sum(now - begin for (what, _), (begin, now) in ends.items() if what == kind)
+                     for kind in ("dropped", "frames"))
+    return max(areas.values()) / (end_ - first), drops / (frames + drops)
 
 
 def simulated(kib, job, near, far):
@@ -81,9 +91,8 @@ def simulated(kib, job, near, far):
                            capture_output=True, text=True, timeout=rig.RUN_S, check=False)
         check(p.returncode == 0, p.stderr)
         out = json.loads(p.stdout)
-        queue = mean_queue(os.path.join(d, "x.csv"), "near", "far")
-    return {"goodput": out["jobs"][0]["goodput_bit_s"],
-            "drops": out["dropped"] / out["frames"], "queue": queue}
+        queue, drops = steady(os.path.join(d, "x.csv"), "gpu0", "near", "far")
+    return {"goodput": out["jobs"][0]["goodput_bit_s"], "drops": drops, "queue": queue}
 
 
 def compare(name, is_from, is_of):
@@ -92,6 +101,9 @@ def compare(name, is_from, is_of):
                             ("queue", 1024, "KiB")):
         print(f"  {key:9}{what:5} {is_of[key] / unit:10.2f} {is_from[key] / unit:10.2f} "
               f"{100 * (is_from[key] / max(is_of[key], 1e-9) - 1):+7.1f} %", flush=True)
+    cells = [f"{is_of[key] / unit:.3g}, {is_from[key] / unit:.3g}"
+             for key, unit in (("goodput", 1e6), ("queue", 1024), ("drops", 0.01))]
+    print("| " + " | ".join([name, *cells]) + " |", flush=True)  # of doc/lab.md
     check(abs(is_from["goodput"] / is_of["goodput"] - 1) < 0.1, f"{name}: goodput")
 
 

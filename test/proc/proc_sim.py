@@ -201,7 +201,7 @@ def test_records():
             head, *rows = f.read().splitlines()
         check(head == "time_us,figure,from,to,value", head)
         figures = {row.split(",")[1] for row in rows}
-        check(figures == {"queue_bytes", "frames", "rate_bit_s", "window_bytes", "grant_bytes",
+        check(figures == {"queue_bytes", "frames", "dropped", "rate_bit_s", "window_bytes", "grant_bytes",
                           "rtt_ns", "retransmissions", "tensor_ns", "class_ns"}, figures)
         times = {what: [int(row.split(",")[4]) for row in rows if f"_ns,gpu0,{what}," in row]
                  for what in ("tensor 1", "tensor 2", "class 0", "class 1", "class 2")}

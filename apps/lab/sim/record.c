@@ -128,6 +128,7 @@ static uint64_t sample(void *ctx, uint64_t now_ns)
 
 		put(r, "queue_bytes", at, end, sw_sim_queued(&s->net, l));
 		put(r, "frames", at, end, l->n.n_frames);
+		put(r, "dropped", at, end, l->n.n_dropped + l->n.n_down);
 		put_rate(r, l, at, end);
 	}
 	for (uint32_t j = 0; j < s->n_jobs; j++)
@@ -163,7 +164,7 @@ static FILE *open_file(struct sw_sim *s, const char *key, const char *path)
 
 static uint32_t n_figures(const struct sw_sim *s)
 {
-	uint32_t n = 3 * s->net.n_links + s->net.n_cores;
+	uint32_t n = 4 * s->net.n_links + s->net.n_cores;
 
 	for (uint32_t j = 0; j < s->n_jobs; j++)
 		n += s->jobs[j].n_agents *
