@@ -192,9 +192,9 @@ static const struct sw_option traffic_rows[] = {
 
 static const struct sw_option record_rows[] = {
 	ROW("record", "csv", PATH, record, csv, "", 0, 0, "",
-		"file for queues, frames, rates, windows, grants, round-trip "
-		"times, "
-		"retransmissions, tensors and classes over time"),
+		"file for queues, frames, drops, rates, windows, grants, "
+		"round-trip times, retransmissions, tensors and classes over "
+		"time"),
 	ROW("record", "trace", PATH, record, trace, "", 0, 0, "",
 		"file for the same, and for what agents compute and push, as "
 		"JSON that Perfetto opens"),
