@@ -47,6 +47,7 @@ void sw_polyval_prepare(struct sw_polyval_key *key, const uint8_t *bytes)
 {
 	uint64_t h[2], power[2];
 
+	key->kernel = best();
 	memcpy(h, bytes, sizeof(h));
 	memcpy(power, h, sizeof(power));
 	for (uint32_t i = SW_POLYVAL_POWERS; i--;) {
@@ -55,16 +56,4 @@ void sw_polyval_prepare(struct sw_polyval_key *key, const uint8_t *bytes)
 		key->middles[i][1] = 0;
 		sw_polyval_dot(power, h);
 	}
-}
-
-void sw_polyval(const struct sw_polyval_key *key, const void *p, size_t n,
-	uint8_t hash[SW_POLYVAL_BLOCK])
-{
-	best()->hash(key, p, n, hash);
-}
-
-void sw_polyval_copy(const struct sw_polyval_key *key, void *dst,
-	const void *src, size_t n, uint8_t hash[SW_POLYVAL_BLOCK])
-{
-	best()->copy(key, dst, src, n, hash);
 }

@@ -22,12 +22,24 @@ enum {
 	SW_POLYVAL_POWERS = 40, /* of a key */
 };
 
-/* A prepared key: secret, as the 16 bytes that it comes from. 1,280 bytes,
+struct sw_polyval_key;
+
+/* One kernel; its functions are those below. */
+struct sw_polyval {
+	const char *name; /* "scalar", "clmul128", …; the files' */
+	void (*hash)(const struct sw_polyval_key *key, const void *p, size_t n,
+		uint8_t *hash);
+	void (*copy)(const struct sw_polyval_key *key, void *dst,
+		const void *src, size_t n, uint8_t *hash);
+};
+
+/* A prepared key: secret, as the 16 bytes that it comes from. 1,344 bytes,
  * on cache lines. */
 struct sw_polyval_key {
 	/* H^40 … H^1, low half first */
 	_Alignas(64) uint64_t powers[SW_POLYVAL_POWERS][2];
 	uint64_t middles[SW_POLYVAL_POWERS][2]; /* sum of both halves, and 0 */
+	const struct sw_polyval *kernel;        /* the widest that runs here */
 };
 
 /* sw_polyval_prepare - prepare the key of SW_POLYVAL_BLOCK bytes at @bytes.
@@ -38,23 +50,20 @@ void sw_polyval_prepare(struct sw_polyval_key *key, const uint8_t *bytes);
  * @hash  set to the POLYVAL of the bytes, padded with zeros to whole blocks,
  *        and a last block with the lengths 0 and 8 n (RFC 8452, section 4)
  * Thread: any. */
-void sw_polyval(const struct sw_polyval_key *key, const void *p, size_t n,
-	uint8_t hash[SW_POLYVAL_BLOCK]);
+static inline void sw_polyval(const struct sw_polyval_key *key, const void *p,
+	size_t n, uint8_t hash[SW_POLYVAL_BLOCK])
+{
+	key->kernel->hash(key, p, n, hash);
+}
 
 /* sw_polyval_copy - copy @n bytes from @src to @dst, which must not overlap,
  * and hash them as sw_polyval does, in one pass. If @src changes meanwhile, the
  * hash may belong to other bytes than those stored. */
-void sw_polyval_copy(const struct sw_polyval_key *key, void *dst,
-	const void *src, size_t n, uint8_t hash[SW_POLYVAL_BLOCK]);
-
-/* One kernel, for the checker and the bench. */
-struct sw_polyval {
-	const char *name; /* "scalar", "clmul128", …; the files' */
-	void (*hash)(const struct sw_polyval_key *key, const void *p, size_t n,
-		uint8_t *hash);
-	void (*copy)(const struct sw_polyval_key *key, void *dst,
-		const void *src, size_t n, uint8_t *hash);
-};
+static inline void sw_polyval_copy(const struct sw_polyval_key *key, void *dst,
+	const void *src, size_t n, uint8_t hash[SW_POLYVAL_BLOCK])
+{
+	key->kernel->copy(key, dst, src, n, hash);
+}
 
 /* sw_polyval_row - return row @i of the table of kernels, NULL past its end;
  * the widest last.  @runs (or NULL) tells whether this CPU has what the kernel

@@ -73,6 +73,20 @@ static void tag__binds_each_bit_of_header_and_payload(void **state)
 	sw_seal_free(server);
 }
 
+/* Anybody can send it: before a worker is told the key, and to a server. */
+static void result__is_refused_without_its_key(void **state)
+{
+	struct sw_seal *ends[] = {open_end(false), open_end(true)};
+	uint8_t frame[BYTES];
+
+	seal(ends[0], frame);
+	for (int i = 0; i < 2; i++) {
+		assert_false(sw_seal_is_good(ends[i], frame,
+			&ends[i]->result_hash, frame + 54, 100));
+		sw_seal_free(ends[i]);
+	}
+}
+
 /* A frame that is sent back to its sender, and one of another session. */
 static void tag__binds_direction_and_session(void **state)
 {
@@ -185,6 +199,7 @@ int main(void)
 		cmocka_unit_test(tag__binds_each_bit_of_header_and_payload),
 		cmocka_unit_test(tag__binds_direction_and_session),
 		cmocka_unit_test(tag__binds_the_length),
+		cmocka_unit_test(result__is_refused_without_its_key),
 		cmocka_unit_test(taken__takes_each_number_once),
 		cmocka_unit_test(taken__agrees_with_a_set),
 		cmocka_unit_test(results__keep_their_secret),
