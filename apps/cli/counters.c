@@ -29,7 +29,8 @@ bool sw_counter_at(uint32_t i, struct sw_counter *out)
 
 	*out = (struct sw_counter){.kind = SW_COUNTER_COUNTER};
 	if (i < n) {
-		snprintf(out->name, sizeof(out->name), "%s", rows[i].name);
+		snprintf(out->name, sizeof(out->name), "%s%s",
+			rows[i].is_by_class ? "classN." : "", rows[i].name);
 		out->kind = rows[i].is_max ? SW_COUNTER_MAXIMUM
 					   : SW_COUNTER_COUNTER;
 		out->unit = rows[i].unit;
@@ -76,7 +77,7 @@ static bool is_bucket(const char *end)
  * labels may have points. */
 static void pattern_of(const char *name, char out[SW_COUNTER_NAME])
 {
-	static const char *const counted[] = {"lcore", "lane", "queue"};
+	static const char *const counted[] = {"lcore", "lane", "class"};
 	const char *last = strrchr(name, '.'), *queue = NULL, *p;
 
 	snprintf(out, SW_COUNTER_NAME, "%s", name);
@@ -126,9 +127,11 @@ bool sw_counter_find(const char *name, struct sw_counter *out)
 {
 	char pattern[SW_COUNTER_NAME];
 
+	if (!strncmp(name, "server.", 7)) {
+		pattern_of(name + 7, pattern);
+		return row_find(pattern, true, out);
+	}
 	pattern_of(name, pattern);
-	if (!strncmp(name, "server.", 7))
-		return row_find(pattern + 7, true, out);
 	return row_find(name, false, out) || row_find(pattern, false, out);
 }
 

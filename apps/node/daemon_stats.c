@@ -45,9 +45,18 @@ void sw_daemon_put_engine(const struct sw_stats *st, const char *prefix,
 	char name[128];
 
 	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t *value =
+			(const void *)((const char *)st + rows[i].offset);
+
 		snprintf(name, sizeof(name), "%s%s", prefix, rows[i].name);
-		put(out, name,
-			*(const uint64_t *)((const char *)st + rows[i].offset));
+		if (!rows[i].is_by_class)
+			put(out, name, *value);
+		for (uint32_t c = 0; rows[i].is_by_class && c < SW_N_CLASSES;
+			c++) {
+			snprintf(name, sizeof(name), "%sclass%u.%s", prefix, c,
+				rows[i].name);
+			put(out, name, value[c]);
+		}
 	}
 	put_times(st, prefix, put, out);
 }

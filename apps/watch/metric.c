@@ -107,6 +107,8 @@ static const char *begin_cut(const char **name, struct sw_metric *m)
 		return "lcore_";
 	if (number_cut(name, "lane", m))
 		return "lane_";
+	if (number_cut(name, "class", m))
+		return "class_";
 	if (!strncmp(*name, "daemon.", 7)) {
 		*name += 7;
 		return "daemon_";
@@ -114,6 +116,10 @@ static const char *begin_cut(const char **name, struct sw_metric *m)
 	if (!strncmp(*name, "job.J.member.M.", 15)) {
 		*name += 15;
 		return "job_member_";
+	}
+	if (!strncmp(*name, "job.J.group.G.", 14)) {
+		*name += 14;
+		return "job_group_";
 	}
 	if (!strncmp(*name, "job.J.", 6)) {
 		*name += 6;

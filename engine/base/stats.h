@@ -8,13 +8,15 @@
 #include <stdint.h>
 
 #include "engine/base/histogram.h"
+#include "engine/base/limits.h"
 
 /* Free-running; written by the owning lcore only, by sw_count.  Another thread
  * may read them at any time, by sw_stats_add: each is one aligned word, a
  * snapshot is not consistent. */
 struct sw_stats {
-#define SW_STAT(name, unit, text) uint64_t name;
-#define SW_STAT_TIMES(name, text) struct sw_histogram name;
+#define SW_STAT(name, unit, text)       uint64_t name;
+#define SW_STAT_CLASS(name, unit, text) uint64_t class_##name[SW_N_CLASSES];
+#define SW_STAT_TIMES(name, text)       struct sw_histogram name;
 #include "engine/base/stats.def"
 #undef SW_STAT
 };
@@ -23,6 +25,8 @@ struct sw_stat_row {
 	const char *name, *unit, *text; /* unit: "bytes" */
 	size_t offset; /* offset of its uint64_t in struct sw_stats */
 	bool is_max;   /* the largest of several counts, not their sum */
+	/* Counts data of each class: SW_N_CLASSES words, called classN.NAME. */
+	bool is_by_class;
 };
 
 /* sw_set_word - write a word that other threads read.  Thread: its owner. */

@@ -232,6 +232,23 @@ static inline bool sw_flow_can_send(const struct sw_flow *f, uint32_t class)
 	       s->next_psn - s->oldest < SW_SENT_RING;
 }
 
+/* Causes of a stall: a sender has data that it may not send. */
+enum sw_stall {
+	SW_STALL_GRANT,  /* it has used up its grant */
+	SW_STALL_WINDOW, /* and its congestion window */
+	SW_STALL_FLIGHT, /* and the frames that may be in flight */
+	SW_N_STALLS,
+};
+
+/* sw_flow_stall - return why data may not be sent, if not sw_flow_can_send. */
+static inline enum sw_stall sw_flow_stall(const struct sw_flow *f)
+{
+	if (f->consumed >= f->granted)
+		return SW_STALL_GRANT;
+	return f->consumed >= f->congestion.limit ? SW_STALL_WINDOW
+						  : SW_STALL_FLIGHT;
+}
+
 /* sw_flow_grow - let the ring of @class grow until @max more frames may be in
  * flight, or it has its full size. Returns how many of them may. */
 uint32_t sw_flow_grow(struct sw_flow *f, uint32_t class, uint32_t max);
@@ -640,6 +657,7 @@ struct sw_flow_view {
 	uint64_t window;  /* congestion's; 0: it does not limit the flow */
 	uint64_t granted; /* granted and not consumed */
 	uint64_t srtt_ns, least_ns; /* round trips; 0: no sample */
+	uint32_t marked_part;       /* frames marked, of 10,000, on average */
 };
 
 struct sw_flow_view sw_flow_view(const struct sw_flow *f);

@@ -609,5 +609,7 @@ struct sw_flow_view sw_flow_view(const struct sw_flow *f)
 				? (f->granted - f->consumed) * SW_QUANTUM_WIRE
 				: 0,
 		.srtt_ns = sw_flow_srtt(f),
-		.least_ns = c->min_ns == UINT64_MAX ? 0 : c->min_ns};
+		.least_ns = c->min_ns == UINT64_MAX ? 0 : c->min_ns,
+		.marked_part =
+			(uint32_t)((uint64_t)c->marked_part * 10000 >> 16)};
 }

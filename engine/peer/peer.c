@@ -267,3 +267,26 @@ enum sw_silence sw_peer_silence(const struct sw_peer *p)
 		       ? SW_ACKS_NOTHING
 		       : SW_IS_HEARD;
 }
+
+void sw_peer_note_stall(struct sw_peer *p, bool begins)
+{
+	struct sw_stats *st = p->hub->stats;
+	uint64_t now_ns = *p->hub->now_ns;
+	struct {
+		uint64_t *n, *ns;
+	} counters[] = {
+		[SW_STALL_GRANT] = {&st->stalls_grant, &st->stalled_grant_ns},
+		[SW_STALL_WINDOW] = {&st->stalls_window,
+			&st->stalled_window_ns},
+		[SW_STALL_FLIGHT] = {
+			&st->stalls_flight, &st->stalled_flight_ns}};
+
+	if (begins) {
+		p->stall = (uint8_t)sw_flow_stall(&p->flow);
+		p->stalled_at_ns = now_ns;
+		sw_count(counters[p->stall].n, 1);
+		return;
+	}
+	sw_count(counters[p->stall].ns, now_ns - p->stalled_at_ns);
+	p->stalled_ns[p->stall] += now_ns - p->stalled_at_ns;
+}

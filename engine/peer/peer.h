@@ -20,6 +20,10 @@
  * lookups. */
 enum { SW_RUN = 8 };
 
+/* In place of a class, and a bit that no class has: a peer has data that it may
+ * not send. */
+enum { SW_CLASS_STALLED = 128 };
+
 /* Control frames that a peer is owed; the lowest bit leaves first. */
 enum sw_owed {
 	SW_OWE_ERROR,
@@ -72,9 +76,13 @@ struct sw_peer {
 	struct sw_seal *seal; /* keys of the session; NULL: frames have CRCs */
 	uint32_t owed;        /* bits of enum sw_owed */
 	uint32_t held;        /* bits that wait for room in the window */
-	/* The set of peers with data that it is in; SW_N_CLASSES: none. */
+	/* The set of peers with data that it is in; SW_N_CLASSES: it has none;
+	 * SW_CLASS_STALLED: it may not send it. */
 	uint8_t due_class;
-	bool has_crc;        /* data payloads in both directions have a CRC */
+	bool has_crc;  /* data payloads in both directions have a CRC */
+	uint8_t stall; /* why it may not (enum sw_stall), */
+	uint64_t stalled_at_ns;           /* since then */
+	uint64_t stalled_ns[SW_N_STALLS]; /* time in ended stalls, by cause */
 	uint16_t way;        /* the UDP port of our endpoint that it uses */
 	uint32_t turn_order; /* where the next turn among tensors begins */
 	uint64_t rx_ns;
@@ -142,6 +150,9 @@ static inline void sw_peer_owe(struct sw_peer *p, enum sw_owed what)
 	sw_peer_put_due(p);
 }
 
+/* sw_peer_note_stall - note that a stall begins or ends, and count it. */
+__attribute__((cold)) void sw_peer_note_stall(struct sw_peer *p, bool begins);
+
 /* sw_peer_offer - put the peer into the set in @data of its most urgent @class,
  * if it has credit for it, and take it out of its former set.  SW_N_CLASSES: it
  * has no data.  Returns whether the set changed. */
@@ -149,13 +160,15 @@ static inline bool sw_peer_offer(
 	struct sw_peer *p, struct sw_due *data, uint32_t class)
 {
 	if (class < SW_N_CLASSES && !sw_flow_can_send(&p->flow, class))
-		class = SW_N_CLASSES;
+		class = SW_CLASS_STALLED;
 	if (class == p->due_class)
 		return false;
 	if (p->due_class < SW_N_CLASSES)
 		sw_due_put(data, p->due_class, p->index, false);
 	if (class < SW_N_CLASSES)
 		sw_due_put(data, class, p->index, true);
+	if ((class | p->due_class) & SW_CLASS_STALLED)
+		sw_peer_note_stall(p, class == SW_CLASS_STALLED);
 	p->due_class = (uint8_t) class;
 	return true;
 }

@@ -255,6 +255,22 @@ static bool take_back(struct sw_sched *s)
 	return s->credit > 0;
 }
 
+/* Count when tasks begin to wait for credit, and how long they have. */
+static __attribute__((noinline)) void note_short(struct sw_sched *s)
+{
+	bool is_short = s->n_heap && s->credit <= 0;
+
+	if (is_short == s->is_short || !s->stats)
+		return;
+	s->is_short = is_short;
+	if (is_short)
+		sw_count(&s->stats->stalls_credit, 1);
+	else
+		sw_count(
+			&s->stats->stalled_credit_ns, *s->now_ns - s->short_ns);
+	s->short_ns = *s->now_ns;
+}
+
 uint32_t sw_sched_run(struct sw_sched *s)
 {
 	int64_t least = 0;
@@ -266,6 +282,8 @@ uint32_t sw_sched_run(struct sw_sched *s)
 		(s->credit > least || (!least && take_back(s)));
 		n++)
 		start_part(s, next_task(s), least);
+	if (s->n_heap || s->is_short)
+		note_short(s);
 	return n;
 }
 

@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/base/stats.h"
 #include "engine/sched/policy.h"
 
 enum {
@@ -84,6 +85,10 @@ struct sw_sched {
 	uint64_t n_sequence, n_starts;
 	struct sw_task **heap; /* ready tasks by priority; then by readiness: */
 	uint32_t n_heap, size;
+	bool is_short; /* tasks have waited for credit, since then: */
+	uint64_t short_ns;
+	const uint64_t *now_ns; /* sw_sched_watch; NULL: nobody counts */
+	struct sw_stats *stats;
 	struct sw_task *oldest, *newest;
 	struct sw_task *last; /* task whose last parts may be taken back, or
 				 NULL */
@@ -141,6 +146,15 @@ int sw_task_extend(struct sw_sched *s, struct sw_task *t, uint64_t bytes);
  * allow. When some of them finish, the next call goes on. Returns the number of
  * parts. */
 uint32_t sw_sched_run(struct sw_sched *s);
+
+/* sw_sched_watch - count in @st how often tasks are ready without credit, and
+ * how long by the clock *now_ns.  Both are borrowed. */
+static inline void sw_sched_watch(
+	struct sw_sched *s, const uint64_t *now_ns, struct sw_stats *st)
+{
+	s->now_ns = now_ns;
+	s->stats = st;
+}
 
 /* sw_task_finish - note that @bytes of what was started are finished. The task
  * is idle after its last byte. Errors: SW_EPROTO more than were started

@@ -11,7 +11,19 @@ static bool is_open(const struct sw_job *job)
 	return job->n_sessions || job->is_closing;
 }
 
-static struct sw_server_path path_of(const struct sw_peer *p, uint32_t payload)
+/* Time in stalls, with the one that has not ended. */
+static uint64_t stalled_ns(
+	const struct sw_peer *p, enum sw_stall stall, uint64_t now_ns)
+{
+	uint64_t ns = p->stalled_ns[stall];
+
+	if (p->due_class == SW_CLASS_STALLED && p->stall == stall)
+		ns += now_ns - sw_min64(now_ns, p->stalled_at_ns);
+	return ns;
+}
+
+static struct sw_server_path path_of(
+	const struct sw_peer *p, uint32_t payload, uint64_t now_ns)
 {
 	struct sw_flow_losses losses = sw_flow_losses(&p->flow);
 	struct sw_flow_view v = sw_flow_view(&p->flow);
@@ -25,11 +37,15 @@ static struct sw_server_path path_of(const struct sw_peer *p, uint32_t payload)
 		.missed = losses.missed,
 		.lost_part = sw_losses_part(&p->losses, SW_LOSSES_SENT),
 		.missed_part = sw_losses_part(&p->losses, SW_LOSSES_CAME),
-		.payload = payload};
+		.payload = payload,
+		.marked_part = v.marked_part,
+		.stalled_ns = {stalled_ns(p, SW_STALL_GRANT, now_ns),
+			stalled_ns(p, SW_STALL_WINDOW, now_ns),
+			stalled_ns(p, SW_STALL_FLIGHT, now_ns)}};
 }
 
-static void describe_member(
-	const struct sw_job *job, uint32_t m, struct sw_server_job *out)
+static void describe_member(const struct sw_job *job, uint32_t m,
+	uint64_t now_ns, struct sw_server_job *out)
 {
 	const struct sw_member *from = &job->members[m];
 	struct sw_server_member *to = &out->members[m];
@@ -39,11 +55,13 @@ static void describe_member(
 		.first = sw_shard_rank_of(&job->shard, m),
 		.is_here = from->session != NULL,
 		.has_left = job->left >> m & 1,
-		.late = *sw_shard_late(&job->shard, m)};
+		.late = *sw_shard_late(&job->shard, m),
+		.push_bytes = sw_shard_push_bytes(&job->shard, m),
+		.result_bytes = sw_shard_result_bytes(&job->shard, m)};
 	memcpy(to->node, from->node, sizeof(to->node));
 	out->size += from->n_local;
 	if (to->is_here) {
-		to->path = path_of(&from->session->peer, from->payload);
+		to->path = path_of(&from->session->peer, from->payload, now_ns);
 		out->n_here++;
 		out->n_ranks += from->n_local;
 	} else {
@@ -66,14 +84,16 @@ static void describe_job(
 		.payload = job->is_settled ? job->params.payload : 0,
 		.most_payload = job->srv->params.payload,
 		.age_ns = now_ns - sw_min64(now_ns, job->opened_ns),
-		.open_chunks = sw_shard_n_open(&job->shard)};
+		.open_chunks = sw_shard_n_open(&job->shard),
+		.open_slots = sw_shard_n_slots(&job->shard),
+		.done_chunks = sw_shard_n_done(&job->shard)};
 	if (!is_active)
 		out->idle_ns =
 			now_ns - sw_min64(now_ns, job->active_ns
 							  ? job->active_ns
 							  : job->opened_ns);
 	for (uint32_t m = 0; m < job->n_members; m++) {
-		describe_member(job, m, out);
+		describe_member(job, m, now_ns, out);
 		is_known &= job->members[m].n_local > 0;
 	}
 	if (!is_known)

@@ -123,6 +123,11 @@ struct sw_server_path {
 	/* Frames lost, and not arrived, of each 10,000 in the last seconds. */
 	uint32_t lost_part, missed_part;
 	uint32_t payload; /* the largest that it carries */
+	/* Frames that queues marked, of each 10,000, on average. */
+	uint32_t marked_part;
+	/* Time in which results waited for a grant of the member, for the
+	 * congestion window, or for frames in flight. */
+	uint64_t stalled_ns[3];
 };
 
 /* A member of a job, as the server knows it. */
@@ -133,6 +138,7 @@ struct sw_server_member {
 	/* Samples in which its contribution was the last of all: the time since
 	 * the first one. */
 	struct sw_histogram late;
+	uint64_t push_bytes, result_bytes; /* payloads folded and sent */
 	struct sw_server_path path;
 	char node[SW_NAME_MAX];
 };
@@ -152,7 +158,8 @@ struct sw_server_job {
 	 * server's ports carry. */
 	uint32_t payload, most_payload;
 	uint64_t age_ns, idle_ns; /* since it was opened; since the last push */
-	uint64_t open_chunks;
+	uint64_t open_chunks, open_slots; /* slots: those of groups */
+	uint64_t done_chunks;
 	uint64_t missing;    /* members that are not connected, a bit each */
 	struct sw_fault why; /* who is missing, or why the job failed */
 	struct sw_server_member members[SW_MAX_MEMBERS];

@@ -82,7 +82,7 @@ static void free_tensor(const struct sw_env *env, struct sw_stensor *t)
 
 bool sw_shard_close(struct sw_shard *sh)
 {
-	sh->n_open = sh->n_lent = 0;
+	sh->n_open = sh->n_slots = sh->n_lent = 0;
 	for (uint32_t n = 0; n < CLOSE_BURST && sh->n_keys; n++)
 		free_tensor(sh->env, &sh->tensors[--sh->n_keys]);
 	if (sh->n_keys)

@@ -118,7 +118,9 @@ struct sw_shard {
 	uint32_t n_members;
 	struct sw_orders orders; /* tensor indices in the order of sending */
 	uint64_t n_open;         /* chunks that wait for members */
+	uint64_t n_slots;        /* of these, chunks of streams */
 	uint64_t n_folded;       /* contributions folded */
+	uint64_t n_done;         /* chunks completed */
 	uint64_t n_lent; /* chunks that borrow their first contribution */
 	struct sw_lent lent;
 	const struct sw_env *env;
@@ -147,6 +149,8 @@ struct sw_shard {
 	 * that begin while no other is open are samples, and one per window of
 	 * a stream. */
 	struct sw_histogram late[SW_MAX_MEMBERS];
+	/* By member: payload bytes folded, and of results that were sent. */
+	uint64_t push_bytes[SW_MAX_MEMBERS], result_bytes[SW_MAX_MEMBERS];
 	/* a value rounded to a 16-bit type for sending */
 	_Alignas(64) uint8_t rounded[SW_PAYLOAD_MAX];
 };
@@ -266,6 +270,38 @@ static inline uint32_t sw_shard_line(const struct sw_shard *sh)
 static inline uint64_t sw_shard_mem_bytes(const struct sw_shard *sh)
 {
 	return sh->mem_bytes;
+}
+
+/* sw_shard_push_bytes - return the payload bytes of @member that were folded.
+ * sw_shard_result_bytes - those of its results, by sw_shard_note_results. */
+static inline uint64_t sw_shard_push_bytes(
+	const struct sw_shard *sh, uint32_t member)
+{
+	return sh->push_bytes[member];
+}
+
+static inline uint64_t sw_shard_result_bytes(
+	const struct sw_shard *sh, uint32_t member)
+{
+	return sh->result_bytes[member];
+}
+
+static inline void sw_shard_note_results(
+	struct sw_shard *sh, uint32_t member, uint32_t bytes)
+{
+	sh->result_bytes[member] += bytes;
+}
+
+/* sw_shard_n_slots - return how many of the open chunks are streams'.
+ * sw_shard_n_done - return how many chunks were completed. */
+static inline uint64_t sw_shard_n_slots(const struct sw_shard *sh)
+{
+	return sh->n_slots;
+}
+
+static inline uint64_t sw_shard_n_done(const struct sw_shard *sh)
+{
+	return sh->n_done;
 }
 
 /* sw_shard_n_open - return the number of open chunks. */

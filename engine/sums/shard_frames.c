@@ -103,6 +103,9 @@ struct sw_pushed sw_shard_push(struct sw_shard *sh, uint32_t member,
 	sh->n_folded += r.at - r.n_again;
 	sw_count(&sh->stats->push_folded, r.at - r.n_again);
 	sw_count(&sh->stats->push_bytes, r.bytes);
+	sw_count(&sh->stats->class_rx_frames[h->class], r.at - r.n_again);
+	sw_count(&sh->stats->class_rx_bytes[h->class], r.bytes);
+	sh->push_bytes[member] += r.bytes;
 	return (struct sw_pushed){.n_held = r.at,
 		.verdict = verdict,
 		.has_completed = r.has_completed,

@@ -110,6 +110,7 @@ static void give_up(struct sw_shard *sh, struct sw_stensor *t)
 	if (!sw_stensor_is_given_up(t))
 		return;
 	sh->n_open -= t->n_open;
+	sh->n_slots -= t->window ? t->n_open : 0;
 	t->n_open = 0;
 }
 

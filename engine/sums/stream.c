@@ -62,6 +62,7 @@ static void begin(struct sw_shard *sh, struct sw_stensor *t, struct sw_slot *s,
 	t->n_begun++;
 	t->n_open++;
 	sh->n_open++;
+	sh->n_slots++;
 }
 
 /* Return where the contribution of the group's @i-th member is kept until all
@@ -172,6 +173,8 @@ static void complete(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 	t->n_open--;
 	t->since_ns = *sh->now_ns;
 	sh->n_open--;
+	sh->n_slots--;
+	sh->n_done++;
 	sw_count(&sh->stats->chunks_done, 1);
 	make_result(sh, t, local);
 	if (sh->params->has_crc && !s->has_crc)

@@ -71,6 +71,7 @@ static void freeze(struct sw_shard *sh, struct sw_stensor *t,
 	cell->is_done = true;
 	sh->n_open--;
 	t->n_open--;
+	sh->n_done++;
 	sw_count(&sh->stats->chunks_done, 1);
 	sw_marks_add_all(sh, t, sh->n_members, local);
 }

@@ -286,8 +286,11 @@ void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 	w->n_open--;
 	sw_task_cancel(&w->sched, &t->task);
 	if (!w->lane_i) {
-		if (!(t->round & (SAMPLES - 1)) && !err)
-			note_time(w, t);
+		if (!err) {
+			sw_count(&w->stats.rounds, 1);
+			if (!(t->round & (SAMPLES - 1)))
+				note_time(w, t);
+		}
 		end_local(w, t, err);
 		return;
 	}

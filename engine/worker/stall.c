@@ -20,6 +20,7 @@ enum {
 	FRAME_BYTES = sizeof("ranks  of 65535") - 1, /* text around a list */
 	LOOK_NS = 100000000, /* pause between looks for stalls */
 	LOOK_BURST = 16,     /* tensors that a tick looks at */
+	GROUPS_BURST = 512,  /* places in the table of groups */
 };
 
 /* The ranks that something waits for: all ranks of other members, and those of
@@ -239,9 +240,48 @@ static void describe(const struct sw_worker *w, const struct sw_wtensor *t,
 	sw_missing_text(w, t, false, sizeof(x->who), x->who);
 }
 
+/* Sum up the streams of the group of @t. */
+static void describe_group(
+	const struct sw_wtensor *t, struct sw_worker_waits *out)
+{
+	struct sw_worker_group *g = &out->groups[out->n_groups];
+	const struct sw_wtensor *u = NULL;
+
+	if (out->n_groups == SW_LOOK_GROUPS)
+		return;
+	out->n_groups++;
+	*g = (struct sw_worker_group){0};
+	memcpy(g->name, t->name, sw_coll_group_bytes(t->name));
+	while ((u = sw_wtensor_next(t, u))) {
+		g->n_open += u->stream->n_open;
+		g->n_done += u->stream->n_done;
+		g->bytes += u->stream->done_bytes;
+		g->ns += u->stream->done_ns;
+	}
+}
+
+/* Returns whether all groups were looked at. */
+static bool describe_groups(
+	const struct sw_worker *w, struct sw_worker_waits *out)
+{
+	uint32_t n = 0;
+
+	for (; out->next_group < SW_ARRAY_SIZE(w->groups); out->next_group++) {
+		if (n++ == GROUPS_BURST)
+			return false;
+		if (w->groups[out->next_group])
+			describe_group(
+				&w->tensors[w->groups[out->next_group] - 1],
+				out);
+	}
+	return true;
+}
+
 bool sw_worker_describe(const struct sw_worker *w, uint64_t least_ns,
 	struct sw_worker_waits *out)
 {
+	if (!describe_groups(w, out))
+		return false;
 	for (uint32_t n = 0; n < LOOK_BURST; n++) {
 		uint32_t i = sw_bitmap_next(&w->open, out->next);
 

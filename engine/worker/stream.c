@@ -260,6 +260,17 @@ void sw_stream_add(struct sw_worker *w, struct sw_wtensor *t)
 
 /* --- the end of a collective --- */
 
+static void note_done(
+	struct sw_worker *w, struct sw_stream *s, const struct sw_coll *c)
+{
+	uint64_t ns = w->now_ns - c->opened_ns;
+
+	sw_histogram_note(&w->stats.coll_ns, ns);
+	s->n_done++;
+	s->done_bytes += c->ask.n_elems * sw_dtype_bytes(c->ask.dtype);
+	s->done_ns += ns;
+}
+
 void sw_coll_end(
 	struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c, int err)
 {
@@ -282,7 +293,7 @@ void sw_coll_end(
 	if (!err && c->is_edited)
 		err = SW_ECORRUPT;
 	if (!err && !w->lane_i)
-		sw_histogram_note(&w->stats.coll_ns, w->now_ns - c->opened_ns);
+		note_done(w, t->stream, c);
 	for (uint32_t i = 0; i < g->n_here; i++)
 		if (sw_coll_has_asked(t->stream, c, g->here[i]))
 			w->events.done(w->events.ctx, t->id, g->here[i],

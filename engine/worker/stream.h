@@ -128,6 +128,9 @@ struct sw_stream {
 	uint32_t n_newest;
 	uint32_t n_colls; /* collectives that all of them have submitted */
 	uint32_t n_open;
+	/* Lane 0's: collectives that ended without an error, the bytes of each
+	 * rank's buffer or part, and the time that they took. */
+	uint64_t n_done, done_bytes, done_ns;
 	uint32_t first; /* the next collective's place on the line */
 	/* If all ranks of the group are local (coll.c): the collective and
 	 * chunk to do next. */

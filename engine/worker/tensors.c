@@ -315,6 +315,7 @@ int sw_tensors_open(struct sw_worker *w)
 	sw_orders_open(&w->orders, SW_TENSORS, w->order_words);
 	if (sw_sched_open(&w->sched, w->params.policy, SW_TENSORS))
 		return SW_ENOMEM;
+	sw_sched_watch(&w->sched, &w->now_ns, &w->stats);
 	return sw_sched_set(&w->sched, w->params.policy, w->params.part_bytes,
 		sw_tuning_credit(w, w->params.policy, w->params.credit_bytes));
 }

@@ -533,14 +533,28 @@ struct sw_worker_wait {
 	char who[96]; /* "ranks 4-7 of 8", as far as they are known */
 };
 
-/* What waits, and the position of a look that goes on; zeroed: at the begin. */
+/* What a group has done here.  Bytes are those of a rank's buffer, or of its
+ * part; times are from the first local rank's call to the end. */
+struct sw_worker_group {
+	char name[SW_NAME_MAX];
+	uint32_t n_open; /* collectives, each piece of a long one */
+	uint64_t n_done, bytes, ns;
+};
+
+enum { SW_LOOK_GROUPS = 32 };
+
+/* What waits, the groups, and the position of a look that goes on; zeroed: at
+ * the begin. */
 struct sw_worker_waits {
 	uint32_t n, n_more; /* n_more beside those below */
 	struct sw_worker_wait all[8];
-	uint32_t next;
+	uint32_t n_groups; /* the first ones */
+	struct sw_worker_group groups[SW_LOOK_GROUPS];
+	uint32_t next, next_group;
 };
 
-/* sw_worker_describe - find the tensors without progress for @least_ns.  Each
+/* sw_worker_describe - find the groups, and the tensors without progress for
+ * @least_ns.  Each
  * call looks at some; returns true when all were.  Thread: the worker's. */
 bool sw_worker_describe(const struct sw_worker *w, uint64_t least_ns,
 	struct sw_worker_waits *out);

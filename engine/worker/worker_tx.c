@@ -191,11 +191,19 @@ static inline void note_sent(struct sw_worker *w, struct sw_wchunk *c,
 	c->state = SW_PUSHED;
 }
 
-static void count_pushed(struct sw_worker *w, const struct pushed *sum)
+static void count_pushed(struct sw_worker *w, struct pushed sum, uint32_t class)
 {
-	sw_count(&w->stats.retransmissions, sum->n_again);
-	sw_count(&w->stats.push_folded, sum->n - sum->n_again);
-	sw_count(&w->stats.push_bytes, sum->bytes - sum->again_bytes);
+	sw_count(&w->stats.retransmissions, sum.n_again);
+	sw_count(&w->stats.push_folded, sum.n - sum.n_again);
+	sw_count(&w->stats.push_bytes, sum.bytes - sum.again_bytes);
+	sw_count(&w->stats.class_tx_frames[class], sum.n);
+	sw_count(&w->stats.class_tx_bytes[class], sum.bytes);
+}
+
+static void count_frames(struct sw_worker *w, struct pushed sum, uint32_t class)
+{
+	count_pushed(w, sum, class);
+	sw_frames_note(&w->stats, sum.n, sum.bytes + sum.n * SW_HEAD_BYTES);
 }
 
 /* Grant what the server needs to send the result of this push. */
@@ -238,7 +246,7 @@ static void want(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	for (uint32_t i = 0; i < h->stream.n; i++)
 		note_sent(w, sw_stream_find(t, l, h->stream.j + i, &record), h,
 			&sum);
-	count_pushed(w, &sum);
+	count_pushed(w, sum, t->class);
 	sw_peer_build(&l->peer, out, NULL, true);
 	out->way = l->peer.way;
 }
@@ -370,10 +378,11 @@ static struct sw_wtensor *tensor_to_push(
 }
 
 /* Send a run of chunks of one tensor to one link, behind @n frames in @out.  As
- * long as the tensor has more, they stay the most urgent ones.  Returns how
- * many frames there are then. */
+ * long as the tensor has more, they stay the most urgent ones.  *sum counts
+ * those of *class.  Returns how many frames there are then. */
 static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
-	struct sw_tx_frame *out, uint32_t n, uint32_t max, struct pushed *sum)
+	struct sw_tx_frame *out, uint32_t n, uint32_t max, struct pushed *sum,
+	uint32_t *class)
 {
 	struct sw_due *due = &w->due[port_i];
 	uint32_t i, from = n;
@@ -388,6 +397,11 @@ static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
 	r.l = &w->links[i];
 	r.t = tensor_to_push(w, r.l, is_turn);
 	r.p = &r.t->parts[i];
+	if (*class != r.t->class && sum->n) {
+		count_frames(w, *sum, *class);
+		*sum = (struct pushed){0};
+	}
+	*class = r.t->class;
 	flow = &r.l->peer.flow;
 	r.space = sw_flow_space(flow, r.t->class);
 	sw_flow_give(flow);
@@ -407,16 +421,15 @@ static uint32_t tx_pushes(struct sw_worker *w, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max)
 {
 	struct pushed sum = {0};
-	uint32_t n = 0, before;
+	uint32_t n = 0, class = 0, before;
 
 	do {
 		before = n;
-		n = tx_run(w, port_i, out, n, max, &sum);
+		n = tx_run(w, port_i, out, n, max, &sum, &class);
 	} while (n != before && n < max);
 	if (!sum.n)
 		return n;
-	count_pushed(w, &sum);
-	sw_frames_note(&w->stats, sum.n, sum.bytes + sum.n * SW_HEAD_BYTES);
+	count_frames(w, sum, class);
 	return n;
 }
 

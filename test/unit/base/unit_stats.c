@@ -7,23 +7,26 @@
 /* Each counter has one row and each row its own counter. */
 static void rows__cover_the_struct(void **state)
 {
-	uint32_t n, n_times;
+	uint32_t n, n_times, n_words = 0;
 	const struct sw_stat_row *rows = sw_stats_rows(&n);
 	const struct sw_stat_times *times = sw_stats_times(&n_times);
 
-	assert_int_equal(
-		n * sizeof(uint64_t) + n_times * sizeof(struct sw_histogram),
-		sizeof(struct sw_stats));
-	for (uint32_t i = 0; i < n_times; i++)
-		assert_int_equal(times[i].offset,
-			n * sizeof(uint64_t) + i * sizeof(struct sw_histogram));
 	for (uint32_t i = 0; i < n; i++) {
-		assert_int_equal(rows[i].offset, i * sizeof(uint64_t));
+		assert_int_equal(rows[i].offset, n_words * sizeof(uint64_t));
+		n_words += rows[i].is_by_class ? SW_N_CLASSES : 1;
 		assert_true(
 			rows[i].name[0] && rows[i].unit[0] && rows[i].text[0]);
 		for (uint32_t j = 0; j < i; j++)
-			assert_string_not_equal(rows[i].name, rows[j].name);
+			assert_true(strcmp(rows[i].name, rows[j].name) ||
+				    rows[i].is_by_class != rows[j].is_by_class);
 	}
+	for (uint32_t i = 0; i < n_times; i++)
+		assert_int_equal(times[i].offset,
+			n_words * sizeof(uint64_t) +
+				i * sizeof(struct sw_histogram));
+	assert_int_equal(n_words * sizeof(uint64_t) +
+				 n_times * sizeof(struct sw_histogram),
+		sizeof(struct sw_stats));
 }
 
 static void rows__name_what_they_count(void **state)
@@ -37,11 +40,18 @@ static void rows__name_what_they_count(void **state)
 
 static void add__sums_and_maxima(void **state)
 {
-	struct sw_stats sum = {.rx_frames = 3, .poll_gap_max_us = 40};
-	struct sw_stats more = {.rx_frames = 4, .poll_gap_max_us = 9};
+	struct sw_stats sum = {.rx_frames = 3,
+		.class_tx_bytes = {0, 5},
+		.poll_gap_max_us = 40};
+	struct sw_stats more = {.rx_frames = 4,
+		.class_tx_bytes = {1, 6, [SW_N_CLASSES - 1] = 7},
+		.poll_gap_max_us = 9};
 
 	sw_stats_add(&sum, &more);
 	assert_int_equal(sum.rx_frames, 7);
+	assert_int_equal(sum.class_tx_bytes[0], 1);
+	assert_int_equal(sum.class_tx_bytes[1], 11);
+	assert_int_equal(sum.class_tx_bytes[SW_N_CLASSES - 1], 7);
 	assert_int_equal(sum.poll_gap_max_us, 40);
 	sw_stats_add(&more, &sum);
 	assert_int_equal(more.rx_frames, 11);

@@ -46,6 +46,8 @@ static void find__names_as_daemons_print_them(void **state)
 	find_case("lost", "lost");
 	find_case("server.lost", "lost");
 	find_case("server.attached", NULL);
+	find_case("class0.tx_bytes", "classN.tx_bytes");
+	find_case("server.class7.rx_frames", "classN.rx_frames");
 	find_case("lcore0.turns", "lcoreN.turns");
 	find_case("lcore31.turns_over_1ms", "lcoreN.turns_over_1ms");
 	find_case("lcores", "lcores");

@@ -471,6 +471,28 @@ static void cancel__then_anything(void **state)
 	sw_sched_close(&x.s);
 }
 
+static void watch__counts_waits_for_credit(void **state)
+{
+	struct sw_stats st = {0};
+	uint64_t now_ns = 10;
+
+	open_sched(&sw_policies[SW_POLICY_BYTESCHEDULER]);
+	sw_sched_watch(&x.s, &now_ns, &st);
+	assert_int_equal(sw_sched_set(&x.s, x.s.policy, 0, 150 * KB), 0);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(sw_task_ready(&x.s, &x.tasks[i]), 0);
+	sw_sched_run(&x.s);
+	now_ns = 20;
+	sw_sched_run(&x.s);
+	assert_int_equal(st.stalls_credit, 1);
+	assert_int_equal(st.stalled_credit_ns, 0);
+	assert_int_equal(sw_task_finish(&x.s, &x.tasks[0], 100 * KB), 0);
+	now_ns = 35;
+	sw_sched_run(&x.s);
+	assert_int_equal(st.stalls_credit, 1);
+	assert_int_equal(st.stalled_credit_ns, 25);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -479,6 +501,7 @@ int main(void)
 		cmocka_unit_test(run__equal_priorities_by_readiness),
 		cmocka_unit_test(run__parts_in_a_row_start_as_one),
 		cmocka_unit_test(run__a_call_ends),
+		cmocka_unit_test(watch__counts_waits_for_credit),
 		cmocka_unit_test(run__fifo_goes_by_readiness),
 		cmocka_unit_test(run__takes_back_for_the_urgent),
 		cmocka_unit_test(run__takes_back_nothing_that_has_left),
