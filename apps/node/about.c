@@ -92,16 +92,27 @@ static void write_late(const struct sw_histogram *h, FILE *to)
 	fprintf(to, "\n");
 }
 
-static void write_path(const struct sw_server_path *p, FILE *to)
+static void write_numbers(
+	const char *key, const uint64_t *fields, size_t n, FILE *to)
 {
-	const uint64_t fields[] = {p->srtt_ns, p->least_ns, p->window_bytes,
-		p->sent, p->lost, p->numbered, p->missed, p->payload,
-		p->lost_part, p->missed_part};
-
-	fprintf(to, "path");
-	for (size_t i = 0; i < SW_ARRAY_SIZE(fields); i++)
+	fprintf(to, "%s", key);
+	for (size_t i = 0; i < n; i++)
 		fprintf(to, " %llu", (unsigned long long)fields[i]);
 	fprintf(to, "\n");
+}
+
+static void write_path(const struct sw_server_member *m, FILE *to)
+{
+	const struct sw_server_path *p = &m->path;
+	const uint64_t path[] = {p->srtt_ns, p->least_ns, p->window_bytes,
+		p->sent, p->lost, p->numbered, p->missed, p->payload,
+		p->lost_part, p->missed_part};
+	const uint64_t moved[] = {m->push_bytes, m->result_bytes,
+		p->stalled_ns[0], p->stalled_ns[1], p->stalled_ns[2],
+		p->marked_part};
+
+	write_numbers("path", path, SW_ARRAY_SIZE(path), to);
+	write_numbers("moved", moved, SW_ARRAY_SIZE(moved), to);
 }
 
 static void write_members(const struct sw_server_job *j, FILE *to)
@@ -116,7 +127,7 @@ static void write_members(const struct sw_server_job *j, FILE *to)
 			x->n_local, x->is_ranked ? x->first : UINT32_MAX,
 			x->node[0] ? x->node : "-");
 		write_late(&x->late, to);
-		write_path(&x->path, to);
+		write_path(x, to);
 	}
 }
 
@@ -164,8 +175,10 @@ static void write_served(const struct sw_serve *s, FILE *to)
 		fprintf(to, "keyed %d\nencrypted %d\npayload %u %u\n",
 			j->is_keyed, j->is_encrypted, j->payload,
 			j->most_payload);
-		fprintf(to, "idle %llu\n",
-			(unsigned long long)(j->idle_ns / SW_S));
+		fprintf(to, "idle %llu\nsums %llu %llu\n",
+			(unsigned long long)(j->idle_ns / SW_S),
+			(unsigned long long)j->open_slots,
+			(unsigned long long)j->done_chunks);
 		write_members(j, to);
 		write_waits(&s->now, i, to);
 	}

@@ -217,6 +217,18 @@ static void write_waits(const struct sw_worker_waits *l, FILE *to)
 		fprintf(to, "more %u\n", l->n_more);
 }
 
+static void write_groups(const struct sw_worker_waits *l, FILE *to)
+{
+	for (uint32_t i = 0; i < l->n_groups; i++) {
+		const struct sw_worker_group *g = &l->groups[i];
+
+		fprintf(to, "group %u %llu %llu %llu %s\n", g->n_open,
+			(unsigned long long)g->n_done,
+			(unsigned long long)g->bytes, (unsigned long long)g->ns,
+			g->name);
+	}
+}
+
 /* For sumwire ps: the job of this agent's processes. */
 static void write_job(void *ctx, FILE *to)
 {
@@ -244,8 +256,10 @@ static void write_job(void *ctx, FILE *to)
 		if (c->group.ranks[i].is_here && !c->group.ranks[i].is_gone)
 			fprintf(to, "process %u %u\n", c->group.ranks[i].pid,
 				i);
-	if (atomic_load(&c->shared->look) == AGENT_LOOK_TOLD)
-		write_waits(&c->shared->waits, to);
+	if (atomic_load(&c->shared->look) != AGENT_LOOK_TOLD)
+		return;
+	write_groups(&c->shared->waits, to);
+	write_waits(&c->shared->waits, to);
 }
 
 static void turn(struct agent_control *c, uint32_t timeout_ms)

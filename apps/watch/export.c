@@ -153,6 +153,8 @@ static void member_add(struct rows *r, const struct sw_daemon_job *job,
 	row_add(r, "job.J.member.M.present", more, !strcmp(x->state, "here"));
 	row_add(r, "job.J.member.M.waited_chunks", more, n);
 	late_add(r, x, more);
+	row_add(r, "job.J.member.M.push_bytes", more, x->push_bytes);
+	row_add(r, "job.J.member.M.result_bytes", more, x->result_bytes);
 	if (strcmp(x->state, "here"))
 		return;
 	row_add(r, "job.J.member.M.rtt_ns", more, x->path.srtt_ns);
@@ -161,6 +163,40 @@ static void member_add(struct rows *r, const struct sw_daemon_job *job,
 	row_add(r, "job.J.member.M.rx_frames", more, x->path.numbered);
 	row_add(r, "job.J.member.M.rx_missed", more, x->path.missed);
 	row_add(r, "job.J.member.M.window_bytes", more, x->path.window_bytes);
+	row_add(r, "job.J.member.M.marked_part", more, x->path.marked_part);
+	row_add(r, "job.J.member.M.stalled_grant_ns", more, x->path.grant_ns);
+	row_add(r, "job.J.member.M.stalled_window_ns", more, x->path.window_ns);
+	row_add(r, "job.J.member.M.stalled_flight_ns", more, x->path.flight_ns);
+}
+
+static void group_add(
+	struct rows *r, const struct sw_daemon_group *g, const char *labels)
+{
+	char more[SW_METRIC_LABELS];
+
+	snprintf(more, sizeof(more), "%s", labels);
+	sw_label_add(more, sizeof(more), "group", g->name);
+	row_add(r, "job.J.group.G.open", more, g->n_open);
+	row_add(r, "job.J.group.G.collectives", more, g->n_done);
+	row_add(r, "job.J.group.G.bytes", more, g->bytes);
+	row_add(r, "job.J.group.G.collective_ns", more, g->ns);
+}
+
+/* What a job's server has summed and returned. */
+static void sums_add(
+	struct rows *r, const struct sw_daemon_job *job, const char *labels)
+{
+	uint64_t push = 0, result = 0;
+
+	for (uint32_t m = 0; m < job->n_members; m++) {
+		push += job->members[m].push_bytes;
+		result += job->members[m].result_bytes;
+	}
+	row_add(r, "job.J.push_bytes", labels, push);
+	row_add(r, "job.J.result_bytes", labels, result);
+	row_add(r, "job.J.open_chunks", labels, job->open_chunks);
+	row_add(r, "job.J.open_slots", labels, job->open_slots);
+	row_add(r, "job.J.done_chunks", labels, job->done_chunks);
 }
 
 /* The longest that a tensor has been without progress. */
@@ -187,11 +223,13 @@ static void job_add(
 	if (job->size)
 		row_add(r, "job.J.size", more, job->size);
 	row_add(r, "job.J.age_s", more, job->age_s);
+	for (uint32_t i = 0; i < job->n_groups; i++)
+		group_add(r, &job->groups[i], more);
 	if (!job->is_served)
 		return;
 	if (job->has_idle)
 		row_add(r, "job.J.idle_s", more, job->idle_s);
-	row_add(r, "job.J.open_chunks", more, job->open_chunks);
+	sums_add(r, job, more);
 	row_add(r, "job.J.waiting_tensors", more, job->n_waits + job->n_more);
 	row_add(r, "job.J.longest_wait_ms", more, still_ms(job));
 	for (uint32_t m = 0; m < job->n_members; m++)

@@ -14,9 +14,9 @@ enum { TEXT = 160, MB = 1000000 };
 enum part { JOBS, MEMBERS, DAEMONS, PORTS, CORES, PARTS };
 
 static const char *const heads[PARTS] = {
-	[JOBS] = "JOB           SERVER        STATE     RANKS       AGENTS   "
-		 "IDLE s  OPEN  WAITING",
-	[MEMBERS] = "  RANKS     NODE          JOB           STATE     OPEN "
+	[JOBS] = "JOB           SERVER      STATE     RANKS      PUSH MB/s "
+		 "IDLE s  OPEN WAITING",
+	[MEMBERS] = "  RANKS     NODE       JOB        STATE      MB/s OPEN "
 		    "LAST %  LATE ms  RTT ms",
 	[DAEMONS] = "DAEMON        ROLE    STATE     PUSH MB/s  RESULT MB/s  "
 		    "LOST/s RESENT/s MEM %",
@@ -155,6 +155,18 @@ static struct sw_daemon_member grown(const struct sw_daemon_job *job,
 	return x;
 }
 
+/* Return the bytes that a member has pushed per second. */
+static double push_rate(const struct pair *p, const struct sw_daemon_job *job,
+	const struct sw_daemon_job *before, uint32_t m)
+{
+	uint64_t now = job->members[m].push_bytes;
+
+	if (!before || before->members[m].push_bytes > now)
+		return 0;
+	return (double)(now - before->members[m].push_bytes) * 1e9 /
+	       (double)(p->now->at_ns - p->before->at_ns);
+}
+
 static void members_add(
 	struct frame *fr, const struct pair *p, const struct sw_daemon_job *job)
 {
@@ -177,31 +189,33 @@ static void members_add(
 			n_all ? 100.0 * (double)x.n_last / (double)n_all : 0;
 		row->loss = n;
 		snprintf(row->text, TEXT,
-			"  %-9.9s %-13.13s %-13.13s %-9.9s %4u %6.0f %8.2f "
-			"%7.2f",
-			ranks, x.node, job->name, x.state, n, row->rate,
+			"  %-9.9s %-10.10s %-10.10s %-7.7s %7.1f %4u %6.0f "
+			"%8.2f %7.2f",
+			ranks, x.node, job->name, x.state,
+			push_rate(p, job, before, m) / MB, n, row->rate,
 			x.n_last ? (double)x.late_ns / (double)x.n_last / 1e6
 				 : 0,
 			(double)x.path.srtt_ns / 1e6);
 	}
 }
 
-static void job_add(struct frame *fr, const struct pair *p,
-	const struct sw_daemon_job *job, double rate_bytes)
+static void job_add(
+	struct frame *fr, const struct pair *p, const struct sw_daemon_job *job)
 {
+	const struct sw_daemon_job *before = job_before(p, job);
 	const struct sw_found_daemon *d = p->now->d;
 	struct row *row = row_add(fr, JOBS);
-	char ranks[32], agents[32];
+	char ranks[32];
 
+	for (uint32_t m = 0; m < job->n_members; m++)
+		row->rate += push_rate(p, job, before, m);
 	snprintf(ranks, sizeof(ranks), "%u of %u", job->n_ranks, job->size);
-	snprintf(agents, sizeof(agents), "%u of %u", job->n_here, job->n_all);
 	snprintf(row->text, TEXT,
-		"%-13.13s %-13.13s %-9.9s %-11.11s %-8.8s %6llu %5llu  %llu",
-		job->name, or_dash(d->name), job->state, ranks, agents,
+		"%-13.13s %-11.11s %-9.9s %-10.10s %9.1f %6llu %5llu %7llu",
+		job->name, or_dash(d->name), job->state, ranks, row->rate / MB,
 		(unsigned long long)job->idle_s,
 		(unsigned long long)job->open_chunks,
 		(unsigned long long)(job->n_waits + job->n_more));
-	row->rate = rate_bytes;
 	row->loss = (double)(job->n_waits + job->n_more);
 	members_add(fr, p, job);
 }
@@ -329,14 +343,11 @@ static void all_add(struct frame *fr)
 	for (uint32_t i = 0; i < fr->f->now->found.n; i++) {
 		struct pair p = pair_of(fr, i);
 		const struct sw_found_daemon *d = p.now->d;
-		bool is_both = d->role && !strcmp(d->role, "both");
 
 		daemon_add(fr, &p);
 		for (uint32_t k = 0; k < d->n_jobs; k++)
 			if (d->jobs[k].is_served)
-				job_add(fr, &p, &d->jobs[k],
-					rate(&p, is_both ? "server." : "",
-						"push_bytes"));
+				job_add(fr, &p, &d->jobs[k]);
 		counters_add(fr, &p);
 	}
 }

@@ -17,6 +17,10 @@
  *	late N N ... (these samples by the buckets of engine/base/histogram.h),
  *	path SRTT_NS LEAST_NS WINDOW SENT LOST NUMBERED MISSED PAYLOAD LOST_PART
  *	MISSED_PART (to it),
+ *	moved PUSH_BYTES RESULT_BYTES GRANT_NS WINDOW_NS FLIGHT_NS MARKED_PART
+ *	(of the member above: payloads, time in stalls by cause, marks),
+ *	sums SLOTS CHUNKS (of the job above: open slots, completed chunks),
+ *	group OPEN COLLECTIVES BYTES NS NAME (of an agent's job),
  *	wait tensor|stream CHUNKS MEMBERS_IN_HEX NAME (of the job above),
  *	still MS NUMBER KIND (of the wait above: without progress, its call),
  *	for RANKS (of the wait above, at an agent: whom it waits for)
@@ -38,6 +42,7 @@ enum {
 	SW_DAEMON_FORMAT = 1,
 	SW_DAEMON_JOBS = 9,   /* jobs that it serves, and an agent's own */
 	SW_DAEMON_WAITS = 32, /* kept of one job */
+	SW_DAEMON_GROUPS = 32,
 	SW_DAEMON_PROCESSES = 64,
 	SW_DAEMON_CORES = 16,
 	SW_DAEMON_PORTS = 32,
@@ -53,6 +58,10 @@ struct sw_daemon_path {
 	uint64_t payload;           /* the largest that it carries */
 	/* Frames lost, and not arrived, of each 10,000 in the last seconds. */
 	uint64_t lost_part, missed_part;
+	/* Time in which results waited: for a grant of the member, for the
+	 * congestion window, for frames in flight; frames that queues marked,
+	 * of each 10,000. */
+	uint64_t grant_ns, window_ns, flight_ns, marked_part;
 };
 
 /* A member of a job: an agent with its ranks. */
@@ -64,7 +73,15 @@ struct sw_daemon_member {
 	 * the time since the first one; the same by buckets. */
 	uint64_t n_last, late_ns;
 	uint64_t late[SW_HISTOGRAM_BUCKETS];
+	uint64_t push_bytes, result_bytes; /* payloads summed, and returned */
 	struct sw_daemon_path path;
+};
+
+/* A group at an agent: collectives, each piece of a long one. */
+struct sw_daemon_group {
+	uint64_t n_open, n_done;
+	uint64_t bytes, ns; /* of those done */
+	const char *name;
 };
 
 /* A training process at an agent. */
@@ -92,7 +109,7 @@ struct sw_daemon_job {
 	uint32_t n_here, n_all; /* agents at a server, processes at an agent */
 	uint32_t n_ranks;       /* connected here */
 	uint32_t size, first;   /* ranks of the job; first rank at this agent */
-	uint64_t age_s, open_chunks;
+	uint64_t age_s, open_chunks, open_slots, done_chunks;
 	const char *name, *missing, *text; /* NULL: none */
 	bool has_key, is_keyed;            /* known whether; frames have tags */
 	bool is_encrypted;
@@ -101,10 +118,11 @@ struct sw_daemon_job {
 	uint64_t n_more; /* tensors that wait beside those below */
 	/* That the members agreed on, and that the server's ports carry. */
 	uint64_t payload, most_payload;
-	uint32_t n_members, n_waits, n_processes;
+	uint32_t n_members, n_waits, n_processes, n_groups;
 	struct sw_daemon_member members[SW_MAX_MEMBERS];
 	struct sw_daemon_wait waits[SW_DAEMON_WAITS];
 	struct sw_daemon_process processes[SW_DAEMON_PROCESSES];
+	struct sw_daemon_group groups[SW_DAEMON_GROUPS];
 };
 
 /* sw_daemons_write_job - write the line of @job. */

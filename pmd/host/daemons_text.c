@@ -118,19 +118,61 @@ static void take_late(char *rest, struct sw_daemon_job *job)
 	memcpy(job->members[job->n_members - 1].late, n, sizeof(n));
 }
 
+static bool numbers(char **rest, uint64_t *const *fields, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!number(rest, UINT64_MAX, fields[i]))
+			return false;
+	return true;
+}
+
 static void take_path(char *rest, struct sw_daemon_job *job)
 {
-	struct sw_daemon_path p;
+	struct sw_daemon_path p = {0};
 	uint64_t *const fields[] = {&p.srtt_ns, &p.least_ns, &p.window_bytes,
 		&p.sent, &p.lost, &p.numbered, &p.missed, &p.payload,
 		&p.lost_part, &p.missed_part};
 
+	if (job->n_members && numbers(&rest, fields, SW_ARRAY_SIZE(fields)))
+		job->members[job->n_members - 1].path = p;
+}
+
+/* It follows the member's path. */
+static void take_moved(char *rest, struct sw_daemon_job *job)
+{
+	struct sw_daemon_member m;
+	uint64_t *const fields[] = {&m.push_bytes, &m.result_bytes,
+		&m.path.grant_ns, &m.path.window_ns, &m.path.flight_ns,
+		&m.path.marked_part};
+
 	if (!job->n_members)
 		return;
-	for (size_t i = 0; i < SW_ARRAY_SIZE(fields); i++)
-		if (!number(&rest, UINT64_MAX, fields[i]))
-			return;
-	job->members[job->n_members - 1].path = p;
+	m = job->members[job->n_members - 1];
+	if (numbers(&rest, fields, SW_ARRAY_SIZE(fields)))
+		job->members[job->n_members - 1] = m;
+}
+
+static void take_group(char *rest, struct sw_daemon_job *job)
+{
+	struct sw_daemon_group g;
+	uint64_t *const fields[] = {&g.n_open, &g.n_done, &g.bytes, &g.ns};
+
+	if (job->n_groups == SW_DAEMON_GROUPS ||
+		!numbers(&rest, fields, SW_ARRAY_SIZE(fields)) || !rest ||
+		!*rest)
+		return;
+	g.name = rest;
+	job->groups[job->n_groups++] = g;
+}
+
+static void take_sums(char *rest, struct sw_daemon_job *job)
+{
+	uint64_t slots, chunks;
+
+	if (!numbers(&rest, (uint64_t *const[]){&slots, &chunks}, 2))
+		return;
+	job->open_slots = slots;
+	job->done_chunks = chunks;
 }
 
 static void take_payload(char *rest, struct sw_daemon_job *job)
@@ -216,6 +258,12 @@ static void take_job_line(
 		take_late(value, job);
 	else if (!strcmp(key, "path"))
 		take_path(value, job);
+	else if (!strcmp(key, "moved"))
+		take_moved(value, job);
+	else if (!strcmp(key, "sums"))
+		take_sums(value, job);
+	else if (!strcmp(key, "group"))
+		take_group(value, job);
 	else if (!strcmp(key, "payload"))
 		take_payload(value, job);
 	else if (!strcmp(key, "process"))

@@ -32,10 +32,11 @@ OPEN = [
                       "sw_server_wait sw_server_path", "what a daemon shows of it"),
     ("pmd/host", "sw_found_daemon sw_found_daemons sw_daemon_job "
                  "sw_daemon_member sw_daemon_wait sw_daemon_path sw_daemon_process "
-                 "sw_daemon_port sw_daemon_core",
+                 "sw_daemon_port sw_daemon_core sw_daemon_group",
      "what a daemon says of itself"),
     ("engine/worker", "sw_worker_job sw_worker_round", "questions"),
-    ("engine/worker", "sw_worker_path sw_worker_view sw_worker_wait sw_worker_waits", "answers"),
+    ("engine/worker", "sw_worker_path sw_worker_view sw_worker_wait sw_worker_waits "
+                      "sw_worker_group", "answers"),
     ("engine/flow", "sw_flow_view sw_flow_losses", "answers"),
     ("pmd/client", "sw_submit sw_completion sw_edge_attach sw_edge_attached sw_edge_control "
      "sw_edge_coll sw_edge_place_at sw_edge_declare sw_edge_declared sw_edge_desc sw_edge_msg sw_edge_open sw_edge_request sw_edge_tune "

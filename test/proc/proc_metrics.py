@@ -17,6 +17,7 @@ import termios
 import urllib.error
 import urllib.request
 
+import proc_coll
 import rig
 from proc_ps import UNIQUE, named, unique
 from rig import SMALL, Net, check
@@ -125,10 +126,38 @@ def check_times(text):
         check(n == count > 0 and took > 0, f"{family}: {n}, {count}, {took}")
 
 
+def check_job(text):
+    """Jobs, members and classes of data have their bytes; one says how long it stalled."""
+    server, agent = f'daemon="{unique("a")}"', f'daemon="{unique("agent0")}"'
+    got = {}
+    for family in ("class_rx_bytes", "class_rx_frames", "class_tx_bytes", "class_tx_frames",
+                   "job_push_bytes", "job_result_bytes", "job_done_chunks",
+                   "job_member_push_bytes", "job_member_result_bytes", "push_bytes",
+                   "result_bytes"):
+        got[family] = sum(n for row, n in values(text, f"sumwire_{family}_total").items()
+                          if server in row)
+        check(got[family] > 0, f"{family}: {got}")
+    for whole, parts in (("push_bytes", ("class_rx_bytes", "job_push_bytes",
+                                         "job_member_push_bytes")),
+                         ("result_bytes", ("class_tx_bytes", "job_result_bytes",
+                                           "job_member_result_bytes"))):
+        for part in parts:  # the job runs on while it is looked at
+            check(0.5 < got[part] / got[whole] < 2, f"{part} of {whole}: {got}")
+    rows = [row for row in values(text, "sumwire_class_tx_bytes_total") if server in row]
+    check(len(rows) == 8 and all('class="' in row for row in rows), f"{rows}")
+    check(sum(n for row, n in values(text, "sumwire_rounds_total").items() if agent in row) > 0,
+          "no rounds")
+    for family in ("stalls_credit_total", "stalled_credit_seconds_total", "stalls_grant_total",
+                   "stalled_window_seconds_total", "job_open_slots",
+                   "job_member_stalled_grant_seconds_total"):
+        check(values(text, f"sumwire_{family}"), family)
+
+
 def check_http(url):
     kind, text = get(url)
     check(kind.startswith("text/plain; version=0.0.4"), kind)
     ranks = values(text, "sumwire_job_ranks")
+    check_job(text)
     check(ranks[f'daemon="{unique("a")}",job_name="{UNIQUE}",part="server"']
           == 2, f"{ranks}")
     kind, text = get(url, OPEN)
@@ -295,6 +324,26 @@ def test_telemetry():
         check(Telemetry(at, unique("a")).ask("/sumwire/counters"), "again")
         net.stop("a")
         os.rmdir(at)  # the first one made it; nothing else is left
+
+
+def test_groups_and_stalls():
+    """A scheduler with little credit waits for it; each group is counted."""
+    with named(Net(agents=2, job={"credit": "4KiB"})) as net:
+        net.start_all()
+        clients = proc_coll.start_local(net, (1, 1), "--seed", "8", "--colls", "1000000")
+        agent = f'daemon="{unique("agent0")}"'
+
+        def counted():
+            text = metrics().stdout
+            found = {family: max((n for row, n in values(text, f"sumwire_{family}").items()
+                                  if agent in row), default=0)
+                     for family in ("job_group_collectives_total", "job_group_bytes_total",
+                                    "job_group_collective_seconds_total",
+                                    "stalls_credit_total", "stalled_credit_seconds_total")}
+            return all(found.values())
+        rig.wait_until(counted, rig.START_S, "collectives of a group, and stalls")
+        for c in clients:
+            c.kill()
 
 
 def test_readers_of_a_job():

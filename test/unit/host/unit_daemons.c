@@ -262,7 +262,10 @@ static void parse__paths_ports_and_cores(void **state)
 			  "process 77 3\nprocess x 3\nprocess 4294967296 1\n"
 			  "member here 1 0 a\n"
 			  "path 11 12 13 14 15 16 17 18 19 20\n"
-			  "path 1 2 3 4 5 6 7 8 9\n",
+			  "path 1 2 3 4 5 6 7 8 9\n"
+			  "moved 21 22 23 24 25 26\nmoved 1 2 3 4 5\n"
+			  "sums 31 32\nsums 1\n"
+			  "group 1 2 3 4 g h\ngroup 1 2 3 4\n",
 		&d, room));
 	assert_int_equal(d.n_ports, 1);
 	assert_int_equal(d.ports[0].n_ups, 3);
@@ -279,6 +282,18 @@ static void parse__paths_ports_and_cores(void **state)
 	assert_int_equal(job->members[0].path.srtt_ns, 11);
 	assert_int_equal(job->members[0].path.payload, 18);
 	assert_int_equal(job->members[0].path.missed_part, 20);
+	assert_int_equal(job->members[0].push_bytes, 21);
+	assert_int_equal(job->members[0].result_bytes, 22);
+	assert_int_equal(job->members[0].path.grant_ns, 23);
+	assert_int_equal(job->members[0].path.window_ns, 24);
+	assert_int_equal(job->members[0].path.flight_ns, 25);
+	assert_int_equal(job->members[0].path.marked_part, 26);
+	assert_int_equal(job->open_slots, 31);
+	assert_int_equal(job->done_chunks, 32);
+	assert_int_equal(job->n_groups, 1);
+	assert_int_equal(job->groups[0].n_done, 2);
+	assert_int_equal(job->groups[0].ns, 4);
+	assert_string_equal(job->groups[0].name, "g h");
 }
 
 /* Lines about a member or a wait belong to the one above, if there is one. */
