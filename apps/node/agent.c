@@ -402,6 +402,7 @@ static int run(struct agent *a)
 	if (err)
 		return err;
 	start_lcores(a);
+	sw_about_open(d);
 	err = sw_daemon_launch(d);
 	if (!err)
 		err = sw_host_listen(a->shared.host);
@@ -409,7 +410,6 @@ static int run(struct agent *a)
 		sw_log_sink_keep(&d->log_sink,
 			sw_agent_error_make(d->conf.agent.socket));
 		a->has_error_file = true;
-		sw_about_open(d);
 		sw_log(&d->log, SW_LOG_INFO,
 			"agent %s (agent %u of %u) is ready at %s",
 			d->conf.node.name, d->conf.job.agent,

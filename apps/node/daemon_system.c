@@ -390,6 +390,10 @@ static int give_sockets(const struct sw_daemon *d)
 		if (p->type == SW_PORT_MEMIF && p->side == SW_SIDE_LISTEN)
 			err = give_path(d, p->socket_path);
 	}
+	if (!err && *sw_tell_path(&d->about.tell))
+		err = give(d, sw_tell_path(&d->about.tell));
+	if (!err && *sw_feed_path(&d->trace.feed))
+		err = give(d, sw_feed_path(&d->trace.feed));
 	sw_telemetry_give(d);
 	return err;
 }

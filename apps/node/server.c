@@ -62,9 +62,9 @@ static int run(struct server *s)
 	if (err)
 		return err;
 	sw_serve_start(&s->serve);
+	sw_about_open(d);
 	err = sw_daemon_launch(d);
 	if (!err) {
-		sw_about_open(d);
 		sw_log(&d->log, SW_LOG_INFO, "server %s is ready",
 			d->conf.node.name);
 		sw_daemon_is_ready(d);

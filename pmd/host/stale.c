@@ -71,12 +71,21 @@ static pid_t pid_of(const char *name, const char *prefix)
 		       : 0;
 }
 
-static bool is_left(const char *path, pid_t pid)
+/* Root's folder has sockets of daemons that became other users. */
+static bool is_roots(const char *folder)
+{
+	struct stat st;
+
+	return !geteuid() && !stat(folder, &st) && !st.st_uid;
+}
+
+static bool is_left(const char *path, pid_t pid, bool of_all)
 {
 	struct stat st;
 
 	return !lstat(path, &st) && S_ISSOCK(st.st_mode) &&
-	       st.st_uid == geteuid() && kill(pid, 0) && errno == ESRCH &&
+	       (of_all || st.st_uid == geteuid()) && kill(pid, 0) &&
+	       errno == ESRCH &&
 	       connect_errno(path, SOCK_STREAM) == ECONNREFUSED;
 }
 
@@ -84,6 +93,7 @@ void sw_stale_sweep(const char *folder, const char *prefix)
 {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	DIR *dir = opendir(folder);
+	bool of_all = is_roots(folder);
 	const struct dirent *e;
 
 	while (dir && (e = readdir(dir))) {
@@ -91,7 +101,7 @@ void sw_stale_sweep(const char *folder, const char *prefix)
 		int n = snprintf(
 			path, sizeof(path), "%s/%s", folder, e->d_name);
 
-		if (pid && n < (int)sizeof(path) && is_left(path, pid))
+		if (pid && n < (int)sizeof(path) && is_left(path, pid, of_all))
 			unlink(path);
 	}
 	if (dir)

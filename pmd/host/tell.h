@@ -34,6 +34,12 @@ bool sw_tell_has_reader(const struct sw_tell *t);
  * read gets what the kernel buffers. */
 void sw_tell_poll(struct sw_tell *t, sw_tell_fn fill, void *ctx);
 
+/* sw_tell_path - return the socket's path; "" if it is not open. */
+static inline const char *sw_tell_path(const struct sw_tell *t)
+{
+	return t->address.sun_path;
+}
+
 /* sw_tell_close - stop and remove the socket file; @t may be zeroed. */
 void sw_tell_close(struct sw_tell *t);
 

@@ -6,6 +6,7 @@ import re
 import signal
 import struct
 
+import proc_ps
 import rig
 from rig import Net, check
 
@@ -45,6 +46,7 @@ def test_user():
         for name, p in net.daemons.items():
             p.await_text(rf"user {USER}.*no capabilities, system calls filtered")
             check_confined(p.pid, uid)
+            check(name in proc_ps.ps(net), f"ps does not find {name}")
         os.environ["SUMWIRE_AGENT_USER"] = USER
         try:
             rig.run_steps(net, *rig.SMALL)
