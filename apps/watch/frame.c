@@ -16,7 +16,7 @@ enum part { JOBS, MEMBERS, DAEMONS, PORTS, CORES, PARTS };
 static const char *const heads[PARTS] = {
 	[JOBS] = "JOB           SERVER      STATE     RANKS      PUSH MB/s "
 		 "IDLE s  OPEN WAITING",
-	[MEMBERS] = "  RANKS     NODE       JOB        STATE      MB/s OPEN "
+	[MEMBERS] = "  RANKS     NODE          JOB     STATE      MB/s OPEN "
 		    "LAST %  LATE ms  RTT ms",
 	[DAEMONS] = "DAEMON        ROLE    STATE     PUSH MB/s  RESULT MB/s  "
 		    "LOST/s RESENT/s MEM %",
@@ -189,7 +189,7 @@ static void members_add(
 			n_all ? 100.0 * (double)x.n_last / (double)n_all : 0;
 		row->loss = n;
 		snprintf(row->text, TEXT,
-			"  %-9.9s %-10.10s %-10.10s %-7.7s %7.1f %4u %6.0f "
+			"  %-9.9s %-13.13s %-7.7s %-7.7s %7.1f %4u %6.0f "
 			"%8.2f %7.2f",
 			ranks, x.node, job->name, x.state,
 			push_rate(p, job, before, m) / MB, n, row->rate,
