@@ -391,9 +391,9 @@ static int give_sockets(const struct sw_daemon *d)
 			err = give_path(d, p->socket_path);
 	}
 	if (!err && *sw_tell_path(&d->about.tell))
-		err = give(d, sw_tell_path(&d->about.tell));
+		err = give_path(d, sw_tell_path(&d->about.tell));
 	if (!err && *sw_feed_path(&d->trace.feed))
-		err = give(d, sw_feed_path(&d->trace.feed));
+		err = give_path(d, sw_feed_path(&d->trace.feed));
 	sw_telemetry_give(d);
 	return err;
 }
