@@ -554,8 +554,8 @@ struct sw_worker_waits {
 };
 
 /* sw_worker_describe - find the groups, and the tensors without progress for
- * @least_ns.  Each
- * call looks at some; returns true when all were.  Thread: the worker's. */
+ * @least_ns.  Each call looks at some; returns true when all were.  Thread: the
+ * worker's. */
 bool sw_worker_describe(const struct sw_worker *w, uint64_t least_ns,
 	struct sw_worker_waits *out);
 

@@ -245,6 +245,7 @@ def pip_install(folder, built, **env):
         stderr=subprocess.STDOUT, text=True, check=False, timeout=BUILD_S)
 
 
+@rig.is_long
 def test_pip_install():
     with tempfile.TemporaryDirectory() as folder:
         p = pip_install(folder, os.path.join(ROOT, "build/wheel/system/meson"))

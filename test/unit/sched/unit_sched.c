@@ -491,6 +491,7 @@ static void watch__counts_waits_for_credit(void **state)
 	sw_sched_run(&x.s);
 	assert_int_equal(st.stalls_credit, 1);
 	assert_int_equal(st.stalled_credit_ns, 25);
+	sw_sched_close(&x.s);
 }
 
 int main(void)
