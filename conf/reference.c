@@ -35,8 +35,7 @@ static const struct {
 static const char intro[] =
 	"A file has sections, [NAME], with lines \"key = value\". A line that "
 	"begins with ; or # is a comment, and so is \" # text\" behind a "
-	"value. "
-	"Numbers are decimal, without sign or "
+	"value. Numbers are decimal, without sign or "
 	"leading zero. An unknown key, a key given twice and a value out of "
 	"range are errors. Sections with a NAME may be repeated up to %d "
 	"times, with different names in lower case.";

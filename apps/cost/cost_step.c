@@ -165,7 +165,7 @@ static void shim_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 	if (s->side == COST_SERVER && !x->pushed.len &&
 		sw_cost_kind(frames->data) == COST_DATA)
 		keep(x, frames);
-	if (s->step->is_counted)
+	if (x->is_counted)
 		rx_stages[s->side][sw_cost_kind(frames->data)](
 			s, now_ns, port_i, frames, n);
 	else
@@ -278,25 +278,29 @@ static int run_rounds(struct step *x, bool is_counted)
 /* Give a keyed server PUSHes with one thing wrong. */
 static void run_strangers(struct step *x)
 {
-	static void (*const stages[])(struct shim *, uint64_t, uint32_t,
-		const struct sw_rx_frame *,
-		uint32_t) = {wrong_session, wrong_path, wrong_tag};
-	enum { SESSION_BYTE = 8, TAG_BYTE = 46 };
-	static const uint32_t changed[] = {SESSION_BYTE, TAG_BYTE, TAG_BYTE};
+	static const struct {
+		void (*give)(struct shim *, uint64_t, uint32_t,
+			const struct sw_rx_frame *, uint32_t);
+		uint32_t byte;  /* of the frame; its lowest bit changes by */
+		uint8_t change; /* this */
+		uint16_t udp;   /* and the source port by this */
+	} strangers[] = {
+		{wrong_session, offsetof(struct sw_header, session), 1, 0},
+		{wrong_path, 0, 0, 1}, {wrong_tag, SW_SEAL_HEAD_BYTES, 1, 0}};
 	struct sw_rx_frame burst[SW_TX_BURST];
 
-	for (uint32_t i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < SW_ARRAY_SIZE(strangers); i++) {
 		struct sw_rx_frame f = x->pushed;
 
-		x->push[changed[i]] ^= 1;
-		f.from.udp ^= stages[i] == wrong_path;
+		x->push[strangers[i].byte] ^= strangers[i].change;
+		f.from.udp ^= strangers[i].udp;
 		for (uint32_t k = 0; k < SW_TX_BURST; k++)
 			burst[k] = f;
 		for (uint64_t n = 0; n < x->units[COST_SERVER_PUSH];
 			n += SW_TX_BURST)
-			stages[i](&x->shims[COST_SERVER][0], x->now_ns, 0,
-				burst, SW_TX_BURST);
-		x->push[changed[i]] ^= 1;
+			strangers[i].give(&x->shims[COST_SERVER][0], x->now_ns,
+				0, burst, SW_TX_BURST);
+		x->push[strangers[i].byte] ^= strangers[i].change;
 	}
 }
 

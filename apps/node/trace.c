@@ -15,7 +15,7 @@ enum {
 	FRAME_RING = 1 << 19, /* entries of frames */
 	FAST_MS = 2,          /* between looks at the rings */
 	ROUNDS = 16,          /* over all lcores in one look */
-	NOTES = 256,          /* of processes, in one look */
+	NOTES = 256,          /* taken from processes in one look */
 	PATIENCE_MS = 5000    /* for a reader to begin, and to take the rest */
 };
 

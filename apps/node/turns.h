@@ -31,8 +31,8 @@ struct sw_turns {
 	uint64_t n[SW_TURN_BUCKETS];
 	uint64_t n_over[SW_TURN_LIMITS]; /* sw_turn_limits */
 	uint64_t max_ns;
-	uint64_t busy_ns,
-		spare_ns;         /* in turns that counted, and outside them */
+	uint64_t busy_ns;         /* in turns that counted */
+	uint64_t spare_ns;        /* outside them */
 	uint64_t wall_ns, cpu_ns; /* both clocks at the last look */
 };
 

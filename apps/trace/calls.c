@@ -9,20 +9,15 @@
 
 #include "apps/trace/load.h"
 
-static int order(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 static int compare_spans(const void *a, const void *b)
 {
 	const struct sw_trace_span *x = a, *y = b;
-	int o = order(x->daemon, y->daemon);
+	int o = sw_trace_order(x->daemon, y->daemon);
 
 	if (!o)
-		o = order(x->key, y->key);
+		o = sw_trace_order(x->key, y->key);
 	if (!o)
-		o = order(x->local, y->local);
+		o = sw_trace_order(x->local, y->local);
 	return o ? o : (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
 }
 
@@ -122,11 +117,11 @@ static int compare_cookies(const void *a, const void *b)
 {
 	const struct sw_trace_span *x = *(struct sw_trace_span *const *)a;
 	const struct sw_trace_span *y = *(struct sw_trace_span *const *)b;
-	int o = order(x->daemon, y->daemon);
+	int o = sw_trace_order(x->daemon, y->daemon);
 
 	if (!o)
-		o = order(x->local, y->local);
-	return o ? o : order(x->cookie, y->cookie);
+		o = sw_trace_order(x->local, y->local);
+	return o ? o : sw_trace_order(x->cookie, y->cookie);
 }
 
 static struct sw_trace_span *call_of(struct sw_trace_span **by_cookie,
@@ -190,10 +185,10 @@ static void keep_copy(struct sw_trace_data *t, const struct sw_trace_copy *note)
 static int compare_copies(const void *a, const void *b)
 {
 	const struct sw_trace_copy *x = a, *y = b;
-	int o = order(x->daemon, y->daemon);
+	int o = sw_trace_order(x->daemon, y->daemon);
 
 	if (!o)
-		o = order(x->local, y->local);
+		o = sw_trace_order(x->local, y->local);
 	return o ? o : (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
 }
 
@@ -225,13 +220,13 @@ static int compare_numbers(const void *a, const void *b)
 {
 	const struct sw_trace_span *x = *(struct sw_trace_span *const *)a;
 	const struct sw_trace_span *y = *(struct sw_trace_span *const *)b;
-	int o = order(x->epoch, y->epoch);
+	int o = sw_trace_order(x->epoch, y->epoch);
 
 	if (!o)
-		o = order(x->key, y->key);
+		o = sw_trace_order(x->key, y->key);
 	if (!o)
-		o = order(x->number, y->number);
-	return o ? o : order(x->member, y->member);
+		o = sw_trace_order(x->number, y->number);
+	return o ? o : sw_trace_order(x->member, y->member);
 }
 
 /* Note that a frame of a piece went out for all calls that it is of. */

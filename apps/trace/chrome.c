@@ -180,14 +180,28 @@ static bool is_same_row(
 	       a->local == b->local;
 }
 
-/* Find the first of @n tracks on which nothing lasts until @from_ns. */
-static uint32_t free_track(const int64_t *ends, uint32_t n, int64_t from_ns)
+/* Tracks of slices that may overlap: each slice gets the first track on which
+ * nothing lasts until its begin. */
+struct tracks {
+	uint32_t daemon, tid, n; /* the first one; how many there are */
+	const char *label;
+	int64_t *ends; /* of their last slices */
+};
+
+static uint32_t take_track(
+	struct out *o, struct tracks *ts, int64_t from_ns, int64_t to_ns)
 {
 	uint32_t k = 0;
 
-	while (k < n && ends[k] > from_ns)
+	while (k < ts->n && ts->ends[k] > from_ns)
 		k++;
-	return k;
+	if (k == ts->n) {
+		track_name(
+			o, ts->daemon, ts->tid + k, "thread_name", ts->label);
+		ts->n++;
+	}
+	ts->ends[k] = to_ns;
+	return ts->tid + k;
 }
 
 /* A state of a call, inside the call's slice. */
@@ -218,27 +232,21 @@ static void call_put(struct out *o, const struct sw_trace_span *s, uint32_t tid,
 		state_put(o, s, tid, "started", started_ns, s->to_ns);
 }
 
-/* Put calls of one tensor and rank: those that overlap, as collectives may, are
- * in several tracks.  Returns the number of tracks. */
+/* Put calls of one tensor and rank; collectives may overlap.  Returns the
+ * number of tracks. */
 static uint32_t row_put(struct out *o, const struct sw_trace_span *s,
 	uint32_t n, uint32_t tid, int64_t *ends)
 {
-	uint32_t n_tracks = 0;
-	char name[NAME], label[2 * NAME];
+	char name[NAME], label[NAME + 32];
+	struct tracks ts = {
+		.daemon = s->daemon, .tid = tid, .label = label, .ends = ends};
 
 	tensor_name(o, s->epoch, s->key, name);
 	snprintf(label, sizeof(label), "%s, local rank %u", name, s->local);
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t k = free_track(ends, n_tracks, s[i].from_ns);
-
-		if (k == n_tracks) {
-			track_name(o, s->daemon, tid + k, "thread_name", label);
-			n_tracks++;
-		}
-		ends[k] = s[i].end_ns;
-		call_put(o, &s[i], tid + k, name);
-	}
-	return n_tracks;
+	for (uint32_t i = 0; i < n; i++)
+		call_put(o, &s[i],
+			take_track(o, &ts, s[i].from_ns, s[i].end_ns), name);
+	return ts.n;
 }
 
 static void copy_put(struct out *o, const struct sw_trace_copy *c, uint32_t tid)
@@ -260,21 +268,15 @@ static void copy_put(struct out *o, const struct sw_trace_copy *c, uint32_t tid)
 static uint32_t copies_put(struct out *o, const struct sw_trace_copy *c,
 	uint32_t n, uint32_t tid, int64_t *ends)
 {
-	uint32_t n_tracks = 0;
 	char label[NAME];
+	struct tracks ts = {
+		.daemon = c->daemon, .tid = tid, .label = label, .ends = ends};
 
 	snprintf(label, sizeof(label), "copies of local rank %u", c->local);
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t k = free_track(ends, n_tracks, c[i].from_ns);
-
-		if (k == n_tracks) {
-			track_name(o, c->daemon, tid + k, "thread_name", label);
-			n_tracks++;
-		}
-		ends[k] = c[i].to_ns;
-		copy_put(o, &c[i], tid + k);
-	}
-	return n_tracks;
+	for (uint32_t i = 0; i < n; i++)
+		copy_put(
+			o, &c[i], take_track(o, &ts, c[i].from_ns, c[i].to_ns));
+	return ts.n;
 }
 
 static int calls_put(struct out *o)

@@ -22,24 +22,19 @@ static const uint8_t stages[SW_TRACE_KINDS] = {
 	[SW_TRACE_RESULT] = 1 + SW_STAGE_RESULT,
 	[SW_TRACE_HOLD] = 1 + SW_STAGE_HOLD};
 
-static int order(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 /* Order the events of one piece, and pieces as struct sw_trace_data has them.
  */
 static int compare_pieces(const struct item *x, const struct item *y)
 {
-	int o = order(x->epoch, y->epoch);
+	int o = sw_trace_order(x->epoch, y->epoch);
 
 	if (!o)
-		o = order(x->key, y->key);
+		o = sw_trace_order(x->key, y->key);
 	if (!o)
-		o = order(x->round, y->round);
+		o = sw_trace_order(x->round, y->round);
 	if (!o)
-		o = order(x->chunk, y->chunk);
-	return o ? o : order(x->seed, y->seed);
+		o = sw_trace_order(x->chunk, y->chunk);
+	return o ? o : sw_trace_order(x->seed, y->seed);
 }
 
 static int compare_items(const void *a, const void *b)
@@ -48,10 +43,10 @@ static int compare_items(const void *a, const void *b)
 	int o = compare_pieces(x, y);
 
 	if (!o)
-		o = order(x->stage, y->stage);
+		o = sw_trace_order(x->stage, y->stage);
 	if (!o)
-		o = order(x->t_ns, y->t_ns);
-	return o ? o : order((uintptr_t)x->event, (uintptr_t)y->event);
+		o = sw_trace_order(x->t_ns, y->t_ns);
+	return o ? o : sw_trace_order((uintptr_t)x->event, (uintptr_t)y->event);
 }
 
 /* --- clocks --- */

@@ -99,7 +99,8 @@ struct sw_trace_data {
 	uint32_t n_clocks;
 	struct sw_trace_piece *pieces; /* by epoch, key, round, chunk, seed */
 	uint32_t n_pieces;
-	struct sw_trace_span *spans; /* by daemon, then begin */
+	/* By daemon, tensor, local rank, then begin. */
+	struct sw_trace_span *spans;
 	uint32_t n_spans;
 	struct sw_trace_copy *copies; /* by daemon, local rank, then begin */
 	uint32_t n_copies;
@@ -114,6 +115,12 @@ int sw_trace_load(struct sw_trace_data *t, FILE *f, const char *path);
 /* sw_trace_sort_names - put the names into the order in which sw_trace_named
  * looks for them; part of join. */
 void sw_trace_sort_names(struct sw_trace_data *t);
+
+/* sw_trace_order - compare two keys of a sort, as qsort wants it. */
+static inline int sw_trace_order(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
 
 /* sw_trace_join_calls - find the calls of the ranks and their copies; part of
  * join, with the pieces.  Returns 0, or 1: no memory. */

@@ -278,26 +278,27 @@ static bool is_whole(const struct sw_trace_piece *p)
 	       has(p, SW_STAGE_RESULT) && has(p, SW_STAGE_PUSH);
 }
 
+static bool is_later(const struct report *r, const struct sw_trace_piece *a,
+	const struct sw_trace_piece *b)
+{
+	int64_t a_ns = known_ns(r, a), b_ns = known_ns(r, b);
+
+	if (a_ns != b_ns)
+		return a_ns > b_ns;
+	return a->stages[SW_STAGE_HOLD].to_ns > b->stages[SW_STAGE_HOLD].to_ns;
+}
+
 /* Find the piece with which a step ended: the last one of the rank that was the
  * last to know.  NULL: none was seen from its push on. */
 static const struct sw_trace_piece *find_end(
 	const struct report *r, const struct sorted *items, uint32_t n)
 {
 	const struct sw_trace_piece *end = NULL;
-	int64_t last_ns = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
-		const struct sw_trace_piece *p = items[i].piece;
-		int64_t ns = is_whole(p) ? known_ns(r, p) : 0;
-
-		if (!is_whole(p) || (end && ns < last_ns) ||
-			(end && ns == last_ns &&
-				p->stages[SW_STAGE_HOLD].to_ns <=
-					end->stages[SW_STAGE_HOLD].to_ns))
-			continue;
-		end = p;
-		last_ns = ns;
-	}
+	for (uint32_t i = 0; i < n; i++)
+		if (is_whole(items[i].piece) &&
+			(!end || is_later(r, items[i].piece, end)))
+			end = items[i].piece;
 	return end;
 }
 
@@ -305,8 +306,7 @@ static void find_path(struct report *r, struct step *s,
 	const struct sorted *items, uint32_t n)
 {
 	const struct sw_trace_piece *end = find_end(r, items, n), *last, *first;
-	const struct sw_trace_mark *hold, *fold;
-	const struct sw_trace_mark *m;
+	const struct sw_trace_mark *hold, *fold, *m;
 
 	if (!end)
 		return;

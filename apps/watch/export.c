@@ -182,7 +182,7 @@ static void group_add(
 	row_add(r, "job.J.group.G.collective_ns", more, g->ns);
 }
 
-/* What a job's server has summed and returned. */
+/* Add what the server of a job has summed and returned. */
 static void sums_add(
 	struct rows *r, const struct sw_daemon_job *job, const char *labels)
 {

@@ -57,8 +57,8 @@ struct sw_params {
 	bool has_crc;
 	/* Payloads of a keyed job are encrypted. */
 	bool is_encrypted;
-	/* Contributions that a server core folds before it takes the next key
-	 * of results: fewer than one tensor's rounds need to begin again. */
+	/* After so many contributions a server core takes the next key of
+	 * results.  A tensor needs more for its rounds to begin again at 0. */
 	uint32_t era_folds;
 	/* Mode of the job, enum sw_mode. */
 	uint8_t mode;

@@ -74,7 +74,7 @@ struct sw_prf {
 	struct sw_aes_key key;
 	const struct sw_aes *kernel; /* NULL: by ctx */
 	void *ctx;
-	uint8_t mac[SW_BLOCK_BYTES]; /* of the blocks so far */
+	uint8_t mac[SW_BLOCK_BYTES]; /* MAC over the blocks so far */
 	uint8_t subkey[SW_BLOCK_BYTES];
 };
 

@@ -51,14 +51,16 @@ static inline void sw_taken_add(struct sw_taken *t, uint64_t psn)
 /* The keys that encrypt RESULTs, one for each era: no nonce, which has numbers
  * of 32 bits, comes twice in an era.  The first key derives the others. */
 struct sw_era_keys {
-	struct sw_ctr first; /* of era 0 */
-	struct sw_ctr of[2]; /* of two others, by their lowest bit */
+	struct sw_ctr first; /* the key of era 0 */
+	struct sw_ctr of[2]; /* two others, by the lowest bit of their era */
 	uint32_t era[2];
 };
 
-/* sw_era_keys_open - prepare them for the key of era 0; false: no memory.
- * sw_era_keys_close takes zeroed ones as well.
- * sw_era_key - return the key of @era, until it is called for another one.
+/* sw_era_keys_open - prepare the keys that follow from the key of era 0.
+ * Returns false if there is no memory.
+ * sw_era_keys_close - wipe and free them; they may be zeroed.
+ * sw_era_keys_turn - derive the key of @era, in the place of an older one.
+ * sw_era_key - return the key of @era.  The next call may replace it.
  * sw_era_near - return the era with these lowest 4 @bits, one above @newest at
  * most. */
 bool sw_era_keys_open(struct sw_era_keys *k, const uint8_t key[SW_BLOCK_BYTES]);
@@ -188,14 +190,15 @@ enum { SW_RESULT_ROWS = 2048 }; /* hashes of results that are kept */
 /* A result by its place: key, round and chunk, or what a stream has there. */
 struct sw_result_row {
 	uint32_t key, round, chunk;
-	uint32_t era; /* in which it was computed, and 1; 0: do not keep it */
+	uint32_t era; /* 1 + the era in which it was computed; 0: do not keep it
+		       */
 	uint8_t hash[SW_POLYVAL_BLOCK];
 };
 
 struct sw_result_keys {
 	struct sw_polyval_key hash;
 	struct sw_era_keys ciphers; /* open if the job is encrypted */
-	uint32_t era;               /* of all results from now on */
+	uint32_t era;               /* the newest */
 	uint64_t era_from, era_ns;  /* contributions before it; its begin */
 	uint8_t secret[2][SW_BLOCK_BYTES]; /* keys that members are told: to
 					      hash, to encrypt */

@@ -58,7 +58,7 @@ struct sw_hub {
 	const struct sw_params *params;
 	struct sw_stats *stats;
 	const uint64_t *now_ns, *gap_ns;
-	sw_fate_fn fate; /* of data frames; its ctx is the peer */
+	sw_fate_fn fate; /* takes the fate of data frames; ctx: the peer */
 	/* Build control frame @what for a peer: write its payload where
 	 * sw_peer_tx was told, and return its length; set the type.  @h has
 	 * the session's id and seed. */

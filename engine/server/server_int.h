@@ -38,8 +38,8 @@ enum {
 	 * sessions are open. */
 	SW_HELLO_BURST = 256,
 	SW_HELLO_EVERY_US = 250,
-	/* Lines about strangers: one of a kind about a source in SW_QUIET_S,
-	 * and no more than these in all. */
+	/* The log has one line of a kind about a stranger's address in
+	 * SW_QUIET_S, and at most SW_LINES about all of them. */
 	SW_QUIET_S = 60,
 	SW_LINES = 64,
 	/* Words of a set of sessions. */

@@ -24,11 +24,11 @@
 struct sw_cell {
 	uint64_t got; /* members whose contribution is folded */
 	uint32_t round;
-	uint32_t crc;      /* of the result, when done; sealed: its era */
-	uint16_t weight;   /* sum of the weights of all contributions */
-	uint16_t step;     /* step of the first contribution */
-	uint16_t root;     /* copy: the root's rank */
-	uint8_t op;        /* enum sw_round_kind */
+	uint32_t crc;    /* the result's, when done; its era, once encrypted */
+	uint16_t weight; /* sum of the weights of all contributions */
+	uint16_t step;   /* step of the first contribution */
+	uint16_t root;   /* copy: the root's rank */
+	uint8_t op;      /* enum sw_round_kind */
 	bool has_root : 1; /* copy: the root's bytes have arrived */
 	bool is_done : 1;
 	bool is_sealed : 1; /* done, and encrypted where it lies */

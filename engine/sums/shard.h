@@ -118,7 +118,7 @@ struct sw_shard {
 	uint32_t n_members;
 	struct sw_orders orders; /* tensor indices in the order of sending */
 	uint64_t n_open;         /* chunks that wait for members */
-	uint64_t n_slots;        /* of these, chunks of streams */
+	uint64_t n_slots;        /* chunks of streams among them */
 	uint64_t n_folded;       /* contributions folded */
 	uint64_t n_done;         /* chunks completed */
 	uint64_t n_lent; /* chunks that borrow their first contribution */

@@ -30,10 +30,10 @@ struct sw_slot {
 	uint64_t inflight; /* members to whom the result is in flight */
 	uint32_t chunk;    /* number j; 0: never used */
 	uint32_t number;   /* number of its collective in the group */
-	uint32_t crc;      /* of the result, when ready; sealed: its era */
-	uint16_t weight;   /* ranks that have contributed */
-	uint16_t bytes;    /* payload bytes; 0: none have arrived */
-	uint16_t tag;      /* tag of the collective's size */
+	uint32_t crc;    /* the result's, when ready; its era, once encrypted */
+	uint16_t weight; /* ranks that have contributed */
+	uint16_t bytes;  /* payload bytes; 0: none have arrived */
+	uint16_t tag;    /* tag of the collective's size */
 	uint8_t root, dtype, op;
 	bool is_ready : 1;
 	bool is_done : 1;

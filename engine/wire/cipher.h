@@ -36,10 +36,10 @@ static inline void sw_encrypt_result(struct sw_era_keys *keys, uint32_t era,
 		sw_era_key(keys, era), &h->key, p, h->payload_len, out);
 }
 
-/* sw_era_is_old - is the key of @era too old at @now for the 4 bits that a
- * frame has?  The worker knows @now or the era before it. sw_result_era -
- * return the era of a result from now on: it was encrypted in
- * @era, if it @was. */
+/* sw_era_is_old - is @era too old, at era @now, for the 4 bits that a frame
+ * has?  The worker knows @now or the era before it.
+ * sw_result_era - return the era of the key that a result is to have: @era, if
+ * that key @was used and is not too old; else @now. */
 static inline bool sw_era_is_old(uint32_t era, uint32_t now)
 {
 	return now - era > 8;

@@ -533,8 +533,9 @@ struct sw_worker_wait {
 	char who[96]; /* "ranks 4-7 of 8", as far as they are known */
 };
 
-/* What a group has done here.  Bytes are those of a rank's buffer, or of its
- * part; times are from the first local rank's call to the end. */
+/* The collectives of a group at this member.  Bytes are those of a rank's
+ * buffer, or of its part; times are from the first local rank's call to the
+ * end. */
 struct sw_worker_group {
 	char name[SW_NAME_MAX];
 	uint32_t n_open; /* collectives, each piece of a long one */
@@ -543,8 +544,8 @@ struct sw_worker_group {
 
 enum { SW_LOOK_GROUPS = 32 };
 
-/* What waits, the groups, and the position of a look that goes on; zeroed: at
- * the begin. */
+/* The answer of sw_worker_describe, which goes on from next and next_group;
+ * zero it first. */
 struct sw_worker_waits {
 	uint32_t n, n_more; /* n_more beside those below */
 	struct sw_worker_wait all[8];

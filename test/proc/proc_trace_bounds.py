@@ -44,7 +44,8 @@ def ranks(net, what, device):
 
 
 def bounded(bound, what="plain", device="fake", slow_mbit=None, credit=None):
-    with named(Hosts(agents=2, job={"credit": credit} if credit else {})) as net, tempfile.TemporaryDirectory() as folder:
+    job = {"credit": credit} if credit else {}
+    with named(Hosts(agents=2, job=job)) as net, tempfile.TemporaryDirectory() as folder:
         for name in net.agents if credit else ():
             net.ini[name]["agent"]["partition"] = credit
         net.start_all()

@@ -38,7 +38,7 @@ static const char *const names[N_KINDS] = {"replays", "flipped bits",
 struct attacker {
 	struct sim_job *job;
 	uint64_t rng, n, most, by_kind[N_KINDS];
-	uint64_t flipped[SW_N_TYPES]; /* by type before */
+	uint64_t flipped[SW_N_TYPES]; /* frames, by their type before */
 	struct sim_frame *kept[KEPT]; /* any frames, replaced at random */
 	uint64_t n_seen;
 	uint64_t nonces[NONCES]; /* of JOINs, which CRCs are sealed with */

@@ -78,7 +78,7 @@ struct sw_sim_faults {
 };
 
 struct sw_sim_counts {
-	uint64_t bytes; /* that have left, on the wire */
+	uint64_t bytes; /* sent, as they count on the wire */
 	uint64_t n_frames, n_dropped, n_lost, n_marked, n_down;
 	uint64_t most; /* bytes in the queue */
 };

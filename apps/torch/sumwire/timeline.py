@@ -31,7 +31,7 @@ class Timeline:
         self.path, self.rank, self.first, self.last = path, rank, first, last
         self.lock = threading.Lock()
         self.rows, self.events, self.n_spans = {}, [], 0
-        self.rounds = collections.Counter()  # of each tensor, so far
+        self.rounds = collections.Counter()  # how many each tensor has had
         self.pid = os.getpid()
         self.zero_ns = time.time_ns() - time.perf_counter_ns()
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
