@@ -118,7 +118,7 @@ static void show_tuning(struct agent_core *core)
 
 static void tune(struct agent_core *core, const struct agent_command *o)
 {
-	struct agent_report report = {.kind = AGENT_TUNED, .local = o->local};
+	struct agent_report report = {.kind = AGENT_ANSWER, .local = o->local};
 
 	report.err =
 		set_tuning(core, &o->tune, report.text, sizeof(report.text));
@@ -135,7 +135,7 @@ static void tune(struct agent_core *core, const struct agent_command *o)
 /* Close or abort a group.  Its open collectives may end after the answer. */
 static void end_group(struct agent_core *core, const struct agent_command *o)
 {
-	struct agent_report report = {.kind = AGENT_TUNED, .local = o->local};
+	struct agent_report report = {.kind = AGENT_ANSWER, .local = o->local};
 	const struct sw_edge_end *m = &o->end;
 
 	if (m->what == SW_EDGE_CLOSE_GROUP)
@@ -161,7 +161,7 @@ static void free_item(struct agent_core *core, const struct agent_command *o)
 	if (core->freed.base)
 		core->freed.client = client;
 	else /* no port refers to a stream */
-		sw_agent_tell(core, &(struct agent_report){.kind = AGENT_TUNED,
+		sw_agent_tell(core, &(struct agent_report){.kind = AGENT_ANSWER,
 					    .local = o->local});
 }
 
@@ -222,7 +222,7 @@ void sw_agent_work_free(struct agent_core *core)
 		core->is_freeing[i] = false;
 		core->n_freeing--;
 		sw_agent_tell(core, &(struct agent_report){
-					    .kind = AGENT_TUNED, .local = i});
+					    .kind = AGENT_ANSWER, .local = i});
 	}
 }
 

@@ -454,8 +454,8 @@ void sw_agent_take_reports(struct agent_control *c)
 		case AGENT_DECLARED:
 			on_declared(c, &report);
 			break;
-		case AGENT_TUNED:
-			sw_host_tuned(c->shared->host,
+		case AGENT_ANSWER:
+			sw_host_answer(c->shared->host,
 				c->group.ranks[report.local].id, report.err,
 				report.text);
 			break;

@@ -97,7 +97,7 @@ bool sw_agent_take_command(struct agent_core *core, struct agent_command *order)
 static uint32_t place_of_report(const struct agent_report *r)
 {
 	switch (r->kind) {
-	case AGENT_TUNED:
+	case AGENT_ANSWER:
 		return r->local;
 	case AGENT_RUNNING:
 		return AGENT_LOCAL_MAX;

@@ -62,7 +62,7 @@ enum agent_report_kind {
 	AGENT_STATUS,   /* a line for people; may be dropped */
 	AGENT_RUNNING,  /* the job runs */
 	AGENT_DECLARED, /* the batch is admitted, or err */
-	AGENT_TUNED,    /* TUNE, END or FREE of local: done, or err */
+	AGENT_ANSWER,   /* TUNE, END or FREE of local: done, or err */
 	AGENT_FAILED,   /* the job failed; otherwise as AGENT_ENDED */
 	AGENT_ENDED,    /* no lcore uses the clients' tensors: processes may
 			   receive the end of the job */

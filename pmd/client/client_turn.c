@@ -46,7 +46,7 @@ static bool has_form(const union sw_edge_msg *m, size_t bytes)
 	case SW_EDGE_FAILED:
 	case SW_EDGE_STATUS:
 	case SW_EDGE_CLOSED:
-	case SW_EDGE_TUNED:
+	case SW_EDGE_ANSWER:
 		return bytes == sizeof(m->text) && m->text.err <= 0 &&
 		       !m->text.text[SW_EDGE_TEXT_BYTES - 1];
 	default:
@@ -256,9 +256,9 @@ static int await_answer(
 	for (int i = 0; i < 2; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
-	if (kind == SW_EDGE_TUNED && m.text.err)
+	if (kind == SW_EDGE_ANSWER && m.text.err)
 		return sw_client_fail(c, m.text.err, "%s", m.text.text);
-	if (kind == SW_EDGE_TUNED)
+	if (kind == SW_EDGE_ANSWER)
 		return 0;
 	if (kind == SW_ETIMEDOUT)
 		sw_client_close(c, SW_ETIMEDOUT,

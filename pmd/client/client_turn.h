@@ -39,7 +39,7 @@ int sw_client_await(
 int sw_client_send(
 	struct sw_client *c, const void *m, size_t bytes, uint64_t until_ns);
 
-/* sw_client_ask - lead, send a message and await its answer, SW_EDGE_TUNED;
+/* sw_client_ask - lead, send a message and await its answer, SW_EDGE_ANSWER;
  * @what names the request in sentences. */
 int sw_client_ask(
 	struct sw_client *c, const void *m, size_t bytes, const char *what);

@@ -178,7 +178,7 @@ enum sw_edge_kind {
 	SW_EDGE_STATUS,     /* agent: sw_edge_text; progress, for the log */
 	SW_EDGE_CLOSED,     /* agent: sw_edge_text; the agent hangs up */
 	SW_EDGE_TUNE,       /* client: sw_edge_tune, one at a time */
-	SW_EDGE_TUNED,      /* agent: sw_edge_text; the answer, err 0: done */
+	SW_EDGE_ANSWER,     /* agent: sw_edge_text; the answer, err 0: done */
 	SW_EDGE_OPEN,       /* client: sw_edge_open, a batch of one stream */
 	SW_EDGE_END,  /* client: sw_edge_end; answered as SW_EDGE_TUNE, and
 			 only one of these at a time */

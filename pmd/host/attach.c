@@ -101,17 +101,17 @@ int sw_host_attached(struct sw_host *h, uint32_t id, uint32_t rank,
 	return 0;
 }
 
-void sw_host_tuned(struct sw_host *h, uint32_t id, int err, const char *text)
+void sw_host_answer(struct sw_host *h, uint32_t id, int err, const char *text)
 {
 	struct sw_slot *s = sw_slot_find(h, id);
 
-	if (!s || s->state != SW_SLOT_ATTACHED || !s->is_tuning)
+	if (!s || s->state != SW_SLOT_ATTACHED || !s->is_asking)
 		return;
-	s->is_tuning = false;
+	s->is_asking = false;
 	if (s->is_freeing && !err)
 		sw_declared_unmap(h, s->declared, s->freeing);
 	s->is_freeing = false;
-	sw_slot_say(s, SW_EDGE_TUNED, err, 0, text);
+	sw_slot_say(s, SW_EDGE_ANSWER, err, 0, text);
 }
 
 /* Send a status line, or drop it if many are unread: a process that computes

@@ -76,7 +76,7 @@ struct sw_host_events {
 	void (*on_detach)(
 		void *ctx, uint32_t id, enum sw_host_why why, const char *text);
 	/* A client sets a tuning. Its value is unchecked; the policy's name is
-	 * terminated. Answer now or later with sw_host_tuned; the next request
+	 * terminated. Answer now or later with sw_host_answer; the next request
 	 * comes after that. */
 	void (*on_tune)(
 		void *ctx, uint32_t id, const struct sw_edge_tune *tune);
@@ -169,9 +169,9 @@ void sw_host_declare_failed(struct sw_host *h, uint32_t id, uint32_t batch,
  * because all of them have closed it: its index may be reused (control). */
 void sw_host_gone(struct sw_host *h, uint32_t node_id);
 
-/* sw_host_tuned - answer on_tune, on_end or on_free (control).
+/* sw_host_answer - answer on_tune, on_end or on_free (control).
  * @err, @text  the result of the client's call; 0: done */
-void sw_host_tuned(struct sw_host *h, uint32_t id, int err, const char *text);
+void sw_host_answer(struct sw_host *h, uint32_t id, int err, const char *text);
 
 /* sw_host_status - send a line for the client's log, such as "waiting for rank
  * 2 of 4" (control). Dropped if the client does not read. */

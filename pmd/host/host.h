@@ -153,7 +153,7 @@ struct sw_slot {
 	uint32_t id; /* generation << SW_HOST_SLOT_BITS | index */
 	enum sw_slot_state state;
 	int sock, pid_fd;
-	bool is_tuning; /* on_tune, on_end or on_free called and not answered */
+	bool is_asking; /* on_tune, on_end or on_free called and not answered */
 	bool is_freeing;  /* the last of these was on_free */
 	uint32_t freeing; /* item to free, if so */
 	bool is_deaf;     /* does not read: its socket is full */

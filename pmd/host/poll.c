@@ -180,7 +180,7 @@ static bool is_tune(
 	const struct sw_slot *s, const struct sw_edge_tune *m, size_t bytes)
 {
 	return bytes == sizeof(*m) && s->state == SW_SLOT_ATTACHED &&
-	       !s->is_tuning && m->what <= SW_EDGE_JOB &&
+	       !s->is_asking && m->what <= SW_EDGE_JOB &&
 	       !m->policy[sizeof(m->policy) - 1];
 }
 
@@ -188,7 +188,7 @@ static void rx_tune(struct sw_slot *s, const struct sw_edge_tune *m)
 {
 	struct sw_host *h = s->host;
 
-	s->is_tuning = true;
+	s->is_asking = true;
 	h->p.events.on_tune(h->p.ctx, s->id, m);
 }
 
@@ -205,7 +205,7 @@ static bool is_end(
 	const struct sw_slot *s, const struct sw_edge_end *m, size_t bytes)
 {
 	return bytes == sizeof(*m) && s->state == SW_SLOT_ATTACHED &&
-	       !s->is_tuning &&
+	       !s->is_asking &&
 	       (m->what == SW_EDGE_CLOSE_GROUP ||
 		       (m->what == SW_EDGE_ABORT &&
 			       (m->err == SW_EABORTED ||
@@ -218,7 +218,7 @@ static void rx_end(struct sw_slot *s, struct sw_edge_end m)
 {
 	struct sw_host *h = s->host;
 
-	s->is_tuning = true;
+	s->is_asking = true;
 	m.stream = sw_host_item(s->client, m.stream)->name;
 	sw_text_clean(m.why, sizeof(m.why));
 	h->p.events.on_end(h->p.ctx, s->id, &m);
@@ -228,7 +228,7 @@ static bool is_free(
 	const struct sw_slot *s, const struct sw_edge_free *m, size_t bytes)
 {
 	return bytes == sizeof(*m) && s->state == SW_SLOT_ATTACHED &&
-	       !s->is_tuning &&
+	       !s->is_asking &&
 	       (has_item(s, m->item, SW_EDGE_MEMORY) ||
 		       has_item(s, m->item, SW_EDGE_STREAM));
 }
@@ -237,7 +237,7 @@ static void rx_free(struct sw_slot *s, uint32_t item)
 {
 	struct sw_host *h = s->host;
 
-	s->is_tuning = true;
+	s->is_asking = true;
 	s->is_freeing = true;
 	s->freeing = item;
 	h->p.events.on_free(h->p.ctx, s->id, item);

@@ -96,7 +96,7 @@ static void answer_batch(struct seat *t)
 static void answer_tune(struct seat *t)
 {
 	if (t->is_tuned)
-		sw_host_tuned(agent.host, t->id, 0, "");
+		sw_host_answer(agent.host, t->id, 0, "");
 	t->is_tuned = false;
 }
 

@@ -255,7 +255,7 @@ static void end_late(void *ctx, uint32_t id, const struct sw_edge_end *end)
 	r->end = *end;
 	while (!atomic_load(&is_answered))
 		usleep(100);
-	sw_host_tuned(r->host, id, 0, "");
+	sw_host_answer(r->host, id, 0, "");
 }
 
 static void be_late(struct rig *r, bool is_late)

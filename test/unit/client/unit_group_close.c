@@ -71,7 +71,7 @@ static void end_nothing(void *ctx, uint32_t id, const struct sw_edge_end *end)
 	struct rig *r = ctx;
 
 	r->end = *end;
-	sw_host_tuned(r->host, id, 0, "");
+	sw_host_answer(r->host, id, 0, "");
 }
 
 static void *end_later(void *arg)
@@ -136,7 +136,7 @@ static void refuse_one(void *ctx, uint32_t id, uint32_t item)
 	if (atomic_fetch_add(&n_refused, 1))
 		rig_on_free(ctx, id, item);
 	else
-		sw_host_tuned(r->host, id, SW_EBUSY, "it is in use");
+		sw_host_answer(r->host, id, SW_EBUSY, "it is in use");
 }
 
 static void close__gives_back_what_it_can(void **state)
@@ -158,7 +158,7 @@ static void refuse_end(void *ctx, uint32_t id, const struct sw_edge_end *end)
 	struct rig *r = ctx;
 
 	r->end = *end;
-	sw_host_tuned(r->host, id, SW_EBUSY, "it is not to end");
+	sw_host_answer(r->host, id, SW_EBUSY, "it is not to end");
 }
 
 /* The library's thread tries exactly once again. */

@@ -388,7 +388,7 @@ static void end_nothing(void *ctx, uint32_t id, const struct sw_edge_end *end)
 	struct rig *r = ctx;
 
 	r->end = *end;
-	sw_host_tuned(r->host, id, 0, "");
+	sw_host_answer(r->host, id, 0, "");
 }
 
 /* Is something there for the agent? */
@@ -461,7 +461,7 @@ static void end_late(void *ctx, uint32_t id, const struct sw_edge_end *end)
 		nap(1);
 	atomic_store(&r->is_aborting, true);
 	rig_kick(r);
-	sw_host_tuned(r->host, id, 0, "");
+	sw_host_answer(r->host, id, 0, "");
 }
 
 static void *close_group(void *arg)

@@ -201,7 +201,7 @@ static inline void rig_on_tune(
 					.round = 9,
 					.number = 7});
 	if (!r->how.is_slow_to_tune)
-		sw_host_tuned(r->host, id, r->how.refuse_tune,
+		sw_host_answer(r->host, id, r->how.refuse_tune,
 			r->how.refuse_tune ? "partition 4: too small" : "");
 }
 
@@ -213,7 +213,7 @@ static inline void rig_on_end(
 	r->end = *end;
 	atomic_store(&r->is_aborting, true);
 	rig_kick(r);
-	sw_host_tuned(r->host, id, 0, "");
+	sw_host_answer(r->host, id, 0, "");
 }
 
 /* Its lcore looks at clients under the lock. */
@@ -231,7 +231,7 @@ static inline void rig_on_free(void *ctx, uint32_t id, uint32_t item)
 				r->ports[i].port, item, &base, &bytes);
 	pthread_mutex_unlock(&r->lock);
 	if (is_good)
-		sw_host_tuned(r->host, id, 0, "");
+		sw_host_answer(r->host, id, 0, "");
 }
 
 static inline void rig_log(void *ctx, enum sw_log_level level, const char *text)

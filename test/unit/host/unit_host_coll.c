@@ -253,7 +253,7 @@ static void free_item(struct raw *w, uint32_t item)
 
 	send_free(w, item);
 	assert_int_equal(raw_recv(w, &answer, fds), sizeof(answer.text));
-	assert_int_equal(answer.kind, SW_EDGE_TUNED);
+	assert_int_equal(answer.kind, SW_EDGE_ANSWER);
 	assert_int_equal(answer.text.err, 0);
 }
 

@@ -105,7 +105,7 @@ static void tell__all_at_once(void **state)
 		tell(a, AGENT_STATUS, 0);
 	tell(a, AGENT_RUNNING, 0);
 	for (uint32_t i = 0; i < AGAIN * AGENT_LOCAL_MAX; i++) {
-		tell(a, AGENT_TUNED, i % AGENT_LOCAL_MAX);
+		tell(a, AGENT_ANSWER, i % AGENT_LOCAL_MAX);
 		tell(a, AGENT_DECLARED, 0);
 		tell(a, AGENT_STATUS, 0);
 	}
@@ -119,7 +119,7 @@ static void tell__all_at_once(void **state)
 	assert_int_equal(r.kind, AGENT_LEFT);
 	assert_int_equal(n[AGENT_RUNNING], 1);
 	assert_int_equal(n[AGENT_DECLARED], 1);
-	assert_int_equal(n[AGENT_TUNED], AGENT_LOCAL_MAX);
+	assert_int_equal(n[AGENT_ANSWER], AGENT_LOCAL_MAX);
 	assert_int_equal(n[AGENT_FAILED], 1);
 	assert_int_equal(n[AGENT_ENDED], 0);
 	assert_int_equal(n[AGENT_LEFT], 1);

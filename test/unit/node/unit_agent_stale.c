@@ -110,7 +110,7 @@ static struct agent_rig *open_larger(void)
 	control(s);
 	work(s);
 	control(s);
-	expect(&s->w[0], SW_EDGE_TUNED);
+	expect(&s->w[0], SW_EDGE_ANSWER);
 	assert_null(w->tensors[0].worker); /* it has gone */
 	open_stream(s, SECOND, MEMBERS);
 	assert_int_equal(w->n_places, 1); /* at the same index */
@@ -174,7 +174,7 @@ static void end__of_a_group_before(void **state)
 		control(s);
 		work(s);
 		control(s);
-		expect(&s->w[0], SW_EDGE_TUNED);
+		expect(&s->w[0], SW_EDGE_ANSWER);
 		assert_false(t->life->from || t->life->is_closed);
 	}
 	close_scene(s);
