@@ -490,7 +490,7 @@ static void leave(struct agent_core *core, const struct agent_command *o)
 	memset(core->is_freeing, 0, sizeof(core->is_freeing));
 	core->n_freeing = 0;
 	if (!core->has_worker)
-		return; /* LEFT was told: this order crossed it */
+		return; /* LEFT was told: this command crossed it */
 	core->is_leaving = true;
 	sw_worker_leave(&core->worker, o->why.err ? &o->why : NULL);
 	end_job(core, &(struct agent_report){.kind = AGENT_ENDED});

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The processes of one job form a group, with one process per local rank.  When
- * the group is complete, lcore 0 is ordered to join.  When a process ends
+ * the group is complete, lcore 0 is told to join.  When a process ends
  * without closing, everything that depends on it ends: its groups, or the job
  * if no other process is left.  After the first process of a group has ended,
  * new processes attach to the next group, which may gather while the previous
@@ -132,7 +132,7 @@ static void tell_who_stays(struct agent_control *c)
 
 static void begin_if_complete(struct agent_control *c)
 {
-	struct agent_command order = {.kind = AGENT_JOIN};
+	struct agent_command command = {.kind = AGENT_JOIN};
 
 	if (c->group.n_here < sw_agent_n_local(c->shared))
 		return;
@@ -140,8 +140,8 @@ static void begin_if_complete(struct agent_control *c)
 	c->is_admitted = c->is_ended = false;
 	c->n_built = c->n_places = 0;
 	c->n_freed = c->n_reused = 0;
-	order.err = sw_agent_open_worker(c->shared);
-	sw_agent_command(c, &order);
+	command.err = sw_agent_open_worker(c->shared);
+	sw_agent_command(c, &command);
 }
 
 /* Has the job ended for one of its processes? Then it admits none. */
@@ -230,14 +230,14 @@ static void end_others(struct agent_control *c, int err, const char *text)
  * when no lcore uses their tensors, so that they may write them. */
 static void end_group(struct agent_control *c, const struct sw_fault *why)
 {
-	struct agent_command order = {.kind = AGENT_LEAVE, .why = *why};
+	struct agent_command command = {.kind = AGENT_LEAVE, .why = *why};
 	char text[SW_TEXT_MAX];
 
 	c->is_ended = true;
 	c->end_err = why->err ? why->err : SW_ECLOSED;
 	snprintf(c->end_text, sizeof(c->end_text), "%s",
 		sw_fault_text(why, false, NULL, text));
-	sw_agent_command(c, &order);
+	sw_agent_command(c, &command);
 }
 
 /* Refuse the processes of a group that has not begun. */
@@ -373,7 +373,7 @@ void sw_agent_on_free(void *ctx, uint32_t id, uint32_t item)
 static void on_running(
 	struct agent_control *c, const struct agent_report *report)
 {
-	struct agent_command order = {.kind = AGENT_SERVE};
+	struct agent_command command = {.kind = AGENT_SERVE};
 	struct sw_fault why;
 	int err = 0;
 
@@ -387,14 +387,14 @@ static void on_running(
 	for (uint32_t i = 0; i < sw_agent_n_local(c->shared) && !err; i++) {
 		struct agent_rank *r = &c->group.ranks[i];
 
-		order.local = i;
+		command.local = i;
 		err = sw_host_attached(c->shared->host, r->id, c->first + i,
 			report->size, i, sw_agent_n_local(c->shared),
-			&order.client);
+			&command.client);
 		if (err)
 			r->is_gone = true; /* it was refused */
 		else
-			sw_agent_command(c, &order);
+			sw_agent_command(c, &command);
 	}
 	if (err) {
 		why = sw_fault_said(err,

@@ -5,11 +5,11 @@
 
 #include "apps/node/agent_shared.h"
 
-/* State of a lane of the worker, and its order to that lcore. */
+/* State of a lane of the worker, and the command to that lcore. */
 enum agent_lane_stage {
 	AGENT_LANE_CLOSED,  /* the lane has no worker */
-	AGENT_LANE_OPEN,    /* order of lcore 0: take the job's worker */
-	AGENT_LANE_CLOSING, /* order of lcore 0: close it once ports release it
+	AGENT_LANE_OPEN,    /* lcore 0 says: take the job's worker */
+	AGENT_LANE_CLOSING, /* lcore 0 says: close it once ports release it
 			     */
 };
 

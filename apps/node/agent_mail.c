@@ -72,9 +72,9 @@ static uint32_t place_of_command(const struct agent_command *o)
 }
 
 void sw_agent_command(
-	struct agent_control *c, const struct agent_command *order)
+	struct agent_control *c, const struct agent_command *command)
 {
-	struct agent_command o = *order;
+	struct agent_command o = *command;
 
 	c->n_joined += o.kind == AGENT_JOIN;
 	o.group = c->n_joined;
@@ -83,11 +83,13 @@ void sw_agent_command(
 	sw_bell_ring(&c->shared->daemon.pollers[0].bell);
 }
 
-bool sw_agent_take_command(struct agent_core *core, struct agent_command *order)
+bool sw_agent_take_command(
+	struct agent_core *core, struct agent_command *command)
 {
-	if (sw_spsc_take(&core->commands, order, 1) != 1)
+	if (sw_spsc_take(&core->commands, command, 1) != 1)
 		return false;
-	atomic_store(&core->shared->rings->has_command[place_of_command(order)],
+	atomic_store(
+		&core->shared->rings->has_command[place_of_command(command)],
 		false);
 	return true;
 }

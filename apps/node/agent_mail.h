@@ -94,15 +94,15 @@ struct agent_rings {
  * Errors: SW_ENOMEM. */
 int sw_agent_open_rings(struct agent *a);
 
-/* sw_agent_command - send @order to lcore 0, unless it is in the ring.  Control
- * thread. */
+/* sw_agent_command - send @command to lcore 0, unless it is in the ring.
+ * Control thread. */
 void sw_agent_command(
-	struct agent_control *c, const struct agent_command *order);
+	struct agent_control *c, const struct agent_command *command);
 
 /* sw_agent_take_command - receive the next command.  Returns false if the ring
  * is empty.  Lcore 0. */
 bool sw_agent_take_command(
-	struct agent_core *core, struct agent_command *order);
+	struct agent_core *core, struct agent_command *command);
 
 /* sw_agent_tell - send @report to the control thread, unless it is in the ring.
  * A log line that would take the room of other reports is dropped and counted.
