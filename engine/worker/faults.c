@@ -205,7 +205,7 @@ void sw_stream_propose(
 		return; /* it has ended, or an end is proposed */
 	sw_wtensor_blame(t, why);
 	if (w->lane_i)
-		sw_lane_dead(w, sw_wtensor_slot(t)); /* lane 0 proposes it */
+		sw_lane_tell(w, sw_wtensor_slot(t)); /* lane 0 proposes it */
 	else
 		tell(&w->links[0], t);
 }

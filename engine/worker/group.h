@@ -72,6 +72,10 @@ bool sw_life_identify(
 
 /* --- group_end.c: its end --- */
 
+/* sw_life_release - end the open collectives of a group that has ended, if its
+ * end is settled here and, in lane 0, all other lanes have released it. */
+void sw_life_release(struct sw_worker *w, const struct sw_wtensor *slot);
+
 /* sw_dead_work - end collectives of the ended groups in w->dying, some in each
  * turn; returns the work done. */
 uint32_t sw_dead_work(struct sw_worker *w);

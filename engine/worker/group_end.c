@@ -33,28 +33,52 @@ enum {
 
 /* --- an ended group --- */
 
-/* End an open collective of an ended group, when nothing of the group is
- * borrowed.  Nothing of it leaves after its end, so that stays so. */
+/* How far has another lane let go of the group? */
+static enum sw_life_step step_of(
+	const struct sw_worker *w, uint32_t lane, const struct sw_wtensor *slot)
+{
+	return atomic_load(&w->lanes[lane].theirs[slot->index].own_life.step);
+}
+
+void sw_life_release(struct sw_worker *w, const struct sw_wtensor *slot)
+{
+	const struct sw_life *g = &slot->own_life;
+
+	if (!g->from || g->step || sw_bitmap_has(&w->ended, slot->index))
+		return;
+	for (uint32_t i = 0; i < w->n_others; i++)
+		if (step_of(w, i, slot) < SW_LIFE_RELEASED)
+			return;
+	sw_bitmap_add(&w->dying, slot->index);
+}
+
+/* Stop borrowing the buffers of an ended group.  Nothing of it leaves after its
+ * end, so that stays so.  Returns false if the next turn must continue. */
+static bool release(struct sw_worker *w, struct sw_wtensor *slot)
+{
+	const struct sw_wtensor *u = NULL;
+
+	while (w->events.keep && (u = sw_wtensor_next(slot, u)))
+		if (!w->events.keep(w->events.ctx, u->key))
+			return false;
+	atomic_store(&slot->own_life.step, SW_LIFE_RELEASED);
+	if (w->lane_i)
+		sw_lane_tell(w, slot);
+	return true;
+}
+
+/* End an open collective of an ended group, when nothing of it is borrowed. */
 static uint32_t end_dead(struct sw_worker *w, struct sw_wtensor *slot)
 {
-	struct sw_life *g = &slot->own_life;
-	struct sw_wtensor *u;
+	struct sw_wtensor *u = NULL;
 
-	for (u = g->streams; u && !g->is_kept && w->events.keep;
-		u = u->stream->next)
-		if (!w->events.keep(w->events.ctx, u->key))
-			return SW_SWEEP_BURST; /* the next turn continues */
-	g->is_kept = true;
-	for (u = g->streams; u; u = u->stream->next)
+	if (!slot->own_life.step && !release(w, slot))
+		return SW_SWEEP_BURST;
+	while ((u = sw_wtensor_next(slot, u)))
 		if (u->is_open)
 			return sw_round_end_some(
 				w, u, sw_wtensor_why(slot)->err);
 	sw_bitmap_remove(&w->dying, slot->index);
-	if (w->lane_i) {
-		g->busy_lanes = 0;
-		atomic_store(&slot->said.is_released, true);
-		sw_lane_tell(w, slot);
-	}
 	return 1;
 }
 
@@ -80,11 +104,8 @@ void sw_life_check_left(struct sw_worker *w, struct sw_wtensor *t)
 	const struct sw_wtensor *u = NULL;
 	struct sw_life *g = t->life;
 
-	/* Other lanes end no closed group: they must know first that it died.
-	 */
 	if (g->is_closed || sw_worker_end_of(w) ||
-		w->deaths.step == SW_DEATHS_JUDGED ||
-		sw_bitmap_has(&w->ended, sw_wtensor_slot(t)->index))
+		w->deaths.step == SW_DEATHS_JUDGED)
 		return;
 	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
 		if (t->stream->group.has_local[i] & ~g->closed[i] &
@@ -95,20 +116,18 @@ void sw_life_check_left(struct sw_worker *w, struct sw_wtensor *t)
 		if ((u->is_open && !g->from) || u->number >= w->n_admitted ||
 			sw_bitmap_has(&w->lacking, u->index))
 			return;
-	atomic_store(&sw_wtensor_slot(t)->said.is_closed, true);
-	sw_lane_tell(w, sw_wtensor_slot(t));
 	sw_life_closed(w, sw_wtensor_slot(t));
+	sw_lane_tell(w, sw_wtensor_slot(t));
 }
 
 /* Is this lane done with the group, do its servers, except the coordinator,
  * know that it is closed, and have other lanes forgotten it? */
 static bool is_through(const struct sw_worker *w, const struct sw_wtensor *slot)
 {
+	const struct sw_life *g = &slot->own_life;
 	const struct sw_wtensor *u = NULL;
 
-	if (slot->own_life.busy_lanes ||
-		sw_bitmap_has(&w->ended, slot->index) ||
-		sw_bitmap_has(&w->dying, slot->index))
+	if ((g->from && !g->step) || sw_bitmap_has(&w->dying, slot->index))
 		return false;
 	while ((u = sw_wtensor_next(slot, u)))
 		if (u->is_open)
@@ -118,7 +137,7 @@ static bool is_through(const struct sw_worker *w, const struct sw_wtensor *slot)
 			!sw_link_knows_closed(&w->links[i], slot))
 			return false;
 	for (uint32_t i = 0; i < w->n_others; i++)
-		if (!atomic_load(&slot->stream->lanes[i].has_gone))
+		if (step_of(w, i, slot) < SW_LIFE_FORGOTTEN)
 			return false;
 	return true;
 }
@@ -156,7 +175,7 @@ static void forget_group(struct sw_worker *w, struct sw_wtensor *slot)
 			w->events.gone(w->events.ctx, u->id);
 	}
 	if (w->lane_i)
-		atomic_store(&sw_stream_lane(w, slot->index)->has_gone, true);
+		atomic_store(&slot->own_life.step, SW_LIFE_FORGOTTEN);
 }
 
 /* Forget a closed group if nothing needs it.  Returns whether it did.  A member

@@ -34,7 +34,7 @@ static uint64_t tensor_lagging(const struct sw_worker *w,
 static void tensor_follow(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_wtensor *zero)
 {
-	if (atomic_load(&zero->said.round) == t->round) {
+	if (atomic_load(&zero->said_round) == t->round) {
 		sw_round_extend(w, t);
 		return;
 	}
@@ -52,7 +52,7 @@ static bool tensor_is_known(const struct sw_link *l, const struct sw_wtensor *t)
 /* End the open round when the other lanes have dropped it as well. */
 static void tensor_killed(struct sw_worker *w, struct sw_wtensor *t)
 {
-	sw_lane_dead(w, t);
+	sw_lane_tell(w, t);
 	if (!t->is_open || !sw_wtensor_is_dead(t, t->round + !t->is_begun))
 		return;
 	sw_round_drop(w, t);
@@ -112,14 +112,12 @@ static void stream_killed(struct sw_worker *w, struct sw_wtensor *t)
 {
 	struct sw_wtensor *u = NULL;
 
-	t->life->busy_lanes = w->lane_i ? 1 : sw_lanes_all(w);
-	if (w->lane_i || !t->life->busy_lanes)
-		sw_bitmap_add(&w->dying, sw_wtensor_slot(t)->index);
 	if (!w->lane_i) /* another lane's server says it through lane 0 */
-		sw_lane_dead(w, sw_wtensor_slot(t));
+		sw_lane_tell(w, t);
 	while ((u = sw_wtensor_next(t, u)))
 		if (u->is_open)
 			sw_round_drop(w, u);
+	sw_life_release(w, t);
 	sw_sched_run(&w->sched);
 	if (!w->lane_i)
 		sw_life_check_left(w, t);

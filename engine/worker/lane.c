@@ -125,12 +125,12 @@ static void on_reports(struct sw_worker *w, struct sw_lane *lane, uint32_t bits)
 static void on_tensor(struct sw_worker *w, struct sw_wtensor *t, uint32_t lane,
 	const struct sw_wtensor *theirs)
 {
-	uint32_t dead_from = atomic_load(&theirs->said.dead_from);
+	uint32_t from = atomic_load(&theirs->own_life.from);
 
-	if (dead_from && dead_from != t->life->from)
-		sw_tensor_kill(w, t, dead_from, sw_wtensor_why(theirs));
+	if (from && from != t->life->from)
+		sw_tensor_kill(w, t, from, sw_wtensor_why(theirs));
 	if (sw_worker_end_of(w) || !(t->busy_lanes >> lane & 1) ||
-		atomic_load(&theirs->said.round) != t->round)
+		atomic_load(&theirs->said_round) != t->round)
 		return;
 	t->busy_lanes &= (uint16_t) ~(1u << lane);
 	t->weight = theirs->weight;
@@ -151,12 +151,7 @@ static void on_stream(struct sw_worker *w, struct sw_wtensor *t, uint32_t lane,
 		sw_stream_propose(w, t, sw_wtensor_why(theirs));
 	if (atomic_load(&l->done) && !sw_worker_end_of(w))
 		sw_colls_done(w, t, l);
-	if (!(t->life->busy_lanes >> lane & 1) ||
-		!atomic_load(&theirs->said.is_released))
-		return;
-	t->life->busy_lanes &= (uint16_t) ~(1u << lane);
-	if (!t->life->busy_lanes)
-		sw_bitmap_add(&w->dying, sw_wtensor_slot(t)->index);
+	sw_life_release(w, sw_wtensor_slot(t));
 }
 
 uint32_t sw_lane_take_reports(struct sw_worker *w, uint32_t lane)

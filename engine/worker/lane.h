@@ -13,8 +13,8 @@
  * when every lane with chunks of it has reported.
  *
  * Lanes meet through state words, never through queues.  A lane writes a word,
- * in struct sw_said of a tensor or here, and then raises the tensor's flag, or
- * a bit, at the other side, which looks at the whole state of the tensor.  So a
+ * of a tensor or here, and then raises the tensor's flag, or a bit, at the
+ * other side, which looks at the whole state of the tensor.  So a
  * flag that stands for several changes, or comes late, loses nothing.
  *
  * Lanes read names, shapes, collectives, buffers and operations in lane 0's
@@ -49,17 +49,6 @@ enum sw_lane_bit {
 
 struct sw_worker;
 struct sw_wtensor;
-
-/* The words of a tensor that its lane says to the others. */
-struct sw_said {
-	/* Lane 0: the round that it has begun; another lane: the last one that
-	 * has ended there. */
-	_Atomic uint32_t round;
-	_Atomic uint32_t dead_from; /* 0: it is alive */
-	atomic_bool is_closed;      /* lane 0: this member has closed it */
-	/* Another lane: it has released the buffers of a dead stream. */
-	atomic_bool is_released;
-};
 
 /* The latest settings of lane 0's scheduler.  If a lane mixes two sets, the bit
  * is set again, and it reads once more. */

@@ -51,12 +51,4 @@ static inline void sw_lane_tell(struct sw_worker *w, const struct sw_wtensor *t)
 		sw_lanes_tell(w, t, sw_lanes_all(w));
 }
 
-/* sw_lane_dead - say that a tensor is dead.  For a stream, another lane passes
- * on the server's reason, and lane 0 decides. */
-static inline void sw_lane_dead(struct sw_worker *w, struct sw_wtensor *slot)
-{
-	atomic_store(&slot->said.dead_from, slot->own_life.from);
-	sw_lane_tell(w, slot);
-}
-
 #endif

@@ -213,7 +213,7 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 	t->progress_ns = w->now_ns;
 	t->busy_lanes = t->lanes;
 	if (t->lanes) {
-		atomic_store(&t->said.round, t->round);
+		atomic_store(&t->said_round, t->round);
 		sw_lanes_tell(w, t, t->lanes);
 	}
 	if (!t->n_missing)
@@ -296,7 +296,7 @@ void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 	}
 	if (w->left_by_ns)
 		return;
-	atomic_store(&t->said.round, t->round);
+	atomic_store(&t->said_round, t->round);
 	sw_lane_tell(w, t);
 }
 

@@ -111,7 +111,6 @@ struct sw_stream_lane {
 	/* The results of those in done: */
 	uint16_t weights[SW_COLLS]; /* 0: it had no result */
 	bool are_edited[SW_COLLS];
-	atomic_bool has_gone; /* the other lane has forgotten the stream */
 };
 
 struct sw_stream {

@@ -511,13 +511,12 @@ void sw_tensor_follow(struct sw_worker *w, struct sw_wtensor *t)
 {
 	struct sw_wtensor *slot = sw_wtensor_slot(t);
 	const struct sw_wtensor *zero = w->lanes->zero->tensors;
-	const struct sw_said *said = &zero[slot->index].said;
+	const struct sw_life *said = &zero[slot->index].own_life;
 	bool is_closed = atomic_load(&said->is_closed); /* was said last */
-	uint32_t dead_from = atomic_load(&said->dead_from);
+	uint32_t from = atomic_load(&said->from);
 
-	if (dead_from && dead_from != t->life->from)
-		sw_tensor_kill(
-			w, t, dead_from, sw_wtensor_why(&zero[slot->index]));
+	if (from && from != t->life->from)
+		sw_tensor_kill(w, t, from, sw_wtensor_why(&zero[slot->index]));
 	if (!sw_worker_end_of(w))
 		t->kind->follow(w, t, &zero[t->index]);
 	if (is_closed && !t->life->is_closed)

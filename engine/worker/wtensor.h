@@ -88,24 +88,29 @@ struct sw_kind {
 /* kinds.c */
 extern const struct sw_kind sw_tensor_kind, sw_stream_kind;
 
+/* How far this lane has let go of a group. */
+enum sw_life_step {
+	SW_LIFE_USED,
+	SW_LIFE_RELEASED,  /* it has ended: nothing here borrows its buffers */
+	SW_LIFE_FORGOTTEN, /* it is closed: no set here has its streams */
+};
+
 /* The life of a tensor, or of a group, whose streams end and are closed
  * together.  It is live or has ended (faults.c); a group is freed when its
- * members have closed it (group_end.c). */
+ * members have closed it (group_end.c).  Each lane has its own, and reads the
+ * atomic fields and the faults of lane 0's, lane 0 those of all. */
 struct sw_life {
 	/* A group: its first stream's key at the coordinator, SW_KEY_NONE until
 	 * it is known; its streams here, in the order of declaration. */
 	uint32_t key;
 	/* Live: 0.  Ended: rounds from this one on fail; of a stream all.  It
 	 * only falls. */
-	uint32_t from;
+	_Atomic uint32_t from;
 	struct sw_wtensor *streams;
-	/* An ended group: nothing of it is borrowed here; other lanes that have
-	 * not said so, as bits. */
-	bool is_kept;
-	/* All local ranks have closed it, left or died.  Lane 0: which have
-	 * closed it. */
-	bool is_closed;
-	uint16_t busy_lanes;
+	_Atomic uint8_t step; /* enum sw_life_step; it only rises */
+	/* This member has closed it: all local ranks have closed it, left or
+	 * died.  Set after from.  Lane 0: which have closed it. */
+	atomic_bool is_closed;
 	uint32_t n_closed;
 	uint64_t closed[SW_LOCAL_WORDS];
 	/* Why; while it is live, the end that was proposed to the coordinator.
@@ -144,7 +149,9 @@ struct sw_wtensor {
 	uint32_t last;
 	uint16_t lanes;      /* other lanes that have chunks of it, as bits */
 	uint16_t busy_lanes; /* lanes of these that are not done */
-	struct sw_said said; /* its round, and its life if that lies here */
+	/* Lane 0: the round that it has begun; another lane: the last one that
+	 * has ended there. */
+	_Atomic uint32_t said_round;
 	uint32_t elem_bytes, chunk_bytes, last_bytes;
 	/* Lane 0's: local ranks that have asked for this round of a tensor. */
 	uint32_t n_asked;

@@ -348,12 +348,12 @@ static void lane0__waits_for_the_other(void **state)
 	wrig_hear(&lane.commands,
 		SW_LANE_START | SW_LANE_SETTLE | SW_LANE_DECLARE);
 	wrig_hear_of(&lane.commands);
-	assert_int_equal(r.w.tensors[0].said.round, 1);
+	assert_int_equal(r.w.tensors[0].said_round, 1);
 	tell(&r, 0, 0, 1, WHY);
 	wrig_hear_of(&lane.commands);
-	assert_int_equal(r.w.tensors[0].said.dead_from, 1);
+	assert_int_equal(r.w.tensors[0].own_life.from, 1);
 	assert_string_equal(wrig_events(&r), ""); /* it may still write */
-	theirs.said.round = 1;
+	theirs.said_round = 1;
 	sw_flags_raise(&lane.reports.tensors, 0);
 	sw_worker_take(&r.w);
 	assert_string_equal(wrig_events(&r), "done t0 #7 SW_EMISMATCH w0");

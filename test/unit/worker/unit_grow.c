@@ -398,7 +398,7 @@ static void lane__follows_lane_0(void **state)
 	grow_lane(x, 65); /* a round too early */
 	sw_worker_take(&r->w);
 	assert_int_equal(pushed(r), 0);
-	x->zero.said.round = 1;
+	x->zero.said_round = 1;
 	sw_flags_raise(&x->lane->commands.tensors, 0);
 	sw_worker_take(&r->w);
 	assert_int_equal(pushed(r), 1);

@@ -45,7 +45,7 @@ static void say(struct worker_rig *r, uint32_t bits)
 /* Lane 1 has ended @round. */
 static void say_done(struct worker_rig *r, uint32_t round)
 {
-	theirs.said.round = round;
+	theirs.said_round = round;
 	sw_flags_raise(&lane->reports.tensors, 0);
 	assert_true(sw_worker_take(&r->w));
 }
@@ -225,7 +225,7 @@ static void hear__a_death_and_the_end_at_once(void **state)
 	assert_int_equal(sw_worker_push(&r->w, 0, 1, 7), 0);
 	wrig_hear_of(&lane->commands);
 	sw_wtensor_blame(&theirs, &why);
-	theirs.said.dead_from = 1;
+	theirs.own_life.from = 1;
 	say_done(r, 1);
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_EMISMATCH w0");
 	assert_int_equal(r->w.tensors[0].busy_lanes, 0);
@@ -351,7 +351,7 @@ static struct sw_wtensor other;
 
 static void order_round(struct worker_rig *r, uint32_t round)
 {
-	other.said.round = round;
+	other.said_round = round;
 	sw_flags_raise(&lane->commands.tensors, 0);
 	assert_true(sw_worker_take(&r->w));
 }
@@ -421,7 +421,7 @@ static void order__a_job_from_start_to_end(void **state)
 		peer_result(&r->s[1], 5, 1, c, 1);
 	}
 	wrig_hear_of(&lane->reports);
-	assert_int_equal(r->w.tensors[0].said.round, 1);
+	assert_int_equal(r->w.tensors[0].said_round, 1);
 	assert_int_equal(r->w.tensors[0].weight, 2);
 	assert_false(r->w.tensors[0].is_edited);
 	wrig_tx(r);
@@ -498,7 +498,7 @@ static void kill_other(void)
 	const struct sw_fault why = {.err = SW_EMISMATCH, .text = "t: differs"};
 
 	sw_wtensor_blame(&other, &why);
-	other.said.dead_from = 1;
+	other.own_life.from = 1;
 }
 
 /* Lane 0 has begun a round and then killed the tensor; one flag stands for
@@ -515,8 +515,8 @@ static void order__a_round_and_a_death_at_once(void **state)
 		assert_null(strstr(wrig_tx(r), "PUSH"));
 		assert_int_equal(r->w.n_open, 0);
 		assert_int_equal(r->w.tensors[0].round, 1);
-		assert_int_equal(r->w.tensors[0].said.round, 1);
-		assert_int_equal(r->w.tensors[0].said.dead_from, 1);
+		assert_int_equal(r->w.tensors[0].said_round, 1);
+		assert_int_equal(r->w.tensors[0].own_life.from, 1);
 	}
 	close_lane(r);
 }

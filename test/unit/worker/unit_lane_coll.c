@@ -152,12 +152,12 @@ static void dead__when_all_lanes_have_released_it(void **state)
 	sw_worker_abort(&r->w, 0, 0, SW_EABORTED, "enough");
 	assert_true(sw_worker_take(&r->w));
 	wrig_hear_of(&lane->commands);
-	assert_int_equal(r->w.tensors[0].said.dead_from, 1);
+	assert_int_equal(r->w.tensors[0].own_life.from, 1);
 	assert_int_equal(sw_worker_take(&r->w), 0);
 	masks(r)->done = 1; /* it was through before it heard of that */
 	say_of(r);
 	assert_string_equal(wrig_events(r), "");
-	theirs.said.is_released = true;
+	theirs.own_life.step = SW_LIFE_RELEASED;
 	say_of(r);
 	assert_true(sw_worker_take(&r->w));
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_EABORTED w0");
@@ -169,17 +169,17 @@ static void dead__when_all_lanes_have_released_it(void **state)
 static void close__is_said_after_the_death(void **state)
 {
 	struct worker_rig *r = open_zero();
-	const struct sw_said *said = &r->w.tensors[0].said;
+	const struct sw_life *said = &r->w.tensors[0].own_life;
 
 	assert_int_equal(submit(r, SW_ALL_REDUCE, BOTH, 7), 0);
 	wrig_hear_of(&lane->commands);
 	sw_worker_close_group(&r->w, 0, 0);
-	assert_false(said->is_closed && !said->dead_from);
+	assert_false(said->is_closed && !said->from);
 	assert_true(sw_worker_take(&r->w));
 	wrig_hear_of(&lane->commands);
-	assert_int_equal(said->dead_from, 1);
+	assert_int_equal(said->from, 1);
 	assert_true(said->is_closed);
-	theirs.said.is_released = true;
+	theirs.own_life.step = SW_LIFE_RELEASED;
 	say_of(r);
 	assert_true(sw_worker_take(&r->w));
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_EABORTED w0");
@@ -317,13 +317,13 @@ static void order__dead_is_released(void **state)
 	order_of(r);
 	wrig_tx(r);
 	sw_wtensor_blame(&zero, &(struct sw_fault){.err = SW_EABORTED});
-	zero.said.dead_from = 1;
+	zero.own_life.from = 1;
 	order_of(r);
 	sum_one(r, 1, 1);
 	assert_int_not_equal(r->data[0][0], 7);
 	assert_true(sw_worker_take(&r->w));
 	wrig_hear_of(&lane->reports);
-	assert_true(r->w.tensors[0].said.is_released);
+	assert_int_equal(r->w.tensors[0].own_life.step, SW_LIFE_RELEASED);
 	assert_false(sw_lane_has_reports(lane));
 	assert_int_equal(r->w.n_open, 0);
 	begin(r, 2);
@@ -369,7 +369,7 @@ static void hear__a_server_says_it_is_dead(void **state)
 				.payload_len = sizeof(why)},
 			&why);
 	wrig_hear_of(&lane->reports);
-	assert_int_equal(r->w.tensors[0].said.dead_from, 0);
+	assert_int_equal(r->w.tensors[0].own_life.from, 0);
 	assert_false(sw_lane_has_reports(lane));
 	assert_int_equal(sw_worker_death(&r->w, 0), 0);
 	assert_string_equal(sw_wtensor_why(&lane->theirs[0])->text, "differs");
