@@ -70,22 +70,23 @@ struct sw_seal *sw_seal_new(const uint8_t to_server[32],
 {
 	const uint8_t *tx = is_server ? to_worker : to_server;
 	const uint8_t *rx = is_server ? to_server : to_worker;
-	static const uint8_t none[SW_POLYVAL_BLOCK];
 	struct sw_seal *s = sw_crypto_get(sizeof(*s));
 
 	if (!s)
 		return NULL;
 	s->direction = is_server;
 	s->is_encrypted = is_encrypted;
-	/* Anybody may send a RESULT before its key is here. */
-	sw_polyval_prepare(&s->result_hash, none);
-	if (derive(tx, &s->tx, &s->tx_hash) &&
-		derive(rx, &s->rx, &s->rx_hash) &&
-		(!is_encrypted || (derive_cipher(tx, &s->tx_cipher) &&
-					  derive_cipher(rx, &s->rx_cipher))))
-		return s;
-	sw_seal_free(s);
-	return NULL;
+	if (!derive(tx, &s->tx, &s->tx_hash) ||
+		!derive(rx, &s->rx, &s->rx_hash) ||
+		(is_encrypted && (!derive_cipher(tx, &s->tx_cipher) ||
+					 !derive_cipher(rx, &s->rx_cipher)))) {
+		sw_seal_free(s);
+		return NULL;
+	}
+	/* Anybody may send a RESULT to a server, or before its key is here. No
+	 * peer hashes with this one. */
+	s->result_hash = s->tx_hash;
+	return s;
 }
 
 bool sw_seal_set_results(
