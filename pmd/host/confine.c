@@ -100,10 +100,10 @@ static int order_others(struct order *o)
 			n += order_send(o, tid);
 	}
 	closedir(tasks);
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += ANSWER_S;
 	while (n) {
-		if (!sem_timedwait(&o->done, &until))
+		if (!sem_clockwait(&o->done, CLOCK_MONOTONIC, &until))
 			n--;
 		else if (errno != EINTR)
 			return errno;

@@ -359,13 +359,14 @@ __attribute__((destructor)) static void stop(void)
 
 	if (p->pid != getpid())
 		return;
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += STOP_WITHIN_S;
 	pthread_mutex_lock(&p->lock);
 	p->is_stopping = true;
 	sw_nccl_progress_wake(p);
 	while (p->attachment == SW_NCCL_JOINED &&
-		!pthread_cond_timedwait(&p->changed, &p->lock, &until))
+		!pthread_cond_clockwait(
+			&p->changed, &p->lock, CLOCK_MONOTONIC, &until))
 		;
 	pthread_mutex_unlock(&p->lock);
 }

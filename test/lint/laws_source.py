@@ -197,6 +197,47 @@ def law_processes(tree):
         yield Fault(path, 0, "begins no process: change MAY_START")
 
 
+# --- waits go by a clock that nobody sets ---
+
+WALL = re.compile(r"CLOCK_REALTIME|\btime\(NULL\)|\bgettimeofday\(|"
+                  r"\bsem_timedwait\(|\bpthread_mutex_timedlock\(|"
+                  r"\btime\.time\(|\bdatetime\.(utc)?now\(")
+# Who reads the time of day, and why: to show it, in no limit of a wait.
+MAY_READ_TIME = {
+    "apps/cli/find.c": "the age of a daemon, from the time that it began",
+    "apps/cli/log.c": "the time in a log line",
+    "apps/cli/rates.c": "the time of a row of figures",
+    "apps/node/about.c": "the time at which the daemon began, to show",
+    "apps/torch/quick.c": "times in the flight recorder, as torch has them",
+    "apps/torch/sumwire/distributed/agents.py":
+        "the age of a folder by its time of change; agents there are asked too",
+    "apps/trace/capture.c": "times of captured frames, as pcap has them",
+    "apps/watch/ras.c": "the time above a table",
+    "apps/watch/top.c": "the time above a table",
+}
+
+
+def law_wall(tree):
+    """no wait goes by the time of day, which may jump; some files show it"""
+    read = set()
+    for path in tree.named(".c", ".h", ".py"):
+        if path.startswith("test/"):
+            continue
+        lines = list(tree.lines(path))
+        for i, text in enumerate(lines, 1):
+            if "pthread_cond_timedwait(" in text and not any(
+                    "setclock(" in other for other in lines):
+                yield Fault(path, i, "a condition by the time of day: set its "
+                            "clock, or use pthread_cond_clockwait")
+            if not WALL.search(text):
+                continue
+            read.add(path)
+            if path not in MAY_READ_TIME:
+                yield Fault(path, i, "the time of day jumps: CLOCK_MONOTONIC")
+    for path in set(MAY_READ_TIME) & set(tree.files) - read:
+        yield Fault(path, 0, "reads no time of day: change MAY_READ_TIME")
+
+
 # --- floating point ---
 
 # Written so that this file does not match itself.

@@ -35,6 +35,7 @@ TEXT_LAWS = {
     "format": laws_source.law_format,
     "version": laws_source.law_version,
     "processes": laws_source.law_processes,
+    "wall": laws_source.law_wall,
     "public": laws_source.law_public,
     "prose": laws_documents.law_prose,
     "blocks": laws_documents.law_blocks,
