@@ -101,18 +101,20 @@ static void write_numbers(
 	fprintf(to, "\n");
 }
 
-static void write_path(const struct sw_server_member *m, FILE *to)
+void sw_about_path(const struct sw_peer_view *p, uint32_t payload,
+	uint64_t push_bytes, uint64_t result_bytes, FILE *to)
 {
-	const struct sw_server_path *p = &m->path;
 	const uint64_t path[] = {p->srtt_ns, p->least_ns, p->window_bytes,
-		p->sent, p->lost, p->numbered, p->missed, p->payload,
-		p->lost_part, p->missed_part};
-	const uint64_t moved[] = {m->push_bytes, m->result_bytes,
-		p->stalled_ns[0], p->stalled_ns[1], p->stalled_ns[2],
-		p->marked_part};
+		p->sent, p->lost, p->numbered, p->missed, payload, p->lost_part,
+		p->missed_part};
+	const uint64_t moved[] = {push_bytes, result_bytes,
+		p->stalled_ns[SW_STALL_GRANT], p->stalled_ns[SW_STALL_WINDOW],
+		p->stalled_ns[SW_STALL_FLIGHT], p->marked_part};
+	const uint64_t losses[] = {p->queued, p->timeouts};
 
 	write_numbers("path", path, SW_ARRAY_SIZE(path), to);
 	write_numbers("moved", moved, SW_ARRAY_SIZE(moved), to);
+	write_numbers("losses", losses, SW_ARRAY_SIZE(losses), to);
 }
 
 static void write_members(const struct sw_server_job *j, FILE *to)
@@ -127,7 +129,8 @@ static void write_members(const struct sw_server_job *j, FILE *to)
 			x->n_local, x->is_ranked ? x->first : UINT32_MAX,
 			x->node[0] ? x->node : "-");
 		write_late(&x->late, to);
-		write_path(x, to);
+		sw_about_path(&x->path, x->payload, x->push_bytes,
+			x->result_bytes, to);
 	}
 }
 

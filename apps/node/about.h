@@ -14,6 +14,7 @@
 
 #include "apps/node/cpu_wait.h"
 #include "engine/loop/engine.h"
+#include "engine/peer/peer_view.h"
 #include "pmd/host/tell.h"
 
 struct sw_daemon;
@@ -45,6 +46,11 @@ struct sw_about_job {
 	sw_tell_fn write; /* its lines */
 	void *ctx;
 };
+
+/* sw_about_path - write the lines about the path to a member or of a session.
+ * @payload  the largest that it carries; 0: not known */
+void sw_about_path(const struct sw_peer_view *p, uint32_t payload,
+	uint64_t push_bytes, uint64_t result_bytes, FILE *to);
 
 /* sw_about_poll - answer readers.  Called in each turn of the control thread.
  * @serve  NULL: the daemon does not sum

@@ -70,7 +70,8 @@ bool sw_agent_has_mail(const void *ctx, uint32_t from, uint32_t to)
 	const struct agent_lane *l;
 
 	if (from == to)
-		return !from && !sw_spsc_is_empty(&a->core.commands);
+		return sw_agent_is_asked(shared, to) ||
+		       (!from && !sw_spsc_is_empty(&a->core.commands));
 	if ((from && to) || (from | to) > shared->n_others)
 		return false;
 	l = &shared->others[(from | to) - 1];
@@ -184,23 +185,39 @@ static int open_host(struct agent *a)
 
 /* --- the control thread --- */
 
-/* Ask lcore 0 what waits; returns whether it has said so. */
+/* Ask the lcores, one after the other; returns whether all have answered. */
 static bool look(void *ctx)
 {
 	const struct agent_control *c = ctx;
 	struct agent_shared *s = c->shared;
-	struct sw_bell *bell = &s->daemon.pollers[0].bell;
-	int state = atomic_load_explicit(&s->look, memory_order_acquire);
+	uint32_t state = atomic_load_explicit(&s->look, memory_order_acquire);
+	struct sw_bell *bell;
 
 	if (state == AGENT_LOOK_TOLD)
 		return true;
 	if (state == AGENT_LOOK_NONE) {
 		s->waits = (struct sw_worker_waits){0};
-		atomic_store(&s->look, AGENT_LOOK_ASKED);
+		s->n_sessions = 0;
+		state = AGENT_LOOK_ASKED;
+		atomic_store(&s->look, state);
 	}
+	bell = &s->daemon.pollers[state - AGENT_LOOK_ASKED].bell;
 	if (sw_bell_is_awaited(bell))
 		sw_bell_ring(bell);
 	return false;
+}
+
+static void write_sessions(const struct agent_shared *s, FILE *to)
+{
+	for (uint32_t i = 0; i < s->n_sessions; i++) {
+		const struct agent_session *x = &s->sessions[i];
+
+		fprintf(to, "session %s %u %s\n",
+			x->path.is_open ? "open" : "closed", x->lane,
+			x->server);
+		sw_about_path(&x->path.path, 0, x->path.push_bytes,
+			x->path.result_bytes, to);
+	}
 }
 
 static void write_waits(const struct sw_worker_waits *l, FILE *to)
@@ -258,6 +275,7 @@ static void write_job(void *ctx, FILE *to)
 				i);
 	if (atomic_load(&c->shared->look) != AGENT_LOOK_TOLD)
 		return;
+	write_sessions(c->shared, to);
 	write_groups(&c->shared->waits, to);
 	write_waits(&c->shared->waits, to);
 }

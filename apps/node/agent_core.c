@@ -695,18 +695,19 @@ static uint32_t take_clients(struct agent_core *core)
 
 /* --- the poller's functions --- */
 
-/* Describe what waits, if the control thread has asked. */
+/* Describe what waits and our sessions, if the control thread has asked. */
 static void show_waits(struct agent_core *core)
 {
 	struct agent_shared *s = core->shared;
 
-	if (atomic_load_explicit(&s->look, memory_order_acquire) !=
-		AGENT_LOOK_ASKED)
+	bool has_worker = core->has_worker && !sw_agent_is_over(core);
+
+	if (!sw_agent_is_asked(s, 0))
 		return;
-	if (core->has_worker && !sw_agent_is_over(core) &&
+	if (has_worker &&
 		!sw_worker_describe(&core->worker, WAIT_NS, &s->waits))
 		return; /* goes on in the next turn */
-	atomic_store_explicit(&s->look, AGENT_LOOK_TOLD, memory_order_release);
+	sw_agent_describe(s, 0, has_worker ? &core->worker : NULL);
 }
 
 uint32_t sw_agent_work(void *ctx, uint64_t now_ns)

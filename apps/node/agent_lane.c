@@ -82,6 +82,9 @@ uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns)
 	int stage = atomic_load_explicit(&l->stage, memory_order_acquire);
 	uint32_t n;
 
+	if (sw_agent_is_asked(l->shared, l->i))
+		sw_agent_describe(
+			l->shared, l->i, l->is_open ? &l->worker : NULL);
 	if (stage == AGENT_LANE_CLOSING) {
 		close_lane(l);
 		return 1;

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/node/agent_shared.h"
 
+#include <stdio.h>
+
 enum { WINDOW_BYTES = 1 << 20 }; /* at most, of a stream at a server's lcore */
 
 /* --- any thread: a declaration as the worker takes it --- */
@@ -43,6 +45,41 @@ void sw_agent_tensor(const struct agent_shared *shared,
 								      t->bytes))
 					    : NULL,
 			.is_async = t->kind == SW_EDGE_ASYNC};
+}
+
+/* --- any lcore: what the control thread asks --- */
+
+static void add_sessions(struct agent_shared *shared, uint32_t lcore,
+	const struct sw_worker *worker)
+{
+	struct sw_worker_path path;
+
+	for (uint32_t i = 0; shared->n_sessions < SW_MAX_SERVERS &&
+			     sw_worker_path(worker, i, &path);
+		i++) {
+		struct agent_session *s =
+			&shared->sessions[shared->n_sessions++];
+
+		*s = (struct agent_session){.lane = lcore, .path = path};
+		snprintf(s->server, sizeof(s->server), "%s", path.server);
+		s->path.server = NULL;
+	}
+}
+
+void sw_agent_describe(struct agent_shared *shared, uint32_t lcore,
+	const struct sw_worker *worker)
+{
+	bool is_last = lcore == shared->n_others;
+	struct sw_bell *bell;
+
+	if (worker)
+		add_sessions(shared, lcore, worker);
+	atomic_store_explicit(&shared->look,
+		is_last ? AGENT_LOOK_TOLD : AGENT_LOOK_ASKED + lcore + 1,
+		memory_order_release);
+	bell = &shared->daemon.pollers[lcore + !is_last].bell;
+	if (!is_last && sw_bell_is_awaited(bell))
+		sw_bell_ring(bell);
 }
 
 /* --- any lcore: memory that is lent to our own server --- */

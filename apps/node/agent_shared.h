@@ -20,7 +20,16 @@ struct agent_part {
 	struct sw_env env;
 };
 
-enum agent_look { AGENT_LOOK_NONE, AGENT_LOOK_ASKED, AGENT_LOOK_TOLD };
+/* Who has what a look has found: nobody, the control thread, or the lcore whose
+ * number is added, which describes its part and hands on to the next one. */
+enum agent_look { AGENT_LOOK_NONE, AGENT_LOOK_TOLD, AGENT_LOOK_ASKED };
+
+/* A session of lane @lane; path.server points to nothing. */
+struct agent_session {
+	char server[SW_NAME_MAX];
+	uint32_t lane;
+	struct sw_worker_path path;
+};
 
 /* State that several threads use. */
 struct agent_shared {
@@ -50,10 +59,10 @@ struct agent_shared {
 	_Atomic uint32_t n_open;  /* push_pulls; lcore 0 */
 	_Atomic uint32_t n_freed; /* memory of clients, so far; lcore 0 */
 	atomic_bool is_draining;  /* take no push_pull; control */
-	/* The control thread asks what waits, lcore 0 describes it, and then
-	 * it is the control thread's, until that asks again. */
-	_Atomic int look; /* enum agent_look */
+	_Atomic uint32_t look;    /* enum agent_look: who may use the rest */
 	struct sw_worker_waits waits;
+	uint32_t n_sessions;
+	struct agent_session sessions[SW_MAX_SERVERS];
 };
 
 /* sw_agent_n_local - local ranks, as configured.  Any thread. */
@@ -73,6 +82,19 @@ static inline struct sw_loop *sw_agent_loop(struct agent_shared *shared)
 void sw_agent_tensor(const struct agent_shared *shared,
 	const struct sw_host_tensor *t, uint32_t again,
 	struct sw_worker_tensor *out);
+
+/* sw_agent_is_asked - is it lcore @lcore's turn to describe its part?
+ * sw_agent_describe - add the sessions of its worker, NULL: it has none, and
+ * hand on.  Thread: that lcore. */
+static inline bool sw_agent_is_asked(
+	const struct agent_shared *shared, uint32_t lcore)
+{
+	return atomic_load_explicit(&shared->look, memory_order_acquire) ==
+	       AGENT_LOOK_ASKED + lcore;
+}
+
+void sw_agent_describe(struct agent_shared *shared, uint32_t lcore,
+	const struct sw_worker *worker);
 
 /* sw_agent_copy_lent - copy the memory that lcore @lcore has lent to our own
  * server, after the worker has ended; each call copies some.  Returns true when

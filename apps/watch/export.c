@@ -130,6 +130,29 @@ static void late_add(
 	row_add(r, "job.J.member.M.late_ns.sum", labels, x->late_ns);
 }
 
+/* Add the numbers of a path; @prefix begins their names. */
+static void path_add(struct rows *r, const char *prefix,
+	const struct sw_daemon_path *p, const char *labels)
+{
+	const struct {
+		const char *name;
+		uint64_t value;
+	} rows[] = {{"rtt_ns", p->srtt_ns}, {"tx_frames", p->sent},
+		{"tx_lost", p->lost}, {"tx_lost_queued", p->queued},
+		{"tx_timeouts", p->timeouts}, {"rx_frames", p->numbered},
+		{"rx_missed", p->missed}, {"window_bytes", p->window_bytes},
+		{"marked_part", p->marked_part},
+		{"stalled_grant_ns", p->grant_ns},
+		{"stalled_window_ns", p->window_ns},
+		{"stalled_flight_ns", p->flight_ns}};
+	char name[SW_COUNTER_NAME];
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
+		snprintf(name, sizeof(name), "%s.%s", prefix, rows[i].name);
+		row_add(r, name, labels, rows[i].value);
+	}
+}
+
 static void member_add(struct rows *r, const struct sw_daemon_job *job,
 	uint32_t m, const char *labels)
 {
@@ -153,20 +176,11 @@ static void member_add(struct rows *r, const struct sw_daemon_job *job,
 	row_add(r, "job.J.member.M.present", more, !strcmp(x->state, "here"));
 	row_add(r, "job.J.member.M.waited_chunks", more, n);
 	late_add(r, x, more);
-	row_add(r, "job.J.member.M.push_bytes", more, x->push_bytes);
-	row_add(r, "job.J.member.M.result_bytes", more, x->result_bytes);
+	row_add(r, "job.J.member.M.push_bytes", more, x->path.push_bytes);
+	row_add(r, "job.J.member.M.result_bytes", more, x->path.result_bytes);
 	if (strcmp(x->state, "here"))
 		return;
-	row_add(r, "job.J.member.M.rtt_ns", more, x->path.srtt_ns);
-	row_add(r, "job.J.member.M.tx_frames", more, x->path.sent);
-	row_add(r, "job.J.member.M.tx_lost", more, x->path.lost);
-	row_add(r, "job.J.member.M.rx_frames", more, x->path.numbered);
-	row_add(r, "job.J.member.M.rx_missed", more, x->path.missed);
-	row_add(r, "job.J.member.M.window_bytes", more, x->path.window_bytes);
-	row_add(r, "job.J.member.M.marked_part", more, x->path.marked_part);
-	row_add(r, "job.J.member.M.stalled_grant_ns", more, x->path.grant_ns);
-	row_add(r, "job.J.member.M.stalled_window_ns", more, x->path.window_ns);
-	row_add(r, "job.J.member.M.stalled_flight_ns", more, x->path.flight_ns);
+	path_add(r, "job.J.member.M", &x->path, more);
 }
 
 static void group_add(
@@ -182,6 +196,21 @@ static void group_add(
 	row_add(r, "job.J.group.G.collective_ns", more, g->ns);
 }
 
+static void session_add(
+	struct rows *r, const struct sw_daemon_session *s, const char *labels)
+{
+	char more[SW_METRIC_LABELS], text[32];
+
+	snprintf(more, sizeof(more), "%s", labels);
+	snprintf(text, sizeof(text), "%u", s->lane);
+	sw_label_add(more, sizeof(more), "server", s->server);
+	sw_label_add(more, sizeof(more), "lane", text);
+	row_add(r, "job.J.session.S.open", more, s->is_open);
+	row_add(r, "job.J.session.S.push_bytes", more, s->path.push_bytes);
+	row_add(r, "job.J.session.S.result_bytes", more, s->path.result_bytes);
+	path_add(r, "job.J.session.S", &s->path, more);
+}
+
 /* Add what the server of a job has summed and returned. */
 static void sums_add(
 	struct rows *r, const struct sw_daemon_job *job, const char *labels)
@@ -189,8 +218,8 @@ static void sums_add(
 	uint64_t push = 0, result = 0;
 
 	for (uint32_t m = 0; m < job->n_members; m++) {
-		push += job->members[m].push_bytes;
-		result += job->members[m].result_bytes;
+		push += job->members[m].path.push_bytes;
+		result += job->members[m].path.result_bytes;
 	}
 	row_add(r, "job.J.push_bytes", labels, push);
 	row_add(r, "job.J.result_bytes", labels, result);
@@ -209,8 +238,8 @@ static uint64_t still_ms(const struct sw_daemon_job *job)
 	return most;
 }
 
-static void job_add(
-	struct rows *r, const struct sw_daemon_job *job, const char *labels)
+static void job_add(struct rows *r, const struct sw_found_daemon *d,
+	const struct sw_daemon_job *job, const char *labels)
 {
 	char more[SW_METRIC_LABELS];
 
@@ -225,6 +254,8 @@ static void job_add(
 	row_add(r, "job.J.age_s", more, job->age_s);
 	for (uint32_t i = 0; i < job->n_groups; i++)
 		group_add(r, &job->groups[i], more);
+	for (uint32_t i = 0; !job->is_served && i < d->n_sessions; i++)
+		session_add(r, &d->sessions[i], more);
 	if (!job->is_served)
 		return;
 	if (job->has_idle)
@@ -290,7 +321,7 @@ static void daemon_add(struct rows *r, const struct sw_scan *scan, uint32_t at)
 	for (uint32_t i = 0; i < s->n; i++)
 		counter_add(r, d, &s->values[i], labels);
 	for (uint32_t i = 0; i < d->n_jobs; i++)
-		job_add(r, &d->jobs[i], labels);
+		job_add(r, d, &d->jobs[i], labels);
 }
 
 /* --- the text --- */

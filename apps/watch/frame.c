@@ -159,11 +159,11 @@ static struct sw_daemon_member grown(const struct sw_daemon_job *job,
 static double push_rate(const struct pair *p, const struct sw_daemon_job *job,
 	const struct sw_daemon_job *before, uint32_t m)
 {
-	uint64_t now = job->members[m].push_bytes;
+	uint64_t now = job->members[m].path.push_bytes;
 
-	if (!before || before->members[m].push_bytes > now)
+	if (!before || before->members[m].path.push_bytes > now)
 		return 0;
-	return (double)(now - before->members[m].push_bytes) * 1e9 /
+	return (double)(now - before->members[m].path.push_bytes) * 1e9 /
 	       (double)(p->now->at_ns - p->before->at_ns);
 }
 

@@ -117,6 +117,10 @@ static const char *begin_cut(const char **name, struct sw_metric *m)
 		*name += 15;
 		return "job_member_";
 	}
+	if (!strncmp(*name, "job.J.session.S.", 16)) {
+		*name += 16;
+		return "job_session_";
+	}
 	if (!strncmp(*name, "job.J.group.G.", 14)) {
 		*name += 14;
 		return "job_group_";

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/bytes.h"
+#include "engine/peer/peer_view.h"
 #include "engine/wire/cipher.h"
 
 /* Decrypt a payload where it lies: only the engine reads it. */
@@ -266,6 +267,41 @@ enum sw_silence sw_peer_silence(const struct sw_peer *p)
 	return sw_control_is_stuck(&p->control, hub->params, *hub->now_ns)
 		       ? SW_ACKS_NOTHING
 		       : SW_IS_HEARD;
+}
+
+/* --- what is told of it --- */
+
+/* Return the time in stalls, with the one that has not ended. */
+static uint64_t stalled_ns(const struct sw_peer *p, enum sw_stall stall)
+{
+	uint64_t now_ns = *p->hub->now_ns, ns = p->stalled_ns[stall];
+
+	if (p->due_class == SW_CLASS_STALLED && p->stall == stall)
+		ns += now_ns - sw_min64(now_ns, p->stalled_at_ns);
+	return ns;
+}
+
+struct sw_peer_view sw_peer_look(const struct sw_peer *p)
+{
+	struct sw_flow_losses losses = sw_flow_losses(&p->flow);
+	struct sw_flow_view v = sw_flow_view(&p->flow);
+
+	return (struct sw_peer_view){.srtt_ns = v.srtt_ns,
+		.least_ns = v.least_ns,
+		.window_bytes = v.window,
+		.granted_bytes = v.granted,
+		.sent = losses.sent,
+		.lost = losses.lost,
+		.queued = losses.queued,
+		.timeouts = sw_flow_n_timeouts(&p->flow),
+		.numbered = losses.numbered,
+		.missed = losses.missed,
+		.lost_part = sw_losses_part(&p->losses, SW_LOSSES_SENT),
+		.missed_part = sw_losses_part(&p->losses, SW_LOSSES_CAME),
+		.marked_part = v.marked_part,
+		.stalled_ns = {stalled_ns(p, SW_STALL_GRANT),
+			stalled_ns(p, SW_STALL_WINDOW),
+			stalled_ns(p, SW_STALL_FLIGHT)}};
 }
 
 void sw_peer_note_stall(struct sw_peer *p, bool begins)

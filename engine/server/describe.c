@@ -11,41 +11,8 @@ static bool is_open(const struct sw_job *job)
 	return job->n_sessions || job->is_closing;
 }
 
-/* Time in stalls, with the one that has not ended. */
-static uint64_t stalled_ns(
-	const struct sw_peer *p, enum sw_stall stall, uint64_t now_ns)
-{
-	uint64_t ns = p->stalled_ns[stall];
-
-	if (p->due_class == SW_CLASS_STALLED && p->stall == stall)
-		ns += now_ns - sw_min64(now_ns, p->stalled_at_ns);
-	return ns;
-}
-
-static struct sw_server_path path_of(
-	const struct sw_peer *p, uint32_t payload, uint64_t now_ns)
-{
-	struct sw_flow_losses losses = sw_flow_losses(&p->flow);
-	struct sw_flow_view v = sw_flow_view(&p->flow);
-
-	return (struct sw_server_path){.srtt_ns = v.srtt_ns,
-		.least_ns = v.least_ns,
-		.window_bytes = v.window,
-		.sent = losses.sent,
-		.lost = losses.lost,
-		.numbered = losses.numbered,
-		.missed = losses.missed,
-		.lost_part = sw_losses_part(&p->losses, SW_LOSSES_SENT),
-		.missed_part = sw_losses_part(&p->losses, SW_LOSSES_CAME),
-		.payload = payload,
-		.marked_part = v.marked_part,
-		.stalled_ns = {stalled_ns(p, SW_STALL_GRANT, now_ns),
-			stalled_ns(p, SW_STALL_WINDOW, now_ns),
-			stalled_ns(p, SW_STALL_FLIGHT, now_ns)}};
-}
-
-static void describe_member(const struct sw_job *job, uint32_t m,
-	uint64_t now_ns, struct sw_server_job *out)
+static void describe_member(
+	const struct sw_job *job, uint32_t m, struct sw_server_job *out)
 {
 	const struct sw_member *from = &job->members[m];
 	struct sw_server_member *to = &out->members[m];
@@ -61,7 +28,8 @@ static void describe_member(const struct sw_job *job, uint32_t m,
 	memcpy(to->node, from->node, sizeof(to->node));
 	out->size += from->n_local;
 	if (to->is_here) {
-		to->path = path_of(&from->session->peer, from->payload, now_ns);
+		to->path = sw_peer_look(&from->session->peer);
+		to->payload = from->payload;
 		out->n_here++;
 		out->n_ranks += from->n_local;
 	} else {
@@ -93,7 +61,7 @@ static void describe_job(
 							  ? job->active_ns
 							  : job->opened_ns);
 	for (uint32_t m = 0; m < job->n_members; m++) {
-		describe_member(job, m, now_ns, out);
+		describe_member(job, m, out);
 		is_known &= job->members[m].n_local > 0;
 	}
 	if (!is_known)

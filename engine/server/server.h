@@ -12,6 +12,7 @@
 #include "engine/base/params.h"
 #include "engine/base/stats.h"
 #include "engine/loop/engine.h"
+#include "engine/peer/peer_view.h"
 #include "engine/wire/wire.h"
 
 /* A job's share of a server. */
@@ -114,22 +115,6 @@ uint64_t sw_job_bytes(uint32_t n_members);
  * tensors yet. */
 bool sw_server_has_job(const struct sw_server *srv);
 
-/* The path to a connected member.  Zeros: nothing is known yet. */
-struct sw_server_path {
-	uint64_t srtt_ns, least_ns; /* round trips: smoothed, the least */
-	uint64_t window_bytes;      /* congestion's; 0: it does not limit */
-	uint64_t sent, lost;        /* result frames */
-	uint64_t numbered, missed;  /* the member's frames; not arrived */
-	/* Frames lost, and not arrived, of each 10,000 in the last seconds. */
-	uint32_t lost_part, missed_part;
-	uint32_t payload; /* the largest that it carries */
-	/* Frames that queues marked, of each 10,000, on average. */
-	uint32_t marked_part;
-	/* Time in which results waited for a grant of the member, for the
-	 * congestion window, or for frames in flight. */
-	uint64_t stalled_ns[3];
-};
-
 /* A member of a job, as the server knows it. */
 struct sw_server_member {
 	uint16_t first, n_local; /* its ranks; n_local 0: it has not joined */
@@ -139,7 +124,9 @@ struct sw_server_member {
 	 * the first one. */
 	struct sw_histogram late;
 	uint64_t push_bytes, result_bytes; /* payloads folded and sent */
-	struct sw_server_path path;
+	/* Of a connected one: the path, and the largest payload it carries. */
+	struct sw_peer_view path;
+	uint32_t payload;
 	char node[SW_NAME_MAX];
 };
 

@@ -274,15 +274,15 @@ bool sw_link_is_true(struct sw_worker *w, struct sw_link *l,
 bool sw_worker_path(
 	const struct sw_worker *w, uint32_t i, struct sw_worker_path *out)
 {
-	struct sw_flow_view v;
+	const struct sw_link *l = &w->links[i];
 
 	if (i >= w->n_links)
 		return false;
-	v = sw_flow_view(&w->links[i].peer.flow);
-	*out = (struct sw_worker_path){.server = w->links[i].name,
-		.window_bytes = v.window,
-		.granted_bytes = v.granted,
-		.srtt_ns = v.srtt_ns};
+	*out = (struct sw_worker_path){.server = l->name,
+		.is_open = sw_link_has_session(l),
+		.push_bytes = l->pushed_bytes,
+		.result_bytes = l->taken_bytes,
+		.path = sw_peer_look(&l->peer)};
 	return true;
 }
 

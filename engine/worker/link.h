@@ -40,8 +40,10 @@ struct sw_link {
 	enum sw_link_state state;
 	/* Its place in the list of servers; 0: the coordinator. */
 	uint32_t server_i;
-	uint32_t n_todo;         /* chunks that wait to be pushed there */
-	uint32_t n_folded;       /* chunks in FOLDED */
+	uint32_t n_todo;   /* chunks that wait to be pushed there */
+	uint32_t n_folded; /* chunks in FOLDED */
+	/* Payloads sent there, each once, and taken from there. */
+	uint64_t pushed_bytes, taken_bytes;
 	struct sw_wtensor *next; /* the tensor that goes next */
 	/* Tensors whose set of chunks here is not empty, by their order.
 	 * The list of SW_TODO has tensors that started under a policy without

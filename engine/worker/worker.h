@@ -23,6 +23,7 @@
 #include "engine/flow/flow.h"
 #include "engine/loop/engine.h"
 #include "engine/peer/peer.h"
+#include "engine/peer/peer_view.h"
 #include "engine/sched/due.h"
 #include "engine/sched/order.h"
 #include "engine/sched/place.h"
@@ -601,14 +602,16 @@ static inline struct sw_engine *sw_worker_engine(struct sw_worker *w)
 	return &w->engine;
 }
 
-/* What limits a worker's pushes to one server (sw_flow_view). */
+/* A session of a lane with one server. */
 struct sw_worker_path {
 	const char *server; /* its name */
-	uint64_t window_bytes, granted_bytes, srtt_ns;
+	bool is_open;
+	uint64_t push_bytes, result_bytes; /* payloads sent once, and taken */
+	struct sw_peer_view path;
 };
 
-/* sw_worker_path - describe the path to server @i of the lane; false: it has
- * fewer. */
+/* sw_worker_path - describe the session with server @i of the lane; false: it
+ * has fewer. */
 bool sw_worker_path(
 	const struct sw_worker *w, uint32_t i, struct sw_worker_path *out);
 

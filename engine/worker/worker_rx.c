@@ -141,6 +141,7 @@ static inline void on_results(struct sw_worker *w, struct sw_link *l,
 	sw_link_came(l);
 	sw_count(&w->stats.results, n_taken);
 	sw_count(&w->stats.result_bytes, bytes);
+	l->taken_bytes += bytes;
 	sw_count(&w->stats.class_rx_frames[h->class], n_taken);
 	sw_count(&w->stats.class_rx_bytes[h->class], bytes);
 }

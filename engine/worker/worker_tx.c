@@ -176,6 +176,11 @@ struct pushed {
 	uint32_t n, bytes, n_again, again_bytes;
 };
 
+static inline uint32_t first_bytes(const struct pushed *sum)
+{
+	return sum->bytes - sum->again_bytes;
+}
+
 static inline void note_sent(struct sw_worker *w, struct sw_wchunk *c,
 	const struct sw_header *h, struct pushed *sum)
 {
@@ -195,7 +200,7 @@ static void count_pushed(struct sw_worker *w, struct pushed sum, uint32_t class)
 {
 	sw_count(&w->stats.retransmissions, sum.n_again);
 	sw_count(&w->stats.push_folded, sum.n - sum.n_again);
-	sw_count(&w->stats.push_bytes, sum.bytes - sum.again_bytes);
+	sw_count(&w->stats.push_bytes, first_bytes(&sum));
 	sw_count(&w->stats.class_tx_frames[class], sum.n);
 	sw_count(&w->stats.class_tx_bytes[class], sum.bytes);
 }
@@ -385,7 +390,7 @@ static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
 	uint32_t *class)
 {
 	struct sw_due *due = &w->due[port_i];
-	uint32_t i, from = n;
+	uint32_t i, from = n, bytes;
 	struct sw_flow *flow;
 	struct run r = {.sum = sum};
 	bool is_turn;
@@ -402,6 +407,7 @@ static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
 		*sum = (struct pushed){0};
 	}
 	*class = r.t->class;
+	bytes = first_bytes(sum);
 	flow = &r.l->peer.flow;
 	r.space = sw_flow_space(flow, r.t->class);
 	sw_flow_give(flow);
@@ -412,6 +418,7 @@ static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
 	do
 		push_chunk(w, &r, &out[n++]);
 	while (n < max && r.p->n_todo); /* a WANT takes several */
+	r.l->pushed_bytes += first_bytes(sum) - bytes;
 	sw_link_touch(r.l);
 	sw_due_note_run(due, n - from - 1);
 	return n;

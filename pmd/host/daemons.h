@@ -19,6 +19,9 @@
  *	MISSED_PART (to it),
  *	moved PUSH_BYTES RESULT_BYTES GRANT_NS WINDOW_NS FLIGHT_NS MARKED_PART
  *	(of the member above: payloads, time in stalls by cause, marks),
+ *	losses QUEUED TIMEOUTS (of LOST: while a queue was long; by a timeout),
+ *	session open|closed LANE SERVER (of an agent's job; its path, moved and
+ *	losses follow),
  *	sums SLOTS CHUNKS (of the job above: open slots, completed chunks),
  *	group OPEN COLLECTIVES BYTES NS NAME (of an agent's job),
  *	wait tensor|stream CHUNKS MEMBERS_IN_HEX NAME (of the job above),
@@ -49,16 +52,20 @@ enum {
 	SW_DAEMONS_MAX = 1024,
 };
 
-/* The path between a server and a member.  Zeros are not known. */
+/* The path from a server to a member, or from an agent to a server.  Zeros are
+ * not known. */
 struct sw_daemon_path {
 	uint64_t srtt_ns, least_ns; /* round trips: smoothed, the least */
 	uint64_t window_bytes;      /* congestion's; 0: it does not limit */
-	uint64_t sent, lost;        /* the server's frames */
-	uint64_t numbered, missed;  /* the member's; those that did not come */
-	uint64_t payload;           /* the largest that it carries */
+	uint64_t sent, lost;        /* the daemon's data frames */
+	/* Of those lost: while a queue was long; noticed by a timeout. */
+	uint64_t queued, timeouts;
+	uint64_t numbered, missed; /* the peer's; those that did not come */
+	uint64_t payload;          /* the largest that it carries; a server's */
 	/* Frames lost, and not arrived, of each 10,000 in the last seconds. */
 	uint64_t lost_part, missed_part;
-	/* Time in which results waited: for a grant of the member, for the
+	uint64_t push_bytes, result_bytes; /* payloads of both ways */
+	/* Time in which data waited: for a grant of the peer, for the
 	 * congestion window, for frames in flight; frames that queues marked,
 	 * of each 10,000. */
 	uint64_t grant_ns, window_ns, flight_ns, marked_part;
@@ -73,7 +80,14 @@ struct sw_daemon_member {
 	 * the time since the first one; the same by buckets. */
 	uint64_t n_last, late_ns;
 	uint64_t late[SW_HISTOGRAM_BUCKETS];
-	uint64_t push_bytes, result_bytes; /* payloads summed, and returned */
+	struct sw_daemon_path path;
+};
+
+/* A session of an agent's lane with a polling core of a server. */
+struct sw_daemon_session {
+	bool is_open;
+	uint32_t lane;
+	const char *server;
 	struct sw_daemon_path path;
 };
 
@@ -155,10 +169,11 @@ struct sw_found_daemon {
 	uint64_t since_s;
 	/* Without control characters; NULL: not known. */
 	const char *version, *name, *role, *state, *stats, *socket, *trace;
-	uint32_t n_ports, n_cores, n_jobs;
+	uint32_t n_ports, n_cores, n_jobs, n_sessions;
 	struct sw_daemon_port ports[SW_DAEMON_PORTS];
 	struct sw_daemon_core cores[SW_DAEMON_CORES];
 	struct sw_daemon_job jobs[SW_DAEMON_JOBS];
+	struct sw_daemon_session sessions[SW_MAX_SERVERS]; /* an agent's */
 	char *text; /* holds the strings */
 };
 

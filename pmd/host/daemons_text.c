@@ -126,30 +126,60 @@ static bool numbers(char **rest, uint64_t *const *fields, size_t n)
 	return true;
 }
 
-static void take_path(char *rest, struct sw_daemon_job *job)
+static void take_session(char *rest, struct sw_found_daemon *d)
 {
-	struct sw_daemon_path p = {0};
-	uint64_t *const fields[] = {&p.srtt_ns, &p.least_ns, &p.window_bytes,
-		&p.sent, &p.lost, &p.numbered, &p.missed, &p.payload,
-		&p.lost_part, &p.missed_part};
+	const char *state = word(&rest);
+	struct sw_daemon_session s = {
+		.is_open = state && !strcmp(state, "open")};
+	uint64_t lane;
 
-	if (job->n_members && numbers(&rest, fields, SW_ARRAY_SIZE(fields)))
-		job->members[job->n_members - 1].path = p;
+	if (d->n_sessions == SW_MAX_SERVERS ||
+		!number(&rest, UINT32_MAX, &lane) || !rest || !*rest)
+		return;
+	s.lane = (uint32_t)lane;
+	s.server = rest;
+	d->sessions[d->n_sessions++] = s;
 }
 
-/* It follows the member's path. */
-static void take_moved(char *rest, struct sw_daemon_job *job)
+/* Return the path that a line is about: that of the member or session above;
+ * NULL: there is none. */
+static struct sw_daemon_path *path_above(
+	struct sw_found_daemon *d, struct sw_daemon_job *job)
 {
-	struct sw_daemon_member m;
-	uint64_t *const fields[] = {&m.push_bytes, &m.result_bytes,
-		&m.path.grant_ns, &m.path.window_ns, &m.path.flight_ns,
-		&m.path.marked_part};
+	if (job->is_served)
+		return job->n_members ? &job->members[job->n_members - 1].path
+				      : NULL;
+	return d->n_sessions ? &d->sessions[d->n_sessions - 1].path : NULL;
+}
 
-	if (!job->n_members)
+/* Take the numbers of a line about a path: all, or none if it lacks one. */
+static void take_path(const char *key, char *rest, struct sw_daemon_path *path)
+{
+	struct sw_daemon_path p;
+	const struct {
+		const char *key;
+		uint64_t *fields[12];
+	} lines[] = {
+		{"path", {&p.srtt_ns, &p.least_ns, &p.window_bytes, &p.sent,
+				 &p.lost, &p.numbered, &p.missed, &p.payload,
+				 &p.lost_part, &p.missed_part}},
+		{"moved", {&p.push_bytes, &p.result_bytes, &p.grant_ns,
+				  &p.window_ns, &p.flight_ns, &p.marked_part}},
+		{"losses", {&p.queued, &p.timeouts}}};
+
+	if (!path)
 		return;
-	m = job->members[job->n_members - 1];
-	if (numbers(&rest, fields, SW_ARRAY_SIZE(fields)))
-		job->members[job->n_members - 1] = m;
+	p = *path;
+	for (size_t i = 0; i < SW_ARRAY_SIZE(lines); i++) {
+		size_t n = 0;
+
+		if (strcmp(key, lines[i].key))
+			continue;
+		while (lines[i].fields[n])
+			n++;
+		if (numbers(&rest, lines[i].fields, n))
+			*path = p;
+	}
 }
 
 static void take_group(char *rest, struct sw_daemon_job *job)
@@ -256,10 +286,6 @@ static void take_job_line(
 		take_last(value, job);
 	else if (!strcmp(key, "late"))
 		take_late(value, job);
-	else if (!strcmp(key, "path"))
-		take_path(value, job);
-	else if (!strcmp(key, "moved"))
-		take_moved(value, job);
 	else if (!strcmp(key, "sums"))
 		take_sums(value, job);
 	else if (!strcmp(key, "group"))
@@ -297,6 +323,11 @@ static void take_line(const char *key, char *value, struct sw_found_daemon *d)
 		take_core(value, d);
 	else if (!strcmp(key, "job"))
 		take_job(value, d);
+	else if (!strcmp(key, "session"))
+		take_session(value, d);
+	else if (!strcmp(key, "path") || !strcmp(key, "moved") ||
+		 !strcmp(key, "losses"))
+		take_path(key, value, job ? path_above(d, job) : NULL);
 	else if (job)
 		take_job_line(key, value, job);
 }

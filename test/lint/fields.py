@@ -21,6 +21,7 @@ OPEN = [
     ("engine/loop", "sw_engine sw_port sw_port_ops", "others implement them"),
     ("engine/loop", "sw_engine_peer sw_engine_tensor", "answers"),
     ("engine/peer", "sw_peer", "a session and a link are one each"),
+    ("engine/peer", "sw_peer_view", "an answer"),
     ("engine/sched", "sw_place sw_place_job sw_place_map",
      "where chunks are: plain results"),
     ("engine/sched", "sw_policy sw_job_tuning", "a policy and its numbers"),
@@ -29,10 +30,10 @@ OPEN = [
     ("engine/sums", "sw_stensor", "the server reads what was declared"),
     ("engine/sums", "sw_shard_look sw_shard_wait", "a look that goes on"),
     ("engine/server", "sw_server_view sw_server_job sw_server_member "
-                      "sw_server_wait sw_server_path", "what a daemon shows of it"),
+                      "sw_server_wait", "what a daemon shows of it"),
     ("pmd/host", "sw_found_daemon sw_found_daemons sw_daemon_job "
                  "sw_daemon_member sw_daemon_wait sw_daemon_path sw_daemon_process "
-                 "sw_daemon_port sw_daemon_core sw_daemon_group",
+                 "sw_daemon_port sw_daemon_core sw_daemon_group sw_daemon_session",
      "what a daemon says of itself"),
     ("engine/worker", "sw_worker_job sw_worker_round", "questions"),
     ("engine/worker", "sw_worker_path sw_worker_view sw_worker_wait sw_worker_waits "

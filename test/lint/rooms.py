@@ -65,6 +65,7 @@ FRONTS = {
         "port.h": "pmd/, over which it turns"},
     "engine/peer": {
         "peer.h": "server and worker: sessions and links",
+        "peer_view.h": "daemons: what is known of a path",
         "handshake.h": "those of keyed jobs, before they are open"},
     "engine/server": {"server.h": ""},
     "engine/worker": {"worker.h": ""},

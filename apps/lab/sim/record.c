@@ -93,9 +93,9 @@ static void put_agent(struct sw_sim_record *r, const struct sw_sim_agent *a)
 			r->at += 3;
 			continue;
 		}
-		put(r, "window_bytes", name, p.server, p.window_bytes);
-		put(r, "grant_bytes", name, p.server, p.granted_bytes);
-		put(r, "rtt_ns", name, p.server, p.srtt_ns);
+		put(r, "window_bytes", name, p.server, p.path.window_bytes);
+		put(r, "grant_bytes", name, p.server, p.path.granted_bytes);
+		put(r, "rtt_ns", name, p.server, p.path.srtt_ns);
 	}
 	put(r, "retransmissions", name, "",
 		sw_word(&sw_worker_stats(a->worker)->retransmissions));

@@ -282,8 +282,8 @@ static void parse__paths_ports_and_cores(void **state)
 	assert_int_equal(job->members[0].path.srtt_ns, 11);
 	assert_int_equal(job->members[0].path.payload, 18);
 	assert_int_equal(job->members[0].path.missed_part, 20);
-	assert_int_equal(job->members[0].push_bytes, 21);
-	assert_int_equal(job->members[0].result_bytes, 22);
+	assert_int_equal(job->members[0].path.push_bytes, 21);
+	assert_int_equal(job->members[0].path.result_bytes, 22);
 	assert_int_equal(job->members[0].path.grant_ns, 23);
 	assert_int_equal(job->members[0].path.window_ns, 24);
 	assert_int_equal(job->members[0].path.flight_ns, 25);
@@ -294,6 +294,36 @@ static void parse__paths_ports_and_cores(void **state)
 	assert_int_equal(job->groups[0].n_done, 2);
 	assert_int_equal(job->groups[0].ns, 4);
 	assert_string_equal(job->groups[0].name, "g h");
+}
+
+/* An agent's sessions have paths, too; a line that lacks a number counts for
+ * nothing. */
+static void parse__sessions_of_an_agent(void **state)
+{
+	struct sw_found_daemon d;
+	const struct sw_daemon_session *s = d.sessions;
+	char room[1024];
+
+	assert_true(parse("sumwire 1 1.0\n"
+			  "job agent running 1 1 1 2 0 5 9 x\n"
+			  "path 1 2 3 4 5 6 7 8 9 10\n"
+			  "session open 0 sum1.0\n"
+			  "path 11 12 13 14 15 16 17 18 19 20\n"
+			  "moved 21 22 23 24 25 26\nlosses 31 32\nlosses 1\n"
+			  "session closed 1 sum1.1\npath 1 2 3\n"
+			  "session open x sum2\nsession open 2\n",
+		&d, room));
+	assert_int_equal(d.n_sessions, 2);
+	assert_true(s[0].is_open);
+	assert_string_equal(s[0].server, "sum1.0");
+	assert_int_equal(s[0].path.srtt_ns, 11);
+	assert_int_equal(s[0].path.push_bytes, 21);
+	assert_int_equal(s[0].path.marked_part, 26);
+	assert_int_equal(s[0].path.queued, 31);
+	assert_int_equal(s[0].path.timeouts, 32);
+	assert_false(s[1].is_open);
+	assert_int_equal(s[1].lane, 1);
+	assert_int_equal(s[1].path.srtt_ns, 0);
 }
 
 /* Lines about a member or a wait belong to the one above, if there is one. */
@@ -365,6 +395,7 @@ int main(void)
 		cmocka_unit_test(parse__what_is_no_daemon),
 		cmocka_unit_test(parse__another_version),
 		cmocka_unit_test(parse__odd_characters_and_numbers),
+		cmocka_unit_test(parse__sessions_of_an_agent),
 		cmocka_unit_test(parse__who_is_late),
 		cmocka_unit_test(parse__paths_ports_and_cores),
 		cmocka_unit_test(match__name_then_pid_then_job),

@@ -40,6 +40,8 @@ static void metric__names_units_and_labels(void **state)
 			"counter=\"rtt_ns.bucketx\"", NULL, false, 1},
 		{"job.J.member.M.present", "sumwire_job_member_present", "",
 			NULL, false, 1},
+		{"job.J.session.S.tx_timeouts",
+			"sumwire_job_session_tx_timeouts", "", NULL, true, 1},
 		/* of another version, or no daemon of ours */
 		{"new", "sumwire_other", "counter=\"new\"", NULL, false, 1},
 		{"lcorex.turns", "sumwire_other", "counter=\"lcorex.turns\"",
