@@ -9,15 +9,22 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 
-enum { TEXT = 160, MB = 1000000 };
+enum {
+	TEXT = 160,
+	MB = 1000000,
+	NAME = 64,         /* columns of a name, at most */
+	CUTS = 64,         /* shortened names that are compared */
+	MEMBERS_REST = 58, /* columns of a member's row besides the two names */
+	NAMES_LEAST = 5,
+};
 
 enum part { JOBS, MEMBERS, DAEMONS, PORTS, CORES, PARTS };
 
 static const char *const heads[PARTS] = {
 	[JOBS] = "JOB           SERVER      STATE     RANKS      PUSH MB/s "
 		 "IDLE s  OPEN WAITING",
-	[MEMBERS] = "  RANKS     NODE          JOB     STATE      MB/s OPEN "
-		    "LAST %  LATE ms  RTT ms",
+	/* The names of nodes and jobs share the room before it. */
+	[MEMBERS] = " STATE      MB/s OPEN LAST %  LATE ms  RTT ms",
 	[DAEMONS] = "DAEMON        ROLE    STATE     PUSH MB/s  RESULT MB/s  "
 		    "LOST/s RESENT/s MEM %",
 	[PORTS] = "PORT                     RX MB/s  TX MB/s     RX/s     TX/s "
@@ -38,9 +45,17 @@ struct table {
 	uint32_t shown;
 };
 
+/* A name that was shortened. */
+struct cut {
+	char name[SW_NAME_MAX], text[NAME + 1];
+};
+
 struct frame {
 	const struct sw_frame *f;
 	struct table tables[PARTS];
+	struct cut cuts[CUTS];
+	uint32_t n_cuts;
+	int node_width, job_width; /* in the table of members */
 	struct row none; /* in place of a row without memory; never read */
 	bool has_failed;
 };
@@ -69,6 +84,80 @@ static struct row *row_add(struct frame *fr, enum part part)
 	}
 	t->rows[t->n] = (struct row){0};
 	return &t->rows[t->n++];
+}
+
+/* --- names --- */
+
+static int least(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+static int most(int a, int b)
+{
+	return a > b ? a : b;
+}
+
+/* Does another name look like the shortened @text? */
+static bool is_alike(struct frame *fr, const char *name, const char *text)
+{
+	for (uint32_t i = 0; i < fr->n_cuts; i++)
+		if (!strcmp(fr->cuts[i].text, text))
+			return strcmp(fr->cuts[i].name, name);
+	if (fr->n_cuts < CUTS) {
+		struct cut *c = &fr->cuts[fr->n_cuts++];
+
+		snprintf(c->name, sizeof(c->name), "%s", name);
+		snprintf(c->text, sizeof(c->text), "%s", text);
+	}
+	return false;
+}
+
+/* Write @name in @width columns to @out.  A longer one lacks its middle, and
+ * has a ~ there, or a ? if an earlier one looks alike. */
+static const char *fit(
+	struct frame *fr, const char *name, int width, char out[NAME + 1])
+{
+	int n = (int)strlen(name), head = (width - 1) / 2;
+
+	if (n <= width) {
+		snprintf(out, NAME + 1, "%-*s", width, name);
+		return out;
+	}
+	snprintf(out, NAME + 1, "%.*s~%s", head, name,
+		name + n - (width - 1 - head));
+	if (is_alike(fr, name, out))
+		out[head] = '?';
+	return out;
+}
+
+/* Divide the room for names among the nodes and jobs of the members' table:
+ * what one of them does not need the other has. */
+static void widths_choose(struct frame *fr)
+{
+	int room = (int)fr->f->columns - MEMBERS_REST, node = 4, job = 3;
+
+	for (uint32_t i = 0; i < fr->f->now->found.n; i++) {
+		const struct sw_found_daemon *d = fr->f->now->all[i].d;
+
+		for (uint32_t k = 0; k < d->n_jobs; k++) {
+			const struct sw_daemon_job *j = &d->jobs[k];
+
+			if (!j->is_served)
+				continue;
+			job = most(job, (int)strlen(j->name));
+			for (uint32_t m = 0; m < j->n_members; m++)
+				node = most(
+					node, (int)strlen(j->members[m].node));
+		}
+	}
+	room = room < 2 * NAMES_LEAST ? 2 * NAMES_LEAST : room;
+	if (node + job > room) {
+		node = least(node, most(room / 2, room - job));
+		job = room - node;
+	}
+	fr->node_width = least(node, NAME);
+	fr->job_width = least(job, NAME);
 }
 
 /* --- rates --- */
@@ -179,6 +268,7 @@ static void members_add(
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		struct sw_daemon_member x = grown(job, before, m);
 		struct row *row = row_add(fr, MEMBERS);
+		char node[NAME + 1], name[NAME + 1];
 		unsigned n = 0;
 
 		for (uint32_t i = 0; i < job->n_waits; i++)
@@ -189,9 +279,9 @@ static void members_add(
 			n_all ? 100.0 * (double)x.n_last / (double)n_all : 0;
 		row->loss = n;
 		snprintf(row->text, TEXT,
-			"  %-9.9s %-13.13s %-7.7s %-7.7s %7.1f %4u %6.0f "
-			"%8.2f %7.2f",
-			ranks, x.node, job->name, x.state,
+			"  %-9.9s %s %s %-7.7s %7.1f %4u %6.0f %8.2f %7.2f",
+			ranks, fit(fr, x.node, fr->node_width, node),
+			fit(fr, job->name, fr->job_width, name), x.state,
 			push_rate(p, job, before, m) / MB, n, row->rate,
 			x.n_last ? (double)x.late_ns / (double)x.n_last / 1e6
 				 : 0,
@@ -205,15 +295,16 @@ static void job_add(
 	const struct sw_daemon_job *before = job_before(p, job);
 	const struct sw_found_daemon *d = p->now->d;
 	struct row *row = row_add(fr, JOBS);
-	char ranks[32];
+	char ranks[32], name[NAME + 1], server[NAME + 1];
 
 	for (uint32_t m = 0; m < job->n_members; m++)
 		row->rate += push_rate(p, job, before, m);
 	snprintf(ranks, sizeof(ranks), "%u of %u", job->n_ranks, job->size);
 	snprintf(row->text, TEXT,
-		"%-13.13s %-11.11s %-9.9s %-10.10s %9.1f %6llu %5llu %7llu",
-		job->name, or_dash(d->name), job->state, ranks, row->rate / MB,
-		(unsigned long long)job->idle_s,
+		"%s %s %-9.9s %-10.10s %9.1f %6llu %5llu %7llu",
+		fit(fr, job->name, 13, name),
+		fit(fr, or_dash(d->name), 11, server), job->state, ranks,
+		row->rate / MB, (unsigned long long)job->idle_s,
 		(unsigned long long)job->open_chunks,
 		(unsigned long long)(job->n_waits + job->n_more));
 	row->loss = (double)(job->n_waits + job->n_more);
@@ -236,12 +327,9 @@ static void daemon_add(struct frame *fr, const struct pair *p)
 	double lost = rate(p, "", "lost") + rate(p, "server.", "lost");
 	double again = rate(p, "", "retransmissions") +
 		       rate(p, "server.", "retransmissions");
-	char name[32], memory[16] = "-";
+	char name[SW_COUNTER_NAME], short_name[NAME + 1], memory[16] = "-";
 
-	if (d->name)
-		snprintf(name, sizeof(name), "%s", d->name);
-	else
-		snprintf(name, sizeof(name), "pid %ld", (long)d->pid);
+	snprintf(name, sizeof(name), "pid %ld", (long)d->pid);
 	if (quota)
 		snprintf(memory, sizeof(memory), "%.0f",
 			100.0 *
@@ -249,7 +337,8 @@ static void daemon_add(struct frame *fr, const struct pair *p)
 					p->now, "memory_used_bytes", 0) /
 				(double)quota);
 	snprintf(row->text, TEXT,
-		"%-13.13s %-7.7s %-9.9s %9.1f %12.1f %7.0f %8.0f %5s", name,
+		"%s %-7.7s %-9.9s %9.1f %12.1f %7.0f %8.0f %5s",
+		fit(fr, d->name ? d->name : name, 13, short_name),
 		or_dash(d->role),
 		d->found ? found[d->found] : or_dash(d->state), push / MB,
 		result / MB, lost, again, memory);
@@ -271,39 +360,52 @@ static double dropped(const struct pair *p, const char *prefix)
 	return sum;
 }
 
+/* Write the daemon's name, and that of its port or core, of which @prefix is
+ * "port.lan." or "lcore0.", in @width columns. */
+static const char *part_fit(struct frame *fr, const struct pair *p,
+	const char *prefix, int width, char out[NAME + 1])
+{
+	const char *daemon = or_dash(p->now->d->name);
+	char whole[SW_COUNTER_NAME], part[NAME + 1], name[NAME + 1];
+	int n = (int)strlen(prefix + 5) - 1, n_daemon = (int)strlen(daemon);
+
+	snprintf(whole, sizeof(whole), "%.*s", n, prefix + 5);
+	n = least(n, most(width / 2, width - 1 - n_daemon));
+	n_daemon = least(n_daemon, width - 1 - n);
+	snprintf(out, NAME + 1, "%s %s", fit(fr, daemon, n_daemon, name),
+		fit(fr, whole, n, part));
+	return out;
+}
+
 static void port_add(struct frame *fr, const struct pair *p, const char *prefix)
 {
 	struct row *row = row_add(fr, PORTS);
 	double rx = rate(p, prefix, "rx_bytes"),
 	       tx = rate(p, prefix, "tx_bytes");
-	char name[96], whole[SW_COUNTER_NAME + 16];
+	char name[NAME + 1], whole[SW_COUNTER_NAME + 16];
 
-	snprintf(name, sizeof(name), "%.30s %.*s", or_dash(p->now->d->name),
-		(int)strlen(prefix + 5) - 1, prefix + 5);
 	row->rate = rx + tx;
 	row->loss = dropped(p, prefix);
 	snprintf(whole, sizeof(whole), "%slink_ups", prefix);
 	snprintf(row->text, TEXT,
-		"%-23.23s %8.1f %8.1f %8.0f %8.0f %10.0f %5llu", name, rx / MB,
-		tx / MB, rate(p, prefix, "rx_frames"),
-		rate(p, prefix, "tx_frames"), row->loss,
-		(unsigned long long)sw_scan_value(p->now, whole, 0));
+		"%-23.23s %8.1f %8.1f %8.0f %8.0f %10.0f %5llu",
+		part_fit(fr, p, prefix, 23, name), rx / MB, tx / MB,
+		rate(p, prefix, "rx_frames"), rate(p, prefix, "tx_frames"),
+		row->loss, (unsigned long long)sw_scan_value(p->now, whole, 0));
 }
 
 static void core_add(struct frame *fr, const struct pair *p, const char *prefix)
 {
 	struct row *row = row_add(fr, CORES);
-	char name[96], whole[SW_COUNTER_NAME + 16];
+	char name[NAME + 1], whole[SW_COUNTER_NAME + 16];
 	double push = rate(p, prefix, "push_bytes");
 
-	snprintf(name, sizeof(name), "%.30s %.*s", or_dash(p->now->d->name),
-		(int)strlen(prefix + 5) - 1, prefix + 5);
 	snprintf(whole, sizeof(whole), "%sturn_p99_ns", prefix);
 	row->rate = rate(p, prefix, "turns");
 	row->loss = rate(p, prefix, "turns_over_1ms");
 	snprintf(row->text, TEXT,
-		"%-16.16s %8.0f %10.1f %8.1f %9.0f %8.0f %9.0f", name,
-		row->rate, push / MB,
+		"%-16.16s %8.0f %10.1f %8.1f %9.0f %8.0f %9.0f",
+		part_fit(fr, p, prefix, 16, name), row->rate, push / MB,
 		(double)sw_scan_value(p->now, whole, 0) / 1e3,
 		rate(p, prefix, "turns_over_100us"), row->loss,
 		rate(p, prefix, "cpu_wait_ns") / 1e7);
@@ -405,16 +507,21 @@ static void table_write(const struct frame *fr, enum part part, FILE *to)
 		by_rate, by_loss, by_text};
 	const struct table *t = &fr->tables[part];
 	int width = (int)fr->f->columns;
-	char head[TEXT];
+	char head[TEXT], whole[TEXT];
 
 	if (!t->n)
 		return;
+	if (part == MEMBERS)
+		snprintf(whole, TEXT, "  RANKS     %-*s %-*s%s", fr->node_width,
+			"NODE", fr->job_width, "JOB", heads[part]);
+	else
+		snprintf(whole, TEXT, "%s", heads[part]);
 	qsort(t->rows, t->n, sizeof(*t->rows), orders[fr->f->sort]);
 	if (t->shown < t->n)
-		snprintf(head, TEXT, "%.*s (+%u)", width - 8, heads[part],
+		snprintf(head, TEXT, "%.*s (+%u)", width - 8, whole,
 			t->n - t->shown);
 	else
-		snprintf(head, TEXT, "%s", heads[part]);
+		snprintf(head, TEXT, "%s", whole);
 	if (fr->f->is_terminal)
 		fprintf(to, "\033[7m%-*.*s\033[0m\n", width, width, head);
 	else
@@ -427,6 +534,7 @@ int sw_frame_write(const struct sw_frame *f, FILE *to)
 {
 	struct frame fr = {.f = f};
 
+	widths_choose(&fr);
 	all_add(&fr);
 	share(&fr);
 	for (int i = 0; i < PARTS; i++) {

@@ -115,11 +115,45 @@ static void frame__no_more_lines_than_there_is_room(void **state)
 	free(r);
 }
 
+/* A name that is too long lacks its middle; of two that look alike the second
+ * one says so. Both names of a member share what room there is. */
+static void frame__long_names(void **state)
+{
+	static const char *const jobs[] = {"language-model-seed-1-pretraining",
+		"language-model-seed-2-pretraining", "short"};
+	struct rig *r = calloc(1, sizeof(*r));
+	char *text;
+
+	setup(r);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct sw_daemon_job *job = &r->found[i].jobs[0];
+
+		*job = (struct sw_daemon_job){.is_served = true,
+			.state = "running",
+			.name = jobs[i],
+			.n_members = 1};
+		job->members[0] = (struct sw_daemon_member){
+			.state = "here", .n_ranks = 1, .node = "gpu0"};
+		r->found[i].n_jobs = 1;
+	}
+	text = frame(r, 0, SW_SORT_NAME);
+	assert_contains(text, "\nlangua~aining d0 ");
+	assert_contains(text, "\nlangua?aining d1 ");
+	assert_contains(text, "\nshort         d2 ");
+	assert_contains(text, "\n  RANKS     NODE JOB                STATE ");
+	assert_contains(text, "\n  0         gpu0 language~etraining here ");
+	assert_contains(text, "\n  0         gpu0 language?etraining here ");
+	assert_contains(text, "\n  0         gpu0 short              here ");
+	free(text);
+	free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frame__rates_and_order),
 		cmocka_unit_test(frame__no_more_lines_than_there_is_room),
+		cmocka_unit_test(frame__long_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
