@@ -2,6 +2,21 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/client/client_note.h"
 
+int sw_is_traced(const struct sw_client *c)
+{
+	return sw_client_is_traced(c);
+}
+
+void sw_note_copy(struct sw_client *c, uint64_t handle, int is_out,
+	uint64_t from_ns, uint64_t to_ns, uint64_t bytes)
+{
+	if (from_ns > to_ns || !sw_client_is_traced(c) || !sw_client_lock(c))
+		return;
+	sw_client_note(c, is_out ? SW_EDGE_COPY_OUT : SW_EDGE_COPY_IN, handle,
+		from_ns, to_ns, bytes);
+	sw_client_unlock(c);
+}
+
 void sw_client_note(struct sw_client *c, enum sw_edge_note_kind kind,
 	uint64_t handle, uint64_t from_ns, uint64_t to_ns, uint64_t bytes)
 {

@@ -69,6 +69,20 @@ def case_rounds():
         hvd.allreduce(torch.ones(1000), name="gradient")
 
 
+def case_recorded():
+    """A gradient, and those of a model, until the test has recorded some."""
+    model = torch.nn.Linear(100, 100)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+    done = os.environ["RECORDED"]
+    is_over = torch.zeros(1)
+    while not is_over:  # all ranks end with the same step
+        model(torch.ones(1, 100)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        hvd.allreduce(torch.ones(25000), name="gradient")
+        is_over = hvd.allreduce(torch.tensor([float(os.path.exists(done))]), name="over")
+
+
 def case_variables():
     """What BytePS's trace is by default; and what none understands."""
     for name in "DIR", "START_STEP", "END_STEP":

@@ -15,6 +15,7 @@ import ctypes
 import math
 import os
 import threading
+import time
 
 from sumwire import library, locks, timeline
 
@@ -73,14 +74,16 @@ class Tensor:
             mapping alive
     result  address where its sums arrive; with several local ranks it differs
             from memory, and take_result() copies the sum
-    handle  handle of the open push_pull, or None"""
+    handle  handle of the open push_pull, or None
+    copies  copies into it that the trace has not heard of: begin, end, bytes"""
     __slots__ = ("name", "n", "dtype", "pointer", "memory", "result", "handle",
-                 "lock", "begun")
+                 "last_handle", "lock", "begun", "copies")
 
     def __init__(self, client, desc, pointer):
         self.name, self.n, self.dtype = desc[:3]
         self.pointer = pointer
         self.handle = self.begun = None  # begun: of its bar in a timeline
+        self.copies = []
         self.lock = locks.make()  # held while a thread polls the handle
         n_bytes = self.n * library.DTYPES[self.dtype][1]
         self.memory = (ctypes.c_uint8 * n_bytes).from_address(
@@ -88,10 +91,12 @@ class Tensor:
         self.memory.mapping = client.mapping
         self.result = client.lib.sw_tensor_result(pointer)
 
+    def has_result_apart(self):
+        return self.result != ctypes.addressof(self.memory)
+
     def take_result(self):
-        """Copy the sum into memory, unless it arrived there."""
-        if self.result != ctypes.addressof(self.memory):
-            ctypes.memmove(self.memory, self.result, len(self.memory))
+        """Copy the sum into memory."""
+        ctypes.memmove(self.memory, self.result, len(self.memory))
 
 
 class Mapping:
@@ -137,6 +142,7 @@ class Client:
         self.job = name, epoch.value  # equal for all clients of one job
         self.is_async = bool(self.lib.sw_is_async(self.pointer))  # [job] mode
         self.failure = None  # error that ended the job; never a mismatch
+        self.is_traced = 0  # at the last push: does a trace want copies?
         self.devices = []  # open Devices
         self.timeline = timeline.from_environment(self.rank, self.local_rank)
         self.idle = lambda: None  # called while a thread waits for a sum
@@ -225,10 +231,27 @@ class Client:
     def _begun(self, tensor, kind, code):
         if code:
             raise self.error(code)
-        tensor.handle = self._handle.value
+        tensor.handle = tensor.last_handle = self._handle.value
+        self.is_traced = self.lib.sw_is_traced(self.pointer)
+        if tensor.copies:
+            self._note_copies(tensor, False)
         if self.timeline:
             tensor.begun = self.timeline.begin(
                 tensor.name, kind, len(tensor.memory), has_rounds=True)
+
+    def copied(self, tensor, is_out, began_ns, n_bytes=None):
+        """Note for a trace that a copy of a tensor, or of n_bytes of it, ends
+        now.  The agent hears of copies into it with its next push."""
+        tensor.copies.append((began_ns, time.monotonic_ns(),
+                              n_bytes or len(tensor.memory)))
+        if is_out:
+            with self.lock:
+                self._note_copies(tensor, is_out)
+
+    def _note_copies(self, tensor, is_out):
+        for copy in tensor.copies:
+            self.lib.sw_note_copy(self.pointer, tensor.last_handle, is_out, *copy)
+        tensor.copies = []
 
     def is_done(self, tensor):
         """Return True if no push of the tensor is open.  Raise the error of a
@@ -278,8 +301,11 @@ class Client:
             code = ask(self.pointer, tensor.handle)
         if code in (library.EAGAIN, library.ETIMEDOUT):
             return False
-        if tensor.handle is not None and not code:
+        if tensor.handle is not None and not code and tensor.has_result_apart():
+            began_ns = time.monotonic_ns()
             tensor.take_result()
+            if self.is_traced:
+                self.copied(tensor, True, began_ns)
         if tensor.begun and self.timeline:
             self.timeline.end(tensor.begun, self.lib.sw_error_name(code).decode()
                               if code else None)

@@ -29,6 +29,7 @@ class DeviceTensor:
 class Device:
     """Open a device for a Client, until close() or until the client leaves.
     Methods have the names and meanings of the client's."""
+    is_traced = 0  # libsumwire itself notes its copies for a trace
 
     def __init__(self, client, number):
         self.client, self.lib, self.number = client, client.lib, number

@@ -237,6 +237,16 @@ SW_API const void *sw_tensor_result(struct sw_tensor *t);
 SW_API int sw_push_pull(struct sw_client *c, struct sw_tensor *t, uint32_t step,
 	uint64_t *handle);
 
+/* sw_is_traced - return 1 if the agent records a trace (sumwire trace), so that
+ * copies are worth noting; otherwise 0. Any thread. Cost: one load.
+ * sw_note_copy - tell the trace that the caller copied into the memory of a
+ * tensor before its call of @handle, or with @is_out a result out of it
+ * afterwards. The times are those of CLOCK_MONOTONIC. Nothing happens if no
+ * trace is recorded, or if @from_ns is behind @to_ns. */
+SW_API int sw_is_traced(const struct sw_client *c);
+SW_API void sw_note_copy(struct sw_client *c, uint64_t handle, int is_out,
+	uint64_t from_ns, uint64_t to_ns, uint64_t bytes);
+
 /* sw_broadcast - start to copy @t of rank @root to sw_tensor_result of all
  * ranks, bit for bit and in any dtype; return at once. All ranks call it with
  * the same @root and @step. Sums and broadcasts of one tensor may follow each

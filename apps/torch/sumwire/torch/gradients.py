@@ -8,6 +8,7 @@ the bundle.  When the sum has arrived, parameter.grad becomes that memory,
 without a copy back.  If the dtype on the wire differs, the sum is copied back.
 Gradients of a device stay in the device's memory, which staging.py sums."""
 import itertools
+import time
 import weakref
 
 import torch
@@ -283,6 +284,8 @@ class Gradients:
                 f"parameter was of {slot.dtype} when the distributed optimizer "
                 f"or module was created: create it again after such a change")
         source = grad.detach() if grad.requires_grad else grad
+        shared = slot.bundle.shared
+        began_ns = shared.client.is_traced and time.monotonic_ns()
         if slot.compression:
             small, slot.ctx = slot.compression.compress(source)
             source = small.reshape(slot.view.shape)
@@ -293,6 +296,9 @@ class Gradients:
                       out=slot.view)
         else:
             slot.view.copy_(source * self.factor)
+        if began_ns:
+            shared.client.copied(shared.tensor, False, began_ns,
+                                 source.numel() * slot.view.element_size())
         return grad
 
     def is_written(self, slot):
@@ -317,11 +323,15 @@ class Gradients:
 
     def finish(self, bundle):
         """Wait for the sum of a bundle, and assign it to the parameters."""
-        self.job.wait(bundle.shared)
+        shared = bundle.shared
+        self.job.wait(shared)
+        began_ns = shared.client.is_traced and time.monotonic_ns()
         for slot in bundle.slots:
             if slot.is_open:
                 self.take(slot)
             slot.local, slot.passes_left = None, self.passes
+        if began_ns and not all(slot.is_direct for slot in bundle.slots):
+            shared.client.copied(shared.tensor, True, began_ns)
         bundle.n_missing, bundle.stream = len(bundle.slots), None
 
     def take(self, slot):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import functools
 import heapq
+import time
 import zlib
 
 import torch
@@ -152,7 +153,11 @@ class Call:
         self.shared = self.place.last = shared
         self.place.made[self.key, self.stage] = shared
         source, self.source = self.source, None
+        client = shared.client
+        began_ns = client.is_traced and time.monotonic_ns()
         self.fill(source)
+        if began_ns and source is not None:
+            client.copied(shared.tensor, False, began_ns)
         self.is_begun = True
         self.push(shared)
 
@@ -190,7 +195,11 @@ class Call:
                 self.wait()
             finally:
                 current().joins.ended(self.number)
+            client = self.shared.client
+            began_ns = client.is_traced and time.monotonic_ns()
             self.take()
+            if began_ns:
+                client.copied(self.shared.tensor, True, began_ns)
         return self.output
 
     def wait(self):
