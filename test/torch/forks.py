@@ -21,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SERVER = os.path.join(HERE, "fork_server.py")
 NUMBER = struct.Struct("i")  # as of fork_server.py
 READ_EARLY = ("PYTHON", "TORCH", "OMP_", "LD_")  # variables, by their beginning
-READ_LATE = ("TORCHELASTIC_", "TORCHFT_", "TORCH_NCCL_", "PYTHON_EXEC")
+READ_LATE = ("TORCHELASTIC_", "TORCHFT_", "TORCH_NCCL_", "TORCH_FR_", "PYTHON_EXEC")
 NAMESPACES = ("user", "mnt", "net", "pid", "uts")
 PLACE = "TEST_FORKS"  # in a child's environment: where the servers are
 
@@ -117,6 +117,9 @@ def is_early(name):
 def fork(where, python, env, which, args, files, namespaces=()):
     """Start a child with that environment; returns it as Forked."""
     early = sorted((k, v) for k, v in env.items() if is_early(k))
+    own = [k for k, v in early if "/sumwire-proc-" in v]
+    if own:
+        raise ValueError(f"{own}: each case would load PyTorch again; READ_LATE lacks it")
     with connect(where, python, early, which % 2) as server:
         return Forked(server, {
             "env": {**env, PLACE: json.dumps(where)}, "args": args,
