@@ -5,12 +5,23 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "pmd/nccl/plugin.h"
 
-static struct sw_nccl_process process = {.lock = PTHREAD_MUTEX_INITIALIZER,
-	.changed = PTHREAD_COND_INITIALIZER,
-	.wake_fd = -1};
+static struct sw_nccl_process process = {
+	.lock = PTHREAD_MUTEX_INITIALIZER, .wake_fd = -1};
+
+/* Before any thread: waits for it go by a clock that nobody sets. */
+__attribute__((constructor)) static void init_changed(void)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&process.changed, &attr);
+	pthread_condattr_destroy(&attr);
+}
 
 struct sw_nccl_process *sw_nccl_process(void)
 {

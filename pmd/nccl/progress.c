@@ -365,8 +365,7 @@ __attribute__((destructor)) static void stop(void)
 	p->is_stopping = true;
 	sw_nccl_progress_wake(p);
 	while (p->attachment == SW_NCCL_JOINED &&
-		!pthread_cond_clockwait(
-			&p->changed, &p->lock, CLOCK_MONOTONIC, &until))
+		!pthread_cond_timedwait(&p->changed, &p->lock, &until))
 		;
 	pthread_mutex_unlock(&p->lock);
 }
