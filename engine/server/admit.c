@@ -13,7 +13,11 @@
 
 #include "engine/base/siphash.h"
 #include "engine/base/text.h"
-#include "engine/server/server_int.h"
+#include "engine/server/admit.h"
+#include "engine/server/admit_keys.h"
+#include "engine/server/job.h"
+#include "engine/server/session.h"
+#include "engine/server/share.h"
 
 /* Make a cookie over address and time; @age 0: the current one, 1: the one
  * before. */

@@ -14,7 +14,11 @@
 #include <string.h>
 
 #include "engine/base/text.h"
-#include "engine/server/server_int.h"
+#include "engine/server/admit_declare.h"
+#include "engine/server/groups.h"
+#include "engine/server/job.h"
+#include "engine/server/session.h"
+#include "engine/server/share.h"
 
 /* One item of a DECLARE, copied out and checked by itself. */
 struct declaration {

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/server/server_int.h"
+#include "engine/server/admit_keys.h"
+#include "engine/server/job.h"
+#include "engine/server/session.h"
 
 static struct sw_hand_path path_of(
 	const struct sw_server *srv, const struct sw_path *path)

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/server/server_int.h"
+#include "engine/server/groups.h"
+#include "engine/server/session.h"
+#include "engine/server/share.h"
 
 void sw_group_end(struct sw_job *job, struct sw_sgroup *g, uint32_t round,
 	const struct sw_fault *why)

@@ -10,7 +10,10 @@
 #include <string.h>
 
 #include "engine/base/text.h"
-#include "engine/server/server_int.h"
+#include "engine/server/groups.h"
+#include "engine/server/job.h"
+#include "engine/server/session.h"
+#include "engine/server/share.h"
 
 static uint64_t sessions_bytes(uint32_t n_members)
 {
@@ -422,13 +425,13 @@ bool sw_jobs_end(struct sw_server *srv)
 		is_more |= job->is_closing ||
 			   (job->n_sessions && job->close_at != SW_KEY_NONE);
 	}
-	srv->has_gone = is_more;
+	srv->is_ending = is_more;
 	return is_more;
 }
 
 void sw_job_close(struct sw_job *job)
 {
-	job->srv->has_gone = true;
+	job->srv->is_ending = true;
 	sw_share_drop(job);
 	close_some(job);
 }
@@ -440,7 +443,7 @@ void sw_job_leave(struct sw_session *s, const struct sw_fault *why)
 	bool goes_on = job->terms.mode == SW_MODE_ASYNC &&
 		       job->status.state == SW_JOB_RUNNING;
 
-	s->srv->has_gone = true;
+	s->srv->is_ending = true;
 	close_session(s);
 	if (!job->n_sessions) {
 		sw_job_close(job);
@@ -486,7 +489,11 @@ void sw_job_status(
 	}
 }
 
-/* --- tuning: numbered here; STATUS says the newest --- */
+/* --- tuning: numbered here; STATUS says the newest ---
+ *
+ * A TUNE that must wait is put aside, as a DECLARE is, so it never blocks the
+ * control stream.  An answer that the job is busy would need a message of its
+ * own, and a timer at each worker that asks. */
 
 static void number(struct sw_job *job, const struct sw_tune_ask *ask)
 {

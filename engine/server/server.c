@@ -4,7 +4,13 @@
 #include <stdlib.h>
 
 #include "engine/base/zeros.h"
-#include "engine/server/server_int.h"
+#include "engine/server/admit.h"
+#include "engine/server/admit_declare.h"
+#include "engine/server/admit_keys.h"
+#include "engine/server/describe.h"
+#include "engine/server/job.h"
+#include "engine/server/session.h"
+#include "engine/server/share.h"
 
 /* --- timers ---
  *
@@ -89,7 +95,7 @@ static uint64_t on_tick(
 			tick_session(srv->sessions[i]);
 		else if (srv->tick_at_ns[i] <= now_ns)
 			srv->tick_at_ns[i] = sw_pending_tick(srv, i);
-	if (srv->has_gone && sw_jobs_end(srv))
+	if (srv->is_ending && sw_jobs_end(srv))
 		at = now_ns;
 	sw_server_look(srv); /* a dead member may change what others get */
 	for (uint32_t i = 0; i < srv->n_sessions; i++)

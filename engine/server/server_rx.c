@@ -4,7 +4,11 @@
 #include <string.h>
 
 #include "engine/base/text.h"
-#include "engine/server/server_int.h"
+#include "engine/server/admit.h"
+#include "engine/server/admit_declare.h"
+#include "engine/server/groups.h"
+#include "engine/server/job.h"
+#include "engine/server/session.h"
 
 enum {
 	CALLS_MAX = 2,           /* streams of one QUERY that are compared */

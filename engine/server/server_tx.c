@@ -2,7 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "engine/server/server_int.h"
+#include "engine/server/admit.h"
+#include "engine/server/job.h"
+#include "engine/server/session.h"
 #include "engine/wire/cipher.h"
 
 /* --- control frames: each builder fills the payload and returns its bytes ---

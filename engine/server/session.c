@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "engine/base/text.h"
-#include "engine/server/server_int.h"
+#include "engine/server/session.h"
 #include "engine/wire/cipher.h"
 
 void sw_session_refresh(struct sw_session *s)

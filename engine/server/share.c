@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/server/server_int.h"
+#include "engine/server/session.h"
+#include "engine/server/share.h"
 
 enum {
 	LOOK_NS = 1000000,    /* between two looks at which jobs are active */

@@ -6,8 +6,8 @@
 
 #include "engine/base/error.h"
 #include "pmd/dpdk/packet.h"
-#include "pmd/dpdk/port_int.h"
 #include "pmd/dpdk/rights.h"
+#include "pmd/dpdk/steer.h"
 
 /* A frame of a ring, header of the kernel included, and the block that holds a
  * whole number of them: a multiple of both the frame and the page, because the

@@ -5,7 +5,8 @@
 #include <rte_errno.h>
 
 #include "engine/base/error.h"
-#include "pmd/dpdk/port_int.h"
+#include "pmd/dpdk/device.h"
+#include "pmd/dpdk/steer.h"
 
 #define TX_SUMS (RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM)
 #define RX_DONE                                                         \

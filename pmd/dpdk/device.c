@@ -9,8 +9,11 @@
 #include <rte_errno.h>
 
 #include "engine/base/error.h"
+#include "pmd/dpdk/device.h"
+#include "pmd/dpdk/fault.h"
 #include "pmd/dpdk/netif.h"
-#include "pmd/dpdk/port_int.h"
+#include "pmd/dpdk/pool.h"
+#include "pmd/dpdk/steer.h"
 
 static int refused(const struct port *p, const char *what, int ret)
 {

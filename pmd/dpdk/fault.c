@@ -3,7 +3,7 @@
 #include <rte_malloc.h>
 
 #include "engine/base/error.h"
-#include "pmd/dpdk/port_int.h"
+#include "pmd/dpdk/fault.h"
 
 enum {
 	LATE_MAX = 2 * SW_RX_BURST,

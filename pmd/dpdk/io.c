@@ -6,7 +6,7 @@
 
 #include "pmd/dpdk/frame.h"
 #include "pmd/dpdk/gate.h"
-#include "pmd/dpdk/port_int.h"
+#include "pmd/dpdk/io.h"
 
 /* Where a frame that is not for us is counted. */
 static const uint8_t verdict_counters[] = {

@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "pmd/dpdk/fault.h"
 #include "pmd/dpdk/netif.h"
-#include "pmd/dpdk/port_int.h"
+#include "pmd/dpdk/params.h"
 
 enum { NAME_MAX_BYTES = 31, SLOTS_MAX = 16384 };
 

@@ -7,7 +7,8 @@
 #include <rte_malloc.h>
 
 #include "engine/base/error.h"
-#include "pmd/dpdk/port_int.h"
+#include "pmd/dpdk/fault.h"
+#include "pmd/dpdk/pool.h"
 
 enum {
 	POOL_ROOM_BYTES = 1 << 20, /* mempool headers, rings, rounding */

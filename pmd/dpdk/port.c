@@ -9,7 +9,13 @@
 
 #include "engine/base/error.h"
 #include "engine/base/stats.h"
-#include "pmd/dpdk/port_int.h"
+#include "pmd/dpdk/device.h"
+#include "pmd/dpdk/io.h"
+#include "pmd/dpdk/params.h"
+#include "pmd/dpdk/pool.h"
+#include "pmd/dpdk/steer.h"
+#include "pmd/dpdk/udp.h"
+#include "pmd/dpdk/watch.h"
 
 const struct sw_dpdk_counter sw_dpdk_counters[SW_DPDK_N_COUNTERS] = {
 #define SW_DPDK_COUNTER(name, unit, text) {#name, unit, text},

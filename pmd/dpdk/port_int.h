@@ -1,4 +1,4 @@
-/* port_int.h - a port from inside pmd/dpdk; no other folder includes it.
+/* port_int.h - the state of a port, inside pmd/dpdk alone.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_PMD_DPDK_PORT_INT_H
 #define SW_PMD_DPDK_PORT_INT_H
@@ -204,8 +204,6 @@ struct port {
 	uint32_t holds_bytes, rmem_bytes;
 };
 
-extern const struct sw_port_ops sw_dpdk_ops;
-
 static inline struct queue *queue_of(struct sw_port *p)
 {
 	return (struct queue *)p;
@@ -272,62 +270,5 @@ static inline bool link_look(struct queue *q)
 	q->is_up = is_up;
 	return is_up;
 }
-
-/* params.c: check parameters; find the interface that has the address of a
- * kernel port, into @p and @name; read an interface's index and largest payload
- * class. */
-int sw_dpdk_params_check(
-	const struct sw_dpdk_port_params *p, const struct sw_log *log);
-int sw_dpdk_address_find(struct sw_dpdk_port_params *p,
-	const struct sw_log *log, char *name, size_t size);
-int sw_dpdk_interface_check(const struct sw_dpdk_port_params *p,
-	const struct sw_log *log, uint32_t *if_index, uint32_t *payload);
-
-/* pool.c: return the NUMA node of the device if DPDK has memory there, else
- * SOCKET_ID_ANY; make and free the buffers of all queue pairs. */
-int sw_dpdk_port_node(const struct port *p);
-int sw_dpdk_pools_open(struct port *p);
-void sw_dpdk_pools_close(struct port *p);
-
-/* caps.c: read what @p's device can do into @p. */
-int sw_dpdk_caps_take(struct port *p);
-
-/* device.c: make DPDK's device, which determines queue pairs and limits; open
- * it with buffers; start it. By @p->params; on the interrupt thread or while
- * unused. */
-int sw_dpdk_device_make(struct port *p);
-int sw_dpdk_device_open(struct port *p);
-int sw_dpdk_device_start(struct port *p);
-void sw_dpdk_device_close(struct port *p);
-
-/* io.c: drop held frames. */
-void sw_io_drop_held(struct queue *q, uint32_t counter);
-
-/* udp.c, a port over kernel sockets in place of a device: plan the queue pairs,
- * open, close, drop held frames, and return the descriptors for
- * sw_dpdk_port_wake_fds. */
-void sw_udp_plan(struct port *p);
-int sw_udp_open(struct port *p);
-void sw_udp_close(struct port *p);
-void sw_udp_drop_held(struct queue *q, uint32_t counter);
-uint32_t sw_udp_fds(const struct queue *q, int fds[], uint32_t max);
-
-/* steer.c: choose the number of queue pairs and the way of steering before the
- * device is configured; then install the rules. */
-int sw_dpdk_steer_plan(struct port *p);
-void sw_dpdk_steer_conf(struct port *p, const struct rte_eth_dev_info *info,
-	struct rte_eth_conf *conf);
-int sw_dpdk_steer_start(struct port *p);
-/* Return the queue for frames to @endpoint. */
-uint32_t sw_dpdk_queue_of(const struct port *p, uint32_t endpoint);
-
-/* watch.c: watch a started port, until stopped. */
-int sw_dpdk_watch_start(struct port *p);
-void sw_dpdk_watch_stop(struct port *p);
-
-/* fault.c: inject faults into frames that arrive on @q. */
-int sw_dpdk_faults_open(struct queue *q);
-void sw_dpdk_faults_close(struct queue *q);
-bool sw_dpdk_faults_is_set(const struct sw_dpdk_port_params *p);
 
 #endif

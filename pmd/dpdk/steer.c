@@ -9,7 +9,7 @@
 #include <rte_flow.h>
 
 #include "engine/base/error.h"
-#include "pmd/dpdk/port_int.h"
+#include "pmd/dpdk/steer.h"
 
 /* Frames of ours have ports, and are no fragments. */
 #define HASH (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP)

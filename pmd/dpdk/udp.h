@@ -1,4 +1,4 @@
-/* udp.h - a port over kernel datagram sockets, from inside udp*.c.
+/* udp.h - a port over kernel datagram sockets.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_PMD_DPDK_UDP_H
 #define SW_PMD_DPDK_UDP_H
@@ -44,5 +44,14 @@ struct sw_udp_queue {
 };
 
 extern const struct sw_port_ops sw_udp_ops;
+
+/* Plan the queue pairs,
+ * open, close, drop held frames, and return the descriptors for
+ * sw_dpdk_port_wake_fds. */
+void sw_udp_plan(struct port *p);
+int sw_udp_open(struct port *p);
+void sw_udp_close(struct port *p);
+void sw_udp_drop_held(struct queue *q, uint32_t counter);
+uint32_t sw_udp_fds(const struct queue *q, int fds[], uint32_t max);
 
 #endif

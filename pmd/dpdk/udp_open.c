@@ -11,6 +11,7 @@
 
 #include "engine/base/error.h"
 #include "engine/wire/wire.h"
+#include "pmd/dpdk/steer.h"
 #include "pmd/dpdk/udp.h"
 #include "pmd/dpdk/udp_address.h"
 #include "pmd/dpdk/udp_need.h"

@@ -12,9 +12,11 @@
 #include <rte_alarm.h>
 
 #include "engine/base/error.h"
+#include "pmd/dpdk/device.h"
 #include "pmd/dpdk/gate.h"
 #include "pmd/dpdk/netif.h"
-#include "pmd/dpdk/port_int.h"
+#include "pmd/dpdk/pool.h"
+#include "pmd/dpdk/watch.h"
 
 enum {
 	DIAL_PERIOD_US = 20 * 1000,

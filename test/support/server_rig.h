@@ -3,7 +3,7 @@
 #ifndef SW_TEST_SUPPORT_SERVER_RIG_H
 #define SW_TEST_SUPPORT_SERVER_RIG_H
 
-#include "engine/server/server_int.h"
+#include "engine/server/job.h"
 #include "test/support/env.h"
 #include "test/support/peer.h"
 #include "test/support/unit.h"

@@ -1,5 +1,6 @@
 /* unit_question.c - a worker asks a silent server whether it knows the session.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/server/admit_keys.h"
 #include "test/support/keyed_rig.h"
 
 static struct kept asked, told; /* the last HELLO, and its COOKIE */

@@ -1,5 +1,6 @@
 /* unit_wrap.c - keyed jobs whose numbers have come near their end.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/server/session.h"
 #include "engine/sums/rules.h"
 #include "engine/wire/cipher.h"
 #include "test/support/keyed_rig.h"

@@ -1,6 +1,7 @@
 /* unit_admit_flood.c - strangers that send JOINs, and what they cost others.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/alloc.h"
+#include "engine/server/session.h"
 #include "test/support/server_rig.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* unit_share.c - what each job gets of a server.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/error.h"
+#include "engine/server/share.h"
 #include "test/support/server_rig.h"
 
 /* Worker 0 is of job "job", worker 1 of job "other", of weight 3. */

@@ -1,0 +1,25 @@
+/* admit.h - admit workers to a server: HELLO, JOIN, ACCEPT.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_ENGINE_SERVER_ADMIT_H
+#define SW_ENGINE_SERVER_ADMIT_H
+
+#include "engine/server/server_int.h"
+
+/* sw_admit_hello, sw_admit_join - take a HELLO or a JOIN, whose header has been
+ * checked. */
+void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f);
+void sw_admit_join(struct sw_server *srv, const struct sw_rx_frame *f,
+	const struct sw_header *h);
+/* sw_pending_drop - forget the JOIN at @i. */
+void sw_pending_drop(struct sw_server *srv, uint32_t i);
+/* sw_pending_confirm - make the worker behind the JOIN at @i a member, since a
+ * frame arrived under the offered id.  NULL: it may not join now, and was told
+ * why, or the job's memory is being prepared. */
+struct sw_session *sw_pending_confirm(struct sw_server *srv, uint32_t i);
+/* sw_pending_build - build the ACCEPT that is owed at @i. */
+void sw_pending_build(
+	struct sw_server *srv, uint32_t i, struct sw_tx_frame *out);
+/* sw_pending_tick - run the timers of a JOIN; returns when to look again. */
+uint64_t sw_pending_tick(struct sw_server *srv, uint32_t i);
+
+#endif

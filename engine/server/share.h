@@ -1,0 +1,29 @@
+/* share.h - divide a server among jobs.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_ENGINE_SERVER_SHARE_H
+#define SW_ENGINE_SERVER_SHARE_H
+
+#include "engine/server/server_int.h"
+
+/* sw_share_open - set the share of a new job, by its name. */
+void sw_share_open(struct sw_job *job, const char *name);
+/* sw_share_take - take @need bytes of the server's quota and of the job's.  If
+ * one lacks them, returns false, and @text says what is missing. */
+bool sw_share_take(struct sw_job *job, uint64_t need, char text[SW_TEXT_MAX]);
+/* sw_share_give - return @bytes to both quotas. */
+void sw_share_give(struct sw_job *job, uint64_t bytes);
+/* sw_share_tick - find out which jobs are active, and divide the windows;
+ * returns when to look again. */
+uint64_t sw_share_tick(struct sw_server *srv);
+
+/* sw_places_note - note that a session or JOIN has taken or left index @i,
+ * which bounds all loops over indices.
+ * sw_sessions_note - do so for a session, and divide the grants anew. */
+void sw_places_note(struct sw_server *srv, uint32_t i);
+void sw_sessions_note(struct sw_server *srv, uint32_t i);
+
+/* sw_share_drop - drop the memory and quota reserved for a batch that is being
+ * prepared, since the batch will not be declared again. */
+void sw_share_drop(struct sw_job *job);
+
+#endif

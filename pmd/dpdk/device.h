@@ -1,0 +1,19 @@
+/* device.h - DPDK's device of a port, and what it can do.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_PMD_DPDK_DEVICE_H
+#define SW_PMD_DPDK_DEVICE_H
+
+#include "pmd/dpdk/port_int.h"
+
+/* Make DPDK's device, which determines queue pairs and limits; open
+ * it with buffers; start it. By @p->params; on the interrupt thread or while
+ * unused. */
+int sw_dpdk_device_make(struct port *p);
+int sw_dpdk_device_open(struct port *p);
+int sw_dpdk_device_start(struct port *p);
+void sw_dpdk_device_close(struct port *p);
+
+/* Read what @p's device can do into @p. */
+int sw_dpdk_caps_take(struct port *p);
+
+#endif
