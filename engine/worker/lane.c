@@ -66,8 +66,7 @@ static void on_start(struct sw_worker *w)
 	w->first = zero->first;
 	memcpy(w->firsts, zero->firsts, sizeof(w->firsts));
 	w->started_ns = w->warned_ns = w->now_ns;
-	for (uint32_t i = 0; i < w->n_links; i++)
-		sw_link_start(w, &w->links[i]);
+	w->is_unsettled = true; /* the links open */
 }
 
 uint32_t sw_lane_take_commands(struct sw_worker *w)

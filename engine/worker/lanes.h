@@ -25,16 +25,10 @@ static inline void sw_lane_report(struct sw_worker *w, uint32_t bits)
 	atomic_fetch_or(&w->lanes->reports.bits, bits);
 }
 
-/* sw_lanes_all - return the bits of all other lanes.
- * sw_lanes_tell - raise a tensor's flag in lane 0 at some @lanes, a bit each,
+/* sw_lanes_tell - raise a tensor's flag in lane 0 at some @lanes, a bit each,
  * after a word of it has changed.
  * sw_lane_tell - raise it in lane 0 at all others, in another lane at lane 0.
  */
-static inline uint16_t sw_lanes_all(const struct sw_worker *w)
-{
-	return (uint16_t)((1u << w->n_others) - 1);
-}
-
 static inline void sw_lanes_tell(
 	struct sw_worker *w, const struct sw_wtensor *t, uint32_t lanes)
 {
@@ -48,7 +42,7 @@ static inline void sw_lane_tell(struct sw_worker *w, const struct sw_wtensor *t)
 	if (w->lane_i)
 		sw_flags_raise(&w->lanes->reports.tensors, t->index);
 	else
-		sw_lanes_tell(w, t, sw_lanes_all(w));
+		sw_lanes_tell(w, t, (1u << w->n_others) - 1);
 }
 
 #endif

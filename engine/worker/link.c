@@ -9,11 +9,8 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/worker/faults.h"
-#include "engine/worker/lanes.h"
 #include "engine/worker/probe.h"
 #include "engine/worker/tensors.h"
-#include "engine/worker/todo.h"
-#include "engine/worker/tuning.h"
 
 enum { JOIN_TRIES = 8 }; /* JOINs with one cookie: 0.6 s */
 
@@ -162,18 +159,6 @@ static uint32_t build_leave(
 	return sizeof(w->fault);
 }
 
-uint32_t sw_link_build_tune(
-	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
-{
-	const struct sw_job_tuning *k = &w->tuning.wanted;
-	struct sw_tune_ask ask = {.policy = (uint8_t)sw_policy_id(k->policy),
-		.part_bytes = k->part_bytes,
-		.credit_bytes = k->credit_bytes};
-
-	memcpy(w->payload, &ask, sizeof(ask));
-	return sizeof(ask);
-}
-
 uint32_t sw_link_build_request(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
@@ -269,21 +254,6 @@ bool sw_link_is_true(struct sw_worker *w, struct sw_link *l,
 		return sw_frame_is_true(l->peer.seal, seed, f, h, &w->stats);
 	sw_count(&w->stats.rx_tag, 1);
 	return false;
-}
-
-bool sw_worker_path(
-	const struct sw_worker *w, uint32_t i, struct sw_worker_path *out)
-{
-	const struct sw_link *l = &w->links[i];
-
-	if (i >= w->n_links)
-		return false;
-	*out = (struct sw_worker_path){.server = l->name,
-		.is_open = sw_link_has_session(l),
-		.push_bytes = l->pushed_bytes,
-		.result_bytes = l->taken_bytes,
-		.path = sw_peer_look(&l->peer)};
-	return true;
 }
 
 /* --- source ports (PROTOCOL.md, section 4.4) ---
@@ -385,12 +355,6 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 	take_accept(w, l, &a);
 }
 
-/* Return the error that a server named; valid ones are negative. */
-static int error_of(int err)
-{
-	return err < 0 ? err : SW_EPROTO;
-}
-
 /* Forget an offered session that the server has dropped. */
 static void forget_session(struct sw_worker *w, struct sw_link *l)
 {
@@ -438,7 +402,7 @@ static void on_error(struct sw_worker *w, struct sw_link *l,
 
 	if (!sw_fault_read(&fault, payload))
 		fault.kind = SW_FAULT_SAID;
-	fault.err = (int16_t)error_of(fault.err);
+	fault.err = (int16_t)sw_server_error(fault.err);
 	if (fault.nonce == l->nonce && is_joining(w, l))
 		on_refused(w, l, &fault);
 	else if (l->state == SW_LINK_OPEN && !fault.nonce)
@@ -476,101 +440,12 @@ static void on_left(struct sw_worker *w, struct sw_link *l,
 	}
 }
 
-/* Do the ranks add up to those of all members?  They index sets, so wrong ones
- * must not pass. */
-static bool add_up(const struct sw_worker *w, const struct sw_status *st)
-{
-	uint32_t size = 0, first = 0;
-
-	for (uint32_t m = 0; m < w->n_members; m++) {
-		first = m == w->member ? size : first;
-		size += st->n_local[m];
-	}
-	return size == st->size && first == st->first &&
-	       st->n_local[w->member] == w->n_local;
-}
-
-/* All members have joined: connect to the other servers.  Returns false if the
- * ranks are wrong, which ends the worker. */
-static bool take_members(
-	struct sw_worker *w, struct sw_link *l, const struct sw_status *st)
-{
-	if (!add_up(w, st)) {
-		sw_worker_fail(w, SW_EPROTO, SW_KEY_NONE,
-			"server %.64s: %u ranks, ours from %u on, are not "
-			"those of %u members with %u here",
-			l->name, st->size, st->first, w->n_members, w->n_local);
-		return false;
-	}
-	w->size = st->size;
-	w->first = st->first;
-	for (uint32_t m = 0; m < w->n_members; m++)
-		w->firsts[m + 1] = (uint16_t)(w->firsts[m] + st->n_local[m]);
-	return true;
-}
-
-/* Take the job's payload from the coordinator. */
-static void take_payload(
-	struct sw_worker *w, struct sw_link *l, const struct sw_status *st)
-{
-	if (st->state != SW_JOB_RUNNING || w->payload_bytes)
-		return;
-	if (sw_payload_is_good(st->payload) &&
-		st->payload <= w->params.payload) {
-		sw_worker_use_payload(w, st->payload);
-		sw_lanes_command(w, SW_LANE_SETTLE);
-		return;
-	}
-	sw_worker_fail(w, SW_EPROTO, SW_KEY_NONE,
-		"server %.64s: the job has a payload of %u, and this node "
-		"carries up to %u",
-		l->name, st->payload, w->params.payload);
-}
-
-static void on_status(struct sw_worker *w, struct sw_link *l,
-	const struct sw_header *h, const uint8_t *payload)
-{
-	struct sw_status st;
-
-	if (l->server_i || l->state != SW_LINK_OPEN)
-		return;
-	memcpy(&st, payload, sizeof(st));
-	if (!sw_fault_read(&st.why, payload + offsetof(struct sw_status, why)))
-		st.why.kind = SW_FAULT_SAID;
-	st.why.err = (int16_t)(st.state == SW_JOB_FAILED ? error_of(st.why.err)
-							 : SW_EPEER);
-	if (st.state == SW_JOB_FAILED) {
-		sw_worker_fail_for(w, &st.why);
-		return;
-	}
-	sw_tuning_received(w, &st);
-	if (w->size) { /* other lanes may read the rest, so it stays */
-		sw_deaths_learn(w, &st);
-		take_payload(w, l, &st);
-		w->is_unsettled = true;
-		return;
-	}
-	w->joined = st.joined;
-	w->epoch = st.epoch;
-	memcpy(w->known, st.why.text, sizeof(w->known));
-	if (st.state == SW_JOB_FORMING || !st.size || !take_members(w, l, &st))
-		return;
-	sw_deaths_learn(w, &st); /* a member may be gone already */
-	sw_lanes_command(w, SW_LANE_START);
-	take_payload(w, l, &st);
-	sw_link_probe(w, l);
-	for (uint32_t i = 1; i < w->n_links; i++)
-		if (w->links[i].state == SW_LINK_IDLE)
-			sw_link_start(w, &w->links[i]);
-	w->is_unsettled = true;
-}
-
 static void (*const handlers[SW_N_TYPES])(struct sw_worker *, struct sw_link *,
 	const struct sw_header *, const uint8_t *) = {
 	[SW_COOKIE] = on_cookie,
 	[SW_ACCEPT] = on_accept,
 	[SW_DECLARED] = sw_link_on_declared,
-	[SW_STATUS] = on_status,
+	[SW_STATUS] = sw_link_on_status,
 	[SW_PROBE] = sw_link_on_probe,
 	[SW_LEFT] = on_left,
 	[SW_ERROR] = on_error,

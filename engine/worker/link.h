@@ -5,6 +5,7 @@
 
 #include "engine/base/bitmap.h"
 #include "engine/base/bits.h"
+#include "engine/base/error.h"
 #include "engine/base/ticks.h"
 #include "engine/peer/handshake.h"
 #include "engine/peer/peer.h"
@@ -199,10 +200,6 @@ void sw_link_start(struct sw_worker *w, struct sw_link *l);
 uint32_t sw_link_build_request(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 
-/* sw_link_build_tune - build the TUNE that asks for worker->tuning.wanted. */
-uint32_t sw_link_build_tune(
-	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
-
 /* sw_link_tick_rest - return what is left of the server's grant when nothing
  * was pushed for rto_min, so that other workers can use it; returns when to
  * look again. */
@@ -213,6 +210,17 @@ uint64_t sw_link_tick_rest(struct sw_worker *w, struct sw_link *l);
  * belongs to neither. */
 bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload);
+
+/* sw_link_on_status - take STATUS (status.c). */
+void sw_link_on_status(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload);
+
+/* sw_server_error - return the error that a server named; valid ones are
+ * negative. */
+static inline int sw_server_error(int err)
+{
+	return err < 0 ? err : SW_EPROTO;
+}
 
 /* sw_link_tick - run the timers of the handshake and of liveness. */
 uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);

@@ -61,12 +61,6 @@ static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 	}
 }
 
-/* Is the chunk started, and was it never sent? */
-static bool is_here(const struct sw_wchunk *c)
-{
-	return c->is_charged && c->state == SW_GRAD && !c->n_sent;
-}
-
 /* Take back started chunks, from the last one on: chunks leave from the lowest
  * on, so these are still here. */
 static uint64_t take_back(struct sw_task *task, uint64_t bytes)
@@ -80,9 +74,11 @@ static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 	struct sw_link *l = find(w, t, i, &record), *next;
 	uint64_t taken = 0;
 
-	for (; i > first && taken < bytes && is_here(&t->chunks[record]); i--) {
+	for (; i > first && taken < bytes &&
+		sw_wchunk_is_unsent(&t->chunks[record]);
+		i--) {
 		next = find(w, t, i - 1, &before);
-		if (!is_here(&t->chunks[before]))
+		if (!sw_wchunk_is_unsent(&t->chunks[before]))
 			break;
 		t->chunks[record].is_charged = false;
 		sw_todo_remove(l, t, record);
@@ -298,12 +294,6 @@ void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 		return;
 	atomic_store(&t->said_round, t->round);
 	sw_lane_tell(w, t);
-}
-
-void sw_round_held(struct sw_worker *w, struct sw_wtensor *t)
-{
-	if (!t->busy_lanes)
-		sw_round_end(w, t, 0);
 }
 
 uint32_t sw_round_end_some(struct sw_worker *w, struct sw_wtensor *t, int err)

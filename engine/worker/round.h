@@ -19,10 +19,6 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t);
  * Does nothing if the round is over or dead. */
 void sw_round_extend(struct sw_worker *w, struct sw_wtensor *t);
 
-/* sw_round_held - end the round if all lanes are done: this lane holds all its
- * chunks. */
-void sw_round_held(struct sw_worker *w, struct sw_wtensor *t);
-
 /* sw_round_drop - cancel all that this lane still does for a dead round. */
 void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t);
 

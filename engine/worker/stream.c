@@ -156,11 +156,9 @@ static uint32_t started(const struct sw_stream *s, uint32_t n)
 		       : UINT32_MAX;
 }
 
-/* Is the chunk started, and was it never sent? */
 static bool is_here(const struct sw_wtensor *t, uint32_t chunk)
 {
-	return chunk != UINT32_MAX && t->chunks[chunk].is_charged &&
-	       t->chunks[chunk].state == SW_GRAD && !t->chunks[chunk].n_sent;
+	return chunk != UINT32_MAX && sw_wchunk_is_unsent(&t->chunks[chunk]);
 }
 
 static uint64_t take_back(struct sw_task *task, uint64_t bytes)

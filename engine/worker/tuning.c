@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/tuning.h"
 
+#include <string.h>
+
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/worker/faults.h"
@@ -78,6 +80,18 @@ int sw_worker_tune(struct sw_worker *w, const struct sw_policy *policy,
 		.credit_bytes = credit_bytes};
 	sw_link_owe(&w->links[0], SW_OWE_TUNE);
 	return 0;
+}
+
+uint32_t sw_tuning_build(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	const struct sw_job_tuning *k = &w->tuning.wanted;
+	struct sw_tune_ask ask = {.policy = (uint8_t)sw_policy_id(k->policy),
+		.part_bytes = k->part_bytes,
+		.credit_bytes = k->credit_bytes};
+
+	memcpy(w->payload, &ask, sizeof(ask));
+	return sizeof(ask);
 }
 
 void sw_tuning_received(struct sw_worker *w, const struct sw_status *st)

@@ -51,10 +51,15 @@ static void tell_joined(struct sw_worker *w)
 	}
 }
 
+/* All members have joined: connect to the servers, probe the paths, run. */
 static void check_running(struct sw_worker *w)
 {
-	if (w->state != SW_WORKER_JOINING || !w->size || w->left_by_ns ||
-		w->n_awaited || !links_are_open(w) ||
+	if (w->state != SW_WORKER_JOINING || !w->size || w->left_by_ns)
+		return;
+	for (uint32_t i = 0; i < w->n_links; i++)
+		if (w->links[i].state == SW_LINK_IDLE)
+			sw_link_start(w, &w->links[i]);
+	if (w->n_awaited || !links_are_open(w) ||
 		(!w->payload_bytes && !sw_worker_carries(w)))
 		return;
 	if (!w->has_joined)
@@ -439,6 +444,21 @@ bool sw_worker_call(
 	if (t->kind->is_group)
 		*number = t->stream->colls[(t->stream->n_newest - 1) % SW_COLLS]
 				  .number;
+	return true;
+}
+
+bool sw_worker_path(
+	const struct sw_worker *w, uint32_t i, struct sw_worker_path *out)
+{
+	const struct sw_link *l = &w->links[i];
+
+	if (i >= w->n_links)
+		return false;
+	*out = (struct sw_worker_path){.server = l->name,
+		.is_open = sw_link_has_session(l),
+		.push_bytes = l->pushed_bytes,
+		.result_bytes = l->taken_bytes,
+		.path = sw_peer_look(&l->peer)};
 	return true;
 }
 

@@ -75,8 +75,8 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	t->weight = h->weight;
 	t->progress_ns = w->now_ns;
 	sw_set_word(&t->awaited, 0);
-	if (--t->n_missing == 0)
-		sw_round_held(w, t);
+	if (--t->n_missing == 0 && !t->busy_lanes)
+		sw_round_end(w, t, 0);
 }
 
 /* Take a RESULT of @t, which is NULL if the key is unknown or retired. */

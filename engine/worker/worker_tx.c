@@ -13,6 +13,7 @@
 #include "engine/worker/stream.h"
 #include "engine/worker/tensors.h"
 #include "engine/worker/todo.h"
+#include "engine/worker/tuning.h"
 #include "sum/sum.h"
 
 /* Refusals by CRC before a chunk is pushed from a copy. */
@@ -33,7 +34,7 @@ static const struct builder {
 } builders[SW_N_OWED] = {
 	[SW_OWE_REQUEST] = {0, sw_link_build_request},
 	[SW_OWE_END] = {0, sw_link_build_end},
-	[SW_OWE_TUNE] = {SW_TUNE, sw_link_build_tune},
+	[SW_OWE_TUNE] = {SW_TUNE, sw_tuning_build},
 	[SW_OWE_PATHS] = {SW_PATHS, sw_link_build_paths},
 	[SW_OWE_PROBE] = {SW_PROBE, sw_link_build_probe},
 	[SW_OWE_DECLARE] = {SW_DECLARE, sw_link_build_declare},

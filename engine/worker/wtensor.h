@@ -30,6 +30,12 @@ struct sw_wchunk {
 	uint8_t is_todo : 1;    /* in the sets, and counted as to push */
 };
 
+/* sw_wchunk_is_unsent - is the chunk started, and was it never sent? */
+static inline bool sw_wchunk_is_unsent(const struct sw_wchunk *c)
+{
+	return c->is_charged && c->state == SW_GRAD && !c->n_sent;
+}
+
 struct sw_coll; /* stream.h */
 struct sw_link; /* link.h */
 struct sw_wtensor;
