@@ -57,11 +57,23 @@ enum {
 	LONGEST_S = 600,
 };
 
-/* Describe the missing members, and the addresses of the connected ones. */
+/* Return how many ranks some members have. */
+static uint32_t n_ranks(const struct sw_job *job, uint64_t members)
+{
+	uint32_t n = 0;
+
+	for (; members; members &= members - 1)
+		n += job->members[__builtin_ctzll(members)].n_local;
+	return n;
+}
+
+/* Describe the missing members, whose ranks nobody knows, and the addresses of
+ * the connected ones. */
 static void describe(const struct sw_job *job, char *text, size_t size)
 {
 	const char *sep = "";
 	char ip[SW_IP_TEXT];
+	uint32_t n;
 
 	text[0] = 0;
 	for (uint32_t i = 0; i < job->n_members; i++) {
@@ -80,7 +92,9 @@ static void describe(const struct sw_job *job, char *text, size_t size)
 				sep, i, m->node, sw_ip_text(m->ip, ip));
 		sep = "; ";
 	}
-	sw_text_add(text, size, "%shere: agent ", sep);
+	n = n_ranks(job, job->status.joined);
+	sw_text_add(text, size, "%s%u rank%s here: agent ", sep, n,
+		n == 1 ? "" : "s");
 	sep = "";
 	for (uint64_t left = job->status.joined; left; left &= left - 1) {
 		uint32_t i = (uint32_t)__builtin_ctzll(left);
@@ -262,9 +276,12 @@ void sw_job_enter(
 	job->status.joined |= 1ULL << s->member;
 	sw_shard_rank(&job->shard, job->status.joined);
 	sw_log(job->srv->env->log, SW_LOG_INFO,
-		"job %s: agent %u joined from node %s at %s (%d of %u)",
+		"job %s: agent %u joined from node %s at %s with %u rank%s "
+		"(%d of %u agents, %u ranks)",
 		job->name, s->member, m->node, sw_ip_text(m->ip, ip),
-		__builtin_popcountll(job->status.joined), job->n_members);
+		m->n_local, m->n_local == 1 ? "" : "s",
+		__builtin_popcountll(job->status.joined), job->n_members,
+		n_ranks(job, job->status.joined));
 	if (!job->is_coordinated)
 		return;
 	if (job->status.state == SW_JOB_FORMING &&
@@ -481,12 +498,10 @@ void sw_job_status(
 	*out = job->status;
 	if (job->status.state != SW_JOB_RUNNING)
 		out->payload = 0;
-	for (uint32_t m = 0; m < job->n_members; m++) {
-		out->size += job->members[m].n_local;
+	for (uint32_t m = 0; m < job->n_members; m++)
 		out->n_local[m] = job->members[m].n_local;
-		if (m < member)
-			out->first += job->members[m].n_local;
-	}
+	out->size = (uint16_t)n_ranks(job, sw_job_all(job));
+	out->first = (uint16_t)n_ranks(job, (1ULL << member) - 1);
 }
 
 /* --- tuning: numbered here; STATUS says the newest ---

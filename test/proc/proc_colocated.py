@@ -112,7 +112,7 @@ def test_a_node_is_named_by_its_address():
         net.start("agent0")
         first = net.client(0, *rig.SMALL)
         first.await_text(r"waiting for agent 1 of 2 at server agent0 "
-                         r"\(10\.77\.0\.1:5700\); here: agent 0 10\.77\.0\.1\b")
+                         r"\(10\.77\.0\.1:5700\); 1 rank here: agent 0 10\.77\.0\.1\b")
         net.daemons["agent0"].await_text(
             r"agent 0 joined from node agent0 at 10\.77\.0\.1 ")
         first.kill()

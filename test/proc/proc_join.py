@@ -135,10 +135,10 @@ def test_second_agent_not_there():
         net.start_all()
         c = net.client(0, *SMALL)
         who = (r"agent 1 of 2 at server a \(10\.77\.0\.1:5700\); "
-               r"here: agent 0 10\.77\.0\.2")
+               r"1 rank here: agent 0 10\.77\.0\.2")
         c.await_text(r"waiting for " + who)
         net.daemons["a"].await_text(
-            r"job job: waiting for agent 1 of 2; here: agent 0 "
+            r"job job: waiting for agent 1 of 2; 1 rank here: agent 0 "
             r"10\.77\.0\.2")
         c.wait_error(r"error open SW_ETIMEDOUT: waited 3 s for " + who)
 

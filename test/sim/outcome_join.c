@@ -73,13 +73,14 @@ static void third_of_four_missing(struct check *c)
 		if (r != 2)
 			check_text(c, job->workers[r].told,
 				"waiting for agent 2 of 4 at server s0 "
-				"(10.0.0.1:5700); here: agent 0 10.");
+				"(10.0.0.1:5700); 3 ranks here: agent 0 10.");
 	sim_job_pass(job, job->params.join_timeout);
 	for (uint32_t r = 0; r < 4; r++)
 		if (r != 2)
 			outcome_expect(c, job, r, SW_ETIMEDOUT,
 				"waited 60 s for agent 2 of 4 at server "
-				"s0 (10.0.0.1:5700); here: agent 0 10.");
+				"s0 (10.0.0.1:5700); 3 ranks here: agent 0 "
+				"10.");
 	outcome_end(job);
 }
 

@@ -75,14 +75,15 @@ static void forming__says_whom_it_waits_for(void **state)
 	rig_join(r, 0);
 	rig_join(r, 2);
 	assert_contains(r->env.lines,
-		"job job: agent 2 joined from node node2 at 10.0.0.2 (2 of 5)");
-	assert_string_equal(
-		r->w[0].status.why.text, "here: agent 0 10.0.0.0, 2 10.0.0.2");
+		"job job: agent 2 joined from node node2 at 10.0.0.2 with 1 "
+		"rank (2 of 5 agents, 2 ranks)");
+	assert_string_equal(r->w[0].status.why.text,
+		"2 ranks here: agent 0 10.0.0.0, 2 10.0.0.2");
 	assert_null(strstr(r->env.lines, "waiting"));
 	wait_s(r, 2);
 	assert_contains(r->env.lines,
-		"job job: waiting for agents 1, 3, 4 of 5; here: agent 0 "
-		"10.0.0.0, 2 10.0.0.2\n");
+		"job job: waiting for agents 1, 3, 4 of 5; 2 ranks here: "
+		"agent 0 10.0.0.0, 2 10.0.0.2\n");
 	wait_s(r, 58);
 	assert_in_range(count(r->env.lines, "waiting"), 3, 6);
 	server_rig_close(r);
@@ -114,16 +115,16 @@ static void forming__knows_of_the_missing(void **state)
 	assert_string_equal(r->w[0].status.why.text,
 		"agent 1 left (node1, 10.0.0.1); agent 3 at 10.0.0.3 was "
 		"refused "
-		"(SW_EMISMATCH); here: agent 0 10.0.0.0");
+		"(SW_EMISMATCH); 1 rank here: agent 0 10.0.0.0");
 	wait_s(r, 2);
 	assert_contains(r->env.lines,
 		"waiting for agents 1-3 of 4; agent 1 left (node1, "
 		"10.0.0.1); agent 3 at 10.0.0.3 was refused (SW_EMISMATCH); "
-		"here: agent 0 10.0.0.0\n");
+		"1 rank here: agent 0 10.0.0.0\n");
 	assert_contains(rig_join(r, 3), "w3 STATUS forming 9");
 	assert_string_equal(r->w[0].status.why.text,
-		"agent 1 left (node1, 10.0.0.1); here: agent 0 10.0.0.0, 3 "
-		"10.0.0.3");
+		"agent 1 left (node1, 10.0.0.1); 2 ranks here: agent 0 "
+		"10.0.0.0, 3 10.0.0.3");
 	server_rig_close(r);
 }
 
@@ -183,7 +184,8 @@ static void status__window_is_full(void **state)
 	f = r->last[SW_STATUS];
 	assert_int_equal(f.h.ctl.number, before + SW_CONTROL_WINDOW);
 	assert_string_equal(r->w[0].status.why.text,
-		"agent 1 left (node1, 10.0.0.1); here: agent 0 10.0.0.0");
+		"agent 1 left (node1, 10.0.0.1); 1 "
+		"rank here: agent 0 10.0.0.0");
 	peer_keepalive(&r->w[0]);
 	assert_string_equal(rig_tx(r), "");
 	server_rig_close(r);
