@@ -15,9 +15,8 @@
  * References: by Python's functions, because its macros are those of the
  * version that compiles this file, and later versions count None differently.
  */
-#define Py_LIMITED_API 0x03090000
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "ways.h"
+
 #include <structmember.h>
 
 #include <stdbool.h>
@@ -32,6 +31,8 @@ enum {
 	N_OPERATIONS = 16,
 	CALLERS_MAX = 64,
 	ENTRY_DEPTH = 6, /* our functions on the stack, and torch's between */
+	FASTCALL = 0x80, /* METH_FASTCALL: in the stable interface since 3.10,
+			    and the same before */
 };
 
 /* Attributes of Python's objects that this file asks for or sets. */
@@ -42,18 +43,34 @@ enum name {
 	N_NAMES
 };
 
+/* Where C++ keeps the fields of an options' object, if quick.py has found it.
+ */
+struct fields {
+	void *type;                         /* of the object; NULL: not found */
+	Py_ssize_t what, is_async, timeout; /* offsets in the C++ object */
+	long long unset;                    /* no timeout */
+};
+
+struct counts {
+	uint64_t calls, parts;
+};
+
 struct quick {
 	PyObject_HEAD
 #define GIVEN(name) PyObject *name;
 #include "quick.def"
 #undef GIVEN
-		PyObject *names[N_NAMES];
+		struct sw_way ways[N_NAMES];
 	int (*coll)(struct sw_group *, const struct sw_coll_args *, uint64_t *);
 	int (*wait_for)(struct sw_client *, uint64_t, uint32_t);
 	struct sw_client *c;
 	struct sw_group *g;
-	/* By the hash of torch's operation: enum sw_reduce_op, or -1. */
+	struct counts *n; /* those of counts */
+	struct fields all_reduce, broadcast;
+	/* By the hash of torch's operation: enum sw_reduce_op, or -1; and the
+	 * set of types that the library has it for. */
 	int operations[N_OPERATIONS];
+	uint64_t has[N_OPERATIONS];
 	uint32_t *ranks; /* the members' ranks in the job */
 	long n_ranks;
 	long depth; /* callers to record */
@@ -83,12 +100,18 @@ static PyObject *kept(PyObject *o)
 
 static PyObject *attribute(struct quick *q, PyObject *o, enum name name)
 {
-	return PyObject_GetAttr(o, q->names[name]);
+	return sw_way_get(&q->ways[name], o);
 }
 
 static PyObject *method(struct quick *q, PyObject *o, enum name name)
 {
-	return PyObject_CallMethodObjArgs(o, q->names[name], NULL);
+	return sw_way_call(&q->ways[name], o, NULL);
+}
+
+/* Return an item of a dict, borrowed. */
+static PyObject *item(struct quick *q, PyObject *dict, enum name name)
+{
+	return PyDict_GetItemWithError(dict, q->ways[name].name);
 }
 
 static int truth(PyObject *answer)
@@ -175,15 +198,30 @@ static bool read_tensor(struct quick *q, struct task *k)
 	return k->args.send != NULL;
 }
 
-/* A call waits at most as long as its group, and nothing watches it. */
-static bool is_plain(struct quick *q, PyObject *opts)
+/* Return the C++ object of options whose fields are known, or NULL. */
+static const char *object_of(const struct fields *f, PyObject *opts)
+{
+	const char *o;
+
+	if ((void *)Py_TYPE(opts) != f->type)
+		return NULL;
+	memcpy(&o, (const char *)opts + sizeof(PyObject), sizeof(o));
+	return o;
+}
+
+/* Does the caller wait, and at most as long as the group? */
+static bool does_wait(
+	struct quick *q, const struct fields *f, const char *o, PyObject *opts)
 {
 	PyObject *timeout;
+	int64_t ms;
 	int is_unset;
 
-	if (truth(attribute(q, opts, NAME_asyncOp)) != 0 ||
-		truth(attribute(q, q->profiler, NAME__is_profiler_enabled)) ||
-		!is_same(q, q->client, NAME_timeline, Py_None))
+	if (o) {
+		memcpy(&ms, o + f->timeout, sizeof(ms));
+		return !o[f->is_async] && ms == f->unset;
+	}
+	if (truth(attribute(q, opts, NAME_asyncOp)) != 0)
 		return false;
 	timeout = attribute(q, opts, NAME_timeout);
 	is_unset = timeout ? PyObject_RichCompareBool(timeout, q->unset, Py_EQ)
@@ -192,27 +230,40 @@ static bool is_plain(struct quick *q, PyObject *opts)
 	return is_unset == 1;
 }
 
-static bool read_operation(struct quick *q, struct task *k, PyObject *opts)
+static bool is_watched(struct quick *q)
 {
-	PyObject *op = attribute(q, opts, NAME_reduceOp);
-	Py_hash_t hash = op ? PyObject_Hash(op) : -1;
-	PyObject *pair;
-	int has;
-
-	Py_DecRef(op);
-	if (hash < 0 || hash >= N_OPERATIONS || q->operations[hash] < 0)
-		return false;
-	pair = Py_BuildValue("(nO)", (Py_ssize_t)hash, k->dtype);
-	has = pair ? PySet_Contains(q->pairs, pair) : -1;
-	Py_DecRef(pair);
-	k->args.op = (enum sw_reduce_op)q->operations[hash];
-	return has == 1;
+	return item(q, q->profiler, NAME__is_profiler_enabled) != Py_False ||
+	       item(q, q->client, NAME_timeline) != Py_None;
 }
 
-static bool read_root(struct quick *q, struct task *k, PyObject *opts)
+static bool read_operation(
+	struct quick *q, struct task *k, const char *o, PyObject *opts)
 {
-	long long root = number(attribute(q, opts, NAME_rootRank));
+	Py_hash_t hash;
+	PyObject *op;
 
+	if (o) {
+		hash = (uint8_t)o[q->all_reduce.what];
+	} else {
+		op = attribute(q, opts, NAME_reduceOp);
+		hash = op ? PyObject_Hash(op) : -1;
+		Py_DecRef(op);
+	}
+	if (hash < 0 || hash >= N_OPERATIONS || q->operations[hash] < 0)
+		return false;
+	k->args.op = (enum sw_reduce_op)q->operations[hash];
+	return q->has[hash] >> k->args.dtype & 1;
+}
+
+static bool read_root(
+	struct quick *q, struct task *k, const char *o, PyObject *opts)
+{
+	int64_t root;
+
+	if (o)
+		memcpy(&root, o + q->broadcast.what, sizeof(root));
+	else
+		root = number(attribute(q, opts, NAME_rootRank));
 	if (root < 0 || root >= q->n_ranks)
 		return false;
 	k->args.root = q->ranks[root];
@@ -221,13 +272,17 @@ static bool read_root(struct quick *q, struct task *k, PyObject *opts)
 
 static bool read_arguments(struct quick *q, struct task *k, PyObject *opts)
 {
+	const struct fields *f =
+		k->kind == NAME_broadcast ? &q->broadcast : &q->all_reduce;
+	const char *o = object_of(f, opts);
+
 	if (!PyList_CheckExact(k->tensors) || PyList_Size(k->tensors) != 1)
 		return false;
 	k->tensor = kept(PyList_GetItem(k->tensors, 0));
-	if (!is_plain(q, opts) || !read_tensor(q, k))
+	if (!does_wait(q, f, o, opts) || is_watched(q) || !read_tensor(q, k))
 		return false;
-	return k->kind == NAME_broadcast ? read_root(q, k, opts)
-					 : read_operation(q, k, opts);
+	return k->kind == NAME_broadcast ? read_root(q, k, o, opts)
+					 : read_operation(q, k, o, opts);
 }
 
 /* --- the flight recorder --- */
@@ -236,10 +291,7 @@ static bool read_arguments(struct quick *q, struct task *k, PyObject *opts)
  * error set. */
 static bool set(struct quick *q, PyObject *o, enum name name, PyObject *value)
 {
-	int err = value ? PyObject_SetAttr(o, q->names[name], value) : -1;
-
-	Py_DecRef(value);
-	return !err;
+	return sw_way_set(&q->ways[name], o, value);
 }
 
 static PyObject *now(void)
@@ -314,29 +366,26 @@ static PyObject *callers(struct quick *q)
 	return all;
 }
 
-/* Count the call in its group, and return its number. */
-static PyObject *count(struct quick *q, PyObject *owner, enum name name)
-{
-	long long n = number(attribute(q, owner, name));
-	PyObject *next = PyLong_FromLongLong(n + 1);
-
-	if (next)
-		PyObject_SetAttr(owner, q->names[name], next);
-	return next;
-}
-
-static bool fill_record(
-	struct quick *q, PyObject *r, const struct task *k, PyObject *seq)
+/* (shape, dtype) */
+static PyObject *form_of(struct quick *q, const struct task *k)
 {
 	PyObject *shape = attribute(q, k->tensor, NAME_shape);
-	PyObject *sent = shape ? Py_BuildValue("(NO)", shape, k->dtype) : NULL;
+	PyObject *form = shape ? PyTuple_Pack(2, shape, k->dtype) : NULL;
+
+	Py_DecRef(shape);
+	return form;
+}
+
+static bool fill_record(struct quick *q, PyObject *r, const struct task *k)
+{
+	PyObject *sent = form_of(q, k);
 
 	return sent && set(q, r, NAME_sent, kept(sent)) &&
 	       set(q, r, NAME_received, sent) &&
 	       set(q, r, NAME_number, PyIter_Next(q->numbers)) &&
 	       set(q, r, NAME_group, kept(q->name)) &&
-	       set(q, r, NAME_seq, kept(seq)) &&
-	       set(q, r, NAME_kind, kept(q->names[k->kind])) &&
+	       set(q, r, NAME_seq, PyLong_FromUnsignedLongLong(q->n->parts)) &&
+	       set(q, r, NAME_kind, kept(q->ways[k->kind].name)) &&
 	       set(q, r, NAME_limit_s, kept(q->limit_s)) &&
 	       set(q, r, NAME_callers, callers(q)) &&
 	       set(q, r, NAME_created, now()) &&
@@ -345,19 +394,18 @@ static bool fill_record(
 }
 
 /* flight.begin() of flight.py.  Return the record, or None without one. */
-static PyObject *record(struct quick *q, PyObject *owner, const struct task *k)
+static PyObject *record(struct quick *q, const struct task *k)
 {
-	PyObject *seq = count(q, owner, NAME_n_parts), *r = NULL, *added;
+	PyObject *r = NULL, *added;
 
-	Py_DecRef(count(q, owner, NAME_n_calls));
-	if (seq && q->record_type != Py_None)
-		r = PyObject_CallObject(q->record_type, NULL);
-	if (r && fill_record(q, r, k, seq)) {
-		added = PyObject_CallMethodObjArgs(
-			q->records, q->names[NAME_append], r, NULL);
+	q->n->calls++;
+	q->n->parts++;
+	if (q->record_type != Py_None)
+		r = PyType_GenericAlloc((PyTypeObject *)q->record_type, 0);
+	if (r && fill_record(q, r, k)) {
+		added = sw_way_call(&q->ways[NAME_append], q->records, r);
 		Py_DecRef(added);
 	}
-	Py_DecRef(seq);
 	PyErr_Clear(); /* without memory there is no record */
 	return r ? r : kept(Py_None);
 }
@@ -384,8 +432,8 @@ static bool has_call(struct quick *q)
 /* Begin the collective, if no other thread uses the group. */
 static bool begin(struct quick *q, const struct task *k)
 {
-	int has_lock = truth(PyObject_CallMethodObjArgs(
-		q->lock, q->names[NAME_acquire], Py_False, NULL));
+	int has_lock =
+		truth(sw_way_call(&q->ways[NAME_acquire], q->lock, Py_False));
 	bool has_begun = false;
 
 	if (has_lock != 1)
@@ -410,13 +458,12 @@ static PyObject *pass_on(
 	q->call = NULL;
 	set(q, call, NAME_kept, kept(k->tensor));
 	set(q, call, NAME_record, kept(r));
-	set(q, call, NAME_kind, kept(q->names[k->kind]));
+	set(q, call, NAME_kind, kept(q->ways[k->kind].name));
 	PyErr_Clear();
 	return Py_BuildValue("(iN)", code, call);
 }
 
-static PyObject *begin_and_wait(
-	struct quick *q, PyObject *owner, const struct task *k)
+static PyObject *begin_and_wait(struct quick *q, const struct task *k)
 {
 	PyThreadState *thread;
 	PyObject *r, *result;
@@ -424,7 +471,7 @@ static PyObject *begin_and_wait(
 
 	if (!has_call(q) || !begin(q, k))
 		return NULL;
-	r = record(q, owner, k); /* while the collective is under way */
+	r = record(q, k); /* while the collective is under way */
 	thread = PyEval_SaveThread();
 	code = q->wait_for(q->c, *q->handle, SLICE_MS);
 	PyEval_RestoreThread(thread);
@@ -451,20 +498,25 @@ static bool has_stream(struct quick *q, enum name kind)
 	return had;
 }
 
-static PyObject *run(PyObject *self, PyObject *arguments, enum name kind)
+static PyObject *run(PyObject *self, PyObject *const *arguments, Py_ssize_t n,
+	enum name kind)
 {
 	struct quick *q = (struct quick *)self;
 	struct task k = {.kind = kind, .args = SW_COLL_ARGS_INIT};
-	PyObject *owner, *opts, *result = NULL;
+	PyObject *result = NULL;
 
 	k.args.kind = kind == NAME_broadcast ? SW_BCAST : SW_ALL_REDUCE;
-	if (!PyArg_ParseTuple(arguments, "OOO", &owner, &k.tensors, &opts))
+	if (n != 2) {
+		PyErr_SetString(PyExc_TypeError, "tensors and opts expected");
 		return NULL;
+	}
+	k.tensors = arguments[0];
 	/* PyTorch's methods let other threads run: look at is_busy after them.
 	 */
-	if (read_arguments(q, &k, opts) && has_stream(q, kind) && !q->is_busy) {
+	if (read_arguments(q, &k, arguments[1]) && has_stream(q, kind) &&
+		!q->is_busy) {
 		q->is_busy = true;
-		result = begin_and_wait(q, owner, &k);
+		result = begin_and_wait(q, &k);
 		q->is_busy = false;
 	}
 	Py_DecRef(k.dtype);
@@ -473,89 +525,133 @@ static PyObject *run(PyObject *self, PyObject *arguments, enum name kind)
 	return result ? result : kept(Py_NotImplemented);
 }
 
-static PyObject *all_reduce(PyObject *self, PyObject *arguments)
+static PyObject *all_reduce(
+	PyObject *self, PyObject *const *arguments, Py_ssize_t n)
 {
-	return run(self, arguments, NAME_all_reduce);
+	return run(self, arguments, n, NAME_all_reduce);
 }
 
-static PyObject *broadcast(PyObject *self, PyObject *arguments)
+static PyObject *broadcast(
+	PyObject *self, PyObject *const *arguments, Py_ssize_t n)
 {
-	return run(self, arguments, NAME_broadcast);
+	return run(self, arguments, n, NAME_broadcast);
 }
 
 /* --- the type --- */
 
+/* Find ways to all names, by the objects or types that have them. */
 static bool take_names(struct quick *q)
 {
-	static const char *const names[] = {
-#define NAME(name) #name,
+	const struct {
+		const char *name;
+		PyObject *of;
+	} names[] = {
+#define NAME(name)   {#name, NULL},
+#define OF(name, of) {#name, q->of},
 #include "quick.def"
+#undef OF
 #undef NAME
 	};
 
 	for (int i = 0; i < N_NAMES; i++) {
-		q->names[i] = PyUnicode_InternFromString(names[i]);
-		if (!q->names[i])
+		PyObject *of = names[i].of;
+
+		if (!sw_way_open(&q->ways[i], names[i].name))
 			return false;
+		if (of)
+			sw_way_find(&q->ways[i],
+				PyType_Check(of) ? of
+						 : (PyObject *)Py_TYPE(of));
 	}
 	return true;
 }
 
 /* @ranks      list of the members' ranks in the job
  * @operations list: by the hash of torch's operation, enum sw_reduce_op or -1
- */
-static bool take_lists(struct quick *q, PyObject *ranks, PyObject *operations)
+ * @has        list: by the same, the set of enum sw_dtype that it takes */
+static bool take_lists(
+	struct quick *q, PyObject *ranks, PyObject *operations, PyObject *has)
 {
 	q->n_ranks = (long)PyList_Size(ranks);
 	q->ranks = PyMem_Malloc((size_t)(q->n_ranks + 1) * sizeof(*q->ranks));
-	if (!q->ranks || PyList_Size(operations) != N_OPERATIONS)
+	if (!q->ranks || PyList_Size(operations) != N_OPERATIONS ||
+		PyList_Size(has) != N_OPERATIONS)
 		return false;
 	for (long i = 0; i < q->n_ranks; i++)
 		q->ranks[i] = (uint32_t)PyLong_AsUnsignedLong(
 			PyList_GetItem(ranks, i));
-	for (int i = 0; i < N_OPERATIONS; i++)
+	for (int i = 0; i < N_OPERATIONS; i++) {
 		q->operations[i] =
 			(int)PyLong_AsLong(PyList_GetItem(operations, i));
+		q->has[i] = PyLong_AsUnsignedLongLong(PyList_GetItem(has, i));
+	}
 	return !PyErr_Occurred();
 }
 
-/* Quick(given, addresses, ranks, operations, depth): GIVEN as a dict; the
- * addresses of sw_coll, sw_wait_for, the client and the group. */
-static int init(PyObject *self, PyObject *arguments, PyObject *unused)
+/* Take (type, offsets of what, asyncOp and timeout, unset timeout), or None. */
+static bool take_fields(struct fields *f, PyObject *from)
 {
-	static const char *const given[] = {
+	PyObject *type;
+
+	if (from == Py_None)
+		return true;
+	if (!PyArg_ParseTuple(from, "OnnnL", &type, &f->what, &f->is_async,
+		    &f->timeout, &f->unset))
+		return false;
+	f->type = kept(type);
+	return true;
+}
+
+/* Take GIVEN from a dict. */
+static bool take_given(struct quick *q, PyObject *dict)
+{
+	static const char *const names[] = {
 #define GIVEN(name) #name,
 #include "quick.def"
 #undef GIVEN
 	};
-	struct quick *q = (struct quick *)self;
 	PyObject **to[] = {
 #define GIVEN(name) &q->name,
 #include "quick.def"
 #undef GIVEN
 	};
-	PyObject *dict, *ranks, *operations;
-	unsigned long long coll, wait_for, c, g;
 
-	if (!PyArg_ParseTuple(arguments, "O!(KKKK)O!O!l", &PyDict_Type, &dict,
-		    &coll, &wait_for, &c, &g, &PyList_Type, &ranks,
-		    &PyList_Type, &operations, &q->depth) ||
-		!take_names(q) || !take_lists(q, ranks, operations))
-		return -1;
-	for (size_t i = 0; i < sizeof(given) / sizeof(*given); i++) {
-		*to[i] = PyDict_GetItemString(dict, given[i]);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		*to[i] = PyDict_GetItemString(dict, names[i]);
 		if (!*to[i]) {
-			PyErr_SetString(PyExc_KeyError, given[i]);
-			return -1;
+			PyErr_SetString(PyExc_KeyError, names[i]);
+			return false;
 		}
 		Py_IncRef(*to[i]);
 	}
+	return true;
+}
+
+/* Quick(given, addresses, lists, fields, depth): GIVEN as a dict; the addresses
+ * of sw_coll, sw_wait_for, the client, the group and the counts; ranks,
+ * operations and types (take_lists); those of both options (take_fields). */
+static int init(PyObject *self, PyObject *arguments, PyObject *unused)
+{
+	struct quick *q = (struct quick *)self;
+	PyObject *dict, *ranks, *operations, *has, *reduce, *broadcast;
+	unsigned long long coll, wait_for, c, g, n;
+
+	if (!PyArg_ParseTuple(arguments, "O!(KKKKK)(O!O!O!)(OO)l", &PyDict_Type,
+		    &dict, &coll, &wait_for, &c, &g, &n, &PyList_Type, &ranks,
+		    &PyList_Type, &operations, &PyList_Type, &has, &reduce,
+		    &broadcast, &q->depth) ||
+		!take_given(q, dict) || !take_names(q) ||
+		!take_lists(q, ranks, operations, has) ||
+		!take_fields(&q->all_reduce, reduce) ||
+		!take_fields(&q->broadcast, broadcast))
+		return -1;
 	if (q->depth > CALLERS_MAX)
 		q->depth = CALLERS_MAX;
 	memcpy(&q->coll, &coll, sizeof(q->coll));
 	memcpy(&q->wait_for, &wait_for, sizeof(q->wait_for));
 	memcpy(&q->c, &c, sizeof(q->c));
 	memcpy(&q->g, &g, sizeof(q->g));
+	memcpy(&q->n, &n, sizeof(q->n));
 	return 0;
 }
 
@@ -569,7 +665,9 @@ static void drop(PyObject *self)
 #include "quick.def"
 #undef GIVEN
 	for (int i = 0; i < N_NAMES; i++)
-		Py_DecRef(q->names[i]);
+		sw_way_close(&q->ways[i]);
+	Py_DecRef(q->all_reduce.type);
+	Py_DecRef(q->broadcast.type);
 	Py_DecRef(q->call);
 	PyMem_Free(q->ranks);
 	give_back(self);
@@ -577,10 +675,10 @@ static void drop(PyObject *self)
 }
 
 static const PyMethodDef methods[] = {
-	{"all_reduce", all_reduce, METH_VARARGS,
-		"all_reduce(owner, tensors, opts)"},
-	{"broadcast", broadcast, METH_VARARGS,
-		"broadcast(owner, tensors, opts)"},
+	{"all_reduce", (PyCFunction)(void (*)(void))all_reduce, FASTCALL,
+		"all_reduce(tensors, opts)"},
+	{"broadcast", (PyCFunction)(void (*)(void))broadcast, FASTCALL,
+		"broadcast(tensors, opts)"},
 	{NULL},
 };
 

@@ -68,6 +68,32 @@ def both(call, tensor):
     return fast, slow
 
 
+def case_fields():
+    """The fields of options are found, and those of a wrong sample are not."""
+    reduces, broadcasts = quick.samples()
+    check(None not in quick.fields(), f"fields: {quick.fields()}")
+    for found, size in (reduces, broadcasts):
+        for i in range(3):
+            wrong = list(found)
+            numbers = list(wrong[5][1])
+            numbers[i] += 1
+            wrong[5] = wrong[5][0], tuple(numbers)
+            check(quick.find_fields(wrong, size) is None, f"{i} of {size} bytes")
+
+
+def case_asked():
+    """Without known fields quick.c asks the options themselves."""
+    group = ours()
+    kept, found = group.quick, quick.fields
+    quick.fields = lambda: (None, None)
+    try:
+        group.quick = quick.make(group, methods.OPERATIONS, methods.PAIRS)
+    finally:
+        quick.fields = found
+    case_equal()
+    group.quick = kept
+
+
 def case_equal():
     """Every operation and type is what methods.py makes of it, which opens the
     streams."""
@@ -133,10 +159,10 @@ def case_others():
             dist.all_reduce(t, op)
         check(asked.n == 1, f"{text}: {asked.n}")
     for arguments in (None, None), ([3], opts), ([x], 3), (3, opts):
-        check(group.quick.all_reduce(group, *arguments) is NotImplemented,
+        check(group.quick.all_reduce(*arguments) is NotImplemented,
               f"{arguments}")
     with raises(TypeError):
-        group.quick.all_reduce(group)
+        group.quick.all_reduce([x])
     check_sum()
 
 

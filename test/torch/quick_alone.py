@@ -11,6 +11,7 @@ import importlib.util
 import itertools
 import sys
 import threading
+import types
 
 ETIMEDOUT, EBUSY, CODE = -5, -4, 7
 COLL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p,
@@ -69,12 +70,7 @@ class Options:
     asyncOp, timeout, reduceOp, rootRank = False, UNSET, 0, 1
 
 
-class Profiler:
-    _is_profiler_enabled = False
-
-
-class Client:
-    timeline = None
+PROFILER, CLIENT = {"_is_profiler_enabled": False}, {"timeline": None}
 
 
 class Group:
@@ -82,12 +78,22 @@ class Group:
         self.pointer = 1
 
 
-class Owner:
-    n_calls = n_parts = 0
+class Counts(ctypes.Structure):
+    _fields_ = [("calls", ctypes.c_uint64), ("parts", ctypes.c_uint64)]
+
+
+class Plain:
+    """A record that is reached by lookups."""
 
 
 class Record:
-    pass
+    """A record that is reached by its slots."""
+    __slots__ = ("number", "group", "seq", "kind", "sent", "received", "limit_s",
+                 "callers", "created", "completed", "is_late")
+
+
+def content(record):
+    return {name: getattr(record, name) for name in Record.__slots__}
 
 
 class Call:
@@ -113,25 +119,28 @@ def new_call():
     return call, ctypes.addressof(call.box)
 
 
-def made(coll=0, wait=0):
+def made(coll=0, wait=0, **more):
     """A Quick whose streams are open."""
-    quick = new(coll, wait)
+    quick = new(coll, wait, **more)
     for method in quick.all_reduce, quick.broadcast:
-        assert method(None, [Tensor()], Options) is NotImplemented
+        assert method([Tensor()], Options) is NotImplemented
     return quick
 
 
-def new(coll, wait):
+def new(coll, wait, record=Record, counts=None):
+    counts = counts or Counts()
     return module.Quick(
-        {"tensor_type": Tensor, "strided": Tensor.layout, "dtypes": {"f32": 0},
-         "pairs": {(0, "f32")}, "unset": UNSET, "profiler": Profiler,
-         "client": Client, "group": group, "lock": threading.Lock(),
-         "starting": starting, "new_call": new_call, "record_type": Record,
-         "records": records, "numbers": itertools.count(),
+        {"tensor_type": Tensor, "storage_type": Storage,
+         "frame_type": types.FrameType, "strided": Tensor.layout,
+         "dtypes": {"f32": 0}, "unset": UNSET, "profiler": PROFILER,
+         "client": CLIENT, "group": group, "lock": threading.Lock(),
+         "starting": starting, "new_call": new_call, "record_type": record,
+         "records": records, "numbers": itertools.count(), "counts": counts,
          "entry": entry.__code__, "name": "g", "limit_s": 3},
         (*(ctypes.cast(f, ctypes.c_void_p).value
-           for f in (COLLS[coll], WAITS[wait])), 1, 1),
-        [5, 6], [0] + [-1] * 15, 12)
+           for f in (COLLS[coll], WAITS[wait])), 1, 1,
+         ctypes.addressof(counts)),
+        ([5, 6], [0] + [-1] * 15, [1] + [0] * 15), (None, None), 12)
 
 
 def entry(method, *arguments):
@@ -146,12 +155,14 @@ def refused(call, error):
     raise AssertionError(f"no {error.__name__}")
 
 
-def run(owner, tensor):
+def run(tensor):
     """Every way through a method once."""
-    good, late, busy = made(), made(wait=ETIMEDOUT), made(coll=EBUSY)
+    counts = Counts()
+    good, late, busy = (made(counts=counts), made(wait=ETIMEDOUT, record=Plain),
+                        made(coll=EBUSY))
     for method in good.all_reduce, good.broadcast:
-        assert entry(method, owner, [tensor], Options) is None
-    code, call = entry(late.all_reduce, owner, [tensor], Options)
+        assert entry(method, [tensor], Options) is None
+    code, call = entry(late.all_reduce, [tensor], Options)
     assert code == ETIMEDOUT and starting == {call}, (code, starting)
     assert call.kept is tensor and call.record is records[-1], vars(call)
     assert call.box.value == CODE and call.kind == "all_reduce", vars(call)
@@ -159,45 +170,48 @@ def run(owner, tensor):
     wrong = [(busy, [tensor]), (good, [tensor, tensor]), (good, []),
              (good, [3]), (good, None), (good, (tensor,))]
     for quick, tensors in wrong:
-        got = entry(quick.all_reduce, owner, tensors, Options)
+        got = entry(quick.all_reduce, tensors, Options)
         assert got is NotImplemented and not starting, (tensors, got)
-    assert entry(good.all_reduce, owner, [tensor], 3) is NotImplemented
+    assert entry(good.all_reduce, [tensor], 3) is NotImplemented
     group.pointer = None
-    assert entry(good.all_reduce, owner, [tensor], Options) is NotImplemented
+    assert entry(good.all_reduce, [tensor], Options) is NotImplemented
     group.pointer = 1
-    refused(lambda: good.all_reduce(owner), TypeError)
+    refused(lambda: good.all_reduce([tensor]), TypeError)
+    assert counts.calls == counts.parts == 2, (counts.calls, counts.parts)
 
 
 def main():
-    owner, tensor = Owner(), Tensor()
-    run(owner, tensor)
+    tensor = Tensor()
+    run(tensor)
     first = records[0]
-    assert vars(first) == {
+    assert content(first) == {
         "number": 0, "group": "g", "seq": 1, "kind": "all_reduce",
         "sent": ((16,), "f32"), "received": ((16,), "f32"), "limit_s": 3,
         "callers": first.callers, "created": first.created,
-        "completed": first.completed, "is_late": False}, vars(first)
+        "completed": first.completed, "is_late": False}, content(first)
+    assert type(records[2]) is Plain and (
+        vars(records[2]).keys() == set(Record.__slots__)), records
     assert first.callers[0] is run.__code__ and (
         first.callers[2] is main.__code__), first.callers
-    assert first.completed >= first.created > 1e18, vars(first)
-    assert owner.n_calls == owner.n_parts == 3, vars(owner)
+    assert first.completed >= first.created > 1e18, content(first)
     for name in "numel", "data_ptr", "untyped_storage", "is_neg", "dtype":
         kept, good = getattr(Tensor, name), made()
         setattr(Tensor, name, property(lambda self: 1 / 0))
-        got = entry(good.all_reduce, owner, [tensor], Options)
+        got = entry(good.all_reduce, [tensor], Options)
         assert got is NotImplemented, name
         setattr(Tensor, name, kept)
     refused(module.Quick, TypeError)
-    refused(lambda: module.Quick({}, (1, 2, 3, 4), [1], [0] * 16, 3), KeyError)
-    seen = (None, NotImplemented, tensor, owner, Options, Tensor, Client, group,
-            Record, Profiler, True, False, begins, UNSET)
+    refused(lambda: module.Quick({}, (1, 2, 3, 4, 5), ([1], [0] * 16, [0] * 16),
+                                 (None, None), 3), KeyError)
+    seen = (None, NotImplemented, tensor, Options, Tensor, CLIENT, group, Record,
+            Plain, PROFILER, True, False, begins, UNSET)
     for _ in range(FEW):
-        run(owner, tensor)
+        run(tensor)
     gc.collect()
     before = [sys.getrefcount(each) for each in seen]
     blocks = sys.getallocatedblocks()
     for _ in range(ROUNDS):
-        run(owner, tensor)
+        run(tensor)
     gc.collect()
     blocks = sys.getallocatedblocks() - blocks
     assert abs(blocks) < FEW, f"{blocks} blocks of memory"

@@ -27,6 +27,7 @@ _ends = locks.make()  # guards the followers of all calls; held briefly
 
 class Group:
     """Hold a group of ranks of the job.  Its lock serializes threads."""
+    __slots__ = "name", "pointer", "lock", "_args"
 
     def __init__(self, name, pointer):
         self.name, self.pointer = name, pointer  # None: closed

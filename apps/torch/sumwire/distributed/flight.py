@@ -6,6 +6,7 @@ rank did not call, or called differently.  This module does the same for sumwire
 same variables (TORCH_FR_BUFFER_SIZE, TORCH_FR_DUMP_TEMP_FILE) and the same format:
 torch/csrc/distributed/c10d/FlightRecorder.hpp."""
 import collections
+import ctypes
 import dis
 import itertools
 import os
@@ -43,6 +44,11 @@ class Record:
     the group had timed out, so others waited for this rank."""
     __slots__ = ("number", "group", "seq", "kind", "sent", "received", "limit_s",
                  "callers", "created", "completed", "is_late")
+
+
+class Counts(ctypes.Structure):
+    """Count the calls of a group, and its collectives; quick.c counts here, too."""
+    _fields_ = [("calls", ctypes.c_uint64), ("parts", ctypes.c_uint64)]
 
 
 def open_group(name, ranks, size):

@@ -109,7 +109,7 @@ class Methods:
         self.opts, self.name = opts, str(opts.group_id)
         self.me, self.n = opts.group_rank, opts.group_size
         self.limit_s = opts.timeout.total_seconds()
-        self.n_calls = self.n_parts = 0
+        self.counts = flight.Counts()
         self.error = None
         self.buckets = []  # (work, result, future) of ddp.average
         members = list(opts.global_ranks_in_group)
@@ -191,10 +191,10 @@ class Methods:
             self.calls.set_timeout(self.group, self.limit_s)
 
     def _set_sequence_number_for_group(self):
-        self.n_calls = 0
+        self.counts.calls = 0
 
     def _get_sequence_number_for_group(self):
-        return self.n_calls
+        return self.counts.calls
 
     # --- memory that collectives use in place ---
 
@@ -217,7 +217,7 @@ class Methods:
     def allreduce(self, tensors, opts=None, timeout=None, *, op=None):
         if held:
             release()
-        begun = self.quick.all_reduce(self, tensors, opts)
+        begun = self.quick.all_reduce(tensors, opts)
         if begun is None:
             return self.ended and self.ended(tensors)
         if begun is NotImplemented:
@@ -274,7 +274,7 @@ class Methods:
         all ranks and adds them up."""
         for t in tensors:
             layout.check_sparse(t)
-        self.n_calls += 1
+        self.counts.calls += 1
         return self.gloo.allreduce(tensors, opts)
 
     @not_compiled
@@ -355,7 +355,7 @@ class Methods:
     def broadcast(self, tensors, opts=None, timeout=None, *, root=None):
         if held:
             release()
-        begun = self.quick.broadcast(self, tensors, opts)
+        begun = self.quick.broadcast(tensors, opts)
         if begun is None:
             return self.ended and self.ended(tensors)
         if begun is NotImplemented:
@@ -477,7 +477,7 @@ class Methods:
     # --- shared parts ---
 
     def work(self, kind, results, after=None):
-        self.n_calls += 1
+        self.counts.calls += 1
         return Work(self.calls if self.n > 1 else None, results, after,
                     self.failed, flight.profile(kind))
 
@@ -491,12 +491,12 @@ class Methods:
     def one(self, kind, tensors, opts, op, root=0):
         """Start a collective in place of a list of one quick tensor, and return
         its work.  It does what work(), add() and seal() do, with less."""
-        self.n_calls += 1
-        self.n_parts += 1
+        self.counts.calls += 1
+        self.counts.parts += 1
         t = tensors[0]
         limit_s = seconds(opts.timeout)
         work = One(self, kind, tensors, limit_s or self.limit_s + GRACE_S,
-                   flight.begin(self.name, self.n_parts, kind, t, t,
+                   flight.begin(self.name, self.counts.parts, kind, t, t,
                                 limit_s or self.limit_s))
         count, dtype, place = t.numel(), DTYPES.get(t.dtype), t.data_ptr()
         if dtype is None:  # the collective only moves data
@@ -516,9 +516,9 @@ class Methods:
     def record(self, work, limit_s, kind, send, recv):
         """Keep a part of work for the flight recorder.  limit_s: the call's own
         limit, or None."""
-        self.n_parts += 1
+        self.counts.parts += 1
         work.records.append(flight.begin(
-            self.name, self.n_parts, kind, send, recv, limit_s or self.limit_s))
+            self.name, self.counts.parts, kind, send, recv, limit_s or self.limit_s))
 
     def add(self, work, opts, kind, send, recv, root=0, **how):
         """Start a collective of plain tensors as a part of work.  In a group of

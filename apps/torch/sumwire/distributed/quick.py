@@ -4,6 +4,7 @@
 through apps/torch/quick.c, if that module was built for this Python.
 Everything else, and everything without it, goes through methods.py."""
 import ctypes
+import datetime
 import functools
 import importlib.machinery
 import importlib.util
@@ -11,6 +12,7 @@ import logging
 import math
 import os
 import time
+import types
 
 import torch
 from torch import distributed as dist
@@ -25,6 +27,8 @@ log = logging.getLogger("sumwire")
 
 NAME = "quick.abi3.so"
 N_OPERATIONS = 16  # most operations of torch; the same in quick.c
+FIELD_BYTES = 48  # of the C++ objects of options, in which fields are looked for
+CODES = {dtype: library.DTYPES[name][0] for dtype, name in DTYPES.items()}
 
 
 class Call(Ending):
@@ -49,7 +53,7 @@ class Slow:
     limit_s = None
 
     @staticmethod
-    def all_reduce(_owner, _tensors, _opts):
+    def all_reduce(_tensors, _opts):
         return NotImplemented
 
     broadcast = all_reduce
@@ -88,17 +92,72 @@ def load():
 
 
 def operations(names, pairs):
-    """Return enum sw_reduce_op by the hash of torch's operation, and the pairs
-    of such a hash and a dtype.  An operation whose hash is not its own is left
-    out."""
-    codes, has = [-1] * N_OPERATIONS, set()
+    """Return enum sw_reduce_op by the hash of torch's operation, and by the same
+    the set of enum sw_dtype that has it.  An operation whose hash is not its own
+    is left out."""
+    codes, has = [-1] * N_OPERATIONS, [0] * N_OPERATIONS
     for value, name in names.items():
         if name == "premul_sum" or value >= N_OPERATIONS or value != hash(
                 dist.ReduceOp(dist.ReduceOp.RedOpType(value))):
             continue
         codes[value] = library.OPERATIONS[name]
-        has |= {(value, dtype) for n, dtype in pairs if n == name}
+        for n, dtype in pairs:
+            if n == name:
+                has[value] |= 1 << CODES[dtype]
     return codes, has
+
+
+def samples():
+    """Return objects of torch's options of both kinds, with the numbers that
+    were written into them: (what differs by kind, asyncOp, timeout in ms)."""
+    reduces, broadcasts = [], []
+    for i, op in enumerate((dist.ReduceOp.SUM, dist.ReduceOp.BXOR,
+                            dist.ReduceOp.MAX, dist.ReduceOp.AVG) * 2):
+        common = i in (1, 2, 4, 7), 123456789 + 1000003 * i
+        for found, kind, name, value, number in (
+                (reduces, dist.AllreduceOptions, "reduceOp", op, op.value),
+                (broadcasts, dist.BroadcastOptions, "rootRank", 99 + i, 99 + i)):
+            o = kind()
+            setattr(o, name, value)
+            o.asyncOp = common[0]
+            o.timeout = datetime.timedelta(milliseconds=common[1])
+            found.append((o, (number, *common)))
+    return (reduces, 1), (broadcasts, 8)
+
+
+def find_fields(found, size):
+    """Return (type, offsets of the numbers in the C++ object, the timeout of
+    none), or None if one of them is not at exactly one place in all objects.
+    pybind11 keeps the object's address after Python's header.  size: bytes of
+    the first number."""
+    with open("/proc/self/mem", "rb", buffering=0) as memory:
+        # Reading a wrong address this way is an error, not a signal.
+        def read(o):
+            at = ctypes.c_size_t.from_address(id(o) + object.__basicsize__)
+            return os.pread(memory.fileno(), FIELD_BYTES, at.value)
+        images = [(read(o), numbers) for o, numbers in found]
+        unset = read(type(found[0][0])())
+    offsets = []
+    for i, n in enumerate((size, 1, 8)):
+        at = [k for k in range(0, FIELD_BYTES - n + 1, n) if all(
+            int.from_bytes(image[k:k + n], "little", signed=True) == numbers[i]
+            for image, numbers in images)]
+        if len(at) != 1:
+            return None
+        offsets += at
+    none = unset[offsets[2]:offsets[2] + 8]
+    return type(found[0][0]), *offsets, int.from_bytes(none, "little", signed=True)
+
+
+@functools.lru_cache(maxsize=None)
+def fields():
+    """Find once per process where C++ keeps the fields of torch's options: to
+    ask for one through Python takes a thousand instructions."""
+    try:
+        return tuple(find_fields(*each) for each in samples())
+    except (OSError, OverflowError) as e:
+        log.debug("the fields of PyTorch's options were not found: %s", e)
+        return None, None
 
 
 def make(owner, names, pairs):
@@ -115,23 +174,24 @@ def make(owner, names, pairs):
     def new_call():
         call = Call(group)
         return call, ctypes.addressof(call.box)
-    is_recording = flight.is_recording()
     given = {
-        "tensor_type": torch.Tensor, "strided": torch.strided,
-        "dtypes": {dtype: library.DTYPES[name][0]
-                   for dtype, name in DTYPES.items()},
-        "pairs": has, "unset": dist.AllreduceOptions().timeout,
-        "profiler": profiler, "client": client, "group": group,
+        "tensor_type": torch.Tensor, "storage_type": torch.UntypedStorage,
+        "frame_type": types.FrameType, "strided": torch.strided,
+        "dtypes": CODES, "unset": dist.AllreduceOptions().timeout,
+        "profiler": vars(profiler), "client": vars(client), "group": group,
         "lock": group.lock, "starting": owner.calls.starting,
         "new_call": new_call,
-        "record_type": flight.Record if is_recording else None,
+        "record_type": flight.Record if flight.is_recording() else None,
         "records": flight.records(), "numbers": flight.numbers(),
-        "entry": type(owner).allreduce.__code__, "name": owner.name, "limit_s": owner.limit_s}
+        "counts": owner.counts, "entry": type(owner).allreduce.__code__,
+        "name": owner.name, "limit_s": owner.limit_s}
     lib = owner.calls.lib
     addresses = (*(ctypes.cast(f, ctypes.c_void_p).value
                    for f in (lib.sw_coll, lib.sw_wait_for)),
-                 client.pointer.value, group.pointer.value)
-    return module.Quick(given, addresses, list(owner.ranks), codes, flight.DEPTH)
+                 client.pointer.value, group.pointer.value,
+                 ctypes.addressof(owner.counts))
+    return module.Quick(given, addresses, (list(owner.ranks), codes, has),
+                        fields(), flight.DEPTH)
 
 
 def finish(owner, begun, grace_s):
