@@ -65,7 +65,6 @@ def test_three_nodes():
         net.start_all()
         check_payload(net, 3328)
         run_all(net)
-        net.train_ok()
         check(has_program("a"), "no XDP program on the interface")
         net.stop("agent1")
         check(not has_program("agent1"), "its XDP program is left behind")

@@ -13,7 +13,7 @@ def folder_of(bench):
     """Where the loopback's files are, by a daemon's command line."""
     for pid in bench.children():
         with open(f"/proc/{pid}/cmdline", encoding="utf-8") as f:
-            found = re.search(r"(/tmp/sumwire-run-\w+)/", f.read())
+            found = re.search(r"(/[^\0]*/sumwire-run-\w+)/", f.read())
         if found:
             return found[1]
     return None

@@ -62,6 +62,7 @@ struct client {
 	struct tensor tensors[TENSORS_MAX];
 	uint32_t n_tensors, n_steps, first_step;
 	uint32_t n_jobs;   /* one after the other */
+	uint32_t rest_ms;  /* after each step */
 	bool is_copying;   /* odd steps are broadcasts */
 	bool is_paused;    /* a line on stdin starts each step */
 	bool is_unchecked; /* except in the first step */
@@ -377,6 +378,7 @@ static void run_step(struct client *k, uint32_t i)
 	wait_all(k);
 	if (!k->is_unchecked || !i)
 		check(k, step);
+	usleep(k->rest_ms * 1000);
 }
 
 /* --- the command line --- */
@@ -387,7 +389,7 @@ static _Noreturn void usage(const char *why)
 		"proc_client: %s\n"
 		"usage: --agent SOCKET [--tensor NAME:ELEMENTS:DTYPE[:PRIORITY]"
 		"]... [--steps N] [--first-step N] [--timeout S] [--pause] "
-		"[--no-check] [--copy] [--local-rank N] [--jobs N] "
+		"[--rest MS] [--no-check] [--copy] [--local-rank N] [--jobs N] "
 		"[--misbehave HOW] [--mismatch none|step|root|sum]\n",
 		why);
 	exit(2);
@@ -444,10 +446,10 @@ static void parse(struct client *k, int argc, char **argv)
 	static const struct option rows[] = {{"agent", 1, 0, 'a'},
 		{"tensor", 1, 0, 't'}, {"steps", 1, 0, 'n'},
 		{"first-step", 1, 0, 'f'}, {"timeout", 1, 0, 'o'},
-		{"pause", 0, 0, 'p'}, {"misbehave", 1, 0, 'm'},
-		{"no-check", 0, 0, 'u'}, {"copy", 0, 0, 'c'},
-		{"local-rank", 1, 0, 'l'}, {"jobs", 1, 0, 'j'},
-		{"mismatch", 1, 0, 'd'}, {0, 0, 0, 0}};
+		{"pause", 0, 0, 'p'}, {"rest", 1, 0, 'r'},
+		{"misbehave", 1, 0, 'm'}, {"no-check", 0, 0, 'u'},
+		{"copy", 0, 0, 'c'}, {"local-rank", 1, 0, 'l'},
+		{"jobs", 1, 0, 'j'}, {"mismatch", 1, 0, 'd'}, {0, 0, 0, 0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", rows, NULL)) != -1) {
@@ -465,6 +467,8 @@ static void parse(struct client *k, int argc, char **argv)
 					(uint32_t)atoi(optarg);
 		else if (c == 'p')
 			k->is_paused = true;
+		else if (c == 'r')
+			k->rest_ms = (uint32_t)atoi(optarg);
 		else if (c == 'l')
 			k->settings.local_rank = (uint32_t)atoi(optarg);
 		else if (c == 'j')

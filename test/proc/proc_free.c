@@ -19,7 +19,7 @@
 #include "test/support/random.h"
 #include <sumwire/coll.h>
 
-enum { OPEN = 4, ROUNDS = 300, COUNT_MAX = 300000, UNMAP_AT = 30 };
+enum { OPEN = 4, ROUNDS = 120, COUNT_MAX = 300000, UNMAP_AT = 30 };
 
 struct call {
 	int32_t *p;

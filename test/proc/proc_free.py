@@ -18,7 +18,7 @@ def n_mapped(net, agent):
 
 
 def free(n=2, k=0, local=None, again=False, **keys):
-    """The quota holds a few of 300 pieces of memory of 0.6 MB on average."""
+    """The quota holds a few of 120 pieces of memory of 0.6 MB on average."""
     with Net(agents=n, servers=k, local=local, **keys) as net:
         for ini in net.ini.values():
             if "agent" in ini:

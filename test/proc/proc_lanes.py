@@ -8,9 +8,9 @@ import rig
 from proc_ends import ABORTED, ALL, CLOSED_OPEN, check_ends
 from rig import Net, check, start_forever
 
-TENSORS = ("--tensor", "w:2000001:f32", "--tensor", "b:7:i32",
-           "--tensor", "v:700000:i64")
-STEP_BYTES = 4 * 2000001 + 4 * 7 + 8 * 700000
+TENSORS = ("--tensor", "w:1000001:f32", "--tensor", "b:7:i32",
+           "--tensor", "v:350000:i64")
+STEP_BYTES = 4 * 1000001 + 4 * 7 + 8 * 350000
 FAULTS = {"fault_loss": "1%", "fault_dup": "1%", "fault_reorder": "1%"}
 DEAD_AFTER_S = 2
 SLACK_S = 30
@@ -57,7 +57,7 @@ def test_two_lanes_two_servers():
 
 
 def test_nodes_differ_with_faults():
-    run_job((4, 1, 3), steps=3, lcores=4, port=FAULTS)
+    run_job((4, 1, 3), steps=2, lcores=4, port=FAULTS)
 
 
 def test_two_lanes_and_local_ranks():

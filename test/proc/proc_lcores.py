@@ -3,8 +3,8 @@
 import rig
 from rig import Net, check, run_steps, start_forever
 
-TENSORS = ("--tensor", "w:2000001:f32", "--tensor", "b:7:i32",
-           "--tensor", "v:700000:i64")
+TENSORS = ("--tensor", "w:1000001:f32", "--tensor", "b:7:i32",
+           "--tensor", "v:350000:i64")
 FAULTS = {"fault_loss": "1%", "fault_dup": "1%", "fault_reorder": "1%"}
 DEAD_AFTER_S = 2
 
@@ -49,12 +49,6 @@ def test_colocated_with_two_lcores():
 
 def test_colocated_beside_a_server_of_two_lcores():
     run_job(2, servers=1, steps=3, colocated=True)
-
-
-def test_training_over_four_lcores():
-    with Net(lcores=4) as net:
-        net.start_all()
-        net.train_ok()
 
 
 def test_quota_is_of_all_lcores():

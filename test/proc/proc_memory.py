@@ -15,8 +15,8 @@ CHUNK_BYTES = 8192
 
 
 def check_budget(dtype, elem_bytes, times):
-    """A tensor of 256 MiB takes at least 2 and at most @times x as much."""
-    declared = 256 * MIB
+    """A tensor of 128 MiB takes at least 2 and at most @times x as much."""
+    declared = 128 * MIB
     with Net(agents=1) as net:
         net.start_all()
         fixed, job, member = (int(n) for n in net.daemons["a"].await_text(

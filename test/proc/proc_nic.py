@@ -47,7 +47,6 @@ def test_tap_mtu_1500():
         net.start_all()
         check_payload(net, 1344)
         run_all(net)
-        net.train_ok()
         for name in net.daemons:
             stats = net.stats(name)
             check(stats["port.lan.rx_bad_udp"] == 0, f"{name}: {stats}")

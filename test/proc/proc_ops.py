@@ -75,7 +75,8 @@ def test_order_of_ranks():
     SUMWIRE_TEST_ORDER=RUNS makes so many."""
     order = {"job": {"order": "rank"}, "colocated": True}
     bits = run_calls(3, 0, **order)
-    for i in range(int(os.environ.get("SUMWIRE_TEST_ORDER", "3")) - 1):
+    n = int(os.environ.get("SUMWIRE_TEST_ORDER", "2" if rig.IS_QUICK else "3"))
+    for i in range(1, n):
         load = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
                 for _ in range(i % 4)]
         try:
@@ -87,7 +88,7 @@ def test_order_of_ranks():
             for p in load:
                 p.kill()
                 p.wait()
-        check(again == bits, f"run {i + 2}: {again}, not {bits}")
+        check(again == bits, f"run {i + 1}: {again}, not {bits}")
 
 
 def test_another_operation():

@@ -21,8 +21,7 @@ def test_two_servers_on_two_links():
     with Lan(agents=2, servers=2, links=2) as net:
         net.start_all()
         check_payload(net, 8192)
-        run_all(net)
-        net.train_ok()
+        run_all(net, "--tensor", "w:1000000:f32")
         check_both_carry(net, *net.agents)
 
 

@@ -208,7 +208,7 @@ def test_signals_are_passed_on():
 
 def test_a_signal_to_all():
     """Also to the daemons: they go on as long as a rank does."""
-    args = client("--tensor", "t:1000:f32", "--steps", "1000000000")
+    args = client("--tensor", "t:1000:f32", "--steps", "1000000000", "--rest", "10")
     text = "trap '' TERM INT USR1; exec \"$@\""
     for number in signal.SIGTERM, signal.SIGUSR1:
         with Run("-np", 2, "--local-ranks", 2, "--grace", "600s", "--", "sh",

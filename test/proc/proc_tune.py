@@ -149,7 +149,7 @@ def check_all_changed(net):
 def test_training_is_tuned():
     with Net() as net:
         net.start_all()
-        result = net.train_ok("--tune", epochs=3)
+        result = net.train_ok("--tune", epochs=2)
         check(result["is_reference_identical"], result)
         check_all_changed(net)
 
@@ -204,7 +204,7 @@ def test_a_rate_is_divided_among_queues():
 def test_a_rate_is_that_of_serving_lcores_as_well():
     """Each agent pushes half of a tensor to the other and sends it the results
     of the other half, from four lcores that have no part of a worker."""
-    for queues in 1, 4:
+    for queues in rig.layouts(1, 4):
         check_rate(servers=0, colocated=True, lcores=4, port={"queues": queues})
 
 

@@ -84,12 +84,6 @@ def test_no_right_is_needed():
         run_all(net)
 
 
-def test_training():
-    with Lo(servers=1) as net:
-        net.start_all()
-        net.train_ok()
-
-
 def test_small_frames():
     """By the dozen and more, up to what the kernel cuts one datagram into."""
     with Lo(servers=1, job={"payload": "1344"}, port={"burst": 64}) as net:

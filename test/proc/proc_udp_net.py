@@ -55,7 +55,7 @@ def test_many_agents_fit_the_receive_buffer():
         for name in net.hosts:  # each frame is a buffer of its own
             no_large_ones(name)(net)
         net.start_all()
-        clients = start_forever(net, "--tensor", "w:1500000:f32")
+        clients = start_forever(net, "--tensor", "w:1500000:f32", rest_ms=0)
         for _ in range(2 if rig.IS_QUICK else 4):  # nobody reads the socket meanwhile
             net.daemons["a"].signal(signal.SIGSTOP)
             time.sleep(0.1)

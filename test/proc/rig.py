@@ -197,7 +197,7 @@ def run_refused(net, name, *patterns):
 def run_steps(net, *tensors, steps=5, agents=None, name="client"):
     """A client at each of the agents, of all by default, pushes; every sum is
     checked by element."""
-    clients = [net.client(0, *tensors, "--steps", str(steps), agent=a,
+    clients = [net.client(0, *(tensors or SMALL), "--steps", str(steps), agent=a,
                           name=f"{name}{i}")
                for i, a in enumerate(agents or net.agents)]
     for c in clients:
@@ -206,10 +206,12 @@ def run_steps(net, *tensors, steps=5, agents=None, name="client"):
               f"{c.name} did not see the last step")
 
 
-def start_forever(net, *tensors, step=3):
-    """Every rank pushes, and has seen exact sums up to that step."""
-    clients = [net.client(r, *(tensors or SMALL), "--steps", "1000000")
-               for r in range(net.n_agents)]
+def start_forever(net, *tensors, step=3, rest_ms=2, agents=None, name="client"):
+    """Every rank pushes, and has seen exact sums up to that step.  It rests after each
+    step, for otherwise ranks and daemons take all cores from what is tested."""
+    clients = [net.client(0, *(tensors or SMALL), "--steps", "1000000", "--rest",
+                          str(rest_ms), agent=a, name=f"{name}{i}")
+               for i, a in enumerate(agents or net.agents)]
     for c in clients:
         c.await_out(rf"step {step} exact")
     return clients
