@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/peer/handshake.h"
 
 enum {
 	TURN_NS = 1000, /* turns of both ends that moved nothing */
@@ -90,6 +91,8 @@ RX(COST_SERVER_OTHER_IN, server_other_in)
 RX(COST_WRONG_SESSION, wrong_session)
 RX(COST_WRONG_PATH, wrong_path)
 RX(COST_WRONG_TAG, wrong_tag)
+RX(COST_HELLO_TAKEN, hello_taken)
+RX(COST_HELLO_LIMITED, hello_limited)
 RX(COST_WORKER_RESULT, worker_result)
 RX(COST_WORKER_ACK_IN, worker_ack_in)
 RX(COST_WORKER_OTHER_IN, worker_other_in)
@@ -129,6 +132,9 @@ static void (*const rx_stages[COST_ENDS][COST_KINDS])(struct shim *, uint64_t,
 	uint32_t, const struct sw_rx_frame *,
 	uint32_t) = {{server_ack_in, server_other_in, server_push},
 	{worker_ack_in, worker_other_in, worker_result}};
+
+static void (*const hello_stages[2])(struct shim *, uint64_t, uint32_t,
+	const struct sw_rx_frame *, uint32_t) = {hello_taken, hello_limited};
 
 static uint32_t (*const tx_stages[COST_ENDS][COST_KINDS + 1])(
 	struct shim *, uint64_t, uint32_t, struct sw_tx_frame *, uint32_t) = {
@@ -304,6 +310,37 @@ static void run_strangers(struct step *x)
 	}
 }
 
+/* Give a keyed server HELLOs until it limits them, and then more. */
+static void run_hellos(struct step *x)
+{
+	const struct sw_secret *secret = &x->nodes.entry.secret;
+	struct shim *s = &x->shims[COST_SERVER][0];
+	struct sw_hand_path path = {.worker = x->pushed.from.ip,
+		.server = x->nodes.ends[COST_SERVER].port.ip};
+	struct sw_tx_frame out = {
+		.header = {.type = SW_HELLO,
+			.class = SW_CLASS_CTL,
+			.payload_len = sizeof(struct sw_hello)}};
+	struct sw_hello hello = {.nonce = 1};
+	struct sw_rx_frame f = x->pushed, burst[SW_TX_BURST];
+
+	memcpy(&hello.key_id, secret->id, sizeof(hello.key_id));
+	sw_hand_mac(secret, SW_LABEL_HELLO, &path, (uint8_t *)&hello,
+		sizeof(hello), offsetof(struct sw_hello, mac));
+	sw_frame_fill(&out, f.from, &hello, false);
+	f.data = out.head;
+	f.payload = (const uint8_t *)&hello;
+	f.len = SW_HEAD_BYTES + sizeof(hello);
+	for (uint32_t k = 0; k < SW_TX_BURST; k++)
+		burst[k] = f;
+	while (x->units[COST_HELLO_LIMITED] < x->units[COST_SERVER_PUSH]) {
+		uint32_t is_limited = s->real->stats->hellos_limited > 0;
+
+		hello_stages[is_limited](
+			s, x->now_ns, 0, burst, is_limited ? SW_TX_BURST : 1);
+	}
+}
+
 static int run(struct step *x, const struct cost_shape *shape)
 {
 	int err = sw_cost_nodes_open(&x->nodes, shape, true, x->now_ns);
@@ -317,8 +354,10 @@ static int run(struct step *x, const struct cost_shape *shape)
 	err = sw_cost_nodes_start(&x->nodes);
 	if (!err)
 		err = run_rounds(x, x->sent->is_known);
-	if (!err && shape->is_keyed && x->sent->is_known)
+	if (!err && shape->is_keyed && x->sent->is_known) {
 		run_strangers(x);
+		run_hellos(x);
+	}
 	return err;
 }
 

@@ -15,7 +15,8 @@ enum { COST_STEP_ROUNDS = 2 }; /* that are measured */
 
 /* Its number, its function, and what the table calls it. The unit that is
  * counted: frames; for idle, turns, ticks and submits the calls.  The last ones
- * are PUSHes of strangers to a keyed server, as many as true ones. */
+ * are of strangers to a keyed server: PUSHes, as many as true ones, and HELLOs
+ * with a good MAC, which an attacker may send again. */
 #define COST_STAGES(X)                                      \
 	X(SERVER_PUSH, server_push, "PUSH in")              \
 	X(SERVER_RESULT, server_result, "RESULT out")       \
@@ -38,7 +39,9 @@ enum { COST_STEP_ROUNDS = 2 }; /* that are measured */
 	X(WORKER_TURN, worker_turn, "turn of the loop")     \
 	X(WRONG_SESSION, wrong_session, "wrong session")    \
 	X(WRONG_PATH, wrong_path, "wrong path")             \
-	X(WRONG_TAG, wrong_tag, "wrong tag")
+	X(WRONG_TAG, wrong_tag, "wrong tag")                \
+	X(HELLO_TAKEN, hello_taken, "HELLO")                \
+	X(HELLO_LIMITED, hello_limited, "HELLO, limited")
 
 #define COST_STAGE_NUMBER(number, function, text) COST_##number,
 enum cost_stage { COST_STAGES(COST_STAGE_NUMBER) COST_N_STAGES };

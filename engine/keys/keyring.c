@@ -8,7 +8,14 @@ static const uint8_t no_id[SW_KEY_ID_BYTES];
 
 bool sw_secret_init(struct sw_secret *s, const uint8_t bytes[SW_SECRET_BYTES])
 {
+	static const char *const labels[SW_N_LABELS] = {
+		"sumwire hello", "sumwire cookie", "sumwire refuse"};
+
 	memcpy(s->bytes, bytes, sizeof(s->bytes));
+	for (uint32_t i = 0; i < SW_N_LABELS; i++)
+		if (!sw_hkdf_expand(bytes, labels[i], s->mac_keys[i],
+			    sizeof(s->mac_keys[i])))
+			return false;
 	return sw_hkdf_expand(bytes, "sumwire key id", s->id, sizeof(s->id)) &&
 	       memcmp(s->id, no_id, sizeof(no_id)) != 0;
 }

@@ -17,9 +17,19 @@ enum {
 	SW_KEY_JOB_MAX = 128, /* a job's name, with its end */
 };
 
+/* MACs of the handshake. */
+enum sw_label {
+	SW_LABEL_HELLO,
+	SW_LABEL_COOKIE,
+	SW_LABEL_REFUSE,
+	SW_N_LABELS,
+};
+
 struct sw_secret {
 	uint8_t id[SW_KEY_ID_BYTES]; /* of the secret; tells nothing of it */
 	uint8_t bytes[SW_SECRET_BYTES];
+	/* Derived once: a stranger may make a server check many MACs. */
+	uint8_t mac_keys[SW_N_LABELS][SW_BLOCK_BYTES];
 };
 
 struct sw_keyring_entry {

@@ -24,32 +24,28 @@ static void store_path(uint8_t *at, const struct sw_hand_path *path)
 	sw_ip_store(at + 16, path->server);
 }
 
-static bool mac_of(const struct sw_secret *secret, const char *label,
+static bool mac_of(const struct sw_secret *secret, enum sw_label label,
 	const struct sw_hand_path *path, const uint8_t *payload, uint32_t n,
 	uint32_t at, uint8_t mac[SW_MAC_BYTES])
 {
-	uint8_t text[MAC_MAX + PATH_BYTES], key[SW_BLOCK_BYTES];
-	bool is_good = n <= MAC_MAX && at + SW_MAC_BYTES <= n;
+	uint8_t text[MAC_MAX + PATH_BYTES];
 
-	if (!is_good)
+	if (n > MAC_MAX || at + SW_MAC_BYTES > n)
 		return false;
 	memcpy(text, payload, n);
 	memset(text + at, 0, SW_MAC_BYTES);
 	store_path(text + n, path);
-	is_good = sw_hkdf_expand(secret->bytes, label, key, sizeof(key)) &&
-		  sw_cmac(key, text, n + PATH_BYTES, mac);
-	sw_crypto_wipe(key, sizeof(key));
-	return is_good;
+	return sw_cmac(secret->mac_keys[label], text, n + PATH_BYTES, mac);
 }
 
-bool sw_hand_mac(const struct sw_secret *secret, const char *label,
+bool sw_hand_mac(const struct sw_secret *secret, enum sw_label label,
 	const struct sw_hand_path *path, uint8_t *payload, uint32_t n,
 	uint32_t at)
 {
 	return mac_of(secret, label, path, payload, n, at, payload + at);
 }
 
-bool sw_hand_is_good(const struct sw_secret *secret, const char *label,
+bool sw_hand_is_good(const struct sw_secret *secret, enum sw_label label,
 	const struct sw_hand_path *path, const uint8_t *payload, uint32_t n,
 	uint32_t at)
 {

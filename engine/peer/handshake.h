@@ -25,16 +25,12 @@ void sw_hand_random(const struct sw_env *env, uint8_t out[32]);
  * at @payload + @at, to that of @label, the other bytes and the path.
  * sw_hand_is_good - is it that MAC? */
 enum { SW_MAC_BYTES = 16 };
-bool sw_hand_mac(const struct sw_secret *secret, const char *label,
+bool sw_hand_mac(const struct sw_secret *secret, enum sw_label label,
 	const struct sw_hand_path *path, uint8_t *payload, uint32_t n,
 	uint32_t at);
-bool sw_hand_is_good(const struct sw_secret *secret, const char *label,
+bool sw_hand_is_good(const struct sw_secret *secret, enum sw_label label,
 	const struct sw_hand_path *path, const uint8_t *payload, uint32_t n,
 	uint32_t at);
-
-#define SW_LABEL_HELLO  "sumwire hello"
-#define SW_LABEL_COOKIE "sumwire cookie"
-#define SW_LABEL_REFUSE "sumwire refuse"
 
 /* sw_hand_begin - begin the handshake of the JOIN at @join, whose clear fields
  * are set, of @n bytes. */

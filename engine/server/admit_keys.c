@@ -53,7 +53,7 @@ uint32_t sw_admit_unknown(const struct sw_server *srv,
 
 uint32_t sw_admit_prove(const struct sw_server *srv,
 	const struct sw_secret *secret, const struct sw_path *path,
-	const char *label, void *payload, uint32_t n)
+	enum sw_label label, void *payload, uint32_t n)
 {
 	struct sw_hand_path both = path_of(srv, path);
 

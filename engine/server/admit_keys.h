@@ -19,7 +19,7 @@ bool sw_admit_know(struct sw_server *srv, const struct sw_secret *secret,
 	const struct sw_rx_frame *f);
 uint32_t sw_admit_prove(const struct sw_server *srv,
 	const struct sw_secret *secret, const struct sw_path *path,
-	const char *label, void *payload, uint32_t n);
+	enum sw_label label, void *payload, uint32_t n);
 /* sw_admit_unknown - return the session that @hello, whose MAC is right, asks
  * for if it is unknown at this endpoint; else 0. */
 uint32_t sw_admit_unknown(const struct sw_server *srv,
