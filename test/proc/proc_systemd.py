@@ -58,7 +58,7 @@ for i in {1..300}; do
     sleep 0.2
 done
 systemctl show -p MainPID,User,ActiveState sumwire-server
-for unit in server agent@; do
+for unit in server agent@ ras@; do
     cp /etc/systemd/system/sumwire-$unit.service /tmp/of-${unit%@}.service
     systemd-analyze security --offline=yes --threshold=30 --no-pager \
         /tmp/of-${unit%@}.service > /dev/null && echo "little exposed"
@@ -197,7 +197,7 @@ def test_units():
     check(text.count("system calls filtered") >= 3 and
           "not filtered" not in text, text)
     check(text.count("CapEff:\t0000000000000000") == 1, text)
-    check(text.count("little exposed") == 2, text)
+    check(text.count("little exposed") == 3, text)
     check(len(re.findall(r"^counters$", text, re.M)) >= 3, text)
     check(text.count("ActiveState=inactive") == 3, text)
     check(text.count("Result=success") == 3, text)
