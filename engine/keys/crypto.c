@@ -206,24 +206,31 @@ static void add(uint8_t *to, const uint8_t *from, size_t n)
 		to[i] ^= from[i];
 }
 
-/* Go on with a MAC by whole blocks, at most SW_PRF_BYTES.  A context's chain
- * goes on from the MAC before, which the first block therefore cancels. */
-static bool go_on(struct sw_prf *prf, const uint8_t *p, size_t n, bool is_first)
+/* Without a kernel: a context's chain goes on from the MAC before, which the
+ * first block therefore cancels. */
+static __attribute__((noinline)) bool go_on_by_ctx(
+	struct sw_prf *prf, const uint8_t *p, size_t n, bool is_first)
 {
 	uint8_t blocks[SW_PRF_BYTES];
 
-	if (prf->kernel) {
-		if (is_first)
-			memset(prf->mac, 0, sizeof(prf->mac));
-		prf->kernel->chain(&prf->key, prf->mac, p, n / SW_BLOCK_BYTES);
-		return true;
-	}
 	memcpy(blocks, p, n);
 	if (is_first)
 		add(blocks, prf->mac, SW_BLOCK_BYTES);
 	if (!encrypt(prf->ctx, blocks, blocks, n))
 		return false;
 	memcpy(prf->mac, blocks + n - SW_BLOCK_BYTES, SW_BLOCK_BYTES);
+	return true;
+}
+
+/* Go on with a MAC by whole blocks, at most SW_PRF_BYTES. */
+static inline bool go_on(
+	struct sw_prf *prf, const uint8_t *p, size_t n, bool is_first)
+{
+	if (!prf->kernel)
+		return go_on_by_ctx(prf, p, n, is_first);
+	if (is_first)
+		memset(prf->mac, 0, sizeof(prf->mac));
+	prf->kernel->chain(&prf->key, prf->mac, p, n / SW_BLOCK_BYTES);
 	return true;
 }
 

@@ -43,7 +43,9 @@ void sw_taken_skip(struct sw_taken *t, uint64_t psn);
 
 static inline void sw_taken_add(struct sw_taken *t, uint64_t psn)
 {
-	if (psn > t->largest)
+	if (psn == t->largest + 1) /* no bit between to clear */
+		t->largest = psn;
+	else if (psn > t->largest)
 		sw_taken_skip(t, psn);
 	t->bits[psn / 64 % SW_TAKEN_WORDS] |= 1ULL << psn % 64;
 }
