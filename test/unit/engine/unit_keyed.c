@@ -97,6 +97,23 @@ static void keyed__another_key_is_a_hint_until_time_is_up(void **state)
 	close_all();
 }
 
+/* The one whose key the server has is told who is missing. */
+static void keyed__members_with_different_keys_are_told(void **state)
+{
+	init();
+	set_secret(&rig.secrets[1], 2);
+	rig.params.join_timeout = 5 * SW_S;
+	open_all();
+	pass(7 * SW_S);
+	assert_int_not_equal(sw_worker_end_of(&rig.w[0]), 0);
+	assert_contains(rig.text[0], "agent 1");
+	assert_int_not_equal(sw_worker_end_of(&rig.w[1]), 0);
+	assert_contains(rig.text[1], "it says, without a proof: it has no such "
+				     "key");
+	assert_int_equal(rig.srv->stats.sessions_opened, 1);
+	close_all();
+}
+
 static void keyed__a_server_that_requires_keys_refuses_others(void **state)
 {
 	init();
@@ -438,6 +455,7 @@ int main(void)
 		cmocka_unit_test(keyed__results_are_hashed_once),
 		cmocka_unit_test(keyed__a_join_again_gets_the_same_accept),
 		cmocka_unit_test(keyed__another_key_is_a_hint_until_time_is_up),
+		cmocka_unit_test(keyed__members_with_different_keys_are_told),
 		cmocka_unit_test(
 			keyed__a_server_that_requires_keys_refuses_others),
 		cmocka_unit_test(keyed__a_job_has_members_with_keys_or_without),
