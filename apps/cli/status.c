@@ -244,8 +244,14 @@ static bool is_asked(const struct sw_found_daemon *d,
 		(d->name && !strcmp(d->name, name)));
 }
 
-static uint32_t show_all(const struct sw_found_daemons *found, const char *name,
-	struct sw_json *j)
+static bool serves(const struct sw_found_daemon *d)
+{
+	return d->n_jobs && d->jobs[d->n_jobs - 1].is_served;
+}
+
+/* Show daemons that serve, or the others: servers know who is late. */
+static uint32_t show_some(const struct sw_found_daemons *found,
+	const char *name, bool are_serving, struct sw_json *j)
 {
 	uint32_t n = 0;
 
@@ -253,6 +259,8 @@ static uint32_t show_all(const struct sw_found_daemons *found, const char *name,
 		const struct sw_found_daemon *d = &found->all[i];
 		bool has_one = false;
 
+		if (serves(d) != are_serving)
+			continue;
 		for (uint32_t k = 0; k < d->n_jobs; k++) {
 			if (!is_asked(d, &d->jobs[k], name))
 				continue;
@@ -319,7 +327,8 @@ int sw_cmd_status(int argc, char **argv)
 		sw_json_object_open(&j, NULL);
 		sw_json_array_open(&j, "jobs");
 	}
-	n = show_all(&found, name, is_json ? &j : NULL);
+	n = show_some(&found, name, true, is_json ? &j : NULL);
+	n += show_some(&found, name, false, is_json ? &j : NULL);
 	if (is_json) {
 		sw_json_close(&j);
 		sw_json_close(&j);

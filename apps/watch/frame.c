@@ -501,27 +501,38 @@ static void share(struct frame *fr)
 	}
 }
 
+/* Say in the room behind the first word of a head how many rows more there are.
+ */
+static void more_say(char *head, uint32_t n)
+{
+	char more[16];
+	size_t at = strspn(head, " "), len, room;
+
+	at += strcspn(head + at, " ");
+	room = strspn(head + at, " ");
+	len = (size_t)snprintf(more, sizeof(more), " +%u", n);
+	if (len < room)
+		memcpy(head + at, more, len);
+}
+
 static void table_write(const struct frame *fr, enum part part, FILE *to)
 {
 	static int (*const orders[SW_SORTS])(const void *, const void *) = {
 		by_rate, by_loss, by_text};
 	const struct table *t = &fr->tables[part];
 	int width = (int)fr->f->columns;
-	char head[TEXT], whole[TEXT];
+	char head[TEXT];
 
 	if (!t->n)
 		return;
 	if (part == MEMBERS)
-		snprintf(whole, TEXT, "  RANKS     %-*s %-*s%s", fr->node_width,
+		snprintf(head, TEXT, "  RANKS     %-*s %-*s%s", fr->node_width,
 			"NODE", fr->job_width, "JOB", heads[part]);
 	else
-		snprintf(whole, TEXT, "%s", heads[part]);
+		snprintf(head, TEXT, "%s", heads[part]);
 	qsort(t->rows, t->n, sizeof(*t->rows), orders[fr->f->sort]);
 	if (t->shown < t->n)
-		snprintf(head, TEXT, "%.*s (+%u)", width - 8, whole,
-			t->n - t->shown);
-	else
-		snprintf(head, TEXT, "%s", whole);
+		more_say(head, t->n - t->shown);
 	if (fr->f->is_terminal)
 		fprintf(to, "\033[7m%-*.*s\033[0m\n", width, width, head);
 	else

@@ -22,9 +22,9 @@ const char *sw_frame_sort_name(enum sw_frame_sort sort);
 
 /* sw_frame_write - write tables of jobs, members, daemons, ports and polling
  * cores to @to, at most @f->lines lines of at most @f->columns characters.
- * Tables share the room; the head of one that is cut says how many rows more
- * there are.  A name that is too long lacks its middle: a ~ stands there, or a ?
- * if another name looks alike.  Errors: SW_ENOMEM. */
+ * Tables share the room; the head of one that is cut says, as +N, how many rows
+ * more there are.  A name that is too long lacks its middle: a ~ stands there,
+ * or a ? if another name looks alike.  Errors: SW_ENOMEM. */
 int sw_frame_write(const struct sw_frame *f, FILE *to);
 
 #endif

@@ -110,7 +110,7 @@ static void frame__no_more_lines_than_there_is_room(void **state)
 	}
 	text = frame(r, 23, SW_SORT_RATE);
 	assert_int_equal(count_lines(text), 23);
-	assert_contains(text, "(+33)");
+	assert_contains(text, "DAEMON +33    ROLE ");
 	free(text);
 	free(r);
 }
