@@ -1,10 +1,11 @@
-/* unit_host_agent.c - the agent's side call by call, in one thread.
+/* unit_host_agent.c - the agent's side, call by call.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_raw.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -617,6 +618,60 @@ static void notes__are_taken_while_somebody_traces(void **state)
 	slow_close(&s);
 }
 
+enum { MANY_NOTES = 20000 };
+
+/* A process that notes faster than the agent takes. */
+static void *note_many(void *ctx)
+{
+	struct sw_edge_control *control = ctx;
+	struct sw_spsc ring;
+
+	sw_spsc_init(&ring, control->notes, SW_EDGE_NOTES,
+		sizeof(struct sw_edge_note));
+	for (uint32_t i = 1; i <= MANY_NOTES; i++) {
+		struct sw_edge_note n = {.t_ns = i,
+			.handle = i,
+			.bytes = 3 * (uint64_t)i,
+			.kind = SW_EDGE_COPY_IN};
+
+		if (sw_spsc_put(&ring, &n, 1) != 1)
+			atomic_fetch_add_explicit(
+				&control->n_unnoted, 1, memory_order_relaxed);
+	}
+	return NULL;
+}
+
+/* Each note arrives whole and in order, or is counted as lost. */
+static void notes__are_whole_while_they_are_written(void **state)
+{
+	struct sw_host_note some[7];
+	uint64_t last = 0, n_got = 0;
+	uint32_t n, n_lost = 0;
+	pthread_t thread;
+	struct slow s;
+
+	slow_open(&s);
+	admit(&s);
+	raw_attached(&s.w);
+	sw_host_trace(s.host, true);
+	assert_int_equal(
+		pthread_create(&thread, NULL, note_many, s.w.control), 0);
+	while (n_got + n_lost < MANY_NOTES) {
+		n = sw_host_take_notes(s.host, some, 7, &n_lost);
+		for (uint32_t i = 0; i < n; i++) {
+			assert_true(some[i].note.handle > last);
+			last = some[i].note.handle;
+			assert_int_equal(some[i].note.bytes, 3 * last);
+			assert_int_equal(some[i].note.t_ns, last);
+		}
+		n_got += n;
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(n_got + n_lost, MANY_NOTES);
+	sw_host_release(s.host, s.id);
+	slow_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -640,6 +695,7 @@ int main(void)
 		cmocka_unit_test(place__keeps_local_ranks_apart),
 		cmocka_unit_test(users__are_checked),
 		cmocka_unit_test(notes__are_taken_while_somebody_traces),
+		cmocka_unit_test(notes__are_whole_while_they_are_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
