@@ -55,7 +55,8 @@ struct frame {
 	struct table tables[PARTS];
 	struct cut cuts[CUTS];
 	uint32_t n_cuts;
-	int node_width, job_width; /* in the table of members */
+	int node_width, job_width;   /* in the table of members */
+	char name[SW_NAME_MAX + 32]; /* of a daemon, with its pid */
 	struct row none; /* in place of a row without memory; never read */
 	bool has_failed;
 };
@@ -129,6 +130,24 @@ static const char *fit(
 	if (is_alike(fr, name, out))
 		out[head] = '?';
 	return out;
+}
+
+/* Return a daemon's name, with its pid if others have the same name, or none.
+ */
+static const char *name_of(struct frame *fr, const struct sw_found_daemon *d)
+{
+	const struct sw_found_daemons *found = &fr->f->now->found;
+	bool is_alone = d->name != NULL;
+
+	for (uint32_t i = 0; i < found->n && is_alone; i++)
+		is_alone = fr->f->now->all[i].d == d ||
+			   !fr->f->now->all[i].d->name ||
+			   strcmp(fr->f->now->all[i].d->name, d->name) != 0;
+	if (is_alone)
+		return d->name;
+	snprintf(fr->name, sizeof(fr->name), "%s%s%ld",
+		d->name ? d->name : "pid", d->name ? ":" : " ", (long)d->pid);
+	return fr->name;
 }
 
 /* Divide the room for names among the nodes and jobs of the members' table:
@@ -303,7 +322,7 @@ static void job_add(
 	snprintf(row->text, TEXT,
 		"%s %s %-9.9s %-10.10s %9.1f %6llu %5llu %7llu",
 		fit(fr, job->name, 13, name),
-		fit(fr, or_dash(d->name), 11, server), job->state, ranks,
+		fit(fr, name_of(fr, d), 11, server), job->state, ranks,
 		row->rate / MB, (unsigned long long)job->idle_s,
 		(unsigned long long)job->open_chunks,
 		(unsigned long long)(job->n_waits + job->n_more));
@@ -327,9 +346,8 @@ static void daemon_add(struct frame *fr, const struct pair *p)
 	double lost = rate(p, "", "lost") + rate(p, "server.", "lost");
 	double again = rate(p, "", "retransmissions") +
 		       rate(p, "server.", "retransmissions");
-	char name[SW_COUNTER_NAME], short_name[NAME + 1], memory[16] = "-";
+	char short_name[NAME + 1], memory[16] = "-";
 
-	snprintf(name, sizeof(name), "pid %ld", (long)d->pid);
 	if (quota)
 		snprintf(memory, sizeof(memory), "%.0f",
 			100.0 *
@@ -338,8 +356,7 @@ static void daemon_add(struct frame *fr, const struct pair *p)
 				(double)quota);
 	snprintf(row->text, TEXT,
 		"%s %-7.7s %-9.9s %9.1f %12.1f %7.0f %8.0f %5s",
-		fit(fr, d->name ? d->name : name, 13, short_name),
-		or_dash(d->role),
+		fit(fr, name_of(fr, d), 13, short_name), or_dash(d->role),
 		d->found ? found[d->found] : or_dash(d->state), push / MB,
 		result / MB, lost, again, memory);
 	row->rate = push;
@@ -365,7 +382,7 @@ static double dropped(const struct pair *p, const char *prefix)
 static const char *part_fit(struct frame *fr, const struct pair *p,
 	const char *prefix, int width, char out[NAME + 1])
 {
-	const char *daemon = or_dash(p->now->d->name);
+	const char *daemon = name_of(fr, p->now->d);
 	char whole[SW_COUNTER_NAME], part[NAME + 1], name[NAME + 1];
 	int n = (int)strlen(prefix + 5) - 1, n_daemon = (int)strlen(daemon);
 

@@ -115,8 +115,9 @@ static void frame__no_more_lines_than_there_is_room(void **state)
 	free(r);
 }
 
-/* A name that is too long lacks its middle; of two that look alike the second
- * one says so. Both names of a member share what room there is. */
+/* A name that is too long lacks its middle; a pid tells daemons of one name
+ * apart; of two that look alike the second one says so. Both names of a member
+ * share what room there is. */
 static void frame__long_names(void **state)
 {
 	static const char *const jobs[] = {"language-model-seed-1-pretraining",
@@ -136,6 +137,8 @@ static void frame__long_names(void **state)
 			.state = "here", .n_ranks = 1, .node = "gpu0"};
 		r->found[i].n_jobs = 1;
 	}
+	r->found[4].name = r->found[5].name = "twin";
+	r->found[6].name = NULL;
 	text = frame(r, 0, SW_SORT_NAME);
 	assert_contains(text, "\nlangua~aining d0 ");
 	assert_contains(text, "\nlangua?aining d1 ");
@@ -143,6 +146,10 @@ static void frame__long_names(void **state)
 	assert_contains(text, "\n  RANKS     NODE JOB                STATE ");
 	assert_contains(text, "\n  0         gpu0 language~etraining here ");
 	assert_contains(text, "\n  0         gpu0 language?etraining here ");
+	assert_contains(text, "\nd3            server ");
+	assert_contains(text, "\ntwin:5        server ");
+	assert_contains(text, "\ntwin:6        server ");
+	assert_contains(text, "\npid 7         server ");
 	assert_contains(text, "\n  0         gpu0 short              here ");
 	free(text);
 	free(r);
