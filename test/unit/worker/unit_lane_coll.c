@@ -186,6 +186,21 @@ static void close__is_said_after_the_death(void **state)
 	close_lane(r);
 }
 
+/* The coordinator may then give the indices to other streams. */
+static void close__when_all_lanes_have_forgotten_it(void **state)
+{
+	struct worker_rig *r = open_zero();
+
+	sw_worker_close_group(&r->w, 0, 0);
+	wrig_hear_of(&lane->commands);
+	sw_worker_take(&r->w);
+	assert_null(strstr(wrig_tx(r), "CLOSE"));
+	theirs.own_life.step = SW_LIFE_FORGOTTEN;
+	sw_worker_take(&r->w);
+	assert_non_null(strstr(wrig_tx(r), "CLOSE"));
+	close_lane(r);
+}
+
 /* The coordinator is asked about an answer of the other lane's server. */
 static void dead__as_the_coordinator_says(void **state)
 {
@@ -386,6 +401,7 @@ int main(void)
 		cmocka_unit_test(dead__when_all_lanes_have_released_it),
 		cmocka_unit_test(dead__as_the_coordinator_says),
 		cmocka_unit_test(close__is_said_after_the_death),
+		cmocka_unit_test(close__when_all_lanes_have_forgotten_it),
 		cmocka_unit_test(order__colls_in_their_order),
 		cmocka_unit_test(order__dead_is_released),
 		cmocka_unit_test(blame__rewrites_nothing),
