@@ -150,6 +150,17 @@ static struct sw_coll_share share_at_home(const struct sw_worker *w,
 	return share;
 }
 
+/* Does another server have all chunks, because they are one stripe?  A small
+ * collective then costs little at the servers that it does not use. */
+static bool is_elsewhere(
+	const struct sw_worker *w, const struct sw_coll *c, uint32_t server_i)
+{
+	return c->first % SW_STRIPE_CHUNKS +
+			       (uint64_t)c->n_chunks * SW_COLL_PLACES <=
+		       SW_STRIPE_CHUNKS &&
+	       sw_place_owner(&w->map, c->first, 0) != server_i;
+}
+
 struct sw_coll_share sw_coll_share(const struct sw_worker *w,
 	const struct sw_stream *s, const struct sw_coll *c, uint32_t server_i)
 {
@@ -157,6 +168,8 @@ struct sw_coll_share sw_coll_share(const struct sw_worker *w,
 
 	if (is_at_home(w, c))
 		return share_at_home(w, s, c, server_i);
+	if (is_elsewhere(w, c, server_i))
+		return share;
 	share.place = sw_place_init(
 		&w->map, c->first, c->n_chunks * SW_COLL_PLACES, server_i);
 	share.n = share.place.n_local / SW_COLL_PLACES;
