@@ -37,12 +37,16 @@ static void close_window(struct sw_congestion *c, uint64_t consumed)
 	c->is_calm = false;
 }
 
+/* Frames that were lost had no room, so others do not take their places before
+ * the round ends. */
 static void set_limit(struct sw_congestion *c)
 {
 	uint64_t window = c->window / SW_CONGESTION_UNIT;
+	uint64_t least = sw_min64(c->frame, window ? window : 1);
 
 	c->half = (uint32_t)window / 2;
-	c->limit = c->settled + (window ? window : 1);
+	window -= sw_min64(window, c->n_lost);
+	c->limit = c->settled + sw_max64(window, least);
 	if (c->rate)
 		c->limit = sw_min64(c->limit, c->paced);
 }
@@ -94,18 +98,21 @@ bool sw_congestion_ask(
 	       (!c->is_calm || consumed - c->settled >= c->half);
 }
 
-/* Set the pace: 5/4 of the window per round trip, in steps of a frame or a 16th
- * of the window. */
+/* Set the pace: the window per round trip, and a 32nd to a quarter more, by
+ * half of the queue's part of the round trip: a short queue takes no burst. In
+ * steps of a frame or a 16th of the window. */
 static void set_pace(struct sw_congestion *c, uint64_t consumed, uint64_t srtt)
 {
 	uint64_t step = sw_max64(
 		(uint64_t)c->frame * SW_CONGESTION_UNIT, c->window / 16);
+	uint64_t more;
 
 	if (!srtt)
 		return;
 	if (!c->rate)
 		c->paced = consumed;
-	c->rate = (c->window * 5ULL << (RATE_SHIFT - 10)) / srtt;
+	more = sw_min64(sw_max64(c->queue_ns * 32 / srtt, 2), 16); /* 64ths */
+	c->rate = (c->window * (64 + more) << (RATE_SHIFT - 14)) / srtt;
 	c->rate = c->rate ? c->rate : 1;
 	c->gap_ns = srtt * step / c->window * 4 / 5;
 }
@@ -121,6 +128,12 @@ static uint64_t queue_of(const struct sw_congestion *c)
 static bool has_queue(const struct sw_congestion *c)
 {
 	return queue_of(c) > c->min_ns / 16;
+}
+
+/* Return whether the queue is about as long as it ever was. */
+static bool has_long_queue(const struct sw_congestion *c)
+{
+	return has_queue(c) && queue_of(c) >= c->queue_ns - c->queue_ns / 4;
 }
 
 /* Return the part of the round that @n quanta are, of 2^16. */
@@ -187,7 +200,8 @@ static void heed_marks(struct sw_congestion *c, uint32_t part)
 }
 
 /* Grow along a cubic curve, which is flat where frames were lost last.  Without
- * a queue the path has room, so the curve is followed faster. */
+ * a queue the path has room, so the curve is followed faster. Near the longest
+ * queue little but the curve makes the window grow. */
 static void increase(struct sw_congestion *c)
 {
 	uint32_t frame = c->frame * SW_CONGESTION_UNIT;
@@ -203,6 +217,8 @@ static void increase(struct sw_congestion *c)
 		(uint64_t)(to > 0 ? to : 0), c->window + (c->window >> 2));
 	least = has_queue(c) ? sw_min64(frame >> 3, c->window >> 6)
 			     : sw_min64(frame, c->window >> 4);
+	if (has_long_queue(c))
+		least /= 4;
 	c->window = (uint32_t)sw_max64((uint64_t)to, c->window + least);
 }
 
@@ -235,14 +251,11 @@ void sw_congestion_undo(struct sw_congestion *c)
 
 static bool is_congestion(const struct sw_congestion *c)
 {
-	uint64_t queue = queue_of(c);
-
 	/* A queue that overflows while the window doubles drops many. */
 	if (!c->n_lost || (c->is_slow && c->n_lost <= c->frame))
 		return false;
 	return c->lost_part > SW_CONGESTION_RANDOM ||
-	       c->round_ns == UINT64_MAX ||
-	       (has_queue(c) && queue >= c->queue_ns - c->queue_ns / 4);
+	       c->round_ns == UINT64_MAX || has_long_queue(c);
 }
 
 /* In a slow start, grants may be the tighter limit, or the window is so large

@@ -10,21 +10,23 @@
  * SW_CONGESTION_START and doubles per round. If no frame was lost until it has
  * 3/16 of the largest grant, or grants are the tighter limit, it is open: it
  * costs nothing until a frame is lost. After the first decrease it follows a
- * cubic curve, which is flat at the window that lost frames.
+ * cubic curve, which is flat at the window that lost frames. It grows little
+ * beside the curve while the queue is about as long as it ever was.
  *
  * Decrease. A round that lost frames shrinks the window by 1/8 to 1/2, by the
- * lost part and the time spent in queues. The next round tells of frames sent
- * before the decrease and does not count. Loss at random is no congestion: a
- * lost part below SW_CONGESTION_RANDOM causes no decrease unless the queue is
- * about as long as it ever was.
+ * lost part and the time spent in queues. Until it ends, nothing takes the
+ * places of lost frames. The next round tells of frames sent before the
+ * decrease and does not count. Loss at random is no congestion: a lost part
+ * below SW_CONGESTION_RANDOM causes no decrease unless the queue is about as
+ * long as it ever was.
  *
  * Marks. Where switches mark (ECN), a round with marks shrinks the window by
  * half of the part that is marked on average (RFC 8257), and others let it grow
  * by a frame. The window loses frames only where marks come too late.
  *
- * Pace. After the first decrease, frames leave at 5/4 of the window per
- * smoothed round-trip time. A window below a frame sends single frames, spaced
- * at random about that pace.
+ * Pace. After the first decrease, frames leave a little faster than the window
+ * per smoothed round-trip time, up to 5/4 if the queue takes that. A window
+ * below a frame sends single frames, spaced at random about that pace.
  */
 #ifndef SW_ENGINE_FLOW_CONGESTION_H
 #define SW_ENGINE_FLOW_CONGESTION_H

@@ -169,6 +169,24 @@ static void lose__once_per_round_trip(void **state)
 	assert_true(window(s) < before);
 }
 
+/* They found no room, so no others take their places in this round. */
+static void lose__leaves_places_empty(void **state)
+{
+	struct sender *s = open_cut(1000, 2 * RTT);
+
+	round_trip(s, 0); /* does not count */
+	s->c.paced = UINT64_MAX / 2;
+	while (s->consumed - s->c.settled < window(s))
+		s->consumed += FRAME;
+	sw_congestion_lose(&s->c, s->consumed, FAR, 2 * FRAME, s->rtt);
+	assert_int_equal(s->c.limit, s->c.settled + window(s) - 2 * FRAME);
+	sw_congestion_lose(
+		&s->c, s->consumed, FAR, window(s) - 3 * FRAME, s->rtt);
+	assert_int_equal(s->c.limit, s->c.settled + FRAME);
+	acknowledge(s, (uint32_t)(s->consumed - s->c.settled));
+	assert_int_equal(s->c.limit, s->c.settled + window(s));
+}
+
 /* Nothing waits in a queue, and few frames are lost. */
 static void lose__at_random_is_no_congestion(void **state)
 {
@@ -228,6 +246,28 @@ static void increase__flat_where_frames_were_lost(void **state)
 	for (uint32_t i = 0; i < 100; i++)
 		round_trip(s, 0);
 	assert_true(window(s) > 2 * top);
+}
+
+/* Growth of a window where the curve is flat, in units. */
+static uint32_t growth_at_the_top(uint64_t rtt)
+{
+	struct sender *s = open_cut(1000, 2 * RTT);
+	uint32_t before;
+
+	round_trip(s, 0); /* does not count */
+	s->c.n_rounds = s->c.n_flat - 1;
+	s->c.window = before = s->c.top;
+	s->rtt = rtt;
+	round_trip(s, 0);
+	return s->c.window - before;
+}
+
+static void increase__slow_near_the_longest_queue(void **state)
+{
+	uint32_t middle = growth_at_the_top(RTT + RTT / 2);
+
+	assert_true(middle > 0);
+	assert_in_range(growth_at_the_top(2 * RTT), 1, middle / 4);
 }
 
 static void decay__when_not_used(void **state)
@@ -341,16 +381,16 @@ static void ask__four_in_a_window(void **state)
 
 /* --- the pace --- */
 
-static void pace__spreads_a_window(void **state)
+/* Quanta that leave in @ns, of a sender with as much data as it may send. */
+static uint64_t leave_in(struct sender *s, uint64_t ns)
 {
-	struct sender *s = open_cut(1000, 2 * RTT);
 	struct sw_congestion *c = &s->c;
 	uint64_t begin = s->now_ns, at, n = 0;
 
 	c->paced = s->consumed;
 	c->paced_ns = begin;
 	c->release_ns = begin;
-	for (at = begin; at < begin + 2 * RTT;) {
+	for (at = begin; at < begin + ns;) {
 		uint64_t next = sw_congestion_tick(c, s->consumed, true, at);
 
 		assert_in_range(next, at + 1, at + RTT / 2);
@@ -359,8 +399,25 @@ static void pace__spreads_a_window(void **state)
 		s->consumed = c->paced;
 		at = next;
 	}
-	/* 5/4 of the window in a round trip */
-	assert_in_range(n, window(s), window(s) * 3 / 2);
+	return n;
+}
+
+/* 5/4 of the window in a round trip. */
+static void pace__spreads_a_window(void **state)
+{
+	struct sender *s = open_cut(1000, 2 * RTT);
+	uint64_t n = leave_in(s, 4 * s->rtt);
+
+	assert_in_range(n, window(s) * 4 * 6 / 5, window(s) * 4 * 13 / 10);
+}
+
+/* Where the queue is short, frames leave no faster than they arrive. */
+static void pace__heeds_a_short_queue(void **state)
+{
+	struct sender *s = open_cut(1000, RTT + RTT / 12);
+	uint64_t n = leave_in(s, 4 * s->rtt);
+
+	assert_in_range(n, window(s) * 4, window(s) * 4 * 11 / 10);
 }
 
 static void pace__of_less_than_a_frame(void **state)
@@ -432,10 +489,12 @@ int main(void)
 		cmocka_unit_test(lose__shrinks_more_with_a_long_queue),
 		cmocka_unit_test(lose__in_no_time),
 		cmocka_unit_test(lose__once_per_round_trip),
+		cmocka_unit_test(lose__leaves_places_empty),
 		cmocka_unit_test(lose__at_random_is_no_congestion),
 		cmocka_unit_test(lose__much_is_congestion),
 		cmocka_unit_test(lose__ends_an_open_window),
 		cmocka_unit_test(increase__flat_where_frames_were_lost),
+		cmocka_unit_test(increase__slow_near_the_longest_queue),
 		cmocka_unit_test(decay__when_not_used),
 		cmocka_unit_test(mark__ends_the_slow_start),
 		cmocka_unit_test(mark__ends_an_open_window),
@@ -444,6 +503,7 @@ int main(void)
 		cmocka_unit_test(undo__restores_the_window),
 		cmocka_unit_test(ask__four_in_a_window),
 		cmocka_unit_test(pace__spreads_a_window),
+		cmocka_unit_test(pace__heeds_a_short_queue),
 		cmocka_unit_test(pace__of_less_than_a_frame),
 		cmocka_unit_test(pace__ends_when_nothing_is_sent),
 		cmocka_unit_test(skip__moves_all_counts),
