@@ -264,12 +264,15 @@ static bool has_chunks(const struct sw_wtensor *t)
 
 uint32_t sw_stream_local_work(struct sw_worker *w)
 {
-	uint32_t i = sw_bitmap_turn(&w->here, &w->here_turn), n = 1;
+	uint32_t i, n = 1;
 	struct sw_wtensor *t;
 	struct sw_stream *s;
 
-	if (i == SW_BITMAP_NONE)
+	if (sw_bitmap_is_empty(&w->here)) {
+		w->here_turn = 0;
 		return 0;
+	}
+	i = sw_bitmap_turn(&w->here, &w->here_turn);
 	t = &w->tensors[i];
 	s = t->stream;
 	t->progress_ns = w->now_ns;

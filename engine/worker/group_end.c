@@ -204,6 +204,10 @@ uint32_t sw_stream_gone_work(struct sw_worker *w)
 {
 	uint32_t n = 0;
 
+	if (sw_bitmap_is_empty(&w->closing)) {
+		w->close_turn = 0;
+		return 0;
+	}
 	for (uint32_t looks = 0; looks < LOOK_MAX; looks++) {
 		uint32_t i = sw_bitmap_next(&w->closing, w->close_turn);
 

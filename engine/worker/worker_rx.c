@@ -2,8 +2,6 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/worker_int.h"
 
-#include <string.h>
-
 #include "engine/base/bytes.h"
 #include "engine/base/ticks.h"
 #include "engine/worker/query.h"
@@ -52,7 +50,7 @@ static void write_result(const struct sw_worker *w, const struct sw_wtensor *t,
 	if (w->n_local > 1 && t->decl.n_elems * t->elem_bytes >= STREAM_BYTES)
 		w->env->sum->stream(to, payload, n);
 	else
-		memcpy(to, payload, n);
+		w->env->sum->copy(to, payload, n);
 }
 
 static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,

@@ -5,13 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_earlier(
-	const struct sw_sim_event *a, const struct sw_sim_event *b)
-{
-	return ((unsigned __int128)a->at_ns << 64 | a->tag) <
-	       ((unsigned __int128)b->at_ns << 64 | b->tag);
-}
-
 static void *grow(void *mem, uint32_t *size, size_t bytes)
 {
 	*size = 2 * *size + 64;
@@ -21,53 +14,112 @@ static void *grow(void *mem, uint32_t *size, size_t bytes)
 	return mem;
 }
 
-/* --- a heap --- */
-
-static void push(struct sw_sim_heap *h, const struct sw_sim_event *e)
+void sw_sim_events_init(struct sw_sim_events *q)
 {
-	uint32_t i = h->n++;
-
-	if (h->n > h->size)
-		h->all = grow(h->all, &h->size, sizeof(*h->all));
-	for (; i && is_earlier(e, &h->all[(i - 1) / 4]); i = (i - 1) / 4)
-		h->all[i] = h->all[(i - 1) / 4];
-	h->all[i] = *e;
+	memset(q, 0, sizeof(*q));
 }
 
-static struct sw_sim_event pop(struct sw_sim_heap *h)
+void sw_sim_events_close(struct sw_sim_events *q)
 {
-	struct sw_sim_event first = h->all[0], last = h->all[--h->n];
+	free(q->all);
+	free(q->far);
+}
+
+/* --- a level --- */
+
+/* Enter the event at place @i at the end of a slot's list. */
+static void append(struct sw_sim_events *q, struct sw_sim_level *l, uint32_t at,
+	uint32_t i)
+{
+	q->all[i - 1].next = 0;
+	if (l->slots[at].first) {
+		q->all[l->slots[at].last - 1].next = i;
+	} else {
+		l->slots[at].first = i;
+		l->used[at / 64] |= 1ULL << at % 64;
+		l->summary |= 1ULL << at / 64;
+	}
+	l->slots[at].last = i;
+}
+
+static void clear(struct sw_sim_level *l, uint32_t at)
+{
+	uint64_t word = l->used[at / 64] & ~(1ULL << at % 64);
+
+	l->slots[at].first = 0;
+	l->used[at / 64] = word;
+	if (!word)
+		l->summary &= ~(1ULL << at / 64);
+}
+
+/* The first slot in use, of a level that has one. */
+static uint32_t first_of(const struct sw_sim_level *l)
+{
+	uint32_t w = (uint32_t)__builtin_ctzll(l->summary);
+
+	return w * 64 + (uint32_t)__builtin_ctzll(l->used[w]);
+}
+
+/* The first slot in use from @from on, going round, of a level with one. */
+static uint32_t next_of(const struct sw_sim_level *l, uint32_t from)
+{
+	uint64_t word = l->used[from / 64] >> from % 64;
+	uint64_t words = l->summary & (~1ULL << from / 64);
+	uint32_t w;
+
+	if (word)
+		return from + (uint32_t)__builtin_ctzll(word);
+	if (!words)
+		return first_of(l);
+	w = (uint32_t)__builtin_ctzll(words);
+	return w * 64 + (uint32_t)__builtin_ctzll(l->used[w]);
+}
+
+/* --- behind the horizon --- */
+
+static bool is_earlier(const struct sw_sim_far *a, const struct sw_sim_far *b)
+{
+	return a->at_ns < b->at_ns ||
+	       (a->at_ns == b->at_ns && a->number < b->number);
+}
+
+static void push_far(struct sw_sim_events *q, const struct sw_sim_far *e)
+{
+	uint32_t i = q->n_far++;
+
+	if (q->n_far > q->far_size)
+		q->far = grow(q->far, &q->far_size, sizeof(*q->far));
+	for (; i && is_earlier(e, &q->far[(i - 1) / 4]); i = (i - 1) / 4)
+		q->far[i] = q->far[(i - 1) / 4];
+	q->far[i] = *e;
+}
+
+static struct sw_sim_far pop_far(struct sw_sim_events *q)
+{
+	struct sw_sim_far first = q->far[0], last = q->far[--q->n_far];
 	uint32_t i = 0;
 
 	for (;;) {
 		uint32_t c = 4 * i + 1, best = c;
 
-		if (c >= h->n)
+		if (c >= q->n_far)
 			break;
-		for (uint32_t k = c + 1; k < c + 4 && k < h->n; k++)
-			best = is_earlier(&h->all[k], &h->all[best]) ? k : best;
-		if (!is_earlier(&h->all[best], &last))
+		for (uint32_t k = c + 1; k < c + 4 && k < q->n_far; k++)
+			best = is_earlier(&q->far[k], &q->far[best]) ? k : best;
+		if (!is_earlier(&q->far[best], &last))
 			break;
-		h->all[i] = h->all[best];
+		q->far[i] = q->far[best];
 		i = best;
 	}
-	h->all[i] = last;
+	q->far[i] = last;
 	return first;
 }
 
-/* --- the wheel --- */
+/* --- all --- */
 
-void sw_sim_events_init(struct sw_sim_events *q, uint32_t shift)
+static uint64_t block_of(uint64_t at_ns)
 {
-	memset(q, 0, sizeof(*q));
-	q->shift = shift;
-}
-
-void sw_sim_events_close(struct sw_sim_events *q)
-{
-	free(q->now.all);
-	free(q->far.all);
-	free(q->waiting);
+	return at_ns >> SW_SIM_WHEEL_BITS;
 }
 
 /* Return a free place, as next is counted. */
@@ -76,87 +128,104 @@ static uint32_t place(struct sw_sim_events *q)
 	uint32_t i = q->free;
 
 	if (i) {
-		q->free = q->waiting[i - 1].next;
+		q->free = q->all[i - 1].next;
 		return i;
 	}
-	if (q->n_waiting == q->size)
-		q->waiting = grow(q->waiting, &q->size, sizeof(*q->waiting));
-	return ++q->n_waiting;
+	if (q->n == q->size)
+		q->all = grow(q->all, &q->size, sizeof(*q->all));
+	return ++q->n;
+}
+
+/* Enter an event of the current block, or of one within the horizon. */
+static void enter(struct sw_sim_events *q, uint64_t at_ns, uint32_t what)
+{
+	uint64_t block = block_of(at_ns);
+	bool is_now = block == q->block;
+	uint32_t i = place(q);
+
+	q->all[i - 1].at_ns = at_ns;
+	q->all[i - 1].what = what;
+	append(q, is_now ? &q->now : &q->later,
+		(is_now ? at_ns : block) % SW_SIM_WHEEL, i);
 }
 
 void sw_sim_put(struct sw_sim_events *q, uint64_t at_ns, enum sw_sim_kind kind,
 	uint32_t index)
 {
-	struct sw_sim_event e = {.at_ns = at_ns,
-		.tag = q->n_entered++ << (SW_SIM_INDEX_BITS + 4) |
-		       (uint64_t)kind << SW_SIM_INDEX_BITS | index};
-	uint64_t slot = at_ns >> q->shift;
-	uint32_t at = slot % SW_SIM_WHEEL, i;
+	uint32_t what = (uint32_t)kind << SW_SIM_INDEX_BITS | index;
 
-	if (slot <= q->slot) {
-		push(&q->now, &e);
-		return;
-	}
-	if (slot - q->slot >= SW_SIM_WHEEL) {
-		push(&q->far, &e);
-		return;
-	}
-	i = place(q);
-	q->waiting[i - 1] =
-		(struct sw_sim_waiting){.event = e, .next = q->lists[at]};
-	q->lists[at] = i;
-	q->used[at / 64] |= 1ULL << at % 64;
+	if (block_of(at_ns) - q->block < SW_SIM_WHEEL)
+		enter(q, at_ns, what);
+	else
+		push_far(q, &(struct sw_sim_far){.at_ns = at_ns,
+				    .number = q->n_entered++,
+				    .what = what});
 }
 
-/* The first slot with a list behind the current one; UINT64_MAX: none has. */
-static uint64_t next_used(const struct sw_sim_events *q)
+/* Spread the current block's list over its nanoseconds. */
+static void spread(struct sw_sim_events *q)
 {
-	uint32_t from = (q->slot + 1) % SW_SIM_WHEEL, w = from / 64;
-	uint64_t word = q->used[w] & ~0ULL << from % 64;
+	uint32_t at = q->block % SW_SIM_WHEEL, i;
 
-	for (uint32_t i = 0; i <= SW_SIM_WHEEL / 64; i++) {
-		if (word) {
-			uint32_t at = w * 64 + (uint32_t)__builtin_ctzll(word);
+	i = q->later.slots[at].first;
+	if (!i)
+		return;
+	clear(&q->later, at);
+	while (i) {
+		uint32_t next = q->all[i - 1].next;
 
-			return q->slot + 1 + (at - from) % SW_SIM_WHEEL;
-		}
-		w = (w + 1) % (SW_SIM_WHEEL / 64);
-		word = q->used[w];
+		append(q, &q->now, q->all[i - 1].at_ns % SW_SIM_WHEEL, i);
+		i = next;
 	}
-	return UINT64_MAX;
 }
 
-bool sw_sim_turn_wheel(struct sw_sim_events *q)
+/* Go to the next block with events, if it begins by @until_ns. Events behind
+ * the horizon enter their lists as soon as they are within it, so before any
+ * later one can. */
+static bool go_on(struct sw_sim_events *q, uint64_t until_ns)
 {
-	uint64_t slot = next_used(q);
-	uint64_t far = q->far.n ? q->far.all[0].at_ns >> q->shift : UINT64_MAX;
-	uint32_t at;
+	uint64_t block;
 
-	if (slot == UINT64_MAX && far == UINT64_MAX)
+	if (q->later.summary) {
+		uint32_t from = (q->block + 1) % SW_SIM_WHEEL;
+
+		block = q->block + 1 +
+			(next_of(&q->later, from) - from) % SW_SIM_WHEEL;
+	} else if (q->n_far) {
+		block = block_of(q->far[0].at_ns);
+	} else {
 		return false;
-	q->slot = slot < far ? slot : far;
-	at = q->slot % SW_SIM_WHEEL;
-	if (slot == q->slot) {
-		for (uint32_t i = q->lists[at], next; i; i = next) {
-			struct sw_sim_waiting *w = &q->waiting[i - 1];
-
-			push(&q->now, &w->event);
-			next = w->next;
-			w->next = q->free;
-			q->free = i;
-		}
-		q->lists[at] = 0;
-		q->used[at / 64] &= ~(1ULL << at % 64);
 	}
-	while (q->far.n && q->far.all[0].at_ns >> q->shift == q->slot) {
-		struct sw_sim_event e = pop(&q->far);
+	if (block > block_of(until_ns))
+		return false;
+	q->block = block;
+	spread(q);
+	while (q->n_far &&
+		block_of(q->far[0].at_ns) - q->block < SW_SIM_WHEEL) {
+		struct sw_sim_far e = pop_far(q);
 
-		push(&q->now, &e);
+		enter(q, e.at_ns, e.what);
 	}
 	return true;
 }
 
-struct sw_sim_event sw_sim_take(struct sw_sim_events *q)
+bool sw_sim_take(
+	struct sw_sim_events *q, uint64_t until_ns, struct sw_sim_event *e)
 {
-	return pop(&q->now);
+	uint32_t at, i;
+
+	if (!q->now.summary && !go_on(q, until_ns))
+		return false;
+	at = first_of(&q->now);
+	i = q->now.slots[at].first;
+	*e = q->all[i - 1];
+	if (e->at_ns > until_ns)
+		return false;
+	if (e->next)
+		q->now.slots[at].first = e->next;
+	else
+		clear(&q->now, at);
+	q->all[i - 1].next = q->free;
+	q->free = i;
+	return true;
 }

@@ -1,9 +1,10 @@
 /* events.h - what happens next: a queue by time, then by order of entry.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A wheel of slots, each a list of the events of some nanoseconds. The events
- * of the current slot lie in a heap, as do those behind the wheel's horizon.
- * Entering and taking an event costs O(1) as long as slots have few events.
+ * A wheel of two levels: a list for each nanosecond of the current block, and
+ * one for each of the blocks behind it. Lists keep the order of entry, so an
+ * event enters and leaves by a few instructions. Events behind the wheel's
+ * horizon of 16 ms lie in a heap until their block is within it.
  */
 #ifndef SW_APPS_LAB_SIM_EVENTS_H
 #define SW_APPS_LAB_SIM_EVENTS_H
@@ -21,53 +22,56 @@ enum sw_sim_kind {
 
 enum {
 	SW_SIM_INDEX_BITS = 20,
-	SW_SIM_WHEEL = 8192, /* slots */
+	SW_SIM_WHEEL_BITS = 12,
+	SW_SIM_WHEEL = 1 << SW_SIM_WHEEL_BITS, /* slots of each level */
 };
 
 struct sw_sim_event {
 	uint64_t at_ns;
-	/* 40 bits of entry order, 4 of kind, 20 of index: equal times go in the
-	 * order of entry on every machine. */
-	uint64_t tag;
+	uint32_t what; /* kind, then 20 bits of index */
+	uint32_t next; /* in a list: 1 + its index; 0: the last one */
 };
 
-struct sw_sim_heap {
-	struct sw_sim_event *all; /* [0] is the first; four children each */
-	uint32_t n, size;
+/* A level of the wheel: first and last event of each slot, as next, and which
+ * slots have some. The last one is stale where there is none. */
+struct sw_sim_level {
+	struct {
+		uint32_t first, last;
+	} slots[SW_SIM_WHEEL];
+	uint64_t used[SW_SIM_WHEEL / 64];
+	uint64_t summary; /* words of used that are not 0 */
 };
 
-/* An event in the list of its slot. */
-struct sw_sim_waiting {
-	struct sw_sim_event event;
-	uint32_t next; /* 1 + its index; 0: the last one */
+/* An event behind the horizon; equal times go by order of entry. */
+struct sw_sim_far {
+	uint64_t at_ns, number;
+	uint32_t what;
 };
 
 struct sw_sim_events {
-	struct sw_sim_heap now; /* the current slot and before it */
-	struct sw_sim_heap far; /* behind the horizon when entered */
-	uint64_t slot;          /* the current one: time >> shift */
-	uint32_t shift;
-	uint64_t n_entered;
-	struct sw_sim_waiting *waiting;
-	/* The free list, as next; entries of waiting in use, and its room. */
-	uint32_t free, n_waiting, size;
-	uint32_t lists[SW_SIM_WHEEL]; /* by slot: as next */
-	uint64_t used[SW_SIM_WHEEL / 64];
+	uint64_t block; /* the current one: time >> SW_SIM_WHEEL_BITS */
+	struct sw_sim_event *all;
+	uint32_t free, n, size; /* free list, as next; entries used; room */
+	struct sw_sim_far *far; /* a heap: [0] is the first, four children */
+	uint32_t n_far, far_size;
+	uint64_t n_entered;        /* into the heap */
+	struct sw_sim_level now;   /* nanoseconds of the current block */
+	struct sw_sim_level later; /* blocks, modulo their number */
 };
 
 static inline enum sw_sim_kind sw_sim_kind_of(const struct sw_sim_event *e)
 {
-	return (enum sw_sim_kind)(e->tag >> SW_SIM_INDEX_BITS & 15);
+	return (enum sw_sim_kind)(e->what >> SW_SIM_INDEX_BITS);
 }
 
 static inline uint32_t sw_sim_index_of(const struct sw_sim_event *e)
 {
-	return (uint32_t)e->tag & ((1u << SW_SIM_INDEX_BITS) - 1);
+	return e->what & ((1u << SW_SIM_INDEX_BITS) - 1);
 }
 
-/* sw_sim_events_init - an empty queue; slots hold 2^@shift nanoseconds.
+/* sw_sim_events_init - an empty queue.
  * sw_sim_events_close - free its memory. */
-void sw_sim_events_init(struct sw_sim_events *q, uint32_t shift);
+void sw_sim_events_init(struct sw_sim_events *q);
 void sw_sim_events_close(struct sw_sim_events *q);
 
 /* sw_sim_put - enter an event, which is not before the last one taken. Exits
@@ -76,12 +80,9 @@ void sw_sim_events_close(struct sw_sim_events *q);
 void sw_sim_put(struct sw_sim_events *q, uint64_t at_ns, enum sw_sim_kind kind,
 	uint32_t index);
 
-/* sw_sim_turn_wheel - make the next slot with events the current one, whose
- * events are all taken. Returns false if the queue is empty. */
-bool sw_sim_turn_wheel(struct sw_sim_events *q);
-
-/* sw_sim_take - remove and return the first event of the current slot, which
- * has one (q->now). */
-struct sw_sim_event sw_sim_take(struct sw_sim_events *q);
+/* sw_sim_take - remove the first event into @e, if it is not after @until_ns;
+ * returns whether there was one. */
+bool sw_sim_take(
+	struct sw_sim_events *q, uint64_t until_ns, struct sw_sim_event *e);
 
 #endif

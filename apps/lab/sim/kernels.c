@@ -23,7 +23,7 @@ struct sw_sum sw_sim_kernels(void)
 	struct sw_sum k = *sw_sum_best(SW_SUM_SCALAR);
 
 	k.name = "none";
-	k.stream = none;
+	k.stream = k.copy = none;
 	for (uint32_t i = 0; i < SW_N_DTYPES; i++) {
 		k.ops[i].put = k.ops[i].add = k.ops[i].copy = none;
 		k.ops[i].sum = none_sum;

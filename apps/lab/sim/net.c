@@ -347,8 +347,7 @@ static void happen(struct sw_sim_net *net, const struct sw_sim_event *e)
 		reach(net, net->stray_links[i], f);
 		break;
 	case SW_SIM_WAKE:
-		if (net->nodes[i].wake_ns == e->at_ns)
-			net->turn(&net->nodes[i]);
+		net->wake(&net->nodes[i]);
 		break;
 	case SW_SIM_TIMER:
 		fire(net, i);
@@ -358,12 +357,9 @@ static void happen(struct sw_sim_net *net, const struct sw_sim_event *e)
 
 void sw_sim_run(struct sw_sim_net *net, uint64_t until_ns)
 {
-	struct sw_sim_events *q = &net->events;
+	struct sw_sim_event e;
 
-	while (!net->is_over && (q->now.n || sw_sim_turn_wheel(q)) &&
-		q->now.all[0].at_ns <= until_ns) {
-		struct sw_sim_event e = sw_sim_take(q);
-
+	while (!net->is_over && sw_sim_take(&net->events, until_ns, &e)) {
 		net->now_ns = e.at_ns;
 		net->n_events++;
 		happen(net, &e);

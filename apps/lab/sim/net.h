@@ -27,6 +27,7 @@ enum {
 	SW_SIM_INBOX = 4096, /* frames that a node's ring holds */
 	SW_SIM_LOOPBACK = 1, /* a node's port to itself */
 	SW_SIM_PORTS = 2,
+	SW_SIM_QUEUED = 3,
 	SW_SIM_SIZES = 4, /* sizes of frames' memory */
 	SW_SIM_TIMERS = 4096,
 };
@@ -118,6 +119,8 @@ struct sw_sim_node {
 	uint32_t n_inbox, n_taken, room, n_sent;
 	struct sw_sim_frame *taken[SW_RX_BURST];
 	uint64_t wake_ns, turned_ns, last_ns, n_full;
+	/* Of its events in the queue, the last ones of all; 0: none. */
+	uint64_t queued_ns[SW_SIM_QUEUED];
 	bool is_deaf; /* its port shows no frames for the moment */
 	/* Called after each turn; returns when it wants the next one. */
 	uint64_t (*step)(void *ctx, uint64_t now_ns);
@@ -164,9 +167,9 @@ struct sw_sim_net {
 	void (*tap)(void *ctx, const struct sw_sim_link *l,
 		const struct sw_sim_frame *f);
 	void *tap_ctx;
-	/* A node's part (node.c): take a frame, take a turn. */
+	/* A node's part (node.c): take a frame, wake up. */
 	void (*take)(struct sw_sim_node *n, struct sw_sim_frame *f);
-	void (*turn)(struct sw_sim_node *n);
+	void (*wake)(struct sw_sim_node *n);
 	/* Takes frames of other traffic. */
 	void (*other)(
 		void *ctx, struct sw_sim_node *n, const struct sw_sim_frame *f);

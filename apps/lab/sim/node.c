@@ -171,9 +171,19 @@ void sw_sim_node_lcores(
 
 static void wake_at(struct sw_sim_node *n, uint64_t at_ns)
 {
+	uint32_t first = 0;
+
 	if (at_ns >= n->wake_ns)
 		return;
 	n->wake_ns = at_ns;
+	/* Frames overtake a timer, which is then set again. */
+	for (uint32_t i = 0; i < SW_SIM_QUEUED; i++) {
+		if (n->queued_ns[i] == at_ns)
+			return;
+		if (n->queued_ns[i] < n->queued_ns[first])
+			first = i;
+	}
+	n->queued_ns[first] = at_ns;
 	sw_sim_put(&n->net->events, at_ns, SW_SIM_WAKE,
 		(uint32_t)(n - n->net->nodes));
 }
@@ -236,8 +246,19 @@ static void turn(struct sw_sim_node *n)
 	wake_at(n, at);
 }
 
+static void wake(struct sw_sim_node *n)
+{
+	uint64_t now = n->net->now_ns;
+
+	for (uint32_t i = 0; i < SW_SIM_QUEUED; i++)
+		if (n->queued_ns[i] == now)
+			n->queued_ns[i] = 0;
+	if (n->wake_ns == now)
+		turn(n);
+}
+
 void sw_sim_nodes_init(struct sw_sim_net *net)
 {
 	net->take = take;
-	net->turn = turn;
+	net->wake = wake;
 }

@@ -288,22 +288,6 @@ static void allocate(struct build *b)
 	}
 }
 
-/* A slot of the wheel is to hold few events of a busy network: each frame of a
- * node causes about four. */
-static uint32_t slot_bits(const struct sw_sim_net *net)
-{
-	uint64_t bit_s = 0, ns;
-	uint32_t bits = 3;
-
-	for (uint32_t i = 0; i < net->n_links; i++)
-		if (net->links[i].from < net->n_nodes)
-			bit_s += net->links[i].rate_bit_s;
-	ns = 8 * SW_S * SW_PAYLOAD_MAX / (bit_s + 1);
-	while (bits < 16 && 2ULL << bits < ns)
-		bits++;
-	return bits;
-}
-
 int sw_sim_build(struct sw_sim_net *net, const struct sw_sim_desc *d, char *why)
 {
 	const struct sw_sim_desc_net *n = &d->net;
@@ -330,7 +314,7 @@ int sw_sim_build(struct sw_sim_net *net, const struct sw_sim_desc *d, char *why)
 		add_leaves(&b);
 	else
 		err = add_links(&b);
-	sw_sim_events_init(&net->events, slot_bits(net));
+	sw_sim_events_init(&net->events);
 	if (!err)
 		err = check_ends(&b);
 	return err ? err : find_ways(&b);

@@ -1,4 +1,4 @@
-/* unit_stream.c - a copy past the caches, at each level, is a copy.
+/* unit_stream.c - a copy past the caches, or through them, at each level.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,6 +25,9 @@ static void check(const struct sw_sum *sum)
 				memset(want, 0xee, ROOM);
 				memcpy(want + 64 + at, src + from, n);
 				sum->stream(dst + 64 + at, src + from, n);
+				assert_memory_equal(dst, want, ROOM);
+				memset(dst, 0xee, ROOM);
+				sum->copy(dst + 64 + at, src + from, n);
 				assert_memory_equal(dst, want, ROOM);
 			}
 }
