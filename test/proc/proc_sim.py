@@ -164,6 +164,18 @@ def test_lcores():
     check(goodput[1] > 1.5 * goodput[0] and goodput[2] > 1.4 * goodput[1], rows)
 
 
+def test_async():
+    """Late agents delay nobody in an asynchronous job, whose values stay within their bounds."""
+    job = ("[net]\nloss = 0.5%\n[job]\nagents = gpu[0-3]\nservers = cpu0\nsize = 256KiB\nrounds = 10\n"
+           "local_ranks = 1, 2\nstraggler = 30%\nstraggler_time = 20ms\nmode = ")
+    p = sim_text(job + "synchronous, asynchronous\n", "--threads", "1")
+    check(p.returncode == 0, p.stderr)
+    rows = [line.split() for line in p.stdout.splitlines()[1:]]
+    goodput = {(r[0], r[1]): float(r[3]) for r in rows}
+    for n in "12":
+        check(goodput[n, "asynchronous"] > 1.1 * goodput[n, "synchronous"] > 0, p.stdout)
+
+
 def test_collectives():
     """Collectives of several ranks of an agent stay exact; parts travel one way alone."""
     for servers in ("cpu[0-1]", "gpu[0-1]"):
@@ -408,6 +420,8 @@ WRONG = [
     (JOB + "key = yes\n[run]\noracle = no\n", ["x.ini:6:", "[job] key", "oracle = yes"]),
     (JOB + "quota = 1MiB\n", ["quota of job job", "1 MiB"]),
     (JOB + "[traffic x]\nfrom = a\nto = a\n", ["x.ini:6:", "[traffic x]", "to itself"]),
+    (JOB + "mode = asynchronous\ncollective = broadcast\n", ["mode", "push_pull"]),
+    (JOB.replace("= 3", "= 100000") + "mode = asynchronous\n", ["rounds", "oracle = no"]),
 ]
 
 

@@ -76,10 +76,14 @@ static void check(struct sw_sim_agent *a, uint32_t tensor, uint32_t round)
 
 	if (j->sim->net.is_bare)
 		return;
-	wrong = a->colls ? sw_sim_colls_wrong(a, tensor, round)
-			 : sw_sim_truth_wrong(&j->truth, SW_SIM_ALL_RANKS,
-				   tensor, round, 0, a->to[tensor],
-				   j->n_elems[tensor]);
+	if (j->high)
+		wrong = sw_sim_truth_outside(a->low[tensor], j->high[tensor],
+			a->to[tensor], j->n_elems[tensor]);
+	else if (a->colls)
+		wrong = sw_sim_colls_wrong(a, tensor, round);
+	else
+		wrong = sw_sim_truth_wrong(&j->truth, SW_SIM_ALL_RANKS, tensor,
+			round, 0, a->to[tensor], j->n_elems[tensor]);
 	j->n_wrong += wrong;
 	if (!wrong)
 		return;
@@ -164,9 +168,34 @@ void sw_sim_agent_done(struct sw_sim_agent *a, uint32_t tensor)
 
 /* --- computing --- */
 
+/* The first round of an asynchronous job is a broadcast of rank 0. */
+static bool is_first_value(const struct sw_sim_agent *a)
+{
+	return a->job->params.mode == SW_MODE_ASYNC && !a->round;
+}
+
+static void note_pushed(struct sw_sim_agent *a, uint32_t tensor)
+{
+	struct sw_sim_job *j = a->job;
+	bool is_first = is_first_value(a);
+	uint32_t n = is_first ? 1 : a->n_local;
+
+	for (uint32_t l = 0; l < n; l++) {
+		uint32_t rank = is_first ? 0 : a->rank * a->n_local + l;
+
+		sw_sim_truth_add(&j->truth, rank, tensor, a->round,
+			a->low[tensor], j->n_elems[tensor]);
+		if (!is_first || !a->rank)
+			sw_sim_truth_add(&j->truth, rank, tensor, a->round,
+				j->high[tensor], j->n_elems[tensor]);
+	}
+}
+
 static void push(struct sw_sim_agent *a, uint32_t tensor)
 {
 	struct sw_sim_job *j = a->job;
+	enum sw_round_kind op =
+		is_first_value(a) ? SW_ROUND_COPY : SW_ROUND_SUM;
 	int err = 0;
 
 	a->pushed_ns[tensor] = j->sim->net.now_ns;
@@ -178,12 +207,15 @@ static void push(struct sw_sim_agent *a, uint32_t tensor)
 		sw_sim_truth_fill(&j->truth, a->rank * a->n_local + l, tensor,
 			a->round, a->from[tensor * a->n_local + l],
 			j->n_elems[tensor]);
+	if (j->high)
+		note_pushed(a, tensor);
 	if (a->colls)
 		sw_sim_colls_call(a, tensor);
 	for (uint32_t l = 0; l < a->n_local && !err && !a->colls; l++)
 		err = sw_worker_begin(
 			a->worker, &(struct sw_worker_round){.tensor = tensor,
 					   .step = a->round,
+					   .op = op,
 					   .local = l,
 					   .cookie = a->round});
 	if (err)
@@ -275,6 +307,7 @@ static int declare_tensors(struct sw_sim_agent *a)
 			.n_elems = j->n_elems[t],
 			.dtype = SW_F32,
 			.priority = t,
+			.is_async = j->params.mode == SW_MODE_ASYNC,
 			.base = a->to[t]};
 	}
 	err = sw_worker_declare(a->worker, all, j->n_tensors);

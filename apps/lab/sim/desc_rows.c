@@ -292,11 +292,12 @@ const char *const sw_sim_lists[] = {"agents", "servers", "from", "to", NULL};
 
 /* Options of daemons that a [job] has, too. */
 const struct sw_sim_borrowed sw_sim_borrowed[] = {{"job", "policy"},
-	{"job", "credit"}, {"job", "crc"}, {"job", "order"}, {"job", "payload"},
-	{"job", "dead_after"}, {"job", "stall_warn"}, {"job", "stall_limit"},
-	{"job", "join_timeout"}, {"job", "encrypt"}, {"job", "server_lcores"},
-	{"share", "weight"}, {"share", "quota"}, {"agent", "partition"},
-	{"agent", "local_ranks"}, {"node", "queue"}, {0}};
+	{"job", "credit"}, {"job", "mode"}, {"job", "crc"}, {"job", "order"},
+	{"job", "payload"}, {"job", "dead_after"}, {"job", "stall_warn"},
+	{"job", "stall_limit"}, {"job", "join_timeout"}, {"job", "encrypt"},
+	{"job", "server_lcores"}, {"share", "weight"}, {"share", "quota"},
+	{"agent", "partition"}, {"agent", "local_ranks"}, {"node", "queue"},
+	{0}};
 
 size_t sw_sim_borrowed_at(const char *section)
 {

@@ -12,7 +12,10 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 
-enum { ALIGN = 64 };
+enum {
+	ALIGN = 64,
+	EXACT_ROUNDS = 65000, /* f32 has their sum of values up to 255 */
+};
 
 /* A tensor's bytes, or a layer's nanoseconds. */
 static const uint64_t VALUE_MOST = 1ULL << 32;
@@ -303,6 +306,25 @@ static int take_tensors(struct sw_sim_job *j)
 
 /* --- agents --- */
 
+static float **sums_of(const struct sw_sim_job *j)
+{
+	float **all;
+
+	if (j->sim->net.is_bare || j->params.mode != SW_MODE_ASYNC)
+		return NULL;
+	all = sw_lab_array(j->n_tensors, sizeof(*all));
+	for (uint32_t t = 0; t < j->n_tensors; t++)
+		all[t] = sw_lab_array(SW_SIM_PERIOD, sizeof(**all));
+	return all;
+}
+
+static void free_sums(const struct sw_sim_job *j, float **all)
+{
+	for (uint32_t t = 0; all && t < j->n_tensors; t++)
+		free(all[t]);
+	free(all);
+}
+
 static void *buffer(const struct sw_sim_job *j, uint32_t t)
 {
 	void *mem;
@@ -329,6 +351,7 @@ static void prepare_agent(struct sw_sim_job *j, uint32_t rank, uint32_t node)
 		.to = sw_lab_array(j->n_tensors, sizeof(*a->to)),
 		.from = sw_lab_array(
 			(uint64_t)j->n_tensors * n, sizeof(*a->from)),
+		.low = sums_of(j),
 		.colls = j->kinds ? sw_sim_colls_open(j) : NULL,
 		.graph = j->trace.n_nodes ? sw_sim_graph_open(&j->trace) : NULL,
 		.n_open = sw_lab_array(j->n_layers, sizeof(*a->n_open)),
@@ -357,6 +380,7 @@ static void close_agent(struct sw_sim_agent *a)
 	sw_sim_colls_close(a->colls);
 	sw_sim_graph_close(a->graph);
 	free(a->worker);
+	free_sums(j, a->low);
 	free(a->to);
 	free(a->from);
 	free(a->n_open);
@@ -460,6 +484,25 @@ static void set_params(struct sw_sim_job *j)
 		j->params.has_crc = false;
 }
 
+/* An asynchronous job has values at its servers, not sums of rounds. */
+static int check_mode(const struct sw_sim_job *j)
+{
+	const struct sw_sim_desc_job *d = j->desc;
+
+	if (j->params.mode != SW_MODE_ASYNC)
+		return 0;
+	if (j->kinds || d->transport != SW_SIM_SUMWIRE)
+		return refuse(j->sim, d,
+			"mode: asynchronous is for push_pull over sumwire: "
+			"leave out collective, trace and transport");
+	if (!j->sim->net.is_bare &&
+		(uint64_t)d->n_rounds * j->truth.n_ranks > EXACT_ROUNDS)
+		return refuse(j->sim, d,
+			"rounds: the oracle adds up to 65,000 rounds of a rank "
+			"exactly: run fewer, or with oracle = no");
+	return 0;
+}
+
 /* Agents' nodes get their ports, with a loopback if they have servers. */
 static void open_nodes(struct sw_sim_job *j, const uint32_t *agents)
 {
@@ -516,6 +559,10 @@ static int open_job(struct sw_sim *s, uint32_t i)
 	take_scratch(s, j);
 	sw_sim_truth_init(&j->truth, s->desc->run.seed + i,
 		j->n_agents * j->desc->agent.local_ranks);
+	err = check_mode(j);
+	if (err)
+		return err;
+	j->high = sums_of(j);
 	j->round_ends = sw_lab_array(j->desc->n_rounds, sizeof(*j->round_ends));
 	j->urgent = sw_lab_array(
 		(uint64_t)j->desc->n_rounds * j->n_agents, sizeof(*j->urgent));
@@ -560,6 +607,7 @@ void sw_sim_jobs_close(struct sw_sim *s)
 		free(j->layers);
 		free(j->round_ends);
 		free(j->urgent);
+		free_sums(j, j->high);
 		sw_sim_plain_close(j->plain);
 	}
 	for (uint32_t i = 0; s->servers && i < s->net.n_cores; i++)

@@ -167,6 +167,8 @@ static int check(struct sw_sim *s, const struct sw_sim_roster *r)
 		return refuse(s, d, "job: there is no such job");
 	if (r->job->desc->transport != SW_SIM_SUMWIRE)
 		return refuse(s, d, "job: needs transport = sumwire");
+	if (r->job->params.mode == SW_MODE_ASYNC)
+		return refuse(s, d, "job: needs mode = synchronous");
 	if (d->every_ns && d->every_ns <= for_ns(d))
 		return refuse(s, d, "every: is not longer than for");
 	err = sw_sim_servers_check(

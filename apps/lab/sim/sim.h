@@ -39,6 +39,7 @@ struct sw_sim_agent {
 	uint32_t rank, n_local, endpoint;
 	void **to;   /* [tensor] where sums go */
 	void **from; /* [tensor * n_local + local] */
+	float **low; /* [tensor] sums of its pushes; NULL: as the job's high */
 	bool is_open, is_running, is_declared, is_admitted, is_failed;
 	uint32_t round, stage; /* stages: forward layers, then backward */
 	bool is_computing;
@@ -79,6 +80,8 @@ struct sw_sim_job {
 	uint64_t *round_ends;
 	uint64_t *urgent; /* times of the most urgent tensor */
 	uint64_t n_urgent, n_wrong;
+	float **high; /* [tensor] sums of all pushes; NULL: it is synchronous,
+			 or not checked */
 	struct sw_sim_plain *plain; /* NULL: the engine sums */
 	/* Set with it: an agent has pushed @tensor, in the order of all. */
 	void (*push)(struct sw_sim_agent *a, uint32_t tensor);

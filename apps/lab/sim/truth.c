@@ -67,3 +67,24 @@ uint64_t sw_sim_truth_wrong(const struct sw_sim_truth *t, uint32_t rank,
 	}
 	return wrong;
 }
+
+void sw_sim_truth_add(const struct sw_sim_truth *t, uint32_t rank,
+	uint32_t tensor, uint32_t round, float *sums, uint64_t n)
+{
+	uint64_t from = start_of(t, tensor, round) + rank * RANK_STEP;
+
+	n = sw_min64(n, SW_SIM_PERIOD);
+	for (uint64_t i = 0; i < n; i++)
+		sums[i] += t->values[(from + i) % SW_SIM_PERIOD];
+}
+
+uint64_t sw_sim_truth_outside(
+	const float *low, const float *high, const float *at, uint64_t n)
+{
+	uint64_t wrong = 0;
+
+	for (uint64_t i = 0; i < n; i++)
+		wrong += !(at[i] >= low[i % SW_SIM_PERIOD] &&
+			   at[i] <= high[i % SW_SIM_PERIOD]);
+	return wrong;
+}

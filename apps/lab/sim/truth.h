@@ -37,4 +37,16 @@ uint64_t sw_sim_truth_wrong(const struct sw_sim_truth *t, uint32_t rank,
 	uint32_t tensor, uint32_t round, uint64_t first, const float *at,
 	uint64_t n);
 
+/* An asynchronous job has no sums of a round: its servers' values have at least
+ * all that the agent has pushed, and at most what all have. Both repeat.
+ *
+ * sw_sim_truth_add - add what @rank pushes to @sums, of a tensor of @n
+ * elements. sw_sim_truth_outside - count those of @n elements at @at outside of
+ * the sums
+ * @low and @high. */
+void sw_sim_truth_add(const struct sw_sim_truth *t, uint32_t rank,
+	uint32_t tensor, uint32_t round, float *sums, uint64_t n);
+uint64_t sw_sim_truth_outside(
+	const float *low, const float *high, const float *at, uint64_t n);
+
 #endif
