@@ -401,7 +401,7 @@ WRONG = [
     (JOB.replace("servers = cpu0\n", ""), ["[job] servers", "must be given"]),
     (JOB.replace("cpu0", "gpu0"), ["x.ini:3:", "on all nodes of agents, or on none"]),
     ("[net]\ntopology = links\nswitches = a, b\n[link 1]\nfrom = gpu[0-1]\nto = a\n"
-     "[link 2]\nfrom = cpu0\nto = b\n" + JOB, ["not connected", "gpu", "cpu0"]),
+     "[link 2]\nfrom = cpu0\nto = b\n" + JOB, ["x.ini:2: [net] topology", "not connected", "gpu", "cpu0"]),
     ("[run]\nduration = 1ms\n" + JOB, ["0 of 3 rounds"]),
     ("[run]\n", ["there is no [job]"]),
     (JOB + "[run]\nseed = 3-1\n", ["x.ini:7:", "seed"]),

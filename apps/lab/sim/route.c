@@ -224,7 +224,8 @@ static int find_ways(struct build *b)
 			for (uint32_t k = 0; k < net->n_nodes; k++)
 				if (net->switch_of[k] == t && !*b->why)
 					snprintf(b->why, SW_SIM_TEXT,
-						"the network is not connected: "
+						"[net] topology: the network "
+						"is not connected: "
 						"no way from %s to %s",
 						b->d->names[i], b->d->names[k]);
 		}
@@ -242,7 +243,8 @@ static int check_ends(struct build *b)
 			continue;
 		}
 		snprintf(b->why, SW_SIM_TEXT,
-			"the network is not connected: node %s has no [link]",
+			"[net] topology: the network is not connected: node %s "
+			"has no [link]",
 			b->d->names[i]);
 		return SW_ECONF;
 	}
