@@ -236,7 +236,7 @@ void sw_client_kick(struct sw_client *c)
 		return; /* full: it is readable */
 }
 
-void sw_client_sleep(struct sw_client *c, short events, uint64_t until_ns)
+bool sw_client_sleep(struct sw_client *c, short events, uint64_t until_ns)
 {
 	struct pollfd fds[3] = {{.fd = c->sock, .events = events},
 		{.fd = c->bell, .events = POLLIN},
@@ -256,6 +256,7 @@ void sw_client_sleep(struct sw_client *c, short events, uint64_t until_ns)
 		sw_edge_bell_drain(c->bell);
 	if (n > 0 && fds[2].revents)
 		(void)!read(c->turn.kick_fd, &kicks, sizeof(kicks));
+	return n > 0 && fds[0].revents;
 }
 
 void sw_client_lead(struct sw_client *c)
@@ -297,13 +298,16 @@ static bool has_ended_some(const struct sw_client *c)
 	       c->turn.n_summed != atomic_load(&c->control->n_summed);
 }
 
-void sw_client_doze(struct sw_client *c, short events, uint64_t until_ns)
+bool sw_client_doze(struct sw_client *c, short events, uint64_t until_ns)
 {
+	bool may_have = true;
+
 	sw_edge_doze(&c->control->client_sleeps);
 	sw_client_ring(c, &c->control->agent_naps);
 	if (!has_ended_some(c))
-		sw_client_sleep(c, events, until_ns);
+		may_have = sw_client_sleep(c, events, until_ns);
 	c->turn.n_summed = atomic_load(&c->control->n_summed);
 	atomic_store_explicit(
 		&c->control->client_sleeps, 0, memory_order_relaxed);
+	return may_have;
 }

@@ -182,12 +182,13 @@ struct sw_call *sw_client_next_done(const struct sw_client *c);
 
 /* sw_client_sleep - let the leader sleep until the agent's socket is readable
  * (@events POLLIN) or writable (POLLOUT), until its bell, a kick or @until_ns.
- */
-void sw_client_sleep(struct sw_client *c, short events, uint64_t until_ns);
+ * Returns whether the socket is, or has hung up. */
+bool sw_client_sleep(struct sw_client *c, short events, uint64_t until_ns);
 
 /* sw_client_doze - do the same, and have the agent ring the bell for ends and
- * sums; return at once if there is one already. */
-void sw_client_doze(struct sw_client *c, short events, uint64_t until_ns);
+ * sums; return at once if there is one already.  Returns false if the socket
+ * has nothing. */
+bool sw_client_doze(struct sw_client *c, short events, uint64_t until_ns);
 
 /* sw_client_wait_changed - let a thread that does not lead sleep until
  * sw_client_changed or @until_ns. */

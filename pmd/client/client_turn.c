@@ -193,8 +193,8 @@ void sw_client_turn(struct sw_client *c, uint64_t until_ns)
 	}
 	c->turn.has_leader = true;
 	/* until the agent has something, or another thread */
-	sw_client_doze(c, POLLIN, until_ns);
-	sw_client_rx_messages(c);
+	if (sw_client_doze(c, POLLIN, until_ns))
+		sw_client_rx_messages(c);
 	sw_client_rx_completions(c);
 	sw_client_follow(c);
 }
