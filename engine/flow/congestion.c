@@ -9,6 +9,7 @@
 
 enum {
 	RATE_SHIFT = 20,
+	FEW = 4,         /* frames of a window that has no room to lose */
 	CURVE = 11,      /* it is at rounds^3 / 2^11 frames from the top */
 	FLAT = 32,       /* least rounds until it is at the top */
 	ROUNDS = 1 << 12 /* after which it grows no steeper */
@@ -38,11 +39,12 @@ static void close_window(struct sw_congestion *c, uint64_t consumed)
 }
 
 /* Frames that were lost had no room, so others do not take their places before
- * the round ends. */
+ * the round ends. Windows of few frames, as of many senders, would stand still.
+ */
 static void set_limit(struct sw_congestion *c)
 {
 	uint64_t window = c->window / SW_CONGESTION_UNIT;
-	uint64_t least = sw_min64(c->frame, window ? window : 1);
+	uint64_t least = sw_min64(FEW * c->frame, window ? window : 1);
 
 	c->half = (uint32_t)window / 2;
 	window -= sw_min64(window, c->n_lost);
