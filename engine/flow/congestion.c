@@ -41,16 +41,31 @@ static void close_window(struct sw_congestion *c, uint64_t consumed)
 /* Frames that were lost had no room, so others do not take their places before
  * the round ends. Windows of few frames, as of many senders, would stand still.
  */
-static void set_limit(struct sw_congestion *c)
+uint64_t sw_congestion_limit(const struct sw_congestion *c)
 {
 	uint64_t window = c->window / SW_CONGESTION_UNIT;
 	uint64_t least = sw_min64(FEW * c->frame, window ? window : 1);
+	uint64_t limit = c->settled;
 
-	c->half = (uint32_t)window / 2;
-	window -= sw_min64(window, c->n_lost);
-	c->limit = c->settled + sw_max64(window, least);
-	if (c->rate)
-		c->limit = sw_min64(c->limit, c->paced);
+	if (c->is_open)
+		return UINT64_MAX;
+	limit += sw_max64(window - sw_min64(window, c->n_lost), least);
+	return c->rate ? sw_min64(limit, c->paced) : limit;
+}
+
+static void set_limit(struct sw_congestion *c)
+{
+	c->half = c->window / SW_CONGESTION_UNIT / 2;
+	c->limit = sw_min64(sw_congestion_limit(c), c->turn);
+}
+
+void sw_congestion_turn(struct sw_congestion *c, uint64_t turn)
+{
+	c->turn = turn;
+	if (turn != UINT64_MAX)
+		c->ask_at = 0;
+	if (!c->is_open)
+		set_limit(c);
 }
 
 static void open_window(struct sw_congestion *c)
@@ -68,7 +83,7 @@ void sw_congestion_init(
 	c->frame = frame;
 	c->full = full;
 	c->window = SW_CONGESTION_START * SW_CONGESTION_UNIT;
-	c->min_ns = c->round_ns = c->release_ns = UINT64_MAX;
+	c->min_ns = c->round_ns = c->release_ns = c->turn = UINT64_MAX;
 	c->is_slow = c->is_calm = true;
 	begin_round(c, 0);
 	set_limit(c);
@@ -95,7 +110,9 @@ void sw_congestion_skip(struct sw_congestion *c, uint64_t quanta)
 bool sw_congestion_ask(
 	struct sw_congestion *c, uint64_t consumed, uint64_t granted)
 {
-	c->ask_at = consumed + c->window / SW_CONGESTION_UNIT / 4;
+	c->ask_at = consumed;
+	if (c->turn == UINT64_MAX)
+		c->ask_at += c->window / SW_CONGESTION_UNIT / 4;
 	return c->limit <= granted &&
 	       (!c->is_calm || consumed - c->settled >= c->half);
 }

@@ -43,6 +43,7 @@ enum {
 struct sw_congestion {
 	uint64_t limit;      /* the sender's consumed stays below */
 	uint64_t ask_at;     /* consumed at which a frame asks for an ACK */
+	uint64_t turn;       /* so it does by fanout.h; UINT64_MAX: no limit */
 	uint64_t settled;    /* quanta acknowledged or lost */
 	uint64_t from, end;  /* settled at the begin and the end of the round */
 	uint64_t paced;      /* quanta that may have left by now */
@@ -179,6 +180,12 @@ static inline uint64_t sw_congestion_start(
  * @is_busy  frames are in flight */
 uint64_t sw_congestion_tick(struct sw_congestion *c, uint64_t consumed,
 	bool is_busy, uint64_t now_ns);
+
+/* sw_congestion_turn - keep consumed below @turn as well; every frame asks for
+ * an ACK then. UINT64_MAX: no more.
+ * sw_congestion_limit - return the limit without it. */
+void sw_congestion_turn(struct sw_congestion *c, uint64_t turn);
+uint64_t sw_congestion_limit(const struct sw_congestion *c);
 
 /* sw_congestion_release_at - return the time of the next release. */
 static inline uint64_t sw_congestion_release_at(const struct sw_congestion *c)

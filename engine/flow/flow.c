@@ -3,11 +3,15 @@
 #include "engine/flow/flow.h"
 
 #include "engine/base/bytes.h"
+#include "engine/flow/fanout.h"
 
 static void set_backlog(struct sw_flow *f, uint32_t quanta)
 {
-	if (!quanta != !f->backlog)
+	if (!quanta != !f->backlog) {
 		f->grants->windows += quanta ? f->window : -(uint64_t)f->window;
+		if (f->is_crowded)
+			f->crowd->n_behind += quanta ? 1 : -1u;
+	}
 	f->backlog = quanta;
 }
 
@@ -97,37 +101,24 @@ uint32_t sw_flow_grow(struct sw_flow *f, uint32_t class, uint32_t max)
 void sw_flow_restart(struct sw_flow *f)
 {
 	struct sw_grants *grants = f->grants;
+	struct sw_crowd *crowd = f->crowd;
 	struct sw_histogram *rtts = f->rtts;
+	bool is_patient = f->is_patient;
 
 	sw_flow_fini(f);
 	sw_flow_init(f, f->params, grants, f->is_far, f->ctl_next - 1);
 	f->rtts = rtts;
+	if (crowd)
+		sw_crowd_add(crowd, f);
+	if (is_patient)
+		sw_flow_wait(f);
 }
 
 /* --- grants that are shared --- */
 
-static void stop_waiting(struct sw_grants *g, const struct sw_flow *f)
+static struct sw_queue *turns_of(const struct sw_flow *f)
 {
-	struct sw_flow **at = &g->first;
-
-	g->last = NULL;
-	while (*at) {
-		if (*at == f)
-			*at = f->next;
-		else
-			at = &(g->last = *at)->next;
-	}
-}
-
-void sw_flow_fini(struct sw_flow *f)
-{
-	if (!f->grants)
-		return;
-	set_backlog(f, 0);
-	stop_waiting(f->grants, f);
-	f->grants->used -= f->held;
-	f->grants->n_idle -= !f->held;
-	f->grants = NULL;
+	return f->is_crowded ? &f->crowd->turns : &f->grants->turns;
 }
 
 static uint32_t whole_frames(const struct sw_flow *f, uint64_t quanta)
@@ -166,6 +157,33 @@ static uint32_t left_to(const struct sw_flow *f)
 	return whole_frames(f, left);
 }
 
+/* Under a ceiling, return what the flow may hold beside it. One with a backlog
+ * has nothing, and half of the ceiling is for those that may begin, if that is
+ * a frame for each. */
+static uint32_t start_below(const struct sw_flow *f)
+{
+	const struct sw_crowd *c = f->crowd;
+	uint64_t part = c->ceiling.limit / 2 / c->n_flows;
+
+	return f->backlog || part < f->frame
+		       ? 0
+		       : (uint32_t)sw_min64(part, c->grants->start);
+}
+
+/* Under a ceiling, return the quanta that the flow may hold now. */
+static __attribute__((noinline)) uint32_t allowed_below(const struct sw_flow *f)
+{
+	const struct sw_crowd *c = f->crowd;
+	uint64_t limit = c->ceiling.limit, whole = limit + f->held;
+	uint64_t left = whole - sw_min64(whole, c->used);
+
+	if (!f->backlog)
+		return (uint32_t)sw_min64(start_below(f), f->window);
+	left = sw_min64(whole_frames(f, left), left_to(f));
+	left = sw_min64(left, sw_max64(limit / c->n_behind, f->frame));
+	return (uint32_t)sw_min64(sw_min64(left, f->backlog), f->window);
+}
+
 /* Quanta that the flow may hold now: the peer's backlog, limited by the flow's
  * share (at least one frame) and by the budget left; and always what it may
  * begin with. */
@@ -174,6 +192,8 @@ static uint32_t allowed(const struct sw_flow *f)
 	const struct sw_grants *g = f->grants;
 	uint64_t most = g->start;
 
+	if (f->is_crowded)
+		return allowed_below(f);
 	if (f->backlog)
 		most = sw_min64(sw_max64(share(f), f->frame),
 			g->start + sw_min64(f->backlog, left_to(f)));
@@ -192,12 +212,16 @@ static void note_held(struct sw_flow *f)
 {
 	struct sw_grants *g = f->grants;
 	uint32_t open = open_grant(f);
-	uint32_t held = open > g->start ? in_frames(f, open - g->start) : 0;
+	/* A sender with a backlog is about to use what it began with. */
+	uint32_t start = f->is_crowded && f->backlog ? 0 : g->start;
+	uint32_t held = open > start ? in_frames(f, open - start) : 0;
 
 	if (held == f->held)
 		return;
 	g->used += held - f->held;
 	g->n_idle += !held - !f->held;
+	if (f->is_crowded)
+		f->crowd->used += held - f->held;
 	f->held = held;
 }
 
@@ -215,6 +239,7 @@ bool sw_flow_is_starved(const struct sw_flow *f)
 	uint32_t open = open_grant(f);
 
 	return g && f->backlog > open && open <= SW_FLOW_START / 2 &&
+	       !f->is_crowded &&
 	       (share(f) >= SW_FLOW_HASTE ||
 		       (!g->start && 2 * g->used < g->total)) &&
 	       allowed(f) >= sw_max64(1, 2 * open);
@@ -223,16 +248,6 @@ bool sw_flow_is_starved(const struct sw_flow *f)
 static bool is_short(const struct sw_flow *f)
 {
 	return f->backlog && !open_grant(f);
-}
-
-static void wait_for_turn(struct sw_flow *f)
-{
-	struct sw_grants *g = f->grants;
-
-	*(g->first ? &g->last->next : &g->first) = f;
-	g->last = f;
-	f->next = NULL;
-	f->is_waiting = true;
 }
 
 static void give(struct sw_flow *f, uint32_t window)
@@ -247,15 +262,14 @@ static void give_share(struct sw_flow *f)
 	note_held(f);
 }
 
-struct sw_flow *sw_grants_next(struct sw_grants *g)
+struct sw_flow *sw_grants_next(struct sw_queue *q)
 {
 	struct sw_flow *f;
 
-	while ((f = g->first) && (!is_short(f) || allowed(f))) {
+	while ((f = sw_queue_first(q)) && (!is_short(f) || allowed(f))) {
 		bool is_its_turn = is_short(f);
 
-		g->first = f->next;
-		f->is_waiting = false;
+		sw_queue_take(q);
 		give_share(f);
 		if (is_its_turn)
 			return f;
@@ -265,16 +279,131 @@ struct sw_flow *sw_grants_next(struct sw_grants *g)
 
 void sw_flow_give(struct sw_flow *f)
 {
-	struct sw_grants *g = f->grants;
-
-	if (!g)
+	if (!f->grants) {
 		give(f, f->window);
-	else if (!g->first || !f->backlog)
+		return;
+	}
+	if (!f->backlog || !turns_of(f)->first)
 		give_share(f);
 	else
 		give(f, 0); /* others are first */
-	if (g && is_short(f) && !f->is_waiting)
-		wait_for_turn(f);
+	if (is_short(f) && !f->turn.is_waiting)
+		sw_queue_add(turns_of(f), &f->turn, f);
+}
+
+/* --- crowds --- */
+
+/* The ceiling begins to hold, or ceases: flows wait elsewhere, and what each
+ * may begin with has changed. */
+static void set_crowded(struct sw_crowd *c, bool is_crowded)
+{
+	struct sw_queue *from = is_crowded ? &c->grants->turns : &c->turns;
+	struct sw_queue old = *from;
+	struct sw_flow *f;
+
+	c->used = c->n_behind = 0;
+	for (f = c->flows; f; f = f->next) {
+		f->is_crowded = is_crowded;
+		c->used += f->held;
+		c->n_behind += f->backlog != 0;
+	}
+	for (f = c->flows; f; f = f->next)
+		note_held(f);
+	*from = (struct sw_queue){0};
+	while ((f = sw_queue_first(&old))) {
+		sw_queue_take(&old);
+		sw_queue_add(turns_of(f), &f->turn, f);
+	}
+	sw_crowd_list(c);
+}
+
+/* Return what has passed since the flows began. */
+static uint64_t passed(const struct sw_crowd *c)
+{
+	uint64_t sum = 0;
+
+	for (const struct sw_flow *f = c->flows; f; f = f->next)
+		sum += f->peer_consumed;
+	return sum;
+}
+
+/* Return what passes in a round trip, at most the budget; 0: not yet known. */
+static uint64_t per_round(const struct sw_crowd *c, uint64_t srtt_ns)
+{
+	uint64_t age_ns = *c->now_ns - c->ceiling.begun_ns;
+
+	if (age_ns < srtt_ns)
+		return 0;
+	return sw_min64(c->grants->total,
+		(passed(c) - c->ceiling.passed) * srtt_ns / age_ns);
+}
+
+void sw_flow_missed(struct sw_flow *f, uint64_t now_ns)
+{
+	struct sw_crowd *c = f->crowd;
+	uint64_t srtt_ns = f->srtt_ns ? f->srtt_ns : f->params->rto_min, now;
+
+	/* Under a new ceiling, grants of before may still be in use. */
+	if (!c || !f->grants ||
+		(f->is_crowded && c->used > c->ceiling.limit + f->frame))
+		return;
+	if (sw_ceiling_is_over(&c->ceiling, now_ns))
+		sw_ceiling_begin(&c->ceiling, passed(c), now_ns, srtt_ns);
+	if (!sw_ceiling_lose(&c->ceiling, &f->lossy_period, c->n_flows,
+		    now_ns - 2 * srtt_ns))
+		return;
+	now = c->ceiling.limit;
+	if (!now) {
+		now = per_round(c, srtt_ns);
+		if (!now || now >= sw_crowd_most(c, f->frame, UINT64_MAX) / 2)
+			return;
+	}
+	sw_ceiling_cut(&c->ceiling, now, f->frame, now_ns, srtt_ns);
+	if (!f->is_crowded)
+		set_crowded(c, true);
+}
+
+void sw_crowd_grow(struct sw_crowd *c)
+{
+	const struct sw_flow *f = c->flows;
+
+	if (!sw_ceiling_is_low(&c->ceiling) ||
+		c->used < c->ceiling.limit - c->ceiling.limit / 4)
+		return;
+	sw_ceiling_grow(&c->ceiling, f->frame,
+		sw_crowd_most(c, f->frame, c->grants->total), *c->now_ns,
+		f->srtt_ns);
+	if (!sw_ceiling_is_low(&c->ceiling))
+		set_crowded(c, false);
+}
+
+static void leave(struct sw_flow *f)
+{
+	struct sw_crowd *c = f->crowd;
+
+	if (!c)
+		return;
+	sw_fanout_leave(f);
+	if (f->is_crowded)
+		c->used -= f->held;
+	f->is_crowded = false;
+	sw_crowd_remove(c, f);
+	if (c->n_flows >= SW_CEILING_MANY)
+		return;
+	c->ceiling.limit = 0;
+	set_crowded(c, false);
+}
+
+void sw_flow_fini(struct sw_flow *f)
+{
+	if (f->grants) {
+		set_backlog(f, 0);
+		sw_queue_drop(turns_of(f), &f->turn);
+		f->grants->used -= f->held;
+		f->grants->n_idle -= !f->held;
+	}
+	leave(f);
+	f->grants = NULL;
 }
 
 /* --- frames out, frames in --- */

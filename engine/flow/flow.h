@@ -27,6 +27,11 @@
  * flow may begin with SW_FLOW_START quanta. A worker knows which results to
  * expect and grants only these. It keeps one frame of budget for each server
  * that holds none, because other members may delay the results that it expects.
+ *
+ * Crowds. The queue may be shorter than the budget, or lie elsewhere on the way
+ * of one job. When many flows of a job lose frames, a ceiling (ceiling.h) holds
+ * for what this job's flows are granted together; a flow with a backlog then
+ * begins with nothing, and those of the job wait in a queue of their own.
  */
 #ifndef SW_ENGINE_FLOW_FLOW_H
 #define SW_ENGINE_FLOW_FLOW_H
@@ -34,6 +39,7 @@
 #include "engine/base/histogram.h"
 #include "engine/base/params.h"
 #include "engine/flow/congestion.h"
+#include "engine/flow/crowd.h"
 #include "engine/wire/wire.h"
 
 enum {
@@ -57,7 +63,8 @@ struct sw_grants {
 	uint32_t used;    /* quanta granted and not consumed */
 	uint32_t n_idle;  /* flows that hold none */
 	uint64_t windows; /* sum over flows with a backlog */
-	struct sw_flow *first, *last; /* queue of waiting flows */
+	struct sw_queue turns;
+	struct sw_crowd *crowds; /* those that have a ceiling */
 };
 
 /* sw_grants_init - set the budget to @bytes, in whole frames of the largest
@@ -148,11 +155,14 @@ struct sw_flow {
 	uint64_t n_since_given;     /* quanta received since then */
 	uint32_t window;            /* quanta; our largest grant */
 	struct sw_grants *grants;   /* budget that it shares; NULL: none */
-	struct sw_flow *next;       /* next waiting flow */
+	struct sw_crowd *crowd;     /* those of its job; NULL: none */
+	struct sw_flow *next;       /* of the crowd */
+	struct sw_queued turn;      /* to receive a grant */
 	uint32_t frame_bytes;       /* payload of a full frame */
 	uint32_t frame;             /* its quanta */
 	uint32_t backlog;           /* quanta that the peer still has to send */
 	uint32_t held;              /* our part of grants->used */
+	uint32_t lossy_period;      /* the last one in which frames were lost */
 	uint32_t ack_every;
 	uint64_t rx_psn[SW_N_SPACES]; /* highest number believed, whatever the
 					 verdict */
@@ -165,12 +175,13 @@ struct sw_flow {
 	uint64_t tick_at_ns;  /* time of the first timer */
 	uint8_t open_mask;    /* spaces with open entries */
 	uint8_t unacked_mask; /* spaces with frames to acknowledge */
-	bool is_waiting;      /* waits for its turn to receive a grant */
 	bool is_patient;      /* the peer knows what we have to send */
 	bool may_ask;         /* may send a frame without credit */
 	bool is_asked;        /* the peer wants an ACK at once */
 	bool is_far;          /* frames leave the machine */
+	bool is_crowded;      /* a ceiling holds for its grants */
 	struct sw_congestion congestion;
+	struct sw_fan fan;
 	struct sw_space space[SW_N_CLASSES];
 	uint64_t far_psn[SW_N_SPACES]; /* not yet believed, if above rx_psn */
 	/* Round trips of all flows of an engine; NULL: nobody counts them. */
@@ -228,6 +239,7 @@ static inline bool sw_flow_can_send(const struct sw_flow *f, uint32_t class)
 	return ((f->consumed < f->granted &&
 			f->consumed < f->congestion.limit) ||
 		       (f->may_ask && !f->open_mask &&
+			       f->consumed >= f->granted &&
 			       (f->granted || f->is_patient))) &&
 	       s->next_psn - s->oldest < SW_SENT_RING;
 }
@@ -275,8 +287,15 @@ static inline uint32_t sw_flow_room(
 
 /* sw_flow_block - note that data waits. If there is no credit, and no frame in
  * flight that could bring some, a frame may ask for it after rto_min
- * (sw_flow_tick). */
-void sw_flow_block(struct sw_flow *f, uint64_t now_ns);
+ * (sw_flow_tick). Returns whether that is so and was not so before. */
+bool sw_flow_block(struct sw_flow *f, uint64_t now_ns);
+
+/* sw_flow_takes_turns - return whether it sends in turn with others of its
+ * crowd (fanout.h). */
+static inline bool sw_flow_takes_turns(const struct sw_flow *f)
+{
+	return f->congestion.turn != UINT64_MAX;
+}
 
 /* sw_flow_may_ask - return whether a frame may go without credit. */
 static inline bool sw_flow_may_ask(const struct sw_flow *f)
@@ -402,14 +421,56 @@ static inline bool sw_flow_is_shared(const struct sw_flow *f)
  * has to send. */
 void sw_flow_expect(struct sw_flow *f, int32_t quanta);
 
-/* sw_grants_next - grant the longest waiting flow its share and return it; NULL
- * if no flow waits or the budget is used up. The caller sends it a frame. */
-struct sw_flow *sw_grants_next(struct sw_grants *g);
+/* sw_flow_missed - note that a frame of the peer was lost. */
+void sw_flow_missed(struct sw_flow *f, uint64_t now_ns);
 
+/* sw_grants_next - grant the longest waiting flow in @q its share and return
+ * it; NULL if no flow waits or the budget is used up. The caller sends it a
+ * frame. */
+struct sw_flow *sw_grants_next(struct sw_queue *q);
+
+/* sw_grants_are_awaited - return whether a flow waits, or a ceiling holds. */
 static inline bool sw_grants_are_awaited(const struct sw_grants *g)
 {
-	return g->first != NULL;
+	return g->turns.first || g->crowds;
 }
+
+/* sw_grants_crowds - return the first crowd with a ceiling; NULL: none.
+ * sw_crowd_next - return the next one.
+ * sw_crowd_turns - return the queue for its grants. */
+static inline struct sw_crowd *sw_grants_crowds(const struct sw_grants *g)
+{
+	return g->crowds;
+}
+
+static inline struct sw_crowd *sw_crowd_next(const struct sw_crowd *c)
+{
+	return c->next;
+}
+
+static inline struct sw_queue *sw_crowd_turns(struct sw_crowd *c)
+{
+	return &c->turns;
+}
+
+static inline struct sw_queue *sw_grants_turns(struct sw_grants *g)
+{
+	return &g->turns;
+}
+
+/* sw_crowd_open - begin without flows. Its flows share @g.
+ * @fans_out  a ceiling may hold for what they have in flight
+ * @now_ns    the engine's clock */
+static inline void sw_crowd_open(struct sw_crowd *c, struct sw_grants *g,
+	bool fans_out, const uint64_t *now_ns)
+{
+	sw_crowd_init(c, g, &g->crowds, now_ns);
+	c->fans_out = fans_out;
+}
+
+/* sw_crowd_grow - let the ceiling of a crowd's grants grow, if it is time and
+ * flows use them. */
+void sw_crowd_grow(struct sw_crowd *c);
 
 /* sw_flow_is_starved - return whether the peer is about to use up its grant and
  * could get more. If many flows share, so that each has little, other flows

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/bytes.h"
 #include "engine/base/random.h"
+#include "engine/flow/fanout.h"
 #include "engine/flow/flow.h"
 
 /* Timeouts in a row that repeat the oldest frame alone.  A queue may grow by
@@ -150,8 +151,10 @@ static void accept_if(struct sw_flow *f, uint32_t class, uint64_t psn,
 		return;
 	s->is_ack_urgent |= psn != s->largest + 1; /* a gap, late, or twice */
 	if (psn > s->largest || s->largest - psn > SW_SACK_BITS) {
-		if (psn > s->largest)
+		if (psn > s->largest + 1) {
 			f->n_missed += psn - s->largest - 1;
+			sw_flow_missed(f, now_ns);
+		}
 		skip_to(s, psn);
 		s->t_largest_ns = now_ns;
 	} else if (!(*sw_space_word(s, psn) & sw_space_bit(psn)) &&
@@ -276,12 +279,19 @@ static void sample_rtt(struct sw_flow *f, struct sw_space *s, uint64_t rtt)
 	s->srtt_ns += rtt / 8 - s->srtt_ns / 8;
 }
 
+static void look_at_crowd(struct sw_flow *f)
+{
+	if (f->crowd && sw_ceiling_is_low(&f->crowd->fanout.ceiling))
+		sw_fanout_settle(f);
+}
+
 /* Note that the window has changed: frames may leave at its pace. */
 static __attribute__((noinline)) void settle_some(struct sw_flow *f,
 	const struct sw_space *s, uint32_t quanta, uint64_t now_ns)
 {
 	sw_congestion_settle(
 		&f->congestion, f->consumed, f->granted, quanta, s->srtt_ns);
+	look_at_crowd(f);
 	wake(f, sw_congestion_start(&f->congestion, now_ns));
 }
 
@@ -347,6 +357,9 @@ static void lose(struct sw_flow *f, uint32_t class, struct sw_sent *e,
 	e->is_lost = true;
 	sw_congestion_lose(&f->congestion, f->consumed, f->granted, copy.quanta,
 		f->space[class].srtt_ns);
+	sw_fanout_lose(f, copy.t_ns);
+	look_at_crowd(f);
+	f->may_ask = true;
 	wake(f, sw_congestion_start(&f->congestion, now_ns));
 	fate(ctx, &lost, 1, SW_LOST);
 }
@@ -467,6 +480,7 @@ static void take_sack(struct sw_flow *f, const struct sw_sack *k,
 		e->is_lost = false;
 		s->backoff = 0;
 		sw_congestion_undo(&f->congestion);
+		look_at_crowd(f);
 	}
 	if (k->n_marked != s->n_told)
 		note_marks(f, s, k->n_marked);
@@ -541,12 +555,15 @@ static void tick_space(struct sw_flow *f, uint32_t class, uint64_t now_ns,
 		wake(f, lost_at(f, s));
 }
 
-void sw_flow_block(struct sw_flow *f, uint64_t now_ns)
+bool sw_flow_block(struct sw_flow *f, uint64_t now_ns)
 {
+	if (sw_flow_takes_turns(f))
+		sw_fanout_wait(f);
 	if (f->blocked_ns || f->open_mask || f->consumed < f->granted)
-		return;
+		return false;
 	f->blocked_ns = now_ns;
 	wake(f, now_ns + f->params->rto_min);
+	return true;
 }
 
 static void tick_blocked(struct sw_flow *f, uint64_t now_ns)

@@ -86,14 +86,25 @@ uint32_t sw_peer_run_true(struct sw_peer *p, const struct sw_rx_frame *f,
 	return i;
 }
 
-void sw_peers_grant_some(struct sw_grants *g)
+static void grant_in_turn(struct sw_queue *turns)
 {
 	struct sw_flow *f;
 
-	while ((f = sw_grants_next(g)))
-		sw_peer_owe((struct sw_peer *)((char *)f -
-					       offsetof(struct sw_peer, flow)),
+	while ((f = sw_grants_next(turns)))
+		sw_peer_owe(sw_peer_of(f),
 			sw_flow_owes_ack(f) ? SW_OWE_ACK : SW_OWE_KEEPALIVE);
+}
+
+void sw_peers_grant_some(struct sw_grants *g)
+{
+	struct sw_crowd *c = sw_grants_crowds(g), *next;
+
+	for (; c; c = next) {
+		next = sw_crowd_next(c); /* it may cease to have a ceiling */
+		grant_in_turn(sw_crowd_turns(c));
+		sw_crowd_grow(c);
+	}
+	grant_in_turn(sw_grants_turns(g));
 }
 
 void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,

@@ -181,6 +181,12 @@ static inline void sw_peer_overdrew(struct sw_peer *p)
 	sw_peer_owe(p, SW_OWE_KEEPALIVE); /* with a grant */
 }
 
+/* sw_peer_of - return the peer whose flow @f is. */
+static inline struct sw_peer *sw_peer_of(struct sw_flow *f)
+{
+	return (struct sw_peer *)((char *)f - offsetof(struct sw_peer, flow));
+}
+
 /* sw_peers_grant - give grants to waiting peers in turn, as long as there is
  * room, and owe each a frame that says so.  Call after a burst. */
 void sw_peers_grant_some(struct sw_grants *g);

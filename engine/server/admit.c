@@ -616,6 +616,8 @@ static void begin(
 		is_far, p->n_accepts);
 	sw_flow_note_rtts(&s->peer.flow, &srv->stats.rtt_ns);
 	sw_flow_wait(&s->peer.flow);
+	if (is_far)
+		sw_crowd_add(&job->crowd, &s->peer.flow);
 	srv->sessions[s->peer.index] = s;
 	sw_sessions_note(srv, s->peer.index);
 	sw_session_set(job->here, s, true);

@@ -221,6 +221,7 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 		sw_shard_close(&job->shard);
 		return NULL;
 	}
+	sw_crowd_open(&job->crowd, &srv->grants, true, &srv->now_ns);
 	job->wait_ns = FIRST_S * SW_S;
 	job->wait_at_ns = srv->now_ns + job->wait_ns;
 	srv->wait_at_ns = sw_min64(srv->wait_at_ns, job->wait_at_ns);

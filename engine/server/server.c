@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "engine/base/zeros.h"
+#include "engine/flow/fanout.h"
 #include "engine/server/admit.h"
 #include "engine/server/admit_declare.h"
 #include "engine/server/admit_keys.h"
@@ -76,6 +77,17 @@ static void tick_session(struct sw_session *s)
 	srv->tick_at_ns[p->index] = sw_peer_tick_at(p);
 }
 
+/* Return when sessions may send that wait for their turns. */
+static uint64_t crowds_at(const struct sw_server *srv)
+{
+	uint64_t at = UINT64_MAX;
+
+	for (const struct sw_crowd *c = sw_grants_crowds(&srv->grants); c;
+		c = sw_crowd_next(c))
+		at = sw_min64(at, sw_fanout_at(c));
+	return at;
+}
+
 static uint64_t on_tick(
 	struct sw_engine *engine, uint64_t now_ns, uint64_t gap_ns)
 {
@@ -84,6 +96,10 @@ static uint64_t on_tick(
 
 	srv->now_ns = now_ns;
 	srv->gap_ns = gap_ns;
+	if (now_ns < srv->paused_ns && now_ns >= crowds_at(srv)) {
+		sw_server_look(srv);
+		return sw_min64(srv->paused_ns, crowds_at(srv));
+	}
 	if (now_ns >= srv->wait_at_ns)
 		sw_job_tell_waiting(srv);
 	if (now_ns >= srv->look_at_ns)
@@ -100,7 +116,8 @@ static uint64_t on_tick(
 	sw_server_look(srv); /* a dead member may change what others get */
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		at = sw_min64(at, srv->tick_at_ns[i]);
-	return sw_look_again(at, now_ns, srv->n_sessions);
+	srv->paused_ns = sw_look_again(0, now_ns, srv->n_sessions);
+	return sw_min64(sw_max64(at, srv->paused_ns), crowds_at(srv));
 }
 
 /* --- life --- */

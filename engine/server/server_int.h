@@ -118,6 +118,7 @@ struct sw_job {
 	struct sw_result_keys *results; /* NULL: no member has tags */
 	uint64_t probed; /* members that have said what their paths carry */
 	struct sw_shard shard;
+	struct sw_crowd crowd;           /* of sessions on other machines */
 	struct sw_session *sessions;     /* by member; zeroed if never used */
 	struct sw_due due[SW_MAX_PORTS]; /* sessions with results, by class */
 	uint64_t here[SW_SESSION_WORDS]; /* its sessions, as a set of indices */
@@ -250,6 +251,7 @@ struct sw_server {
 	/* No timer of the session is due earlier. */
 	uint64_t tick_at_ns[SW_MAX_SESSIONS];
 	struct sw_grants grants; /* shared by all sessions on other machines */
+	uint64_t paused_ns;      /* no timers of sessions fire until then */
 	struct sw_job jobs[SW_MAX_JOBS];
 	/* A flood of HELLOs must not keep other replies out. */
 	struct sw_replies cookies[SW_MAX_PORTS], replies[SW_MAX_PORTS];

@@ -309,11 +309,11 @@ static void on_leave(struct sw_session *s, const uint8_t *payload)
 }
 
 /* Handle KEEPALIVE: tell an idle worker that has returned its grant what it may
- * begin with. */
+ * begin with, and one that asks for a grant what it has. */
 static void on_keepalive(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h)
 {
-	if (sw_flow_is_spent(&s->peer.flow))
+	if (sw_flow_is_spent(&s->peer.flow) || sw_flags_backlog(h->flags))
 		sw_session_owe(s, SW_OWE_KEEPALIVE);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/base/text.h"
+#include "engine/flow/fanout.h"
 #include "engine/server/session.h"
 #include "engine/wire/cipher.h"
 
@@ -18,6 +19,8 @@ void sw_session_refresh(struct sw_session *s)
 			sh, sw_bitmap_first(sw_shard_ready(sh, s->member)));
 	sw_count(&s->srv->stats.session_looks, 1);
 	sw_session_offer(s, class);
+	if (class == SW_N_CLASSES && sw_flow_takes_turns(&s->peer.flow))
+		sw_fanout_return(&s->peer.flow);
 	if (class == SW_N_CLASSES || s->peer.due_class < SW_N_CLASSES)
 		return;
 	sw_flow_block(&s->peer.flow, s->srv->now_ns);
@@ -45,10 +48,26 @@ static void look_at_word(struct sw_server *srv, uint32_t w)
 	}
 }
 
+/* Let sessions of jobs that have a ceiling send in turn. */
+static __attribute__((noinline)) void look_at_crowds(struct sw_server *srv)
+{
+	struct sw_crowd *c = sw_grants_crowds(&srv->grants), *next;
+	struct sw_flow *f;
+
+	for (; c; c = next) {
+		next = sw_crowd_next(c);
+		while ((f = sw_fanout_next(c)))
+			sw_session_refresh(sw_session_of(sw_peer_of(f)));
+		sw_crowd_list(c);
+	}
+}
+
 void sw_server_look(struct sw_server *srv)
 {
 	for (uint32_t w = 0; w < SW_SESSION_WORDS; w++)
 		look_at_word(srv, w);
+	if (sw_grants_crowds(&srv->grants))
+		look_at_crowds(srv);
 	sw_peers_grant(&srv->grants);
 }
 

@@ -43,6 +43,9 @@ static void refresh(struct sw_worker *w, struct sw_link *l)
 				  (local * p->turn_step + (i ^ w->member));
 	}
 	sw_peer_offer(&l->peer, due, class);
+	if (l->peer.due_class == SW_CLASS_STALLED &&
+		sw_flow_block(&l->peer.flow, w->now_ns))
+		sw_link_owe(l, SW_OWE_KEEPALIVE); /* it asks for a grant */
 }
 
 void sw_links_refresh(struct sw_worker *w)

@@ -497,6 +497,10 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 	sw_flow_init(
 		&l->peer.flow, &w->params, is_far ? grants : NULL, is_far, 0);
 	sw_flow_note_rtts(&l->peer.flow, &w->stats.rtt_ns);
+	if (is_far && grants)
+		sw_crowd_add(&w->crowd, &l->peer.flow);
+	if (is_far)
+		sw_flow_wait(&l->peer.flow);
 	w->link_of[server_i] = (uint8_t)i;
 }
 
@@ -512,6 +516,7 @@ static int open_links(struct sw_worker *w, const struct sw_worker_job *job,
 	for (uint32_t s = 0; s < job->n_servers; s++)
 		n_far += !ports[job->servers[s].path.port_i]->is_inner;
 	sw_grants_init(&w->grants, sw_params_queue(&w->params, w->n_lanes));
+	sw_crowd_open(&w->crowd, &w->grants, false, &w->now_ns);
 	sw_place_lanes(&w->place, w->n_lanes, w->lane_of);
 	err = sw_place_map_fold(&w->lane_map, &w->map, w->n_lanes, w->lane_of);
 	if (err)

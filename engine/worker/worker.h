@@ -216,6 +216,7 @@ struct sw_worker {
 	uint64_t turn_keys[SW_PLACE_SERVERS];
 	/* Grants shared by the links to other machines. */
 	struct sw_grants grants;
+	struct sw_crowd crowd;
 	struct sw_link *links;
 	/* Links whose place in due may be stale: their most urgent push or its
 	 * credit has changed (todo.c). */

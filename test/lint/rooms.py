@@ -50,6 +50,7 @@ FRONTS = {
         "cipher.h": "encrypted sessions: nonces of payloads"},
     "engine/flow": {
         "flow.h": "what comes and goes",
+        "fanout.h": "the turns of many flows of one sender",
         "losses.h": "warnings of paths that lose many frames"},
     "engine/sched": {
         "sched.h": "what starts parts of tensors",

@@ -99,7 +99,7 @@ static void grants__are_shared(void **state)
 	/* As they consume, each comes down to its share. */
 	for (uint32_t i = 0; i < 32000; i++) {
 		come(&f[i % 3], 10000);
-		sw_grants_next(&g);
+		sw_grants_next(&g.turns);
 		assert_true(g.used <= g.total);
 	}
 	assert_int_equal(g.windows, 8192 + 4096 + 8192);
@@ -182,24 +182,24 @@ static void grants__in_turn(void **state)
 		sw_flow_give(&f[i]);
 		assert_int_equal(f[i].given, i < 2 ? FRAME : 0);
 	}
-	assert_null(sw_grants_next(&g));
+	assert_null(sw_grants_next(&g.turns));
 	for (uint32_t i = 0; i < 8; i++) {
 		use_up(&f[i % 4]);
 		sw_flow_expect(&f[i % 4], -FRAME);
 		sw_flow_give(&f[i % 4]); /* others were first */
-		assert_ptr_equal(sw_grants_next(&g), &f[(i + 2) % 4]);
-		assert_null(sw_grants_next(&g));
+		assert_ptr_equal(sw_grants_next(&g.turns), &f[(i + 2) % 4]);
+		assert_null(sw_grants_next(&g.turns));
 		assert_int_equal(g.used, 2 * FRAME);
 	}
 	sw_flow_fini(&f[2]); /* the first waiting one */
 	sw_flow_fini(&f[0]); /* an idle one */
-	assert_ptr_equal(sw_grants_next(&g), &f[3]);
+	assert_ptr_equal(sw_grants_next(&g.turns), &f[3]);
 	sw_flow_restart(&f[3]);
 	sw_flow_fini(&f[3]);
 	sw_flow_fini(&f[1]);
 	assert_int_equal(g.used, 0);
 	assert_int_equal(g.windows, 0);
-	assert_null(g.first);
+	assert_null(g.turns.first);
 }
 
 /* The last results are less than a frame, and so is their grant. */

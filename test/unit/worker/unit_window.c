@@ -137,6 +137,8 @@ static void query__asks_for_base_when_blocked(void **state)
 	wrig_tick(r, SW_S);
 	assert_contains(wrig_tx(r), "QUERY k0r0");
 	say_base(r, W + 1);
+	assert_int_equal(n_pushes(r), 0); /* it asks for a grant */
+	wrig_tick(r, 2 * SW_MS);
 	assert_int_equal(n_pushes(r), 1);
 	assert_int_equal(r->w.links[0].n_blocked, 0);
 	wrig_close(r);
@@ -161,6 +163,8 @@ static void query__asks_for_what_is_late(void **state)
 	peer_answer(&r->s[0], SW_ANSWER_NEED, 0, 1, 2, 0); /* late */
 	assert_int_equal(n_pushes(r), 0);
 	peer_answer(&r->s[0], SW_ANSWER_NEED, 0, 2, 2, 0);
+	assert_int_equal(n_pushes(r), 0); /* it asks for a grant */
+	wrig_tick(r, 2 * SW_MS);
 	assert_int_equal(n_pushes(r), 1);
 	assert_int_equal(r->last[SW_PUSH].h.round, 2);
 	peer_answer(&r->s[0], SW_ANSWER_GONE, 0, 2, 2, 0);

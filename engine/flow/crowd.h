@@ -1,0 +1,73 @@
+/* crowd.h - the flows of one job at one engine, which meet in the same queues.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One ceiling may hold for what they are granted (flow.h), another one for what
+ * they have in flight (fanout.h). Other jobs have ceilings of their own.
+ */
+#ifndef SW_ENGINE_FLOW_CROWD_H
+#define SW_ENGINE_FLOW_CROWD_H
+
+#include "engine/base/bytes.h"
+#include "engine/flow/ceiling.h"
+#include "engine/flow/queue.h"
+
+/* What flows have in flight. */
+struct sw_fanout {
+	struct sw_ceiling ceiling; /* of used */
+	uint64_t used;    /* quanta in flight, or handed out and not sent */
+	uint64_t srtt_ns; /* of all flows */
+	uint64_t at_ns;   /* when the next frame may leave */
+	struct sw_queue turns; /* to send */
+};
+
+/* The part of one flow. */
+struct sw_fan {
+	struct sw_queued turn;
+	uint64_t used;   /* part of all */
+	uint32_t period; /* the last one in which it lost frames */
+};
+
+struct sw_crowd {
+	struct sw_grants *grants; /* borrowed, and these: */
+	struct sw_crowd **listed; /* crowds with a ceiling */
+	const uint64_t *now_ns;
+	struct sw_flow *flows;
+	uint32_t n_flows;
+	uint32_t used;     /* under the ceiling: granted and not consumed */
+	uint32_t n_behind; /* likewise: flows with a backlog */
+	struct sw_ceiling ceiling;
+	struct sw_queue turns; /* to receive a grant */
+	bool fans_out;         /* so has what they have in flight */
+	struct sw_fanout fanout;
+	struct sw_crowd *next; /* of those listed */
+	bool is_listed;
+};
+
+/* sw_crowd_init - no flows.
+ * @listed  where to list it while it has a ceiling
+ * @now_ns  the engine's clock */
+static inline void sw_crowd_init(struct sw_crowd *c, struct sw_grants *grants,
+	struct sw_crowd **listed, const uint64_t *now_ns)
+{
+	*c = (struct sw_crowd){
+		.grants = grants, .listed = listed, .now_ns = now_ns};
+}
+
+/* sw_crowd_most - return the quanta from which on no ceiling is needed, at most
+ * @total. */
+static inline uint64_t sw_crowd_most(
+	const struct sw_crowd *c, uint32_t frame, uint64_t total)
+{
+	return sw_min64(
+		total, 2 * SW_CEILING_FEW * c->n_flows * (uint64_t)frame);
+}
+
+/* sw_crowd_add - make @f one of them until sw_flow_fini.
+ * sw_crowd_remove - take it out. */
+void sw_crowd_add(struct sw_crowd *c, struct sw_flow *f);
+void sw_crowd_remove(struct sw_crowd *c, struct sw_flow *f);
+
+/* sw_crowd_list - begin or cease to be listed, as ceilings have it. */
+void sw_crowd_list(struct sw_crowd *c);
+
+#endif
