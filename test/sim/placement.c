@@ -29,7 +29,7 @@ enum {
 
 #define RATE_BITS_S  UINT64_C(10000000000)
 #define TOLERANCE    0.03
-#define TOLERANCE_PS 0.1 /* chance decides when eight share a server's link */
+#define TOLERANCE_PS 0.15 /* chance decides when eight share one link */
 #define LONGEST_RUN  (20 * SW_S)
 
 static uint32_t n_stripes(uint32_t k, uint32_t n_colocated)
