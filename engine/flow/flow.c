@@ -304,8 +304,8 @@ static void set_crowded(struct sw_crowd *c, bool is_crowded)
 	c->used = c->n_behind = 0;
 	for (f = c->flows; f; f = f->next) {
 		f->is_crowded = is_crowded;
-		c->used += f->held;
-		c->n_behind += f->backlog != 0;
+		c->used += is_crowded ? f->held : 0;
+		c->n_behind += is_crowded && f->backlog;
 	}
 	for (f = c->flows; f; f = f->next)
 		note_held(f);
@@ -388,7 +388,7 @@ static void leave(struct sw_flow *f)
 		c->used -= f->held;
 	f->is_crowded = false;
 	sw_crowd_remove(c, f);
-	if (c->n_flows >= SW_CEILING_MANY)
+	if (c->n_flows >= SW_CEILING_MANY || !sw_ceiling_is_low(&c->ceiling))
 		return;
 	c->ceiling.limit = 0;
 	set_crowded(c, false);
