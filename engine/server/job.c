@@ -278,11 +278,10 @@ void sw_job_enter(
 	sw_shard_rank(&job->shard, job->status.joined);
 	sw_log(job->srv->env->log, SW_LOG_INFO,
 		"job %s: agent %u joined from node %s at %s with %u rank%s "
-		"(%d of %u agents, %u ranks)",
+		"(%d of %u agents)",
 		job->name, s->member, m->node, sw_ip_text(m->ip, ip),
 		m->n_local, m->n_local == 1 ? "" : "s",
-		__builtin_popcountll(job->status.joined), job->n_members,
-		n_ranks(job, job->status.joined));
+		__builtin_popcountll(job->status.joined), job->n_members);
 	if (!job->is_coordinated)
 		return;
 	if (job->status.state == SW_JOB_FORMING &&
