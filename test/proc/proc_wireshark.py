@@ -145,7 +145,7 @@ def test_wrong_frames_are_seen():
             lines = tshark(path, "-Y", query)
             check(len(lines) == 1, f"{query}: {lines}")
         with open(PAGE, encoding="utf-8") as f:
-            filters = re.findall(r"^\|.*\| `(.*)` \|$", f.read(), re.MULTILINE)
+            filters = re.findall(r"^\|.*\| `([^`]*)` \|$", f.read(), re.MULTILINE)
         tshark(path, "-Y", " || ".join(x.replace("\\", "") for x in filters))
 
 
