@@ -24,7 +24,7 @@ enum {
 
 struct sw_ceiling {
 	uint64_t limit;             /* quanta; 0: none */
-	uint64_t begun_ns, ends_ns; /* of the period in which losses count */
+	uint64_t begun_ns, ends_ns; /* the period in which losses count */
 	uint64_t cut_ns;            /* they count if sent since then */
 	uint64_t grows_ns;
 	uint64_t passed;  /* quanta that had passed when the period began */
@@ -39,8 +39,8 @@ static inline bool sw_ceiling_is_low(const struct sw_ceiling *c)
 	return c->limit != 0;
 }
 
-/* sw_ceiling_is_over - return whether a period must begin.
- * sw_ceiling_begin - begin one, when @passed quanta have passed. */
+/* sw_ceiling_is_over - return whether the period has ended.
+ * sw_ceiling_begin - begin one, after @passed quanta. */
 static inline bool sw_ceiling_is_over(
 	const struct sw_ceiling *c, uint64_t now_ns)
 {
@@ -62,8 +62,8 @@ bool sw_ceiling_lose(
 void sw_ceiling_cut(struct sw_ceiling *c, uint64_t now, uint32_t frame,
 	uint64_t now_ns, uint64_t srtt_ns);
 
-/* sw_ceiling_grow - let the limit grow if it is time. Flows must want more than
- * it. There is none from @most on. */
+/* sw_ceiling_grow - let the limit grow if it is time, because flows want more
+ * than it. At @most quanta it ends. */
 void sw_ceiling_grow(struct sw_ceiling *c, uint32_t frame, uint64_t most,
 	uint64_t now_ns, uint64_t srtt_ns);
 

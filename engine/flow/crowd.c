@@ -25,7 +25,7 @@ void sw_crowd_remove(struct sw_crowd *c, struct sw_flow *f)
 
 void sw_crowd_list(struct sw_crowd *c)
 {
-	struct sw_crowd **at = c->listed;
+	struct sw_crowd **at = &c->grants->crowds;
 	bool is_low = sw_ceiling_is_low(&c->ceiling) ||
 		      sw_ceiling_is_low(&c->fanout.ceiling) ||
 		      c->fanout.turns.first;

@@ -11,7 +11,7 @@
 #include "engine/flow/ceiling.h"
 #include "engine/flow/queue.h"
 
-/* What flows have in flight. */
+/* The flows share a ceiling for what they have in flight. */
 struct sw_fanout {
 	struct sw_ceiling ceiling; /* of used */
 	uint64_t used;    /* quanta in flight, or handed out and not sent */
@@ -28,9 +28,9 @@ struct sw_fan {
 };
 
 struct sw_crowd {
-	struct sw_grants *grants; /* borrowed, and these: */
-	struct sw_crowd **listed; /* crowds with a ceiling */
-	const uint64_t *now_ns;
+	struct sw_grants
+		*grants;        /* borrowed, which list crowds with a ceiling */
+	const uint64_t *now_ns; /* the engine's clock */
 	struct sw_flow *flows;
 	uint32_t n_flows;
 	uint32_t used;     /* under the ceiling: granted and not consumed */
@@ -43,14 +43,25 @@ struct sw_crowd {
 	bool is_listed;
 };
 
-/* sw_crowd_init - no flows.
- * @listed  where to list it while it has a ceiling
- * @now_ns  the engine's clock */
-static inline void sw_crowd_init(struct sw_crowd *c, struct sw_grants *grants,
-	struct sw_crowd **listed, const uint64_t *now_ns)
+/* sw_crowd_open - begin without flows.
+ * @fans_out  a ceiling may hold for what they have in flight */
+static inline void sw_crowd_open(struct sw_crowd *c, struct sw_grants *grants,
+	bool fans_out, const uint64_t *now_ns)
 {
 	*c = (struct sw_crowd){
-		.grants = grants, .listed = listed, .now_ns = now_ns};
+		.grants = grants, .fans_out = fans_out, .now_ns = now_ns};
+}
+
+/* sw_crowd_next - return the next one with a ceiling; NULL: none.
+ * sw_crowd_turns - return the queue for its grants. */
+static inline struct sw_crowd *sw_crowd_next(const struct sw_crowd *c)
+{
+	return c->next;
+}
+
+static inline struct sw_queue *sw_crowd_turns(struct sw_crowd *c)
+{
+	return &c->turns;
 }
 
 /* sw_crowd_most - return the quanta from which on no ceiling is needed, at most

@@ -5,7 +5,8 @@
 #include "engine/flow/flow.h"
 
 enum {
-	BURST_PART = 8, /* of a round trip: what may leave late at once */
+	BURST_PART = 8, /* part of a round trip whose late frames may leave at
+			   once */
 };
 
 /* A flow whose window may not be exceeded. */

@@ -157,9 +157,8 @@ static uint32_t left_to(const struct sw_flow *f)
 	return whole_frames(f, left);
 }
 
-/* Under a ceiling, return what the flow may hold beside it. One with a backlog
- * has nothing, and half of the ceiling is for those that may begin, if that is
- * a frame for each. */
+/* Under a ceiling, return what the flow may begin with: nothing with a backlog,
+ * else its part of half of the ceiling, if each part is a frame. */
 static uint32_t start_below(const struct sw_flow *f)
 {
 	const struct sw_crowd *c = f->crowd;

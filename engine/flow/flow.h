@@ -30,8 +30,8 @@
  *
  * Crowds. The queue may be shorter than the budget, or lie elsewhere on the way
  * of one job. When many flows of a job lose frames, a ceiling (ceiling.h) holds
- * for what this job's flows are granted together; a flow with a backlog then
- * begins with nothing, and those of the job wait in a queue of their own.
+ * for what they are granted together. They then wait in a queue of their own,
+ * and one with a backlog begins with nothing.
  */
 #ifndef SW_ENGINE_FLOW_FLOW_H
 #define SW_ENGINE_FLOW_FLOW_H
@@ -64,7 +64,7 @@ struct sw_grants {
 	uint32_t n_idle;  /* flows that hold none */
 	uint64_t windows; /* sum over flows with a backlog */
 	struct sw_queue turns;
-	struct sw_crowd *crowds; /* those that have a ceiling */
+	struct sw_crowd *crowds; /* crowds with a ceiling */
 };
 
 /* sw_grants_init - set the budget to @bytes, in whole frames of the largest
@@ -155,7 +155,7 @@ struct sw_flow {
 	uint64_t n_since_given;     /* quanta received since then */
 	uint32_t window;            /* quanta; our largest grant */
 	struct sw_grants *grants;   /* budget that it shares; NULL: none */
-	struct sw_crowd *crowd;     /* those of its job; NULL: none */
+	struct sw_crowd *crowd;     /* the flows of its job; NULL: none */
 	struct sw_flow *next;       /* of the crowd */
 	struct sw_queued turn;      /* to receive a grant */
 	uint32_t frame_bytes;       /* payload of a full frame */
@@ -436,36 +436,15 @@ static inline bool sw_grants_are_awaited(const struct sw_grants *g)
 }
 
 /* sw_grants_crowds - return the first crowd with a ceiling; NULL: none.
- * sw_crowd_next - return the next one.
- * sw_crowd_turns - return the queue for its grants. */
+ * sw_grants_turns - return the queue of flows whose crowds have none. */
 static inline struct sw_crowd *sw_grants_crowds(const struct sw_grants *g)
 {
 	return g->crowds;
 }
 
-static inline struct sw_crowd *sw_crowd_next(const struct sw_crowd *c)
-{
-	return c->next;
-}
-
-static inline struct sw_queue *sw_crowd_turns(struct sw_crowd *c)
-{
-	return &c->turns;
-}
-
 static inline struct sw_queue *sw_grants_turns(struct sw_grants *g)
 {
 	return &g->turns;
-}
-
-/* sw_crowd_open - begin without flows. Its flows share @g.
- * @fans_out  a ceiling may hold for what they have in flight
- * @now_ns    the engine's clock */
-static inline void sw_crowd_open(struct sw_crowd *c, struct sw_grants *g,
-	bool fans_out, const uint64_t *now_ns)
-{
-	sw_crowd_init(c, g, &g->crowds, now_ns);
-	c->fans_out = fans_out;
 }
 
 /* sw_crowd_grow - let the ceiling of a crowd's grants grow, if it is time and
@@ -705,8 +684,8 @@ static inline uint64_t sw_flow_n_timeouts(const struct sw_flow *f)
 
 /* Frames of both ways since the flow began, about. */
 struct sw_flow_losses {
-	uint64_t sent, lost; /* ours */
-	uint64_t queued;     /* those of lost for which a queue had grown */
+	uint64_t sent, lost;       /* ours */
+	uint64_t queued;           /* lost while a queue had grown */
 	uint64_t numbered, missed; /* the peer's, up to the newest one */
 };
 

@@ -145,8 +145,8 @@ static struct two *open_two(void)
 	t.now_ns = SW_S;
 	t.g = (struct sw_grants){
 		.start = SW_FLOW_START, .total = BUDGET, .whole = BUDGET};
-	sw_crowd_init(&t.many, &t.g, &t.g.crowds, &t.now_ns);
-	sw_crowd_init(&t.others, &t.g, &t.g.crowds, &t.now_ns);
+	sw_crowd_open(&t.many, &t.g, false, &t.now_ns);
+	sw_crowd_open(&t.others, &t.g, false, &t.now_ns);
 	for (uint32_t i = 0; i < MANY + OTHERS; i++) {
 		sw_flow_init(&t.flows[i], &x->params, &t.g, true, 0);
 		sw_crowd_add(i < MANY ? &t.many : &t.others, &t.flows[i]);

@@ -48,8 +48,7 @@ static struct fan *open_fan(void)
 	sw_params_init(&x.params);
 	x.params.payload = 1344;
 	x.now_ns = SW_S;
-	sw_crowd_init(&x.crowd, &x.g, &x.g.crowds, &x.now_ns);
-	x.crowd.fans_out = true;
+	sw_crowd_open(&x.crowd, &x.g, true, &x.now_ns);
 	for (uint32_t i = 0; i < N; i++) {
 		sw_flow_init(&x.flows[i], &x.params, NULL, true, 0);
 		sw_flow_wait(&x.flows[i]);
