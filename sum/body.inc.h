@@ -280,5 +280,5 @@ const struct sw_sum LEVEL = {
 	.name = LEVEL_NAME,
 	.ops = SW_SUM_OPS,
 	.stream = stream,
-	.copy = sw_sum_copy,
+	.copy = memcpy,
 };

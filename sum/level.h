@@ -9,9 +9,6 @@ extern const struct sw_sum sw_sum_scalar;
 extern const struct sw_sum sw_sum_avx2;
 extern const struct sw_sum sw_sum_avx512;
 
-/* memcpy, as a kernel of every level. */
-void sw_sum_copy(void *dst, const void *src, size_t n);
-
 /* The same loads and stores without the arithmetic, for the bench. */
 extern const struct sw_sum sw_sum_move_scalar;
 extern const struct sw_sum sw_sum_move_avx2;

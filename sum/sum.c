@@ -45,11 +45,6 @@ static const struct {
 #endif
 };
 
-void sw_sum_copy(void *dst, const void *src, size_t n)
-{
-	memcpy(dst, src, n);
-}
-
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 const struct sw_sum *sw_sum_row(uint32_t i, bool *runs)

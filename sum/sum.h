@@ -85,8 +85,8 @@ struct sw_sum {
 	 * that sees a later release store of this thread sees the whole copy.
 	 */
 	void (*stream)(void *dst, const void *src, size_t n);
-	/* The same through the caches: memcpy. */
-	void (*copy)(void *dst, const void *src, size_t n);
+	/* memcpy: the same through the caches. */
+	void *(*copy)(void *dst, const void *src, size_t n);
 };
 
 /* sw_sum_best - return the kernels of the highest level <= @max that this CPU

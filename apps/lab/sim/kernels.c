@@ -9,6 +9,12 @@ static void none(void *to, const void *from, size_t n)
 	(void)n;
 }
 
+static void *no_copy(void *to, const void *from, size_t n)
+{
+	none(to, from, n);
+	return to;
+}
+
 static void none_sum(
 	void *acc, const void *const *src, uint32_t n_src, size_t n)
 {
@@ -23,7 +29,8 @@ struct sw_sum sw_sim_kernels(void)
 	struct sw_sum k = *sw_sum_best(SW_SUM_SCALAR);
 
 	k.name = "none";
-	k.stream = k.copy = none;
+	k.stream = none;
+	k.copy = no_copy;
 	for (uint32_t i = 0; i < SW_N_DTYPES; i++) {
 		k.ops[i].put = k.ops[i].add = k.ops[i].copy = none;
 		k.ops[i].sum = none_sum;
