@@ -282,4 +282,23 @@ static inline void run(void)
 	sum(1);
 }
 
+static inline int encrypts(void **state)
+{
+	rig_encrypts = true;
+	return 0;
+}
+
+/* Run the tests with jobs that have tags alone, then with encrypted ones. */
+static inline int run_twice(const struct CMUnitTest *tests, size_t n)
+{
+	struct CMUnitTest all[32];
+
+	assert_true(2 * n <= SW_ARRAY_SIZE(all));
+	for (size_t i = 0; i < 2 * n; i++) {
+		all[i] = tests[i % n];
+		all[i].setup_func = i < n ? NULL : encrypts;
+	}
+	return _cmocka_run_group_tests("keyed", all, 2 * n, NULL, NULL);
+}
+
 #endif

@@ -1,5 +1,5 @@
-/* unit_forged.c - no frame of an attacker changes a byte of a keyed job's
- * state. SPDX-License-Identifier: BSD-3-Clause
+/* unit_forged.c - no frame of an attacker changes a keyed job's state.
+ * SPDX-License-Identifier: BSD-3-Clause
  *
  * Each treatment gets a frame of each type of the table of types, in both
  * directions: the next one that the peer could send, as the peer would seal it.
@@ -456,12 +456,6 @@ static void keyed__no_flipped_bit_of_a_refusal_ends_anything(void **state)
 	close_all();
 }
 
-static int encrypts(void **state)
-{
-	rig_encrypts = true;
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -480,12 +474,5 @@ int main(void)
 			keyed__no_flipped_bit_of_a_refusal_ends_anything),
 	};
 
-	enum { N_TESTS = SW_ARRAY_SIZE(tests) };
-	struct CMUnitTest all[2 * N_TESTS];
-
-	for (uint32_t i = 0; i < 2 * N_TESTS; i++) {
-		all[i] = tests[i % N_TESTS];
-		all[i].setup_func = i < N_TESTS ? NULL : encrypts;
-	}
-	return cmocka_run_group_tests(all, NULL, NULL);
+	return run_twice(tests, SW_ARRAY_SIZE(tests));
 }

@@ -443,12 +443,6 @@ static void keyed__leaves(void **state)
 	close_all();
 }
 
-static int encrypts(void **state)
-{
-	rig_encrypts = true;
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -469,12 +463,5 @@ int main(void)
 		cmocka_unit_test(keyed__no_join_displaces_a_worker),
 	};
 
-	enum { N_TESTS = SW_ARRAY_SIZE(tests) };
-	struct CMUnitTest all[2 * N_TESTS];
-
-	for (uint32_t i = 0; i < 2 * N_TESTS; i++) {
-		all[i] = tests[i % N_TESTS];
-		all[i].setup_func = i < N_TESTS ? NULL : encrypts;
-	}
-	return cmocka_run_group_tests(all, NULL, NULL);
+	return run_twice(tests, SW_ARRAY_SIZE(tests));
 }

@@ -220,12 +220,6 @@ static void era__of_an_old_result_is_renewed(void **state)
 	close_all();
 }
 
-static int encrypts(void **state)
-{
-	rig_encrypts = true;
-	return 0;
-}
-
 static int only_authenticates(void **state)
 {
 	rig_encrypts = false;

@@ -115,7 +115,6 @@ static void find__a_daemon_and_its_jobs(void **state)
 	sw_daemons_free(&found);
 }
 
-/* All are connected before the daemon answers the first. */
 /* A busy machine may give 200 readers no CPU within the second that each waits:
  * such a reader asks again. */
 static int read_patiently(const char *dir)
@@ -131,6 +130,7 @@ static int read_patiently(const char *dir)
 	return !has_found;
 }
 
+/* All are connected before the daemon answers the first. */
 static void find__two_hundred_readers_at_once(void **state)
 {
 	struct scene *s = *state;
