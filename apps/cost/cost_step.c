@@ -287,9 +287,9 @@ static void run_strangers(struct step *x)
 	static const struct {
 		void (*give)(struct shim *, uint64_t, uint32_t,
 			const struct sw_rx_frame *, uint32_t);
-		uint32_t byte;  /* of the frame; its lowest bit changes by */
-		uint8_t change; /* this */
-		uint16_t udp;   /* and the source port by this */
+		uint32_t byte;  /* this byte of the frame differs by */
+		uint8_t change; /* these bits, */
+		uint16_t udp;   /* and the source port by these */
 	} strangers[] = {
 		{wrong_session, offsetof(struct sw_header, session), 1, 0},
 		{wrong_path, 0, 0, 1}, {wrong_tag, SW_SEAL_HEAD_BYTES, 1, 0}};

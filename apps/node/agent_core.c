@@ -699,7 +699,6 @@ static uint32_t take_clients(struct agent_core *core)
 static void show_waits(struct agent_core *core)
 {
 	struct agent_shared *s = core->shared;
-
 	bool has_worker = core->has_worker && !sw_agent_is_over(core);
 
 	if (!sw_agent_is_asked(s, 0))

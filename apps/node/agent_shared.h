@@ -20,8 +20,8 @@ struct agent_part {
 	struct sw_env env;
 };
 
-/* Who has what a look has found: nobody, the control thread, or the lcore whose
- * number is added, which describes its part and hands on to the next one. */
+/* A look at the job is with nobody, with the control thread, or with lcore i
+ * (ASKED + i), which describes its part and hands on to the next lcore. */
 enum agent_look { AGENT_LOOK_NONE, AGENT_LOOK_TOLD, AGENT_LOOK_ASKED };
 
 /* A session of lane @lane; path.server points to nothing. */

@@ -46,7 +46,7 @@ enum name {
 /* Where C++ keeps the fields of an options' object, if quick.py has found it.
  */
 struct fields {
-	void *type;                         /* of the object; NULL: not found */
+	void *type;                         /* the object's; NULL: not found */
 	Py_ssize_t what, is_async, timeout; /* offsets in the C++ object */
 	long long unset;                    /* no timeout */
 };

@@ -185,7 +185,7 @@ static bool is_same_row(
 struct tracks {
 	uint32_t daemon, tid, n; /* the first one; how many there are */
 	const char *label;
-	int64_t *ends; /* of their last slices */
+	int64_t *ends; /* where their last slices end */
 };
 
 static uint32_t take_track(

@@ -56,7 +56,7 @@ struct frame {
 	struct cut cuts[CUTS];
 	uint32_t n_cuts;
 	int node_width, job_width;   /* in the table of members */
-	char name[SW_NAME_MAX + 32]; /* of a daemon, with its pid */
+	char name[SW_NAME_MAX + 32]; /* a daemon's, with its pid */
 	struct row none; /* in place of a row without memory; never read */
 	bool has_failed;
 };

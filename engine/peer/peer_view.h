@@ -13,10 +13,10 @@ struct sw_peer_view {
 	uint64_t srtt_ns, least_ns; /* round trips: smoothed, the least */
 	uint64_t window_bytes;      /* congestion's; 0: it does not limit */
 	uint64_t granted_bytes;     /* granted to us and not used */
-	uint64_t sent, lost;        /* ours, */
-	uint64_t queued;   /* those of lost for which a queue had grown, */
-	uint64_t timeouts; /* those of lost that only a timeout found */
-	uint64_t numbered, missed; /* the peer's; those that did not arrive */
+	uint64_t sent, lost;        /* ours */
+	uint64_t queued;            /* lost while a queue had grown */
+	uint64_t timeouts;          /* lost, and only a timeout found it */
+	uint64_t numbered, missed;  /* the peer's; those that did not arrive */
 	/* Frames lost, and not arrived, of each 10,000 in the last seconds. */
 	uint32_t lost_part, missed_part;
 	/* Our frames that queues marked, of each 10,000, on average. */

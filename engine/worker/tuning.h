@@ -14,7 +14,6 @@ int sw_tuning_use(struct sw_worker *w, const struct sw_policy *policy,
 uint64_t sw_tuning_credit(const struct sw_worker *w,
 	const struct sw_policy *policy, uint64_t credit_bytes);
 /* sw_tuning_build - build the TUNE that asks for w->tuning.wanted. */
-struct sw_link;
 uint32_t sw_tuning_build(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 /* sw_tuning_received - apply the job's tuning in STATUS, if it is newer than

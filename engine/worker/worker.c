@@ -381,8 +381,7 @@ static bool is_busy(const struct sw_engine *engine)
 
 uint32_t sw_worker_take(struct sw_worker *w)
 {
-	uint32_t n =
-		settle_noted(w); /* what calls have noted since the last turn */
+	uint32_t n = settle_noted(w); /* by calls since the last turn */
 
 	n += w->left_by_ns ? sw_rounds_end(w) : sw_dead_work(w);
 	if (w->lane_i) {

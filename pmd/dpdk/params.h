@@ -5,9 +5,8 @@
 
 #include "pmd/dpdk/port_int.h"
 
-/* Check parameters; find the interface that has the address of a
- * kernel port, into @p and @name; read an interface's index and largest payload
- * class. */
+/* Check parameters; find the interface that has the address of a kernel port,
+ * into @p and @name; read an interface's index and largest payload class. */
 int sw_dpdk_params_check(
 	const struct sw_dpdk_port_params *p, const struct sw_log *log);
 int sw_dpdk_address_find(struct sw_dpdk_port_params *p,

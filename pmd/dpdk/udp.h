@@ -45,9 +45,8 @@ struct sw_udp_queue {
 
 extern const struct sw_port_ops sw_udp_ops;
 
-/* Plan the queue pairs,
- * open, close, drop held frames, and return the descriptors for
- * sw_dpdk_port_wake_fds. */
+/* Plan the queue pairs, open, close, drop held frames, and return the
+ * descriptors for sw_dpdk_port_wake_fds. */
 void sw_udp_plan(struct port *p);
 int sw_udp_open(struct port *p);
 void sw_udp_close(struct port *p);

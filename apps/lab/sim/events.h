@@ -33,7 +33,7 @@ struct sw_sim_event {
 };
 
 /* A level of the wheel: first and last event of each slot, as next, and which
- * slots have some. The last one is stale where there is none. */
+ * slots have some. Without a first event, the last one means nothing. */
 struct sw_sim_level {
 	struct {
 		uint32_t first, last;

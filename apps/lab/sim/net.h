@@ -119,7 +119,7 @@ struct sw_sim_node {
 	uint32_t n_inbox, n_taken, room, n_sent;
 	struct sw_sim_frame *taken[SW_RX_BURST];
 	uint64_t wake_ns, turned_ns, last_ns, n_full;
-	/* Of its events in the queue, the last ones of all; 0: none. */
+	/* Times of its wake-ups in the queue, the latest ones; 0: none. */
 	uint64_t queued_ns[SW_SIM_QUEUED];
 	bool is_deaf; /* its port shows no frames for the moment */
 	/* Called after each turn; returns when it wants the next one. */

@@ -40,10 +40,9 @@ uint64_t sw_sim_truth_wrong(const struct sw_sim_truth *t, uint32_t rank,
 /* An asynchronous job has no sums of a round: its servers' values have at least
  * all that the agent has pushed, and at most what all have. Both repeat.
  *
- * sw_sim_truth_add - add what @rank pushes to @sums, of a tensor of @n
- * elements. sw_sim_truth_outside - count those of @n elements at @at outside of
- * the sums
- * @low and @high. */
+ * sw_sim_truth_add - add to @sums what @rank pushes of a tensor of @n elements.
+ * sw_sim_truth_outside - count those of @n elements at @at that are not between
+ * the sums @low and @high. */
 void sw_sim_truth_add(const struct sw_sim_truth *t, uint32_t rank,
 	uint32_t tensor, uint32_t round, float *sums, uint64_t n);
 uint64_t sw_sim_truth_outside(

@@ -27,7 +27,7 @@ log = logging.getLogger("sumwire")
 
 NAME = "quick.abi3.so"
 N_OPERATIONS = 16  # most operations of torch; the same in quick.c
-FIELD_BYTES = 48  # of the C++ objects of options, in which fields are looked for
+FIELD_BYTES = 48  # find_fields() looks at so much of an object
 CODES = {dtype: library.DTYPES[name][0] for dtype, name in DTYPES.items()}
 
 
@@ -126,10 +126,10 @@ def samples():
 
 
 def find_fields(found, size):
-    """Return (type, offsets of the numbers in the C++ object, the timeout of
-    none), or None if one of them is not at exactly one place in all objects.
-    pybind11 keeps the object's address after Python's header.  size: bytes of
-    the first number."""
+    """Find where C++ objects keep the numbers that were written into them: after
+    Python's header, pybind11 has the object's address.  Return (type, offsets,
+    the number of no timeout), or None if a number is not at exactly one place in
+    all objects.  size: bytes of the first number."""
     with open("/proc/self/mem", "rb", buffering=0) as memory:
         # Reading a wrong address this way is an error, not a signal.
         def read(o):
