@@ -1,5 +1,6 @@
 /* main_lab.c - sumwire-lab: studies of clusters, networks, jobs and of the
- * engine. SPDX-License-Identifier: BSD-3-Clause */
+ * engine.
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/cli/cmd.h"
 #include "apps/cli/commands.h"
 

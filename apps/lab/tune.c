@@ -1,5 +1,6 @@
 /* tune.c - sumwire-lab tune: search for partition and credit, and what it
- * costs. SPDX-License-Identifier: BSD-3-Clause */
+ * costs.
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/tune.h"
 
 #include <stdio.h>

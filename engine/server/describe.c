@@ -1,5 +1,6 @@
 /* describe.c - describe jobs, and what their sums wait for, to the control
- * thread. SPDX-License-Identifier: BSD-3-Clause */
+ * thread.
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/server/describe.h"
 
 _Static_assert((int)SW_LOOK_JOBS == (int)SW_MAX_JOBS, "all have a place");

@@ -1,5 +1,6 @@
 /* coll.h - collectives as frames name them: kind, operation, who gives and
- * gets. SPDX-License-Identifier: BSD-3-Clause
+ * gets.
+ * SPDX-License-Identifier: BSD-3-Clause
  *
  * A group is a set of members; it opens streams, each an ordered sequence of
  * collectives (PROTOCOL.md 13).  Each chunk of a collective has members who

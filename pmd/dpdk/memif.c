@@ -1,5 +1,6 @@
 /* memif.c - what is special about memif: its arguments, its socket, who is
- * there. SPDX-License-Identifier: BSD-3-Clause */
+ * there.
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

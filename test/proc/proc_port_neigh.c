@@ -1,5 +1,6 @@
 /* proc_port_neigh.c - neighbours: who is asked, who is answered, what is
- * believed. SPDX-License-Identifier: BSD-3-Clause */
+ * believed.
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

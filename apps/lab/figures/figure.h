@@ -1,5 +1,6 @@
 /* figure.h - a figure: a description with a sweep, formulas and a paper's
- * numbers. SPDX-License-Identifier: BSD-3-Clause
+ * numbers.
+ * SPDX-License-Identifier: BSD-3-Clause
  *
  * A figure is a description of sumwire-lab sim (apps/lab/sim/desc.h) with the
  * sections [figure], [curve NAME] and [claim NAME].

@@ -1,5 +1,6 @@
 /* formula.c - curves of theory: BytePS's communication, ByteScheduler's
- * iterations. SPDX-License-Identifier: BSD-3-Clause */
+ * iterations.
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <stdlib.h>
 

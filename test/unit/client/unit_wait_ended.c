@@ -1,5 +1,6 @@
 /* unit_wait_ended.c - libsumwire: a thread that tells others which collectives
- * ended. SPDX-License-Identifier: BSD-3-Clause */
+ * ended.
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_rig.h"
 
 #include <string.h>

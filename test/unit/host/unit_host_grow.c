@@ -1,5 +1,6 @@
 /* unit_host_grow.c - what a client says of growing tensors, as its lcore has
- * it. SPDX-License-Identifier: BSD-3-Clause */
+ * it.
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* unit_host_tuning.c - tuning from libsumwire to the agent, and back to be
- * read. SPDX-License-Identifier: BSD-3-Clause */
+ * read.
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_raw.h"
 
 static void set__comes_as_it_was_given(void **state)

@@ -1,5 +1,6 @@
 /* unit_agent_build.c - what an lcore has of a worker is made by the control
- * thread. SPDX-License-Identifier: BSD-3-Clause */
+ * thread.
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/faults.h"
 #include "test/support/alloc.h"
 #include "test/unit/node/agent_rig.h"

@@ -1,5 +1,6 @@
 /* unit_agent_report.c - a control thread that is late misses lines, nothing
- * else. SPDX-License-Identifier: BSD-3-Clause */
+ * else.
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/faults.h"
 #include "engine/worker/link.h"
 #include "test/unit/node/agent_rig.h"

@@ -1,5 +1,6 @@
 /* unit_agent_rings.c - all that the agent's threads may say, and nobody takes
- * it. SPDX-License-Identifier: BSD-3-Clause */
+ * it.
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/node/agent_rig.h"
 
 enum { AGAIN = 3, LINES = 8000, RING = 4096 };

@@ -1,5 +1,6 @@
 /* unit_deaths.c - what ends when a member or a local rank is gone, what goes
- * on. SPDX-License-Identifier: BSD-3-Clause */
+ * on.
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/worker/coll_rig.h"
 
 enum { LOCAL = 3, A, B, C };

@@ -1,5 +1,6 @@
 /* unit_stream_gone.c - streams that are closed go, and others have their
- * indices. SPDX-License-Identifier: BSD-3-Clause */
+ * indices.
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/worker/coll_rig.h"
 
 enum { NEXT = SW_IDS }; /* the second stream at index 0 */
