@@ -23,9 +23,9 @@
  * vector of 8 * WORDS bytes), ROUNDS and WORDS of each stream that a step does,
  * FOLD(v, pair, next), SPREAD (a pair in all of a vector), WIDEN, ROW, NAME and
  * IS_FAR_STRAIGHT, whether far bytes are read from the first to the last, by
- * rounds alone: prefetchers do not follow five places at once;
- * powers[], to fold by 1 to 4 vectors, and blocks[], the larger first and each
- * of so many steps that it is a multiple of ROUND. */
+ * rounds alone: prefetchers do not follow five places at once; powers[], to
+ * fold by 1 to 4 vectors, and blocks[], the larger first and each of so many
+ * steps that it is a multiple of ROUND. */
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))

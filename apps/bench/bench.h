@@ -82,8 +82,8 @@ uint64_t sw_bench_wrong(const struct bench_options *o, const char *data,
 	uint64_t first, uint64_t n, uint32_t factor);
 
 /* A collective of all ranks (--collective), in bench_coll.c.  open has the
- * errors of sw_alloc.  shape sets its count from the row's
- * size, and then the row's size from the count. */
+ * errors of sw_alloc.  shape sets its count from the row's size, and then the
+ * row's size from the count. */
 struct bench_coll {
 	struct sw_group *group;
 	struct sw_coll_args args;

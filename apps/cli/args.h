@@ -71,14 +71,12 @@ enum { SW_ARGS_HELP = 1 };
  * all commands (completion.bash). */
 #define SW_ARGS_COMPLETE "--complete"
 
-/* sw_args_parse - read @argv[1] on into the variables the rows point to.
- * Takes "--name value" and "--name=value"; "--" ends the options.  If an
- * option is given twice, the last value counts; a list has all.  Every command
- * has
- * --help and --version.  Returns 0: go on; SW_ARGS_HELP: one of them was
- * printed to stdout, exit 0; SW_EINVAL: the error was printed to stderr with
- * the nearest name, exit 2 (variables may have changed). Thread: any, one at a
- * time. */
+/* sw_args_parse - read @argv[1] on into the variables the rows point to.  Takes
+ * "--name value" and "--name=value"; "--" ends the options.  If an option is
+ * given twice, the last value counts; a list has all.  Every command has --help
+ * and --version.  Returns 0: go on; SW_ARGS_HELP: one of them was printed to
+ * stdout, exit 0; SW_EINVAL: the error was printed to stderr with the nearest
+ * name, exit 2 (variables may have changed). Thread: any, one at a time. */
 int sw_args_parse(const struct sw_args *args, int argc, char **argv);
 
 #endif

@@ -43,8 +43,8 @@ struct sw_net {
 	/* Lines for all [job] and [agent] sections; NULL: none. */
 	const char *job_keys, *agent_keys;
 	/* Each agent has a link to the server, with a network of its own: a
-	 * /24, or a /120 of IPv6.  A type
-	 * other than memif has one link, so there is one agent. */
+	 * /24, or a /120 of IPv6.  A type other than memif has one link, so
+	 * there is one agent. */
 	const char *port_type; /* NULL: memif */
 	struct sw_ip ip; /* address of the first network; none: 10.77.0.0 */
 	struct sw_net_end ends[2]; /* the server's, or first agent's; agents' */

@@ -37,8 +37,7 @@ static void library_env_set(void)
 	}
 }
 
-/* Set sumwire's variables and torchrun's.  All
- * ranks are on this machine. */
+/* Set sumwire's variables and torchrun's.  All ranks are on this machine. */
 void sw_rank_env_set(const struct sw_run *r, uint32_t rank, int port)
 {
 	const struct {

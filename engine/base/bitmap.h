@@ -180,8 +180,7 @@ static inline uint32_t sw_bitmap_first(const struct sw_bitmap *b)
 	return sw_bitmap_first_in(b, 0);
 }
 
-/* sw_bitmap_next - return the lowest member >= @from, or
- * SW_BITMAP_NONE. */
+/* sw_bitmap_next - return the lowest member >= @from, or SW_BITMAP_NONE. */
 static inline uint32_t sw_bitmap_next(const struct sw_bitmap *b, uint32_t from)
 {
 	uint32_t i = from, n = b->n;

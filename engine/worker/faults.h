@@ -49,8 +49,8 @@ void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 uint32_t sw_link_build_end(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 
-/* sw_lane_say - tell the user of a state or a line; another lane
- * does so through lane 0. */
+/* sw_lane_say - tell the user of a state or a line; another lane does so
+ * through lane 0. */
 void sw_lane_say(struct sw_worker *w, int err, const char *text);
 
 /* --- deaths.c: ranks that have died or left, and what ends with them --- */

@@ -14,8 +14,8 @@
  *
  * Lanes meet through state words, never through queues.  A lane writes a word,
  * of a tensor or here, and then raises the tensor's flag, or a bit, at the
- * other side, which looks at the whole state of the tensor.  So a
- * flag that stands for several changes, or comes late, loses nothing.
+ * other side, which looks at the whole state of the tensor.  So a flag that
+ * stands for several changes, or comes late, loses nothing.
  *
  * Lanes read names, shapes, collectives, buffers and operations in lane 0's
  * memory, which lane 0 keeps until the last lane has closed.  They read why a

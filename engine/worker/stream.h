@@ -101,9 +101,8 @@ struct sw_stream_link {
 };
 
 /* One stream's channel between lane 0 and another lane: sets of places in lane
- * 0's colls.  A lane that adds to a set also raises the
- * stream's flag.  The other lane
- * reads ask, locals, number, turn and first of those begun, stable
+ * 0's colls.  A lane that adds to a set also raises the stream's flag.  The
+ * other lane reads ask, locals, number, turn and first of those begun, stable
  * until in done. */
 struct sw_stream_lane {
 	/* Sets that the other side has not taken yet. */

@@ -39,8 +39,7 @@ void sw_client_close_parts(struct sw_client *c);
 /* sw_client_rest - sleep until the agent has something, sw_client_wake, or
  * @until_ns.  Returns at once if *@has_mail, which is set before
  * sw_client_wake, or if more of a growing tensor is summed than when the last
- * call wrote
- * *@n_summed. */
+ * call wrote *@n_summed. */
 void sw_client_rest(struct sw_client *c, const _Atomic bool *has_mail,
 	uint32_t *n_summed, uint64_t until_ns);
 void sw_client_wake(struct sw_client *c);

@@ -54,8 +54,7 @@ bool sw_group_has(const struct sw_group *g, uint32_t rank);
 const char *sw_group_name(const struct sw_group *g);
 
 /* sw_group_short - copy the name for a sentence; a long one is cut and ends
- * with
- * "...".  Returns @out. */
+ * with "...".  Returns @out. */
 const char *sw_group_short(const struct sw_group *g, char out[SW_GROUP_SHORT]);
 
 /* sw_coll_priority - return the priority of all collectives of @kind. */

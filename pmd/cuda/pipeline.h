@@ -30,16 +30,16 @@
  *
  * Threads: one of the pipeline's own makes all copies and calls of net; callers
  * come from any and block in wait alone.  A mutex guards what both see: the
- * mail, states of tensors.  No call of the back end is made while it is held:
- * a driver may let a call wait for a stream, which waits for a word that the
- * thread writes.  The thread owns copies, queues and windows.  It
- * sleeps in net.rest when all that is open is with the network, and naps
- * 20 us when copies are, 50 when producers are not done.
+ * mail, states of tensors.  No call of the back end is made while it is held: a
+ * driver may let a call wait for a stream, which waits for a word that the
+ * thread writes.  The thread owns copies, queues and windows.  It sleeps in
+ * net.rest when all that is open is with the network, and naps 20 us when
+ * copies are, 50 when producers are not done.
  *
  * Ownership: a tensor and the memory that it points to belong to the caller of
- * sw_pipeline_add and live longer than the pipeline.  from and to
- * of a call are the device's, and must not be freed, and to not be written or
- * read, until the call has ended.
+ * sw_pipeline_add and live longer than the pipeline.  from and to of a call are
+ * the device's, and must not be freed, and to not be written or read, until the
+ * call has ended.
  *
  * A device that fails ends everything: net.give_up is called, each open call
  * ends with SW_EDEVICE, each word is written, so that no stream waits for ever.

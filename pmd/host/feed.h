@@ -31,8 +31,8 @@ static inline const char *sw_feed_path(const struct sw_feed *f)
 	return f->tell.address.sun_path;
 }
 
-/* sw_feed_begin - return whether a new reader has come.  A second
- * reader gets @refusal, @n bytes, and is closed.  Never blocks. */
+/* sw_feed_begin - return whether a new reader has come.  A second reader gets
+ * @refusal, @n bytes, and is closed.  Never blocks. */
 bool sw_feed_begin(struct sw_feed *f, const void *refusal, size_t n);
 
 /* sw_feed_ask - take the first @n bytes that the reader says, which it must
@@ -67,9 +67,8 @@ void sw_feed_end(struct sw_feed *f);
 void sw_feed_close(struct sw_feed *f);
 
 /* sw_feed_dial - become the reader at @path, *fd: read(2) takes the stream, and
- * a byte that is written after
- * what sw_feed_ask takes ends it.  Errors: SW_EINVAL, SW_EPERM, SW_ECLOSED
- * nobody listens there. */
+ * a byte that is written after what sw_feed_ask takes ends it.  Errors:
+ * SW_EINVAL, SW_EPERM, SW_ECLOSED nobody listens there. */
 int sw_feed_dial(const char *path, int *fd);
 
 #endif
