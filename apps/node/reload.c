@@ -89,6 +89,24 @@ static void section_compare(struct changes *c, const struct sw_section *s)
 			s->is_many ? is + i * s->bytes : "");
 }
 
+/* Take the shares if they are those of the same jobs; else a restart does. */
+static void take_shares(struct sw_daemon *d, const struct sw_conf *now)
+{
+	const struct sw_conf *was = d->file;
+
+	if (now->n_shares != was->n_shares)
+		return;
+	for (uint32_t i = 0; i < now->n_shares; i++)
+		if (strcmp(now->shares[i].label, was->shares[i].label))
+			return;
+	for (uint32_t i = 0; i < now->n_shares; i++) {
+		d->file->shares[i] = now->shares[i];
+		atomic_store(&d->shares[i].weight, now->shares[i].weight);
+		atomic_store(&d->shares[i].quota, now->shares[i].quota_bytes);
+	}
+	atomic_fetch_add(&d->n_reloads, 1);
+}
+
 static void take_conf(struct sw_daemon *d, const struct sw_conf *now)
 {
 	enum sw_log_level level = (enum sw_log_level)now->log.level;
@@ -97,16 +115,7 @@ static void take_conf(struct sw_daemon *d, const struct sw_conf *now)
 	for (uint32_t i = 0; i < d->n_lcores; i++)
 		sw_lines_set_level(d->lines[i], level);
 	d->file->log.level = now->log.level;
-	if (now->n_shares != d->file->n_shares)
-		return;
-	for (uint32_t i = 0; i < now->n_shares; i++) {
-		if (strcmp(now->shares[i].label, d->file->shares[i].label))
-			return;
-		d->file->shares[i] = now->shares[i];
-		atomic_store(&d->shares[i].weight, now->shares[i].weight);
-		atomic_store(&d->shares[i].quota, now->shares[i].quota_bytes);
-	}
-	atomic_fetch_add(&d->n_reloads, 1);
+	take_shares(d, now);
 }
 
 static void keys_copy(struct sw_conf *to, const struct sw_conf *from)
