@@ -94,7 +94,7 @@ static void finish(struct free_client *k, struct call *call)
 {
 	if (!call->p)
 		return;
-	if (sw_coll_test(k->c, call->handle) == SW_EAGAIN) {
+	if (sw_poll(k->c, call->handle) == SW_EAGAIN) {
 		if (!k->unmap && sw_free(k->c, call->p) == SW_EBUSY)
 			proc_say("busy");
 		proc_must(&k->c, sw_wait(k->c, call->handle), "wait");

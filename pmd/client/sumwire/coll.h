@@ -132,12 +132,6 @@ struct sw_coll_args {
 SW_API int sw_coll(
 	struct sw_group *g, const struct sw_coll_args *args, uint64_t *handle);
 
-/* sw_coll_test - return what sw_poll returns for @handle. */
-static inline int sw_coll_test(struct sw_client *c, uint64_t handle)
-{
-	return sw_poll(c, handle);
-}
-
 /* sw_group_abort - end every open collective of @g at all members. Their
  * handles, and all later calls on the group, end with @err and the text "rank 2
  * aborted group 'dp': TEXT". Returns when the agent has stopped using the

@@ -59,7 +59,7 @@ static void abort__ends_all_that_is_open(void **state)
 	assert_int_equal(s->r->end.what, SW_EDGE_ABORT);
 	assert_string_equal(s->r->end.why, why);
 	for (uint32_t i = 0; i < CALLS; i++)
-		fails(s, sw_coll_test(s->c, h[i]), SW_EABORTED, why);
+		fails(s, sw_poll(s->c, h[i]), SW_EABORTED, why);
 	fails(s, call(s, s->g, SW_ALL_GATHER, 1, &h2), SW_EABORTED, why);
 	assert_int_equal(sw_group_abort(s->g, SW_EABORTED, "again"), 0);
 	fails(s, call(s, s->g, SW_BARRIER, 0, &h2), SW_EABORTED, why);
@@ -80,7 +80,7 @@ static void abort__for_a_reason(void **state)
 	assert_int_equal(sw_group_abort(s->g, SW_EEXPIRED, "late"), 0);
 	assert_int_equal(s->r->end.err, SW_EEXPIRED);
 	for (uint32_t i = 0; i < CALLS; i++)
-		fails(s, sw_coll_test(s->c, h[i]), SW_EEXPIRED,
+		fails(s, sw_poll(s->c, h[i]), SW_EEXPIRED,
 			"rank 3 aborted group 'dp': late");
 }
 

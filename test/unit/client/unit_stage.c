@@ -293,7 +293,7 @@ static void event_fd__says_that_one_ended(void **state)
 		assert_int_equal(sw_coll(s->g, &a, &h), 0);
 		assert_int_equal(poll(&fd, 1, RIG_WAIT_MS), 1);
 		assert_int_equal(read(fd.fd, &n, 8), 8);
-		assert_int_equal(sw_coll_test(s->c, h), 0);
+		assert_int_equal(sw_poll(s->c, h), 0);
 		check(&a);
 	}
 }

@@ -166,14 +166,14 @@ static void coll__waits_for_its_stream(void **state)
 	sw_fake_stream_run(stream, produce, s);
 	h = coll_start(s, &a, stream);
 	coll_wait(s, coll_start(s, &b, NULL));
-	assert_int_equal(sw_coll_test(s->c, h), SW_EAGAIN);
+	assert_int_equal(sw_poll(s->c, h), SW_EAGAIN);
 	atomic_store(&s->is_made, true);
 	coll_wait(s, h);
 	coll_check(s, &a, 3);
 	/* a barrier of streams */
 	sw_fake_stream_run(stream, await_true, (void *)&is_over);
 	h = coll_start(s, &b, stream);
-	assert_int_equal(sw_coll_test(s->c, h), SW_EAGAIN);
+	assert_int_equal(sw_poll(s->c, h), SW_EAGAIN);
 	atomic_store(&is_over, true);
 	coll_wait(s, h);
 	sw_fake_stream_close(stream);
@@ -257,7 +257,7 @@ static bool small_passes(struct scene *s)
 	coll_wait(s, coll_start(s, &small, NULL));
 	/* as many of some 8 begin meanwhile */
 	has_passed = sw_fake_copies(s->d->back, SW_BACK_OUT) <= begun + 5;
-	is_open = sw_coll_test(s->c, h) == SW_EAGAIN;
+	is_open = sw_poll(s->c, h) == SW_EAGAIN;
 	if (is_open)
 		coll_wait(s, h);
 	coll_check(s, &big, 0);
