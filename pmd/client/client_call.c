@@ -451,6 +451,10 @@ static uint64_t put_piece(struct sw_client *c, struct sw_channel *ch)
 	k->next += n;
 	k->n_open++;
 	ch->n_pieces++;
+	if (k->ready_ns) {
+		k->first_piece = k->first_piece ? k->first_piece : p->handle;
+		k->last_piece = p->handle;
+	}
 	if (has_all_put(k))
 		unlink_call(k);
 	fill_piece(c, ch, p);

@@ -90,7 +90,8 @@ struct sw_call {
 	uint64_t piece;  /* elements of each part in a piece */
 	uint64_t stride; /* bytes between parts; 0: it differs */
 	uint64_t next;   /* first element not yet put */
-	uint32_t n_open; /* pieces that have not ended */
+	uint64_t first_piece, last_piece; /* handles, if ready_ns is set */
+	uint32_t n_open;                  /* pieces that have not ended */
 	/* Buffers that lie in memory of sw_alloc, and their places. */
 	bool has_from, has_to;
 	struct sw_edge_place_at from, to;
@@ -146,6 +147,19 @@ void sw_client_count_work(struct sw_client *c, struct sw_call *k);
 /* sw_client_find_call - return the collective of @handle, open or ended and not
  * reported; NULL if unknown. */
 struct sw_call *sw_client_find_call(struct sw_client *c, uint64_t handle);
+
+/* sw_calls_piece - return the handle by which the agent knows a piece of the
+ * collective of @handle, the first or the last one; it may have been reported.
+ * 0: unknown, or nobody traced its begin. */
+static inline uint64_t sw_calls_piece(
+	const struct sw_calls *s, uint64_t handle, bool is_last)
+{
+	const struct sw_call *k = &s->calls[handle & (SW_EDGE_COLLS - 1)];
+
+	if (k->handle != handle)
+		return 0;
+	return is_last ? k->last_piece : k->first_piece;
+}
 
 /* sw_client_end_piece - end the piece that the agent has completed.  Returns
  * false if the agent does not have such a piece. */

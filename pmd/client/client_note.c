@@ -12,8 +12,11 @@ void sw_note_copy(struct sw_client *c, uint64_t handle, int is_out,
 {
 	if (from_ns > to_ns || !sw_client_is_traced(c) || !sw_client_lock(c))
 		return;
-	sw_client_note(c, is_out ? SW_EDGE_COPY_OUT : SW_EDGE_COPY_IN, handle,
-		from_ns, to_ns, bytes);
+	if (handle & SW_EDGE_COLL_HANDLE)
+		handle = sw_calls_piece(&c->calls, handle, is_out);
+	if (handle)
+		sw_client_note(c, is_out ? SW_EDGE_COPY_OUT : SW_EDGE_COPY_IN,
+			handle, from_ns, to_ns, bytes);
 	sw_client_unlock(c);
 }
 

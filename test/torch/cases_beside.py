@@ -1,6 +1,7 @@
 # cases_beside.py - what gloo and NCCL do, too; run by torch_backend.py
 # SPDX-License-Identifier: BSD-3-Clause
 import gc
+import os
 import warnings
 import weakref
 from unittest import mock
@@ -188,6 +189,18 @@ def case_sharded():
     whole = torch.zeros(5, 3) if me == 0 else None
     sharded_tensor.ones(spec, 5, 3).gather(0, whole)
     check(whole is None or bool((whole == 1).all()), whole)
+
+
+def case_recorded():
+    """Tensors that are not dense, until the test has recorded some."""
+    x = torch.ones(2, 3, 100, 100).to(memory_format=torch.channels_last)
+    results = [torch.empty_like(x) for _ in range(2)]
+    is_over = torch.zeros(1)
+    while not is_over:  # all ranks end with the same step
+        dist.all_reduce(x, ReduceOp.MAX)
+        dist.all_gather(results, x)
+        is_over += os.path.exists(os.environ["RECORDED"])
+        dist.all_reduce(is_over)
 
 
 if __name__ == "__main__":

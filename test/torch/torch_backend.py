@@ -7,6 +7,8 @@ import torch_rig
 import torch_site
 import rig
 from backend_rig import Alone, Net, main
+from proc_ps import named
+from recorded import await_copies
 from rig import check
 
 CASES = ["sums", "averages", "operations", "premultiplied", "broadcasts",
@@ -44,6 +46,17 @@ def test_forms():
         net.start_all()
         net.ranks_ok("cases_forms.py", "unwaited", "looked_at_late",
                      "short_forms")
+
+
+def test_copies_in_a_trace():
+    """Tensors that are not dense are copied here, beside libsumwire's copies of
+    the same bytes; gathered ones are copied out of one buffer."""
+    def has_all(copies):
+        n = copies["copy out", 4]  # steps
+        return n and copies["copy in", 240000] > 3 * n and (
+            copies["copy out", 240000] > 1.5 * n and copies["copy out", 480000])
+    with named(Net(2)) as net:
+        await_copies(net, "cases_beside.py", has_all)
 
 
 def test_peers():

@@ -1,14 +1,13 @@
 # torch_horovod.py - what Horovod's scripts call beside allreduce and broadcast
 # SPDX-License-Identifier: BSD-3-Clause
-import collections
 import json
 import os
-import subprocess
 import tempfile
 
 import torch_rig
 import rig
-from proc_ps import named, unique
+from proc_ps import named
+from recorded import await_copies
 from rig import check
 from torch_rig import TorchNet
 
@@ -65,35 +64,13 @@ def test_byteps_trace():
             check(got == list(range(3, 13)), f"local rank {i}: {got}")
 
 
-def copies_of(net, path):
-    """How many copies of each kind and tensor a trace of a second has."""
-    p = subprocess.run([rig.sumwire(), "trace", "--time", "1s", "--output", path,
-                        *(unique(n) for n in net.daemons)], check=False,
-                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                       timeout=rig.RUN_S)
-    check(p.returncode == 0, p.stderr)
-    with open(path, encoding="utf-8") as f:
-        return collections.Counter(
-            (e["name"], e["args"]["bytes"]) for e in json.load(f)["traceEvents"]
-            if e["name"].startswith("copy ") and "tensor" in e["args"])
-
-
 def test_copies_in_a_trace():
     """Tensors that PyTorch copies into and out of shared memory are copies of
     their calls; gradients, whose sums stay there, are copied in alone."""
-    with named(TorchNet(2)) as net, tempfile.TemporaryDirectory() as folder:
-        net.start_all()
-        done = os.path.join(folder, "done")
-        ranks = net.cases("cases_horovod.py", "recorded", env={"RECORDED": done})
-        rig.wait_until(lambda: all(copies_of(net, os.path.join(folder, "t.json"))[what]
-                                   for what in (("copy in", 100000), ("copy out", 100000),
-                                                ("copy in", 40000))),
-                       rig.RUN_S, "copies of both kinds")
-        with open(done, "w", encoding="utf-8"):
-            pass
-        for p in ranks:
-            p.wait_ok(rig.RUN_S)
-        net.remove_files()
+    with named(TorchNet(2)) as net:
+        await_copies(net, "cases_horovod.py", lambda copies: all(
+            copies[what] for what in (("copy in", 100000), ("copy out", 100000),
+                                      ("copy in", 40000))))
 
 
 BY_HOROVOD = ["sums", "averages", "extremes", "factors", "disagreements",

@@ -285,6 +285,12 @@ class Calls:
 
     # --- end ---
 
+    def note_copies(self, copies):
+        """Note for a trace the copies of calls that have ended: (Call, is it out
+        of shared memory, begin and end in ns, bytes)."""
+        for call, *copy in copies:
+            self.lib.sw_note_copy(self.client.pointer, call.handle, *copy)
+
     def _take(self, handle, error):
         """End the call whose end the library has reported."""
         with self.lock:

@@ -240,9 +240,9 @@ SW_API int sw_push_pull(struct sw_client *c, struct sw_tensor *t, uint32_t step,
 /* sw_is_traced - return 1 if the agent records a trace (sumwire trace), so that
  * copies are worth noting; otherwise 0. Any thread. Cost: one load.
  * sw_note_copy - tell the trace that the caller copied into the memory of a
- * tensor before its call of @handle, or with @is_out a result out of it
- * afterwards. The times are those of CLOCK_MONOTONIC. Nothing happens if no
- * trace is recorded, or if @from_ns is behind @to_ns. */
+ * tensor or collective before its call of @handle, or with @is_out a result
+ * out of it afterwards. The times are those of CLOCK_MONOTONIC. Nothing happens
+ * if no trace is recorded, or if @from_ns is behind @to_ns. */
 SW_API int sw_is_traced(const struct sw_client *c);
 SW_API void sw_note_copy(struct sw_client *c, uint64_t handle, int is_out,
 	uint64_t from_ns, uint64_t to_ns, uint64_t bytes);

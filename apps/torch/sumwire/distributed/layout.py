@@ -6,6 +6,7 @@ tensor if possible, otherwise a copy."""
 import bisect
 import ctypes
 import math
+import time
 
 import torch
 
@@ -47,7 +48,29 @@ def targets(tensors):
     if len(flat) == 1 and flat[0] is tensors[0]:
         return flat, None
     copied = [(t, f) for t, f in zip(tensors, flat) if f is not t]
-    return flat, (lambda: copy(copied)) if copied else None
+    return flat, Back(copied) if copied else None
+
+
+class Back:
+    """Copy results to the caller's tensors."""
+
+    def __init__(self, pairs):
+        self.pairs = pairs
+        self.n_bytes = sum(map(size_of, (t for t, _ in pairs)))
+
+    def __call__(self):
+        copy(self.pairs)
+
+
+def size_of(t):
+    return t.numel() * t.element_size()
+
+
+def noted(t, began_ns):
+    """Return a tensor, with the time and size of the copy that made it, for a
+    trace."""
+    t.copied = began_ns, time.monotonic_ns(), size_of(t)
+    return t
 
 
 def joined(tensors):
@@ -137,10 +160,10 @@ def is_plain(t):
 
 
 def resolved(t):
-    t = t.detach()
+    began_ns, t = time.monotonic_ns(), t.detach()
     if t._is_zerotensor():
         return torch.zeros(t.shape, dtype=t.dtype, device=t.device)
-    return t.resolve_conj().resolve_neg().contiguous()
+    return noted(t.resolve_conj().resolve_neg().contiguous(), began_ns)
 
 
 def is_channels_last(t):
@@ -195,7 +218,8 @@ def apart(tensors, results, what, is_own):
     def has_shared(first, end):
         i = bisect.bisect_left(spans, (end,))
         return i > 0 and first < spans[i - 1][1] and first < end
-    return [t.clone() if any(has_shared(*s) for s in spans_of(t, own)) else t
+    return [noted(t.clone(), time.monotonic_ns())
+            if any(has_shared(*s) for s in spans_of(t, own)) else t
             for t, own in zip(tensors, is_own)]
 
 

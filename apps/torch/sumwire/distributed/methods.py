@@ -8,6 +8,7 @@ import ctypes
 import functools
 import os
 import sys
+import time
 
 import torch
 from torch import distributed as dist
@@ -315,9 +316,10 @@ class Methods:
         whole = self._whole(parts)
         if whole is None:
             sizes = [t.numel() for t in parts]
-            whole = self.scratch(sum(sizes), parts[0])
+            whole, began_ns = self.scratch(sum(sizes), parts[0]), time.monotonic_ns()
             layout.copy((to, t.view(-1))
                         for to, t in zip(whole.split(sizes), parts))
+            layout.noted(whole, began_ns)
         return whole
 
     def _whole(self, parts, are_results=False):
@@ -395,7 +397,7 @@ class Methods:
                 copied += [(out, part.view(out.shape)) for out, part in
                            zip(parts, whole.chunk(self.n))]
             flat.append(whole)
-        after = (lambda: layout.copy(copied)) if copied else None
+        after = layout.Back(copied) if copied else None
         return self._gather(flat, inputs, opts, outputs, after)
 
     def _gather_uneven(self, outputs, inputs, opts):

@@ -214,6 +214,7 @@ class Work(Future):
     device = None  # devices.Place
     blocks = False  # wait() blocks this thread, never a stream
     marks = ()  # local.Marks
+    copies = ()  # (Call, is_out, begin, end, bytes), for a trace
 
     def __init__(self, calls, results, after, on_error, shown=None):
         super().__init__()
@@ -237,6 +238,9 @@ class Work(Future):
             self.parts.append(self.calls.start(
                 group, kind, dtype, count, address(send), address(recv),
                 parts=parts, on_end=self._end_of_part, **more))
+            copied = getattr(send, "copied", None)
+            if copied and not self.device:
+                self.copies += (self.parts[-1], False, *copied),
         except SumwireError as e:
             self._end_of_part(e)
         except Exception:
@@ -289,16 +293,26 @@ class Work(Future):
                 if self.device:
                     self.device.finish(self.after)
                 else:
-                    self.after()
+                    self._copy_back()
             except Exception as e:  # wait() raises it
                 self.error = e
         flight.ended(self.records, self.error)
         if self.error:
             self.on_error(self.error)
+        if self.copies:
+            self.calls.note_copies(self.copies)
+            self.copies = ()
         self.after, self._kept, self.on_error = None, [], None
         if not self.device:  # for which a stream may still have to wait
             self.parts = ()  # a part may hold tensors of its own
         return self._finish()
+
+    def _copy_back(self):
+        began_ns = time.monotonic_ns()
+        self.after()
+        if self.parts:
+            self.copies += (self.parts[-1], True, began_ns, time.monotonic_ns(),
+                            self.after.n_bytes),
 
     def _join(self):
         """Make the current stream wait for all marks.  If the work has failed,
