@@ -47,7 +47,7 @@ void sw_about_open(struct sw_daemon *d)
 	if (choose_folder(folder, &d->log))
 		return;
 	sw_stale_sweep(folder, SW_DAEMON_PREFIX);
-	sw_stale_sweep(folder, "trace-");
+	sw_stale_sweep(folder, SW_TRACE_PREFIX);
 	n = snprintf(path, sizeof(path), "%s/" SW_DAEMON_PREFIX "%ld.sock",
 		folder, (long)getpid());
 	if (n >= SW_FOLDER_BYTES ||

@@ -9,6 +9,7 @@
 #include "apps/node/daemon.h"
 #include "apps/node/tracer.h"
 #include "pmd/host/attach.h"
+#include "pmd/host/daemons.h"
 
 enum {
 	RING = 1 << 16,       /* events */
@@ -105,8 +106,8 @@ void sw_trace_follow(struct sw_poller *p)
 void sw_trace_open(struct sw_daemon *d, const char *folder)
 {
 	char path[SW_CONF_PATH_BYTES];
-	int n = snprintf(path, sizeof(path), "%s/trace-%ld.sock", folder,
-		(long)getpid());
+	int n = snprintf(path, sizeof(path), "%s/" SW_TRACE_PREFIX "%ld.sock",
+		folder, (long)getpid());
 
 	if (n >= (int)sizeof(path) ||
 		sw_feed_open(&d->trace.feed, path, "socket", &d->log))

@@ -169,6 +169,7 @@ static int list(const char *folder, struct sw_found_daemons *out)
 	int err = 0;
 
 	sw_stale_sweep(folder, SW_DAEMON_PREFIX);
+	sw_stale_sweep(folder, SW_TRACE_PREFIX);
 	dir = opendir(folder);
 	while (dir && !err && (e = readdir(dir))) {
 		pid_t pid = pid_of(e->d_name);

@@ -40,6 +40,7 @@
 #include "engine/base/limits.h"
 
 #define SW_DAEMON_PREFIX "daemon-"
+#define SW_TRACE_PREFIX  "trace-"
 
 enum {
 	SW_DAEMON_FORMAT = 1,

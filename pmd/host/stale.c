@@ -71,21 +71,21 @@ static pid_t pid_of(const char *name, const char *prefix)
 		       : 0;
 }
 
-/* Root's folder has sockets of daemons that became other users. */
-static bool is_roots(const char *folder)
+/* Root's daemons become other users, whose sockets are in root's folder or in
+ * that user's. */
+static bool may_remove(const struct stat *folder, const struct stat *socket)
 {
-	struct stat st;
-
-	return !geteuid() && !stat(folder, &st) && !st.st_uid;
+	return socket->st_uid == geteuid() ||
+	       (!geteuid() &&
+		       (!folder->st_uid || folder->st_uid == socket->st_uid));
 }
 
-static bool is_left(const char *path, pid_t pid, bool of_all)
+static bool is_left(const struct stat *folder, const char *path, pid_t pid)
 {
 	struct stat st;
 
 	return !lstat(path, &st) && S_ISSOCK(st.st_mode) &&
-	       (of_all || st.st_uid == geteuid()) && kill(pid, 0) &&
-	       errno == ESRCH &&
+	       may_remove(folder, &st) && kill(pid, 0) && errno == ESRCH &&
 	       connect_errno(path, SOCK_STREAM) == ECONNREFUSED;
 }
 
@@ -93,15 +93,15 @@ void sw_stale_sweep(const char *folder, const char *prefix)
 {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	DIR *dir = opendir(folder);
-	bool of_all = is_roots(folder);
+	struct stat st;
 	const struct dirent *e;
 
-	while (dir && (e = readdir(dir))) {
+	while (dir && !fstat(dirfd(dir), &st) && (e = readdir(dir))) {
 		pid_t pid = pid_of(e->d_name, prefix);
 		int n = snprintf(
 			path, sizeof(path), "%s/%s", folder, e->d_name);
 
-		if (pid && n < (int)sizeof(path) && is_left(path, pid, of_all))
+		if (pid && n < (int)sizeof(path) && is_left(&st, path, pid))
 			unlink(path);
 	}
 	if (dir)

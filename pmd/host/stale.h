@@ -16,8 +16,9 @@ int sw_stale_remove(
 	const char *path, int type, const char *what, const struct sw_log *log);
 
 /* sw_stale_sweep - remove stale stream sockets @folder/@prefixPID.sock of this
- * user, in root's folder of all users for root: nobody listens there and no
- * process has that PID. Thread: control. */
+ * user, for root also those of the folder's owner, and in root's folder those
+ * of all users: nobody listens there and no process has that PID.
+ * Thread: control. */
 void sw_stale_sweep(const char *folder, const char *prefix);
 
 #endif

@@ -55,6 +55,26 @@ def test_user():
         net.stop(*net.daemons)
 
 
+def test_killed():
+    """The next daemon, or root's ps, collects the sockets of one that was killed."""
+    with Net(agents=1) as net:
+        os.chmod(net.folder, 0o755)
+        os.chown(net.folder, pwd.getpwnam(USER).pw_uid, -1)
+        net.ini["a"]["node"]["user"] = USER
+        del net.ini["a"]["stats"]  # it is in the runtime folder
+        net.start("a")
+        pid = net.daemons["a"].pid
+        net.daemons.pop("a").kill()
+        proc_ps.ps(net)
+        left = [n for n in os.listdir("/run/sumwire") if f"-{pid}." in n]
+        check(not left, f"left by {pid}: {left}")
+        net.start("a")
+        mine = f"stats-{net.daemons['a'].pid}.sock"
+        check(os.listdir(net.path("a.run")) == [mine], os.listdir(net.path("a.run")))
+        net.stop("a")
+        os.rmdir(net.path("a.run"))
+
+
 def test_bad_user():
     with Net(agents=1) as net:
         net.ini["a"]["node"]["user"] = "no-such-user"
