@@ -16,7 +16,7 @@
 #include "pmd/host/stale.h"
 
 enum {
-	LOOK_MS = 300,       /* for lcore 0 to describe its jobs */
+	LOOK_MS = 300,       /* for the lcores to describe the jobs */
 	LOOK_EVERY_MS = 250, /* at ports and cores */
 };
 
@@ -62,7 +62,7 @@ void sw_about_open(struct sw_daemon *d)
 
 struct text {
 	const struct sw_daemon *daemon;
-	struct sw_serve *serve; /* NULL: its jobs are not known */
+	const struct sw_server_view *served; /* NULL: its jobs are not known */
 	bool is_stuck;
 	const struct sw_about_job *job;
 };
@@ -152,12 +152,12 @@ static void write_waits(const struct sw_server_view *l, uint32_t job, FILE *to)
 		fprintf(to, "more %u\n", l->n_more);
 }
 
-static void write_served(const struct sw_serve *s, FILE *to)
+static void write_served(const struct sw_server_view *v, FILE *to)
 {
 	char agents[SW_AGENTS_TEXT], why[SW_TEXT_MAX];
 
-	for (uint32_t i = 0; i < s->now.n_jobs; i++) {
-		const struct sw_server_job *j = &s->now.jobs[i];
+	for (uint32_t i = 0; i < v->n_jobs; i++) {
+		const struct sw_server_job *j = &v->jobs[i];
 
 		sw_daemons_write_job(
 			to, &(struct sw_daemon_job){.is_served = true,
@@ -183,7 +183,7 @@ static void write_served(const struct sw_serve *s, FILE *to)
 			(unsigned long long)j->open_slots,
 			(unsigned long long)j->done_chunks);
 		write_members(j, to);
-		write_waits(&s->now, i, to);
+		write_waits(v, i, to);
 	}
 }
 
@@ -255,8 +255,8 @@ static void write_all(void *ctx, FILE *to)
 	write_ports(d, to);
 	if (t->job)
 		t->job->write(t->job->ctx, to);
-	if (t->serve)
-		write_served(t->serve, to);
+	if (t->served)
+		write_served(t->served, to);
 }
 
 bool sw_about_poll(struct sw_daemon *d, struct sw_serve *serve,
@@ -277,15 +277,15 @@ bool sw_about_poll(struct sw_daemon *d, struct sw_serve *serve,
 		return false;
 	if (!a->asked_ns)
 		a->asked_ns = now_ns;
-	has_served = !serve || sw_serve_look(serve);
+	t.served = serve ? sw_serve_look(serve) : NULL;
+	has_served = !serve || t.served;
 	has_job = !job || job->look(job->ctx);
 	if (!(has_served && has_job) && now_ns - a->asked_ns < LOOK_MS * SW_MS)
 		return false;
-	t.serve = has_served ? serve : NULL;
 	t.is_stuck = !(has_served && has_job);
 	sw_tell_poll(&a->tell, write_all, &t);
 	a->asked_ns = 0;
-	if (t.serve)
+	if (t.served)
 		sw_serve_looked(serve);
 	return has_job;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "apps/node/serve_view.h"
 #include "engine/base/error.h"
 #include "pmd/host/memory.h"
 
@@ -16,7 +17,7 @@ enum {
 };
 
 /* The thread that owns the description of the jobs. */
-enum look { LOOK_NONE, LOOK_ASKED, LOOK_TOLD };
+enum look { LOOK_NONE, LOOK_ASKED, LOOK_TOLD, LOOK_ADDED };
 
 /* Return the memory that this process needs besides jobs: its resident memory,
  * and the rings of the ports after frames have touched them. */
@@ -201,16 +202,26 @@ static void follow_keys(struct sw_serve_core *c)
 	atomic_store_explicit(&c->keys, keys, memory_order_release);
 }
 
+/* Describe the jobs, if the control thread has asked. */
+static void show_jobs(struct sw_serve_core *c, uint64_t now_ns)
+{
+	if (atomic_load_explicit(&c->look, memory_order_acquire) != LOOK_ASKED)
+		return;
+	if (!sw_server_describe(c->engine, now_ns, &c->now))
+		return; /* goes on in the next turn */
+	atomic_store_explicit(&c->look, LOOK_TOLD, memory_order_release);
+}
+
 static uint32_t core_turn(void *ctx, uint64_t now_ns)
 {
 	struct sw_serve_core *c = ctx;
 
-	(void)now_ns;
 	follow_keys(c);
 	sw_reserve_turn(c->reserve);
 	if (sw_reserve_is_leaving(c->reserve) && !atomic_load(&c->is_released))
 		atomic_store(&c->is_released,
 			sw_daemon_release(c->serve->daemon, c->i, &c->own));
+	show_jobs(c, now_ns);
 	return follow(c);
 }
 
@@ -233,25 +244,12 @@ static void pass_memory(struct sw_serve *s)
 	}
 }
 
-/* Describe the jobs, if the control thread has asked. */
-static void show_jobs(struct sw_serve_core *c, uint64_t now_ns)
-{
-	struct sw_serve *s = c->serve;
-
-	if (atomic_load_explicit(&s->look, memory_order_acquire) != LOOK_ASKED)
-		return;
-	if (!sw_server_describe(c->engine, now_ns, &s->now))
-		return; /* goes on in the next turn */
-	atomic_store_explicit(&s->look, LOOK_TOLD, memory_order_release);
-}
-
 static uint32_t first_turn(void *ctx, uint64_t now_ns)
 {
 	struct sw_serve_core *c = ctx;
 	uint32_t n = core_turn(c, now_ns);
 
 	pass_memory(c->serve);
-	show_jobs(c, now_ns);
 	return n;
 }
 
@@ -308,25 +306,47 @@ bool sw_serve_is_idle(const struct sw_serve *s)
 	return true;
 }
 
-bool sw_serve_look(struct sw_serve *s)
+/* Ask a core; returns whether it has told. */
+static bool look_at(struct sw_serve_core *c)
 {
-	struct sw_bell *bell = &s->daemon->pollers[0].bell;
-	int look = atomic_load_explicit(&s->look, memory_order_acquire);
+	struct sw_bell *bell = &c->serve->daemon->pollers[c->i].bell;
+	int look = atomic_load_explicit(&c->look, memory_order_acquire);
 
-	if (look == LOOK_TOLD)
+	if (look >= LOOK_TOLD)
 		return true;
 	if (look == LOOK_NONE) {
-		s->now = (struct sw_server_view){0};
-		atomic_store(&s->look, LOOK_ASKED);
+		c->now = (struct sw_server_view){0};
+		atomic_store(&c->look, LOOK_ASKED);
 	}
 	if (sw_bell_is_awaited(bell))
 		sw_bell_ring(bell);
 	return false;
 }
 
+/* Add a core's jobs to those of the first core. */
+static void add_told(struct sw_serve *s, struct sw_serve_core *c)
+{
+	if (!c->i || atomic_load(&c->look) == LOOK_ADDED)
+		return;
+	sw_serve_view_add(&s->cores[0].now, &c->now);
+	atomic_store(&c->look, LOOK_ADDED);
+}
+
+const struct sw_server_view *sw_serve_look(struct sw_serve *s)
+{
+	bool have_all = true;
+
+	for (uint32_t i = 0; i < s->n_cores; i++)
+		have_all = look_at(&s->cores[i]) && have_all;
+	for (uint32_t i = 0; have_all && i < s->n_cores; i++)
+		add_told(s, &s->cores[i]);
+	return have_all ? &s->cores[0].now : NULL;
+}
+
 void sw_serve_looked(struct sw_serve *s)
 {
-	atomic_store(&s->look, LOOK_NONE);
+	for (uint32_t i = 0; i < s->n_cores; i++)
+		atomic_store(&s->cores[i].look, LOOK_NONE);
 }
 
 static uint64_t open_chunks(const struct sw_serve *s)

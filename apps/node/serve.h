@@ -35,6 +35,11 @@ struct sw_serve_core {
 	int done;                       /* the last stage entered */
 	_Atomic bool is_quiet, has_job; /* as of the last turn */
 	_Atomic uint64_t open_chunks;   /* as of the last turn */
+	/* Its part of the jobs: the control thread asks, the lcore describes
+	 * them, and then they are the control thread's (enum look in serve.c).
+	 */
+	_Atomic int look;
+	struct sw_server_view now;
 };
 
 struct sw_serve {
@@ -49,10 +54,6 @@ struct sw_serve {
 	_Atomic(const struct sw_keyring *) keys;
 	uint32_t n_cores;
 	struct sw_serve_core *cores;
-	/* Lcore 0's jobs: the control thread asks, lcore 0 describes them,
-	 * and then they are the control thread's (enum look in serve.c). */
-	_Atomic int look;
-	struct sw_server_view now;
 };
 
 /* sw_serve_open - open an idle service over the ports of @d, which is borrowed.
@@ -74,10 +75,10 @@ bool sw_serve_work(struct sw_serve *s);
 /* sw_serve_is_idle - return whether the service has no job.  Thread: any. */
 bool sw_serve_is_idle(const struct sw_serve *s);
 
-/* sw_serve_look - ask lcore 0 to describe its jobs.  Returns true when it has:
- * then the caller reads @s->now, and calls sw_serve_looked; false: call it
- * again.  Control thread. */
-bool sw_serve_look(struct sw_serve *s);
+/* sw_serve_look - ask the lcores to describe the jobs.  Returns the jobs when
+ * all have: then the caller reads them, and calls sw_serve_looked; NULL: call
+ * it again.  Control thread. */
+const struct sw_server_view *sw_serve_look(struct sw_serve *s);
 void sw_serve_looked(struct sw_serve *s);
 
 /* sw_serve_finish - finish requests in flight after SIGTERM, and tell the

@@ -1,5 +1,8 @@
 # proc_lcores.py - servers that poll on several cores, sharing two
 # SPDX-License-Identifier: BSD-3-Clause
+import re
+import subprocess
+
 import rig
 from rig import Net, check, run_steps, start_forever
 
@@ -33,6 +36,28 @@ def run_job(lcores, agents=2, servers=1, steps=5, **keys):
 
 def test_two_lcores():
     run_job(2)
+
+
+def test_jobs_are_of_all_lcores():
+    """Bytes of jobs and members in the metrics are those of all lcores."""
+    with Net(lcores=2) as net:
+        net.start_all()
+        clients = [net.client(r, *TENSORS, "--steps", "1000", "--pause", name=f"c{r}")
+                   for r in range(2)]
+        for step in range(3):
+            for c in clients:
+                c.say()
+            for c in clients:
+                c.await_out(f"step {step} exact")
+        folded = net.stats("a")["push_bytes"]
+        text = subprocess.run([rig.sumwire(), "metrics", str(net.daemons["a"].pid)],
+                              check=True, stdout=subprocess.PIPE, text=True,
+                              timeout=rig.START_S).stdout
+        for family in "job_push_bytes", "job_member_push_bytes":
+            rows = re.findall(rf"^sumwire_{family}_total{{.*}} (\S+)$", text, re.MULTILINE)
+            check(sum(map(float, rows)) == folded > 0, f"{family}: {rows} of {folded}")
+        for c in clients:
+            c.kill()
 
 
 def test_four_lcores_and_faults():

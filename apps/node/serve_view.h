@@ -1,0 +1,14 @@
+/* serve_view.h - the jobs of a service, from the views of its lcores.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_APPS_NODE_SERVE_VIEW_H
+#define SW_APPS_NODE_SERVE_VIEW_H
+
+#include "engine/server/server.h"
+
+/* sw_serve_view_add - add what another lcore has of the jobs of @to: counts and
+ * bytes are added, of round trips the longest counts.  A member is here if all
+ * lcores have it. */
+void sw_serve_view_add(
+	struct sw_server_view *to, const struct sw_server_view *part);
+
+#endif
