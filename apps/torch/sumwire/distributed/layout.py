@@ -73,6 +73,11 @@ def noted(t, began_ns):
     return t
 
 
+def cloned(t):
+    began_ns = time.monotonic_ns()
+    return noted(t.clone(), began_ns)
+
+
 def joined(tensors):
     """Return one plain tensor whose parts are these plain tensors, if they lie
     one after the other in one storage, such as the rows of a matrix or the
@@ -218,8 +223,7 @@ def apart(tensors, results, what, is_own):
     def has_shared(first, end):
         i = bisect.bisect_left(spans, (end,))
         return i > 0 and first < spans[i - 1][1] and first < end
-    return [noted(t.clone(), time.monotonic_ns())
-            if any(has_shared(*s) for s in spans_of(t, own)) else t
+    return [cloned(t) if any(has_shared(*s) for s in spans_of(t, own)) else t
             for t, own in zip(tensors, is_own)]
 
 
