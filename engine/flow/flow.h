@@ -101,9 +101,9 @@ struct sw_space {
 	uint64_t ack_psn; /* number of the newest ACK with a block for this
 			     space */
 	uint64_t srtt_ns, rttvar_ns; /* 0: no sample yet */
-	uint64_t swing_ns;           /* largest deviation of a sample of late */
-	uint64_t swing_psn; /* it falls when this number is acknowledged */
-	uint32_t backoff;   /* doublings of the RTO */
+	uint64_t longest_ns;         /* sample of late */
+	uint64_t fall_psn; /* it falls when this number is acknowledged */
+	uint32_t backoff;  /* doublings of the RTO */
 	uint32_t n_open;
 	/* receiving */
 	uint64_t largest;
@@ -214,7 +214,7 @@ void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
 void sw_flow_restart(struct sw_flow *f);
 
 /* sw_flow_note_rtts - count round-trip times in @h, which is borrowed: one in
- * each round trip, and each that deviates more than those before. */
+ * each round trip, and each that is longer than those before. */
 static inline void sw_flow_note_rtts(struct sw_flow *f, struct sw_histogram *h)
 {
 	f->rtts = h;

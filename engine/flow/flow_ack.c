@@ -9,6 +9,9 @@
  * many round-trip times at once, so the others need not be lost. */
 enum { PROBES = 2 };
 
+/* By this part of the difference to a new one the longest sample falls. */
+enum { FALL_PART = 32 };
+
 /* --- timers --- */
 
 static void wake(struct sw_flow *f, uint64_t at_ns)
@@ -43,7 +46,10 @@ static uint64_t late_after(const struct sw_flow *f, const struct sw_space *s)
 static uint64_t rto_of(const struct sw_flow *f, const struct sw_space *s)
 {
 	const struct sw_params *p = f->params;
-	uint64_t asked = s->srtt_ns + 4 * s->rttvar_ns;
+	/* Many samples in a round trip make the variance small where a queue
+	 * fills and drains over several. */
+	uint64_t asked = sw_max64(
+		s->srtt_ns + 4 * s->rttvar_ns, s->longest_ns + p->ack_delay);
 	uint64_t rto = s->srtt_ns ? asked + late_after(f, s) : p->rto_first;
 
 	/* The frames of a small window ask for their ACKs, and a probe costs
@@ -61,10 +67,6 @@ static uint64_t rto_of(const struct sw_flow *f, const struct sw_space *s)
 	rto = sw_max64(sw_max64(rto, p->rto_min), 2 * f->peer_gap_ns);
 	if (s->backoff || !s->srtt_ns)
 		rto = sw_max64(rto, 2 * f->srtt_ns);
-	/* Probes cost little, but all is lost after them. Many samples in a
-	 * round trip make the variance small where a queue fills and drains. */
-	if (s->backoff >= PROBES)
-		rto = sw_max64(rto, s->srtt_ns + 2 * s->swing_ns);
 	if (!s->backoff && s->srtt_ns)
 		return rto;
 	rto = sw_min64(rto << s->backoff, sw_max64(p->rto_max, rto));
@@ -263,18 +265,19 @@ static void sample_rtt(struct sw_flow *f, struct sw_space *s, uint64_t rtt)
 	if (!s->srtt_ns) { /* RFC 6298 §2.2 */
 		s->srtt_ns = rtt;
 		s->rttvar_ns = rtt / 2;
+		s->longest_ns = rtt;
 		note_rtt(f, rtt);
 		return;
 	}
 	err = rtt > s->srtt_ns ? rtt - s->srtt_ns : s->srtt_ns - rtt;
 	s->rttvar_ns += err / 4 - s->rttvar_ns / 4;
-	if (err > s->swing_ns) {
-		s->swing_ns = err;
+	if (rtt > s->longest_ns) {
+		s->longest_ns = rtt;
 		note_rtt(f, rtt);
-	} else if (s->largest_acked >= s->swing_psn) {
+	} else if (s->largest_acked >= s->fall_psn) {
 		note_rtt(f, rtt);
-		s->swing_ns -= s->swing_ns / 8 - err / 8;
-		s->swing_psn = s->next_psn;
+		s->longest_ns -= (s->longest_ns - rtt) / FALL_PART;
+		s->fall_psn = s->next_psn;
 	}
 	s->srtt_ns += rtt / 8 - s->srtt_ns / 8;
 }

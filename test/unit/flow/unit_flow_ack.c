@@ -290,6 +290,38 @@ static void tick__rto_min(void **state)
 	assert_true(tick(x, 0) - x->now_ns == x->params.rto_min);
 }
 
+/* Send @n frames, and take a sample from each after @ns. */
+static void sample(struct fixture *x, uint32_t n, uint64_t ns)
+{
+	uint64_t psn = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		psn = send(x, 0);
+	x->now_ns += ns;
+	for (uint32_t i = n; i--;)
+		ack(x, 0, psn - i, ~0ULL, 0);
+}
+
+/* A queue that was full fills again, however many samples tell of a short one
+ * meanwhile; until it has been short for long. */
+static void tick__remembers_a_long_queue(void **state)
+{
+	struct fixture *x = open_flow();
+
+	sample(x, 1, 40 * SW_MS);
+	for (uint32_t i = 0; i < 4; i++)
+		sample(x, 32, 200 * SW_US);
+	send(x, 0);
+	tick(x, 30 * SW_MS);
+	assert_string_equal(x->fates, "");
+	ack(x, 0, x->f.space[0].next_psn - 1, ~0ULL, 0);
+	for (uint32_t i = 0; i < 200; i++)
+		sample(x, 32, 200 * SW_US);
+	send(x, 0);
+	tick(x, 2 * SW_MS);
+	assert_int_equal(x->fates[0], '-');
+}
+
 /* The first timeout sends the oldest frame again, and its ACK tells about the
  * others.  Only the third one in a row gives all up. */
 static void tick__probes_first(void **state)
@@ -449,6 +481,7 @@ int main(void)
 		cmocka_unit_test(rtt__is_smoothed),
 		cmocka_unit_test(tick__rto_first_floor_ceiling),
 		cmocka_unit_test(tick__rto_min),
+		cmocka_unit_test(tick__remembers_a_long_queue),
 		cmocka_unit_test(tick__probes_first),
 		cmocka_unit_test(tick__ack_of_the_probe_tells),
 		cmocka_unit_test(tick__without_credit_all_is_lost),
