@@ -8,7 +8,7 @@ Goodput is the payload of results that an agent got, as a part of what the link
 carries of payload; half of it and as much of pushes passed the link each way.
 Drops are the link's, needless retransmissions the counters' of the daemons.
 python3 test/proc/proc_bottleneck.py build table prints a table of all rates and
-queues.
+queues; with beside_gloo, one job runs beside gloo.
 """
 import json
 import os
@@ -80,22 +80,27 @@ def jain(shares):
     return sum(shares) ** 2 / (len(shares) * sum(x * x for x in shares) or 1)
 
 
-def run(mbit, kib, jobs=1, flows=0, settle=2, seconds=8):
-    """Jobs beside so many TCP flows from the first to the second agent."""
+def run(mbit, kib, jobs=1, flows=0, gloo=False, settle=2, seconds=8):
+    """Jobs beside so many TCP flows from the first to the second agent's machine, or
+    beside an all_reduce of gloo between them."""
     with Bottleneck(mbit, kib, jobs) as net:
         net.start_all()
         clients = [net.client(i, "--tensor", TENSOR, "--steps", "1000000")
                    for i in range(2 * jobs)]
         for c in clients:
             c.await_out("step 1 exact")
+        others = []
         if flows:
-            tcp = beside(net, flows, settle, seconds)
+            others = beside(net, flows, settle, seconds)
+        if gloo:
+            others = beside_gloo(net, settle, seconds)
         time.sleep(settle)
         out = net.measure(seconds)
         out["tcp"] = []
-        if flows:
-            tcp.wait_ok(60)
-            came = json.loads(tcp.out().splitlines()[-1])
+        for p in others:
+            p.wait_ok(60)
+        if others:
+            came = json.loads(others[0].out().splitlines()[-1])
             out["tcp"] = [8 * n * 1514 / 1448 / (mbit * 1e6 * seconds)
                           for n in came]
         end(net, clients)
@@ -103,15 +108,32 @@ def run(mbit, kib, jobs=1, flows=0, settle=2, seconds=8):
 
 
 def beside(net, flows, settle, seconds):
-    """Flows from agent0's machine to agent1's; the process that counts them."""
+    """Flows from agent0's machine to agent1's: the process that counts them, then
+    the one that sends."""
     program, to = os.path.join(HERE, "tcp_flows.py"), net.address("agent1")
     tcp = net.run("tcp-server", *net.inside(
         "agent1", sys.executable, program, "serve", to, str(flows),
         str(settle), str(seconds)))
     tcp.await_out("listening")
-    net.run("tcp-client", *net.inside(
-        "agent0", sys.executable, program, "send", to, str(flows)))
-    return tcp
+    return [tcp, net.run("tcp-client", *net.inside(
+        "agent0", sys.executable, program, "send", to, str(flows)))]
+
+
+def beside_gloo(net, settle, seconds):
+    """gloo on both machines; the first process counts what it summed."""
+    python = os.environ.get("SUMWIRE_TEST_PYTHON", "/usr/bin/python3")
+    if subprocess.run([python, "-c", "import torch"], check=False).returncode:
+        raise rig.Skip(f"{python} has no PyTorch; SUMWIRE_TEST_PYTHON names another")
+    pair = net.agents[:2]
+    for name, other in zip(pair, reversed(pair)):  # whatever this kernel prefers
+        net.ip(name, "route", "add", net.address(other), "dev", name,
+               "congctl", "cubic")
+    ranks = [net.run(f"gloo{rank}", *net.inside(
+        name, "env", f"GLOO_SOCKET_IFNAME={name}", python,
+        os.path.join(HERE, "gloo_pair.py"), str(rank), net.address("agent0"),
+        str(settle), str(seconds))) for rank, name in enumerate(pair)]
+    ranks[0].await_out("begins", rig.RUN_S)
+    return ranks
 
 
 def line(name, mbit, kib, out):
@@ -133,6 +155,16 @@ def test_beside_a_tcp_flow():
     check(out["drops"] < 0.05, "a few frames are dropped at most")
     check(out["goodput"][0] > 0.1, "the job goes on")
     check(out["tcp"][0] > 0.15, "the TCP flow goes on")
+
+
+@rig.is_long
+def test_beside_gloo():
+    """As beside a TCP flow.  gloo sends in both directions, as a job does."""
+    out = run(100, 64, gloo=True)
+    line("gloo", 100, 64, out)
+    check(out["drops"] < 0.05, "a few frames are dropped at most")
+    check(out["goodput"][0] > 0.1, "the job goes on")
+    check(out["tcp"][0] > 0.15, "gloo goes on")
 
 
 def test_many_losses_are_logged():
@@ -161,7 +193,8 @@ def test_table():
         for kib in map(int, os.environ.get("KIB", "16 64 256 1024").split()):
             for name, keys in (("alone", {}), ("two jobs", {"jobs": 2}),
                                ("1 TCP flow", {"flows": 1}),
-                               ("4 TCP flows", {"flows": 4})):
+                               ("4 TCP flows", {"flows": 4}),
+                               ("gloo", {"gloo": True})):
                 if os.environ.get("ONLY", name) == name:
                     line(name, mbit, kib, run(mbit, kib, **keys))
 
