@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/trace/load.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,13 +14,10 @@ struct reading {
 	struct sw_trace_data *t;
 	/* Our number of the file's daemons, plus 1; 0: none yet. */
 	uint16_t daemons[SW_TRACE_DAEMONS];
+	char *bytes; /* of a block */
 };
 
-static int no_memory(void)
-{
-	fprintf(stderr, "sumwire trace: no memory\n");
-	return 1;
-}
+static const char no_memory[] = "no memory";
 
 /* Make room for one more entry in a list. */
 static bool grow(void *list, uint32_t n, uint32_t *room, size_t bytes)
@@ -44,17 +42,20 @@ static void clean(char *text, size_t size)
 	sw_text_clean(text, size);
 }
 
-static int on_hello(
+static const char *on_hello(
 	struct reading *r, const struct sw_trace_block *b, const void *bytes)
 {
 	struct sw_trace_daemon *all, *d;
 
-	if (b->bytes != sizeof(d->hello) || r->daemons[b->daemon] ||
-		r->t->n_daemons == SW_TRACE_DAEMONS)
-		return 1;
+	if (b->bytes != sizeof(d->hello))
+		return "a daemon of another size";
+	if (r->daemons[b->daemon])
+		return "a daemon twice";
+	if (r->t->n_daemons == SW_TRACE_DAEMONS)
+		return "more than 256 daemons";
 	all = realloc(r->t->daemons, (r->t->n_daemons + 1) * sizeof(*all));
 	if (!all)
-		return 1;
+		return no_memory;
 	r->t->daemons = all;
 	d = &all[r->t->n_daemons++];
 	r->daemons[b->daemon] = (uint16_t)r->t->n_daemons;
@@ -63,74 +64,79 @@ static int on_hello(
 	clean(d->hello.node, sizeof(d->hello.node));
 	clean(d->hello.role, sizeof(d->hello.role));
 	clean(d->hello.boot, sizeof(d->hello.boot));
-	return 0;
+	return NULL;
 }
 
-static int on_peer(struct sw_trace_lcore *l, const struct sw_trace_block *b,
-	const void *bytes)
+static const char *on_peer(struct sw_trace_lcore *l,
+	const struct sw_trace_block *b, const void *bytes)
 {
 	struct sw_trace_peer *p;
 
-	if (b->bytes != sizeof(*p) || l->n_peers == SW_TRACE_PEERS)
-		return 1;
+	if (b->bytes != sizeof(*p))
+		return "a session of another size";
+	if (l->n_peers == SW_TRACE_PEERS)
+		return "more than 256 sessions of a polling core";
 	if (!l->peers)
 		l->peers = calloc(SW_TRACE_PEERS, sizeof(*p));
 	if (!l->peers)
-		return 1;
+		return no_memory;
 	p = &l->peers[l->n_peers++];
 	memcpy(p, bytes, sizeof(*p));
 	clean(p->job, sizeof(p->job));
 	clean(p->address, sizeof(p->address));
-	return 0;
+	return NULL;
 }
 
-static int on_name(struct sw_trace_data *t, const struct sw_trace_block *b,
-	const void *bytes)
+static const char *on_name(struct sw_trace_data *t,
+	const struct sw_trace_block *b, const void *bytes)
 {
 	struct sw_trace_name *n;
 
-	if (b->bytes != sizeof(*n) ||
-		!grow(&t->names, t->n_names, &t->names_room, sizeof(*n)))
-		return 1;
+	if (b->bytes != sizeof(*n))
+		return "a name of another size";
+	if (!grow(&t->names, t->n_names, &t->names_room, sizeof(*n)))
+		return no_memory;
 	n = &t->names[t->n_names++];
 	memcpy(n, bytes, sizeof(*n));
 	clean(n->name, sizeof(n->name));
-	return 0;
+	return NULL;
 }
 
-static int on_events(struct sw_trace_lcore *l, const struct sw_trace_block *b,
-	const void *bytes)
+static const char *on_events(struct sw_trace_lcore *l,
+	const struct sw_trace_block *b, const void *bytes)
 {
 	uint32_t n = b->bytes / sizeof(*l->events);
 
 	if (b->bytes % sizeof(*l->events))
-		return 1;
+		return "a part of an event";
 	l->n_lost = b->n_dropped;
 	for (uint32_t i = 0; i < n; i++) {
 		struct sw_trace_event e;
 
 		memcpy(&e, (const char *)bytes + i * sizeof(e), sizeof(e));
-		if (e.kind >= SW_TRACE_KINDS || e.t_ns < e.ns ||
-			e.t_ns > (uint64_t)SW_TRACE_TIME_MAX)
-			return 1;
+		if (e.kind >= SW_TRACE_KINDS)
+			return "an event of an unknown kind";
+		if (e.t_ns < e.ns || e.t_ns > (uint64_t)SW_TRACE_TIME_MAX)
+			return "an event at an impossible time";
 		if (!grow(&l->events, l->n_events, &l->room, sizeof(e)))
-			return 1;
+			return no_memory;
 		l->events[l->n_events++] = e;
 	}
-	return 0;
+	return NULL;
 }
 
-static int on_block(
+/* Returns NULL, or why the block is wrong. */
+static const char *on_block(
 	struct reading *r, const struct sw_trace_block *b, const void *bytes)
 {
 	struct sw_trace_daemon *d;
 
 	if (b->daemon >= SW_TRACE_DAEMONS || b->lcore >= SW_MAX_LCORES)
-		return 1;
+		return "a daemon or polling core beyond the last one";
 	if (b->kind == SW_TRACE_HELLO)
 		return on_hello(r, b, bytes);
 	if (!r->daemons[b->daemon])
-		return 1;
+		return "a daemon that has not begun";
 	d = &r->t->daemons[r->daemons[b->daemon] - 1];
 	switch (b->kind) {
 	case SW_TRACE_PEER:
@@ -141,36 +147,62 @@ static int on_block(
 		return on_events(&d->lcores[b->lcore], b, bytes);
 	case SW_TRACE_END:
 		d->has_ended = true;
-		return 0;
+		return NULL;
 	default:
-		return 1;
+		return "a block of an unknown kind";
 	}
+}
+
+/* Read the block at @at_bytes.  Returns its bytes, 0: the file has ended, or
+ * -1: it is damaged, which was printed. */
+static int64_t read_block(
+	struct reading *r, FILE *f, const char *path, uint64_t at_bytes)
+{
+	struct sw_trace_block b;
+	size_t n = fread(&b, 1, sizeof(b), f);
+	const char *why = NULL;
+
+	if (!n)
+		return 0;
+	if (n == sizeof(b) && b.bytes > SW_TRACE_BLOCK_MAX)
+		why = "a block that is too long";
+	else if (n < sizeof(b) || fread(r->bytes, 1, b.bytes, f) != b.bytes)
+		fprintf(stderr,
+			"sumwire trace: %s: ends within the block at byte "
+			"%" PRIu64 ", read up to there\n",
+			path, at_bytes);
+	else
+		why = on_block(r, &b, r->bytes);
+	if (why)
+		fprintf(stderr,
+			"sumwire trace: %s: damaged at byte %" PRIu64 ": %s\n",
+			path, at_bytes, why);
+	return why ? -1 : feof(f) ? 0 : (int64_t)(sizeof(b) + b.bytes);
 }
 
 int sw_trace_load(struct sw_trace_data *t, FILE *f, const char *path)
 {
-	struct reading r = {.t = t};
-	char *bytes = malloc(SW_TRACE_BLOCK_MAX);
+	struct reading r = {.t = t, .bytes = malloc(SW_TRACE_BLOCK_MAX)};
 	char magic[SW_TRACE_MAGIC_BYTES] = "";
-	struct sw_trace_block b;
-	int err;
+	uint64_t at_bytes = sizeof(magic);
+	int64_t n = 1;
 
-	if (!bytes)
-		return no_memory();
-	err = fread(magic, sizeof(magic), 1, f) != 1 ||
-	      memcmp(magic, SW_TRACE_MAGIC, sizeof(magic)) != 0;
-	while (!err && fread(&b, sizeof(b), 1, f) == 1) {
-		err = b.bytes > SW_TRACE_BLOCK_MAX;
-		if (err || fread(bytes, 1, b.bytes, f) != b.bytes)
-			break;
-		err = on_block(&r, &b, bytes);
+	if (!r.bytes) {
+		fprintf(stderr, "sumwire trace: %s\n", no_memory);
+		return 1;
 	}
-	free(bytes);
-	if (err)
+	if (fread(magic, sizeof(magic), 1, f) != 1 ||
+		memcmp(magic, SW_TRACE_MAGIC, sizeof(magic)) != 0) {
 		fprintf(stderr,
-			"sumwire trace: %s: not a trace of this version\n",
+			"sumwire trace: %s: not a trace of this version: it "
+			"does not begin with " SW_TRACE_MAGIC "\n",
 			path);
-	return err;
+		n = -1;
+	}
+	for (; n > 0; at_bytes += (uint64_t)n)
+		n = read_block(&r, f, path, at_bytes);
+	free(r.bytes);
+	return n < 0;
 }
 
 static int compare_names(const void *a, const void *b)

@@ -94,12 +94,19 @@ static int read_files(const struct options *o, struct sw_trace_data *t)
 	int err = 0;
 
 	for (uint32_t i = 0; i < o->names.n && !err; i++) {
-		FILE *f = fopen(o->names.items[i], "r");
+		const char *path = o->names.items[i];
+		uint32_t before = t->n_daemons;
+		FILE *f = fopen(path, "r");
 
 		if (!f)
-			return complain(o->names.items[i]);
-		err = sw_trace_load(t, f, o->names.items[i]);
+			return complain(path);
+		err = sw_trace_load(t, f, path);
 		fclose(f);
+		if (!err && t->n_daemons == before) {
+			fprintf(stderr, "sumwire trace: %s: has no daemon\n",
+				path);
+			err = 1;
+		}
 	}
 	return err;
 }

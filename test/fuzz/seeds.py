@@ -371,6 +371,35 @@ def stats_seeds():
     yield "long", b"x" * 300 + b" 1\n"
 
 
+def trace_block(kind, daemon, body):
+    return struct.pack("<IHHII", kind, daemon, 0, len(body), 0) + body
+
+
+def trace_daemon(number, role, is_worker, *events):
+    """A daemon with one session: hello, peer, name, events, end."""
+    return b"".join((
+        trace_block(1, number, struct.pack("<128s8s40sqQ", b"n%d" % number, role,
+                                           b"boot%d" % number, 7, 0)),
+        trace_block(2, number, struct.pack("<128sQ64sIHBB", b"job", 1, b"10.0.0.9", 5,
+                                           0, is_worker, 0)),
+        trace_block(3, number, struct.pack("<QI128sI", 1, 2, b"w", 0)),
+        trace_block(4, number, b"".join(
+            struct.pack("<QIIIIHHHBB", t, 10, 2, *what, 0, 100, 1, kind, flags)
+            for t, kind, flags, *what in events)),
+        trace_block(5, number, b"")))
+
+
+def trace_seeds():
+    agent = trace_daemon(0, b"agent", 1, (100, 2, 0, 1, 9), (150, 9, 0, 8, 9),
+                         (200, 4, 0, 1, 0), (250, 4, 2, 1, 0), (700, 7, 0, 1, 0),
+                         (750, 3, 0, 1, 9), (800, 11, 0, 8, 9))
+    server = trace_daemon(1, b"server", 0, (300, 5, 8, 1, 0), (350, 5, 24, 1, 0),
+                          (400, 6, 0, 1, 0), (450, 0, 0, 0, 3), (500, 8, 0, 1, 0))
+    yield "two", b"SWTRACE1" + agent + server
+    yield "torn", b"SWTRACE1" + agent + server[:-50]
+    yield "empty", b"SWTRACE1"
+
+
 def words():
     """Words for the mutator of ini: sections, keys and choices."""
     out = {"[node]", " = ", "auto", "KiB", "us", "Gbit/s", "/24", "0x"}
@@ -388,7 +417,8 @@ def words():
 TARGETS = {"frame": frame_seeds, "control": control_seeds,
            "keyed": keyed_seeds,
            "server": server_seeds, "worker": worker_seeds,
-           "host": host_seeds, "ini": ini_seeds, "stats": stats_seeds}
+           "host": host_seeds, "ini": ini_seeds, "stats": stats_seeds,
+           "trace": trace_seeds}
 
 
 def main():

@@ -206,12 +206,20 @@ def check_bad_files(raw, folder):
     for n in range(0, 200, 37):
         with open(path, "wb") as f:
             f.write(data[:len(data) - n])
-        read(path, path=path + ".json")
-    for bad in b"", b"SWTRACE0" + data[8:], data[:8] + b"\xff" * 64:
+        p, _ = read(path, path=path + ".json")
+        check(f"{path}: ends within the block at byte " in p.stderr or n % 16 == 0, p.stderr)
+    hello = data[:8 + 16 + 192]
+    for bad, why in ((b"", "not a trace of this version"),
+                     (b"SWTRACE0" + data[8:], "not a trace of this version"),
+                     (data[:8], "has no daemon"),
+                     (data[:8] + b"\xff" * 64, "at byte 8: a block that is too long"),
+                     (hello + hello[8:], "at byte 216: a daemon twice"),
+                     (hello + struct.pack("<I2sHII", 4, hello[12:14], 0, 32, 0) + b"\xff" * 32,
+                      "at byte 216: an event of an unknown kind")):
         with open(path, "wb") as f:
             f.write(bad)
         p = trace("--read", path, code=1)
-        check("not a trace" in p.stderr, f"{p}")
+        check(f"{path}: {why}" in p.stderr or f"{path}: damaged {why}" in p.stderr, f"{p}")
     check("No such file" in trace("--read", "/nowhere/x", code=1).stderr, "")
     check("needs files" in trace("--read", code=2).stderr, "")
 
