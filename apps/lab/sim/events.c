@@ -28,8 +28,8 @@ void sw_sim_events_close(struct sw_sim_events *q)
 /* --- a level --- */
 
 /* Enter the event at place @i at the end of a slot's list. */
-static void append(struct sw_sim_events *q, struct sw_sim_level *l, uint32_t at,
-	uint32_t i)
+static inline void append(struct sw_sim_events *q, struct sw_sim_level *l,
+	uint32_t at, uint32_t i)
 {
 	q->all[i - 1].next = 0;
 	if (l->slots[at].first) {
@@ -42,24 +42,6 @@ static void append(struct sw_sim_events *q, struct sw_sim_level *l, uint32_t at,
 	l->slots[at].last = i;
 }
 
-static void clear(struct sw_sim_level *l, uint32_t at)
-{
-	uint64_t word = l->used[at / 64] & ~(1ULL << at % 64);
-
-	l->slots[at].first = 0;
-	l->used[at / 64] = word;
-	if (!word)
-		l->summary &= ~(1ULL << at / 64);
-}
-
-/* The first slot in use, of a level that has one. */
-static uint32_t first_of(const struct sw_sim_level *l)
-{
-	uint32_t w = (uint32_t)__builtin_ctzll(l->summary);
-
-	return w * 64 + (uint32_t)__builtin_ctzll(l->used[w]);
-}
-
 /* The first slot in use from @from on, going round, of a level with one. */
 static uint32_t next_of(const struct sw_sim_level *l, uint32_t from)
 {
@@ -70,7 +52,7 @@ static uint32_t next_of(const struct sw_sim_level *l, uint32_t from)
 	if (word)
 		return from + (uint32_t)__builtin_ctzll(word);
 	if (!words)
-		return first_of(l);
+		return sw_sim_level_first(l);
 	w = (uint32_t)__builtin_ctzll(words);
 	return w * 64 + (uint32_t)__builtin_ctzll(l->used[w]);
 }
@@ -83,15 +65,18 @@ static bool is_earlier(const struct sw_sim_far *a, const struct sw_sim_far *b)
 	       (a->at_ns == b->at_ns && a->number < b->number);
 }
 
-static void push_far(struct sw_sim_events *q, const struct sw_sim_far *e)
+static __attribute__((noinline)) void push_far(
+	struct sw_sim_events *q, uint64_t at_ns, uint32_t what)
 {
+	struct sw_sim_far e = {
+		.at_ns = at_ns, .number = q->n_entered++, .what = what};
 	uint32_t i = q->n_far++;
 
 	if (q->n_far > q->far_size)
 		q->far = grow(q->far, &q->far_size, sizeof(*q->far));
-	for (; i && is_earlier(e, &q->far[(i - 1) / 4]); i = (i - 1) / 4)
+	for (; i && is_earlier(&e, &q->far[(i - 1) / 4]); i = (i - 1) / 4)
 		q->far[i] = q->far[(i - 1) / 4];
-	q->far[i] = *e;
+	q->far[i] = e;
 }
 
 static struct sw_sim_far pop_far(struct sw_sim_events *q)
@@ -119,11 +104,17 @@ static struct sw_sim_far pop_far(struct sw_sim_events *q)
 
 static uint64_t block_of(uint64_t at_ns)
 {
-	return at_ns >> SW_SIM_WHEEL_BITS;
+	return at_ns >> SW_SIM_BLOCK_BITS;
+}
+
+/* Make room for more events. */
+static __attribute__((noinline)) void grow_all(struct sw_sim_events *q)
+{
+	q->all = grow(q->all, &q->size, sizeof(*q->all));
 }
 
 /* Return a free place, as next is counted. */
-static uint32_t place(struct sw_sim_events *q)
+static inline uint32_t place(struct sw_sim_events *q)
 {
 	uint32_t i = q->free;
 
@@ -132,21 +123,22 @@ static uint32_t place(struct sw_sim_events *q)
 		return i;
 	}
 	if (q->n == q->size)
-		q->all = grow(q->all, &q->size, sizeof(*q->all));
+		grow_all(q);
 	return ++q->n;
 }
 
 /* Enter an event of the current block, or of one within the horizon. */
-static void enter(struct sw_sim_events *q, uint64_t at_ns, uint32_t what)
+static inline void enter(struct sw_sim_events *q, uint64_t at_ns, uint32_t what)
 {
 	uint64_t block = block_of(at_ns);
-	bool is_now = block == q->block;
 	uint32_t i = place(q);
 
 	q->all[i - 1].at_ns = at_ns;
 	q->all[i - 1].what = what;
-	append(q, is_now ? &q->now : &q->later,
-		(is_now ? at_ns : block) % SW_SIM_WHEEL, i);
+	if (block == q->block)
+		append(q, &q->now, at_ns % SW_SIM_BLOCK, i);
+	else
+		append(q, &q->later, block % SW_SIM_WHEEL, i);
 }
 
 void sw_sim_put(struct sw_sim_events *q, uint64_t at_ns, enum sw_sim_kind kind,
@@ -157,9 +149,7 @@ void sw_sim_put(struct sw_sim_events *q, uint64_t at_ns, enum sw_sim_kind kind,
 	if (block_of(at_ns) - q->block < SW_SIM_WHEEL)
 		enter(q, at_ns, what);
 	else
-		push_far(q, &(struct sw_sim_far){.at_ns = at_ns,
-				    .number = q->n_entered++,
-				    .what = what});
+		push_far(q, at_ns, what);
 }
 
 /* Spread the current block's list over its nanoseconds. */
@@ -170,19 +160,18 @@ static void spread(struct sw_sim_events *q)
 	i = q->later.slots[at].first;
 	if (!i)
 		return;
-	clear(&q->later, at);
+	sw_sim_level_clear(&q->later, at);
 	while (i) {
 		uint32_t next = q->all[i - 1].next;
 
-		append(q, &q->now, q->all[i - 1].at_ns % SW_SIM_WHEEL, i);
+		append(q, &q->now, q->all[i - 1].at_ns % SW_SIM_BLOCK, i);
 		i = next;
 	}
 }
 
-/* Go to the next block with events, if it begins by @until_ns. Events behind
- * the horizon enter their lists as soon as they are within it, so before any
- * later one can. */
-static bool go_on(struct sw_sim_events *q, uint64_t until_ns)
+/* Events behind the horizon enter their lists as soon as they are within it, so
+ * before any later one can. */
+bool sw_sim_go_on(struct sw_sim_events *q, uint64_t until_ns)
 {
 	uint64_t block;
 
@@ -206,26 +195,5 @@ static bool go_on(struct sw_sim_events *q, uint64_t until_ns)
 
 		enter(q, e.at_ns, e.what);
 	}
-	return true;
-}
-
-bool sw_sim_take(
-	struct sw_sim_events *q, uint64_t until_ns, struct sw_sim_event *e)
-{
-	uint32_t at, i;
-
-	if (!q->now.summary && !go_on(q, until_ns))
-		return false;
-	at = first_of(&q->now);
-	i = q->now.slots[at].first;
-	*e = q->all[i - 1];
-	if (e->at_ns > until_ns)
-		return false;
-	if (e->next)
-		q->now.slots[at].first = e->next;
-	else
-		clear(&q->now, at);
-	q->all[i - 1].next = q->free;
-	q->free = i;
 	return true;
 }

@@ -4,7 +4,7 @@
  * A wheel of two levels: a list for each nanosecond of the current block, and
  * one for each of the blocks behind it. Lists keep the order of entry, so an
  * event enters and leaves by a few instructions. Events behind the wheel's
- * horizon of 16 ms lie in a heap until their block is within it.
+ * horizon of 4 ms lie in a heap until their block is within it.
  */
 #ifndef SW_APPS_LAB_SIM_EVENTS_H
 #define SW_APPS_LAB_SIM_EVENTS_H
@@ -22,8 +22,9 @@ enum sw_sim_kind {
 
 enum {
 	SW_SIM_INDEX_BITS = 20,
-	SW_SIM_WHEEL_BITS = 12,
-	SW_SIM_WHEEL = 1 << SW_SIM_WHEEL_BITS, /* slots of each level */
+	SW_SIM_BLOCK_BITS = 10,
+	SW_SIM_BLOCK = 1 << SW_SIM_BLOCK_BITS, /* ns; fits the L1 cache */
+	SW_SIM_WHEEL = 4096,                   /* slots of a level */
 };
 
 struct sw_sim_event {
@@ -49,7 +50,7 @@ struct sw_sim_far {
 };
 
 struct sw_sim_events {
-	uint64_t block; /* the current one: time >> SW_SIM_WHEEL_BITS */
+	uint64_t block; /* the current one: time >> SW_SIM_BLOCK_BITS */
 	struct sw_sim_event *all;
 	uint32_t free, n, size; /* free list, as next; entries used; room */
 	struct sw_sim_far *far; /* a heap: [0] is the first, four children */
@@ -80,9 +81,58 @@ void sw_sim_events_close(struct sw_sim_events *q);
 void sw_sim_put(struct sw_sim_events *q, uint64_t at_ns, enum sw_sim_kind kind,
 	uint32_t index);
 
+/* sw_sim_has - is there an event at @at_ns, a time of the current block? */
+static inline bool sw_sim_has(const struct sw_sim_events *q, uint64_t at_ns)
+{
+	return q->now.slots[at_ns % SW_SIM_BLOCK].first;
+}
+
+/* sw_sim_go_on - go to the next block with events, if it begins by @until_ns;
+ * returns whether there is one. */
+bool sw_sim_go_on(struct sw_sim_events *q, uint64_t until_ns);
+
+/* sw_sim_level_first - the first slot in use, of a level that has one.
+ * sw_sim_level_clear - empty a slot in use. */
+static inline uint32_t sw_sim_level_first(const struct sw_sim_level *l)
+{
+	uint32_t w = (uint32_t)__builtin_ctzll(l->summary);
+
+	return w * 64 + (uint32_t)__builtin_ctzll(l->used[w]);
+}
+
+static inline void sw_sim_level_clear(struct sw_sim_level *l, uint32_t at)
+{
+	uint64_t word = l->used[at / 64] & ~(1ULL << at % 64);
+
+	l->slots[at].first = 0;
+	l->used[at / 64] = word;
+	if (!word)
+		l->summary &= ~(1ULL << at / 64);
+}
+
 /* sw_sim_take - remove the first event into @e, if it is not after @until_ns;
  * returns whether there was one. */
-bool sw_sim_take(
-	struct sw_sim_events *q, uint64_t until_ns, struct sw_sim_event *e);
+static inline bool sw_sim_take(
+	struct sw_sim_events *q, uint64_t until_ns, struct sw_sim_event *e)
+{
+	struct sw_sim_event *first;
+	uint32_t at, i;
+
+	if (!q->now.summary && !sw_sim_go_on(q, until_ns))
+		return false;
+	at = sw_sim_level_first(&q->now);
+	i = q->now.slots[at].first;
+	first = &q->all[i - 1];
+	*e = *first;
+	if (e->at_ns > until_ns)
+		return false;
+	if (e->next)
+		q->now.slots[at].first = e->next;
+	else
+		sw_sim_level_clear(&q->now, at);
+	first->next = q->free;
+	q->free = i;
+	return true;
+}
 
 #endif

@@ -355,15 +355,30 @@ static void happen(struct sw_sim_net *net, const struct sw_sim_event *e)
 	}
 }
 
+/* Let nodes take turns that are the next events. */
+static void turn_ready(struct sw_sim_net *net)
+{
+	while (net->ready && !net->is_over) {
+		struct sw_sim_node *n = net->ready;
+
+		net->ready = NULL;
+		net->n_events++;
+		net->turn(n);
+	}
+}
+
 void sw_sim_run(struct sw_sim_net *net, uint64_t until_ns)
 {
 	struct sw_sim_event e;
 
+	net->is_running = true;
 	while (!net->is_over && sw_sim_take(&net->events, until_ns, &e)) {
 		net->now_ns = e.at_ns;
 		net->n_events++;
 		happen(net, &e);
+		turn_ready(net);
 	}
+	net->is_running = false;
 	if (!net->is_over)
 		net->now_ns = sw_max64(net->now_ns, until_ns);
 }

@@ -144,6 +144,10 @@ struct sw_sim_net {
 	bool is_bare;               /* frames carry no payloads of tensors */
 	bool is_over;
 	struct sw_sim_events events;
+	bool is_running; /* in sw_sim_run */
+	/* Its turn is the next event, which would be the only one of this
+	 * nanosecond; NULL: none. */
+	struct sw_sim_node *ready;
 	/* [n_cores]: the nodes, then their second cores, and so on. */
 	struct sw_sim_node *nodes;
 	uint32_t n_nodes, n_cores, n_switches;
@@ -167,9 +171,10 @@ struct sw_sim_net {
 	void (*tap)(void *ctx, const struct sw_sim_link *l,
 		const struct sw_sim_frame *f);
 	void *tap_ctx;
-	/* A node's part (node.c): take a frame, wake up. */
+	/* A node's part (node.c): take a frame, wake up, take a turn. */
 	void (*take)(struct sw_sim_node *n, struct sw_sim_frame *f);
 	void (*wake)(struct sw_sim_node *n);
+	void (*turn)(struct sw_sim_node *n);
 	/* Takes frames of other traffic. */
 	void (*other)(
 		void *ctx, struct sw_sim_node *n, const struct sw_sim_frame *f);

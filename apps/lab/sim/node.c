@@ -188,9 +188,26 @@ static void wake_at(struct sw_sim_node *n, uint64_t at_ns)
 		(uint32_t)(n - n->net->nodes));
 }
 
+/* Wake @n now; without an event, if no other one would be before it. */
+static void wake_now(struct sw_sim_node *n)
+{
+	struct sw_sim_net *net = n->net;
+
+	if (net->is_running && !net->ready && net->now_ns < n->wake_ns &&
+		!sw_sim_has(&net->events, net->now_ns)) {
+		n->wake_ns = net->now_ns;
+		net->ready = n;
+		return;
+	}
+	wake_at(n, net->now_ns);
+}
+
 void sw_sim_node_poke(struct sw_sim_node *n)
 {
-	wake_at(n, sw_max64(n->net->now_ns, n->last_ns));
+	if (n->last_ns <= n->net->now_ns)
+		wake_now(n);
+	else
+		wake_at(n, n->last_ns);
 }
 
 static void take(struct sw_sim_node *n, struct sw_sim_frame *f)
@@ -261,4 +278,5 @@ void sw_sim_nodes_init(struct sw_sim_net *net)
 {
 	net->take = take;
 	net->wake = wake;
+	net->turn = turn;
 }

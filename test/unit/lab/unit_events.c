@@ -13,7 +13,7 @@ static void take__in_order(void **state)
 {
 	static const uint64_t spans[] = {1, 100, 20000, 5000000, 100000000};
 	static struct sw_sim_events q;
-	struct sw_sim_event e;
+	struct sw_sim_event e = {0};
 	uint64_t rng = 1, at_ns = 1000000000;
 	uint32_t n = 0, n_put = 0, n_taken = 0, last = 0;
 
@@ -47,7 +47,7 @@ static void take__in_order(void **state)
 static void take__not_after_its_bound(void **state)
 {
 	static struct sw_sim_events q;
-	struct sw_sim_event e;
+	struct sw_sim_event e = {0};
 
 	sw_sim_events_init(&q);
 	sw_sim_put(&q, 5000, SW_SIM_TIMER, 1);
