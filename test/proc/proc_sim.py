@@ -162,6 +162,14 @@ def test_lcores():
                     "server_lcores = 1, 2, 4\n").stdout.splitlines()
     goodput = [float(r.split()[2]) for r in rows[1:]]
     check(goodput[1] > 1.5 * goodput[0] and goodput[2] > 1.4 * goodput[1], rows)
+    agents = ("[net]\nrate = 100Gb/s\nbuffer = 4MiB\nframe = 1us\n[job]\nagents = gpu[0-1]\n"
+              "servers = cpu[0-3]\ntensors = 2\nsize = 2MiB\nrounds = 4\nlocal_ranks = 2\n")
+    rows = sim_text(agents + "lcores = 1, 2\n").stdout.splitlines()
+    goodput = [float(r.split()[2]) for r in rows[1:]]
+    check(goodput[1] > 1.5 * goodput[0], rows)
+    p = sim_text(agents + "lcores = 3\nserver_lcores = 2\ncollective = all_reduce, all_gather\n"
+                 "[roster x]\nservers = cpu[0-2]\nat = 1ms\n")
+    check(p.returncode == 0 and p.stdout.count("\n") == 3, p)
 
 
 def test_async():
@@ -416,6 +424,9 @@ WRONG = [
     (JOB + "[roster x]\nservers = cpu1\nfor = 2s\nevery = 1s\n", ["every", "not longer"]),
     (JOB.replace("cpu0", "gpu[0-1]") + "server_lcores = 2\n",
      ["x.ini:6:", "[job] server_lcores", "without agents"]),
+    (JOB + "lcores = 2\n", ["x.ini:6:", "[job] lcores", "there are fewer"]),
+    (JOB.replace("cpu0", "gpu[0-1]") + "lcores = 2\n",
+     ["x.ini:6:", "[job] lcores", "without servers"]),
     (JOB + "encrypt = yes\n", ["x.ini:6:", "encrypt", "key = yes"]),
     (JOB + "key = yes\n[run]\noracle = no\n", ["x.ini:6:", "[job] key", "oracle = yes"]),
     (JOB + "quota = 1MiB\n", ["quota of job job", "1 MiB"]),

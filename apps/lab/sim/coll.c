@@ -128,7 +128,7 @@ int sw_sim_colls_declare(struct sw_sim_agent *a)
 				.ranks = ranks};
 		a->colls->channels[k].stream = n_streams++;
 	}
-	err = sw_worker_declare(a->worker, streams, n_streams);
+	err = sw_sim_agent_declare(a, streams, n_streams);
 	free(ranks);
 	return err;
 }

@@ -296,8 +296,8 @@ const struct sw_sim_borrowed sw_sim_borrowed[] = {{"job", "policy"},
 	{"job", "payload"}, {"job", "dead_after"}, {"job", "stall_warn"},
 	{"job", "stall_limit"}, {"job", "join_timeout"}, {"job", "encrypt"},
 	{"job", "server_lcores"}, {"share", "weight"}, {"share", "quota"},
-	{"agent", "partition"}, {"agent", "local_ranks"}, {"node", "queue"},
-	{0}};
+	{"agent", "partition"}, {"agent", "local_ranks"}, {"agent", "lcores"},
+	{"node", "queue"}, {0}};
 
 size_t sw_sim_borrowed_at(const char *section)
 {

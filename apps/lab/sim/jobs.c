@@ -71,12 +71,19 @@ int sw_sim_servers_check(const struct sw_sim_job *j, const uint32_t *servers,
 		return refuse(j->sim, d,
 			"servers: with their server_lcores, a job has at most "
 			"128");
+	if (d->agent.lcores > n * d->job.server_lcores)
+		return refuse(j->sim, d,
+			"lcores: each of an agent's needs a polling core that "
+			"sums, and there are fewer");
 	for (uint32_t i = 0; i < n; i++)
 		if (is_among(servers[i], j->nodes, j->n_agents))
 			++*n_colocated;
 		else if (*n_colocated)
 			return refuse(j->sim, d,
 				"servers: those on nodes of agents come last");
+	if (*n_colocated && d->agent.lcores > 1)
+		return refuse(j->sim, d,
+			"lcores: more than 1 needs nodes without servers");
 	if (*n_colocated && *n_colocated != j->n_agents)
 		return refuse(j->sim, d,
 			"servers: on all nodes of agents, or on none");
@@ -345,7 +352,10 @@ static void prepare_agent(struct sw_sim_job *j, uint32_t rank, uint32_t node)
 
 	*a = (struct sw_sim_agent){.job = j,
 		.node = &j->sim->net.nodes[node],
-		.worker = sw_lab_array(1, sizeof(*a->worker)),
+		.worker =
+			sw_lab_array(j->desc->agent.lcores, sizeof(*a->worker)),
+		.lanes = sw_lab_array(j->desc->agent.lcores, sizeof(*a->lanes)),
+		.n_lanes = j->desc->agent.lcores,
 		.rank = rank,
 		.n_local = n,
 		.to = sw_lab_array(j->n_tensors, sizeof(*a->to)),
@@ -371,7 +381,7 @@ static void close_agent(struct sw_sim_agent *a)
 	if (!j)
 		return;
 	if (!j->plain)
-		sw_worker_close(a->worker);
+		sw_sim_agent_close(a);
 	for (uint32_t t = 0; t < j->n_tensors && !j->sim->net.is_bare; t++) {
 		for (uint32_t l = 0; l < a->n_local && a->n_local > 1; l++)
 			sw_sim_memory_free(a->from[t * a->n_local + l]);
@@ -380,6 +390,7 @@ static void close_agent(struct sw_sim_agent *a)
 	sw_sim_colls_close(a->colls);
 	sw_sim_graph_close(a->graph);
 	free(a->worker);
+	free(a->lanes);
 	free_sums(j, a->low);
 	free(a->to);
 	free(a->from);
@@ -442,6 +453,9 @@ int sw_sim_server_open(struct sw_sim_job *j, uint32_t node)
 		return refuse(s, j->desc,
 			"server_lcores: more than 1 needs nodes without "
 			"agents");
+	if (n->n_lcores)
+		return refuse(s, j->desc,
+			"servers: a node has an agent with several lcores");
 	params.queue_bytes /= n->loopback ? 2 : 1;
 	if (!n->loop)
 		sw_sim_node_open(n, s->desc->payload,
@@ -504,19 +518,29 @@ static int check_mode(const struct sw_sim_job *j)
 }
 
 /* Agents' nodes get their ports, with a loopback if they have servers. */
-static void open_nodes(struct sw_sim_job *j, const uint32_t *agents)
+static int open_nodes(struct sw_sim_job *j, const uint32_t *agents)
 {
+	uint32_t n_lcores = j->desc->agent.lcores;
+
 	for (uint32_t r = 0; r < j->n_agents; r++) {
 		struct sw_sim_node *n = &j->sim->net.nodes[agents[r]];
 
+		if (n->loop && (n_lcores > 1 || n->n_lcores))
+			return refuse(j->sim, j->desc,
+				"lcores: more than 1 needs nodes without "
+				"servers");
 		if (!n->loop)
 			sw_sim_node_open(n, j->sim->desc->payload,
-				j->sim->desc->net.is_paced ? n->up->rate_bit_s
-							   : 0,
+				j->sim->desc->net.is_paced
+					? n->up->rate_bit_s / n_lcores
+					: 0,
 				j->n_colocated, j->params.stop_gap);
+		if (n_lcores > 1)
+			sw_sim_node_lcores(n, n_lcores, j->params.stop_gap);
 	}
 	if (j->n_colocated)
 		j->params.queue_bytes /= 2;
+	return 0;
 }
 
 static int open_engines(struct sw_sim_job *j, const uint32_t *agents)
@@ -525,7 +549,7 @@ static int open_engines(struct sw_sim_job *j, const uint32_t *agents)
 
 	for (uint32_t k = 0; k < j->n_servers && !j->n_colocated; k++)
 		err = err ? err : sw_sim_server_open(j, j->servers[k]);
-	open_nodes(j, agents);
+	err = err ? err : open_nodes(j, agents);
 	for (uint32_t k = 0; k < j->n_servers && j->n_colocated; k++)
 		err = err ? err : sw_sim_server_open(j, j->servers[k]);
 	return err;

@@ -87,9 +87,10 @@ static void put_agent(struct sw_sim_record *r, const struct sw_sim_agent *a)
 	const char *name = a->node->name;
 	uint32_t n = a->job->most_servers * a->job->desc->job.server_lcores;
 	struct sw_worker_path p;
+	uint64_t n_again = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
-		if (!sw_worker_path(a->worker, i, &p)) {
+	for (uint32_t i = 0; i < n * a->n_lanes; i++) {
+		if (!sw_worker_path(&a->worker[i / n], i % n, &p)) {
 			r->at += 3;
 			continue;
 		}
@@ -97,8 +98,10 @@ static void put_agent(struct sw_sim_record *r, const struct sw_sim_agent *a)
 		put(r, "grant_bytes", name, p.server, p.path.granted_bytes);
 		put(r, "rtt_ns", name, p.server, p.path.srtt_ns);
 	}
-	put(r, "retransmissions", name, "",
-		sw_word(&sw_worker_stats(a->worker)->retransmissions));
+	for (uint32_t i = 0; i < a->n_lanes; i++)
+		n_again += sw_word(
+			&sw_worker_stats(&a->worker[i])->retransmissions);
+	put(r, "retransmissions", name, "", n_again);
 }
 
 /* Bits on the wire since the last sample, by the second. */
@@ -169,7 +172,8 @@ static uint32_t n_figures(const struct sw_sim *s)
 	for (uint32_t j = 0; j < s->n_jobs; j++)
 		n += s->jobs[j].n_agents *
 		     (3 * s->jobs[j].most_servers *
-				     s->jobs[j].desc->job.server_lcores +
+				     s->jobs[j].desc->job.server_lcores *
+				     s->jobs[j].desc->agent.lcores +
 			     1);
 	return n;
 }

@@ -122,9 +122,11 @@ static void measure_rounds(
 static void count_engine(const struct sw_sim *s, const struct sw_sim_job *j,
 	struct sw_sim_job_result *r)
 {
-	for (uint32_t i = 0; i < j->n_agents; i++) {
+	for (uint32_t i = 0; i < j->n_agents * j->desc->agent.lcores; i++) {
+		const struct sw_sim_agent *a =
+			&j->agents[i / j->desc->agent.lcores];
 		const struct sw_stats *st =
-			sw_worker_stats(j->agents[i].worker);
+			sw_worker_stats(&a->worker[i % j->desc->agent.lcores]);
 
 		r->n_again += sw_word(&st->retransmissions);
 		r->n_timeouts += sw_word(&st->timeouts);
