@@ -282,12 +282,16 @@ def chakra(*nodes):
     return b"".join(varint(len(m)) + m for m in out)
 
 
-def chakra_run(trace, *args, more=""):
+def chakra_run(trace, *args, more="", other=None):
+    """With an @other trace, that of rank 2, the agents have two ranks each."""
+    names = {"x.et": trace} if other is None else {"x.0.et": trace, "x.2.et": other}
     with tempfile.TemporaryDirectory() as d:
-        with open(os.path.join(d, "x.et"), "wb") as f:
-            f.write(trace)
+        for name, text in names.items():
+            with open(os.path.join(d, name), "wb") as f:
+                f.write(text)
         with open(os.path.join(d, "x.ini"), "w", encoding="utf-8") as f:
-            f.write("[job]\nagents = gpu[0-1]\nservers = cpu0\nrounds = 4\ntrace = x.et\n" + more)
+            f.write("[job]\nagents = gpu[0-1]\nservers = cpu0\nrounds = 4\ntrace = "
+                    + ("x.et\n" if other is None else "x.*.et\nlocal_ranks = 2\n") + more)
         return sim("x.ini", *args, cwd=d)
 
 
@@ -312,6 +316,22 @@ def test_chakra():
         p = chakra_run(wrong)
         check(p.returncode == 1 and "x.ini:5: [job] trace: x.et: " in p.stderr, p.stderr)
         check(why in p.stderr and p.stderr.count("\n") == 1, p.stderr)
+
+
+def test_chakra_of_each():
+    """Each agent follows a trace of its own; all call the same collectives."""
+    nodes = [(1, 300, None, 0, []), (2, 0, 0, 1 << 20, [1]), (3, 0, 5, 4096, [2])]
+    late = [(1, 9000, None, 0, []), (4, 5, None, 0, [1]), (5, 0, 0, 1 << 20, [4]),
+            (6, 0, 5, 4096, [5])]
+    p = chakra_run(chakra(*nodes), "--json", other=chakra(*late))
+    check(p.returncode == 0, p.stderr)
+    job = json.loads(p.stdout)["jobs"][0]
+    check(job["rounds"] == 4 and 9.005e6 < job["round_median_ns"] < 30e6, job)
+    for wrong, why in [(nodes[:-1], "it has 1 collectives, and the first rank's has 2"),
+                       (nodes[:-1] + [(3, 0, 5, 8192, [2])], "node 3 calls broadcast of 8192 bytes where "
+                        "the first rank calls broadcast of 4096")]:
+        p = chakra_run(chakra(*nodes), other=chakra(*wrong))
+        check(p.returncode == 1 and "x.ini:5: [job] trace: x.2.et: " + why in p.stderr, p.stderr)
 
 
 ROSTERS = ("[job]\nagents = gpu[0-2]\nservers = cpu[0-2], gpu[0-2]\ntensors = 1\nsize = 8MiB\n"

@@ -429,3 +429,37 @@ void sw_chakra_close(struct sw_chakra *t)
 	free(t->deps);
 	*t = (struct sw_chakra){0};
 }
+
+/* Return the next collective from node *@i on; NULL: there is none. */
+static const struct sw_chakra_node *next_coll(
+	const struct sw_chakra *t, uint32_t *i)
+{
+	while (*i < t->n_nodes)
+		if (t->nodes[(*i)++].kind)
+			return &t->nodes[*i - 1];
+	return NULL;
+}
+
+int sw_chakra_check(const struct sw_chakra *t, const struct sw_chakra *first,
+	const char *path, char *why, size_t size)
+{
+	struct reader r = {.path = path, .why = why, .size = size};
+	const struct sw_chakra_node *n, *other;
+	uint32_t i = 0, k = 0;
+
+	if (t->n_colls != first->n_colls)
+		return refuse(&r,
+			"it has %u collectives, and the first rank's has %u",
+			t->n_colls, first->n_colls);
+	while ((n = next_coll(t, &i)) && (other = next_coll(first, &k)))
+		if (n->kind != other->kind || n->bytes != other->bytes)
+			return refuse(&r,
+				"node %llu calls %s of %llu bytes where the "
+				"first rank calls %s of %llu",
+				(unsigned long long)n->id,
+				sw_coll_name(n->kind),
+				(unsigned long long)n->bytes,
+				sw_coll_name(other->kind),
+				(unsigned long long)other->bytes);
+	return 0;
+}

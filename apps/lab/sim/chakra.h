@@ -35,4 +35,9 @@ int sw_chakra_open(
 	struct sw_chakra *t, const char *path, char *why, size_t size);
 void sw_chakra_close(struct sw_chakra *t);
 
+/* sw_chakra_check - does a trace have the collectives of the rank @first, in
+ * their order?  Errors: SW_ECONF, with @why as sw_chakra_open. */
+int sw_chakra_check(const struct sw_chakra *t, const struct sw_chakra *first,
+	const char *path, char *why, size_t size);
+
 #endif

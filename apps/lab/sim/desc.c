@@ -621,9 +621,9 @@ int sw_sim_desc_read(
 			"there is no [job] and no [traffic NAME]");
 	d->most_lcores = 1;
 	for (uint32_t i = 0; i < d->n_jobs; i++)
-		d->most_lcores = (uint32_t)sw_max64(d->most_lcores,
-			sw_max64(d->jobs[i].job.server_lcores,
-				d->jobs[i].agent.lcores));
+		d->most_lcores = (uint32_t)sw_max64(
+			d->most_lcores, sw_max64(d->jobs[i].job.server_lcores,
+						d->jobs[i].agent.lcores));
 	if (!f->report.n_errors)
 		name_nodes(f, d);
 	if (!f->report.n_errors)

@@ -91,7 +91,8 @@ static const struct sw_option job_rows[] = {
 		"resnet50, transformer, bert-large or a file"),
 	ROW("job", "trace", PATH, job, trace, "", 0, 0, "",
 		"a file of Chakra (.et) with a rank's computations and "
-		"collectives, in place of sizes: all ranks follow it"),
+		"collectives, in place of sizes: all ranks follow it; with * "
+		"in its name, each agent follows that of its first rank"),
 	ROW("job", "forward", PATH, job, forward, "", 0, 0, "",
 		"times of layers, one for each of sizes: the forward pass"),
 	ROW("job", "backward", PATH, job, backward, "", 0, 0, "",

@@ -229,14 +229,13 @@ static int take_kinds(struct sw_sim_job *j)
 {
 	uint32_t n_ranks = j->n_agents * j->desc->agent.local_ranks;
 
-	if (!j->desc->collective && !j->trace.n_nodes)
+	if (!j->desc->collective && !j->n_traces)
 		return 0;
 	if (j->desc->transport != SW_SIM_SUMWIRE)
 		return refuse(j->sim, j->desc,
-			j->trace.n_nodes
-				? "trace: needs transport = sumwire"
-				: "collective: needs transport = sumwire");
-	if (j->trace.n_nodes)
+			j->n_traces ? "trace: needs transport = sumwire"
+				    : "collective: needs transport = sumwire");
+	if (j->n_traces)
 		return 0;
 	j->kinds = sw_lab_array(j->n_tensors, sizeof(*j->kinds));
 	for (uint32_t t = 0; t < j->n_tensors; t++) {
@@ -253,22 +252,53 @@ static int take_kinds(struct sw_sim_job *j)
 	return 0;
 }
 
+/* Open the next trace: "*" in its name is the number of an agent's first rank.
+ */
+static int open_trace(struct sw_sim_job *j)
+{
+	const char *name = j->desc->trace, *star = strchr(name, '*');
+	char path[SW_SIM_TEXT + 16], why[SW_SIM_TEXT - 100];
+	struct sw_chakra *t = &j->traces[j->n_traces];
+	int err;
+
+	snprintf(path, sizeof(path), "%s", name);
+	if (star)
+		snprintf(path + (star - name),
+			sizeof(path) - (size_t)(star - name), "%u%s",
+			j->n_traces * j->desc->agent.local_ranks, star + 1);
+	err = sw_chakra_open(t, path, why, sizeof(why));
+	if (!err)
+		err = sw_chakra_check(t, j->traces, path, why, sizeof(why));
+	j->n_traces++;
+	if (err)
+		snprintf(j->sim->why, sizeof(j->sim->why), "[job %s] trace: %s",
+			j->desc->label, why);
+	return err;
+}
+
+static int open_traces(struct sw_sim_job *j)
+{
+	uint32_t n = strchr(j->desc->trace, '*') ? j->n_agents : 1;
+	int err = 0;
+
+	j->traces = sw_lab_array(n, sizeof(*j->traces));
+	while (j->n_traces < n && !err)
+		err = open_trace(j);
+	return err;
+}
+
 /* A tensor for each collective, in the order of their calls. */
 static int take_trace(struct sw_sim_job *j)
 {
 	uint32_t n_ranks = j->n_agents * j->desc->agent.local_ranks;
-	char why[SW_SIM_TEXT - 100];
-	int err = sw_chakra_open(&j->trace, j->desc->trace, why, sizeof(why));
+	int err = open_traces(j);
 
-	if (err) {
-		snprintf(j->sim->why, sizeof(j->sim->why), "[job %s] trace: %s",
-			j->desc->label, why);
+	if (err)
 		return err;
-	}
-	j->n_elems = sw_lab_array(j->trace.n_colls, sizeof(*j->n_elems));
-	j->kinds = sw_lab_array(j->trace.n_colls, sizeof(*j->kinds));
-	for (uint32_t i = 0; i < j->trace.n_nodes; i++) {
-		const struct sw_chakra_node *n = &j->trace.nodes[i];
+	j->n_elems = sw_lab_array(j->traces->n_colls, sizeof(*j->n_elems));
+	j->kinds = sw_lab_array(j->traces->n_colls, sizeof(*j->kinds));
+	for (uint32_t i = 0; i < j->traces->n_nodes; i++) {
+		const struct sw_chakra_node *n = &j->traces->nodes[i];
 		uint32_t t = j->n_tensors;
 
 		if (!n->kind)
@@ -363,7 +393,7 @@ static void prepare_agent(struct sw_sim_job *j, uint32_t rank, uint32_t node)
 			(uint64_t)j->n_tensors * n, sizeof(*a->from)),
 		.low = sums_of(j),
 		.colls = j->kinds ? sw_sim_colls_open(j) : NULL,
-		.graph = j->trace.n_nodes ? sw_sim_graph_open(&j->trace) : NULL,
+		.graph = j->n_traces ? sw_sim_graph_open(&j->traces[rank % j->n_traces]) : NULL,
 		.n_open = sw_lab_array(j->n_layers, sizeof(*a->n_open)),
 		.pushed_ns = sw_lab_array(j->n_tensors, sizeof(*a->pushed_ns)),
 		.rng = j->sim->desc->run.seed ^ (uint64_t)node << 32};
@@ -627,7 +657,9 @@ void sw_sim_jobs_close(struct sw_sim *s)
 		free(j->has_used);
 		free(j->n_elems);
 		free(j->kinds);
-		sw_chakra_close(&j->trace);
+		for (uint32_t t = 0; t < j->n_traces; t++)
+			sw_chakra_close(&j->traces[t]);
+		free(j->traces);
 		free(j->layers);
 		free(j->round_ends);
 		free(j->urgent);

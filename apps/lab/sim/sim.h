@@ -72,10 +72,13 @@ struct sw_sim_job {
 	bool *has_used;        /* by node: its server was one of the job's */
 	uint32_t most_servers; /* of all rosters */
 	struct sw_sim_change change;
-	uint32_t stop_round;    /* agents do not begin this one */
-	uint64_t *n_elems;      /* [n_tensors] */
-	struct sw_chakra trace; /* n_nodes 0: none */
-	uint8_t *kinds; /* [n_tensors] enum sw_coll_kind; NULL: push_pulls */
+	uint32_t stop_round; /* agents do not begin this one */
+	uint64_t *n_elems;   /* [n_tensors] */
+	/* One for all agents, or one for each; the first says what is summed.
+	 */
+	struct sw_chakra *traces;
+	uint32_t n_traces; /* 0: none */
+	uint8_t *kinds;    /* [n_tensors] enum sw_coll_kind; NULL: push_pulls */
 	uint32_t n_tensors;
 	struct sw_sim_layer *layers;
 	uint32_t n_layers;
