@@ -393,7 +393,9 @@ static void prepare_agent(struct sw_sim_job *j, uint32_t rank, uint32_t node)
 			(uint64_t)j->n_tensors * n, sizeof(*a->from)),
 		.low = sums_of(j),
 		.colls = j->kinds ? sw_sim_colls_open(j) : NULL,
-		.graph = j->n_traces ? sw_sim_graph_open(&j->traces[rank % j->n_traces]) : NULL,
+		.graph = j->n_traces ? sw_sim_graph_open(
+					       &j->traces[rank % j->n_traces])
+				     : NULL,
 		.n_open = sw_lab_array(j->n_layers, sizeof(*a->n_open)),
 		.pushed_ns = sw_lab_array(j->n_tensors, sizeof(*a->pushed_ns)),
 		.rng = j->sim->desc->run.seed ^ (uint64_t)node << 32};
