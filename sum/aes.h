@@ -11,7 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SW_AES_BLOCK = 16, SW_AES_KEYS = 11 };
+enum {
+	SW_AES_BLOCK = 16,
+	SW_AES_KEYS = 11,
+	SW_AES_MESSAGE = 4 * SW_AES_BLOCK, /* of macs */
+};
 
 /* The keys of the rounds: secret, as the key of 16 bytes. */
 struct sw_aes_key {
@@ -30,6 +34,11 @@ struct sw_aes {
 	 * one before it, so all rows have the same function. */
 	void (*chain)(const struct sw_aes_key *key, uint8_t *mac, const void *p,
 		size_t n);
+	/* Set @out to the first 64 bits of the CBC-MAC of each of @n messages
+	 * of SW_AES_MESSAGE bytes at @p, to whose last block @last is added.
+	 * They go through the rounds side by side. */
+	void (*macs)(const struct sw_aes_key *key, const uint8_t *last,
+		const uint8_t *p, uint32_t n, uint64_t *out);
 };
 
 /* sw_aes_best - return the widest kernel that this CPU has; NULL: none.
@@ -49,5 +58,7 @@ extern const struct sw_aes sw_aes_vaes512;
 void sw_aes_prepare_aesni(struct sw_aes_key *key, const uint8_t *bytes);
 void sw_aes_chain_aesni(
 	const struct sw_aes_key *key, uint8_t *mac, const void *p, size_t n);
+void sw_aes_macs_aesni(const struct sw_aes_key *key, const uint8_t *last,
+	const uint8_t *p, uint32_t n, uint64_t *out);
 
 #endif

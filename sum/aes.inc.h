@@ -1,17 +1,23 @@
-/* aes.inc.h - counter mode by AES rounds of vectors.
+/* aes.inc.h - counter mode and MACs by AES rounds of vectors.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A round needs the one before it, so WIDE vectors go through the rounds side
  * by side.
  *
  * The file that includes this one defines VEC, VB (bytes of it), SPREAD (128
- * bits in all of a vector), ROUND(v, key), LAST(v, key), ADD (of 32-bit
+ * bits in all of a vector), GATHER(p) (one block of each of LANES messages),
+ * ROUND(v, key), LAST(v, key), ADD (of 32-bit
  * elements), SHUFFLE (bytes within each 128 bits), ROW and NAME. */
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { BLOCK = SW_AES_BLOCK, WIDE = 8, LANES = VB / BLOCK };
+enum {
+	BLOCK = SW_AES_BLOCK,
+	MESSAGE = SW_AES_MESSAGE,
+	WIDE = 8,
+	LANES = VB / BLOCK,
+};
 
 INLINE VEC load(const void *p)
 {
@@ -86,5 +92,44 @@ static void ctr(const struct sw_aes_key *key, const uint8_t *block,
 	memcpy(out, rest, n);
 }
 
+/* The MACs of @n vectors of messages. */
+INLINE void some_macs(const struct sw_aes_key *key, const uint8_t *last,
+	const uint8_t *p, uint32_t n, uint64_t *out)
+{
+	VEC v[WIDE] = {0};
+
+	for (uint32_t at = 0; at < MESSAGE; at += BLOCK) {
+		VEC first = SPREAD(key->rounds[0]);
+
+		if (at == MESSAGE - BLOCK)
+			first ^= SPREAD(last);
+		for (uint32_t i = 0; i < n; i++)
+			v[i] ^= GATHER(p + i * LANES * MESSAGE + at) ^ first;
+		for (uint32_t k = 1; k < SW_AES_KEYS - 1; k++)
+			for (uint32_t i = 0; i < n; i++)
+				v[i] = ROUND(v[i], SPREAD(key->rounds[k]));
+		for (uint32_t i = 0; i < n; i++)
+			v[i] = LAST(v[i], SPREAD(key->rounds[SW_AES_KEYS - 1]));
+	}
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t lane = 0; lane < LANES; lane++)
+			out[i * LANES + lane] = (uint64_t)v[i][2 * lane];
+}
+
+static void macs(const struct sw_aes_key *key, const uint8_t *last,
+	const uint8_t *p, uint32_t n, uint64_t *out)
+{
+	for (; n >= WIDE; n -= WIDE, p += WIDE * MESSAGE, out += WIDE)
+		some_macs(key, last, p, WIDE / LANES, out);
+	if (n >= WIDE / 2) {
+		some_macs(key, last, p, WIDE / 2 / LANES, out);
+		n -= WIDE / 2, p += WIDE / 2 * MESSAGE, out += WIDE / 2;
+	}
+	if (n && LANES > 1)
+		sw_aes_macs_aesni(key, last, p, n, out);
+	for (; n && LANES == 1; n--, p += MESSAGE, out++)
+		some_macs(key, last, p, 1, out);
+}
+
 const struct sw_aes ROW = {
-	.name = NAME, .ctr = ctr, .chain = sw_aes_chain_aesni};
+	.name = NAME, .ctr = ctr, .chain = sw_aes_chain_aesni, .macs = macs};

@@ -258,12 +258,6 @@ bool sw_prf_open(struct sw_prf *prf, const uint8_t key[SW_BLOCK_BYTES])
 	return true;
 }
 
-void sw_prf_begin(
-	struct sw_prf *prf, const uint8_t head[SW_PRF_BYTES - SW_BLOCK_BYTES])
-{
-	go_on(prf, head, SW_PRF_BYTES - SW_BLOCK_BYTES, true);
-}
-
 /* End a MAC whose last block is whole, or filled up. */
 static bool end(
 	struct sw_prf *prf, const uint8_t last[SW_BLOCK_BYTES], bool is_first)
@@ -275,13 +269,16 @@ static bool end(
 	return go_on(prf, block, sizeof(block), is_first);
 }
 
-uint64_t sw_prf_end(struct sw_prf *prf, const uint8_t last[SW_BLOCK_BYTES])
+void sw_prf_tags_by_ctx(struct sw_prf *prf, const uint8_t (*in)[SW_PRF_BYTES],
+	uint32_t n, uint64_t *tags)
 {
-	uint64_t tag;
+	enum { REST = SW_PRF_BYTES - SW_BLOCK_BYTES };
 
-	end(prf, last, false);
-	memcpy(&tag, prf->mac, sizeof(tag));
-	return tag;
+	for (uint32_t i = 0; i < n; i++) {
+		go_on(prf, in[i], REST, true);
+		end(prf, in[i] + REST, false);
+		memcpy(&tags[i], prf->mac, sizeof(*tags));
+	}
 }
 
 bool sw_cmac(const uint8_t key[SW_BLOCK_BYTES], const void *p, size_t n,

@@ -16,7 +16,7 @@ enum {
 	SW_HASH_BYTES = 32,   /* of SHA-256 */
 	SW_SECRET_BYTES = 32, /* of a job's secret, and of AES-256 and X25519 */
 	SW_BLOCK_BYTES = 16,  /* of AES, its 128-bit keys and its MACs */
-	SW_PRF_BYTES = 64,    /* input of a sw_prf */
+	SW_PRF_BYTES = SW_AES_MESSAGE, /* input of a sw_prf */
 };
 
 /* sw_crypto_random - fill @out with @n unpredictable bytes. */
@@ -74,7 +74,7 @@ struct sw_prf {
 	struct sw_aes_key key;
 	const struct sw_aes *kernel; /* NULL: by ctx */
 	void *ctx;
-	uint8_t mac[SW_BLOCK_BYTES]; /* MAC over the blocks so far */
+	uint8_t mac[SW_BLOCK_BYTES]; /* without a kernel: of what came last */
 	uint8_t subkey[SW_BLOCK_BYTES];
 };
 
@@ -83,12 +83,20 @@ struct sw_prf {
 bool sw_prf_open(struct sw_prf *prf, const uint8_t key[SW_BLOCK_BYTES]);
 void sw_prf_close(struct sw_prf *prf);
 
-/* sw_prf_begin - begin a MAC with all blocks except the last.
- * sw_prf_end - return the first 64 bits of the MAC, with the last block.  In
- * between, the blocks before are encrypted while the caller makes the last. */
-void sw_prf_begin(
-	struct sw_prf *prf, const uint8_t head[SW_PRF_BYTES - SW_BLOCK_BYTES]);
-uint64_t sw_prf_end(struct sw_prf *prf, const uint8_t last[SW_BLOCK_BYTES]);
+/* sw_prf_tags - set @tags to the first 64 bits of the MACs of @n inputs:
+ * several take hardly longer than one. sw_prf_tags_by_ctx - do so without a
+ * kernel. */
+void sw_prf_tags_by_ctx(struct sw_prf *prf, const uint8_t (*in)[SW_PRF_BYTES],
+	uint32_t n, uint64_t *tags);
+
+static inline void sw_prf_tags(struct sw_prf *prf,
+	const uint8_t (*in)[SW_PRF_BYTES], uint32_t n, uint64_t *tags)
+{
+	if (prf->kernel)
+		prf->kernel->macs(&prf->key, prf->subkey, in[0], n, tags);
+	else
+		sw_prf_tags_by_ctx(prf, in, n, tags);
+}
 
 /* AES-128-CTR (NIST SP 800-38A) for each frame of an encrypted session, by a
  * kernel of sum/: 0.5 of libcrypto's time for 8 KiB where the CPU has VAES, and

@@ -17,6 +17,7 @@
 
 enum {
 	SW_SEAL_HEAD_BYTES = 46, /* of the header, which the tag covers */
+	SW_SEAL_HASH_AT = 48,    /* of h, in what it covers */
 	SW_SEAL_SPACES = 9,      /* of packet numbers */
 	SW_NONCE_BYTES = 12,     /* before the four bytes that count blocks */
 	SW_TAKEN_WORDS = 4,
@@ -30,24 +31,22 @@ struct sw_taken {
 	uint64_t bits[SW_TAKEN_WORDS]; /* a ring, by number */
 };
 
-/* sw_taken_is_new - may @psn be taken?  It was not, and is not too far behind.
- * sw_taken_add - take it, once it is known to be the peer's. */
-static inline bool sw_taken_is_new(const struct sw_taken *t, uint64_t psn)
-{
-	return psn > t->largest ||
-	       (t->largest - psn < SW_TAKEN_BITS &&
-		       !(t->bits[psn / 64 % SW_TAKEN_WORDS] >> psn % 64 & 1));
-}
-
 void sw_taken_skip(struct sw_taken *t, uint64_t psn);
 
-static inline void sw_taken_add(struct sw_taken *t, uint64_t psn)
+/* sw_taken_add - take @psn, which is known to be the peer's.  Returns false if
+ * it was taken, or is too far behind. */
+static inline bool sw_taken_add(struct sw_taken *t, uint64_t psn)
 {
+	uint64_t *word = &t->bits[psn / 64 % SW_TAKEN_WORDS];
+
 	if (psn == t->largest + 1) /* no bit between to clear */
 		t->largest = psn;
 	else if (psn > t->largest)
 		sw_taken_skip(t, psn);
-	t->bits[psn / 64 % SW_TAKEN_WORDS] |= 1ULL << psn % 64;
+	else if (t->largest - psn >= SW_TAKEN_BITS || *word >> psn % 64 & 1)
+		return false;
+	*word |= 1ULL << psn % 64;
+	return true;
 }
 
 /* The keys that encrypt RESULTs, one for each era: no nonce, which has numbers
@@ -148,41 +147,38 @@ static inline void sw_seal_crypt_result(struct sw_ctr *ctr, const void *place,
 	sw_ctr(ctr, block, p, n, out);
 }
 
-/* sw_seal_begin - begin the tag of a frame: sw_prf_end, given the hash of its
- * payload, ends it.
- * @head  the first SW_SEAL_HEAD_BYTES of its header */
-static inline void sw_seal_begin(
-	struct sw_prf *prf, const void *head, uint8_t direction)
+/* sw_seal_block - write what a tag covers, except h, which the caller writes at
+ * SW_SEAL_HASH_AT.
+ * @head  a header */
+static inline void sw_seal_block(
+	uint8_t block[SW_PRF_BYTES], const void *head, uint8_t direction)
 {
-	uint8_t block[SW_PRF_BYTES - SW_POLYVAL_BLOCK];
-
-	memcpy(block, head, SW_SEAL_HEAD_BYTES);
+	memcpy(block, head, SW_SEAL_HASH_AT);
 	block[SW_SEAL_HEAD_BYTES] = direction;
 	block[SW_SEAL_HEAD_BYTES + 1] = 0;
-	sw_prf_begin(prf, block);
 }
 
-/* sw_seal_tag - do both, and return the tag. */
+/* sw_seal_tag - return the tag of a frame whose payload has @hash. */
 static inline uint64_t sw_seal_tag(struct sw_prf *prf, const void *head,
 	uint8_t direction, const uint8_t hash[SW_POLYVAL_BLOCK])
 {
-	sw_seal_begin(prf, head, direction);
-	return sw_prf_end(prf, hash);
+	uint8_t block[1][SW_PRF_BYTES];
+	uint64_t tag;
+
+	sw_seal_block(block[0], head, direction);
+	memcpy(block[0] + SW_SEAL_HASH_AT, hash, SW_POLYVAL_BLOCK);
+	sw_prf_tags(prf, (const uint8_t(*)[SW_PRF_BYTES])block, 1, &tag);
+	return tag;
 }
 
-/* sw_seal_is_good - does the frame have its peer's tag, which stands behind the
- * first SW_SEAL_HEAD_BYTES of @head? */
-static inline bool sw_seal_is_good(struct sw_seal *s, const uint8_t *head,
-	const struct sw_polyval_key *key, const void *payload, size_t n)
+/* sw_seal_is_good - is @tag that behind the first SW_SEAL_HEAD_BYTES of @head?
+ * No time tells which bits differ. */
+static inline bool sw_seal_is_good(uint64_t tag, const uint8_t *head)
 {
-	uint8_t hash[SW_POLYVAL_BLOCK];
-	uint64_t tag, got;
+	uint64_t got;
 
-	sw_seal_begin(&s->rx, head, !s->direction);
-	sw_polyval(key, payload, n, hash);
-	tag = sw_prf_end(&s->rx, hash);
 	memcpy(&got, head + SW_SEAL_HEAD_BYTES, sizeof(got));
-	return !(tag ^ got); /* of 64 bits: no time tells which differ */
+	return !(tag ^ got);
 }
 
 /* --- the results of one run of a job at one lcore of a server --- */

@@ -26,63 +26,86 @@ static __attribute__((noinline)) void decrypt(struct sw_seal *seal,
 	}
 }
 
-/* Has the frame the session's tag and a new number, which it takes? */
-static bool has_tag(struct sw_seal *seal, const struct sw_rx_frame *f,
-	const struct sw_header *h, struct sw_stats *st)
+/* Take what else true frames say, and decrypt them.  Others have type 0. */
+static void take(struct sw_seal *seal, const struct sw_rx_frame *f,
+	const struct sw_header *h, uint32_t n)
 {
-	const struct sw_polyval_key *key = &seal->rx_hash;
+	for (uint32_t i = 0; i < n; i++) {
+		if (!h[i].type)
+			continue;
+		if (h[i].class == SW_CLASS_CTL)
+			sw_seal_hear(seal, h[i].ctl.era);
+		if (seal->is_encrypted && h[i].payload_len)
+			decrypt(seal, &f[i], &h[i]);
+	}
+}
 
-	if (h->type == SW_RESULT)
-		key = &seal->result_hash;
-	if (!sw_seal_is_good(seal, f->data, key, f->payload, h->payload_len)) {
-		sw_count(&st->rx_tag, 1);
-		return false;
+/* Judge @n frames of one type and space, SW_RUN or fewer, by their tags. Return
+ * how many come before the first that is not true. */
+static uint32_t judge_tags(struct sw_seal *seal, const struct sw_rx_frame *f,
+	struct sw_header *h, uint32_t n, struct sw_stats *st)
+{
+	_Alignas(64) uint8_t blocks[SW_RUN][SW_PRF_BYTES];
+	const struct sw_polyval_key *key =
+		h->type == SW_RESULT ? &seal->result_hash : &seal->rx_hash;
+	struct sw_taken *taken = &seal->taken[h->class];
+	uint64_t tags[SW_RUN], *counter;
+	uint32_t n_true = n;
+
+	for (uint32_t i = 0; i < n; i++) {
+		sw_seal_block(blocks[i], f[i].data, !seal->direction);
+		sw_polyval(key, f[i].payload, h[i].payload_len,
+			blocks[i] + SW_SEAL_HASH_AT);
 	}
-	if (!sw_taken_is_new(&seal->taken[h->class], h->psn)) {
-		sw_count(&st->rx_replay, 1);
-		return false;
+	sw_prf_tags(&seal->rx, (const uint8_t(*)[SW_PRF_BYTES])blocks, n, tags);
+	for (uint32_t i = 0; i < n; i++) {
+		counter = &st->rx_tag;
+		if (sw_seal_is_good(tags[i], f[i].data)) {
+			counter = &st->rx_replay;
+			if (sw_taken_add(taken, h[i].psn)) {
+				h[i].magic = 0;
+				continue;
+			}
+		}
+		sw_count(counter, 1);
+		h[i].type = 0;
+		n_true = n_true < i ? n_true : i;
 	}
-	sw_taken_add(&seal->taken[h->class], h->psn);
-	if (h->class == SW_CLASS_CTL)
-		sw_seal_hear(seal, h->ctl.era);
-	if (seal->is_encrypted && h->payload_len)
-		decrypt(seal, f, h);
-	return true;
+	if (seal->is_encrypted || h->class == SW_CLASS_CTL)
+		take(seal, f, h, n);
+	return n_true;
 }
 
 bool sw_frame_is_true(struct sw_seal *seal, uint32_t seed,
 	const struct sw_rx_frame *f, struct sw_header *h, struct sw_stats *st)
 {
 	if (seal)
-		return has_tag(seal, f, h, st);
+		return judge_tags(seal, f, h, 1, st) != 0;
 	if (!sw_frame_judge(f, h))
 		sw_count(&st->rx_payload_crc, 1);
 	else if (h->head_crc != seed)
 		sw_count(&st->rx_head_crc, 1);
 	else
-		return true;
-	return false;
+		h->magic = 0;
+	if (h->magic)
+		h->type = 0;
+	return !h->magic;
 }
 
 uint32_t sw_peer_run_true(struct sw_peer *p, const struct sw_rx_frame *f,
 	struct sw_header *h, uint32_t n, uint8_t type, struct sw_stats *st)
 {
-	uint32_t i = 1;
+	uint32_t i = 0;
 
-	if (h->type != type)
-		return 1;
-	for (; i < n; i++) {
-		if (h[i].type != type || h[i].session != h->session ||
-			h[i].class != h->class ||
-			h[i].psn - h[i - 1].psn - 1 >= SW_PSN_SKIP ||
-			f[i].is_marked != f->is_marked ||
-			!sw_path_is_same(&f[i].from, &f->from))
-			return i;
-		if (!sw_frame_is_true(p->seal, p->seed, &f[i], &h[i], st)) {
-			h[i].type = 0;
-			return i;
-		}
+	if (h->magic) {
+		n = sw_peer_run_of(f, h, n < SW_RUN ? n : SW_RUN, type, true);
+		if (p->seal)
+			return judge_tags(p->seal, f, h, n, st);
+		for (; i < n; i++)
+			sw_frame_is_true(NULL, p->seed, &f[i], &h[i], st);
 	}
+	for (i = 0; i < n && h[i].type && !h[i].magic; i++)
+		;
 	return i;
 }
 
@@ -131,7 +154,7 @@ void sw_peer_build(struct sw_peer *p, struct sw_tx_frame *out, void *payload,
 {
 	struct sw_header *h = &out->header;
 	struct sw_stats *st = p->hub->stats;
-	uint8_t type = h->type, hash[SW_POLYVAL_BLOCK];
+	uint8_t type = h->type;
 
 	if (!p->seal || type == SW_HELLO || type == SW_JOIN) {
 		sw_frame_build(out, p->path, payload, is_stable, st);
@@ -139,8 +162,7 @@ void sw_peer_build(struct sw_peer *p, struct sw_tx_frame *out, void *payload,
 	}
 	if (p->seal->is_encrypted && h->payload_len)
 		sw_encrypt(p->seal, h, payload, payload);
-	sw_polyval(&p->seal->tx_hash, payload, h->payload_len, hash);
-	sw_frame_tag(out, p->path, payload, is_stable, p->seal, hash);
+	sw_frame_tag(out, p->path, payload, is_stable, p->seal);
 	sw_frames_note(st, 1, SW_HEAD_BYTES + out->payload_len);
 }
 

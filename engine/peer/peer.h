@@ -16,10 +16,6 @@
 #include "engine/peer/control.h"
 #include "engine/sched/due.h"
 
-/* Data frames that one peer gets in a row, which share the decision and the
- * lookups. */
-enum { SW_RUN = 8 };
-
 /* In place of a class, and a bit that no class has: a peer has data that it may
  * not send. */
 enum { SW_CLASS_STALLED = 128 };
@@ -98,8 +94,8 @@ struct sw_peer {
  * data of one @type, session, seed, class, mark and source, each number at most
  * SW_PSN_SKIP above the last.  One lookup serves all.  The last one has the
  * newest credit. */
-static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
-	const struct sw_header *h, uint32_t n, uint8_t type)
+static inline uint32_t sw_peer_run_of(const struct sw_rx_frame *f,
+	const struct sw_header *h, uint32_t n, uint8_t type, bool is_raw)
 {
 	const struct sw_header *first = h, *end = h + n;
 	const struct sw_path *from = &f->from;
@@ -111,7 +107,7 @@ static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
 	while (++f, ++h != end && h->type == type &&
 			    h->session == first->session &&
 			    h->class == first->class &&
-			    h->head_crc == first->head_crc &&
+			    (is_raw || h->head_crc == first->head_crc) &&
 			    h->psn - last - 1 < SW_PSN_SKIP &&
 			    f->is_marked == is_marked &&
 			    sw_path_is_same(&f->from, from))
@@ -119,11 +115,18 @@ static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
 	return (uint32_t)(h - first);
 }
 
+static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
+	const struct sw_header *h, uint32_t n, uint8_t type)
+{
+	return sw_peer_run_of(f, h, n, type, false);
+}
+
 /* sw_frame_is_true - at an engine with keys: is the frame of the session with
  * @seal, or else with @seed, the peer's?  One with a tag must also be new; its
  * packet number is taken.  Counts what is not.
- * sw_peer_run_true - like sw_peer_run, at such an engine, behind a first frame
- * that is true.  A frame that is not gets type 0. */
+ * sw_peer_run_true - return how many of the first frames form a run and are
+ * true; 0: the first is not.  Judges up to SW_RUN at once: those that are true
+ * lose their magic, so that none is judged again; others get type 0. */
 bool sw_frame_is_true(struct sw_seal *seal, uint32_t seed,
 	const struct sw_rx_frame *f, struct sw_header *h, struct sw_stats *st);
 uint32_t sw_peer_run_true(struct sw_peer *p, const struct sw_rx_frame *f,

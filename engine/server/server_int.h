@@ -269,6 +269,7 @@ struct sw_server {
 	/* Payloads of the control frames being sent, and where the next one
 	 * goes. */
 	uint8_t payload[2 * SW_PAYLOAD_MAX], *next;
+	struct sw_tagging tagging; /* the run of results being sent */
 	/* Encrypted payloads of the results being sent, in turn. */
 	uint32_t n_ciphers;
 	_Alignas(64) uint8_t ciphers[SW_TX_BURST][SW_PAYLOAD_MAX];

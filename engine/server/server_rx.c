@@ -80,10 +80,11 @@ static struct sw_session *session_of(
 		sw_count(&srv->stats.rx_source, 1);
 		return NULL;
 	}
+	if (s && srv->has_tags)
+		return s; /* rx_some judges the frame, with its run */
 	seed = s ? s->peer.seed : sw_session_seed(p->join.nonce);
 	if (srv->has_tags) {
-		if (!sw_frame_is_true(s ? s->peer.seal : p->seal, seed, f, h,
-			    &srv->stats))
+		if (!sw_frame_is_true(p->seal, seed, f, h, &srv->stats))
 			return NULL;
 	} else if (h->head_crc != seed) {
 		sw_count(&srv->stats.rx_head_crc, 1);
@@ -457,9 +458,13 @@ static uint32_t rx_some(struct sw_server *srv, const struct sw_rx_frame *f,
 	s = session_of(srv, f, h);
 	if (!s)
 		return 1;
-	n = srv->has_tags
-		    ? sw_peer_run_true(&s->peer, f, h, n, SW_PUSH, &srv->stats)
-		    : sw_peer_run(f, h, n, SW_PUSH);
+	if (srv->has_tags) {
+		n = sw_peer_run_true(&s->peer, f, h, n, SW_PUSH, &srv->stats);
+		if (!n)
+			return 1;
+	} else {
+		n = sw_peer_run(f, h, n, SW_PUSH);
+	}
 	on_session(s, f, h, n);
 	return n;
 }

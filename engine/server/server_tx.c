@@ -195,24 +195,33 @@ static inline uint32_t count_answers(
 	return n;
 }
 
-/* Return the hash of a result's payload: kept for the other members, unless the
+/* Hash a result's payload, and keep the hash for the other members, unless the
  * bytes may change. */
-static const uint8_t *hash_of_result(
-	struct sw_session *s, const struct sw_header *h, const void *payload)
+static __attribute__((noinline)) void hash_result(struct sw_session *s,
+	struct sw_result_row *row, const struct sw_header *h,
+	const void *payload)
 {
 	struct sw_result_keys *r = s->job->results;
-	struct sw_result_row *row =
-		sw_result_keys_row(r, h->key, h->round, h->chunk);
 
-	if (row->era == r->era + 1 && row->key == h->key &&
-		row->round == h->round && row->chunk == h->chunk)
-		return row->hash;
 	sw_count(&s->srv->stats.result_hashes, 1);
 	row->key = h->key;
 	row->round = h->round;
 	row->chunk = h->chunk;
 	row->era = sw_result_is_stable(h) ? r->era + 1 : 0;
 	sw_polyval(&r->hash, payload, h->payload_len, row->hash);
+}
+
+/* Return the hash of a result's payload. */
+static inline const uint8_t *hash_of_result(
+	struct sw_session *s, const struct sw_header *h, const void *payload)
+{
+	struct sw_result_keys *r = s->job->results;
+	struct sw_result_row *row =
+		sw_result_keys_row(r, h->key, h->round, h->chunk);
+
+	if (row->era != r->era + 1 || row->key != h->key ||
+		row->round != h->round || row->chunk != h->chunk)
+		hash_result(s, row, h, payload);
 	return row->hash;
 }
 
@@ -250,7 +259,7 @@ static void encrypt_shared(
 }
 
 /* Encrypt a RESULT of an encrypted session. */
-static void encrypt_result(
+static __attribute__((noinline)) void encrypt_result(
 	struct sw_session *s, uint32_t cell, struct sw_tx_frame *out)
 {
 	void *to;
@@ -266,16 +275,18 @@ static void encrypt_result(
 	out->is_stable = false;
 }
 
-/* Complete a RESULT of a keyed session. */
-static __attribute__((noinline)) void tag_result(
+/* Complete a RESULT of a keyed session, except its tag. */
+static inline void seal_result(
 	struct sw_session *s, uint32_t cell, struct sw_tx_frame *out)
 {
-	struct sw_seal *seal = s->peer.seal;
+	uint8_t *hash;
 
-	if (seal->is_encrypted)
+	if (s->peer.seal->is_encrypted)
 		encrypt_result(s, cell, out);
-	sw_frame_tag(out, s->peer.path, out->payload, out->is_stable, seal,
-		hash_of_result(s, &out->header, out->payload));
+	hash = sw_frame_seal(out, s->peer.path, out->payload, out->is_stable,
+		&s->srv->tagging);
+	memcpy(hash, hash_of_result(s, &out->header, out->payload),
+		SW_POLYVAL_BLOCK);
 }
 
 /* Send a result that sw_shard_take has built. */
@@ -289,7 +300,7 @@ static inline void send_result(struct sw_session *s, struct sw_space *space,
 	h->flags = s->peer.has_crc ? 0 : SW_FLAG_NO_CRC;
 	sw_flow_send_in(&s->peer.flow, space, h, cell, now_ns);
 	if (s->peer.seal)
-		tag_result(s, cell, out);
+		seal_result(s, cell, out);
 	else
 		sw_frame_fill_data(out, s->peer.path, 0);
 }
@@ -315,6 +326,8 @@ static inline void send_some(struct sw_session *s, uint32_t order,
 		send_result(s, space, *cell++, f, now_ns);
 		r->bytes += f->payload_len;
 	}
+	if (s->srv->tagging.n)
+		sw_frames_tag(s->peer.seal, &s->srv->tagging);
 	r->n = (uint32_t)(end - out);
 	r->n_answers += count_answers(first, end);
 }

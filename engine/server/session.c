@@ -105,7 +105,6 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
 				       ? &srv->cookies[path.port_i]
 				       : &srv->replies[path.port_i];
 	struct sw_tx_frame frame = {.header = *h};
-	uint8_t hash[SW_POLYVAL_BLOCK];
 	struct sw_reply *r;
 
 	/* Frames of unknown sessions must not keep refusals out. */
@@ -120,8 +119,7 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
 		frame.header.class = SW_CLASS_CTL;
 		if (h->payload_len && seal->is_encrypted)
 			sw_encrypt(seal, &frame.header, r->payload, r->payload);
-		sw_polyval(&seal->tx_hash, r->payload, h->payload_len, hash);
-		sw_frame_tag(&frame, path, r->payload, false, seal, hash);
+		sw_frame_tag(&frame, path, r->payload, false, seal);
 	}
 	r->header = frame.header;
 }

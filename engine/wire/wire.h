@@ -37,6 +37,10 @@ enum {
 	SW_WIRE_REST_BYTES = 120,
 };
 
+/* Data frames that one peer gets in a row, which share the decision, the
+ * lookups and the pass that makes their tags. */
+enum { SW_RUN = 8 };
+
 #define SW_KEY_NONE UINT32_MAX
 
 /* A key has an index in its low bits and a generation above. A new user of an
@@ -292,22 +296,56 @@ static inline void sw_frame_fill_data(
 	sw_header_seal(h);
 }
 
-/* sw_frame_tag - complete a frame of a keyed session, whose payload has @hash:
- * a tag stands in the place of both CRCs. */
-static inline void sw_frame_tag(struct sw_tx_frame *out, struct sw_path to,
-	const void *payload, bool is_stable, struct sw_seal *seal,
-	const uint8_t hash[SW_POLYVAL_BLOCK])
+/* Frames of one keyed session, up to SW_RUN, that get their tags in one pass.
+ */
+struct sw_tagging {
+	uint32_t n;
+	struct sw_tx_frame *frames[SW_RUN];
+	uint8_t blocks[SW_RUN][SW_PRF_BYTES]; /* what tags cover */
+};
+
+/* sw_frame_seal - complete a frame of a keyed session, except its tag, which
+ * sw_frames_tag sets in the place of both CRCs.  Returns the place for the hash
+ * of its payload, SW_POLYVAL_BLOCK bytes. */
+static inline uint8_t *sw_frame_seal(struct sw_tx_frame *out, struct sw_path to,
+	const void *payload, bool is_stable, struct sw_tagging *t)
 {
 	struct sw_header *h = &out->header;
-	uint64_t tag;
 
 	h->version = SW_VERSION_MAX;
 	h->magic = SW_MAGIC;
 	h->psn_low = (uint32_t)h->psn;
 	h->psn_high = (uint16_t)(h->psn >> 32);
-	tag = sw_seal_tag(&seal->tx, out->head, seal->direction, hash);
-	memcpy(out->head + SW_SEAL_HEAD_BYTES, &tag, sizeof(tag));
 	sw_frame_address(out, to, payload, is_stable);
+	t->frames[t->n] = out;
+	return t->blocks[t->n++] + SW_SEAL_HASH_AT;
+}
+
+static inline void sw_frames_tag(struct sw_seal *seal, struct sw_tagging *t)
+{
+	uint64_t tags[SW_RUN];
+
+	/* Not before: wide loads wait for the narrow stores of a header. */
+	for (uint32_t i = 0; i < t->n; i++)
+		sw_seal_block(
+			t->blocks[i], t->frames[i]->head, seal->direction);
+	sw_prf_tags(&seal->tx, (const uint8_t(*)[SW_PRF_BYTES])t->blocks, t->n,
+		tags);
+	for (uint32_t i = 0; i < t->n; i++)
+		memcpy(t->frames[i]->head + SW_SEAL_HEAD_BYTES, &tags[i],
+			sizeof(tags[i]));
+	t->n = 0;
+}
+
+/* sw_frame_tag - complete one frame, under the hash key of its direction. */
+static inline void sw_frame_tag(struct sw_tx_frame *out, struct sw_path to,
+	const void *payload, bool is_stable, struct sw_seal *seal)
+{
+	struct sw_tagging t = {.n = 0};
+
+	sw_polyval(&seal->tx_hash, payload, out->header.payload_len,
+		sw_frame_seal(out, to, payload, is_stable, &t));
+	sw_frames_tag(seal, &t);
 }
 
 static inline void sw_frames_note(

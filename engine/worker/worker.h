@@ -280,6 +280,7 @@ struct sw_worker {
 	_Alignas(64) uint8_t payload[SW_PAYLOAD_MAX];
 	/* 32-bit sums of 16-bit types. */
 	_Alignas(64) float sums[SW_PAYLOAD_MAX / 2];
+	struct sw_tagging tagging; /* the run of PUSHes being sent */
 	/* Payloads of the frames of one tx: sums of the local ranks, and
 	 * copies. Those before made_at are in use.  Not zeroed. */
 	uint8_t *made_at;

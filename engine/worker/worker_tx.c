@@ -268,8 +268,9 @@ static const void *encrypt_push(struct sw_worker *w, struct sw_link *l,
 	return to;
 }
 
-/* Complete a PUSH with a tag.  As with a CRC, another hash than the first one's
- * tells that the process has written the buffer; its server cannot tell. */
+/* Complete a PUSH of a keyed session, except its tag.  As with a CRC, another
+ * hash than the first one's tells that the process has written the buffer; its
+ * server cannot tell. */
 static __attribute__((noinline)) void push_keyed(struct sw_worker *w,
 	struct sw_link *l, struct sw_wtensor *t, uint32_t record,
 	const void *payload, bool is_stable, struct sw_tx_frame *out)
@@ -277,13 +278,15 @@ static __attribute__((noinline)) void push_keyed(struct sw_worker *w,
 	struct sw_wchunk *c = &t->chunks[record];
 	struct sw_header *h = &out->header;
 	struct sw_seal *seal = l->peer.seal;
-	uint8_t hash[SW_POLYVAL_BLOCK];
 	uint32_t some;
+	uint8_t *hash;
 
 	if (seal->is_encrypted && h->payload_len) {
 		payload = encrypt_push(w, l, payload, is_stable, h);
 		is_stable = false;
 	}
+	hash = sw_frame_seal(
+		out, l->peer.path, payload, is_stable, &w->tagging);
 	sw_polyval(&seal->tx_hash, payload, h->payload_len, hash);
 	memcpy(&some, hash, sizeof(some));
 	if (!seal->is_encrypted) {
@@ -293,7 +296,6 @@ static __attribute__((noinline)) void push_keyed(struct sw_worker *w,
 			c->n_refused += c->n_refused < UINT8_MAX;
 		note_crc(t, record, some, is_first);
 	}
-	sw_frame_tag(out, l->peer.path, payload, is_stable, seal, hash);
 }
 
 /* A run of PUSHes of one tensor to one link. */
@@ -419,6 +421,8 @@ static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
 	do
 		push_chunk(w, &r, &out[n++]);
 	while (n < max && r.p->n_todo); /* a WANT takes several */
+	if (w->tagging.n)
+		sw_frames_tag(r.l->peer.seal, &w->tagging);
 	r.l->pushed_bytes += first_bytes(sum) - bytes;
 	sw_link_touch(r.l);
 	sw_due_note_run(due, n - from - 1);

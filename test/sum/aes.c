@@ -164,6 +164,43 @@ static bool chains(const struct sw_aes *aes)
 	return is_ok;
 }
 
+/* The kernel's MACs of up to 19 messages at once. */
+static bool macs(const struct sw_aes *aes)
+{
+	enum { MOST = 19 };
+	uint8_t keys[SW_AES_KEYS][BLOCK], last[BLOCK];
+	uint8_t text[MOST * SW_AES_MESSAGE];
+	uint64_t want[MOST], got[MOST + 1];
+	struct sw_aes_key prepared;
+	bool is_ok = true;
+
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = (uint8_t)(i * 151 + i / 64);
+	for (int i = 0; i < BLOCK; i++)
+		last[i] = (uint8_t)(i * 7 + 1);
+	expand(key, keys);
+	sw_aes_prepare(&prepared, key);
+	for (uint32_t i = 0; i < MOST; i++) {
+		uint8_t mac[BLOCK] = {0};
+
+		for (uint32_t b = 0; b < SW_AES_MESSAGE; b += BLOCK) {
+			add(mac, text + i * SW_AES_MESSAGE + b);
+			if (b + BLOCK == SW_AES_MESSAGE)
+				add(mac, last);
+			encrypt(keys, mac);
+		}
+		memcpy(&want[i], mac, sizeof(want[i]));
+	}
+	for (uint32_t n = 0; n <= MOST; n++) {
+		got[n] = 1;
+		aes->macs(&prepared, last, text, n, got);
+		is_ok &= !memcmp(got, want, n * sizeof(*got)) && got[n] == 1;
+	}
+	if (!is_ok)
+		printf("# %s: a MAC is wrong\n", aes->name);
+	return is_ok;
+}
+
 struct truth {
 	struct sw_aes_key key;
 	/* The counter passes a byte's end within the text. */
@@ -246,5 +283,5 @@ bool aes_row_is_right(const struct sw_aes *aes)
 	for (size_t n = 1; n <= 600; n += n < 140 ? 1 : 53)
 		is_ok &= ends(aes, t, n);
 	free(t);
-	return is_ok & chains(aes);
+	return is_ok & chains(aes) & macs(aes);
 }

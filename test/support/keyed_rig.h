@@ -291,7 +291,7 @@ static inline int encrypts(void **state)
 /* Run the tests with jobs that have tags alone, then with encrypted ones. */
 static inline int run_twice(const struct CMUnitTest *tests, size_t n)
 {
-	struct CMUnitTest all[32];
+	struct CMUnitTest all[40];
 
 	assert_true(2 * n <= SW_ARRAY_SIZE(all));
 	for (size_t i = 0; i < 2 * n; i++) {

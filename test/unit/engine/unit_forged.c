@@ -128,7 +128,8 @@ static bool opens(const struct sw_header *h)
 static bool build(uint32_t who, uint8_t type)
 {
 	struct sw_peer *from = who ? &session_of(0)->peer : peer_at(1);
-	uint8_t payload[SW_PAYLOAD_MAX], hash[SW_POLYVAL_BLOCK];
+	struct sw_tagging tags = {.n = 0};
+	uint8_t payload[SW_PAYLOAD_MAX];
 	struct sw_tx_frame f = {
 		.header = {.session = from->far_id,
 			.type = type,
@@ -147,8 +148,9 @@ static bool build(uint32_t who, uint8_t type)
 		sw_encrypt(from->seal, h, payload, payload);
 	sw_polyval(type == SW_RESULT ? &peer_at(who)->seal->result_hash
 				     : &from->seal->tx_hash,
-		payload, h->payload_len, hash);
-	sw_frame_tag(&f, from->path, payload, false, from->seal, hash);
+		payload, h->payload_len,
+		sw_frame_seal(&f, from->path, payload, false, &tags));
+	sw_frames_tag(from->seal, &tags);
 	put(&good[who][type], &f, !who);
 	return true;
 }

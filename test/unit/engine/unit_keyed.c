@@ -73,6 +73,42 @@ static void keyed__a_join_again_gets_the_same_accept(void **state)
 	close_all();
 }
 
+/* Frames of a burst are judged in one pass: one that is not true, or that comes
+ * twice, goes alone, and the others have their effect once. */
+static void keyed__a_burst_loses_what_is_not_true(void **state)
+{
+	static uint8_t bytes[SW_TX_BURST][FRAME];
+	struct sw_tx_frame out[SW_TX_BURST];
+	struct sw_rx_frame f[SW_TX_BURST];
+	const struct sw_stats *st;
+	uint64_t n_pushes;
+	uint32_t n;
+
+	run();
+	st = &rig.srv->stats;
+	assert_int_equal(sw_worker_push(&rig.w[0], 0, 2, 0), 0);
+	n = worker(0)->tx(worker(0), rig.now_ns, 0, out, SW_TX_BURST);
+	assert_int_equal(n, 3);
+	for (uint32_t i = 0; i < 6; i++) {
+		const struct sw_tx_frame *from = &out[i % n];
+
+		memcpy(bytes[i], from->head, SW_HEAD_BYTES);
+		memcpy(bytes[i] + SW_HEAD_BYTES, from->payload,
+			from->payload_len);
+		f[i] = (struct sw_rx_frame){.data = bytes[i],
+			.payload = bytes[i] + SW_HEAD_BYTES,
+			.len = SW_HEAD_BYTES + from->payload_len,
+			.from = path_of(1)};
+	}
+	bytes[1][SW_HEAD_BYTES] ^= 1;
+	n_pushes = st->push_folded;
+	server()->rx(server(), rig.now_ns, 0, f, 6);
+	assert_int_equal(st->rx_tag, 1);
+	assert_int_equal(st->rx_replay, 2); /* the first and the third */
+	assert_int_equal(st->push_folded, n_pushes + 3);
+	close_all();
+}
+
 /* --- keys that do not fit --- */
 
 static void keyed__another_key_is_a_hint_until_time_is_up(void **state)
@@ -448,6 +484,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keyed__results_are_hashed_once),
 		cmocka_unit_test(keyed__a_join_again_gets_the_same_accept),
+		cmocka_unit_test(keyed__a_burst_loses_what_is_not_true),
 		cmocka_unit_test(keyed__another_key_is_a_hint_until_time_is_up),
 		cmocka_unit_test(keyed__members_with_different_keys_are_told),
 		cmocka_unit_test(
