@@ -132,7 +132,7 @@ static int room_count(struct reading *r, const char *job, const char *path)
 {
 	(void)job;
 	(void)path;
-	r->s->room++;
+	r->s->room += 2; /* and of that before (old_take) */
 	return 0;
 }
 
@@ -156,28 +156,38 @@ static bool has(const struct sw_secrets *s, const struct sw_keyring_entry *e,
 	return false;
 }
 
+/* Keep the secret of @e for @job until the grace is over, if it was replaced.
+ */
+static void old_keep(struct reading *r, const struct sw_keyring_entry *e,
+	const char *job, uint64_t now_ns)
+{
+	uint64_t until_ns = now_ns + r->conf->serve.key_grace_ns;
+	struct sw_keyring_entry to = *e;
+
+	snprintf(to.job, sizeof(to.job), "%s", job);
+	if (!to.until_ns || to.until_ns > until_ns)
+		to.until_ns = until_ns;
+	if (to.until_ns > now_ns && r->s->n < r->s->room &&
+		!has(r->s, &to, true) && has(r->s, &to, false))
+		r->s->entries[r->s->n++] = to;
+	sw_crypto_wipe(&to, sizeof(to));
+}
+
 static void old_take(
 	struct reading *r, const struct sw_secrets *old, uint64_t now_ns)
 {
-	uint64_t until_ns = now_ns + r->conf->serve.key_grace_ns;
+	uint32_t n = r->s->n;
 
 	if (r->conf->node.role == SW_ROLE_AGENT)
 		return; /* it speaks with one alone */
 	for (uint32_t i = 0; old && i < old->n; i++) {
 		const struct sw_keyring_entry *e = &old->entries[i];
-		struct sw_keyring_entry *to = &r->s->entries[r->s->n];
 
-		if (has(r->s, e, true) || !has(r->s, e, false) ||
-			r->s->n == r->s->room ||
-			(e->until_ns && e->until_ns <= now_ns))
-			continue;
-		*to = *e;
-		if (!to->until_ns || to->until_ns > until_ns)
-			to->until_ns = until_ns;
-		if (to->until_ns > now_ns)
-			r->s->n++;
-		else
-			sw_crypto_wipe(to, sizeof(*to));
+		old_keep(r, e, e->job, now_ns);
+		/* A job that has a secret of its own now had this one. */
+		for (uint32_t k = 0; !*e->job && k < n; k++)
+			if (!has(old, &r->s->entries[k], false))
+				old_keep(r, e, r->s->entries[k].job, now_ns);
 	}
 }
 

@@ -29,25 +29,27 @@ const struct sw_secret *sw_keyring_find(
 	return NULL;
 }
 
-bool sw_keyring_has(const struct sw_keyring *k, const struct sw_secret *s,
-	const char *job, uint64_t now_ns)
-{
-	for (uint32_t i = 0; k && i < k->n; i++) {
-		const struct sw_keyring_entry *e = &k->entries[i];
-
-		if (!memcmp(e->secret.id, s->id, SW_KEY_ID_BYTES) &&
-			(!*e->job || !strncmp(e->job, job, sizeof(e->job))) &&
-			(!e->until_ns || now_ns < e->until_ns))
-			return true;
-	}
-	return false;
-}
-
 bool sw_keyring_has_job(const struct sw_keyring *k, const char *job)
 {
 	for (uint32_t i = 0; k && i < k->n; i++)
 		if (*k->entries[i].job &&
 			!strncmp(k->entries[i].job, job, SW_KEY_JOB_MAX))
 			return true;
+	return false;
+}
+
+bool sw_keyring_has(const struct sw_keyring *k, const struct sw_secret *s,
+	const char *job, uint64_t now_ns)
+{
+	const char *of = sw_keyring_has_job(k, job) ? job : "";
+
+	for (uint32_t i = 0; k && i < k->n; i++) {
+		const struct sw_keyring_entry *e = &k->entries[i];
+
+		if (!memcmp(e->secret.id, s->id, SW_KEY_ID_BYTES) &&
+			!strncmp(e->job, of, sizeof(e->job)) &&
+			(!e->until_ns || now_ns < e->until_ns))
+			return true;
+	}
 	return false;
 }

@@ -33,7 +33,7 @@ struct sw_secret {
 };
 
 struct sw_keyring_entry {
-	char job[SW_KEY_JOB_MAX]; /* "": every job */
+	char job[SW_KEY_JOB_MAX]; /* "": jobs without an entry of their own */
 	struct sw_secret secret;
 	uint64_t until_ns; /* by the clock of the loop; 0: without end */
 };

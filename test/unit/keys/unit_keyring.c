@@ -44,6 +44,7 @@ static void keyring__knows_jobs_and_times(void **state)
 	assert_true(sw_keyring_has(&k, &entries[0].secret, "a", 5));
 	assert_false(sw_keyring_has(&k, &entries[0].secret, "b", 5));
 	assert_true(sw_keyring_has(&k, &entries[1].secret, "b", 5));
+	assert_false(sw_keyring_has(&k, &entries[1].secret, "a", 5));
 	assert_true(sw_keyring_has(&k, &entries[2].secret, "a", 9));
 	assert_false(sw_keyring_has(&k, &entries[2].secret, "a", 10));
 	assert_false(sw_keyring_has(&k, &other, "a", 5));

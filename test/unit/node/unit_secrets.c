@@ -116,7 +116,7 @@ static void secrets_open__server_has_many(void **state)
 	assert_true(is_valid(s, 1, "a", 1));
 	assert_false(is_valid(s, 1, "b", 1));
 	assert_true(is_valid(s, 2, "b", 1));
-	assert_true(is_valid(s, 3, "b", 1));
+	assert_false(is_valid(s, 3, "b", 1)); /* it has its own */
 	assert_true(is_valid(s, 3, "c", 1));
 	assert_false(is_valid(s, 4, "note", 1));
 	sw_secrets_log(s, &c, &log);
@@ -124,6 +124,29 @@ static void secrets_open__server_has_many(void **state)
 	assert_contains(said, "for every job\n");
 	assert_contains(said, "without a key are refused");
 	assert_null(strstr(said, "0101"));
+	sw_secrets_close(s);
+}
+
+/* A job gets a secret of its own: for a while, that of all jobs is good too. */
+static void secrets_open__gives_a_job_its_own(void **state)
+{
+	struct sw_conf c = conf_of(SW_ROLE_SERVER);
+	struct sw_secrets *old, *s;
+
+	unlink(at("a.key"));
+	unlink(at("b.key"));
+	put("all", 3);
+	strcpy(c.serve.key_dir, folder);
+	strcpy(c.serve.key_file, at("all"));
+	assert_int_equal(sw_secrets_open(&old, &c, NULL, 100, NULL), 0);
+	assert_true(is_valid(old, 3, "a", 100));
+	put("a.key", 1);
+	assert_int_equal(sw_secrets_open(&s, &c, old, 200, NULL), 0);
+	sw_secrets_close(old);
+	assert_true(is_valid(s, 1, "a", UINT64_MAX));
+	assert_true(is_valid(s, 3, "a", 200 + GRACE_NS - 1));
+	assert_false(is_valid(s, 3, "a", 200 + GRACE_NS));
+	assert_true(is_valid(s, 3, "b", UINT64_MAX));
 	sw_secrets_close(s);
 }
 
@@ -238,6 +261,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(secrets_open__none),
 		cmocka_unit_test(secrets_open__server_has_many),
+		cmocka_unit_test(secrets_open__gives_a_job_its_own),
 		cmocka_unit_test(secrets_open__agent_has_one),
 		cmocka_unit_test(secrets_open__both_share_the_jobs),
 		cmocka_unit_test(secrets_open__replaces),
