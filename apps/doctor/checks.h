@@ -18,12 +18,4 @@ extern const struct sw_doctor_check sw_doctor_system[]; /* limits, rights */
 extern const struct sw_doctor_check sw_doctor_cores[];
 extern const struct sw_doctor_check sw_doctor_links[];
 
-/* sw_doctor_run - run the checks of one table. */
-static inline void sw_doctor_run(const struct sw_doctor_check *row,
-	const struct sw_eyes *e, struct sw_doctor_report *r)
-{
-	for (; row->name; row++)
-		row->run(e, row->name, r);
-}
-
 #endif

@@ -13,10 +13,14 @@
 #include "apps/doctor/checks.h"
 #include "apps/doctor/listen.h"
 #include "apps/doctor/path.h"
+#include "apps/doctor/patience.h"
 #include "engine/base/error.h"
 #include "sum/sum.h"
 
-enum { PORT = 5700 }; /* [serve] udp_port */
+enum {
+	PORT = 5700,      /* [serve] udp_port */
+	CHECK_MS = 20000, /* limit of a check */
+};
 
 struct doctor {
 	const char *config, *listen, *peer;
@@ -121,7 +125,12 @@ static int look(const struct doctor *o, const struct sw_conf *conf)
 	}
 	eyes_open(&e, conf);
 	for (uint32_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
-		sw_doctor_run(tables[i], &e, &r);
+		if (sw_doctor_run(tables[i], &e, &r, CHECK_MS)) {
+			fprintf(stderr,
+				"sumwire doctor: cannot start a process "
+				"for the checks\n");
+			return 2;
+		}
 	if (o->peer)
 		sw_doctor_path(&r, o->peer, &to);
 	return sw_doctor_print(&r, o->is_json, stdout) || r.n_wrong;

@@ -179,6 +179,7 @@ MAY_START = {
     "apps/topo/topo_read.c": "hwloc may end the process: one call, its answer",
     "apps/bench/bench.c": "other ranks, while it is one itself, in work()",
     "apps/bench/bench_raw.c": "two sides that stand still between slices",
+    "apps/doctor/patience.c": "a check that may wait in the kernel for ever",
     "apps/cost/cost_count.c": "one valgrind, whose output is a file",
 }
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,9 @@
 #include <unistd.h>
 
 #include "apps/cli/scratch.h"
-#include "apps/doctor/checks.h"
+#include "apps/doctor/patience.h"
+
+enum { LIMIT_MS = 60000, SHORT_MS = 300 };
 
 struct file {
 	const char *path, *text;
@@ -121,12 +124,19 @@ static int machine_close(void **state)
 	return 0;
 }
 
+static void run_table(struct machine *m, const struct sw_doctor_check *rows,
+	uint32_t limit_ms)
+{
+	assert_int_equal(
+		sw_doctor_run(rows, &m->eyes, &m->report, limit_ms), 0);
+}
+
 static void look(struct machine *m)
 {
 	memset(&m->report, 0, sizeof(m->report));
-	sw_doctor_run(sw_doctor_system, &m->eyes, &m->report);
-	sw_doctor_run(sw_doctor_cores, &m->eyes, &m->report);
-	sw_doctor_run(sw_doctor_links, &m->eyes, &m->report);
+	run_table(m, sw_doctor_system, LIMIT_MS);
+	run_table(m, sw_doctor_cores, LIMIT_MS);
+	run_table(m, sw_doctor_links, LIMIT_MS);
 }
 
 /* Exactly one line is red: that of @check, with @found and a way to mend it. */
@@ -254,6 +264,53 @@ static void check__red_by_a_try(void **state)
 	assert_red(m, "shared memory", "memfd_create");
 }
 
+static void good_check(
+	const struct sw_eyes *e, const char *name, struct sw_doctor_report *r)
+{
+	(void)e;
+	sw_doctor_ok(r, name, "good");
+}
+
+static void dead_check(
+	const struct sw_eyes *e, const char *name, struct sw_doctor_report *r)
+{
+	(void)e;
+	(void)name;
+	(void)r;
+	kill(getpid(), SIGKILL);
+}
+
+/* A pipe without a writer answers nobody.  The check behind it runs, and waits
+ * for the same. */
+static void check__no_answer(void **state)
+{
+	struct machine *m = *state;
+	char path[SW_EYES_PATH];
+
+	snprintf(path, sizeof(path), "%s/sys/class/net/eth0/mtu", m->eyes.root);
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	run_table(m, sw_doctor_links, SHORT_MS);
+	assert_int_equal(m->report.n_wrong, 2);
+	for (uint32_t i = 0; i < m->report.n; i++)
+		if (m->report.lines[i].is_wrong)
+			assert_contains(m->report.lines[i].found,
+				"the kernel has not answered for 0.3 s (its "
+				"network");
+	assert_string_equal(m->report.lines[m->report.n - 1].check, "NUMA");
+}
+
+static void check__ends_the_child(void **state)
+{
+	static const struct sw_doctor_check rows[] = {
+		{"bad", dead_check}, {"good", good_check}, {NULL, NULL}};
+	struct machine *m = *state;
+
+	run_table(m, rows, LIMIT_MS);
+	assert_int_equal(m->report.n, 2);
+	assert_red(m, "bad", "the check has failed");
+}
+
 static void check__module_for_pytorch(void **state)
 {
 	struct machine *m = *state;
@@ -354,6 +411,8 @@ int main(int argc, char **argv)
 		MACHINE(check__a_good_machine),
 		MACHINE(check__red_by_a_file),
 		MACHINE(check__red_by_a_try),
+		MACHINE(check__no_answer),
+		MACHINE(check__ends_the_child),
 		MACHINE(check__module_for_pytorch),
 		MACHINE(check__nic_ports),
 		MACHINE(check__ports),
