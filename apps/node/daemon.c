@@ -17,7 +17,10 @@
 #include "pmd/host/stale.h"
 #include "sum/sum.h"
 
-enum { WRONG_CONFIGURATION = 78 }; /* EX_CONFIG of sysexits.h */
+enum {
+	WRONG_CONFIGURATION = 78, /* EX_CONFIG of sysexits.h */
+	SLOW_START_MS = 10000,    /* after it the log says what is slow */
+};
 
 static uint64_t env_random(void *ctx)
 {
@@ -223,12 +226,15 @@ int sw_daemon_start(struct sw_daemon *d)
 {
 	int err;
 
+	sw_start_watch_open(&d->start_watch, SLOW_START_MS, &d->log);
+	sw_start_watch_say(&d->start_watch, "DPDK", "");
 	/* DPDK's memory, and its lcores' own, is touched first in here. */
 	(void)!sw_numa_prefer(d->numa.home);
 	err = open_dpdk(d);
 	if (!err)
 		err = sw_daemon_open_ports(d);
 	(void)!sw_numa_prefer(SW_NUMA_ANY);
+	sw_start_watch_close(&d->start_watch);
 	for (uint32_t i = 0; i < d->n_lcores && !err; i++)
 		err = sw_poller_open(&d->pollers[i], d, i);
 	return err;

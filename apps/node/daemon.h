@@ -13,6 +13,7 @@
 #include "apps/node/log_lines.h"
 #include "apps/node/reserve.h"
 #include "apps/node/secrets.h"
+#include "apps/node/start_watch.h"
 #include "apps/node/telemetry.h"
 #include "apps/node/trace.h"
 #include "apps/node/turns.h"
@@ -101,6 +102,7 @@ struct sw_daemon {
 	struct sw_handoff handoff; /* between the lcores */
 	/* Loopback of each lcore of an agent that also serves; else NULL. */
 	struct sw_handoff_port *loopbacks[SW_MAX_LCORES];
+	struct sw_start_watch start_watch;
 	struct sw_stats_serve *stats;
 	struct sw_about about;
 	uint32_t n_lcores; /* polling */

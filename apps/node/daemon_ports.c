@@ -65,8 +65,10 @@ static int open_port(struct sw_daemon *d, uint32_t i)
 		sw_daemon_port_params(d, &d->conf.ports[i]);
 	struct sw_port *q;
 	uint32_t n = 0;
-	int err = sw_dpdk_port_open(&p, (uint16_t)i, &d->log, &d->queues[0][i]);
+	int err;
 
+	sw_start_watch_say(&d->start_watch, "port", d->conf.ports[i].label);
+	err = sw_dpdk_port_open(&p, (uint16_t)i, &d->log, &d->queues[0][i]);
 	if (err)
 		return err;
 	d->n_ports = ++d->n_dpdk_ports;
