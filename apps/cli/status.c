@@ -10,7 +10,7 @@
 #include "apps/cli/suspects.h"
 #include "engine/base/bytes.h"
 
-enum { LATE_SAMPLES = 20 };
+enum { LATE_SAMPLES = 20, SHOWN_GROUPS = 4 };
 
 /* Print the members of state @state in a line, if there are any. */
 static void members_print(const struct sw_daemon_job *job, const char *state)
@@ -80,6 +80,24 @@ static void late_print(const struct sw_daemon_job *job)
 			(double)job->members[worst].n_last / 1e6);
 }
 
+static void groups_print(const struct sw_daemon_job *job)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < job->n_groups; i++) {
+		const struct sw_daemon_group *g = &job->groups[i];
+
+		if (!g->n_done || ++n > SHOWN_GROUPS)
+			continue;
+		printf("  group    %s: %llu calls, %.1f MB, %.3g ms each\n",
+			g->name, (unsigned long long)g->n_done,
+			(double)g->bytes / 1e6,
+			(double)g->ns / (double)g->n_done / 1e6);
+	}
+	if (n > SHOWN_GROUPS)
+		printf("  group    %u more\n", n - SHOWN_GROUPS);
+}
+
 static void job_print(
 	const struct sw_found_daemon *d, const struct sw_daemon_job *job)
 {
@@ -87,20 +105,24 @@ static void job_print(
 		job->is_served ? "server" : "agent", d->name ? d->name : "-",
 		(long)d->pid, sw_find_state(d, job), job->n_here, job->n_all,
 		job->is_served ? "agents" : "local ranks");
-	if (job->size && !job->is_served)
-		printf(", from rank %u of %u on", job->first, job->size);
+	if (job->size && !job->is_served && job->n_all == 1)
+		printf(": rank %u of %u", job->first, job->size);
+	else if (job->size && !job->is_served)
+		printf(": ranks %u-%u of %u", job->first,
+			job->first + job->n_all - 1, job->size);
 	else if (job->size)
 		printf(", %u of %u ranks", job->n_ranks, job->size);
 	if (job->has_key)
 		printf(", %s%s", job->is_keyed ? "keyed" : "without a key",
 			job->is_encrypted ? ", encrypted" : "");
-	if (job->has_idle && job->idle_s)
+	if (job->has_idle && job->idle_s && job->done_chunks)
 		printf(", last push %llu s ago",
 			(unsigned long long)job->idle_s);
 	printf("\n");
 	members_print(job, "here");
 	members_print(job, "missing");
 	members_print(job, "left");
+	groups_print(job);
 	late_print(job);
 	sw_suspects_print(job, stdout);
 	if (job->text)
@@ -244,33 +266,36 @@ static bool is_asked(const struct sw_found_daemon *d,
 		(d->name && !strcmp(d->name, name)));
 }
 
-static bool serves(const struct sw_found_daemon *d)
+/* Has a daemon a job that is asked for, which it sums? */
+static bool serves(const struct sw_found_daemon *d, const char *name)
 {
-	return d->n_jobs && d->jobs[d->n_jobs - 1].is_served;
+	for (uint32_t k = 0; k < d->n_jobs; k++)
+		if (d->jobs[k].is_served && is_asked(d, &d->jobs[k], name))
+			return true;
+	return false;
 }
 
-/* Show daemons that serve, or the others: servers know who is late. */
+/* Show jobs at servers, or at agents: servers know who is late. */
 static uint32_t show_some(const struct sw_found_daemons *found,
-	const char *name, bool are_serving, struct sw_json *j)
+	const char *name, bool are_served, struct sw_json *j)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < found->n; i++) {
 		const struct sw_found_daemon *d = &found->all[i];
-		bool has_one = false;
+		bool is_told = !are_served && serves(d, name);
 
-		if (serves(d) != are_serving)
-			continue;
 		for (uint32_t k = 0; k < d->n_jobs; k++) {
-			if (!is_asked(d, &d->jobs[k], name))
+			if (d->jobs[k].is_served != are_served ||
+				!is_asked(d, &d->jobs[k], name))
 				continue;
 			if (j)
 				job_write(j, d, &d->jobs[k]);
 			else
 				job_print(d, &d->jobs[k]);
-			if (!j && !has_one)
+			if (!j && !is_told)
 				sw_suspects_print_daemon(d, stdout);
-			has_one = true;
+			is_told = true;
 			n++;
 		}
 	}

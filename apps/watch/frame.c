@@ -18,13 +18,15 @@ enum {
 	NAMES_LEAST = 5,
 };
 
-enum part { JOBS, MEMBERS, DAEMONS, PORTS, CORES, PARTS };
+enum part { JOBS, MEMBERS, GROUPS, DAEMONS, PORTS, CORES, PARTS };
 
 static const char *const heads[PARTS] = {
 	[JOBS] = "JOB           SERVER      STATE     RANKS      PUSH MB/s "
 		 "IDLE s  OPEN WAITING",
 	/* The names of nodes and jobs share the room before it. */
 	[MEMBERS] = " STATE      MB/s OPEN LAST %  LATE ms  RTT ms",
+	[GROUPS] = "GROUP                    AGENT          CALLS/s      MB/s "
+		   "ms/CALL  OPEN",
 	[DAEMONS] = "DAEMON        ROLE    STATE     PUSH MB/s  RESULT MB/s  "
 		    "LOST/s RESENT/s MEM %",
 	[PORTS] = "PORT                     RX MB/s  TX MB/s     RX/s     TX/s "
@@ -294,8 +296,9 @@ static void members_add(
 			if (job->waits[i].lacks >> m & 1)
 				n += job->waits[i].n_chunks;
 		ranks_format(&x, m, ranks);
-		row->rate =
-			n_all ? 100.0 * (double)x.n_last / (double)n_all : 0;
+		row->rate = n_all && job->n_members > 1
+				    ? 100.0 * (double)x.n_last / (double)n_all
+				    : 0;
 		row->loss = n;
 		snprintf(row->text, TEXT,
 			"  %-9.9s %s %s %-7.7s %7.1f %4u %6.0f %8.2f %7.2f",
@@ -328,6 +331,48 @@ static void job_add(
 		(unsigned long long)(job->n_waits + job->n_more));
 	row->loss = (double)(job->n_waits + job->n_more);
 	members_add(fr, p, job);
+}
+
+/* The same group at the same agent before; NULL: it is new. */
+static const struct sw_daemon_group *group_before(
+	const struct pair *p, const struct sw_daemon_group *g)
+{
+	const struct sw_found_daemon *d = p->before ? p->before->d : NULL;
+
+	for (uint32_t k = 0; d && k < d->n_jobs; k++)
+		for (uint32_t i = 0; i < d->jobs[k].n_groups; i++)
+			if (!strcmp(d->jobs[k].groups[i].name, g->name) &&
+				d->jobs[k].groups[i].n_done <= g->n_done)
+				return &d->jobs[k].groups[i];
+	return NULL;
+}
+
+/* Collectives of ranks of one machine make no frames: only this row has them.
+ */
+static void group_add(
+	struct frame *fr, const struct pair *p, const struct sw_daemon_group *g)
+{
+	const struct sw_daemon_group *b = group_before(p, g);
+	double s = p->before ? (double)(p->now->at_ns - p->before->at_ns) / 1e9
+			     : 0;
+	uint64_t n = b ? g->n_done - b->n_done : 0;
+	char name[NAME + 1], agent[NAME + 1];
+	struct row *row = row_add(fr, GROUPS);
+
+	row->rate = b && s > 0 ? (double)(g->bytes - b->bytes) / s : 0;
+	snprintf(row->text, TEXT, "%s %s %9.1f %9.1f %8.2f %5llu",
+		fit(fr, g->name, 24, name),
+		fit(fr, name_of(fr, p->now->d), 12, agent),
+		s > 0 ? (double)n / s : 0, row->rate / MB,
+		n ? (double)(g->ns - b->ns) / (double)n / 1e6 : 0,
+		(unsigned long long)g->n_open);
+}
+
+static void groups_add(
+	struct frame *fr, const struct pair *p, const struct sw_daemon_job *job)
+{
+	for (uint32_t i = 0; i < job->n_groups; i++)
+		group_add(fr, p, &job->groups[i]);
 }
 
 static void daemon_add(struct frame *fr, const struct pair *p)
@@ -415,14 +460,17 @@ static void core_add(struct frame *fr, const struct pair *p, const char *prefix)
 {
 	struct row *row = row_add(fr, CORES);
 	char name[NAME + 1], whole[SW_COUNTER_NAME + 16];
-	double push = rate(p, prefix, "push_bytes");
+	char push[16] = "-"; /* an agent's cores do not count it */
 
+	snprintf(whole, sizeof(whole), "%spush_bytes", prefix);
+	if (sw_scan_value(p->now, whole, UINT64_MAX) != UINT64_MAX)
+		snprintf(push, sizeof(push), "%.1f",
+			rate(p, prefix, "push_bytes") / MB);
 	snprintf(whole, sizeof(whole), "%sturn_p99_ns", prefix);
 	row->rate = rate(p, prefix, "turns");
 	row->loss = rate(p, prefix, "turns_over_1ms");
-	snprintf(row->text, TEXT,
-		"%-16.16s %8.0f %10.1f %8.1f %9.0f %8.0f %9.0f",
-		part_fit(fr, p, prefix, 16, name), row->rate, push / MB,
+	snprintf(row->text, TEXT, "%-16.16s %8.0f %10s %8.1f %9.0f %8.0f %9.0f",
+		part_fit(fr, p, prefix, 16, name), row->rate, push,
 		(double)sw_scan_value(p->now, whole, 0) / 1e3,
 		rate(p, prefix, "turns_over_100us"), row->loss,
 		rate(p, prefix, "cpu_wait_ns") / 1e7);
@@ -467,6 +515,8 @@ static void all_add(struct frame *fr)
 		for (uint32_t k = 0; k < d->n_jobs; k++)
 			if (d->jobs[k].is_served)
 				job_add(fr, &p, &d->jobs[k]);
+			else
+				groups_add(fr, &p, &d->jobs[k]);
 		counters_add(fr, &p);
 	}
 }

@@ -85,9 +85,10 @@ static void title_write(const struct top *t, uint32_t columns, FILE *to)
 
 	localtime_r(&now, &tm);
 	snprintf(line, sizeof(line),
-		"sumwire top %02d:%02d:%02d, %u daemons, per second of %g s, "
-		"by %s%s",
-		tm.tm_hour, tm.tm_min, tm.tm_sec, t->now.found.n, t->interval_s,
+		"sumwire top %02d:%02d:%02d, %u daemon%s, rates over %g s, "
+		"sorted by %s%s",
+		tm.tm_hour, tm.tm_min, tm.tm_sec, t->now.found.n,
+		t->now.found.n == 1 ? "" : "s", t->interval_s,
 		sw_frame_sort_name(t->sort),
 		t->has_keys ? " (s: sort, q: quit)" : "");
 	fprintf(to, "%.*s\n", (int)columns, line);

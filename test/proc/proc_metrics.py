@@ -189,6 +189,11 @@ def check_crowd(url):
         s.close()
 
 
+def said(*args):
+    return subprocess.run([rig.sumwire(), *args], check=True, stdout=subprocess.PIPE,
+                          timeout=rig.START_S, text=True).stdout
+
+
 def check_top(net):
     """One frame, and a terminal: keys sort and end it."""
     p = subprocess.run([rig.sumwire(), "top", "--once", "--interval", "0.3"],
@@ -347,6 +352,11 @@ def test_groups_and_stalls():
                                     "stalls_credit_total", "stalled_credit_seconds_total")}
             return all(found.values())
         rig.wait_until(counted, rig.START_S, "collectives of a group, and stalls")
+        rig.wait_until(lambda: re.search(
+            rf"^GROUP .*\n(.* {UNIQUE[:3]}\S+ +[1-9].*\n)+", said("top", "--once", UNIQUE),
+            re.MULTILINE), rig.START_S, "calls of a group in top")
+        check(re.search(r"^  group    \S+: \d+ calls, [\d.]+ MB, [\d.e+]+ ms each$",
+                        said("status", UNIQUE), re.MULTILINE), "no group in the status")
         for c in clients:
             c.kill()
 
