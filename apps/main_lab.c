@@ -1,5 +1,4 @@
-/* main_lab.c - sumwire-lab: studies of clusters, networks, jobs and of the
- * engine.
+/* main_lab.c - sumwire-lab: studies of clusters, jobs and the engine.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/cli/cmd.h"
 #include "apps/cli/commands.h"

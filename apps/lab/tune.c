@@ -1,5 +1,4 @@
-/* tune.c - sumwire-lab tune: search for partition and credit, and what it
- * costs.
+/* tune.c - sumwire-lab tune: search for partition and credit.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/tune.h"
 

@@ -1,5 +1,4 @@
-/* describe.c - describe jobs, and what their sums wait for, to the control
- * thread.
+/* describe.c - describe jobs and waiting sums to the control thread.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/server/describe.h"
 

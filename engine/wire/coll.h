@@ -1,5 +1,4 @@
-/* coll.h - collectives as frames name them: kind, operation, who gives and
- * gets.
+/* coll.h - collectives as frames name them: kinds and operations.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A group is a set of members; it opens streams, each an ordered sequence of

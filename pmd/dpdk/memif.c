@@ -1,5 +1,4 @@
-/* memif.c - what is special about memif: its arguments, its socket, who is
- * there.
+/* memif.c - memif: its arguments, its socket, its peer.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,4 @@
-/* fuzz_frame.c - what comes from the wire: outer headers, neighbours, our
- * header.
+/* fuzz_frame.c - frames: outer headers, neighbours, our header.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Input: a byte of the port's kind, a byte of what its driver has done, then

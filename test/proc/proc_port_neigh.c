@@ -1,5 +1,4 @@
-/* proc_port_neigh.c - neighbours: who is asked, who is answered, what is
- * believed.
+/* proc_port_neigh.c - neighbours: questions, answers, and lies.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>

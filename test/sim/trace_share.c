@@ -1,5 +1,4 @@
-/* trace_share.c - several jobs on one server: fair shares, isolation (A13c,
- * I9).
+/* trace_share.c - several jobs on one server: shares, isolation (A13c, I9).
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/error.h"
 #include "engine/server/job.h"

@@ -1,5 +1,4 @@
-/* figure.h - a figure: a description with a sweep, formulas and a paper's
- * numbers.
+/* figure.h - a figure: a swept description, formulas, a paper's numbers.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A figure is a description of sumwire-lab sim (apps/lab/sim/desc.h) with the

@@ -1,5 +1,4 @@
-/* formula.c - curves of theory: BytePS's communication, ByteScheduler's
- * iterations.
+/* formula.c - curves of theory: BytePS and ByteScheduler.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <stdlib.h>

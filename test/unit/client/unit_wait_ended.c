@@ -1,5 +1,4 @@
-/* unit_wait_ended.c - libsumwire: a thread that tells others which collectives
- * ended.
+/* unit_wait_ended.c - libsumwire: a thread that reports ends.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_rig.h"
 

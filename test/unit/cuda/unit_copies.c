@@ -1,5 +1,4 @@
-/* unit_copies.c - what is copied at once, over a device whose time is a
- * variable.
+/* unit_copies.c - copies over a device whose time is a variable.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 

@@ -1,5 +1,4 @@
-/* unit_host_grow.c - what a client says of growing tensors, as its lcore has
- * it.
+/* unit_host_grow.c - growing tensors of clients, as an lcore has them.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 

@@ -1,5 +1,4 @@
-/* unit_host_tuning.c - tuning from libsumwire to the agent, and back to be
- * read.
+/* unit_host_tuning.c - tuning, from libsumwire to the agent and back.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_raw.h"
 

@@ -1,5 +1,4 @@
-/* unit_agent_build.c - what an lcore has of a worker is made by the control
- * thread.
+/* unit_agent_build.c - the control thread builds a worker's tensors.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/faults.h"
 #include "test/support/alloc.h"

@@ -1,5 +1,4 @@
-/* unit_agent_report.c - a control thread that is late misses lines, nothing
- * else.
+/* unit_agent_report.c - a late control thread misses only lines.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/faults.h"
 #include "engine/worker/link.h"

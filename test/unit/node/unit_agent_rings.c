@@ -1,5 +1,4 @@
-/* unit_agent_rings.c - all that the agent's threads may say, and nobody takes
- * it.
+/* unit_agent_rings.c - full rings between the agent's threads.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/node/agent_rig.h"
 

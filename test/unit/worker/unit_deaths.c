@@ -1,5 +1,4 @@
-/* unit_deaths.c - what ends when a member or a local rank is gone, what goes
- * on.
+/* unit_deaths.c - ends after the death of a member or local rank.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/worker/coll_rig.h"
 

@@ -1,5 +1,4 @@
-/* unit_stream_gone.c - streams that are closed go, and others have their
- * indices.
+/* unit_stream_gone.c - closed streams go; others use their indices.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/worker/coll_rig.h"
 
