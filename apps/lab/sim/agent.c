@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "apps/lab/array.h"
+#include "apps/lab/sim/lanes.h"
 #include "apps/lab/sim/record.h"
 #include "apps/lab/sim/sim.h"
 #include "engine/base/bytes.h"
@@ -310,7 +311,7 @@ static int declare_tensors(struct sw_sim_agent *a)
 			.is_async = j->params.mode == SW_MODE_ASYNC,
 			.base = a->to[t]};
 	}
-	err = sw_sim_agent_declare(a, all, j->n_tensors);
+	err = sw_sim_lanes_declare(a, all, j->n_tensors);
 	free(all);
 	free(names);
 	return err;
@@ -359,72 +360,8 @@ static uint64_t step(void *ctx, uint64_t now_ns)
 	if (sw_worker_take(a->worker))
 		sw_loop_look(a->node->loop);
 	at = go_on(a, now_ns);
-	for (uint32_t i = 1; i < a->n_lanes; i++)
-		if (sw_lane_has_commands(&a->lanes[i - 1]))
-			sw_sim_node_poke(sw_sim_core(a->node, i));
+	sw_sim_lanes_poke(a);
 	return at;
-}
-
-/* --- lanes --- */
-
-/* After a turn of another lcore than the first. */
-static uint64_t step_lane(void *ctx, uint64_t now_ns)
-{
-	struct sw_worker *w = ctx;
-	struct sw_sim_agent *a = w->events.ctx;
-
-	(void)now_ns;
-	if (sw_worker_take(w))
-		sw_loop_look(sw_sim_core(a->node, w->lane_i)->loop);
-	if (sw_lane_has_reports(w->lanes))
-		sw_sim_node_poke(a->node);
-	return UINT64_MAX;
-}
-
-int sw_sim_agent_declare(
-	struct sw_sim_agent *a, const struct sw_worker_tensor *all, uint32_t n)
-{
-	for (; a->n_built < a->n_lanes; a->n_built++) {
-		int err = sw_worker_build(&a->worker[a->n_built], all, n);
-
-		if (err)
-			return err;
-	}
-	a->n_built = 0;
-	return sw_worker_add(a->worker);
-}
-
-/* Open lane @i on its lcore. */
-static int open_lane(struct sw_sim_agent *a, uint32_t i,
-	const struct sw_worker_events *events, struct sw_worker_job *wj)
-{
-	struct sw_sim_job *j = a->job;
-	struct sw_sim_node *core = sw_sim_core(a->node, i);
-	uint32_t endpoint = a->endpoint + i;
-	int err;
-
-	wj->lane_i = (uint8_t)i;
-	if (i)
-		sw_lane_init(&a->lanes[i - 1], a->worker);
-	err = sw_worker_open(&a->worker[i], &j->params, &j->sim->env, events,
-		wj, core->ports, core->n_ports, j->sim->net.now_ns);
-	if (err)
-		return err;
-	sw_loop_set(core->loop, endpoint, sw_worker_engine(&a->worker[i]));
-	core->step = i ? step_lane : step;
-	core->ctx = i ? (void *)&a->worker[i] : a;
-	sw_sim_node_poke(core);
-	return 0;
-}
-
-void sw_sim_agent_close(struct sw_sim_agent *a)
-{
-	for (uint32_t i = a->n_lanes; i--;) {
-		if (a->is_open)
-			sw_loop_set(sw_sim_core(a->node, i)->loop,
-				a->endpoint + i, NULL);
-		sw_worker_close(&a->worker[i]);
-	}
 }
 
 /* --- its start --- */
@@ -472,23 +409,19 @@ void sw_sim_agent_open(struct sw_sim_agent *a)
 		.servers = servers,
 		.n_servers = j->n_servers * j->desc->job.server_lcores,
 		.n_lcores = (uint8_t)j->desc->job.server_lcores,
-		.n_lanes = (uint8_t)a->n_lanes,
-		.lanes = a->lanes,
 		.n_colocated = (uint16_t)j->n_colocated,
 		.secret = sw_sim_guests_secret(
 			&j->sim->guests, (uint32_t)(j - j->sim->jobs))};
-	int err = 0;
+	int err;
 
 	if (a->is_open)
-		sw_sim_agent_close(a);
+		sw_sim_lanes_close(a);
 	else
 		a->endpoint = a->node->n_endpoints;
-	a->n_built = 0;
 	a->is_running = a->is_declared = a->is_admitted = a->is_failed = false;
 	for (uint32_t i = 0; i < wj.n_servers; i++)
 		servers[i] = server_of(a, i);
-	for (uint32_t i = 0; i < a->n_lanes && !err; i++)
-		err = open_lane(a, i, &events, &wj);
+	err = sw_sim_lanes_open(a, &events, &wj);
 	if (err) {
 		fail(j->sim, a->node->name, sw_error_text(err));
 		return;
@@ -496,4 +429,6 @@ void sw_sim_agent_open(struct sw_sim_agent *a)
 	if (!a->is_open)
 		a->node->n_endpoints += a->n_lanes;
 	a->is_open = true;
+	a->node->step = step;
+	a->node->ctx = a;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "apps/lab/array.h"
+#include "apps/lab/sim/lanes.h"
 #include "apps/lab/sim/sim.h"
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
@@ -128,7 +129,7 @@ int sw_sim_colls_declare(struct sw_sim_agent *a)
 				.ranks = ranks};
 		a->colls->channels[k].stream = n_streams++;
 	}
-	err = sw_sim_agent_declare(a, streams, n_streams);
+	err = sw_sim_lanes_declare(a, streams, n_streams);
 	free(ranks);
 	return err;
 }

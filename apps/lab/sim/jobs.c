@@ -7,6 +7,7 @@
 #include "apps/cli/params.h"
 #include "apps/lab/array.h"
 #include "apps/lab/model.h"
+#include "apps/lab/sim/lanes.h"
 #include "apps/lab/sim/sim.h"
 #include "conf/value.h"
 #include "engine/base/bytes.h"
@@ -382,9 +383,6 @@ static void prepare_agent(struct sw_sim_job *j, uint32_t rank, uint32_t node)
 
 	*a = (struct sw_sim_agent){.job = j,
 		.node = &j->sim->net.nodes[node],
-		.worker =
-			sw_lab_array(j->desc->agent.lcores, sizeof(*a->worker)),
-		.lanes = sw_lab_array(j->desc->agent.lcores, sizeof(*a->lanes)),
 		.n_lanes = j->desc->agent.lcores,
 		.rank = rank,
 		.n_local = n,
@@ -399,6 +397,7 @@ static void prepare_agent(struct sw_sim_job *j, uint32_t rank, uint32_t node)
 		.n_open = sw_lab_array(j->n_layers, sizeof(*a->n_open)),
 		.pushed_ns = sw_lab_array(j->n_tensors, sizeof(*a->pushed_ns)),
 		.rng = j->sim->desc->run.seed ^ (uint64_t)node << 32};
+	sw_sim_lanes_new(a);
 	for (uint32_t t = 0; t < j->n_tensors; t++) {
 		a->to[t] = buffer(j, t);
 		for (uint32_t l = 0; l < n; l++)
@@ -413,7 +412,7 @@ static void close_agent(struct sw_sim_agent *a)
 	if (!j)
 		return;
 	if (!j->plain)
-		sw_sim_agent_close(a);
+		sw_sim_lanes_close(a);
 	for (uint32_t t = 0; t < j->n_tensors && !j->sim->net.is_bare; t++) {
 		for (uint32_t l = 0; l < a->n_local && a->n_local > 1; l++)
 			sw_sim_memory_free(a->from[t * a->n_local + l]);
@@ -421,8 +420,7 @@ static void close_agent(struct sw_sim_agent *a)
 	}
 	sw_sim_colls_close(a->colls);
 	sw_sim_graph_close(a->graph);
-	free(a->worker);
-	free(a->lanes);
+	sw_sim_lanes_free(a);
 	free_sums(j, a->low);
 	free(a->to);
 	free(a->from);

@@ -38,6 +38,7 @@ struct sw_sim_agent {
 	/* [n_lanes], one for each lcore: calls go to the first. */
 	struct sw_worker *worker;
 	struct sw_lane *lanes; /* between it and each of the others */
+	struct sw_sim_lane_core *cores;
 	uint32_t n_lanes,
 		n_built; /* built: lanes that have the declared ones */
 	uint32_t rank, n_local, endpoint;
@@ -144,12 +145,6 @@ int sw_sim_server_open(struct sw_sim_job *j, uint32_t node);
 /* sw_sim_agent_open - start an agent, or start it again with the job's servers
  * of now. */
 void sw_sim_agent_open(struct sw_sim_agent *a);
-void sw_sim_agent_close(struct sw_sim_agent *a);
-
-/* sw_sim_agent_declare - declare tensors or streams in all lanes; as
- * sw_worker_declare, and with the same ones again after SW_EAGAIN. */
-int sw_sim_agent_declare(
-	struct sw_sim_agent *a, const struct sw_worker_tensor *all, uint32_t n);
 
 /* sw_sim_agent_compute - go on until something has to be waited for; returns
  * until when.
