@@ -48,6 +48,11 @@ byte pushes[N * C], queries[N * C], acks[N * C], needs[N * C], results[N * C];
 
 #include "server.pml"
 
+#ifdef ASKS
+byte asks[N], told[N]; /* KEEPALIVE and its answer in transit, as above */
+bool asked[N];         /* a KEEPALIVE was sent, and no data since */
+#endif
+
 bool I6_credit_is_bounded = true;
 bool I6_never_gone = true;
 
@@ -92,6 +97,9 @@ inline send()
 	consumed[w]++;
 	check(I6_credit_is_bounded, consumed[w] <= C * V + 2 * ODD);
 	pushes[ME] = consumed[w];
+#ifdef ASKS
+	asked[w] = false;
+#endif
 	state[ME] = SENT
 }
 
@@ -185,6 +193,10 @@ inline at_worker_result()
 	((cell[CELL(c, NEXT)].ver == NEXT && READY(CELL(c, NEXT))) ||          \
 		IS_NEEDED(w, c, NEXT) || GRANT(w, consumed[w]) > grant[w])
 #define AT_HEAD (state[ME] == QUEUED && queue[w]?[eval(c)])
+/* Something to send, no credit, nothing in flight. */
+#define STUCK                                                                  \
+	(AT_HEAD && consumed[w] >= grant[w] && state[ID(w, 0)] != SENT &&      \
+		state[ID(w, 1)] != SENT)
 
 proctype chunk(byte w; byte c)
 {
@@ -200,7 +212,21 @@ proctype chunk(byte w; byte c)
 		queries[ME] = consumed[w] }
 	:: d_step { odd && WAITS(ME) && !queries[ME] -> odd--;
 		queries[ME] = consumed[w] }
-#ifndef MUT_NO_QUESTION
+#ifdef ASKS
+	/* KEEPALIVE says once what was consumed, and its answer grants.  If
+	 * neither is in transit any more, a frame goes without credit. */
+	:: d_step { STUCK && !asked[w] -> asked[w] = true;
+		asks[w] = consumed[w] }
+	:: d_step { asks[w] -> seen[w] = MAX(seen[w], asks[w]);
+		told[w] = GRANT(w, 0); asks[w] = 0 }
+	:: d_step { odd && asks[w] -> odd--; asks[w] = 0 }
+	:: d_step { told[w] -> grant[w] = MAX(grant[w], told[w]); told[w] = 0 }
+	:: d_step { odd && told[w] -> odd--; told[w] = 0 }
+#ifndef MUT_ASK_ONCE
+	:: d_step { STUCK && asked[w] && !asks[w] && !told[w] ->
+		queue[w]?eval(c); send() }
+#endif
+#elif !defined(MUT_NO_QUESTION)
 	/* Something to send, no credit: a header says what was consumed, and
 	 * its answer grants (either may be lost or late: asked again). */
 	:: d_step { AT_HEAD && consumed[w] >= grant[w] &&
