@@ -328,6 +328,32 @@ void sw_trace_events_tap(struct sw_engine *tap)
 	tap->tx = tap_tx;
 }
 
+/* Find a session of the worker, whose job its calls are of. */
+static uint16_t own_peer(struct sw_tracer *t)
+{
+	const struct sw_engine *worker = t->taps[1].inner;
+	uint32_t n = atomic_load_explicit(&t->n_peers, memory_order_relaxed);
+	struct sw_engine_peer is;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (t->peers[i].engine == worker)
+			return (uint16_t)i;
+	for (uint32_t i = 0; i < SW_MAX_SESSIONS; i++)
+		if (worker->peer(worker, i, &is))
+			return add_peer(t, worker, i, &is);
+	return SW_TRACE_NO_PEER;
+}
+
+/* Calls that ranks of one machine sum among themselves have no frame that would
+ * name their tensor. */
+static void name_call(struct sw_tracer *t, uint32_t key)
+{
+	uint16_t peer = t->taps[1].inner ? own_peer(t) : SW_TRACE_NO_PEER;
+
+	if (peer != SW_TRACE_NO_PEER)
+		note_name(t, &t->peers[peer], key);
+}
+
 void sw_trace_call(struct sw_tracer *t, const struct sw_trace_call *call)
 {
 	struct sw_trace_event e;
@@ -341,5 +367,6 @@ void sw_trace_call(struct sw_tracer *t, const struct sw_trace_call *call)
 		.peer = (uint16_t)call->local,
 		.kind = call->is_done ? SW_TRACE_DONE : SW_TRACE_CALL,
 		.flags = call->has_failed ? SW_TRACE_ERROR : 0};
+	name_call(t, call->key);
 	put(t, &e, 1);
 }

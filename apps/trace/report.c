@@ -30,6 +30,7 @@ struct step {
 	int64_t from_ns, to_ns;
 	int64_t ns[BOUNDS];
 	const struct sw_trace_piece *last; /* the contribution waited for */
+	const struct sw_trace_span *call;  /* without frames: the last call */
 	uint16_t daemon;                   /* where its result came last */
 };
 
@@ -359,12 +360,56 @@ static int64_t begin_of(
 	return first_call(r, items->piece, ns);
 }
 
+/* Share out the time of a sum within one machine: no chunk of it travels. */
+static void share_local(struct report *r, struct step *s,
+	const struct sw_trace_span *calls, uint32_t n)
+{
+	const struct sw_trace_span *last = calls;
+	int64_t first_ns = calls->from_ns, to_ns = calls->end_ns, ns;
+
+	for (uint32_t i = 1; i < n; i++) {
+		if (calls[i].from_ns < first_ns)
+			first_ns = calls[i].from_ns;
+		if (calls[i].end_ns > to_ns)
+			to_ns = calls[i].end_ns;
+		if (calls[i].from_ns > last->from_ns)
+			last = &calls[i];
+	}
+	*s = (struct step){.epoch = last->epoch,
+		.key = last->key,
+		.number = last->number,
+		.is_stream = is_stream(r, last->epoch, last->key),
+		.from_ns = first_ns,
+		.to_ns = to_ns,
+		.call = last};
+	ns = copied_ns(r, last, last->from_ns, to_ns);
+	add(s, STRAGGLER, last->from_ns - first_ns);
+	add(s, COPY, ns);
+	add(s, SUM, to_ns - last->from_ns - ns);
+}
+
+/* Without frames, the steps are what several ranks of a machine called. */
+static void find_local(struct report *r)
+{
+	uint32_t n;
+
+	for (uint32_t i = 0; i < r->t->n_spans; i += n) {
+		for (n = 1; i + n < r->t->n_spans &&
+			    !compare_calls(&r->calls[i], &r->calls[i + n]);
+			n++)
+			;
+		if (n > 1)
+			share_local(
+				r, &r->steps[r->n_steps++], &r->calls[i], n);
+	}
+}
+
 static int find_steps(struct report *r)
 {
 	const struct sw_trace_data *t = r->t;
 	struct sorted *items = malloc((t->n_pieces + 1) * sizeof(*items));
 
-	r->steps = malloc((t->n_pieces + 1) * sizeof(*r->steps));
+	r->steps = malloc((t->n_pieces + t->n_spans + 1) * sizeof(*r->steps));
 	r->calls = malloc((t->n_spans + 1) * sizeof(*r->calls));
 	if (!items || !r->steps || !r->calls) {
 		free(items);
@@ -395,6 +440,8 @@ static int find_steps(struct report *r)
 		find_path(r, s, &items[i], n);
 		r->n_steps += s->last != NULL;
 	}
+	if (!r->n_steps)
+		find_local(r);
 	free(items);
 	return 0;
 }
@@ -423,8 +470,15 @@ static enum bound largest(const int64_t ns[BOUNDS])
 static const char *who(
 	const struct report *r, const struct step *s, char out[WHO])
 {
-	const struct sw_trace_mark *push = &s->last->stages[SW_STAGE_PUSH];
+	const struct sw_trace_mark *push;
 
+	if (s->call) {
+		snprintf(out, WHO, "local rank %u (node %.100s)",
+			s->call->local,
+			r->t->daemons[s->call->daemon].hello.node);
+		return out;
+	}
+	push = &s->last->stages[SW_STAGE_PUSH];
 	if (push->event)
 		snprintf(out, WHO, "agent %u (node %.100s)", s->last->member,
 			r->t->daemons[push->daemon].hello.node);
@@ -433,24 +487,35 @@ static const char *who(
 	return out;
 }
 
+/* Print the call of the step that was waited for. */
+static void last_print(const struct report *r, const struct step *s, FILE *to)
+{
+	const struct sw_trace_name *n = sw_trace_named(
+		r->t, s->epoch, s->call ? s->call->key : s->last->key);
+	const char *name = n ? n->name : "a tensor";
+	char from[WHO];
+
+	if (s->call)
+		fprintf(to, "last call of %s by %s\n", name, who(r, s, from));
+	else
+		fprintf(to, "last chunk %u of %s, from %s\n",
+			s->is_stream ? s->last->round : s->last->chunk, name,
+			who(r, s, from));
+}
+
 static void step_print(const struct report *r, const struct step *s, FILE *to)
 {
-	const struct sw_trace_name *n =
-		sw_trace_named(r->t, s->last->epoch, s->last->key);
 	enum bound most = largest(s->ns);
-	char agent[WHO];
 
-	fprintf(to,
-		"%s %u: %.3f ms, bound by %s (%.3f ms); last chunk %u of "
-		"%s, from %s\n ",
+	fprintf(to, "%s %u: %.3f ms, bound by %s (%.3f ms); ",
 		s->is_stream ? "collective" : "step", s->number,
 		(double)(s->to_ns - s->from_ns) / 1e6, bound_names[most],
-		(double)s->ns[most] / 1e6,
-		s->is_stream ? s->last->round : s->last->chunk,
-		n ? n->name : "a tensor", who(r, s, agent));
+		(double)s->ns[most] / 1e6);
+	last_print(r, s, to);
 	for (enum bound b = 0; b < BOUNDS; b++)
-		fprintf(to, " %s %.3f", bound_names[b], (double)s->ns[b] / 1e6);
-	fprintf(to, "\n");
+		fprintf(to, "%s %s %.3f", b ? "," : " ", bound_names[b],
+			(double)s->ns[b] / 1e6);
+	fprintf(to, " ms\n");
 }
 
 static void all_print(const struct report *r, FILE *to)
@@ -482,7 +547,8 @@ int sw_trace_report(const struct sw_trace_data *t, FILE *to)
 		fprintf(stderr, "sumwire trace: no memory\n");
 	} else if (!r.n_steps) {
 		fprintf(to,
-			"no chunk was traced from its push to its result\n");
+			"no step was traced from its begin to its end: record "
+			"for longer, at all machines of the job\n");
 	} else {
 		all_print(&r, to);
 		qsort(r.steps, r.n_steps, sizeof(*r.steps), compare_length);

@@ -17,7 +17,7 @@ import xml.etree.ElementTree
 import proc_coll
 import rig
 from hosts import Lo
-from proc_ps import named, unique
+from proc_ps import UNIQUE, named, unique
 from rig import Net, check
 
 TENSORS = ("--tensor", "w:100000:f32", "--tensor", "v:3000:f16")
@@ -370,6 +370,25 @@ def test_collectives():
                 check(got == stats[name][key],
                       f"{name}: {kind}: {got} of {stats[name][key]} {key}")
         check("bound by" in p.stdout and "collective" in p.stdout, p.stdout)
+
+
+def test_one_machine():
+    """Collectives of two ranks of an agent make no frame: calls alone tell of them."""
+    with named(Net(agents=1, local=(2,))) as net:
+        net.start_all()
+        clients = proc_coll.start_local(net, (2,), "--seed", "8", "--colls", "1000000")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "t.json")
+            rig.wait_until(lambda: re.search(
+                r"^collective \d+: .*; last call of (?!a tensor).* by local rank [01] \(node",
+                trace(UNIQUE, "--time", "0.5s", "-o", path, "--report").stdout, re.MULTILINE),
+                rig.START_S, "steps of one machine")
+            with open(path, encoding="utf-8") as f:
+                calls = {e["name"] for e in json.load(f)["traceEvents"]
+                         if e.get("cat") == "call"}
+            check(calls and not any(c.startswith("key ") for c in calls), f"names: {calls}")
+        for c in clients:
+            c.kill()
 
 
 def check_pictures(path):
