@@ -126,7 +126,7 @@ static void job_print(
 	late_print(job);
 	sw_suspects_print(job, stdout);
 	if (job->text)
-		printf("  says     %s\n", job->text);
+		printf("  note     %s\n", job->text);
 	for (uint32_t i = 0; i < job->n_waits; i++)
 		wait_print(job, &job->waits[i]);
 	if (job->n_more)

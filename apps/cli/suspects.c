@@ -109,8 +109,8 @@ static void payload_print(const struct sw_daemon_job *job, FILE *to)
 		if (job->members[m].path.payload != job->payload)
 			continue;
 		sw_suspects_who(job, m, who);
-		fprintf(to, "%s%s", has_one ? ", " : ": no more passes to ",
-			who);
+		fprintf(to, "%s%s",
+			has_one ? ", " : ": no larger frame reaches ", who);
 		has_one = true;
 	}
 	fprintf(to, "\n");
@@ -192,7 +192,7 @@ void sw_suspects_print_daemon(const struct sw_found_daemon *d, FILE *to)
 			fprintf(to,
 				"  cpu      polling core %u of %s had no CPU "
 				"for %.0f %% of %.1f s: other threads run "
-				"there, or a limit holds it\n",
+				"there, or a CPU quota limits it\n",
 				i, d->name ? d->name : "-",
 				100.0 * (double)c->waited_ns /
 					(double)c->period_ns,

@@ -178,7 +178,8 @@ static void check_isolation(
 		sw_doctor_wrong(r, name,
 			"the scheduler may put other threads there, whose "
 			"turns delay all ranks",
-			mend, "CPUs %s are not isolated", shared);
+			mend, "of our CPUs, these are not isolated: %s",
+			shared);
 	} else if (missing(e, "/sys/devices/system/cpu/nohz_full", own, n,
 			   ticking)) {
 		snprintf(mend, sizeof(mend), "boot with nohz_full=%.200s",

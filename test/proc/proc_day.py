@@ -216,7 +216,7 @@ def wrong_mtu(net):
     with job(net, "mtu") as clients:
         await_steps(clients)
         net.status("a", r"^  payload  1408 B, though our ports carry 8192 B: "
-                   rf"no more passes to rank 0 \(node {UNIQUE}.agent0\)$")
+                   rf"no larger frame reaches rank 0 \(node {UNIQUE}.agent0\)$")
     lan.ip("link", "set", "dev", "agent0-lan", "mtu", "9000")
 
 

@@ -215,7 +215,7 @@ static void check__red_by_a_file(void **state)
 		{"CPU quota", "/sys/fs/cgroup/a/b/cpu.max", "200000 100000\n",
 			"need 3"},
 		{"isolation", "/sys/devices/system/cpu/isolated", "2\n",
-			"CPUs 3 are not isolated"},
+			"not isolated: 3"},
 		{"isolation", "/sys/devices/system/cpu/nohz_full", "\n",
 			"CPUs 2,3 have a tick"},
 		{"governor",

@@ -151,7 +151,7 @@ static void print__ports_and_cores(void **state)
 		"  link     port lan of s came up again 3 times, the last time "
 		"1.5 s ago\n"
 		"  cpu      polling core 1 of s had no CPU for 50 % of 2.0 s: "
-		"other threads run there, or a limit holds it\n");
+		"other threads run there, or a CPU quota limits it\n");
 	free(text);
 	free(d);
 }
