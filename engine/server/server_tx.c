@@ -7,6 +7,8 @@
 #include "engine/server/session.h"
 #include "engine/wire/cipher.h"
 
+enum { MANY_MEMBERS = 16 };
+
 /* --- control frames: each builder fills the payload and returns its bytes ---
  */
 
@@ -355,15 +357,18 @@ static inline uint32_t next_order(
 
 /* Return how many frames one session may get in a row.  If several jobs are
  * active, it is one: windows share the port, and small ones suffer when grants
- * arrive in bursts. */
+ * arrive in bursts.  Each of many members has few results at a time: runs that
+ * take them all would make the later ones shorter. */
 static uint32_t run_of(const struct sw_server *srv, const struct sw_drr *drr,
 	uint32_t job_i, uint32_t max)
 {
 	bool is_shared = srv->active & (srv->active - 1);
+	uint32_t n_members = srv->jobs[job_i].n_members;
 
-	return is_shared || !sw_drr_is_alone(drr, job_i)
-		       ? 1
-		       : (uint32_t)sw_min64(max, SW_RUN);
+	if (is_shared || !sw_drr_is_alone(drr, job_i))
+		return 1;
+	return (uint32_t)sw_min64(
+		max, n_members > MANY_MEMBERS ? SW_RUN / 2 : SW_RUN);
 }
 
 /* Does the payload stay while further frames of this tx are built? */

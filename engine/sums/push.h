@@ -142,6 +142,7 @@ static inline __attribute__((always_inline)) enum sw_push_verdict sw_push_run(
 			break;
 		}
 		if (!is_like) {
+			p.n = sw_elems(t->ops, p.h->payload_len);
 			verdict = sw_push_judge_header(
 				sh, t, p.member, p.h, is_stream);
 			if (verdict != SW_PUSH_FOLD)

@@ -38,6 +38,7 @@ struct sw_push {
 	const struct sw_header *h;
 	const uint8_t *payload;
 	uint32_t member, local;
+	uint32_t n;            /* a tensor's: elements */
 	uint64_t bit;          /* of the member */
 	const uint64_t *marks; /* of the member, of this tensor */
 	bool is_lent, has_crc;

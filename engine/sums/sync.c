@@ -36,15 +36,15 @@ static struct sw_begun begun(const struct sw_shard *sh,
 		.has_root = cell->has_root};
 }
 
-/* Return the open sum of a chunk of @bytes. */
-static struct sw_open_sum open_sum(const struct sw_stensor *t, uint32_t local,
-	uint32_t round, uint32_t bytes)
+/* Return the open sum of a chunk of @n elements. */
+static struct sw_open_sum open_sum(
+	const struct sw_stensor *t, uint32_t local, uint32_t round, uint32_t n)
 {
 	return (struct sw_open_sum){.ops = t->ops,
 		.fold = t->ops->add,
 		.acc = sw_stensor_acc(t, round, local),
 		.lent = &t->chunks[local].lent,
-		.n = sw_elems(t->ops, bytes)};
+		.n = n};
 }
 
 /* Copy @payload, if not empty, as the bytes of the broadcast @cell. */
@@ -76,15 +76,16 @@ static void freeze(struct sw_shard *sh, struct sw_stensor *t,
 	sw_marks_add_all(sh, t, sh->n_members, local);
 }
 
-/* Complete a sum; @h is the header of the last contribution. */
+/* Complete a sum; @p is the last contribution. */
 static void complete_sum(struct sw_shard *sh, struct sw_stensor *t,
-	struct sw_cell *cell, uint32_t local, const struct sw_header *h)
+	struct sw_cell *cell, const struct sw_push *p)
 {
+	const struct sw_header *h = p->h;
+	uint32_t local = p->local;
 	bool is_sum = (cell->got & (cell->got - 1)) || t->ops->round;
 
 	if (t->chunks[local].lent || t->ops->round) {
-		struct sw_open_sum sum =
-			open_sum(t, local, h->round, h->payload_len);
+		struct sw_open_sum sum = open_sum(t, local, h->round, p->n);
 
 		sw_sum_keep(sh, &sum, false); /* a sum of one */
 		if (t->ops->round)
@@ -145,7 +146,7 @@ static void complete(struct sw_shard *sh, struct sw_stensor *t,
 	if (p->h->op == SW_ROUND_COPY)
 		complete_copy(t, cell, p->local);
 	else
-		complete_sum(sh, t, cell, p->local, p->h);
+		complete_sum(sh, t, cell, p);
 	if (!(p->h->round & 3)) /* the sample's cache line is rarely here */
 		sw_late_end(sh, t, p->local, p->member);
 	freeze(sh, t, cell, p->local);
@@ -167,8 +168,7 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	if (h->op == SW_ROUND_COPY) {
 		fold_copy(sh, t, p->local, cell, p->member, h, p->payload);
 	} else {
-		struct sw_open_sum sum =
-			open_sum(t, p->local, h->round, h->payload_len);
+		struct sw_open_sum sum = open_sum(t, p->local, h->round, p->n);
 
 		SW_TIMED(sh->stats->ticks_fold,
 			sw_sum_add(sh, &sum, p->payload, is_first, p->is_lent));
@@ -258,7 +258,8 @@ static bool keep(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 	if (!c->lent)
 		return false;
 	sum = open_sum(t, local, round,
-		sw_stensor_bytes(t, sw_place_global(&t->place, local)));
+		sw_elems(t->ops, sw_stensor_bytes(t,
+					 sw_place_global(&t->place, local))));
 	return sw_sum_keep(sh, &sum, sw_stensor_is_dead(t, round));
 }
 

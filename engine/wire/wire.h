@@ -39,7 +39,7 @@ enum {
 
 /* Data frames that one peer gets in a row, which share the decision, the
  * lookups and the pass that makes their tags. */
-enum { SW_RUN = 8 };
+enum { SW_RUN = 16 };
 
 #define SW_KEY_NONE UINT32_MAX
 

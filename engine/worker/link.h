@@ -151,8 +151,10 @@ static inline bool sw_link_has(const struct sw_link *l,
 	const struct sw_wtensor *t, uint32_t chunk, uint32_t *record)
 {
 	*record = sw_part_record(&t->parts[l->peer.index], chunk);
-	sw_count(&l->worker->stats.rx_chunk, *record == SW_PLACE_NONE);
-	return *record != SW_PLACE_NONE;
+	if (*record != SW_PLACE_NONE)
+		return true;
+	sw_count(&l->worker->stats.rx_chunk, 1);
+	return false;
 }
 
 /* sw_result_fits - does a RESULT have @bytes and a possible weight?  Counts a
@@ -164,7 +166,7 @@ static inline bool sw_result_fits(
 		sw_count(&w->stats.rx_length, 1);
 		return false;
 	}
-	if (h->weight == 0 || h->weight > w->size) {
+	if (h->weight - 1u >= w->size) {
 		sw_count(&w->stats.rx_weight, 1);
 		return false;
 	}

@@ -182,10 +182,15 @@ void sw_round_extend(struct sw_worker *w, struct sw_wtensor *t)
 void sw_round_open(struct sw_worker *w, struct sw_wtensor *t, uint8_t op,
 	uint16_t step, uint16_t root)
 {
+	bool is_copy = op == SW_ROUND_COPY;
+	bool has_root = root >= w->first && root < w->first + w->n_local;
+
 	sw_wtensor_set_open(t, true);
 	t->op = op;
+	t->result_op = t->mode == SW_MODE_ASYNC ? SW_ROUND_COPY : op;
 	t->step = step;
-	t->root = op == SW_ROUND_COPY ? root : 0;
+	t->root = is_copy ? root : 0;
+	t->gives = is_copy ? has_root : w->n_local;
 	t->progress_ns = t->opened_ns = w->now_ns;
 	w->n_open++;
 }

@@ -30,12 +30,11 @@ static bool is_wanted(struct sw_worker *w, const struct sw_wtensor *t,
 static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
 	uint32_t record, const struct sw_header *h)
 {
-	uint8_t op = t->mode == SW_MODE_ASYNC ? SW_ROUND_COPY : t->op;
-
 	/* A duplicate of an earlier round may have another operation, also
 	 * while the next round waits for local ranks. */
 	if (h->dtype != t->decl.dtype ||
-		(h->op != op && h->round == t->round && t->is_begun)) {
+		(h->op != t->result_op && h->round == t->round &&
+			t->is_begun)) {
 		sw_count(&w->stats.rx_dtype, 1);
 		return false;
 	}

@@ -144,32 +144,24 @@ static void note_crc(
 			    : &t->is_edited) = true;
 }
 
-/* Does this node contribute bytes?  In a broadcast only the root's node does.
- */
-static bool has_bytes(const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	return t->op == SW_ROUND_SUM ||
-	       (t->root >= w->first && t->root < w->first + w->n_local);
-}
-
 /* Fill the header of a tensor's push; returns its bytes, NULL if it has none.
  */
 static const uint8_t *fill(struct sw_worker *w, struct sw_wtensor *t,
 	struct sw_part *p, uint32_t record, struct sw_header *h,
 	bool *is_stable)
 {
-	bool has = has_bytes(w, t);
-
 	h->round = t->round;
 	h->chunk = sw_place_global_near(&p->near, &p->place, record - p->from);
 	h->step = t->step;
-	h->weight = t->op == SW_ROUND_SUM ? w->n_local : has;
+	h->weight = t->gives;
 	h->dtype = (uint8_t)t->decl.dtype;
 	h->op = t->op;
 	h->aux = t->root;
-	h->payload_len = has ? (uint16_t)sw_wtensor_bytes(t, record) : 0;
-	return has ? local_bytes(w, t, h->chunk, h->payload_len, is_stable)
-		   : NULL;
+	h->payload_len = 0;
+	if (!t->gives)
+		return NULL;
+	h->payload_len = (uint16_t)sw_wtensor_bytes(t, record);
+	return local_bytes(w, t, h->chunk, h->payload_len, is_stable);
 }
 
 /* PUSHes that are not counted yet: all, and retransmissions of these. */
@@ -307,8 +299,17 @@ struct run {
 	struct pushed *sum;
 };
 
+static inline uint32_t crc_of(const struct sw_worker *w,
+	const struct sw_header *h, const uint8_t *payload, bool is_stable)
+{
+	uint32_t seed = sw_epoch_seed(w->epoch);
+
+	return is_stable ? sw_data_crc_far(seed, h, payload, h->payload_len)
+			 : sw_data_crc(seed, h, payload, h->payload_len);
+}
+
 static inline void push_chunk(
-	struct sw_worker *w, struct run *r, struct sw_tx_frame *out)
+	struct sw_worker *w, const struct run *r, struct sw_tx_frame *out)
 {
 	struct sw_link *l = r->l;
 	struct sw_wtensor *t = r->t;
@@ -338,10 +339,7 @@ static inline void push_chunk(
 	await(l, t, record);
 	if (l->peer.has_crc) {
 		SW_TIMED(w->stats.ticks_crc_push,
-			h->payload_crc =
-				(is_stable ? sw_data_crc_far : sw_data_crc)(
-					sw_epoch_seed(w->epoch), h, payload,
-					h->payload_len));
+			h->payload_crc = crc_of(w, h, payload, is_stable));
 		note_crc(t, record, h->payload_crc, !c->n_sent);
 	}
 	sw_flow_send_in(&l->peer.flow, r->space, h, record, w->now_ns);
@@ -354,6 +352,20 @@ static inline void push_chunk(
 	out->payload = payload;
 	out->is_stable = is_stable;
 	sw_frame_fill_data(out, l->peer.path, l->peer.way);
+}
+
+/* Send at most @max chunks of a run, which has one at least.  Returns how many
+ * frames they took: a WANT takes several.  Not inline, so that what a run
+ * shares is not computed for each chunk. */
+static __attribute__((noinline)) uint32_t push_some(struct sw_worker *w,
+	const struct run *r, struct sw_tx_frame *out, uint32_t max)
+{
+	uint32_t n = 0;
+
+	do
+		push_chunk(w, r, &out[n++]);
+	while (n < max && r->p->n_todo);
+	return n;
 }
 
 /* Return the link's most urgent tensor, of which there must be one.  Within a
@@ -393,7 +405,7 @@ static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
 	uint32_t *class)
 {
 	struct sw_due *due = &w->due[port_i];
-	uint32_t i, from = n, bytes;
+	uint32_t i, bytes;
 	struct sw_flow *flow;
 	struct run r = {.sum = sum};
 	bool is_turn;
@@ -416,17 +428,15 @@ static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
 	sw_flow_give(flow);
 	max = sw_min64(sw_min64(max - n, SW_RUN), r.p->n_todo);
 	max = is_turn ? 1 : 1 + sw_due_run(due, max - 1);
-	max = n + sw_flow_room(flow, r.t->class, max);
+	max = sw_flow_room(flow, r.t->class, max);
 	w->made_at = w->made[n]; /* a frame has one at most */
-	do
-		push_chunk(w, &r, &out[n++]);
-	while (n < max && r.p->n_todo); /* a WANT takes several */
+	max = push_some(w, &r, &out[n], max);
 	if (w->tagging.n)
 		sw_frames_tag(r.l->peer.seal, &w->tagging);
 	r.l->pushed_bytes += first_bytes(sum) - bytes;
 	sw_link_touch(r.l);
-	sw_due_note_run(due, n - from - 1);
-	return n;
+	sw_due_note_run(due, max - 1);
+	return n + max;
 }
 
 static uint32_t tx_pushes(struct sw_worker *w, uint32_t port_i,
