@@ -56,20 +56,23 @@ static void wait_print(
 	printf("\n");
 }
 
-/* The member that was last most often, if one stands out. */
+/* The member that was late for longest, if one stands out: half more than its
+ * share. */
 static void late_print(const struct sw_daemon_job *job)
 {
-	uint64_t n = 0;
+	uint64_t n = 0, all_ns = 0;
 	uint32_t worst = 0;
 	char who[SW_WHO];
 
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		n += job->members[m].n_last;
+		all_ns += job->members[m].late_ns;
 		if (job->members[m].late_ns > job->members[worst].late_ns)
 			worst = m;
 	}
 	if (job->n_members < 2 || n < LATE_SAMPLES ||
-		!job->members[worst].n_last)
+		!job->members[worst].n_last ||
+		2 * job->members[worst].late_ns * job->n_members < 3 * all_ns)
 		return;
 	sw_suspects_who(job, worst, who);
 	printf("  late     %s: last in %.0f %% of %llu samples, then %.3g ms "
@@ -303,16 +306,19 @@ static uint32_t show_some(const struct sw_found_daemons *found,
 }
 
 /* Say why nothing was shown. */
-static int show_none(const struct sw_found_daemons *found, const char *name)
+static int show_none(
+	const struct sw_found_daemons *found, const char *name, FILE *to)
 {
 	uint32_t at;
 
-	if (!name || sw_daemons_match(found, name, &at)) {
-		fprintf(stderr,
-			"sumwire status: no daemon of this machine has "
-			"a job%s\n",
-			name ? " of this name" : "");
-		return name ? 1 : 0;
+	if (!name) {
+		fprintf(to, "no daemon of this machine has a job\n");
+		return 0;
+	}
+	if (sw_daemons_match(found, name, &at)) {
+		fprintf(stderr, "sumwire status: no daemon of this machine has "
+				"a job of this name\n");
+		return 1;
 	}
 	return sw_find_unknown("sumwire status", name, found);
 }
@@ -359,7 +365,7 @@ int sw_cmd_status(int argc, char **argv)
 		sw_json_close(&j);
 	}
 	sw_json_fini(&j);
-	err = n ? 0 : show_none(&found, name);
+	err = n ? 0 : show_none(&found, name, is_json ? stderr : stdout);
 	sw_daemons_free(&found);
 	return err ? 1 : 0;
 }

@@ -18,6 +18,8 @@
 
 enum { INTERFACES = 1024, DAEMONS = 64, PORTS = SW_MAX_PORTS };
 
+#define SIZE_MOST (UINT64_C(1) << 44)
+
 struct options {
 	const char *path, *job, *way;
 	uint64_t n_most, time_ns, max_bytes;
@@ -48,7 +50,7 @@ static int parse(struct options *o, int argc, char **argv)
 	const struct sw_arg rows[] = {
 		{"-w, --write", SW_ARG_PATH, {.string = &o->path}, 0, 0,
 			"FILE.pcapng; - is standard output"},
-		{"-c, --count", SW_ARG_U64, {.u64 = &o->n_most}, 0, 1e15,
+		{"-c, --count", SW_ARG_U64, {.u64 = &o->n_most}, 0, 1e12,
 			"end after so many frames; 0: at no number"},
 		{"-s, --snaplen", SW_ARG_U32, {.u32 = &o->snap}, SW_HEAD_BYTES,
 			SW_TRACE_KEPT_MAX,
@@ -59,7 +61,8 @@ static int parse(struct options *o, int argc, char **argv)
 			"only frames of this job's sessions"},
 		{"--time", SW_ARG_TIME, {.u64 = &o->time_ns}, 0, 0,
 			"how long to capture; 0: until Ctrl-C"},
-		{"--size", SW_ARG_BYTES, {.u64 = &o->max_bytes}, 1, 1e15,
+		{"--size", SW_ARG_BYTES, {.u64 = &o->max_bytes}, 1,
+			(double)SIZE_MOST,
 			"bytes of the file that end the capture"},
 	};
 	const struct sw_args args = {.name = "sumwire capture",
@@ -274,7 +277,7 @@ int sw_cmd_capture(int argc, char **argv)
 		.job = "",
 		.way = "both",
 		.snap = SW_TRACE_KEPT_MAX,
-		.max_bytes = (uint64_t)1e15};
+		.max_bytes = SIZE_MOST};
 	struct sw_trace_ask ask = {.kind = SW_TRACE_ASK_FRAMES};
 	int code = parse(&o, argc, argv);
 

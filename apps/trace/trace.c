@@ -28,7 +28,8 @@ static int parse(struct options *o, int argc, char **argv)
 			"FILE.json for Perfetto; others keep it for --read"},
 		{"--time", SW_ARG_TIME, {.u64 = &o->time_ns}, 0, 0,
 			"how long to record; 0: until Ctrl-C"},
-		{"--size", SW_ARG_BYTES, {.u64 = &o->max_bytes}, 1, 1e15,
+		{"--size", SW_ARG_BYTES, {.u64 = &o->max_bytes}, 1,
+			(double)(UINT64_C(1) << 44),
 			"recorded bytes that end the trace"},
 		{"--read", SW_ARG_FLAG, {.flag = &o->is_reading}, 0, 0,
 			"read recorded files, which may be of several "

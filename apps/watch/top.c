@@ -124,7 +124,10 @@ static int frame_show(const struct top *t)
 	title_write(t, f.columns, to);
 	f.lines = f.lines > 1 ? f.lines - 1 : 1;
 	err = sw_frame_write(&f, to);
-	if (!t->now.found.n)
+	if (!t->now.found.n && t->name)
+		fprintf(to, "no daemon has this name, pid or job: %.40s\n",
+			t->name);
+	else if (!t->now.found.n)
 		fprintf(to, "no daemon of sumwire runs here\n");
 	if (fclose(to))
 		err = SW_ENOMEM;
