@@ -95,8 +95,9 @@ static void print__a_small_payload(void **state)
 	job->payload = 1408;
 	job->members[0].path.payload = job->members[2].path.payload = 1408;
 	job->members[1].path.payload = 8192;
-	expect(job, "  payload  1408 B, though our ports carry 8192 B: no more "
-		    "passes to rank 0 (node g0), rank 2 (node g2)\n");
+	expect(job, "  payload  1408 B, though our ports carry 8192 B: no "
+		    "larger frame "
+		    "reaches rank 0 (node g0), rank 2 (node g2)\n");
 	free(job);
 }
 
