@@ -390,6 +390,22 @@ def case_for_ever():
             print("goes on", flush=True)
 
 
+def case_until_told():
+    """Sums go on until a file is there."""
+    os.write(1, f"agent_pid {agent_pid(agent_of_rank()[0])}\n".encode())
+    told, step = torch.zeros(1), 0
+    while not told.item():
+        told.fill_(os.path.exists(os.environ["TEST_TOLD"]))
+        dist.all_reduce(told, op=dist.ReduceOp.MAX)
+        x = value(dist.get_rank(), 70001)
+        dist.all_reduce(x)
+        check(torch.equal(x, sum(value(r, 70001) for r in
+                                 range(dist.get_world_size()))), f"step {step}")
+        step += 1
+        if step == 10:
+            print("goes on", flush=True)
+
+
 if __name__ == "__main__":
     numa.SYS = os.environ.get("TEST_SYS", numa.SYS)
     if "TEST_CPUS" in os.environ:

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import time
 
 import torch_rig
 import torch_site
@@ -180,6 +181,65 @@ def test_by_address():
         agents_are(net.torchruns_ok(
             "places", "sums", "moves", rendezvous=by_address,
             env={"SUMWIRE_IFNAME": "second"}), "second")
+
+
+def rename_second(net):
+    """As "second" is called on machines with different hardware: nic0, nic1."""
+    for i in range(N):
+        for words in "second down", f"second name nic{i}", f"nic{i} up":
+            subprocess.run(net.inside(i, "ip", "link", "set", *words.split()), check=True)
+
+
+@rig.is_long
+def test_by_pattern():
+    """One SUMWIRE_IFNAME for machines whose interfaces have different names."""
+    for pattern in rig.layouts("nic0,nic1", "^lo,net", NETS["second"] + "0/24", "nic"):
+        with Machines(own=None) as net:
+            rename_second(net)
+            agents_are(net.torchruns_ok("places", "sums", rendezvous=by_address,
+                                        env={"SUMWIRE_IFNAME": pattern}), "second")
+
+
+@rig.is_long
+def test_by_pattern_of_one():
+    """The machine that has no such interface says which ones it has."""
+    with Machines(own=None) as net:
+        rename_second(net)
+        runs = net.torchruns("sums", rendezvous=by_address, ranks=1,
+                             env={"SUMWIRE_IFNAME": "nic0"})
+        for p in runs:
+            check(p.wait(RUN_S), "it did not fail")
+        check(re.search(r"SUMWIRE_IFNAME=nic0: .*there are: .*net 10.78.0.2, "
+                        r"nic1 10.78.1.2", runs[1].log()), runs[1].log())
+        net.await_nothing()
+
+
+STILL_S = 13  # longer than [job] dead_after, which follows the group's timeout
+
+
+@rig.is_long
+def test_stands_still():
+    """A link and an agent that stand still for less than the group's timeout."""
+    with Machines(own=None) as net:
+        told = net.path("told")
+        runs = net.torchruns("places", "until_told", rendezvous=by_address, ranks=1,
+                             env={"SUMWIRE_IFNAME": "second", "TEST_TOLD": told})
+        for p in runs:
+            p.await_out("goes on", RUN_S)
+        pid = int(re.search(r"agent_pid (\d+)\n", runs[1].out())[1])
+        subprocess.run(net.inside(1, "ip", "link", "set", "second", "down"), check=True)
+        time.sleep(STILL_S)
+        subprocess.run(net.inside(1, "ip", "link", "set", "second", "up"), check=True)
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(STILL_S)
+        os.kill(pid, signal.SIGCONT)
+        with open(told, "w", encoding="ascii"):
+            pass
+        for p in runs:
+            p.wait_ok(RUN_S)
+            check("ok until_told\n" in p.out(), p.out())
+        os.remove(told)
+        net.await_nothing()
 
 
 def test_ipv6():
