@@ -1,9 +1,8 @@
 /* quick.c - a small collective of PyTorch from its arguments to its end.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * This module for Python uses the stable interface of Python 3.9, and none of
- * PyTorch's.  sumwire/distributed/quick.py makes a Quick for each group and
- * gives it PyTorch's types and the addresses of libsumwire's functions.
+ * sumwire/distributed/quick.py makes a Quick for each group and gives it
+ * PyTorch's types and the addresses of libsumwire's functions.
  *
  * Results of a method of Quick:
  *   None            The collective has ended.
@@ -15,6 +14,9 @@
  * References: by Python's functions, because its macros are those of the
  * version that compiles this file, and later versions count None differently.
  */
+#include "quick.h"
+
+#include "dlpack.h"
 #include "ways.h"
 
 #include <structmember.h>
@@ -63,6 +65,7 @@ struct quick {
 		struct sw_way ways[N_NAMES];
 	int (*coll)(struct sw_group *, const struct sw_coll_args *, uint64_t *);
 	int (*wait_for)(struct sw_client *, uint64_t, uint32_t);
+	sw_dltensor_fn *describe; /* a tensor */
 	struct sw_client *c;
 	struct sw_group *g;
 	struct counts *n; /* those of counts */
@@ -85,6 +88,7 @@ struct quick {
 /* One collective. */
 struct task {
 	enum name kind;
+	bool is_entry;     /* the program has called an Entry */
 	PyObject *tensors; /* borrowed */
 	PyObject *tensor, *dtype;
 	struct sw_coll_args args;
@@ -141,61 +145,55 @@ static bool is_same(struct quick *q, PyObject *o, enum name name, PyObject *is)
 
 /* --- the arguments --- */
 
-/* layout.is_usual() of layout.py, and at least one element. */
-static bool is_usual(struct quick *q, PyObject *t)
+/* layout.is_usual() of layout.py, for a dense tensor, which DLPack tells. */
+static bool is_usual(struct quick *q, PyObject *t, const struct sw_dltensor *d)
 {
-	return truth(attribute(q, t, NAME_is_cpu)) == 1 &&
-	       is_same(q, t, NAME_layout, q->strided) &&
-	       truth(method(q, t, NAME_is_contiguous)) == 1 &&
+	return d->device == SW_DL_CPU && d->lanes == 1 && d->bits % 8 == 0 &&
 	       truth(method(q, t, NAME_is_neg)) == 0 &&
-	       truth(method(q, t, NAME_is_conj)) == 0 &&
-	       truth(method(q, t, NAME__is_zerotensor)) == 0 &&
-	       truth(attribute(q, t, NAME_is_nested)) == 0 &&
-	       truth(attribute(q, t, NAME_is_quantized)) == 0;
+	       (d->code != SW_DL_COMPLEX ||
+		       truth(method(q, t, NAME_is_conj)) == 0);
 }
 
-/* Does the tensor's storage hold all of it, and is it small? */
+/* Does the tensor's storage hold all of it?  It may have become smaller. */
 static bool has_memory(
-	struct quick *q, PyObject *t, long long count, long long each)
+	struct quick *q, PyObject *t, uint64_t count, uint64_t each)
 {
-	PyObject *storage;
+	PyObject *storage = method(q, t, NAME_untyped_storage);
 	long long bytes, offset;
 
-	if (count < 1 || each < 1 || count > QUICK_BYTES / each)
-		return false;
-	storage = method(q, t, NAME_untyped_storage);
 	bytes = storage ? number(method(q, storage, NAME_nbytes)) : -1;
 	Py_DecRef(storage);
 	if (bytes < 0)
 		return false;
 	offset = number(method(q, t, NAME_storage_offset));
-	return offset >= 0 && bytes / each - offset >= count;
+	return offset >= 0 &&
+	       bytes / (long long)each - offset >= (long long)count;
 }
 
 /* Describe the tensor in k->args.  Returns false for a tensor that is not as
  * most are. */
 static bool read_tensor(struct quick *q, struct task *k)
 {
-	PyObject *t = k->tensor, *code, *place;
-	long long count, each;
+	PyObject *t = k->tensor, *code;
+	struct sw_dltensor d;
+	uint64_t count, each;
 
-	if ((void *)Py_TYPE(t) != (void *)q->tensor_type || !is_usual(q, t))
+	if ((void *)Py_TYPE(t) != (void *)q->tensor_type || q->describe(t, &d))
 		return false;
-	count = number(method(q, t, NAME_numel));
-	each = count > 0 ? number(method(q, t, NAME_element_size)) : -1;
-	if (!has_memory(q, t, count, each))
+	each = d.bits / 8;
+	count = each ? sw_dltensor_count(&d, QUICK_BYTES / each) : 0;
+	if (!count || !d.data || !is_usual(q, t, &d) ||
+		!has_memory(q, t, count, each))
 		return false;
 	k->dtype = attribute(q, t, NAME_dtype);
 	code = k->dtype ? PyDict_GetItemWithError(q->dtypes, k->dtype) : NULL;
 	if (!code && (k->kind != NAME_broadcast || PyErr_Occurred()))
 		return false;
 	/* A broadcast only moves data, so it takes every type. */
-	k->args.count = (uint64_t)(code ? count : count * each);
+	k->args.count = code ? count : count * each;
 	k->args.dtype = code ? (enum sw_dtype)PyLong_AsLong(code) : SW_U8;
-	place = method(q, t, NAME_data_ptr);
-	k->args.send = k->args.recv = place ? PyLong_AsVoidPtr(place) : NULL;
-	Py_DecRef(place);
-	return k->args.send != NULL;
+	k->args.send = k->args.recv = (char *)d.data + d.offset;
+	return true;
 }
 
 /* Return the C++ object of options whose fields are known, or NULL. */
@@ -315,20 +313,20 @@ static PyObject *above(struct quick *q, PyObject *frame)
 
 /* Return a new reference to the frame that called the group's method, NULL if
  * it is not near. */
-static PyObject *caller(struct quick *q)
+static PyObject *caller(struct quick *q, const struct task *k)
 {
 	PyObject *frame = (PyObject *)PyEval_GetFrame();
-	bool is_entry = false;
+	bool is_found = k->is_entry;
 
 	Py_IncRef(frame);
-	for (int i = 0; frame && !is_entry && i < ENTRY_DEPTH; i++) {
+	for (int i = 0; frame && !is_found && i < ENTRY_DEPTH; i++) {
 		PyObject *next = above(q, frame);
 
-		is_entry = is_same(q, frame, NAME_f_code, q->entry);
+		is_found = is_same(q, frame, NAME_f_code, q->entry);
 		Py_DecRef(frame);
 		frame = next;
 	}
-	if (is_entry)
+	if (is_found)
 		return frame;
 	Py_DecRef(frame);
 	return NULL;
@@ -336,9 +334,9 @@ static PyObject *caller(struct quick *q)
 
 /* Return code and offset of the functions that called the group's method, as
  * flight.callers() of flight.py does. */
-static PyObject *callers(struct quick *q)
+static PyObject *callers(struct quick *q, const struct task *k)
 {
-	PyObject *frame = caller(q), *found[2 * CALLERS_MAX], *all;
+	PyObject *frame = caller(q, k), *found[2 * CALLERS_MAX], *all;
 	Py_ssize_t n = 0;
 
 	while (frame && n < 2 * q->depth) {
@@ -387,7 +385,7 @@ static bool fill_record(struct quick *q, PyObject *r, const struct task *k)
 	       set(q, r, NAME_seq, PyLong_FromUnsignedLongLong(q->n->parts)) &&
 	       set(q, r, NAME_kind, kept(q->ways[k->kind].name)) &&
 	       set(q, r, NAME_limit_s, kept(q->limit_s)) &&
-	       set(q, r, NAME_callers, callers(q)) &&
+	       set(q, r, NAME_callers, callers(q, k)) &&
 	       set(q, r, NAME_created, now()) &&
 	       set(q, r, NAME_completed, kept(Py_None)) &&
 	       set(q, r, NAME_is_late, kept(Py_False));
@@ -429,23 +427,21 @@ static bool has_call(struct quick *q)
 	return true;
 }
 
-/* Begin the collective, if no other thread uses the group. */
+/* Begin the collective, if no other thread uses the group: who has its lock may
+ * wait for the interpreter's, but has not begun then. */
 static bool begin(struct quick *q, const struct task *k)
 {
-	int has_lock =
-		truth(sw_way_call(&q->ways[NAME_acquire], q->lock, Py_False));
-	bool has_begun = false;
+	bool has_begun;
 
-	if (has_lock != 1)
+	if (truth(method(q, q->lock, NAME_locked)) != 0 ||
+		is_same(q, q->group, NAME_pointer, Py_None))
 		return false;
 	*q->handle = 0;
-	if (!is_same(q, q->group, NAME_pointer, Py_None))
-		has_begun = !q->coll(q->g, &k->args, q->handle);
+	has_begun = !q->coll(q->g, &k->args, q->handle);
 	/* Another thread may see the end, but needs the interpreter's lock to
 	 * look for the call. */
 	if (has_begun)
 		PySet_Add(q->starting, q->call);
-	Py_DecRef(method(q, q->lock, NAME_release));
 	return has_begun;
 }
 
@@ -498,23 +494,19 @@ static bool has_stream(struct quick *q, enum name kind)
 	return had;
 }
 
-static PyObject *run(PyObject *self, PyObject *const *arguments, Py_ssize_t n,
-	enum name kind)
+static PyObject *run(struct quick *q, PyObject *tensors, PyObject *opts,
+	enum name kind, bool is_entry)
 {
-	struct quick *q = (struct quick *)self;
-	struct task k = {.kind = kind, .args = SW_COLL_ARGS_INIT};
+	struct task k = {.kind = kind,
+		.is_entry = is_entry,
+		.tensors = tensors,
+		.args = SW_COLL_ARGS_INIT};
 	PyObject *result = NULL;
 
 	k.args.kind = kind == NAME_broadcast ? SW_BCAST : SW_ALL_REDUCE;
-	if (n != 2) {
-		PyErr_SetString(PyExc_TypeError, "tensors and opts expected");
-		return NULL;
-	}
-	k.tensors = arguments[0];
 	/* PyTorch's methods let other threads run: look at is_busy after them.
 	 */
-	if (read_arguments(q, &k, arguments[1]) && has_stream(q, kind) &&
-		!q->is_busy) {
+	if (read_arguments(q, &k, opts) && has_stream(q, kind) && !q->is_busy) {
 		q->is_busy = true;
 		result = begin_and_wait(q, &k);
 		q->is_busy = false;
@@ -525,16 +517,33 @@ static PyObject *run(PyObject *self, PyObject *const *arguments, Py_ssize_t n,
 	return result ? result : kept(Py_NotImplemented);
 }
 
+PyObject *sw_quick_run(
+	PyObject *quick, PyObject *tensors, PyObject *opts, bool is_broadcast)
+{
+	return run((struct quick *)quick, tensors, opts,
+		is_broadcast ? NAME_broadcast : NAME_all_reduce, true);
+}
+
+static PyObject *run_method(PyObject *self, PyObject *const *arguments,
+	Py_ssize_t n, enum name kind)
+{
+	if (n == 2)
+		return run((struct quick *)self, arguments[0], arguments[1],
+			kind, false);
+	PyErr_SetString(PyExc_TypeError, "tensors and opts expected");
+	return NULL;
+}
+
 static PyObject *all_reduce(
 	PyObject *self, PyObject *const *arguments, Py_ssize_t n)
 {
-	return run(self, arguments, n, NAME_all_reduce);
+	return run_method(self, arguments, n, NAME_all_reduce);
 }
 
 static PyObject *broadcast(
 	PyObject *self, PyObject *const *arguments, Py_ssize_t n)
 {
-	return run(self, arguments, n, NAME_broadcast);
+	return run_method(self, arguments, n, NAME_broadcast);
 }
 
 /* --- the type --- */
@@ -641,6 +650,7 @@ static int init(PyObject *self, PyObject *arguments, PyObject *unused)
 		    &PyList_Type, &operations, &PyList_Type, &has, &reduce,
 		    &broadcast, &q->depth) ||
 		!take_given(q, dict) || !take_names(q) ||
+		!(q->describe = sw_dlpack_open(q->dlpack)) ||
 		!take_lists(q, ranks, operations, has) ||
 		!take_fields(&q->all_reduce, reduce) ||
 		!take_fields(&q->broadcast, broadcast))
@@ -696,35 +706,12 @@ static const PyType_Slot slots[] = {
 	{0},
 };
 
-static int add_type(PyObject *module)
+PyObject *sw_quick_type(void)
 {
 	PyType_Spec spec = {.name = "sumwire.quick.Quick",
 		.basicsize = sizeof(struct quick),
 		.flags = Py_TPFLAGS_DEFAULT,
 		.slots = (PyType_Slot *)slots};
-	PyObject *type = PyType_FromSpec(&spec);
 
-	if (type && !PyModule_AddObject(module, "Quick", type))
-		return 0;
-	Py_DecRef((PyObject *)type);
-	return -1;
-}
-
-static const PyModuleDef_Slot parts[] = {
-	{Py_mod_exec, add_type},
-	{0},
-};
-
-/* Python writes it. */
-static PyModuleDef module = {
-	.m_base = PyModuleDef_HEAD_INIT,
-	.m_name = "quick",
-	.m_slots = (PyModuleDef_Slot *)parts,
-};
-
-PyMODINIT_FUNC PyInit_quick(void); /* Python calls it by this name */
-
-PyMODINIT_FUNC PyInit_quick(void)
-{
-	return PyModuleDef_Init(&module);
+	return PyType_FromSpec(&spec);
 }

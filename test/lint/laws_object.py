@@ -41,7 +41,7 @@ MAY_BE_GLOBAL = {
                                      "thread, which has no handle of ours",
     ("pmd/client/client.c", "error"): "per thread, as errno is: several may "
                                       "call at once",
-    ("apps/torch/quick.c", "module"): "Python writes its definition of a module",
+    ("apps/torch/module.c", "module"): "Python writes its definition of a module",
     ("pmd/nccl/process.c", "process"): "version 8 of NCCL's interface has no "
                                        "context, and a process attaches once",
 }
@@ -74,7 +74,7 @@ MAY_BE_NAMED = {
     ("apps/examples/all_reduce.c", "main"): "what libc calls",
     ("apps/examples/push_pull.c", "main"): "what libc calls",
     ("apps/examples/train.c", "main"): "what libc calls",
-    ("apps/torch/quick.c", "PyInit_quick"): "what Python looks for",
+    ("apps/torch/module.c", "PyInit_quick"): "what Python looks for",
     ("pmd/nccl/versions.c", "ncclNetPlugin_v8"): "what NCCL looks for",
     ("pmd/nccl/versions.c", "ncclNetPlugin_v11"): "what NCCL looks for",
     ("pmd/nccl/versions.c", "ncclCollNetPlugin_v8"): "what NCCL looks for",

@@ -62,9 +62,10 @@ def both(call, tensor):
     """The tensor after call(tensor) in C, and after the same by methods.py."""
     fast, slow, group = tensor.clone(), tensor.clone(), ours()
     check(is_quick(lambda: call(fast)), f"{tensor.dtype} is not quick")
-    group.quick, kept = quick.Slow(), group.quick
+    kept = group.quick
+    group.use(quick.Slow())
     check(not is_quick(lambda: call(slow)), "it is quick without a Quick")
-    group.quick = kept
+    group.use(kept)
     return fast, slow
 
 
@@ -87,11 +88,11 @@ def case_asked():
     kept, found = group.quick, quick.fields
     quick.fields = lambda: (None, None)
     try:
-        group.quick = quick.make(group, methods.OPERATIONS, methods.PAIRS)
+        group.use(quick.make(group, methods.OPERATIONS, methods.PAIRS))
     finally:
         quick.fields = found
     case_equal()
-    group.quick = kept
+    group.use(kept)
 
 
 def case_equal():
@@ -173,10 +174,10 @@ def case_recorded():
     x, seen = torch.ones(2, 3), []
     group, real = ours(), ours().quick
     for one in real, quick.Slow():
-        group.quick = one
+        group.use(one)
         dist.all_reduce(x)
         seen.append(last())
-    group.quick = real
+    group.use(real)
     fast, slow = seen
     for each in seen:
         check(each["time_discovered_completed_ns"] >= each["time_created_ns"] >
@@ -202,14 +203,45 @@ def case_ended():
     group, opts, x = ours(), dist.AllreduceOptions(), torch.ones(2)
     opts.asyncOp = False
     group.ended = works.Ended
+    group.use(group.quick)
     with Only() as asked:
         work = group.allreduce([x], opts)
         dist.all_reduce(x)
     del group.ended
+    group.use(group.quick)
     check(asked.n == 0 and x.tolist() == [N * N] * 2, f"{asked.n} {x}")
     check(work.wait() and work.is_completed() and work.is_success() and
           work.exception() is None, "the end of a work")
     check(work.get_future().wait()[0] is x and work.result()[0] is x, "results")
+
+
+def case_entered():
+    """A program calls C at once, until the group is closed.  A class with methods
+    of its own keeps them, and arguments by name are methods.py's."""
+    group = dist.new_group()
+    mine, names, x = ours(group), set(quick.ENTRIES), torch.ones(2)
+    kind = type(mine)
+
+    class Other(kind):
+        def allreduce(self, *arguments, **more):
+            return super().allreduce(*arguments, **more)
+    check(names <= vars(mine).keys(), f"{vars(mine).keys()}")
+    mine.__class__ = Other
+    mine.use(mine.quick)
+    check(names & vars(mine).keys() == {"broadcast"}, f"{vars(mine).keys()}")
+    mine.__class__ = kind
+    mine.use(mine.quick)
+    dist.all_reduce(x, group=group)
+    check(not is_quick(lambda: mine.allreduce(
+        [x], timeout=datetime.timedelta(seconds=50)).wait()), "a timeout")
+    check(not is_quick(lambda: mine.broadcast(x, root=1).wait()), "a root")
+    check(x.tolist() == [N * N] * 2, x)
+    kept = mine.allreduce
+    dist.barrier()
+    dist.destroy_process_group(group)
+    check(not names & vars(mine).keys(), "a closed group has entries")
+    with raises(SumwireError, "closed"):
+        kept([x], dist.AllreduceOptions()).wait()
 
 
 def case_late():

@@ -40,15 +40,13 @@ class Storage:
 
 
 class Tensor:
-    is_cpu, layout, dtype, shape = True, "strided", "f32", (16,)
-    is_nested = is_quantized = False
-
-    def is_contiguous(self):
-        return True
+    dtype, shape = "f32", (16,)
+    form = {"data": 1 << 47, "device": 1, "n_dims": 2, "code": 2, "bits": 32,
+            "lanes": 1}
 
     def is_neg(self):
         return False
-    is_conj = _is_zerotensor = is_neg
+    is_conj = is_neg
 
     def untyped_storage(self):
         return Storage()
@@ -56,14 +54,48 @@ class Tensor:
     def storage_offset(self):
         return 0
 
-    def numel(self):
-        return 16
 
-    def element_size(self):
-        return 4
+class DLTensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32),
+                ("device_i", ctypes.c_int32), ("n_dims", ctypes.c_int32),
+                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.c_void_p),
+                ("strides", ctypes.c_void_p), ("offset", ctypes.c_uint64)]
 
-    def data_ptr(self):
-        return 1 << 47
+
+DESCRIBE = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object,
+                             ctypes.POINTER(DLTensor))
+# The third dimension is not dense.
+SHAPE, STRIDES = (ctypes.c_int64 * 3)(4, 4, 2), (ctypes.c_int64 * 3)(4, 1, 9)
+
+
+@DESCRIBE
+def describe(tensor, out):
+    if not tensor.form:
+        return -1
+    for name, value in tensor.form.items():
+        setattr(out[0], name, value)
+    out[0].shape = ctypes.addressof(SHAPE)
+    out[0].strides = ctypes.addressof(STRIDES)
+    out[0].offset = 0
+    return 0
+
+
+class Functions(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32),
+                ("unused", ctypes.c_void_p * 4), ("describe", ctypes.c_void_p)]
+
+
+def capsule(functions):
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype = ctypes.py_object
+    new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(ctypes.addressof(functions), NAME, None)
+
+
+NAME = b"dlpack_exchange_api"
+FUNCTIONS, OTHERS = [Functions(major, 3, describe=ctypes.cast(
+    describe, ctypes.c_void_p)) for major in (1, 2)]
 
 
 class Options:
@@ -127,11 +159,11 @@ def made(coll=0, wait=0, **more):
     return quick
 
 
-def new(coll, wait, record=Record, counts=None):
+def new(coll, wait, record=Record, counts=None, functions=FUNCTIONS):
     counts = counts or Counts()
     return module.Quick(
         {"tensor_type": Tensor, "storage_type": Storage,
-         "frame_type": types.FrameType, "strided": Tensor.layout,
+         "frame_type": types.FrameType, "dlpack": capsule(functions),
          "dtypes": {"f32": 0}, "unset": UNSET, "profiler": PROFILER,
          "client": CLIENT, "group": group, "lock": threading.Lock(),
          "starting": starting, "new_call": new_call, "record_type": record,
@@ -180,6 +212,39 @@ def run(tensor):
     assert counts.calls == counts.parts == 2, (counts.calls, counts.parts)
 
 
+def enter(tensor):
+    """Every way through an Entry once."""
+    held, rests = set(), []
+
+    def rest(*arguments, **more):
+        rests.append((arguments, more))
+        return "rest"
+    good, late = made(), made(wait=ETIMEDOUT)
+    for is_broadcast in False, True:
+        call = module.Entry(good, is_broadcast, rest, held)
+        assert call([tensor], Options) is None and not rests, rests
+        kind, called = records[-1].kind, records[-1].callers[0]
+        assert kind == ("broadcast" if is_broadcast else "all_reduce"), kind
+        assert called is enter.__code__, called
+        held.add(1)
+        assert call([tensor], Options) == "rest", "held"
+        held.clear()
+        for arguments in ([3], Options), ([tensor],), (), ([tensor], Options, 3):
+            assert call(*arguments) == "rest", arguments
+        assert call([tensor], opts=Options) == "rest", "a name"
+        begun, *others = [a[0] for a, _ in rests]
+        assert begun is None and others == [NotImplemented] * 5, rests
+        assert rests[-1] == ((NotImplemented, [tensor]), {"opts": Options}), rests
+        rests.clear()
+    module.Entry(late, False, rest, held)([tensor], Options)
+    (code, _), *others = rests[0][0]
+    assert code == ETIMEDOUT and others == [[tensor], Options], rests
+    starting.clear()
+    refused(lambda: module.Entry(good, False), TypeError)
+    failing = module.Entry(good, False, lambda *_: 1 / 0, held)
+    refused(lambda: failing([3], Options), ZeroDivisionError)
+
+
 def main():
     tensor = Tensor()
     run(tensor)
@@ -194,7 +259,18 @@ def main():
     assert first.callers[0] is run.__code__ and (
         first.callers[2] is main.__code__), first.callers
     assert first.completed >= first.created > 1e18, content(first)
-    for name in "numel", "data_ptr", "untyped_storage", "is_neg", "dtype":
+    enter(tensor)
+    for name, value in [("data", 0), ("device", 2), ("bits", 4), ("lanes", 2),
+                        ("n_dims", 3), ("code", 5)]:
+        form = Tensor.form
+        kept, Tensor.is_conj = Tensor.is_conj, lambda self: True
+        for other in {**form, name: value}, None:
+            Tensor.form = other
+            got = entry(made().all_reduce, [tensor], Options)
+            assert got is NotImplemented, other
+        Tensor.form, Tensor.is_conj = form, kept
+    refused(lambda: new(0, 0, functions=OTHERS), ImportError)
+    for name in "untyped_storage", "is_neg", "dtype":
         kept, good = getattr(Tensor, name), made()
         setattr(Tensor, name, property(lambda self: 1 / 0))
         got = entry(good.all_reduce, [tensor], Options)
@@ -207,11 +283,13 @@ def main():
             Plain, PROFILER, True, False, begins, UNSET)
     for _ in range(FEW):
         run(tensor)
+        enter(tensor)
     gc.collect()
     before = [sys.getrefcount(each) for each in seen]
     blocks = sys.getallocatedblocks()
     for _ in range(ROUNDS):
         run(tensor)
+        enter(tensor)
     gc.collect()
     blocks = sys.getallocatedblocks() - blocks
     assert abs(blocks) < FEW, f"{blocks} blocks of memory"

@@ -9,7 +9,7 @@ import rig
 from backend_rig import Net, main
 from rig import RUN_S, check
 
-CASES = ["equal", "fields", "asked", "others", "recorded", "ended", "late", "differing", "expired",
+CASES = ["equal", "fields", "asked", "others", "recorded", "ended", "entered", "late", "differing", "expired",
          "aborted", "threads", "seen_by_another", "interrupted", "forked"]
 
 

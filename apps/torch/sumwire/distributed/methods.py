@@ -117,7 +117,7 @@ class Methods:
         self.global_rank = members[self.me] if members else self.me
         flight.open_group(self.name, members, self.n)
         self.attachment = self.group = self.machines = None
-        self.quick = quick.Slow()
+        self.use(quick.Slow())
         if self.n > 1:
             self._meet()
         else:
@@ -148,7 +148,7 @@ class Methods:
                 self.name, self.ranks, self.limit_s)
             self.machines = find_machines and find_machines()
             self._open_gloo(meeting.store, home)
-            self.quick = quick.make(self, OPERATIONS, PAIRS)
+            self.use(quick.make(self, OPERATIONS, PAIRS))
         meeting.exchange(build, lambda _: None)
 
     def _open_gloo(self, store, home):
@@ -157,10 +157,18 @@ class Methods:
         self.contacts = contacts.Contacts(self.gloo, self.n)
         self.monitored = Monitored(store, self.me, self.n)
 
+    def use(self, new):
+        """Let a Quick begin small collectives from now on, also without a
+        method of this class in between."""
+        self.quick = new
+        for name in quick.ENTRIES:
+            vars(self).pop(name, None)
+        vars(self).update(quick.entries(self, Methods))
+
     def shutdown(self):
         """Close the group for this process."""
         _groups.pop(id(self), None)
-        self.quick = quick.Slow()
+        self.use(quick.Slow())
         if self.attachment:
             attached, self.attachment = self.attachment, None
             if self.machines:
@@ -216,14 +224,23 @@ class Methods:
 
     @outermost
     def allreduce(self, tensors, opts=None, timeout=None, *, op=None):
-        if held:
-            release()
-        begun = self.quick.all_reduce(tensors, opts)
-        if begun is None:
-            return self.ended and self.ended(tensors)
+        return self.rest_of_allreduce(
+            self.quick.all_reduce(tensors, opts), tensors, opts, timeout, op=op)
+
+    @outermost
+    def rest_of_allreduce(self, begun, tensors, opts=None, timeout=None, *,
+                          op=None):
+        """Do what a Quick has left to do; begun: its result."""
         if begun is NotImplemented:
             return self._allreduce(tensors, opts, timeout, op=op)
-        quick.finish(self, begun, GRACE_S)
+        return self.end_of(begun, tensors)
+
+    def end_of(self, begun, tensors):
+        """Wait for a collective that a Quick has begun."""
+        if held:
+            release()
+        if begun:
+            quick.finish(self, begun, GRACE_S)
         return self.ended and self.ended(tensors)
 
     @not_compiled
@@ -355,15 +372,16 @@ class Methods:
 
     @outermost
     def broadcast(self, tensors, opts=None, timeout=None, *, root=None):
-        if held:
-            release()
-        begun = self.quick.broadcast(tensors, opts)
-        if begun is None:
-            return self.ended and self.ended(tensors)
+        return self.rest_of_broadcast(
+            self.quick.broadcast(tensors, opts), tensors, opts, timeout,
+            root=root)
+
+    @outermost
+    def rest_of_broadcast(self, begun, tensors, opts=None, timeout=None, *,
+                          root=None):
         if begun is NotImplemented:
             return self._broadcast(tensors, opts, timeout, root=root)
-        quick.finish(self, begun, GRACE_S)
-        return self.ended and self.ended(tensors)
+        return self.end_of(begun, tensors)
 
     @not_compiled
     def _broadcast(self, tensors, opts, timeout, *, root):

@@ -22,6 +22,7 @@ from sumwire import library
 from sumwire.collectives import Ending
 from sumwire.distributed import flight
 from sumwire.distributed.local import DTYPES
+from sumwire.distributed.work import held
 
 log = logging.getLogger("sumwire")
 
@@ -48,6 +49,10 @@ class Call(Ending):
         self.error, self.kept = error, None
 
 
+# Methods of a group, and whether each is a broadcast.
+ENTRIES = {"allreduce": False, "broadcast": True}
+
+
 class Slow:
     """Be the Quick of a group without one."""
     limit_s = None
@@ -70,6 +75,11 @@ def candidates():
     return paths
 
 
+def dlpack():
+    """Return the capsule of DLPack's functions, or None before PyTorch 2.10."""
+    return getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+
+
 @functools.lru_cache(maxsize=None)
 def load():
     """Load the module, once per process.  Return (module, None), or (None, why
@@ -78,6 +88,8 @@ def load():
         return None, "SUMWIRE_QUICK is 0"
     if not hasattr(dist.AllreduceOptions, "asyncOp"):
         return None, f"PyTorch {torch.__version__} does not say which calls wait"
+    if dlpack() is None:
+        return None, f"the tensors of PyTorch {torch.__version__} lack DLPack's functions"
     path = next(filter(os.path.exists, candidates()), None)
     if path is None:
         return None, f"{NAME} was not built"
@@ -176,7 +188,7 @@ def make(owner, names, pairs):
         return call, ctypes.addressof(call.box)
     given = {
         "tensor_type": torch.Tensor, "storage_type": torch.UntypedStorage,
-        "frame_type": types.FrameType, "strided": torch.strided,
+        "frame_type": types.FrameType, "dlpack": dlpack(),
         "dtypes": CODES, "unset": dist.AllreduceOptions().timeout,
         "profiler": vars(profiler), "client": vars(client), "group": group,
         "lock": group.lock, "starting": owner.calls.starting,
@@ -192,6 +204,17 @@ def make(owner, names, pairs):
                  ctypes.addressof(owner.counts))
     return module.Quick(given, addresses, (list(owner.ranks), codes, has),
                         fields(), flight.DEPTH)
+
+
+def entries(owner, methods):
+    """Return what a program calls in place of methods of a group, by their names:
+    the same in C, unless its class has others or returns works."""
+    if isinstance(owner.quick, Slow) or owner.ended:
+        return {}
+    return {name: load()[0].Entry(owner.quick, is_broadcast,
+                                  getattr(owner, f"rest_of_{name}"), held)
+            for name, is_broadcast in ENTRIES.items()
+            if getattr(type(owner), name) is getattr(methods, name)}
 
 
 def finish(owner, begun, grace_s):

@@ -1,0 +1,14 @@
+/* entry.h - what a program calls in place of a method of a group.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_APPS_TORCH_ENTRY_H
+#define SW_APPS_TORCH_ENTRY_H
+
+#include "ways.h"
+
+/* sw_entry_type - make the type; NULL with an error set.
+ * Entry(quick, is_broadcast, rest, held): called with tensors and options, it
+ * returns None when the collective has ended and the set @held is empty; else
+ * what rest(result of the Quick, tensors, options) does. */
+PyObject *sw_entry_type(void);
+
+#endif
