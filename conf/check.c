@@ -208,9 +208,12 @@ static void port_type_check(
 			"has no meaning for a memif: leave it out");
 	if (is_udp)
 		port_udp_check(c, p, header);
-	if (!is_memif && (*p->socket_path || p->side != SW_SIDE_NONE))
+	if (!is_memif &&
+		(*p->socket_path || p->side != SW_SIDE_NONE || p->is_trusted))
 		sw_report_error(c->report, line_of(c, header, NULL), header,
-			*p->socket_path ? "socket" : "side",
+			*p->socket_path           ? "socket"
+			: p->side != SW_SIDE_NONE ? "side"
+						  : "trusted",
 			"is for type = memif alone: leave it out");
 }
 

@@ -24,6 +24,7 @@ static void take_options(
 #define TAKE_VALUE(field)   p->field = c->field;
 #define TAKE_U32(field)     TAKE_VALUE(field)
 #define TAKE_U64(field)     TAKE_VALUE(field)
+#define TAKE_BOOL(field)    TAKE_VALUE(field)
 #define TAKE_RATE(field)    TAKE_VALUE(field)
 #define TAKE_PERCENT(field) TAKE_VALUE(field)
 #define TAKE_CHOICE(field)  TAKE_VALUE(field)

@@ -58,8 +58,10 @@ struct sw_port {
 	uint64_t rate_bit_s;  /* payload to pace to; 0: no limit */
 	uint64_t link_bit_s;  /* rate of the link; 0: unknown */
 	enum sw_steering steering;
-	bool is_inner; /* both ends are in this process: nothing is damaged in
-			  transit, and payloads carry no CRC */
+	bool is_inner;   /* both ends are in this process: nothing is damaged in
+			    transit, and payloads carry no CRC */
+	bool is_trusted; /* an operator says so of both ends: no attacker
+			    reaches it, so its sessions have no keys */
 };
 
 #endif

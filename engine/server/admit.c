@@ -605,7 +605,7 @@ static void begin(
 	s->job = job;
 	s->member = p->join.member;
 	s->peer.due_class = SW_N_CLASSES;
-	s->peer.has_crc = job->params.has_crc && is_far;
+	s->peer.has_crc = job->params.has_crc && !sw_admit_is_inner(srv, p);
 	s->peer.seal = p->seal;
 	s->nonce = p->join.nonce;
 	s->key_id = p->seal ? p->join.key_id : 0;

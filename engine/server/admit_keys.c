@@ -168,14 +168,25 @@ bool sw_admit_answer(
 	return p->seal != NULL;
 }
 
+bool sw_admit_is_inner(const struct sw_server *srv, const struct sw_pending *p)
+{
+	uint32_t i = p->path.port_i;
+
+	return srv->is_inner[i] ||
+	       (srv->is_trusted[i] && p->join.is_trusted && !p->join.key_id);
+}
+
 const char *sw_admit_key(struct sw_server *srv, const struct sw_pending *p)
 {
 	const struct sw_job *job = sw_job_find(srv, p->join.job);
 	const struct sw_keyring *k = srv->keyring;
 	const struct sw_secret *secret;
 
-	if (srv->is_inner[p->path.port_i])
+	if (sw_admit_is_inner(srv, p))
 		return NULL;
+	if (p->join.is_trusted)
+		return "its port is trusted, but not that of the server: set "
+		       "[port] trusted alike at both ends";
 	if (k && k->encrypting == SW_MUST_ENCRYPT && !p->join.is_encrypted)
 		return "the server takes only encrypted jobs: give all agents "
 		       "[job] encrypt = yes";
@@ -218,7 +229,7 @@ static void open_results(struct sw_job *job, const struct sw_pending *p)
 
 bool sw_job_keyed(struct sw_job *job, const struct sw_pending *p)
 {
-	if (job->srv->is_inner[p->path.port_i]) {
+	if (sw_admit_is_inner(job->srv, p)) {
 		job->has_inner = true;
 		return true;
 	}

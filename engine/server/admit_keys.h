@@ -35,10 +35,12 @@ bool sw_admit_unseal(struct sw_server *srv, const struct sw_rx_frame *f,
 	struct sw_noise *noise);
 bool sw_admit_answer(
 	struct sw_server *srv, struct sw_pending *p, struct sw_noise *noise);
-/* sw_admit_key - may the worker behind @p join with the key that it has, or
+/* sw_admit_is_inner - need the session of @p no key, because of its port?
+ * sw_admit_key - may the worker behind @p join with the key that it has, or
  * without one?  Returns the reason, or NULL.
  * sw_job_keyed - @p, which has confirmed its session, is a member of @job.
  * False: it knows keys of another run. */
+bool sw_admit_is_inner(const struct sw_server *srv, const struct sw_pending *p);
 const char *sw_admit_key(struct sw_server *srv, const struct sw_pending *p);
 bool sw_job_keyed(struct sw_job *job, const struct sw_pending *p);
 /* sw_jobs_renew - begin the next era of results of each keyed job that needs it

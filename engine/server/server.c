@@ -179,6 +179,7 @@ int sw_server_open(struct sw_server **out, const struct sw_params *params,
 	for (uint32_t i = 0; i < n_ports; i++) {
 		srv->max_payload[i] = ports[i]->max_payload;
 		srv->is_inner[i] = ports[i]->is_inner;
+		srv->is_trusted[i] = ports[i]->is_trusted;
 		srv->ip[i] = ports[i]->ip;
 		srv->udp[i] = ports[i]->udp;
 	}

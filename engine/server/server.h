@@ -29,8 +29,8 @@ struct sw_server;
 
 /* sw_server_open - open an idle server, *out.
  * @params, @env  env is borrowed until close
- * @ports  n_ports of them; the fields ip, udp, max_payload and is_inner are
- *         read
+ * @ports  n_ports of them; the fields ip, udp, max_payload, is_inner and
+ *         is_trusted are read
  * @quota_bytes  for all jobs together
  * Errors: SW_EINVAL too many ports; SW_ENOMEM.  Then *out is NULL. */
 int sw_server_open(struct sw_server **out, const struct sw_params *params,

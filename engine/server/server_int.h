@@ -113,7 +113,8 @@ struct sw_job {
 	 * has joined; a keyed job's results are hashed under a key of this run.
 	 */
 	bool is_keyed, is_plain;
-	/* Has it a member in this process, which reads results in the clear? */
+	/* Has it a member without keys, in this process or at a trusted port,
+	 * which reads results in the clear? */
 	bool has_inner;
 	struct sw_result_keys *results; /* NULL: no member has tags */
 	uint64_t probed; /* members that have said what their paths carry */
@@ -224,7 +225,7 @@ struct sw_server {
 	uint32_t n_lcores; /* lcores of this process that serve; 1 after open */
 	uint32_t n_ports;
 	uint32_t max_payload[SW_MAX_PORTS];
-	bool is_inner[SW_MAX_PORTS];
+	bool is_inner[SW_MAX_PORTS], is_trusted[SW_MAX_PORTS];
 	struct sw_ip ip[SW_MAX_PORTS]; /* ours */
 	uint16_t udp[SW_MAX_PORTS];    /* of our first endpoint */
 	const struct sw_share *shares;

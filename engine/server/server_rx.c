@@ -53,8 +53,9 @@ static bool is_answered(
 	struct sw_server *srv, const struct sw_rx_frame *f, struct sw_header *h)
 {
 	const struct sw_keyring *k = srv->keyring;
-	bool is_required =
-		k && k->is_required && !srv->is_inner[f->from.port_i];
+	bool is_required = k && k->is_required &&
+			   !srv->is_inner[f->from.port_i] &&
+			   !srv->is_trusted[f->from.port_i];
 
 	return h->session && !is_required &&
 	       (!srv->has_tags || sw_frame_judge(f, h));

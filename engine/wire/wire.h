@@ -410,7 +410,8 @@ struct sw_join {
 	uint8_t is_by_rank;    /* sum streams in the order of members */
 	uint16_t first;        /* 1 + rank of its local rank 0, from the
 				  coordinator; 0: unknown */
-	uint8_t pad[44];
+	uint8_t is_trusted;    /* 1: no keys, because of the worker's port */
+	uint8_t pad[43];
 };
 
 struct sw_accept {

@@ -137,7 +137,8 @@ static uint32_t build_join(
 		.credit_bytes = w->params.credit_bytes,
 		.mode = w->params.mode,
 		.is_by_rank = w->params.is_by_rank,
-		.first = l->server_i ? (uint16_t)(1 + w->first) : 0};
+		.first = l->server_i ? (uint16_t)(1 + w->first) : 0,
+		.is_trusted = l->is_trusted};
 
 	memcpy(j.job, w->job, sizeof(j.job));
 	memcpy(j.node, w->node_name, sizeof(j.node));

@@ -89,7 +89,7 @@ struct sw_link {
 	char name[SW_NAME_MAX];
 	/* Frames have tags. Until the session is open: the handshake after the
 	 * JOIN, its ephemeral key, and whether a MAC proves the COOKIE. */
-	bool is_keyed, is_proven;
+	bool is_keyed, is_proven, is_trusted;
 	struct sw_noise noise;
 	uint8_t e[32];
 };

@@ -471,7 +471,8 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 	struct sw_link *l = &w->links[i];
 	uint64_t generation = w->env->random(w->env->ctx) & 0xffff;
 	uint64_t *words = l->words;
-	bool is_far = !ports[server->path.port_i]->is_inner;
+	const struct sw_port *port = ports[server->path.port_i];
+	bool is_far = !port->is_inner;
 
 	for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
 		words = sw_bitmap_init(&l->sets[s], SW_TENSORS, words);
@@ -484,12 +485,13 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 	l->server_i = server_i;
 	l->peer.id = i << 16 | (uint32_t)(generation ? generation : 1);
 	l->peer.path = server->path;
-	l->peer.has_crc = w->params.has_crc && is_far;
-	l->is_keyed = w->secret && is_far;
+	l->is_trusted = port->is_trusted;
+	l->peer.has_crc = w->params.has_crc && is_far && !l->is_trusted;
+	l->is_keyed = w->secret && is_far && !l->is_trusted;
 	if (l->is_keyed) /* tags protect more than CRCs */
 		l->peer.has_crc = false;
 	l->peer.due_class = SW_N_CLASSES;
-	l->here = ports[l->peer.path.port_i]->ip;
+	l->here = port->ip;
 	l->peer.rx_ns = l->peer.sent_ns = w->now_ns;
 	l->udp = server->udp ? server->udp : server->path.udp;
 	snprintf(l->name, sizeof(l->name), "%s", server->name);

@@ -292,7 +292,7 @@ struct sw_worker {
  * in other lanes call only close, take, build, unbuild, free, engine and stats.
  * They call only events.keep.
  * @w  zeroed once; its counters continue from one open to the next
- * @ports  n_ports of them; only is_inner is read
+ * @ports  n_ports of them; ip, is_inner and is_trusted are read
  * Errors: SW_EINVAL, SW_ENOMEM. */
 int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 	const struct sw_env *env, const struct sw_worker_events *events,

@@ -132,7 +132,8 @@ static int queue_new(struct port *p, uint16_t i)
 		.name = p->params.name,
 		.ip = p->params.ip,
 		.udp = p->params.udp,
-		.max_payload = p->params.payload_bytes};
+		.max_payload = p->params.payload_bytes,
+		.is_trusted = p->params.is_trusted};
 	q->port = p;
 	q->index = i;
 	queue_refs_init(q);

@@ -69,6 +69,8 @@ struct sw_dpdk_port_params {
 	enum sw_dpdk_side side;  /* one end listens, the other connects */
 	uint16_t n_link_queues;  /* queue pairs, the same at the other end; at
 				    most n_queues */
+	bool is_trusted;         /* frames need no keys: no attacker reaches
+				    them */
 	uint32_t trusted_uid;    /* user that may listen where we connect,
 				    besides our own and root; the same for all
 				    ports of a process; UINT32_MAX: nobody */

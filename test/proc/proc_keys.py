@@ -229,6 +229,23 @@ def test_a_key_where_nobody_has_one():
     refused(change, "server", required=False)
 
 
+def test_trusted_memif():
+    """One agent's memif is trusted, the other's is not: a job of both."""
+    with rig.Net(agents=2) as net:
+        key = os.path.join(net.folder, "job.key")
+        subprocess.run([rig.sumwire(), "key", key], check=True,
+                       stdout=subprocess.DEVNULL)
+        net.ini["a"]["serve"] = {"key_file": key, "require_key": "yes"}
+        net.ini["a"]["port link1"]["trusted"] = "yes"
+        net.ini["agent0"]["job"]["key_file"] = key
+        net.ini["agent1"]["port link1"]["trusted"] = "yes"
+        net.start_all()
+        rig.run_steps(net, *TENSORS)
+        check(net.stats("agent0")["keyed"], "one has tags")
+        check(not net.stats("agent1")["keyed"], "the other has none")
+        os.unlink(key)
+
+
 def reload(net, name, pattern):
     """The n-th reload says so."""
     daemon = net.daemons[name]

@@ -182,6 +182,7 @@ static void conf_load__bad_udp(void **state)
 		{"mtu = 9000\n", "mtu: is for the types pci and vdev alone"},
 		{"socket = /x\n", "socket: is for type = memif alone"},
 		{"side = listen\n", "side: is for type = memif alone"},
+		{"trusted = yes\n", "trusted: is for type = memif alone"},
 	};
 	char text[512];
 

@@ -109,6 +109,34 @@ static void keyed__a_burst_loses_what_is_not_true(void **state)
 	close_all();
 }
 
+static void lose_acks(const struct kept *k)
+{
+	if (k == &rig.to_worker[0][SW_ACK])
+		rig.to_worker[0][SW_ACK].len = 0;
+}
+
+/* A sender whose ACKs were lost sends under new numbers, so no repeated number
+ * needs an answer. */
+static void keyed__lost_acks_repeat_no_number(void **state)
+{
+	uint64_t n_again;
+
+	run();
+	rig.seen = lose_acks;
+	assert_int_equal(sw_worker_push(&rig.w[0], 0, 2, 0), 0);
+	pass(100 * SW_MS);
+	n_again = rig.w[0].stats.retransmissions;
+	assert_true(n_again > 0);
+	assert_true(rig.srv->stats.push_again > 0);
+	assert_int_equal(rig.srv->stats.rx_replay, 0);
+	rig.seen = NULL;
+	pass(SW_S);
+	n_again = rig.w[0].stats.retransmissions;
+	pass(SW_S); /* nothing is in flight */
+	assert_int_equal(rig.w[0].stats.retransmissions, n_again);
+	close_all();
+}
+
 /* --- keys that do not fit --- */
 
 static void keyed__another_key_is_a_hint_until_time_is_up(void **state)
@@ -170,6 +198,38 @@ static void keyed__a_job_has_members_with_keys_or_without(void **state)
 	pass(SW_S);
 	assert_true(
 		!sw_worker_end_of(&rig.w[0]) != !sw_worker_end_of(&rig.w[1]));
+	close_all();
+}
+
+/* An operator may trust a port: a member there has no key, beside others of the
+ * same job and port that have one. */
+static void keyed__a_trusted_port_needs_no_key(void **state)
+{
+	init();
+	rig.keyring.is_required = true;
+	rig.server_port.is_trusted = rig.ports[1].is_trusted = true;
+	open_all();
+	pass(200 * SW_MS);
+	for (uint32_t i = 0; i < N; i++)
+		assert_int_equal(rig.w[i].state, SW_WORKER_RUNNING);
+	declare();
+	for (uint32_t step = 1; step < 4; step++)
+		sum(step);
+	assert_non_null(rig.srv->jobs[0].members[0].session->peer.seal);
+	assert_null(rig.srv->jobs[0].members[1].session->peer.seal);
+	close_all();
+}
+
+/* A member that says so of its own port is refused at another one. */
+static void keyed__no_frame_makes_a_port_trusted(void **state)
+{
+	init();
+	rig.ports[1].is_trusted = true;
+	open_all();
+	pass(SW_S);
+	assert_int_equal(sw_worker_end_of(&rig.w[1]), SW_EREFUSED);
+	assert_contains(rig.text[1], "its port is trusted, but not that of the "
+				     "server");
 	close_all();
 }
 
@@ -485,11 +545,14 @@ int main(void)
 		cmocka_unit_test(keyed__results_are_hashed_once),
 		cmocka_unit_test(keyed__a_join_again_gets_the_same_accept),
 		cmocka_unit_test(keyed__a_burst_loses_what_is_not_true),
+		cmocka_unit_test(keyed__lost_acks_repeat_no_number),
 		cmocka_unit_test(keyed__another_key_is_a_hint_until_time_is_up),
 		cmocka_unit_test(keyed__members_with_different_keys_are_told),
 		cmocka_unit_test(
 			keyed__a_server_that_requires_keys_refuses_others),
 		cmocka_unit_test(keyed__a_job_has_members_with_keys_or_without),
+		cmocka_unit_test(keyed__a_trusted_port_needs_no_key),
+		cmocka_unit_test(keyed__no_frame_makes_a_port_trusted),
 		cmocka_unit_test(keyed__a_key_is_replaced),
 		cmocka_unit_test(keyed__a_key_is_taken_away),
 		cmocka_unit_test(keyed__a_worker_falls_back_to_nothing),
