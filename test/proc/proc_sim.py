@@ -172,6 +172,17 @@ def test_lcores():
     check(p.returncode == 0 and p.stdout.count("\n") == 3, p)
 
 
+def test_copies():
+    """Jobs alike have nodes of their own, and figures that are means."""
+    job = ("[net]\ntopology = leaf-spine\nleaf_nodes = 3\nbuffer = 8MiB\n[job]\nagents = gpu[0-1]\n"
+           "servers = cpu0\nsize = 256KiB\nrounds = 3\ncopies = ")
+    one, four = (result_of(job + n + "\n") for n in "14")
+    check(len(four["jobs"]) == 1 and four["frames"] > 3.9 * one["frames"], four)
+    check(0.99 < four["jobs"][0]["goodput_bit_s"] / one["jobs"][0]["goodput_bit_s"] < 1.01, four)
+    p = sim_text(job + "16\n[job b]\nagents = h0\nservers = h1\n")
+    check(p.returncode == 1 and "x.ini:10: [job] copies: more than 16 jobs" in p.stderr, p.stderr)
+
+
 def test_async():
     """Late agents delay nobody in an asynchronous job, whose values stay within their bounds."""
     job = ("[net]\nloss = 0.5%\n[job]\nagents = gpu[0-3]\nservers = cpu0\nsize = 256KiB\nrounds = 10\n"

@@ -79,8 +79,7 @@ static void write_rest(FILE *out)
 		   "where the paper has 0.129: see "
 		   "[lab.md](lab.md#sumwire-lab-topo). The formulas of table 1 "
 		   "are the curves of BytePS's figures above. Table 2 is about "
-		   "RDMA, which sumwire does not use. [lab.md]"
-		   "(lab.md#size-and-speed) has networks of 1,024 nodes.",
+		   "RDMA, which sumwire does not use.",
 		out);
 }
 
@@ -120,8 +119,7 @@ int sw_figures_page(const struct sw_figure *figures, uint32_t n,
 		f);
 	snprintf(text, sizeof(text),
 		"The command writes this page and its plots; commit %s wrote "
-		"these. Results depend on descriptions and seeds alone, so "
-		"they are equal on every machine.",
+		"these.",
 		commit);
 	write_text(text, f);
 	fputc('\n', f);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apps/lab/sim/copies.h"
 #include "apps/lab/sim/desc_rows.h"
 #include "apps/lab/sim/net.h"
 #include "conf/value.h"
@@ -531,11 +532,20 @@ static void take_names(struct sw_sim_file *f, struct sw_sim_desc *d,
 
 static void name_nodes(struct sw_sim_file *f, struct sw_sim_desc *d)
 {
+	const struct sw_sim_desc_job *full = sw_sim_copies_make(d);
 	char at[SW_SIM_NAME * 2];
 
+	if (full) {
+		wrong_at(f, section_name("job", full->label, at), "copies",
+			"more than 16 jobs, or a list of nodes of more than "
+			"511 bytes");
+		return;
+	}
 	for (uint32_t i = 0; i < d->n_jobs; i++) {
 		const struct sw_sim_desc_job *j = &d->jobs[i];
 
+		if (j->copy_of && f->report.n_errors)
+			break; /* its lists are no better */
 		section_name("job", j->label, at);
 		take_names(f, d, at, "agents", j->agents, add_node);
 		take_names(f, d, at, "servers", j->servers, add_node);
@@ -576,12 +586,19 @@ static void check_net(struct sw_sim_file *f, struct sw_sim_desc *d)
 			(unsigned long long)n->buffer_bytes, n->mtu + 18);
 		wrong_at(f, "net", "buffer", why);
 	}
+	if (n->leaf_nodes)
+		n->leaves = (d->n_nodes + n->leaf_nodes - 1) / n->leaf_nodes;
+	if (n->leaves > SW_SIM_LEAVES_MAX)
+		wrong_at(f, "net", "leaf_nodes",
+			"is too small: these nodes need more than 256 leaves");
 	if (!n->alpha)
 		wrong_at(f, "net", "alpha", "is 0: no port could queue");
 	for (uint32_t i = 0; i < d->n_jobs; i++) {
 		const struct sw_sim_desc_job *j = &d->jobs[i];
 		char at[SW_SIM_NAME * 2];
 
+		if (j->copy_of)
+			break;
 		section_name("job", j->label, at);
 		if (j->job.payload_bytes > d->payload) {
 			snprintf(why, sizeof(why),

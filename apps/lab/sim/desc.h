@@ -29,13 +29,14 @@ enum {
 	SW_SIM_AXES = 4,
 	SW_SIM_POINTS = 4096,
 	SW_SIM_NODES_MAX = 4096,
+	SW_SIM_LEAVES_MAX = 256,
 	SW_SIM_SWITCHES_MAX = 512, /* with topology = links */
 };
 
 enum sw_sim_topology { SW_SIM_SWITCH, SW_SIM_LEAF_SPINE, SW_SIM_EXPLICIT };
 
 struct sw_sim_desc_net {
-	uint32_t topology, mtu, leaves, spines, oversubscription;
+	uint32_t topology, mtu, leaves, leaf_nodes, spines, oversubscription;
 	uint64_t rate_bit_s, delay_ns, buffer_bytes;
 	bool is_shared, is_paced;
 	uint64_t ecn_bytes, ecn_most_bytes, turn_ns, frame_ns, reorder_ns;
@@ -49,6 +50,7 @@ struct sw_sim_desc_job {
 	char model[SW_SIM_TEXT], trace[SW_SIM_TEXT];
 	char forward[SW_SIM_TEXT], backward[SW_SIM_TEXT];
 	uint32_t transport, collective, n_tensors, n_rounds, n_warm, straggler;
+	uint32_t n_copies, copy_of; /* 1 + the job's index; 0: it is no copy */
 	uint64_t bytes, compute_ns, start_ns, straggler_ns;
 	bool has_congestion, is_keyed;
 	/* Options of daemons. */

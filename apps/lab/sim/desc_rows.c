@@ -49,8 +49,11 @@ static const struct sw_option net_rows[] = {
 		"frames with which it turns good again"),
 	ROW("net", "burst_loss", PERCENT, net, bad_loss, "50%", 0, PPM, "",
 		"frames that a bad link loses"),
-	ROW("net", "leaves", U32, net, leaves, "2", 1, 256, "switches",
+	ROW("net", "leaves", U32, net, leaves, "2", 1, SW_SIM_LEAVES_MAX,
+		"switches",
 		"leaves, with equal numbers of nodes in their order"),
+	ROW("net", "leaf_nodes", U32, net, leaf_nodes, "0", 0, 4096, "nodes",
+		"nodes of a leaf, in place of leaves; 0: as leaves says"),
 	ROW("net", "spines", U32, net, spines, "2", 1, 64, "switches",
 		"spines; each has a link to each leaf"),
 	ROW("net", "oversubscription", U32, net, oversubscription, "1", 1, 64,
@@ -71,6 +74,9 @@ static const struct sw_option job_rows[] = {
 	ROW("job", "servers", PATH, job, servers, NULL, 0, 0, "",
 		"nodes with servers; those with agents come last, and are all "
 		"of these or none"),
+	ROW("job", "copies", U32, job, n_copies, "1", 1, SW_SIM_JOBS, "jobs",
+		"jobs alike, each on nodes of its own; figures are their "
+		"means, and counts their sums"),
 	ROW("job", "transport", CHOICE, job, transport, "sumwire", 0, 0,
 		"sumwire|ring|server",
 		"the engine; or TCP flows of a ring all-reduce, without "

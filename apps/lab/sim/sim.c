@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "apps/lab/array.h"
+#include "apps/lab/sim/copies.h"
 #include "apps/lab/sim/kernels.h"
 #include "apps/lab/sim/record.h"
 #include "apps/lab/sim/route.h"
@@ -213,6 +214,7 @@ void sw_sim_go(struct sw_sim *s, struct sw_sim_result *r)
 	r->n_jobs = s->n_jobs;
 	for (uint32_t i = 0; i < s->n_jobs; i++)
 		count_job(s, &s->jobs[i], &r->jobs[i]);
+	sw_sim_copies_fold(s->desc, r);
 	if (s->traffic)
 		sw_sim_traffic_count(s->traffic, r);
 	count_net(s, r);
