@@ -6,8 +6,8 @@
  *
  * The file that includes this one defines VEC, VB (bytes of it), SPREAD (128
  * bits in all of a vector), GATHER(p) (one block of each of LANES messages),
- * ROUND(v, key), LAST(v, key), ADD (of 32-bit
- * elements), SHUFFLE (bytes within each 128 bits), ROW and NAME. */
+ * ROUND(v, key), LAST(v, key), ADD (of 32-bit elements), SHUFFLE (bytes within
+ * each 128 bits), ROW and NAME. */
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))

@@ -5,8 +5,8 @@
 
 #include "apps/doctor/checks.h"
 
-/* sw_doctor_run - run the checks of one table.  One that takes longer than
- * @limit_ms is a line that is wrong.  Errors: SW_ENOMEM, SW_EIO. */
+/* sw_doctor_run - run the checks of one table.  A check that takes longer than
+ * @limit_ms counts as wrong.  Errors: SW_ENOMEM, SW_EIO. */
 int sw_doctor_run(const struct sw_doctor_check *rows, const struct sw_eyes *e,
 	struct sw_doctor_report *r, uint32_t limit_ms);
 

@@ -4,11 +4,9 @@
 
 #include <string.h>
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
+#include "engine/base/bytes.h"
 
+/* These are copies, which no lcore counts in (sw_count). */
 static void add(uint64_t *to, uint64_t n)
 {
 	*to += n;
@@ -18,7 +16,7 @@ static void add_path(struct sw_peer_view *to, const struct sw_peer_view *p)
 {
 	if (p->least_ns && (!to->least_ns || p->least_ns < to->least_ns))
 		to->least_ns = p->least_ns;
-	to->srtt_ns = larger(to->srtt_ns, p->srtt_ns);
+	to->srtt_ns = sw_max64(to->srtt_ns, p->srtt_ns);
 	add(&to->window_bytes, p->window_bytes);
 	add(&to->granted_bytes, p->granted_bytes);
 	add(&to->sent, p->sent);
@@ -27,9 +25,9 @@ static void add_path(struct sw_peer_view *to, const struct sw_peer_view *p)
 	add(&to->timeouts, p->timeouts);
 	add(&to->numbered, p->numbered);
 	add(&to->missed, p->missed);
-	to->lost_part = (uint32_t)larger(to->lost_part, p->lost_part);
-	to->missed_part = (uint32_t)larger(to->missed_part, p->missed_part);
-	to->marked_part = (uint32_t)larger(to->marked_part, p->marked_part);
+	to->lost_part = (uint32_t)sw_max64(to->lost_part, p->lost_part);
+	to->missed_part = (uint32_t)sw_max64(to->missed_part, p->missed_part);
+	to->marked_part = (uint32_t)sw_max64(to->marked_part, p->marked_part);
 	for (uint32_t i = 0; i < SW_N_STALLS; i++)
 		add(&to->stalled_ns[i], p->stalled_ns[i]);
 }
@@ -74,7 +72,7 @@ static void add_wait(
 			continue;
 		x->n_open += w->n_open;
 		x->lacks |= w->lacks;
-		x->still_ns = larger(x->still_ns, w->still_ns);
+		x->still_ns = sw_max64(x->still_ns, w->still_ns);
 		return;
 	}
 	if (to->n_waits == SW_LOOK_WAITS) {

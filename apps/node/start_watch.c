@@ -15,8 +15,7 @@
 
 enum { PLACE = 64 };
 
-/* Name the place in the kernel where the starting thread waits; "" : nowhere.
- */
+/* Name the place in the kernel where the starting thread waits; "": nowhere. */
 static void place_of(const struct sw_start_watch *w, char out[PLACE])
 {
 	char path[64];

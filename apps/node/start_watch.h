@@ -9,11 +9,11 @@
 
 #include "engine/base/log.h"
 
-/* A thread that logs a line as long as the starting thread does not come on. */
+/* A thread that logs a line now and then until the start is over. */
 struct sw_start_watch {
 	const struct sw_log *log;
 	uint32_t every_ms;
-	pid_t tid;     /* of the starting thread */
+	pid_t tid;     /* the starting thread's */
 	char what[64]; /* with the lock */
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -21,8 +21,8 @@ struct sw_start_watch {
 	bool is_open, is_over; /* is_over: with the lock */
 };
 
-/* sw_start_watch_open - log a line each @every_ms until close; does nothing
- * without a thread.  The caller is the starting thread. */
+/* sw_start_watch_open - log a line each @every_ms until close.  If no thread
+ * can be made, nothing is logged.  The caller is the starting thread. */
 void sw_start_watch_open(
 	struct sw_start_watch *w, uint32_t every_ms, const struct sw_log *log);
 

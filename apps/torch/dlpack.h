@@ -1,4 +1,4 @@
-/* dlpack.h - what a tensor is, by DLPack's functions in C.
+/* dlpack.h - tensors as DLPack's functions in C describe them.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * DLPack is an interface between frameworks for tensors. A class of tensors has
@@ -22,10 +22,10 @@ struct sw_dltensor {
 	void *data;
 	int32_t device, device_i; /* SW_DL_CPU, … */
 	int32_t n_dims;
-	uint8_t code, bits; /* of the elements: SW_DL_COMPLEX, … */
+	uint8_t code, bits; /* the elements' type: SW_DL_COMPLEX, … */
 	uint16_t lanes;
 	const int64_t *shape, *strides; /* in elements */
-	uint64_t offset;                /* of the first element, in bytes */
+	uint64_t offset;                /* bytes before the first element */
 };
 
 /* Describe a tensor of the class. The tensor owns shape and strides. Returns -1

@@ -1,4 +1,4 @@
-/* entry.c - what a program calls in place of a method of a group.
+/* entry.c - functions in C that a program calls in place of a group's methods.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A method of methods.py calls a Quick and does the rest. An Entry calls the

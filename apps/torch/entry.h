@@ -1,4 +1,4 @@
-/* entry.h - what a program calls in place of a method of a group.
+/* entry.h - functions in C that a program calls in place of a group's methods.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_APPS_TORCH_ENTRY_H
 #define SW_APPS_TORCH_ENTRY_H

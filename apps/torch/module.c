@@ -16,10 +16,9 @@ static int add(PyObject *module, const char *name, PyObject *type)
 
 static int add_types(PyObject *module)
 {
-	return add(module, "Quick", sw_quick_type()) ||
-			       add(module, "Entry", sw_entry_type())
-		       ? -1
-		       : 0;
+	int err = add(module, "Quick", sw_quick_type());
+
+	return err ? err : add(module, "Entry", sw_entry_type());
 }
 
 static const PyModuleDef_Slot parts[] = {

@@ -14,11 +14,11 @@
  * beside the curve while the queue is about as long as it ever was.
  *
  * Decrease. A round that lost frames shrinks the window by 1/8 to 1/2, by the
- * lost part and the time spent in queues. Until it ends, no frames
- * beyond four take the places of lost ones. The next round tells of frames sent
- * before the decrease and does not count. Loss at random is no congestion: a
- * lost part below SW_CONGESTION_RANDOM causes no decrease unless the queue is
- * about as long as it ever was.
+ * lost part and the time spent in queues. Until it ends, no frames beyond four
+ * take the places of lost ones. The next round tells of frames sent before the
+ * decrease and does not count. Loss at random is no congestion: a lost part
+ * below SW_CONGESTION_RANDOM causes no decrease unless the queue is about as
+ * long as it ever was.
  *
  * Marks. Where switches mark (ECN), a round with marks shrinks the window by
  * half of the part that is marked on average (RFC 8257), and others let it grow
@@ -182,8 +182,8 @@ uint64_t sw_congestion_tick(struct sw_congestion *c, uint64_t consumed,
 	bool is_busy, uint64_t now_ns);
 
 /* sw_congestion_turn - keep consumed below @turn as well; every frame asks for
- * an ACK then. With UINT64_MAX, no longer.
- * sw_congestion_limit - return the limit as it is without a turn. */
+ * an ACK then. UINT64_MAX ends that.
+ * sw_congestion_limit - return the limit without a turn. */
 void sw_congestion_turn(struct sw_congestion *c, uint64_t turn);
 uint64_t sw_congestion_limit(const struct sw_congestion *c);
 

@@ -28,9 +28,10 @@ struct sw_fan {
 };
 
 struct sw_crowd {
-	struct sw_grants
-		*grants;        /* borrowed, which list crowds with a ceiling */
-	const uint64_t *now_ns; /* the engine's clock */
+	/* Borrowed: the grants, which list crowds with a ceiling; the engine's
+	 * clock. */
+	struct sw_grants *grants;
+	const uint64_t *now_ns;
 	struct sw_flow *flows;
 	uint32_t n_flows;
 	uint32_t used;     /* under the ceiling: granted and not consumed */

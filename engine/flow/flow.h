@@ -101,7 +101,7 @@ struct sw_space {
 	uint64_t ack_psn; /* number of the newest ACK with a block for this
 			     space */
 	uint64_t srtt_ns, rttvar_ns; /* 0: no sample yet */
-	uint64_t longest_ns;         /* sample of late */
+	uint64_t longest_ns;         /* longest sample of late */
 	uint64_t fall_psn; /* it falls when this number is acknowledged */
 	uint32_t backoff;  /* doublings of the RTO */
 	uint32_t n_open;

@@ -9,7 +9,7 @@
  * many round-trip times at once, so the others need not be lost. */
 enum { PROBES = 2 };
 
-/* By this part of the difference to a new one the longest sample falls. */
+/* The longest sample falls by this part of its difference to the newest. */
 enum { FALL_PART = 32 };
 
 /* --- timers --- */

@@ -17,7 +17,7 @@
 
 enum {
 	SW_SEAL_HEAD_BYTES = 46, /* of the header, which the tag covers */
-	SW_SEAL_HASH_AT = 48,    /* of h, in what it covers */
+	SW_SEAL_HASH_AT = 48,    /* place of h in what it covers */
 	SW_SEAL_SPACES = 9,      /* of packet numbers */
 	SW_NONCE_BYTES = 12,     /* before the four bytes that count blocks */
 	SW_TAKEN_WORDS = 4,

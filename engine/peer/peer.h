@@ -93,7 +93,8 @@ struct sw_peer {
 /* sw_peer_run - return how many of the first frames form a run, at least 1:
  * data of one @type, session, seed, class, mark and source, each number at most
  * SW_PSN_SKIP above the last.  One lookup serves all.  The last one has the
- * newest credit. */
+ * newest credit.
+ * sw_peer_run_of - do so; @is_raw: tags stand where the seeds would. */
 static inline uint32_t sw_peer_run_of(const struct sw_rx_frame *f,
 	const struct sw_header *h, uint32_t n, uint8_t type, bool is_raw)
 {
@@ -125,8 +126,9 @@ static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
  * @seal, or else with @seed, the peer's?  One with a tag must also be new; its
  * packet number is taken.  Counts what is not.
  * sw_peer_run_true - return how many of the first frames form a run and are
- * true; 0: the first is not.  Judges up to SW_RUN at once: those that are true
- * lose their magic, so that none is judged again; others get type 0. */
+ * true; 0: the first is not.  It judges up to SW_RUN frames at once.  The magic
+ * of a true frame becomes 0, so that nobody judges it again; the type of a
+ * false one becomes 0. */
 bool sw_frame_is_true(struct sw_seal *seal, uint32_t seed,
 	const struct sw_rx_frame *f, struct sw_header *h, struct sw_stats *st);
 uint32_t sw_peer_run_true(struct sw_peer *p, const struct sw_rx_frame *f,

@@ -16,7 +16,7 @@ struct sw_peer_view {
 	uint64_t sent, lost;        /* ours */
 	uint64_t queued;            /* lost while a queue had grown */
 	uint64_t timeouts;          /* lost, and only a timeout found it */
-	uint64_t numbered, missed;  /* the peer's; those that did not arrive */
+	uint64_t numbered, missed;  /* the peer's: sent, not arrived */
 	/* Frames lost, and not arrived, of each 10,000 in the last seconds. */
 	uint32_t lost_part, missed_part;
 	/* Our frames that queues marked, of each 10,000, on average. */

@@ -459,13 +459,11 @@ static uint32_t rx_some(struct sw_server *srv, const struct sw_rx_frame *f,
 	s = session_of(srv, f, h);
 	if (!s)
 		return 1;
-	if (srv->has_tags) {
-		n = sw_peer_run_true(&s->peer, f, h, n, SW_PUSH, &srv->stats);
-		if (!n)
-			return 1;
-	} else {
-		n = sw_peer_run(f, h, n, SW_PUSH);
-	}
+	n = srv->has_tags
+		    ? sw_peer_run_true(&s->peer, f, h, n, SW_PUSH, &srv->stats)
+		    : sw_peer_run(f, h, n, SW_PUSH);
+	if (!n)
+		return 1;
 	on_session(s, f, h, n);
 	return n;
 }

@@ -229,8 +229,9 @@ uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);
 
 /* --- what a secret changes --- */
 
-/* sw_link_is_true - at a worker with a secret: can the frame be the server's?
- * sw_peer_run_true judges it then, unless it is of the handshake.
+/* sw_link_is_true - at a worker with a secret, return whether the frame may be
+ * the server's.  Frames of the handshake are judged here, others later, by
+ * sw_peer_run_true.
  * sw_link_is_handshake - does the frame belong to the handshake, so that it has
  * CRCs, although the link is keyed?
  * sw_link_on_handshake - handle it.

@@ -374,13 +374,11 @@ static uint32_t rx_some(struct sw_worker *w, const struct sw_rx_frame *f,
 		sw_link_on_handshake(w, l, h, f->payload);
 		return 1;
 	}
-	if (w->secret) {
-		n = sw_peer_run_true(&l->peer, f, h, n, SW_RESULT, &w->stats);
-		if (!n)
-			return 1;
-	} else {
-		n = sw_peer_run(f, h, n, SW_RESULT);
-	}
+	n = w->secret
+		    ? sw_peer_run_true(&l->peer, f, h, n, SW_RESULT, &w->stats)
+		    : sw_peer_run(f, h, n, SW_RESULT);
+	if (!n)
+		return 1;
 	on_link(w, l, f, h, n);
 	return n;
 }

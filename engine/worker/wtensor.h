@@ -139,7 +139,7 @@ struct sw_wtensor {
 	uint32_t first;      /* its place on the line, given with the key */
 	uint8_t class, mode; /* enum sw_mode */
 	uint8_t op;          /* this round's operation, enum sw_round_kind */
-	uint8_t result_op;   /* that of its results */
+	uint8_t result_op;   /* its results' operation */
 	uint16_t root;       /* copy: the rank whose bytes all get */
 	uint16_t gives;      /* local ranks in its pushes; 0: they are empty */
 	bool is_open;        /* a local rank has asked for a round */

@@ -61,7 +61,7 @@ struct sw_daemon_path {
 	uint64_t sent, lost;        /* the daemon's data frames */
 	/* Of those lost: while a queue was long; noticed by a timeout. */
 	uint64_t queued, timeouts;
-	uint64_t numbered, missed; /* the peer's; those that did not come */
+	uint64_t numbered, missed; /* the peer's: sent, not arrived */
 	uint64_t payload;          /* the largest that it carries; a server's */
 	/* Frames lost, and not arrived, of each 10,000 in the last seconds. */
 	uint64_t lost_part, missed_part;

@@ -11,7 +11,7 @@ import time
 import torch
 import torch.distributed as dist
 
-ELEMENTS = 1000000  # of a job's tensor in proc_bottleneck
+ELEMENTS = 1000000  # as many as a job's tensor in proc_bottleneck
 PORT = 5202
 
 

@@ -20,7 +20,7 @@ ATTEMPTS = int(os.environ.get("SUMWIRE_TEST_ATTEMPTS", "0")) or (
     50000 if rig.IS_QUICK else 1000000)
 TENSORS = "--tensor", "w:200000:f32", "--tensor", "v:3:f32"
 SLICE_S = 0.2
-GOODPUT = 0.9  # of the results that its CPU time makes without the attack
+GOODPUT = 0.9  # part of the results that a second of CPU makes without the attack
 SURE = 3.1  # standard deviations: one run of 1,000 would fail by chance
 MEMORY_GROWS = 8 << 20  # bytes, at most, of a daemon that is attacked
 

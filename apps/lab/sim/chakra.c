@@ -430,7 +430,7 @@ void sw_chakra_close(struct sw_chakra *t)
 	*t = (struct sw_chakra){0};
 }
 
-/* Return the next collective from node *@i on; NULL: there is none. */
+/* Return the next collective from node *@i on, or NULL. */
 static const struct sw_chakra_node *next_coll(
 	const struct sw_chakra *t, uint32_t *i)
 {

@@ -19,7 +19,7 @@ enum {
 	/* Faults of one call, a sanitizer's own too; 64 GiB have 131,000 of
 	 * records alone. */
 	FAULTS_MAX = 500,
-	/* Of SW_TENSORS calls: the same, where without pages each has one. */
+	/* The same, where without pages each of SW_TENSORS calls has one. */
 	STRAY_MAX = 16,
 	FRAMES = 8,
 };
