@@ -275,24 +275,6 @@ uint32_t sw_place_below(const struct sw_place *p, uint32_t n)
 			  p->skip);
 }
 
-struct sw_place sw_place_row(uint32_t first, uint32_t n_local)
-{
-	static const uint16_t zero[1], start[2] = {0, 1};
-	static const struct sw_place_map all = {.period = 1,
-		.n_servers = 1,
-		.inverse = UINT64_MAX,
-		.owner = (uint16_t *)(uintptr_t)zero,
-		.before = (uint16_t *)(uintptr_t)zero,
-		.stripes = (uint16_t *)(uintptr_t)zero,
-		.start = (uint16_t *)(uintptr_t)start};
-
-	return (struct sw_place){.map = &all,
-		.n_chunks = first + n_local,
-		.n_local = n_local,
-		.skip = first,
-		.inverse = UINT64_MAX};
-}
-
 /* All of a stripe that is @p's. */
 static void move_near(struct sw_place_near *near, const struct sw_place *p,
 	uint32_t chunk, uint32_t local)

@@ -129,10 +129,6 @@ struct sw_place sw_place_init(const struct sw_place_map *map, uint32_t first,
  * server. O(log period). */
 uint32_t sw_place_below(const struct sw_place *p, uint32_t n);
 
-/* sw_place_row - return the place of @n_local consecutive chunks that begin at
- * @first and all lie here. */
-struct sw_place sw_place_row(uint32_t first, uint32_t n_local);
-
 /* sw_place_owner - return the server that sums @chunk of the tensor that begins
  * at @first. */
 static inline uint32_t sw_place_owner(

@@ -481,8 +481,7 @@ int sw_tensors_keyed(
 		struct sw_part *p = &t->parts[l];
 
 		p->near = (struct sw_place_near){0};
-		/* Of a stream all its slots here. */
-		p->place = log2 ? sw_place_row(l << log2, 1u << log2)
+		p->place = log2 ? (struct sw_place){.n_local = 1u << log2}
 				: sw_place_init(&w->map, first, t->n_chunks,
 					  w->links[l].server_i);
 		p->from = from;
@@ -490,7 +489,7 @@ int sw_tensors_keyed(
 		/* A set over no chunks gets one, which never enters. */
 		n = p->place.n_local ? p->place.n_local : 1;
 		p->turn_step = UINT32_MAX / n;
-		if (t->last == SW_PLACE_NONE)
+		if (!log2 && t->last == SW_PLACE_NONE)
 			t->last = sw_part_record(p, t->n_chunks - 1);
 		for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
 			words = sw_bitmap_init(&p->sets[s], n, words);

@@ -51,7 +51,7 @@ enum sw_todo_set {
  * previous link: local chunk i has record from + i. */
 struct sw_part {
 	struct sw_place_near near; /* chunks of recent frames */
-	struct sw_place place;
+	struct sw_place place;     /* a stream's has only n_local: its slots */
 	uint32_t from, n_awaited; /* quanta of expected results */
 	uint32_t turn_step; /* a local chunk's step in a turn key: 2^32 / all */
 	uint32_t n_todo;    /* chunks in SW_TODO */
