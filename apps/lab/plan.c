@@ -97,8 +97,9 @@ static double unbalance(const struct plan *p, enum sw_plan_place place)
 	struct sw_place_map map;
 	double sum, worst = 0;
 
-	if (!sw_place_check(&job) || sw_place_map_open(&map, &job))
+	if (!sw_place_check(&job))
 		return NAN;
+	sw_place_map_init(&map, &job);
 	for (uint32_t t = 0; t < p->model.n_tensors; t++) {
 		uint64_t bytes = 4 * p->model.tensors[t].n_elems;
 		uint64_t first = at / PAYLOAD;
@@ -121,7 +122,6 @@ static double unbalance(const struct plan *p, enum sw_plan_place place)
 		if (part > worst) /* fmax() crashes GCC 12 for AArch64 */
 			worst = part;
 	}
-	sw_place_map_close(&map);
 	return worst - 1;
 }
 

@@ -2,10 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sched/place.h"
 
-#include <stdlib.h>
-
-#include "engine/base/error.h"
-#include "engine/base/zeros.h"
+#include <string.h>
 
 enum { MEMBERS_MAX = 64 };
 
@@ -105,6 +102,7 @@ static void index_owners(struct sw_place_map *map)
 {
 	uint16_t next[SW_PLACE_SERVERS];
 
+	memset(map->start, 0, sizeof(map->start));
 	for (uint32_t at = 0; at < map->period; at++)
 		map->start[map->owner[at] + 1]++;
 	for (uint32_t s = 0; s < map->n_servers; s++) {
@@ -120,60 +118,20 @@ static void index_owners(struct sw_place_map *map)
 	}
 }
 
-/* @words are zeros. */
-static void lay(struct sw_place_map *map, uint32_t period, uint32_t n_servers,
-	uint16_t *words)
+static void lay(struct sw_place_map *map, uint32_t period, uint32_t n_servers)
 {
-	*map = (struct sw_place_map){.period = period,
-		.n_servers = n_servers,
-		.inverse = sw_place_inverse(period),
-		.owner = words,
-		.before = words + period,
-		.stripes = words + 2 * (size_t)period,
-		.start = words + 3 * (size_t)period};
+	map->period = period;
+	map->n_servers = n_servers;
+	map->inverse = sw_place_inverse(period);
 }
 
-static int open_map(
-	struct sw_place_map *map, uint32_t period, uint32_t n_servers)
-{
-	size_t n = 3 * (size_t)period + n_servers + 1;
-	uint16_t *words = sw_zeros_new(n * sizeof(*words), false);
-
-	if (!words)
-		return SW_ENOMEM;
-	lay(map, period, n_servers, words);
-	return 0;
-}
-
-static uint32_t period_of(const struct sw_place_job *job)
+void sw_place_map_init(struct sw_place_map *map, const struct sw_place_job *job)
 {
 	uint32_t weight[SW_PLACE_SERVERS];
 
-	return sw_place_weights(job, weight);
-}
-
-static void fill(struct sw_place_map *map, const struct sw_place_job *job)
-{
+	lay(map, sw_place_weights(job, weight), job->n_servers);
 	fill_exact(map, job);
 	index_owners(map);
-}
-
-int sw_place_map_open(struct sw_place_map *map, const struct sw_place_job *job)
-{
-	*map = (struct sw_place_map){0};
-	if (!sw_place_check(job))
-		return SW_EINVAL;
-	if (open_map(map, period_of(job), job->n_servers))
-		return SW_ENOMEM;
-	fill(map, job);
-	return 0;
-}
-
-void sw_place_map_init(
-	struct sw_place_map *map, const struct sw_place_job *job, void *mem)
-{
-	lay(map, period_of(job), job->n_servers, mem);
-	fill(map, job);
 }
 
 /* The heaviest share that is left goes to the lane that has least; of equal
@@ -198,23 +156,13 @@ void sw_place_lanes(
 	}
 }
 
-int sw_place_map_fold(struct sw_place_map *out, const struct sw_place_map *map,
+void sw_place_map_fold(struct sw_place_map *out, const struct sw_place_map *map,
 	uint32_t n_lanes, const uint8_t *lane_of)
 {
-	uint32_t period = n_lanes == 1 ? 1 : map->period;
-
-	if (open_map(out, period, n_lanes))
-		return SW_ENOMEM;
-	for (uint32_t at = 0; at < period; at++)
+	lay(out, n_lanes == 1 ? 1 : map->period, n_lanes);
+	for (uint32_t at = 0; at < out->period; at++)
 		out->owner[at] = n_lanes == 1 ? 0 : lane_of[map->owner[at]];
 	index_owners(out);
-	return 0;
-}
-
-void sw_place_map_close(struct sw_place_map *map)
-{
-	free(map->owner);
-	*map = (struct sw_place_map){0};
 }
 
 uint32_t sw_place_first(

@@ -25,9 +25,6 @@ enum {
 	SW_STRIPE_CHUNKS = 64,
 	SW_PLACE_SERVERS = 128,     /* most servers of a map */
 	SW_PLACE_PERIOD_MAX = 8192, /* most stripes in a period */
-	/* bytes of the largest map */
-	SW_PLACE_MAP_BYTES =
-		2 * (3 * SW_PLACE_PERIOD_MAX + SW_PLACE_SERVERS + 1)
 };
 
 /* Facts of a job that decide its map; the same on all nodes. */
@@ -40,16 +37,16 @@ struct sw_place_job {
 	uint8_t n_lcores; /* 0 counts as 1 */
 };
 
-/* The sequence of one job. */
+/* The sequence of one job: by stripe of a period its server, and that server's
+ * stripes before it; then the stripes sorted by server, those of one from
+ * start[server] on. */
 struct sw_place_map {
 	uint32_t period;    /* stripes in a period */
 	uint32_t n_servers; /* servers of the job */
 	uint64_t inverse;   /* inverse of the period, for sw_place_divide */
-	uint16_t *owner;  /* [period] server of a stripe; start of the memory */
-	uint16_t *before; /* [period] that server's stripes before this one */
-	uint16_t *stripes; /* [period] by server, ascending */
-	uint16_t *start;   /* [n_servers + 1] a server's first entry in
-			      stripes */
+	uint16_t start[SW_PLACE_SERVERS + 1];
+	uint16_t owner[SW_PLACE_PERIOD_MAX], before[SW_PLACE_PERIOD_MAX];
+	uint16_t stripes[SW_PLACE_PERIOD_MAX];
 };
 
 /* One tensor as one server sees it; the map is borrowed. */
@@ -86,14 +83,9 @@ bool sw_place_check(const struct sw_place_job *job);
  * over the sum. */
 uint32_t sw_place_weights(const struct sw_place_job *job, uint32_t *out);
 
-/* sw_place_map_open - build the sequence.  Errors: SW_EINVAL (sw_place_check),
- * SW_ENOMEM. */
-int sw_place_map_open(struct sw_place_map *map, const struct sw_place_job *job);
-
-/* sw_place_map_init - build the sequence in @mem, SW_PLACE_MAP_BYTES of zeros,
- * which are borrowed; do not close such a map. The caller has checked @job. */
+/* sw_place_map_init - build the sequence.  The caller has checked @job. */
 void sw_place_map_init(
-	struct sw_place_map *map, const struct sw_place_job *job, void *mem);
+	struct sw_place_map *map, const struct sw_place_job *job);
 
 /* sw_place_lanes - divide the servers among the @n_lanes lcores of one worker
  * so that each lane has about the same share of the line: fills
@@ -103,11 +95,9 @@ void sw_place_lanes(
 	const struct sw_place_job *job, uint32_t n_lanes, uint8_t *lane_of);
 
 /* sw_place_map_fold - build the sequence of @map with lanes in the place of
- * servers. Errors: SW_ENOMEM. */
-int sw_place_map_fold(struct sw_place_map *out, const struct sw_place_map *map,
+ * servers. */
+void sw_place_map_fold(struct sw_place_map *out, const struct sw_place_map *map,
 	uint32_t n_lanes, const uint8_t *lane_of);
-
-void sw_place_map_close(struct sw_place_map *map);
 
 /* sw_place_first - return the chunk of the line for a tensor declared after @at
  * bytes, modulo the period. */

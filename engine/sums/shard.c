@@ -29,7 +29,7 @@ uint64_t sw_shard_bytes(uint32_t n_members)
 		       sizeof(uint64_t) +
 	       (SW_ORDERS_WORDS * SW_MAX_TENSORS + 2 * SW_SHARD_NAMES) *
 		       sizeof(uint32_t) +
-	       SW_PLACE_MAP_BYTES;
+	       sizeof(struct sw_place_map);
 }
 
 /* Lay out the tables, aligned to cache lines. */
@@ -47,7 +47,8 @@ static void lay_tables(struct sw_shard *sh)
 	sw_orders_open(&sh->orders, SW_MAX_TENSORS, (uint32_t *)next);
 	sh->by_name = (uint32_t *)next + SW_ORDERS_WORDS * SW_MAX_TENSORS;
 	sh->by_group = sh->by_name + SW_SHARD_NAMES;
-	sw_place_map_init(&sh->map, &sh->place, sh->by_group + SW_SHARD_NAMES);
+	sh->map = (struct sw_place_map *)(sh->by_group + SW_SHARD_NAMES);
+	sw_place_map_init(sh->map, &sh->place);
 }
 
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
@@ -159,7 +160,7 @@ static void shape_chunks(const struct sw_shard *sh,
 	t->last_bytes =
 		(uint32_t)(item->n_elems - (n_chunks - 1) * per_chunk) * elem;
 	t->place = sw_place_init(
-		&sh->map, item->first, (uint32_t)n_chunks, sh->server_i);
+		sh->map, item->first, (uint32_t)n_chunks, sh->server_i);
 	t->res_stride =
 		round_up(sw_min64(per_chunk, item->n_elems) * elem, LINE);
 	t->acc_stride = t->res_stride / elem * t->ops->acc_bytes;
@@ -309,8 +310,8 @@ void sw_shard_give_key(const struct sw_shard *sh, struct sw_declare_item *item,
 			    : SW_KEY_NONE;
 	if (item->mode == SW_MODE_STREAM)
 		return;
-	item->first = sw_place_first(&sh->map, sh->line_bytes + before->n_bytes,
-		sh->params->payload);
+	item->first = sw_place_first(
+		sh->map, sh->line_bytes + before->n_bytes, sh->params->payload);
 }
 
 static void set_rank(struct sw_shard *sh, uint32_t member, uint32_t first)

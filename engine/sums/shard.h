@@ -135,7 +135,7 @@ struct sw_shard {
 	struct sw_bitmap ready[SW_MAX_MEMBERS]; /* orders that have results to
 						   be sent */
 	struct sw_bitmap streams, free;         /* streams, free indices */
-	struct sw_place_map map;
+	struct sw_place_map *map;
 	struct sw_place_job place;
 	uint64_t line_bytes; /* bytes of all admitted tensors, on all servers */
 	uint32_t n_tensors;
@@ -263,7 +263,7 @@ void sw_shard_give_key(const struct sw_shard *sh, struct sw_declare_item *item,
 /* sw_shard_line - return the end of the line: all places begin below it. */
 static inline uint32_t sw_shard_line(const struct sw_shard *sh)
 {
-	return sw_place_line(&sh->map);
+	return sw_place_line(sh->map);
 }
 
 /* sw_shard_mem_bytes - return the memory of the admitted tensors. */

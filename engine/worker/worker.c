@@ -512,16 +512,13 @@ static int open_links(struct sw_worker *w, const struct sw_worker_job *job,
 	struct sw_port *const *ports)
 {
 	uint32_t n_far = 0;
-	int err;
 
 	for (uint32_t s = 0; s < job->n_servers; s++)
 		n_far += !ports[job->servers[s].path.port_i]->is_inner;
 	sw_grants_init(&w->grants, sw_params_queue(&w->params, w->n_lanes));
 	sw_crowd_open(&w->crowd, &w->grants, false, &w->now_ns);
 	sw_place_lanes(&w->place, w->n_lanes, w->lane_of);
-	err = sw_place_map_fold(&w->lane_map, &w->map, w->n_lanes, w->lane_of);
-	if (err)
-		return err;
+	sw_place_map_fold(&w->lane_map, &w->map, w->n_lanes, w->lane_of);
 	w->links = sw_zeros_new(
 		job->n_servers * sizeof(*w->links), w->env->is_lazy);
 	if (!w->links)
@@ -613,9 +610,10 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 		.n_lcores = job->n_lcores};
 	snprintf(w->job, sizeof(w->job), "%s", job->job);
 	snprintf(w->node_name, sizeof(w->node_name), "%s", job->node);
-	err = sw_place_map_open(&w->map, &w->place);
-	if (!err)
-		err = open_links(w, job, ports);
+	if (!sw_place_check(&w->place))
+		return SW_EINVAL;
+	sw_place_map_init(&w->map, &w->place);
+	err = open_links(w, job, ports);
 	if (!err)
 		err = sw_tensors_open(w);
 	if (err) {
@@ -630,8 +628,6 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 void sw_worker_close(struct sw_worker *w)
 {
 	sw_tensors_close(w);
-	sw_place_map_close(&w->map);
-	sw_place_map_close(&w->lane_map);
 	for (uint32_t i = 0; i < w->n_links; i++)
 		sw_link_forget_keys(&w->links[i]);
 	free(w->links);

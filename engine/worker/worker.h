@@ -204,8 +204,6 @@ struct sw_worker {
 	bool is_refused; /* no JOIN has been accepted since */
 	char refused[SW_TEXT_MAX];
 	struct sw_place_job place;
-	/* Placement by server, and by lane. */
-	struct sw_place_map map, lane_map;
 	/* The link of each of this lane's servers. */
 	uint8_t link_of[SW_PLACE_SERVERS];
 	uint8_t lane_of[SW_PLACE_SERVERS]; /* the lane of each server */
@@ -285,6 +283,8 @@ struct sw_worker {
 	 * copies. Those before made_at are in use.  Not zeroed. */
 	uint8_t *made_at;
 	_Alignas(64) uint8_t made[SW_TX_BURST][SW_MADE_BYTES];
+	/* Placement by server, and by lane.  Not zeroed. */
+	struct sw_place_map map, lane_map;
 };
 
 /* sw_worker_open - open a worker that starts to join at the first tick.

@@ -150,7 +150,7 @@ static void worker_open__sweep(void **state)
 			sw_worker_close(&w);
 		test_env_fini(&e);
 	}
-	assert_in_range(nth, 6, SWEEP_MAX - 1);
+	assert_in_range(nth, 4, SWEEP_MAX - 1);
 }
 
 static void worker_declare__sweep(void **state)

@@ -32,11 +32,10 @@ static void owner__bytes(void **state)
 		.n_members = 4, .n_servers = 6, .n_colocated = 4};
 	struct sw_place_map map;
 
-	assert_int_equal(sw_place_map_open(&map, &job), 0);
+	sw_place_map_init(&map, &job);
 	for (uint32_t at = 0; at < 3 * map.period; at++)
 		assert_int_equal(sw_plan_owner(SW_PLAN_BYTES, &job, &map, at),
 			map.owner[at % map.period]);
-	sw_place_map_close(&map);
 }
 
 /* The lcores of the CPU machines get together what the machines would get. */
