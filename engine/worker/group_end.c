@@ -319,3 +319,67 @@ void sw_worker_close_group(struct sw_worker *w, uint32_t stream, uint32_t local)
 	}
 	sw_life_check_left(w, t);
 }
+
+/* --- what a stream does otherwise than a tensor (struct sw_kind) --- */
+
+/* Return the local ranks that have submitted less than others. */
+static uint64_t lagging(const struct sw_worker *w, const struct sw_wtensor *t,
+	uint32_t i, uint64_t which)
+{
+	const struct sw_stream *s = t->stream;
+	uint64_t out = 0;
+
+	for (which &= s->group.has_local[i]; which; which &= which - 1) {
+		uint32_t local = 64 * i + (uint32_t)__builtin_ctzll(which);
+
+		if (s->n_asked[local] != s->n_newest)
+			out |= which & -which;
+	}
+	return out;
+}
+
+static void follow(struct sw_worker *w, struct sw_wtensor *t,
+	const struct sw_wtensor *zero)
+{
+	_Atomic uint64_t *begun = &sw_stream_lane(w, t->index)->begun;
+
+	if (!t->life->from && atomic_load(begun))
+		sw_colls_take(w, t, zero->stream, atomic_exchange(begun, 0));
+}
+
+/* The coordinator has named the group, also if it has refused the streams. */
+static bool is_known(const struct sw_link *l, const struct sw_wtensor *t)
+{
+	const struct sw_wtensor *u = NULL;
+
+	if (!l->server_i)
+		return t->life->key != SW_KEY_NONE;
+	while ((u = sw_wtensor_next(t, u)))
+		if (sw_link_knows(l, u))
+			return true;
+	return false;
+}
+
+/* Open collectives end in the next turns: in lane 0 when all other lanes have
+ * released the group. */
+static void killed(struct sw_worker *w, struct sw_wtensor *t)
+{
+	struct sw_wtensor *u = NULL;
+
+	if (!w->lane_i) /* another lane's server says it through lane 0 */
+		sw_lane_tell(w, t);
+	while ((u = sw_wtensor_next(t, u)))
+		if (u->is_open)
+			sw_round_drop(w, u);
+	sw_life_release(w, t);
+	sw_sched_run(&w->sched);
+	if (!w->lane_i)
+		sw_life_check_left(w, t);
+}
+
+const struct sw_kind sw_stream_kind = {.is_group = true,
+	.lagging = lagging,
+	.follow = follow,
+	.check_left = sw_life_check_left,
+	.is_known = is_known,
+	.killed = killed};

@@ -133,6 +133,15 @@ static inline uint8_t *sw_worker_make(struct sw_worker *w)
 	return made;
 }
 
+/* sw_link_knows - does the server have chunks of the tensor or stream, and has
+ * it answered our declaration? */
+static inline bool sw_link_knows(
+	const struct sw_link *l, const struct sw_wtensor *t)
+{
+	return t->key != SW_KEY_NONE && t->number < l->n_declared &&
+	       t->parts[l->peer.index].place.n_local;
+}
+
 /* sw_link_tensor - look up the tensor that a frame names; NULL if it is unknown
  * or freed.  Counts an unknown one.
  * sw_link_has - does @chunk of a tensor, not of a stream, lie at the link, and

@@ -520,3 +520,51 @@ bool sw_granules_tell(struct sw_worker *w)
 		w->events.summed(w->events.ctx);
 	return has;
 }
+
+/* --- what a tensor does otherwise than a stream (struct sw_kind) --- */
+
+/* Return the local ranks that have not asked, or have not written all of their
+ * buffer. */
+static uint64_t lagging(const struct sw_worker *w, const struct sw_wtensor *t,
+	uint32_t i, uint64_t which)
+{
+	uint32_t n = w->n_local - 64 * i;
+	uint64_t out = ~t->asked[i] & (n < 64 ? (1ULL << n) - 1 : ~0ULL);
+
+	for (uint64_t m = t->lacks ? t->asked[i] : 0; m; m &= m - 1)
+		if (sw_grow_lacks(t, 64 * i + (uint32_t)__builtin_ctzll(m)))
+			out |= m & -m;
+	return out & which;
+}
+
+/* Begin the round that lane 0 has begun, or go on with it: more of a growing
+ * tensor may be written.  A round that begins reads the newest length itself.
+ */
+static void follow(struct sw_worker *w, struct sw_wtensor *t,
+	const struct sw_wtensor *zero)
+{
+	if (atomic_load(&zero->said_round) == t->round) {
+		sw_round_extend(w, t);
+		return;
+	}
+	sw_round_open(w, t, zero->op, zero->step, zero->root);
+	t->n_asked = w->n_local;
+	sw_round_start(w, t);
+}
+
+/* End the open round when the other lanes have dropped it as well. */
+static void killed(struct sw_worker *w, struct sw_wtensor *t)
+{
+	sw_lane_tell(w, t);
+	if (!t->is_open || !sw_wtensor_is_dead(t, t->round + !t->is_begun))
+		return;
+	sw_round_drop(w, t);
+	if (!t->busy_lanes)
+		sw_round_end(w, t, sw_wtensor_why(t)->err);
+	sw_sched_run(&w->sched);
+}
+
+const struct sw_kind sw_tensor_kind = {.lagging = lagging,
+	.follow = follow,
+	.is_known = sw_link_knows,
+	.killed = killed};

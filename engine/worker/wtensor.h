@@ -52,7 +52,7 @@ enum sw_todo_set {
 struct sw_part {
 	struct sw_place_near near; /* chunks of recent frames */
 	struct sw_place place;     /* a stream's has only n_local: its slots */
-	uint32_t from, n_awaited; /* quanta of expected results */
+	uint32_t from, n_awaited;  /* quanta of expected results */
 	uint32_t turn_step; /* a local chunk's step in a turn key: 2^32 / all */
 	uint32_t n_todo;    /* chunks in SW_TODO */
 	uint32_t n_folded;  /* chunks in FOLDED */
@@ -71,7 +71,8 @@ struct sw_local {
 	uint64_t lacks;
 };
 
-/* Tensors and streams differ in this, off the packet path. */
+/* Tensors and streams differ in this off the packet path, which tests t->stream
+ * itself. */
 struct sw_kind {
 	bool is_group; /* a stream, which lives and ends with its group */
 	/* In lane 0: for which of the @i-th 64 local ranks does it wait?
@@ -91,7 +92,7 @@ struct sw_kind {
 	void (*killed)(struct sw_worker *w, struct sw_wtensor *t);
 };
 
-/* kinds.c */
+/* round.c, group_end.c */
 extern const struct sw_kind sw_tensor_kind, sw_stream_kind;
 
 /* How far this lane has let go of a group. */
