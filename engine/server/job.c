@@ -507,8 +507,7 @@ void sw_job_status(
 /* --- tuning: numbered here; STATUS says the newest ---
  *
  * A TUNE that must wait is put aside, as a DECLARE is, so it never blocks the
- * control stream.  An answer that the job is busy would need a message of its
- * own, and a timer at each worker that asks. */
+ * control stream (PROTOCOL.md 5.1). */
 
 static void number(struct sw_job *job, const struct sw_tune_ask *ask)
 {
