@@ -145,10 +145,11 @@ static inline void on_results(struct sw_worker *w, struct sw_link *l,
 
 /* --- the fate of pushes --- */
 
+/* Note the fate of a push.  Of a tensor it is lost: fold_run takes those that
+ * were acknowledged. */
 static inline __attribute__((always_inline)) void chunk_fate(struct sw_link *l,
 	struct sw_wtensor *t, uint32_t record, uint64_t psn, enum sw_fate fate)
 {
-	struct sw_worker *w = l->worker;
 	struct sw_wchunk *c = &t->chunks[record];
 
 	if (c->state != SW_PUSHED || c->psn != psn)
@@ -157,13 +158,8 @@ static inline __attribute__((always_inline)) void chunk_fate(struct sw_link *l,
 		sw_todo_again(l, t, record);
 		return;
 	}
-	c->t_ns = w->now_ns;
-	if (t->stream) {
-		sw_stream_folded(l, t, record);
-	} else {
-		sw_wtensor_folded(w, t, record, sw_wtensor_bytes(t, record));
-		sw_todo_fold(l, t, record);
-	}
+	c->t_ns = l->worker->now_ns;
+	sw_stream_folded(l, t, record);
 }
 
 static __attribute__((noinline)) void want_fate(struct sw_link *l,
