@@ -172,6 +172,48 @@ def test_lcores():
     check(p.returncode == 0 and p.stdout.count("\n") == 3, p)
 
 
+LINKS = ("[net]\ntopology = links\nswitches = a, b\nrate = 1Gb/s\n[link 1]\nfrom = gpu[0-1]\n"
+         "to = a\n[link 2]\nfrom = cpu0\nto = b\n[link t]\nfrom = a\nto = b\n")
+
+
+def test_links():
+    """A link has its own MTU, which agents find by PROBEs, and its own buffer."""
+    plain, narrow, small = (result_of(LINKS + more + JOB) for more in
+                            ("", "mtu = 1500\n", "buffer = 20KiB\n"))
+    check(plain["dropped"] == 0 and plain["longest_queue_bytes"] > 300000, plain)
+    check(narrow["dropped"] > 0 and narrow["jobs"][0]["retransmissions"] < 10, narrow)
+    check(narrow["frames"] > 4 * plain["frames"], narrow)
+    check(small["dropped"] > 0 and small["longest_queue_bytes"] <= 20 << 10, small)
+    beside = result_of(LINKS + "mtu = 1500\n" + JOB + "[traffic x]\nfrom = gpu0\nto = cpu0\n")
+    check(beside["jobs"][0]["rounds"] == 3 and beside["traffic"][0]["goodput_bit_s"], beside)
+
+
+def test_ports():
+    """Frames come twice, a ring overflows, and a node keeps to its limit."""
+    once, twice = (result_of(f"[net]\nrate = 1Gb/s\nduplicate = {chance}\n" + JOB)
+                   for chance in ("0%", "10%"))
+    check(twice["jobs"][0]["wrong_elements"] == 0 and twice["jobs"][0]["rounds"] == 3, twice)
+    check(1.05 < twice["time_ns"] / once["time_ns"] < 1.5, f"{once}, {twice}")
+    full = result_of("[net]\nring = 16\nframe = 9us\n" + JOB)
+    check(full["dropped"] > 0 and full["jobs"][0]["wrong_elements"] == 0, full)
+    slow = result_of("[net]\nport_rate = 100Mb/s\n" + JOB)
+    check(0.04e9 < slow["jobs"][0]["goodput_bit_s"] < 0.1e9, slow)
+
+
+def test_stragglers():
+    """Agents are late by a distribution, or by the times of a file."""
+    with tempfile.TemporaryDirectory() as d:
+        with open(os.path.join(d, "x.ini"), "w", encoding="utf-8") as f:
+            f.write(JOB.replace("= 3", "= 20") + "straggler_time = constant 9ms, file late.txt, "
+                    "exponential 9ms\n")
+        with open(os.path.join(d, "late.txt"), "w", encoding="utf-8") as f:
+            f.write("# measured\n30ms\n\n 30ms # again\n")
+        rows = sim("x.ini", cwd=d).stdout.splitlines()[1:]
+    times = [float(r[15:].split()[2]) for r in rows]
+    # The latest of two agents: 3/2 of the mean, whose half of all rounds is 1.23.
+    check(9 < times[0] < 11 and 30 < times[1] < 32 and 6 < times[2] < 20, rows)
+
+
 def test_copies():
     """Jobs alike have nodes of their own, and figures that are means."""
     job = ("[net]\ntopology = leaf-spine\nleaf_nodes = 3\nbuffer = 8MiB\n[job]\nagents = gpu[0-1]\n"
@@ -186,7 +228,7 @@ def test_copies():
 def test_async():
     """Late agents delay nobody in an asynchronous job, whose values stay within their bounds."""
     job = ("[net]\nloss = 0.5%\n[job]\nagents = gpu[0-3]\nservers = cpu0\nsize = 256KiB\nrounds = 10\n"
-           "local_ranks = 1, 2\nstraggler = 30%\nstraggler_time = 20ms\nmode = ")
+           "local_ranks = 1, 2\nstraggler = 30%\nstraggler_time = uniform 0s 20ms\nmode = ")
     p = sim_text(job + "synchronous, asynchronous\n", "--threads", "1")
     check(p.returncode == 0, p.stderr)
     rows = [line.split() for line in p.stdout.splitlines()[1:]]
@@ -311,7 +353,7 @@ def test_chakra():
     nodes = [(1, 300, None, 0, []), (7, 200, None, 0, [1]), (3, 0, 0, 1 << 20, [1]),
              (4, 0, 7, 1 << 20, [7, 3]), (5, 1000, None, 0, [4]), (6, 0, 2, 1 << 16, [5]),
              (8, 0, 5, 4096, [1]), (9, 50, None, 0, [1])]
-    for more in ("", "straggler = 50%\nstraggler_time = 1ms\nlocal_ranks = 2\n[net]\nloss = 1%\n"):
+    for more in ("", "straggler = 50%\nstraggler_time = uniform 0s 1ms\nlocal_ranks = 2\n[net]\nloss = 1%\n"):
         p = chakra_run(chakra(*nodes), "--json", more=more)
         check(p.returncode == 0, p.stderr)
         job = json.loads(p.stdout)["jobs"][0]
@@ -463,6 +505,21 @@ WRONG = [
     (JOB + "quota = 1MiB\n", ["quota of job job", "1 MiB"]),
     (JOB + "[traffic x]\nfrom = a\nto = a\n", ["x.ini:6:", "[traffic x]", "to itself"]),
     (JOB + "mode = asynchronous\ncollective = broadcast\n", ["mode", "push_pull"]),
+    (LINKS + "mtu = 1200\n" + JOB, ["x.ini:14:", "[link t] mtu", "1280 to 9216"]),
+    (LINKS + "buffer = 100\n" + JOB, ["x.ini:14:", "[link t] buffer", "less than one frame of 9018"]),
+    (LINKS.replace("rate", "shared = yes\nrate") + "buffer = 1MiB\n" + JOB,
+     ["x.ini:15:", "[link t] buffer", "share their switch's"]),
+    (LINKS.replace("to = a", "to = a\nmtu = 1500") + JOB + "payload = 8192\n",
+     ["x.ini:20:", "[job] payload", "at most 1408"]),
+    ("[link 1]\nfrom = gpu0\nto = switch\n" + JOB, ["x.ini:1:", "[link 1]", "needs [net] topology = links"]),
+    ("[net]\nring = 1\n" + JOB, ["x.ini:2:", "[net] ring", "16 to 65536"]),
+    ("[net]\nduplicate = 101%\n" + JOB, ["x.ini:2:", "[net] duplicate", "out of range"]),
+    (JOB + "straggler = 5%\n", ["x.ini:6:", "[job] straggler", "needs straggler_time"]),
+    (JOB + "straggler_time = 10ms\n", ["x.ini:6:", "[job] straggler_time", "no distribution", "pareto"]),
+    (JOB + "straggler_time = uniform 5ms 3ms\n", ["x.ini:6:", "uniform LEAST MOST"]),
+    (JOB + "straggler_time = pareto 1ms 0\n", ["x.ini:6:", "from 0.01 to 10"]),
+    (JOB + "straggler_time = file no.txt\n", ["x.ini:6:", "no.txt: No such file"]),
+    (JOB + "straggler_time = file x.ini\n", ["x.ini:6:", 'x.ini:1: "[job]" is no time', "one a line"]),
     (JOB.replace("= 3", "= 100000") + "mode = asynchronous\n", ["rounds", "oracle = no"]),
 ]
 

@@ -237,8 +237,8 @@ static uint64_t late_of(struct sw_sim_agent *a)
 {
 	const struct sw_sim_desc_job *d = a->job->desc;
 
-	return sw_sim_chance(&a->rng, d->straggler)
-		       ? sw_sim_below(&a->rng, d->straggler_ns + 1)
+	return *d->straggler_time && sw_sim_chance(&a->rng, d->straggler)
+		       ? sw_sim_straggler_draw(&a->job->straggler, &a->rng)
 		       : 0;
 }
 

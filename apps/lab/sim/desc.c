@@ -10,8 +10,8 @@
 #include "apps/lab/sim/desc_rows.h"
 #include "apps/lab/sim/net.h"
 #include "conf/value.h"
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/base/limits.h"
 
 #define WRONG(f, e, ...) \
 	sw_report_error( \
@@ -27,7 +27,8 @@ static bool is_text(const struct sw_option *o)
 /* May a key's commas separate values of a sweep? */
 static bool is_axis(const struct sw_option *o)
 {
-	return !is_text(o) || !strcmp(o->key, "model");
+	return !is_text(o) || !strcmp(o->key, "model") ||
+	       !strcmp(o->key, "straggler_time");
 }
 
 /* The section "job" of "job a"; *@label is "a", or "". */
@@ -569,23 +570,54 @@ static void name_nodes(struct sw_sim_file *f, struct sw_sim_desc *d)
 
 /* --- checks --- */
 
+static void check_buffer(struct sw_sim_file *f, const char *section,
+	uint64_t bytes, uint32_t mtu)
+{
+	char why[SW_WHY_BYTES];
+
+	if (bytes >= mtu + 18)
+		return;
+	snprintf(why, sizeof(why),
+		"%llu bytes are less than one frame of %u (mtu, and 18 of "
+		"Ethernet)",
+		(unsigned long long)bytes, mtu + 18);
+	wrong_at(f, section, "buffer", why);
+}
+
+static void check_links(struct sw_sim_file *f, struct sw_sim_desc *d)
+{
+	const struct sw_sim_desc_net *n = &d->net;
+
+	d->least_mtu = d->n_links ? UINT32_MAX : n->mtu;
+	for (uint32_t i = 0; i < d->n_links; i++) {
+		struct sw_sim_desc_link *l = &d->links[i];
+		char at[SW_SIM_NAME * 2];
+
+		section_name("link", l->label, at);
+		if (n->topology != SW_SIM_EXPLICIT)
+			wrong_at(f, at, NULL, "needs [net] topology = links");
+		if (l->buffer_bytes && n->is_shared)
+			wrong_at(f, at, "buffer",
+				"ports share their switch's buffer: give "
+				"[net] buffer, or leave out [net] shared");
+		l->mtu = l->mtu ? l->mtu : n->mtu;
+		l->buffer_bytes =
+			l->buffer_bytes ? l->buffer_bytes : n->buffer_bytes;
+		check_buffer(f, at, l->buffer_bytes, l->mtu);
+		d->least_mtu = (uint32_t)sw_min64(d->least_mtu, l->mtu);
+	}
+}
+
 static void check_net(struct sw_sim_file *f, struct sw_sim_desc *d)
 {
 	struct sw_sim_desc_net *n = &d->net;
-	char why[SW_WHY_BYTES];
 
 	if (!n->ecn_most_bytes)
 		n->ecn_most_bytes = n->ecn_bytes;
 	if (n->ecn_most_bytes < n->ecn_bytes)
 		wrong_at(f, "net", "ecn_all", "is less than ecn");
-	d->payload = sw_payload_within(n->mtu - 28 - SW_HEAD_BYTES);
-	if (n->buffer_bytes < n->mtu + 18) {
-		snprintf(why, sizeof(why),
-			"%llu bytes are less than one frame of %u (mtu, and 18 "
-			"of Ethernet)",
-			(unsigned long long)n->buffer_bytes, n->mtu + 18);
-		wrong_at(f, "net", "buffer", why);
-	}
+	check_buffer(f, "net", n->buffer_bytes, n->mtu);
+	check_links(f, d);
 	if (n->leaf_nodes)
 		n->leaves = (d->n_nodes + n->leaf_nodes - 1) / n->leaf_nodes;
 	if (n->leaves > SW_SIM_LEAVES_MAX)
@@ -600,12 +632,6 @@ static void check_net(struct sw_sim_file *f, struct sw_sim_desc *d)
 		if (j->copy_of)
 			break;
 		section_name("job", j->label, at);
-		if (j->job.payload_bytes > d->payload) {
-			snprintf(why, sizeof(why),
-				"does not fit [net] mtu: at most %u",
-				d->payload);
-			wrong_at(f, at, "payload", why);
-		}
 		if (j->is_keyed && !d->run.has_oracle)
 			wrong_at(f, at, "key",
 				"needs [run] oracle = yes: tags cover "

@@ -37,10 +37,11 @@ enum sw_sim_topology { SW_SIM_SWITCH, SW_SIM_LEAF_SPINE, SW_SIM_EXPLICIT };
 
 struct sw_sim_desc_net {
 	uint32_t topology, mtu, leaves, leaf_nodes, spines, oversubscription;
-	uint64_t rate_bit_s, delay_ns, buffer_bytes;
+	uint64_t rate_bit_s, port_bit_s, delay_ns, buffer_bytes;
 	bool is_shared, is_paced;
 	uint64_t ecn_bytes, ecn_most_bytes, turn_ns, frame_ns, reorder_ns;
-	uint32_t alpha, loss, corrupt, reorder, bad, good, bad_loss;
+	uint32_t alpha, loss, corrupt, duplicate, reorder, bad, good, bad_loss;
+	uint32_t ring;
 	char switches[SW_SIM_TEXT];
 };
 
@@ -49,9 +50,10 @@ struct sw_sim_desc_job {
 	char agents[SW_SIM_TEXT], servers[SW_SIM_TEXT], sizes[SW_SIM_TEXT];
 	char model[SW_SIM_TEXT], trace[SW_SIM_TEXT];
 	char forward[SW_SIM_TEXT], backward[SW_SIM_TEXT];
+	char straggler_time[SW_SIM_TEXT];
 	uint32_t transport, collective, n_tensors, n_rounds, n_warm, straggler;
 	uint32_t n_copies, copy_of; /* 1 + the job's index; 0: it is no copy */
-	uint64_t bytes, compute_ns, start_ns, straggler_ns;
+	uint64_t bytes, compute_ns, start_ns;
 	bool has_congestion, is_keyed;
 	/* Options of daemons. */
 	struct sw_conf_job job;
@@ -79,7 +81,8 @@ struct sw_sim_desc_run {
 struct sw_sim_desc_link {
 	char label[SW_SIM_NAME];
 	char from[SW_SIM_TEXT], to[SW_SIM_TEXT];
-	uint64_t rate_bit_s, delay_ns; /* 0: [net]'s */
+	uint64_t rate_bit_s, delay_ns, buffer_bytes; /* 0: [net]'s */
+	uint32_t mtu;                                /* the same */
 };
 
 struct sw_sim_desc_flap {
@@ -156,7 +159,7 @@ struct sw_sim_desc {
 	uint32_t n_rosters;
 	struct sw_sim_desc_traffic traffic[SW_SIM_TRAFFIC];
 	uint32_t n_traffic;
-	uint32_t payload;     /* the largest that the MTU carries */
+	uint32_t least_mtu;   /* of all links */
 	uint32_t most_lcores; /* of a node */
 	/* All nodes, then all switches of explicit links. */
 	char (*names)[SW_SIM_NAME];

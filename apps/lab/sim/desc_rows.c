@@ -13,7 +13,7 @@
 			min, max, unit, text                               \
 	}
 
-enum { PPM = 1000000 };
+enum { PPM = 1000000, MTU_LEAST = 1280, MTU_MOST = 9216 };
 
 static const struct sw_option net_rows[] = {
 	ROW("net", "topology", CHOICE, net, topology, "switch", 0, 0,
@@ -23,7 +23,7 @@ static const struct sw_option net_rows[] = {
 		1000000000000, "", "rate of each link"),
 	ROW("net", "delay", TIME, net, delay_ns, "1us", 0, 1000000000, "",
 		"one-way delay of each link"),
-	ROW("net", "mtu", U32, net, mtu, "9000", 1280, 9216, "bytes",
+	ROW("net", "mtu", U32, net, mtu, "9000", MTU_LEAST, MTU_MOST, "bytes",
 		"largest IP packet"),
 	ROW("net", "buffer", BYTES, net, buffer_bytes, "1MiB", 1, 1ULL << 32,
 		"", "queue of a switch's port; of the switch if shared"),
@@ -39,6 +39,8 @@ static const struct sw_option net_rows[] = {
 		"frames that each link loses at random"),
 	ROW("net", "corrupt", PERCENT, net, corrupt, "0%", 0, PPM, "",
 		"frames in which each link changes a bit"),
+	ROW("net", "duplicate", PERCENT, net, duplicate, "0%", 0, PPM, "",
+		"frames that each link delivers twice"),
 	ROW("net", "reorder", PERCENT, net, reorder, "0%", 0, PPM, "",
 		"frames that each link delays"),
 	ROW("net", "reorder_delay", TIME, net, reorder_ns, "50us", 0,
@@ -62,6 +64,13 @@ static const struct sw_option net_rows[] = {
 		"names of switches, for topology = links"),
 	ROW("net", "paced", BOOL, net, is_paced, "yes", 0, 0, "yes|no",
 		"nodes know their link's rate and pace to 95 % of it"),
+	ROW("net", "port_rate", RATE, net, port_bit_s, "0", 0, 1000000000000,
+		"",
+		"rate of payload that nodes pace to, as [port] rate of a "
+		"daemon; 0: no limit"),
+	ROW("net", "ring", U32, net, ring, "4096", 16, 65536, "frames",
+		"frames that a core receives before it takes them; it drops "
+		"others"),
 	ROW("net", "turn", TIME, net, turn_ns, "500ns", 1, 1000000, "",
 		"time of a turn of a polling core"),
 	ROW("net", "frame", TIME, net, frame_ns, "0ns", 0, 1000000, "",
@@ -111,10 +120,13 @@ static const struct sw_option job_rows[] = {
 		"time between the end of a round and the next one"),
 	ROW("job", "start", TIME, job, start_ns, "0s", 0, 3600000000000, "",
 		"when the job starts"),
-	ROW("job", "straggler", PERCENT, job, straggler, "0%", 0, PPM, "",
+	ROW("job", "straggler", PERCENT, job, straggler, "100%", 0, PPM, "",
 		"chance that an agent is late in a round"),
-	ROW("job", "straggler_time", TIME, job, straggler_ns, "10ms", 0,
-		3600000000000, "", "longest time by which it is late"),
+	ROW("job", "straggler_time", PATH, job, straggler_time, "", 0, 0, "",
+		"how late it is: constant TIME, uniform LEAST MOST, "
+		"exponential MEAN, normal MEAN DEVIATION (cut at 0), lognormal "
+		"MEDIAN SIGMA, pareto LEAST SHAPE, or file NAME with a time a "
+		"line, drawn at random; empty: nobody is late"),
 	ROW("job", "congestion", BOOL, job, has_congestion, "yes", 0, 0,
 		"yes|no",
 		"no: grants alone limit senders, whatever is lost or marked; "
@@ -141,6 +153,10 @@ static const struct sw_option link_rows[] = {
 		1000000000000, "", "as in [net]"),
 	ROW("link", "delay", TIME, link, delay_ns, NULL, 0, 1000000000, "",
 		"as in [net]"),
+	ROW("link", "mtu", U32, link, mtu, NULL, MTU_LEAST, MTU_MOST, "bytes",
+		"as in [net]; switches drop larger packets"),
+	ROW("link", "buffer", BYTES, link, buffer_bytes, NULL, 1, 1ULL << 32,
+		"", "as in [net], of the switches' ports to this link"),
 };
 
 static const struct sw_option flap_rows[] = {

@@ -16,6 +16,7 @@
 enum {
 	ALIGN = 64,
 	EXACT_ROUNDS = 65000, /* f32 has their sum of values up to 255 */
+	SURELY = 1000000,     /* a chance, in parts per million */
 };
 
 /* A tensor's bytes, or a layer's nanoseconds. */
@@ -488,10 +489,7 @@ int sw_sim_server_open(struct sw_sim_job *j, uint32_t node)
 			"servers: a node has an agent with several lcores");
 	params.queue_bytes /= n->loopback ? 2 : 1;
 	if (!n->loop)
-		sw_sim_node_open(n, s->desc->payload,
-			s->desc->net.is_paced ? n->up->rate_bit_s / n_lcores
-					      : 0,
-			false, params.stop_gap);
+		sw_sim_node_open(n, n_lcores, false, params.stop_gap);
 	if (n_lcores > 1)
 		sw_sim_node_lcores(n, n_lcores, params.stop_gap);
 	for (uint32_t i = 0; i < n_lcores && !err; i++)
@@ -516,16 +514,40 @@ static void take_scratch(struct sw_sim *s, const struct sw_sim_job *j)
 		abort();
 }
 
-static void set_params(struct sw_sim_job *j)
+/* The largest payload that the links of all nodes carry: agents find by PROBEs
+ * what the links between switches do. */
+static uint32_t payload_of(const struct sw_sim_job *j)
+{
+	uint32_t least = UINT32_MAX;
+
+	for (uint32_t i = 0; i < j->n_agents + j->n_servers; i++) {
+		uint32_t node = i < j->n_agents ? j->nodes[i]
+						: j->servers[i - j->n_agents];
+
+		least = (uint32_t)sw_min64(
+			least, sw_sim_node_payload(&j->sim->net.nodes[node]));
+	}
+	return least;
+}
+
+static int set_params(struct sw_sim_job *j)
 {
 	const struct sw_sim_desc_job *d = j->desc;
+	uint32_t most = payload_of(j);
 
 	sw_params_of_conf(&j->params, &d->job, &d->agent, &d->node);
-	j->params.payload = d->job.payload_bytes ? d->job.payload_bytes
-						 : j->sim->desc->payload;
+	if (d->job.payload_bytes > most) {
+		snprintf(j->sim->why, sizeof(j->sim->why),
+			"[job %s] payload: does not fit the mtu of all nodes' "
+			"links: at most %u",
+			d->label, most);
+		return SW_ECONF;
+	}
+	j->params.payload = d->job.payload_bytes ? d->job.payload_bytes : most;
 	j->params.is_unlimited = !d->has_congestion;
 	if (j->sim->net.is_bare)
 		j->params.has_crc = false;
+	return 0;
 }
 
 /* An asynchronous job has values at its servers, not sums of rounds. */
@@ -560,11 +582,8 @@ static int open_nodes(struct sw_sim_job *j, const uint32_t *agents)
 				"lcores: more than 1 needs nodes without "
 				"servers");
 		if (!n->loop)
-			sw_sim_node_open(n, j->sim->desc->payload,
-				j->sim->desc->net.is_paced
-					? n->up->rate_bit_s / n_lcores
-					: 0,
-				j->n_colocated, j->params.stop_gap);
+			sw_sim_node_open(n, n_lcores, j->n_colocated,
+				j->params.stop_gap);
 		if (n_lcores > 1)
 			sw_sim_node_lcores(n, n_lcores, j->params.stop_gap);
 	}
@@ -582,6 +601,26 @@ static int open_engines(struct sw_sim_job *j, const uint32_t *agents)
 	err = err ? err : open_nodes(j, agents);
 	for (uint32_t k = 0; k < j->n_servers && j->n_colocated; k++)
 		err = err ? err : sw_sim_server_open(j, j->servers[k]);
+	return err;
+}
+
+static int take_straggler(struct sw_sim_job *j)
+{
+	const struct sw_sim_desc_job *d = j->desc;
+	char why[SW_SIM_TEXT - 100];
+	int err;
+
+	if (!*d->straggler_time)
+		return d->straggler == SURELY
+			       ? 0
+			       : refuse(j->sim, d,
+					 "straggler: needs straggler_time, "
+					 "like exponential 5ms");
+	err = sw_sim_straggler_open(
+		&j->straggler, d->straggler_time, why, sizeof(why));
+	if (err)
+		snprintf(j->sim->why, sizeof(j->sim->why),
+			"[job %s] straggler_time: %s", d->label, why);
 	return err;
 }
 
@@ -607,9 +646,12 @@ static int open_job(struct sw_sim *s, uint32_t i)
 		err = check_agents(j, agents);
 	if (!err)
 		err = take_tensors(j);
+	if (!err)
+		err = take_straggler(j);
+	if (!err)
+		err = set_params(j);
 	if (err)
 		return err;
-	set_params(j);
 	take_scratch(s, j);
 	sw_sim_truth_init(&j->truth, s->desc->run.seed + i,
 		j->n_agents * j->desc->agent.local_ranks);
@@ -660,6 +702,7 @@ void sw_sim_jobs_close(struct sw_sim *s)
 		for (uint32_t t = 0; t < j->n_traces; t++)
 			sw_chakra_close(&j->traces[t]);
 		free(j->traces);
+		sw_sim_straggler_close(&j->straggler);
 		free(j->layers);
 		free(j->round_ends);
 		free(j->urgent);

@@ -101,6 +101,8 @@ static bool has_room(const struct sw_sim_link *l, uint32_t bytes)
 {
 	const struct sw_sim_pool *p = l->pool;
 
+	if (bytes > l->most_bytes)
+		return false;
 	if (!p)
 		return l->queued + bytes <= l->buffer_bytes;
 	return p->used + bytes <= p->bytes &&
@@ -251,6 +253,15 @@ static void reach(
 	}
 }
 
+static struct sw_sim_frame *copy_of(
+	struct sw_sim_net *net, const struct sw_sim_frame *f)
+{
+	struct sw_sim_frame *copy = sw_sim_frame_new(net, sizes[f->size]);
+
+	memcpy(copy, f, sizeof(*f) + sizes[f->size]);
+	return copy;
+}
+
 static void stray(
 	struct sw_sim_net *net, struct sw_sim_link *l, struct sw_sim_frame *f)
 {
@@ -295,6 +306,8 @@ static void arrive(struct sw_sim_net *net, struct sw_sim_link *l)
 	if (l->faults && !f->is_other &&
 		sw_sim_chance(&l->rng, l->faults->corrupt))
 		damage(l, f);
+	if (l->faults && sw_sim_chance(&l->rng, l->faults->duplicate))
+		reach(net, l, copy_of(net, f));
 	if (l->faults && sw_sim_chance(&l->rng, l->faults->reorder))
 		stray(net, l, f);
 	else

@@ -24,7 +24,6 @@ enum {
 	SW_SIM_UDP = 5700,   /* of endpoint 0 */
 	SW_SIM_HEADS = 46,   /* Ethernet with FCS, IPv4, UDP */
 	SW_SIM_WIRE = 66,    /* these, and preamble and gap */
-	SW_SIM_INBOX = 4096, /* frames that a node's ring holds */
 	SW_SIM_LOOPBACK = 1, /* a node's port to itself */
 	SW_SIM_PORTS = 2,
 	SW_SIM_QUEUED = 3,
@@ -71,7 +70,7 @@ struct sw_sim_pool {
 
 /* Losses and other faults of a link; chances in parts per million. */
 struct sw_sim_faults {
-	uint32_t loss, corrupt, reorder;
+	uint32_t loss, corrupt, duplicate, reorder;
 	uint64_t reorder_ns; /* longest additional delay of a reordered frame */
 	/* Gilbert and Elliott: chances that a frame finds the link turning bad,
 	 * or good again, and of loss while it is bad. */
@@ -90,6 +89,7 @@ struct sw_sim_link {
 	uint64_t rate_bit_s, delay_ns;
 	uint64_t ns_q16; /* ns per byte, times 2^16 */
 	uint64_t buffer_bytes;
+	uint32_t most_bytes;                /* of a frame, as its MTU allows */
 	uint64_t ecn_bytes, ecn_most_bytes; /* mark from, mark all; 0: never */
 	struct sw_sim_pool *pool;           /* NULL: a buffer of its own */
 	const struct sw_sim_faults *faults;
@@ -141,6 +141,9 @@ struct sw_sim_timer {
 struct sw_sim_net {
 	uint64_t now_ns, seed;
 	uint64_t turn_ns, frame_ns; /* time of a turn, and of a frame in it */
+	bool is_paced;              /* nodes know the rates of their links */
+	uint64_t port_bit_s;        /* limit of a node's payload; 0: none */
+	uint32_t ring;              /* frames that a core's ring holds */
 	bool is_bare;               /* frames carry no payloads of tensors */
 	bool is_over;
 	struct sw_sim_events events;
@@ -190,10 +193,13 @@ static inline uint32_t sw_sim_ip(uint32_t i)
 /* sw_sim_nodes_init - connect the nodes of a network that is built. */
 void sw_sim_nodes_init(struct sw_sim_net *net);
 
-/* sw_sim_node_open - let a node run engines: it gets a loop and a port, and
- * with @has_loopback one to itself. */
-void sw_sim_node_open(struct sw_sim_node *n, uint32_t max_payload,
-	uint64_t link_bit_s, bool has_loopback, uint64_t stop_gap_ns);
+/* sw_sim_node_payload - return the largest payload that fits its link's MTU. */
+uint32_t sw_sim_node_payload(const struct sw_sim_node *n);
+
+/* sw_sim_node_open - let a node run engines: it gets a loop and a port, whose
+ * rate @n_lcores cores share, and with @has_loopback one to itself. */
+void sw_sim_node_open(struct sw_sim_node *n, uint32_t n_lcores,
+	bool has_loopback, uint64_t stop_gap_ns);
 
 /* sw_sim_node_lcores - let an open node have more cores, with the same port.
  * sw_sim_core - return a core, from 0: the node itself. */

@@ -7,6 +7,7 @@
 
 #include "apps/lab/array.h"
 #include "engine/base/bytes.h"
+#include "engine/base/limits.h"
 #include "engine/base/params.h"
 #include "engine/wire/wire.h"
 #include "pmd/lcores/handoff.h"
@@ -129,15 +130,23 @@ static const struct sw_port_ops port_ops = {.rx = port_rx,
 	.tx = port_tx,
 	.tx_flush = port_tx_flush};
 
-void sw_sim_node_open(struct sw_sim_node *n, uint32_t max_payload,
-	uint64_t link_bit_s, bool has_loopback, uint64_t stop_gap_ns)
+uint32_t sw_sim_node_payload(const struct sw_sim_node *n)
+{
+	return sw_payload_within(
+		n->up->most_bytes - SW_SIM_HEADS - SW_HEAD_BYTES);
+}
+
+void sw_sim_node_open(struct sw_sim_node *n, uint32_t n_lcores,
+	bool has_loopback, uint64_t stop_gap_ns)
 {
 	n->port = (struct sw_port){.ops = &port_ops,
 		.name = n->name,
 		.ip = sw_ip_v4(sw_sim_ip(n->index)),
 		.udp = SW_SIM_UDP,
-		.max_payload = max_payload,
-		.link_bit_s = link_bit_s};
+		.max_payload = sw_sim_node_payload(n),
+		.rate_bit_s = n->net->port_bit_s / n_lcores,
+		.link_bit_s =
+			n->net->is_paced ? n->up->rate_bit_s / n_lcores : 0};
 	n->ports[0] = &n->port;
 	n->n_ports = 1;
 	if (has_loopback) {
@@ -164,8 +173,7 @@ void sw_sim_node_lcores(
 		core->net = n->net;
 		core->index = n->index;
 		core->up = n->up;
-		sw_sim_node_open(core, n->port.max_payload, n->port.link_bit_s,
-			false, stop_gap_ns);
+		sw_sim_node_open(core, n_lcores, false, stop_gap_ns);
 	}
 }
 
@@ -218,7 +226,7 @@ static void take(struct sw_sim_node *n, struct sw_sim_frame *f)
 		if (endpoint < n->n_lcores)
 			n = sw_sim_core(n, endpoint);
 	}
-	if (!n->loop || n->n_inbox == SW_SIM_INBOX) {
+	if (!n->loop || n->n_inbox == n->net->ring) {
 		n->n_full++;
 		sw_sim_frame_free(n->net, f);
 		return;

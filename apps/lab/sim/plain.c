@@ -514,7 +514,7 @@ static int open_job(struct sw_sim *s, struct sw_sim_job *j)
 	j->push = push;
 	p->job = j;
 	p->is_ring = j->desc->transport == SW_SIM_RING;
-	p->frame_bytes = s->desc->net.mtu + 18;
+	p->frame_bytes = s->desc->least_mtu + 18;
 	p->base = (uint32_t)(j - s->jobs + 1) << FLOW_BITS;
 	p->members = sw_lab_array(j->n_agents, sizeof(*p->members));
 	for (uint32_t r = 0; r < j->n_agents; r++) {

@@ -19,8 +19,14 @@ struct build {
 
 static const uint32_t NONE = UINT32_MAX;
 
-static struct sw_sim_link *add_way(struct build *b, uint32_t from, uint32_t to,
-	uint64_t rate_bit_s, uint64_t delay_ns)
+/* What a link has of its own, or [net]. */
+struct kind {
+	uint64_t rate_bit_s, delay_ns, buffer_bytes;
+	uint32_t mtu;
+};
+
+static struct sw_sim_link *add_way(
+	struct build *b, uint32_t from, uint32_t to, const struct kind *k)
 {
 	struct sw_sim_net *net = b->net;
 	const struct sw_sim_desc_net *n = &b->d->net;
@@ -30,10 +36,11 @@ static struct sw_sim_link *add_way(struct build *b, uint32_t from, uint32_t to,
 	*l = (struct sw_sim_link){.index = net->n_links++,
 		.from = from,
 		.to = to,
-		.rate_bit_s = rate_bit_s,
-		.delay_ns = delay_ns,
-		.ns_q16 = (8 * SW_S << 16) / rate_bit_s,
-		.buffer_bytes = is_host ? UINT64_MAX : n->buffer_bytes,
+		.rate_bit_s = k->rate_bit_s,
+		.delay_ns = k->delay_ns,
+		.ns_q16 = (8 * SW_S << 16) / k->rate_bit_s,
+		.buffer_bytes = is_host ? UINT64_MAX : k->buffer_bytes,
+		.most_bytes = k->mtu + 18,
 		.ecn_bytes = is_host ? 0 : n->ecn_bytes,
 		.ecn_most_bytes = n->ecn_most_bytes,
 		.pool = is_host || !n->is_shared
@@ -45,27 +52,33 @@ static struct sw_sim_link *add_way(struct build *b, uint32_t from, uint32_t to,
 	return l;
 }
 
-static void add_link(struct build *b, uint32_t a, uint32_t s,
-	uint64_t rate_bit_s, uint64_t delay_ns)
+static void add_link(
+	struct build *b, uint32_t a, uint32_t s, const struct kind *k)
 {
 	struct sw_sim_net *net = b->net;
 
-	add_way(b, a, s, rate_bit_s, delay_ns);
+	add_way(b, a, s, k);
 	if (a < net->n_nodes) {
 		net->switch_of[a] = s - net->n_nodes;
 		net->down[a] = net->n_links;
 	}
-	add_way(b, s, a, rate_bit_s, delay_ns);
+	add_way(b, s, a, k);
 }
 
 /* --- the topologies --- */
 
+static struct kind kind_of(const struct sw_sim_desc_net *n)
+{
+	return (struct kind){
+		n->rate_bit_s, n->delay_ns, n->buffer_bytes, n->mtu};
+}
+
 static void add_star(struct build *b)
 {
-	const struct sw_sim_desc_net *n = &b->d->net;
+	struct kind k = kind_of(&b->d->net);
 
 	for (uint32_t i = 0; i < b->net->n_nodes; i++)
-		add_link(b, i, b->net->n_nodes, n->rate_bit_s, n->delay_ns);
+		add_link(b, i, b->net->n_nodes, &k);
 }
 
 static void add_leaves(struct build *b)
@@ -73,14 +86,14 @@ static void add_leaves(struct build *b)
 	const struct sw_sim_desc_net *n = &b->d->net;
 	uint32_t n_nodes = b->net->n_nodes;
 	uint32_t each = (n_nodes + n->leaves - 1) / n->leaves;
-	uint64_t up = n->rate_bit_s * each / n->oversubscription / n->spines;
+	struct kind k = kind_of(n);
 
 	for (uint32_t i = 0; i < n_nodes; i++)
-		add_link(b, i, n_nodes + i / each, n->rate_bit_s, n->delay_ns);
+		add_link(b, i, n_nodes + i / each, &k);
+	k.rate_bit_s = n->rate_bit_s * each / n->oversubscription / n->spines;
 	for (uint32_t l = 0; l < n->leaves; l++)
 		for (uint32_t s = 0; s < n->spines; s++)
-			add_link(b, n_nodes + l, n_nodes + n->leaves + s, up,
-				n->delay_ns);
+			add_link(b, n_nodes + l, n_nodes + n->leaves + s, &k);
 }
 
 struct end {
@@ -112,12 +125,14 @@ static bool add_end(void *ctx, const char *name)
 		snprintf(b->why, SW_SIM_TEXT, "[link %s]: more than %u links",
 			e->link->label, b->size / 2);
 	else {
-		const struct sw_sim_desc_net *n = &b->d->net;
+		const struct sw_sim_desc_link *l = e->link;
+		struct kind k = kind_of(&b->d->net);
 
-		add_link(b, from, e->to,
-			e->link->rate_bit_s ? e->link->rate_bit_s
-					    : n->rate_bit_s,
-			e->link->delay_ns ? e->link->delay_ns : n->delay_ns);
+		k.rate_bit_s = l->rate_bit_s ? l->rate_bit_s : k.rate_bit_s;
+		k.delay_ns = l->delay_ns ? l->delay_ns : k.delay_ns;
+		k.buffer_bytes = l->buffer_bytes;
+		k.mtu = l->mtu;
+		add_link(b, from, e->to, &k);
 		return true;
 	}
 	e->is_wrong = true;
@@ -301,9 +316,13 @@ int sw_sim_build(struct sw_sim_net *net, const struct sw_sim_desc *d, char *why)
 	net->seed = d->run.seed;
 	net->turn_ns = n->turn_ns;
 	net->frame_ns = n->frame_ns;
+	net->is_paced = n->is_paced;
+	net->port_bit_s = n->port_bit_s;
+	net->ring = n->ring;
 	net->is_bare = !d->run.has_oracle;
 	net->faults = (struct sw_sim_faults){.loss = n->loss,
 		.corrupt = n->corrupt,
+		.duplicate = n->duplicate,
 		.reorder = n->reorder,
 		.reorder_ns = n->reorder_ns,
 		.bad = n->bad,

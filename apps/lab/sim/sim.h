@@ -16,6 +16,7 @@
 #include "apps/lab/sim/plain.h"
 #include "apps/lab/sim/result.h"
 #include "apps/lab/sim/roster.h"
+#include "apps/lab/sim/straggler.h"
 #include "apps/lab/sim/truth.h"
 #include "engine/server/server.h"
 #include "engine/worker/worker.h"
@@ -80,6 +81,7 @@ struct sw_sim_job {
 	struct sw_chakra *traces;
 	uint32_t n_traces; /* 0: none */
 	uint8_t *kinds;    /* [n_tensors] enum sw_coll_kind; NULL: push_pulls */
+	struct sw_sim_straggler straggler;
 	uint32_t n_tensors;
 	struct sw_sim_layer *layers;
 	uint32_t n_layers;

@@ -14,9 +14,9 @@
 
 enum {
 	ACK_BYTES = 70,
-	TCP_HEADS = 70,    /* Ethernet with FCS, IPv4, TCP with times */
-	TICK_NS = 50000,   /* when a sender looks at its timer and its queue */
-	QUEUE_NS = 100000, /* a sender keeps its own link's queue short */
+	TCP_HEADS = 70,   /* Ethernet with FCS, IPv4, TCP with times */
+	TICK_NS = 50000,  /* when a sender looks at its timer and its queue */
+	QUEUE_NS = 20000, /* as ports keep it: engines share the link */
 };
 
 struct flow {
@@ -143,7 +143,7 @@ static void add_flow(struct sw_sim_traffic *t,
 		.index = t->n++,
 		.from = from,
 		.to = to,
-		.frame_bytes = t->desc->net.mtu + 18,
+		.frame_bytes = t->desc->least_mtu + 18,
 		.rng = t->net->seed ^ (uint64_t)t->n << 40};
 	if (d->kind != SW_SIM_UDP_ON_OFF) {
 		f->tcp = sw_lab_array(1, sizeof(*f->tcp));
