@@ -10,7 +10,7 @@
 #include "apps/cli/json.h"
 #include "apps/lab/model.h"
 #include "apps/lab/plan_place.h"
-#include "apps/lab/plan_share.h"
+#include "apps/topo/plan_share.h"
 #include "apps/lab/plan_sim.h"
 #include "apps/lab/svg.h"
 #include "engine/base/error.h"

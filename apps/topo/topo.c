@@ -6,7 +6,7 @@
 
 #include "apps/cli/args.h"
 #include "apps/cli/cmd.h"
-#include "apps/lab/plan_share.h"
+#include "apps/topo/plan_share.h"
 #include "engine/base/error.h"
 
 enum { MACHINES = 1024 };

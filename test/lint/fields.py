@@ -66,7 +66,9 @@ OPEN = [
     ("apps/cli", "sw_trace_ask sw_trace_block sw_trace_event sw_trace_frame "
                  "sw_trace_hello sw_trace_name sw_trace_peer", "what a trace consists of"),
     ("apps/cli", "sw_scratch", "its path"),
-    ("apps/lab", "sw_plan_share", "an answer"),
+    ("apps/topo", "sw_plan_share", "an answer"),
+    ("apps/topo", "sw_topo_plan", "a question and its answer"),
+    ("apps/topo", "sw_topo_choice", "an answer"),
     ("apps/launch", "sw_crew sw_net sw_proc sw_run",
      "what is to be started, and how it ended"),
 ]

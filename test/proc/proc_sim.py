@@ -440,7 +440,9 @@ def test_figures():
         with open(os.path.join(b, "figures.md"), encoding="utf-8") as f:
             text = f.read()
         check("commit 12ab" in text and f"| 44.4 % | {gain} % |" in text, text)
-        check(sorted(os.listdir(os.path.join(b, "figures"))) == [name + ".svg"], "files")
+        check("| 23.7 % | 23.7 % | none |" in text, "machines' wiring")
+        check(sorted(os.listdir(os.path.join(b, "figures"))) ==
+              ["byteps-14-nvlink.svg", "byteps-14-pcie.svg", name + ".svg"], "files")
         with open(os.path.join(b, "figures", name + ".svg"), encoding="utf-8") as f:
             svg = f.read()
         check("policy p3" in svg and "stroke-dasharray" in svg, svg)

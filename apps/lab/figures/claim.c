@@ -139,42 +139,53 @@ const char *sw_figure_here(const struct sw_figure_claim *c, char out[64])
 	return out;
 }
 
-/* One number, or two with "to" between them; false: neither. */
+/* One number, two with "to" between them, or "at most" one; false: none of
+ * these. */
 static bool parse(const char *paper, double *low, double *high)
 {
-	const char *to = strstr(paper, " to ");
+	const char *most = "at most ", *to = strstr(paper, " to ");
+	bool is_most = !strncmp(paper, most, strlen(most));
 	char *end;
 
+	paper += is_most ? strlen(most) : 0;
 	*low = *high = strtod(paper, &end);
 	if (end == paper)
 		return false;
-	if (to)
+	if (is_most)
+		*low = -INFINITY;
+	else if (to)
 		*high = strtod(to + 4, NULL);
 	return true;
 }
 
+static double apart(double here, double paper, bool is_percent)
+{
+	return is_percent ? here - paper : 100 * (here / paper - 1);
+}
+
+/* What lies below a range of the paper and above it; apart from one number,
+ * both ends. */
 const char *sw_figure_deviation(
 	const struct sw_figure_claim *c, const char *paper, char out[64])
 {
-	double low, high, from, to;
+	double low, high, below = 0, above = 0;
 	bool is_percent = *c->unit == '%';
+	const char *unit = is_percent ? "points" : "%";
 
 	snprintf(out, 64, "–");
 	if (!parse(paper, &low, &high))
 		return out;
-	if (c->low >= low && c->high <= high) {
+	if (c->low < low || low == high)
+		below = apart(c->low, low, is_percent);
+	if (c->high > high || low == high)
+		above = apart(c->high, high, is_percent);
+	if (fabs(below) < 0.05 && fabs(above) < 0.05)
 		snprintf(out, 64, low < high ? "within" : "none");
-		return out;
-	}
-	from = is_percent ? c->low - low : 100 * (c->low / low - 1);
-	to = is_percent ? c->high - high : 100 * (c->high / high - 1);
-	if (low == high && fabs(from) < 0.05 && fabs(to) < 0.05)
-		snprintf(out, 64, "none");
-	else if (fabs(from - to) < 0.05)
-		snprintf(
-			out, 64, "%+.1f %s", from, is_percent ? "points" : "%");
+	else if (fabs(below - above) < 0.05 || fabs(below) < 0.05)
+		snprintf(out, 64, "%+.1f %s", above, unit);
+	else if (fabs(above) < 0.05)
+		snprintf(out, 64, "%+.1f %s", below, unit);
 	else
-		snprintf(out, 64, "%+.1f, %+.1f %s", from, to,
-			is_percent ? "points" : "%");
+		snprintf(out, 64, "%+.1f, %+.1f %s", below, above, unit);
 	return out;
 }

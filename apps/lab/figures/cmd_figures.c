@@ -147,6 +147,15 @@ static int run_one(
 	return 0;
 }
 
+static int plot_wiring(const struct options *o, uint32_t i)
+{
+	char svg[SW_FIGURE_PATH];
+
+	snprintf(svg, sizeof(svg), "%s/figures/%s.svg", o->out,
+		sw_figure_wiring_name(i));
+	return sw_figure_wiring_plot(i, svg);
+}
+
 static int write_page(const struct all *a, const struct options *o,
 	const struct sw_figure_trials *trials)
 {
@@ -186,6 +195,8 @@ static int run_all(struct all *a, const struct options *o)
 		return fail("cannot be made", folder);
 	for (uint32_t i = 0; i < a->n && !err; i++)
 		err = run_one(&a->figures[i], o, i, a->n);
+	for (uint32_t i = 0; i < SW_FIGURE_WIRINGS && !err && !o->names.n; i++)
+		err = plot_wiring(o, i);
 	if (!err && !o->names.n)
 		err = sw_figure_trials(&trials);
 	if (!err && !o->names.n)

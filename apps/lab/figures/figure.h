@@ -83,6 +83,24 @@ extern const char *const sw_figure_trial_texts[SW_FIGURE_TRIALS][2];
  * said. */
 int sw_figure_trials(struct sw_figure_trials *out);
 
+/* --- wiring.c --- */
+
+/* Plans of sumwire-lab topo for the two machines of BytePS's figure 14. */
+enum { SW_FIGURE_WIRINGS = 2, SW_FIGURE_WIRING_CLAIMS = 3 };
+struct sw_figure_wiring_claim {
+	const char *text, *paper;
+	struct sw_figure_claim here;
+};
+
+/* sw_figure_wiring_name, sw_figure_wiring_title - of figure @i.
+ * sw_figure_wiring_claims - compute its claims.
+ * sw_figure_wiring_plot - write its plot as SVG.  Errors are said. */
+const char *sw_figure_wiring_name(uint32_t i);
+const char *sw_figure_wiring_title(uint32_t i);
+void sw_figure_wiring_claims(
+	uint32_t i, struct sw_figure_wiring_claim out[SW_FIGURE_WIRING_CLAIMS]);
+int sw_figure_wiring_plot(uint32_t i, const char *path);
+
 /* --- page.c --- */
 
 /* sw_figures_page - write the page about all figures, and @trials. */

@@ -5,7 +5,7 @@
 
 #include "apps/lab/figures/figure.h"
 #include "apps/lab/array.h"
-#include "apps/lab/plan_share.h"
+#include "apps/topo/plan_share.h"
 #include "apps/lab/plan_sim.h"
 #include "apps/lab/sim/sim.h"
 

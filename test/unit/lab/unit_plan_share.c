@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "apps/lab/plan_share.h"
+#include "apps/topo/plan_share.h"
 
 static void assert_near(double a, double b)
 {

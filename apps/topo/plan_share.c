@@ -1,6 +1,6 @@
 /* plan_share.c - who sums how much, and how long that takes at best.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "apps/lab/plan_share.h"
+#include "apps/topo/plan_share.h"
 
 #include <math.h>
 

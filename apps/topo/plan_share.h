@@ -4,8 +4,8 @@
  * n GPU machines and k CPU machines, each with a link of B in both directions,
  * a model of M bytes (paper 002, section 4.1).  All pure.
  */
-#ifndef SW_APPS_LAB_PLAN_SHARE_H
-#define SW_APPS_LAB_PLAN_SHARE_H
+#ifndef SW_APPS_TOPO_PLAN_SHARE_H
+#define SW_APPS_TOPO_PLAN_SHARE_H
 
 #include <stdint.h>
 
