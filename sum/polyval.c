@@ -43,17 +43,33 @@ static const struct sw_polyval *best(void)
 	return rows[i].polyval;
 }
 
-void sw_polyval_prepare(struct sw_polyval_key *key, const uint8_t *bytes)
+/* Fill @powers with those of @h, @n of them, the highest first. */
+static void fill(uint64_t (*powers)[2], uint64_t (*middles)[2], uint32_t n,
+	const uint64_t h[2])
 {
-	uint64_t h[2], power[2];
+	uint64_t power[2] = {h[0], h[1]};
 
-	key->kernel = best();
-	memcpy(h, bytes, sizeof(h));
-	memcpy(power, h, sizeof(power));
-	for (uint32_t i = SW_POLYVAL_POWERS; i--;) {
-		memcpy(key->powers[i], power, sizeof(power));
-		key->middles[i][0] = power[0] ^ power[1];
-		key->middles[i][1] = 0;
+	while (n--) {
+		memcpy(powers[n], power, sizeof(power));
+		middles[n][0] = power[0] ^ power[1];
+		middles[n][1] = 0;
 		sw_polyval_dot(power, h);
 	}
+}
+
+void sw_polyval_prepare_for(struct sw_polyval_key *key, const uint8_t *bytes,
+	const struct sw_polyval *kernel)
+{
+	uint64_t h[2];
+
+	key->kernel = kernel;
+	memcpy(h, bytes, sizeof(h));
+	fill(key->powers, key->middles, SW_POLYVAL_POWERS, h);
+	fill(key->strides, key->stride_middles, SW_POLYVAL_STRIDES,
+		key->powers[SW_POLYVAL_POWERS - kernel->lanes]);
+}
+
+void sw_polyval_prepare(struct sw_polyval_key *key, const uint8_t *bytes)
+{
+	sw_polyval_prepare_for(key, bytes, best());
 }

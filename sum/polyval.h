@@ -7,7 +7,7 @@
  *
  *   dot(X1, H^s) + dot(X2, H^(s - 1)) + … + dot(Xs, H),   H^i = dot(H^(i-1), H)
  *
- * so up to SW_POLYVAL_POWERS blocks need one reduction.
+ * so several blocks need one reduction.
  *
  * Time does not depend on the key or the data, in any kernel. */
 #ifndef SW_SUM_POLYVAL_H
@@ -18,8 +18,9 @@
 #include <stdint.h>
 
 enum {
-	SW_POLYVAL_BLOCK = 16,  /* bytes of a block, a key and a hash */
-	SW_POLYVAL_POWERS = 40, /* of a key */
+	SW_POLYVAL_BLOCK = 16,   /* bytes of a block, a key and a hash */
+	SW_POLYVAL_POWERS = 40,  /* of a key */
+	SW_POLYVAL_STRIDES = 32, /* of a key */
 };
 
 struct sw_polyval_key;
@@ -27,24 +28,31 @@ struct sw_polyval_key;
 /* One kernel; its functions are those below. */
 struct sw_polyval {
 	const char *name; /* "scalar", "clmul128", …; the files' */
+	uint32_t lanes;   /* blocks of a vector */
 	void (*hash)(const struct sw_polyval_key *key, const void *p, size_t n,
 		uint8_t *hash);
-	void (*copy)(const struct sw_polyval_key *key, void *dst,
-		const void *src, size_t n, uint8_t *hash);
+	void (*far)(const struct sw_polyval_key *key, const void *p, size_t n,
+		const void *next, uint8_t *hash);
 };
 
-/* A prepared key: secret, as the 16 bytes that it comes from. 1,344 bytes,
- * on cache lines. */
+/* A prepared key: secret, as the 16 bytes that it comes from. 2,368 bytes,
+ * on cache lines, of which a long payload reads the strides. */
 struct sw_polyval_key {
 	/* H^40 … H^1, low half first */
 	_Alignas(64) uint64_t powers[SW_POLYVAL_POWERS][2];
 	uint64_t middles[SW_POLYVAL_POWERS][2]; /* sum of both halves, and 0 */
-	const struct sw_polyval *kernel;        /* the widest that runs here */
+	/* H^(32 l), H^(31 l) … H^l, for l lanes of the kernel */
+	uint64_t strides[SW_POLYVAL_STRIDES][2];
+	uint64_t stride_middles[SW_POLYVAL_STRIDES][2];
+	const struct sw_polyval *kernel;
 };
 
-/* sw_polyval_prepare - prepare the key of SW_POLYVAL_BLOCK bytes at @bytes.
- * Cost: some 5 us. */
+/* sw_polyval_prepare - prepare the key of SW_POLYVAL_BLOCK bytes at @bytes, for
+ * the widest kernel that runs here; sw_polyval_prepare_for, for @kernel.
+ * Cost: some 8 us. */
 void sw_polyval_prepare(struct sw_polyval_key *key, const uint8_t *bytes);
+void sw_polyval_prepare_for(struct sw_polyval_key *key, const uint8_t *bytes,
+	const struct sw_polyval *kernel);
 
 /* sw_polyval - hash @n bytes at @p under @key.
  * @hash  set to the POLYVAL of the bytes, padded with zeros to whole blocks,
@@ -56,13 +64,14 @@ static inline void sw_polyval(const struct sw_polyval_key *key, const void *p,
 	key->kernel->hash(key, p, n, hash);
 }
 
-/* sw_polyval_copy - copy @n bytes from @src to @dst, which must not overlap,
- * and hash them as sw_polyval does, in one pass. If @src changes meanwhile, the
- * hash may belong to other bytes than those stored. */
-static inline void sw_polyval_copy(const struct sw_polyval_key *key, void *dst,
-	const void *src, size_t n, uint8_t hash[SW_POLYVAL_BLOCK])
+/* sw_polyval_far - the same for bytes that are not in this core's caches: fetch
+ * @n bytes at @next meanwhile, which are to be hashed then.  Nothing need be
+ * there. */
+static inline void sw_polyval_far(const struct sw_polyval_key *key,
+	const void *p, size_t n, const void *next,
+	uint8_t hash[SW_POLYVAL_BLOCK])
 {
-	key->kernel->copy(key, dst, src, n, hash);
+	key->kernel->far(key, p, n, next, hash);
 }
 
 /* sw_polyval_row - return row @i of the table of kernels, NULL past its end;

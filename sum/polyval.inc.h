@@ -5,19 +5,19 @@
  * of the high halves, and of the sums of both.  Products are added before they
  * are reduced.
  *
- * A round takes 32 blocks into a vector of hashes.  Each of its lanes is the
- * hash of every second or fourth block: in a round, all blocks of a vector are
- * multiplied by the same power, and the lanes are reduced side by side.  The
- * first vector after the rounds, whose blocks have powers of their own, takes
- * the lanes in; at least one is left for it.  In a round the hashes enter with
- * the first vector, which is multiplied last, so that the other products do not
- * wait for the round before.
+ * A round takes up to 32 vectors into a vector of hashes.  Each of its lanes is
+ * the hash of every second or fourth block: in a round, all blocks of a vector
+ * are multiplied by the same power, and the lanes are reduced side by side.
+ * The first vector after the rounds, whose blocks have powers of their own,
+ * takes the lanes in.  In a round the hashes enter with the first vector, which
+ * is multiplied last, so that the other products do not wait for the round
+ * before.
  *
  * The file that includes this one defines VEC, VB (bytes of it), CLMUL(a, b,
  * halves), SWAP (the halves of each 128 bits), CROSS(x, p) (in the high halves
- * the sum of both; @x was loaded from @p), SPREAD (128 bits in all of a
- * vector), WIDEN (128 bits and zeros), NARROW (the sum of all 128 bits), ROW
- * and NAME. */
+ * the sum of both; @x was loaded from @p), SUM (of three), SPREAD (128 bits in
+ * all of a vector), WIDEN (128 bits and zeros), NARROW (the sum of all 128
+ * bits), ROW and NAME. */
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -25,47 +25,88 @@
 enum {
 	BLOCK = SW_POLYVAL_BLOCK,
 	POWERS = SW_POLYVAL_POWERS,
-	ROUND = 32 * BLOCK,
-	/* The rest after all rounds, with the lengths, needs no reduction. */
-	FITS = 1 / (ROUND / BLOCK + VB / BLOCK <= POWERS),
+	STRIDES = SW_POLYVAL_STRIDES,
+	/* Fewer bytes, with the lengths, need one reduction and no round. */
+	LONG = (POWERS - 1) * BLOCK + 1,
+	REST = 256, /* at least so many bytes are left after the rounds */
 };
 
 struct products {
 	VEC low, middle, high;
 };
 
-INLINE VEC take(const void *p, uint8_t *to)
+/* Are the bytes far, and how far ahead of them (modulo 2^64) are the next? */
+struct aim {
+	bool is_far;
+	uintptr_t ahead;
+};
+
+/* The bytes at @p, loaded once, although GCC takes loads for free. */
+INLINE VEC take(const uint8_t *p, struct aim aim)
 {
 	VEC v;
 
+	if (aim.is_far)
+		__builtin_prefetch((const void *)((uintptr_t)p + aim.ahead));
 	memcpy(&v, p, VB);
-	if (to)
-		memcpy(to, &v, VB);
+	__asm__("" : "+v"(v));
+	return v;
+}
+
+INLINE VEC row(const uint64_t (*powers)[2])
+{
+	VEC v;
+
+	memcpy(&v, powers, VB);
 	return v;
 }
 
 /* The high halves of @cross are the sums of the halves of @x. */
-INLINE void add(struct products *s, VEC x, VEC cross, VEC power, VEC middle)
+INLINE struct products multiply(VEC x, VEC cross, VEC power, VEC middle)
 {
-	s->low ^= CLMUL(x, power, 0x00);
-	s->high ^= CLMUL(x, power, 0x11);
-	s->middle ^= CLMUL(cross, middle, 0x01);
+	return (struct products){.low = CLMUL(x, power, 0x00),
+		.middle = CLMUL(cross, middle, 0x01),
+		.high = CLMUL(x, power, 0x11)};
 }
 
-/* Multiply all blocks of @x by the same power, whose number is @i. */
-INLINE void add_spread(struct products *s, const struct sw_polyval_key *k,
-	uint32_t i, VEC x, VEC cross)
+INLINE void add(struct products *s, struct products a)
 {
-	add(s, x, cross, SPREAD(k->powers[POWERS - i]),
-		SPREAD(k->middles[POWERS - i]));
+	s->low ^= a.low;
+	s->middle ^= a.middle;
+	s->high ^= a.high;
+}
+
+INLINE void add_two(struct products *s, struct products a, struct products b)
+{
+	s->low = SUM(s->low, a.low, b.low);
+	s->middle = SUM(s->middle, a.middle, b.middle);
+	s->high = SUM(s->high, a.high, b.high);
+}
+
+/* Multiply all blocks of @x by the power of stride @i. */
+INLINE struct products by_stride(
+	const struct sw_polyval_key *k, uint32_t i, VEC x, VEC cross)
+{
+	return multiply(
+		x, cross, SPREAD(k->strides[i]), SPREAD(k->stride_middles[i]));
+}
+
+/* Do so with the bytes at @p, which may not be in a cache: fetch those ahead.
+ */
+INLINE struct products next(const struct sw_polyval_key *k, uint32_t i,
+	const uint8_t *p, struct aim aim)
+{
+	VEC x = take(p, aim);
+
+	return by_stride(k, i, x, CROSS(x, p));
 }
 
 /* Multiply the blocks of @x by the powers from @i downwards. */
 INLINE void add_row(struct products *s, const struct sw_polyval_key *k,
 	uint32_t i, VEC x, VEC cross)
 {
-	add(s, x, cross, take(k->powers[POWERS - i], NULL),
-		take(k->middles[POWERS - i], NULL));
+	add(s, multiply(x, cross, row(&k->powers[POWERS - i]),
+		       row(&k->middles[POWERS - i])));
 }
 
 INLINE void add_block(struct products *s, const struct sw_polyval_key *k,
@@ -73,9 +114,11 @@ INLINE void add_block(struct products *s, const struct sw_polyval_key *k,
 {
 	VEC v = WIDEN(x);
 
-	add(s, v, v ^ SWAP(v),
-		WIDEN(_mm_load_si128((const void *)k->powers[POWERS - i])),
-		WIDEN(_mm_load_si128((const void *)k->middles[POWERS - i])));
+	add(s, multiply(v, v ^ SWAP(v),
+		       WIDEN(_mm_load_si128(
+			       (const void *)k->powers[POWERS - i])),
+		       WIDEN(_mm_load_si128(
+			       (const void *)k->middles[POWERS - i]))));
 }
 
 /* Twice take away the multiple of the modulus that makes the lowest 64 bits
@@ -89,88 +132,110 @@ INLINE VEC reduce(const struct products *s)
 	return SWAP(sum) ^ CLMUL(sum, m, 0x10) ^ s->high;
 }
 
-INLINE VEC hash_round(
-	const struct sw_polyval_key *k, VEC hash, const uint8_t *p, uint8_t *to)
+/* Take in @n vectors, 1 to STRIDES. */
+INLINE VEC hash_round(const struct sw_polyval_key *k, VEC hash,
+	const uint8_t *p, uint32_t n, struct aim aim)
 {
 	VEC zero = hash ^ hash;
 	struct products s = {zero, zero, zero};
+	const uint8_t *at = p + VB;
+	uint32_t first = STRIDES - n, i = first + 1;
 
-	for (uint32_t i = VB; i < ROUND; i += VB) {
-		VEC x = take(p + i, to ? to + i : NULL);
-
-		add_spread(&s, k, (ROUND - i) / BLOCK, x, CROSS(x, p + i));
+	if (n % 2 == 0) {
+		add(&s, next(k, i++, at, aim));
+		at += VB;
 	}
-	hash ^= take(p, to);
-	add_spread(&s, k, ROUND / BLOCK, hash, hash ^ SWAP(hash));
+	for (; i < STRIDES; i += 2, at += 2 * VB)
+		add_two(&s, next(k, i, at, aim), next(k, i + 1, at + VB, aim));
+	hash ^= take(p, aim);
+	add(&s, by_stride(k, first, hash, hash ^ SWAP(hash)));
 	return reduce(&s);
 }
 
 /* Add the last @n bytes, whose first block has power @i.  @hash enters with the
  * first vector. */
 INLINE void add_rest(struct products *s, const struct sw_polyval_key *k,
-	uint32_t i, VEC hash, const uint8_t *p, uint8_t *to, size_t n)
+	uint32_t i, VEC hash, const uint8_t *p, size_t n, struct aim aim)
 {
 	VEC cross = hash ^ SWAP(hash);
 
 	for (; n >= VB; n -= VB, i -= VB / BLOCK, p += VB) {
-		VEC x = take(p, to);
+		VEC x = take(p, aim);
 
 		add_row(s, k, i, x ^ hash, CROSS(x, p) ^ cross);
 		hash ^= hash;
 		cross ^= cross;
-		to = to ? to + VB : NULL;
 	}
-	for (; n >= BLOCK; n -= BLOCK, i--, p += BLOCK) {
-		__m128i x = _mm_loadu_si128((const void *)p);
-
-		if (to)
-			_mm_storeu_si128((void *)to, x);
-		add_block(s, k, i, x);
-		to = to ? to + BLOCK : NULL;
-	}
+	for (; n >= BLOCK; n -= BLOCK, i--, p += BLOCK)
+		add_block(s, k, i, _mm_loadu_si128((const void *)p));
 	if (n) {
 		__m128i x = _mm_setzero_si128();
 
 		memcpy(&x, p, n);
-		if (to)
-			memcpy(to, &x, n);
 		add_block(s, k, i, x);
 	}
 }
 
-INLINE void run(const struct sw_polyval_key *k, uint8_t *to, const uint8_t *p,
-	size_t n, uint8_t *out)
+/* End the hash of @total bytes with the @n at @p. */
+INLINE void end(const struct sw_polyval_key *k, VEC hash, const uint8_t *p,
+	size_t n, size_t total, struct aim aim, uint8_t *out)
 {
-	__m128i bits = _mm_set_epi64x((long long)(8 * n), 0), hash;
-	VEC lanes = WIDEN(_mm_setzero_si128());
-	struct products s = {lanes, lanes, lanes};
+	__m128i lengths = _mm_set_epi64x((long long)(8 * total), 0), sum;
+	VEC zero = hash ^ hash;
+	struct products s = {zero, zero, zero};
 
-	for (; n >= ROUND + VB; n -= ROUND, p += ROUND) {
-		lanes = hash_round(k, lanes, p, to);
-		to = to ? to + ROUND : NULL;
-	}
-	add_rest(&s, k, (uint32_t)((n + BLOCK - 1) / BLOCK) + 1, lanes, p, to,
-		n);
-	add_block(&s, k, 1, bits);
-	lanes = reduce(&s);
-	hash = NARROW(lanes);
-	memcpy(out, &hash, BLOCK);
+	add_rest(&s, k, (uint32_t)((n + BLOCK - 1) / BLOCK) + 1, hash, p, n,
+		aim);
+	add_block(&s, k, 1, lengths);
+	hash = reduce(&s);
+	sum = NARROW(hash);
+	memcpy(out, &sum, BLOCK);
 }
 
-static void hash_only(
+INLINE void run(const struct sw_polyval_key *k, const uint8_t *p, size_t total,
+	struct aim aim, uint8_t *out)
+{
+	VEC hash = WIDEN(_mm_setzero_si128());
+	size_t n = total, vectors = (n - REST) / VB;
+	uint32_t some = (vectors - 1) % STRIDES + 1;
+
+	for (; vectors; vectors -= some, some = STRIDES) {
+		hash = hash_round(k, hash, p, some, aim);
+		n -= VB * some;
+		p += VB * some;
+	}
+	end(k, hash, p, n, total, aim, out);
+}
+
+static __attribute__((noinline)) void polyval_long(
 	const struct sw_polyval_key *key, const void *p, size_t n, uint8_t *out)
 {
-	run(key, NULL, p, n, out);
+	run(key, p, n, (struct aim){0}, out);
 }
 
-static void hash_copy(const struct sw_polyval_key *key, void *dst,
-	const void *src, size_t n, uint8_t *out)
+static void polyval_near(
+	const struct sw_polyval_key *key, const void *p, size_t n, uint8_t *out)
 {
-	if (n) /* else @dst may be NULL */
-		run(key, dst, src, n, out);
+	if (n < LONG)
+		end(key, WIDEN(_mm_setzero_si128()), p, n, n, (struct aim){0},
+			out);
 	else
-		run(key, NULL, src, n, out);
+		polyval_long(key, p, n, out);
 }
 
-const struct sw_polyval ROW = {
-	.name = NAME, .hash = hash_only, .copy = hash_copy};
+static void polyval_far(const struct sw_polyval_key *key, const void *p,
+	size_t n, const void *next, uint8_t *out)
+{
+	struct aim aim = {
+		.is_far = true, .ahead = (uintptr_t)next - (uintptr_t)p};
+
+	if (n < LONG)
+		polyval_near(key, p, n, out);
+	else
+		run(key, p, n, aim, out);
+}
+
+const struct sw_polyval ROW = {.name = NAME,
+	.lanes = VB / BLOCK,
+	.hash = polyval_near,
+	.far = polyval_far};

@@ -11,6 +11,7 @@
 #define CLMUL(a, b, halves) _mm256_clmulepi64_epi128(a, b, halves)
 #define SWAP(v)             _mm256_shuffle_epi32(v, 0x4e)
 #define CROSS(x, p)         ((x) ^ SWAP(x))
+#define SUM(a, b, c)        ((a) ^ (b) ^ (c))
 #define SPREAD(p) \
 	_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)(p)))
 #define WIDEN(v)  _mm256_zextsi128_si256(v)

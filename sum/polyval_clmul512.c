@@ -11,6 +11,7 @@
 #define CLMUL(a, b, halves) _mm512_clmulepi64_epi128(a, b, halves)
 #define SWAP(v)             _mm512_shuffle_epi32(v, 0x4e)
 #define CROSS(x, p)         ((x) ^ duplicate(p))
+#define SUM(a, b, c)        _mm512_ternarylogic_epi64(a, b, c, 0x96)
 #define SPREAD(p)           _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)(p)))
 #define WIDEN(v)            _mm512_zextsi128_si512(v)
 #define NARROW(v)                                                      \

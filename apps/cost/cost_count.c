@@ -34,7 +34,7 @@ static const struct {
 } kernels[] = {
 	{"sw_crc32c", COST_CRC},
 	{"crc", COST_CRC},
-	{"hash_only", COST_CRC}, /* POLYVAL, in the place of the CRC */
+	{"polyval", COST_CRC}, /* POLYVAL, in the place of the CRC */
 	{"f32_", COST_ADD},
 	{"copy_", COST_COPY},
 	{"stream", COST_COPY},

@@ -7,8 +7,7 @@
 
 /* polyval_row_is_right - compare a kernel with the definition, bit by bit, and
  * with a vector of RFC 8452. Lengths are all up to 2,200 and some up to 20,000,
- * at all places in a line and at page ends. Copies are compared as well, and
- * write nothing beside them.
+ * at all places in a line and at page ends, near and far.
  * @is_quick  try a part */
 bool polyval_row_is_right(const struct sw_polyval *polyval, bool is_quick);
 
