@@ -40,6 +40,17 @@ static void take(struct sw_seal *seal, const struct sw_rx_frame *f,
 	}
 }
 
+/* Hash the payload of @f, and fetch that of the next frame, if there is one:
+ * another core may have written both. */
+static inline void hash_frame(const struct sw_polyval_key *key,
+	const struct sw_rx_frame *f, uint32_t len, bool has_next, uint8_t *hash)
+{
+	if (has_next)
+		sw_polyval_far(key, f->payload, len, f[1].payload, hash);
+	else
+		sw_polyval(key, f->payload, len, hash);
+}
+
 /* Judge @n frames of one type and space, SW_RUN or fewer, by their tags. Return
  * how many come before the first that is not true. */
 static uint32_t judge_tags(struct sw_seal *seal, const struct sw_rx_frame *f,
@@ -54,7 +65,7 @@ static uint32_t judge_tags(struct sw_seal *seal, const struct sw_rx_frame *f,
 
 	for (uint32_t i = 0; i < n; i++) {
 		sw_seal_block(blocks[i], f[i].data, !seal->direction);
-		sw_polyval(key, f[i].payload, h[i].payload_len,
+		hash_frame(key, &f[i], h[i].payload_len, i + 1 < n,
 			blocks[i] + SW_SEAL_HASH_AT);
 	}
 	sw_prf_tags(&seal->rx, (const uint8_t(*)[SW_PRF_BYTES])blocks, n, tags);

@@ -279,7 +279,13 @@ static __attribute__((noinline)) void push_keyed(struct sw_worker *w,
 	}
 	hash = sw_frame_seal(
 		out, l->peer.path, payload, is_stable, &w->tagging);
-	sw_polyval(&seal->tx_hash, payload, h->payload_len, hash);
+	if (is_stable) /* the process's bytes: the next are likely behind them
+			*/
+		sw_polyval_far(&seal->tx_hash, payload, h->payload_len,
+			(const void *)((uintptr_t)payload + h->payload_len),
+			hash);
+	else
+		sw_polyval(&seal->tx_hash, payload, h->payload_len, hash);
 	memcpy(&some, hash, sizeof(some));
 	if (!seal->is_encrypted) {
 		bool is_first = c->n_sent == 1;
