@@ -444,6 +444,17 @@ static void on_gone(void *ctx, uint32_t tensor)
 		sw_host_kick(core->shared->host);
 }
 
+static void on_failed(void *ctx)
+{
+	struct agent_core *core = ctx;
+
+	for (uint32_t i = 0; i < sw_agent_n_local(core->shared); i++)
+		if (core->clients[i])
+			sw_host_note_failed(core->clients[i]);
+	if (!atomic_exchange(&core->shared->has_failed, true))
+		sw_host_kick(core->shared->host);
+}
+
 struct sw_worker_events sw_agent_events(struct agent_core *core)
 {
 	return (struct sw_worker_events){.state = on_state,
@@ -452,6 +463,7 @@ struct sw_worker_events sw_agent_events(struct agent_core *core)
 		.keep = on_keep,
 		.gone = on_gone,
 		.summed = on_summed,
+		.failed = on_failed,
 		.ctx = core};
 }
 

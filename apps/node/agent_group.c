@@ -473,4 +473,6 @@ void sw_agent_take_reports(struct agent_control *c)
 		}
 	}
 	sw_agent_take_gone(c, false);
+	if (atomic_exchange(&c->shared->has_failed, false))
+		sw_host_wake_watches(c->shared->host);
 }

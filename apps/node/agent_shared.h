@@ -56,7 +56,8 @@ struct agent_shared {
 	_Atomic uint64_t gone[SW_TENSORS / 64];
 	uint32_t gone_ids[SW_TENSORS];
 	atomic_bool has_gone;
-	_Atomic uint32_t n_open;  /* push_pulls; lcore 0 */
+	atomic_bool has_failed;  /* a group has; lcore 0 sets, control clears */
+	_Atomic uint32_t n_open; /* push_pulls; lcore 0 */
 	_Atomic uint32_t n_freed; /* memory of clients, so far; lcore 0 */
 	atomic_bool is_draining;  /* take no push_pull; control */
 	_Atomic uint32_t look;    /* enum agent_look: who may use the rest */

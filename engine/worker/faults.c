@@ -194,6 +194,15 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	w->is_unsettled = true;
 }
 
+void sw_group_failed(struct sw_worker *w, int err)
+{
+	bool is_missed =
+		err == SW_EEXPIRED || err == SW_ESTALL || err == SW_EMISMATCH;
+
+	if (is_missed && w->events.failed)
+		w->events.failed(w->events.ctx);
+}
+
 void sw_stream_propose(
 	struct sw_worker *w, struct sw_wtensor *t, const struct sw_fault *why)
 {
@@ -298,8 +307,12 @@ void sw_link_on_end(struct sw_worker *w, struct sw_link *l,
 	}
 	i = w->by_group[sw_key_index(fault.key)];
 	t = i == SW_KEY_NONE ? NULL : &w->tensors[i];
-	if (!t || t->own_life.key != fault.key)
-		return; /* its declaration will be refused, or it was freed */
+	if (!t || t->own_life.key != fault.key) {
+		/* Its declaration will be refused, or it was freed. */
+		if (!w->lane_i && !l->server_i)
+			sw_group_failed(w, fault.err);
+		return;
+	}
 	sw_fault_received(w, t, &fault);
 	if (t->kind->is_group && l->server_i) {
 		sw_stream_propose(w, t, &fault); /* the coordinator decides */

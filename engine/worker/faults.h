@@ -22,6 +22,10 @@ void sw_worker_fail(struct sw_worker *w, int err, uint32_t key, const char *fmt,
 void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	const struct sw_fault *why);
 
+/* sw_group_failed - tell the user if @err is that of a group whose ranks did
+ * not call or called differently. */
+void sw_group_failed(struct sw_worker *w, int err);
+
 /* sw_stream_propose - ask the coordinator to end the group of stream @t.  It
  * may name another reason that came first; the group ends with the reason that
  * the coordinator sends. */

@@ -373,8 +373,10 @@ static void killed(struct sw_worker *w, struct sw_wtensor *t)
 			sw_round_drop(w, u);
 	sw_life_release(w, t);
 	sw_sched_run(&w->sched);
-	if (!w->lane_i)
-		sw_life_check_left(w, t);
+	if (w->lane_i)
+		return;
+	sw_group_failed(w, sw_wtensor_why(t)->err);
+	sw_life_check_left(w, t);
 }
 
 const struct sw_kind sw_stream_kind = {.is_group = true,

@@ -104,6 +104,10 @@ struct sw_worker_events {
 	/* From sw_worker_take: granules of growing tensors are summed.  NULL:
 	 * no tensor grows. */
 	void (*summed)(void *ctx);
+	/* A group with ranks of this worker has ended, because ranks did not
+	 * call or called differently; perhaps none here has opened it.  NULL:
+	 * nobody asks. */
+	void (*failed)(void *ctx);
 };
 
 /* The job's tuning, as this worker received it and as it asks for it. */

@@ -66,6 +66,10 @@ void sw_client_close(struct sw_client *c, int err, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(c->closed_text, sizeof(c->closed_text), fmt, ap);
 	va_end(ap);
+	if (c->control && *c->is_ours) { /* sw_wait_group_failed_for */
+		atomic_fetch_add(&c->control->n_failed, 1);
+		sw_edge_word_wake(&c->control->n_failed);
+	}
 }
 
 int sw_client_check(struct sw_client *c)

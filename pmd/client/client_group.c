@@ -233,6 +233,44 @@ void sw_group_note_death(
 		sw_group_die(g, status, why);
 }
 
+/* Has the attachment ended? */
+static int has_ended(struct sw_client *c)
+{
+	int err;
+
+	pthread_mutex_lock(&c->turn.lock);
+	err = sw_client_check(c);
+	pthread_mutex_unlock(&c->turn.lock);
+	return err;
+}
+
+/* The word is read before the lock is taken: sw_client_close sets the error
+ * before it changes the word. */
+int sw_wait_group_failed_for(
+	struct sw_client *c, uint32_t timeout_ms, uint32_t *n)
+{
+	uint64_t until_ns = sw_client_after_ms(timeout_ms);
+
+	if (!*c->is_ours)
+		return sw_client_check(c);
+	for (;;) {
+		uint32_t now = atomic_load(&c->control->n_failed);
+		int err = has_ended(c);
+
+		if (err)
+			return err;
+		if (now != *n) {
+			*n = now;
+			return 0;
+		}
+		if (sw_edge_now_ns() >= until_ns)
+			return sw_client_fail(c, SW_ETIMEDOUT,
+				"no group has failed in %g s",
+				timeout_ms / 1e3);
+		sw_edge_word_wait(&c->control->n_failed, now, until_ns);
+	}
+}
+
 int sw_group_fail(const struct sw_group *g)
 {
 	if (g->is_released && !g->death)

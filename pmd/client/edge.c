@@ -3,8 +3,11 @@
 #include "pmd/client/edge.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -139,6 +142,22 @@ bool sw_edge_bell_drain(int bell)
 	ssize_t n = recv(bell, bytes, sizeof(bytes), MSG_DONTWAIT);
 
 	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+void sw_edge_word_wake(_Atomic uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void sw_edge_word_wait(
+	_Atomic uint32_t *word, uint32_t value, uint64_t until_ns)
+{
+	uint64_t now = sw_edge_now_ns();
+	uint64_t left = until_ns > now ? until_ns - now : 0;
+	struct timespec limit = {.tv_sec = (time_t)(left / 1000000000),
+		.tv_nsec = (long)(left % 1000000000)};
+
+	syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, NULL, 0);
 }
 
 uint64_t sw_edge_now_ns(void)

@@ -31,8 +31,8 @@
 enum {
 	SW_EDGE_MAGIC = 0x52495753, /* "SWIR" */
 	/* attachment versions that this code speaks */
-	SW_EDGE_VERSION_MIN = 14,
-	SW_EDGE_VERSION_MAX = 14,
+	SW_EDGE_VERSION_MIN = 15,
+	SW_EDGE_VERSION_MAX = 15,
 	SW_EDGE_TENSORS = SW_IDS, /* per client, so batches and ring entries */
 	SW_EDGE_TENSOR_BITS = SW_ID_BITS,
 	SW_EDGE_NAME_BYTES = 128,
@@ -152,6 +152,10 @@ struct sw_edge_control {
 	_Alignas(64) unsigned char completions[SW_SPSC_BYTES(
 		SW_EDGE_COMPLETIONS, sizeof(struct sw_completion))];
 	_Alignas(64) struct sw_edge_tuning tuning;
+	/* Groups of the job that have failed, because ranks did not call or
+	 * called differently; a futex.  It counts a group before the group's
+	 * calls complete, and changes as well when the client leaves. */
+	_Alignas(64) _Atomic uint32_t n_failed;
 	_Atomic uint32_t is_traced; /* the client shall write notes */
 	_Alignas(64) _Atomic uint32_t n_unnoted; /* the ring was full */
 	_Alignas(64) unsigned char notes[SW_SPSC_BYTES(
@@ -400,6 +404,14 @@ void sw_edge_bell_write(int bell);
 /* sw_edge_bell_drain - discard past wake-ups; return false if the other side
  * hung up. */
 bool sw_edge_bell_drain(int bell);
+
+/* sw_edge_word_wake - wake all threads that wait for a changed word of shared
+ * memory.
+ * sw_edge_word_wait - sleep while the word has @value, at most until @until_ns,
+ * perhaps less. */
+void sw_edge_word_wake(_Atomic uint32_t *word);
+void sw_edge_word_wait(
+	_Atomic uint32_t *word, uint32_t value, uint64_t until_ns);
 
 /* sw_edge_now_ns - return the monotonic clock. */
 uint64_t sw_edge_now_ns(void);

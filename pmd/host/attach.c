@@ -127,6 +127,16 @@ void sw_host_status(struct sw_host *h, uint32_t id, const char *text)
 		sw_slot_say(s, SW_EDGE_STATUS, 0, 0, text);
 }
 
+void sw_host_wake_watches(struct sw_host *h)
+{
+	for (uint32_t i = 0; i < h->n_slots; i++) {
+		struct sw_edge_control *control = h->slots[i].control.base;
+
+		if (h->slots[i].state == SW_SLOT_ATTACHED)
+			sw_edge_word_wake(&control->n_failed);
+	}
+}
+
 void sw_host_end(struct sw_host *h, uint32_t id, int err, const char *text)
 {
 	struct sw_slot *s = sw_slot_find(h, id);

@@ -177,6 +177,10 @@ void sw_host_answer(struct sw_host *h, uint32_t id, int err, const char *text);
  * 2 of 4" (control). Dropped if the client does not read. */
 void sw_host_status(struct sw_host *h, uint32_t id, const char *text);
 
+/* sw_host_wake_watches - wake the threads of all clients that wait for
+ * sw_host_note_failed (control). */
+void sw_host_wake_watches(struct sw_host *h);
+
 /* sw_host_end - hang up on a client, admitted or not, for example when its job
  * has failed (control). Its open handles and later calls, or its sw_open, end
  * with @err and @text, which is already in the log. on_detach is not called;
@@ -273,6 +277,10 @@ bool sw_host_complete(struct sw_host_client *p, const struct sw_completion *c);
  * sw_host_complete (lcore). */
 void sw_host_explain(struct sw_host_client *p, uint64_t handle,
 	const struct sw_edge_why *why);
+
+/* sw_host_note_failed - count a failed group of the job (lcore).  Have the
+ * control thread call sw_host_wake_watches next. */
+void sw_host_note_failed(struct sw_host_client *p);
 
 /* Current tuning, for the client to read. */
 struct sw_host_tuning {

@@ -191,6 +191,11 @@ void sw_host_explain(struct sw_host_client *p, uint64_t handle,
 	p->control->whys[handle % SW_EDGE_TENSORS] = *why;
 }
 
+void sw_host_note_failed(struct sw_host_client *p)
+{
+	atomic_fetch_add(&p->control->n_failed, 1);
+}
+
 bool sw_host_complete(struct sw_host_client *p, const struct sw_completion *c)
 {
 	int n;

@@ -114,6 +114,7 @@ LCORE = ROOTS + [
     ("apps/node/agent_core.c", "on_state"),
     ("apps/node/agent_core.c", "on_done"),
     ("apps/node/agent_core.c", "on_keep"),
+    ("apps/node/agent_core.c", "on_failed"),
     ("apps/node/agent_core.c", "sw_agent_on_declared"),
     ("apps/node/agent_lane.c", "sw_agent_lane_work"),
     ("apps/node/agent_lane.c", "keep"),

@@ -45,6 +45,11 @@ static void on_summed(void *ctx)
 	note(ctx, "summed");
 }
 
+static void on_failed(void *ctx)
+{
+	note(ctx, "failed");
+}
+
 static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	int err, uint32_t weight)
 {
@@ -83,6 +88,7 @@ static void open_job(struct worker_rig *r, struct sw_worker_job *job)
 		.declared = on_declared,
 		.done = on_done,
 		.summed = on_summed,
+		.failed = on_failed,
 		.ctx = r};
 	struct sw_worker_server servers[WRIG_SERVERS];
 	struct sw_port *port = &r->port;

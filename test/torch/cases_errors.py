@@ -86,19 +86,52 @@ def case_flight_recorder():
     dist.barrier()
     with open(path, "rb") as f:
         dump = pickle.load(f)
-    last = dump["entries"][-1]
-    states = [e["state"] for e in dump["entries"]
-              if e["process_group"] == last["process_group"]]
+    entries = [e for e in dump["entries"] if e["process_group"][0] == group.group_name]
+    last, states = entries[-1], [e["state"] for e in entries]
     check(states == ["completed"] * 4 + ["scheduled" if me else "started"], states)
     check(last["input_sizes"] == [[7]] and last["input_dtypes"] == ["Float"] and
           last["timeout_ms"] == 1000 and
           "case_flight_recorder" in [f["name"] for f in last["frames"]], last)
-    if me == 0 and importlib.util.find_spec("torch.distributed.flight_recorder"):
-        p = subprocess.run([sys.executable, "-m", "torch.distributed.flight_recorder.fr_trace",
-                            folder, "-p", "rank_"], check=True, stdout=subprocess.PIPE,
-                           stderr=subprocess.STDOUT, text=True, timeout=120)
-        check("Culprit rank 1" in p.stdout, p.stdout)
+    if me == 0:
+        check_analysis(folder, "Culprit rank 1")
     dist.barrier()
+
+
+def check_analysis(folder, text):
+    """PyTorch's analyser says so of the files of all ranks."""
+    if not importlib.util.find_spec("torch.distributed.flight_recorder"):
+        return
+    p = subprocess.run([sys.executable, "-m", "torch.distributed.flight_recorder.fr_trace",
+                        folder, "-p", "rank_"], check=True, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT, text=True, timeout=120)
+    check(text in p.stdout, p.stdout)
+
+
+def case_flight_recorder_elsewhere():
+    """It names the rank that computes and does not call again, or has never called in the
+    group, and whose child leaves meanwhile."""
+    me = dist.get_rank()
+    for n_calls in 2, 0:
+        folder = common_folder()
+        os.environ["TORCH_FR_DUMP_TEMP_FILE"] = os.path.join(folder, "rank_")
+        group = dist.new_group(timeout=datetime.timedelta(seconds=1))
+        other = dist.new_group()
+        for _ in range(n_calls):
+            dist.all_reduce(torch.ones(5), group=group)
+        dist.all_reduce(torch.ones(5), group=other)
+        if me:
+            child = os.fork()
+            if not child:
+                sys.exit()
+            os.waitpid(child, 0)
+        else:
+            caught(lambda: dist.all_reduce(torch.ones(7), group=group), "timed out")
+        until = time.monotonic() + SOON_S
+        while len(os.listdir(folder)) < dist.get_world_size() and time.monotonic() < until:
+            pass
+        if me == 0:
+            check_analysis(folder, "missing ranks: {1}")
+        dist.all_reduce(torch.ones(5), group=other)
 
 
 def common_folder():

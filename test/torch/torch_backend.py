@@ -70,7 +70,7 @@ def test_errors():
     with Net(2) as net:
         net.start_all()
         net.ranks_ok("cases_errors.py", "timeouts_are_named", "errors_are_torchs",
-                     "flight_recorder",
+                     "flight_recorder", "flight_recorder_elsewhere",
                      "barrier_blocks_nobody", "interrupted_start",
                      "forked_while_locked", "ends_are_told",
                      "group_that_cannot_have_a_timeout", "profiler")

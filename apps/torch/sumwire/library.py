@@ -152,6 +152,7 @@ SIGNATURES = {
     "sw_group_open": (INT, [POINTER, ctypes.c_char_p, ctypes.POINTER(U32), U32,
                             ctypes.POINTER(POINTER)]),
     "sw_group_set_timeout": (INT, [POINTER, U32]),
+    "sw_wait_group_failed_for": (INT, [POINTER, U32, ctypes.POINTER(U32)]),
     "sw_group_abort": (INT, [POINTER, INT, ctypes.c_char_p]),
     "sw_group_close": (INT, [POINTER]),
     "sw_coll": (INT, [POINTER, ctypes.POINTER(CollArgs),

@@ -168,6 +168,16 @@ SW_API int sw_group_set_timeout(struct sw_group *g, uint32_t seconds);
  * Errors: those of sw_group_abort. */
 SW_API int sw_group_close(struct sw_group *g);
 
+/* sw_wait_group_failed_for - wait until more than *@n groups of the job have
+ * failed, because ranks did not call or called differently (SW_EEXPIRED,
+ * SW_ESTALL, SW_EMISMATCH); *@n becomes their number. It serves a thread that
+ * writes a report while its process does something else, so groups that this
+ * process has not opened may count. Begin with *@n 0.
+ * Errors: SW_ETIMEDOUT after @timeout_ms; the reason why the attachment ended.
+ */
+SW_API int sw_wait_group_failed_for(
+	struct sw_client *c, uint32_t timeout_ms, uint32_t *n);
+
 #ifdef __cplusplus
 }
 #endif

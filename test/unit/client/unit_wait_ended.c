@@ -3,6 +3,7 @@
 #include "test/unit/host/host_rig.h"
 
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "pmd/client/client_group.h"
@@ -446,6 +447,100 @@ static void socket__is_full(void **state)
 	assert_in_range(took_ns, 0, RIG_WAIT_MS * UINT64_C(300000));
 }
 
+/* --- failed groups --- */
+
+/* It waits once for each. */
+struct failure_watch {
+	struct sw_client *c;
+	pthread_t thread;
+	atomic_uint n_seen, n_waits;
+	int err;
+};
+
+static void *watch_failures(void *arg)
+{
+	struct failure_watch *w = arg;
+	uint32_t n = 0;
+
+	do {
+		atomic_fetch_add(&w->n_waits, 1);
+		w->err = sw_wait_group_failed_for(w->c, UINT32_MAX, &n);
+		atomic_store(&w->n_seen, n);
+	} while (!w->err);
+	return NULL;
+}
+
+static void await_at_least(atomic_uint *n, uint32_t least)
+{
+	for (int i = 0; i < RIG_WAIT_MS && atomic_load(n) < least; i++)
+		usleep(1000);
+	assert_true(atomic_load(n) >= least);
+}
+
+static void fail_groups(struct rig *r, uint32_t n)
+{
+	atomic_store(&r->n_failing, n);
+	rig_kick(r);
+}
+
+static void wait_failed__sees_each_and_ends_with_the_client(void **state)
+{
+	struct scene *s = *state;
+	struct failure_watch w = {.c = s->c};
+
+	pthread_create(&w.thread, NULL, watch_failures, &w);
+	for (uint32_t n = 1; n <= 3; n++) {
+		await_at_least(&w.n_waits, n);
+		fail_groups(s->r, 1);
+		await_at_least(&w.n_seen, n);
+		assert_int_equal(atomic_load(&w.n_seen), n);
+	}
+	sw_leave(s->c);
+	pthread_join(w.thread, NULL);
+	assert_int_equal(w.err, SW_ECLOSED);
+	assert_int_equal(w.n_seen, 3);
+}
+
+static void wait_failed__agent_hangs_up(void **state)
+{
+	struct scene *s = *state;
+	struct failure_watch w = {.c = s->c};
+	uint64_t h;
+
+	pthread_create(&w.thread, NULL, watch_failures, &w);
+	await_at_least(&w.n_waits, 1);
+	atomic_store(&s->r->end_err, SW_EPEER);
+	assert_int_equal(sw_wait_ended(s->c, &h), SW_EPEER);
+	pthread_join(w.thread, NULL);
+	assert_int_equal(w.err, SW_EPEER);
+}
+
+static void wait_failed__counts_what_it_did_not_see(void **state)
+{
+	struct scene *s = *state;
+	uint32_t n = 0;
+	int status;
+	pid_t pid;
+
+	assert_int_equal(sw_wait_group_failed_for(s->c, 20, &n), SW_ETIMEDOUT);
+	assert_int_equal(n, 0);
+	fail_groups(s->r, 2);
+	while (n < 2)
+		assert_int_equal(
+			sw_wait_group_failed_for(s->c, RIG_WAIT_MS, &n), 0);
+	assert_int_equal(n, 2);
+	pid = rig_fork(s->r);
+	if (!pid) {
+		sw_leave(s->c); /* a child's */
+		_exit(sw_wait_group_failed_for(s->c, RIG_WAIT_MS, &n) !=
+			SW_ECLOSED);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(sw_wait_group_failed_for(s->c, 0, &n), SW_ETIMEDOUT);
+	assert_int_equal(n, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -473,6 +568,14 @@ int main(void)
 			scene_close),
 		cmocka_unit_test_setup_teardown(wait_for__is_as_long_as_it_says,
 			scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			wait_failed__sees_each_and_ends_with_the_client,
+			scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			wait_failed__agent_hangs_up, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			wait_failed__counts_what_it_did_not_see, scene_open,
+			scene_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

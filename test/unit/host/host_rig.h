@@ -75,6 +75,9 @@ struct rig {
 	pthread_t control, lcore;
 	int kick;           /* eventfd that ends the lcore's sleep */
 	atomic_int end_err; /* set: hang up on everybody, once */
+	/* Failed groups: to count on the lcore, then to tell on the control
+	 * thread. */
+	atomic_uint n_failing, n_failed;
 	atomic_bool stop, is_control_over;
 	atomic_bool is_held; /* both threads are to rest */
 	atomic_uint n_resting;
@@ -325,6 +328,8 @@ static inline void *rig_control(void *arg)
 		rig_rest(r);
 		if (err)
 			rig_end(r, err);
+		if (atomic_exchange(&r->n_failed, 0))
+			sw_host_wake_watches(r->host);
 		sw_host_poll(r->host, 5);
 		rig_release(r);
 	}
@@ -436,7 +441,7 @@ static inline void *rig_lcore(void *arg)
 
 	while (!atomic_load(&r->is_control_over)) {
 		struct sw_host_client *ports[RIG_CLIENTS];
-		uint32_t n = 0;
+		uint32_t n = 0, n_failing = atomic_exchange(&r->n_failing, 0);
 
 		rig_rest(r);
 		pthread_mutex_lock(&r->lock);
@@ -446,10 +451,13 @@ static inline void *rig_lcore(void *arg)
 			if (r->ports[i].state == RIG_LIVE) {
 				rig_serve(r, r->ports[i].port);
 				rig_serve_colls(r, r->ports[i].port);
+				for (uint32_t k = 0; k < n_failing; k++)
+					sw_host_note_failed(r->ports[i].port);
 				ports[n++] = r->ports[i].port;
 			}
 		}
 		pthread_mutex_unlock(&r->lock);
+		atomic_fetch_add(&r->n_failed, n_failing);
 		if (r->how.is_napping)
 			sw_host_nap(ports, n, r->how.idle_us);
 		else

@@ -214,7 +214,8 @@ static void differs(struct sw_worker_coll second, const char *text)
 	ask.root = 1;
 	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
 	assert_int_equal(sw_worker_coll(&r->w, &second), SW_EMISMATCH);
-	assert_string_equal(wrig_events(r), "done t0 #70 SW_EMISMATCH w0");
+	assert_string_equal(
+		wrig_events(r), "failed; done t0 #70 SW_EMISMATCH w0");
 	assert_string_equal(
 		sw_worker_why(&r->w, 0, (char[SW_TEXT_MAX]){0}), text);
 	assert_int_equal(sw_worker_coll(&r->w, &ask), SW_EMISMATCH);
@@ -533,7 +534,8 @@ static void here__differs(void **state)
 	ask = call(1, SW_ALL_REDUCE, 2);
 	assert_int_equal(sw_worker_coll(&r->w, &ask), SW_EMISMATCH);
 	assert_true(sw_worker_take(&r->w));
-	assert_string_equal(wrig_events(r), "done t0 #70 SW_EMISMATCH w0");
+	assert_string_equal(
+		wrig_events(r), "failed; done t0 #70 SW_EMISMATCH w0");
 	wrig_close(r);
 }
 

@@ -273,6 +273,32 @@ static void server_says(
 		&fault);
 }
 
+/* Of a group that no rank here has opened, the user learns that it has failed;
+ * not that it was aborted, and not from each server. */
+static void failed__of_a_group_that_is_not_here(void **state)
+{
+	static const struct {
+		uint32_t server;
+		int16_t err;
+		const char *events;
+	} cases[] = {{0, SW_EEXPIRED, "failed"}, {0, SW_ESTALL, "failed"},
+		{0, SW_EABORTED, ""}, {0, SW_EPEER, ""}, {1, SW_EEXPIRED, ""}};
+	struct worker_rig *r = open_servers();
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sw_fault fault = {
+			.err = cases[i].err, .key = 77, .text = "it ended"};
+
+		peer_send(&r->s[cases[i].server],
+			(struct sw_header){.type = SW_END,
+				.round = 1,
+				.payload_len = sizeof(fault)},
+			&fault);
+		assert_string_equal(wrig_events(r), cases[i].events);
+	}
+	wrig_close(r);
+}
+
 /* Others may have waited too long at the same time. */
 static void decide__who_has_waited_too_long(void **state)
 {
@@ -290,7 +316,8 @@ static void decide__who_has_waited_too_long(void **state)
 	wrig_tick(r, 200 * SW_MS); /* it was lost */
 	assert_contains(wrig_tx(r), "s0 END k0 r1 rank 0 waited");
 	server_says(r, 0, SW_EEXPIRED, "rank 1 waited");
-	assert_string_equal(wrig_events(r), "done t0 #0 SW_EEXPIRED w0");
+	assert_string_equal(
+		wrig_events(r), "failed; done t0 #0 SW_EEXPIRED w0");
 	assert_string_equal(sw_worker_why(&r->w, GA, (char[SW_TEXT_MAX]){0}),
 		"rank 1 waited");
 	wrig_tick(r, 200 * SW_MS);
@@ -314,7 +341,8 @@ static void decide__what_another_server_says(void **state)
 	wrig_tick(r, 0);
 	assert_string_equal(wrig_tx(r), "s1 KEEPALIVE");
 	server_says(r, 0, SW_EMISMATCH, "rank 0 calls b, rank 1 a");
-	assert_string_equal(wrig_events(r), "done t0 #0 SW_EMISMATCH w0");
+	assert_string_equal(
+		wrig_events(r), "failed; done t0 #0 SW_EMISMATCH w0");
 	assert_string_equal(sw_worker_why(&r->w, GA, (char[SW_TEXT_MAX]){0}),
 		"rank 0 calls b, rank 1 a");
 	wrig_close(r);
@@ -460,6 +488,7 @@ int main(void)
 		cmocka_unit_test(end__by_who_is_not_in_it),
 		cmocka_unit_test(abort__names_who_is_missing),
 		cmocka_unit_test(abort__says_the_name),
+		cmocka_unit_test(failed__of_a_group_that_is_not_here),
 		cmocka_unit_test(decide__who_has_waited_too_long),
 		cmocka_unit_test(decide__what_another_server_says),
 		cmocka_unit_test(close__is_said_until_it_is_acknowledged),

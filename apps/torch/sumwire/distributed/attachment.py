@@ -9,7 +9,7 @@ import threading
 
 from sumwire.client import Client
 from sumwire.collectives import Calls
-from sumwire.distributed import agents, homes
+from sumwire.distributed import agents, flight, homes
 from sumwire.distributed.devices import Places
 from sumwire.distributed.errors import SumwireError
 from sumwire.memory import Memory
@@ -55,6 +55,7 @@ class Attachment:
             raise
         self.job = (*client.job, client.rank)
         self.calls = Calls(client)
+        self.watch = flight.Watch(client)
         self.memory = Memory(client)
         self.places = Places(client)
         self.rank, self.size = client.rank, client.size
@@ -72,6 +73,7 @@ class Attachment:
 
     def leave(self):
         self.calls.close()
+        self.watch.end()
 
 
 @contextlib.contextmanager

@@ -12,13 +12,14 @@ import itertools
 import os
 import pickle
 import sys
+import threading
 import time
 import warnings
 
 import torch
 from torch.autograd import profiler
 
-from sumwire import timeline
+from sumwire import library, locks, timeline
 
 VERSION = "2.10"  # of the format
 SIZE = 2000  # collectives to keep
@@ -27,6 +28,8 @@ DEPTH = 12  # callers to keep of each
 LIBRARY = "gloo"
 # Part of its timeout within which only a collective of a group that is over ends with one.
 SOON = 0.1
+WATCH_MS = 3600000
+WRITE_S = 10  # the longest that the end of a program waits for a file
 # Errors that mean that a rank did not call, or called differently.
 WRITTEN = ("SW_ETIMEDOUT", "SW_EEXPIRED", "SW_ESTALL", "SW_EMISMATCH")
 
@@ -36,6 +39,8 @@ _numbers = itertools.count()
 _SKIPPED = (os.path.dirname(os.path.abspath(__file__)),
             os.path.join(os.path.dirname(torch.__file__), "_dynamo"))
 _groups = {}  # group's name: (description, ranks of the default group)
+_rank = 0  # of this process, in the default group
+_writing = locks.make()
 os.register_at_fork(after_in_child=_records.clear)
 
 
@@ -51,9 +56,11 @@ class Counts(ctypes.Structure):
     _fields_ = [("calls", ctypes.c_uint64), ("parts", ctypes.c_uint64)]
 
 
-def open_group(name, ranks, size):
+def open_group(name, ranks, size, rank):
     """Note a group of that size, by torch's name and its ranks in the default group; no
-    ranks: it is the default group."""
+    ranks: it is the default group.  rank: this process's there."""
+    global _rank
+    _rank = rank
     _groups[name] = ("undefined", ranks) if ranks else ("default_pg", list(range(size)))
 
 
@@ -163,23 +170,59 @@ def write(rank, prefix=None):
             "torch", "comm_lib_trace_rank_")
     path = f"{prefix}{rank}"
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    with open(path + ".new", "wb") as f:
+    with _writing, open(path + ".new", "wb") as f:
         pickle.dump(dump(), f)
-    os.replace(path + ".new", path)
+        os.replace(path + ".new", path)
     return path
 
 
-def failed(rank, error):
-    """Write the collectives if the error is one that they explain."""
-    if not _records or getattr(error, "name", None) not in WRITTEN:
-        return
+def report():
+    """Write the collectives, and say where they are."""
     try:
-        path = write(rank)
+        path = write(_rank)
     except OSError as e:
         warnings.warn(f"the flight recorder was not written: {e}")
         return
-    warnings.warn(f"the last {len(_records)} collectives of rank {rank} are in {path}: "
+    warnings.warn(f"the last {len(_records)} collectives of rank {_rank} are in {path}: "
                   f"torchfrtrace compares those of all ranks")
+
+
+class Watch:
+    """Write the collectives when a group of the job fails, in a thread of its own: this
+    rank may be the one that does not call.  The thread sleeps in the library."""
+
+    def __init__(self, client):
+        self.client, self.thread = client, None
+        self.n_seen = 0  # failed groups of the job that were reported
+        if is_recording():
+            self.thread = threading.Thread(target=self._run, daemon=True,
+                                           name="sumwire-flight")
+            self.thread.start()
+
+    def _wait(self, limit_ms):
+        """Return the library's code, and how many groups of the job have failed."""
+        n = ctypes.c_uint32(self.n_seen)
+        return self.client.lib.sw_wait_group_failed_for(
+            self.client.pointer, limit_ms, ctypes.byref(n)), n.value
+
+    def _run(self):
+        code = 0
+        while code in (0, library.ETIMEDOUT):
+            code, n = self._wait(WATCH_MS)
+            if not code and n != self.n_seen:  # else the failed call has told
+                self.n_seen = n
+                report()
+
+    def failed(self, error):
+        """Write the collectives if this error of a call is one that they explain."""
+        if is_recording() and getattr(error, "name", None) in WRITTEN:
+            self.n_seen = self._wait(0)[1]
+            report()
+
+    def end(self):
+        """Wait for the thread, which may be writing.  The client has left the job."""
+        if self.thread:
+            self.thread.join(WRITE_S)
 
 
 # --- PyTorch's profiler ---

@@ -115,7 +115,7 @@ class Methods:
         self.buckets = []  # (work, result, future) of ddp.average
         members = list(opts.global_ranks_in_group)
         self.global_rank = members[self.me] if members else self.me
-        flight.open_group(self.name, members, self.n)
+        flight.open_group(self.name, members, self.n, self.global_rank)
         self.attachment = self.group = self.machines = None
         self.use(quick.Slow())
         if self.n > 1:
@@ -531,7 +531,8 @@ class Methods:
     def failed(self, error):
         if not self.error:
             self.error = error
-            flight.failed(self.global_rank, error)
+            if self.attachment:
+                self.attachment.watch.failed(error)
 
     def record(self, work, limit_s, kind, send, recv):
         """Keep a part of work for the flight recorder.  limit_s: the call's own
