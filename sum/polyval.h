@@ -49,7 +49,7 @@ struct sw_polyval_key {
 
 /* sw_polyval_prepare - prepare the key of SW_POLYVAL_BLOCK bytes at @bytes, for
  * the widest kernel that runs here; sw_polyval_prepare_for, for @kernel.
- * Cost: some 8 us. */
+ * Cost: some 7 us. */
 void sw_polyval_prepare(struct sw_polyval_key *key, const uint8_t *bytes);
 void sw_polyval_prepare_for(struct sw_polyval_key *key, const uint8_t *bytes,
 	const struct sw_polyval *kernel);
@@ -64,9 +64,10 @@ static inline void sw_polyval(const struct sw_polyval_key *key, const void *p,
 	key->kernel->hash(key, p, n, hash);
 }
 
-/* sw_polyval_far - the same for bytes that are not in this core's caches: fetch
- * @n bytes at @next meanwhile, which are to be hashed then.  Nothing need be
- * there. */
+/* sw_polyval_far - the same for bytes that are not in this core's caches. If
+ * they are many, fetches @n bytes at @next meanwhile, which are to be hashed
+ * next;
+ * @next may be any address. */
 static inline void sw_polyval_far(const struct sw_polyval_key *key,
 	const void *p, size_t n, const void *next,
 	uint8_t hash[SW_POLYVAL_BLOCK])

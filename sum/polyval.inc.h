@@ -41,7 +41,8 @@ struct aim {
 	uintptr_t ahead;
 };
 
-/* The bytes at @p, loaded once, although GCC takes loads for free. */
+/* Load the bytes at @p, once: GCC takes loads for free and would repeat them.
+ */
 INLINE VEC take(const uint8_t *p, struct aim aim)
 {
 	VEC v;

@@ -98,7 +98,7 @@ static void scalar_hash(const struct sw_polyval_key *key, const void *data,
 	memcpy(out, hash, BLOCK);
 }
 
-/* Its time is not that of memory. */
+/* The products take longer than the memory, so nothing is fetched. */
 static void scalar_far(const struct sw_polyval_key *key, const void *data,
 	size_t n, const void *next, uint8_t *out)
 {

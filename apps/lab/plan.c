@@ -10,9 +10,9 @@
 #include "apps/cli/json.h"
 #include "apps/lab/model.h"
 #include "apps/lab/plan_place.h"
-#include "apps/topo/plan_share.h"
 #include "apps/lab/plan_sim.h"
 #include "apps/lab/svg.h"
+#include "apps/topo/plan_share.h"
 #include "engine/base/error.h"
 
 enum { MACHINES = 1024, PAYLOAD = 8192 };

@@ -145,8 +145,8 @@ static inline void on_results(struct sw_worker *w, struct sw_link *l,
 
 /* --- the fate of pushes --- */
 
-/* Note the fate of a push.  Of a tensor it is lost: fold_run takes those that
- * were acknowledged. */
+/* Note the fate of a push.  A tensor's can only be lost here: fold_run takes
+ * all that were acknowledged. */
 static inline __attribute__((always_inline)) void chunk_fate(struct sw_link *l,
 	struct sw_wtensor *t, uint32_t record, uint64_t psn, enum sw_fate fate)
 {

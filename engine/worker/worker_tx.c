@@ -279,8 +279,8 @@ static __attribute__((noinline)) void push_keyed(struct sw_worker *w,
 	}
 	hash = sw_frame_seal(
 		out, l->peer.path, payload, is_stable, &w->tagging);
-	if (is_stable) /* the process's bytes: the next are likely behind them
-			*/
+	/* A process's buffer is stable, and is pushed from front to back. */
+	if (is_stable)
 		sw_polyval_far(&seal->tx_hash, payload, h->payload_len,
 			(const void *)((uintptr_t)payload + h->payload_len),
 			hash);

@@ -139,7 +139,7 @@ const char *sw_figure_here(const struct sw_figure_claim *c, char out[64])
 	return out;
 }
 
-/* One number, two with "to" between them, or "at most" one; false: none of
+/* Read one number, two with "to" between them, or "at most" one; false: none of
  * these. */
 static bool parse(const char *paper, double *low, double *high)
 {
@@ -163,8 +163,8 @@ static double apart(double here, double paper, bool is_percent)
 	return is_percent ? here - paper : 100 * (here / paper - 1);
 }
 
-/* What lies below a range of the paper and above it; apart from one number,
- * both ends. */
+/* Compare our range with the paper's: write by how much it goes below and
+ * above, or how far both ends are from the paper's single number. */
 const char *sw_figure_deviation(
 	const struct sw_figure_claim *c, const char *paper, char out[64])
 {

@@ -5,9 +5,9 @@
 
 #include "apps/lab/figures/figure.h"
 #include "apps/lab/array.h"
-#include "apps/topo/plan_share.h"
 #include "apps/lab/plan_sim.h"
 #include "apps/lab/sim/sim.h"
+#include "apps/topo/plan_share.h"
 
 enum formula { OPTIMAL, RING, SERVER, IDEAL, BOUND };
 

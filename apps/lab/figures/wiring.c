@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "apps/lab/figures/figure.h"
-#include "apps/topo/plan_share.h"
 #include "apps/lab/svg.h"
+#include "apps/topo/plan_share.h"
 #include "apps/topo/topo.h"
 #include "engine/base/error.h"
 

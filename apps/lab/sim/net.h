@@ -89,7 +89,7 @@ struct sw_sim_link {
 	uint64_t rate_bit_s, delay_ns;
 	uint64_t ns_q16; /* ns per byte, times 2^16 */
 	uint64_t buffer_bytes;
-	uint32_t most_bytes;                /* of a frame, as its MTU allows */
+	uint32_t most_bytes; /* largest frame that its MTU allows */
 	uint64_t ecn_bytes, ecn_most_bytes; /* mark from, mark all; 0: never */
 	struct sw_sim_pool *pool;           /* NULL: a buffer of its own */
 	const struct sw_sim_faults *faults;

@@ -19,7 +19,7 @@ struct build {
 
 static const uint32_t NONE = UINT32_MAX;
 
-/* What a link has of its own, or [net]. */
+/* Properties of a link: its own, or those of [net]. */
 struct kind {
 	uint64_t rate_bit_s, delay_ns, buffer_bytes;
 	uint32_t mtu;

@@ -46,7 +46,7 @@ static const struct {
 
 enum { WORD = 256, VALUES = 1000000 };
 
-static const uint64_t ONE = 1ULL << 32; /* of numbers times 2^32 */
+static const uint64_t ONE = 1ULL << 32; /* as a number times 2^32 */
 static const double REAL_LEAST = 0.01, REAL_MOST = 10;
 
 /* --- arithmetic with numbers times 2^32 --- */
@@ -61,7 +61,7 @@ static uint64_t root(unsigned __int128 x)
 	return r;
 }
 
-/* The logarithm to base 2 of @x > 0, itself times 2^32. */
+/* Return the logarithm to base 2 of @x > 0, which is times 2^32. */
 static int64_t log_2(uint64_t x)
 {
 	int whole = 63 - __builtin_clzll(x);
@@ -78,7 +78,8 @@ static int64_t log_2(uint64_t x)
 	return out;
 }
 
-/* @ns times 2 to the power of @x, which is times 2^32: at most an hour. */
+/* Return @ns times 2 to the power of @x, which is times 2^32; at most an hour.
+ */
 static uint64_t times_power(uint64_t ns, __int128 x)
 {
 	__int128 whole = x >> 32;
@@ -106,14 +107,13 @@ static uint64_t times_power(uint64_t ns, __int128 x)
 static const uint64_t LN_2 = 2977044472;    /* ln 2 */
 static const uint64_t LOG_2_E = 6196328019; /* 1 / ln 2 */
 
-/* Above 0, at most 1. */
+/* Draw a number above 0, at most 1, uniformly. */
 static uint64_t fraction(uint64_t *rng)
 {
 	return (sw_random_next(rng) >> 32) + 1;
 }
 
-/* From the standard normal distribution, times 2^32: Marsaglia's polar
- * method. */
+/* Draw from the standard normal distribution by Marsaglia's polar method. */
 static int64_t normal(uint64_t *rng)
 {
 	int64_t x, y, s;

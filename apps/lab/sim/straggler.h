@@ -16,7 +16,7 @@ struct sw_sim_straggler {
 	uint32_t kind;    /* row of the table in straggler.c */
 	uint64_t a_ns;    /* first number: a time */
 	uint64_t b;       /* second: a time, or a number times 2^32 */
-	uint64_t *values; /* of a file, else NULL */
+	uint64_t *values; /* read from a file, else NULL */
 	uint32_t n_values;
 };
 

@@ -273,8 +273,8 @@ static void server_says(
 		&fault);
 }
 
-/* Of a group that no rank here has opened, the user learns that it has failed;
- * not that it was aborted, and not from each server. */
+/* The user learns from the coordinator alone that a group failed which no rank
+ * here has opened; nobody tells of one that was aborted. */
 static void failed__of_a_group_that_is_not_here(void **state)
 {
 	static const struct {

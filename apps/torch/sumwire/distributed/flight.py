@@ -28,7 +28,7 @@ DEPTH = 12  # callers to keep of each
 LIBRARY = "gloo"
 # Part of its timeout within which only a collective of a group that is over ends with one.
 SOON = 0.1
-WATCH_MS = 3600000
+WATCH_MS = 3600000  # one wait of the watch; a failed group ends it at once
 WRITE_S = 10  # the longest that the end of a program waits for a file
 # Errors that mean that a rank did not call, or called differently.
 WRITTEN = ("SW_ETIMEDOUT", "SW_EEXPIRED", "SW_ESTALL", "SW_EMISMATCH")
@@ -39,7 +39,7 @@ _numbers = itertools.count()
 _SKIPPED = (os.path.dirname(os.path.abspath(__file__)),
             os.path.join(os.path.dirname(torch.__file__), "_dynamo"))
 _groups = {}  # group's name: (description, ranks of the default group)
-_rank = 0  # of this process, in the default group
+_rank = 0  # this process's, in the default group
 _writing = locks.make()
 os.register_at_fork(after_in_child=_records.clear)
 
