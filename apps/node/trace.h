@@ -25,8 +25,8 @@ struct sw_tracer; /* of one lcore */
 struct sw_trace {
 	struct sw_feed feed;
 	struct sw_host *host;    /* an agent's, whose processes note events */
-	struct sw_trace_ask ask; /* what the reader wants */
-	uint64_t ask_by_ns;      /* it must say so by then */
+	struct sw_trace_ask ask; /* the reader's request */
+	uint64_t ask_by_ns;      /* deadline of the request */
 	struct sw_tracer *tracers[SW_MAX_LCORES]; /* NULL: none */
 	bool is_on;                               /* there are tracers */
 	bool has_said_end;                        /* to the reader */

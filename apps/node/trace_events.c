@@ -130,7 +130,7 @@ static struct counts count(const struct sw_stats *s)
 		s->push_again, s->results, s->result_bytes, s->result_again};
 }
 
-/* What a received frame has done.  kind SW_TRACE_RX: nothing that is noted. */
+/* The effect of a received frame.  kind SW_TRACE_RX: none worth an event. */
 struct fate {
 	uint8_t kind, flags;
 	uint16_t bytes;
@@ -160,8 +160,8 @@ static struct fate fate_of_one(const struct sw_header *h,
 }
 
 /* Tell the fates of frames that were handed on together, all new.  If some were
- * dropped, the reader finds out which ones: they come again.  So it does with
- * those that completed sums: nobody folds after them. */
+ * dropped, the reader finds out which ones, because their senders retransmit
+ * them.  It also finds the frames that completed sums: no fold follows them. */
 static void fates_of_some(const struct sw_header *h, uint32_t n,
 	const struct counts *was, const struct counts *is, struct fate *out)
 {

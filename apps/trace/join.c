@@ -12,7 +12,7 @@ struct item {
 	uint64_t epoch, t_ns;
 	uint32_t seed, key, round, chunk;
 	uint16_t member, daemon, lcore;
-	uint8_t stage; /* SW_STAGES: it is none */
+	uint8_t stage; /* SW_STAGES: the event is no stage */
 	struct sw_trace_event *event;
 };
 
@@ -250,8 +250,8 @@ static uint32_t list(const struct sw_trace_data *t, struct item *out)
 	return n;
 }
 
-/* Of several folds, or holds, of a piece, one had an effect.  An unsure one
- * gave way: it was dropped before, or came again after. */
+/* Keep one fold, or hold, of a piece: only one had an effect.  Drop unsure ones
+ * first: their frame was dropped before, or was a duplicate. */
 static void settle_piece(struct item *items, uint32_t n)
 {
 	for (uint32_t i = 0, some; i < n; i += some) {

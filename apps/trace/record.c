@@ -160,7 +160,7 @@ static void take_records(struct recording *rec, struct source *s)
 	take_blocks(rec, s);
 }
 
-/* Is it one of those that are asked for? */
+/* Was the daemon asked for by name? */
 static bool is_asked(
 	const struct sw_found_daemon *d, const struct sw_arg_list *names)
 {

@@ -186,9 +186,9 @@ struct sw_flow {
 	uint64_t far_psn[SW_N_SPACES]; /* not yet believed, if above rx_psn */
 	/* Round trips of all flows of an engine; NULL: nobody counts them. */
 	struct sw_histogram *rtts;
-	/* Rings: all begin in few; one that grows moves to many. They touch no
-	 * more memory than they need. */
-	struct sw_sent none; /* of spaces that have sent nothing */
+	/* Rings: all begin in few; one that grows moves to many, so a flow
+	 * touches only the memory that it needs. */
+	struct sw_sent none; /* the ring of a space before its first frame */
 	struct sw_sent few[SW_N_CLASSES][SW_SENT_FEW];
 	struct sw_sent many[SW_N_CLASSES][SW_SENT_RING];
 };
@@ -692,7 +692,7 @@ struct sw_flow_losses {
 /* sw_flow_losses - count what was lost. */
 struct sw_flow_losses sw_flow_losses(const struct sw_flow *f);
 
-/* What limits a sender now, in bytes of frames. */
+/* The limits of a sender now, in bytes of frames. */
 struct sw_flow_view {
 	uint64_t window;  /* congestion's; 0: it does not limit the flow */
 	uint64_t granted; /* granted and not consumed */

@@ -13,9 +13,9 @@
 #include "sum/aes.h"
 
 enum {
-	SW_HASH_BYTES = 32,   /* of SHA-256 */
-	SW_SECRET_BYTES = 32, /* of a job's secret, and of AES-256 and X25519 */
-	SW_BLOCK_BYTES = 16,  /* of AES, its 128-bit keys and its MACs */
+	SW_HASH_BYTES = 32,   /* SHA-256 */
+	SW_SECRET_BYTES = 32, /* a job's secret, keys of AES-256 and X25519 */
+	SW_BLOCK_BYTES = 16,  /* AES: a block, a 128-bit key, a MAC */
 	SW_PRF_BYTES = SW_AES_MESSAGE, /* input of a sw_prf */
 };
 

@@ -26,7 +26,8 @@ enum sw_label {
 };
 
 struct sw_secret {
-	uint8_t id[SW_KEY_ID_BYTES]; /* of the secret; tells nothing of it */
+	uint8_t id[SW_KEY_ID_BYTES]; /* names the secret and reveals nothing of
+					it */
 	uint8_t bytes[SW_SECRET_BYTES];
 	/* Derived once: a stranger may make a server check many MACs. */
 	uint8_t mac_keys[SW_N_LABELS][SW_BLOCK_BYTES];

@@ -20,7 +20,7 @@ enum {
 struct sw_noise {
 	uint8_t chain[SW_HASH_BYTES], hash[SW_HASH_BYTES];
 	uint8_t key[32];
-	uint64_t number; /* of the next payload under this key */
+	uint64_t number; /* nonce of the next payload under this key */
 	uint8_t e[32];   /* our ephemeral private key */
 	uint8_t far_e[32];
 };

@@ -16,9 +16,9 @@
 #include "sum/polyval.h"
 
 enum {
-	SW_SEAL_HEAD_BYTES = 46, /* of the header, which the tag covers */
+	SW_SEAL_HEAD_BYTES = 46, /* part of the header that the tag covers */
 	SW_SEAL_HASH_AT = 48,    /* place of h in what it covers */
-	SW_SEAL_SPACES = 9,      /* of packet numbers */
+	SW_SEAL_SPACES = 9,      /* spaces of packet numbers */
 	SW_NONCE_BYTES = 12,     /* before the four bytes that count blocks */
 	SW_TAKEN_WORDS = 4,
 	SW_TAKEN_BITS = 64 * SW_TAKEN_WORDS,
@@ -95,7 +95,7 @@ struct sw_seal {
 	struct sw_ctr tx_cipher, rx_cipher;
 	struct sw_era_keys results; /* a worker's */
 	struct sw_taken taken[SW_SEAL_SPACES];
-	uint8_t direction; /* of our frames: 0 worker to server, 1 back */
+	uint8_t direction; /* our frames': 0 worker to server, 1 back */
 	bool is_encrypted; /* payloads are */
 	/* The newest era of results that this end knows; a server's: that its
 	 * worker has confirmed. */

@@ -54,11 +54,11 @@ struct sw_engine {
 	/* Return whether anything is outstanding, so that the loop must not
 	 * sleep long. */
 	bool (*is_busy)(const struct sw_engine *);
-	/* Describe session @i, below SW_MAX_SESSIONS; false: there is none.
+	/* Describe session @i, below SW_MAX_SESSIONS; false: it is not open.
 	 * NULL: the engine has no sessions. */
 	bool (*peer)(const struct sw_engine *, uint32_t i,
 		struct sw_engine_peer *out);
-	/* Describe tensor @key of session @i; false: there is none. */
+	/* Describe tensor @key of session @i; false: it is unknown. */
 	bool (*tensor)(const struct sw_engine *, uint32_t i, uint32_t key,
 		struct sw_engine_tensor *out);
 };

@@ -6,7 +6,7 @@
 
 enum {
 	PATH_BYTES = 32,
-	MAC_MAX = 512, /* of the payloads that have a MAC */
+	MAC_MAX = 512, /* longest payload that has a MAC */
 };
 
 void sw_hand_random(const struct sw_env *env, uint8_t out[32])

@@ -113,8 +113,8 @@ bool sw_admit_unseal(struct sw_server *srv, const struct sw_rx_frame *f,
 	return is_good;
 }
 
-/* Choose the keys of results: those of the job that is open, those that another
- * worker of a job to come was told, or new ones. */
+/* Choose the keys of results: the open job's keys, the keys that another worker
+ * of a forming job was told, or new ones. */
 static void choose_results(struct sw_server *srv, struct sw_pending *p)
 {
 	const struct sw_job *job = sw_job_find(srv, p->join.job);

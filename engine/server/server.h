@@ -124,7 +124,7 @@ struct sw_server_member {
 	 * the first one. */
 	struct sw_histogram late;
 	uint64_t push_bytes, result_bytes; /* payloads folded and sent */
-	/* Of a connected one: the path, and the largest payload it carries. */
+	/* If it is connected: the path, and the largest payload it carries. */
 	struct sw_peer_view path;
 	uint32_t payload;
 	char node[SW_NAME_MAX];
@@ -148,7 +148,7 @@ struct sw_server_job {
 	uint64_t open_chunks, open_slots; /* slots: those of groups */
 	uint64_t done_chunks;
 	uint64_t missing;    /* members that are not connected, a bit each */
-	struct sw_fault why; /* who is missing, or why the job failed */
+	struct sw_fault why; /* the missing members, or why the job failed */
 	struct sw_server_member members[SW_MAX_MEMBERS];
 };
 
@@ -157,8 +157,9 @@ struct sw_server_wait {
 	uint32_t job; /* index of its job below */
 	uint32_t n_open;
 	bool is_stream;
-	uint8_t kind;      /* stream: enum sw_coll_kind of its oldest */
-	uint32_t number;   /* of that in the group; tensor: the round */
+	uint8_t kind; /* stream: enum sw_coll_kind of its oldest */
+	uint32_t
+		number; /* stream: its number in the group; tensor: the round */
 	uint64_t still_ns; /* time without progress */
 	uint64_t lacks;    /* members that it waits for; 0: not known */
 	char name[SW_NAME_MAX];

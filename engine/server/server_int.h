@@ -119,7 +119,7 @@ struct sw_job {
 	struct sw_result_keys *results; /* NULL: no member has tags */
 	uint64_t probed; /* members that have said what their paths carry */
 	struct sw_shard shard;
-	struct sw_crowd crowd;           /* of sessions on other machines */
+	struct sw_crowd crowd;           /* sessions on other machines */
 	struct sw_session *sessions;     /* by member; zeroed if never used */
 	struct sw_due due[SW_MAX_PORTS]; /* sessions with results, by class */
 	uint64_t here[SW_SESSION_WORDS]; /* its sessions, as a set of indices */
@@ -144,7 +144,7 @@ struct sw_session {
 	struct sw_peer peer;   /* its id is index << 16 | generation */
 	struct sw_fault fault; /* err 0: none */
 	uint64_t nonce;        /* the nonce of its JOIN */
-	uint64_t key_id;       /* of its secret; 0: none */
+	uint64_t key_id;       /* names its secret; 0: none */
 	uint32_t n_answers;
 	struct sw_bitmap ends; /* indices of groups whose END it is owed */
 	uint64_t end_words[SW_KEY_WORDS];
@@ -227,7 +227,7 @@ struct sw_server {
 	uint32_t max_payload[SW_MAX_PORTS];
 	bool is_inner[SW_MAX_PORTS], is_trusted[SW_MAX_PORTS];
 	struct sw_ip ip[SW_MAX_PORTS]; /* ours */
-	uint16_t udp[SW_MAX_PORTS];    /* of our first endpoint */
+	uint16_t udp[SW_MAX_PORTS];    /* port of our first endpoint */
 	const struct sw_share *shares;
 	uint32_t n_shares;
 	const struct sw_guests *guests; /* NULL: everybody may join */

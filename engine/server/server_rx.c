@@ -47,8 +47,9 @@ static struct sw_session *confirm(
 	return NULL;
 }
 
-/* May a frame of no session be answered?  An engine with keys looks at its CRCs
- * only now: a tag is none.  Where keys are required, no LEFT would count. */
+/* May a frame without a session be answered?  An engine with keys checks CRCs
+ * only now, because a keyed frame has a tag in their place.  Where keys are
+ * required, no LEFT would count. */
 static bool is_answered(
 	struct sw_server *srv, const struct sw_rx_frame *f, struct sw_header *h)
 {

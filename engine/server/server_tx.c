@@ -307,7 +307,7 @@ static inline void send_result(struct sw_session *s, struct sw_space *space,
 		sw_frame_fill_data(out, s->peer.path, 0);
 }
 
-/* What tx_results has sent. */
+/* The frames that tx_results has sent. */
 struct sent_run {
 	uint32_t n, bytes, n_answers;
 };

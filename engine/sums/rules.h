@@ -29,7 +29,7 @@ struct sw_pushes {
 	const struct sw_rx_frame *f;
 	uint32_t n, member;
 	bool has_crc, has_completed;
-	uint32_t at, n_again; /* those that are held, and duplicates of these */
+	uint32_t at, n_again; /* chunks held, and their duplicates */
 	uint64_t bytes;       /* folded */
 };
 
@@ -39,8 +39,8 @@ struct sw_push {
 	const uint8_t *payload;
 	uint32_t member, local;
 	uint32_t n;            /* a tensor's: elements */
-	uint64_t bit;          /* of the member */
-	const uint64_t *marks; /* of the member, of this tensor */
+	uint64_t bit;          /* the member's */
+	const uint64_t *marks; /* the member's, for this tensor */
 	bool is_lent, has_crc;
 };
 

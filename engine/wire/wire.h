@@ -366,7 +366,7 @@ static inline void sw_frame_build(struct sw_tx_frame *out, struct sw_path to,
  * payload_crc (plain CRC32C) covers them. */
 struct sw_hello {
 	uint64_t nonce;  /* worker's; echoed */
-	uint64_t key_id; /* of the secret that it speaks with; 0: none */
+	uint64_t key_id; /* names the sender's secret; 0: none */
 	uint8_t mac[16]; /* under that secret */
 	/* A question (PROTOCOL.md, section 14.8): does the server still know
 	 * this session of its own, at this UDP port of its own?  0: none. */

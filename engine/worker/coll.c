@@ -13,7 +13,7 @@
 /* Bytes of a buffer, and between two of its parts. */
 #define BYTES_MAX (64ULL << 30)
 
-enum { TURN_BYTES = 128 << 10 }; /* of one local stream in a turn */
+enum { TURN_BYTES = 128 << 10 }; /* budget of a local stream in a turn */
 
 /* Return 16 bits of CRC over count and root, which each push carries: the
  * header itself has room only for the root's member. */

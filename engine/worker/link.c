@@ -464,8 +464,8 @@ bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 
 /* --- the handshake of a keyed link: COOKIE, ACCEPT, refusals ---
  *
- * These frames have CRCs and prove themselves by a MAC or by Noise. One that
- * proves nothing is at most a hint: it opens, refuses and ends nothing. */
+ * These frames have CRCs and prove themselves by a MAC or by Noise. A frame
+ * without proof is at most a hint: it opens, refuses and ends nothing. */
 
 static bool has_mac(const struct sw_worker *w, const struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)

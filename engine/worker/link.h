@@ -29,7 +29,7 @@ enum sw_link_state {
 	SW_LINK_CLOSED,
 };
 
-/* What became of a RESULT. */
+/* The fate of a RESULT. */
 enum sw_receipt {
 	SW_NOT_TAKEN, /* invalid: not acknowledged */
 	SW_HAD_IT,    /* a duplicate: acknowledged */

@@ -20,9 +20,9 @@ enum {
 	TENSOR_LOOKS = 4, /* a tensor costs this many */
 };
 
-/* Ask about a tensor from local chunk query_local on.  Of a stream that is
- * blocked or stalled, first ask for the base; if it is stalled, also say which
- * number it waits for (faults.c).  Returns false if it runs out of *looks, or
+/* Ask about a tensor from local chunk query_local on.  If a stream is blocked
+ * or stalled, first ask for the base; if it is stalled, also say which number
+ * it waits for (faults.c).  Returns false if it runs out of *looks, or
  * the QUERY is full. */
 static bool ask_about(struct sw_worker *w, struct sw_link *l,
 	const struct sw_wtensor *t, uint32_t *looks)

@@ -17,7 +17,7 @@
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
 
-enum { SAMPLES = 16 }; /* of so many rounds of a tensor one is timed */
+enum { SAMPLES = 16 }; /* one round in so many is timed */
 
 /* --- a round as a task --- */
 

@@ -98,7 +98,7 @@ const char *sw_missing_text(const struct sw_worker *w,
 		if (!t->is_open)
 			continue;
 		m.members |= named(w, t, 0) & ~(1ULL << w->member);
-		/* What another lane has, lane 0 has begun. */
+		/* Lane 0 has begun whatever another lane has. */
 		for (uint32_t i = 0; !w->lane_i && 64 * i < w->n_local; i++)
 			m.locals[i] |= t->kind->lagging(w, t, i, ~m.locals[i]);
 	}

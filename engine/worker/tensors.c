@@ -88,8 +88,8 @@ static void lay(
 {
 	uint64_t bytes = t->decl.n_elems * sw_dtype_bytes(t->decl.dtype);
 	uint64_t n_granules = (bytes + SW_GRANULE - 1) / SW_GRANULE;
-	/* Of one set for each link: the placement of chunks is known only with
-	 * the key. */
+	/* Words of one set for each link: the placement of chunks is known only
+	 * with the key. */
 	uint64_t most_words = (t->n_chunks + w->n_links) / 63 + 1 +
 			      SW_BITMAP_LEVELS * w->n_links;
 

@@ -22,7 +22,7 @@
 #include "engine/worker/tensors.h"
 
 enum {
-	SETTLE_COST = 4, /* of an end, as sw_sweep counts work */
+	SETTLE_COST = 4, /* cost of an end, as sw_sweep counts work */
 	/* The pause between two lines about what joining waits for. */
 	TELL_EVERY_NS = 2000000000,
 };

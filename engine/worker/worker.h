@@ -284,7 +284,7 @@ struct sw_worker {
 	_Alignas(64) float sums[SW_PAYLOAD_MAX / 2];
 	struct sw_tagging tagging; /* the run of PUSHes being sent */
 	/* Payloads of the frames of one tx: sums of the local ranks, and
-	 * copies. Those before made_at are in use.  Not zeroed. */
+	 * copies; in use up to made_at.  Not zeroed. */
 	uint8_t *made_at;
 	_Alignas(64) uint8_t made[SW_TX_BURST][SW_MADE_BYTES];
 	/* Placement by server, and by lane.  Not zeroed. */

@@ -25,8 +25,8 @@ static uint64_t backlog_of(const struct sw_link *l)
 	return l->n_todo * (uint64_t)sw_flow_frame(&l->peer.flow);
 }
 
-/* A builder returns 0 if there is nothing to say.  Those without a type here
- * choose it. */
+/* A builder returns 0 if there is nothing to say.  Builders without a type
+ * here choose it. */
 static const struct builder {
 	uint8_t type;
 	uint32_t (*build)(
@@ -301,7 +301,7 @@ struct run {
 	struct sw_link *l;
 	struct sw_wtensor *t;
 	struct sw_part *p;
-	struct sw_space *space; /* of the tensor's class */
+	struct sw_space *space; /* the tensor's class */
 	struct pushed *sum;
 };
 

@@ -28,7 +28,7 @@ enum {
 	ARG_BYTES = 8192,               /* the longest --lcores list fits */
 	ARGS_MAX = 16,
 	JOIN_POLL_US = 1000,
-	SUN_BYTES = 108, /* of a socket's path */
+	SUN_BYTES = 108, /* a socket's path */
 };
 
 /* The socket, below the runtime directory. */
@@ -163,8 +163,8 @@ static int runtime_make(
 }
 
 /* DPDK has opened and mapped all it needs there when rte_eal_init returns, so
- * the directory goes at once: then nothing stays behind a killed process. That
- * of telemetry has its socket, and stays. */
+ * the directory goes at once, and a killed process leaves nothing behind.  With
+ * telemetry the directory holds its socket and stays. */
 static void runtime_remove(
 	const struct sw_dpdk_params *p, const char *dir, char *old)
 {

@@ -59,7 +59,7 @@ struct sw_daemon_path {
 	uint64_t srtt_ns, least_ns; /* round trips: smoothed, the least */
 	uint64_t window_bytes;      /* congestion's; 0: it does not limit */
 	uint64_t sent, lost;        /* the daemon's data frames */
-	/* Of those lost: while a queue was long; noticed by a timeout. */
+	/* Lost while a queue was long; noticed by a timeout. */
 	uint64_t queued, timeouts;
 	uint64_t numbered, missed; /* the peer's: sent, not arrived */
 	uint64_t payload;          /* the largest that it carries; a server's */
@@ -131,7 +131,8 @@ struct sw_daemon_job {
 	bool has_idle;
 	uint64_t idle_s; /* since the last push */
 	uint64_t n_more; /* tensors that wait beside those below */
-	/* That the members agreed on, and that the server's ports carry. */
+	/* The one the members agreed on, and the largest that the server's
+	 * ports carry. */
 	uint64_t payload, most_payload;
 	uint32_t n_members, n_waits, n_processes, n_groups;
 	struct sw_daemon_member members[SW_MAX_MEMBERS];

@@ -141,8 +141,8 @@ static void take_session(char *rest, struct sw_found_daemon *d)
 	d->sessions[d->n_sessions++] = s;
 }
 
-/* Return the path that a line is about: that of the member or session above;
- * NULL: there is none. */
+/* Return the path of the member or session above a line; NULL if there is no
+ * such path. */
 static struct sw_daemon_path *path_above(
 	struct sw_found_daemon *d, struct sw_daemon_job *job)
 {

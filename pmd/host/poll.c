@@ -18,8 +18,7 @@ enum {
 	FIXED_FDS = 2,
 	MAX_FDS = FIXED_FDS + FDS_PER_SLOT * SW_HOST_SLOTS_MAX,
 	ACCEPTS_PER_POLL = 16,
-	MESSAGES_PER_POLL = 80, /* of one client, enough for a batch of 4,096
-				   tensors */
+	MESSAGES_PER_POLL = 80, /* per client: a batch of 4,096 tensors */
 	HELLO_TIMEOUT_S = 2,
 };
 

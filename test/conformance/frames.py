@@ -58,7 +58,7 @@ class Frame:
     aux: int = 0
     consumed: int = 0
     grant: int = 0
-    crc: int = 0  # of the payload, as received
+    crc: int = 0  # the payload's, as received
     head: bytes = b""  # as received, up to the checksums or the tag
     tail: bytes = b""  # these 8 bytes
 
@@ -110,7 +110,7 @@ def fold64(value):
 
 
 def quanta(n):
-    """What a data frame with a payload of n bytes consumes."""
+    """Return the quanta that a data frame with a payload of n bytes consumes."""
     return max(16, -(-(n + 120) // 65))
 
 

@@ -88,7 +88,7 @@ class Worker:
         self.tx = self.rx = self.results = None  # keys of the session
         self.result_cipher = b""
         self.n_encrypted = 0  # frames received that were
-        self.era = 0  # of results, the newest that the server told
+        self.era = 0  # the newest era of results that the server told
         self.out = collections.deque()  # messages: (number, type, payload)
         self.n_out = self.n_in = 0
         self.status = None

@@ -203,7 +203,7 @@ def law_processes(tree):
 WALL = re.compile(r"CLOCK_REALTIME|\btime\(NULL\)|\bgettimeofday\(|"
                   r"\bsem_timedwait\(|\bpthread_mutex_timedlock\(|"
                   r"\btime\.time\(|\bdatetime\.(utc)?now\(")
-# Who reads the time of day, and why: to show it, in no limit of a wait.
+# Files that read the time of day, and why: to show it, never to limit a wait.
 MAY_READ_TIME = {
     "apps/cli/find.c": "the age of a daemon, from the time that it began",
     "apps/cli/log.c": "the time in a log line",

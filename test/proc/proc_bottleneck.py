@@ -61,7 +61,7 @@ class Bottleneck(Trunk):
                 "drops": sum(x["drops"] for x in links)}
 
     def measure(self, seconds):
-        """What happens in that time, as parts of 1."""
+        """Measure for some seconds: shares of the link, and of the frames sent."""
         a = self.count()
         time.sleep(seconds)
         b = self.count()

@@ -126,7 +126,7 @@ def answer_all(sock, make):
 
 
 def with_answers(make):
-    """What it finds at a peer that answers with make(request)."""
+    """Return doctor's findings about a peer that answers with make(request)."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
         thread = threading.Thread(target=answer_all, args=(sock, make),

@@ -148,7 +148,7 @@ def check_job(text):
     check(sum(n for row, n in values(text, "sumwire_rounds_total").items() if agent in row) > 0,
           "no rounds")
     for family in ("push_bytes_total", "result_bytes_total", "rtt_seconds", "tx_frames_total",
-                   "rx_frames_total", "open"):  # of an agent's session
+                   "rx_frames_total", "open"):  # an agent's session
         rows = values(text, f"sumwire_job_session_{family}")
         check(any(n > 0 and agent in row and 'server="a"' in row and 'lane="0"' in row
                   for row, n in rows.items()), f"{family}: {rows}")

@@ -223,8 +223,8 @@ static void tx_passing(struct node *n, uint32_t n_frames, struct sw_path to)
 	memset(memory, 0, sizeof(memory));
 }
 
-/* Frames whose memory changes leave at once, without a copy; only those that
- * the kernel refuses are copied. */
+/* Frames whose memory changes leave at once, without a copy; the port copies
+ * only frames that the kernel refuses. */
 static void passing_run(struct node *n)
 {
 	struct sw_path to = {.ip = sw_ip_v4(ip_of(2)), .udp = UDP};

@@ -247,7 +247,7 @@ class NcclRas:
 
 
 def check_ncclras():
-    """What ncclras prints, what its JSON form must have, and its monitor."""
+    """Check ncclras' output, its JSON form and its monitor."""
     with Inetd() as inetd:
         at = inetd.server_address
         for command in "STATUS", "VERBOSE STATUS":
@@ -267,7 +267,7 @@ def check_ncclras():
 
 
 def check_ras():
-    """What NCCL's readers ask and need; rank 2 is a collective behind."""
+    """Check the answers that NCCL's readers need; rank 2 is a collective behind."""
     head, _, text = ras("CLIENT PROTOCOL 2", "timeout 5", "nonsense",
                         "SET FORMAT json", "VERBOSE STATUS", "STATUS"
                         ).partition("{")

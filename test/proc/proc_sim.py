@@ -37,7 +37,7 @@ def result_of(text):
 
 
 def test_descriptions():
-    """Those of conf/lab run, and give the same bytes twice."""
+    """Run the descriptions of conf/lab; each gives the same bytes twice."""
     for name in sorted(n for n in os.listdir(CONF) if n.endswith(".ini")):
         with tempfile.TemporaryDirectory() as a, tempfile.TemporaryDirectory() as b:
             path = os.path.abspath(os.path.join(CONF, name))
@@ -282,7 +282,7 @@ def test_records():
         check(all(c >= max(t) for c, *t in zip(times["class 1"], times["tensor 1"],
                                               times["tensor 2"])), times)
         rates = [int(row.split(",")[4]) for row in rows if ",rate_bit_s,switch,cpu0," in row]
-        check(8e9 < max(rates) <= 10.8e9, rates)  # of 10 Gb/s, and one frame in 100 us
+        check(8e9 < max(rates) <= 10.8e9, rates)  # 10 Gb/s, and one frame in 100 us
         check(sum("tensor_ns,gpu0,tensor 3," in row for row in rows) == 3, rows[-9:])
         with open(os.path.join(d, "x.json"), encoding="utf-8") as f:
             events = json.load(f)["traceEvents"]

@@ -41,7 +41,7 @@ struct attacker {
 	uint64_t flipped[SW_N_TYPES]; /* frames, by their type before */
 	struct sim_frame *kept[KEPT]; /* any frames, replaced at random */
 	uint64_t n_seen;
-	uint64_t nonces[NONCES]; /* of JOINs, which CRCs are sealed with */
+	uint64_t nonces[NONCES]; /* nonces of JOINs, which seal CRCs */
 	uint32_t n_nonces;
 	bool is_busy; /* its own frames are not looked at */
 };

@@ -55,11 +55,11 @@ enum sim_mismatch {
 	SIM_OTHER_SIZE, /* it declares one element more */
 };
 
-/* What a key of results has encrypted. */
+/* A payload that a key of results has encrypted. */
 struct sim_nonce {
-	uint8_t key[8]; /* of its bytes */
+	uint8_t key[8]; /* first bytes of the key */
 	uint32_t place[3], era;
-	uint32_t crc; /* of the encrypted bytes */
+	uint32_t crc; /* CRC of the encrypted bytes */
 };
 
 struct sim_worker {
@@ -146,7 +146,7 @@ struct sim_job {
 	struct sw_keyring_entry entry;
 	struct sw_keyring keyring;
 	struct sim_nonce nonces[SIM_NONCES]; /* the last, by hash */
-	uint8_t plain[SW_PAYLOAD_MAX];       /* of the frame that is judged */
+	uint8_t plain[SW_PAYLOAD_MAX]; /* payload of the frame that is judged */
 	bool is_by_use;   /* tensors have no priorities of their own */
 	bool is_in_order; /* a worker pushes in the order of its tensors */
 	bool is_reversed; /* odd ranks in the reversed order */

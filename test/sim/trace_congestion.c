@@ -424,7 +424,7 @@ static void congestion_plot(struct check *c)
 	close_job(job);
 }
 
-/* Who marks everything makes the job slow and does no other harm. */
+/* Marks on every frame slow the job down and do no other harm. */
 static void congestion_forged_marks(struct check *c)
 {
 	struct path p = {.rate_mbit = 1000,

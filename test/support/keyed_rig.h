@@ -46,7 +46,7 @@ struct rig {
 };
 
 static struct rig rig;
-static bool rig_encrypts; /* of all jobs from now on */
+static bool rig_encrypts; /* all jobs from now on */
 
 static inline void on_state(
 	void *ctx, enum sw_worker_state state, int err, const char *text)

@@ -84,7 +84,7 @@ def case_recorded():
 
 
 def case_variables():
-    """What BytePS's trace is by default; and what none understands."""
+    """Check the defaults of BytePS's trace, and values that are refused."""
     for name in "DIR", "START_STEP", "END_STEP":
         del os.environ[f"BYTEPS_TRACE_{name}"]
     with tempfile.TemporaryDirectory() as folder:

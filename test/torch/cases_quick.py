@@ -245,7 +245,7 @@ def case_entered():
 
 
 def case_late():
-    """Who waits for longer than one wait of C goes on in Python."""
+    """A wait that outlasts one wait of C continues in Python."""
     group, adopted = dist.new_group(), []
     dist.all_reduce(torch.ones(1), group=group)  # opens its stream
     calls, adopt = ours(group).calls, ours(group).calls.adopt

@@ -35,7 +35,7 @@ def test_all():
 
 
 def test_ends():
-    """Of a rank that is killed, and of a program whose thread waits."""
+    """End after a rank is killed, and in a program whose thread waits."""
     with Net(2) as net:
         net.start_all()
         for name, expected in ("left_waiting", (0, 0)), ("killed", (0, -9)):

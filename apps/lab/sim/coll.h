@@ -16,7 +16,7 @@ struct sw_sim_job;
 
 /* sw_sim_colls_open - prepare the collectives of an agent.  The job's kinds
  * must be set.
- * sw_sim_colls_reset - forget those that wait, once the job has ended.
+ * sw_sim_colls_reset - drop waiting collectives, once the job has ended.
  * sw_sim_colls_close - free them; may be NULL. */
 struct sw_sim_colls *sw_sim_colls_open(const struct sw_sim_job *j);
 void sw_sim_colls_reset(struct sw_sim_colls *c);

@@ -135,7 +135,7 @@ class Call(Ending):
         self.group, self.device = group, device
         self.kind, self.until, self.limit_s = kind, until, limit_s
         self.on_end, self.followers = on_end, None
-        self.is_ended, self._event = False, None  # of threads in await_end
+        self.is_ended, self._event = False, None  # threads in await_end share it
 
 
 class Calls:

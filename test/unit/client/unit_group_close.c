@@ -103,7 +103,7 @@ static void close__waits_for_a_slow_agent(void **state)
 }
 
 /* A group's memory is released once the agent lets go, so a hundred such closes
- * take no more than one. */
+ * take as much as one. */
 static void close__in_vain_gives_back_later(void **state)
 {
 	struct scene *s = *state;

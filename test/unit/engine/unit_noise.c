@@ -3,8 +3,8 @@
  *
  * Three kinds: bytes at random; good frames with flipped bits or cut short;
  * and frames whose checksums are right and whose fields are nearly so.  The
- * first two kinds must each end in one counter and in no allocation. Of the
- * third kind some are good by chance. Whatever they do to their own job, all
+ * first two kinds must each end in one counter and in no allocation. Some
+ * of the third kind are good by chance. Whatever they do to their own job, all
  * accesses stay in bounds (the sanitizers check it), and the job next to it
  * sums on.
  */

@@ -203,7 +203,7 @@ static void question__no_forged_answer_ends_a_session(void **state)
 	bad = told;
 	bad.from = path_of(2);
 	expect_nothing(&bad);
-	/* Of the session before, which had another nonce. */
+	/* The previous session had another nonce. */
 	close_all();
 	init();
 	rig.env.rng = 4711;

@@ -26,7 +26,7 @@ static void ceiling__counts_flows(void **state)
 	assert_int_equal(c.limit, 3000);
 }
 
-/* Of more than 48, a 16th must. */
+/* With more than 48 flows, a 16th must. */
 static void ceiling__a_16th(void **state)
 {
 	struct sw_ceiling c = {0};
@@ -192,8 +192,8 @@ static void crowd__not_of_two(void **state)
 	close_two(t);
 }
 
-/* Those that lose frames shrink what passes per round trip by a quarter, for
- * their job alone. */
+/* Flows that lose frames cut what passes per round trip by a quarter, in their
+ * job alone. */
 static void crowd__harms_no_other_job(void **state)
 {
 	struct two *t = open_two();

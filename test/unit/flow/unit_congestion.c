@@ -169,8 +169,8 @@ static void lose__once_per_round_trip(void **state)
 	assert_true(window(s) < before);
 }
 
-/* They found no room, so no others take their places in this round, but for few
- * frames. */
+/* Lost frames found no room, so at most a few frames take their places in this
+ * round. */
 static void lose__leaves_places_empty(void **state)
 {
 	struct sender *s = open_cut(1000, 2 * RTT);

@@ -258,7 +258,7 @@ static void parse__odd_characters_and_numbers(void **state)
 	assert_int_equal(d.n_jobs, 0);
 }
 
-/* What they lack or have too much of leaves out their line alone. */
+/* A field too few or too many drops its line alone. */
 static void parse__paths_ports_and_cores(void **state)
 {
 	struct sw_found_daemon d;

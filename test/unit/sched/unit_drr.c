@@ -81,8 +81,8 @@ static void put__idleness_saves_nothing(void **state)
 	assert_in_range(sent[1], 144 * 1024, 176 * 1024);
 }
 
-/* Nor does it forgive a debt: a job that re-enters for each frame gets no more
- * than others. */
+/* Re-entry forgives no debt: a job that re-enters for each frame gets its share
+ * and nothing beyond. */
 static void put__debt_stays(void **state)
 {
 	static const uint32_t bytes[SW_MAX_JOBS] = {16000, 16000};

@@ -384,7 +384,7 @@ static void end__and_close_again(void **state)
 	server_rig_close(r);
 }
 
-/* Of a kind that does not exist, or for no reason. */
+/* An END of an unknown kind, or without a reason. */
 static void end__forged(void **state)
 {
 	static const uint8_t types[] = {SW_END, SW_CLOSE};

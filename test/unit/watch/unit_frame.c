@@ -84,7 +84,7 @@ static void frame__rates_and_order(void **state)
 	text = frame(r, 0, SW_SORT_LOSS);
 	assert_true(strstr(text, "\nd0 ") < strstr(text, "\nd39 "));
 	free(text);
-	/* of one that has restarted nothing is known */
+	/* the first sample after a restart has no rate */
 	r->all[0][39].n = 0;
 	text = frame(r, 0, SW_SORT_NAME);
 	assert_contains(text, "\nd39           server  up              0.0");

@@ -42,7 +42,7 @@ static void metric__names_units_and_labels(void **state)
 			NULL, false, 1},
 		{"job.J.session.S.tx_timeouts",
 			"sumwire_job_session_tx_timeouts", "", NULL, true, 1},
-		/* of another version, or no daemon of ours */
+		/* another version, or a foreign daemon */
 		{"new", "sumwire_other", "counter=\"new\"", NULL, false, 1},
 		{"lcorex.turns", "sumwire_other", "counter=\"lcorex.turns\"",
 			NULL, false, 1},

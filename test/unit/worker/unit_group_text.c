@@ -85,7 +85,7 @@ static void mismatch__names_ranks_of_the_group(void **state)
 	}
 }
 
-/* Of every number that a byte can be, and a text that does not end. */
+/* Faults of every kind that a byte can name, and an unterminated text. */
 static void fault__of_any_kind(void **state)
 {
 	static const uint16_t ranks[] = {0, 2};

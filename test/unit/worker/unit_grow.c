@@ -419,7 +419,7 @@ static void lane__follows_lane_0(void **state)
 	assert_int_equal(pushed(r), 72);
 	for (uint32_t c = 192; c < CHUNKS; c++)
 		peer_result(&r->s[1], 5, 1, c, 7);
-	/* of the first granule lane 0 has 124 and this one 64 + 4 */
+	/* lane 0 has 124 chunks of the first granule, this one 64 + 4 */
 	assert_int_equal(x->held[0], 68);
 	assert_int_equal(granules[0], 0);
 	assert_int_equal(granules[1], 1);
