@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A tree of words, 64 bits each: a bit of an upper word says that the word
- * below it is not zero.  Up to 64^4 members.  This is how "what is to be sent"
- * is kept as state instead of as a queue: setting a bit twice is setting it
- * once, nothing can overflow, and the lowest index is the most urgent.
+ * below it is not zero.  Up to 64^4 members.  Pending work is kept
+ * in such sets as state, instead of in a queue: setting a bit twice is setting
+ * it once, nothing can overflow, and the lowest index is the most urgent.
  */
 #ifndef SW_ENGINE_BASE_BITMAP_H
 #define SW_ENGINE_BASE_BITMAP_H

@@ -3,9 +3,9 @@
  *
  * An id is generation << SW_ID_BITS | index.  The first thing at an index has
  * generation 0, so its id is the index; each later one has a higher generation.
- * An id therefore never means two things, and a stale one is found out by
- * comparing it with the id of what is at its index now.  When an index has used
- * up its generations it is not used again.
+ * An id therefore never means two things.  A stale id is detected because the
+ * object at its index now has another id.  An index that has used up its
+ * generations is never reused.
  */
 #ifndef SW_ENGINE_BASE_IDS_H
 #define SW_ENGINE_BASE_IDS_H

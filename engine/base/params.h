@@ -64,8 +64,8 @@ struct sw_params {
 	uint8_t mode;
 	/* Sum contributions to streams in the order of members. */
 	bool is_by_rank;
-	/* No congestion window limits a flow, whatever is lost or marked: for
-	 * experiments. */
+	/* Losses and marks never limit a flow: there is no congestion window.
+	 * For experiments. */
 	bool is_unlimited;
 };
 

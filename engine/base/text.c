@@ -48,7 +48,7 @@ bool sw_text_prints(uint32_t code)
 	return true;
 }
 
-/* Bytes of the character at @s if it is one that prints, else 0. */
+/* Return the bytes of the character at @s, or 0 if it does not print. */
 static size_t step(const char *s, size_t n)
 {
 	uint32_t code;

@@ -1,4 +1,4 @@
-/* zeros.h - memory whose pages are there before an lcore uses it.
+/* zeros.h - memory whose pages are present before an lcore uses it.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_ENGINE_BASE_ZEROS_H
 #define SW_ENGINE_BASE_ZEROS_H

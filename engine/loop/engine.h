@@ -65,9 +65,9 @@ struct sw_engine {
 
 enum { SW_LOOK_NS = 1500 }; /* pause after a look at the timers of one */
 
-/* sw_look_again - return when to check the timers of @n again, of which one is
- * due at @at_ns. A check costs more with more timers, so timers that are due
- * soon after each other share one. */
+/* sw_look_again - return when to check @n timers again, if the first is due at
+ * @at_ns.  A check costs more with more timers, so timers that are due soon
+ * after each other share one. */
 static inline uint64_t sw_look_again(
 	uint64_t at_ns, uint64_t now_ns, uint32_t n)
 {

@@ -139,7 +139,7 @@ static uint32_t tx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
 		n += tx_engine(l, port_i, e, room - n, now_ns);
 		e = e + 1 < l->n_engines ? e + 1 : 0;
 	}
-	if (n < room) { /* nobody has more, or pacing holds it back */
+	if (n < room) { /* no engine has more, or pacing holds it back */
 		is_held = !sw_pace_may(pace, now_ns);
 		sw_pace_note(pace, is_held);
 		if (is_held)

@@ -1,9 +1,9 @@
 /* port.h - the engine's interface to a port (pmd/dpdk, and the simulator).
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A port carries frames: our header and a payload. It adds and removes what is
- * around them (Ethernet, IPv4, UDP) and drops frames not addressed to us. All
- * calls come from the one lcore that owns the port.
+ * A port carries frames: our header and a payload. It adds and removes the
+ * headers around them (Ethernet, IP, UDP) and drops frames not addressed to us.
+ * All calls come from the one lcore that owns the port.
  *
  * Several engine instances may share a port. Each is an endpoint: a UDP port of
  * ours, counted from the first one. An endpoint may have more UDP ports, its
@@ -60,8 +60,8 @@ struct sw_port {
 	enum sw_steering steering;
 	bool is_inner;   /* both ends are in this process: nothing is damaged in
 			    transit, and payloads carry no CRC */
-	bool is_trusted; /* an operator says so of both ends: no attacker
-			    reaches it, so its sessions have no keys */
+	bool is_trusted; /* the operator trusts both ends: no attacker reaches
+			    the port, so its sessions have no keys */
 };
 
 #endif

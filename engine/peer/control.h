@@ -16,8 +16,8 @@
  * Receiver.  It takes the message with the next number.  It drops an older one,
  * and acknowledges it again; it drops one behind a gap, which the sender
  * retransmits with the missing ones.  It acknowledges a message as soon as it
- * has applied it or put it aside, so one that must wait never blocks those
- * behind it.
+ * has applied it or put it aside, so a message that must wait never blocks the
+ * messages behind it.
  *
  * Numbers.  The first message is 1.  A frame carries the low 16 bits of its
  * number in `ctl.number`. Every control frame of a session carries in

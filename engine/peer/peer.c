@@ -40,8 +40,8 @@ static void take(struct sw_seal *seal, const struct sw_rx_frame *f,
 	}
 }
 
-/* Hash the payload of @f, and fetch that of the next frame, if there is one:
- * another core may have written both. */
+/* Hash the payload of @f.  If a frame follows, prefetch its payload, which
+ * another core may have written. */
 static inline void hash_frame(const struct sw_polyval_key *key,
 	const struct sw_rx_frame *f, uint32_t len, bool has_next, uint8_t *hash)
 {
@@ -313,9 +313,9 @@ enum sw_silence sw_peer_silence(const struct sw_peer *p)
 		       : SW_IS_HEARD;
 }
 
-/* --- what is told of it --- */
+/* --- the view for status and metrics --- */
 
-/* Return the time in stalls, with the one that has not ended. */
+/* Return the time in stalls, including a current one. */
 static uint64_t stalled_ns(const struct sw_peer *p, enum sw_stall stall)
 {
 	uint64_t now_ns = *p->hub->now_ns, ns = p->stalled_ns[stall];

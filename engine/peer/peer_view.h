@@ -7,7 +7,7 @@
 
 struct sw_peer;
 
-/* The path to a peer.  Zeros: nothing is known yet.  Frames are those of data,
+/* The path to a peer.  Zeros: nothing is known yet.  Only frames of data count,
  * ours and the peer's. */
 struct sw_peer_view {
 	uint64_t srtt_ns, least_ns; /* round trips: smoothed, the least */

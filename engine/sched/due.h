@@ -2,12 +2,12 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A set of sessions for control frames and one per class for data, so that
- * the next frame is found in O(1) whatever the number of sessions.  Within a
- * set the sessions take turns, or the one of the least key goes first.
+ * finding the next frame takes O(1) with any number of sessions.  Within a set
+ * the sessions take turns, or the session with the least key goes first.
  *
- * Starvation is bounded: every SW_DUE_TURN-th data frame of a port is of the
- * next session in a round over all that have data, whatever their class; and
- * that session takes its next tensor in turn, whatever its priority.
+ * Starvation is bounded: every SW_DUE_TURN-th data frame of a port goes to the
+ * next session in a round over all sessions with data, of any class; and that
+ * session takes its next tensor in turn, of any priority.
  */
 #ifndef SW_ENGINE_SCHED_DUE_H
 #define SW_ENGINE_SCHED_DUE_H

@@ -73,8 +73,8 @@ static uint64_t deadline(const struct turn *t, uint64_t period, uint64_t at)
 /* Occurrence j of weight w lies within [j W / w, (j + 1) W / w): the earliest
  * deadline first keeps all of them, and then no prefix of the sequence gives a
  * server a whole stripe more or less than its share (Baruah et al.,
- * proportionate progress, 1996).  There are two weights, and of equal ones the
- * first goes first. */
+ * proportionate progress, 1996).  There are two weights; among equal ones, the
+ * first server goes first. */
 static void fill_exact(struct sw_place_map *map, const struct sw_place_job *job)
 {
 	uint32_t k = n_cpu(job);
@@ -97,7 +97,7 @@ static void fill_exact(struct sw_place_map *map, const struct sw_place_job *job)
 
 /* --- the map --- */
 
-/* From the owners, what the packet path asks for. */
+/* Index the owners of stripes for the packet path. */
 static void index_owners(struct sw_place_map *map)
 {
 	uint16_t next[SW_PLACE_SERVERS];

@@ -37,9 +37,9 @@ struct sw_place_job {
 	uint8_t n_lcores; /* 0 counts as 1 */
 };
 
-/* The sequence of one job: by stripe of a period its server, and that server's
- * stripes before it; then the stripes sorted by server, those of one from
- * start[server] on. */
+/* The sequence of one job: for each stripe of a period, its server and the
+ * number of that server's stripes before it.  Then the stripes sorted by
+ * server; a server's stripes begin at start[server]. */
 struct sw_place_map {
 	uint32_t period;    /* stripes in a period */
 	uint32_t n_servers; /* servers of the job */

@@ -8,17 +8,17 @@
 const struct sw_policy sw_policies[SW_N_POLICIES] = {
 	/* Parts by priority under a credit (ByteScheduler, SOSP 2019, algorithm
 	 * 1).  A part costs nothing here but its bytes (no message of its own,
-	 * no call), so it is small.  The credit is what all servers together
-	 * may have on its way or unfolded; what has not left yet gives its own
-	 * back to an urgent tensor. */
+	 * no call), so it is small.  The credit bounds the bytes that
+	 * are on their way to all servers or not folded yet; chunks that have
+	 * not left return theirs to an urgent tensor. */
 	[SW_POLICY_BYTESCHEDULER] = {.name = "bytescheduler",
 		.by_priority = true,
 		.is_tunable = true,
 		.takes_back = true,
 		.part_bytes = 16 << 10,
 		.credit_bytes = 4 << 20},
-	/* Slices of 40,000 parameters of 4 bytes by priority, the next one when
-	 * the one before has been folded (Jayarajan et al., MLSys 2019). */
+	/* Slices of 40,000 parameters of 4 bytes by priority; each starts when
+	 * the previous one has been folded (Jayarajan et al., MLSys 2019). */
 	[SW_POLICY_P3] = {.name = "p3",
 		.by_priority = true,
 		.part_bytes = 160000,

@@ -23,7 +23,7 @@ struct sw_policy {
 	bool is_tunable;     /* numbers below are defaults; else fixed */
 	bool takes_back;     /* take parts back for urgent tasks (sched.h) */
 	uint64_t part_bytes; /* bytes of one part */
-	/* Parts start while more than 0 of these bytes are left: 1 is
+	/* A part may start while any of these bytes is left; a credit of 1 is
 	 * stop-and-wait. */
 	uint64_t credit_bytes;
 };

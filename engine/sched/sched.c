@@ -10,7 +10,7 @@
 
 /* --- the queue: a binary heap by priority, and a list by readiness ---
  *
- * Both have all tasks, whatever the policy is: so it may change at once. */
+ * Both have all tasks under every policy, so the policy may change at once. */
 
 static bool is_before(const struct sw_task *a, const struct sw_task *b)
 {

@@ -50,10 +50,10 @@ struct sw_task_ops {
 		const struct sw_task *task, uint64_t from, uint64_t unit);
 	/* Begin to communicate these bytes. May call sw_task_finish. */
 	void (*start)(struct sw_task *task, uint64_t from, uint64_t bytes);
-	/* Take back about @bytes of what was started last, as far as it has not
-	 * left. At least one piece stays, so that the task goes on in its turn.
-	 * Returns how many bytes must be started again. NULL: whatever was
-	 * started has left. */
+	/* Take back about @bytes that were started last and have not left.  At
+	 * least one piece stays, so that the task continues in its turn.
+	 * Returns how many bytes must be started again.  NULL: started bytes
+	 * cannot be taken back. */
 	uint64_t (*take_back)(struct sw_task *task, uint64_t bytes);
 };
 
@@ -87,7 +87,7 @@ struct sw_sched {
 	uint32_t n_heap, size;
 	bool is_short; /* tasks have waited for credit, since then: */
 	uint64_t short_ns;
-	const uint64_t *now_ns; /* sw_sched_watch; NULL: nobody counts */
+	const uint64_t *now_ns; /* sw_sched_watch; NULL: not counted */
 	struct sw_stats *stats;
 	struct sw_task *oldest, *newest;
 	struct sw_task *last; /* task whose last parts may be taken back, or
@@ -143,8 +143,8 @@ int sw_task_ready(struct sw_sched *s, struct sw_task *t);
 int sw_task_extend(struct sw_sched *s, struct sw_task *t, uint64_t bytes);
 
 /* sw_sched_run - start parts as far as the credit and the limits of one call
- * allow. When some of them finish, the next call goes on. Returns the number of
- * parts. */
+ * allow. When some of them finish, the next call continues.  Returns the number
+ * of parts. */
 uint32_t sw_sched_run(struct sw_sched *s);
 
 /* sw_sched_watch - count in @st how often tasks are ready without credit, and
@@ -156,7 +156,7 @@ static inline void sw_sched_watch(
 	s->stats = st;
 }
 
-/* sw_task_finish - note that @bytes of what was started are finished. The task
+/* sw_task_finish - note that @bytes of the started ones are finished. The task
  * is idle after its last byte. Errors: SW_EPROTO more than were started
  * (finished twice, or after a cancel). */
 int sw_task_finish(struct sw_sched *s, struct sw_task *t, uint64_t bytes);

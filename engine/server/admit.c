@@ -4,8 +4,8 @@
  * HELLO and JOIN come from strangers.  The server stores nothing for a HELLO,
  * and only a place in a table for a JOIN with a valid cookie.  No answer is
  * larger than its question.  A worker gets memory, a place and a job only after
- * it has spoken under its session; until the memory is there, its frames do not
- * count, and the server repeats ACCEPT.  A duplicate request gets the same
+ * its first frame under the session; until the memory is ready, its frames do
+ * not count, and the server repeats ACCEPT.  A duplicate request gets the same
  * answer. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -374,10 +374,10 @@ static bool may_join(struct sw_server *srv, const struct sw_pending *p)
  * A JOIN costs a look at all places, a confirmed one memory and log lines.  So
  * each source, an IPv4 address or an IPv6 network of 64 bits, has a bucket of
  * tokens, kept as the time when it is full.  Only the address itself receives
- * its cookie, so nobody can empty the bucket of another. */
+ * its cookie, so no other host can empty its bucket. */
 
 /* Return the bucket of @ip, or a full one, which is free.  If none is full,
- * return the one that all other sources share. */
+ * return the bucket that all other sources share. */
 static struct sw_source *source_of(struct sw_server *srv, struct sw_ip ip)
 {
 	struct sw_source *found = &srv->sources[0];
@@ -432,9 +432,9 @@ static bool goes_before(
 	return !p->seal != !other->seal ? !p->seal : p->rx_ns < other->rx_ns;
 }
 
-/* Find a place for a JOIN from @path: the one that the path has, else the first
- * free one, else the oldest.  A JOIN that @is_keyed displaces none of its path,
- * because it may be a replay; another one displaces none that has keys. */
+/* Find a place for a JOIN from @path: the path's own, else the first free one,
+ * else the oldest.  A keyed JOIN (@is_keyed) displaces no JOIN of its path,
+ * because it may be a replay; a plain JOIN displaces no keyed one. */
 static uint32_t place_for(
 	const struct sw_server *srv, const struct sw_path *path, bool is_keyed)
 {

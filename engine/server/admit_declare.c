@@ -189,8 +189,8 @@ static bool check_new(struct sw_session *s, const struct declaration *d)
 	return true;
 }
 
-/* A walk over a batch.  The first one finds out whether all of it may be
- * admitted, and the memory of its new tensors; the second one admits it. */
+/* A walk over a batch.  The first walk finds out whether all of it may be
+ * admitted, and the memory of its new tensors; the second walk admits it. */
 struct walk {
 	bool is_admitting;
 	const uint8_t *p; /* the items left */

@@ -36,8 +36,8 @@ bool sw_admit_know(struct sw_server *srv, const struct sw_secret *secret,
 	return false;
 }
 
-/* The answer ends the session at its worker, so it must be of the endpoint that
- * had the session: a neighbour with the same secret knows nothing of it. */
+/* The answer ends the session at its worker, so only the endpoint that had the
+ * session may send it: a neighbour with the same secret knows no session. */
 uint32_t sw_admit_unknown(const struct sw_server *srv,
 	const struct sw_rx_frame *f, const struct sw_hello *hello)
 {
@@ -261,7 +261,7 @@ static struct sw_session *find_unconfirmed(const struct sw_job *job)
 	return NULL;
 }
 
-/* No key may wait for a member until its nonces come again. */
+/* End a session that does not confirm its new key before nonces repeat. */
 static void end_unconfirmed(struct sw_session *s)
 {
 	struct sw_fault why = {.err = SW_EPROTO, .key = SW_KEY_NONE};

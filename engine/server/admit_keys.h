@@ -5,13 +5,13 @@
 
 #include "engine/server/server_int.h"
 
-/* sw_pending_accept - return what the ACCEPT says. */
+/* sw_pending_accept - return the contents of the ACCEPT. */
 struct sw_accept sw_pending_accept(
 	const struct sw_server *srv, const struct sw_pending *p);
 
 /* sw_admit_secret - return the secret that a HELLO or JOIN names; NULL: it is
  * unknown here.
- * sw_admit_know - is the HELLO by one that has the secret?
+ * sw_admit_know - does the sender of the HELLO have the secret?
  * sw_admit_prove - append to @cookie, of @n bytes with room for it, the MAC. */
 const struct sw_secret *sw_admit_secret(
 	const struct sw_server *srv, uint64_t key_id);
@@ -24,8 +24,8 @@ uint32_t sw_admit_prove(const struct sw_server *srv,
  * for if it is unknown at this endpoint; else 0. */
 uint32_t sw_admit_unknown(const struct sw_server *srv,
 	const struct sw_rx_frame *f, const struct sw_hello *hello);
-/* sw_admit_again - return the place of a keyed JOIN that has come before, whose
- * ACCEPT is due again; SW_MAX_SESSIONS: it has none. */
+/* sw_admit_again - return the place of a keyed JOIN that is a duplicate, whose
+ * ACCEPT is due again; SW_MAX_SESSIONS: it is new. */
 uint32_t sw_admit_again(
 	const struct sw_server *srv, const struct sw_pending *p);
 /* sw_admit_unseal - read a keyed JOIN into p->join; false: it is dropped.

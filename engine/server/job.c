@@ -67,8 +67,8 @@ static uint32_t n_ranks(const struct sw_job *job, uint64_t members)
 	return n;
 }
 
-/* Describe the missing members, whose ranks nobody knows, and the addresses of
- * the connected ones. */
+/* Describe the missing members by number, since their ranks are unknown, and
+ * the connected ones by address. */
 static void describe(const struct sw_job *job, char *text, size_t size)
 {
 	const char *sep = "";
@@ -525,9 +525,9 @@ static void number(struct sw_job *job, const struct sw_tune_ask *ask)
 	announce(job);
 }
 
-/* Number the next TUNE when all connected members know the last state: so a
+/* Number the next TUNE when all connected members know the last state, so a
  * member that asks without end costs one state per round trip.  Members take
- * turns, from the one behind the last. */
+ * turns, from the last one's successor on. */
 void sw_job_on_acked(struct sw_job *job)
 {
 	uint64_t later = job->asking & ~((2ULL << job->asked_last) - 1);

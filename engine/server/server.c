@@ -15,9 +15,8 @@
 
 /* --- timers ---
  *
- * A tick looks only at sessions whose time has come.  A frame only brings that
- * time forward, which costs a store; an early look finds out when the next one
- * is. */
+ * A tick looks only at sessions that are due.  A frame only brings a session's
+ * time forward, which costs a store; an early look computes the next time. */
 
 /* End a silent member's session.  While the job is FORMING, the member may
  * start again, and the others wait for it. */
@@ -113,7 +112,7 @@ static uint64_t on_tick(
 			srv->tick_at_ns[i] = sw_pending_tick(srv, i);
 	if (srv->is_ending && sw_jobs_end(srv))
 		at = now_ns;
-	sw_server_look(srv); /* a dead member may change what others get */
+	sw_server_look(srv); /* a death may change what other members get */
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		at = sw_min64(at, srv->tick_at_ns[i]);
 	srv->paused_ns = sw_look_again(0, now_ns, srv->n_sessions);
@@ -224,7 +223,7 @@ static void expel(struct sw_session *s)
 void sw_server_set_keys(struct sw_server *srv, const struct sw_keyring *keyring)
 {
 	srv->keyring = keyring;
-	/* Tags stay what they are while a session may have one. */
+	/* Once sessions may have tags, the server keeps checking for them. */
 	srv->has_tags |= keyring && (keyring->n || keyring->is_required);
 	for (uint32_t i = 0; i < srv->n_sessions; i++) {
 		struct sw_session *s = srv->sessions[i];

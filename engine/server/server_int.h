@@ -34,8 +34,8 @@ enum {
 	SW_JOIN_BURST = 64,
 	SW_JOIN_EVERY_MS = 125,
 	SW_JOIN_SOURCES = 256,
-	/* HELLOs answered at once, and the time in which one more is, while
-	 * sessions are open. */
+	/* While sessions are open: HELLOs answered at once, and the time until
+	 * one more is. */
 	SW_HELLO_BURST = 256,
 	SW_HELLO_EVERY_US = 250,
 	/* The log has one line of a kind about a stranger's address in
@@ -58,7 +58,7 @@ struct sw_member {
 	char node[SW_NAME_MAX];
 };
 
-/* A limit on memory, and what is used of it. */
+/* A limit on memory, and the bytes in use. */
 struct sw_quota {
 	uint64_t bytes, used_bytes;
 	_Atomic uint64_t *all_used; /* as in struct sw_share */
@@ -76,9 +76,9 @@ struct sw_job {
 	/* Where sw_job_close_left continues; SW_KEY_NONE: it is done. */
 	uint32_t close_at;
 	uint64_t left; /* members that were connected and left, or died */
-	/* Members of these that a member learns of only when it waits for them:
-	 * they left without an error, or the job is asynchronous and continues.
-	 */
+	/* Some of @left: members that left without an error, or any of an
+	 * asynchronous job, which continues.  Others learn of it only when they
+	 * wait for them. */
 	uint64_t done;
 	/* The fault of a member that left with an error, until judge (job.c)
 	 * decides whether the job continues; err 0: none. is_needed: there is a
@@ -153,7 +153,7 @@ struct sw_session {
 	uint16_t declare_len;
 	uint8_t declare[SW_ORDERED_MAX];
 	uint16_t n_declared;
-	/* Why the last of these was refused; err 0: it was not. */
+	/* Why the last tensor was refused; err 0: it was not. */
 	struct sw_fault refused;
 	struct sw_answer answers[SW_QUERY_MAX];
 	/* The last batch's keys, and their places on the line. */
@@ -175,7 +175,7 @@ struct sw_pending {
 	uint8_t e[SW_NOISE_E_BYTES]; /* the worker's */
 	uint8_t accept[SW_ACCEPT_KEYED];
 	uint8_t results[2 * SW_BLOCK_BYTES];
-	bool is_of_run;     /* these are those of a job that was open then */
+	bool is_of_run;     /* @results are an open job's, not new ones */
 	uint32_t n_accepts; /* ACCEPTs sent; the packet number of the last */
 	uint64_t rx_ns, accept_at_ns, accept_wait_ns;
 };
@@ -220,8 +220,9 @@ struct sw_server {
 	struct sw_quota quota;
 	uint64_t secret[2];
 	const struct sw_keyring *keyring; /* NULL: it has no keys */
-	bool has_tags; /* sessions may have tags, so each says what it has */
-	uint64_t hello_full_ns; /* the bucket of HELLOs, as that of a source */
+	bool has_tags; /* sessions may have tags, so each knows whether it does
+			*/
+	uint64_t hello_full_ns; /* bucket of HELLOs, kept as a source's */
 	uint32_t n_lcores; /* lcores of this process that serve; 1 after open */
 	uint32_t n_ports;
 	uint32_t max_payload[SW_MAX_PORTS];

@@ -300,7 +300,7 @@ static void on_leave(struct sw_session *s, const uint8_t *payload)
 		snprintf(fault.text, sizeof(fault.text), "%s left: %s", who,
 			sw_error_text(fault.err));
 	tell_left(s);
-	/* do not repeat what we have told it */
+	/* do not log again a fault that we sent it */
 	is_new = fault.err && !s->fault.err &&
 		 s->job->status.state != SW_JOB_FAILED;
 	sw_log(srv->env->log, SW_LOG_INFO, "job %s: %s left%s%s", s->job->name,
@@ -311,8 +311,8 @@ static void on_leave(struct sw_session *s, const uint8_t *payload)
 	sw_job_leave(s, fault.err ? &fault : NULL);
 }
 
-/* Handle KEEPALIVE: tell an idle worker that has returned its grant what it may
- * begin with, and one that asks for a grant what it has. */
+/* Handle KEEPALIVE: tell an idle worker that has returned its grant how much it
+ * may begin with, and a worker that asks for a grant how much it has. */
 static void on_keepalive(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h)
 {

@@ -15,9 +15,9 @@ static inline void sw_session_set(uint64_t words[SW_SESSION_WORDS],
 	*word = is_in ? *word | bit : *word & ~bit;
 }
 
-/* sw_session_touch, sw_job_touch - note that what may be sent to a session, or
- * to all sessions of a job, may have changed. sw_server_look looks at them when
- * the burst or the tick ends. */
+/* sw_session_touch, sw_job_touch - note that a session, or each session of a
+ * job, may have something new to send, or less.  sw_server_look looks at them
+ * when the burst or the tick ends. */
 static inline void sw_session_touch(const struct sw_session *s)
 {
 	sw_session_set(s->srv->touched, s, true);

@@ -8,7 +8,7 @@
 /* sw_share_open - set the share of a new job, by its name. */
 void sw_share_open(struct sw_job *job, const char *name);
 /* sw_share_take - take @need bytes of the server's quota and of the job's.  If
- * one lacks them, returns false, and @text says what is missing. */
+ * a quota is too small, returns false with the reason in @text. */
 bool sw_share_take(struct sw_job *job, uint64_t need, char text[SW_TEXT_MAX]);
 /* sw_share_give - return @bytes to both quotas. */
 void sw_share_give(struct sw_job *job, uint64_t bytes);

@@ -23,7 +23,7 @@ struct sw_queried {
 	uint64_t missing;  /* members that the round waits for */
 };
 
-/* A run of pushes, as sw_shard_push gets it, and what became of it. */
+/* A run of pushes, as sw_shard_push gets it, and its outcome. */
 struct sw_pushes {
 	const struct sw_header *h;
 	const struct sw_rx_frame *f;
@@ -57,9 +57,10 @@ struct sw_open_sum {
 struct sw_rules {
 	bool has_results;      /* results lie apart from the accumulators */
 	uint32_t record_bytes; /* bytes per chunk; 0: use sw_kept_bytes */
-	/* Handle pushes from r->at on, the first to @t; stop behind the last,
-	 * or at one that is neither folded nor a duplicate, or to a tensor of
-	 * another mode.  Return the verdict on the last one (push.h). */
+	/* Handle pushes from r->at on, the first to @t; stop behind the last
+	 * push, at a push that is neither folded nor a duplicate, or at one to
+	 * a tensor of another mode.  Return the verdict on the last one
+	 * (push.h). */
 	enum sw_push_verdict (*push)(
 		struct sw_shard *sh, struct sw_stensor *t, struct sw_pushes *r);
 	struct sw_queried (*judge_query)(const struct sw_shard *sh,
@@ -88,8 +89,7 @@ struct sw_rules {
 };
 
 /* sw_stensor_is_given_up - return whether the newest round is dead, so that
- * open chunks are abandoned. Then no push is folded, whatever round it claims.
- */
+ * open chunks are abandoned.  Then no push of any round is folded. */
 static inline bool sw_stensor_is_given_up(const struct sw_stensor *t)
 {
 	return sw_stensor_is_dead(t, t->newest);

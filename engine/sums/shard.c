@@ -285,8 +285,8 @@ void sw_shard_admit_without(struct sw_shard *sh,
 	enter(sh, &t);
 }
 
-/* Return the next key: a free index above that of @last, or the lowest one in
- * the next generation. */
+/* Return the next key: a free index above the index of @last, or the lowest
+ * free index in the next generation. */
 static uint32_t next_key(const struct sw_shard *sh, uint32_t last)
 {
 	uint32_t i = sw_bitmap_next(&sh->free, sw_key_index(last) + 1);

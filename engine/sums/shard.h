@@ -79,9 +79,9 @@ struct sw_stensor {
 	/* Stream: chunks begun, and chunks pushed by each member. Done chunks
 	 * count as pushed by all members. */
 	uint32_t n_begun, *n_pushed;
-	/* When it began to wait: all chunks before were complete, or, of a
-	 * stream, one of them has completed last.  When the first contribution
-	 * to the last sample came (sw_late_begin). */
+	/* since_ns: when it began to wait, as all earlier chunks of a tensor
+	 * were complete, or a stream's last one completed.  first_ns: when the
+	 * last sample's first contribution came (sw_late_begin). */
 	uint64_t since_ns, first_ns;
 	uint32_t sample; /* local index of that chunk */
 	/* Contributions of each member, slot by slot, if [job] order = rank;
@@ -273,7 +273,7 @@ static inline uint64_t sw_shard_mem_bytes(const struct sw_shard *sh)
 }
 
 /* sw_shard_push_bytes - return the payload bytes of @member that were folded.
- * sw_shard_result_bytes - those of its results, by sw_shard_note_results. */
+ * sw_shard_result_bytes - return those sent to it (sw_shard_note_results). */
 static inline uint64_t sw_shard_push_bytes(
 	const struct sw_shard *sh, uint32_t member)
 {
@@ -321,7 +321,7 @@ struct sw_shard_wait {
 	const char *name;  /* valid as long as the tensor */
 };
 
-/* Position of a look that goes on; zeroed: at the beginning. */
+/* Where a look continues; zeroed: at the beginning. */
 struct sw_shard_look {
 	uint32_t index, chunk; /* the tensor, and the chunk in it */
 	uint32_t n_found;      /* its open chunks so far, */
@@ -497,8 +497,8 @@ struct sw_begun {
 	uint32_t number;
 };
 
-/* Outcome of a run of PUSHes: the first n_held are in a sum, now or since
- * before. verdict is that of the first other push, or of the last one. */
+/* Outcome of a run of PUSHes: the first n_held are in a sum, new or already.
+ * verdict is about the first other push, or else the last one. */
 struct sw_pushed {
 	uint32_t n_held;
 	enum sw_push_verdict verdict;
@@ -519,8 +519,8 @@ struct sw_pushed sw_shard_push(struct sw_shard *sh, uint32_t member,
  * pushes each of the chunks. */
 bool sw_shard_may_want(const struct sw_shard *sh, const struct sw_header *h);
 
-/* sw_shard_begun - return what a push with verdict SW_PUSH_DIFFERS differs
- * from, or what the chunk of a push with SW_PUSH_CLOSED has. */
+/* sw_shard_begun - return the collective that a push with verdict
+ * SW_PUSH_DIFFERS differs from, or that holds the chunk of SW_PUSH_CLOSED. */
 struct sw_begun sw_shard_begun(
 	const struct sw_shard *sh, const struct sw_header *h);
 

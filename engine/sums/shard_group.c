@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A group is live until sw_sgroup_end, and exists until sw_sgroup_close has
- * seen all members.  A tensor is a group of its own, which nobody closes. */
+ * seen all members.  A tensor is a group of its own, which is never closed. */
 #include <string.h>
 
 #include "engine/base/bytes.h"

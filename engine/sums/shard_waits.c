@@ -21,7 +21,7 @@ static void name_oldest(const struct sw_stensor *t, struct sw_shard_wait *out)
 	const struct sw_slot *s = (const struct sw_slot *)t->records +
 				  (t->base & (t->window - 1));
 
-	if (s->chunk != t->base) /* nobody has pushed it */
+	if (s->chunk != t->base) /* no member has pushed it */
 		return;
 	out->number = s->number;
 	out->kind = sw_coll_kind_of(s->op);

@@ -66,7 +66,7 @@ static void begin(struct sw_shard *sh, struct sw_stensor *t, struct sw_slot *s,
 }
 
 /* Return where the contribution of the group's @i-th member is kept until all
- * are there. */
+ * have arrived. */
 static uint8_t *apart_of(const struct sw_stensor *t, uint32_t local, uint32_t i)
 {
 	return t->apart +

@@ -37,7 +37,7 @@ struct sw_slot {
 	uint8_t root, dtype, op;
 	bool is_ready : 1;
 	bool is_done : 1;
-	bool has_crc : 1;    /* crc is that of the copied PUSH */
+	bool has_crc : 1;    /* crc is the copied PUSH's */
 	bool is_sealed : 1;  /* ready, and encrypted where it lies */
 	const uint8_t *lent; /* as in struct sw_chunk; its sender waits for the
 				result */

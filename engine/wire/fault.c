@@ -114,8 +114,8 @@ static const char *call_text(const struct sw_fault_call *c, char out[32])
 	return out;
 }
 
-/* Count and root are compared by a tag: which of them differs may be unknown.
- */
+/* Count and root are compared by one tag, so it may be unknown which of the two
+ * differs. */
 static void say_called(const struct sw_fault_call *a,
 	const struct sw_fault_call *b, const char *what, char *out)
 {

@@ -65,7 +65,7 @@ struct sw_fault {       /* ERROR, LEAVE, END; CLOSE: err 0, or why it ended */
  * false if it has no such kind. */
 bool sw_fault_read(struct sw_fault *out, const uint8_t *payload);
 
-/* sw_fault_death - return the error that an END with @err causes: itself if it
+/* sw_fault_death - return the error that an END with @err causes: @err, if it
  * is one of these five, else SW_EMISMATCH, because the members' calls differ.
  */
 int sw_fault_death(int err);

@@ -64,7 +64,7 @@ enum verdict {
 	FOREIGN, /* not ours */
 	VERSION, /* unknown version */
 	TYPE,    /* no such type, flag or class */
-	LENGTH,  /* payload_len is not what is there, or the type forbids it */
+	LENGTH,  /* payload_len is not the payload's, or the type forbids it */
 };
 
 static enum verdict check_type(const struct sw_header *h)
@@ -94,8 +94,9 @@ static enum verdict check_type(const struct sw_header *h)
 								      : LENGTH;
 }
 
-/* The header as it lies there; what is written to @out is not read before it is
- * found right.  *known is how one began that was: so may others. */
+/* Decode a header.  @out is valid only if the verdict is RIGHT.  *known is the
+ * first word of the last good header: a header that begins alike needs fewer
+ * checks. */
 static inline enum verdict decode(const uint8_t *data, uint32_t len,
 	struct sw_header *out, uint64_t *known, bool is_raw)
 {

@@ -148,7 +148,7 @@ enum sw_frame_flag {
 	SW_FLAG_NO_CRC = 1, /* data payload without CRC (job option) */
 	SW_FLAG_RETX = 2,   /* sent before; for counters only */
 	SW_FLAG_ACK = 4,    /* data: acknowledge at once */
-	SW_FLAG_CIPHER = 8, /* encrypted payload; for those who look on */
+	SW_FLAG_CIPHER = 8, /* encrypted payload; informs observers */
 	/* PUSH: unit of the backlog field, 0…15: number of binary digits of the
 	 * quanta that the sender still has to push on this flow. */
 	SW_FLAG_BACKLOG = 16,
@@ -156,8 +156,8 @@ enum sw_frame_flag {
 	SW_FLAG_ERA = 16,
 };
 
-/* sw_quanta - return the quanta of a frame with @bytes of payload: what it
- * takes of a wire.  A frame without payload is free. */
+/* sw_quanta - return the quanta of a frame with @bytes of payload, by its
+ * length on the wire.  A frame without payload is free. */
 static inline uint32_t sw_quanta(uint32_t bytes)
 {
 	uint32_t n = (bytes + SW_WIRE_REST_BYTES + SW_QUANTUM_WIRE - 1) /
@@ -399,7 +399,7 @@ struct sw_join {
 	uint16_t server_i, n_servers; /* the receiver's place in the list */
 	uint16_t payload;             /* the largest that the node carries */
 	uint8_t has_crc;
-	uint8_t is_encrypted; /* 1: payloads are to be */
+	uint8_t is_encrypted; /* 1: payloads are encrypted */
 	char job[SW_NAME_MAX];
 	char node[SW_NAME_MAX];
 	uint16_t n_colocated;  /* servers on the workers' machines */

@@ -6,9 +6,9 @@
  * place: when rx, tick or take is about to return (settle_noted in worker.c).
  *
  * A server finds a difference, or this worker if its local ranks differ.  The
- * tensor is dead from the first round that differs.  Nobody can complete that
- * round, since a chunk is done only when all have pushed the same; everybody
- * completes the round before.  So the same call fails at all members.
+ * tensor is dead from the first round that differs.  No member can complete
+ * that round, since a chunk is done only when all have pushed the same; all
+ * complete the round before.  So the same call fails at all members.
  *
  * A stream is dead at once, and so are all streams of its group.  Open
  * collectives end between turns, when no frame borrows a buffer.  Each lane
@@ -83,7 +83,7 @@ void sw_worker_fail(
 	sw_worker_fail_for(w, &why);
 }
 
-/* --- what the user hears --- */
+/* --- messages to the user --- */
 
 void sw_lane_say(struct sw_worker *w, int err, const char *text)
 {

@@ -22,8 +22,8 @@ void sw_worker_fail(struct sw_worker *w, int err, uint32_t key, const char *fmt,
 void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	const struct sw_fault *why);
 
-/* sw_group_failed - tell the user if @err is that of a group whose ranks did
- * not call or called differently. */
+/* sw_group_failed - tell the user if @err says that ranks of a group did not
+ * call or called differently. */
 void sw_group_failed(struct sw_worker *w, int err);
 
 /* sw_stream_propose - ask the coordinator to end the group of stream @t.  It
@@ -77,8 +77,7 @@ uint32_t sw_deaths_work(struct sw_worker *w);
 /* sw_deaths_learn - take from STATUS which members are gone, and why the last
  * one is.
  * sw_deaths_check_members - end what is open of @t if it needs a gone member: a
- * stream any of its group, a tensor one of @awaited, which the servers named.
- */
+ * stream needs its whole group, a tensor needs @awaited, as servers named. */
 void sw_deaths_learn(struct sw_worker *w, const struct sw_status *st);
 void sw_deaths_check_members(
 	struct sw_worker *w, struct sw_wtensor *t, uint64_t awaited);

@@ -25,7 +25,7 @@ struct sw_wgroup {
 	uint64_t has_local[SW_LOCAL_WORDS]; /* the same, as a set */
 	uint16_t *list;                     /* as declared */
 	uint64_t *bits;                     /* the ranks, as a set */
-	/* Places in the list, sorted by member; those of member m begin at
+	/* Places in the list, sorted by member; member m's begin at
 	 * start[m]. */
 	uint16_t *by_member;
 	uint16_t start[SW_MAX_MEMBERS + 1];

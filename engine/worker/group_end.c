@@ -52,8 +52,8 @@ void sw_life_release(struct sw_worker *w, const struct sw_wtensor *slot)
 	sw_bitmap_add(&w->dying, slot->index);
 }
 
-/* Stop borrowing the buffers of an ended group.  Nothing of it leaves after its
- * end, so that stays so.  Returns false if the next turn must continue. */
+/* Stop borrowing the buffers of an ended group for good: nothing of a group
+ * leaves after its end.  Returns false if the next turn must continue. */
 static bool release(struct sw_worker *w, struct sw_wtensor *slot)
 {
 	const struct sw_wtensor *u = NULL;
@@ -320,7 +320,7 @@ void sw_worker_close_group(struct sw_worker *w, uint32_t stream, uint32_t local)
 	sw_life_check_left(w, t);
 }
 
-/* --- what a stream does otherwise than a tensor (struct sw_kind) --- */
+/* --- a stream's functions (struct sw_kind) --- */
 
 /* Return the local ranks that have submitted less than others. */
 static uint64_t lagging(const struct sw_worker *w, const struct sw_wtensor *t,

@@ -35,8 +35,8 @@ bool sw_lane_has_reports(const struct sw_lane *lane)
 
 enum { BATCH = 32 }; /* tensors that a turn takes from one side */
 
-/* Take some tensors that the other side has something to say about.  Take them
- * before the bits: what was said in bits before a tensor applies to it. */
+/* Take some tensors whose flags the other side has raised.  Take them before
+ * the bits: bits that were set before a tensor's flag apply to that tensor. */
 static uint32_t take_tensors(struct sw_lane_news *news, uint32_t list[BATCH])
 {
 	uint32_t n = 0;
@@ -164,7 +164,8 @@ uint32_t sw_lane_take_reports(struct sw_worker *w, uint32_t lane)
 		struct sw_wtensor *t = &w->tensors[list[i]];
 
 		if (!sw_bitmap_has(&w->added, list[i]))
-			continue; /* it is late: nobody needs it here */
+			continue; /* it is late: this lane has forgotten the
+				     tensor */
 		if (t->kind->is_group)
 			on_stream(w, t, lane, &l->theirs[list[i]]);
 		else

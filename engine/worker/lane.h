@@ -7,7 +7,7 @@
  * one session per member, so the nodes of a job may have different numbers of
  * lanes.
  *
- * Lane 0 is the one that the user talks to.  It has the coordinator: it joins,
+ * The user talks to lane 0.  It has the coordinator: it joins,
  * declares, takes requests, counts local ranks, fails and leaves for all.  The
  * others follow its commands and report when they are done.  A push_pull ends
  * when every lane with chunks of it has reported.
@@ -75,7 +75,7 @@ struct sw_lane {
 	 * paths carry. */
 	const struct sw_wtensor *theirs;
 	uint32_t carried;
-	/* A line for the person who waits; set until lane 0 has read it. */
+	/* A line for the waiting user; set until lane 0 has read it. */
 	atomic_bool has_line;
 	char line[SW_TEXT_MAX + SW_NAME_MAX];
 	struct sw_lane_news commands, reports;
@@ -90,7 +90,7 @@ void sw_lane_init(struct sw_lane *lane, const struct sw_worker *zero);
 bool sw_lane_has_commands(const struct sw_lane *lane);
 bool sw_lane_has_reports(const struct sw_lane *lane);
 
-/* sw_worker_take - take what other lanes say, end dead streams, do local
+/* sw_worker_take - take the news of other lanes, end dead streams, do local
  * collectives, some of each.  Call it before each turn of a lane's lcore.
  * Returns the work done; if not 0, the loop's timers may have changed. */
 uint32_t sw_worker_take(struct sw_worker *w);

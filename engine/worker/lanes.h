@@ -1,4 +1,4 @@
-/* lanes.h - what the lanes of a worker tell each other (lane.h).
+/* lanes.h - the news between the lanes of a worker (lane.h).
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_ENGINE_WORKER_LANES_H
 #define SW_ENGINE_WORKER_LANES_H
@@ -6,8 +6,8 @@
 #include "engine/base/bits.h"
 #include "engine/worker/wtensor.h"
 
-/* sw_lane_take_commands - in another lane, take what lane 0 says.
- * sw_lane_take_reports - in lane 0, take what a lane says.  Both take some and
+/* sw_lane_take_commands - in another lane, take commands of lane 0.
+ * sw_lane_take_reports - in lane 0, take reports of @lane.  Both take some and
  * return the work done. */
 uint32_t sw_lane_take_commands(struct sw_worker *w);
 uint32_t sw_lane_take_reports(struct sw_worker *w, uint32_t lane);

@@ -227,7 +227,7 @@ uint64_t sw_link_tick_rest(struct sw_worker *w, struct sw_link *l)
 	return UINT64_MAX;
 }
 
-/* --- what a secret changes (PROTOCOL.md, section 14) --- */
+/* --- with a secret (PROTOCOL.md, section 14) --- */
 
 void sw_link_forget_keys(struct sw_link *l)
 {
@@ -553,7 +553,7 @@ static void on_keyed_accept(
 	sw_crypto_wipe(sealed, sizeof(sealed));
 }
 
-/* Keep what a server says that cannot prove who it is, for the message when
+/* Keep the words of a server that cannot prove who it is, for the message when
  * time is up. */
 static void note_hint(
 	struct sw_worker *w, struct sw_link *l, const uint8_t *payload)
@@ -643,7 +643,7 @@ static uint64_t tick_question(struct sw_worker *w, struct sw_link *l)
 	if (at <= w->now_ns && l->question_at_ns <= w->now_ns) {
 		l->question_at_ns = w->now_ns + w->params.retry_max;
 		sw_link_owe(l, SW_OWE_REQUEST);
-		/* A HELLO is no sign of life to a server that is there. */
+		/* A HELLO is no sign of life to a server with the session. */
 		sw_link_owe(l, SW_OWE_KEEPALIVE);
 	}
 	return sw_max64(at, l->question_at_ns);

@@ -211,9 +211,9 @@ void sw_link_start(struct sw_worker *w, struct sw_link *l);
 uint32_t sw_link_build_request(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 
-/* sw_link_tick_rest - return what is left of the server's grant when nothing
- * was pushed for rto_min, so that other workers can use it; returns when to
- * look again. */
+/* sw_link_tick_rest - give the rest of the grant back to the server when
+ * nothing was pushed for rto_min, so that other workers can use it; returns
+ * when to look again. */
 uint64_t sw_link_tick_rest(struct sw_worker *w, struct sw_link *l);
 
 /* sw_link_rx - handle a frame of the handshake or the session's control.  The
@@ -236,7 +236,7 @@ static inline int sw_server_error(int err)
 /* sw_link_tick - run the timers of the handshake and of liveness. */
 uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);
 
-/* --- what a secret changes --- */
+/* --- with a secret --- */
 
 /* sw_link_is_true - at a worker with a secret, return whether the frame may be
  * the server's.  Frames of the handshake are judged here, others later, by

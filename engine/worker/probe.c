@@ -142,8 +142,8 @@ static bool is_narrow(const struct sw_link *l)
 	       p->n_alive >= p->n_sent / 2 * 3 / 4;
 }
 
-/* Fail. If pushes are still not acknowledged, the direction to the server lost
- * them, else results do not come back. */
+/* Fail.  If pushes are still not acknowledged, the path to the server loses
+ * them, else the path back loses results. */
 static void fail(struct sw_worker *w, const struct sw_link *l)
 {
 	bool is_out = l->n_todo || sw_flow_is_open(&l->peer.flow);

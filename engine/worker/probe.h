@@ -30,7 +30,7 @@ struct sw_probe {
 	uint32_t good;           /* passed; 0: probing has not begun */
 	uint32_t bad;            /* did not pass */
 	uint32_t n_sent;         /* frames for this size, of both sizes */
-	uint32_t n_alive;        /* answers to those of the known size */
+	uint32_t n_alive;        /* answers to frames of the known size */
 	uint64_t at_ns, wait_ns; /* when the next try is due, and the pause */
 };
 
@@ -68,7 +68,7 @@ static inline bool sw_probe_answered(struct sw_probe *p, uint32_t bytes)
 	return true;
 }
 
-/* sw_probe_failed - go on with a smaller size. */
+/* sw_probe_failed - continue with a smaller size. */
 static inline void sw_probe_failed(struct sw_probe *p)
 {
 	p->bad = p->size;

@@ -94,8 +94,8 @@ static const struct sw_task_ops ops = {.has_rows = true,
 	.start = start_part,
 	.take_back = take_back};
 
-/* Return the bytes of this lane's first @n chunks.  The tensor's last chunk, if
- * it is ours, is the last of these. */
+/* Return the bytes of this lane's first @n chunks.  The tensor's last chunk may
+ * be among them and shorter. */
 static uint64_t own_bytes(const struct sw_wtensor *t, uint32_t n)
 {
 	uint64_t bytes = (uint64_t)n * t->chunk_bytes;
@@ -137,8 +137,8 @@ static uint32_t n_ready(const struct sw_worker *w, const struct sw_wtensor *t)
 	return atomic_load_explicit(&t->n_ready, memory_order_acquire);
 }
 
-/* Give the scheduler this lane's newly written chunks.  If the task has
- * finished what it had, it begins anew. */
+/* Give the scheduler this lane's newly written chunks.  A task that has
+ * finished all of its chunks begins again. */
 static void give_written(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t n = sw_place_below(&t->own, n_ready(w, t));
@@ -267,7 +267,7 @@ void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t)
 	sw_todo_drop(w, t);
 	if (t->kind->is_group)
 		sw_stream_drop(w, t);
-	t->n_missing = 0; /* whatever arrives later is stale */
+	t->n_missing = 0; /* later results are stale */
 }
 
 static __attribute__((noinline)) void note_time(
@@ -521,7 +521,7 @@ bool sw_granules_tell(struct sw_worker *w)
 	return has;
 }
 
-/* --- what a tensor does otherwise than a stream (struct sw_kind) --- */
+/* --- a tensor's functions (struct sw_kind) --- */
 
 /* Return the local ranks that have not asked, or have not written all of their
  * buffer. */
@@ -537,7 +537,7 @@ static uint64_t lagging(const struct sw_worker *w, const struct sw_wtensor *t,
 	return out & which;
 }
 
-/* Begin the round that lane 0 has begun, or go on with it: more of a growing
+/* Begin the round that lane 0 has begun, or continue it: more of a growing
  * tensor may be written.  A round that begins reads the newest length itself.
  */
 static void follow(struct sw_worker *w, struct sw_wtensor *t,

@@ -23,8 +23,8 @@ enum {
 	GROUPS_BURST = 512,  /* places in the table of groups */
 };
 
-/* The ranks that something waits for: all ranks of other members, and those of
- * this member's local ranks that have not asked. */
+/* The ranks that a tensor or stream waits for: all ranks of other members, and
+ * this member's local ranks that have not called. */
 struct missing {
 	uint64_t members, locals[SW_LOCAL_WORDS];
 };
@@ -171,7 +171,7 @@ static void warn(struct sw_worker *w, struct sw_wtensor *t, uint32_t n)
 		w->stalled_ns = t->progress_ns;
 }
 
-/* Say once that what was warned of has come. */
+/* Say once that a stall has ended after its warning. */
 static void all_clear(struct sw_worker *w)
 {
 	char text[64];

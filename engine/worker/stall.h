@@ -14,8 +14,8 @@ const char *sw_missing_text(const struct sw_worker *w,
 	char out[SW_MISSING_TEXT]);
 
 /* sw_stall_tick - look for tensors without progress; warn about them in one
- * line, or give up at stall_limit.  Called when look.at_ns has come; returns
- * when to call again. */
+ * line, or give up at stall_limit.  Call it at look.at_ns; returns when to
+ * call again. */
 uint64_t sw_stall_tick(struct sw_worker *w);
 
 #endif

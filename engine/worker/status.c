@@ -8,8 +8,8 @@
 #include "engine/worker/probe.h"
 #include "engine/worker/tuning.h"
 
-/* Do the ranks add up to those of all members?  They index sets, so wrong ones
- * must not pass. */
+/* Do the members' ranks add up to the job's size?  Ranks index sets, so wrong
+ * ones must not pass. */
 static bool add_up(const struct sw_worker *w, const struct sw_status *st)
 {
 	uint32_t size = 0, first = 0;

@@ -22,8 +22,8 @@ static void block(struct sw_link *l, struct sw_stream_link *sl, bool is_blocked)
 	sl->is_blocked = is_blocked;
 }
 
-/* Is there room for all chunks that one WANT asks for?  These are the ones of
- * the collective up to the next multiple of run. */
+/* Is there room for all chunks that one WANT asks for?  It asks for the chunks
+ * of the collective up to the next multiple of run. */
 static bool fits(const struct sw_wtensor *t, const struct sw_stream_link *sl)
 {
 	uint32_t run = (uint32_t)sw_min64(SW_WANT_MAX, sw_stream_window(t) / 4);
@@ -280,7 +280,7 @@ void sw_coll_end(
 	w->n_open--;
 	if (w->deaths.n_gone && !t->is_open)
 		sw_bitmap_add(&w->lacking, t->index);
-	if (w->lane_i && !err) { /* this lane holds all its chunks of it */
+	if (w->lane_i && !err) { /* this lane holds all its chunks */
 		struct sw_stream_lane *l = sw_stream_lane(w, t->index);
 
 		l->weights[at] = c->weight;

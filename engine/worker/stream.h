@@ -3,9 +3,9 @@
  *
  * A worker keeps a stream as a tensor whose chunks are the slots of its
  * windows: slot i of link l is chunk l << window_log2 | i.  So the same sets
- * (todo.c) hold what to push, send again or ask for, in the same order of
- * urgency. struct sw_piece says what a slot holds now: chunk j of the stream at
- * that server.  PROTOCOL.md, section 13, has the rules. */
+ * (todo.c) hold the chunks to push, to retransmit or to ask for, in the same
+ * order of urgency. struct sw_piece says what a slot holds now: chunk j of the
+ * stream at that server.  PROTOCOL.md, section 13, has the rules. */
 #ifndef SW_ENGINE_WORKER_STREAM_H
 #define SW_ENGINE_WORKER_STREAM_H
 
@@ -117,8 +117,8 @@ struct sw_stream {
 	struct sw_wtensor *next; /* the next stream of the group */
 	/* Lane 0's channels, w->n_others of them. */
 	struct sw_stream_lane *lanes;
-	/* By turn, modulo SW_COLLS.  Other lanes keep the ones with chunks of
-	 * theirs, in a row. */
+	/* By turn, modulo SW_COLLS.  Another lane keeps only collectives in
+	 * which it has chunks, in a row. */
 	struct sw_coll colls[SW_COLLS];
 	struct sw_coll_local *locals; /* memory of all their locals */
 	uint32_t *n_asked;            /* collectives submitted, by local rank */

@@ -214,7 +214,8 @@ void sw_worker_free(struct sw_worker *w, uint32_t tensor)
 		give_memory(w, t);
 }
 
-/* Drop the last one first.  Nobody has seen the ids, so they can be reused. */
+/* Drop the last one first.  Their ids were never published, so they can be
+ * reused. */
 void sw_worker_unbuild(struct sw_worker *w, uint32_t n)
 {
 	while (w->n_built > n) {
@@ -548,8 +549,8 @@ static bool is_refused(const struct sw_worker *w, const struct sw_wtensor *t)
 	       (w->lane_i || t->number < w->links[0].n_declared);
 }
 
-/* Go on to declare at all servers, but no tensor that the coordinator has
- * refused. */
+/* Declare more at all servers, except tensors that the coordinator has refused.
+ */
 static void declare_more(struct sw_worker *w)
 {
 	for (uint32_t i = 0; i < w->n_links; i++) {

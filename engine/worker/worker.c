@@ -27,7 +27,7 @@ enum {
 	TELL_EVERY_NS = 2000000000,
 };
 
-/* --- what is noted is settled --- */
+/* --- settle what other files have noted --- */
 
 static bool links_are_open(const struct sw_worker *w)
 {
@@ -176,8 +176,8 @@ static __attribute__((noinline)) uint32_t apply(struct sw_worker *w)
 	return n;
 }
 
-/* Do what the files below have noted: end first tensors and groups, then the
- * worker; go on with joining and declaring.  Called at the end of rx, tick and
+/* Settle what the files below have noted: end first tensors and groups, then
+ * the worker; continue to join and declare.  Called at the end of rx, tick and
  * take, and where take begins.  Returns the work done. */
 static inline uint32_t settle_noted(struct sw_worker *w)
 {
@@ -202,7 +202,7 @@ static void rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 	settle_noted(w);
 }
 
-/* --- what a joining worker waits for, and until when --- */
+/* --- joining: the missing peers, and the deadline --- */
 
 /* Describe why a server is not connected yet. */
 static const char *describe_silence(const struct sw_worker *w,
@@ -335,8 +335,8 @@ static void tick_link(struct sw_worker *w, struct sw_link *l)
 	sw_peer_wake(&l->peer, sw_link_tick(w, l));
 }
 
-/* Return when to tick a link.  A closing link ignores its flow, and so what is
- * in flight. */
+/* Return when to tick a link.  A closing link ignores its flow, including
+ * frames in flight. */
 static uint64_t tick_at(const struct sw_link *l)
 {
 	return l->state == SW_LINK_OPEN ? sw_peer_tick_at(&l->peer)

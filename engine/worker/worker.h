@@ -83,7 +83,7 @@ enum sw_worker_state {
  */
 struct sw_worker_events {
 	/* The state has changed, or, while JOINING or RUNNING, there is a line
-	 * for the person who waits.  @text may be "". */
+	 * for the waiting user.  @text may be "". */
 	void (*state)(void *ctx, enum sw_worker_state state, int err,
 		const char *text);
 	/* All tensors declared so far are admitted everywhere. */
@@ -106,7 +106,7 @@ struct sw_worker_events {
 	void (*summed)(void *ctx);
 	/* A group with ranks of this worker has ended, because ranks did not
 	 * call or called differently; perhaps none here has opened it.  NULL:
-	 * nobody asks. */
+	 * not reported. */
 	void (*failed)(void *ctx);
 };
 
@@ -122,7 +122,7 @@ struct sw_worker_tuning {
 enum sw_deaths_step {
 	SW_DEATHS_NOBODY,
 	SW_DEATHS_JUDGED, /* is there a live stream without dead ranks? */
-	SW_DEATHS_ENDED,  /* there is: end what the dead ranks are in */
+	SW_DEATHS_ENDED,  /* there is: end tensors and groups of the dead */
 };
 
 struct sw_deaths {
@@ -159,7 +159,7 @@ struct sw_worker {
 	uint16_t member, n_members, n_local, n_ways;
 	bool is_misrouted; /* the current frame landed on a wrong lcore */
 	uint32_t lane_i, n_lanes;
-	/* Lane 0: the channels to the others; else the one to lane 0. */
+	/* Lane 0: its channels to all others; else the channel to lane 0. */
 	struct sw_lane *lanes;
 	/* Lanes that take this one's commands; how many of them do not run yet,
 	 * are declaring, have not left. */
@@ -189,7 +189,8 @@ struct sw_worker {
 	} look;
 	uint64_t checked_ns; /* when the check of paths began; 0: it has not */
 	uint64_t warn_at_ns; /* the next warning about stalls is due then */
-	uint64_t stalled_ns; /* since when what was warned of waits; 0: none */
+	uint64_t stalled_ns; /* when the stall that was warned of began; 0: none
+			      */
 	/* The deadline of LEAVING; 0: the job has not ended. */
 	uint64_t left_by_ns;
 	struct sw_fault fault; /* the payload of LEAVE; err 0: a clean end */
@@ -292,9 +293,9 @@ struct sw_worker {
 };
 
 /* sw_worker_open - open a worker that starts to join at the first tick.
- * Borrows what it does not copy until close.  Each lane opens on its own lcore;
- * in other lanes call only close, take, build, unbuild, free, engine and stats.
- * They call only events.keep.
+ * Its arguments are borrowed until close, unless copied.  Each lane opens on
+ * its own lcore; in other lanes call only close, take, build, unbuild, free,
+ * engine and stats. They call only events.keep.
  * @w  zeroed once; its counters continue from one open to the next
  * @ports  n_ports of them; ip, is_inner and is_trusted are read
  * Errors: SW_EINVAL, SW_ENOMEM. */
@@ -303,7 +304,7 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 	const struct sw_worker_job *job, struct sw_port *const *ports,
 	uint32_t n_ports, uint64_t now_ns);
 
-/* sw_worker_close - free everything at once, whatever is open. */
+/* sw_worker_close - free everything at once, even if rounds are open. */
 void sw_worker_close(struct sw_worker *w);
 
 struct sw_worker_tensor {
@@ -374,8 +375,7 @@ struct sw_worker_round {
 	uint32_t local;
 	uint64_t cookie; /* comes back in events.done */
 	/* Bytes, in whole elements, at the end of its buffer that are not
-	 * written yet.  The worker does not read them until sw_worker_grow says
-	 * that they are. */
+	 * written yet.  The worker reads them only after sw_worker_grow. */
 	uint64_t lacks;
 	enum sw_round_kind op;
 	uint16_t root; /* for a copy: the rank whose bytes all get */

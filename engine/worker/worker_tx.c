@@ -164,7 +164,7 @@ static const uint8_t *fill(struct sw_worker *w, struct sw_wtensor *t,
 	return local_bytes(w, t, h->chunk, h->payload_len, is_stable);
 }
 
-/* PUSHes that are not counted yet: all, and retransmissions of these. */
+/* PUSHes that are not counted yet, and the retransmissions among them. */
 struct pushed {
 	uint32_t n, bytes, n_again, again_bytes;
 };
@@ -405,7 +405,7 @@ static struct sw_wtensor *tensor_to_push(
 
 /* Send a run of chunks of one tensor to one link, behind @n frames in @out.  As
  * long as the tensor has more, they stay the most urgent ones.  *sum counts
- * those of *class.  Returns how many frames there are then. */
+ * the pushes of *class.  Returns the number of frames then. */
 static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t n, uint32_t max, struct pushed *sum,
 	uint32_t *class)

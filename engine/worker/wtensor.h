@@ -14,7 +14,7 @@
  * source and destination are the same bytes. */
 enum sw_chunk_state {
 	SW_HELD,   /* its last sum is in the buffer */
-	SW_GRAD,   /* the buffer holds a contribution that is to be pushed */
+	SW_GRAD,   /* the buffer holds a contribution to push */
 	SW_PUSHED, /* its PUSH is in flight */
 	SW_FOLDED, /* the server has folded it; its result is missing */
 };
@@ -25,7 +25,7 @@ struct sw_wchunk {
 	uint32_t crc;  /* CRC of the first PUSH of this round */
 	uint8_t state;
 	uint8_t n_sent;         /* PUSHes of this round, at most 255 */
-	uint8_t n_refused;      /* PUSHes of these that were refused by CRC */
+	uint8_t n_refused;      /* PUSHes among them refused by CRC */
 	uint8_t is_charged : 1; /* takes credit: started, not folded yet */
 	uint8_t is_todo : 1;    /* in the sets, and counted as to push */
 };
@@ -47,8 +47,8 @@ enum sw_todo_set {
 	SW_N_TODO_SETS,
 };
 
-/* The chunks of a tensor at one link.  Their records follow those of the
- * previous link: local chunk i has record from + i. */
+/* The chunks of a tensor at one link.  Their records follow the previous link's
+ * records: local chunk i has record from + i. */
 struct sw_part {
 	struct sw_place_near near; /* chunks of recent frames */
 	struct sw_place place;     /* a stream's has only n_local: its slots */
@@ -79,7 +79,7 @@ struct sw_kind {
 	 * @which: those of interest. */
 	uint64_t (*lagging)(const struct sw_worker *w,
 		const struct sw_wtensor *t, uint32_t i, uint64_t which);
-	/* In another lane: go on with what lane 0 has begun or said. */
+	/* In another lane: begin or continue what lane 0 has begun. */
 	void (*follow)(struct sw_worker *w, struct sw_wtensor *t,
 		const struct sw_wtensor *zero);
 	/* Close the group if all local ranks have closed it or are gone; NULL
@@ -88,7 +88,7 @@ struct sw_kind {
 	/* Does the server have chunks of it, or a stream of its group, and has
 	 * it answered our declaration? */
 	bool (*is_known)(const struct sw_link *l, const struct sw_wtensor *t);
-	/* It has just ended: stop what is open. */
+	/* It has just ended: stop its open chunks. */
 	void (*killed)(struct sw_worker *w, struct sw_wtensor *t);
 };
 
@@ -157,7 +157,7 @@ struct sw_wtensor {
 	/* Record of the tensor's last chunk, if this lane has it. */
 	uint32_t last;
 	uint16_t lanes;      /* other lanes that have chunks of it, as bits */
-	uint16_t busy_lanes; /* lanes of these that are not done */
+	uint16_t busy_lanes; /* lanes among them that are not done */
 	/* Lane 0: the round that it has begun; another lane: the last one that
 	 * has ended there. */
 	_Atomic uint32_t said_round;
@@ -341,8 +341,8 @@ static inline bool sw_wtensor_is_dead(
 }
 
 /* sw_wtensor_lags - return the lowest local rank in set @who that the tensor
- * waits for, SW_LOCAL_RANKS if none.  Another lane waits for none: lane 0 has
- * begun what it has. */
+ * waits for, SW_LOCAL_RANKS if none.  Another lane waits for none: lane 0 began
+ * its rounds. */
 static inline uint32_t sw_wtensor_lags(const struct sw_worker *w,
 	const struct sw_wtensor *t, const uint64_t who[SW_LOCAL_WORDS])
 {
