@@ -123,6 +123,21 @@ static bool row_find(
 	return false;
 }
 
+/* Find the row of a queue's counter: it counts as the port's does. */
+static bool queue_row_find(const char *pattern, struct sw_counter *out)
+{
+	static const char queue[] = "port.P.queueN.";
+	char port[SW_COUNTER_NAME];
+
+	if (strncmp(pattern, queue, sizeof(queue) - 1) != 0)
+		return false;
+	snprintf(port, sizeof(port), "port.P.%s", pattern + sizeof(queue) - 1);
+	if (!row_find(port, false, out))
+		return false;
+	snprintf(out->name, sizeof(out->name), "%s", pattern);
+	return true;
+}
+
 bool sw_counter_find(const char *name, struct sw_counter *out)
 {
 	char pattern[SW_COUNTER_NAME];
@@ -132,7 +147,8 @@ bool sw_counter_find(const char *name, struct sw_counter *out)
 		return row_find(pattern, true, out);
 	}
 	pattern_of(name, pattern);
-	return row_find(name, false, out) || row_find(pattern, false, out);
+	return row_find(name, false, out) || row_find(pattern, false, out) ||
+	       queue_row_find(pattern, out);
 }
 
 const char *sw_counter_kind(enum sw_counter_kind kind)

@@ -76,8 +76,8 @@ static void put_device(void *out, const char *counter, uint64_t value)
 	o->put(o->out, name, value);
 }
 
-/* Sums over the queue pairs; of several, what each received; how frames come
- * to them (enum sw_steering). */
+/* Put the counters of each queue pair, their sums, and how frames come to them
+ * (enum sw_steering). */
 static void put_port(const struct sw_daemon *d, uint32_t i,
 	void (*put)(void *out, const char *name, uint64_t value), void *out)
 {
@@ -90,13 +90,12 @@ static void put_port(const struct sw_daemon *d, uint32_t i,
 		const uint64_t *value = (const uint64_t *)&ps;
 
 		sw_dpdk_port_stats_get(d->queues[q][i], &ps);
-		for (uint32_t k = 0; k < SW_DPDK_N_COUNTERS; k++)
+		for (uint32_t k = 0; k < SW_DPDK_N_COUNTERS; k++) {
 			sums[k] += value[k];
-		if (d->n_lcores == 1)
-			continue;
-		snprintf(name, sizeof(name), "port.%s.queue%u.rx_frames", label,
-			q);
-		put(out, name, ps.rx_frames);
+			snprintf(name, sizeof(name), "port.%s.queue%u.%s",
+				label, q, sw_dpdk_counters[k].name);
+			put(out, name, value[k]);
+		}
 	}
 	for (uint32_t k = 0; k < SW_DPDK_N_COUNTERS; k++) {
 		snprintf(name, sizeof(name), "port.%s.%s", label,

@@ -17,7 +17,7 @@
 #include "pmd/dpdk/telemetry.h"
 #include "pmd/host/stats_read.h"
 
-enum command { COUNTERS, PORTS, LCORES, TIMES, COMMANDS };
+enum command { COUNTERS, PORTS, QUEUES, LCORES, TIMES, COMMANDS };
 
 static const struct sw_dpdk_command commands[COMMANDS] = {
 	[COUNTERS] = {"/sumwire/counters",
@@ -25,6 +25,9 @@ static const struct sw_dpdk_command commands[COMMANDS] = {
 		"of their names"},
 	[PORTS] = {"/sumwire/ports",
 		"Counters of the ports. Parameter: the name of a [port]"},
+	[QUEUES] = {"/sumwire/queues",
+		"Counters of the ports' queues, 256 at most. Parameter: the "
+		"begin of their names, such as lan.queue1"},
 	[LCORES] = {"/sumwire/lcores", "Turns of the polling cores"},
 	[TIMES] = {"/sumwire/times",
 		"Histograms of times. Parameter: the begin of their names"},
@@ -39,21 +42,23 @@ struct answer {
 
 static enum command command_of(const char *name)
 {
+	static const char queue[] = "port.P.queueN.";
 	struct sw_counter c;
+	bool is_known = sw_counter_find(name, &c);
 
+	if (is_known && !strncmp(c.name, queue, sizeof(queue) - 1))
+		return QUEUES;
 	if (!strncmp(name, "port.", 5))
 		return PORTS;
 	if (!strncmp(name, "lcore", 5) && strchr(name, '.'))
 		return LCORES;
-	return sw_counter_find(name, &c) && c.kind == SW_COUNTER_TIMES
-		       ? TIMES
-		       : COUNTERS;
+	return is_known && c.kind == SW_COUNTER_TIMES ? TIMES : COUNTERS;
 }
 
 static void each(void *ctx, const char *name, uint64_t value)
 {
 	const struct answer *a = ctx;
-	const char *from = a->command == PORTS ? name + 5 : name;
+	const char *from = strncmp(name, "port.", 5) ? name : name + 5;
 
 	if (command_of(name) == a->command &&
 		!strncmp(from, a->params, strlen(a->params)))

@@ -488,6 +488,17 @@ static bool ends_in(
 	return true;
 }
 
+/* Is @prefix "port.lan.queue0." of a port that has no other queue? */
+static bool is_only_queue(const struct pair *p, const char *prefix)
+{
+	char other[SW_COUNTER_NAME + 32];
+
+	if (!ends_in(prefix, "queue0.", other))
+		return false;
+	strcat(other, "queue1.rx_not_ours");
+	return sw_scan_value(p->now, other, UINT64_MAX) == UINT64_MAX;
+}
+
 static void counters_add(struct frame *fr, const struct pair *p)
 {
 	char prefix[SW_COUNTER_NAME];
@@ -496,7 +507,8 @@ static void counters_add(struct frame *fr, const struct pair *p)
 		const char *name = p->now->values[i].name;
 
 		if (!strncmp(name, "port.", 5) &&
-			ends_in(name, "rx_not_ours", prefix))
+			ends_in(name, "rx_not_ours", prefix) &&
+			!is_only_queue(p, prefix))
 			port_add(fr, p, prefix);
 		else if (!strncmp(name, "lcore", 5) &&
 			 isdigit((unsigned char)name[5]) &&

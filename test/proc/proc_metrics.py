@@ -147,6 +147,9 @@ def check_job(text):
     check(len(rows) == 8 and all('class="' in row for row in rows), f"{rows}")
     check(sum(n for row, n in values(text, "sumwire_rounds_total").items() if agent in row) > 0,
           "no rounds")
+    rows = values(text, "sumwire_port_queue_tx_bytes_total")
+    check(any(n > 0 and server in row and 'queue="0"' in row for row, n in rows.items()),
+          f"queues: {rows}")
     for family in ("push_bytes_total", "result_bytes_total", "rtt_seconds", "tx_frames_total",
                    "rx_frames_total", "open"):  # an agent's session
         rows = values(text, f"sumwire_job_session_{family}")
@@ -311,7 +314,7 @@ def test_telemetry():
         seen = [Telemetry(at, unique("a")) for _ in range(5)]
         t = seen[0]
         commands = t.ask("/")
-        check({"/ethdev/stats", "/sumwire/counters", "/sumwire/ports",
+        check({"/ethdev/stats", "/sumwire/counters", "/sumwire/ports", "/sumwire/queues",
                "/sumwire/lcores", "/sumwire/times"} <= set(commands),
               f"{commands}")
         mine = t.ask("/sumwire/counters")
@@ -322,8 +325,10 @@ def test_telemetry():
         some = t.ask("/sumwire/counters,rx_")
         check(some and all(name.startswith("rx_") for name in some), f"{some}")
         label = next(s for s in net.ini["a"] if s.startswith("port "))[5:]
-        check(t.ask(f"/sumwire/ports,{label}")[f"port/{label}/rx_frames"] > 0,
-              "ports")
+        ports = t.ask(f"/sumwire/ports,{label}")
+        queues = t.ask(f"/sumwire/queues,{label}.queue0")
+        check(queues[f"port/{label}/queue0/rx_frames"] == ports[f"port/{label}/rx_frames"] > 0
+              and "queue0" not in str(ports), f"{queues}, {ports}")
         check(t.ask("/sumwire/lcores")["lcore0/turns"] > 0, "lcores")
         times = t.ask("/sumwire/times,rtt")
         check(len(times) == 27 and times["rtt_ns/sum"] > 0, f"{times}")

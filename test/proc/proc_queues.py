@@ -1,5 +1,7 @@
 # proc_queues.py - lcores with a queue pair each, over interfaces of the kernel
 # SPDX-License-Identifier: BSD-3-Clause
+import re
+
 import lan
 import rig
 from lan import Lan
@@ -27,6 +29,11 @@ def run_job(lcores, steering, steps=5, **keys):
         stats, queues = queued(net, "a", lcores)
         check(stats["numa_nodes"] > 1 or "lcore0.numa_node" not in stats,
               f"memory is bound on a machine of one node: {stats}")
+        for name in "rx_bytes", "tx_frames", "tx_bytes", "rx_overrun", "tx_full":
+            parts = [n for c, n in stats.items()
+                     if re.fullmatch(rf"port\.lan\.queue\d+\.{name}", c)]
+            check(parts and sum(parts) == stats[f"port.lan.{name}"],
+                  f"queues' {name}: {parts} of {stats[f'port.lan.{name}']}")
         parts = [stats[f"lcore{i}.push_bytes"] for i in range(lcores)]
         check(min(parts) > 0.5 * sum(parts) / lcores,
               f"uneven over lcores: {parts}")

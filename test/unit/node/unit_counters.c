@@ -59,14 +59,15 @@ static void find__names_as_daemons_print_them(void **state)
 	find_case("port.a.b.c.rx_frames", "port.P.rx_frames");
 	find_case("port.queue1.rx_frames", "port.P.rx_frames");
 	find_case("port.a.queue1.rx_frames", "port.P.queueN.rx_frames");
+	find_case("port.a.queue12.tx_full", "port.P.queueN.tx_full");
 	find_case("port.a.device.rx_q0packets", "port.P.device.COUNTER");
 }
 
 static void find__names_that_do_not_exist(void **state)
 {
 	static const char *const names[] = {"", ".", "los", "lostt", "port.",
-		"port.a.", "port.a.nothing", "lcore.turns", "lcore0.",
-		"server."};
+		"port.a.", "port.a.nothing", "port.a.queue1.nothing",
+		"lcore.turns", "lcore0.", "server."};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		find_case(names[i], NULL);

@@ -155,12 +155,42 @@ static void frame__long_names(void **state)
 	free(r);
 }
 
+/* A port of several queues has a row for each of them besides its own. */
+static void frame__queues(void **state)
+{
+	struct rig *r = calloc(1, sizeof(*r));
+	char *text;
+
+	setup(r);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct sw_scan_value *v = i ? r->now[0] : r->old[0];
+
+		strcpy(v[1].name, "port.lan.queue0.rx_not_ours");
+		strcpy(v[3].name, "port.lan.queue0.rx_frames");
+	}
+	r->now[0][3].value += 14;
+	text = frame(r, 0, SW_SORT_NAME);
+	assert_contains(text, "\nd0 lan  ");
+	assert_false(strstr(text, "queue0")); /* its only one */
+	free(text);
+	for (uint32_t i = 0; i < 2; i++)
+		strcpy((i ? r->now[0] : r->old[0])[0].name,
+			"port.lan.queue1.rx_not_ours");
+	text = frame(r, 0, SW_SORT_NAME);
+	assert_contains(text, "\nd0 lan.queue0                0.0      0.0"
+			      "        7        0");
+	assert_contains(text, "\nd0 lan.queue1  ");
+	free(text);
+	free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frame__rates_and_order),
 		cmocka_unit_test(frame__no_more_lines_than_there_is_room),
 		cmocka_unit_test(frame__long_names),
+		cmocka_unit_test(frame__queues),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,6 +30,8 @@ static void metric__names_units_and_labels(void **state)
 			NULL, true, 1},
 		{"port.a.b.queue2.rx_frames", "sumwire_port_queue_rx_frames",
 			"port=\"a.b\",queue=\"2\"", NULL, true, 1},
+		{"port.a.queue10.tx_bytes", "sumwire_port_queue_tx_bytes",
+			"port=\"a\",queue=\"10\"", "bytes", true, 1},
 		{"port.a.device.rx_q0packets", "sumwire_port_device",
 			"port=\"a\",counter=\"rx_q0packets\"", NULL, true, 1},
 		{"server.rtt_ns.bucket3", "sumwire_rtt_seconds", "", "seconds",
