@@ -21,16 +21,16 @@ enum command { COUNTERS, PORTS, QUEUES, LCORES, TIMES, COMMANDS };
 
 static const struct sw_dpdk_command commands[COMMANDS] = {
 	[COUNTERS] = {"/sumwire/counters",
-		"Counters of the engine and the daemon. Parameter: the begin "
+		"Counters of the engine and the daemon. Parameter: a prefix "
 		"of their names"},
 	[PORTS] = {"/sumwire/ports",
 		"Counters of the ports. Parameter: the name of a [port]"},
 	[QUEUES] = {"/sumwire/queues",
-		"Counters of the ports' queues, 256 at most. Parameter: the "
-		"begin of their names, such as lan.queue1"},
+		"Counters of the ports' queues, 256 at most. Parameter: a "
+		"prefix of their names, such as lan.queue1"},
 	[LCORES] = {"/sumwire/lcores", "Turns of the polling cores"},
 	[TIMES] = {"/sumwire/times",
-		"Histograms of times. Parameter: the begin of their names"},
+		"Histograms of times. Parameter: a prefix of their names"},
 };
 
 struct answer {

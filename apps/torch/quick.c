@@ -68,7 +68,7 @@ struct quick {
 	sw_dltensor_fn *describe; /* a tensor */
 	struct sw_client *c;
 	struct sw_group *g;
-	struct counts *n; /* those of counts */
+	struct counts *n; /* the fields of counts */
 	struct fields all_reduce, broadcast;
 	/* By the hash of torch's operation: enum sw_reduce_op, or -1; and the
 	 * set of types that the library has it for. */
@@ -427,8 +427,8 @@ static bool has_call(struct quick *q)
 	return true;
 }
 
-/* Begin the collective, if no other thread uses the group: who has its lock may
- * wait for the interpreter's, but has not begun then. */
+/* Begin the collective, if no other thread uses the group.  The holder of its
+ * lock may wait for the interpreter's lock, but has not begun then. */
 static bool begin(struct quick *q, const struct task *k)
 {
 	bool has_begun;

@@ -3,7 +3,7 @@
  *
  * An agent that is killed tells its processes nothing.  It keeps its last error
  * in a file beside its socket; a process opens the file when it attaches, so it
- * can read it whoever removes it later.
+ * can read the file even after its removal.
  */
 #ifndef SW_PMD_CLIENT_AGENT_ERROR_H
 #define SW_PMD_CLIENT_AGENT_ERROR_H
@@ -13,7 +13,7 @@
 #include "pmd/client/edge.h"
 
 /* sw_agent_error_make - make the file of the agent that listens at @socket, and
- * replace the one that an earlier agent left.  Returns its descriptor, or -1.
+ * replace the file of an earlier agent.  Returns its descriptor, or -1.
  */
 int sw_agent_error_make(const char *socket);
 

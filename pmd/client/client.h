@@ -159,7 +159,7 @@ void sw_client_unlock(struct sw_client *c);
  * ended the attachment. */
 int sw_client_enter(struct sw_client *c);
 
-/* --- who leads --- */
+/* --- leading --- */
 
 /* sw_client_lead - wait until no other thread leads, and lead: until
  * sw_client_follow this thread alone receives from the agent. */
@@ -199,7 +199,7 @@ void sw_client_wait_changed(struct sw_client *c, uint64_t until_ns);
 void sw_client_wait_work(struct sw_client *c, uint64_t until_ns);
 
 /* sw_client_wait_done - let a watcher sleep until sw_client_changed finds a
- * collective that ended with nobody waiting, or that nobody leads, or
+ * collective that ended without a waiting thread, or that no thread leads, or
  * @until_ns.
  */
 void sw_client_wait_done(struct sw_client *c, uint64_t until_ns);

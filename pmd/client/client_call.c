@@ -232,7 +232,7 @@ static void end_call(struct sw_client *c, struct sw_call *k)
 	c->calls.done_end = &k->later;
 	c->calls.n_open--;
 	sw_client_count_work(c, k);
-	sw_client_call_thread(c); /* or the one that waits for it */
+	sw_client_call_thread(c); /* or the waiting thread */
 	if (c->turn.event_fd >= 0 &&
 		write(c->turn.event_fd, &one, sizeof(one)) < 0)
 		return; /* full: it is readable */

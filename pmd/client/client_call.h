@@ -85,7 +85,7 @@ struct sw_call {
 	struct sw_channel *channel;
 	uint64_t number;      /* number in its group, from 1 */
 	uint64_t deadline_ns; /* time at which the group is aborted; 0: never */
-	uint64_t ready_ns;    /* begin; 0: nobody traces */
+	uint64_t ready_ns;    /* begin; 0: not traced */
 	struct sw_coll_args args;
 	uint64_t piece;  /* elements of each part in a piece */
 	uint64_t stride; /* bytes between parts; 0: it differs */
@@ -150,7 +150,7 @@ struct sw_call *sw_client_find_call(struct sw_client *c, uint64_t handle);
 
 /* sw_calls_piece - return the handle by which the agent knows a piece of the
  * collective of @handle, the first or the last one; it may have been reported.
- * 0: unknown, or nobody traced its begin. */
+ * 0: unknown, or its begin was not traced. */
 static inline uint64_t sw_calls_piece(
 	const struct sw_calls *s, uint64_t handle, bool is_last)
 {

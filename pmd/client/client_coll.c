@@ -56,7 +56,7 @@ static int check_count(
 	return 0;
 }
 
-/* A buffer that this rank needs is there, or the address of each part of it. */
+/* Check that the buffers this rank needs are given, or each of their parts. */
 static int check_buffers(struct sw_group *g, const struct sw_coll_args *a)
 {
 	struct sw_client *c = g->client;
@@ -110,8 +110,8 @@ static bool are_parts_apart(
 	return true;
 }
 
-/* Two buffers may share the elements that are the same ones, else none: results
- * would be written over what is still to be sent. */
+/* Check that two buffers share only elements at the same place: otherwise,
+ * results would overwrite data that is still to be sent. */
 static int check_overlap(
 	struct sw_group *g, const struct sw_coll_args *a, uint32_t each)
 {
@@ -273,8 +273,8 @@ static int open_stages(struct sw_group *g, struct sw_channel *ch,
 	return err;
 }
 
-/* Set the deadline once the call has begun: the library's thread would skip a
- * call that has not, and not come back to it. */
+/* Set the deadline once the call has begun: the library's thread skips a call
+ * that has not begun, and never returns to it. */
 static void set_deadline(struct sw_client *c, struct sw_call *k)
 {
 	if (!k->group->timeout_s)

@@ -7,7 +7,7 @@
 
 /* sw_client_ready - open the stream and the stages for a collective of a
  * device, before sw_client_coll and with the lock held.  Sets the @bytes at
- * @base to pin; 0 if nothing needs it. Errors: those of sw_client_coll. */
+ * @base to pin; 0 if nothing needs it. Errors: as for sw_client_coll. */
 int sw_client_ready(struct sw_client *c, struct sw_group *g,
 	const struct sw_coll_args *args, void **base, uint64_t *bytes);
 

@@ -32,8 +32,8 @@ bool sw_client_find_memory(const struct sw_client *c, const void *p,
  * stream of a closed group; its index may then be used again. */
 int sw_client_give(struct sw_client *c, struct sw_tensor *t);
 
-/* sw_stage_open - have stages for pieces of @bytes, and for @largest at most.
- * Errors: those of sw_alloc. */
+/* sw_stage_open - make stages for pieces of @bytes, and of @largest at most.
+ * Errors: as for sw_alloc. */
 int sw_stage_open(struct sw_client *c, struct sw_channel *ch, uint64_t bytes,
 	uint64_t largest);
 

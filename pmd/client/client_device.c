@@ -123,8 +123,8 @@ int sw_client_await_call(struct sw_client *c, uint64_t handle)
 	return sw_client_check(c);
 }
 
-/* Return an open collective of @owner; one that has not begun may still fail.
- */
+/* Return an open collective of @owner.  A collective that has not begun may
+ * still fail. */
 static struct sw_call *find_call(struct sw_client *c, const void *owner)
 {
 	for (uint32_t i = 0; i < SW_EDGE_COLLS; i++) {

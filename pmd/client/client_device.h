@@ -13,13 +13,13 @@ void sw_client_say(const struct sw_client *c, const char *line);
 void sw_client_near(struct sw_client *c, int node);
 
 /* sw_client_give_up - end the job at all ranks with @why, because this process
- * cannot go on; here it ends with @err.  The agent and the client add the rank
- * to the sentence. */
+ * cannot continue; here it ends with @err.  The agent and the client add the
+ * rank to the sentence. */
 void sw_client_give_up(struct sw_client *c, int err, const char *why);
 
-/* sw_client_note_now - note for a trace what the call of @handle has done since
- * @from_ns; SW_EDGE_READY: that it was ready then.  Takes the lock.  Does
- * nothing if nobody traces. */
+/* sw_client_note_now - note for a trace that the call of @handle has done @kind
+ * since @from_ns, or, with SW_EDGE_READY, was ready then.  Takes the lock. Does
+ * nothing unless a trace is recorded. */
 void sw_client_note_now(struct sw_client *c, enum sw_edge_note_kind kind,
 	uint64_t handle, uint64_t from_ns, uint64_t bytes);
 

@@ -205,7 +205,7 @@ int sw_client_abort(struct sw_group *g, int reason, const char *text)
 	struct sw_client *c = g->client;
 	int err;
 
-	g->n_calls++; /* it is there until sw_group_put */
+	g->n_calls++; /* keeps the group until sw_group_put */
 	if (!g->death) {
 		sw_client_lead(c);
 		sw_client_follow(c);
@@ -345,7 +345,7 @@ static void give_due(struct sw_client *c)
 	c->has_due = false;
 	while (!c->closed && (g = find_due(c))) {
 		g->is_due = false;
-		g->n_calls++; /* it is there until sw_group_put */
+		g->n_calls++; /* keeps the group until sw_group_put */
 		if (give_back(g) && !c->closed)
 			sw_client_log(&c->settings, "%s", sw_last_error(c));
 		sw_group_put(g);

@@ -81,8 +81,8 @@ static const char *find_agent(struct sw_client *c)
 	return c->agent_path;
 }
 
-/* Check who listens: that process gets this one's tensors, and its sums are
- * believed. */
+/* Check the listening process's user: the process gets our tensors, and we
+ * believe its sums. */
 static int check_user(struct sw_client *c)
 {
 	struct ucred cred = {0};
@@ -100,8 +100,8 @@ static int check_user(struct sw_client *c)
 		c->settings.agent, why);
 }
 
-/* 0: connected; SW_EAGAIN: nobody there yet; else it makes no sense to try
- * again. */
+/* Return 0 once connected, SW_EAGAIN while no agent listens, or an error that
+ * another try would not change. */
 static int try_connect(struct sw_client *c)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -212,7 +212,7 @@ static int use_attached(
 
 /* The local rank to ask for, as struct sw_edge_attach has it.  A launcher
  * counts the processes of a machine, of which this may be the only one at its
- * agent: what it says is a wish. */
+ * agent, so its value is a wish. */
 static uint32_t wanted_local_rank(const struct sw_client *c)
 {
 	if (c->settings.local_rank != SW_ANY_LOCAL_RANK)
@@ -413,7 +413,7 @@ void sw_close(struct sw_client **client)
 	*client = NULL;
 }
 
-/* --- what the job is --- */
+/* --- properties of the job --- */
 
 uint32_t sw_version(void)
 {

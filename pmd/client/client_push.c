@@ -375,7 +375,7 @@ static int begin_and_wait(struct sw_client *c, const uint64_t *handles,
 	count_poller(c, w->is_polling, -1);
 	mark_waited(c, handles, n, false);
 	if (!--c->turn.n_users)
-		sw_client_changed(c); /* the thread goes on with the rest */
+		sw_client_changed(c); /* the thread continues with the rest */
 	else
 		sw_client_call_watchers(c);
 	sw_client_unlock(c);
@@ -474,7 +474,7 @@ static int watch(struct sw_client *c, uint64_t ms, uint64_t *handle)
 		sw_client_kick(c); /* the library's thread, if it leads */
 	err = wait_ended(c, ms, handle);
 	if (!--c->turn.n_watchers)
-		sw_client_changed(c); /* the thread goes on with the rest */
+		sw_client_changed(c); /* the thread continues with the rest */
 	sw_client_unlock(c);
 	return err;
 }

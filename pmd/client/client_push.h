@@ -19,7 +19,7 @@ int sw_client_push(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 int sw_client_grow(struct sw_client *c, struct sw_tensor *t, uint64_t lacks);
 
 /* sw_client_is_summed - has the result of this granule, SW_GRANULE bytes, of
- * the open call arrived?  Thread: the one that called sw_client_push. */
+ * the open call arrived?  Thread: the caller of sw_client_push. */
 bool sw_client_is_summed(const struct sw_tensor *t, uint32_t granule);
 
 #endif

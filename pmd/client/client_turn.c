@@ -6,8 +6,8 @@
  * agent's answer or for a handle, else one in sw_wait_ended, else the library's
  * own (client_group_end.c).  A process with one thread therefore needs no
  * second one.  Threads that do not lead look at their handles after each turn
- * of the leader.  Any thread that finds a piece to copy copies it; one that
- * stops while pieces are left wakes another.
+ * of the leader.  Any thread that finds a piece to copy copies it; a thread
+ * that stops while pieces are left wakes another.
  */
 #include "pmd/client/client_turn.h"
 

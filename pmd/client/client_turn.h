@@ -19,7 +19,7 @@ int sw_client_rx(struct sw_client *c, union sw_edge_msg *m, int *fds);
  * any other message ends the attachment. */
 void sw_client_rx_messages(struct sw_client *c);
 
-/* sw_client_rx_completions - end what the agent has completed. */
+/* sw_client_rx_completions - end the requests that the agent has completed. */
 void sw_client_rx_completions(struct sw_client *c);
 
 /* sw_client_find_tensor - return the tensor whose push_pull has @handle; NULL

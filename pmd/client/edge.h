@@ -99,7 +99,7 @@ struct sw_completion {
 };
 
 enum sw_edge_note_kind {
-	SW_EDGE_READY,    /* the rank handed over a call whose data are there */
+	SW_EDGE_READY,    /* the rank handed over a call, its data complete */
 	SW_EDGE_COPY_IN,  /* copied into shared memory */
 	SW_EDGE_COPY_OUT, /* copied a result out of it */
 	SW_EDGE_N_NOTES
@@ -234,8 +234,7 @@ struct sw_edge_text {
 enum sw_edge_item {
 	SW_EDGE_SYNC,    /* a tensor */
 	SW_EDGE_ASYNC,   /* an asynchronous tensor */
-	SW_EDGE_GROWING, /* a growing tensor: pushed before all of it is there
-			  */
+	SW_EDGE_GROWING, /* a growing tensor: pushed before it is complete */
 	SW_EDGE_STREAM,  /* n_elems: ranks of its group; dtype: log2 of its
 			    slots at each server; by sw_edge_open alone */
 	SW_EDGE_MEMORY,  /* memory for collectives; alone in its batch; until

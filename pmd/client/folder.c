@@ -41,8 +41,8 @@ static bool put(struct candidate *c, const char *parent, const char *fmt, ...)
 	return n < (int)sizeof(c->path);
 }
 
-/* The @i-th, best first: what is the system's is root's first and others'
- * last. */
+/* Set *c to the @i-th candidate, best first: the system's folder comes first
+ * for root and last for other users. */
 static bool candidate(uint32_t i, struct candidate *c)
 {
 	uint32_t kind = geteuid() == 0 ? i : (i + 1) % CANDIDATES;
@@ -73,8 +73,8 @@ static bool is_ours(const char *path)
 	       !(st.st_mode & OTHERS_WRITE);
 }
 
-/* 0; SW_EAGAIN: it cannot be made, the next one may; SW_EPERM: it is there, and
- * is not ours. */
+/* Make the folder.  Errors: SW_EAGAIN it cannot be made, try the next; SW_EPERM
+ * it exists and is not ours. */
 static int make(const struct candidate *c)
 {
 	mode_t closed = c->is_system ? OTHERS_WRITE : S_IRWXG | S_IRWXO;

@@ -19,7 +19,7 @@ enum {
 
 /* sw_folder_make - find the folder, make it if it is missing, and check that it
  * is safe. Thread: control.
- * @why  on error, a sentence: what is wrong with which folder, what to do
+ * @why  on error, a sentence: the folder, its fault, and what to do
  * Errors: SW_EPERM another user owns it or can write to it; SW_EIO it does not
  * exist and cannot be made. */
 int sw_folder_make(char out[SW_FOLDER_BYTES], char why[SW_FOLDER_WHY_BYTES]);
@@ -30,9 +30,9 @@ int sw_folder_make(char out[SW_FOLDER_BYTES], char why[SW_FOLDER_WHY_BYTES]);
  * Returns false after the last folder. */
 bool sw_folder_at(uint32_t i, char out[SW_FOLDER_BYTES]);
 
-/* sw_folder_seek - return the path of socket @name for clients, which check who
- * listens: in the first of these folders that has it (users except root also
- * try /run/sumwire, last), or in the first folder if none has it.
+/* sw_folder_seek - return the path of socket @name for clients, which check the
+ * listening user: in the first of these folders that has it (users except root
+ * also try /run/sumwire, last), or in the first folder if none has it.
  * @out  its path; false: @name is empty or too long */
 bool sw_folder_seek(const char *name, char out[SW_FOLDER_BYTES]);
 

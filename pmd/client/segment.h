@@ -23,8 +23,8 @@ const char *sw_segment_limit(uint64_t bytes, char out[SW_LIMIT_TEXT]);
  * Errors: SW_ENOMEM. */
 int sw_segment_create(struct sw_segment *s, const char *name, uint64_t bytes);
 
-/* sw_segment_create_shown - the same for memory that others only read: nobody
- * else can map it writable, or write or punch holes into the file. */
+/* sw_segment_create_shown - the same for memory that others only read: no other
+ * process can map it writable, or write or punch holes into the file. */
 int sw_segment_create_shown(
 	struct sw_segment *s, const char *name, uint64_t bytes);
 

@@ -1,4 +1,4 @@
-/* sized.c - structs of callers, who may be of an older or newer release.
+/* sized.c - structs of callers from an older or newer release.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/client/sized.h"
 
@@ -10,7 +10,7 @@
 #pragma GCC diagnostic error "-Wpadded"
 #include <sumwire/coll.h>
 
-enum { LONGEST = 4096 }; /* more is no size, but memory that nobody set */
+enum { LONGEST = 4096 }; /* a larger size is uninitialized memory */
 
 static int refuse(char why[SW_SIZED_WHY_BYTES], const char *name, size_t size,
 	const char *text)

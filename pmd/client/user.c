@@ -1,4 +1,4 @@
-/* user.c - users of this machine, by name and number; whom we trust.
+/* user.c - users of this machine, by name and number, and trust in them.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/client/user.h"
 
@@ -17,7 +17,7 @@ static bool is_number(const char *text, uint32_t *out)
 		return false;
 	n = strtoull(text, NULL, 10);
 	*out = (uint32_t)n;
-	return n < UINT32_MAX; /* (uid_t)-1 is nobody's */
+	return n < UINT32_MAX; /* (uid_t)-1 names no user */
 }
 
 bool sw_user_find(const char *name, uint32_t *uid)

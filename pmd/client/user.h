@@ -1,4 +1,4 @@
-/* user.h - users of this machine, by name and number; whom we trust.
+/* user.h - users of this machine, by name and number, and trust in them.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_PMD_CLIENT_USER_H
 #define SW_PMD_CLIENT_USER_H
@@ -25,7 +25,7 @@ const char *sw_user_text(uint32_t uid, char out[SW_USER_BYTES]);
 
 /* sw_user_is_trusted - return whether user @own may give its tensors to the
  * agent of user @agent: @own itself, root, or @named (by name or number; NULL
- * or "": nobody).
+ * or "": no other).
  * @why  on false, a sentence that names both and says what to do */
 bool sw_user_is_trusted(uint32_t agent, uint32_t own, const char *named,
 	char why[SW_USER_WHY_BYTES]);

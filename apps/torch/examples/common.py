@@ -1,4 +1,4 @@
-# common.py - what the examples share: options, either way of summing, timing
+# common.py - shared by the examples: options, either way of summing, timing
 # SPDX-License-Identifier: BSD-3-Clause
 import argparse
 import os
@@ -113,7 +113,7 @@ class Clock:
 
 
 def run(args, job, model, loss_of, optimizer):
-    """Train for args.steps; rank 0 prints the loss and what a step costs.
+    """Train for args.steps; rank 0 prints the loss and a step's time.
     loss_of(model, step) computes the loss of this rank's part of a batch."""
     clock = Clock(args.device)
     if args.bf16:

@@ -1,4 +1,4 @@
-# small.py - what a small tensor costs: its way through Python, hooks and agent
+# small.py - the cost of a small tensor: its way through Python, hooks and agent
 # SPDX-License-Identifier: BSD-3-Clause
 """sumwire run -np 2 python3 small.py [--tensors 1000] [--elements 64]
 

@@ -312,7 +312,7 @@ class Client:
         tensor.begun = None
         tensor.handle = None
         if code == library.EMISMATCH:
-            raise self.error(code)  # the job goes on
+            raise self.error(code)  # the job continues
         if code and not self.failure:
             self.failure = self.error(code)
         if self.failure:
@@ -357,7 +357,7 @@ class Client:
         self.trace(None)
 
     def trace(self, new):
-        """Close the timeline, and go on with a new one, or with None."""
+        """Close the timeline, and continue with a new one, or with None."""
         old, self.timeline = self.timeline, new
         if old:
             old.close()

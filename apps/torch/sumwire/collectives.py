@@ -238,7 +238,7 @@ class Calls:
         return call
 
     def begin(self, call, *what):
-        """Start what a new call is for, as start() does."""
+        """Start a new call, as start() does."""
         try:  # keep track of the call even if Ctrl-C interrupts this thread
             self.starting.add(call)
             self._start(call, what)
@@ -272,7 +272,7 @@ class Calls:
             self.starting.discard(call)
 
     def adopt(self, call, code):
-        """Go on with a call in starting that C has begun.  Its wait there has
+        """Continue a call in starting that C has begun.  Its wait there has
         returned code."""
         error = None
         try:

@@ -86,7 +86,7 @@ class Timeline:
         self.events.append(json.dumps({"pid": self.rank, **event}))
 
     def _write(self, end=""):
-        """Write what has come.  A full disk ends the trace, not the training."""
+        """Write the events so far.  A full disk ends the trace, not the training."""
         text, self.events = ",\n".join(self.events), []
         if not self.file or os.getpid() != self.pid:  # a forked child has no part in it
             return

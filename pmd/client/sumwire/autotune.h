@@ -20,8 +20,8 @@ struct sw_autotune;
 
 /* sw_autotune_open - start to search on behalf of @c, which stays borrowed
  * until sw_autotune_close.
- * Thread: the one that uses @c, also for the calls below.
- * Errors: those of sw_tune; sw_last_error of @c has the text. */
+ * Thread: the user of @c, also for the calls below.
+ * Errors: as for sw_tune; sw_last_error of @c has the text. */
 SW_API int sw_autotune_open(struct sw_client *c, struct sw_autotune **out);
 
 /* sw_autotune_observe - report that an iteration took @iteration_s seconds. The

@@ -3,8 +3,8 @@
  *
  * Collectives complement declared tensors: they have no names and any size. A
  * group is a list of ranks that make the same collective calls in the same
- * order. A server needs memory for a fixed window per group and kind, whatever
- * the sizes of the collectives are.
+ * order. A server needs memory for a fixed window per group and kind,
+ * independent of the sizes of the collectives.
  *
  * Thread: calls on one group come from one thread at a time; calls on different
  * groups may come from different threads. Fork: as in sumwire.h.
@@ -156,8 +156,8 @@ SW_API int sw_group_set_timeout(struct sw_group *g, uint32_t seconds);
 
 /* sw_group_close - close @g at this rank. Its open collectives end with
  * SW_ECLOSED here, and at the other members as after sw_group_abort. The caller
- * must still wait for its handles, but must not use @g again, whatever this
- * call returns.
+ * must still wait for its handles, but must not use @g again, even if this
+ * call fails.
  * Other members: the call does not wait for them. A rank that waits for a
  * member that has closed the group fails at once, as after sw_group_abort. The
  * servers free the group's memory when all members have closed it.
@@ -165,7 +165,7 @@ SW_API int sw_group_set_timeout(struct sw_group *g, uint32_t seconds);
  * servers, and waits for that. If the agent still uses buffers of @g after
  * wait_timeout_s, the library frees the group after its last handle has been
  * reported.
- * Errors: those of sw_group_abort. */
+ * Errors: as for sw_group_abort. */
 SW_API int sw_group_close(struct sw_group *g);
 
 /* sw_wait_group_failed_for - wait until more than *@n groups of the job have

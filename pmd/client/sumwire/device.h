@@ -43,8 +43,8 @@ struct sw_device_tensor; /* belongs to its device */
 struct sw_device_settings {
 	size_t size;
 	/* "cuda": a GPU, through CUDA runtime 12 or 13. sw_device_open loads
-	 * the library that SUMWIRE_CUDART names, else uses the one already
-	 * loaded in this process, else the one that the linker finds. "fake":
+	 * the library that SUMWIRE_CUDART names, else uses the library already
+	 * loaded in this process, else asks the dynamic linker. "fake":
 	 * host memory as a device, for tests; options follow a colon
 	 * (pmd/cuda/fake.h). NULL: SUMWIRE_DEVICE of the environment, else
 	 * "cuda". Borrowed by sw_device_open. */
@@ -83,7 +83,7 @@ SW_API void sw_device_close(struct sw_device **d);
  * device cannot pin all of it, copies are slower and the log says so in one
  * line.
  * @descs    is_async must be 0
- * Errors: those of sw_declare. */
+ * Errors: as for sw_declare. */
 SW_API int sw_device_declare(struct sw_device *d,
 	const struct sw_tensor_desc *descs, uint32_t n,
 	struct sw_device_tensor **out);
@@ -114,13 +114,13 @@ struct sw_device_call {
  * Errors: SW_EBUSY the tensor's last call has not ended; SW_EINVAL the stream
  * is being captured into a CUDA graph or is invalid; the error of the tensor's
  * last call, if neither sw_device_wait nor sw_device_poll has reported it;
- * SW_EDEVICE; those of sw_push_pull. */
+ * SW_EDEVICE; or as for sw_push_pull. */
 SW_API int sw_push_pull_device(
 	struct sw_device_tensor *t, const struct sw_device_call *call);
 
 /* sw_broadcast_device - start to copy from of rank root to to of all ranks, bit
  * for bit; return at once. from may be NULL at other ranks.
- * Errors: those of sw_push_pull_device; SW_EINVAL there is no such rank. */
+ * Errors: as for sw_push_pull_device; SW_EINVAL there is no such rank. */
 SW_API int sw_broadcast_device(
 	struct sw_device_tensor *t, const struct sw_device_call *call);
 
@@ -190,7 +190,7 @@ SW_API int sw_device_copy(
  * servers and pins memory, about 3 MiB per kind and group. Later collectives of
  * that kind run after this one, however long the stream takes.
  * Thread: as for sw_coll.
- * Errors: those of sw_coll; SW_EINVAL the stream is being captured into a CUDA
+ * Errors: as for sw_coll; SW_EINVAL the stream is being captured into a CUDA
  * graph or is invalid, or the group belongs to another client; SW_EDEVICE. A
  * device that fails ends the job, as with tensors; closing a device aborts the
  * groups that have open collectives on it. */

@@ -54,7 +54,7 @@ extern "C" {
 #define SW_API __attribute__((visibility("default")))
 
 /* sw_version - return the SW_VERSION_NUMBER of the loaded library, which may
- * differ from that of the headers. Thread: any. */
+ * differ from the headers' number. Thread: any. */
 SW_API uint32_t sw_version(void);
 
 struct sw_client; /* one attachment to an agent */
@@ -253,7 +253,7 @@ SW_API void sw_note_copy(struct sw_client *c, uint64_t handle, int is_out,
  * other in any order. A rank receives its copy after all ranks have called.
  * @root     0 … size-1
  * @handle   as for sw_push_pull
- * Errors: those of sw_push_pull; SW_EINVAL @root is not below the size. A
+ * Errors: as for sw_push_pull; SW_EINVAL @root is not below the size. A
  * handle also ends with SW_EMISMATCH if ranks name different roots.
  * Cost: as for sw_push_pull; only the root's bytes travel to the servers. */
 SW_API int sw_broadcast(struct sw_client *c, struct sw_tensor *t, uint32_t root,
@@ -315,7 +315,7 @@ SW_API int sw_wait_ended_for(
  * From this call on, a thread of the library completes collectives that no
  * caller waits for.
  * @fd  owned by @c until sw_close
- * Errors: SW_ENOMEM; those of sw_push_pull. */
+ * Errors: SW_ENOMEM; or as for sw_push_pull. */
 SW_API int sw_event_fd(struct sw_client *c, int *fd);
 
 /* sw_wait_polling - like sw_wait, but spin (yielding the core) instead of
@@ -342,8 +342,8 @@ struct sw_tuning {
 SW_API void sw_get_tuning_sized(
 	const struct sw_client *c, struct sw_tuning *out, size_t size);
 
-/* sw_get_tuning - read the current tuning of this agent. Thread: the one that
- * uses @c. Cost: memory reads. */
+/* sw_get_tuning - read the current tuning of this agent. Thread: the user of
+ * @c. Cost: memory reads. */
 static inline void sw_get_tuning(
 	const struct sw_client *c, struct sw_tuning *out)
 {

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Matern 5/2 kernel with a length for each dimension; lengths and noise are
- * those of a small grid that make the observations most likely (Rasmussen and
+ * chosen from a small grid to make the observations most likely (Rasmussen and
  * Williams 2006, algorithm 2.1).
  */
 #ifndef SW_PMD_CLIENT_TUNER_TUNE_GP_H

@@ -46,7 +46,7 @@ int sw_tune_live_observe(struct sw_tune_live *l, double iteration_s)
 
 	l->n++;
 	if (l->is_waiting) {
-		/* This iteration began before, whatever holds now. */
+		/* This iteration began under the previous point. */
 		sw_tune_live_is_set(l);
 		l->sum_s = l->n_summed = 0;
 		return 0;

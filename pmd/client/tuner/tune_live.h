@@ -1,9 +1,9 @@
 /* tune_live.h - the tuner in a running job: it sets the tuning of all ranks.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Rank 0 has one and tells it what each iteration took; the other ranks need
- * nothing, since what it decides is the job's (sw_tune).  An iteration counts
- * for a point when the point is in use; those before it do not.
+ * Rank 0 has a tuner and tells it the time of each iteration; the other ranks
+ * need nothing, since its decisions hold for the job (sw_tune).  An iteration
+ * counts for a point when the point is in use; earlier iterations do not.
  */
 #ifndef SW_PMD_CLIENT_TUNER_TUNE_LIVE_H
 #define SW_PMD_CLIENT_TUNER_TUNE_LIVE_H
@@ -26,7 +26,7 @@ struct sw_tune_live {
  * partitions of 8 KiB to 4 MiB, credits of 16 KiB to 64 MiB.
  * Every decision is a line of its log.  May be called again.
  * @sample_s  the shortest time that is worth a measurement
- * Errors: those of sw_tune, with the error text in sw_last_error. */
+ * Errors: as for sw_tune, with the error text in sw_last_error. */
 int sw_tune_live_begin(struct sw_tune_live *l, struct sw_client *client,
 	uint64_t seed, double sample_s);
 
@@ -34,7 +34,7 @@ int sw_tune_live_begin(struct sw_tune_live *l, struct sw_client *client,
  * above. */
 int sw_tune_live_observe(struct sw_tune_live *l, double iteration_s);
 
-/* sw_tune_live_set - these tuning for all ranks, whatever the tuner thinks.
+/* sw_tune_live_set - set the tuning of all ranks, against the tuner's choice.
  * Errors: as above. */
 int sw_tune_live_set(struct sw_tune_live *l, struct sw_tune_point p);
 

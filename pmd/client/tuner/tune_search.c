@@ -10,8 +10,8 @@
 
 enum { FIRST = 3, LATTICE = 33, STUCK = 2 };
 
-/* An improvement counts from this share of the spread of what was seen on: 0.1
- * as in the paper's own code would explore more than ten trials allow. */
+/* An improvement counts from this share of the spread of the observations.  The
+ * paper's own code has 0.1, which explores more than ten trials allow. */
 #define MARGIN 0.01
 
 /* Momentum: what did best of learning rates 0.02 … 0.3 and 0.5 … 0.9. */

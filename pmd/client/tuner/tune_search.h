@@ -1,7 +1,7 @@
 /* tune_search.h - search for the partition and credit of fast iterations.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Ask for a point, try it, tell what it took; any number of times.  Both tuning
+ * Ask for a point, try it, and tell its time, any number of times.  Both values
  * are bytes and are searched together, on a logarithmic scale (paper 000,
  * section 4.3).  Nothing here waits or reads a clock.
  */

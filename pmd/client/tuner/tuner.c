@@ -96,8 +96,8 @@ static bool observe_searching(struct sw_tuner *t, double s)
 	return true;
 }
 
-/* The first median under the best point is what it takes; others are held
- * against it. */
+/* The first median under the best point is its time; later medians are compared
+ * with it. */
 static bool observe_settled(struct sw_tuner *t, double s)
 {
 	const struct sw_tuner_settings *set = &t->settings;

@@ -5,8 +5,8 @@
  * After a change the first iterations still carry parts of the old size, so
  * they do not count. When a search has ended, the best point stays until
  * iterations become longer or shorter than noise explains. The tuner then
- * forgets what it learned, except the point in use, which is the new search's
- * first trial. All pure.
+ * forgets its observations, except the point in use, which is the new search's
+ * first trial. All functions are pure.
  */
 #ifndef SW_PMD_CLIENT_TUNER_TUNER_H
 #define SW_PMD_CLIENT_TUNER_TUNER_H
@@ -42,7 +42,7 @@ struct sw_tuner {
 	uint32_t
 		n_seen; /* iterations of this trial, or since the last median */
 	double times[16];
-	double kept_s; /* settled: what the best point took; 0: not known yet */
+	double kept_s; /* settled: the best point's time; 0: not known yet */
 	/* The last decision, for the log; "" when there was none. */
 	char text[SW_TUNER_TEXT];
 };

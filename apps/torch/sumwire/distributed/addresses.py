@@ -142,7 +142,7 @@ def only_one():
 
 
 def own(host):
-    """Return the address that the variables select, or the one that leads to
+    """Return the address that the variables select, or the address that leads to
     the host, which may be None.  Return None for a loopback address: on the
     host itself /etc/hosts may map its name to 127.0.1.1."""
     if os.environ.get("SUMWIRE_ADDRESS"):

@@ -35,7 +35,7 @@ WRITTEN = ("SW_ETIMEDOUT", "SW_EEXPIRED", "SW_ESTALL", "SW_EMISMATCH")
 
 _records = collections.deque(maxlen=timeline.number("TORCH_FR_BUFFER_SIZE", SIZE))
 _numbers = itertools.count()
-# Functions of these files are no callers: torch.compiler.disable() wraps ours.
+# Files whose functions are not callers: torch.compiler.disable() wraps ours.
 _SKIPPED = (os.path.dirname(os.path.abspath(__file__)),
             os.path.join(os.path.dirname(torch.__file__), "_dynamo"))
 _groups = {}  # group's name: (description, ranks of the default group)

@@ -20,7 +20,7 @@ class Monitored:
         self.count = 0
 
     def wait(self, limit_s, group_limit_s, is_for_all):
-        """Wait until all ranks have come.  Rank 0 waits limit_s seconds for the
+        """Wait until all ranks have arrived.  Rank 0 waits limit_s seconds for the
         others; the others wait for rank 0 as long as the group allows.
         is_for_all: name all missing ranks instead of the first one.  Raises
         SW_ETIMEDOUT at every rank that is there."""

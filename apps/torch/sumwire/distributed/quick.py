@@ -207,8 +207,8 @@ def make(owner, names, pairs):
 
 
 def entries(owner, methods):
-    """Return what a program calls in place of methods of a group, by their names:
-    the same in C, unless its class has others or returns works."""
+    """Return replacements for methods of a group, by their names: the same methods
+    in C, unless its class overrides them or returns works."""
     if isinstance(owner.quick, Slow) or owner.ended:
         return {}
     return {name: load()[0].Entry(owner.quick, is_broadcast,

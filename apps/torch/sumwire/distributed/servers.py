@@ -84,7 +84,7 @@ class Call:
 
 
 def answering(first, others, wait_s=WAIT_S):
-    """Return those of (address, port) from which a server answers in time.
+    """Return each (address, port) from which a server answers in time.
     Do not wait for others once all of first have answered."""
     calls = {place: Call(*place) for place in (*first, *others)}
     end = time.monotonic() + wait_s

@@ -7,7 +7,7 @@ PREFIXES = ("HOROVOD_", "BYTEPS_")
 TAKEN = {"BYTEPS_CROSS_BARRIER", "BYTEPS_ENABLE_ASYNC", "HOROVOD_TIMELINE",
          "BYTEPS_TRACE_ON", "BYTEPS_TRACE_DIR", "BYTEPS_TRACE_START_STEP",
          "BYTEPS_TRACE_END_STEP"}
-# Launchers set these for every program, so a user need not hear of them.
+# Launchers set these for every program, so they are not reported.
 PLACES = {f"{prefix}{name}" for prefix in PREFIXES for name in (
     "RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE",
     "HOSTNAME")}

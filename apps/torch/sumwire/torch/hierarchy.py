@@ -52,7 +52,7 @@ class Parted:
 class Hierarchy:
     """Sum the bundles of a set of gradients.  Methods have the names of a
     client's."""
-    is_traced = 0  # a trace has no copies of these
+    is_traced = 0  # a trace shows no copies of these calls
 
     def __init__(self, job, place, machine, cross, stage):
         self.job, self.place = job, place

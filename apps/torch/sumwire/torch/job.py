@@ -133,7 +133,7 @@ class Job:
         shared.n_pushes += 1
 
     def progress(self):
-        """Advance every call that can go on.  Every wait must call it, because
+        """Advance every call that can continue.  Every wait must call it, because
         ranks may wait for their calls in different orders."""
         self.joins.look()
         for call in list(self.changing):

@@ -134,7 +134,7 @@ class Call:
                 "priority": self.priority}
 
     def go_on(self):
-        """Go on with the call's own tensor: all ranks make the same call."""
+        """Continue with the call's own tensor: all ranks make the same call."""
         shared = self.place.made.get((self.key, self.stage))
         if shared is not None:
             self.begin(shared)
