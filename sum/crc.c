@@ -86,8 +86,3 @@ uint32_t sw_crc32c_both_far(
 
 	return row->far(row->crc(crc, p, n), q, m);
 }
-
-uint32_t sw_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t n)
-{
-	return best()->copy(crc, dst, src, n);
-}

@@ -7,13 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One kernel; its functions are described in sum.h. In a copy, @dst and @src do
- * not overlap. */
+/* One kernel; its functions are described in sum.h. */
 struct sw_crc {
 	const char *name; /* "scalar", "clmul128", …; the files' */
 	uint32_t (*crc)(uint32_t crc, const void *p, size_t n);
 	uint32_t (*far)(uint32_t crc, const void *p, size_t n);
-	uint32_t (*copy)(uint32_t crc, void *dst, const void *src, size_t n);
 };
 
 /* sw_crc_row - row @i of the table of kernels, NULL past its end; the widest

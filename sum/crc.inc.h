@@ -19,13 +19,12 @@
  * (A product of reflected numbers is one power off, the instruction gives 32.)
  * crc_powers.py prints them.
  *
- * The file that includes this one defines VEC, VB (bytes of it), STRIP (a
- * vector of 8 * WORDS bytes), ROUNDS and WORDS of each stream that a step does,
- * FOLD(v, pair, next), SPREAD (a pair in all of a vector), WIDEN, ROW, NAME and
- * IS_FAR_STRAIGHT, whether far bytes are read from the first to the last, by
- * rounds alone: prefetchers do not follow five places at once; powers[], to
- * fold by 1 to 4 vectors, and blocks[], the larger first and each of so many
- * steps that it is a multiple of ROUND. */
+ * The file that includes this one defines VEC, VB (bytes of it), ROUNDS and
+ * WORDS of each stream that a step does, FOLD(v, pair, next), SPREAD (a pair in
+ * all of a vector), WIDEN, ROW, NAME and IS_FAR_STRAIGHT, whether far bytes are
+ * read from the first to the last, by rounds alone: prefetchers do not follow
+ * five places at once; powers[], to fold by 1 to 4 vectors, and blocks[], the
+ * larger first and each of so many steps that it is a multiple of ROUND. */
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -37,12 +36,6 @@ enum {
 	SHORT = 128, /* fewer bytes are left to the crc32 instruction */
 };
 
-/* Is it copied, and how far (modulo 2^64) lies the copy? */
-struct aim {
-	bool is_copy;
-	uintptr_t apart;
-};
-
 struct vectors {
 	VEC a, b, c, d;
 };
@@ -51,18 +44,11 @@ struct streams {
 	uint64_t a, b, c, d;
 };
 
-INLINE void copy(const uint8_t *p, const void *v, size_t n, struct aim aim)
-{
-	if (aim.is_copy)
-		memcpy((void *)((uintptr_t)p + aim.apart), v, n);
-}
-
-INLINE VEC take(const uint8_t *p, struct aim aim)
+INLINE VEC take(const uint8_t *p)
 {
 	VEC v;
 
 	memcpy(&v, p, VB);
-	copy(p, &v, VB, aim);
 	return v;
 }
 
@@ -75,26 +61,21 @@ INLINE uint64_t word(uint64_t crc, const uint8_t *p)
 }
 
 /* Few bytes, by the instruction alone. */
-INLINE uint32_t run_short(
-	uint32_t crc, const uint8_t *p, size_t n, struct aim aim)
+INLINE uint32_t run_short(uint32_t crc, const uint8_t *p, size_t n)
 {
 	uint64_t wide = crc;
 
 	for (; n >= 32; n -= 32, p += 32) {
 		wide = word(word(wide, p), p + 8);
 		wide = word(word(wide, p + 16), p + 24);
-		copy(p, p, 32, aim);
 	}
-	for (; n >= 8; n -= 8, p += 8) {
+	for (; n >= 8; n -= 8, p += 8)
 		wide = word(wide, p);
-		copy(p, p, 8, aim);
-	}
 	crc = (uint32_t)wide;
 	if (n & 4) {
 		uint32_t w;
 
 		memcpy(&w, p, 4);
-		copy(p, &w, 4, aim);
 		crc = _mm_crc32_u32(crc, w);
 		p += 4;
 	}
@@ -102,24 +83,20 @@ INLINE uint32_t run_short(
 		uint16_t w;
 
 		memcpy(&w, p, 2);
-		copy(p, &w, 2, aim);
 		crc = _mm_crc32_u16(crc, w);
 		p += 2;
 	}
-	if (n & 1) {
-		copy(p, p, 1, aim);
+	if (n & 1)
 		crc = _mm_crc32_u8(crc, *p);
-	}
 	return crc;
 }
 
-INLINE void fold_round(
-	struct vectors *v, VEC pair, const uint8_t *p, struct aim aim)
+INLINE void fold_round(struct vectors *v, VEC pair, const uint8_t *p)
 {
-	v->a = FOLD(v->a, pair, take(p, aim));
-	v->b = FOLD(v->b, pair, take(p + VB, aim));
-	v->c = FOLD(v->c, pair, take(p + 2 * VB, aim));
-	v->d = FOLD(v->d, pair, take(p + 3 * VB, aim));
+	v->a = FOLD(v->a, pair, take(p));
+	v->b = FOLD(v->b, pair, take(p + VB));
+	v->c = FOLD(v->c, pair, take(p + 2 * VB));
+	v->d = FOLD(v->d, pair, take(p + 3 * VB));
 }
 
 /* Half of a round's share of words of all streams, @apart bytes each. */
@@ -135,21 +112,15 @@ INLINE void words(struct streams *s, const uint8_t *p, size_t apart)
 
 /* One step: @p in stream a, @at in the rounds. */
 INLINE void step(struct vectors *v, struct streams *s, VEC pair,
-	const uint8_t *p, const uint8_t *at, size_t apart, struct aim aim)
+	const uint8_t *p, const uint8_t *at, size_t apart)
 {
-	for (int i = 0; aim.is_copy && i < 4; i++) {
-		STRIP strip;
-
-		memcpy(&strip, p + i * apart, STREAM_STEP);
-		copy(p + i * apart, &strip, STREAM_STEP, aim);
-	}
 	for (int i = 0; i < ROUNDS; i++, at += ROUND) {
-		v->a = FOLD(v->a, pair, take(at, aim));
-		v->b = FOLD(v->b, pair, take(at + VB, aim));
+		v->a = FOLD(v->a, pair, take(at));
+		v->b = FOLD(v->b, pair, take(at + VB));
 		words(s, p, apart);
 		p += STREAM_STEP / ROUNDS / 2;
-		v->c = FOLD(v->c, pair, take(at + 2 * VB, aim));
-		v->d = FOLD(v->d, pair, take(at + 3 * VB, aim));
+		v->c = FOLD(v->c, pair, take(at + 2 * VB));
+		v->d = FOLD(v->d, pair, take(at + 3 * VB));
 		words(s, p, apart);
 		p += STREAM_STEP / ROUNDS / 2;
 	}
@@ -176,44 +147,43 @@ INLINE size_t block_bytes(int i)
 }
 
 /* The block at @p, into @v; returns its end. */
-INLINE const uint8_t *fold_block(
-	struct vectors *v, int i, const uint8_t *p, struct aim aim)
+INLINE const uint8_t *fold_block(struct vectors *v, int i, const uint8_t *p)
 {
 	const size_t apart = STREAM_STEP * blocks[i].n_steps;
 	const uint8_t *at = p + 4 * apart, *end = p + apart;
 	struct streams s = {0};
 
-	fold_round(v, SPREAD(blocks[i].jump), at, aim);
+	fold_round(v, SPREAD(blocks[i].jump), at);
 	at += ROUND;
 	for (; p < end; p += STREAM_STEP, at += ROUNDS * ROUND)
-		step(v, &s, SPREAD(powers[3]), p, at, apart, aim);
+		step(v, &s, SPREAD(powers[3]), p, at, apart);
 	join(v, &s, blocks[i].join);
 	return at;
 }
 
 /* The first 1 to 4 vectors, after zeros that do not count. */
-INLINE const uint8_t *begin(struct vectors *v, uint32_t crc, const uint8_t *p,
-	uint32_t n, struct aim aim)
+INLINE const uint8_t *begin(
+	struct vectors *v, uint32_t crc, const uint8_t *p, uint32_t n)
 {
 	VEC first = WIDEN(_mm_cvtsi32_si128((int)crc)), zero = first ^ first;
 
 	v->a = v->b = v->c = zero;
 	if (n == 4) {
-		v->a = first ^ take(p, aim);
+		v->a = first ^ take(p);
 		p += VB;
 		first = zero;
 	}
 	if (n >= 3) {
-		v->b = first ^ take(p, aim);
+		v->b = first ^ take(p);
 		p += VB;
 		first = zero;
 	}
 	if (n >= 2) {
-		v->c = first ^ take(p, aim);
+		v->c = first ^ take(p);
 		p += VB;
 		first = zero;
 	}
-	v->d = first ^ take(p, aim);
+	v->d = first ^ take(p);
 	return p + VB;
 }
 
@@ -232,42 +202,32 @@ INLINE uint32_t finish(const struct vectors *v)
 	return (uint32_t)crc;
 }
 
-INLINE uint32_t run(uint32_t crc, const uint8_t *p, size_t n, struct aim aim,
-	bool is_straight)
+INLINE uint32_t run(uint32_t crc, const uint8_t *p, size_t n, bool is_straight)
 {
 	/* by numbers: @p may be NULL, with @n 0 */
 	const uint8_t *end = (const void *)((uintptr_t)p + n / VB * VB);
 	struct vectors v;
 
 	if (n < SHORT)
-		return ~run_short(~crc, p, n, aim);
-	p = begin(&v, ~crc, p, (n / VB + 3) % 4 + 1, aim);
+		return ~run_short(~crc, p, n);
+	p = begin(&v, ~crc, p, (n / VB + 3) % 4 + 1);
 	while (!is_straight && (size_t)(end - p) >= block_bytes(0))
-		p = fold_block(&v, 0, p, aim);
+		p = fold_block(&v, 0, p);
 	while (!is_straight && (size_t)(end - p) >= block_bytes(1))
-		p = fold_block(&v, 1, p, aim);
+		p = fold_block(&v, 1, p);
 	for (; p < end; p += ROUND)
-		fold_round(&v, SPREAD(powers[3]), p, aim);
-	return ~run_short(finish(&v), p, n % VB, aim);
+		fold_round(&v, SPREAD(powers[3]), p);
+	return ~run_short(finish(&v), p, n % VB);
 }
 
 static uint32_t crc_only(uint32_t crc, const void *p, size_t n)
 {
-	return run(crc, p, n, (struct aim){0}, false);
+	return run(crc, p, n, false);
 }
 
 static uint32_t crc_far(uint32_t crc, const void *p, size_t n)
 {
-	return run(crc, p, n, (struct aim){0}, IS_FAR_STRAIGHT);
+	return run(crc, p, n, IS_FAR_STRAIGHT);
 }
 
-static uint32_t crc_copy(uint32_t crc, void *dst, const void *src, size_t n)
-{
-	struct aim aim = {
-		.is_copy = true, .apart = (uintptr_t)dst - (uintptr_t)src};
-
-	return run(crc, src, n, aim, false);
-}
-
-const struct sw_crc ROW = {
-	.name = NAME, .crc = crc_only, .far = crc_far, .copy = crc_copy};
+const struct sw_crc ROW = {.name = NAME, .crc = crc_only, .far = crc_far};

@@ -9,7 +9,6 @@
 #define IS_FAR_STRAIGHT false
 #define VEC             __m128i
 #define VB              16
-#define STRIP           __m128i
 #define ROUNDS          1
 #define WORDS           2
 

@@ -9,7 +9,6 @@
 #define IS_FAR_STRAIGHT false
 #define VEC             __m256i
 #define VB              32
-#define STRIP           __m256i
 #define ROUNDS          1
 #define WORDS           4
 

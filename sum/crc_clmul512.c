@@ -9,7 +9,6 @@
 #define IS_FAR_STRAIGHT true
 #define VEC             __m512i
 #define VB              64
-#define STRIP           __m256i
 #define ROUNDS          2
 #define WORDS           4
 

@@ -79,13 +79,5 @@ static uint32_t scalar_crc(uint32_t crc, const void *data, size_t n)
 	return ~crc;
 }
 
-static uint32_t scalar_copy(uint32_t crc, void *dst, const void *src, size_t n)
-{
-	memcpy(dst, src, n);
-	return scalar_crc(crc, src, n);
-}
-
-const struct sw_crc sw_crc_scalar = {.name = "scalar",
-	.crc = scalar_crc,
-	.far = scalar_crc,
-	.copy = scalar_copy};
+const struct sw_crc sw_crc_scalar = {
+	.name = "scalar", .crc = scalar_crc, .far = scalar_crc};

@@ -130,11 +130,6 @@ uint32_t sw_crc32c_both(
 uint32_t sw_crc32c_both_far(
 	uint32_t crc, const void *p, size_t n, const void *q, size_t m);
 
-/* sw_crc32c_copy - copy @n bytes from @src to @dst, which must not overlap, and
- * continue the CRC as sw_crc32c does, in one pass. If @src changes meanwhile,
- * the CRC may belong to other bytes than those stored. */
-uint32_t sw_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t n);
-
 #ifdef __cplusplus
 }
 #endif

@@ -6,11 +6,11 @@
 #include "sum/crc.h"
 
 /* crc_row_is_right - against the definition, bit by bit, and the known check
- * value: all lengths 0 to 20,000, all places in a line, at page ends; so are
- * the copies, and nothing is written beside them.  @is_quick: a part. */
+ * value: all lengths 0 to 20,000, all places in a line, at page ends.
+ * @is_quick: a part. */
 bool crc_row_is_right(const struct sw_crc *crc, bool is_quick);
 
-/* crc_in_parts - sw_crc32c and sw_crc32c_copy go on where they ended. */
+/* crc_in_parts - sw_crc32c goes on where it ended. */
 bool crc_in_parts(void);
 
 #endif
