@@ -64,8 +64,8 @@ struct sw_params {
 	uint8_t mode;
 	/* Sum contributions to streams in the order of members. */
 	bool is_by_rank;
-	/* Losses and marks never limit a flow: there is no congestion window.
-	 * For experiments. */
+	/* Grants alone limit a flow, whatever is lost or marked: for
+	 * experiments. */
 	bool is_unlimited;
 };
 

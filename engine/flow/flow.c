@@ -343,7 +343,7 @@ void sw_flow_missed(struct sw_flow *f, uint64_t now_ns)
 	uint64_t srtt_ns = f->srtt_ns ? f->srtt_ns : f->params->rto_min, now;
 
 	/* Under a new ceiling, grants of before may still be in use. */
-	if (!c || !f->grants ||
+	if (!c || !f->grants || f->params->is_unlimited ||
 		(f->is_crowded && c->used > c->ceiling.limit + f->frame))
 		return;
 	if (sw_ceiling_is_over(&c->ceiling, now_ns))

@@ -72,25 +72,23 @@ static void write_trials(const struct sw_figure_trials *t, FILE *out)
 }
 
 static const char *const wiring_differs[SW_FIGURE_WIRINGS] = {
-	"J is the time of the busiest link, computed by "
-	"[`sumwire-lab topo`](lab.md#sumwire-lab-topo), not measured. The "
-	"paper's 129 ms do not follow from its 105 Gb/s, its 23.7 % do. By "
-	"its training speed, which hides a part of J, the gain is up to 20 %.",
-	"GPUs 0 and 1 share a switch with the NIC, which carries 1.75 GB each "
-	"way without CPU machines. The paper finds the same order by training "
-	"speed, without numbers. Root = 2 and root = 2, 3 load the same link, "
-	"so they are one line here and nearly equal there."};
+	"J, the time of the busiest link, is computed by "
+	"[topo](lab.md#sumwire-lab-topo). The paper's 129 ms do not follow "
+	"from its 105 Gb/s, its 23.7 % do. Its training gains up to 20 %.",
+	"The paper finds the same order by training speed, without numbers. "
+	"Roots 2 and 3 in turns load the link of root 2, so they are one line "
+	"here and nearly equal there."};
 
 static void write_wiring(uint32_t i, FILE *out)
 {
 	struct sw_figure_wiring_claim claims[SW_FIGURE_WIRING_CLAIMS];
-	const char *title = sw_figure_wiring_title(i);
+	const char *name = sw_figure_wiring_name(i);
 
 	fprintf(out,
 		"\n## %s\n\n![%s](figures/%s.svg)\n\n| `sumwire-lab topo` | "
 		"BytePS, section 4.2, figure 14 | here | deviation "
 		"|\n|---|---|---|---|\n",
-		title, title, sw_figure_wiring_name(i));
+		sw_figure_wiring_title(i), name, name);
 	sw_figure_wiring_claims(i, claims);
 	for (uint32_t c = 0; c < SW_FIGURE_WIRING_CLAIMS; c++)
 		write_row(
@@ -112,7 +110,7 @@ static void write_figure(const struct sw_figure *f, FILE *out)
 {
 	const struct sw_sim_desc_figure *d = &f->desc->figure;
 
-	fprintf(out, "\n## %s\n\n![%s](figures/%s.svg)\n", d->title, d->title,
+	fprintf(out, "\n## %s\n\n![%s](figures/%s.svg)\n", d->title, f->name,
 		f->name);
 	if (f->desc->n_claims) {
 		fprintf(out,

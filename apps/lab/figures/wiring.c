@@ -108,16 +108,15 @@ void sw_figure_wiring_claims(
 			[PCIE_ONLY] = {{"CPU-assisted below the ring, four "
 					"GPUs under a switch",
 					       "23.7 %", {.unit = "%"}},
-				{"CPU-assisted above J*, the same", "9.3 %",
+				{"CPU-assisted above J*", "9.3 %",
 					{.unit = "%"}},
-				{"J*, the same", "129 ms", {.unit = "ms"}}},
+				{"J*", "129 ms", {.unit = "ms"}}},
 			[NVLINKS] = {{"root = 2 below root = all, without CPU "
 				      "machines",
 					     "", {.unit = "%"}},
-				{"root = all below root = 0, the same", "",
+				{"root = all below root = 0", "",
 					{.unit = "%"}},
-				{"J of root = 2, the same", "",
-					{.unit = "ms"}}}};
+				{"J of root = 2", "", {.unit = "ms"}}}};
 	double j[WAYS], values[SW_FIGURE_WIRING_CLAIMS];
 
 	solve(i, i == NVLINKS ? 0 : 4, j);

@@ -136,11 +136,12 @@ static void come(struct two *t, uint32_t i, uint64_t backlog)
 	sw_flow_send_ctl(f, &h);
 }
 
-static struct two *open_two(void)
+static struct two *open_two(bool is_unlimited)
 {
 	static struct two t;
 	struct fixture *x = open_flow();
 
+	x->params.is_unlimited = is_unlimited;
 	memset(&t, 0, sizeof(t));
 	t.now_ns = SW_S;
 	t.g = (struct sw_grants){
@@ -184,7 +185,7 @@ static void close_two(struct two *t)
 /* Two lossy members, or one that lies, change nothing. */
 static void crowd__not_of_two(void **state)
 {
-	struct two *t = open_two();
+	struct two *t = open_two(false);
 
 	miss(t, 2);
 	assert_false(sw_ceiling_is_low(&t->many.ceiling));
@@ -192,11 +193,21 @@ static void crowd__not_of_two(void **state)
 	close_two(t);
 }
 
+/* Flows without limits share no ceiling, however many lose frames. */
+static void crowd__not_of_unlimited(void **state)
+{
+	struct two *t = open_two(true);
+
+	miss(t, MANY);
+	assert_false(sw_ceiling_is_low(&t->many.ceiling));
+	close_two(t);
+}
+
 /* Flows that lose frames cut what passes per round trip by a quarter, in their
  * job alone. */
 static void crowd__harms_no_other_job(void **state)
 {
-	struct two *t = open_two();
+	struct two *t = open_two(false);
 	struct sw_flow *other = &t->flows[MANY];
 	uint64_t open = other->given - other->peer_consumed;
 
@@ -215,7 +226,7 @@ static void crowd__harms_no_other_job(void **state)
  * flows take turns. */
 static void crowd__takes_turns(void **state)
 {
-	struct two *t = open_two();
+	struct two *t = open_two(false);
 	uint64_t given[MANY], least = UINT64_MAX, most = 0;
 	struct sw_flow *f;
 
@@ -248,7 +259,7 @@ static void crowd__takes_turns(void **state)
 /* Flows that wait may leave, and two that are left need no ceiling. */
 static void crowd__leaves(void **state)
 {
-	struct two *t = open_two();
+	struct two *t = open_two(false);
 
 	miss(t, 3);
 	for (uint32_t i = 0; i < MANY; i++)
@@ -281,6 +292,7 @@ int main(void)
 		cmocka_unit_test(ceiling__a_frame_at_least),
 		cmocka_unit_test(ceiling__regrows),
 		cmocka_unit_test(crowd__not_of_two),
+		cmocka_unit_test(crowd__not_of_unlimited),
 		cmocka_unit_test(crowd__harms_no_other_job),
 		cmocka_unit_test(crowd__takes_turns),
 		cmocka_unit_test(crowd__leaves),
