@@ -16,7 +16,7 @@ from torch.distributed import ReduceOp
 
 import sumwire.torch  # noqa: F401
 from sumwire import SumwireError, distributed, library
-from sumwire.distributed import agents
+from sumwire.distributed import agents, methods, storages
 from torch_rig import check, raises, run_cases
 
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
@@ -571,14 +571,27 @@ class Layers(torch.nn.Module):
         return x
 
 
-def forked_sum(model):
-    """Return whether a forked child reads the same gradients."""
-    want = [p.grad.sum() for p in model.parameters() if p.grad is not None]
+def sums(model, buckets):
+    """Return what tells the gradients, and the buckets, apart from others."""
+    grads = [p.grad for p in model.parameters() if p.grad is not None]
+    return [t.sum().item() for t in [*grads, *buckets]]
+
+
+def is_private(model, buckets):
+    """Return whether a forked child reads the same gradients, and writes them,
+    and the buckets of DDP, for itself alone."""
+    want = sums(model, buckets)
     pid = os.fork()
     if pid == 0:
-        got = [p.grad.sum() for p in model.parameters() if p.grad is not None]
-        os._exit(int(got != want))
-    return os.waitpid(pid, 0)[1] == 0
+        got = sums(model, [])
+        for p in model.parameters():
+            if p.grad is not None:
+                p.grad.fill_(7)
+        for t in buckets:
+            t.fill_(8)
+        os._exit(int(got != want[:len(got)] or
+                     any(t[0] != 8 for t in buckets)))
+    return os.waitpid(pid, 0)[1] == 0 and sums(model, buckets) == want
 
 
 def trained(has_hook, has_views):
@@ -587,8 +600,13 @@ def trained(has_hook, has_views):
     model = torch.nn.parallel.DistributedDataParallel(
         Layers(), bucket_cap_mb=0.02, find_unused_parameters=True,
         gradient_as_bucket_view=has_views)
+    buckets = {}
+
+    def hook(group, bucket):
+        buckets[bucket.index()] = bucket.buffer()
+        return distributed.shared_hook(group, bucket)
     if has_hook:
-        model.register_comm_hook(None, distributed.shared_hook)
+        model.register_comm_hook(None, hook)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     found = []
     for step in range(5):
@@ -598,9 +616,20 @@ def trained(has_hook, has_views):
         found += [p.grad.clone() for p in model.parameters()
                   if p.grad is not None]
         if has_hook and step == 2:
-            check(forked_sum(model), "gradients of a forked child")
+            check(is_private(model, buckets.values()),
+                  f"gradients of a forked child, views {has_views}")
         optimizer.step()
+    check_moved(buckets.values())
     return found + [p.detach() for p in model.parameters()]
+
+
+def check_moved(buckets):
+    """The large buckets lie in memory that the agent reads and writes."""
+    memory = dist.group.WORLD._get_backend(
+        torch.device("cpu")).attachment.memory
+    large = [t for t in buckets if t.numel() * 4 >= methods.SCRATCH_MIN]
+    check(not buckets or large, "no bucket is large")
+    check(all(storages.is_moved(t, memory) for t in large), "buckets in place")
 
 
 def case_hooked():

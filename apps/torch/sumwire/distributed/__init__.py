@@ -50,7 +50,7 @@ def create_group(store, rank, size, timeout=TIMEOUT, name="group"):
 
 
 def shared_hook(group, bucket):
-    """Average a bucket of torch's DistributedDataParallel with one copy less.
+    """Average a bucket of torch's DistributedDataParallel without copies.
     Register it on every rank, right after the model is made:
 
         model.register_comm_hook(None, sumwire.distributed.shared_hook)
@@ -59,8 +59,8 @@ def shared_hook(group, bucket):
     bucket  from DDP
 
     Each bucket leaves as soon as it is ready.  The last one waits for all, as
-    DDP itself would.  Returns torch's future of the averages, which lie in
-    memory that the agent writes."""
+    DDP itself would.  Returns torch's future of the averages.  Buckets move to
+    memory that the agent reads and writes when they first come."""
     from sumwire.distributed.ddp import average
     return average(group, bucket)
 

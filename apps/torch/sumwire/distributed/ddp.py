@@ -1,9 +1,9 @@
 # ddp.py - a hook of DistributedDataParallel that leaves averages in shared memory
 # SPDX-License-Identifier: BSD-3-Clause
 """Without a hook, the library copies each bucket to shared memory and the sum
-back to the bucket, and DDP copies it from there to the gradients.  With the
-hook, DDP copies it from the shared memory.  The servers divide by the number of
-ranks."""
+back to the bucket.  The hook moves the buckets to shared memory, so that nothing
+is left to copy, or at least takes the sum there.  The servers divide by the
+number of ranks."""
 import torch
 from torch import distributed as dist
 
@@ -16,7 +16,7 @@ def average(group, bucket):
     backend, buffer = backend_of(group, bucket.buffer().device), bucket.buffer()
     if bucket.index() == 0:
         finish(backend)  # left over if an error ended the previous pass
-    work, result = backend.average(buffer)
+    work, result = backend.average(buffer, lambda: has_views(bucket))
     future = torch.futures.Future(
         devices=[buffer.device] if buffer.is_cuda else None)
     backend.buckets.append((work, result, future))
@@ -24,6 +24,14 @@ def average(group, bucket):
     if error:
         raise error  # DDP would take the exception of a future for a result
     return future
+
+
+def has_views(bucket):
+    """Return True if gradients are views of the bucket."""
+    whole = bucket.buffer().untyped_storage()._cdata
+    return any(p.grad is not None and p.grad.layout is torch.strided and
+               p.grad.untyped_storage()._cdata == whole
+               for p in bucket.parameters())
 
 
 def finish(backend):

@@ -16,7 +16,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from sumwire import library
 from sumwire.distributed import (
-    attachment, contacts, flight, gloo, homes, layout, machines, quick)
+    attachment, contacts, flight, gloo, homes, layout, machines, quick, storages)
 from sumwire.distributed.errors import SumwireError
 from sumwire.distributed.local import DTYPES
 from sumwire.distributed.meeting import Meeting
@@ -265,27 +265,36 @@ class Methods:
                 self.add(work, opts, "all_reduce", t, t, **how)
         return work.seal()
 
-    def average(self, tensor):
+    def average(self, tensor, has_views):
         """Begin to average a tensor, whose content is then undefined.  Return a
         work, and the tensor that holds the average after the work: in shared
-        memory if possible."""
+        memory if possible.  Move the tensor there, too, if it has a storage of
+        its own; has_views(): see storages.move()."""
         if tensor.layout is torch.sparse_coo:
             return self.allreduce([tensor.div_(self.n)]), tensor
         if tensor.is_complex():
-            work, result = self.average(torch.view_as_real(tensor))
+            work, result = self.average(torch.view_as_real(tensor), has_views)
             return work, torch.view_as_complex(result)
         opts = c10d.AllreduceOptions()
         opts.reduceOp = dist.ReduceOp.AVG
         how = operation("all_reduce", [tensor], opts.reduceOp)
         if self.n == 1 or not tensor.numel() or not layout.is_usual(tensor) or (
                 self.places.of(tensor) or
-                self.machines and self.machines.takes(tensor, how["op"])):
+                self.machines and self.machines.takes(tensor, how["op"]) or
+                self._is_in_place(tensor, has_views)):
             return self.allreduce([tensor], opts), tensor
         result = self.allocate_tensor(tensor.numel(), dtype=tensor.dtype,
                                       device=tensor.device).view(tensor.shape)
         work = self.work("all_reduce", [result])
         self.add(work, opts, "all_reduce", tensor, result, **how)
         return work.seal(), result
+
+    def _is_in_place(self, tensor, has_views):
+        """Return True for a tensor in shared memory.  Move a new one there."""
+        memory = self.attachment.memory
+        return storages.is_moved(tensor, memory) or (
+            tensor.numel() * tensor.element_size() >= SCRATCH_MIN and
+            storages.move(tensor, memory, has_views()))
 
     def _allreduce_sparse(self, tensors, opts):
         """Sum sparse tensors with gloo, which gathers the indices and values of
