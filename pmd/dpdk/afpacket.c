@@ -1,4 +1,4 @@
-/* afpacket.c - what is special about af_packet: the shape of its rings.
+/* afpacket.c - the af_packet driver's settings: rings, socket filters, rights.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <stdio.h>
@@ -9,27 +9,28 @@
 #include "pmd/dpdk/rights.h"
 #include "pmd/dpdk/steer.h"
 
-/* A frame of a ring, header of the kernel included, and the block that holds a
- * whole number of them: a multiple of both the frame and the page, because the
- * driver takes all frames to follow each other. */
+/* Sizes of a ring's frame, including the kernel's header, and of a block of
+ * whole frames. The driver expects frames without gaps, so a block is a
+ * multiple of both the frame and the page. */
 struct shape {
 	uint32_t frame_bytes, block_bytes;
 };
 
 enum {
-	KERNEL_BYTES = 82, /* in front of a received frame, in the ring */
-	/* Bytes of a ring's frame that the driver requires of a receive buffer,
-	 * though no frame of ours needs them. */
+	KERNEL_BYTES = 82, /* kernel's header before a received frame */
+	/* The driver requires receive buffers as large as a ring's frame, which
+	 * exceeds our largest frame by at most this. */
 	RX_EXTRA = 576,
 	PAGE_BYTES = 4096,
-	UNIT_MIN = 128, /* a frame's size is a multiple of a power of two */
-	UNITS = 32,     /* most in a frame, so that blocks are small */
-	/* Without the gate the driver shares frames among its sockets by a hash
-	 * of its own, which our filters would then drop. */
+	UNIT_MIN = 128, /* smallest unit of frame sizes; a power of two */
+	UNITS = 32,     /* most units per frame, so blocks stay small */
+	/* Without the gate, the driver spreads frames over its sockets by its
+	 * own hash, and our filters would drop most of them. */
 	QUEUES_MAX = SW_DPDK_GATE ? SW_DPDK_QUEUES : 1,
 };
 
-/* No frame is a power of two, or the headers would share a few cache sets. */
+/* Return the ring's shape for @payload. A frame's size is never a power of two,
+ * because all headers would then share a few cache sets. */
 static struct shape shape_of(uint32_t payload)
 {
 	uint32_t bytes = KERNEL_BYTES + FRAME_REST_BYTES + payload;
@@ -44,7 +45,8 @@ static struct shape shape_of(uint32_t payload)
 	return s;
 }
 
-/* Rings hold whole blocks, so a little more than was asked for. */
+/* Return the frames of a ring: the requested slots rounded up to whole
+ * blocks. */
 static uint32_t ring_frames(const struct sw_dpdk_port_params *p, struct shape s)
 {
 	uint32_t per_block = s.block_bytes / s.frame_bytes;
@@ -76,8 +78,9 @@ static void missing(const struct sw_dpdk_port_params *p, uint64_t bytes,
 		out, size);
 }
 
-/* Every queue pair has a socket.  Rules are its filter: a frame is copied to
- * none but the one that it is for. */
+/* Attach a filter to each queue pair's socket, so that the kernel copies a
+ * frame only to the socket of its endpoint. For RSS, join the sockets to a
+ * fan-out group instead of separating endpoints. */
 static int steer(struct port *p)
 {
 	const struct sw_dpdk_port_params *c = &p->params;

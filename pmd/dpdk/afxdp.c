@@ -1,4 +1,4 @@
-/* afxdp.c - what is special about AF_XDP: its buffers are the kernel's too.
+/* afxdp.c - the af_xdp driver's settings; the kernel shares its buffers.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -11,14 +11,15 @@
 #include "pmd/dpdk/rights.h"
 
 enum {
-	LENT = 2048, /* receive buffers that the driver keeps with the kernel */
-	/* The kernel leaves 256 bytes in front of a frame in its page, and
-	 * veth as much as a socket buffer's end behind it. */
+	LENT = 2048, /* receive buffers that the driver lends to the kernel */
+	/* A frame fits one page. The kernel reserves 256 bytes before it, and
+	 * veth reserves a socket buffer's tail (skb_shared_info) after it. */
 	MTU_MAX = 3498,
 };
 
-/* Log what libxdp and libbpf would print on stderr as DPDK's lines. They are
- * the driver's libraries, not ours, so nothing is linked for this. */
+/* Write the messages of libxdp and libbpf to DPDK's log instead of stderr. Only
+ * the driver links these libraries, so redirect() looks their setters up at run
+ * time. */
 static int say(int level, const char *format, va_list args)
 {
 	(void)level;
@@ -57,7 +58,7 @@ static int devargs(const struct sw_dpdk_port_params *p, uint32_t payload,
 			p->name, p->device, p->device);
 	redirect("libxdp.so.1", "libxdp_set_print");
 	redirect("libbpf.so.1", "libbpf_set_print");
-	/* The driver's busy polling is a system call per empty poll. */
+	/* The driver's busy polling costs a system call per empty poll. */
 	snprintf(args, size,
 		"iface=%s,start_queue=0,queue_count=1,busy_budget=0",
 		p->device);

@@ -1,4 +1,4 @@
-/* caps.c - what a device can do, asked of ethdev; nothing here knows a driver.
+/* caps.c - ask ethdev what a device can do; no code here knows a driver.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
@@ -17,7 +17,8 @@ static bool can_gather(const struct port *p, const struct rte_eth_dev_info *i)
 {
 	const struct rte_eth_desc_lim *lim = &i->tx_desc_lim;
 
-	/* Memory of tensors is not DPDK's, so no device reads it by DMA. */
+	/* Tensors lie outside DPDK's memory, so a device cannot read them by
+	 * DMA. */
 	return !p->type->is_dma &&
 	       i->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS &&
 	       (!lim->nb_mtu_seg_max || lim->nb_mtu_seg_max > 1);
@@ -48,7 +49,8 @@ static void offloads_take(struct port *p, const struct rte_eth_dev_info *info)
 		p->type->is_nic && *info->dev_flags & RTE_ETH_DEV_INTR_LSC;
 }
 
-/* The largest MTU that the driver takes, by its two limits. */
+/* Return the largest MTU within both limits of the driver: max_mtu and
+ * max_rx_pktlen. */
 static uint32_t mtu_most(const struct rte_eth_dev_info *info)
 {
 	uint32_t frame = info->max_rx_pktlen,
@@ -60,9 +62,9 @@ static uint32_t mtu_most(const struct rte_eth_dev_info *info)
 			    : 0;
 }
 
-/* The MTU of a device that no kernel speaks for: what the largest payload needs
- * that network and driver carry and that was asked for, since buffers have that
- * size.  It is only raised. */
+/* Choose the MTU of a device that the kernel does not manage: enough for the
+ * largest payload that network, driver and parameters allow, because buffers
+ * have that size. Raise the device's MTU if needed; never lower it. */
 static int mtu_take(struct port *p, const struct rte_eth_dev_info *info)
 {
 	uint32_t payload, carried = p->params.mtu;

@@ -1,4 +1,4 @@
-/* cpus.c - from a list of CPUs to DPDK's --lcores argument.
+/* cpus.c - convert a list of CPUs to DPDK's --lcores argument.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/dpdk/cpus.h"
 
@@ -18,14 +18,15 @@ struct list {
 	uint32_t cpus[CPU_SETSIZE];
 };
 
-/* "2,4-6"; false if it is no such list or names a CPU twice. */
+/* Parse a list such as "2,4-6". Returns false if @s is not a list or names a
+ * CPU twice. */
 static bool parse(const char *s, struct list *l)
 {
 	l->n = sw_text_list(s, CPU_SETSIZE, l->cpus, CPU_SETSIZE);
 	return l->n;
 }
 
-/* "(0-3,8)", the form that --lcores takes after an @. */
+/* Print @set as "(0-3,8)", the form that --lcores expects after an @. */
 static void print_set(const cpu_set_t *set, char *out, size_t size)
 {
 	size_t at = 0;
@@ -76,7 +77,8 @@ static int pinned_check(const char *cpus, uint32_t n_lcores,
 	return 0;
 }
 
-/* DPDK would print how to use it, and no cause. */
+/* Check that sysfs describes the CPUs. If sysfs is missing, DPDK prints its
+ * usage instead of the cause. */
 static int sysfs_check(const cpu_set_t *allowed, const struct sw_log *log)
 {
 	char path[64];
@@ -137,6 +139,6 @@ int sw_cpus_at(const char *cpus, uint32_t i)
 {
 	struct list list;
 
-	/* "auto" is no list */
+	/* parse() refuses "auto" */
 	return parse(cpus, &list) && i < list.n ? (int)list.cpus[i] : -1;
 }

@@ -1,4 +1,4 @@
-/* device.c - DPDK's device behind a port: make, configure, remove.
+/* device.c - make, configure and remove the DPDK device of a port.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static int refused(const struct port *p, const char *what, int ret)
 {
 	char lacks[256] = "";
 
-	if (ret == -EFAULT) /* of rte_eal_hotplug_add */
+	if (ret == -EFAULT) /* from rte_eal_hotplug_add */
 		snprintf(lacks, sizeof(lacks),
 			"DPDK has no such driver here (in the command of a "
 			"wheel it has memif and af_packet alone)");
@@ -51,7 +51,8 @@ static int name_device(struct port *p)
 	return SW_ENOMEM;
 }
 
-/* The first one of the device, which drivers name as they like. */
+/* Find the first ethdev of the device @p->dev_name. Search by device, because
+ * each driver names its ethdevs differently. */
 static bool has_ethdev(struct port *p)
 {
 	struct rte_eth_dev_info info;
@@ -124,8 +125,9 @@ static int queue_setup(struct port *p, uint16_t i)
 			     p->eth_i, i, p->n_tx_slots, node, NULL);
 }
 
-/* A queue pair for each lcore.  memif and af_packet refuse an MTU above 1500
- * although they carry whatever fits their buffers; a NIC's is set. */
+/* Set up all queue pairs and, if it must change, a NIC's MTU. memif and
+ * af_packet refuse an MTU above 1500 although they carry frames of any size
+ * that fits their buffers. */
 static int queues_open(struct port *p)
 {
 	int ret = rte_eth_dev_configure(
@@ -171,13 +173,13 @@ int sw_dpdk_device_open(struct port *p)
 
 int sw_dpdk_device_start(struct port *p)
 {
-	/* the dialling end starts it when the other end is there */
+	/* the watch starts the device of a dialling end when it dials */
 	bool is_dialled = p->type->is_link && p->params.side != SW_DPDK_LISTEN;
 	int ret = is_dialled ? 0 : rte_eth_dev_start(p->eth_i);
 
 	p->is_started = !is_dialled && !ret;
-	/* Solicitations go to groups.  A driver that can do neither passes all.
-	 */
+	/* Neighbour solicitations arrive by multicast. A driver that supports
+	 * neither mode receives all frames anyway. */
 	if (p->neigh && !sw_ip_is_v4(p->params.ip) && !ret &&
 		rte_eth_allmulticast_enable(p->eth_i))
 		rte_eth_promiscuous_enable(p->eth_i);

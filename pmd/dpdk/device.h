@@ -6,7 +6,8 @@
 #include "pmd/dpdk/port_int.h"
 
 /* Make DPDK's device, which determines queue pairs and limits; open it with
- * buffers; start it. By @p->params; on the interrupt thread or while unused. */
+ * buffers; start it; close it. All read @p->params. Thread: DPDK's interrupt
+ * thread, or any while the port is not in use. */
 int sw_dpdk_device_make(struct port *p);
 int sw_dpdk_device_open(struct port *p);
 int sw_dpdk_device_start(struct port *p);

@@ -28,18 +28,19 @@ enum {
 	ARG_BYTES = 8192,               /* the longest --lcores list fits */
 	ARGS_MAX = 16,
 	JOIN_POLL_US = 1000,
-	SUN_BYTES = 108, /* a socket's path */
+	SUN_BYTES = 108, /* longest path of a Unix socket */
 };
 
-/* The socket, below the runtime directory. */
+/* Telemetry socket below the runtime directory; DPDK inserts the process's name
+ * between the two slashes. */
 #define TELEMETRY "/dpdk//dpdk_telemetry.v2"
 
-/* An address that no device has. */
+/* A PCI address that no device has. */
 #define NO_DEVICE "ffff:ff:1f.7"
 
-/* A function for an lcore to run. DPDK synchronises both ends of it, but is not
- * built with the thread sanitizer: is_passed repeats that where the sanitizer
- * can see it. */
+/* A function for an lcore to run. DPDK synchronises call and return, but it is
+ * built without the thread sanitizer, so is_passed repeats the synchronisation
+ * where the sanitizer sees it. */
 struct call {
 	int (*fn)(void *arg);
 	void *arg;
@@ -64,10 +65,9 @@ void sw_dpdk_params_init(struct sw_dpdk_params *p)
 	};
 }
 
-/* The stream behind rte_log.  DPDK reports what it tries, not what matters to
- * a user, so its lines are debug lines, unless they are worse than errors; the
- * last error is kept, because it often is the cause of what we are about to
- * report. */
+/* Pass a line of rte_log to our log. DPDK's lines rarely matter to a user, so
+ * they are debug lines unless they are critical. Keep the last error line,
+ * because it often explains the failure that we report next. */
 static ssize_t log_write(void *ctx, const char *text, size_t n)
 {
 	struct sw_dpdk *d = ctx;
@@ -134,8 +134,9 @@ static int entry_remove(
 	return remove(path);
 }
 
-/* Make a directory that only this process uses and point DPDK at it; @old
- * takes what the environment said before. */
+/* Make a directory for this process alone, or with telemetry use runtime_dir
+ * itself, and point DPDK at it. Sets *@old to a copy of the previous
+ * RUNTIME_DIRECTORY, or to NULL. */
 static int runtime_make(
 	const struct sw_dpdk_params *p, char *dir, size_t size, char **old)
 {
@@ -162,9 +163,10 @@ static int runtime_make(
 	return 0;
 }
 
-/* DPDK has opened and mapped all it needs there when rte_eal_init returns, so
- * the directory goes at once, and a killed process leaves nothing behind.  With
- * telemetry the directory holds its socket and stays. */
+/* Remove the directory and restore the environment. Called when rte_eal_init
+ * has returned: DPDK has then opened and mapped its files, so a killed process
+ * leaves nothing behind. With telemetry the directory stays, because it holds
+ * the socket. */
 static void runtime_remove(
 	const struct sw_dpdk_params *p, const char *dir, char *old)
 {
@@ -182,7 +184,8 @@ static uint64_t bytes_of(const struct sw_dpdk_params *p)
 	return BASE_BYTES + p->ports_bytes;
 }
 
-/* NICs read and write DPDK's memory, which is to stay where it is. */
+/* Check that enough hugepages are free if a port is a NIC: NICs access DPDK's
+ * memory by DMA, so it must not move. */
 static int hugepages_check(const struct sw_dpdk_params *p)
 {
 	uint64_t has = p->has_nics ? sw_pci_huge_free("") : UINT64_MAX;
@@ -198,8 +201,8 @@ static int hugepages_check(const struct sw_dpdk_params *p)
 	return SW_ECONF;
 }
 
-/* Drivers share their rings by files in memory, and do not say why one of them
- * cannot have its size. */
+/* Check RLIMIT_FSIZE: drivers share their rings through in-memory files and do
+ * not report why a file cannot grow. */
 static int files_check(const struct sw_dpdk_params *p)
 {
 	struct rlimit r;
@@ -214,7 +217,7 @@ static int files_check(const struct sw_dpdk_params *p)
 	return SW_ECONF;
 }
 
-/* DPDK copies what it keeps of these. */
+/* Start DPDK. It copies the arguments that it keeps. */
 static int eal_init(const struct sw_dpdk_params *p, char *lcores)
 {
 	char mem[32], prefix[64];
@@ -226,7 +229,8 @@ static int eal_init(const struct sw_dpdk_params *p, char *lcores)
 	snprintf(prefix, sizeof(prefix), "--file-prefix=%s", p->name);
 	argv[argc++] = (char *)p->name;
 	if (p->has_nics) {
-		/* Ports name their devices; no other is touched. */
+		/* Each port names its device; DPDK must not touch other
+		 * devices. */
 		argv[argc++] = "--allow=" NO_DEVICE;
 		argv[argc++] = "--in-memory";
 	} else {
@@ -322,9 +326,9 @@ void sw_dpdk_close(struct sw_dpdk **d)
 {
 	if (!*d)
 		return;
-	/* No rte_eal_cleanup(): it unmaps what its interrupt thread is still
-	 * using.  There is nothing in the file system to clean up, and DPDK
-	 * starts only once per process anyway. */
+	/* Do not call rte_eal_cleanup(): it unmaps memory that DPDK's interrupt
+	 * thread is still using. No files are left to remove, and DPDK starts
+	 * only once per process. */
 	rte_openlog_stream(NULL);
 	fclose((*d)->stream);
 	free(*d);
@@ -362,7 +366,7 @@ int sw_dpdk_join(struct sw_dpdk *d, uint32_t lcore_i)
 {
 	if (lcore_i >= d->n_lcores)
 		return SW_EINVAL;
-	/* rte_eal_wait_lcore spins, and takes a core from who computes */
+	/* rte_eal_wait_lcore spins and would take a core from computation */
 	while (rte_eal_get_lcore_state(lcore_i + 1) == RUNNING)
 		usleep(JOIN_POLL_US);
 	atomic_load_explicit(

@@ -1,4 +1,4 @@
-/* fault.c - drop, duplicate and delay what arrives, for tests.
+/* fault.c - drop, duplicate and delay received frames, for tests.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <rte_malloc.h>
 
@@ -12,8 +12,8 @@ enum {
 	PPM = 1000000
 };
 
-/* A frame that comes later: after @frames more frames, or after some polls in
- * which none came. */
+/* A delayed frame. It is delivered after @frames more frames, or after
+ * IDLE_POLLS polls without a frame. */
 struct late {
 	struct rte_mbuf *m;
 	uint32_t frames;
@@ -22,7 +22,7 @@ struct late {
 struct faults {
 	uint64_t state;                    /* state of the random numbers;
 					      never 0 */
-	uint32_t drop, duplicate, reorder; /* of 2^32 */
+	uint32_t drop, duplicate, reorder; /* probabilities in units of 2^-32 */
 	struct late late[LATE_MAX];
 	uint32_t n_late, n_idle_polls;
 };
@@ -48,7 +48,8 @@ static bool delay(struct faults *f, struct rte_mbuf *m)
 	return true;
 }
 
-/* One frame passed: move what is due to @out, of which @n of @max are used. */
+/* Advance the delays by @frames passed frames and append due frames to @out,
+ * which holds @n of at most @max. Returns the new @n. */
 static uint32_t due(struct faults *f, struct rte_mbuf **out, uint32_t n,
 	uint32_t max, uint32_t frames)
 {
@@ -67,7 +68,8 @@ static uint32_t due(struct faults *f, struct rte_mbuf **out, uint32_t n,
 	return n;
 }
 
-/* A copy, since the driver may hand the first to another queue or process. */
+/* Delay a copy of @m, because the driver may hand @m itself to another queue or
+ * process. */
 static void duplicate(struct faults *f, struct rte_mbuf *m)
 {
 	struct rte_mbuf *copy = rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX);

@@ -16,7 +16,7 @@ enum {
 	V6_VERSION = 6,
 	TCLASS_SHIFT = 20,
 };
-/* Headers behind Ethernet and tag. */
+/* Headers after the Ethernet header and tag. */
 struct inner {
 	struct rte_ipv4_hdr ip;
 	struct rte_udp_hdr udp;
@@ -68,7 +68,7 @@ uint32_t sw_outer_ethernet(
 	return n;
 }
 
-/* Write Ethernet header and tag; returns the address behind them. */
+/* Write Ethernet header and tag; returns the address after them. */
 static void *ethernet_init(struct sw_outer *o, rte_be16_t type)
 {
 	struct rte_ether_hdr *eth = (void *)o->bytes;
@@ -187,7 +187,7 @@ void sw_outer_sum(const struct sw_outer *o, uint8_t *at, const void *payload,
 	in->udp.dgram_cksum = sum ? (uint16_t)sum : UINT16_MAX;
 }
 
-/* @bytes are there from IPv4 on. */
+/* Check the IPv4 header @ip of a frame that has @bytes from there on. */
 static enum sw_outer_verdict v4_check(const struct sw_outer *o,
 	const struct rte_ipv4_hdr *ip, uint32_t bytes, bool is_sum_good)
 {
@@ -210,7 +210,7 @@ static enum sw_outer_verdict v4_check(const struct sw_outer *o,
 	return SW_OUTER_OURS;
 }
 
-/* The same from IPv6 on. */
+/* Check the IPv6 header @ip of a frame that has @bytes from there on. */
 static enum sw_outer_verdict v6_check(
 	const struct sw_outer *o, const struct rte_ipv6_hdr *ip, uint32_t bytes)
 {
@@ -242,13 +242,14 @@ static enum sw_outer_verdict v6_check(
 							      : SW_OUTER_OURS;
 }
 
-/* @udp has @bytes behind the IP header. */
+/* Check the UDP header @udp, which has @bytes after the IP header, and fill
+ * @out. */
 static enum sw_outer_verdict udp_check(const struct sw_outer *o,
 	const struct rte_udp_hdr *udp, uint32_t bytes,
 	struct sw_outer_done done, struct sw_rx_frame *out)
 {
 	uint32_t udp_bytes = rte_be_to_cpu_16(udp->dgram_len);
-	/* huge where it is below */
+	/* wraps to a huge number for a port below ours */
 	uint32_t endpoint = (uint32_t)rte_be_to_cpu_16(udp->dst_port) - o->udp;
 	bool has_sum = udp->dgram_cksum;
 
@@ -258,7 +259,7 @@ static enum sw_outer_verdict udp_check(const struct sw_outer *o,
 		endpoint %= o->n_udp;
 	if (udp_bytes > bytes || udp_bytes < sizeof(*udp) + SW_HEAD_BYTES)
 		return SW_OUTER_SHORT;
-	/* there are NICs that take 0, none, for a wrong one */
+	/* some NICs report the checksum 0 (none) as wrong */
 	if (has_sum ? done.is_udp_bad : o->n_inner != SW_INNER_BYTES)
 		return SW_OUTER_BAD_UDP;
 	out->data = (const uint8_t *)(udp + 1);

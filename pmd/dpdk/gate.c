@@ -1,8 +1,8 @@
 /* gate.c - system calls of DPDK's drivers, made safe; a build option (gate).
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Each function names the bug that it works around and how to see it, in a
- * build with -Dgate=disabled.  The versions that have it are in meson.build. */
+ * Each function names the bug that it works around and how to reproduce it in a
+ * build with -Dgate=disabled. meson.build lists the affected versions. */
 #include "pmd/dpdk/gate.h"
 
 #include <dirent.h>
@@ -38,23 +38,21 @@ void sw_gate_drain(void)
 }
 
 /* memif (memif_disconnect, memif_free_regions) unmaps rings that an lcore is
- * in.  To see it: test/proc/proc_port_kill 100, where a survivor dies by
- * SIGSEGV (2 of 58 kills).
- * Ours is found before libc's by every library of the process, the driver
- * included. */
+ * using. To reproduce: test/proc/proc_port_kill 100; a survivor dies by SIGSEGV
+ * (2 of 58 kills). Every library of the process, including the driver, finds
+ * this munmap before libc's. */
 __attribute__((visibility("default"))) int munmap(void *at, size_t bytes)
 {
 	sw_gate_drain();
 	return (int)syscall(SYS_munmap, at, bytes);
 }
 
-/* A peer that is gone before memif has greeted it (memif_listener_handler): the
+/* If a peer dies before memif has greeted it (memif_listener_handler), the
  * driver closes the socket but leaves it among the sockets that DPDK polls, and
- * DPDK then ends the process.  To see it: agents killed while they connect (of
- * proc_death, again and again), where the server ends (23 of 142).
- * Told that the greeting went out, it reads the end of the connection and
- * handles that well.  Only the driver's messages are sent on the interrupt
- * thread. */
+ * DPDK then ends the process. To reproduce: run proc_death repeatedly; when an
+ * agent is killed while it connects, the server ends (23 of 142).
+ * Report the greeting as sent: the driver then reads the end of the connection
+ * and handles it. Only the driver sends messages on the interrupt thread. */
 __attribute__((visibility("default"))) ssize_t sendmsg(
 	int fd, const struct msghdr *m, int flags)
 {
@@ -69,10 +67,10 @@ __attribute__((visibility("default"))) ssize_t sendmsg(
 	return n;
 }
 
-/* The af_packet driver (eth_af_packet_tx) waits here, without limit, while its
- * ring is full; an lcore never waits inside a driver (rule I8).  To see it:
- * strace -f -e trace=poll on an agent whose NIC sends slower than the ring is
- * filled; over veth, which gives frames back at once, it does not happen. */
+/* The af_packet driver (eth_af_packet_tx) waits here without limit while its
+ * ring is full, but an lcore must never wait inside a driver (rule I8). To
+ * reproduce: strace -f -e trace=poll on an agent that fills the ring faster
+ * than its NIC sends. veth returns frames at once and does not show the bug. */
 __attribute__((visibility("default"))) int poll(
 	struct pollfd *fds, nfds_t n, int ms)
 {
@@ -89,12 +87,12 @@ __attribute__((visibility("default"))) int poll(
 	return (int)syscall(SYS_ppoll, fds, n, &t, NULL, 0);
 }
 
-/* The af_packet driver (rte_pmd_init_internals) joins its sockets to a group
- * that shares frames, though it may have one queue, and several have filters of
- * ours.  The group's number is made of the process's and the interface's so
- * that two processes may meet in one: on two interfaces the kernel refuses the
- * second (EINVAL).  To see it: proc_lan, where agents of one machine are
- * refused (EPERM) as if they lacked a right. */
+/* The af_packet driver (rte_pmd_init_internals) joins its sockets to a fan-out
+ * group, although one queue needs no group and our filters divide frames among
+ * several. It derives the group's number from process and interface, so two
+ * processes may get the same number, and the kernel refuses the second if their
+ * interfaces differ (EINVAL). To reproduce: proc_lan; agents of one machine
+ * fail with EPERM as if they lacked a right. */
 __attribute__((visibility("default"))) int setsockopt(
 	int fd, int level, int name, const void *value, socklen_t n)
 {
@@ -119,11 +117,11 @@ static bool listens_at(int fd, const char *path)
 	       !strncmp(a.sun_path, path, sizeof(a.sun_path));
 }
 
-/* memif (memif_socket_remove_device) frees a listener whose last device is
- * removed but neither closes its socket nor takes it from the sockets that
- * DPDK polls: a peer that dials at that moment calls a handler of freed memory,
- * for ever.  To see it: a server that stops while agents dial hangs (once in a
- * full run of the tests under load). */
+/* When the last device of a listener is removed, memif
+ * (memif_socket_remove_device) frees the listener but neither closes its socket
+ * nor removes it from the sockets that DPDK polls. If a peer dials then, DPDK
+ * keeps calling a handler in freed memory. To reproduce: stop a server while
+ * agents dial; it hangs (once in a full run of the tests under load). */
 void sw_gate_silence(const char *path)
 {
 	int silent = eventfd(0, EFD_CLOEXEC);

@@ -1,8 +1,8 @@
 /* gate.h - make system calls of DPDK's drivers safe; a build option (gate).
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Works around the bugs that pmd/dpdk/meson.build names, in the versions that
- * have them; without the option nothing of it is compiled in.
+ * Works around the driver bugs that pmd/dpdk/meson.build lists with their
+ * versions. Without the option, none of this code is compiled.
  *
  * When a memif peer disconnects, DPDK's interrupt thread marks the link down
  * and then unmaps the rings, though an lcore may be reading them: the driver's
@@ -29,13 +29,14 @@ extern struct sw_gate {
 	_Alignas(64) _Atomic uint32_t is_inside;
 } sw_gates[RTE_MAX_LCORE];
 
-/* sw_gate_drain - wait until every lcore has been outside once. Must not be
- * called from inside. */
+/* sw_gate_drain - wait until every lcore has been outside the gate at least
+ * once. Must not be called inside the gate. */
 void sw_gate_drain(void);
 
-/* sw_gate_silence - replace the listener that memif has freed by a descriptor
- * that is never ready, if no file @path is left. Closing it would make DPDK end
- * the process at its next poll. Thread: DPDK's interrupt thread. */
+/* sw_gate_silence - if the socket file @path is gone, replace the listener that
+ * memif has freed by a descriptor that is never ready. Closing the listener
+ * would make DPDK end the process at its next poll. Thread: DPDK's interrupt
+ * thread. */
 void sw_gate_silence(const char *path);
 
 /* Enter the gate. Check the link after it; the exchange orders the two. */

@@ -8,7 +8,7 @@
 #include "pmd/dpdk/gate.h"
 #include "pmd/dpdk/io.h"
 
-/* Where a frame that is not for us is counted. */
+/* The counter of each verdict on a received frame. */
 static const uint8_t verdict_counters[] = {
 	[SW_OUTER_OURS] = SW_DPDK_I_rx_frames,
 	[SW_OUTER_NOT_OURS] = SW_DPDK_I_rx_not_ours,
@@ -20,8 +20,9 @@ static const uint8_t verdict_counters[] = {
 	[SW_OUTER_NEIGHBOUR] = SW_DPDK_I_rx_neighbour,
 };
 
-/* Send the question or answer for @ip to a neighbour; lost if there is no room,
- * as it may be on the way too. */
+/* Send a request for @ip or, if @mac is not 0, the answer to @ip there. Drop
+ * the frame if no buffer or ring slot is free, as if the network had lost
+ * it. */
 static void neigh_send(struct queue *q, struct sw_ip ip, uint64_t mac)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(q->copy_pool);
@@ -77,7 +78,8 @@ static struct sw_outer_done rx_done(const struct rte_mbuf *m)
 		.is_udp_bad = udp == RTE_MBUF_F_RX_L4_CKSUM_BAD};
 }
 
-/* Is @m for us?  Then describe it in @out, else count why not. */
+/* Return true and describe @m in @out if @m is for us; otherwise count the
+ * reason and return false. */
 static bool rx_take(
 	struct queue *q, const struct rte_mbuf *m, struct sw_rx_frame *out)
 {
@@ -101,8 +103,7 @@ static bool rx_take(
 	return true;
 }
 
-/* Drop held frames of a link that went down: they are stale when it comes back.
- */
+/* After a link goes down, held frames would be stale when it returns. */
 void sw_io_drop_held(struct queue *q, uint32_t counter)
 {
 	rte_pktmbuf_free_bulk(q->tx_held, q->n_tx_held);
@@ -110,8 +111,8 @@ void sw_io_drop_held(struct queue *q, uint32_t counter)
 	q->n_tx_held = 0;
 }
 
-/* The link is down and nothing received is held: with what was to be sent gone
- * too, the device may be made anew, and its buffers. */
+/* Allow the watch to replace the device and its buffers. Called when the link
+ * is down and no received frame is held; drops frames held for sending. */
 static void let_device_go(struct queue *q)
 {
 	if (!atomic_load_explicit(&q->is_in_use, memory_order_relaxed))
@@ -174,7 +175,7 @@ static uint32_t io_rx(
 	return n;
 }
 
-/* @q's counters of the first @n held frames, which the driver took. */
+/* Count the first @n held frames, which the driver accepted. */
 static void tx_count(struct queue *q, uint32_t n)
 {
 	uint64_t bytes = 0;
@@ -219,14 +220,14 @@ static uint32_t io_tx_room(struct sw_port *base)
 {
 	struct queue *q = queue_of(base);
 
-	/* frames that the driver refused come first, and must not grow old
-	 * because there is nothing behind them */
+	/* Retry refused frames here, so that they do not wait for a later
+	 * frame's flush. */
 	if (q->n_tx_held)
 		io_tx_flush(base);
 	return q->is_up ? q->port->burst - q->n_tx_held : 0;
 }
 
-/* Buffers of one pool for the frames of a burst, taken at once. */
+/* Buffers for the frames of a burst, allocated from one pool in one call. */
 struct stock {
 	struct rte_mbuf *m[2 * SW_RX_BURST];
 	uint32_t n, n_used;
@@ -253,24 +254,28 @@ static void stock_give_back(struct stock *s)
 		rte_pktmbuf_free_bulk(s->m + s->n_used, s->n - s->n_used);
 }
 
-/* A burst on its way into the ring's buffers. */
+/* State of a burst while io_tx fills buffers. */
 struct burst {
 	struct stock gathered, copied;
-	uint32_t n_stable, n_passing; /* gathered frames, by their memory */
-	/* The frame before and where it lies, behind whose headers many a next
-	 * one goes, too; NULL: none. */
+	uint32_t n_stable, n_passing; /* gathered frames whose memory is stable,
+					 or changes after tx */
+	/* The previous frame and its headers, which often also fit the next
+	 * frame; NULL: none. */
 	const struct sw_tx_frame *last;
 	const uint8_t *last_at;
 };
 
-/* Memory that changes after tx may be gathered if the driver copies. */
+/* Return whether to gather the payload of @f instead of copying it. Memory that
+ * changes after tx may be gathered only if the driver copies it during the
+ * call. */
 static bool is_gathered(const struct queue *q, const struct sw_tx_frame *f)
 {
 	return q->port->can_gather && f->payload_len >= GATHER_MIN_BYTES &&
 	       (f->is_stable || q->port->type->is_sync);
 }
 
-/* Header in one segment, the caller's memory as the other. */
+/* Build a frame of two segments: its headers, and the caller's memory. Returns
+ * NULL if no buffers are left. */
 static struct rte_mbuf *tx_gather(
 	struct queue *q, struct burst *b, const struct sw_tx_frame *f)
 {
@@ -280,7 +285,7 @@ static struct rte_mbuf *tx_gather(
 		return NULL;
 	b->n_stable += f->is_stable;
 	b->n_passing += !f->is_stable;
-	/* Drivers that do DMA run with IO addresses equal to ours. */
+	/* IO addresses are virtual addresses (--iova-mode=va). */
 	rte_pktmbuf_attach_extbuf(m[1], (void *)(uintptr_t)f->payload,
 		(rte_iova_t)(uintptr_t)f->payload, (uint16_t)f->payload_len,
 		f->is_stable ? queue_refs(q) : &q->passing);
@@ -318,7 +323,8 @@ static bool has_same_outer(
 	       a->endpoint == b->endpoint && a->way == b->way;
 }
 
-/* The Ethernet address of who is next on the way to @f; 0: counted. */
+/* Return the Ethernet address of the next hop of @f; 0 if unknown, which is
+ * counted. */
 static uint64_t next_hop(struct queue *q, const struct sw_tx_frame *f)
 {
 	uint64_t mac = q->port->neigh ? sw_neigh_find(q->port->neigh, f->to.ip)
@@ -328,7 +334,8 @@ static uint64_t next_hop(struct queue *q, const struct sw_tx_frame *f)
 	return mac;
 }
 
-/* All headers of @f, at @at; @mac 0: the outer ones as of the frame before. */
+/* Write all headers of @f to @at. If @mac is 0, copy the outer headers of the
+ * previous frame. */
 static void write_heads(struct queue *q, struct burst *b,
 	const struct sw_tx_frame *f, uint8_t *at, uint64_t mac)
 {
@@ -386,8 +393,8 @@ static bool keep(struct queue *q, struct rte_mbuf *m)
 	return true;
 }
 
-/* Send frames whose memory changes after tx, and copy what the driver leaves.
- */
+/* Flush, then copy each payload that the driver did not accept and whose memory
+ * changes after tx. */
 static void pass(struct queue *q)
 {
 	uint32_t n = 0;
@@ -410,8 +417,8 @@ static void pass(struct queue *q)
 	q->n_tx_held = n;
 }
 
-/* How many of @n frames there is room for; the others are refused, and so is
- * the first that is too long, with all behind it. */
+/* Return how many of @n frames to send: as many as there is room for, and none
+ * from the first that is too long. Counts the rest as refused. */
 static uint32_t tx_fit(
 	struct queue *q, const struct sw_tx_frame *frames, uint32_t n)
 {

@@ -7,7 +7,7 @@
 
 extern const struct sw_port_ops sw_dpdk_ops;
 
-/* Drop held frames. */
+/* Drop held frames and count them in @counter. */
 void sw_io_drop_held(struct queue *q, uint32_t counter);
 
 #endif

@@ -1,4 +1,4 @@
-/* memif.c - memif: its arguments, its socket, its peer.
+/* memif.c - memif: device arguments, the socket's name, the peer's user.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <dirent.h>
 #include <errno.h>
@@ -19,10 +19,10 @@
 
 enum { PATH_MAX_BYTES = 107 }; /* longest path of a Unix socket */
 
-/* Size of a ring's buffers.  Always that of the largest frame, whatever the
- * payload: a frame that spans two buffers leaves a "continued" mark that this
- * driver never clears.  An odd number of cache lines, so that buffers do
- * not fall on the same cache sets. */
+/* Return the size of a ring's buffers: always that of the largest frame,
+ * because this driver never clears the "continued" mark of a frame that spans
+ * two buffers. An odd number of cache lines spreads buffers over the cache
+ * sets. */
 static uint32_t buffer_bytes(void)
 {
 	uint32_t lines = (FRAME_REST_BYTES + SW_PAYLOAD_MAX + 63) / 64;
@@ -48,7 +48,8 @@ static int devargs(const struct sw_dpdk_port_params *p, uint32_t payload,
 		return SW_ECONF;
 	}
 	/* The driver ignores the other end's number of queues but refuses a
-	 * peer with another secret. A single queue pair has no secret. */
+	 * peer with another secret, so the secret contains the number. A single
+	 * queue pair has no secret. */
 	if (p->n_link_queues > 1)
 		snprintf(secret, sizeof(secret), ",secret=sumwire-%u-queues",
 			p->n_link_queues);
@@ -62,7 +63,7 @@ static int devargs(const struct sw_dpdk_port_params *p, uint32_t payload,
 	return 0;
 }
 
-/* The first descriptor of this process that @is so, or -1. */
+/* Return the first descriptor of this process for which @is is true, or -1. */
 static int fd_find(bool (*is)(int fd, const void *what), const void *what)
 {
 	DIR *fds = opendir("/proc/self/fd");
@@ -77,7 +78,7 @@ static int fd_find(bool (*is)(int fd, const void *what), const void *what)
 	return found;
 }
 
-/* --- listening: a name of our own --- */
+/* --- listening: claim the socket's name --- */
 
 struct lock {
 	int fd;
@@ -93,8 +94,9 @@ static bool is_same_file(int fd, const void *what)
 	       st.st_ino == l->st.st_ino;
 }
 
-/* Open the lock file. In a folder that others can write to, another user may
- * own it: do not follow links, do not write, and lock it only if it is ours. */
+/* Open the lock file. In a folder that other users can write to, it may belong
+ * to another user: follow no link, do not write, and accept it only if it is
+ * ours. */
 static int lock_open(const char *port, const char *path,
 	const struct sw_log *log, struct lock *l)
 {
@@ -120,9 +122,10 @@ static int lock_open(const char *port, const char *path,
 	return SW_ECONF;
 }
 
-/* A lock file beside the socket tells a socket in use from one that a killed
- * process left.  One process may listen for several links on one socket:
- * SW_EAGAIN. */
+/* Lock the file next to the socket: a locked file means that the socket is in
+ * use, not left by a killed process. Returns its descriptor; SW_EAGAIN if this
+ * process already holds the lock for another link on this socket; or an
+ * error. */
 static int lock_take(
 	const char *port, const char *path, const struct sw_log *log)
 {
@@ -137,7 +140,7 @@ static int lock_take(
 			break;
 		if (!fstat(l.fd, &l.st) && l.st.st_nlink)
 			return l.fd;
-		close(l.fd); /* its last owner has removed it just now */
+		close(l.fd); /* its last owner has just removed it */
 	}
 	close(l.fd);
 	l.fd = -1;
@@ -150,8 +153,8 @@ static int lock_take(
 	return SW_EBUSY;
 }
 
-/* Make the name free for us to listen on; *@fd_out stays -1 where there is
- * nothing to give back. */
+/* Claim the socket's name and remove a stale socket, so that we can listen.
+ * *@fd_out stays -1 if the caller has no claim to release. */
 static int claim(const struct sw_dpdk_port_params *p, const struct sw_log *log,
 	int *fd_out)
 {
@@ -191,14 +194,15 @@ static void unclaim(const char *socket_path, int fd)
 	close(fd);
 }
 
-/* --- connecting: to whom --- */
+/* --- connecting: check the peer's user --- */
 
 static bool is_trusted(const struct port *p, uid_t uid)
 {
 	return uid == 0 || uid == geteuid() || uid == p->params.trusted_uid;
 }
 
-/* Return the user who could have created the socket. */
+/* Return the user that may have created the socket: its owner, or its folder's
+ * owner if that user is not trusted; 0 if there is no socket or folder. */
 static uid_t owner_of(const struct port *p)
 {
 	char folder[PATH_MAX_BYTES + 1];
@@ -222,8 +226,9 @@ struct answer {
 	struct ucred who;
 };
 
-/* A connection that we have made, to someone whom we do not trust.  All of the
- * process are looked at: a listener may have bound another name of the path. */
+/* Return whether @fd is a connection that we made to an untrusted user. Checks
+ * every connection of the process, because a listener may have bound another
+ * name of the path. */
 static bool is_to_stranger(int fd, const void *what)
 {
 	struct answer *a = (struct answer *)(uintptr_t)what;
@@ -254,8 +259,8 @@ static uint32_t stranger(const struct port *p, bool is_connected)
 	return is_trusted(p, uid) ? 0 : uid;
 }
 
-/* The driver asks for the folder's rights by a call that glibc leaves to
- * faccessat2, without another way if a filter denies it. */
+/* The driver checks the folder's rights by a call that glibc maps to
+ * faccessat2, without a fallback if a seccomp filter denies it. */
 static void missing(const struct sw_dpdk_port_params *p, uint64_t bytes,
 	char *out, size_t size)
 {

@@ -1,4 +1,4 @@
-/* neigh.c - the table of neighbours: who is asked, believed, forgotten.
+/* neigh.c - the table of neighbours: request, learn, refresh, evict.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/dpdk/neigh.h"
 
@@ -6,13 +6,13 @@
 
 #define MS         UINT64_C(1000000)
 #define S          UINT64_C(1000000000)
-#define ASK_MIN    (100 * MS) /* doubles with every ask without answer */
+#define ASK_MIN    (100 * MS) /* doubles with each unanswered request */
 #define ASK_MAX    (1 * S)
 #define ASK_LIMIT  8u
-#define REFRESH    (30 * S) /* asks who is used and was silent so long */
+#define REFRESH    (30 * S) /* asks a used peer that was silent so long */
 #define FORGET     (300 * S)
-#define GIVE_UP    (10 * S)   /* on who never answered and is not used */
-#define CLAIM_WAIT (250 * MS) /* for the first owner's answer */
+#define GIVE_UP    (10 * S)   /* FORGET if it never answered */
+#define CLAIM_WAIT (250 * MS) /* waits for the first owner's answer */
 #define WARN_AFTER (3 * S)
 #define WARN_EVERY (30 * S)
 
@@ -34,8 +34,8 @@ static uint32_t slot_of(struct sw_ip ip, uint32_t probe)
 	return ((sw_ip_fold(ip) * 2654435761u >> 16) + probe) % SW_NEIGH_SLOTS;
 }
 
-/* Return the address of the entry and, in @version, when that was so; none: it
- * is free, or being replaced. */
+/* Return the entry's address and set @version to the version that has it; none
+ * if the entry is free or being replaced. */
 static struct sw_ip ip_of(const struct sw_neigh_peer *p, uint32_t *version)
 {
 	struct sw_ip ip;
@@ -49,7 +49,7 @@ static struct sw_ip ip_of(const struct sw_neigh_peer *p, uint32_t *version)
 	return ip;
 }
 
-/* The entry of @ip; NULL: none. */
+/* Return the entry of @ip, or NULL. */
 static struct sw_neigh_peer *find(struct sw_neigh *t, struct sw_ip ip)
 {
 	uint32_t version;
@@ -63,8 +63,8 @@ static struct sw_neigh_peer *find(struct sw_neigh *t, struct sw_ip ip)
 	return NULL;
 }
 
-/* Give the entry that has had @version to @ip; false: somebody was faster.  The
- * old one may have answered at that moment: its answer is not of @ip. */
+/* Replace the entry's address, last seen at @version, by @ip. Returns false if
+ * another thread was faster. Also clears any answer of the previous peer. */
 static bool take_place(
 	struct sw_neigh_peer *p, uint32_t version, struct sw_ip ip)
 {
@@ -83,14 +83,16 @@ static bool take_place(
 	return true;
 }
 
-/* May the entry be evicted?  @is_strict: only if we have never sent to it. */
+/* Return whether the entry may be evicted: we never sent to it or, unless
+ * @is_strict, it never answered. */
 static bool may_evict(const struct sw_neigh_peer *p, bool is_strict)
 {
 	return !GET(p->is_wanted) || (!is_strict && !GET(p->mac));
 }
 
-/* Evict an entry for @ip; NULL: none may be.  The search begins at another one
- * each time, so that an entry lasts until its answer comes. */
+/* Evict an entry for @ip; returns NULL if none may be evicted. Each search
+ * begins at another slot, so that a new entry lasts until its answer
+ * arrives. */
 static struct sw_neigh_peer *evict(
 	struct sw_neigh *t, struct sw_ip ip, bool is_strict)
 {
@@ -107,7 +109,7 @@ static struct sw_neigh_peer *evict(
 	return NULL;
 }
 
-/* The entry of @ip, which may be new; NULL: no room. */
+/* Return the entry of @ip, a new one if needed; NULL if there is no room. */
 static struct sw_neigh_peer *make(
 	struct sw_neigh *t, struct sw_ip ip, bool is_wanted)
 {
@@ -233,10 +235,10 @@ static void rival_tick(struct sw_neigh *t, uint64_t now_ns, const char *port,
 		"%02x:%02x:%02x:%02x:%02x:%02x has it too; give each its own",
 		port, sw_ip_text(t->ip, ip), mac[0], mac[1], mac[2], mac[3],
 		mac[4], mac[5]);
-	sw_neigh_announce(t); /* so that the other learns of it */
+	sw_neigh_announce(t); /* so that the other node notices the conflict */
 }
 
-/* It is asked for and does not answer. */
+/* Warn that a peer does not answer requests, at most once per WARN_EVERY. */
 static void warn(const struct sw_neigh *t, struct sw_neigh_peer *p,
 	uint64_t now_ns, const char *port, const struct sw_log *log)
 {
@@ -257,7 +259,7 @@ static void warn(const struct sw_neigh *t, struct sw_neigh_peer *p,
 		p->n_asked, is_gateway ? "; is [port] gateway right" : "");
 }
 
-/* Unless it was evicted meanwhile. */
+/* Free the entry, unless it was evicted since @version. */
 static void forget_answer(struct sw_neigh_peer *p, uint32_t version)
 {
 	SET(p->is_used, false);
@@ -273,8 +275,8 @@ static void begin(struct sw_neigh_peer *p, uint64_t now_ns)
 	p->n_asked = 0;
 }
 
-/* Another node claims an address that we send to.  Its first owner is asked for
- * a while: if it answers, it keeps the address. */
+/* Judge another node's claim to an address that we send to. Ask the first owner
+ * until CLAIM_WAIT has passed: if it answers, it keeps the address. */
 static void judge(struct sw_neigh *t, struct sw_neigh_peer *p, bool is_answered,
 	uint64_t now_ns, const char *port, const struct sw_log *log)
 {
@@ -311,7 +313,7 @@ static void judge(struct sw_neigh *t, struct sw_neigh_peer *p, bool is_answered,
 		sw_ip_text(ip_of(p, &version), ip));
 }
 
-/* The entry was in use when it had @version. */
+/* Refresh, judge or forget an entry, which was in use at @version. */
 static void peer_tick(struct sw_neigh *t, struct sw_neigh_peer *p,
 	uint32_t version, uint64_t now_ns, const char *port,
 	const struct sw_log *log)

@@ -1,16 +1,16 @@
-/* neigh.h - the Ethernet address of an IP address.
+/* neigh.h - map IP addresses to Ethernet addresses.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * IPv4 by ARP (RFC 826, RFC 5227), IPv6 by neighbour discovery (RFC 4861).
+ * IPv4 uses ARP (RFC 826, RFC 5227), IPv6 neighbour discovery (RFC 4861).
  *
- * A table that the packet path reads, and extends when a peer is new. Another
- * thread asks again, gives up and logs: it calls sw_neigh_tick. This file uses
+ * The packet path reads the table and adds new peers. Another thread calls
+ * sw_neigh_tick, which repeats requests, gives up and logs. This file uses
  * nothing of DPDK and reads no clock.
  *
- * An address that answered once stays in use until another answer replaces it:
- * silence reveals a dead peer, not the table. If another node claims an address
- * that we send to, we ask its first owner, which keeps the address if it
- * answers.
+ * An address that answered once stays in use until another answer replaces it.
+ * The table does not detect dead peers; the protocol does. If another node
+ * claims an address that we send to, we ask its first owner, which keeps the
+ * address if it answers.
  *
  * A full table evicts entries that we never sent to, then entries that never
  * answered, so strangers cannot keep a peer out.
@@ -27,14 +27,15 @@
 
 enum {
 	SW_NEIGH_SLOTS = 256,  /* peers and gateways; a power of two */
-	SW_NEIGH_PROBES = 32,  /* slots in which an address may lie */
-	SW_NEIGH_FRAME = 86,   /* most bytes of a frame, tag not counted */
+	SW_NEIGH_PROBES = 32,  /* slots that may hold an address */
+	SW_NEIGH_FRAME = 86,   /* largest frame, without tag */
 	SW_NEIGH_TICK_MS = 50, /* interval of ticks */
 };
 
-/* Written by any thread unless it says otherwise. */
+/* An entry. Any thread writes its fields, except where a comment says
+ * otherwise. */
 struct sw_neigh_peer {
-	/* Odd while somebody replaces the address; each replacement adds 2. */
+	/* Odd while a thread replaces the address; each replacement adds 2. */
 	_Atomic uint32_t version;
 	_Atomic uint64_t high, low; /* struct sw_ip; none: free */
 	_Atomic bool is_new;        /* until the next tick */
@@ -43,8 +44,7 @@ struct sw_neigh_peer {
 	_Atomic bool is_asked;      /* the lcore must ask for it */
 	_Atomic bool is_answered;   /* since the last tick */
 	_Atomic uint64_t mac;       /* 0: not known */
-	_Atomic uint64_t claim;     /* claim of another node, to be judged; 0:
-				       none */
+	_Atomic uint64_t claim; /* Ethernet address of a claimant; 0: none */
 	/* used by the ticking thread */
 	uint64_t used_ns, asked_ns, answered_ns, warned_ns, claimed_ns;
 	uint32_t n_asked; /* requests since the last answer */
@@ -65,7 +65,7 @@ struct sw_neigh {
 };
 
 /* sw_neigh_init - open a table for our @mac and @ip in a network of @bits;
- * @gateway leads to other networks, none if there is no such. */
+ * @gateway leads to other networks; none if there is no gateway. */
 void sw_neigh_init(struct sw_neigh *t, uint64_t mac, struct sw_ip ip,
 	uint32_t bits, struct sw_ip gateway);
 
@@ -74,9 +74,9 @@ void sw_neigh_init(struct sw_neigh *t, uint64_t mac, struct sw_ip ip,
 uint64_t sw_neigh_find(struct sw_neigh *t, struct sw_ip ip);
 
 /* sw_neigh_take - learn from the packet of @n bytes at @at, for which
- * sw_outer_check said SW_OUTER_NEIGHBOUR. Returns true if @reply_to and
- * @reply_mac expect an answer; @reply_to is no address where somebody asks
- * whether our address is free. Thread: an lcore. */
+ * sw_outer_check returned SW_OUTER_NEIGHBOUR. Returns true if the sender
+ * expects an answer at @reply_to and @reply_mac; @reply_to is none if the
+ * sender probes whether our address is free. Thread: an lcore. */
 bool sw_neigh_take(struct sw_neigh *t, const uint8_t *at, uint32_t n,
 	struct sw_ip *reply_to, uint64_t *reply_mac);
 
@@ -85,13 +85,14 @@ bool sw_neigh_take(struct sw_neigh *t, const uint8_t *at, uint32_t n,
  * call of a pass. Thread: an lcore. */
 struct sw_ip sw_neigh_due(struct sw_neigh *t, uint32_t *from);
 
-/* sw_neigh_write - write a frame at @at (SW_NEIGH_FRAME + SW_TAG_BYTES): with
- * @mac, the answer to @ip there; without, the request for @ip. Returns its
- * bytes. */
+/* sw_neigh_write - write a frame at @at (SW_NEIGH_FRAME + SW_TAG_BYTES): the
+ * answer to @ip at @mac or, if @mac is 0, the request for @ip, which announces
+ * our address if it is our own. Returns its bytes. */
 uint32_t sw_neigh_write(
 	const struct sw_outer *o, uint8_t *at, struct sw_ip ip, uint64_t mac);
 
-/* sw_neigh_announce - announce our address, as after the link came up. */
+/* sw_neigh_announce - make the lcore announce our address, such as after the
+ * link came up. */
 void sw_neigh_announce(struct sw_neigh *t);
 
 /* sw_neigh_tick - ask again for peers in use, forget unused ones, and log to
@@ -102,9 +103,9 @@ void sw_neigh_tick(struct sw_neigh *t, uint64_t now_ns, const char *port,
 
 /* Between neigh_frame.c, which reads packets, and the table: */
 
-/* sw_neigh_heard - @from has @mac, as it says itself; @is_for_us: to us, so
- * that we may need it soon. Returns false if @from is our own address, which
- * the next tick logs. */
+/* sw_neigh_heard - learn that @from claims to have @mac. @is_for_us: @from asks
+ * for us, so it gets an entry, because we may answer soon. Returns false if
+ * @from is our own address, which the next tick logs. */
 bool sw_neigh_heard(
 	struct sw_neigh *t, struct sw_ip from, uint64_t mac, bool is_for_us);
 

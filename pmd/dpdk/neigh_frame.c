@@ -11,17 +11,17 @@
 #define BROADCAST UINT64_C(0xffffffffffff)
 
 enum {
-	ARP_BYTES = 60 - 14, /* behind Ethernet; padded to its smallest frame */
-	HOPS = 255,          /* so it has crossed no router (RFC 4861, 7.1) */
-	SOURCE_MAC = 1,      /* options: the sender's Ethernet address, */
-	TARGET_MAC = 2,      /* the target's */
+	ARP_BYTES = 60 - 14, /* after the Ethernet header, padded */
+	HOPS = 255,     /* proves that no router forwarded it (RFC 4861, 7.1) */
+	SOURCE_MAC = 1, /* option: the sender's Ethernet address */
+	TARGET_MAC = 2, /* option: the target's Ethernet address */
 	SOLICITED = 0x40000000,
 	OVERRIDE = 0x20000000,
 	OPTION_UNIT = 8, /* bytes that an option's length counts */
 };
 
-/* All nodes on the link, and those whose address ends in three given bytes (RFC
- * 4291, section 2.7.1). */
+/* Multicast groups (RFC 4291, section 2.7.1): all nodes on the link, and all
+ * nodes whose address ends in the last three bytes of @ip. */
 static const struct sw_ip all_nodes = {UINT64_C(0xff02) << 48, 1};
 
 static struct sw_ip solicited_nodes(struct sw_ip ip)
@@ -30,7 +30,7 @@ static struct sw_ip solicited_nodes(struct sw_ip ip)
 		.low = UINT64_C(0x1ff000000) | (ip.low & 0xffffff)};
 }
 
-/* RFC 2464, section 7. */
+/* Return the Ethernet address of a multicast group (RFC 2464, section 7). */
 static uint64_t mac_of_group(struct sw_ip group)
 {
 	return 0x3333 | (uint64_t)rte_cpu_to_be_32((uint32_t)group.low) << 16;
@@ -43,7 +43,7 @@ static bool is_host(uint64_t mac)
 
 /* --- ARP --- */
 
-/* Of Ethernet and IPv4, a question or an answer? */
+/* Return whether @h is a request or reply for Ethernet and IPv4. */
 static bool is_arp(const struct rte_arp_hdr *h)
 {
 	return h->arp_hardware == RTE_BE16(RTE_ARP_HRD_ETHER) &&
@@ -99,7 +99,7 @@ static uint32_t arp_write(
 
 /* --- neighbour discovery --- */
 
-/* A solicitation or an advertisement, with one option at most when we write. */
+/* A solicitation or an advertisement; options follow. We write one option. */
 struct nd {
 	struct rte_ipv6_hdr ip;
 	uint8_t type, code;
@@ -115,8 +115,8 @@ _Static_assert(sizeof(struct nd) == 64 &&
 						 sizeof(struct nd_option),
 	"as on the wire");
 
-/* Return the Ethernet address in the option @type; 0: none; a group
- * address, which is_host refuses: an option is malformed. */
+/* Return the Ethernet address in the option @type; 0 if there is none; a group
+ * address, which is_host refuses, if an option is malformed. */
 static uint64_t nd_mac(const uint8_t *at, uint32_t n, uint8_t type)
 {
 	uint64_t mac = 0;
@@ -136,7 +136,7 @@ static uint64_t nd_mac(const uint8_t *at, uint32_t n, uint8_t type)
 	return mac;
 }
 
-/* The checks of RFC 4861, sections 7.1.1 and 7.1.2. */
+/* Check the packet by RFC 4861, sections 7.1.1 and 7.1.2. */
 static bool is_nd(const struct nd *p, uint32_t n)
 {
 	uint32_t bytes;
@@ -170,14 +170,14 @@ static bool nd_take(struct sw_neigh *t, const uint8_t *at, uint32_t n,
 	mac = nd_mac((const uint8_t *)(p + 1), n - (uint32_t)sizeof(*p),
 		is_question ? SOURCE_MAC : TARGET_MAC);
 	if (is_question && sw_ip_is_none(from) && !mac) {
-		*reply_to = from; /* does anybody have our address? */
+		*reply_to = from; /* a probe whether our address is free */
 		*reply_mac = mac_of_group(all_nodes);
 		return is_for_us;
 	}
 	if (!is_host(mac) || mac == t->mac)
 		return false;
-	/* an advertisement speaks of its target, and is sent to those who need
-	 * it */
+	/* A solicitation names its sender's address, an advertisement its
+	 * target's. Only a solicitation for us may add an entry. */
 	if (!sw_neigh_heard(t, is_question ? from : target, mac,
 		    is_question && is_for_us))
 		return false;
@@ -189,7 +189,7 @@ static bool nd_take(struct sw_neigh *t, const uint8_t *at, uint32_t n,
 static uint32_t nd_write(
 	const struct sw_outer *o, uint8_t *at, struct sw_ip ip, uint64_t mac)
 {
-	/* an answer, or an announcement, which asks for our own address */
+	/* An announcement, with @ip our own, is an unsolicited answer. */
 	bool is_answer = mac || sw_ip_is_same(ip, o->ip);
 	bool is_to_all = is_answer && (!mac || sw_ip_is_none(ip));
 	struct sw_ip to = is_to_all   ? all_nodes

@@ -1,4 +1,4 @@
-/* netif.c - what the kernel knows of its network interfaces, by rtnetlink.
+/* netif.c - read the kernel's network interfaces by rtnetlink.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/dpdk/netif.h"
 
@@ -45,8 +45,8 @@ static int ask_over(struct mnl_socket *s, const struct nlmsghdr *h,
 	return ret;
 }
 
-/* Give @take, with @arg, each message of the answer to @h.  Returns 0 or an
- * errno, EINTR: what was asked for changed meanwhile. */
+/* Send @h and pass each message of the answer to @take with @arg. Returns 0 or
+ * an errno; EINTR if the data changed during the dump. */
 static int ask(const void *h, mnl_cb_t take, void *arg)
 {
 	struct mnl_socket *s = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
@@ -59,7 +59,7 @@ static int ask(const void *h, mnl_cb_t take, void *arg)
 	return err;
 }
 
-/* A question of @type with room for a header of @bytes and attributes. */
+/* Begin a request of @type at @at; returns its extra header of @bytes. */
 static void *question(void *at, uint16_t type, uint16_t flags, size_t bytes)
 {
 	struct nlmsghdr *h = mnl_nlmsg_put_header(at);
@@ -213,7 +213,7 @@ static int take_address(const struct nlmsghdr *h, void *arg)
 	}
 	if (s->is_wanted || !label || !has_ip(m, has, s->ip))
 		return MNL_CB_OK;
-	n = strcspn(label, ":"); /* an address may have one: eth0:1 */
+	n = strcspn(label, ":"); /* a label may have a suffix: eth0:1 */
 	s->is_wanted = s->wanted && strlen(s->wanted) == n &&
 		       !memcmp(s->wanted, label, n);
 	if (s->is_wanted || !s->is_found)
@@ -258,7 +258,7 @@ bool sw_netif_has_changed(struct mnl_socket *s)
 	char change[ANSWER_BYTES];
 	bool is_any = false;
 
-	/* ENOBUFS: there were more than the kernel keeps */
+	/* ENOBUFS: the kernel has dropped notifications */
 	while (mnl_socket_recvfrom(s, change, sizeof(change)) >= 0 ||
 		errno == ENOBUFS || errno == ENOSPC)
 		is_any = true;

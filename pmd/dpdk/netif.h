@@ -1,7 +1,7 @@
 /* netif.h - read the kernel's network interfaces.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * By rtnetlink, without DPDK. Thread: any, one per struct mnl_socket.
+ * Uses rtnetlink, not DPDK. Thread: any, one per struct mnl_socket.
  */
 #ifndef SW_PMD_DPDK_NETIF_H
 #define SW_PMD_DPDK_NETIF_H
@@ -22,21 +22,21 @@ struct sw_netif {
  * SW_EIO. */
 int sw_netif_get(const char *name, struct sw_netif *out);
 
-/* sw_netif_queues - return how many receive queues @name has; 1 if the kernel
- * does not tell. */
+/* sw_netif_queues - return how many receive queues @name has; 1 if the driver
+ * does not report it. */
 uint32_t sw_netif_queues(const char *name);
 
-/* sw_netif_strips_tags - return whether it strips VLAN tags from received
+/* sw_netif_strips_tags - return whether @name strips VLAN tags from received
  * frames. */
 bool sw_netif_strips_tags(const char *name);
 
 /* sw_netif_names - list the interfaces, as "lo, eth0". */
 void sw_netif_names(char *out, size_t size);
 
-/* sw_netif_of_ip - find the interface that has @ip and write it into @name:
- * @wanted if that has it, else, or if @wanted is NULL, the first. Returns false
- * if it has no such network. A loopback interface has its whole IPv4 network.
- */
+/* sw_netif_of_ip - write the name of the interface that has @ip to @name:
+ * @wanted if it has @ip, otherwise the first that does. @wanted may be NULL.
+ * Returns false if no interface has @ip. The loopback interface has all
+ * addresses of its IPv4 network. */
 bool sw_netif_of_ip(
 	struct sw_ip ip, const char *wanted, char *name, size_t size);
 

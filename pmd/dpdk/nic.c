@@ -1,4 +1,4 @@
-/* nic.c - devices that DPDK drives by itself: NICs, and its software drivers.
+/* nic.c - ports over NICs and over DPDK's software devices.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * ethdev reports capabilities (caps.c); this file says what a refused NIC
@@ -9,7 +9,7 @@
 #include "pmd/dpdk/pci.h"
 #include "pmd/dpdk/port_int.h"
 
-/* NICs count receive buffers in these units. */
+/* NICs need receive buffers whose size is a multiple of this. */
 enum { RX_UNIT = 1024 };
 
 static int devargs(const struct sw_dpdk_port_params *p, uint32_t payload,

@@ -1,4 +1,4 @@
-/* packet.c - a driver's packet sockets: which they are, what they receive.
+/* packet.c - find a driver's packet sockets, and filter their frames.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/dpdk/packet.h"
 
@@ -18,16 +18,16 @@
 #include "engine/base/error.h"
 #include "pmd/dpdk/frame.h"
 
-/* Where a field of the headers stands in a frame without VLAN tag, which the
- * kernel takes off before it filters.  The port checks the VLAN, and all else.
- */
+/* Offset of a header field in a frame without VLAN tag, because the kernel
+ * strips the tag before it filters. The port itself checks the VLAN and all
+ * other fields. */
 #define AT_IP(header, field)                      \
 	(uint32_t)(sizeof(struct rte_ether_hdr) + \
 		   offsetof(struct rte_##header##_hdr, field))
 
 enum {
 	FILTER_MAX = 32 + SW_PACKET_ENDPOINTS,
-	/* Jumps whose targets are known at the end. */
+	/* Placeholder jump targets, which end() replaces. */
 	DROP = UINT8_MAX,
 	TAKE = UINT8_MAX - 1,
 	ICMPV6_TYPE =
@@ -53,7 +53,8 @@ static void need(struct filter *f, uint16_t op, uint32_t at, uint32_t value)
 	add(f, BPF_JMP | BPF_JEQ | BPF_K, 0, DROP, value);
 }
 
-/* Take ARP, and go on with UDP to @ip. */
+/* Accept ARP if @has_neighbours, drop all frames except UDP to @ip, and load
+ * the UDP port. */
 static void head_v4(struct filter *f, uint32_t ip, bool has_neighbours)
 {
 	add(f, BPF_LD | BPF_H | BPF_ABS, 0, 0,
@@ -69,7 +70,7 @@ static void head_v4(struct filter *f, uint32_t ip, bool has_neighbours)
 			offsetof(struct rte_udp_hdr, dst_port));
 }
 
-/* The same with neighbour discovery. */
+/* Do the same for IPv6, with neighbour discovery instead of ARP. */
 static void head_v6(struct filter *f, struct sw_ip ip, bool has_neighbours)
 {
 	uint32_t dst = AT_IP(ipv6, dst_addr);
@@ -91,7 +92,7 @@ static void head_v6(struct filter *f, struct sw_ip ip, bool has_neighbours)
 		ICMPV6_TYPE + offsetof(struct rte_udp_hdr, dst_port));
 }
 
-/* The last two instructions take and drop. */
+/* Append the instructions that accept and drop, and resolve jumps to them. */
 static void end(struct filter *f)
 {
 	uint32_t take = f->n + 1, drop = f->n + 2;
@@ -176,7 +177,7 @@ int sw_packet_fanout(const int fds[], uint32_t n)
 	socklen_t len = sizeof(arg);
 
 	for (uint32_t i = 0; i < n; i++) {
-		/* not our setsockopt: the driver is to join no group */
+		/* bypass gate.c's setsockopt, which ignores fan-out groups */
 		if (syscall(SYS_setsockopt, fds[i], SOL_PACKET, PACKET_FANOUT,
 			    &arg, sizeof(arg)))
 			return SW_EIO;

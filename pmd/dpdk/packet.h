@@ -1,7 +1,7 @@
 /* packet.h - find and filter a driver's packet sockets.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Thread: the one that makes the device.
+ * Thread: the thread that makes the device.
  */
 #ifndef SW_PMD_DPDK_PACKET_H
 #define SW_PMD_DPDK_PACKET_H
@@ -12,13 +12,13 @@
 #include "engine/base/ip.h"
 
 /* Frames to accept on a packet socket of an interface: ARP or neighbour
- * discovery, and datagrams to some of our UDP ports, which repeat over the
- * endpoints. */
+ * discovery, and datagrams to the UDP ports of some endpoints. Port udp + i
+ * belongs to endpoint i % n_endpoints. */
 struct sw_packet_filter {
 	struct sw_ip ip;
 	uint16_t udp, n_udp; /* host order */
 	uint16_t n_endpoints;
-	uint32_t endpoints; /* bits of the wanted ones */
+	uint32_t endpoints; /* bit mask of endpoints to accept */
 	bool has_neighbours;
 };
 enum { SW_PACKET_ENDPOINTS = 32 };

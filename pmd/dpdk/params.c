@@ -1,4 +1,4 @@
-/* params.c - what a port is asked to be: types, defaults, checks.
+/* params.c - a port's parameters: types, defaults, checks.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
@@ -122,7 +122,8 @@ static int address_missing(const struct sw_dpdk_port_params *p,
 	return SW_ECONF;
 }
 
-/* The kernel's sockets need its address: find where, if nobody said. */
+/* Check that the named interface has the address of a kernel socket port, or
+ * find the interface if the parameters name none. */
 int sw_dpdk_address_find(struct sw_dpdk_port_params *p,
 	const struct sw_log *log, char *name, size_t size)
 {
@@ -135,7 +136,7 @@ int sw_dpdk_address_find(struct sw_dpdk_port_params *p,
 	return 0;
 }
 
-/* Check the kernel's interface; lower @payload to what fits it. */
+/* Check the kernel's interface; lower @payload to fit its MTU. */
 int sw_dpdk_interface_check(const struct sw_dpdk_port_params *p,
 	const struct sw_log *log, uint32_t *if_index, uint32_t *payload)
 {

@@ -1,4 +1,4 @@
-/* pci.c - may DPDK take the PCI device at an address?
+/* pci.c - check whether DPDK may use a PCI device.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/dpdk/pci.h"
 
@@ -17,7 +17,7 @@ enum { PATH_BYTES = 512, NETWORK = 0x02 };
 #define DEVICES "/sys/bus/pci/devices"
 #define HUGE    "/sys/kernel/mm/hugepages"
 
-/* The number in a file of sysfs; 0 without such a file. */
+/* Return the number in a sysfs file; 0 if there is no such file. */
 static uint64_t number_in(const char *path)
 {
 	FILE *f = fopen(path, "r");
@@ -39,7 +39,8 @@ static uint32_t class_of(const char *root, const char *address)
 	return (uint32_t)number_in(path) >> 16;
 }
 
-/* The last part of where the link @name of the device leads; "": none. */
+/* Write the last path component of the target of the device's link @name to
+ * @out; "" if there is no link. */
 static void link_end(const char *root, const char *address, const char *name,
 	char *out, size_t size)
 {
@@ -55,7 +56,7 @@ static void link_end(const char *root, const char *address, const char *name,
 	snprintf(out, size, "%.*s", (int)size - 1, end ? end + 1 : to);
 }
 
-/* Network devices, as "0000:03:00.0, 0000:03:00.1". */
+/* List network devices, as "0000:03:00.0, 0000:03:00.1". */
 static void names(const char *root, char *out, size_t size)
 {
 	char path[PATH_BYTES];
@@ -82,7 +83,7 @@ static bool exists(const char *root, const char *address)
 	return !access(path, F_OK);
 }
 
-/* These drivers leave the device to the kernel and to DPDK alike. */
+/* Return whether the kernel and DPDK can share a device of @driver. */
 static bool is_shared(const char *driver)
 {
 	return !strcmp(driver, "mlx5_core") || !strcmp(driver, "mlx4_core");

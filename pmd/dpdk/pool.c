@@ -13,7 +13,7 @@
 enum {
 	POOL_ROOM_BYTES = 1 << 20, /* mempool headers, rings, rounding */
 	PAGE_BYTES = 4096,
-	OBJECT_BYTES = RTE_MEMPOOL_ALIGN, /* a mempool's, in front of each */
+	OBJECT_BYTES = RTE_MEMPOOL_ALIGN, /* mempool's header before each */
 };
 
 /* Sizes of the three pools. */
@@ -29,7 +29,8 @@ static uint32_t page_room(const struct sw_dpdk_port_params *p)
 	       priv_bytes(p->ip);
 }
 
-/* A NIC demands that its MTU fits a buffer, with two tags and the FCS. */
+/* Return the room of a receive buffer for @frame. A NIC requires room for a
+ * frame of its MTU with two tags and the FCS. */
 static uint32_t rx_room(const struct port_type *t, uint32_t frame)
 {
 	const uint32_t spare = SW_TAG_BYTES + RTE_ETHER_CRC_LEN;
@@ -41,7 +42,7 @@ static uint32_t rx_room(const struct port_type *t, uint32_t frame)
 		t->rx_unit);
 }
 
-/* Size the pools: buffers in use at once, and buffers that caches withhold. */
+/* Size the pools: buffers in use at once, plus buffers held in caches. */
 static struct pools pools_size(const struct sw_dpdk_port_params *p)
 {
 	const struct port_type *t = sw_port_types[p->type];
@@ -69,7 +70,8 @@ static struct pools pools_size(const struct sw_dpdk_port_params *p)
 	};
 }
 
-/* Without hugepages a buffer longer than a page is given whole pages. */
+/* Return the memory of a pool. Without hugepages, a buffer of more than half a
+ * page takes whole pages. */
 static uint64_t pool_bytes(
 	const struct sw_dpdk_port_params *p, uint32_t n, uint32_t room)
 {
@@ -102,14 +104,14 @@ int sw_dpdk_port_node(const struct port *p)
 
 	if (node < 0)
 		return SOCKET_ID_ANY;
-	/* DPDK cannot get memory on some nodes */
+	/* DPDK may have no memory on this node */
 	probe = rte_malloc_socket(NULL, POOL_ROOM_BYTES, 0, node);
 	rte_free(probe);
 	return probe ? node : SOCKET_ID_ANY;
 }
 
-/* Leave buffers, which hold frames, out of core dumps, and what shares their
- * first and last page. */
+/* Exclude buffers from core dumps, because they hold frames. This also excludes
+ * data that shares their first and last page. */
 static void hide_from_dumps(struct rte_mempool *pool, void *arg,
 	struct rte_mempool_memhdr *mem, unsigned int i)
 {
@@ -131,7 +133,7 @@ static struct rte_mempool *pool_open(
 	struct rte_pktmbuf_pool_private priv = {
 		.mbuf_data_room_size = (uint16_t)room,
 		.mbuf_priv_size = (uint16_t)priv_size};
-	/* Lent buffers lie one behind the other, without space in between. */
+	/* Lent buffers must be contiguous, without padding between them. */
 	uint32_t flags =
 		room == page_room(&p->params) ? RTE_MEMPOOL_F_NO_SPREAD : 0;
 	char name[RTE_MEMPOOL_NAMESIZE];

@@ -56,7 +56,8 @@ static void port_delete(struct port *p)
 	rte_free(p);
 }
 
-/* Slots of a queue's rings where nobody says how many. */
+/* Return the default number of slots of a queue's rings. Locked memory is
+ * scarce, so more queue pairs have smaller rings. */
 static uint32_t slots_of(const struct port_type *type, uint32_t n_queues)
 {
 	uint32_t n = type->ring_slots;
@@ -68,7 +69,7 @@ static uint32_t slots_of(const struct port_type *type, uint32_t n_queues)
 	return n;
 }
 
-/* Texts that outlive the caller's. */
+/* Copy the parameters with their texts, and fill in defaults. */
 static int params_copy(struct port *p, const struct sw_dpdk_port_params *params)
 {
 	struct sw_dpdk_port_params *c = &p->params;
@@ -149,7 +150,7 @@ static int queues_new(struct port *p)
 	return err;
 }
 
-/* Everything that can fail, in this order. */
+/* Open the sockets and start the watch; undo all on an error. */
 static int sockets_fill(struct port *p)
 {
 	int err;
@@ -237,7 +238,7 @@ void sw_dpdk_port_set_rate(struct sw_port *first, uint64_t bit_s)
 	uint64_t each = bit_s / p->n_queues;
 
 	if (bit_s && !each)
-		each = 1; /* 0 would be no limit */
+		each = 1; /* 0 would mean no limit */
 	for (uint32_t i = 0; i < p->n_queues; i++)
 		sw_set_word(&p->queues[i]->base.rate_bit_s, each);
 }
@@ -320,8 +321,8 @@ uint32_t sw_dpdk_port_mark(const struct sw_port *base)
 	return ((const struct queue *)base)->epoch;
 }
 
-/* Begin an epoch.  The driver may never take what is held, so the last epoch
- * must not wait for it. */
+/* Begin an epoch. Drop held frames first: the driver may never accept them, so
+ * the last epoch must not wait for them. */
 static void next_epoch(struct queue *q)
 {
 	if (q->udp)

@@ -39,12 +39,12 @@ struct sw_dpdk_port_params {
 	enum sw_dpdk_type type;
 	struct sw_ip ip;   /* our address */
 	uint16_t udp;      /* our first UDP port, host order */
-	uint16_t n_udp;    /* number of our UDP ports: endpoints */
+	uint16_t n_udp;    /* number of endpoints, each with n_ways UDP ports */
 	uint16_t n_ways;   /* UDP ports per endpoint (engine/loop/port.h) */
 	uint16_t n_queues; /* queue pairs wanted, one per lcore; 1 …
 			      SW_DPDK_QUEUES */
-	/* By endpoint: the lcore that has it. Frames are steered to the lcore's
-	 * queue, if it has one. */
+	/* Owning lcore by endpoint. Frames are steered to that lcore's queue if
+	 * it has one. */
 	uint8_t owners[SW_DPDK_ENDPOINTS];
 	enum sw_steering steering; /* for several queues; SW_STEER_ONE: the
 				      best available */
@@ -71,16 +71,16 @@ struct sw_dpdk_port_params {
 				    most n_queues */
 	bool is_trusted;         /* frames need no keys: no attacker reaches
 				    them */
-	uint32_t trusted_uid;    /* user that may listen where we connect,
-				    besides our own and root; the same for all
-				    ports of a process; UINT32_MAX: nobody */
-	/* all others: */
+	uint32_t trusted_uid; /* user, besides our own and root, that may listen
+				 where we connect; the same for all ports of a
+				 process; UINT32_MAX: none */
+	/* all other types: */
 	const char *device; /* name of the interface, or PCI address; udp:
 			       may be NULL: the interface that has the
 			       address */
 	const char *args;   /* pci, vdev: driver arguments; NULL: none */
 	uint32_t mtu;       /* pci, vdev: MTU of the network; 0: the device's */
-	uint32_t prefix_bits; /* prefix of our network: at least 1, and less
+	uint32_t prefix_bits; /* prefix of our network in bits: at least 1, less
 				 than the address has */
 	struct sw_ip gateway; /* gateway to other networks; none: zero */
 	uint16_t vlan;        /* 1 … 4094; 0: frames have no tag */
@@ -119,9 +119,9 @@ uint32_t sw_dpdk_port_payload(uint32_t mtu, struct sw_ip ip);
 int sw_dpdk_port_open(const struct sw_dpdk_port_params *p, uint16_t index,
 	const struct sw_log *log, struct sw_port **out);
 
-/* sw_dpdk_port_queue - return queue pair @i of the port whose first one is
- * @first; NULL: the device has fewer, and lcores from @i on use other lcores'
- * queue pairs. */
+/* sw_dpdk_port_queue - return queue pair @i of the port whose first queue pair
+ * is @first; NULL: the device has fewer, and lcores from @i on use other
+ * lcores' queue pairs. */
 struct sw_port *sw_dpdk_port_queue(const struct sw_port *first, uint32_t i);
 
 /* sw_dpdk_port_set_rate - set the rate of the port whose first queue pair is
@@ -150,7 +150,7 @@ bool sw_dpdk_port_is_up(const struct sw_port *p);
 uint32_t sw_dpdk_port_wake_fds(
 	const struct sw_port *p, int fds[], uint32_t max);
 
-/* sw_dpdk_port_slots - return the slots of its driver's rings, each way, over
+/* sw_dpdk_port_slots - return the slots of the driver's rings, each way, over
  * all queue pairs. */
 uint32_t sw_dpdk_port_slots(const struct sw_port *p);
 

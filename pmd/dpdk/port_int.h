@@ -1,4 +1,4 @@
-/* port_int.h - the state of a port, inside pmd/dpdk alone.
+/* port_int.h - the state of a port, private to pmd/dpdk.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_PMD_DPDK_PORT_INT_H
 #define SW_PMD_DPDK_PORT_INT_H
@@ -20,8 +20,8 @@ enum {
 	TRAILER_BYTES = 16,
 	/* Most bytes that a frame has besides its payload. */
 	FRAME_REST_BYTES = SW_OUTER_MAX + SW_HEAD_BYTES + TRAILER_BYTES,
-	/* The same for an IPv4 packet: bytes that count against an MTU.  IPv6
-	 * has SW_V6_MORE. */
+	/* The same for an IPv4 packet: bytes that count against an MTU. IPv6
+	 * adds SW_V6_MORE. */
 	PACKET_REST_BYTES = SW_INNER_BYTES + SW_HEAD_BYTES + TRAILER_BYTES,
 	/* Buffers that an lcore caches. A burst and its release stay within the
 	 * cache, so the same few buffers are reused and stay in L2, however
@@ -80,10 +80,12 @@ struct port_type {
 	 * of a quarter of it (PERFORMANCE.md). */
 	uint32_t ring_slots, burst;
 	/* Receive buffers lent to the kernel, which reads and writes their
-	 * whole pool. An object is a page, and frames are sent from the pool,
-	 * too, because the driver would copy others. 0: none. */
+	 * whole pool. Each object is a page. Frames are also sent from this
+	 * pool, because the driver would copy frames from another pool. 0:
+	 * none. */
 	uint32_t n_lent;
-	uint32_t payload_max; /* largest that fits its buffers; 0: no limit */
+	uint32_t payload_max; /* largest payload that fits its buffers; 0: no
+				 limit */
 	uint16_t max_queues;  /* 0: as ethdev reports */
 	/* Steer by means outside ethdev, once the device exists; set
 	 * p->steering. NULL: use ethdev. */
@@ -93,14 +95,13 @@ struct port_type {
 	bool is_locked;
 	bool is_sync; /* a frame is copied when tx_burst returns, so it may
 			 refer to memory that changes afterwards */
-	/* A link to one other process, which has no ARP, and whose connects and
-	 * disconnects the driver reports. */
+	/* A link to one other process: it has no ARP, and the driver reports
+	 * when the process connects and disconnects. */
 	bool is_link;
-	bool is_nic;    /* owned by DPDK: it is asked for MTU and link */
+	bool is_nic;    /* DPDK owns the device: ethdev reports MTU and link */
 	bool is_dma;    /* reads frames only from memory that DPDK registered */
 	bool is_kernel; /* no DPDK device: kernel sockets (udp.c) */
-	/* Return DPDK's memory for a port; NULL: that of its buffers (pool.c).
-	 */
+	/* Return DPDK's memory for a port; NULL: its buffers (pool.c). */
 	uint64_t (*bytes)(const struct sw_dpdk_port_params *p);
 	/* Describe what a refused device with @bytes of memory lacks; NULL:
 	 * nothing to add. */
@@ -130,16 +131,16 @@ struct queue {
 	uint16_t tx_bytes[SW_RX_BURST]; /* bytes of the frames in tx_held */
 	uint32_t n_rx_held, n_tx_held;
 	bool is_up; /* link state when the lcore last looked */
-	/* Written by the lcore: it may hold buffers of this device. */
+	/* The lcore may hold buffers of this device. Written by the lcore. */
 	_Atomic bool is_in_use;
 	/* References to stable payloads, counted per epoch of sending; 1 means
-	 * none. The question is never which frame is done, only whether all of
-	 * an epoch are. The driver drops its reference when it frees the
-	 * segment, at once or much later. The current epoch uses refs[epoch &
-	 * 1]; of earlier epochs only the last has any. */
+	 * none. Callers never ask about a single frame, only whether all frames
+	 * of an epoch are done. The driver drops its reference when it frees
+	 * the segment, at once or much later. The current epoch uses refs[epoch
+	 * & 1]; of earlier epochs, only the latest can have references. */
 	struct rte_mbuf_ext_shared_info refs[2];
-	/* References to payloads that change after tx; 1, none, outside of tx.
-	 */
+	/* References to payloads that change after tx; always 1 (none) outside
+	 * tx. */
 	struct rte_mbuf_ext_shared_info passing;
 	uint32_t epoch;
 	_Atomic uint64_t counters[SW_DPDK_N_COUNTERS];
@@ -183,21 +184,21 @@ struct port {
 	uint32_t n_dial_ticks;      /* ticks until the next dial or reopening */
 	uint32_t n_shy_ticks; /* ticks until a stranger is dialled again */
 	uint32_t said_uid;    /* last stranger reported, 0: none */
-	uint32_t said_mtu;    /* the last one seen */
+	uint32_t said_mtu;    /* last MTU seen */
 	bool is_started, was_connected;
-	/* By queue pair: descriptor that is readable while frames wait; -1:
+	/* Descriptor by queue pair that is readable while frames wait; -1:
 	 * none. */
 	_Atomic int wake_fds[SW_DPDK_QUEUES];
 	_Atomic bool is_linked; /* link state seen by the watch; unused for
 				   links */
-	const char *link_why;   /* reason it reported; the watch's own */
+	const char *link_why; /* last reason logged; used by the watch alone */
 	_Atomic bool is_removed;
 	/* Kernel sockets: errno of the last refused send; 0: none since the
-	 * watch looked. */
+	 * watch last checked. */
 	_Atomic int denied_errno;
-	int said_errno;        /* the watch's own */
-	uint32_t n_calm_ticks; /* the watch's own: ticks without a refused send
-				*/
+	int said_errno;        /* last errno logged; used by the watch alone */
+	uint32_t n_calm_ticks; /* ticks without a refused send; used by the
+				  watch alone */
 	bool has_said_short, has_said_overrun;
 	/* Kernel sockets: payload that each receive buffer holds, and the
 	 * net.core.rmem_max that would grant the full request. */
@@ -252,15 +253,16 @@ static inline bool port_is_up(const struct port *p)
 	       link.link_status == RTE_ETH_LINK_UP;
 }
 
-/* Update the lcore's view of the link. Called inside the gate, where the view
- * stays valid, or the driver is left before its rings are unmapped. */
+/* Update the lcore's view of the link. Must be called inside the gate: if the
+ * link then goes down, the driver's rings stay mapped until the lcore leaves
+ * the gate. */
 static inline bool link_look(struct queue *q)
 {
 	bool is_up = port_is_up(q->port);
 
 	if (is_up && !q->is_up) {
-		/* A thread that takes the link down now sees this, or we see
-		 * it. */
+		/* Either a thread that takes the link down sees is_in_use, or
+		 * we see the link down. */
 		atomic_store(&q->is_in_use, true);
 		atomic_thread_fence(memory_order_seq_cst);
 		is_up = port_is_up(q->port);

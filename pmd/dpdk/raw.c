@@ -1,4 +1,4 @@
-/* raw.c - the least that a push, sum and pull costs over a port.
+/* raw.c - a baseline: the least that push, sum and pull cost over a port.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/dpdk/raw.h"
 
@@ -14,7 +14,7 @@
 enum {
 	AT_PIECE = 0,     /* offsets in our 54 bytes */
 	AT_BURST = 4,     /* set in data; 0 in a greeting and its answer */
-	BYE = UINT32_MAX, /* instead of a piece */
+	BYE = UINT32_MAX, /* in place of a piece: ends the run */
 	N_BYES = 16,
 	PATIENCE_S = 2,
 	GREET_US = 5000,       /* between two greetings */
@@ -24,8 +24,8 @@ enum {
 /* A run in progress. */
 struct run {
 	const struct sw_raw *r;
-	uint8_t *from, *to;       /* server: both the accumulator */
-	uint32_t piece, n_pieces; /* bytes, number */
+	uint8_t *from, *to;       /* server: both are the accumulator */
+	uint32_t piece, n_pieces; /* bytes per piece, number */
 	uint32_t burst;
 	uint64_t n_sent, n_back, n_total; /* client, in pieces */
 };
@@ -70,7 +70,7 @@ static bool is_stopped(const struct sw_raw *r)
 	return r->stop && atomic_load_explicit(r->stop, memory_order_relaxed);
 }
 
-/* Piece @i, as @out is to carry it. */
+/* Fill @out with piece @i for @to. */
 static void fill_piece(const struct run *u, uint32_t i, struct sw_path to,
 	struct sw_tx_frame *out)
 {
@@ -101,7 +101,8 @@ static uint32_t piece_of(const struct run *u, const struct sw_rx_frame *f)
 	return i;
 }
 
-/* One burst: add and answer.  True when the client said good-bye. */
+/* Add and answer the pieces of one burst. Returns true if the client said
+ * good-bye. */
 static bool serve(struct run *u, const struct sw_rx_frame *in, uint32_t n)
 {
 	struct sw_tx_frame out[SW_RX_BURST];
@@ -141,7 +142,8 @@ int sw_raw_server(const struct sw_raw *r)
 	if (!u.to)
 		return SW_ENOMEM;
 	while (!is_bye && !is_stopped(r)) {
-		/* an answer needs room, so what has none stays in the ring */
+		/* Each frame needs an answer, so read only as many frames as
+		 * there is room to send. */
 		uint32_t room = port->ops->tx_room(port);
 		uint32_t n = port->ops->rx(
 			port, in, room < u.burst ? room : u.burst);
@@ -175,7 +177,7 @@ static uint32_t collect(struct run *u)
 	return n;
 }
 
-/* Send what window, burst and room allow; returns the number. */
+/* Send as many pieces as window, burst and room allow; returns their number. */
 static uint32_t push_run(struct run *u)
 {
 	struct sw_port *port = u->r->port;
@@ -219,8 +221,8 @@ static int echo(struct run *u)
 	return 0;
 }
 
-/* Until the server answers: its address may have to be asked for, and what is
- * sent before is lost.  Answers that come later count for nothing. */
+/* Greet until the server answers. Frames are lost until the port knows the
+ * server's Ethernet address. collect() does not count answers to greetings. */
 static int greet(struct run *u)
 {
 	struct sw_path to = {.ip = u->r->ip, .udp = u->r->udp};
@@ -250,7 +252,8 @@ static void fill_ones(uint8_t *at, uint64_t bytes)
 		memcpy(at + i, &one, sizeof(one));
 }
 
-/* Every element is a count of passes, this run's or more. */
+/* Check that each element is a number of passes: this run's, or more if the
+ * server has summed earlier runs. */
 static int sum_check(const struct run *u)
 {
 	for (uint64_t i = 0; i < u->r->bytes; i += sizeof(float)) {

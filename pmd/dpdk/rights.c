@@ -1,4 +1,4 @@
-/* rights.c - what the kernel refuses to this process, and why.
+/* rights.c - find out why the kernel refuses sockets to this process.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/dpdk/rights.h"
 
@@ -25,7 +25,8 @@ static bool has_capability(uint32_t bit)
 	       data[bit / 32].effective & 1u << bit % 32;
 }
 
-/* 0, or why there is no raw socket of this @family. */
+/* Return 0 if this process can open a raw socket of @family, otherwise the
+ * errno. */
 static int socket_errno(int family)
 {
 	int fd = socket(family, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -36,8 +37,9 @@ static int socket_errno(int family)
 	return 0;
 }
 
-/* 0, or why the smallest XDP program (return XDP_PASS) is not loaded.  A user
- * namespace has the capability, but not the right. */
+/* Return 0 if this process can load the smallest XDP program (return XDP_PASS),
+ * otherwise the errno. In a user namespace a process may have the capability
+ * but not the right. */
 static int program_errno(void)
 {
 	static const struct bpf_insn code[] = {

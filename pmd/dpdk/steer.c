@@ -1,8 +1,8 @@
-/* steer.c - which queue a frame lands in: rules by UDP port, or a hash.
+/* steer.c - steer frames to queues, by rules on the UDP port or by a hash.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * pmd/lcores/handoff.c hands over frames that arrive in the queue of another
- * lcore, so steering is needed only for frames to arrive sooner. */
+ * lcore, so steering only saves time. */
 #include <string.h>
 
 #include <rte_errno.h>
@@ -11,7 +11,7 @@
 #include "engine/base/error.h"
 #include "pmd/dpdk/steer.h"
 
-/* Frames of ours have ports, and are no fragments. */
+/* Our frames are UDP and never fragments. */
 #define HASH (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP)
 
 static const char *const texts[SW_STEER_KINDS] = {
@@ -88,7 +88,7 @@ int sw_dpdk_steer_plan(struct port *p)
 void sw_dpdk_steer_conf(struct port *p, const struct rte_eth_dev_info *info,
 	struct rte_eth_conf *conf)
 {
-	/* Also beside rules, for what they do not catch. */
+	/* Hash even with rules, for frames that no rule matches. */
 	if (p->n_queues == 1 || !(info->flow_type_rss_offloads & HASH))
 		return;
 	conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
@@ -96,7 +96,8 @@ void sw_dpdk_steer_conf(struct port *p, const struct rte_eth_dev_info *info,
 	p->has_rss = true;
 }
 
-/* Our address and @udp go to @queue.  Returns 0 or what the driver said. */
+/* Steer frames to our address and port @udp into @queue. Returns 0 or the
+ * driver's error. */
 static int rule(const struct port *p, uint16_t udp, uint16_t queue,
 	struct rte_flow_error *error)
 {
@@ -133,7 +134,8 @@ static int rule(const struct port *p, uint16_t udp, uint16_t queue,
 	return err;
 }
 
-/* One for each UDP port of ours, or none: half of them would be a riddle. */
+/* Install a rule for each of our UDP ports or, on an error, none, because a
+ * partial set would be hard to diagnose. */
 static int rules(const struct port *p)
 {
 	struct rte_flow_error error = {0};
@@ -151,7 +153,8 @@ static int rules(const struct port *p)
 	return SW_EIO;
 }
 
-/* By ethdev: rules where it takes them, else its hash. */
+/* Steer by ethdev: by rules if the device accepts them, otherwise by its hash.
+ * A link hands frames off unless [port] steering demands one of the two. */
 static int by_ethdev(struct port *p)
 {
 	enum sw_steering asked = p->params.steering;

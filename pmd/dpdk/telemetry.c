@@ -1,9 +1,9 @@
-/* telemetry.c - commands of ours beside DPDK's own, for dpdk-telemetry.py.
+/* telemetry.c - our telemetry commands, for dpdk-telemetry.py.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * DPDK calls a command's function without a context, from a thread of each
- * reader.  So the context lies in a memzone, which DPDK finds by its name, and
- * stays there as long as the process. */
+ * DPDK calls a command's function without a context, on a thread per reader.
+ * The function therefore looks its context up by name in a memzone, which lives
+ * as long as the process. */
 #include "pmd/dpdk/telemetry.h"
 
 #include <ctype.h>
@@ -75,7 +75,9 @@ int sw_dpdk_telemetry_open(const struct sw_dpdk_command *commands, uint32_t n,
 	for (uint32_t i = 0; i < n; i++)
 		if (rte_telemetry_register_cmd(
 			    commands[i].name, on_command, commands[i].help)) {
-			sw_dpdk_telemetry_close(&t); /* those before it */
+			/* Commands that are registered now answer with an
+			 * error. */
+			sw_dpdk_telemetry_close(&t);
 			return SW_ENOMEM;
 		}
 	*out = t;

@@ -1,9 +1,9 @@
 /* udp.c - frames over kernel datagram sockets: no DPDK, no privilege.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The kernel owns addresses, routes, ARP and VLANs. The cost is a packet's way
- * through the kernel, so several frames to one peer travel together. The kernel
- * (or a NIC) cuts a large datagram into frames (UDP_SEGMENT, GSO), and joins
+ * The kernel owns addresses, routes, ARP and VLANs. Each pass through the
+ * kernel is expensive, so several frames to one peer pass together: the kernel
+ * (or a NIC) segments a large datagram into frames (UDP_SEGMENT, GSO) and joins
  * frames of one sender again (UDP_GRO). On the wire they are ordinary frames.
  *
  * Each endpoint has a socket, which its lcore's queue pair reads and writes.
@@ -18,7 +18,7 @@
 #include "pmd/dpdk/udp.h"
 #include "pmd/dpdk/udp_address.h"
 
-/* Frames, after a datagram that the kernel did not cut. */
+/* Frames to send singly after the kernel refused to segment a datagram. */
 enum { SINGLES = 1024 };
 
 /* --- receiving --- */
@@ -39,7 +39,7 @@ static void read_notes(struct queue *q, struct msghdr *m)
 		if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO &&
 			value)
 			u->unit = value;
-		/* TOS is a byte, and the space behind it is there. */
+		/* The TOS is one byte; its padding is readable, too. */
 		if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) ||
 			(c->cmsg_level == IPPROTO_IPV6 &&
 				c->cmsg_type == IPV6_TCLASS))
@@ -51,7 +51,7 @@ static void read_notes(struct queue *q, struct msghdr *m)
 	}
 }
 
-/* Read a datagram of @endpoint; false: none. */
+/* Read a datagram of @endpoint; returns false if none waits. */
 static bool read_one(struct queue *q, uint16_t endpoint)
 {
 	struct sw_udp_queue *u = q->udp;
@@ -73,7 +73,7 @@ static bool read_one(struct queue *q, uint16_t endpoint)
 	u->len = (uint32_t)n;
 	u->endpoint = endpoint;
 	u->from = (struct sw_path){.ip = sw_udp_address_ip(&from),
-		.udp = ntohs(from.v4.sin_port), /* as v6.sin6_port */
+		.udp = ntohs(from.v4.sin_port), /* same place as v6.sin6_port */
 		.port_i = q->port->index};
 	read_notes(q, &m);
 	COUNT(q, rx_reads, 1);
@@ -81,7 +81,7 @@ static bool read_one(struct queue *q, uint16_t endpoint)
 	return true;
 }
 
-/* Endpoints take turns in being first. */
+/* Read a datagram of any endpoint; endpoints take turns at being first. */
 static bool read_any(struct queue *q)
 {
 	struct sw_udp_queue *u = q->udp;
@@ -137,7 +137,7 @@ static void udp_rx_release(struct sw_port *base)
 
 /* --- sending --- */
 
-/* The @i-th held frame. */
+/* Return the @i-th held frame. */
 static struct sw_udp_out *held(struct sw_udp_queue *u, uint32_t i)
 {
 	return &u->out[u->order[i]];
@@ -149,8 +149,8 @@ static uint8_t *slot_of(
 	return u->slots + (size_t)(o - u->out) * u->slot_bytes;
 }
 
-/* The held frames of @which, ascending, have gone or been dropped: their slots
- * follow those of what is still held. */
+/* Free the slots of the @n held frames in @which (ascending), which were sent
+ * or dropped. Their slot numbers move after the slots of frames still held. */
 static void release(struct queue *q, const uint8_t *which, uint32_t n)
 {
 	struct sw_udp_queue *u = q->udp;
@@ -191,9 +191,9 @@ static bool is_same_way(const struct sw_udp_out *a, const struct sw_udp_out *b)
 
 /* Choose the held frames of the next datagram: the first one and those with the
  * same path, all of equal length except the last, which may be shorter. A frame
- * that asks for an ACK is the last one, too: a queue may drop the datagram as a
- * whole, and then a part of the window gets through. Keeps their order. Returns
- * how many. */
+ * that asks for an ACK also ends the datagram: if a queue drops a whole
+ * datagram, the rest of the window still gets through. Keeps the frames' order;
+ * returns their number. */
 static uint32_t join(const struct queue *q, uint8_t which[SW_UDP_JOINED])
 {
 	struct sw_udp_queue *u = q->udp;
@@ -231,7 +231,7 @@ static void note_add(struct msghdr *m, int level, int type, const void *value,
 	m->msg_controllen += CMSG_SPACE(bytes);
 }
 
-/* Send the held frames of @which as one datagram; as sendmsg. */
+/* Send the held frames of @which as one datagram; returns as sendmsg. */
 static ssize_t write_joined(struct queue *q, const uint8_t *which, uint32_t n)
 {
 	struct sw_udp_queue *u = q->udp;
@@ -264,7 +264,8 @@ static ssize_t write_joined(struct queue *q, const uint8_t *which, uint32_t n)
 	return sendmsg(u->fds[first->endpoint], &m, MSG_DONTWAIT);
 }
 
-/* @which frames went, or did not, for good. */
+/* Count and release the held frames of @which, which the kernel sent or, if
+ * @err is set, refused for good. */
 static void sent(struct queue *q, const uint8_t *which, uint32_t n, int err)
 {
 	struct sw_udp_queue *u = q->udp;
@@ -286,9 +287,9 @@ static void sent(struct queue *q, const uint8_t *which, uint32_t n, int err)
 	release(q, which, n);
 }
 
-/* Send one datagram of what is held; false: the kernel takes none now.  It may
- * refuse to cut one, for a device that makes no checksums or for IPsec: the
- * next frames go one by one, and then it is tried again. */
+/* Send one datagram of held frames; returns false if the kernel accepts none
+ * now. The kernel may refuse to segment, for IPsec or a device without
+ * checksums: the next SINGLES frames are then sent singly before a retry. */
 static bool write_some(struct queue *q)
 {
 	uint8_t which[SW_UDP_JOINED];
@@ -329,7 +330,8 @@ static uint32_t udp_tx_room(struct sw_port *base)
 	return q->is_up ? q->port->burst - q->n_tx_held : 0;
 }
 
-/* Hold a frame.  Returns whether its payload is to leave before it changes. */
+/* Hold a frame. Returns whether its payload must be sent or copied before tx
+ * returns. */
 static bool hold(struct queue *q, const struct sw_tx_frame *f)
 {
 	struct sw_udp_queue *u = q->udp;
@@ -361,8 +363,8 @@ static bool hold(struct queue *q, const struct sw_tx_frame *f)
 	return o->is_passing;
 }
 
-/* Send frames whose memory changes after tx, and copy what the kernel leaves.
- */
+/* Flush, then copy each payload that the kernel did not accept and whose memory
+ * changes after tx. */
 static void pass(struct queue *q)
 {
 	struct sw_udp_queue *u = q->udp;

@@ -19,18 +19,18 @@ struct sw_udp_out {
 	struct sw_path to;
 	uint16_t endpoint;
 	uint8_t class;
-	bool asks;       /* for an ACK, as some four frames per window do */
+	bool asks; /* asks for an ACK, as about four frames per window do */
 	bool is_passing; /* the payload's memory changes after tx */
 };
 
 /* State of a queue pair besides struct queue. */
 struct sw_udp_queue {
-	int fds[SW_DPDK_ENDPOINTS]; /* by endpoint; -1: another lcore's */
+	int fds[SW_DPDK_ENDPOINTS]; /* by endpoint; -1: another lcore owns it */
 	uint32_t n_overruns[SW_DPDK_ENDPOINTS]; /* drops reported by the kernel
 						 */
 	uint32_t next;                          /* next endpoint to read */
 	uint32_t n_single;                      /* frames to send one by one */
-	/* Send side: slot numbers; the first n_tx_held are frames held. */
+	/* Send side: slot numbers; the first n_tx_held slots hold frames. */
 	uint8_t order[SW_RX_BURST];
 	uint32_t slot_bytes;
 	uint8_t *slots; /* SW_RX_BURST slots */
@@ -38,7 +38,7 @@ struct sw_udp_queue {
 	/* Receive side: the datagram read last, with frames of @unit bytes. */
 	uint32_t at, len, unit;
 	uint16_t endpoint;
-	bool is_marked; /* its frames are, by ECN */
+	bool is_marked; /* a switch marked its frames (ECN) */
 	struct sw_path from;
 	_Alignas(64) uint8_t in[65536];
 };

@@ -1,4 +1,4 @@
-/* udp_address.h - addresses as the kernel's sockets have them.
+/* udp_address.h - convert addresses to and from socket addresses.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_PMD_DPDK_UDP_ADDRESS_H
 #define SW_PMD_DPDK_UDP_ADDRESS_H

@@ -14,13 +14,13 @@ enum {
 	SW_SKB_REST_BYTES = 64 + 320,
 	SW_SKB_BYTES = 256,
 	SW_SKB_MIN_BYTES = 1280,
-	/* Send buffer: nothing overtakes frames between us and the wire. */
+	/* Send buffer: short, because no frame can overtake those in it. */
 	SW_UDP_SEND_BYTES = 8 * 65536,
 };
 
-/* sw_udp_charge - return the largest charge to a receive buffer of a full frame
- * with @payload, of @frame bytes in all, or of as many small ones as its credit
- * allows. */
+/* sw_udp_charge - return the kernel's charge for a full frame of @frame bytes
+ * with @payload, or for as many small frames as its credit allows, if that is
+ * larger. */
 static inline uint32_t sw_udp_charge(uint32_t payload, uint32_t frame)
 {
 	uint32_t large = 1,
@@ -32,8 +32,8 @@ static inline uint32_t sw_udp_charge(uint32_t payload, uint32_t frame)
 	return large > small ? large : small;
 }
 
-/* sw_udp_slots - return how many full frames it holds: @ring, or as many as
- * carry @queue bytes. */
+/* sw_udp_slots - return how many full frames a receive buffer should hold:
+ * @ring, or as many as carry @queue bytes if that is more. */
 static inline uint32_t sw_udp_slots(
 	uint32_t ring, uint32_t queue, uint32_t payload)
 {

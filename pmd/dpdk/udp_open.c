@@ -17,12 +17,13 @@
 #include "pmd/dpdk/udp_need.h"
 
 enum {
-	/* A burst where nobody says: an agent's and a server's. */
+	/* Default burst, in full datagrams. */
 	DATAGRAMS = 2,
 };
 
-/* Ask for @bytes to receive, with the right to pass the machine's limit if we
- * have it.  Returns what was got; the kernel doubles, for its own use. */
+/* Request a receive buffer of @bytes, above the machine's limit if we have the
+ * right to. Returns the bytes granted. The kernel doubles them for its own
+ * use. */
 static uint32_t buffers_set(int fd, uint32_t bytes)
 {
 	int want = (int)bytes, sent = SW_UDP_SEND_BYTES, got = 0;
@@ -37,8 +38,8 @@ static uint32_t buffers_set(int fd, uint32_t bytes)
 	return (uint32_t)got / 2;
 }
 
-/* Frames are not fragmented, and ICMP's word on the path is not heeded, since
- * anybody may forge it: sizes are probed at the JOIN. */
+/* Forbid fragmentation and ignore ICMP's path MTU, which anyone may forge: the
+ * JOIN probes sizes instead. */
 static int options_set(int fd, bool is_v6)
 {
 	int on = 1, probe = is_v6 ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE;
@@ -49,7 +50,8 @@ static int options_set(int fd, bool is_v6)
 		return -1;
 	setsockopt(fd, is_v6 ? IPPROTO_IPV6 : IPPROTO_IP,
 		is_v6 ? IPV6_RECVTCLASS : IP_RECVTOS, &on, sizeof(on));
-	/* Older kernels have neither: frames come one by one, uncounted. */
+	/* Older kernels support neither: frames then arrive singly, and drops
+	 * are not counted. */
 	setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on));
 	setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on));
 	return 0;
@@ -86,14 +88,15 @@ static int socket_open(struct queue *q, uint32_t endpoint)
 	return 0;
 }
 
-/* Quanta of credit of a full frame. */
+/* Return the credit of a full frame, in quanta. */
 static uint32_t quanta_of(const struct port *p)
 {
 	return sw_quanta(p->params.payload_bytes);
 }
 
-/* Make its buffers, and note what the machine's limit leaves of them.  Half of
- * what the kernel gives is counted on: it frees a part late. */
+/* Set the buffers of all sockets of @u, and record how much payload fits within
+ * the machine's limit. Relies on half of the kernel's memory, because the
+ * kernel frees some of it late. */
 static void buffers_make(struct port *p, const struct sw_udp_queue *u)
 {
 	uint32_t quanta = quanta_of(p),
@@ -197,7 +200,7 @@ int sw_udp_open(struct port *p)
 {
 	int err = 0;
 
-	/* for counters alone: the kernel writes the headers */
+	/* only for counters: the kernel writes the headers */
 	p->me.n_bytes =
 		SW_OUTER_BYTES + (sw_ip_is_v4(p->params.ip) ? 0 : SW_V6_MORE);
 	for (uint32_t i = 0; i < p->n_queues && !err; i++) {

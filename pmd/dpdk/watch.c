@@ -1,9 +1,9 @@
-/* watch.c - looks after a port: its link, its interface, who answers ARP.
+/* watch.c - watch a port's link, its interface and its neighbours.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * All of it runs on DPDK's interrupt thread, which is the one that handles the
- * drivers' messages, so the two never meet.  The lcore sees the link going down
- * before the driver is touched. */
+ * All of it runs on DPDK's interrupt thread, which also handles the drivers'
+ * messages, so the two never run at once. Lcores see the link down before this
+ * thread touches the driver. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -23,13 +23,14 @@ enum {
 	WATCH_PERIOD_US = SW_NEIGH_TICK_MS * 1000,
 	REMOVE_POLL_US = 100,
 	REOPEN_TICKS = 20,
-	CALM_TICKS = 40,          /* 2 s; who is denied tries sooner again */
-	DIAL_PATIENCE_TICKS = 25, /* for an answer, before dialling again */
-	DIAL_SAY = 250,           /* periods without a link, until it is said */
-	SHY_TICKS = 50,           /* 1 s, after a stranger was there */
+	CALM_TICKS = 40,          /* 2 s; senders retry a refused send sooner */
+	DIAL_PATIENCE_TICKS = 25, /* wait for an answer before dialling again */
+	DIAL_SAY = 250,           /* 5 s without a link before a warning */
+	SHY_TICKS = 50,           /* 1 s before a stranger is dialled again */
 };
 
-/* Is whoever is there one to talk to?  Said once. */
+/* Return whether the other end belongs to an untrusted user; log each user
+ * once. */
 static bool is_stranger(struct port *p, bool is_connected)
 {
 	uint32_t uid =
@@ -50,8 +51,8 @@ static bool is_stranger(struct port *p, bool is_connected)
 	return true;
 }
 
-/* The driver connects here and has said nothing when it returns, since what it
- * says is said on this thread. */
+/* Start the device, which connects, and stop it if the peer is a stranger. The
+ * driver has sent nothing before that, because it sends on this thread. */
 static void start(struct port *p)
 {
 	if (p->n_shy_ticks && --p->n_shy_ticks)
@@ -65,7 +66,7 @@ static void start(struct port *p)
 		rte_eth_dev_stop(p->eth_i);
 }
 
-/* Start a memif again when its link was lost or nobody answered. */
+/* Restart a memif after its link was lost or when no peer answered in time. */
 static void redial(struct port *p)
 {
 	if (port_is_up(p)) {
@@ -101,7 +102,8 @@ static void dial(void *arg)
 	rte_eal_alarm_set(DIAL_PERIOD_US, dial, p);
 }
 
-/* An interface that goes is down first: each @why is said, once. */
+/* Set the link's state and log @why, unless it is the last reason logged. A
+ * removed interface first goes down, so two reasons are logged. */
 static void link_set(struct port *p, bool is_up, const char *why)
 {
 	if (p->link_why && !strcmp(p->link_why, why))
@@ -114,7 +116,8 @@ static void link_set(struct port *p, bool is_up, const char *why)
 		p->params.name, p->params.device, why);
 }
 
-/* May an lcore be in the driver?  The link is down: who is not says so. */
+/* Return whether an lcore may still hold buffers of the device. Called while
+ * the link is down, when each lcore clears its flag. */
 static bool is_in_use(const struct port *p)
 {
 	for (uint32_t i = 0; i < p->n_queues; i++)
@@ -142,8 +145,9 @@ static void reopen(struct port *p, uint32_t if_index)
 	pthread_mutex_unlock(&p->device_lock);
 }
 
-/* The kernel's sockets outlive interface and address, and work again when both
- * are back. */
+/* Return whether the interface has our address; otherwise take the link down.
+ * The kernel's sockets outlive interface and address, and work again when both
+ * return. */
 static bool is_ours(struct port *p, const struct sw_netif *now)
 {
 	char name[64];
@@ -186,7 +190,7 @@ static void look(struct port *p)
 		link_set(p, false, "was re-created");
 		reopen(p, now.index);
 		if (now.index != p->if_index || !p->dev_name)
-			return; /* not yet: lcores have to see it down */
+			return; /* retry when lcores have seen the link down */
 	}
 	payload = sw_dpdk_port_payload(now.mtu, p->params.ip);
 	if (!payload)
@@ -213,7 +217,7 @@ static void look_at_nic(struct port *p)
 		link_set(p, false, "is down");
 }
 
-/* The device interrupts, on this thread. */
+/* Handle a link interrupt of the device, on this thread. */
 static int on_link(
 	uint16_t eth_i, enum rte_eth_event_type event, void *arg, void *ret)
 {
@@ -224,8 +228,8 @@ static int on_link(
 	return 0;
 }
 
-/* Why the kernel does not send: each reason once, and again after a while
- * without any. */
+/* Log why the kernel refuses to send: each reason once, and again after
+ * CALM_TICKS without a refusal. */
 static void say_denied(struct port *p)
 {
 	int now = atomic_exchange(&p->denied_errno, 0);
@@ -239,7 +243,8 @@ static void say_denied(struct port *p)
 		p->said_errno = now;
 }
 
-/* Over virtual interfaces a datagram comes as its sender's kernel had it. */
+/* Warn once about frames that are too short: over virtual interfaces, a
+ * datagram may arrive unsegmented, as its sender's kernel built it. */
 static void say_uncut(struct port *p)
 {
 	uint64_t n = 0;
@@ -258,8 +263,8 @@ static void say_uncut(struct port *p)
 	p->has_said_short = n != 0;
 }
 
-/* Credit is for what a receive buffer holds, so this is not what it should be:
- * frames of strangers, or a buffer that others made smaller. */
+/* Warn once about overruns. Credit never exceeds a receive buffer, so the cause
+ * is frames of strangers, or a buffer that someone else made smaller. */
 static void say_overrun(struct port *p)
 {
 	uint64_t n = 0;
@@ -302,7 +307,7 @@ static void watch(void *arg)
 	rte_eal_alarm_set(WATCH_PERIOD_US, watch, p);
 }
 
-/* Be told of changes, before the first look. */
+/* Subscribe to changes, before the first look. */
 static int changes_start(struct port *p)
 {
 	p->changes = sw_netif_changes_open();
@@ -357,7 +362,7 @@ void sw_dpdk_watch_stop(struct port *p)
 {
 	rte_eal_alarm_cancel(dial, p);
 	rte_eal_alarm_cancel(watch, p);
-	/* stopping or removing a device on another thread frees what the
+	/* stopping or removing a device on another thread frees memory that the
 	 * interrupt thread may be using */
 	if (rte_eal_alarm_set(1, device_remove, p))
 		device_remove(p);

@@ -1,11 +1,11 @@
-/* xstats.c - what DPDK's device counts beside us.
+/* xstats.c - report the counters of DPDK's device and driver.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <ctype.h>
 #include <stdlib.h>
 
 #include "pmd/dpdk/port_int.h"
 
-/* Drivers name them as they like. */
+/* Turn a driver's name for a counter into a lower-case word. */
 static void make_word(char *name)
 {
 	for (; *name; name++)
