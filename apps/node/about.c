@@ -16,11 +16,12 @@
 #include "pmd/host/stale.h"
 
 enum {
-	LOOK_MS = 300,       /* for the lcores to describe the jobs */
-	LOOK_EVERY_MS = 250, /* at ports and cores */
+	/* how long a reader waits for the lcores' answers */
+	LOOK_MS = 300,
+	LOOK_EVERY_MS = 250, /* interval of looks at ports and lcores */
 };
 
-/* A service's folder is the system's; another RUNTIME_DIRECTORY is not ours. */
+/* Only accept a RUNTIME_DIRECTORY that belongs to a system service. */
 static int choose_folder(char out[SW_FOLDER_BYTES], const struct sw_log *log)
 {
 	const char *env = getenv("RUNTIME_DIRECTORY");
@@ -62,7 +63,7 @@ void sw_about_open(struct sw_daemon *d)
 
 struct text {
 	const struct sw_daemon *daemon;
-	const struct sw_server_view *served; /* NULL: its jobs are not known */
+	const struct sw_server_view *served; /* NULL: the jobs are unknown */
 	bool is_stuck;
 	const struct sw_about_job *job;
 };
@@ -189,7 +190,7 @@ static void write_served(const struct sw_server_view *v, FILE *to)
 
 /* --- ports and cores --- */
 
-/* Compare the times that each port's link came up with those before. */
+/* Note when a port's link has come up since the last look. */
 static void look_at_ports(struct sw_daemon *d, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++) {
@@ -212,7 +213,7 @@ static void look_at_cores(struct sw_daemon *d, uint64_t now_ns)
 			now_ns);
 }
 
-/* The first time that a link comes up is no news. */
+/* Write the links that came up again after the start, and each lcore's wait. */
 static void write_ports(const struct sw_daemon *d, FILE *to)
 {
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++) {

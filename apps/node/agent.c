@@ -2,13 +2,13 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The control thread talks to the attached processes over their sockets
- * (agent_group.c), and takes the memory of a job (agent_job.c).  Lcore 0 polls
- * the ports, the processes' rings and the engine (agent_core.c); each further
- * lcore runs a lane of the engine's worker (agent_lane.c).  Control and lcore 0
- * send each other commands and reports (agent_mail.c).
+ * (agent_group.c), and allocates the memory of a job (agent_job.c).  Lcore 0
+ * polls the ports, the processes' rings and the engine (agent_core.c); each
+ * further lcore runs a lane of the engine's worker (agent_lane.c).  The control
+ * thread and lcore 0 exchange commands and reports (agent_mail.c).
  *
  * The agent joins its job when all its local ranks have attached.  It leaves
- * when they have gone, so that the next run is a new member.
+ * when all of them have detached, so the next run joins as a new member.
  */
 #include "apps/node/agent.h"
 
@@ -25,13 +25,15 @@
 #include "pmd/host/daemons.h"
 
 enum {
-	FINISH_MS = 5000, /* for open push_pulls at SIGTERM */
-	LEAVE_MS = 3000,  /* for the servers to learn that we leave */
-	POLL_MS = 20,     /* a report of an lcore ends it */
-	MAX_UIDS = SW_CONF_USERS_BYTES / 2, /* a letter and a comma */
+	FINISH_MS = 5000, /* wait for open push_pulls at SIGTERM */
+	LEAVE_MS = 3000,  /* wait for the servers to acknowledge the leave */
+	/* longest wait; a report of an lcore ends it earlier */
+	POLL_MS = 20,
+	/* a user has at least a letter and a comma */
+	MAX_UIDS = SW_CONF_USERS_BYTES / 2,
 };
 
-/* --- the threads' parts, and who has mail --- */
+/* --- the threads' parts, and their mail --- */
 
 int sw_agent_open_lanes(struct agent_shared *shared)
 {
@@ -137,7 +139,7 @@ static void fill_stats(void *ctx,
 
 /* --- the processes' sockets --- */
 
-/* Returns their number, or SW_ECONF. */
+/* Look up the users of [agent] users.  Returns their number, or SW_ECONF. */
 static int resolve_users(struct agent *a, uint32_t uids[MAX_UIDS])
 {
 	char users[SW_CONF_USERS_BYTES], *rest = users, *name;
@@ -185,7 +187,8 @@ static int open_host(struct agent *a)
 
 /* --- the control thread --- */
 
-/* Ask the lcores, one after the other; returns whether all have answered. */
+/* Ask the lcores in turn to describe the job.  Returns true when all have
+ * answered. */
 static bool look(void *ctx)
 {
 	const struct agent_control *c = ctx;
@@ -246,7 +249,7 @@ static void write_groups(const struct sw_worker_waits *l, FILE *to)
 	}
 }
 
-/* For sumwire ps: the job of this agent's processes. */
+/* Write the job of this agent's processes for sumwire ps. */
 static void write_job(void *ctx, FILE *to)
 {
 	const struct agent_control *c = ctx;
@@ -301,8 +304,9 @@ static void turn(struct agent_control *c, uint32_t timeout_ms)
 		c->is_busy |= sw_serve_work(&c->shared->serve);
 }
 
-/* Until nothing is open, or then until the servers know that we leave;
- * true: one more signal came, whose sender does not want to wait. */
+/* Wait until no push_pull is open, or with @is_leaving until the servers have
+ * acknowledged the leave.  Returns true if another signal arrived: its sender
+ * wants the agent to stop at once. */
 static bool finish(struct agent_control *c, bool is_leaving)
 {
 	uint64_t until_ns =
@@ -330,7 +334,7 @@ static bool is_idle(const struct agent_control *c)
 	       !(s->is_serving && !sw_serve_is_idle(&s->serve));
 }
 
-/* Has an agent with [agent] stay = no nothing left to do? */
+/* Return whether an agent with [agent] stay = no has finished its work. */
 static bool is_over(struct agent_control *c)
 {
 	c->was_used |= is_attached(c);
@@ -342,8 +346,8 @@ static bool is_over(struct agent_control *c)
 	       c->shared->daemon.conf.job.join_timeout_ns;
 }
 
-/* While an agent that does not stay drains, it also waits for its first
- * process: the ranks have the same signal, and may be on their way here. */
+/* While an agent with [agent] stay = no drains, it also waits for its first
+ * process: the ranks got the same signal, and may be about to attach. */
 static bool must_end(struct agent_control *c)
 {
 	struct sw_daemon *d = &c->shared->daemon;

@@ -7,14 +7,15 @@
 #include "apps/node/agent_group.h"
 #include "apps/node/agent_lane.h"
 
-/* A function of a thread takes that thread's part, from which it reaches the
- * shared state and no other thread's part.  The functions below, which begin,
- * end and count, take the whole. */
+/* A function that runs on a thread takes that thread's part, and reaches only
+ * this part and the shared state.  Functions that set the parts up take the
+ * whole agent. */
 struct agent {
 	struct agent_shared shared;
 	struct agent_control control;
 	struct agent_core core;
-	bool has_error_file; /* at its socket: agent_error.h */
+	/* an error file lies at its socket (agent_error.h) */
+	bool has_error_file;
 };
 
 /* sw_agent_open_lanes - allocate the lanes that the configuration asks for.

@@ -1,10 +1,10 @@
 /* agent_core.c - the agent's lcore 0: commands, submits, completions.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Memory of sw_alloc is freed in steps.  No collective may use it.  Frames that
- * were retransmitted from it may still be inside this process, so each lcore
- * sees that none of its ports refers to anything sent before.  Then the control
- * thread unmaps the memory.
+ * Memory of sw_alloc is freed in steps.  First lcore 0 checks that no
+ * collective uses it.  The process may still hold frames that were
+ * retransmitted from it, so each lcore then waits until its ports have released
+ * everything sent before.  Finally the control thread unmaps the memory.
  */
 #include "apps/node/agent_core.h"
 
@@ -15,11 +15,12 @@
 #include "engine/base/error.h"
 
 enum {
-	SUBMITS = 32,   /* taken at once from a client's ring */
-	TURN_MAX = 256, /* taken in a turn, before the next client's turn */
-	BURST = 512,    /* declarations looked at in a turn */
-	WAIT_NS = 200000000, /* without progress, before anybody is told */
-	CLASH = 32, /* how many of them may differ between local ranks */
+	SUBMITS = 32,   /* most submits taken at once from a client's ring */
+	TURN_MAX = 256, /* most submits of a client in one turn */
+	BURST = 512,    /* most declarations checked in one turn */
+	/* without progress, before sumwire ps reports a wait */
+	WAIT_NS = 200000000,
+	CLASH = 32, /* most declarations in a turn that may clash */
 	RATE_MIN = 1000000,
 };
 #define RATE_MAX UINT64_C(10000000000000)
@@ -41,7 +42,7 @@ static int set_rate(
 	return 0;
 }
 
-/* Set the partition or the credit, and keep the other. */
+/* Set the partition or the credit, and keep the other value. */
 static int set_own(struct agent_core *core, bool is_part, uint64_t bytes,
 	char *why, size_t size)
 {
@@ -99,7 +100,7 @@ static void show_tuning(struct agent_core *core)
 	if (!core->has_worker ||
 		(core->are_tuning_shown &&
 			k->round == sw_worker_view(&core->worker).round))
-		return; /* the job's change with a round */
+		return; /* partition and credit change only with the round */
 	core->are_tuning_shown = true;
 	now = sw_worker_tuning(&core->worker);
 	*k = (struct sw_host_tuning){.partition_bytes = now.part_bytes,
@@ -132,7 +133,8 @@ static void tune(struct agent_core *core, const struct agent_command *o)
 
 /* --- the end of a group --- */
 
-/* Close or abort a group.  Its open collectives may end after the answer. */
+/* Close or abort a group.  Its open collectives may complete after the
+ * answer. */
 static void end_group(struct agent_core *core, const struct agent_command *o)
 {
 	struct agent_report report = {.kind = AGENT_ANSWER, .local = o->local};
@@ -160,7 +162,7 @@ static void free_item(struct agent_core *core, const struct agent_command *o)
 		return;
 	if (core->freed.base)
 		core->freed.client = client;
-	else /* no port refers to a stream */
+	else /* no port refers to a stream's record */
 		sw_agent_tell(core, &(struct agent_report){.kind = AGENT_ANSWER,
 					    .local = o->local});
 }
@@ -208,8 +210,8 @@ void sw_agent_work_free(struct agent_core *core)
 		return;
 	if (!core->freeing.is_begun) {
 		core->n_marked = atomic_load(&shared->n_freed);
-		/* Frames that the lanes have handed over come before the mark
-		 * of lcore 0. */
+		/* Frames that the lanes have handed over precede the mark of
+		 * lcore 0. */
 		for (uint32_t i = 0; i < shared->n_others; i++)
 			sw_handoff_release(&shared->daemon.handoff, i + 1);
 	}
@@ -253,12 +255,12 @@ static bool are_kept(const struct agent_shared *shared)
 			!atomic_load_explicit(&shared->others[i].is_kept,
 				memory_order_acquire))
 			return false;
-	return true; /* a lane that is closing has kept them */
+	return true; /* a closing lane has copied its lent memory */
 }
 
 /* --- the end of a job --- */
 
-/* Note that the job has ended.  The first report counts. */
+/* Note that the job has ended.  Only the first report counts. */
 static void end_job(struct agent_core *core, const struct agent_report *report)
 {
 	if (!core->is_ending)
@@ -266,9 +268,10 @@ static void end_job(struct agent_core *core, const struct agent_report *report)
 	core->is_ending = true;
 }
 
-/* Before a turn, so that no frame is borrowed whose bytes are still lent.  The
- * clients are told when all lcores have released their tensors: a result of
- * another lane may be half written.  Returns whether there was something to do.
+/* Report the end of the job, once all lcores have released the clients'
+ * tensors: another lane may have written half of a result.  Called before the
+ * loop's turn, so that the loop borrows no frame whose bytes are still lent.
+ * Returns whether there was work.
  */
 static uint32_t tell_if_ended(struct agent_core *core)
 {
@@ -308,7 +311,7 @@ void sw_agent_on_declared(void *ctx)
 	sw_agent_tell(core, &report);
 }
 
-/* The local rank declares something else than those before it. */
+/* Report that the local rank's declaration differs from an earlier one. */
 static void clash(struct agent_core *core, const struct sw_host_tensor *t)
 {
 	struct sw_worker_tensor d;
@@ -337,8 +340,10 @@ static void declare(struct agent_core *core)
 	if (!b->n_new)
 		sw_agent_on_declared(core);
 	else
-		(void)!sw_worker_add(&core->worker); /* else it is over */
-	sw_loop_look(sw_agent_loop(core->shared));   /* timers may be set */
+		/* fails only if the job is over */
+		(void)!sw_worker_add(&core->worker);
+	/* it may have set timers */
+	sw_loop_look(sw_agent_loop(core->shared));
 }
 
 /* --- the engine's events --- */
@@ -353,7 +358,7 @@ static void on_state(
 
 	snprintf(report.text, sizeof(report.text), "%s", text);
 	if (state == SW_WORKER_LEFT)
-		return; /* sw_agent_work sees it */
+		return; /* finish_leaving handles it */
 	if (state == SW_WORKER_FAILED) {
 		report.kind = AGENT_FAILED;
 		end_job(core, &report);
@@ -367,7 +372,8 @@ static void on_state(
 	sw_agent_tell(core, &report);
 }
 
-/* Note a call of a rank, or its end, if this lcore is traced. */
+/* Record the begin of a rank's call, or with @end its end, if lcore 0 is
+ * traced. */
 static void trace_call(struct agent_core *core, uint32_t local, uint32_t tensor,
 	uint64_t cookie, const struct sw_completion *end)
 {
@@ -409,8 +415,9 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	struct sw_completion c = {.handle = cookie, .status = err};
 
 	(void)weight;
-	/* A failed job ends its handles by the hang-up that AGENT_FAILED
-	 * causes: that carries the sentence which names who failed. */
+	/* If the job has failed, the hang-up that AGENT_FAILED causes ends its
+	 * handles: only the hang-up carries the text that names the failed
+	 * rank. */
 	if (core->clients[local] &&
 		sw_worker_view(&core->worker).state != SW_WORKER_FAILED)
 		complete(core, local, tensor, &c);
@@ -432,7 +439,8 @@ static bool on_keep(void *ctx, uint32_t key)
 	return sw_agent_keep_stream(core->shared, 0, key);
 }
 
-/* The control thread looks at has_gone first. */
+/* Report a closed stream: set its bit before has_gone, which the control thread
+ * reads first. */
 static void on_gone(void *ctx, uint32_t tensor)
 {
 	struct agent_core *core = ctx;
@@ -480,7 +488,8 @@ static void fail_join(struct agent_core *core, int err)
 	sw_agent_tell(core, &(struct agent_report){.kind = AGENT_LEFT});
 }
 
-/* When this lcore's time has come to that at which it was opened. */
+/* Begin to drive the worker, once this lcore's clock has reached the time at
+ * which the control thread opened the worker. */
 static uint32_t join(struct agent_core *core, uint64_t now_ns)
 {
 	if (now_ns < sw_worker_view(&core->worker).now_ns)
@@ -502,7 +511,7 @@ static void leave(struct agent_core *core, const struct agent_command *o)
 	memset(core->is_freeing, 0, sizeof(core->is_freeing));
 	core->n_freeing = 0;
 	if (!core->has_worker)
-		return; /* LEFT was told: this command crossed it */
+		return; /* LEFT and this command have crossed */
 	core->is_leaving = true;
 	sw_worker_leave(&core->worker, o->why.err ? &o->why : NULL);
 	end_job(core, &(struct agent_report){.kind = AGENT_ENDED});
@@ -512,7 +521,7 @@ static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 {
 	struct agent_command o;
 
-	if (core->freed.client) { /* the last one is not done */
+	if (core->freed.client) { /* the last free is unfinished */
 		sw_agent_find_use(core);
 		return 1;
 	}
@@ -561,11 +570,13 @@ static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 		break;
 	}
 	sw_loop_look(
-		sw_agent_loop(core->shared)); /* timers may have been set */
+		/* the command may have set timers */
+		sw_agent_loop(core->shared));
 	return 1;
 }
 
-/* Release everything, once all servers know that we left, or do not answer. */
+/* Release everything, once each server has acknowledged the leave or has not
+ * answered in time. */
 static void finish_leaving(struct agent_core *core)
 {
 	if (!core->has_worker ||
@@ -621,7 +632,7 @@ static uint32_t take_submits(struct agent_core *core, uint32_t local)
 	return n;
 }
 
-/* Take what has grown, also while no new push_pull is taken. */
+/* Take the grown parts of tensors, even while no new push_pull is taken. */
 static uint32_t take_grown(struct agent_core *core, uint32_t local)
 {
 	struct sw_host_client *client = core->clients[local];
@@ -685,7 +696,7 @@ static uint32_t take_colls(struct agent_core *core, uint32_t local)
 	return SUBMITS - n_left;
 }
 
-/* Serve each client in turn, however much one submits. */
+/* Serve the clients in turn, so that one with many submits delays no other. */
 static uint32_t take_clients(struct agent_core *core)
 {
 	uint32_t n_local = sw_agent_n_local(core->shared), n = 0;
@@ -707,7 +718,8 @@ static uint32_t take_clients(struct agent_core *core)
 
 /* --- the poller's functions --- */
 
-/* Describe what waits and our sessions, if the control thread has asked. */
+/* Describe the waits and this lcore's sessions, if the control thread has
+ * asked. */
 static void show_waits(struct agent_core *core)
 {
 	struct agent_shared *s = core->shared;
@@ -717,7 +729,7 @@ static void show_waits(struct agent_core *core)
 		return;
 	if (has_worker &&
 		!sw_worker_describe(&core->worker, WAIT_NS, &s->waits))
-		return; /* goes on in the next turn */
+		return; /* the next turn continues */
 	sw_agent_describe(s, 0, has_worker ? &core->worker : NULL);
 }
 

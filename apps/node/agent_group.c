@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The processes of one job form a group, with one process per local rank.  When
- * the group is complete, lcore 0 is told to join.  When a process ends
- * without closing, everything that depends on it ends: its groups, or the job
- * if no other process is left.  After the first process of a group has ended,
- * new processes attach to the next group, which may gather while the previous
- * group ends.
+ * the group is complete, the control thread orders lcore 0 to join.  If a
+ * process ends without closing, all of its groups end, or the whole job if no
+ * other process is left.  Once the first process of a group has ended, new
+ * processes attach to the next group, which may gather while the current group
+ * ends.
  */
 #include "apps/node/agent_group.h"
 
@@ -18,7 +18,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-#define TELL_FIRST_NS SW_S /* local ranks come at about the same time */
+#define TELL_FIRST_NS SW_S /* local ranks attach at about the same time */
 #define TELL_AGAIN_NS (5 * SW_S)
 #define STOP_TEXT     "the agent stops"
 
@@ -47,14 +47,15 @@ static void refuse(
 	sw_host_refuse(c->shared->host, id, err, text);
 }
 
-/* The place for a process in @g, or NULL: it was refused. */
+/* Find the place of a process in @g.  Returns NULL after refusing the
+ * process. */
 static struct agent_rank *place_for(struct agent_control *c,
 	struct agent_group *g, uint32_t id, uint32_t wanted)
 {
 	uint32_t i = wanted & ~SW_EDGE_IF_FREE;
 	bool is_free;
 
-	/* A launcher counts over all agents of a machine. */
+	/* A launcher counts the ranks of all agents of a machine. */
 	if (wanted & SW_EDGE_IF_FREE && wanted != UINT32_MAX)
 		i %= sw_agent_n_local(c->shared);
 	is_free = i < sw_agent_n_local(c->shared) && !g->ranks[i].is_here;
@@ -112,7 +113,7 @@ static void tell_missing(struct agent_control *c, const struct agent_group *g)
 	tell_group(c, g, text);
 }
 
-/* Tell the next group, which is complete, which processes delay it. */
+/* Tell the next group, which is complete, which processes it waits for. */
 static void tell_who_stays(struct agent_control *c)
 {
 	enum { EACH = 40 };
@@ -144,7 +145,8 @@ static void begin_if_complete(struct agent_control *c)
 	sw_agent_command(c, &command);
 }
 
-/* Has the job ended for one of its processes? Then it admits none. */
+/* Return whether the job has ended for one of its processes.  Such a job admits
+ * no further process. */
 static bool is_closed(const struct agent_control *c)
 {
 	for (uint32_t i = 0; i < sw_agent_n_local(c->shared); i++)
@@ -171,7 +173,7 @@ void sw_agent_on_attach(
 	*r = (struct agent_rank){.id = id, .pid = pid, .is_here = true};
 	g->n_here++;
 	if (g->n_here == 1) {
-		/* a new job: an error was an earlier one's */
+		/* a new job: forget errors of earlier ones */
 		g->since_ns = sw_now_ns();
 		sw_log_sink_forget(&c->shared->daemon.log_sink);
 	}
@@ -213,7 +215,7 @@ void sw_agent_tell_waiting(struct agent_control *c)
 
 /* --- a group runs and ends --- */
 
-/* End all processes that are left with @err. */
+/* Hang up on all remaining processes with @err. */
 static void end_others(struct agent_control *c, int err, const char *text)
 {
 	for (uint32_t i = 0; i < sw_agent_n_local(c->shared); i++) {
@@ -226,8 +228,8 @@ static void end_others(struct agent_control *c, int err, const char *text)
 	}
 }
 
-/* End the job at this node.  The processes that are left are told (AGENT_ENDED)
- * when no lcore uses their tensors, so that they may write them. */
+/* End the job at this node.  The remaining processes learn it (AGENT_ENDED)
+ * once no lcore uses their tensors, so that they may write them. */
 static void end_group(struct agent_control *c, const struct sw_fault *why)
 {
 	struct agent_command command = {.kind = AGENT_LEAVE, .why = *why};
@@ -392,7 +394,7 @@ static void on_running(
 			report->size, i, sw_agent_n_local(c->shared),
 			&command.client);
 		if (err)
-			r->is_gone = true; /* it was refused */
+			r->is_gone = true; /* the host has refused it */
 		else
 			sw_agent_command(c, &command);
 	}
@@ -411,7 +413,8 @@ static void on_left(struct agent_control *c)
 	for (uint32_t i = 0; i < sw_agent_n_local(c->shared); i++)
 		if (c->group.ranks[i].is_here)
 			sw_host_release(c->shared->host, c->group.ranks[i].id);
-	c->building.n = c->n_lanes_built = 0; /* it was one of theirs */
+	/* the batch belonged to the old group */
+	c->building.n = c->n_lanes_built = 0;
 	c->group = c->next;
 	c->next = (struct agent_group){0};
 	c->is_begun = c->is_ended = c->is_admitted = false;
@@ -460,7 +463,7 @@ void sw_agent_take_reports(struct agent_control *c)
 				report.text);
 			break;
 		case AGENT_FAILED:
-			/* It leaves by itself. */
+			/* Lcore 0 leaves by itself. */
 			c->is_ended = true;
 			end_others(c, report.err, report.text);
 			break;

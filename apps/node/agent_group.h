@@ -9,48 +9,52 @@
 struct agent_rank {
 	uint32_t id, pid;
 	bool is_here; /* the id is in use */
-	bool is_gone; /* it hung up, was refused, or told that it is over */
+	/* it hung up, was refused, or knows that the job is over */
+	bool is_gone;
 };
 
 /* The processes of one job, by local rank. */
 struct agent_group {
 	struct agent_rank ranks[AGENT_LOCAL_MAX];
 	uint32_t n_here;
-	uint64_t tell_at_ns; /* when to name missing ranks */
+	uint64_t tell_at_ns; /* when to report missing ranks */
 	uint64_t since_ns;   /* when the first process attached */
 };
 
-/* The part of the control thread, which no other thread touches. */
+/* The part of the control thread.  No other thread touches it. */
 struct agent_control {
 	struct agent_shared *shared;
-	struct sw_spsc commands; /* puts */
-	struct sw_spsc reports;  /* takes */
-	uint32_t n_joined;       /* groups */
+	struct sw_spsc commands; /* producer side */
+	struct sw_spsc reports;  /* consumer side */
+	uint32_t n_joined;       /* groups that have joined */
 	bool is_stopping;
 	struct agent_group group;
-	struct agent_group next; /* gathers until the one above is released */
+	struct agent_group next; /* gathers until group is released */
 	/* With [agent] stay = no: whether a process has attached, and when the
 	 * agent was last in use. */
 	bool was_used;
 	uint64_t used_at_ns;
-	bool is_begun;    /* the lcore was ordered to join */
-	bool is_admitted; /* the group was told that the job runs */
-	bool is_ended;    /* its processes have gone, or will receive its end */
-	int end_err;      /* the error that AGENT_ENDED tells processes */
+	bool is_begun;    /* lcore 0 has the order to join */
+	bool is_admitted; /* the group knows that the job runs */
+	/* its processes have gone, or will learn that it ended */
+	bool is_ended;
+	int end_err; /* error that AGENT_ENDED passes to the processes */
 	char end_text[2 * SW_TEXT_MAX];
 	uint32_t first, size;     /* rank of local rank 0; ranks of the job */
 	uint32_t declarer, batch; /* the declaring process, and its batch */
-	/* The declarer's batch, until all lanes have built it; n 0: no batch.
+	/* The declarer's batch, until all lanes have built it; n = 0: none.
 	 */
 	struct agent_command building;
-	/* number of lanes that have it; of tensors built; of their indices */
+	/* Lanes that have built it; tensors built so far; indices used so
+	 * far. */
 	uint32_t n_lanes_built, n_built, n_places;
-	uint32_t again; /* its id, at the index of a closed stream; or 0 */
-	/* Ids of closed streams, in order, and how many were reused.  Used with
-	 * one local rank; with several the host keeps the ids. */
+	/* id of the batch's stream if it reuses an index; else 0 */
+	uint32_t again;
+	/* Ids of closed streams, in order, and the number of reused ones.  Only
+	 * with one local rank; with several, the host keeps the ids. */
 	uint32_t n_freed, n_reused;
 	uint32_t freed[SW_TENSORS];
-	bool is_busy; /* memory must be made or unmapped: do not sleep */
+	bool is_busy; /* memory waits to be made or unmapped: do not sleep */
 };
 
 /* Callbacks of struct sw_host_events; @ctx is the struct agent_control. */
@@ -67,15 +71,16 @@ void sw_agent_on_free(void *ctx, uint32_t id, uint32_t item);
 /* sw_agent_take_reports - handle all reports of lcore 0. */
 void sw_agent_take_reports(struct agent_control *c);
 
-/* sw_agent_tell_waiting - name the missing local ranks to the waiting ones,
- * when it is due. */
+/* sw_agent_tell_waiting - tell waiting processes which local ranks are missing,
+ * if the next such message is due. */
 void sw_agent_tell_waiting(struct agent_control *c);
 
-/* sw_agent_stop_gathering - begin no other job: refuse processes that attach or
- * wait for a job to begin.  Called first when the agent stops. */
+/* sw_agent_stop_gathering - begin no further job: refuse processes that attach
+ * or wait for a job to begin.  Called first when the agent stops. */
 void sw_agent_stop_gathering(struct agent_control *c);
 
-/* sw_agent_stop - end the job that runs; tell its processes and the servers. */
+/* sw_agent_stop - end the running job, and tell its processes and the
+ * servers. */
 void sw_agent_stop(struct agent_control *c);
 
 #endif

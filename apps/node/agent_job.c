@@ -1,8 +1,8 @@
 /* agent_job.c - the control thread opens, fills and closes a job's worker.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The control thread takes all memory and builds all tensors.  An lcore has the
- * worker from JOIN to LEFT, and those of its tensors that were added.
+ * The control thread allocates all memory and builds all tensors.  An lcore
+ * owns the worker from JOIN to LEFT, with the tensors added to it.
  */
 #include "apps/node/agent_job.h"
 
@@ -11,18 +11,18 @@
 
 #include "engine/base/error.h"
 
-/* --- the job, as the configuration says --- */
+/* --- the job, as configured --- */
 
 static uint16_t port_of(const struct sw_conf *c, const char *label)
 {
 	for (uint16_t i = 0; i < c->n_ports; i++)
 		if (!strcmp(c->ports[i].label, label))
 			return i;
-	return 0; /* sw_conf_load has checked that it exists */
+	return 0; /* not reached: sw_conf_load has checked the label */
 }
 
-/* Return the path to an lcore of a server.  Our own server is behind the
- * loopback. */
+/* Return the path to an lcore of a server.  The loopback leads to our own
+ * server. */
 static struct sw_path path_of(const struct sw_daemon *d,
 	const struct sw_conf_server *s, uint32_t lcore)
 {
@@ -35,7 +35,8 @@ static struct sw_path path_of(const struct sw_daemon *d,
 		.port_i = port_of(&d->conf, s->port)};
 }
 
-/* To the engine each lcore of each server is a server. */
+/* List each lcore of each server as a server of its own, as the engine sees
+ * it. */
 static uint32_t list_servers(const struct sw_daemon *d,
 	struct sw_worker_server out[SW_CONF_ENDPOINTS_MAX],
 	char names[SW_CONF_ENDPOINTS_MAX][SW_CONF_NAME_BYTES + 4])
@@ -59,7 +60,8 @@ static uint32_t list_servers(const struct sw_daemon *d,
 	return n;
 }
 
-/* Are all ports memifs, whose other ends are processes of this machine? */
+/* Return whether all ports are memifs.  Their other ends are processes of this
+ * machine. */
 static bool is_trusted(const struct sw_daemon *d)
 {
 	for (uint32_t i = 0; i < d->conf.n_ports; i++)
@@ -117,8 +119,8 @@ static int open_part(struct agent_shared *shared, uint32_t i)
 		shared->daemon.n_ports, sw_now_ns());
 }
 
-/* The worker keeps its secret until it closes, also if the operator replaces
- * it meanwhile. */
+/* Copy the job's secret for the worker, which keeps it until it closes, even if
+ * the operator replaces the key file. */
 static int take_secret(struct agent_shared *shared)
 {
 	const struct sw_daemon *d = &shared->daemon;
@@ -161,7 +163,7 @@ bool sw_agent_make_memory(struct agent_shared *shared)
 	for (uint32_t i = 0; i <= shared->n_others; i++) {
 		struct sw_reserve *r = &shared->daemon.lane_reserves[i];
 
-		/* No port refers to memory that was put back since LEFT. */
+		/* No port refers to this memory: it was released after LEFT. */
 		sw_reserve_turn(r);
 		sw_reserve_pass(r);
 		has_worked |= sw_reserve_work(r);
@@ -171,8 +173,8 @@ bool sw_agent_make_memory(struct agent_shared *shared)
 
 /* --- a batch of tensors --- */
 
-/* Return the id of a stream, alone in its batch, at the index of a stream that
- * has gone; 0: the batch gets new indices. */
+/* Return the id of a stream, alone in its batch, that reuses the index of a
+ * closed stream; 0: the batch gets new indices. */
 static uint32_t again_of(const struct agent_control *c)
 {
 	const struct sw_host_tensor *t = &c->building.tensors[0];
@@ -184,7 +186,7 @@ static uint32_t again_of(const struct agent_control *c)
 		       : 0;
 }
 
-/* List the tensors of a batch that no local rank has declared before. */
+/* List the tensors of a batch that no local rank has declared yet. */
 static uint32_t list_new(
 	const struct agent_control *c, struct sw_worker_tensor *list)
 {
@@ -198,15 +200,15 @@ static uint32_t list_new(
 	return n;
 }
 
-/* Build the batch in the lanes that lack it.  Returns 0, SW_EAGAIN, or why it
- * cannot be. */
+/* Build the batch in the lanes that lack it.  Returns 0; SW_EAGAIN to call
+ * again; or the error that prevents it. */
 static int build(struct agent_control *c)
 {
 	struct sw_worker_tensor list[SW_TENSORS];
 	uint32_t n;
 	int err = 0;
 
-	/* Choose once for all lanes: more streams may go meanwhile. */
+	/* Choose once for all lanes: more streams may close meanwhile. */
 	if (!c->n_lanes_built)
 		c->again = again_of(c);
 	n = c->building.n_new = list_new(c, list);
@@ -223,8 +225,9 @@ static int build(struct agent_control *c)
 	return err;
 }
 
-/* Set where a local rank has its contributions.  A tensor that it declares
- * differently has no result, and lcore 0 says so (agent_core.c). */
+/* Set where a local rank keeps its contributions.  A tensor whose declaration
+ * differs from another rank's has no result: lcore 0 reports it
+ * (agent_core.c). */
 static void set_sources(const struct agent_control *c)
 {
 	const struct agent_command *b = &c->building;
@@ -245,7 +248,7 @@ static void note_built(struct agent_control *c)
 		c->n_reused++;
 }
 
-/* Say why the batch cannot be built. */
+/* Explain why the batch cannot be built. */
 static const char *describe(const struct agent_control *c, int err)
 {
 	if (err == SW_EBUSY)
@@ -261,7 +264,7 @@ void sw_agent_build(struct agent_control *c)
 {
 	int err;
 
-	if (c->is_ended) /* all will be told that it is over */
+	if (c->is_ended) /* every process learns that the job is over */
 		c->building.n = c->n_lanes_built = 0;
 	if (!c->building.n)
 		return;
@@ -279,7 +282,7 @@ void sw_agent_build(struct agent_control *c)
 	c->building.n = c->n_lanes_built = 0;
 }
 
-/* --- streams that have gone --- */
+/* --- closed streams --- */
 
 static void free_one(struct agent_control *c, uint32_t tensor)
 {

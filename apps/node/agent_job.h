@@ -14,16 +14,16 @@ int sw_agent_open_worker(struct agent_shared *shared);
  * LEFT. */
 void sw_agent_close_worker(struct agent_shared *shared);
 
-/* sw_agent_build - build the batch in c->building, when there is memory for it,
- * and give it to lcore 0.  Called in each turn. */
+/* sw_agent_build - build the batch in c->building once there is memory for it,
+ * and pass it to lcore 0.  Called in each turn. */
 void sw_agent_build(struct agent_control *c);
 
-/* sw_agent_take_gone - free the memory of closed streams.  With @is_closed the
- * worker has already freed it.  Called in each turn. */
+/* sw_agent_take_gone - free the memory of closed streams.  @is_closed: the
+ * worker was closed, which has freed it.  Called in each turn. */
 void sw_agent_take_gone(struct agent_control *c, bool is_closed);
 
 /* sw_agent_make_memory - make some memory present for each lane.  Called in
- * each turn; returns whether there may be more to do at once. */
+ * each turn.  Returns whether more work may remain. */
 bool sw_agent_make_memory(struct agent_shared *shared);
 
 #endif

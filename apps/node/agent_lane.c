@@ -1,8 +1,8 @@
-/* agent_lane.c - an lcore of the agent but the first: a lane of its worker.
+/* agent_lane.c - any agent lcore except the first: a lane of the worker.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Lcore 0 says when there is a worker.  Then the lanes meet through
- * engine/worker/lane.h.
+ * Lcore 0 signals when a worker is open.  From then on the lanes exchange work
+ * through engine/worker/lane.h.
  */
 #include "apps/node/agent_lane.h"
 
@@ -29,7 +29,8 @@ struct sw_worker_events sw_agent_lane_events(struct agent_lane *l)
 		.declared = nothing_declared, .keep = keep, .ctx = l};
 }
 
-/* When this lcore's time has come to that at which it was opened. */
+/* Begin to drive the lane, once this lcore's clock has reached the time at
+ * which the control thread opened the lane. */
 static void open_lane(struct agent_lane *l, uint64_t now_ns)
 {
 	if (now_ns < sw_worker_view(&l->worker).now_ns)
@@ -45,7 +46,7 @@ static void close_lane(struct agent_lane *l)
 	struct agent_shared *shared = l->shared;
 
 	if (!sw_daemon_release(&shared->daemon, l->i, &l->ending))
-		return; /* ask again */
+		return; /* the next turn asks again */
 	sw_poller_set(&shared->daemon.pollers[l->i],
 		sw_daemon_endpoint(&shared->daemon, l->i), NULL);
 	l->is_open = false;
@@ -53,7 +54,8 @@ static void close_lane(struct agent_lane *l)
 	atomic_store(&l->stage, AGENT_LANE_CLOSED);
 }
 
-/* Its worker has ended: the tensors are the clients'. */
+/* After the worker's end, copy the lent memory: the clients own their tensors
+ * again. */
 static uint32_t copy_if_ended(struct agent_lane *l)
 {
 	if (atomic_load_explicit(&l->is_kept, memory_order_relaxed) ||
@@ -98,6 +100,6 @@ uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns)
 	note_freed(l);
 	n = sw_worker_take(&l->worker);
 	if (n)
-		sw_loop_look(loop_of(l)); /* timers may have been set */
+		sw_loop_look(loop_of(l)); /* it may have set timers */
 	return n + copy_if_ended(l);
 }

@@ -1,4 +1,4 @@
-/* agent_mail.c - commands from control to lcore 0, and reports back.
+/* agent_mail.c - commands from the control thread to lcore 0, and reports back.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/node/agent_mail.h"
 
@@ -40,7 +40,7 @@ int sw_agent_open_rings(struct agent *a)
 	return 0;
 }
 
-/* Put an entry, unless it is in the ring.  Returns whether it was put. */
+/* Put @entry, unless the ring already holds it.  Returns whether it was put. */
 static bool put_once(
 	struct sw_spsc *ring, atomic_bool *is_there, const void *entry)
 {
@@ -117,7 +117,7 @@ void sw_agent_tell(struct agent_core *core, const struct agent_report *report)
 	struct agent_report counted = *report;
 	atomic_bool any = false;
 	bool is_line = report->kind == AGENT_STATUS;
-	/* This many other reports may be in the ring at once. */
+	/* Most other reports that the ring may hold at once. */
 	uint32_t n_reports = sw_agent_n_local(core->shared) + AGENT_REPORTS -
 			     AGENT_LOCAL_MAX;
 

@@ -1,15 +1,15 @@
-/* agent_shared.c - functions of the agent that several threads call.
+/* agent_shared.c - agent functions that several threads call.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/node/agent_shared.h"
 
 #include <stdio.h>
 
-enum { WINDOW_BYTES = 1 << 20 }; /* at most, of a stream at a server's lcore */
+enum { WINDOW_BYTES = 1 << 20 }; /* limit for a stream at a server's lcore */
 
-/* --- any thread: a declaration as the worker takes it --- */
+/* --- any thread: declarations in the worker's form --- */
 
-/* Return the window that the client asks for, limited to what fits the cache of
- * a server's lcore: all agents compute the same. */
+/* Return the window that the client asks for, limited to the cache of a
+ * server's lcore.  All agents must compute the same value. */
 static uint8_t window_of(const struct agent_shared *shared, uint8_t log2)
 {
 	uint32_t payload = sw_worker_payload(shared->parts[0].worker);
@@ -23,7 +23,8 @@ void sw_agent_tensor(const struct agent_shared *shared,
 	const struct sw_host_tensor *t, uint32_t again,
 	struct sw_worker_tensor *out)
 {
-	/* A tensor that differs from another local rank's has no result. */
+	/* A tensor whose declaration differs between local ranks has no
+	 * result. */
 	char *base = t->result ? t->result : t->base;
 
 	if (t->kind == SW_EDGE_STREAM)
@@ -47,7 +48,7 @@ void sw_agent_tensor(const struct agent_shared *shared,
 			.is_async = t->kind == SW_EDGE_ASYNC};
 }
 
-/* --- any lcore: what the control thread asks --- */
+/* --- any lcore: questions of the control thread --- */
 
 static void add_sessions(struct agent_shared *shared, uint32_t lcore,
 	const struct sw_worker *worker)
@@ -82,9 +83,9 @@ void sw_agent_describe(struct agent_shared *shared, uint32_t lcore,
 		sw_bell_ring(bell);
 }
 
-/* --- any lcore: memory that is lent to our own server --- */
+/* --- any lcore: memory lent to our own server --- */
 
-/* Copy frames on their way to our own server. */
+/* Copy the frames in flight to our own server. */
 static void copy_sent(struct agent_shared *shared, uint32_t lcore)
 {
 	if (shared->is_serving)

@@ -5,7 +5,7 @@
 #include "apps/cli/clock.h"
 #include "apps/node/tracer.h"
 
-/* Does the reader want frames under @session? */
+/* Return whether the reader wants frames of @session's job. */
 static bool is_wanted(
 	const struct sw_tap *tap, const uint8_t *head, const struct sw_path *to)
 {
@@ -21,8 +21,8 @@ static bool is_wanted(
 	       !strcmp(t->peers[peer].is.job, t->ask.job);
 }
 
-/* Put a frame, header and payload, into the ring; count it if there is no
- * room. */
+/* Put a frame, header and payload, into the ring.  If the ring has no room,
+ * count the frame. */
 static void put(struct sw_tracer *t, struct sw_trace_frame *f, const void *head,
 	const void *payload)
 {

@@ -6,14 +6,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Zeroed: nothing is known. */
+/* All zero: nothing is known. */
 struct sw_cpu_wait {
-	uint64_t from_ns, from_wait_ns; /* the period that has begun */
-	uint64_t waited_ns, period_ns;  /* the last one; 0: none is over */
+	uint64_t from_ns, from_wait_ns; /* begin of the current period */
+	/* last period; period_ns 0: none has ended */
+	uint64_t waited_ns, period_ns;
 };
 
 /* sw_cpu_wait_read - read from /proc how long thread @tid of this process has
- * waited for a CPU since its begin.  False: the kernel does not say. */
+ * waited for a CPU since it began.  Returns false if the kernel does not
+ * tell. */
 bool sw_cpu_wait_read(uint32_t tid, uint64_t *ns);
 
 /* sw_cpu_wait_look - end the period of @w and begin the next one, if it has

@@ -1,4 +1,4 @@
-/* daemon.c - what server and agent share: configuration, start, the end.
+/* daemon.c - code that server and agent share: configuration, start, end.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/node/daemon.h"
 
@@ -19,7 +19,8 @@
 
 enum {
 	WRONG_CONFIGURATION = 78, /* EX_CONFIG of sysexits.h */
-	SLOW_START_MS = 10000,    /* after it the log says what is slow */
+	/* after this the log names what the start waits for */
+	SLOW_START_MS = 10000,
 };
 
 static uint64_t env_random(void *ctx)
@@ -33,7 +34,8 @@ static uint64_t env_random(void *ctx)
 	return v;
 }
 
-/* A level that was asked for is never replaced by another in silence. */
+/* Choose the vector kernels of @level.  If the CPU lacks it, fail: never
+ * replace a requested level silently. */
 static int choose_kernels(struct sw_daemon *d, const char *level)
 {
 	static const char *const names[] = {[SW_LEVEL_AUTO] = "auto",
@@ -68,24 +70,25 @@ static void fill_params(struct sw_daemon *d)
 	const struct sw_conf *c = &d->conf;
 
 	sw_params_of_conf(&d->params, &c->job, &c->agent, &c->node);
-	if (c->node.role == SW_ROLE_BOTH) /* a server and a worker */
+	if (c->node.role == SW_ROLE_BOTH) /* a server's engine and a worker's */
 		d->params.queue_bytes /= 2;
 	d->env =
 		(struct sw_env){.log = &d->log, .ctx = d, .random = env_random};
 }
 
-/* A node without a name in the file is called like its machine. */
+/* Name a node without a configured name after its machine. */
 static void name_node(struct sw_daemon *d)
 {
 	char host[SW_CONF_NAME_BYTES] = "", *name = d->conf.node.name;
 
 	if (*name)
 		return;
-	(void)!gethostname(host, sizeof(host) - 1); /* perhaps cut */
+	(void)!gethostname(host, sizeof(host) - 1); /* may truncate */
 	strcpy(name, sw_label_is_good(host) ? host : "node");
 }
 
-/* DPDK leaves its files behind when it is killed at its start. */
+/* Start DPDK in a scratch folder: if DPDK is killed at its start, it leaves
+ * files behind. */
 static int open_dpdk(struct sw_daemon *d)
 {
 	struct sw_dpdk_params p;
@@ -179,7 +182,8 @@ int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 	int err;
 
 	memset(d, 0, sizeof(*d));
-	sw_daemon_block_signals(); /* first: from now on they end in order */
+	/* first, so that signals end the daemon in order */
+	sw_daemon_block_signals();
 	sw_log_sink_open(&d->log_sink);
 	sw_log_sink_format(&d->log_sink, o->format);
 	sw_log_init(&d->log, &d->log_sink, SW_LOG_INFO);
@@ -228,7 +232,7 @@ int sw_daemon_start(struct sw_daemon *d)
 
 	sw_start_watch_open(&d->start_watch, SLOW_START_MS, &d->log);
 	sw_start_watch_say(&d->start_watch, "DPDK", "");
-	/* DPDK's memory, and its lcores' own, is touched first in here. */
+	/* Here DPDK first touches its memory and the memory of its lcores. */
 	(void)!sw_numa_prefer(d->numa.home);
 	err = open_dpdk(d);
 	if (!err)

@@ -1,9 +1,9 @@
-/* daemon_ports.c - a daemon's ports: as configured, each lcore's part of them.
+/* daemon_ports.c - open a daemon's ports, and divide them between its lcores.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/node/daemon.h"
 #include "engine/base/error.h"
 
-/* The choices of port.def are those of port.h, in their order. */
+/* port.def and port.h list their choices in the same order. */
 #define IS_SAME(a, b) _Static_assert((int)(a) == (int)(b), "one order")
 IS_SAME(SW_PORT_MEMIF, SW_DPDK_MEMIF);
 IS_SAME(SW_PORT_AF_PACKET, SW_DPDK_AF_PACKET);
@@ -17,7 +17,7 @@ IS_SAME(SW_STEERING_RULES, SW_STEER_RULES);
 IS_SAME(SW_STEERING_RSS, SW_STEER_RSS);
 IS_SAME(SW_STEERING_HANDOFF, SW_STEER_HANDOFF);
 
-/* A parameter of each option. */
+/* Copy each option of [port] into its parameter. */
 static void take_options(
 	struct sw_dpdk_port_params *p, const struct sw_conf_port *c)
 {
@@ -78,7 +78,8 @@ static int open_port(struct sw_daemon *d, uint32_t i)
 	return 0;
 }
 
-/* Each lcore has its own, so that what it sends to its own server stays. */
+/* Open a loopback per lcore, so that an lcore's frames to its own server stay
+ * on that lcore. */
 static int open_loopbacks(struct sw_daemon *d)
 {
 	for (uint32_t i = 0; i < d->n_lcores; i++) {
@@ -91,7 +92,8 @@ static int open_loopbacks(struct sw_daemon *d)
 	return 0;
 }
 
-/* The payload that all ports carry; where one was asked for, that one. */
+/* Choose the payload: the configured one, or else the largest that all ports
+ * carry. */
 static int choose_payload(struct sw_daemon *d)
 {
 	uint32_t asked = d->conf.job.payload_bytes;
@@ -118,7 +120,7 @@ static int choose_payload(struct sw_daemon *d)
 	return 0;
 }
 
-/* The [port] rates together; 0: a port has none. */
+/* Return the sum of the [port] rates; 0: some port has none. */
 static uint64_t sum_rates(const struct sw_conf *conf)
 {
 	uint64_t sum = 0;

@@ -1,4 +1,4 @@
-/* daemon_secrets.c - the daemon's secrets are replaced while it runs.
+/* daemon_secrets.c - replace the daemon's secrets while it runs.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/node/daemon.h"
 
@@ -16,7 +16,8 @@ int sw_daemon_reload_secrets(struct sw_daemon *d)
 	d->secrets = s;
 	sw_log(&d->log, SW_LOG_INFO, "read the key files again");
 	sw_secrets_log(s, &d->conf, &d->log);
-	if (d->conf.node.role == SW_ROLE_AGENT) /* its worker has a copy */
+	/* the worker has its own copy */
+	if (d->conf.node.role == SW_ROLE_AGENT)
 		sw_daemon_drop_secrets(d);
 	return 0;
 }

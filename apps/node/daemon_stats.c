@@ -62,7 +62,7 @@ void sw_daemon_put_engine(const struct sw_stats *st, const char *prefix,
 }
 
 struct device_out {
-	const char *label; /* of the port */
+	const char *label; /* label of the port */
 	void (*put)(void *out, const char *name, uint64_t value);
 	void *out;
 };
@@ -76,8 +76,8 @@ static void put_device(void *out, const char *counter, uint64_t value)
 	o->put(o->out, name, value);
 }
 
-/* Put the counters of each queue pair, their sums, and how frames come to them
- * (enum sw_steering). */
+/* Put the counters of each queue pair, their sums, and how the device steers
+ * frames (enum sw_steering). */
 static void put_port(const struct sw_daemon *d, uint32_t i,
 	void (*put)(void *out, const char *name, uint64_t value), void *out)
 {

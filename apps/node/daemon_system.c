@@ -1,4 +1,4 @@
-/* daemon_system.c - what a daemon has of its system: signals, folder, users.
+/* daemon_system.c - a daemon's signals, runtime folder, users and limits.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <linux/capability.h>
@@ -24,17 +24,17 @@
 
 enum {
 	DESCRIPTORS = 65536, /* more than any daemon opens */
-	/* Larger blocks get a mapping of their own, which is zero.  Without a
-	 * fixed value glibc raises this threshold, and an lcore that opens a
-	 * job then has to zero its tables. */
+	/* Map larger blocks separately: they are zero.  Without a fixed value
+	 * glibc raises the threshold, and an lcore that opens a job would have
+	 * to zero its tables. */
 	MAPPED_BYTES = 128 << 10,
 	/* Bits of coredump_filter: private memory, file headers, huge pages.
 	 */
 	UNSHARED = 1 << 0 | 1 << 2 | 1 << 4 | 1 << 5 | 1 << 7,
 };
 
-/* Set the signals that end a daemon in order.  SIGHUP does so unless a service
- * manager has started it: then it means to reload. */
+/* Set @set to the signals that end a daemon in order.  SIGHUP is one of them,
+ * unless a service manager started the daemon: then SIGHUP also reloads. */
 static void ends_list(sigset_t *set)
 {
 	sigemptyset(set);
@@ -51,10 +51,12 @@ void sw_daemon_block_signals(void)
 	ends_list(&set);
 	sw_signals_ignored(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGXFSZ, SIG_IGN); /* a log file at its limit ends nobody */
+	/* a log file at its size limit must not end the daemon */
+	signal(SIGXFSZ, SIG_IGN);
 }
 
-/* The number of a signal that ends a daemon, 0 if none comes within @ms. */
+/* Return the number of a signal that ends or reloads a daemon; 0: none arrived
+ * within @ms. */
 static int take_signal(uint32_t ms)
 {
 	struct timespec t = {
@@ -141,8 +143,8 @@ bool sw_daemon_hurried(const struct sw_daemon *d, uint32_t ms)
 	return true;
 }
 
-/* Give the folder, which root has just made, to [node] user.  An older folder
- * must be this user's, who removes the sockets at the end. */
+/* Give the folder to [node] user if root has just made it.  An older folder
+ * must belong to that user, who removes the sockets at the end. */
 static int give_runtime_dir(struct sw_daemon *d)
 {
 	const struct sw_confine *c = &d->confine;
@@ -168,7 +170,7 @@ fail:
 	return SW_EIO;
 }
 
-/* Root's default folder outlives the daemon, so it is made for good. */
+/* Make root's default folder for good: it outlives the daemon. */
 static void give_default_dir(const struct sw_daemon *d)
 {
 	const struct sw_confine *c = &d->confine;
@@ -177,8 +179,9 @@ static void give_default_dir(const struct sw_daemon *d)
 		(void)!chown(ROOTS_DIR, c->uid, c->gid);
 }
 
-/* The one of the file, else the one that a service manager made for us
- * (systemd.exec, RuntimeDirectory=), else the user's own, which stays. */
+/* Choose the folder of the file, else the one that a service manager made
+ * (systemd.exec, RuntimeDirectory=), else the user's own folder, which
+ * stays. */
 static int make_runtime_dir(struct sw_daemon *d)
 {
 	const char *env = getenv("RUNTIME_DIRECTORY");
@@ -206,7 +209,7 @@ static int make_runtime_dir(struct sw_daemon *d)
 	return SW_EIO;
 }
 
-/* A name alone becomes a path. */
+/* Turn a bare name into a path in the runtime folder. */
 static int place_socket(
 	const struct sw_daemon *d, char path[SW_CONF_PATH_BYTES])
 {
@@ -229,7 +232,8 @@ static int place_sockets(struct sw_daemon *d)
 {
 	int err = 0;
 
-	if (d->conf.node.role != SW_ROLE_SERVER) /* which has none */
+	/* a server has no such socket */
+	if (d->conf.node.role != SW_ROLE_SERVER)
 		err = place_socket(d, d->conf.agent.socket);
 	if (!err)
 		err = place_socket(d, d->conf.stats.socket);
@@ -250,7 +254,7 @@ static int find_trusted(struct sw_daemon *d)
 	return SW_ECONF;
 }
 
-/* A daemon that root did not start cannot become anybody else. */
+/* Look up [node] user.  Only root's daemons can become another user. */
 static int find_user(struct sw_daemon *d)
 {
 	struct sw_confine *c = &d->confine;
@@ -273,13 +277,13 @@ static int find_user(struct sw_daemon *d)
 	c->gid = sw_user_group(c->uid);
 	c->has_user = !geteuid() && c->uid;
 	if (c->has_user && d->trusted_uid == UINT32_MAX)
-		d->trusted_uid = c->uid; /* its other daemons */
+		d->trusted_uid = c->uid; /* for the user's other daemons */
 	return 0;
 }
 
-/* Return the number of descriptors that the daemon always needs: for DPDK, the
- * pipes of its lcores, rings and sockets of ports, and the attached processes
- * of all local ranks. */
+/* Return the smallest number of descriptors that the daemon needs: for DPDK,
+ * pipes of lcores, rings and sockets of ports, and attached processes of all
+ * local ranks. */
 static uint64_t descriptors_least(const struct sw_daemon *d)
 {
 	const struct sw_conf *c = &d->conf;
@@ -293,7 +297,8 @@ static uint64_t descriptors_least(const struct sw_daemon *d)
 					      : n + 6 * c->agent.local_ranks;
 }
 
-/* DPDK ends the process where it has none left. */
+/* Raise the limit of descriptors: DPDK ends the process when it has none
+ * left. */
 static int raise_descriptors(const struct sw_daemon *d)
 {
 	uint64_t least = descriptors_least(d), most;
@@ -316,8 +321,8 @@ static int raise_descriptors(const struct sw_daemon *d)
 	return SW_ECONF;
 }
 
-/* Memory that processes share has tensors and frames, also where a driver maps
- * it.  Leave it out of core dumps (core(5)); best effort. */
+/* Exclude shared memory from core dumps (core(5)): it holds tensors and frames,
+ * even where a driver maps it.  Best effort. */
 static void shrink_dumps(void)
 {
 	FILE *f = fopen("/proc/self/coredump_filter", "r+");
@@ -349,9 +354,9 @@ int sw_daemon_open_system(struct sw_daemon *d)
 	return err ? err : place_sockets(d);
 }
 
-/* Return the capabilities that ports need to open again, when their interface
- * comes back, and to close.  To load the program of an AF_XDP port takes
- * CAP_SYS_ADMIN in some containers. */
+/* Return the capabilities that ports need to close, and to reopen when their
+ * interface comes back.  In some containers, loading the program of an AF_XDP
+ * port takes CAP_SYS_ADMIN. */
 static uint64_t caps_of_ports(const struct sw_conf *c)
 {
 	const uint64_t nic = 1ull << CAP_NET_RAW | 1ull << CAP_NET_ADMIN |
@@ -370,7 +375,7 @@ static uint64_t caps_of_ports(const struct sw_conf *c)
 	return kept;
 }
 
-/* Give a socket that root has opened to the user. */
+/* Give a socket that root has opened to [node] user. */
 static int give_path(const struct sw_daemon *d, const char *path)
 {
 	if (!lchown(path, d->confine.uid, d->confine.gid))
@@ -379,7 +384,8 @@ static int give_path(const struct sw_daemon *d, const char *path)
 	return SW_EIO;
 }
 
-/* Its other daemons connect to ports, so those sockets are given, too. */
+/* Give the sockets to [node] user, also those of memif ports: its other daemons
+ * connect to them. */
 static int give_sockets(const struct sw_daemon *d)
 {
 	int err = give_path(d, sw_stats_serve_path(d->stats));
@@ -410,7 +416,8 @@ int sw_daemon_confine(struct sw_daemon *d)
 		err = give_sockets(d);
 	if (!err && (c->has_user || d->conf.node.confine))
 		err = sw_confine_threads(c, &d->log);
-	if (err == SW_EPERM && !c->has_user) { /* nobody asked for it */
+	/* confinement by default: run without it */
+	if (err == SW_EPERM && !c->has_user) {
 		c->kept = UINT64_MAX;
 		err = 0;
 	}

@@ -1,4 +1,4 @@
-/* idle.c - what a polling lcore does while nothing comes.
+/* idle.c - choose what a polling lcore does while nothing arrives.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/node/idle.h"
 
@@ -10,9 +10,12 @@
 
 enum {
 	REST_NS = 10000000, /* longest sleep with nothing outstanding */
-	WAIT_NS = 1000000,  /* with something, where frames end it */
-	YIELD_SPINS = 20,   /* yield for so many times the spin */
-	SHARED_TIMES = 16, /* a core counts as shared for so many long yields */
+	/* longest sleep with work outstanding: frames end it */
+	WAIT_NS = 1000000,
+	/* with work outstanding, yield this many times longer */
+	YIELD_SPINS = 20,
+	/* a long yield marks the core shared for this many times its length */
+	SHARED_TIMES = 16,
 };
 
 enum sw_idle_way sw_idle_choose(const struct sw_idle *i,

@@ -3,9 +3,9 @@
  *
  * A thread that has its core alone loses nothing by polling, and saves a
  * wake-up.  On a shared core, a thread that yields waits for milliseconds until
- * the other thread's slice ends, and a thread that sleeps preempts it when it
- * wakes.  Therefore the duration of yields decides, for a while, between the
- * two. */
+ * the other thread's slice ends, while a thread that sleeps preempts the other
+ * when it wakes.  Therefore a long yield makes the lcore sleep for a while.
+ */
 #ifndef SW_APPS_NODE_IDLE_H
 #define SW_APPS_NODE_IDLE_H
 
@@ -19,7 +19,7 @@ enum sw_idle_way {
 	SW_IDLE_SLEEP /* sleep for the full time */
 };
 
-/* Of one lcore. */
+/* State of one lcore's waits. */
 struct sw_idle {
 	uint64_t spin_ns, sleep_ns; /* [lcore] spin, sleep */
 	uint64_t shared_until_ns;   /* the core counts as shared until then */
@@ -29,11 +29,12 @@ struct sw_idle {
 /* State of an lcore when nothing has arrived. */
 struct sw_idle_look {
 	uint64_t now_ns;
-	uint64_t idle_ns;   /* time since the last arrival or departure */
-	bool is_busy;       /* something is outstanding */
-	bool can_wake;      /* a descriptor becomes readable with a frame */
-	bool is_serving;    /* frames may arrive at any time */
-	bool has_computing; /* a process that does not wait for its sums */
+	uint64_t idle_ns; /* since frames or commands last came or went */
+	bool is_busy;     /* work is outstanding */
+	bool can_wake;    /* a frame makes a descriptor readable */
+	bool is_serving;  /* frames may arrive at any time */
+	/* some process computes, and does not wait for its sums */
+	bool has_computing;
 };
 
 /* sw_idle_spins - return whether the lcore has been idle too briefly to wait.
@@ -49,17 +50,17 @@ static inline bool sw_idle_is_shared(const struct sw_idle *i, uint64_t now_ns)
 	return now_ns < i->shared_until_ns;
 }
 
-/* sw_idle_choose - choose how to wait, and for at most how long: *most_ns. */
+/* sw_idle_choose - choose how to wait.  Sets *most_ns to the longest wait. */
 enum sw_idle_way sw_idle_choose(const struct sw_idle *i,
 	const struct sw_idle_look *l, uint64_t *most_ns);
 
-/* sw_idle_note - note the duration of a yield.  @has_switched tells whether
- * another thread ran meanwhile: an interrupt, or a pause of the machine, also
- * makes a yield long. */
+/* sw_idle_note - note the duration of a yield.  @has_switched: another thread
+ * ran meanwhile.  Without it, an interrupt or a pause of the machine made the
+ * yield long. */
 void sw_idle_note(
 	struct sw_idle *i, uint64_t from_ns, uint64_t to_ns, bool has_switched);
 
-/* sw_idle_yield - yield the core, and note it. */
+/* sw_idle_yield - yield the core, and note how long it took. */
 void sw_idle_yield(struct sw_idle *i, uint64_t now_ns);
 
 #endif

@@ -9,11 +9,12 @@
 #include "engine/base/error.h"
 #include "engine/base/spsc.h"
 
-enum { LINES = 256, TEXT = 512 }; /* what sw_log makes */
+/* sizes of the queue and of a line of sw_log */
+enum { LINES = 256, TEXT = 512 };
 
 struct line {
 	enum sw_log_level level;
-	uint32_t n_lost; /* before it */
+	uint32_t n_lost; /* lines dropped before it */
 	char text[TEXT];
 };
 

@@ -1,4 +1,4 @@
-/* poller.c - the polling lcore: turn, and step back when there is nothing.
+/* poller.c - the polling lcore: take turns, and wait while there is no work.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <time.h>
 #include <unistd.h>
@@ -56,7 +56,8 @@ static void sleep_ns(uint64_t ns)
 }
 
 /* Collect the descriptors that become readable when work arrives: the bell, and
- * one per port for frames.  Returns 0 if a port has no descriptor. */
+ * one per port for frames.  Returns their number, or 0 if a port has no
+ * descriptor. */
 static uint32_t wake_fds(const struct sw_poller *p, int fds[SW_HOST_WAKE_FDS])
 {
 	const struct sw_daemon *d = p->daemon;
@@ -78,8 +79,8 @@ static uint32_t wake_fds(const struct sw_poller *p, int fds[SW_HOST_WAKE_FDS])
 
 /* --- lcores wake each other --- */
 
-/* Does something from lcore @from wait for lcore @to?  With itself: from the
- * other threads. */
+/* Return whether lcore @from has work for lcore @to.  If both are equal, the
+ * work is from other threads. */
 static bool has_mail(const struct sw_daemon *d, uint32_t from, uint32_t to)
 {
 	return sw_handoff_has(&d->handoff, from, to) ||
@@ -104,7 +105,7 @@ static void wake_others(const struct sw_poller *p)
 			sw_bell_ring(&d->pollers[i].bell);
 }
 
-/* How long to sleep: @most, or until the next timer. */
+/* Return how long to sleep: @most, or until the next timer. */
 static uint64_t choose_ns(struct sw_poller *p, uint64_t most, uint64_t now_ns)
 {
 	uint64_t ns = sw_loop_wait(&p->loop, now_ns, most);
@@ -117,7 +118,7 @@ static void rest(
 	struct sw_poller *p, const int *fds, uint32_t n_fds, uint64_t ns)
 {
 	sw_bell_await(&p->bell);
-	wake_others(p); /* the last look before they are on their own */
+	wake_others(p); /* the last check before this lcore sleeps */
 	if (has_any(p))
 		;
 	else if (p->rest)
@@ -128,7 +129,7 @@ static void rest(
 	sw_bell_done(&p->bell);
 }
 
-/* Tell the processor that this is a loop that waits. */
+/* Tell the processor that this thread spins. */
 static inline void relax(void)
 {
 #if defined(__x86_64__)
@@ -172,8 +173,8 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 	}
 }
 
-/* Note a turn in which @n frames and commands came or went: 0 = none.  Returns
- * whether it counts as one that did work. */
+/* Note a turn that took in or sent @n frames and commands.  Returns whether the
+ * turn counts as work. */
 static bool note_turn(
 	struct sw_turns *t, uint32_t n, uint64_t from_ns, uint64_t to_ns)
 {
@@ -187,9 +188,9 @@ static bool note_turn(
 	return true;
 }
 
-/* Whom we woke may share our core, and has waited long enough: it would get the
- * core when its slice comes, which may be milliseconds.  If it is shared, we
- * are about to sleep. */
+/* Yield to a process that this lcore has woken.  The process may share the
+ * core, and would otherwise get it only with its next slice, in milliseconds.
+ * On a core known as shared the lcore sleeps soon anyway. */
 static void step_aside(struct sw_poller *p)
 {
 	uint64_t now_ns;
@@ -202,7 +203,7 @@ static void step_aside(struct sw_poller *p)
 		sw_idle_yield(&p->idle, now_ns);
 }
 
-/* Pace this lcore's queue pairs as the ports' rates say.  Where it has none,
+/* Pace this lcore's queue pairs at the ports' rates.  If it has none at a port,
  * the lcore that sends for it is paced instead. */
 static void pace(struct sw_poller *p)
 {
@@ -213,7 +214,7 @@ static void pace(struct sw_poller *p)
 			&p->loop, i, sw_dpdk_port_rate(d->queues[p->lcore][i]));
 }
 
-/* Follow new orders: rates, traces. */
+/* Carry out new orders: rates, traces. */
 static void follow(struct sw_poller *p)
 {
 	uint32_t n = atomic_load_explicit(

@@ -1,4 +1,4 @@
-/* reload.c - SIGHUP: take changes of configuration and keys without a restart.
+/* reload.c - SIGHUP: apply changes of configuration and keys without a restart.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,14 +9,15 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-/* Changed options: taken now, or left for a restart. */
+/* Changed options: applied now, or left for a restart. */
 struct changes {
 	struct sw_daemon *daemon;
 	const struct sw_conf *now;
 	char taken[256], left[256];
 };
 
-/* Options about keys that are taken; key files are always read again. */
+/* Return whether a reload applies @o as an option of keys.  It always reads the
+ * key files again. */
 static bool is_of_keys(const struct sw_option *o)
 {
 	return !strcmp(o->key, "key_file") ||
@@ -89,7 +90,8 @@ static void section_compare(struct changes *c, const struct sw_section *s)
 			s->is_many ? is + i * s->bytes : "");
 }
 
-/* Take the shares if they are those of the same jobs; else a restart does. */
+/* Apply the shares if the file names the same jobs as before; other changes of
+ * jobs need a restart. */
 static void take_shares(struct sw_daemon *d, const struct sw_conf *now)
 {
 	const struct sw_conf *was = d->file;
@@ -130,7 +132,8 @@ static void keys_copy(struct sw_conf *to, const struct sw_conf *from)
 	to->serve.key_grace_ns = from->serve.key_grace_ns;
 }
 
-/* Read the key files that @now names, or keep all as it is. */
+/* Read the key files that @now names.  After an error keep everything as it
+ * is. */
 static void take_keys(struct sw_daemon *d, const struct sw_conf *now)
 {
 	struct sw_conf *was = d->file;

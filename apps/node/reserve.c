@@ -1,4 +1,4 @@
-/* reserve.c - an lcore's memory, made and unmade by the control thread.
+/* reserve.c - an lcore's memory, mapped and unmapped by the control thread.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/node/reserve.h"
 
@@ -8,14 +8,14 @@
 #include "engine/base/error.h"
 #include "pmd/host/memory.h"
 
-/* Of a block.  WANTED and UNWANTED are the control thread's, the others the
- * lcore's. */
+/* States of a block.  In WANTED and UNWANTED the control thread owns the block,
+ * in the others the lcore. */
 enum {
 	NONE,
-	WANTED,   /* to be made */
-	MADE,     /* all of it */
-	FAILED,   /* there was no memory */
-	UNWANTED, /* its pages are to be unmapped */
+	WANTED,   /* to be mapped and made present */
+	MADE,     /* all of it is present */
+	FAILED,   /* out of memory */
+	UNWANTED, /* to be unmapped */
 };
 
 enum { PAGE = 4096, STOCK = SW_MEM_OWNERS, N_BLOCKS };
@@ -42,8 +42,8 @@ static void set_state(struct sw_reserve_block *b, int state)
 
 /* --- the lcore --- */
 
-/* Put back the rest of a block that its batch did not need, or whose worker
- * has ended. */
+/* Release the rest of a block, which its batch did not need or whose worker has
+ * ended. */
 static void put_rest(struct sw_reserve *r, struct sw_reserve_block *b)
 {
 	sw_reserve_put(r, b->mem + b->taken, b->bytes - b->taken);
@@ -62,7 +62,8 @@ static void drop(struct sw_reserve *r, struct sw_reserve_block *b)
 		set_state(b, NONE);
 }
 
-/* A batch is admitted within one turn, and before the next one. */
+/* End the current batch: a batch is admitted within one turn, before the
+ * next. */
 static void end_batch(struct sw_reserve *r)
 {
 	if (r->from && r->from != &r->blocks[STOCK])
@@ -87,7 +88,7 @@ bool sw_reserve_ready(struct sw_reserve *r, uint32_t owner, uint64_t bytes)
 	switch (state_of(b)) {
 	case FAILED:
 		set_state(b, NONE);
-		return true; /* sw_reserve_get will return NULL */
+		return true; /* then sw_reserve_get returns NULL */
 	case MADE:
 		if (b->bytes - b->taken >= bytes) {
 			r->from = b;
@@ -187,7 +188,7 @@ void sw_reserve_pass(struct sw_reserve *r)
 
 /* --- the control thread --- */
 
-/* From the end on, since the beginning says how much there is. */
+/* Unmap from the end, since the header with the size is at the beginning. */
 static bool unmap_slice(struct sw_reserve *r)
 {
 	struct sw_reserve_dead *d = r->unmapping;
@@ -206,14 +207,15 @@ static bool unmap_slice(struct sw_reserve *r)
 	return true;
 }
 
-/* All that was mapped, present or not. */
+/* Unmap the whole block, whether present or not. */
 static void unmake(struct sw_reserve_block *b)
 {
 	sw_memory_put(b->mem, b->bytes);
 	b->mem = NULL;
 }
 
-/* Returns 0, or SW_ENOMEM; nothing is mapped then. */
+/* Make the next slice of a block present.  Returns 0, or SW_ENOMEM after
+ * unmapping the block. */
 static int make_slice(struct sw_reserve_block *b, int node)
 {
 	uint64_t n = sw_min64(b->bytes - b->made, SW_RESERVE_SLICE);
@@ -229,7 +231,7 @@ static int make_slice(struct sw_reserve_block *b, int node)
 	return SW_ENOMEM;
 }
 
-/* The next slice of a block; false: there is nothing to do for it. */
+/* Work on the next slice of a block.  Returns false if there is no work. */
 static bool work(struct sw_reserve_block *b, int node)
 {
 	int state = state_of(b), wanted = WANTED;
@@ -242,7 +244,7 @@ static bool work(struct sw_reserve_block *b, int node)
 	if (state != WANTED)
 		return false;
 	state = make_slice(b, node) ? FAILED : MADE;
-	/* If it has become UNWANTED that comes next. */
+	/* If the block has become UNWANTED, the next call unmaps it. */
 	if (state == FAILED || b->made == b->bytes)
 		atomic_compare_exchange_strong(&b->state, &wanted, state);
 	return true;
@@ -280,7 +282,8 @@ void sw_reserve_close(struct sw_reserve *r)
 		struct sw_reserve_block *b = &r->blocks[i];
 
 		drop(r, b);
-		(void)!work(b, r->node); /* unless it was MADE, or nothing */
+		/* unmaps a block that drop left UNWANTED */
+		(void)!work(b, r->node);
 	}
 	unmap_all(r, atomic_load(&r->to_unmap));
 	unmap_all(r, atomic_load(&r->leaving));

@@ -1,4 +1,4 @@
-/* secrets.c - the secrets of a daemon: read from key files, replaced later.
+/* secrets.c - the secrets of a daemon: read key files, replace secrets later.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/node/secrets.h"
 
@@ -20,7 +20,7 @@
 
 enum { PATH = SW_CONF_PATH_BYTES + SW_CONF_NAME_BYTES + sizeof(SUFFIX) };
 
-/* One reading of all files. */
+/* One reading of all key files. */
 struct reading {
 	struct sw_secrets *s;
 	const struct sw_conf *conf;
@@ -29,7 +29,8 @@ struct reading {
 
 /* --- files --- */
 
-/* Return the user that will run the daemon: it reads the files again. */
+/* Return the user that will run the daemon: it must be able to read the files
+ * again. */
 static uint32_t own_uid(const struct sw_conf *c)
 {
 	uint32_t uid;
@@ -39,7 +40,7 @@ static uint32_t own_uid(const struct sw_conf *c)
 	return uid;
 }
 
-/* Add the secret in the file at @path, for @job or, with "", for all jobs. */
+/* Add the secret in the file at @path for @job; "" means all jobs. */
 static int file_take(struct reading *r, const char *job, const char *path)
 {
 	struct sw_keyring_entry *e = &r->s->entries[r->s->n];
@@ -64,7 +65,8 @@ static int file_take(struct reading *r, const char *job, const char *path)
 	return 0;
 }
 
-/* Copy the job's name of a file "JOB.key"; false: the file is another one. */
+/* Copy the job's name from a file name "JOB.key".  Returns false for other
+ * names. */
 static bool job_of(const char *name, char job[SW_CONF_NAME_BYTES])
 {
 	size_t n = strlen(name), end = sizeof(SUFFIX) - 1;
@@ -77,7 +79,7 @@ static bool job_of(const char *name, char job[SW_CONF_NAME_BYTES])
 	return sw_label_is_good(job);
 }
 
-/* A user who may write into the folder could take keys away. */
+/* Check who may write into the folder: other users could remove keys. */
 static int folder_check(const struct reading *r, int fd, const char *path)
 {
 	struct stat st;
@@ -98,7 +100,8 @@ static int folder_check(const struct reading *r, int fd, const char *path)
 	return 0;
 }
 
-/* Call @take for each key file of the folder; 0: without a folder. */
+/* Call @take for each key file of the folder.  Returns 0 if none is
+ * configured. */
 static int folder_walk(struct reading *r,
 	int (*take)(struct reading *r, const char *job, const char *path))
 {
@@ -132,11 +135,13 @@ static int room_count(struct reading *r, const char *job, const char *path)
 {
 	(void)job;
 	(void)path;
-	r->s->room += 2; /* and of that before (old_take) */
+	/* one for its secret, one for its replaced secret (old_take) */
+	r->s->room += 2;
 	return 0;
 }
 
-/* A file that came since the count is taken the next time. */
+/* Take a key file.  The next reading takes files that appeared after the
+ * count. */
 static int folder_take(struct reading *r, const char *job, const char *path)
 {
 	return r->s->n < r->s->room ? file_take(r, job, path) : 0;
@@ -156,7 +161,7 @@ static bool has(const struct sw_secrets *s, const struct sw_keyring_entry *e,
 	return false;
 }
 
-/* Keep the secret of @e for @job until the grace is over, if it was replaced.
+/* If the secret of @e was replaced, keep it for @job until the grace ends.
  */
 static void old_keep(struct reading *r, const struct sw_keyring_entry *e,
 	const char *job, uint64_t now_ns)
@@ -179,12 +184,13 @@ static void old_take(
 	uint32_t n = r->s->n;
 
 	if (r->conf->node.role == SW_ROLE_AGENT)
-		return; /* it speaks with one alone */
+		return; /* it uses a single secret */
 	for (uint32_t i = 0; old && i < old->n; i++) {
 		const struct sw_keyring_entry *e = &old->entries[i];
 
 		old_keep(r, e, e->job, now_ns);
-		/* A job that has a secret of its own now had this one. */
+		/* A job with a new secret of its own used this common one
+		 * before. */
 		for (uint32_t k = 0; !*e->job && k < n; k++)
 			if (!has(old, &r->s->entries[k], false))
 				old_keep(r, e, r->s->entries[k].job, now_ns);
@@ -193,7 +199,7 @@ static void old_take(
 
 /* --- the set --- */
 
-/* The job's own secret is the first entry. */
+/* Read all secrets.  The job's own secret is the first entry. */
 static int all_take(struct reading *r)
 {
 	const struct sw_conf *c = r->conf;

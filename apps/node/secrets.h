@@ -1,4 +1,4 @@
-/* secrets.h - the secrets of a daemon: read from key files, replaced later.
+/* secrets.h - the secrets of a daemon: read key files, replace secrets later.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A set of secrets never changes, so lcores read it without locks.  To replace
@@ -13,18 +13,17 @@
 #include "engine/keys/keyring.h"
 
 struct sw_secrets {
-	/* An agent speaks with one secret, or none; a server accepts
-	 * several. */
+	/* An agent uses one secret or none; a server accepts several. */
 	struct sw_keyring job, serve;
 	struct sw_keyring_entry *entries; /* locked memory */
 	uint32_t n, room;                 /* entries: used, allocated */
-	struct sw_secrets *older;         /* the set that this one replaced */
+	struct sw_secrets *older;         /* the set that this set replaced */
 };
 
 /* sw_secrets_open - read all secrets that the configuration names, into @out.
- * A secret of @old that was replaced by another one for the same job stays
- * valid for [serve] key_grace from @now_ns on.  A secret of @old is gone at
- * once if its job has no key file any longer.
+ * A secret of @old that another secret of the same job has replaced stays valid
+ * for [serve] key_grace from @now_ns on.  If its job has no key file, a secret
+ * of @old becomes invalid at once.
  * @old  the current set, not changed; NULL at the start
  * @log  gets each error
  * Errors: SW_ECONF a file or folder is bad; SW_ENOMEM.  Thread: control. */
@@ -32,11 +31,11 @@ int sw_secrets_open(struct sw_secrets **out, const struct sw_conf *conf,
 	const struct sw_secrets *old, uint64_t now_ns,
 	const struct sw_log *log);
 
-/* sw_secrets_close - wipe and free the set, without older ones; NULL is
+/* sw_secrets_close - wipe and free the set, but not older sets.  NULL is
  * accepted. */
 void sw_secrets_close(struct sw_secrets *s);
 
-/* sw_secrets_log - log which secrets are valid, by their ids. */
+/* sw_secrets_log - log the ids of the valid secrets. */
 void sw_secrets_log(const struct sw_secrets *s, const struct sw_conf *conf,
 	const struct sw_log *log);
 

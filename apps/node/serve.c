@@ -10,13 +10,13 @@
 #include "pmd/host/memory.h"
 
 enum {
-	FINISH_MS = 2000, /* for what is in flight at SIGTERM */
-	TELL_MS = 300,    /* for the members to learn that we stop */
+	FINISH_MS = 2000, /* wait for requests in flight at SIGTERM */
+	TELL_MS = 300,    /* wait for the members to learn of the stop */
 	POLL_MS = 20,
-	FRAME_HEADS_BYTES = 192, /* around a payload in a ring */
+	FRAME_HEADS_BYTES = 192, /* headers around a payload in a ring */
 };
 
-/* The thread that owns the description of the jobs. */
+/* The owner of an lcore's description of its jobs. */
 enum look { LOOK_NONE, LOOK_ASKED, LOOK_TOLD, LOOK_ADDED };
 
 /* Return the memory that this process needs besides jobs: its resident memory,
@@ -64,8 +64,8 @@ static struct sw_share share_of(
 		.all_used = &c->serve->share_used[i]};
 }
 
-/* Every lcore has the job's weight; its quota is theirs together, since the
- * parts of a job that lie at each are not equal to the byte. */
+/* Give every lcore the job's weight.  All lcores share one quota, since the
+ * parts of a job at each lcore differ by some bytes. */
 static int open_shares(struct sw_serve_core *c, const struct sw_conf *conf)
 {
 	for (uint32_t i = 0; i < conf->n_shares; i++)
@@ -74,7 +74,7 @@ static int open_shares(struct sw_serve_core *c, const struct sw_conf *conf)
 	return sw_server_share(c->engine, c->shares, conf->n_shares);
 }
 
-/* Jobs and networks that may join, for all lcores. */
+/* Set which jobs and networks may join, for all lcores. */
 static void open_guests(struct sw_serve *s, const struct sw_conf *conf)
 {
 	struct sw_conf_subnet nets[SW_CONF_NETWORKS_MAX];
@@ -149,7 +149,7 @@ void sw_serve_close(struct sw_serve *s)
 
 /* --- on the lcores --- */
 
-/* Use the shares of the last reload. */
+/* Apply the shares of the last reload. */
 static void follow_shares(struct sw_serve_core *c)
 {
 	struct sw_daemon *d = c->serve->daemon;
@@ -190,7 +190,7 @@ static uint32_t follow(struct sw_serve_core *c)
 	return 1;
 }
 
-/* Use the newest secrets for all frames of this turn. */
+/* Switch to the newest secrets, for all frames of this turn. */
 static void follow_keys(struct sw_serve_core *c)
 {
 	const struct sw_keyring *keys =
@@ -202,13 +202,13 @@ static void follow_keys(struct sw_serve_core *c)
 	atomic_store_explicit(&c->keys, keys, memory_order_release);
 }
 
-/* Describe the jobs, if the control thread has asked. */
+/* Describe the jobs of this lcore, if the control thread has asked. */
 static void show_jobs(struct sw_serve_core *c, uint64_t now_ns)
 {
 	if (atomic_load_explicit(&c->look, memory_order_acquire) != LOOK_ASKED)
 		return;
 	if (!sw_server_describe(c->engine, now_ns, &c->now))
-		return; /* goes on in the next turn */
+		return; /* the next turn continues */
 	atomic_store_explicit(&c->look, LOOK_TOLD, memory_order_release);
 }
 
@@ -225,8 +225,8 @@ static uint32_t core_turn(void *ctx, uint64_t now_ns)
 	return follow(c);
 }
 
-/* Memory of any lcore goes when its own queue pairs have released it, and this
- * one's, through which it may send, too. */
+/* Pass on the memory of each lcore, once its own queue pairs have released it,
+ * and also the queue pairs of lcore 0, through which that lcore may send. */
 static void pass_memory(struct sw_serve *s)
 {
 	for (uint32_t i = 0; i < s->n_cores; i++) {
@@ -240,7 +240,7 @@ static void pass_memory(struct sw_serve *s)
 		if (!sw_daemon_release(s->daemon, 0, &c->first))
 			continue;
 		sw_reserve_pass(c->reserve);
-		atomic_store(&c->is_released, false); /* for the next memory */
+		atomic_store(&c->is_released, false); /* for the next release */
 	}
 }
 
@@ -306,7 +306,7 @@ bool sw_serve_is_idle(const struct sw_serve *s)
 	return true;
 }
 
-/* Ask a core; returns whether it has told. */
+/* Ask a core to describe its jobs.  Returns whether it has answered. */
 static bool look_at(struct sw_serve_core *c)
 {
 	struct sw_bell *bell = &c->serve->daemon->pollers[c->i].bell;
@@ -323,7 +323,7 @@ static bool look_at(struct sw_serve_core *c)
 	return false;
 }
 
-/* Add a core's jobs to those of the first core. */
+/* Add a core's jobs to the view of the first core. */
 static void add_told(struct sw_serve *s, struct sw_serve_core *c)
 {
 	if (!c->i || atomic_load(&c->look) == LOOK_ADDED)

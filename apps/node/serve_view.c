@@ -6,7 +6,7 @@
 
 #include "engine/base/bytes.h"
 
-/* These are copies, which no lcore counts in (sw_count). */
+/* Add to a copy: no lcore counts in it, so no sw_count is needed. */
 static void add(uint64_t *to, uint64_t n)
 {
 	*to += n;

@@ -5,9 +5,9 @@
 
 #include "engine/server/server.h"
 
-/* sw_serve_view_add - add what another lcore has of the jobs of @to: counts and
- * bytes are added, of round trips the longest counts.  A member is here if all
- * lcores have it. */
+/* sw_serve_view_add - add another lcore's part of the jobs to @to.  Counts and
+ * bytes add up; the longest round trip counts.  A member is here if it is here
+ * at all lcores. */
 void sw_serve_view_add(
 	struct sw_server_view *to, const struct sw_server_view *part);
 

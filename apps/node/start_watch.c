@@ -1,8 +1,8 @@
-/* start_watch.c - say what a daemon's start waits for.
+/* start_watch.c - log what the start of a daemon waits for.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Questions about interfaces wait for a lock of the kernel, which programs that
- * remove many namespaces hold for minutes.  No timeout ends that wait.
+ * A question about interfaces waits for a kernel lock, which a program that
+ * removes many namespaces holds for minutes.  No timeout ends that wait.
  */
 #include "apps/node/start_watch.h"
 
@@ -15,7 +15,7 @@
 
 enum { PLACE = 64 };
 
-/* Name the place in the kernel where the starting thread waits; "": nowhere. */
+/* Name the kernel function in which the starting thread waits; "": none. */
 static void place_of(const struct sw_start_watch *w, char out[PLACE])
 {
 	char path[64];

@@ -1,8 +1,9 @@
-/* telemetry.c - this daemon's counters for dpdk-telemetry.py.
+/* telemetry.c - serve this daemon's counters to dpdk-telemetry.py.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A thread of DPDK answers.  It reads the stats socket as every other reader
- * does, so that the counters have one owner, the control thread. */
+ * A DPDK thread answers.  It reads the stats socket as every other reader does,
+ * so only the control thread owns the counters.
+ */
 #include "apps/node/telemetry.h"
 
 #include <errno.h>
@@ -74,8 +75,8 @@ static int answer(void *ctx, uint32_t i, const char *params, sw_dpdk_put_fn put,
 	return sw_stats_read(sw_stats_serve_path(d->stats), each, &a);
 }
 
-/* Let the folder be found at RUNTIME_DIR/dpdk/NAME, where dpdk-telemetry.py
- * looks.  A link that a killed daemon left is replaced. */
+/* Link the folder at RUNTIME_DIR/dpdk/NAME, where dpdk-telemetry.py looks for
+ * it.  Replaces a link that a killed daemon left. */
 static int link_make(struct sw_daemon *d)
 {
 	struct sw_telemetry *t = &d->telemetry;
@@ -144,7 +145,7 @@ void sw_telemetry_close(struct sw_daemon *d)
 	if (t->link[0]) {
 		unlink(t->link);
 		*strrchr(t->link, '/') = '\0';
-		rmdir(t->link); /* other daemons may have links there */
+		rmdir(t->link); /* fails if other daemons have links there */
 	}
 	sw_scratch_close(&t->scratch);
 }

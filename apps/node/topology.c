@@ -1,4 +1,4 @@
-/* topology.c - which NUMA node a daemon's lcores, ports and memory are on.
+/* topology.c - find the NUMA nodes of a daemon's lcores, ports and memory.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* trace.c - record what the lcores do, for sumwire trace and sumwire capture.
+/* trace.c - record the lcores' work, for sumwire trace and sumwire capture.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/node/trace.h"
 
@@ -14,10 +14,11 @@
 enum {
 	RING = 1 << 16,       /* events */
 	FRAME_RING = 1 << 19, /* entries of frames */
-	FAST_MS = 2,          /* between looks at the rings */
-	ROUNDS = 16,          /* over all lcores in one look */
-	NOTES = 256,          /* taken from processes in one look */
-	PATIENCE_MS = 5000    /* for a reader to begin, and to take the rest */
+	FAST_MS = 2,          /* between two reads of the rings */
+	ROUNDS = 16,          /* rounds over all lcores in one read */
+	NOTES = 256,          /* most notes taken from processes in one read */
+	/* for a reader's request, and for it to read the rest */
+	PATIENCE_MS = 5000
 };
 
 /* --- on the lcore --- */
@@ -37,7 +38,7 @@ static bool tap_is_busy(const struct sw_engine *engine)
 	return inner->is_busy(inner);
 }
 
-/* Forget what the tap knows of an engine whose memory another one may have. */
+/* Forget the peers of an engine: another engine may have its memory. */
 static void forget_engine(struct sw_tracer *t, const struct sw_engine *engine)
 {
 	for (uint32_t i = 0; i < SW_TRACE_PEERS; i++)
@@ -71,7 +72,7 @@ struct sw_engine *sw_trace_tap(
 	return tap_in(t, true, endpoint, engine);
 }
 
-/* The endpoints of this lcore: a server's, a worker's. */
+/* List this lcore's endpoints: of the service, and of the worker. */
 static void endpoints_of(const struct sw_poller *p, uint32_t out[SW_TAPS])
 {
 	out[0] = p->is_serving ? p->lcore : UINT32_MAX;
@@ -117,14 +118,15 @@ void sw_trace_open(struct sw_daemon *d, const char *folder)
 			folder);
 }
 
-/* Have all lcores look whether they are recorded. */
+/* Order all lcores to check whether to record. */
 static void order(struct sw_daemon *d, bool is_recording)
 {
 	atomic_store(&d->trace.is_recording, is_recording);
 	atomic_fetch_add(&d->n_orders, 1);
 }
 
-/* Have all lcores followed?  Wakes lcores that sleep. */
+/* Return whether all lcores have carried out the order.  Wakes sleeping
+ * lcores. */
 static bool have_followed(struct sw_daemon *d)
 {
 	uint32_t n = atomic_load(&d->n_orders);
@@ -203,7 +205,7 @@ static struct sw_tracer *new_tracer(
 
 	if (!t)
 		return NULL;
-	memset(t, 0, n); /* all pages are present */
+	memset(t, 0, n); /* make all pages present */
 	t->ask = *ask;
 	t->ports = sw_handoff_ports(&d->handoff, p->lcore);
 	t->first_udp = (uint16_t)d->conf.serve.udp_port;
@@ -253,7 +255,7 @@ static bool is_good(const struct sw_trace_ask *a)
 	       memchr(a->job, '\0', sizeof(a->job));
 }
 
-/* Begin when the reader has said what it wants. */
+/* Begin to record once the reader's request has arrived. */
 static void await_ask(struct sw_daemon *d)
 {
 	struct sw_trace *t = &d->trace;
@@ -265,7 +267,7 @@ static void await_ask(struct sw_daemon *d)
 		sw_feed_end(&t->feed);
 }
 
-/* Put an lcore's new peers and names, which its events name. */
+/* Put an lcore's new peers and names before the events that refer to them. */
 static void put_new(struct sw_feed *f, struct sw_tracer *t, uint16_t lcore)
 {
 	uint32_t n_peers =
@@ -282,7 +284,7 @@ static void put_new(struct sw_feed *f, struct sw_tracer *t, uint16_t lcore)
 			sizeof(struct sw_trace_name));
 }
 
-/* All peers, all names and a block of events. */
+/* All peers, all names and two blocks fit an empty feed. */
 _Static_assert(SW_TRACE_PEERS *(sizeof(struct sw_trace_peer) +
 				sizeof(struct sw_trace_block)) +
 			       SW_TRACE_NAMES *
@@ -302,7 +304,7 @@ static size_t bytes_of_new(const struct sw_tracer *t)
 			       sizeof(struct sw_trace_block));
 }
 
-/* Return how many of @n entries are of frames that end in them. */
+/* Return how many of @n entries belong to complete frames. */
 static uint32_t whole_frames(const uint8_t *some, uint32_t n)
 {
 	struct sw_trace_frame f;
@@ -318,15 +320,16 @@ static uint32_t whole_frames(const uint8_t *some, uint32_t n)
 	return at;
 }
 
-/* Return how many events an lcore's ring, or on lcore 0 a process's, did not
- * take. */
+/* Return how many events were lost because an lcore's ring was full, or for
+ * lcore 0 also a process's ring. */
 static uint64_t n_lost(const struct sw_trace *t, uint32_t lcore)
 {
 	return sw_word(&t->tracers[lcore]->n_untaken) +
 	       (lcore ? 0 : t->n_unnoted);
 }
 
-/* Returns whether there was something. */
+/* Move an lcore's new events or frames to the feed.  Returns whether there were
+ * any. */
 static bool pump(struct sw_trace *trace, uint16_t lcore)
 {
 	struct sw_feed *f = &trace->feed;
@@ -352,7 +355,7 @@ static bool pump(struct sw_trace *trace, uint16_t lcore)
 	return true;
 }
 
-/* Make an event of a process's note.  Returns false for a time that cannot be.
+/* Make an event of a process's note.  Returns false if its time is impossible.
  */
 static bool note_event(const struct sw_trace *t, uint64_t now_ns,
 	const struct sw_host_note *n, struct sw_trace_event *e)
@@ -373,7 +376,7 @@ static bool note_event(const struct sw_trace *t, uint64_t now_ns,
 	       e->t_ns - t->began_ns >= e->ns;
 }
 
-/* Put what the processes noted.  Returns whether there was something. */
+/* Put the processes' notes.  Returns whether there may be more. */
 static bool pump_notes(struct sw_trace *t)
 {
 	struct sw_host_note notes[NOTES];
@@ -402,7 +405,7 @@ static bool are_drained(const struct sw_daemon *d)
 	return true;
 }
 
-/* Give up the reader, when the lcores have let go of the taps. */
+/* Drop the reader, once the lcores have removed their taps. */
 static void end(struct sw_daemon *d)
 {
 	sw_feed_end(&d->trace.feed);
@@ -411,7 +414,7 @@ static void end(struct sw_daemon *d)
 	sw_log(&d->log, SW_LOG_INFO, "%s: ended", name_of(&d->trace));
 }
 
-/* Send the rest, once no lcore records. */
+/* Send the remaining events, once no lcore records. */
 static void finish(struct sw_daemon *d)
 {
 	struct sw_trace *t = &d->trace;

@@ -1,4 +1,4 @@
-/* trace_events.c - record what frames did, as events.
+/* trace_events.c - record the effects of frames as events.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
@@ -38,7 +38,8 @@ static uint16_t add_peer(struct sw_tracer *t, const struct sw_engine *engine,
 	return (uint16_t)n;
 }
 
-/* Does a frame under @session, from @from_peer or to it, belong to the peer? */
+/* Return whether a frame of @session belongs to the peer.  @to: its
+ * destination; NULL: it was received. */
 static bool is_of(const struct sw_tracer_peer *p,
 	const struct sw_engine *engine, uint32_t session,
 	const struct sw_path *to)
@@ -49,7 +50,7 @@ static bool is_of(const struct sw_tracer_peer *p,
 		  : p->is.id == session;
 }
 
-/* Ask the engine for the session of a frame. */
+/* Ask the engine for the peer of a frame's session. */
 static uint16_t ask_peer(struct sw_tracer *t, const struct sw_engine *engine,
 	uint32_t session, const struct sw_path *to)
 {
@@ -78,7 +79,7 @@ uint16_t sw_trace_find_peer(struct sw_tracer *t, const struct sw_engine *engine,
 	return t->last_peer = ask_peer(t, engine, session, to);
 }
 
-/* Note the name of a tensor of peer @p, when its key is first seen. */
+/* Note the name of a tensor of peer @p when its key first appears. */
 static void note_name(
 	struct sw_tracer *t, const struct sw_tracer_peer *p, uint32_t key)
 {
@@ -104,7 +105,7 @@ static void note_name(
 	atomic_store_explicit(&t->n_names, n + 1, memory_order_release);
 }
 
-/* Set what the frame of an event says of itself, and the event's peer. */
+/* Copy the fields of a frame's header into its event, and set the peer. */
 static void say_frame(struct sw_tracer *t, const struct sw_header *h,
 	uint16_t peer, struct sw_trace_event *e)
 {
@@ -119,7 +120,7 @@ static void say_frame(struct sw_tracer *t, const struct sw_header *h,
 		note_name(t, &t->peers[peer], h->key);
 }
 
-/* Counters that tell what frames did. */
+/* Counters that show the effect of frames. */
 struct counts {
 	uint64_t folded, bytes, done, again, held, held_bytes, old;
 };
@@ -130,7 +131,7 @@ static struct counts count(const struct sw_stats *s)
 		s->push_again, s->results, s->result_bytes, s->result_again};
 }
 
-/* The effect of a received frame.  kind SW_TRACE_RX: none worth an event. */
+/* The effect of a received frame. kind SW_TRACE_RX: no event. */
 struct fate {
 	uint8_t kind, flags;
 	uint16_t bytes;
@@ -141,7 +142,7 @@ static bool is_data(const struct sw_header *h)
 	return h->type == SW_PUSH || h->type == SW_WANT || h->type == SW_RESULT;
 }
 
-/* Tell the fate of a frame that was handed on alone. */
+/* Return the effect of a frame that was handed on alone. */
 static struct fate fate_of_one(const struct sw_header *h,
 	const struct counts *was, const struct counts *is)
 {
@@ -156,12 +157,12 @@ static struct fate fate_of_one(const struct sw_header *h,
 			(uint16_t)(is->held_bytes - was->held_bytes)};
 	if (is->again != was->again || is->old != was->old)
 		return (struct fate){.kind = SW_TRACE_AGAIN};
-	return (struct fate){.kind = SW_TRACE_RX}; /* dropped */
+	return (struct fate){.kind = SW_TRACE_RX}; /* the engine dropped it */
 }
 
-/* Tell the fates of frames that were handed on together, all new.  If some were
- * dropped, the reader finds out which ones, because their senders retransmit
- * them.  It also finds the frames that completed sums: no fold follows them. */
+/* Set the effects of new frames that were handed on together.  If the engine
+ * dropped some, the reader finds them by their retransmissions.  The reader
+ * also finds the frames that completed sums: no fold follows them. */
 static void fates_of_some(const struct sw_header *h, uint32_t n,
 	const struct counts *was, const struct counts *is, struct fate *out)
 {
@@ -190,12 +191,12 @@ static void fates_of_some(const struct sw_header *h, uint32_t n,
 struct burst {
 	struct sw_header h[SW_RX_BURST];
 	struct fate fates[SW_RX_BURST];
-	uint16_t peers[SW_RX_BURST]; /* of data frames */
+	uint16_t peers[SW_RX_BURST]; /* peers of data frames */
 	struct sw_trace_event out[SW_RX_BURST + 1];
 };
 
-/* Is a frame surely no duplicate, and has it one chunk at most?  Notes its
- * packet number. */
+/* Return whether a frame is certainly no duplicate and has at most one chunk.
+ * Notes its packet number. */
 static bool is_new(
 	struct sw_tracer *t, const struct sw_header *h, uint16_t peer)
 {
@@ -211,8 +212,8 @@ static bool is_new(
 	return true;
 }
 
-/* Read the headers of the next frames that are handed on together: all new, or
- * a single one that may be a duplicate. */
+/* Read the headers of the next frames to hand on together: only new frames, or
+ * a single frame that may be a duplicate. */
 static uint32_t next_some(struct sw_tap *tap, const struct sw_rx_frame *f,
 	uint32_t n, struct sw_header *h, uint16_t *peers)
 {
@@ -228,7 +229,7 @@ static uint32_t next_some(struct sw_tap *tap, const struct sw_rx_frame *f,
 	return n;
 }
 
-/* Note a burst whose @n_frames frames have the first @n events of @out. */
+/* Note a burst of @n_frames frames after their @n events in @out. */
 static void note_burst(struct sw_tracer *t, enum sw_trace_kind kind,
 	uint32_t n_frames, struct sw_trace_event *out, uint32_t n,
 	uint64_t from_ns, uint64_t to_ns)
@@ -241,7 +242,7 @@ static void note_burst(struct sw_tracer *t, enum sw_trace_kind kind,
 	put(t, out, n + 1);
 }
 
-/* Note the data frames of a received burst, which share its time. */
+/* Note the data frames of a received burst.  They share its time equally. */
 static void note_received(struct sw_tracer *t, struct burst *b, uint32_t n,
 	uint64_t from_ns, uint64_t to_ns)
 {
@@ -300,7 +301,7 @@ static uint32_t tap_tx(struct sw_engine *engine, uint64_t now_ns,
 	if (!n)
 		return 0;
 	to_ns = sw_now_ns();
-	ns = (to_ns - from_ns) / n; /* it was built as a whole */
+	ns = (to_ns - from_ns) / n; /* the burst was built as a whole */
 	for (uint32_t i = 0; i < n; i++) {
 		struct sw_trace_event *e = &events[n_events];
 
@@ -328,7 +329,7 @@ void sw_trace_events_tap(struct sw_engine *tap)
 	tap->tx = tap_tx;
 }
 
-/* Find a session of the worker, whose job its calls are of. */
+/* Find a session of the worker: calls belong to the job of that session. */
 static uint16_t own_peer(struct sw_tracer *t)
 {
 	const struct sw_engine *worker = t->taps[1].inner;
@@ -344,8 +345,8 @@ static uint16_t own_peer(struct sw_tracer *t)
 	return SW_TRACE_NO_PEER;
 }
 
-/* Calls that ranks of one machine sum among themselves have no frame that would
- * name their tensor. */
+/* Note the tensor's name of a call.  If ranks of one machine sum among
+ * themselves, no frame names the tensor. */
 static void name_call(struct sw_tracer *t, uint32_t key)
 {
 	uint16_t peer = t->taps[1].inner ? own_peer(t) : SW_TRACE_NO_PEER;

@@ -38,7 +38,7 @@ void sw_turns_note_long(struct sw_turns *t, uint64_t ns)
 		sw_count(&t->n_over[i], ns > sw_turn_limits[i].ns);
 }
 
-/* Where the bucket ends. */
+/* Return the end of a bucket in ns. */
 static uint64_t end_ns(uint32_t bucket)
 {
 	uint32_t next = bucket + 1;
@@ -46,7 +46,7 @@ static uint64_t end_ns(uint32_t bucket)
 	return next < 16 ? next : (8 + next % 8ULL) << (next / 8 - 1);
 }
 
-/* So long at most do @of_1000 of the @n turns take. */
+/* Return the time that @of_1000 thousandths of the @n turns do not exceed. */
 static uint64_t percentile(
 	const uint64_t counts[SW_TURN_BUCKETS], uint64_t n, uint32_t of_1000)
 {

@@ -1,12 +1,13 @@
 /* turns.h - a histogram of the turns of a polling lcore.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * It counts CPU time.  A turn is timed by the clock that is read between turns
- * anyway.  The thread's CPU clock needs a system call, so it is read only every
- * LOOK_NS, at the end of a turn.  The thread's time without a CPU since the
- * last reading is attributed first to the time before the turn; the rest is
- * subtracted from the turn.  Therefore no turn counts less than its CPU time,
- * and a turn in which other threads ran counts at most LOOK_NS more.
+ * The histogram counts CPU time.  The poller times a turn by the clock that it
+ * reads between turns anyway.  The thread's CPU clock needs a system call, so
+ * it is read only every SW_TURN_LOOK_NS, at the end of a turn.  The thread's
+ * time without a CPU since the last reading counts first for the time before
+ * the turn; the rest is subtracted from the turn.  Therefore no turn counts
+ * less than its CPU time, and a turn in which other threads ran counts at most
+ * SW_TURN_LOOK_NS more.
  *
  * Buckets are eighths of a power of two: percentiles are at most 1/8 too large.
  */
@@ -21,18 +22,18 @@
 enum {
 	SW_TURN_LOOK_NS = 50000,
 	SW_TURN_LONG_NS = 20000, /* counts even if no frame or command came */
-	SW_TURN_MAX_LOG2 = 36,   /* longer ones count in the last bucket */
+	SW_TURN_MAX_LOG2 = 36,   /* the last bucket counts longer ones */
 	SW_TURN_BUCKETS = 8 * (SW_TURN_MAX_LOG2 - 2),
 	SW_TURN_LIMITS = 3,
 };
 
-/* The lcore's; counters are read by others, by sw_word. */
+/* Owned by the lcore; other threads read the counters by sw_word. */
 struct sw_turns {
 	uint64_t n[SW_TURN_BUCKETS];
 	uint64_t n_over[SW_TURN_LIMITS]; /* sw_turn_limits */
 	uint64_t max_ns;
-	uint64_t busy_ns;         /* in turns that counted */
-	uint64_t spare_ns;        /* outside them */
+	uint64_t busy_ns;         /* time in turns that counted */
+	uint64_t spare_ns;        /* time outside them */
 	uint64_t wall_ns, cpu_ns; /* both clocks at the last look */
 };
 
@@ -43,8 +44,8 @@ struct sw_turn_limit {
 
 extern const struct sw_turn_limit sw_turn_limits[SW_TURN_LIMITS];
 
-/* sw_turns_look - return the CPU time of the turn that began at @from_ns, after
- * the CPU clock was read at @to_ns. */
+/* sw_turns_look - return the CPU time of the turn from @from_ns to @to_ns,
+ * after reading the CPU clock: @cpu_ns. */
 uint64_t sw_turns_look(
 	struct sw_turns *t, uint64_t from_ns, uint64_t to_ns, uint64_t cpu_ns);
 
@@ -79,7 +80,7 @@ static inline void sw_turns_note(struct sw_turns *t, uint64_t ns)
 		sw_turns_note_long(t, ns);
 }
 
-/* sw_turns_note_idle - count @ns without work. */
+/* sw_turns_note_idle - count @ns of time without work. */
 static inline void sw_turns_note_idle(struct sw_turns *t, uint64_t ns)
 {
 	sw_count(&t->spare_ns, ns);
