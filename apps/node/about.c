@@ -21,7 +21,8 @@ enum {
 	LOOK_EVERY_MS = 250, /* interval of looks at ports and lcores */
 };
 
-/* Only accept a RUNTIME_DIRECTORY that belongs to a system service. */
+/* Choose the socket's folder.  Only the system service's RUNTIME_DIRECTORY
+ * counts: ignore any other. */
 static int choose_folder(char out[SW_FOLDER_BYTES], const struct sw_log *log)
 {
 	const char *env = getenv("RUNTIME_DIRECTORY");

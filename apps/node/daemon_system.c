@@ -33,8 +33,8 @@ enum {
 	UNSHARED = 1 << 0 | 1 << 2 | 1 << 4 | 1 << 5 | 1 << 7,
 };
 
-/* Set @set to the signals that end a daemon in order.  SIGHUP is one of them,
- * unless a service manager started the daemon: then SIGHUP also reloads. */
+/* Set @set to the signals that end a daemon in order.  It includes SIGHUP,
+ * which reloads instead if a service manager has started the daemon. */
 static void ends_list(sigset_t *set)
 {
 	sigemptyset(set);
