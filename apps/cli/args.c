@@ -1,4 +1,4 @@
-/* args.c - options of a subcommand from one table of rows.
+/* args.c - parse a subcommand's options from a table of rows.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/cli/args.h"
 
@@ -11,9 +11,9 @@
 #include "conf/value.h"
 #include "engine/base/error.h"
 
-enum { WIDTH = 80, HELP_COLUMN = 27 }; /* of --help */
+enum { WIDTH = 80, HELP_COLUMN = 27 }; /* columns of --help */
 
-/* One walk over argv. */
+/* State of one walk over argv. */
 struct walk {
 	const struct sw_args *args;
 	int argc;
@@ -22,7 +22,7 @@ struct walk {
 	uint32_t n_positionals;
 };
 
-/* The placeholder of a value in --help, and the unit of numbers. */
+/* Each type's placeholder in --help, and the unit of its numbers. */
 static const struct {
 	const char *value;
 	enum sw_unit unit;
@@ -55,7 +55,7 @@ static int fail(const struct sw_args *args, const char *fmt, ...)
 	return SW_EINVAL;
 }
 
-/* The last of its names. */
+/* Return the last name of an option, which is the long one. */
 static const char *long_name(const struct sw_arg *row)
 {
 	const char *space = strrchr(row->name, ' ');
@@ -91,7 +91,7 @@ static int bounds_check(const struct sw_args *args, const struct sw_arg *row,
 		long_name(row), text, min, max);
 }
 
-/* "128M" is 128 MiB, as in nccl-tests and dd. */
+/* Read "128M" as 128 MiB, as nccl-tests and dd do. */
 static const char *binary_unit(const char *text, char buf[64])
 {
 	size_t n = strlen(text);
@@ -205,7 +205,7 @@ static int unknown_option(
 	return fail(args, "unknown option %s", name);
 }
 
-/* Is @text, of @len bytes, one of the names of @row? */
+/* Return whether @text, of @len bytes, is a name of @row. */
 static bool is_name(const struct sw_arg *row, const char *text, size_t len)
 {
 	const char *name = row->name;
@@ -264,8 +264,8 @@ static double number_of(const struct sw_arg *row)
 					    : (double)*row->out.u64;
 }
 
-/* Format the default of a row for --help; "" if the row has no default, which a
- * number below its bounds means. */
+/* Format the default of a row for --help.  "": the row has no default, because
+ * its value is below the bounds. */
 static const char *default_format(
 	const struct sw_arg *row, char *buf, size_t len)
 {
@@ -352,7 +352,7 @@ static void help_print(const struct sw_args *args)
 	printf("  %-24s %s\n", "-V, --version", "print the version");
 }
 
-/* For completion by a shell: every name of every option, a line each. */
+/* Print every name of every option, one per line, for a shell's completion. */
 static void names_print(const struct sw_args *args)
 {
 	for (uint32_t i = 0; i < args->n_rows; i++)
@@ -368,7 +368,7 @@ static void names_print(const struct sw_args *args)
 int sw_args_parse(const struct sw_args *args, int argc, char **argv)
 {
 	struct walk w = {.args = args, .argc = argc, .argv = argv, .i = 1};
-	bool is_open = true; /* "--" has not been seen */
+	bool is_open = true; /* no "--" so far */
 
 	if (argc == 2 && !strcmp(argv[1], SW_ARGS_COMPLETE)) {
 		names_print(args);

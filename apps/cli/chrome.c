@@ -1,4 +1,4 @@
-/* chrome.c - a writer of Chrome's trace JSON, which Perfetto opens.
+/* chrome.c - write Chrome's trace JSON, which Perfetto opens.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/cli/chrome.h"
 

@@ -1,8 +1,8 @@
-/* chrome.h - a writer of Chrome's trace JSON, which Perfetto opens.
+/* chrome.h - write Chrome's trace JSON, which Perfetto opens.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Processes (pid) have tracks (tid). Slices of a track do not overlap, and come
- * in the order of their begin.
+ * Processes (pid) have tracks (tid).  Slices of a track must not overlap, and
+ * must come in the order of their begin.
  */
 #ifndef SW_APPS_CLI_CHROME_H
 #define SW_APPS_CLI_CHROME_H
@@ -12,12 +12,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The caller sets @to and @zero_ns, and zeroes the rest.  Thread: one at a
- * time.
+/* The caller sets @to and @zero_ns, and zeroes the other fields.  Thread: one
+ * at a time.
  */
 struct sw_chrome {
 	FILE *to;        /* borrowed */
-	int64_t zero_ns; /* times count from here */
+	int64_t zero_ns; /* the time that becomes 0 */
 	bool has_one;
 };
 
@@ -38,13 +38,13 @@ void sw_chrome_time(struct sw_chrome *c, const char *key, int64_t ns);
 void sw_chrome_slice(struct sw_chrome *c, uint32_t pid, uint32_t tid,
 	int64_t from_ns, int64_t to_ns);
 
-/* sw_chrome_name - name a process (@what "process_name") or a track
- * ("thread_name"). */
+/* sw_chrome_name - name a process (@what "process_name") or a track (@what
+ * "thread_name"). */
 void sw_chrome_name(struct sw_chrome *c, uint32_t pid, uint32_t tid,
 	const char *what, const char *name);
 
-/* sw_chrome_escape - write @text as the inside of a JSON string; bytes that are
- * not ASCII become '?', and all behind @size is cut off. */
+/* sw_chrome_escape - write @text as the inside of a JSON string.  Bytes that
+ * are not ASCII become '?'. Text beyond @size is cut off. */
 const char *sw_chrome_escape(const char *text, char *out, size_t size);
 
 #endif

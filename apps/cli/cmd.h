@@ -1,7 +1,7 @@
 /* cmd.h - the commands of sumwire and of sumwire-lab.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Each is a struct sw_command.run (commands.h).
+ * Each of them is the run of a struct sw_command (commands.h).
  */
 #ifndef SW_APPS_CLI_CMD_H
 #define SW_APPS_CLI_CMD_H

@@ -35,7 +35,7 @@ static int unknown_command(const struct sw_program *p, const char *name)
 	return 2;
 }
 
-/* A full disk must not look like success. */
+/* Report a failed flush: on a full disk the command must not succeed. */
 static int flushed(const struct sw_program *p, const char *command, int code)
 {
 	if (!fflush(stdout) && !ferror(stdout))

@@ -1,4 +1,4 @@
-/* commands.h - a program of several commands.
+/* commands.h - a program with several commands.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_APPS_CLI_COMMANDS_H
 #define SW_APPS_CLI_COMMANDS_H
@@ -7,8 +7,8 @@
 
 struct sw_command {
 	const char *name; /* "bench" */
-	/* Takes the words from the command's name on.  Returns the exit
-	 * status: 0 success, 1 failure, 2 a wrong command line.  May run for as
+	/* Run the command; @argv begins with its name.  Returns the exit
+	 * status: 0 success, 1 failure, 2 a wrong command line.  May run as
 	 * long as the process lives. */
 	int (*run)(int argc, char **argv);
 	const char *help; /* a verb phrase of at most 60 characters */
@@ -21,8 +21,8 @@ struct sw_program {
 };
 
 /* sw_program_run - run the command that @argv[1] names, or print the help or
- * the version.  Returns the exit status; an unknown command is 2, and the error
- * names the nearest one. */
+ * the version.  Returns the exit status.  For an unknown command it returns 2,
+ * and the error names the nearest command. */
 int sw_program_run(const struct sw_program *p, int argc, char **argv);
 
 #endif

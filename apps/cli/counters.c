@@ -1,4 +1,4 @@
-/* counters.c - what each counter of a daemon means.
+/* counters.c - the meaning of each counter of a daemon.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/cli/counters.h"
 
@@ -66,15 +66,15 @@ bool sw_counter_at(uint32_t i, struct sw_counter *out)
 	return true;
 }
 
-/* ".bucket7" */
+/* Return whether a name ends like ".bucket7". */
 static bool is_bucket(const char *end)
 {
 	return !strncmp(end, ".bucket", 7) && end[7] &&
 	       !end[7 + strspn(end + 7, "0123456789")];
 }
 
-/* "rtt_ns.sum" becomes "rtt_ns", "lcore3.turns" becomes "lcoreN.turns"; ports'
- * labels may have points. */
+/* Replace the variable parts of a name: "rtt_ns.bucket3" becomes "rtt_ns",
+ * "lcore3.turns" becomes "lcoreN.turns".  A port's label may contain dots. */
 static void pattern_of(const char *name, char out[SW_COUNTER_NAME])
 {
 	static const char *const counted[] = {"lcore", "lane", "class"};
@@ -88,7 +88,7 @@ static void pattern_of(const char *name, char out[SW_COUNTER_NAME])
 			snprintf(out, SW_COUNTER_NAME, "port.P.device.COUNTER");
 			return;
 		}
-		/* the label has a character at least */
+		/* skip the label's first character: a label has at least one */
 		for (p = name[5] ? name + 6 : last;
 			(p = strstr(p, ".queue")) && p < last; p++)
 			queue = p;
@@ -185,7 +185,8 @@ static int unknown(const char *name)
 
 	sw_nearest_init(&near, name);
 	for (uint32_t i = 0; sw_counter_at(i, &c); i++) {
-		near.best = NULL; /* keeps the distance */
+		/* search anew, but keep the smallest distance so far */
+		near.best = NULL;
 		sw_nearest_add(&near, c.name);
 		if (near.best)
 			memcpy(best, c.name, sizeof(best));
@@ -223,7 +224,7 @@ int sw_counter_explain(const char *name, bool is_json)
 	return 0;
 }
 
-/* The part of the page that has the row. */
+/* Return the part of the page that lists the counter. */
 static uint32_t part_of(const struct sw_counter *c)
 {
 	if (c->is_engine)

@@ -1,4 +1,4 @@
-/* find.c - the daemon that a person names on a command line.
+/* find.c - find the daemon that a user names on a command line.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/cli/find.h"
 
@@ -34,7 +34,8 @@ const char *sw_find_state(
 	return job ? job->state : "idle";
 }
 
-/* Describe the ranks of a job as a daemon knows them; "-" without a job. */
+/* Describe the ranks of a job, as far as the daemon knows them; "-" without a
+ * job. */
 static const char *ranks_format(
 	const struct sw_daemon_job *job, char out[RANKS])
 {
@@ -56,7 +57,7 @@ static const char *ranks_format(
 	return out;
 }
 
-/* "12s", "3m 5s", "2h 10m", "4d 3h". */
+/* Format an age as "12s", "3m 5s", "2h 10m" or "4d 3h". */
 static void age_format(uint64_t s, char out[CELL])
 {
 	unsigned long long v = s;
@@ -103,7 +104,8 @@ static void cells_fill(char cells[COLUMNS][CELL],
 		snprintf(cells[7], CELL, "-");
 }
 
-/* A daemon that takes part in a job and sums for it has one row for it. */
+/* Return whether an earlier row shows the same job: a daemon that takes part in
+ * a job and also sums for it gets one row. */
 static bool is_repeated(const struct sw_found_daemon *d, uint32_t i)
 {
 	for (uint32_t k = 0; k < i; k++)
@@ -112,7 +114,7 @@ static bool is_repeated(const struct sw_found_daemon *d, uint32_t i)
 	return false;
 }
 
-/* Call @each for each row: with widths first, then to print. */
+/* Call @each for each row: once to measure the widths, once to print. */
 static void rows_walk(const struct sw_found_daemons *found,
 	void (*each)(void *ctx, char cells[COLUMNS][CELL]), void *ctx)
 {
@@ -205,7 +207,7 @@ int sw_find_unknown(
 		who, name, "no daemon has this name, pid or job", found);
 }
 
-/* A socket of that name in the folders for sockets, or in this folder. */
+/* Find a socket @name in the folders for sockets, or in the working folder. */
 static bool is_file(const char *name, char out[SW_FIND_BYTES])
 {
 	struct stat st;

@@ -58,7 +58,7 @@ static void item_start(struct sw_json *j, const char *key)
 	fputs(": ", j->file);
 }
 
-/* The outermost item is one line. */
+/* End an item.  A newline follows the outermost one. */
 static void item_end(struct sw_json *j)
 {
 	if (!j->depth)
@@ -122,7 +122,7 @@ void sw_json_double(struct sw_json *j, const char *key, double value)
 {
 	char text[32] = "null";
 
-	/* The shortest form that reads back as the same number. */
+	/* Find the shortest form that reads back as the same number. */
 	for (int digits = 15; isfinite(value) && digits <= 17; digits++) {
 		snprintf(text, sizeof(text), "%.*g", digits, value);
 		if (strtod(text, NULL) == value)

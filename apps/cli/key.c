@@ -1,4 +1,4 @@
-/* key.c - sumwire key: make a job's secret, or show which one a file has.
+/* key.c - sumwire key: make a job's secret, or show the id of a key file.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/keys/keyring.h"
 
@@ -12,7 +12,7 @@
 
 static const char default_file[] = "sumwire.key";
 
-/* Draw a secret; the few whose id would be zero are drawn again. */
+/* Draw a secret.  If its id is zero, which is rare, draw again. */
 static int secret_draw(struct sw_secret *secret)
 {
 	uint8_t bytes[SW_SECRET_BYTES];

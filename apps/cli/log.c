@@ -1,4 +1,4 @@
-/* log.c - log lines of a process, to stderr.
+/* log.c - write the log lines of a process to stderr.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/cli/log.h"
 
@@ -24,8 +24,8 @@ static const char *const level_names[] = {
 	[SW_LOG_DEBUG] = "debug",
 };
 
-/* Write whole or not at all, and do not wait.  A line is shorter than
- * PIPE_BUF, so a pipe takes all of it or none. */
+/* Write a whole line or nothing, without waiting.  A line is shorter than
+ * PIPE_BUF, so a pipe takes all of it or nothing. */
 static bool try_write(
 	const struct sw_log_sink *sink, const char *line, size_t n)
 {
@@ -34,7 +34,8 @@ static bool try_write(
 	return poll(&p, 1, 0) == 1 && write(sink->fd, line, n) == (ssize_t)n;
 }
 
-/* "2026-11-22T09:49:34.123Z": the same on all nodes, wherever they are. */
+/* Write the time as "2026-11-22T09:49:34.123Z": UTC, so that all nodes
+ * agree. */
 static void time_write(char out[TIME_BYTES])
 {
 	struct timespec now;
@@ -64,7 +65,7 @@ int sw_log_format_parse(const char *word, enum sw_log_format *out)
 		}
 	if (strcmp(word, "auto"))
 		return SW_EINVAL;
-	/* The variable is inherited; the stream may be another one by now. */
+	/* Processes inherit the variable, but stderr may have changed. */
 	*out = journal && sscanf(journal, "%llu:%llu", &dev, &ino) == 2 &&
 			       !fstat(STDERR_FILENO, &st) && st.st_dev == dev &&
 			       st.st_ino == ino
@@ -73,7 +74,8 @@ int sw_log_format_parse(const char *word, enum sw_log_format *out)
 	return 0;
 }
 
-/* Lines have no control characters (sw_log), so two need an escape. */
+/* Write a line as JSON. sw_log has removed control characters, so only quotes
+ * and backslashes need an escape. */
 static size_t json_write(char *line, size_t n, const char *when,
 	const char *level, const char *text)
 {
@@ -91,14 +93,14 @@ static size_t json_write(char *line, size_t n, const char *when,
 	return at;
 }
 
-/* Returns its length, without an end of line. */
+/* Format a line.  Returns its length, without a newline. */
 static size_t line_format(char line[LINE_BYTES], enum sw_log_format format,
 	enum sw_log_level level, const char *text)
 {
 	static const int priorities[] = {[SW_LOG_ERROR] = 3,
 		[SW_LOG_WARN] = 4,
 		[SW_LOG_INFO] = 6,
-		[SW_LOG_DEBUG] = 7}; /* of syslog(3) */
+		[SW_LOG_DEBUG] = 7}; /* levels of syslog(3) */
 	char when[TIME_BYTES];
 
 	time_write(when);
@@ -160,12 +162,13 @@ void sw_log_sink_open(struct sw_log_sink *sink)
 	struct stat st;
 
 	*sink = (struct sw_log_sink){.fd = STDERR_FILENO, .error_fd = -1};
-	/* O_NONBLOCK belongs to the open file, which others share: a pipe is
-	 * opened once more for us alone. */
+	/* Other processes share the open file, and with it O_NONBLOCK.  So open
+	 * a pipe again for this process alone. */
 	if (!fstat(STDERR_FILENO, &st) && S_ISFIFO(st.st_mode))
 		sink->fd = open(
 			"/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	if (sink->fd < 0) /* e.g. another user's terminal: poll before lines */
+	/* e.g. another user's terminal: poll before each line */
+	if (sink->fd < 0)
 		sink->fd = STDERR_FILENO;
 }
 

@@ -1,4 +1,4 @@
-/* params.c - the engine's parameters, as a configuration gives them.
+/* params.c - the engine's parameters, from a configuration.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/cli/params.h"
 

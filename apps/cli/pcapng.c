@@ -1,4 +1,4 @@
-/* pcapng.c - frames in a file that Wireshark opens.
+/* pcapng.c - write frames to a file that Wireshark opens.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/cli/pcapng.h"
 
@@ -7,24 +7,24 @@
 
 #include "engine/base/bytes.h"
 
-/* Blocks, and their options. */
+/* Kinds of blocks, and of their options. */
 enum {
 	SECTION = 0x0a0d0d0a,
 	INTERFACE = 1,
 	PACKET = 6,
 	STATISTICS = 5,
 	MAGIC = 0x1a2b3c4d,
-	NAME = 2,      /* option: an interface is called so */
-	TIME_UNIT = 9, /* option: times are in 10^-n seconds */
-	FLAGS = 2,     /* option: the direction of a packet */
-	DROPPED = 5,   /* option: an interface lost so many */
-	FRAME = 12,    /* bytes around the body of a block */
-	MOST = 256,    /* bytes of a block, except a packet's */
+	NAME = 2,      /* option: name of an interface */
+	TIME_UNIT = 9, /* option: unit of times, 10^-n seconds */
+	FLAGS = 2,     /* option: direction of a packet */
+	DROPPED = 5,   /* option: number of packets that an interface lost */
+	FRAME = 12,    /* bytes of a block around its body */
+	MOST = 256,    /* most bytes of a block other than a packet */
 	TTL = 64,
 	UDP = 17,
 };
 
-/* A block while it is put together. */
+/* A block under construction. */
 struct block {
 	uint8_t bytes[MOST];
 	uint32_t n;
@@ -60,10 +60,10 @@ static void begin(struct block *b, uint32_t kind)
 {
 	b->n = 0;
 	put32(b, kind);
-	put32(b, 0); /* its length, at the end */
+	put32(b, 0); /* length, set at the end */
 }
 
-/* Set the length, which stands at both ends. */
+/* Set the length at both ends of the block. */
 static size_t end(FILE *f, struct block *b)
 {
 	uint32_t n = b->n + 4;
@@ -94,7 +94,7 @@ size_t sw_pcapng_interface(FILE *f, enum sw_pcapng_link link, const char *name)
 
 	begin(&b, INTERFACE);
 	put32(&b, link);
-	put32(&b, 0); /* packets are of any length */
+	put32(&b, 0); /* no limit on a packet's length */
 	if (name)
 		option(&b, NAME, name, strnlen(name, MOST / 2));
 	option(&b, TIME_UNIT, &unit, sizeof(unit));
@@ -117,7 +117,7 @@ size_t sw_pcapng_dropped(FILE *f, uint32_t i, uint64_t at_ns, uint64_t n)
 	return end(f, &b);
 }
 
-/* Write a packet's options, after @n bytes of it. */
+/* Write a packet's padding and options, after its first @n bytes. */
 static size_t end_packet(
 	FILE *f, const struct sw_pcapng_packet *p, uint32_t n, uint32_t all)
 {
@@ -157,7 +157,7 @@ size_t sw_pcapng_packet(FILE *f, const struct sw_pcapng_packet *p)
 	return sum + end_packet(f, p, n, all);
 }
 
-/* --- packets that had no such headers, or have lost them --- */
+/* --- headers for packets that have none --- */
 
 static void be16(uint8_t *at, uint32_t v)
 {

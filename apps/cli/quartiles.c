@@ -1,4 +1,4 @@
-/* quartiles.c - what lies in the middle of many measurements.
+/* quartiles.c - quartiles of measurements.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/cli/quartiles.h"
 
@@ -16,7 +16,7 @@ void sw_sort(double *values, uint32_t n)
 	qsort(values, n, sizeof(*values), compare);
 }
 
-/* The value at @quarters quarters of the way. */
+/* Return the value at @quarters quarters of the sorted values. */
 static double at(const double *sorted, uint32_t n, uint32_t quarters)
 {
 	uint32_t i = (n - 1) * quarters / 4, rest = (n - 1) * quarters % 4;

@@ -30,7 +30,7 @@ struct column {
 struct table {
 	struct column columns[SW_ARG_LIST_MAX];
 	uint32_t n, n_lines;
-	uint64_t at_ns, before_ns; /* of the values */
+	uint64_t at_ns, before_ns; /* times of the values */
 };
 
 const char *sw_stats_error(int err)
@@ -54,7 +54,7 @@ static void column_add(struct table *t, const char *name)
 	struct sw_counter c;
 	struct column *k = &t->columns[t->n++];
 
-	if (!sw_counter_find(name, &c)) /* perhaps of a newer daemon */
+	if (!sw_counter_find(name, &c)) /* a newer daemon may have it */
 		c = (struct sw_counter){.unit = ""};
 	*k = (struct column){.name = name,
 		.is_gauge = c.kind != SW_COUNTER_COUNTER &&
@@ -85,7 +85,8 @@ static int values_read(struct table *t, const char *path)
 	return sw_stats_read(path, each, t);
 }
 
-/* The value of a gauge; else per second, which a restarted daemon's are not. */
+/* Return a gauge's value, or a counter's growth per second.  The growth is 0 if
+ * the daemon has restarted. */
 static double rate_of(const struct table *t, const struct column *c)
 {
 	double s = (double)(t->at_ns - t->before_ns) / 1e9;
@@ -162,7 +163,7 @@ static void line_write(struct table *t)
 	sw_json_fini(&j);
 }
 
-/* True: a signal came. */
+/* Wait until @at_ns.  Returns true if a signal arrived. */
 static bool wait_until(uint64_t at_ns, const sigset_t *set)
 {
 	uint64_t now_ns = sw_now_ns();

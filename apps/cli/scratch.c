@@ -1,4 +1,4 @@
-/* scratch.c - a folder for the time that a process lives.
+/* scratch.c - a folder that lives as long as its process.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/cli/scratch.h"
 
@@ -17,7 +17,7 @@
 
 enum {
 	FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-	RANDOM = 6, /* characters that mkdtemp chooses */
+	RANDOM = 6, /* characters that mkdtemp appends */
 	TRIES = 10,
 	PATH = 512,
 };
@@ -28,11 +28,12 @@ static int entry_remove(
 	(void)st;
 	(void)type;
 	if (walk->level)
-		(void)remove(path); /* another may have been quicker */
+		(void)remove(path); /* another process may have removed it */
 	return 0;
 }
 
-/* Over its descriptor: whatever becomes of its name, this folder is meant. */
+/* Empty the folder through its descriptor: its name may refer to another folder
+ * by now. */
 static void empty(int fd)
 {
 	char path[40];
@@ -48,7 +49,7 @@ static bool is_ours(int fd)
 	return !fstat(fd, &st) && st.st_uid == geteuid() && st.st_nlink;
 }
 
-/* Remove a folder whose lock is free: its owner has ended. */
+/* Remove a folder whose lock is free, because its owner has ended. */
 static void sweep_one(const char *path)
 {
 	int fd = open(path, FLAGS);
@@ -81,7 +82,8 @@ static void sweep(const char *parent, const char *prefix)
 		closedir(dir);
 }
 
-/* False: somebody who swept was quicker than our lock, and removed it. */
+/* Lock the new folder.  Returns false if another process, in its sweep, removed
+ * the folder before this one had locked it. */
 static bool lock(struct sw_scratch *s)
 {
 	s->fd = open(s->path, FLAGS);

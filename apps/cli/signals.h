@@ -1,4 +1,4 @@
-/* signals.h - signals that end our processes in order, or do not end them.
+/* signals.h - the signals that end a process in order, and ignored signals.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_APPS_CLI_SIGNALS_H
 #define SW_APPS_CLI_SIGNALS_H
@@ -6,8 +6,8 @@
 #include <signal.h>
 
 /* sw_hangup_add - add SIGHUP to @set, the blocked signals that end this
- * process. Leave SIGHUP out if nohup has set it to be ignored, because a
- * blocked signal would arrive anyway. */
+ * process.  If nohup has set SIGHUP to be ignored, leave it out: a blocked
+ * signal would arrive anyway. */
 static inline void sw_hangup_add(sigset_t *set)
 {
 	struct sigaction hup = {0};
@@ -17,9 +17,9 @@ static inline void sw_hangup_add(sigset_t *set)
 		sigaddset(set, SIGHUP);
 }
 
-/* sw_signals_ignored - add to @set the signals that a daemon blocks and never
- * takes.  Schedulers send SIGUSR1, SIGUSR2 and SIGALRM to all processes of a
- * job, as messages to its ranks.  SIGPIPE and SIGXFSZ come with an error code.
+/* sw_signals_ignored - add the signals that a daemon blocks and never takes to
+ * @set.  Schedulers send SIGUSR1, SIGUSR2 and SIGALRM to all processes of a
+ * job, as messages to its ranks.  SIGPIPE and SIGXFSZ accompany an error code.
  */
 static inline void sw_signals_ignored(sigset_t *set)
 {
@@ -30,8 +30,8 @@ static inline void sw_signals_ignored(sigset_t *set)
 		sigaddset(set, numbers[i]);
 }
 
-/* sw_signals_take_ends - block what a command ignores and what ends it, and set
- * @ends to the latter, for sigwait or signalfd. */
+/* sw_signals_take_ends - block the signals that a command ignores and those
+ * that end it.  Set @ends to the latter, for sigwait or signalfd. */
 static inline void sw_signals_take_ends(sigset_t *ends)
 {
 	sigset_t all;

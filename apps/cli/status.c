@@ -1,4 +1,4 @@
-/* status.c - sumwire status: what jobs do, and whom they wait for.
+/* status.c - sumwire status: the state of jobs, and the ranks they wait for.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum { LATE_SAMPLES = 20, SHOWN_GROUPS = 4 };
 
-/* Print the members of state @state in a line, if there are any. */
+/* Print the members in state @state in a line, if there are any. */
 static void members_print(const struct sw_daemon_job *job, const char *state)
 {
 	char who[SW_WHO];
@@ -56,8 +56,8 @@ static void wait_print(
 	printf("\n");
 }
 
-/* The member that was late for longest, if one stands out: half more than its
- * share. */
+/* Print the member that was late for longest, if its share of the waits is at
+ * least half more than an equal share. */
 static void late_print(const struct sw_daemon_job *job)
 {
 	uint64_t n = 0, all_ns = 0;
@@ -137,7 +137,7 @@ static void job_print(
 			(unsigned long long)job->n_more);
 }
 
-/* The buckets that are not empty: how many, up to how long. */
+/* Write each bucket that is not empty: its count and its upper limit. */
 static void late_write(struct sw_json *j, const struct sw_daemon_member *x)
 {
 	sw_json_array_open(j, "late_buckets");
@@ -258,7 +258,7 @@ static void job_write(struct sw_json *j, const struct sw_found_daemon *d,
 	sw_json_close(j);
 }
 
-/* Is it one of the jobs that are asked for?  @name also names a daemon. */
+/* Return whether the user asks for this job.  @name may also name a daemon. */
 static bool is_asked(const struct sw_found_daemon *d,
 	const struct sw_daemon_job *job, const char *name)
 {
@@ -269,7 +269,7 @@ static bool is_asked(const struct sw_found_daemon *d,
 		(d->name && !strcmp(d->name, name)));
 }
 
-/* Has a daemon a job that is asked for, which it sums? */
+/* Return whether a daemon sums a job that the user asks for. */
 static bool serves(const struct sw_found_daemon *d, const char *name)
 {
 	for (uint32_t k = 0; k < d->n_jobs; k++)
@@ -278,7 +278,8 @@ static bool serves(const struct sw_found_daemon *d, const char *name)
 	return false;
 }
 
-/* Show jobs at servers, or at agents: servers know who is late. */
+/* Show jobs as their servers know them, or as their agents do.  Servers know
+ * the late members. */
 static uint32_t show_some(const struct sw_found_daemons *found,
 	const char *name, bool are_served, struct sw_json *j)
 {
@@ -305,7 +306,7 @@ static uint32_t show_some(const struct sw_found_daemons *found,
 	return n;
 }
 
-/* Say why nothing was shown. */
+/* Explain why nothing was shown. */
 static int show_none(
 	const struct sw_found_daemons *found, const char *name, FILE *to)
 {

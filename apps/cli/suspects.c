@@ -1,4 +1,4 @@
-/* suspects.c - who and what slows a job down, in sentences.
+/* suspects.c - sentences about the paths and processes that slow a job down.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/cli/suspects.h"
 
@@ -10,11 +10,11 @@
 
 enum {
 	NODE = 40,
-	SLOW_TIMES = 4,   /* the round trips of the others */
-	ALONE_TIMES = 50, /* its own least one, where there are no others */
-	LOST_10000 = 100, /* of 10,000 frames */
-	WAIT_1000 = 250,  /* of 1000 ns */
-	FLAP_MS = 600000, /* a link that has held so long is well again */
+	SLOW_TIMES = 4,   /* slow: this many round trips of the others */
+	ALONE_TIMES = 50, /* without others: this many of its own shortest */
+	LOST_10000 = 100, /* lost, of 10,000 frames */
+	WAIT_1000 = 250,  /* waited for a CPU, of 1000 ns */
+	FLAP_MS = 600000, /* a link that stayed up this long has recovered */
 };
 
 #define SLOW_NS (3 * SW_MS)
@@ -47,7 +47,8 @@ static int compare(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* The median round trip of the members except @m; 0: nobody has one. */
+/* Return the median round trip of the members except @m; 0: none is
+ * measured. */
 static uint64_t rtt_of_others(const struct sw_daemon_job *job, uint32_t m)
 {
 	uint64_t all[SW_MAX_MEMBERS];
@@ -94,7 +95,7 @@ static void loss_print(const struct sw_daemon_job *job, uint32_t m, FILE *to)
 		who, (double)p->lost_part / 100, (double)p->missed_part / 100);
 }
 
-/* Name the members whose paths keep the job's payload small. */
+/* Name the members whose paths limit the job's payload. */
 static void payload_print(const struct sw_daemon_job *job, FILE *to)
 {
 	char who[SW_WHO];
@@ -137,7 +138,7 @@ const char *sw_suspects_process(pid_t pid)
 	n = fread(text, 1, sizeof(text) - 1, f);
 	fclose(f);
 	text[n] = '\0';
-	end = strrchr(text, ')'); /* the name may have any letters */
+	end = strrchr(text, ')'); /* the name may contain any character */
 	for (size_t i = 0; end && end[1] && i < SW_ARRAY_SIZE(words); i++)
 		if (end[2] == words[i].letter)
 			return words[i].word;
