@@ -1,4 +1,4 @@
-/* crew.c - processes that run side by side: a turn, signals, the end of all.
+/* crew.c - processes side by side: turns, signals, the end of all.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/launch/crew.h"
 
@@ -17,12 +17,13 @@
 #define NEVER UINT64_MAX
 
 enum {
-	TERM_MS = 5000,  /* between SIGTERM and SIGKILL */
-	STOP_MS = 20000, /* for daemons to end after SIGTERM */
+	TERM_MS = 5000,  /* wait between SIGTERM and SIGKILL */
+	STOP_MS = 20000, /* wait for daemons to end after SIGTERM */
 	POLL_MS = 1000,
 };
 
-/* SIGCHLD, what the owner is told of; and SIGHUP. */
+/* The signals that the crew takes: SIGCHLD, and the signals for its owner.
+ * sw_crew_open adds SIGHUP. */
 static const int taken[] = {
 	SIGCHLD, SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM};
 
@@ -46,7 +47,8 @@ int sw_crew_open(struct sw_crew *c)
 	return SW_EIO;
 }
 
-/* A signal that came after the last turn has been answered by the end. */
+/* Discard the signals that arrived after the last turn: the end answers
+ * them. */
 static void drain(struct sw_crew *c)
 {
 	struct signalfd_siginfo s;
@@ -158,8 +160,8 @@ bool sw_crew_end(struct sw_crew *c, uint64_t grace_ns)
 	return true;
 }
 
-/* Log each process that still runs, and its signal.  SIGTERM without any grace
- * time is not logged. */
+/* Log each process that still runs, and the signal that it gets.  SIGTERM
+ * without grace time is not logged. */
 void sw_crew_press(struct sw_crew *c)
 {
 	bool is_term = c->end_signal == SIGTERM;

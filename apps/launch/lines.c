@@ -1,4 +1,4 @@
-/* lines.c - the output of another process, in whole lines that say whose.
+/* lines.c - copy the output of another process in whole, tagged lines.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/launch/lines.h"
 
@@ -12,7 +12,8 @@
 
 enum {
 	ROOM_FIRST = 4096,
-	MOVE_MAX = 1 << 20, /* bytes a call; no user's pipe holds more */
+	/* most bytes in a call; no user's pipe holds more */
+	MOVE_MAX = 1 << 20,
 };
 
 void sw_lines_init(struct sw_lines *l, int fd, FILE *to, const char *tag)
@@ -27,7 +28,7 @@ static void put(struct sw_lines *l, const char *text, size_t n)
 	fwrite(text, 1, n, l->to);
 }
 
-/* All whole lines of the buffer; what follows them moves to its front. */
+/* Write all complete lines, and move the rest to the front of the buffer. */
 static void lines_put(struct sw_lines *l)
 {
 	size_t at = 0;
@@ -35,7 +36,7 @@ static void lines_put(struct sw_lines *l)
 	for (size_t i = 0; i < l->n; i++) {
 		if (l->text[i] != '\n' && l->text[i] != '\r')
 			continue;
-		/* "\r\n" is one end; its '\n' may still be on its way. */
+		/* "\r\n" is one end of line; its '\n' may not have arrived. */
 		if (l->text[i] == '\r' &&
 			(i + 1 == l->n || l->text[i + 1] == '\n'))
 			continue;
@@ -57,7 +58,8 @@ static void rest_put(struct sw_lines *l)
 	l->n = 0;
 }
 
-/* Room to read into; a line that finds none is given out as it is. */
+/* Make room to read into.  If the buffer cannot grow, write the incomplete
+ * line.  Returns the bytes of room. */
 static size_t room_make(struct sw_lines *l)
 {
 	size_t room = l->room ? 2 * l->room : ROOM_FIRST;

@@ -6,20 +6,20 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Longer lines are given out in pieces of this many bytes. */
+/* A longer line is split into pieces of this many bytes. */
 enum { SW_LINES_MAX = 1 << 20 };
 
 struct sw_lines {
 	int fd; /* -1: closed */
 	FILE *to;
-	const char *tag; /* "[0] " */
+	const char *tag; /* prefix of each line: "[0] " */
 	char *text;      /* the incomplete last line */
 	size_t n, room;
 };
 
 /* sw_lines_init - copy the output of @fd to @to.  @fd becomes non-blocking, and
  * @l owns it.
- * @tag  stands before each line; borrowed */
+ * @tag  prefix of each line; borrowed */
 void sw_lines_init(struct sw_lines *l, int fd, FILE *to, const char *tag);
 
 /* sw_lines_move - write the available lines, without waiting for more.  It

@@ -18,7 +18,7 @@
 #define IP     sw_ip_v4(10u << 24 | 77u << 16)
 #define FOLDER "sumwire-run"
 
-/* The first agent's number among the daemons. */
+/* Return the number of the first agent among the daemons. */
 static uint32_t first_agent(const struct sw_net *net)
 {
 	return net->is_colocated ? 0 : 1;
@@ -53,11 +53,11 @@ const char *sw_net_folder(const struct sw_net *net)
 	return net->scratch.path;
 }
 
-/* "server.ini", "agent0.ini", … */
+/* Write the path of a daemon's file: "server.ini", "agent0.ini", … */
 static void path(const struct sw_net *net, uint32_t i, const char *end,
 	char out[SW_NET_PATH_BYTES])
 {
-	const int n = SW_NET_DIR_BYTES - 1; /* as sw_net_open has it */
+	const int n = SW_NET_DIR_BYTES - 1; /* limit of sw_net_open */
 
 	if (is_server(net, i))
 		snprintf(out, SW_NET_PATH_BYTES, "%.*s/server.%s", n,
@@ -98,14 +98,15 @@ static uint32_t n_lcores(const struct sw_net *net)
 	return net->n_lcores ? net->n_lcores : 1;
 }
 
-/* Write the sections with which every configuration begins. */
+/* Write the sections that begin every configuration. */
 static void common_write(const struct sw_net *net, uint32_t i, FILE *f)
 {
 	const char *cpus = net->ends[i > 0].cpus;
 	char stats[SW_NET_PATH_BYTES], key[SW_NET_PATH_BYTES];
 
 	sw_net_stats(net, i, stats);
-	/* Signals for all of a job reach its daemons; the ranks need them. */
+	/* A signal for all processes of a job also reaches its daemons, which
+	 * the ranks still need: so let the daemons drain. */
 	fprintf(f,
 		"[node]\nrole = %s\nruntime_dir = %s\ndrain = 600s\n"
 		"name = %s",
@@ -117,7 +118,8 @@ static void common_write(const struct sw_net *net, uint32_t i, FILE *f)
 		net->log_level, stats);
 	if (cpus)
 		fprintf(f, "[lcore]\ncpus = %s\n", cpus);
-	/* The launcher sees a daemon end; a silent daemon only lacks a core. */
+	/* The launcher notices when a daemon ends; a silent daemon only lacks a
+	 * core. */
 	fprintf(f,
 		"[job]\nagents = %u\nserver_lcores = %u\ndead_after = 60s\n%s",
 		net->n_agents, n_lcores(net), text_of(net->job_keys));
@@ -128,7 +130,7 @@ static void common_write(const struct sw_net *net, uint32_t i, FILE *f)
 		fprintf(f, "key_file = %s\n", key);
 }
 
-/* The address of end @end of link @link. */
+/* Write the address of end @end of link @link to @out. */
 static const char *ip_of(const struct sw_net *net, uint32_t link, uint32_t end,
 	char out[SW_IP_TEXT])
 {
@@ -226,8 +228,8 @@ static int conf_write(const struct sw_net *net, uint32_t i)
 	return fclose(f) || is_bad ? SW_EIO : 0;
 }
 
-/* Draw the job's secret.  It reaches the daemons in a file that only our user
- * can read, so neither arguments nor variables show it. */
+/* Draw the job's secret.  The daemons read it from a file that only this user
+ * can read, so neither arguments nor environment variables show it. */
 static int key_write(const struct sw_net *net)
 {
 	char path[SW_NET_PATH_BYTES], why[SW_KEY_FILE_WHY_BYTES];
@@ -247,8 +249,8 @@ int sw_net_open(struct sw_net *net)
 	const char *tmp = getenv("TMPDIR");
 	int err;
 
-	/* The names of sockets have to be short, and a configuration cannot
-	 * have those with these characters. */
+	/* Names of sockets must be short, and a configuration cannot contain
+	 * names with these characters. */
 	if (!tmp || !*tmp || strpbrk(tmp, " \t\"';#\\") ||
 		strlen(tmp) + sizeof("/" FOLDER "-XXXXXX") > SW_NET_DIR_BYTES)
 		tmp = "/tmp";

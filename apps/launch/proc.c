@@ -1,4 +1,4 @@
-/* proc.c - how one process of a crew begins and ends.
+/* proc.c - start and end one process of a crew.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/launch/proc.h"
 
@@ -12,8 +12,8 @@
 #include "apps/cli/signals.h"
 #include "engine/base/error.h"
 
-/* Pipes of a process that is about to start: its stdout, its stderr, one for
- * the error of a failed exec, and its own pipe if it has one. */
+/* Pipes of a process that is about to start: its stdout, its stderr, the error
+ * of a failed exec, and its own pipe if it has one. */
 struct pipes {
 	int ends[4][2];
 };
@@ -26,18 +26,18 @@ static void daemon_signals(sigset_t *set)
 	sw_signals_ignored(set);
 }
 
-/* In the child. */
+/* Prepare the new process to run @p.  Called in the child. */
 static void adopt(const struct sw_crew *c, const struct sw_proc *p)
 {
 	sigset_t mask = c->old_mask;
 
-	/* If we die, the ranks die with us, then daemons have nothing to do
-	 * and clean up. */
+	/* If the launcher dies, the ranks die with it, and the daemons, which
+	 * have no ranks left, clean up and end. */
 	prctl(PR_SET_PDEATHSIG, p->is_daemon ? SIGTERM : SIGKILL);
 	if (getppid() != c->pid)
 		_exit(1);
 	signal(SIGPIPE, SIG_DFL);
-	if (p->is_daemon) /* they may come before a daemon is ready for them */
+	if (p->is_daemon) /* they may arrive before the daemon handles them */
 		daemon_signals(&mask);
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 }
@@ -55,7 +55,7 @@ static _Noreturn void child(
 	adopt(c, p);
 	if (p->is_fork) {
 		close(c->signals);
-		close(pipes->ends[2][1]); /* nothing is executed */
+		close(pipes->ends[2][1]); /* no exec will report an error */
 		err = c->be(c->ctx, i, pipes->ends[3][1]);
 		fflush(NULL);
 		_exit(err);
@@ -81,7 +81,8 @@ static int pipes_open(struct pipes *pipes)
 	return 0;
 }
 
-/* Waits until the child is another program; 0, or its errno. */
+/* Wait until the child has executed its program.  Returns 0, or the child's
+ * errno. */
 static int await_exec(int fd)
 {
 	int err = 0;
@@ -101,7 +102,7 @@ static int cannot_start(
 	return SW_EIO;
 }
 
-/* The ends that are ours. */
+/* Keep this process's ends of the pipes. */
 static void keep(struct sw_proc *p, const struct pipes *pipes)
 {
 	for (int k = 0; k < 4; k++)
@@ -135,7 +136,8 @@ int sw_proc_start(struct sw_crew *c, uint32_t i)
 	err = errno;
 	keep(p, &pipes);
 	if (p->pid > 0) {
-		setpgid(p->pid, p->pid); /* whoever is first */
+		/* parent and child both call it: either may be first */
+		setpgid(p->pid, p->pid);
 		err = await_exec(pipes.ends[2][0]);
 		if (err)
 			waitpid(p->pid, NULL, 0);
@@ -162,7 +164,7 @@ static void describe(struct sw_proc *p, const siginfo_t *info)
 
 void sw_proc_signal(const struct sw_proc *p, int number)
 {
-	if (kill(-p->pid, number)) /* a filter denies setpgid */
+	if (kill(-p->pid, number)) /* a filter may have denied setpgid */
 		kill(p->pid, number);
 }
 
@@ -176,8 +178,8 @@ bool sw_proc_reap(struct sw_proc *p)
 		!info.si_pid)
 		return false;
 	describe(p, &info);
-	/* While the leader is not reaped, its group's number is not given to
-	 * others. */
+	/* Until the leader is reaped, the kernel does not reuse the number of
+	 * its group. */
 	sw_proc_signal(p, SIGKILL);
 	waitpid(p->pid, NULL, 0);
 	p->pid = 0;

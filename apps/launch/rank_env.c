@@ -16,8 +16,8 @@ static void set_number(const char *name, uint32_t value)
 	setenv(name, text, 1);
 }
 
-/* Where the library is that came with this command, for programs that load it,
- * as those in Python do. */
+/* Set the path of the library that came with this command, for programs that
+ * load it, such as those in Python. */
 static void library_env_set(void)
 {
 	static const char *const folders[] = {
@@ -33,11 +33,12 @@ static void library_env_set(void)
 			is_absolute ? 0 : (int)(strrchr(exe, '/') + 1 - exe),
 			exe, folders[i]);
 		if (!access(path, R_OK))
-			setenv("SUMWIRE_LIBRARY", path, 0); /* not the user's */
+			/* keeps a value that the user has set */
+			setenv("SUMWIRE_LIBRARY", path, 0);
 	}
 }
 
-/* Set sumwire's variables and torchrun's.  All ranks are on this machine. */
+/* Set sumwire's variables and torchrun's. All ranks run on this machine. */
 void sw_rank_env_set(const struct sw_run *r, uint32_t rank, int port)
 {
 	const struct {
@@ -59,7 +60,8 @@ void sw_rank_env_set(const struct sw_run *r, uint32_t rank, int port)
 		set_number(numbers[i].name, numbers[i].value);
 	sw_net_agent(&r->net, rank / r->net.n_local, agent);
 	setenv("SUMWIRE_AGENT", agent, 1);
-	setenv("SUMWIRE_LAUNCHER", "run", 1); /* hides an outer launcher */
+	/* overrides an outer launcher's value */
+	setenv("SUMWIRE_LAUNCHER", "run", 1);
 	library_env_set();
 	if (getenv("MASTER_ADDR") || getenv("MASTER_PORT"))
 		return; /* the user has chosen */

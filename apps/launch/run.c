@@ -1,4 +1,4 @@
-/* run.c - sumwire run: a program in N processes, with what they need.
+/* run.c - sumwire run: run a program in N processes over local daemons.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/launch/run.h"
 
@@ -15,8 +15,8 @@ static struct sw_run run_init(void)
 	return (struct sw_run){
 		.who = "sumwire run",
 		.n_ranks = 1,
-		/* A dead agent is noticed after 10 s; then the others can
-		 * still say so. */
+		/* The others notice a dead agent after 10 s; the rest of the
+		 * time lets them report it. */
 		.grace_ns = UINT64_C(15000000000),
 		.net.n_agents = 1,
 		.net.n_local = 1,
@@ -24,7 +24,7 @@ static struct sw_run run_init(void)
 	};
 }
 
-/* How many agents there are. */
+/* Check the number of agents, and set it. */
 static int agents_check(struct sw_run *r)
 {
 	if (r->n_ranks % r->net.n_local) {

@@ -1,4 +1,4 @@
-/* run_all.c - start daemons and ranks, pass signals on, wait, stop all.
+/* run_all.c - start daemons and ranks, pass signals on, wait, stop everything.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <limits.h>
@@ -18,8 +18,8 @@
 
 enum {
 	PROCS_MAX = SW_NET_DAEMONS_MAX + SW_RUN_RANKS_MAX,
-	START_S = 60, /* for the agents to listen */
-	FAILED = 1,   /* exit code when no rank has a better one */
+	START_S = 60, /* wait for the agents to listen */
+	FAILED = 1,   /* exit code if no rank supplies one */
 	START_POLL_MS = 20,
 	POLL_MS = 1000,
 };
@@ -27,28 +27,28 @@ enum {
 _Static_assert((int)PROCS_MAX <= SW_CREW_MAX, "room for all processes");
 _Static_assert((int)SW_RUN_SIGNALLED == SW_CREW_SIGNALLED, "one meaning");
 
-/* The daemons first, as in net.h, then the ranks. */
+/* A job. procs has the daemons first, as in net.h, then the ranks. */
 struct run {
 	struct sw_run *r;
 	struct sw_crew crew;
 	struct sw_proc procs[PROCS_MAX];
 	uint32_t n_daemons;
-	char sumwire[PATH_MAX]; /* the program of the daemons */
+	char sumwire[PATH_MAX]; /* program of the daemons */
 	int port;               /* for MASTER_PORT */
-	int code;               /* the first failure's; 0: none */
+	int code;               /* exit code of the first failure; 0: none */
 	bool is_stopping;
 };
 
-/* Something went wrong: the ranks that are left have @grace_ns to end. */
+/* End the job after a failure: the remaining ranks have @grace_ns. */
 static void begin_end(struct run *x, int code, uint64_t grace_ns)
 {
 	if (sw_crew_end(&x->crew, grace_ns) && !x->code)
 		x->code = code;
 }
 
-/* --- what a process is --- */
+/* --- the programs --- */
 
-/* The daemons run the sumwire that lies beside this program. */
+/* Find the daemons' program: the sumwire beside this program. */
 static int find_sumwire(char out[PATH_MAX])
 {
 	static const char name[] = "sumwire";
@@ -83,7 +83,8 @@ static int be(void *ctx, uint32_t i, int pipe)
 	return execvp(r->command[0], r->command);
 }
 
-/* "rank 1" and "[1] ", "agent 1" and "[agent 1] ". */
+/* Set a process's name and tag: "rank 1" and "[1] ", "agent 1" and "[agent 1]
+ * ". */
 static void describe(struct run *x, uint32_t i)
 {
 	const struct sw_run *r = x->r;
@@ -108,7 +109,7 @@ static void describe(struct run *x, uint32_t i)
 		p->tag[0] = '\0';
 }
 
-/* --- what happens to it --- */
+/* --- events --- */
 
 static void on_end(void *ctx, uint32_t i)
 {
@@ -129,8 +130,8 @@ static void on_end(void *ctx, uint32_t i)
 		fprintf(stderr, "%s: the other ranks have %.0f s to end\n",
 			r->who, (double)r->grace_ns / 1e9);
 	begin_end(x, p->is_daemon ? FAILED : p->code, r->grace_ns);
-	/* Others may have ended because of it before the kernel had done with
-	 * it: it is the cause. */
+	/* A rank that a signal has ended is the cause, even if other ranks that
+	 * failed because of it were reaped first. */
 	if (!p->is_daemon && !p->is_stopping && p->code > SW_RUN_SIGNALLED &&
 		x->code && x->code < SW_RUN_SIGNALLED)
 		x->code = p->code;
@@ -145,7 +146,8 @@ static void on_signal(void *ctx, int number)
 	if (number == SIGUSR1 || number == SIGUSR2 || number == SIGALRM)
 		return;
 	r->number = number;
-	if (x->is_stopping) { /* by SIGQUIT; this is their second signal */
+	/* daemons already have SIGQUIT; SIGINT is their second signal */
+	if (x->is_stopping) {
 		if (!x->code)
 			x->code = SW_RUN_SIGNALLED + number;
 		sw_crew_signal(&x->crew, true, SIGINT);
