@@ -6,14 +6,14 @@
 #include "apps/doctor/eyes.h"
 #include "apps/doctor/report.h"
 
-/* A check adds at least one line to the report. */
+/* A check. run adds at least one line to the report. */
 struct sw_doctor_check {
 	const char *name;
 	void (*run)(const struct sw_eyes *e, const char *name,
 		struct sw_doctor_report *r);
 };
 
-/* Each ends with a row without a name. */
+/* Each table ends with a row whose name is NULL. */
 extern const struct sw_doctor_check sw_doctor_system[]; /* limits, rights */
 extern const struct sw_doctor_check sw_doctor_cores[];
 extern const struct sw_doctor_check sw_doctor_links[];

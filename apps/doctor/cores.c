@@ -11,9 +11,9 @@
 
 enum { LIST = 512, PROCESSES = 65536, THREADS = 4096 };
 
-/* --- how much CPU time there is --- */
+/* --- available CPU time --- */
 
-/* A limit of a control group in CPUs, version 2 and 1; 0: none. */
+/* Return the CPU limit of a control group, version 2 or 1, in CPUs; 0: none. */
 static double quota_v2(const struct sw_eyes *e, const char *group)
 {
 	char path[SW_EYES_PATH], text[64], *end;
@@ -49,7 +49,7 @@ static double quota_v1(const struct sw_eyes *e, const char *group)
 	return 0;
 }
 
-/* The least limit of our group and of those around it. */
+/* Return the smallest limit of our control group and its ancestors; 0: none. */
 static double quota_of(const struct sw_eyes *e)
 {
 	char group[LIST], *slash;
@@ -136,7 +136,7 @@ static void check_number(
 			n_cpus, list, n, n == 1 ? "" : "s");
 }
 
-/* --- how undisturbed they are --- */
+/* --- disturbances --- */
 
 static void list_add(char out[LIST], uint32_t cpu)
 {
@@ -145,7 +145,7 @@ static void list_add(char out[LIST], uint32_t cpu)
 	snprintf(out + n, LIST - n, "%s%u", n ? "," : "", cpu);
 }
 
-/* Return our CPUs that are not in the file's list. */
+/* List our CPUs that the file's list lacks.  Returns their number. */
 static uint32_t missing(const struct sw_eyes *e, const char *path,
 	const uint32_t *own, uint32_t n, char out[LIST])
 {
@@ -250,7 +250,7 @@ static void check_siblings(
 		  : "no CPUs are named ([lcore] cpus)");
 }
 
-/* --- who else runs there --- */
+/* --- other threads --- */
 
 static void check_load(
 	const struct sw_eyes *e, const char *name, struct sw_doctor_report *r)
@@ -276,7 +276,7 @@ static void check_load(
 			"%.1f threads want to run on %u CPUs", load, n);
 }
 
-/* A thread of another process that may only run on our CPUs, and runs now. */
+/* Running threads of other processes that may only run on our CPUs. */
 struct pinned {
 	uint32_t own[SW_CONF_CPUS_MAX], n_own;
 	uint32_t n;

@@ -1,4 +1,4 @@
-/* doctor.c - sumwire doctor: look for what will go wrong.
+/* doctor.c - sumwire doctor: look for problems before a job meets them.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <limits.h>
@@ -19,7 +19,7 @@
 
 enum {
 	PORT = 5700,      /* [serve] udp_port */
-	CHECK_MS = 20000, /* limit of a check */
+	CHECK_MS = 20000, /* time limit of a check */
 };
 
 struct doctor {
@@ -62,7 +62,7 @@ static int parse(struct doctor *o, int argc, char **argv)
 	return SW_EINVAL;
 }
 
-/* Make shared memory as an agent does.  Returns errno, 0: it works. */
+/* Try to make shared memory as an agent does.  Returns 0, or errno. */
 static int memfd_try(void)
 {
 	int fd = memfd_create("sumwire-doctor", MFD_CLOEXEC), err = 0;
@@ -75,8 +75,8 @@ static int memfd_try(void)
 	return err;
 }
 
-/* Is the module of apps/torch/quick.c where the Python package looks for it:
- * in the build folder, or in the package that has this command? */
+/* Return whether the module of apps/torch/quick.c lies where the Python package
+ * looks for it: in the build folder, or in the package of this command. */
 static bool quick_exists(void)
 {
 	static const char *const places[] = {

@@ -15,7 +15,7 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-/* IPv4 addresses are mapped, so that both families have one form. */
+/* Write an address in 16 bytes; an IPv4 address is mapped to IPv6. */
 static void ip_of(const union sw_echo_address *a, uint8_t out[16])
 {
 	memset(out, 0, 16);
@@ -27,8 +27,9 @@ static void ip_of(const union sw_echo_address *a, uint8_t out[16])
 	memcpy(out + 12, &a->v4.sin_addr, 4);
 }
 
-/* Take a token of the source.  A new source takes the place of one that has
- * been silent for a second; if none has, it gets no answer. */
+/* Take a token of the source.  A new source replaces one that has been silent
+ * for a second.  If no source has, the new one gets no answer.  Returns whether
+ * to answer. */
 static bool token_take(struct sw_echo_limits *l,
 	const union sw_echo_address *from, uint64_t now_ns)
 {
@@ -94,7 +95,7 @@ int sw_echo_socket(int family)
 
 	if (fd < 0)
 		return -1;
-	if (is_v6) /* its IPv4 packets; without them that fails */
+	if (is_v6) /* for IPv4 packets; fails on a machine without IPv4 */
 		setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &v4, sizeof(v4));
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
@@ -165,7 +166,8 @@ uint32_t sw_echo_interface(const union sw_echo_address *to, char *name)
 
 /* --- addresses --- */
 
-/* The port's text, and @host without it and without brackets. */
+/* Cut the port off @host, and the brackets of an address.  Returns the port's
+ * text, or NULL if there is none. */
 static const char *port_split(char *host)
 {
 	char *colon = strrchr(host, ':'), *end;
@@ -200,7 +202,7 @@ socklen_t sw_echo_address(const char *text, uint16_t port,
 
 	snprintf(host, sizeof(host), "%s", text);
 	service = port_split(host);
-	if (!service && !port) { /* the port alone */
+	if (!service && !port) { /* @text is only a port */
 		service = text;
 		host[0] = '\0';
 	}

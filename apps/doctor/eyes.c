@@ -1,4 +1,4 @@
-/* eyes.c - how the checks of doctor see this machine.
+/* eyes.c - access of the checks to this machine.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/doctor/eyes.h"
 

@@ -1,4 +1,4 @@
-/* hello.c - ask a sumwire server for a sign of life.
+/* hello.c - check that a sumwire server answers.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/doctor/hello.h"
 

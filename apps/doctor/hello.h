@@ -1,4 +1,4 @@
-/* hello.h - ask a sumwire server for a sign of life.
+/* hello.h - check that a sumwire server answers.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_APPS_DOCTOR_HELLO_H
 #define SW_APPS_DOCTOR_HELLO_H
@@ -7,10 +7,11 @@
 #include <stdint.h>
 
 /* sw_hello_send - send a HELLO (PROTOCOL.md 2.1) with @nonce over connected
- * socket @fd.  A server stores nothing for it.  Returns 0, or errno. */
+ * socket @fd.  The server keeps no state for it.  Returns 0, or errno. */
 int sw_hello_send(int fd, uint64_t nonce);
 
-/* sw_hello_is_answer - is the datagram a COOKIE with @nonce, or an ERROR? */
+/* sw_hello_is_answer - return whether the datagram is a COOKIE with @nonce, or
+ * an ERROR. */
 bool sw_hello_is_answer(const void *datagram, uint32_t n, uint64_t nonce);
 
 #endif

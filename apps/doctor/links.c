@@ -1,4 +1,4 @@
-/* links.c - checks of network interfaces and of where they are plugged in.
+/* links.c - checks of network interfaces and of their NUMA nodes.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <dirent.h>
 #include <inttypes.h>
@@ -16,11 +16,11 @@
 
 enum { NAME = 64, MTU_LEAST = 1280, MTU_JUMBO = 9000, INTERFACES = 32 };
 
-/* Read interface @name in sysfs; the speed is in Mb/s, 0: not known. */
+/* State of interface @name from sysfs. speed is in Mb/s; 0: unknown. */
 struct link {
 	char state[32];
 	int64_t mtu, speed;
-	int64_t numa_node; /* -1: not known */
+	int64_t numa_node; /* -1: unknown */
 };
 
 static void link_read(
@@ -40,14 +40,15 @@ static void link_read(
 	snprintf(
 		path, sizeof(path), "/sys/class/net/%s/device/numa_node", name);
 	out->numa_node = sw_eyes_number(e, path, -1);
-	/* /sys may be that of another network namespace */
+	/* /sys may belong to another network namespace */
 	if (*e->root || sw_netif_get(name, &now))
 		return;
 	out->mtu = now.mtu;
 	snprintf(out->state, sizeof(out->state), now.is_up ? "up" : "down");
 }
 
-/* Does the interface cut large datagrams itself?  -1: not known. */
+/* Return whether the interface segments large UDP datagrams itself; -1:
+ * unknown. */
 static int segments_udp(const struct sw_eyes *e, const char *name)
 {
 	struct ethtool_value v = {.cmd = ETHTOOL_GGSO};
@@ -103,7 +104,7 @@ static void link_check(const struct sw_eyes *e, const char *check,
 	}
 }
 
-/* The interfaces of the configuration's ports. */
+/* Check the interfaces of the configuration's ports. */
 static void ports_check(
 	const struct sw_eyes *e, const char *check, struct sw_doctor_report *r)
 {

@@ -1,4 +1,4 @@
-/* listen.c - the end of a path that answers.
+/* listen.c - the answering end of a path.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/doctor/listen.h"
 
@@ -17,7 +17,7 @@
 
 enum { TURN_MS = 1000, BURST = 64 };
 
-/* Answer what has come, a burst at most. */
+/* Answer the received datagrams, at most a burst. */
 static void answer(int fd, struct sw_echo_limits *limits, uint64_t *n_answers)
 {
 	uint8_t datagram[SW_ECHO_MOST + 1];
@@ -73,7 +73,7 @@ int sw_doctor_listen(const char *address, uint64_t limit_ns)
 		return 2;
 	}
 	fd = sw_echo_socket(at.any.sa_family);
-	if (fd < 0 && !strchr(address, ':')) { /* a kernel without IPv6 */
+	if (fd < 0 && !strchr(address, ':')) { /* the kernel has no IPv6 */
 		at.v4 = (struct sockaddr_in){
 			.sin_family = AF_INET, .sin_port = at.v6.sin6_port};
 		n = sizeof(at.v4);

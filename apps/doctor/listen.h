@@ -1,4 +1,4 @@
-/* listen.h - the end of a path that answers.
+/* listen.h - the answering end of a path.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_APPS_DOCTOR_LISTEN_H
 #define SW_APPS_DOCTOR_LISTEN_H

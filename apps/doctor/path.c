@@ -16,14 +16,16 @@
 #include "engine/base/params.h"
 
 #define MS       UINT64_C(1000000)
-#define TRY_NS   (200 * MS)  /* between tries to find somebody */
-#define PROBE_NS (70 * MS)   /* for the answer to one probe of a size */
-#define PING_NS  (100 * MS)  /* for that to one round trip */
-#define LOAD_NS  (1000 * MS) /* frames in a window, for so long */
-#define LATE_NS  (500 * MS)  /* for an answer under load; then it is lost */
-#define IDLE_NS  (1000 * MS) /* all round trips without load */
-#define TCP_NS   (1000 * MS) /* for any answer of the host's TCP */
-#define FAR_NS   (10 * MS)   /* round trips of a network that is not local */
+#define TRY_NS   (200 * MS)  /* between attempts to find the other end */
+#define PROBE_NS (70 * MS)   /* wait for the answer to a probe of a size */
+#define PING_NS  (100 * MS)  /* wait for the answer to a ping */
+#define LOAD_NS  (1000 * MS) /* duration of the load test */
+/* wait for an answer under load; then it is lost */
+#define LATE_NS (500 * MS)
+#define IDLE_NS (1000 * MS) /* duration of the idle test */
+#define TCP_NS  (1000 * MS) /* wait for any answer of the host's TCP */
+/* round trips this long: the network is not local */
+#define FAR_NS (10 * MS)
 
 enum {
 	TRIES = 6,
@@ -31,11 +33,11 @@ enum {
 	PROBES = 3,
 	PINGS = 100,
 	MTU_LEAST = 1280,
-	SMALL = 256, /* bytes of a datagram for round trips */
+	SMALL = 256, /* datagram size for round trips, in bytes */
 	WINDOW_BYTES = 64 << 10,
 	WINDOW_MAX = 32,
 	SAMPLES = 16384,
-	LOAD_PER_SECOND = 10000, /* half of what the other end answers */
+	LOAD_PER_SECOND = 10000, /* half of the other end's limit */
 };
 
 struct path {
@@ -43,15 +45,15 @@ struct path {
 	const char *peer;
 	const union sw_echo_address *to;
 	int fd;
-	uint32_t heads;                /* bytes of IP's and UDP's headers */
-	uint32_t claimed, peer_claims; /* MTUs; 0: not known */
+	uint32_t heads;                /* bytes of the IP and UDP headers */
+	uint32_t claimed, peer_claims; /* MTUs; 0: unknown */
 	char name[IF_NAMESIZE];
-	uint32_t mtu; /* carried both ways */
+	uint32_t mtu; /* works in both directions */
 	uint64_t token;
-	uint32_t number, asked; /* bytes of the last request */
-	uint32_t n_strange;     /* answers that others sent */
+	uint32_t number, asked; /* asked: bytes of the last request */
+	uint32_t n_strange;     /* datagrams that are no answers */
 	bool is_refused, is_unreachable;
-	int why; /* errno of the last refusal */
+	int why; /* errno of the last unreachable error */
 	uint8_t out[SW_ECHO_MOST], in[65536];
 };
 
@@ -68,7 +70,7 @@ static void note_error(struct path *p, int err)
 	}
 }
 
-/* Returns the number of the request, 0: it could not be sent. */
+/* Send a request.  Returns its number; 0: it could not be sent. */
 static uint32_t ask(struct path *p, enum sw_echo_kind kind, uint32_t bytes)
 {
 	struct sw_echo e = {.magic = SW_ECHO_MAGIC,
@@ -86,7 +88,7 @@ static uint32_t ask(struct path *p, enum sw_echo_kind kind, uint32_t bytes)
 	return 0;
 }
 
-/* Take one answer within @ns.  False: none came. */
+/* Receive one answer within @ns.  Returns false if none arrived. */
 static bool take_echo(
 	struct path *p, uint64_t ns, struct sw_echo *out, uint32_t *n)
 {
@@ -123,7 +125,8 @@ static bool take_echo(
 	return false;
 }
 
-/* Take the answer to request @number. */
+/* Receive the answer to request @number within @ns.  Returns false if it did
+ * not arrive. */
 static bool take_of(
 	struct path *p, uint64_t ns, uint32_t number, struct sw_echo *out)
 {
@@ -137,11 +140,11 @@ static bool take_of(
 	return false;
 }
 
-/* --- is somebody there? --- */
+/* --- finding the other end --- */
 
 enum who { NOBODY, DOCTOR, SERVER };
 
-/* Has the network said after @n tries that more of them are in vain? */
+/* Return whether the network has shown in @n attempts that more are useless. */
 static bool is_told(const struct path *p, uint32_t n)
 {
 	return n >= TOLD &&
@@ -171,7 +174,8 @@ static enum who find(struct path *p)
 	return who;
 }
 
-/* Does TCP of that host say anything?  errno of the attempt, 0: connected. */
+/* Return how the host's TCP answers a connection: 0 if it accepts, or an
+ * errno. */
 static int tcp_try(const union sw_echo_address *to)
 {
 	bool is_v6 = to->any.sa_family == AF_INET6;
@@ -254,7 +258,7 @@ static bool passes(struct path *p, enum sw_echo_kind kind, uint32_t mtu)
 	return false;
 }
 
-/* The largest packet from MTU_LEAST to @most that passes; 0: none. */
+/* Find the largest packet from MTU_LEAST to @most that passes; 0: none. */
 static uint32_t search(struct path *p, enum sw_echo_kind kind, uint32_t most)
 {
 	uint32_t least = MTU_LEAST;
@@ -263,7 +267,7 @@ static uint32_t search(struct path *p, enum sw_echo_kind kind, uint32_t most)
 		return most;
 	if (most <= least || !passes(p, kind, least))
 		return 0;
-	while (least + 1 < most) { /* least passes, most does not */
+	while (least + 1 < most) { /* least passes, and most does not */
 		uint32_t middle = (least + most) / 2;
 
 		if (passes(p, kind, middle))
@@ -368,8 +372,8 @@ static void check_idle(struct path *p)
 			at(us, n, 0.5), at(us, n, 0.99), sent - n, sent);
 }
 
-/* Requests on their way; a slot without an answer is lost after LATE_NS: a busy
- * machine may answer late. */
+/* Requests in flight.  A request without an answer counts as lost after
+ * LATE_NS, because a busy machine may answer late. */
 struct window {
 	uint32_t size, n_sent, n_back;
 	uint64_t sent_ns[WINDOW_MAX];
@@ -457,7 +461,7 @@ static void check_load(struct path *p)
 	free(w.us);
 }
 
-/* --- all of it --- */
+/* --- the whole measurement --- */
 
 static void measure(struct path *p)
 {

@@ -6,8 +6,8 @@
 #include "apps/doctor/echo.h"
 #include "apps/doctor/report.h"
 
-/* sw_doctor_path - measure the path to @peer at @to and add what was found to
- * @r.  It takes less than 15 seconds. */
+/* sw_doctor_path - measure the path to @peer at @to, and add the findings to
+ * @r.  Takes less than 15 seconds. */
 void sw_doctor_path(struct sw_doctor_report *r, const char *peer,
 	const union sw_echo_address *to);
 

@@ -1,9 +1,9 @@
-/* patience.c - checks that the kernel may not answer: each has a limit.
+/* patience.c - run checks with a time limit, in case the kernel blocks.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A thread that waits for a lock of the kernel, such as rtnl's, takes no signal
- * and heeds no timeout.  So a child process runs the checks and writes into a
- * shared report; at the limit this process leaves it behind.
+ * A thread that waits for a kernel lock, such as rtnl's, takes no signal and
+ * obeys no timeout.  So a child process runs the checks, and writes into a
+ * shared report.  At the limit this process abandons the child.
  */
 #include "apps/doctor/patience.h"
 
@@ -18,12 +18,12 @@
 
 struct shared {
 	struct sw_doctor_report report;
-	uint32_t at; /* the check that runs */
+	uint32_t at; /* the running check */
 };
 
 struct child {
 	pid_t pid;
-	int done; /* a byte for each check that has ended, then hung up */
+	int done; /* a byte for each finished check, then end of file */
 };
 
 static void run_from(const struct sw_doctor_check *rows,
@@ -51,7 +51,7 @@ static int child_begin(struct child *c, const struct sw_doctor_check *rows,
 	return c->pid < 0 ? SW_EIO : 0;
 }
 
-/* Returns whether the child ended before a check took longer than the limit. */
+/* Wait for the child.  Returns false if a check exceeds the limit. */
 static bool child_await(const struct child *c, uint32_t limit_ms)
 {
 	struct pollfd f = {.fd = c->done, .events = POLLIN};

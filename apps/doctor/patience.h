@@ -1,4 +1,4 @@
-/* patience.h - checks that the kernel may not answer: each has a limit.
+/* patience.h - run checks with a time limit, in case the kernel blocks.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_APPS_DOCTOR_PATIENCE_H
 #define SW_APPS_DOCTOR_PATIENCE_H

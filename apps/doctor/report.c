@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-/* NULL: the report is full.  A wrong line counts in any case. */
+/* Add a line.  Returns NULL if the report is full; a problem counts anyway. */
 static struct sw_doctor_line *line_add(
 	struct sw_doctor_report *r, const char *check, bool is_wrong)
 {
@@ -25,7 +25,8 @@ static struct sw_doctor_line *line_add(
 	return line;
 }
 
-/* Names of interfaces and answers of strangers may hold anything. */
+/* Write the finding without control characters: names of interfaces and
+ * datagrams of unknown senders may contain anything. */
 static void found_write(
 	struct sw_doctor_line *line, const char *fmt, va_list args)
 {

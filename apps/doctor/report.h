@@ -21,20 +21,20 @@ struct sw_doctor_report {
 	struct sw_doctor_line lines[SW_DOCTOR_LINES];
 };
 
-/* sw_doctor_ok - add a line that says what @check has found, and that it is
- * good.  Lines that do not fit are left out. */
+/* sw_doctor_ok - add a line about a good finding of @check.  If the report is
+ * full, the line is dropped. */
 void sw_doctor_ok(struct sw_doctor_report *r, const char *check,
 	const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* sw_doctor_wrong - add a line about something that is wrong.
- * @cost  what it costs, a sentence without a full stop
- * @mend  the command that mends it, or an advice
- * @fmt   what was found */
+/* sw_doctor_wrong - add a line about a problem.
+ * @cost  its effect, a sentence without a full stop
+ * @mend  the command that solves it, or advice
+ * @fmt   the finding */
 void sw_doctor_wrong(struct sw_doctor_report *r, const char *check,
 	const char *cost, const char *mend, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* sw_doctor_print - write all lines to @to: for people, or as one JSON object.
+/* sw_doctor_print - write all lines to @to, as text or as one JSON object.
  * Errors: SW_EIO. */
 int sw_doctor_print(const struct sw_doctor_report *r, bool is_json, FILE *to);
 

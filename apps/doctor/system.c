@@ -12,12 +12,13 @@
 #include "pmd/dpdk/udp_need.h"
 
 enum {
-	FILES_LEAST = 1024, /* a daemon with a few ports and lcores */
-	PRIVILEGED = 1024,  /* the first UDP port that needs no right */
-	CAP_OF_BPF = 39,    /* CAP_BPF, which old headers lack */
-	HEADS = 82,         /* IPv4, UDP and our header */
+	/* enough for a daemon with a few ports and lcores */
+	FILES_LEAST = 1024,
+	PRIVILEGED = 1024, /* first UDP port that needs no right */
+	CAP_OF_BPF = 39,   /* CAP_BPF, which old headers lack */
+	HEADS = 82,        /* IPv4, UDP and our header */
 	HEADS_V6 = 102,
-	OUTER = 128, /* headers of a frame, rounded up */
+	OUTER = 128, /* outer headers of a frame, rounded up */
 	MTU_UNKNOWN = 9000,
 };
 
@@ -182,7 +183,7 @@ static bool rights_port(const struct sw_eyes *e, const char *name,
 	return !lacks;
 }
 
-/* The driver to which a PCI device is bound. */
+/* Check that a PCI device is bound to a driver that DPDK can use. */
 static bool rights_pci(const struct sw_eyes *e, const char *name,
 	const struct sw_conf_port *p, struct sw_doctor_report *r)
 {
@@ -197,7 +198,7 @@ static bool rights_pci(const struct sw_eyes *e, const char *name,
 		bound = strrchr(driver, '/') ? strrchr(driver, '/') + 1
 					     : driver;
 	}
-	/* a NIC of Mellanox keeps its driver */
+	/* a Mellanox NIC keeps its kernel driver */
 	if (!strcmp(bound, "vfio-pci") || !strcmp(bound, "mlx5_core"))
 		return true;
 	snprintf(mend, sizeof(mend), "sudo dpdk-devbind.py -b vfio-pci %s",
@@ -254,7 +255,8 @@ static uint32_t payload_of(
 	return payload > 8192 ? 8192 : payload < 1152 ? 1152 : payload;
 }
 
-/* Bytes that one socket of the port asks for (pmd/dpdk/udp_open.c). */
+/* Return the buffer size that one socket of the port requests
+ * (pmd/dpdk/udp_open.c), in bytes. */
 static uint32_t receive_bytes(
 	const struct sw_eyes *e, const struct sw_conf_port *p)
 {
@@ -362,7 +364,8 @@ static void check_clock(
 		sw_doctor_ok(r, name, "%s", now);
 }
 
-/* A machine without PyTorch needs no module, so that its absence is no fault.
+/* Report the module for small sums.  A machine without PyTorch does not need
+ * it, so its absence is no problem.
  */
 static void check_quick(
 	const struct sw_eyes *e, const char *name, struct sw_doctor_report *r)
