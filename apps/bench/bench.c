@@ -22,7 +22,7 @@ struct report {
 	struct sw_json json;
 	uint64_t wrong;
 	uint32_t n_rows;
-	double busbw; /* GB/s, sum of the rows */
+	double busbw; /* GB/s, sum over the rows */
 };
 
 static double gbit_s(const struct bench_row *r)
@@ -30,8 +30,9 @@ static double gbit_s(const struct bench_row *r)
 	return 8e-3 * (double)r->size_bytes * r->n_tensors / r->mean_us;
 }
 
-/* Bytes of the busiest port direction over time: a node's port carries the
- * tensor each way, a server's its share of every node's. */
+/* Return the bus bandwidth: the bytes of the busiest port direction over time.
+ * A node's port carries the tensor each way; a server's port carries its share
+ * of the tensors of all nodes. */
 static double busbw(const struct bench_options *o, const struct bench_row *r)
 {
 	double share = (double)r->ranks / r->local_ranks / o->n_servers;
@@ -44,7 +45,7 @@ static double busbw(const struct bench_options *o, const struct bench_row *r)
 	return gbit_s(r) * (share > 1 ? share : 1);
 }
 
-/* nccl-tests and users of NCCL count bytes. */
+/* Convert to GB/s, as nccl-tests and users of NCCL count. */
 static double gbyte_s(double gigabit_s)
 {
 	return gigabit_s / 8;
@@ -73,7 +74,7 @@ static void print_head(const struct bench_options *o)
 		has_kernel ? "   (GB/s)" : "");
 }
 
-/* As nccl-tests has it: -1 is no root. */
+/* Print the call as nccl-tests does: -1 means no root. */
 static void print_call(const struct bench_options *o)
 {
 	enum sw_coll_kind kind = sw_bench_coll_find(o->collective);
@@ -83,7 +84,7 @@ static void print_call(const struct bench_options *o)
 		kind == SW_BCAST || kind == SW_REDUCE ? 0 : -1);
 }
 
-/* Print the time and both bandwidths of @row, had it taken @us. */
+/* Print the time and both bandwidths of @row as if it had taken @us. */
 static void print_times(const struct bench_options *o, double us,
 	const struct bench_row *row, uint64_t wrong)
 {
@@ -168,13 +169,13 @@ static void each(void *ctx, struct bench_row *row)
 		print_row(rep, row);
 }
 
-/* Which of the loopback's local ranks process @i is. */
+/* Return the local rank of process @i at the loopback's agent. */
 static uint32_t local_rank(const struct bench_options *o, uint32_t i)
 {
 	return o->is_loopback ? i % o->local_ranks : SW_ANY_LOCAL_RANK;
 }
 
-/* One process per agent or local rank; they find each other through the sums.
+/* Run one process per agent or local rank.  The sums synchronize them.
  */
 static int run_all(const struct bench_options *o, struct report *rep)
 {
@@ -229,7 +230,7 @@ static int report_all(const struct bench_options *o)
 	return err || rep.wrong ? 1 : 0;
 }
 
-/* Find the agents that are given by name. */
+/* Find the sockets of the agents that are given by name. */
 static int find_agents(
 	struct bench_options *o, char paths[SW_ARG_LIST_MAX][SW_FIND_BYTES])
 {
@@ -248,7 +249,7 @@ static int measure(const struct bench_options *o)
 			    : report_all(o);
 }
 
-/* Before anybody polls beside it. */
+/* Measure the kernels alone, before daemons poll on these cores. */
 static void measure_kernels(struct bench_options *o)
 {
 	uint32_t n = 0;

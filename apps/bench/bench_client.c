@@ -14,16 +14,18 @@
 
 enum { WARM_UP = 2, ITERS_MAX = 2000, ITERS_MIN = 5, TURN_SIZES = 16 };
 
-enum { SLICES = 15, PAUSE_MS = 120000 }; /* with --raw; a wait between two */
+/* slices with --raw; longest wait between two of them */
+enum { SLICES = 15, PAUSE_MS = 120000 };
 
-#define BYTES_PER_SIZE UINT64_C(2000000000) /* pushed, all iterations */
+/* pushed per size, in all iterations */
+#define BYTES_PER_SIZE UINT64_C(2000000000)
 
-/* The work of one round: tensors, or a collective. */
+/* The tensors or the collective of a round. */
 struct work {
 	struct sw_client *c;
 	struct sw_tensor *t[BENCH_TENSORS];
 	struct bench_coll coll;
-	uint32_t step; /* of turns */
+	uint32_t step; /* of the turns */
 };
 
 static int complain(struct sw_client *c, int err)
@@ -34,7 +36,7 @@ static int complain(struct sw_client *c, int err)
 	return err;
 }
 
-/* One round of all @n tensors. */
+/* Push and pull all @n tensors once. */
 static int push_pull(const struct bench_options *o, const struct work *k,
 	uint32_t n, uint32_t step)
 {
@@ -105,7 +107,7 @@ static uint64_t count_wrong(const struct bench_options *o, const struct work *k,
 	return wrong;
 }
 
-/* One round that is checked. */
+/* Run a round, and count wrong elements. */
 static int check_round(const struct bench_options *o, struct work *k,
 	uint32_t step, struct bench_row *row)
 {
@@ -121,19 +123,19 @@ static int check_round(const struct bench_options *o, struct work *k,
 /* --- slices of rounds, and of the raw echo --- */
 
 struct slices {
-	struct bench_raw *raw; /* rank 0's */
+	struct bench_raw *raw; /* of rank 0 */
 	double gbit_s[SLICES], ratio[SLICES];
-	uint32_t n, rounds; /* taken; of the product in each */
+	uint32_t n, rounds; /* n: slices taken; rounds: rounds of a slice */
 };
 
-/* Others wait, without anything open, so that the daemons rest. */
+/* Wait while rank 0 measures, with nothing open, so that the daemons sleep. */
 static int pause_here(const struct bench_options *o, const struct work *k)
 {
 	struct pollfd p = {.fd = o->others[0], .events = POLLIN};
 	char byte;
 
 	if (o->agents.n != sw_size(k->c))
-		return 0; /* others are elsewhere, and do not pause */
+		return 0; /* some ranks run elsewhere, and do not pause */
 	if (poll(&p, 1, PAUSE_MS) != 1)
 		return SW_ETIMEDOUT;
 	return read(p.fd, &byte, 1) == 1 ? 0 : SW_EIO;
@@ -147,7 +149,7 @@ static int resume_others(const struct bench_options *o)
 	return 0;
 }
 
-/* After the rounds that took @us: the raw echo's slice. */
+/* Measure the raw echo's slice after a slice of rounds that took @us. */
 static int raw_slice(const struct bench_options *o, const struct work *k,
 	const struct bench_row *row, const double *us, struct slices *s)
 {
@@ -207,7 +209,7 @@ static int timed_rounds(const struct bench_options *o, const struct work *k,
 	return err;
 }
 
-/* Timed rounds in the middle, checked ones at both ends. */
+/* Time rounds, with checked rounds before and after. */
 static int measure(
 	const struct bench_options *o, struct work *k, struct bench_row *row)
 {
@@ -267,15 +269,15 @@ static int run_size(const struct bench_options *o, struct work *k,
 
 /* --- turns --- */
 
-/* A size that was measured before. */
+/* A size that earlier turns have measured. */
 struct known {
 	uint64_t bytes;
 	struct sw_tensor *t;
 	struct bench_row row;
 };
 
-/* The first time of a size: it is declared and checked; then all are zeros,
- * which stay what they are. */
+/* Declare and check a size when it first occurs.  Then set its data to zeros,
+ * whose sums stay zero. */
 static int begin_size(
 	const struct bench_options *o, struct work *k, struct known *known)
 {
@@ -301,7 +303,7 @@ static int begin_size(
 	return err;
 }
 
-/* One round, then @n timed ones. */
+/* Run one round, then @n timed rounds. */
 static int take_turn(const struct bench_options *o, struct work *k,
 	struct known *known, uint32_t n)
 {
@@ -330,7 +332,7 @@ static int take_turn(const struct bench_options *o, struct work *k,
 	return 0;
 }
 
-/* Until standard input ends. */
+/* Take turns until standard input ends. */
 static int run_turns(const struct bench_options *o, struct work *k)
 {
 	struct known known[TURN_SIZES] = {0};
@@ -360,7 +362,7 @@ static int run_turns(const struct bench_options *o, struct work *k)
 	return 0;
 }
 
-/* Measure the collective of @row once more, in place. */
+/* Measure the collective of @row again, in place. */
 static int run_in_place(const struct bench_options *o, struct work *k,
 	uint64_t bytes, struct bench_row *row)
 {

@@ -1,9 +1,9 @@
 /* bench_coll.c - one process of the benchmark of collectives.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Sizes and bus bandwidth as nccl-tests has them: the size is that of the
- * larger buffer, and the bandwidth of all_reduce counts 2 (n - 1) / n times,
- * that of reduce_scatter and all_gather (n - 1) / n times.
+ * Sizes and bus bandwidth are those of nccl-tests: the size is that of the
+ * larger buffer.  The bus bandwidth of all_reduce is 2 (n - 1) / n times the
+ * algorithm's, that of reduce_scatter and all_gather (n - 1) / n times.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -101,8 +101,9 @@ static void fill_ones(const struct bench_options *o, char *data, uint64_t n)
 		sw_bench_fill(o, data + i * each, 0, 1, 1);
 }
 
-/* Elements are counted through all parts; this process has its own.  Where that
- * tells more, members give multiples of them; to a product only one does. */
+/* Fill the send buffer.  Elements are numbered through all parts, of which this
+ * process has its own.  For a minimum or maximum each member has its own
+ * multiple; for a product only rank 0's elements differ from 1. */
 void sw_bench_coll_fill(const struct bench_options *o, struct bench_coll *b)
 {
 	char *send = (char *)(uintptr_t)b->args.send;
@@ -120,7 +121,7 @@ void sw_bench_coll_fill(const struct bench_options *o, struct bench_coll *b)
 		sw_bench_fill(o, send, 0, n, is_extreme ? b->rank + 1 : 1);
 }
 
-/* Return the factor between rank 0's elements and the result. */
+/* Return the ratio of the result to rank 0's elements. */
 static uint32_t result_factor(const struct bench_coll *b)
 {
 	switch (b->args.op) {

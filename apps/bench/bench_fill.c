@@ -1,11 +1,11 @@
-/* bench_fill.c - what the benchmarks sum, and what it must come to.
+/* bench_fill.c - the data that benchmarks sum, and the check of the sums.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
 #include "apps/bench/bench.h"
 #include "sum/half.h"
 
-/* The value @v, a small whole number, as an element of @dtype. */
+/* Encode @v, a small whole number, as an element of @dtype. */
 static void encode(enum sw_dtype dtype, uint32_t v, void *out)
 {
 	float f = (float)v;

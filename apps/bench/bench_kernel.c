@@ -1,4 +1,4 @@
-/* bench_kernel.c - the n-source kernel alone, beside a bench of local ranks.
+/* bench_kernel.c - the n-source kernel alone, to compare with local ranks.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/bench/bench.h"
 #include "apps/cli/clock.h"
@@ -10,7 +10,7 @@ enum { FRAME = 8192, ROUNDS = 5, SOURCE_MAX = 64 << 20 };
 
 struct sources {
 	char *memory[64];
-	const void *at[64]; /* staggered as an agent's are */
+	const void *at[64]; /* staggered like an agent's sources */
 	uint64_t sizes[64];
 };
 
@@ -28,7 +28,7 @@ static bool open_sources(struct sources *s, uint32_t n, uint64_t bytes)
 	return true;
 }
 
-/* Seconds of one pass over all sources. */
+/* Return the seconds of one pass over all sources. */
 static double pass(
 	const struct bench_options *o, const struct sources *s, uint64_t bytes)
 {

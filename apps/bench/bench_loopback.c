@@ -25,7 +25,7 @@ const char *sw_bench_cpus(uint32_t i, uint32_t n, char out[BENCH_CPUS])
 		return out;
 	n_cpus = (uint32_t)CPU_COUNT(&set);
 	if (n_cpus < 2 * n)
-		first = 0; /* the two share */
+		first = 0; /* both sides share the CPUs */
 	if (n_cpus < n || n_cpus < 2)
 		return out;
 	for (int cpu = 0; cpu < CPU_SETSIZE && seen < first + n; cpu++)
@@ -42,7 +42,8 @@ const char *sw_bench_device(const struct bench_options *o, uint32_t i)
 	return i < o->devices.n ? o->devices.items[i] : names[i];
 }
 
-/* Ports of type udp are on lo, where each benchmark has its own network. */
+/* Return the network. udp ports are on lo, so each benchmark has its own
+ * network. */
 struct sw_ip sw_bench_net(const struct bench_options *o)
 {
 	if (o->is_ipv6)
@@ -73,14 +74,14 @@ struct work {
 	int (*measure)(const struct bench_options *o);
 };
 
-/* In a process of its own: as if the agents had been given. */
+/* Measure in the process of the rank, as if the user had named the agents. */
 static int work(void *ctx, const struct sw_net *net)
 {
 	const struct work *w = ctx;
 	struct bench_options o = *w->o;
 	char agents[COLOCATED][SW_NET_PATH_BYTES];
 
-	setenv("SUMWIRE_LAUNCHER", "none", 1); /* ranks are in the files */
+	setenv("SUMWIRE_LAUNCHER", "none", 1); /* the files assign the ranks */
 	o.folder = sw_net_folder(net);
 	for (uint32_t i = 0; i < net->n_agents; i++) {
 		sw_net_agent(net, i, agents[i]);

@@ -1,4 +1,4 @@
-/* bench_options.c - the command line of sumwire bench, and what it must hold.
+/* bench_options.c - the command line of sumwire bench, and its rules.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static int complain(const char *fmt, ...)
 	return SW_EINVAL;
 }
 
-/* An option that says what the loopback is to be like; NULL: none is given. */
+/* Return an option that is set and describes the loopback; NULL: none. */
 static const char *loopback_option(const struct bench_options *o)
 {
 	return o->is_colocated      ? "--colocated"
@@ -50,7 +50,7 @@ static bool is_udp(const struct bench_options *o)
 	return !strcmp(o->port, "udp");
 }
 
-/* Check rules between options. */
+/* Check the rules between options. */
 static int check_loopback(const struct bench_options *o)
 {
 	const char *option = loopback_option(o);

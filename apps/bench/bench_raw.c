@@ -1,8 +1,8 @@
-/* bench_raw.c - the port's own echo, in two processes of its own.
+/* bench_raw.c - the raw echo of a port, in two processes.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * They live as long as a size is measured.  The server polls, so it is stopped
- * outside the slices; the client waits for a byte in a pipe.
+ * The processes live while a size is measured.  The server polls, so it is
+ * stopped between slices; the client waits for a byte from a pipe.
  */
 #include <errno.h>
 #include <signal.h>
@@ -23,7 +23,7 @@
 #include "pmd/dpdk/raw.h"
 
 enum {
-	SERVER_HOST = 129, /* beside the loopback's daemons */
+	SERVER_HOST = 129, /* apart from the loopback's daemons */
 	UDP = 5700,
 	UP_MS = 10000,
 	BYE_MS = 3000,
@@ -38,7 +38,7 @@ struct side {
 	struct sw_log log;
 	struct sw_raw raw;
 	double best;
-	int in, out; /* client: a byte for a slice; what came of it */
+	int in, out; /* client: reads a byte per slice, writes its result */
 	int err;
 };
 
@@ -54,8 +54,8 @@ static int work_server(struct side *s)
 	return sw_raw_server(&s->raw);
 }
 
-/* Windows are twice the burst or the ring, whichever is less, since what does
- * not fit the ring only waits. */
+/* Find the best burst.  A window is one or two bursts, and at most the ring,
+ * since frames beyond the ring would only wait. */
 static int try_bursts(struct side *s)
 {
 	uint32_t ring = sw_dpdk_port_slots(s->raw.port);
@@ -90,7 +90,8 @@ static int work_client(struct side *s)
 				     : passes > 2000 ? 2000
 						     : passes);
 	err = try_bursts(s);
-	s->raw.n_passes = (s->raw.n_passes + 3) / 4; /* slices are short */
+	/* a slice takes a quarter of the passes */
+	s->raw.n_passes = (s->raw.n_passes + 3) / 4;
 	while (!err && write(s->out, &gbit_s, sizeof(gbit_s)) > 0 &&
 		read(s->in, &byte, 1) == 1)
 		err = sw_raw_client(&s->raw, &gbit_s);
@@ -188,7 +189,7 @@ static pid_t fork_side(struct bench_raw *r, struct side *s)
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	close(r->in); /* or the client does not see us close it */
+	close(r->in); /* or the client would not see our close */
 	err = run_side(s);
 	if (err)
 		fprintf(stderr, "sumwire bench: raw echo, %s: %s\n",
@@ -196,7 +197,8 @@ static pid_t fork_side(struct bench_raw *r, struct side *s)
 	_exit(err ? 1 : 0);
 }
 
-/* The client has said good-bye, if it ended well: then the server ends too. */
+/* Wait for the server to end, which it does when the client says good-bye.
+ * Kill it after BYE_MS. */
 static void end_server(pid_t pid)
 {
 	for (uint32_t ms = 0; waitpid(pid, NULL, WNOHANG) == 0; ms += 10) {
@@ -216,7 +218,7 @@ static double result(struct bench_raw *r)
 	return gbit_s;
 }
 
-/* There is no second process; errno says why. */
+/* Clean up after a failed fork.  Keeps errno. */
 static void give_up(struct bench_raw *r)
 {
 	int why = errno;
@@ -230,7 +232,7 @@ static void give_up(struct bench_raw *r)
 	errno = why;
 }
 
-/* Both sides, with the pipes between us and the client. */
+/* Start both sides, with pipes between this process and the client. */
 static int start(struct bench_raw *r)
 {
 	int to[2], from[2];
@@ -268,7 +270,8 @@ struct bench_raw *sw_bench_raw_open(
 	r->server = r->client = side;
 	r->server.is_server = true;
 	r->server.dir = r->client.dir = r->scratch.path;
-	/* In the loopback's it goes with that, whatever becomes of us. */
+	/* A folder inside the loopback's disappears with it, even if this
+	 * process is killed. */
 	if (sw_scratch_open(&r->scratch, o->folder ? o->folder : "/tmp",
 		    "sumwire-raw") ||
 		start(r)) {

@@ -1,4 +1,4 @@
-/* bench_urgent.c - sumwire bench --urgent: what waits behind a large tensor.
+/* bench_urgent.c - sumwire bench --urgent: latency behind a large tensor.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * It measures a small tensor of top priority, alone and while a large tensor of
@@ -30,11 +30,11 @@ enum {
 	URGENT_BYTES = 64 << 10,
 	LOAD_BYTES = 256 << 20,
 	LEAST_URGENT = 1000000,
-	BLOCK = 25, /* samples before the other kind has its turn */
+	BLOCK = 25, /* samples of one kind in a row */
 	WARM_UP = 20,
 	SAMPLES = 1000,      /* of each kind */
 	SETTLE_NS = 5000000, /* from the load's push to the first sample */
-	SLICE_NS = 100000,   /* the shortest that Linux gives */
+	SLICE_NS = 100000,   /* shortest slice that Linux grants */
 };
 
 struct urgent {
@@ -52,7 +52,7 @@ static int fail(const struct urgent *u, int err)
 	return err;
 }
 
-/* Where the kernel knows nothing of it, nothing changes. */
+/* Ask for short slices.  A kernel without them ignores the request. */
 static void ask_for_short_slices(void)
 {
 	struct sched_attr a = {.size = sizeof(a),
@@ -84,8 +84,8 @@ static int sample_alone(struct urgent *u)
 	return err;
 }
 
-/* Nanoseconds from the load's push until what is to be the load is: pushes, or
- * nothing but results. */
+/* Return the time from the load's push until the intended load flows, in ns:
+ * pushes, or only results. */
 static uint64_t settle_ns(const struct urgent *u)
 {
 	return !u->o->is_results ? SETTLE_NS
@@ -94,8 +94,8 @@ static uint64_t settle_ns(const struct urgent *u)
 					   SETTLE_NS;
 }
 
-/* Samples while the large tensor is under way; one that saw its end does not
- * count. */
+/* Take samples while the large tensor is in flight.  Stop after a sample during
+ * which it completes. */
 static int sample_loaded(struct urgent *u)
 {
 	const struct timespec nap = {.tv_nsec = SETTLE_NS / 5};
@@ -106,7 +106,8 @@ static int sample_loaded(struct urgent *u)
 	if (err)
 		return fail(u, err);
 	while (sw_now_ns() - from < settle_ns(u) && open == SW_EAGAIN) {
-		nanosleep(&nap, NULL); /* polling would take a poller's core */
+		/* polling would occupy a poller's core */
+		nanosleep(&nap, NULL);
 		open = sw_poll(u->client, handle);
 	}
 	for (uint32_t i = 0; i < BLOCK && u->n_loaded < u->n_samples; i++) {
@@ -116,8 +117,8 @@ static int sample_loaded(struct urgent *u)
 		if (err)
 			return err;
 		open = sw_poll(u->client, handle);
-		/* With fifo it ends with the load, which is what it waited
-		 * for. */
+		/* With fifo the sample ends together with the load, because it
+		 * waits for it: so it counts. */
 		u->n_loaded++;
 	}
 	err = open == SW_EAGAIN ? sw_wait(u->client, handle) : open;
