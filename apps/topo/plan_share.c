@@ -1,10 +1,10 @@
-/* plan_share.c - who sums how much, and how long that takes at best.
+/* plan_share.c - each machine's share of the sums, and the shortest time.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/topo/plan_share.h"
 
 #include <math.h>
 
-/* Equations 1, 2 and 6; k = 0 is all-reduce's case of them. */
+/* Apply equations 1, 2 and 6; with k = 0 they describe all-reduce. */
 static void by_theorem(
 	struct sw_plan_share *s, double n, double k, double all_s)
 {
@@ -26,9 +26,10 @@ struct sw_plan_share sw_plan_share(
 	} else if (k > 0) {
 		s.cpu = 1.0 / k;
 		s.gpu = 0;
-		s.optimal_s = all_s; /* the GPU machines' own links */
+		/* limited by the GPU machines' own links */
+		s.optimal_s = all_s;
 	} else {
-		s.gpu = 1; /* one machine: nothing leaves it */
+		s.gpu = 1; /* a single machine sends nothing */
 	}
 	s.allreduce_s = n >= 2 ? 2.0 * (n - 1) / n * all_s : NAN;
 	s.ps_s = k > 0 ? fmax(1, (double)n / k) * all_s : NAN;

@@ -1,4 +1,4 @@
-/* topo.c - sumwire-lab topo: what a machine is made of, and how its GPUs sum.
+/* topo.c - sumwire-lab topo: the devices of a machine, and how its GPUs sum.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/topo/topo.h"
 
@@ -15,7 +15,7 @@ struct topo {
 	const char *xml, *conf;
 	bool is_bare, is_json;
 	uint64_t bytes, pcie_bits_s, cross_bits_s, wire_bits_s;
-	uint32_t n, k; /* machines with GPUs, and CPU machines */
+	uint32_t n, k; /* numbers of machines with GPUs and of CPU machines */
 	struct sw_arg_list nics;
 	struct sw_machine machine;
 	struct sw_topo_plan plan;
@@ -119,7 +119,8 @@ static int find_machine(struct topo *o)
 
 /* --- the plan --- */
 
-/* With colocated servers at their best shares (plan_share.h). */
+/* Return the bytes of the NICs with colocated servers and optimal shares
+ * (plan_share.h). */
 static double nic_bytes(const struct topo *o)
 {
 	return sw_plan_share(o->n, o->k, (double)o->bytes, 1).optimal_s;

@@ -1,4 +1,4 @@
-/* topo_conf.c - a machine's description: what it is, or how it differs.
+/* topo_conf.c - read the description of a machine, or of its differences.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <ctype.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 #include "conf/value.h"
 #include "engine/base/error.h"
 
-/* [machine]: what holds for all that no section says otherwise of; 0: not
- * given. */
+/* The rates of [machine], for every device whose section gives none; 0:
+ * unset. */
 struct rates {
 	double pcie, cross, nvlink, wire;
 };
@@ -25,7 +25,7 @@ struct walk {
 	struct sw_scan scan;
 };
 
-enum { NODE_MAX = 1023 }; /* as the kernel numbers them */
+enum { NODE_MAX = 1023 }; /* largest NUMA node number of the kernel */
 
 enum value_type { BANDWIDTH, NODE, SWITCH };
 
@@ -137,14 +137,15 @@ static void set_field(struct walk *w, const struct sw_scan_entry *e,
 
 /* --- sections --- */
 
-/* A section is refused once, at its header, not with each key again. */
+/* Refuse a section once, at its header, and not again with each key. */
 #define REFUSE(w, e, ...)                         \
 	do {                                      \
 		if (!(e)->key)                    \
 			WRONG(w, e, __VA_ARGS__); \
 	} while (0)
 
-/* The "3" of "gpu 3" into @out; false: an error was reported. */
+/* Read the number of a label like "gpu 3" into @out.  Returns false after
+ * reporting an error. */
 static bool number_of(struct walk *w, const struct sw_scan_entry *e,
 	const char *label, uint32_t n_now, uint32_t *out)
 {
@@ -215,7 +216,8 @@ static struct sw_machine_switch *switch_at(
 	return &m->switches[i];
 }
 
-/* Return the text after @name and a blank; NULL: another section. */
+/* Return the text after @name and a blank; "" if nothing follows @name; NULL:
+ * another section. */
 static const char *label_of(const struct sw_scan_entry *e, const char *name)
 {
 	size_t n = strlen(name);
@@ -226,8 +228,8 @@ static const char *label_of(const struct sw_scan_entry *e, const char *name)
 				    : (e->section[n] ? NULL : "");
 }
 
-/* Sections in this order, whatever that of the file is: what a section names
- * has to be there. */
+/* Process sections in this order, regardless of their order in the file: a
+ * section may name devices of an earlier turn. */
 enum turn { MACHINE, SWITCHES, DEVICES, N_TURNS };
 
 static void take_device(struct walk *w, const struct sw_scan_entry *e)
@@ -264,8 +266,9 @@ static void take_entry(
 
 /* --- places --- */
 
-/* A device that names a switch is where that is; who names a NUMA node alone is
- * at a root port of it. */
+/* Set the place of a device.  If its section names a switch, the device is at
+ * the switch's NUMA node.  If the section names only a NUMA node, the device is
+ * at a root port of that node. */
 static void place(
 	struct walk *w, struct sw_machine_device *d, const char *section)
 {
@@ -286,7 +289,7 @@ static void place(
 	d->numa_node = numa_node;
 }
 
-/* Apply an entry of the whole machine, unless @section says otherwise. */
+/* Apply a rate of [machine], unless @section has its own. */
 static void spread(const struct walk *w, const char *section, const char *key,
 	double rate, double *out)
 {
@@ -294,7 +297,8 @@ static void spread(const struct walk *w, const char *section, const char *key,
 		*out = rate;
 }
 
-/* Names of sections are in small letters, those of NICs need not be. */
+/* Write the section's name of a NIC in lower case, as in the scan; the NIC's
+ * own name may have capitals. */
 static void nic_section(
 	const struct sw_machine_device *d, char *out, size_t size)
 {
@@ -338,7 +342,7 @@ static void add_node(struct sw_machine *m, int numa_node)
 		(struct sw_machine_numa_node){.id = (uint32_t)numa_node};
 }
 
-/* A machine of which nothing was known has the NUMA nodes that are named. */
+/* If the machine was unknown, add the NUMA nodes that the description names. */
 static void find_nodes(struct sw_machine *m)
 {
 	if (m->n_numa_nodes)

@@ -7,7 +7,8 @@
 
 /* --- the tree --- */
 
-/* One line: @depth levels of lines that go on below or not, then its own. */
+/* Line being drawn: its level, and whether the line above each level
+ * continues. */
 struct tree {
 	bool is_last[4]; /* by level */
 };
@@ -166,7 +167,7 @@ static const char *node_text(int numa_node, char out[32])
 	return out;
 }
 
-/* "GPU0 to GPU3", "GPU0, GPU4": those of @uplink. */
+/* Print the GPUs of @uplink, such as "GPU0 to GPU3" or "GPU0, GPU4". */
 static void print_gpus(const struct sw_machine *m, const struct sw_topo_plan *p,
 	uint32_t uplink)
 {
@@ -303,7 +304,7 @@ static void tell_nics(const struct sw_machine *m, const struct sw_topo_plan *p)
 		p->wire_s);
 }
 
-/* Its lcores and memory should be near the NIC. */
+/* Advise the agent's lcores and memory: they should be near the NIC. */
 static void tell_agent(const struct sw_machine *m, const struct sw_topo_plan *p)
 {
 	int numa_node = SW_MACHINE_NONE;

@@ -70,7 +70,7 @@ static void write_machine(struct sw_json *j, const struct sw_machine *m,
 	sw_json_close(j);
 }
 
-/* Bytes that a GPU copies to its NUMA node, each way. */
+/* Return the bytes that a GPU copies to its NUMA node, each way. */
 static double copied(
 	const struct sw_topo_plan *p, const struct sw_machine *m, uint32_t gpu)
 {

@@ -1,4 +1,4 @@
-/* topo_plan.c - who sums what, and how long each way takes.
+/* topo_plan.c - the ways to sum in a machine, and the time of each.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <stdio.h>
@@ -6,11 +6,11 @@
 
 #include "apps/topo/topo.h"
 
-/* PCIe links of which nothing is known: 13.1 GB/s, which BytePS measured of
- * PCIe 3.0 x16. */
+/* Bandwidth of an unknown PCIe link: 13.1 GB/s, as BytePS measured on PCIe 3.0
+ * x16. */
 #define PCIE_BYTES_S 13.1e9
 
-enum { STEPS = 60 }; /* steps of a search in [0, 1]: to 1e-10 */
+enum { STEPS = 60 }; /* search steps in [0, 1]: precise to 1e-10 */
 
 static const char *const names[SW_N_TOPO_WAYS] = {"copy", "cpu_assisted",
 	"mixed", "brute_force", "ring", "root", "root_beside_nic",
@@ -31,7 +31,7 @@ static double gpu_link(const struct sw_machine *m, uint32_t gpu)
 	return link_of(m->gpus[gpu].link);
 }
 
-/* --- does it make sense? --- */
+/* --- checks --- */
 
 static bool has_node(const struct sw_machine *m, int numa_node)
 {
@@ -192,15 +192,15 @@ static void open_uplinks(struct sw_topo_plan *p, const struct sw_machine *m)
 	}
 }
 
-/* --- how long a way takes --- */
+/* --- the time of a way --- */
 
 /* Bytes that each link carries, each way. */
 struct traffic {
 	const struct sw_topo_plan *p;
 	const struct sw_machine *m;
 	double gpu[SW_MACHINE_MAX], uplink[2 * SW_MACHINE_MAX];
-	double nvlink; /* of each GPU */
-	double cross;  /* from switch to switch, by the GPUs' own copies */
+	double nvlink; /* at each GPU */
+	double cross;  /* between switches, by copies of the GPUs */
 };
 
 static struct traffic nic_traffic(
@@ -224,8 +224,8 @@ static void busier(
 	snprintf(c->link, sizeof(c->link), "%s", link);
 }
 
-/* From GPU to GPU under different switches; not known: as fast as the slowest
- * link there. */
+/* Return the bandwidth from GPU to GPU under different switches.  If it is
+ * unknown, assume the slowest link of a GPU or switch. */
 static double cross_rate(const struct traffic *t)
 {
 	double slowest = INFINITY;
@@ -257,7 +257,7 @@ static void set_time(struct sw_topo_choice *c, const struct traffic *t)
 	busier(c, t->cross, cross_rate(t), "switch to switch");
 }
 
-/* Equations 8 and 9, for each switch by itself. */
+/* Equations 8 and 9, applied to each switch separately. */
 static void mix(struct sw_topo_choice *c, const struct sw_topo_plan *p,
 	const struct sw_machine *m)
 {
@@ -276,7 +276,7 @@ static void mix(struct sw_topo_choice *c, const struct sw_topo_plan *p,
 	set_time(c, &t);
 }
 
-/* The time is convex in x: shrink [0, 1] by thirds. */
+/* Find the best x.  The time is convex in x, so shrink [0, 1] by thirds. */
 static void mix_best(struct sw_topo_choice *c, const struct sw_topo_plan *p,
 	const struct sw_machine *m)
 {
@@ -297,7 +297,8 @@ static void mix_best(struct sw_topo_choice *c, const struct sw_topo_plan *p,
 	mix(c, p, m);
 }
 
-/* J of a ring over all GPUs, of which no switch sees the inside. */
+/* Compute J of a ring over all GPUs.  Below a single switch, the ring loads no
+ * uplink. */
 static void ring(struct sw_topo_choice *c, const struct sw_topo_plan *p,
 	const struct sw_machine *m)
 {
@@ -314,8 +315,9 @@ static void ring(struct sw_topo_choice *c, const struct sw_topo_plan *p,
 	set_time(c, &t);
 }
 
-/* All give to the next until the root has the sum, which it copies; what comes
- * back goes the same way.  Over NVLink no PCIe link but the root's sees it. */
+/* Each GPU sends its sum to the next until the root has the total, which it
+ * copies.  The result returns the same way.  Over NVLink only the root's PCIe
+ * link carries data. */
 static void to_root(struct sw_topo_choice *c, const struct sw_topo_plan *p,
 	const struct sw_machine *m)
 {
@@ -336,7 +338,7 @@ static void to_root(struct sw_topo_choice *c, const struct sw_topo_plan *p,
 	set_time(c, &t);
 }
 
-/* Over NVLink; each copies its part. */
+/* Reduce-scatter over NVLink; each GPU copies its part. */
 static void scatter(struct sw_topo_choice *c, const struct sw_topo_plan *p,
 	const struct sw_machine *m)
 {
@@ -353,8 +355,9 @@ static void scatter(struct sw_topo_choice *c, const struct sw_topo_plan *p,
 
 /* --- the plan --- */
 
-/* Return the GPU nearest a NIC that shares its switch with a GPU, or with
- * nothing: one at the NIC's NUMA node if possible. n_gpus: not found. */
+/* Return a GPU whose uplink carries a NIC in use, or without @is_beside_nic no
+ * such NIC.  Prefers a GPU at the NUMA node of a NIC in use.  Returns n_gpus if
+ * there is none. */
 static uint32_t root_of(const struct sw_topo_plan *p,
 	const struct sw_machine *m, bool is_beside_nic)
 {

@@ -1,7 +1,7 @@
-/* topo_read.c - read a machine in a process of its own.
+/* topo_read.c - read a machine in a separate process.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * hwloc (2.9) believes an XML: one that lacks an attribute ends its process.
+ * hwloc (2.9) trusts an XML file: a missing attribute ends its process.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "apps/topo/topo.h"
 #include "engine/base/error.h"
 
-/* The child's answer, as bytes of a pipe. */
+/* The child's answer, sent as bytes through a pipe. */
 struct answer {
 	int err;
 	char why[256];
@@ -26,7 +26,7 @@ static void answer(const char *xml, int fd)
 	const char *at = (const char *)&a;
 	size_t left = sizeof(a);
 
-	setenv("HWLOC_HIDE_ERRORS", "2", 0); /* ours are enough */
+	setenv("HWLOC_HIDE_ERRORS", "2", 0); /* our messages are enough */
 	a.err = sw_machine_read(&a.machine, xml, a.why, sizeof(a.why));
 	while (left) {
 		ssize_t n = write(fd, at, left);
@@ -39,7 +39,7 @@ static void answer(const char *xml, int fd)
 	_exit(0);
 }
 
-/* Bytes that came before the end of the pipe. */
+/* Read until the answer is complete or the pipe ends.  Returns the bytes. */
 static size_t listen_to(int fd, struct answer *a)
 {
 	size_t n = 0;
