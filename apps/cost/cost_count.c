@@ -1,10 +1,11 @@
 /* cost_count.c - instructions by stage, as callgrind counts them.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Callgrind is told to keep functions apart by who called them.  It writes
+ * Callgrind separates functions by their callers.  It writes
  * "fn=f32_add'sw_sum_fold'…'server_push'…", innermost first, and below it lines
- * of a position and of the instructions there.  The first stage in that chain
- * is whose they are; a kernel before it is what they are for.
+ * with a position and the number of instructions there.  The instructions
+ * belong to the first stage in that chain.  If a kernel precedes the stage, its
+ * kind is their purpose.
  */
 #include "apps/cost/cost_count.h"
 
@@ -25,16 +26,16 @@ enum {
 	NO_VALGRIND = 127,
 };
 
-#define CALLERS "24" /* from a kernel up to its stage there are fewer */
+#define CALLERS "24" /* longest chain from a kernel to its stage, and more */
 
-/* By how a function's name begins. */
+/* Parts, by the beginning of a function's name. */
 static const struct {
 	const char *name;
 	enum cost_part part;
 } kernels[] = {
 	{"sw_crc32c", COST_CRC},
 	{"crc", COST_CRC},
-	{"polyval", COST_CRC}, /* POLYVAL, in the place of the CRC */
+	{"polyval", COST_CRC}, /* POLYVAL, which replaces the CRC */
 	{"f32_", COST_ADD},
 	{"copy_", COST_COPY},
 	{"stream", COST_COPY},
@@ -47,7 +48,7 @@ static const struct {
 static const char *const stages[] = {COST_STAGES(STAGE_NAME)};
 #undef STAGE_NAME
 
-/* --- what callgrind has written --- */
+/* --- callgrind's output --- */
 
 static enum cost_part part_of(const char *name)
 {
@@ -65,7 +66,7 @@ static uint32_t stage_of(const char *name)
 	return COST_N_STAGES;
 }
 
-/* Where the instructions of a chain of callers count; NULL: nowhere. */
+/* Return the counter for the instructions of a chain of callers; NULL: none. */
 static uint64_t *place_of(char *chain, struct cost_counts *out)
 {
 	enum cost_part part = COST_ENGINE;
@@ -85,7 +86,7 @@ static uint64_t *place_of(char *chain, struct cost_counts *out)
 	return NULL;
 }
 
-/* Add up the lines that are a function's own, not those of what it calls. */
+/* Add up a function's own lines, without its callees'. */
 static int read_profile(const char *path, struct cost_counts *out)
 {
 	FILE *f = fopen(path, "r");
@@ -127,9 +128,10 @@ static int read_units(const char *path, struct cost_counts *out)
 	return out->steps.units[COST_SERVER_PUSH] ? 0 : SW_EIO;
 }
 
-/* --- running it --- */
+/* --- running valgrind --- */
 
-/* glibc's copies by vectors: callgrind counts "rep movsb" byte by byte. */
+/* Execute valgrind. glibc must copy by vectors, since callgrind counts "rep
+ * movsb" byte by byte. */
 static void become_valgrind(const struct cost_shape *shape, const char *self,
 	const char *profile, const char *units)
 {

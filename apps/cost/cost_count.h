@@ -11,7 +11,7 @@ enum cost_part {
 	COST_CRC,
 	COST_ADD,
 	COST_COPY,
-	COST_PORT, /* the wire, in place of a driver */
+	COST_PORT, /* the wire, which replaces a driver */
 	COST_PARTS,
 };
 
@@ -21,7 +21,7 @@ struct cost_counts {
 };
 
 /* sw_cost_count - run "sumwire-lab engine --stepped" of @shape under valgrind.
- * Errors, all printed: SW_ENOENT there is no valgrind; SW_EIO. */
+ * Errors, all printed: SW_ENOENT valgrind is missing; SW_EIO. */
 int sw_cost_count(const struct cost_shape *shape, struct cost_counts *out);
 
 #endif

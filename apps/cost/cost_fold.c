@@ -1,4 +1,4 @@
-/* cost_fold.c - the kernels of a server's round alone: CRC and add.
+/* cost_fold.c - only the kernels of a server's round: CRC and add.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/cost/cost_fold.h"
 
@@ -36,7 +36,8 @@ static uint32_t crc(const struct cost_fold *f, enum cost_kernels kernels,
 	}
 }
 
-/* Contribution @at: all members give to a chunk before the next one's turn. */
+/* Fold contribution @at.  Every member contributes to a chunk before the next
+ * chunk begins. */
 static void fold_one(
 	struct cost_fold *f, enum cost_kernels kernels, char *sums, uint64_t at)
 {

@@ -7,7 +7,7 @@
 #include "apps/cost/cost_count.h"
 #include "apps/cli/json.h"
 
-/* Instructions of one stage, or of several together. */
+/* Instructions of one stage, or of several stages together. */
 struct row {
 	const char *side, *name, *text;
 	uint64_t units, instructions[COST_PARTS];
@@ -37,7 +37,7 @@ static void add(struct row *to, const uint64_t *instructions)
 		to->instructions[p] += instructions[p];
 }
 
-/* All stages of one end that a job has; the unit is a chunk of one member. */
+/* Add up all stages of one end.  The unit is a chunk of one member. */
 static struct row total_of(const struct cost_counts *c, bool of_server)
 {
 	struct row row = {.name = of_server ? "server" : "worker",

@@ -5,13 +5,13 @@
 
 #include "apps/cost/cost_nodes.h"
 
-/* sw_cost_instructions - count and print @n shapes.  Returns 0 or a negative
- * error, which was printed. */
+/* sw_cost_instructions - count and print @n shapes.  Prints errors.  Returns 0
+ * or a negative error. */
 int sw_cost_instructions(
 	const struct cost_shape *shapes, uint32_t n, bool is_json);
 
-/* sw_cost_stepped - the run that is counted; prints its stages' units, as the
- * above reads them.  Returns 0 or a negative error, which was printed. */
+/* sw_cost_stepped - do the run that sw_cost_count counts, and print the units
+ * of each stage for it.  Prints errors.  Returns 0 or a negative error. */
 int sw_cost_stepped(const struct cost_shape *shape);
 
 #endif

@@ -77,7 +77,7 @@ static int open_worker(struct cost_nodes *x, uint32_t rank)
 	return 0;
 }
 
-/* Return where a rank has its bytes. */
+/* Return the data of a rank's tensor. */
 static char *data_of(
 	const struct cost_nodes *x, uint32_t member, uint32_t local, uint32_t i)
 {
@@ -87,7 +87,8 @@ static char *data_of(
 	return x->memory + (rank * s->n_tensors + i) * s->bytes;
 }
 
-/* Return where a tensor's results go: a single local rank has one buffer. */
+/* Return the results of a tensor.  A single local rank has one buffer for
+ * both. */
 static char *results_of(const struct cost_nodes *x, uint32_t member, uint32_t i)
 {
 	const struct cost_shape *s = x->shape;
@@ -96,7 +97,7 @@ static char *results_of(const struct cost_nodes *x, uint32_t member, uint32_t i)
 	return x->memory + ((first + member) * s->n_tensors + i) * s->bytes;
 }
 
-/* A window as libsumwire's. */
+/* Open a stream with a window like libsumwire's. */
 static int open_stream(struct cost_nodes *x)
 {
 	uint16_t ranks[SW_MAX_MEMBERS * COST_LOCAL_MAX];
@@ -188,7 +189,7 @@ int sw_cost_nodes_open(struct cost_nodes *x, const struct cost_shape *shape,
 				       : SW_ENOMEM;
 }
 
-/* Several local ranks say where each has its bytes. */
+/* Register where each of several local ranks has its data. */
 static void name_sources(struct cost_nodes *x)
 {
 	const struct cost_shape *s = x->shape;

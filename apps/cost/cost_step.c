@@ -1,10 +1,10 @@
 /* cost_step.c - server and workers stepped in one thread, stage by stage.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The loop sees a shim in place of each engine. Only a call shows how much an
- * engine will send, so everything runs twice. The first run notes what was
- * sent, call by call; the second one calls the function of its stage, and sees
- * that it sends the same.
+ * The loop sees a shim in place of each engine.  Only a call shows how much an
+ * engine will send, so everything runs twice.  The first run records each
+ * call's kind of frames.  The second run calls the function of that stage, and
+ * checks that the engine sends the same kind.
  */
 #include "apps/cost/cost_step.h"
 
@@ -16,13 +16,13 @@
 #include "engine/peer/handshake.h"
 
 enum {
-	TURN_NS = 1000, /* turns of both ends that moved nothing */
-	FRAME_NS = 250, /* more for each frame that moved */
+	TURN_NS = 1000, /* added by each turn of both ends */
+	FRAME_NS = 250, /* added by each frame that moved */
 	NOTHING = COST_KINDS,
 };
 
-/* The kinds of frames that the first run sent, one for each time that an engine
- * was asked. */
+/* The kinds of frames that the first run sent, one for each call of an engine's
+ * tx. */
 struct sent {
 	uint8_t *kinds;
 	size_t n, capacity, at;
@@ -30,26 +30,26 @@ struct sent {
 };
 
 struct shim {
-	struct sw_engine base; /* first: it is cast back */
+	struct sw_engine base; /* first, for casts */
 	struct sw_engine *real;
 	struct step *step;
 	uint32_t side;
 };
 
 struct step {
-	struct cost_nodes nodes; /* first: it is cast back */
+	struct cost_nodes nodes; /* first, for casts */
 	struct sent *sent;
 	uint64_t now_ns;
 	bool is_counted; /* a measured round of the second run */
 	uint64_t units[COST_N_STAGES];
-	/* A PUSH that the server took. */
+	/* A PUSH that the server received. */
 	uint8_t push[SW_HEAD_BYTES + SW_PAYLOAD_MAX];
 	struct sw_rx_frame pushed;
 	struct shim shims[COST_ENDS][SW_LOOP_ENGINES];
 };
 
-/* --- stages: a function for each, none like the other, and called by pointer,
- * so that no compiler makes one of two --- */
+/* --- stages: each has its own function, and all differ and are called by
+ * pointer, so that no compiler merges two of them --- */
 
 #define RX(number, function)                                                   \
 	static void function(struct shim *s, uint64_t now_ns, uint32_t port_i, \
@@ -144,7 +144,7 @@ static uint32_t (*const tx_stages[COST_ENDS][COST_KINDS + 1])(
 static uint64_t (*const tick_stages[COST_ENDS])(
 	struct shim *, uint64_t, uint64_t) = {server_tick, worker_tick};
 
-/* By end, and whether it is counted. */
+/* Turns by end, and whether the run counts. */
 static uint32_t (*const turn_stages[COST_ENDS][2])(struct step *,
 	struct sw_loop *) = {{turn, server_turn}, {turn, worker_turn}};
 
@@ -255,7 +255,8 @@ static void put_shim(struct step *x, uint32_t side, uint32_t endpoint,
 
 /* --- running it --- */
 
-/* A turn of either end; the time it took is what it did. */
+/* Let both ends take turns.  The frames that moved determine the time of a
+ * turn. */
 static void turn_until(
 	struct cost_nodes *nodes, const uint32_t *count, uint32_t n)
 {
@@ -281,15 +282,15 @@ static int run_rounds(struct step *x, bool is_counted)
 	return x->nodes.err;
 }
 
-/* Give a keyed server PUSHes with one thing wrong. */
+/* Give a keyed server PUSHes that are wrong in one respect. */
 static void run_strangers(struct step *x)
 {
 	static const struct {
 		void (*give)(struct shim *, uint64_t, uint32_t,
 			const struct sw_rx_frame *, uint32_t);
-		uint32_t byte;  /* this byte of the frame differs by */
-		uint8_t change; /* these bits, */
-		uint16_t udp;   /* and the source port by these */
+		uint32_t byte;  /* offset of the changed byte of the frame */
+		uint8_t change; /* bits to flip in this byte */
+		uint16_t udp;   /* bits to flip in the source port */
 	} strangers[] = {
 		{wrong_session, offsetof(struct sw_header, session), 1, 0},
 		{wrong_path, 0, 0, 1}, {wrong_tag, SW_SEAL_HEAD_BYTES, 1, 0}};
@@ -310,7 +311,8 @@ static void run_strangers(struct step *x)
 	}
 }
 
-/* Give a keyed server HELLOs until it limits them, and then more. */
+/* Give a keyed server HELLOs until it limits them, and then as many limited
+ * HELLOs as PUSHes. */
 static void run_hellos(struct step *x)
 {
 	const struct sw_secret *secret = &x->nodes.entry.secret;

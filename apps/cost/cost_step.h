@@ -1,22 +1,22 @@
 /* cost_step.h - server and workers stepped in one thread, stage by stage.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The clock is virtual, turns come in a fixed order, and a burst that is
- * received has frames of one kind: so every run takes the same instructions.
- * Each stage of the measured rounds is a function of its own, by whose name a
- * profiler tells the stages apart.
+ * The clock is virtual, turns come in a fixed order, and a received burst has
+ * frames of one kind, so every run takes the same instructions.  Each stage of
+ * the measured rounds has its own function, by whose name a profiler tells the
+ * stages apart.
  */
 #ifndef SW_APPS_COST_COST_STEP_H
 #define SW_APPS_COST_COST_STEP_H
 
 #include "apps/cost/cost_nodes.h"
 
-enum { COST_STEP_ROUNDS = 2 }; /* that are measured */
+enum { COST_STEP_ROUNDS = 2 }; /* measured rounds */
 
-/* Its number, its function, and what the table calls it. The unit that is
- * counted: frames; for idle, turns, ticks and submits the calls.  The last ones
- * are of strangers to a keyed server: PUSHes, as many as true ones, and HELLOs
- * with a good MAC, which an attacker may send again. */
+/* Each stage's number, function and name in the table.  The unit is a frame;
+ * for idle, turns, ticks and submits, a call.  The last stages are strangers to
+ * a keyed server: as many wrong PUSHes as true ones, and HELLOs with a good
+ * MAC, which an attacker may replay. */
 #define COST_STAGES(X)                                      \
 	X(SERVER_PUSH, server_push, "PUSH in")              \
 	X(SERVER_RESULT, server_result, "RESULT out")       \
@@ -52,9 +52,9 @@ struct cost_steps {
 	uint64_t units[COST_N_STAGES];
 };
 
-/* sw_cost_step - with kernels of AVX2 at most.
+/* sw_cost_step - run @shape with kernels of AVX2 at most, and count its units.
  * Errors, all printed: SW_EINVAL this CPU has no AVX2; SW_EIO two runs sent
- * different frames; those of the job. */
+ * different frames; errors of the job. */
 int sw_cost_step(const struct cost_shape *shape, struct cost_steps *out);
 
 #endif

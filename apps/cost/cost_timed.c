@@ -1,9 +1,9 @@
-/* cost_timed.c - the CPU time that packets cost a server, in two threads.
+/* cost_timed.c - the server's CPU time per packet, in two threads.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The server has a loop of its own, the workers share one.  They take turns, so
- * that nothing is locked; but each has a thread, so that on two cores the
- * server has its caches for itself, as on a machine of its own.
+ * The server has its own loop, and the workers share one.  They take turns, so
+ * nothing is locked.  Each has its own thread, so that on two cores the server
+ * has its caches to itself, as on its own machine.
  */
 #include "apps/cost/cost_timed.h"
 
@@ -17,27 +17,29 @@
 #include "engine/base/error.h"
 
 enum {
-	NOBODY = COST_ENDS, /* the turn at the end of the run */
-	SPINS = 1000,       /* looks at whose turn it is before a yield */
-	ROUNDS = 200,       /* with one member; with more fewer, but */
+	NOBODY = COST_ENDS, /* turn at the end of the run */
+	SPINS = 1000,       /* reads of the turn before a yield */
+	/* rounds with one member; fewer with more, but at least */
+	ROUNDS = 200,
 	ROUNDS_MIN = 15,
 };
 
 struct threads {
-	struct cost_nodes nodes;      /* first: it is cast back */
+	struct cost_nodes nodes;      /* first, for casts */
 	uint64_t spent_ns[COST_ENDS]; /* CPU time of turns */
-	uint64_t port_ns[COST_ENDS];  /* and of what they sent */
-	pthread_t thread;             /* the server's */
+	uint64_t port_ns[COST_ENDS];  /* CPU time of their sends */
+	pthread_t thread;             /* the server's thread */
 	struct cost_fold fold;
-	bool is_fold; /* turns are of these kernels alone */
+	bool is_fold; /* turns run only these kernels */
 	enum cost_kernels kernels;
-	uint64_t folded; /* bytes folded in the round, by them */
+	uint64_t folded; /* position of these kernels in the round */
 	uint32_t round;
-	_Atomic uint32_t turn; /* whose it is; all else is that thread's */
+	_Atomic uint32_t turn; /* thread that owns all other fields */
 };
 
-/* The server gets the last CPU that this process may use, the workers the first
- * one: who yields is put with the other one, and then caches are shared. */
+/* Pin the server to the last CPU that this process may use, and the workers to
+ * the first one.  Otherwise the kernel may put a thread that yields beside the
+ * other thread, and then they share caches. */
 static void pin_thread(uint32_t who)
 {
 	cpu_set_t all, one;
@@ -55,7 +57,7 @@ static void pin_thread(uint32_t who)
 	pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
 }
 
-/* Wait for one's turn; return false if the run has ended. */
+/* Wait for the turn of @whose.  Returns false if the run has ended. */
 static bool await_turn(struct threads *x, uint32_t whose)
 {
 	uint32_t now, n = 0;
@@ -66,7 +68,7 @@ static bool await_turn(struct threads *x, uint32_t whose)
 	return now == whose;
 }
 
-/* A burst, where it has to be fed; else all of the round. */
+/* Run one burst of kernels that must be fed; otherwise the whole round. */
 static void fold(struct threads *x)
 {
 	do
@@ -100,7 +102,8 @@ static void *serve(void *ctx)
 	return NULL;
 }
 
-/* Then it is the workers' turn. */
+/* Take the workers' turns, and give the server its turns, until *@count is
+ * @n. */
 static void turn_until(
 	struct cost_nodes *nodes, const uint32_t *count, uint32_t n)
 {
@@ -112,7 +115,8 @@ static void turn_until(
 	}
 }
 
-/* The kernels alone, in the server's thread; ns. */
+/* Run only the kernels, in the server's thread.  Returns their CPU time in
+ * ns. */
 static double fold_round(
 	struct threads *x, enum cost_kernels kernels, uint32_t round)
 {
@@ -130,7 +134,7 @@ static double fold_round(
 	return (double)x->spent_ns[COST_SERVER];
 }
 
-/* By round. */
+/* Samples by round. */
 struct samples {
 	double tensor_us[ROUNDS], server_ns[ROUNDS], worker_ns[ROUNDS];
 	double port_ns[ROUNDS], gbit_s[ROUNDS];
@@ -139,7 +143,7 @@ struct samples {
 	uint64_t n_packets, n_frames;
 };
 
-/* CPU time of a round, ns; fold 0: such kernels are missing. */
+/* CPU time of a round, in ns. fold 0: these kernels are missing. */
 struct spent {
 	double server, worker, port, fold[COST_N_KERNELS];
 	uint64_t n_packets, n_frames;
@@ -164,7 +168,7 @@ static void note(const struct cost_shape *s, const struct spent *t, uint32_t i,
 	}
 }
 
-/* All members push all tensors, and get them; then the kernels alone. */
+/* Push and pull all tensors of all members, then run only the kernels. */
 static void sample(struct threads *x, uint32_t round, struct samples *out)
 {
 	struct cost_nodes *nodes = &x->nodes;
@@ -184,7 +188,8 @@ static void sample(struct threads *x, uint32_t round, struct samples *out)
 	t.port = (double)x->port_ns[COST_SERVER];
 	t.n_packets = st->push_folded + st->results - packets;
 	t.n_frames = st->rx_frames + st->tx_frames - frames;
-	/* The first ones find the caches as the server left them. */
+	/* The first kernels find the caches as the server left them, so take
+	 * turns to be first. */
 	for (uint32_t i = 0; i < COST_N_KERNELS; i++) {
 		uint32_t k = (round + i) % COST_N_KERNELS;
 
@@ -229,7 +234,7 @@ static int run(struct threads *x, struct cost_time *out)
 	return err;
 }
 
-/* With a thread for the server. */
+/* Run the rounds, with a thread for the server. */
 static int run_threads(struct threads *x, struct cost_time *out)
 {
 	cpu_set_t before;

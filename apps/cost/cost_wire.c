@@ -16,7 +16,8 @@ enum cost_kind sw_cost_kind(const uint8_t *head)
 						    : COST_OTHER;
 }
 
-/* A burst is all that fits, so it is always the whole of a queue. */
+/* Receive a burst.  A burst fits a whole queue, so it always takes all of
+ * it. */
 static uint32_t wire_rx(
 	struct sw_port *port, struct sw_rx_frame *out, uint32_t max)
 {

@@ -1,4 +1,4 @@
-/* engine.c - sumwire-lab engine: what tensors and packets cost.
+/* engine.c - sumwire-lab engine: the costs of tensors and packets.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 #include "engine/worker/worker.h"
 
 struct options {
-	struct cost_shape shape; /* members: up to so many; zeroes: default */
+	struct cost_shape shape; /* n_members: the most; zeros: default */
 	bool is_json, is_instructions, is_stepped;
 };
 
@@ -127,7 +127,7 @@ static int measure(struct report *r, uint32_t n_members)
 	return err;
 }
 
-/* One member, or 2, 4, 8 and so on up to what was asked for. */
+/* Measure one member, or 2, 4, 8 and so on up to the requested number. */
 static int measure_all(struct report *r)
 {
 	int err = 0;
@@ -194,7 +194,7 @@ static int parse(struct options *o, int argc, char **argv)
 	return SW_EINVAL;
 }
 
-/* The shapes that are measured where none is asked for. */
+/* Count the requested shape, or by default these. */
 static int count(struct options *o, bool has_shape)
 {
 	static const struct cost_shape shapes[] = {{.n_members = 2,

@@ -1,4 +1,4 @@
-/* kernels.c - sumwire-lab kernels: the kernels against moving the same data.
+/* kernels.c - sumwire-lab kernels: compare the kernels with plain copies.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ struct options {
 	bool is_json, is_quick;
 };
 
-/* Where the lines go: a table or JSON. */
+/* Destination of the lines: a table or JSON. */
 struct report {
 	bool is_json;
 	struct sw_json json;
@@ -44,7 +44,7 @@ static int parse(struct options *o, int argc, char **argv)
 	return sw_args_parse(&args, argc, argv);
 }
 
-/* A check of bytes, which has no dtype. */
+/* Return whether @o measures a checksum, which has no dtype. */
 static bool is_check(const struct options *o)
 {
 	return !strcmp(o->op, "crc32c") || !strcmp(o->op, "polyval");
@@ -76,7 +76,7 @@ static bool is_known(const struct options *o)
 	return has_dtype && has_op;
 }
 
-/* Why a level is not to be had: not in this build, or not on this CPU. */
+/* Print why a level is missing: not in this build, or not on this CPU. */
 static void no_level(const char *name)
 {
 	const struct sw_sum *sum;
@@ -175,7 +175,7 @@ static void versus_run(
 		versus_print(r, sum->name, &v);
 }
 
-/* Each kernel of CRC-32C that runs here, whatever the level. */
+/* Run each CRC-32C kernel that this CPU supports, regardless of the level. */
 static void crcs_run(struct sw_sum_bench *b, struct report *r)
 {
 	struct sw_sum_bench_versus v = {0};
@@ -196,7 +196,8 @@ static void crcs_run(struct sw_sum_bench *b, struct report *r)
 			"put CRC-32C beside\n");
 }
 
-/* Each kernel of POLYVAL that runs here, beside that of CRC-32C. */
+/* Run each POLYVAL kernel that this CPU supports, and compare it with
+ * CRC-32C. */
 static void polyvals_run(struct sw_sum_bench *b, struct report *r)
 {
 	struct sw_sum_bench_versus v;
@@ -213,7 +214,7 @@ static void polyvals_run(struct sw_sum_bench *b, struct report *r)
 	}
 }
 
-/* Every level asked for, first its rows, then its comparisons. */
+/* Run each requested level: first its rows, then its comparisons. */
 static void levels_run(struct sw_sum_bench *b, const struct options *o,
 	const struct sw_sum *only, struct report *r, bool is_versus)
 {
