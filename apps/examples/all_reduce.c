@@ -10,14 +10,14 @@
 
 enum { N = 1 << 20 };
 
-/* The library has a sentence for every error. */
+/* Print the library's message for an error. */
 static int failed(const struct sw_client *c, const char *what)
 {
 	fprintf(stderr, "%s: %s\n", what, sw_last_error(c));
 	return 1;
 }
 
-/* Every rank gave its number plus one, everywhere. */
+/* Check the sum: every rank contributed its number plus one in each element. */
 static int check(const struct sw_client *c, const float *v)
 {
 	uint32_t n = sw_size(c);
@@ -45,19 +45,19 @@ static int all_reduce(struct sw_client *c)
 	float *v;
 	void *p;
 
-	/* Here the agent reads and writes in place: nothing is copied. */
+	/* The agent reads and writes this memory in place, without copies. */
 	if (sw_alloc(c, N * sizeof(*v), &p))
 		return failed(c, "sw_alloc");
 	v = p;
-	/* NULL: all ranks.  All members of a group name it alike. */
+	/* NULL: all ranks.  All members of a group must use the same name. */
 	if (sw_group_open(c, "all", NULL, 0, &all))
 		return failed(c, "sw_group_open");
 	for (uint32_t i = 0; i < N; i++)
 		v[i] = (float)(sw_rank(c) + 1);
-	args.send = args.recv = v; /* the sum replaces what was given */
+	args.send = args.recv = v; /* in place: the sum replaces the input */
 	if (sw_coll(all, &args, &handle))
 		return failed(c, "sw_coll");
-	/* ... whatever does not need v ... */
+	/* ... do work that does not need v ... */
 	if (sw_wait(c, handle))
 		return failed(c, "sw_wait");
 	return check(c, v);
@@ -69,10 +69,10 @@ int main(void)
 	int err;
 
 	/* NULL: the agent that sumwire run names in the environment.  Returns
-	 * when all ranks are there. */
+	 * when all ranks have joined. */
 	if (sw_open(NULL, &c))
 		return failed(NULL, "sw_open");
 	err = all_reduce(c);
-	sw_close(&c); /* frees the group and the memory, too */
+	sw_close(&c); /* also frees the group and the memory */
 	return err;
 }

@@ -18,7 +18,7 @@ struct cursor {
 	const char *name;
 	const char *p;
 	const char *end;
-	uint32_t line; /* from 1 */
+	uint32_t line; /* counts from 1 */
 	struct sw_digits_error *error;
 };
 
@@ -50,7 +50,8 @@ static const char *found(const struct cursor *c, char *room, size_t bytes)
 	return room;
 }
 
-/* Column @col (from 1) holds a plain decimal number of at most @max. */
+/* Read column @col (from 1), which must be a plain decimal number of at most
+ * @max. */
 static int number(struct cursor *c, uint32_t col, uint32_t max, uint32_t *out)
 {
 	const char *start = c->p;
@@ -174,7 +175,7 @@ static int io_error(
 	return SW_EIO;
 }
 
-/* The whole of @f in memory that the caller frees. */
+/* Read all of @f into memory that the caller frees. */
 static int read_all(const char *path, FILE *f, char **out, size_t *len,
 	struct sw_digits_error *e)
 {

@@ -1,4 +1,4 @@
-/* mlp.c - a multi-layer perceptron in f32 whose every bit can be repeated.
+/* mlp.c - a multi-layer perceptron in f32 that is reproducible bit by bit.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/examples/mlp.h"
 
@@ -12,13 +12,14 @@
 
 enum { MAX_DIM = 1 << 16, ALIGN_ELEMS = 16 };
 
-/* Elements that a piece of @n takes, so that each starts on a cache line. */
+/* Round @n elements up so that each piece starts on a cache line. */
 static size_t padded(size_t n)
 {
 	return (n + ALIGN_ELEMS - 1) / ALIGN_ELEMS * ALIGN_ELEMS;
 }
 
-/* Uniform in [-limit, limit): 24 random bits are exact in a float. */
+/* Fill with uniform values in [-limit, limit): 24 random bits are exact in a
+ * float. */
 static void fill_random(struct sw_mlp_tensor *t, float limit, uint64_t *state)
 {
 	for (uint64_t i = 0; i < t->n_elems; i++) {
@@ -28,7 +29,8 @@ static void fill_random(struct sw_mlp_tensor *t, float limit, uint64_t *state)
 	}
 }
 
-/* The next @n elements of @memory, which is NULL while sizes are counted. */
+/* Return the next @n elements of @memory, which is NULL while sizes are
+ * counted. */
 static float *piece(float *memory, size_t *at, size_t n)
 {
 	float *p = memory ? memory + *at : NULL;
@@ -37,7 +39,7 @@ static float *piece(float *memory, size_t *at, size_t n)
 	return p;
 }
 
-/* Gives every array its place; returns the number of elements of all. */
+/* Give every array its place.  Returns the total number of elements. */
 static size_t lay_out(struct sw_mlp *m, float *memory)
 {
 	size_t at = 0, rows = m->max_rows, widest = rows;
@@ -172,7 +174,8 @@ static uint32_t largest(const float *v, uint32_t n)
 	return best;
 }
 
-/* Cross-entropy of one row; @delta becomes @scale * (softmax - one-hot). */
+/* Return the cross-entropy of one row; @delta becomes @scale * (softmax -
+ * one-hot). */
 static double row_loss(
 	const float *out, float *delta, uint32_t n, uint32_t label, float scale)
 {
@@ -237,7 +240,7 @@ static void transpose(
 				from[(size_t)i * n_cols + j];
 }
 
-/* delta of the layer below = (weight * delta^T)^T where its ReLU was open.
+/* Set delta of the layer below to (weight * delta^T)^T where its ReLU was open.
  * In this form the weights are read row by row. */
 static void pass_down(struct sw_mlp *m, const struct sw_mlp_layer *y,
 	struct sw_mlp_layer *below, uint32_t n_rows)
@@ -276,15 +279,15 @@ void sw_mlp_update(struct sw_mlp_tensor *t, float rate, float momentum)
 	}
 }
 
-/* Both lines are one-to-one in @h, so a difference in one word stays one
- * unless a later word differs too. */
+/* Both lines are one-to-one in @h, so a difference in one word persists unless
+ * a later word also differs. */
 static uint64_t mix(uint64_t h, uint64_t word)
 {
 	h = (h ^ word) * 0x9e3779b97f4a7c15;
 	return h ^ (h >> 32);
 }
 
-/* Four chains, since one would wait for its multiplication. */
+/* Use four chains: a single chain would wait for each multiplication. */
 uint64_t sw_mlp_hash(uint64_t h, const float *p, uint64_t n)
 {
 	uint64_t chain[4] = {h, 1, 2, 3}, words[4] = {0};

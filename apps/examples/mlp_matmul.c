@@ -1,20 +1,21 @@
-/* mlp_matmul.c - the matrix product of the perceptron, blocked, one sum order.
+/* mlp_matmul.c - the perceptron's matrix product: blocked, in one sum order.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * 16 columns of B are packed side by side, then 4 rows of A at a time are
- * multiplied with them, the 64 sums being kept in registers.  An element of C
- * is always ((a0*b0 + a1*b1) + a2*b2) + …: the vectors run along the columns,
- * so their width changes no bit.  Packing matters because the columns of a
- * 1024 wide matrix fall into one set of the cache. */
+ * It packs 16 columns of B side by side, then multiplies 4 rows of A at a time
+ * with them, and keeps the 64 sums in registers.  An element of C is always
+ * ((a0*b0 + a1*b1) + a2*b2) + …: the vectors run along the columns, so their
+ * width changes no bit.  Packing matters because the columns of a 1024 wide
+ * matrix fall into one set of the cache.
+ */
 #include "apps/examples/mlp.h"
 
 #include <string.h>
 
 enum { LANES = 4, TILE_ROWS = 4, VECS = SW_MATMUL_COLS / LANES };
 
-/* 4 floats at any address of a float array: one register on every machine that
- * this runs on.  8 are 1.7 times as fast with AVX2 and ten times as slow
- * without, which is not worth a choice at run time here. */
+/* 4 floats at any address of a float array fit one register on every supported
+ * machine.  8 floats are 1.7 times as fast with AVX2 and ten times as slow
+ * without, which does not justify a choice at run time here. */
 typedef float vec
 	__attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 
@@ -31,7 +32,7 @@ INLINE void pack(const struct sw_matmul *m, size_t col, size_t n_cols)
 	}
 }
 
-/* @n_rows rows of C, a constant where this is inlined. */
+/* Compute @n_rows rows of C.  @n_rows is constant at each inlined call. */
 INLINE void tile(const struct sw_matmul *m, size_t row, size_t n_rows,
 	size_t col, size_t n_cols)
 {

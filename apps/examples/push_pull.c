@@ -10,15 +10,15 @@
 
 enum { LAYERS = 2, STEPS = 3 };
 
-/* The library has a sentence for every error. */
+/* Print the library's message for an error. */
 static int failed(const struct sw_client *c, const char *what)
 {
 	fprintf(stderr, "%s: %s\n", what, sw_last_error(c));
 	return 1;
 }
 
-/* The same names, sizes and types on all ranks. The layer that the next forward
- * pass needs first is the most urgent: priority 0. */
+/* Names, sizes and types must be equal on all ranks.  The next forward pass
+ * needs the first layer first, so its priority is 0, the most urgent. */
 static const struct sw_tensor_desc layers[LAYERS] = {
 	{.size = sizeof(struct sw_tensor_desc),
 		.name = "first.weight",
@@ -41,7 +41,7 @@ static float gradient(uint32_t rank, uint32_t step)
 static int check(const struct sw_client *c, struct sw_tensor *t, uint32_t l,
 	uint32_t step)
 {
-	/* With several local ranks the sum lies elsewhere than the tensor. */
+	/* With several local ranks the sum is stored apart from the tensor. */
 	const float *sum = sw_tensor_result(t);
 	float want = 0;
 
@@ -57,8 +57,8 @@ static int check(const struct sw_client *c, struct sw_tensor *t, uint32_t l,
 	return 0;
 }
 
-/* Gradients come from the last layer to the first; each is on its way while the
- * next one is computed. */
+/* Compute gradients from the last layer to the first.  Each gradient is in
+ * flight while the next one is computed. */
 static int train_step(struct sw_client *c, struct sw_tensor **t, uint32_t step)
 {
 	uint64_t handles[LAYERS];
@@ -88,13 +88,13 @@ int main(void)
 	int err = 0;
 
 	/* NULL: the agent that sumwire run names in the environment.  Returns
-	 * when all ranks are there. */
+	 * when all ranks have joined. */
 	if (sw_open(NULL, &c))
 		return failed(NULL, "sw_open");
 	if (sw_declare(c, layers, LAYERS, t))
 		err = failed(c, "sw_declare");
 	for (uint32_t step = 0; step < STEPS && !err; step++)
 		err = train_step(c, t, step);
-	sw_close(&c); /* frees the tensors, too */
+	sw_close(&c); /* also frees the tensors */
 	return err;
 }

@@ -1,4 +1,4 @@
-/* train.c - train: a small real training whose every sum is checked.
+/* train.c - train: a small real training that checks every sum.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/examples/train.h"
 
@@ -14,17 +14,17 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Ranks whose sum one process can repeat bit by bit: f32 addition commutes
- * but does not associate. */
+/* Most ranks whose sum one process can reproduce bit by bit: f32 addition
+ * commutes but does not associate. */
 enum { REFERENCE_MAX = 2 };
 
-/* The most that the reference repeats.  A dead agent is noticed after 10 s;
- * then the other rank can still say so. */
+/* As many ranks as the reference can reproduce.  The other rank notices a dead
+ * agent after 10 s; the rest of the time lets it report it. */
 enum { LOOPBACK_RANKS = REFERENCE_MAX };
 #define LOOPBACK_GRACE_NS UINT64_C(15000000000)
 #define LOOPBACK_QUOTA    (UINT64_C(1) << 30)
 
-/* The agent's counter of frames that it sent again. */
+/* The agent's counter of retransmitted frames. */
 #define RETRANSMISSIONS "retransmissions"
 
 struct run {
@@ -46,7 +46,8 @@ static int check_loss(const struct sw_train_crew *crew, uint32_t epoch)
 	return complain("the loss is no longer finite: choose a smaller --lr");
 }
 
-/* Do @a and @b agree after @epoch?  If not, says in what. */
+/* Return whether @a and @b agree after @epoch.  If not, print the
+ * difference. */
 static bool is_same(const struct sw_train_child *a,
 	const struct sw_train_child *b, uint32_t epoch)
 {
@@ -138,7 +139,7 @@ static void add_counter(void *ctx, const char *name, uint64_t value)
 	}
 }
 
-/* The agents' counter; the servers' are in their own stats. */
+/* Read the agents' counter; the servers' counters are in their own stats. */
 static int read_stats(struct run *r)
 {
 	for (uint32_t i = 0; i < r->t.stats.n; i++) {
@@ -160,7 +161,8 @@ static int read_stats(struct run *r)
 	return 0;
 }
 
-/* A failure before this is reported by who found it; here all has run. */
+/* Decide the result.  All processes have ended here; an earlier failure is
+ * reported where it is found. */
 static void conclude(struct run *r, uint64_t start_ns)
 {
 	const struct sw_train_crew *crew =
@@ -197,7 +199,7 @@ static int run_all(struct run *r)
 	return err || !r->result.is_ok;
 }
 
-/* In a process of its own: as if agents and stats had been given. */
+/* Train in the rank's process, as if the user had named agents and stats. */
 static int work(void *ctx, const struct sw_net *net)
 {
 	struct run *r = ctx;
@@ -336,7 +338,7 @@ int main(int argc, char **argv)
 
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
-	/* The ranks are ours, not a launcher's. */
+	/* This command starts the ranks, not a launcher. */
 	setenv("SUMWIRE_LAUNCHER", "none", 1);
 	if (check(&r.t) || load(&r.t, data))
 		return 2;

@@ -1,4 +1,4 @@
-/* train_crew.c - start the processes of the training and watch over them.
+/* train_crew.c - start the processes of the training and watch them.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/examples/train.h"
 
@@ -11,10 +11,10 @@
 #include "apps/launch/crew.h"
 #include "engine/base/error.h"
 
-/* When one has failed, how long the others may say what they think of it. */
+/* Time for the other processes to report, after one has failed. */
 #define GRACE_NS UINT64_C(3000000000)
 
-/* The library gives up first: it knows what it waited for. */
+/* The library must time out first: it knows which rank it waited for. */
 #define SILENCE_EXTRA_NS UINT64_C(2000000000)
 
 enum { POLL_MS = 1000 };
@@ -26,7 +26,7 @@ struct watch {
 	uint32_t size;
 	struct sw_crew processes;
 	struct sw_proc *procs;
-	int err;            /* the first thing that went wrong */
+	int err;            /* the first error */
 	uint32_t n_epochs;  /* epochs that all have reported */
 	uint64_t silent_ns; /* deadline for the next message */
 };
@@ -58,7 +58,8 @@ void sw_train_crew_fini(struct sw_train_crew *crew)
 	*crew = (struct sw_train_crew){0};
 }
 
-/* "rank 1 (agent /run/a1.sock)" on stderr; then comes @text. */
+/* Print the process, such as "rank 1 (agent /run/a1.sock)", and @text to
+ * stderr. */
 static void say(const struct sw_train_child *c, const char *text)
 {
 	if (!c->agent)
@@ -71,7 +72,7 @@ static void say(const struct sw_train_child *c, const char *text)
 	fprintf(stderr, "%s\n", text);
 }
 
-/* Something went wrong: from now on the others have @grace_ns. */
+/* End the crew after an error: the other processes have @grace_ns. */
 static void begin_end(struct watch *w, int err, uint64_t grace_ns)
 {
 	if (sw_crew_end(&w->processes, grace_ns))
@@ -137,7 +138,7 @@ static void on_message(
 	}
 }
 
-/* Everything that is in the child's pipe. */
+/* Read every message in the child's pipe. */
 static void listen_to(struct watch *w, uint32_t i)
 {
 	struct sw_proc *p = &w->procs[i];
@@ -223,7 +224,7 @@ static void wait_for_all(struct watch *w)
 	}
 }
 
-/* In the child. */
+/* Become a rank.  Called in the child. */
 static int be(void *ctx, uint32_t i, int pipe)
 {
 	const struct watch *w = ctx;

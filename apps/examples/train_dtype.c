@@ -1,4 +1,4 @@
-/* train_dtype.c - gradients from f32 to the dtype that travels, and back.
+/* train_dtype.c - convert gradients from f32 to the transferred dtype and back.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 

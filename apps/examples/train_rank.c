@@ -21,8 +21,9 @@ static int mlp_init(struct sw_mlp *m, uint32_t max_rows, uint64_t seed)
 	return sw_mlp_init(m, dims, N_LAYERS, max_rows, seed);
 }
 
-/* A rank holds share @rank of @size of every batch and of the test images;
- * the reference holds all shares (one or two), one after the other. */
+/* A rank owns share @rank of @size of every batch and of the test images.  The
+ * reference owns all shares (one or two), and handles them one after
+ * another. */
 struct trainer {
 	const struct sw_train *t;
 	struct sw_mlp mlp;
@@ -31,17 +32,19 @@ struct trainer {
 	uint64_t random;
 	uint32_t *order;          /* [t->train.n] images, shuffled */
 	float *pixels;            /* images of a share */
-	uint8_t *labels;          /* theirs */
+	uint8_t *labels;          /* labels of these images */
 	struct sw_train_sum *sum; /* NULL in the reference */
 	float *first;             /* reference: gradients of share 0 */
-	void *coded;              /* reference: a tensor as it would travel */
-	float rate;               /* of this epoch */
+	/* reference: a tensor as it would be transferred */
+	void *coded;
+	float rate; /* of this epoch */
 	uint64_t sums_hash[2 * SW_MLP_MAX_LAYERS];
 	struct sw_train_epoch epoch;
 	int pipe;
 };
 
-/* Items [first, end) of @n belong to share @rank. */
+/* Return the first item of share @rank.  A share ends where the next one
+ * begins. */
 static uint32_t share_begin(uint32_t n, uint32_t rank, uint32_t size)
 {
 	return (uint32_t)((uint64_t)n * rank / size);
@@ -50,7 +53,7 @@ static uint32_t share_begin(uint32_t n, uint32_t rank, uint32_t size)
 static void tell(int pipe, const struct sw_train_msg *m)
 {
 	if (write(pipe, m, sizeof(*m)) != (ssize_t)sizeof(*m))
-		_exit(1); /* the reader has gone */
+		_exit(1); /* the command has ended */
 }
 
 static _Noreturn void fail(struct trainer *w, const char *text)
@@ -73,7 +76,8 @@ static void shuffle(struct trainer *w)
 	}
 }
 
-/* Copy share @rank of the batch at @start of the order; returns its images. */
+/* Copy share @rank of the batch that starts at @start of the order.  Returns
+ * its number of images. */
 static uint32_t gather(struct trainer *w, uint32_t start, uint32_t rank)
 {
 	const struct sw_digits *d = &w->t->train;
@@ -91,7 +95,7 @@ static uint32_t gather(struct trainer *w, uint32_t start, uint32_t rank)
 	return end - begin;
 }
 
-/* The gradient of tensor @i is summed: use it. */
+/* Use the summed gradient of tensor @i. */
 static void apply(struct trainer *w, uint32_t i)
 {
 	struct sw_mlp_tensor *x = &w->mlp.tensors[i];
@@ -100,7 +104,8 @@ static void apply(struct trainer *w, uint32_t i)
 	sw_mlp_update(x, w->rate, MOMENTUM);
 }
 
-/* The sum of tensor @i has to be there before the tensor is used. */
+/* Wait for the sum of tensor @i, and use it: called before the tensor is
+ * read. */
 static void update_tensor(struct trainer *w, uint32_t i)
 {
 	if (!w->sum || !w->sum->is_open[i])
@@ -110,8 +115,8 @@ static void update_tensor(struct trainer *w, uint32_t i)
 	apply(w, i);
 }
 
-/* Tensors 2l and 2l + 1 are layer l's.  Waiting for each layer only when the
- * forward pass gets there lets the sums of later layers go on meanwhile. */
+/* Wait for each layer only when the forward pass reaches it, so that the sums
+ * of later layers continue meanwhile.  Layer l has tensors 2l and 2l + 1. */
 static void forward(struct trainer *w, uint32_t n_rows)
 {
 	for (uint32_t l = 0; l < w->mlp.n_layers; l++) {
@@ -121,8 +126,8 @@ static void forward(struct trainer *w, uint32_t n_rows)
 	}
 }
 
-/* Gradients are divided by the size of the whole batch, so that their sum over
- * the ranks is the batch's gradient. */
+/* Compute the share's loss.  Gradients are divided by the size of the whole
+ * batch, so that their sum over the ranks is the batch's gradient. */
 static void share_loss(struct trainer *w, uint32_t n_rows)
 {
 	w->epoch.loss += sw_mlp_loss(&w->mlp, w->labels, n_rows,
@@ -154,7 +159,7 @@ static void run_share(struct trainer *w, uint32_t start, uint32_t rank)
 	backward(w, n_rows);
 }
 
-/* As rounded as by the way to the server, or from it. */
+/* Round the gradients as the transfer to or from the server would. */
 static void round_gradients(struct trainer *w)
 {
 	for (uint32_t i = 0; i < w->mlp.n_tensors; i++) {
@@ -189,7 +194,7 @@ static void add_kept_gradients(struct trainer *w)
 	}
 }
 
-/* One share, or both added: a + b has the same bits as b + a. */
+/* Compute one share, or both and add them: a + b has the same bits as b + a. */
 static void reference_step(struct trainer *w, uint32_t start)
 {
 	run_share(w, start, 0);
@@ -205,7 +210,7 @@ static void reference_step(struct trainer *w, uint32_t start)
 		apply(w, i);
 }
 
-/* Test images [begin, end), as many at a time as fit. */
+/* Classify the test images [begin, end), as many at a time as fit. */
 static void test_images(struct trainer *w, uint32_t begin, uint32_t end)
 {
 	const struct sw_digits *d = &w->t->test;
@@ -240,7 +245,8 @@ static void hash_all(struct trainer *w)
 
 		w->epoch.hash =
 			sw_mlp_hash(w->epoch.hash, x->value, x->n_elems);
-		/* odd factors: no two tensors' hashes cancel by order */
+		/* Different odd factors: swapped hashes of two tensors do not
+		 * cancel. */
 		w->epoch.sums_hash += w->sums_hash[i] * (2 * i + 1);
 	}
 }
@@ -252,7 +258,8 @@ static void joint_step(struct trainer *w, uint32_t start)
 		fail(w, w->sum->text);
 }
 
-/* The rate falls to zero linearly, so that the last epochs settle. */
+/* Train one epoch.  The rate falls to zero linearly, so the last epochs
+ * settle. */
 static void run_epoch(struct trainer *w, uint32_t epoch)
 {
 	struct sw_train_msg m = {.kind = SW_TRAIN_EPOCH};
@@ -279,7 +286,7 @@ static void run_epoch(struct trainer *w, uint32_t epoch)
 
 static void prepare(struct trainer *w)
 {
-	/* A share has at most one image more than the batch's nth part. */
+	/* A share has at most one image more than 1/size of the batch. */
 	uint32_t rows = w->t->batch / w->size + 1;
 
 	if (mlp_init(&w->mlp, rows, w->t->seed))
@@ -327,7 +334,8 @@ static void train(struct trainer *w)
 	tell(w->pipe, &m);
 }
 
-/* The kernel returns the process's memory and sockets at its end. */
+/* Memory and sockets are not freed: the kernel reclaims them when the process
+ * ends. */
 _Noreturn void sw_train_rank(
 	const struct sw_train *t, const char *agent, uint32_t size, int pipe)
 {

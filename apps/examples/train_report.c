@@ -1,4 +1,4 @@
-/* train_report.c - what train shows, for people and as JSON.
+/* train_report.c - train's report, as text and as JSON.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/examples/train.h"
 
@@ -6,7 +6,7 @@
 
 #include "apps/cli/json.h"
 
-/* Counts of one epoch, all children of the crew together. */
+/* Add up the counts of one epoch over all children of the crew. */
 static struct sw_train_epoch total(const struct sw_train_crew *crew, uint32_t e)
 {
 	struct sw_train_epoch sum = {.hash = crew->children[0].epochs[e].hash};
@@ -42,7 +42,7 @@ double sw_train_mean_loss(const struct sw_train_crew *crew, uint32_t epoch)
 	return ratio(x.loss, x.n_trained);
 }
 
-/* With --json, stdout is for the object alone. */
+/* Return the stream for text.  With --json, stdout only has the object. */
 static FILE *person(const struct sw_train *t)
 {
 	return t->is_json ? stderr : stdout;

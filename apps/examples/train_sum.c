@@ -7,7 +7,8 @@
 #include "apps/cli/clock.h"
 #include <sumwire/sumwire.h>
 
-/* Keep the library's sentence about @err; "" has only the error's name. */
+/* Keep the library's message about @err, or the error's name if there is
+ * none. */
 static int keep(struct sw_train_sum *s, const char *what, int err)
 {
 	const char *why = sw_last_error(s->client);
@@ -53,8 +54,8 @@ uint32_t sw_train_sum_rank(const struct sw_train_sum *s, uint32_t *size)
 	return sw_rank(s->client);
 }
 
-/* Priorities are the order of use in the forward pass, which is the order of
- * the tensors. */
+/* Declare the tensors.  Their order is the order of use in the forward pass,
+ * and so are their priorities. */
 int sw_train_sum_declare(struct sw_train_sum *s, struct sw_mlp *m)
 {
 	struct sw_tensor_desc descs[2 * SW_MLP_MAX_LAYERS];
@@ -96,7 +97,7 @@ int sw_train_sum_begin(struct sw_train_sum *s, const struct sw_mlp *m,
 	return 0;
 }
 
-/* The sum into x->grad, which may be where it is already. */
+/* Move the sum to x->grad, unless it is already there. */
 static void take_result(const struct sw_train_sum *s,
 	const struct sw_mlp_tensor *x, struct sw_tensor *t)
 {

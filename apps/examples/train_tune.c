@@ -7,7 +7,8 @@
 #include "apps/cli/clock.h"
 #include "apps/examples/train.h"
 
-/* The first step, and with it the memory it touches, is not timed. */
+/* Report a step to the tuner.  The first step is not timed, because it touches
+ * its memory for the first time. */
 int sw_train_tune(struct sw_train_sum *s)
 {
 	uint64_t now_ns = sw_now_ns(), from_ns = s->step_ns;
