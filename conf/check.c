@@ -1,4 +1,4 @@
-/* check.c - what holds across the keys of a configuration.
+/* check.c - check the keys of a configuration against each other.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "conf/check.h"
 
@@ -9,14 +9,14 @@
 #include "engine/base/limits.h"
 #include "engine/sched/sched.h"
 
-/* One check. */
+/* State of a check. */
 struct check {
 	const struct sw_conf *conf;
 	const struct sw_scan *scan;
 	struct sw_report *report;
 };
 
-/* Like "port NAME", as the section is written in the file. */
+/* A section's header as in the file, such as "port NAME". */
 struct header {
 	char text[2 * SW_CONF_NAME_BYTES];
 };
@@ -35,7 +35,7 @@ static uint32_t line_of(
 	return sw_scan_line(c->scan, section, key);
 }
 
-/* Like "10.0.0.0/24", the network of a port. */
+/* The network of a port, such as "10.0.0.0/24". */
 struct net {
 	char text[SW_IP_TEXT + 4];
 };
@@ -79,7 +79,7 @@ static void job_check(const struct check *c)
 		"stall_warn", "%s is not below stall_limit (%s)", warn, limit);
 }
 
-/* DPDK drives it, for one port. */
+/* Return whether DPDK drives the device, for one port. */
 static bool is_nic(const struct sw_conf_port *p)
 {
 	return p->type == SW_PORT_PCI || p->type == SW_PORT_VDEV;
@@ -118,7 +118,8 @@ static void key_missing(const struct check *c, const char *header,
 		"is missing: %s", why);
 }
 
-/* Check that DPDK drives this device, or the kernel. */
+/* Check the name of the device: a port type is driven by DPDK or by the
+ * kernel. */
 static void device_check(
 	const struct check *c, const struct sw_conf_port *p, const char *header)
 {
@@ -159,7 +160,7 @@ static void port_queues_check(
 			p->n_link_queues, n, n == 1 ? "" : "s");
 }
 
-/* Check options that only the kernel, or only DPDK, can follow. */
+/* Check the options that only the kernel, or only DPDK, supports. */
 static void port_udp_check(
 	const struct check *c, const struct sw_conf_port *p, const char *header)
 {
@@ -234,8 +235,9 @@ static void gateway_check(
 			sw_ip_text(p->gateway, ip), net_of(p).text);
 }
 
-/* Is the port's address the first or the last one of its network?  Neither
- * means a host; IPv6 has no last one (RFC 4291, section 2.6.1). */
+/* Return why the port's address cannot be a host: it is the first or the last
+ * one of its network.  IPv6 reserves no last address (RFC 4291, section
+ * 2.6.1). */
 static const char *no_host(const struct sw_conf_subnet *s)
 {
 	struct sw_ip net = sw_ip_mask(s->ip, s->bits);
@@ -352,7 +354,7 @@ static void server_check(const struct check *c, const struct sw_conf_server *s)
 		server_pair_check(c, h.text, s, q);
 }
 
-/* UDP ports are numbered from the first on. */
+/* Check that the last UDP port exists: ports are numbered from the first on. */
 static void udp_check(const struct check *c)
 {
 	const struct sw_conf *conf = c->conf;
@@ -393,7 +395,7 @@ static void servers_check(const struct check *c)
 		server_check(c, &c->conf->servers[i]);
 }
 
-/* Each of an agent's lcores has one of the servers' at least. */
+/* Check that each lcore of an agent has at least one lcore of a server. */
 static void agent_lcores_check(const struct check *c)
 {
 	const struct sw_conf *conf = c->conf;
@@ -411,7 +413,7 @@ static void agent_lcores_check(const struct check *c)
 		conf->job.server_lcores, most);
 }
 
-/* One path is no place for two sockets. */
+/* Check that two sockets do not share a path. */
 static void socket_check(const struct check *c, const char *header,
 	const char *socket, const char *other, const char *taken)
 {
@@ -421,7 +423,7 @@ static void socket_check(const struct check *c, const char *header,
 			other);
 }
 
-/* But memifs may share one: they have numbers there. */
+/* Check all sockets. memif ports may share a path: they have ids there. */
 static void sockets_check(const struct check *c)
 {
 	bool is_server = c->conf->node.role == SW_ROLE_SERVER;
@@ -477,8 +479,8 @@ static void tuning_check(const struct check *c)
 			policy->name, why);
 }
 
-/* role = both: the list ends with the agents' machines in their order, so
- * that all nodes know who has which share. */
+/* With role = both, the list must end with the agents' machines in their order,
+ * so that all nodes compute the same shares. */
 static void own_server_check(const struct check *c)
 {
 	const struct sw_conf *conf = c->conf;
@@ -522,7 +524,7 @@ static void own_server_check(const struct check *c)
 			place + 1);
 }
 
-/* Encryption without a secret protects nothing. */
+/* Check that encryption has a secret: without one it protects nothing. */
 static void encrypt_check(const struct check *c)
 {
 	const struct sw_conf *conf = c->conf;
@@ -543,7 +545,7 @@ static void encrypt_check(const struct check *c)
 			conf->job.encrypt ? "yes" : "no");
 }
 
-/* A server that refuses all jobs is a mistake. */
+/* Check that a server does not refuse all jobs. */
 static void keys_check(const struct check *c)
 {
 	const struct sw_conf *conf = c->conf;

@@ -1,4 +1,4 @@
-/* check.h - what holds across the keys of a configuration.
+/* check.h - check the keys of a configuration against each other.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_CONF_CHECK_H
 #define SW_CONF_CHECK_H
@@ -7,8 +7,8 @@
 #include "conf/report.h"
 #include "conf/scan.h"
 
-/* sw_check_run - report to @r everything in @conf that does not fit together;
- * @scan (may be NULL) knows the lines. */
+/* sw_check_run - report every contradiction in @conf to @r.  @scan tells the
+ * lines; it may be NULL. */
 void sw_check_run(const struct sw_conf *conf, const struct sw_scan *scan,
 	struct sw_report *r);
 

@@ -13,7 +13,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 
-/* One load. */
+/* State of a load. */
 struct load {
 	struct sw_report report;
 	struct sw_scan scan;
@@ -30,7 +30,8 @@ void sw_conf_defaults(struct sw_conf *out)
 				(char *)out + sw_sections[i].offset);
 }
 
-/* The row of a header "job" or "port NAME"; @label gets what follows. */
+/* Find the row of a header such as "job" or "port NAME".  Sets @label to the
+ * rest. */
 static const struct sw_section *section_find(
 	const char *header, const char **label)
 {
@@ -64,7 +65,7 @@ static void section_unknown(struct load *l, const struct sw_scan_entry *e)
 		near.best ? near.best : "", near.best ? "]?" : "");
 }
 
-/* The struct of a section that was opened; NULL when it was refused. */
+/* Return the struct of an opened section; NULL: the section was refused. */
 static char *base_find(
 	struct load *l, const struct sw_section *s, const char *label)
 {
@@ -75,7 +76,7 @@ static char *base_find(
 		return *label ? NULL : base;
 	memcpy(&n, (char *)l->conf + s->n_offset, sizeof(n));
 	for (uint32_t i = 0; i < n; i++, base += s->bytes)
-		if (!strcmp(base, label)) /* the label is its first field */
+		if (!strcmp(base, label)) /* the label is the first field */
 			return base;
 	return NULL;
 }
@@ -120,7 +121,7 @@ static void header_take(struct load *l, const struct sw_scan_entry *e)
 			"takes no name: write [%s]", s->name);
 }
 
-/* The sections that have @key, as "[a] or [b]"; "" when none has. */
+/* List the sections that have @key as "[a] or [b]"; "" if no section has it. */
 static void sections_list(const char *key, char *out, size_t len)
 {
 	size_t at = 0;
@@ -132,7 +133,7 @@ static void sections_list(const char *key, char *out, size_t len)
 				at ? " or " : "", sw_options[i].section);
 }
 
-/* The name that a key of older files has now; NULL: it has none. */
+/* Return the current name of a key of older files; NULL: not renamed. */
 static const char *key_renamed(
 	const struct sw_section *s, const struct sw_scan_entry *e)
 {
@@ -147,7 +148,7 @@ static const char *key_renamed(
 	return NULL;
 }
 
-/* A key that stands in the wrong section is a likely mistake too. */
+/* Report an unknown key, with the nearest key or the section that has it. */
 static void key_unknown(struct load *l, const struct sw_section *s,
 	const struct sw_scan_entry *e)
 {
@@ -185,7 +186,7 @@ static void key_take(struct load *l, const struct sw_scan_entry *e)
 	char *base = s ? base_find(l, s, label) : NULL;
 	char why[SW_WHY_BYTES];
 
-	if (!base) /* reported with the header */
+	if (!base) /* already reported at its header */
 		return;
 	if (!o) {
 		key_unknown(l, s, e);
@@ -197,7 +198,7 @@ static void key_take(struct load *l, const struct sw_scan_entry *e)
 	sw_origin_add(l->origins, l->conf, base + o->offset, e->line, NULL);
 }
 
-/* Options without a default, in each section that has to have them. */
+/* Check that a section has every option without a default. */
 static void required_check(struct load *l, const struct sw_section *s,
 	const char *base, const char *label)
 {
@@ -266,7 +267,8 @@ static int file_take(struct load *l)
 	}
 	environment_take(l);
 	all_required_check(l);
-	/* Half a configuration would only add misleading errors. */
+	/* With a part of the configuration missing, these checks would
+	 * mislead. */
 	if (!l->report.n_errors)
 		sw_check_run(l->conf, &l->scan, &l->report);
 	if (!l->report.n_errors)

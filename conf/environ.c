@@ -1,4 +1,4 @@
-/* environ.c - options that launchers give, and where a value has come from.
+/* environ.c - options from launchers, and the source of each value.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "conf/environ.h"
 
@@ -6,7 +6,7 @@
 
 #include "conf/options.h"
 
-/* One application. */
+/* State of an application of launcher values. */
 struct apply {
 	const struct sw_launch *launch;
 	struct sw_conf *conf;
@@ -21,7 +21,7 @@ void sw_origin_add(struct sw_conf_origins *origins, const struct sw_conf *conf,
 	struct sw_conf_origin *row = &origins->rows[origins->n];
 
 	if (origins->n == SW_CONF_ORIGINS_MAX)
-		return; /* a file has fewer keys than lines */
+		return; /* not reached: a file has fewer keys than lines */
 	origins->n++;
 	*row = (struct sw_conf_origin){
 		.offset = (uint32_t)((const char *)field - (const char *)conf),
@@ -50,7 +50,7 @@ static const struct sw_launch_value *value_of(
 	return v->variable ? v : NULL;
 }
 
-/* The file has @field: @v must say the same. */
+/* Check that @v agrees with the file, which sets @field. */
 static void compare(const struct apply *a, const char *header,
 	const struct sw_option *o, const char *field, const char *said,
 	const struct sw_launch_value *v)
@@ -67,8 +67,8 @@ static void compare(const struct apply *a, const char *header,
 		v->said, v->launcher);
 }
 
-/* Option @key of the section headed @header, whose struct is at @base, is what
- * @v says; NULL: nothing. */
+/* Set option @key of the section headed @header, whose struct is at @base, to
+ * the value @v.  NULL: do nothing. */
 static void option_take(struct apply *a, const char *header,
 	const struct sw_section *s, char *base, const char *key,
 	const struct sw_launch_value *v)
@@ -102,7 +102,7 @@ static void one_take(struct apply *a, const char *section, const char *key,
 	option_take(a, section, s, (char *)a->conf + s->offset, key, v);
 }
 
-/* The file names no server: the root is the only one. */
+/* Add the root as the only server, because the file names none. */
 static bool server_add(struct apply *a, const struct sw_launch_value *ip)
 {
 	struct sw_conf_server *server = &a->conf->servers[0];
@@ -144,8 +144,8 @@ static void servers_take(struct apply *a)
 			a->conf->n_servers, n->variable, n->said, n->launcher);
 }
 
-/* An agent is a process of its launcher; DMLC numbers machines instead, each of
- * which has one agent. */
+/* Set the agent's number and the number of agents.  An agent is a process of
+ * its launcher; DMLC instead numbers machines, each with one agent. */
 static void agent_take(struct apply *a)
 {
 	const struct sw_launch_value *rank = value_of(a, SW_LAUNCH_RANK);
@@ -167,17 +167,18 @@ void sw_environ_apply(const struct sw_launch *launch, struct sw_conf *conf,
 
 	one_take(&a, "node", "role", value_of(&a, SW_LAUNCH_ROLE));
 	if (!sw_conf_origin(origins, conf, &conf->node.role))
-		return; /* it is missing, and the rest depends on it */
+		return; /* role is missing, and the rest depends on it */
 	if (conf->node.role != SW_ROLE_SERVER)
 		agent_take(&a);
 	else if (sw_launch_number(launch, SW_LAUNCH_SERVERS) <= 1)
-		/* one server of several may have another port than the root */
+		/* with several servers, a server's port may differ from the
+		 * root's */
 		one_take(&a, "serve", "udp_port",
 			value_of(&a, SW_LAUNCH_ROOT_PORT));
 }
 
-/* Option @key of section @header is what @variable says, unless the file says
- * it. */
+/* Set option @key of section @header to @value of @variable, unless the file
+ * sets it. */
 static void variable_take(const struct apply *a, const char *header,
 	const char *key, const char *variable, const char *value)
 {

@@ -1,8 +1,8 @@
-/* key_file.c - the secret of a job in a file: read it, make it.
+/* key_file.c - read and write the file of a job's secret.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Streams of stdio would leave copies of the secret in their buffers, so all of
- * it passes through one buffer here, which is wiped.
+ * stdio would leave copies of the secret in its buffers.  Therefore the whole
+ * file passes through one buffer here, which is wiped.
  */
 #include "conf/key_file.h"
 
@@ -22,10 +22,10 @@ enum { DIGITS = 2 * SW_KEY_FILE_SECRET };
 
 static const char made_by[] = "make one with \"sumwire key FILE\"";
 
-/* A file while it is read. */
+/* A file that is being read. */
 struct reading {
 	const char *path;
-	uint32_t own; /* besides root's */
+	uint32_t own; /* accepted owner besides root */
 	char *why;
 	struct stat st;
 	char text[SW_KEY_FILE_MAX + 1];
@@ -90,7 +90,7 @@ static int rights_check(const struct reading *r)
 	return 0;
 }
 
-/* Read the whole file.  A change meanwhile shows in its size or times. */
+/* Read the whole file.  A concurrent change shows in its size or times. */
 static int content_read(struct reading *r, int fd)
 {
 	struct stat after;
@@ -126,7 +126,7 @@ static int digit_of(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Take the line of @n digits at @s, line @number of the file. */
+/* Decode the @n digits at @s, from line @number of the file. */
 static int digits_take(const struct reading *r, const char *s, size_t n,
 	uint32_t number, uint8_t *secret)
 {
@@ -192,15 +192,15 @@ static int lines_take(const struct reading *r, uint8_t *secret)
 	return err;
 }
 
-/* Open the file.  The name of an inherited descriptor is a link, so the
- * descriptor is used as it is; it goes to no child of ours. */
+/* Open the file.  The name of an inherited descriptor is a link, so use the
+ * descriptor itself.  It is closed in children. */
 static int file_open(const char *path)
 {
 	static const char prefix[] = "/dev/fd/";
 	const char *number = path + sizeof(prefix) - 1;
 	int fd;
 
-	/* A pipe or a terminal must not hold up a daemon. */
+	/* A pipe or a terminal must not block a daemon. */
 	if (strncmp(path, prefix, sizeof(prefix) - 1) != 0 || !*number ||
 		number[strspn(number, "0123456789")] || strlen(number) > 6)
 		return open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC |
@@ -270,7 +270,7 @@ int sw_key_file_write(
 		n += snprintf(r.text + n, sizeof(r.text) - (size_t)n, "%02x",
 			secret[i]);
 	r.text[n++] = '\n';
-	/* A umask may have taken the owner's rights. */
+	/* The umask may have removed the owner's rights. */
 	if (fchmod(fd, 0600) || !all_written(fd, r.text, (size_t)n) ||
 		fsync(fd)) {
 		err = refuse(

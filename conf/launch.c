@@ -1,4 +1,4 @@
-/* launch.c - rank, size, role and addresses as launchers give them.
+/* launch.c - rank, size, role and addresses from launchers.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "conf/launch.h"
 
@@ -32,15 +32,16 @@ static const struct launcher {
 #undef VARIABLE
 };
 
-/* One read. */
+/* State of a reading. */
 struct reading {
 	char *(*get)(const char *name);
 	struct sw_launch *out;
 	char *why;
-	const struct launcher *inner; /* the first that was found */
+	const struct launcher *inner; /* first launcher found */
 };
 
-/* Decimal, as sw_value_parse has it; that is not in libsumwire. */
+/* Return whether @text is a decimal number by the rules of sw_value_parse,
+ * which libsumwire does not contain. */
 static bool is_number(const char *text)
 {
 	size_t n = strspn(text, "0123456789");
@@ -87,7 +88,7 @@ static int role_convert(
 					    "first server does its work");
 }
 
-/* BytePS's switch. */
+/* Convert BytePS's switch. */
 static int mode_convert(
 	const struct reading *r, const char *text, char *to, const char *name)
 {
@@ -98,7 +99,8 @@ static int mode_convert(
 	return 0;
 }
 
-/* "2(x3),1": three nodes with two tasks, one with one; ours is SLURM_NODEID. */
+/* Pick this node's number from "2(x3),1": three nodes with two tasks each, one
+ * with one.  SLURM_NODEID is the node's index. */
 static int per_node_convert(
 	const struct reading *r, const char *text, char *to, const char *name)
 {
@@ -129,7 +131,8 @@ static const struct variable {
 	enum launcher_id launcher;
 	const char *name;
 	enum sw_launch_key key;
-	/* Not 0: refused, and said why. */
+	/* Returns 0, or not 0 after refusing the value and writing the
+	 * reason. */
 	int (*convert)(const struct reading *r, const char *text, char *to,
 		const char *name);
 } variables[] = {
@@ -146,7 +149,7 @@ static const struct variable {
 #undef VARIABLE
 };
 
-/* The value of a variable; empty is as good as not set. */
+/* Return the value of a variable; NULL if it is unset or empty. */
 static const char *given(const struct reading *r, const char *name)
 {
 	const char *text = r->get(name);
@@ -181,8 +184,8 @@ int64_t sw_launch_number(const struct sw_launch *l, enum sw_launch_key key)
 	return v->variable ? strtoll(v->text, NULL, 10) : -1;
 }
 
-/* Has a task of @outer, like srun, started the launcher of @r->out, like
- * torchrun?  Then the outer rank is that of its machine. */
+/* Return whether a task of @outer, such as srun, has started the launcher of
+ * @r->out, such as torchrun.  Then the outer rank is the machine's rank. */
 static bool is_nested(const struct reading *r, const struct sw_launch *outer)
 {
 	const struct sw_launch *inner = r->out;
@@ -195,7 +198,7 @@ static bool is_nested(const struct reading *r, const struct sw_launch *outer)
 		return nodes == size &&
 		       sw_launch_number(inner, SW_LAUNCH_NODE_RANK) ==
 			       sw_launch_number(outer, SW_LAUNCH_RANK);
-	/* mpirun lets srun start its daemons, one per machine but its own. */
+	/* mpirun lets srun start its daemons: one on each other machine. */
 	return r->inner->is_wrapped &&
 	       size < sw_launch_number(inner, SW_LAUNCH_SIZE);
 }
@@ -228,8 +231,8 @@ static int merge(const struct reading *r, const struct launcher *outer,
 	return 0;
 }
 
-/* Choose the launchers that count, a bit each: all that have set their mark, or
- * the one that the user names. */
+/* Choose the launchers that count, one bit each: all whose mark is set, or the
+ * launcher that the user names. */
 static int choose(const struct reading *r, uint32_t *bits)
 {
 	const char *word = given(r, "SUMWIRE_LAUNCHER");

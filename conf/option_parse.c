@@ -1,4 +1,4 @@
-/* option_parse.c - one value of each type, read from text.
+/* option_parse.c - parse one value of each type.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "conf/options.h"
 
@@ -20,8 +20,8 @@ bool sw_label_is_good(const char *text)
 	return len && !text[len] && len < SW_CONF_NAME_BYTES;
 }
 
-/* Return the index of @text among the words "a|b|(c)" of a row; -1 if it is not
- * among them, -2 if it is one in parentheses. */
+/* Return the index of @text among the words "a|b|(c)" of a row; -1 if it is
+ * unknown, -2 if the row has it in parentheses. */
 static int word_find(const char *words, const char *text)
 {
 	size_t len = strlen(text);
@@ -39,7 +39,7 @@ static int word_find(const char *words, const char *text)
 	return -1;
 }
 
-/* The words of a row that may be used, as "a, b". */
+/* List the words of a row that are allowed, as "a, b". */
 static void words_list(const char *words, char *out, size_t len)
 {
 	size_t at = 0;
@@ -149,8 +149,8 @@ static int number_parse(
 	return 0;
 }
 
-/* Return why @o cannot be @ip, or NULL. A port has one gateway, so that alone
- * may be link-local, as routers of IPv6 are. */
+/* Return why @o cannot be @ip, or NULL.  A port has one gateway, so only a
+ * gateway may be link-local, as IPv6 routers are. */
 static const char *unfit(const struct sw_option *o, struct sw_ip ip)
 {
 	if (sw_ip_is_v4(ip))
@@ -268,7 +268,7 @@ static int name_parse(
 	return text_copy(o, text, field, why);
 }
 
-/* As the kernel and DPDK name devices: eth0.5, 0000:81:00.0. */
+/* Read a device name of the kernel or DPDK, such as eth0.5 or 0000:81:00.0. */
 static int device_parse(
 	const struct sw_option *o, const char *text, void *field, char *why)
 {
@@ -284,7 +284,7 @@ static int device_parse(
 	return text_copy(o, text, field, why);
 }
 
-/* As DPDK's drivers take them: key=value,key=value. */
+/* Read the arguments of a DPDK driver: key=value,key=value. */
 static int args_parse(
 	const struct sw_option *o, const char *text, void *field, char *why)
 {
@@ -307,7 +307,7 @@ static int path_copy(
 			"\"%.80s\" has characters that do not print", text);
 		return SW_ECONF;
 	}
-	/* These would not survive being printed and read again. */
+	/* These characters would not survive printing and reading again. */
 	for (const char *s = text; *s; s++)
 		if (strchr(" \"';#\\", *s)) {
 			snprintf(why, SW_WHY_BYTES,
@@ -334,7 +334,8 @@ static int path_parse(
 	return SW_ECONF;
 }
 
-/* A name alone is one in a folder of its user's. */
+/* Read a socket's path, or a bare name, which lies in the user's runtime
+ * folder. */
 static int socket_parse(
 	const struct sw_option *o, const char *text, void *field, char *why)
 {
@@ -348,8 +349,8 @@ static int socket_parse(
 	return SW_ECONF;
 }
 
-/* Is it a list of names of at most @longest bytes, separated by commas?  With
- * @has_star, '*' may end a name, or stand alone. */
+/* Return whether @text is a list of names of at most @longest bytes, separated
+ * by commas.  With @has_star, '*' may end a name, or stand alone. */
 static bool is_list(const char *text, size_t longest, bool has_star)
 {
 	while (*text) {
@@ -384,7 +385,7 @@ static int jobs_parse(
 	return SW_ECONF;
 }
 
-/* Read "10.5.8.0/24", @n bytes. */
+/* Read a network such as "10.5.8.0/24" from @n bytes. */
 static bool network_read(const char *text, size_t n, struct sw_conf_subnet *net)
 {
 	char at[INET6_ADDRSTRLEN + sizeof("/128")], *slash, *end;
@@ -495,7 +496,7 @@ void sw_section_defaults(const struct sw_section *s, char *base)
 	for (uint32_t i = 0; i < sw_n_options; i++) {
 		const struct sw_option *o = &sw_options[i];
 
-		/* A default that does not parse is caught by a unit test. */
+		/* A unit test checks that every default parses. */
 		if (sw_option_is_in(o, s) && o->def)
 			(void)sw_option_parse(o, o->def, base + o->offset, why);
 	}

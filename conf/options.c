@@ -1,4 +1,4 @@
-/* options.c - options.def as a table, and a value of each type as text.
+/* options.c - options.def as a table, and the text of each type's value.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "conf/options.h"
 
@@ -9,7 +9,7 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-/* bounds in options.def */
+/* used by options.def */
 #define MS   UINT64_C(1000000)
 #define S    UINT64_C(1000000000)
 #define MIB  (UINT64_C(1) << 20)
@@ -70,7 +70,7 @@ bool sw_option_is_number(const struct sw_option *o)
 	return o->type <= SW_OPTION_PERCENT;
 }
 
-/* The word at @i of "a|b|(c)". */
+/* Copy the word at index @i of "a|b|(c)". */
 static void word_copy(const char *words, uint32_t i, char *buf, size_t len)
 {
 	while (i-- && *words) {

@@ -1,4 +1,4 @@
-/* page.c - at build time: print sumwire.conf(5) for the version that is given.
+/* page.c - at build time: print sumwire.conf(5) of the given version.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "conf/conf.h"
 

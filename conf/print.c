@@ -1,4 +1,4 @@
-/* print.c - a configuration as a file, and one option as text for people.
+/* print.c - a configuration as a file, and an option as text.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
@@ -131,7 +131,8 @@ static void option_explain(
 	fprintf(f, "\n");
 }
 
-/* Is @key the option @o, as "ring" or "port.ring", or its whole section? */
+/* Return whether @key means option @o: as "ring" or "port.ring", or by its
+ * section. */
 static bool is_meant(const char *key, const struct sw_option *o)
 {
 	size_t n = strlen(o->section);

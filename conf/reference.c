@@ -9,7 +9,7 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-/* launch.def as rows: a launcher, then its variables. */
+/* The rows of launch.def: a launcher, then its variables. */
 static const struct {
 	const char *launcher, *variable, *gives;
 } launch_rows[] = {
@@ -48,7 +48,7 @@ static const char launchers[] =
 	"run, torchrun, openmpi, pmi, slurm, dmlc or none. \"sumwire conf "
 	"--print FILE\" shows where each value comes from.";
 
-/* Writers of one format. */
+/* The writers of one format. */
 struct format {
 	void (*section)(const struct sw_section *s, FILE *f);
 	void (*option)(const struct sw_option *o, FILE *f);
@@ -142,7 +142,7 @@ static void man_section(const struct sw_section *s, FILE *f)
 	fputs(".\n", f);
 }
 
-/* Write for troff the text that @print makes of @o. */
+/* Write the text that @print makes of @o, escaped for troff. */
 static void man_of(void (*print)(const struct sw_option *o, FILE *f),
 	const struct sw_option *o, FILE *f)
 {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_SHOWN = 128 }; /* the tail of longer paths */
+enum { PATH_SHOWN = 128 }; /* a longer path is cut to its tail */
 
 static void place_format(const struct sw_report *r, uint32_t line,
 	const char *section, const char *key, char *buf, size_t len)

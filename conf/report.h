@@ -7,18 +7,17 @@
 
 #include "engine/base/log.h"
 
-enum { SW_REPORT_MAX = 100 }; /* errors written; all are counted */
+enum { SW_REPORT_MAX = 100 }; /* most errors written; all are counted */
 
-/* Where errors go (log may be NULL), and how many there were. */
+/* Destination of errors (log may be NULL), and their number. */
 struct sw_report {
 	const struct sw_log *log;
-	const char *path; /* NULL: a configuration made by a program */
+	const char *path; /* NULL: a program made the configuration */
 	uint32_t n_errors;
 };
 
-/* sw_report_error - count an error and log it as
- * "PATH:LINE: [SECTION] KEY: TEXT"; @line 0, @section NULL and @key NULL are
- * left out. */
+/* sw_report_error - count an error, and log it as "PATH:LINE: [SECTION] KEY:
+ * TEXT".  Omits the parts with @line 0, @section NULL or @key NULL. */
 void sw_report_error(struct sw_report *r, uint32_t line, const char *section,
 	const char *key, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));

@@ -15,13 +15,14 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-/* One walk over the text. */
+/* State of a walk over the text. */
 struct walk {
 	struct sw_report *report;
 	struct sw_scan *scan;
-	const char *section; /* NULL before the first, "" after a bad header */
+	/* NULL before the first header, "" after a bad one */
+	const char *section;
 	uint32_t line;
-	char *good; /* the lines that are not wrong */
+	char *good; /* the correct lines */
 	size_t n_good;
 };
 
@@ -33,7 +34,8 @@ static int open_failed(struct sw_report *r)
 	return err == ENOENT ? SW_ENOENT : SW_EIO;
 }
 
-/* Opening a directory succeeds, and opening a pipe may hang. */
+/* Check the type of the file: opening a directory succeeds, and opening a pipe
+ * may hang. */
 static int file_check(struct sw_report *r)
 {
 	struct stat st;
@@ -68,7 +70,8 @@ static int file_read(struct sw_report *r, char *text, size_t *n)
 	return err;
 }
 
-/* A file with what does not print is not text: one error is enough for it. */
+/* Check that the file is text.  Reports only the first unprintable
+ * character. */
 static int text_check(struct sw_report *r, const char *text, size_t n)
 {
 	uint32_t line = 1, code;
@@ -158,7 +161,8 @@ static void header_take(struct walk *w, char *s)
 	entry_add(w, NULL);
 }
 
-/* Does a value that begins with a quote end with it, apart from a comment? */
+/* Return whether a value that begins with a quote also ends with it, apart from
+ * a comment. */
 static bool quotes_match(const char *s)
 {
 	const char *end;
@@ -173,8 +177,8 @@ static bool quotes_match(const char *s)
 	return !*end || *end == ';' || *end == '#';
 }
 
-/* Does a comment follow a value without a blank?  iniparser would drop the rest
- * of "gpu#0", which was perhaps meant as a part of the value. */
+/* Return whether a comment follows a value without a blank. iniparser would
+ * drop the end of "gpu#0", which may be meant as a part of the value. */
 static bool comment_touches(const char *s)
 {
 	const char *at = strpbrk(s, ";#"), *begin = s + strspn(s, " \t");
@@ -201,7 +205,7 @@ static void key_take(struct walk *w, char *s)
 			"precedes the first [SECTION]");
 		return;
 	}
-	if (!*w->section) /* its section was refused */
+	if (!*w->section) /* the section was refused */
 		return;
 	if (!*key || strpbrk(key, ": \t;#\"'[]")) {
 		sw_report_error(w->report, w->line, w->section, NULL,
@@ -232,7 +236,7 @@ static void line_take(struct walk *w, char *s)
 	s = trim(s);
 	if (!*s)
 		return;
-	/* iniparser would join the next line to this one, comments too. */
+	/* iniparser would append the next line to this one, even a comment. */
 	if (s[strlen(s) - 1] == '\\')
 		sw_report_error(w->report, w->line, NULL, NULL,
 			"the line ends in '\\', but lines are not joined");
@@ -261,7 +265,7 @@ static void lines_take(struct walk *w)
 		s[len] = '\0';
 		memcpy(w->good + w->n_good, s, len);
 		line_take(w, s);
-		/* A refused section takes its lines with it. */
+		/* Lines of a refused section are dropped. */
 		if (w->report->n_errors > n_errors ||
 			(w->section && !*w->section))
 			continue;
@@ -272,7 +276,8 @@ static void lines_take(struct walk *w)
 
 /* --- values --- */
 
-/* iniparser reads files by name: give it @n bytes of @text as a memory file. */
+/* Let iniparser read @n bytes of @text.  It opens files by name, so put the
+ * text into a memory file. */
 static dictionary *values_read(const char *text, size_t n)
 {
 	int fd = memfd_create("configuration", MFD_CLOEXEC);

@@ -14,16 +14,16 @@ enum {
 	SW_SCAN_LINES = 4096,
 };
 
-/* A section's header (@key NULL) or a key of it. */
+/* A section's header (@key NULL), or a key of the section. */
 struct sw_scan_entry {
 	const char *section;
 	const char *key;
 	const char *value; /* as iniparser reads it */
-	uint32_t line;     /* from 1 */
+	uint32_t line;     /* counts from 1 */
 };
 
-/* The lines of a file, which iniparser does not tell, and their values, which
- * it does.  Texts live as long as the scan. */
+/* The lines of a file, which iniparser does not tell, and the values that it
+ * reads.  Texts live as long as the scan. */
 struct sw_scan {
 	char *text;
 	struct _dictionary_ *values; /* iniparser's */
@@ -31,23 +31,23 @@ struct sw_scan {
 	uint32_t n_entries;
 };
 
-/* sw_scan_open - read @path (r->path) and take it apart line by line.  Lines
- * that are wrong, and sections and keys given twice, are reported to @r and
- * left out; iniparser reads what is left.  Returns 0, also when errors were
- * reported; SW_ENOENT, SW_EIO, SW_ECONF (not a text file, too large) or
- * SW_ENOMEM, reported too, when there is no scan.  The caller closes @out after
- * 0.  Thread: one at a time (iniparser). */
+/* sw_scan_open - read the file r->path and split it into entries.  Reports
+ * wrong lines, and sections and keys that occur twice, to @r and drops them;
+ * iniparser reads the remaining lines.  Returns 0, even after reporting such
+ * errors: then the caller must close @out.  Without a scan it returns
+ * SW_ENOENT, SW_EIO, SW_ECONF (not a text file, too large) or SW_ENOMEM, also
+ * reported.  Thread: one at a time (iniparser). */
 int sw_scan_open(struct sw_report *r, struct sw_scan *out);
 
-/* sw_scan_close - free what sw_scan_open took. */
+/* sw_scan_close - free the scan. */
 void sw_scan_close(struct sw_scan *scan);
 
-/* sw_scan_line - the line of @key in @section, else that of the section's
- * header (also for @key NULL), else 0.  @scan may be NULL. */
+/* sw_scan_line - return the line of @key in @section, else the line of the
+ * section's header (also for @key NULL), else 0.  @scan may be NULL. */
 uint32_t sw_scan_line(
 	const struct sw_scan *scan, const char *section, const char *key);
 
-/* sw_scan_has - was @key given in @section? */
+/* sw_scan_has - return whether @section sets @key. */
 bool sw_scan_has(
 	const struct sw_scan *scan, const char *section, const char *key);
 

@@ -1,4 +1,4 @@
-/* value.c - numbers with units as people write them, and the nearest name.
+/* value.c - numbers with units, and the nearest name to a misspelt one.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "conf/value.h"
 
@@ -17,9 +17,9 @@ enum { NAME_MAX_BYTES = 64 };
 static const struct {
 	enum sw_unit unit;
 	const char *name;
-	uint64_t scale; /* base units in one of it */
+	uint64_t scale; /* base units in one unit */
 } scales[] = {
-	/* In each unit the order is that of preference when printing. */
+	/* Printing prefers the earlier rows of a unit. */
 	{SW_UNIT_BYTES, "GiB", UINT64_C(1) << 30},
 	{SW_UNIT_BYTES, "MiB", UINT64_C(1) << 20},
 	{SW_UNIT_BYTES, "KiB", UINT64_C(1) << 10},
@@ -53,7 +53,7 @@ const char *sw_unit_names(enum sw_unit unit)
 	}
 }
 
-/* A number taken apart: digits[.fraction]unit */
+/* A number split into parts: digits[.fraction]unit */
 struct parts {
 	uint64_t whole;
 	uint64_t fraction; /* numerator over fraction_base */
@@ -79,7 +79,7 @@ static int digits_take(const char **p, uint64_t *value)
 	return 0;
 }
 
-/* Nine digits of fraction are enough for a nanosecond in a second. */
+/* Read up to nine digits of a fraction, enough for a nanosecond in a second. */
 static int fraction_take(const char **p, struct parts *parts)
 {
 	const char *start = ++*p;
@@ -109,7 +109,7 @@ static const char *parts_take(const char *text, struct parts *out)
 	if (*p == '.' && fraction_take(&p, out) < 0)
 		return "has a point that one to nine digits should follow";
 	out->unit = p + strspn(p, " ");
-	if (!*out->unit) /* trailing blanks are no unit, and not nothing */
+	if (!*out->unit) /* trailing blanks are an error, not a missing unit */
 		out->unit = p;
 	return NULL;
 }
@@ -147,7 +147,8 @@ static int scale_take(const char *text, const struct parts *parts,
 	return *scale ? 0 : SW_EINVAL;
 }
 
-/* whole * scale + fraction * scale / fraction_base, exactly or not at all */
+/* Compute whole * scale + fraction * scale / fraction_base, exactly or not at
+ * all. */
 static const char *parts_join(
 	const struct parts *p, uint64_t scale, uint64_t *out)
 {
@@ -192,7 +193,7 @@ int sw_value_real_parse(
 	char *end;
 	double value;
 
-	/* strtod alone would also take blanks, signs, hex, inf and nan. */
+	/* strtod alone would also accept blanks, signs, hex, inf and nan. */
 	if (!isdigit((unsigned char)*text) ||
 		text[strspn(text, "0123456789.eE+-")]) {
 		snprintf(why, why_len,
@@ -262,7 +263,7 @@ bool sw_value_is_pci(const char *s)
 	return true;
 }
 
-/* Levenshtein distance of two names, both cut at NAME_MAX_BYTES. */
+/* Return the Levenshtein distance of two names, each cut at NAME_MAX_BYTES. */
 static uint32_t edit_distance(const char *a, const char *b)
 {
 	uint32_t row[NAME_MAX_BYTES + 1];
@@ -288,7 +289,8 @@ static uint32_t edit_distance(const char *a, const char *b)
 
 void sw_nearest_init(struct sw_nearest *n, const char *name)
 {
-	/* Further away than a third of the letters is no misspelling. */
+	/* A name that differs in more than a third of its letters is no
+	 * misspelling. */
 	*n = (struct sw_nearest){.name = name,
 		.distance = (uint32_t)strnlen(name, NAME_MAX_BYTES) / 3 + 2};
 }

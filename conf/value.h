@@ -1,4 +1,4 @@
-/* value.h - numbers with units as people write them, and the nearest name.
+/* value.h - numbers with units, and the nearest name to a misspelt one.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_CONF_VALUE_H
 #define SW_CONF_VALUE_H
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The unit of a number. Each has one base unit, in which it is kept. */
+/* The unit of a number.  Values are stored in the base unit named first. */
 enum sw_unit {
 	SW_UNIT_NONE,    /* a plain whole number */
 	SW_UNIT_BYTES,   /* bytes: B KB KiB MB MiB GB GiB, or no unit */
@@ -16,45 +16,48 @@ enum sw_unit {
 	SW_UNIT_PERCENT, /* parts per million: % */
 };
 
-/* sw_value_parse - read the whole of @text as one number with its unit.
+/* sw_value_parse - parse the whole of @text as one number with its unit.
+ * Decimal only, without a sign, a leading zero or anything around it.  A
+ * fraction is allowed if the result is a whole number of base units ("1.5ms").
+ * Only bytes and 0 may lack a unit.  Thread: any.
  * @out      the value in base units; written only on success
- * @why      on error, what is wrong and what would be right; @why_len bytes
- * Decimal only, no sign, no leading zero, nothing around it; a fraction is fine
- * where the result is a whole number of base units ("1.5ms").  Only bytes and 0
- * may go without a unit.  Errors: SW_EINVAL.  Thread: any. */
+ * @why      on error, the cause and the remedy; @why_len bytes
+ * Errors: SW_EINVAL. */
 int sw_value_parse(const char *text, enum sw_unit unit, uint64_t *out,
 	char *why, size_t why_len);
 
-/* sw_value_real_parse - read the whole of @text as a finite number >= 0.
- * Decimal digits, a point, an exponent; no units.  Errors: as above. */
+/* sw_value_real_parse - parse the whole of @text as a finite number >= 0, of
+ * decimal digits, a point and an exponent, without a unit.  Errors: as
+ * above. */
 int sw_value_real_parse(
 	const char *text, double *out, char *why, size_t why_len);
 
-/* sw_value_format - write @value (base units) with the largest unit in which
- * it is a whole number; sw_value_parse reads it back.  Returns @buf, which has
- * room for @len bytes (32 are always enough). */
+/* sw_value_format - write @value (base units) with the largest unit in which it
+ * is a whole number, so that sw_value_parse reads it back.  Returns @buf, which
+ * has room for @len bytes (32 always suffice). */
 const char *sw_value_format(
 	uint64_t value, enum sw_unit unit, char *buf, size_t len);
 
-/* sw_unit_names - the units a person may write, like "ns us ms s min"; "" for
+/* sw_unit_names - return the allowed units, like "ns us ms s min"; "" for
  * SW_UNIT_NONE.  Static text. */
 const char *sw_unit_names(enum sw_unit unit);
 
-/* sw_value_is_pci - is it a PCI address with its domain, like 0000:81:00.0? */
+/* sw_value_is_pci - return whether @s is a PCI address with its domain, like
+ * 0000:81:00.0. */
 bool sw_value_is_pci(const char *s);
 
 /* A search for the candidate closest to a misspelt name. */
 struct sw_nearest {
 	const char *name; /* borrowed */
-	const char *best; /* NULL while no candidate is close */
+	const char *best; /* NULL: no candidate is close */
 	uint32_t distance;
 };
 
 /* sw_nearest_init - start a search for @name, which is borrowed. */
 void sw_nearest_init(struct sw_nearest *n, const char *name);
 
-/* sw_nearest_add - consider @candidate (borrowed); afterwards n->best is the
- * closest so far, or NULL.  Equal distances keep the earlier one. */
+/* sw_nearest_add - consider @candidate (borrowed).  Then n->best is the closest
+ * candidate so far, or NULL.  If distances are equal, the earlier one stays. */
 void sw_nearest_add(struct sw_nearest *n, const char *candidate);
 
 #endif
