@@ -1,9 +1,9 @@
-/* calls.c - find the calls of ranks in traces, and what became of each.
+/* calls.c - find the calls of ranks in traces, with their ends and copies.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The agent's lcore notes when it took a call and when it told the rank of the
- * end.  The rank's process notes since when the call was ready, and its copies;
- * the cookie tells which call they are of.
+ * The agent's lcore notes when it took a call and when it reported its end to
+ * the rank.  The rank's process notes when the call was ready, and its copies.
+ * The cookie identifies the call of such a note.
  */
 #include <stdlib.h>
 
@@ -26,7 +26,8 @@ static bool has_ended(const struct sw_trace_span *s)
 	return s->to_ns != SW_TRACE_UNSEEN;
 }
 
-/* An end may have been noted before its call, which ended at once. */
+/* Set the end of a call.  The end may precede its call in the trace, if the
+ * call ended at once. */
 static void note_end(struct sw_trace_span *spans, uint32_t n,
 	const struct sw_trace_event *e, int64_t at_ns)
 {
@@ -42,7 +43,7 @@ static void note_end(struct sw_trace_span *spans, uint32_t n,
 	}
 }
 
-/* The job of an agent's calls: that of the last session of the lcore. */
+/* Return the job of an agent's calls: the job of the lcore's last session. */
 static const struct sw_trace_peer *job_of(const struct sw_trace_lcore *l)
 {
 	for (uint32_t i = l->n_peers; i-- > 0;)
@@ -136,7 +137,7 @@ static struct sw_trace_span *call_of(struct sw_trace_span **by_cookie,
 	return at ? *at : NULL;
 }
 
-/* Go through the notes, whose calls are @calls, @n by cookie. */
+/* Call @fn for each note of a process.  @calls has the @n calls by cookie. */
 static void each_note(struct sw_trace_data *t, struct sw_trace_span **calls,
 	uint32_t n,
 	void (*fn)(struct sw_trace_data *t, const struct sw_trace_copy *note))
@@ -161,8 +162,8 @@ static void each_note(struct sw_trace_data *t, struct sw_trace_span **calls,
 		}
 }
 
-/* A call begins when the rank has handed it over, or a copy for it begins, and
- * ends with the last copy of its results. */
+/* Extend a call to the time at which the rank submitted it or began to copy for
+ * it, and to the end of the last copy of its results. */
 static void stretch(struct sw_trace_data *t, const struct sw_trace_copy *note)
 {
 	struct sw_trace_span *s = note->call;
@@ -229,7 +230,8 @@ static int compare_numbers(const void *a, const void *b)
 	return o ? o : sw_trace_order(x->member, y->member);
 }
 
-/* Note that a frame of a piece went out for all calls that it is of. */
+/* Note that a frame of a piece left, for all calls to which the piece
+ * belongs. */
 static void note_start(struct sw_trace_span **calls, uint32_t n,
 	const struct sw_trace_span *of, int64_t at_ns)
 {
@@ -280,7 +282,7 @@ int sw_trace_join_calls(struct sw_trace_data *t)
 		for (uint16_t k = 0; k < SW_MAX_LCORES; k++)
 			find_calls(t, i, k);
 	for (uint32_t i = 0; i < t->n_spans; i++)
-		if (has_ended(&t->spans[i])) /* else it was still open */
+		if (has_ended(&t->spans[i])) /* otherwise it was still open */
 			t->spans[n_kept++] = t->spans[i];
 	t->n_spans = n_kept;
 	join_notes(t, calls);

@@ -1,4 +1,4 @@
-/* capture.c - sumwire capture: the frames of running daemons, for Wireshark.
+/* capture.c - sumwire capture: write daemons' frames for Wireshark.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ struct interface {
 
 struct capture {
 	const struct options *o;
-	uint64_t ahead_ns; /* the wall clock, of CLOCK_MONOTONIC */
+	uint64_t ahead_ns; /* lead of the wall clock over CLOCK_MONOTONIC */
 	uint64_t n_frames;
 	bool has_begun;
 	uint32_t n; /* interfaces */
@@ -158,7 +158,8 @@ static size_t put_frames(struct capture *c, FILE *to,
 	return sum;
 }
 
-/* Write how many frames each lcore has lost, for its first interface. */
+/* Write the number of frames that each lcore has lost, at its first
+ * interface. */
 static void put_dropped(const struct capture *c, FILE *to)
 {
 	uint64_t at_ns = sw_now_ns() + c->ahead_ns;
@@ -219,7 +220,8 @@ static uint64_t wall_ahead_ns(void)
 	return (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec - sw_now_ns();
 }
 
-/* Frames have what a job keeps from others: only the owner may read them. */
+/* Open the file for its owner only: frames contain a job's confidential
+ * data. */
 static FILE *open_file(const char *path)
 {
 	int fd = strcmp(path, "-")

@@ -1,11 +1,11 @@
 /* chrome.c - a trace as Chrome's JSON, which Perfetto opens.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A process for each daemon.  Its tracks are the lcores, with the bursts that
+ * Each daemon is a process.  Its tracks are the lcores, with the bursts that
  * they handled; the links, with a slice for each chunk; the tensors, with a
  * slice for each call and its states inside; and the ranks, with their copies.
- * Other slices of a track do not overlap, and they come in the order of their
- * begin.
+ * Except for states, slices of a track do not overlap, and they come in the
+ * order of their begin.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,7 +20,7 @@
 enum {
 	TID_LCORE = 1,    /* + lcore */
 	TID_LINK = 100,   /* + lcore x SW_TRACE_PEERS + peer */
-	TID_CALL = 10000, /* + their number: of calls, then of copies */
+	TID_CALL = 10000, /* + number of the track: calls first, then copies */
 	NAME = 2 * SW_NAME_MAX
 };
 
@@ -40,7 +40,7 @@ static const char *tensor_name(
 	return out;
 }
 
-/* A daemon is a process. */
+/* Name a track.  A daemon is a process. */
 static void track_name(struct out *o, uint32_t daemon, uint32_t tid,
 	const char *what, const char *name)
 {
@@ -149,7 +149,7 @@ static void arrow_put(struct out *o, const char *phase, uint32_t id,
 		id, *phase == 'f' ? ",\"bp\":\"e\"" : "");
 }
 
-/* Arrows join what was seen of a piece, in its order. */
+/* Put arrows between the events of a piece, in their order. */
 static void arrows_put(struct out *o, uint32_t id)
 {
 	const struct sw_trace_piece *p = &o->t->pieces[id];
@@ -180,12 +180,12 @@ static bool is_same_row(
 	       a->local == b->local;
 }
 
-/* Tracks of slices that may overlap: each slice gets the first track on which
- * nothing lasts until its begin. */
+/* Tracks of slices that may overlap.  Each slice gets the first track whose
+ * last slice has ended by the slice's begin. */
 struct tracks {
-	uint32_t daemon, tid, n; /* the first one; how many there are */
+	uint32_t daemon, tid, n; /* n: number of tracks, from tid on */
 	const char *label;
-	int64_t *ends; /* where their last slices end */
+	int64_t *ends; /* end of each track's last slice */
 };
 
 static uint32_t take_track(
@@ -204,7 +204,7 @@ static uint32_t take_track(
 	return ts->tid + k;
 }
 
-/* A state of a call, inside the call's slice. */
+/* Put a state of a call inside the call's slice. */
 static void state_put(struct out *o, const struct sw_trace_span *s,
 	uint32_t tid, const char *name, int64_t from_ns, int64_t to_ns)
 {
@@ -264,7 +264,7 @@ static void copy_put(struct out *o, const struct sw_trace_copy *c, uint32_t tid)
 	fprintf(o->c.to, "}}");
 }
 
-/* Put the copies of one rank; a device makes several at once. */
+/* Put the copies of one rank.  A device makes several copies at once. */
 static uint32_t copies_put(struct out *o, const struct sw_trace_copy *c,
 	uint32_t n, uint32_t tid, int64_t *ends)
 {

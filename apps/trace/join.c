@@ -1,4 +1,4 @@
-/* join.c - find what belongs together in traces, and align their clocks.
+/* join.c - join the events of each piece in traces, and align the clocks.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "apps/trace/load.h"
 #include "engine/base/bytes.h"
 
-/* A chunk's event, by what it belongs to. */
+/* A chunk's event, with the keys of its piece. */
 struct item {
 	uint64_t epoch, t_ns;
 	uint32_t seed, key, round, chunk;
@@ -90,7 +90,8 @@ static void note_flight(struct sw_trace_data *t, struct bounds *all,
 		ba->least = -most;
 }
 
-/* A frame of which there is one left under its own name. */
+/* Return the event of a stage if it is the only one and no retransmission;
+ * otherwise NULL. */
 static const struct item *only(
 	const struct item *items, uint32_t n, enum sw_trace_stage stage)
 {
@@ -118,7 +119,7 @@ static void note_piece(struct sw_trace_data *t, struct bounds *all,
 		note_flight(t, all, x[SW_STAGE_RESULT], x[SW_STAGE_HOLD]);
 }
 
-/* Align a clock by that of @from, which is known. */
+/* Align a clock by the clock @from, which is known. */
 static bool align_by(struct sw_trace_data *t, const struct bounds *all,
 	uint32_t from, uint32_t to)
 {
@@ -174,7 +175,7 @@ static struct sw_trace_mark mark_of(
 		.event = x->event};
 }
 
-/* Take the last of several sent frames that may have had the effect. */
+/* Take the last of several sent frames that may have caused the effect. */
 static void take_sent(struct sw_trace_piece *p, const struct sw_trace_mark *m,
 	enum sw_trace_stage stage)
 {
@@ -251,7 +252,7 @@ static uint32_t list(const struct sw_trace_data *t, struct item *out)
 }
 
 /* Keep one fold, or hold, of a piece: only one had an effect.  Drop unsure ones
- * first: their frame was dropped before, or was a duplicate. */
+ * first: the engine dropped their frame, or it was a duplicate. */
 static void settle_piece(struct item *items, uint32_t n)
 {
 	for (uint32_t i = 0, some; i < n; i += some) {
@@ -275,14 +276,15 @@ static void settle_piece(struct item *items, uint32_t n)
 	}
 }
 
-/* Are both of one sum? */
+/* Return whether both events belong to the same sum. */
 static bool is_same_sum(const struct item *x, const struct item *y)
 {
 	return x->epoch == y->epoch && x->key == y->key &&
 	       x->round == y->round && x->chunk == y->chunk;
 }
 
-/* Find the fold that completed a sum, of which there is a result: the last one.
+/* Mark the fold that completed a sum.  If the sum has a result and no other
+ * fold is known to have completed it, this is the last fold.
  */
 static void settle_sum(struct item *items, uint32_t n)
 {

@@ -9,10 +9,10 @@
 #include "engine/base/bytes.h"
 #include "engine/base/text.h"
 
-/* A file's reading. */
+/* State of reading a file. */
 struct reading {
 	struct sw_trace_data *t;
-	/* Our number of the file's daemons, plus 1; 0: none yet. */
+	/* Our number of each daemon of the file, plus 1; 0: not read yet. */
 	uint16_t daemons[SW_TRACE_DAEMONS];
 	char *bytes; /* of a block */
 };
@@ -35,7 +35,7 @@ static bool grow(void *list, uint32_t n, uint32_t *room, size_t bytes)
 	return true;
 }
 
-/* Text from a file ends, and prints. */
+/* Terminate text from a file, and replace its unprintable characters. */
 static void clean(char *text, size_t size)
 {
 	text[size - 1] = '\0';
@@ -125,7 +125,7 @@ static const char *on_events(struct sw_trace_lcore *l,
 	return NULL;
 }
 
-/* Returns NULL, or why the block is wrong. */
+/* Take a block.  Returns NULL, or the reason why the block is wrong. */
 static const char *on_block(
 	struct reading *r, const struct sw_trace_block *b, const void *bytes)
 {
@@ -153,8 +153,8 @@ static const char *on_block(
 	}
 }
 
-/* Read the block at @at_bytes.  Returns its bytes, 0: the file has ended, or
- * -1: it is damaged, which was printed. */
+/* Read the block at @at_bytes.  Returns its length, 0 at the end of the file,
+ * or -1 after printing that the file is damaged. */
 static int64_t read_block(
 	struct reading *r, FILE *f, const char *path, uint64_t at_bytes)
 {

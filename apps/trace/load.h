@@ -12,7 +12,7 @@
 
 enum { SW_TRACE_DAEMONS = 256 };
 
-/* Nine years of uptime: later times are no times, and sums of them may not
+/* Nine years of uptime.  Later times are invalid, because sums of them could
  * overflow. */
 #define SW_TRACE_TIME_MAX (INT64_C(1) << 58)
 
@@ -21,29 +21,30 @@ struct sw_trace_lcore {
 	uint32_t n_events, room;
 	struct sw_trace_peer *peers; /* SW_TRACE_PEERS */
 	uint32_t n_peers;
-	uint32_t n_lost; /* events that the ring did not take */
+	uint32_t n_lost; /* lost because the ring was full */
 };
 
 struct sw_trace_daemon {
 	struct sw_trace_hello hello;
-	bool has_ended; /* all that it recorded is here */
+	bool has_ended; /* everything that it recorded is here */
 	uint32_t clock; /* index of its machine's clock */
 	struct sw_trace_lcore lcores[SW_MAX_LCORES];
 };
 
-/* The clock of a machine, against that of the first one. */
+/* The clock of a machine, relative to that of the first machine. */
 struct sw_trace_clock {
 	const char *boot;
 	int64_t offset_ns; /* to subtract */
 	int64_t error_ns;  /* bound of its error */
-	bool is_known;     /* false: no frame has linked it with the others */
+	/* false: no frame connects it with the other clocks */
+	bool is_known;
 };
 
-/* One stage of a chunk: the frame that counted, if there were several.  Times
- * are on the common clock. */
+/* One stage of a chunk.  If several frames were sent, this is the one that had
+ * the effect.  Times are on the common clock. */
 struct sw_trace_mark {
 	int64_t from_ns, to_ns;
-	uint16_t daemon, lcore;             /* where */
+	uint16_t daemon, lcore;             /* place of the event */
 	const struct sw_trace_event *event; /* NULL: not seen */
 };
 
@@ -64,7 +65,7 @@ struct sw_trace_piece {
 	struct sw_trace_mark stages[SW_STAGES];
 };
 
-/* A time that was not seen. */
+/* A time of which no event was recorded. */
 #define SW_TRACE_UNSEEN INT64_MIN
 
 /* A rank's call.  Times are on the common clock. */
@@ -74,11 +75,11 @@ struct sw_trace_span {
 	uint16_t daemon, lcore;
 	uint16_t member; /* the agent's number in its job */
 	bool has_failed;
-	int64_t from_ns;    /* the rank handed it over, or the agent took it */
+	int64_t from_ns;    /* the rank submitted it, or the agent took it */
 	int64_t taken_ns;   /* the agent took it */
 	int64_t started_ns; /* its first frame; SW_TRACE_UNSEEN: none */
-	int64_t to_ns;      /* the agent told the rank of its end */
-	int64_t end_ns;     /* the rank has copied its results as well */
+	int64_t to_ns;      /* the agent reported its end to the rank */
+	int64_t end_ns;     /* the rank has also copied the results */
 };
 
 /* A rank's copy into shared memory, or of a result out of it. */
@@ -87,7 +88,7 @@ struct sw_trace_copy {
 	uint32_t bytes;
 	uint16_t daemon, local;
 	uint8_t kind;               /* SW_TRACE_COPY_IN or SW_TRACE_COPY_OUT */
-	struct sw_trace_span *call; /* NULL: not seen */
+	struct sw_trace_span *call; /* NULL: not recorded */
 };
 
 struct sw_trace_data {
@@ -107,27 +108,26 @@ struct sw_trace_data {
 	int64_t zero_ns; /* begin of the first event */
 };
 
-/* sw_trace_load - add the file @f, called @path, to @t.  A file that ends in a
- * block is taken as far as it goes.  Returns 0; 1: it is no trace or there is
- * no memory, which was printed. */
+/* sw_trace_load - add the file @f, called @path, to @t.  If the file ends
+ * within a block, the blocks before it count.  Returns 0, or 1 after printing
+ * that it is no trace or that memory is short. */
 int sw_trace_load(struct sw_trace_data *t, FILE *f, const char *path);
 
-/* sw_trace_sort_names - put the names into the order in which sw_trace_named
- * looks for them; part of join. */
+/* sw_trace_sort_names - sort the names for sw_trace_named.  Part of join. */
 void sw_trace_sort_names(struct sw_trace_data *t);
 
-/* sw_trace_order - compare two keys of a sort, as qsort wants it. */
+/* sw_trace_order - compare two sort keys, for qsort. */
 static inline int sw_trace_order(uint64_t a, uint64_t b)
 {
 	return (a > b) - (a < b);
 }
 
-/* sw_trace_join_calls - find the calls of the ranks and their copies; part of
- * join, with the pieces.  Returns 0, or 1: no memory. */
+/* sw_trace_join_calls - find the calls of the ranks and their copies.  Part of
+ * join, after the pieces.  Returns 0, or 1 if memory is short. */
 int sw_trace_join_calls(struct sw_trace_data *t);
 
-/* sw_trace_join - find pieces and calls, and align the clocks.  Returns 0, or
- * 1: no memory, which was printed. */
+/* sw_trace_join - find pieces and calls, and align the clocks.  Returns 0, or 1
+ * after printing that memory is short. */
 int sw_trace_join(struct sw_trace_data *t);
 void sw_trace_free(struct sw_trace_data *t);
 
@@ -142,14 +142,15 @@ static inline int64_t sw_trace_time(const struct sw_trace_data *t,
 	return (int64_t)t_ns - t->clocks[d->clock].offset_ns;
 }
 
-/* sw_trace_print - print what was recorded, and the bounds of the clocks. */
+/* sw_trace_print - print the contents of the trace, and the bounds of the
+ * clocks. */
 void sw_trace_print(const struct sw_trace_data *t, FILE *to);
 
-/* sw_trace_chrome - write all of it as Chrome's trace JSON.  Returns 0, or 1:
- * it could not be written, which was printed for @path. */
+/* sw_trace_chrome - write everything as Chrome's trace JSON.  Returns 0, or 1
+ * after printing for @path that it could not be written. */
 int sw_trace_chrome(const struct sw_trace_data *t, FILE *to, const char *path);
 
-/* sw_trace_report - print the slowest steps, and what bound each. */
+/* sw_trace_report - print the slowest steps, and the bottleneck of each. */
 int sw_trace_report(const struct sw_trace_data *t, FILE *to);
 
 #endif

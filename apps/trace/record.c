@@ -1,4 +1,4 @@
-/* record.c - record what this machine's daemons do.
+/* record.c - record the events or frames of this machine's daemons.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/trace/record.h"
 
@@ -24,14 +24,14 @@
 enum {
 	DAEMONS = 64,
 	POLL_MS = 50,
-	LAST_MS = 5000, /* for the daemons to send what is left */
+	LAST_MS = 5000, /* wait for the daemons to send the rest */
 	BUFFER = 2 * (SW_TRACE_BLOCK_MAX + (int)sizeof(struct sw_trace_block))
 };
 
 /* A daemon that is recorded. */
 struct source {
 	const struct sw_found_daemon *d;
-	int fd; /* -1: it has said all, or ended */
+	int fd; /* -1: it has sent everything, or ended */
 	bool has_begun, has_ended;
 	size_t n; /* bytes in the buffer */
 	char buffer[BUFFER];
@@ -41,7 +41,7 @@ struct recording {
 	const struct sw_record *r;
 	struct source *all;
 	uint32_t n, n_open;
-	uint64_t n_bytes; /* written, whole blocks */
+	uint64_t n_bytes; /* written, in whole blocks */
 	bool has_failed, is_full;
 };
 
@@ -64,8 +64,8 @@ static void fail(struct recording *rec, const struct source *s, const char *why)
 	rec->has_failed = true;
 }
 
-/* Note that the file is full, or that nobody reads the pipe.  A part of a block
- * is no use to anybody. */
+/* Note that the file is full, or that the pipe has no reader.  Cut off an
+ * incomplete block, which no reader can use. */
 static void end_file(struct recording *rec)
 {
 	const struct sw_record *r = rec->r;
@@ -98,7 +98,7 @@ static void append(struct recording *rec, const struct source *s,
 		rec->n_bytes += n;
 }
 
-/* Take a whole block at the begin of the buffer. */
+/* Handle a complete block at the start of the buffer. */
 static void take_block(
 	struct recording *rec, struct source *s, struct sw_trace_block *b)
 {
@@ -160,7 +160,7 @@ static void take_records(struct recording *rec, struct source *s)
 	take_blocks(rec, s);
 }
 
-/* Was the daemon asked for by name? */
+/* Return whether the user named the daemon. */
 static bool is_asked(
 	const struct sw_found_daemon *d, const struct sw_arg_list *names)
 {
@@ -170,7 +170,7 @@ static bool is_asked(
 	return !names->n;
 }
 
-/* Say what we want.  A daemon that is gone is seen when it is read. */
+/* Send the request.  If the daemon has ended, the next read notices it. */
 static void ask(const struct recording *rec, const struct source *s)
 {
 	(void)!write(s->fd, rec->r->ask, sizeof(*rec->r->ask));
@@ -208,7 +208,7 @@ static void open_one(struct recording *rec, const struct sw_found_daemon *d)
 	}
 }
 
-/* --- until it is over --- */
+/* --- until the end --- */
 
 static void poll_all(struct recording *rec)
 {
@@ -224,7 +224,7 @@ static void poll_all(struct recording *rec)
 			take_records(rec, &rec->all[i]);
 }
 
-/* Take all that the daemons still say after they were told to end. */
+/* Read everything that the daemons still send after the order to end. */
 static void finish(struct recording *rec)
 {
 	uint64_t until_ns = sw_now_ns() + LAST_MS * SW_MS;

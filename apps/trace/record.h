@@ -1,4 +1,4 @@
-/* record.h - record what this machine's daemons do.
+/* record.h - record the events or frames of this machine's daemons.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_APPS_TRACE_RECORD_H
 #define SW_APPS_TRACE_RECORD_H
@@ -13,28 +13,28 @@
 #include "pmd/host/daemons.h"
 
 struct sw_record {
-	const char *who;  /* the command, in messages */
+	const char *who;  /* name of the command, in messages */
 	const char *verb; /* "traced" */
 	const struct sw_trace_ask *ask;
-	const struct sw_arg_list *names; /* daemons, jobs; empty: all */
-	uint64_t time_ns;                /* how long; 0: until a signal */
+	/* names of daemons or jobs; empty: all */
+	const struct sw_arg_list *names;
+	uint64_t time_ns; /* duration; 0: until a signal */
 	uint64_t max_bytes;
 	FILE *to;         /* a new file, or a pipe */
-	const char *path; /* its name in messages */
-	/* Write to @to what a block says; return how many bytes that is.
-	 * @b->daemon counts the daemons, and @d is this one. */
+	const char *path; /* name of @to in messages */
+	/* Write the contents of a block to @to, and return their length.
+	 * @b->daemon numbers the daemons; @d is that daemon. */
 	size_t (*write)(void *ctx, FILE *to, const struct sw_found_daemon *d,
 		const struct sw_trace_block *b, const void *bytes);
-	/* Return whether that was enough.  NULL: never. */
+	/* Return whether the recording is complete.  NULL: never. */
 	bool (*has_enough)(const void *ctx);
 	void *ctx;
 };
 
-/* sw_record_run - record until the time or the size is over, the writer has
- * enough, or a signal comes.  Whatever ends it, @r->to holds whole blocks; it
- * may have a head of @n_head bytes, which were written before.  Returns 0; 1:
- * there was an error, which was printed; then what was recorded before may be
- * of use. */
+/* sw_record_run - record until the time or the size is reached, the writer has
+ * enough, or a signal arrives.  In each case @r->to ends up with whole blocks,
+ * after a head of @n_head bytes that the caller has written.  Returns 0, or 1
+ * after printing an error: then the recording before it may be usable. */
 int sw_record_run(const struct sw_record *r, size_t n_head);
 
 #endif

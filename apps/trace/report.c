@@ -1,9 +1,9 @@
-/* report.c - the slowest steps of a trace, and what bound each.
+/* report.c - the slowest steps of a trace, and the bottleneck of each.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The critical path of a step ends at the chunk that arrived last.  It leads
  * back over the contribution that completed this chunk's sum, to the call of
- * the rank that made it.
+ * the rank that made this contribution.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ enum bound { COMPUTE, STRAGGLER, CREDIT, LINK, SUM, COPY, BOUNDS };
 static const char *const bound_names[BOUNDS] = {
 	"compute", "straggler", "credit", "link", "sum", "copy"};
 
-/* Calls that belong together: a training step's tensors, or a collective. */
+/* Calls of one unit of work: a training step's tensors, or a collective. */
 struct step {
 	uint64_t epoch;
 	uint32_t key;    /* streams: of the stream */
@@ -29,9 +29,9 @@ struct step {
 	bool is_stream;
 	int64_t from_ns, to_ns;
 	int64_t ns[BOUNDS];
-	const struct sw_trace_piece *last; /* the contribution waited for */
+	const struct sw_trace_piece *last; /* contribution that arrived last */
 	const struct sw_trace_span *call;  /* without frames: the last call */
-	uint16_t daemon;                   /* where its result came last */
+	uint16_t daemon;                   /* where its result arrived last */
 };
 
 struct report {
@@ -50,7 +50,7 @@ static bool is_stream(const struct report *r, uint64_t epoch, uint32_t key)
 	return n && n->is_stream;
 }
 
-/* The tag of the call that a piece is of. */
+/* Return the call's tag of a piece. */
 static uint32_t tag_of(const struct sw_trace_piece *p)
 {
 	for (int i = 0; i < SW_STAGES; i++)
@@ -59,7 +59,7 @@ static uint32_t tag_of(const struct sw_trace_piece *p)
 	return 0;
 }
 
-/* Do calls have tags?  Callers that give none leave all of them 0. */
+/* Return whether calls have tags.  Without tags, all of them are 0. */
 static bool has_tags(const struct report *r)
 {
 	const struct sw_trace_data *t = r->t;
@@ -71,7 +71,8 @@ static bool has_tags(const struct report *r)
 	return false;
 }
 
-/* The step of a piece: its tag, or without tags its round; or its collective.
+/* Return the step of a piece: for a tensor its tag, or its round if calls have
+ * no tags; for a stream its collective.
  */
 static struct step step_of(
 	const struct report *r, const struct sw_trace_piece *p)
@@ -119,7 +120,8 @@ static int compare_calls(const void *a, const void *b)
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Return the calls to which @p contributes, of all ranks: *n of them. */
+/* Return the calls of all ranks to which @p contributes, and their number in
+ * *n. */
 static const struct sw_trace_span *calls_of(
 	const struct report *r, const struct sw_trace_piece *p, uint32_t *n)
 {
@@ -140,8 +142,9 @@ static const struct sw_trace_span *calls_of(
 	return s;
 }
 
-/* Return the call of the contributing member, of several local ranks the last
- * one, which was waited for; NULL: it was not seen. */
+/* Return the call of the contributing member.  With several local ranks, return
+ * the last one's call, for which the member waited.  NULL: it was not
+ * recorded. */
 static const struct sw_trace_span *call_of(
 	const struct report *r, const struct sw_trace_piece *p)
 {
@@ -156,7 +159,7 @@ static const struct sw_trace_span *call_of(
 	return last;
 }
 
-/* When the first member called what @p contributes to. */
+/* Return when the first member made the call to which @p contributes. */
 static int64_t first_call(
 	const struct report *r, const struct sw_trace_piece *p, int64_t or_ns)
 {
@@ -174,7 +177,7 @@ static bool has(const struct sw_trace_piece *p, enum sw_trace_stage s)
 	return p->stages[s].event;
 }
 
-/* Do both belong to the same sum? */
+/* Return whether both pieces belong to the same sum. */
 static bool is_same_sum(
 	const struct sw_trace_piece *a, const struct sw_trace_piece *b)
 {
@@ -186,7 +189,7 @@ static bool is_same_sum(
 	       x->daemon == y->daemon && x->lcore == y->lcore;
 }
 
-/* Add to a part of the way.  A trace lasts minutes at most. */
+/* Add @ns to part @b of the path.  Limit it: a trace lasts minutes at most. */
 static void add(struct step *s, enum bound b, int64_t ns)
 {
 	if (ns > 0)
@@ -243,8 +246,8 @@ static int64_t copied_ns(const struct report *r,
 	return ns;
 }
 
-/* Share out the time from the step's begin to the push of @p, which was waited
- * for. */
+/* Divide the time from the step's begin to the push of @p, for which the step
+ * waited. */
 static void share_call(struct report *r, struct step *s,
 	const struct sw_trace_piece *p, int64_t push_ns)
 {
@@ -263,8 +266,8 @@ static void share_call(struct report *r, struct step *s,
 	add(s, CREDIT, push_ns - call->from_ns - ns);
 }
 
-/* Return when a rank had the result of a piece: with the whole call, if that
- * was seen. */
+/* Return when a rank had the result of a piece: at the end of its call, if the
+ * call was recorded. */
 static int64_t known_ns(const struct report *r, const struct sw_trace_piece *p)
 {
 	const struct sw_trace_span *call = call_of(r, p);
@@ -289,8 +292,8 @@ static bool is_later(const struct report *r, const struct sw_trace_piece *a,
 	return a->stages[SW_STAGE_HOLD].to_ns > b->stages[SW_STAGE_HOLD].to_ns;
 }
 
-/* Find the piece with which a step ended: the last one of the rank that was the
- * last to know.  NULL: none was seen from its push on. */
+/* Find the piece with which a step ended: the last one of the rank that
+ * finished last.  NULL: no piece was recorded from its push on. */
 static const struct sw_trace_piece *find_end(
 	const struct report *r, const struct sorted *items, uint32_t n)
 {
@@ -360,7 +363,8 @@ static int64_t begin_of(
 	return first_call(r, items->piece, ns);
 }
 
-/* Share out the time of a sum within one machine: no chunk of it travels. */
+/* Divide the time of a sum within one machine: none of its chunks leaves the
+ * machine. */
 static void share_local(struct report *r, struct step *s,
 	const struct sw_trace_span *calls, uint32_t n)
 {
@@ -388,7 +392,7 @@ static void share_local(struct report *r, struct step *s,
 	add(s, SUM, to_ns - last->from_ns - ns);
 }
 
-/* Without frames, the steps are what several ranks of a machine called. */
+/* Find steps without frames: calls that several ranks of a machine made. */
 static void find_local(struct report *r)
 {
 	uint32_t n;
@@ -466,7 +470,7 @@ static enum bound largest(const int64_t ns[BOUNDS])
 	return most;
 }
 
-/* Where the contribution came from that the step waited for. */
+/* Name the source of the contribution for which the step waited. */
 static const char *who(
 	const struct report *r, const struct step *s, char out[WHO])
 {
@@ -487,7 +491,7 @@ static const char *who(
 	return out;
 }
 
-/* Print the call of the step that was waited for. */
+/* Print the call for which the step waited. */
 static void last_print(const struct report *r, const struct step *s, FILE *to)
 {
 	const struct sw_trace_name *n = sw_trace_named(

@@ -1,4 +1,4 @@
-/* trace.c - sumwire trace: what happened to each tensor and chunk, and when.
+/* trace.c - sumwire trace: record the events of each tensor and chunk.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +68,7 @@ static int complain(const char *path)
 	return 1;
 }
 
-/* Write what was read, as JSON and as a report. */
+/* Write the loaded events, as JSON and as a report. */
 static int show(const struct options *o, struct sw_trace_data *t)
 {
 	FILE *to;
@@ -112,8 +112,8 @@ static int read_files(const struct options *o, struct sw_trace_data *t)
 	return err;
 }
 
-/* A recording has the sessions' seeds, with which frames of a job without a
- * secret can be forged: only its owner may read it. */
+/* Open a file that only its owner may read: a recording has the sessions'
+ * seeds, with which anyone could forge frames of a job without a secret. */
 static FILE *open_private(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -124,7 +124,7 @@ static FILE *open_private(const char *path)
 	return f;
 }
 
-/* Keep a block as it is. */
+/* Write a block unchanged. */
 static size_t keep(void *ctx, FILE *to, const struct sw_found_daemon *d,
 	const struct sw_trace_block *b, const void *bytes)
 {
@@ -133,7 +133,7 @@ static size_t keep(void *ctx, FILE *to, const struct sw_found_daemon *d,
 	return fwrite(b, 1, sizeof(*b), to) + fwrite(bytes, 1, b->bytes, to);
 }
 
-/* Record into a file that is kept, or into one without a name. */
+/* Record into a file that is kept, or into a temporary file without a name. */
 static int record(const struct options *o, struct sw_trace_data *t)
 {
 	bool is_kept = !is_json(o->out);
