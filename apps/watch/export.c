@@ -1,4 +1,4 @@
-/* export.c - metrics as the text that Prometheus reads.
+/* export.c - metrics in the text format of Prometheus.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/watch/export.h"
 
@@ -11,10 +11,10 @@
 #include "engine/base/error.h"
 
 struct row {
-	char *family; /* and behind its end the labels */
+	char *family; /* the labels follow behind its NUL */
 	const char *labels, *text, *unit;
 	bool is_counter, is_known;
-	/* A histogram's: its buckets, then the sum and the number. */
+	/* Of a histogram: its buckets, then the sum and the count. */
 	bool is_times;
 	uint32_t part;
 	double scale;
@@ -26,7 +26,7 @@ enum { SUM = SW_HISTOGRAM_BUCKETS, COUNT };
 struct rows {
 	struct row *all;
 	uint32_t n, room;
-	uint64_t n_times; /* so far, in the histogram whose rows come */
+	uint64_t n_times; /* count so far, in the current histogram */
 	bool has_failed;
 };
 
@@ -56,7 +56,7 @@ static void row_fill(struct row *row, const char *name, const char *labels)
 	row->labels = row->family + n;
 }
 
-/* Returns the new row; NULL: there is no memory. */
+/* Return a new row; NULL: memory is short. */
 static struct row *row_new(
 	struct rows *r, const char *name, const char *labels, uint64_t value)
 {
@@ -82,8 +82,8 @@ static struct row *row_new(
 	return row;
 }
 
-/* Daemons say how many times each bucket of a histogram has, then their sum;
- * Prometheus wants to know how many it and those below have, and the number. */
+/* Add a row.  Daemons count each bucket of a histogram by itself, and then give
+ * the sum.  Prometheus needs cumulative buckets, and the total count. */
 static void row_add(
 	struct rows *r, const char *name, const char *labels, uint64_t value)
 {
@@ -97,7 +97,7 @@ static void row_add(
 			row->part = COUNT;
 		return;
 	}
-	if (row->part > SUM) { /* another version has more buckets */
+	if (row->part > SUM) { /* a newer version has more buckets */
 		free(row->family);
 		r->n--;
 		return;
@@ -106,7 +106,7 @@ static void row_add(
 	row->value = r->n_times;
 }
 
-/* A row with one more label. */
+/* Add a row with one more label. */
 static void state_add(struct rows *r, const char *name, const char *labels,
 	const char *label, const char *value)
 {
@@ -228,7 +228,7 @@ static void sums_add(
 	row_add(r, "job.J.done_chunks", labels, job->done_chunks);
 }
 
-/* The longest that a tensor has been without progress. */
+/* Return the longest time that a tensor has been without progress. */
 static uint64_t still_ms(const struct sw_daemon_job *job)
 {
 	uint64_t most = 0;
@@ -267,7 +267,8 @@ static void job_add(struct rows *r, const struct sw_found_daemon *d,
 		member_add(r, job, m, more);
 }
 
-/* Counters of an engine say of which: an agent that sums has two. */
+/* Add a counter.  Its labels name the engine, because an agent that sums has
+ * two. */
 static void counter_add(struct rows *r, const struct sw_found_daemon *d,
 	const struct sw_scan_value *v, const char *labels)
 {
@@ -283,7 +284,7 @@ static void counter_add(struct rows *r, const struct sw_found_daemon *d,
 	row_add(r, v->name, more, v->value);
 }
 
-/* A name that several daemons have is completed by the pid. */
+/* Write a daemon's name, with its pid if several daemons have that name. */
 static void name_write(
 	const struct sw_scan *scan, uint32_t i, char *out, size_t size)
 {
@@ -336,7 +337,8 @@ static int compare(const void *a, const void *b)
 	return order ? order : (x->part > y->part) - (x->part < y->part);
 }
 
-/* Text of ours: no quotes or backslashes to escape. */
+/* Write the head of a family.  Our texts have no quotes or backslashes to
+ * escape. */
 static void head_write(const struct row *m, bool is_open, FILE *to)
 {
 	const char *suffix = m->is_counter && !is_open ? "_total" : "";

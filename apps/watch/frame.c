@@ -12,9 +12,9 @@
 enum {
 	TEXT = 160,
 	MB = 1000000,
-	NAME = 64,         /* columns of a name, at most */
+	NAME = 64,         /* most columns of a name */
 	CUTS = 64,         /* shortened names that are compared */
-	MEMBERS_REST = 58, /* columns of a member's row besides the two names */
+	MEMBERS_REST = 58, /* columns of a member's row, except both names */
 	NAMES_LEAST = 5,
 };
 
@@ -23,7 +23,7 @@ enum part { JOBS, MEMBERS, GROUPS, DAEMONS, PORTS, CORES, PARTS };
 static const char *const heads[PARTS] = {
 	[JOBS] = "JOB           SERVER      STATE     RANKS      PUSH MB/s "
 		 "IDLE s  OPEN WAITING",
-	/* The names of nodes and jobs share the room before it. */
+	/* The names of nodes and jobs fill the columns before it. */
 	[MEMBERS] = " STATE      MB/s OPEN LAST %  LATE ms  RTT ms",
 	[GROUPS] = "GROUP                    AGENT          CALLS/s      MB/s "
 		   "ms/CALL  OPEN",
@@ -58,8 +58,8 @@ struct frame {
 	struct cut cuts[CUTS];
 	uint32_t n_cuts;
 	int node_width, job_width;   /* in the table of members */
-	char name[SW_NAME_MAX + 32]; /* a daemon's, with its pid */
-	struct row none; /* in place of a row without memory; never read */
+	char name[SW_NAME_MAX + 32]; /* a daemon's name with its pid */
+	struct row none; /* replaces a row if memory is short; never read */
 	bool has_failed;
 };
 
@@ -101,7 +101,7 @@ static int most(int a, int b)
 	return a > b ? a : b;
 }
 
-/* Does another name look like the shortened @text? */
+/* Return whether an earlier name has the same shortened @text. */
 static bool is_alike(struct frame *fr, const char *name, const char *text)
 {
 	for (uint32_t i = 0; i < fr->n_cuts; i++)
@@ -116,8 +116,8 @@ static bool is_alike(struct frame *fr, const char *name, const char *text)
 	return false;
 }
 
-/* Write @name in @width columns to @out.  A longer one lacks its middle, and
- * has a ~ there, or a ? if an earlier one looks alike. */
+/* Write @name in at most @width columns to @out.  A longer name loses its
+ * middle: '~' replaces it, or '?' if an earlier name looks the same. */
 static const char *fit(
 	struct frame *fr, const char *name, int width, char out[NAME + 1])
 {
@@ -152,8 +152,8 @@ static const char *name_of(struct frame *fr, const struct sw_found_daemon *d)
 	return fr->name;
 }
 
-/* Divide the room for names among the nodes and jobs of the members' table:
- * what one of them does not need the other has. */
+/* Divide the columns for names between the nodes and the jobs of the members'
+ * table: one takes the columns that the other does not need. */
 static void widths_choose(struct frame *fr)
 {
 	int room = (int)fr->f->columns - MEMBERS_REST, node = 4, job = 3;
@@ -202,7 +202,7 @@ static struct pair pair_of(const struct frame *fr, uint32_t i)
 	return p;
 }
 
-/* Return by how much counter PREFIX.NAME has grown per second. */
+/* Return the growth of counter PREFIX.NAME per second. */
 static double rate(const struct pair *p, const char *prefix, const char *name)
 {
 	char whole[SW_COUNTER_NAME];
@@ -237,7 +237,8 @@ static void ranks_format(
 		snprintf(out, 32, "%u-%u", x->first, x->first + x->n_ranks - 1);
 }
 
-/* The same job at the same daemon before; NULL: it is new. */
+/* Return the same job at the same daemon in the earlier scan; NULL: it is
+ * new. */
 static const struct sw_daemon_job *job_before(
 	const struct pair *p, const struct sw_daemon_job *job)
 {
@@ -252,7 +253,7 @@ static const struct sw_daemon_job *job_before(
 	return NULL;
 }
 
-/* Return the member with what was counted between the scans. */
+/* Return the member with the counts between the scans. */
 static struct sw_daemon_member grown(const struct sw_daemon_job *job,
 	const struct sw_daemon_job *before, uint32_t m)
 {
@@ -333,7 +334,8 @@ static void job_add(
 	members_add(fr, p, job);
 }
 
-/* The same group at the same agent before; NULL: it is new. */
+/* Return the same group at the same agent in the earlier scan; NULL: it is
+ * new. */
 static const struct sw_daemon_group *group_before(
 	const struct pair *p, const struct sw_daemon_group *g)
 {
@@ -347,7 +349,8 @@ static const struct sw_daemon_group *group_before(
 	return NULL;
 }
 
-/* Collectives of ranks of one machine make no frames: only this row has them.
+/* Add a group's row.  Collectives within one machine send no frames, so only
+ * this row shows them.
  */
 static void group_add(
 	struct frame *fr, const struct pair *p, const struct sw_daemon_group *g)
@@ -408,7 +411,7 @@ static void daemon_add(struct frame *fr, const struct pair *p)
 	row->loss = lost;
 }
 
-/* Frames that a port has dropped, by all reasons. */
+/* Return the frames that a port has dropped, for all reasons. */
 static double dropped(const struct pair *p, const char *prefix)
 {
 	static const char *const names[] = {"rx_overrun", "rx_not_ours",
@@ -422,8 +425,8 @@ static double dropped(const struct pair *p, const char *prefix)
 	return sum;
 }
 
-/* Write the daemon's name, and that of its port or core, of which @prefix is
- * "port.lan." or "lcore0.", in @width columns. */
+/* Write the names of a daemon and of its port or core in @width columns.
+ * @prefix is "port.lan." or "lcore0.". */
 static const char *part_fit(struct frame *fr, const struct pair *p,
 	const char *prefix, int width, char out[NAME + 1])
 {
@@ -460,7 +463,7 @@ static void core_add(struct frame *fr, const struct pair *p, const char *prefix)
 {
 	struct row *row = row_add(fr, CORES);
 	char name[NAME + 1], whole[SW_COUNTER_NAME + 16];
-	char push[16] = "-"; /* an agent's cores do not count it */
+	char push[16] = "-"; /* an agent's cores do not count pushes */
 
 	snprintf(whole, sizeof(whole), "%spush_bytes", prefix);
 	if (sw_scan_value(p->now, whole, UINT64_MAX) != UINT64_MAX)
@@ -558,7 +561,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(x->text, y->text);
 }
 
-/* Give each table that has rows a head, and row after row to each in turn. */
+/* Give each table with rows a head, then give each table one row in turn. */
 static void share(struct frame *fr)
 {
 	uint32_t left = fr->f->lines ? fr->f->lines : UINT32_MAX;
@@ -580,7 +583,7 @@ static void share(struct frame *fr)
 	}
 }
 
-/* Say in the room behind the first word of a head how many rows more there are.
+/* Write the number of hidden rows into the space behind a head's first word.
  */
 static void more_say(char *head, uint32_t n)
 {

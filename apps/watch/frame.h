@@ -11,10 +11,11 @@
 enum sw_frame_sort { SW_SORT_RATE, SW_SORT_LOSS, SW_SORT_NAME, SW_SORTS };
 
 struct sw_frame {
-	const struct sw_scan *before, *now; /* rates are between them */
-	uint32_t lines, columns;            /* room; lines 0: for all rows */
+	/* the rates cover the time between them */
+	const struct sw_scan *before, *now;
+	uint32_t lines, columns; /* available; lines 0: no limit */
 	enum sw_frame_sort sort;
-	bool is_terminal; /* heads of tables in reverse video */
+	bool is_terminal; /* show heads of tables in reverse video */
 };
 
 /* sw_frame_sort_name - return "rate", "loss" or "name". */
@@ -22,9 +23,9 @@ const char *sw_frame_sort_name(enum sw_frame_sort sort);
 
 /* sw_frame_write - write tables of jobs, members, daemons, ports and polling
  * cores to @to, at most @f->lines lines of at most @f->columns characters.
- * Tables share the room; the head of one that is cut says, as +N, how many rows
- * more there are.  A name that is too long lacks its middle: a ~ stands there,
- * or a ? if another name looks alike.  Errors: SW_ENOMEM. */
+ * Tables share the room; if rows are hidden, the table's head shows their
+ * number as +N.  A name that is too long loses its middle: '~' replaces it, or
+ * '?' if another name looks the same.  Errors: SW_ENOMEM. */
 int sw_frame_write(const struct sw_frame *f, FILE *to);
 
 #endif

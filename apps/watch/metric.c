@@ -1,4 +1,4 @@
-/* metric.c - counters by the names and units of Prometheus.
+/* metric.c - counters with the names and units of Prometheus.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/watch/metric.h"
 
@@ -12,8 +12,8 @@
 
 enum { VALUE = 256 };
 
-/* Our units, and those of Prometheus, which are base units without prefix.
- * @ours ends a counter's name; another word replaces it. */
+/* Our units, and the base units of Prometheus.  @word replaces @ours at the end
+ * of a counter's name. */
 static const struct unit {
 	const char *unit, *ours, *word;
 	double scale;
@@ -63,8 +63,9 @@ static bool number_cut(const char **name, const char *word, struct sw_metric *m)
 	return true;
 }
 
-/* "port.LABEL.device.COUNTER", "port.LABEL.queue0.rx_frames"; a label may have
- * points.  Returns what begins the family's name, and cuts it off *name. */
+/* Split "port.LABEL.device.COUNTER" or "port.LABEL.queue0.rx_frames"; a label
+ * may contain dots.  Cuts the head off *name, and returns the beginning of the
+ * family's name. */
 static const char *port_cut(const char **name, struct sw_metric *m)
 {
 	const char *rest = *name + 5, *end = strrchr(rest, '.'), *p;
@@ -98,7 +99,8 @@ static const char *port_cut(const char **name, struct sw_metric *m)
 	return begin;
 }
 
-/* Cut off what becomes labels; returns what begins the family's name. */
+/* Cut the parts that become labels off *name.  Returns the beginning of the
+ * family's name. */
 static const char *begin_cut(const char **name, struct sw_metric *m)
 {
 	if (!strncmp(*name, "port.", 5))
@@ -148,7 +150,7 @@ static void unit_set(const char *unit, struct sw_metric *m)
 	}
 }
 
-/* The letters that a name may have; names of ours have no others. */
+/* Return whether a name only has letters that Prometheus allows, as ours do. */
 static bool is_name(const char *s)
 {
 	for (; *s; s++)
@@ -164,7 +166,7 @@ static void part_cut(char name[SW_COUNTER_NAME], struct sw_metric *m)
 
 	m->is_times = true;
 	if (!end || (strcmp(end, ".sum") && strncmp(end, ".bucket", 7)))
-		return; /* the row itself */
+		return; /* the name of the whole histogram */
 	m->is_sum = end[1] == 's';
 	if (!m->is_sum)
 		m->bucket = (uint32_t)strtoul(end + 7, NULL, 10);

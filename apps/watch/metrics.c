@@ -1,4 +1,4 @@
-/* metrics.c - sumwire metrics: all daemons' counters, for Prometheus.
+/* metrics.c - sumwire metrics: the counters of all daemons, for Prometheus.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <signal.h>
@@ -16,14 +16,14 @@
 #include "engine/base/error.h"
 #include "pmd/host/http.h"
 
-/* Readers that come within this time share one look at the daemons. */
+/* Readers within this time share one scan of the daemons. */
 #define FRESH_NS UINT64_C(250000000)
 
 enum { PATH = 4096 };
 
-/* A text of each format, and when it was made. */
+/* The text of each format, and its time. */
 struct metrics {
-	const char *name; /* the daemon's; NULL: all daemons */
+	const char *name; /* name of the daemon; NULL: all daemons */
 	struct {
 		char *text;
 		size_t len;
@@ -31,7 +31,7 @@ struct metrics {
 	} made[2];
 };
 
-/* Write the metrics of now as a text that the caller frees. */
+/* Write the current metrics as a text that the caller frees. */
 static int text_make(const char *name, bool is_open, char **text, size_t *len)
 {
 	struct sw_scan scan;
@@ -58,8 +58,8 @@ static int complain(const char *path)
 	return 1;
 }
 
-/* Readers see the old file or the new one.  The name of the unfinished one does
- * not end in .prom, so node_exporter ignores it. */
+/* Replace the file atomically: readers see the old file or the new one.  The
+ * temporary file's name does not end in .prom, so node_exporter ignores it. */
 static int file_write(const char *path, const char *text, size_t len)
 {
 	char unfinished[PATH];

@@ -1,12 +1,13 @@
-/* ras.c - sumwire ras: the status in the form of NCCL's RAS.
+/* ras.c - sumwire ras: the status in the format of NCCL's RAS.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * It answers commands from stdin, a line each.  ncclras and similar readers
- * send such lines to NCCL at TCP port 28028.  systemd, or another super-server,
- * gives each reader a process of its own, so no reader waits for another one.
+ * It answers commands from stdin, one per line. ncclras and similar readers
+ * send such lines to NCCL at TCP port 28028. systemd, or another super-server,
+ * starts a process for each reader, so no reader waits for another one.
  *
- * A tensor or group that waits is a communicator: members whose contribution is
- * missing have made one collective less than the others. */
+ * A tensor or group that waits is shown as a communicator: members whose
+ * contribution is missing have made one collective less than the others.
+ */
 #include <ctype.h>
 #include <poll.h>
 #include <stdio.h>
@@ -83,7 +84,7 @@ static void status_write(struct sw_json *j, const char *state)
 	sw_json_close(j);
 }
 
-/* Write the ranks that are here, or the missing ones; return how many. */
+/* Write the ranks that are here, or the missing ones.  Returns their number. */
 static uint32_t ranks_write(struct sw_json *j, const struct sw_daemon_job *job,
 	const struct sw_daemon_wait *w, bool are_here)
 {
@@ -112,7 +113,7 @@ static uint32_t ranks_write(struct sw_json *j, const struct sw_daemon_job *job,
 	return n;
 }
 
-/* FNV-1a, of names apart. */
+/* Hash a name into @h by FNV-1a, and separate it from the next name. */
 static uint64_t hash(uint64_t h, const char *name)
 {
 	for (; name && *name; name++)
@@ -207,7 +208,7 @@ static int json_status(void)
 
 /* --- MONITOR --- */
 
-/* A line for each job, and for each of its waits of more than a second. */
+/* List each job in a line, and each of its waits of more than a second. */
 static char *events_list(void)
 {
 	struct sw_found_daemons found;
@@ -263,7 +264,7 @@ static void difference_print(
 	}
 }
 
-/* Until the reader closes its end. */
+/* Print changes until the reader closes its end. */
 static int monitor(void)
 {
 	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -298,7 +299,7 @@ static bool is_command(const char *line, const char *word, const char **rest)
 	return true;
 }
 
-/* Answer one command.  Returns the exit code; -1: there may be more. */
+/* Answer one command.  Returns the exit code; -1: read another command. */
 static int answer(const char *line, bool *is_json)
 {
 	char name[] = "status";
@@ -309,7 +310,7 @@ static int answer(const char *line, bool *is_json)
 		printf("SERVER PROTOCOL %d\n", PROTOCOL);
 	} else if (is_command(line, "TIMEOUT", &rest) &&
 		   isdigit((unsigned char)*rest)) {
-		printf("OK\n"); /* daemons have a second in any case */
+		printf("OK\n"); /* daemons always get a second to answer */
 	} else if (is_command(line, "SET FORMAT", &rest) &&
 		   (!strcasecmp(rest, "json") || !strcasecmp(rest, "text"))) {
 		*is_json = !strcasecmp(rest, "json");

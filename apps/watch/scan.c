@@ -1,4 +1,4 @@
-/* scan.c - what all daemons of this machine say, read at one time.
+/* scan.c - the jobs and counters of all daemons, read at the same time.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/watch/scan.h"
 
@@ -9,8 +9,8 @@
 #include "engine/base/error.h"
 #include "pmd/host/stats_read.h"
 
-/* More than a daemon has with 64 lcores and 16 ports; a stranger's socket may
- * say anything. */
+/* More than a daemon has with 64 lcores and 16 ports.  A foreign socket may
+ * send anything. */
 enum { VALUES_MAX = 16384 };
 
 static void each(void *ctx, const char *name, uint64_t value)
@@ -33,7 +33,7 @@ static void each(void *ctx, const char *name, uint64_t value)
 	s->values[s->n++].value = value;
 }
 
-/* Forget the daemons that @name does not mean; NULL means all. */
+/* Drop the daemons that @name does not mean; NULL means all. */
 static void choose(const char *name, struct sw_found_daemons *found)
 {
 	uint32_t kept = 0;
@@ -65,8 +65,8 @@ int sw_scan_daemons(const char *name, struct sw_scan *out)
 		struct sw_scan_daemon *s = &out->all[i];
 
 		s->d = &out->found.all[i];
-		/* a silent daemon would not answer now, either; an answer
-		 * that was cut is not used */
+		/* A silent daemon would not answer now either.  Ignore a
+		 * truncated answer. */
 		if (s->d->found == SW_FOUND && s->d->stats &&
 			sw_stats_read(s->d->stats, each, s))
 			s->n = 0;

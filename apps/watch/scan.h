@@ -1,4 +1,4 @@
-/* scan.h - what all daemons of this machine say, read at one time.
+/* scan.h - the jobs and counters of all daemons, read at the same time.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_APPS_WATCH_SCAN_H
 #define SW_APPS_WATCH_SCAN_H
@@ -13,19 +13,20 @@ struct sw_scan_value {
 
 struct sw_scan_daemon {
 	const struct sw_found_daemon *d;
-	uint64_t at_ns;   /* of its values */
-	uint32_t n, room; /* n 0: they could not be read */
+	uint64_t at_ns;   /* time of the values */
+	uint32_t n, room; /* n 0: reading failed */
 	struct sw_scan_value *values;
 };
 
 struct sw_scan {
 	struct sw_found_daemons found;
-	struct sw_scan_daemon *all; /* found.n */
+	struct sw_scan_daemon *all; /* one for each of found */
 };
 
 /* sw_scan_daemons - ask all daemons (daemons.h) for their jobs and counters.
- * @name  of a daemon or job, a pid; NULL: all
- * The caller must free @out, also after an error.  Errors: SW_ENOMEM. */
+ * The caller must free @out, even after an error.
+ * @name  name of a daemon or job, or a pid; NULL: all
+ * Errors: SW_ENOMEM. */
 int sw_scan_daemons(const char *name, struct sw_scan *out);
 void sw_scan_free(struct sw_scan *scan);
 

@@ -1,4 +1,4 @@
-/* top.c - sumwire top: what daemons and jobs do now.
+/* top.c - sumwire top: the current activity of daemons and jobs.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <poll.h>
@@ -27,8 +27,9 @@ struct top {
 	bool is_once, is_terminal, has_keys;
 	enum sw_frame_sort sort;
 	struct sw_scan before, now;
-	struct termios was; /* the terminal's, if has_keys */
-	int signals;        /* SIGINT, SIGTERM, SIGHUP, SIGWINCH */
+	struct termios was; /* the terminal's mode before, if has_keys */
+	/* descriptor of SIGINT, SIGTERM, SIGHUP, SIGWINCH */
+	int signals;
 };
 
 /* --- the terminal --- */
@@ -94,8 +95,8 @@ static void title_write(const struct top *t, uint32_t columns, FILE *to)
 	fprintf(to, "%.*s\n", (int)columns, line);
 }
 
-/* Redraw from the corner; each line clears its rest, the last what is below, so
- * that nothing flickers. */
+/* Redraw from the corner.  Each line clears its rest, and the last one the
+ * screen below, so nothing flickers. */
 static void screen_write(const char *text, size_t n)
 {
 	fputs("\033[H", stdout);
@@ -141,7 +142,7 @@ static int frame_show(const struct top *t)
 
 /* --- waiting --- */
 
-/* A key, or a signal.  True: end. */
+/* Handle a key or a signal.  Returns true to end. */
 static bool take_input(struct top *t, const struct pollfd polls[2])
 {
 	struct signalfd_siginfo info;
@@ -160,7 +161,8 @@ static bool take_input(struct top *t, const struct pollfd polls[2])
 	return key == 'q' || key == 4;
 }
 
-/* Wait until the next look at the daemons; keys redraw.  True: end. */
+/* Wait until the next scan of the daemons; keys redraw.  Returns true to
+ * end. */
 static bool wait_until(struct top *t, uint64_t at_ns)
 {
 	struct pollfd polls[2] = {{.fd = t->signals, .events = POLLIN},
