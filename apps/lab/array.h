@@ -1,4 +1,4 @@
-/* array.h - zeroed memory for the laboratory, which aborts without it.
+/* array.h - zeroed memory for the laboratory; aborts if memory is short.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_APPS_LAB_ARRAY_H
 #define SW_APPS_LAB_ARRAY_H
@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* sw_lab_array - return @n zeroed elements of @bytes, at least one; to be
- * freed. */
+/* sw_lab_array - return @n zeroed elements of @bytes, at least one, or abort.
+ * The caller frees them. */
 static inline void *sw_lab_array(uint64_t n, size_t bytes)
 {
 	void *mem = calloc(n ? n : 1, bytes);

@@ -30,12 +30,12 @@ static const struct {
 
 enum { N_BUILTINS = sizeof(builtins) / sizeof(builtins[0]) };
 
-/* One walk over the text. */
+/* State of a walk over the text. */
 struct walk {
 	struct sw_model *m;
 	const char *file;
 	uint32_t line;
-	uint64_t n_layers, n_params; /* announced by the file; 0: not yet */
+	uint64_t n_layers, n_params; /* announced by the file; 0: not so far */
 	char *why;
 	size_t size;
 };
@@ -56,7 +56,7 @@ static int fail(struct walk *w, const char *fmt, ...)
 	return SW_ECONF;
 }
 
-/* @text as a number of @unit from @min to @max. */
+/* Read @text as a number of @unit from @min to @max. */
 static int number(struct walk *w, const char *what, const char *text,
 	enum sw_unit unit, uint64_t min, uint64_t max, uint64_t *out)
 {
@@ -124,7 +124,7 @@ static int take_layer(struct walk *w, char **words, uint32_t n)
 	return err;
 }
 
-/* Elements of a shape, "64x3x3x3". */
+/* Return the number of elements of a shape such as "64x3x3x3". */
 static int take_shape(struct walk *w, char *shape, uint64_t *out)
 {
 	char *rest = shape, *word;
@@ -289,7 +289,7 @@ const char *sw_model_builtin(uint32_t i)
 	return i < N_BUILTINS ? builtins[i].name : NULL;
 }
 
-/* --- where the text comes from --- */
+/* --- sources of the text --- */
 
 static int open_builtin(
 	struct sw_model *m, const char *name, char *why, size_t size)

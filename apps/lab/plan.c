@@ -1,4 +1,4 @@
-/* plan.c - sumwire-lab plan: what n GPU and k CPU machines can reach.
+/* plan.c - sumwire-lab plan: the limits of n GPU and k CPU machines.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <math.h>
@@ -24,7 +24,7 @@ struct plan {
 	uint64_t copy_bits_s, piece_bytes;
 	const char *model_name, *svg;
 	bool has_barrier, is_json;
-	/* computed */
+	/* results */
 	struct sw_model model;
 	struct sw_plan_share share;
 	struct sw_plan_run run;
@@ -37,14 +37,15 @@ static double m_bytes(const struct plan *p)
 	return (double)(p->bytes ? p->bytes : p->model.bytes);
 }
 
-/* The rate that a rank sees: with the optimal shares M takes that long. */
+/* Return the rate that a rank sees: the rate at which M takes as long as with
+ * the optimal shares. */
 static double effective_rate(const struct plan *p)
 {
 	return p->share.optimal_s > 0 ? m_bytes(p) / p->share.optimal_s
 				      : (double)p->rate_bits_s / 8;
 }
 
-/* Time to copy M bytes one way; NAN: nothing is copied. */
+/* Return the time to copy M bytes one way; NAN: no copies. */
 static double copy_s(const struct plan *p)
 {
 	return p->copy_bits_s ? 8 * m_bytes(p) / (double)p->copy_bits_s : NAN;
@@ -83,10 +84,10 @@ static int compute(struct plan *p)
 	return err;
 }
 
-/* --- where the bytes would lie --- */
+/* --- balance of the placement --- */
 
-/* The largest part of a placement over what it should be, less 1; NAN: more
- * servers than a job may have. */
+/* Return by how much the most loaded server of a placement exceeds its share,
+ * as a fraction.  NAN: more servers than a job may have. */
 static double unbalance(const struct plan *p, enum sw_plan_place place)
 {
 	struct sw_place_job job = {.n_members = (uint16_t)p->n,
@@ -208,7 +209,7 @@ static void print_table(const struct plan *p)
 		print_number(sw_plan_place_name(i), 100 * unbalance(p, i), "%");
 }
 
-/* Figure 12: time over k, from none to n CPU machines. */
+/* Draw figure 12: time over k, from 0 to n CPU machines. */
 static int write_svg(const struct plan *p)
 {
 	double x[MACHINES + 1], y[3][MACHINES + 1];

@@ -1,4 +1,4 @@
-/* plan_place.c - which server would sum which stripe, by BytePS's hashes.
+/* plan_place.c - the server of each stripe by BytePS's hashes.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/plan_place.h"
 
@@ -7,7 +7,7 @@
 
 enum { MIXED_BOUND = 101 };
 
-/* Over the decimal text of a number. */
+/* Hash the decimal text of a number. */
 
 static uint64_t hash_naive(const char *text)
 {
@@ -18,7 +18,7 @@ static uint64_t hash_naive(const char *text)
 	return ((key >> 16) + key % 65536) * 9973;
 }
 
-/* std::hash of a string in libstdc++: MurmurHash64A, little endian. */
+/* Compute std::hash of a string in libstdc++: MurmurHash64A, little endian. */
 static uint64_t hash_built_in(const char *text)
 {
 	const uint64_t mul = 0xc6a4a7935bd1e995, len = strlen(text);

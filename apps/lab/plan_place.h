@@ -1,9 +1,9 @@
-/* plan_place.h - which server would sum which stripe, by BytePS's hashes.
+/* plan_place.h - the server of each stripe by BytePS's hashes.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * BytePS's BYTEPS_KEY_HASH_FN, for comparison with our placement
- * (engine/sched/place.h): it hashes a stripe's number and leaves size and
- * balance to chance.
+ * These are the functions of BytePS's BYTEPS_KEY_HASH_FN, for comparison with
+ * our placement (engine/sched/place.h).  BytePS hashes a stripe's number, and
+ * leaves size and balance to chance.
  */
 #ifndef SW_APPS_LAB_PLAN_PLACE_H
 #define SW_APPS_LAB_PLAN_PLACE_H
@@ -22,7 +22,8 @@ enum sw_plan_place {
 
 const char *sw_plan_place_name(enum sw_plan_place place);
 
-/* sw_plan_owner - the server of stripe @stripe of the line; @map is @job's. */
+/* sw_plan_owner - return the server of stripe @stripe of the line.  @map must
+ * belong to @job. */
 uint32_t sw_plan_owner(enum sw_plan_place place, const struct sw_place_job *job,
 	const struct sw_place_map *map, uint32_t stripe);
 

@@ -1,4 +1,4 @@
-/* plan_sim.c - iterations of a training, as events: computation and one link.
+/* plan_sim.c - training iterations as events: computation and one link.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/plan_sim.h"
 
@@ -9,11 +9,12 @@
 
 enum { WARM_UP = 2, MEASURED = 10, F32 = 4 };
 
-/* A partition that was admitted: in the link's queue, on it, or coming back. */
+/* An admitted part of a partition: in the link's queue, on the link, or on its
+ * way back. */
 struct part {
 	uint32_t tensor;
-	bool is_first;      /* first of its partition, pays the overhead */
-	double bytes, at_s; /* when its result, or its credit, is here */
+	bool is_first;      /* first part of its partition: pays the overhead */
+	double bytes, at_s; /* at_s: arrival of its result or its credit */
 };
 
 struct queue {
@@ -22,7 +23,8 @@ struct queue {
 };
 
 struct tensor {
-	/* bytes of this round: not copied out yet, ready to send, not back */
+	/* Bytes of this round: not yet copied out, ready to send, not yet
+	 * back. */
 	double bytes, uncopied, unsent, missing;
 	double part_left; /* unsent part of the partition in flight */
 	uint32_t layer;
@@ -34,22 +36,24 @@ struct sim {
 	struct sw_policy policy;
 	bool is_ideal;
 	double now_s;
-	/* computation: step 0 … 2 n - 1 of iteration @iteration */
+	/* Computation: step 0 … 2 n - 1 of iteration @iteration. */
 	uint32_t step, iteration;
 	double step_end_s;     /* INFINITY: it waits */
 	double first_s, end_s; /* begin and end of the measurement */
 	double period_s;       /* length of the last iteration */
-	bool is_steady;        /* as long as the one before */
+	/* the last iteration took as long as the one before */
+	bool is_steady;
 	struct tensor *tensors;
 	uint64_t n_ready;
-	uint32_t chosen; /* to send from; n_tensors: look again */
+	uint32_t chosen; /* tensor to send from; n_tensors: choose again */
 	double credit;
 	struct queue sending, coming, crediting, returning;
 	bool is_sending;
-	double sent_s;         /* the head of sending leaves */
-	struct part leaving;   /* the piece that is being copied out */
-	double left_s, back_s; /* it, or the head of returning, is copied;
-				  INFINITY: none is */
+	double sent_s;       /* end of sending the head of sending */
+	struct part leaving; /* the piece that is being copied out */
+	/* ends of the copies of leaving and of the head of returning; INFINITY:
+	 * no copy */
+	double left_s, back_s;
 };
 
 /* --- queues of fixed size --- */
@@ -94,7 +98,7 @@ static uint32_t layer_of(const struct sim *s)
 	return is_forward(s) ? s->step : 2 * n - 1 - s->step;
 }
 
-/* Are the pulls there that the next step needs? */
+/* Return whether the pulls that the next step needs have completed. */
 static bool may_start(const struct sim *s)
 {
 	const struct sw_model *m = s->run->model;
@@ -151,7 +155,8 @@ static void end_step(struct sim *s)
 
 /* --- communication --- */
 
-/* The most urgent tensor with bytes to send, or to copy out. */
+/* Return the most urgent tensor with bytes to send, or to copy out; n_tensors:
+ * none. */
 static uint32_t look(const struct sim *s, bool is_copy)
 {
 	uint32_t n = s->run->model->n_tensors, best = n;
@@ -170,7 +175,7 @@ static uint32_t look(const struct sim *s, bool is_copy)
 	return best;
 }
 
-/* The tensor to send from, or n_tensors. */
+/* Return the tensor to send from; n_tensors: none. */
 static uint32_t choose(struct sim *s)
 {
 	uint32_t n = s->run->model->n_tensors;
@@ -208,7 +213,8 @@ static void admit(struct sim *s)
 	}
 }
 
-/* The most urgent part comes to the head; those it overtakes stay in order. */
+/* Move the most urgent part to the head.  The parts that it overtakes keep
+ * their order. */
 static void sort(struct sim *s)
 {
 	struct queue *q = &s->sending;
@@ -292,7 +298,8 @@ static void start_copies(struct sim *s)
 static void land(struct sim *s)
 {
 	s->tensors[s->leaving.tensor].unsent += s->leaving.bytes;
-	s->chosen = s->run->model->n_tensors; /* may be more urgent */
+	/* the landed tensor may be more urgent */
+	s->chosen = s->run->model->n_tensors;
 	s->left_s = INFINITY;
 }
 
@@ -310,7 +317,7 @@ static double next_of(struct queue *q)
 	return q->n ? head(q)->at_s : INFINITY;
 }
 
-/* The next event, after which everything starts that can. */
+/* Advance to the next event, then start everything that can start. */
 static void advance(struct sim *s)
 {
 	double sent_s = s->is_sending ? s->sent_s : INFINITY;
@@ -320,7 +327,8 @@ static void advance(struct sim *s)
 	s->now_s = fmin(fmin(s->step_end_s, sent_s), fmin(result_s, credit_s));
 	s->now_s = fmin(s->now_s, fmin(s->left_s, s->back_s));
 	if (s->now_s == s->step_end_s)
-		end_step(s); /* first, so that what is ready now can go now */
+		/* first, so that newly ready tensors can leave at once */
+		end_step(s);
 	else if (s->now_s == s->left_s)
 		land(s);
 	else if (s->now_s == s->back_s)
@@ -344,8 +352,8 @@ static double slowest(const struct sw_plan_link *l)
 				   : l->rate_bytes_s;
 }
 
-/* The fluid case: the most urgent tensor has the link until something happens.
- */
+/* Advance in the fluid case: the most urgent tensor owns the link until the
+ * next event. */
 static void advance_ideal(struct sim *s)
 {
 	uint32_t n = s->run->model->n_tensors, t = choose(s);

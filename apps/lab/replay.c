@@ -1,4 +1,4 @@
-/* replay.c - sumwire-lab replay: a model's iterations against the real engine.
+/* replay.c - sumwire-lab replay: run a model's iterations on the real engine.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/replay.h"
 
@@ -14,9 +14,10 @@
 #include "engine/base/error.h"
 #include "engine/sched/sched.h"
 
-enum { PIECE_MAX = 64 << 20 }; /* a device's (sumwire/device.h) */
+/* largest piece of a device (sumwire/device.h) */
+enum { PIECE_MAX = 64 << 20 };
 
-#define RATE_BIT_S UINT64_C(10000000000) /* unless one is given */
+#define RATE_BIT_S UINT64_C(10000000000) /* default */
 
 static int run_loopback(const struct sw_replay *r, struct sw_replay_outcome *o)
 {
@@ -63,7 +64,8 @@ static int report(const struct sw_replay *r, const struct sw_replay_outcome *o)
 
 /* --- command line --- */
 
-/* Returns NULL after printing an error if the policy is unknown. */
+/* Find a policy by name.  Returns NULL after printing an error if it is
+ * unknown. */
 static const struct sw_policy *policy_of(const char *name)
 {
 	struct sw_nearest near;

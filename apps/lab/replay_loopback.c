@@ -1,4 +1,4 @@
-/* replay_loopback.c - a server, agents and ranks on this machine, for a run.
+/* replay_loopback.c - run a server, agents and ranks on this machine.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <math.h>
@@ -18,7 +18,7 @@
 
 enum { ARGS = 24, TEXT = 40 };
 
-/* The command line of a rank, which is this command again. */
+/* The command line of a rank: this command again. */
 struct command {
 	char *argv[ARGS];
 	char text[ARGS][TEXT], device[TEXT];
@@ -40,7 +40,7 @@ static void add_number(struct command *c, const char *name, double value)
 	add(c, name, text);
 }
 
-/* A device whose copies take so much longer, as all does. */
+/* Add the device.  Its copies are dilated like all other times. */
 static void add_device(
 	const struct sw_replay *r, double dilation, struct command *c)
 {
@@ -64,7 +64,7 @@ static void build(const struct sw_replay *r, bool is_probe, const char *policy,
 	add(c, "--report", report);
 	add_number(c, "--iters", r->n_iters);
 	add_number(c, "--dilate", dilation);
-	if (r->device && !is_probe) /* the network alone */
+	if (r->device && !is_probe) /* a probe measures only the network */
 		add_device(r, dilation, c);
 	if (r->has_barrier)
 		add(c, "--barrier", NULL);
@@ -75,7 +75,7 @@ static void build(const struct sw_replay *r, bool is_probe, const char *policy,
 	add(c, NULL, NULL);
 }
 
-/* Keys of all processes' configurations beside those of sumwire run. */
+/* Keys to add to the configurations of sumwire run. */
 struct keys {
 	char job[128], agent[64], port[64];
 };
@@ -84,7 +84,7 @@ static struct keys keys_of(
 	const struct sw_replay *r, const char *policy, double dilation)
 {
 	struct keys k = {.job = ""};
-	/* fifo has no tuning, even beside a policy that has */
+	/* fifo has no tuning, even if r->policy has */
 	bool takes_tuning = sw_policy_find(policy)->is_tunable;
 	int n = snprintf(k.job, sizeof(k.job), "policy = %s\n", policy);
 
@@ -121,7 +121,8 @@ static int run(
 	int code = sw_run_all(&run);
 
 	if (run.number)
-		raise(run.number); /* all have ended: die of it, too */
+		/* all processes have ended: die of the same signal */
+		raise(run.number);
 	return code ? SW_EPEER : 0;
 }
 
@@ -136,7 +137,7 @@ static int read_report(FILE *f, struct sw_replay_result *out)
 	return SW_EPROTO;
 }
 
-/* Show a person what takes so long; the next line overwrites it. */
+/* Show a user what runs; the next line overwrites it. */
 static void show(const struct sw_replay *r, bool is_probe, const char *policy)
 {
 	if (isatty(STDERR_FILENO))
@@ -145,10 +146,10 @@ static void show(const struct sw_replay *r, bool is_probe, const char *policy)
 			is_probe ? "what is carried" : "iterations");
 }
 
-/* --- who else is here --- */
+/* --- other load of this machine --- */
 
-/* CPU time of this machine that was not ours, a hypervisor's included, and when
- * that was. */
+/* CPU time of this machine outside this command and its children, including a
+ * hypervisor's, and the time at which it was read. */
 struct used {
 	double others_s, at_s;
 };
@@ -189,8 +190,8 @@ int sw_replay_loopback(const struct sw_replay *r, bool is_probe,
 {
 	char path[TEXT];
 	struct keys k = keys_of(r, policy, dilation);
-	/* A file without a name: all processes inherit it, and it goes with the
-	 * last of them. */
+	/* A file without a name: all processes inherit it, and it disappears
+	 * with the last of them. */
 	FILE *report = tmpfile();
 	struct used from, to;
 	struct command c;

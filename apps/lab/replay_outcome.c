@@ -1,4 +1,4 @@
-/* replay_outcome.c - what a replay is held against, and its outcome as JSON.
+/* replay_outcome.c - reference times of a replay, and its outcome as JSON.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <stdio.h>
@@ -6,8 +6,9 @@
 #include "apps/lab/replay.h"
 #include "engine/sched/policy.h"
 
-/* A paced rate may be this share of what the machine carries without pacing:
- * who paces sleeps and wakes, which takes CPU time from the others. */
+/* A paced rate may use this share of the machine's unpaced capacity.  Pacing
+ * makes lcores sleep and wake, which takes CPU time from the other
+ * processes. */
 #define SHARE 0.35
 
 static void add_copies(const struct sw_replay *r, struct sw_plan_link *link)
@@ -54,7 +55,8 @@ int sw_replay_dilate(const struct sw_replay *r, struct sw_replay_outcome *o)
 	o->dilation = r->dilation > 0 ? r->dilation
 				      : fmax(1, rate / (SHARE * probe.bytes_s));
 	o->latency_s = probe.latency_s / o->dilation;
-	/* By how much stop-and-wait exceeds the link's time, for each part. */
+	/* For each part, the time by which stop-and-wait exceeds the link's
+	 * time. */
 	err = sw_replay_loopback(r, true, "p3", o->dilation, &p3);
 	if (err)
 		return err;

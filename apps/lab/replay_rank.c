@@ -1,9 +1,10 @@
-/* replay_rank.c - one rank: a model's layers in time, its tensors for real.
+/* replay_rank.c - one rank: real tensors, and layers as timed waits.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The computation is a clock: a step starts when the one before has ended and
- * its pulls are there, and ends its time later. A rank that oversleeps a little
- * starts its next step on time, as a device with a queue would.
+ * A clock replaces the computation.  A step starts when the previous step has
+ * ended and its pulls have completed, and ends after its time.  A rank that
+ * oversleeps a little still starts its next step on time, like a device with a
+ * queue.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,10 +18,10 @@
 #include <sumwire/device.h>
 
 enum {
-	PROBE_ROUNDS = 6, /* the first touches the memory, and does not count */
+	PROBE_ROUNDS = 6, /* the first touches the memory and is discarded */
 	PROBE_PINGS = 200,
-	PROBE_PACED = 64 << 20, /* bytes of a round that is paced */
-	SEARCH = 400, /* iterations that a tuner may take until it settles */
+	PROBE_PACED = 64 << 20, /* bytes of a round over a paced port */
+	SEARCH = 400,           /* most iterations until a tuner settles */
 };
 
 struct rank {
@@ -28,17 +29,17 @@ struct rank {
 	const struct sw_model *m;
 	struct sw_client *client;
 	struct sw_tensor **tensors;
-	uint64_t *handles; /* 0: not open */
-	/* r->device: its tensors, and where they are in its memory */
+	uint64_t *handles; /* 0: no open request */
+	/* With r->device: its tensors, and their addresses in its memory. */
 	struct sw_device *device;
 	struct sw_device_tensor **device_tensors;
 	void **memory;
-	uint64_t clock_ns; /* the computation's */
+	uint64_t clock_ns; /* time of the computation */
 	uint32_t step;
 	uint64_t n_wrong;
-	double *times; /* seconds of the iterations that count; r->n_iters */
+	double *times; /* seconds of each counted iteration; r->n_iters */
 	uint32_t n_times;
-	/* r->each has said that the job may end; all have seen that. */
+	/* is_last: r->each has ended the job. is_over: all ranks know it. */
 	bool is_last, is_over;
 };
 
@@ -50,7 +51,7 @@ static int failed(const struct rank *w, int err)
 
 /* --- tensors --- */
 
-/* All zeros, since not every number is added as fast. */
+/* Allocate zeros: additions of other numbers differ in speed. */
 static int alloc_on_device(struct rank *w, uint64_t bytes, void **out)
 {
 	void *zeros = calloc(1, bytes);
@@ -122,7 +123,8 @@ static int declare(struct rank *w)
 	return err;
 }
 
-/* The first element shows that it is this step's sum of all ranks. */
+/* Return the first element of a rank's tensor, by which the sum of this step is
+ * checked. */
 static float mark(const struct rank *w, uint32_t rank)
 {
 	return (float)(w->step % 1024 * 64 + rank + 1);
@@ -150,7 +152,8 @@ static int start(struct rank *w, uint32_t t)
 	return sw_push_pull_device(w->device_tensors[t], &call);
 }
 
-/* Bytes of the elements by which it is known: the mark, and is it the last? */
+/* Return the bytes of the elements with a meaning: the mark, and whether this
+ * iteration is the last. */
 static uint64_t head_bytes(const struct rank *w, uint32_t t)
 {
 	return w->m->tensors[t].n_elems > 1 ? 2 * sizeof(float) : sizeof(float);
@@ -171,7 +174,7 @@ static int push_tensor(struct rank *w, uint32_t t)
 	return err ? failed(w, err) : 0;
 }
 
-/* The sum's first elements, when it is there. */
+/* Wait for a sum, and copy its first elements. */
 static int take_sum(struct rank *w, uint32_t t, float *head)
 {
 	int err = w->device ? sw_device_wait(w->device_tensors[t])
@@ -186,7 +189,7 @@ static int take_sum(struct rank *w, uint32_t t, float *head)
 	return err;
 }
 
-/* Wait for tensors @first … @end - 1, if they are under way. */
+/* Wait for tensors @first … @end - 1, as far as they are in flight. */
 static int pull(struct rank *w, uint32_t first, uint32_t end)
 {
 	for (uint32_t t = first; t < end; t++) {
@@ -216,7 +219,8 @@ static void compute(struct rank *w, uint64_t ns)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
 }
 
-/* The pulls that layer @i needs; the computation goes on no earlier. */
+/* Wait for the pulls that layer @i needs.  The computation continues not before
+ * they have completed. */
 static int wait_for_layer(struct rank *w, uint32_t i)
 {
 	const struct sw_model_layer *l = &w->m->layers[i];
@@ -226,7 +230,7 @@ static int wait_for_layer(struct rank *w, uint32_t i)
 			    : pull(w, l->first, l->first + l->n_tensors);
 
 	after_ns = sw_now_ns();
-	/* Even with nothing to wait for, some microseconds pass. */
+	/* Even a wait for nothing takes some microseconds. */
 	if (after_ns - before_ns > 20000 && after_ns > w->clock_ns)
 		w->clock_ns = after_ns;
 	return err;
@@ -253,7 +257,7 @@ static int iterate(struct rank *w)
 	return err;
 }
 
-/* Iteration @i took @s. */
+/* Note that iteration @i took @s seconds. */
 static int note(struct rank *w, uint32_t i, double s)
 {
 	int verdict = SW_REPLAY_COUNTS;
@@ -297,7 +301,7 @@ static int replay(struct rank *w, struct sw_replay_result *out)
 	return err ? err : pull(w, 0, w->m->n_tensors);
 }
 
-/* --- what the agents carry --- */
+/* --- the capacity of the agents --- */
 
 static uint32_t smallest(const struct sw_model *m)
 {
@@ -309,13 +313,13 @@ static uint32_t smallest(const struct sw_model *m)
 	return best;
 }
 
-/* Tensors that are pushed together. */
+/* Tensors of one simultaneous push. */
 struct sample {
 	uint32_t n, ids[SW_MODEL_TENSORS];
-	double bytes, n_parts; /* of p3 */
+	double bytes, n_parts; /* n_parts: p3's parts */
 };
 
-/* All tensors; over a paced port, only as many as take a moment. */
+/* Choose all tensors; over a paced port, only as many as take a moment. */
 static void choose(const struct rank *w, struct sample *s)
 {
 	double part = (double)sw_policies[SW_POLICY_P3].part_bytes,
@@ -338,7 +342,7 @@ static void choose(const struct rank *w, struct sample *s)
 	}
 }
 
-/* Seconds from the first push until all sums are here. */
+/* Measure the seconds from the first push to the last sum. */
 static int push_and_pull(struct rank *w, const struct sample *s, double *took)
 {
 	uint64_t from_ns = sw_now_ns();
@@ -380,7 +384,7 @@ static int probe(struct rank *w, struct sw_replay_result *out)
 	return err;
 }
 
-/* Write rank 0's measurements, for the process that started it. */
+/* Write rank 0's measurements for its parent process. */
 static int write_report(const char *path, const struct sw_replay_result *out)
 {
 	FILE *f = fopen(path, "w");

@@ -1,9 +1,9 @@
 /* replay_table.c - sumwire-lab replay --table: models by rates by policies.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Figure 13 of ByteScheduler (SOSP 2019), as far as one machine can show it:
- * each model at each rate under every policy, beside the optimum of BS-T1 and
- * the simulation by events.
+ * Reproduces figure 13 of ByteScheduler (SOSP 2019), as far as one machine can:
+ * each model at each rate under every policy, with the optimum of BS-T1 and the
+ * simulation by events.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@ enum {
 };
 
 struct table {
-	struct sw_replay *r; /* the case that runs */
+	struct sw_replay *r; /* the running case */
 	struct sw_json json;
 };
 

@@ -1,4 +1,4 @@
-/* replay_tune.c - replay --tune: rank 0 tunes the job while it iterates.
+/* replay_tune.c - replay --tune: rank 0 tunes the running job.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 
 struct tuned {
 	struct sw_tune_live live;
-	uint32_t n, n_wanted; /* iterations since the tuner has settled */
+	uint32_t n, n_wanted; /* iterations since the tuner settled */
 };
 
 static int each(void *ctx, struct sw_client *client, double iteration_s)

@@ -10,13 +10,14 @@ enum { WIDTH = 760, HEIGHT = 400, LEFT = 80, RIGHT = 240, TOP = 56, LOW = 60 };
 
 #define DASHES(line) ((line).is_dashed ? "stroke-dasharray=\"6 4\" " : "")
 
-/* Blue, vermilion, green, …: the palette of Okabe and Ito, for all eyes. */
+/* The palette of Okabe and Ito, which colour-blind readers can tell apart:
+ * blue, vermilion, green, … */
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73",
 	"#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999"};
 
 struct frame {
 	double x0, x1, y1; /* the axes go from (x0, 0) to (x1, y1) */
-	bool is_log;       /* x0 and x1 are logarithms of what they show */
+	bool is_log;       /* x0 and x1 are logarithms of the values */
 	FILE *f;
 };
 
@@ -53,7 +54,8 @@ static void write_text(const struct frame *a, double x, double y,
 	fputs("</text>\n", a->f);
 }
 
-/* 1, 2 or 5 times a power of ten, so that about five steps reach @end. */
+/* Return 1, 2 or 5 times a power of ten, so that about five steps reach
+ * @end. */
 static double step_for(double end)
 {
 	double unit = pow(10, floor(log10(end / 5)));
@@ -72,7 +74,8 @@ static void write_tick(const struct frame *a, double x)
 	write_text(a, across(a, x), HEIGHT - LOW + 18, "middle", "#333", label);
 }
 
-/* Below a logarithmic axis each point has its number, if there is room. */
+/* Write the ticks.  On a logarithmic axis each point gets its number, if there
+ * is room. */
 static void write_ticks(const struct frame *a, const struct sw_svg_plot *p)
 {
 	double step = step_for(a->x1 - a->x0), last = 0;

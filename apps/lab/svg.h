@@ -9,8 +9,8 @@
 
 struct sw_svg_line {
 	const char *name;
-	const double *y; /* [plot.n]; what is not finite is left out */
-	bool is_dashed;  /* a formula's */
+	const double *y; /* [plot.n]; values that are not finite are omitted */
+	bool is_dashed;  /* for a formula */
 };
 
 struct sw_svg_plot {
@@ -22,9 +22,9 @@ struct sw_svg_plot {
 	uint32_t n_lines;
 };
 
-/* sw_svg_write - write the plot to @f.  The y axis begins at 0, and each point
- * of a line that is not dashed has a mark.  Returns 0, or SW_EIO when the file
- * did not take everything. */
+/* sw_svg_write - write the plot to @f.  The y axis begins at 0.  Points of a
+ * line that is not dashed have marks.  Returns 0, or SW_EIO if the file did not
+ * accept everything. */
 int sw_svg_write(const struct sw_svg_plot *plot, FILE *f);
 
 #endif

@@ -15,7 +15,8 @@
 
 enum { SW_TUNE_TRIALS = SW_TUNE_GRID * SW_TUNE_GRID };
 
-/* A search has found the best point when it is as close to the grid's. */
+/* A search has found the best point when its time is at most this many times
+ * the grid's best. */
 #define SW_LANDSCAPE_CLOSE 1.03
 
 struct sw_tune_options {
@@ -29,7 +30,7 @@ struct sw_tune_options {
 	struct sw_tune_space space;
 };
 
-/* The space of a search, and the values of its grid. */
+/* The space of a search, and the results of its grid. */
 struct sw_landscape {
 	struct sw_model model;
 	struct sw_plan_run run;
@@ -39,56 +40,60 @@ struct sw_landscape {
 	double noise;
 };
 
-/* sw_landscape_open - the model of that name; the caller sets the link, and
- * closes the model.  Errors are printed. */
+/* sw_landscape_open - open the model @name.  The caller sets the link, and
+ * closes the model.  Prints errors. */
 int sw_landscape_open(struct sw_landscape *l, const char *name);
 
-/* sw_landscape_draw - draw a network, a rate and an overhead until
- * partition and credit matter, and walk its grid.
- * Errors: SW_ENOENT they never did, which was printed; those of the others. */
+/* sw_landscape_draw - draw a network, a rate and an overhead until partition
+ * and credit matter, and walk its grid.
+ * Errors: SW_ENOENT they never mattered, which it prints; as
+ * sw_landscape_walk. */
 int sw_landscape_draw(
 	struct sw_landscape *l, const struct sw_tune_options *o, uint64_t seed);
 
-/* sw_landscape_walk - fill in what the grid of @space holds.
- * sw_landscape_time - an iteration at @p.  Errors: SW_ENOMEM. */
+/* sw_landscape_walk - compute all points of @space's grid.
+ * sw_landscape_time - compute an iteration at @p.  Errors: SW_ENOMEM. */
 int sw_landscape_walk(
 	struct sw_landscape *l, const struct sw_tune_space *space);
 int sw_landscape_time(const struct sw_landscape *l, struct sw_tune_point p,
 	double *iteration_s);
 
-/* sw_landscape_measured - as a training would see it: with noise. */
+/* sw_landscape_measured - return @true_s as a training measures it: with
+ * noise. */
 double sw_landscape_measured(struct sw_landscape *l, double true_s);
 
-/* sw_landscape_search - trials by @method; their number until a point was close
- * to the grid's best in *@n_trials, o->n_trials + 1: none. */
+/* sw_landscape_search - search by @method.  Sets *@n_trials to the number of
+ * trials until a point was close to the grid's best, or to o->n_trials + 1 if
+ * none was. */
 int sw_landscape_search(struct sw_landscape *l, const struct sw_tune_options *o,
 	enum sw_tune_method method, uint64_t seed, struct sw_tune *t,
 	uint32_t *n_trials);
 
-/* sw_tune_bytes_text - "3.5 MiB"; returns @out. */
+/* sw_tune_bytes_text - format bytes like "3.5 MiB".  Returns @out. */
 const char *sw_tune_bytes_text(uint64_t bytes, char out[32]);
 
-/* Trials that a method took on several landscapes. */
+/* Trials of a method, over several landscapes. */
 struct sw_tune_cost {
 	double sum, squares;
-	uint32_t n_missed; /* runs that did not come close */
+	uint32_t n_missed; /* runs that found no close point */
 };
 
 /* sw_tune_costs - search o->n_seeds random landscapes by each method.
- * @spread_min  the smallest spread between best and worst of a landscape
- * Errors, which are said: SW_ENOENT, SW_ENOMEM. */
+ * @spread_min  set to the smallest spread between best and worst of a landscape
+ * Errors, all printed: SW_ENOENT, SW_ENOMEM. */
 int sw_tune_costs(const struct sw_tune_options *o,
 	struct sw_tune_cost costs[SW_N_TUNE_METHODS], double *spread_min);
 
-/* sw_tune_study - print the cost of each method on random landscapes, on
- * stdout. Returns the exit code. */
+/* sw_tune_study - print the cost of each method on random landscapes to stdout.
+ * Returns the exit code. */
 int sw_tune_study(const struct sw_tune_options *o);
 
-/* sw_tune_one - tune o->model_name over the link of @o.  As above. */
+/* sw_tune_one - tune o->model_name over the link of @o.  Returns the exit
+ * code. */
 int sw_tune_one(struct sw_tune_options *o);
 
-/* sw_tune_job - the same inside a running job, whose link changes in the
- * middle.  Returns 0 or a negative error. */
+/* sw_tune_job - tune inside a running job, whose link changes in the middle.
+ * Returns 0 or a negative error. */
 int sw_tune_job(struct sw_landscape *l, const struct sw_tune_options *o);
 
 #endif

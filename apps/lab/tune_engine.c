@@ -1,9 +1,9 @@
 /* tune_engine.c - sumwire-lab tune --engine: the landscape of the real engine.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * One job of two ranks iterates over a small network from the beginning to
- * the end; only its tuning changes, and in the middle the rate of rank 0's
- * port. Rank 0 goes through the steps below, an iteration at a time.
+ * One job of two ranks iterates over a small network from the beginning to the
+ * end.  Only its tuning changes, and in the middle also the rate of rank 0's
+ * port.  Rank 0 executes the steps below, an iteration at a time.
  */
 #include "apps/lab/tune_engine.h"
 
@@ -19,12 +19,12 @@
 enum {
 	LAYERS = 12,
 	LAYER_ELEMS = 131072, /* 512 KiB */
-	LAYER_US = 100,       /* forward; backward twice that */
+	LAYER_US = 100,       /* forward; backward takes twice as long */
 	POINTS = SW_ENGINE_PARTS * SW_ENGINE_CREDITS,
-	SKIPPED = 1, /* iterations of a point of the grid */
+	SKIPPED = 1, /* skipped iterations at each point of the grid */
 	COUNTED = 3,
-	PASSES = 2,       /* over the grid; the faster counts */
-	ITERS_MAX = 4000, /* something is wrong then */
+	PASSES = 2,       /* passes over the grid; the faster one counts */
+	ITERS_MAX = 4000, /* more iterations mean that something is wrong */
 	ARGS = 64,
 };
 
@@ -39,9 +39,9 @@ enum step { TUNE, GRID, TUNE_LATER, GRID_LATER, OVER };
 
 /* Results at one rate. */
 struct view {
-	double ms[POINTS + 1]; /* the last: of the point that was kept */
+	double ms[POINTS + 1]; /* last: time of the kept point */
 	struct sw_tune_point kept;
-	uint32_t n_noticed, n_tuned; /* iterations */
+	uint32_t n_noticed, n_tuned; /* numbers of iterations */
 };
 
 struct script {
@@ -50,7 +50,7 @@ struct script {
 	enum step step;
 	uint32_t point, pass, n_seen, n_iters, n_searches;
 	double times[COUNTED];
-	struct view views[2]; /* before the change, and after */
+	struct view views[2]; /* before and after the change of the rate */
 };
 
 static struct sw_tune_point point(const struct view *v, uint32_t i)
@@ -77,7 +77,7 @@ static struct view *view_of(struct script *s)
 	return &s->views[s->step >= TUNE_LATER];
 }
 
-/* Back to what the tuner has kept, over a slower port. */
+/* Slow rank 0's port down, with the tuning that the tuner has kept. */
 static int slow_down(struct script *s)
 {
 	int err = sw_set_rate(s->live.client, s->o->later_bit_s);
@@ -112,7 +112,7 @@ static void note(double *ms, double new_ms)
 	*ms = *ms > 0 ? fmin(*ms, new_ms) : new_ms;
 }
 
-/* An iteration of the grid. */
+/* Handle an iteration of the grid. */
 static int walk(struct script *s, struct view *v, double iteration_s)
 {
 	bool was_waiting = s->live.is_waiting;
@@ -134,7 +134,7 @@ static int walk(struct script *s, struct view *v, double iteration_s)
 	return sw_tune_live_set(&s->live, point(v, s->point));
 }
 
-/* An iteration under the tuner, until it has settled. */
+/* Handle an iteration under the tuner, until it has settled. */
 static int tune(struct script *s, struct view *v, double iteration_s)
 {
 	const struct sw_tuner *t = &s->live.tuner;
@@ -272,7 +272,7 @@ static int report(const struct script *s)
 
 /* --- the job --- */
 
-/* A chain of equal layers, so that a partition matters for all of them. */
+/* Make a chain of equal layers, so that a partition matters for all of them. */
 static int make_model(struct sw_model *m)
 {
 	char text[4096], why[256];
@@ -341,6 +341,7 @@ int sw_tune_engine(const struct sw_tune_engine *o, int argc, char **argv)
 		(unsigned long long)(o->rate_bit_s / 1000000));
 	code = sw_run_all(&run);
 	if (run.number)
-		raise(run.number); /* all have ended: die of it, too */
+		/* all processes have ended: die of the same signal */
+		raise(run.number);
 	return code ? 1 : 0;
 }

@@ -7,7 +7,7 @@
 #include "apps/lab/tune.h"
 #include "pmd/client/tuner/tuner.h"
 
-enum { JOB = 200 }; /* iterations; the change is in the middle */
+enum { JOB = 200 }; /* iterations; the link changes in the middle */
 
 static int run_job(struct sw_landscape *l, const struct sw_tune_options *o,
 	struct sw_tuner *t, double *last_s)

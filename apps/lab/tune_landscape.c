@@ -1,4 +1,4 @@
-/* tune_landscape.c - simulated iterations by partition and credit: a search.
+/* tune_landscape.c - a search over simulated iterations, by their tuning.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <stdio.h>
@@ -6,10 +6,10 @@
 #include "apps/lab/tune.h"
 #include "engine/base/error.h"
 
-enum { DRAWS = 100 }; /* for a landscape on which it matters */
+enum { DRAWS = 100 }; /* draws for a landscape on which tuning matters */
 
-/* A landscape on which it matters: the worst point of the grid is so much
- * slower than the best, and at most one in four is close. */
+/* Tuning matters on a landscape if the worst point of the grid is this much
+ * slower than the best, and at most one point in four is close. */
 #define SPREAD_MIN 0.15
 #define CLOSE_MAX  (SW_TUNE_TRIALS / 4)
 
@@ -36,7 +36,7 @@ int sw_landscape_time(const struct sw_landscape *l, struct sw_tune_point p,
 	return sw_plan_simulate(&l->run, &policy, iteration_s);
 }
 
-/* As a training would see it. */
+/* Add noise, as a training would measure. */
 double sw_landscape_measured(struct sw_landscape *l, double true_s)
 {
 	double u = 2 * (double)(draw(&l->rng) >> 11) / 0x1p53 - 1;
@@ -133,7 +133,8 @@ static void log_trial(const struct sw_tune *t, struct sw_tune_point p, double s,
 		sw_tune_bytes_text(best.credit_bytes, d), 1e3 * best_s);
 }
 
-/* Trials until a point is close to the grid's best; o->n_trials + 1: none. */
+/* Search until a point is close to the grid's best.  Sets *n_trials to
+ * o->n_trials + 1 if none is. */
 int sw_landscape_search(struct sw_landscape *l, const struct sw_tune_options *o,
 	enum sw_tune_method method, uint64_t seed, struct sw_tune *t,
 	uint32_t *n_trials)
@@ -157,7 +158,7 @@ int sw_landscape_search(struct sw_landscape *l, const struct sw_tune_options *o,
 		if (true_s <= SW_LANDSCAPE_CLOSE * l->best_s && *n_trials > i) {
 			*n_trials = i;
 			if (!o->model_name)
-				return 0; /* only the cost is asked for */
+				return 0; /* the caller only wants the cost */
 		}
 	}
 	return 0;

@@ -1,4 +1,4 @@
-/* tune_study.c - sumwire-lab tune: trials that each method needs (figure 14).
+/* tune_study.c - sumwire-lab tune: the trials of each method (figure 14).
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ static void report_costs(const struct sw_tune_options *o,
 	}
 }
 
-/* A draw that failed has said why. */
+/* Print an error, except of a draw, which has printed its own. */
 static void say(int err)
 {
 	if (err != SW_ENOENT)

@@ -1,4 +1,4 @@
-/* tune_text.c - partition and credit as people write them.
+/* tune_text.c - parse partition and credit.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/tune_text.h"
 

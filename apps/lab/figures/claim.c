@@ -1,4 +1,4 @@
-/* claim.c - a paper's number beside those of rows.
+/* claim.c - compute the numbers of a paper's claims from rows.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ static const struct sw_sim_measure *measure_of(
 	return sw_sim_measure_find(*c->y ? c->y : f->desc->figure.y);
 }
 
-/* The index of a curve; n_curves: no curve has that name. */
+/* Return the index of a curve; n_curves: unknown name. */
 static uint32_t curve_of(const struct sw_figure *f, const char *name)
 {
 	uint32_t i = 0;
@@ -51,7 +51,7 @@ bool sw_figure_claim_check(const struct sw_figure *f, uint32_t i, char *why)
 	       sw_sim_select_check(&f->file, c->over, why);
 }
 
-/* The number that a row is compared with; NAN: nothing. */
+/* Return the number with which row @i is compared; NAN: none. */
 static double base_of(const struct sw_figure *f,
 	const struct sw_sim_desc_claim *c, const struct sw_sim_measure *m,
 	uint32_t i)
@@ -78,7 +78,7 @@ static double number_of(const struct sw_figure *f,
 	faster = m->is_rate ? value / base : base / value;
 	if (c->show == SW_SIM_GAIN)
 		return 100 * (faster - 1);
-	if (c->show == SW_SIM_BEHIND) /* goodput missing, or time added */
+	if (c->show == SW_SIM_BEHIND) /* missing goodput, or added time */
 		return 100 * (m->is_rate ? 1 - faster : 1 / faster - 1);
 	return value / base;
 }
@@ -109,7 +109,8 @@ int sw_figure_claim(
 
 /* --- as text --- */
 
-/* Three digits, or all before the point; for percents one behind it. */
+/* Format with three digits, but all digits before the point.  A percentage has
+ * one decimal. */
 static const char *format(
 	const struct sw_figure_claim *c, double n, char out[24])
 {
@@ -139,8 +140,8 @@ const char *sw_figure_here(const struct sw_figure_claim *c, char out[64])
 	return out;
 }
 
-/* Read one number, two with "to" between them, or "at most" one; false: none of
- * these. */
+/* Read one number, two numbers with "to" between them, or one after "at most".
+ * Returns false for other text. */
 static bool parse(const char *paper, double *low, double *high)
 {
 	const char *most = "at most ", *to = strstr(paper, " to ");
@@ -163,8 +164,9 @@ static double apart(double here, double paper, bool is_percent)
 	return is_percent ? here - paper : 100 * (here / paper - 1);
 }
 
-/* Compare our range with the paper's: write by how much it goes below and
- * above, or how far both ends are from the paper's single number. */
+/* Compare our range with the paper's. Write by how much our range exceeds it
+ * below and above.  If the paper has a single number, write how far both ends
+ * of our range are from it. */
 const char *sw_figure_deviation(
 	const struct sw_figure_claim *c, const char *paper, char out[64])
 {

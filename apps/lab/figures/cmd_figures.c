@@ -1,4 +1,4 @@
-/* cmd_figures.c - sumwire-lab figures: the papers' numbers beside ours.
+/* cmd_figures.c - sumwire-lab figures: compare the papers' numbers with ours.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <dirent.h>
 #include <errno.h>
@@ -67,7 +67,7 @@ static int fail(const char *what, const char *path)
 	return SW_EIO;
 }
 
-/* --- which figures --- */
+/* --- the chosen figures --- */
 
 static int add(struct all *a, const char *path)
 {
@@ -88,7 +88,8 @@ static int is_description(const struct dirent *e)
 	return n > 4 && !strcmp(e->d_name + n - 4, ".ini");
 }
 
-/* In the order of names: errors of one figure do not hide those of others. */
+/* Add all descriptions in the order of their names.  After an error, continue
+ * with the other figures to show their errors. */
 static int add_all(struct all *a, const char *from)
 {
 	struct dirent **names;
@@ -123,9 +124,10 @@ static int add_named(struct all *a, const struct options *o)
 	return err;
 }
 
-/* --- the work --- */
+/* --- the runs --- */
 
-/* Rows of an interrupted command lie beside the plot, until that is written. */
+/* Run one figure.  Its rows lie beside the plot until the plot is written, so
+ * an interrupted command can continue. */
 static int run_one(
 	struct sw_figure *f, const struct options *o, uint32_t i, uint32_t n)
 {

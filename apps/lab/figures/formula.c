@@ -1,4 +1,4 @@
-/* formula.c - curves of theory: BytePS and ByteScheduler.
+/* formula.c - theoretical curves: BytePS and ByteScheduler.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 
 enum formula { OPTIMAL, RING, SERVER, IDEAL, BOUND };
 
-/* The part of a link's rate at which nodes send (node.c, is_paced). */
+/* Nodes send at this part of a link's rate (node.c, is_paced). */
 static const double PACED = 0.95;
 
-/* Bytes of tensors that a link carries in a second, beside all headers: as
- * BytePS draws its optimum for the goodput of two nodes. */
+/* Return the bytes of tensors per second on a link, without all headers, as
+ * BytePS draws the optimum from the goodput of two nodes. */
 static double goodput_of(const struct sw_sim_job *j)
 {
 	const struct sw_sim_desc_net *n = &j->sim->desc->net;
@@ -50,8 +50,8 @@ static struct sw_model_layer *layers_of(const struct sw_sim_job *j)
 	return l;
 }
 
-/* Theorem 1's iteration, and for @has_bound what section 4.1 adds to it for
- * partitions of finite size. */
+/* Return the time of Theorem 1's iteration.  With @has_bound, add the bound of
+ * section 4.1 for partitions of finite size. */
 static double iteration_s(
 	const struct sw_sim_job *j, double rate_bytes_s, bool has_bound)
 {

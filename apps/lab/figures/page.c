@@ -1,4 +1,4 @@
-/* page.c - the page about all figures, and the claims of one.
+/* page.c - write the page about all figures, and print one figure's claims.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <string.h>

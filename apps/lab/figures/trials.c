@@ -1,4 +1,4 @@
-/* trials.c - trials that the tuner needs, beside ByteScheduler's figure 14.
+/* trials.c - the tuner's number of trials, for ByteScheduler's figure 14.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/figures/figure.h"
 #include "apps/lab/tune.h"

@@ -1,4 +1,4 @@
-/* wiring.c - where GPUs of a machine sum, beside BytePS's figure 14.
+/* wiring.c - sums of the GPUs inside a machine, for BytePS's figure 14.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <math.h>
@@ -12,8 +12,8 @@
 #include "engine/base/error.h"
 
 enum {
-	MACHINES = 8, /* with GPUs, as in the paper */
-	MOST = 8,     /* of the axis */
+	MACHINES = 8, /* machines with GPUs, as in the paper */
+	MOST = 8,     /* end of the axis */
 	WAYS = 4,     /* lines of a plot */
 };
 
@@ -28,7 +28,7 @@ enum {
 
 static const struct wiring {
 	const char *name, *title, *x_name;
-	uint32_t least; /* of the axis */
+	uint32_t least; /* begin of the axis */
 	enum sw_topo_way ways[WAYS];
 	const char *labels[WAYS];
 } wirings[SW_FIGURE_WIRINGS] = {
@@ -79,7 +79,7 @@ static void build(struct sw_machine *m, bool has_nvlink, uint32_t n_each)
 			.nvlink = has_nvlink ? NVLINK : 0};
 }
 
-/* J of each line's way at @x of the axis, in seconds. */
+/* Compute J of each line's way at @x of the axis, in seconds. */
 static void solve(uint32_t which, uint32_t x, double out[WAYS])
 {
 	const struct wiring *w = &wirings[which];

@@ -1,4 +1,4 @@
-/* agent.c - a training process in virtual time: computes, pushes, waits.
+/* agent.c - a training process in virtual time: it computes, pushes, waits.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,7 +133,8 @@ static void take_done(struct sw_sim_agent *a, uint32_t tensor, uint64_t round)
 		end_round(j);
 }
 
-/* The cookie counts local ranks down: the last one ends the tensor. */
+/* Handle a completion.  The cookie counts the local ranks down: the last one
+ * completes the tensor. */
 static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	int err, uint32_t weight)
 {
@@ -169,7 +170,8 @@ void sw_sim_agent_done(struct sw_sim_agent *a, uint32_t tensor)
 
 /* --- computing --- */
 
-/* The first round of an asynchronous job is a broadcast of rank 0. */
+/* Return whether the round is an asynchronous job's first one, in which rank 0
+ * broadcasts its values. */
 static bool is_first_value(const struct sw_sim_agent *a)
 {
 	return a->job->params.mode == SW_MODE_ASYNC && !a->round;
@@ -364,16 +366,16 @@ static uint64_t step(void *ctx, uint64_t now_ns)
 	return at;
 }
 
-/* --- its start --- */
+/* --- the start of an agent --- */
 
 static bool on_keep(void *ctx, uint32_t key)
 {
 	(void)ctx;
 	(void)key;
-	return true; /* there are no streams */
+	return true; /* the simulation has no streams */
 }
 
-/* Core @i of the job's servers; cores of one server follow each other. */
+/* Return core @i of the job's servers.  Cores of one server are consecutive. */
 static struct sw_worker_server server_of(
 	const struct sw_sim_agent *a, uint32_t i)
 {

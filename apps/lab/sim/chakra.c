@@ -1,4 +1,4 @@
-/* chakra.c - execution traces of Chakra, from protobuf's bytes.
+/* chakra.c - read Chakra's execution traces from protobuf.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/chakra.h"
 
@@ -23,13 +23,13 @@ enum {
 	DATA_DEPS = 5,
 	DURATION = 7,
 	ATTR = 10,
-	/* Of NodeType. */
+	/* Values of NodeType. */
 	SEND = 5,
 	RECV = 6,
 	COLL = 7,
 };
 
-/* By CollectiveCommType; SW_COLL_NONE: sumwire has none. */
+/* By CollectiveCommType.  SW_COLL_NONE: sumwire does not have it. */
 static const uint8_t kinds[] = {SW_ALL_REDUCE, SW_COLL_NONE, SW_ALL_GATHER,
 	SW_COLL_NONE, SW_COLL_NONE, SW_BCAST, SW_COLL_NONE, SW_REDUCE_SCATTER,
 	SW_REDUCE_SCATTER, SW_BARRIER};
@@ -37,7 +37,7 @@ static const char *const names[] = {"ALL_REDUCE", "REDUCE", "ALL_GATHER",
 	"GATHER", "SCATTER", "BROADCAST", "ALL_TO_ALL", "REDUCE_SCATTER",
 	"REDUCE_SCATTER_BLOCK", "BARRIER"};
 
-/* Bytes that are left, and what is wrong with them. */
+/* Remaining bytes, and whether they were malformed. */
 struct bytes {
 	const uint8_t *at, *end;
 	bool is_bad;
@@ -49,7 +49,7 @@ struct reader {
 	size_t size;
 	struct sw_chakra *t;
 	uint32_t nodes_room, deps_room;
-	uint64_t *dep_ids; /* as deps */
+	uint64_t *dep_ids; /* ids of the nodes in deps */
 };
 
 static int refuse(struct reader *r, const char *fmt, ...)
@@ -149,7 +149,8 @@ struct attr {
 	uint64_t value;
 };
 
-/* Whole numbers are varints; sint ones are no sizes and types. */
+/* Read an attribute.  Whole numbers are varints; sizes and types are never
+ * zigzag (sint) numbers. */
 static struct attr attr_of(struct bytes *b)
 {
 	struct attr a = {0};
@@ -182,7 +183,7 @@ static int check_coll(struct reader *r, struct sw_chakra_node *n, uint64_t type,
 			"node %llu is a %s, which sumwire does not have", id,
 			names[type]);
 	n->kind = kinds[type];
-	if (n->kind == SW_BARRIER) { /* as all_reduce of one element */
+	if (n->kind == SW_BARRIER) { /* an all_reduce of one element */
 		n->kind = SW_ALL_REDUCE;
 		n->bytes = 4;
 	}
@@ -247,7 +248,7 @@ static int read_node(struct reader *r, struct bytes *b)
 	return node_type == COLL ? check_coll(r, n, coll, has_coll) : 0;
 }
 
-/* --- their order --- */
+/* --- the order of nodes --- */
 
 static int by_id(const void *a, const void *b)
 {
@@ -288,7 +289,7 @@ static int find_deps(struct reader *r)
 
 enum { UNSEEN, OPEN, PLACED };
 
-/* A path along dependencies, and how far each node is placed. */
+/* The current path along dependencies, and the state of each node. */
 struct way {
 	uint32_t *nodes, n;
 	uint32_t *next; /* by node: its next dependency */
@@ -301,8 +302,8 @@ static void go_to(struct way *w, uint32_t node)
 	w->nodes[w->n++] = node;
 }
 
-/* Place @from behind its dependencies.  Returns false if the path comes back to
- * a node that is on it. */
+/* Place @from after its dependencies.  Returns false if the path reaches a node
+ * that is already on it. */
 static bool place_from(struct sw_chakra *t, struct way *w, uint32_t from,
 	uint32_t *place, uint32_t *n_placed)
 {
@@ -326,7 +327,7 @@ static bool place_from(struct sw_chakra *t, struct way *w, uint32_t from,
 	return true;
 }
 
-/* Order the nodes: dependencies first, else by id. */
+/* Order the nodes: dependencies first, then by id. */
 static int sort(struct reader *r)
 {
 	struct sw_chakra *t = r->t;

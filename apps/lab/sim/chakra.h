@@ -1,9 +1,9 @@
 /* chakra.h - execution traces of Chakra (schema/protobuf/et_def.proto).
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A file is a sequence of protobuf messages, each behind its length: metadata,
- * then nodes. The reader uses a node's type, duration, dependencies and the
- * attributes comm_type and comm_size, and skips the rest.
+ * A file is a sequence of protobuf messages, each preceded by its length:
+ * metadata, then nodes.  The reader uses a node's type, duration, dependencies,
+ * and the attributes comm_type and comm_size, and skips everything else.
  */
 #ifndef SW_APPS_LAB_SIM_CHAKRA_H
 #define SW_APPS_LAB_SIM_CHAKRA_H
@@ -16,8 +16,8 @@ enum { SW_CHAKRA_NODES = 65536 };
 /* A computation, or a collective. */
 struct sw_chakra_node {
 	uint64_t id, duration_ns;
-	uint32_t kind;  /* enum sw_coll_kind; SW_COLL_NONE: it computes */
-	uint64_t bytes; /* a rank's input of a collective */
+	uint32_t kind;  /* enum sw_coll_kind; SW_COLL_NONE: a computation */
+	uint64_t bytes; /* input of a rank, for a collective */
 	uint32_t first_dep, n_deps; /* in deps */
 };
 
@@ -28,15 +28,16 @@ struct sw_chakra {
 	uint32_t n_deps;
 };
 
-/* sw_chakra_open - read the trace of a rank.  On an error @why, of @size bytes,
- * says what is wrong, with file and node.  Errors: SW_ENOENT, SW_EIO, SW_ECONF.
- * After 0 the caller closes @t. */
+/* sw_chakra_open - read the trace of a rank.  After an error, @why of @size
+ * bytes has the cause with file and node.  Errors: SW_ENOENT, SW_EIO, SW_ECONF.
+ * After 0 the caller must close @t. */
 int sw_chakra_open(
 	struct sw_chakra *t, const char *path, char *why, size_t size);
 void sw_chakra_close(struct sw_chakra *t);
 
-/* sw_chakra_check - does a trace have the collectives of the rank @first, in
- * their order?  Errors: SW_ECONF, with @why as sw_chakra_open. */
+/* sw_chakra_check - check that a trace has the same collectives, in the same
+ * order, as the rank @first.  Errors: SW_ECONF, with @why as in
+ * sw_chakra_open. */
 int sw_chakra_check(const struct sw_chakra *t, const struct sw_chakra *first,
 	const char *path, char *why, size_t size);
 

@@ -1,4 +1,4 @@
-/* cmd_sim.c - sumwire-lab sim: the engine in a simulated network.
+/* cmd_sim.c - sumwire-lab sim: run the engine in a simulated network.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +65,8 @@ static void say(void *ctx, enum sw_log_level level, const char *text)
 	fprintf(stderr, "sumwire-lab sim: %s\n", text);
 }
 
-/* @ns is CPU time of this thread, so other load does not count. */
+/* Print the cost of a run.  @ns is CPU time of this thread, so other load does
+ * not count. */
 static void print_profile(const struct sw_sim_result *r, uint64_t ns)
 {
 	fprintf(stderr,

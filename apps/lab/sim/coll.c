@@ -12,27 +12,28 @@
 #include "engine/base/error.h"
 #include "engine/wire/coll.h"
 
-enum { /* libsumwire's */
+enum { /* libsumwire's values */
 	PIECE_BYTES = 1 << 20,
 	PART_MIN_BYTES = 32 << 10,
 	WINDOW_LOG2 = 9,
 	WINDOW_BYTES = 1 << 20, /* an agent's limit */
 };
 
-/* A stream, and the collectives that wait for it. */
+/* A stream, and the queue of its collectives. */
 struct channel {
 	uint32_t stream;
-	uint32_t *tensors; /* a ring; each is called once at a time */
+	uint32_t *tensors; /* a ring; each tensor is in it at most once */
 	uint32_t head, n;
-	/* The next piece of the first one: its place in each part, and its
-	 * local rank. */
+	/* The next piece of the first collective: its offset in each part, and
+	 * its local rank. */
 	uint64_t at;
 	uint32_t local;
 };
 
 struct sw_sim_colls {
 	struct channel channels[SW_N_COLL_KINDS];
-	/* By tensor: the round of its call; pieces of all local ranks. */
+	/* By tensor: the round of its call, and the open pieces of all local
+	 * ranks. */
 	uint32_t *rounds, *n_left;
 };
 
@@ -178,7 +179,7 @@ static int submit(
 				  tensor});
 }
 
-/* Go to the next local rank, piece or collective. */
+/* Advance to the next local rank, piece or collective. */
 static void advance(
 	const struct sw_sim_agent *a, struct channel *c, uint32_t tensor)
 {

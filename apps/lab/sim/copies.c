@@ -1,4 +1,4 @@
-/* copies.c - jobs alike, each on nodes of its own ([job] copies).
+/* copies.c - equal jobs, each on its own nodes ([job] copies).
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/copies.h"
 
@@ -8,7 +8,7 @@
 #include "engine/base/bytes.h"
 
 /* Put the copy's number before each name of a list.  Returns false if the list
- * is too long then. */
+ * becomes too long. */
 static bool number_names(char list[SW_SIM_TEXT], uint32_t number)
 {
 	char old[SW_SIM_TEXT];

@@ -1,4 +1,4 @@
-/* desc.c - a description, read from its file and checked.
+/* desc.c - read a description from its file, and check it.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/desc.h"
 
@@ -24,14 +24,15 @@ static bool is_text(const struct sw_option *o)
 	return o->type == SW_OPTION_PATH;
 }
 
-/* May a key's commas separate values of a sweep? */
+/* Return whether commas in a key's value may separate values of a sweep. */
 static bool is_axis(const struct sw_option *o)
 {
 	return !is_text(o) || !strcmp(o->key, "model") ||
 	       !strcmp(o->key, "straggler_time");
 }
 
-/* The section "job" of "job a"; *@label is "a", or "". */
+/* Find the section "job" of a header "job a".  Sets *@label to "a", or to
+ * "". */
 static const struct sw_sim_section *section_of(
 	const char *name, const char **label)
 {
@@ -48,7 +49,8 @@ static const struct sw_sim_section *section_of(
 	return NULL;
 }
 
-/* The row of a key; *@base_at is where its struct lies in the section's. */
+/* Find the row of a key.  Sets *@base_at to the offset of its struct in the
+ * section's struct. */
 static const struct sw_option *row_of(const struct sw_sim_section *s,
 	const char *key, size_t *base_at, struct sw_nearest *near)
 {
@@ -78,7 +80,7 @@ static bool is_list(const char *key)
 	return false;
 }
 
-/* All lists step with the first one, which is the axis. */
+/* Return the axis of all lists: they step with the first one. */
 static const struct sw_sim_axis *list_axis(const struct sw_sim_file *f)
 {
 	for (uint32_t i = 0; i < f->n_axes; i++)
@@ -87,8 +89,8 @@ static const struct sw_sim_axis *list_axis(const struct sw_sim_file *f)
 	return NULL;
 }
 
-/* A range like 1-10, which only seeds may have: return how many it holds, and
- * its first. */
+/* Read a range like 1-10, which only seeds may have.  Returns its length, and
+ * its first seed.  Returns 0 if the value is no range. */
 static uint64_t range_of(const struct sw_scan_entry *e, uint64_t *first)
 {
 	unsigned long long from, to;
@@ -102,8 +104,8 @@ static uint64_t range_of(const struct sw_scan_entry *e, uint64_t *first)
 	return to - from + 1;
 }
 
-/* Make an axis of a key.  @separator: ',' of values, '|' of lists of nodes, '-'
- * of a range of seeds. */
+/* Make an axis of a key.  @separator: ',' separates values, '|' lists of nodes,
+ * '-' the ends of a range of seeds. */
 static void axis_add(
 	struct sw_sim_file *f, const struct sw_scan_entry *e, char separator)
 {
@@ -245,7 +247,7 @@ static void defaults(const struct sw_sim_section *s, char *base)
 			base + sw_sim_borrowed_at(b->section));
 }
 
-/* Where a section's struct lies; NULL: an error was reported. */
+/* Return the struct of a section; NULL: an error was reported. */
 static char *base_of(struct sw_sim_file *f, struct sw_sim_desc *d,
 	const struct sw_sim_section *s, const struct sw_scan_entry *e,
 	const char *label)
@@ -258,7 +260,7 @@ static char *base_of(struct sw_sim_file *f, struct sw_sim_desc *d,
 	for (i = 0; i < *n; i++, base += s->bytes)
 		if (!strcmp(base, *label ? label : s->name))
 			return base;
-	if (e->key) /* its header was refused */
+	if (e->key) /* the header was refused */
 		return NULL;
 	if (*n == s->most || strlen(label) >= SW_SIM_NAME) {
 		WRONG(f, e, "at most %u of these, with names of 1 to %d bytes",
@@ -340,7 +342,8 @@ static bool is_named(char c)
 	       (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
 }
 
-/* One item of @n bytes, a name or a range; false: @why says what is wrong. */
+/* Add one item of @n bytes, a name or a range.  Returns false with the reason
+ * in @why. */
 static bool add_item(const char *s, size_t n,
 	bool (*add)(void *ctx, const char *name), void *ctx, uint32_t *n_added,
 	char *why, size_t why_len)
@@ -428,7 +431,7 @@ uint32_t sw_sim_find_all(const struct sw_sim_desc *d, const char *list,
 	uint32_t out[SW_SIM_NODES_MAX])
 {
 	struct found x = {.d = d, .nodes = out};
-	char why[SW_WHY_BYTES]; /* the list was checked before */
+	char why[SW_WHY_BYTES]; /* unused: the list was checked before */
 
 	sw_sim_names(list, add_found, &x, why, sizeof(why));
 	return x.n;
@@ -441,7 +444,7 @@ static bool ignore_name(void *ctx, const char *name)
 	return true;
 }
 
-/* Counts names that are no agents of the first job. */
+/* Count of names that are no agents of the first job. */
 struct beside {
 	const struct sw_sim_desc *d;
 	uint32_t n;
@@ -502,7 +505,7 @@ static bool add_switch(void *ctx, const char *name)
 	return true;
 }
 
-/* "job a", as the file has it. */
+/* Write a section's header as in the file, such as "job a". */
 static const char *section_name(
 	const char *kind, const char *label, char out[SW_SIM_NAME * 2])
 {
@@ -546,7 +549,7 @@ static void name_nodes(struct sw_sim_file *f, struct sw_sim_desc *d)
 		const struct sw_sim_desc_job *j = &d->jobs[i];
 
 		if (j->copy_of && f->report.n_errors)
-			break; /* its lists are no better */
+			break; /* its lists have the same errors */
 		section_name("job", j->label, at);
 		take_names(f, d, at, "agents", j->agents, add_node);
 		take_names(f, d, at, "servers", j->servers, add_node);

@@ -1,10 +1,11 @@
-/* desc.h - the description of an experiment, as its file says it.
+/* desc.h - the description of an experiment, as read from its file.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Rows are those of a configuration (conf/options.h), so errors read alike. A
- * number with commas, "1Gb/s, 10Gb/s", is an axis of a sweep: a description is
- * read once for each point. Lists of nodes have commas of their own, so "|"
- * separates the values of theirs; all lists step together, as one axis.
+ * The rows are like those of a configuration (conf/options.h), so errors read
+ * alike.  A number with commas, "1Gb/s, 10Gb/s", is an axis of a sweep: the
+ * description is read once for each point.  Lists of nodes use commas
+ * themselves, so "|" separates the values of a list.  All lists step together,
+ * as one axis.
  */
 #ifndef SW_APPS_LAB_SIM_DESC_H
 #define SW_APPS_LAB_SIM_DESC_H
@@ -52,7 +53,8 @@ struct sw_sim_desc_job {
 	char forward[SW_SIM_TEXT], backward[SW_SIM_TEXT];
 	char straggler_time[SW_SIM_TEXT];
 	uint32_t transport, collective, n_tensors, n_rounds, n_warm, straggler;
-	uint32_t n_copies, copy_of; /* 1 + the job's index; 0: it is no copy */
+	/* copy_of: 1 + index of the original job; 0: not a copy */
+	uint32_t n_copies, copy_of;
 	uint64_t bytes, compute_ns, start_ns;
 	bool has_congestion, is_keyed;
 	/* Options of daemons. */
@@ -62,7 +64,7 @@ struct sw_sim_desc_job {
 	struct sw_conf_node node;
 };
 
-/* In the order of the row's choices. */
+/* Values in the order of the row's choices. */
 enum sw_sim_collective {
 	SW_SIM_PUSH_PULL,
 	SW_SIM_ALL_REDUCE,
@@ -81,8 +83,8 @@ struct sw_sim_desc_run {
 struct sw_sim_desc_link {
 	char label[SW_SIM_NAME];
 	char from[SW_SIM_TEXT], to[SW_SIM_TEXT];
-	uint64_t rate_bit_s, delay_ns, buffer_bytes; /* 0: [net]'s */
-	uint32_t mtu;                                /* the same */
+	uint64_t rate_bit_s, delay_ns, buffer_bytes; /* 0: as in [net] */
+	uint32_t mtu;                                /* 0: as in [net] */
 };
 
 struct sw_sim_desc_flap {
@@ -91,7 +93,7 @@ struct sw_sim_desc_flap {
 	uint64_t at_ns, for_ns, every_ns;
 };
 
-/* Servers of a job for some time. */
+/* A period in which a job has other servers. */
 struct sw_sim_desc_roster {
 	char label[SW_SIM_NAME];
 	char job[SW_SIM_NAME], servers[SW_SIM_TEXT];
@@ -115,7 +117,7 @@ struct sw_sim_desc_record {
 	char from[SW_SIM_TEXT], to[SW_SIM_TEXT];
 };
 
-/* The plot and the page of a sweep (apps/lab/figures). */
+/* Plot and page of a sweep (apps/lab/figures). */
 struct sw_sim_desc_figure {
 	char title[SW_SIM_TEXT], paper[SW_SIM_TEXT], differs[SW_SIM_TEXT];
 	char y[SW_SIM_NAME], over[SW_SIM_TEXT], x_name[SW_SIM_TEXT];
@@ -124,7 +126,7 @@ struct sw_sim_desc_figure {
 
 enum sw_sim_show { SW_SIM_VALUE, SW_SIM_RATIO, SW_SIM_GAIN, SW_SIM_BEHIND };
 
-/* A number of a paper beside those of rows. */
+/* A claim: a number of a paper, to compare with rows. */
 struct sw_sim_desc_claim {
 	char label[SW_SIM_NAME];
 	char text[SW_SIM_TEXT], paper[SW_SIM_TEXT];
@@ -133,7 +135,7 @@ struct sw_sim_desc_claim {
 	uint32_t show;
 };
 
-/* A line that a formula draws for the rows of a sweep. */
+/* A line that a formula draws over the rows of a sweep. */
 struct sw_sim_desc_curve {
 	char label[SW_SIM_NAME];
 	char text[SW_SIM_TEXT], of[SW_SIM_TEXT];
@@ -159,9 +161,9 @@ struct sw_sim_desc {
 	uint32_t n_rosters;
 	struct sw_sim_desc_traffic traffic[SW_SIM_TRAFFIC];
 	uint32_t n_traffic;
-	uint32_t least_mtu;   /* of all links */
-	uint32_t most_lcores; /* of a node */
-	/* All nodes, then all switches of explicit links. */
+	uint32_t least_mtu;   /* smallest MTU of all links */
+	uint32_t most_lcores; /* most lcores of a node */
+	/* Names of all nodes, then of all switches of explicit links. */
 	char (*names)[SW_SIM_NAME];
 	uint32_t n_nodes, n_switches;
 };
@@ -171,11 +173,11 @@ struct sw_sim_axis {
 	const char *section, *key, *values; /* borrowed from the scan */
 	uint32_t line, n;
 	bool is_list;  /* each value is a list of nodes */
-	bool is_range; /* values are seeds, from first on */
+	bool is_range; /* each value is a seed, from first on */
 	uint64_t first;
 };
 
-/* A file, and the axes of its sweep. */
+/* A file, with the axes of its sweep. */
 struct sw_sim_file {
 	struct sw_report report;
 	struct sw_scan scan;
@@ -183,41 +185,41 @@ struct sw_sim_file {
 	uint32_t n_axes, n_points;
 };
 
-/* sw_sim_file_open - read a file; errors go to @log.  Errors: those of
- * sw_scan_open.  After 0 the caller closes @f. */
+/* sw_sim_file_open - read a file.  Reports errors to @log.  Errors: as
+ * sw_scan_open.  After 0 the caller must close @f. */
 int sw_sim_file_open(
 	struct sw_sim_file *f, const char *path, const struct sw_log *log);
 void sw_sim_file_close(struct sw_sim_file *f);
 
-/* sw_sim_file_refuse - report @why a simulation of the file was refused, like
- * "[job a] servers: TEXT", with the line of that key. */
+/* sw_sim_file_refuse - report @why, such as "[job a] servers: TEXT", with the
+ * line of that key.  Called when the simulation has refused the description. */
 void sw_sim_file_refuse(struct sw_sim_file *f, const char *why);
 
 /* sw_sim_axis_value - write the value of axis @i at @point into @out. */
 const char *sw_sim_axis_value(const struct sw_sim_file *f, uint32_t i,
 	uint32_t point, char out[SW_SIM_TEXT]);
 
-/* sw_sim_axis_count - count the nodes in the list of axis @i at @point.  A list
- * of servers counts only nodes without an agent. */
+/* sw_sim_axis_count - return the number of nodes in the list of axis @i at
+ * @point.  In a list of servers, only nodes without an agent count. */
 uint32_t sw_sim_axis_count(
 	const struct sw_sim_file *f, uint32_t i, uint32_t point);
 
 /* sw_sim_desc_read - read the description of @point, and check it.  Errors:
- * SW_ECONF, reported.  The caller frees *@out by sw_sim_desc_free. */
+ * SW_ECONF, reported.  The caller must free *@out by sw_sim_desc_free. */
 int sw_sim_desc_read(
 	struct sw_sim_file *f, uint32_t point, struct sw_sim_desc **out);
 void sw_sim_desc_free(struct sw_sim_desc *d);
 
 /* sw_sim_names - call @add for each name of a list like "gpu[0-3], cpu0".
- * Returns the number of names; 0: @why says what is wrong. */
+ * Returns the number of names, or 0 with the reason in @why. */
 uint32_t sw_sim_names(const char *list,
 	bool (*add)(void *ctx, const char *name), void *ctx, char *why,
 	size_t why_len);
 
-/* sw_sim_find - return the number of the node or switch @name, or UINT32_MAX.
- * Switches are counted after the nodes.
- * sw_sim_find_all - write the numbers of the nodes in a list to @out, and
- * return how many there are. */
+/* sw_sim_find - return the number of node or switch @name, or UINT32_MAX.
+ * Switches are numbered after the nodes.
+ * sw_sim_find_all - write the numbers of the nodes in a list to @out.  Returns
+ * how many they are. */
 uint32_t sw_sim_find(const struct sw_sim_desc *d, const char *name);
 uint32_t sw_sim_find_all(const struct sw_sim_desc *d, const char *list,
 	uint32_t out[SW_SIM_NODES_MAX]);

@@ -313,7 +313,7 @@ const struct sw_sim_section sw_sim_sections[] = {
 
 const char *const sw_sim_lists[] = {"agents", "servers", "from", "to", NULL};
 
-/* Options of daemons that a [job] has, too. */
+/* Options of daemons that [job] also has. */
 const struct sw_sim_borrowed sw_sim_borrowed[] = {{"job", "policy"},
 	{"job", "credit"}, {"job", "mode"}, {"job", "crc"}, {"job", "order"},
 	{"job", "payload"}, {"job", "dead_after"}, {"job", "stall_warn"},

@@ -8,13 +8,14 @@
 #include "apps/lab/sim/desc.h"
 #include "conf/options.h"
 
-/* A row of type PATH is any text here. */
+/* A section.  A row of type PATH accepts any text here. */
 struct sw_sim_section {
-	const char *name; /* NULL: the end */
+	const char *name; /* NULL: end of the table */
 	const struct sw_option *rows;
 	uint32_t n_rows;
 	size_t offset, bytes;
-	/* The number of these, and the most; 0, 0: there is one. */
+	/* Offset of the number of such sections, and their limit; 0, 0: a
+	 * single section. */
 	size_t n_offset;
 	uint32_t most;
 	const char *text;
@@ -26,9 +27,11 @@ struct sw_sim_borrowed {
 
 extern const struct sw_sim_section sw_sim_sections[];
 extern const struct sw_sim_borrowed sw_sim_borrowed[];
-extern const char *const sw_sim_lists[]; /* keys of lists of nodes; NULL */
+/* keys whose values are lists of nodes; NULL ends it */
+extern const char *const sw_sim_lists[];
 
-/* sw_sim_borrowed_at - where a [job] has the options of a daemon's section. */
+/* sw_sim_borrowed_at - return the offset in a [job] of the options of a
+ * daemon's section. */
 size_t sw_sim_borrowed_at(const char *section);
 
 #endif

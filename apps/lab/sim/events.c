@@ -1,4 +1,4 @@
-/* events.c - what happens next: a queue by time, then by order of entry.
+/* events.c - a queue of events, by time, then by order of entry.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/events.h"
 
@@ -27,7 +27,7 @@ void sw_sim_events_close(struct sw_sim_events *q)
 
 /* --- a level --- */
 
-/* Enter the event at place @i at the end of a slot's list. */
+/* Append the event at place @i to a slot's list. */
 static inline void append(struct sw_sim_events *q, struct sw_sim_level *l,
 	uint32_t at, uint32_t i)
 {
@@ -42,7 +42,8 @@ static inline void append(struct sw_sim_events *q, struct sw_sim_level *l,
 	l->slots[at].last = i;
 }
 
-/* The first slot in use from @from on, going round, of a level with one. */
+/* Return the first used slot from @from on, wrapping around.  The level must
+ * have one. */
 static uint32_t next_of(const struct sw_sim_level *l, uint32_t from)
 {
 	uint64_t word = l->used[from / 64] >> from % 64;
@@ -57,7 +58,7 @@ static uint32_t next_of(const struct sw_sim_level *l, uint32_t from)
 	return w * 64 + (uint32_t)__builtin_ctzll(l->used[w]);
 }
 
-/* --- behind the horizon --- */
+/* --- beyond the horizon --- */
 
 static bool is_earlier(const struct sw_sim_far *a, const struct sw_sim_far *b)
 {
@@ -113,7 +114,7 @@ static __attribute__((noinline)) void grow_all(struct sw_sim_events *q)
 	q->all = grow(q->all, &q->size, sizeof(*q->all));
 }
 
-/* Return a free place, as next is counted. */
+/* Return a free place, numbered from 1 as next is. */
 static inline uint32_t place(struct sw_sim_events *q)
 {
 	uint32_t i = q->free;
@@ -127,7 +128,7 @@ static inline uint32_t place(struct sw_sim_events *q)
 	return ++q->n;
 }
 
-/* Enter an event of the current block, or of one within the horizon. */
+/* Enter an event of the current block, or of a block within the horizon. */
 static inline void enter(struct sw_sim_events *q, uint64_t at_ns, uint32_t what)
 {
 	uint64_t block = block_of(at_ns);
@@ -152,7 +153,7 @@ void sw_sim_put(struct sw_sim_events *q, uint64_t at_ns, enum sw_sim_kind kind,
 		push_far(q, at_ns, what);
 }
 
-/* Spread the current block's list over its nanoseconds. */
+/* Distribute the current block's list over its nanoseconds. */
 static void spread(struct sw_sim_events *q)
 {
 	uint32_t at = q->block % SW_SIM_WHEEL, i;
@@ -169,8 +170,8 @@ static void spread(struct sw_sim_events *q)
 	}
 }
 
-/* Events behind the horizon enter their lists as soon as they are within it, so
- * before any later one can. */
+/* Events beyond the horizon must enter their lists as soon as the horizon
+ * reaches them, before any later event can. */
 bool sw_sim_go_on(struct sw_sim_events *q, uint64_t until_ns)
 {
 	uint64_t block;

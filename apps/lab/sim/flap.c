@@ -7,7 +7,7 @@
 #include "apps/lab/sim/route.h"
 #include "engine/base/error.h"
 
-/* The link fails, or is good again. */
+/* Fail the link, or restore it. */
 static uint64_t turn(void *ctx, uint64_t now_ns)
 {
 	struct sw_sim_flap *f = ctx;

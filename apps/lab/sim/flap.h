@@ -12,8 +12,8 @@ struct sw_sim_flap {
 	uint64_t begun_ns;
 };
 
-/* sw_sim_flaps_open - schedule all of @d into @flaps.  Errors: SW_ECONF, and
- * one sentence in @why (SW_SIM_TEXT bytes). */
+/* sw_sim_flaps_open - schedule all flaps of @d into @flaps.  Errors: SW_ECONF,
+ * with one sentence in @why (SW_SIM_TEXT bytes). */
 int sw_sim_flaps_open(struct sw_sim_net *net, const struct sw_sim_desc *d,
 	struct sw_sim_flap flaps[SW_SIM_FLAPS], char *why);
 

@@ -14,13 +14,14 @@ struct sw_sim_graph {
 	/* Nodes that depend on a node: after[first[i]] to after[first[i + 1]].
 	 */
 	uint32_t *first, *after;
-	uint32_t *colls;  /* their nodes */
-	uint32_t *n_deps; /* by node: what it still waits for */
-	uint32_t *ready;  /* computations, in the order of their turn */
+	uint32_t *colls;  /* nodes of the collectives */
+	uint32_t *n_deps; /* by node: unfinished dependencies */
+	/* computations, in the order in which they became ready */
+	uint32_t *ready;
 	uint32_t n_ready, n_begun, n_called, n_left;
 };
 
-/* Turn the dependencies around. */
+/* Reverse the dependencies. */
 static void link_nodes(struct sw_sim_graph *g)
 {
 	const struct sw_chakra *t = g->trace;
@@ -106,7 +107,7 @@ void sw_sim_graph_done(struct sw_sim_graph *g, uint32_t coll)
 	end_node(g, g->colls[coll]);
 }
 
-/* Call what is ready; returns whether it called anything. */
+/* Call the ready collectives.  Returns whether it called any. */
 static bool call_ready(struct sw_sim_agent *a,
 	void (*call)(struct sw_sim_agent *a, uint32_t coll))
 {

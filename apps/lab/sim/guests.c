@@ -1,4 +1,4 @@
-/* guests.c - what servers know of jobs before they join: shares and secrets.
+/* guests.c - the shares and secrets of jobs that servers know in advance.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/guests.h"
 

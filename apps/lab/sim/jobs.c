@@ -1,4 +1,4 @@
-/* jobs.c - agents and servers of a description, and their memory.
+/* jobs.c - the agents and servers of a description, and their memory.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +15,16 @@
 
 enum {
 	ALIGN = 64,
-	EXACT_ROUNDS = 65000, /* f32 has their sum of values up to 255 */
-	SURELY = 1000000,     /* a chance, in parts per million */
+	/* f32 holds this many rounds of values up to 255 exactly */
+	EXACT_ROUNDS = 65000,
+	SURELY = 1000000, /* certainty, in parts per million */
 };
 
-/* A tensor's bytes, or a layer's nanoseconds. */
+/* Largest size of a tensor in bytes, and time of a layer in ns. */
 static const uint64_t VALUE_MOST = 1ULL << 32;
 
-/* Large blocks of calloc are pages that nobody has touched. */
+/* Allocate zeros.  A large block of calloc has pages that take no memory until
+ * they are written. */
 void *sw_sim_memory(uint64_t bytes)
 {
 	uint8_t *mem = calloc(1, bytes + 2 * ALIGN);
@@ -45,7 +47,7 @@ void sw_sim_memory_free(void *at)
 	free(mem);
 }
 
-/* --- which nodes --- */
+/* --- the nodes of a job --- */
 
 static bool is_among(uint32_t node, const uint32_t *nodes, uint32_t n)
 {
@@ -62,7 +64,8 @@ static int refuse(
 	return SW_ECONF;
 }
 
-/* Servers on agents' machines are last, and on all of them or none. */
+/* Check a list of servers: those on the agents' machines must come last, and be
+ * on all of these machines or on none. */
 int sw_sim_servers_check(const struct sw_sim_job *j, const uint32_t *servers,
 	uint32_t n, uint32_t *n_colocated)
 {
@@ -118,7 +121,8 @@ static void one_layer(struct sw_sim_job *j)
 		.forward_ns = j->desc->compute_ns, .n = j->n_tensors};
 }
 
-/* Take the next value of a list; false: it is not one of @unit from @min on. */
+/* Take the next value of a list.  Returns false if it is no value of @unit from
+ * @min on. */
 static bool take_value(const char **s, enum sw_unit unit, uint64_t min,
 	uint64_t *out, char one[64])
 {
@@ -135,7 +139,7 @@ static bool take_value(const char **s, enum sw_unit unit, uint64_t min,
 	       *out >= min && *out <= VALUE_MOST;
 }
 
-/* The times of one pass. */
+/* Take the times of one pass. */
 static int take_times(
 	struct sw_sim_job *j, const char *key, const char *s, bool is_forward)
 {
@@ -156,7 +160,7 @@ static int take_times(
 	return 0;
 }
 
-/* With times each size is a layer of its own. */
+/* Take the layers.  With times, each size is a separate layer. */
 static int take_layers(struct sw_sim_job *j)
 {
 	int err;
@@ -226,7 +230,8 @@ static const enum sw_coll_kind kinds[] = {[SW_SIM_ALL_REDUCE] = SW_ALL_REDUCE,
 	[SW_SIM_ALL_GATHER] = SW_ALL_GATHER,
 	[SW_SIM_BROADCAST] = SW_BCAST};
 
-/* Parts of ranks are whole elements and equal. */
+/* Take the kinds of collectives.  Each rank's part has whole elements, and all
+ * parts are equal. */
 static int take_kinds(struct sw_sim_job *j)
 {
 	uint32_t n_ranks = j->n_agents * j->desc->agent.local_ranks;
@@ -254,8 +259,8 @@ static int take_kinds(struct sw_sim_job *j)
 	return 0;
 }
 
-/* Open the next trace: "*" in its name is the number of an agent's first rank.
- */
+/* Open the next trace.  "*" in its name stands for the number of an agent's
+ * first rank. */
 static int open_trace(struct sw_sim_job *j)
 {
 	const char *name = j->desc->trace, *star = strchr(name, '*');
@@ -289,7 +294,8 @@ static int open_traces(struct sw_sim_job *j)
 	return err;
 }
 
-/* A tensor for each collective, in the order of their calls. */
+/* Make a tensor for each collective of the trace, in the order of their
+ * calls. */
 static int take_trace(struct sw_sim_job *j)
 {
 	uint32_t n_ranks = j->n_agents * j->desc->agent.local_ranks;
@@ -309,7 +315,7 @@ static int take_trace(struct sw_sim_job *j)
 		j->n_elems[t] = n->bytes / 4;
 		if (n->kind == SW_ALL_GATHER)
 			j->n_elems[t] *= n_ranks;
-		/* Parts are whole elements, at least one. */
+		/* Every part has whole elements, at least one. */
 		if (n->kind == SW_REDUCE_SCATTER)
 			j->n_elems[t] +=
 				(n_ranks - j->n_elems[t] % n_ranks) % n_ranks;
@@ -368,7 +374,8 @@ static void *buffer(const struct sw_sim_job *j, uint32_t t)
 {
 	void *mem;
 
-	/* Nobody looks at it: all share one. */
+	/* Without payloads nothing reads it, so all tensors share one
+	 * buffer. */
 	if (j->sim->net.is_bare)
 		return j->sim->scratch;
 	mem = sw_sim_memory(j->n_elems[t] * 4);
@@ -443,7 +450,7 @@ static uint64_t start_job(void *ctx, uint64_t now_ns)
 
 /* --- servers --- */
 
-/* One of @n engines of a server's node. */
+/* Open engine @i of @n on a server's node. */
 static int open_core(struct sw_sim_job *j, const struct sw_params *params,
 	uint32_t node, uint32_t i, uint32_t n)
 {
@@ -507,15 +514,16 @@ static void take_scratch(struct sw_sim *s, const struct sw_sim_job *j)
 		most = sw_max64(most, j->n_elems[t] * 4);
 	if (!s->net.is_bare || most <= s->scratch_bytes)
 		return;
-	s->old_scratch[j - s->jobs] = s->scratch; /* other jobs have it */
+	/* jobs that were opened earlier use it */
+	s->old_scratch[j - s->jobs] = s->scratch;
 	s->scratch = sw_sim_memory(most);
 	s->scratch_bytes = most;
 	if (!s->scratch)
 		abort();
 }
 
-/* The largest payload that the links of all nodes carry: agents find by PROBEs
- * what the links between switches do. */
+/* Return the largest payload that the nodes' own links carry.  Agents probe the
+ * links between switches themselves. */
 static uint32_t payload_of(const struct sw_sim_job *j)
 {
 	uint32_t least = UINT32_MAX;
@@ -550,7 +558,8 @@ static int set_params(struct sw_sim_job *j)
 	return 0;
 }
 
-/* An asynchronous job has values at its servers, not sums of rounds. */
+/* Check the options of an asynchronous job: its servers hold values, not sums
+ * of rounds. */
 static int check_mode(const struct sw_sim_job *j)
 {
 	const struct sw_sim_desc_job *d = j->desc;
@@ -569,7 +578,7 @@ static int check_mode(const struct sw_sim_job *j)
 	return 0;
 }
 
-/* Agents' nodes get their ports, with a loopback if they have servers. */
+/* Open the ports of the agents' nodes, with a loopback if they also serve. */
 static int open_nodes(struct sw_sim_job *j, const uint32_t *agents)
 {
 	uint32_t n_lcores = j->desc->agent.lcores;

@@ -1,4 +1,4 @@
-/* kernels.c - kernels that touch no byte, for frames without payloads.
+/* kernels.c - kernels that do nothing, for frames without payloads.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/kernels.h"
 

@@ -1,11 +1,11 @@
-/* kernels.h - kernels that touch no byte, for frames without payloads.
+/* kernels.h - kernels that do nothing, for frames without payloads.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_APPS_LAB_SIM_KERNELS_H
 #define SW_APPS_LAB_SIM_KERNELS_H
 
 #include "sum/sum.h"
 
-/* sw_sim_kernels - return a table as sw_sum_best returns it. */
+/* sw_sim_kernels - return such kernels, as sw_sum_best returns real ones. */
 struct sw_sum sw_sim_kernels(void);
 
 #endif

@@ -27,7 +27,8 @@ void sw_sim_lanes_free(struct sw_sim_agent *a)
 	free(a->cores);
 }
 
-/* After a turn of another lcore than the first. */
+/* Take the lane's commands, and wake lane 0's node if the lane has reports.
+ * Called after each turn of an lcore other than the first. */
 static uint64_t step(void *ctx, uint64_t now_ns)
 {
 	const struct sw_sim_lane_core *c = ctx;
@@ -81,7 +82,7 @@ int sw_sim_lanes_open(struct sw_sim_agent *a,
 
 void sw_sim_lanes_close(struct sw_sim_agent *a)
 {
-	/* Lane 0 is last: the others read its memory. */
+	/* Lane 0 is last, because the other lanes read its memory. */
 	for (uint32_t i = a->n_lanes; i--;) {
 		if (a->is_open)
 			sw_loop_set(sw_sim_core(a->node, i)->loop,

@@ -1,4 +1,4 @@
-/* means.c - means over the seeds of a sweep, with their confidence.
+/* means.c - means over the seeds of a sweep, with confidence intervals.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/means.h"
 
@@ -8,8 +8,8 @@
 
 enum { STUDENT = 30 };
 
-/* Student's t for 97.5 %, by degrees of freedom; beyond the table an
- * approximation that is right to three digits. */
+/* Return Student's t for 97.5 %, by degrees of freedom.  Beyond the table,
+ * return an approximation that is correct to three digits. */
 static double student(uint32_t df)
 {
 	static const double t[STUDENT] = {12.706, 4.303, 3.182, 2.776, 2.571,
@@ -20,8 +20,8 @@ static double student(uint32_t df)
 	return df <= STUDENT ? t[df - 1] : 1.960 + 2.46 / df;
 }
 
-/* The points that differ in their seed alone lie so far apart; 0: there is one
- * seed. *@seed is the axis. */
+/* Return the distance between points that differ only in their seed; 0: one
+ * seed.  Sets *@seed to the axis. */
 static uint32_t step_of(const struct sw_sim_file *f, uint32_t *seed)
 {
 	uint32_t step = 1;
@@ -40,7 +40,7 @@ struct sums {
 	double sum[SW_SIM_COLUMNS], squares[SW_SIM_COLUMNS];
 };
 
-/* Two passes: squares are of the distances from the mean. */
+/* Add in two passes, since the squares are of distances from the mean. */
 static void add(const struct sw_sim_table *t, const struct sw_sim_row *first,
 	uint32_t n_seeds, uint32_t step, struct sums *s)
 {

@@ -1,4 +1,4 @@
-/* net.c - frames on their way through links and switches, and time.
+/* net.c - virtual time, and frames in flight through links and switches.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/net.h"
 
@@ -26,7 +26,7 @@ bool sw_sim_chance(uint64_t *rng, uint32_t ppm)
 
 /* --- frames --- */
 
-/* Put more frames of @size on their free list: memory grows in slabs. */
+/* Add frames of @size to their free list.  Memory grows in slabs. */
 static void add_slab(struct sw_sim_net *net, uint8_t size)
 {
 	size_t bytes = sizeof(struct sw_sim_frame) + sizes[size];
@@ -110,7 +110,8 @@ static bool has_room(const struct sw_sim_link *l, uint32_t bytes)
 		       (p->bytes - p->used) * p->alpha_ppm / 1000000;
 }
 
-/* A step, or RED between two bounds. */
+/* Decide whether to mark a frame: above a step, or by RED between two
+ * bounds. */
 static bool is_to_mark(struct sw_sim_link *l)
 {
 	uint64_t span = l->ecn_most_bytes - l->ecn_bytes;
@@ -160,7 +161,8 @@ static void serialize(
 	f->arrive_ns = l->free_ns + l->delay_ns;
 }
 
-/* A shared buffer gets its room back in time. */
+/* Schedule the departure of a frame, so that a shared buffer regains its room
+ * in time. */
 static void await_depart(struct sw_sim_net *net, struct sw_sim_link *l)
 {
 	if (!l->pool || !l->waiting || l->is_departing)
@@ -207,9 +209,10 @@ void sw_sim_send(
 	append(net, l, f);
 }
 
-/* --- the way --- */
+/* --- forwarding --- */
 
-/* Flows keep to one of several equal ways. */
+/* Hash a frame's flow: a flow always takes the same one of several equal
+ * paths. */
 static uint32_t hash_of(const struct sw_sim_frame *f)
 {
 	uint64_t x = (uint64_t)f->from << 48 ^ (uint64_t)f->to << 32 ^
@@ -218,7 +221,7 @@ static uint32_t hash_of(const struct sw_sim_frame *f)
 	return (uint32_t)(sw_random_next(&x) >> 32);
 }
 
-/* From switch @s on. */
+/* Forward a frame from switch @s. */
 static void forward(struct sw_sim_net *net, uint32_t s, struct sw_sim_frame *f)
 {
 	uint32_t t = net->switch_of[f->to];
@@ -231,7 +234,8 @@ static void forward(struct sw_sim_net *net, uint32_t s, struct sw_sim_frame *f)
 	}
 	h = &net->hops[s * net->n_switches + t];
 	l = &net->links[net->hop_links[h->first + hash_of(f) % h->n]];
-	/* Routes change at once when a link fails, if there is another. */
+	/* If a link fails, routes change at once to another next hop, if there
+	 * is one. */
 	for (uint32_t i = 0; i < h->n && l->is_down; i++)
 		l = &net->links[net->hop_links[h->first + i]];
 	sw_sim_send(net, l, f);
@@ -291,7 +295,7 @@ static void arrive(struct sw_sim_net *net, struct sw_sim_link *l)
 {
 	struct sw_sim_frame *f = l->first;
 
-	sw_sim_queued(net, l); /* it has left the queue */
+	sw_sim_queued(net, l); /* releases its bytes in the queue */
 	l->first = f->next;
 	if (l->first)
 		sw_sim_put(&net->events, l->first->arrive_ns, SW_SIM_ARRIVE,
@@ -368,7 +372,7 @@ static void happen(struct sw_sim_net *net, const struct sw_sim_event *e)
 	}
 }
 
-/* Let nodes take turns that are the next events. */
+/* Let nodes take the turns that are the next events. */
 static void turn_ready(struct sw_sim_net *net)
 {
 	while (net->ready && !net->is_over) {

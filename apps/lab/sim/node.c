@@ -13,14 +13,16 @@
 #include "pmd/lcores/handoff.h"
 
 enum {
-	QUEUE_NS = 20000, /* the queue below the scheduler, as ports keep it */
+	/* length of the queue below the scheduler, as ports keep it */
+	QUEUE_NS = 20000,
 	TX_BURST = 16,
 	SLEEP_NS = 100000000,
 	TYPE_AT = offsetof(struct sw_header, type),
-	GAP_NS = 400000, /* less than what a loop calls a gap in polling */
+	/* shorter than the interval that a loop calls a gap in polling */
+	GAP_NS = 400000,
 };
 
-/* Payloads that frames do not carry are read from here. */
+/* Source of payloads that frames do not carry. */
 static const uint8_t zeros[SW_PAYLOAD_MAX] __attribute__((aligned(64)));
 
 static struct sw_sim_node *node_of(struct sw_port *port)
@@ -184,7 +186,7 @@ static void wake_at(struct sw_sim_node *n, uint64_t at_ns)
 	if (at_ns >= n->wake_ns)
 		return;
 	n->wake_ns = at_ns;
-	/* Frames overtake a timer, which is then set again. */
+	/* A frame may wake the node before a timer, which is then set again. */
 	for (uint32_t i = 0; i < SW_SIM_QUEUED; i++) {
 		if (n->queued_ns[i] == at_ns)
 			return;
@@ -196,7 +198,7 @@ static void wake_at(struct sw_sim_node *n, uint64_t at_ns)
 		(uint32_t)(n - n->net->nodes));
 }
 
-/* Wake @n now; without an event, if no other one would be before it. */
+/* Wake @n now.  If no other event precedes, skip the event queue. */
 static void wake_now(struct sw_sim_node *n)
 {
 	struct sw_sim_net *net = n->net;
@@ -244,8 +246,8 @@ static void turn(struct sw_sim_node *n)
 	uint64_t now = net->now_ns, at = UINT64_MAX, wait, busy;
 	uint32_t did;
 
-	/* A core that polls has just found nothing, however long this node has
-	 * skipped such turns. */
+	/* The real core polls all the time, so its last poll found nothing,
+	 * even though this node has skipped such turns. */
 	if (now - n->turned_ns > GAP_NS) {
 		n->is_deaf = true;
 		sw_loop_turn(n->loop, now);
@@ -259,7 +261,7 @@ static void turn(struct sw_sim_node *n)
 		at = n->step(n->ctx, now);
 	wait = sw_loop_wait(n->loop, now, SLEEP_NS);
 	at = sw_min64(at, now + wait);
-	/* The loop sent all that the port took: it has more, perhaps. */
+	/* The loop filled the port's room, so it may have more to send. */
 	if (n->n_sent >= n->room) {
 		busy = n->up->free_ns;
 		at = sw_min64(at, busy > QUEUE_NS ? busy - QUEUE_NS : 0);

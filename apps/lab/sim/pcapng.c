@@ -1,4 +1,4 @@
-/* pcapng.c - frames in a file that Wireshark opens.
+/* pcapng.c - write frames to a file that Wireshark opens.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/pcapng.h"
 
@@ -6,7 +6,7 @@
 
 enum {
 	ETHERNET = 14,
-	OTHER_UDP = 9, /* other traffic goes to the port of discard */
+	OTHER_UDP = 9, /* other traffic uses the discard port */
 };
 
 void sw_sim_pcapng_begin(FILE *f)
@@ -15,7 +15,7 @@ void sw_sim_pcapng_begin(FILE *f)
 	sw_pcapng_interface(f, SW_PCAPNG_ETHERNET, NULL);
 }
 
-/* The address of a node: local. */
+/* Write the locally administered address of a node. */
 static void mac(uint8_t *at, uint32_t node)
 {
 	at[0] = 2;

@@ -1,4 +1,4 @@
-/* perfetto.c - what agents compute and push, as JSON that Perfetto opens.
+/* perfetto.c - write agents' stages and tensors as JSON for Perfetto.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/perfetto.h"
 

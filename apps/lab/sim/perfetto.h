@@ -1,8 +1,8 @@
-/* perfetto.h - what agents compute and push, as JSON that Perfetto opens.
+/* perfetto.h - write agents' stages and tensors as JSON for Perfetto.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Each agent is a process: a track with the stages that it computes, and one
- * for each tensor. Counters are of the process "network".
+ * Each agent is a process, with a track of its computation stages and a track
+ * for each tensor.  Counters belong to the process "network".
  */
 #ifndef SW_APPS_LAB_SIM_PERFETTO_H
 #define SW_APPS_LAB_SIM_PERFETTO_H
@@ -15,20 +15,21 @@
 struct sw_sim;
 struct sw_sim_agent;
 
-/* sw_sim_perfetto_begin - write the head and the names of all tracks;
- * sw_chrome_end ends it. */
+/* sw_sim_perfetto_begin - write the head and the names of all tracks.
+ * sw_chrome_end ends the file. */
 void sw_sim_perfetto_begin(
 	struct sw_chrome *c, FILE *to, const struct sw_sim *s);
 
-/* sw_sim_perfetto_stage - an agent has computed its stage, which is called
+/* sw_sim_perfetto_stage - write that an agent has computed its stage, named
  * @what and @number.
- * sw_sim_perfetto_tensor - @tensor was pushed at @from_ns, and is summed. */
+ * sw_sim_perfetto_tensor - write that the sum of @tensor, pushed at @from_ns,
+ * has completed. */
 void sw_sim_perfetto_stage(struct sw_chrome *c, const struct sw_sim_agent *a,
 	const char *what, uint64_t number);
 void sw_sim_perfetto_tensor(struct sw_chrome *c, const struct sw_sim_agent *a,
 	uint32_t tensor, uint64_t round, uint64_t from_ns);
 
-/* sw_sim_perfetto_count - a figure has changed; @to may be "". */
+/* sw_sim_perfetto_count - write the new value of a figure; @to may be "". */
 void sw_sim_perfetto_count(struct sw_chrome *c, uint64_t now_ns,
 	const char *what, const char *from, const char *to, uint64_t value);
 

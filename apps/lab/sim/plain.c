@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A flow carries messages of whole segments, in an order that both ends know.
- * Progress is counted: messages released by the sender, messages received.
+ * Progress is two counters: messages that the sender released, and messages
+ * received.
  */
 #include "apps/lab/sim/plain.h"
 
@@ -18,7 +19,7 @@
 #include "engine/base/params.h"
 
 enum {
-	HEADS = 70, /* Ethernet with FCS, IPv4, TCP with times */
+	HEADS = 70, /* Ethernet with FCS, IPv4, TCP with timestamps */
 	ACK_BYTES = 70,
 	QUEUE_NS = 50000, /* a sender keeps its own link's queue short */
 	BUCKET_BYTES = 25 << 20,
@@ -26,12 +27,12 @@ enum {
 	FLOW_BITS = 24,
 };
 
-/* Every so often a node looks at the timers of its flows. */
+/* Interval at which a node checks the timers of its flows. */
 static const uint64_t WATCH_NS = 10 * SW_MS;
 
 /* Messages that a flow carries in each round, as numbers of segments. */
 struct list {
-	uint32_t *segments, *tensors; /* tensors: a server's */
+	uint32_t *segments, *tensors; /* tensors: only of a server */
 	uint32_t n;
 };
 
@@ -40,13 +41,15 @@ struct flow {
 	uint32_t index, from, to; /* from, to: nodes */
 	uint32_t receiver;        /* rank, or index of a server */
 	const struct list *list;
-	struct sw_sim_tcp *tcp;        /* NULL: both ends are on one node */
-	uint64_t n_released;           /* messages that may go */
-	uint64_t limit;                /* their segments */
-	uint64_t n_received, next_end; /* messages; where the next one ends */
+	/* NULL: both ends are on the same node */
+	struct sw_sim_tcp *tcp;
+	uint64_t n_released; /* messages that may be sent */
+	uint64_t limit;      /* total segments of these messages */
+	/* next_end: segment that ends the next message */
+	uint64_t n_received, next_end;
 };
 
-/* A node's part: its turns of sending, and its timers in the network. */
+/* State of a node: its turns of sending, and its timers in the network. */
 struct host {
 	struct sw_sim_plain *plain;
 	uint32_t node, *flows, n_flows, next;
@@ -55,21 +58,21 @@ struct host {
 };
 
 struct bucket {
-	uint32_t first, n; /* in the order of pushes */
+	uint32_t first, n; /* indices in the order of pushes */
 };
 
 struct member {
 	struct sw_sim_agent *agent;
 	uint32_t timer;
-	uint64_t n_pushed;   /* tensors, over all rounds */
-	uint32_t *n_missing; /* by tensor: parts on their way */
-	uint64_t n_finished; /* buckets */
+	uint64_t n_pushed;   /* tensors pushed in all rounds */
+	uint32_t *n_missing; /* by tensor: parts that have not arrived */
+	uint64_t n_finished; /* completed buckets */
 };
 
 struct sw_sim_plain {
 	struct sw_sim_job *job;
 	bool is_ring;
-	uint32_t frame_bytes, base; /* base: of flows' numbers */
+	uint32_t frame_bytes, base; /* base: offset of the flows' numbers */
 	struct flow *flows;
 	uint32_t n_flows;
 	struct list *lists;
@@ -77,7 +80,7 @@ struct sw_sim_plain {
 	struct host *hosts;
 	uint32_t n_hosts;
 	struct member *members;
-	uint32_t *order; /* tensors as they are pushed */
+	uint32_t *order; /* tensors in the order of their pushes */
 	struct bucket *buckets;
 	uint32_t n_buckets;
 	void (*other)(
@@ -90,7 +93,8 @@ static struct sw_sim_net *net_of(struct sw_sim_plain *p)
 	return &p->job->sim->net;
 }
 
-/* Timers are the network's, which has no call to fire one earlier. */
+/* Set a timer of the network.  The network cannot move a timer that is already
+ * set. */
 static void arm(struct sw_sim_plain *p, uint32_t timer, uint64_t at_ns)
 {
 	sw_sim_put(&net_of(p)->events, at_ns, SW_SIM_TIMER, timer);
@@ -123,7 +127,8 @@ static void emit(struct flow *f, uint32_t from, uint32_t to, uint32_t bytes,
 	struct sw_sim_frame *frame =
 		sw_sim_frame_other(net, from, to, bytes, segment);
 
-	frame->from_udp = (uint16_t)f->index; /* so that ways differ */
+	/* so that flows take different paths */
+	frame->from_udp = (uint16_t)f->index;
 	frame->other.flow = f->plain->base | f->index;
 	sw_sim_send(net, net->nodes[from].up, frame);
 }
@@ -140,7 +145,7 @@ static bool send_one(struct flow *f)
 	return true;
 }
 
-/* Flows of a node send in turns, while its link's queue is short. */
+/* Let the flows of a node send in turn, while its link's queue is short. */
 static uint64_t pump(void *ctx, uint64_t now_ns)
 {
 	struct host *h = ctx;
@@ -192,7 +197,7 @@ static struct host *host_of(struct sw_sim_plain *p, uint32_t node)
 	return &p->hosts[i];
 }
 
-/* Let the next message go. */
+/* Release the next message. */
 static void release(struct flow *f)
 {
 	f->limit += f->list->segments[f->n_released++ % f->list->n];
@@ -242,8 +247,9 @@ static void finish(struct member *m, uint32_t tensor)
 	arm(a->job->plain, m->timer, a->job->sim->net.now_ns);
 }
 
-/* Message g of a flow is step g % steps of bucket g / steps. The first step of
- * a bucket needs the agent's own tensors, any other the message before it. */
+/* Send what the ring allows.  Message g of a flow is step g % steps of bucket g
+ * / steps.  The first step of a bucket needs the agent's own tensors; each
+ * later step needs the previous message. */
 static void turn_ring(struct sw_sim_plain *p, uint32_t rank)
 {
 	struct member *m = &p->members[rank];
@@ -286,7 +292,7 @@ static struct flow *flow_down(
 			 server];
 }
 
-/* A server returns what all agents have pushed. */
+/* Return the parts of tensors that all agents have pushed. */
 static void return_parts(struct sw_sim_plain *p, uint32_t server)
 {
 	uint64_t n = UINT64_MAX;

@@ -1,13 +1,14 @@
 /* plain.h - jobs without the engine: a ring and a parameter server over TCP.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Baselines, over the model of CUBIC (tcp.h).  Tensors go in the order in which
- * they become ready, and no frame carries elements, so no oracle checks them.
+ * These baselines use the model of CUBIC (tcp.h).  Tensors are sent in the
+ * order in which they become ready.  Frames carry no elements, so no oracle
+ * checks them.
  *
- * The ring fuses tensors to buckets of at least 25 MiB and sums one chunk of a
- * bucket for each agent.  The parameter server splits tensors from 4 MB on over
- * all servers; smaller ones go to one server each, in turns. A server returns a
- * part when all agents have pushed it.
+ * The ring fuses tensors into buckets of at least 25 MiB, and splits a bucket
+ * into one chunk per agent.  The parameter server splits tensors of 4 MB or
+ * more over all servers; each smaller tensor goes to one server, in turn.  A
+ * server returns a part when all agents have pushed it.
  */
 #ifndef SW_APPS_LAB_SIM_PLAIN_H
 #define SW_APPS_LAB_SIM_PLAIN_H
@@ -19,15 +20,16 @@ struct sw_sim_job;
 struct sw_sim_job_result;
 struct sw_sim_plain;
 
-/* sw_sim_plain_open - prepare the flows of all jobs that want them, once other
- * traffic is there.  Close them also after an error: SW_ECONF, in s->why. */
+/* sw_sim_plain_open - prepare the flows of all jobs with such a transport,
+ * after other traffic has been opened.  Close them even after an error:
+ * SW_ECONF, in s->why. */
 int sw_sim_plain_open(struct sw_sim *s);
 void sw_sim_plain_close(struct sw_sim_plain *p);
 
-/* sw_sim_plain_start - let the agents of a job begin. */
+/* sw_sim_plain_start - start the agents of a job. */
 void sw_sim_plain_start(struct sw_sim_job *j);
 
-/* sw_sim_plain_count - add what the flows sent again. */
+/* sw_sim_plain_count - add the retransmissions of the flows. */
 void sw_sim_plain_count(
 	const struct sw_sim_plain *p, struct sw_sim_job_result *r);
 

@@ -32,7 +32,7 @@ struct scale {
 	const char *name;
 };
 
-/* Numbers of an axis, each in the unit that people use for its kind. */
+/* Scale of each unit: the customary unit of an axis. */
 static const struct scale scales[] = {
 	{SW_UNIT_NONE, 1, ""},
 	{SW_UNIT_RATE, 1e9, ", Gb/s"},
@@ -53,7 +53,8 @@ struct plot {
 	char names[LINES][SW_SIM_TEXT];
 };
 
-/* The scale that fits all values of an axis; NULL: they are no numbers. */
+/* Return the scale that fits all values of an axis; NULL: they are not
+ * numbers. */
 static const struct scale *scale_of(const struct sw_sim_file *file, uint32_t a)
 {
 	char value[SW_SIM_TEXT], why[SW_SIM_TEXT];
@@ -86,8 +87,8 @@ static double number_at(const struct plot *p, uint32_t point)
 	return (double)n / p->scale->per;
 }
 
-/* Does a line's name need its value of an axis? If lines are compared with one
- * of two values, all have the other one. */
+/* Return whether a line's name must contain its value of an axis.  If lines are
+ * compared with one of two values, all of them have the other value. */
 static bool is_told(const struct plot *p, uint32_t axis)
 {
 	bool is_compared =
@@ -112,7 +113,7 @@ static void name_line(const struct plot *p, const struct sw_sim_row *r,
 		snprintf(out + at, size - at, "%s%s", at ? ", " : "", r->job);
 }
 
-/* Where a line's value goes; NULL: there are more lines than colours. */
+/* Return the values of the line @name; NULL: more lines than colours. */
 static double *line_named(struct plot *p, const char *name)
 {
 	uint32_t i = 0;
@@ -129,7 +130,7 @@ static double *line_named(struct plot *p, const char *name)
 	return p->y[i];
 }
 
-/* The number that stands for a row; NAN: none. */
+/* Return the number to plot for a row; NAN: none. */
 static double value_of(const struct plot *p, const struct sw_sim_row *r)
 {
 	const struct sw_sim_measure *m = p->measure;

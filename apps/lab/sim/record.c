@@ -1,4 +1,4 @@
-/* record.c - figures over time: a row, or a count, for each that has changed.
+/* record.c - record figures over time: a row or count for each change.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/record.h"
 
@@ -15,8 +15,8 @@
 struct sw_sim_record {
 	struct sw_sim *sim;
 	FILE *csv, *trace, *pcapng;     /* NULL: not written */
-	const struct sw_sim_link *link; /* of pcapng */
-	uint64_t *last; /* figures, in the order of their rows */
+	const struct sw_sim_link *link; /* link that pcapng records */
+	uint64_t *last; /* last figures, in the order of their rows */
 	uint64_t *sent; /* by link: bytes at the last sample */
 	uint32_t at;
 };
@@ -30,8 +30,8 @@ static void write_row(struct sw_sim_record *r, const char *what,
 		(unsigned long long)value);
 }
 
-/* A class is done with the last of its tensors, and took the time since the
- * first of them was pushed. */
+/* Note that a tensor of a class is summed.  A class is complete with its last
+ * tensor; its time counts from the first push of any of its tensors. */
 static void note_class(
 	struct sw_sim_record *r, struct sw_sim_agent *a, uint32_t tensor)
 {
@@ -104,7 +104,7 @@ static void put_agent(struct sw_sim_record *r, const struct sw_sim_agent *a)
 	put(r, "retransmissions", name, "", n_again);
 }
 
-/* Bits on the wire since the last sample, by the second. */
+/* Put the bits per second on the wire since the last sample. */
 static void put_rate(struct sw_sim_record *r, const struct sw_sim_link *l,
 	const char *from, const char *to)
 {

@@ -6,7 +6,8 @@
 
 #include "apps/cli/json.h"
 
-/* Thousandths of a millisecond, without floating point: the same everywhere. */
+/* Format milliseconds with three decimals.  Without floating point, the text is
+ * the same on every machine. */
 static const char *ms(uint64_t ns, char out[32])
 {
 	snprintf(out, 32, "%llu.%03llu", (unsigned long long)(ns / 1000000),

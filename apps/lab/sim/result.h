@@ -10,8 +10,8 @@
 struct sw_sim_job_result {
 	char name[SW_SIM_NAME];
 	uint32_t n_agents, n_servers, n_rounds, n_wanted;
-	uint64_t bytes;         /* an agent's, in a round */
-	uint64_t goodput_bit_s; /* an agent's */
+	uint64_t bytes;         /* of an agent in a round */
+	uint64_t goodput_bit_s; /* of an agent */
 	uint64_t round_ns[3];   /* quartiles */
 	uint64_t urgent_ns[2];  /* most urgent tensor: median, 99 % */
 	uint64_t n_again, n_timeouts, n_wrong;
@@ -19,7 +19,7 @@ struct sw_sim_job_result {
 
 struct sw_sim_traffic_result {
 	char name[SW_SIM_NAME];
-	uint64_t goodput_bit_s; /* all flows together */
+	uint64_t goodput_bit_s; /* sum of all flows */
 	uint64_t n_again, n_timeouts;
 };
 
@@ -28,17 +28,17 @@ struct sw_sim_result {
 	uint32_t n_jobs;
 	struct sw_sim_traffic_result traffic[SW_SIM_TRAFFIC];
 	uint32_t n_traffic;
-	uint64_t time_ns; /* virtual */
+	uint64_t time_ns; /* virtual time */
 	uint64_t n_frames, n_dropped, n_lost, n_marked, n_full;
-	uint64_t most_queued; /* bytes, of all queues of switches */
+	uint64_t most_queued; /* most bytes in a queue of a switch */
 	char most_from[SW_SIM_NAME], most_to[SW_SIM_NAME];
-	char why[SW_SIM_TEXT]; /* "": all went well */
-	/* The run's own cost, for --profile. */
+	char why[SW_SIM_TEXT]; /* "": no error */
+	/* Cost of the run itself, for --profile. */
 	uint64_t n_events, n_hops, most_frames, most_mem_bytes;
 };
 
-/* sw_sim_print - write the result as tables to stdout.
- * sw_sim_print_json - as one JSON object.  Returns 0 or SW_EIO. */
+/* sw_sim_print - print the result as tables to stdout.
+ * sw_sim_print_json - write it as one JSON object.  Returns 0 or SW_EIO. */
 void sw_sim_print(const struct sw_sim_result *r);
 int sw_sim_print_json(const struct sw_sim_result *r, FILE *f);
 

@@ -1,4 +1,4 @@
-/* roster.c - servers of a job that come and go by schedule.
+/* roster.c - servers of a job that change by schedule.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/roster.h"
 
@@ -11,9 +11,10 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 
-/* --- a change --- */
+/* --- a change of servers --- */
 
-/* Agents forget what they did since the last round that all have ended. */
+/* Restart an agent.  It discards everything after the last round that all
+ * agents have completed. */
 static void restart(struct sw_sim_agent *a)
 {
 	a->round = a->job->n_rounds;
@@ -28,7 +29,7 @@ static void restart(struct sw_sim_agent *a)
 	sw_sim_agent_open(a);
 }
 
-/* All have left: join again. */
+/* Let all agents join again, after all have left. */
 static uint64_t join(void *ctx, uint64_t now_ns)
 {
 	struct sw_sim_job *j = ctx;
@@ -67,7 +68,7 @@ static void on_round(struct sw_sim_job *j)
 	}
 }
 
-/* The round behind the one that the first agents are in. */
+/* Return the round after the most advanced agent's round. */
 static uint32_t next_round(const struct sw_sim_job *j)
 {
 	uint32_t round = 0;
@@ -112,7 +113,8 @@ static void cut(struct sw_sim_roster *r, bool is_down)
 	}
 }
 
-/* 0: to the end. */
+/* Return the duration of a roster.  If it has none, it ends in the middle of
+ * its period; 0: it lasts to the end. */
 static uint64_t for_ns(const struct sw_sim_desc_roster *d)
 {
 	return d->for_ns ? d->for_ns : d->every_ns / 2;

@@ -1,4 +1,4 @@
-/* route.c - the links of a description, and the ways over them.
+/* route.c - the links of a description, and the routes over them.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/route.h"
 
@@ -14,7 +14,7 @@ struct build {
 	struct sw_sim_net *net;
 	const struct sw_sim_desc *d;
 	char *why;
-	uint32_t size; /* links that there is room for */
+	uint32_t size; /* allocated links */
 };
 
 static const uint32_t NONE = UINT32_MAX;
@@ -165,9 +165,9 @@ static int add_links(struct build *b)
 	return 0;
 }
 
-/* --- the ways --- */
+/* --- routes --- */
 
-/* Hops from all switches to @t, into @far. */
+/* Write the number of hops from each switch to @t into @far. */
 static void measure(const struct sw_sim_net *net, uint32_t t, uint32_t *far)
 {
 	uint32_t n = net->n_switches, n_new = 1;
@@ -191,7 +191,8 @@ static void measure(const struct sw_sim_net *net, uint32_t t, uint32_t *far)
 	}
 }
 
-/* Links of the core that lead nearer to @t, by the switch where they begin. */
+/* List the core links that lead nearer to @t, by the switch where they
+ * begin. */
 static void find_hops(struct sw_sim_net *net, uint32_t t, const uint32_t *far,
 	uint32_t *n_used)
 {

@@ -1,11 +1,11 @@
-/* select.c - rows of a sweep by the values of their axes.
+/* select.c - select rows of a sweep by the values of their axes.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/select.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* An item, like "policy p3"; also the key of a selector's end, "". */
+/* An item such as "policy p3".  The key "" ends a selector. */
 struct item {
 	char key[SW_SIM_NAME], value[SW_SIM_TEXT];
 };

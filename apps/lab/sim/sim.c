@@ -1,4 +1,4 @@
-/* sim.c - one simulation from its description to its figures.
+/* sim.c - run one simulation from its description to its figures.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/sim.h"
 
@@ -15,7 +15,7 @@
 #include "engine/base/error.h"
 #include "engine/base/random.h"
 
-/* --- what engines are given --- */
+/* --- the environment of engines --- */
 
 static void *mem_get(void *ctx, uint64_t bytes)
 {
@@ -91,7 +91,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The value below which @percent of @n sorted ones are, by nearest rank. */
+/* Return the value at @percent of @n sorted values, by nearest rank. */
 static uint64_t rank_of(const uint64_t *sorted, uint64_t n, uint32_t percent)
 {
 	return n ? sorted[(n * percent + 99) / 100 - (percent > 0)] : 0;

@@ -46,10 +46,10 @@ static const struct {
 
 enum { WORD = 256, VALUES = 1000000 };
 
-static const uint64_t ONE = 1ULL << 32; /* as a number times 2^32 */
+static const uint64_t ONE = 1ULL << 32; /* 1 in fixed point with 32 bits */
 static const double REAL_LEAST = 0.01, REAL_MOST = 10;
 
-/* --- arithmetic with numbers times 2^32 --- */
+/* --- fixed-point arithmetic with 32 fractional bits --- */
 
 static uint64_t root(unsigned __int128 x)
 {
@@ -61,7 +61,7 @@ static uint64_t root(unsigned __int128 x)
 	return r;
 }
 
-/* Return the logarithm to base 2 of @x > 0, which is times 2^32. */
+/* Return the logarithm to base 2 of @x > 0, both in fixed point. */
 static int64_t log_2(uint64_t x)
 {
 	int whole = 63 - __builtin_clzll(x);
@@ -78,13 +78,14 @@ static int64_t log_2(uint64_t x)
 	return out;
 }
 
-/* Return @ns times 2 to the power of @x, which is times 2^32; at most an hour.
+/* Return @ns times 2 to the power of @x (fixed point), at most an hour.
  */
 static uint64_t times_power(uint64_t ns, __int128 x)
 {
 	__int128 whole = x >> 32;
 	uint64_t part = (uint64_t)x & (ONE - 1), m = 1ULL << 62;
-	uint64_t two = 1ULL << 63; /* 2, 2^(1/2), 2^(1/4), ... times 2^62 */
+	/* 2, 2^(1/2), 2^(1/4), ... with 62 fractional bits */
+	uint64_t two = 1ULL << 63;
 	unsigned __int128 out;
 
 	for (uint64_t bit = ONE >> 1; bit; bit >>= 1) {
@@ -107,7 +108,7 @@ static uint64_t times_power(uint64_t ns, __int128 x)
 static const uint64_t LN_2 = 2977044472;    /* ln 2 */
 static const uint64_t LOG_2_E = 6196328019; /* 1 / ln 2 */
 
-/* Draw a number above 0, at most 1, uniformly. */
+/* Draw uniformly from (0, 1], in fixed point. */
 static uint64_t fraction(uint64_t *rng)
 {
 	return (sw_random_next(rng) >> 32) + 1;
@@ -129,7 +130,7 @@ static int64_t normal(uint64_t *rng)
 	return (int64_t)((__int128)x * z >> 32);
 }
 
-/* --- a draw --- */
+/* --- drawing a time --- */
 
 static uint64_t at_least_0(__int128 ns)
 {
@@ -169,7 +170,7 @@ uint64_t sw_sim_straggler_draw(const struct sw_sim_straggler *s, uint64_t *rng)
 	return 0;
 }
 
-/* --- a distribution's text --- */
+/* --- parsing a distribution --- */
 
 static bool take_time(const char *word, uint64_t *ns, char *why, size_t why_len)
 {

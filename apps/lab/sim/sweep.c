@@ -1,8 +1,9 @@
-/* sweep.c - the points of a sweep on all cores, interrupted and resumed.
+/* sweep.c - run the points of a sweep on all cores, and resume a sweep.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A simulation has no state outside its handle, so threads run one each. A
- * thread writes the rows of a point to the file before it begins the next one.
+ * A simulation has no state outside its handle, so each thread runs its own.  A
+ * thread writes the rows of a point to the file before it begins the next
+ * point.
  */
 #include "apps/lab/sim/sweep.h"
 
@@ -27,9 +28,10 @@ struct work {
 	FILE *f;
 	bool *is_done; /* by point */
 	uint32_t next, n_done, n_running, n_here;
-	bool is_full; /* the file refused a row */
+	bool is_full; /* the file did not accept a row */
 	char why[SW_SIM_TEXT];
-	uint32_t n_failed, failed; /* points of this run; the first one */
+	/* failed points of this run, and the first of them */
+	uint32_t n_failed, failed;
 	char failed_why[SW_SIM_TEXT];
 };
 
@@ -56,8 +58,8 @@ static bool is_wrong(const struct sw_sim_result *r)
 	return false;
 }
 
-/* Keep the rows of a point that came to its end, or to that of its time.  With
- * the lock. */
+/* Keep the rows of a point that reached its end, or its time limit.  Called
+ * with the lock. */
 static void keep(struct work *w, uint32_t point, const struct sw_sim_result *r)
 {
 	struct sw_sim_table *t = &w->sweep->table;
@@ -142,9 +144,10 @@ static void run_threads(struct work *w, uint32_t n)
 	show(w, 0, true);
 }
 
-/* --- before and after --- */
+/* --- begin and end --- */
 
-/* *n_rows: rows of a point. */
+/* Check the descriptions of all points.  Sets *n_rows to the rows of a
+ * point. */
 static int check_all(struct sw_sim_file *file, uint32_t *n_rows)
 {
 	for (uint32_t p = 0; p < file->n_points; p++) {
@@ -167,7 +170,8 @@ static int check_all(struct sw_sim_file *file, uint32_t *n_rows)
 	return 0;
 }
 
-/* Drop the rows of points that a full disk has cut short; they run again. */
+/* Drop the rows of points that are incomplete, as after a full disk, so that
+ * these points run again. */
 static void take_whole(struct work *w, uint32_t n_rows)
 {
 	struct sw_sim_table *t = &w->sweep->table;
@@ -207,7 +211,7 @@ static int resume(struct work *w, uint32_t n_rows)
 	return 0;
 }
 
-/* Replace the file by what there is, sorted; the old one stays if that fails.
+/* Replace the file by the sorted rows.  After an error the old file stays.
  */
 static int rewrite(const struct sw_sim_sweep *s)
 {

@@ -70,14 +70,15 @@ void sw_sim_table_add(
 
 /* --- the file --- */
 
-/* A figure's titles and claims do not change its rows. */
+/* Return whether a section does not affect rows: a figure's titles, claims and
+ * curves. */
 static bool is_told(const char *section)
 {
 	return !strncmp(section, "figure", 6) ||
 	       !strncmp(section, "claim", 5) || !strncmp(section, "curve", 5);
 }
 
-/* Descriptions that differ in comments and blanks alone have one hash. */
+/* Hash a description.  Comments and blanks do not change the hash. */
 static uint64_t hash_of(const struct sw_sim_file *file)
 {
 	uint64_t hash = 0;
@@ -132,7 +133,8 @@ void sw_sim_table_write(const struct sw_sim_table *t, uint32_t from,
 	}
 }
 
-/* A line that an interrupted run has not ended is no row. */
+/* Read a row.  Returns false for an incomplete line, which an interrupted run
+ * left. */
 static bool read_row(
 	struct sw_sim_table *t, const struct sw_sim_file *file, char *line)
 {

@@ -29,7 +29,7 @@ static uint8_t *state_of(struct sw_sim_tcp *t, uint64_t number)
 	return &t->state[number % SW_SIM_TCP_RING];
 }
 
-/* The largest x with x^3 <= n. */
+/* Return the largest x with x^3 <= n. */
 static uint64_t cube_root(uint64_t n)
 {
 	uint64_t x = 0;
@@ -47,7 +47,7 @@ static void decrease(struct sw_sim_tcp *t, uint64_t now_ns)
 	uint64_t kept = t->is_cubic ? 7 : 5;
 
 	t->recover = t->next;
-	/* Fast convergence leaves room for new flows. */
+	/* Fast convergence makes room for new flows. */
 	t->top = t->is_cubic && t->window < t->top ? t->window * 17 / 20
 						   : t->window;
 	t->window = t->threshold = sw_max64(t->window * kept / 10, LEAST);
@@ -78,7 +78,7 @@ static void increase_cubic(struct sw_sim_tcp *t, uint64_t now_ns)
 static void increase(struct sw_sim_tcp *t, uint64_t now_ns)
 {
 	if (t->n_open * (uint64_t)UNIT * 2 < t->window)
-		return; /* the window is not the limit */
+		return; /* the window does not limit this flow */
 	if (t->window < t->threshold)
 		t->window += UNIT;
 	else if (t->is_cubic && t->epoch_ns)
@@ -141,8 +141,8 @@ static void settle(struct sw_sim_tcp *t, uint64_t number)
 	*state = SW_SIM_SACKED;
 }
 
-/* A segment is lost when three behind it have arrived.  One sent again that is
- * lost again waits for the timer. */
+/* Find lost segments: a segment is lost when three later ones have arrived.  If
+ * a retransmission is lost again, only the timer notices it. */
 static bool find_lost(struct sw_sim_tcp *t, uint64_t from)
 {
 	bool has_lost = false;

@@ -2,12 +2,12 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The model has SACK, fast retransmission after three later segments, one
- * decrease per round trip, a retransmission timeout of at least 200 ms as
- * Linux has it, and the windows of Reno (RFC 5681) or CUBIC (RFC 9438). It
- * lacks the handshake, delayed ACKs, pacing and HyStart. A marked segment
- * (RFC 3168) decreases the window as a loss does. A flow whose own link is just
- * as fast as the bottleneck may lock others out of a full queue, because
- * nothing disturbs its rhythm (Floyd and Jacobson, phase effects).
+ * decrease per round trip, a retransmission timeout of at least 200 ms as in
+ * Linux, and the windows of Reno (RFC 5681) or CUBIC (RFC 9438).  It lacks the
+ * handshake, delayed ACKs, pacing and HyStart.  A marked segment (RFC 3168)
+ * decreases the window as a loss does.  A flow whose own link is exactly as
+ * fast as the bottleneck may exclude others from a full queue, because nothing
+ * disturbs its rhythm (Floyd and Jacobson, phase effects).
  */
 #ifndef SW_APPS_LAB_SIM_TCP_H
 #define SW_APPS_LAB_SIM_TCP_H
@@ -22,33 +22,38 @@ enum sw_sim_tcp_state { SW_SIM_FREE, SW_SIM_SENT, SW_SIM_LOST, SW_SIM_SACKED };
 struct sw_sim_tcp {
 	bool is_cubic;
 	uint8_t state[SW_SIM_TCP_RING]; /* by segment */
-	uint64_t oldest, next, highest; /* segments; highest: acknowledged */
+	/* highest: highest acknowledged segment */
+	uint64_t oldest, next, highest;
 	uint64_t recover; /* no second decrease below this segment */
 	uint32_t n_open, n_lost;
 	uint64_t window, threshold;        /* thousandths of a segment */
 	uint64_t top, epoch_ns, origin_ms; /* CUBIC */
-	uint64_t reno;                     /* its window, for CUBIC's floor */
+	/* Reno's window, CUBIC's lower bound */
+	uint64_t reno;
 	uint64_t srtt_ns, var_ns, timer_ns;
 	uint32_t backoff;
 	uint64_t n_again, n_timeouts;
-	uint8_t came[SW_SIM_TCP_RING]; /* at the receiver */
-	uint64_t received;             /* all below have arrived */
+	uint8_t came[SW_SIM_TCP_RING]; /* received segments, at the receiver */
+	uint64_t received;             /* all segments below have arrived */
 };
 
 void sw_sim_tcp_init(struct sw_sim_tcp *t, bool is_cubic);
 
-/* sw_sim_tcp_send - return whether a segment may leave, and which one. */
+/* sw_sim_tcp_send - return whether a segment may leave.  Sets *@number to
+ * it. */
 bool sw_sim_tcp_send(struct sw_sim_tcp *t, uint64_t now_ns, uint64_t *number);
 
-/* sw_sim_tcp_ack - take the ACK of @number: all below @next have arrived.
- * @sent_ns  when the segment left */
+/* sw_sim_tcp_ack - handle the ACK of @number: all segments below @next have
+ * arrived.
+ * @sent_ns  time at which the segment left */
 void sw_sim_tcp_ack(struct sw_sim_tcp *t, uint64_t number, uint64_t next,
 	bool has_echo, uint64_t sent_ns, uint64_t now_ns);
 
-/* sw_sim_tcp_tick - declare all segments lost if the timer has expired. */
+/* sw_sim_tcp_tick - if the timer has expired, declare all segments lost. */
 void sw_sim_tcp_tick(struct sw_sim_tcp *t, uint64_t now_ns);
 
-/* sw_sim_tcp_receive - receive @number.  Returns the next one missing. */
+/* sw_sim_tcp_receive - receive segment @number.  Returns the next missing
+ * one. */
 uint64_t sw_sim_tcp_receive(struct sw_sim_tcp *t, uint64_t number);
 
 #endif

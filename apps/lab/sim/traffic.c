@@ -1,4 +1,4 @@
-/* traffic.c - other traffic: its flows, as senders and receivers.
+/* traffic.c - other traffic: senders and receivers of its flows.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/traffic.h"
 
@@ -14,16 +14,17 @@
 
 enum {
 	ACK_BYTES = 70,
-	TCP_HEADS = 70,   /* Ethernet with FCS, IPv4, TCP with times */
-	TICK_NS = 50000,  /* when a sender looks at its timer and its queue */
-	QUEUE_NS = 20000, /* as ports keep it: engines share the link */
+	TCP_HEADS = 70, /* Ethernet with FCS, IPv4, TCP with timestamps */
+	/* interval at which a sender checks its timer and queue */
+	TICK_NS = 50000,
+	QUEUE_NS = 20000, /* as ports keep it, because engines share the link */
 };
 
 struct flow {
 	struct sw_sim_traffic *traffic;
 	const struct sw_sim_desc_traffic *desc;
 	uint32_t index, from, to, frame_bytes;
-	struct sw_sim_tcp *tcp; /* NULL: datagrams */
+	struct sw_sim_tcp *tcp; /* NULL: a flow of datagrams */
 	uint64_t rng, phase_end_ns, received;
 	bool is_on;
 };
@@ -42,7 +43,8 @@ static void emit(struct flow *f, uint32_t from, uint32_t to, uint32_t bytes,
 	struct sw_sim_frame *frame =
 		sw_sim_frame_other(f->traffic->net, from, to, bytes, segment);
 
-	frame->from_udp = (uint16_t)f->index; /* so that ways differ */
+	/* so that flows take different paths */
+	frame->from_udp = (uint16_t)f->index;
 	frame->is_plain = !f->desc->has_ecn;
 	frame->other.flow = f->index;
 	sw_sim_send(f->traffic->net, f->traffic->net->nodes[from].up, frame);
@@ -88,7 +90,7 @@ static void receive(struct flow *f, const struct sw_sim_frame *frame)
 
 /* --- datagrams --- */
 
-/* From half of @mean_ns to one and a half. */
+/* Draw a time from half of @mean_ns to one and a half. */
 static uint64_t draw(struct flow *f, uint64_t mean_ns)
 {
 	return mean_ns / 2 + sw_sim_below(&f->rng, mean_ns + 1);
@@ -113,7 +115,7 @@ static uint64_t shoot(void *ctx, uint64_t now_ns)
 				SW_S / f->desc->rate_bit_s;
 }
 
-/* --- all --- */
+/* --- all traffic --- */
 
 static void take(
 	void *ctx, struct sw_sim_node *n, const struct sw_sim_frame *frame)
@@ -149,7 +151,7 @@ static void add_flow(struct sw_sim_traffic *t,
 		f->tcp = sw_lab_array(1, sizeof(*f->tcp));
 		sw_sim_tcp_init(f->tcp, d->kind == SW_SIM_CUBIC);
 	}
-	/* Flows of one begin do not step in time. */
+	/* Flows that begin together must not run in lockstep. */
 	sw_sim_timer_add(t->net,
 		t->begun_ns + d->start_ns + sw_sim_below(&f->rng, TICK_NS),
 		f->tcp ? tick : shoot, f);

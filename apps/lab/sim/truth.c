@@ -1,4 +1,4 @@
-/* truth.c - the oracle: what ranks push, and what the sums must be.
+/* truth.c - the oracle: the values that ranks push, and the expected sums.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/lab/sim/truth.h"
 
@@ -46,7 +46,7 @@ void sw_sim_truth_fill(const struct sw_sim_truth *t, uint32_t rank,
 	}
 }
 
-/* Equal values have equal bytes here: none is 0. */
+/* Compare bytes: no value is 0, so equal values have equal bytes. */
 uint64_t sw_sim_truth_wrong(const struct sw_sim_truth *t, uint32_t rank,
 	uint32_t tensor, uint32_t round, uint64_t first, const float *at,
 	uint64_t n)

@@ -1,10 +1,11 @@
-/* truth.h - the oracle: what ranks push, and what the sums must be.
+/* truth.h - the oracle: the values that ranks push, and the expected sums.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * All values are whole numbers that f32 holds exactly, from a table of random
- * ones that repeats. Tensor, round and rank choose where a buffer begins in the
- * table. A missing, duplicate or foreign contribution changes the sum of nearly
- * every element, so comparing the result with the table of sums finds it.
+ * All values are whole numbers that f32 holds exactly.  They come from a table
+ * of random numbers that repeats; tensor, round and rank determine where a
+ * buffer begins in the table.  A missing, duplicate or foreign contribution
+ * changes the sum of nearly every element, so a comparison with the table of
+ * sums detects it.
  */
 #ifndef SW_APPS_LAB_SIM_TRUTH_H
 #define SW_APPS_LAB_SIM_TRUTH_H
@@ -12,7 +13,7 @@
 #include <stdint.h>
 
 enum {
-	SW_SIM_PERIOD = 4099, /* elements after which values repeat; a prime */
+	SW_SIM_PERIOD = 4099, /* period of the values, in elements; a prime */
 	SW_SIM_ALL_RANKS = UINT32_MAX,
 };
 
@@ -26,22 +27,24 @@ struct sw_sim_truth {
 /* sw_sim_truth_init - draw the values of a job with @n_ranks ranks. */
 void sw_sim_truth_init(struct sw_sim_truth *t, uint64_t seed, uint32_t n_ranks);
 
-/* sw_sim_truth_fill - write what @rank pushes. */
+/* sw_sim_truth_fill - write the values that @rank pushes. */
 void sw_sim_truth_fill(const struct sw_sim_truth *t, uint32_t rank,
 	uint32_t tensor, uint32_t round, float *to, uint64_t n);
 
-/* sw_sim_truth_wrong - count those of @n elements at @at, the first of which is
- * element @first of the tensor, that differ from what @rank pushed, or from the
- * sum of SW_SIM_ALL_RANKS. */
+/* sw_sim_truth_wrong - count the wrong ones of @n elements at @at.  The first
+ * is element @first of the tensor.  The right values are those that @rank
+ * pushed, or for SW_SIM_ALL_RANKS the sum. */
 uint64_t sw_sim_truth_wrong(const struct sw_sim_truth *t, uint32_t rank,
 	uint32_t tensor, uint32_t round, uint64_t first, const float *at,
 	uint64_t n);
 
-/* An asynchronous job has no sums of a round: its servers' values have at least
- * all that the agent has pushed, and at most what all have. Both repeat.
+/* An asynchronous job has no sums of a round.  A server's values contain at
+ * least everything that the agent has pushed, and at most everything that all
+ * agents have pushed.  Both repeat.
  *
- * sw_sim_truth_add - add to @sums what @rank pushes of a tensor of @n elements.
- * sw_sim_truth_outside - count those of @n elements at @at that are not between
+ * sw_sim_truth_add - add the values that @rank pushes of a tensor of @n
+ * elements to @sums.
+ * sw_sim_truth_outside - count the elements of @n at @at that are not between
  * the sums @low and @high. */
 void sw_sim_truth_add(const struct sw_sim_truth *t, uint32_t rank,
 	uint32_t tensor, uint32_t round, float *sums, uint64_t n);
