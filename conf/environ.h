@@ -16,8 +16,7 @@ void sw_environ_apply(const struct sw_launch *launch, struct sw_conf *conf,
 	struct sw_conf_origins *origins);
 
 /* sw_environ_key_file - use the key file at @path, from SUMWIRE_KEY_FILE, if
- * the file @scan has no key_file for this role.  @path may be NULL.
- */
+ * the file @scan has no key_file for this role.  @path may be NULL. */
 void sw_environ_key_file(const char *path, struct sw_conf *conf,
 	const struct sw_scan *scan, struct sw_report *r,
 	struct sw_conf_origins *origins);

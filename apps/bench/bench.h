@@ -135,8 +135,7 @@ struct sw_ip sw_bench_net(const struct bench_options *o);
 
 /* sw_bench_device - return the interface of side @i (0 server, 1 agent; 2 and 3
  * for the raw echo): as in --device, or else sw0 … sw3, which test/veth
- * creates.
- */
+ * creates. */
 const char *sw_bench_device(const struct bench_options *o, uint32_t i);
 
 /* sw_bench_cpus - choose CPUs for the @n lcores of side @i (0 server, 1 client)

@@ -13,8 +13,7 @@
 #include <stdio.h>
 
 /* The caller sets @to and @zero_ns, and zeroes the other fields.  Thread: one
- * at a time.
- */
+ * at a time. */
 struct sw_chrome {
 	FILE *to;        /* borrowed */
 	int64_t zero_ns; /* the time that becomes 0 */

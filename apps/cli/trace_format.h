@@ -88,7 +88,7 @@ enum sw_trace_kind {
 	SW_TRACE_RX,
 	SW_TRACE_TX,     /* the lcore built a burst; chunk: number of frames */
 	SW_TRACE_CALL,   /* a rank began a call; chunk: its cookie */
-	SW_TRACE_DONE,   /* the agent completed the call; chunk: its cookie */
+	SW_TRACE_DONE,   /* the agent reported the call's end; chunk: cookie */
 	SW_TRACE_PUSH,   /* a worker sent a contribution */
 	SW_TRACE_FOLD,   /* a server summed it */
 	SW_TRACE_RESULT, /* a server sent a result */

@@ -17,8 +17,7 @@
 #include "sum/sum.h"
 
 /* After these rounds both generations of a cell are present, and the senders'
- * windows are open.
- */
+ * windows are open. */
 enum { COST_WARM_ROUNDS = 4, COST_LOCAL_MAX = 8 };
 
 struct cost_shape {

@@ -365,8 +365,7 @@ static void check_clock(
 }
 
 /* Report the module for small sums.  A machine without PyTorch does not need
- * it, so its absence is no problem.
- */
+ * it, so its absence is no problem. */
 static void check_quick(
 	const struct sw_eyes *e, const char *name, struct sw_doctor_report *r)
 {

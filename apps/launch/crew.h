@@ -90,8 +90,7 @@ int sw_crew_start(struct sw_crew *c);
 int sw_crew_turn(struct sw_crew *c, uint32_t max_ms);
 
 /* sw_crew_signal - send @number to the groups of the daemons, or of all other
- * processes.
- */
+ * processes. */
 void sw_crew_signal(struct sw_crew *c, bool is_daemon, int number);
 
 /* sw_crew_tell - mark the daemons, or all other processes, as stopping: their

@@ -69,8 +69,7 @@ const char *sw_net_folder(const struct sw_net *net);
 
 /* sw_net_conf, sw_net_stats, sw_net_agent - write a path to @out: the
  * configuration of daemon @i, its socket for counters, or the socket of agent
- * @i.
- */
+ * @i. */
 void sw_net_conf(const struct sw_net *net, uint32_t i, char *out);
 void sw_net_stats(const struct sw_net *net, uint32_t i, char *out);
 void sw_net_agent(const struct sw_net *net, uint32_t i, char *out);

@@ -18,9 +18,9 @@ enum {
 	SUBMITS = 32,   /* most submits taken at once from a client's ring */
 	TURN_MAX = 256, /* most submits of a client in one turn */
 	BURST = 512,    /* most declarations checked in one turn */
-	/* without progress, before sumwire ps reports a wait */
+	/* without progress, before a wait is reported */
 	WAIT_NS = 200000000,
-	CLASH = 32, /* most declarations in a turn that may clash */
+	CLASH = 32, /* most clashes handled in one turn */
 	RATE_MIN = 1000000,
 };
 #define RATE_MAX UINT64_C(10000000000000)
@@ -133,8 +133,7 @@ static void tune(struct agent_core *core, const struct agent_command *o)
 
 /* --- the end of a group --- */
 
-/* Close or abort a group.  Its open collectives may complete after the
- * answer. */
+/* Close or abort a group.  Its open collectives may end after the answer. */
 static void end_group(struct agent_core *core, const struct agent_command *o)
 {
 	struct agent_report report = {.kind = AGENT_ANSWER, .local = o->local};
@@ -271,8 +270,7 @@ static void end_job(struct agent_core *core, const struct agent_report *report)
 /* Report the end of the job, once all lcores have released the clients'
  * tensors: another lane may have written half of a result.  Called before the
  * loop's turn, so that the loop borrows no frame whose bytes are still lent.
- * Returns whether there was work.
- */
+ * Returns whether there was work. */
 static uint32_t tell_if_ended(struct agent_core *core)
 {
 	if (!core->is_ending)

@@ -5,7 +5,8 @@
 #include "apps/cli/clock.h"
 #include "apps/node/tracer.h"
 
-/* Return whether the reader wants frames of @session's job. */
+/* Return whether the reader wants a frame, by the job of the frame's
+ * session. */
 static bool is_wanted(
 	const struct sw_tap *tap, const uint8_t *head, const struct sw_path *to)
 {

@@ -61,8 +61,7 @@ struct sw_poller {
 	uint32_t n_works;
 	/* Sleep at most @max_ns, until one of @n_fds @fds is readable, or until
 	 * work arrives that does not ring the bell.  NULL: all work rings the
-	 * bell.
-	 */
+	 * bell. */
 	void (*rest)(
 		void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns);
 	/* Return whether every training process waits for its sums; if not, a
@@ -183,8 +182,7 @@ int sw_daemon_open_ports(struct sw_daemon *d);
 /* sw_daemon_set_rate - limit the payload rate of all ports together; 0: no
  * limit.  Each port gets a share in proportion to its [port] rate, or an equal
  * share if a port has no rate.  Every lcore applies it in its next turn.
- * Thread: lcore 0.
- */
+ * Thread: lcore 0. */
 void sw_daemon_set_rate(struct sw_daemon *d, uint64_t bit_s);
 
 /* sw_daemon_launch - drop the rights that only the start needs, and start
@@ -232,9 +230,9 @@ void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
 
 /* sw_daemon_open_system - prepare the system for the configured daemon: raise
  * the limit of descriptors, make the runtime folder, place sockets without a
- * path there, and look up users.  Part of open. sw_daemon_confine - become
- * [node] user, and give up capabilities and system calls (confine.h), once
- * ports and stats socket are open.  Part of launch. */
+ * path there, and look up users.  Part of open.
+ * sw_daemon_confine - become [node] user, and give up capabilities and system
+ * calls (confine.h), once ports and stats socket are open.  Part of launch. */
 int sw_daemon_open_system(struct sw_daemon *d);
 int sw_daemon_confine(struct sw_daemon *d);
 
@@ -246,8 +244,9 @@ void sw_daemon_block_signals(void);
 /* sw_daemon_reload_secrets - read the key files again.  New joins use the new
  * secrets; replaced ones are accepted for [serve] key_grace.  After an error,
  * which it logs, the current secrets stay.  The lcores pick up the new set in
- * sw_serve_work.  Returns 0 or a negative error. sw_daemon_drop_secrets - wipe
- * the replaced sets, which nothing may use.  Thread of both: control. */
+ * sw_serve_work.  Returns 0 or a negative error.
+ * sw_daemon_drop_secrets - wipe the replaced sets, which nothing may use.
+ * Thread of both: control. */
 int sw_daemon_reload_secrets(struct sw_daemon *d);
 void sw_daemon_drop_secrets(struct sw_daemon *d);
 
@@ -259,8 +258,8 @@ void sw_daemon_env(const struct sw_daemon *d, uint32_t i, struct sw_reserve *r,
 void sw_daemon_write_lines(const struct sw_daemon *d);
 
 /* sw_daemon_reload - read the file again: apply the log level, the keys and the
- * shares of jobs, and log the changes that need a restart.  After an error
- * everything stays as it was. */
+ * shares of jobs, and log the changes that need a restart.  If the file cannot
+ * be loaded, everything stays as it was. */
 void sw_daemon_reload(struct sw_daemon *d);
 
 /* sw_daemon_is_ready - tell the service manager that the daemon serves.
@@ -304,8 +303,7 @@ int sw_poller_open(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore);
 void sw_poller_close(struct sw_poller *p);
 
 /* sw_poller_set - let @engine drive @endpoint; NULL: no engine.  Thread: its
- * lcore.
- */
+ * lcore. */
 void sw_poller_set(
 	struct sw_poller *p, uint32_t endpoint, struct sw_engine *engine);
 

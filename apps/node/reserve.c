@@ -62,8 +62,8 @@ static void drop(struct sw_reserve *r, struct sw_reserve_block *b)
 		set_state(b, NONE);
 }
 
-/* End the current batch: a batch is admitted within one turn, before the
- * next. */
+/* End the current batch: it is admitted within its turn, and before the next
+ * batch. */
 static void end_batch(struct sw_reserve *r)
 {
 	if (r->from && r->from != &r->blocks[STOCK])

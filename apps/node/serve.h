@@ -39,8 +39,7 @@ struct sw_serve_core {
 	_Atomic uint64_t open_chunks;   /* as of the last turn */
 	/* Its part of the jobs.  The control thread asks, the lcore describes,
 	 * and then the control thread owns the description (enum look in
-	 * serve.c).
-	 */
+	 * serve.c). */
 	_Atomic int look;
 	struct sw_server_view now;
 };

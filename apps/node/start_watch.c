@@ -1,4 +1,4 @@
-/* start_watch.c - log what the start of a daemon waits for.
+/* start_watch.c - log the waits of a daemon's start.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A question about interfaces waits for a kernel lock, which a program that

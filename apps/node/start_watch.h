@@ -1,4 +1,4 @@
-/* start_watch.h - log what the start of a daemon waits for.
+/* start_watch.h - log the waits of a daemon's start.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_APPS_NODE_START_WATCH_H
 #define SW_APPS_NODE_START_WATCH_H

@@ -67,8 +67,7 @@ void sw_capture_tap(struct sw_engine *tap);
 
 /* sw_trace_find_peer - return the peer of a frame of @session, or
  * SW_TRACE_NO_PEER.  @to is the frame's destination; NULL: it was received.
- * Thread: the lcore.
- */
+ * Thread: the lcore. */
 uint16_t sw_trace_find_peer(struct sw_tracer *t, const struct sw_engine *engine,
 	uint32_t session, const struct sw_path *to);
 

@@ -89,8 +89,7 @@ static inline void sw_turns_note_idle(struct sw_turns *t, uint64_t ns)
 /* sw_turns_put - put the counters for `sumwire stats`; names begin with
  * @prefix: turns, percentiles and the longest in ns, number of long turns,
  * busy and idle time.
- * Thread: any.
- */
+ * Thread: any. */
 void sw_turns_put(const struct sw_turns *t, const char *prefix,
 	void (*put)(void *out, const char *name, uint64_t value), void *out);
 

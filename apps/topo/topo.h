@@ -16,8 +16,7 @@
 #include "pmd/host/machine.h"
 
 /* sw_topo_read - read a machine from the file @xml like sw_machine_read, but
- * survive a crash of hwloc.
- */
+ * survive a crash of hwloc. */
 int sw_topo_read(struct sw_machine *m, const char *xml, char *why, size_t size);
 
 /* sw_topo_describe - change @m by the description at @path, and add devices

@@ -284,8 +284,7 @@ static bool is_same_sum(const struct item *x, const struct item *y)
 }
 
 /* Mark the fold that completed a sum.  If the sum has a result and no other
- * fold is known to have completed it, this is the last fold.
- */
+ * fold is known to have completed it, this is the last fold. */
 static void settle_sum(struct item *items, uint32_t n)
 {
 	struct item *last = NULL;

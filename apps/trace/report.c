@@ -72,8 +72,7 @@ static bool has_tags(const struct report *r)
 }
 
 /* Return the step of a piece: for a tensor its tag, or its round if calls have
- * no tags; for a stream its collective.
- */
+ * no tags; for a stream its collective. */
 static struct step step_of(
 	const struct report *r, const struct sw_trace_piece *p)
 {

@@ -211,7 +211,7 @@ static void session_add(
 	path_add(r, "job.J.session.S", &s->path, more);
 }
 
-/* Add what the server of a job has summed and returned. */
+/* Add the bytes that the server of a job has summed and returned. */
 static void sums_add(
 	struct rows *r, const struct sw_daemon_job *job, const char *labels)
 {

@@ -350,8 +350,7 @@ static const struct sw_daemon_group *group_before(
 }
 
 /* Add a group's row.  Collectives within one machine send no frames, so only
- * this row shows them.
- */
+ * this row shows them. */
 static void group_add(
 	struct frame *fr, const struct pair *p, const struct sw_daemon_group *g)
 {

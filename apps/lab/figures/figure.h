@@ -55,8 +55,8 @@ bool sw_figure_claim_check(const struct sw_figure *f, uint32_t i, char *why);
 int sw_figure_claim(
 	const struct sw_figure *f, uint32_t i, struct sw_figure_claim *out);
 
-/* sw_figure_here - write the numbers of a claim as text. sw_figure_deviation -
- * write how they differ from the paper's numbers. */
+/* sw_figure_here - write the numbers of a claim as text.
+ * sw_figure_deviation - write how they differ from the paper's numbers. */
 const char *sw_figure_here(const struct sw_figure_claim *c, char out[64]);
 const char *sw_figure_deviation(
 	const struct sw_figure_claim *c, const char *paper, char out[64]);
