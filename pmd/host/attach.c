@@ -1,4 +1,4 @@
-/* attach.c - control thread: clients come, are admitted, and go.
+/* attach.c - control thread: admit, answer and release clients.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <stdio.h>
@@ -27,8 +27,8 @@ void sw_host_refuse(struct sw_host *h, uint32_t id, int err, const char *text)
 		sw_slot_refuse(s, err, text);
 }
 
-/* Make the resources that client and lcore share; after an error they are freed
- * with the slot. Returns the peer's end of the bell. */
+/* Make the resources that client and lcore share, and set *@peer_bell to the
+ * client's end of the bell. After an error, sw_slot_free frees them. */
 static int open_client(struct sw_slot *s, int *peer_bell)
 {
 	struct sw_host *h = s->host;
@@ -94,7 +94,7 @@ int sw_host_attached(struct sw_host *h, uint32_t id, uint32_t rank,
 	s->state = SW_SLOT_ATTACHED;
 	fds[0] = s->control.fd;
 	memcpy(m.job, h->job, sizeof(m.job));
-	/* It can only fail when the client is gone, which poll will find. */
+	/* This fails only if the client has ended, which poll will detect. */
 	sw_edge_send(s->sock, &m, sizeof(m), fds, 2);
 	close(fds[1]);
 	*client_out = s->client;

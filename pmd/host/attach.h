@@ -37,16 +37,17 @@ struct sw_host_tensor {
 	uint32_t priority;
 	uint8_t kind;          /* enum sw_edge_item; never memory */
 	const uint16_t *ranks; /* stream: its ranks, unchecked */
-	void *base; /* address here, zeroed, 64-byte aligned; the client may
-		       write it at any time */
+	void *base; /* address in this process, zeroed, 64-byte aligned; the
+		       client may write the memory at any time */
 	/* With several local ranks: address of the result, which all of them
-	 * can read, and the tensor's id, by name, among all that they have
-	 * declared. result is NULL if another local rank declared the tensor
-	 * differently. With one local rank: NULL and 0. */
+	 * can read, and the tensor's id among all tensors that they have
+	 * declared, matched by name. result is NULL if another local rank
+	 * declared the tensor differently. With one local rank: NULL and 0. */
 	void *result;
 	uint32_t node_id;
-	/* With several local ranks: no other rank has declared it; it reuses
-	 * the index of a stream that has ended (sw_host_gone). */
+	/* With several local ranks. is_new: no other rank has declared the
+	 * tensor. is_again: it reuses the index of an ended stream
+	 * (sw_host_gone). */
 	bool is_new, is_again;
 };
 
@@ -59,8 +60,8 @@ enum sw_host_why {
 
 struct sw_host_events {
 	/* A process asks to attach; answer now or later. @local_rank is the
-	 * local rank that it requires, with SW_EDGE_IF_FREE the one that it
-	 * prefers, or UINT32_MAX: any. */
+	 * local rank that the process requires or, with SW_EDGE_IF_FREE,
+	 * prefers; UINT32_MAX: any. */
 	void (*on_attach)(void *ctx, uint32_t id, uint32_t pid, uint32_t uid,
 		uint32_t local_rank);
 	/* A client declares @n tensors (valid until release). Names are new to
@@ -113,8 +114,8 @@ struct sw_host_params {
 int sw_host_open(const struct sw_host_params *p, struct sw_host **out);
 
 /* sw_host_listen - create the socket file and listen (control). Call it when
- * the agent can serve, because processes take the file as a sign of that. If
- * the agent ends before, only its log and exit code tell why.
+ * the agent can serve, because processes start to attach when they see the
+ * file. If the agent ends earlier, only its log and exit code tell why.
  * Errors: as for sw_host_open. */
 int sw_host_listen(struct sw_host *h);
 
@@ -124,8 +125,8 @@ int sw_host_listen(struct sw_host *h);
 void sw_host_close(struct sw_host **h);
 
 /* sw_host_poll - handle messages and call back (control). Waits at most
- * @timeout_ms (0: not at all) for a message. Reserving the memory of a large
- * batch is spread over calls of about 10 ms each. */
+ * @timeout_ms (0: not at all) for a message. Reserves the memory of a large
+ * batch in slices of up to about 20 ms, one per call. */
 void sw_host_poll(struct sw_host *h, uint32_t timeout_ms);
 
 /* sw_host_job - set the job that clients are admitted to from now on (control).
@@ -191,8 +192,8 @@ void sw_host_end(struct sw_host *h, uint32_t id, int err, const char *text);
  * use (control). Call it after on_detach or sw_host_end. */
 void sw_host_release(struct sw_host *h, uint32_t id);
 
-/* sw_host_trace - have all clients note what sw_host_take_notes takes, or stop
- * it (control).  Forgets older notes. */
+/* sw_host_trace - start or stop the notes of all clients for sw_host_take_notes
+ * (control). Starting discards older notes. */
 void sw_host_trace(struct sw_host *h, bool is_on);
 
 /* A note of the client of a local rank; unchecked, except its kind. */
@@ -202,7 +203,7 @@ struct sw_host_note {
 };
 
 /* sw_host_take_notes - take up to @max notes of all clients (control).
- * @n_lost  becomes the notes that their rings did not take since
+ * @n_lost  becomes the number of notes lost to full rings since
  *          sw_host_trace */
 uint32_t sw_host_take_notes(struct sw_host *h, struct sw_host_note *out,
 	uint32_t max, uint32_t *n_lost);
@@ -251,13 +252,13 @@ struct sw_host_coll {
 /* sw_host_take_coll - take one new collective, or one that was put back and
  * whose stream has room again (lcore). Returns whether there was one. Otherwise
  * as sw_host_take.
- * @n_left  counted down by each collective that was looked at; 0: take none */
+ * @n_left  decremented for each collective examined; 0: take none */
 bool sw_host_take_coll(
 	struct sw_host_client *p, struct sw_host_coll *out, uint32_t *n_left);
 
-/* sw_host_put_back - put back what was taken last, because its stream has no
- * room (lcore). It waits, with all later ones of that stream, until one of the
- * stream completes. */
+/* sw_host_put_back - put back the collective taken last, because its stream has
+ * no room (lcore). It waits, with all later collectives of that stream, until
+ * one of the stream completes. */
 void sw_host_put_back(
 	struct sw_host_client *p, const struct sw_host_coll *coll);
 
@@ -270,7 +271,7 @@ bool sw_host_forget(struct sw_host_client *p, uint32_t item, const void **base,
 
 /* sw_host_complete - end one submit and wake its client (lcore). Returns
  * whether it slept. Never blocks. A full ring, possible only with more submits
- * than tensors, or a corrupt one is a violation by this client. */
+ * than tensors, or a corrupt ring is a violation by this client. */
 bool sw_host_complete(struct sw_host_client *p, const struct sw_completion *c);
 
 /* sw_host_explain - store why the submit of @handle fails; call it before

@@ -1,4 +1,4 @@
-/* batch.c - control thread: a batch's tensors, and what is wrong with it.
+/* batch.c - control thread: a batch's tensors and its first fault.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* bell.c - wakes an lcore that sleeps.
+/* bell.c - wake a sleeping lcore.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/host/bell.h"
 
@@ -28,8 +28,8 @@ void sw_bell_await(struct sw_bell *b)
 	sw_edge_doze(&b->is_awaited);
 }
 
-/* A ringer may write only after this store. The next sleep then ends at once,
- * and takes that write here though nobody rang during that sleep. */
+/* A ringer may write after this read. Its write then ends the next sleep at
+ * once, and the next sw_bell_done consumes it. */
 void sw_bell_done(struct sw_bell *b)
 {
 	uint64_t n;

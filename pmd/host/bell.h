@@ -1,4 +1,4 @@
-/* bell.h - wake an lcore that sleeps because others have work for it.
+/* bell.h - wake a sleeping lcore when another thread has work for it.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The work itself lies in rings; the bell only ends a sleep. A sleeper

@@ -1,10 +1,10 @@
 /* colls.c - take collectives from a client on the agent's lcore.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A stream has room for a limited number of collectives. Early ones wait here,
- * in a row per stream, so that a full stream does not hold back others: streams
- * are not ordered among each other, and one may stay full until another makes
- * progress.
+ * A stream has room for a limited number of collectives. Collectives beyond
+ * that wait here, in a row per stream, so that a full stream does not block
+ * other streams: streams are not ordered relative to each other, and one may
+ * stay full until another makes progress.
  */
 
 #include "engine/base/coll_kind.h"
@@ -98,7 +98,7 @@ void sw_host_put_back(struct sw_host_client *p, const struct sw_host_coll *coll)
 	sw_waiting_set_ready(&p->waiting, stream, false);
 }
 
-/* --- new ones --- */
+/* --- new collectives --- */
 
 /* Return the address of @bytes at a place in declared memory, or NULL; set
  * *room to the bytes from there to the end. */
@@ -113,7 +113,8 @@ static char *memory_at(struct sw_host_client *p,
 	return bytes <= *room ? m->base + at->offset : NULL;
 }
 
-/* Is it a collective of a stream, in memory that is there? */
+/* Check the message @m and fill @out. Returns false unless it names a stream
+ * and buffers within memory that the client has declared. */
 static bool check_coll(struct sw_host_client *p, const struct sw_edge_coll *m,
 	struct sw_host_coll *out)
 {
@@ -128,7 +129,7 @@ static bool check_coll(struct sw_host_client *p, const struct sw_edge_coll *m,
 		!(m->handle & SW_EDGE_COLL_HANDLE) ||
 		m->handle % SW_EDGE_TENSORS != sw_id_index(m->stream))
 		return false;
-	/* below 2^36 each, and ranks have 16 bits */
+	/* no overflow: each term is below 2^36, and ranks have 16 bits */
 	all = bytes + stride * (s->n_ranks - 1);
 	*out = (struct sw_host_coll){.handle = m->handle,
 		.count = m->count,

@@ -19,20 +19,20 @@
 #include "engine/base/error.h"
 
 enum {
-	ANSWER_MS = 2000, /* a thread that sleeps has its signal within that */
+	ANSWER_MS = 2000, /* limit for all threads to handle the signal */
 	LOOK_MS = 1,
 };
 
-/* An order to all threads.  The kernel has capabilities per thread, and another
- * thread obeys in the handler of a signal. */
+/* An order to all threads. Capabilities belong to a thread, so each thread
+ * obeys the order in its own signal handler. */
 struct order {
-	bool is_first; /* keep permitted ones when the user changes */
+	bool is_first; /* keep permitted capabilities when the user changes */
 	uint64_t kept;
 	sem_t done; /* counts threads that have obeyed */
 	int err;
 };
 
-/* Keep those of @kept, in this thread; 0 or errno. */
+/* Drop all capabilities of this thread except @kept. Returns 0 or errno. */
 static int caps_keep(uint64_t kept)
 {
 	struct __user_cap_header_struct head = {
@@ -75,7 +75,7 @@ static void on_order(int number, siginfo_t *info, void *context)
 	errno = own;
 }
 
-/* Send the order to thread @tid; return whether it is there. */
+/* Send the order to thread @tid; return whether the thread exists. */
 static bool order_send(struct order *o, pid_t tid)
 {
 	siginfo_t info = {.si_signo = SIGRTMAX, .si_code = SI_QUEUE};
@@ -103,7 +103,7 @@ static int order_others(struct order *o)
 			n += order_send(o, tid);
 	}
 	closedir(tasks);
-	/* A wait with a limit would go by the time of day (glibc 2.28). */
+	/* Poll, because a timed wait of glibc 2.28 uses the wall clock. */
 	for (int ms = 0; n && ms < ANSWER_MS; ms += LOOK_MS) {
 		while (n && !sem_trywait(&o->done))
 			n--;
@@ -115,8 +115,8 @@ static int order_others(struct order *o)
 	return __atomic_load_n(&o->err, __ATOMIC_RELAXED);
 }
 
-/* Obey the order in all threads.  A thread that is late still reads @o, which
- * therefore outlives this call. */
+/* Make all threads obey the order. After an error, a late thread may still read
+ * @o, so the caller must not free it. */
 static int order_all(struct order *o)
 {
 	struct sigaction old, act = {.sa_sigaction = on_order,
@@ -131,8 +131,8 @@ static int order_all(struct order *o)
 	return obey(o);
 }
 
-/* glibc changes the user of all threads.  Without PR_SET_DUMPABLE, /proc/self
- * would belong to root. */
+/* Become the user of @c; glibc changes all threads. Without PR_SET_DUMPABLE,
+ * /proc/self would belong to root. */
 static int user_become(const struct sw_confine *c)
 {
 	if (setgroups(0, NULL) || setresgid(c->gid, c->gid, c->gid) ||

@@ -1,8 +1,8 @@
 /* confine_calls.c - the system calls that a daemon may make after its start.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A filter of the kernel (seccomp) that lets these calls through, and refuses
- * all others with EPERM.  It has no effect on rights that a call needs besides.
+ * A seccomp filter allows these calls and refuses all others with EPERM. An
+ * allowed call still needs its usual rights.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -25,7 +25,8 @@
 #define OWN_ARCH AUDIT_ARCH_AARCH64
 #endif
 
-/* Sanitizers make processes: one looks for leaks, one knows names. */
+/* Sanitizers start processes, to find leaks and to resolve symbols, so they run
+ * without the filter. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #undef OWN_ARCH
 #elif defined(__has_feature)
@@ -36,7 +37,7 @@
 
 #ifdef OWN_ARCH
 
-/* One row per call.  The first ones are those of the packet path. */
+/* Allowed calls, a row each. Calls of the packet path come first. */
 static const uint16_t calls[] = {
 #define CALL(name) SYS_##name,
 #include "pmd/host/confine_calls.def"
@@ -64,7 +65,8 @@ static void answer(struct filter *f, uint32_t k)
 	op(f, BPF_RET | BPF_K, k, 0, 0);
 }
 
-/* Load the low half of argument @i, from 0; both machines are little-endian. */
+/* Load the low half of argument @i, from 0; both architectures are
+ * little-endian. */
 static void load_arg(struct filter *f, uint32_t i)
 {
 	op(f, BPF_LD | BPF_W | BPF_ABS,
@@ -78,8 +80,8 @@ static void if_call(struct filter *f, uint32_t call, uint32_t k)
 	answer(f, k);
 }
 
-/* Allow @call if all bits of @mask are (@is_set) or are not set together in its
- * argument @i, else refuse it. */
+/* Allow @call if its argument @i has all bits of @mask (@is_set) or lacks at
+ * least one (not @is_set); otherwise refuse it. */
 static void if_bits(
 	struct filter *f, uint32_t call, uint32_t i, uint32_t mask, bool is_set)
 {
@@ -91,8 +93,8 @@ static void if_bits(
 	answer(f, SECCOMP_RET_ERRNO | EPERM);
 }
 
-/* Refuse @call if its argument @i is @value (@is_equal) or another one;
- * otherwise look on. */
+/* Refuse @call if its argument @i equals @value (@is_equal) or differs from it
+ * (not @is_equal); otherwise continue. */
 static void refuse_value(struct filter *f, uint32_t call, uint32_t i,
 	uint32_t value, bool is_equal)
 {
@@ -117,18 +119,20 @@ static void filter_write(struct filter *f, bool has_nics)
 		if_call(f, calls[i], SECCOMP_RET_ALLOW);
 	if (has_nics)
 		if_call(f, SYS_bpf, SECCOMP_RET_ALLOW);
-	/* glibc falls back to clone, whose flags can be seen. */
+	/* ENOSYS makes glibc fall back to clone, whose flags the filter
+	 * sees. */
 	if_call(f, SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS);
 	if_bits(f, SYS_clone, 0, CLONE_THREAD, true);
-	/* No memory is written and then executed. */
+	/* Memory that was writable must never become executable. */
 	if_bits(f, SYS_mmap, 2, PROT_WRITE | PROT_EXEC, false);
 	if_bits(f, SYS_mprotect, 2, PROT_EXEC, false);
-	/* Whether a process is there may be asked; signals are for our own. */
+	/* kill may only probe whether a process exists (signal 0); tgkill may
+	 * only signal our own threads. */
 	refuse_value(f, SYS_kill, 1, 0, false);
 	if_call(f, SYS_kill, SECCOMP_RET_ALLOW);
 	refuse_value(f, SYS_tgkill, 0, (uint32_t)getpid(), false);
 	if_call(f, SYS_tgkill, SECCOMP_RET_ALLOW);
-	/* A terminal runs what is typed into it. */
+	/* TIOCSTI would type commands into a terminal. */
 	refuse_value(f, SYS_ioctl, 1, TIOCSTI, true);
 	if_call(f, SYS_ioctl, SECCOMP_RET_ALLOW);
 	if (!has_nics)
@@ -144,7 +148,7 @@ bool sw_confine_calls(bool has_nics)
 
 	filter_write(&f, has_nics);
 	prog.len = f.n;
-	/* Without CAP_SYS_ADMIN it takes the promise to gain no rights. */
+	/* Without CAP_SYS_ADMIN, a filter requires PR_SET_NO_NEW_PRIVS. */
 	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
 	       !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
 		       SECCOMP_FILTER_FLAG_TSYNC, &prog);

@@ -44,7 +44,8 @@ static int left_ms(uint64_t until_ms)
 
 /* --- asking --- */
 
-/* Returns a connected descriptor, or -1 and sets what was found. */
+/* Return a connected descriptor, or -1 after setting @d->found, and @d->pid to
+ * 0 if the daemon has ended. */
 static int dial(struct sw_found_daemon *d, uint64_t until_ms)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -56,20 +57,21 @@ static int dial(struct sw_found_daemon *d, uint64_t until_ms)
 	strcpy(a.sun_path, d->path);
 	while (connect(fd, (struct sockaddr *)&a, sizeof(a))) {
 		if ((errno == EAGAIN || errno == EINTR) && left_ms(until_ms)) {
-			poll(NULL, 0, RETRY_MS); /* many readers wait */
+			poll(NULL, 0, RETRY_MS); /* its backlog is full */
 			continue;
 		}
 		if (errno == EACCES || errno == EPERM)
 			d->found = SW_FOUND_DENIED;
 		else if (errno == ECONNREFUSED || errno == ENOENT)
-			d->pid = 0; /* it has ended */
+			d->pid = 0; /* the daemon has ended */
 		close(fd);
 		return -1;
 	}
 	return fd;
 }
 
-/* Read what has come; at the end, close and parse it. */
+/* Read available bytes; at the end of the answer, close the connection and
+ * parse the text. */
 static void take_answer(struct asked *a)
 {
 	struct sw_found_daemon *d = a->d;
@@ -121,7 +123,7 @@ static void ask_some(struct sw_found_daemon *all, uint32_t n)
 
 /* --- finding --- */
 
-/* The number in daemon-PID.sock; 0: it has another form. */
+/* Return the PID in a name daemon-PID.sock; 0 for any other name. */
 static pid_t pid_of(const char *name)
 {
 	const size_t n = strlen(SW_DAEMON_PREFIX);
@@ -192,7 +194,7 @@ static int compare(const void *a, const void *b)
 	return order ? order : (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* Ask those from @first on; drop ended ones. */
+/* Ask the daemons from index @first on, and drop daemons that have ended. */
 static void ask(struct sw_found_daemons *out, uint32_t first)
 {
 	uint32_t kept = first;
@@ -219,7 +221,7 @@ int sw_daemons_find_in(const char *folder, struct sw_found_daemons *out)
 	return err;
 }
 
-/* For root: the folders of all users. */
+/* List the sockets in the folders of all users, for root. */
 static int list_users(struct sw_found_daemons *out)
 {
 	char pattern[128], host[65] = "";

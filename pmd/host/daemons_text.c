@@ -1,4 +1,4 @@
-/* daemons_text.c - what a daemon says of itself, written and read.
+/* daemons_text.c - write and parse a daemon's answer about itself.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ void sw_daemons_write_job(FILE *to, const struct sw_daemon_job *j)
 		j->open_chunks, j->name);
 }
 
-/* Cut the next word off *rest; NULL: none. */
+/* Cut the next word off *@rest and return it; NULL if there is none. */
 static char *word(char **rest)
 {
 	char *w = strsep(rest, " ");
@@ -34,7 +34,7 @@ static bool number(char **rest, uint64_t most, uint64_t *out)
 	return !*end && *out <= most;
 }
 
-/* A job that is not understood is left out. */
+/* Add a job to @d; ignore an invalid line. */
 static void take_job(char *rest, struct sw_found_daemon *d)
 {
 	struct sw_daemon_job j = {0};
@@ -152,7 +152,7 @@ static struct sw_daemon_path *path_above(
 	return d->n_sessions ? &d->sessions[d->n_sessions - 1].path : NULL;
 }
 
-/* Take the numbers of a line about a path: all, or none if it lacks one. */
+/* Take the numbers of a line about a path: all, or none if one is missing. */
 static void take_path(const char *key, char *rest, struct sw_daemon_path *path)
 {
 	struct sw_daemon_path p;
@@ -348,7 +348,7 @@ bool sw_daemons_parse(char *text, struct sw_found_daemon *d)
 	d->version = line;
 	while ((line = strsep(&text, "\n"))) {
 		value = strchr(line, ' ');
-		if (!value || !text) /* the last line lacks its end: cut */
+		if (!value || !text) /* the last line is truncated */
 			continue;
 		*value++ = '\0';
 		sw_text_clean(value, strlen(value) + 1);

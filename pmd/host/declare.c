@@ -5,8 +5,8 @@
 
 #include "pmd/host/host.h"
 
-/* Slice for about 10 ms per call of sw_host_poll if the host must first provide
- * a virtual machine's pages (0.2 GB/s measured); otherwise 2 ms. */
+/* Slice per call of sw_host_poll: about 20 ms if the host must first provide a
+ * virtual machine's pages (0.2 GB/s measured); otherwise 2 ms. */
 #define SLICE_BYTES (UINT64_C(4) << 20)
 
 static void fail(struct sw_slot *s, int err, const char *text)
@@ -25,8 +25,7 @@ static void bind_near(const struct sw_host *h, const struct sw_batch *b,
 		(void)!sw_numa_bind(mem, bytes, h->p.numa_node);
 }
 
-/* Bind the results that this batch adds, whichever other local ranks share
- * them. */
+/* Bind the results that this batch adds; other local ranks may share them. */
 static void bind_results(const struct sw_host *h, const struct sw_batch *b)
 {
 	if (b->results_from < b->results_to)
@@ -35,7 +34,7 @@ static void bind_results(const struct sw_host *h, const struct sw_batch *b)
 			b->results_to - b->results_from);
 }
 
-/* Place the tensors, account for the segment and make it. */
+/* Place the tensors, charge the quota for the segment and create it. */
 static void make_data(struct sw_slot *s)
 {
 	struct sw_host *h = s->host;
@@ -152,8 +151,8 @@ static void note_arrived(struct sw_slot *s)
 		d->open->state = SW_BATCH_WAITING;
 }
 
-/* Handle a piece. The client sends all pieces before it listens, so an invalid
- * batch is refused after its last piece. */
+/* Handle a piece. The client sends all pieces before it reads an answer, so an
+ * invalid batch is refused after its last piece. */
 void sw_slot_rx_declare(
 	struct sw_slot *s, const struct sw_edge_declare *m, size_t bytes)
 {
@@ -243,7 +242,7 @@ void sw_slot_reserve(struct sw_slot *s)
 		b->results_from < b->results_to)
 		return;
 	b->state = SW_BATCH_ASKED;
-	if (b->tensors[0].kind == SW_EDGE_MEMORY) /* is no lcore's business */
+	if (b->tensors[0].kind == SW_EDGE_MEMORY) /* needs no lcore */
 		sw_host_declared(h, s->id, b->number, 0, 0, "");
 	else
 		h->p.events.on_declare(
@@ -264,8 +263,8 @@ static struct sw_slot *find_asked(
 	return s;
 }
 
-/* Tell the lcore the ids of the tensors, and the client the places of results.
- */
+/* Tell the lcore the ids of the tensors, and the client the offsets of
+ * results. */
 static void publish(struct sw_slot *s, const struct sw_batch *b, uint32_t first)
 {
 	const struct sw_results *r = s->host->results;
@@ -282,7 +281,7 @@ static void publish(struct sw_slot *s, const struct sw_batch *b, uint32_t first)
 
 		if (t->kind == SW_EDGE_STREAM)
 			item.n_ranks = (uint16_t)t->n_elems;
-		if (r && t->result) /* else it will have none */
+		if (r && t->result) /* otherwise it has no result */
 			at[i] = r->rows[sw_id_index(item.name)].at;
 		sw_host_client_enter(s->client, &item);
 	}

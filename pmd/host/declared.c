@@ -1,4 +1,4 @@
-/* declared.c - control thread: what a client has declared: batches, names.
+/* declared.c - control thread: the batches and names that a client declared.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 

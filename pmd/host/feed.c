@@ -25,7 +25,7 @@ int sw_feed_open(struct sw_feed *f, const char *path, const char *what,
 	return err;
 }
 
-/* Refuse whoever else connects. */
+/* Refuse a second reader. */
 static void refuse(int fd, const void *refusal, size_t n)
 {
 	(void)!send(fd, refusal, n, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -87,7 +87,7 @@ bool sw_feed_send(struct sw_feed *f)
 		return true;
 	n = send(f->fd, f->bytes, f->n_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
-		n = (ssize_t)f->n_bytes; /* the reader is gone */
+		n = (ssize_t)f->n_bytes; /* the reader has closed */
 	if (n > 0) {
 		f->n_bytes -= (size_t)n;
 		memmove(f->bytes, f->bytes + n, f->n_bytes);

@@ -11,11 +11,11 @@
 
 enum { SW_FEED_BYTES = 1 << 20 }; /* capacity: bytes that wait for the reader */
 
-/* Zeroed: closed.  Thread: one. */
+/* Closed if zeroed. Thread: one at a time. */
 struct sw_feed {
 	struct sw_tell tell; /* its socket */
 	bool has_reader;
-	int fd;         /* of the reader */
+	int fd;         /* the reader's socket */
 	char *bytes;    /* SW_FEED_BYTES while there is a reader */
 	size_t n_bytes; /* bytes still to send */
 };
@@ -31,17 +31,18 @@ static inline const char *sw_feed_path(const struct sw_feed *f)
 	return f->tell.address.sun_path;
 }
 
-/* sw_feed_begin - return whether a new reader has come.  A second reader gets
- * @refusal, @n bytes, and is closed.  Never blocks. */
+/* sw_feed_begin - accept a waiting reader; return whether a new stream begins.
+ * A second reader gets the @n bytes of @refusal and is disconnected. Never
+ * blocks. */
 bool sw_feed_begin(struct sw_feed *f, const void *refusal, size_t n);
 
-/* sw_feed_ask - take the first @n bytes that the reader says, which it must
- * write at once.  Returns 1; 0: not yet; -1: it has said something else, or is
- * gone. */
+/* sw_feed_ask - take the reader's first @n bytes, which it must write in one
+ * call. Returns 1; 0 if they have not arrived yet; -1 if the reader wrote
+ * another number of bytes or has closed. */
 int sw_feed_ask(struct sw_feed *f, void *bytes, size_t n);
 
-/* sw_feed_is_over - return whether the reader has said that it has enough, or
- * is gone. */
+/* sw_feed_is_over - return whether the reader asked for the end of the stream
+ * or has closed. */
 bool sw_feed_is_over(struct sw_feed *f);
 
 /* sw_feed_has_reader - return whether there is a reader. */
@@ -56,19 +57,20 @@ static inline size_t sw_feed_room(const struct sw_feed *f)
 	return SW_FEED_BYTES - f->n_bytes;
 }
 
-/* sw_feed_put - append @n bytes, at most the room.
- * sw_feed_send - send what the kernel takes; returns whether all has left.
- * Nothing is left for a reader that is gone. */
+/* sw_feed_put - append @n bytes, at most sw_feed_room.
+ * sw_feed_send - send as many bytes as the kernel accepts; return whether none
+ * remain. If the reader has closed, drop all bytes. */
 void sw_feed_put(struct sw_feed *f, const void *bytes, size_t n);
 bool sw_feed_send(struct sw_feed *f);
 
-/* sw_feed_end - let the reader go; what has not left is lost. */
+/* sw_feed_end - disconnect the reader; unsent bytes are lost. */
 void sw_feed_end(struct sw_feed *f);
 void sw_feed_close(struct sw_feed *f);
 
-/* sw_feed_dial - become the reader at @path, *fd: read(2) takes the stream, and
- * a byte that is written after what sw_feed_ask takes ends it.  Errors:
- * SW_EINVAL, SW_EPERM, SW_ECLOSED nobody listens there. */
+/* sw_feed_dial - connect to @path as its reader and set *@fd: read(2) takes the
+ * stream, and a byte written after the request for sw_feed_ask ends it. Errors:
+ * SW_EINVAL @path is too long; SW_EPERM; SW_EIO no socket is left; SW_ECLOSED
+ * no process listens there. */
 int sw_feed_dial(const char *path, int *fd);
 
 #endif

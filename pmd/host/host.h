@@ -61,7 +61,7 @@ struct sw_batch {
 /* Items declared by one client. Tensors are counted in the order of
  * declaration, without failed batches. */
 struct sw_declared_list {
-	struct sw_names names; /* names; those of the open batch are last */
+	struct sw_names names; /* the names of the open batch are last */
 	struct sw_batch *batches[SW_EDGE_TENSORS];
 	struct sw_batch *open;         /* not admitted yet, or NULL */
 	uint32_t n_tensors, n_batches; /* admitted */
@@ -80,16 +80,16 @@ struct sw_result {
 };
 
 /* Tensors that the local ranks of a job have declared together, and the memory
- * for results, which all of them map read-only. It grows by one batch at a time
- * and is freed when the last local rank is released. */
+ * for results, which every local rank maps read-only. The memory grows by one
+ * batch at a time and is freed when the last local rank is released. */
 struct sw_results {
-	struct sw_segment arena; /* as large as the quota; pages come later */
+	struct sw_segment arena; /* quota-sized; pages are added later */
 	uint64_t end;            /* bytes in use, whole pages */
 	struct sw_batch *busy;   /* not admitted yet, or NULL */
 	/* If the batch reuses a row: the row's previous place. */
 	uint64_t was_at, was_room;
-	struct sw_names names; /* a row for each */
-	uint32_t n_free;       /* free rows, of streams that have ended: */
+	struct sw_names names; /* one name per row */
+	uint32_t n_free;       /* rows of ended streams, in free */
 	uint16_t free[SW_EDGE_TENSORS];
 	struct sw_result rows[SW_EDGE_TENSORS];
 };
@@ -102,8 +102,8 @@ struct sw_host_item {
 	/* enum sw_edge_item; set last. The lcore sets it to SW_EDGE_N_ITEMS
 	 * when the item is freed. */
 	_Atomic uint8_t kind;
-	uint16_t n_waiting; /* written by the lcore: waiting collectives'
-			       buffers in this memory */
+	uint16_t n_waiting; /* buffers of waiting collectives in this memory;
+			       written by the lcore */
 	char *base;         /* memory */
 	uint64_t bytes;
 };
@@ -154,8 +154,8 @@ struct sw_slot {
 	enum sw_slot_state state;
 	int sock, pid_fd;
 	bool is_asking; /* on_tune, on_end or on_free called and not answered */
-	bool is_freeing;  /* the last of these was on_free */
-	uint32_t freeing; /* item to free, if so */
+	bool is_freeing;  /* that call was on_free */
+	uint32_t freeing; /* the item to free */
 	bool is_deaf;     /* does not read: its socket is full */
 	uint32_t pid, uid;
 	uint32_t local_rank;
@@ -163,7 +163,7 @@ struct sw_slot {
 	uint64_t deadline_ns; /* deadline of SW_SLOT_HELLO */
 	struct sw_segment control;
 	struct sw_spsc notes; /* for a trace */
-	uint32_t n_unnoted;   /* as the client said last */
+	uint32_t n_unnoted;   /* as the client last reported */
 	struct sw_host_client *client;
 	struct sw_declared_list *declared;
 };
@@ -180,10 +180,10 @@ struct sw_host {
 	uint64_t used_bytes;         /* bytes of the quota in use */
 	struct sw_results *results; /* NULL: none yet, or a single local rank */
 	uint64_t epoch;             /* epoch of the job, as sent to clients */
-	bool is_async;              /* the job is asynchronous; sent too */
+	bool is_async; /* the job is asynchronous; also sent to clients */
 	char job[SW_EDGE_NAME_BYTES];
 	bool is_traced;     /* clients write notes */
-	uint32_t n_unnoted; /* lost since that began */
+	uint32_t n_unnoted; /* notes lost since the trace began */
 	uint32_t n_slots;
 	struct sw_slot slots[];
 };
@@ -247,16 +247,16 @@ void sw_declared_unmap(
 void sw_declared_forget(struct sw_host *h, struct sw_declared_list *d);
 void sw_declared_close(struct sw_host *h, struct sw_declared_list **d);
 
-/* results.c: enter the tensors of @b and place their results, except of names
- * already known as something else; return 0, or the error for which @b was
- * blamed. Admit @b: later declarations are compared with it. Undo the entry.
- * Free everything. */
+/* results.c: enter the tensors of @b and place their results, except for names
+ * that another rank declared differently; return 0, or the error for which @b
+ * was blamed. Admit @b: later declarations are compared with it. Undo the
+ * entry. Free everything. */
 int sw_results_enter(struct sw_host *h, struct sw_batch *b);
 void sw_results_admit(struct sw_host *h, const struct sw_batch *b);
 void sw_results_undo(struct sw_host *h, struct sw_batch *b);
 void sw_results_close(struct sw_host *h);
 
-/* notes.c: have a client write notes, if the others do. */
+/* notes.c: make a client write notes if the host is traced. */
 void sw_slot_trace(struct sw_slot *s);
 
 /* batch.c: make a batch of @n tensors, NULL: no memory; copy and check one

@@ -1,4 +1,4 @@
-/* http.c - serve one text over HTTP, by libmicrohttpd.
+/* http.c - serve pages over HTTP by libmicrohttpd.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/host/http.h"
 
@@ -81,7 +81,8 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c,
 		page.type);
 }
 
-/* "HOST:PORT" or "[HOST]:PORT", numbers alone.  Returns a list to free. */
+/* Parse a numeric "HOST:PORT" or "[HOST]:PORT". Returns a list for
+ * freeaddrinfo, or NULL. */
 static struct addrinfo *parse(const char *address)
 {
 	struct addrinfo hints = {

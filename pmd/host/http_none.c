@@ -1,4 +1,4 @@
-/* http_none.c - built without libmicrohttpd: nothing is served over HTTP.
+/* http_none.c - replaces http.c in a build without libmicrohttpd.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 

@@ -96,7 +96,8 @@ bool sw_host_are_awaited(struct sw_host_client *const *clients, uint32_t n)
 	return true;
 }
 
-/* Return a tensor of the client; else evict it for @why and return NULL. */
+/* Return tensor @id of the client; if there is none, evict the client for @why
+ * and return NULL. */
 static const struct sw_host_item *find_tensor(
 	struct sw_host_client *p, uint32_t id, bool is_growing, const char *why)
 {
@@ -109,7 +110,7 @@ static const struct sw_host_item *find_tensor(
 	return NULL;
 }
 
-/* Return how many bytes of it are still missing. */
+/* Return how many bytes of tensor @m are still missing. */
 static uint64_t lacks_of(
 	const struct sw_host_client *p, const struct sw_host_item *m)
 {
@@ -288,7 +289,8 @@ static uint32_t list_bells(struct sw_host_client *const *clients,
 	return n;
 }
 
-/* Say that we sleep or nap, or do not; look at the rings after it. */
+/* Tell all clients whether the lcore sleeps or naps. The caller checks the
+ * rings afterwards. */
 static void set_flags(struct sw_host_client *const *clients, uint32_t n,
 	bool is_nap, uint32_t value)
 {

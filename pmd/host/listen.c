@@ -1,4 +1,4 @@
-/* listen.c - the agent's socket file: ours alone, never another live agent's.
+/* listen.c - the agent's socket file: never replace that of a live agent.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,9 +21,9 @@ static int socket_new(void)
 		AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-/* Until listen() nobody can connect, so the mode is set in time.  Where other
- * users may attach, who connects is asked for (sw_host_admits), not the file.
- */
+/* Set the mode before listen(), while no process can connect. If other users
+ * may attach, the file lets every user connect, and sw_host_admits checks the
+ * user of each connection. */
 static int bind_and_listen(struct sw_host *h, const struct sockaddr_un *a)
 {
 	mode_t mode = h->p.n_uids ? 0666 : 0600;
@@ -43,10 +43,9 @@ fail:
 	return SW_EIO;
 }
 
-/* Lock the directory for a moment, so that of two agents that start at once
- * neither removes the other's socket as stale. The lock leaves nothing behind.
- * Another user's lock must not prevent the start, so wait for it at most a
- * second. */
+/* Lock the directory briefly, so that two agents that start at once cannot
+ * remove each other's socket as stale. The lock leaves nothing behind. Another
+ * user's lock must not prevent the start, so wait for it at most a second. */
 static int lock_folder(const struct sw_host *h)
 {
 	char copy[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -65,8 +64,8 @@ static int lock_folder(const struct sw_host *h)
 	return fd;
 }
 
-/* Take the lock, then remove the file if nobody listens there.  Returns the
- * lock or an error. */
+/* Lock the directory and remove a stale socket file. Returns the lock's
+ * descriptor or an error. */
 static int clear_path(const struct sw_host *h)
 {
 	int folder = lock_folder(h), err;

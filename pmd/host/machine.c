@@ -1,4 +1,4 @@
-/* machine.c - a machine as hwloc sees it.
+/* machine.c - read a machine's topology through hwloc.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/host/machine.h"
 
@@ -36,7 +36,7 @@ static void bus_text(const struct hwloc_pcidev_attr_s *a, char *out)
 		a->dev, a->func);
 }
 
-/* hwloc has GB/s. */
+/* hwloc reports GB/s. */
 static double bytes_s(const struct hwloc_pcidev_attr_s *a)
 {
 	return a->linkspeed > 0 ? 1e9 * (double)a->linkspeed : 0;
@@ -71,7 +71,8 @@ static int take_nodes(struct reading *r)
 	return 0;
 }
 
-/* The NUMA node of what hangs at @o; SW_MACHINE_NONE: at several. */
+/* Return the NUMA node that @o is attached to; SW_MACHINE_NONE if it is not
+ * exactly one. */
 static int node_of(struct reading *r, hwloc_obj_t o)
 {
 	hwloc_obj_t at = hwloc_get_non_io_ancestor_obj(r->t, o);
@@ -83,8 +84,8 @@ static int node_of(struct reading *r, hwloc_obj_t o)
 
 /* --- switches --- */
 
-/* The upstream port of the uppermost switch above @o: the bridge below the root
- * port, if there is one; NULL. */
+/* Return the upstream port of the uppermost switch above @o, which is the
+ * bridge below the root port; NULL if there is no switch. */
 static hwloc_obj_t switch_above(hwloc_obj_t o)
 {
 	hwloc_obj_t found = NULL;
@@ -137,7 +138,8 @@ static bool is_nic(hwloc_obj_t o)
 	return o->attr->pcidev.class_id >> 8 == CLASS_NETWORK;
 }
 
-/* The kernel's name of a NIC, else that of its verbs. */
+/* Return the kernel's name of a NIC, otherwise its verbs device's name,
+ * otherwise @bus. */
 static const char *nic_name(hwloc_obj_t o, const char *bus)
 {
 	const char *verbs = NULL;
@@ -227,7 +229,8 @@ static struct sw_machine_device *gpu_at(struct sw_machine *m, hwloc_obj_t o)
 	return NULL;
 }
 
-/* A matrix of MB/s, to other GPUs and to NVSwitches. */
+/* Add up the NVLinks of each GPU. hwloc's matrix has MB/s to other GPUs and to
+ * NVSwitches. */
 static int take_nvlinks(struct reading *r)
 {
 	struct hwloc_distances_s *d;
@@ -251,7 +254,7 @@ static int take_nvlinks(struct reading *r)
 	return 0;
 }
 
-/* --- the whole --- */
+/* --- the machine --- */
 
 static int check_file(struct reading *r, const char *xml)
 {
@@ -267,7 +270,8 @@ static int check_file(struct reading *r, const char *xml)
 	return 0;
 }
 
-/* Components that would open a display or a device are left out. */
+/* Load the topology without the components of hwloc that would open a display
+ * or a device. */
 static int load(struct reading *r, const char *xml)
 {
 	static const char *const not_these[] = {"gl", "opencl"};

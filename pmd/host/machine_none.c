@@ -1,4 +1,4 @@
-/* machine_none.c - in place of machine.c where hwloc is missing.
+/* machine_none.c - replaces machine.c in a build without hwloc.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/host/machine.h"
 

@@ -1,4 +1,4 @@
-/* memory.c - private memory whose pages are there before it is used.
+/* memory.c - private memory whose pages are present before it is used.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/host/memory.h"
 
@@ -16,7 +16,7 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-/* Without MADV_POPULATE_WRITE: write every page once. */
+/* Write every page once, if the kernel lacks MADV_POPULATE_WRITE. */
 static void touch(char *mem, uint64_t bytes)
 {
 	long page = sysconf(_SC_PAGESIZE);
@@ -45,8 +45,8 @@ void *sw_memory_map(uint64_t bytes, int node)
 		munmap(mem, size);
 		return NULL;
 	}
-	/* Before the first touch.  Where it is refused memory is farther away,
-	 * not missing. */
+	/* Bind before the first touch. If the kernel refuses, the memory works
+	 * but may lie on a farther node. */
 	(void)!sw_numa_bind(mem, size, node);
 	madvise(mem, size, MADV_DONTDUMP); /* tensors and sums */
 	if (bytes >= SW_HUGE_PAGE_BYTES)

@@ -14,7 +14,7 @@ static uint32_t hash(const char *name)
 	return h;
 }
 
-/* Where a name is, or where it would go. */
+/* Return the place of @name, or the free place for it. */
 static uint32_t place_of(const struct sw_names *t, const char *name)
 {
 	uint32_t at = hash(name) % SW_NAMES_PLACES;

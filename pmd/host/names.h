@@ -1,4 +1,4 @@
-/* names.h - numbers of tensors by name, in order of entering.
+/* names.h - number tensors by name, in the order of entry.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_PMD_HOST_NAMES_H
 #define SW_PMD_HOST_NAMES_H
@@ -9,7 +9,7 @@
 
 enum { SW_NAMES_PLACES = 2 * SW_EDGE_TENSORS }; /* a power of two */
 
-/* All zeros: empty.  The names are borrowed. */
+/* Empty if zeroed. Names are borrowed. */
 struct sw_names {
 	const char *names[SW_EDGE_TENSORS];
 	uint16_t places[SW_NAMES_PLACES]; /* hash table: 1 + number */

@@ -1,4 +1,4 @@
-/* nodes.c - memory on the node of the CPU and the port that use it.
+/* nodes.c - place memory on the NUMA node of the CPU and port that use it.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/host/nodes.h"
 
@@ -36,7 +36,7 @@ void sw_numa_make_plan(const struct sw_numa_facts *f, struct sw_numa_plan *out)
 
 uint32_t sw_numa_nodes(void)
 {
-	/* -1 also where a container forbids to ask */
+	/* -1 also if a container forbids the call */
 	int n = numa_available() < 0 ? 1 : numa_num_configured_nodes();
 
 	return n > 1 ? (uint32_t)n : 1;
@@ -77,8 +77,8 @@ int sw_numa_of_device(const char *name)
 	return node;
 }
 
-/* The masks of these calls have so many bits; a node beyond is refused.  The
- * kernel reads one bit less than it is told. */
+/* Bits of a node mask; these calls refuse larger nodes. The kernel reads one
+ * bit less than MAX_NODE says. */
 enum { MASK_BITS = 64, MAX_NODE = MASK_BITS + 1 };
 
 int sw_numa_bind(void *mem, uint64_t bytes, int node)

@@ -32,8 +32,7 @@ struct sw_numa_plan {
  * that floats, on the first known node of a port. No system call. */
 void sw_numa_make_plan(const struct sw_numa_facts *f, struct sw_numa_plan *out);
 
-/* sw_numa_nodes - return the number of nodes of this machine; 1 if the kernel
- * does not tell. */
+/* sw_numa_nodes - return the number of nodes of this machine; 1 if unknown. */
 uint32_t sw_numa_nodes(void);
 
 /* sw_numa_of_cpu, sw_numa_of_device - return the node of a CPU, or of a network

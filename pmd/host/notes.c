@@ -1,4 +1,4 @@
-/* notes.c - control thread: what clients note for a trace.
+/* notes.c - control thread: collect the clients' notes for a trace.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/host/host.h"
 
@@ -9,16 +9,16 @@ static struct sw_edge_control *control_of(const struct sw_slot *s)
 	return s->control.base;
 }
 
-/* Does the slot have a control segment?  A client that ended may have left
- * notes in it. */
+/* Return whether the slot has a control segment. A client that ended may have
+ * left notes in it. */
 static bool has_notes(const struct sw_slot *s)
 {
 	return (s->state == SW_SLOT_ATTACHED || s->state == SW_SLOT_DETACHED) &&
 	       s->client;
 }
 
-/* Take up to @max notes of a client, which loses its attachment for an
- * impossible index. */
+/* Take up to @max notes of a client; detach a client that wrote an impossible
+ * index. */
 static uint32_t take(struct sw_slot *s, struct sw_edge_note *out, uint32_t max)
 {
 	int n = sw_spsc_take(&s->notes, out, max);
@@ -29,7 +29,7 @@ static uint32_t take(struct sw_slot *s, struct sw_edge_note *out, uint32_t max)
 	return n < 0 ? 0 : (uint32_t)n;
 }
 
-/* Return how many notes the client has lost since it was last asked. */
+/* Return how many notes the client has lost since the last call. */
 static uint32_t count_lost(struct sw_slot *s)
 {
 	uint32_t now = atomic_load_explicit(

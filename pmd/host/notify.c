@@ -1,4 +1,4 @@
-/* notify.c - tell the service manager how a service is (sd_notify(3)).
+/* notify.c - report a service's state to its service manager.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/host/notify.h"
 
@@ -9,7 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A path, or '@' and a name that is not in the file system. */
+/* Read NOTIFY_SOCKET into @a: a path, or '@' and an abstract name. Returns NULL
+ * if there is no valid name. */
 static const char *socket_name(struct sockaddr_un *a)
 {
 	const char *path = getenv("NOTIFY_SOCKET");

@@ -1,4 +1,4 @@
-/* poll.c - control thread: what comes from the sockets of clients.
+/* poll.c - control thread: accept clients and read their messages.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <poll.h>
@@ -47,8 +47,8 @@ static int open_pidfd(pid_t pid)
 	return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
-/* Accept a process and watch it as well as its socket, which stays open after
- * its death if it has forked children. */
+/* Admit a connection. Watch the process as well as its socket, because forked
+ * children keep the socket open after the process dies. */
 static void take_in(struct sw_host *h, int sock)
 {
 	struct sw_slot *s = free_slot(h);
@@ -85,9 +85,9 @@ static void take_in(struct sw_host *h, int sock)
 	s->deadline_ns = sw_edge_now_ns() + HELLO_TIMEOUT_S * 1000000000ull;
 }
 
-/* Without a descriptor left the caller waits in the backlog, which is said once
- * until somebody gets in; the pause keeps the control thread from spinning on
- * it. */
+/* Log that no descriptor is left, once until a process gets in. The refused
+ * process stays in the backlog, so pause to keep the control thread from
+ * spinning. */
 static void say_full(struct sw_host *h, int no)
 {
 	if (!h->is_full)
@@ -308,8 +308,8 @@ static bool rx_one(struct sw_slot *s)
 	return s->id == id && s->sock >= 0;
 }
 
-/* A callback may free the slot, even give it to nobody else before the next
- * accept; so each step looks again at who is there. */
+/* A callback may free the slot, so each step checks its id again. No other
+ * process gets the slot before the next accept. */
 static void serve(
 	struct sw_slot *s, uint32_t id, bool is_readable, bool is_dead)
 {
@@ -336,7 +336,7 @@ static void serve(
 		sw_slot_reserve(s);
 }
 
-/* Return how long no timer is due. */
+/* Return the time until the next timer, at most @timeout_ms. */
 static int patience_ms(const struct sw_host *h, uint32_t timeout_ms)
 {
 	uint64_t now = sw_edge_now_ns(), ms = timeout_ms;
@@ -371,7 +371,7 @@ static void wait_for(struct sw_host *h, struct pollfd *fds, uint32_t timeout_ms)
 		f[1] = (struct pollfd){
 			.fd = h->slots[i].pid_fd, .events = POLLIN};
 	}
-	/* Interrupted by a signal, all revents are still zero. */
+	/* If a signal interrupts poll, all revents are still zero. */
 	poll(fds, n, patience_ms(h, timeout_ms));
 	if (fds[1].revents && read(h->kick_fd, &count, sizeof(count)) < 0)
 		return;

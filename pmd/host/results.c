@@ -1,4 +1,4 @@
-/* results.c - control thread: what the local ranks of a job declare together.
+/* results.c - control thread: tensors that local ranks declare together.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <assert.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ void sw_results_undo(struct sw_host *h, struct sw_batch *b)
 
 	r->busy = NULL;
 	sw_names_cut(&r->names, b->first_result);
-	if (b->tensors[0].is_again) { /* it is alone */
+	if (b->tensors[0].is_again) { /* alone in its batch */
 		struct sw_result *row =
 			&r->rows[sw_id_index(b->tensors[0].node_id)];
 
@@ -74,8 +74,8 @@ void sw_results_undo(struct sw_host *h, struct sw_batch *b)
 	r->end = end;
 }
 
-/* Return whether a local rank declares the same as another one before. For a
- * stream, its ranks are stored in the place of results. */
+/* Return whether a local rank declares @t as another rank declared it before. A
+ * stream's ranks are stored in place of a result. */
 static bool is_same(const struct sw_results *r, const struct sw_host_tensor *t,
 	const struct sw_result *known)
 {
@@ -86,9 +86,9 @@ static bool is_same(const struct sw_results *r, const struct sw_host_tensor *t,
 			       known->bytes));
 }
 
-/* Return its row; SW_EDGE_TENSORS if all are in use. A stream, which keeps only
- * its ranks, reuses the row of an ended stream, and its place if that is large
- * enough. */
+/* Add @t and return its row; SW_EDGE_TENSORS if all rows are in use. A stream,
+ * which keeps only its ranks, reuses the row of an ended stream, and the row's
+ * place if that is large enough. */
 static uint32_t add(
 	struct sw_results *r, struct sw_host_tensor *t, uint64_t *end)
 {
@@ -108,7 +108,7 @@ static uint32_t add(
 	r->was_at = row->at;
 	r->was_room = row->room;
 	if (!t->is_again || room > row->room) {
-		row->at = *end; /* nothing is summed from here: no stagger */
+		row->at = *end; /* no stagger: the lcore sums none of it */
 		row->room = room;
 		*end += room;
 	}
@@ -126,7 +126,7 @@ static uint32_t add(
 }
 
 /* Number @t among all tensors of the local ranks, and give it a result if they
- * declare it alike. Returns false if there are too many. */
+ * declare it alike. Returns false if there are too many tensors. */
 static bool enter(struct sw_results *r, struct sw_host_tensor *t, uint64_t *end)
 {
 	uint32_t known = sw_names_find(&r->names, t->name);
@@ -140,7 +140,8 @@ static bool enter(struct sw_results *r, struct sw_host_tensor *t, uint64_t *end)
 	return true;
 }
 
-/* Account for pages up to @end; the arena is as large as the quota. */
+/* Charge the quota for pages up to @end, which is within the arena, because the
+ * arena is as large as the quota. */
 static int take_room(struct sw_host *h, struct sw_batch *b, uint64_t end)
 {
 	struct sw_results *r = h->results;

@@ -1,4 +1,4 @@
-/* slot.c - control thread: a client's place: found, answered, freed.
+/* slot.c - control thread: find, answer and free a client's slot.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,8 +20,7 @@ void sw_host_say_unsaid(struct sw_host *h)
 	h->n_unsaid = 0;
 }
 
-/* Limit the lines: a process that may connect can repeat it endlessly and fill
- * the log. */
+/* Limit the lines, because a process can connect endlessly and fill the log. */
 bool sw_host_may_say(struct sw_host *h)
 {
 	uint64_t now = sw_edge_now_ns();
@@ -96,8 +95,9 @@ void sw_slot_say(struct sw_slot *s, enum sw_edge_kind kind, int err,
 		s->is_deaf = true;
 }
 
-/* Hang up. Other clients may wait for the end of its batch. If the agent was
- * asked to declare the batch, it may use it, so they wait for its answer. */
+/* Hang up, and drop the open batch, because other clients may wait for its end.
+ * If on_declare was called, the agent may use the batch, so it stays until the
+ * agent answers. */
 void sw_slot_hang_up(struct sw_slot *s)
 {
 	const struct sw_batch *b = s->declared->open;

@@ -1,4 +1,4 @@
-/* stale.c - remove stale socket files, which nobody listens at.
+/* stale.c - remove stale socket files, at which no process listens.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/host/stale.h"
 
@@ -16,7 +16,7 @@
 
 #include "engine/base/error.h"
 
-/* 0, or why nobody can be reached at @path. */
+/* Return 0 if a process listens at @path, otherwise the errno. */
 static int connect_errno(const char *path, int type)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -58,7 +58,7 @@ int sw_stale_remove(
 	return SW_EIO;
 }
 
-/* The number in PREFIXPID.sock; 0: it has another form. */
+/* Return the PID in a name PREFIXPID.sock; 0 for any other name. */
 static pid_t pid_of(const char *name, const char *prefix)
 {
 	size_t n = strlen(prefix), digits;
@@ -71,8 +71,8 @@ static pid_t pid_of(const char *name, const char *prefix)
 		       : 0;
 }
 
-/* Root's daemons become other users, whose sockets are in root's folder or in
- * that user's. */
+/* Return whether this process may remove the socket. Root's daemons become
+ * other users, so their sockets are in root's folder or in that user's. */
 static bool may_remove(const struct stat *folder, const struct stat *socket)
 {
 	return socket->st_uid == geteuid() ||

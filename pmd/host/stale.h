@@ -1,4 +1,4 @@
-/* stale.h - remove stale socket files, which nobody listens at.
+/* stale.h - remove stale socket files, at which no process listens.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_PMD_HOST_STALE_H
 #define SW_PMD_HOST_STALE_H
@@ -17,7 +17,8 @@ int sw_stale_remove(
 
 /* sw_stale_sweep - remove stale stream sockets @folder/@prefixPID.sock of this
  * user, for root also those of the folder's owner, and in root's folder those
- * of all users: nobody listens there and no process has that PID.
+ * of all users. A socket is stale if no process listens there and no process
+ * has that PID.
  * Thread: control. */
 void sw_stale_sweep(const char *folder, const char *prefix);
 

@@ -62,7 +62,8 @@ static int read_error(FILE *f)
 	return errno == EAGAIN || errno == EWOULDBLOCK ? SW_ETIMEDOUT : SW_EIO;
 }
 
-/* A stop and its end interrupt who has a limit. */
+/* Receive again after EINTR: if the process is stopped and continued, a receive
+ * with a timeout fails with EINTR. */
 static ssize_t receive(void *sock, char *to, size_t n)
 {
 	ssize_t got;

@@ -8,11 +8,11 @@
 /* sw_stats_read - connect to the stats socket @path and call @each for every
  * counter, in the daemon's order.
  * @each   @name is borrowed for the call
- * Lines are "NAME VALUE\n", at most 255 bytes, decimal; a daemon that is silent
- * for 5 s has failed.  Errors: SW_ECLOSED nobody listens there, or the daemon
- * ends; SW_EPERM it belongs to another user; SW_ETIMEDOUT; SW_EPROTO a socket
- * or a line of another kind; SW_EINVAL @path is too long; SW_EIO. Thread: any.
- */
+ * Lines are "NAME VALUE\n", at most 255 bytes, decimal.
+ * Errors: SW_ECLOSED no process listens there, or the daemon ended; SW_EPERM
+ * the daemon belongs to another user; SW_ETIMEDOUT the daemon sent nothing for
+ * 5 s; SW_EPROTO a socket of another type, or an invalid line; SW_EINVAL @path
+ * is too long; SW_ENOMEM; SW_EIO. Thread: any. */
 int sw_stats_read(const char *path,
 	void (*each)(void *ctx, const char *name, uint64_t value), void *ctx);
 

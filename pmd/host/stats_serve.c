@@ -1,4 +1,4 @@
-/* stats_serve.c - let others read this daemon's counters.
+/* stats_serve.c - serve this daemon's counters over a Unix socket.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/host/stats_serve.h"
 

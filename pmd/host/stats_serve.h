@@ -14,9 +14,9 @@ typedef void (*sw_stats_fill_fn)(void *ctx,
 	void (*put)(void *out, const char *name, uint64_t value), void *out);
 
 /* sw_stats_serve_open - listen at the Unix socket @path (mode 0666 less the
- * umask; counters are no secret).  A socket file that nobody listens at is
- * replaced.  Errors: SW_EBUSY somebody listens there; SW_EINVAL the path is
- * too long, or something else is there; SW_EIO; logged. */
+ * umask; counters are no secret). Replaces a stale socket file. Errors:
+ * SW_EBUSY a process listens there; SW_EINVAL the path is too long, or is not a
+ * socket; SW_EIO; logged. Also SW_ENOMEM. */
 int sw_stats_serve_open(const char *path, sw_stats_fill_fn fill, void *ctx,
 	const struct sw_log *log, struct sw_stats_serve **out);
 

@@ -1,4 +1,4 @@
-/* tcp_port.c - a TCP port of this machine that is free.
+/* tcp_port.c - find a free TCP port of this machine.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/host/tcp_port.h"
 

@@ -3,8 +3,8 @@
 #ifndef SW_PMD_HOST_TCP_PORT_H
 #define SW_PMD_HOST_TCP_PORT_H
 
-/* sw_tcp_port_free - return a port on which nobody listens at 127.0.0.1, chosen
- * by the kernel; another process may take it before the caller does. Errors:
+/* sw_tcp_port_free - return a port of 127.0.0.1 that the kernel chose and no
+ * process uses; another process may take it before the caller does. Errors:
  * SW_EIO. */
 int sw_tcp_port_free(void);
 

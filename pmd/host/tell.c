@@ -1,4 +1,4 @@
-/* tell.c - a Unix socket that tells each reader one text.
+/* tell.c - a Unix socket that sends each reader one text.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/host/tell.h"
 
