@@ -1,4 +1,4 @@
-/* handoff.c - the ports of a process as each of its lcores has them.
+/* handoff.c - rings, engines and ports that pass frames between lcores.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/lcores/handoff.h"
 
@@ -15,7 +15,7 @@ static uint32_t load(const _Atomic uint32_t *v)
 	return atomic_load_explicit(v, memory_order_acquire);
 }
 
-/* Entries that the consumer may read. */
+/* Return the number of entries that the consumer may read. */
 static uint32_t filled(const struct sw_handoff_ring *r)
 {
 	return load(&r->n_put) - load(&r->n_taken);
@@ -41,8 +41,8 @@ static void copy_payload(struct sw_handoff_slot *s)
 	s->frame.is_stable = false;
 }
 
-/* Into the slot that is the @i-th from the next one on, for which there is
- * room; the caller advances n_put.  A stable payload stays where it is. */
+/* Write @f into the @i-th free slot, for which there must be room; the caller
+ * advances n_put. A stable payload is not copied. */
 static struct sw_tx_frame *put(
 	struct sw_handoff_ring *r, uint32_t i, const struct sw_tx_frame *f)
 {
@@ -56,7 +56,7 @@ static struct sw_tx_frame *put(
 	return &s->frame;
 }
 
-/* Its slots are not touched before they are used. */
+/* Allocate a ring without touching its slots. */
 static struct sw_handoff_ring *ring_open(uint32_t n_slots)
 {
 	struct sw_handoff_ring *r = aligned_alloc(
@@ -83,7 +83,8 @@ static struct sw_handoff_port *far_port(
 	return n->all->ports[n->to][port_i];
 }
 
-/* The counter of a frame that is not handed on; NULL: it is. */
+/* Return the counter to increment if @f must be dropped; NULL if it can be
+ * handed on. */
 static uint64_t *reason_to_drop(
 	struct sw_stats *st, const struct sw_rx_frame *f, bool is_full)
 {
@@ -134,7 +135,7 @@ static uint32_t other_tx(struct sw_engine *engine, uint64_t now_ns,
 	uint32_t n, at;
 
 	(void)now_ns;
-	if (h->from) /* each sends for itself, or lcore 0 does */
+	if (h->from) /* only lcore 0 sends for another lcore */
 		return 0;
 	r = far_port(h, port_i)->out;
 	if (!r)
@@ -180,7 +181,7 @@ static struct sw_handoff_port *port_of(struct sw_port *port)
 	return (struct sw_handoff_port *)port;
 }
 
-/* At most @max frames that landed at lcore @i. */
+/* Take at most @max frames that landed at lcore @i. */
 static uint32_t take_frame(struct sw_handoff_port *p, uint32_t i,
 	struct sw_rx_frame *out, uint32_t max)
 {
@@ -206,7 +207,8 @@ static uint32_t take_frame(struct sw_handoff_port *p, uint32_t i,
 	return n;
 }
 
-/* The rings, each in its turn the first, leave half of @max to the queue. */
+/* Take frames from the rings, which take turns at being first, then from the
+ * queue. The rings leave half of @max to the queue. */
 static uint32_t port_rx(
 	struct sw_port *port, struct sw_rx_frame *out, uint32_t max)
 {
@@ -276,8 +278,8 @@ static const struct sw_port_ops port_ops = {.rx = port_rx,
 
 /* --- life --- */
 
-/* Port @port_i of lcore @i. An lcore that never receives hand-overs needs only
- * its queue. */
+/* Open port @port_i of lcore @i. An lcore that no other lcore passes frames to
+ * uses its queue pair directly. */
 static int port_open(struct sw_handoff *h, uint32_t i, uint32_t port_i,
 	struct sw_port *const (*queues)[SW_MAX_PORTS])
 {
@@ -302,7 +304,7 @@ static int port_open(struct sw_handoff *h, uint32_t i, uint32_t port_i,
 	h->lists[i][port_i] = is_alone ? p->own : &p->port;
 	if (p->own)
 		return 0;
-	/* lcore 0 paces what it sends */
+	/* lcore 0 paces the frames that it sends for this lcore */
 	p->port.rate_bit_s = p->port.link_bit_s = 0;
 	p->out = ring_open(SW_HANDOFF_SLOTS);
 	return p->out ? 0 : SW_ENOMEM;
@@ -400,10 +402,10 @@ void sw_handoff_add_stats(const struct sw_handoff *h, struct sw_stats *sum)
 		sw_stats_add(sum, &h->others[i].stats);
 }
 
-/* --- a port that leads back: what goes out comes in --- */
+/* --- loopback --- */
 
-/* Where it comes from and where it goes change places.  Both are this node: the
- * address that one end calls it by is what the other sees. */
+/* Put the frames into the ring with source and destination swapped. Both are
+ * this node, so the receiver sees the IP address that the sender used. */
 static void loopback_tx(
 	struct sw_port *port, const struct sw_tx_frame *frames, uint32_t n)
 {
