@@ -1,9 +1,10 @@
-/* attach.c - the agent of this machine, and the other processes of its job.
+/* attach.c - attach to this machine's agent and learn the job's ranks.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * NCCL's handles are exchanged before a process knows its rank in the job.  So
- * each says in its handles a random id of its own, and when all have attached
- * they gather these ids: that tells which ranks a communicator is of.
+ * NCCL exchanges handles before a process knows its rank in the job. Each
+ * process therefore puts a random id of its own into its handles. When all have
+ * attached, they gather these ids, which tell the ranks of a communicator's
+ * processes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -52,7 +53,8 @@ bool sw_nccl_has_agent(char path[108])
 	if (!strchr(s.agent, '/'))
 		(void)sw_folder_seek(s.agent, path);
 	memcpy(a.sun_path, path, sizeof(a.sun_path));
-	/* Another type of socket than the agent's, so it notices nothing. */
+	/* A socket of another type than the agent's: connect fails with
+	 * EPROTOTYPE, and the agent notices nothing. */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	is_there = fd >= 0 && connect(fd, (void *)&a, sizeof(a)) &&
 		   errno == EPROTOTYPE;
@@ -66,7 +68,7 @@ static void log_line(void *ctx, const char *line)
 	sw_nccl_say(false, "%s", line);
 }
 
-/* Find the rank of each process: all gather their ids. */
+/* Learn the rank of each process by an all_gather of the ids. */
 static int gather(struct sw_nccl_process *p)
 {
 	struct sw_coll_args a = {.size = sizeof(a),
@@ -90,7 +92,7 @@ static int gather(struct sw_nccl_process *p)
 	return err ? err : sw_group_close(all);
 }
 
-/* SUMWIRE_OPEN_TIMEOUT, or libsumwire's own limit. */
+/* Return SUMWIRE_OPEN_TIMEOUT, or @otherwise if it is unset or invalid. */
 static uint32_t open_timeout_s(uint32_t otherwise)
 {
 	const char *text = getenv("SUMWIRE_OPEN_TIMEOUT");

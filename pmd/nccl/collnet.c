@@ -1,9 +1,9 @@
-/* collnet.c - NCCL's calls of collectives: none waits for another process.
+/* collnet.c - NCCL's collective calls; only connect waits for other processes.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * NCCL frees its buffers when deregMr and closeColl have returned.  So where
- * they come while it sums they wait until a copy that is being made is, and no
- * other begins; the thread ends the rest, and frees what is ours.
+ * NCCL frees its buffers when deregMr and closeColl have returned. If NCCL
+ * calls them during a sum, they wait for a copy in progress and prevent further
+ * copies. The thread then ends the open requests and frees our memory.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 enum { RANKS_MAX = 4096 };
 
-/* What listen made. */
+/* The result of listen. */
 struct coll_listener {
 	struct sw_nccl_handle handle;
 };
@@ -39,8 +39,8 @@ int sw_nccl_coll_devices(int *n)
 	return NCCL_OK;
 }
 
-/* False: not of ours.  Sums and products of unsigned integers have the bits of
- * signed ones. */
+/* Translate NCCL's type; returns false if sumwire lacks it. Sums and products
+ * of unsigned integers have the same bits as those of signed integers. */
 static bool find_dtype(int dtype, int op, enum sw_dtype *out)
 {
 	static const int8_t dtypes[NCCL_N_DTYPES] = {SW_I8, SW_U8, SW_I32,
@@ -169,9 +169,9 @@ static int make(void *handles[], int n_ranks, int rank,
 	return err;
 }
 
-/* With the lock.  NCCL falls back to its rings if connect fails, but not later:
- * so wait here until this process is attached, or cannot be, as where another
- * process has the agent's place.  The thread has a limit for that. */
+/* Wait until this process is attached or cannot attach, such as when another
+ * process has its place at the agent. The thread limits the wait. NCCL falls
+ * back to its rings only if connect fails, not later. Called with the lock. */
 static int await_attachment(struct sw_nccl_process *p)
 {
 	int err = sw_nccl_progress_start(p);
@@ -184,7 +184,8 @@ static int await_attachment(struct sw_nccl_process *p)
 	return err;
 }
 
-/* When it fails NCCL goes on without, and does not close @listen_comm. */
+/* Open a communicator. If this fails, NCCL continues without the plugin and
+ * does not close @listen_comm, so free it here. */
 int sw_nccl_coll_connect(void *handles[], int n_ranks, int rank,
 	void *listen_comm, void **coll_comm)
 {
@@ -212,7 +213,7 @@ int sw_nccl_coll_connect(void *handles[], int n_ranks, int rank,
 	return NCCL_OK;
 }
 
-/* --- buffers that NCCL wants back --- */
+/* --- buffers that NCCL is about to free --- */
 
 static bool is_using(
 	const struct sw_coll_args *a, const struct sw_nccl_memory *m)
@@ -223,7 +224,8 @@ static bool is_using(
 	       (recv >= m->base && recv < m->base + m->size);
 }
 
-/* Is one under way that uses @m, or (NULL) any? */
+/* Return whether an unfinished request uses @m or, if @m is NULL, any
+ * memory. */
 static bool is_busy(
 	const struct sw_nccl_coll *c, const struct sw_nccl_memory *m)
 {
@@ -239,7 +241,8 @@ static bool is_busy(
 	return false;
 }
 
-/* With the lock, so the group is there. */
+/* Abort the communicator if an unfinished request uses @m. Called with the
+ * lock, so the group stays valid. */
 static void release_buffers(
 	struct sw_nccl_coll *c, const struct sw_nccl_memory *m)
 {
@@ -303,7 +306,7 @@ int sw_nccl_coll_dereg_mr(void *comm, void *mhandle)
 
 /* --- requests --- */
 
-/* With the lock.  NULL: no memory. */
+/* Queue a request; returns NULL if there is no memory. Called with the lock. */
 static struct sw_nccl_request *queue(
 	struct sw_nccl_coll *c, struct sw_coll_args *args, uint32_t n)
 {

@@ -1,4 +1,4 @@
-/* device.c - the network device that NCCL is shown.
+/* device.c - the network device that the plugin reports to NCCL.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -10,13 +10,13 @@
 #include "pmd/nccl/plugin.h"
 
 enum {
-	SPEED_MBIT_S = 10000, /* where the kernel does not know */
+	SPEED_MBIT_S = 10000, /* if the kernel does not know it */
 	COMMS_MAX = 65536,
 	P2P_BYTES_MAX = 1 << 30,
 	COLL_BYTES_MAX = 512 << 20,
 };
 
-/* Chosen once: NCCL keeps the strings. */
+/* Chosen once, because NCCL keeps the strings. */
 struct sw_nccl_device {
 	char name[IF_NAMESIZE];
 	char *pci_path; /* NULL: none */
@@ -25,8 +25,8 @@ struct sw_nccl_device {
 	uint32_t address_bytes;
 };
 
-/* Is @name one of the @list that NCCL_SOCKET_IFNAME has: beginnings of names,
- * or with "=" whole ones? */
+/* Return whether @list, from NCCL_SOCKET_IFNAME, includes @name. The list has
+ * prefixes of names or, after "=", whole names. */
 static bool is_listed(const char *name, const char *list)
 {
 	bool is_whole = *list == '=';
@@ -51,7 +51,7 @@ static bool is_wanted(const char *name)
 			    : is_listed(name, list);
 }
 
-/* How good: 0 not at all. */
+/* Rate an address: IPv4 above IPv6, loopback last; 0: unusable. */
 static int rank_of(const struct ifaddrs *a)
 {
 	int family = a->ifa_addr ? a->ifa_addr->sa_family : AF_UNSPEC;
@@ -118,7 +118,8 @@ static struct sw_nccl_device *find(void)
 	return d;
 }
 
-/* Return the process's device; NULL: not attached. */
+/* Return the process's device, choosing it on the first call; NULL if no
+ * interface is usable. */
 static struct sw_nccl_device *device(void)
 {
 	struct sw_nccl_process *p = sw_nccl_process();

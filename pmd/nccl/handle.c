@@ -1,4 +1,4 @@
-/* handle.c - the 128 bytes that nodes give each other through NCCL.
+/* handle.c - the 128 bytes that nodes exchange through NCCL.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 

@@ -1,13 +1,14 @@
-/* nccl.h - what NCCL asks of a network plugin: versions 8 and 11.
+/* nccl.h - NCCL's interface to network plugins, versions 8 and 11.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Our own declarations of NCCL's documented interface.  NCCL looks in the
+ * Our own declarations of NCCL's documented interface. NCCL looks in the
  * library for the tables ncclNetPlugin_vX and ncclCollNetPlugin_vX, the highest
- * X first: 2.20 to 2.27 know version 8, 2.28 and later 11, too.
+ * X first: NCCL 2.20 to 2.27 know version 8; 2.28 and later also know version
+ * 11.
  *
- * Thread: those of one communicator come from one thread at a time, its proxy,
- * those of several at once.  No call may wait for another node.
- * Functions return an enum nccl_result.
+ * Threads: NCCL makes calls of one communicator from one thread at a time, its
+ * proxy, and calls of different communicators concurrently. No call may wait
+ * for another node. Functions return an enum nccl_result.
  */
 #ifndef SW_PMD_NCCL_NCCL_H
 #define SW_PMD_NCCL_NCCL_H
@@ -18,9 +19,9 @@
 enum nccl_result {
 	NCCL_OK = 0,
 	NCCL_SYSTEM = 2,   /* the kernel or a library failed */
-	NCCL_INTERNAL = 3, /* NCCL called what it may not */
-	NCCL_USAGE = 5,    /* a mistake of the user's */
-	NCCL_REMOTE = 6,   /* another node, or the network */
+	NCCL_INTERNAL = 3, /* NCCL made an invalid call */
+	NCCL_USAGE = 5,    /* the user made a mistake */
+	NCCL_REMOTE = 6,   /* another node or the network failed */
 };
 
 enum nccl_dtype {
@@ -39,17 +40,17 @@ enum nccl_dtype {
 	NCCL_N_DTYPES,
 };
 
-/* Averages and scaled sums are NCCL's: they come as NCCL_SUM. */
+/* NCCL computes averages and scaled sums itself and requests NCCL_SUM. */
 enum nccl_op { NCCL_SUM, NCCL_PROD, NCCL_MAX, NCCL_MIN, NCCL_N_OPS };
 
 enum {
-	NCCL_PTR_HOST = 1, /* kinds of memory, bits */
+	NCCL_PTR_HOST = 1, /* bits: kinds of memory */
 	NCCL_PTR_CUDA = 2,
 	NCCL_HANDLE_BYTES = 128, /* bytes that one node gives to another */
-	NCCL_REQUESTS = 32,      /* at once, of one communicator */
+	NCCL_REQUESTS = 32,      /* most in flight per communicator */
 	NCCL_LOG_WARN = 2,
 	NCCL_LOG_INFO = 3,
-	NCCL_LOG_NET = 16, /* the part of NCCL that logs */
+	NCCL_LOG_NET = 16, /* NCCL's logging subsystem */
 	NCCL_DEVICES_PER_NIC = 4,
 };
 
@@ -58,7 +59,7 @@ typedef void (*nccl_log)(int level, unsigned long flags, const char *file,
 
 /* Strings belong to the plugin. */
 struct nccl_props_v8 {
-	char *name;     /* a device of both tables: the same */
+	char *name;     /* the same for a device in both tables */
 	char *pci_path; /* in /sys; NULL: none */
 	uint64_t guid;
 	int ptr_support; /* kinds of memory */
@@ -107,8 +108,8 @@ struct nccl_part_v11 {
 	size_t size;
 };
 
-/* Where a call sets a comm or request to NULL and returns NCCL_OK, it is to be
- * called again.  A test with *done set ends its request. */
+/* If a call sets a comm or request to NULL and returns NCCL_OK, NCCL calls it
+ * again. A test that sets *done ends its request. */
 struct nccl_net_v8 {
 	const char *name;
 	int (*init)(nccl_log log);

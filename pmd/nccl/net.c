@@ -1,9 +1,9 @@
 /* net.c - connections for NCCL's send and receive: listen, connect, accept.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A connecting node sends the id of the handle first. Others can connect to
- * that port, too: several that have said nothing yet may wait, and when there
- * are too many, the oldest is closed.
+ * A connecting node sends the id of the handle first. Strangers can also
+ * connect to that port: up to PENDING connections that have not sent an id may
+ * wait, and one more replaces the oldest.
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,7 +19,8 @@
 
 enum { PENDING = 16, BACKLOG = 64, MAGIC = 0x4f4c4548 /* "HELO" */ };
 
-/* NCCL asks again and again, without a pause. */
+/* NCCL repeats connect without a pause until it succeeds, so a connection that
+ * it has not asked for in this time is abandoned. */
 #define ABANDONED_NS UINT64_C(10000000000)
 
 struct hello {
@@ -40,13 +41,13 @@ struct listener {
 	struct pending pending[PENDING];
 };
 
-/* A connection that is being made, found by the memory of its handle. */
+/* A connection in progress, found by the address of its handle and its id. */
 struct sw_nccl_dial {
 	struct sw_nccl_dial *next;
 	const void *handle;
 	struct sw_nccl_id id;
 	int fd;
-	uint64_t asked_ns; /* for it, the last time */
+	uint64_t asked_ns; /* when NCCL last asked for it */
 };
 
 static void set_options(int fd)
@@ -54,7 +55,7 @@ static void set_options(int fd)
 	int one = 1, idle_s = 10, tries = 3;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	/* or a machine that is gone would never be noticed */
+	/* without keepalive, a dead machine would never be noticed */
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle_s, sizeof(idle_s));
@@ -150,7 +151,8 @@ static void take_all(struct listener *l)
 	}
 }
 
-/* True: it has said what it must. */
+/* Read the hello. Returns true if it is complete and valid; drops a
+ * stranger. */
 static bool has_said(const struct listener *l, struct pending *p)
 {
 	ssize_t n = recv(p->fd, (char *)&p->hello + p->got,
@@ -214,7 +216,8 @@ static void close_dial(struct sw_nccl_dial *d)
 	free(d);
 }
 
-/* Close what nobody has asked for in a while: its communicator was aborted. */
+/* Close connections that NCCL has not asked for in ABANDONED_NS, because their
+ * communicators were aborted. */
 static void close_abandoned(struct sw_nccl_process *p, uint64_t now_ns)
 {
 	for (struct sw_nccl_dial **at = &p->dials; *at;) {
@@ -305,7 +308,7 @@ static int finish_dial(struct sw_nccl_dial *d, void **send_comm)
 
 	free(d);
 	set_options(fd);
-	/* The first bytes of a connection: there is room for them. */
+	/* A new connection has room for its first bytes. */
 	if (send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) == sizeof(hello))
 		*send_comm = sw_nccl_channel_new(fd, true);
 	if (*send_comm)

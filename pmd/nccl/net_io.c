@@ -1,8 +1,8 @@
-/* net_io.c - messages of a connection, each behind its length.
+/* net_io.c - messages of a connection, each preceded by its length.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Messages are sent and received in the order of the calls. A test of a request
- * moves bytes, as far as the socket takes or has them.
+ * moves as many bytes as the socket accepts or holds.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ struct message {
 	bool is_used, is_done;
 	struct head head;
 	char *data;
-	size_t room, at; /* at: bytes moved, the head's too */
+	size_t room, at; /* at: bytes moved, including the head */
 };
 
 struct sw_nccl_channel {
@@ -58,7 +58,7 @@ int sw_nccl_net_close(void *comm)
 int sw_nccl_net_reg_mr(
 	void *comm, void *data, size_t size, int type, void **mhandle)
 {
-	*mhandle = comm; /* it needs none */
+	*mhandle = comm; /* no registration is needed */
 	if (type != NCCL_PTR_HOST)
 		return sw_nccl_fail(NCCL_INTERNAL,
 			"memory of kind %d: only the host's is used", type);
@@ -76,7 +76,7 @@ static int die(struct sw_nccl_channel *c, const char *why)
 	return sw_nccl_fail(NCCL_REMOTE, "a connection of NCCL ended: %s", why);
 }
 
-/* The bytes that are next; of none there are 0. */
+/* Send or receive up to @n bytes; returns as send and recv. */
 static ssize_t move(struct sw_nccl_channel *c, void *data, size_t n)
 {
 	return c->is_sender ? send(c->fd, data, n, MSG_NOSIGNAL)
@@ -95,7 +95,7 @@ static bool is_moved(const struct message *m)
 	       m->at - sizeof(m->head) == m->head.bytes;
 }
 
-/* Some bytes of @m. *is_blocked: the socket is full or empty. */
+/* Move some bytes of @m. Sets *@is_blocked if the socket is full or empty. */
 static int step(struct sw_nccl_channel *c, struct message *m, bool *is_blocked)
 {
 	bool is_head = m->at < sizeof(m->head);

@@ -1,11 +1,11 @@
-/* plugin.h - what the files of NCCL's plugin share.
+/* plugin.h - declarations shared by the files of NCCL's plugin.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * NCCL's version 8 gives no context to its calls, and an agent admits a process
- * once: so the process has one struct sw_nccl_process, whose lock guards
- * what it and its communicators have.
+ * NCCL's version 8 passes no context to its calls, and an agent admits a
+ * process once. Therefore each process has one struct sw_nccl_process, whose
+ * lock guards its state and the state of its communicators.
  *
- * Errors, everywhere: an enum nccl_result, after one line in NCCL's log.
+ * Errors are an enum nccl_result, returned after one line in NCCL's log.
  */
 #ifndef SW_PMD_NCCL_PLUGIN_H
 #define SW_PMD_NCCL_PLUGIN_H
@@ -25,7 +25,7 @@ struct sw_nccl_dial;
 
 enum sw_nccl_attachment { SW_NCCL_ALONE, SW_NCCL_JOINING, SW_NCCL_JOINED };
 
-/* Random, so that no two are the same and none can be guessed. */
+/* A random id: no two are equal, and none can be guessed. */
 struct sw_nccl_id {
 	uint64_t words[2];
 };
@@ -42,26 +42,26 @@ struct sw_nccl_process {
 	pthread_t thread;
 	pid_t pid; /* process that the thread belongs to */
 	bool is_stopping;
-	int wake_fd; /* eventfd: there is something to do */
+	int wake_fd; /* eventfd that wakes the thread */
 	struct sw_client *client;
-	struct sw_nccl_id own;    /* this process, in its job */
+	struct sw_nccl_id own;    /* this process's id in its job */
 	struct sw_nccl_id *ranks; /* all processes of the job, by rank */
 	struct sw_nccl_coll *colls;
 };
 
-/* sw_nccl_process - the one of this process.  Thread: any. */
+/* sw_nccl_process - return the state of this process. Thread: any. */
 struct sw_nccl_process *sw_nccl_process(void);
 
-/* sw_nccl_say - a line of NCCL's log, a warning or not; nothing before an init
- * was called.  Thread: any. */
+/* sw_nccl_say - write a line to NCCL's log, as a warning or as information;
+ * does nothing before sw_nccl_init. Thread: any. */
 void sw_nccl_say(bool is_warning, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* sw_nccl_fail - a warning; returns @result. */
+/* sw_nccl_fail - log a warning and return @result. */
 int sw_nccl_fail(int result, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* sw_nccl_init - for both tables: remember @log. */
+/* sw_nccl_init - store NCCL's @log, for both tables. */
 int sw_nccl_init(nccl_log log);
 
 int sw_nccl_random(struct sw_nccl_id *out);
@@ -72,66 +72,69 @@ static inline bool sw_nccl_is_same(
 	return a->words[0] == b->words[0] && a->words[1] == b->words[1];
 }
 
-/* --- handle.c: what nodes give each other through NCCL --- */
+/* --- handle.c: the data that nodes exchange through NCCL --- */
 
 enum sw_nccl_handle_kind { SW_NCCL_NET = 1, SW_NCCL_COLL = 2 };
 
 enum { SW_NCCL_ADDRESS_BYTES = 28 };
 
 struct sw_nccl_handle {
-	uint32_t magic, version, kind, sum;     /* sum: FNV-1a of all else */
-	struct sw_nccl_id process;              /* who listens */
+	uint32_t magic, version, kind, sum;     /* sum: FNV-1a of the rest */
+	struct sw_nccl_id process;              /* the process that listens */
 	struct sw_nccl_id id;                   /* this listen */
-	uint8_t address[SW_NCCL_ADDRESS_BYTES]; /* net: a socket's */
+	uint8_t address[SW_NCCL_ADDRESS_BYTES]; /* net: the socket's address */
 	uint8_t address_bytes;
 	uint8_t pad[NCCL_HANDLE_BYTES - 77]; /* 0 */
 };
 
-/* sw_nccl_handle_seal - fill in what tells a handle of ours. */
+/* sw_nccl_handle_seal - set magic, version, kind and checksum of @h. */
 void sw_nccl_handle_seal(
 	struct sw_nccl_handle *h, enum sw_nccl_handle_kind kind);
 
 /* sw_nccl_handle_read - copy @from to @out and check it.
- * Errors: NCCL_REMOTE torn, of another version or of another plugin. */
+ * Errors: NCCL_INTERNAL @from is NULL; NCCL_REMOTE the handle is damaged, or of
+ * another version, kind or plugin. */
 int sw_nccl_handle_read(const void *from, enum sw_nccl_handle_kind kind,
 	struct sw_nccl_handle *out);
 
 /* --- device.c: the one device --- */
 
-/* sw_nccl_net_devices, sw_nccl_properties - one network device: the interface
- * of NCCL_SOCKET_IFNAME, else the first that is up and leads somewhere. */
+/* sw_nccl_net_devices, sw_nccl_properties - report one network device: of the
+ * interfaces that are up and that NCCL_SOCKET_IFNAME allows, the one with the
+ * best address. */
 int sw_nccl_net_devices(int *n);
 int sw_nccl_properties_v8(int dev, struct nccl_props_v8 *out);
 int sw_nccl_properties_v11(int dev, struct nccl_props_v11 *out);
 
-/* sw_nccl_own_address - return the device's address. Returns its bytes; 0:
- * unknown. */
+/* sw_nccl_own_address - write the device's address to @out; return its bytes, 0
+ * if unknown. */
 uint32_t sw_nccl_own_address(uint8_t out[SW_NCCL_ADDRESS_BYTES]);
 
 /* --- net.c, net_io.c: send and receive over TCP --- */
 
-struct sw_nccl_channel; /* a connection, of which one side sends */
+struct sw_nccl_channel; /* a connection on which one side sends */
 
 int sw_nccl_net_listen(int dev, void *handle, void **listen_comm);
 int sw_nccl_net_connect(int dev, void *handle, void **send_comm);
 int sw_nccl_net_accept(void *listen_comm, void **recv_comm);
 int sw_nccl_net_close_listen(void *listen_comm);
 
-/* sw_nccl_channel_new - owns @fd, which does not block; NULL: no memory. */
+/* sw_nccl_channel_new - make a channel that owns the non-blocking @fd; NULL: no
+ * memory, and @fd stays the caller's. */
 struct sw_nccl_channel *sw_nccl_channel_new(int fd, bool is_sender);
 int sw_nccl_net_close(void *comm);
 int sw_nccl_net_reg_mr(
 	void *comm, void *data, size_t size, int type, void **mhandle);
 int sw_nccl_net_dereg_mr(void *comm, void *mhandle);
 
-/* sw_nccl_net_post - a message of up to @size bytes at @data, sent or received
- * in its turn; *@request NULL: NCCL_REQUESTS are under way.  Does not block;
- * sw_nccl_net_test moves bytes. */
+/* sw_nccl_net_post - queue a message of up to @size bytes at @data, sent or
+ * received in order; *@request becomes NULL if NCCL_REQUESTS are in use. Does
+ * not block; sw_nccl_net_test moves the remaining bytes. */
 int sw_nccl_net_post(struct sw_nccl_channel *c, bool is_sender, void *data,
 	size_t size, void **request);
 int sw_nccl_net_test(void *request, int *done, int *size);
 
-/* --- collnet.c: NCCL's calls of collectives --- */
+/* --- collnet.c: NCCL's collective calls --- */
 
 int sw_nccl_coll_devices(int *n);
 int sw_nccl_coll_listen(int dev, void *handle, void **listen_comm);
@@ -152,10 +155,10 @@ int sw_nccl_coll_close(void *comm);
 
 struct sw_nccl_window {
 	bool is_scatter;
-	char *own, *all; /* this node's part; the first byte of all */
+	char *own, *all; /* this node's part; the window */
 	void *own_mr, *all_mr;
 	size_t all_bytes, bytes_per_rank, offset, bytes;
-	int dtype, op; /* of a reduce_scatter */
+	int dtype, op; /* reduce_scatter only */
 };
 
 int sw_nccl_window_start(

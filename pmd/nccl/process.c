@@ -1,4 +1,4 @@
-/* process.c - what a process has of NCCL's plugin, and its log.
+/* process.c - the plugin's state in this process, and its log.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <stdarg.h>
@@ -12,7 +12,8 @@
 static struct sw_nccl_process process = {
 	.lock = PTHREAD_MUTEX_INITIALIZER, .wake_fd = -1};
 
-/* Before any thread: waits for it go by a clock that nobody sets. */
+/* Initialise the condition before any thread starts; its waits use the
+ * monotonic clock. */
 __attribute__((constructor)) static void init_changed(void)
 {
 	pthread_condattr_t attr;

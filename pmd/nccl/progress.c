@@ -1,8 +1,8 @@
 /* progress.c - the thread that calls libsumwire for NCCL.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * It holds the lock but where it calls what may wait or copy; it alone removes
- * communicators, so that it may walk their list meanwhile.
+ * The thread holds the lock except in calls that may wait or copy. Only the
+ * thread removes communicators, so it can walk their list during such calls.
  */
 #include <errno.h>
 #include <poll.h>
@@ -58,7 +58,8 @@ void sw_nccl_coll_fail(struct sw_nccl_coll *c, int result)
 			end(&c->requests[i], SW_NCCL_FAILED);
 }
 
-/* libsumwire said no: one line for each communicator. */
+/* Fail the communicator with libsumwire's error; log one line for each
+ * communicator. */
 static void fail(struct sw_nccl_process *p, struct sw_nccl_coll *c, int err)
 {
 	if (!c->failure)
@@ -69,7 +70,8 @@ static void fail(struct sw_nccl_process *p, struct sw_nccl_coll *c, int err)
 	c->is_aborting = true;
 }
 
-/* False: there is no room now. */
+/* Start the next collective of @r. Returns false if libsumwire has no room
+ * now. */
 static bool start_next(struct sw_nccl_process *p, struct sw_nccl_request *r)
 {
 	uint32_t i = r->n_started;
@@ -149,7 +151,8 @@ static void look_at_open(struct sw_nccl_process *p, struct sw_nccl_coll *c)
 
 /* --- communicators --- */
 
-/* The ranks of the job, in NCCL's order.  Returns how many were found. */
+/* Find the job's ranks, in NCCL's order. Returns the number found before the
+ * first unknown process. */
 static uint32_t find_ranks(
 	const struct sw_nccl_process *p, struct sw_nccl_coll *c)
 {
@@ -198,12 +201,12 @@ static void abort_group(struct sw_nccl_process *p, struct sw_nccl_coll *c)
 	pthread_mutex_unlock(&p->lock);
 	err = sw_group_abort(
 		c->group, SW_EABORTED, "NCCL's communicator has ended");
-	if (err) /* open calls must end nevertheless */
+	if (err) /* leave the job, because open calls must end */
 		sw_leave(p->client);
 	pthread_mutex_lock(&p->lock);
 }
 
-/* NCCL has forgotten it. */
+/* Remove and free a communicator that NCCL has closed. */
 static void close_coll(struct sw_nccl_process *p, struct sw_nccl_coll *c)
 {
 	struct sw_nccl_coll **at = &p->colls;
@@ -219,13 +222,14 @@ static void close_coll(struct sw_nccl_process *p, struct sw_nccl_coll *c)
 	sw_nccl_coll_free(c);
 }
 
-/* Also one that was closed before: the others are told by it. */
+/* Return whether to open the group. A communicator that was released before
+ * needs its group to abort it at the other ranks. */
 static bool needs_group(const struct sw_nccl_coll *c)
 {
 	return !c->group && !c->is_aborted && (!c->failure || c->is_released);
 }
 
-/* Returns whether something is under way. */
+/* Advance a communicator. Returns whether requests are open. */
 static bool work(struct sw_nccl_process *p, struct sw_nccl_coll *c)
 {
 	bool is_busy;
@@ -280,7 +284,7 @@ static void serve(struct sw_nccl_process *p, int event_fd)
 	}
 }
 
-/* The agent has gone, or never was. */
+/* Fail all communicators, because the attachment has ended or failed. */
 static void give_up(struct sw_nccl_process *p, int result)
 {
 	struct sw_nccl_coll *next;
@@ -295,8 +299,9 @@ static void give_up(struct sw_nccl_process *p, int result)
 	pthread_cond_broadcast(&p->changed);
 }
 
-/* Groups are the client's, and sw_close may wait for the agent: NCCL's calls
- * do not meanwhile. */
+/* Release the groups, which belong to the client, and close the client.
+ * sw_close may wait for the agent, so call it without the lock: NCCL's calls
+ * must not wait. */
 static void detach(struct sw_nccl_process *p)
 {
 	for (struct sw_nccl_coll *c = p->colls; c; c = c->next) {
@@ -350,8 +355,8 @@ int sw_nccl_progress_start(struct sw_nccl_process *p)
 	return NCCL_OK;
 }
 
-/* At the end of the process: leave the job.  An attachment that is being made
- * is not waited for, and a child that was forked has no thread. */
+/* Leave the job when the process ends. Do not wait for an attachment in
+ * progress. A forked child has no thread to stop. */
 __attribute__((destructor)) static void stop(void)
 {
 	struct sw_nccl_process *p = sw_nccl_process();

@@ -1,4 +1,4 @@
-/* versions.c - the tables that NCCL looks for, and what differs between them.
+/* versions.c - the tables that NCCL looks for, and adapters between versions.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/nccl/plugin.h"
 

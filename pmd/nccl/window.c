@@ -1,15 +1,15 @@
-/* window.c - NCCL's all_gather and reduce_scatter of a part of all bytes.
+/* window.c - NCCL's all_gather and reduce_scatter of a window of all bytes.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The window is cut where a rank's bytes end: of an all_gather each piece is a
- * broadcast by its rank, of a reduce_scatter a reduce to it.
+ * The window is cut where a rank's bytes end. In an all_gather, each piece is a
+ * broadcast by its rank; in a reduce_scatter, a reduce to its rank.
  */
 #include <stdlib.h>
 
 #include "pmd/nccl/coll.h"
 
-/* Bytes of @rank's that are in the window, from the one on that is @begin of
- * all. */
+/* Return how many bytes of @rank are in the window, and set *@begin to the
+ * offset of the first one among all bytes. */
 static size_t piece_of(
 	const struct sw_nccl_window *w, uint32_t rank, size_t *begin)
 {
