@@ -1,15 +1,14 @@
-/* back.h - a back end: how bytes get from a device to this machine and back.
+/* back.h - a back end, which copies between a device and this machine.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * All that is above it (pipeline.h) is the same for each, so that it runs where
- * there is no GPU.  A copy and its event are put to the back end's own stream
- * of that direction, which does them in order; nothing here blocks, but open,
- * close, pin, unpin, alloc, release and move.
+ * The code above (pipeline.h) is the same for all back ends, so it also runs
+ * without a GPU. A back end queues a copy and its event in its own stream of
+ * that direction, which runs them in order. Only open, close, pin, unpin,
+ * alloc, release and move may block.
  *
- * Thread: the pipeline's, after enter; record, hold, event_open, event_close
- * and what is about the device's own memory any. Errors: SW_EDEVICE, after
- * which this process cannot use the device, unless said otherwise; @why, of
- * SW_BACK_WHY bytes, is a sentence of it.
+ * Thread: copy and poll: the pipeline's, after enter; all others: any. Errors:
+ * SW_EDEVICE, after which this process cannot use the device, and the errors
+ * that a function names. @why, of SW_BACK_WHY bytes, receives a sentence.
  */
 #ifndef SW_PMD_CUDA_BACK_H
 #define SW_PMD_CUDA_BACK_H
@@ -24,7 +23,7 @@
 enum { SW_BACK_WHY = 160 };
 
 enum sw_back_way {
-	SW_BACK_OUT, /* of the device */
+	SW_BACK_OUT, /* from the device */
 	SW_BACK_IN,
 	SW_BACK_WAYS,
 };
@@ -34,18 +33,18 @@ struct sw_back; /* one device as one process uses it */
 struct sw_back_ops {
 	const char *name;
 
-	/* @options  what stands behind "NAME:"; NULL: nothing
+	/* @options  the text after "NAME:"; NULL: none
 	 * Errors: SW_EDEVICE no such device, no driver, …; SW_EINVAL. */
 	int (*open)(const char *options, int32_t device, struct sw_back **out,
 		char *why);
 	void (*close)(struct sw_back *b);
 
-	/* Before this thread makes any other call. */
+	/* Prepare the calling thread; its first call. */
 	int (*enter)(struct sw_back *b, char *why);
 
-	/* Copies from and to @p, a whole number of pages, are then fast and
-	 * asynchronous; some of the pages may be pinned before.  Any error:
-	 * they work all the same, slower. */
+	/* Pin the whole pages at @p, so that copies from and to them are fast
+	 * and asynchronous. Some of the pages may be pinned already. After any
+	 * error, copies still work, but are slower. */
 	int (*pin)(struct sw_back *b, void *p, size_t bytes, bool is_read_only,
 		char *why);
 	void (*unpin)(struct sw_back *b, void *p);
@@ -53,39 +52,42 @@ struct sw_back_ops {
 	int (*event_open)(struct sw_back *b, void **event, char *why);
 	void (*event_close)(struct sw_back *b, void *event);
 
-	/* @event is done when what @stream, of the program, has so far is.
+	/* Make @event done when the work that the program's @stream has so far
+	 * is done.
 	 * Errors: SW_EINVAL the stream is being captured into a graph. */
 	int (*record)(struct sw_back *b, void *event, void *stream, char *why);
 
-	/* Begin a copy; @event is done when it is. */
+	/* Begin a copy; @event is done when the copy is. */
 	int (*copy)(struct sw_back *b, enum sw_back_way way,
 		const struct sw_rows *rows, void *event, char *why);
 
-	/* 0: it is; SW_EAGAIN: not yet. */
+	/* Return 0 if @event is done; SW_EAGAIN: not yet. */
 	int (*poll)(struct sw_back *b, void *event, char *why);
 
-	/* Later work in @stream, a stream of the program, waits until
-	 * (int32_t)(*word - value) >= 0; @word is in pinned memory.
-	 * Errors: SW_ENOENT it cannot be done here, and @why; SW_EPERM the
-	 * stream is being captured into a graph. */
+	/* Make later work in the program's @stream wait until (int32_t)(*word -
+	 * value) >= 0; @word must be in pinned memory. Errors: SW_ENOENT
+	 * streams cannot wait here, for the reason @why; SW_EPERM the stream is
+	 * being captured into a graph. */
 	int (*hold)(struct sw_back *b, void *stream, _Atomic uint32_t *word,
 		uint32_t value, char *why);
 
-	/* The machine's NUMA node that the device is near; -1: not known. */
+	/* Return the NUMA node near the device; -1: unknown. */
 	int (*node)(const struct sw_back *b);
 
-	/* Memory of the device, at a multiple of 256; SW_ENOMEM it has too
-	 * little. */
+	/* Allocate device memory at a multiple of 256. Errors: SW_ENOMEM the
+	 * device has too little. */
 	int (*alloc)(struct sw_back *b, uint64_t bytes, void **out, char *why);
 	void (*release)(struct sw_back *b, void *p);
 
-	/* A copy that is done when this returns: of the device's memory, of
-	 * the machine's, from one to the other.  SW_EINVAL it is neither. */
+	/* Copy within or between device memory and the machine's memory, and
+	 * return when the copy is done. Errors: SW_EINVAL an address is in
+	 * neither. */
 	int (*move)(struct sw_back *b, void *to, const void *from,
 		uint64_t bytes, char *why);
 
-	/* A number of what @p, of the device, has now; those of parts add up
-	 * to that of the whole.  false: it is not asked for.  NULL: never. */
+	/* Digest the @bytes that are at @p in device memory now. Digests of
+	 * parts add up to the digest of the whole. Returns false if digests are
+	 * off. NULL: no digests. */
 	bool (*digest)(const struct sw_back *b, const void *p, uint64_t bytes,
 		uint64_t *out);
 };
@@ -94,7 +96,7 @@ extern const struct sw_back_ops sw_back_fake, sw_back_cuda;
 
 /* sw_back_find - return the back end of "NAME" or "NAME:OPTIONS"; NULL:
  * unknown.
- * @options  set to what stands behind the colon, in @name; NULL: nothing */
+ * @options  set to the text after the colon in @name; NULL: none */
 const struct sw_back_ops *sw_back_find(const char *name, const char **options);
 
 #endif

@@ -1,14 +1,14 @@
-/* copies.c - one way of a pipeline: the next copy, and how much at once.
+/* copies.c - one direction of a pipeline: order copies, size slices.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Copies wait in a heap by urgency.  The back end has at most
  * SW_PIPELINE_SLICES slices of them.
  *
- * Every copy costs something beside its bytes: the latency of the back end, and
- * the thread's look at it.  A slice cannot be interrupted, so it delays
- * whatever is more urgent.  The best slice is therefore the smallest whose
- * fixed cost is at most a 20th of its time.  Nothing is known of a device, so
- * each size is tried, and tried again when its measurements are old.
+ * Every copy has a fixed cost besides its bytes: the latency of the back end,
+ * and the thread's polling. A slice cannot be interrupted, so it delays more
+ * urgent copies. The best slice is therefore the smallest whose fixed cost is
+ * at most a 20th of its time. Because devices differ, each size is tried, and
+ * tried again when its measurements are old.
  */
 #include "pmd/cuda/copies.h"
 
@@ -19,13 +19,13 @@
 
 enum {
 	TRIES = 8,
-	MEMORY = 1024, /* copies, after which what is known counts half */
+	MEMORY = 1024, /* copies after which all measurements are halved */
 	LOSS = 20,
 };
 
 /* --- the queue: a binary heap --- */
 
-/* By priority, then by the order of calls, then by place. */
+/* Order copies by priority, then by call, then by offset. */
 static bool is_before(
 	const struct sw_pipeline_copy *a, const struct sw_pipeline_copy *b)
 {
@@ -103,8 +103,9 @@ static uint64_t best_grain(const struct sw_grain *g, uint64_t of)
 	return grain_size(i);
 }
 
-/* Whole rows may be somewhat less than was wanted, the rest of a copy is far
- * less. */
+/* Add a slice to the measurements of its size. A slice of whole rows may be
+ * somewhat smaller than wanted, and counts as wanted. The last slice of a copy
+ * may be far smaller, and counts by its own size. */
 static void note_grain(
 	struct sw_grain *g, uint64_t wanted, uint64_t bytes, uint64_t ns)
 {
@@ -174,7 +175,7 @@ static void end_copy(struct sw_pipeline *l, struct sw_pipeline_copy *c, int err)
 	}
 }
 
-/* The oldest slice is done, or never will be: @err. */
+/* End the oldest slice, which is done or, with @err, never will be. */
 static void end_slice(
 	struct sw_pipeline *l, struct sw_pipeline_lane *lane, int err)
 {
@@ -254,8 +255,8 @@ static int begin_slice(
 	return l->p.ops->copy(l->p.back, way, &r, s->event, why);
 }
 
-/* Measure a slice with everything that delays it.  It began when the slice
- * before it ended. */
+/* Measure a slice with everything that delays it. Its time starts when the
+ * previous slice ended, if that was later than its own beginning. */
 static void note_slice(struct sw_pipeline_lane *lane, uint64_t now_ns)
 {
 	const struct sw_pipeline_slot *s = &lane->slots[lane->first];

@@ -18,9 +18,10 @@ struct sw_back {
 	int device;
 	void *streams[SW_BACK_WAYS];
 	struct sw_pins pins;
-	void *probe; /* an event that is done: does the device still answer? */
-	/* One queue to the device: what waits in it holds up all behind it,
-	 * copies too. */
+	void *probe; /* a done event, queried to test whether the device still
+			answers */
+	/* The device has one queue: work that waits in it blocks all later
+	 * work, including our copies. */
 	bool has_one_connection;
 	/* CUDA loads a kernel when it is first launched. The load waits for all
 	 * streams, and all streams wait for the load: a stream that we hold,
@@ -31,18 +32,20 @@ struct sw_back {
 static int fail(const struct sw_back *b, const char *what, int error, char *why)
 {
 	sw_cuda_say(&b->cuda, what, error, why);
-	b->cuda.GetLastError(); /* the program's own calls shall not see it */
+	b->cuda.GetLastError(); /* hide it from the program's own calls */
 	return SW_EDEVICE;
 }
 
-/* A thread's CUDA state, kept while we call for it. */
+/* A thread's CUDA state, saved while we make calls on the thread. */
 struct own {
-	int device;  /* the current one, whose default stream NULL is */
-	int capture; /* the thread's limits while any thread captures a graph */
+	int device;  /* current device, to whose default stream NULL refers */
+	int capture; /* mode that limits the thread's calls while any thread
+			captures a graph */
 };
 
-/* Our calls are no part of graphs that others capture: a capture must neither
- * refuse them nor be spoiled by them. */
+/* Switch the thread to our device and save its state in @own. Our calls do not
+ * belong to graphs that the program captures, so a capture must neither refuse
+ * them nor be invalidated by them. */
 static int enter(struct sw_back *b, struct own *own, char *why)
 {
 	int err = b->cuda.GetDevice(&own->device);
@@ -103,8 +106,8 @@ static int choose_device(struct sw_back *b, int32_t device, char *why)
 	return SW_EINVAL;
 }
 
-/* Open streams of the highest priority: their queues to the device are not
- * shared with others. */
+/* Open streams of the highest priority: they do not share their queues to the
+ * device with other streams. */
 static int open_streams(struct sw_back *b, char *why)
 {
 	int lowest = 0, highest = 0, err;
@@ -168,7 +171,8 @@ static int cuda_open(
 	return err;
 }
 
-/* A page that another device of this process has pinned is pinned. */
+/* Pin a range. A range that another device of this process has pinned already
+ * counts as pinned. */
 static int pin_range(
 	struct sw_back *b, struct sw_pin *pin, bool is_read_only, char *why)
 {
@@ -237,7 +241,7 @@ static int cuda_pin(
 	return err;
 }
 
-/* Works even if the device does not answer. */
+/* Unpin the memory at @p, even if the device does not answer. */
 static void cuda_unpin(struct sw_back *b, void *p)
 {
 	char why[SW_BACK_WHY];
@@ -249,8 +253,8 @@ static void cuda_unpin(struct sw_back *b, void *p)
 		leave(b, &own);
 }
 
-/* If the device still answers, the failure was the caller's fault. Between
- * enter and leave. */
+/* Return SW_EINVAL if the device still answers, because the failure was then
+ * the caller's fault; otherwise SW_EDEVICE. Call it between enter and leave. */
 static int judge(struct sw_back *b, const char *what, int error, char *why)
 {
 	int now;
@@ -260,7 +264,8 @@ static int judge(struct sw_back *b, const char *what, int error, char *why)
 	return now && now != SW_CUDA_NOT_READY ? SW_EDEVICE : SW_EINVAL;
 }
 
-/* May it not have what we give it?  Else its error, or 0, in *@err. */
+/* Return true if @stream is being captured into a graph, which cannot take our
+ * work. Otherwise *@err is CUDA's error or 0. */
 static bool is_captured(struct sw_back *b, void *stream, int *err, char *why)
 {
 	int is = 0;
@@ -308,7 +313,7 @@ static int copy_in_one(struct sw_back *b, enum sw_back_way way, int kind,
 	return err ? fail(b, "cudaMemcpy2DAsync", err, why) : 0;
 }
 
-/* A row, in parts that end at the borders of pins. */
+/* Copy a row, in parts that end at the borders of pins. */
 static int copy_row(struct sw_back *b, enum sw_back_way way, char *to,
 	const char *from, uint64_t bytes)
 {
@@ -338,7 +343,7 @@ static int copy_each(struct sw_back *b, enum sw_back_way way,
 	return err ? fail(b, "cudaMemcpyAsync", err, why) : 0;
 }
 
-/* Do all rows lie between two borders of pins? */
+/* Return whether all rows lie between two adjacent borders of pins. */
 static bool is_in_one_pin(
 	struct sw_back *b, enum sw_back_way way, const struct sw_rows *r)
 {
@@ -350,7 +355,8 @@ static bool is_in_one_pin(
 	return sw_pins_run(&b->pins, at, all) == all;
 }
 
-/* One call does them all, unless they are too far apart for it. */
+/* Copy all rows in one call, unless they are too far apart for it or cross the
+ * border of a pin. */
 static int copy_rows(struct sw_back *b, enum sw_back_way way,
 	const struct sw_rows *r, char *why)
 {

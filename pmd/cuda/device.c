@@ -25,7 +25,7 @@ static int net_push(void *ctx, void *tensor, uint32_t root, uint32_t step,
 	return sw_client_push(d->client, tensor, root, step, lacks, handle);
 }
 
-/* When the attachment is over, poll says so. */
+/* Ignore an error: net_poll reports the end of the attachment. */
 static void net_grow(void *ctx, void *tensor, uint64_t lacks)
 {
 	const struct sw_device *d = ctx;
@@ -82,7 +82,7 @@ static void net_wake(void *ctx)
 	sw_client_wake(d->client);
 }
 
-/* The agent adds which rank it is. */
+/* Strip the rank from @why, because the agent adds it. */
 static void net_give_up(void *ctx, const char *why)
 {
 	const struct sw_device *d = ctx;
@@ -195,7 +195,8 @@ static int open_pipeline(struct sw_device *d, int32_t number)
 
 /* --- close --- */
 
-/* In a forked child there is no thread, and the device is the parent's. */
+/* Close the device. Does nothing in a forked child, which has no thread and
+ * whose parent owns the device. */
 void sw_device_close(struct sw_device **device)
 {
 	struct sw_device *d = *device;

@@ -1,10 +1,11 @@
 /* device_coll.c - collectives of groups whose buffers lie in a device's memory.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * To the client they are collectives like others (client_call.c): cut, counted
- * and put in the same order at all members, wherever their buffers lie. Only
- * the way into stages and out of them differs: the pipeline's thread does it,
- * behind the call's event. The client's lock guards what is here.
+ * The client treats them as any collective (client_call.c): it cuts, counts and
+ * submits them in the same order at all members, wherever their buffers lie.
+ * Only the copies into and out of stages differ: the pipeline's thread makes
+ * them after the call's event. The client's lock guards the state in this
+ * file.
  */
 #include "pmd/cuda/device_coll.h"
 
@@ -16,19 +17,20 @@
 #include "pmd/cuda/device_memory.h"
 #include "pmd/cuda/run.h"
 
-/* An open call on a device; reused by later ones. */
+/* An open call on a device; reused by later calls. */
 struct sw_device_coll {
-	struct sw_pipeline_start start; /* the first: it is the call */
+	struct sw_pipeline_start start; /* first member: cast to the call */
 	struct sw_call_device of;
 	struct sw_device *device;
 	struct sw_device_coll *next, *next_free;
 	_Atomic uint32_t *word;
-	uint32_t n_calls; /* so far; *word counts the ended ones */
+	uint32_t n_calls; /* calls so far; *word counts the ended ones */
 	uint32_t priority;
 	bool is_open, is_waiting; /* for its event */
-	uint64_t digest; /* the unsummed bytes', if the back end digests */
+	uint64_t digest;          /* unsummed bytes' digest, if has_digest */
 	bool has_digest;
-	/* Digest and size of the part that came back; the thread's. */
+	/* Digest and size of the part that was copied back; used by the
+	 * thread. */
 	uint64_t result, result_bytes;
 };
 
@@ -39,9 +41,9 @@ static struct sw_device_coll *coll_of(struct sw_call_device *of)
 							 of));
 }
 
-/* --- what the client calls, with its lock --- */
+/* --- called by the client, with its lock --- */
 
-/* Digest the part that came back, to look at it again when the call ends. */
+/* Digest the part that was copied back, to compare it when the call ends. */
 static void watch_result(struct sw_pipeline *l, struct sw_device_coll *o,
 	const struct sw_rows *rows)
 {
@@ -84,8 +86,9 @@ static void copy(struct sw_call_device *of, uint32_t piece,
 	sw_client_call_thread(d->client);
 }
 
-/* The back end may look whether what was sent is still what it was; pieces are
- * of one call, so all that is sent is in one of them. */
+/* Digest the send buffer if the back end digests; sum() subtracts the digest of
+ * each piece when it is summed. Each byte is in one piece, so the difference is
+ * 0 in the end unless the program wrote the buffer meanwhile. */
 static void watch(struct sw_device_coll *o)
 {
 	o->has_digest = o->of.sent_bytes &&
@@ -118,8 +121,8 @@ static void release(struct sw_device_coll *o)
 	atomic_store_explicit(o->word, o->n_calls, memory_order_release);
 }
 
-/* Was the result edited? If a part did not come back, the call has another
- * error. */
+/* Return whether the program wrote the result before the call ended. If a part
+ * was not copied back, the call has another error. */
 static bool is_result_edited(const struct sw_device_coll *o)
 {
 	uint64_t now;
@@ -145,7 +148,7 @@ static int end(struct sw_call_device *of)
 
 static const struct sw_call_device_ops ops = {copy, sum, end};
 
-/* --- what the pipeline's thread calls --- */
+/* --- called by the pipeline's thread --- */
 
 static void start(struct sw_pipeline *l, struct sw_pipeline_start *s, int err)
 {
@@ -162,7 +165,8 @@ static void start(struct sw_pipeline *l, struct sw_pipeline_start *s, int err)
 	sw_client_unlock(o->device->client);
 }
 
-/* After the end of the attachment no call ends, but streams go on. */
+/* After the attachment has ended, no call ends, so release all words to let
+ * streams continue. */
 bool sw_device_serve(void *ctx)
 {
 	struct sw_device *d = ctx;
@@ -179,7 +183,7 @@ bool sw_device_serve(void *ctx)
 
 /* --- calls --- */
 
-/* With the lock.  Its event comes later. */
+/* Make a call, whose event record() opens later. Called with the lock. */
 static int make_coll(struct sw_device *d, struct sw_device_coll **out)
 {
 	struct sw_device_coll *o;
@@ -203,8 +207,8 @@ static int make_coll(struct sw_device *d, struct sw_device_coll **out)
 	return 0;
 }
 
-/* Take a free one, or make one.  There are as many as the client may have open.
- */
+/* Take a free call or make one; there are as many as the client may have
+ * open. */
 static int take_coll(struct sw_device *d, struct sw_device_coll **out)
 {
 	int err = sw_client_enter(d->client);
@@ -225,7 +229,8 @@ static int take_coll(struct sw_device *d, struct sw_device_coll **out)
 	return err;
 }
 
-/* Without the lock: its event is done when the stream is. */
+/* Record the call's event, which is done when the stream's work so far is.
+ * Called without the lock. */
 static int record(
 	struct sw_device_coll *o, const struct sw_group *g, void *stream)
 {
@@ -241,7 +246,7 @@ static int record(
 	return err ? sw_client_fail(o->device->client, err, "%s", why) : 0;
 }
 
-/* Stages for it, pinned; the lock is not held while they are. */
+/* Make stages for the call and pin them, without the lock while pinning. */
 static int prepare(struct sw_device *d, struct sw_group *g,
 	const struct sw_coll_args *args)
 {
@@ -258,7 +263,7 @@ static int prepare(struct sw_device *d, struct sw_group *g,
 	return err;
 }
 
-/* With the lock. */
+/* Begin the call. Called with the lock. */
 static int call(struct sw_device_coll *o, struct sw_group *g,
 	const struct sw_coll_args *args, uint64_t *handle)
 {
@@ -279,8 +284,8 @@ static int call(struct sw_device_coll *o, struct sw_group *g,
 	return 0;
 }
 
-/* Calls of a group come from one thread at a time, so that nothing of it
- * changes between the steps. */
+/* Calls of a group come from one thread at a time, so the group does not change
+ * between the steps. */
 int sw_coll_device(struct sw_device *d, struct sw_group *g,
 	const struct sw_coll_args *args, void *stream, uint64_t *handle)
 {
@@ -302,7 +307,7 @@ int sw_coll_device(struct sw_device *d, struct sw_group *g,
 	else
 		sw_pipeline_post(&d->pipeline, &o->start);
 	sw_client_call_thread(
-		d->client); /* ours, also of a device that failed */
+		d->client); /* needed even after the device has failed */
 	sw_client_unlock(d->client);
 	return err;
 }
@@ -339,7 +344,8 @@ static int await(struct sw_client *c, uint64_t handle)
 	return err;
 }
 
-/* A word that a later call uses again has passed this one's number. */
+/* If a later call has reused the word, the word has passed this call's number,
+ * so @stream does not wait. */
 int sw_coll_hold(struct sw_device *d, uint64_t handle, void *stream)
 {
 	char why[SW_PIPELINE_WHY];

@@ -7,11 +7,12 @@
 
 struct sw_device;
 
-/* sw_device_serve - do what collectives need besides copies; the pipeline's
- * thread calls it with the device.  Returns whether there was something. */
+/* sw_device_serve - do the work of collectives other than copies. Called by the
+ * pipeline's thread with the device. Returns whether there was any work. */
 bool sw_device_serve(void *ctx);
 
-/* sw_device_free_colls - free all collectives; the pipeline is closed. */
+/* sw_device_free_colls - free all collectives, after the pipeline was
+ * closed. */
 void sw_device_free_colls(struct sw_device *d);
 
 #endif

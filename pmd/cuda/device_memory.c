@@ -17,7 +17,8 @@ static int answer(const struct sw_device *d, int err, const char *why)
 		   : 0;
 }
 
-/* Memory outlives the attachment, but is of the process that opened. */
+/* Return SW_ECLOSED in a forked child. Memory outlives the attachment, but
+ * belongs to the process that opened the device. */
 static int check(const struct sw_device *d)
 {
 	if (!sw_client_lock(d->client))
@@ -76,7 +77,8 @@ void *sw_device_pin(
 	return NULL;
 }
 
-/* NULL: they are pinned already, or there is no memory, until the next time. */
+/* List the stages at @base for pinning. Returns NULL if they are listed
+ * already, or if there is no memory; the next call then tries again. */
 static struct sw_device_stage *claim(struct sw_device *d, const void *base)
 {
 	struct sw_device_stage *s;
@@ -107,7 +109,7 @@ void sw_device_pin_stage(struct sw_device *d, const void *base, uint64_t bytes)
 	sw_client_unlock(d->client);
 }
 
-/* With the lock. */
+/* Remove the stages at @base from the list. Called with the lock. */
 static struct sw_device_stage *take_stage(struct sw_device *d, const void *base)
 {
 	struct sw_device_stage **at = &d->stages, *s;

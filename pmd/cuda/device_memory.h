@@ -8,8 +8,8 @@
 
 struct sw_device;
 
-/* sw_device_pin - pin the whole pages that hold @bytes at @at.  Returns what to
- * unpin, or NULL, after one line of log, if they cannot be pinned. */
+/* sw_device_pin - pin the whole pages that hold @bytes at @at. Returns the
+ * address to unpin, or NULL if they cannot be pinned, which it logs once. */
 void *sw_device_pin(
 	struct sw_device *d, const void *at, uint64_t bytes, bool is_read_only);
 
@@ -19,7 +19,7 @@ void *sw_device_pin(
 void sw_device_pin_stage(struct sw_device *d, const void *base, uint64_t bytes);
 
 /* sw_device_unpin_stage - unpin the stages at @base, if they are pinned, before
- * their memory goes.  Without the client's lock, too. */
+ * their memory is unmapped. Must also be called without the client's lock. */
 void sw_device_unpin_stage(struct sw_device *d, const void *base);
 
 /* sw_device_unpin_stages - unpin all stages when the device is closed. */

@@ -138,7 +138,7 @@ void sw_device_free_tensors(struct sw_device *d)
 
 /* --- submit --- */
 
-/* The attachment, then the caller's struct. */
+/* Check the attachment, then copy and check the caller's struct. */
 static int take_call(struct sw_device_tensor *t,
 	const struct sw_device_call *call, struct sw_device_call *own)
 {
@@ -233,8 +233,8 @@ static int report(
 	return err ? sw_client_fail(t->device->client, err, "%s", why) : 0;
 }
 
-/* A forked child has nothing that would end a call, and maybe a lock that
- * nobody gives back. */
+/* Return SW_ECLOSED in a forked child: no thread would end its call, and its
+ * copy of the lock may be held forever. */
 static int check_ours(const struct sw_device_tensor *t)
 {
 	if (!sw_client_lock(t->device->client))

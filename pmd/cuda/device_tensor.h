@@ -5,8 +5,8 @@
 
 struct sw_device;
 
-/* sw_device_free_tensors - unpin and free all tensors; the pipeline is closed.
- */
+/* sw_device_free_tensors - unpin and free all tensors, after the pipeline was
+ * closed. */
 void sw_device_free_tensors(struct sw_device *d);
 
 #endif

@@ -25,7 +25,7 @@ struct job {
 	enum job_kind kind;
 	struct sw_rows rows;
 	struct event *event;
-	uint64_t number; /* the event's number afterwards */
+	uint64_t number; /* the event's number after the job */
 	uint64_t put_ns;
 	void (*fn)(void *arg);
 	void *arg;
@@ -33,7 +33,7 @@ struct job {
 	uint32_t value;
 };
 
-/* Does jobs one after the other. */
+/* A thread that does jobs in order. */
 struct sw_fake_stream {
 	struct sw_back *back;
 	pthread_t thread;
@@ -44,9 +44,9 @@ struct sw_fake_stream {
 	uint64_t free_ns; /* when the last copy is done */
 };
 
-/* Memory "of the device"; behind it are its bytes. */
+/* Header of "device" memory; its bytes follow. */
 struct block {
-	_Alignas(ALIGN) struct block *next; /* the next one, freed like this */
+	_Alignas(ALIGN) struct block *next; /* next freed block */
 	uint64_t bytes;
 };
 
@@ -82,8 +82,8 @@ static void sleep_until(uint64_t at_ns)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
-/* As a device would that was free at free_ns: how late we wake up after one
- * copy does not delay the next. */
+/* Copy as a device that becomes free at free_ns, so that waking up late after
+ * one copy does not delay the next. */
 static void copy(struct sw_fake_stream *s, const struct job *j)
 {
 	const struct sw_back *b = s->back;
@@ -211,7 +211,7 @@ void sw_fake_stream_run(
 
 /* --- the back end --- */
 
-/* One of "name" and "name=N"; false: no such thing. */
+/* Take an option "name" or "name=N". Returns false if it is invalid. */
 static bool take_option(struct sw_back *b, const char *at, size_t n)
 {
 	const struct {
@@ -309,7 +309,8 @@ static int fake_pin(
 	return b->no_pin ? fail(why, SW_ENOMEM, "pinning is switched off") : 0;
 }
 
-/* It may be that of words, and is about to go. */
+/* Wait for all holds, because the memory may hold words that streams wait for,
+ * and the caller is about to unmap it. */
 static void fake_unpin(struct sw_back *b, void *p)
 {
 	(void)p;
@@ -324,7 +325,7 @@ static int event_open(struct sw_back *b, void **event, char *why)
 	return *event ? 0 : fail(why, SW_EDEVICE, "out of memory");
 }
 
-/* A device that was lost still does what it has. */
+/* Wait for the event, because even a lost device still does its queued jobs. */
 static void event_close(struct sw_back *b, void *event)
 {
 	const struct event *e = event;
@@ -395,7 +396,7 @@ static int fake_hold(struct sw_back *b, void *stream, _Atomic uint32_t *word,
 			  ? fail(why, SW_ENOENT, "it is switched off")
 			  : put(stream, &j, why);
 
-	atomic_fetch_add(&b->n_holds, !err); /* it may be over already */
+	atomic_fetch_add(&b->n_holds, !err); /* the hold may be over */
 	return err;
 }
 
@@ -421,8 +422,8 @@ static int fake_alloc(struct sw_back *b, uint64_t bytes, void **out, char *why)
 	return 0;
 }
 
-/* A user who looks for memory freed too early wants other bytes there, and no
- * reuse of it. */
+/* Free a block. With option check, overwrite it and do not reuse it, so that a
+ * call that still uses it fails. */
 static void fake_release(struct sw_back *b, void *p)
 {
 	struct block *block = (struct block *)p - 1;
@@ -447,8 +448,8 @@ static int fake_move(struct sw_back *b, void *to, const void *from,
 }
 
 /* Digest the bytes from @from to @to among the 8 bytes at @at, a multiple of 8.
- * A sum of products with what the place makes odd, so that also a sign
- * tells. */
+ * The digest is a sum of products with odd keys made from the address, so that
+ * even a changed sign bit changes it. */
 static uint64_t digest_word(uintptr_t at, uintptr_t from, uintptr_t to)
 {
 	uint64_t first = from > at ? from - at : 0;

@@ -2,20 +2,19 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The back end "fake", for tests and for measuring the pipeline where there is
- * no GPU.  Its memory is any memory.  Each way has a thread that copies, at the
- * bandwidth and with the latency that its options set:
+ * no GPU. Any memory serves as its memory. Each direction has a thread that
+ * copies, at the bandwidth and with the latency that its options set:
  *
- *   gbit=N        bandwidth of each way, in Gb/s; 0: that of memcpy
+ *   gbit=N        bandwidth of each direction, in Gb/s; 0: memcpy's
  *   mbit=N        the same in Mb/s; both add up
- *   latency_us=N  of each copy
- *   lost_after=N  the device fails with the copy after N
- *   no_pin, no_hold  pin, hold refuse
- *   node=N        it is near this NUMA node
- *   check         a tensor, or what a collective sends, that is written, or
- *                 freed by sw_device_free, while it is under way ends with
- *                 SW_ECORRUPT; takes time
+ *   latency_us=N  latency of each copy
+ *   lost_after=N  the device fails at the copy after the first N
+ *   no_pin, no_hold  pin, hold return an error
+ *   node=N        NUMA node near the device
+ *   check         a call ends with SW_ECORRUPT if its buffers are written, or
+ *                 freed by sw_device_free, before it ends; slow
  *
- * A program's streams are threads, too, with a queue of what they are to do.
+ * A program's streams are also threads, each with a queue of jobs.
  */
 #ifndef SW_PMD_CUDA_FAKE_H
 #define SW_PMD_CUDA_FAKE_H
@@ -24,20 +23,20 @@
 
 struct sw_fake_stream;
 
-/* sw_fake_stream_open - NULL: out of memory. */
+/* sw_fake_stream_open - open a stream; NULL: out of memory. */
 struct sw_fake_stream *sw_fake_stream_open(struct sw_back *b);
 
-/* sw_fake_stream_close - waits for all that it has to do. */
+/* sw_fake_stream_close - finish all jobs and free the stream. */
 void sw_fake_stream_close(struct sw_fake_stream *s);
 
-/* sw_fake_stream_run - call @fn(@arg) in its turn. */
+/* sw_fake_stream_run - queue a call of @fn(@arg). */
 void sw_fake_stream_run(
 	struct sw_fake_stream *s, void (*fn)(void *arg), void *arg);
 
-/* sw_fake_stream_wait - until it has done all. */
+/* sw_fake_stream_wait - wait until the stream has done all jobs. */
 void sw_fake_stream_wait(struct sw_fake_stream *s);
 
-/* sw_fake_copies - how many copies of that way have begun so far. */
+/* sw_fake_copies - return how many copies in direction @way have begun. */
 uint64_t sw_fake_copies(const struct sw_back *b, enum sw_back_way way);
 
 #endif

@@ -21,7 +21,8 @@ void sw_pins_fini(struct sw_pins *p)
 	pthread_mutex_destroy(&p->lock);
 }
 
-/* With the lock: the link to the first range that ends behind @at. */
+/* Return the link to the first range that ends after @at. Called with the
+ * lock. */
 static struct sw_pin **find(struct sw_pins *p, uintptr_t at)
 {
 	struct sw_pin **link = &p->first;

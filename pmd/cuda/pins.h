@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A runtime refuses to pin a page twice, and to copy over the border of two
- * pins.  Here each pin adds the pages that are not pinned yet, as ranges of its
- * own, and a copy can ask how far it is from the next border.
+ * pins. Therefore each pin adds only pages that are not pinned yet, as ranges
+ * of its own, and a copy can query the distance to the next border.
  *
  * Thread: any.  No call of the runtime is made with the lock held.
  */
@@ -15,10 +15,10 @@
 #include <stdint.h>
 
 struct sw_pin {
-	struct sw_pin *next; /* the next higher one */
+	struct sw_pin *next; /* next higher range */
 	uintptr_t first, end;
-	uintptr_t owner; /* where the pin began that added it */
-	bool is_ours;    /* to be unpinned */
+	uintptr_t owner; /* address of the pin that added it */
+	bool is_ours;    /* we pinned it, so we unpin it */
 };
 
 struct sw_pins {
@@ -30,19 +30,20 @@ void sw_pins_init(struct sw_pins *p);
 void sw_pins_fini(struct sw_pins *p);
 
 /* sw_pins_add - add the next range of @bytes at @at that is not pinned yet,
- * from *from on, and move *from behind it.  Returns NULL if all are pinned, or,
- * with *has_memory false, if there is no memory. */
+ * from *@from on, and move *@from past it. Returns NULL if all are pinned or,
+ * with *@has_memory false, if there is no memory. */
 struct sw_pin *sw_pins_add(struct sw_pins *p, uintptr_t at, uint64_t bytes,
 	uintptr_t *from, bool *has_memory);
 
-/* sw_pins_drop - a range that could not be pinned. */
+/* sw_pins_drop - remove and free a range that could not be pinned. */
 void sw_pins_drop(struct sw_pins *p, struct sw_pin *pin);
 
-/* sw_pins_take - take out a range that the pin at @at added; the caller unpins
- * and frees it.  Returns NULL if none is left. */
+/* sw_pins_take - remove a range that the pin at @at added; the caller unpins
+ * and frees it. Returns NULL if none is left. */
 struct sw_pin *sw_pins_take(struct sw_pins *p, uintptr_t at);
 
-/* sw_pins_run - how many of @bytes at @at come before the next border. */
+/* sw_pins_run - return how many of @bytes at @at come before the next
+ * border. */
 uint64_t sw_pins_run(struct sw_pins *p, const void *at, uint64_t bytes);
 
 #endif

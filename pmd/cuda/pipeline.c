@@ -14,7 +14,7 @@
 enum {
 	WORDS_BYTES = (SW_PIPELINE_TENSORS + SW_PIPELINE_OTHERS) *
 		      sizeof(uint32_t), /* whole pages */
-	FAR = 1 << 30,                  /* more calls than are waited for */
+	FAR = 1 << 30, /* more calls than any stream waits for */
 };
 
 static int fail(char *why, size_t room, int err, const char *text)
@@ -23,9 +23,10 @@ static int fail(char *why, size_t room, int err, const char *text)
 	return err;
 }
 
-/* Without pinned words no stream can wait (sw_pipeline_hold).  They are shared
- * memory, so that they stay where the device reads them when the program forks,
- * as DataLoaders do: private pages would be copied when we next write. */
+/* Make the words and pin them; without pinned words no stream can wait
+ * (sw_pipeline_hold). They lie in shared memory, so they stay where the device
+ * reads them when the program forks, as DataLoaders do. Our next write would
+ * copy private pages to another place. */
 static int open_words(struct sw_pipeline *l)
 {
 	char why[SW_BACK_WHY];
@@ -40,7 +41,8 @@ static int open_words(struct sw_pipeline *l)
 	return 0;
 }
 
-/* Signals are the program's own threads'. */
+/* Start the thread with all signals blocked, because they belong to the
+ * program's threads. */
 static int start_thread(struct sw_pipeline *l)
 {
 	sigset_t all, old;
@@ -93,7 +95,8 @@ static void end_thread(struct sw_pipeline *l)
 	pthread_join(l->thread, NULL);
 }
 
-/* All copies have ended, but some calls may still be open. */
+/* Advance all words past any value that a stream waits for. All copies have
+ * ended, but some calls may still be open. */
 static void let_streams_go(struct sw_pipeline *l)
 {
 	uint32_t n = atomic_load(&l->n_words);
@@ -126,7 +129,7 @@ _Atomic uint32_t *sw_pipeline_word(struct sw_pipeline *l)
 	return &l->words[atomic_fetch_add(&l->n_words, 1)];
 }
 
-/* Give a tensor its events and stages. */
+/* Give a tensor its digests and its event. */
 static int equip(struct sw_pipeline *l, struct sw_pipeline_tensor *t, char *why)
 {
 	uint64_t granule = l->p.net.granule;
@@ -138,7 +141,7 @@ static int equip(struct sw_pipeline *l, struct sw_pipeline_tensor *t, char *why)
 	return l->p.ops->event_open(l->p.back, &t->start.event, why);
 }
 
-/* Under the lock. */
+/* Enter a tensor. Called with the lock. */
 static int add(struct sw_pipeline *l, struct sw_pipeline_tensor *t, char *why)
 {
 	if (l->n_tensors == SW_PIPELINE_TENSORS)
@@ -167,13 +170,14 @@ int sw_pipeline_add(
 	return err;
 }
 
-/* Under the lock, as the next one. */
+/* Return the error that has ended the pipeline, or 0. Called with the lock, as
+ * is check(). */
 static int has_failed(const struct sw_pipeline *l, char *why)
 {
 	return l->failed ? fail(why, SW_PIPELINE_WHY, l->failed, l->why) : 0;
 }
 
-/* Why nothing can be submitted, or 0. */
+/* Return why @t cannot be submitted, or 0. */
 static int check(
 	const struct sw_pipeline *l, struct sw_pipeline_tensor *t, char *why)
 {
@@ -191,7 +195,8 @@ static int check(
 	return 0;
 }
 
-/* The device's own errors are the thread's to tell all. */
+/* Pass a failure of the device to the thread, which ends all calls. Returns
+ * @err. */
 static int note_lost(struct sw_pipeline *l, int err, const char *why)
 {
 	if (err != SW_EDEVICE)
@@ -259,7 +264,7 @@ void sw_pipeline_post(struct sw_pipeline *l, struct sw_pipeline_start *s)
 void sw_pipeline_copy(struct sw_pipeline *l, struct sw_pipeline_copy *c)
 {
 	pthread_mutex_lock(&l->lock);
-	c->next = l->copies; /* queues put them in order */
+	c->next = l->copies; /* queues order them */
 	l->copies = c;
 	atomic_store(&l->has_mail, true);
 	pthread_mutex_unlock(&l->lock);
@@ -278,7 +283,7 @@ int sw_pipeline_submit(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
 	if (!err)
 		err = record(l, t->start.event, stream, what, why);
 	pthread_mutex_lock(&l->lock);
-	if (!err) /* meanwhile */
+	if (!err) /* it may have failed meanwhile */
 		err = has_failed(l, why);
 	if (!err) {
 		t->call = *call;
@@ -292,7 +297,7 @@ int sw_pipeline_submit(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
 	return err;
 }
 
-/* Until it has ended; under the lock. */
+/* Wait until the call of @t has ended, or @until_ns. Called with the lock. */
 static int await(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
 	uint64_t until_ns, char *why)
 {

@@ -12,19 +12,19 @@
 #include "pmd/cuda/pipeline.h"
 
 enum {
-	NAP_NS = 20000,       /* between two looks at copies */
-	EVENT_NAP_NS = 50000, /* at events of those who compute */
+	NAP_NS = 20000,       /* between two polls of copies */
+	EVENT_NAP_NS = 50000, /* between two polls of producers' events */
 	SLACK_NS = 1000,
 	REST_S = 1,
 	DRAIN_S = 5,
 };
 
-/* Granules in a row. */
+/* Adjacent granules. */
 struct run {
 	uint32_t first, end;
 };
 
-/* --- has the caller written or freed its tensor meanwhile? --- */
+/* --- detect a tensor that was written or freed during its call --- */
 
 bool sw_pipeline_digest(const struct sw_pipeline *l, const void *at,
 	uint64_t bytes, uint64_t *out)
@@ -32,7 +32,8 @@ bool sw_pipeline_digest(const struct sw_pipeline *l, const void *at,
 	return l->p.ops->digest && l->p.ops->digest(l->p.back, at, bytes, out);
 }
 
-/* Digest a granule of those at @base; false if the back end does not look. */
+/* Digest a granule of the tensor at @base. Returns false if the back end does
+ * not digest. */
 static bool digest(const struct sw_pipeline *l,
 	const struct sw_pipeline_tensor *t, const char *base, uint32_t granule,
 	uint64_t *out)
@@ -139,7 +140,8 @@ static bool is_back(const struct sw_pipeline_tensor *t, uint32_t granule)
 	return t->are_back >> (granule - t->first) & 1;
 }
 
-/* Has its sum arrived, and has its copy back not begun? */
+/* Return whether a granule's sum has arrived and its copy back has not
+ * begun. */
 static bool is_here(const struct sw_pipeline *l,
 	const struct sw_pipeline_tensor *t, uint32_t granule)
 {
@@ -159,8 +161,8 @@ static uint64_t bytes_of(const struct sw_pipeline *l,
 	return (end < t->bytes ? end : t->bytes) - at;
 }
 
-/* Is a run to be copied now? If more granules may join it, it waits for them.
- */
+/* Return whether to copy a run now. If more granules may join it, it waits for
+ * them. */
 static bool is_ripe(const struct sw_pipeline *l,
 	const struct sw_pipeline_tensor *t, const struct run *r, uint32_t end)
 {
@@ -280,8 +282,8 @@ static void push_tensor(
 	l->open[l->n_open++] = t;
 }
 
-/* Tell the net how much of the tensor has landed.  If the net has given up,
- * nothing is pushed, but the copies end. */
+/* Tell the net how much of the tensor has landed. If the call has failed or
+ * ended, nothing is pushed, but its copies continue. */
 static void out_moved(struct sw_pipeline *l, struct sw_pipeline_copy *c)
 {
 	struct sw_pipeline_tensor *t = c->of;
@@ -303,7 +305,8 @@ static void out_ended(
 	done_one(l, c->of);
 }
 
-/* Has the net ended it? Ask before looking for granules. */
+/* Return whether the net has ended the call. Call it before looking for
+ * granules. */
 static bool poll_one(struct sw_pipeline *l, struct sw_pipeline_tensor *t)
 {
 	const struct sw_pipeline_net *n = &l->p.net;
@@ -447,7 +450,7 @@ static void end_starts(
 	}
 }
 
-/* End the mail, now and whenever some comes later. */
+/* End all mail. Called when the pipeline fails, and again for later mail. */
 static void end_mail(struct sw_pipeline *l)
 {
 	struct sw_pipeline_start *starts;
@@ -483,7 +486,8 @@ static void end_tensors(struct sw_pipeline *l, int err, const char *why)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* End everything; the back end has no copy. */
+/* End everything with @err. The back end has no open copy, or its device has
+ * failed. */
 static void end_all(struct sw_pipeline *l, int err, const char *why)
 {
 	struct sw_pipeline_start *waiting = l->waiting;
@@ -497,7 +501,8 @@ static void end_all(struct sw_pipeline *l, int err, const char *why)
 	end_mail(l);
 }
 
-/* Give up: the net learns why before others learn of their copies. */
+/* Give up the device. The net learns the reason first, before copies end with
+ * an error. */
 static void lose_device(struct sw_pipeline *l, const char *why)
 {
 	char text[SW_PIPELINE_WHY];
@@ -509,8 +514,8 @@ static void lose_device(struct sw_pipeline *l, const char *why)
 
 /* --- the thread --- */
 
-/* Do all that can be done now.  Returns whether there was something, or an
- * error. */
+/* Do all work that is possible now. Returns a positive number if there was
+ * work, otherwise 0 or an error. */
 static int take_turn(struct sw_pipeline *l, char *why)
 {
 	int did[5] = {0}, err = 0;
@@ -550,7 +555,8 @@ static void rest(struct sw_pipeline *l)
 			sw_edge_now_ns() + REST_S * UINT64_C(1000000000));
 }
 
-/* No copy may be under way when memory is unpinned. */
+/* Wait at most DRAIN_S for open copies, because no copy may be open when memory
+ * is unpinned. */
 static void drain(struct sw_pipeline *l)
 {
 	uint64_t until_ns = sw_edge_now_ns() + DRAIN_S * UINT64_C(1000000000);

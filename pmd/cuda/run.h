@@ -10,8 +10,8 @@
 void sw_pipeline_start(
 	struct sw_pipeline *l, struct sw_pipeline_start *s, int err);
 
-/* sw_pipeline_digest - as sw_back_ops.digest.  Returns false where the back end
- * has none. */
+/* sw_pipeline_digest - digest as sw_back_ops.digest does. Returns false if the
+ * back end does not digest. */
 bool sw_pipeline_digest(const struct sw_pipeline *l, const void *at,
 	uint64_t bytes, uint64_t *out);
 

@@ -11,7 +11,7 @@
 #include "engine/base/error.h"
 #include "pmd/cuda/back.h"
 
-enum { WAIT_VALUE_SINCE = 12000 }; /* the version of it that is wanted */
+enum { WAIT_VALUE_SINCE = 12000 }; /* version of the function to look up */
 
 static const struct {
 	const char *name;
@@ -46,7 +46,8 @@ static int take_functions(struct sw_cuda *c, const char *name, char *why)
 	return 0;
 }
 
-/* Runtimes since 12.5 are asked by version; in 13 that is the only way. */
+/* Look up cuStreamWaitValue32. Runtimes since 12.5 look it up by version,
+ * runtime 13 only by version. */
 static void find_wait_value(struct sw_cuda *c)
 {
 	static const char name[] = "cuStreamWaitValue32";

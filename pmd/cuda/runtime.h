@@ -1,9 +1,10 @@
 /* runtime.h - the functions of the CUDA runtime that sumwire uses
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Our own declarations, of what runtime 12 and 13 have alike: enums are ints,
- * streams and events pointers.  test/cuda compares them with NVIDIA's headers
- * where these are found.  The library is loaded when a device is opened.
+ * Our own declarations of the functions that runtimes 12 and 13 share: enums
+ * are ints, streams and events are pointers. test/cuda compares them with
+ * NVIDIA's headers if it finds them. The library is loaded when a device is
+ * opened.
  */
 #ifndef SW_PMD_CUDA_RUNTIME_H
 #define SW_PMD_CUDA_RUNTIME_H
@@ -42,7 +43,8 @@
 	F(Free, (void *p))                                                     \
 	F(Memcpy, (void *to, const void *from, size_t bytes, int kind))
 
-/* The driver's, found through the runtime: its addresses are numbers. */
+/* A function of the driver, looked up through the runtime; it takes an address
+ * as a number. */
 typedef int sw_cuda_wait_value(
 	void *stream, uint64_t at, uint32_t value, unsigned int flags);
 
@@ -73,20 +75,20 @@ enum {
 	SW_CUDA_GEQ = 0,                /* CU_STREAM_WAIT_VALUE_GEQ */
 };
 
-/* sw_cuda_load - find a runtime: the one that SUMWIRE_CUDART names; else one
- * that this process has loaded already, as PyTorch does; else one that the
- * linker finds; 13 before 12, the first that finds a driver new enough for it
- * and a device.
+/* sw_cuda_load - load a runtime: the one that SUMWIRE_CUDART names; otherwise
+ * one that this process has already loaded, as PyTorch does; otherwise one that
+ * the dynamic linker finds. Tries 13 before 12, and takes the first that finds
+ * a device and a driver new enough for it.
  * Errors: SW_EDEVICE and @why, of SW_BACK_WHY bytes. */
 int sw_cuda_load(struct sw_cuda *c, char *why);
 void sw_cuda_unload(struct sw_cuda *c);
 
-/* sw_cuda_node - the NUMA node that a device is near, which the kernel has by
- * its place on PCIe; -1: not known.
- * @sys  where the kernel says such things: "/sys" */
+/* sw_cuda_node - return the NUMA node near a device, which the kernel knows by
+ * the device's PCIe address; -1: unknown.
+ * @sys  path of sysfs: "/sys" */
 int sw_cuda_node(const struct sw_cuda *c, int device, const char *sys);
 
-/* sw_cuda_say - @why is what failed, and with what. */
+/* sw_cuda_say - write to @why that the call @what failed with @error. */
 void sw_cuda_say(
 	const struct sw_cuda *c, const char *what, int error, char *why);
 
