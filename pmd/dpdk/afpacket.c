@@ -18,8 +18,8 @@ struct shape {
 
 enum {
 	KERNEL_BYTES = 82, /* kernel's header before a received frame */
-	/* The driver requires receive buffers as large as a ring's frame, which
-	 * exceeds our largest frame by at most this. */
+	/* Bytes of a ring's frame beyond our largest frame, which the driver
+	 * still requires in a receive buffer. */
 	RX_EXTRA = 576,
 	PAGE_BYTES = 4096,
 	UNIT_MIN = 128, /* smallest unit of frame sizes; a power of two */

@@ -1,4 +1,4 @@
-/* device.h - DPDK's device of a port, and what it can do.
+/* device.h - a port's DPDK device and its capabilities.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_PMD_DPDK_DEVICE_H
 #define SW_PMD_DPDK_DEVICE_H
@@ -13,7 +13,7 @@ int sw_dpdk_device_open(struct port *p);
 int sw_dpdk_device_start(struct port *p);
 void sw_dpdk_device_close(struct port *p);
 
-/* Read what @p's device can do into @p. */
+/* Read the capabilities of @p's device into @p. */
 int sw_dpdk_caps_take(struct port *p);
 
 #endif

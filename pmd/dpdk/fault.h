@@ -5,7 +5,8 @@
 
 #include "pmd/dpdk/port_int.h"
 
-/* Inject faults into frames that arrive on @q. */
+/* Inject faults into frames received on @q; stop it; return whether @p asks for
+ * faults. */
 int sw_dpdk_faults_open(struct queue *q);
 void sw_dpdk_faults_close(struct queue *q);
 bool sw_dpdk_faults_is_set(const struct sw_dpdk_port_params *p);

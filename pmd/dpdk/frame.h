@@ -108,8 +108,8 @@ void sw_mac_store(uint8_t at[6], uint64_t mac);
 void sw_outer_init(struct sw_outer *o, uint64_t mac, struct sw_ip ip,
 	uint16_t udp, uint16_t vlan);
 
-/* sw_outer_ethernet - write the Ethernet header and tag of a frame of @type to
- * @dst; returns its bytes. */
+/* sw_outer_ethernet - write the Ethernet header and tag of a frame of @type for
+ * @dst to @at; returns their bytes. */
 uint32_t sw_outer_ethernet(
 	const struct sw_outer *o, uint8_t *at, uint64_t dst, uint16_t type);
 

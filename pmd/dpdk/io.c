@@ -1,4 +1,4 @@
-/* io.c - frames in and out: the packet path of a port.
+/* io.c - send and receive frames: the packet path of a port.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 

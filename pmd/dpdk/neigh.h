@@ -104,8 +104,8 @@ void sw_neigh_tick(struct sw_neigh *t, uint64_t now_ns, const char *port,
 /* Between neigh_frame.c, which reads packets, and the table: */
 
 /* sw_neigh_heard - learn that @from claims to have @mac. @is_for_us: @from asks
- * for us, so it gets an entry, because we may answer soon. Returns false if
- * @from is our own address, which the next tick logs. */
+ * for us, so it gets an entry, because we may soon need its address. Returns
+ * false if @from is our own address, which the next tick logs. */
 bool sw_neigh_heard(
 	struct sw_neigh *t, struct sw_ip from, uint64_t mac, bool is_for_us);
 

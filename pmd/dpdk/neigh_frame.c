@@ -17,7 +17,7 @@ enum {
 	TARGET_MAC = 2, /* option: the target's Ethernet address */
 	SOLICITED = 0x40000000,
 	OVERRIDE = 0x20000000,
-	OPTION_UNIT = 8, /* bytes that an option's length counts */
+	OPTION_UNIT = 8, /* unit of an option's length, in bytes */
 };
 
 /* Multicast groups (RFC 4291, section 2.7.1): all nodes on the link, and all

@@ -21,7 +21,7 @@ enum {
 	QUESTION_BYTES = 256,
 	ANSWER_BYTES = 32768, /* largest message of the kernel */
 	LOOPBACK = 1,         /* index of lo, in every kernel */
-	TRIES = 8,            /* attempts at a dump that changes interrupt */
+	TRIES = 8,            /* tries of a dump, which changes may interrupt */
 };
 
 /* --- questions --- */

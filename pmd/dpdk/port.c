@@ -56,8 +56,8 @@ static void port_delete(struct port *p)
 	rte_free(p);
 }
 
-/* Return the default number of slots of a queue's rings. Locked memory is
- * scarce, so more queue pairs have smaller rings. */
+/* Return the default number of slots of a queue's rings. If rings are locked
+ * memory, which is scarce, more queue pairs have smaller rings. */
 static uint32_t slots_of(const struct port_type *type, uint32_t n_queues)
 {
 	uint32_t n = type->ring_slots;

@@ -20,7 +20,7 @@ enum {
 enum sw_dpdk_type {
 	SW_DPDK_MEMIF,     /* shared memory with one other process */
 	SW_DPDK_AF_PACKET, /* a kernel interface, by packet sockets */
-	SW_DPDK_AF_XDP,    /* a kernel interface, all of its frames, by XDP */
+	SW_DPDK_AF_XDP,    /* a kernel interface by XDP, with all its frames */
 	SW_DPDK_PCI,       /* a NIC, by its address */
 	SW_DPDK_VDEV,      /* a DPDK software driver, by its name */
 	SW_DPDK_UDP,       /* kernel datagram sockets */

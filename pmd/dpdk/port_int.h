@@ -65,8 +65,8 @@ struct port_type {
 	int (*claim)(const struct sw_dpdk_port_params *p,
 		const struct sw_log *log, int *fd_out);
 	void (*unclaim)(const char *path, int fd);
-	/* Undo what the driver forgets, after the device's removal, on the same
-	 * thread; NULL: nothing. */
+	/* Clean up after the driver has removed the device, on the same thread;
+	 * NULL: nothing to do. */
 	void (*removed)(const char *path);
 	/* Link: return the user at the other end if untrusted, else 0: before
 	 * dialling by the owner of the socket, then by the connected peer.

@@ -12,13 +12,13 @@
 #include "engine/base/error.h"
 
 enum {
-	AT_PIECE = 0,     /* offsets in our 54 bytes */
+	AT_PIECE = 0,     /* offsets in our 54-byte header */
 	AT_BURST = 4,     /* set in data; 0 in a greeting and its answer */
 	BYE = UINT32_MAX, /* in place of a piece: ends the run */
 	N_BYES = 16,
 	PATIENCE_S = 2,
 	GREET_US = 5000,       /* between two greetings */
-	CLOCK_EVERY = 1 << 14, /* idle polls between looks at the clock */
+	CLOCK_EVERY = 1 << 14, /* idle polls between clock reads */
 };
 
 /* A run in progress. */

@@ -21,7 +21,7 @@ struct sw_raw {
 	struct sw_port *port; /* owned by the calling thread */
 	uint64_t bytes;       /* bytes of the tensor; a multiple of 4, the same
 				 at both ends */
-	const struct sw_sum_ops *f32; /* server: the kernels to add with */
+	const struct sw_sum_ops *f32; /* server: summation kernels */
 	const atomic_bool *stop;      /* stops either side early; may be NULL */
 	/* client: */
 	struct sw_ip ip;   /* the server's */

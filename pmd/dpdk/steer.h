@@ -5,8 +5,8 @@
 
 #include "pmd/dpdk/port_int.h"
 
-/* Choose the number of queue pairs and the way of steering before the
- * device is configured; then install the rules. */
+/* Choose the number of queue pairs and the steering method before the device is
+ * configured; then install the rules. */
 int sw_dpdk_steer_plan(struct port *p);
 void sw_dpdk_steer_conf(struct port *p, const struct rte_eth_dev_info *info,
 	struct rte_eth_conf *conf);

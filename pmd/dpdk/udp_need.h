@@ -1,4 +1,4 @@
-/* udp_need.h - the receive buffer that a socket of a udp port asks for.
+/* udp_need.h - size the receive buffers of a udp port's sockets.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_PMD_DPDK_UDP_NEED_H
 #define SW_PMD_DPDK_UDP_NEED_H

@@ -127,8 +127,9 @@ static bool is_in_use(const struct port *p)
 }
 
 /* Reopen the device of an interface that was re-created, because the driver's
- * sockets belong to the old one. Its buffers are replaced, too, as the driver
- * may have kept some, so wait until no lcore has any. Retry after a failure. */
+ * sockets belong to the old one. Replace its buffers as well, because the
+ * driver may have kept some; wait first until no lcore has any. Retry after a
+ * failure. */
 static void reopen(struct port *p, uint32_t if_index)
 {
 	if (is_in_use(p) || p->n_dial_ticks++ % REOPEN_TICKS)
