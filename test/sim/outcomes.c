@@ -238,7 +238,7 @@ static void big_frames_are_lost_later(struct check *c)
 	struct sim_job *job = outcome_job(2, 1);
 
 	sim_job_open(job);
-	sim_job_pass(job, SW_S);
+	sim_job_pass(job, 50 * SW_MS);
 	check(c, job->workers[0].round[0] > 0, "the job was running");
 	job->net.hook = lose_big_frames;
 	sim_job_pass(job, job->params.dead_after);
