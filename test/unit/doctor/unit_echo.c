@@ -66,7 +66,7 @@ static uint32_t flood(struct sw_echo_limits *l, uint32_t host, uint64_t ns)
 	uint8_t p[SW_ECHO_MOST];
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < SW_ECHO_PER_SECOND; i++) {
+	for (uint32_t i = 0; i < SW_ECHO_PER_SECOND / 5; i++) {
 		request(p, 100, SW_ECHO_ASK);
 		n += sw_echo_judge(l, &from, ns, p, 100) != 0;
 	}
