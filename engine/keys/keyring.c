@@ -32,8 +32,7 @@ const struct sw_secret *sw_keyring_find(
 bool sw_keyring_has_job(const struct sw_keyring *k, const char *job)
 {
 	for (uint32_t i = 0; k && i < k->n; i++)
-		if (*k->entries[i].job &&
-			!strncmp(k->entries[i].job, job, SW_KEY_JOB_MAX))
+		if (!strncmp(k->entries[i].job, job, SW_KEY_JOB_MAX))
 			return true;
 	return false;
 }

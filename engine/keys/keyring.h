@@ -57,7 +57,8 @@ bool sw_secret_init(struct sw_secret *s, const uint8_t bytes[SW_SECRET_BYTES]);
 
 /* sw_keyring_find - return the secret with @id, or NULL.
  * sw_keyring_has - may a worker of @job use it at @now_ns?
- * sw_keyring_has_job - is there a secret for @job alone? */
+ * sw_keyring_has_job - is there a secret for @job alone?  "": is there one for
+ * the others? */
 const struct sw_secret *sw_keyring_find(
 	const struct sw_keyring *k, const uint8_t id[SW_KEY_ID_BYTES]);
 bool sw_keyring_has(const struct sw_keyring *k, const struct sw_secret *s,

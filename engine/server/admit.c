@@ -609,6 +609,7 @@ static void begin(
 	s->peer.seal = p->seal;
 	s->nonce = p->join.nonce;
 	s->key_id = p->seal ? p->join.key_id : 0;
+	s->has_own_key = sw_keyring_has_job(srv->keyring, job->name);
 	s->error_at_ns = UINT64_MAX;
 	sw_bitmap_init(&s->ends, SW_MAX_TENSORS, s->end_words);
 	s->peer.rx_ns = s->peer.sent_ns = srv->now_ns;

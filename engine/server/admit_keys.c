@@ -197,7 +197,7 @@ const char *sw_admit_key(struct sw_server *srv, const struct sw_pending *p)
 		if (k && (k->is_required || sw_keyring_has_job(k, p->join.job)))
 			return "the server takes no agent without a key: give "
 			       "it [job] key_file";
-		if (job && job->is_keyed)
+		if (job && job->key_id)
 			return "the job's other agents have a key: give it "
 			       "[job] key_file";
 		return p->join.is_encrypted ? "it encrypts, but has no key: "
@@ -207,6 +207,9 @@ const char *sw_admit_key(struct sw_server *srv, const struct sw_pending *p)
 	secret = sw_admit_secret(srv, p->join.key_id);
 	if (!secret || !sw_keyring_has(k, secret, p->join.job, srv->now_ns))
 		return "the server has no such key for this job";
+	if (job && job->key_id && job->key_id != p->join.key_id)
+		return "the job's other agents have another key: give all "
+		       "agents of a job the same [job] key_file";
 	return job && job->is_plain ? "the job's other agents have no key"
 				    : NULL;
 }
@@ -242,7 +245,7 @@ bool sw_job_keyed(struct sw_job *job, const struct sw_pending *p)
 	if (!job->results || memcmp(job->results->secret, p->results,
 				     sizeof(p->results)) != 0)
 		return false;
-	job->is_keyed = true;
+	job->key_id = p->join.key_id;
 	p->seal->era = job->results->era;
 	job->params.has_crc = false; /* none of its members reads CRCs */
 	return true;

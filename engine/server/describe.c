@@ -46,7 +46,7 @@ static void describe_job(
 	*out = (struct sw_server_job){.state = job->status.state,
 		.is_coordinated = job->is_coordinated,
 		.is_closing = job->is_closing,
-		.is_keyed = job->is_keyed,
+		.is_keyed = job->key_id != 0,
 		.is_encrypted = job->params.is_encrypted,
 		.n_members = job->n_members,
 		.payload = job->is_settled ? job->params.payload : 0,

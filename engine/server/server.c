@@ -220,6 +220,16 @@ static void expel(struct sw_session *s)
 	sw_job_leave(s, &why);
 }
 
+/* Was the secret of @s taken away, with no other one in its place? */
+static bool is_keyless(const struct sw_session *s, const struct sw_keyring *k)
+{
+	const char *job = s->job->name;
+	const struct sw_secret *secret = sw_admit_secret(s->srv, s->key_id);
+
+	return !sw_keyring_has_job(k, s->has_own_key ? job : "") &&
+	       !(secret && sw_keyring_has(k, secret, job, s->srv->now_ns));
+}
+
 void sw_server_set_keys(struct sw_server *srv, const struct sw_keyring *keyring)
 {
 	srv->keyring = keyring;
@@ -229,7 +239,7 @@ void sw_server_set_keys(struct sw_server *srv, const struct sw_keyring *keyring)
 		struct sw_session *s = srv->sessions[i];
 		const struct sw_pending *p = &srv->pending[i];
 
-		if (s && s->peer.seal && !sw_admit_secret(srv, s->key_id))
+		if (s && s->peer.seal && is_keyless(s, keyring))
 			expel(s);
 		else if (!s && p->seal && !sw_admit_secret(srv, p->join.key_id))
 			sw_pending_drop(srv, i);

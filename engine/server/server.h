@@ -46,8 +46,8 @@ void sw_server_set_lcores(
 /* sw_server_set_keys - admit members of keyed jobs, by the secrets in @keyring,
  * which is borrowed until close or until another one is set.  Call it before
  * the first frame, or from the server's lcore: then JOINs from now on need the
- * new one, and sessions end whose secrets it lacks. A secret whose time is over
- * keeps its sessions. */
+ * new one, and sessions end whose secrets were taken away: their job's own, or
+ * that of all jobs.  A secret that was replaced keeps its sessions. */
 struct sw_keyring;
 void sw_server_set_keys(
 	struct sw_server *srv, const struct sw_keyring *keyring);

@@ -111,8 +111,9 @@ struct sw_job {
 	bool is_settled;
 	/* Its members on other machines have tags, or CRCs, once one of them
 	 * has joined; a keyed job's results are hashed under a key of this run.
-	 */
-	bool is_keyed, is_plain;
+	 * All have the secret of this id; 0: none. */
+	uint64_t key_id;
+	bool is_plain;
 	/* Has it a member without keys, in this process or at a trusted port,
 	 * which reads results in the clear? */
 	bool has_inner;
@@ -145,6 +146,7 @@ struct sw_session {
 	struct sw_fault fault; /* err 0: none */
 	uint64_t nonce;        /* the nonce of its JOIN */
 	uint64_t key_id;       /* names its secret; 0: none */
+	bool has_own_key;      /* the secret is its job's, not that of all */
 	uint32_t n_answers;
 	struct sw_bitmap ends; /* indices of groups whose END it is owed */
 	uint64_t end_words[SW_KEY_WORDS];

@@ -25,6 +25,16 @@ SURE = 3.1  # standard deviations: one run of 1,000 would fail by chance
 MEMORY_GROWS = 8 << 20  # bytes, at most, of a daemon that is attacked
 
 
+@contextlib.contextmanager
+def supervised():
+    """Daemons that start here read their files again on SIGHUP."""
+    os.environ["NOTIFY_SOCKET"] = "@sumwire-nobody"
+    try:
+        yield
+    finally:
+        del os.environ["NOTIFY_SOCKET"]
+
+
 class Keyed(Hosts):
     """All nodes have the same secret, unless a case says otherwise."""
 
@@ -166,17 +176,28 @@ def test_the_attack_ends_a_job_without_a_key():
 
 
 def test_keyed_by_files():
-    """Agents have [job] key_file, the server the job's file in key_dir."""
-    with Keyed(agents=2) as net:
-        del net.ini["a"]["serve"]["key_file"]
+    """Agents have [job] key_file, the server the job's file in key_dir, and a key
+    for other jobs.  One that is taken away ends the sessions under it, alone."""
+    with supervised(), Keyed(agents=3) as net:
         net.ini["a"]["serve"]["key_dir"] = net.folder
+        net.give("a", "all.key")
+        net.give("agent2", "all.key")
+        for name in "agent0", "agent1":
+            net.ini[name]["job"]["agents"] = 2
+        net.ini["agent2"]["job"].update(name="blue", agents=1, agent=0)
         net.start_all()
-        clients = start_forever(net)
+        clients = start_forever(net, agents=net.agents[:2])
+        blue = start_forever(net, agents=net.agents[2:], name="blue")
         check(net.stats("agent0")["keyed"] == 1, "keyed")
         out = subprocess.run([rig.sumwire(), "status"], check=True, text=True,
                              stdout=subprocess.PIPE).stdout
         check(re.search(r"job job at server a .*, keyed", out), out)
-        end(net, clients)
+        os.unlink(net.key("job.key"))
+        reload(net, "a", "the key of agent . was taken away")
+        for c in clients:
+            c.wait_error("the server has taken this agent's key away")
+        check_goes_on(blue)
+        end(net, blue)
 
 
 def seen(encrypts):
@@ -274,32 +295,28 @@ def one_job(net, name):
 def test_key_is_replaced():
     """The server takes the new key and, for a while, the old one. A job that
     runs goes on."""
-    os.environ["NOTIFY_SOCKET"] = "@sumwire-nobody"
-    try:
-        with Keyed(agents=1) as net:
-            net.ini["a"]["serve"]["key_grace"] = "3s"
-            net.start_all()
-            clients = start_forever(net)
-            old = net.key("job.key")
-            os.rename(old, net.path("old.key"))
-            net.key("job.key")
-            reload(net, "a", "still knows the replaced key")
-            check_goes_on(clients)
-            for c in clients:
-                c.kill()
-            one_job(net, "by_the_old")
-            check(net.stats("a")["keys"] == 2, "both are valid")
-            reload(net, "agent0", "read the key files again")
-            one_job(net, "by_the_new")
-            net.stop("agent0")
-            net.give("agent0", "old.key")
-            net.ini["agent0"]["job"]["join_timeout"] = "2s"
-            time.sleep(3)
-            net.start("agent0")
-            client = net.client(0, *TENSORS, "--steps", "1", name="late")
-            client.wait_error("server")
-    finally:
-        del os.environ["NOTIFY_SOCKET"]
+    with supervised(), Keyed(agents=1) as net:
+        net.ini["a"]["serve"]["key_grace"] = "3s"
+        net.start_all()
+        clients = start_forever(net)
+        old = net.key("job.key")
+        os.rename(old, net.path("old.key"))
+        net.key("job.key")
+        reload(net, "a", "still knows the replaced key")
+        check_goes_on(clients)
+        for c in clients:
+            c.kill()
+        one_job(net, "by_the_old")
+        check(net.stats("a")["keys"] == 2, "both are valid")
+        reload(net, "agent0", "read the key files again")
+        one_job(net, "by_the_new")
+        net.stop("agent0")
+        net.give("agent0", "old.key")
+        net.ini["agent0"]["job"]["join_timeout"] = "2s"
+        time.sleep(3)
+        net.start("agent0")
+        client = net.client(0, *TENSORS, "--steps", "1", name="late")
+        client.wait_error("server")
 
 
 def test_clock_jumps():
@@ -329,16 +346,12 @@ def test_server_is_restarted():
 
 def test_bad_key_while_running():
     """It is named, and the current one stays."""
-    os.environ["NOTIFY_SOCKET"] = "@sumwire-nobody"
-    try:
-        with Keyed(agents=1) as net:
-            net.start_all()
-            os.chmod(net.key("job.key"), 0o644)
-            reload(net, "a", "the current keys stay valid")
-            check("has mode 0644" in net.daemons["a"].log(), "the reason")
-            one_job(net, "goes_on")
-    finally:
-        del os.environ["NOTIFY_SOCKET"]
+    with supervised(), Keyed(agents=1) as net:
+        net.start_all()
+        os.chmod(net.key("job.key"), 0o644)
+        reload(net, "a", "the current keys stay valid")
+        check("has mode 0644" in net.daemons["a"].log(), "the reason")
+        one_job(net, "goes_on")
 
 
 def test_bad_key_files():

@@ -233,28 +233,101 @@ static void keyed__no_frame_makes_a_port_trusted(void **state)
 	close_all();
 }
 
-/* The old key and the new one are both good, until the old one's time. */
-static void keyed__a_key_is_replaced(void **state)
+/* The new key is 2, the old one 1. */
+static void init_two_keys(void)
 {
 	init();
 	rig.entries[1] = rig.entries[0];
 	set_secret(&rig.entries[0].secret, 2);
 	rig.entries[1].until_ns = 10 * SW_S;
 	rig.keyring.n = 2;
-	set_secret(&rig.secrets[0], 2);
-	open_all();
-	pass(200 * SW_MS);
-	for (uint32_t i = 0; i < N; i++)
-		assert_int_equal(rig.w[i].state, SW_WORKER_RUNNING);
-	declare();
-	sum(1);
-	close_all();
+}
+
+/* The old key and the new one are both good, until the old one's time. */
+static void keyed__a_key_is_replaced(void **state)
+{
+	for (uint8_t secret = 1; secret <= 2; secret++) {
+		init_two_keys();
+		for (uint32_t i = 0; i < N; i++)
+			set_secret(&rig.secrets[i], secret);
+		run_as_set();
+		close_all();
+	}
 	init();
 	rig.entries[0].until_ns = SW_S / 2;
 	open_all();
 	pass(SW_S);
 	assert_int_not_equal(sw_worker_end_of(&rig.w[0]), 0);
 	assert_contains(rig.text[0], "no such key for this job");
+	close_all();
+}
+
+/* Who comes first decides. */
+static void keyed__members_of_a_job_have_one_key(void **state)
+{
+	init_two_keys();
+	set_secret(&rig.secrets[1], 2);
+	open_all();
+	pass(SW_S);
+	for (uint32_t i = 0; i < N; i++)
+		if (sw_worker_end_of(&rig.w[i]))
+			assert_contains(rig.text[i],
+				"the job's other agents have another key: give "
+				"all agents of a job the same [job] key_file");
+	assert_true(
+		!sw_worker_end_of(&rig.w[0]) != !sw_worker_end_of(&rig.w[1]));
+	close_all();
+}
+
+static void set_keys(struct sw_keyring_entry *entries, uint32_t n)
+{
+	rig.keyring.entries = entries;
+	rig.keyring.n = n;
+	sw_server_set_keys(rig.srv, &rig.keyring);
+}
+
+/* A job loses its sessions with its own key, also if another job has a copy of
+ * it, or all others have another one.  Other jobs lose nothing. */
+static void keyed__a_key_is_taken_from_one_job(void **state)
+{
+	struct sw_keyring_entry other[2];
+
+	for (uint32_t i = 0; i < 2; i++) { /* the others: a copy, another */
+		init();
+		strcpy(rig.entries[0].job, "job");
+		rig.entries[1] = rig.entries[0];
+		strcpy(rig.entries[1].job, i ? "" : "other");
+		if (i)
+			set_secret(&rig.entries[1].secret, 2);
+		rig.keyring.n = 2;
+		run_as_set();
+		set_keys(rig.entries, 1); /* the other one goes */
+		sum(2);
+		set_keys(rig.entries + 1, 1);
+		for (uint32_t k = 0; k < SW_MAX_SESSIONS; k++)
+			assert_null(rig.srv->sessions[k]);
+		close_all();
+	}
+	init(); /* the key of all jobs, while another job's own one goes */
+	other[0] = other[1] = rig.entries[0];
+	strcpy(other[1].job, "other");
+	rig.keyring = (struct sw_keyring){.entries = other, .n = 2};
+	run_as_set();
+	set_keys(other, 1);
+	sum(2);
+	set_keys(other + 1, 1);
+	for (uint32_t k = 0; k < SW_MAX_SESSIONS; k++)
+		assert_null(rig.srv->sessions[k]);
+	close_all();
+}
+
+/* The server forgets a replaced key some time after it was good for JOINs. */
+static void keyed__a_replaced_key_keeps_its_sessions(void **state)
+{
+	run();
+	set_secret(&rig.entries[1].secret, 2);
+	set_keys(rig.entries + 1, 1);
+	sum(2);
 	close_all();
 }
 
@@ -554,6 +627,9 @@ int main(void)
 		cmocka_unit_test(keyed__a_trusted_port_needs_no_key),
 		cmocka_unit_test(keyed__no_frame_makes_a_port_trusted),
 		cmocka_unit_test(keyed__a_key_is_replaced),
+		cmocka_unit_test(keyed__members_of_a_job_have_one_key),
+		cmocka_unit_test(keyed__a_key_is_taken_from_one_job),
+		cmocka_unit_test(keyed__a_replaced_key_keeps_its_sessions),
 		cmocka_unit_test(keyed__a_key_is_taken_away),
 		cmocka_unit_test(keyed__a_worker_falls_back_to_nothing),
 		cmocka_unit_test(keyed__leaves),
