@@ -21,29 +21,7 @@ static int compare_spans(const void *a, const void *b)
 	return o ? o : (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
 }
 
-static bool has_ended(const struct sw_trace_span *s)
-{
-	return s->to_ns != SW_TRACE_UNSEEN;
-}
-
-/* Set the end of a call.  The end may precede its call in the trace, if the
- * call ended at once. */
-static void note_end(struct sw_trace_span *spans, uint32_t n,
-	const struct sw_trace_event *e, int64_t at_ns)
-{
-	for (uint32_t i = n; i-- > 0;) {
-		struct sw_trace_span *s = &spans[i];
-
-		if (s->cookie != e->chunk || s->local != e->peer ||
-			s->key != e->key || has_ended(s))
-			continue;
-		s->to_ns = s->end_ns = at_ns;
-		s->has_failed = e->flags & SW_TRACE_ERROR;
-		return;
-	}
-}
-
-/* Return the job of an agent's calls: the job of the lcore's last session. */
+/* The job of an agent's calls: that of the last session of the lcore. */
 static const struct sw_trace_peer *job_of(const struct sw_trace_lcore *l)
 {
 	for (uint32_t i = l->n_peers; i-- > 0;)
@@ -52,36 +30,82 @@ static const struct sw_trace_peer *job_of(const struct sw_trace_lcore *l)
 	return NULL;
 }
 
-static void find_calls(struct sw_trace_data *t, uint16_t daemon, uint16_t lcore)
+/* Order calls and ends by call, then as they were noted. */
+static int compare_edges(const void *a, const void *b)
+{
+	const struct sw_trace_event *x =
+		*(const struct sw_trace_event *const *)a;
+	const struct sw_trace_event *y =
+		*(const struct sw_trace_event *const *)b;
+	int o = sw_trace_order(x->key, y->key);
+
+	if (!o)
+		o = sw_trace_order(x->peer, y->peer);
+	if (!o)
+		o = sw_trace_order(x->chunk, y->chunk);
+	return o ? o : (x > y) - (x < y);
+}
+
+static bool is_same_call(
+	const struct sw_trace_event *x, const struct sw_trace_event *y)
+{
+	return x->key == y->key && x->peer == y->peer && x->chunk == y->chunk;
+}
+
+/* Add a call that has ended; without its end it is still open. */
+static void add_call(struct sw_trace_data *t, uint16_t daemon, uint16_t lcore,
+	const struct sw_trace_event *call, const struct sw_trace_event *end)
 {
 	const struct sw_trace_daemon *d = &t->daemons[daemon];
-	const struct sw_trace_lcore *l = &d->lcores[lcore];
-	const struct sw_trace_peer *job = job_of(l);
-	uint32_t first = t->n_spans;
+	const struct sw_trace_peer *job = job_of(&d->lcores[lcore]);
+	int64_t from_ns = sw_trace_time(t, d, call->t_ns);
+	int64_t to_ns = sw_trace_time(t, d, end->t_ns);
 
-	for (uint32_t i = 0; i < l->n_events; i++) {
-		const struct sw_trace_event *e = &l->events[i];
-		int64_t at_ns = sw_trace_time(t, d, e->t_ns);
+	t->spans[t->n_spans++] =
+		(struct sw_trace_span){.epoch = job ? job->epoch : 0,
+			.member = job ? job->member : 0,
+			.key = call->key,
+			.number = call->round,
+			.local = call->peer,
+			.cookie = call->chunk,
+			.daemon = daemon,
+			.lcore = lcore,
+			.has_failed = end->flags & SW_TRACE_ERROR,
+			.from_ns = from_ns,
+			.taken_ns = from_ns,
+			.started_ns = SW_TRACE_UNSEEN,
+			.to_ns = to_ns,
+			.end_ns = to_ns};
+}
 
-		if (e->kind == SW_TRACE_DONE)
-			note_end(
-				t->spans + first, t->n_spans - first, e, at_ns);
-		if (e->kind != SW_TRACE_CALL)
-			continue;
-		t->spans[t->n_spans++] =
-			(struct sw_trace_span){.epoch = job ? job->epoch : 0,
-				.member = job ? job->member : 0,
-				.key = e->key,
-				.number = e->round,
-				.local = e->peer,
-				.cookie = e->chunk,
-				.daemon = daemon,
-				.lcore = lcore,
-				.from_ns = at_ns,
-				.taken_ns = at_ns,
-				.started_ns = SW_TRACE_UNSEEN,
-				.to_ns = SW_TRACE_UNSEEN};
+/* Find the calls of an lcore.  An end is of the last open call that has its
+ * key, rank and cookie; an end without one is dropped. */
+static int find_calls(struct sw_trace_data *t, uint16_t daemon, uint16_t lcore)
+{
+	const struct sw_trace_lcore *l = &t->daemons[daemon].lcores[lcore];
+	const struct sw_trace_event **edges =
+		malloc((l->n_events + 1) * sizeof(*edges));
+	uint32_t n = 0, n_open = 0; /* the open calls are kept in front */
+
+	if (!edges)
+		return 1;
+	for (uint32_t i = 0; i < l->n_events; i++)
+		if (l->events[i].kind == SW_TRACE_CALL ||
+			l->events[i].kind == SW_TRACE_DONE)
+			edges[n++] = &l->events[i];
+	qsort(edges, n, sizeof(*edges), compare_edges);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct sw_trace_event *e = edges[i];
+
+		if (n_open && !is_same_call(edges[n_open - 1], e))
+			n_open = 0;
+		if (e->kind == SW_TRACE_CALL)
+			edges[n_open++] = e;
+		else if (n_open)
+			add_call(t, daemon, lcore, edges[--n_open], e);
 	}
+	free(edges);
+	return 0;
 }
 
 static bool is_note(const struct sw_trace_event *e)
@@ -230,21 +254,25 @@ static int compare_numbers(const void *a, const void *b)
 	return o ? o : sw_trace_order(x->member, y->member);
 }
 
-/* Note that a frame of a piece left, for all calls to which the piece
- * belongs. */
+static int compare_wanted(const void *call, const void *wanted)
+{
+	const struct sw_trace_span *of = wanted;
+
+	return compare_numbers(call, &of);
+}
+
+/* A frame goes out for all calls that a piece is of: the first of these keeps
+ * the earliest one for the others. */
 static void note_start(struct sw_trace_span **calls, uint32_t n,
 	const struct sw_trace_span *of, int64_t at_ns)
 {
-	struct sw_trace_span **at =
-		n ? bsearch(&of, calls, n, sizeof(*calls), compare_numbers)
-		  : NULL;
+	uint32_t at =
+		sw_trace_first(of, calls, n, sizeof(*calls), compare_wanted);
 
-	while (at && at > calls && !compare_numbers(at - 1, &of))
-		at--;
-	for (; at && at < calls + n && !compare_numbers(at, &of); at++)
-		if ((*at)->started_ns == SW_TRACE_UNSEEN ||
-			at_ns < (*at)->started_ns)
-			(*at)->started_ns = at_ns;
+	if (at < n && !compare_wanted(&calls[at], of) &&
+		(calls[at]->started_ns == SW_TRACE_UNSEEN ||
+			at_ns < calls[at]->started_ns))
+		calls[at]->started_ns = at_ns;
 }
 
 static void find_starts(struct sw_trace_data *t, struct sw_trace_span **calls)
@@ -263,12 +291,16 @@ static void find_starts(struct sw_trace_data *t, struct sw_trace_span **calls)
 			note_start(calls, t->n_spans, &of,
 				p->stages[SW_STAGE_PUSH].from_ns);
 	}
+	for (uint32_t i = 1; i < t->n_spans; i++)
+		if (!compare_numbers(&calls[i - 1], &calls[i]))
+			calls[i]->started_ns = calls[i - 1]->started_ns;
 }
 
 int sw_trace_join_calls(struct sw_trace_data *t)
 {
-	uint32_t n_calls, n_notes, n_kept = 0;
+	uint32_t n_calls, n_notes;
 	struct sw_trace_span **calls;
+	int err = 0;
 
 	count(t, &n_calls, &n_notes);
 	t->spans = malloc((n_calls + 1) * sizeof(*t->spans));
@@ -280,13 +312,9 @@ int sw_trace_join_calls(struct sw_trace_data *t)
 	}
 	for (uint16_t i = 0; i < t->n_daemons; i++)
 		for (uint16_t k = 0; k < SW_MAX_LCORES; k++)
-			find_calls(t, i, k);
-	for (uint32_t i = 0; i < t->n_spans; i++)
-		if (has_ended(&t->spans[i])) /* otherwise it was still open */
-			t->spans[n_kept++] = t->spans[i];
-	t->n_spans = n_kept;
+			err |= find_calls(t, i, k);
 	join_notes(t, calls);
 	find_starts(t, calls);
 	free(calls);
-	return 0;
+	return err;
 }

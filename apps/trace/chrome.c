@@ -185,22 +185,39 @@ static bool is_same_row(
 struct tracks {
 	uint32_t daemon, tid, n; /* n: number of tracks, from tid on */
 	const char *label;
-	int64_t *ends; /* end of each track's last slice */
+	/* A tree of the ends of their last slices: entry i has the least one of
+	 * entries 2 i and 2 i + 1; track k has entry @room + k. */
+	int64_t *ends;
+	uint32_t room;
 };
+
+/* Begin tracks for @n slices. */
+static void tracks_clear(struct tracks *ts, uint32_t n)
+{
+	for (ts->room = 1; ts->room < n;)
+		ts->room *= 2;
+	for (uint32_t i = 0; i < 2 * ts->room; i++)
+		ts->ends[i] = INT64_MIN;
+}
 
 static uint32_t take_track(
 	struct out *o, struct tracks *ts, int64_t from_ns, int64_t to_ns)
 {
-	uint32_t k = 0;
+	int64_t *ends = ts->ends;
+	uint32_t at = 1, k;
 
-	while (k < ts->n && ts->ends[k] > from_ns)
-		k++;
+	while (at < ts->room)
+		at = 2 * at + (ends[2 * at] > from_ns);
+	k = at - ts->room;
+	ends[at] = to_ns;
+	while ((at /= 2))
+		ends[at] = ends[2 * at] < ends[2 * at + 1] ? ends[2 * at]
+							   : ends[2 * at + 1];
 	if (k == ts->n) {
 		track_name(
 			o, ts->daemon, ts->tid + k, "thread_name", ts->label);
 		ts->n++;
 	}
-	ts->ends[k] = to_ns;
 	return ts->tid + k;
 }
 
@@ -243,6 +260,7 @@ static uint32_t row_put(struct out *o, const struct sw_trace_span *s,
 
 	tensor_name(o, s->epoch, s->key, name);
 	snprintf(label, sizeof(label), "%s, local rank %u", name, s->local);
+	tracks_clear(&ts, n);
 	for (uint32_t i = 0; i < n; i++)
 		call_put(o, &s[i],
 			take_track(o, &ts, s[i].from_ns, s[i].end_ns), name);
@@ -273,6 +291,7 @@ static uint32_t copies_put(struct out *o, const struct sw_trace_copy *c,
 		.daemon = c->daemon, .tid = tid, .label = label, .ends = ends};
 
 	snprintf(label, sizeof(label), "copies of local rank %u", c->local);
+	tracks_clear(&ts, n);
 	for (uint32_t i = 0; i < n; i++)
 		copy_put(
 			o, &c[i], take_track(o, &ts, c[i].from_ns, c[i].to_ns));
@@ -283,7 +302,7 @@ static int calls_put(struct out *o)
 {
 	const struct sw_trace_data *t = o->t;
 	uint32_t most = t->n_spans > t->n_copies ? t->n_spans : t->n_copies;
-	int64_t *ends = malloc((most + 1) * sizeof(*ends));
+	int64_t *ends = malloc((4 * (size_t)most + 4) * sizeof(*ends));
 	uint32_t tid = TID_CALL;
 
 	if (!ends)

@@ -205,6 +205,22 @@ int sw_trace_load(struct sw_trace_data *t, FILE *f, const char *path)
 	return n < 0;
 }
 
+uint32_t sw_trace_first(const void *key, const void *all, uint32_t n,
+	size_t bytes, int (*compare)(const void *, const void *))
+{
+	uint32_t least = 0;
+
+	while (least < n) {
+		uint32_t at = least + (n - least) / 2;
+
+		if (compare((const char *)all + at * bytes, key) < 0)
+			least = at + 1;
+		else
+			n = at;
+	}
+	return least;
+}
+
 static int compare_names(const void *a, const void *b)
 {
 	const struct sw_trace_name *x = a, *y = b;

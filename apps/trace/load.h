@@ -122,8 +122,14 @@ static inline int sw_trace_order(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
-/* sw_trace_join_calls - find the calls of the ranks and their copies.  Part of
- * join, after the pieces.  Returns 0, or 1 if memory is short. */
+/* sw_trace_first - return the index of the first of @n sorted entries that does
+ * not come before @key; @n: all do.  However many are equal to @key, it takes
+ * log n steps. */
+uint32_t sw_trace_first(const void *key, const void *all, uint32_t n,
+	size_t bytes, int (*compare)(const void *, const void *));
+
+/* sw_trace_join_calls - find the calls of the ranks and their copies; part of
+ * join, with the pieces.  Returns 0, or 1: no memory. */
 int sw_trace_join_calls(struct sw_trace_data *t);
 
 /* sw_trace_join - find pieces and calls, and align the clocks.  Returns 0, or 1

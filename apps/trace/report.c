@@ -39,8 +39,19 @@ struct report {
 	struct step *steps;
 	uint32_t n_steps;
 	bool has_tags;
-	struct sw_trace_span *calls; /* by tensor and number */
-	int64_t longest_copy_ns;
+	struct sw_trace_span *calls; /* by tensor, number, member, begin */
+	/* When the first of the calls with the same tensor and number began,
+	 * at the index of the first of these in @calls. */
+	int64_t *begins_ns;
+	struct busy *busy; /* by daemon, local rank, then begin */
+	uint32_t n_busy;
+};
+
+/* A time during which a rank copied, without gaps. */
+struct busy {
+	uint16_t daemon, local;
+	int64_t from_ns, to_ns;
+	int64_t before_ns; /* such times of the same rank before it */
 };
 
 static bool is_stream(const struct report *r, uint64_t epoch, uint32_t key)
@@ -108,37 +119,41 @@ static int compare_sorted(const void *a, const void *b)
 
 /* --- one step's path --- */
 
+/* Order by tensor and number, which several ranks' calls share. */
 static int compare_calls(const void *a, const void *b)
 {
 	const struct sw_trace_span *x = a, *y = b;
+	int o = sw_trace_order(x->epoch, y->epoch);
 
-	if (x->epoch != y->epoch)
-		return x->epoch < y->epoch ? -1 : 1;
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	return (x->number > y->number) - (x->number < y->number);
+	if (!o)
+		o = sw_trace_order(x->key, y->key);
+	return o ? o : sw_trace_order(x->number, y->number);
 }
 
-/* Return the calls of all ranks to which @p contributes, and their number in
- * *n. */
-static const struct sw_trace_span *calls_of(
-	const struct report *r, const struct sw_trace_piece *p, uint32_t *n)
+static int compare_members(const void *a, const void *b)
 {
-	struct sw_trace_span wanted = {.epoch = p->epoch,
-		.key = p->key,
-		.number = is_stream(r, p->epoch, p->key) ? p->chunk : p->round};
-	const struct sw_trace_span *s = bsearch(&wanted, r->calls,
-		r->t->n_spans, sizeof(wanted), compare_calls);
+	const struct sw_trace_span *x = a, *y = b;
+	int o = compare_calls(a, b);
 
-	*n = 0;
-	if (!s)
-		return NULL;
-	while (s > r->calls && !compare_calls(s - 1, &wanted))
-		s--;
-	while (s + *n < r->calls + r->t->n_spans &&
-		!compare_calls(s + *n, &wanted))
-		++*n;
-	return s;
+	return o ? o : sw_trace_order(x->member, y->member);
+}
+
+static int compare_begins(const void *a, const void *b)
+{
+	const struct sw_trace_span *x = a, *y = b;
+	int o = compare_members(a, b);
+
+	return o ? o : (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
+}
+
+static struct sw_trace_span wanted_of(
+	const struct report *r, const struct sw_trace_piece *p)
+{
+	return (struct sw_trace_span){.epoch = p->epoch,
+		.key = p->key,
+		.number = is_stream(r, p->epoch, p->key) ? p->chunk : p->round,
+		.member = p->member,
+		.from_ns = INT64_MAX};
 }
 
 /* Return the call of the contributing member.  With several local ranks, return
@@ -147,28 +162,27 @@ static const struct sw_trace_span *calls_of(
 static const struct sw_trace_span *call_of(
 	const struct report *r, const struct sw_trace_piece *p)
 {
-	const struct sw_trace_span *last = NULL;
-	uint32_t n;
-	const struct sw_trace_span *s = calls_of(r, p, &n);
+	struct sw_trace_span wanted = wanted_of(r, p);
+	uint32_t after = sw_trace_first(&wanted, r->calls, r->t->n_spans,
+		sizeof(wanted), compare_begins);
 
-	for (uint32_t i = 0; i < n; i++)
-		if (s[i].member == p->member &&
-			(!last || s[i].from_ns > last->from_ns))
-			last = &s[i];
-	return last;
+	return after && !compare_members(&r->calls[after - 1], &wanted)
+		       ? &r->calls[after - 1]
+		       : NULL;
 }
 
 /* Return when the first member made the call to which @p contributes. */
 static int64_t first_call(
 	const struct report *r, const struct sw_trace_piece *p, int64_t or_ns)
 {
-	uint32_t n;
-	const struct sw_trace_span *s = calls_of(r, p, &n);
+	struct sw_trace_span wanted = wanted_of(r, p);
+	uint32_t at = sw_trace_first(&wanted, r->calls, r->t->n_spans,
+		sizeof(wanted), compare_calls);
 
-	for (uint32_t i = 0; i < n; i++)
-		if (s[i].from_ns < or_ns)
-			or_ns = s[i].from_ns;
-	return or_ns;
+	return at < r->t->n_spans && !compare_calls(&r->calls[at], &wanted) &&
+			       r->begins_ns[at] < or_ns
+		       ? r->begins_ns[at]
+		       : or_ns;
 }
 
 static bool has(const struct sw_trace_piece *p, enum sw_trace_stage s)
@@ -195,31 +209,30 @@ static void add(struct step *s, enum bound b, int64_t ns)
 		s->ns[b] += ns < PART_NS_MAX ? ns : PART_NS_MAX;
 }
 
-static bool is_before(const struct sw_trace_copy *c,
-	const struct sw_trace_span *call, int64_t from_ns)
+static int compare_busy(const void *a, const void *b)
 {
-	if (c->daemon != call->daemon)
-		return c->daemon < call->daemon;
-	if (c->local != call->local)
-		return c->local < call->local;
-	return c->from_ns < from_ns;
+	const struct busy *x = a, *y = b;
+	int o = sw_trace_order(x->daemon, y->daemon);
+
+	if (!o)
+		o = sw_trace_order(x->local, y->local);
+	return o ? o : (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
 }
 
-/* Find the first copy of the rank of @call that begins at @from_ns or later. */
-static uint32_t first_copy(const struct sw_trace_data *t,
-	const struct sw_trace_span *call, int64_t from_ns)
+/* Return how much time the rank of @call spent on copies until @to_ns. */
+static int64_t copied_until(
+	const struct report *r, const struct sw_trace_span *call, int64_t to_ns)
 {
-	uint32_t least = 0, most = t->n_copies;
+	struct busy wanted = {
+		.daemon = call->daemon, .local = call->local, .from_ns = to_ns};
+	uint32_t after = sw_trace_first(
+		&wanted, r->busy, r->n_busy, sizeof(wanted), compare_busy);
+	const struct busy *b = after ? &r->busy[after - 1] : NULL;
 
-	while (least < most) {
-		uint32_t at = least + (most - least) / 2;
-
-		if (is_before(&t->copies[at], call, from_ns))
-			least = at + 1;
-		else
-			most = at;
-	}
-	return least;
+	if (!b || b->daemon != wanted.daemon || b->local != wanted.local)
+		return 0;
+	return b->before_ns + (b->to_ns < to_ns ? b->to_ns : to_ns) -
+	       b->from_ns;
 }
 
 /* Return how much of the time from @from_ns to @to_ns the rank of @call spent
@@ -227,22 +240,9 @@ static uint32_t first_copy(const struct sw_trace_data *t,
 static int64_t copied_ns(const struct report *r,
 	const struct sw_trace_span *call, int64_t from_ns, int64_t to_ns)
 {
-	const struct sw_trace_data *t = r->t;
-	int64_t ns = 0;
-
-	for (uint32_t i = first_copy(t, call, from_ns - r->longest_copy_ns);
-		i < t->n_copies && is_before(&t->copies[i], call, to_ns); i++) {
-		const struct sw_trace_copy *c = &t->copies[i];
-		int64_t end_ns = c->to_ns < to_ns ? c->to_ns : to_ns;
-
-		if (c->from_ns > from_ns)
-			from_ns = c->from_ns;
-		if (end_ns <= from_ns)
-			continue;
-		ns += end_ns - from_ns;
-		from_ns = end_ns;
-	}
-	return ns;
+	return to_ns <= from_ns ? 0
+				: copied_until(r, call, to_ns) -
+					  copied_until(r, call, from_ns);
 }
 
 /* Divide the time from the step's begin to the push of @p, for which the step
@@ -407,6 +407,49 @@ static void find_local(struct report *r)
 	}
 }
 
+/* Index the calls by what they contribute to. */
+static void sort_calls(struct report *r)
+{
+	uint32_t n = r->t->n_spans, first = 0;
+
+	if (!n)
+		return;
+	memcpy(r->calls, r->t->spans, n * sizeof(*r->calls));
+	qsort(r->calls, n, sizeof(*r->calls), compare_begins);
+	for (uint32_t i = 0; i < n; i++) {
+		if (compare_calls(&r->calls[first], &r->calls[i]))
+			first = i;
+		if (first == i || r->calls[i].from_ns < r->begins_ns[first])
+			r->begins_ns[first] = r->calls[i].from_ns;
+	}
+}
+
+/* Join the copies of each rank that overlap or touch. */
+static void join_copies(struct report *r)
+{
+	struct busy *last = NULL;
+
+	for (uint32_t i = 0; i < r->t->n_copies; i++) {
+		const struct sw_trace_copy *c = &r->t->copies[i];
+		bool is_same = last && last->daemon == c->daemon &&
+			       last->local == c->local;
+
+		if (is_same && c->from_ns <= last->to_ns) {
+			if (c->to_ns > last->to_ns)
+				last->to_ns = c->to_ns;
+			continue;
+		}
+		r->busy[r->n_busy] = (struct busy){.daemon = c->daemon,
+			.local = c->local,
+			.from_ns = c->from_ns,
+			.to_ns = c->to_ns,
+			.before_ns = is_same ? last->before_ns + last->to_ns -
+						       last->from_ns
+					     : 0};
+		last = &r->busy[r->n_busy++];
+	}
+}
+
 static int find_steps(struct report *r)
 {
 	const struct sw_trace_data *t = r->t;
@@ -414,18 +457,14 @@ static int find_steps(struct report *r)
 
 	r->steps = malloc((t->n_pieces + t->n_spans + 1) * sizeof(*r->steps));
 	r->calls = malloc((t->n_spans + 1) * sizeof(*r->calls));
-	if (!items || !r->steps || !r->calls) {
+	r->begins_ns = malloc((t->n_spans + 1) * sizeof(*r->begins_ns));
+	r->busy = malloc((t->n_copies + 1) * sizeof(*r->busy));
+	if (!items || !r->steps || !r->calls || !r->begins_ns || !r->busy) {
 		free(items);
 		return 1;
 	}
-	if (t->n_spans)
-		memcpy(r->calls, t->spans, t->n_spans * sizeof(*r->calls));
-	qsort(r->calls, t->n_spans, sizeof(*r->calls), compare_calls);
-	for (uint32_t i = 0; i < t->n_copies; i++)
-		if (t->copies[i].to_ns - t->copies[i].from_ns >
-			r->longest_copy_ns)
-			r->longest_copy_ns =
-				t->copies[i].to_ns - t->copies[i].from_ns;
+	sort_calls(r);
+	join_copies(r);
 	r->has_tags = has_tags(r);
 	for (uint32_t i = 0; i < t->n_pieces; i++)
 		items[i] = (struct sorted){
@@ -560,5 +599,7 @@ int sw_trace_report(const struct sw_trace_data *t, FILE *to)
 	}
 	free(r.steps);
 	free(r.calls);
+	free(r.begins_ns);
+	free(r.busy);
 	return err;
 }

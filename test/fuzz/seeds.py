@@ -397,6 +397,11 @@ def trace_seeds():
                           (400, 6, 0, 1, 0), (450, 0, 0, 0, 3), (500, 8, 0, 1, 0))
     yield "two", b"SWTRACE1" + agent + server
     yield "torn", b"SWTRACE1" + agent + server[:-50]
+    yield "crowd", b"SWTRACE1" + server + trace_daemon(
+        0, b"agent", 1, *((100 + i, 2, 0, 1, i) for i in range(30)),
+        *((150 + i, 4, 0, 1, i) for i in range(30)),
+        *((200 + i, 3, 0, 1, i) for i in range(30)),
+        *((300 + 5 * i, 10, 0, 8, i) for i in range(30)))
     yield "empty", b"SWTRACE1"
 
 

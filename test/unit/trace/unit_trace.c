@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "apps/trace/load.h"
 #include "test/support/random.h"
@@ -310,6 +311,86 @@ static void trace__survives_damage(void **state)
 	assert_in_range(n_read, 500, 2900);
 }
 
+enum { CROWD = 30000, STEP_US = 10 };
+
+enum crowd {
+	PLAIN,  /* each call has a round of its own, and ends before the next */
+	CALLS,  /* all are open at once, and of one round */
+	COPIES, /* a long copy covers all others, and all calls */
+};
+
+static void crowd_put(FILE *f, uint16_t daemon, enum sw_trace_kind kind,
+	uint64_t us, uint32_t round, uint32_t chunk, uint64_t ns)
+{
+	struct sw_trace_event e = {.t_ns = us * US + UINT64_C(10000000000),
+		.ns = (uint32_t)ns,
+		.key = kind < SW_TRACE_READY ? KEY : 0,
+		.round = round,
+		.chunk = chunk,
+		.kind = (uint8_t)kind};
+
+	block_put(f, SW_TRACE_EVENTS, daemon, &e, sizeof(e));
+}
+
+/* Record CROWD calls of a rank, each with a chunk and a copy. */
+static void crowd_make(enum crowd crowd, FILE *f)
+{
+	fwrite(SW_TRACE_MAGIC, 1, SW_TRACE_MAGIC_BYTES, f);
+	daemon_put(f, 0);
+	daemon_put(f, SERVER);
+	crowd_put(f, 0, SW_TRACE_COPY_IN, STEP_US * (uint64_t)CROWD, 0, 0,
+		crowd == COPIES ? UINT64_C(4000000000) : 1);
+	for (uint32_t i = 0; i < CROWD; i++) {
+		uint32_t round = crowd == CALLS ? 0 : i;
+		uint32_t chunk = crowd == CALLS ? i : 0;
+		uint64_t us = STEP_US * (uint64_t)i;
+		/* calls come after all copies */
+		uint64_t ahead = crowd == COPIES ? 3000000 : 0;
+
+		crowd_put(f, 0, SW_TRACE_COPY_IN, us - ahead, 0, i, 500);
+		crowd_put(f, 0, SW_TRACE_CALL, us, round, i, 0);
+		crowd_put(f, 0, SW_TRACE_PUSH, us + 2, round, chunk, 100);
+		crowd_put(f, SERVER, SW_TRACE_FOLD, us + 3, round, chunk, 100);
+		crowd_put(
+			f, SERVER, SW_TRACE_RESULT, us + 4, round, chunk, 100);
+		crowd_put(f, 0, SW_TRACE_HOLD, us + 5, round, chunk, 100);
+		if (crowd != CALLS)
+			crowd_put(f, 0, SW_TRACE_DONE, us + 6, round, i, 0);
+	}
+	for (uint32_t i = 0; crowd == CALLS && i < CROWD; i++)
+		crowd_put(f, 0, SW_TRACE_DONE, STEP_US * (uint64_t)CROWD + i, 0,
+			i, 0);
+}
+
+/* Return the CPU time that reading and showing such a trace takes. */
+static double crowd_time(enum crowd crowd)
+{
+	struct sw_trace_data t = {0};
+	char *trace = NULL;
+	size_t n;
+	FILE *f = open_memstream(&trace, &n);
+	clock_t begin;
+
+	crowd_make(crowd, f);
+	fclose(f);
+	begin = clock();
+	free(show(&t, trace, n));
+	assert_int_equal(t.n_spans, CROWD);
+	assert_int_equal(t.n_pieces, CROWD);
+	sw_trace_free(&t);
+	free(trace);
+	return (double)(clock() - begin) / CLOCKS_PER_SEC;
+}
+
+/* A trace of a hostile daemon takes not much longer than one of its size. */
+static void trace__takes_time_by_its_size(void **state)
+{
+	double plain_s = crowd_time(PLAIN);
+
+	assert_true(crowd_time(CALLS) < 4 * plain_s);
+	assert_true(crowd_time(COPIES) < 4 * plain_s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -318,6 +399,7 @@ int main(void)
 		cmocka_unit_test(trace__aligns_clocks),
 		cmocka_unit_test(trace__tells_what_the_frames_of_a_burst_did),
 		cmocka_unit_test(trace__survives_damage),
+		cmocka_unit_test(trace__takes_time_by_its_size),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
