@@ -5,10 +5,9 @@
  * send such lines to NCCL at TCP port 28028. systemd, or another super-server,
  * starts a process for each reader, so no reader waits for another one.
  *
- * A tensor or group that waits is shown as a communicator: members whose
- * contribution is missing have made one collective less than the others.
- */
-#include <ctype.h>
+ * A tensor or group that waits is a communicator: members whose contribution is
+ * missing have made one collective less than the others. */
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +22,8 @@
 #include "apps/cli/clock.h"
 #include "apps/cli/cmd.h"
 #include "apps/cli/json.h"
+#include "engine/base/bytes.h"
+#include "engine/base/text.h"
 #include "pmd/host/daemons.h"
 
 enum { PROTOCOL = 2, LINE = 256, MONITOR_MS = 1000, STILL_MS = 1000 };
@@ -249,23 +250,42 @@ static bool has_line(const char *text, const char *line, size_t n)
 	return false;
 }
 
+static void event_print(
+	const char *when, const char *word, char *details, bool is_json)
+{
+	struct sw_json j;
+
+	if (!is_json) {
+		printf("[%s] %s: %s\n", when, word, details);
+		return;
+	}
+	sw_json_init(&j, stdout);
+	sw_json_object_open(&j, NULL);
+	sw_json_text(&j, "timestamp", when);
+	sw_json_text(&j, "group", "LIFECYCLE");
+	sw_json_text(&j, "event", word);
+	sw_json_text(&j, "details", details);
+	sw_json_close(&j);
+}
+
 /* Print the lines of @now that @before lacks. */
 static void difference_print(
-	const char *now, const char *before, const char *word)
+	char *now, const char *before, const char *word, bool is_json)
 {
 	char when[32];
 
 	time_format(when);
-	for (const char *end; *now; now = end + 1) {
+	for (char *end; *now; now = end + 1) {
 		end = strchr(now, '\n');
+		*end = '\0';
 		if (!has_line(before, now, (size_t)(end - now)))
-			printf("[%s] %s: %.*s\n", when, word, (int)(end - now),
-				now);
+			event_print(when, word, now, is_json);
+		*end = '\n';
 	}
 }
 
-/* Print changes until the reader closes its end. */
-static int monitor(void)
+/* Until the reader closes its end. */
+static int monitor(bool is_json)
 {
 	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
 	char *before = strdup(""), *now, rest[LINE];
@@ -275,8 +295,8 @@ static int monitor(void)
 		now = events_list();
 		if (!now)
 			break;
-		difference_print(before, now, "END");
-		difference_print(now, before, "BEGIN");
+		difference_print(before, now, "END", is_json);
+		difference_print(now, before, "BEGIN", is_json);
 		free(before);
 		before = now;
 		is_over = fflush(stdout) ||
@@ -289,40 +309,82 @@ static int monitor(void)
 
 /* --- commands --- */
 
-static bool is_command(const char *line, const char *word, const char **rest)
+/* Return what follows @word and a space in @line, or NULL. */
+static char *after(char *line, const char *word)
 {
 	size_t n = strlen(word);
 
-	if (strncasecmp(line, word, n) || (line[n] && line[n] != ' '))
-		return false;
-	*rest = line + n + (line[n] == ' ');
+	return !strncasecmp(line, word, n) && line[n] == ' ' ? line + n + 1
+							     : NULL;
+}
+
+/* Daemons have a second to answer, whatever the reader asks for. */
+static void timeout_answer(const char *text)
+{
+	char *end;
+	double s = strtod(text, &end);
+
+	if (end == text || *end || !isfinite(s) || s < 0)
+		printf("ERROR: Invalid timeout value %s\n", text);
+	else
+		printf("OK\n");
+}
+
+static void format_answer(const char *text, bool *is_json)
+{
+	if (strcasecmp(text, "json") && strcasecmp(text, "text")) {
+		printf("ERROR: Invalid format %s\n", text);
+		return;
+	}
+	*is_json = !strcasecmp(text, "json");
+	printf("OK\n");
+}
+
+/* Are these event groups of NCCL's?  There is one kind of events here, which
+ * every group has. */
+static bool are_groups(char *text)
+{
+	static const char *const groups[] = {"lifecycle", "trace", "all"};
+	char *rest;
+
+	for (char *s = strtok_r(text, ", ", &rest); s;
+		s = strtok_r(NULL, ", ", &rest)) {
+		bool is_known = false;
+
+		for (size_t i = 0; i < SW_ARRAY_SIZE(groups); i++)
+			is_known |= !strcasecmp(s, groups[i]);
+		if (!is_known) {
+			printf("ERROR: Invalid event group '%s'\n", s);
+			return false;
+		}
+	}
 	return true;
 }
 
-/* Answer one command.  Returns the exit code; -1: read another command. */
-static int answer(const char *line, bool *is_json)
+/* Answer one command.  Returns the exit code; -1: there may be more. */
+static int answer(char *line, bool *is_json)
 {
 	char name[] = "status";
 	char *argv[] = {name, NULL};
-	const char *rest;
+	char *rest = NULL;
 
-	if (is_command(line, "CLIENT PROTOCOL", &rest)) {
+	if (after(line, "CLIENT PROTOCOL")) {
 		printf("SERVER PROTOCOL %d\n", PROTOCOL);
-	} else if (is_command(line, "TIMEOUT", &rest) &&
-		   isdigit((unsigned char)*rest)) {
-		printf("OK\n"); /* daemons always get a second to answer */
-	} else if (is_command(line, "SET FORMAT", &rest) &&
-		   (!strcasecmp(rest, "json") || !strcasecmp(rest, "text"))) {
-		*is_json = !strcasecmp(rest, "json");
-		printf("OK\n");
-	} else if (is_command(line, "STATUS", &rest) ||
-		   is_command(line, "VERBOSE STATUS", &rest)) {
+	} else if ((rest = after(line, "TIMEOUT"))) {
+		timeout_answer(rest);
+	} else if ((rest = after(line, "SET FORMAT"))) {
+		format_answer(rest, is_json);
+	} else if (!strcasecmp(line, "STATUS") ||
+		   !strcasecmp(line, "VERBOSE STATUS")) {
 		return *is_json ? json_status() : sw_cmd_status(1, argv);
-	} else if (is_command(line, "MONITOR", &rest)) {
-		printf("OK\n");
-		return monitor();
+	} else if (!strcasecmp(line, "MONITOR") ||
+		   (rest = after(line, "MONITOR"))) {
+		if (!rest || are_groups(rest)) {
+			printf("OK\n");
+			return monitor(*is_json);
+		}
 	} else {
-		printf("ERROR: unknown command\n");
+		printf("ERROR: Unknown command %s\n", line);
 	}
 	return fflush(stdout) ? 1 : -1;
 }
@@ -339,7 +401,12 @@ int sw_cmd_ras(int argc, char **argv)
 	if (code)
 		return code == SW_ARGS_HELP ? 0 : 2;
 	for (code = -1; code < 0 && fgets(line, sizeof(line), stdin);) {
-		line[strcspn(line, "\r\n")] = '\0';
+		size_t n = strcspn(line, "\r\n");
+
+		if (n == LINE - 1)
+			break; /* as NCCL ends connections with such lines */
+		line[n] = '\0';
+		sw_text_clean(line, sizeof(line));
 		code = answer(line, &is_json);
 	}
 	return code < 0 ? 0 : code;

@@ -212,38 +212,42 @@ class Inetd(socketserver.ForkingTCPServer):
 
 
 class NcclRas:
-    """The steps of ncclras (NCCL, src/ras/client.cc): its handshake first, each
-    answer awaited, then the status until the connection ends."""
+    """The steps of ncclras (NCCL, src/ras/client.cc): it gives the greeting a second, awaits
+    each answer up to its newline, then copies the status until the other end closes.
+    Without -t and -f it sends neither TIMEOUT nor SET FORMAT."""
 
-    def __init__(self, address, timeout_s=5):
+    def __init__(self, address, timeout_s=None, form=None):
         self.sock = socket.create_connection(address, rig.START_S)
-        self.file = self.sock.makefile("rw", encoding="utf-8")
         said = self.ask("CLIENT PROTOCOL 2")
-        check(re.fullmatch(r"SERVER PROTOCOL \d+\n", said), said)
-        check(int(said.split()[2]) >= 2, said)
-        check(self.ask(f"TIMEOUT {timeout_s}") == "OK\n", "TIMEOUT")
+        check(said == "SERVER PROTOCOL 2\n", said)
+        if timeout_s is not None:
+            check(self.ask(f"TIMEOUT {timeout_s}") == "OK\n", "TIMEOUT")
+        if form:
+            check(self.ask(f"SET FORMAT {form}") == "OK\n", "SET FORMAT")
 
     def ask(self, line):
-        self.file.write(line + "\n")
-        self.file.flush()
-        return self.file.readline()
+        """An answer; bytes behind its newline would stay unread in ncclras's buffer."""
+        self.sock.sendall(line.encode() + b"\n")
+        said = b""
+        while not said.endswith(b"\n"):
+            said += self.sock.recv(1023) or b"(closed)\n"
+        return said.decode()
 
-    def status(self, command, form="text"):
-        check(self.ask(f"SET FORMAT {form}") == "OK\n", "SET FORMAT")
-        self.file.write(command + "\n")
-        self.file.flush()
-        self.sock.shutdown(socket.SHUT_WR)
-        return self.file.read()
+    def status(self, command):
+        self.sock.sendall(command.encode() + b"\n")  # and it keeps its end open
+        return b"".join(iter(lambda: self.sock.recv(4095), b"")).decode()
 
-    def monitor(self, pattern):
+    def monitor(self, pattern, groups=""):
         """Events, until one matches."""
-        check(self.ask("MONITOR") == "OK\n", "MONITOR")
-        for line in self.file:
-            check(re.match(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] \w+: ", line),
-                  line)
-            if re.search(pattern, line):
-                break
+        self.sock.sendall(f"MONITOR{groups}\n".encode())
+        said = ""
+        while not re.search(pattern, said):
+            more = self.sock.recv(4095).decode()
+            check(more, f"closed after {said}")
+            said += more
+        check(said.startswith("OK\n"), said)
         self.sock.shutdown(socket.SHUT_RDWR)  # forks of ours have it, too
+        return said[3:].splitlines()
 
 
 def check_ncclras():
@@ -251,27 +255,40 @@ def check_ncclras():
     with Inetd() as inetd:
         at = inetd.server_address
         for command in "STATUS", "VERBOSE STATUS":
-            check(f"job {UNIQUE} at server" in NcclRas(at).status(command),
-                  command)
-        found = json.loads(NcclRas(at).status("VERBOSE STATUS", "json"))
-        check({"nccl_version", "timestamp", "communicators_count",
-               "communicators", "ras"} <= set(found), f"{set(found)}")
+            check(f"job {UNIQUE} at server" in NcclRas(at).status(command), command)
+            NcclRas(at, 0, "text").status(command)
+        found = json.loads(NcclRas(at, 5, "json").status("VERBOSE STATUS"))
+        check({"nccl_version", "cuda_runtime_version", "cuda_driver_version", "timestamp",
+               "communicators_count", "communicators"} <= set(found) and
+              set(found["ras"]) == {"collection_time_sec", "timeouts_count"}, f"{set(found)}")
         for c in found["communicators"]:
-            check({"hash", "size", "ranks_count", "missing_ranks_count",
+            check({"hash", "secondary_hash", "size", "ranks_count", "missing_ranks_count",
                    "ranks", "missing_ranks"} <= set(c), f"{set(c)}")
             for r in c["ranks"]:
-                check({"rank", "host", "pid", "cuda_dev", "nvml_dev", "status",
-                       "collective_counts"} <= set(r), f"{r}")
-        NcclRas(at).monitor(f"BEGIN: job {UNIQUE} is running")
+                check(set(r) == {"rank", "host", "pid", "cuda_dev", "nvml_dev", "status",
+                                 "collective_counts"}, f"{r}")
+                check(set(r["status"]) == {"init_state", "async_error", "finalize_called",
+                                           "destroy_flag", "abort_flag"}, f"{r}")
+        for line in NcclRas(at).monitor(f"BEGIN: job {UNIQUE} is running\n"):
+            check(re.match(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] \w+: ", line), line)
+        lines = NcclRas(at, form="json").monitor(f"job {UNIQUE} is running.*\n",
+                                                 " lifecycle,trace")
+        check(all(set(json.loads(line)) == {"timestamp", "group", "event", "details"}
+                  for line in lines), f"{lines}")
         inetd.shutdown()
 
 
 def check_ras():
-    """Check the answers that NCCL's readers need; rank 2 is a collective behind."""
-    head, _, text = ras("CLIENT PROTOCOL 2", "timeout 5", "nonsense",
-                        "SET FORMAT json", "VERBOSE STATUS", "STATUS"
-                        ).partition("{")
-    check(head == "SERVER PROTOCOL 2\nOK\nERROR: unknown command\nOK\n", head)
+    """What NCCL's readers ask and need; rank 2 is a collective behind."""
+    head, _, text = ras("client protocol 7\r", "timeout 2.5", "TIMEOUT 5s", "timeout -1",
+                        "nonsense", "STATUS of all", "SET FORMAT xml", "monitor all,some",
+                        "SET FORMAT json", "VERBOSE STATUS", "STATUS").partition("{")
+    check(head == "SERVER PROTOCOL 2\nOK\nERROR: Invalid timeout value 5s\n"
+          "ERROR: Invalid timeout value -1\nERROR: Unknown command nonsense\n"
+          "ERROR: Unknown command STATUS of all\nERROR: Invalid format xml\n"
+          "ERROR: Invalid event group 'some'\nOK\n", head)
+    check(ras("CLIENT PROTOCOL 2", "x" * 300, "STATUS") == "SERVER PROTOCOL 2\n",
+          "a long line ends the connection")
     found = json.loads("{" + text)
     comms = [c for c in found["communicators"] if c["job"] == UNIQUE]
     check(found["communicators_count"] >= len(comms) == 2 and
