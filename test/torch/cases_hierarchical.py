@@ -327,6 +327,20 @@ def case_gives_up():
     time.sleep(3)  # the others are told while it is there
 
 
+def case_recorded():
+    """Gradients of a model, until the test has recorded some."""
+    model = nn.Linear(100, 100)
+    optimizer = make(model)
+    is_over = torch.zeros(1)
+    while not is_over:  # all ranks end with the same step
+        model(torch.ones(1, 100)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        is_over = hvd.allreduce(torch.tensor(
+            [float(os.path.exists(os.environ["RECORDED"]))]), name="over")
+    check(is_used(optimizer), "not hierarchical")
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     hvd.init()

@@ -24,12 +24,12 @@ def copies_of(net, path):
             if e["name"].startswith("copy ") and "tensor" in e["args"])
 
 
-def await_copies(net, file, has_all):
+def await_copies(net, file, has_all, **env):
     """The file's case "recorded" runs until has_all() is true of its copies."""
     net.start_all()
     with tempfile.TemporaryDirectory() as folder:
         done = os.path.join(folder, "done")
-        ranks = net.cases(file, "recorded", env={"RECORDED": done})
+        ranks = net.cases(file, "recorded", env={**env, "RECORDED": done})
         rig.wait_until(lambda: has_all(copies_of(net, os.path.join(folder, "t.json"))),
                        rig.RUN_S, "copies of all kinds")
         with open(done, "w", encoding="utf-8"):

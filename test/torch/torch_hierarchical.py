@@ -7,6 +7,8 @@ import subprocess
 import torch_rig
 import lan
 import rig
+from proc_ps import named
+from recorded import await_copies
 from rig import check
 from torch_rig import TorchNet
 
@@ -58,6 +60,17 @@ def test_sums():
         net.ranks_ok("cases_hierarchical.py", "by_variable",
                      env={"SUMWIRE_HIERARCHICAL": "1",
                           "SUMWIRE_CROSS_BARRIER": "1"})
+
+
+def test_copies_in_a_trace():
+    """Gradients are copied here into bundles; a device's parts by libsumwire."""
+    for device, wanted in (("", [("copy in", 40000, 40000)]),
+                           ("fake:gbit=40,latency_us=10",
+                            [("copy in", 20000, 20300), ("copy out", 20000, 20300)])):
+        with named(Machines((2, 2))) as net:
+            await_copies(net, "cases_hierarchical.py", lambda copies, wanted=wanted: all(
+                any(name == kind and least <= n <= most for name, n in copies)
+                for kind, least, most in wanted), SUMWIRE_DEVICE=device)
 
 
 def test_by_stream():

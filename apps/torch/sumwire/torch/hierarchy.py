@@ -15,6 +15,7 @@ With NCCL, and a device whose streams can wait, two streams do all of it.  Then
 the current stream waits, and the thread waits in step() only for the sums of
 the previous step (sums.StreamSums)."""
 import hashlib
+import time
 
 import torch
 
@@ -28,12 +29,14 @@ from sumwire.torch.staging import find_stage
 class Parted:
     """Hold a bundle's memory, with the interface of job.Shared.  is_pushed: it
     is filled in, and its sum has not arrived; mark: mark of the stream that has
-    filled it in."""
-    __slots__ = ("client", "name", "flat", "n_pushes", "is_pushed", "mark")
+    filled it in; sum: its last sums.Sum; copies: those that a trace lacks."""
+    __slots__ = ("client", "name", "flat", "n_pushes", "is_pushed", "mark", "sum",
+                 "copies")
 
     def __init__(self, client, name, flat):
         self.client, self.name, self.flat = client, name, flat
         self.n_pushes, self.is_pushed, self.mark = 0, False, None
+        self.sum, self.copies = None, []
 
     @property
     def tensor(self):
@@ -51,8 +54,9 @@ class Parted:
 
 class Hierarchy:
     """Sum the bundles of a set of gradients.  Methods have the names of a
-    client's."""
-    is_traced = 0  # a trace shows no copies of these calls
+    client's.  is_traced: at the last push, did a trace want copies made here?
+    Those of a device libsumwire itself notes."""
+    is_traced = 0
 
     def __init__(self, job, place, machine, cross, stage):
         self.job, self.place = job, place
@@ -85,6 +89,8 @@ class Hierarchy:
     def push(self, parted, step):
         """Note that a bundle is filled in, and begin all sums that can
         begin."""
+        client = self.job.client
+        self.is_traced = not self.sums.device and client.lib.sw_is_traced(client.pointer)
         parted.mark = self.sums.stream.mark()
         with self:
             parted.is_pushed = True
@@ -105,6 +111,22 @@ class Hierarchy:
             self.n_begun = 0
             for each in self.order:
                 each.is_pushed = False
+                self.note(each)
+
+    def copied(self, parted, is_out, began_ns, n_bytes=None):
+        """Note for a trace that a copy of a bundle, or of n_bytes of it, ends
+        now."""
+        parted.copies.append((is_out, began_ns, time.monotonic_ns(),
+                              n_bytes or parted.flat.nbytes))
+        if is_out:
+            self.note(parted)
+
+    def note(self, parted):
+        """Give a bundle's copies to the call of its sum between machines."""
+        copies, parted.copies = parted.copies, []
+        if copies and parted.sum and parted.sum.call:
+            self.job.collectives.note_copies(
+                [(parted.sum.call, *copy) for copy in copies])
 
     def settle(self):
         """Wait for the last step at the end of the job, and raise its error."""
@@ -120,7 +142,7 @@ class Hierarchy:
             each = self.order[self.n_begun]
             self.n_begun += 1
             if each.is_pushed:
-                self.sums.begin(each.flat, each.mark)
+                each.sum = self.sums.begin(each.flat, each.mark)
 
     def look(self):
         """Advance the job's calls, and raise an error if the job has failed."""
