@@ -419,7 +419,8 @@ static void socket_check(const struct check *c, const char *header,
 {
 	if (*socket && !strcmp(socket, taken))
 		sw_report_error(c->report, line_of(c, header, "socket"), header,
-			"socket", "is that of [%s], too: give each its own",
+			"socket",
+			"[%s] has the same socket: give each section its own",
 			other);
 }
 

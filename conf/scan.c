@@ -239,7 +239,8 @@ static void line_take(struct walk *w, char *s)
 	/* iniparser would append the next line to this one, even a comment. */
 	if (s[strlen(s) - 1] == '\\')
 		sw_report_error(w->report, w->line, NULL, NULL,
-			"the line ends in '\\', but lines are not joined");
+			"the line ends in '\\', but continuation lines are not "
+			"supported");
 	else if (*s == '[')
 		header_take(w, s);
 	else if (*s != ';' && *s != '#')

@@ -390,7 +390,7 @@ int sw_cost_step(const struct cost_shape *shape, struct cost_steps *out)
 
 	if (sw_sum_best(SW_SUM_AVX2)->level != SW_SUM_AVX2) {
 		fprintf(stderr, "sumwire-lab engine: this CPU has no AVX2, "
-				"for which instructions are counted\n");
+				"whose kernels are counted\n");
 		return SW_EINVAL;
 	}
 	err = run_one(shape, &sent, out);

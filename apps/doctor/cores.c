@@ -168,7 +168,7 @@ static void check_isolation(
 	char shared[LIST] = "", ticking[LIST] = "", mend[SW_DOCTOR_TEXT];
 
 	if (!n) {
-		sw_doctor_ok(r, name, "no CPUs are named ([lcore] cpus)");
+		sw_doctor_ok(r, name, "[lcore] cpus names no CPUs");
 		return;
 	}
 	if (missing(e, "/sys/devices/system/cpu/isolated", own, n, shared)) {
@@ -247,7 +247,7 @@ static void check_siblings(
 	}
 	sw_doctor_ok(r, name, "%s",
 		n ? "each polling core is a core of its own"
-		  : "no CPUs are named ([lcore] cpus)");
+		  : "[lcore] cpus names no CPUs");
 }
 
 /* --- other threads --- */
@@ -262,7 +262,7 @@ static void check_load(
 	if (!sw_eyes_read(e, "/proc/loadavg", text, sizeof(text)) ||
 		!sw_eyes_read(e, "/sys/devices/system/cpu/online", list,
 			sizeof(list))) {
-		sw_doctor_ok(r, name, "the load is not known");
+		sw_doctor_ok(r, name, "the load average is unavailable");
 		return;
 	}
 	n = sw_eyes_cpus(list, cpus);
@@ -272,7 +272,8 @@ static void check_load(
 	else
 		sw_doctor_wrong(r, name,
 			"threads wait for a CPU, and polling cores with them",
-			"top -H shows the threads; end what is not needed",
+			"list the threads with top -H, and stop those not "
+			"needed",
 			"%.1f threads want to run on %u CPUs", load, n);
 }
 
@@ -349,7 +350,7 @@ static void check_pollers(
 	if (dir)
 		closedir(dir);
 	if (!p.n_own)
-		sw_doctor_ok(r, name, "no CPUs are named ([lcore] cpus)");
+		sw_doctor_ok(r, name, "[lcore] cpus names no CPUs");
 	else if (!p.n)
 		sw_doctor_ok(r, name, "no other thread is pinned to them");
 	else

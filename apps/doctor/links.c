@@ -235,7 +235,7 @@ static void check_nodes(
 	sw_doctor_ok(r, check, "%s",
 		n ? "polling cores and ports are on the same nodes, as far as "
 		    "known"
-		  : "no CPUs are named ([lcore] cpus)");
+		  : "[lcore] cpus names no CPUs");
 }
 
 const struct sw_doctor_check sw_doctor_links[] = {

@@ -206,8 +206,8 @@ static void tell_nobody(struct path *p)
 	if (p->n_strange) {
 		sw_doctor_wrong(p->r, "UDP", cost,
 			"stop the other program there, or choose another port",
-			"%s: something answers there that is neither a doctor "
-			"nor a sumwire server (%u packets)",
+			"%s: another program answers there, neither doctor nor "
+			"sumwire server (%u packets)",
 			p->peer, p->n_strange);
 		return;
 	}

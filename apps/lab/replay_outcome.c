@@ -64,8 +64,7 @@ int sw_replay_dilate(const struct sw_replay *r, struct sw_replay_outcome *o)
 				      p3.part_bytes / rate);
 	fprintf(stderr,
 		"sumwire-lab replay: %u ranks carry %.2f Gb/s each way here, "
-		"a "
-		"result takes %.0f us, a credit %.0f; time is dilated by "
+		"a result takes %.0f us, a credit %.0f us; time is dilated by "
 		"%.3g\n",
 		r->n_ranks, 8e-9 * probe.bytes_s, 1e6 * probe.latency_s,
 		1e6 * o->credit_s * o->dilation, o->dilation);

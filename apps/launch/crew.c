@@ -172,8 +172,9 @@ void sw_crew_press(struct sw_crew *c)
 		const struct sw_proc *p = &c->procs[i];
 
 		if (p->pid && !p->is_daemon && !(is_term && c->is_hurried))
-			fprintf(stderr, "%s: %s still runs: %s\n", c->who,
-				p->name, is_term ? "SIGTERM" : "SIGKILL");
+			fprintf(stderr, "%s: %s still runs, sending %s\n",
+				c->who, p->name,
+				is_term ? "SIGTERM" : "SIGKILL");
 	}
 	sw_crew_tell(c, false);
 	sw_crew_signal(c, false, c->end_signal);

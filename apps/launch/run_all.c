@@ -127,7 +127,7 @@ static void on_end(void *ctx, uint32_t i)
 		return;
 	}
 	if (sw_crew_running(&x->crew, false) && !x->crew.end_signal)
-		fprintf(stderr, "%s: the other ranks have %.0f s to end\n",
+		fprintf(stderr, "%s: the other ranks have %.0f s to exit\n",
 			r->who, (double)r->grace_ns / 1e9);
 	begin_end(x, p->is_daemon ? FAILED : p->code, r->grace_ns);
 	/* A rank that a signal has ended is the cause, even if other ranks that
@@ -155,7 +155,7 @@ static void on_signal(void *ctx, int number)
 	}
 	if (x->crew.end_signal)
 		return;
-	fprintf(stderr, "%s: %s: the ranks have %.0f s to end\n", r->who,
+	fprintf(stderr, "%s: %s: the ranks have %.0f s to exit\n", r->who,
 		strsignal(number), (double)r->grace_ns / 1e9);
 	sw_crew_tell(&x->crew, false);
 	begin_end(x, SW_RUN_SIGNALLED + number, r->grace_ns);

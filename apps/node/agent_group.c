@@ -72,11 +72,12 @@ static struct agent_rank *place_for(struct agent_control *c,
 	else if (!g->ranks[i].is_here)
 		return &g->ranks[i];
 	else if (sw_agent_n_local(c->shared) == 1)
-		refuse(c, id, SW_EBUSY, "rank %u is used by process %u already",
+		refuse(c, id, SW_EBUSY,
+			"rank %u is already taken by process %u",
 			c->shared->daemon.conf.job.agent, g->ranks[i].pid);
 	else
 		refuse(c, id, SW_EBUSY,
-			"local rank %u of %u is used by process %u already", i,
+			"local rank %u of %u is already taken by process %u", i,
 			sw_agent_n_local(c->shared), g->ranks[i].pid);
 	return NULL;
 }
@@ -119,7 +120,7 @@ static void tell_who_stays(struct agent_control *c)
 	enum { EACH = 40 };
 	char text[160];
 	size_t n = (size_t)snprintf(text, sizeof(text),
-		"waiting for the last job at node %.32s to end:",
+		"waiting for the previous job at node %.32s to end:",
 		c->shared->daemon.conf.node.name);
 
 	for (uint32_t i = 0;

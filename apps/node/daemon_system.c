@@ -139,7 +139,8 @@ bool sw_daemon_hurried(const struct sw_daemon *d, uint32_t ms)
 	number = take_signal(ms);
 	if (!number || (number == SIGHUP && d->has_reload))
 		return false;
-	sw_log(&d->log, SW_LOG_WARN, "stopping at once: a second signal came");
+	sw_log(&d->log, SW_LOG_WARN,
+		"received a second signal, stopping at once");
 	return true;
 }
 

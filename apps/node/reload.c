@@ -152,7 +152,8 @@ void sw_daemon_reload(struct sw_daemon *d)
 
 	if (!now || sw_conf_load(d->path, now, &d->log)) {
 		sw_log(&d->log, SW_LOG_ERROR,
-			"%s is not reloaded; what was read before stays",
+			"%s is not reloaded; the previous configuration stays "
+			"in use",
 			d->path);
 		free(now);
 		return;
@@ -161,7 +162,7 @@ void sw_daemon_reload(struct sw_daemon *d)
 		section_compare(&c, &sw_sections[i]);
 	if (c.left[0])
 		sw_log(&d->log, SW_LOG_WARN,
-			"%s: only a restart takes these changes: %s", d->path,
+			"%s: these changes need a restart: %s", d->path,
 			c.left);
 	sw_log(&d->log, SW_LOG_INFO, "%s reloaded: %s", d->path,
 		c.taken[0] ? c.taken : "nothing else has changed");

@@ -77,7 +77,7 @@ int sw_topo_read(struct sw_machine *m, const char *xml, char *why, size_t size)
 		;
 	if (!is_whole) {
 		snprintf(why, size,
-			"hwloc fails on it (%s): its XML is damaged",
+			"hwloc cannot read the file (%s): its XML is damaged",
 			WIFSIGNALED(status) ? strsignal(WTERMSIG(status))
 					    : "without a signal");
 		return SW_ECONF;

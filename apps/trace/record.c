@@ -73,7 +73,7 @@ static void end_file(struct recording *rec)
 	rec->is_full = true;
 	if (errno == EPIPE)
 		return;
-	fprintf(stderr, "%s: cannot write %s: %s; it ends here\n", r->who,
+	fprintf(stderr, "%s: cannot write %s: %s; recording stopped\n", r->who,
 		r->path, strerror(errno));
 	rec->has_failed = true;
 	clearerr(r->to);
@@ -253,8 +253,10 @@ static void run(struct recording *rec, const sigset_t *ends)
 		poll_all(rec);
 		if (rec->n_bytes <= r->max_bytes)
 			continue;
-		fprintf(stderr, "%s: %s has its size, it ends here\n", r->who,
-			r->path);
+		fprintf(stderr,
+			"%s: %s has reached its size limit; recording "
+			"stopped\n",
+			r->who, r->path);
 		break;
 	}
 	finish(rec);

@@ -101,8 +101,9 @@ static int choose_device(struct sw_back *b, int32_t device, char *why)
 		return fail(b, "cudaGetDevice", err, why);
 	if (b->device < n)
 		return 0;
-	snprintf(why, SW_BACK_WHY, "there is no device %d, but %d: 0 to %d",
-		b->device, n, n - 1);
+	snprintf(why, SW_BACK_WHY,
+		"device %d does not exist: there are %d, 0 to %d", b->device, n,
+		n - 1);
 	return SW_EINVAL;
 }
 

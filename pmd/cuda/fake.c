@@ -69,7 +69,7 @@ static int fail(char *why, int err, const char *text)
 
 static int lost(char *why)
 {
-	return fail(why, SW_EDEVICE, "it was lost: lost_after says so");
+	return fail(why, SW_EDEVICE, "device lost by option lost_after");
 }
 
 /* --- streams --- */
@@ -392,9 +392,8 @@ static int fake_hold(struct sw_back *b, void *stream, _Atomic uint32_t *word,
 	uint32_t value, char *why)
 {
 	struct job j = {.kind = HOLD, .word = word, .value = value};
-	int err = b->no_hold || !stream
-			  ? fail(why, SW_ENOENT, "it is switched off")
-			  : put(stream, &j, why);
+	int err = b->no_hold || !stream ? fail(why, SW_ENOENT, "switched off")
+					: put(stream, &j, why);
 
 	atomic_fetch_add(&b->n_holds, !err); /* the hold may be over */
 	return err;

@@ -336,7 +336,8 @@ static void warn(struct sw_pipeline *l, const char *why)
 	if (atomic_exchange(&l->has_warned, true))
 		return;
 	snprintf(line, sizeof(line),
-		"%s: streams cannot wait for a sum (%s): the caller does",
+		"%s: streams cannot wait for a sum (%s), so calling threads "
+		"wait",
 		l->p.where, why);
 	l->p.log(l->p.log_ctx, line);
 }

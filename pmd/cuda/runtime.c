@@ -85,7 +85,8 @@ static int check_driver(struct sw_cuda *c, const char *name, char *why)
 		snprintf(why, SW_BACK_WHY, "%.80s finds no device", name);
 	} else if (!driver) {
 		snprintf(why, SW_BACK_WHY,
-			"%.40s is there, but no driver of NVIDIA's: %.60s (%d)",
+			"%.40s is installed, NVIDIA's driver is not: %.60s "
+			"(%d)",
 			name, c->GetErrorString(err), err);
 	} else {
 		snprintf(why, SW_BACK_WHY,

@@ -113,9 +113,9 @@ static int lock_open(const char *port, const char *path,
 		l->st.st_uid == geteuid())
 		return 0;
 	sw_log(log, SW_LOG_ERROR,
-		"port %s: %s does not belong to user %u: somebody else created "
-		"it; remove it, or choose a folder that nobody else can write "
-		"to",
+		"port %s: %s does not belong to user %u: remove it, or choose "
+		"a "
+		"folder in which no other user can write",
 		port, path, geteuid());
 	if (l->fd >= 0)
 		close(l->fd);

@@ -146,7 +146,8 @@ int sw_dpdk_interface_check(const struct sw_dpdk_port_params *p,
 	if (!p->device || sw_netif_get(p->device, &now)) {
 		sw_netif_names(text, sizeof(text));
 		sw_log(log, SW_LOG_ERROR,
-			"port %s: there is no interface \"%s\"; those here: %s",
+			"port %s: there is no interface \"%s\"; this machine "
+			"has: %s",
 			p->name, p->device ? p->device : "", text);
 		return SW_ECONF;
 	}

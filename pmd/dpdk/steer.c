@@ -20,8 +20,8 @@ static const char *const texts[SW_STEER_KINDS] = {
 	[SW_STEER_HANDOFF] = "to lcore 0, which hands them to the others",
 };
 static const char link_text[] =
-	"to the lcore with the sender's number, which hands on what is for "
-	"others";
+	"to the lcore with the sender's number, which hands over frames for "
+	"other lcores";
 
 uint32_t sw_dpdk_queue_of(const struct port *p, uint32_t endpoint)
 {

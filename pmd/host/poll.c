@@ -63,8 +63,7 @@ static void take_in(struct sw_host *h, int sock)
 	if (!sw_host_admits(h, cred.uid)) {
 		snprintf(text, sizeof(text),
 			"the agent at %s runs as user %u and does not admit "
-			"user %u; the agent's configuration lists those it "
-			"does",
+			"user %u; [agent] users lists the admitted users",
 			h->p.path, geteuid(), cred.uid);
 		if (sw_host_may_say(h))
 			sw_log(h->p.log, SW_LOG_WARN, "process %d refused: %s",
@@ -74,7 +73,8 @@ static void take_in(struct sw_host *h, int sock)
 	}
 	if (!s) {
 		send_away(sock, SW_EBUSY,
-			"too many processes attach to this agent at once");
+			"too many processes are attaching to this agent at "
+			"once");
 		return;
 	}
 	s->sock = sock;

@@ -248,7 +248,8 @@ static void release_buffers(
 {
 	if (c->is_released || !is_busy(c, m))
 		return;
-	sw_nccl_say(true, "a communicator is closed while it sums: aborted");
+	sw_nccl_say(
+		true, "a communicator is closed while it sums: aborting it");
 	sw_nccl_coll_fail(c, NCCL_INTERNAL);
 	c->is_released = c->is_aborting = true;
 	if (c->group)

@@ -167,8 +167,8 @@ static bool has_said(const struct listener *l, struct pending *p)
 	if (n > 0 && p->hello.magic == MAGIC && p->hello.version == 1 &&
 		sw_nccl_is_same(&p->hello.id, &l->id))
 		return true;
-	sw_nccl_say(true, "a stranger to this communicator connected; "
-			  "closed");
+	sw_nccl_say(true, "closed a connection from a process outside this "
+			  "communicator");
 	drop(p);
 	return false;
 }

@@ -49,7 +49,7 @@ def test_a_device_is_lost():
         net.start_all()
         good = start(net, 0, steps=1000)
         bad = start(net, 1, "fake:lost_after=60", steps=1000)
-        lost = "fake device: it was lost: lost_after says so"
+        lost = "fake device: device lost by option lost_after"
         bad.wait_error("SW_EDEVICE", f"rank 1: {lost}")
         good.wait_error("SW_EPEER", f"rank 1 .*{lost}")
 
@@ -87,7 +87,7 @@ def test_a_device_is_lost_in_a_collective():
     """The job ends at all ranks, and all know whose device it was."""
     for good, bad in collectives(2, 1, devices=("fake",
                                                 "fake:lost_after=60")):
-        lost = "fake device: it was lost: lost_after says so"
+        lost = "fake device: device lost by option lost_after"
         bad.wait_error("SW_EDEVICE", f"rank 1: {lost}")
         good.wait_error("SW_EPEER", f"rank 1 .*{lost}")
 

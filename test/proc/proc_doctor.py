@@ -150,7 +150,7 @@ def test_strange_answers():
 
     for make in (lambda data: b"?" * 300), larger, other:
         expect(with_answers(make), "UDP", "wrong",
-               "neither a doctor nor a sumwire server")
+               "neither doctor nor sumwire server")
 
 
 def test_loss():

@@ -105,7 +105,7 @@ def test_agent_that_is_taken():
         first = net.client(0, *SMALL, "--pause")
         first.await_out("declared")
         second = net.client(0, *SMALL, name="second")
-        second.wait_error(r"error open SW_EBUSY: rank 0 is used by process "
+        second.wait_error(r"error open SW_EBUSY: rank 0 is already taken by process "
                           f"{first.pid}")
         first.say()
         first.wait_ok()

@@ -190,7 +190,7 @@ def test_two_nodes_with_one_address():
 def test_no_such_interface():
     with Lan(agents=1) as net:
         net.ini["a"]["port lan"]["device"] = "eth7"
-        run_refused(net, "a", r"there is no interface \"eth7\"; those here: "
+        run_refused(net, "a", r"there is no interface \"eth7\"; this machine has: "
                     r".*agent0")
 
 

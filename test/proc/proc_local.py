@@ -159,7 +159,7 @@ def test_places_are_limited():
                            name="first")
         first.await_text("waiting for 1 of 2 local ranks")
         net.client(0, "--local-rank", "1", name="second").wait_error(
-            "SW_EBUSY", r"local rank 1 of 2 is used by process \d+ already")
+            "SW_EBUSY", r"local rank 1 of 2 is already taken by process \d+")
         net.client(0, "--local-rank", "2", name="third").wait_error(
             "SW_EINVAL", "local rank 2 is out of range: .* allows 0 to 1")
         other = net.client(0, name="other")

@@ -138,7 +138,7 @@ def test_first_bad_exit_code():
     with shell("[ $RANK = 1 ] && exit 7; sleep 100", "-np", "3", "--grace",
                "300ms") as p:
         p.wait_error(r"rank 1 ended with exit code 7",
-                     r"rank 0 still runs: SIGTERM", code=7, limit_s=SHORT_S)
+                     r"rank 0 still runs, sending SIGTERM", code=7, limit_s=SHORT_S)
         check("rank 2 ended" not in p.log(), "blames who was told to end")
 
 
@@ -186,7 +186,7 @@ def test_who_does_not_end_is_killed():
             "0.05; done; exit 3; fi; trap '' TERM; touch $TMPDIR/deaf; "
             "sleep 100 & sleep 100")
     with shell(text, "-np", "2", "--grace", "100ms") as p:
-        p.wait_error(r"rank 1 still runs: SIGKILL", code=3, limit_s=SHORT_S)
+        p.wait_error(r"rank 1 still runs, sending SIGKILL", code=3, limit_s=SHORT_S)
 
 
 def test_what_a_rank_leaves_is_ended():
@@ -252,7 +252,7 @@ def test_signal_while_daemons_stop():
                        "second signal")
         finally:
             os.kill(server, signal.SIGCONT)
-        p.wait_error(r"\[server\] .*stopping at once: a second signal came", code=143,
+        p.wait_error(r"\[server\] .*received a second signal, stopping at once", code=143,
                      limit_s=SHORT_S)
 
 

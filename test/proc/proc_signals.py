@@ -124,13 +124,13 @@ def test_service_manager():
         net.ini["a"]["serve"] = {"quota": "1GiB"}
         net.write_ini("a")
         p.signal(signal.SIGHUP)
-        p.await_text(r"only a restart takes these changes: \[serve\] quota")
+        p.await_text(r"these changes need a restart: \[serve\] quota")
         p.await_text(r"reloaded: \[log\] level, \[share x\] weight|"
                      r"reloaded: \[share x\] weight, \[log\] level")
         net.ini["a"]["share x"] = {"wait": 4}
         net.write_ini("a")
         p.signal(signal.SIGHUP)
-        p.await_text(r"is not reloaded; what was read before stays")
+        p.await_text(r"is not reloaded; the previous configuration stays in use")
         rig.run_steps(net, *rig.SMALL)
         check("opened" not in p.log(), f"level info:\n{p.log()}")
         for row in p.log().splitlines():
@@ -234,7 +234,7 @@ def run_hurried(name, tell, *patterns):
                        "chunk that waits for rank 1")
         p = net.daemons.pop(name)
         tell(p)
-        for pattern in (r"stopping at once: a second signal came",
+        for pattern in (r"received a second signal, stopping at once",
                         *patterns):
             p.await_text(pattern)
         check(p.wait(rig.STOP_S) == 0, f"{name} did not end well")

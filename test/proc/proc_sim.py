@@ -88,7 +88,7 @@ def test_sweep():
         p = subprocess.run([os.path.abspath(rig.lab()), "sim", "x.ini", "--out", "c.csv",
                             "--threads", "1"], capture_output=True, text=True, cwd=d, check=False,
                            timeout=rig.RUN_S, preexec_fn=lambda: limit_files(len(rows)))
-        check(p.returncode == 1 and "c.csv takes no more; the same command" in p.stderr, p)
+        check(p.returncode == 1 and "c.csv is full; free space, and the same command" in p.stderr, p)
         p = sim("x.ini", "--out", "c.csv", cwd=d)
         check(p.returncode == 0 and "of 4 points are in c.csv" in p.stderr, p)
 

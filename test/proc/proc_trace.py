@@ -290,7 +290,7 @@ def check_full_disk(net, folder):
                 'code=$?; cp "$1/t" "$3"; exit $code', "sh", disk, rig.sumwire(), raw,
                 unique("a"))
     check(p.wait(rig.RUN_S) == 1, "a full disk is an error")
-    check(re.search("cannot write .*/t: No space left on device; it ends here", p.log()),
+    check(re.search("cannot write .*/t: No space left on device; recording stopped", p.log()),
           p.log())
     rig.check_goes_on(clients)
     for c in clients:

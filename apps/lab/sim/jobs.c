@@ -78,14 +78,16 @@ int sw_sim_servers_check(const struct sw_sim_job *j, const uint32_t *servers,
 			"128");
 	if (d->agent.lcores > n * d->job.server_lcores)
 		return refuse(j->sim, d,
-			"lcores: each of an agent's needs a polling core that "
-			"sums, and there are fewer");
+			"lcores: each lcore of an agent needs a server lcore "
+			"of "
+			"its own, and there are fewer");
 	for (uint32_t i = 0; i < n; i++)
 		if (is_among(servers[i], j->nodes, j->n_agents))
 			++*n_colocated;
 		else if (*n_colocated)
 			return refuse(j->sim, d,
-				"servers: those on nodes of agents come last");
+				"servers: list servers on nodes of agents "
+				"last");
 	if (*n_colocated && d->agent.lcores > 1)
 		return refuse(j->sim, d,
 			"lcores: more than 1 needs nodes without servers");
@@ -103,7 +105,8 @@ static int check_agents(const struct sw_sim_job *j, const uint32_t *agents)
 		return refuse(j->sim, d, "agents: a job has at most 64");
 	for (uint32_t i = 0; i < j->n_agents; i++) {
 		if (is_among(agents[i], agents, i))
-			return refuse(j->sim, d, "agents: a node twice");
+			return refuse(j->sim, d,
+				"agents: the list names a node twice");
 		if (j->sim->net.nodes[agents[i]].step)
 			return refuse(j->sim, d,
 				"agents: a node has an agent of another job");

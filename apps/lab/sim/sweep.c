@@ -242,8 +242,8 @@ static int finish(struct work *w)
 	w->f = NULL;
 	if (w->is_full) {
 		fprintf(stderr,
-			"sumwire-lab sim: %s takes no more; the same "
-			"command goes on there\n",
+			"sumwire-lab sim: %s is full; free space, and the "
+			"same command continues the sweep\n",
 			s->out);
 		return SW_EIO;
 	}

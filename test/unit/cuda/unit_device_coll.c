@@ -309,7 +309,7 @@ static void device__lost(void **state)
 		assert_contains(sw_last_error(s->c), "rank 3: fake device 0: ");
 	}
 	rig_await(s->r, 1, SW_HOST_DIED,
-		"fake device 0: it was lost: lost_after says so");
+		"fake device 0: device lost by option lost_after");
 	assert_int_equal(
 		sw_coll_device(s->d, s->g, &a, NULL, &h[0]), SW_EDEVICE);
 	assert_contains(sw_last_error(s->c), "was lost");
