@@ -312,7 +312,7 @@ static void device__lost(void **state)
 		"fake device 0: device lost by option lost_after");
 	assert_int_equal(
 		sw_coll_device(s->d, s->g, &a, NULL, &h[0]), SW_EDEVICE);
-	assert_contains(sw_last_error(s->c), "was lost");
+	assert_contains(sw_last_error(s->c), "device lost");
 	sw_fake_stream_close(stream);
 }
 
