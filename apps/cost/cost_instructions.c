@@ -21,6 +21,7 @@ static const struct row stages[] = {COST_STAGES(ROW)};
 static const char *const parts[COST_PARTS] = {
 	"engine", "crc", "add", "copy", "port"};
 
+/* Of no job: of strangers, or of a reader of the status. */
 static bool is_stranger(uint32_t stage)
 {
 	return stage >= COST_WRONG_SESSION;

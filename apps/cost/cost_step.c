@@ -40,7 +40,9 @@ struct step {
 	struct cost_nodes nodes; /* first, for casts */
 	struct sent *sent;
 	uint64_t now_ns;
-	bool is_counted; /* a measured round of the second run */
+	bool is_counted;   /* a measured round of the second run */
+	bool is_looked_at; /* a reader wants to know the state of the server */
+	struct sw_server_view view;
 	uint64_t units[COST_N_STAGES];
 	/* A PUSH that the server received. */
 	uint8_t push[SW_HEAD_BYTES + SW_PAYLOAD_MAX];
@@ -116,6 +118,15 @@ static void worker_submit(struct step *x, uint32_t round)
 {
 	sw_cost_nodes_push(&x->nodes, round);
 	x->units[COST_WORKER_SUBMIT] += sw_cost_submits(x->nodes.shape);
+}
+
+/* Tell a reader a part of the server's state, as the daemon's lcore does. */
+__attribute__((noinline)) static void server_look(struct step *x)
+{
+	if (!sw_server_describe(x->nodes.server, x->now_ns, &x->view))
+		return;
+	x->is_looked_at = false;
+	x->units[COST_SERVER_LOOK]++;
 }
 
 static void submit(struct step *x, uint32_t round)
@@ -267,6 +278,8 @@ static void turn_until(
 		for (uint32_t end = COST_ENDS; end-- > 0;)
 			x->now_ns += FRAME_NS * turn_stages[end][x->is_counted](
 							x, &nodes->loops[end]);
+		if (x->is_looked_at)
+			server_look(x);
 	}
 }
 
@@ -276,6 +289,8 @@ static int run_rounds(struct step *x, bool is_counted)
 
 	for (uint32_t i = 0; i < COST_WARM_ROUNDS + COST_STEP_ROUNDS; i++) {
 		x->is_counted = is_counted && i >= COST_WARM_ROUNDS;
+		x->is_looked_at = x->is_counted;
+		memset(&x->view, 0, sizeof(x->view));
 		submit_stages[x->is_counted](x, i);
 		turn_until(&x->nodes, &x->nodes.n_done, n);
 	}

@@ -13,10 +13,11 @@
 
 enum { COST_STEP_ROUNDS = 2 }; /* measured rounds */
 
-/* Each stage's number, function and name in the table.  The unit is a frame;
- * for idle, turns, ticks and submits, a call.  The last stages are strangers to
- * a keyed server: as many wrong PUSHes as true ones, and HELLOs with a good
- * MAC, which an attacker may replay. */
+/* Its number, its function, and what the table calls it. The unit that is
+ * counted: frames; for idle, turns, ticks and submits the calls.  The last ones
+ * are of strangers to a keyed server: PUSHes, as many as true ones, and HELLOs
+ * with a good MAC, which an attacker may send again.  Then what a reader of the
+ * status costs, once in each round. */
 #define COST_STAGES(X)                                      \
 	X(SERVER_PUSH, server_push, "PUSH in")              \
 	X(SERVER_RESULT, server_result, "RESULT out")       \
@@ -41,7 +42,8 @@ enum { COST_STEP_ROUNDS = 2 }; /* measured rounds */
 	X(WRONG_PATH, wrong_path, "wrong path")             \
 	X(WRONG_TAG, wrong_tag, "wrong tag")                \
 	X(HELLO_TAKEN, hello_taken, "HELLO")                \
-	X(HELLO_LIMITED, hello_limited, "HELLO, limited")
+	X(HELLO_LIMITED, hello_limited, "HELLO, limited")   \
+	X(SERVER_LOOK, server_look, "status")
 
 #define COST_STAGE_NUMBER(number, function, text) COST_##number,
 enum cost_stage { COST_STAGES(COST_STAGE_NUMBER) COST_N_STAGES };

@@ -6,6 +6,8 @@ import subprocess
 
 RECORD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recorded")
 PARTS = ("engine", "crc", "add", "copy", "port")
+CHUNKS_PER_S = 1e9 / 8 / 8192  # at 1 Gb/s
+READER = 0.01  # more than this share of a server's instructions is refused
 RISE = 0.03  # more than this, and
 SLACK = 2.0  # more than so many instructions of a chunk, is refused
 
@@ -15,7 +17,8 @@ HEAD = """\
 #
 # Written by: test/counts/run --renew.  One line: members, bytes of a tensor, stage;
 # then, for each chunk of a member, instructions of the engine, of crc, add and copy,
-# and of the wire's copies, in place of a port's.  localN/: N local ranks of a member;
+# and of the wire's copies, in place of a port's; server_look: for a reader of the
+# status.  localN/: N local ranks of a member;
 # coll/, gather/: of all_reduces, all_gathers in place of tensors; keyed/: with tags in place of CRCs;
 # encrypted/: so, and encrypted.
 """
@@ -34,7 +37,8 @@ def measure(build):
           "keyed/" if r["is_keyed"] else "") +
          ("gather/" if r["is_gather"] else
           "coll/" if r["is_collective"] else "") + s["name"]):
-        [round(s[p] / r["chunks"], 1) for p in PARTS]
+        [round(s[p] / (s["units"] if s["name"] == "server_look" else r["chunks"]), 1)
+         for p in PARTS]
         for r in found["results"] for s in r["stages"] if s["units"]}
 
 
@@ -58,6 +62,16 @@ def read(path):
                 rows[int(words[0]), int(words[1]), words[2]] = \
                     [float(w) for w in words[3:]]
     return compiler, rows
+
+
+def reader_shares(rows):
+    """(members, bytes of a tensor, share) of the instructions of a server that folds
+    1 Gb/s, which a reader of the status takes that asks each second."""
+    for (members, size, stage), look in rows.items():
+        if stage == "server_look":
+            chunk = sum(sum(v[:-1]) for k, v in rows.items() if k[:2] == (members, size) and
+                        k[2].startswith("server_") and k[2] != stage)
+            yield members, size, sum(look[:-1]) / (chunk * CHUNKS_PER_S)
 
 
 def changes(old, new):

@@ -32,13 +32,19 @@ def main():
         if got != want:
             print(f"{new}: {got}, not {want}")
             n_bad += 1
+    shares = list(counts.reader_shares({**OLD, (8, 131072, "worker_push"): [500.0] * 5,
+                                        (8, 131072, "server_look"): [3000.0, 0, 0, 142.0, 0],
+                                        (2, 64, "server_push"): [9.0] * 5}))
+    if [(m, n, round(s, 5)) for m, n, s in shares] != [(8, 131072, 0.0002)]:
+        print(f"readers take {shares}")
+        n_bad += 1
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "recorded")
         counts.write(path, "12.2.0", OLD)
         if counts.read(path) != ("12.2.0", OLD):
             print("what was written is not what is read")
             n_bad += 1
-    print(f"{len(CASES) + 1 - n_bad} passed, {n_bad} failed")
+    print(f"{len(CASES) + 2 - n_bad} passed, {n_bad} failed")
     return n_bad != 0
 
 
