@@ -173,6 +173,74 @@ def test_fields_are_where_the_protocol_has_them():
             check(got == list(want.values()), f"{dict(zip(want, got))}, not {want}")
 
 
+# Tables of the dissector: the enum with its entries, what names there begin with, and the
+# names there that the dissector calls otherwise, or never sees.
+TABLES = {
+    "TYPES": ("engine/wire/wire.h", "sw_frame_type", "SW_", {}),
+    "ROUNDS": ("engine/wire/wire.h", "sw_round_kind", "SW_ROUND_", {}),
+    "MODES": ("engine/wire/wire.h", "sw_mode", "SW_MODE_",
+              {"SYNC": "synchronous", "ASYNC": "asynchronous"}),
+    "STATES": ("engine/wire/wire.h", "sw_job_state", "SW_JOB_", {}),
+    "ANSWERS": ("engine/wire/wire.h", "sw_answer_kind", "SW_ANSWER_", {}),
+    "FAULTS": ("engine/wire/fault.h", "sw_fault_kind", "SW_FAULT_", None),
+    "COLLS": ("engine/base/coll_kind.h", "sw_coll_kind", "SW_",
+              {"COLL_NONE": "push_pull", "BCAST": "broadcast"}),
+    "REDUCES": ("engine/base/coll_kind.h", "sw_reduce_op", "SW_", {"PREMUL_SUM": None}),
+    "POLICIES": ("engine/sched/policy.h", "sw_policy_id", "SW_POLICY_", {}),
+    "DTYPES": ("sum/dtype.h", "sw_dtype", "SW_", {}),
+}
+
+
+def read(path):
+    with open(os.path.join(TOP, path), encoding="utf-8") as f:
+        return re.sub(r"/\*.*?\*/", "", f.read(), flags=re.DOTALL)
+
+
+def enum_of(path, enum, begin):
+    """{value: name without its begin} of a C enum, without its count SW_N_..."""
+    found, value = {}, 0
+    for item in re.search(rf"enum {enum} \{{(.*?)\}}", read(path), re.DOTALL)[1].split(","):
+        name, _, number = item.strip().partition(" = ")
+        value = int(number) if number else value
+        if name.startswith(begin) and not name.startswith("SW_N_"):
+            found[value] = name[len(begin):]
+        value += 1
+    return found
+
+
+def table_of(name):
+    """{value: text} of a table of the dissector."""
+    found, value = {}, 1
+    for number, text in re.findall(
+            r'(?:\[(-?\d+)\] = )?"(.*?)"',
+            re.search(rf"local {name} = \{{(.*?)\}}", read("conf/wireshark/sumwire.lua"),
+                      re.DOTALL)[1]):
+        if number == "0":  # those that follow count from 1, as Lua does
+            found[0] = text
+        else:
+            value = int(number) if number else value
+            found[value] = text
+            value += 1
+    return found
+
+
+def test_tables_are_the_engines():
+    """A type, error or other kind that the engine gets must get its name here."""
+    for name, (path, enum, begin, others) in TABLES.items():
+        has, wants = table_of(name), enum_of(path, enum, begin)
+        check(len(wants) > 1, f"{enum}: {wants}")
+        if others is None:  # sentences
+            check(set(has) == set(wants), f"{name}: {has}, but {enum} has {wants}")
+            continue
+        wants = {n: others.get(w, w) for n, w in wants.items()}
+        wants = {n: w.lower() for n, w in wants.items() if w}
+        has = {n: text.lower() for n, text in has.items()}
+        check(has == wants, f"{name}: {has}, but {enum} has {wants}")
+    errors = {int(n): name for name, n in
+              re.findall(r"^SW_ERROR\((\w+), (-\d+)", read("engine/base/errors.def"), re.MULTILINE)}
+    check(table_of("ERRORS") == {0: "none", **errors}, f"ERRORS, but errors.def has {errors}")
+
+
 def save(path, data):
     """A capture of one datagram."""
     packet = headers(len(data)) + data
