@@ -450,8 +450,9 @@ local function add_payload(tree, tvb, name, is_control, len, is_keyed)
 	end
 end
 
--- dissect_frame shows the one frame of @tvb, and returns its line of the packet list.
-local function dissect_frame(tvb, pinfo, root)
+-- dissect_frame shows the one frame of @tvb, and returns its line of the packet list. The
+-- capture left out its last @cut bytes.
+local function dissect_frame(tvb, cut, pinfo, root)
 	local name, class = TYPES[tvb(3, 1):uint()], tvb(5, 1):uint()
 	local len = tvb:len() - HEAD
 	local is_control = class == CONTROL
@@ -464,15 +465,19 @@ local function dissect_frame(tvb, pinfo, root)
 	if bit.band(tvb(4, 1):uint(), 2) ~= 0 then flags:add_proto_expert_info(X.retx) end
 	tree:add_le(F.class, tvb(5, 1))
 	local stated = tree:add_le(F.payload_len, tvb(6, 2))
-	if tvb(6, 2):le_uint() ~= len then stated:add_proto_expert_info(X.length) end
+	if tvb(6, 2):le_uint() ~= len + cut then stated:add_proto_expert_info(X.length) end
 	tree:add_le(F.session, tvb(8, 4))
 	tree:add(F.psn, tvb(12, 4),
 		UInt64.new(tvb(12, 4):le_uint(), tvb(44, 2):le_uint()))
 	add_call(tree, tvb, name, is_control)
 	add_all(tree, tvb, { { 36, 4, "consumed" }, { 40, 4, "grant" } })
 	local is_keyed = learn(tvb, name, pinfo)
-	if len > 0 then add_payload(tree, tvb, name, is_control, len, is_keyed) end
-	return summary(tvb, name, len)
+	if cut > 0 then
+		if len > 0 then tree:add(F.payload, tvb(HEAD, len)) end
+	elseif len > 0 then
+		add_payload(tree, tvb, name, is_control, len, is_keyed)
+	end
+	return summary(tvb, name, len + cut)
 end
 
 -- is_ours looks at magic, type and class.
@@ -488,8 +493,11 @@ local function dissect(tvb, pinfo, root)
 
 	while at < tvb:len() do
 		local last = at + HEAD + tvb(at + 6, 2):le_uint()
-		if not is_ours(tvb, last) then last = tvb:len() end
-		local text = dissect_frame(tvb(at, last - at):tvb(), pinfo, root)
+		local cut = 0
+		if not is_ours(tvb, last) then
+			last, cut = tvb:len(), tvb:reported_len() - tvb:len()
+		end
+		local text = dissect_frame(tvb(at, last - at):tvb(), cut, pinfo, root)
 		line, n, at = line or text, n + 1, last
 	end
 	pinfo.cols.protocol = "sumwire"

@@ -115,6 +115,7 @@ struct sw_sim_desc_record {
 	uint64_t every_ns;
 	char csv[SW_SIM_TEXT], trace[SW_SIM_TEXT], pcapng[SW_SIM_TEXT];
 	char from[SW_SIM_TEXT], to[SW_SIM_TEXT];
+	uint32_t snap;
 };
 
 /* Plot and page of a sweep (apps/lab/figures). */

@@ -228,6 +228,8 @@ static const struct sw_option record_rows[] = {
 	ROW("record", "from", PATH, record, from, "", 0, 0, "",
 		"the link's begin, a node or a switch"),
 	ROW("record", "to", PATH, record, to, "", 0, 0, "", "its end"),
+	ROW("record", "snap", U32, record, snap, "512", 128, 65535, "bytes",
+		"part of each frame in pcapng, from its begin"),
 };
 
 static const struct sw_option figure_rows[] = {

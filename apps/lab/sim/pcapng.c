@@ -3,6 +3,7 @@
 #include "apps/lab/sim/pcapng.h"
 
 #include "apps/cli/pcapng.h"
+#include "engine/base/bytes.h"
 
 enum {
 	ETHERNET = 14,
@@ -42,19 +43,19 @@ static size_t heads(uint8_t *b, const struct sw_sim_frame *f)
 	return ETHERNET + sw_pcapng_heads(b + ETHERNET, &udp);
 }
 
-void sw_sim_pcapng_frame(
-	FILE *f, uint64_t at_ns, const struct sw_sim_frame *frame)
+void sw_sim_pcapng_frame(FILE *f, uint64_t at_ns,
+	const struct sw_sim_frame *frame, uint32_t snap)
 {
 	uint8_t b[ETHERNET + SW_PCAPNG_HEADS_MAX];
 	size_t n = heads(b, frame);
+	uint32_t body = frame->has_body ? frame->len - SW_HEAD_BYTES : 0;
 	const struct sw_pcapng_packet p = {.at_ns = at_ns,
 		.len = (uint32_t)n + frame->len,
 		.n_parts = 3,
 		.parts = {{b, n},
 			{frame->head, frame->is_other ? 0 : SW_HEAD_BYTES},
-			{frame->body, frame->has_body
-					      ? frame->len - SW_HEAD_BYTES
-					      : 0}}};
+			{frame->body,
+				sw_min64(body, snap - n - SW_HEAD_BYTES)}}};
 
 	sw_pcapng_packet(f, &p);
 }

@@ -10,9 +10,10 @@
 /* sw_sim_pcapng_begin - write the head of the file: one interface, times in
  * nanoseconds.
  * sw_sim_pcapng_frame - write a frame with its Ethernet, IPv4 and UDP headers.
- * A frame without a payload is cut after our header. */
+ * A frame that carries no payload is cut behind our header, a longer one than
+ * @snap behind @snap bytes. */
 void sw_sim_pcapng_begin(FILE *f);
-void sw_sim_pcapng_frame(
-	FILE *f, uint64_t at_ns, const struct sw_sim_frame *frame);
+void sw_sim_pcapng_frame(FILE *f, uint64_t at_ns,
+	const struct sw_sim_frame *frame, uint32_t snap);
 
 #endif

@@ -151,7 +151,8 @@ static void tap(
 	const struct sw_sim_record *r = ctx;
 
 	if (l == r->link)
-		sw_sim_pcapng_frame(r->pcapng, r->sim->net.now_ns, f);
+		sw_sim_pcapng_frame(r->pcapng, r->sim->net.now_ns, f,
+			r->sim->desc->record.snap);
 }
 
 static FILE *open_file(struct sw_sim *s, const char *key, const char *path)
