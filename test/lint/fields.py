@@ -1,5 +1,6 @@
 # fields.py - a room's structs: whose fields no other room names
 # SPDX-License-Identifier: BSD-3-Clause
+import functools
 import os
 import re
 
@@ -76,15 +77,19 @@ USE = re.compile(r"^(\S+?):(\d+):\d+: warning: .(\w+). is deprecated: "
                  r"(\S+?):(\w+) \[", re.M)
 
 
+@functools.lru_cache(maxsize=None)  # the same headers in each file's warnings
+def named(at, headers, root):
+    at = os.path.realpath(at)
+    return os.path.relpath(at, headers if at.startswith(headers + "/") else root)
+
+
 def uses_of(tree, c):
     """(file, line, field, room, struct) of each field that a compiled file
     names, except in initialisers."""
     found = set()
     for at, line, field, room, struct in USE.findall(c.warnings):
-        at = os.path.realpath(os.path.join(c.object.folder, at))
-        top = tree.compiles.headers
-        top = top if at.startswith(top + "/") else tree.root
-        found.add((os.path.relpath(at, top), int(line), field, room, struct))
+        at = named(os.path.join(c.object.folder, at), tree.compiles.headers, tree.root)
+        found.add((at, int(line), field, room, struct))
     return found
 
 
