@@ -1,4 +1,4 @@
-/* alloc.c - the allocator as tests want it: counted, failing on demand.
+/* alloc.c - replace the allocator: count its calls, make one of them fail.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/alloc.h"
 
@@ -14,7 +14,8 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_aligned_alloc(size_t align, size_t n);
 void __wrap_free(void *p);
 
-/* The allocator is the process's; so is what counts it. */
+/* The wrapped allocator serves the whole process, so its counters are
+ * global. */
 static _Atomic uint64_t n_calls, n_bytes;
 static _Atomic int64_t n_live;
 static _Atomic uint32_t countdown;

@@ -1,8 +1,8 @@
-/* alloc.h - the allocator as tests want it: counted, failing on demand.
+/* alloc.h - replace the allocator: count its calls, make one of them fail.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The linker sends malloc, calloc, aligned_alloc and free of everything that a
- * unit test links statically through alloc.c (--wrap).
+ * The linker option --wrap redirects malloc, calloc, aligned_alloc and free to
+ * alloc.c, for all code that a unit test links statically.
  */
 #ifndef SW_TEST_SUPPORT_ALLOC_H
 #define SW_TEST_SUPPORT_ALLOC_H
@@ -10,19 +10,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* alloc_fail_at - the @nth allocation from now returns NULL; 0: none does. */
+/* alloc_fail_at - let the @nth allocation from now return NULL; 0: let none
+ * fail. */
 void alloc_fail_at(uint32_t nth);
 
-/* alloc_has_failed - did it come to that? */
+/* alloc_has_failed - has alloc_fail_at's allocation failed yet? */
 bool alloc_has_failed(void);
 
-/* alloc_calls - allocations since the start. */
+/* alloc_calls - return the number of allocations since the start. */
 uint64_t alloc_calls(void);
 
 /* alloc_bytes - return the bytes requested since the start, freed or not. */
 uint64_t alloc_bytes(void);
 
-/* alloc_live - blocks that were taken and not given back. */
+/* alloc_live - return the number of allocated blocks that are not yet freed. */
 int64_t alloc_live(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* dl.c - dlopen finds another library, or none.
+/* dl.c - make dlopen load another library than the requested one.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/dl.h"
 

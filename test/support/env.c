@@ -1,4 +1,4 @@
-/* env.c - what the engine is given in a unit test.
+/* env.c - the environment that a unit test gives to the engine.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/env.h"
 
@@ -61,7 +61,7 @@ static void keep_line(void *ctx, enum sw_log_level level, const char *text)
 
 	(void)level;
 	if (n + strlen(text) + 2 > sizeof(e->lines))
-		n = 0; /* the last lines are what a test looks at */
+		n = 0; /* start over: tests read the last lines */
 	snprintf(e->lines + n, sizeof(e->lines) - n, "%s\n", text);
 }
 

@@ -1,4 +1,4 @@
-/* flow_rig.h - a flow under test and the fates that it told.
+/* flow_rig.h - a flow under test and the fates that it reported.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_TEST_SUPPORT_FLOW_RIG_H
 #define SW_TEST_SUPPORT_FLOW_RIG_H
@@ -10,7 +10,7 @@
 
 enum { FRAME = 23 }; /* quanta of a full frame of 1344 B */
 
-/* A flow and the fates that it told. */
+/* A flow and the fates that it reported. */
 struct fixture {
 	struct sw_params params;
 	struct sw_flow f;
@@ -75,7 +75,8 @@ static inline uint64_t send(struct fixture *x, uint8_t class)
 	return h.psn;
 }
 
-/* An ACK of @class: @largest, and of those before it the set bits. */
+/* Give the flow an ACK of @class for packet @largest and for the packets before
+ * it whose bits are set. */
 static inline bool ack(struct fixture *x, uint8_t class, uint64_t largest,
 	uint64_t bits, uint16_t delay_us)
 {

@@ -1,4 +1,4 @@
-/* frame.c - frames made, handed to a node, and rendered as short text.
+/* frame.c - make frames, hand them to a node, and render them as short text.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/frame.h"
 
@@ -65,8 +65,8 @@ bool frame_is_all(const struct test_frame *f, int32_t value)
 	return f->len > SW_HEAD_BYTES;
 }
 
-/* It ends where @end is: reading on leaves an array, which the sanitizer sees.
- */
+/* Place the frame so that it ends at @end, the end of an array: the sanitizer
+ * detects any read beyond it. */
 static struct sw_rx_frame received(const struct test_frame *f, uint8_t *end)
 {
 	uint8_t *data = end - f->len;
@@ -155,7 +155,7 @@ static bool is_in_sack(const struct sw_sack *k, uint64_t psn)
 	return !back || k->bits[(back - 1) / 64] >> ((back - 1) % 64) & 1;
 }
 
-/* One block as ranges: 0:1-3,5 */
+/* Write one SACK block as ranges, such as 0:1-3,5. */
 static void put_sack(struct text *t, const struct sw_sack *k)
 {
 	uint64_t psn =
@@ -229,7 +229,8 @@ static void put_status(struct text *t, const struct test_frame *f)
 			sw_fault_text(&s.why, false, NULL, why));
 }
 
-/* The sentence with "k7" as the name: frames have keys. */
+/* Name the tensor by its key, such as k7, because frames carry keys, not
+ * names. */
 static const char *sentence(
 	const struct sw_fault *fault, bool is_stream, char *out)
 {

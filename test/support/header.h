@@ -1,4 +1,4 @@
-/* header.h - a header by itself, as the first bytes of a frame.
+/* header.h - decode and encode a header alone, as the first bytes of a frame.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_TEST_SUPPORT_HEADER_H
 #define SW_TEST_SUPPORT_HEADER_H
@@ -8,7 +8,7 @@
 #include "engine/base/stats.h"
 #include "engine/wire/wire.h"
 
-/* The counter in which sw_frames_open counts a frame; good: none. */
+/* The counter in which sw_frames_open counts a frame; HEADER_GOOD has none. */
 enum header_verdict {
 	HEADER_GOOD,
 	HEADER_SHORT,
@@ -28,7 +28,7 @@ static inline void header_encode(
 	memcpy(out, &sealed, SW_HEAD_BYTES);
 }
 
-/* header_decode - @h is written only if it is good. */
+/* header_decode - decode and check a header; writes @h only if it is good. */
 static inline enum header_verdict header_decode(
 	const uint8_t *data, uint32_t len, struct sw_header *h)
 {
@@ -49,8 +49,8 @@ static inline enum header_verdict header_decode(
 	return HEADER_GOOD;
 }
 
-/* header_read - read the header of a frame that has CRCs or a tag; false: it
- * has no right form. */
+/* header_read - read the header of a frame with CRCs or a tag; returns false if
+ * the header is malformed. */
 static inline bool header_read(
 	const uint8_t *data, uint32_t len, struct sw_header *h)
 {

@@ -1,8 +1,8 @@
-/* keyed_rig.h - a keyed job of two workers and a server, over frames as bytes.
+/* keyed_rig.h - a keyed job of two workers and a server that exchange bytes.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The last frame of each type and direction is kept, for a test to send again
- * and to change.  One program has one such rig. */
+ * The rig keeps the last frame of each type and direction, so that a test can
+ * change it and send it again. Each program has one rig. */
 #ifndef SW_TEST_SUPPORT_KEYED_RIG_H
 #define SW_TEST_SUPPORT_KEYED_RIG_H
 
@@ -32,7 +32,7 @@ struct rig {
 	struct sw_worker w[N];
 	struct sw_keyring_entry entries[2];
 	struct sw_keyring keyring;
-	struct sw_secret secrets[N]; /* the workers' */
+	struct sw_secret secrets[N]; /* the workers' secrets */
 	uint64_t now_ns;
 	bool is_plain[N], may_fail;
 	uint32_t n_done;
@@ -41,12 +41,12 @@ struct rig {
 	/* Called with each frame, if not NULL. */
 	void (*seen)(const struct kept *k);
 	const char *tensor_name;
-	char text[N][512]; /* the last state's */
+	char text[N][512]; /* each worker's last state as text */
 	enum sw_worker_state state[N];
 };
 
 static struct rig rig;
-static bool rig_encrypts; /* all jobs from now on */
+static bool rig_encrypts; /* encrypt all jobs from now on */
 
 static inline void on_state(
 	void *ctx, enum sw_worker_state state, int err, const char *text)
@@ -80,7 +80,7 @@ static inline struct sw_ip ip_of(uint32_t i)
 	return sw_ip_v4(0x0a000001 + i);
 }
 
-/* The server's frames come from its path, the workers' from theirs. */
+/* Return the path of the server (@i = 0) or of worker @i - 1. */
 static inline struct sw_path path_of(uint32_t i)
 {
 	return (struct sw_path){
@@ -116,7 +116,7 @@ static inline void open_worker(uint32_t i)
 		0);
 }
 
-/* Both workers and the server have one secret, until a test says otherwise. */
+/* Give both workers and the server the same secret; a test may change one. */
 static inline void init(void)
 {
 	memset(&rig, 0, sizeof(rig));
@@ -175,7 +175,7 @@ static inline void put(
 		rig.seen(k);
 }
 
-/* An engine decrypts in the frame, so it gets a copy. */
+/* Give the engine a copy, because it decrypts frames in place. */
 static inline void give(struct sw_engine *e, const struct kept *k)
 {
 	uint8_t bytes[FRAME];
@@ -198,7 +198,7 @@ static inline struct sw_engine *worker(uint32_t i)
 	return &rig.w[i].engine;
 }
 
-/* Which worker has the address. */
+/* Return the index of the worker with address @to. */
 static inline uint32_t owner(struct sw_path to)
 {
 	return (uint32_t)(to.ip.low - ip_of(1).low);
@@ -228,7 +228,7 @@ static inline bool pump_once(void)
 	return any;
 }
 
-/* Let @ns pass, and all frames that are due. */
+/* Let @ns pass and deliver all frames that fall due. */
 static inline void pass(uint64_t ns)
 {
 	for (uint64_t end = rig.now_ns + ns; rig.now_ns < end;
@@ -272,6 +272,9 @@ static inline void sum(uint32_t step)
 
 static inline void run_as_set(void)
 {
+	init();
+	/* prevents the server from answering a stranger with LEFT */
+	rig.keyring.is_required = true;
 	open_all();
 	pass(200 * SW_MS);
 	for (uint32_t i = 0; i < N; i++)
@@ -293,7 +296,8 @@ static inline int encrypts(void **state)
 	return 0;
 }
 
-/* Run the tests with jobs that have tags alone, then with encrypted ones. */
+/* Run the tests twice: with jobs that only authenticate, then with encrypted
+ * ones. */
 static inline int run_twice(const struct CMUnitTest *tests, size_t n)
 {
 	struct CMUnitTest all[48];

@@ -1,24 +1,25 @@
-# markdown.py - the code blocks of a document, and how each is tried
+# markdown.py - find the code blocks of a document and how tests run them
 # SPDX-License-Identifier: BSD-3-Clause
-"""The words behind a fence's language say what happens to a block:
+"""The words after a fence's language say which test uses the block:
 
     ```sh run          proc_documents runs it
     ```sh torch        torch_documents runs it, with PyTorch 2.4 or later
-    ```sh wheel        torch_wheel does the same
-    ```sh build        test/run does the same before any test
-    ```sh needs=root   nobody runs it: it needs root, nic, gpu, network,
+    ```sh wheel        torch_wheel runs the same commands
+    ```sh build        test/run runs the same commands before any test
+    ```sh needs=root   no test runs it, because it needs root, nic, gpu, network,
                        two-machines, torch-packages, systemd or slurm
-    ```ini file=a.ini  is written to that file, for the commands behind it
-    ```text output     the command before it prints these lines, in this order;
+    ```ini file=a.ini  the test writes it to that file, for the commands below
+    ```text output     the command above prints these lines, in this order;
                        … stands for any text, alone on a line for any lines
-    ```text            is only shown, as all other languages are
+    ```text            no test uses it; the same holds for other languages
 
-A run of commands is one shell: what a block exports, the next one has.
+All commands of a document run in one shell: blocks see earlier exports.
 """
 import collections
 import re
 
-# lang: its language; words: what follows; line: of its first line of text
+# lang: the language; words: the words after it; line: number of the first line
+# of text
 Block = collections.namedtuple("Block", "lang words text line")
 
 RUNS = ("run", "torch")
@@ -28,7 +29,7 @@ NEEDS = ("root", "nic", "gpu", "network", "two-machines", "torch-packages",
 
 
 def blocks(text):
-    """Each fenced block of a document."""
+    """Yield each fenced block of a document."""
     lines, opened = [], None
     for i, line in enumerate(text.split("\n"), 1):
         m = re.match(r"```(\S*)(.*)", line)
@@ -42,7 +43,7 @@ def blocks(text):
 
 
 def without_blocks(text):
-    """The document's lines; those of blocks and comments are empty."""
+    """Return the document's lines, with blocks and comments emptied."""
     def emptied(m):
         return "\n" * m[0].count("\n")
     text = re.sub(r"^```.*?^```", emptied, text, flags=re.S | re.M)
@@ -55,13 +56,13 @@ def of_file(path):
 
 
 def file_of(block):
-    """The name under which it is written, None if it is not."""
+    """Return the file name for the block, None if it names no file."""
     names = [w[5:] for w in block.words if w.startswith("file=")]
     return names[0] if names else None
 
 
 def fault_of(block):
-    """Return the fault of a block's words, None if they are good."""
+    """Return an error for the block's words, None if they are valid."""
     words = [w for w in block.words if not w.startswith("file=")]
     if not block.lang:
         return "a block has no language"
@@ -78,14 +79,14 @@ def fault_of(block):
 
 
 def pattern_of(line):
-    """A regular expression for a line of expected output.  It ends early, since
-    programs side by side may print on one line (python -u under torchrun)."""
+    """Return a regular expression for a line of expected output.  It has no end
+    anchor: parallel programs may print on one line (python -u under torchrun)."""
     return ".*?".join(re.escape(part.strip()) if part.strip() else ""
                       for part in line.split("…"))
 
 
 def missing(expected, printed):
-    """The first expected line that is not printed behind the one before it."""
+    """Return the first expected line that is not printed after its predecessor."""
     at = 0
     for line in filter(None, map(str.strip, expected.split("\n"))):
         m = re.compile(pattern_of(line)).search(printed, at)

@@ -1,4 +1,4 @@
-/* peer.c - one end of a session, whose every frame a test writes by hand.
+/* peer.c - one end of a session whose frames a test writes by hand.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/peer.h"
 
@@ -165,7 +165,7 @@ bool peer_ask(struct test_peer *p, const struct test_frame *f, uint8_t type,
 	return false;
 }
 
-/* The same with a control frame, when what it learns is enough. */
+/* Send a control frame until its answer comes; peer_learn keeps the answer. */
 static bool ask(struct test_peer *p, enum sw_frame_type type,
 	const void *payload, size_t n, enum sw_frame_type answer)
 {
@@ -175,7 +175,7 @@ static bool ask(struct test_peer *p, enum sw_frame_type type,
 	return peer_ask(p, &f, (uint8_t)answer, &got);
 }
 
-/* --- of either --- */
+/* --- worker or server --- */
 
 void peer_keepalive(struct test_peer *p)
 {
@@ -223,7 +223,7 @@ static struct sw_header data_header(enum sw_frame_type type, uint32_t key,
 		.payload_len = (uint16_t)(4 * n_elems)};
 }
 
-/* --- of a worker --- */
+/* --- worker --- */
 
 bool peer_hello(struct test_peer *p)
 {
@@ -314,7 +314,7 @@ void peer_leave(struct test_peer *p, int err, const char *text)
 	say_fault(p, SW_LEAVE, fault, text);
 }
 
-/* --- of a server --- */
+/* --- server --- */
 
 void peer_cookie(struct test_peer *p)
 {
@@ -359,8 +359,8 @@ void peer_status(struct test_peer *p, enum sw_job_state state, int err,
 	peer_say(p, SW_STATUS, &st, sizeof(st));
 }
 
-/* The place of the next item of the DECLARE, which gets @key: 0, or of a stream
- * the key of its group. */
+/* Return the first key of the next item of the DECLARE, which gets @key: for a
+ * stream the first key of its group, otherwise 0. */
 static uint32_t first_of(
 	struct test_peer *p, const uint8_t **next, uint32_t key)
 {

@@ -1,4 +1,4 @@
-/* port.c - a port whose two ends are in the test's hands.
+/* port.c - a port whose frames and room a test sets.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/port.h"
 
@@ -15,7 +15,8 @@ static uint32_t rx(struct sw_port *port, struct sw_rx_frame *out, uint32_t max)
 	struct test_port *p = of(port);
 	uint32_t n = p->n_inbox < max ? p->n_inbox : max;
 
-	assert_int_equal(p->n_held, 0); /* the last ones come back first */
+	/* the engine must release the previous burst first */
+	assert_int_equal(p->n_held, 0);
 	assert_true(max <= SW_RX_BURST);
 	for (uint32_t i = 0; i < n; i++)
 		out[i] = (struct sw_rx_frame){.data = nothing,

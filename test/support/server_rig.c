@@ -1,4 +1,4 @@
-/* server_rig.c - a server under test and workers that are made of frames.
+/* server_rig.c - a server under test and workers that a test plays by frames.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/server_rig.h"
 
@@ -21,14 +21,15 @@ bool rig_is_intact(const struct server_rig *r, const struct test_frame *f)
 		f, i < RIG_WORKERS ? sw_epoch_seed(r->w[i].epoch) : 0);
 }
 
-/* The next frame of the server, its text added to what is there. */
+/* Take the server's next frame and append its text. */
 static bool take(struct server_rig *r, struct test_frame *f)
 {
 	if (!frame_tx(&r->srv->engine, r->now_ns, 0, f))
 		return false;
 	assert_true(rig_is_intact(r, f));
 	assert_true(strlen(r->text) + 512 < sizeof(r->text));
-	if (!frame_is_probing(f)) /* the worker has answered when it learns */
+	/* omit: rig_learn answers it for the worker */
+	if (!frame_is_probing(f))
 		frame_text(f, 'w', r->text, sizeof(r->text));
 	rig_learn(r, f);
 	return true;
@@ -91,7 +92,7 @@ void rig_learn(struct server_rig *r, const struct test_frame *f)
 		peer_learn(&r->w[i], f);
 }
 
-/* Its peers acknowledge nothing by themselves: no window grows. */
+/* Fix the window, because these peers send no ACKs that would let it grow. */
 static void lift_windows(struct server_rig *r)
 {
 	for (uint32_t i = 0; i < SW_MAX_SESSIONS; i++) {

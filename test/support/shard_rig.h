@@ -12,7 +12,7 @@
 
 enum { PAYLOAD = PEER_PAYLOAD, FULL = PEER_CHUNK, BOTH = 3 };
 
-/* A shard of two members, server 0 of 1 unless a test says otherwise. */
+/* A shard of two members, on server 0 of 1 unless a test changes it. */
 struct fixture {
 	struct test_env env;
 	struct sw_params params;
@@ -79,7 +79,8 @@ static inline void admit_async(
 			      .mode = SW_MODE_ASYNC});
 }
 
-/* Two members and one tensor of @n_elems i32 elements with key 0. */
+/* Open a shard of two members with one i32 tensor of @n_elems elements, key
+ * 0. */
 static inline struct fixture *open_one(uint64_t n_elems)
 {
 	struct fixture *x = open_shard(2, 0, 1);
@@ -97,7 +98,7 @@ static inline struct sw_header header(
 	return h;
 }
 
-/* One PUSH. */
+/* Push one frame and return its verdict. */
 static inline enum sw_push_verdict shard_push(struct sw_shard *sh,
 	uint32_t member, const struct sw_header *h, const uint8_t *payload,
 	bool is_lent)
@@ -132,7 +133,8 @@ static inline uint32_t class_for(const struct fixture *x, uint32_t member)
 		&x->sh, sw_bitmap_first(sw_shard_ready(&x->sh, member)));
 }
 
-/* Take the next result for @member of the tensor at @order: its bytes. */
+/* Take the next result for @member of the tensor at @order; return its
+ * bytes. */
 static inline const void *take_bytes(
 	struct fixture *x, uint32_t member, uint32_t order)
 {
@@ -144,7 +146,8 @@ static inline const void *take_bytes(
 	return out.payload;
 }
 
-/* Take the next result of @member: its only value, or -1 if nothing is left. */
+/* Take the next result for @member; return the value of its elements, all the
+ * same, or -1 if no result is ready. */
 static inline int32_t take(struct fixture *x, uint32_t member)
 {
 	uint32_t order = sw_bitmap_first(sw_shard_ready(&x->sh, member));
@@ -160,8 +163,8 @@ static inline int32_t take(struct fixture *x, uint32_t member)
 	return elems[0];
 }
 
-/* The result for @member, (0, @round, @cell), arrived or was lost; returns
- * whether the window of a stream has moved so far that members must learn
+/* Report that the result (0, @round, @cell) arrived at @member or was lost.
+ * Return whether the stream's window has moved so far that members must learn
  * it. */
 static inline bool fate_of(struct fixture *x, uint32_t member, uint32_t cell,
 	uint32_t round, bool is_lost)
@@ -182,7 +185,8 @@ static inline void fate(struct fixture *x, uint32_t member, bool is_lost)
 	fate_of(x, member, x->cell, x->h.round, is_lost);
 }
 
-/* The answer to @member about (0, @round, 0): 'r' nothing, else the answer. */
+/* Ask for (0, @round, 0) as @member. Return 'r' if the shard gives no ANSWER,
+ * otherwise the initial of the answer. */
 static inline char query(struct fixture *x, uint32_t member, uint32_t round)
 {
 	struct sw_query p = {0, round, 0};

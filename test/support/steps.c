@@ -1,4 +1,4 @@
-/* steps.c - how many instructions a piece of code executes.
+/* steps.c - count the instructions that a piece of code executes.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/steps.h"
 
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-#ifndef __has_feature /* clang's */
+#ifndef __has_feature /* clang defines it */
 #define __has_feature(x) 0
 #endif
 
@@ -43,7 +43,7 @@ void steps_begin(uint64_t most)
 	sigaction(SIGTRAP, &act, NULL);
 	limit = most;
 	last = 0;
-	/* past the red zone */
+	/* move past the red zone */
 	__asm__ volatile("lea -128(%%rsp), %%rsp\n\t"
 			 "pushfq\n\t"
 			 "orq $0x100, (%%rsp)\n\t"
@@ -62,7 +62,7 @@ uint64_t steps_end(void)
 				 : "memory", "cc");
 	return n_steps;
 }
-#else /* no trap flag that a program may set */
+#else /* the processor has no trap flag that a program may set */
 void steps_begin(uint64_t most)
 {
 	(void)most;

@@ -1,21 +1,23 @@
-/* steps.h - how many instructions a piece of code executes.
+/* steps.h - count the instructions that a piece of code executes.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * By the processor's trap flag: exact, whatever else the machine does, and some
- * hundred times slower than without. All rounds of a string instruction (rep)
- * count as one, because a copy's length is no walk. Under a sanitizer, whose
- * checks would be counted and take minutes, and on processors other than
- * x86_64, there is always one.
+ * The processor's trap flag gives the exact number, independent of load, but
+ * runs the code some hundred times slower. All iterations of a string
+ * instruction (rep) count as one, because a copy's length is no walk. The count
+ * is always 1 under a sanitizer, whose checks would count and take minutes, and
+ * on processors other than x86_64.
  */
 #ifndef SW_TEST_SUPPORT_STEPS_H
 #define SW_TEST_SUPPORT_STEPS_H
 
 #include <stdint.h>
 
-/* steps_begin - count from here on, up to @most; what follows is not slowed. */
+/* steps_begin - start counting. After @most steps counting stops, and the code
+ * runs at full speed again. */
 void steps_begin(uint64_t most);
 
-/* steps_end - return the number of steps; above the most: counting stopped. */
+/* steps_end - return the number of steps; more than the maximum: counting
+ * stopped. */
 uint64_t steps_end(void);
 
 #endif

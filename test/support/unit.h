@@ -1,4 +1,4 @@
-/* unit.h - what every unit test starts with.
+/* unit.h - the includes and helpers of every unit test.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_TEST_SUPPORT_UNIT_H
 #define SW_TEST_SUPPORT_UNIT_H
@@ -16,7 +16,7 @@
 
 #define ASSERT_TEXT(actual, expected) assert_string_equal(actual, expected)
 
-/* Does @text contain @part?  Shows both when it does not. */
+/* Fail with both texts unless @text contains @part. */
 static inline void assert_contains(const char *text, const char *part)
 {
 	if (!strstr(text, part))

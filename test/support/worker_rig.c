@@ -1,4 +1,4 @@
-/* worker_rig.c - a worker under test and servers that are made of frames.
+/* worker_rig.c - a worker under test and servers that a test plays by frames.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/worker_rig.h"
 
@@ -63,7 +63,7 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 
 const char *wrig_events(struct worker_rig *r)
 {
-	/* its lcore's next turn begins */
+	/* play the beginning of the lcore's next turn */
 	if (r->w.is_unsettled || !sw_bitmap_is_empty(&r->w.dying))
 		sw_worker_take(&r->w);
 	memcpy(r->seen, r->events, sizeof(r->seen));
@@ -170,7 +170,7 @@ void wrig_learn(struct worker_rig *r, const struct test_frame *f)
 	peer_learn(&r->s[f->peer.ip.low & 0xff], f);
 }
 
-/* The next frame of the worker, its text added to what is there. */
+/* Take the worker's next frame and append its text. */
 static bool take(struct worker_rig *r)
 {
 	struct test_frame f;
@@ -184,7 +184,7 @@ static bool take(struct worker_rig *r)
 	return true;
 }
 
-/* Its peers acknowledge nothing by themselves: no window grows. */
+/* Fix the window, because these peers send no ACKs that would let it grow. */
 static void lift_windows(struct worker_rig *r)
 {
 	for (uint32_t i = 0; i < r->w.n_links; i++) {
