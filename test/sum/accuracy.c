@@ -1,9 +1,9 @@
-/* accuracy.c - 64 workers' f16 and bf16 gradients: f32 and one rounding; TAP.
+/* accuracy.c - sum f16 and bf16 of 64 workers in f32 and round once; TAP.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Each element's error against f64 must stay within half an ulp of the result
- * plus 63 x 2^-24 x the sum of magnitudes.  Beside it, as a comment: what
- * rounding after every worker costs. */
+ * plus 63 x 2^-24 x the sum of magnitudes. For comparison a TAP comment shows
+ * the error of rounding after every worker. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,8 @@ struct state {
 	uint16_t grad[N], out[N];
 };
 
-/* Bell-shaped, standard deviation 1: twelve uniform numbers. */
+/* Return a nearly normal number with standard deviation 1: the sum of twelve
+ * uniform ones. */
 static double bell(uint64_t *seed)
 {
 	double x = -6;
@@ -71,7 +72,7 @@ static void print(const char *what, const struct sw_sum *sum,
 		e->worst_of_bound);
 }
 
-/* True: all elements within the bound. */
+/* Return true if every element is within the bound. */
 static bool measure(struct state *s, const struct sw_sum *sum,
 	enum sw_dtype dtype, double size)
 {

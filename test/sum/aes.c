@@ -1,4 +1,4 @@
-/* aes.c - each kernel of AES against its definition, byte by byte.
+/* aes.c - compare each AES kernel with its definition, byte by byte.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/sum/aes.h"
 
@@ -27,7 +27,7 @@ static uint8_t product(uint8_t a, uint8_t b)
 	return sum;
 }
 
-/* The inverse of x is x^254. */
+/* Apply the S-box; the inverse of x is x^254. */
 static uint8_t substitute(uint8_t x)
 {
 	uint8_t inverse = 1, out = 0x63;
@@ -81,7 +81,7 @@ static void encrypt(uint8_t keys[SW_AES_KEYS][BLOCK], uint8_t s[BLOCK])
 	for (uint32_t r = 1; r < SW_AES_KEYS; r++) {
 		uint8_t t[BLOCK];
 
-		for (int i = 0; i < BLOCK; i++) /* rows go round */
+		for (int i = 0; i < BLOCK; i++) /* rotate the rows */
 			t[i] = box[s[(i + 4 * (i % 4)) % BLOCK]];
 		for (int i = 0; i < BLOCK; i++) {
 			const uint8_t *c = t + i / 4 * 4;
@@ -137,7 +137,8 @@ bool aes_is_of_nist(void)
 	return !memcmp(got, want, sizeof(want));
 }
 
-/* The kernel's chain of each number of blocks, in one call and in two. */
+/* Compare the kernel's chain of every number of blocks, in one call and in
+ * two. */
 static bool chains(const struct sw_aes *aes)
 {
 	uint8_t keys[SW_AES_KEYS][BLOCK], text[9 * BLOCK], want[BLOCK] = {0};
@@ -164,7 +165,7 @@ static bool chains(const struct sw_aes *aes)
 	return is_ok;
 }
 
-/* The kernel's MACs of up to 19 messages at once. */
+/* Compare the kernel's MACs of up to 19 messages per call. */
 static bool macs(const struct sw_aes *aes)
 {
 	enum { MOST = 19 };
@@ -203,7 +204,7 @@ static bool macs(const struct sw_aes *aes)
 
 struct truth {
 	struct sw_aes_key key;
-	/* The counter passes a byte's end within the text. */
+	/* The low byte of this counter overflows within the text. */
 	uint8_t first[BLOCK], text[LONGEST], want[LONGEST];
 	uint8_t src[LONGEST + LINE], dst[LONGEST + 3 * LINE];
 };
@@ -229,7 +230,7 @@ static bool is_right(const struct sw_aes *aes, const struct truth *t,
 	return false;
 }
 
-/* Nothing beside the bytes is written. */
+/* Check that the kernel writes no byte outside the output. */
 static bool writes(
 	const struct sw_aes *aes, struct truth *t, size_t at, size_t n)
 {
@@ -248,7 +249,7 @@ static bool writes(
 	return is_ok & is_right(aes, t, out, n, "in place");
 }
 
-/* At both ends of a page beside which nothing may be touched. */
+/* Place the text at both ends of a page whose neighbours are inaccessible. */
 static bool ends(const struct sw_aes *aes, struct truth *t, size_t n)
 {
 	static const int places[] = {AT_START, AT_END};

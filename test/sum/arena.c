@@ -1,4 +1,4 @@
-/* arena.c - one page between two that must not be touched, full of canaries.
+/* arena.c - a page full of canaries between two inaccessible pages.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-/* arena.h - one page between two that must not be touched, full of canaries.
+/* arena.h - a page full of canaries between two inaccessible pages.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_TEST_SUM_ARENA_H
 #define SW_TEST_SUM_ARENA_H
@@ -7,29 +7,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where a buffer lies: 0 to 63 bytes beyond a multiple of 64 in the middle, or
- * at an end of the page. */
+/* Place of a buffer: 0 to 63 bytes beyond a multiple of 64 in the middle of the
+ * page, or at an end of the page. */
 enum { AT_START = -1, AT_END = -2 };
 
 struct arena {
-	uint8_t *page; /* ARENA_BYTES, all CANARY between two uses */
+	uint8_t *page; /* ARENA_BYTES; between uses all are CANARY */
 };
 
 enum { ARENA_BYTES = 4096, CANARY = 0xa5 };
 
-/* arena_open - 0, or -1 when the system gives no memory. */
+/* arena_open - map the pages; returns 0, or -1 without memory. */
 int arena_open(struct arena *a);
 void arena_close(struct arena *a);
 
 /* arena_place - copy @bytes (<= 3,000) from @data to @place in the page and
- * return where that is. */
+ * return the copy's address. */
 uint8_t *arena_place(
 	struct arena *a, int place, const void *data, size_t bytes);
 
-/* arena_is_clean - are all canaries around [@p, @p + bytes) in order? */
+/* arena_is_clean - are all canaries outside [@p, @p + bytes) intact? */
 bool arena_is_clean(const struct arena *a, const uint8_t *p, size_t bytes);
 
-/* arena_wipe - the page is all canary again. */
+/* arena_wipe - fill the page with canaries again. */
 void arena_wipe(struct arena *a);
 
 #endif

@@ -1,11 +1,11 @@
-/* check.c - every kernel of every level against the reference; TAP.
+/* check.c - compare every kernel of every level with the reference; TAP.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- *   check [--quick] [--level NAME | --leak NAME] [--best NAME] [--plant]
+ * check [--quick] [--level NAME | --leak NAME] [--best NAME] [--plant]
  *
- * --level checks one level only; --leak runs a level although this CPU lacks
- * it (it must die of an illegal instruction); --best asks that the best level
- * be NAME; --plant asks that every planted fault be found. */
+ * --level checks one level only; --leak runs a level that this CPU lacks (the
+ * program must die of an illegal instruction); --best requires that the best
+ * level be NAME; --plant requires that the check find every planted fault. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static void check_kernels(struct check *c, const struct sw_sum *sum)
 	}
 }
 
-/* Turns the result around: the walk must find each planted fault. */
+/* Invert the verdict: the walk must find each planted fault. */
 static void check_plants(struct check *c, const struct sw_sum *sum)
 {
 	static const char *const names[N_PLANTS] = {"nothing", "one bit",
@@ -159,7 +159,8 @@ static void check_aes(struct check *c)
 				++c->n_lines, k->name);
 }
 
-/* A read beyond the page must kill; else page ends prove nothing. */
+/* Check that a read beyond the page kills the process; otherwise the tests at
+ * page ends prove nothing. */
 static void check_guard(struct check *c)
 {
 	pid_t pid = fork();
@@ -170,7 +171,7 @@ static void check_guard(struct check *c)
 			arena_place(&c->walk.dst, AT_END, "x", 1) + 1;
 		volatile uint8_t byte;
 
-		fclose(stderr); /* a sanitizer would tell all about it */
+		fclose(stderr); /* suppress the sanitizer's report */
 		byte = *(const volatile uint8_t *)end;
 
 		_exit(byte & 0);

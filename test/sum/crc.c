@@ -1,4 +1,4 @@
-/* crc.c - each kernel of CRC-32C against its definition, bit by bit.
+/* crc.c - compare each CRC-32C kernel with its definition, bit by bit.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,12 +12,13 @@
 
 enum {
 	LONGEST = 20000,
-	ALL_PLACES = 1500, /* up to here each length at each place of a line */
+	/* shorter lengths are tried at each place in a line */
+	ALL_PLACES = 1500,
 	LINE = 64,
 	ROOM = LONGEST + 3 * LINE,
 };
 
-/* The CRC of each prefix of data[0 .. LONGEST), going on from START. */
+/* The CRC of each prefix of data[0 .. LONGEST), continued from START. */
 struct truth {
 	uint8_t data[LONGEST];
 	uint32_t want[LONGEST + 1];
@@ -26,7 +27,7 @@ struct truth {
 
 static const uint32_t START = 0x12345678;
 
-/* Bit by bit. */
+/* Compute the CRCs bit by bit. */
 static void truth_fill(struct truth *t)
 {
 	uint32_t crc = ~START;
@@ -51,7 +52,7 @@ static bool is_right(const struct sw_crc *crc, uint32_t got, uint32_t want,
 	return got == want;
 }
 
-/* All lengths, with the source at @place of a line. */
+/* Check all lengths with the source at @place in a line. */
 static bool reads(const struct sw_crc *crc, struct truth *t, size_t place,
 	size_t longest, size_t by)
 {
@@ -66,7 +67,7 @@ static bool reads(const struct sw_crc *crc, struct truth *t, size_t place,
 	return is_ok;
 }
 
-/* At both ends of a page beside which nothing may be read. */
+/* Place the data at both ends of a page whose neighbours are inaccessible. */
 static bool ends(const struct sw_crc *crc, struct truth *t, size_t n)
 {
 	static const int places[] = {AT_START, AT_END};
@@ -104,7 +105,8 @@ static bool row_is_right(
 	return is_ok;
 }
 
-/* Check the CRC that all others call, and that it goes on where it ended. */
+/* Check the CRC function that callers use, and that a second call continues the
+ * first one's CRC. */
 bool crc_in_parts(void)
 {
 	uint8_t data[2500];

@@ -7,7 +7,7 @@
 
 enum { N_SPECIALS = 48, N_PAIRS = N_SPECIALS * N_SPECIALS };
 
-/* Magnitudes; the other half of the 48 is the same with a minus sign. */
+/* Positive values; the other half of the 48 are their negatives. */
 static const uint32_t f32_specials[] = {
 	0,          /* zero */
 	1,          /* smallest denormal */
@@ -16,17 +16,17 @@ static const uint32_t f32_specials[] = {
 	0x007fffff, /* largest denormal */
 	0x00800000, /* smallest normal */
 	0x33000000, /* half the smallest denormal of f16 */
-	0x33000001, /* and a bit more */
-	0x33c00000, /* one and a half of it */
+	0x33000001, /* just above half the smallest denormal of f16 */
+	0x33c00000, /* one and a half times the smallest denormal of f16 */
 	0x387fe000, /* between denormal and normal f16 */
 	0x38800000, /* smallest normal f16 */
 	0x3f800000, /* 1 */
 	0x3f801000, /* 1 + half an ulp of f16: a tie */
-	0x3f803000, /* a tie that goes up */
+	0x3f803000, /* a tie that rounds up */
 	0x3f808000, /* a tie of bf16 */
 	0x3f818001, /* just above a tie of bf16 */
 	0x477fe000, /* 65504, largest f16 */
-	0x477fefff, /* rounds down to it */
+	0x477fefff, /* rounds down to 65504 */
 	0x477ff000, /* rounds to infinity */
 	0x7f7f8000, /* rounds to infinity as bf16 */
 	0x7f7fffff, /* largest finite */
@@ -126,7 +126,8 @@ uint64_t random_u64(uint64_t *state)
 	return sw_random_next(state);
 }
 
-/* Ends of the range of @bits bits, powers of two and their neighbours. */
+/* Return the limits of the range of @bits bits, and powers of two with their
+ * neighbours. */
 static uint64_t int_special(uint32_t i, uint32_t bits)
 {
 	uint64_t power = (uint64_t)1 << (i / 3 * (bits / 8) % bits);

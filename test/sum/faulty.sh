@@ -1,5 +1,5 @@
 #!/bin/sh
-# faulty.sh CHECK - the checker must go red on kernels that lose one element
+# faulty.sh CHECK - the checker must fail on kernels that lose one element
 # SPDX-License-Identifier: BSD-3-Clause
 out=$("$1" 2>/dev/null)
 status=$?

@@ -1,4 +1,4 @@
-/* polyval.c - each kernel of POLYVAL against its definition, bit by bit.
+/* polyval.c - compare each POLYVAL kernel with its definition, bit by bit.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum {
 	LONGEST = 20000,
-	ALL_LENGTHS = 2200, /* up to here each length is tried */
+	ALL_LENGTHS = 2200, /* try every length up to here */
 	LINE = 64,
 	BLOCK = SW_POLYVAL_BLOCK,
 };
@@ -25,7 +25,7 @@ struct truth {
 	uint8_t src[LONGEST + LINE];
 };
 
-/* a * b * x^-128: each step adds a bit's share and divides by x. */
+/* Return a * b * x^-128: each step adds one bit's product and divides by x. */
 static poly dot(poly a, poly b)
 {
 	const poly modulus = (poly)0xc200000000000000 << 64 | 1;
@@ -85,7 +85,8 @@ static bool is_right(
 	return false;
 }
 
-/* Hash what lies at @p, near and far: nothing need be at the next place. */
+/* Hash the bytes at @p with both functions; the address of the next input,
+ * which sw_polyval_far gets, need not be valid. */
 static bool hashes(
 	const struct truth *t, const uint8_t *p, size_t n, const char *what)
 {
@@ -102,7 +103,7 @@ static bool reads(struct truth *t, size_t place, size_t n)
 	return hashes(t, t->src + place, n, "read");
 }
 
-/* At both ends of a page beside which nothing may be read. */
+/* Place the data at both ends of a page whose neighbours are inaccessible. */
 static bool ends(const struct truth *t, size_t n)
 {
 	static const int places[] = {AT_START, AT_END};
@@ -118,7 +119,7 @@ static bool ends(const struct truth *t, size_t n)
 	return is_ok;
 }
 
-/* The first vector of appendix C.1 with a plaintext. */
+/* The first vector of appendix C.1 that has a plaintext. */
 static bool vector_is_right(const struct sw_polyval *k)
 {
 	static const uint8_t bytes[BLOCK] = {0xd9, 0xb3, 0x60, 0x27, 0x96, 0x94,

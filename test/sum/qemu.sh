@@ -1,5 +1,5 @@
 #!/bin/sh
-# qemu.sh CHECK - the checker on CPUs older than this one, under qemu-x86_64
+# qemu.sh CHECK - run the checker on older CPUs under qemu-x86_64
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Exit 77 (skipped) without qemu-x86_64 (Debian: qemu-user).
@@ -22,7 +22,7 @@ line()
 	fi
 }
 
-# what a CPU runs, and which level it takes
+# a CPU, and the level that it selects
 for pair in Opteron_G1:scalar SandyBridge:scalar Haswell:avx2; do
 	cpu=${pair%:*}
 	best=${pair#*:}
@@ -33,7 +33,7 @@ for pair in Opteron_G1:scalar SandyBridge:scalar Haswell:avx2; do
 	line $status "$cpu takes $best and is right"
 done
 
-# were an instruction to leak past the dispatch, this is how it would show
+# if an instruction leaked past the dispatch, the process would die like this
 for pair in Opteron_G1:avx2 Haswell:avx512; do
 	"$qemu" -cpu "${pair%:*}" "$check" --quick --leak "${pair#*:}" \
 		>/dev/null 2>&1

@@ -1,4 +1,4 @@
-/* truth.c - is the reference itself right?  And fold, the table.
+/* truth.c - check the reference itself, the fold kernels and the table.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "test/sum/arena.h"
 #include "test/sum/data.h"
 
-/* A 16-bit float by its parameters. */
+/* The parameters of a 16-bit float format. */
 struct format {
 	enum sw_dtype dtype;
 	int frac_bits, min_exp;
@@ -45,7 +45,7 @@ static uint16_t rounded(const struct format *f, float x)
 	frexp(mag, &exp);
 	exp = exp - 1 < f->min_exp || mag == 0 ? f->min_exp : exp - 1;
 	ulp = ldexp(1, exp - f->frac_bits);
-	/* Ties go to even here too; ulps count on across exponents. */
+	/* rint rounds ties to even, and ulps are numbered across exponents. */
 	return sign | (uint16_t)(rint(mag / ulp) +
 				 ((exp - f->min_exp) << f->frac_bits));
 }
@@ -89,7 +89,7 @@ static bool round_is_right(
 	return false;
 }
 
-/* f32 numbers half an ulp of the format apart, and their two neighbours. */
+/* Try f32 numbers half an ulp of the format apart, and their two neighbours. */
 static bool rounds_are_right(const struct sw_sum *sum, const struct format *f)
 {
 	for (uint32_t h = 0; h < f->inf; h++) {
@@ -106,7 +106,7 @@ static bool rounds_are_right(const struct sw_sum *sum, const struct format *f)
 				return false;
 		}
 	}
-	/* And everything in steps of a prime, NaN included. */
+	/* Also try every 10007th f32 number, NaN included; 10007 is prime. */
 	for (uint32_t bits = 1; bits < 0x7fffffff - 10007; bits += 10007)
 		if (!round_is_right(sum, f, bits))
 			return false;
@@ -123,7 +123,8 @@ bool truth_bf16(const struct sw_sum *sum)
 	return widen_is_right(sum, &bf16) && rounds_are_right(sum, &bf16);
 }
 
-/* Results in bits; for f16 and bf16 the accumulator's. */
+/* Operands and results as bits; for f16 and bf16 the bits of the
+ * accumulator. */
 static const struct {
 	char op; /* + < > * & | ^ */
 	enum sw_dtype dtype;
@@ -183,7 +184,7 @@ static const struct {
 	{'^', SW_BOOL, 1, 1, 0},
 };
 
-/* 64 bits times 53 are rounded once. */
+/* Scaling multiplies 64 by 53 bits and rounds once. */
 static bool i64_scales_are_right(const struct sw_sum *sum)
 {
 	static const int64_t odd = ((int64_t)1 << 53) + 1;
@@ -251,7 +252,7 @@ static bool scales_are_right(const struct sw_sum *sum)
 	sum->ops[SW_U8].scale(u, u, 2, 2);
 	sum->ops[SW_I64].scale(l, l, 1, 2);
 	sum->ops[SW_F32].scale(f, f, 0.5, 2);
-	/* a third of it is the tie between the largest f16 and infinity */
+	/* a third of acc is the tie between the largest f16 and infinity */
 	sum->ops[SW_F16].round_scale(&half, &acc, 0.25, 1);
 	return !memcmp(i, want_i, sizeof(i)) && !memcmp(u, want_u, sizeof(u)) &&
 	       l[0] == INT64_MAX && l[1] == INT64_MIN &&

@@ -1,4 +1,4 @@
-/* walk.c - one kernel against the reference, over lengths, places, aliasing.
+/* walk.c - compare one kernel with the reference: lengths, places, aliasing.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <stdio.h>
@@ -6,8 +6,8 @@
 
 #include "test/sum/walk.h"
 
-/* Two places per case; the second is the first source's, the other sources
- * follow it 7 bytes apart. */
+/* Two places per case: the destination's and the first source's. The other
+ * sources follow the first one 7 bytes apart. */
 static const struct {
 	int dst, src;
 } places[] = {
@@ -40,7 +40,7 @@ struct spot {
 	uint32_t variant, at; /* first element's index in the pools */
 	size_t n;
 	int dst_place, src_place;
-	bool is_aliased; /* dst is the first source */
+	bool is_aliased; /* dst is also the first source */
 };
 
 int walk_open(struct walk *w)
@@ -50,7 +50,7 @@ int walk_open(struct walk *w)
 		return -1;
 	for (uint32_t k = 0; k < SW_KERNEL_MAX_SRC; k++)
 		if (arena_open(&w->src[k]))
-			return -1; /* the process ends now */
+			return -1; /* no cleanup: the process exits */
 	return 0;
 }
 
@@ -75,14 +75,15 @@ static uint32_t n_variants(enum sw_kernel op)
 		       : 1;
 }
 
-/* The type in a buffer of @bytes per element: the dtype or its accumulator. */
+/* Return the type in a buffer of @bytes per element: @dtype or its
+ * accumulator. */
 static enum sw_dtype type_of(enum sw_dtype dtype, uint32_t bytes)
 {
 	return bytes == sw_dtype_bytes(dtype) ? dtype : SW_F32;
 }
 
-/* An aliased call starts from the first source where others start from the
- * destination's own pool. */
+/* Compute the expected result. An aliased call starts from the first source,
+ * another call from the destination's own pool. */
 static void expect(struct walk *w, const struct spot *s)
 {
 	const struct sw_sum_call call = {.dst = w->expected[s->variant],
@@ -100,7 +101,7 @@ static void expect(struct walk *w, const struct spot *s)
 	sw_kernel_run(s->ops, s->op, &call);
 }
 
-/* Damage done after the call, as a wrong kernel would. */
+/* Damage the result after the call, as a wrong kernel would. */
 static void plant(
 	const struct walk *w, const struct spot *s, uint8_t *dst, uint8_t *src)
 {
@@ -166,7 +167,8 @@ static bool is_length_due(const struct walk *w, size_t n)
 	return !w->is_quick || n <= 17 || n % 64 == 63 || n == 129 || n >= 256;
 }
 
-/* All lengths and places of one variant, the pools' start moving along. */
+/* Run one variant at all lengths and places, with a moving start in the
+ * pools. */
 static bool walk_variant(
 	struct walk *w, struct spot *s, uint32_t seed, char why[WHY_BYTES])
 {
@@ -192,7 +194,7 @@ static bool walk_variant(
 	return true;
 }
 
-/* The pools as a whole, so that every pair of specials is met. */
+/* Run over the whole pools, so that every pair of specials occurs. */
 static bool walk_whole(
 	struct walk *w, const struct spot *s, char why[WHY_BYTES])
 {
