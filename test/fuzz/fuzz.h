@@ -1,4 +1,4 @@
-/* fuzz.h - what every fuzz target starts with: its input, byte by byte.
+/* fuzz.h - read a fuzz target's input byte by byte, as all targets do.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A target reads its input from the front. Bytes beyond the end read as 0, so
@@ -6,9 +6,9 @@
  *
  * Most targets read it as a sequence of steps, each a call, a frame or a
  * message. A step is six bytes: kind, who, a, b, c, d. The upper three bits of
- * the kind say how many patches follow, which change what the step makes: where
- * (one byte, or 255 and two more), how many bytes, the bytes. seeds.py writes
- * the same.
+ * the kind are the number of patches that follow and change the step's message.
+ * A patch is: offset (one byte, or 255 and two more), number of bytes, the
+ * bytes. seeds.py writes the same format.
  */
 #ifndef SW_TEST_FUZZ_FUZZ_H
 #define SW_TEST_FUZZ_FUZZ_H
@@ -64,7 +64,7 @@ static inline uint32_t fuzz_u32(struct fuzz_input *in)
 	return (uint32_t)fuzz_number(in, 4);
 }
 
-/* fuzz_folder - make a folder for sockets and files; its path is short. */
+/* fuzz_folder - make a folder with a short path for sockets and files. */
 static inline void fuzz_folder(char *path, size_t size)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -74,7 +74,8 @@ static inline void fuzz_folder(char *path, size_t size)
 		abort();
 }
 
-/* fuzz_edge - a number at an edge: up to 127, or as far below 2^32. */
+/* fuzz_edge - return a number near an edge: up to 127, or up to 128 below
+ * 2^32. */
 static inline uint32_t fuzz_edge(uint8_t v)
 {
 	return (uint32_t)(int8_t)v;
@@ -85,7 +86,7 @@ struct fuzz_step {
 	uint8_t n_patches;
 };
 
-/* fuzz_step - take the next step; false at the end. */
+/* fuzz_step - take the next step; returns false at the end. */
 static inline bool fuzz_step(struct fuzz_input *in, struct fuzz_step *s)
 {
 	if (!in->left)
@@ -101,7 +102,7 @@ static inline bool fuzz_step(struct fuzz_input *in, struct fuzz_step *s)
 	return true;
 }
 
-/* fuzz_patch - read a patch, which changes @bytes. */
+/* fuzz_patch - read a patch and apply it to @bytes. */
 static inline void fuzz_patch(
 	struct fuzz_input *in, uint8_t *bytes, size_t n_bytes)
 {

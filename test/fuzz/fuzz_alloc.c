@@ -1,10 +1,10 @@
-/* fuzz_alloc.c - the allocator as fuzzers want it: large blocks are used again.
+/* fuzz_alloc.c - an allocator for fuzzers that reuses large blocks.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * In place of test/support/alloc.c.  The engine's tables are megabytes, which
- * AddressSanitizer maps and unmaps for each input: that takes longer than the
- * input.  Here a block of the same size is taken again; while it is free it is
- * poisoned.
+ * It replaces test/support/alloc.c. The engine's tables are megabytes, and
+ * AddressSanitizer would map and unmap them for each input, which takes longer
+ * than the input itself. So this allocator reuses a free block of the same
+ * size, and poisons the block while it is free.
  */
 #include <sanitizer/asan_interface.h>
 #include <stdint.h>
@@ -36,7 +36,7 @@ int64_t alloc_live(void)
 	return n_live;
 }
 
-/* A free block of @n bytes, or a free entry for one; NULL: neither. */
+/* Return a free block of @n bytes or an empty entry; NULL: there is neither. */
 static struct block *find(size_t n)
 {
 	struct block *empty = NULL;

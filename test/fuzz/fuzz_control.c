@@ -1,10 +1,11 @@
-/* fuzz_control.c - both ends of a control stream, and what lies between them.
+/* fuzz_control.c - both ends of a control stream and the network between them.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Input: two bytes a step, what happens and to which frame.  The sender builds
- * a message or sends again; the timer runs; a frame or an acknowledgement is
- * delivered, any of the last 32, as often as it likes; or it is forged, and
- * then order is not promised, only that all counts stay within the window.
+ * Input: two bytes per step: the event, and the frame or time for it. The
+ * sender builds a message or retransmits, or its timer runs. The network
+ * delivers any of the last 32 frames or acknowledgements, any number of times.
+ * A step may also forge one; then order is not promised, only that all counts
+ * stay within the window.
  */
 #include <assert.h>
 
@@ -35,7 +36,7 @@ static void send(struct ends *e, const struct sw_header *h)
 	e->road.frames[e->road.n_frames++ % AIR] = *h;
 }
 
-/* Acknowledge the message taken last. */
+/* Give a frame to the receiver and acknowledge the last message taken. */
 static void take(struct ends *e, const struct sw_header *h)
 {
 	uint32_t before = e->to.n_taken;
@@ -45,7 +46,8 @@ static void take(struct ends *e, const struct sw_header *h)
 	e->road.acks[e->road.n_acks++ % AIR] = (uint16_t)e->to.n_taken;
 	if (!is_next || e->is_forged)
 		return;
-	assert(h->key == e->to.n_taken); /* each once, in order */
+	/* the receiver takes each message once, in order */
+	assert(h->key == e->to.n_taken);
 }
 
 static void build(struct ends *e)
@@ -79,7 +81,8 @@ static void on_ack(struct ends *e, uint16_t number)
 	sw_control_on_ack(&e->from, &h, &e->params, e->now_ns, &e->st);
 }
 
-/* Frames that are older than all of a window have an old packet number. */
+/* Frames older than a whole window have an old packet number, so the fuzzer
+ * does not deliver them. */
 static void step(struct ends *e, enum step step, uint8_t a)
 {
 	struct road *r = &e->road;
@@ -105,7 +108,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	struct fuzz_input in = {data, n};
 	static struct ends e;
-	uint32_t start = fuzz_u16(&in) - UINT32_C(0x8000); /* about 0 or 2^15 */
+	/* around 0 or 2^15 */
+	uint32_t start = fuzz_u16(&in) - UINT32_C(0x8000);
 
 	memset(&e, 0, sizeof(e));
 	sw_params_init(&e.params);

@@ -1,9 +1,9 @@
-/* fuzz_frame.c - frames: outer headers, neighbours, our header.
+/* fuzz_frame.c - parse frames: outer headers, neighbours, our header.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Input: a byte of the port's kind, a byte of what its driver has done, then
- * frames, each with its length before it (two bytes).  Bits of the length above
- * 1023: mend the IPv4 checksum; let the neighbours' clock go on.
+ * Input: a byte for the kind of port, a byte for the checks that its driver has
+ * done, then frames, each after its length (two bytes). Bits of the length
+ * above 1023 mend the IPv4 checksum or advance the neighbours' clock.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static void wire_init(struct wire *w, uint8_t kind, uint8_t done)
 		&w->neigh, MAC, ip, 8 + kind % 23, kind & 128 ? gateway : none);
 }
 
-/* Make the IPv4 checksum right, where the header would be. */
+/* Mend the IPv4 checksum at the place where the header would be. */
 static void mend(uint8_t *frame, uint32_t n)
 {
 	uint32_t at = n > 13 && frame[12] == 0x81 ? 18 : 14, sum = 0;
@@ -69,7 +69,8 @@ static void mend(uint8_t *frame, uint32_t n)
 	frame[at + 11] = (uint8_t)sum;
 }
 
-/* Our own answer must be readable, and be for us if its address is ours. */
+/* Check that our own answer parses, and that it is for us if its address is
+ * ours. */
 static void check_answer(struct wire *w, struct sw_ip ip, uint64_t mac)
 {
 	uint8_t at[SW_NEIGH_FRAME + SW_TAG_BYTES];
@@ -142,7 +143,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		uint16_t how = fuzz_u16(&in);
 		size_t bytes = how & BYTES;
 		const uint8_t *at = fuzz_take(&in, &bytes);
-		uint8_t *frame = malloc(bytes + !bytes); /* it ends there */
+		/* its end is the end of the block */
+		uint8_t *frame = malloc(bytes + !bytes);
 
 		memcpy(frame, at, bytes);
 		if (how & MEND)

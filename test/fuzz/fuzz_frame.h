@@ -5,8 +5,8 @@
 
 #include "engine/loop/port.h"
 
-/* fuzz_frame_open - read our header, as it is and with its checksums mended;
- * what decodes is encoded to the same bytes. */
+/* fuzz_frame_open - read our header, as it is and with mended checksums; a
+ * header that decodes must encode to the same bytes. */
 void fuzz_frame_open(const struct sw_rx_frame *rx);
 
 #endif

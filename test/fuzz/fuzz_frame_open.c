@@ -1,4 +1,4 @@
-/* fuzz_frame_open.c - our header, as the engine reads it.
+/* fuzz_frame_open.c - read our header as the engine does.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <assert.h>
 #include <stdlib.h>

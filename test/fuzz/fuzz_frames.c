@@ -68,7 +68,7 @@ struct sw_sack fuzz_sack(const struct fuzz_step *s)
 		.delay_us = s->d};
 }
 
-/* The CRC of a payload that may not decode. */
+/* Return the payload's CRC; 0 if the header does not decode. */
 static uint32_t payload_crc(struct test_frame *f)
 {
 	frame_read(f);

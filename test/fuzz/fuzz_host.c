@@ -1,8 +1,8 @@
-/* fuzz_host.c - the agent's messages and rings, as hostile clients write them.
+/* fuzz_host.c - the agent's messages and rings, written by hostile clients.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Input: a byte of the agent's kind, then steps (fuzz.h).  The agent's thread,
- * its lcore and the clients take turns in this one thread.
+ * Input: a byte for the agent's kind, then steps (fuzz.h). One thread plays the
+ * agent's thread, its lcore and the clients in turn.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -20,11 +20,12 @@ enum {
 	CLIENTS = 4,
 	STEPS = 96,
 	QUOTA = 6 << 20,
-	/* Bits of the first byte: local ranks, and what the agent refuses. */
+	/* Bits of the first byte: the number of local ranks, and what the agent
+	 * refuses. */
 	LOCALS = 1,
 	REFUSES = 2,
 	REFUSES_BATCH = 4,
-	IS_SLOW = 8, /* it answers when a step says so */
+	IS_SLOW = 8, /* the agent answers only in a step for it */
 	CLASHES = 16,
 };
 
@@ -34,7 +35,7 @@ struct client {
 	struct sw_spsc submits, colls, completions;
 };
 
-/* The agent's side of one attachment. */
+/* The agent's record of one attachment. */
 struct seat {
 	uint32_t id, batch;
 	bool is_asked, is_asked_batch, is_tuned;
@@ -42,7 +43,7 @@ struct seat {
 };
 
 static struct agent {
-	struct sw_host *hosts[2]; /* with one local rank, with three */
+	struct sw_host *hosts[2]; /* one with one local rank, one with three */
 	struct sw_host *host;
 	char folder[64], paths[2][96];
 	struct sw_log log;
@@ -62,7 +63,8 @@ static struct seat *seat_of(uint32_t id)
 	return NULL;
 }
 
-/* Local ranks are seats, of which there may be more than ranks. */
+/* Answer an ATTACH. Seats are local ranks, and there are more seats than
+ * ranks. */
 static void answer_attach(struct seat *t)
 {
 	uint32_t i = (uint32_t)(t - agent.seats), n = agent.n_local;
@@ -111,7 +113,7 @@ static void on_attach(
 		answer_attach(t);
 }
 
-/* Every tensor is memory that can be written, and no other's. */
+/* Check that every tensor has writable memory that no other tensor has. */
 static void on_declare(void *ctx, uint32_t id, uint32_t batch,
 	const struct sw_host_tensor *tensors, uint32_t n)
 {
@@ -237,7 +239,7 @@ static void dial(struct client *c)
 	strcpy(a.sun_path, agent.paths[agent.host == agent.hosts[1]]);
 	c->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
 	if (connect(c->sock, (struct sockaddr *)&a, sizeof(a)))
-		hang_up(c); /* nobody was accepted for long */
+		hang_up(c); /* the agent has not accepted for too long */
 }
 
 static void use(struct client *c, const int fds[2])
@@ -256,7 +258,7 @@ static void use(struct client *c, const int fds[2])
 		SW_EDGE_COMPLETIONS, sizeof(struct sw_completion));
 }
 
-/* Take the agent's messages; descriptors of tensors are not needed. */
+/* Receive the agent's messages and close the tensors' descriptors. */
 static void hear(struct client *c)
 {
 	union sw_edge_msg m;
@@ -305,7 +307,7 @@ static size_t declare(union sw_edge_msg *m, const struct fuzz_step *s)
 	       n * sizeof(struct sw_edge_desc);
 }
 
-/* The long one, for which say() has room. */
+/* Make the longest message; say() has room for it. */
 static size_t open_stream(union sw_edge_msg *m, const struct fuzz_step *s)
 {
 	struct sw_edge_open *o = &((union sw_edge_request *)m)->open;
@@ -358,7 +360,7 @@ static size_t (*const makers[])(
 	union sw_edge_msg *, const struct fuzz_step *) = {
 	attach, declare, tune, bye, any, open_stream, end_group};
 
-/* @d of the step is how much longer it is, or shorter. */
+/* Send the step's message, @d bytes longer or shorter. */
 static void say(
 	struct client *c, struct fuzz_input *in, const struct fuzz_step *s)
 {
@@ -397,7 +399,7 @@ static void submit(struct client *c, const struct fuzz_step *s)
 		sw_spsc_put(&c->submits, &e, 1);
 }
 
-/* Call a collective of the first items, all from one place of the memory. */
+/* Call a collective on the first items, all at one place in memory. */
 static void collective(struct client *c, const struct fuzz_step *s)
 {
 	struct sw_edge_coll e = {
@@ -415,7 +417,7 @@ static void collective(struct client *c, const struct fuzz_step *s)
 		sw_spsc_put(&c->colls, &e, 1);
 }
 
-/* Write anything into the shared memory: its first part, or an index. */
+/* Write anything into the shared memory: its first part, or a ring's index. */
 static void scribble(
 	struct client *c, struct fuzz_input *in, const struct fuzz_step *s)
 {
@@ -439,7 +441,7 @@ static void scribble(
 		fuzz_patch(in, (uint8_t *)k->submits, 1 << 16);
 }
 
-/* The lcore takes submits of one client, and completes as many of them. */
+/* Let the lcore take one client's submits and complete up to @n_complete. */
 static void serve(struct seat *t, uint32_t n_complete)
 {
 	struct sw_host_submit e[8];
@@ -459,7 +461,8 @@ static void serve(struct seat *t, uint32_t n_complete)
 			sw_host_note_summed(t->port);
 }
 
-/* Some have room, as the bits of @room say. */
+/* Take collectives; complete those whose bit in @room is set, put back the
+ * others. */
 static void serve_colls(struct seat *t, uint32_t room)
 {
 	struct sw_host_coll m;
@@ -552,7 +555,7 @@ static void run(struct fuzz_input *in, const struct fuzz_step *s)
 	}
 }
 
-/* Everybody is gone, and with them all that they had. */
+/* Disconnect all clients and check that the agent has released everything. */
 static void check_end(void)
 {
 	struct sw_host *h = agent.host;
@@ -588,6 +591,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	check_end();
 	fd_after = dup(0);
 	close(fd_after);
-	assert(fd == fd_after); /* the lowest free one */
+	assert(fd == fd_after); /* the lowest free one: none has leaked */
 	return 0;
 }

@@ -1,8 +1,8 @@
-/* fuzz_ini.c - the readers of configuration files and of machines.
+/* fuzz_ini.c - the readers of configuration files and machine descriptions.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Input: the file. Accepted input is printed and must read the same again; a
- * machine without contradiction has a plan, of finite times.
+ * consistent machine has a plan with finite times.
  */
 #include <assert.h>
 #include <math.h>
@@ -73,7 +73,7 @@ static void check_plan(const struct sw_machine *m)
 			p.choices[i].time_s > 0);
 }
 
-/* Alone, and as what changes a machine with a switch and a GPU. */
+/* Read the file alone, or as changes to a machine with a switch and a GPU. */
 static void check_machine(bool is_alone)
 {
 	static struct sw_machine m;
@@ -103,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	memset(&conf, 0, sizeof(conf));
 	write_file(0, data, n);
 	err = sw_conf_load(files[0].path, &conf, &log);
-	/* An error without a line is as bad as a line without an error. */
+	/* Every error logs a line, and only an error does. */
 	assert(!err || err == SW_ECONF);
 	assert(!err == !n_lines);
 	if (!err)

@@ -1,11 +1,11 @@
-/* fuzz_keyed.c - a keyed job: frames in front of the tag, and behind it.
+/* fuzz_keyed.c - forge frames of a keyed job, without the secret and with it.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Input: steps of STEP bytes.  A step takes the last frame of a type that went
- * one way, patches it, and gives it to its receiver: under the old tag, with
- * CRCs as somebody without the secret seals it, or with a new tag, as a member
- * that lies.  Without such a member the job's next sum must be right.  Half of
- * the jobs are encrypted. */
+ * Input: steps of STEP bytes. A step takes the last frame of a type in one
+ * direction, patches it, and gives it to its receiver: with the old tag, with
+ * CRCs as an attacker without the secret seals it, or with a new tag as a lying
+ * member does. If no member lies, the job's next sum must be right. Half of the
+ * jobs are encrypted. */
 #include <assert.h>
 
 #include "test/fuzz/fuzz.h"
@@ -20,7 +20,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return setenv("CMOCKA_TEST_ABORT", "1", 1);
 }
 
-/* Seal as its sender does, with a number that follows. */
+/* Seal the frame with its sender's keys and the packet number that it has. */
 static void tag(struct kept *k, bool is_to_server, uint32_t i)
 {
 	struct sw_seal *seal =
@@ -63,7 +63,8 @@ static bool has_keys(bool is_to_server, uint32_t i)
 			    : s && s->peer.seal;
 }
 
-/* s: kind, type, way, worker, then a length and patches: offset, value. */
+/* The bytes of @s are: kind, type, direction and worker, flags, then a length
+ * and patches: offset, value. */
 static bool forge(const uint8_t *s)
 {
 	static struct kept k;
@@ -75,7 +76,7 @@ static bool forge(const uint8_t *s)
 	k = from[s[1] % SW_N_TYPES];
 	if (k.len < SW_HEAD_BYTES)
 		return false;
-	if (s[3] & 1) { /* another length, which the header tells */
+	if (s[3] & 1) { /* change the length, also in the header */
 		uint16_t n = (uint16_t)(s[4] | s[5] << 8);
 
 		n %= SW_PAYLOAD_MAX + 1;
@@ -84,7 +85,7 @@ static bool forge(const uint8_t *s)
 	}
 	for (int p = 6; p < STEP; p += 3)
 		k.bytes[(s[p] | s[p + 1] << 8) % k.len] ^= s[p + 2];
-	if (s[3] & 2) /* a type of its own */
+	if (s[3] & 2) /* change the type */
 		k.bytes[3] = s[4] % 32;
 	if (s[0] % N_KINDS == CRCS) {
 		crcs(&k, i);
@@ -122,7 +123,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rig.keyring.is_required = true;
 	rig.may_fail = true;
 	open_all();
-	if (size && data[0] & 1) { /* in a job that runs; else one that forms */
+	/* odd: the job runs first; even: it is still forming */
+	if (size && data[0] & 1) {
 		pass(40 * SW_MS);
 		declare();
 		is_right = try_sum(step++);

@@ -1,8 +1,8 @@
-/* fuzz_mutate.c - changes an input step by step, beside libFuzzer's own ways.
+/* fuzz_mutate.c - mutate an input by steps, besides libFuzzer's own mutations.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * For inputs of one byte and steps (fuzz.h): libFuzzer, which knows no steps,
- * mostly shifts all that follow.
+ * It applies to inputs of one byte and steps (fuzz.h). libFuzzer does not know
+ * steps, and most of its mutations shift all later ones.
  */
 #include "test/fuzz/fuzz.h"
 
@@ -18,7 +18,8 @@ static uint32_t draw(uint64_t *rng, uint32_t below)
 	return (uint32_t)(*rng >> 33) % below;
 }
 
-/* Where the steps begin, and the end: n + 1 of them. */
+/* Write the offsets of the steps and of the end to @at; return the number of
+ * steps. */
 static uint32_t find_steps(
 	const uint8_t *data, size_t n, size_t at[MAX_STEPS + 1])
 {
@@ -36,7 +37,7 @@ static uint32_t find_steps(
 	return n_steps;
 }
 
-/* Put @m bytes at @at; they may not fit. */
+/* Insert @m bytes at @at; leave the input unchanged if they do not fit. */
 static size_t insert(uint8_t *data, size_t n, size_t max, size_t at,
 	const uint8_t *what, size_t m)
 {
@@ -56,7 +57,7 @@ static size_t insert_new(
 
 	for (uint32_t i = 3; i < STEP_BYTES; i++)
 		step[i] = (uint8_t)draw(rng, draw(rng, 4) ? 4 : 256);
-	if (!draw(rng, 4)) { /* with a patch of two bytes */
+	if (!draw(rng, 4)) { /* add a patch of two bytes */
 		step[0] |= 1 << 5;
 		step[m++] = (uint8_t)draw(rng, 128);
 		step[m++] = 2;
@@ -66,7 +67,8 @@ static size_t insert_new(
 	return insert(data, n, max, at, step, m);
 }
 
-/* Another value; of who (fuzz_frames.h) another flag or peer. */
+/* Change one byte to another value; in who (fuzz_frames.h) flip one bit: a flag
+ * or the peer. */
 static void change(uint8_t *step, uint32_t n_bytes, uint64_t *rng)
 {
 	uint32_t i = draw(rng, n_bytes);
@@ -98,10 +100,10 @@ size_t LLVMFuzzerCustomMutator(
 	case 0:
 		change(data + from, (uint32_t)m, &rng);
 		return n;
-	case 1: /* without it */
+	case 1: /* remove the step */
 		memmove(data + from, data + from + m, n - from - m);
 		return n - m;
-	default: /* once more */
+	default: /* repeat the step */
 		m = m < sizeof(copy) ? m : sizeof(copy);
 		memcpy(copy, data + from, m);
 		return insert(data, n, max, at[to], copy, m);

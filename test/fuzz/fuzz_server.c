@@ -1,7 +1,7 @@
-/* fuzz_server.c - a server's frame sequences: members that send what they like.
+/* fuzz_server.c - a server's frame sequences, sent by arbitrary members.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Input: a byte of the job's kind, then steps (fuzz.h).
+ * Input: a byte for the job's kind, then steps (fuzz.h).
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -10,15 +10,15 @@
 #include "test/fuzz/fuzz_frames.h"
 #include "test/support/server_rig.h"
 
-/* Bits of the first byte; the lowest two: members - 1. */
+/* Bits of the first byte; the lowest two are the number of members - 1. */
 enum { ASYNC = 4, NO_CRC = 8, SMALL = 16, INNER = 32, BY_RANK = 64 };
 
 struct fuzz {
 	struct server_rig r;
 	struct fuzz_lent lent;
-	struct test_frame f, last; /* at hand; the one before */
+	struct test_frame f, last; /* the current frame and the one before */
 	bool has_last;
-	_Atomic uint64_t used_bytes; /* of the quota */
+	_Atomic uint64_t used_bytes; /* bytes of the quota in use */
 	uint8_t payload[SW_PAYLOAD_MAX];
 };
 
@@ -106,7 +106,8 @@ static struct sw_header declare(struct fuzz *x, const struct fuzz_step *s)
 	return of_type(SW_DECLARE, (size_t)(at - x->payload));
 }
 
-/* A stream: of a: its group and name, b: who else is in it, c: its window. */
+/* Open a stream: a gives its group and name, b the other members in it, c its
+ * window. */
 static struct sw_header open_stream(struct fuzz *x, const struct fuzz_step *s)
 {
 	struct sw_declare_head head = {.n = 1, .payload = PEER_PAYLOAD};
@@ -125,8 +126,8 @@ static struct sw_header open_stream(struct fuzz *x, const struct fuzz_step *s)
 	return of_type(SW_DECLARE, sizeof(head) + sizeof(item) + sizeof(name));
 }
 
-/* Chunk b of stream a; of c: kind and operation, d: type, root, collective,
- * length; or how many are wanted. */
+/* Call with chunk b of stream a. c gives kind and operation; d gives type,
+ * root, collective and length, or the number of wanted chunks. */
 static struct sw_header call(struct fuzz *x, const struct fuzz_step *s)
 {
 	struct sw_header h =
@@ -211,11 +212,11 @@ static struct sw_header tune(struct fuzz *x, const struct fuzz_step *s)
 	struct sw_header h = of_type(SW_TUNE, sizeof(m));
 
 	memcpy(x->payload, &m, sizeof(m));
-	h.ctl.number = s->a; /* 0: the next */
+	h.ctl.number = s->a; /* 0: the next number */
 	return h;
 }
 
-/* a counts units of 64 bytes, b more bytes. */
+/* Probe with a payload of a units of 64 bytes plus b bytes. */
 static struct sw_header probe(struct fuzz *x, const struct fuzz_step *s)
 {
 	uint32_t n = 64u * s->a + s->b;
@@ -233,7 +234,7 @@ static struct sw_header paths(struct fuzz *x, const struct fuzz_step *s)
 	return of_type(SW_PATHS, sizeof(m));
 }
 
-/* A header of any type; patches fill it. */
+/* Make a header of any type; patches fill it. */
 static struct sw_header any(struct fuzz *x, const struct fuzz_step *s)
 {
 	struct sw_header h = of_type(s->a, s->b + 256u * (s->c & 31));
@@ -275,7 +276,7 @@ static void own(struct fuzz *x, const struct fuzz_step *s)
 	}
 }
 
-/* All that it takes to become a member. */
+/* Send everything that makes a worker a member. */
 static void enter(struct fuzz *x, const struct fuzz_step *s)
 {
 	uint32_t i = s->who & FUZZ_WHO;
@@ -329,7 +330,8 @@ static void open_job(struct fuzz *x, uint8_t kind)
 	server_rig_open(&x->r, (uint16_t)(1 + kind % 4),
 		kind & SMALL ? 64 << 10 : 4 << 20);
 	x->r.params.mode = kind & ASYNC ? SW_MODE_ASYNC
-					: SW_MODE_SYNC; /* mode in the JOINs */
+					/* the mode in the JOINs */
+					: SW_MODE_SYNC;
 	x->r.params.has_crc = !(kind & NO_CRC);
 	x->r.params.is_by_rank = kind & BY_RANK;
 	x->r.port.is_inner = x->r.srv->is_inner[0] = kind & INNER;

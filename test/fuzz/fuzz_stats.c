@@ -1,7 +1,7 @@
-/* fuzz_stats.c - the reader of a daemon's counters, over a socket.
+/* fuzz_stats.c - the reader of a daemon's counters over a socket.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Input: what the daemon sends before it hangs up.
+ * Input: the bytes that the daemon sends before it hangs up.
  */
 #include <assert.h>
 #include <sys/socket.h>
@@ -16,8 +16,8 @@ static size_t n_sent;
 
 int __wrap_connect(int sock, const struct sockaddr *a, socklen_t len);
 
-/* The linker sends the reader here: it is connected to what has all been said.
- */
+/* Replace connect by the linker option --wrap: connect the reader to a socket
+ * that holds the whole input and is closed. */
 int __wrap_connect(int sock, const struct sockaddr *a, socklen_t len)
 {
 	int ends[2];

@@ -1,7 +1,7 @@
-/* fuzz_worker.c - a worker's frame sequences: servers that send what they like.
+/* fuzz_worker.c - a worker's frame sequences, sent by arbitrary servers.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Input: a byte of the job's kind, then steps (fuzz.h).
+ * Input: a byte for the job's kind, then steps (fuzz.h).
  */
 #include <assert.h>
 #include <stdio.h>
@@ -11,23 +11,23 @@
 #include "test/fuzz/fuzz_frames.h"
 #include "test/support/worker_rig.h"
 
-/* Bits of the first byte; the lowest two: servers - 1. */
+/* Bits of the first byte; the lowest two are the number of servers - 1. */
 enum { ASYNC = 4, LOCALS = 8, LAST = 16, NO_CRC = 32 };
 
 enum {
-	FUZZ_CALLS = 96,  /* collectives that are open */
-	FUZZ_CALL = 1024, /* cookies of collectives begin there */
+	FUZZ_CALLS = 96,  /* open collectives */
+	FUZZ_CALL = 1024, /* first cookie of a collective */
 };
 
 struct fuzz {
-	struct worker_rig r; /* first: it is the events' ctx */
+	struct worker_rig r; /* must be first: it is the events' ctx */
 	struct test_frame f, last;
 	bool has_last;
 	uint32_t n_local, n_tensors;
 	uint32_t n_begun[FUZZ_TENSORS], n_done[FUZZ_TENSORS];
 	void *base[FUZZ_TENSORS], *from[FUZZ_TENSORS];
 	struct call {
-		void *from, *to; /* NULL: not open */
+		void *from, *to; /* NULL: the call is not open */
 	} calls[FUZZ_CALLS];
 	uint8_t payload[SW_PAYLOAD_MAX];
 };
@@ -55,7 +55,7 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	if (cookie >= FUZZ_CALL) {
 		struct call *c = &x->calls[cookie - FUZZ_CALL];
 
-		assert(c->from); /* it ends once */
+		assert(c->from); /* each call ends once */
 		free_call(c);
 		return;
 	}
@@ -67,7 +67,8 @@ static void drain(struct fuzz *x, uint32_t max)
 {
 	static struct test_frame f;
 
-	sw_worker_take(&x->r.w); /* its lcore's turn begins */
+	/* play the beginning of the lcore's next turn */
+	sw_worker_take(&x->r.w);
 	for (uint32_t n = 0;
 		n < max && frame_tx(&x->r.w.engine, x->r.now_ns, 0, &f); n++) {
 		assert(n < FUZZ_TX_MAX &&
@@ -132,8 +133,8 @@ static struct sw_header status(struct fuzz *x, const struct fuzz_step *s)
 	return of(x, SW_STATUS, &m, sizeof(m));
 }
 
-/* The place of the next tensor but @i, which gets @key; of a stream its group.
- */
+/* Return the first key of the tensor @i after the next one: 0, or for a stream
+ * its group's key; a new group gets @key. */
 static uint32_t first_of(const struct fuzz *x, uint32_t i, uint32_t key)
 {
 	const struct sw_wtensor *t =
@@ -183,7 +184,7 @@ static struct sw_header keepalive(struct fuzz *x, const struct fuzz_step *s)
 		.grant = (uint32_t)s->d << 8};
 }
 
-/* The answer to the last PROBE, or of a: as many units of 64 bytes more. */
+/* Answer the last PROBE, with a more units of 64 bytes and b more bytes. */
 static struct sw_header probe(struct fuzz *x, const struct fuzz_step *s)
 {
 	uint32_t n = x->r.last[SW_PROBE].h.payload_len + 64u * s->a + s->b;
@@ -224,8 +225,8 @@ static struct sw_header result(struct fuzz *x, const struct fuzz_step *s)
 	return h;
 }
 
-/* Chunk b of stream a; of c: kind and operation, d: collective, base, length,
- * type. */
+/* Send a result for chunk b of stream a. c gives kind and operation; d gives
+ * the collective, base, length and type. */
 static struct sw_header call_result(struct fuzz *x, const struct fuzz_step *s)
 {
 	static const uint16_t lengths[] = {4, PEER_PAYLOAD, 28, 0};
@@ -261,7 +262,7 @@ static struct sw_header answer(struct fuzz *x, const struct fuzz_step *s)
 	return of(x, SW_ANSWER, &m, sizeof(m));
 }
 
-/* A header of any type; patches fill it. */
+/* Make a header of any type; patches fill it. */
 static struct sw_header any(struct fuzz *x, const struct fuzz_step *s)
 {
 	return (struct sw_header){.type = s->a,
@@ -278,7 +279,7 @@ static void later(struct fuzz *x, const struct fuzz_step *s)
 		s->c ? (uint64_t)s->d << s->c % 33 : 0);
 }
 
-/* The tensor of the next number, in memory of just its size. */
+/* Declare the tensor with the next number, in memory of exactly its size. */
 static void declare(struct fuzz *x, const struct fuzz_step *s)
 {
 	char name[] = {(char)('a' + x->n_tensors), 0};
@@ -304,8 +305,8 @@ static void declare(struct fuzz *x, const struct fuzz_step *s)
 		sw_worker_source(&x->r.w, i, l, x->from[i]);
 }
 
-/* Open a stream of the ranks of b's bits, or of all if b is 0; c: window and
- * group. */
+/* Open a stream of the ranks whose bits b has, or of all ranks if b is 0. c
+ * gives window and group. */
 static void open_stream(struct fuzz *x, const struct fuzz_step *s)
 {
 	char name[] = {
@@ -335,8 +336,9 @@ static uint32_t free_call_index(const struct fuzz *x)
 	return i;
 }
 
-/* To stream b; of c: kind and operation, d: local rank, length, type, in place
- * or not.  Its buffers are of just their size. */
+/* Call a collective on stream b. c gives kind and operation; d gives the local
+ * rank, the length, the type and whether it is in place. Its buffers have
+ * exactly its size. */
 static void collective(struct fuzz *x, const struct fuzz_step *s)
 {
 	static const uint32_t n_elems[] = {
@@ -371,7 +373,7 @@ static void collective(struct fuzz *x, const struct fuzz_step *s)
 static void end_group(struct fuzz *x, const struct fuzz_step *s)
 {
 	if (s->b >= x->n_tensors || x->base[s->b])
-		return; /* no stream */
+		return; /* not a stream */
 	if (s->c & 1)
 		sw_worker_close_group(&x->r.w, s->b, s->d % x->n_local);
 	else
@@ -454,7 +456,7 @@ static void own(struct fuzz *x, const struct fuzz_step *s)
 	}
 }
 
-/* All that a server says until the job runs. */
+/* Send everything that a server sends until the job runs. */
 static void enter(struct fuzz *x, const struct fuzz_step *s)
 {
 	uint32_t i = server_of(x, s);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# seeds.py - what the fuzzers start from: the same files at every call
+# seeds.py - write the fuzzers' seeds, the same files at every call
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   test/fuzz/seeds.py FOLDER    writes FOLDER/TARGET/NAME, FOLDER/ini.dict
@@ -76,9 +76,9 @@ def control_seeds():
 # --- keyed ---
 
 def keyed_seeds():
-    """Each type that a job has, one bit of it changed, one way and the other."""
+    """Each frame type of a job with one bit changed, in both directions."""
     for kind, name in enumerate(("old_tag", "new_tag", "crcs")):
-        for first in range(4):  # it runs, it is encrypted
+        for first in range(4):  # bits: the job runs, it is encrypted
             steps = b"".join(
                 struct.pack("<BBBBHHBHB", kind, t, way, 0, 0, 54 * (t & 1) + t,
                             1 << t % 8, 30, 0)
@@ -175,7 +175,7 @@ def server_seeds():
         calls(3, [1], ALL_GATHER, 1, LENT) + step(OWN, 0, 0) + \
         calls(3, [1, 2], BCAST, 2, LENT, 18) + step(FAULT, 0, 0, 0, 1) + \
         step(FAULT, 1, 0, 0, 1) + step(FAULT, 2, 0, 0, 1)
-    # 130: i32, as many as the kind's number; 69: a broadcast, too
+    # 130: i32, as many as the kind's number; 69: also a broadcast
     yield "wants", bytes([1]) + streams(2) + step(CALL, 1, 0, 1, BCAST, 130) + \
         calls(1, [1, 2, 3], BCAST) + step(ACK, 1, 0, 2) + \
         step(CALL, 1, 0, 2, BCAST, 130) + step(CALL, 1, 0, 15, BCAST, 130) + \
@@ -376,7 +376,7 @@ def trace_block(kind, daemon, body):
 
 
 def trace_daemon(number, role, is_worker, *events):
-    """A daemon with one session: hello, peer, name, events, end."""
+    """Messages of a daemon with one session: hello, peer, name, events, end."""
     return b"".join((
         trace_block(1, number, struct.pack("<128s8s40sqQ", b"n%d" % number, role,
                                            b"boot%d" % number, 7, 0)),
